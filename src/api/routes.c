@@ -1,21 +1,11 @@
 #include "api/routes.h"
 
-#include "api/admin/clock.h"
-#include "api/admin/delete.h"
-#include "api/influx/influx.h"
-#include "api/admin/inventory.h"
-#include "api/metrics/metadata.h"
-#include "api/opentsdb/opentsdb.h"
+#include "api/admin/admin.h"
 #include "api/admin/pollers.h"
-#include "api/admin/polls.h"
-#include "api/metrics/query.h"
-#include "api/admin/queues.h"
-#include "api/admin/recompute.h"
-#include "api/admin/retention.h"
-#include "api/admin/rollups.h"
-#include "api/admin/home_page.h"
-#include "api/admin/store_admin.h"
 #include "api/esmond/esmond.h"
+#include "api/influx/influx.h"
+#include "api/metrics/metrics.h"
+#include "api/opentsdb/opentsdb.h"
 #include "ingest/line.h"
 #include "ingest/put.h"
 
@@ -48,51 +38,63 @@ const struct http_route api_routes[] = {
 	{VERB_GET, "/api/query", false, ROLE_READ, NO_BODY, &query_handler,
 	 "Points of a metric's series, as they are or by windows (fn, window); JSON or format=csv. "
 	 "With m= as OpenTSDB has it.",
-	 "/api/query?tenant=host&metricName=SystemMetrics.LoadAverage.1&start=5m-ago"},
+	 "/api/query?tenant=host&metricName=SystemMetrics.LoadAverage.1&start=5m-ago",
+	 .params = query_params},
 	{VERB_GET, "/api/metadata/tenants", false, ROLE_READ, NO_BODY, &metadata_tenants,
-	 "Names of all tenants.", "/api/metadata/tenants"},
+	 "Names of all tenants.", "/api/metadata/tenants", .params = metadata_tenants_params},
 	{VERB_GET, "/api/metadata/metricNames", false, ROLE_READ, NO_BODY, &metadata_metric_names,
-	 "Names of a tenant's metrics.", "/api/metadata/metricNames?tenant=host"},
+	 "Names of a tenant's metrics.", "/api/metadata/metricNames?tenant=host",
+	 .params = metadata_metric_names_params},
 	{VERB_GET, "/api/metadata/tagKeys", false, ROLE_READ, NO_BODY, &metadata_tag_keys,
 	 "Keys of the tags of a metric.",
-	 "/api/metadata/tagKeys?tenant=host&metricName=SystemMetrics.LoadAverage.1"},
+	 "/api/metadata/tagKeys?tenant=host&metricName=SystemMetrics.LoadAverage.1",
+	 .params = metadata_tag_keys_params},
 	{VERB_GET, "/api/metadata/tagValues", false, ROLE_READ, NO_BODY, &metadata_tag_values,
 	 "Values of one tag of a metric.",
-	 "/api/metadata/tagValues?tenant=host&metricName=SystemMetrics.LoadAverage.1&tagKey=host"},
+	 "/api/metadata/tagValues?tenant=host&metricName=SystemMetrics.LoadAverage.1&tagKey=host",
+	 .params = metadata_tag_values_params},
 	{VERB_GET, "/api/metadata/series", false, ROLE_READ, NO_BODY, &metadata_series,
 	 "What is known of a metric's series: kind, unit, aggregators, first and last seen.",
-	 "/api/metadata/series?tenant=host&metricName=SystemMetrics.LoadAverage.1"},
+	 "/api/metadata/series?tenant=host&metricName=SystemMetrics.LoadAverage.1",
+	 .params = metadata_series_params},
 	{VERB_GET, "/api/metadata/metric", false, ROLE_READ, NO_BODY, &metadata_metric,
 	 "What is known of one metric: kind, unit, description, aggregators of its roll-ups.",
-	 "/api/metadata/metric?tenant=host&metricName=SystemMetrics.LoadAverage.1"},
+	 "/api/metadata/metric?tenant=host&metricName=SystemMetrics.LoadAverage.1",
+	 .params = metadata_metric_params},
 	{VERB_PUT, "/api/metadata/metric", false, ROLE_WRITE, 64 << 10, 0, &metadata_metric_put,
 	 "Sets what is given of kind, unit and description of a metric; null takes it back.",
 	 "curl -X PUT -d '{\"description\":\"runnable tasks\"}' "
 	 "'http://127.0.0.1:8470/api/metadata/metric?tenant=host&"
-	 "metricName=SystemMetrics.LoadAverage.1'"},
+	 "metricName=SystemMetrics.LoadAverage.1'",
+	 .params = metadata_metric_params},
 	{VERB_POST, "/api/query", false, ROLE_READ, BODY_QUESTION, &opentsdb_query_handler,
 	 "Points as OpenTSDB gives them: several queries, filters, downsample, aggregator, rate.",
 	 "curl -d '{\"start\":\"5m-ago\",\"queries\":[{\"metric\":\"SystemMetrics.LoadAverage.1\","
-	 "\"aggregator\":\"none\"}]}' 'http://127.0.0.1:8470/api/query?tenant=host'"},
+	 "\"aggregator\":\"none\"}]}' 'http://127.0.0.1:8470/api/query?tenant=host'",
+	 .params = opentsdb_query_params},
 	{VERB_GET, "/api/query/last", false, ROLE_READ, NO_BODY, &opentsdb_last_handler,
 	 "The newest value of each series, as OpenTSDB gives it.",
-	 "/api/query/last?timeseries=SystemMetrics.LoadAverage.1&tenant=host"},
+	 "/api/query/last?timeseries=SystemMetrics.LoadAverage.1&tenant=host",
+	 .params = opentsdb_last_params},
 	{VERB_POST, "/api/query/last", false, ROLE_READ, BODY_QUESTION, &opentsdb_last_handler,
 	 "The same, of several metrics in a body.",
 	 "curl -d '{\"queries\":[{\"metric\":\"SystemMetrics.LoadAverage.1\"}]}' "
-	 "'http://127.0.0.1:8470/api/query/last?tenant=host'"},
+	 "'http://127.0.0.1:8470/api/query/last?tenant=host'",
+	 .params = opentsdb_last_post_params},
 	{VERB_GET, "/api/version", false, ROLE_NONE, NO_BODY, &opentsdb_version,
 	 "Which version of OpenTSDB's interface this is, for its clients.", "/api/version"},
 	{VERB_POST, "/api/suggest", false, ROLE_READ, BODY_QUESTION, &opentsdb_suggest,
 	 "The same as GET, asked by a body.",
 	 "curl -d '{\"type\":\"metrics\",\"q\":\"System\"}' "
-	 "'http://127.0.0.1:8470/api/suggest?tenant=host'"},
+	 "'http://127.0.0.1:8470/api/suggest?tenant=host'",
+	 .params = opentsdb_suggest_post_params},
 	{VERB_GET, "/api/suggest", false, ROLE_READ, NO_BODY, &opentsdb_suggest,
 	 "Names of metrics, tag keys or tag values that begin with q, as OpenTSDB gives them.",
-	 "/api/suggest?type=metrics&q=System&tenant=host"},
+	 "/api/suggest?type=metrics&q=System&tenant=host", .params = opentsdb_suggest_params},
 	{VERB_GET, "/api/search/lookup", false, ROLE_READ, NO_BODY, &opentsdb_lookup,
 	 "Tags of a metric's series, as OpenTSDB gives them.",
-	 "/api/search/lookup?tenant=host&m=SystemMetrics.LoadAverage.1"},
+	 "/api/search/lookup?tenant=host&m=SystemMetrics.LoadAverage.1",
+	 .params = opentsdb_lookup_params},
 	{VERB_GET, "/api/aggregators", false, ROLE_READ, NO_BODY, &opentsdb_aggregators,
 	 "How series can be put together by clients of OpenTSDB.", "/api/aggregators"},
 	{VERB_GET, "/api/config/filters", false, ROLE_READ, NO_BODY, &opentsdb_filters,
@@ -114,7 +116,7 @@ const struct http_route api_routes[] = {
 	 "http://127.0.0.1:8470/api/devices/rtr_a"},
 	{VERB_DELETE, "/api/devices/", true, ROLE_ADMIN, NO_BODY, &device_remove_handler,
 	 "Removes a device, with withData=true what is stored of it too.",
-	 "curl -X DELETE http://127.0.0.1:8470/api/devices/rtr_a"},
+	 "curl -X DELETE http://127.0.0.1:8470/api/devices/rtr_a", .params = device_remove_params},
 	{VERB_GET, "/api/oidsets", false, ROLE_READ, NO_BODY, &oidsets_handler,
 	 "Sets of OIDs that can be polled.", "/api/oidsets"},
 	{VERB_GET, "/api/oidsets/", true, ROLE_READ, NO_BODY, &oidset_handler, "One of them.",
@@ -123,7 +125,7 @@ const struct http_route api_routes[] = {
 	 "Interfaces of a device or of all; with begin and end their versions of that time; kind "
 	 "may "
 	 "be saps, lsps, outlets.",
-	 "/api/interfaces"},
+	 "/api/interfaces", .params = interfaces_params},
 	{VERB_POST, "/api/put", false, ROLE_WRITE, BODY_GATHERED, &put_handler,
 	 "Takes points as OpenTSDB writes them, one or an array; ?summary and ?details say more.",
 	 "curl -d '{\"metric\":\"m\",\"timestamp\":1600000000,\"value\":1.5,"
@@ -136,19 +138,20 @@ const struct http_route api_routes[] = {
 	 "curl -d 'cpu,host=a usage=1.5' 'http://127.0.0.1:8470/api/v2/write?org=o&bucket=b'"},
 	{VERB_POST, "/api/recompute", false, ROLE_ADMIN, NO_BODY, &recompute_handler,
 	 "Makes a device's bins and aggregates once more from its raw data; says what differed.",
-	 "granary recompute --device rtr_a --from 7d-ago --to now --dry-run"},
+	 "granary recompute --device rtr_a --from 7d-ago --to now --dry-run",
+	 .params = recompute_params},
 	{VERB_GET, "/api/rollups", false, ROLE_READ, NO_BODY, &rollups_handler,
 	 "How roll-ups are made, how far they are behind, and what waits to be rolled up.",
-	 "/api/rollups"},
+	 "/api/rollups", .params = rollups_params},
 	{VERB_POST, "/api/rollups/rebuild", false, ROLE_ADMIN, NO_BODY, &rollups_rebuild_handler,
 	 "Marks all that has raw data to be rolled up once more, when marks were lost.",
-	 "granary rollup rebuild --from 1d-ago --dry-run"},
+	 "granary rollup rebuild --from 1d-ago --dry-run", .params = rollups_rebuild_params},
 	{VERB_GET, "/api/retention", false, ROLE_ADMIN, NO_BODY, &retention_handler,
 	 "How long what is kept, by which rule, and how much of it is stored for how long.",
-	 "/api/retention"},
+	 "/api/retention", .params = retention_params},
 	{VERB_POST, "/api/retention/apply", false, ROLE_ADMIN, NO_BODY, &retention_apply_handler,
 	 "Moves what is stored for another time than it would be now, or counts it.",
-	 "granary retention apply --dry-run"},
+	 "granary retention apply --dry-run", .params = retention_apply_params},
 	{VERB_GET, "/api/clock", false, ROLE_READ, NO_BODY, &clock_handler,
 	 "Whether the clock is believed. While it is not, nothing expires.", "/api/clock"},
 	{VERB_POST, "/api/clock/accept", false, ROLE_ADMIN, NO_BODY, &clock_accept_handler,
@@ -157,7 +160,8 @@ const struct http_route api_routes[] = {
 	{VERB_POST, "/api/delete", false, ROLE_ADMIN, NO_BODY, &delete_handler,
 	 "Deletes samples of a tenant's series and their roll-ups, or with dryRun=true counts "
 	 "them.",
-	 "granary delete cpu_idle 'host=web-*' --start 2020-08-24 --end 2020-08-25 --dry-run"},
+	 "granary delete cpu_idle 'host=web-*' --start 2020-08-24 --end 2020-08-25 --dry-run",
+	 .params = delete_params},
 	{VERB_GET, "/api/queues", false, ROLE_READ, NO_BODY, &queues_list,
 	 "How many polls wait in each queue, came and were persisted.", "/api/queues"},
 	{VERB_GET, "/api/queues/aside", false, ROLE_READ, NO_BODY, &queues_aside,
@@ -176,7 +180,7 @@ const struct http_route api_routes[] = {
 	 "http://127.0.0.1:8470/api/polls"},
 	{VERB_POST, "/api/polls/now", false, ROLE_ADMIN, NO_BODY, &device_poll_handler,
 	 "Has the server poll a device now, beside its slots; what it says is stored.",
-	 "granary device poll rtr_a"},
+	 "granary device poll rtr_a", .params = device_poll_params},
 	{VERB_GET, "/api/pollers", false, ROLE_READ, NO_BODY, &pollers_list,
 	 "Pollers elsewhere: when they were heard of, how many devices they have, what waits "
 	 "there.",
@@ -211,7 +215,7 @@ const struct http_route api_routes[] = {
 	 "The same of an organisation.", "/api/v2/orgs?org=o"},
 	{VERB_GET, "/v2/device", true, ROLE_READ, NO_BODY, &v2_device,
 	 "Devices, their interfaces, and the rates of these: in, out, error/in, discard/out ...",
-	 "/v2/device/"},
+	 "/v2/device/", .params = v2_endpoint_params},
 	{VERB_PUT, "/v2/device/", true, ROLE_WRITE, BODY_QUESTION, &v2_device_put,
 	 "Replaces the OIDSets of a device, and whether it is active.",
 	 "curl -X PUT -H 'Content-Type: application/json' -d '{\"oidsets\":[\"IfXTable\"]}' "
@@ -225,7 +229,8 @@ const struct http_route api_routes[] = {
 	 "Names of the OIDSets, which say what is polled.", "/v2/oidset/"},
 	{VERB_GET, "/v2/timeseries/", true, ROLE_READ, NO_BODY, &v2_timeseries,
 	 "Data by row key, in milliseconds: RawData, BaseRate or Aggs.",
-	 "/v2/timeseries/BaseRate/snmp/rtr_a/FastPollHC/ifHCInOctets/xe-0@2F0@2F0/30000"},
+	 "/v2/timeseries/BaseRate/snmp/rtr_a/FastPollHC/ifHCInOctets/xe-0@2F0@2F0/30000",
+	 .params = v2_timeseries_params},
 	{VERB_POST, "/v2/timeseries/", true, ROLE_WRITE, BODY_QUESTION, &v2_timeseries_post,
 	 "Takes samples of one counter, RawData, into the queue of its OIDSet.",
 	 "curl -H 'Content-Type: application/json' -d '[{\"ts\":1600000000000,\"val\":1000}]' "
@@ -243,16 +248,18 @@ const struct http_route api_routes[] = {
 	 "http://127.0.0.1:8470/v2/bulk/timeseries/"},
 	{VERB_GET, "/v2/report/percentile", true, ROLE_READ, NO_BODY, &v2_report_percentile,
 	 "The 95th percentile by months of a time zone; JSON or format=csv.",
-	 "/v2/report/percentile?device=rtr_a&interface=xe-0/0/0&zone=Europe/Berlin"},
+	 "/v2/report/percentile?device=rtr_a&interface=xe-0/0/0&zone=Europe/Berlin",
+	 .params = v2_percentile_params},
 	{VERB_GET, "/v2/report/volume", true, ROLE_READ, NO_BODY, &v2_report_volume,
 	 "Octets by days or months of a time zone, exactly; JSON or format=csv.",
-	 "/v2/report/volume?device=rtr_a&interface=xe-0/0/0&zone=Europe/Berlin"},
+	 "/v2/report/volume?device=rtr_a&interface=xe-0/0/0&zone=Europe/Berlin",
+	 .params = v2_volume_params},
 	{VERB_GET, "/v2/report/sum", true, ROLE_READ, NO_BODY, &v2_report_sum,
 	 "One endpoint of many interfaces as one.",
-	 "/v2/report/sum?endpoint=in&ifAlias__icontains=transit"},
+	 "/v2/report/sum?endpoint=in&ifAlias__icontains=transit", .params = v2_sum_params},
 	{VERB_GET, "/v2/report/top", true, ROLE_READ, NO_BODY, &v2_report_top,
 	 "The interfaces with the largest average, maximum or volume.",
-	 "/v2/report/top?endpoint=in&by=max&n=10"},
+	 "/v2/report/top?endpoint=in&by=max&n=10", .params = v2_top_params},
 	{VERB_GET, "/v2/inventory", true, ROLE_READ, NO_BODY, &v2_inventory,
 	 "Row keys of what is stored.", "/v2/inventory/?row_key__contains=ifHCInOctets"},
 	{VERB_GET, "/v2/outlet", true, ROLE_READ, NO_BODY, &v2_outlet, "Outlets of power strips.",

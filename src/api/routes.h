@@ -9,12 +9,12 @@
 
 #include "http/http.h"
 
+struct api_call;
 struct catalog;
 struct conf;
 struct ingest;
 struct inventory_conf;
 struct inventory_keeper;
-struct job_call;
 struct persist;
 struct poller;
 struct pollers;
@@ -23,6 +23,7 @@ struct rollup;
 struct rollup_deletions;
 struct granularities;
 struct retention_rules;
+struct rollup_site;
 struct partitions;
 struct late_samples;
 struct marks;
@@ -41,26 +42,22 @@ struct api {
 	struct query_engine *queries;
 	struct inventory_keeper *inventory;
 	const struct inventory_conf *inventory_conf;
-	size_t inventory_calls;      /* changes of it that are at work */
 	struct pollers *pollers;     /* elsewhere, that have been heard of */
 	struct queue *const *queues; /* by place in inventory_conf->queues */
-	size_t queue_retries;        /* at work: none may be when queues are closed */
 	struct persist *persist;
 	struct poller *poller;                     /* of this process */
-	size_t metadata_writes;                    /* at work: none may be when the store ends */
-	size_t recomputes;                         /* at work: none may be when persisting ends */
 	const struct granularities *granularities; /* none in it: nothing is rolled up */
 	const struct retention_rules *retention;
 	const struct partitions *owned; /* by configuration, or all that may be taken */
 	struct marks *marks;
+	const struct rollup_site *site;  /* of roll-ups */
 	const struct late_samples *late; /* as the job's */
 	const char *rollup_name;         /* of this process among those that roll up */
 	struct rollup *rollup;           /* NULL: this process rolls nothing up */
 	struct backfill *backfill;       /* NULL likewise */
-	struct job_call *job_calls;      /* at work: none may be when the store ends */
 	struct rollup_deletions *deletions;
 	struct v2_zones *zones; /* of reports */
-	size_t v2_answers;      /* that are at work: none may be when catalog and store end */
+	struct api_call *calls; /* in flight: none may be when queues, catalog and store end */
 	const struct conf *conf;
 	const char *program; /* calls this one again, as a shell reads it; NULL: granary */
 	int64_t started_ms;  /* wall clock */

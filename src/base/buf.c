@@ -19,7 +19,7 @@ void buf_clear(struct buf *buf)
 	buf->failed = false;
 }
 
-static char *grow(struct buf *buf, size_t extra_bytes)
+static char *buf_grow(struct buf *buf, size_t extra_bytes)
 {
 	if (extra_bytes > buf->max - buf->len) {
 		buf->failed = true;
@@ -39,7 +39,7 @@ char *buf_reserve(struct buf *buf, size_t extra_bytes)
 {
 	if (LIKELY(buf->data && extra_bytes <= buf->cap - buf->len))
 		return buf->data + buf->len;
-	return grow(buf, extra_bytes);
+	return buf_grow(buf, extra_bytes);
 }
 
 int buf_append(struct buf *buf, const void *bytes, size_t len)

@@ -6,7 +6,7 @@
 
 enum { POINTS_MAX = 16, NAME_MAX_BYTES = 48 };
 
-static struct point {
+static struct fault_point {
 	char name[NAME_MAX_BYTES];
 	enum fault_action action;
 	unsigned first, times, passes;
@@ -22,7 +22,7 @@ int fault_pass(const char *name)
 	int result = 0;
 	pthread_mutex_lock(&lock);
 	for (unsigned i = 0; i < point_count; i++) {
-		struct point *point = &points[i];
+		struct fault_point *point = &points[i];
 		if (strcmp(point->name, name) != 0)
 			continue;
 		unsigned pass = ++point->passes;
@@ -41,8 +41,8 @@ void fault_arm(const char *name, enum fault_action action, unsigned first, unsig
 {
 	pthread_mutex_lock(&lock);
 	ASSERT(point_count < POINTS_MAX && strlen(name) < NAME_MAX_BYTES);
-	struct point *point = &points[point_count++];
-	*point = (struct point){.action = action, .first = first, .times = times};
+	struct fault_point *point = &points[point_count++];
+	*point = (struct fault_point){.action = action, .first = first, .times = times};
 	memcpy(point->name, name, strlen(name));
 	fault_armed = 1;
 	pthread_mutex_unlock(&lock);

@@ -20,7 +20,7 @@ static int open_retry(const char *path, int flags, unsigned mode)
 	return fd < 0 ? -errno : fd;
 }
 
-static int read_all(int fd, size_t max_bytes, struct buf *out)
+static int file_read_all(int fd, size_t max_bytes, struct buf *out)
 {
 	for (;;) {
 		char piece[65536];
@@ -43,12 +43,12 @@ static int real_read(UNUSED struct files *files, const char *path, size_t max_by
 	if (fd < 0)
 		return fd == -ENOENT ? ERR_NOT_FOUND : fd;
 	buf_clear(out);
-	int err = read_all(fd, max_bytes, out);
+	int err = file_read_all(fd, max_bytes, out);
 	close(fd);
 	return err;
 }
 
-static int write_all(int fd, struct slice bytes)
+static int file_write_all(int fd, struct slice bytes)
 {
 	while (bytes.len) {
 		ssize_t n = write(fd, bytes.data, bytes.len);
@@ -69,7 +69,7 @@ static int write_synced(const char *path, struct slice bytes, unsigned mode)
 		return fd;
 	int err = fault("file.write");
 	if (!err)
-		err = write_all(fd, bytes);
+		err = file_write_all(fd, bytes);
 	if (!err)
 		err = fault("file.fsync");
 	if (!err && fsync(fd))
@@ -271,7 +271,7 @@ int file_lock(const char *path, int *fd_out, struct errbuf *e)
 		return err;
 	char pid[32];
 	int len = snprintf(pid, sizeof(pid), "%ld\n", (long)getpid());
-	err = ftruncate(fd, 0) ? -errno : write_all(fd, (struct slice){pid, (size_t)len});
+	err = ftruncate(fd, 0) ? -errno : file_write_all(fd, (struct slice){pid, (size_t)len});
 	if (err) {
 		close(fd);
 		return errbuf_set(e, err, "cannot write %s: %s", path, err_text(err));

@@ -6,7 +6,7 @@
 
 static uint32_t crc_table[256];
 
-static void make_table(void)
+static void hash_make_table(void)
 {
 	for (uint32_t i = 0; i < 256; i++) {
 		uint32_t crc = i;
@@ -50,13 +50,13 @@ static void make_moved(void)
 	}
 }
 
-static uint32_t move_on(uint32_t crc)
+static uint32_t hash_move_on(uint32_t crc)
 {
 	return crc_moved[0][crc & 0xff] ^ crc_moved[1][crc >> 8 & 0xff] ^
 	       crc_moved[2][crc >> 16 & 0xff] ^ crc_moved[3][crc >> 24];
 }
 
-static inline uint64_t load64(const uint8_t *p)
+static inline uint64_t hash_load64(const uint8_t *p)
 {
 	uint64_t word;
 	memcpy(&word, p, 8);
@@ -69,15 +69,15 @@ __attribute__((target("sse4.2"))) static uint32_t crc_sse42(uint32_t crc, const 
 	for (; len >= 3 * STRETCH_BYTES; p += 3 * STRETCH_BYTES, len -= 3 * STRETCH_BYTES) {
 		uint64_t a = crc, b = 0, c = 0;
 		for (size_t i = 0; i < STRETCH_BYTES; i += 8) {
-			a = __builtin_ia32_crc32di(a, load64(p + i));
-			b = __builtin_ia32_crc32di(b, load64(p + STRETCH_BYTES + i));
-			c = __builtin_ia32_crc32di(c, load64(p + 2 * STRETCH_BYTES + i));
+			a = __builtin_ia32_crc32di(a, hash_load64(p + i));
+			b = __builtin_ia32_crc32di(b, hash_load64(p + STRETCH_BYTES + i));
+			c = __builtin_ia32_crc32di(c, hash_load64(p + 2 * STRETCH_BYTES + i));
 		}
-		crc = move_on(move_on((uint32_t)a) ^ (uint32_t)b) ^ (uint32_t)c;
+		crc = hash_move_on(hash_move_on((uint32_t)a) ^ (uint32_t)b) ^ (uint32_t)c;
 	}
 	uint64_t wide = crc;
 	for (; len >= 8; p += 8, len -= 8)
-		wide = __builtin_ia32_crc32di(wide, load64(p));
+		wide = __builtin_ia32_crc32di(wide, hash_load64(p));
 	crc = (uint32_t)wide;
 	while (len--)
 		crc = __builtin_ia32_crc32qi(crc, *p++);
@@ -87,9 +87,9 @@ __attribute__((target("sse4.2"))) static uint32_t crc_sse42(uint32_t crc, const 
 
 static uint32_t (*crc_update)(uint32_t crc, const uint8_t *p, size_t len);
 
-__attribute__((constructor)) static void choose(void)
+__attribute__((constructor)) static void hash_choose(void)
 {
-	make_table();
+	hash_make_table();
 	crc_update = crc_portable;
 #if defined(__x86_64__)
 	if (__builtin_cpu_supports("sse4.2")) {
@@ -117,14 +117,14 @@ struct hash128 hash128(const void *bytes, size_t len, uint64_t seed)
 
 /* ---- Murmur 3 ------------------------------------------------------------------------------- */
 
-static uint32_t rotate(uint32_t x, int by)
+static uint32_t hash_rotate(uint32_t x, int by)
 {
 	return x << by | x >> (32 - by);
 }
 
 static uint32_t scrambled(uint32_t word)
 {
-	return rotate(word * UINT32_C(0xcc9e2d51), 15) * UINT32_C(0x1b873593);
+	return hash_rotate(word * UINT32_C(0xcc9e2d51), 15) * UINT32_C(0x1b873593);
 }
 
 void murmur3_32_init(struct murmur3_32 *m, uint32_t seed)
@@ -134,7 +134,7 @@ void murmur3_32_init(struct murmur3_32 *m, uint32_t seed)
 
 static void add_word(struct murmur3_32 *m, uint32_t word)
 {
-	m->hash = rotate(m->hash ^ scrambled(word), 13) * 5 + UINT32_C(0xe6546b64);
+	m->hash = hash_rotate(m->hash ^ scrambled(word), 13) * 5 + UINT32_C(0xe6546b64);
 }
 
 static void add_byte(struct murmur3_32 *m, uint8_t byte)

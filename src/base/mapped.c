@@ -134,7 +134,7 @@ static void install_both(void)
 	install(SIGSEGV, &fault, &fault_before);
 }
 
-static void replace(const char *from, const char *to)
+static void mapped_replace(const char *from, const char *to)
 {
 	for (size_t i = 0; i < FILES_MAX; i++) {
 		const char *expected = from;
@@ -158,12 +158,12 @@ void mapped_lies(const char *path, uintptr_t begin, size_t bytes)
 void mapped_watch(const char *path)
 {
 	install_both();
-	replace(NULL, path);
+	mapped_replace(NULL, path);
 }
 
 void mapped_forget(const char *path)
 {
-	replace(path, NULL);
+	mapped_replace(path, NULL);
 }
 
 bool mapped_try(void (*touch)(void *context), void *context)

@@ -162,7 +162,7 @@ void arena_release(struct arena *arena)
 }
 
 /* Chunks double, so that a small request costs one small allocation and a large one few. */
-static struct arena_chunk *add_chunk(struct arena *arena, size_t need_bytes)
+static struct arena_chunk *arena_add_chunk(struct arena *arena, size_t need_bytes)
 {
 	size_t first_bytes = arena->first_bytes ? arena->first_bytes : ARENA_CHUNK_MIN_BYTES;
 	size_t size_bytes = arena->chunks ? arena->chunks->size_bytes * 2 : first_bytes;
@@ -189,7 +189,7 @@ void *arena_alloc(struct arena *arena, size_t size_bytes)
 	size_t need_bytes = (size_bytes + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
 	struct arena_chunk *chunk = arena->chunks;
 	if (!chunk || chunk->size_bytes - chunk->used_bytes < need_bytes)
-		chunk = add_chunk(arena, need_bytes);
+		chunk = arena_add_chunk(arena, need_bytes);
 	void *ptr = chunk->data + chunk->used_bytes;
 	chunk->used_bytes += need_bytes;
 	/* What it takes, so that many small pieces stay within the maximum too. */

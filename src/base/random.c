@@ -16,7 +16,7 @@ void random_init(struct random *random, uint64_t seed)
 		random->state[i] = splitmix(&seed);
 }
 
-static uint64_t rotate(uint64_t x, int by)
+static uint64_t random_rotate(uint64_t x, int by)
 {
 	return (x << by) | (x >> (64 - by));
 }
@@ -24,14 +24,14 @@ static uint64_t rotate(uint64_t x, int by)
 uint64_t random_next(struct random *random)
 {
 	uint64_t *s = random->state;
-	uint64_t result = rotate(s[1] * 5, 7) * 9;
+	uint64_t result = random_rotate(s[1] * 5, 7) * 9;
 	uint64_t shifted = s[1] << 17;
 	s[2] ^= s[0];
 	s[3] ^= s[1];
 	s[1] ^= s[2];
 	s[0] ^= s[3];
 	s[2] ^= shifted;
-	s[3] = rotate(s[3], 45);
+	s[3] = random_rotate(s[3], 45);
 	return result;
 }
 

@@ -6,29 +6,14 @@
 #include "cmd/client_private.h"
 #include "store/lmdb/lmdb.h"
 
-const char client_compact_help[] =
-	"usage: granary compact --data DIR [options]\n"
-	"\n"
-	"Rewrites the data file of a directory that no server has open, so that it takes the "
-	"least\n"
-	"room: closed segments are settled, free pages left out, pages filled. Needs room for a "
-	"copy\n"
-	"while it runs. Whenever it is broken off, the old file or the new one is there, whole.\n"
-	"\n"
-	"  --data DIR      the directory\n"
-	"  --all           settle also segments that are still being written\n"
-	"  -o FORMAT       table, csv or json; default: a table on a terminal, else csv\n"
-	"\n"
-	"Examples:\n"
-	"  granary compact --data ./var\n";
-
-static const struct client_command compact_command = {
-	.name = "compact",
-	.help = client_compact_help,
-	.options = OPTION_DATA | OPTION_ALL | OPTION_OUTPUT,
+struct client_compact_args {
+	struct command_args line;
+	const char *data;
+	bool all;
 };
 
-static void print_found(const struct client_args *args, const struct lmdb_compaction *done)
+static void client_compact_print(const struct command_args *args,
+				 const struct lmdb_compaction *done)
 {
 	static const char *const titles[] = {"bytes before", "bytes after"};
 	unsigned long long before = done->before_bytes, after = done->after_bytes;
@@ -45,27 +30,40 @@ static void print_found(const struct client_args *args, const struct lmdb_compac
 	text_table_release(&table);
 }
 
-int client_compact(int argc, char *const *argv)
+static int client_compact_run(const struct command_args *args)
 {
-	struct client_args args;
+	const struct client_compact_args *compact =
+		CONTAINER_OF(args, const struct client_compact_args, line);
+	struct lmdb_options options = {.path = compact->data};
 	struct lmdb_compaction done;
 	struct errbuf e;
-	int err = client_parse(&compact_command, argc, argv, &args);
+	int err = fault_arm_from_env(&e);
 
-	if (err)
-		return client_parse_exit(err);
-	if (!args.data) {
-		(void)client_usage(&args, "--data is needed");
-		return CLIENT_USAGE;
-	}
-	struct lmdb_options options = {.path = args.data};
-	err = fault_arm_from_env(&e);
 	if (!err)
-		err = lmdb_compact(&options, args.all, &done, &e);
+		err = lmdb_compact(&options, compact->all, &done, &e);
 	if (err) {
-		client_complain(&args, "%s", e.text);
-		return CLIENT_FAILED;
+		command_complain(args, "%s", e.text);
+		return EXIT_FAILED;
 	}
-	print_found(&args, &done);
-	return CLIENT_OK;
+	client_compact_print(args, &done);
+	return EXIT_OK;
 }
+
+#define ROW(type, field, ...) COMMAND_ROW(command_##type, client_compact_args, field, __VA_ARGS__)
+static const struct command_option client_compact_options[] = {
+	ROW(text, data, "--data", "DIR", "the directory", .required = true),
+	ROW(flag, all, "--all", NULL, "settle also segments that are still being written"),
+	CLIENT_OUTPUT,
+};
+
+const struct command client_compact = {
+	.name = "compact",
+	.summary = "rewrite a data directory to take the least room",
+	.about = "Rewrites the data file of a directory that no server has open, so that it takes "
+		 "the least room: closed segments are settled, free pages left out, pages filled. "
+		 "Needs room for a copy while it runs. Whenever it is broken off, the old file or "
+		 "the new one is there, whole.\n",
+	.examples = "granary compact --data ./var\n",
+	COMMAND_TAKES(client_compact_options, client_compact_args),
+	.run = client_compact_run,
+};

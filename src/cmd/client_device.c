@@ -11,76 +11,31 @@
 
 enum { IMPORT_MAX_BYTES = 16 << 20, IMPORT_ARENA_MAX_BYTES = 512 << 20 };
 
-const char client_device_help[] =
-	"usage: granary device add NAME ADDRESS [OIDSET...] --credentials NAME [options]\n"
-	"       granary device change NAME [OIDSET...] [options]\n"
-	"       granary device list [options]\n"
-	"       granary device rename NAME NEW-NAME\n"
-	"       granary device remove NAME [--with-data]\n"
-	"       granary device poll NAME\n"
-	"       granary device import FILE\n"
-	"\n"
-	"Says what is polled. Takes effect at once; nothing is restarted.\n"
-	"\n"
-	"add      without OIDSETs: IfXTable and IfRefPoll, which are all interfaces\n"
-	"change   only what is given; OIDSETs take the place of those it had\n"
-	"list     with state and reason: ok, waiting (not polled yet), failing, misconfigured,\n"
-	"         inactive\n"
-	"rename   with all that is stored of it\n"
-	"remove   what is stored stays, too, unless --with-data is given\n"
-	"poll     now, beside its slots; what it says is stored. (One that is new is polled at\n"
-	"         once. `granary snmp poll-once` prints and stores nothing.)\n"
-	"import   a list from a file, .csv (columns name, address, credentials, oidsets with "
-	"blanks\n"
-	"         between them, active, begin, end, poller) or YAML (`devices:` and a list of such "
-	"mappings);\n"
-	"         all are added, or none\n"
-	"\n"
-	"ADDRESS is a host name, an IPv4 or IPv6 address, with a port as HOST:PORT or "
-	"[IPV6]:PORT.\n"
-	"\n"
-	"  --credentials NAME  an entry of the server's secrets file\n"
-	"  --poller NAME       who polls it: a `granary poll` of that name, whose secrets file\n"
-	"                      then has the credentials; empty: the server (default)\n"
-	"  --address ADDRESS   change: another address\n"
-	"  --active BOOL       whether it is polled: true or false\n"
-	"  --begin TIME        from when on (default now)\n"
-	"  --end TIME          until when (default for ever)\n"
-	"  --with-data         remove: delete what is stored of it\n"
-	"  --server URL        where the server is (default http://127.0.0.1:8470)\n"
-	"  -o FORMAT           list: table, csv or json; default: a table on a terminal, else csv\n"
-	"\n"
-	"Examples:\n"
-	"  granary device add rtr_a 192.0.2.1 --credentials lab\n"
-	"  granary device add rtr_b rtr-b.example FastPollHC Errors IfRefPoll --credentials core\n"
-	"  granary device import devices.csv\n";
+struct client_device_args {
+	struct command_args line;
+	const char *name;
+	const char *address; /* of add a word, of change an option */
+	struct command_words oidsets;
+	const char *credentials, *poller, *active, *begin, *end;
+	const char *new_name, *file;
+	bool with_data;
+};
 
-const char client_oidset_help[] =
-	"usage: granary oidset list [options]\n"
-	"       granary oidset show NAME [options]\n"
-	"\n"
-	"Prints the OIDSets that a server knows, or the OIDs of one.\n"
-	"\n"
-	"  --server URL    where the server is (default http://127.0.0.1:8470)\n"
-	"  -o FORMAT       table, csv or json; default: a table on a terminal, else csv\n";
+struct client_oidset_args {
+	struct command_args line;
+	const char *name;
+};
 
-/* ---- Verbs ------------------------------------------------------------------------------------
- */
-
-/* ---- Talking to the server --------------------------------------------------------------------
- */
+/* ---- Talking to the server ------------------------------------------------------------------- */
 
 /* Sends and says nothing where it went well. */
-static int send_json(const struct client_args *args, const char *route, const char *name,
-		     struct slice body, struct client_answer *answer)
+static int client_device_send(const struct command_args *args, const char *route, const char *name,
+			      struct slice body, struct client_answer *answer)
 {
 	struct buf path;
 	buf_init(&path, CLIENT_PATH_MAX_BYTES);
 	client_path(&path, route, name);
-	if (args->with_data)
-		buf_append_text(&path, "?withData=true");
-	buf_append_char(&path, 0);
-	int err = client_request(args, path.data, "application/json", body, answer);
+	int err = client_request(args, NULL, path.data, "application/json", body, answer);
 	buf_release(&path);
 	return err;
 }
@@ -88,69 +43,51 @@ static int send_json(const struct client_args *args, const char *route, const ch
 /* ---- What options say --------------------------------------------------------------------------
  */
 
-static int take_time(const struct client_args *args, const char *option, const char *text,
-		     int64_t *ms)
+static bool client_device_set_time(UNUSED const struct command_option *option, const char *text,
+				   void *field)
 {
-	struct errbuf e;
-	if (text && time_parse_absolute(slice_of(text), ms, &e))
-		return client_usage(args, "%s: %s", option, e.text);
-	return 0;
+	int64_t ms;
+	*(const char **)field = text;
+	return time_parse_absolute(slice_of(text), &ms, NULL) == 0;
 }
 
-static int take_bool(const struct client_args *args, bool *value)
-{
-	bool yes = args->active && strcmp(args->active, "true") == 0;
-	if (args->active && !yes && strcmp(args->active, "false") != 0)
-		return client_usage(args, "--active is true or false, not %s", args->active);
-	*value = args->active ? yes : *value;
-	return 0;
-}
+static const struct command_type client_device_time = {
+	.is = "a time such as 2020-08-24T16:34Z, or seconds since 1970",
+	.set = client_device_set_time,
+	.note = "TIME is ISO 8601 (2020-08-24, 2020-08-24T16:34:05Z), or seconds or milliseconds "
+		"since 1970."};
 
-static void write_text(struct json_writer *w, const char *key, const char *text)
+static void client_device_write_oidsets(struct json_writer *w, struct command_words oidsets)
 {
-	if (!text)
-		return;
-	json_put_text(w, key, text);
-}
-
-static void write_oidsets(struct json_writer *w, const struct client_args *args, size_t first)
-{
-	if (args->word_count <= first)
+	if (!oidsets.count)
 		return;
 	json_write_key(w, "oidsets");
 	json_write_array_begin(w);
-	for (size_t i = first; i < args->word_count; i++)
-		json_write_text(w, args->words[i]);
+	for (size_t i = 0; i < oidsets.count; i++)
+		json_write_text(w, oidsets.items[i]);
 	json_write_array_end(w);
 }
 
-/* The members that were given; `first` is the first word that is an OIDSet. */
-static int write_device(const struct client_args *args, const char *name, const char *address,
-			size_t first, struct buf *body)
+/* The members that were given. */
+static void client_device_write(const struct client_device_args *args, const char *name,
+				struct buf *body)
 {
 	struct json_writer w;
-	bool active = true;
-	int64_t ms;
-	if (take_time(args, "--begin", args->begin, &ms) ||
-	    take_time(args, "--end", args->end, &ms) || take_bool(args, &active))
-		return ERR_INVALID;
 	json_writer_init(&w, body);
 	json_write_object_begin(&w);
-	write_text(&w, "name", name);
-	write_text(&w, "address", address);
-	write_text(&w, "credentials", args->credentials);
-	write_text(&w, "poller", args->poller);
-	write_text(&w, "begin", args->begin);
-	write_text(&w, "end", args->end);
-	if (args->active) {
-		json_put_bool(&w, "active", active);
-	}
-	write_oidsets(&w, args, first);
+	client_put_text(&w, "name", name);
+	client_put_text(&w, "address", args->address);
+	client_put_text(&w, "credentials", args->credentials);
+	client_put_text(&w, "poller", args->poller);
+	client_put_text(&w, "begin", args->begin);
+	client_put_text(&w, "end", args->end);
+	if (args->active)
+		json_put_bool(&w, "active", strcmp(args->active, "true") == 0);
+	client_device_write_oidsets(&w, args->oidsets);
 	json_write_object_end(&w);
-	return 0;
 }
 
-static bool is_utf8(const char *text)
+static bool client_device_is_utf8(const char *text)
 {
 	for (size_t left = text ? strlen(text) : 0, len = 0; left; left -= len, text += len) {
 		len = utf8_length((const uint8_t *)text, left);
@@ -161,112 +98,111 @@ static bool is_utf8(const char *text)
 }
 
 /* JSON cannot carry anything else, and would name another device. */
-static int check_utf8(const struct client_args *args)
+static int client_device_check_utf8(const struct client_device_args *args)
 {
-	bool well = is_utf8(args->credentials) && is_utf8(args->poller) && is_utf8(args->address);
-	for (size_t i = 0; i < args->word_count; i++)
-		well = well && is_utf8(args->words[i]);
+	const char *const texts[] = {args->name, args->new_name, args->address, args->credentials,
+				     args->poller};
+	bool well = true;
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+		well = well && client_device_is_utf8(texts[i]);
+	for (size_t i = 0; i < args->oidsets.count; i++)
+		well = well && client_device_is_utf8(args->oidsets.items[i]);
 	if (well)
 		return 0;
-	client_complain(args, "what is given is not UTF-8");
+	command_complain(&args->line, "what is given is not UTF-8");
 	return ERR_INVALID;
 }
 
-static int post_device(const struct client_args *args, const char *route, const char *to,
-		       const char *name, const char *address, size_t first)
+/* `to`: of which device, empty for a new one; `name`: what it is called from now on, or NULL. */
+static int client_device_post(const struct command_args *args, const char *route, const char *to,
+			      const char *name)
 {
+	const struct client_device_args *device =
+		CONTAINER_OF(args, const struct client_device_args, line);
 	struct client_answer answer;
 	struct buf body;
+	if (client_device_check_utf8(device))
+		return EXIT_WRONG_USE;
 	buf_init(&body, 1 << 20);
 	client_answer_init(&answer);
-	int status = CLIENT_USAGE;
-	if (check_utf8(args) == 0 && write_device(args, name, address, first, &body) == 0)
-		status = send_json(args, route, to, buf_slice(&body), &answer) ? CLIENT_FAILED
-									       : CLIENT_OK;
+	client_device_write(device, name, &body);
+	int err = client_device_send(args, route, to, buf_slice(&body), &answer);
 	client_answer_release(&answer);
 	buf_release(&body);
-	return status;
+	return err ? EXIT_FAILED : EXIT_OK;
 }
 
-/* ---- device -----------------------------------------------------------------------------------
- */
+/* ---- device ---------------------------------------------------------------------------------- */
 
-static int device_add(const struct client_args *args)
+static int client_device_add(const struct command_args *args)
 {
-	if (!args->credentials) {
-		client_usage(args, "--credentials is missing");
-		return CLIENT_USAGE;
-	}
-	return post_device(args, "/api/devices", "", args->words[0], args->words[1], 2);
+	const char *name = CONTAINER_OF(args, const struct client_device_args, line)->name;
+	return client_device_post(args, "/api/devices", "", name);
 }
 
-static int device_change(const struct client_args *args)
+static int client_device_change(const struct command_args *args)
 {
-	return post_device(args, "/api/devices/", args->words[0], NULL, args->address, 1);
+	const char *name = CONTAINER_OF(args, const struct client_device_args, line)->name;
+	return client_device_post(args, "/api/devices/", name, NULL);
 }
 
-static int device_rename(const struct client_args *args)
+static int client_device_rename(const struct command_args *args)
 {
-	return post_device(args, "/api/devices/", args->words[0], args->words[1], NULL, 2);
+	const struct client_device_args *device =
+		CONTAINER_OF(args, const struct client_device_args, line);
+	return client_device_post(args, "/api/devices/", device->name, device->new_name);
 }
 
-static int device_remove(const struct client_args *args)
+/* Asks without a body, and prints nothing. */
+static int client_device_tell(const struct command_args *args, const char *method, struct buf *path)
 {
-	struct client_args sent = *args;
 	struct client_answer answer;
-	sent.method = "DELETE";
 	client_answer_init(&answer);
-	int err =
-		send_json(&sent, "/api/devices/", args->words[0], (struct slice){NULL, 0}, &answer);
+	int err = client_request(args, method, path->data, NULL, (struct slice){NULL, 0}, &answer);
 	client_answer_release(&answer);
-	return err ? CLIENT_FAILED : CLIENT_OK;
+	buf_release(path);
+	return err ? EXIT_FAILED : EXIT_OK;
 }
 
-static int device_poll(const struct client_args *args)
+static int client_device_remove(const struct command_args *args)
 {
-	struct client_args sent = *args;
-	struct client_answer answer;
+	const struct client_device_args *device =
+		CONTAINER_OF(args, const struct client_device_args, line);
 	struct buf path;
-	sent.method = "POST";
+	buf_init(&path, CLIENT_PATH_MAX_BYTES);
+	client_path(&path, "/api/devices/", device->name);
+	if (device->with_data)
+		client_param(&path, "withData", "true");
+	return client_device_tell(args, "DELETE", &path);
+}
+
+static int client_device_poll(const struct command_args *args)
+{
+	struct buf path;
 	buf_init(&path, CLIENT_PATH_MAX_BYTES);
 	buf_append_text(&path, "/api/polls/now");
-	client_param(&path, "device", args->words[0]);
-	buf_append_char(&path, 0);
-	client_answer_init(&answer);
-	int err = client_request(&sent, path.data, NULL, (struct slice){NULL, 0}, &answer);
-	client_answer_release(&answer);
-	buf_release(&path);
-	return err ? CLIENT_FAILED : CLIENT_OK;
+	client_param(&path, "device",
+		     CONTAINER_OF(args, const struct client_device_args, line)->name);
+	return client_device_tell(args, "POST", &path);
 }
 
-static void print_devices(const struct client_args *args, const struct json *root,
-			  UNUSED struct arena *arena)
+static void client_device_print(const struct command_args *args, const struct json *root,
+				UNUSED struct arena *arena)
 {
 	static const char *const titles[] = {"name",    "address", "port",  "credentials", "poller",
 					     "oidsets", "state",   "since", "reason"};
-	struct text_table table;
-	text_table_init(&table, ARRAY_LEN(titles), titles);
-	for (const struct json *device = root->first; device; device = device->next) {
-		for (size_t i = 0; i < ARRAY_LEN(titles); i++) {
-			if (strcmp(titles[i], "oidsets") == 0)
-				text_table_add_names(&table, device, "oidsets");
-			else
-				text_table_add_member(&table, device, titles[i]);
-		}
-	}
-	text_table_print(&table, args->output);
-	text_table_release(&table);
+	text_table_print_list(root->first, titles, ARRAY_LEN(titles), args->output);
 }
 
-static int device_list(const struct client_args *args)
+static int client_device_list(const struct command_args *args)
 {
-	return client_show(args, "/api/devices", args->output == OUTPUT_JSON, print_devices);
+	return client_show_route(args, NULL, "/api/devices", client_device_print);
 }
 
-/* ---- device import ------------------------------------------------------------------------------
- */
+/* ---- device import --------------------------------------------------------------------------- */
 
-static void write_specs(const struct device_spec *specs, size_t count, struct buf *body)
+static void client_device_write_specs(const struct device_spec *specs, size_t count,
+				      struct buf *body)
 {
 	struct json_writer w;
 	json_writer_init(&w, body);
@@ -277,9 +213,9 @@ static void write_specs(const struct device_spec *specs, size_t count, struct bu
 }
 
 /* Where in the file the device stands that the server refused. */
-static const struct device_spec *refused_spec(const struct client_answer *answer,
-					      const struct device_spec *specs, size_t count,
-					      struct arena *arena)
+static const struct device_spec *client_device_refused_spec(const struct client_answer *answer,
+							    const struct device_spec *specs,
+							    size_t count, struct arena *arena)
 {
 	struct json *root;
 	int64_t item = -1;
@@ -290,100 +226,179 @@ static const struct device_spec *refused_spec(const struct client_answer *answer
 	return &specs[item];
 }
 
-static int send_specs(const struct client_args *args, const struct device_spec *specs, size_t count,
-		      struct arena *arena)
+static int client_device_send_specs(const struct command_args *args, const char *file,
+				    const struct device_spec *specs, size_t count,
+				    struct arena *arena)
 {
 	struct client_answer answer;
 	struct buf body;
 	buf_init(&body, 32 << 20);
 	client_answer_init(&answer);
 	answer.quiet = true;
-	write_specs(specs, count, &body);
-	int err = body.failed ? ERR_LIMIT
-			      : send_json(args, "/api/devices", "", buf_slice(&body), &answer);
-	const struct device_spec *refused = err ? refused_spec(&answer, specs, count, arena) : NULL;
+	client_device_write_specs(specs, count, &body);
+	int err = body.failed
+			  ? ERR_LIMIT
+			  : client_device_send(args, "/api/devices", "", buf_slice(&body), &answer);
+	const struct device_spec *refused =
+		err ? client_device_refused_spec(&answer, specs, count, arena) : NULL;
 	if (body.failed)
-		client_complain(args, "%s: too large", args->words[0]);
+		command_complain(args, "%s: too large", file);
 	else if (refused)
-		client_complain(args, "%s:%zu: %s; nothing was imported", refused->file,
-				refused->line, answer.error.text);
+		command_complain(args, "%s:%zu: %s; nothing was imported", refused->file,
+				 refused->line, answer.error.text);
 	else if (err)
-		client_complain(args, "%s; nothing was imported", answer.error.text);
+		command_complain(args, "%s; nothing was imported", answer.error.text);
 	else
 		printf("%zu devices were added\n", count);
 	client_answer_release(&answer);
 	buf_release(&body);
-	return err ? CLIENT_FAILED : CLIENT_OK;
+	return err ? EXIT_FAILED : EXIT_OK;
 }
 
-static int read_list(const struct client_args *args, struct arena *arena,
-		     struct device_spec **specs, size_t *count)
+static int client_device_read_list(const struct command_args *args, const char *file,
+				   struct arena *arena, struct device_spec **specs, size_t *count)
 {
 	struct files *files = files_real();
 	struct errbuf e;
 	struct buf text;
 	buf_init(&text, IMPORT_MAX_BYTES);
-	int err = files->read(files, args->words[0], IMPORT_MAX_BYTES, &text);
+	int err = files->read(files, file, IMPORT_MAX_BYTES, &text);
 	struct slice copy =
 		err ? SLICE("") : arena_copy(arena, text.len ? buf_slice(&text) : SLICE(""));
 	buf_release(&text);
 	if (err) {
-		client_complain(args, "%s: %s", args->words[0],
-				err == ERR_LIMIT ? "longer than 16 MB" : err_text(err));
+		command_complain(args, "%s: %s", file,
+				 err == ERR_LIMIT ? "longer than 16 MB" : err_text(err));
 		return err;
 	}
-	err = device_list_parse(args->words[0], copy, arena, specs, count, &e);
+	err = device_list_parse(file, copy, arena, specs, count, &e);
 	if (err)
-		client_complain(args, "%s; nothing was imported", e.text);
+		command_complain(args, "%s; nothing was imported", e.text);
 	return err;
 }
 
-static int device_import(const struct client_args *args)
+static int client_device_import(const struct command_args *args)
 {
+	const char *file = CONTAINER_OF(args, const struct client_device_args, line)->file;
 	struct device_spec *specs;
 	struct arena arena;
 	size_t count;
 	arena_init(&arena, IMPORT_ARENA_MAX_BYTES);
-	int status = CLIENT_FAILED;
-	if (read_list(args, &arena, &specs, &count) == 0)
-		status = send_specs(args, specs, count, &arena);
+	int status = EXIT_FAILED;
+	if (client_device_read_list(args, file, &arena, &specs, &count) == 0)
+		status = client_device_send_specs(args, file, specs, count, &arena);
 	arena_release(&arena);
 	return status;
 }
 
-static const struct client_verb device_verbs[] = {
-	{"add",
-	 device_add,
-	 {"device add", client_device_help,
-	  OPTION_SERVER | OPTION_CREDENTIALS | OPTION_POLLER | OPTION_ACTIVE | OPTION_LIFE, 2,
-	  CLIENT_WORDS_MAX}},
-	{"change",
-	 device_change,
-	 {"device change", client_device_help,
-	  OPTION_SERVER | OPTION_CREDENTIALS | OPTION_POLLER | OPTION_ACTIVE | OPTION_LIFE |
-		  OPTION_ADDRESS,
-	  1, CLIENT_WORDS_MAX}},
-	{"list",
-	 device_list,
-	 {"device list", client_device_help, OPTION_SERVER | OPTION_OUTPUT, 0, 0}},
-	{"rename", device_rename, {"device rename", client_device_help, OPTION_SERVER, 2, 2}},
-	{"remove",
-	 device_remove,
-	 {"device remove", client_device_help, OPTION_SERVER | OPTION_WITH_DATA, 1, 1}},
-	{"poll", device_poll, {"device poll", client_device_help, OPTION_SERVER, 1, 1}},
-	{"import", device_import, {"device import", client_device_help, OPTION_SERVER, 1, 1}},
+#define ROW(type, field, ...) COMMAND_ROW(command_##type, client_device_args, field, __VA_ARGS__)
+#define DEVICE_NAME           ROW(text, name, NULL, "NAME", .required = true)
+#define DEVICE_OIDSETS        ROW(text, oidsets, NULL, "OIDSET", .words_max = COMMAND_WORDS_MAX - 2)
+#define DEVICE_SAYINGS                                                                             \
+	ROW(text, poller, "--poller", "NAME",                                                      \
+	    "who polls it: a `granary poll` of that name, whose secrets file then has the "        \
+	    "credentials; empty: the server",                                                      \
+	    .otherwise = "empty"),                                                                 \
+		ROW(choice, active, "--active", "BOOL", "whether it is polled",                    \
+		    .choices = "true false"),                                                      \
+		COMMAND_ROW(client_device_time, client_device_args, begin, "--begin", "TIME",      \
+			    "from when on", .otherwise = "now"),                                   \
+		COMMAND_ROW(client_device_time, client_device_args, end, "--end", "TIME",          \
+			    "until when", .otherwise = "for ever")
+
+static const struct command_option client_device_add_options[] = {
+	DEVICE_NAME,
+	ROW(text, address, NULL, "ADDRESS",
+	    "a host name, an IPv4 or IPv6 address, with a port as HOST:PORT or [IPV6]:PORT",
+	    .required = true),
+	DEVICE_OIDSETS,
+	ROW(text, credentials, "--credentials", "NAME", "an entry of the server's secrets file",
+	    .required = true),
+	DEVICE_SAYINGS,
+	CLIENT_SERVER,
 };
 
-int client_device(int argc, char *const *argv)
-{
-	return client_run_verb("device", client_device_help, device_verbs, ARRAY_LEN(device_verbs),
-			       argc, argv);
-}
+static const struct command_option client_device_change_options[] = {
+	DEVICE_NAME,
+	DEVICE_OIDSETS,
+	ROW(text, credentials, "--credentials", "NAME", "an entry of the server's secrets file"),
+	ROW(text, address, "--address", "ADDRESS", "another address"),
+	DEVICE_SAYINGS,
+	CLIENT_SERVER,
+};
 
-/* ---- oidset -------------------------------------------------------------------------------------
- */
+static const struct command_option client_device_list_options[] = {CLIENT_SERVER, CLIENT_OUTPUT};
 
-static void add_duration(struct text_table *table, const struct json *object, const char *key)
+static const struct command_option client_device_rename_options[] = {
+	DEVICE_NAME,
+	ROW(text, new_name, NULL, "NEW-NAME", .required = true),
+	CLIENT_SERVER,
+};
+
+static const struct command_option client_device_remove_options[] = {
+	DEVICE_NAME,
+	ROW(flag, with_data, "--with-data", NULL, "delete what is stored of it"),
+	CLIENT_SERVER,
+};
+
+static const struct command_option client_device_poll_options[] = {DEVICE_NAME, CLIENT_SERVER};
+
+static const struct command_option client_device_import_options[] = {
+	ROW(text, file, NULL, "FILE",
+	    ".csv (columns name, address, credentials, oidsets with blanks between them, active, "
+	    "begin, end, poller) or YAML (`devices:` and a list of such mappings)",
+	    .required = true),
+	CLIENT_SERVER,
+};
+
+static const struct command client_device_verbs[] = {
+	{.name = "device add",
+	 .summary = "without OIDSETs: IfXTable and IfRefPoll, which are all interfaces",
+	 COMMAND_TAKES(client_device_add_options, client_device_args),
+	 .run = client_device_add},
+	{.name = "device change",
+	 .summary = "only what is given; OIDSETs take the place of those it had",
+	 COMMAND_TAKES(client_device_change_options, client_device_args),
+	 .run = client_device_change},
+	{.name = "device list",
+	 .summary = "with state and reason: ok, waiting (not polled yet), failing, misconfigured, "
+		    "inactive",
+	 COMMAND_TAKES(client_device_list_options, client_device_args),
+	 .run = client_device_list},
+	{.name = "device rename",
+	 .summary = "with all that is stored of it",
+	 COMMAND_TAKES(client_device_rename_options, client_device_args),
+	 .run = client_device_rename},
+	{.name = "device remove",
+	 .summary = "what is stored stays, too, unless --with-data is given",
+	 COMMAND_TAKES(client_device_remove_options, client_device_args),
+	 .run = client_device_remove},
+	{.name = "device poll",
+	 .summary = "now, beside its slots; what it says is stored. (One that is new is polled at "
+		    "once. `granary snmp poll-once` prints and stores nothing.)",
+	 COMMAND_TAKES(client_device_poll_options, client_device_args),
+	 .run = client_device_poll},
+	{.name = "device import",
+	 .summary = "a list from a file; all are added, or none",
+	 COMMAND_TAKES(client_device_import_options, client_device_args),
+	 .run = client_device_import},
+};
+
+const struct command client_device = {
+	.name = "device",
+	.summary = "say what is polled: add, change, list, rename, remove, poll, import",
+	.about = "Says what is polled. Takes effect at once; nothing is restarted.\n",
+	.examples = "granary device add rtr_a 192.0.2.1 --credentials lab\n"
+		    "granary device add rtr_b rtr-b.example FastPollHC Errors IfRefPoll "
+		    "--credentials core\n"
+		    "granary device import devices.csv\n",
+	COMMAND_VERBS(client_device_verbs),
+};
+
+/* ---- oidset ---------------------------------------------------------------------------------- */
+
+static void client_oidset_add_duration(struct text_table *table, const struct json *object,
+				       const char *key)
 {
 	int64_t ms = 0;
 	if (json_get_i64(object, key, &ms, NULL))
@@ -392,8 +407,8 @@ static void add_duration(struct text_table *table, const struct json *object, co
 		text_table_addf(table, "%gs", (double)ms / 1000);
 }
 
-static void print_oidsets(const struct client_args *args, const struct json *root,
-			  UNUSED struct arena *arena)
+static void client_oidset_print_list(const struct command_args *args, const struct json *root,
+				     UNUSED struct arena *arena)
 {
 	static const char *const titles[] = {"name",       "frequency", "kind",
 					     "correlator", "queue",     "oids"};
@@ -401,58 +416,62 @@ static void print_oidsets(const struct client_args *args, const struct json *roo
 	text_table_init(&table, ARRAY_LEN(titles), titles);
 	for (const struct json *set = root->first; set; set = set->next) {
 		text_table_add_member(&table, set, "name");
-		add_duration(&table, set, "frequencyMs");
+		client_oidset_add_duration(&table, set, "frequencyMs");
 		text_table_add_member(&table, set, "kind");
 		text_table_add_member(&table, set, "correlator");
 		text_table_add_member(&table, set, "queue");
-		text_table_add_names(&table, set, "oids");
+		text_table_add_member(&table, set, "oids");
 	}
 	text_table_print(&table, args->output);
 	text_table_release(&table);
 }
 
-static int oidset_list(const struct client_args *args)
+static int client_oidset_list(const struct command_args *args)
 {
-	return client_show(args, "/api/oidsets", args->output == OUTPUT_JSON, print_oidsets);
+	return client_show_route(args, NULL, "/api/oidsets", client_oidset_print_list);
 }
 
-static void print_oidset(const struct client_args *args, const struct json *root,
-			 UNUSED struct arena *arena)
+static void client_oidset_print(const struct command_args *args, const struct json *root,
+				UNUSED struct arena *arena)
 {
 	static const char *const titles[] = {"name", "oid", "type", "aggregate", "alias"};
 	const struct json *oids = json_member(root, "oids");
-	struct text_table table;
-	text_table_init(&table, ARRAY_LEN(titles), titles);
-	for (const struct json *oid = oids ? oids->first : NULL; oid; oid = oid->next) {
-		for (size_t i = 0; i < ARRAY_LEN(titles); i++)
-			text_table_add_member(&table, oid, titles[i]);
-	}
-	text_table_print(&table, args->output);
-	text_table_release(&table);
+	text_table_print_list(oids ? oids->first : NULL, titles, ARRAY_LEN(titles), args->output);
 }
 
-static int oidset_show(const struct client_args *args)
+static int client_oidset_show(const struct command_args *args)
 {
 	struct buf path;
 	buf_init(&path, CLIENT_PATH_MAX_BYTES);
-	client_path(&path, "/api/oidsets/", args->words[0]);
-	buf_append_char(&path, 0);
-	int status = client_show(args, path.data, args->output == OUTPUT_JSON, print_oidset);
+	client_path(&path, "/api/oidsets/",
+		    CONTAINER_OF(args, const struct client_oidset_args, line)->name);
+	int status = client_show(args, NULL, path.data, args->output == OUTPUT_JSON,
+				 client_oidset_print);
 	buf_release(&path);
 	return status;
 }
 
-static const struct client_verb oidset_verbs[] = {
-	{"list",
-	 oidset_list,
-	 {"oidset list", client_oidset_help, OPTION_SERVER | OPTION_OUTPUT, 0, 0}},
-	{"show",
-	 oidset_show,
-	 {"oidset show", client_oidset_help, OPTION_SERVER | OPTION_OUTPUT, 1, 1}},
+static const struct command_option client_oidset_list_options[] = {CLIENT_SERVER, CLIENT_OUTPUT};
+
+static const struct command_option client_oidset_show_options[] = {
+	COMMAND_ROW(command_text, client_oidset_args, name, NULL, "NAME", .required = true),
+	CLIENT_SERVER,
+	CLIENT_OUTPUT,
 };
 
-int client_oidset(int argc, char *const *argv)
-{
-	return client_run_verb("oidset", client_oidset_help, oidset_verbs, ARRAY_LEN(oidset_verbs),
-			       argc, argv);
-}
+static const struct command client_oidset_verbs[] = {
+	{.name = "oidset list",
+	 .summary = "the OIDSets that a server knows",
+	 COMMAND_TAKES(client_oidset_list_options, client_oidset_args),
+	 .run = client_oidset_list},
+	{.name = "oidset show",
+	 .summary = "the OIDs of one",
+	 COMMAND_TAKES(client_oidset_show_options, client_oidset_args),
+	 .run = client_oidset_show},
+};
+
+const struct command client_oidset = {
+	.name = "oidset",
+	.summary = "print the sets of OIDs that can be polled",
+	COMMAND_VERBS(client_oidset_verbs),
+};

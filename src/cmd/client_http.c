@@ -40,7 +40,7 @@ void client_http_free(struct client_http *http)
 /* ---- What libcurl asks back --------------------------------------------------------------------
  */
 
-static size_t take_body(char *data, size_t size, size_t count, void *user)
+static size_t client_http_take_body(char *data, size_t size, size_t count, void *user)
 {
 	const struct client_http *http = user;
 	const struct client_call *call = http->call;
@@ -51,8 +51,9 @@ static size_t take_body(char *data, size_t size, size_t count, void *user)
 	return !call->take || call->take(call->owner, status, piece) ? piece.len : piece.len + 1;
 }
 
-static int look_at_time(void *user, UNUSED curl_off_t download, UNUSED curl_off_t downloaded,
-			UNUSED curl_off_t upload, UNUSED curl_off_t uploaded)
+static int client_http_look_at_time(void *user, UNUSED curl_off_t download,
+				    UNUSED curl_off_t downloaded, UNUSED curl_off_t upload,
+				    UNUSED curl_off_t uploaded)
 {
 	const struct client_http *http = user;
 	return atomic_load(http->options.cancelled);
@@ -61,7 +62,7 @@ static int look_at_time(void *user, UNUSED curl_off_t download, UNUSED curl_off_
 /* ---- A call ------------------------------------------------------------------------------------
  */
 
-static void set_up(struct client_http *http, const char *url)
+static void client_http_set_up(struct client_http *http, const char *url)
 {
 	const struct client_http_options *o = &http->options;
 	CURL *curl = http->curl;
@@ -77,16 +78,16 @@ static void set_up(struct client_http *http, const char *url)
 		curl_easy_setopt(curl, CURLOPT_ACCEPT_ENCODING, "");
 	curl_easy_setopt(curl, CURLOPT_USERAGENT, "granary/" GRANARY_VERSION);
 	curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, http->error_text);
-	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_body);
+	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, client_http_take_body);
 	curl_easy_setopt(curl, CURLOPT_WRITEDATA, http);
 	if (o->cancelled) {
 		curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
-		curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, look_at_time);
+		curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, client_http_look_at_time);
 		curl_easy_setopt(curl, CURLOPT_XFERINFODATA, http);
 	}
 }
 
-static struct curl_slist *set_headers(CURL *curl, const struct client_call *call)
+static struct curl_slist *client_http_set_headers(CURL *curl, const struct client_call *call)
 {
 	struct curl_slist *headers = NULL;
 
@@ -103,7 +104,7 @@ static struct curl_slist *set_headers(CURL *curl, const struct client_call *call
 	return headers;
 }
 
-static int fail(const struct client_http *http, CURLcode code, struct errbuf *e)
+static int client_http_fail(const struct client_http *http, CURLcode code, struct errbuf *e)
 {
 	int err = code == CURLE_ABORTED_BY_CALLBACK  ? ERR_CANCELLED
 		  : code == CURLE_OPERATION_TIMEDOUT ? ERR_TIMEOUT
@@ -114,7 +115,7 @@ static int fail(const struct client_http *http, CURLcode code, struct errbuf *e)
 			  err == ERR_NOT_FOUND ? ". Is the server running?" : "");
 }
 
-static void take_headers(CURL *curl, struct client_call *call)
+static void client_http_take_headers(CURL *curl, struct client_call *call)
 {
 	struct curl_header *header;
 	curl_off_t retry_after_s = 0;
@@ -148,20 +149,20 @@ int client_http_call(struct client_http *http, struct client_call *call, struct 
 	buf_append_char(&url, '\0');
 	http->call = call;
 	http->error_text[0] = 0;
-	set_up(http, url.data);
-	struct curl_slist *headers = set_headers(http->curl, call);
+	client_http_set_up(http, url.data);
+	struct curl_slist *headers = client_http_set_headers(http->curl, call);
 	CURLcode code = curl_easy_perform(http->curl);
-	take_headers(http->curl, call);
+	client_http_take_headers(http->curl, call);
 	http->call = NULL;
 	curl_slist_free_all(headers);
 	buf_release(&url);
-	return code == CURLE_OK ? 0 : fail(http, code, e);
+	return code == CURLE_OK ? 0 : client_http_fail(http, code, e);
 }
 
 /* ---- Errors ------------------------------------------------------------------------------------
  */
 
-static struct slice find_sentence(struct slice body, struct arena *arena)
+static struct slice client_http_find_sentence(struct slice body, struct arena *arena)
 {
 	static const struct slice nothing = SLICE("no reason given");
 	const struct json *error, *list;
@@ -185,7 +186,7 @@ void client_http_sentence(struct slice body, char *sentence, size_t sentence_byt
 	struct arena arena;
 
 	arena_init(&arena, JSON_ARENA_MAX_BYTES);
-	struct slice text = find_sentence(body, &arena);
+	struct slice text = client_http_find_sentence(body, &arena);
 	size_t len = text.len < sentence_bytes ? text.len : sentence_bytes - 1;
 	memcpy(sentence, text.data, len);
 	sentence[len] = 0;

@@ -10,54 +10,19 @@
 #include "wire/number.h"
 #include "wire/timetext.h"
 
-const char client_interface_help[] =
-	"usage: granary interface list [DEVICE] [options]\n"
-	"       granary interface rates DEVICE INTERFACE [options]\n"
-	"       granary interface top [DEVICE] [options]\n"
-	"       granary interface percentile DEVICE [INTERFACE] [options]\n"
-	"       granary interface volume DEVICE [INTERFACE] [options]\n"
-	"\n"
-	"list        the interfaces of a device or of all, as they are now; with --begin and "
-	"--end\n"
-	"            all their versions of that time\n"
-	"rates       what an interface carried, bin by bin; the last hour unless told otherwise\n"
-	"top         the interfaces with the highest rates, of a device or of all\n"
-	"percentile  the 95th percentile of five minutes, by month\n"
-	"volume      octets by day\n"
-	"\n"
-	"  --begin TIME      with what ended or came at that time or later\n"
-	"  --end TIME        and had begun or came by that time\n"
-	"  --endpoint NAME   rates: in, out, error/in, several with commas (default in,out);\n"
-	"                    top: one (default in)\n"
-	"  --agg TIME        rates, top: 1h, 1d (default: as it is polled)\n"
-	"  --cf NAME         rates: average, exact, min, max, delta (default average)\n"
-	"  --by NAME         top: average, max, volume (default average)\n"
-	"  --limit N         top: so many (default 10)\n"
-	"  --month MONTH     percentile, volume: 2026-10 (default: this month)\n"
-	"  --span NAME       percentile, volume: day, month\n"
-	"  --zone ZONE       percentile, volume: whose days, as Europe/Berlin (default UTC)\n"
-	"  --percentile P    percentile: default 95\n"
-	"  --missing NAME    percentile: skip, zero (default skip)\n"
-	"  --server URL      where the server is (default http://127.0.0.1:8470)\n"
-	"  -o FORMAT         table, csv or json; default: a table on a terminal, else csv\n"
-	"\n"
-	"A table has SI prefixes (1.25G is 1,250,000,000), csv whole numbers. An empty place: "
-	"nobody\n"
-	"measured that.\n"
-	"\n"
-	"Examples:\n"
-	"  granary interface rates rtr_a xe-0/0/0 --begin 15m-ago\n"
-	"  granary interface rates rtr_a xe-0/0/0 --agg 1h --cf max --begin 1d-ago\n"
-	"  granary interface top --endpoint out --limit 5\n"
-	"  granary interface percentile rtr_a xe-0/0/0 --month 2026-10 --zone Europe/Berlin\n"
-	"  granary interface volume rtr_a --begin 2026-10-01 --end 2026-10-07\n";
+struct client_interface_args {
+	struct command_args line;
+	const char *device, *interface;
+	const char *begin, *end, *endpoint, *agg, *cf, *by, *limit;
+	const char *month, *span, *zone, *percentile, *missing;
+};
 
 enum { BODY_MAX_BYTES = 64 << 10, ENDPOINTS_MAX = 16, TITLE_BYTES = 80, FIGURE_BYTES = 32 };
 
 /* ---- list ------------------------------------------------------------------------------------ */
 
-static void print_interfaces(const struct client_args *args, const struct json *root,
-			     UNUSED struct arena *arena)
+static void client_interface_print_list(const struct command_args *args, const struct json *root,
+					UNUSED struct arena *arena)
 {
 	static const char *const titles[] = {
 		"device",      "name",         "ifIndex",       "ifAlias", "ipAddr",
@@ -75,19 +40,20 @@ static void print_interfaces(const struct client_args *args, const struct json *
 	text_table_release(&table);
 }
 
-static int interface_list(const struct client_args *args)
+static const struct client_interface_args *client_interface_asked(const struct command_args *args)
 {
-	const struct client_value values[] = {{"device", args->word_count ? args->words[0] : NULL},
-					      {"begin", args->begin},
-					      {"end", args->end}};
-	return client_show_route(args, "/api/interfaces", values, ARRAY_LEN(values),
-				 print_interfaces);
+	return CONTAINER_OF(args, const struct client_interface_args, line);
+}
+
+static int client_interface_list(const struct command_args *args)
+{
+	return client_show_route(args, NULL, "/api/interfaces", client_interface_print_list);
 }
 
 /* ---- Figures --------------------------------------------------------------------------------- */
 
 /* Three digits and a prefix: 1.25G, 80.0k, 999. */
-static void print_si(char to[FIGURE_BYTES], double figure)
+static void client_interface_print_si(char to[FIGURE_BYTES], double figure)
 {
 	static const char prefixes[] = " kMGTPE";
 	size_t at = 0;
@@ -103,14 +69,14 @@ static void print_si(char to[FIGURE_BYTES], double figure)
 }
 
 /* Nothing where there is no number. */
-static void add_figure(const struct client_args *args, struct text_table *table,
-		       const struct json *number, double factor)
+static void client_interface_add_figure(const struct command_args *args, struct text_table *table,
+					const struct json *number, double factor)
 {
 	char text[FIGURE_BYTES];
 	if (!number || number->type != JSON_T_NUMBER) {
 		text_table_add(table, SLICE(""));
 	} else if (args->output == OUTPUT_TABLE) {
-		print_si(text, value_as_f64(number->number) * factor);
+		client_interface_print_si(text, value_as_f64(number->number) * factor);
 		text_table_add(table, slice_of(text));
 	} else if (factor == 1) {
 		text_table_add(table, number->text);
@@ -120,7 +86,7 @@ static void add_figure(const struct client_args *args, struct text_table *table,
 	}
 }
 
-static void add_time(struct text_table *table, const struct json *seconds)
+static void client_interface_add_time(struct text_table *table, const struct json *seconds)
 {
 	char text[TIME_PRINT_MAX_BYTES];
 	if (seconds && seconds->type == JSON_T_NUMBER)
@@ -132,13 +98,13 @@ static void add_time(struct text_table *table, const struct json *seconds)
 		text_table_add(table, SLICE(""));
 }
 
-static bool counts_octets(struct slice endpoint)
+static bool client_interface_counts_octets(struct slice endpoint)
 {
 	return slice_equal(endpoint, SLICE("in")) || slice_equal(endpoint, SLICE("out"));
 }
 
 /* Seconds, as /v2 wants them, of a duration; as it is where it is none. */
-static const char *seconds_of(const char *duration, char to[FIGURE_BYTES])
+static const char *client_interface_seconds_of(const char *duration, char to[FIGURE_BYTES])
 {
 	int64_t ms;
 	struct errbuf e;
@@ -151,24 +117,25 @@ static const char *seconds_of(const char *duration, char to[FIGURE_BYTES])
 /* ---- rates ----------------------------------------------------------------------------------- */
 
 /* One column for each endpoint that the answer has; all have the same times. */
-struct rates {
+struct client_interface_rates {
 	const struct json *columns[ENDPOINTS_MAX]; /* items of `data` */
 	char titles[ENDPOINTS_MAX][TITLE_BYTES];
 	double factors[ENDPOINTS_MAX];
 	size_t count;
 };
 
-static struct slice endpoint_of(const struct json *item)
+static struct slice client_interface_endpoint_of(const struct json *item)
 {
 	const struct json *path = json_member(item, "path");
 	const struct json *endpoint = path ? json_member(path, "endpoint") : NULL;
 	return endpoint ? endpoint->text : SLICE("");
 }
 
-static void add_column(struct rates *rates, const struct json *item, bool is_growth)
+static void client_interface_add_column(struct client_interface_rates *rates,
+					const struct json *item, bool is_growth)
 {
-	struct slice endpoint = endpoint_of(item);
-	bool octets = counts_octets(endpoint);
+	struct slice endpoint = client_interface_endpoint_of(item);
+	bool octets = client_interface_counts_octets(endpoint);
 	rates->factors[rates->count] = octets && !is_growth ? 8 : 1;
 	snprintf(rates->titles[rates->count], TITLE_BYTES, "%.*s%s", (int)endpoint.len,
 		 endpoint.data,
@@ -179,7 +146,8 @@ static void add_column(struct rates *rates, const struct json *item, bool is_gro
 	rates->columns[rates->count++] = data ? data->first : NULL;
 }
 
-static void print_rates(const struct client_args *args, const struct rates *rates)
+static void client_interface_print_rates(const struct command_args *args,
+					 const struct client_interface_rates *rates)
 {
 	const char *titles[ENDPOINTS_MAX + 1] = {"time"};
 	const struct json *points[ENDPOINTS_MAX];
@@ -190,10 +158,10 @@ static void print_rates(const struct client_args *args, const struct rates *rate
 	}
 	text_table_init(&table, rates->count + 1, titles);
 	while (rates->count && points[0]) {
-		add_time(&table, json_member(points[0], "ts"));
+		client_interface_add_time(&table, json_member(points[0], "ts"));
 		for (size_t i = 0; i < rates->count; i++) {
 			const struct json *val = points[i] ? json_member(points[i], "val") : NULL;
-			add_figure(args, &table, val, rates->factors[i]);
+			client_interface_add_figure(args, &table, val, rates->factors[i]);
 			points[i] = points[i] ? points[i]->next : NULL;
 		}
 	}
@@ -202,28 +170,30 @@ static void print_rates(const struct client_args *args, const struct rates *rate
 }
 
 /* Whether all of it could be shown. */
-static bool show_rates(const struct client_args *args, const struct json *root)
+static bool client_interface_print_answer(const struct command_args *args, const struct json *root)
 {
+	const struct client_interface_args *asked = client_interface_asked(args);
 	const struct json *data = json_member(root, "data");
-	bool is_growth = args->cf && strcmp(args->cf, "delta") == 0;
-	struct rates rates = {.count = 0};
+	bool is_growth = asked->cf && strcmp(asked->cf, "delta") == 0;
+	struct client_interface_rates rates = {.count = 0};
 	bool whole = true;
 	for (const struct json *item = data ? data->first : NULL; item; item = item->next) {
 		const struct json *error = json_member(item, "error");
 		if (!error && rates.count < ENDPOINTS_MAX)
-			add_column(&rates, item, is_growth);
+			client_interface_add_column(&rates, item, is_growth);
 		whole &= !error;
 		if (error)
-			client_complain(args, "%s %s %.*s: %.*s", args->words[0], args->words[1],
-					(int)endpoint_of(item).len, endpoint_of(item).data,
-					(int)error->text.len, error->text.data);
+			command_complain(args, "%s %s %.*s: %.*s", asked->device, asked->interface,
+					 (int)client_interface_endpoint_of(item).len,
+					 client_interface_endpoint_of(item).data,
+					 (int)error->text.len, error->text.data);
 	}
 	if (rates.count)
-		print_rates(args, &rates);
+		client_interface_print_rates(args, &rates);
 	return whole;
 }
 
-static void write_endpoints(struct json_writer *w, const char *list)
+static void client_interface_write_endpoints(struct json_writer *w, const char *list)
 {
 	json_write_key(w, "endpoint");
 	json_write_array_begin(w);
@@ -235,9 +205,9 @@ static void write_endpoints(struct json_writer *w, const char *list)
 	json_write_array_end(w);
 }
 
-static void write_question(const struct client_args *args, struct buf *body)
+static void client_interface_write_question(const struct client_interface_args *args,
+					    struct buf *body)
 {
-	const struct client_value times[] = {{"begin", args->begin}, {"end", args->end}};
 	char seconds[FIGURE_BYTES];
 	struct json_writer w;
 	json_writer_init(&w, body);
@@ -245,50 +215,47 @@ static void write_question(const struct client_args *args, struct buf *body)
 	json_write_key(&w, "interfaces");
 	json_write_array_begin(&w);
 	json_write_object_begin(&w);
-	json_put_text(&w, "device", args->words[0]);
-	json_put_text(&w, "iface", args->words[1]);
+	json_put_text(&w, "device", args->device);
+	json_put_text(&w, "iface", args->interface);
 	json_write_object_end(&w);
 	json_write_array_end(&w);
-	write_endpoints(&w, args->endpoint ? args->endpoint : "in,out");
-	for (size_t i = 0; i < ARRAY_LEN(times); i++) {
-		if (times[i].value)
-			json_put_text(&w, times[i].name, times[i].value);
-	}
-	if (args->agg)
-		json_put_text(&w, "agg", seconds_of(args->agg, seconds));
-	if (args->cf)
-		json_put_text(&w, "cf", args->cf);
+	client_interface_write_endpoints(&w, args->endpoint);
+	client_put_text(&w, "begin", args->begin);
+	client_put_text(&w, "end", args->end);
+	client_put_text(&w, "agg", client_interface_seconds_of(args->agg, seconds));
+	client_put_text(&w, "cf", args->cf);
 	json_write_object_end(&w);
 }
 
-static int show_answer(const struct client_args *args, const struct client_answer *answer)
+static int client_interface_show_answer(const struct command_args *args,
+					const struct client_answer *answer)
 {
 	struct arena arena;
 	struct json *root;
 	struct errbuf e;
 	if (args->output == OUTPUT_JSON) {
 		client_print_body(answer);
-		return CLIENT_OK;
+		return EXIT_OK;
 	}
 	arena_init(&arena, CLIENT_ANSWER_MAX_BYTES);
 	int err = json_parse(buf_slice(&answer->body), &arena, &root, &e);
 	if (err)
-		client_complain(args, "the answer cannot be read: %s", e.text);
-	bool shown = !err && show_rates(args, root);
+		command_complain(args, "the answer cannot be read: %s", e.text);
+	bool shown = !err && client_interface_print_answer(args, root);
 	arena_release(&arena);
-	return shown ? CLIENT_OK : CLIENT_FAILED;
+	return shown ? EXIT_OK : EXIT_FAILED;
 }
 
-static int interface_rates(const struct client_args *args)
+static int client_interface_show_rates(const struct command_args *args)
 {
 	struct client_answer answer;
 	struct buf body;
 	buf_init(&body, BODY_MAX_BYTES);
 	client_answer_init(&answer);
-	write_question(args, &body);
-	int err = client_request(args, "/v2/bulk/interface/", "application/json", buf_slice(&body),
-				 &answer);
-	int status = err ? CLIENT_FAILED : show_answer(args, &answer);
+	client_interface_write_question(client_interface_asked(args), &body);
+	int err = client_request(args, NULL, "/v2/bulk/interface/", "application/json",
+				 buf_slice(&body), &answer);
+	int status = err ? EXIT_FAILED : client_interface_show_answer(args, &answer);
 	client_answer_release(&answer);
 	buf_release(&body);
 	return status;
@@ -296,15 +263,15 @@ static int interface_rates(const struct client_args *args)
 
 /* ---- top ------------------------------------------------------------------------------------- */
 
-static void print_top(const struct client_args *args, const struct json *root,
-		      UNUSED struct arena *arena)
+static void client_interface_print_top(const struct command_args *args, const struct json *root,
+				       UNUSED struct arena *arena)
 {
 	const struct json *endpoint = json_member(root, "endpoint"), *by = json_member(root, "by");
 	const struct json *list = json_member(root, "children");
-	bool octets = endpoint && counts_octets(endpoint->text);
+	bool octets = endpoint && client_interface_counts_octets(endpoint->text);
 	bool volume = by && slice_equal(by->text, SLICE("volume"));
 	char title[TITLE_BYTES];
-	snprintf(title, sizeof(title), "%s%s", args->endpoint ? args->endpoint : "in",
+	snprintf(title, sizeof(title), "%s%s", client_interface_asked(args)->endpoint,
 		 volume   ? (octets ? " octets" : "")
 		 : octets ? " bit/s"
 			  : " /s");
@@ -314,36 +281,38 @@ static void print_top(const struct client_args *args, const struct json *root,
 	for (const struct json *item = list ? list->first : NULL; item; item = item->next) {
 		for (size_t i = 0; i < 3; i++)
 			text_table_add_member(&table, item, titles[i]);
-		add_figure(args, &table, json_member(item, "val"), octets && !volume ? 8 : 1);
-		add_time(&table, json_member(item, "ts"));
+		client_interface_add_figure(args, &table, json_member(item, "val"),
+					    octets && !volume ? 8 : 1);
+		client_interface_add_time(&table, json_member(item, "ts"));
 	}
 	text_table_print(&table, args->output);
 	text_table_release(&table);
 }
 
-static int interface_top(const struct client_args *args)
+static int client_interface_top(const struct command_args *args)
 {
+	const char *agg = client_interface_asked(args)->agg;
 	char seconds[FIGURE_BYTES];
-	const struct client_value values[] = {{"device", args->word_count ? args->words[0] : NULL},
-					      {"endpoint", args->endpoint ? args->endpoint : "in"},
-					      {"begin", args->begin},
-					      {"end", args->end},
-					      {"agg", seconds_of(args->agg, seconds)},
-					      {"by", args->by},
-					      {"n", args->limit},
-					      {"cf", args->cf}};
-	return client_show_route(args, "/v2/report/top", values, ARRAY_LEN(values), print_top);
+	struct buf path;
+	client_route(&path, args, "/v2/report/top");
+	if (agg)
+		client_param(&path, "agg", client_interface_seconds_of(agg, seconds));
+	int status = client_show(args, NULL, path.data, args->output == OUTPUT_JSON,
+				 client_interface_print_top);
+	buf_release(&path);
+	return status;
 }
 
 /* ---- percentile, volume ---------------------------------------------------------------------- */
 
 /* A column of a report: a figure of each span, or of one of its objects. */
-struct figure {
+struct client_interface_figure {
 	const char *title, *object, *member;
 };
 
-static void print_spans(const struct client_args *args, const struct json *root,
-			const struct figure *figures, size_t count)
+static void client_interface_print_spans(const struct command_args *args, const struct json *root,
+					 const struct client_interface_figure *figures,
+					 size_t count)
 {
 	const char *titles[16] = {"device", "interface", "span"};
 	const struct json *list = json_member(root, "children");
@@ -364,8 +333,9 @@ static void print_spans(const struct client_args *args, const struct json *root,
 				const struct json *of =
 					figures[i].object ? json_member(span, figures[i].object)
 							  : span;
-				add_figure(args, &table,
-					   of ? json_member(of, figures[i].member) : NULL, 1);
+				client_interface_add_figure(
+					args, &table,
+					of ? json_member(of, figures[i].member) : NULL, 1);
 			}
 			text_table_add_member(&table, span, "complete");
 		}
@@ -374,77 +344,126 @@ static void print_spans(const struct client_args *args, const struct json *root,
 	text_table_release(&table);
 }
 
-static void print_percentiles(const struct client_args *args, const struct json *root,
-			      UNUSED struct arena *arena)
+static void client_interface_print_percentiles(const struct command_args *args,
+					       const struct json *root, UNUSED struct arena *arena)
 {
-	static const struct figure figures[] = {
+	static const struct client_interface_figure figures[] = {
 		{"in bit/s", NULL, "in"},         {"out bit/s", NULL, "out"},
 		{"larger bit/s", NULL, "larger"}, {"bins", NULL, "bins"},
 		{"bins in", NULL, "bins_in"},     {"bins out", NULL, "bins_out"},
 	};
-	print_spans(args, root, figures, ARRAY_LEN(figures));
+	client_interface_print_spans(args, root, figures, ARRAY_LEN(figures));
 }
 
-static void print_volumes(const struct client_args *args, const struct json *root,
-			  UNUSED struct arena *arena)
+static void client_interface_print_volumes(const struct command_args *args, const struct json *root,
+					   UNUSED struct arena *arena)
 {
-	static const struct figure figures[] = {
+	static const struct client_interface_figure figures[] = {
 		{"in octets", "in", "total"},
 		{"out octets", "out", "total"},
 		{"in covered s", "in", "covered_s"},
 		{"out covered s", "out", "covered_s"},
 	};
-	print_spans(args, root, figures, ARRAY_LEN(figures));
+	client_interface_print_spans(args, root, figures, ARRAY_LEN(figures));
 }
 
-static int show_spans(const struct client_args *args, const char *route, client_print *print)
+static int client_interface_percentile(const struct command_args *args)
 {
-	const struct client_value values[] = {
-		{"device", args->words[0]},
-		{"interface", args->word_count > 1 ? args->words[1] : NULL},
-		{"begin", args->begin},
-		{"end", args->end},
-		{"month", args->month},
-		{"span", args->span},
-		{"zone", args->zone},
-		{"percentile", args->percentile},
-		{"missing", args->missing}};
-	return client_show_route(args, route, values, ARRAY_LEN(values), print);
+	return client_show_route(args, NULL, "/v2/report/percentile",
+				 client_interface_print_percentiles);
 }
 
-static int interface_percentile(const struct client_args *args)
+static int client_interface_volume(const struct command_args *args)
 {
-	return show_spans(args, "/v2/report/percentile", print_percentiles);
+	return client_show_route(args, NULL, "/v2/report/volume", client_interface_print_volumes);
 }
 
-static int interface_volume(const struct client_args *args)
-{
-	return show_spans(args, "/v2/report/volume", print_volumes);
-}
+/* ---- The command ----------------------------------------------------------------------------- */
 
-/* ---- Verbs ----------------------------------------------------------------------------------- */
+#define ROW(type, field, ...) COMMAND_ROW(command_##type, client_interface_args, field, __VA_ARGS__)
 
-#define COMMON (OPTION_SERVER | OPTION_OUTPUT | OPTION_LIFE)
+#define PARAM(type, field, ...) ROW(type, field, __VA_ARGS__, .param = #field)
 
-static const struct client_verb interface_verbs[] = {
-	{"list", interface_list, {"interface list", client_interface_help, COMMON, 0, 1}},
-	{"rates",
-	 interface_rates,
-	 {"interface rates", client_interface_help, COMMON | OPTION_ENDPOINT | OPTION_AGG, 2, 2}},
-	{"top",
-	 interface_top,
-	 {"interface top", client_interface_help,
-	  COMMON | OPTION_ENDPOINT | OPTION_AGG | OPTION_BY | OPTION_LIMIT, 0, 1}},
-	{"percentile",
-	 interface_percentile,
-	 {"interface percentile", client_interface_help, COMMON | OPTION_DAYS, 1, 2}},
-	{"volume",
-	 interface_volume,
-	 {"interface volume", client_interface_help, COMMON | OPTION_DAYS, 1, 2}},
+#define INTERFACE_COMMON                                                                           \
+	PARAM(time, begin, "--begin", "TIME", "with what ended or came at that time or later"),    \
+		PARAM(time, end, "--end", "TIME", "and had begun or came by that time"),           \
+		CLIENT_SERVER, CLIENT_OUTPUT
+#define INTERFACE_RATES                                                                            \
+	ROW(text, agg, "--agg", "DURATION", "1h, 1d", .otherwise = "as it is polled"),             \
+		PARAM(text, cf, "--cf", "NAME", "average, exact, min, max, delta",                 \
+		      .otherwise = "average")
+#define INTERFACE_SPANS                                                                            \
+	PARAM(text, month, "--month", "MONTH", "such as 2026-10", .otherwise = "this month"),      \
+		PARAM(text, span, "--span", "NAME", "day, month"),                                 \
+		PARAM(text, zone, "--zone", "ZONE", "whose days, as Europe/Berlin",                \
+		      .otherwise = "UTC"),                                                         \
+		PARAM(text, percentile, "--percentile", "P", "which one", .otherwise = "95"),      \
+		PARAM(text, missing, "--missing", "NAME", "skip, zero", .otherwise = "skip")
+
+static const struct command_option client_interface_list_options[] = {
+	PARAM(text, device, NULL, "DEVICE"),
+	INTERFACE_COMMON,
 };
 
-int client_interface(int argc, char *const *argv)
-{
-	return client_run_verb("interface", client_interface_help, interface_verbs,
-			       ARRAY_LEN(interface_verbs), argc, argv);
-}
+static const struct command_option client_interface_rates_options[] = {
+	PARAM(text, device, NULL, "DEVICE", .required = true),
+	PARAM(text, interface, NULL, "INTERFACE", .required = true),
+	PARAM(text, endpoint, "--endpoint", "NAME,...", "in, out, error/in and so on",
+	      .preset = "in,out"),
+	INTERFACE_RATES,
+	INTERFACE_COMMON,
+};
+
+static const struct command_option client_interface_top_options[] = {
+	PARAM(text, device, NULL, "DEVICE"),
+	PARAM(text, endpoint, "--endpoint", "NAME", "in, out, error/in and so on", .preset = "in"),
+	PARAM(text, by, "--by", "NAME", "average, max, volume", .otherwise = "average"),
+	ROW(text, limit, "--limit", "N", "so many", .otherwise = "10", .param = "n"),
+	INTERFACE_RATES,
+	INTERFACE_COMMON,
+};
+
+static const struct command_option client_interface_span_options[] = {
+	PARAM(text, device, NULL, "DEVICE", .required = true),
+	PARAM(text, interface, NULL, "INTERFACE"),
+	INTERFACE_SPANS,
+	INTERFACE_COMMON,
+};
+
+static const struct command client_interface_verbs[] = {
+	{.name = "interface list",
+	 .summary = "the interfaces of a device or of all, as they are now; with --begin and --end "
+		    "all their versions of that time",
+	 COMMAND_TAKES(client_interface_list_options, client_interface_args),
+	 .run = client_interface_list},
+	{.name = "interface rates",
+	 .summary = "what an interface carried, bin by bin; the last hour unless told otherwise",
+	 COMMAND_TAKES(client_interface_rates_options, client_interface_args),
+	 .run = client_interface_show_rates},
+	{.name = "interface top",
+	 .summary = "the interfaces with the highest rates, of a device or of all",
+	 COMMAND_TAKES(client_interface_top_options, client_interface_args),
+	 .run = client_interface_top},
+	{.name = "interface percentile",
+	 .summary = "the 95th percentile of five minutes, by month",
+	 COMMAND_TAKES(client_interface_span_options, client_interface_args),
+	 .run = client_interface_percentile},
+	{.name = "interface volume",
+	 .summary = "octets by day",
+	 COMMAND_TAKES(client_interface_span_options, client_interface_args),
+	 .run = client_interface_volume},
+};
+
+const struct command client_interface = {
+	.name = "interface",
+	.summary = "print interfaces, their rates, percentiles and volumes",
+	.about = "A table has SI prefixes (1.25G is 1,250,000,000), csv whole numbers. An empty "
+		 "place: nobody measured that.\n",
+	.examples = "granary interface rates rtr_a xe-0/0/0 --begin 15m-ago\n"
+		    "granary interface rates rtr_a xe-0/0/0 --agg 1h --cf max --begin 1d-ago\n"
+		    "granary interface top --endpoint out --limit 5\n"
+		    "granary interface percentile rtr_a xe-0/0/0 --month 2026-10 --zone "
+		    "Europe/Berlin\n"
+		    "granary interface volume rtr_a --begin 2026-10-01 --end 2026-10-07\n",
+	COMMAND_VERBS(client_interface_verbs),
+};

@@ -7,54 +7,19 @@
 
 enum { INTERVAL_MS = 5000, QUEUES_MAX = 1000 };
 
-const char client_queue_help[] =
-	"usage: granary queue [options]\n"
-	"       granary queue --retry [QUEUE] [options]\n"
-	"\n"
-	"Prints every 5 seconds, for each queue and in all:\n"
-	"\n"
-	"  pending    polls that wait\n"
-	"  new, done  that came and were persisted since the line before; delta is the difference\n"
-	"  max        that came since the server began\n"
-	"  parked     that stay in the queue until the server starts with a configuration that "
-	"fits\n"
-	"             them: their OIDSet is not in this one, or for queues of another kind\n"
-	"  aside      messages that no persister could read, or for which no parking was left\n"
-	"  dropped    messages that lay aside and had to go since the server began, because there\n"
-	"             were too many\n"
-	"\n"
-	"  --once          print one table, counted from the server's start, and end\n"
-	"  --aside QUEUE   print what no persister of that queue could read, newest first, and "
-	"why\n"
-	"  --retry         give what lies aside back to the QUEUE, or to each, after a "
-	"configuration\n"
-	"                  was mended or by a program that can read more. Prints how many "
-	"messages\n"
-	"                  were given back, and how many stay because not all of their bytes were\n"
-	"                  kept. Values that are older than what was stored of their counter "
-	"since\n"
-	"                  are refused, and counted, as those of every late poll\n"
-	"  --server URL    where the server is (default http://127.0.0.1:8470)\n"
-	"  -o FORMAT       table, csv or json; default: a table on a terminal, else csv\n"
-	"\n"
-	"Examples:\n"
-	"  granary queue --once\n"
-	"  granary queue --aside counters\n"
-	"  granary queue --retry counters\n";
-
-static const struct client_command command = {
-	.name = "queue",
-	.help = client_queue_help,
-	.options = OPTION_SERVER | OPTION_OUTPUT | OPTION_ONCE | OPTION_ASIDE | OPTION_RETRY,
-	.words_max = 1,
+struct client_queue_args {
+	struct command_args line;
+	const char *queue, *aside;
+	bool once, retry;
 };
 
-struct counts {
+struct client_queue_counts {
 	double added, done, pending, parked, aside, dropped, unparked;
 };
 
-static void add_line(struct text_table *table, struct slice name, const struct counts *now,
-		     const struct counts *before)
+static void client_queue_add_line(struct text_table *table, struct slice name,
+				  const struct client_queue_counts *now,
+				  const struct client_queue_counts *before)
 {
 	double new = now->added - before->added, done = now->done - before->done;
 	text_table_add(table, name);
@@ -68,7 +33,8 @@ static void add_line(struct text_table *table, struct slice name, const struct c
 	text_table_addf(table, "%.0f", now->dropped);
 }
 
-static void sum_up(struct counts *all, const struct counts *one)
+static void client_queue_sum_up(struct client_queue_counts *all,
+				const struct client_queue_counts *one)
 {
 	all->added += one->added;
 	all->done += one->done;
@@ -78,9 +44,9 @@ static void sum_up(struct counts *all, const struct counts *one)
 	all->dropped += one->dropped;
 }
 
-static struct counts counts_of(const struct json *queue)
+static struct client_queue_counts client_queue_counts_of(const struct json *queue)
 {
-	return (struct counts){
+	return (struct client_queue_counts){
 		.added = client_f64(queue, "added"),
 		.done = client_f64(queue, "done"),
 		.pending = client_f64(queue, "pending"),
@@ -92,67 +58,68 @@ static struct counts counts_of(const struct json *queue)
 }
 
 /* Where parking found no room since the last time; brings `before` up to date. */
-static void complain_of_full(const struct client_args *args, const struct json *queues,
-			     struct counts *before)
+static void client_queue_complain_of_full(const struct command_args *args,
+					  const struct json *queues,
+					  struct client_queue_counts *before)
 {
 	size_t i = 0;
 	for (const struct json *q = queues ? queues->first : NULL; q && i < QUEUES_MAX;
 	     q = q->next, i++) {
-		const struct counts now = counts_of(q);
+		const struct client_queue_counts now = client_queue_counts_of(q);
 		const struct json *name = json_member(q, "name");
 		if (name && now.unparked > before[i].unparked)
-			client_complain(args,
-					"queue " SHOWN ": %.0f polls were set aside because as "
-					"many are parked as may be",
-					SHOWN_OF(name->text), now.unparked - before[i].unparked);
+			command_complain(args,
+					 "queue " SHOWN ": %.0f polls were set aside because as "
+					 "many are parked as may be",
+					 SHOWN_OF(name->text), now.unparked - before[i].unparked);
 		before[i] = now;
 	}
 }
 
 /* `before` has the counts of the last time, zeros at first, and is brought up to date. */
-static void print_queues(const struct client_args *args, const struct json *root,
-			 struct counts *before)
+static void client_queue_print(const struct command_args *args, const struct json *root,
+			       struct client_queue_counts *before)
 {
 	static const char *const titles[] = {"queue", "pending", "new",   "done",   "delta",
 					     "max",   "parked",  "aside", "dropped"};
 	const struct json *queues = json_member(root, "queues");
-	struct counts all = {0}, all_before = {0};
+	struct client_queue_counts all = {0}, all_before = {0};
 	struct text_table table;
 	size_t i = 0;
 	text_table_init(&table, ARRAY_LEN(titles), titles);
 	for (const struct json *q = queues ? queues->first : NULL; q && i < QUEUES_MAX;
 	     q = q->next, i++) {
-		const struct counts now = counts_of(q);
+		const struct client_queue_counts now = client_queue_counts_of(q);
 		const struct json *name = json_member(q, "name");
-		add_line(&table, name ? name->text : SLICE("-"), &now, &before[i]);
-		sum_up(&all, &now);
-		sum_up(&all_before, &before[i]);
+		client_queue_add_line(&table, name ? name->text : SLICE("-"), &now, &before[i]);
+		client_queue_sum_up(&all, &now);
+		client_queue_sum_up(&all_before, &before[i]);
 	}
-	add_line(&table, SLICE("TOTAL"), &all, &all_before);
+	client_queue_add_line(&table, SLICE("TOTAL"), &all, &all_before);
 	text_table_print(&table, args->output);
 	text_table_release(&table);
 	fflush(stdout);
-	complain_of_full(args, queues, before);
+	client_queue_complain_of_full(args, queues, before);
 }
 
-static int ask(const struct client_args *args, struct counts *before)
+static int client_queue_ask(const struct command_args *args, struct client_queue_counts *before)
 {
 	struct client_answer answer;
 	struct arena arena;
 	struct json *root;
 	client_answer_init(&answer);
 	arena_init(&arena, CLIENT_ANSWER_MAX_BYTES);
-	int err = client_get_json(args, "/api/queues", &arena, &answer, &root);
+	int err = client_ask_json(args, NULL, "/api/queues", &arena, &answer, &root);
 	if (!err && args->output == OUTPUT_JSON)
 		client_print_body(&answer);
 	else if (!err)
-		print_queues(args, root, before);
+		client_queue_print(args, root, before);
 	client_answer_release(&answer);
 	arena_release(&arena);
 	return err;
 }
 
-static void rest(void)
+static void client_queue_rest(void)
 {
 	pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	pthread_cond_t never = PTHREAD_COND_INITIALIZER;
@@ -161,8 +128,8 @@ static void rest(void)
 	pthread_mutex_unlock(&lock);
 }
 
-static void print_aside(const struct client_args *args, const struct json *root,
-			UNUSED struct arena *arena)
+static void client_queue_print_aside(const struct command_args *args, const struct json *root,
+				     UNUSED struct arena *arena)
 {
 	static const char *const titles[] = {"at", "device", "bytes", "reason"};
 	struct text_table table;
@@ -181,15 +148,9 @@ static void print_aside(const struct client_args *args, const struct json *root,
 	text_table_release(&table);
 }
 
-static int show_aside(const struct client_args *args)
-{
-	const struct client_value queue = {"queue", args->aside};
-	return client_show_route(args, "/api/queues/aside", &queue, 1, print_aside);
-}
-
 /* ---- Trying again ---------------------------------------------------------------------------- */
 
-static void add_retried(struct text_table *table, const struct json *answer)
+static void client_queue_add_retried(struct text_table *table, const struct json *answer)
 {
 	const struct json *name = json_member(answer, "queue");
 	text_table_add(table, name ? name->text : SLICE("-"));
@@ -197,7 +158,8 @@ static void add_retried(struct text_table *table, const struct json *answer)
 	text_table_addf(table, "%.0f", client_f64(answer, "kept"));
 }
 
-static int retry_one(struct client_args *args, const char *queue, struct text_table *table)
+static int client_queue_retry_one(const struct command_args *args, const char *queue,
+				  struct text_table *table)
 {
 	struct client_answer answer;
 	struct arena arena;
@@ -206,16 +168,13 @@ static int retry_one(struct client_args *args, const char *queue, struct text_ta
 	buf_init(&path, CLIENT_PATH_MAX_BYTES);
 	buf_append_text(&path, "/api/queues/retry");
 	client_param(&path, "queue", queue);
-	buf_append_char(&path, 0);
 	client_answer_init(&answer);
 	arena_init(&arena, CLIENT_ANSWER_MAX_BYTES);
-	args->method = "POST";
-	int err = client_get_json(args, path.data, &arena, &answer, &root);
-	args->method = NULL;
+	int err = client_ask_json(args, "POST", path.data, &arena, &answer, &root);
 	if (!err && args->output == OUTPUT_JSON)
 		client_print_body(&answer);
 	else if (!err)
-		add_retried(table, root);
+		client_queue_add_retried(table, root);
 	client_answer_release(&answer);
 	arena_release(&arena);
 	buf_release(&path);
@@ -223,14 +182,14 @@ static int retry_one(struct client_args *args, const char *queue, struct text_ta
 }
 
 /* All in which something lies; goes on behind one that fails. */
-static int retry_each(struct client_args *args, struct text_table *table)
+static int client_queue_retry_each(const struct command_args *args, struct text_table *table)
 {
 	struct client_answer answer;
 	struct arena arena;
 	struct json *root;
 	client_answer_init(&answer);
 	arena_init(&arena, CLIENT_ANSWER_MAX_BYTES);
-	int err = client_get_json(args, "/api/queues", &arena, &answer, &root);
+	int err = client_ask_json(args, NULL, "/api/queues", &arena, &answer, &root);
 	const struct json *queues = err ? NULL : json_member(root, "queues");
 	for (const struct json *q = queues ? queues->first : NULL; q; q = q->next) {
 		const struct json *name = json_member(q, "name");
@@ -239,7 +198,7 @@ static int retry_each(struct client_args *args, struct text_table *table)
 			     : NULL;
 		if (!text || client_f64(q, "aside") < 1)
 			continue;
-		int failed = retry_one(args, text, table);
+		int failed = client_queue_retry_one(args, text, table);
 		err = err ? err : failed;
 	}
 	client_answer_release(&answer);
@@ -247,37 +206,75 @@ static int retry_each(struct client_args *args, struct text_table *table)
 	return err;
 }
 
-static int retry(struct client_args *args)
+static int client_queue_retry(const struct command_args *args, const char *queue)
 {
 	static const char *const titles[] = {"queue", "given", "kept"};
 	struct text_table table;
 	text_table_init(&table, ARRAY_LEN(titles), titles);
-	int err = args->word_count ? retry_one(args, args->words[0], &table)
-				   : retry_each(args, &table);
+	int err = queue ? client_queue_retry_one(args, queue, &table)
+			: client_queue_retry_each(args, &table);
 	if (args->output != OUTPUT_JSON)
 		text_table_print(&table, args->output);
 	text_table_release(&table);
-	return err ? CLIENT_FAILED : CLIENT_OK;
+	return err ? EXIT_FAILED : EXIT_OK;
 }
 
-int client_queue(int argc, char *const *argv)
+static int client_queue_run(const struct command_args *args)
 {
-	struct client_args args;
-	int err = client_parse(&command, argc, argv, &args);
-	if (!err && args.word_count && !args.retry)
-		err = client_usage(&args, "%s is one word too many", args.words[0]);
-	if (err)
-		return client_parse_exit(err);
-	if (args.retry)
-		return retry(&args);
-	if (args.aside)
-		return show_aside(&args);
-	struct counts *before = mem_zalloc(QUEUES_MAX * sizeof(*before));
-	err = ask(&args, before);
-	while (!err && !args.once) {
-		rest();
-		err = ask(&args, before);
+	const struct client_queue_args *asked =
+		CONTAINER_OF(args, const struct client_queue_args, line);
+	if (asked->queue && !asked->retry) {
+		(void)command_usage(args, "%s is one word too many", asked->queue);
+		return EXIT_WRONG_USE;
+	}
+	if (asked->retry)
+		return client_queue_retry(args, asked->queue);
+	if (asked->aside)
+		return client_show_route(args, NULL, "/api/queues/aside", client_queue_print_aside);
+	struct client_queue_counts *before = mem_zalloc(QUEUES_MAX * sizeof(*before));
+	int err = client_queue_ask(args, before);
+	while (!err && !asked->once) {
+		client_queue_rest();
+		err = client_queue_ask(args, before);
 	}
 	mem_free(before);
-	return err ? CLIENT_FAILED : CLIENT_OK;
+	return err ? EXIT_FAILED : EXIT_OK;
 }
+
+#define ROW(type, field, ...) COMMAND_ROW(command_##type, client_queue_args, field, __VA_ARGS__)
+static const struct command_option client_queue_options[] = {
+	ROW(text, queue, NULL, "QUEUE", "with --retry: only this one"),
+	ROW(flag, once, "--once", NULL,
+	    "print one table, counted from the server's start, and end"),
+	ROW(text, aside, "--aside", "QUEUE",
+	    "print what no persister of that queue could read, newest first, and why",
+	    .param = "queue"),
+	ROW(flag, retry, "--retry", NULL,
+	    "give what lies aside back to the QUEUE, or to each, after a configuration was mended "
+	    "or by a program that can read more. Prints how many messages were given back, and how "
+	    "many stay because not all of their bytes were kept. Values that are older than what "
+	    "was stored of their counter since are refused, and counted, as those of every late "
+	    "poll"),
+	CLIENT_SERVER,
+	CLIENT_OUTPUT,
+};
+
+const struct command client_queue = {
+	.name = "queue",
+	.summary = "print what waits to be persisted",
+	.about = "Prints every 5 seconds, for each queue and in all:\n"
+		 "pending\tpolls that wait\n"
+		 "new, done\tthat came and were persisted since the line before; delta is the "
+		 "difference\n"
+		 "max\tthat came since the server began\n"
+		 "parked\tthat stay in the queue until the server starts with a configuration that "
+		 "fits them: their OIDSet is not in this one, or for queues of another kind\n"
+		 "aside\tmessages that no persister could read, or for which no parking was left\n"
+		 "dropped\tmessages that lay aside and had to go since the server began, because "
+		 "there were too many\n",
+	.examples = "granary queue --once\n"
+		    "granary queue --aside counters\n"
+		    "granary queue --retry counters\n",
+	COMMAND_TAKES(client_queue_options, client_queue_args),
+	.run = client_queue_run,
+};

@@ -4,49 +4,28 @@
 #include "cmd/client_private.h"
 #include "wire/timetext.h"
 
-const char client_recompute_help[] =
-	"usage: granary recompute --device NAME --from TIME --to TIME [options]\n"
-	"\n"
-	"Makes the rates of a device once more from its raw data, writes what differs from what "
-	"is\n"
-	"stored, and prints it: of each OIDSet how many bins and aggregates were compared, how "
-	"many\n"
-	"differed, were missing, or should not have been there; then the first hundred of them.\n"
-	"Meanwhile the device goes on being polled. Where raw data has expired nothing is "
-	"changed.\n"
-	"\n"
-	"  --device NAME   the device\n"
-	"  --from TIME     bins and aggregates that begin at that time or later: 2020-08-24,\n"
-	"                  2020-08-24T16:34Z, seconds since 1970, 7d-ago\n"
-	"  --to TIME       and before that one\n"
-	"  --oidset NAME   only of this OIDSet; default all that it has counters of\n"
-	"  --dry-run       write nothing\n"
-	"  --server URL    where the server is (default http://127.0.0.1:8470)\n"
-	"  -o FORMAT       table, csv or json; default: a table on a terminal, else csv\n"
-	"\n"
-	"Examples:\n"
-	"  granary recompute --device rtr_a --from 7d-ago --to now --dry-run\n";
-
-static const struct client_command command = {
-	.name = "recompute",
-	.help = client_recompute_help,
-	.options = OPTION_SERVER | OPTION_OUTPUT | OPTION_RECOMPUTE,
+struct client_recompute_args {
+	struct command_args line;
+	const char *device, *from, *to, *oidset;
+	bool dry_run;
 };
 
-static void add_number(struct text_table *table, const struct json *object, const char *key)
+static void client_recompute_add_number(struct text_table *table, const struct json *object,
+					const char *key)
 {
 	const struct json *member = object ? json_member(object, key) : NULL;
 	text_table_add(table, member ? member->text : SLICE(""));
 }
 
-static void add_text(struct text_table *table, const struct json *object, const char *key)
+static void client_recompute_add_text(struct text_table *table, const struct json *object,
+				      const char *key)
 {
 	const struct json *member = json_member(object, key);
 	text_table_add(table, member ? member->text : SLICE("-"));
 }
 
 /* Tags of a path, as `xe-0/0/0` or `xe-0/0/0 3`. */
-static void add_path(struct text_table *table, const struct json *difference)
+static void client_recompute_add_path(struct text_table *table, const struct json *difference)
 {
 	const struct json *tags = json_member(difference, "tags");
 	struct buf path;
@@ -62,8 +41,8 @@ static void add_path(struct text_table *table, const struct json *difference)
 	buf_release(&path);
 }
 
-static void add_difference(struct text_table *table, const struct json *oidset,
-			   const struct json *difference)
+static void client_recompute_add_difference(struct text_table *table, const struct json *oidset,
+					    const struct json *difference)
 {
 	const struct json *stored = json_member(difference, "stored");
 	const struct json *computed = json_member(difference, "computed");
@@ -73,18 +52,19 @@ static void add_difference(struct text_table *table, const struct json *oidset,
 	    json_get_i64(difference, "periodMs", &period_ms, NULL))
 		return;
 	size_t len = time_print(start, start_ms);
-	add_text(table, oidset, "oidset");
-	add_text(table, difference, "metric");
-	add_path(table, difference);
+	client_recompute_add_text(table, oidset, "oidset");
+	client_recompute_add_text(table, difference, "metric");
+	client_recompute_add_path(table, difference);
 	text_table_addf(table, "%g", (double)period_ms / 1000);
 	text_table_add(table, (struct slice){start, len});
-	add_number(table, stored, "val");
-	add_number(table, stored, "isValid");
-	add_number(table, computed, "val");
-	add_number(table, computed, "isValid");
+	client_recompute_add_number(table, stored, "val");
+	client_recompute_add_number(table, stored, "isValid");
+	client_recompute_add_number(table, computed, "val");
+	client_recompute_add_number(table, computed, "isValid");
 }
 
-static void print_differences(const struct json *oidsets, enum client_output output)
+static void client_recompute_print_differences(const struct json *oidsets,
+					       enum client_output output)
 {
 	static const char *const titles[] = {"oidset", "metric",     "path",     "seconds", "start",
 					     "stored", "its deltas", "computed", "deltas"};
@@ -93,15 +73,15 @@ static void print_differences(const struct json *oidsets, enum client_output out
 	for (const struct json *set = oidsets->first; set; set = set->next) {
 		const struct json *list = json_member(set, "differences");
 		for (const struct json *d = list ? list->first : NULL; d; d = d->next)
-			add_difference(&table, set, d);
+			client_recompute_add_difference(&table, set, d);
 	}
 	if (table.rows)
 		text_table_print(&table, output);
 	text_table_release(&table);
 }
 
-static void print_result(const struct client_args *args, const struct json *root,
-			 UNUSED struct arena *arena)
+static void client_recompute_print(const struct command_args *args, const struct json *root,
+				   UNUSED struct arena *arena)
 {
 	static const char *const titles[] = {"oidset", "compared", "differed", "missing", "extra"};
 	const struct json *oidsets = json_member(root, "oidsets");
@@ -110,33 +90,45 @@ static void print_result(const struct client_args *args, const struct json *root
 		return;
 	text_table_init(&table, ARRAY_LEN(titles), titles);
 	for (const struct json *set = oidsets->first; set; set = set->next) {
-		add_text(&table, set, "oidset");
+		client_recompute_add_text(&table, set, "oidset");
 		for (size_t i = 1; i < ARRAY_LEN(titles); i++)
-			add_number(&table, set, titles[i]);
+			client_recompute_add_number(&table, set, titles[i]);
 	}
 	text_table_print(&table, args->output);
 	text_table_release(&table);
-	print_differences(oidsets, args->output);
+	client_recompute_print_differences(oidsets, args->output);
 }
 
-int client_recompute(int argc, char *const *argv)
+static int client_recompute_run(const struct command_args *args)
 {
-	struct client_args args;
-	int err = client_parse(&command, argc, argv, &args);
-	if (err)
-		return client_parse_exit(err);
-	if (!args.device || !args.from || !args.to) {
-		(void)client_usage(&args, "%s is missing",
-				   !args.device ? "--device"
-				   : !args.from ? "--from"
-						: "--to");
-		return CLIENT_USAGE;
-	}
-	const struct client_value values[] = {{"device", args.device},
-					      {"from", args.from},
-					      {"to", args.to},
-					      {"oidset", args.oidset},
-					      {"dryRun", args.dry_run ? "true" : NULL}};
-	args.method = "POST";
-	return client_show_route(&args, "/api/recompute", values, ARRAY_LEN(values), print_result);
+	return client_show_route(args, "POST", "/api/recompute", client_recompute_print);
 }
+
+#define ROW(type, field, ...) COMMAND_ROW(command_##type, client_recompute_args, field, __VA_ARGS__)
+
+#define PARAM(type, field, ...) ROW(type, field, __VA_ARGS__, .param = #field)
+
+static const struct command_option client_recompute_options[] = {
+	PARAM(text, device, "--device", "NAME", "the device", .required = true),
+	PARAM(time, from, "--from", "TIME", "bins and aggregates that begin at that time or later",
+	      .required = true),
+	PARAM(time, to, "--to", "TIME", "and before that one", .required = true),
+	PARAM(text, oidset, "--oidset", "NAME", "only of this OIDSet",
+	      .otherwise = "all that the device has counters of"),
+	ROW(flag, dry_run, "--dry-run", NULL, "write nothing", .param = "dryRun"),
+	CLIENT_SERVER,
+	CLIENT_OUTPUT,
+};
+
+const struct command client_recompute = {
+	.name = "recompute",
+	.summary = "make a device's rates once more from its raw data",
+	.about = "Makes the rates of a device once more from its raw data, writes what differs "
+		 "from what is stored, and prints it: of each OIDSet how many bins and aggregates "
+		 "were compared, how many differed, were missing, or should not have been there; "
+		 "then the first hundred of them. Meanwhile the device goes on being polled. "
+		 "Where raw data has expired nothing is changed.\n",
+	.examples = "granary recompute --device rtr_a --from 7d-ago --to now --dry-run\n",
+	COMMAND_TAKES(client_recompute_options, client_recompute_args),
+	.run = client_recompute_run,
+};

@@ -1,39 +1,13 @@
 #include "cmd/client.h"
 #include "cmd/client_private.h"
 
-const char client_series_help[] =
-	"usage: granary series [METRIC [TAG=VALUE...]] [options]\n"
-	"\n"
-	"Without a metric: the names of all metrics of the tenant. With one: its series that "
-	"match\n"
-	"every TAG=VALUE (stars and bars as in `granary query`), with what is known of them;\n"
-	"aggregators: raw, and what its roll-ups can be asked for (`granary query --aggregator`).\n"
-	"\n"
-	"  --tenant NAME   whose series (default `default`; this machine's own metrics: `host`)\n"
-	"  --server URL    where the server is (default http://127.0.0.1:8470)\n"
-	"  -o FORMAT       table, csv or json; default: a table on a terminal, else csv\n"
-	"\n"
-	"Examples:\n"
-	"  granary series --tenant host\n"
-	"  granary series SystemMetrics.cpu.user --tenant host\n"
-	"  granary series cpu_idle 'host=web-*' -o json\n";
-
-static const struct client_command command = {
-	.name = "series",
-	.help = client_series_help,
-	.options = OPTION_SERVER | OPTION_TENANT | OPTION_OUTPUT,
-	.words_max = CLIENT_WORDS_MAX,
+struct client_series_args {
+	struct command_args line;
+	const char *metric; /* NULL: the names of all */
+	struct command_words tags;
 };
 
-static void put_path(const struct client_args *args, struct buf *path)
-{
-	buf_append_text(path,
-			args->word_count ? "/api/metadata/series" : "/api/metadata/metricNames");
-	client_series_params(path, args);
-	buf_append_char(path, '\0');
-}
-
-static void print_names(const struct client_args *args, const struct json *list)
+static void client_series_print_names(const struct command_args *args, const struct json *list)
 {
 	static const char *const titles[] = {"metric"};
 	struct text_table table;
@@ -45,7 +19,7 @@ static void print_names(const struct client_args *args, const struct json *list)
 	text_table_release(&table);
 }
 
-static void print_series(const struct client_args *args, const struct json *list)
+static void client_series_print(const struct command_args *args, const struct json *list)
 {
 	static const char *const titles[] = {"series",    "kind",     "unit",
 					     "firstSeen", "lastSeen", "aggregators"};
@@ -54,34 +28,50 @@ static void print_series(const struct client_args *args, const struct json *list
 	text_table_init(&table, ARRAY_LEN(titles), titles);
 	for (const struct json *series = list->first; series; series = series->next) {
 		text_table_add_member(&table, series, "seriesSet");
-		for (size_t i = 1; i + 1 < ARRAY_LEN(titles); i++)
+		for (size_t i = 1; i < ARRAY_LEN(titles); i++)
 			text_table_add_member(&table, series, titles[i]);
-		text_table_add_names(&table, series, "aggregators");
 	}
 	text_table_print(&table, args->output);
 	text_table_release(&table);
 }
 
-static void print_list(const struct client_args *args, const struct json *root,
-		       UNUSED struct arena *arena)
+static void client_series_print_either(const struct command_args *args, const struct json *root,
+				       UNUSED struct arena *arena)
 {
-	if (args->word_count)
-		print_series(args, root);
+	if (CONTAINER_OF(args, const struct client_series_args, line)->metric)
+		client_series_print(args, root);
 	else
-		print_names(args, root);
+		client_series_print_names(args, root);
 }
 
-int client_series(int argc, char *const *argv)
+static int client_series_run(const struct command_args *args)
 {
-	struct client_args args;
-	struct buf path;
-	int err = client_parse_series(&command, argc, argv, &args);
-
-	if (err)
-		return client_parse_exit(err);
-	buf_init(&path, CLIENT_PATH_MAX_BYTES);
-	put_path(&args, &path);
-	int status = client_show(&args, path.data, args.output == OUTPUT_JSON, print_list);
-	buf_release(&path);
-	return status;
+	bool all = !CONTAINER_OF(args, const struct client_series_args, line)->metric;
+	return client_show_route(args, NULL,
+				 all ? "/api/metadata/metricNames" : "/api/metadata/series",
+				 client_series_print_either);
 }
+
+#define ROW(type, field, ...) COMMAND_ROW(command_##type, client_series_args, field, __VA_ARGS__)
+static const struct command_option client_series_options[] = {
+	ROW(text, metric, NULL, "METRIC", "whose series; without it the names of all metrics",
+	    .param = "metricName"),
+	ROW(tag, tags, NULL, "TAG=VALUE", "must match, each (stars and bars as in `granary query`)",
+	    .words_max = CLIENT_TAGS_MAX, .param = "tag"),
+	CLIENT_TENANT("whose series; this machine's own metrics: host"),
+	CLIENT_SERVER,
+	CLIENT_OUTPUT,
+};
+
+const struct command client_series = {
+	.name = "series",
+	.summary = "print what there is: metrics and series",
+	.about = "Without a metric: the names of all metrics of the tenant. With one: its series "
+		 "that match, with what is known of them; aggregators: raw, and what its roll-ups "
+		 "can be asked for (`granary query --aggregator`).\n",
+	.examples = "granary series --tenant host\n"
+		    "granary series SystemMetrics.cpu.user --tenant host\n"
+		    "granary series cpu_idle 'host=web-*' -o json\n",
+	COMMAND_TAKES(client_series_options, client_series_args),
+	.run = client_series_run,
+};

@@ -9,87 +9,30 @@
 #include "cmd/snmp_text.h"
 #include "snmp/client.h"
 
-const char client_snmp_help[] =
-	"usage: granary snmp get DEVICE OID... [options]\n"
-	"       granary snmp walk DEVICE [OID...] [options]\n"
-	"       granary snmp discover DEVICE [options]\n"
-	"       granary snmp poll-once DEVICE OIDSET [options] [--CONFIGURATION...]\n"
-	"\n"
-	"Asks a device by SNMP and prints what it says, a line a value. `walk` without an OID asks "
-	"for\n"
-	"1.3.6.1.2.1; several OIDs are walked side by side. `discover` prints what the device is: "
-	"its\n"
-	"name, description, engine and interfaces. `poll-once` prints what the poller would store "
-	"of an\n"
-	"OIDSet: path, OID, type, value and time of each value; --config FILE and other options "
-	"of\n"
-	"`granary serve` say which OIDSets there are besides the shipped ones. DEVICE is a name or "
-	"address, with or without "
-	":PORT\n"
-	"(161); an OID is numbers or one of the names that the output shows.\n"
-	"\n"
-	"The options are those of net-snmp's tools:\n"
-	"  -v 1|2c|3       version (default 2c)\n"
-	"  -c COMMUNITY    community of versions 1 and 2c (default public)\n"
-	"  -u USER         user of version 3\n"
-	"  -l LEVEL        noAuthNoPriv, authNoPriv, authPriv (default: as passwords are given)\n"
-	"  -a PROTOCOL     MD5, SHA, SHA-224, SHA-256, SHA-384, SHA-512 (default SHA)\n"
-	"  -A PASSWORD     its password, 8 characters or more\n"
-	"  -x PROTOCOL     DES, AES, AES-192, AES-256, AES-192-C, AES-256-C (default AES); -C: as "
-	"Cisco\n"
-	"  -X PASSWORD     its password\n"
-	"  -n CONTEXT      context of version 3\n"
-	"  -e ENGINE-ID    the device's engine id in hexadecimal (default: it is asked)\n"
-	"  -t SECONDS      how long to wait for a reply (default 1; a fraction may be given)\n"
-	"  -r RETRIES      how often to ask again, 0 to 7 (default 5)\n"
-	"  -Cr NUMBER      rows of one GETBULK (default: as many as fit)\n"
-	"  -On             no names, as net-snmp prints it\n"
-	"\n"
-	"Passwords on a command line are seen by other users of the machine. Exit status: 0, 1 the "
-	"device\n"
-	"did not answer or refused, 2 wrong usage.\n"
-	"\n"
-	"Examples:\n"
-	"  granary snmp get router-1 sysName.0 sysUpTime.0\n"
-	"  granary snmp walk router-1 ifName ifHCInOctets ifHCOutOctets\n"
-	"  granary snmp poll-once router-1 IfXTable -c public\n"
-	"  granary snmp discover router-1 -v 3 -u monitor -a SHA-256 -A maplesyrup -x AES -X "
-	"maplesyrup\n";
-
-static const struct client_command command = {.name = "snmp", .help = client_snmp_help};
-/* For sentences. */
-static const struct client_args complaining = {.command = &command};
-
 enum { LINE_MAX_BYTES = 1 << 20 };
 
-struct request {
-	struct snmp_request line;
+struct client_snmp_request {
+	const struct snmp_request *line;
 	struct slice oids[SNMP_COLUMNS_MAX];
 	size_t oid_count;
 };
 
 /* ---- What is asked --------------------------------------------------------------------------- */
 
-static int parse_oids(struct request *r, size_t first, const char *standard)
+static int client_snmp_parse_oids(struct client_snmp_request *r, const char *const *names,
+				  size_t count)
 {
 	static uint8_t memory[SNMP_COLUMNS_MAX][OID_MAX_BYTES];
 	struct errbuf e = {""};
-	if (r->line.word_count == first && standard)
-		r->line.words[r->line.word_count++] = standard;
-	if (r->line.word_count == first) {
-		client_usage(&complaining, "no OID is given");
-		return ERR_INVALID;
-	}
-	for (size_t i = first; i < r->line.word_count && r->oid_count < SNMP_COLUMNS_MAX; i++) {
-		const char *word = r->line.words[i];
+	r->oid_count = 0;
+	for (size_t i = 0; i < count; i++) {
+		const char *word = names[i];
 		/* What net-snmp's users write for everything. */
 		if (strcmp(word, ".1") == 0 || strcmp(word, "1") == 0 || strcmp(word, ".") == 0)
 			word = "1.3";
 		if (snmp_text_parse_oid(slice_of(word), memory[r->oid_count],
-					&r->oids[r->oid_count], &e)) {
-			client_usage(&complaining, "%s", e.text);
-			return ERR_INVALID;
-		}
+					&r->oids[r->oid_count], &e))
+			return command_usage(&r->line->line, "%s", e.text);
 		r->oid_count++;
 	}
 	return 0;
@@ -97,14 +40,14 @@ static int parse_oids(struct request *r, size_t first, const char *standard)
 
 /* ---- Where it is ----------------------------------------------------------------------------- */
 
-static int resolve(const char *device, struct loop_address *address)
+static int client_snmp_resolve(const struct snmp_request *request, struct loop_address *address)
 {
 	char host[SNMP_HOST_MAX_BYTES], port[SNMP_PORT_MAX_BYTES];
 	struct addrinfo hints = {.ai_socktype = SOCK_DGRAM}, *found;
-	snmp_request_split(device, host, port);
+	snmp_request_split(request->device, host, port);
 	int err = getaddrinfo(host, port, &hints, &found);
 	if (err) {
-		client_complain(&complaining, "%.100s: %s", device, gai_strerror(err));
+		command_complain(&request->line, "%.100s: %s", request->device, gai_strerror(err));
 		return ERR_NOT_FOUND;
 	}
 	*address = loop_address_of(found->ai_addr);
@@ -114,35 +57,36 @@ static int resolve(const char *device, struct loop_address *address)
 
 /* ---- Asking ---------------------------------------------------------------------------------- */
 
-struct asking {
-	struct request *request;
+struct client_snmp_asking {
+	struct client_snmp_request *request;
 	struct loop *loop;
 	struct snmp_client *client;
 	struct snmp_device *device;
 	int err;
 	struct buf line;
 
-	struct interface *interfaces;
+	struct client_snmp_interface *interfaces;
 	size_t interface_count;
 };
 
-static void print_cell(struct asking *asking, const struct snmp_cell *cell)
+static void client_snmp_print_cell(struct client_snmp_asking *asking, const struct snmp_cell *cell)
 {
-	struct visible_lines lines = {0};
+	struct terminal_lines lines = {0};
 	buf_clear(&asking->line);
-	snmp_text_line(cell->oid, &cell->value, !asking->request->line.numeric, &asking->line);
+	snmp_text_line(cell->oid, &cell->value, !asking->request->line->numeric, &asking->line);
 	buf_append_char(&asking->line, '\n');
-	(void)visible_print(&lines, buf_slice(&asking->line), true);
+	(void)terminal_print(&lines, buf_slice(&asking->line), true);
 }
 
-static void on_reply(void *owner, const struct snmp_reply *reply)
+static void client_snmp_on_reply(void *owner, const struct snmp_reply *reply)
 {
-	struct asking *asking = owner;
+	struct client_snmp_asking *asking = owner;
 	for (size_t i = 0; i < reply->count; i++)
-		print_cell(asking, &reply->cells[i]);
+		client_snmp_print_cell(asking, &reply->cells[i]);
 }
 
-static void complain_of_columns(const struct asking *asking, const struct snmp_result *result)
+static void client_snmp_complain_of_columns(const struct client_snmp_asking *asking,
+					    const struct snmp_result *result)
 {
 	struct buf name;
 	buf_init(&name, 4096);
@@ -150,36 +94,38 @@ static void complain_of_columns(const struct asking *asking, const struct snmp_r
 		buf_clear(&name);
 		oid_print(asking->request->oids[i], &name);
 		if (result->ends[i] == SNMP_COLUMN_REFUSED)
-			client_complain(&complaining, "%.*s: the device says %s", (int)name.len,
-					name.data, snmp_error_text(result->errors[i]));
+			command_complain(&asking->request->line->line, "%.*s: the device says %s",
+					 (int)name.len, name.data,
+					 snmp_error_text(result->errors[i]));
 		else if (result->ends[i] == SNMP_COLUMN_LOOPED)
-			client_complain(&complaining,
-					"%.*s: the names that the device gives do not increase; "
-					"the walk ends there",
-					(int)name.len, name.data);
+			command_complain(&asking->request->line->line,
+					 "%.*s: the names that the device gives do not increase; "
+					 "the walk ends there",
+					 (int)name.len, name.data);
 	}
 	buf_release(&name);
 }
 
-static void on_done(void *owner, const struct snmp_result *result)
+static void client_snmp_on_done(void *owner, const struct snmp_result *result)
 {
-	struct asking *asking = owner;
+	struct client_snmp_asking *asking = owner;
 	asking->err = result->err;
 	if (result->err)
-		client_complain(&complaining, "%s: %s", asking->request->line.words[1],
-				result->sentence);
-	complain_of_columns(asking, result);
+		command_complain(&asking->request->line->line, "%s: %s",
+				 asking->request->line->device, result->sentence);
+	client_snmp_complain_of_columns(asking, result);
 	for (size_t i = 0; !asking->err && i < result->count; i++)
 		if (result->ends[i] != SNMP_COLUMN_ENDED)
 			asking->err = ERR_INVALID;
 	loop_stop(asking->loop);
 }
 
-static const struct snmp_events events = {on_reply, on_done};
+static const struct snmp_events client_snmp_events = {client_snmp_on_reply, client_snmp_on_done};
 
-static int ask(struct asking *asking, bool walk, const struct snmp_events *with)
+static int client_snmp_ask(struct client_snmp_asking *asking, bool walk,
+			   const struct snmp_events *with)
 {
-	const struct request *r = asking->request;
+	const struct client_snmp_request *r = asking->request;
 	int err = walk ? snmp_walk(asking->device, r->oids, NULL, r->oid_count, with, asking, NULL)
 		       : snmp_get(asking->device, r->oids, r->oid_count, with, asking, NULL);
 	if (err)
@@ -193,20 +139,21 @@ static int ask(struct asking *asking, bool walk, const struct snmp_events *with)
 enum { INTERFACES_MAX = 65536, INTERFACE_TEXTS = 5, TEXT_MAX_BYTES = 256 };
 
 /* A walk gives columns beside each other; a row is complete at the end. */
-struct interface {
+struct client_snmp_interface {
 	char index[OID_MAX_BYTES]; /* encoded */
 	size_t index_len;
 	char texts[INTERFACE_TEXTS][TEXT_MAX_BYTES];
 };
 
-static const char *const interface_columns[INTERFACE_TEXTS] = {
+static const char *const client_snmp_interface_columns[INTERFACE_TEXTS] = {
 	"ifName", "ifDescr", "ifAlias", "ifHighSpeed", "ifOperStatus",
 };
 
-static struct interface *find_interface(struct asking *asking, struct slice index)
+static struct client_snmp_interface *client_snmp_find_interface(struct client_snmp_asking *asking,
+								struct slice index)
 {
 	for (size_t i = asking->interface_count; i-- > 0;) {
-		struct interface *interface = &asking->interfaces[i];
+		struct client_snmp_interface *interface = &asking->interfaces[i];
 		if (slice_equal(index, (struct slice){interface->index, interface->index_len}))
 			return interface;
 	}
@@ -216,14 +163,14 @@ static struct interface *find_interface(struct asking *asking, struct slice inde
 		asking->interfaces =
 			mem_resize_array(asking->interfaces, asking->interface_count * 2 + 1,
 					 sizeof(*asking->interfaces));
-	struct interface *interface = &asking->interfaces[asking->interface_count++];
+	struct client_snmp_interface *interface = &asking->interfaces[asking->interface_count++];
 	memset(interface, 0, sizeof(*interface));
 	memcpy(interface->index, index.data, index.len);
 	interface->index_len = index.len;
 	return interface;
 }
 
-static void put_status(int64_t status, char *text)
+static void client_snmp_put_status(int64_t status, char *text)
 {
 	static const char *const statuses[] = {
 		"", "up", "down", "testing", "unknown", "dormant", "notPresent", "lowerLayerDown"};
@@ -231,12 +178,13 @@ static void put_status(int64_t status, char *text)
 	snprintf(text, TEXT_MAX_BYTES, "%s", known ? statuses[status] : "?");
 }
 
-static void on_interface(void *owner, const struct snmp_reply *reply)
+static void client_snmp_on_interface(void *owner, const struct snmp_reply *reply)
 {
-	struct asking *asking = owner;
+	struct client_snmp_asking *asking = owner;
 	for (size_t i = 0; i < reply->count; i++) {
 		const struct snmp_cell *cell = &reply->cells[i];
-		struct interface *interface = find_interface(asking, cell->index);
+		struct client_snmp_interface *interface =
+			client_snmp_find_interface(asking, cell->index);
 		if (!interface)
 			continue;
 		char *text = interface->texts[cell->column];
@@ -244,20 +192,20 @@ static void on_interface(void *owner, const struct snmp_reply *reply)
 			snprintf(text, TEXT_MAX_BYTES, "%.*s", (int)cell->value.bytes.len,
 				 cell->value.bytes.data);
 		else if (cell->value.type == SNMP_INTEGER)
-			put_status(cell->value.i64, text);
+			client_snmp_put_status(cell->value.i64, text);
 		else if (cell->value.type == SNMP_GAUGE32)
 			snprintf(text, TEXT_MAX_BYTES, "%llu", (unsigned long long)cell->value.u64);
 	}
 }
 
-static void print_interfaces(const struct asking *asking)
+static void client_snmp_print_interfaces(const struct client_snmp_asking *asking)
 {
 	static const char *const titles[] = {"ifIndex", "name", "description",
 					     "alias",   "Mb/s", "status"};
 	struct text_table table;
 	text_table_init(&table, ARRAY_LEN(titles), titles);
 	for (size_t i = 0; i < asking->interface_count; i++) {
-		const struct interface *interface = &asking->interfaces[i];
+		const struct client_snmp_interface *interface = &asking->interfaces[i];
 		struct slice rest = {interface->index, interface->index_len};
 		uint32_t index = 0;
 		if (!oid_take_arc(&rest, &index))
@@ -270,36 +218,28 @@ static void print_interfaces(const struct asking *asking)
 	text_table_release(&table);
 }
 
-static void set_oids(struct request *r, const char *const *names, size_t count)
+static void client_snmp_on_probed(void *owner, UNUSED const struct snmp_result *result)
 {
-	for (size_t i = 0; i < count; i++)
-		r->line.words[2 + i] = names[i];
-	r->line.word_count = 2 + count;
-	r->oid_count = 0;
-	ASSERT(parse_oids(r, 2, NULL) == 0);
-}
-
-static void on_probed(void *owner, UNUSED const struct snmp_result *result)
-{
-	struct asking *asking = owner;
+	struct client_snmp_asking *asking = owner;
 	loop_stop(asking->loop);
 }
 
 /* Any engine tells its id to anybody. One that does not answer has none of version 3. */
-static void print_engine(struct asking *asking, const struct loop_address *address)
+static void client_snmp_print_engine(struct client_snmp_asking *asking,
+				     const struct loop_address *address)
 {
 	static const struct snmp_credentials nobody = {.version = SNMP_V3};
-	static const struct snmp_events probing = {on_reply, on_probed};
-	struct snmp_device_options options = asking->request->line.options;
+	static const struct snmp_events probing = {client_snmp_on_reply, client_snmp_on_probed};
+	struct snmp_device_options options = asking->request->line->options;
 	struct snmp_device *device = asking->device;
 	struct snmp_device_view view;
 	struct snmp_login *login;
-	if (asking->request->line.credentials.version != SNMP_V3) {
+	if (asking->request->line->credentials.version != SNMP_V3) {
 		options.retries = options.retries ? 1 : 0;
 		ASSERT(snmp_login_new(&nobody, &login, NULL) == 0);
 		asking->device = snmp_device_new(asking->client, address, login, &options);
 		snmp_login_release(login);
-		(void)ask(asking, false, &probing);
+		(void)client_snmp_ask(asking, false, &probing);
 	}
 	snmp_device_view(asking->device, &view);
 	printf("engine id = ");
@@ -311,83 +251,176 @@ static void print_engine(struct asking *asking, const struct loop_address *addre
 	asking->device = device;
 }
 
-static int discover(struct asking *asking, const struct loop_address *address)
+static int client_snmp_ask_all(struct client_snmp_asking *asking,
+			       const struct loop_address *address)
 {
 	static const char *const system[] = {"sysDescr.0", "sysObjectID.0", "sysUpTime.0",
 					     "sysName.0", "sysLocation.0"};
-	static const struct snmp_events rows = {on_interface, on_done};
-	set_oids(asking->request, system, ARRAY_LEN(system));
-	int err = ask(asking, false, &events);
+	static const struct snmp_events rows = {client_snmp_on_interface, client_snmp_on_done};
+	ASSERT(client_snmp_parse_oids(asking->request, system, ARRAY_LEN(system)) == 0);
+	int err = client_snmp_ask(asking, false, &client_snmp_events);
 	if (err)
 		return err;
-	print_engine(asking, address);
-	set_oids(asking->request, interface_columns, INTERFACE_TEXTS);
-	err = ask(asking, true, &rows);
-	print_interfaces(asking);
+	client_snmp_print_engine(asking, address);
+	ASSERT(client_snmp_parse_oids(asking->request, client_snmp_interface_columns,
+				      INTERFACE_TEXTS) == 0);
+	err = client_snmp_ask(asking, true, &rows);
+	client_snmp_print_interfaces(asking);
 	mem_free(asking->interfaces);
 	return err;
 }
 
 /* ---- The command ----------------------------------------------------------------------------- */
 
-static int run(struct request *r, const struct loop_address *address, struct snmp_login *login)
+static bool client_snmp_is(const struct client_snmp_request *r, const char *command)
+{
+	return strcmp(r->line->line.command->name, command) == 0;
+}
+
+static int client_snmp_talk(struct client_snmp_request *r, const struct loop_address *address,
+			    struct snmp_login *login)
 {
 	struct snmp_client_options options = {.in_flight_max = 0};
-	struct asking asking = {.request = r, .loop = loop_new()};
+	struct client_snmp_asking asking = {.request = r, .loop = loop_new()};
 	struct errbuf e;
 	buf_init(&asking.line, LINE_MAX_BYTES);
 	int err = snmp_client_open(asking.loop, clock_real(), &options, &asking.client, &e);
 	if (err) {
-		client_complain(&complaining, "%s", e.text);
+		command_complain(&r->line->line, "%s", e.text);
 	} else {
-		asking.device = snmp_device_new(asking.client, address, login, &r->line.options);
-		if (strcmp(r->line.words[0], "discover") == 0)
-			err = discover(&asking, address);
-		else
-			err = ask(&asking, strcmp(r->line.words[0], "walk") == 0, &events);
+		asking.device = snmp_device_new(asking.client, address, login, &r->line->options);
+		err = client_snmp_is(r, "snmp discover")
+			      ? client_snmp_ask_all(&asking, address)
+			      : client_snmp_ask(&asking, client_snmp_is(r, "snmp walk"),
+						&client_snmp_events);
 		snmp_device_free(asking.device);
 		snmp_client_close(asking.client);
 	}
 	buf_release(&asking.line);
 	loop_free(asking.loop);
-	return err || fflush(stdout) ? CLIENT_FAILED : CLIENT_OK;
+	return err || fflush(stdout) ? EXIT_FAILED : EXIT_OK;
 }
 
-static int check_words(struct request *r)
+static int client_snmp_run(const struct command_args *args)
 {
-	const char *what = r->line.word_count ? r->line.words[0] : "";
-	bool discover_it = strcmp(what, "discover") == 0, walk = strcmp(what, "walk") == 0;
-	if (!discover_it && !walk && strcmp(what, "get") != 0)
-		return client_usage(&complaining, "say get, walk, discover or poll-once");
-	if (r->line.word_count < 2)
-		return client_usage(&complaining, "no device is given");
-	if (discover_it && r->line.word_count > 2)
-		return client_usage(&complaining, "discover takes a device only");
-	return discover_it ? 0 : parse_oids(r, 2, walk ? "1.3.6.1.2.1" : NULL);
-}
-
-/* ---- The command ----------------------------------------------------------------------------- */
-
-int client_snmp(int argc, char *const *argv)
-{
-	static struct request request;
+	static const char *const everything[] = {"1.3.6.1.2.1"};
+	static struct client_snmp_request r;
+	static struct snmp_request line;
 	struct loop_address address;
 	struct snmp_login *login;
 	struct errbuf e = {""};
-	if (argc && strcmp(argv[argc - 1], "--help") == 0) {
-		printf("%s", client_snmp_help);
-		return CLIENT_OK;
+	line = *CONTAINER_OF(args, const struct snmp_request, line);
+	r.line = &line;
+	snmp_request_finish(&line);
+	if (client_snmp_is(&r, "snmp walk") && !line.oids.count)
+		line.oids = (struct command_words){everything, ARRAY_LEN(everything)};
+	if (client_snmp_parse_oids(&r, line.oids.items, line.oids.count))
+		return EXIT_WRONG_USE;
+	if (snmp_login_new(&line.credentials, &login, &e)) {
+		command_usage(args, "%s", e.text);
+		return EXIT_WRONG_USE;
 	}
-	if (argc && strcmp(argv[0], "poll-once") == 0)
-		return client_snmp_poll(argc - 1, argv + 1);
-	if (snmp_request_parse(argc, argv, &request.line) || check_words(&request))
-		return CLIENT_USAGE;
-	if (snmp_login_new(&request.line.credentials, &login, &e)) {
-		client_usage(&complaining, "%s", e.text);
-		return CLIENT_USAGE;
-	}
-	int status = resolve(request.line.words[1], &address) ? CLIENT_FAILED
-							      : run(&request, &address, login);
+	int status = client_snmp_resolve(&line, &address) ? EXIT_FAILED
+							  : client_snmp_talk(&r, &address, login);
 	snmp_login_release(login);
 	return status;
 }
+
+#define ROW(type, field, ...) COMMAND_ROW(type, snmp_request, field, __VA_ARGS__)
+#define SNMP_DEVICE                                                                                \
+	ROW(command_text, device, NULL, "DEVICE",                                                  \
+	    "a name or address, with or without :PORT (161)", .required = true)
+#define SNMP_LETTERS                                                                               \
+	ROW(snmp_request_version, credentials.version, "-v", "VERSION", "1, 2c or 3",              \
+	    .preset = "2c"),                                                                       \
+		ROW(snmp_request_text, credentials.community, "-c", "COMMUNITY",                   \
+		    "community of versions 1 and 2c", .preset = "public"),                         \
+		ROW(snmp_request_text, credentials.user, "-u", "USER", "user of version 3"),       \
+		ROW(snmp_request_level, level, "-l", "LEVEL",                                      \
+		    "noAuthNoPriv, authNoPriv, authPriv", .otherwise = "as passwords are given"),  \
+		ROW(snmp_request_auth, credentials.auth, "-a", "PROTOCOL",                         \
+		    "MD5, SHA, SHA-224, SHA-256, SHA-384, SHA-512", .preset = "SHA"),              \
+		ROW(snmp_request_text, credentials.auth_password, "-A", "PASSWORD",                \
+		    "its password, 8 characters or more"),                                         \
+		ROW(snmp_request_priv, credentials.priv, "-x", "PROTOCOL",                         \
+		    "DES, AES, AES-192, AES-256, AES-192-C, AES-256-C; -C: as Cisco",              \
+		    .preset = "AES"),                                                              \
+		ROW(snmp_request_text, credentials.priv_password, "-X", "PASSWORD",                \
+		    "its password"),                                                               \
+		ROW(snmp_request_text, credentials.context, "-n", "CONTEXT",                       \
+		    "context of version 3"),                                                       \
+		ROW(snmp_request_hex, engine_id, "-e", "ENGINE-ID",                                \
+		    "the device's engine id in hexadecimal", .otherwise = "the device is asked"),  \
+		ROW(snmp_request_seconds, timeout_ms, "-t", "SECONDS",                             \
+		    "how long to wait for a reply; a fraction may be given", .preset = "1"),       \
+		ROW(command_number, retries, "-r", "RETRIES", "how often to ask again",            \
+		    .preset = "5", .max = SNMP_RETRIES_MAX),                                       \
+		ROW(command_number, repetitions_max, "-Cr", "NUMBER", "rows of one GETBULK",       \
+		    .otherwise = "as many as fit", .max = SNMP_REPLY_VARBINDS_MAX),                \
+		ROW(command_flag, numeric, "-On", NULL, "no names, as net-snmp prints it")
+
+static const struct command_option client_snmp_get_options[] = {
+	SNMP_DEVICE,
+	ROW(command_text, oids, NULL, "OID", "numbers or one of the names that the output shows",
+	    .required = true, .words_max = SNMP_COLUMNS_MAX),
+	SNMP_LETTERS,
+};
+
+static const struct command_option client_snmp_walk_options[] = {
+	SNMP_DEVICE,
+	ROW(command_text, oids, NULL, "OID", "numbers or one of the names that the output shows",
+	    .words_max = SNMP_COLUMNS_MAX),
+	SNMP_LETTERS,
+};
+
+static const struct command_option client_snmp_discover_options[] = {SNMP_DEVICE, SNMP_LETTERS};
+
+static const struct command_option client_snmp_poll_options[] = {
+	SNMP_DEVICE,
+	ROW(command_text, oidset, NULL, "OIDSET", .required = true),
+	SNMP_LETTERS,
+};
+
+static const struct command client_snmp_verbs[] = {
+	{.name = "snmp get",
+	 .summary = "asks for values",
+	 COMMAND_TAKES(client_snmp_get_options, snmp_request),
+	 .run = client_snmp_run,
+	 .letters = true},
+	{.name = "snmp walk",
+	 .summary =
+		 "asks for all below an OID, without one for 1.3.6.1.2.1; several OIDs are walked "
+		 "side by side",
+	 COMMAND_TAKES(client_snmp_walk_options, snmp_request),
+	 .run = client_snmp_run,
+	 .letters = true},
+	{.name = "snmp discover",
+	 .summary = "prints what the device is: its name, description, engine and interfaces",
+	 COMMAND_TAKES(client_snmp_discover_options, snmp_request),
+	 .run = client_snmp_run,
+	 .letters = true},
+	{.name = "snmp poll-once",
+	 .summary = "prints what the poller would store of an OIDSet: path, OID, type, value and "
+		    "time of each value; --config FILE and other options of `granary serve` say "
+		    "which OIDSets there are besides the shipped ones",
+	 COMMAND_TAKES(client_snmp_poll_options, snmp_request),
+	 .run = client_snmp_poll_once,
+	 .takes_conf = true,
+	 .letters = true},
+};
+
+const struct command client_snmp = {
+	.name = "snmp",
+	.summary = "ask a device by SNMP",
+	.about = "Asks a device by SNMP and prints what it says, a line a value. The options are "
+		 "those of net-snmp's tools. Passwords on a command line are seen by other users "
+		 "of the machine.\n"
+		 "Exit status: 0, 1 the device did not answer or refused, 2 wrong usage.\n",
+	.examples =
+		"granary snmp get router-1 sysName.0 sysUpTime.0\n"
+		"granary snmp walk router-1 ifName ifHCInOctets ifHCOutOctets\n"
+		"granary snmp poll-once router-1 IfXTable -c public\n"
+		"granary snmp discover router-1 -v 3 -u monitor -a SHA-256 -A maplesyrup -x AES "
+		"-X maplesyrup\n",
+	COMMAND_VERBS(client_snmp_verbs),
+};

@@ -1,5 +1,6 @@
 /* `granary snmp poll-once`: what the poller would store of one OIDSet of one device, a line a
  * value. The OIDSets are those of the configuration, which is given as for `granary serve`. */
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -12,21 +13,17 @@
 #include "wire/number.h"
 #include "wire/timetext.h"
 
-static const struct client_command command = {.name = "snmp poll-once", .help = client_snmp_help};
-static const struct client_args complaining = {.command = &command};
-
-enum { ARGS_MAX = 1024 };
-
 /* ---- Printing -------------------------------------------------------------------------------- */
 
-struct printing {
+struct client_snmp_poll_printing {
 	struct text_table table;
 	const struct inventory_conf *conf;
 	struct buf text;
 };
 
 /* The parts one behind the other, as row keys have them: a `:` or `\` inside has a `\` before. */
-static struct slice path_text(struct printing *printing, const struct poll_row *row)
+static struct slice client_snmp_poll_path_text(struct client_snmp_poll_printing *printing,
+					       const struct poll_row *row)
 {
 	struct buf *text = &printing->text;
 	buf_clear(text);
@@ -43,13 +40,8 @@ static struct slice path_text(struct printing *printing, const struct poll_row *
 	return buf_slice(text);
 }
 
-static const char *type_text(const struct printing *printing, struct slice oid)
-{
-	const struct oid_def *def = inventory_conf_oid(printing->conf, oid);
-	return def ? oid_type_text(def->type) : "";
-}
-
-static struct slice value_text(struct printing *printing, struct value value)
+static struct slice client_snmp_poll_value_text(struct client_snmp_poll_printing *printing,
+						struct value value)
 {
 	struct buf *text = &printing->text;
 	buf_clear(text);
@@ -62,20 +54,24 @@ static struct slice value_text(struct printing *printing, struct value value)
 	return buf_slice(text);
 }
 
-static void print_line(struct printing *printing, const struct poll_row *row, struct slice oid,
-		       const struct value *value, const struct poll_text *words, int64_t ts_ms)
+static void client_snmp_poll_print_line(struct client_snmp_poll_printing *printing,
+					const struct poll_row *row, struct slice oid,
+					const struct value *value, const struct poll_text *words,
+					int64_t ts_ms)
 {
 	char time[TIME_PRINT_MAX_BYTES];
 	struct text_table *table = &printing->table;
-	text_table_add(table, path_text(printing, row));
+	const struct oid_def *def = inventory_conf_oid(printing->conf, oid);
+	text_table_add(table, client_snmp_poll_path_text(printing, row));
 	text_table_add(table, oid);
-	text_table_add(table, slice_of(type_text(printing, oid)));
-	text_table_add(table, words ? words->text : value_text(printing, *value));
+	text_table_add(table, def ? slice_of(oid_type_text(def->type)) : SLICE(""));
+	text_table_add(table, words ? words->text : client_snmp_poll_value_text(printing, *value));
 	text_table_add(table, (struct slice){time, time_print(time, ts_ms)});
 }
 
-static void print_row(struct printing *printing, const struct poll *poll,
-		      const struct poll_names *names, const struct poll_values *values, size_t row)
+static void client_snmp_poll_print_row(struct client_snmp_poll_printing *printing,
+				       const struct poll *poll, const struct poll_names *names,
+				       const struct poll_values *values, size_t row)
 {
 	for (size_t c = 0; c < poll->column_count; c++) {
 		const struct value *value = &values->values[row * poll->column_count + c];
@@ -84,14 +80,14 @@ static void print_row(struct printing *printing, const struct poll *poll,
 			if (values->texts[t].row == row && values->texts[t].column == c)
 				words = &values->texts[t];
 		if (words || value->type != VALUE_NONE)
-			print_line(printing, &names->rows[row], names->columns[c], value, words,
-				   values->row_ts_ms[row]);
+			client_snmp_poll_print_line(printing, &names->rows[row], names->columns[c],
+						    value, words, values->row_ts_ms[row]);
 	}
 }
 
-static void print_message(void *owner, struct slice message)
+static void client_snmp_poll_print_message(void *owner, struct slice message)
 {
-	struct printing *printing = owner;
+	struct client_snmp_poll_printing *printing = owner;
 	struct poll poll;
 	struct poll_names names;
 	struct poll_values values;
@@ -103,38 +99,13 @@ static void print_message(void *owner, struct slice message)
 	err = err ? err : poll_decode_values(&poll, &arena, &values, &e);
 	ASSERT(!err); /* we have just encoded it */
 	for (size_t row = 0; row < poll.row_count; row++)
-		print_row(printing, &poll, &names, &values, row);
+		client_snmp_poll_print_row(printing, &poll, &names, &values, row);
 	arena_release(&arena);
 }
 
 /* ---- The command ----------------------------------------------------------------------------- */
 
-/* Options with two dashes are the configuration's, the others the request's. */
-struct arguments {
-	char *conf[ARGS_MAX], *letters[ARGS_MAX];
-	int conf_count, letter_count;
-};
-
-static int divide(int argc, char *const *argv, struct arguments *a)
-{
-	if (argc > ARGS_MAX) {
-		client_usage(&complaining, "more than %d words", ARGS_MAX);
-		return ERR_INVALID;
-	}
-	for (int i = 0; i < argc; i++) {
-		bool is_conf = strncmp(argv[i], "--", 2) == 0;
-		if (!is_conf) {
-			a->letters[a->letter_count++] = argv[i];
-			continue;
-		}
-		a->conf[a->conf_count++] = argv[i];
-		if (!strchr(argv[i], '=') && i + 1 < argc)
-			a->conf[a->conf_count++] = argv[++i];
-	}
-	return 0;
-}
-
-static struct credentials credentials_of(const struct snmp_credentials *c)
+static struct credentials client_snmp_poll_credentials_of(const struct snmp_credentials *c)
 {
 	static const enum credentials_level levels[] = {
 		[SNMP_NO_AUTH_NO_PRIV] = LEVEL_NO_AUTH_NO_PRIV,
@@ -155,12 +126,26 @@ static struct credentials credentials_of(const struct snmp_credentials *c)
 	};
 }
 
-static int poll_and_print(const struct snmp_request *request, const struct inventory_conf *conf,
-			  const struct oidset *oidset)
+/* The host, and the port where it is a number; ERR_INVALID after a complaint. */
+static int client_snmp_poll_read_device(const struct snmp_request *request,
+					char host[SNMP_HOST_MAX_BYTES], uint16_t *port)
+{
+	char text[SNMP_PORT_MAX_BYTES], *end;
+	snmp_request_split(request->device, host, text);
+	unsigned long number = strtoul(text, &end, 10);
+	*port = (uint16_t)number;
+	if (text[0] >= '0' && text[0] <= '9' && !*end && number && number <= UINT16_MAX && host[0])
+		return 0;
+	return command_usage(&request->line, "%.100s is no HOST or HOST:PORT", request->device);
+}
+
+static int client_snmp_poll_and_print(const struct snmp_request *request,
+				      const struct inventory_conf *conf,
+				      const struct oidset *oidset)
 {
 	static const char *const titles[] = {"path", "oid", "type", "value", "time"};
-	struct credentials credentials = credentials_of(&request->credentials);
-	struct printing printing = {.conf = conf};
+	struct credentials credentials = client_snmp_poll_credentials_of(&request->credentials);
+	struct client_snmp_poll_printing printing = {.conf = conf};
 	char host[SNMP_HOST_MAX_BYTES];
 	struct errbuf e = {""};
 	struct poller_once once = {
@@ -169,54 +154,49 @@ static int poll_and_print(const struct snmp_request *request, const struct inven
 		.oidset = oidset,
 		.tries = request->options.retries + 1,
 		.timeout_max_ms = request->options.timeout_max_ms,
-		.message = print_message,
+		.message = client_snmp_poll_print_message,
 		.owner = &printing,
 	};
-	if (snmp_request_device(request->words[0], host, &once.port))
-		return CLIENT_USAGE;
+	if (client_snmp_poll_read_device(request, host, &once.port))
+		return EXIT_WRONG_USE;
 	once.host = slice_of(host);
 	buf_init(&printing.text, POLL_PARTS_MAX * (2 * POLL_PART_MAX_BYTES + 1));
 	text_table_init(&printing.table, ARRAY_LEN(titles), titles);
 	int err = poller_once(&once, &e);
 	if (err)
-		client_complain(&complaining, "%s: %s", request->words[0], e.text);
+		command_complain(&request->line, "%s: %s", request->device, e.text);
 	else
 		text_table_print(&printing.table,
 				 isatty(STDOUT_FILENO) ? OUTPUT_TABLE : OUTPUT_CSV);
 	text_table_release(&printing.table);
 	buf_release(&printing.text);
-	return err || fflush(stdout) ? CLIENT_FAILED : CLIENT_OK;
+	return err || fflush(stdout) ? EXIT_FAILED : EXIT_OK;
 }
 
-static int poll_oidset(const struct snmp_request *request, const struct inventory_conf *conf)
+static int client_snmp_poll_oidset(const struct snmp_request *request,
+				   const struct inventory_conf *conf)
 {
-	const struct oidset *oidset = inventory_conf_oidset(conf, slice_of(request->words[1]));
+	const struct oidset *oidset = inventory_conf_oidset(conf, slice_of(request->oidset));
 	if (oidset)
-		return poll_and_print(request, conf, oidset);
-	client_usage(&complaining, "there is no OIDSet called %.100s", request->words[1]);
-	return CLIENT_USAGE;
+		return client_snmp_poll_and_print(request, conf, oidset);
+	command_usage(&request->line, "there is no OIDSet called %.100s", request->oidset);
+	return EXIT_WRONG_USE;
 }
 
-int client_snmp_poll(int argc, char *const *argv)
+int client_snmp_poll_once(const struct command_args *args)
 {
-	static struct arguments a;
-	struct snmp_request request;
+	struct snmp_request request = *CONTAINER_OF(args, const struct snmp_request, line);
 	struct inventory_conf *inventory;
 	struct errbuf e = {""};
-	if (divide(argc, argv, &a) || snmp_request_parse(a.letter_count, a.letters, &request))
-		return CLIENT_USAGE;
-	if (request.word_count != 2) {
-		client_usage(&complaining, "say DEVICE and OIDSET");
-		return CLIENT_USAGE;
-	}
+	snmp_request_finish(&request);
 	struct conf *conf = conf_new();
-	int err = conf_read(conf, files_real(), a.conf_count, a.conf, &e);
+	int err = conf_read(conf, files_real(), args->conf_argc, args->conf_argv, &e);
 	err = err ? err : inventory_conf_read(conf, files_real(), &inventory, &e);
-	int status = CLIENT_USAGE;
+	int status = EXIT_WRONG_USE;
 	if (err) {
-		client_usage(&complaining, "%s", e.text);
+		command_usage(args, "%s", e.text);
 	} else {
-		status = poll_oidset(&request, inventory);
+		status = client_snmp_poll_oidset(&request, inventory);
 		inventory_conf_release(inventory);
 	}
 	conf_free(conf);

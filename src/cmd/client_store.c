@@ -19,59 +19,15 @@
 
 enum { SLICE_MAX_BYTES = 64 << 20, SENTENCES_MAX = 1000 };
 
-const char client_stats_help[] =
-	"usage: granary stats [options]\n"
-	"\n"
-	"Prints what is stored: by table the series or rows, samples, bytes per sample, what\n"
-	"waits to be packed, and where the bytes are: values, headers of blocks, keys, and what\n"
-	"pages have besides; then what the rest of the file is.\n"
-	"\n"
-	"  --data DIR      look into a directory that no server has open\n"
-	"  --server URL    where the server is (default http://127.0.0.1:8470)\n"
-	"  -o FORMAT       table, csv or json; default: a table on a terminal, else csv\n"
-	"\n"
-	"Examples:\n"
-	"  granary stats\n"
-	"  granary stats --data ./var -o json\n";
-
-const char client_verify_help[] =
-	"usage: granary verify [options]\n"
-	"\n"
-	"Reads everything that is stored and checks each checksum, the order of keys and what "
-	"refers\n"
-	"to what; in a directory first every page of the data file: each is part of one tree, or\n"
-	"free, once. It says which page is damaged and what of the stored data that concerns.\n"
-	"`granary repair` then copies what is whole; a copy of the directory from before it was\n"
-	"damaged has all that was stored by then.\n"
-	"\n"
-	"Exit status: 0 all is whole, 1 something is not, and a line says what, or it could not "
-	"be\n"
-	"looked at, 2 wrong command line.\n"
-	"\n"
-	"  --data DIR      look into a directory that no server has open\n"
-	"  --server URL    where the server is (default http://127.0.0.1:8470)\n"
-	"  -o FORMAT       table, csv or json; default: a table on a terminal, else csv\n"
-	"\n"
-	"Examples:\n"
-	"  granary verify\n"
-	"  granary verify --data ./var\n";
-
-static const struct client_command stats_command = {
-	.name = "stats",
-	.help = client_stats_help,
-	.options = OPTION_SERVER | OPTION_DATA | OPTION_OUTPUT,
-};
-
-static const struct client_command verify_command = {
-	.name = "verify",
-	.help = client_verify_help,
-	.options = OPTION_SERVER | OPTION_DATA | OPTION_OUTPUT,
+struct client_store_args {
+	struct command_args line;
+	const char *data; /* NULL: of a server */
 };
 
 /* ---- A directory ---------------------------------------------------------------------------- */
 
 /* An opened directory and what its slices have found so far. */
-struct local {
+struct client_store_local {
 	struct store *store;
 	struct task_queue queue;
 	struct store_read *read;
@@ -83,14 +39,14 @@ struct local {
 	struct arena arena;
 };
 
-static int local_open(const struct client_args *args, struct local *local)
+static int client_store_open(const struct client_store_args *args, struct client_store_local *local)
 {
 	struct lmdb_options options = {.path = args->data, .inspect = true};
 	struct errbuf e;
 	int err = lmdb_open(&options, &local->store, &e);
 
 	if (err) {
-		client_complain(args, "%s", e.text);
+		command_complain(&args->line, "%s", e.text);
 		return err;
 	}
 	task_queue_init(&local->queue);
@@ -99,7 +55,7 @@ static int local_open(const struct client_args *args, struct local *local)
 	return 0;
 }
 
-static void local_close(struct local *local)
+static void client_store_close(struct client_store_local *local)
 {
 	store_read_free(local->read);
 	store_close(local->store);
@@ -107,7 +63,7 @@ static void local_close(struct local *local)
 	arena_release(&local->arena);
 }
 
-static void keep_sentence(struct local *local, const char *sentence)
+static void client_store_keep_sentence(struct client_store_local *local, const char *sentence)
 {
 	if (local->sentence_count == SENTENCES_MAX)
 		return;
@@ -117,7 +73,8 @@ static void keep_sentence(struct local *local, const char *sentence)
 }
 
 /* One slice from *token on; *more says whether there is another. */
-static int local_slice(struct local *local, enum store_op op, struct store_token *token, bool *more)
+static int client_store_read_slice(struct client_store_local *local, enum store_op op,
+				   struct store_token *token, bool *more)
 {
 	store_read_reset(local->read);
 	struct store_request *request = store_read_add(local->read, op);
@@ -136,7 +93,7 @@ static int local_slice(struct local *local, enum store_op op, struct store_token
 		local->checked = request->verify.checked;
 		local->problems = request->verify.problems;
 		for (size_t i = 0; i < request->verify.sentence_count; i++)
-			keep_sentence(local, request->verify.sentences[i]);
+			client_store_keep_sentence(local, request->verify.sentences[i]);
 	}
 	*token = request->token;
 	*more = request->more;
@@ -157,7 +114,7 @@ enum {
 	SILENT_DAMAGED_MAX_MS = 10000, /* where a damaged page has been found already */
 };
 
-static void write_all(int fd, const void *bytes, size_t len)
+static void client_store_write_all(int fd, const void *bytes, size_t len)
 {
 	const char *at = bytes;
 	while (len) {
@@ -165,42 +122,44 @@ static void write_all(int fd, const void *bytes, size_t len)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
-			_exit(CLIENT_FAILED);
+			_exit(EXIT_FAILED);
 		at += n;
 		len -= (size_t)n;
 	}
 }
 
-static NORETURN void child_main(const struct client_args *args, struct local *local,
-				enum store_op op, int fd)
+static NORETURN void client_store_child_main(const struct client_store_args *args,
+					     struct client_store_local *local, enum store_op op,
+					     int fd)
 {
 	struct store_token token = {.len = 0};
 	bool more = true;
 	char mark = FOUND_MARK;
-	int err = local_open(args, local);
+	int err = client_store_open(args, local);
 	if (err)
-		_exit(CLIENT_FAILED);
+		_exit(EXIT_FAILED);
 	while (more && !err) {
 		size_t before = local->sentence_count;
-		write_all(fd, "", 1);
-		err = local_slice(local, op, &token, &more);
+		client_store_write_all(fd, "", 1);
+		err = client_store_read_slice(local, op, &token, &more);
 		for (size_t i = before; i < local->sentence_count; i++)
-			write_all(fd, local->sentences[i], strlen(local->sentences[i]) + 1);
+			client_store_write_all(fd, local->sentences[i],
+					       strlen(local->sentences[i]) + 1);
 	}
 	if (err) {
-		client_complain(args, "%s: %s", args->data, err_text(err));
-		_exit(CLIENT_FAILED);
+		command_complain(&args->line, "%s: %s", args->data, err_text(err));
+		_exit(EXIT_FAILED);
 	}
-	write_all(fd, &mark, 1);
-	write_all(fd, &local->stats, sizeof(local->stats));
-	write_all(fd, &local->checked, sizeof(local->checked));
-	write_all(fd, &local->problems, sizeof(local->problems));
-	local_close(local);
-	_exit(CLIENT_OK);
+	client_store_write_all(fd, &mark, 1);
+	client_store_write_all(fd, &local->stats, sizeof(local->stats));
+	client_store_write_all(fd, &local->checked, sizeof(local->checked));
+	client_store_write_all(fd, &local->problems, sizeof(local->problems));
+	client_store_close(local);
+	_exit(EXIT_OK);
 }
 
 /* Up to its end. False: nothing came for silent_ms. */
-static bool read_all(int fd, int silent_ms, struct buf *out)
+static bool client_store_read_all(int fd, int silent_ms, struct buf *out)
 {
 	char *to;
 	while ((to = buf_reserve(out, PIPE_BUF)) != NULL) {
@@ -219,7 +178,7 @@ static bool read_all(int fd, int silent_ms, struct buf *out)
 }
 
 /* Adds what the child has found to `local`. */
-static void take_found(struct local *local, struct slice bytes)
+static void client_store_take_found(struct client_store_local *local, struct slice bytes)
 {
 	uint64_t pages = local->checked, checked = 0, problems = 0;
 	while (bytes.len && bytes.data[0] != FOUND_MARK) {
@@ -228,7 +187,7 @@ static void take_found(struct local *local, struct slice bytes)
 			return; /* cut by its end */
 		if (end > bytes.data) {
 			local->problems++;
-			keep_sentence(local, bytes.data);
+			client_store_keep_sentence(local, bytes.data);
 			problems++;
 		}
 		bytes.len -= (size_t)(end + 1 - bytes.data);
@@ -244,7 +203,7 @@ static void take_found(struct local *local, struct slice bytes)
 }
 
 /* An end that nothing else has explained. */
-static void name_end(struct local *local, int status)
+static void client_store_name_end(struct client_store_local *local, int status)
 {
 	char sentence[256];
 	if (local->is_silent)
@@ -259,11 +218,12 @@ static void name_end(struct local *local, int status)
 			 "the store cannot be read: the process that read it ended with status %d",
 			 WEXITSTATUS(status));
 	local->problems++;
-	keep_sentence(local, sentence);
+	client_store_keep_sentence(local, sentence);
 }
 
-static int read_in_child(const struct client_args *args, struct local *local, enum store_op op,
-			 int *status)
+static int client_store_read_in_child(const struct client_store_args *args,
+				      struct client_store_local *local, enum store_op op,
+				      int *status)
 {
 	int ends[2];
 	struct buf found;
@@ -272,70 +232,73 @@ static int read_in_child(const struct client_args *args, struct local *local, en
 	fflush(NULL);
 	pid_t child = fork();
 	if (child == 0) {
-		struct local *own = mem_zalloc(sizeof(*own));
+		struct client_store_local *own = mem_zalloc(sizeof(*own));
 		close(ends[0]);
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		child_main(args, own, op, ends[1]);
+		client_store_child_main(args, own, op, ends[1]);
 	}
 	close(ends[1]);
 	buf_init(&found, SLICE_MAX_BYTES);
 	int silent_ms = local->problems ? SILENT_DAMAGED_MAX_MS : SILENT_MAX_MS;
-	local->is_silent = child > 0 && !read_all(ends[0], silent_ms, &found);
+	local->is_silent = child > 0 && !client_store_read_all(ends[0], silent_ms, &found);
 	if (local->is_silent)
 		kill(child, SIGKILL);
 	close(ends[0]);
 	while (child > 0 && waitpid(child, status, 0) < 0 && errno == EINTR)
 		;
-	take_found(local, buf_slice(&found));
+	client_store_take_found(local, buf_slice(&found));
 	buf_release(&found);
 	return child < 0 ? -EAGAIN : 0;
 }
 
 /* ---- A directory, read ----------------------------------------------------------------------- */
 
-static void page_problem(void *context, const struct lmdb_lost *lost)
+static void client_store_page_problem(void *context, const struct lmdb_lost *lost)
 {
 	char text[LMDB_LOST_TEXT_BYTES];
-	struct local *local = context;
+	struct client_store_local *local = context;
 	lmdb_lost_text(lost, text);
 	local->problems++;
-	keep_sentence(local, text);
+	client_store_keep_sentence(local, text);
 }
 
-static int look_at_pages(const struct client_args *args, struct local *local)
+static int client_store_look_at_pages(const struct client_store_args *args,
+				      struct client_store_local *local)
 {
 	struct lmdb_options options = {.path = args->data};
 	struct errbuf e;
-	int err = lmdb_verify_pages(&options, page_problem, local, &local->checked, &e);
+	int err =
+		lmdb_verify_pages(&options, client_store_page_problem, local, &local->checked, &e);
 	if (err)
-		client_complain(args, "%s", e.text);
+		command_complain(&args->line, "%s", e.text);
 	return err;
 }
 
 /* The JSON that a server would answer. */
-static int local_json(const struct client_args *args, enum store_op op, struct buf *out)
+static int client_store_local_json(const struct client_store_args *args, enum store_op op,
+				   struct buf *out)
 {
-	struct local *local = mem_zalloc(sizeof(*local));
+	struct client_store_local *local = mem_zalloc(sizeof(*local));
 	struct json_writer writer;
 	int status = 0;
 	arena_init(&local->arena, SLICE_MAX_BYTES);
-	int err = op == STORE_VERIFY ? look_at_pages(args, local) : 0;
+	int err = op == STORE_VERIFY ? client_store_look_at_pages(args, local) : 0;
 	if (!err) {
-		err = read_in_child(args, local, op, &status);
+		err = client_store_read_in_child(args, local, op, &status);
 		if (err)
-			client_complain(args, "no process to read %s: %s", args->data,
-					err_text(err));
+			command_complain(&args->line, "no process to read %s: %s", args->data,
+					 err_text(err));
 	}
 	if (!err && op == STORE_STATS && status) {
 		if (WIFSIGNALED(status))
-			client_complain(args,
-					"%s: reading ended by signal %d (%s): a damaged page; "
-					"granary verify --data %s says which",
-					args->data, WTERMSIG(status), strsignal(WTERMSIG(status)),
-					args->data);
+			command_complain(&args->line,
+					 "%s: reading ended by signal %d (%s): a damaged page; "
+					 "granary verify --data %s says which",
+					 args->data, WTERMSIG(status), strsignal(WTERMSIG(status)),
+					 args->data);
 		err = ERR_DAMAGED;
 	} else if (!err && status) {
-		name_end(local, status);
+		client_store_name_end(local, status);
 	}
 	if (!err) {
 		json_writer_init(&writer, out);
@@ -352,28 +315,30 @@ static int local_json(const struct client_args *args, enum store_op op, struct b
 
 /* ---- Either --------------------------------------------------------------------------------- */
 
-static int get_json(const struct client_args *args, enum store_op op, struct client_answer *answer,
-		    struct arena *arena, struct json **root)
+static int client_store_get_json(const struct client_store_args *args, enum store_op op,
+				 struct client_answer *answer, struct arena *arena,
+				 struct json **root)
 {
 	const char *path = op == STORE_STATS ? "/api/stats" : "/api/verify";
 	int err;
 
 	if (!args->data)
-		return client_get_json(args, path, arena, answer, root);
-	err = local_json(args, op, &answer->body);
+		return client_ask_json(&args->line, NULL, path, arena, answer, root);
+	err = client_store_local_json(args, op, &answer->body);
 	if (err)
 		return err;
 	return json_parse(buf_slice(&answer->body), arena, root, NULL);
 }
 
-static void add_number(struct text_table *table, const struct json *object, const char *key)
+static void client_store_add_number(struct text_table *table, const struct json *object,
+				    const char *key)
 {
 	const struct json *member = json_member(object, key);
 	text_table_add(table, member && member->type == JSON_T_NUMBER ? member->text : SLICE("-"));
 }
 
 /* Tables that hold nothing are left out on a terminal. */
-static void print_tables(const struct json *root, enum client_output output)
+static void client_store_print_tables(const struct json *root, enum client_output output)
 {
 	static const char *const titles[] = {"table",   "kind",         "rows",    "samples",
 					     "sealed",  "bytes/sample", "waiting", "extents",
@@ -390,25 +355,25 @@ static void print_tables(const struct json *root, enum client_output output)
 			continue;
 		text_table_add(&table, name->text);
 		text_table_add(&table, kind->text);
-		add_number(&table, t, "rows");
-		add_number(&table, t, "samples");
+		client_store_add_number(&table, t, "rows");
+		client_store_add_number(&table, t, "samples");
 		text_table_addf(&table, "%.0f", samples - waiting);
 		if (per_sample > 0)
 			text_table_addf(&table, "%.3f", per_sample);
 		else
 			text_table_add(&table, SLICE("-"));
-		add_number(&table, t, "headSamples");
-		add_number(&table, t, "extents");
-		add_number(&table, t, "payloadBytes");
-		add_number(&table, t, "headerBytes");
-		add_number(&table, t, "keyBytes");
-		add_number(&table, t, "pageBytes");
+		client_store_add_number(&table, t, "headSamples");
+		client_store_add_number(&table, t, "extents");
+		client_store_add_number(&table, t, "payloadBytes");
+		client_store_add_number(&table, t, "headerBytes");
+		client_store_add_number(&table, t, "keyBytes");
+		client_store_add_number(&table, t, "pageBytes");
 	}
 	text_table_print(&table, output);
 	text_table_release(&table);
 }
 
-static double tables_bytes(const struct json *root)
+static double client_store_tables_bytes(const struct json *root)
 {
 	const struct json *tables = json_member(root, "tables");
 	double bytes = 0;
@@ -420,7 +385,7 @@ static double tables_bytes(const struct json *root)
 }
 
 /* Of a server only: a directory that no server has open is in nobody's memory. */
-static void print_memory(const struct json *memory, double series)
+static void client_store_print_memory(const struct json *memory, double series)
 {
 	static const struct {
 		const char *key, *name;
@@ -446,9 +411,9 @@ static void print_memory(const struct json *memory, double series)
 	printf("\n");
 }
 
-static void print_stats(const struct json *root, enum client_output output)
+static void client_store_print_stats(const struct json *root, enum client_output output)
 {
-	print_tables(root, output);
+	client_store_print_tables(root, output);
 	if (output != OUTPUT_TABLE)
 		return;
 	printf("\n%.0f series in %.1f MB of registry; journal of %.0f records, %.1f MB\n",
@@ -457,13 +422,13 @@ static void print_stats(const struct json *root, enum client_output output)
 	printf("file of %.1f MB, of which %.1f MB are in use: %.1f MB tables, %.1f MB registry, "
 	       "%.1f MB journal, %.1f MB long cells, %.1f MB the database's own\n",
 	       client_f64(root, "fileBytes") / 1e6, client_f64(root, "usedBytes") / 1e6,
-	       tables_bytes(root) / 1e6, client_f64(root, "registryBytes") / 1e6,
+	       client_store_tables_bytes(root) / 1e6, client_f64(root, "registryBytes") / 1e6,
 	       client_f64(root, "journalPageBytes") / 1e6, client_f64(root, "blobBytes") / 1e6,
 	       client_f64(root, "otherBytes") / 1e6);
-	print_memory(json_member(root, "memory"), client_f64(root, "series"));
+	client_store_print_memory(json_member(root, "memory"), client_f64(root, "series"));
 }
 
-static void print_verify(const struct json *root, enum client_output output)
+static void client_store_print_verify(const struct json *root, enum client_output output)
 {
 	static const char *const titles[] = {"problem"};
 	const struct json *sentences = json_member(root, "sentences");
@@ -484,7 +449,7 @@ static void print_verify(const struct json *root, enum client_output output)
 }
 
 /* What helps, for people. */
-static void say_help(const struct client_args *args)
+static void client_store_say_help(const struct client_store_args *args)
 {
 	const char *data = args->data ? args->data : "DIR";
 	fprintf(stderr,
@@ -494,40 +459,73 @@ static void say_help(const struct client_args *args)
 		data, data);
 }
 
-static int show(const struct client_args *args, enum store_op op)
+static int client_store_show(const struct command_args *line, enum store_op op)
 {
+	const struct client_store_args *args =
+		CONTAINER_OF(line, const struct client_store_args, line);
 	struct client_answer answer;
 	struct arena arena;
 	struct json *root;
 
 	client_answer_init(&answer);
 	arena_init(&arena, CLIENT_ANSWER_MAX_BYTES);
-	int err = get_json(args, op, &answer, &arena, &root);
-	if (!err && args->output == OUTPUT_JSON)
+	int err = client_store_get_json(args, op, &answer, &arena, &root);
+	if (!err && line->output == OUTPUT_JSON)
 		client_print_body(&answer);
 	else if (!err && op == STORE_STATS)
-		print_stats(root, args->output);
+		client_store_print_stats(root, line->output);
 	else if (!err)
-		print_verify(root, args->output);
+		client_store_print_verify(root, line->output);
 	if (!err && op == STORE_VERIFY && client_f64(root, "problems") > 0) {
-		say_help(args);
+		client_store_say_help(args);
 		err = ERR_DAMAGED;
 	}
 	arena_release(&arena);
 	client_answer_release(&answer);
-	return err ? CLIENT_FAILED : CLIENT_OK;
+	return err ? EXIT_FAILED : EXIT_OK;
 }
 
-int client_stats(int argc, char *const *argv)
+static int client_stats_run(const struct command_args *args)
 {
-	struct client_args args;
-	int err = client_parse(&stats_command, argc, argv, &args);
-	return err ? client_parse_exit(err) : show(&args, STORE_STATS);
+	return client_store_show(args, STORE_STATS);
 }
 
-int client_verify(int argc, char *const *argv)
+static int client_verify_run(const struct command_args *args)
 {
-	struct client_args args;
-	int err = client_parse(&verify_command, argc, argv, &args);
-	return err ? client_parse_exit(err) : show(&args, STORE_VERIFY);
+	return client_store_show(args, STORE_VERIFY);
 }
+
+#define ROW(type, field, ...) COMMAND_ROW(command_##type, client_store_args, field, __VA_ARGS__)
+static const struct command_option client_store_options[] = {
+	ROW(text, data, "--data", "DIR", "look into a directory that no server has open"),
+	CLIENT_SERVER,
+	CLIENT_OUTPUT,
+};
+
+const struct command client_stats = {
+	.name = "stats",
+	.summary = "print how much is stored",
+	.about = "Prints what is stored: by table the series or rows, samples, bytes per sample, "
+		 "what waits to be packed, and where the bytes are: values, headers of blocks, "
+		 "keys, and what pages have besides; then what the rest of the file is.\n",
+	.examples = "granary stats\n"
+		    "granary stats --data ./var -o json\n",
+	COMMAND_TAKES(client_store_options, client_store_args),
+	.run = client_stats_run,
+};
+
+const struct command client_verify = {
+	.name = "verify",
+	.summary = "read everything that is stored and check it",
+	.about = "Reads everything that is stored and checks each checksum, the order of keys and "
+		 "what refers to what; in a directory first every page of the data file: each is "
+		 "part of one tree, or free, once. It says which page is damaged and what of the "
+		 "stored data that concerns. `granary repair` then copies what is whole; a copy "
+		 "of the directory from before it was damaged has all that was stored by then.\n"
+		 "Exit status: 0 all is whole, 1 something is not, and a line says what, or it "
+		 "could not be looked at, 2 wrong command line.\n",
+	.examples = "granary verify\n"
+		    "granary verify --data ./var\n",
+	COMMAND_TAKES(client_store_options, client_store_args),
+	.run = client_verify_run,
+};

@@ -19,7 +19,7 @@ struct local_agent {
 	char address[LOOP_ADDRESS_TEXT_BYTES], name[INVENTORY_NAME_MAX_BYTES + 1];
 };
 
-static void changed(struct inventory_change *change, int err)
+static void local_agent_on_changed(struct inventory_change *change, int err)
 {
 	struct local_agent *agent = change->owner;
 	agent->changing = false;
@@ -31,7 +31,7 @@ static void changed(struct inventory_change *change, int err)
 			 change->error.text[0] ? change->error.text : err_text(err));
 }
 
-static void add_device(struct local_agent *agent)
+static void local_agent_add_device(struct local_agent *agent)
 {
 	agent->oidsets[0] = SLICE("IfXTable");
 	agent->oidsets[1] = SLICE("IfRefPoll");
@@ -45,30 +45,30 @@ static void add_device(struct local_agent *agent)
 		.op = INVENTORY_ADD,
 		.specs = &agent->spec,
 		.count = 1,
-		.done = changed,
+		.done = local_agent_on_changed,
 		.owner = agent,
 	};
 	agent->changing = inventory_keeper_change(agent->keeper, &agent->change) == 0;
 }
 
-static void answered(UNUSED void *owner, UNUSED const struct snmp_reply *reply)
+static void local_agent_on_reply(UNUSED void *owner, UNUSED const struct snmp_reply *reply)
 {
 }
 
-static void done(void *owner, const struct snmp_result *result)
+static void local_agent_on_done(void *owner, const struct snmp_result *result)
 {
 	struct local_agent *agent = owner;
 	if (result->err)
 		log_info("no SNMP agent answers at %s: this machine's interfaces are not polled",
 			 agent->address);
 	else
-		add_device(agent);
+		local_agent_add_device(agent);
 }
 
-static int ask(struct local_agent *agent, struct loop *loop, const struct loop_address *address,
-	       struct errbuf *e)
+static int local_agent_ask(struct local_agent *agent, struct loop *loop,
+			   const struct loop_address *address, struct errbuf *e)
 {
-	static const struct snmp_events events = {answered, done};
+	static const struct snmp_events events = {local_agent_on_reply, local_agent_on_done};
 	const struct snmp_credentials credentials = {.version = SNMP_V2C,
 						     .community = SLICE("public")};
 	const struct snmp_client_options client_options = {.in_flight_max = 1};
@@ -95,7 +95,7 @@ int local_agent_open(struct loop *loop, struct inventory_keeper *keeper, const c
 	made->keeper = keeper;
 	snprintf(made->address, sizeof(made->address), "%s", address);
 	snprintf(made->name, sizeof(made->name), "%s", name);
-	err = ask(made, loop, &parsed, e);
+	err = local_agent_ask(made, loop, &parsed, e);
 	if (err)
 		local_agent_close(made);
 	else

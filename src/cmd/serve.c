@@ -18,8 +18,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "api/admin/inventory.h"
-#include "api/job_call.h"
+#include "api/call.h"
 #include "api/admin/pollers.h"
 #include "api/routes.h"
 #include "api/esmond/zone.h"
@@ -29,10 +28,10 @@
 #include "base/log.h"
 #include "catalog/catalog.h"
 #include "cmd/command.h"
-#include "cmd/doors.h"
-#include "cmd/polling.h"
-#include "cmd/rollups.h"
-#include "cmd/visible.h"
+#include "cmd/serve_listeners.h"
+#include "cmd/serve_polling.h"
+#include "cmd/serve_rollups.h"
+#include "cmd/terminal_escape.h"
 #include "conf/conf.h"
 #include "http/http.h"
 #include "ingest/host.h"
@@ -63,8 +62,7 @@ enum {
 struct serve {
 	struct conf *conf;
 	struct inventory_conf *inventory_conf; /* OIDSets, queues, credentials */
-	int argc;                              /* to read the configuration again */
-	char *const *argv;
+	const struct command_args *args;       /* to read the configuration again */
 	struct store *store;
 	struct loop *loop;
 	struct pool *pool, *filter_pool;
@@ -76,9 +74,9 @@ struct serve {
 	struct pollers *pollers;
 	struct host *host;
 	struct http_server *http;
-	struct doors *doors;
-	struct polling *polling;
-	struct rollups rollups;
+	struct serve_listeners *doors;
+	struct serve_polling *polling;
+	struct serve_rollups rollups;
 	struct rollup_deletions *deletions;
 	struct http_route *routes;
 	struct api api;
@@ -94,90 +92,89 @@ struct serve {
 
 /* ---- Stopping ------------------------------------------------------------------------------- */
 
-static void phase_over(void *owner)
+static void serve_end_phase(void *owner)
 {
 	struct serve *s = owner;
 	s->phase_over = true;
 }
 
-static void begin_http(struct serve *s)
+static void serve_begin_http(struct serve *s)
 {
 	s->api.ready = false;
 	int64_t grace_ms = s->dead_err ? STOP_DEAD_MS : s->conf->stop_timeout_ms;
-	http_server_stop(s->http, grace_ms, phase_over, s);
+	http_server_stop(s->http, grace_ms, serve_end_phase, s);
 }
 
-static void begin_doors(struct serve *s)
+static void serve_begin_doors(struct serve *s)
 {
 	s->phase_over = s->doors == NULL;
 	if (s->doors)
-		doors_stop(s->doors, s->dead_err ? STOP_DEAD_MS : s->conf->stop_timeout_ms,
-			   phase_over, s);
+		serve_listeners_stop(s->doors,
+				     s->dead_err ? STOP_DEAD_MS : s->conf->stop_timeout_ms,
+				     serve_end_phase, s);
 }
 
-static void begin_polling(struct serve *s)
+static void serve_begin_polling(struct serve *s)
 {
-	polling_stop(s->polling);
+	serve_polling_stop(s->polling);
 }
 
-static bool is_polling_over(const struct serve *s)
+static bool serve_is_polling_over(const struct serve *s)
 {
-	return polling_over(s->polling);
+	return serve_polling_over(s->polling);
 }
 
-static void begin_host(struct serve *s)
+static void serve_begin_host(struct serve *s)
 {
 	s->phase_over = s->host == NULL;
 	if (s->host)
-		host_close(s->host, phase_over, s);
+		host_close(s->host, serve_end_phase, s);
 	s->host = NULL;
 }
 
 /* What is left of a deletion is done after the next start. */
-static void begin_queries(struct serve *s)
+static void serve_begin_queries(struct serve *s)
 {
-	job_calls_stop(&s->api);
+	api_calls_stop(&s->api);
 	if (s->deletions)
 		rollup_deletions_stop(s->deletions);
 }
 
 /* Reads of queries whose clients are gone, and what such clients have sent, are still at work.
  * Nothing tells of their end, so the stop timer looks. */
-static bool queries_over(const struct serve *s)
+static bool serve_queries_over(const struct serve *s)
 {
-	return query_engine_idle(s->queries) && s->api.v2_answers == 0 && s->api.recomputes == 0 &&
-	       s->api.queue_retries == 0 && s->api.metadata_writes == 0 && !s->api.job_calls &&
+	return query_engine_idle(s->queries) && !s->api.calls &&
 	       (!s->deletions || rollup_deletions_idle(s->deletions));
 }
 
-static bool writes_over(const struct serve *s)
+static bool serve_writes_over(const struct serve *s)
 {
 	return ingest_idle(s->ingest);
 }
 
-static bool inventory_over(const struct serve *s)
+static bool serve_inventory_over(const struct serve *s)
 {
-	return !s->inventory ||
-	       (inventory_keeper_idle(s->inventory) && inventory_api_idle(&s->api));
+	return !s->inventory || inventory_keeper_idle(s->inventory);
 }
 
-static void begin_rollups(struct serve *s)
+static void serve_begin_rollups(struct serve *s)
 {
-	rollups_stop(&s->rollups);
+	serve_rollups_stop(&s->rollups);
 }
 
-static bool are_rollups_over(const struct serve *s)
+static bool serve_are_rollups_over(const struct serve *s)
 {
-	return rollups_over(&s->rollups);
+	return serve_rollups_over(&s->rollups);
 }
 
-static void begin_catalog(struct serve *s)
+static void serve_begin_catalog(struct serve *s)
 {
 	query_engine_free(s->queries);
-	catalog_close(s->catalog, phase_over, s);
+	catalog_close(s->catalog, serve_end_phase, s);
 }
 
-static void begin_end(struct serve *s)
+static void serve_begin_end(struct serve *s)
 {
 	for (size_t i = 0; i < ARRAY_LEN(s->signals); i++)
 		loop_signal_close(s->signals[i]);
@@ -187,34 +184,34 @@ static void begin_end(struct serve *s)
 	loop_stop(s->loop);
 }
 
-/* A phase is over when `over` says so, or else when phase_over() was called. */
-static const struct phase {
+/* A phase is over when `over` says so, or else when serve_end_phase() was called. */
+static const struct serve_phase {
 	const char *name;
 	void (*begin)(struct serve *s);
 	bool (*over)(const struct serve *s);
 } phases[] = {
 	{"serving", NULL, NULL},
-	{"requests at hand", begin_http, NULL},
-	{"streams", begin_doors, NULL},
-	{"queries", begin_queries, queries_over},
-	{"polling", begin_polling, is_polling_over},
-	{"host metrics", begin_host, NULL},
-	{"writes", NULL, writes_over},
-	{"inventory", NULL, inventory_over},
-	{"roll-ups", begin_rollups, are_rollups_over},
-	{"catalog", begin_catalog, NULL},
-	{"end", begin_end, NULL},
+	{"requests at hand", serve_begin_http, NULL},
+	{"streams", serve_begin_doors, NULL},
+	{"queries", serve_begin_queries, serve_queries_over},
+	{"polling", serve_begin_polling, serve_is_polling_over},
+	{"host metrics", serve_begin_host, NULL},
+	{"writes", NULL, serve_writes_over},
+	{"inventory", NULL, serve_inventory_over},
+	{"roll-ups", serve_begin_rollups, serve_are_rollups_over},
+	{"catalog", serve_begin_catalog, NULL},
+	{"end", serve_begin_end, NULL},
 };
 
-static bool is_phase_over(const struct serve *s)
+static bool serve_is_phase_over(const struct serve *s)
 {
-	const struct phase *phase = &phases[s->phase];
+	const struct serve_phase *phase = &phases[s->phase];
 	return phase->over ? phase->over(s) : s->phase_over;
 }
 
-static void stop_step(struct serve *s)
+static void serve_stop_step(struct serve *s)
 {
-	while (s->phase + 1 < ARRAY_LEN(phases) && is_phase_over(s)) {
+	while (s->phase + 1 < ARRAY_LEN(phases) && serve_is_phase_over(s)) {
 		s->phase++;
 		s->phase_over = false;
 		if (phases[s->phase].begin)
@@ -222,17 +219,17 @@ static void stop_step(struct serve *s)
 	}
 }
 
-static void on_stop_timer(void *owner)
+static void serve_on_stop_timer(void *owner)
 {
 	struct serve *s = owner;
-	stop_step(s);
+	serve_stop_step(s);
 	if (loop_now_ms(s->loop) > s->give_up_ms) {
 		log_error("stop: gave up waiting for: %s", phases[s->phase].name);
 		_exit(s->dead_err ? EXIT_IO : EXIT_FAILED);
 	}
 }
 
-static void stop(struct serve *s)
+static void serve_stop(struct serve *s)
 {
 	if (s->stop_ms)
 		return;
@@ -247,28 +244,28 @@ static void stop(struct serve *s)
 	s->phase_over = true;
 }
 
-static void on_stop_signal(void *owner, int signum)
+static void serve_on_stop_signal(void *owner, int signum)
 {
 	struct serve *s = owner;
 	if (s->stop_ms == 0) {
 		log_info("signal %d: stopping", signum);
-		stop(s);
+		serve_stop(s);
 	} else if (loop_now_ms(s->loop) - s->stop_ms >= STOP_AGAIN_MS) {
 		log_warn("signal %d again: giving up what is at hand", signum);
 		_exit(EXIT_FAILED);
 	}
 }
 
-static void run_dead(struct task *task)
+static void serve_run_dead(struct task *task)
 {
 	struct serve *s = CONTAINER_OF(task, struct serve, dead_task);
 	log_error("a commit failed: %s; stopping, since only a restart can tell what is on disk",
 		  err_text(s->dead_err));
-	stop(s);
+	serve_stop(s);
 }
 
 /* On the store's writer thread. */
-static void on_dead(void *context, int err)
+static void serve_on_dead(void *context, int err)
 {
 	struct serve *s = context;
 	s->dead_err = err;
@@ -278,7 +275,7 @@ static void on_dead(void *context, int err)
 
 /* ---- While serving -------------------------------------------------------------------------- */
 
-static void set_log_level(const struct conf *conf)
+static void serve_set_log_level(const struct conf *conf)
 {
 	enum log_level level;
 	bool known = log_level_parse(conf->log_level, &level);
@@ -290,9 +287,9 @@ static void set_log_level(const struct conf *conf)
 static const struct {
 	int option;
 	void (*take_over)(const struct conf *conf);
-} reloads[] = {{CONF_ID_log_level, set_log_level}};
+} reloads[] = {{CONF_ID_log_level, serve_set_log_level}};
 
-static void check_reloads(void)
+static void serve_check_reloads(void)
 {
 	size_t count = 0;
 	for (int id = 0; id < CONF_OPTIONS; id++)
@@ -302,8 +299,8 @@ static void check_reloads(void)
 		ASSERT(conf_options[reloads[i].option].reloads);
 }
 
-static void take_over(struct serve *s, const struct conf *conf,
-		      const struct inventory_conf *inventory_conf)
+static void serve_take_over(struct serve *s, const struct conf *conf,
+			    const struct inventory_conf *inventory_conf)
 {
 	const struct inventory_conf *mine = s->inventory_conf;
 	struct buf fixed;
@@ -324,37 +321,36 @@ static void take_over(struct serve *s, const struct conf *conf,
 
 /* Only options that reload are taken over; the rest is named. The new struct is not kept: others
  * hold pointers into the first. */
-static void on_reload_signal(void *owner, UNUSED int signum)
+static void serve_on_reload_signal(void *owner, UNUSED int signum)
 {
 	struct serve *s = owner;
 	struct errbuf e = {""};
 	struct conf *conf = conf_new();
 	struct inventory_conf *inventory_conf = NULL;
-	if (conf_read(conf, files_real(), s->argc, s->argv, &e) ||
+	if (conf_read(conf, files_real(), s->args->conf_argc, s->args->conf_argv, &e) ||
 	    inventory_conf_read(conf, files_real(), &inventory_conf, &e))
 		log_error("reload: nothing is changed: %s", e.text);
 	else
-		take_over(s, conf, inventory_conf);
+		serve_take_over(s, conf, inventory_conf);
 	inventory_conf_release(inventory_conf);
 	conf_free(conf);
 }
 
-static void on_sweep_timer(void *owner)
+static void serve_on_sweep_timer(void *owner)
 {
 	struct serve *s = owner;
 	catalog_sweep(s->catalog);
 }
 
-static void on_ingest_timer(void *owner)
+static void serve_on_ingest_timer(void *owner)
 {
 	struct serve *s = owner;
 	ingest_tick(s->ingest);
-	rollups_tick(&s->rollups);
 }
 
 /* ---- Starting ------------------------------------------------------------------------------- */
 
-static int open_store(struct serve *s, struct errbuf *e)
+static int serve_open_store(struct serve *s, struct errbuf *e)
 {
 	const struct conf *c = s->conf;
 	const struct lmdb_options options = {
@@ -366,14 +362,14 @@ static int open_store(struct serve *s, struct errbuf *e)
 		.queue_max_bytes = (uint64_t)c->store_queue_max_bytes,
 		.min_free_bytes = (uint64_t)c->store_min_free_bytes,
 		.read_threads = (unsigned)c->store_read_threads,
-		.on_dead = on_dead,
+		.on_dead = serve_on_dead,
 		.context = s,
 	};
 	/* Its sentences name the directory. */
 	return lmdb_open(&options, &s->store, e);
 }
 
-static struct catalog *new_catalog(struct serve *s)
+static struct catalog *serve_new_catalog(struct serve *s)
 {
 	const struct conf *c = s->conf;
 	struct catalog_options options = catalog_options_default();
@@ -388,7 +384,7 @@ static struct catalog *new_catalog(struct serve *s)
 	return catalog_new(s->store, lmdb_clock(s->store), loop_executor(s->loop), &options);
 }
 
-static struct ingest *new_ingest(struct serve *s)
+static struct ingest *serve_new_ingest(struct serve *s)
 {
 	const struct ingest_options options = {
 		.store = s->store,
@@ -404,19 +400,20 @@ static struct ingest *new_ingest(struct serve *s)
 		.cache_max_bytes = (size_t)s->conf->ingest_cache_max_bytes,
 		.wait_max_ms = s->conf->ingest_wait_max_ms,
 		.texts_left_out = strcmp(s->conf->line_text_fields, "skip") == 0,
-		.partitions = s->rollups.granularities.count ? (uint32_t)s->conf->partitions : 0,
+		.partitions =
+			s->rollups.site.granularities.count ? (uint32_t)s->conf->partitions : 0,
 		.rollup_slot_ms = s->conf->rollup_slot_ms,
 		.rollup_quiet_ms = s->conf->rollup_quiet_ms,
 		.rollup_skew_max_ms = s->conf->rollup_skew_max_ms,
-		.marks = s->rollups.track,
+		.marks = s->rollups.site.marks,
 		.late_keep = s->rollups.keeps_late,
-		.late_retention_ms = s->rollups.late.kept_ms,
-		.granularities = &s->rollups.granularities,
+		.late_retention_ms = s->rollups.site.late.kept_ms,
+		.granularities = &s->rollups.site.granularities,
 	};
 	return ingest_new(&options);
 }
 
-static struct query_engine *new_queries(struct serve *s)
+static struct query_engine *serve_new_queries(struct serve *s)
 {
 	const struct conf *c = s->conf;
 	const struct query_options options = {
@@ -435,35 +432,35 @@ static struct query_engine *new_queries(struct serve *s)
 		.concurrent_max = (size_t)c->query_concurrent_max,
 		.retention_ms = c->retention_raw_ms,
 		.retention_rules = &s->rollups.retention,
-		.home_of = polling_home_of,
+		.home_of = serve_polling_home_of,
 		.home_owner = s->polling,
-		.granularities = &s->rollups.granularities,
-		.rolled_before_ms = rollups_before_ms,
-		.rolled_since_ms = rollups_since_ms,
-		.late_after_ms = s->rollups.late.after_ms,
+		.granularities = &s->rollups.site.granularities,
+		.rolled_before_ms = serve_rollups_before_ms,
+		.rolled_since_ms = serve_rollups_since_ms,
+		.late_after_ms = s->rollups.site.late.after_ms,
 		.late_quiet_ms = s->rollups.keeps_late ? c->rollup_quiet_ms : 0,
-		.is_counter = rollups_is_counter,
+		.is_counter = serve_rollups_is_counter,
 		.rollup_owner = &s->rollups,
 	};
 	return query_engine_new(&options);
 }
 
-static struct polling *new_polling(struct serve *s)
+static struct serve_polling *serve_new_polling(struct serve *s)
 {
-	const struct polling_options options = {
+	const struct serve_polling_options options = {
 		.conf = s->conf,
 		.inventory_conf = s->inventory_conf,
 		.store = s->store,
 		.catalog = s->catalog,
 		.loop = s->loop,
 	};
-	return polling_new(&options);
+	return serve_polling_new(&options);
 }
 
 /* The rows of the API, with the configured bounds for bodies of samples: those may be compressed,
  * so their rows have two. A body that is gathered (its handler takes no pieces) may be a quarter of
  * the memory for bodies. */
-static struct http_route *configured_routes(const struct conf *conf)
+static struct http_route *serve_configured_routes(const struct conf *conf)
 {
 	struct http_route *routes = mem_alloc_array(api_route_count, sizeof(*routes));
 	memcpy(routes, api_routes, api_route_count * sizeof(*routes));
@@ -489,7 +486,7 @@ static struct http_route *configured_routes(const struct conf *conf)
 	return routes;
 }
 
-static struct http_server *new_http(struct serve *s)
+static struct http_server *serve_new_http(struct serve *s)
 {
 	const struct conf *c = s->conf;
 	struct http_limits limits = http_limits_default;
@@ -516,22 +513,23 @@ static struct http_server *new_http(struct serve *s)
 		.inventory_conf = s->inventory_conf,
 		.pollers = s->pollers,
 		.zones = s->zones,
-		.granularities = &s->rollups.granularities,
+		.granularities = &s->rollups.site.granularities,
 		.retention = &s->rollups.retention,
-		.late = &s->rollups.late,
+		.late = &s->rollups.site.late,
+		.site = &s->rollups.site,
 		.owned = &s->rollups.own,
-		.marks = s->rollups.track,
+		.marks = s->rollups.site.marks,
 		.rollup_name = s->rollups.name,
 		.deletions = s->deletions,
 		.conf = s->conf,
 		.started_ms = clock_wall_ms(clock_real()),
 		.program = command_program(),
 	};
-	s->routes = configured_routes(c);
+	s->routes = serve_configured_routes(c);
 	return http_server_new(s->loop, clock_real(), &limits, s->routes, api_route_count, &s->api);
 }
 
-static int open_inventory(struct serve *s, struct errbuf *e)
+static int serve_open_inventory(struct serve *s, struct errbuf *e)
 {
 	const struct inventory_options options = {
 		.store = s->store,
@@ -543,7 +541,7 @@ static int open_inventory(struct serve *s, struct errbuf *e)
 }
 
 /* A machine without /proc is served all the same, and says what it does not have. */
-static void open_host(struct serve *s)
+static void serve_open_host(struct serve *s)
 {
 	const struct conf *c = s->conf;
 	struct errbuf e = {""};
@@ -571,20 +569,21 @@ static void open_host(struct serve *s)
 		log_warn("%s", e.text);
 }
 
-static int open_signals(struct serve *s, struct errbuf *e)
+static int serve_open_signals(struct serve *s, struct errbuf *e)
 {
 	static const int stops[] = {SIGINT, SIGTERM};
 	for (size_t i = 0; i < ARRAY_LEN(stops); i++) {
-		int err = loop_signal_open(s->loop, stops[i], on_stop_signal, s, &s->signals[i]);
+		int err = loop_signal_open(s->loop, stops[i], serve_on_stop_signal, s,
+					   &s->signals[i]);
 		if (err)
 			return errbuf_set(e, err, "signal %d: %s", stops[i], err_text(err));
 	}
-	int err = loop_signal_open(s->loop, SIGHUP, on_reload_signal, s, &s->signals[2]);
+	int err = loop_signal_open(s->loop, SIGHUP, serve_on_reload_signal, s, &s->signals[2]);
 	return err ? errbuf_set(e, err, "signal %d: %s", SIGHUP, err_text(err)) : 0;
 }
 
 /* A connection, the database and a few more need descriptors: takes as many as are allowed. */
-static void raise_descriptor_limit(void)
+static void serve_raise_descriptor_limit(void)
 {
 	struct rlimit limit;
 	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
@@ -593,7 +592,7 @@ static void raise_descriptor_limit(void)
 	}
 }
 
-static int check_hosts(const struct conf *conf, struct errbuf *e)
+static int serve_check_hosts(const struct conf *conf, struct errbuf *e)
 {
 	const struct conf_list *hosts = &conf->http_hosts;
 	char where[512];
@@ -609,7 +608,7 @@ static int check_hosts(const struct conf *conf, struct errbuf *e)
 	return 0;
 }
 
-static int listen_http(struct serve *s, struct errbuf *e)
+static int serve_listen_http(struct serve *s, struct errbuf *e)
 {
 	struct loop_address address;
 	int err = loop_address_parse(slice_of(s->conf->listen), &address, e);
@@ -620,7 +619,7 @@ static int listen_http(struct serve *s, struct errbuf *e)
 		   : 0;
 }
 
-static size_t door_connections(const struct conf *c)
+static size_t serve_door_connections(const struct conf *c)
 {
 	size_t doors = (*c->line_tcp_listen != 0) + (size_t)(*c->opentsdb_listen != 0);
 	return doors * (size_t)c->streams_connections_max;
@@ -628,7 +627,7 @@ static size_t door_connections(const struct conf *c)
 
 /* Connections are not to take the descriptors that the rest of the server needs: the kernel would
  * let all clients wait, those who ask how the server is among them. */
-static int bound_connections(struct serve *s, struct errbuf *e)
+static int serve_bound_connections(struct serve *s, struct errbuf *e)
 {
 	struct rlimit limit;
 	size_t most = (size_t)s->conf->http_connections_max;
@@ -636,7 +635,7 @@ static int bound_connections(struct serve *s, struct errbuf *e)
 	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur == RLIM_INFINITY)
 		limit.rlim_cur = SIZE_MAX / 2;
 	size_t used = lowest < 0 ? (size_t)limit.rlim_cur : (size_t)lowest;
-	size_t later = DESCRIPTORS_LATER + door_connections(s->conf);
+	size_t later = DESCRIPTORS_LATER + serve_door_connections(s->conf);
 	if (lowest >= 0)
 		close(lowest);
 	if (limit.rlim_cur < used + later + DESCRIPTORS_SERVED_MIN)
@@ -655,7 +654,7 @@ static int bound_connections(struct serve *s, struct errbuf *e)
 	return 0;
 }
 
-static void print_ready(struct serve *s)
+static void serve_print_ready(struct serve *s)
 {
 	struct loop_address address = http_server_address(s->http);
 	char text[LOOP_ADDRESS_TEXT_BYTES];
@@ -677,56 +676,56 @@ static void print_ready(struct serve *s)
 }
 
 /* Everything that lives on the loop, in the order in which it needs each other. */
-static int start(struct serve *s, struct errbuf *e)
+static int serve_start(struct serve *s, struct errbuf *e)
 {
-	int err = rollups_open(&s->rollups, s->store, e);
+	int err = serve_rollups_open(&s->rollups, s->store, e);
 	s->pool = pool_new(1, 16, "host");
 	s->filter_pool = pool_new(1, (size_t)s->conf->query_concurrent_max, "filter");
-	s->catalog = new_catalog(s);
-	s->ingest = new_ingest(s);
-	s->polling = new_polling(s);
-	s->queries = new_queries(s);
+	s->catalog = serve_new_catalog(s);
+	s->ingest = serve_new_ingest(s);
+	s->polling = serve_new_polling(s);
+	s->queries = serve_new_queries(s);
 	s->zones = v2_zones_new(files_real(), "/usr/share/zoneinfo");
 	s->pollers = pollers_new();
-	err = err ? err : open_inventory(s, e);
+	err = err ? err : serve_open_inventory(s, e);
 	if (!err)
-		s->deletions = rollups_deletions(&s->rollups, s->store, s->catalog, s->loop);
-	s->http = new_http(s);
-	s->stop_timer = loop_timer_new(s->loop, on_stop_timer, s);
-	s->sweep_timer = loop_timer_new(s->loop, on_sweep_timer, s);
+		s->deletions = serve_rollups_deletions(&s->rollups, s->catalog, s->loop);
+	s->http = serve_new_http(s);
+	s->stop_timer = loop_timer_new(s->loop, serve_on_stop_timer, s);
+	s->sweep_timer = loop_timer_new(s->loop, serve_on_sweep_timer, s);
 	loop_timer_start(s->sweep_timer, SWEEP_INTERVAL_MS, SWEEP_INTERVAL_MS);
-	s->ingest_timer = loop_timer_new(s->loop, on_ingest_timer, s);
+	s->ingest_timer = loop_timer_new(s->loop, serve_on_ingest_timer, s);
 	loop_timer_start(s->ingest_timer, INGEST_TICK_MS, INGEST_TICK_MS);
-	err = err ? err : open_signals(s, e);
-	err = err ? err : listen_http(s, e);
-	err = err ? err : doors_open(s->conf, s->loop, s->ingest, &s->doors, e);
-	err = err ? err : polling_open(s->polling, s->inventory, e);
+	err = err ? err : serve_open_signals(s, e);
+	err = err ? err : serve_listen_http(s, e);
+	err = err ? err : serve_listeners_open(s->conf, s->loop, s->ingest, &s->doors, e);
+	err = err ? err : serve_polling_open(s->polling, s->inventory, e);
 	if (err)
 		return err;
-	s->api.queues = polling_queues(s->polling);
-	s->api.persist = polling_persist(s->polling);
-	s->api.poller = polling_poller(s->polling);
-	open_host(s);
-	rollups_start(&s->rollups, s->store, s->loop);
+	s->api.queues = serve_polling_queues(s->polling);
+	s->api.persist = serve_polling_persist(s->polling);
+	s->api.poller = serve_polling_poller(s->polling);
+	serve_open_host(s);
+	serve_rollups_start(&s->rollups, s->loop);
 	s->api.rollup = s->rollups.rollup;
-	s->api.backfill = s->rollups.complete;
-	err = bound_connections(s, e);
+	s->api.backfill = s->rollups.backfill;
+	err = serve_bound_connections(s, e);
 	if (err)
 		return err;
 	s->api.ready = true;
-	print_ready(s);
+	serve_print_ready(s);
 	return 0;
 }
 
-static void release(struct serve *s)
+static void serve_release(struct serve *s)
 {
 	http_server_free(s->http);
-	doors_free(s->doors);
-	polling_free(s->polling);
+	serve_listeners_free(s->doors);
+	serve_polling_free(s->polling);
 	if (s->deletions)
 		rollup_deletions_free(s->deletions);
 	ingest_free(s->ingest);
-	rollups_free(&s->rollups);
+	serve_rollups_free(&s->rollups);
 	inventory_keeper_free(s->inventory);
 	v2_zones_free(s->zones);
 	pollers_free(s->pollers);
@@ -737,52 +736,67 @@ static void release(struct serve *s)
 	mem_free(s->routes);
 }
 
-static int serve(struct serve *s)
+static int serve_until_stopped(struct serve *s)
 {
 	struct errbuf e = {""};
 	/* The loop first: the store's writer may report to it as soon as it runs. */
 	s->loop = loop_new();
 	loop_set_kind(s->loop, LOOP_MAIN);
-	if (open_store(s, &e)) {
-		visible_complain("granary serve: %s", e.text);
+	if (serve_open_store(s, &e)) {
+		terminal_complain("granary serve: %s", e.text);
 		loop_free(s->loop);
 		return EXIT_FAILED;
 	}
 	s->status = EXIT_OK;
-	if (start(s, &e)) {
-		visible_complain("granary serve: %s", e.text);
+	if (serve_start(s, &e)) {
+		terminal_complain("granary serve: %s", e.text);
 		s->status = EXIT_FAILED;
-		stop(s);
+		serve_stop(s);
 	}
 	loop_run(s->loop);
-	release(s);
+	serve_release(s);
 	if (s->status == EXIT_OK)
 		log_info("stopped");
 	return s->dead_err ? EXIT_IO : s->status;
 }
 
-int command_serve(int argc, char *const *argv)
+static int serve_run(const struct command_args *args)
 {
 	struct errbuf e = {""};
-	struct serve s = {
-		.conf = conf_new(), .argc = argc, .argv = argv, .dead_task.run = run_dead};
+	struct serve s = {.conf = conf_new(), .args = args, .dead_task.run = serve_run_dead};
 	/* A client that has gone is an error of a write, not the end; so is a file that may not
 	 * grow. */
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
 	int status = EXIT_WRONG_USE;
-	if (conf_read(s.conf, files_real(), argc, argv, &e) ||
+	if (conf_read(s.conf, files_real(), args->conf_argc, args->conf_argv, &e) ||
 	    inventory_conf_read(s.conf, files_real(), &s.inventory_conf, &e) ||
-	    check_hosts(s.conf, &e) || rollups_read(&s.rollups, s.conf, files_real(), &e) ||
-	    fault_arm_from_env(&e)) {
-		visible_complain("granary serve: %s", e.text);
+	    serve_check_hosts(s.conf, &e) ||
+	    serve_rollups_read(&s.rollups, s.conf, files_real(), &e) || fault_arm_from_env(&e)) {
+		terminal_complain("granary serve: %s", e.text);
 	} else {
-		check_reloads();
-		set_log_level(s.conf);
-		raise_descriptor_limit();
-		status = serve(&s);
+		serve_check_reloads();
+		serve_set_log_level(s.conf);
+		serve_raise_descriptor_limit();
+		status = serve_until_stopped(&s);
 	}
 	inventory_conf_release(s.inventory_conf);
 	conf_free(s.conf);
 	return status;
 }
+
+const struct command command_serve = {
+	.name = "serve",
+	.summary = "run the server",
+	.about = "Serves until SIGINT or SIGTERM, then stops cleanly: requests at hand are "
+		 "answered, "
+		 "what was accepted is on disk. When it is ready it prints a line with its "
+		 "address. SIGHUP reads the configuration again; options that reload take "
+		 "effect.\n"
+		 "Exit status: 0 stopped, 1 could not start, 2 wrong configuration, 74 a commit "
+		 "failed.\n",
+	.args_bytes = sizeof(struct command_args),
+	.run = serve_run,
+	.takes_conf = true,
+	.lists_conf = true,
+};

@@ -1,35 +1,42 @@
-/* The command line of `granary snmp`: option letters in the manner of net-snmp, and words. */
+/* The arguments of `granary snmp`, whose options are letters in the manner of net-snmp. */
 #ifndef CMD_SNMP_REQUEST_H
 #define CMD_SNMP_REQUEST_H
 
+#include "cmd/command.h"
 #include "snmp/client.h"
 
-enum {
-	SNMP_HOST_MAX_BYTES = 256,
-	SNMP_PORT_MAX_BYTES = 16,
-	SNMP_REQUEST_WORDS_MAX = SNMP_COLUMNS_MAX + 2,
-};
+enum { SNMP_HOST_MAX_BYTES = 256, SNMP_PORT_MAX_BYTES = 16 };
 
 struct snmp_request {
+	struct command_args line;
+	const char *device, *oidset;
+	struct command_words oids;
 	struct snmp_credentials credentials; /* in argv, and in engine_id */
 	struct snmp_device_options options;
-	bool numeric, level_given;
-	uint8_t engine_id[USM_ENGINE_ID_MAX_BYTES];
-	const char *words[SNMP_REQUEST_WORDS_MAX]; /* what is no option */
-	size_t word_count;
+	const enum snmp_level *level; /* NULL: as passwords are given */
+	struct snmp_request_engine {
+		uint8_t bytes[USM_ENGINE_ID_MAX_BYTES];
+		size_t len;
+	} engine_id;
+	unsigned timeout_ms;
+	int64_t retries, repetitions_max;
+	bool numeric;
 };
 
-/* ERR_INVALID after a complaint. It points into argv and into itself: not to be copied. */
-int snmp_request_parse(int argc, char *const *argv, struct snmp_request *request) MUST_CHECK;
+extern const struct command_type snmp_request_text, snmp_request_version, snmp_request_level,
+	snmp_request_auth, snmp_request_priv, snmp_request_hex, snmp_request_seconds;
+
+/* What options that go together come to. It points into itself: not to be copied afterwards. */
+void snmp_request_finish(struct snmp_request *request);
+
 /* `host`, `host:port`, `1.2.3.4:161`, `[::1]:161`, `::1`; `udp:` in front says nothing new. Text
  * that is too long is cut. */
 void snmp_request_split(const char *device, char host[SNMP_HOST_MAX_BYTES],
 			char port[SNMP_PORT_MAX_BYTES]);
-/* The same, where the port is a number. ERR_INVALID after a complaint. */
-int snmp_request_device(const char *device, char host[SNMP_HOST_MAX_BYTES],
-			uint16_t *port) MUST_CHECK;
 
-/* `poll-once`, with the arguments after it: client_snmp_poll.c. The exit status. */
-int client_snmp_poll(int argc, char *const *argv);
+/* `get`, `walk` and `discover` are in client_snmp.c, this is in client_snmp_poll.c. The exit
+ * status.
+ */
+int client_snmp_poll_once(const struct command_args *args);
 
 #endif

@@ -70,13 +70,6 @@ static const struct {
 
 /* ---- Names ----------------------------------------------------------------------------------- */
 
-static void write_name_as_numbers(struct slice text, const char *oid, size_t name_len,
-				  struct buf *out)
-{
-	buf_append_text(out, oid);
-	buf_append(out, text.data + name_len, text.len - name_len);
-}
-
 int snmp_text_parse_oid(struct slice text, uint8_t memory[OID_MAX_BYTES], struct slice *oid,
 			struct errbuf *e)
 {
@@ -90,7 +83,8 @@ int snmp_text_parse_oid(struct slice text, uint8_t memory[OID_MAX_BYTES], struct
 		if (!slice_equal(slice_of(names[i].name), (struct slice){text.data, name_len}))
 			continue;
 		buf_init(&numbers, 4096);
-		write_name_as_numbers(text, names[i].oid, name_len, &numbers);
+		buf_append_text(&numbers, names[i].oid);
+		buf_append(&numbers, text.data + name_len, text.len - name_len);
 		int err = numbers.failed ? ERR_INVALID
 					 : oid_parse(buf_slice(&numbers), memory, oid, e);
 		buf_release(&numbers);
@@ -102,7 +96,7 @@ int snmp_text_parse_oid(struct slice text, uint8_t memory[OID_MAX_BYTES], struct
 }
 
 /* The encoded names, made at first use: a client command has one thread. */
-static struct slice encoded(size_t i)
+static struct slice snmp_text_oid_of(size_t i)
 {
 	static uint8_t memory[ARRAY_LEN(names)][OID_MAX_BYTES];
 	static struct slice oids[ARRAY_LEN(names)];
@@ -114,7 +108,7 @@ static struct slice encoded(size_t i)
 bool snmp_text_name(struct slice oid, struct buf *out)
 {
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-		struct slice prefix = encoded(i);
+		struct slice prefix = snmp_text_oid_of(i);
 		uint32_t arc;
 		if (!oid_has_prefix(oid, prefix))
 			continue;
@@ -129,7 +123,7 @@ bool snmp_text_name(struct slice oid, struct buf *out)
 
 /* ---- Values ---------------------------------------------------------------------------------- */
 
-static bool is_text(struct slice bytes)
+static bool snmp_text_is_text(struct slice bytes)
 {
 	for (size_t i = 0; i < bytes.len; i++) {
 		unsigned char c = (unsigned char)bytes.data[i];
@@ -139,17 +133,17 @@ static bool is_text(struct slice bytes)
 	return true;
 }
 
-static void write_hex(struct slice bytes, const char *name, struct buf *out)
+static void snmp_text_write_hex(struct slice bytes, const char *name, struct buf *out)
 {
 	buf_append_text(out, name);
 	for (size_t i = 0; i < bytes.len; i++)
 		buf_printf(out, " %02X", (unsigned char)bytes.data[i]);
 }
 
-static void write_octets(struct slice bytes, struct buf *out)
+static void snmp_text_write_octets(struct slice bytes, struct buf *out)
 {
-	if (!is_text(bytes)) {
-		write_hex(bytes, "Hex-STRING:", out);
+	if (!snmp_text_is_text(bytes)) {
+		snmp_text_write_hex(bytes, "Hex-STRING:", out);
 		return;
 	}
 	buf_append_text(out, bytes.len ? "STRING: \"" : "\"");
@@ -161,7 +155,7 @@ static void write_octets(struct slice bytes, struct buf *out)
 	buf_append_char(out, '"');
 }
 
-static void write_ticks(uint64_t ticks, struct buf *out)
+static void snmp_text_write_ticks(uint64_t ticks, struct buf *out)
 {
 	uint64_t s = ticks / 100, days = s / 86400;
 	buf_printf(out, "Timeticks: (%llu) ", (unsigned long long)ticks);
@@ -171,16 +165,16 @@ static void write_ticks(uint64_t ticks, struct buf *out)
 		   (unsigned)(s % 60), (unsigned)(ticks % 100));
 }
 
-static void write_address(struct slice bytes, struct buf *out)
+static void snmp_text_write_address(struct slice bytes, struct buf *out)
 {
 	const uint8_t *b = (const uint8_t *)bytes.data;
 	if (bytes.len == 4)
 		buf_printf(out, "IpAddress: %u.%u.%u.%u", b[0], b[1], b[2], b[3]);
 	else
-		write_hex(bytes, "IpAddress:", out);
+		snmp_text_write_hex(bytes, "IpAddress:", out);
 }
 
-static const char *number_name(uint8_t type)
+static const char *snmp_text_number_name(uint8_t type)
 {
 	switch (type) {
 	case SNMP_COUNTER32:
@@ -201,7 +195,7 @@ void snmp_text_value(const struct snmp_value *value, struct buf *out)
 		buf_printf(out, "INTEGER: %lld", (long long)value->i64);
 		break;
 	case SNMP_OCTETS:
-		write_octets(value->bytes, out);
+		snmp_text_write_octets(value->bytes, out);
 		break;
 	case SNMP_NULL:
 		buf_append_text(out, "NULL");
@@ -211,17 +205,17 @@ void snmp_text_value(const struct snmp_value *value, struct buf *out)
 		oid_print(value->bytes, out);
 		break;
 	case SNMP_IPADDRESS:
-		write_address(value->bytes, out);
+		snmp_text_write_address(value->bytes, out);
 		break;
 	case SNMP_COUNTER32:
 	case SNMP_GAUGE32:
 	case SNMP_COUNTER64:
 	case SNMP_UINTEGER32:
-		buf_printf(out, "%s: %llu", number_name(value->type),
+		buf_printf(out, "%s: %llu", snmp_text_number_name(value->type),
 			   (unsigned long long)value->u64);
 		break;
 	case SNMP_TIMETICKS:
-		write_ticks(value->u64, out);
+		snmp_text_write_ticks(value->u64, out);
 		break;
 	case SNMP_FLOAT:
 	case SNMP_DOUBLE:
@@ -238,10 +232,10 @@ void snmp_text_value(const struct snmp_value *value, struct buf *out)
 		buf_append_text(out, "No more variables left in this MIB View");
 		break;
 	case SNMP_OPAQUE:
-		write_hex(value->bytes, "OPAQUE:", out);
+		snmp_text_write_hex(value->bytes, "OPAQUE:", out);
 		break;
 	default:
-		write_hex(value->bytes, "unreadable:", out);
+		snmp_text_write_hex(value->bytes, "unreadable:", out);
 	}
 }
 

@@ -1,6 +1,6 @@
 #include "base/base.h"
 #include "cmd/client_private.h"
-#include "cmd/visible.h"
+#include "cmd/terminal_escape.h"
 
 enum { TABLE_MAX_BYTES = 512 << 20, NAMES_MAX_BYTES = 1 << 20, NUMBER_TEXT_BYTES = 512 };
 
@@ -26,13 +26,7 @@ void text_table_release(struct text_table *table)
 	arena_release(&table->arena);
 }
 
-static struct text_row *row_new(struct text_table *table)
-{
-	size_t bytes = sizeof(struct text_row) + table->columns * sizeof(struct slice);
-	return arena_zalloc(&table->arena, bytes);
-}
-
-static void row_finish(struct text_table *table)
+static void text_table_finish_row(struct text_table *table)
 {
 	if (table->last)
 		table->last->next = table->row;
@@ -46,8 +40,9 @@ static void row_finish(struct text_table *table)
 
 void text_table_add(struct text_table *table, struct slice text)
 {
+	size_t row_bytes = sizeof(struct text_row) + table->columns * sizeof(struct slice);
 	if (!table->row && !table->full)
-		table->row = row_new(table);
+		table->row = arena_zalloc(&table->arena, row_bytes);
 	if (!table->row) {
 		table->full = true;
 		return;
@@ -60,7 +55,7 @@ void text_table_add(struct text_table *table, struct slice text)
 	}
 	table->row->cells[table->cell++] = copy;
 	if (table->cell == table->columns)
-		row_finish(table);
+		text_table_finish_row(table);
 }
 
 void text_table_addf(struct text_table *table, const char *fmt, ...)
@@ -75,12 +70,12 @@ void text_table_addf(struct text_table *table, const char *fmt, ...)
 	text_table_add(table, (struct slice){text, strlen(text)});
 }
 
-void text_table_add_names(struct text_table *table, const struct json *object, const char *key)
+/* Names of a list, or of its objects, with blanks between them. */
+static void text_table_add_names(struct text_table *table, const struct json *list)
 {
-	const struct json *list = json_member(object, key);
 	struct buf names;
 	buf_init(&names, NAMES_MAX_BYTES);
-	for (const struct json *n = list ? list->first : NULL; n; n = n->next) {
+	for (const struct json *n = list->first; n; n = n->next) {
 		const struct json *name = n->type == JSON_T_OBJECT ? json_member(n, "name") : n;
 		if (name)
 			buf_printf(&names, "%s%.*s", names.len ? " " : "", (int)name->text.len,
@@ -91,7 +86,7 @@ void text_table_add_names(struct text_table *table, const struct json *object, c
 }
 
 /* A cell for a terminal, in the arena; `?` where there is no room. */
-static struct slice make_visible(struct text_table *table, struct slice text)
+static struct slice text_table_make_visible(struct text_table *table, struct slice text)
 {
 	struct slice made = {NULL, 0};
 	struct buf out;
@@ -103,19 +98,19 @@ static struct slice make_visible(struct text_table *table, struct slice text)
 	return made.data ? made : SLICE("?");
 }
 
-static void make_all_visible(struct text_table *table)
+static void text_table_make_all_visible(struct text_table *table)
 {
 	for (size_t i = 0; i < table->columns; i++)
-		table->titles[i] = make_visible(table, slice_of(table->titles[i])).data;
+		table->titles[i] = text_table_make_visible(table, slice_of(table->titles[i])).data;
 	for (struct text_row *row = table->first; row; row = row->next) {
 		for (size_t i = 0; i < table->columns; i++)
-			row->cells[i] = make_visible(table, row->cells[i]);
+			row->cells[i] = text_table_make_visible(table, row->cells[i]);
 	}
 }
 
 /* ---- CSV (RFC 4180) ------------------------------------------------------------------------- */
 
-static void print_csv_field(struct slice text)
+static void text_table_print_csv_field(struct slice text)
 {
 	if (!memchr(text.data, '"', text.len) && !memchr(text.data, ',', text.len) &&
 	    !memchr(text.data, '\n', text.len) && !memchr(text.data, '\r', text.len)) {
@@ -131,17 +126,17 @@ static void print_csv_field(struct slice text)
 	putchar('"');
 }
 
-static void print_csv(const struct text_table *table)
+static void text_table_print_csv(const struct text_table *table)
 {
 	for (size_t i = 0; i < table->columns; i++) {
 		fputs(i ? "," : "", stdout);
-		print_csv_field(slice_of(table->titles[i]));
+		text_table_print_csv_field(slice_of(table->titles[i]));
 	}
 	fputs("\r\n", stdout);
 	for (const struct text_row *row = table->first; row; row = row->next) {
 		for (size_t i = 0; i < table->columns; i++) {
 			fputs(i ? "," : "", stdout);
-			print_csv_field(row->cells[i]);
+			text_table_print_csv_field(row->cells[i]);
 		}
 		fputs("\r\n", stdout);
 	}
@@ -150,7 +145,7 @@ static void print_csv(const struct text_table *table)
 /* ---- Aligned -------------------------------------------------------------------------------- */
 
 /* Characters, so that `ü` takes one column. */
-static size_t width_of(struct slice text)
+static size_t text_table_width_of(struct slice text)
 {
 	size_t width = 0;
 
@@ -159,7 +154,7 @@ static size_t width_of(struct slice text)
 	return width;
 }
 
-static bool looks_like_number(struct slice text)
+static bool text_table_looks_like_number(struct slice text)
 {
 	for (size_t i = 0; i < text.len; i++) {
 		if (!strchr("0123456789.-+eE", text.data[i]))
@@ -168,53 +163,57 @@ static bool looks_like_number(struct slice text)
 	return true;
 }
 
-struct column {
+struct text_table_column {
 	size_t width;
 	bool number; /* then it is aligned to the right */
 };
 
-static void print_spaces(size_t count)
+static void text_table_print_spaces(size_t count)
 {
 	while (count--)
 		putchar(' ');
 }
 
-static void print_cell(const struct column *column, struct slice text, bool last)
+static void text_table_print_cell(const struct text_table_column *column, struct slice text,
+				  bool last)
 {
-	size_t pad = column->width - width_of(text);
+	size_t pad = column->width - text_table_width_of(text);
 
 	if (column->number)
-		print_spaces(pad);
+		text_table_print_spaces(pad);
 	fwrite(text.data, 1, text.len, stdout);
 	if (!column->number && !last)
-		print_spaces(pad);
+		text_table_print_spaces(pad);
 	fputs(last ? "\n" : "  ", stdout);
 }
 
-static void measure(const struct text_table *table, struct column *columns)
+static void text_table_measure(const struct text_table *table, struct text_table_column *columns)
 {
 	for (size_t i = 0; i < table->columns; i++)
-		columns[i] = (struct column){width_of(slice_of(table->titles[i])), table->rows > 0};
+		columns[i] = (struct text_table_column){
+			text_table_width_of(slice_of(table->titles[i])), table->rows > 0};
 	for (const struct text_row *row = table->first; row; row = row->next) {
 		for (size_t i = 0; i < table->columns; i++) {
-			size_t width = width_of(row->cells[i]);
+			size_t width = text_table_width_of(row->cells[i]);
 			if (width > columns[i].width)
 				columns[i].width = width;
-			columns[i].number = columns[i].number && looks_like_number(row->cells[i]);
+			columns[i].number =
+				columns[i].number && text_table_looks_like_number(row->cells[i]);
 		}
 	}
 }
 
-static void print_aligned(const struct text_table *table)
+static void text_table_print_aligned(const struct text_table *table)
 {
-	struct column *columns = mem_alloc_array(table->columns, sizeof(*columns));
+	struct text_table_column *columns = mem_alloc_array(table->columns, sizeof(*columns));
 
-	measure(table, columns);
+	text_table_measure(table, columns);
 	for (size_t i = 0; i < table->columns; i++)
-		print_cell(&columns[i], slice_of(table->titles[i]), i + 1 == table->columns);
+		text_table_print_cell(&columns[i], slice_of(table->titles[i]),
+				      i + 1 == table->columns);
 	for (const struct text_row *row = table->first; row; row = row->next) {
 		for (size_t i = 0; i < table->columns; i++)
-			print_cell(&columns[i], row->cells[i], i + 1 == table->columns);
+			text_table_print_cell(&columns[i], row->cells[i], i + 1 == table->columns);
 	}
 	mem_free(columns);
 }
@@ -224,6 +223,8 @@ void text_table_add_member(struct text_table *table, const struct json *object, 
 	const struct json *member = json_member(object, key);
 	if (member && member->type == JSON_T_BOOL)
 		text_table_add(table, member->boolean ? SLICE("true") : SLICE("false"));
+	else if (member && member->type == JSON_T_ARRAY)
+		text_table_add_names(table, member);
 	else if (member && member->type != JSON_T_NULL)
 		text_table_add(table, member->text);
 	else
@@ -233,12 +234,25 @@ void text_table_add_member(struct text_table *table, const struct json *object, 
 /* A program that reads CSV gets what there is, byte for byte; people, on a terminal, see it. */
 void text_table_print(struct text_table *table, enum client_output output)
 {
-	if (output != OUTPUT_CSV || visible_is_needed())
-		make_all_visible(table);
+	if (output != OUTPUT_CSV || terminal_is_output())
+		text_table_make_all_visible(table);
 	if (output == OUTPUT_CSV)
-		print_csv(table);
+		text_table_print_csv(table);
 	else
-		print_aligned(table);
+		text_table_print_aligned(table);
 	if (table->full)
 		fprintf(stderr, "granary: only the first %zu rows are shown\n", table->rows);
+}
+
+void text_table_print_list(const struct json *first, const char *const *members, size_t count,
+			   enum client_output output)
+{
+	struct text_table table;
+	text_table_init(&table, count, members);
+	for (const struct json *object = first; object; object = object->next) {
+		for (size_t i = 0; i < count; i++)
+			text_table_add_member(&table, object, members[i]);
+	}
+	text_table_print(&table, output);
+	text_table_release(&table);
 }

@@ -52,23 +52,23 @@ int conf_section_find(struct slice name)
 	return -1;
 }
 
-struct unit {
+struct conf_unit {
 	const char *suffix;
 	int64_t factor;
 };
 
 /* Largest first, as values are printed with the largest unit that fits exactly. */
-static const struct unit size_units[] = {
+static const struct conf_unit size_units[] = {
 	{"T", 1024 * GIB}, {"G", GIB}, {"M", MIB}, {"K", KIB}, {"", 1},
 };
-static const struct unit duration_units[] = {
+static const struct conf_unit duration_units[] = {
 	{"d", DAY}, {"h", HOUR}, {"m", MINUTE}, {"s", SECOND}, {"ms", 1}, {"w", 7 * DAY},
 };
-static const struct unit plain_units[] = {{"", 1}};
+static const struct conf_unit plain_units[] = {{"", 1}};
 
 static const struct type {
 	const char *name;
-	const struct unit *units; /* NULL: not a number */
+	const struct conf_unit *units; /* NULL: not a number */
 	size_t unit_count;
 	const char *syntax;
 } types[] = {
@@ -179,7 +179,7 @@ const char *conf_nearest(struct slice name)
 
 /* ---- Text to value ------------------------------------------------------------------------- */
 
-static void *field_of(struct conf *conf, const struct conf_option *option)
+static void *conf_field_of(struct conf *conf, const struct conf_option *option)
 {
 	return (char *)conf + option->offset;
 }
@@ -191,7 +191,7 @@ static const void *field_of_const(const struct conf *conf, const struct conf_opt
 
 /* Decimal digits, then a unit. False for what is not a number of this type, or too large for 64
  * bits. */
-static bool parse_number(const struct type *type, struct slice text, int64_t *number)
+static bool conf_parse_with_units(const struct type *type, struct slice text, int64_t *number)
 {
 	size_t at = 0;
 	int64_t digits = 0;
@@ -216,7 +216,7 @@ static bool parse_number(const struct type *type, struct slice text, int64_t *nu
 
 bool conf_parse_number(enum conf_type type, struct slice text, int64_t *number)
 {
-	return parse_number(&types[type], text, number);
+	return conf_parse_with_units(&types[type], text, number);
 }
 
 static int range_error(const struct conf_option *option, struct slice value, const char *which,
@@ -236,7 +236,7 @@ static int set_number(const struct conf_option *option, int64_t *field, struct s
 {
 	const struct type *type = &types[option->type];
 	int64_t number;
-	if (!parse_number(type, value, &number))
+	if (!conf_parse_with_units(type, value, &number))
 		return errbuf_set(e, ERR_INVALID, "\"%.*s\" is not %s", (int)value.len, value.data,
 				  type->syntax);
 	if (number < option->min)
@@ -285,7 +285,7 @@ static int check_text(const struct conf_option *option, struct slice value, stru
 
 /* What the rules for names allow, less what would need a backslash in front of it in one of the
  * doors: that is more likely a slip, such as two names in one text. */
-static int check_tag(const struct conf_option *option, struct slice value, struct errbuf *e)
+static int conf_check_tag(const struct conf_option *option, struct slice value, struct errbuf *e)
 {
 	struct tag tag = {value, SLICE("v")};
 	int err = check_text(option, value, e);
@@ -346,7 +346,8 @@ static bool address_valid(struct slice value)
 	struct slice host = {value.data, (size_t)(colon - value.data)};
 	struct slice port = {colon + 1, value.len - host.len - 1};
 	int64_t number;
-	if (port.len > 5 || !parse_number(&types[CONF_INT], port, &number) || number > 65535)
+	if (port.len > 5 || !conf_parse_with_units(&types[CONF_INT], port, &number) ||
+	    number > 65535)
 		return false;
 	bool bracketed = host.len > 2 && host.data[0] == '[' && host.data[host.len - 1] == ']';
 	bool odd = memchr(host.data, ':', host.len) || memchr(host.data, '[', host.len);
@@ -364,7 +365,7 @@ static int set_address(struct conf *conf, const struct conf_option *option, cons
 	return keep_text(conf, value, field, e);
 }
 
-static struct slice trim(struct slice text)
+static struct slice conf_trim(struct slice text)
 {
 	while (text.len && text.data[0] == ' ') {
 		text.data++;
@@ -380,9 +381,9 @@ static int set_list(struct conf *conf, const struct conf_option *option, struct 
 {
 	const char *items[CONF_LIST_MAX];
 	size_t count = 0;
-	struct slice rest = trim(value);
+	struct slice rest = conf_trim(value);
 	while (rest.len) {
-		struct slice item = trim(take_until(&rest, ','));
+		struct slice item = conf_trim(take_until(&rest, ','));
 		if (item.len == 0)
 			return errbuf_set(e, ERR_INVALID, "holds an empty item");
 		if (count == CONF_LIST_MAX)
@@ -402,7 +403,7 @@ static int set_list(struct conf *conf, const struct conf_option *option, struct 
 
 int conf_keep_lines(struct conf *conf, enum conf_id id, const size_t *lines, struct errbuf *e)
 {
-	struct conf_list *list = field_of(conf, &conf_options[id]);
+	struct conf_list *list = conf_field_of(conf, &conf_options[id]);
 	size_t *copy = arena_alloc(&conf->arena, (list->count + 1) * sizeof(*copy));
 	if (!copy)
 		return errbuf_set(e, ERR_LIMIT, "the configuration is too large");
@@ -415,7 +416,7 @@ int conf_set(struct conf *conf, enum conf_id id, struct slice value, struct conf
 	     struct errbuf *e)
 {
 	const struct conf_option *option = &conf_options[id];
-	void *field = field_of(conf, option);
+	void *field = conf_field_of(conf, option);
 	int err = 0;
 	switch (option->type) {
 	case CONF_BOOL:
@@ -431,7 +432,7 @@ int conf_set(struct conf *conf, enum conf_id id, struct slice value, struct conf
 		err = err ? err : keep_text(conf, value, field, e);
 		break;
 	case CONF_TAG:
-		err = check_tag(option, value, e);
+		err = conf_check_tag(option, value, e);
 		err = err ? err : keep_text(conf, value, field, e);
 		break;
 	case CONF_CHOICE:
@@ -474,7 +475,7 @@ void conf_print_number(enum conf_type type, int64_t number, struct buf *out)
 {
 	const struct type *of = &types[type];
 	for (size_t i = 0; i < of->unit_count; i++) {
-		const struct unit *unit = &of->units[i];
+		const struct conf_unit *unit = &of->units[i];
 		if (number != 0 && number % unit->factor == 0) {
 			buf_printf(out, "%lld%s", (long long)(number / unit->factor), unit->suffix);
 			return;
@@ -483,7 +484,7 @@ void conf_print_number(enum conf_type type, int64_t number, struct buf *out)
 	buf_printf(out, "%lld", (long long)number);
 }
 
-static void print_list(const struct conf_list *list, struct buf *out)
+static void conf_print_list(const struct conf_list *list, struct buf *out)
 {
 	for (size_t i = 0; i < list->count; i++)
 		buf_printf(out, "%s%s", i ? "," : "", list->items[i]);
@@ -509,7 +510,7 @@ void conf_print_value(const struct conf *conf, enum conf_id id, struct buf *out)
 		buf_append_text(out, *(const char *const *)field);
 		break;
 	case CONF_LIST:
-		print_list(field, out);
+		conf_print_list(field, out);
 		break;
 	}
 }
@@ -549,7 +550,7 @@ static void print_section(const struct conf *conf, int id, struct buf *out)
 		conf_node_dump(conf->sections[id], 0, out);
 }
 
-static void add_name(const char *name, struct buf *out)
+static void conf_add_name(const char *name, struct buf *out)
 {
 	buf_printf(out, "%s%s", out->len ? " " : "", name);
 }
@@ -565,13 +566,13 @@ void conf_fixed_changes(const struct conf *before, const struct conf *after, str
 		conf_print_value(before, id, &old);
 		conf_print_value(after, id, &new);
 		if (!conf_options[id].reloads && !slice_equal(buf_slice(&old), buf_slice(&new)))
-			add_name(conf_options[id].name, out);
+			conf_add_name(conf_options[id].name, out);
 	}
 	for (int id = 0; id < CONF_SECTIONS; id++) {
 		print_section(before, id, &old);
 		print_section(after, id, &new);
 		if (!slice_equal(buf_slice(&old), buf_slice(&new)))
-			add_name(conf_section_defs[id].name, out);
+			conf_add_name(conf_section_defs[id].name, out);
 	}
 	buf_release(&old);
 	buf_release(&new);

@@ -2,25 +2,30 @@
 #include "conf/option.h"
 
 #include "base/buf.h"
+#include "conf/print.h"
 #include "conf/tree.h"
 
 enum { HELP_WIDTH = 92, HELP_INDENT = 8 };
 
-/* Words of `text` in lines of HELP_WIDTH, each behind `indent` blanks. */
-static void print_wrapped(const char *text, int indent, struct buf *out)
+void conf_print_wrapped(struct slice text, int column, int indent, struct buf *out)
 {
-	int column = 0;
-	while (*text) {
-		int word = (int)strcspn(text, " ");
-		if (column && column + 1 + word > HELP_WIDTH) {
+	bool begins = true;
+	for (size_t at = 0; at < text.len;) {
+		const char *word = text.data + at;
+		const char *blank = memchr(word, ' ', text.len - at);
+		int len = (int)(blank ? (size_t)(blank - word) : text.len - at);
+		if (!begins && column + 1 + len > HELP_WIDTH) {
 			buf_append_char(out, '\n');
 			column = 0;
+			begins = true;
 		}
-		int blanks = column ? 1 : indent;
-		buf_printf(out, "%*s%.*s", blanks, "", word, text);
-		column += blanks + word;
-		text += word;
-		text += strspn(text, " ");
+		int blanks = !begins ? 1 : indent > column ? indent - column : 0;
+		buf_printf(out, "%*s%.*s", blanks, "", len, word);
+		column += blanks + len;
+		begins = false;
+		at += (size_t)len;
+		while (at < text.len && text.data[at] == ' ')
+			at++;
 	}
 	buf_append_char(out, '\n');
 }
@@ -47,38 +52,37 @@ static void print_facts(const struct conf_option *option, struct buf *out)
 void conf_help(struct buf *out)
 {
 	buf_append_text(out, "  --config FILE\n");
-	print_wrapped("Read options from this YAML file, where a dot of a name is a level; options "
-		      "given here win over it.",
-		      HELP_INDENT, out);
+	conf_print_wrapped(SLICE("Read options from this YAML file, where a dot of a name is a "
+				 "level; options given here win over it."),
+			   0, HELP_INDENT, out);
 	for (int id = 0; id < CONF_OPTIONS; id++) {
 		const struct conf_option *option = &conf_options[id];
 		buf_printf(out, "  --%s (", option->name);
 		print_facts(option, out);
 		buf_append_text(out, ")\n");
-		print_wrapped(option->help, HELP_INDENT, out);
+		conf_print_wrapped(slice_of(option->help), 0, HELP_INDENT, out);
 	}
 	buf_append_text(out, "\nSections of the file, which have no option:\n");
 	for (int id = 0; id < CONF_SECTIONS; id++) {
 		const struct conf_section_def *section = &conf_section_defs[id];
 		buf_printf(out, "  %s:\n", section->name);
-		print_wrapped(section->help, HELP_INDENT, out);
+		conf_print_wrapped(slice_of(section->help), 0, HELP_INDENT, out);
 		buf_printf(out, "%*sAs in %s: %s\n", HELP_INDENT, "", section->name,
 			   section->example);
 	}
 }
 
-/* Roff takes a leading dot or quote for a request, and a backslash for an escape. */
-static void print_roff(const char *text, struct buf *out)
+void conf_print_roff(struct slice text, struct buf *out)
 {
-	if (*text == '.' || *text == '\'')
+	if (text.len && (text.data[0] == '.' || text.data[0] == '\''))
 		buf_append_text(out, "\\&");
-	for (; *text; text++) {
-		if (*text == '\\')
+	for (size_t i = 0; i < text.len; i++) {
+		if (text.data[i] == '\\')
 			buf_append_text(out, "\\e");
-		else if (*text == '-')
+		else if (text.data[i] == '-')
 			buf_append_text(out, "\\-");
 		else
-			buf_append_char(out, *text);
+			buf_append_char(out, text.data[i]);
 	}
 }
 
@@ -91,22 +95,21 @@ void conf_manual(struct buf *out)
 		struct buf facts;
 		buf_init(&facts, 1024);
 		print_facts(option, &facts);
-		buf_append_char(&facts, 0);
 		buf_append_text(out, ".TP\n\\fB\\-\\-");
-		print_roff(option->name, out);
+		conf_print_roff(slice_of(option->name), out);
 		buf_append_text(out, "\\fR (");
-		print_roff(facts.failed ? "" : facts.data, out);
+		conf_print_roff(facts.failed ? SLICE("") : buf_slice(&facts), out);
 		buf_append_text(out, ")\n");
-		print_roff(option->help, out);
+		conf_print_roff(slice_of(option->help), out);
 		buf_append_char(out, '\n');
 		buf_release(&facts);
 	}
 	for (int id = 0; id < CONF_SECTIONS; id++) {
 		const struct conf_section_def *section = &conf_section_defs[id];
 		buf_printf(out, ".TP\n\\fB%s\\fR (section of the file)\n", section->name);
-		print_roff(section->help, out);
+		conf_print_roff(slice_of(section->help), out);
 		buf_printf(out, "\n.br\n%s: ", section->name);
-		print_roff(section->example, out);
+		conf_print_roff(slice_of(section->example), out);
 		buf_append_char(out, '\n');
 	}
 }

@@ -11,7 +11,7 @@
 
 enum { NAME_MAX_BYTES = 200, LIST_MAX_BYTES = 16 << 10 };
 
-struct reader {
+struct conf_file_reader {
 	struct conf *conf;
 	const char *file;
 	struct errbuf *e;
@@ -33,17 +33,17 @@ struct reader {
 	size_t documents;
 };
 
-static size_t line_of(const yaml_event_t *event)
+static size_t conf_read_line_of(const yaml_event_t *event)
 {
 	return event->start_mark.line + 1;
 }
 
-static int refuse(struct reader *r, size_t line, const char *why)
+static int conf_read_refuse(struct conf_file_reader *r, size_t line, const char *why)
 {
 	return errbuf_set(r->e, ERR_INVALID, "%s:%zu: %s", r->file, line, why);
 }
 
-static struct slice name_of(const struct reader *r)
+static struct slice conf_read_name_of(const struct conf_file_reader *r)
 {
 	return (struct slice){r->name, r->name_len};
 }
@@ -62,22 +62,22 @@ static int unknown_option(struct errbuf *e, const char *before, struct slice nam
 			  nearest ? "?" : "");
 }
 
-static void print_place(const struct reader *r, char *before)
+static void print_place(const struct conf_file_reader *r, char *before)
 {
 	snprintf(before, NAME_MAX_BYTES, "%.150s:%zu: ", r->file, r->key_line);
 }
 
-static int unknown_key(struct reader *r)
+static int unknown_key(struct conf_file_reader *r)
 {
 	char before[NAME_MAX_BYTES];
 	print_place(r, before);
-	return unknown_option(r->e, before, name_of(r));
+	return unknown_option(r->e, before, conf_read_name_of(r));
 }
 
 /* A value for the key just read. */
-static int take_value(struct reader *r, struct slice value)
+static int conf_read_take_value(struct conf_file_reader *r, struct slice value)
 {
-	int id = conf_find(name_of(r));
+	int id = conf_find(conf_read_name_of(r));
 	char before[NAME_MAX_BYTES];
 	print_place(r, before);
 	if (id < 0)
@@ -94,68 +94,69 @@ static int take_value(struct reader *r, struct slice value)
 	return 0;
 }
 
-static int take_key(struct reader *r, const yaml_event_t *event)
+static int conf_read_take_key(struct conf_file_reader *r, const yaml_event_t *event)
 {
 	size_t len = event->data.scalar.length;
 	bool dot = r->name_len > 0;
 	if (len == 0 || r->name_len + dot + len > sizeof(r->name))
-		return refuse(r, line_of(event), "a key is empty or too long");
+		return conf_read_refuse(r, conf_read_line_of(event), "a key is empty or too long");
 	r->key_start = r->name_len;
 	if (dot)
 		r->name[r->name_len++] = '.';
 	memcpy(r->name + r->name_len, event->data.scalar.value, len);
 	r->name_len += len;
-	r->key_line = line_of(event);
+	r->key_line = conf_read_line_of(event);
 	r->has_key = true;
 	return 0;
 }
 
-static int take_item(struct reader *r, const yaml_event_t *event)
+static int take_item(struct conf_file_reader *r, const yaml_event_t *event)
 {
 	struct slice item = {(const char *)event->data.scalar.value, event->data.scalar.length};
 	if (item.len == 0 || memchr(item.data, ',', item.len))
-		return refuse(r, line_of(event), "an item of a list is empty or holds a comma");
+		return conf_read_refuse(r, conf_read_line_of(event),
+					"an item of a list is empty or holds a comma");
 	if (r->items == CONF_LIST_MAX)
 		return errbuf_set(r->e, ERR_INVALID, "%s:%zu: more than %d items", r->file,
-				  line_of(event), CONF_LIST_MAX);
+				  conf_read_line_of(event), CONF_LIST_MAX);
 	if (r->items)
 		buf_append_char(&r->list, ',');
-	r->item_lines[r->items++] = line_of(event);
+	r->item_lines[r->items++] = conf_read_line_of(event);
 	if (buf_append(&r->list, item.data, item.len))
-		return refuse(r, line_of(event), "the list is too long");
+		return conf_read_refuse(r, conf_read_line_of(event), "the list is too long");
 	return 0;
 }
 
-static int on_scalar(struct reader *r, const yaml_event_t *event)
+static int conf_read_on_scalar(struct conf_file_reader *r, const yaml_event_t *event)
 {
 	if (event->data.scalar.anchor)
-		return refuse(r, line_of(event), "anchors are not supported");
+		return conf_read_refuse(r, conf_read_line_of(event), "anchors are not supported");
 	if (r->in_list)
 		return take_item(r, event);
 	if (r->levels == 0)
-		return refuse(r, line_of(event), "expected `name: value`");
+		return conf_read_refuse(r, conf_read_line_of(event), "expected `name: value`");
 	if (!r->has_key)
-		return take_key(r, event);
+		return conf_read_take_key(r, event);
 	struct slice value = {(const char *)event->data.scalar.value, event->data.scalar.length};
 	bool plain = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
 	if (plain &&
 	    (value.len == 0 || slice_equal(value, SLICE("~")) ||
 	     slice_equal(value, SLICE("null"))) &&
-	    !conf_in_section(name_of(r)))
+	    !conf_in_section(conf_read_name_of(r)))
 		return errbuf_set(r->e, ERR_INVALID, "%s:%zu: %.*s has no value", r->file,
 				  r->key_line, (int)r->name_len, r->name);
-	return take_value(r, value);
+	return conf_read_take_value(r, value);
 }
 
-static int on_mapping_start(struct reader *r, const yaml_event_t *event)
+static int on_mapping_start(struct conf_file_reader *r, const yaml_event_t *event)
 {
 	if (event->data.mapping_start.anchor)
-		return refuse(r, line_of(event), "anchors are not supported");
+		return conf_read_refuse(r, conf_read_line_of(event), "anchors are not supported");
 	if (r->in_list || (r->levels > 0 && !r->has_key))
-		return refuse(r, line_of(event), "a mapping cannot stand here");
+		return conf_read_refuse(r, conf_read_line_of(event), "a mapping cannot stand here");
 	if (r->levels == CONF_LEVELS_MAX)
-		return refuse(r, line_of(event), "nested too deeply");
-	if (r->levels > 0 && conf_find(name_of(r)) >= 0)
+		return conf_read_refuse(r, conf_read_line_of(event), "nested too deeply");
+	if (r->levels > 0 && conf_find(conf_read_name_of(r)) >= 0)
 		return errbuf_set(r->e, ERR_INVALID, "%s:%zu: %.*s takes a value, not a mapping",
 				  r->file, r->key_line, (int)r->name_len, r->name);
 	r->level_starts[r->levels] = r->levels > 0 ? r->key_start : 0;
@@ -164,50 +165,51 @@ static int on_mapping_start(struct reader *r, const yaml_event_t *event)
 	return 0;
 }
 
-static int on_mapping_end(struct reader *r)
+static int on_mapping_end(struct conf_file_reader *r)
 {
 	/* Of a name that does not exist only an empty one comes to its end: what is misspelt must
 	 * not pass for nothing. */
-	if (r->levels > 1 && !conf_in_section(name_of(r)))
+	if (r->levels > 1 && !conf_in_section(conf_read_name_of(r)))
 		return unknown_key(r);
 	r->name_len = r->level_starts[--r->levels];
 	return 0;
 }
 
-static int on_sequence_start(struct reader *r, const yaml_event_t *event)
+static int on_sequence_start(struct conf_file_reader *r, const yaml_event_t *event)
 {
 	if (event->data.sequence_start.anchor)
-		return refuse(r, line_of(event), "anchors are not supported");
-	int id = r->has_key && !r->in_list ? conf_find(name_of(r)) : -1;
+		return conf_read_refuse(r, conf_read_line_of(event), "anchors are not supported");
+	int id = r->has_key && !r->in_list ? conf_find(conf_read_name_of(r)) : -1;
 	if (id >= 0 && conf_options[id].type != CONF_LIST)
 		return errbuf_set(r->e, ERR_INVALID, "%s:%zu: %s takes one value, not a list",
 				  r->file, r->key_line, conf_options[id].name);
 	if (r->in_list || !r->has_key)
-		return refuse(r, line_of(event), "a list cannot stand here");
+		return conf_read_refuse(r, conf_read_line_of(event), "a list cannot stand here");
 	r->in_list = true;
 	r->items = 0;
 	buf_clear(&r->list);
 	return 0;
 }
 
-static int on_sequence_end(struct reader *r)
+static int on_sequence_end(struct conf_file_reader *r)
 {
 	r->in_list = false;
-	int id = conf_find(name_of(r)), err = take_value(r, buf_slice(&r->list));
+	int id = conf_find(conf_read_name_of(r)),
+	    err = conf_read_take_value(r, buf_slice(&r->list));
 	return err ? err : conf_keep_lines(r->conf, id, r->item_lines, r->e);
 }
 
 /* ---- Sections ------------------------------------------------------------------------------- */
 
 /* The key just read, at the top, names a section. */
-static int section_begin(struct reader *r, int section)
+static int section_begin(struct conf_file_reader *r, int section)
 {
 	const struct conf_node *before = r->conf->sections[section];
 	if (before)
 		return errbuf_set(r->e, ERR_INVALID, "%s:%zu: %s is given twice, first in line %zu",
 				  r->file, r->key_line, conf_section_defs[section].name,
 				  before->line);
-	struct slice key = arena_copy(&r->conf->arena, name_of(r));
+	struct slice key = arena_copy(&r->conf->arena, conf_read_name_of(r));
 	if (!key.data)
 		return errbuf_set(r->e, ERR_LIMIT, "%s: too large", r->file);
 	r->section = section;
@@ -220,7 +222,7 @@ static int section_begin(struct reader *r, int section)
 }
 
 /* Of a section whose entries are all commented out nothing is left. */
-static int section_end(struct reader *r)
+static int section_end(struct conf_file_reader *r)
 {
 	const struct conf_node *root = r->tree.root;
 	if (root->type != CONF_NODE_MAP && !conf_node_is_null(root))
@@ -233,16 +235,16 @@ static int section_end(struct reader *r)
 	return 0;
 }
 
-static int on_section_event(struct reader *r, const yaml_event_t *event)
+static int on_section_event(struct conf_file_reader *r, const yaml_event_t *event)
 {
 	int err = tree_builder_feed(&r->tree, event);
 	return err || !tree_builder_done(&r->tree) ? err : section_end(r);
 }
 
-static int on_event(struct reader *r, const yaml_event_t *event)
+static int on_event(struct conf_file_reader *r, const yaml_event_t *event)
 {
 	if (r->section < 0 && r->has_key && r->levels == 1 && !r->in_list) {
-		int section = conf_section_find(name_of(r));
+		int section = conf_section_find(conf_read_name_of(r));
 		int err = section >= 0 ? section_begin(r, section) : 0;
 		if (err)
 			return err;
@@ -251,7 +253,7 @@ static int on_event(struct reader *r, const yaml_event_t *event)
 		return on_section_event(r, event);
 	switch (event->type) {
 	case YAML_SCALAR_EVENT:
-		return on_scalar(r, event);
+		return conf_read_on_scalar(r, event);
 	case YAML_MAPPING_START_EVENT:
 		return on_mapping_start(r, event);
 	case YAML_MAPPING_END_EVENT:
@@ -261,16 +263,17 @@ static int on_event(struct reader *r, const yaml_event_t *event)
 	case YAML_SEQUENCE_END_EVENT:
 		return on_sequence_end(r);
 	case YAML_ALIAS_EVENT:
-		return refuse(r, line_of(event), "aliases are not supported");
+		return conf_read_refuse(r, conf_read_line_of(event), "aliases are not supported");
 	case YAML_DOCUMENT_START_EVENT:
 		return r->documents++ == 0 ? 0
-					   : refuse(r, line_of(event), "a second document begins");
+					   : conf_read_refuse(r, conf_read_line_of(event),
+							      "a second document begins");
 	default:
 		return 0;
 	}
 }
 
-static int read_events(struct reader *r)
+static int read_events(struct conf_file_reader *r)
 {
 	for (;;) {
 		yaml_event_t event;
@@ -291,7 +294,7 @@ int conf_read_yaml(struct conf *conf, const char *name, struct slice text, struc
 	struct slice file = arena_copy(&conf->arena, slice_of(name));
 	if (!file.data)
 		return errbuf_set(e, ERR_LIMIT, "the configuration is too large");
-	struct reader r = {.conf = conf, .file = file.data, .e = e, .section = -1};
+	struct conf_file_reader r = {.conf = conf, .file = file.data, .e = e, .section = -1};
 	if (!yaml_parser_initialize(&r.parser))
 		return errbuf_set(e, ERR_LIMIT, "%s: no memory for the YAML parser", name);
 	buf_init(&r.list, LIST_MAX_BYTES);
@@ -304,7 +307,8 @@ int conf_read_yaml(struct conf *conf, const char *name, struct slice text, struc
 	return err;
 }
 
-static int read_file(struct conf *conf, struct files *files, const char *path, struct errbuf *e)
+static int conf_read_file(struct conf *conf, struct files *files, const char *path,
+			  struct errbuf *e)
 {
 	struct buf text;
 	buf_init(&text, CONF_FILE_MAX_BYTES);
@@ -367,7 +371,7 @@ int conf_read(struct conf *conf, struct files *files, int argc, char *const *arg
 			int err = split_argument(argc, argv, &at, &name, &value, e);
 			bool is_file = !err && slice_equal(name, SLICE("config"));
 			if (!err && is_file && pass == 0)
-				err = read_file(conf, files, value.data, e);
+				err = conf_read_file(conf, files, value.data, e);
 			else if (!err && !is_file && pass == 1)
 				err = take_argument(conf, name, value, e);
 			if (err)

@@ -5,17 +5,17 @@
 
 #include "base/buf.h"
 
-static int refuse(const struct tree_builder *b, size_t line, const char *why)
+static int conf_tree_refuse(const struct tree_builder *b, size_t line, const char *why)
 {
 	return errbuf_set(b->e, ERR_INVALID, "%s:%zu: %s", b->file, line, why);
 }
 
-static int too_large(const struct tree_builder *b)
+static int conf_tree_too_large(const struct tree_builder *b)
 {
 	return errbuf_set(b->e, ERR_LIMIT, "%s: too large", b->file);
 }
 
-static size_t line_of(const yaml_event_t *event)
+static size_t conf_tree_line_of(const yaml_event_t *event)
 {
 	return event->start_mark.line + 1;
 }
@@ -38,29 +38,30 @@ static int copy_scalar(struct tree_builder *b, const yaml_event_t *event, struct
 {
 	struct slice text = {(const char *)event->data.scalar.value, event->data.scalar.length};
 	if (has_control(text))
-		return refuse(b, line_of(event), "a text holds a control character");
+		return conf_tree_refuse(b, conf_tree_line_of(event),
+					"a text holds a control character");
 	*copy = arena_copy(b->arena, text);
-	return copy->data ? 0 : too_large(b);
+	return copy->data ? 0 : conf_tree_too_large(b);
 }
 
-static int take_key(struct tree_builder *b, const yaml_event_t *event)
+static int conf_tree_take_key(struct tree_builder *b, const yaml_event_t *event)
 {
-	b->key_line = line_of(event);
+	b->key_line = conf_tree_line_of(event);
 	return copy_scalar(b, event, &b->key);
 }
 
 /* A node behind the last one of what is open. */
-static int add_node(struct tree_builder *b, const yaml_event_t *event, enum conf_node_type type,
-		    struct conf_node **added)
+static int conf_tree_add_node(struct tree_builder *b, const yaml_event_t *event,
+			      enum conf_node_type type, struct conf_node **added)
 {
 	struct conf_node *node = arena_zalloc(b->arena, sizeof(*node));
 	if (!node)
-		return too_large(b);
+		return conf_tree_too_large(b);
 	bool keyed = b->key.data != NULL;
 	*node = (struct conf_node){.type = type,
 				   .key = b->key,
 				   .file = b->file,
-				   .line = keyed ? b->key_line : line_of(event)};
+				   .line = keyed ? b->key_line : conf_tree_line_of(event)};
 	b->key = (struct slice){NULL, 0};
 	*added = node;
 	if (b->depth == 0) {
@@ -78,35 +79,35 @@ static int add_node(struct tree_builder *b, const yaml_event_t *event, enum conf
 	return 0;
 }
 
-static int on_scalar(struct tree_builder *b, const yaml_event_t *event)
+static int conf_tree_on_scalar(struct tree_builder *b, const yaml_event_t *event)
 {
 	if (event->data.scalar.anchor)
-		return refuse(b, line_of(event), "anchors are not supported");
+		return conf_tree_refuse(b, conf_tree_line_of(event), "anchors are not supported");
 	if (event->data.scalar.tag)
-		return refuse(b, line_of(event), "tags are not supported");
+		return conf_tree_refuse(b, conf_tree_line_of(event), "tags are not supported");
 	if (in_map(b) && !b->key.data)
-		return take_key(b, event);
+		return conf_tree_take_key(b, event);
 	struct conf_node *node = NULL;
-	int err = add_node(b, event, CONF_NODE_SCALAR, &node);
+	int err = conf_tree_add_node(b, event, CONF_NODE_SCALAR, &node);
 	if (err)
 		return err;
 	node->quoted = event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
 	return copy_scalar(b, event, &node->text);
 }
 
-static int on_begin(struct tree_builder *b, const yaml_event_t *event, enum conf_node_type type,
-		    const void *anchor, const void *tag)
+static int conf_tree_on_begin(struct tree_builder *b, const yaml_event_t *event,
+			      enum conf_node_type type, const void *anchor, const void *tag)
 {
 	struct conf_node *node = NULL;
 	if (anchor)
-		return refuse(b, line_of(event), "anchors are not supported");
+		return conf_tree_refuse(b, conf_tree_line_of(event), "anchors are not supported");
 	if (tag)
-		return refuse(b, line_of(event), "tags are not supported");
+		return conf_tree_refuse(b, conf_tree_line_of(event), "tags are not supported");
 	if (in_map(b) && !b->key.data)
-		return refuse(b, line_of(event), "a key must be a text");
+		return conf_tree_refuse(b, conf_tree_line_of(event), "a key must be a text");
 	if (b->depth == CONF_TREE_DEPTH_MAX)
-		return refuse(b, line_of(event), "nested too deeply");
-	int err = add_node(b, event, type, &node);
+		return conf_tree_refuse(b, conf_tree_line_of(event), "nested too deeply");
+	int err = conf_tree_add_node(b, event, type, &node);
 	if (err)
 		return err;
 	b->open[b->depth] = node;
@@ -145,7 +146,7 @@ static int check_doubled(struct tree_builder *b, const struct conf_node *map)
 	return conf_node_refuse(second, b->e, "is given twice, first in line %zu", first->line);
 }
 
-static int on_end(struct tree_builder *b)
+static int conf_tree_on_end(struct tree_builder *b)
 {
 	const struct conf_node *node = b->open[--b->depth];
 	return node->type == CONF_NODE_MAP ? check_doubled(b, node) : 0;
@@ -155,20 +156,23 @@ int tree_builder_feed(struct tree_builder *b, const yaml_event_t *event)
 {
 	switch (event->type) {
 	case YAML_SCALAR_EVENT:
-		return on_scalar(b, event);
+		return conf_tree_on_scalar(b, event);
 	case YAML_MAPPING_START_EVENT:
-		return on_begin(b, event, CONF_NODE_MAP, event->data.mapping_start.anchor,
-				event->data.mapping_start.tag);
+		return conf_tree_on_begin(b, event, CONF_NODE_MAP, event->data.mapping_start.anchor,
+					  event->data.mapping_start.tag);
 	case YAML_SEQUENCE_START_EVENT:
-		return on_begin(b, event, CONF_NODE_LIST, event->data.sequence_start.anchor,
-				event->data.sequence_start.tag);
+		return conf_tree_on_begin(b, event, CONF_NODE_LIST,
+					  event->data.sequence_start.anchor,
+					  event->data.sequence_start.tag);
 	case YAML_MAPPING_END_EVENT:
 	case YAML_SEQUENCE_END_EVENT:
-		return on_end(b);
+		return conf_tree_on_end(b);
 	case YAML_ALIAS_EVENT:
-		return refuse(b, line_of(event), "aliases are not supported");
+		return conf_tree_refuse(b, conf_tree_line_of(event), "aliases are not supported");
 	case YAML_DOCUMENT_START_EVENT:
-		return b->root ? refuse(b, line_of(event), "a second document begins") : 0;
+		return b->root ? conf_tree_refuse(b, conf_tree_line_of(event),
+						  "a second document begins")
+			       : 0;
 	default:
 		return 0;
 	}
@@ -194,7 +198,7 @@ static int empty_map(struct tree_builder *b)
 {
 	b->root = arena_zalloc(b->arena, sizeof(*b->root));
 	if (!b->root)
-		return too_large(b);
+		return conf_tree_too_large(b);
 	*b->root = (struct conf_node){.type = CONF_NODE_MAP, .file = b->file, .line = 1};
 	return 0;
 }

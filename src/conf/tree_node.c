@@ -97,7 +97,8 @@ bool conf_node_is_null(const struct conf_node *node)
 		slice_equal(node->text, SLICE("null")));
 }
 
-static int check_key(const struct conf_node *member, const char *const *keys, struct errbuf *e)
+static int conf_node_check_key(const struct conf_node *member, const char *const *keys,
+			       struct errbuf *e)
 {
 	struct buf advice;
 	for (size_t i = 0; keys[i]; i++) {
@@ -116,7 +117,7 @@ int conf_node_check_map(const struct conf_node *node, const char *const *keys, s
 	if (node->type != CONF_NODE_MAP)
 		return conf_node_refuse(node, e, "takes a mapping of %s and others", keys[0]);
 	for (const struct conf_node *n = node->first; n; n = n->next) {
-		int err = check_key(n, keys, e);
+		int err = conf_node_check_key(n, keys, e);
 		if (err)
 			return err;
 	}
@@ -151,8 +152,8 @@ int conf_node_bool(const struct conf_node *node, bool *out, struct errbuf *e)
 	return conf_node_refuse(node, e, "takes true or false");
 }
 
-static int number(const struct conf_node *node, enum conf_type type, int64_t min, int64_t max,
-		  int64_t *out, struct errbuf *e)
+static int conf_node_number(const struct conf_node *node, enum conf_type type, int64_t min,
+			    int64_t max, int64_t *out, struct errbuf *e)
 {
 	struct buf bounds;
 	if (node->type != CONF_NODE_SCALAR || !conf_parse_number(type, node->text, out))
@@ -173,13 +174,13 @@ static int number(const struct conf_node *node, enum conf_type type, int64_t min
 int conf_node_int(const struct conf_node *node, int64_t min, int64_t max, int64_t *out,
 		  struct errbuf *e)
 {
-	return number(node, CONF_INT, min, max, out, e);
+	return conf_node_number(node, CONF_INT, min, max, out, e);
 }
 
 int conf_node_duration(const struct conf_node *node, int64_t min_ms, int64_t max_ms,
 		       int64_t *out_ms, struct errbuf *e)
 {
-	return number(node, CONF_DURATION, min_ms, max_ms, out_ms, e);
+	return conf_node_number(node, CONF_DURATION, min_ms, max_ms, out_ms, e);
 }
 
 int conf_node_choice(const struct conf_node *node, const char *what, const char *const *words,

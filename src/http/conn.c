@@ -251,8 +251,8 @@ static void init_body(struct http_conn *conn)
 /* ---- The choice of a handler ----------------------------------------------------------------- */
 
 /* The connection ends with it: a page that is refused is to hold no place. */
-static void refuse_stranger(struct http_conn *conn, enum stat_id counter, int status,
-			    const char *message)
+static void http_conn_refuse_stranger(struct http_conn *conn, enum stat_id counter, int status,
+				      const char *message)
 {
 	stat_add(counter, 1);
 	conn->closing = true;
@@ -271,7 +271,7 @@ static void refuse_name(struct http_conn *conn)
 		 "this server is not called '%.*s': it answers for localhost, the addresses that "
 		 "it listens on, and the names in %s",
 		 shown, host.data ? host.data : "", option ? option : "its configuration");
-	refuse_stranger(conn, STAT_http_refused_name, 421, message);
+	http_conn_refuse_stranger(conn, STAT_http_refused_name, 421, message);
 }
 
 /* The route, or an answer in its place. */
@@ -285,12 +285,12 @@ static const struct http_route *find_route(struct http_conn *conn)
 	buf_append_char(&allow, 0);
 	request->route = route;
 	if (site_is_foreign(&conn->core->site, request)) {
-		refuse_stranger(conn, STAT_http_refused_foreign, 403,
-				"this comes from the page of another site, which may neither read "
-				"nor change anything here");
+		http_conn_refuse_stranger(
+			conn, STAT_http_refused_foreign, 403,
+			"this comes from the page of another site, which may neither read "
+			"nor change anything here");
 		route = NULL;
 	} else if (conn->spare && !(route && route->always)) {
-		http_reply_header(request, "Retry-After", "1");
 		http_reply_error(request, 503, "%s", too_many);
 		route = NULL;
 	} else if (status == 404) {
@@ -328,7 +328,7 @@ static void dispatch(struct http_conn *conn)
 	}
 }
 
-static void begin_request(struct http_conn *conn, struct slice head)
+static void http_conn_begin_request(struct http_conn *conn, struct slice head)
 {
 	struct http_core *core = conn->core;
 	const char *reason = NULL;
@@ -375,7 +375,7 @@ static bool step_head(struct http_conn *conn, struct slice *in)
 	conn->turn_requests++;
 	struct slice head = {in->data, len};
 	*in = (struct slice){in->data + len, in->len - len};
-	begin_request(conn, head);
+	http_conn_begin_request(conn, head);
 	return true;
 }
 
@@ -440,7 +440,7 @@ static bool (*const steps[PHASE_COUNT])(struct http_conn *conn, struct slice *in
 	[PHASE_DISCARD] = step_discard, [PHASE_LINGER] = step_linger,
 };
 
-static void run(struct http_conn *conn, struct slice *in)
+static void http_conn_run(struct http_conn *conn, struct slice *in)
 {
 	ASSERT(!conn->running);
 	conn->running = true;
@@ -451,10 +451,10 @@ static void run(struct http_conn *conn, struct slice *in)
 	conn->running = false;
 }
 
-static void run_kept(struct http_conn *conn)
+static void http_conn_run_kept(struct http_conn *conn)
 {
 	struct slice in = buf_slice(&conn->kept);
-	run(conn, &in);
+	http_conn_run(conn, &in);
 	buf_consume(&conn->kept, conn->kept.len - in.len);
 	if (!conn->kept.len && conn->kept.cap > AHEAD_MAX_BYTES)
 		buf_release(&conn->kept);
@@ -541,9 +541,9 @@ void http_conn_input(struct http_conn *conn, struct slice bytes)
 	if (conn->kept.len) {
 		int err = buf_append(&conn->kept, bytes.data, bytes.len);
 		ASSERT(!err); /* wanted_bytes() sees to it */
-		run_kept(conn);
+		http_conn_run_kept(conn);
 	} else {
-		run(conn, &bytes);
+		http_conn_run(conn, &bytes);
 		int err = buf_append(&conn->kept, bytes.data, bytes.len);
 		ASSERT(!err);
 	}
@@ -555,7 +555,7 @@ void http_conn_step(struct http_conn *conn)
 	conn->deferred = false;
 	if (conn->phase == PHASE_CLOSED)
 		return;
-	run_kept(conn);
+	http_conn_run_kept(conn);
 	http_conn_settle(conn);
 }
 
@@ -582,19 +582,19 @@ void http_conn_sent(struct http_conn *conn)
 		handler->drained(&conn->request);
 	}
 	if (conn->phase == PHASE_HEAD && conn->kept.len && !conn->deferred)
-		run_kept(conn);
+		http_conn_run_kept(conn);
 	http_conn_settle(conn);
 }
 
 /* ---- Deadlines ------------------------------------------------------------------------------- */
 
-static bool has_stalled(struct http_conn *conn, struct progress *progress, uint64_t bytes,
+static bool has_stalled(struct http_conn *conn, struct http_progress *progress, uint64_t bytes,
 			int64_t timeout_ms)
 {
 	int64_t now_ms = http_conn_now_ms(conn);
 	if (progress->since_ms < 0 ||
 	    bytes - progress->bytes >= conn->core->limits.progress_min_bytes) {
-		*progress = (struct progress){now_ms, bytes};
+		*progress = (struct http_progress){now_ms, bytes};
 		return false;
 	}
 	return now_ms - progress->since_ms >= timeout_ms;

@@ -109,7 +109,7 @@ enum http_phase {
 };
 
 /* A deadline by progress: in each span of time so many bytes. */
-struct progress {
+struct http_progress {
 	int64_t since_ms; /* -1: not being watched */
 	uint64_t bytes;
 };
@@ -131,7 +131,7 @@ struct http_conn {
 	size_t head_seen; /* of it, by head_find */
 	int64_t head_ms;  /* when its first byte came */
 	uint64_t received_bytes, drained_bytes;
-	struct progress receiving, sending;
+	struct http_progress receiving, sending;
 
 	struct http_request request;
 	struct http_head head;

@@ -51,7 +51,7 @@ static size_t encoded_max(const struct http_conn *conn)
 /* ---- Bodies that are refused ----------------------------------------------------------------- */
 
 /* Counted, and in words. */
-static void too_large(const struct http_conn *conn, char reason[REASON_MAX_BYTES])
+static void http_body_too_large(const struct http_conn *conn, char reason[REASON_MAX_BYTES])
 {
 	const struct http_route *route = conn->request.route;
 	size_t max_bytes = encoded_max(conn);
@@ -72,14 +72,14 @@ bool http_body_is_too_large(const struct http_conn *conn, char reason[REASON_MAX
 {
 	if (conn->head.length <= encoded_max(conn))
 		return false;
-	too_large(conn, reason);
+	http_body_too_large(conn, reason);
 	return true;
 }
 
 static void refuse_too_large(struct http_conn *conn)
 {
 	char reason[REASON_MAX_BYTES];
-	too_large(conn, reason);
+	http_body_too_large(conn, reason);
 	http_conn_refuse_body(conn, ERR_LIMIT, 413, reason);
 }
 
@@ -110,7 +110,7 @@ static void refuse_framing(struct http_conn *conn, const char *reason)
 /* ---- BODY ------------------------------------------------------------------------------------ */
 
 /* false: refused. */
-static bool charge(struct http_conn *conn, size_t bytes)
+static bool http_body_charge(struct http_conn *conn, size_t bytes)
 {
 	if (!http_request_charge(&conn->request, bytes))
 		return true;
@@ -120,10 +120,10 @@ static bool charge(struct http_conn *conn, size_t bytes)
 	return false;
 }
 
-static void gather(struct http_conn *conn, struct slice piece)
+static void http_body_gather(struct http_conn *conn, struct slice piece)
 {
 	struct http_request *request = &conn->request;
-	if (!charge(conn, piece.len))
+	if (!http_body_charge(conn, piece.len))
 		return;
 	/* One allocation where the length is known and no lie worth the memory. */
 	size_t whole = conn->gunzip ? 0 : (size_t)conn->body_left + piece.len;
@@ -134,7 +134,7 @@ static void gather(struct http_conn *conn, struct slice piece)
 	ASSERT(!err); /* its maximum is what body_bytes is held to */
 }
 
-static void deliver(struct http_conn *conn, struct slice piece)
+static void http_body_deliver(struct http_conn *conn, struct slice piece)
 {
 	struct http_request *request = &conn->request;
 	const struct http_route *route = request->route;
@@ -147,10 +147,10 @@ static void deliver(struct http_conn *conn, struct slice piece)
 	else if (route->handler->body)
 		route->handler->body(request, piece);
 	else
-		gather(conn, piece);
+		http_body_gather(conn, piece);
 }
 
-static void end_body(struct http_conn *conn)
+static void http_body_end_body(struct http_conn *conn)
 {
 	const struct http_route *route = conn->request.route;
 	http_conn_enter(conn, PHASE_ANSWER);
@@ -159,22 +159,22 @@ static void end_body(struct http_conn *conn)
 
 /* ---- Gzipped bodies -------------------------------------------------------------------------- */
 
-static void pack(struct http_conn *conn, struct slice piece)
+static void http_body_pack(struct http_conn *conn, struct slice piece)
 {
-	if (!charge(conn, piece.len))
+	if (!http_body_charge(conn, piece.len))
 		return;
 	int err = buf_append(&conn->packed, piece.data, piece.len);
 	ASSERT(!err); /* its maximum is what encoded_bytes is held to */
 }
 
-static void begin_pass(struct http_conn *conn, enum packed_state state)
+static void http_body_begin_pass(struct http_conn *conn, enum packed_state state)
 {
 	conn->packed_state = state;
 	conn->packed_rest = buf_slice(&conn->packed);
 	gunzip_reset(conn->gunzip);
 }
 
-static void check(struct http_conn *conn, struct slice piece)
+static void http_body_check(struct http_conn *conn, struct slice piece)
 {
 	conn->checked_bytes += piece.len;
 	conn->turn_bytes += piece.len;
@@ -182,12 +182,12 @@ static void check(struct http_conn *conn, struct slice piece)
 		refuse_decoded(conn);
 }
 
-static void end_pass(struct http_conn *conn)
+static void http_body_end_pass(struct http_conn *conn)
 {
 	if (conn->packed_state == PACKED_CHECKED)
-		begin_pass(conn, PACKED_DELIVERED);
+		http_body_begin_pass(conn, PACKED_DELIVERED);
 	else
-		end_body(conn);
+		http_body_end_body(conn);
 }
 
 /* Inflates a little of what was kept. What is used counts for the turn as well as what becomes of
@@ -207,11 +207,11 @@ static void inflate_packed(struct http_conn *conn)
 	if (result == BODY_BAD)
 		refuse_gzip(conn, reason);
 	else if (result == BODY_END)
-		end_pass(conn);
+		http_body_end_pass(conn);
 	else if (result == BODY_PIECE && conn->packed_state == PACKED_CHECKED)
-		check(conn, piece);
+		http_body_check(conn, piece);
 	else if (result == BODY_PIECE)
-		deliver(conn, piece);
+		http_body_deliver(conn, piece);
 }
 
 /* ---- BODY, as it comes ----------------------------------------------------------------------- */
@@ -251,14 +251,14 @@ static bool take_framed(struct http_conn *conn, struct slice *in)
 	*in = (struct slice){in->data + piece.len, in->len - piece.len};
 	conn->framed = 0;
 	if (conn->packed_state)
-		pack(conn, piece);
+		http_body_pack(conn, piece);
 	else
-		deliver(conn, piece);
+		http_body_deliver(conn, piece);
 	return true;
 }
 
 /* Hands out one piece of the framed bytes. false: more input is wanted. */
-static bool decode(struct http_conn *conn, struct slice *in, bool last)
+static bool http_body_decode(struct http_conn *conn, struct slice *in, bool last)
 {
 	if (!conn->gunzip || conn->packed_state)
 		return take_framed(conn, in);
@@ -271,7 +271,7 @@ static bool decode(struct http_conn *conn, struct slice *in, bool last)
 	if (result == BODY_BAD)
 		refuse_gzip(conn, reason);
 	else if (result == BODY_PIECE)
-		deliver(conn, piece);
+		http_body_deliver(conn, piece);
 	return result == BODY_PIECE || result == BODY_BAD;
 }
 
@@ -301,7 +301,7 @@ bool http_body_step(struct http_conn *conn, struct slice *in)
 	if (in->len)
 		conn->waits_for_continue = false;
 	/* What gunzip still holds comes before the next bytes are looked at. */
-	if (decode(conn, in, false))
+	if (http_body_decode(conn, in, false))
 		return true;
 	switch (frame(conn, in, &reason)) {
 	case FRAMED:
@@ -310,9 +310,9 @@ bool http_body_step(struct http_conn *conn, struct slice *in)
 		return true;
 	case FRAME_END:
 		if (conn->packed_state)
-			begin_pass(conn, PACKED_CHECKED);
-		else if (!decode(conn, in, true))
-			end_body(conn);
+			http_body_begin_pass(conn, PACKED_CHECKED);
+		else if (!http_body_decode(conn, in, true))
+			http_body_end_body(conn);
 		return true;
 	case FRAME_BAD:
 		refuse_framing(conn, reason);

@@ -40,7 +40,7 @@ static bool all_of(struct slice text, uint8_t class)
 	return common == class;
 }
 
-static char lower(char c)
+static char http_head_lower(char c)
 {
 	return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
 }
@@ -49,28 +49,28 @@ bool head_name_is(struct slice a, const char *b)
 {
 	size_t i = 0;
 	for (; i < a.len && b[i]; i++) {
-		if (lower(a.data[i]) != b[i])
+		if (http_head_lower(a.data[i]) != b[i])
 			return false;
 	}
 	return i == a.len && !b[i];
 }
 
-static bool is_blank(char c)
+static bool http_head_is_blank(char c)
 {
 	return c == ' ' || c == '\t';
 }
 
-static struct slice trim(struct slice text)
+static struct slice http_head_trim(struct slice text)
 {
-	while (text.len && is_blank(text.data[0]))
+	while (text.len && http_head_is_blank(text.data[0]))
 		text = (struct slice){text.data + 1, text.len - 1};
-	while (text.len && is_blank(text.data[text.len - 1]))
+	while (text.len && http_head_is_blank(text.data[text.len - 1]))
 		text.len--;
 	return text;
 }
 
 /* Takes off the part before `separator`, or all. */
-static struct slice split_off(struct slice *text, char separator)
+static struct slice http_head_split_off(struct slice *text, char separator)
 {
 	const char *end = text->len ? memchr(text->data, separator, text->len) : NULL;
 	struct slice part = {text->data, end ? (size_t)(end - text->data) : text->len};
@@ -83,8 +83,8 @@ static struct slice split_off(struct slice *text, char separator)
 static bool weight_is_zero(struct slice parameters)
 {
 	while (parameters.len) {
-		struct slice one = trim(split_off(&parameters, ';'));
-		if (one.len < 3 || lower(one.data[0]) != 'q' || one.data[1] != '=')
+		struct slice one = http_head_trim(http_head_split_off(&parameters, ';'));
+		if (one.len < 3 || http_head_lower(one.data[0]) != 'q' || one.data[1] != '=')
 			continue;
 		for (size_t i = 2; i < one.len; i++) {
 			if (one.data[i] != '0' && one.data[i] != '.')
@@ -98,8 +98,8 @@ static bool weight_is_zero(struct slice parameters)
 bool head_list_accepts(struct slice list, const char *token)
 {
 	while (list.len) {
-		struct slice parameters = split_off(&list, ',');
-		struct slice name = trim(split_off(&parameters, ';'));
+		struct slice parameters = http_head_split_off(&list, ',');
+		struct slice name = http_head_trim(http_head_split_off(&parameters, ';'));
 		if (head_name_is(name, token))
 			return !weight_is_zero(parameters);
 	}
@@ -137,7 +137,7 @@ enum head_result head_find(struct slice bytes, size_t *seen, size_t *len, const 
 
 /* ---- Lines ----------------------------------------------------------------------------------- */
 
-static int bad(struct http_head *head, int status, const char *reason)
+static int http_head_bad(struct http_head *head, int status, const char *reason)
 {
 	head->status = status;
 	head->reason = reason;
@@ -160,9 +160,9 @@ static enum http_verb verb_of(struct slice method)
 static int parse_version(struct slice version, struct http_head *head)
 {
 	if (version.len != 8 || memcmp(version.data, "HTTP/", 5) != 0 || version.data[6] != '.')
-		return bad(head, 400, "the request line does not end in an HTTP version");
+		return http_head_bad(head, 400, "the request line does not end in an HTTP version");
 	if (version.data[5] != '1' || (version.data[7] != '0' && version.data[7] != '1'))
-		return bad(head, 505, "only HTTP/1.0 and HTTP/1.1 are spoken here");
+		return http_head_bad(head, 505, "only HTTP/1.0 and HTTP/1.1 are spoken here");
 	head->minor_1 = version.data[7] == '1';
 	return 0;
 }
@@ -170,16 +170,16 @@ static int parse_version(struct slice version, struct http_head *head)
 /* method SP target SP version: exactly two blanks (RFC 9112 3). */
 static int parse_request_line(struct slice line, struct http_head *head)
 {
-	struct slice method = split_off(&line, ' ');
-	struct slice target = split_off(&line, ' ');
+	struct slice method = http_head_split_off(&line, ' ');
+	struct slice target = http_head_split_off(&line, ' ');
 	if (!method.len || !all_of(method, TOKEN))
-		return bad(head, 400, "the method is no token");
+		return http_head_bad(head, 400, "the method is no token");
 	if (!target.len || !all_of(target, TARGET))
-		return bad(head, 400,
-			   "the request target is empty or has a byte that must be "
-			   "percent-encoded");
+		return http_head_bad(head, 400,
+				     "the request target is empty or has a byte that must be "
+				     "percent-encoded");
 	if (slice_equal(method, SLICE("CONNECT")))
-		return bad(head, 400, "this is no proxy");
+		return http_head_bad(head, 400, "this is no proxy");
 	head->verb = verb_of(method);
 	head->target = target;
 	return parse_version(line, head);
@@ -188,12 +188,12 @@ static int parse_request_line(struct slice line, struct http_head *head)
 static int parse_length(struct slice value, struct http_head *head)
 {
 	if (head->has_length)
-		return bad(head, 400, "Content-Length is given twice");
+		return http_head_bad(head, 400, "Content-Length is given twice");
 	if (!value.len || value.len > 18)
-		return bad(head, 400, "Content-Length is no number");
+		return http_head_bad(head, 400, "Content-Length is no number");
 	for (size_t i = 0; i < value.len; i++) {
 		if (value.data[i] < '0' || value.data[i] > '9')
-			return bad(head, 400, "Content-Length is no number");
+			return http_head_bad(head, 400, "Content-Length is no number");
 		head->length = head->length * 10 + (uint64_t)(value.data[i] - '0');
 	}
 	head->has_length = true;
@@ -203,11 +203,12 @@ static int parse_length(struct slice value, struct http_head *head)
 static int parse_coding(struct slice value, struct http_head *head)
 {
 	if (head->chunked)
-		return bad(head, 400, "Transfer-Encoding is given twice");
+		return http_head_bad(head, 400, "Transfer-Encoding is given twice");
 	if (!head->minor_1)
-		return bad(head, 400, "Transfer-Encoding does not exist in HTTP/1.0");
+		return http_head_bad(head, 400, "Transfer-Encoding does not exist in HTTP/1.0");
 	if (!head_name_is(value, "chunked"))
-		return bad(head, 400, "a Transfer-Encoding other than 'chunked' is not understood");
+		return http_head_bad(head, 400,
+				     "a Transfer-Encoding other than 'chunked' is not understood");
 	head->chunked = true;
 	return 0;
 }
@@ -217,12 +218,12 @@ static int parse_coding(struct slice value, struct http_head *head)
 static int check_host(struct slice value, struct http_head *head, bool *has_host)
 {
 	if (*has_host)
-		return bad(head, 400, "Host is given twice");
+		return http_head_bad(head, 400, "Host is given twice");
 	*has_host = true;
 	for (size_t i = 0; i < value.len; i++) {
 		char c = value.data[i];
 		if (!(byte_class[(uint8_t)c] & TARGET) || strchr("\"#%,/<>?@\\^`{|}", c))
-			return bad(head, 400, "Host is no host name");
+			return http_head_bad(head, 400, "Host is no host name");
 	}
 	return 0;
 }
@@ -230,7 +231,7 @@ static int check_host(struct slice value, struct http_head *head, bool *has_host
 static int parse_expect(struct slice value, struct http_head *head)
 {
 	if (!head_name_is(value, "100-continue"))
-		return bad(head, 417, "only '100-continue' can be expected");
+		return http_head_bad(head, 417, "only '100-continue' can be expected");
 	head->expects_continue = head->minor_1;
 	return 0;
 }
@@ -251,36 +252,36 @@ static int interpret(const struct http_header *header, struct http_head *head, b
 
 static int parse_header(struct slice line, struct http_header *header, struct http_head *head)
 {
-	if (is_blank(line.data[0]))
-		return bad(head, 400, "a header is folded over two lines");
+	if (http_head_is_blank(line.data[0]))
+		return http_head_bad(head, 400, "a header is folded over two lines");
 	const char *colon = memchr(line.data, ':', line.len);
 	if (!colon)
-		return bad(head, 400, "a header has no colon");
+		return http_head_bad(head, 400, "a header has no colon");
 	header->name = (struct slice){line.data, (size_t)(colon - line.data)};
 	if (!header->name.len || !all_of(header->name, TOKEN))
-		return bad(head, 400,
-			   "a header name is empty or has a blank or another byte that "
-			   "names cannot have");
+		return http_head_bad(head, 400,
+				     "a header name is empty or has a blank or another byte that "
+				     "names cannot have");
 	header->value = (struct slice){colon + 1, line.len - header->name.len - 1};
 	if (!all_of(header->value, VALUE))
-		return bad(head, 400, "a header value has a control byte");
-	header->value = trim(header->value);
+		return http_head_bad(head, 400, "a header value has a control byte");
+	header->value = http_head_trim(header->value);
 	return 0;
 }
 
 /* The next line without its CR LF. */
-static struct slice next_line(struct slice *rest)
+static struct slice http_head_next_line(struct slice *rest)
 {
-	struct slice line = split_off(rest, '\n');
+	struct slice line = http_head_split_off(rest, '\n');
 	line.len--;
 	return line;
 }
 
-static size_t count_lines(struct slice bytes)
+static size_t http_head_count_lines(struct slice bytes)
 {
 	size_t lines = 0;
 	while (bytes.len) {
-		split_off(&bytes, '\n');
+		http_head_split_off(&bytes, '\n');
 		lines++;
 	}
 	return lines;
@@ -290,24 +291,24 @@ static int parse_headers(struct slice rest, struct arena *arena, unsigned header
 			 struct http_head *head)
 {
 	bool has_host = false;
-	size_t count = count_lines(rest) - 1; /* the last line is empty */
+	size_t count = http_head_count_lines(rest) - 1; /* the last line is empty */
 	if (count > headers_max)
-		return bad(head, 431, "there are too many headers");
+		return http_head_bad(head, 431, "there are too many headers");
 	head->headers = arena_alloc(arena, (count + 1) * sizeof(*head->headers));
 	if (!head->headers)
-		return bad(head, 431, "there are too many headers");
+		return http_head_bad(head, 431, "there are too many headers");
 	for (; head->header_count < count; head->header_count++) {
 		struct http_header *header = &head->headers[head->header_count];
-		int err = parse_header(next_line(&rest), header, head);
+		int err = parse_header(http_head_next_line(&rest), header, head);
 		if (!err)
 			err = interpret(header, head, &has_host);
 		if (err)
 			return err;
 	}
 	if (head->minor_1 && !has_host)
-		return bad(head, 400, "Host is missing");
+		return http_head_bad(head, 400, "Host is missing");
 	if (head->chunked && head->has_length)
-		return bad(head, 400, "Content-Length stands beside Transfer-Encoding");
+		return http_head_bad(head, 400, "Content-Length stands beside Transfer-Encoding");
 	return 0;
 }
 
@@ -342,10 +343,10 @@ static int ask_parser(struct slice bytes, struct http_head *head)
 	parser.data = &opinion;
 	size_t read = http_parser_execute(&parser, &settings, bytes.data, bytes.len);
 	if (HTTP_PARSER_ERRNO(&parser) != HPE_OK)
-		return bad(head, 400, http_errno_description(HTTP_PARSER_ERRNO(&parser)));
+		return http_head_bad(head, 400, http_errno_description(HTTP_PARSER_ERRNO(&parser)));
 	if (read != bytes.len || !opinion.complete || opinion.chunked != head->chunked ||
 	    opinion.length != head->length)
-		return bad(head, 400, "the head can be understood in two ways");
+		return http_head_bad(head, 400, "the head can be understood in two ways");
 	head->keep_alive = opinion.keep_alive;
 	return 0;
 }
@@ -356,8 +357,8 @@ int head_parse(struct slice bytes, struct arena *arena, unsigned headers_max,
 	*head = (struct http_head){.verb = VERB_OTHER};
 	struct slice rest = bytes;
 	if (rest.data[0] == '\r' && rest.data[1] == '\n')
-		next_line(&rest);
-	int err = parse_request_line(next_line(&rest), head);
+		http_head_next_line(&rest);
+	int err = parse_request_line(http_head_next_line(&rest), head);
 	if (!err)
 		err = parse_headers(rest, arena, headers_max, head);
 	if (!err)

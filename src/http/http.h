@@ -44,6 +44,7 @@ const char *http_verb_text(enum http_verb verb);
 enum http_role { ROLE_NONE, ROLE_READ, ROLE_WRITE, ROLE_ADMIN };
 
 struct http_request;
+struct param;
 
 struct http_handler {
 	/* The head is there. May be NULL. */
@@ -79,8 +80,9 @@ struct http_route {
 	const char *example; /* path with query, or a command line; NULL: none */
 	/* Where the two bounds are set, for the answers that name them. May be NULL. */
 	const char *body_option, *decoded_option;
-	bool always; /* answered also when all places for connections are taken */
-	bool page;   /* for people: may be opened by a link on another site */
+	bool always;                /* answered also when all places for connections are taken */
+	bool page;                  /* for people: may be opened by a link on another site */
+	const struct param *params; /* the handler's own (api/params.h); NULL: none */
 };
 
 struct http_header {
@@ -169,7 +171,8 @@ int http_request_charge(struct http_request *request, size_t bytes) MUST_CHECK;
 void http_reply_header(struct http_request *request, const char *name, const char *value);
 
 /* The whole answer; the bytes are copied or sent before it returns. `content_type` NULL: no body
- * (204, 304). Gzipped where the client takes it and it is worth it. */
+ * (204, 304). Gzipped where the client takes it and it is worth it. A 503 says when to come again,
+ * in one second, where the handler has not set another Retry-After. */
 void http_reply(struct http_request *request, int status, const char *content_type,
 		struct slice body);
 
@@ -181,6 +184,11 @@ bool http_reply_head(struct http_request *request, const char *content_type);
  * route's handler has an `error`. The message is cut at HTTP_MESSAGE_MAX_BYTES. */
 void http_reply_error(struct http_request *request, int status, const char *fmt, ...)
 	PRINTF_LIKE(3, 4);
+
+/* The status of an error (enum err), the same at every door: 400 the input is wrong, 404 and 409 it
+ * is not there or is there already, 422 a limit, 503 send it again soon, 507 no room; 500 all
+ * others, which whoever asks cannot help. */
+int http_status_of(int err);
 
 /* The JSON body of http_reply_error, for answers that put more beside it: appends the object
  * {"code":...,"message":"..."}. */

@@ -32,7 +32,7 @@ static const char *date_now(struct http_core *core)
 	return core->date;
 }
 
-static void put_number(struct buf *out, uint64_t value)
+static void http_reply_put_number(struct buf *out, uint64_t value)
 {
 	char digits[20];
 	size_t at = sizeof(digits);
@@ -63,7 +63,7 @@ static void put_framing(struct http_conn *conn, const struct answer *answer)
 		return;
 	if (answer->length != UNKNOWN_LENGTH) {
 		buf_append_text(out, "Content-Length: ");
-		put_number(out, (uint64_t)answer->length);
+		http_reply_put_number(out, (uint64_t)answer->length);
 		buf_append_text(out, "\r\n");
 	} else if (conn->head.minor_1) {
 		buf_append_text(out, "Transfer-Encoding: chunked\r\n");
@@ -78,12 +78,12 @@ static void put_connection(struct http_conn *conn)
 		buf_append_text(&conn->out, "Connection: keep-alive\r\n");
 }
 
-static void put_head(struct http_conn *conn, const struct answer *answer)
+static void http_reply_put_head(struct http_conn *conn, const struct answer *answer)
 {
 	struct buf *out = &conn->out;
 	count_status(answer->status);
 	buf_append_text(out, "HTTP/1.1 ");
-	put_number(out, (uint64_t)answer->status);
+	http_reply_put_number(out, (uint64_t)answer->status);
 	buf_append_char(out, ' ');
 	buf_append_text(out, http_status_str((enum http_status)answer->status));
 	buf_append_text(out, "\r\nDate: ");
@@ -106,7 +106,7 @@ static void put_head(struct http_conn *conn, const struct answer *answer)
 }
 
 /* Large bytes go from where they are, behind what is gathered. */
-static void put_body(struct http_conn *conn, struct slice bytes)
+static void http_reply_put_body(struct http_conn *conn, struct slice bytes)
 {
 	if (bytes.len <= OUT_COPY_MAX_BYTES) {
 		buf_append(&conn->out, bytes.data, bytes.len);
@@ -122,7 +122,7 @@ static void put_body(struct http_conn *conn, struct slice bytes)
 	ASSERT(!conn->out.failed);
 }
 
-static void put_header(struct http_request *request, const char *name, const char *value)
+static void http_reply_put_header(struct http_request *request, const char *name, const char *value)
 {
 	struct buf *headers = &request->reply_headers;
 	ASSERT(request->conn->live);
@@ -135,7 +135,7 @@ static void put_header(struct http_request *request, const char *name, const cha
 void http_reply_header(struct http_request *request, const char *name, const char *value)
 {
 	ASSERT(!request->conn->streaming);
-	put_header(request, name, value);
+	http_reply_put_header(request, name, value);
 }
 
 /* ---- Whether to close ------------------------------------------------------------------------ */
@@ -155,7 +155,7 @@ static void consider_closing(struct http_conn *conn)
 
 /* ---- At once --------------------------------------------------------------------------------- */
 
-static bool is_text(const char *content_type)
+static bool http_reply_is_text(const char *content_type)
 {
 	return strncmp(content_type, "text/", 5) == 0 || strstr(content_type, "json") ||
 	       strstr(content_type, "xml");
@@ -182,21 +182,29 @@ static bool compress(struct http_conn *conn, struct slice body, struct slice *gz
 	return !err && scratch->len < body.len;
 }
 
+static bool says_when(const struct http_request *request)
+{
+	struct slice headers = buf_slice(&request->reply_headers), name = SLICE("Retry-After: ");
+	return headers.len && memmem(headers.data, headers.len, name.data, name.len);
+}
+
 void http_reply(struct http_request *request, int status, const char *content_type,
 		struct slice body)
 {
 	struct http_conn *conn = request->conn;
 	ASSERT(conn->live && !conn->streaming);
 	ASSERT(content_type || !body.len);
+	if (status == 503 && !says_when(request))
+		http_reply_header(request, "Retry-After", "1");
 	struct answer answer = {.status = status,
 				.content_type = content_type,
 				.headers = buf_slice(&request->reply_headers)};
-	if (body.len >= GZIP_WORTH_BYTES && is_text(content_type) && takes_gzip(request))
+	if (body.len >= GZIP_WORTH_BYTES && http_reply_is_text(content_type) && takes_gzip(request))
 		answer.gzipped = compress(conn, body, &body);
 	answer.length = (int64_t)body.len;
 	consider_closing(conn);
-	put_head(conn, &answer);
-	put_body(conn, request->verb == VERB_HEAD ? (struct slice){NULL, 0} : body);
+	http_reply_put_head(conn, &answer);
+	http_reply_put_body(conn, request->verb == VERB_HEAD ? (struct slice){NULL, 0} : body);
 	http_conn_answered(conn);
 }
 
@@ -226,6 +234,31 @@ static void put_error_body(const struct http_conn *conn, struct buf *out, int st
 	ASSERT(!out->failed);
 }
 
+int http_status_of(int err)
+{
+	switch (err) {
+	case ERR_INVALID:
+		return 400;
+	case ERR_NOT_FOUND:
+		return 404;
+	case ERR_EXISTS:
+		return 409;
+	case ERR_LIMIT:
+		return 422;
+	case ERR_BUSY:
+	case ERR_RETRY:
+	case ERR_UNKNOWN:
+	case ERR_TIMEOUT:
+	case ERR_CANCELLED:
+		return 503;
+	case ERR_FULL:
+	case ERR_READ_ONLY:
+		return 507;
+	default:
+		return 500;
+	}
+}
+
 void http_reply_error(struct http_request *request, int status, const char *fmt, ...)
 {
 	char message[HTTP_MESSAGE_MAX_BYTES + 1];
@@ -250,8 +283,9 @@ void http_conn_refuse(struct http_conn *conn, int status, const char *message)
 	/* What the server refuses for want of room passes soon. */
 	if (status == 503)
 		answer.headers = SLICE("Retry-After: 1\r\n");
-	put_head(conn, &answer);
-	put_body(conn, conn->head.verb == VERB_HEAD ? (struct slice){NULL, 0} : buf_slice(&body));
+	http_reply_put_head(conn, &answer);
+	http_reply_put_body(conn, conn->head.verb == VERB_HEAD ? (struct slice){NULL, 0}
+							       : buf_slice(&body));
 	buf_release(&body);
 }
 
@@ -261,7 +295,7 @@ void http_stream_begin(struct http_request *request, int status, const char *con
 {
 	struct http_conn *conn = request->conn;
 	ASSERT(conn->live && !conn->streaming && !has_no_body(status));
-	if (is_text(content_type) && takes_gzip(request) && request->verb != VERB_HEAD)
+	if (http_reply_is_text(content_type) && takes_gzip(request) && request->verb != VERB_HEAD)
 		conn->gzip = http_core_take_gzip(conn->core);
 	conn->streaming = true;
 	/* Without chunks the end of the connection is the end of the answer. */
@@ -272,7 +306,7 @@ void http_stream_begin(struct http_request *request, int status, const char *con
 				.length = UNKNOWN_LENGTH,
 				.gzipped = conn->gzip != NULL,
 				.headers = buf_slice(&request->reply_headers)};
-	put_head(conn, &answer);
+	http_reply_put_head(conn, &answer);
 	buf_clear(&request->reply_headers); /* from now on: trailers */
 	if (!conn->running)
 		http_conn_defer(conn);
@@ -284,13 +318,13 @@ static void put_chunk(struct http_conn *conn, struct slice piece)
 		return;
 	if (conn->head.minor_1)
 		buf_printf(&conn->out, "%zx\r\n", piece.len);
-	put_body(conn, piece);
+	http_reply_put_body(conn, piece);
 	if (conn->head.minor_1)
 		buf_append_text(&conn->out, "\r\n");
 }
 
 /* Through gzip, if that was agreed on. */
-static void put_piece(struct http_conn *conn, struct slice piece, bool last)
+static void http_reply_put_piece(struct http_conn *conn, struct slice piece, bool last)
 {
 	struct buf *scratch = &conn->core->scratch;
 	if (!conn->gzip) {
@@ -313,7 +347,7 @@ int http_stream_write(struct http_request *request, struct slice piece)
 	size_t unsent = http_conn_unsent(conn);
 	if (piece.len > max || unsent > max - piece.len)
 		return ERR_LIMIT;
-	put_piece(conn, piece, false);
+	http_reply_put_piece(conn, piece, false);
 	if (http_conn_unsent(conn) >= max / 2)
 		http_conn_flush(conn);
 	if (http_conn_unsent(conn) >= max / 2) {
@@ -329,7 +363,7 @@ int http_stream_write(struct http_request *request, struct slice piece)
 void http_stream_trailer(struct http_request *request, const char *name, const char *value)
 {
 	ASSERT(request->conn->streaming);
-	put_header(request, name, value);
+	http_reply_put_header(request, name, value);
 }
 
 void http_stream_end(struct http_request *request)
@@ -338,7 +372,7 @@ void http_stream_end(struct http_request *request)
 	ASSERT(conn->live && conn->streaming);
 	if (request->verb != VERB_HEAD) {
 		if (conn->gzip)
-			put_piece(conn, (struct slice){NULL, 0}, true);
+			http_reply_put_piece(conn, (struct slice){NULL, 0}, true);
 		if (conn->head.minor_1) {
 			struct slice trailers = buf_slice(&request->reply_headers);
 			buf_append_text(&conn->out, "0\r\n");

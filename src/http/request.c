@@ -77,15 +77,15 @@ int http_route_find(const struct http_core *core, enum http_verb verb, struct sl
 
 /* ---- Look-up --------------------------------------------------------------------------------- */
 
-static char lower(char c)
+static char http_request_lower(char c)
 {
 	return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
 }
 
-static bool same_name(struct slice a, const char *b)
+static bool http_request_same_name(struct slice a, const char *b)
 {
 	for (size_t i = 0; i < a.len; i++) {
-		if (!b[i] || lower(a.data[i]) != lower(b[i]))
+		if (!b[i] || http_request_lower(a.data[i]) != http_request_lower(b[i]))
 			return false;
 	}
 	return !b[a.len];
@@ -94,7 +94,7 @@ static bool same_name(struct slice a, const char *b)
 struct slice http_header(const struct http_request *request, const char *name)
 {
 	for (size_t i = 0; i < request->header_count; i++) {
-		if (same_name(request->headers[i].name, name))
+		if (http_request_same_name(request->headers[i].name, name))
 			return request->headers[i].value;
 	}
 	return (struct slice){NULL, 0};

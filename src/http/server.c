@@ -95,20 +95,20 @@ static const struct http_transport transport = {transport_read,   transport_writ
 
 /* ---- Connections ----------------------------------------------------------------------------- */
 
-static void run_stopped(struct task *task)
+static void http_server_run_stopped(struct task *task)
 {
 	struct http_server *server = CONTAINER_OF(task, struct http_server, stopped_task);
 	server->stopped(server->stopped_owner);
 }
 
 /* The owner is told by a task, so that it may free the server. */
-static void consider_stopped(struct http_server *server)
+static void http_server_consider_stopped(struct http_server *server)
 {
 	if (!server->core.stopping || server->oldest || server->stopped_task.run)
 		return;
 	loop_timer_close(server->grace);
 	server->grace = NULL;
-	server->stopped_task.run = run_stopped;
+	server->stopped_task.run = http_server_run_stopped;
 	loop_executor(server->loop)->post(loop_executor(server->loop), &server->stopped_task);
 }
 
@@ -178,10 +178,10 @@ static void consider_free(struct server_conn *conn)
 	give_place(server, conn);
 	http_conn_release(&conn->http);
 	mem_free(conn);
-	consider_stopped(server);
+	http_server_consider_stopped(server);
 }
 
-static void run_step(struct task *task)
+static void http_server_run_step(struct task *task)
 {
 	struct server_conn *conn = CONTAINER_OF(task, struct server_conn, step);
 	conn->step_posted = false;
@@ -191,35 +191,37 @@ static void run_step(struct task *task)
 		http_conn_step(&conn->http);
 }
 
-static void on_read(void *owner, struct slice bytes)
+static void http_server_on_read(void *owner, struct slice bytes)
 {
 	http_conn_input(&((struct server_conn *)owner)->http, bytes);
 }
 
-static void on_eof(void *owner)
+static void http_server_on_eof(void *owner)
 {
 	http_conn_eof(&((struct server_conn *)owner)->http);
 }
 
-static void on_broken(void *owner, int err)
+static void http_server_on_broken(void *owner, int err)
 {
 	(void)err; /* clients come and go */
 	http_conn_broken(&((struct server_conn *)owner)->http);
 }
 
-static void on_sent(void *owner)
+static void http_server_on_sent(void *owner)
 {
 	http_conn_sent(&((struct server_conn *)owner)->http);
 }
 
-static void on_closed(void *owner)
+static void http_server_on_closed(void *owner)
 {
 	struct server_conn *conn = owner;
 	conn->closed = true;
 	consider_free(conn);
 }
 
-static const struct loop_conn_events events = {on_read, on_eof, on_broken, on_sent, on_closed};
+static const struct loop_conn_events events = {http_server_on_read, http_server_on_eof,
+					       http_server_on_broken, http_server_on_sent,
+					       http_server_on_closed};
 
 /* ---- Places ----------------------------------------------------------------------------------
  *
@@ -236,7 +238,8 @@ static void tell_full(struct http_server *server, const char *what)
 }
 
 /* Addresses of one hash share their bound. Of IPv6 a client has a whole /64. */
-static uint16_t slot_of(const struct http_server *server, const struct loop_address *peer)
+static uint16_t http_server_slot_of(const struct http_server *server,
+				    const struct loop_address *peer)
 {
 	size_t len = peer->v6 ? 8 : 4;
 	return (uint16_t)(hash64(peer->bytes, len, server->seed) % ADDRESS_SLOTS);
@@ -262,7 +265,7 @@ static bool lets_go(struct http_server *server, struct server_conn *conn)
 }
 
 /* Closes one of that kind, and of that slot unless it is -1. */
-static bool make_room(struct http_server *server, bool spare, int slot)
+static bool http_server_make_room(struct http_server *server, bool spare, int slot)
 {
 	unsigned looks = 2 * (server->conn_count + server->spare_count);
 	struct server_conn *conn = server->oldest;
@@ -279,27 +282,29 @@ static bool make_room(struct http_server *server, bool spare, int slot)
 	return false;
 }
 
-static bool has_room(struct http_server *server, uint16_t slot)
+static bool http_server_has_room(struct http_server *server, uint16_t slot)
 {
 	const struct http_limits *limits = &server->core.limits;
 	bool address_full =
 		limits->per_address_max && server->per_slot[slot] >= limits->per_address_max;
 	if (address_full)
-		return make_room(server, false, slot);
-	return server->conn_count < limits->connections_max || make_room(server, false, -1);
+		return http_server_make_room(server, false, slot);
+	return server->conn_count < limits->connections_max ||
+	       http_server_make_room(server, false, -1);
 }
 
-static void on_accept(void *owner, struct loop_conn *loop)
+static void http_server_on_accept(void *owner, struct loop_conn *loop)
 {
 	struct http_server *server = owner;
 	struct loop_address peer = loop_conn_peer(loop);
-	uint16_t slot = slot_of(server, &peer);
-	bool spare = !has_room(server, slot);
+	uint16_t slot = http_server_slot_of(server, &peer);
+	bool spare = !http_server_has_room(server, slot);
 	if (spare) {
 		stat_add(STAT_http_refused, 1);
 		tell_full(server, "there is no place for a connection");
 	}
-	if (spare && server->spare_count >= SPARES_MAX && !make_room(server, true, -1)) {
+	if (spare && server->spare_count >= SPARES_MAX &&
+	    !http_server_make_room(server, true, -1)) {
 		loop_conn_close(loop);
 		return;
 	}
@@ -308,7 +313,7 @@ static void on_accept(void *owner, struct loop_conn *loop)
 	conn->server = server;
 	conn->loop = loop;
 	conn->slot = slot;
-	conn->step.run = run_step;
+	conn->step.run = http_server_run_step;
 	http_conn_init(&conn->http, &server->core, &transport);
 	if (spare)
 		http_conn_is_spare(&conn->http);
@@ -316,7 +321,7 @@ static void on_accept(void *owner, struct loop_conn *loop)
 	loop_conn_start(loop, &events, conn);
 }
 
-static void on_tick(void *owner)
+static void http_server_on_tick(void *owner)
 {
 	struct http_server *server = owner;
 	/* Closing takes a connection off the list only later, in its closed event. */
@@ -354,7 +359,7 @@ struct http_server *http_server_new(struct loop *loop, struct clock *clock,
 	server->refused_lines.lines_max = 1;
 	server->seed = random_system_seed();
 	http_core_init(&server->core, clock, limits, routes, route_count, context);
-	server->tick = loop_timer_new(loop, on_tick, server);
+	server->tick = loop_timer_new(loop, http_server_on_tick, server);
 	server->tick_ms = tick_for(limits);
 	return server;
 }
@@ -364,7 +369,7 @@ int http_server_listen(struct http_server *server, const struct loop_address *ad
 {
 	if (server->listener_count == LISTENERS_MAX)
 		return errbuf_set(e, ERR_LIMIT, "there are %d addresses already", LISTENERS_MAX);
-	int err = loop_listen(server->loop, address, on_accept, server,
+	int err = loop_listen(server->loop, address, http_server_on_accept, server,
 			      &server->listeners[server->listener_count], e);
 	if (err)
 		return err;
@@ -410,7 +415,7 @@ void http_server_stop(struct http_server *server, int64_t grace_ms, void (*done)
 		http_conn_stop(&conn->http);
 	server->grace = loop_timer_new(server->loop, grace_over, server);
 	loop_timer_start(server->grace, (uint64_t)grace_ms, 0);
-	consider_stopped(server);
+	http_server_consider_stopped(server);
 }
 
 void http_server_free(struct http_server *server)

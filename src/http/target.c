@@ -46,7 +46,7 @@ int percent_decode(struct slice text, bool plus, struct arena *arena, struct sli
 }
 
 /* Takes off the part before `separator`, or all; says whether the separator was there. */
-static bool split_off(struct slice *text, char separator, struct slice *part)
+static bool http_target_split_off(struct slice *text, char separator, struct slice *part)
 {
 	const char *end = text->len ? memchr(text->data, separator, text->len) : NULL;
 	part->data = text->data;
@@ -66,7 +66,7 @@ static int parse_segments(struct http_request *request, struct slice path, const
 			*reason = "the path has too many parts";
 			return ERR_INVALID;
 		}
-		more = split_off(&path, '/', &part);
+		more = http_target_split_off(&path, '/', &part);
 		if (percent_decode(part, false, &request->arena,
 				   &request->segments[request->segment_count++])) {
 			*reason = "the path is not properly percent-encoded";
@@ -98,10 +98,10 @@ static int parse_params(struct http_request *request, struct slice query, unsign
 	*reason = "a parameter is not properly percent-encoded";
 	while (query.len) {
 		struct slice name, value;
-		split_off(&query, '&', &value);
+		http_target_split_off(&query, '&', &value);
 		if (!value.len)
 			continue;
-		split_off(&value, '=', &name);
+		http_target_split_off(&value, '=', &name);
 		struct http_param *param = &params[request->param_count++];
 		if (percent_decode(name, true, &request->arena, &param->name) ||
 		    percent_decode(value, true, &request->arena, &param->value))
@@ -139,7 +139,7 @@ int target_parse(struct http_request *request, unsigned params_max, const char *
 		if (err)
 			return err;
 	}
-	split_off(&rest, '?', &path);
+	http_target_split_off(&rest, '?', &path);
 	if (percent_decode(path, false, &request->arena, &request->path)) {
 		*reason = "the path is not properly percent-encoded";
 		return ERR_INVALID;
@@ -153,7 +153,7 @@ int target_parse(struct http_request *request, unsigned params_max, const char *
 static bool is_form(const struct http_request *request)
 {
 	struct slice type = http_header(request, "Content-Type"), media;
-	split_off(&type, ';', &media);
+	http_target_split_off(&type, ';', &media);
 	while (media.len && (media.data[media.len - 1] == ' ' || media.data[media.len - 1] == '\t'))
 		media.len--;
 	return head_name_is(media, "application/x-www-form-urlencoded");
@@ -168,8 +168,8 @@ int http_form_field(struct http_request *request, const char *name, struct slice
 		return 0;
 	while (rest.len) {
 		struct slice field, key;
-		split_off(&rest, '&', &field);
-		split_off(&field, '=', &key);
+		http_target_split_off(&rest, '&', &field);
+		http_target_split_off(&field, '=', &key);
 		int err = percent_decode(key, true, &request->arena, &key);
 		if (err)
 			return err;

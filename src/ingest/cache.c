@@ -1,7 +1,7 @@
 #include "ingest/cache.h"
 
 #include "base/mem.h"
-#include "ingest/shape.h"
+#include "ingest/field_names.h"
 
 enum {
 	SEGMENT_ENTRIES = 512,
@@ -10,7 +10,7 @@ enum {
 	EVICT_STEPS_MAX = 2 * SEGMENT_ENTRIES,
 };
 
-struct segment {
+struct cache_segment {
 	unsigned depth; /* bits of the hash that all its keys share */
 	unsigned used;
 	unsigned hand;
@@ -22,55 +22,56 @@ _Static_assert(sizeof(struct cache_entry) == 32, "two to a cache line");
 struct cache {
 	size_t max_bytes, bytes, entries;
 	unsigned depth;
-	struct segment **segments; /* 2^depth, by the upper bits of `low`; neighbours may be one */
+	struct cache_segment *
+		*segments; /* 2^depth, by the upper bits of `low`; neighbours may be one */
 };
 
-static size_t list_bytes(const struct cache_entry *entry)
+static size_t cache_list_bytes(const struct cache_entry *entry)
 {
 	size_t each = sizeof(uint64_t) + (entry->level == CACHE_LEVELS);
 	return entry->is_list ? entry->count * each + 16 : 0;
 }
 
-static struct segment *segment_new(struct cache *cache, unsigned depth)
+static struct cache_segment *cache_segment_new(struct cache *cache, unsigned depth)
 {
-	struct segment *segment = mem_zalloc(sizeof(*segment));
+	struct cache_segment *segment = mem_zalloc(sizeof(*segment));
 	segment->depth = depth;
 	cache->bytes += sizeof(*segment);
 	return segment;
 }
 
-static void entry_drop(struct cache *cache, struct cache_entry *entry)
+static void cache_entry_drop(struct cache *cache, struct cache_entry *entry)
 {
-	cache->bytes -= list_bytes(entry);
+	cache->bytes -= cache_list_bytes(entry);
 	cache->entries--;
 	if (entry->is_list)
 		mem_free(entry->list);
-	if (entry->shape)
-		cache->bytes -= shape_unref(entry->shape);
+	if (entry->fields)
+		cache->bytes -= field_names_unref(entry->fields);
 	entry->count = 0;
 }
 
-static size_t directory_index(const struct cache *cache, uint64_t low)
+static size_t cache_directory_index(const struct cache *cache, uint64_t low)
 {
 	return cache->depth ? low >> (64 - cache->depth) : 0;
 }
 
-static void start(struct cache *cache)
+static void cache_start(struct cache *cache)
 {
 	cache->depth = 0;
 	cache->bytes = sizeof(*cache) + sizeof(*cache->segments);
 	cache->segments = mem_alloc_array(1, sizeof(*cache->segments));
-	cache->segments[0] = segment_new(cache, 0);
+	cache->segments[0] = cache_segment_new(cache, 0);
 }
 
-static void stop(struct cache *cache)
+static void cache_stop(struct cache *cache)
 {
 	size_t count = (size_t)1 << cache->depth;
 	for (size_t i = 0; i < count;) {
-		struct segment *segment = cache->segments[i];
+		struct cache_segment *segment = cache->segments[i];
 		for (size_t e = 0; e < SEGMENT_ENTRIES; e++) {
 			if (segment->entries[e].count)
-				entry_drop(cache, &segment->entries[e]);
+				cache_entry_drop(cache, &segment->entries[e]);
 		}
 		i += (size_t)1 << (cache->depth - segment->depth);
 		mem_free(segment);
@@ -82,20 +83,20 @@ struct cache *cache_new(size_t max_bytes)
 {
 	struct cache *cache = mem_zalloc(sizeof(*cache));
 	cache->max_bytes = max_bytes;
-	start(cache);
+	cache_start(cache);
 	return cache;
 }
 
 void cache_free(struct cache *cache)
 {
-	stop(cache);
+	cache_stop(cache);
 	mem_free(cache);
 }
 
 void cache_clear(struct cache *cache)
 {
-	stop(cache);
-	start(cache);
+	cache_stop(cache);
+	cache_start(cache);
 }
 
 struct cache_usage cache_usage(const struct cache *cache)
@@ -104,7 +105,7 @@ struct cache_usage cache_usage(const struct cache *cache)
 }
 
 /* The place of the key, or the free one where it would be put. */
-static struct cache_entry *place(struct segment *segment, uint64_t low, uint16_t high)
+static struct cache_entry *cache_place(struct cache_segment *segment, uint64_t low, uint16_t high)
 {
 	for (size_t i = low % SEGMENT_ENTRIES;; i = (i + 1) % SEGMENT_ENTRIES) {
 		struct cache_entry *entry = &segment->entries[i];
@@ -115,8 +116,8 @@ static struct cache_entry *place(struct segment *segment, uint64_t low, uint16_t
 
 struct cache_entry *cache_find(struct cache *cache, struct hash128 key)
 {
-	struct segment *segment = cache->segments[directory_index(cache, key.low)];
-	struct cache_entry *entry = place(segment, key.low, (uint16_t)key.high);
+	struct cache_segment *segment = cache->segments[cache_directory_index(cache, key.low)];
+	struct cache_entry *entry = cache_place(segment, key.low, (uint16_t)key.high);
 	if (!entry->count)
 		return NULL;
 	if (!entry->used)
@@ -126,46 +127,48 @@ struct cache_entry *cache_find(struct cache *cache, struct hash128 key)
 
 void cache_prefetch(const struct cache *cache, struct hash128 key)
 {
-	const struct segment *segment = cache->segments[directory_index(cache, key.low)];
+	const struct cache_segment *segment =
+		cache->segments[cache_directory_index(cache, key.low)];
 	__builtin_prefetch(&segment->entries[key.low % SEGMENT_ENTRIES]);
 }
 
 /* ---- Growing -------------------------------------------------------------------------------- */
 
-static void double_directory(struct cache *cache)
+static void cache_double_directory(struct cache *cache)
 {
 	size_t count = (size_t)1 << cache->depth;
-	struct segment **wider = mem_alloc_array(count * 2, sizeof(struct segment *));
+	struct cache_segment **wider = mem_alloc_array(count * 2, sizeof(struct cache_segment *));
 	for (size_t i = 0; i < count; i++)
 		wider[2 * i] = wider[2 * i + 1] = cache->segments[i];
 	mem_free(cache->segments);
 	cache->segments = wider;
-	cache->bytes += count * sizeof(struct segment *);
+	cache->bytes += count * sizeof(struct cache_segment *);
 	cache->depth++;
 }
 
 /* Moves the upper half of a segment's keys to a new one. */
-static void split(struct cache *cache, struct segment *segment, uint64_t low)
+static void cache_split(struct cache *cache, struct cache_segment *segment, uint64_t low)
 {
 	if (segment->depth == cache->depth)
-		double_directory(cache);
+		cache_double_directory(cache);
 	struct cache_entry *old = mem_alloc_array(SEGMENT_ENTRIES, sizeof(*old));
 	memcpy(old, segment->entries, sizeof(segment->entries));
 	memset(segment->entries, 0, sizeof(segment->entries));
 	segment->used = 0;
 	segment->depth++;
-	struct segment *upper = segment_new(cache, segment->depth);
+	struct cache_segment *upper = cache_segment_new(cache, segment->depth);
 	for (size_t i = 0; i < SEGMENT_ENTRIES; i++) {
 		if (!old[i].count)
 			continue;
-		struct segment *to = old[i].low >> (64 - segment->depth) & 1 ? upper : segment;
-		*place(to, old[i].low, old[i].high) = old[i];
+		struct cache_segment *to =
+			old[i].low >> (64 - segment->depth) & 1 ? upper : segment;
+		*cache_place(to, old[i].low, old[i].high) = old[i];
 		to->used++;
 	}
 	mem_free(old);
 	/* The slots of both halves, 2^(directory - depth) each, begin at the shared bits. */
 	size_t span = (size_t)1 << (cache->depth - segment->depth);
-	size_t first = directory_index(cache, low) & ~(2 * span - 1);
+	size_t first = cache_directory_index(cache, low) & ~(2 * span - 1);
 	for (size_t i = 0; i < span; i++)
 		cache->segments[first + span + i] = upper;
 }
@@ -173,9 +176,9 @@ static void split(struct cache *cache, struct segment *segment, uint64_t low)
 /* ---- Forgetting ----------------------------------------------------------------------------- */
 
 /* Closes the gap, so that a search that stops at a free place still finds what lies behind it. */
-static void remove_at(struct cache *cache, struct segment *segment, size_t gap)
+static void cache_remove_at(struct cache *cache, struct cache_segment *segment, size_t gap)
 {
-	entry_drop(cache, &segment->entries[gap]);
+	cache_entry_drop(cache, &segment->entries[gap]);
 	segment->used--;
 	for (size_t i = (gap + 1) % SEGMENT_ENTRIES; segment->entries[i].count;
 	     i = (i + 1) % SEGMENT_ENTRIES) {
@@ -190,7 +193,7 @@ static void remove_at(struct cache *cache, struct segment *segment, size_t gap)
 	}
 }
 
-static void evict(struct cache *cache, struct segment *segment)
+static void cache_evict(struct cache *cache, struct cache_segment *segment)
 {
 	for (size_t step = 0; step < EVICT_STEPS_MAX && segment->used; step++) {
 		size_t i = segment->hand++ % SEGMENT_ENTRIES;
@@ -201,33 +204,33 @@ static void evict(struct cache *cache, struct segment *segment)
 			entry->used = 0;
 			continue;
 		}
-		remove_at(cache, segment, i);
+		cache_remove_at(cache, segment, i);
 		return;
 	}
 }
 
 /* Room for one more entry of `extra_bytes` besides its place. */
-static struct segment *make_room(struct cache *cache, uint64_t low, size_t extra_bytes)
+static struct cache_segment *cache_make_room(struct cache *cache, uint64_t low, size_t extra_bytes)
 {
 	for (;;) {
-		struct segment *segment = cache->segments[directory_index(cache, low)];
+		struct cache_segment *segment = cache->segments[cache_directory_index(cache, low)];
 		bool full = segment->used >= SEGMENT_FULL;
 		size_t grown = cache->bytes + extra_bytes +
 			       (full ? sizeof(*segment) + (sizeof(void *) << cache->depth) : 0);
 		if (grown <= cache->max_bytes && full && segment->depth < DEPTH_MAX) {
-			split(cache, segment, low);
+			cache_split(cache, segment, low);
 			continue;
 		}
 		while (segment->used && (segment->used >= SEGMENT_FULL ||
 					 cache->bytes + extra_bytes > cache->max_bytes))
-			evict(cache, segment);
+			cache_evict(cache, segment);
 		return segment;
 	}
 }
 
 /* ---- Entering ------------------------------------------------------------------------------- */
 
-static bool consecutive(const uint64_t *handles, size_t count)
+static bool cache_consecutive(const uint64_t *handles, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		if (handles[i] == 0 || handles[i] != handles[0] + i)
@@ -236,7 +239,7 @@ static bool consecutive(const uint64_t *handles, size_t count)
 	return true;
 }
 
-static bool differ(const uint8_t *levels, size_t count)
+static bool cache_differ(const uint8_t *levels, size_t count)
 {
 	for (size_t i = 1; levels && i < count; i++) {
 		if (levels[i] != levels[0])
@@ -246,8 +249,8 @@ static bool differ(const uint8_t *levels, size_t count)
 }
 
 /* What the old entry knows and the new one does not; with room for levels, if there are several. */
-static uint64_t *merged(const struct cache_entry *old, const uint64_t *handles, size_t count,
-			bool several)
+static uint64_t *cache_merged(const struct cache_entry *old, const uint64_t *handles, size_t count,
+			      bool several)
 {
 	uint64_t *list = mem_alloc_array(count, sizeof(*list) + several);
 	memcpy(list, handles, count * sizeof(*list));
@@ -258,7 +261,7 @@ static uint64_t *merged(const struct cache_entry *old, const uint64_t *handles, 
 	return list;
 }
 
-static bool has_all(const struct cache_entry *entry, const uint64_t *handles, size_t count)
+static bool cache_has_all(const struct cache_entry *entry, const uint64_t *handles, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		if (entry->count != count || cache_handle(entry, i) != handles[i])
@@ -267,40 +270,40 @@ static bool has_all(const struct cache_entry *entry, const uint64_t *handles, si
 	return true;
 }
 
-void cache_put(struct cache *cache, struct hash128 key, struct shape *shape,
+void cache_put(struct cache *cache, struct hash128 key, struct field_names *fields,
 	       const uint64_t *handles, const uint8_t *levels, size_t count)
 {
 	ASSERT(count && count <= CACHE_HANDLES_MAX);
-	struct segment *segment = cache->segments[directory_index(cache, key.low)];
-	struct cache_entry *entry = place(segment, key.low, (uint16_t)key.high);
-	bool same = entry->count && entry->shape == shape;
-	bool several = differ(levels, count);
-	uint64_t *list = merged(same ? entry : NULL, handles, count, several);
-	uint32_t slot = same && has_all(entry, list, count) ? entry->slot : 0;
-	if (shape)
-		cache->bytes += shape_ref(shape);
+	struct cache_segment *segment = cache->segments[cache_directory_index(cache, key.low)];
+	struct cache_entry *entry = cache_place(segment, key.low, (uint16_t)key.high);
+	bool same = entry->count && entry->fields == fields;
+	bool several = cache_differ(levels, count);
+	uint64_t *list = cache_merged(same ? entry : NULL, handles, count, several);
+	uint32_t slot = same && cache_has_all(entry, list, count) ? entry->slot : 0;
+	if (fields)
+		cache->bytes += field_names_ref(fields);
 	if (entry->count)
-		remove_at(cache, segment, (size_t)(entry - segment->entries));
+		cache_remove_at(cache, segment, (size_t)(entry - segment->entries));
 	struct cache_entry fresh = {.low = key.low,
 				    .high = (uint16_t)key.high,
 				    .slot = slot,
-				    .shape = shape,
+				    .fields = fields,
 				    .count = count & CACHE_HANDLES_MAX,
 				    .level = (levels ? levels[0] : 0u) & CACHE_LEVELS};
 	if (several) {
 		memcpy(list + count, levels, count);
 		fresh.level = CACHE_LEVELS;
 	}
-	if (fresh.level != CACHE_LEVELS && consecutive(list, count)) {
+	if (fresh.level != CACHE_LEVELS && cache_consecutive(list, count)) {
 		fresh.first = list[0];
 		mem_free(list);
 	} else {
 		fresh.list = list;
 		fresh.is_list = true;
 	}
-	segment = make_room(cache, key.low, list_bytes(&fresh));
-	*place(segment, key.low, (uint16_t)key.high) = fresh;
+	segment = cache_make_room(cache, key.low, cache_list_bytes(&fresh));
+	*cache_place(segment, key.low, (uint16_t)key.high) = fresh;
 	segment->used++;
 	cache->entries++;
-	cache->bytes += list_bytes(&fresh);
+	cache->bytes += cache_list_bytes(&fresh);
 }

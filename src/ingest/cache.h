@@ -20,7 +20,7 @@
 #include "base/hash.h"
 #include "retention/retention.h"
 
-struct shape;
+struct field_names;
 struct cache;
 
 struct cache_entry {
@@ -35,7 +35,7 @@ struct cache_entry {
 		uint64_t first; /* handles are first, first + 1, ... */
 		uint64_t *list; /* is_list */
 	};
-	struct shape *shape; /* may be NULL; the entry holds a reference */
+	struct field_names *fields; /* may be NULL; the entry holds a reference */
 };
 
 enum {
@@ -84,7 +84,7 @@ static inline void cache_handles(const struct cache_entry *entry, uint64_t *hand
  * new one stay, and so does its slot, unless a handle is new.
  * levels: by handle, of those that are 0 too; NULL: all 0. count: 1 to CACHE_HANDLES_MAX, not all
  * 0. A reference to `shape` is taken. */
-void cache_put(struct cache *cache, struct hash128 key, struct shape *shape,
+void cache_put(struct cache *cache, struct hash128 key, struct field_names *fields,
 	       const uint64_t *handles, const uint8_t *levels, size_t count);
 
 struct cache_usage {

@@ -31,7 +31,7 @@ struct host {
 	void *closed_owner;
 };
 
-static void run_closed(struct task *task)
+static void host_run_closed(struct task *task)
 {
 	struct host *host = CONTAINER_OF(task, struct host, closed_task);
 	void (*closed)(void *owner) = host->closed;
@@ -42,7 +42,7 @@ static void run_closed(struct task *task)
 	closed(owner);
 }
 
-static void leave(struct host *host)
+static void host_leave(struct host *host)
 {
 	ASSERT(host->busy > 0);
 	if (--host->busy == 0 && host->closed)
@@ -51,17 +51,17 @@ static void leave(struct host *host)
 
 /* ---- Kinds and units into the catalog, once -------------------------------------------------- */
 
-static void infos_done(struct store_write *write, int err)
+static void host_infos_done(struct store_write *write, int err)
 {
 	struct host *host = write->owner;
 	host->infos_stored = err == 0;
 	if (err)
 		log_warn("host metrics: units are not stored yet: %s", err_text(err));
 	store_write_free(write);
-	leave(host);
+	host_leave(host);
 }
 
-static int add_infos(struct host *host, struct store_write *write)
+static int host_add_infos(struct host *host, struct store_write *write)
 {
 	for (size_t i = 0; i < HOST_METRICS; i++) {
 		const struct catalog_info info = {
@@ -79,31 +79,31 @@ static int add_infos(struct host *host, struct store_write *write)
 }
 
 /* A store that has no room now is asked again after the next round. */
-static void store_infos(struct host *host)
+static void host_store_infos(struct host *host)
 {
 	struct store_write *write = store_write_new(host->options.store, INFO_WRITE_MAX_BYTES);
 	write->executor = host->options.executor;
-	write->done = infos_done;
+	write->done = host_infos_done;
 	write->owner = host;
-	int err = add_infos(host, write);
+	int err = host_add_infos(host, write);
 	host->busy++;
 	err = err ? err : store_write_submit(write);
 	if (err)
-		infos_done(write, err);
+		host_infos_done(write, err);
 }
 
 /* ---- A round -------------------------------------------------------------------------------- */
 
-struct emission {
+struct host_emission {
 	struct host *host;
 	struct ingest_request *request;
 	int64_t ts_ms;
 	uint64_t groups;
 };
 
-static void emit_group(void *context, const struct host_group *group)
+static void host_emit_group(void *context, const struct host_group *group)
 {
-	struct emission *emission = context;
+	struct host_emission *emission = context;
 	struct slice metrics[HOST_METRICS];
 	for (size_t i = 0; i < group->count; i++)
 		metrics[i] = slice_of(host_metrics[group->first + i].name);
@@ -123,7 +123,7 @@ static void emit_group(void *context, const struct host_group *group)
 	ingest_points(emission->request, &points);
 }
 
-static void round_done(struct ingest_request *r)
+static void host_round_done(struct ingest_request *r)
 {
 	struct host *host = ingest_owner(r);
 	stat_add(STAT_host_rounds, 1);
@@ -134,37 +134,37 @@ static void round_done(struct ingest_request *r)
 	}
 	ingest_request_free(r);
 	if (!host->infos_stored && !host->closed)
-		store_infos(host);
-	leave(host);
+		host_store_infos(host);
+	host_leave(host);
 }
 
-static void ingest_round(struct host *host, const struct host_snapshot *before,
-			 const struct host_snapshot *after)
+static void host_ingest_round(struct host *host, const struct host_snapshot *before,
+			      const struct host_snapshot *after)
 {
-	const struct ingest_door door = {.done = round_done, .owner = host};
-	struct emission emission = {
+	const struct ingest_door door = {.done = host_round_done, .owner = host};
+	struct host_emission emission = {
 		.host = host,
 		.request = ingest_request_new(host->options.ingest, &door),
 		.ts_ms = after->wall_ms,
 	};
 	ingest_piece_begin(emission.request);
-	host_compare(before, after, &host->rules, emit_group, &emission);
+	host_compare(before, after, &host->rules, host_emit_group, &emission);
 	ingest_piece_end(emission.request);
 	ingest_request_end(emission.request);
 }
 
-static void compare_round(struct task *task)
+static void host_compare_round(struct task *task)
 {
 	struct host *host = CONTAINER_OF(task, struct host, compare_task);
 	const struct host_snapshot *before = &host->snapshots[host->newest];
 	host->newest = 1 - host->newest;
 	if (host->rounds++ == 0 || host->closed)
-		leave(host);
+		host_leave(host);
 	else
-		ingest_round(host, before, &host->snapshots[host->newest]);
+		host_ingest_round(host, before, &host->snapshots[host->newest]);
 }
 
-static void read_round(struct task *task)
+static void host_read_round(struct task *task)
 {
 	struct host *host = CONTAINER_OF(task, struct host, read_task);
 	struct host_snapshot *next = &host->snapshots[1 - host->newest];
@@ -180,16 +180,16 @@ void host_collect(struct host *host)
 	}
 	host->busy = 1;
 	if (!host->options.pool)
-		read_round(&host->read_task);
+		host_read_round(&host->read_task);
 	else if (pool_submit(host->options.pool, &host->read_task)) {
 		stat_add(STAT_host_skipped, 1);
-		leave(host);
+		host_leave(host);
 	}
 }
 
 /* ---- Life ----------------------------------------------------------------------------------- */
 
-static void on_timer(void *owner)
+static void host_on_timer(void *owner)
 {
 	struct host *host = owner;
 	host_collect(host);
@@ -198,7 +198,7 @@ static void on_timer(void *owner)
 		loop_timer_start(host->timer, SECOND_ROUND_MS, interval);
 }
 
-static int check_proc(struct files *files, struct errbuf *e)
+static int host_check_proc(struct files *files, struct errbuf *e)
 {
 	struct buf text;
 	buf_init(&text, 64 << 10);
@@ -214,7 +214,7 @@ static int check_proc(struct files *files, struct errbuf *e)
 
 int host_open(const struct host_options *options, struct host **out, struct errbuf *e)
 {
-	int err = check_proc(options->files, e);
+	int err = host_check_proc(options->files, e);
 	if (err)
 		return err;
 	struct host *host = mem_zalloc(sizeof(*host));
@@ -225,13 +225,13 @@ int host_open(const struct host_options *options, struct host **out, struct errb
 		.disks = {options->ignore_disks, options->ignore_disk_count},
 		.ticks_per_second = (double)sysconf(_SC_CLK_TCK),
 	};
-	host->read_task.run = read_round;
-	host->compare_task.run = compare_round;
-	host->closed_task.run = run_closed;
+	host->read_task.run = host_read_round;
+	host->compare_task.run = host_compare_round;
+	host->closed_task.run = host_run_closed;
 	host_snapshot_init(&host->snapshots[0]);
 	host_snapshot_init(&host->snapshots[1]);
 	if (options->loop) {
-		host->timer = loop_timer_new(options->loop, on_timer, host);
+		host->timer = loop_timer_new(options->loop, host_on_timer, host);
 		loop_timer_start(host->timer, 0, (uint64_t)options->interval_ms);
 	}
 	*out = host;

@@ -96,7 +96,7 @@ void host_snapshot_release(struct host_snapshot *snapshot)
 
 /* The text of one file, in the arena because names point into it; NULL data if it could not be
  * read. */
-static struct slice read_text(struct host_snapshot *s, struct files *files, const char *path)
+static struct slice host_read_text(struct host_snapshot *s, struct files *files, const char *path)
 {
 	struct buf text;
 	buf_init(&text, FILE_MAX_BYTES);
@@ -111,14 +111,14 @@ static struct slice read_text(struct host_snapshot *s, struct files *files, cons
 }
 
 /* Whether a parser took its text; counted if it did not. */
-static bool parsed(int err)
+static bool host_parsed(int err)
 {
 	if (err)
 		stat_add(STAT_host_malformed, 1);
 	return err == 0;
 }
 
-static bool begins(struct slice text, const char *with)
+static bool host_begins(struct slice text, const char *with)
 {
 	size_t len = strlen(with);
 	return text.len >= len && memcmp(text.data, with, len) == 0;
@@ -126,9 +126,9 @@ static bool begins(struct slice text, const char *with)
 
 /* What lies on a disk is mounted from /dev; a root of another source (a container's overlay) stands
  * for the disk below it, unless it lies in memory. */
-static bool on_disk(const struct proc_mount *mount)
+static bool host_on_disk(const struct proc_mount *mount)
 {
-	if (begins(mount->source, "/dev/"))
+	if (host_begins(mount->source, "/dev/"))
 		return true;
 	return slice_equal(mount->target, SLICE("/")) &&
 	       !slice_equal(mount->type, SLICE("tmpfs")) &&
@@ -136,15 +136,15 @@ static bool on_disk(const struct proc_mount *mount)
 	       !slice_equal(mount->type, SLICE("rootfs"));
 }
 
-static struct slice device_of(struct slice source)
+static struct slice host_device_of(struct slice source)
 {
 	static const size_t prefix = sizeof("/dev/") - 1;
-	if (!begins(source, "/dev/"))
+	if (!host_begins(source, "/dev/"))
 		return source;
 	return (struct slice){source.data + prefix, source.len - prefix};
 }
 
-static bool has_volume(const struct host_snapshot *s, struct slice device)
+static bool host_has_volume(const struct host_snapshot *s, struct slice device)
 {
 	for (size_t i = 0; i < s->volume_count; i++) {
 		if (slice_equal(s->volumes[i].device, device))
@@ -154,19 +154,19 @@ static bool has_volume(const struct host_snapshot *s, struct slice device)
 }
 
 /* A file system that is mounted twice is there once. */
-static void read_volumes(struct host_snapshot *s, struct files *files)
+static void host_read_volumes(struct host_snapshot *s, struct files *files)
 {
 	struct proc_mounts mounts;
-	struct slice text = read_text(s, files, "/proc/self/mounts");
-	if (!text.data || !parsed(proc_mounts_parse(text, &s->arena, &mounts)))
+	struct slice text = host_read_text(s, files, "/proc/self/mounts");
+	if (!text.data || !host_parsed(proc_mounts_parse(text, &s->arena, &mounts)))
 		return;
 	s->volumes = arena_alloc(&s->arena, VOLUMES_MAX * sizeof(*s->volumes));
 	for (size_t i = 0; s->volumes && i < mounts.count && s->volume_count < VOLUMES_MAX; i++) {
 		const struct proc_mount *mount = &mounts.mounts[i];
 		struct host_volume volume = {.mount = mount->target,
-					     .device = device_of(mount->source)};
+					     .device = host_device_of(mount->source)};
 		struct tag name = {SLICE("mount"), volume.mount};
-		if (!on_disk(mount) || has_volume(s, volume.device) ||
+		if (!host_on_disk(mount) || host_has_volume(s, volume.device) ||
 		    tags_sort_and_check(&name, 1, NULL) ||
 		    files->room(files, volume.mount.data, &volume.room))
 			continue;
@@ -181,32 +181,32 @@ void host_snapshot_read(struct host_snapshot *s, struct files *files, struct clo
 	*s = (struct host_snapshot){.arena = s->arena};
 	s->wall_ms = clock_wall_ms(clock);
 	s->mono_us = clock->mono_us(clock);
-	struct slice text = read_text(s, files, "/proc/stat");
-	s->has_stat = text.data && parsed(proc_stat_parse(text, arena, &s->stat));
-	text = read_text(s, files, "/proc/loadavg");
-	s->has_load = text.data && parsed(proc_loadavg_parse(text, &s->load));
-	text = read_text(s, files, "/proc/meminfo");
-	s->has_memory = text.data && parsed(proc_meminfo_parse(text, &s->memory));
-	text = read_text(s, files, "/proc/vmstat");
-	s->has_vm = text.data && parsed(proc_vmstat_parse(text, &s->vm));
-	text = read_text(s, files, "/proc/uptime");
-	s->has_uptime = text.data && parsed(proc_uptime_parse(text, &s->uptime_s));
-	text = read_text(s, files, "/proc/diskstats");
-	s->has_disks = text.data && parsed(proc_diskstats_parse(text, arena, &s->disks));
-	text = read_text(s, files, "/proc/net/dev");
-	s->has_net = text.data && parsed(proc_net_dev_parse(text, arena, &s->net));
-	text = read_text(s, files, "/proc/self/stat");
-	s->has_self = text.data && parsed(proc_self_stat_parse(text, &s->self));
-	text = read_text(s, files, "/proc/self/status");
-	s->has_status = text.data && parsed(proc_self_status_parse(text, &s->status));
-	text = read_text(s, files, "/proc/self/io");
-	s->has_io = text.data && parsed(proc_self_io_parse(text, &s->io));
-	read_volumes(s, files);
+	struct slice text = host_read_text(s, files, "/proc/stat");
+	s->has_stat = text.data && host_parsed(proc_stat_parse(text, arena, &s->stat));
+	text = host_read_text(s, files, "/proc/loadavg");
+	s->has_load = text.data && host_parsed(proc_loadavg_parse(text, &s->load));
+	text = host_read_text(s, files, "/proc/meminfo");
+	s->has_memory = text.data && host_parsed(proc_meminfo_parse(text, &s->memory));
+	text = host_read_text(s, files, "/proc/vmstat");
+	s->has_vm = text.data && host_parsed(proc_vmstat_parse(text, &s->vm));
+	text = host_read_text(s, files, "/proc/uptime");
+	s->has_uptime = text.data && host_parsed(proc_uptime_parse(text, &s->uptime_s));
+	text = host_read_text(s, files, "/proc/diskstats");
+	s->has_disks = text.data && host_parsed(proc_diskstats_parse(text, arena, &s->disks));
+	text = host_read_text(s, files, "/proc/net/dev");
+	s->has_net = text.data && host_parsed(proc_net_dev_parse(text, arena, &s->net));
+	text = host_read_text(s, files, "/proc/self/stat");
+	s->has_self = text.data && host_parsed(proc_self_stat_parse(text, &s->self));
+	text = host_read_text(s, files, "/proc/self/status");
+	s->has_status = text.data && host_parsed(proc_self_status_parse(text, &s->status));
+	text = host_read_text(s, files, "/proc/self/io");
+	s->has_io = text.data && host_parsed(proc_self_io_parse(text, &s->io));
+	host_read_volumes(s, files);
 }
 
 /* ---- Comparing ----------------------------------------------------------------------------- */
 
-struct comparison {
+struct host_comparison {
 	const struct host_snapshot *before, *after;
 	const struct host_rules *rules;
 	double seconds;
@@ -229,21 +229,21 @@ bool host_ignored(struct host_ignore ignore, struct slice name)
 	return false;
 }
 
-static struct value rate(const struct comparison *c, uint64_t before, uint64_t after)
+static struct value host_rate(const struct host_comparison *c, uint64_t before, uint64_t after)
 {
 	if (after < before)
 		return (struct value){0, VALUE_NONE};
 	return value_f64((double)(after - before) / c->seconds);
 }
 
-static struct value percent(double part, double whole)
+static struct value host_percent(double part, double whole)
 {
 	return whole > 0 ? value_f64(100 * part / whole) : (struct value){0, VALUE_NONE};
 }
 
 /* Adds what a part has to the machine's total: the sum of what is known. */
-static void add_to_whole(struct comparison *c, const struct value *values, size_t first,
-			 size_t count)
+static void host_add_to_whole(struct host_comparison *c, const struct value *values, size_t first,
+			      size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		struct value *sum = &c->whole[first + i];
@@ -254,8 +254,8 @@ static void add_to_whole(struct comparison *c, const struct value *values, size_
 	}
 }
 
-static void emit(const struct comparison *c, const char *key, struct slice name, size_t first,
-		 size_t count, const struct value *values)
+static void host_emit(const struct host_comparison *c, const char *key, struct slice name,
+		      size_t first, size_t count, const struct value *values)
 {
 	for (size_t i = 0; i < count; i++) {
 		if (values[i].type != VALUE_NONE) {
@@ -269,8 +269,8 @@ static void emit(const struct comparison *c, const char *key, struct slice name,
 /* False where there is nothing to say: no time has passed, or a state went backwards. idle and
  * iowait may (proc(5) says so of iowait, and tickless kernels do it to idle); they then count as
  * nothing. */
-static bool compare_cpu(const struct proc_cpu *before, const struct proc_cpu *after,
-			struct value values[CPU_COUNT])
+static bool host_compare_cpu(const struct proc_cpu *before, const struct proc_cpu *after,
+			     struct value values[CPU_COUNT])
 {
 	double d[PROC_CPU_STATES], total = 0;
 	for (int i = 0; i < PROC_CPU_STATES; i++) {
@@ -286,11 +286,12 @@ static bool compare_cpu(const struct proc_cpu *before, const struct proc_cpu *af
 		d[PROC_IOWAIT], d[PROC_IRQ],  d[PROC_SOFTIRQ], d[PROC_STEAL],
 	};
 	for (size_t i = 0; i < CPU_COUNT; i++)
-		values[i] = percent(parts[i], total);
+		values[i] = host_percent(parts[i], total);
 	return total > 0;
 }
 
-static const struct proc_cpu *find_core(const struct proc_stat *stat, size_t hint, uint32_t core)
+static const struct proc_cpu *host_find_core(const struct proc_stat *stat, size_t hint,
+					     uint32_t core)
 {
 	if (hint < stat->core_count && stat->cores[hint].core == core)
 		return &stat->cores[hint];
@@ -301,26 +302,26 @@ static const struct proc_cpu *find_core(const struct proc_stat *stat, size_t hin
 	return NULL;
 }
 
-static void compare_cpus(struct comparison *c)
+static void host_compare_cpus(struct host_comparison *c)
 {
 	const struct proc_stat *before = &c->before->stat, *after = &c->after->stat;
 	if (!c->before->has_stat || !c->after->has_stat)
 		return;
 	struct value values[CPU_COUNT];
-	if (compare_cpu(&before->all, &after->all, values))
+	if (host_compare_cpu(&before->all, &after->all, values))
 		memcpy(&c->whole[CPU_FIRST], values, sizeof(values));
 	for (size_t i = 0; i < after->core_count; i++) {
 		const struct proc_cpu *core = &after->cores[i];
-		const struct proc_cpu *was = find_core(before, i, core->core);
+		const struct proc_cpu *was = host_find_core(before, i, core->core);
 		char name[16];
 		int len = snprintf(name, sizeof(name), "%u", core->core);
-		if (was && compare_cpu(was, core, values))
-			emit(c, "core", (struct slice){name, (size_t)len}, CPU_FIRST, CPU_COUNT,
-			     values);
+		if (was && host_compare_cpu(was, core, values))
+			host_emit(c, "core", (struct slice){name, (size_t)len}, CPU_FIRST,
+				  CPU_COUNT, values);
 	}
 }
 
-static void compare_memory(struct comparison *c)
+static void host_compare_memory(struct host_comparison *c)
 {
 	const struct proc_meminfo *m = &c->after->memory;
 	struct value *v = c->whole;
@@ -336,8 +337,8 @@ static void compare_memory(struct comparison *c)
 	v[HOST_MEMORY_USED] = value_u64(m->total - m->free);
 	v[HOST_MEMORY_ACTUAL_FREE] = value_u64(actual);
 	v[HOST_MEMORY_ACTUAL_USED] = value_u64(m->total - actual);
-	v[HOST_MEMORY_FREE_PERCENT] = percent((double)actual, (double)m->total);
-	v[HOST_MEMORY_USED_PERCENT] = percent((double)(m->total - actual), (double)m->total);
+	v[HOST_MEMORY_FREE_PERCENT] = host_percent((double)actual, (double)m->total);
+	v[HOST_MEMORY_USED_PERCENT] = host_percent((double)(m->total - actual), (double)m->total);
 	v[HOST_MEMORY_BUFFERS] = value_u64(m->buffers);
 	v[HOST_MEMORY_CACHED] = value_u64(m->cached);
 	v[HOST_SWAP_TOTAL] = value_u64(m->swap_total);
@@ -345,7 +346,7 @@ static void compare_memory(struct comparison *c)
 	v[HOST_SWAP_USED] = value_u64(m->swap_total - m->swap_free);
 }
 
-static void compare_rest(struct comparison *c)
+static void host_compare_rest(struct host_comparison *c)
 {
 	const struct host_snapshot *before = c->before, *after = c->after;
 	if (after->has_load) {
@@ -355,15 +356,16 @@ static void compare_rest(struct comparison *c)
 	if (after->has_uptime)
 		c->whole[HOST_UPTIME] = value_f64(after->uptime_s);
 	if (before->has_vm && after->has_vm) {
-		c->whole[HOST_SWAP_PAGE_IN] = rate(c, before->vm.swap_in, after->vm.swap_in);
-		c->whole[HOST_SWAP_PAGE_OUT] = rate(c, before->vm.swap_out, after->vm.swap_out);
+		c->whole[HOST_SWAP_PAGE_IN] = host_rate(c, before->vm.swap_in, after->vm.swap_in);
+		c->whole[HOST_SWAP_PAGE_OUT] =
+			host_rate(c, before->vm.swap_out, after->vm.swap_out);
 	}
 }
 
 /* The entry of that name in a list whose entries begin with their names; NULL: none. Lists change
  * seldom, so the place it has in the other list is looked at first. */
-static const void *find_named(const void *list, size_t count, size_t entry_bytes, size_t hint,
-			      struct slice wanted)
+static const void *host_find_named(const void *list, size_t count, size_t entry_bytes, size_t hint,
+				   struct slice wanted)
 {
 	for (size_t i = 0; i < count; i++) {
 		size_t at = (i + hint) % count;
@@ -374,34 +376,34 @@ static const void *find_named(const void *list, size_t count, size_t entry_bytes
 	return NULL;
 }
 
-static void compare_interfaces(struct comparison *c)
+static void host_compare_interfaces(struct host_comparison *c)
 {
 	const struct proc_net_dev *before = &c->before->net, *after = &c->after->net;
 	if (!c->before->has_net || !c->after->has_net)
 		return;
 	for (size_t i = 0; i < after->count; i++) {
 		const struct proc_interface *is = &after->interfaces[i];
-		const struct proc_interface *was =
-			find_named(before->interfaces, before->count, sizeof(*is), i, is->name);
+		const struct proc_interface *was = host_find_named(
+			before->interfaces, before->count, sizeof(*is), i, is->name);
 		if (!was || host_ignored(c->rules->interfaces, is->name))
 			continue;
 		const struct value values[NET_COUNT] = {
-			rate(c, was->rx_bytes, is->rx_bytes),
-			rate(c, was->rx_packets, is->rx_packets),
-			rate(c, was->rx_errors, is->rx_errors),
-			rate(c, was->rx_dropped, is->rx_dropped),
-			rate(c, was->tx_bytes, is->tx_bytes),
-			rate(c, was->tx_packets, is->tx_packets),
-			rate(c, was->tx_errors, is->tx_errors),
-			rate(c, was->tx_dropped, is->tx_dropped),
-			rate(c, was->tx_collisions, is->tx_collisions),
+			host_rate(c, was->rx_bytes, is->rx_bytes),
+			host_rate(c, was->rx_packets, is->rx_packets),
+			host_rate(c, was->rx_errors, is->rx_errors),
+			host_rate(c, was->rx_dropped, is->rx_dropped),
+			host_rate(c, was->tx_bytes, is->tx_bytes),
+			host_rate(c, was->tx_packets, is->tx_packets),
+			host_rate(c, was->tx_errors, is->tx_errors),
+			host_rate(c, was->tx_dropped, is->tx_dropped),
+			host_rate(c, was->tx_collisions, is->tx_collisions),
 		};
-		add_to_whole(c, values, NET_FIRST, NET_COUNT);
-		emit(c, "interface", is->name, NET_FIRST, NET_COUNT, values);
+		host_add_to_whole(c, values, NET_FIRST, NET_COUNT);
+		host_emit(c, "interface", is->name, NET_FIRST, NET_COUNT, values);
 	}
 }
 
-static void compare_disks(struct comparison *c)
+static void host_compare_disks(struct host_comparison *c)
 {
 	const struct proc_diskstats *before = &c->before->disks, *after = &c->after->disks;
 	if (!c->before->has_disks || !c->after->has_disks)
@@ -409,35 +411,35 @@ static void compare_disks(struct comparison *c)
 	for (size_t i = 0; i < after->count; i++) {
 		const struct proc_disk *is = &after->disks[i];
 		const struct proc_disk *was =
-			find_named(before->disks, before->count, sizeof(*is), i, is->name);
+			host_find_named(before->disks, before->count, sizeof(*is), i, is->name);
 		if (!was || is->partition || host_ignored(c->rules->disks, is->name))
 			continue;
 		struct value values[DISK_COUNT] = {
-			rate(c, was->reads, is->reads),
-			rate(c, was->read_bytes, is->read_bytes),
-			rate(c, was->writes, is->writes),
-			rate(c, was->write_bytes, is->write_bytes),
+			host_rate(c, was->reads, is->reads),
+			host_rate(c, was->read_bytes, is->read_bytes),
+			host_rate(c, was->writes, is->writes),
+			host_rate(c, was->write_bytes, is->write_bytes),
 			{0, VALUE_NONE},
 		};
 		if (is->busy_ms >= was->busy_ms)
-			values[DISK_COUNT - 1] =
-				percent((double)(is->busy_ms - was->busy_ms), c->seconds * 1000);
+			values[DISK_COUNT - 1] = host_percent((double)(is->busy_ms - was->busy_ms),
+							      c->seconds * 1000);
 		/* The disks below a stacked one have counted its bytes already. */
 		if (!is->stacked)
-			add_to_whole(c, values, DISK_FIRST, DISK_COUNT - 1);
-		emit(c, "disk", is->name, DISK_FIRST, DISK_COUNT, values);
+			host_add_to_whole(c, values, DISK_FIRST, DISK_COUNT - 1);
+		host_emit(c, "disk", is->name, DISK_FIRST, DISK_COUNT, values);
 	}
 }
 
-static void room_values(const struct file_room *room, struct value values[VOLUME_COUNT])
+static void host_room_values(const struct file_room *room, struct value values[VOLUME_COUNT])
 {
 	uint64_t used = room->total_bytes - room->free_bytes;
 	values[0] = value_u64(room->total_bytes);
 	values[1] = value_u64(used);
-	values[2] = percent((double)used, (double)used + (double)room->available_bytes);
+	values[2] = host_percent((double)used, (double)used + (double)room->available_bytes);
 }
 
-static void compare_volumes(struct comparison *c)
+static void host_compare_volumes(struct host_comparison *c)
 {
 	const struct host_snapshot *after = c->after;
 	struct file_room all = {0};
@@ -451,23 +453,24 @@ static void compare_volumes(struct comparison *c)
 		all.total_bytes += room->total_bytes;
 		all.free_bytes += room->free_bytes;
 		all.available_bytes += room->available_bytes;
-		room_values(room, values);
-		emit(c, "mount", volume->mount, VOLUME_FIRST, VOLUME_COUNT, values);
+		host_room_values(room, values);
+		host_emit(c, "mount", volume->mount, VOLUME_FIRST, VOLUME_COUNT, values);
 	}
 	if (all.total_bytes)
-		room_values(&all, &c->whole[VOLUME_FIRST]);
+		host_room_values(&all, &c->whole[VOLUME_FIRST]);
 }
 
-static void compare_process(struct comparison *c)
+static void host_compare_process(struct host_comparison *c)
 {
 	const struct host_snapshot *before = c->before, *after = c->after;
 	struct value v[HOST_METRICS] = {{0, VALUE_NONE}};
 	if (before->has_self && after->has_self) {
-		struct value ticks = rate(c, before->self.user_ticks + before->self.system_ticks,
-					  after->self.user_ticks + after->self.system_ticks);
+		struct value ticks =
+			host_rate(c, before->self.user_ticks + before->self.system_ticks,
+				  after->self.user_ticks + after->self.system_ticks);
 		if (ticks.type != VALUE_NONE)
 			v[HOST_PROCESS_CPU] =
-				percent(value_as_f64(ticks), c->rules->ticks_per_second);
+				host_percent(value_as_f64(ticks), c->rules->ticks_per_second);
 		v[HOST_PROCESS_THREADS] = value_u64(after->self.threads);
 	}
 	if (after->has_status) {
@@ -476,17 +479,18 @@ static void compare_process(struct comparison *c)
 		v[HOST_PROCESS_SWAPPED] = value_u64(after->status.swapped);
 	}
 	if (before->has_io && after->has_io) {
-		v[HOST_PROCESS_READ_BYTES] = rate(c, before->io.read_bytes, after->io.read_bytes);
+		v[HOST_PROCESS_READ_BYTES] =
+			host_rate(c, before->io.read_bytes, after->io.read_bytes);
 		v[HOST_PROCESS_WRITE_BYTES] =
-			rate(c, before->io.write_bytes, after->io.write_bytes);
+			host_rate(c, before->io.write_bytes, after->io.write_bytes);
 	}
-	emit(c, "process", SLICE("granary"), PROCESS_FIRST, PROCESS_COUNT, &v[PROCESS_FIRST]);
+	host_emit(c, "process", SLICE("granary"), PROCESS_FIRST, PROCESS_COUNT, &v[PROCESS_FIRST]);
 }
 
 void host_compare(const struct host_snapshot *before, const struct host_snapshot *after,
 		  const struct host_rules *rules, host_group_fn *each, void *context)
 {
-	struct comparison c = {
+	struct host_comparison c = {
 		.before = before,
 		.after = after,
 		.rules = rules,
@@ -496,12 +500,12 @@ void host_compare(const struct host_snapshot *before, const struct host_snapshot
 	};
 	if (after->mono_us <= before->mono_us)
 		return;
-	compare_cpus(&c);
-	compare_memory(&c);
-	compare_rest(&c);
-	compare_interfaces(&c);
-	compare_volumes(&c);
-	compare_disks(&c);
-	compare_process(&c);
-	emit(&c, NULL, (struct slice){NULL, 0}, WHOLE_FIRST, WHOLE_COUNT, c.whole);
+	host_compare_cpus(&c);
+	host_compare_memory(&c);
+	host_compare_rest(&c);
+	host_compare_interfaces(&c);
+	host_compare_volumes(&c);
+	host_compare_disks(&c);
+	host_compare_process(&c);
+	host_emit(&c, NULL, (struct slice){NULL, 0}, WHOLE_FIRST, WHOLE_COUNT, c.whole);
 }

@@ -1,7 +1,8 @@
-#include "ingest/kept.h"
+#include "ingest/raw_retention.h"
 
 #include "base/random.h"
 #include "base/stats.h"
+#include "http/http.h"
 #include "ingest/marks.h"
 #include "marks/marks.h"
 
@@ -11,16 +12,15 @@ enum {
 	DEFAULT_CACHE_BYTES = 256 << 20,
 	DEFAULT_AHEAD_MS = 86400000,
 	DEFAULT_WAIT_MS = 5000,
-	BEGUN_WAITS_LONGER = 4,    /* than what has cost nothing yet */
-	SUBMITTED_BEFORE = 4,      /* this part of the time after which it could not be */
-	RESUMED_BYTES = 256 << 10, /* what a resumed request is expected to bring */
+	BEGUN_WAITS_LONGER = 4, /* than what has cost nothing yet */
+	SUBMITTED_BEFORE = 4,   /* this part of the time after which it could not be */
 	/* What one append may need beyond the mark at which a write is submitted. */
 	WRITE_SPARE_BYTES = 256 << 10,
 };
 
 /* ---- The server's part ---------------------------------------------------------------------- */
 
-static void fill_in(struct ingest_options *options)
+static void ingest_fill_in(struct ingest_options *options)
 {
 	if (!options->tenant_tag.data)
 		options->tenant_tag = SLICE("tenant");
@@ -40,17 +40,31 @@ static void fill_in(struct ingest_options *options)
 		options->wait_max_ms = DEFAULT_WAIT_MS;
 }
 
+static bool ingest_may_run(const struct backpressure_sender *sender);
+static void ingest_resume(struct backpressure_sender *sender);
+
+static void ingest_begin_backpressure(struct ingest *ingest)
+{
+	ingest->backpressure =
+		(struct backpressure){.bytes_max = ingest->options.in_flight_max_bytes,
+				      .wait_max_ms = ingest->options.wait_max_ms,
+				      .clock = ingest->options.clock,
+				      .may_run = ingest_may_run,
+				      .resume = ingest_resume};
+	backpressure_init(&ingest->backpressure);
+}
+
 struct ingest *ingest_new(const struct ingest_options *options)
 {
 	struct ingest *ingest = mem_zalloc(sizeof(*ingest));
 	ingest->options = *options;
-	fill_in(&ingest->options);
-	kept_init(ingest);
+	ingest_fill_in(&ingest->options);
+	raw_retention_init(ingest);
 	ingest->seed = random_system_seed();
 	ingest->generation = store_series_generation(options->store);
 	ingest->cache = cache_new(ingest->options.cache_max_bytes);
-	ingest->shapes = shapes_new(ingest->seed);
-	ingest->paused_last = &ingest->paused;
+	ingest->field_sets = field_sets_new(ingest->seed);
+	ingest_begin_backpressure(ingest);
 	if (options->partitions)
 		recent_touches_init(&ingest->touches, options->rollup_slot_ms,
 				    options->rollup_quiet_ms);
@@ -72,15 +86,15 @@ void ingest_free(struct ingest *ingest)
 	hash_set_release(&ingest->told_texts);
 	mem_free((char *)ingest->options.tenant_tag.data);
 	cache_free(ingest->cache);
-	kept_release(ingest);
+	raw_retention_release(ingest);
 	recent_touches_release(&ingest->touches);
-	shapes_free(ingest->shapes);
+	field_sets_free(ingest->field_sets);
 	mem_free(ingest);
 }
 
 /* ---- Flights -------------------------------------------------------------------------------- */
 
-static struct store_write *take_write(struct ingest *ingest)
+static struct store_write *ingest_take_write(struct ingest *ingest)
 {
 	if (ingest->spare_count)
 		return ingest->spare[--ingest->spare_count];
@@ -88,7 +102,7 @@ static struct store_write *take_write(struct ingest *ingest)
 			       ingest->options.write_bytes + WRITE_SPARE_BYTES);
 }
 
-static void give_write(struct ingest *ingest, struct store_write *write)
+static void ingest_give_write(struct ingest *ingest, struct store_write *write)
 {
 	if (ingest->spare_count == INGEST_SPARE_WRITES) {
 		store_write_free(write);
@@ -100,13 +114,13 @@ static void give_write(struct ingest *ingest, struct store_write *write)
 
 static void flight_end(struct flight *flight, int err)
 {
-	rounds_finish(flight->rounds, err);
-	marks_end(flight);
-	give_write(flight->request->r.ingest, flight->write);
+	resolving_finish_all(flight->resolvings, err);
+	ingest_marks_end(flight);
+	ingest_give_write(flight->request->r.ingest, flight->write);
 	mem_free(flight);
 }
 
-static void drop_flight(struct request *q)
+static void ingest_drop_flight(struct request *q)
 {
 	struct flight *flight = q->flight;
 	q->flight = NULL;
@@ -114,7 +128,7 @@ static void drop_flight(struct request *q)
 		flight_end(flight, ERR_CANCELLED);
 }
 
-static void count_written(const struct flight *flight)
+static void ingest_count_written(const struct flight *flight)
 {
 	stat_add(STAT_ingest_samples, (int64_t)flight->write->samples);
 	stat_add(STAT_ingest_late, (int64_t)flight->late);
@@ -130,17 +144,17 @@ static void flight_over(struct flight *flight, int err)
 	if (err && err != ERR_LIMIT)
 		request_fail(q, err, write->error.text);
 	else
-		count_written(flight);
+		ingest_count_written(flight);
 	/* Names may lie in writes before this one, and those end first. */
 	flight_end(flight, err ? err : q->r.err);
 	request_account(q);
 	request_progress(q);
 }
 
-static void hand_on(struct request *q);
+static void ingest_hand_on(struct request *q);
 
 /* While others wait to be handed on, the request stays. */
-static void on_written(struct store_write *write, int err)
+static void ingest_on_written(struct store_write *write, int err)
 {
 	struct flight *flight = write->owner;
 	struct request *q = flight->request;
@@ -148,7 +162,7 @@ static void on_written(struct store_write *write, int err)
 	q->marks_under_way -= flight->marks;
 	flight_over(flight, err);
 	if (others)
-		hand_on(q);
+		ingest_hand_on(q);
 }
 
 struct flight *request_flight(struct request *q)
@@ -159,16 +173,16 @@ struct flight *request_flight(struct request *q)
 	flight->request = q;
 	flight->judged_ms = q->judged_ms;
 	flight->leans = q->leans;
-	flight->write = take_write(q->r.ingest);
+	flight->write = ingest_take_write(q->r.ingest);
 	flight->write->executor = q->r.ingest->options.executor;
-	flight->write->done = on_written;
+	flight->write->done = ingest_on_written;
 	flight->write->owner = flight;
 	q->flight = flight;
 	return flight;
 }
 
 /* By now what marked these series may have been taken for quiet. */
-static bool judged_too_long_ago(const struct ingest *ingest, const struct flight *flight)
+static bool ingest_judged_too_long_ago(const struct ingest *ingest, const struct flight *flight)
 {
 	const struct ingest_options *options = &ingest->options;
 	int64_t max_ms =
@@ -178,19 +192,19 @@ static bool judged_too_long_ago(const struct ingest *ingest, const struct flight
 
 #define TOO_LONG_AGO "its samples have waited too long to be written"
 
-static bool must_wait(const struct request *q, const struct flight *flight)
+static bool ingest_must_wait(const struct request *q, const struct flight *flight)
 {
 	return flight->leans && q->marks_under_way;
 }
 
-static int write_flight(struct request *q, struct flight *flight)
+static int ingest_write_flight(struct request *q, struct flight *flight)
 {
 	int err = store_write_submit(flight->write);
 	q->marks_under_way += !err && flight->marks;
 	return err;
 }
 
-static int hand_to_store(struct request *q, struct flight *flight)
+static int ingest_hand_to_store(struct request *q, struct flight *flight)
 {
 	struct store_write *write = flight->write;
 	if (q->r.err)
@@ -199,42 +213,42 @@ static int hand_to_store(struct request *q, struct flight *flight)
 		return errbuf_set(&write->error, flight->mark_err,
 				  "its samples could not be marked for their roll-ups: %s",
 				  err_text(flight->mark_err));
-	if (judged_too_long_ago(q->r.ingest, flight))
+	if (ingest_judged_too_long_ago(q->r.ingest, flight))
 		return errbuf_set(&write->error, ERR_BUSY, TOO_LONG_AGO);
-	return write_flight(q, flight);
+	return ingest_write_flight(q, flight);
 }
 
 /* In the order in which they were submitted. The request may be gone behind the last of them. */
-static void hand_on(struct request *q)
+static void ingest_hand_on(struct request *q)
 {
 	struct flight *flight = q->handing;
-	while (flight && flight->marked && !must_wait(q, flight)) {
+	while (flight && flight->marked && !ingest_must_wait(q, flight)) {
 		struct flight *next = flight->next;
 		q->handing = next;
 		if (!next)
 			q->handing_last = &q->handing;
-		int err = hand_to_store(q, flight);
+		int err = ingest_hand_to_store(q, flight);
 		if (err)
 			flight_over(flight, err);
 		flight = next;
 	}
 }
 
-static void on_marked(void *owner, int err)
+static void ingest_on_marked(void *owner, int err)
 {
 	struct flight *flight = owner;
 	flight->marked = true;
 	flight->mark_err = err;
-	hand_on(flight->request);
+	ingest_hand_on(flight->request);
 }
 
 /* Marks are durable before their samples are handed over, and so are those of earlier ones. */
-static int hand_over(struct request *q, struct flight *flight)
+static int ingest_hand_over(struct request *q, struct flight *flight)
 {
-	bool waits = marks_wait(flight);
-	if (!waits && !q->handing && !must_wait(q, flight))
-		return write_flight(q, flight);
-	int err = waits ? marks_begin(flight, on_marked) : 0;
+	bool waits = ingest_marks_wait(flight);
+	if (!waits && !q->handing && !ingest_must_wait(q, flight))
+		return ingest_write_flight(q, flight);
+	int err = waits ? ingest_marks_begin(flight, ingest_on_marked) : 0;
 	if (err)
 		return err;
 	flight->marked = !waits;
@@ -248,12 +262,12 @@ void request_submit(struct request *q)
 	struct flight *flight = q->flight;
 	if (!flight)
 		return;
-	if (UNLIKELY(judged_too_long_ago(q->r.ingest, flight))) {
+	if (UNLIKELY(ingest_judged_too_long_ago(q->r.ingest, flight))) {
 		request_fail(q, ERR_BUSY, TOO_LONG_AGO);
 		return;
 	}
 	flight->bytes = flight->write->arena.used_bytes;
-	int err = hand_over(q, flight);
+	int err = ingest_hand_over(q, flight);
 	if (err) {
 		request_fail(q, err, flight->write->error.text);
 		return;
@@ -266,8 +280,8 @@ void request_submit(struct request *q)
 /* ---- Appending ------------------------------------------------------------------------------ */
 
 /* A sample lies in one of the two tables, never in both. */
-static int append_late(struct request *q, int64_t ts_ms, const uint64_t *handles,
-		       const struct value *values, size_t count)
+static int ingest_append_late(struct request *q, int64_t ts_ms, const uint64_t *handles,
+			      const struct value *values, size_t count)
 {
 	struct flight *flight = request_flight(q);
 	struct store_target target = {TABLE_DATA_LATE, q->r.ingest->late_retention};
@@ -276,11 +290,11 @@ static int append_late(struct request *q, int64_t ts_ms, const uint64_t *handles
 	return err;
 }
 
-static int append(struct request *q, uint8_t level, int64_t ts_ms, const uint64_t *handles,
-		  const struct value *values, size_t count)
+static int ingest_append(struct request *q, uint8_t level, int64_t ts_ms, const uint64_t *handles,
+			 const struct value *values, size_t count)
 {
 	if (UNLIKELY(ts_ms < q->level_open_ms[level]))
-		return append_late(q, ts_ms, handles, values, count);
+		return ingest_append_late(q, ts_ms, handles, values, count);
 	struct store_target target = {TABLE_DATA_RAW, q->r.ingest->levels[level].retention};
 	return store_append(request_flight(q)->write, &target, ts_ms, handles, count, values);
 }
@@ -290,12 +304,12 @@ void request_append(struct request *q, uint8_t level, int64_t ts_ms, const uint6
 {
 	if (UNLIKELY(q->r.err || !count))
 		return;
-	int err = append(q, level, ts_ms, handles, values, count);
+	int err = ingest_append(q, level, ts_ms, handles, values, count);
 	if (UNLIKELY(err == ERR_LIMIT)) {
 		request_submit(q);
 		if (q->r.err)
 			return;
-		err = append(q, level, ts_ms, handles, values, count);
+		err = ingest_append(q, level, ts_ms, handles, values, count);
 	}
 	if (UNLIKELY(err)) {
 		request_fail(q, err, q->flight->write->error.text);
@@ -308,7 +322,7 @@ void request_append(struct request *q, uint8_t level, int64_t ts_ms, const uint6
 
 /* ---- Requests ------------------------------------------------------------------------------- */
 
-static void link_request(struct ingest *ingest, struct request *q)
+static void ingest_link_request(struct ingest *ingest, struct request *q)
 {
 	q->next = ingest->requests;
 	q->link = &ingest->requests;
@@ -317,7 +331,7 @@ static void link_request(struct ingest *ingest, struct request *q)
 	ingest->requests = q;
 }
 
-static void on_nothing_to_do(struct task *task)
+static void ingest_on_nothing_to_do(struct task *task)
 {
 	struct request *q = CONTAINER_OF(task, struct request, task);
 	q->in_task = false;
@@ -329,38 +343,27 @@ struct ingest_request *ingest_request_new(struct ingest *ingest, const struct in
 	struct request *q = mem_zalloc(sizeof(*q));
 	q->r.ingest = ingest;
 	q->r.door = *door;
-	q->task.run = on_nothing_to_do;
+	q->task.run = ingest_on_nothing_to_do;
 	q->handing_last = &q->handing;
 	arena_init(&q->r.arena, INGEST_ARENA_MAX_BYTES);
-	link_request(ingest, q);
+	ingest_link_request(ingest, q);
 	ingest_piece_begin(&q->r);
 	return &q->r;
 }
 
-static void unpause(struct request *q)
+static void ingest_unpause(struct request *q)
 {
-	struct ingest *ingest = q->r.ingest;
-	struct request **at = &ingest->paused;
-	if (!q->paused)
-		return;
-	while (*at != q)
-		at = &(*at)->paused_next;
-	*at = q->paused_next;
-	if (ingest->paused_last == &q->paused_next)
-		ingest->paused_last = at;
-	q->paused_next = NULL;
-	q->paused = false;
-	stat_add(STAT_ingest_paused, -1);
+	backpressure_unpause(&q->r.ingest->backpressure, &q->sender);
 }
 
-static void destroy(struct request *q)
+static void ingest_destroy(struct request *q)
 {
 	ASSERT(!q->flights && !q->opening && !q->in_task);
-	drop_flight(q);
-	round_drop_gathering(q);
-	unpause(q);
+	ingest_drop_flight(q);
+	resolving_drop_gathering(q);
+	ingest_unpause(q);
 	request_account(q);
-	ASSERT(q->bytes == 0);
+	ASSERT(q->sender.bytes == 0);
 	*q->link = q->next;
 	if (q->next)
 		q->next->link = q->link;
@@ -372,19 +375,19 @@ void ingest_request_free(struct ingest_request *r)
 {
 	struct request *q = request_of(r);
 	ASSERT(q->ended);
-	destroy(q);
+	ingest_destroy(q);
 }
 
 void ingest_request_abandon(struct ingest_request *r)
 {
 	struct request *q = request_of(r);
 	q->abandoned = true;
-	drop_flight(q);
-	round_drop_gathering(q);
-	unpause(q);
+	ingest_drop_flight(q);
+	resolving_drop_gathering(q);
+	ingest_unpause(q);
 	request_account(q);
 	if (!q->flights && !q->opening && !q->in_task)
-		destroy(q);
+		ingest_destroy(q);
 }
 
 /* A handle that died in the meantime is a matter of trying again: by then the cache has forgotten
@@ -400,14 +403,14 @@ void request_fail(struct request *q, int err, const char *sentence)
 		errbuf_set(&q->r.error, err, "%s", *sentence ? sentence : err_text(err));
 		stat_add(STAT_ingest_failed, 1);
 	}
-	drop_flight(q);
-	round_drop_gathering(q);
+	ingest_drop_flight(q);
+	resolving_drop_gathering(q);
 }
 
 /* ---- Pieces --------------------------------------------------------------------------------- */
 
 /* What was marked and is lost has to be marked again when more of it comes. */
-static void look_at_marks(struct ingest *ingest, int64_t now_ms)
+static void ingest_look_at_marks(struct ingest *ingest, int64_t now_ms)
 {
 	uint64_t losses = marks_losses(ingest->options.marks);
 	recent_touches_at(&ingest->touches, now_ms);
@@ -422,10 +425,10 @@ void ingest_piece_begin(struct ingest_request *r)
 	struct ingest *ingest = r->ingest;
 	r->now_ms = q->judged_ms = clock_wall_ms(ingest->options.clock);
 	if (ingest->options.partitions)
-		look_at_marks(ingest, r->now_ms);
+		ingest_look_at_marks(ingest, r->now_ms);
 	q->newest_ms = r->now_ms + ingest->options.ahead_ms;
 	q->age_ms = clock_age_ms(ingest->options.clock);
-	kept_begin(q);
+	raw_retention_begin(q);
 	uint64_t generation = store_series_generation(ingest->options.store);
 	if (generation == ingest->generation)
 		return;
@@ -436,9 +439,9 @@ void ingest_piece_begin(struct ingest_request *r)
 void ingest_piece_end(struct ingest_request *r)
 {
 	struct request *q = request_of(r);
-	round_piece_end(q);
+	resolving_piece_end(q);
 	request_account(q);
-	if (r->ingest->bytes > 2 * r->ingest->options.in_flight_max_bytes && !r->err) {
+	if (r->ingest->backpressure.bytes > 2 * r->ingest->options.in_flight_max_bytes && !r->err) {
 		request_fail(q, ERR_BUSY,
 			     "too many samples wait to be written (ingest.in_flight_max)");
 		request_account(q);
@@ -449,13 +452,13 @@ void ingest_request_end(struct ingest_request *r)
 {
 	struct request *q = request_of(r);
 	ASSERT(!q->ended);
-	round_start(q);
+	resolving_start(q);
 	ingest_piece_end(r);
 	q->ended = true;
-	if (!round_pending(q))
+	if (!resolving_pending(q))
 		request_submit(q);
-	unpause(q);
-	if (q->flights || round_pending(q))
+	ingest_unpause(q);
+	if (q->flights || resolving_pending(q))
 		return;
 	q->in_task = true;
 	r->ingest->options.executor->post(r->ingest->options.executor, &q->task);
@@ -465,105 +468,83 @@ void ingest_request_end(struct ingest_request *r)
 
 void request_account(struct request *q)
 {
-	size_t bytes = q->flight_bytes + round_bytes(q);
+	size_t bytes = q->flight_bytes + resolving_bytes(q);
 	if (q->flight)
 		bytes += q->flight->write->arena.used_bytes;
-	q->r.ingest->bytes += bytes - q->bytes;
-	stat_add(STAT_ingest_in_flight_bytes, (int64_t)bytes - (int64_t)q->bytes);
-	q->bytes = bytes;
+	backpressure_account(&q->r.ingest->backpressure, &q->sender, bytes);
 }
 
-static bool may_run(const struct request *q)
+static bool ingest_may_run(const struct backpressure_sender *sender)
 {
-	const struct ingest *ingest = q->r.ingest;
+	const struct request *q = CONTAINER_OF(sender, struct request, sender);
 	return q->r.err ||
-	       (ingest->bytes <= ingest->options.in_flight_max_bytes &&
-		q->bytes <= ingest->options.in_flight_max_bytes / 4 && !round_crowded(q));
+	       (backpressure_has_room(&q->r.ingest->backpressure, sender) && !resolving_crowded(q));
 }
 
-static void submit_gathered(struct request *q)
+static void ingest_resume(struct backpressure_sender *sender)
 {
-	round_settle(q);
+	struct request *q = CONTAINER_OF(sender, struct request, sender);
+	q->r.door.resume(&q->r);
+}
+
+static void ingest_submit_gathered(struct request *q)
+{
+	resolving_settle(q);
 	request_submit(q);
 	request_account(q);
 }
 
 /* What requests have gathered counts, but only what is submitted ever ends. */
-static void submit_all(struct ingest *ingest)
+static void ingest_submit_all(struct ingest *ingest)
 {
 	for (struct request *q = ingest->requests; q; q = q->next)
-		submit_gathered(q);
+		ingest_submit_gathered(q);
 }
 
 bool ingest_request_must_pause(struct ingest_request *r)
 {
 	struct request *q = request_of(r);
 	request_account(q);
-	if (q->paused || may_run(q))
-		return q->paused;
-	submit_all(r->ingest);
-	if (may_run(q))
+	if (q->sender.is_paused || ingest_may_run(&q->sender))
+		return q->sender.is_paused;
+	ingest_submit_all(r->ingest);
+	if (ingest_may_run(&q->sender))
 		return false;
-	q->paused = true;
-	q->paused_ms = clock_mono_ms(r->ingest->options.clock);
-	*r->ingest->paused_last = q;
-	r->ingest->paused_last = &q->paused_next;
-	stat_add(STAT_ingest_paused, 1);
+	backpressure_pause(&r->ingest->backpressure, &q->sender);
 	return true;
-}
-
-/* What those that are resumed will bring is not counted yet, so only some are. */
-static void resume_some(struct ingest *ingest)
-{
-	struct request *q = ingest->paused;
-	size_t expected_bytes = ingest->bytes;
-	while (q && expected_bytes <= ingest->options.in_flight_max_bytes) {
-		if (!may_run(q)) {
-			q = q->paused_next;
-			continue;
-		}
-		unpause(q);
-		expected_bytes += RESUMED_BYTES;
-		q->r.door.resume(&q->r);
-		q = ingest->paused; /* the callback may have changed the list */
-	}
 }
 
 #define OVERLOADED                                                                                 \
 	"the server takes no more for now: too much waits to be written "                          \
 	"(ingest.in_flight_max, ingest.wait_max)"
 
-static int64_t waited_ms(const struct request *q)
-{
-	return clock_mono_ms(q->r.ingest->options.clock) - q->paused_ms;
-}
-
-static bool is_overdue(const struct request *q)
+static bool ingest_is_overdue(const struct request *q)
 {
 	int64_t max_ms = q->r.ingest->options.wait_max_ms;
-	if (q->bytes || q->r.accepted)
+	if (q->sender.bytes || q->r.accepted)
 		max_ms *= BEGUN_WAITS_LONGER;
-	return !q->r.door.patient && waited_ms(q) >= max_ms;
+	return !q->r.door.patient &&
+	       backpressure_waited_ms(&q->r.ingest->backpressure, &q->sender) >= max_ms;
 }
 
-/* One that is failed may go, and others with it, so the list is begun anew after each. */
-static struct request *find_overdue(const struct ingest *ingest)
+/* A request that is failed may go, and others with it, so each search begins at the front. */
+static struct request *ingest_find_overdue(const struct ingest *ingest)
 {
-	struct request *q = ingest->paused;
-	while (q && !is_overdue(q))
-		q = q->paused_next;
-	return q;
+	struct backpressure_sender *sender = ingest->backpressure.paused;
+	while (sender && !ingest_is_overdue(CONTAINER_OF(sender, struct request, sender)))
+		sender = sender->next;
+	return sender ? CONTAINER_OF(sender, struct request, sender) : NULL;
 }
 
 /* Somebody who sends little at a time must not be told at the end that it was too long ago. */
-static void submit_old(struct ingest *ingest)
+static void ingest_submit_old(struct ingest *ingest)
 {
 	const struct ingest_options *options = &ingest->options;
 	int64_t max_ms =
 		recent_touches_write_max_ms(options->rollup_quiet_ms, options->rollup_skew_max_ms);
 	int64_t now_ms = clock_wall_ms(options->clock);
 	for (struct request *q = ingest->requests; q; q = q->next) {
-		round_settle(q);
+		resolving_settle(q);
 		if (q->flight && now_ms - q->flight->judged_ms >= max_ms / SUBMITTED_BEFORE)
 			request_submit(q);
 		request_account(q);
@@ -574,21 +555,20 @@ void ingest_tick(struct ingest *ingest)
 {
 	struct request *q;
 	if (ingest->options.partitions)
-		submit_old(ingest);
-	while ((q = find_overdue(ingest))) {
+		ingest_submit_old(ingest);
+	while ((q = ingest_find_overdue(ingest))) {
 		stat_add(STAT_ingest_overload_waited, 1);
 		request_fail(q, ERR_BUSY, OVERLOADED);
 		request_account(q);
-		unpause(q);
+		ingest_unpause(q);
 		q->r.door.resume(&q->r);
 	}
-	resume_some(ingest);
+	backpressure_resume(&ingest->backpressure);
 }
 
 bool ingest_turns_away(const struct ingest *ingest, const char **sentence)
 {
-	const struct request *q = ingest->paused;
-	if (!q || waited_ms(q) < ingest->options.wait_max_ms / 2)
+	if (!backpressure_turns_away(&ingest->backpressure))
 		return false;
 	stat_add(STAT_ingest_overload_at_once, 1);
 	*sentence = OVERLOADED;
@@ -597,7 +577,7 @@ bool ingest_turns_away(const struct ingest *ingest, const char **sentence)
 
 /* ---- The end of things ---------------------------------------------------------------------- */
 
-static void sort_errors(struct ingest_request *r)
+static void ingest_sort_errors(struct ingest_request *r)
 {
 	for (size_t i = 1; i < r->error_count; i++) {
 		struct ingest_error moved = r->errors[i];
@@ -612,39 +592,29 @@ static void sort_errors(struct ingest_request *r)
 	}
 }
 
-static void finish(struct request *q)
+static void ingest_finish(struct request *q)
 {
-	sort_errors(&q->r);
+	ingest_sort_errors(&q->r);
 	q->r.door.done(&q->r);
 }
 
 void request_progress(struct request *q)
 {
 	struct ingest *ingest = q->r.ingest;
-	if (!q->flights && !round_pending(q) && !q->in_task) {
+	if (!q->flights && !resolving_pending(q) && !q->in_task) {
 		if (q->abandoned)
-			destroy(q);
+			ingest_destroy(q);
 		else if (q->ended)
-			finish(q);
+			ingest_finish(q);
 	}
-	resume_some(ingest);
+	backpressure_resume(&ingest->backpressure);
 }
 
+/* What a sender did wrong is refused sample by sample: an error of the request is the server's. */
 int ingest_status(const struct ingest_request *r)
 {
-	switch (r->err) {
-	case 0:
+	if (!r->err)
 		return r->refused ? 400 : 204;
-	case ERR_BUSY:
-	case ERR_RETRY:
-	case ERR_UNKNOWN:
-	case ERR_TIMEOUT:
-	case ERR_CANCELLED:
-		return 503;
-	case ERR_FULL:
-	case ERR_READ_ONLY:
-		return 507;
-	default:
-		return 500;
-	}
+	int status = http_status_of(r->err);
+	return status < 500 ? 500 : status;
 }

@@ -15,7 +15,7 @@ struct line_post {
 	bool ended; /* nothing more is read */
 };
 
-static void post_free(struct line_post *post)
+static void line_post_free(struct line_post *post)
 {
 	line_feed_release(&post->feed);
 	mem_free(post);
@@ -25,7 +25,7 @@ static void post_free(struct line_post *post)
 
 /* Errors of the first version are {"error":"..."}, those of the second
  * {"code":"invalid","message":"..."} with a word out of a list. */
-static const char *code_of(int status)
+static const char *line_code_of(int status)
 {
 	switch (status) {
 	case 400:
@@ -41,20 +41,20 @@ static const char *code_of(int status)
 	}
 }
 
-static void put_v1(struct json_writer *json, UNUSED int status, struct slice message)
+static void line_put_v1(struct json_writer *json, UNUSED int status, struct slice message)
 {
 	json_put_string(json, "error", message);
 }
 
-static void put_v2(struct json_writer *json, int status, struct slice message)
+static void line_put_v2(struct json_writer *json, int status, struct slice message)
 {
-	json_put_text(json, "code", code_of(status));
+	json_put_text(json, "code", line_code_of(status));
 	json_put_string(json, "message", message);
 }
 
 typedef void put_error_fn(struct json_writer *json, int status, struct slice message);
 
-static void put_error(struct buf *out, int status, struct slice message, put_error_fn *put)
+static void line_put_error(struct buf *out, int status, struct slice message, put_error_fn *put)
 {
 	struct json_writer json;
 	json_writer_init(&json, out);
@@ -65,20 +65,20 @@ static void put_error(struct buf *out, int status, struct slice message, put_err
 
 void line_error_v1(struct buf *out, int status, struct slice message)
 {
-	put_error(out, status, message, put_v1);
+	line_put_error(out, status, message, line_put_v1);
 }
 
 void line_error_v2(struct buf *out, int status, struct slice message)
 {
-	put_error(out, status, message, put_v2);
+	line_put_error(out, status, message, line_put_v2);
 }
 
-static bool is_v2(const struct http_request *http)
+static bool line_is_v2(const struct http_request *http)
 {
 	return http->route->handler == &line_v2_write_handler;
 }
 
-static void put_sentence(const struct ingest_request *r, struct buf *out)
+static void line_put_sentence(const struct ingest_request *r, struct buf *out)
 {
 	size_t shown = r->error_count < SENTENCE_ERRORS_MAX ? r->error_count : SENTENCE_ERRORS_MAX;
 	buf_append_text(out, "partial write: ");
@@ -93,7 +93,7 @@ static void put_sentence(const struct ingest_request *r, struct buf *out)
 	buf_printf(out, "dropped=%llu", (unsigned long long)r->refused);
 }
 
-static void put_errors(const struct ingest_request *r, struct json_writer *json)
+static void line_put_errors(const struct ingest_request *r, struct json_writer *json)
 {
 	json_write_array_begin(json);
 	for (size_t i = 0; i < r->error_count; i++) {
@@ -108,45 +108,43 @@ static void put_errors(const struct ingest_request *r, struct json_writer *json)
 	json_write_array_end(json);
 }
 
-static void reply_partial(struct http_request *http, const struct ingest_request *r)
+static void line_reply_partial(struct http_request *http, const struct ingest_request *r)
 {
 	struct buf sentence, out;
 	struct json_writer json;
 	buf_init(&sentence, ANSWER_MAX_BYTES);
 	buf_init(&out, ANSWER_MAX_BYTES);
-	put_sentence(r, &sentence);
+	line_put_sentence(r, &sentence);
 	json_writer_init(&json, &out);
 	json_write_object_begin(&json);
-	(is_v2(http) ? put_v2 : put_v1)(&json, 400, buf_slice(&sentence));
+	(line_is_v2(http) ? line_put_v2 : line_put_v1)(&json, 400, buf_slice(&sentence));
 	json_put_u64(&json, "dropped", r->refused);
 	json_write_key(&json, "errors");
-	put_errors(r, &json);
+	line_put_errors(r, &json);
 	json_write_object_end(&json);
 	http_reply(http, 400, JSON_TYPE, buf_slice(&out));
 	buf_release(&sentence);
 	buf_release(&out);
 }
 
-static void on_done(struct ingest_request *r)
+static void line_on_done(struct ingest_request *r)
 {
 	struct line_post *post = ingest_owner(r);
 	struct http_request *http = post->http;
 	int status = ingest_status(r);
-	if (status == 503)
-		http_reply_header(http, "Retry-After", INGEST_RETRY_AFTER);
 	if (status == 204)
 		http_reply(http, 204, NULL, (struct slice){0});
 	else if (status == 400)
-		reply_partial(http, r);
+		line_reply_partial(http, r);
 	else
 		http_reply_error(http, status, "%s", r->error.text);
-	post_free(post);
+	line_post_free(post);
 	ingest_request_free(r);
 }
 
 /* ---- Writing -------------------------------------------------------------------------------- */
 
-static void end_once(struct line_post *post)
+static void line_end_once(struct line_post *post)
 {
 	if (post->ended)
 		return;
@@ -154,21 +152,20 @@ static void end_once(struct line_post *post)
 	ingest_request_end(post->r);
 }
 
-static void on_resume(struct ingest_request *r)
+static void line_on_resume(struct ingest_request *r)
 {
 	struct line_post *post = ingest_owner(r);
 	http_request_resume(post->http);
 	if (r->err)
-		end_once(post);
+		line_end_once(post);
 }
 
-static void write_begin(struct http_request *http)
+static void line_write_begin(struct http_request *http)
 {
 	const struct ingest_context *context = http->context;
 	enum line_precision precision = LINE_NS;
 	const char *sentence;
 	if (ingest_turns_away(context->ingest, &sentence)) {
-		http_reply_header(http, "Retry-After", INGEST_RETRY_AFTER);
 		http_reply_error(http, 503, "%s", sentence);
 		return;
 	}
@@ -187,9 +184,10 @@ static void write_begin(struct http_request *http)
 	struct line_post *post = mem_zalloc(sizeof(*post));
 	post->http = http;
 	http->owner = post;
-	post->r = ingest_request_new(
-		context->ingest,
-		&(struct ingest_door){.done = on_done, .resume = on_resume, .owner = post});
+	post->r =
+		ingest_request_new(context->ingest, &(struct ingest_door){.done = line_on_done,
+									  .resume = line_on_resume,
+									  .owner = post});
 	line_feed_init(&post->feed, post->r, tenant, precision);
 	/* What has to wait had better wait before it has cost anything. */
 	if (ingest_request_must_pause(post->r))
@@ -197,48 +195,48 @@ static void write_begin(struct http_request *http)
 }
 
 /* When the store takes no more, the sender need not send the rest. */
-static void write_body(struct http_request *http, struct slice piece)
+static void line_write_body(struct http_request *http, struct slice piece)
 {
 	struct line_post *post = http->owner;
 	if (post->ended)
 		return;
 	line_feed_piece(&post->feed, piece);
 	if (post->r->err)
-		end_once(post);
+		line_end_once(post);
 	else if (ingest_request_must_pause(post->r))
 		http_request_pause_body(http);
 }
 
-static void write_end(struct http_request *http)
+static void line_write_end(struct http_request *http)
 {
 	struct line_post *post = http->owner;
 	if (!post->ended)
 		line_feed_end(&post->feed);
-	end_once(post);
+	line_end_once(post);
 }
 
-static void write_abort(struct http_request *http, int err)
+static void line_write_abort(struct http_request *http, int err)
 {
 	struct line_post *post = http->owner;
 	(void)err;
 	if (!post)
 		return;
 	ingest_request_abandon(post->r);
-	post_free(post);
+	line_post_free(post);
 }
 
 const struct http_handler line_write_handler = {
-	.begin = write_begin,
-	.body = write_body,
-	.end = write_end,
-	.abort = write_abort,
+	.begin = line_write_begin,
+	.body = line_write_body,
+	.end = line_write_end,
+	.abort = line_write_abort,
 	.error = line_error_v1,
 };
 
 const struct http_handler line_v2_write_handler = {
-	.begin = write_begin,
-	.body = write_body,
-	.end = write_end,
-	.abort = write_abort,
+	.begin = line_write_begin,
+	.body = line_write_body,
+	.end = line_write_end,
+	.abort = line_write_abort,
 	.error = line_error_v2,
 };

@@ -1,7 +1,7 @@
 #include "ingest/line_feed.h"
 
 #include "base/stats.h"
-#include "ingest/kept.h"
+#include "ingest/raw_retention.h"
 
 _Static_assert((int)LINE_FIELDS_MAX == (int)INGEST_POINTS_MAX, "a line is one ingest_points");
 
@@ -44,27 +44,27 @@ void line_feed_init(struct line_feed *feed, struct ingest_request *r, struct sli
 	buf_init(&feed->carry, CARRY_MAX_BYTES);
 }
 
-static void set_last(struct line_feed *feed, struct shape *shape)
+static void line_feed_set_last(struct line_feed *feed, struct field_names *fields)
 {
-	if (feed->last == shape)
+	if (feed->last == fields)
 		return;
 	if (feed->last)
-		shape_release(feed->last);
-	if (shape)
-		shape_hold(shape);
-	feed->last = shape;
+		field_names_release(feed->last);
+	if (fields)
+		field_names_hold(fields);
+	feed->last = fields;
 }
 
 void line_feed_release(struct line_feed *feed)
 {
-	set_last(feed, NULL);
+	line_feed_set_last(feed, NULL);
 	buf_release(&feed->carry);
 }
 
 /* ---- One line ------------------------------------------------------------------------------- */
 
 /* What is known of the line that is being taken. */
-struct taken {
+struct line_feed_taken {
 	struct line_feed *feed;
 	struct line_reader *reader;
 	struct line_fields *fields;
@@ -73,7 +73,7 @@ struct taken {
 	int64_t ts_ms;
 };
 
-static struct hash128 key_hash(const struct line_feed *feed, struct slice key)
+static struct hash128 line_feed_key_hash(const struct line_feed *feed, struct slice key)
 {
 	struct hash128 hash = hash128(key.data, key.len, 0);
 	hash.low += feed->tenant_seed;
@@ -82,29 +82,30 @@ static struct hash128 key_hash(const struct line_feed *feed, struct slice key)
 }
 
 /* Of the entry for a key that has another shape already. */
-static struct hash128 shape_hash(struct hash128 hash, const struct shape *shape)
+static struct hash128 line_feed_field_names_hash(struct hash128 hash,
+						 const struct field_names *fields)
 {
-	return (struct hash128){hash.low ^ shape->key.low, hash.high + shape->key.high};
+	return (struct hash128){hash.low ^ fields->key.low, hash.high + fields->key.high};
 }
 
-static struct ingest_place place_at(const struct taken *t, const char *at)
+static struct ingest_place line_feed_place_at(const struct line_feed_taken *t, const char *at)
 {
 	struct line_bad place = line_place(t->reader, at);
 	return (struct ingest_place){place.line, place.column};
 }
 
-static struct ingest_place key_place(const struct taken *t)
+static struct ingest_place line_feed_key_place(const struct line_feed_taken *t)
 {
-	return place_at(t, t->key.data);
+	return line_feed_place_at(t, t->key.data);
 }
 
-static struct request *request_for(const struct taken *t)
+static struct request *line_feed_request_for(const struct line_feed_taken *t)
 {
 	return request_of(t->feed->r);
 }
 
 /* The raw measurement: the key up to a comma without a backslash. */
-static struct slice measurement_of(struct slice key)
+static struct slice line_feed_measurement_of(struct slice key)
 {
 	size_t n = 0;
 	for (; n < key.len && key.data[n] != ','; n++) {
@@ -116,7 +117,8 @@ static struct slice measurement_of(struct slice key)
 }
 
 /* The raw name of a field of the line. */
-static struct slice field_name(const struct taken *t, const struct shape *expected, size_t field)
+static struct slice line_feed_field_name(const struct line_feed_taken *t,
+					 const struct field_names *expected, size_t field)
 {
 	if (!t->fields->expected)
 		return t->fields->names[field];
@@ -127,11 +129,12 @@ static struct slice field_name(const struct taken *t, const struct shape *expect
 }
 
 /* Senders such as Telegraf send some texts with every flush, so the log names each metric once. */
-static void leave_text_out(const struct taken *t, const struct shape *expected, size_t field)
+static void line_feed_leave_text_out(const struct line_feed_taken *t,
+				     const struct field_names *expected, size_t field)
 {
 	struct ingest *ingest = t->feed->r->ingest;
-	struct slice measurement = measurement_of(t->key);
-	struct slice name = field_name(t, expected, field);
+	struct slice measurement = line_feed_measurement_of(t->key);
+	struct slice name = line_feed_field_name(t, expected, field);
 	struct hash128 first = hash128(measurement.data, measurement.len, ingest->seed);
 	stat_add(STAT_ingest_texts_left_out, 1);
 	if (!hash_set_add(&ingest->told_texts, hash128(name.data, name.len, first.low),
@@ -144,7 +147,8 @@ static void leave_text_out(const struct taken *t, const struct shape *expected, 
 		  SHOWN_OF(name), SHOWN_OF(measurement));
 }
 
-static void refuse_faults(const struct taken *t, const struct shape *expected)
+static void line_feed_refuse_faults(const struct line_feed_taken *t,
+				    const struct field_names *expected)
 {
 	static const struct {
 		enum ingest_reason reason;
@@ -158,32 +162,34 @@ static void refuse_faults(const struct taken *t, const struct shape *expected)
 	for (size_t i = 0; i < t->fields->fault_count; i++) {
 		const struct line_fault *fault = &t->fields->faults[i];
 		if (fault->kind == LINE_FAULT_TEXT && t->feed->r->ingest->options.texts_left_out)
-			leave_text_out(t, expected, fault->field);
+			line_feed_leave_text_out(t, expected, fault->field);
 		else
-			ingest_refuse(t->feed->r, place_at(t, fault->at), means[fault->kind].reason,
-				      (struct slice){0}, "%s", means[fault->kind].sentence);
+			ingest_refuse(t->feed->r, line_feed_place_at(t, fault->at),
+				      means[fault->kind].reason, (struct slice){0}, "%s",
+				      means[fault->kind].sentence);
 	}
 }
 
-/* The names of a line that had some other names than expected. Some may lie in the shape that was
- * expected, so only those of the line have a place. */
-static struct shape *make_shape(const struct taken *t, struct slice measurement)
+/* The names of a line that had some other names than expected. Some may lie in the field names that
+ * were expected, so only those of the line have a place. */
+static struct field_names *line_feed_make_field_names(const struct line_feed_taken *t,
+						      struct slice measurement)
 {
 	const struct line_fields *fields = t->fields;
 	struct errbuf e;
 	size_t field;
-	struct shape *shape = shapes_get(t->feed->r->ingest->shapes, measurement, fields->names,
-					 fields->count, &field, &e);
-	if (shape)
-		return shape;
+	struct field_names *names = field_names_get(t->feed->r->ingest->field_sets, measurement,
+						    fields->names, fields->count, &field, &e);
+	if (names)
+		return names;
 	const char *name = fields->names[field].data;
 	bool here = name >= t->reader->start && name < t->reader->at;
-	ingest_refuse(t->feed->r, here ? place_at(t, name) : key_place(t), INGEST_NAME,
-		      (struct slice){0}, "%s", e.text);
+	ingest_refuse(t->feed->r, here ? line_feed_place_at(t, name) : line_feed_key_place(t),
+		      INGEST_NAME, (struct slice){0}, "%s", e.text);
 	return NULL;
 }
 
-static void fill_names(struct line_fields *fields, const struct line_names *names)
+static void line_feed_fill_names(struct line_fields *fields, const struct line_names *names)
 {
 	const uint64_t *words = names->words;
 	for (size_t i = 0; i < names->count; i++) {
@@ -194,21 +200,22 @@ static void fill_names(struct line_fields *fields, const struct line_names *name
 
 /* With a reference for the caller, or NULL and refused. `expected` is what line_fields was given.
  * */
-static struct shape *shape_of(const struct taken *t, struct shape *expected, bool of_entry)
+static struct field_names *line_feed_field_names_of(const struct line_feed_taken *t,
+						    struct field_names *expected, bool of_entry)
 {
-	struct slice measurement = measurement_of(t->key);
+	struct slice measurement = line_feed_measurement_of(t->key);
 	if (t->fields->expected) {
 		if (of_entry || slice_equal(measurement, expected->measurement)) {
-			shape_hold(expected);
+			field_names_hold(expected);
 			return expected;
 		}
-		fill_names(t->fields, &expected->names);
+		line_feed_fill_names(t->fields, &expected->names);
 	}
-	return make_shape(t, measurement);
+	return line_feed_make_field_names(t, measurement);
 }
 
 /* The fields that are numbers, by their position in the shape. */
-static size_t gather_numbers(const struct taken *t, struct line_scratch *s)
+static size_t line_feed_gather_numbers(const struct line_feed_taken *t, struct line_scratch *s)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < t->fields->count; i++) {
@@ -220,13 +227,14 @@ static size_t gather_numbers(const struct taken *t, struct line_scratch *s)
 	return n;
 }
 
-static struct ingest_place time_place(const struct taken *t)
+static struct ingest_place line_feed_time_place(const struct line_feed_taken *t)
 {
-	return t->fields->has_time ? place_at(t, t->fields->time_at) : key_place(t);
+	return t->fields->has_time ? line_feed_place_at(t, t->fields->time_at)
+				   : line_feed_key_place(t);
 }
 
-static bool add_known(const struct taken *t, const struct cache_entry *entry,
-		      struct line_scratch *s, size_t count)
+static bool line_feed_add_known(const struct line_feed_taken *t, const struct cache_entry *entry,
+				struct line_scratch *s, size_t count)
 {
 	uint8_t levels[LINE_FIELDS_MAX];
 	bool several = entry->level == CACHE_LEVELS;
@@ -237,22 +245,24 @@ static bool add_known(const struct taken *t, const struct cache_entry *entry,
 		if (several)
 			levels[i] = cache_level(entry, s->positions[i]);
 	}
-	kept_add(request_for(t), &(struct known){.level = entry->level,
-						 .levels = several ? levels : NULL,
-						 .ts_ms = t->ts_ms,
-						 .handles = s->handles,
-						 .values = s->values,
-						 .count = count,
-						 .place = time_place(t)});
+	raw_retention_add(line_feed_request_for(t),
+			  &(struct known){.level = entry->level,
+					  .levels = several ? levels : NULL,
+					  .ts_ms = t->ts_ms,
+					  .handles = s->handles,
+					  .values = s->values,
+					  .count = count,
+					  .place = line_feed_time_place(t)});
 	return true;
 }
 
 /* Of fields of one name the last counts. */
-static size_t without_repeats(const struct shape *shape, struct line_scratch *s, size_t count)
+static size_t line_feed_without_repeats(const struct field_names *fields, struct line_scratch *s,
+					size_t count)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < count; i++) {
-		struct slice metric = shape->metrics[s->positions[i]];
+		struct slice metric = fields->metrics[s->positions[i]];
 		size_t at = 0;
 		while (at < n && !slice_equal(s->metrics[at], metric))
 			at++;
@@ -263,26 +273,28 @@ static size_t without_repeats(const struct shape *shape, struct line_scratch *s,
 	return n;
 }
 
-static void refuse_tag(const struct taken *t, struct slice name, size_t nth, const struct errbuf *e)
+static void line_feed_refuse_tag(const struct line_feed_taken *t, struct slice name, size_t nth,
+				 const struct errbuf *e)
 {
-	ingest_refuse(t->feed->r, place_at(t, line_tag_place(t->key, name, nth)), INGEST_NAME,
-		      (struct slice){0}, "%s", e->text);
+	ingest_refuse(t->feed->r, line_feed_place_at(t, line_tag_place(t->key, name, nth)),
+		      INGEST_NAME, (struct slice){0}, "%s", e->text);
 }
 
 /* The sorted tags: list[fault], or all of them, for which the first stands, or that which was too
  * much. */
-static void refuse_tags(const struct taken *t, const struct tag *list, size_t count, size_t fault,
-			const struct errbuf *e)
+static void line_feed_refuse_tags(const struct line_feed_taken *t, const struct tag *list,
+				  size_t count, size_t fault, const struct errbuf *e)
 {
 	size_t nth = 0;
 	if (fault == count)
 		fault = count > TAGS_MAX ? TAGS_MAX : 0;
 	while (nth < fault && slice_equal(list[fault - nth - 1].key, list[fault].key))
 		nth++;
-	refuse_tag(t, list[fault].key, nth, e);
+	line_feed_refuse_tag(t, list[fault].key, nth, e);
 }
 
-static bool read_identity(const struct taken *t, struct line_scratch *s, struct unknown *u)
+static bool line_feed_read_identity(const struct line_feed_taken *t, struct line_scratch *s,
+				    struct unknown *u)
 {
 	struct ingest_request *r = t->feed->r;
 	const struct ingest *ingest = r->ingest;
@@ -291,91 +303,95 @@ static bool read_identity(const struct taken *t, struct line_scratch *s, struct 
 	size_t count, fault;
 	struct errbuf e;
 	if (line_tags(t->key, s->text, &measurement, s->tags, &count, &at, &reason) != LINE_OK) {
-		ingest_refuse(r, place_at(t, at), INGEST_SYNTAX, (struct slice){0}, "%s", reason);
+		ingest_refuse(r, line_feed_place_at(t, at), INGEST_SYNTAX, (struct slice){0}, "%s",
+			      reason);
 		return false;
 	}
 	if (ingest_tenant(ingest, t->feed->tenant, s->tags, &count, &u->tenant, &e)) {
 		/* The first is none, or it is one and there is a second. */
-		refuse_tag(t, ingest->options.tenant_tag, tenant_valid(u->tenant), &e);
+		line_feed_refuse_tag(t, ingest->options.tenant_tag, tenant_valid(u->tenant), &e);
 		return false;
 	}
 	if (tags_sort_and_find_fault(s->tags, count, &fault, &e)) {
-		refuse_tags(t, s->tags, count, fault, &e);
+		line_feed_refuse_tags(t, s->tags, count, fault, &e);
 		return false;
 	}
 	u->tags = (struct tags){s->tags, count};
 	return true;
 }
 
-static void add_unknown(const struct taken *t, struct shape *shape, struct line_scratch *s,
-			size_t count)
+static void line_feed_add_unknown(const struct line_feed_taken *t, struct field_names *fields,
+				  struct line_scratch *s, size_t count)
 {
 	struct unknown u = {.key = t->hash,
-			    .shape = shape,
-			    .metrics = shape->metrics,
-			    .metric_count = shape->names.count,
-			    .positions = count < shape->names.count ? s->positions : NULL,
+			    .fields = fields,
+			    .metrics = fields->metrics,
+			    .metric_count = fields->names.count,
+			    .positions = count < fields->names.count ? s->positions : NULL,
 			    .values = s->values,
 			    .count = count,
 			    .ts_ms = t->ts_ms,
-			    .place = key_place(t),
-			    .time_column = time_place(t).column};
-	if ((!shape->repeats && round_put_again(request_for(t), &u)) || !read_identity(t, s, &u))
+			    .place = line_feed_key_place(t),
+			    .time_column = line_feed_time_place(t).column};
+	if ((!fields->repeats && resolving_put_again(line_feed_request_for(t), &u)) ||
+	    !line_feed_read_identity(t, s, &u))
 		return;
-	if (UNLIKELY(shape->repeats)) {
-		u.count = u.metric_count = without_repeats(shape, s, count);
-		u.key = shape_hash(u.key, shape);
-		u.shape = NULL;
+	if (UNLIKELY(fields->repeats)) {
+		u.count = u.metric_count = line_feed_without_repeats(fields, s, count);
+		u.key = line_feed_field_names_hash(u.key, fields);
+		u.fields = NULL;
 		u.positions = NULL;
 		u.metrics = s->metrics;
 		u.no_cache = true;
 	}
-	round_add_unknown(request_for(t), &u);
+	resolving_add_unknown(line_feed_request_for(t), &u);
 }
 
 /* Whatever is not the shortest way: text among the fields, another shape, an unknown key. */
-static void take_slowly(struct taken *t, const struct cache_entry *entry, struct shape *expected)
+static void line_feed_take_slowly(struct line_feed_taken *t, const struct cache_entry *entry,
+				  struct field_names *expected)
 {
 	struct line_scratch *s = t->feed->r->ingest->line;
-	refuse_faults(t, expected);
-	size_t count = gather_numbers(t, s);
+	line_feed_refuse_faults(t, expected);
+	size_t count = line_feed_gather_numbers(t, s);
 	if (!count)
 		return;
-	struct shape *shape = shape_of(t, expected, entry && entry->shape == expected);
-	if (!shape)
+	struct field_names *fields =
+		line_feed_field_names_of(t, expected, entry && entry->fields == expected);
+	if (!fields)
 		return;
-	if (entry && entry->shape != shape) {
-		t->hash = shape_hash(t->hash, shape);
+	if (entry && entry->fields != fields) {
+		t->hash = line_feed_field_names_hash(t->hash, fields);
 		entry = cache_find(t->feed->r->ingest->cache, t->hash);
 	}
-	bool known = entry && entry->shape == shape &&
-		     request_touched(request_for(t), entry, t->ts_ms) &&
-		     add_known(t, entry, s, count);
+	bool known = entry && entry->fields == fields &&
+		     request_touched(line_feed_request_for(t), entry, t->ts_ms) &&
+		     line_feed_add_known(t, entry, s, count);
 	if (!known) {
-		set_last(t->feed, shape);
-		add_unknown(t, shape, s, count);
+		line_feed_set_last(t->feed, fields);
+		line_feed_add_unknown(t, fields, s, count);
 	}
-	shape_release(shape);
+	field_names_release(fields);
 }
 
-static enum line_result take_line(struct line_feed *feed, struct line_reader *reader,
-				  struct slice key, struct hash128 hash)
+static enum line_result line_feed_take_line(struct line_feed *feed, struct line_reader *reader,
+					    struct slice key, struct hash128 hash)
 {
 	struct ingest *ingest = feed->r->ingest;
 	struct line_fields *fields = &ingest->line->fields;
-	struct taken t = {feed, reader, fields, key, hash, 0};
+	struct line_feed_taken t = {feed, reader, fields, key, hash, 0};
 	const struct cache_entry *entry = cache_find(ingest->cache, t.hash);
-	struct shape *expected = entry && entry->shape ? entry->shape : feed->last;
+	struct field_names *expected = entry && entry->fields ? entry->fields : feed->last;
 	enum line_result result = line_fields(reader, expected ? &expected->names : NULL, fields);
 	if (UNLIKELY(result != LINE_OK))
 		return result;
 	t.ts_ms = fields->has_time ? fields->ts_ms : feed->r->now_ms;
 	struct request *q = request_of(feed->r);
 	if (UNLIKELY(t.ts_ms < q->oldest_ms || t.ts_ms > q->newest_ms)) {
-		request_time(q, t.ts_ms, time_place(&t), (struct slice){0});
+		request_time(q, t.ts_ms, line_feed_time_place(&t), (struct slice){0});
 		return LINE_OK;
 	}
-	if (LIKELY(entry && entry->shape && fields->expected && !fields->fault_count &&
+	if (LIKELY(entry && entry->fields && fields->expected && !fields->fault_count &&
 		   !entry->is_list && t.ts_ms >= q->sure_ms &&
 		   request_touched(q, entry, t.ts_ms))) {
 		cache_handles(entry, ingest->line->handles);
@@ -383,26 +399,27 @@ static enum line_result take_line(struct line_feed *feed, struct line_reader *re
 			    fields->count);
 		return LINE_OK;
 	}
-	take_slowly(&t, entry, expected);
+	line_feed_take_slowly(&t, entry, expected);
 	return LINE_OK;
 }
 
 /* ---- Many lines ----------------------------------------------------------------------------- */
 
-static void refuse_bad(struct line_feed *feed, const struct line_bad *bad)
+static void line_feed_refuse_bad(struct line_feed *feed, const struct line_bad *bad)
 {
 	ingest_refuse(feed->r, (struct ingest_place){bad->line, bad->column},
 		      bad->too_long ? INGEST_TOO_LONG : INGEST_SYNTAX, (struct slice){0}, "%s",
 		      bad->reason);
 }
 
-enum cut_means {
+enum line_feed_cut_means {
 	CUT_WAITS,        /* more may close the text */
 	CUT_FIRST_IS_BAD, /* the first line is as long as it may be */
 	CUT_IS_BAD,       /* nothing more comes */
 };
 
-static bool give_up(const struct line_reader *reader, const char *bytes, enum cut_means means)
+static bool line_feed_give_up(const struct line_reader *reader, const char *bytes,
+			      enum line_feed_cut_means means)
 {
 	return means == CUT_IS_BAD || (means == CUT_FIRST_IS_BAD && reader->start == bytes);
 }
@@ -410,7 +427,7 @@ static bool give_up(const struct line_reader *reader, const char *bytes, enum cu
 /* The lines that come next, as far as they can be guessed, so that their places in the cache are
  * fetched in time. */
 enum { LOOKOUT_LINES = 8 };
-struct lookout {
+struct line_feed_lookout {
 	const char *at, *end;
 	unsigned first, count;
 	struct seen {
@@ -419,7 +436,8 @@ struct lookout {
 	} lines[LOOKOUT_LINES];
 };
 
-static void look_out(const struct line_feed *feed, struct lookout *l, const char *now)
+static void line_feed_look_out(const struct line_feed *feed, struct line_feed_lookout *l,
+			       const char *now)
 {
 	while (l->count && l->lines[l->first].key.data < now) {
 		l->first = (l->first + 1) % LOOKOUT_LINES;
@@ -431,46 +449,47 @@ static void look_out(const struct line_feed *feed, struct lookout *l, const char
 		struct seen *seen = &l->lines[(l->first + l->count) % LOOKOUT_LINES];
 		if (!line_peek(&l->at, l->end, &seen->key))
 			return;
-		seen->hash = key_hash(feed, seen->key);
+		seen->hash = line_feed_key_hash(feed, seen->key);
 		cache_prefetch(feed->r->ingest->cache, seen->hash);
 		l->count++;
 	}
 }
 
-static enum line_result next_line(struct line_feed *feed, struct lookout *l,
-				  struct line_reader *reader)
+static enum line_result line_feed_next_line(struct line_feed *feed, struct line_feed_lookout *l,
+					    struct line_reader *reader)
 {
 	struct slice key;
-	look_out(feed, l, reader->at);
+	line_feed_look_out(feed, l, reader->at);
 	struct seen seen = l->count ? l->lines[l->first] : (struct seen){0};
 	enum line_result result = line_next_peeked(reader, seen.key, &key);
 	if (UNLIKELY(result != LINE_OK))
 		return result;
 	if (UNLIKELY(key.data != seen.key.data))
-		seen.hash = key_hash(feed, key);
-	return take_line(feed, reader, key, seen.hash);
+		seen.hash = line_feed_key_hash(feed, key);
+	return line_feed_take_line(feed, reader, key, seen.hash);
 }
 
 /* Whole lines; gives how many bytes were taken: all but a line that ends in an open text. */
-static size_t take_lines(struct line_feed *feed, const char *bytes, size_t len,
-			 enum cut_means means)
+static size_t line_feed_take_lines(struct line_feed *feed, const char *bytes, size_t len,
+				   enum line_feed_cut_means means)
 {
 	struct line_reader reader;
-	struct lookout lookout = {.at = bytes, .end = bytes + len};
+	struct line_feed_lookout lookout = {.at = bytes, .end = bytes + len};
 	enum line_result result;
 	line_reader_init(&reader, bytes, len, feed->line, feed->precision);
 	reader.line_max_bytes = feed->line_max_bytes;
-	while (!feed->r->err && (result = next_line(feed, &lookout, &reader)) != LINE_DONE) {
+	while (!feed->r->err &&
+	       (result = line_feed_next_line(feed, &lookout, &reader)) != LINE_DONE) {
 		if (LIKELY(result == LINE_OK))
 			continue;
 		if (result == LINE_CUT) {
-			if (!give_up(&reader, bytes, means)) {
+			if (!line_feed_give_up(&reader, bytes, means)) {
 				feed->line = reader.line;
 				return (size_t)(reader.start - bytes);
 			}
 			line_give_up(&reader);
 		}
-		refuse_bad(feed, &reader.bad);
+		line_feed_refuse_bad(feed, &reader.bad);
 	}
 	feed->line = reader.line;
 	return len;
@@ -478,20 +497,21 @@ static size_t take_lines(struct line_feed *feed, const char *bytes, size_t len,
 
 /* ---- Pieces --------------------------------------------------------------------------------- */
 
-static size_t through_newline(const char *newline, const char *begin)
+static size_t line_feed_through_newline(const char *newline, const char *begin)
 {
 	return newline ? (size_t)(newline - begin) + 1 : 0;
 }
 
 /* The carry up to its last newline. */
-static void take_carry(struct line_feed *feed, enum cut_means means)
+static void line_feed_take_carry(struct line_feed *feed, enum line_feed_cut_means means)
 {
 	struct buf *carry = &feed->carry;
 	char *padding = buf_reserve(carry, LINE_PADDING_BYTES);
 	ASSERT(padding);
 	memset(padding, 0, LINE_PADDING_BYTES);
-	size_t whole = through_newline(memrchr(carry->data, '\n', carry->len), carry->data);
-	size_t taken = take_lines(feed, carry->data, whole, means);
+	size_t whole =
+		line_feed_through_newline(memrchr(carry->data, '\n', carry->len), carry->data);
+	size_t taken = line_feed_take_lines(feed, carry->data, whole, means);
 	buf_consume(carry, taken);
 	feed->cut = whole - taken;
 }
@@ -500,7 +520,7 @@ static void take_carry(struct line_feed *feed, enum cut_means means)
 static void line_too_long(struct line_feed *feed)
 {
 	if (feed->cut) {
-		take_carry(feed, CUT_FIRST_IS_BAD);
+		line_feed_take_carry(feed, CUT_FIRST_IS_BAD);
 		return;
 	}
 	ingest_refuse(feed->r, (struct ingest_place){feed->line, 1}, INGEST_TOO_LONG,
@@ -509,53 +529,53 @@ static void line_too_long(struct line_feed *feed)
 	feed->skipping = true;
 }
 
-static void drop_front(struct slice *piece, size_t n)
+static void line_feed_drop_front(struct slice *piece, size_t n)
 {
 	piece->data += n;
 	piece->len -= n;
 }
 
-static void skip_line(struct line_feed *feed, struct slice *piece)
+static void line_feed_skip_line(struct line_feed *feed, struct slice *piece)
 {
-	size_t n = through_newline(memchr(piece->data, '\n', piece->len), piece->data);
+	size_t n = line_feed_through_newline(memchr(piece->data, '\n', piece->len), piece->data);
 	if (n) {
 		feed->skipping = false;
 		feed->line++;
 	}
-	drop_front(piece, n ? n : piece->len);
+	line_feed_drop_front(piece, n ? n : piece->len);
 }
 
 /* Adds to the carry up to a newline and reads it. After a text that was not closed, as much again
  * is added before the next attempt, so that texts of many lines are not read too often. */
-static void add_to_carry(struct line_feed *feed, struct slice *piece)
+static void line_feed_add_to_carry(struct line_feed *feed, struct slice *piece)
 {
 	struct buf *carry = &feed->carry;
 	size_t skip = 2 * feed->cut > carry->len ? 2 * feed->cut - carry->len : 0;
 	const char *newline = NULL;
 	if (skip < piece->len)
 		newline = memchr(piece->data + skip, '\n', piece->len - skip);
-	size_t n = newline ? through_newline(newline, piece->data) : piece->len;
+	size_t n = newline ? line_feed_through_newline(newline, piece->data) : piece->len;
 	size_t room = carry->len <= LINE_MAX_BYTES ? LINE_MAX_BYTES + 1 - carry->len : 0;
 	bool overflows = n > room;
 	if (overflows)
 		n = room;
 	buf_append(carry, piece->data, n);
-	drop_front(piece, n);
+	line_feed_drop_front(piece, n);
 	if (overflows)
 		line_too_long(feed);
 	else if (newline)
-		take_carry(feed, CUT_WAITS);
+		line_feed_take_carry(feed, CUT_WAITS);
 }
 
 /* Lines that lie whole in the piece, with enough behind them. */
-static bool take_in_place(struct line_feed *feed, struct slice *piece)
+static bool line_feed_take_in_place(struct line_feed *feed, struct slice *piece)
 {
 	if (feed->carry.len || piece->len <= LINE_PADDING_BYTES)
 		return false;
 	const char *newline = memrchr(piece->data, '\n', piece->len - LINE_PADDING_BYTES);
-	size_t whole = through_newline(newline, piece->data);
-	size_t taken = whole ? take_lines(feed, piece->data, whole, CUT_WAITS) : 0;
-	drop_front(piece, taken);
+	size_t whole = line_feed_through_newline(newline, piece->data);
+	size_t taken = whole ? line_feed_take_lines(feed, piece->data, whole, CUT_WAITS) : 0;
+	line_feed_drop_front(piece, taken);
 	return taken;
 }
 
@@ -564,9 +584,9 @@ void line_feed_piece(struct line_feed *feed, struct slice piece)
 	ingest_piece_begin(feed->r);
 	while (piece.len && !feed->r->err) {
 		if (feed->skipping)
-			skip_line(feed, &piece);
-		else if (!take_in_place(feed, &piece))
-			add_to_carry(feed, &piece);
+			line_feed_skip_line(feed, &piece);
+		else if (!line_feed_take_in_place(feed, &piece))
+			line_feed_add_to_carry(feed, &piece);
 	}
 	ingest_piece_end(feed->r);
 }
@@ -576,7 +596,7 @@ void line_feed_try(struct line_feed *feed)
 	if (!feed->cut || feed->r->err)
 		return;
 	ingest_piece_begin(feed->r);
-	take_carry(feed, CUT_WAITS);
+	line_feed_take_carry(feed, CUT_WAITS);
 	ingest_piece_end(feed->r);
 }
 
@@ -586,6 +606,6 @@ void line_feed_end(struct line_feed *feed)
 		return;
 	ingest_piece_begin(feed->r);
 	buf_append_char(&feed->carry, '\n');
-	take_carry(feed, CUT_IS_BAD);
+	line_feed_take_carry(feed, CUT_IS_BAD);
 	ingest_piece_end(feed->r);
 }

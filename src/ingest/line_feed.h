@@ -24,7 +24,7 @@
 #include "ingest/ingest.h"
 #include "wire/line.h"
 
-struct shape;
+struct field_names;
 
 struct line_feed {
 	struct ingest_request *r;
@@ -36,7 +36,7 @@ struct line_feed {
 	struct buf carry;
 	size_t cut;    /* of the carry, what was read and found to end in an open text; else 0 */
 	bool skipping; /* the present line was too long: its rest is dropped */
-	struct shape *last; /* that an unknown key had: the next one may have it too */
+	struct field_names *last; /* that an unknown key had: the next one may have it too */
 };
 
 void line_feed_init(struct line_feed *feed, struct ingest_request *r, struct slice tenant,

@@ -12,7 +12,7 @@ struct ingest_mark {
 	uint64_t series; /* what that entry stood for: all of it is marked */
 };
 
-struct marked {
+struct ingest_marked {
 	struct ingest_mark *marks;
 	size_t count;
 	struct mark_touch *touches; /* of all these */
@@ -21,7 +21,7 @@ struct marked {
 
 /* ---- Collecting ------------------------------------------------------------------------------ */
 
-static bool has_handles(const struct group *group)
+static bool ingest_marks_has_handles(const struct group *group)
 {
 	for (size_t i = 0; i < group->count; i++) {
 		if (group->handles[i])
@@ -32,7 +32,7 @@ static bool has_handles(const struct group *group)
 
 /* A hash of the series that the entry knows: another one when it has learned of a further one, or
  * was made anew of others. */
-static uint64_t series_of(const struct cache_entry *entry)
+static uint64_t ingest_marks_series_of(const struct cache_entry *entry)
 {
 	const uint64_t run[2] = {entry->first, entry->count};
 	return entry->is_list ? hash64(entry->list, entry->count * sizeof(*entry->list), entry->low)
@@ -40,7 +40,7 @@ static uint64_t series_of(const struct cache_entry *entry)
 }
 
 /* By slots first: so mostly touches come in the order in which they are wanted. */
-static int compare_marks(const void *a, const void *b)
+static int ingest_marks_compare_marks(const void *a, const void *b)
 {
 	const struct ingest_mark *x = a, *y = b;
 	if (x->slot_s != y->slot_s)
@@ -49,7 +49,7 @@ static int compare_marks(const void *a, const void *b)
 }
 
 /* The entry need not: of a group of which not all could be opened none is made. */
-static bool knows_all(const struct cache_entry *entry, const struct group *group)
+static bool ingest_marks_knows_all(const struct cache_entry *entry, const struct group *group)
 {
 	for (size_t i = 0; i < group->count; i++) {
 		size_t at = group->positions ? group->positions[i] : i;
@@ -60,66 +60,67 @@ static bool knows_all(const struct cache_entry *entry, const struct group *group
 }
 
 /* Another round that was opened after its points were looked at has made it. */
-static bool is_made(const struct round *round, const struct ingest_mark *mark)
+static bool ingest_marks_is_made(const struct resolving *resolving, const struct ingest_mark *mark)
 {
-	const struct cache_entry *entry = round_entry(round, mark->group);
-	return entry && knows_all(entry, mark->group) &&
-	       marks_touched(round->request, entry, mark->slot_s * 1000);
+	const struct cache_entry *entry = resolving_entry(resolving, mark->group);
+	return entry && ingest_marks_knows_all(entry, mark->group) &&
+	       ingest_marks_touched(resolving->request, entry, mark->slot_s * 1000);
 }
 
-static size_t without_doubles(const struct round *round, struct ingest_mark *marks, size_t count)
+static size_t ingest_marks_without_doubles(const struct resolving *resolving,
+					   struct ingest_mark *marks, size_t count)
 {
 	size_t n = 0;
-	qsort(marks, count, sizeof(*marks), compare_marks);
+	qsort(marks, count, sizeof(*marks), ingest_marks_compare_marks);
 	for (size_t i = 0; i < count; i++) {
-		if (n && compare_marks(&marks[n - 1], &marks[i]) == 0)
+		if (n && ingest_marks_compare_marks(&marks[n - 1], &marks[i]) == 0)
 			continue;
-		if (!is_made(round, &marks[i]))
+		if (!ingest_marks_is_made(resolving, &marks[i]))
 			marks[n++] = marks[i];
 	}
 	return n;
 }
 
 /* Points of a group mostly come in the order of their times. */
-static size_t list_marks(const struct round *round, struct ingest_mark *marks)
+static size_t ingest_marks_list_marks(const struct resolving *resolving, struct ingest_mark *marks)
 {
-	int64_t slot_ms = round->request->r.ingest->options.rollup_slot_ms;
+	int64_t slot_ms = resolving->request->r.ingest->options.rollup_slot_ms;
 	size_t n = 0;
-	for (const struct pending *point = round->points; point; point = point->next) {
-		if (!point->group || !has_handles(point->group))
+	for (const struct pending *point = resolving->points; point; point = point->next) {
+		if (!point->group || !ingest_marks_has_handles(point->group))
 			continue;
 		struct ingest_mark mark = {point->group, slot_begin_s(point->ts_ms, slot_ms), false,
 					   0};
-		if (!n || compare_marks(&marks[n - 1], &mark) != 0)
+		if (!n || ingest_marks_compare_marks(&marks[n - 1], &mark) != 0)
 			marks[n++] = mark;
 	}
-	return without_doubles(round, marks, n);
+	return ingest_marks_without_doubles(resolving, marks, n);
 }
 
-static size_t count_points(const struct round *round)
+static size_t ingest_marks_count_points(const struct resolving *resolving)
 {
 	size_t n = 0;
-	for (const struct pending *point = round->points; point; point = point->next)
+	for (const struct pending *point = resolving->points; point; point = point->next)
 		n += point->group != NULL;
 	return n;
 }
 
 /* As series-sets have it. Mostly that is the metric itself. */
-static int encode_metric(struct round *round, struct slice metric, struct buf *scratch,
-			 struct slice *encoded)
+static int ingest_marks_encode_metric(struct resolving *resolving, struct slice metric,
+				      struct buf *scratch, struct slice *encoded)
 {
 	*encoded = metric;
 	buf_clear(scratch);
 	int err = series_set_encode(metric, (struct tags){NULL, 0}, scratch);
 	if (err || scratch->len == metric.len)
 		return err;
-	*encoded = arena_copy(&round->arena, buf_slice(scratch));
+	*encoded = arena_copy(&resolving->arena, buf_slice(scratch));
 	return encoded->data ? 0 : ERR_LIMIT;
 }
 
 /* Once for all series of a group. */
-static int encode_tags(struct round *round, const struct group *group, struct buf *scratch,
-		       struct slice *encoded)
+static int ingest_marks_encode_tags(struct resolving *resolving, const struct group *group,
+				    struct buf *scratch, struct slice *encoded)
 {
 	*encoded = (struct slice){0};
 	if (!group->tags.count)
@@ -130,18 +131,18 @@ static int encode_tags(struct round *round, const struct group *group, struct bu
 		err = tags_encode(group->tags, scratch);
 	if (err)
 		return err;
-	*encoded = arena_copy(&round->arena, buf_slice(scratch));
+	*encoded = arena_copy(&resolving->arena, buf_slice(scratch));
 	return encoded->data ? 0 : ERR_LIMIT;
 }
 
-static int add_touch(struct round *round, const struct ingest_mark *mark, struct slice metric,
-		     struct slice tags, struct buf *scratch)
+static int ingest_marks_add_touch(struct resolving *resolving, const struct ingest_mark *mark,
+				  struct slice metric, struct slice tags, struct buf *scratch)
 {
-	struct marked *marked = round->marked;
+	struct ingest_marked *marked = resolving->marked;
 	const struct group *group = mark->group;
-	uint32_t partitions = round->request->r.ingest->options.partitions;
+	uint32_t partitions = resolving->request->r.ingest->options.partitions;
 	struct series_set series_set = {.tags = tags};
-	int err = encode_metric(round, metric, scratch, &series_set.metric);
+	int err = ingest_marks_encode_metric(resolving, metric, scratch, &series_set.metric);
 	if (err)
 		return err;
 	marked->touches[marked->touch_count++] = (struct mark_touch){
@@ -154,56 +155,57 @@ static int add_touch(struct round *round, const struct ingest_mark *mark, struct
 
 /* The metrics that the group asks for and all that its entry in the cache knows, so that what is
  * remembered of the entry holds for whatever a line brings. */
-static int add_touches(struct round *round, struct ingest_mark *mark, struct buf *scratch)
+static int ingest_marks_add_touches(struct resolving *resolving, struct ingest_mark *mark,
+				    struct buf *scratch)
 {
 	const struct group *group = mark->group;
-	const struct slice *metrics = group->positions ? group->shape->metrics : group->metrics;
-	const struct cache_entry *entry = round_entry(round, group);
+	const struct slice *metrics = group->positions ? group->fields->metrics : group->metrics;
+	const struct cache_entry *entry = resolving_entry(resolving, group);
 	bool known[INGEST_POINTS_MAX] = {false};
 	struct slice tags;
-	int err = encode_tags(round, group, scratch, &tags);
+	int err = ingest_marks_encode_tags(resolving, group, scratch, &tags);
 	mark->remembered = entry != NULL;
-	mark->series = entry ? series_of(entry) : 0;
+	mark->series = entry ? ingest_marks_series_of(entry) : 0;
 	for (size_t i = 0; entry && i < entry->count; i++)
 		known[i] = cache_handle(entry, i) != 0;
 	for (size_t i = 0; i < group->count; i++)
 		known[group->positions ? group->positions[i] : i] |= group->handles[i] != 0;
-	for (size_t i = 0; i < round_key_count(group) && !err; i++) {
+	for (size_t i = 0; i < resolving_key_count(group) && !err; i++) {
 		if (known[i])
-			err = add_touch(round, mark, metrics[i], tags, scratch);
+			err = ingest_marks_add_touch(resolving, mark, metrics[i], tags, scratch);
 	}
 	return err;
 }
 
-static size_t count_touches(const struct marked *marked)
+static size_t ingest_marks_count_touches(const struct ingest_marked *marked)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < marked->count; i++)
-		n += round_key_count(marked->marks[i].group);
+		n += resolving_key_count(marked->marks[i].group);
 	return n;
 }
 
-int marks_collect(struct round *round)
+int ingest_marks_collect(struct resolving *resolving)
 {
 	struct buf scratch;
 	int err = 0;
-	if (!round->request->r.ingest->options.partitions)
+	if (!resolving->request->r.ingest->options.partitions)
 		return 0;
-	struct marked *marked = arena_zalloc(&round->arena, sizeof(*marked));
-	struct ingest_mark *marks =
-		arena_alloc(&round->arena, count_points(round) * sizeof(*marks));
+	struct ingest_marked *marked = arena_zalloc(&resolving->arena, sizeof(*marked));
+	struct ingest_mark *marks = arena_alloc(
+		&resolving->arena, ingest_marks_count_points(resolving) * sizeof(*marks));
 	if (!marked || !marks)
 		return ERR_LIMIT;
-	round->marked = marked;
+	resolving->marked = marked;
 	marked->marks = marks;
-	marked->count = list_marks(round, marks);
-	marked->touches =
-		arena_alloc(&round->arena, count_touches(marked) * sizeof(*marked->touches));
+	marked->count = ingest_marks_list_marks(resolving, marks);
+	marked->touches = arena_alloc(&resolving->arena, ingest_marks_count_touches(marked) *
+								 sizeof(*marked->touches));
 	if (!marked->touches)
 		return ERR_LIMIT;
 	buf_init(&scratch, 1 + TAGS_TEXT_MAX_BYTES);
 	for (size_t i = 0; i < marked->count && !err; i++)
-		err = add_touches(round, &marks[i], &scratch);
+		err = ingest_marks_add_touches(resolving, &marks[i], &scratch);
 	buf_release(&scratch);
 	mark_touches_sort(marked->touches, marked->touch_count);
 	return err;
@@ -211,70 +213,73 @@ int marks_collect(struct round *round)
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
-static void begin_marking(struct round *round, int64_t now_ms)
+static void ingest_marks_begin_marking(struct resolving *resolving, int64_t now_ms)
 {
-	struct ingest *ingest = round->request->r.ingest;
-	round->marked_ms = now_ms;
-	round->losses = marks_losses(ingest->options.marks);
+	struct ingest *ingest = resolving->request->r.ingest;
+	resolving->marked_ms = now_ms;
+	resolving->losses = marks_losses(ingest->options.marks);
 	recent_touches_at(&ingest->touches, now_ms);
 }
 
-int marks_add(struct round *round, struct store_write *write, size_t *at)
+int ingest_marks_add(struct resolving *resolving, struct store_write *write, size_t *at)
 {
-	const struct ingest_options *options = &round->request->r.ingest->options;
-	struct marked *marked = round->marked;
+	const struct ingest_options *options = &resolving->request->r.ingest->options;
+	struct ingest_marked *marked = resolving->marked;
 	if (!marked || !marks_in_writes(options->marks))
 		return 0;
-	if (!round->marked_ms)
-		begin_marking(round, clock_wall_ms(options->clock));
+	if (!resolving->marked_ms)
+		ingest_marks_begin_marking(resolving, clock_wall_ms(options->clock));
 	size_t before = *at;
-	int err = marks_touches_add(options->marks, write, round->marked_ms, marked->touches,
+	int err = marks_touches_add(options->marks, write, resolving->marked_ms, marked->touches,
 				    marked->touch_count, at);
 	stat_add(STAT_rollup_marks_added, (int64_t)(*at - before));
 	return err;
 }
 
-static size_t count_waiting(const struct flight *flight)
+static size_t ingest_marks_count_waiting(const struct flight *flight)
 {
 	size_t n = 0;
-	for (const struct round *round = flight->rounds; round; round = round->next)
-		n += round->marked ? round->marked->touch_count : 0;
+	for (const struct resolving *resolving = flight->resolvings; resolving;
+	     resolving = resolving->next)
+		n += resolving->marked ? resolving->marked->touch_count : 0;
 	return n;
 }
 
-bool marks_wait(const struct flight *flight)
+bool ingest_marks_wait(const struct flight *flight)
 {
 	const struct ingest_options *options = &flight->request->r.ingest->options;
-	return options->partitions && !marks_in_writes(options->marks) && count_waiting(flight);
+	return options->partitions && !marks_in_writes(options->marks) &&
+	       ingest_marks_count_waiting(flight);
 }
 
-static void gather_touches(struct flight *flight, int64_t now_ms)
+static void ingest_marks_gather_touches(struct flight *flight, int64_t now_ms)
 {
 	struct mark_touch *to = flight->touches;
-	for (struct round *round = flight->rounds; round; round = round->next) {
-		const struct marked *marked = round->marked;
+	for (struct resolving *resolving = flight->resolvings; resolving;
+	     resolving = resolving->next) {
+		const struct ingest_marked *marked = resolving->marked;
 		if (!marked || !marked->touch_count)
 			continue;
 		memcpy(to, marked->touches, marked->touch_count * sizeof(*to));
 		to += marked->touch_count;
-		begin_marking(round, now_ms);
+		ingest_marks_begin_marking(resolving, now_ms);
 	}
 }
 
-int marks_begin(struct flight *flight, marks_marking_done *done)
+int ingest_marks_begin(struct flight *flight, marks_marking_done *done)
 {
 	const struct ingest_options *options = &flight->request->r.ingest->options;
-	size_t count = count_waiting(flight);
+	size_t count = ingest_marks_count_waiting(flight);
 	int64_t now_ms = clock_wall_ms(options->clock);
 	flight->touches = mem_alloc_array(count, sizeof(*flight->touches));
-	gather_touches(flight, now_ms);
+	ingest_marks_gather_touches(flight, now_ms);
 	mark_touches_sort(flight->touches, count);
 	flight->marking = marks_marking_new(options->marks, options->executor, done, flight);
 	stat_add(STAT_rollup_marks_added, (int64_t)count);
 	return marks_marking_begin(flight->marking, now_ms, flight->touches, count);
 }
 
-void marks_end(struct flight *flight)
+void ingest_marks_end(struct flight *flight)
 {
 	if (flight->marking)
 		marks_marking_free(flight->marking);
@@ -282,28 +287,28 @@ void marks_end(struct flight *flight)
 }
 
 /* A handle that came since, by another round, is marked by that one, maybe in another slot. */
-void marks_remember(const struct round *round)
+void ingest_marks_remember(const struct resolving *resolving)
 {
-	struct ingest *ingest = round->request->r.ingest;
-	const struct marked *marked = round->marked;
+	struct ingest *ingest = resolving->request->r.ingest;
+	const struct ingest_marked *marked = resolving->marked;
 	/* They may be lost by now. */
-	if (marked && round->losses != marks_losses(ingest->options.marks))
+	if (marked && resolving->losses != marks_losses(ingest->options.marks))
 		return;
 	for (size_t i = 0; marked && i < marked->count; i++) {
 		const struct ingest_mark *mark = &marked->marks[i];
 		struct cache_entry *entry =
-			mark->remembered ? round_entry(round, mark->group) : NULL;
-		if (entry && series_of(entry) == mark->series)
+			mark->remembered ? resolving_entry(resolving, mark->group) : NULL;
+		if (entry && ingest_marks_series_of(entry) == mark->series)
 			entry->slot =
 				recent_touches_remember(&ingest->touches, mark->series, entry->slot,
-							mark->slot_s, round->marked_ms);
+							mark->slot_s, resolving->marked_ms);
 	}
 }
 
 /* ---- Looking --------------------------------------------------------------------------------- */
 
-bool marks_touched(struct request *q, const struct cache_entry *entry, int64_t ts_ms)
+bool ingest_marks_touched(struct request *q, const struct cache_entry *entry, int64_t ts_ms)
 {
-	return recent_touches_has(&q->r.ingest->touches, series_of(entry), entry->slot, ts_ms,
-				  q->r.now_ms);
+	return recent_touches_has(&q->r.ingest->touches, ingest_marks_series_of(entry), entry->slot,
+				  ts_ms, q->r.now_ms);
 }

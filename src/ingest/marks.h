@@ -5,21 +5,21 @@
 #ifndef INGEST_MARKS_H
 #define INGEST_MARKS_H
 
-#include "ingest/round.h"
+#include "ingest/resolving.h"
 
 /* Finds out what there is to mark. ERR_LIMIT: the round's memory is full. */
-int marks_collect(struct round *round) MUST_CHECK;
+int ingest_marks_collect(struct resolving *resolving) MUST_CHECK;
 /* Adds it to the write, from *at on. ERR_LIMIT: the write is full; go on with another. Nothing is
- * added where the track has another place for marks: see marks_begin. */
-int marks_add(struct round *round, struct store_write *write, size_t *at) MUST_CHECK;
+ * added where the track has another place for marks: see ingest_marks_begin. */
+int ingest_marks_add(struct resolving *resolving, struct store_write *write, size_t *at) MUST_CHECK;
 /* Whether the rounds of a flight have something to mark elsewhere. */
-bool marks_wait(const struct flight *flight);
+bool ingest_marks_wait(const struct flight *flight);
 /* Marks it; `done` follows with the flight as its owner, never from within, or an error is
  * returned. */
-int marks_begin(struct flight *flight, marks_marking_done *done) MUST_CHECK;
+int ingest_marks_begin(struct flight *flight, marks_marking_done *done) MUST_CHECK;
 /* When the flight is over. */
-void marks_end(struct flight *flight);
+void ingest_marks_end(struct flight *flight);
 /* Once that is durable. */
-void marks_remember(const struct round *round);
+void ingest_marks_remember(const struct resolving *resolving);
 
 #endif

@@ -10,39 +10,41 @@
 
 #include "base/hash_set.h"
 #include "base/log.h"
+#include "ingest/backpressure.h"
 #include "ingest/cache.h"
 #include "ingest/ingest.h"
-#include "ingest/shape.h"
+#include "ingest/field_names.h"
 #include "retention/retention.h"
 #include "marks/recent.h"
 
 enum {
 	INGEST_SPARE_WRITES = 8,
 	INGEST_ARENA_MAX_BYTES = 2 << 20,
-	ROUND_OPEN_BYTES = 4 << 20, /* a round that has grown so much is opened within a piece */
+	RESOLVING_OPEN_BYTES =
+		4 << 20, /* a round that has grown so much is opened within a piece */
 	/* A round that has grown so much while another one is opened pauses its request: all of it
 	 * is applied in one turn of the loop, some 60 ms of work. */
-	ROUND_CROWDED_BYTES = 8 << 20,
-	ROUND_MAX_BYTES = 64 << 20,
-	ROUND_FIXED_BYTES = 4096,
+	RESOLVING_CROWDED_BYTES = 8 << 20,
+	RESOLVING_MAX_BYTES = 64 << 20,
+	RESOLVING_FIXED_BYTES = 4096,
 	/* Rounds of all requests that are being opened at once: each takes the catalog and the
 	 * store a few MB that are not the request's. */
-	ROUNDS_OPENING_MAX = 16,
+	RESOLVINGS_OPENING_MAX = 16,
 	/* In the place of a level: late, and older than all roll-ups of its series are kept. */
 	LEVEL_UNSEEN = RETENTION_LEVELS_MAX,
 };
 
 struct request;
-struct round;
+struct resolving;
 
 /* A store_write and what hangs on it; its write->owner. */
 struct flight {
 	struct request *request;
 	struct store_write *write;
-	struct round *rounds; /* whose names it carries */
-	size_t bytes;         /* while submitted */
-	size_t late;          /* samples of data_late */
-	bool marks;           /* it carries marks of samples */
+	struct resolving *resolvings; /* whose names it carries */
+	size_t bytes;                 /* while submitted */
+	size_t late;                  /* samples of data_late */
+	bool marks;                   /* it carries marks of samples */
 	/* Of some of its samples earlier ones carry the marks: it waits until these are over, since
 	 * of two writes the first may fail and the second not. */
 	bool leans;
@@ -59,14 +61,14 @@ struct flight {
 struct line_scratch;
 
 /* A retention of raw samples: kept.h. */
-struct level {
+struct raw_level {
 	int64_t retention_ms;
 	enum retention_class retention;
 };
 
 struct ingest {
 	struct ingest_options options;
-	struct level levels[RETENTION_LEVELS_MAX];
+	struct raw_level levels[RETENTION_LEVELS_MAX];
 	size_t level_count;
 	uint8_t longest; /* of these, which keeps samples the longest */
 	struct retention_memo memo;
@@ -75,14 +77,13 @@ struct ingest {
 	uint64_t generation;
 	uint64_t losses; /* of marks, when touches were forgotten last */
 	struct cache *cache;
-	struct shapes *shapes;
+	struct field_sets *field_sets;
 	struct recent_touches touches;
 	struct line_scratch *line;  /* line.c's, made at first use */
 	struct hash_set told_texts; /* metrics whose texts the log has named */
 	struct log_rate text_lines;
 	struct request *requests; /* all that live */
-	struct request *paused, **paused_last;
-	size_t bytes;   /* of all requests */
+	struct backpressure backpressure;
 	size_t opening; /* rounds */
 	struct store_write *spare[INGEST_SPARE_WRITES];
 	size_t spare_count;
@@ -91,11 +92,10 @@ struct ingest {
 struct request {
 	struct ingest_request r; /* first: what the door sees */
 	struct request *next, **link;
-	struct request *paused_next;
-	bool paused, ended, abandoned, in_task;
+	struct backpressure_sender sender;
+	bool ended, abandoned, in_task;
 	bool waits_to_open; /* `gathering` does, until the round of another request is open */
 	int64_t judged_ms;  /* when what is appended now was found to need no mark, or any */
-	int64_t paused_ms;  /* monotonic: since when */
 	int64_t age_ms;     /* by which ages are judged (clock_age_ms), beside r.now_ms */
 	int64_t oldest_ms, newest_ms; /* accepted times, of the level that keeps longest */
 	int64_t sure_ms;              /* from here on, of all of them */
@@ -109,10 +109,9 @@ struct request {
 	struct flight *handing, **handing_last;      /* submitted, not handed to the store yet */
 	size_t marks_under_way;                      /* flights with marks that the store has */
 	bool leans; /* flights that are made now have samples that earlier ones mark */
-	struct round *gathering, *opening; /* at most one of each */
-	size_t flights;                    /* submitted, not over */
-	size_t flight_bytes;               /* of these */
-	size_t bytes;                      /* as counted in ingest->bytes */
+	struct resolving *gathering, *opening; /* at most one of each */
+	size_t flights;                        /* submitted, not over */
+	size_t flight_bytes;                   /* of these */
 	struct task task;
 };
 
@@ -145,8 +144,8 @@ void request_refuse_time(struct request *q, uint8_t level, int64_t ts_ms, struct
 
 /* Values whose series are not known. Tags are sorted and checked, metrics checked. */
 struct unknown {
-	struct hash128 key;  /* of the cache entry to make */
-	struct shape *shape; /* then `metrics` is its list; else metrics are copied */
+	struct hash128 key;         /* of the cache entry to make */
+	struct field_names *fields; /* then `metrics` is its list; else metrics are copied */
 	bool no_cache;
 	struct slice tenant;
 	struct tags tags;
@@ -162,49 +161,49 @@ struct unknown {
 	struct slice source;
 };
 
-void round_add_unknown(struct request *q, const struct unknown *u);
+void resolving_add_unknown(struct request *q, const struct unknown *u);
 /* The same of those whose level takes them. */
-void round_put(struct request *q, const struct unknown *u);
+void resolving_put(struct request *q, const struct unknown *u);
 /* Likewise, of values whose series gather already: then tenant and tags need not be there. False:
  * they do not, or it is not sure that the level takes them. */
-bool round_put_again(struct request *q, const struct unknown *u) MUST_CHECK;
-void round_add_known(struct request *q, uint8_t level, int64_t ts_ms, const uint64_t *handles,
-		     const struct value *values, size_t count);
+bool resolving_put_again(struct request *q, const struct unknown *u) MUST_CHECK;
+void resolving_add_known(struct request *q, uint8_t level, int64_t ts_ms, const uint64_t *handles,
+			 const struct value *values, size_t count);
 /* Opens what gathers, if anything does and nothing else is being opened; or has it wait for its
  * turn. What the catalog need not be asked about goes into the flight at once. */
-void round_start(struct request *q);
+void resolving_start(struct request *q);
 /* The same, but for what only waits to be marked: that waits for more, so that a request marks a
  * series but once. */
-void round_piece_end(struct request *q);
+void resolving_piece_end(struct request *q);
 /* The same, of just that. */
-void round_settle(struct request *q);
+void resolving_settle(struct request *q);
 /* A round is being opened, or waits to be. */
-static inline bool round_pending(const struct request *q)
+static inline bool resolving_pending(const struct request *q)
 {
 	return q->opening || q->waits_to_open;
 }
 /* Bytes held by what gathers or is being opened. */
-size_t round_bytes(const struct request *q);
-void round_drop_gathering(struct request *q);
+size_t resolving_bytes(const struct request *q);
+void resolving_drop_gathering(struct request *q);
 /* The write that carried its names is over. */
-void rounds_finish(struct round *rounds, int err);
+void resolving_finish_all(struct resolving *resolvings, int err);
 /* A round is being opened or waits for that, and what gathers is half full: the request waits for
  * the first. */
-bool round_crowded(const struct request *q);
+bool resolving_crowded(const struct request *q);
 
 /* Known values of one level that takes them, at once or behind what waits. */
 static inline void request_add(struct request *q, uint8_t level, int64_t ts_ms,
 			       const uint64_t *handles, const struct value *values, size_t count)
 {
 	if (UNLIKELY(q->gathering || q->opening))
-		round_add_known(q, level, ts_ms, handles, values, count);
+		resolving_add_known(q, level, ts_ms, handles, values, count);
 	else
 		request_append(q, level, ts_ms, handles, values, count);
 }
 
 /* ---- marks.c --------------------------------------------------------------------------------- */
 
-bool marks_touched(struct request *q, const struct cache_entry *entry, int64_t ts_ms);
+bool ingest_marks_touched(struct request *q, const struct cache_entry *entry, int64_t ts_ms);
 
 /* Whether samples of the entry's series may be written without marking them, or a look at their
  * rules. */
@@ -215,7 +214,7 @@ static inline bool request_touched(struct request *q, const struct cache_entry *
 	return !ingest->options.partitions ||
 	       (ts_ms >= q->closely_ms &&
 		(recent_touches_has_again(&ingest->touches, entry->slot, ts_ms, q->r.now_ms) ||
-		 marks_touched(q, entry, ts_ms)));
+		 ingest_marks_touched(q, entry, ts_ms)));
 }
 
 /* ---- line.c ---------------------------------------------------------------------------------- */

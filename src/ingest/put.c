@@ -29,7 +29,7 @@ static void put_free(struct put *put)
 
 /* As it was written: digits that a double would lose are what somebody looks for here. A number
  * ends in a digit, NaN and Infinity do not. */
-static void copy_number(const struct json_reader *reader, struct json_writer *json)
+static void put_copy_number(const struct json_reader *reader, struct json_writer *json)
 {
 	char last = reader->text.data[reader->text.len - 1];
 	if (last >= '0' && last <= '9')
@@ -39,7 +39,7 @@ static void copy_number(const struct json_reader *reader, struct json_writer *js
 }
 
 /* The value that begins here, as it was sent but for NaN and infinities, which become null. */
-static void copy_value(struct json_reader *reader, struct json_writer *json)
+static void put_copy_value(struct json_reader *reader, struct json_writer *json)
 {
 	unsigned outside = reader->depth;
 	do {
@@ -63,7 +63,7 @@ static void copy_value(struct json_reader *reader, struct json_writer *json)
 			json_write_string(json, reader->text);
 			break;
 		case JSON_NUMBER:
-			copy_number(reader, json);
+			put_copy_number(reader, json);
 			break;
 		case JSON_TRUE:
 			json_write_bool(json, true);
@@ -77,14 +77,14 @@ static void copy_value(struct json_reader *reader, struct json_writer *json)
 	} while (reader->depth > outside);
 }
 
-static void begin_copy(struct json_reader *reader, struct slice text, struct arena *arena)
+static void put_begin_copy(struct json_reader *reader, struct slice text, struct arena *arena)
 {
 	json_reader_init(reader, text, arena);
 	reader->allow_nan = true;
 }
 
 /* Left out if it is long, or if it is no JSON. */
-static void write_datapoint(const struct put *put, uint64_t index, struct json_writer *json)
+static void put_write_datapoint(const struct put *put, uint64_t index, struct json_writer *json)
 {
 	struct slice rest = buf_slice(&put->body);
 	struct json_reader reader;
@@ -97,16 +97,16 @@ static void write_datapoint(const struct put *put, uint64_t index, struct json_w
 	if (rest.len > PUT_SHOWN_MAX_BYTES)
 		rest.len = PUT_SHOWN_MAX_BYTES;
 	arena_init(&arena, SHOWN_ARENA_BYTES);
-	begin_copy(&reader, rest, &arena);
+	put_begin_copy(&reader, rest, &arena);
 	if (json_skip(&reader, json_next(&reader))) {
 		json_write_key(json, "datapoint");
-		begin_copy(&reader, json_text_from(&reader, 0), &arena);
-		copy_value(&reader, json);
+		put_begin_copy(&reader, json_text_from(&reader, 0), &arena);
+		put_copy_value(&reader, json);
 	}
 	arena_release(&arena);
 }
 
-static void write_errors(const struct put *put, struct json_writer *json)
+static void put_write_errors(const struct put *put, struct json_writer *json)
 {
 	const struct ingest_request *r = put->r;
 	json_write_key(json, "errors");
@@ -117,7 +117,7 @@ static void write_errors(const struct put *put, struct json_writer *json)
 		json_put_u64(json, "index", error->place.index);
 		json_put_text(json, "error", error->sentence);
 		if (put->answer == ANSWER_DETAILS)
-			write_datapoint(put, error->place.index, json);
+			put_write_datapoint(put, error->place.index, json);
 		json_write_object_end(json);
 	}
 	json_write_array_end(json);
@@ -126,7 +126,7 @@ static void write_errors(const struct put *put, struct json_writer *json)
 	json_put_u64(json, "omitted", r->refused - r->error_count);
 }
 
-static void write_message(const struct put *put, struct json_writer *json)
+static void put_write_message(const struct put *put, struct json_writer *json)
 {
 	const struct ingest_request *r = put->r;
 	struct errbuf e;
@@ -141,7 +141,7 @@ static void write_message(const struct put *put, struct json_writer *json)
 	buf_release(&object);
 }
 
-static void reply_counts(const struct put *put, int status)
+static void put_reply_counts(const struct put *put, int status)
 {
 	struct buf out;
 	struct json_writer json;
@@ -149,47 +149,45 @@ static void reply_counts(const struct put *put, int status)
 	json_writer_init(&json, &out);
 	json_write_object_begin(&json);
 	if (put->answer == ANSWER_PLAIN)
-		write_message(put, &json);
+		put_write_message(put, &json);
 	json_put_u64(&json, "success", put->r->accepted);
 	json_put_u64(&json, "failed", put->r->refused);
 	if (put->answer != ANSWER_SUMMARY)
-		write_errors(put, &json);
+		put_write_errors(put, &json);
 	json_write_object_end(&json);
 	http_reply(put->http, status, "application/json", buf_slice(&out));
 	buf_release(&out);
 }
 
-static void reply(const struct put *put)
+static void put_reply(const struct put *put)
 {
 	int status = ingest_status(put->r);
-	if (status == 503)
-		http_reply_header(put->http, "Retry-After", INGEST_RETRY_AFTER);
 	if (status == 204 && put->answer == ANSWER_PLAIN)
 		http_reply(put->http, 204, NULL, (struct slice){NULL, 0});
 	else if (status == 204 || status == 400)
-		reply_counts(put, status == 204 ? 200 : 400);
+		put_reply_counts(put, status == 204 ? 200 : 400);
 	else
 		http_reply_error(put->http, status, "%s", put->r->error.text);
 }
 
 /* ---- Reading -------------------------------------------------------------------------------- */
 
-static void on_done(struct ingest_request *r)
+static void put_on_done(struct ingest_request *r)
 {
 	struct put *put = ingest_owner(r);
-	reply(put);
+	put_reply(put);
 	put_free(put);
 	ingest_request_free(r);
 }
 
-static void post(struct put *put)
+static void put_post(struct put *put)
 {
 	struct executor *executor = put->r->ingest->options.executor;
 	put->posted = true;
 	executor->post(executor, &put->task);
 }
 
-static void run(struct task *task)
+static void put_run(struct task *task)
 {
 	struct put *put = CONTAINER_OF(task, struct put, task);
 	put->posted = false;
@@ -198,61 +196,60 @@ static void run(struct task *task)
 	else if (!put_feed_slice(&put->feed))
 		ingest_request_end(put->r);
 	else if (!ingest_request_must_pause(put->r))
-		post(put);
+		put_post(put);
 }
 
 /* `resume` never comes from within a call of ours, but may come from within another's. */
-static void on_resume(struct ingest_request *r)
+static void put_on_resume(struct ingest_request *r)
 {
-	post(ingest_owner(r));
+	put_post(ingest_owner(r));
 }
 
 /* `?details` and `?details=true`. */
-static bool asked_for(const struct http_request *http, const char *name)
+static bool put_asked_for(const struct http_request *http, const char *name)
 {
 	struct slice value = http_param(http, name);
 	return value.data && !slice_equal(value, SLICE("false"));
 }
 
-static enum put_answer answer_for(const struct http_request *http)
+static enum put_answer put_answer_for(const struct http_request *http)
 {
-	if (asked_for(http, "details"))
+	if (put_asked_for(http, "details"))
 		return ANSWER_DETAILS;
-	return asked_for(http, "summary") ? ANSWER_SUMMARY : ANSWER_PLAIN;
+	return put_asked_for(http, "summary") ? ANSWER_SUMMARY : ANSWER_PLAIN;
 }
 
 /* An answer now spares the client the body. */
-static void on_begin(struct http_request *http)
+static void put_on_begin(struct http_request *http)
 {
 	const struct ingest_context *context = http->context;
 	struct slice tenant = http_header(http, "X-Tenant");
 	const char *sentence;
-	if (ingest_turns_away(context->ingest, &sentence)) {
-		http_reply_header(http, "Retry-After", INGEST_RETRY_AFTER);
+	if (ingest_turns_away(context->ingest, &sentence))
 		http_reply_error(http, 503, "%s", sentence);
-	} else if (tenant.data && !tenant_valid(tenant))
+	else if (tenant.data && !tenant_valid(tenant))
 		http_reply_error(http, 400, "X-Tenant is not 1 to %d of A-Z a-z 0-9 _ . and -",
 				 TENANT_MAX_BYTES);
 }
 
-static void on_end(struct http_request *http)
+static void put_on_end(struct http_request *http)
 {
 	const struct ingest_context *context = http->context;
-	const struct ingest_door door = {.done = on_done, .resume = on_resume};
+	const struct ingest_door door = {.done = put_on_done, .resume = put_on_resume};
 	struct put *put = mem_alloc(sizeof(*put));
 	put->http = http;
 	put->body = http_request_take_body(http);
-	put->answer = answer_for(http);
-	put->task.run = run;
+	put->answer = put_answer_for(http);
+	put->task.run = put_run;
 	put->r = ingest_request_new(context->ingest, &door);
 	put->r->door.owner = put;
 	put_feed_init(&put->feed, put->r, http_header(http, "X-Tenant"), buf_slice(&put->body));
 	put->feed.keep_offsets = put->answer == ANSWER_DETAILS;
 	http->owner = put;
-	run(&put->task);
+	put_run(&put->task);
 }
 
-static void on_abort(struct http_request *http, int err)
+static void put_on_abort(struct http_request *http, int err)
 {
 	struct put *put = http->owner;
 	(void)err;
@@ -264,4 +261,5 @@ static void on_abort(struct http_request *http, int err)
 		put_free(put);
 }
 
-const struct http_handler put_handler = {.begin = on_begin, .end = on_end, .abort = on_abort};
+const struct http_handler put_handler = {
+	.begin = put_on_begin, .end = put_on_end, .abort = put_on_abort};

@@ -10,7 +10,7 @@
 enum { ARENA_RESET_BYTES = 64 << 10, COLUMN_MAX = INT32_MAX };
 
 /* What has been read of a point. Each field begins as missing. */
-struct point {
+struct put_feed_point {
 	struct slice metric;
 	int64_t ts_ms;
 	struct value value;
@@ -19,14 +19,14 @@ struct point {
 	struct put_fault faults[PUT_FIELDS];
 };
 
-static struct ingest_place place(const struct put_feed *feed)
+static struct ingest_place put_feed_place(const struct put_feed *feed)
 {
 	return (struct ingest_place){.index = feed->index};
 }
 
 /* ---- Groups --------------------------------------------------------------------------------- */
 
-static void flush(struct put_feed *feed)
+static void put_feed_flush(struct put_feed *feed)
 {
 	struct put_group *group = &feed->group;
 	struct put_tags *tags = (struct put_tags *)group->tags;
@@ -45,7 +45,7 @@ static void flush(struct put_feed *feed)
 	group->tags = NULL;
 }
 
-static bool in_group(const struct put_group *group, struct slice metric)
+static bool put_feed_in_group(const struct put_group *group, struct slice metric)
 {
 	for (size_t i = 0; i < group->count; i++) {
 		if (slice_equal(group->metrics[i], metric))
@@ -54,17 +54,17 @@ static bool in_group(const struct put_group *group, struct slice metric)
 	return false;
 }
 
-static bool joins(const struct put_group *group, const struct point *point)
+static bool put_feed_joins(const struct put_group *group, const struct put_feed_point *point)
 {
 	return group->count && group->tags == point->tags && group->ts_ms == point->ts_ms &&
-	       group->count < INGEST_POINTS_MAX && !in_group(group, point->metric);
+	       group->count < INGEST_POINTS_MAX && !put_feed_in_group(group, point->metric);
 }
 
-static void add(struct put_feed *feed, const struct point *point)
+static void put_feed_add(struct put_feed *feed, const struct put_feed_point *point)
 {
 	struct put_group *group = &feed->group;
-	if (!joins(group, point)) {
-		flush(feed);
+	if (!put_feed_joins(group, point)) {
+		put_feed_flush(feed);
 		group->tags = point->tags;
 		group->ts_ms = point->ts_ms;
 		group->first = feed->index;
@@ -73,35 +73,37 @@ static void add(struct put_feed *feed, const struct point *point)
 	group->values[group->count++] = point->value;
 }
 
-static void refuse(struct put_feed *feed, const struct put_fault *fault)
+static void put_feed_refuse(struct put_feed *feed, const struct put_fault *fault)
 {
 	/* A gap: the indexes of a group follow each other. */
-	flush(feed);
-	ingest_refuse(feed->r, place(feed), fault->reason, (struct slice){NULL, 0}, "%s",
+	put_feed_flush(feed);
+	ingest_refuse(feed->r, put_feed_place(feed), fault->reason, (struct slice){NULL, 0}, "%s",
 		      fault->sentence);
 }
 
 /* ---- Fields --------------------------------------------------------------------------------- */
 
-static void set_fault(struct point *point, enum put_field field, enum ingest_reason reason,
-		      const char *sentence)
+static void put_feed_set_fault(struct put_feed_point *point, enum put_field field,
+			       enum ingest_reason reason, const char *sentence)
 {
 	point->faults[field] = (struct put_fault){reason, sentence};
 }
 
-static void take_metric(struct put_feed *feed, struct point *point, enum json_event event)
+static void put_feed_take_metric(struct put_feed *feed, struct put_feed_point *point,
+				 enum json_event event)
 {
 	struct errbuf *e = &feed->sentences[PUT_METRIC];
 	point->metric = feed->reader.text;
 	if (event != JSON_STRING)
-		set_fault(point, PUT_METRIC, INGEST_SYNTAX, "\"metric\" is not a text");
+		put_feed_set_fault(point, PUT_METRIC, INGEST_SYNTAX, "\"metric\" is not a text");
 	else if (metric_check(point->metric, e))
-		set_fault(point, PUT_METRIC, INGEST_NAME, e->text);
+		put_feed_set_fault(point, PUT_METRIC, INGEST_NAME, e->text);
 	else
-		set_fault(point, PUT_METRIC, INGEST_NAME, NULL);
+		put_feed_set_fault(point, PUT_METRIC, INGEST_NAME, NULL);
 }
 
-static void take_time(struct put_feed *feed, struct point *point, enum json_event event)
+static void put_feed_take_time(struct put_feed *feed, struct put_feed_point *point,
+			       enum json_event event)
 {
 	struct errbuf *e = &feed->sentences[PUT_TIME];
 	int err = errbuf_set(e, ERR_INVALID, "\"timestamp\" is neither a number nor a text");
@@ -109,10 +111,10 @@ static void take_time(struct put_feed *feed, struct point *point, enum json_even
 		err = time_parse_epoch(feed->reader.text, &point->ts_ms, e);
 	else if (event == JSON_STRING)
 		err = time_parse_absolute(feed->reader.text, &point->ts_ms, e);
-	set_fault(point, PUT_TIME, INGEST_TIME, err ? e->text : NULL);
+	put_feed_set_fault(point, PUT_TIME, INGEST_TIME, err ? e->text : NULL);
 }
 
-static bool means_not_finite(struct slice text)
+static bool put_feed_means_not_finite(struct slice text)
 {
 	static const char *const words[] = {"nan", "inf", "infinity"};
 	if (text.len && (*text.data == '-' || *text.data == '+')) {
@@ -126,44 +128,50 @@ static bool means_not_finite(struct slice text)
 	return false;
 }
 
-static void take_quoted_value(struct put_feed *feed, struct point *point)
+static void put_feed_take_quoted_value(struct put_feed *feed, struct put_feed_point *point)
 {
 	struct slice text = feed->reader.text;
 	int err = number_parse_json(text, &point->value);
 	if (!err)
-		set_fault(point, PUT_VALUE, INGEST_NOT_NUMBER, NULL);
-	else if ((err == ERR_LIMIT && text.len <= NUMBER_TEXT_MAX_BYTES) || means_not_finite(text))
-		set_fault(point, PUT_VALUE, INGEST_NOT_FINITE, "the value is not a finite number");
+		put_feed_set_fault(point, PUT_VALUE, INGEST_NOT_NUMBER, NULL);
+	else if ((err == ERR_LIMIT && text.len <= NUMBER_TEXT_MAX_BYTES) ||
+		 put_feed_means_not_finite(text))
+		put_feed_set_fault(point, PUT_VALUE, INGEST_NOT_FINITE,
+				   "the value is not a finite number");
 	else
-		set_fault(point, PUT_VALUE, INGEST_NOT_NUMBER, "the value is a text, not a number");
+		put_feed_set_fault(point, PUT_VALUE, INGEST_NOT_NUMBER,
+				   "the value is a text, not a number");
 }
 
-static void take_value(struct put_feed *feed, struct point *point, enum json_event event)
+static void put_feed_take_value(struct put_feed *feed, struct put_feed_point *point,
+				enum json_event event)
 {
 	point->value = feed->reader.number;
 	if (event == JSON_STRING)
-		take_quoted_value(feed, point);
+		put_feed_take_quoted_value(feed, point);
 	else if (event != JSON_NUMBER)
-		set_fault(point, PUT_VALUE, INGEST_NOT_NUMBER, "the value is not a number");
+		put_feed_set_fault(point, PUT_VALUE, INGEST_NOT_NUMBER,
+				   "the value is not a number");
 	else if (point->value.type == VALUE_F64 && !isfinite(value_as_f64(point->value)))
-		set_fault(point, PUT_VALUE, INGEST_NOT_FINITE, "the value is not a finite number");
+		put_feed_set_fault(point, PUT_VALUE, INGEST_NOT_FINITE,
+				   "the value is not a finite number");
 	else
-		set_fault(point, PUT_VALUE, INGEST_NOT_NUMBER, NULL);
+		put_feed_set_fault(point, PUT_VALUE, INGEST_NOT_NUMBER, NULL);
 }
 
 /* ---- Tags ----------------------------------------------------------------------------------- */
 
-static void bad_tag(struct put_tags *tags, struct slice key, const char *how)
+static void put_feed_bad_tag(struct put_tags *tags, struct slice key, const char *how)
 {
 	errbuf_set(&tags->sentence, ERR_INVALID, "tag \"" SHOWN "\" %s", SHOWN_OF(key), how);
 	tags->fault = (struct put_fault){INGEST_NAME, tags->sentence.text};
 }
 
-static void add_tag(struct put_tags *tags, struct tag tag)
+static void put_feed_add_tag(struct put_tags *tags, struct tag tag)
 {
 	for (size_t i = 0; i < tags->count; i++) {
 		if (slice_equal(tags->list[i].key, tag.key)) {
-			bad_tag(tags, tag.key, "stands twice");
+			put_feed_bad_tag(tags, tag.key, "stands twice");
 			return;
 		}
 	}
@@ -175,7 +183,7 @@ static void add_tag(struct put_tags *tags, struct tag tag)
 }
 
 /* After JSON_KEY. False: no JSON. */
-static bool take_tag(struct put_feed *feed, struct put_tags *tags)
+static bool put_feed_take_tag(struct put_feed *feed, struct put_tags *tags)
 {
 	struct json_reader *reader = &feed->reader;
 	struct tag tag = {.key = reader->text};
@@ -192,17 +200,17 @@ static bool take_tag(struct put_feed *feed, struct put_tags *tags)
 		tag.value = SLICE("false");
 		break;
 	case JSON_NULL:
-		bad_tag(tags, tag.key, "has no value");
+		put_feed_bad_tag(tags, tag.key, "has no value");
 		return true;
 	default:
-		bad_tag(tags, tag.key, "is not a text");
+		put_feed_bad_tag(tags, tag.key, "is not a text");
 		return json_skip(reader, event);
 	}
-	add_tag(tags, tag);
+	put_feed_add_tag(tags, tag);
 	return true;
 }
 
-static void check_tags(struct put_feed *feed, struct put_tags *tags)
+static void put_feed_check_tags(struct put_feed *feed, struct put_tags *tags)
 {
 	struct errbuf *e = &tags->sentence;
 	if (tags->fault.sentence)
@@ -213,7 +221,7 @@ static void check_tags(struct put_feed *feed, struct put_tags *tags)
 		tags->fault = (struct put_fault){INGEST_NAME, e->text};
 }
 
-static void clear_tags(struct put_tags *tags)
+static void put_feed_clear_tags(struct put_tags *tags)
 {
 	tags->count = 0;
 	tags->fault = (struct put_fault){INGEST_NAME, NULL};
@@ -221,36 +229,36 @@ static void clear_tags(struct put_tags *tags)
 
 /* After JSON_OBJECT_BEGIN, of an object that is not written like the one before. Its tags are not
  * read into those that the group still needs. */
-static bool read_tags(struct put_feed *feed)
+static bool put_feed_read_tags(struct put_feed *feed)
 {
 	struct json_reader *reader = &feed->reader;
 	size_t offset = reader->offset;
 	struct put_tags *tags = &feed->tags[feed->group.tags == &feed->tags[0]];
 	feed->known = NULL;
-	clear_tags(tags);
+	put_feed_clear_tags(tags);
 	enum json_event event;
 	while ((event = json_next(reader)) == JSON_KEY) {
-		if (!take_tag(feed, tags))
+		if (!put_feed_take_tag(feed, tags))
 			return false;
 	}
 	if (event != JSON_OBJECT_END)
 		return false;
 	tags->text = json_text_from(reader, offset);
-	check_tags(feed, tags);
+	put_feed_check_tags(feed, tags);
 	feed->known = tags;
 	return true;
 }
 
 /* After JSON_OBJECT_BEGIN. */
-static bool take_tags(struct put_feed *feed)
+static bool put_feed_take_tags(struct put_feed *feed)
 {
 	const struct put_tags *known = feed->known;
-	return (known && json_skip_same(&feed->reader, known->text)) || read_tags(feed);
+	return (known && json_skip_same(&feed->reader, known->text)) || put_feed_read_tags(feed);
 }
 
 /* ---- Points --------------------------------------------------------------------------------- */
 
-static enum put_field field_of(struct slice key)
+static enum put_field put_feed_field_of(struct slice key)
 {
 	static const char *const names[PUT_FIELDS] = {
 		[PUT_METRIC] = "metric",
@@ -264,7 +272,7 @@ static enum put_field field_of(struct slice key)
 	return (enum put_field)field;
 }
 
-static void set_twice(struct point *point, enum put_field field)
+static void put_feed_set_twice(struct put_feed_point *point, enum put_field field)
 {
 	static const char *const sentences[PUT_FIELDS] = {
 		[PUT_METRIC] = "\"metric\" stands twice",
@@ -272,80 +280,81 @@ static void set_twice(struct point *point, enum put_field field)
 		[PUT_VALUE] = "\"value\" stands twice",
 		[PUT_TAGS] = "\"tags\" stands twice",
 	};
-	set_fault(point, field, INGEST_SYNTAX, sentences[field]);
+	put_feed_set_fault(point, field, INGEST_SYNTAX, sentences[field]);
 }
 
 /* After JSON_KEY. False: no JSON. */
-static bool take_member(struct put_feed *feed, struct point *point)
+static bool put_feed_take_member(struct put_feed *feed, struct put_feed_point *point)
 {
 	struct json_reader *reader = &feed->reader;
-	enum put_field field = field_of(reader->text);
+	enum put_field field = put_feed_field_of(reader->text);
 	enum json_event event = json_next(reader);
 	if (field == PUT_FIELDS)
 		return json_skip(reader, event);
 	if (UNLIKELY(point->seen[field])) {
-		set_twice(point, field);
+		put_feed_set_twice(point, field);
 		return json_skip(reader, event);
 	}
 	point->seen[field] = true;
 	if (field == PUT_TAGS && event == JSON_OBJECT_BEGIN) {
-		if (!take_tags(feed))
+		if (!put_feed_take_tags(feed))
 			return false;
 		point->tags = feed->known;
 		return true;
 	}
 	if (field == PUT_METRIC)
-		take_metric(feed, point, event);
+		put_feed_take_metric(feed, point, event);
 	else if (field == PUT_TIME)
-		take_time(feed, point, event);
+		put_feed_take_time(feed, point, event);
 	else if (field == PUT_VALUE)
-		take_value(feed, point, event);
+		put_feed_take_value(feed, point, event);
 	else
-		set_fault(point, PUT_TAGS, INGEST_SYNTAX, "\"tags\" is not an object");
+		put_feed_set_fault(point, PUT_TAGS, INGEST_SYNTAX, "\"tags\" is not an object");
 	return json_skip(reader, event);
 }
 
-static bool in_time(const struct put_feed *feed, int64_t ts_ms)
+static bool put_feed_in_time(const struct put_feed *feed, int64_t ts_ms)
 {
 	const struct request *q = request_of(feed->r);
 	return ts_ms >= q->oldest_ms && ts_ms <= q->newest_ms;
 }
 
-static void finish_point(struct put_feed *feed, struct point *point)
+static void put_feed_finish_point(struct put_feed *feed, struct put_feed_point *point)
 {
 	for (size_t i = 0; i < PUT_FIELDS; i++) {
 		if (point->faults[i].sentence) {
-			refuse(feed, &point->faults[i]);
+			put_feed_refuse(feed, &point->faults[i]);
 			return;
 		}
 	}
 	if (!point->seen[PUT_TAGS])
 		point->tags = &feed->untagged;
 	if (point->tags->fault.sentence) {
-		refuse(feed, &point->tags->fault);
+		put_feed_refuse(feed, &point->tags->fault);
 		return;
 	}
-	if (!in_time(feed, point->ts_ms))
-		flush(feed);
-	if (request_time(request_of(feed->r), point->ts_ms, place(feed), (struct slice){NULL, 0}))
-		add(feed, point);
+	if (!put_feed_in_time(feed, point->ts_ms))
+		put_feed_flush(feed);
+	if (request_time(request_of(feed->r), point->ts_ms, put_feed_place(feed),
+			 (struct slice){NULL, 0}))
+		put_feed_add(feed, point);
 }
 
 /* After JSON_OBJECT_BEGIN. False: no JSON. */
-static bool take_point(struct put_feed *feed)
+static bool put_feed_take_point(struct put_feed *feed)
 {
-	struct point point = {
+	struct put_feed_point point = {
 		.faults = {[PUT_METRIC] = {INGEST_SYNTAX, "\"metric\" is missing"},
 			   [PUT_TIME] = {INGEST_TIME, "\"timestamp\" is missing"},
 			   [PUT_VALUE] = {INGEST_NOT_NUMBER, "\"value\" is missing"}}};
 	enum json_event event;
 	while ((event = json_next(&feed->reader)) == JSON_KEY) {
-		if (!take_member(feed, &point))
+		if (!put_feed_take_member(feed, &point))
 			return false;
 	}
 	if (event != JSON_OBJECT_END)
 		return false;
-	finish_point(feed, &point);
+	put_feed_finish_point(feed, &point);
 	return true;
 }
 
@@ -359,8 +368,8 @@ void put_feed_init(struct put_feed *feed, struct ingest_request *r, struct slice
 	feed->index = 0;
 	feed->begun = feed->array = feed->over = feed->keep_offsets = false;
 	feed->known = NULL;
-	clear_tags(&feed->untagged);
-	check_tags(feed, &feed->untagged);
+	put_feed_clear_tags(&feed->untagged);
+	put_feed_check_tags(feed, &feed->untagged);
 	feed->group.count = 0;
 	feed->group.tags = NULL;
 	arena_init(&feed->arena, PUT_TEXT_MAX_BYTES);
@@ -375,7 +384,7 @@ void put_feed_release(struct put_feed *feed)
 	buf_release(&feed->offsets);
 }
 
-static void note_offset(struct put_feed *feed)
+static void put_feed_note_offset(struct put_feed *feed)
 {
 	if (feed->keep_offsets && !feed->offsets.failed)
 		buf_append(&feed->offsets, &feed->reader.offset, sizeof(feed->reader.offset));
@@ -390,12 +399,12 @@ bool put_feed_offset(const struct put_feed *feed, uint64_t index, size_t *offset
 }
 
 /* What is no JSON: the end of reading. */
-static bool bad(struct put_feed *feed)
+static bool put_feed_bad(struct put_feed *feed)
 {
 	struct json_reader *reader = &feed->reader;
 	struct errbuf e;
 	size_t line, column;
-	flush(feed);
+	put_feed_flush(feed);
 	json_error(reader, &e);
 	json_where((struct slice){reader->start, (size_t)(reader->end - reader->start)},
 		   reader->offset, &line, &column);
@@ -409,40 +418,40 @@ static bool bad(struct put_feed *feed)
 }
 
 /* Texts with escapes live in the arena, as long as a group or the known tags may point there. */
-static void trim_arena(struct put_feed *feed)
+static void put_feed_trim_arena(struct put_feed *feed)
 {
 	if (LIKELY(feed->arena.used_bytes < ARENA_RESET_BYTES))
 		return;
-	flush(feed);
+	put_feed_flush(feed);
 	feed->known = NULL;
 	arena_reset(&feed->arena);
 }
 
 /* After the event that begins it. */
-static bool take_element(struct put_feed *feed, enum json_event event)
+static bool put_feed_take_element(struct put_feed *feed, enum json_event event)
 {
 	static const struct put_fault fault = {INGEST_SYNTAX, "a point is an object"};
-	trim_arena(feed);
+	put_feed_trim_arena(feed);
 	if (event == JSON_BAD)
-		return bad(feed);
-	note_offset(feed);
+		return put_feed_bad(feed);
+	put_feed_note_offset(feed);
 	bool object = event == JSON_OBJECT_BEGIN;
-	if (object ? !take_point(feed) : !json_skip(&feed->reader, event))
-		return bad(feed);
+	if (object ? !put_feed_take_point(feed) : !json_skip(&feed->reader, event))
+		return put_feed_bad(feed);
 	if (!object)
-		refuse(feed, &fault);
+		put_feed_refuse(feed, &fault);
 	feed->index++;
 	return true;
 }
 
 /* After the last value: nothing may follow. */
-static bool finish(struct put_feed *feed)
+static bool put_feed_finish(struct put_feed *feed)
 {
-	return json_next(&feed->reader) == JSON_END ? false : bad(feed);
+	return json_next(&feed->reader) == JSON_END ? false : put_feed_bad(feed);
 }
 
 /* One point or the brackets around them. False: the body is over. */
-static bool step(struct put_feed *feed)
+static bool put_feed_step(struct put_feed *feed)
 {
 	enum json_event event = json_next(&feed->reader);
 	if (!feed->begun) {
@@ -450,11 +459,11 @@ static bool step(struct put_feed *feed)
 		feed->array = event == JSON_ARRAY_BEGIN;
 		if (feed->array)
 			return true;
-		return take_element(feed, event) && finish(feed);
+		return put_feed_take_element(feed, event) && put_feed_finish(feed);
 	}
 	if (event == JSON_ARRAY_END)
-		return finish(feed);
-	return take_element(feed, event);
+		return put_feed_finish(feed);
+	return put_feed_take_element(feed, event);
 }
 
 bool put_feed_slice(struct put_feed *feed)
@@ -462,9 +471,9 @@ bool put_feed_slice(struct put_feed *feed)
 	const char *begin = feed->reader.at;
 	ingest_piece_begin(feed->r);
 	while (!feed->over && !feed->r->err && feed->reader.at - begin < PUT_SLICE_BYTES)
-		feed->over = !step(feed);
+		feed->over = !put_feed_step(feed);
 	if (feed->over)
-		flush(feed);
+		put_feed_flush(feed);
 	ingest_piece_end(feed->r);
 	return !feed->over && !feed->r->err;
 }

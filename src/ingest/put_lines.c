@@ -16,14 +16,14 @@ static const enum ingest_reason reasons[] = {
 /* ---- Lines ---------------------------------------------------------------------------------- */
 
 /* With its end. */
-static struct slice first_line(struct slice bytes)
+static struct slice put_lines_first_line(struct slice bytes)
 {
 	const char *newline = memchr(bytes.data, '\n', bytes.len);
 	ASSERT(newline);
 	return (struct slice){bytes.data, (size_t)(newline - bytes.data) + 1};
 }
 
-static struct slice without_end(struct slice line)
+static struct slice put_lines_without_end(struct slice line)
 {
 	line.len--;
 	if (line.len && line.data[line.len - 1] == '\r')
@@ -32,7 +32,7 @@ static struct slice without_end(struct slice line)
 }
 
 /* Takes the command off the front. */
-static bool is_put(struct slice *line)
+static bool put_lines_is_put(struct slice *line)
 {
 	struct slice rest = *line;
 	if (!slice_equal(put_line_word(&rest), SLICE("put")))
@@ -41,29 +41,29 @@ static bool is_put(struct slice *line)
 	return true;
 }
 
-static bool is_blank(struct slice line)
+static bool put_lines_is_blank(struct slice line)
 {
 	return !put_line_word(&line).len;
 }
 
 bool put_lines_command(struct slice bytes, struct slice *command)
 {
-	*command = without_end(first_line(bytes));
+	*command = put_lines_without_end(put_lines_first_line(bytes));
 	struct slice line = *command;
-	return !is_blank(line) && !is_put(&line);
+	return !put_lines_is_blank(line) && !put_lines_is_put(&line);
 }
 
 /* ---- Put ------------------------------------------------------------------------------------ */
 
-static uint32_t column_of(const char *at, const char *begin)
+static uint32_t put_lines_column_of(const char *at, const char *begin)
 {
 	return (uint32_t)(at - begin) + 1;
 }
 
 /* The tag that names the tenant, after ingest_tenant has refused it: the one it has taken out, or,
  * where that is a tenant, another one. */
-static const char *tenant_place(const struct put_lines *lines, const struct put_line *line,
-				struct slice tenant)
+static const char *put_lines_tenant_place(const struct put_lines *lines,
+					  const struct put_line *line, struct slice tenant)
 {
 	struct slice key = lines->r->ingest->options.tenant_tag;
 	size_t i = 0;
@@ -74,21 +74,22 @@ static const char *tenant_place(const struct put_lines *lines, const struct put_
 	return line->tags[i].key.data;
 }
 
-static void take_put(struct put_lines *lines, const char *begin, struct slice words)
+static void put_lines_take_put(struct put_lines *lines, const char *begin, struct slice words)
 {
 	struct put_line line;
 	struct slice tenant;
 	struct errbuf e;
 	const char *at = words.data;
 	enum put_line_fault fault = put_line_parse(words, &line, &at, &e);
-	struct ingest_place place = {lines->line, fault ? column_of(at, begin) : 1};
+	struct ingest_place place = {lines->line, fault ? put_lines_column_of(at, begin) : 1};
 	if (fault) {
 		ingest_refuse(lines->r, place, reasons[fault], (struct slice){0}, "%s", e.text);
 		return;
 	}
 	if (ingest_tenant(lines->r->ingest, lines->tenant, line.tags, &line.tag_count, &tenant,
 			  &e)) {
-		place.column = column_of(tenant_place(lines, &line, tenant), begin);
+		place.column =
+			put_lines_column_of(put_lines_tenant_place(lines, &line, tenant), begin);
 		ingest_refuse(lines->r, place, INGEST_NAME, (struct slice){0}, "%s", e.text);
 		return;
 	}
@@ -108,14 +109,14 @@ size_t put_lines_feed(struct put_lines *lines, struct slice bytes)
 	struct slice rest = bytes;
 	ingest_piece_begin(lines->r);
 	while (rest.len && !lines->r->err) {
-		struct slice line = first_line(rest), words = without_end(line);
+		struct slice line = put_lines_first_line(rest), words = put_lines_without_end(line);
 		if (line.len > lines->line_max_bytes)
 			ingest_refuse(lines->r, (struct ingest_place){lines->line, 1},
 				      INGEST_TOO_LONG, (struct slice){0},
 				      "the line is longer than %zu bytes", lines->line_max_bytes);
-		else if (is_put(&words))
-			take_put(lines, line.data, words);
-		else if (!is_blank(words))
+		else if (put_lines_is_put(&words))
+			put_lines_take_put(lines, line.data, words);
+		else if (!put_lines_is_blank(words))
 			break;
 		lines->line++;
 		rest = (struct slice){rest.data + line.len, rest.len - line.len};
@@ -142,7 +143,7 @@ void put_lines_refusals(const struct ingest_request *r, struct buf *out)
 }
 
 /* Our counters as OpenTSDB shows its own: name, time, value, tags. */
-static void put_stats(int64_t now_s, struct buf *out)
+static void put_lines_put_stats(int64_t now_s, struct buf *out)
 {
 	for (size_t i = 0; i < STAT_COUNT; i++) {
 		const struct stat_def *stat = &stat_defs[i];
@@ -170,7 +171,7 @@ void put_lines_answer(struct slice command, int64_t now_s, struct buf *out, bool
 	} else if (slice_equal(word, SLICE("help"))) {
 		buf_append_text(out, "available commands: put stats version help exit\n");
 	} else if (slice_equal(word, SLICE("stats"))) {
-		put_stats(now_s, out);
+		put_lines_put_stats(now_s, out);
 	} else {
 		bool cut = word.len > SHOWN_MAX_BYTES;
 		stat_add(STAT_ingest_refused_syntax, 1);

@@ -218,8 +218,8 @@ struct inventory_copy {
 	struct slice poller;
 	const struct conf *conf;
 	struct files *files;
-	const struct inventory *picture;
-	char definitions[DEFINITIONS_BYTES + 1]; /* of the picture; empty: to be read anew */
+	const struct inventory *snapshot;
+	char definitions[DEFINITIONS_BYTES + 1]; /* of the snapshot; empty: to be read anew */
 };
 
 /* What is being read. */
@@ -261,7 +261,7 @@ static int take_definitions(struct reading *r)
 {
 	struct inventory_copy *copy = r->copy;
 	if (slice_equal(r->definitions, slice_of(copy->definitions))) {
-		r->conf = copy->picture->conf;
+		r->conf = copy->snapshot->conf;
 		inventory_conf_take(r->conf);
 		return 0;
 	}
@@ -292,7 +292,7 @@ static bool same(const struct device *d, const struct device_spec *spec, struct 
 /* The object stays where nothing is said anew of a device; its state always does. */
 static int take_device(struct reading *r, const struct device_spec *spec)
 {
-	const struct inventory *before = r->copy->picture;
+	const struct inventory *before = r->copy->snapshot;
 	const struct device *old = before ? inventory_device(before, spec->name) : NULL;
 	struct slice host = {NULL, 0};
 	uint16_t port = 0;
@@ -338,9 +338,9 @@ static int take_devices(struct reading *r)
 static void publish(struct reading *r)
 {
 	struct inventory_copy *copy = r->copy;
-	const struct inventory *before = copy->picture;
-	copy->picture = inventory_new(r->conf, r->devices, r->device_count,
-				      before ? before->number + 1 : 1);
+	const struct inventory *before = copy->snapshot;
+	copy->snapshot = inventory_new(r->conf, r->devices, r->device_count,
+				       before ? before->number + 1 : 1);
 	inventory_release(before);
 	snprintf(copy->definitions, sizeof(copy->definitions), "%s", r->definitions.data);
 }
@@ -357,7 +357,7 @@ void inventory_copy_free(struct inventory_copy *copy)
 {
 	if (!copy)
 		return;
-	inventory_release(copy->picture);
+	inventory_release(copy->snapshot);
 	mem_free(copy);
 }
 
@@ -379,9 +379,9 @@ int inventory_copy_read(struct inventory_copy *copy, const char *file, struct sl
 	return err;
 }
 
-const struct inventory *inventory_copy_picture(const struct inventory_copy *copy)
+const struct inventory *inventory_copy_snapshot(const struct inventory_copy *copy)
 {
-	return copy->picture;
+	return copy->snapshot;
 }
 
 void inventory_copy_forget(struct inventory_copy *copy)

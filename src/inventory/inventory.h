@@ -2,8 +2,8 @@
  * stay as they are until the next start; devices and the versioned rows of their interfaces (SAPs,
  * LSPs, outlets) live in the store and are managed by API and commands.
  *
- * Who polls, persists or answers takes a struct inventory: a picture of one moment, immutable and
- * reference-counted, to be used on any thread. A change of a device makes a new picture and calls
+ * Who polls, persists or answers takes a struct inventory: a snapshot of one moment, immutable and
+ * reference-counted, to be used on any thread. A change of a device makes a new snapshot and calls
  * the listeners; nothing is restarted.
  *
  * Invariants. In a configuration every name is resolved: a correlator, an OID, an OIDSet, a queue
@@ -221,7 +221,7 @@ const struct credentials *inventory_conf_credentials(const struct inventory_conf
 
 /* ---- Devices -------------------------------------------------------------------------------- */
 
-/* How polling it goes: in memory only, shared by all pictures that have the device. */
+/* How polling it goes: in memory only, shared by all snapshots that have the device. */
 struct device_state;
 
 struct device_status {
@@ -280,7 +280,7 @@ struct device_status device_state_read(const struct device_state *state);
 /* What a poller elsewhere says. */
 void device_state_set(struct device_state *state, const struct device_status *status);
 
-/* ---- A picture ------------------------------------------------------------------------------ */
+/* ---- A snapshot ------------------------------------------------------------------------------ */
 
 struct inventory {
 	struct inventory_conf *conf;
@@ -290,7 +290,7 @@ struct inventory {
 	 */
 	const struct device **renamed;
 	size_t renamed_count;
-	uint64_t number; /* rises from picture to picture */
+	uint64_t number; /* rises from snapshot to snapshot */
 
 	/* private */
 	_Atomic size_t references;
@@ -342,7 +342,7 @@ enum inventory_op {
 
 struct inventory_keeper;
 struct inventory_change;
-/* On the keeper's thread. 0: it is durable and in the picture. ERR_INVALID, ERR_EXISTS,
+/* On the keeper's thread. 0: it is durable and in the snapshot. ERR_INVALID, ERR_EXISTS,
  * ERR_NOT_FOUND: as `error` says, nothing happened; or the store's error. */
 typedef void inventory_change_done(struct inventory_change *change, int err);
 
@@ -362,13 +362,13 @@ struct inventory_change {
 	struct inventory_keeper *keeper;
 	struct inventory_change *next;
 	struct store_write *write;
-	const struct inventory *picture;
+	const struct inventory *snapshot;
 	struct task task;
 	int err;
 };
 
 struct inventory_listener {
-	/* On the keeper's thread, after each change; inventory_keeper_take gives the new picture.
+	/* On the keeper's thread, after each change; inventory_keeper_take gives the new snapshot.
 	 */
 	void (*changed)(struct inventory_listener *listener);
 	struct inventory_listener *next; /* the keeper's */
@@ -388,7 +388,7 @@ int inventory_keeper_open(const struct inventory_options *options, struct invent
 void inventory_keeper_free(struct inventory_keeper *keeper);
 bool inventory_keeper_idle(const struct inventory_keeper *keeper);
 
-/* The newest picture, with a reference for the caller. Any thread. */
+/* The newest snapshot, with a reference for the caller. Any thread. */
 const struct inventory *inventory_keeper_take(struct inventory_keeper *keeper);
 void inventory_keeper_listen(struct inventory_keeper *keeper, struct inventory_listener *listener);
 void inventory_keeper_unlisten(struct inventory_keeper *keeper,
@@ -429,7 +429,7 @@ int inventory_copy_read(struct inventory_copy *copy, const char *file, struct sl
 /* The next document is read as if it were the first, and the secrets file with it. */
 void inventory_copy_forget(struct inventory_copy *copy);
 /* Of the last document, the copy's own reference; NULL: there was none. */
-const struct inventory *inventory_copy_picture(const struct inventory_copy *copy);
+const struct inventory *inventory_copy_snapshot(const struct inventory_copy *copy);
 
 /* ---- Versioned rows ------------------------------------------------------------------------- */
 
@@ -535,35 +535,19 @@ void inventory_rows_read_cancel(struct inventory_rows_read *read);
 
 /* ---- Forgetting a device's data ------------------------------------------------------------- */
 
-struct device_wipe;
-typedef void device_wipe_done(struct device_wipe *wipe, int err);
+/* Of a device's data; for a job. */
+struct device_wipe_options {
+	struct store *store;
+	struct clock *clock;
+	struct task_queue *queue; /* on which it waits (store/wait.h) */
+	struct slice device;
+};
 
 /* Deletes what is stored of a device: its series in every table of counters and what rates know of
  * them, its values that are texts, its rows. To be done when it has been removed; polls of it that
  * still wait in a queue come back. Goes through the whole registry of tenant `snmp`: slow, in small
- * pieces. */
-struct device_wipe {
-	struct store *store;
-	struct executor *executor;
-	struct clock *clock;
-	struct slice device;
-	device_wipe_done *done;
-	void *owner;
-
-	uint64_t series; /* result: how many it had */
-	struct errbuf error;
-
-	/* private */
-	struct store_read *read;
-	struct store_write *write;
-	struct store_token token;
-	struct buf handles; /* uint64_t each */
-	struct buf rows;    /* of other cells; their keys lie in `keys` */
-	struct arena keys;
-	size_t row_next;
-	size_t step;
-};
-
-void device_wipe_start(struct device_wipe *wipe);
+ * pieces. *series: how many it had. ERR_CANCELLED, or an error of the store, with a sentence. */
+int device_wipe(const struct device_wipe_options *options, uint64_t *series,
+		struct errbuf *e) MUST_CHECK;
 
 #endif

@@ -1,80 +1,70 @@
-/* Forgetting what is stored of a device: one step after the other, each in slices of a read and the
- * write that follows from it.
+/* Forgetting what is stored of a device, in writes of some thousand deletions:
  *
- *  - list: all series of tenant snmp; those with the device's tag are noted.
- *  - tables: the rows of each table of counters; those of noted series are deleted, whatever their
- *    period.
- *  - forget: the noted series leave the registry.
- *  - rows: the versioned rows of each kind, and then when they were last walked.
- *  - keys: the rows of each other table of cells that has something of devices; those of this one
- *    are noted.
- *  - cells: what these rows have.
+ *  - all series of tenant snmp are listed; those with the device's tag are noted;
+ *  - the rows of each table of counters are gone through; those of noted series are deleted,
+ *    whatever their period;
+ *  - the noted series leave the registry;
+ *  - the versioned rows of each kind go, and then when they were last walked;
+ *  - the rows of each other table of cells that has something of devices are gone through; those of
+ *    this one are emptied.
  *
  * Whatever ends it half-way, it can be begun again. */
 #include <stdlib.h>
 
 #include "inventory/private.h"
 #include "model/counter_key.h"
+#include "store/series_walk.h"
+#include "store/wait.h"
 
 enum {
-	SLICE_MAX_BYTES = 16 << 20,
-	SLICE_ROWS_MAX = 10000,
+	LIST_MAX_BYTES = 16 << 20,
+	GROUP_MAX = 10000, /* series that are listed together */
 	WRITE_MAX_BYTES = 16 << 20,
+	DELETIONS_PER_WRITE = 10000,
 	HANDLES_MAX_BYTES = 256 << 20,
 	FORGET_PER_WRITE = 50000,
-	KEYS_MAX_BYTES = 256 << 20,
+	NAMES_MAX_BYTES = 1 << 20,
 };
 
-static const enum table tables[] = {TABLE_RAW_DATA, TABLE_BASE_RATES, TABLE_RATE_AGGREGATIONS,
-				    TABLE_STAT_AGGREGATIONS};
+static const enum table wipe_tables[] = {TABLE_RAW_DATA, TABLE_BASE_RATES, TABLE_RATE_AGGREGATIONS,
+					 TABLE_STAT_AGGREGATIONS};
 
-static const enum table cell_tables[] = {TABLE_RATE_CHECKPOINTS, TABLE_RAW_TEXT};
+static const enum table wipe_cell_tables[] = {TABLE_RATE_CHECKPOINTS, TABLE_RAW_TEXT};
 
-/* Steps by number: the list, one of each table, forgetting, two of each kind of rows, one of each
- * table of cells, the cells. */
-enum {
-	STEP_LIST = 0,
-	STEP_TABLES = 1,
-	STEP_FORGET = STEP_TABLES + ARRAY_LEN(tables),
-	STEP_ROWS,
-	STEP_WALKS = STEP_ROWS + OIDSET_KINDS,
-	STEP_KEYS = STEP_WALKS + OIDSET_KINDS,
-	STEP_CELLS = STEP_KEYS + ARRAY_LEN(cell_tables),
-	STEP_END,
-};
-
-/* A row of cells that is to be emptied. */
-struct wiped_row {
+struct wipe {
+	const struct device_wipe_options *options;
+	struct errbuf *error;
+	struct store_write *write;
+	size_t deletions;   /* in it */
+	struct buf handles; /* uint64_t each, of the device's series */
+	struct arena names; /* of one row */
+	/* The row of cells that is being emptied. */
 	enum table table;
-	struct store_parts key;
+	const struct store_parts *key;
 };
 
-static void next_slice(struct device_wipe *wipe);
+/* ---- Writing --------------------------------------------------------------------------------- */
 
-static const uint64_t *handles_of(const struct device_wipe *wipe, size_t *count)
+static int wipe_write(struct wipe *w)
 {
-	*count = wipe->handles.len / sizeof(uint64_t);
-	return (const uint64_t *)wipe->handles.data;
+	int err = store_write_wait(w->write, w->options->queue);
+	store_write_reset(w->write);
+	w->deletions = 0;
+	/* A series that is gone has been forgotten before. */
+	return err == ERR_NOT_FOUND ? 0 : err;
 }
 
-static void finish(struct device_wipe *wipe, int err)
+/* `err`: of one more deletion that was added. */
+static int wipe_added(struct wipe *w, int err)
 {
-	if (err && !wipe->error.text[0])
-		errbuf_set(&wipe->error, err, "the data of " SHOWN " could not be deleted: %s",
-			   SHOWN_OF(wipe->device), store_read_sentence(wipe->read, err));
-	store_read_free(wipe->read);
-	store_write_free(wipe->write);
-	buf_release(&wipe->handles);
-	buf_release(&wipe->rows);
-	arena_release(&wipe->keys);
-	wipe->done(wipe, err);
+	return !err && ++w->deletions == DELETIONS_PER_WRITE ? wipe_write(w) : err;
 }
 
-/* ---- What a slice says ----------------------------------------------------------------------- */
+/* ---- Series ---------------------------------------------------------------------------------- */
 
 /* Whether a tag begins at `at`: behind a comma that is not part of a value, where it would have an
  * odd number of backslashes before it. */
-static bool tag_begins(const char *tags, const char *at)
+static bool wipe_tag_begins(const char *tags, const char *at)
 {
 	size_t slashes = 0;
 	if (at == tags)
@@ -85,7 +75,7 @@ static bool tag_begins(const char *tags, const char *at)
 }
 
 /* Whether `device=NAME`, escaped as in a series set, is one of these tags. */
-static bool has_tag(struct slice tags, struct slice tag)
+static bool wipe_has_tag(struct slice tags, struct slice tag)
 {
 	const char *end = tags.data + tags.len;
 	for (const char *at = tags.data; at && at < end; at++) {
@@ -93,257 +83,176 @@ static bool has_tag(struct slice tags, struct slice tag)
 		if (!at)
 			return false;
 		const char *behind = at + tag.len;
-		if (tag_begins(tags.data, at) && (behind == end || *behind == ','))
+		if (wipe_tag_begins(tags.data, at) && (behind == end || *behind == ','))
 			return true;
 	}
 	return false;
 }
 
-static int note_series(struct device_wipe *wipe, const struct store_series_list *list)
-{
-	const struct tag tag = {SLICE("device"), wipe->device};
-	struct buf text;
-	int err = 0;
-	buf_init(&text, 4096);
-	err = tags_encode((struct tags){&tag, 1}, &text);
-	for (size_t i = 0; i < list->count && !err; i++) {
-		const struct store_series *series = &list->series[i];
-		if (!has_tag(series->tags_text, buf_slice(&text)))
-			continue;
-		wipe->series++;
-		err = buf_append(&wipe->handles, &series->handle, sizeof(series->handle));
-	}
-	buf_release(&text);
-	return err;
-}
-
-static int by_handle(const void *left, const void *right)
+static int wipe_by_handle(const void *left, const void *right)
 {
 	uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
 	return (a > b) - (a < b);
 }
 
-static int delete_rows(struct device_wipe *wipe, const struct store_enumerate *rows)
+static size_t wipe_series_count(const struct wipe *w)
 {
-	size_t count;
-	const uint64_t *handles = handles_of(wipe, &count);
+	return w->handles.len / sizeof(uint64_t);
+}
+
+static int wipe_walk(struct wipe *w, struct series_walk *walk, struct slice tag)
+{
+	struct series_group group = {.count = 1};
 	int err = 0;
-	for (size_t i = 0; i < rows->count && !err; i++) {
-		const struct store_row *row = &rows->rows[i];
-		struct store_target target = {.table = rows->table, .period_ms = row->period_ms};
-		if (bsearch(&row->handle, handles, count, sizeof(*handles), by_handle))
-			err = store_delete_range(wipe->write, &target, &row->handle, 1,
-						 STORE_TS_MIN, STORE_TS_MAX);
+	while (!err && group.count) {
+		err = series_walk_next(walk, &group);
+		for (size_t i = 0; !err && i < group.count; i++)
+			if (wipe_has_tag(group.series[i].tags_text, tag))
+				err = buf_append(&w->handles, &group.handles[i], sizeof(uint64_t));
 	}
 	return err;
 }
 
-static struct wiped_row *rows_of(const struct device_wipe *wipe, size_t *count)
+static int wipe_list(struct wipe *w)
 {
-	*count = wipe->rows.len / sizeof(struct wiped_row);
-	return (struct wiped_row *)(void *)wipe->rows.data;
+	const struct device_wipe_options *o = w->options;
+	const struct series_walk_options options = {
+		.store = o->store,
+		.clock = o->clock,
+		.queue = o->queue,
+		.tenant = COUNTER_TENANT,
+		.group_max = GROUP_MAX,
+		.list_max_bytes = LIST_MAX_BYTES,
+	};
+	const struct tag tag = {SLICE("device"), o->device};
+	struct series_walk *walk = series_walk_new(&options);
+	struct buf text;
+	buf_init(&text, TAGS_TEXT_MAX_BYTES);
+	int err = tags_encode((struct tags){&tag, 1}, &text);
+	err = err ? err : wipe_walk(w, walk, buf_slice(&text));
+	if (wipe_series_count(w))
+		qsort(w->handles.data, wipe_series_count(w), sizeof(uint64_t), wipe_by_handle);
+	buf_release(&text);
+	series_walk_free(walk);
+	return err;
 }
 
-static bool is_of_device(struct device_wipe *wipe, enum table table, const struct store_parts *key)
+/* A row of a table of counters. */
+static int wipe_row(const struct store_row *row, void *owner)
+{
+	struct wipe *w = owner;
+	if (!bsearch(&row->handle, w->handles.data, wipe_series_count(w), sizeof(row->handle),
+		     wipe_by_handle))
+		return 0;
+	struct store_target target = {.table = w->table, .period_ms = row->period_ms};
+	return wipe_added(w, store_delete_range(w->write, &target, &row->handle, 1, STORE_TS_MIN,
+						STORE_TS_MAX));
+}
+
+static int wipe_forget(struct wipe *w)
+{
+	const uint64_t *handles = (const uint64_t *)(const void *)w->handles.data;
+	size_t count = wipe_series_count(w), unwritten = 0;
+	int err = 0;
+	for (size_t at = 0, n; at < count && !err; at += n) {
+		n = count - at < STORE_GROUP_MAX ? count - at : STORE_GROUP_MAX;
+		err = store_series_forget(w->write, handles + at, n);
+		unwritten += n;
+		if (err || (unwritten < FORGET_PER_WRITE && at + n < count))
+			continue;
+		err = wipe_write(w);
+		unwritten = 0;
+	}
+	return err;
+}
+
+/* Without series only cells are left to look for. */
+static int wipe_series(struct wipe *w)
+{
+	const struct device_wipe_options *o = w->options;
+	int err = wipe_list(w);
+	for (size_t i = 0; i < ARRAY_LEN(wipe_tables) && !err && wipe_series_count(w); i++) {
+		w->table = wipe_tables[i];
+		err = store_rows_wait(o->store, o->queue, clock_wall_ms(o->clock), w->table,
+				      wipe_row, w, w->error);
+		err = err ? err : wipe_write(w);
+	}
+	return err ? err : wipe_forget(w);
+}
+
+/* ---- Cells ----------------------------------------------------------------------------------- */
+
+static int wipe_cell(const struct store_cell *cell, void *owner)
+{
+	struct wipe *w = owner;
+	return wipe_added(w, store_cell_delete(w->write, w->table, w->key, &cell->column,
+					       store_stamp(w->options->store)));
+}
+
+static int wipe_cells(struct wipe *w, enum table table, const struct store_parts *key)
+{
+	const struct device_wipe_options *o = w->options;
+	w->table = table;
+	w->key = key;
+	return store_row_wait(o->store, o->queue, clock_wall_ms(o->clock), table, key, wipe_cell, w,
+			      w->error);
+}
+
+static bool wipe_is_of_device(struct wipe *w, const struct store_parts *key)
 {
 	struct counter_key row;
 	struct errbuf e;
-	if (table != TABLE_RAW_TEXT)
-		return slice_equal(key->part[0], wipe->device);
-	return counter_key_decode(key->part[0], false, &wipe->read->arena, &row, &e) == 0 &&
-	       slice_equal(row.device, wipe->device);
+	if (w->table != TABLE_RAW_TEXT)
+		return slice_equal(key->part[0], w->options->device);
+	arena_reset(&w->names);
+	return counter_key_decode(key->part[0], false, &w->names, &row, &e) == 0 &&
+	       slice_equal(row.device, w->options->device);
 }
 
-static int note_keys(struct device_wipe *wipe, const struct store_enumerate *rows)
+static int wipe_row_of_cells(const struct store_row *row, void *owner)
 {
-	for (size_t i = 0; i < rows->count; i++) {
-		struct wiped_row row = {.table = rows->table};
-		if (!is_of_device(wipe, rows->table, &rows->rows[i].key))
-			continue;
-		for (size_t p = 0; p < schema[rows->table].key_count; p++) {
-			row.key.part[p] = arena_copy(&wipe->keys, rows->rows[i].key.part[p]);
-			if (!row.key.part[p].data)
-				return ERR_LIMIT;
-		}
-		int err = buf_append(&wipe->rows, &row, sizeof(row));
-		if (err)
-			return err;
-	}
-	return 0;
+	struct wipe *w = owner;
+	return wipe_is_of_device(w, &row->key) ? wipe_cells(w, w->table, &row->key) : 0;
 }
 
-static int delete_cells(struct device_wipe *wipe, const struct store_cell_scan *scan)
+static int wipe_all_cells(struct wipe *w)
 {
-	int64_t stamp_us = store_stamp(wipe->store);
+	const struct device_wipe_options *o = w->options;
 	int err = 0;
-	for (size_t i = 0; i < scan->count && !err; i++)
-		err = store_cell_delete(wipe->write, scan->table, &scan->key,
-					&scan->cells[i].column, stamp_us);
+	for (unsigned kind = 0; kind < OIDSET_KINDS && !err; kind++) {
+		struct store_parts key = row_key((enum oidset_kind)kind, o->device);
+		err = wipe_cells(w, TABLE_VERSIONED_ROWS, &key);
+		err = err ? err : wipe_write(w);
+	}
+	for (unsigned kind = 0; kind < OIDSET_KINDS && !err; kind++) {
+		struct store_parts key = walk_key((enum oidset_kind)kind, o->device);
+		err = wipe_cells(w, TABLE_VERSIONED_ROWS, &key);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(wipe_cell_tables) && !err; i++) {
+		w->table = wipe_cell_tables[i];
+		err = store_rows_wait(o->store, o->queue, clock_wall_ms(o->clock), w->table,
+				      wipe_row_of_cells, w, w->error);
+	}
+	return err ? err : wipe_write(w);
+}
+
+int device_wipe(const struct device_wipe_options *options, uint64_t *series, struct errbuf *e)
+{
+	struct wipe w = {.options = options, .error = e};
+	buf_init(&w.handles, HANDLES_MAX_BYTES);
+	arena_init(&w.names, NAMES_MAX_BYTES);
+	w.write = store_write_new(options->store, WRITE_MAX_BYTES);
+	e->text[0] = 0;
+	int err = wipe_series(&w);
+	err = err ? err : wipe_all_cells(&w);
+	if (err && !e->text[0])
+		errbuf_set(e, err, "%s", err_text(err));
+	if (err)
+		errbuf_prefix(e, err, "the data of " SHOWN " could not be deleted",
+			      SHOWN_OF(options->device));
+	*series = wipe_series_count(&w);
+	store_write_free(w.write);
+	arena_release(&w.names);
+	buf_release(&w.handles);
 	return err;
-}
-
-static int take_slice(struct device_wipe *wipe, const struct store_request *request)
-{
-	if (wipe->step == STEP_LIST)
-		return note_series(wipe, &request->series_list);
-	if (wipe->step < STEP_FORGET)
-		return delete_rows(wipe, &request->enumerate);
-	if (wipe->step >= STEP_KEYS && wipe->step < STEP_CELLS)
-		return note_keys(wipe, &request->enumerate);
-	return delete_cells(wipe, &request->cell_scan);
-}
-
-/* ---- Slices ---------------------------------------------------------------------------------- */
-
-static enum store_op op_of(size_t step)
-{
-	if (step == STEP_LIST)
-		return STORE_SERIES_LIST;
-	bool rows = step < STEP_FORGET || (step >= STEP_KEYS && step < STEP_CELLS);
-	return rows ? STORE_ENUMERATE : STORE_CELL_SCAN;
-}
-
-static int add_request(struct device_wipe *wipe)
-{
-	enum store_op op = op_of(wipe->step);
-	struct store_request *request = store_read_add(wipe->read, op);
-	if (!request)
-		return ERR_LIMIT;
-	request->token = wipe->token;
-	if (op == STORE_SERIES_LIST) {
-		request->series_list.tenant = COUNTER_TENANT;
-		request->series_list.limit = SLICE_ROWS_MAX;
-	} else if (op == STORE_ENUMERATE) {
-		request->enumerate.table = wipe->step < STEP_FORGET
-						   ? tables[wipe->step - STEP_TABLES]
-						   : cell_tables[wipe->step - STEP_KEYS];
-		request->enumerate.limit = SLICE_ROWS_MAX;
-	} else if (wipe->step == STEP_CELLS) {
-		size_t count;
-		const struct wiped_row *row = &rows_of(wipe, &count)[wipe->row_next];
-		request->cell_scan.table = row->table;
-		request->cell_scan.key = row->key;
-	} else {
-		enum oidset_kind kind = (enum oidset_kind)((wipe->step - STEP_ROWS) % OIDSET_KINDS);
-		request->cell_scan.table = TABLE_VERSIONED_ROWS;
-		request->cell_scan.key = wipe->step < STEP_WALKS ? row_key(kind, wipe->device)
-								 : walk_key(kind, wipe->device);
-	}
-	return 0;
-}
-
-/* Without series only rows are left to look for. */
-static size_t after_list(struct device_wipe *wipe)
-{
-	size_t count;
-	handles_of(wipe, &count);
-	if (!count)
-		return STEP_ROWS;
-	qsort(wipe->handles.data, count, sizeof(uint64_t), by_handle);
-	return STEP_TABLES;
-}
-
-static size_t next_step(struct device_wipe *wipe)
-{
-	size_t count;
-	rows_of(wipe, &count);
-	if (wipe->step == STEP_LIST)
-		return after_list(wipe);
-	if (wipe->step == STEP_CELLS && ++wipe->row_next < count)
-		return STEP_CELLS;
-	return wipe->step + 1 == STEP_CELLS && !count ? STEP_END : wipe->step + 1;
-}
-
-/* To the next slice of this step (token.len is not 0), or to the next step. */
-static void go_on(struct device_wipe *wipe)
-{
-	if (wipe->token.len == 0)
-		wipe->step = next_step(wipe);
-	if (wipe->step == STEP_END)
-		finish(wipe, 0);
-	else
-		next_slice(wipe);
-}
-
-static void written(struct store_write *write, int err)
-{
-	struct device_wipe *wipe = write->owner;
-	/* A series that is gone has been forgotten before. */
-	if (err && err != ERR_NOT_FOUND)
-		finish(wipe, err);
-	else
-		go_on(wipe);
-}
-
-static void slice_read(struct store_read *read, int err)
-{
-	struct device_wipe *wipe = read->owner;
-	const struct store_request *request = read->requests;
-	store_write_reset(wipe->write);
-	err = err ? err : take_slice(wipe, request);
-	if (err) {
-		finish(wipe, err);
-		return;
-	}
-	wipe->token = request->token;
-	if (!request->more)
-		wipe->token.len = 0;
-	err = store_write_submit(wipe->write);
-	if (err)
-		finish(wipe, err);
-}
-
-/* Handles from token.bytes on; the token counts those that are done. */
-static int forget_some(struct device_wipe *wipe)
-{
-	size_t count, from = 0;
-	const uint64_t *handles = handles_of(wipe, &count);
-	int err = 0;
-	memcpy(&from, wipe->token.bytes, wipe->token.len);
-	size_t end = count - from > FORGET_PER_WRITE ? from + FORGET_PER_WRITE : count;
-	store_write_reset(wipe->write);
-	while (from < end && !err) {
-		size_t n = end - from > STORE_GROUP_MAX ? STORE_GROUP_MAX : end - from;
-		err = store_series_forget(wipe->write, handles + from, n);
-		from += n;
-	}
-	wipe->token.len = from < count ? sizeof(from) : 0;
-	memcpy(wipe->token.bytes, &from, sizeof(from));
-	return err ? err : store_write_submit(wipe->write);
-}
-
-static void next_slice(struct device_wipe *wipe)
-{
-	int err;
-	if (wipe->step == STEP_FORGET) {
-		err = forget_some(wipe);
-	} else {
-		store_read_reset(wipe->read);
-		err = add_request(wipe);
-		wipe->read->now_ms = clock_wall_ms(wipe->clock);
-		err = err ? err : store_read_submit(wipe->read);
-	}
-	if (err)
-		finish(wipe, err);
-}
-
-void device_wipe_start(struct device_wipe *wipe)
-{
-	wipe->series = 0;
-	wipe->step = STEP_LIST;
-	wipe->token.len = 0;
-	wipe->error.text[0] = 0;
-	wipe->row_next = 0;
-	buf_init(&wipe->handles, HANDLES_MAX_BYTES);
-	buf_init(&wipe->rows, KEYS_MAX_BYTES);
-	arena_init(&wipe->keys, KEYS_MAX_BYTES);
-	wipe->read = store_read_new(wipe->store, SLICE_MAX_BYTES);
-	wipe->read->executor = wipe->executor;
-	wipe->read->done = slice_read;
-	wipe->read->owner = wipe;
-	wipe->write = store_write_new(wipe->store, WRITE_MAX_BYTES);
-	wipe->write->executor = wipe->executor;
-	wipe->write->done = written;
-	wipe->write->owner = wipe;
-	next_slice(wipe);
 }

@@ -45,31 +45,31 @@ void leases_free(struct leases *l)
 static const struct store_parts lease_key = {{SLICE("rollup")}};
 static const struct store_parts member_key = {{SLICE("rollup-member")}};
 
-static struct store_parts name_of(uint32_t partition, char to[NAME_MAX_BYTES])
+static struct store_parts leases_name_of(uint32_t partition, char to[NAME_MAX_BYTES])
 {
 	size_t len = number_print_u64(to, partition);
 	return (struct store_parts){{{to, len}}};
 }
 
-static int put_one(struct leases *l, uint32_t partition)
+static int leases_put_one(struct leases *l, uint32_t partition)
 {
 	char name[NAME_MAX_BYTES];
-	struct store_parts column = name_of(partition, name);
+	struct store_parts column = leases_name_of(partition, name);
 	return store_cell_put_if(l->write, TABLE_LEASES, &lease_key, &column,
 				 l->versions[partition], l->options.holder, l->until_ms,
 				 &l->outcomes[partition]);
 }
 
-static int give_one(struct leases *l, uint32_t partition)
+static int leases_give_one(struct leases *l, uint32_t partition)
 {
 	char name[NAME_MAX_BYTES];
-	struct store_parts column = name_of(partition, name);
+	struct store_parts column = leases_name_of(partition, name);
 	struct store_write_cond *outcome;
 	return store_cell_delete_if(l->write, TABLE_LEASES, &lease_key, &column,
 				    l->versions[partition], &outcome);
 }
 
-static int put_member(struct leases *l)
+static int leases_put_member(struct leases *l)
 {
 	struct store_parts column = {{l->options.holder}};
 	return store_cell_put_if(l->write, TABLE_LEASES, &member_key, &column, l->member_version,
@@ -77,42 +77,42 @@ static int put_member(struct leases *l)
 }
 
 /* Asks for those in `asked`, gives back those in `given`, and renews the membership if wanted. */
-static int write_once(struct leases *l, struct task_queue *queue, bool member)
+static int leases_write_once(struct leases *l, struct task_queue *queue, bool member)
 {
 	int err = 0;
 	store_write_reset(l->write);
 	memset(l->outcomes, 0, sizeof(l->outcomes));
 	l->member = NULL;
 	if (member)
-		err = put_member(l);
+		err = leases_put_member(l);
 	for (uint32_t p = 0; p < PARTITIONS_MAX && !err; p++) {
 		if (partitions_has(&l->asked, p))
-			err = put_one(l, p);
+			err = leases_put_one(l, p);
 		else if (partitions_has(&l->given, p))
-			err = give_one(l, p);
+			err = leases_give_one(l, p);
 	}
 	return err ? err : store_write_wait(l->write, queue);
 }
 
 /* Another one's, or our own: from before a restart, of a renewal whose outcome was lost, or one
  * that has ended meanwhile. */
-static bool is_ours(const struct leases *l, const struct store_write_cond *outcome)
+static bool leases_is_ours(const struct leases *l, const struct store_write_cond *outcome)
 {
 	return !outcome->version || slice_equal(outcome->value, l->options.holder);
 }
 
 /* What the cell has now; true if it is ours, but has to be asked for by that version. */
-static bool take_outcome(const struct leases *l, const struct store_write_cond *outcome,
-			 uint64_t *version)
+static bool leases_take_outcome(const struct leases *l, const struct store_write_cond *outcome,
+				uint64_t *version)
 {
-	bool ours = !outcome->applied && is_ours(l, outcome);
+	bool ours = !outcome->applied && leases_is_ours(l, outcome);
 	*version = outcome->applied || ours ? outcome->version : NOT_HELD;
 	return ours;
 }
 
-static bool take_outcomes(struct leases *l)
+static bool leases_take_outcomes(struct leases *l)
 {
-	bool ours = l->member && take_outcome(l, l->member, &l->member_version);
+	bool ours = l->member && leases_take_outcome(l, l->member, &l->member_version);
 	for (uint32_t p = 0; p < PARTITIONS_MAX; p++) {
 		const struct store_write_cond *outcome = l->outcomes[p];
 		if (partitions_has(&l->given, p)) {
@@ -121,7 +121,7 @@ static bool take_outcomes(struct leases *l)
 		}
 		if (!outcome)
 			continue;
-		ours |= take_outcome(l, outcome, &l->versions[p]);
+		ours |= leases_take_outcome(l, outcome, &l->versions[p]);
 		if (outcome->applied)
 			partitions_add(&l->held, p);
 		else
@@ -131,21 +131,21 @@ static bool take_outcomes(struct leases *l)
 }
 
 /* Those that turn out to be ours are asked for once more, by their version. */
-static int write_leases(struct leases *l, struct task_queue *queue, bool member)
+static int leases_write_leases(struct leases *l, struct task_queue *queue, bool member)
 {
-	int err = write_once(l, queue, member);
-	if (err || !take_outcomes(l))
+	int err = leases_write_once(l, queue, member);
+	if (err || !leases_take_outcomes(l))
 		return err;
-	err = write_once(l, queue, member);
+	err = leases_write_once(l, queue, member);
 	if (!err)
-		(void)take_outcomes(l);
+		(void)leases_take_outcomes(l);
 	return err;
 }
 
 /* ---- Sharing --------------------------------------------------------------------------------- */
 
 /* Who shares, and who has what. */
-static int look(struct leases *l, struct task_queue *queue)
+static int leases_look(struct leases *l, struct task_queue *queue)
 {
 	store_read_reset(l->read);
 	l->members = store_read_add(l->read, STORE_CELL_SCAN);
@@ -159,7 +159,7 @@ static int look(struct leases *l, struct task_queue *queue)
 }
 
 /* The holder's place among the members, or how many there are. */
-static size_t place_of(const struct leases *l, struct slice holder)
+static size_t leases_place_of(const struct leases *l, struct slice holder)
 {
 	const struct store_cell_scan *scan = &l->members->cell_scan;
 	size_t at = 0;
@@ -169,7 +169,7 @@ static size_t place_of(const struct leases *l, struct slice holder)
 }
 
 /* Of the wanted ones, those that others have; how many of them strangers have, who do not share. */
-static size_t note_taken(struct leases *l, struct partitions *taken)
+static size_t leases_note_taken(struct leases *l, struct partitions *taken)
 {
 	const struct store_cell_scan *scan = &l->leases->cell_scan;
 	size_t strange = 0;
@@ -184,15 +184,15 @@ static size_t note_taken(struct leases *l, struct partitions *taken)
 			continue;
 		}
 		partitions_add(taken, (uint32_t)p);
-		strange += place_of(l, scan->cells[i].value) == l->members->cell_scan.count;
+		strange += leases_place_of(l, scan->cells[i].value) == l->members->cell_scan.count;
 	}
 	return strange;
 }
 
 /* What is free is asked for from our own place on, so that not all ask for the same. */
-static void ask_for_more(struct leases *l, const struct partitions *taken, size_t share)
+static void leases_ask_for_more(struct leases *l, const struct partitions *taken, size_t share)
 {
-	uint32_t first = (uint32_t)(place_of(l, l->options.holder) * share);
+	uint32_t first = (uint32_t)(leases_place_of(l, l->options.holder) * share);
 	for (uint32_t i = 0; i < PARTITIONS_MAX; i++) {
 		uint32_t p = (first + i) % PARTITIONS_MAX;
 		if (l->held.count + l->asked.count >= share)
@@ -203,7 +203,7 @@ static void ask_for_more(struct leases *l, const struct partitions *taken, size_
 	}
 }
 
-static void give_what_is_beyond(struct leases *l, size_t share)
+static void leases_give_what_is_beyond(struct leases *l, size_t share)
 {
 	for (uint32_t p = PARTITIONS_MAX; p-- > 0;) {
 		if (l->held.count - l->given.count <= share)
@@ -213,30 +213,30 @@ static void give_what_is_beyond(struct leases *l, size_t share)
 	}
 }
 
-static void choose(struct leases *l)
+static void leases_choose(struct leases *l)
 {
 	struct partitions taken = {0};
-	size_t left = l->wanted.count - note_taken(l, &taken);
+	size_t left = l->wanted.count - leases_note_taken(l, &taken);
 	size_t members = l->members->cell_scan.count ? l->members->cell_scan.count : 1;
 	size_t share = (left + members - 1) / members;
 	l->asked = l->given = (struct partitions){0};
-	ask_for_more(l, &taken, share);
-	give_what_is_beyond(l, share);
+	leases_ask_for_more(l, &taken, share);
+	leases_give_what_is_beyond(l, share);
 }
 
 /* ---- Taking and giving ----------------------------------------------------------------------- */
 
 /* Renews what it has, and its membership; then it looks who else there is, and takes what is free
  * up to its share or gives back what is beyond it. */
-static int take_share(struct leases *l, struct task_queue *queue)
+static int leases_take_share(struct leases *l, struct task_queue *queue)
 {
 	l->asked = l->held;
-	int err = write_leases(l, queue, true);
-	err = err ? err : look(l, queue);
+	int err = leases_write_leases(l, queue, true);
+	err = err ? err : leases_look(l, queue);
 	if (err)
 		return err;
-	choose(l);
-	return write_leases(l, queue, false);
+	leases_choose(l);
+	return leases_write_leases(l, queue, false);
 }
 
 int leases_take(struct leases *l, struct task_queue *queue, const struct partitions *wanted,
@@ -245,12 +245,13 @@ int leases_take(struct leases *l, struct task_queue *queue, const struct partiti
 	l->wanted = l->asked = *wanted;
 	l->given = (struct partitions){0};
 	l->until_ms = *until_ms = clock_wall_ms(l->options.clock) + l->options.lease_ms;
-	int err = l->options.share ? take_share(l, queue) : write_leases(l, queue, false);
+	int err = l->options.share ? leases_take_share(l, queue)
+				   : leases_write_leases(l, queue, false);
 	*held = err ? (struct partitions){0} : l->held;
 	return err;
 }
 
-static int give_member(struct leases *l)
+static int leases_give_member(struct leases *l)
 {
 	struct store_parts column = {{l->options.holder}};
 	struct store_write_cond *outcome;
@@ -264,10 +265,10 @@ static int give_member(struct leases *l)
 int leases_give(struct leases *l, struct task_queue *queue)
 {
 	store_write_reset(l->write);
-	int err = give_member(l);
+	int err = leases_give_member(l);
 	for (uint32_t p = 0; p < PARTITIONS_MAX && !err; p++) {
 		if (l->versions[p] != NOT_HELD)
-			err = give_one(l, p);
+			err = leases_give_one(l, p);
 		l->versions[p] = NOT_HELD;
 	}
 	l->held = (struct partitions){0};

@@ -1,16 +1,17 @@
-/* Private: who rolls up which partitions. A lease is a conditional cell (`leases`, kind "rollup",
- * name the partition's number) whose value is its holder's name, for a while.
+/* Leases: who rolls up which partitions. A lease is a conditional cell (`leases`, kind "rollup",
+ * name the partition's number) that expires; its value is the holder's name.
  *
- * Those that are wanted are taken and renewed together, in one write. Whoever shares (`any`) is
- * listed in the same way (kind "rollup-member", name the holder's) and renews what it has; then it
- * looks who else is listed, and takes what is free up to its share, or gives back what is beyond
- * it: the share is the partitions that no stranger has, by the members, rounded up. So shares are
- * even some looks after somebody came or went, and what one that died had is taken over when its
- * leases end.
+ * All wanted leases are taken and renewed in one write. A process that shares (`any`) is listed in
+ * the same way (kind "rollup-member", name the holder's). It renews the leases that it has; then it
+ * looks who else is listed, and takes free leases up to its share or gives back those beyond it.
+ * The share is the partitions that no stranger holds, divided by the members, rounded up. So shares
+ * are even some looks after a process came or went, and the leases of a process that died are taken
+ * over when they end.
  *
- * Once they are taken, whatever was handed to the store before is durable, which the job relies on.
+ * When leases_take returns, everything that was handed to the store before it is durable. The job
+ * relies on that.
  *
- * It waits for the store, on the thread of the queue that it is given. */
+ * Leases wait for the store, on the thread of the queue that they are given. */
 #ifndef LEASE_LEASE_H
 #define LEASE_LEASE_H
 
@@ -31,11 +32,11 @@ struct leases_options {
 struct leases *leases_new(const struct leases_options *options);
 void leases_free(struct leases *leases);
 
-/* Takes and renews, and gives back: *held says which of those that are wanted are held until at
- * least *until_ms, by the wall clock. The wanted ones are always the same. Or the store's error. */
+/* Takes, renews and gives back. *held: the wanted leases that are held until *until_ms at least, by
+ * the wall clock. `wanted` is the same in every call. Or the store's error. */
 int leases_take(struct leases *leases, struct task_queue *queue, const struct partitions *wanted,
 		struct partitions *held, int64_t *until_ms) MUST_CHECK;
-/* Gives back all that are held, so that others need not wait. */
+/* Gives back all leases, so that others need not wait for their end. */
 int leases_give(struct leases *leases, struct task_queue *queue) MUST_CHECK;
 
 #endif

@@ -10,8 +10,8 @@
 #include "conf/tree.h"
 #include "lease/partition.h"
 
-/* What `host` has: nothing if it is not in the file. *all: what any of them has. Lists that overlap
- * are refused, with file and line, as is what is no list. */
+/* *own: the partitions of `host`, none if it is not in the file. *all: those of all hosts.
+ * ERR_INVALID with file and line: lists that overlap, or something that is not a list. */
 int owners_read(const struct conf_node *root, uint32_t partitions, struct slice host,
 		struct partitions *own, struct partitions *all, struct errbuf *e) MUST_CHECK;
 

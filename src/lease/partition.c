@@ -31,7 +31,7 @@ uint32_t partition_of(struct slice tenant, struct series_set series_set, uint32_
 	return consistent_hash(murmur3_32_end(&hash), partitions);
 }
 
-static bool take_number(struct slice *rest, uint32_t *number)
+static bool partition_take_number(struct slice *rest, uint32_t *number)
 {
 	size_t digits = 0;
 	uint32_t n = 0;
@@ -42,7 +42,7 @@ static bool take_number(struct slice *rest, uint32_t *number)
 	return digits > 0;
 }
 
-static bool take_char(struct slice *rest, char c)
+static bool partition_take_char(struct slice *rest, char c)
 {
 	if (!rest->len || rest->data[0] != c)
 		return false;
@@ -50,8 +50,8 @@ static bool take_char(struct slice *rest, char c)
 	return true;
 }
 
-static int add_range(struct partitions *set, uint32_t first, uint32_t last, uint32_t partitions,
-		     struct errbuf *e)
+static int partition_add_range(struct partitions *set, uint32_t first, uint32_t last,
+			       uint32_t partitions, struct errbuf *e)
 {
 	if (last < first)
 		return errbuf_set(e, ERR_INVALID, "%u-%u: the first is above the last", first,
@@ -74,17 +74,17 @@ int partitions_parse(struct slice text, uint32_t partitions, struct partitions *
 	memset(set, 0, sizeof(*set));
 	while (rest.len) {
 		uint32_t first, last;
-		bool good = take_number(&rest, &first);
+		bool good = partition_take_number(&rest, &first);
 		last = first;
-		if (good && take_char(&rest, '-'))
-			good = take_number(&rest, &last);
+		if (good && partition_take_char(&rest, '-'))
+			good = partition_take_number(&rest, &last);
 		if (good && rest.len)
-			good = take_char(&rest, ',') && rest.len;
+			good = partition_take_char(&rest, ',') && rest.len;
 		if (!good)
 			return errbuf_set(e, ERR_INVALID,
 					  "\"" SHOWN "\" is no list of partitions such as 0,5-8,12",
 					  SHOWN_OF(text));
-		int err = add_range(set, first, last, partitions, e);
+		int err = partition_add_range(set, first, last, partitions, e);
 		if (err)
 			return err;
 	}

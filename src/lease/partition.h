@@ -15,8 +15,8 @@ enum { PARTITIONS_MAX = 4096 };
  * Algorithm, 2014): of 0 to buckets - 1, at least 1. */
 uint32_t consistent_hash(uint64_t state, uint32_t buckets);
 
-/* The document's: the consistent hash of the 32-bit Murmur 3 of the tenant and, behind it, the
- * series-set. `partitions` is at least 1. */
+/* The partition of a series as document C (Ceres) has it: the consistent hash of the 32-bit Murmur
+ * 3 of the tenant followed by the series-set. `partitions` is at least 1. */
 uint32_t partition_of(struct slice tenant, struct series_set series_set, uint32_t partitions);
 
 struct partitions {
@@ -44,7 +44,7 @@ static inline void partitions_remove(struct partitions *set, uint32_t partition)
 /* `0,5-8,12`; empty: none. Each at most once and below `partitions`. */
 int partitions_parse(struct slice text, uint32_t partitions, struct partitions *set,
 		     struct errbuf *e) MUST_CHECK;
-/* The inverse, runs of two and more as such. */
+/* The inverse; two neighbours and more as a range. */
 void partitions_print(const struct partitions *set, struct buf *out);
 
 #endif

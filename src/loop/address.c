@@ -5,7 +5,7 @@
 #include "loop/loop.h"
 
 /* The part before the last colon is the host, which is in brackets if it has colons itself. */
-static int split(struct slice text, struct slice *host, struct slice *port)
+static int loop_address_split(struct slice text, struct slice *host, struct slice *port)
 {
 	const char *colon = memrchr(text.data, ':', text.len);
 	if (!colon)
@@ -53,7 +53,7 @@ int loop_address_parse(struct slice text, struct loop_address *address, struct e
 	struct slice host, port;
 	*address = (struct loop_address){0};
 	int shown = text.len > 100 ? 100 : (int)text.len;
-	if (!text.len || split(text, &host, &port))
+	if (!text.len || loop_address_split(text, &host, &port))
 		return errbuf_set(e, ERR_INVALID,
 				  "address '%.*s' has no port: write it as 127.0.0.1:8470", shown,
 				  text.data ? text.data : "");

@@ -14,7 +14,7 @@
 #include "base/stats.h"
 #include "loop/private.h"
 
-static void post(struct executor *executor, struct task *task)
+static void loop_post(struct executor *executor, struct task *task)
 {
 	struct loop *loop = CONTAINER_OF(executor, struct loop, executor);
 	task->next = NULL;
@@ -116,7 +116,7 @@ struct loop *loop_new(void)
 	struct loop *loop = mem_zalloc(sizeof(*loop));
 	/* A peer that has gone is an error of the write, not the end of the process. */
 	signal(SIGPIPE, SIG_IGN);
-	loop->executor.post = post;
+	loop->executor.post = loop_post;
 	loop->read_buffer = mem_alloc(LOOP_READ_BYTES);
 	pthread_mutex_init(&loop->lock, NULL);
 	int err = uv_loop_init(&loop->uv);
@@ -200,7 +200,7 @@ struct loop_timer *loop_timer_new(struct loop *loop, loop_timer_fn *fn, void *ow
 	return timer;
 }
 
-static void on_timer(uv_timer_t *uv)
+static void loop_on_timer(uv_timer_t *uv)
 {
 	struct loop_timer *timer = CONTAINER_OF(uv, struct loop_timer, uv);
 	timer->fn(timer->owner);
@@ -210,7 +210,7 @@ void loop_timer_start(struct loop_timer *timer, uint64_t after_ms, uint64_t repe
 {
 	/* The loop's idea of now may be as old as the event at hand is long. */
 	uv_update_time(timer->uv.loop);
-	uv_timer_start(&timer->uv, on_timer, after_ms, repeat_ms);
+	uv_timer_start(&timer->uv, loop_on_timer, after_ms, repeat_ms);
 }
 
 void loop_timer_stop(struct loop_timer *timer)

@@ -86,7 +86,7 @@ int loop_bound_port(int fd, uint16_t *port)
 }
 
 /* The listening socket, or a negative error. */
-static int open_socket(struct loop_address *address)
+static int loop_net_open_socket(struct loop_address *address)
 {
 	struct sockaddr_storage to;
 	socklen_t len = loop_to_sockaddr(address, &to);
@@ -148,7 +148,7 @@ static void calm_again(void *owner)
 	listener->rests_told = false;
 }
 
-static void rest(struct loop_listener *listener, int err)
+static void loop_net_rest(struct loop_listener *listener, int err)
 {
 	stat_add(STAT_loop_accept_rests, 1);
 	tell_rest(listener, err);
@@ -180,7 +180,7 @@ static void bound_kernel_buffer(int fd)
 		log_debug("TCP_NOTSENT_LOWAT: %s", err_text(-errno)); /* as good without */
 }
 
-static void hand_over(struct loop_listener *listener, int fd, struct loop_address peer)
+static void loop_net_hand_over(struct loop_listener *listener, int fd, struct loop_address peer)
 {
 	struct loop_conn *conn = mem_zalloc(sizeof(*conn));
 	conn->loop = listener->loop;
@@ -207,11 +207,11 @@ static void on_acceptable(uv_poll_t *poll, int status, int events)
 		struct loop_address peer = {0};
 		int fd = accept_one(listener, &peer);
 		if (fd >= 0)
-			hand_over(listener, fd, peer);
+			loop_net_hand_over(listener, fd, peer);
 		else if (fd == -EAGAIN)
 			return;
 		else if (fd == -EMFILE || fd == -ENFILE || fd == -ENOBUFS || fd == -ENOMEM) {
-			rest(listener, fd);
+			loop_net_rest(listener, fd);
 			return;
 		}
 		/* Anything else is an error of that one connection (accept(2)): on to the next. */
@@ -238,7 +238,7 @@ int loop_listen(struct loop *loop, const struct loop_address *address, loop_acce
 	if (loop_check_loopback(address, e))
 		return ERR_INVALID;
 	struct loop_address bound = *address;
-	int fd = open_socket(&bound);
+	int fd = loop_net_open_socket(&bound);
 	if (fd < 0)
 		return errbuf_set(e, fd, "cannot listen on %s: %s", text, err_text(fd));
 	struct loop_listener *listener = mem_zalloc(sizeof(*listener));
@@ -283,7 +283,7 @@ void loop_listener_close(struct loop_listener *listener)
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
-static void fail(struct loop_conn *conn, int err)
+static void loop_net_fail(struct loop_conn *conn, int err)
 {
 	if (conn->broken || uv_is_closing((uv_handle_t *)&conn->tcp))
 		return;
@@ -317,12 +317,12 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 	struct loop_conn *conn = CONTAINER_OF((uv_tcp_t *)handle, struct loop_conn, tcp);
 	size_t max_bytes = readable_now(conn);
 	(void)suggested;
-	/* libuv reads into it and calls on_read before it does anything else, so that all
+	/* libuv reads into it and calls loop_net_on_read before it does anything else, so that all
 	 * connections can share one. */
 	*buf = uv_buf_init(max_bytes ? conn->loop->read_buffer : NULL, (unsigned)max_bytes);
 }
 
-static void on_read(uv_stream_t *stream, ssize_t len, const uv_buf_t *buf)
+static void loop_net_on_read(uv_stream_t *stream, ssize_t len, const uv_buf_t *buf)
 {
 	struct loop_conn *conn = CONTAINER_OF((uv_tcp_t *)stream, struct loop_conn, tcp);
 	if (len > 0) {
@@ -332,7 +332,7 @@ static void on_read(uv_stream_t *stream, ssize_t len, const uv_buf_t *buf)
 		uv_read_stop(stream);
 		conn->events->eof(conn->owner);
 	} else if (len < 0 && len != UV_ENOBUFS) {
-		fail(conn, (int)len);
+		loop_net_fail(conn, (int)len);
 	}
 }
 
@@ -352,7 +352,7 @@ void loop_conn_read(struct loop_conn *conn, size_t max_bytes)
 	if (conn->at_end || conn->broken || was_reading == (max_bytes > 0))
 		return;
 	if (max_bytes)
-		uv_read_start((uv_stream_t *)&conn->tcp, on_alloc, on_read);
+		uv_read_start((uv_stream_t *)&conn->tcp, on_alloc, loop_net_on_read);
 	else
 		uv_read_stop((uv_stream_t *)&conn->tcp);
 }
@@ -364,14 +364,14 @@ struct write {
 	char bytes[];
 };
 
-static void on_written(uv_write_t *uv, int status)
+static void loop_net_on_written(uv_write_t *uv, int status)
 {
 	struct loop_conn *conn = CONTAINER_OF((uv_tcp_t *)uv->handle, struct loop_conn, tcp);
 	mem_free(CONTAINER_OF(uv, struct write, uv));
 	if (uv_is_closing((uv_handle_t *)&conn->tcp))
 		return;
 	if (status < 0)
-		fail(conn, status);
+		loop_net_fail(conn, status);
 	else if (loop_conn_unsent(conn) == 0)
 		conn->events->sent(conn->owner);
 }
@@ -400,7 +400,7 @@ static void write_rest(struct loop_conn *conn, const struct slice *pieces, size_
 		to += pieces[i].len - from;
 	}
 	uv_buf_t buf = uv_buf_init(write->bytes, (unsigned)len);
-	int err = uv_write(&write->uv, (uv_stream_t *)&conn->tcp, &buf, 1, on_written);
+	int err = uv_write(&write->uv, (uv_stream_t *)&conn->tcp, &buf, 1, loop_net_on_written);
 	/* It fails at once only for a handle without socket. */
 	ASSERT(!err);
 }

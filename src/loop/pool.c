@@ -13,7 +13,7 @@ struct pool {
 };
 
 /* The next task, or NULL when the pool is closing and nothing is left. */
-static struct task *take(struct pool *pool)
+static struct task *pool_take(struct pool *pool)
 {
 	pthread_mutex_lock(&pool->lock);
 	while (!pool->first && !pool->closing)
@@ -29,10 +29,10 @@ static struct task *take(struct pool *pool)
 	return task;
 }
 
-static void *work(void *arg)
+static void *pool_work(void *arg)
 {
 	struct pool *pool = arg;
-	for (struct task *task = take(pool); task; task = take(pool))
+	for (struct task *task = pool_take(pool); task; task = pool_take(pool))
 		task->run(task);
 	return NULL;
 }
@@ -49,7 +49,7 @@ struct pool *pool_new(unsigned threads, size_t queue_max, const char *name)
 		char shown[16]; /* what the kernel keeps */
 		/* Fails only when the system has no room for a thread at the start: as good as no
 		 * memory. */
-		ASSERT(pthread_create(&pool->threads[i], NULL, work, pool) == 0);
+		ASSERT(pthread_create(&pool->threads[i], NULL, pool_work, pool) == 0);
 		snprintf(shown, sizeof(shown), "%.11s-%u", name, i % 1000);
 		pthread_setname_np(pool->threads[i], shown);
 	}

@@ -9,7 +9,7 @@ struct loop_thread {
 	struct loop *loop;
 };
 
-static void *serve(void *arg)
+static void *loop_thread_serve(void *arg)
 {
 	struct loop_thread *thread = arg;
 	loop_run(thread->loop);
@@ -22,7 +22,7 @@ struct loop_thread *loop_thread_new(const char *name)
 	char shown[16]; /* what the kernel keeps */
 	thread->loop = loop_new();
 	/* Fails only when the system has no room for a thread: as good as no memory. */
-	ASSERT(pthread_create(&thread->thread, NULL, serve, thread) == 0);
+	ASSERT(pthread_create(&thread->thread, NULL, loop_thread_serve, thread) == 0);
 	snprintf(shown, sizeof(shown), "%.15s", name);
 	pthread_setname_np(thread->thread, shown);
 	return thread;

@@ -35,7 +35,7 @@ static void send_in_pieces(struct loop_udp *udp, bool on)
 	udp->in_pieces = on || !can;
 }
 
-static int open_socket(struct loop_udp *udp)
+static int loop_udp_open_socket(struct loop_udp *udp)
 {
 	struct loop_address *address = &udp->options.address;
 	struct sockaddr_storage to;
@@ -192,7 +192,7 @@ int loop_udp_open(struct loop *loop, const struct loop_udp_options *options, str
 	struct loop_udp *udp = mem_zalloc(sizeof(*udp));
 	udp->loop = loop;
 	udp->options = *options;
-	int err = open_socket(udp);
+	int err = loop_udp_open_socket(udp);
 	if (!err) {
 		err = uv_poll_init(&loop->uv, &udp->poll, udp->fd);
 		if (err)
@@ -214,7 +214,7 @@ struct loop_address loop_udp_address(const struct loop_udp *udp)
 	return udp->options.address;
 }
 
-static void on_closed(uv_handle_t *handle)
+static void loop_udp_on_closed(uv_handle_t *handle)
 {
 	mem_free(CONTAINER_OF((uv_poll_t *)handle, struct loop_udp, poll));
 }
@@ -224,6 +224,6 @@ void loop_udp_close(struct loop_udp *udp)
 	if (!udp)
 		return;
 	udp->reading = false;
-	uv_close((uv_handle_t *)&udp->poll, on_closed);
+	uv_close((uv_handle_t *)&udp->poll, loop_udp_on_closed);
 	close(udp->fd); /* libuv has stopped polling it */
 }

@@ -12,7 +12,7 @@ _Static_assert((int)LOOP_READABLE == (int)UV_READABLE && (int)LOOP_WRITABLE == (
 	       "they are given on as they are");
 
 /* An error of the socket is found out by who reads it. */
-static void on_events(uv_poll_t *uv, int status, int events)
+static void loop_watch_on_events(uv_poll_t *uv, int status, int events)
 {
 	struct loop_watch *watch = CONTAINER_OF(uv, struct loop_watch, uv);
 	watch->fn(watch->owner, status ? LOOP_READABLE | LOOP_WRITABLE : (unsigned)events);
@@ -36,7 +36,7 @@ struct loop_watch *loop_watch_new(struct loop *loop, int fd, loop_watch_fn *fn, 
 void loop_watch_set(struct loop_watch *watch, unsigned events)
 {
 	if (events)
-		ASSERT(uv_poll_start(&watch->uv, (int)events, on_events) == 0);
+		ASSERT(uv_poll_start(&watch->uv, (int)events, loop_watch_on_events) == 0);
 	else
 		uv_poll_stop(&watch->uv);
 }

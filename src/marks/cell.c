@@ -26,7 +26,7 @@ size_t mark_cell_bytes(struct slice tenant, struct series_set series_set)
 	       series_set.metric.len;
 }
 
-static void put_text(struct buf *value, struct slice text)
+static void mark_cell_put_text(struct buf *value, struct slice text)
 {
 	ASSERT(text.len <= UINT16_MAX);
 	uint16_t len = (uint16_t)text.len;
@@ -35,24 +35,26 @@ static void put_text(struct buf *value, struct slice text)
 }
 
 /* Mostly it is in one place. */
-static bool is_same_text(struct slice a, struct slice b)
+static bool mark_cell_is_same_text(struct slice a, struct slice b)
 {
 	return a.len == b.len && (a.data == b.data || memcmp(a.data, b.data, a.len) == 0);
 }
 
-static bool continues_group(const struct mark_cell_writer *writer, struct slice tenant,
-			    struct slice tags)
+static bool mark_cell_continues_group(const struct mark_cell_writer *writer, struct slice tenant,
+				      struct slice tags)
 {
-	return writer->count_at && writer->count < UINT16_MAX && is_same_text(writer->tags, tags) &&
-	       is_same_text(writer->tenant, tenant);
+	return writer->count_at && writer->count < UINT16_MAX &&
+	       mark_cell_is_same_text(writer->tags, tags) &&
+	       mark_cell_is_same_text(writer->tenant, tenant);
 }
 
-static void begin_group(struct mark_cell_writer *writer, struct slice tenant, struct slice tags)
+static void mark_cell_begin_group(struct mark_cell_writer *writer, struct slice tenant,
+				  struct slice tags)
 {
 	ASSERT(tenant.len <= UINT8_MAX);
 	buf_append_char(writer->value, (char)(uint8_t)tenant.len);
 	buf_append(writer->value, tenant.data, tenant.len);
-	put_text(writer->value, tags);
+	mark_cell_put_text(writer->value, tags);
 	writer->tenant = tenant;
 	writer->tags = tags;
 	writer->count = 0;
@@ -63,25 +65,26 @@ static void begin_group(struct mark_cell_writer *writer, struct slice tenant, st
 void mark_cell_put(struct mark_cell_writer *writer, struct slice tenant,
 		   struct series_set series_set)
 {
-	if (!continues_group(writer, tenant, series_set.tags))
-		begin_group(writer, tenant, series_set.tags);
-	put_text(writer->value, series_set.metric);
+	if (!mark_cell_continues_group(writer, tenant, series_set.tags))
+		mark_cell_begin_group(writer, tenant, series_set.tags);
+	mark_cell_put_text(writer->value, series_set.metric);
 	writer->count++;
 	memcpy(writer->value->data + writer->count_at, &writer->count, sizeof(writer->count));
 }
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
-static struct slice take_text(struct cursor *c, size_t len)
+static struct slice mark_cell_take_text(struct cursor *c, size_t len)
 {
 	return (struct slice){(const char *)cursor_take(c, len), len};
 }
 
-static void take_group(struct mark_cell_reader *reader)
+static void mark_cell_take_group(struct mark_cell_reader *reader)
 {
 	struct cursor *c = &reader->rest;
-	reader->tenant = take_text(c, cursor_u8(c));
-	reader->tags = reader->whole_texts ? (struct slice){0} : take_text(c, cursor_u16(c));
+	reader->tenant = mark_cell_take_text(c, cursor_u8(c));
+	reader->tags =
+		reader->whole_texts ? (struct slice){0} : mark_cell_take_text(c, cursor_u16(c));
 	reader->left = reader->whole_texts ? 1 : cursor_u16(c);
 	c->bad |= reader->left == 0;
 }
@@ -90,10 +93,10 @@ bool mark_cell_next(struct mark_cell_reader *reader, struct slice *tenant,
 		    struct series_set *series_set)
 {
 	if (!reader->left && cursor_left(&reader->rest))
-		take_group(reader);
+		mark_cell_take_group(reader);
 	if (!reader->left || reader->rest.bad)
 		return false;
-	struct slice text = take_text(&reader->rest, cursor_u16(&reader->rest));
+	struct slice text = mark_cell_take_text(&reader->rest, cursor_u16(&reader->rest));
 	if (reader->rest.bad)
 		return false;
 	reader->left--;
@@ -103,7 +106,7 @@ bool mark_cell_next(struct mark_cell_reader *reader, struct slice *tenant,
 	return true;
 }
 
-static bool begin_reading(struct mark_cell_reader *reader, struct slice value)
+static bool mark_cell_begin_reading(struct mark_cell_reader *reader, struct slice value)
 {
 	*reader = (struct mark_cell_reader){.rest = cursor_of(value.data, value.len)};
 	uint8_t version = cursor_u8(&reader->rest);
@@ -117,9 +120,9 @@ bool mark_cell_open(struct mark_cell_reader *reader, struct slice value)
 {
 	struct slice tenant;
 	struct series_set series_set;
-	if (!begin_reading(reader, value))
+	if (!mark_cell_begin_reading(reader, value))
 		return false;
 	while (mark_cell_next(reader, &tenant, &series_set))
 		;
-	return !reader->left && !reader->rest.bad && begin_reading(reader, value);
+	return !reader->left && !reader->rest.bad && mark_cell_begin_reading(reader, value);
 }

@@ -1,14 +1,13 @@
-/* Private to track_store.c: what stands in a cell of marks. Which series of a slot were touched,
- * when that was, and whether by a deletion; series of the same tags, one behind the other, have
- * these once.
+/* Private to marks/store.c: a cell of marks says which series of a slot were touched, when, and
+ * whether by a deletion. Series of the same tags that follow each other have these tags once.
  *
- *   version, 1 byte: 3, of touches of a deletion 4
+ *   version, 1 byte: 3, or 4 for touches of a deletion
  *   when, in ms, 8 bytes
  *   groups, to the end: tenant after its length in 1 byte, the tags' text after its length in 2,
  *     2 bytes how many metrics, 1 at least, and each metric's text after its length in 2
  *
- * Numbers are little endian. Versions 1 and 2 have no groups: of each series the tenant and the
- * whole text of its series-set, after their lengths. */
+ * Numbers are little endian. Versions 1 and 2 have no groups, but for each series the tenant and
+ * the whole text of its series-set, each after its length. */
 #ifndef MARKS_CELL_H
 #define MARKS_CELL_H
 

@@ -28,7 +28,7 @@ int64_t slot_ready_ms(int64_t slot_s, int64_t touched_ms, int64_t slot_ms, int64
 	return since_ms + quiet_ms;
 }
 
-static int compare_touches(const void *a, const void *b)
+static int marks_compare_touches(const void *a, const void *b)
 {
 	const struct mark_touch *x = a, *y = b;
 	int order = mark_slot_compare(&x->slot, &y->slot);
@@ -39,149 +39,149 @@ static int compare_touches(const void *a, const void *b)
 void mark_touches_sort(struct mark_touch *touches, size_t count)
 {
 	size_t i = 1;
-	while (i < count && compare_touches(&touches[i - 1], &touches[i]) <= 0)
+	while (i < count && marks_compare_touches(&touches[i - 1], &touches[i]) <= 0)
 		i++;
 	if (i >= count)
 		return;
-	qsort(touches, count, sizeof(*touches), compare_touches);
+	qsort(touches, count, sizeof(*touches), marks_compare_touches);
 }
 
 /* ---- What the drivers do --------------------------------------------------------------------- */
 
-void marks_init(struct marks *track, const struct marks_driver *ops)
+void marks_init(struct marks *marks, const struct marks_driver *ops)
 {
-	*track = (struct marks){.ops = ops};
-	pthread_mutex_init(&track->lock, NULL);
+	*marks = (struct marks){.ops = ops};
+	pthread_mutex_init(&marks->lock, NULL);
 }
 
-void marks_release(struct marks *track)
+void marks_release(struct marks *marks)
 {
-	pthread_mutex_destroy(&track->lock);
+	pthread_mutex_destroy(&marks->lock);
 }
 
-void marks_lose(struct marks *track, int64_t now_ms)
+void marks_lose(struct marks *marks, int64_t now_ms)
 {
-	pthread_mutex_lock(&track->lock);
-	track->state.incomplete = true;
-	track->state.lost_ms = now_ms;
-	track->state.losses++;
-	atomic_store(&track->losses, track->state.losses);
-	pthread_mutex_unlock(&track->lock);
+	pthread_mutex_lock(&marks->lock);
+	marks->state.incomplete = true;
+	marks->state.lost_ms = now_ms;
+	marks->state.losses++;
+	atomic_store(&marks->losses, marks->state.losses);
+	pthread_mutex_unlock(&marks->lock);
 }
 
-bool marks_regain(struct marks *track, uint64_t losses)
+bool marks_regain(struct marks *marks, uint64_t losses)
 {
-	pthread_mutex_lock(&track->lock);
-	bool same = track->state.losses == losses;
+	pthread_mutex_lock(&marks->lock);
+	bool same = marks->state.losses == losses;
 	if (same)
-		track->state.incomplete = false;
-	pthread_mutex_unlock(&track->lock);
+		marks->state.incomplete = false;
+	pthread_mutex_unlock(&marks->lock);
 	return same;
 }
 
-struct marks_state marks_state(struct marks *track)
+struct marks_state marks_state(struct marks *marks)
 {
-	pthread_mutex_lock(&track->lock);
-	struct marks_state state = track->state;
-	pthread_mutex_unlock(&track->lock);
-	if (track->ops->state)
-		track->ops->state(track, &state);
+	pthread_mutex_lock(&marks->lock);
+	struct marks_state state = marks->state;
+	pthread_mutex_unlock(&marks->lock);
+	if (marks->ops->state)
+		marks->ops->state(marks, &state);
 	return state;
 }
 
-uint64_t marks_losses(const struct marks *track)
+uint64_t marks_losses(const struct marks *marks)
 {
-	return atomic_load(&track->losses);
+	return atomic_load(&marks->losses);
 }
 
-void marks_restored(struct marks *track, uint64_t losses)
+void marks_restored(struct marks *marks, uint64_t losses)
 {
-	track->ops->restored(track, losses);
+	marks->ops->restored(marks, losses);
 }
 
-void marks_close(struct marks *track)
+void marks_close(struct marks *marks)
 {
-	track->ops->close(track);
+	marks->ops->close(marks);
 }
 
-void marks_tell(struct marks *track, struct watermark *behind)
+void marks_tell(struct marks *marks, struct watermark *watermark)
 {
-	track->behind = behind;
+	marks->watermark = watermark;
 }
 
-bool marks_in_writes(const struct marks *track)
+bool marks_in_writes(const struct marks *marks)
 {
-	return track->ops->in_writes;
+	return marks->ops->in_writes;
 }
 
-int marks_touches_add(struct marks *track, struct store_write *write, int64_t now_ms,
+int marks_touches_add(struct marks *marks, struct store_write *write, int64_t now_ms,
 		      const struct mark_touch *touches, size_t count, size_t *added)
 {
 	size_t before = *added;
-	int err = track->ops->touches_add(track, write, now_ms, touches, count, added);
-	if (track->behind && *added > before)
-		watermark_touch(track->behind, now_ms, touches + before, *added - before);
+	int err = marks->ops->touches_add(marks, write, now_ms, touches, count, added);
+	if (marks->watermark && *added > before)
+		watermark_touch(marks->watermark, now_ms, touches + before, *added - before);
 	return err;
 }
 
-struct marks_marking *marks_marking_new(struct marks *track, struct executor *executor,
+struct marks_marking *marks_marking_new(struct marks *marks, struct executor *executor,
 					marks_marking_done *done, void *owner)
 {
-	return track->ops->marking_new(&(struct marks_marking){track, executor, done, owner});
+	return marks->ops->marking_new(&(struct marks_marking){marks, executor, done, owner});
 }
 
 void marks_marking_free(struct marks_marking *marking)
 {
-	marking->track->ops->marking_free(marking);
+	marking->marks->ops->marking_free(marking);
 }
 
 int marks_marking_begin(struct marks_marking *marking, int64_t now_ms,
 			const struct mark_touch *touches, size_t count)
 {
-	if (marking->track->behind)
-		watermark_touch(marking->track->behind, now_ms, touches, count);
-	return marking->track->ops->marking_begin(marking, now_ms, touches, count);
+	if (marking->marks->watermark)
+		watermark_touch(marking->marks->watermark, now_ms, touches, count);
+	return marking->marks->ops->marking_begin(marking, now_ms, touches, count);
 }
 
-static void track_marked(void *owner, int err)
+static void marks_track_marked(void *owner, int err)
 {
 	*(struct task_answer *)owner = (struct task_answer){true, err};
 }
 
-int marks_mark_wait(struct marks *track, struct task_queue *queue, int64_t now_ms,
+int marks_mark_wait(struct marks *marks, struct task_queue *queue, int64_t now_ms,
 		    const struct mark_touch *touches, size_t count)
 {
 	struct task_answer answer = {false, 0};
 	if (task_queue_is_stopped(queue))
 		return ERR_CANCELLED;
 	struct marks_marking *marking =
-		marks_marking_new(track, &queue->executor, track_marked, &answer);
+		marks_marking_new(marks, &queue->executor, marks_track_marked, &answer);
 	int err = marks_marking_begin(marking, now_ms, touches, count);
 	err = err ? err : task_queue_wait_for(queue, &answer);
 	marks_marking_free(marking);
 	return err;
 }
 
-struct marks_listing *marks_listing_new(struct marks *track)
+struct marks_listing *marks_listing_new(struct marks *marks)
 {
-	struct marks_listing *listing = track->ops->listing_new(track);
-	listing->track = track;
+	struct marks_listing *listing = marks->ops->listing_new(marks);
+	listing->marks = marks;
 	return listing;
 }
 
 void marks_listing_free(struct marks_listing *listing)
 {
-	listing->track->ops->listing_free(listing);
+	listing->marks->ops->listing_free(listing);
 }
 
 int marks_listing_begin(struct marks_listing *listing, struct task_queue *queue, int64_t now_ms)
 {
-	return listing->track->ops->listing_begin(listing, queue, now_ms);
+	return listing->marks->ops->listing_begin(listing, queue, now_ms);
 }
 
 int marks_listing_next(struct marks_listing *listing, struct task_queue *queue, int64_t now_ms)
 {
-	return listing->track->ops->listing_next(listing, queue, now_ms);
+	return listing->marks->ops->listing_next(listing, queue, now_ms);
 }
 
 const struct mark_slot *marks_listing_page(const struct marks_listing *listing, size_t *count,
@@ -192,35 +192,35 @@ const struct mark_slot *marks_listing_page(const struct marks_listing *listing, 
 	return listing->slots;
 }
 
-struct marks_reading *marks_reading_new(struct marks *track)
+struct marks_reading *marks_reading_new(struct marks *marks)
 {
-	struct marks_reading *reading = track->ops->reading_new(track);
-	reading->track = track;
+	struct marks_reading *reading = marks->ops->reading_new(marks);
+	reading->marks = marks;
 	return reading;
 }
 
 void marks_reading_free(struct marks_reading *reading)
 {
-	reading->track->ops->reading_free(reading);
+	reading->marks->ops->reading_free(reading);
 }
 
 int marks_reading_begin(struct marks_reading *reading, struct task_queue *queue,
 			const struct mark_slot *slots, size_t count, int64_t now_ms)
 {
 	ASSERT(count && count <= MARKS_READING_MAX);
-	return reading->track->ops->reading_begin(reading, queue, slots, count, now_ms);
+	return reading->marks->ops->reading_begin(reading, queue, slots, count, now_ms);
 }
 
 int marks_reading_next(struct marks_reading *reading, struct task_queue *queue, int64_t now_ms)
 {
-	return reading->track->ops->reading_next(reading, queue, now_ms);
+	return reading->marks->ops->reading_next(reading, queue, now_ms);
 }
 
 struct mark *marks_reading_marks(struct marks_reading *reading, size_t *count, bool *more)
 {
 	*count = reading->count;
 	*more = reading->more;
-	return reading->marks;
+	return reading->list;
 }
 
 size_t marks_reading_unread(const struct marks_reading *reading)
@@ -245,5 +245,5 @@ void marks_reading_skip(struct marks_reading *reading, const char *fmt, ...)
 
 int marks_reading_finish(struct marks_reading *reading, struct task_queue *queue)
 {
-	return reading->track->ops->reading_finish(reading, queue);
+	return reading->marks->ops->reading_finish(reading, queue);
 }

@@ -2,16 +2,16 @@
 
 #include "lease/partition.h"
 
-struct found {
+struct pending_found {
 	struct marks_pending_slot slot;
 	struct partitions in;
 };
 
-struct looking {
+struct pending_looking {
 	const struct marks_pending_options *options;
 	struct marks_listing *listing;
 	struct marks_reading *reading;
-	struct found *found; /* ascending by time */
+	struct pending_found *found; /* ascending by time */
 	size_t count;
 	bool cut;
 	uint64_t marks; /* that were read */
@@ -20,7 +20,7 @@ struct looking {
 /* ---- Which slots there are ------------------------------------------------------------------- */
 
 /* Where the slot stands or would. */
-static size_t pending_place(const struct looking *p, int64_t slot_s)
+static size_t pending_place(const struct pending_looking *p, int64_t slot_s)
 {
 	size_t low = 0, high = p->count;
 	while (low < high) {
@@ -35,7 +35,7 @@ static size_t pending_place(const struct looking *p, int64_t slot_s)
 
 /* Room for a slot; the newest has to go where there is none. NULL: the newest is this one. One that
  * went cannot come back, since there are as many older ones. */
-static struct found *pending_enter(struct looking *p, size_t at, int64_t slot_s)
+static struct pending_found *pending_enter(struct pending_looking *p, size_t at, int64_t slot_s)
 {
 	if (p->count == p->options->slots_max) {
 		p->cut = true;
@@ -44,16 +44,16 @@ static struct found *pending_enter(struct looking *p, size_t at, int64_t slot_s)
 	if (at == p->options->slots_max)
 		return NULL;
 	memmove(&p->found[at + 1], &p->found[at], (p->count - at) * sizeof(*p->found));
-	p->found[at] = (struct found){.slot.slot_s = slot_s};
+	p->found[at] = (struct pending_found){.slot.slot_s = slot_s};
 	p->count++;
 	return &p->found[at];
 }
 
-static void pending_take_row(struct looking *p, const struct mark_slot *row)
+static void pending_take_row(struct pending_looking *p, const struct mark_slot *row)
 {
 	size_t at = pending_place(p, row->slot_s);
 	bool there = at < p->count && p->found[at].slot.slot_s == row->slot_s;
-	struct found *found = there ? &p->found[at] : pending_enter(p, at, row->slot_s);
+	struct pending_found *found = there ? &p->found[at] : pending_enter(p, at, row->slot_s);
 	/* A row may be given twice. */
 	if (!found || row->partition >= PARTITIONS_MAX ||
 	    partitions_has(&found->in, row->partition))
@@ -62,7 +62,7 @@ static void pending_take_row(struct looking *p, const struct mark_slot *row)
 	found->slot.partitions++;
 }
 
-static int pending_list_slots(struct looking *p)
+static int pending_list_slots(struct pending_looking *p)
 {
 	const struct marks_pending_options *o = p->options;
 	bool more;
@@ -81,7 +81,7 @@ static int pending_list_slots(struct looking *p)
 
 /* ---- What they hold -------------------------------------------------------------------------- */
 
-static void pending_take_mark(const struct looking *p, struct marks_pending_slot *slot,
+static void pending_take_mark(const struct pending_looking *p, struct marks_pending_slot *slot,
 			      const struct mark *mark, int64_t now_ms)
 {
 	int64_t at_ms = slot_ready_ms(slot->slot_s, mark->touched_ms, p->options->slot_ms,
@@ -93,13 +93,13 @@ static void pending_take_mark(const struct looking *p, struct marks_pending_slot
 		slot->ready_ms = at_ms;
 }
 
-static bool pending_is_enough(const struct looking *p)
+static bool pending_is_enough(const struct pending_looking *p)
 {
 	return p->marks >= p->options->marks_max;
 }
 
 /* Marks of a slot in some partitions, part by part, until it is enough. */
-static int pending_read(struct looking *p, struct marks_pending_slot *slot,
+static int pending_read(struct pending_looking *p, struct marks_pending_slot *slot,
 			const struct mark_slot *in, size_t in_count)
 {
 	const struct marks_pending_options *o = p->options;
@@ -123,7 +123,7 @@ static int pending_read(struct looking *p, struct marks_pending_slot *slot,
 }
 
 /* The slot is counted if all of its partitions are read. */
-static int pending_read_slot(struct looking *p, struct found *found)
+static int pending_read_slot(struct pending_looking *p, struct pending_found *found)
 {
 	struct mark_slot in[MARKS_READING_MAX];
 	uint32_t partition = 0;
@@ -147,11 +147,11 @@ static int pending_read_slot(struct looking *p, struct found *found)
 
 int marks_pending_list(const struct marks_pending_options *options, struct marks_pending *pending)
 {
-	struct looking p = {.options = options};
+	struct pending_looking p = {.options = options};
 	ASSERT(options->slots_max >= 1 && options->slots_max <= MARKS_PENDING_SLOTS_MAX);
 	p.found = mem_alloc_array(options->slots_max, sizeof(*p.found));
-	p.listing = marks_listing_new(options->track);
-	p.reading = marks_reading_new(options->track);
+	p.listing = marks_listing_new(options->marks);
+	p.reading = marks_reading_new(options->marks);
 	int err = pending_list_slots(&p);
 	for (size_t i = 0; i < p.count && !err && !pending_is_enough(&p); i++)
 		err = pending_read_slot(&p, &p.found[i]);

@@ -25,7 +25,7 @@ struct marks_pending_slot {
 };
 
 struct marks_pending_options {
-	struct marks *track;
+	struct marks *marks;
 	struct clock *clock;
 	struct task_queue *queue;
 	int64_t slot_ms, quiet_ms;

@@ -17,13 +17,13 @@ struct recent_late {
 	int64_t slot_s, touched_ms;
 };
 
-static int64_t span_ms(const struct recent_touches *touches)
+static int64_t recent_span_ms(const struct recent_touches *touches)
 {
 	return touches->quiet_ms / LEFT_OUT_PART;
 }
 
-static struct recent_late *late_of(const struct recent_touches *touches, uint64_t series,
-				   int64_t slot_s)
+static struct recent_late *recent_late_of(const struct recent_touches *touches, uint64_t series,
+					  int64_t slot_s)
 {
 	uint64_t mixed = (series ^ (uint64_t)slot_s) * UINT64_C(0x9e3779b97f4a7c15);
 	return &touches->late[mixed >> 50 & (LATE_ENTRIES - 1)];
@@ -31,24 +31,24 @@ static struct recent_late *late_of(const struct recent_touches *touches, uint64_
 
 /* ---- Numbers --------------------------------------------------------------------------------- */
 
-static uint64_t slot_index(const struct recent_touches *touches, int64_t slot_s)
+static uint64_t recent_slot_index(const struct recent_touches *touches, int64_t slot_s)
 {
 	return (uint64_t)slot_s / (uint64_t)(touches->slot_ms / 1000);
 }
 
 /* Of a slot that has not ended. Not NO_NUMBER; another one for each slot of some decades at least,
  * and after all was forgotten. */
-static uint32_t number_of(const struct recent_touches *touches, int64_t slot_s)
+static uint32_t recent_number_of(const struct recent_touches *touches, int64_t slot_s)
 {
-	uint64_t slot = slot_index(touches, slot_s);
+	uint64_t slot = recent_slot_index(touches, slot_s);
 	return (uint32_t)(slot + touches->set_back * UINT64_C(0x9e3779b9)) | OPEN_BIT;
 }
 
 /* Of one that has ended, in this span. One that shares its place with an earlier one of the span
  * has none, nor have those of spans that cannot be counted any more. */
-static uint32_t span_number_of(const struct recent_touches *touches, int64_t slot_s)
+static uint32_t recent_span_number_of(const struct recent_touches *touches, int64_t slot_s)
 {
-	uint32_t place = slot_index(touches, slot_s) % RECENT_SPAN_SLOTS;
+	uint32_t place = recent_slot_index(touches, slot_s) % RECENT_SPAN_SLOTS;
 	int64_t *owner = &touches->span_slots[place];
 	if (!*owner)
 		*owner = slot_s + 1;
@@ -59,11 +59,11 @@ static uint32_t span_number_of(const struct recent_touches *touches, int64_t slo
 
 /* ---- The clock ------------------------------------------------------------------------------- */
 
-static void begin_span(struct recent_touches *touches, int64_t now_ms)
+static void recent_begin_span(struct recent_touches *touches, int64_t now_ms)
 {
 	touches->span += touches->span < OPEN_BIT / RECENT_SPAN_SLOTS;
 	touches->span_from_ms = now_ms;
-	touches->span_to_ms = now_ms + span_ms(touches);
+	touches->span_to_ms = now_ms + recent_span_ms(touches);
 	touches->number_to_ms = touches->to_ms = 0;
 	memset(touches->span_slots, 0, RECENT_SPAN_SLOTS * sizeof(*touches->span_slots));
 }
@@ -73,7 +73,7 @@ void recent_touches_init(struct recent_touches *touches, int64_t slot_ms, int64_
 	*touches = (struct recent_touches){.slot_ms = slot_ms, .quiet_ms = quiet_ms};
 	touches->late = mem_zalloc(LATE_ENTRIES * sizeof(*touches->late));
 	touches->span_slots = mem_alloc_array(RECENT_SPAN_SLOTS, sizeof(*touches->span_slots));
-	begin_span(touches, 0);
+	recent_begin_span(touches, 0);
 }
 
 void recent_touches_release(struct recent_touches *touches)
@@ -88,23 +88,23 @@ void recent_touches_forget(struct recent_touches *touches)
 {
 	touches->set_back++;
 	memset(touches->late, 0, LATE_ENTRIES * sizeof(*touches->late));
-	begin_span(touches, touches->newest_ms);
+	recent_begin_span(touches, touches->newest_ms);
 }
 
 void recent_touches_at(struct recent_touches *touches, int64_t now_ms)
 {
-	bool is_set_back = touches->newest_ms - now_ms > span_ms(touches);
+	bool is_set_back = touches->newest_ms - now_ms > recent_span_ms(touches);
 	if (is_set_back || now_ms > touches->newest_ms)
 		touches->newest_ms = now_ms;
 	if (is_set_back)
 		recent_touches_forget(touches);
 	else if (now_ms >= touches->span_to_ms)
-		begin_span(touches, now_ms);
+		recent_begin_span(touches, now_ms);
 }
 
 /* ---- Looking --------------------------------------------------------------------------------- */
 
-static void look_at(struct recent_touches *touches, int64_t ts_ms, int64_t now_ms)
+static void recent_look_at(struct recent_touches *touches, int64_t ts_ms, int64_t now_ms)
 {
 	int64_t from_ms = ts_ms / touches->slot_ms * touches->slot_ms;
 	if (from_ms == touches->from_ms && now_ms < touches->number_to_ms)
@@ -113,34 +113,34 @@ static void look_at(struct recent_touches *touches, int64_t ts_ms, int64_t now_m
 	touches->to_ms = from_ms + touches->slot_ms;
 	bool ended = now_ms >= touches->to_ms;
 	touches->number_to_ms = ended ? touches->span_to_ms : touches->to_ms;
-	touches->number = ended ? span_number_of(touches, from_ms / 1000)
-				: number_of(touches, from_ms / 1000);
+	touches->number = ended ? recent_span_number_of(touches, from_ms / 1000)
+				: recent_number_of(touches, from_ms / 1000);
 }
 
 bool recent_touches_has(struct recent_touches *touches, uint64_t series, uint32_t known,
 			int64_t ts_ms, int64_t now_ms)
 {
-	look_at(touches, ts_ms, now_ms);
+	recent_look_at(touches, ts_ms, now_ms);
 	if (known == touches->number)
 		return true;
 	if (now_ms < touches->to_ms)
 		return false;
-	const struct recent_late *late = late_of(touches, series, touches->from_ms / 1000);
+	const struct recent_late *late = recent_late_of(touches, series, touches->from_ms / 1000);
 	int64_t since_ms = now_ms - late->touched_ms;
 	return late->series == series && late->slot_s == touches->from_ms / 1000 && since_ms >= 0 &&
-	       since_ms <= span_ms(touches);
+	       since_ms <= recent_span_ms(touches);
 }
 
 /* ---- Remembering ----------------------------------------------------------------------------- */
 
 /* One of the present is worth more: all that comes is of it. */
-static uint32_t number_of_ended(const struct recent_touches *touches, uint32_t known,
-				int64_t slot_s, int64_t touched_ms)
+static uint32_t recent_number_of_ended(const struct recent_touches *touches, uint32_t known,
+				       int64_t slot_s, int64_t touched_ms)
 {
 	int64_t present_s = touches->newest_ms / touches->slot_ms * touches->slot_ms / 1000;
-	if (known == number_of(touches, present_s) || touched_ms < touches->span_from_ms)
+	if (known == recent_number_of(touches, present_s) || touched_ms < touches->span_from_ms)
 		return known;
-	uint32_t number = span_number_of(touches, slot_s);
+	uint32_t number = recent_span_number_of(touches, slot_s);
 	return number == NO_NUMBER ? known : number;
 }
 
@@ -151,9 +151,9 @@ uint32_t recent_touches_remember(struct recent_touches *touches, uint64_t series
 	if (touched_ms > touches->newest_ms)
 		return known;
 	if (touched_ms < slot_s * 1000 + touches->slot_ms)
-		return number_of(touches, slot_s);
-	*late_of(touches, series, slot_s) = (struct recent_late){series, slot_s, touched_ms};
-	return number_of_ended(touches, known, slot_s, touched_ms);
+		return recent_number_of(touches, slot_s);
+	*recent_late_of(touches, series, slot_s) = (struct recent_late){series, slot_s, touched_ms};
+	return recent_number_of_ended(touches, known, slot_s, touched_ms);
 }
 
 int64_t recent_touches_write_max_ms(int64_t quiet_ms, int64_t skew_max_ms)

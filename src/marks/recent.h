@@ -1,18 +1,18 @@
-/* What a process remembers of its own touches, so that few have to be made.
+/* Recent touches: what a process remembers of its own touches, so that it has to make few.
  *
- * Of a slot that has not ended one touch is enough: whoever rolls up waits until it has ended and
- * for the quiet time after that. Of one that has ended a touch may be left out for a fifth of the
- * quiet time after the last one. A sample whose touch was left out is handed to the store within
- * the rest of it, less what clocks may differ (recent_touches_write_max_ms), or not at all, so
- * before anybody believes the series to be quiet; and who reads raw data has first had a write of
- * its own made durable behind it.
+ * A slot that has not ended needs one touch: whoever rolls up waits for the slot's end and for the
+ * quiet time after it. In a slot that has ended a touch may be left out for a fifth of the quiet
+ * time after the last touch. A sample whose touch was left out is handed to the store within the
+ * rest of the quiet time, less the difference of clocks (recent_touches_write_max_ms), or not at
+ * all. So it is handed over before anybody believes the series to be quiet, and whoever reads raw
+ * samples has first had a write of its own made durable after it.
  *
- * A touch is remembered when it is durable, not before. It stands where the caller keeps it, as a
- * number by series: of a slot that has not ended the slot's, of one that has ended the slot's in
- * this span, as such fifths of the quiet time are called here. Who writes to several slots at once
- * has one number for all of them, so what is of slots that have ended stands in a table of a fixed
- * size as well, which forgets. When the clock is set back by more than a span, all is forgotten:
- * slots that had ended begin anew.
+ * A touch is remembered when it is durable, not before. The caller keeps it as a number by series:
+ * in a slot that has not ended, the number of the slot; in a slot that has ended, the number of the
+ * slot in this span. A span is such a fifth of the quiet time. A caller who writes to several slots
+ * at once has one number for all of them, so touches of slots that have ended stand in a table of a
+ * fixed size as well, which forgets. When the clock is set back by more than a span, all touches
+ * are forgotten.
  *
  * One thread. */
 #ifndef MARKS_RECENT_H

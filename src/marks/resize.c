@@ -7,7 +7,7 @@
 struct resize {
 	int64_t from_ms, to_ms, now_ms;
 	struct task_queue queue;
-	struct marks *track;
+	struct marks *marks;
 	struct marks_listing *listing;
 	struct marks_reading *reading;
 	struct mark_slot
@@ -15,7 +15,7 @@ struct resize {
 	size_t slot_count;
 };
 
-static int list_slots(struct resize *r)
+static int resize_list_slots(struct resize *r)
 {
 	bool more = true;
 	int err = marks_listing_begin(r->listing, &r->queue, r->now_ms);
@@ -33,8 +33,8 @@ static int list_slots(struct resize *r)
 }
 
 /* Marks of one new slot for all that a part of an old one has. */
-static int mark_slot(struct resize *r, struct mark_slot slot, const struct mark *marks,
-		     size_t count)
+static int resize_mark_slot(struct resize *r, struct mark_slot slot, const struct mark *marks,
+			    size_t count)
 {
 	struct mark_touch *touches = mem_alloc_array(count + 1, sizeof(*touches));
 	for (size_t i = 0; i < count; i++)
@@ -43,7 +43,7 @@ static int mark_slot(struct resize *r, struct mark_slot slot, const struct mark 
 						 .series_set = marks[i].series_set,
 						 .deleted = marks[i].deleted};
 	mark_touches_sort(touches, count);
-	int err = marks_mark_wait(r->track, &r->queue, r->now_ms, touches, count);
+	int err = marks_mark_wait(r->marks, &r->queue, r->now_ms, touches, count);
 	mem_free(touches);
 	return err;
 }
@@ -60,7 +60,8 @@ static int resize_part(struct resize *r, struct mark_slot old)
 	int err = 0;
 	for (; at_s < end_s && !err; at_s += r->to_ms / 1000) {
 		if (at_s != old.slot_s)
-			err = mark_slot(r, (struct mark_slot){at_s, old.partition}, marks, count);
+			err = resize_mark_slot(r, (struct mark_slot){at_s, old.partition}, marks,
+					       count);
 	}
 	for (size_t i = 0; i < count; i++)
 		marks[i].finished = true;
@@ -87,16 +88,16 @@ int marks_resize(struct store *store, int64_t from_slot_ms, int64_t to_slot_ms, 
 		 struct slice writer)
 {
 	struct resize r = {.from_ms = from_slot_ms, .to_ms = to_slot_ms, .now_ms = now_ms};
-	r.track = marks_store_open(&(struct marks_store_options){.store = store, .writer = writer});
+	r.marks = marks_store_open(&(struct marks_store_options){.store = store, .writer = writer});
 	task_queue_init(&r.queue);
-	r.listing = marks_listing_new(r.track);
-	r.reading = marks_reading_new(r.track);
-	int err = list_slots(&r);
+	r.listing = marks_listing_new(r.marks);
+	r.reading = marks_reading_new(r.marks);
+	int err = resize_list_slots(&r);
 	for (size_t i = 0; i < r.slot_count && !err; i++)
 		err = resize_slot(&r, r.slots[i]);
 	marks_reading_free(r.reading);
 	marks_listing_free(r.listing);
-	marks_close(r.track);
+	marks_close(r.marks);
 	mem_free(r.slots);
 	task_queue_release(&r.queue);
 	return err;

@@ -1,4 +1,4 @@
-/* Private to the drivers of tracking: marks of a part of a reading, each series once. */
+/* Private to the drivers: the marks of a part of a reading, each series once. */
 #ifndef MARKS_SET_H
 #define MARKS_SET_H
 

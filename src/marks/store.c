@@ -15,66 +15,66 @@ enum {
 	READING_MAX_BYTES = 4 << 20, /* in memory a mark is some times what it is in its cell */
 };
 
-struct store_track {
+struct marks_store_store_track {
 	struct marks base;
 	struct marks_store_options options;
 };
 
-static const struct store_track *of_track(const struct marks *track)
+static const struct marks_store_store_track *marks_store_of_track(const struct marks *marks)
 {
-	return CONTAINER_OF(track, struct store_track, base);
+	return CONTAINER_OF(marks, struct marks_store_store_track, base);
 }
 
-static struct store_write *track_write_new(const struct marks *track)
+static struct store_write *marks_store_track_write_new(const struct marks *marks)
 {
-	const struct marks_store_options *options = &of_track(track)->options;
+	const struct marks_store_options *options = &marks_store_of_track(marks)->options;
 	return store_write_new(options->store, options->write_max_bytes ? options->write_max_bytes
 									: WRITE_MAX_BYTES);
 }
 
 /* ---- Keys ------------------------------------------------------------------------------------ */
 
-struct place {
+struct marks_store_place {
 	uint8_t numbers[3][8]; /* partition, slot, stamp */
 	struct store_parts row, column;
 };
 
-static struct slice number_part(uint8_t bytes[8], uint64_t number)
+static struct slice marks_store_number_part(uint8_t bytes[8], uint64_t number)
 {
 	be64_put(bytes, number);
 	return (struct slice){(const char *)bytes, 8};
 }
 
-static void place_of(struct place *place, struct mark_slot slot, int64_t stamp_us,
-		     struct slice writer)
+static void marks_store_place_of(struct marks_store_place *place, struct mark_slot slot,
+				 int64_t stamp_us, struct slice writer)
 {
-	*place = (struct place){0};
-	place->row.part[0] = number_part(place->numbers[0], slot.partition);
-	place->row.part[1] = number_part(place->numbers[1], (uint64_t)slot.slot_s);
-	place->column.part[0] = number_part(place->numbers[2], (uint64_t)stamp_us);
+	*place = (struct marks_store_place){0};
+	place->row.part[0] = marks_store_number_part(place->numbers[0], slot.partition);
+	place->row.part[1] = marks_store_number_part(place->numbers[1], (uint64_t)slot.slot_s);
+	place->column.part[0] = marks_store_number_part(place->numbers[2], (uint64_t)stamp_us);
 	place->column.part[1] = writer;
 }
 
-static uint64_t number_of(struct slice part)
+static uint64_t marks_store_number_of(struct slice part)
 {
 	return part.len == 8 ? be64_get((const uint8_t *)part.data) : 0;
 }
 
 /* ---- Marking --------------------------------------------------------------------------------- */
 
-static bool is_of_one_cell(const struct mark_touch *a, const struct mark_touch *b)
+static bool marks_store_is_of_one_cell(const struct mark_touch *a, const struct mark_touch *b)
 {
 	return mark_slot_compare(&a->slot, &b->slot) == 0 && a->deleted == b->deleted;
 }
 
 /* What one cell holds: touches of one slot, as many as have room. Returns how many. */
-static size_t fill_cell(struct buf *value, int64_t now_ms, const struct mark_touch *touches,
-			size_t count)
+static size_t marks_store_fill_cell(struct buf *value, int64_t now_ms,
+				    const struct mark_touch *touches, size_t count)
 {
 	struct mark_cell_writer writer;
 	size_t n = 0;
 	mark_cell_begin(&writer, value, touches->deleted, now_ms);
-	while (n < count && is_of_one_cell(&touches[n], touches)) {
+	while (n < count && marks_store_is_of_one_cell(&touches[n], touches)) {
 		const struct mark_touch *touch = &touches[n];
 		size_t bytes = mark_cell_bytes(touch->tenant, touch->series_set);
 		if (n && value->len + bytes > CELL_MAX_BYTES)
@@ -85,18 +85,18 @@ static size_t fill_cell(struct buf *value, int64_t now_ms, const struct mark_tou
 	return n;
 }
 
-static int touches_add(struct marks *track, struct store_write *write, int64_t now_ms,
-		       const struct mark_touch *touches, size_t count, size_t *added)
+static int marks_store_touches_add(struct marks *marks, struct store_write *write, int64_t now_ms,
+				   const struct mark_touch *touches, size_t count, size_t *added)
 {
 	struct buf value;
 	int err = 0;
 	buf_init(&value, CELL_MAX_BYTES + UINT16_MAX);
 	while (*added < count && !err) {
-		struct place place;
+		struct marks_store_place place;
 		const struct mark_touch *first = &touches[*added];
-		size_t n = fill_cell(&value, now_ms, first, count - *added);
-		place_of(&place, first->slot, store_stamp(write->store),
-			 of_track(track)->options.writer);
+		size_t n = marks_store_fill_cell(&value, now_ms, first, count - *added);
+		marks_store_place_of(&place, first->slot, store_stamp(write->store),
+				     marks_store_of_track(marks)->options.writer);
 		err = store_log_put(write, TABLE_MARKS, &place.row, &place.column,
 				    buf_slice(&value));
 		if (!err)
@@ -106,7 +106,7 @@ static int touches_add(struct marks *track, struct store_write *write, int64_t n
 	return err;
 }
 
-struct store_marking {
+struct marks_store_store_marking {
 	struct marks_marking base;
 	struct store_write *write;
 	struct task nothing;
@@ -116,95 +116,100 @@ struct store_marking {
 };
 
 /* As many as one write has room for. */
-static int mark_some(struct store_marking *m)
+static int marks_store_mark_some(struct marks_store_store_marking *m)
 {
 	store_write_reset(m->write);
-	int err = touches_add(m->base.track, m->write, m->now_ms, m->touches, m->count, &m->added);
+	int err = marks_store_touches_add(m->base.marks, m->write, m->now_ms, m->touches, m->count,
+					  &m->added);
 	if (err == ERR_LIMIT && m->write->cells)
 		err = 0;
 	return err ? err : store_write_submit(m->write);
 }
 
-static void on_marked(struct store_write *write, int err)
+static void marks_store_on_marked(struct store_write *write, int err)
 {
-	struct store_marking *m = write->owner;
+	struct marks_store_store_marking *m = write->owner;
 	bool over = m->added == m->count;
 	if (!err && !over)
-		err = mark_some(m);
+		err = marks_store_mark_some(m);
 	if (err || over)
 		m->base.done(m->base.owner, err);
 }
 
-static void run_nothing(struct task *task)
+static void marks_store_run_nothing(struct task *task)
 {
-	struct store_marking *m = CONTAINER_OF(task, struct store_marking, nothing);
+	struct marks_store_store_marking *m =
+		CONTAINER_OF(task, struct marks_store_store_marking, nothing);
 	m->base.done(m->base.owner, 0);
 }
 
-static struct marks_marking *marking_new(const struct marks_marking *begun)
+static struct marks_marking *marks_store_marking_new(const struct marks_marking *begun)
 {
-	struct store_marking *m = mem_zalloc(sizeof(*m));
+	struct marks_store_store_marking *m = mem_zalloc(sizeof(*m));
 	m->base = *begun;
-	m->write = track_write_new(begun->track);
+	m->write = marks_store_track_write_new(begun->marks);
 	m->write->executor = begun->executor;
-	m->write->done = on_marked;
+	m->write->done = marks_store_on_marked;
 	m->write->owner = m;
-	m->nothing.run = run_nothing;
+	m->nothing.run = marks_store_run_nothing;
 	return &m->base;
 }
 
-static void marking_free(struct marks_marking *marking)
+static void marks_store_marking_free(struct marks_marking *marking)
 {
-	struct store_marking *m = CONTAINER_OF(marking, struct store_marking, base);
+	struct marks_store_store_marking *m =
+		CONTAINER_OF(marking, struct marks_store_store_marking, base);
 	store_write_free(m->write);
 	mem_free(m);
 }
 
-static int marking_begin(struct marks_marking *marking, int64_t now_ms,
-			 const struct mark_touch *touches, size_t count)
+static int marks_store_marking_begin(struct marks_marking *marking, int64_t now_ms,
+				     const struct mark_touch *touches, size_t count)
 {
-	struct store_marking *m = CONTAINER_OF(marking, struct store_marking, base);
+	struct marks_store_store_marking *m =
+		CONTAINER_OF(marking, struct marks_store_store_marking, base);
 	m->touches = touches;
 	m->count = count;
 	m->added = 0;
 	m->now_ms = now_ms;
 	if (count)
-		return mark_some(m);
+		return marks_store_mark_some(m);
 	marking->executor->post(marking->executor, &m->nothing);
 	return 0;
 }
 
 /* ---- Listing --------------------------------------------------------------------------------- */
 
-struct store_listing {
+struct marks_store_store_listing {
 	struct marks_listing base;
 	struct store_read *read;
 	struct store_token token; /* where the next page begins */
 };
 
-static struct store_listing *of_listing(struct marks_listing *listing)
+static struct marks_store_store_listing *marks_store_of_listing(struct marks_listing *listing)
 {
-	return CONTAINER_OF(listing, struct store_listing, base);
+	return CONTAINER_OF(listing, struct marks_store_store_listing, base);
 }
 
-static struct marks_listing *listing_new(struct marks *track)
+static struct marks_listing *marks_store_listing_new(struct marks *marks)
 {
-	struct store_listing *l = mem_zalloc(sizeof(*l));
-	l->read = store_read_new(of_track(track)->options.store, LISTING_MAX_BYTES);
+	struct marks_store_store_listing *l = mem_zalloc(sizeof(*l));
+	l->read = store_read_new(marks_store_of_track(marks)->options.store, LISTING_MAX_BYTES);
 	return &l->base;
 }
 
-static void listing_free(struct marks_listing *listing)
+static void marks_store_listing_free(struct marks_listing *listing)
 {
-	struct store_listing *l = of_listing(listing);
+	struct marks_store_store_listing *l = marks_store_of_listing(listing);
 	store_read_free(l->read);
 	mem_free(l->base.slots);
 	mem_free(l);
 }
 
-static int listing_next(struct marks_listing *page, struct task_queue *queue, int64_t now_ms)
+static int marks_store_listing_next(struct marks_listing *page, struct task_queue *queue,
+				    int64_t now_ms)
 {
-	struct store_listing *l = of_listing(page);
+	struct marks_store_store_listing *l = marks_store_of_listing(page);
 	store_read_reset(l->read);
 	l->read->now_ms = now_ms;
 	struct store_request *request = store_read_add(l->read, STORE_ENUMERATE);
@@ -222,23 +227,24 @@ static int listing_next(struct marks_listing *page, struct task_queue *queue, in
 	page->slots = mem_resize_array(page->slots, rows->count + 1, sizeof(*page->slots));
 	for (size_t i = 0; i < rows->count; i++) {
 		const struct store_parts *key = &rows->rows[i].key;
-		page->slots[page->count++] =
-			(struct mark_slot){.slot_s = (int64_t)number_of(key->part[1]),
-					   .partition = (uint32_t)number_of(key->part[0])};
+		page->slots[page->count++] = (struct mark_slot){
+			.slot_s = (int64_t)marks_store_number_of(key->part[1]),
+			.partition = (uint32_t)marks_store_number_of(key->part[0])};
 	}
 	return 0;
 }
 
-static int listing_begin(struct marks_listing *listing, struct task_queue *queue, int64_t now_ms)
+static int marks_store_listing_begin(struct marks_listing *listing, struct task_queue *queue,
+				     int64_t now_ms)
 {
-	of_listing(listing)->token = (struct store_token){0};
-	return listing_next(listing, queue, now_ms);
+	marks_store_of_listing(listing)->token = (struct store_token){0};
+	return marks_store_listing_next(listing, queue, now_ms);
 }
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
 /* A row that is being read. */
-struct mark_row {
+struct marks_store_mark_row {
 	struct mark_slot slot;
 	struct store_token token; /* where the next part begins */
 	bool more;
@@ -246,7 +252,7 @@ struct mark_row {
 };
 
 /* A cell that was read, and which marks stand in it: refs[first] and on. */
-struct mark_cell {
+struct marks_store_mark_cell {
 	struct mark_slot slot;
 	int64_t stamp_us, touched_ms;
 	bool deleted;
@@ -254,25 +260,25 @@ struct mark_cell {
 	size_t first, count;
 };
 
-struct store_reading {
+struct marks_store_store_reading {
 	struct marks_reading base;
 	struct store_read *read;
 	struct store_write *write;
-	struct mark_row rows[MARKS_READING_MAX];
+	struct marks_store_mark_row rows[MARKS_READING_MAX];
 	size_t row_count;
-	struct mark_cell *cells;
+	struct marks_store_mark_cell *cells;
 	size_t cell_count, finished; /* finished: up to where cells are */
 	uint32_t *refs;              /* indexes of marks */
 	size_t ref_count, ref_room;
 	struct mark_set set;
 };
 
-static struct store_reading *of_reading(struct marks_reading *reading)
+static struct marks_store_store_reading *marks_store_of_reading(struct marks_reading *reading)
 {
-	return CONTAINER_OF(reading, struct store_reading, base);
+	return CONTAINER_OF(reading, struct marks_store_store_reading, base);
 }
 
-static void add_ref(struct store_reading *r, uint32_t mark)
+static void marks_store_add_ref(struct marks_store_store_reading *r, uint32_t mark)
 {
 	if (r->ref_count == r->ref_room) {
 		r->ref_room = r->ref_room ? r->ref_room * 2 : 256;
@@ -281,8 +287,9 @@ static void add_ref(struct store_reading *r, uint32_t mark)
 	r->refs[r->ref_count++] = mark;
 }
 
-static void take_mark(struct store_reading *r, const struct mark_cell *cell, struct slice tenant,
-		      struct series_set series_set)
+static void marks_store_take_mark(struct marks_store_store_reading *r,
+				  const struct marks_store_mark_cell *cell, struct slice tenant,
+				  struct series_set series_set)
 {
 	uint32_t at = mark_set_enter(&r->set, tenant, series_set);
 	struct mark *mark = &r->set.marks[at];
@@ -294,11 +301,11 @@ static void take_mark(struct store_reading *r, const struct mark_cell *cell, str
 	if (mark->first_ms > cell->touched_ms)
 		mark->first_ms = cell->touched_ms;
 	mark->deleted |= cell->deleted;
-	add_ref(r, at);
+	marks_store_add_ref(r, at);
 }
 
-static void take_cell(struct store_reading *r, struct mark_slot slot,
-		      const struct store_cell *stored)
+static void marks_store_take_cell(struct marks_store_store_reading *r, struct mark_slot slot,
+				  const struct store_cell *stored)
 {
 	struct mark_cell_reader reader;
 	struct slice tenant;
@@ -311,40 +318,42 @@ static void take_cell(struct store_reading *r, struct mark_slot slot,
 				   SHOWN_OF(stored->column.part[1]), stored->value.len);
 		return;
 	}
-	struct mark_cell *cell = &r->cells[r->cell_count++];
-	*cell = (struct mark_cell){.slot = slot,
-				   .stamp_us = (int64_t)number_of(stored->column.part[0]),
-				   .touched_ms = reader.touched_ms,
-				   .deleted = reader.deleted,
-				   .writer = stored->column.part[1],
-				   .first = r->ref_count};
+	struct marks_store_mark_cell *cell = &r->cells[r->cell_count++];
+	*cell = (struct marks_store_mark_cell){
+		.slot = slot,
+		.stamp_us = (int64_t)marks_store_number_of(stored->column.part[0]),
+		.touched_ms = reader.touched_ms,
+		.deleted = reader.deleted,
+		.writer = stored->column.part[1],
+		.first = r->ref_count};
 	while (mark_cell_next(&reader, &tenant, &series_set))
-		take_mark(r, cell, tenant, series_set);
+		marks_store_take_mark(r, cell, tenant, series_set);
 	cell->count = r->ref_count - cell->first;
 }
 
-static void forget_part(struct store_reading *r)
+static void marks_store_forget_part(struct marks_store_store_reading *r)
 {
 	r->cell_count = r->ref_count = r->base.count = r->base.unread = 0;
 	mark_set_clear(&r->set);
 }
 
-static void take_row(struct store_reading *r, struct mark_row *row)
+static void marks_store_take_row(struct marks_store_store_reading *r,
+				 struct marks_store_mark_row *row)
 {
 	const struct store_cell_scan *scan = &row->request->cell_scan;
 	row->more = row->request->more;
 	row->token = row->request->token;
 	r->cells = mem_resize_array(r->cells, r->cell_count + scan->count + 1, sizeof(*r->cells));
 	for (size_t i = 0; i < scan->count; i++)
-		take_cell(r, row->slot, &scan->cells[i]);
+		marks_store_take_cell(r, row->slot, &scan->cells[i]);
 }
 
 /* Rows that the others have left no room for come with the next part. */
-static int take_rows(struct store_reading *r)
+static int marks_store_take_rows(struct marks_store_store_reading *r)
 {
 	size_t taken = 0, left = 0;
 	for (size_t i = 0; i < r->row_count; i++) {
-		struct mark_row *row = &r->rows[i];
+		struct marks_store_mark_row *row = &r->rows[i];
 		if (!row->request)
 			continue;
 		if (row->request->err && row->request->err != ERR_LIMIT)
@@ -353,33 +362,33 @@ static int take_rows(struct store_reading *r)
 			left++;
 			continue;
 		}
-		take_row(r, row);
+		marks_store_take_row(r, row);
 		taken++;
 	}
 	return left && !taken ? ERR_LIMIT : 0;
 }
 
-static void show_part(struct store_reading *r)
+static void marks_store_show_part(struct marks_store_store_reading *r)
 {
-	r->base.marks = r->set.marks;
+	r->base.list = r->set.marks;
 	r->base.count = r->set.count;
 	r->base.more = false;
 	for (size_t i = 0; i < r->row_count; i++)
 		r->base.more |= r->rows[i].more;
 }
 
-static struct marks_reading *reading_new(struct marks *track)
+static struct marks_reading *marks_store_reading_new(struct marks *marks)
 {
-	struct store_reading *r = mem_zalloc(sizeof(*r));
-	r->read = store_read_new(of_track(track)->options.store, READING_MAX_BYTES);
+	struct marks_store_store_reading *r = mem_zalloc(sizeof(*r));
+	r->read = store_read_new(marks_store_of_track(marks)->options.store, READING_MAX_BYTES);
 	r->read->points_max = READING_CELLS;
-	r->write = track_write_new(track);
+	r->write = marks_store_track_write_new(marks);
 	return &r->base;
 }
 
-static void reading_free(struct marks_reading *reading)
+static void marks_store_reading_free(struct marks_reading *reading)
 {
-	struct store_reading *r = of_reading(reading);
+	struct marks_store_store_reading *r = marks_store_of_reading(reading);
 	store_read_free(r->read);
 	store_write_free(r->write);
 	mem_free(r->cells);
@@ -389,10 +398,11 @@ static void reading_free(struct marks_reading *reading)
 }
 
 /* The arena is empty but for requests such as this. */
-static void add_scan(struct store_reading *r, struct mark_row *row)
+static void marks_store_add_scan(struct marks_store_store_reading *r,
+				 struct marks_store_mark_row *row)
 {
-	struct place place;
-	place_of(&place, row->slot, 0, (struct slice){0});
+	struct marks_store_place place;
+	marks_store_place_of(&place, row->slot, 0, (struct slice){0});
 	struct store_request *request = store_read_add(r->read, STORE_CELL_SCAN);
 	ASSERT(request);
 	request->cell_scan.table = TABLE_MARKS;
@@ -404,48 +414,51 @@ static void add_scan(struct store_reading *r, struct mark_row *row)
 	row->request = request;
 }
 
-static int reading_next(struct marks_reading *reading, struct task_queue *queue, int64_t now_ms)
+static int marks_store_reading_next(struct marks_reading *reading, struct task_queue *queue,
+				    int64_t now_ms)
 {
-	struct store_reading *r = of_reading(reading);
-	forget_part(r);
+	struct marks_store_store_reading *r = marks_store_of_reading(reading);
+	marks_store_forget_part(r);
 	store_read_reset(r->read);
 	r->read->now_ms = now_ms;
 	for (size_t i = 0; i < r->row_count; i++) {
 		r->rows[i].request = NULL;
 		if (r->rows[i].more)
-			add_scan(r, &r->rows[i]);
+			marks_store_add_scan(r, &r->rows[i]);
 	}
 	int err = store_read_wait(r->read, queue);
 	if (!err || err == ERR_LIMIT)
-		err = take_rows(r);
+		err = marks_store_take_rows(r);
 	if (err)
-		forget_part(r);
-	show_part(r);
+		marks_store_forget_part(r);
+	marks_store_show_part(r);
 	return err;
 }
 
-static int reading_begin(struct marks_reading *reading, struct task_queue *queue,
-			 const struct mark_slot *slots, size_t count, int64_t now_ms)
+static int marks_store_reading_begin(struct marks_reading *reading, struct task_queue *queue,
+				     const struct mark_slot *slots, size_t count, int64_t now_ms)
 {
-	struct store_reading *r = of_reading(reading);
+	struct marks_store_store_reading *r = marks_store_of_reading(reading);
 	r->row_count = count;
 	for (size_t i = 0; i < count; i++)
-		r->rows[i] = (struct mark_row){.slot = slots[i], .more = true};
-	return reading_next(reading, queue, now_ms);
+		r->rows[i] = (struct marks_store_mark_row){.slot = slots[i], .more = true};
+	return marks_store_reading_next(reading, queue, now_ms);
 }
 
 /* ---- Finishing ------------------------------------------------------------------------------- */
 
 /* What has to stay of a cell: not what is finished, nor what a later cell says as well. (A later
  * one need not say that samples were deleted, nor when the first touch was.) */
-static bool stays(const struct store_reading *r, const struct mark_cell *cell, size_t i)
+static bool marks_store_stays(const struct marks_store_store_reading *r,
+			      const struct marks_store_mark_cell *cell, size_t i)
 {
 	const struct mark *mark = &r->set.marks[r->refs[cell->first + i]];
 	return !mark->finished &&
 	       (mark->stamp_us == cell->stamp_us || cell->deleted || mark->unseen);
 }
 
-static int remove_cell(struct store_write *write, const struct place *place, struct buf *end)
+static int marks_store_remove_cell(struct store_write *write, const struct marks_store_place *place,
+				   struct buf *end)
 {
 	/* Just behind the column: its last part and a zero byte. */
 	struct store_parts to = place->column;
@@ -456,37 +469,37 @@ static int remove_cell(struct store_write *write, const struct place *place, str
 	return store_log_remove(write, TABLE_MARKS, &place->row, &place->column, &to);
 }
 
-static int finish_cell(const struct store_reading *r, const struct mark_cell *cell,
-		       struct buf *value)
+static int marks_store_finish_cell(const struct marks_store_store_reading *r,
+				   const struct marks_store_mark_cell *cell, struct buf *value)
 {
 	struct mark_cell_writer writer;
-	struct place place;
+	struct marks_store_place place;
 	size_t left = 0;
 	for (size_t i = 0; i < cell->count; i++)
-		left += stays(r, cell, i);
+		left += marks_store_stays(r, cell, i);
 	if (left == cell->count && left)
 		return 0;
-	place_of(&place, cell->slot, cell->stamp_us, cell->writer);
+	marks_store_place_of(&place, cell->slot, cell->stamp_us, cell->writer);
 	if (!left)
-		return remove_cell(r->write, &place, value);
+		return marks_store_remove_cell(r->write, &place, value);
 	mark_cell_begin(&writer, value, cell->deleted, cell->touched_ms);
 	for (size_t i = 0; i < cell->count; i++) {
 		const struct mark *mark = &r->set.marks[r->refs[cell->first + i]];
-		if (stays(r, cell, i))
+		if (marks_store_stays(r, cell, i))
 			mark_cell_put(&writer, mark->tenant, mark->series_set);
 	}
 	return store_log_put(r->write, TABLE_MARKS, &place.row, &place.column, buf_slice(value));
 }
 
 /* As many as one write has room for. */
-static int finish_some(struct store_reading *r, struct task_queue *queue)
+static int marks_store_finish_some(struct marks_store_store_reading *r, struct task_queue *queue)
 {
 	struct buf value;
 	int err = 0;
 	store_write_reset(r->write);
 	buf_init(&value, CELL_MAX_BYTES + UINT16_MAX);
 	while (r->finished < r->cell_count && !err) {
-		err = finish_cell(r, &r->cells[r->finished], &value);
+		err = marks_store_finish_cell(r, &r->cells[r->finished], &value);
 		r->finished += !err;
 	}
 	buf_release(&value);
@@ -495,52 +508,52 @@ static int finish_some(struct store_reading *r, struct task_queue *queue)
 	return err || !r->write->cells ? err : store_write_wait(r->write, queue);
 }
 
-static int reading_finish(struct marks_reading *reading, struct task_queue *queue)
+static int marks_store_reading_finish(struct marks_reading *reading, struct task_queue *queue)
 {
-	struct store_reading *r = of_reading(reading);
+	struct marks_store_store_reading *r = marks_store_of_reading(reading);
 	int err = 0;
 	r->finished = 0;
 	while (r->finished < r->cell_count && !err)
-		err = finish_some(r, queue);
+		err = marks_store_finish_some(r, queue);
 	return err;
 }
 
 /* ---- Life ------------------------------------------------------------------------------------ */
 
-static void track_close(struct marks *track)
+static void marks_store_track_close(struct marks *marks)
 {
-	marks_release(track);
-	mem_free(CONTAINER_OF(track, struct store_track, base));
+	marks_release(marks);
+	mem_free(CONTAINER_OF(marks, struct marks_store_store_track, base));
 }
 
 /* What the store has, it does not lose. */
-static void track_restored(struct marks *track, uint64_t losses)
+static void marks_store_track_restored(struct marks *marks, uint64_t losses)
 {
-	(void)marks_regain(track, losses);
+	(void)marks_regain(marks, losses);
 }
 
 static const struct marks_driver ops = {
-	.close = track_close,
-	.restored = track_restored,
+	.close = marks_store_track_close,
+	.restored = marks_store_track_restored,
 	.in_writes = true,
-	.touches_add = touches_add,
-	.marking_new = marking_new,
-	.marking_free = marking_free,
-	.marking_begin = marking_begin,
-	.listing_new = listing_new,
-	.listing_free = listing_free,
-	.listing_begin = listing_begin,
-	.listing_next = listing_next,
-	.reading_new = reading_new,
-	.reading_free = reading_free,
-	.reading_begin = reading_begin,
-	.reading_next = reading_next,
-	.reading_finish = reading_finish,
+	.touches_add = marks_store_touches_add,
+	.marking_new = marks_store_marking_new,
+	.marking_free = marks_store_marking_free,
+	.marking_begin = marks_store_marking_begin,
+	.listing_new = marks_store_listing_new,
+	.listing_free = marks_store_listing_free,
+	.listing_begin = marks_store_listing_begin,
+	.listing_next = marks_store_listing_next,
+	.reading_new = marks_store_reading_new,
+	.reading_free = marks_store_reading_free,
+	.reading_begin = marks_store_reading_begin,
+	.reading_next = marks_store_reading_next,
+	.reading_finish = marks_store_reading_finish,
 };
 
 struct marks *marks_store_open(const struct marks_store_options *options)
 {
-	struct store_track *t = mem_zalloc(sizeof(*t));
+	struct marks_store_store_track *t = mem_zalloc(sizeof(*t));
 	marks_init(&t->base, &ops);
 	t->options = *options;
 	return &t->base;

@@ -1,15 +1,12 @@
-/* Tracking in the store itself (marks/marks.h): marks are part of the writes that they stand
- * before, and cost no talk with anybody.
+/* Marks in the store itself (marks.h): they are part of the writes that have their samples, and
+ * need no other round trip.
  *
  * Marks lie in the table `marks`: the row is (partition, slot), the column (stamp, writer), the
- * value a list of series: one cell for all that a batch touched of that slot. A cell is never
- * changed by its writer. Who rolls up removes it, or leaves those of its series in it that are not
- * done. So a row holds what is waiting and nothing else, and no removed mark is ever passed over
- * again.
+ * value a list of series: one cell for all series of that slot that a batch touched. A writer never
+ * changes a cell. Whoever rolls up removes it, or leaves in it the series that are not done. So a
+ * row holds the series that wait and nothing else, and no removed mark is ever read again.
  *
- *     value   version u8 = 1, or 2 where samples were deleted, time of the touch in ms i64 (LE),
- *             then per series:
- *             tenant length u8, tenant, series-set length u16 (LE), series-set */
+ * cell.h has the layout of a value. */
 #ifndef MARKS_STORE_H
 #define MARKS_STORE_H
 
@@ -18,7 +15,7 @@
 struct marks_store_options {
 	struct store *store;
 	struct slice writer;    /* names this process in marks; the caller's */
-	size_t write_max_bytes; /* of what it writes by itself; 0: as much as is good */
+	size_t write_max_bytes; /* of a write with marks alone; 0: the preset */
 };
 
 struct marks *marks_store_open(const struct marks_store_options *options);

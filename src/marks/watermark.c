@@ -9,25 +9,25 @@
 #define NO_SLOT INT64_MAX
 
 /* The oldest slot of some touches, and when the last of them was. */
-struct touched {
+struct watermark_touched {
 	int64_t slot_s, at_ms;
 };
 
 /* Touches go in two lots, so that what is written without a pause moves on, too: to `fresh` come
  * the new ones, and when those before them have gone it takes their place. */
-struct times {
+struct watermark_times {
 	int64_t marked_s; /* the oldest slot that the last pass found */
 	int64_t found_s;  /* this one, up to now */
-	struct touched fresh, settling;
+	struct watermark_touched fresh, settling;
 };
 
-static const struct times no_times = {
+static const struct watermark_times no_times = {
 	.marked_s = NO_SLOT, .found_s = NO_SLOT, .fresh = {NO_SLOT, 0}, .settling = {NO_SLOT, 0}};
 
-struct metric {
-	struct metric *next; /* of its place */
+struct watermark_metric {
+	struct watermark_metric *next; /* of its place */
 	uint64_t hash;
-	struct times times;
+	struct watermark_times times;
 	size_t tenant_len, metric_len;
 	char text[]; /* the tenant and the metric */
 };
@@ -40,8 +40,8 @@ struct watermark {
 	pthread_mutex_t lock; /* guards all else */
 	int64_t asof_ms, closed_s;
 	int64_t before_s; /* of those that are not behind; 0: no pass has seen all */
-	struct times any;
-	struct metric *places[WATERMARK_MAX];
+	struct watermark_times any;
+	struct watermark_metric *places[WATERMARK_MAX];
 	size_t count;
 };
 
@@ -59,7 +59,7 @@ void watermark_free(struct watermark *b)
 {
 	for (size_t i = 0; i < WATERMARK_MAX; i++) {
 		while (b->places[i]) {
-			struct metric *metric = b->places[i];
+			struct watermark_metric *metric = b->places[i];
 			b->places[i] = metric->next;
 			mem_free(metric);
 		}
@@ -70,37 +70,38 @@ void watermark_free(struct watermark *b)
 
 /* ---- Metrics --------------------------------------------------------------------------------- */
 
-static bool is_of(const struct metric *one, uint64_t hash, struct slice tenant, struct slice metric)
+static bool watermark_is_of(const struct watermark_metric *one, uint64_t hash, struct slice tenant,
+			    struct slice metric)
 {
 	return one->hash == hash && one->tenant_len == tenant.len &&
 	       one->metric_len == metric.len && memcmp(one->text, tenant.data, tenant.len) == 0 &&
 	       memcmp(one->text + tenant.len, metric.data, metric.len) == 0;
 }
 
-static uint64_t hash_of(struct slice tenant, struct slice metric)
+static uint64_t watermark_hash_of(struct slice tenant, struct slice metric)
 {
 	return hash64(metric.data, metric.len, hash64(tenant.data, tenant.len, 0));
 }
 
-static struct metric *find(const struct watermark *b, uint64_t hash, struct slice tenant,
-			   struct slice metric)
+static struct watermark_metric *watermark_find(const struct watermark *b, uint64_t hash,
+					       struct slice tenant, struct slice metric)
 {
-	struct metric *one = b->places[hash % WATERMARK_MAX];
-	while (one && !is_of(one, hash, tenant, metric))
+	struct watermark_metric *one = b->places[hash % WATERMARK_MAX];
+	while (one && !watermark_is_of(one, hash, tenant, metric))
 		one = one->next;
 	return one;
 }
 
-static struct metric *add(struct watermark *b, uint64_t hash, struct slice tenant,
-			  struct slice metric)
+static struct watermark_metric *watermark_add(struct watermark *b, uint64_t hash,
+					      struct slice tenant, struct slice metric)
 {
-	struct metric *one = mem_alloc(sizeof(*one) + tenant.len + metric.len);
-	struct metric **place = &b->places[hash % WATERMARK_MAX];
-	*one = (struct metric){.next = *place,
-			       .hash = hash,
-			       .times = no_times,
-			       .tenant_len = tenant.len,
-			       .metric_len = metric.len};
+	struct watermark_metric *one = mem_alloc(sizeof(*one) + tenant.len + metric.len);
+	struct watermark_metric **place = &b->places[hash % WATERMARK_MAX];
+	*one = (struct watermark_metric){.next = *place,
+					 .hash = hash,
+					 .times = no_times,
+					 .tenant_len = tenant.len,
+					 .metric_len = metric.len};
 	memcpy(one->text, tenant.data, tenant.len);
 	memcpy(one->text + tenant.len, metric.data, metric.len);
 	*place = one;
@@ -109,20 +110,21 @@ static struct metric *add(struct watermark *b, uint64_t hash, struct slice tenan
 }
 
 /* Where its slots are kept; where there is no room for its name, they are those of all. */
-static struct times *times_of(struct watermark *b, struct slice tenant, struct slice metric)
+static struct watermark_times *watermark_times_of(struct watermark *b, struct slice tenant,
+						  struct slice metric)
 {
-	uint64_t hash = hash_of(tenant, metric);
-	struct metric *one = find(b, hash, tenant, metric);
+	uint64_t hash = watermark_hash_of(tenant, metric);
+	struct watermark_metric *one = watermark_find(b, hash, tenant, metric);
 	if (!one && b->count == WATERMARK_MAX)
 		return &b->any;
 	if (!one)
-		one = add(b, hash, tenant, metric);
+		one = watermark_add(b, hash, tenant, metric);
 	return &one->times;
 }
 
 /* ---- Asking ---------------------------------------------------------------------------------- */
 
-static int64_t oldest_of(const struct times *times)
+static int64_t watermark_oldest_of(const struct watermark_times *times)
 {
 	return smaller_of(times->marked_s, smaller_of(times->fresh.slot_s, times->settling.slot_s));
 }
@@ -130,19 +132,21 @@ static int64_t oldest_of(const struct times *times)
 int64_t watermark_before_ms(struct watermark *b, struct slice tenant, struct slice metric)
 {
 	pthread_mutex_lock(&b->lock);
-	const struct metric *one = find(b, hash_of(tenant, metric), tenant, metric);
-	int64_t before_s = smaller_of(b->before_s, oldest_of(&b->any));
+	const struct watermark_metric *one =
+		watermark_find(b, watermark_hash_of(tenant, metric), tenant, metric);
+	int64_t before_s = smaller_of(b->before_s, watermark_oldest_of(&b->any));
 	if (one)
-		before_s = smaller_of(before_s, oldest_of(&one->times));
+		before_s = smaller_of(before_s, watermark_oldest_of(&one->times));
 	pthread_mutex_unlock(&b->lock);
 	return before_s * 1000;
 }
 
 /* ---- Touches --------------------------------------------------------------------------------- */
 
-static void touch(struct watermark *b, int64_t now_ms, const struct mark_touch *touch)
+static void watermark_touch_one(struct watermark *b, int64_t now_ms, const struct mark_touch *touch)
 {
-	struct touched *fresh = &times_of(b, touch->tenant, touch->series_set.metric)->fresh;
+	struct watermark_touched *fresh =
+		&watermark_times_of(b, touch->tenant, touch->series_set.metric)->fresh;
 	if (fresh->slot_s > touch->slot.slot_s)
 		fresh->slot_s = touch->slot.slot_s;
 	if (fresh->at_ms < now_ms)
@@ -151,8 +155,8 @@ static void touch(struct watermark *b, int64_t now_ms, const struct mark_touch *
 
 /* A slot that has not ended yet is left out: when queries are answered from its rows it has been
  * over for the quiet time, longer than what is touched now may take, and a pass has seen it. */
-static size_t first_ended(struct watermark *b, int64_t now_ms, const struct mark_touch *touches,
-			  size_t count, int64_t *last_s)
+static size_t watermark_first_ended(struct watermark *b, int64_t now_ms,
+				    const struct mark_touch *touches, size_t count, int64_t *last_s)
 {
 	int64_t ended_s = atomic_load(&b->ended_s) - 1;
 	size_t i = 0;
@@ -168,21 +172,21 @@ void watermark_touch(struct watermark *b, int64_t now_ms, const struct mark_touc
 		     size_t count)
 {
 	int64_t last_s;
-	size_t i = first_ended(b, now_ms, touches, count, &last_s);
+	size_t i = watermark_first_ended(b, now_ms, touches, count, &last_s);
 	if (i == count)
 		return;
 	pthread_mutex_lock(&b->lock);
 	for (; i < count; i++) {
 		int64_t slot_s = touches[i].slot.slot_s;
 		if (slot_s <= last_s && slot_s >= b->closed_s)
-			touch(b, now_ms, &touches[i]);
+			watermark_touch_one(b, now_ms, &touches[i]);
 	}
 	pthread_mutex_unlock(&b->lock);
 }
 
 /* ---- A pass ---------------------------------------------------------------------------------- */
 
-static int64_t over_before_s(const struct watermark *b)
+static int64_t watermark_over_before_s(const struct watermark *b)
 {
 	int64_t over_ms = b->asof_ms - b->quiet_ms;
 	return over_ms < 0 ? 0 : over_ms / b->slot_ms * (b->slot_ms / 1000);
@@ -193,12 +197,13 @@ void watermark_begin(struct watermark *b, int64_t asof_ms, int64_t closed_s)
 	pthread_mutex_lock(&b->lock);
 	b->asof_ms = asof_ms;
 	b->closed_s = closed_s;
-	if (atomic_load(&b->ended_s) < over_before_s(b))
-		atomic_store(&b->ended_s, over_before_s(b));
+	if (atomic_load(&b->ended_s) < watermark_over_before_s(b))
+		atomic_store(&b->ended_s, watermark_over_before_s(b));
 	pthread_mutex_unlock(&b->lock);
 }
 
-static void found(const struct watermark *b, struct times *times, int64_t slot_s)
+static void watermark_find_slot(const struct watermark *b, struct watermark_times *times,
+				int64_t slot_s)
 {
 	if (slot_s >= b->closed_s && slot_s < times->found_s)
 		times->found_s = slot_s;
@@ -209,7 +214,10 @@ void watermark_found(struct watermark *b, int64_t slot_s, const struct mark *mar
 	pthread_mutex_lock(&b->lock);
 	for (size_t i = 0; i < count; i++) {
 		if (marks[i].waits)
-			found(b, times_of(b, marks[i].tenant, marks[i].series_set.metric), slot_s);
+			watermark_find_slot(
+				b,
+				watermark_times_of(b, marks[i].tenant, marks[i].series_set.metric),
+				slot_s);
 	}
 	pthread_mutex_unlock(&b->lock);
 }
@@ -217,40 +225,43 @@ void watermark_found(struct watermark *b, int64_t slot_s, const struct mark *mar
 void watermark_found_any(struct watermark *b, int64_t slot_s)
 {
 	pthread_mutex_lock(&b->lock);
-	found(b, &b->any, slot_s);
+	watermark_find_slot(b, &b->any, slot_s);
 	pthread_mutex_unlock(&b->lock);
 }
 
 /* A touch of later than now is of before the clock was set back: it is as if it were of now. */
-static void settle(const struct watermark *b, struct touched *touched, int64_t now_ms)
+static void watermark_settle(const struct watermark *b, struct watermark_touched *touched,
+			     int64_t now_ms)
 {
 	if (touched->at_ms > now_ms)
 		touched->at_ms = now_ms;
 	if (touched->at_ms <= b->asof_ms - b->quiet_ms)
-		*touched = (struct touched){NO_SLOT, 0};
+		*touched = (struct watermark_touched){NO_SLOT, 0};
 }
 
-static void end_times(const struct watermark *b, struct times *times, int64_t now_ms, bool all)
+static void watermark_end_times(const struct watermark *b, struct watermark_times *times,
+				int64_t now_ms, bool all)
 {
 	if (all || times->found_s < times->marked_s)
 		times->marked_s = times->found_s;
 	times->found_s = NO_SLOT;
 	if (!all)
 		return;
-	settle(b, &times->fresh, now_ms);
-	settle(b, &times->settling, now_ms);
+	watermark_settle(b, &times->fresh, now_ms);
+	watermark_settle(b, &times->settling, now_ms);
 	if (times->settling.slot_s != NO_SLOT)
 		return;
 	times->settling = times->fresh;
-	times->fresh = (struct touched){NO_SLOT, 0};
+	times->fresh = (struct watermark_touched){NO_SLOT, 0};
 }
 
-static void end_place(struct watermark *b, struct metric **place, int64_t now_ms, bool all)
+static void watermark_end_place(struct watermark *b, struct watermark_metric **place,
+				int64_t now_ms, bool all)
 {
 	while (*place) {
-		struct metric *metric = *place;
-		end_times(b, &metric->times, now_ms, all);
-		if (oldest_of(&metric->times) != NO_SLOT) {
+		struct watermark_metric *metric = *place;
+		watermark_end_times(b, &metric->times, now_ms, all);
+		if (watermark_oldest_of(&metric->times) != NO_SLOT) {
 			place = &metric->next;
 			continue;
 		}
@@ -263,11 +274,11 @@ static void end_place(struct watermark *b, struct metric **place, int64_t now_ms
 void watermark_end(struct watermark *b, int64_t now_ms, bool all)
 {
 	pthread_mutex_lock(&b->lock);
-	end_times(b, &b->any, now_ms, all);
+	watermark_end_times(b, &b->any, now_ms, all);
 	for (size_t i = 0; i < WATERMARK_MAX; i++)
-		end_place(b, &b->places[i], now_ms, all);
+		watermark_end_place(b, &b->places[i], now_ms, all);
 	if (all)
-		b->before_s = over_before_s(b);
+		b->before_s = watermark_over_before_s(b);
 	pthread_mutex_unlock(&b->lock);
 }
 

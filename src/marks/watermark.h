@@ -1,20 +1,19 @@
-/* Up to which time a metric is rolled up, as queries ask it: from the slot on that is returned
- * samples may be there that no row says anything of.
+/* The watermark: up to which time a metric is rolled up. Queries take raw samples from there on,
+ * since no row may know of them.
  *
- * Two sources, so that the answer is never older than the last sample that can be read:
+ * It has two sources, so that it is never later than the last sample that can be read:
  *
- *  - touches of this process (track.h), before their samples can be read, if their slot has ended;
- *  - marks that wait while a pass of the job goes by (job.h), of whatever process they are. So
- *    marks of earlier runs count as soon as one pass has seen all there are; until then nothing is
- *    rolled up, for all that is known.
+ *  - touches of this process (marks.h), before their samples can be read, if their slot has ended;
+ *  - marks that wait while a pass goes by (rollup/job.h), of whatever process. So marks of earlier
+ *    runs count as soon as one pass has seen all marks; until then nothing counts as rolled up.
  *
- * Slots that have not been over for the quiet time count as behind without being told. What was
- * touched goes when the touch is as old as the quiet time when a pass begins: by then its mark is
- * durable, and the pass finds it or finishes it. What was found goes when a pass that saw all there
- * is does not find it again. A pass that broke off takes nothing away.
+ * Slots that have not been over for the quiet time count as not rolled up without being told. A
+ * touch is dropped when it is as old as the quiet time at the beginning of a pass: its mark is
+ * durable by then, and the pass finds the mark or finishes it. A mark is dropped when a pass that
+ * saw all marks does not find it again. A pass that broke off drops nothing.
  *
- * By tenant and metric, so that late points of one do not slow down questions for others; of what
- * is beyond WATERMARK_MAX metrics the oldest slot stands for all.
+ * It is kept by tenant and metric, so that late samples of one metric do not slow down queries of
+ * others. Metrics beyond WATERMARK_MAX share one watermark, that of their oldest slot.
  *
  * Threads: any; a lock of its own, under which nothing else is taken. */
 #ifndef MARKS_WATERMARK_H
@@ -27,30 +26,29 @@ enum { WATERMARK_MAX = 1 << 12 };
 struct watermark;
 
 struct watermark *watermark_new(int64_t slot_ms, int64_t quiet_ms);
-void watermark_free(struct watermark *behind);
+void watermark_free(struct watermark *watermark);
 
-/* Everything of an earlier time is rolled up, in ms; 0: nothing, for all that is known. `metric` is
- * as series-sets have it. */
-int64_t watermark_before_ms(struct watermark *behind, struct slice tenant, struct slice metric);
+/* All samples of earlier times are rolled up, as far as is known; 0: none. In ms. `metric` is as
+ * series-sets have it. */
+int64_t watermark_before_ms(struct watermark *watermark, struct slice tenant, struct slice metric);
 
 /* Touches at now_ms, by the wall clock; before their samples can be read. */
-void watermark_touch(struct watermark *behind, int64_t now_ms, const struct mark_touch *touches,
+void watermark_touch(struct watermark *watermark, int64_t now_ms, const struct mark_touch *touches,
 		     size_t count);
 
 /* ---- A pass ---------------------------------------------------------------------------------- */
 
-/* See rollup_job_start. What lies in slots before closed_s nobody reads but in rows: they do not
- * count. */
-void watermark_begin(struct watermark *behind, int64_t asof_ms, int64_t closed_s);
-/* Marks of a slot, of which those count that wait: what cannot be made of the others is in no
- * answer, and does not put off what is. */
-void watermark_found(struct watermark *behind, int64_t slot_s, const struct mark *marks,
+/* See rollup_job_run. Slots before closed_s do not count: nobody reads their raw samples. */
+void watermark_begin(struct watermark *watermark, int64_t asof_ms, int64_t closed_s);
+/* Marks of a slot. Those count that wait for more samples. A mark whose series is damaged does not
+ * count: no answer has its samples, and it must not hold back the others. */
+void watermark_found(struct watermark *watermark, int64_t slot_s, const struct mark *marks,
 		     size_t count);
-/* There may be further ones of the slot, of whomever. */
-void watermark_found_any(struct watermark *behind, int64_t slot_s);
-/* `all`: the pass saw all marks there are. */
-void watermark_end(struct watermark *behind, int64_t now_ms, bool all);
-/* From now on others roll up, too: nothing is known, until a pass sees all there is. */
-void watermark_forget(struct watermark *behind);
+/* The slot may have further marks, of any metric. */
+void watermark_found_any(struct watermark *watermark, int64_t slot_s);
+/* `all`: the pass saw all marks. */
+void watermark_end(struct watermark *watermark, int64_t now_ms, bool all);
+/* Other processes roll up, too, from now on: nothing is known until a pass sees all marks. */
+void watermark_forget(struct watermark *watermark);
 
 #endif

@@ -89,7 +89,7 @@ static bool take_part(struct slice text, size_t *at, struct arena *arena, struct
 }
 
 /* Decimal digits as an encoder writes them; -1 for anything else. */
-static int64_t number_of(struct slice part)
+static int64_t counter_key_number_of(struct slice part)
 {
 	int64_t value = 0;
 
@@ -115,12 +115,12 @@ static int fill_key(const struct slice *parts, size_t count, bool has_year, stru
 				    .oidset = parts[2],
 				    .oid = parts[3],
 				    .path_count = count - FIXED_PARTS - tail,
-				    .freq_ms = number_of(parts[count - tail]),
+				    .freq_ms = counter_key_number_of(parts[count - tail]),
 				    .has_year = has_year};
 	for (size_t i = 0; i < key->path_count; i++)
 		key->path[i] = parts[FIXED_PARTS + i];
 	if (has_year) {
-		int64_t year = number_of(parts[count - 1]);
+		int64_t year = counter_key_number_of(parts[count - 1]);
 		key->year = year > 9999 ? -1 : (int)year;
 	}
 	if (!key_complete(key))

@@ -28,7 +28,7 @@ struct poll_cell {
 
 /* ---- Reading ------------------------------------------------------------------------------- */
 
-static struct slice take_text(struct cursor *c, size_t max_bytes)
+static struct slice poll_take_text(struct cursor *c, size_t max_bytes)
 {
 	uint64_t len = cursor_varint(c);
 	if (len > max_bytes)
@@ -37,7 +37,7 @@ static struct slice take_text(struct cursor *c, size_t max_bytes)
 	return bytes ? (struct slice){(const char *)bytes, (size_t)len} : (struct slice){"", 0};
 }
 
-static size_t take_count(struct cursor *c, size_t max)
+static size_t poll_take_count(struct cursor *c, size_t max)
 {
 	uint64_t count = cursor_varint(c);
 	if (count > max)
@@ -80,10 +80,10 @@ static int open_header(struct slice message, struct cursor *c, struct poll *poll
 static struct cursor open_names(struct poll *poll)
 {
 	struct cursor c = cursor_of(poll->names.data, poll->names.len);
-	poll->row_count = take_count(&c, POLL_ROWS_MAX);
-	poll->column_count = take_count(&c, POLL_COLUMNS_MAX);
-	poll->device = take_text(&c, POLL_NAME_MAX_BYTES);
-	poll->oidset = take_text(&c, POLL_NAME_MAX_BYTES);
+	poll->row_count = poll_take_count(&c, POLL_ROWS_MAX);
+	poll->column_count = poll_take_count(&c, POLL_COLUMNS_MAX);
+	poll->device = poll_take_text(&c, POLL_NAME_MAX_BYTES);
+	poll->oidset = poll_take_text(&c, POLL_NAME_MAX_BYTES);
 	if (poll->row_count * poll->column_count > POLL_CELLS_MAX || poll->device.len == 0 ||
 	    poll->oidset.len == 0)
 		c.bad = true;
@@ -93,8 +93,8 @@ static struct cursor open_names(struct poll *poll)
 static void open_values(struct poll *poll, struct cursor *c)
 {
 	poll->ts_ms = (int64_t)cursor_u64(c);
-	poll->part = (uint32_t)take_count(c, UINT32_MAX);
-	poll->text_count = take_count(c, POLL_CELLS_MAX);
+	poll->part = (uint32_t)poll_take_count(c, UINT32_MAX);
+	poll->text_count = poll_take_count(c, POLL_CELLS_MAX);
 	/* Each takes a byte at least: so no message makes a reader take memory without limit. */
 	if (poll->text_count > cursor_left(c))
 		c->bad = true;
@@ -117,11 +117,11 @@ int poll_open(struct slice message, struct poll *poll, struct errbuf *e)
 	return 0;
 }
 
-static void take_row(struct cursor *c, struct poll_row *row)
+static void poll_take_row(struct cursor *c, struct poll_row *row)
 {
-	*row = (struct poll_row){.part_count = take_count(c, POLL_PARTS_MAX)};
+	*row = (struct poll_row){.part_count = poll_take_count(c, POLL_PARTS_MAX)};
 	for (size_t i = 0; i < row->part_count; i++)
-		row->parts[i] = take_text(c, POLL_PART_MAX_BYTES);
+		row->parts[i] = poll_take_text(c, POLL_PART_MAX_BYTES);
 }
 
 int poll_decode_names(const struct poll *poll, struct arena *arena, struct poll_names *names,
@@ -138,11 +138,11 @@ int poll_decode_names(const struct poll *poll, struct arena *arena, struct poll_
 		return errbuf_set(e, ERR_LIMIT, "a poll of %zu rows, more than memory was given",
 				  poll->row_count);
 	for (size_t i = 0; i < poll->column_count; i++) {
-		columns[i] = take_text(&c, POLL_COLUMN_MAX_BYTES);
+		columns[i] = poll_take_text(&c, POLL_COLUMN_MAX_BYTES);
 		c.bad = c.bad || columns[i].len == 0;
 	}
 	for (size_t i = 0; i < poll->row_count; i++)
-		take_row(&c, &rows[i]);
+		poll_take_row(&c, &rows[i]);
 	if (c.bad || cursor_left(&c))
 		return errbuf_set(e, ERR_INVALID, "a poll whose names are wrong");
 	*names = (struct poll_names){columns, rows};
@@ -159,7 +159,7 @@ struct decoder {
 
 static void take_text_value(struct decoder *d, size_t row, size_t column, bool json)
 {
-	struct slice text = take_text(&d->c, POLL_TEXT_MAX_BYTES);
+	struct slice text = poll_take_text(&d->c, POLL_TEXT_MAX_BYTES);
 	if (d->text_count == d->text_max)
 		d->c.bad = true;
 	if (d->c.bad)
@@ -172,7 +172,7 @@ static void take_text_value(struct decoder *d, size_t row, size_t column, bool j
 	};
 }
 
-static void take_value(struct decoder *d, size_t row, size_t column, uint8_t type)
+static void poll_take_value(struct decoder *d, size_t row, size_t column, uint8_t type)
 {
 	struct value *value = &d->values[row * d->columns + column];
 	*value = (struct value){0};
@@ -219,7 +219,7 @@ static void take_mixed(struct decoder *d, size_t column)
 			continue;
 		}
 		d->c = c;
-		take_value(d, row, column, type);
+		poll_take_value(d, row, column, type);
 		c = d->c;
 	}
 	d->c = c;
@@ -234,10 +234,10 @@ static void take_column(struct decoder *d, size_t column)
 		take_mixed(d, column);
 	else
 		for (size_t row = 0; row < d->rows; row++)
-			take_value(d, row, column, type);
+			poll_take_value(d, row, column, type);
 }
 
-static bool take_memory(struct decoder *d, struct arena *arena, int64_t **row_ts_ms)
+static bool poll_take_memory(struct decoder *d, struct arena *arena, int64_t **row_ts_ms)
 {
 	*row_ts_ms = arena_alloc(arena, (d->rows + 1) * sizeof(**row_ts_ms));
 	d->values = arena_alloc(arena, (d->rows * d->columns + 1) * sizeof(*d->values));
@@ -273,7 +273,7 @@ int poll_decode_values(const struct poll *poll, struct arena *arena, struct poll
 	int64_t *row_ts_ms = NULL;
 	if (d.rows + d.columns > cursor_left(&d.c))
 		return errbuf_set(e, ERR_INVALID, "a poll whose values are wrong");
-	if (!take_memory(&d, arena, &row_ts_ms))
+	if (!poll_take_memory(&d, arena, &row_ts_ms))
 		return errbuf_set(e, ERR_LIMIT, "a poll of %zu rows, more than memory was given",
 				  d.rows);
 	for (size_t i = 0; i < d.rows; i++)
@@ -310,8 +310,8 @@ void poll_builder_release(struct poll_builder *b)
 	*b = (struct poll_builder){0};
 }
 
-static int check_length(const char *what, struct slice name, size_t min, size_t max,
-			struct errbuf *e)
+static int poll_check_length(const char *what, struct slice name, size_t min, size_t max,
+			     struct errbuf *e)
 {
 	if (name.len >= min && name.len <= max)
 		return 0;
@@ -321,7 +321,7 @@ static int check_length(const char *what, struct slice name, size_t min, size_t 
 
 int poll_begin_again(struct poll_builder *b, struct slice device, int64_t ts_ms, struct errbuf *e)
 {
-	int err = check_length("the name of a device", device, 1, POLL_NAME_MAX_BYTES, e);
+	int err = poll_check_length("the name of a device", device, 1, POLL_NAME_MAX_BYTES, e);
 	if (err)
 		return err;
 	buf_clear(&b->device);
@@ -337,7 +337,7 @@ int poll_begin_again(struct poll_builder *b, struct slice device, int64_t ts_ms,
 int poll_begin(struct poll_builder *b, struct slice device, struct slice oidset, int64_t ts_ms,
 	       struct errbuf *e)
 {
-	int err = check_length("the name of an OIDSet", oidset, 1, POLL_NAME_MAX_BYTES, e);
+	int err = poll_check_length("the name of an OIDSet", oidset, 1, POLL_NAME_MAX_BYTES, e);
 	err = err ? err : poll_begin_again(b, device, ts_ms, e);
 	if (err)
 		return err;
@@ -348,7 +348,7 @@ int poll_begin(struct poll_builder *b, struct slice device, struct slice oidset,
 	return 0;
 }
 
-static void append_varint(struct buf *out, uint64_t value)
+static void poll_append_varint(struct buf *out, uint64_t value)
 {
 	char *room = buf_reserve(out, VARINT_BYTES_MAX);
 	if (room)
@@ -357,14 +357,14 @@ static void append_varint(struct buf *out, uint64_t value)
 
 static void append_text(struct buf *out, struct slice text)
 {
-	append_varint(out, text.len);
+	poll_append_varint(out, text.len);
 	buf_append(out, text.data, text.len);
 }
 
 int poll_add_column(struct poll_builder *b, struct slice name, struct errbuf *e)
 {
 	ASSERT(b->row_count == 0);
-	int err = check_length("the name of an OID", name, 1, POLL_COLUMN_MAX_BYTES, e);
+	int err = poll_check_length("the name of an OID", name, 1, POLL_COLUMN_MAX_BYTES, e);
 	if (err)
 		return err;
 	if (b->column_count == POLL_COLUMNS_MAX)
@@ -381,7 +381,8 @@ static int check_row(const struct poll_builder *b, const struct slice *parts, si
 		return errbuf_set(e, ERR_INVALID, "a path of %zu parts; at most %d", part_count,
 				  POLL_PARTS_MAX);
 	for (size_t i = 0; i < part_count; i++) {
-		int err = check_length("a part of a path", parts[i], 0, POLL_PART_MAX_BYTES, e);
+		int err =
+			poll_check_length("a part of a path", parts[i], 0, POLL_PART_MAX_BYTES, e);
 		if (err)
 			return err;
 	}
@@ -410,7 +411,7 @@ static int append_path(struct buf *out, const struct slice *parts, size_t part_c
 	return 0;
 }
 
-static void make_room(struct poll_builder *b)
+static void poll_make_room(struct poll_builder *b)
 {
 	GROW(b->row_ts_ms, b->row_cap, b->row_count + 1);
 	GROW(b->cells, b->cell_cap, (b->row_count + 1) * b->column_count);
@@ -426,7 +427,7 @@ int poll_add_row(struct poll_builder *b, const struct slice *parts, size_t part_
 		b->rows.failed = false;
 		return errbuf_set(e, ERR_LIMIT, "a poll of more than %zu rows", b->row_count);
 	}
-	make_room(b);
+	poll_make_room(b);
 	b->row_ts_ms[b->row_count] = ts_ms;
 	if (b->column_count)
 		memset(b->cells + b->row_count * b->column_count, 0,
@@ -465,7 +466,7 @@ int poll_set_text(struct poll_builder *b, size_t row, size_t column, struct slic
 		  struct errbuf *e)
 {
 	ASSERT(row < b->row_count && column < b->column_count);
-	int err = check_length("a text", text, 0, POLL_TEXT_MAX_BYTES, e);
+	int err = poll_check_length("a text", text, 0, POLL_TEXT_MAX_BYTES, e);
 	if (err)
 		return err;
 	struct poll_cell cell = {
@@ -491,10 +492,10 @@ static void append_value(const struct poll_builder *b, const struct poll_cell *c
 		buf_append(out, &cell->bits, sizeof(cell->bits));
 		break;
 	case VALUE_I64:
-		append_varint(out, zigzag_encode((int64_t)cell->bits));
+		poll_append_varint(out, zigzag_encode((int64_t)cell->bits));
 		break;
 	case VALUE_U64:
-		append_varint(out, cell->bits);
+		poll_append_varint(out, cell->bits);
 		break;
 	case TYPE_TEXT:
 	case TYPE_JSON:
@@ -537,7 +538,7 @@ static bool append_counters(const struct poll_builder *b, size_t column, struct 
 
 /* Numbers, here and there none: as the row of scalars has it beside those of interfaces. False:
  * there is a text, or no room, and nothing was appended. */
-static bool append_numbers(const struct poll_builder *b, size_t column, struct buf *out)
+static bool poll_append_numbers(const struct poll_builder *b, size_t column, struct buf *out)
 {
 	const struct poll_cell *cell = b->cells + column,
 			       *end = cell + b->row_count * b->column_count;
@@ -564,7 +565,7 @@ static void append_column(const struct poll_builder *b, size_t column, struct bu
 	if (append_counters(b, column, out))
 		return;
 	uint8_t type = column_type(b, column);
-	if (type == TYPE_MIXED && append_numbers(b, column, out))
+	if (type == TYPE_MIXED && poll_append_numbers(b, column, out))
 		return;
 	buf_append(out, &type, 1);
 	for (size_t row = 0; row < b->row_count; row++) {
@@ -583,10 +584,10 @@ static size_t count_texts(const struct poll_builder *b)
 	return count;
 }
 
-static void append_names(const struct poll_builder *b, struct buf *out)
+static void poll_append_names(const struct poll_builder *b, struct buf *out)
 {
-	append_varint(out, b->row_count);
-	append_varint(out, b->column_count);
+	poll_append_varint(out, b->row_count);
+	poll_append_varint(out, b->column_count);
 	append_text(out, buf_slice(&b->device));
 	append_text(out, buf_slice(&b->oidset));
 	buf_append(out, b->columns.data, b->columns.len);
@@ -608,8 +609,8 @@ static void append_times(const struct poll_builder *b, struct buf *out)
 static void append_values(const struct poll_builder *b, uint32_t part, struct buf *out)
 {
 	buf_append(out, &b->ts_ms, sizeof(b->ts_ms));
-	append_varint(out, part);
-	append_varint(out, count_texts(b));
+	poll_append_varint(out, part);
+	poll_append_varint(out, count_texts(b));
 	append_times(b, out);
 	for (size_t i = 0; i < b->column_count; i++)
 		append_column(b, i, out);
@@ -631,7 +632,7 @@ int poll_encode(const struct poll_builder *b, uint32_t part, bool last, struct b
 	size_t before = out->len;
 	const char header[HEADER_BYTES] = {'G', 'P', VERSION, last ? FLAG_LAST : 0};
 	buf_append(out, header, sizeof(header));
-	append_names(b, out);
+	poll_append_names(b, out);
 	size_t names_bytes = out->len - before - HEADER_BYTES;
 	append_values(b, part, out);
 	if (out->failed || out->len - before > POLL_BYTES_MAX) {

@@ -37,7 +37,7 @@ static const char *content_fault(struct slice name)
 }
 
 /* As SHOWN, of a name that may hold anything: what would end or break the sentence is escaped. */
-static const char *show(struct slice name, char to[SHOW_MAX_BYTES])
+static const char *series_show(struct slice name, char to[SHOW_MAX_BYTES])
 {
 	const uint8_t *p = (const uint8_t *)name.data;
 	size_t shown = (size_t)slice_shown_len(name);
@@ -63,12 +63,12 @@ static int name_check(const char *what, struct slice called, struct slice name, 
 	char shown[SHOW_MAX_BYTES];
 	if (name.len == 0 || name.len > max_bytes)
 		return errbuf_set(e, ERR_INVALID, "%s \"%s\" %s (1 to %zu bytes)", what,
-				  show(called, shown), name.len ? "is too long" : "is empty",
+				  series_show(called, shown), name.len ? "is too long" : "is empty",
 				  max_bytes);
 	const char *fault = content_fault(name);
 	if (!fault)
 		return 0;
-	return errbuf_set(e, ERR_INVALID, "%s \"%s\" %s", what, show(called, shown), fault);
+	return errbuf_set(e, ERR_INVALID, "%s \"%s\" %s", what, series_show(called, shown), fault);
 }
 
 int metric_check(struct slice metric, struct errbuf *e)
@@ -82,7 +82,7 @@ static int tag_check(const struct tag *tag, struct errbuf *e)
 	return err ? err : name_check("value of tag", tag->key, tag->value, TAG_VALUE_MAX_BYTES, e);
 }
 
-static size_t escaped_bytes(struct slice name)
+static size_t series_escaped_bytes(struct slice name)
 {
 	size_t n = name.len;
 	for (size_t i = 0; i < name.len; i++)
@@ -117,7 +117,8 @@ int tags_sort_and_find_fault(struct tag *list, size_t count, size_t *fault, stru
 		if (i && slice_equal(list[i].key, list[i - 1].key))
 			return errbuf_set(e, ERR_INVALID, "tag \"" SHOWN "\" stands twice",
 					  SHOWN_OF(list[i].key));
-		text_bytes += escaped_bytes(list[i].key) + escaped_bytes(list[i].value) + 2;
+		text_bytes +=
+			series_escaped_bytes(list[i].key) + series_escaped_bytes(list[i].value) + 2;
 	}
 	*fault = count;
 	if (text_bytes > TAGS_TEXT_MAX_BYTES)
@@ -133,7 +134,7 @@ int tags_sort_and_check(struct tag *list, size_t count, struct errbuf *e)
 	return tags_sort_and_find_fault(list, count, &fault, e);
 }
 
-static void append_escaped(struct buf *out, struct slice name)
+static void series_append_escaped(struct buf *out, struct slice name)
 {
 	size_t plain = 0;
 	for (size_t i = 0; i < name.len; i++) {
@@ -152,16 +153,16 @@ int tags_encode(struct tags tags, struct buf *out)
 	for (size_t i = 0; i < tags.count; i++) {
 		if (i)
 			buf_append_char(out, ',');
-		append_escaped(out, tags.list[i].key);
+		series_append_escaped(out, tags.list[i].key);
 		buf_append_char(out, '=');
-		append_escaped(out, tags.list[i].value);
+		series_append_escaped(out, tags.list[i].value);
 	}
 	return out->failed ? ERR_LIMIT : 0;
 }
 
 int series_set_encode(struct slice metric, struct tags tags, struct buf *out)
 {
-	append_escaped(out, metric);
+	series_append_escaped(out, metric);
 	if (tags.count)
 		buf_append_char(out, ',');
 	return tags_encode(tags, out);

@@ -13,7 +13,7 @@
 
 #include "persist/derive.h"
 
-static struct counters *of(struct persister *persister)
+static struct counters *counters_of(struct persister *persister)
 {
 	return CONTAINER_OF(persister, struct counters, persister);
 }
@@ -36,7 +36,7 @@ void counters_forget(struct counters *counters)
 }
 
 /* Whose series were deleted has no newest values either. */
-static void heed_deletions(struct counters *c)
+static void counters_heed_deletions(struct counters *c)
 {
 	uint64_t generation = store_series_generation(c->persister.base.store);
 	if (generation != c->generation)
@@ -46,15 +46,16 @@ static void heed_deletions(struct counters *c)
 
 /* ---- Taking on ------------------------------------------------------------------------------- */
 
-static void set_aside(struct counters *c, struct persist_item *item, const struct errbuf *e)
+static void counters_set_aside(struct counters *c, struct persist_item *item,
+			       const struct errbuf *e)
 {
 	const char *copy = arena_printf(&c->batch->arena, "%s", e->text);
 	item->aside = copy && *copy ? copy : "it is damaged";
 }
 
 /* Scalars have no path, everything else all of it. */
-static int check_paths(const struct persist_item *item, const struct poll_names *names,
-		       struct errbuf *e)
+static int counters_check_paths(const struct persist_item *item, const struct poll_names *names,
+				struct errbuf *e)
 {
 	size_t parts = item->oidset->path_tag_count;
 	for (size_t r = 0; r < item->poll.row_count; r++) {
@@ -68,16 +69,17 @@ static int check_paths(const struct persist_item *item, const struct poll_names 
 	return 0;
 }
 
-static int decode_names(struct counters *c, const struct persist_item *from, struct item *item,
-			struct errbuf *e)
+static int counters_decode_names(struct counters *c, const struct persist_item *from,
+				 struct item *item, struct errbuf *e)
 {
 	if (item->names.columns)
 		return 0;
 	int err = poll_decode_names(&from->poll, &c->batch->arena, &item->names, e);
-	return err ? err : check_paths(from, &item->names, e);
+	return err ? err : counters_check_paths(from, &item->names, e);
 }
 
-static bool used_before(const struct counters *c, const struct layout *layout, size_t before)
+static bool counters_used_before(const struct counters *c, const struct layout *layout,
+				 size_t before)
 {
 	for (size_t i = 0; i < before; i++) {
 		if (c->items[i].layout == layout)
@@ -99,7 +101,7 @@ bool counters_row_is_closed(const struct layout *layout, const struct poll_value
 	return false;
 }
 
-static size_t closed_rows(const struct layout *layout, const struct poll_values *values)
+static size_t counters_closed_rows(const struct layout *layout, const struct poll_values *values)
 {
 	size_t closed = 0;
 	for (size_t r = 0; r < layout->row_count; r++)
@@ -107,7 +109,7 @@ static size_t closed_rows(const struct layout *layout, const struct poll_values 
 	return closed;
 }
 
-static void ask_again(struct counters *c, struct layout *layout)
+static void counters_ask_again(struct counters *c, struct layout *layout)
 {
 	int64_t now_ms = clock_wall_ms(c->persister.base.clock);
 	if (!layout->ask_again_ms || now_ms < layout->ask_again_ms)
@@ -118,14 +120,14 @@ static void ask_again(struct counters *c, struct layout *layout)
 
 /* ERR_RETRY: not in this batch, since a layout that it would change is in use; ERR_LIMIT: there is
  * no more room in it. Else an item is set aside, or taken on. */
-static int take_on(struct counters *c, size_t i)
+static int counters_take_on(struct counters *c, size_t i)
 {
 	struct persist_item *from = &c->batch->items[i];
 	struct item *item = &c->items[i];
 	struct errbuf e = {""};
 	*item = (struct item){.layout = layouts_find(&c->layouts, &from->poll)};
-	bool used = used_before(c, item->layout, i), known = item->layout;
-	int err = known ? 0 : decode_names(c, from, item, &e);
+	bool used = counters_used_before(c, item->layout, i), known = item->layout;
+	int err = known ? 0 : counters_decode_names(c, from, item, &e);
 	if (!err && !known &&
 	    layouts_occupied(&c->layouts, &from->poll, from->oidset, &item->names))
 		return ERR_RETRY;
@@ -134,18 +136,18 @@ static int take_on(struct counters *c, size_t i)
 	if (err == ERR_LIMIT)
 		return err;
 	if (err) {
-		set_aside(c, from, &e);
+		counters_set_aside(c, from, &e);
 		item->layout = NULL;
 		return 0;
 	}
 	if (!known)
 		item->layout = layouts_add(&c->layouts, &from->poll, from->oidset, &item->names);
-	ask_again(c, item->layout);
-	item->group_count = closed_rows(item->layout, &item->values);
+	counters_ask_again(c, item->layout);
+	item->group_count = counters_closed_rows(item->layout, &item->values);
 	if (item->group_count && used)
 		return ERR_RETRY;
 	bool named = item->group_count || item->values.text_count;
-	err = named ? decode_names(c, from, item, &e) : 0;
+	err = named ? counters_decode_names(c, from, item, &e) : 0;
 	ASSERT(err != ERR_INVALID); /* the block is one that was decoded before */
 	return err;
 }
@@ -154,7 +156,7 @@ static int take_on(struct counters *c, size_t i)
 
 static void counters_store(struct persister *persister, struct persist_batch *batch)
 {
-	struct counters *c = of(persister);
+	struct counters *c = counters_of(persister);
 	size_t rows = 0;
 	int err = 0;
 	ASSERT(!c->batch && batch->count);
@@ -162,10 +164,10 @@ static void counters_store(struct persister *persister, struct persist_batch *ba
 	c->count = c->group_count = 0;
 	c->items = arena_alloc(&batch->arena, batch->count * sizeof(*c->items));
 	ASSERT(c->items); /* the arena takes what any one message decodes to */
-	heed_deletions(c);
+	counters_heed_deletions(c);
 	layouts_turn(&c->layouts);
 	while (c->count < batch->count && !err) {
-		err = take_on(c, c->count);
+		err = counters_take_on(c, c->count);
 		if (!err)
 			rows += c->items[c->count++].group_count;
 	}
@@ -179,7 +181,7 @@ static void counters_store(struct persister *persister, struct persist_batch *ba
 
 static void counters_stored(struct persister *persister, struct persist_batch *batch, int err)
 {
-	struct counters *c = of(persister);
+	struct counters *c = counters_of(persister);
 	(void)batch;
 	if (c->open_begun)
 		catalog_open_finish(&c->open, err);
@@ -197,12 +199,7 @@ static void counters_stored(struct persister *persister, struct persist_batch *b
 
 static void counters_tick(struct persister *persister)
 {
-	deriver_tick(of(persister)->deriver);
-}
-
-static void counters_derive(struct persister *persister, struct derive_request *request)
-{
-	deriver_take(of(persister)->deriver, request);
+	deriver_tick(counters_of(persister)->deriver);
 }
 
 static bool counters_idle(const struct persister *persister)
@@ -212,7 +209,7 @@ static bool counters_idle(const struct persister *persister)
 
 static void counters_stop(struct persister *persister)
 {
-	deriver_stop(of(persister)->deriver);
+	deriver_stop(counters_of(persister)->deriver);
 }
 
 static struct persister *counters_make(const struct persist_base *base)
@@ -227,7 +224,7 @@ static struct persister *counters_make(const struct persist_base *base)
 
 static void counters_free(struct persister *persister)
 {
-	struct counters *c = of(persister);
+	struct counters *c = counters_of(persister);
 	deriver_free(c->deriver);
 	layouts_release(&c->layouts);
 	mem_free(c->told);
@@ -239,7 +236,6 @@ const struct persister_ops persister_of_counters = {
 	.store = counters_store,
 	.stored = counters_stored,
 	.tick = counters_tick,
-	.derive = counters_derive,
 	.idle = counters_idle,
 	.stop = counters_stop,
 	.free = counters_free,

@@ -2,7 +2,7 @@
 
 #include "base/log.h"
 #include "base/stats.h"
-#include "persist/derive_request.h"
+#include "persist/claims.h"
 #include "rate/job.h"
 #include "rate/oidset.h"
 
@@ -17,6 +17,7 @@ struct derivation {
 	struct rate_job *job;
 	struct arena arena; /* of the table */
 	struct rate_table table;
+	struct claim claim;
 	bool running;
 };
 
@@ -26,18 +27,12 @@ struct deriver {
 	struct derivation jobs[JOBS]; /* of what is due */
 	bool stopped;
 	bool is_late; /* the pass over all sources took longer than until the next was due */
-	/* What was asked for, the first of them at work: its rates are brought up to date by a job,
-	 * then recomputed. */
-	struct derive_request *requests, **last_request;
-	struct rate_job *request_job;
-	enum { REQUEST_WAITS, REQUEST_DERIVES, REQUEST_RECOMPUTES } request_state;
-	struct rate_recompute *recompute;
 };
 
 /* ---- The table of a source ------------------------------------------------------------------- */
 
 /* All OIDs of the OIDSet that rates are made of, in its order. */
-static int make_columns(struct derivation *d, const struct oidset *set, struct errbuf *e)
+static int derive_make_columns(struct derivation *d, const struct oidset *set, struct errbuf *e)
 {
 	struct rate_column *columns = arena_zalloc(&d->arena, set->oid_count * sizeof(*columns));
 	if (!columns)
@@ -54,7 +49,7 @@ static int make_columns(struct derivation *d, const struct oidset *set, struct e
 }
 
 /* column_count: it has none of that OID. */
-static size_t find_column(const struct layout *layout, struct slice oid)
+static size_t derive_find_column(const struct layout *layout, struct slice oid)
 {
 	size_t c = 0;
 	while (c < layout->column_count &&
@@ -64,59 +59,61 @@ static size_t find_column(const struct layout *layout, struct slice oid)
 }
 
 /* Where a layout has what a table is made of. */
-struct columns_at {
+struct derive_columns_at {
 	size_t counters[RATE_COLUMNS_MAX];
 	size_t uptime, discontinuity, speed;
 };
 
-static struct columns_at find_columns(const struct rate_table *table, const struct layout *layout)
+static struct derive_columns_at derive_find_columns(const struct rate_table *table,
+						    const struct layout *layout)
 {
-	struct columns_at at = {
-		.uptime = find_column(layout, SLICE("sysUpTime")),
-		.discontinuity = find_column(layout, SLICE("ifCounterDiscontinuityTime")),
-		.speed = find_column(layout, SLICE("ifHighSpeed")),
+	struct derive_columns_at at = {
+		.uptime = derive_find_column(layout, SLICE("sysUpTime")),
+		.discontinuity = derive_find_column(layout, SLICE("ifCounterDiscontinuityTime")),
+		.speed = derive_find_column(layout, SLICE("ifHighSpeed")),
 	};
 	for (size_t c = 0; c < table->column_count; c++)
-		at.counters[c] = find_column(layout, table->columns[c].name);
+		at.counters[c] = derive_find_column(layout, table->columns[c].name);
 	return at;
 }
 
-static uint64_t handle_at(const struct layout *layout, size_t row, size_t column)
+static uint64_t derive_handle_at(const struct layout *layout, size_t row, size_t column)
 {
 	return column < layout->column_count ? layout_handle(layout, row, column) : 0;
 }
 
 /* ERR_NOT_FOUND: it has no counters, nor what tells about those of another row. */
-static int make_row(struct derivation *d, const struct layout *layout, const struct columns_at *at,
-		    size_t r, struct rate_row *row)
+static int derive_make_row(struct derivation *d, const struct layout *layout,
+			   const struct derive_columns_at *at, size_t r, struct rate_row *row)
 {
 	uint64_t *handles = arena_zalloc(&d->arena, d->table.column_count * sizeof(*handles));
 	bool any = false;
 	if (!handles)
 		return ERR_LIMIT;
 	for (size_t c = 0; c < d->table.column_count; c++) {
-		handles[c] = handle_at(layout, r, at->counters[c]);
+		handles[c] = derive_handle_at(layout, r, at->counters[c]);
 		any = any || handles[c];
 	}
 	*row = (struct rate_row){
 		.id = layout->rows[r].id,
 		.handles = handles,
-		.discontinuity = handle_at(layout, r, at->discontinuity),
-		.speed = handle_at(layout, r, at->speed),
+		.discontinuity = derive_handle_at(layout, r, at->discontinuity),
+		.speed = derive_handle_at(layout, r, at->speed),
 	};
 	return any || row->discontinuity || row->speed ? 0 : ERR_NOT_FOUND;
 }
 
-static int make_rows(struct derivation *d, const struct layout *layout, struct rate_row *rows)
+static int derive_make_rows(struct derivation *d, const struct layout *layout,
+			    struct rate_row *rows)
 {
-	struct columns_at at = find_columns(&d->table, layout);
+	struct derive_columns_at at = derive_find_columns(&d->table, layout);
 	for (size_t r = 0; r < layout->row_count; r++) {
 		if (!layout->rows[r].id)
 			continue;
-		uint64_t uptime = handle_at(layout, r, at.uptime);
+		uint64_t uptime = derive_handle_at(layout, r, at.uptime);
 		if (uptime)
 			d->table.uptime = uptime;
-		int err = make_row(d, layout, &at, r, &rows[d->table.row_count]);
+		int err = derive_make_row(d, layout, &at, r, &rows[d->table.row_count]);
 		if (err == ERR_LIMIT)
 			return err;
 		d->table.row_count += !err;
@@ -124,8 +121,8 @@ static int make_rows(struct derivation *d, const struct layout *layout, struct r
 	return 0;
 }
 
-static void join_rows(const struct rate_table *table, struct rate_row *to,
-		      const struct rate_row *from)
+static void derive_join_rows(const struct rate_table *table, struct rate_row *to,
+			     const struct rate_row *from)
 {
 	uint64_t *handles = (uint64_t *)to->handles; /* made by make_row */
 	for (size_t c = 0; c < table->column_count; c++) {
@@ -140,13 +137,13 @@ static void join_rows(const struct rate_table *table, struct rate_row *to,
 
 /* A path has several rows in a poll when its values came at different times, and in the polls of
  * two OIDSets of one name. */
-static void sort_rows(struct rate_table *table, struct rate_row *rows)
+static void derive_sort_rows(struct rate_table *table, struct rate_row *rows)
 {
 	size_t kept = 0;
 	rate_rows_sort(rows, table->row_count);
 	for (size_t i = 0; i < table->row_count; i++) {
 		if (kept && rows[kept - 1].id == rows[i].id)
-			join_rows(table, &rows[kept - 1], &rows[i]);
+			derive_join_rows(table, &rows[kept - 1], &rows[i]);
 		else
 			rows[kept++] = rows[i];
 	}
@@ -154,7 +151,7 @@ static void sort_rows(struct rate_table *table, struct rate_row *rows)
 	table->rows = rows;
 }
 
-static int make_table(struct derivation *d, const struct source *source, struct errbuf *e)
+static int derive_make_table(struct derivation *d, const struct source *source, struct errbuf *e)
 {
 	size_t most = 0;
 	arena_reset(&d->arena);
@@ -167,158 +164,26 @@ static int make_table(struct derivation *d, const struct source *source, struct 
 		most += layout->row_count;
 	struct rate_row *rows = arena_alloc(&d->arena, most * sizeof(*rows));
 	int err = counter_config_check(&d->table.config, e);
-	err = err ? err : make_columns(d, source->oidset, e);
+	err = err ? err : derive_make_columns(d, source->oidset, e);
 	if (!err && (!rows || !d->table.device.data))
 		err = ERR_LIMIT;
 	for (const struct layout *layout = source->layouts; layout && !err;
 	     layout = layout->sibling)
-		err = make_rows(d, layout, rows);
+		err = derive_make_rows(d, layout, rows);
 	if (!err)
-		sort_rows(&d->table, rows);
+		derive_sort_rows(&d->table, rows);
 	return err;
 }
 
 /* ---- Jobs ------------------------------------------------------------------------------------ */
 
-static void begin_due(struct deriver *d);
+static void derive_begin_due(struct deriver *d);
 
-/* Of one device and OIDSet there is one job at a time. */
-static bool is_at_work(const struct deriver *d, struct slice device, struct slice oidset)
-{
-	for (size_t i = 0; i < JOBS; i++) {
-		const struct rate_table *table = &d->jobs[i].table;
-		if (d->jobs[i].running && slice_equal(table->device, device) &&
-		    slice_equal(table->oidset, oidset))
-			return true;
-	}
-	return false;
-}
-
-static void set_retention(enum retention_class retention[COUNTER_LEVELS_MAX])
-{
-	for (size_t level = 0; level < COUNTER_LEVELS_MAX; level++)
-		retention[level] = RETENTION_EVER;
-}
-
-/* ---- What was asked for ---------------------------------------------------------------------- */
-
-static void end_request(struct deriver *d, int err, const char *sentence)
-{
-	struct derive_request *request = d->requests;
-	d->requests = request->next;
-	if (!d->requests)
-		d->last_request = &d->requests;
-	d->request_state = REQUEST_WAITS;
-	derive_request_end(request, err, sentence);
-}
-
-static void recomputed(struct rate_recompute *recompute, int err)
-{
-	struct deriver *d = rate_recompute_owner(recompute);
-	d->requests->result = *rate_recompute_result(recompute);
-	end_request(d, err, rate_recompute_error(recompute));
-	begin_due(d);
-}
-
-static int start_recompute(struct deriver *d)
-{
-	struct derive_request *request = d->requests;
-	struct rate_recompute_options options = {
-		.table = request->table,
-		.from_ms = request->from_ms,
-		.to_ms = request->to_ms,
-		.until_ms = request->newest_ms,
-		.now_ms = clock_age_ms(d->base->clock),
-		.only_report = request->only_report,
-		.cancelled = &request->cancelled,
-		.done = recomputed,
-		.owner = d,
-	};
-	set_retention(options.retention);
-	d->request_state = REQUEST_RECOMPUTES;
-	return rate_recompute_start(d->recompute, &options);
-}
-
-static void request_derived(struct rate_job *job, int err)
-{
-	struct deriver *d = rate_job_owner(job);
-	const char *sentence = rate_job_error(job);
-	bool any = d->requests->from_ms < d->requests->to_ms;
-	if (!err && any) {
-		err = start_recompute(d);
-		sentence = rate_recompute_error(d->recompute);
-	}
-	if (err || !any)
-		end_request(d, err, sentence);
-	begin_due(d);
-}
-
-/* The worker may have taken on newer values since the newest stored one was looked up. */
-static int start_request(struct deriver *d)
-{
-	struct derive_request *request = d->requests;
-	struct source *source =
-		layouts_source(d->layouts, request->table->device, request->table->oidset);
-	if (source && source->newest_ms > request->newest_ms)
-		request->newest_ms = source->newest_ms;
-	struct rate_job_options options = {
-		.table = request->table,
-		.until_ms = request->newest_ms,
-		.now_ms = clock_age_ms(d->base->clock),
-		.awaited = true,
-		.done = request_derived,
-		.owner = d,
-	};
-	set_retention(options.retention);
-	int err = rate_job_start(d->request_job, &options);
-	if (!err)
-		d->request_state = REQUEST_DERIVES;
-	return err;
-}
-
-static bool request_may_begin(const struct deriver *d)
-{
-	return d->requests && d->request_state == REQUEST_WAITS &&
-	       !is_at_work(d, d->requests->table->device, d->requests->table->oidset);
-}
-
-static void begin_requests(struct deriver *d)
-{
-	while (request_may_begin(d)) {
-		bool over = atomic_load(&d->requests->cancelled);
-		int err = over ? ERR_CANCELLED : start_request(d);
-		if (err)
-			end_request(d, err, over ? "" : rate_job_error(d->request_job));
-	}
-}
-
-void deriver_take(struct deriver *deriver, struct derive_request *request)
-{
-	if (request->only_probe) {
-		const struct rate_table *table = request->table;
-		bool known = layouts_source(deriver->layouts, table->device, table->oidset);
-		derive_request_end(request, known ? ERR_EXISTS : 0, "");
-		return;
-	}
-	request->next = NULL;
-	*deriver->last_request = request;
-	deriver->last_request = &request->next;
-	begin_due(deriver);
-}
-
-static bool is_asked_for(const struct deriver *d, const struct source *source)
-{
-	return d->requests && d->request_state != REQUEST_WAITS &&
-	       slice_equal(d->requests->table->device, source->device) &&
-	       slice_equal(d->requests->table->oidset, source->oidset->name);
-}
-
-/* ---- What is due ----------------------------------------------------------------------------- */
-
-static void job_done(struct rate_job *job, int err)
+static void derive_job_done(struct rate_job *job, int err)
 {
 	struct derivation *d = rate_job_owner(job);
 	d->running = false;
+	claims_give_back(d->deriver->base->claims, &d->claim);
 	if (err) {
 		log_warn("rates of " SHOWN ", OIDSet " SHOWN ": %s", SHOWN_OF(d->table.device),
 			 SHOWN_OF(d->table.oidset), rate_job_error(job));
@@ -326,11 +191,11 @@ static void job_done(struct rate_job *job, int err)
 	} else {
 		stat_add(STAT_persist_rates_made, 1);
 	}
-	begin_due(d->deriver);
+	derive_begin_due(d->deriver);
 }
 
 /* Where none is, what is due waits for one of these to end. */
-static bool another_is_idle(const struct derivation *d)
+static bool derive_another_is_idle(const struct derivation *d)
 {
 	for (size_t i = 0; i < JOBS; i++) {
 		const struct derivation *other = &d->deriver->jobs[i];
@@ -340,20 +205,20 @@ static bool another_is_idle(const struct derivation *d)
 	return false;
 }
 
-static int start_job(struct derivation *d, struct source *source, struct errbuf *e)
+static int derive_start_job(struct derivation *d, struct source *source, struct errbuf *e)
 {
-	int err = make_table(d, source, e);
+	int err = derive_make_table(d, source, e);
 	if (err || !d->table.row_count || !d->table.column_count)
 		return err;
 	struct rate_job_options options = {
 		.table = &d->table,
 		.until_ms = source->newest_ms,
 		.now_ms = clock_age_ms(d->deriver->base->clock),
-		.awaited = d->deriver->is_late && !another_is_idle(d),
-		.done = job_done,
+		.retention = {[0 ... COUNTER_LEVELS_MAX - 1] = RETENTION_EVER},
+		.awaited = d->deriver->is_late && !derive_another_is_idle(d),
+		.done = derive_job_done,
 		.owner = d,
 	};
-	set_retention(options.retention);
 	err = rate_job_start(d->job, &options);
 	if (err)
 		return errbuf_set(e, err, "%s", rate_job_error(d->job));
@@ -363,20 +228,29 @@ static int start_job(struct derivation *d, struct source *source, struct errbuf 
 
 /* A source that has just come gets its place in the interval by its name, so that all are spread
  * over it. */
-static bool is_due(struct deriver *d, struct source *source, int64_t now_ms)
+static bool derive_is_due(struct deriver *d, struct source *source, int64_t now_ms)
 {
 	int64_t every_ms = d->base->derive_every_ms;
-	if (!source->due_ms)
+	if (!source->due_ms) {
 		source->due_ms = now_ms + (int64_t)(source->hash % (uint64_t)every_ms);
-	return source->due_ms <= now_ms && source->newest_ms != INT64_MIN &&
-	       !is_asked_for(d, source) && !is_at_work(d, source->device, source->oidset->name);
+		claims_see(d->base->claims, claims_source(source->device, source->oidset->name));
+	}
+	return source->due_ms <= now_ms && source->newest_ms != INT64_MIN;
 }
 
-static void begin(struct derivation *d, struct source *source, int64_t now_ms)
+/* What another has a claim on stays due. */
+static void derive_begin(struct derivation *d, struct source *source, int64_t now_ms)
 {
+	const struct persist_base *base = d->deriver->base;
 	struct errbuf e = {""};
-	int err = start_job(d, source, &e);
-	source->due_ms = now_ms + d->deriver->base->derive_every_ms;
+	d->claim = (struct claim){claims_source(source->device, source->oidset->name), base->worker,
+				  NULL};
+	if (!claims_take(base->claims, &d->claim))
+		return;
+	int err = derive_start_job(d, source, &e);
+	if (!d->running)
+		claims_give_back(base->claims, &d->claim);
+	source->due_ms = now_ms + base->derive_every_ms;
 	source->newest_ms = INT64_MIN;
 	if (!err)
 		return;
@@ -385,7 +259,7 @@ static void begin(struct derivation *d, struct source *source, int64_t now_ms)
 	stat_add(STAT_persist_rates_failed, 1);
 }
 
-static struct derivation *find_idle(struct deriver *d)
+static struct derivation *derive_find_idle(struct deriver *d)
 {
 	for (size_t i = 0; i < JOBS; i++) {
 		if (!d->jobs[i].running)
@@ -396,19 +270,18 @@ static struct derivation *find_idle(struct deriver *d)
 
 /* Goes on with the pass over all sources: with very many, one that began anew after each job would
  * be most of the work. */
-static void begin_due(struct deriver *d)
+static void derive_begin_due(struct deriver *d)
 {
 	struct layouts *layouts = d->layouts;
 	int64_t now_ms = clock_mono_ms(d->base->clock);
-	begin_requests(d);
-	struct derivation *idle = find_idle(d);
+	struct derivation *idle = derive_find_idle(d);
 	while (layouts->pass != &layouts->sources && idle && !d->stopped) {
 		struct source *source = layouts->pass;
 		layouts->pass = source->after;
-		if (!is_due(d, source, now_ms))
+		if (!derive_is_due(d, source, now_ms))
 			continue;
-		begin(idle, source, now_ms);
-		idle = find_idle(d);
+		derive_begin(idle, source, now_ms);
+		idle = derive_find_idle(d);
 	}
 }
 
@@ -418,7 +291,7 @@ void deriver_tick(struct deriver *deriver)
 	deriver->is_late = layouts->pass != &layouts->sources;
 	if (!deriver->is_late)
 		layouts->pass = layouts->sources.after;
-	begin_due(deriver);
+	derive_begin_due(deriver);
 }
 
 void deriver_stop(struct deriver *deriver)
@@ -432,7 +305,7 @@ bool deriver_idle(const struct deriver *deriver)
 		if (deriver->jobs[i].running)
 			return false;
 	}
-	return deriver->request_state != REQUEST_DERIVES;
+	return true;
 }
 
 struct deriver *deriver_new(const struct persist_base *base, struct layouts *layouts)
@@ -445,9 +318,6 @@ struct deriver *deriver_new(const struct persist_base *base, struct layouts *lay
 		d->jobs[i].job = rate_job_new(base->store, base->executor);
 		arena_init(&d->jobs[i].arena, ARENA_MAX_BYTES);
 	}
-	d->request_job = rate_job_new(base->store, base->executor);
-	d->recompute = rate_recompute_new(base->store, base->executor);
-	d->last_request = &d->requests;
 	return d;
 }
 
@@ -457,7 +327,5 @@ void deriver_free(struct deriver *deriver)
 		rate_job_free(deriver->jobs[i].job);
 		arena_release(&deriver->jobs[i].arena);
 	}
-	rate_job_free(deriver->request_job);
-	rate_recompute_free(deriver->recompute);
 	mem_free(deriver);
 }

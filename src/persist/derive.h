@@ -6,16 +6,13 @@
 #include "persist/layouts.h"
 #include "persist/persister.h"
 
-struct derive_request;
 struct deriver;
 
 struct deriver *deriver_new(const struct persist_base *base, struct layouts *layouts);
 void deriver_free(struct deriver *deriver); /* idle */
 /* Begins with the sources that are due. About once a second. */
 void deriver_tick(struct deriver *deriver);
-/* Worked off one after the other, beside the sources that are due. */
-void deriver_take(struct deriver *deriver, struct derive_request *request);
-/* Begins nothing new; what was asked for has ended. */
+/* Begins nothing new. */
 void deriver_stop(struct deriver *deriver);
 bool deriver_idle(const struct deriver *deriver);
 

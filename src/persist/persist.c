@@ -3,8 +3,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/stats.h"
+#include "persist/catch_up.h"
 #include "persist/private.h"
-#include "persist/silent.h"
 #include "queue/queue.h"
 #include "wire/timetext.h"
 
@@ -17,7 +17,7 @@ const struct persister_ops *const persisters[OIDSET_KINDS] = {
 };
 
 /* The workers of counters share what may be remembered; the others remember none. */
-static size_t counters_of_worker(const struct persist_options *o)
+static size_t persist_counters_of_worker(const struct persist_options *o)
 {
 	size_t workers = 0;
 	for (size_t i = 0; i < o->conf->queue_count; i++)
@@ -26,9 +26,9 @@ static size_t counters_of_worker(const struct persist_options *o)
 	return workers ? o->counters_max / workers : o->counters_max;
 }
 
-static void fill_post(struct post *post)
+static void persist_fill_post(struct post *post)
 {
-	const struct persist *p = post->persist;
+	struct persist *p = post->persist;
 	const struct persist_options *o = &p->options;
 	const struct worker_options options = {
 		.base =
@@ -39,7 +39,8 @@ static void fill_post(struct post *post)
 				.retention_ms = o->retention_ms,
 				.future_max_ms = o->future_max_ms,
 				.derive_every_ms = o->derive_every_ms,
-				.counters_max = counters_of_worker(o),
+				.counters_max = persist_counters_of_worker(o),
+				.claims = &p->claims,
 			},
 		.conf = o->conf,
 		.def = post->def,
@@ -50,32 +51,30 @@ static void fill_post(struct post *post)
 }
 
 /* What the old one holds is never freed: if it moves again it may still look at it. */
-static void replace(struct post *post)
+static void persist_replace_worker(struct post *post)
 {
 	log_error("worker %u of queue " SHOWN " has not moved for %lld s: another takes its place",
 		  post->index, SHOWN_OF(post->def->name),
 		  (long long)(post->persist->options.hang_timeout_ms / 1000));
 	stat_add(STAT_persist_replaced, 1);
 	worker_abandon(post->worker);
-	fill_post(post);
-	/* These go on with what is next, which may be the new one's. */
-	silent_abandon(post->persist->silent, post);
-	recompute_abandon(post);
+	claims_drop(&post->persist->claims, post->worker);
+	persist_fill_post(post);
 }
 
-static void on_look(void *owner)
+static void persist_look(void *owner)
 {
 	struct persist *p = owner;
 	int64_t now_ms = clock_mono_ms(p->options.clock);
 	for (size_t i = 0; i < p->post_count; i++) {
 		if (now_ms - worker_moved_ms(p->posts[i].worker) > p->options.hang_timeout_ms)
-			replace(&p->posts[i]);
+			persist_replace_worker(&p->posts[i]);
 	}
 	for (size_t i = 0; i < p->options.conf->queue_count; i++)
 		queue_tick(p->options.queues[i]);
 }
 
-static size_t count_posts(const struct inventory_conf *conf)
+static size_t persist_count_posts(const struct inventory_conf *conf)
 {
 	size_t count = 0;
 	for (size_t i = 0; i < conf->queue_count; i++)
@@ -87,31 +86,24 @@ struct persist *persist_new(const struct persist_options *options)
 {
 	struct persist *p = mem_zalloc(sizeof(*p));
 	p->options = *options;
-	p->post_count = count_posts(options->conf);
+	claims_init(&p->claims);
+	p->post_count = persist_count_posts(options->conf);
 	p->posts = mem_zalloc(p->post_count * sizeof(*p->posts));
 	struct post *post = p->posts;
 	for (size_t q = 0; q < options->conf->queue_count; q++) {
 		const struct queue_def *def = options->conf->queues[q];
 		for (unsigned i = 0; i < def->workers; i++, post++) {
 			*post = (struct post){p, NULL, {NULL}, def, options->queues[q], i};
-			fill_post(post);
+			persist_fill_post(post);
 		}
 	}
-	p->silent = silent_new(p);
-	p->looks = loop_timer_new(options->loop, on_look, p);
+	p->catch_up = catch_up_new(p);
+	p->looks = loop_timer_new(options->loop, persist_look, p);
 	loop_timer_start(p->looks, LOOK_INTERVAL_MS, LOOK_INTERVAL_MS);
 	return p;
 }
 
-struct post *persist_post(struct persist *persist, const struct queue_def *def, struct slice device)
-{
-	size_t i = 0;
-	while (persist->posts[i].def != def)
-		i++;
-	return &persist->posts[i + queue_shard(device) % def->workers];
-}
-
-static void post_stopped(struct task *task)
+static void persist_post_stopped(struct task *task)
 {
 	struct post *post = CONTAINER_OF(task, struct post, stopped);
 	struct persist *p = post->persist;
@@ -120,12 +112,11 @@ static void post_stopped(struct task *task)
 		p->stopped(p->owner);
 }
 
-static void stop_workers(void *owner)
+static void persist_stop_workers(void *owner)
 {
 	struct persist *p = owner;
-	ASSERT(!p->recomputes);
 	for (size_t i = 0; i < p->post_count; i++) {
-		p->posts[i].stopped.run = post_stopped;
+		p->posts[i].stopped.run = persist_post_stopped;
 		worker_stop(p->posts[i].worker, loop_executor(p->options.loop),
 			    &p->posts[i].stopped);
 	}
@@ -138,14 +129,15 @@ void persist_stop(struct persist *persist, void (*stopped)(void *owner), void *o
 	persist->stopped = stopped;
 	persist->owner = owner;
 	loop_timer_close(persist->looks);
-	silent_stop(persist->silent, stop_workers, persist);
+	catch_up_stop(persist->catch_up, persist_stop_workers, persist);
 }
 
 void persist_free(struct persist *persist)
 {
 	if (!persist)
 		return;
-	silent_free(persist->silent);
+	catch_up_free(persist->catch_up);
+	claims_release(&persist->claims);
 	mem_free(persist->posts);
 	mem_free(persist);
 }

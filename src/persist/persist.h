@@ -12,6 +12,9 @@
  * because they share the store, the catalog and the inventory, and because whatever could corrupt a
  * worker's memory would end a process that serves them all the same way.
  *
+ * Rates are made by the workers, and by jobs that recompute or catch up. What these share is who
+ * makes those of which device (claims.h, under a lock of its own).
+ *
  * What cannot be a poll, or not one of that OIDSet, is set aside in its queue with the reason. What
  * is a poll of an OIDSet that the configuration does not have, or not for such a queue, is parked
  * where it is (queue.h): a configuration that was edited wrongly loses nothing. */

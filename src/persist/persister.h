@@ -19,7 +19,7 @@
 #include "model/poll.h"
 #include "store/store.h"
 
-struct derive_request;
+struct claims;
 struct persister;
 
 /* What all persisters of a worker stand on. */
@@ -32,6 +32,8 @@ struct persist_base {
 	int64_t future_max_ms;     /* how far ahead of the clock a time may lie */
 	int64_t derive_every_ms;   /* how often bins are made of a device's raw data */
 	size_t counters_max;       /* whose last values are remembered, of one worker */
+	struct claims *claims;     /* of all workers */
+	const void *worker;        /* in whose name it takes claims; set by the worker */
 };
 
 /* Values of other times are refused. */
@@ -73,8 +75,6 @@ struct persister_ops {
 	void (*stored)(struct persister *persister, struct persist_batch *batch, int err);
 	/* Every second while no batch is at work: what is due. */
 	void (*tick)(struct persister *persister);
-	/* Of persisters of counters; the others have NULL. It ends with derive_request_end. */
-	void (*derive)(struct persister *persister, struct derive_request *request);
 	/* Nothing of its own is at work. */
 	bool (*idle)(const struct persister *persister);
 	/* Begins nothing new. */

@@ -2,11 +2,11 @@
 #ifndef PERSIST_PRIVATE_H
 #define PERSIST_PRIVATE_H
 
+#include "persist/claims.h"
 #include "persist/persist.h"
 #include "persist/worker.h"
 
-struct recompute;
-struct silent;
+struct catch_up;
 
 /* The place of a worker; after one that hung another has it. */
 struct post {
@@ -23,17 +23,10 @@ struct persist {
 	struct loop_timer *looks;
 	struct post *posts;
 	size_t post_count, stopped_count;
-	struct recompute *recomputes; /* at work */
-	struct silent *silent;
+	struct claims claims;
+	struct catch_up *catch_up;
 	void (*stopped)(void *owner);
 	void *owner;
 };
-
-/* The place of the worker of a queue that has a device. */
-struct post *persist_post(struct persist *persist, const struct queue_def *def,
-			  struct slice device);
-
-/* Whatever the worker of this place was asked for ends here. */
-void recompute_abandon(struct post *post);
 
 #endif

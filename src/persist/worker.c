@@ -6,7 +6,6 @@
 #include "base/log.h"
 #include "base/stats.h"
 #include "loop/thread.h"
-#include "persist/derive_request.h"
 #include "queue/queue.h"
 
 enum {
@@ -37,10 +36,10 @@ enum {
  *
  * What has failed while it was written is given back to the queue, which gives it again.
  */
-enum state { TAKES, RESTS_TO_TAKE, FILLS, RESTS_TO_FILL, WRITES, RESTS_TO_WRITE, ENDED };
+enum worker_state { TAKES, RESTS_TO_TAKE, FILLS, RESTS_TO_FILL, WRITES, RESTS_TO_WRITE, ENDED };
 
 /* A message that is no poll of its OIDSet. */
-struct odd {
+struct worker_odd {
 	const struct queue_message *message;
 	const char *reason;
 };
@@ -52,7 +51,7 @@ struct worker {
 	struct loop_timer *ticks, *rest;
 	struct queue_worker *taker;
 	struct persister *persister;
-	enum state state;
+	enum worker_state state;
 	bool stopping;
 	_Atomic int64_t moved_ms;
 	struct task begin, stop;
@@ -67,7 +66,7 @@ struct worker {
 	struct persist_item *items;
 	const struct queue_message **item_messages;
 	size_t item_count, items_done;
-	struct odd *odd;
+	struct worker_odd *odd;
 	size_t odd_count, odd_done;
 	size_t parked_count;
 	struct persist_batch batch; /* the items from items_done on */
@@ -75,7 +74,7 @@ struct worker {
 	bool last;                  /* the write at hand ends what was taken */
 };
 
-static int64_t mono_ms(const struct worker *w)
+static int64_t worker_mono_ms(const struct worker *w)
 {
 	return clock_mono_ms(w->options.base.clock);
 }
@@ -85,45 +84,45 @@ int64_t worker_moved_ms(const struct worker *worker)
 	return atomic_load(&worker->moved_ms);
 }
 
-static void rest_for(struct worker *w, enum state state, int64_t ms)
+static void worker_rest_for(struct worker *w, enum worker_state state, int64_t ms)
 {
 	w->state = state;
 	loop_timer_start(w->rest, (uint64_t)ms, 0);
 }
 
-static void rest(struct worker *w, enum state state)
+static void worker_rest(struct worker *w, enum worker_state state)
 {
-	rest_for(w, state, REST_MS);
+	worker_rest_for(w, state, REST_MS);
 }
 
 /* Polls wait meanwhile, and whoever looks for the reason finds it. */
-static void retry(struct worker *w, enum state state, int err)
+static void worker_retry(struct worker *w, enum worker_state state, int err)
 {
 	stat_add(STAT_persist_retries, 1);
-	log_rated(&w->retry_lines, mono_ms(w), LOG_WARN,
+	log_rated(&w->retry_lines, worker_mono_ms(w), LOG_WARN,
 		  "queue " SHOWN ": polls are tried again: %s", SHOWN_OF(w->options.def->name),
 		  err_text(err));
-	rest(w, state);
+	worker_rest(w, state);
 }
 
 /* ---- Taking ---------------------------------------------------------------------------------- */
 
-static void take(struct worker *w)
+static void worker_take(struct worker *w)
 {
 	w->state = TAKES;
 	queue_take(w->taker);
 }
 
-static void take_next(struct worker *w, size_t taken_before)
+static void worker_take_next(struct worker *w, size_t taken_before)
 {
-	int64_t since_ms = mono_ms(w) - w->taken_ms;
+	int64_t since_ms = worker_mono_ms(w) - w->taken_ms;
 	if (w->stopping || taken_before >= PLENTY || since_ms >= GATHER_MS)
-		take(w);
+		worker_take(w);
 	else
-		rest_for(w, RESTS_TO_TAKE, GATHER_MS - since_ms);
+		worker_rest_for(w, RESTS_TO_TAKE, GATHER_MS - since_ms);
 }
 
-static void give_back(struct worker *w, bool stored)
+static void worker_give_back(struct worker *w, bool stored)
 {
 	queue_finish(w->taken, stored);
 	w->taken = NULL;
@@ -131,18 +130,19 @@ static void give_back(struct worker *w, bool stored)
 	arena_reset(&w->batch.arena);
 }
 
-static void add_odd(struct worker *w, const struct queue_message *message, const char *reason)
+static void worker_add_odd(struct worker *w, const struct queue_message *message,
+			   const char *reason)
 {
 	/* The batch's arena, where the reason may lie, is reset before all of this is written. */
 	const char *copy = arena_printf(&w->arena, "%s", reason);
-	w->odd[w->odd_count++] = (struct odd){message, copy ? copy : "it is damaged"};
-	log_rated(&w->aside_lines, mono_ms(w), LOG_WARN,
+	w->odd[w->odd_count++] = (struct worker_odd){message, copy ? copy : "it is damaged"};
+	log_rated(&w->aside_lines, worker_mono_ms(w), LOG_WARN,
 		  "queue " SHOWN ": a message of " SHOWN " is set aside: %s",
 		  SHOWN_OF(w->options.def->name), SHOWN_OF(message->key), reason);
 }
 
 /* Of a poll, by the configuration. ERR_NOT_FOUND with a sentence. */
-static int find_oidset(const struct worker *w, struct persist_item *item, struct errbuf *e)
+static int worker_find_oidset(const struct worker *w, struct persist_item *item, struct errbuf *e)
 {
 	const struct queue_def *def = w->options.def;
 	item->oidset = inventory_conf_oidset(w->options.conf, item->poll.oidset);
@@ -159,7 +159,7 @@ static int find_oidset(const struct worker *w, struct persist_item *item, struct
 	return 0;
 }
 
-static bool is_poll(const struct queue_message *message, struct poll *poll, struct errbuf *e)
+static bool worker_is_poll(const struct queue_message *message, struct poll *poll, struct errbuf *e)
 {
 	if (message->malformed) {
 		errbuf_set(e, ERR_INVALID, "%s", message->malformed);
@@ -170,25 +170,25 @@ static bool is_poll(const struct queue_message *message, struct poll *poll, stru
 
 /* What is a poll, but of no OIDSet of this configuration, is kept for another one: parked, so that
  * it stands before what comes later, or aside, where there is no parking or no room. */
-static bool read_message(struct worker *w, const struct queue_message *message,
-			 struct persist_item *item)
+static bool worker_read_message(struct worker *w, const struct queue_message *message,
+				struct persist_item *item)
 {
 	struct errbuf e = {""};
 	*item = (struct persist_item){0};
-	if (!is_poll(message, &item->poll, &e)) {
-		add_odd(w, message, e.text[0] ? e.text : "it is damaged");
+	if (!worker_is_poll(message, &item->poll, &e)) {
+		worker_add_odd(w, message, e.text[0] ? e.text : "it is damaged");
 		return false;
 	}
-	if (find_oidset(w, item, &e) == 0)
+	if (worker_find_oidset(w, item, &e) == 0)
 		return true;
 	if (queue_park(w->taken, message, e.text) == 0)
 		w->parked_count++;
 	else
-		add_odd(w, message, e.text);
+		worker_add_odd(w, message, e.text);
 	return false;
 }
 
-static void read_messages(struct worker *w)
+static void worker_read_messages(struct worker *w)
 {
 	size_t count = w->taken->count;
 	w->items = arena_alloc(&w->arena, count * sizeof(*w->items));
@@ -198,28 +198,28 @@ static void read_messages(struct worker *w)
 	w->item_count = w->items_done = w->odd_count = w->odd_done = w->parked_count = 0;
 	for (size_t i = 0; i < count; i++) {
 		const struct queue_message *message = &w->taken->messages[i];
-		if (read_message(w, message, &w->items[w->item_count]))
+		if (worker_read_message(w, message, &w->items[w->item_count]))
 			w->item_messages[w->item_count++] = message;
 	}
 }
 
-static void fill(struct worker *w);
-static void fill_some(struct worker *w, size_t count);
-static void end(struct worker *w);
+static void worker_fill(struct worker *w);
+static void worker_fill_some(struct worker *w, size_t count);
+static void worker_end(struct worker *w);
 
-static void on_taken(struct queue_worker *taker, struct queue_batch *taken, int err)
+static void worker_taken(struct queue_worker *taker, struct queue_batch *taken, int err)
 {
 	struct worker *w = queue_worker_owner(taker);
 	if (err == ERR_CANCELLED) {
-		end(w);
+		worker_end(w);
 	} else if (err) {
-		rest(w, RESTS_TO_TAKE);
+		worker_rest(w, RESTS_TO_TAKE);
 	} else {
 		w->taken = taken;
-		w->taken_ms = mono_ms(w);
+		w->taken_ms = worker_mono_ms(w);
 		w->batch.write->can_wait = taken->count < MANY;
-		read_messages(w);
-		fill(w);
+		worker_read_messages(w);
+		worker_fill(w);
 	}
 }
 
@@ -227,56 +227,56 @@ static void on_taken(struct queue_worker *taker, struct queue_batch *taken, int 
 
 /* What is written may be there or not: the queue gives it again, and what is there is known by its
  * order then. */
-static void write_failed(struct worker *w, int err)
+static void worker_write_failed(struct worker *w, int err)
 {
-	give_back(w, false);
-	retry(w, RESTS_TO_TAKE, err);
+	worker_give_back(w, false);
+	worker_retry(w, RESTS_TO_TAKE, err);
 }
 
-static void written(struct store_write *write, int err)
+static void worker_written(struct store_write *write, int err)
 {
 	struct worker *w = write->owner;
 	if (w->filled)
 		w->persister->ops->stored(w->persister, &w->batch, err);
 	if (err) {
 		w->filled = false;
-		write_failed(w, err);
+		worker_write_failed(w, err);
 		return;
 	}
 	w->items_done += w->filled ? w->batch.filled : 0;
 	w->filled = false;
 	if (!w->last) {
-		fill(w);
+		worker_fill(w);
 		return;
 	}
 	stat_add(STAT_persist_polls, (int64_t)(w->taken->count - w->odd_count - w->parked_count));
 	stat_add(STAT_persist_aside, (int64_t)w->odd_count);
 	size_t count = w->taken->count;
-	give_back(w, true);
-	take_next(w, count);
+	worker_give_back(w, true);
+	worker_take_next(w, count);
 }
 
 /* The same write again and again while the store has no room for it, so that nothing that was found
  * out about its values has to be found out anew. */
-static void submit(struct worker *w)
+static void worker_submit(struct worker *w)
 {
 	int err = queue_submit(w->taken, w->batch.write);
 	if (!err) {
 		w->state = WRITES;
 	} else if (err == ERR_CANCELLED || w->stopping) {
-		written(w->batch.write, err);
+		worker_written(w->batch.write, err);
 	} else {
-		retry(w, RESTS_TO_WRITE, err);
+		worker_retry(w, RESTS_TO_WRITE, err);
 	}
 }
 
 /* Adds what ends that which was taken: messages put aside, then that all is done. As far as there
  * is room: w->last says whether that was all. */
-static void add_end(struct worker *w)
+static void worker_add_end(struct worker *w)
 {
 	int err = 0;
 	while (w->odd_done < w->odd_count && !err) {
-		const struct odd *odd = &w->odd[w->odd_done];
+		const struct worker_odd *odd = &w->odd[w->odd_done];
 		err = queue_put_aside(w->taken, odd->message, odd->reason, w->batch.write);
 		w->odd_done += !err;
 	}
@@ -284,22 +284,22 @@ static void add_end(struct worker *w)
 }
 
 /* The end has a write of its own, where nothing is left to fill. */
-static void write_end(struct worker *w)
+static void worker_write_end(struct worker *w)
 {
 	store_write_reset(w->batch.write);
 	w->batch.filled = 0;
-	add_end(w);
-	submit(w);
+	worker_add_end(w);
+	worker_submit(w);
 }
 
 /* ---- Filling --------------------------------------------------------------------------------- */
 
-static void on_filled(struct persist_batch *batch, int err)
+static void worker_filled(struct persist_batch *batch, int err)
 {
 	struct worker *w = batch->owner;
 	if (err == ERR_LIMIT && batch->count > 1) {
 		/* There is room for one, if there is for any. */
-		fill_some(w, 1);
+		worker_fill_some(w, 1);
 		return;
 	}
 	if (err == ERR_LIMIT) {
@@ -308,21 +308,22 @@ static void on_filled(struct persist_batch *batch, int err)
 		batch->items[0].aside = "it is larger than what can be kept of one poll";
 		batch->filled = 1;
 	} else if (err) {
-		retry(w, RESTS_TO_FILL, err);
+		worker_retry(w, RESTS_TO_FILL, err);
 		return;
 	}
 	w->filled = true;
 	for (size_t i = 0; i < batch->filled; i++) {
 		if (batch->items[i].aside)
-			add_odd(w, w->item_messages[w->items_done + i], batch->items[i].aside);
+			worker_add_odd(w, w->item_messages[w->items_done + i],
+				       batch->items[i].aside);
 	}
 	w->last = false;
 	if (w->items_done + batch->filled == w->item_count)
-		add_end(w);
-	submit(w);
+		worker_add_end(w);
+	worker_submit(w);
 }
 
-static void fill_some(struct worker *w, size_t count)
+static void worker_fill_some(struct worker *w, size_t count)
 {
 	w->state = FILLS;
 	store_write_reset(w->batch.write);
@@ -334,33 +335,33 @@ static void fill_some(struct worker *w, size_t count)
 }
 
 /* The persister has what is left of the items, until there is none. */
-static void fill(struct worker *w)
+static void worker_fill(struct worker *w)
 {
 	if (w->items_done == w->item_count)
-		write_end(w);
+		worker_write_end(w);
 	else
-		fill_some(w, w->item_count - w->items_done);
+		worker_fill_some(w, w->item_count - w->items_done);
 }
 
-static void on_rest(void *owner)
+static void worker_rested(void *owner)
 {
 	struct worker *w = owner;
 	if (w->state == RESTS_TO_WRITE) {
-		submit(w);
+		worker_submit(w);
 	} else if (w->stopping && w->state == RESTS_TO_FILL) {
-		give_back(w, false);
-		take(w); /* which is cancelled */
+		worker_give_back(w, false);
+		worker_take(w); /* which is cancelled */
 	} else if (w->state == RESTS_TO_FILL) {
-		fill(w);
+		worker_fill(w);
 	} else {
-		take(w);
+		worker_take(w);
 	}
 }
 
 /* ---- Life ------------------------------------------------------------------------------------ */
 
 /* As a worker that waits for something that never comes. */
-static NORETURN void hang(void)
+static NORETURN void worker_hang(void)
 {
 	pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	pthread_cond_t never = PTHREAD_COND_INITIALIZER;
@@ -369,21 +370,21 @@ static NORETURN void hang(void)
 		pthread_cond_wait(&never, &lock);
 }
 
-static void on_tick(void *owner)
+static void worker_tick(void *owner)
 {
 	struct worker *w = owner;
 	if (fault("persist_hang"))
-		hang();
-	atomic_store(&w->moved_ms, mono_ms(w));
+		worker_hang();
+	atomic_store(&w->moved_ms, worker_mono_ms(w));
 	if (w->state == ENDED)
-		end(w);
+		worker_end(w);
 	else if (!w->stopping)
 		w->persister->ops->tick(w->persister);
 }
 
 /* Nothing is taken any more; what the persister began by itself is waited for, looking now and
  * then. */
-static void end(struct worker *w)
+static void worker_end(struct worker *w)
 {
 	w->state = ENDED;
 	w->persister->ops->stop(w->persister);
@@ -403,31 +404,32 @@ static void end(struct worker *w)
 }
 
 /* One that was replaced ends by itself, whenever it moves again. */
-static void run_begin(struct task *task)
+static void worker_begin(struct task *task)
 {
 	struct worker *w = CONTAINER_OF(task, struct worker, begin);
 	struct executor *executor = loop_executor(w->loop);
 	const struct queue_worker_options taker = {
 		.index = w->options.index,
 		.executor = executor,
-		.taken = on_taken,
+		.taken = worker_taken,
 		.owner = w,
 	};
 	w->options.base.executor = executor;
+	w->options.base.worker = w;
 	w->persister = persisters[w->options.def->persister]->make(&w->options.base);
 	arena_init(&w->arena, ARENA_MAX_BYTES);
 	arena_init(&w->batch.arena, ARENA_MAX_BYTES);
-	w->batch.done = on_filled;
+	w->batch.done = worker_filled;
 	w->batch.owner = w;
 	w->batch.write = store_write_new(w->options.base.store, WRITE_MAX_BYTES);
 	w->batch.write->executor = executor;
-	w->batch.write->done = written;
+	w->batch.write->done = worker_written;
 	w->batch.write->owner = w;
-	w->ticks = loop_timer_new(w->loop, on_tick, w);
-	w->rest = loop_timer_new(w->loop, on_rest, w);
+	w->ticks = loop_timer_new(w->loop, worker_tick, w);
+	w->rest = loop_timer_new(w->loop, worker_rested, w);
 	loop_timer_start(w->ticks, TICK_MS, TICK_MS);
 	w->taker = queue_worker_new(w->options.queue, &taker);
-	take(w);
+	worker_take(w);
 }
 
 struct worker *worker_new(const struct worker_options *options)
@@ -435,10 +437,10 @@ struct worker *worker_new(const struct worker_options *options)
 	struct worker *w = mem_zalloc(sizeof(*w));
 	char name[32];
 	w->options = *options;
-	w->begin.run = run_begin;
+	w->begin.run = worker_begin;
 	w->retry_lines.lines_max = RETRY_LINES_A_MINUTE;
 	w->aside_lines.lines_max = ASIDE_LINES_A_MINUTE;
-	atomic_store(&w->moved_ms, mono_ms(w));
+	atomic_store(&w->moved_ms, worker_mono_ms(w));
 	snprintf(name, sizeof(name), "%.10s-%u", options->def->name.data, options->index % 1000);
 	w->thread = loop_thread_new(name);
 	w->loop = loop_thread_loop(w->thread);
@@ -448,22 +450,7 @@ struct worker *worker_new(const struct worker_options *options)
 	return w;
 }
 
-static void run_derive(struct task *task)
-{
-	struct derive_request *request = CONTAINER_OF(task, struct derive_request, begin);
-	struct worker *w = request->worker;
-	w->persister->ops->derive(w->persister, request);
-}
-
-void worker_derive(struct worker *worker, struct derive_request *request)
-{
-	struct executor *executor = loop_executor(worker->loop);
-	request->worker = worker;
-	request->begin.run = run_derive;
-	executor->post(executor, &request->begin);
-}
-
-static void run_stop(struct task *task)
+static void worker_run_stop(struct task *task)
 {
 	struct worker *w = CONTAINER_OF(task, struct worker, stop);
 	w->stopping = true;
@@ -476,7 +463,7 @@ void worker_stop(struct worker *worker, struct executor *executor, struct task *
 {
 	worker->stopped_executor = executor;
 	worker->stopped = stopped;
-	worker->stop.run = run_stop;
+	worker->stop.run = worker_run_stop;
 	struct executor *own = loop_executor(worker->loop);
 	own->post(own, &worker->stop);
 }

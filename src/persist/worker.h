@@ -4,12 +4,11 @@
 
 #include "persist/persister.h"
 
-struct derive_request;
 struct queue;
 struct worker;
 
 struct worker_options {
-	struct persist_base base; /* its executor is set by the worker */
+	struct persist_base base; /* its executor and worker are set by the worker */
 	const struct inventory_conf *conf;
 	const struct queue_def *def;
 	struct queue *queue;
@@ -20,9 +19,6 @@ struct worker *worker_new(const struct worker_options *options);
 
 /* When the worker last moved, monotonic ms. Any thread. */
 int64_t worker_moved_ms(const struct worker *worker);
-
-/* Asks for rates; ends with derive_request_end, unless the worker hangs. Not once it is to stop. */
-void worker_derive(struct worker *worker, struct derive_request *request);
 
 /* Ends it after the batch at work; then posts `stopped`. */
 void worker_stop(struct worker *worker, struct executor *executor, struct task *stopped);

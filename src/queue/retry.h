@@ -6,7 +6,7 @@
  * ends this in between loses nothing: at worst a message is in both places and comes twice, and the
  * persister's order of time takes the second as said already.
  *
- * Threads: all of it runs on the executor. */
+ * A plain function that waits, for a job. */
 #ifndef QUEUE_RETRY_H
 #define QUEUE_RETRY_H
 
@@ -14,37 +14,15 @@
 
 enum { RETRY_SLICE_MAX = 64 }; /* messages that are on their way together */
 
-/* Embedded in its owner, zeroed but for the first part; goes on by itself until `done`. */
-struct queue_retry {
-	struct queue *queue;
-	struct executor *executor;
-	/* What ended it: ERR_FULL: the queue has no room for more. ERR_CANCELLED; or the error of
-	 * the queue or the store. 0: all were looked at. */
-	void (*done)(struct queue_retry *retry, int err);
-	void *owner;
-	bool cancelled; /* by the owner: it ends as soon as what is on its way has arrived */
-
-	/* Result. */
-	size_t given;        /* are in the queue again */
-	size_t kept;         /* stay aside: not all of their bytes are there, or too many */
-	struct errbuf error; /* with an err, a sentence */
-
-	/* private */
-	struct store_read *read;
-	struct store_request *request;
-	struct store_write *write;
-	uint64_t next, until;
-	struct retried {
-		struct queue_put put;
-		uint64_t sequence;
-		bool arrived;
-	} messages[RETRY_SLICE_MAX];
-	size_t count, waiting;
-	int err;
+struct queue_retry_result {
+	size_t given; /* are in the queue again */
+	size_t kept;  /* stay aside: not all of their bytes are there, or too many */
 };
 
-/* ERR_BUSY: another of this queue is at work. Otherwise `done` follows, perhaps from within, and
- * the queue must not be closed before. */
-int queue_retry_start(struct queue_retry *retry) MUST_CHECK;
+/* 0: all were looked at. ERR_EXISTS: another of this queue is at work. ERR_FULL: the queue has no
+ * room for more. ERR_CANCELLED: `tasks` was stopped; what was on its way then has arrived. Or the
+ * error of the queue or the store. `result` has what was done until then, `e` a sentence. */
+int queue_retry(struct queue *queue, struct task_queue *tasks, struct queue_retry_result *result,
+		struct errbuf *e) MUST_CHECK;
 
 #endif

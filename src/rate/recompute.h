@@ -5,7 +5,9 @@
  * data that has expired. What is open belongs to the checkpoint and is not touched.
  *
  * Works off one interface after the other, a slice of time after the other, each with a write of
- * its own; broken off, it has done some of its work and can be run again. */
+ * its own; broken off, it has done some of its work and can be run again.
+ *
+ * A plain function that waits for the store, for a job. */
 #ifndef RATE_RECOMPUTE_H
 #define RATE_RECOMPUTE_H
 
@@ -19,20 +21,14 @@ struct rate_difference {
 	struct counter_row stored, computed;
 };
 
-struct rate_recompute;
-/* As rate_job_done. */
-typedef void rate_recompute_done(struct rate_recompute *recompute, int err);
-
 struct rate_recompute_options {
-	const struct rate_table *table; /* the caller's, until done */
-	int64_t from_ms, to_ms;         /* rows that begin in from <= start < to, of each level */
-	int64_t until_ms, now_ms;       /* as for a job */
+	struct store *store;
+	struct task_queue *queue; /* on which it waits */
+	const struct rate_table *table;
+	int64_t from_ms, to_ms;   /* rows that begin in from <= start < to, of each level */
+	int64_t until_ms, now_ms; /* as for a job */
 	enum retention_class retention[COUNTER_LEVELS_MAX];
 	bool only_report; /* write nothing */
-	/* Looked at between slices; set by any thread: it ends with ERR_CANCELLED. May be NULL. */
-	const _Atomic bool *cancelled;
-	rate_recompute_done *done;
-	void *owner;
 };
 
 struct rate_recompute_result {
@@ -44,13 +40,9 @@ struct rate_recompute_result {
 	size_t list_count;
 };
 
-struct rate_recompute *rate_recompute_new(struct store *store, struct executor *executor);
-void rate_recompute_free(struct rate_recompute *recompute);
-int rate_recompute_start(struct rate_recompute *recompute,
-			 const struct rate_recompute_options *options) MUST_CHECK;
-
-void *rate_recompute_owner(const struct rate_recompute *recompute);
-const char *rate_recompute_error(const struct rate_recompute *recompute);
-const struct rate_recompute_result *rate_recompute_result(const struct rate_recompute *recompute);
+/* ERR_CANCELLED: the queue was stopped. ERR_INVALID, ERR_LIMIT: the table; or an error of the
+ * store; `e` has a sentence. `result` has what was done until then. */
+int rate_recompute(const struct rate_recompute_options *options,
+		   struct rate_recompute_result *result, struct errbuf *e) MUST_CHECK;
 
 #endif

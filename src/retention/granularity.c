@@ -18,7 +18,7 @@ static const struct unit {
 };
 
 /* The quantity that `rest` begins with, in ms, cut off from it. */
-static int take_quantity(struct slice *rest, int64_t *ms, struct errbuf *e)
+static int granularity_take_quantity(struct slice *rest, int64_t *ms, struct errbuf *e)
 {
 	int64_t quantity = 0;
 	size_t digits = 0, letters;
@@ -44,11 +44,11 @@ static int take_quantity(struct slice *rest, int64_t *ms, struct errbuf *e)
 	return errbuf_set(e, ERR_INVALID, "it is no number and unit (w, d, h, m, s)");
 }
 
-static int parse_quantities(struct slice text, int64_t *width_ms, struct errbuf *e)
+static int granularity_parse_quantities(struct slice text, int64_t *width_ms, struct errbuf *e)
 {
 	int64_t sum = 0, part = 0;
 	while (text.len) {
-		int err = take_quantity(&text, &part, e);
+		int err = granularity_take_quantity(&text, &part, e);
 		if (err)
 			return err;
 		if (__builtin_add_overflow(sum, part, &sum))
@@ -62,7 +62,8 @@ int granularity_width_parse(struct slice text, int64_t *width_ms, struct errbuf 
 {
 	struct errbuf why = {""};
 	bool iso = text.len && text.data[0] == 'P';
-	int err = iso ? duration_parse(text, width_ms, e) : parse_quantities(text, width_ms, &why);
+	int err = iso ? duration_parse(text, width_ms, e)
+		      : granularity_parse_quantities(text, width_ms, &why);
 	if (err && iso)
 		return err;
 	if (!err && (*width_ms <= 0 || *width_ms % SECOND_MS))
@@ -86,7 +87,8 @@ size_t granularity_width_print(char to[GRANULARITY_WIDTH_MAX_BYTES], int64_t wid
 	return (size_t)(p - to);
 }
 
-static int parse_item(struct slice item, struct granularity *granularity, struct errbuf *e)
+static int granularity_parse_item(struct slice item, struct granularity *granularity,
+				  struct errbuf *e)
 {
 	const char *colon = item.len ? memchr(item.data, ':', item.len) : NULL;
 	struct slice width = {item.data, colon ? (size_t)(colon - item.data) : item.len};
@@ -105,8 +107,8 @@ static int parse_item(struct slice item, struct granularity *granularity, struct
 	return err;
 }
 
-static int check(const struct granularity *granularity, const struct granularity *finer,
-		 int64_t slot_ms, struct errbuf *e)
+static int granularity_check(const struct granularity *granularity, const struct granularity *finer,
+			     int64_t slot_ms, struct errbuf *e)
 {
 	char width[GRANULARITY_WIDTH_MAX_BYTES], slot[GRANULARITY_WIDTH_MAX_BYTES];
 	char other[GRANULARITY_WIDTH_MAX_BYTES];
@@ -155,10 +157,11 @@ int granularities_parse(const char *const *items, size_t count, int64_t slot_ms,
 	int err = slot_width_check(slot_ms, e);
 	while (granularities->count < count && !err) {
 		struct granularity *granularity = &granularities->list[granularities->count];
-		err = parse_item(slice_of(items[granularities->count]), granularity, e);
+		err = granularity_parse_item(slice_of(items[granularities->count]), granularity, e);
 		if (!err)
-			err = check(granularity, granularities->count ? granularity - 1 : NULL,
-				    slot_ms, e);
+			err = granularity_check(granularity,
+						granularities->count ? granularity - 1 : NULL,
+						slot_ms, e);
 		granularities->count += !err;
 	}
 	return err;

@@ -17,7 +17,7 @@ enum {
 };
 
 #define SLOT_WIDTH_MAX_MS (400 * INT64_C(86400000))
-/* For longer nothing is kept that is not kept for ever. */
+/* The longest retention but for ever. */
 #define GRANULARITY_KEPT_MAX_MS (36500 * INT64_C(86400000))
 
 struct granularity {
@@ -48,7 +48,7 @@ int slot_width_check(int64_t slot_ms, struct errbuf *e) MUST_CHECK;
 int granularities_parse(const char *const *items, size_t count, int64_t slot_ms,
 			struct granularities *granularities, struct errbuf *e) MUST_CHECK;
 
-/* The one of that width, or NULL. */
+/* The granularity of that width, or NULL. */
 const struct granularity *granularity_find(const struct granularities *granularities,
 					   int64_t width_ms);
 

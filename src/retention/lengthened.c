@@ -1,34 +1,21 @@
 #include "retention/lengthened.h"
 
-#include "base/exec.h"
 #include "base/hash.h"
-#include "base/log.h"
-#include "retention/lengthened_cell.h"
-#include "store/wait.h"
-
-enum { WRITE_MAX_BYTES = 1 << 20 };
-
-static const struct store_parts row = {{SLICE("retention-raw")}}, column = {{SLICE("kept")}};
-
-static bool is_same(const struct lengthened_cell *a, const struct lengthened_cell *b)
-{
-	char text[2][LENGTHENED_CELL_MAX_BYTES];
-	return slice_equal(lengthened_cell_encode(a, text[0]), lengthened_cell_encode(b, text[1]));
-}
 
 /* ---- What was raised ------------------------------------------------------------------------- */
 
-static bool is_raw(const struct retention_rule *rule)
+static bool lengthened_is_raw(const struct retention_rule *rule)
 {
 	return rule->granularity == RETENTION_RAW || rule->granularity == RETENTION_ALL;
 }
 
-static struct lengthened_cell kept_of(const struct retention_rules *rules, int64_t preset_ms)
+static struct lengthened_cell lengthened_kept_of(const struct retention_rules *rules,
+						 int64_t preset_ms)
 {
 	struct lengthened_cell kept = {.preset_ms = preset_ms};
 	for (size_t i = 0; i < rules->count; i++) {
 		const struct retention_rule *rule = &rules->list[i];
-		if (!is_raw(rule))
+		if (!lengthened_is_raw(rule))
 			continue;
 		uint64_t tenant = hash64(rule->tenant.data, rule->tenant.len, 0);
 		kept.list[kept.count].hash = hash64(rule->metric.data, rule->metric.len, tenant);
@@ -38,7 +25,7 @@ static struct lengthened_cell kept_of(const struct retention_rules *rules, int64
 }
 
 /* For how long samples of before a raise count as kept by now. */
-static int64_t left_ms(const struct lengthened_cell *kept, int64_t now_ms)
+static int64_t lengthened_left_ms(const struct lengthened_cell *kept, int64_t now_ms)
 {
 	int64_t since_ms = now_ms - kept->until_ms;
 	return since_ms > kept->kept_ms ? since_ms : kept->kept_ms;
@@ -46,28 +33,32 @@ static int64_t left_ms(const struct lengthened_cell *kept, int64_t now_ms)
 
 /* Of the preset, of a rule or of several rules: what was configured, and for how long samples were
  * there, of which an earlier raise may have less. */
-struct before {
+struct lengthened_before {
 	int64_t ms, held_ms;
 };
 
-static struct before before_of(const struct lengthened_cell *kept, int64_t ms, bool raised,
-			       int64_t now_ms)
+static struct lengthened_before lengthened_before_of(const struct lengthened_cell *kept, int64_t ms,
+						     bool raised, int64_t now_ms)
 {
 	bool less = raised && kept->until_ms;
-	return (struct before){ms, less ? retention_shorter(ms, left_ms(kept, now_ms)) : ms};
+	return (struct lengthened_before){
+		ms, less ? retention_shorter(ms, lengthened_left_ms(kept, now_ms)) : ms};
 }
 
-static struct before rule_before(const struct lengthened_cell *kept, size_t i, int64_t now_ms)
+static struct lengthened_before lengthened_rule_before(const struct lengthened_cell *kept, size_t i,
+						       int64_t now_ms)
 {
-	return before_of(kept, kept->list[i].ms, kept->rules >> i & 1, now_ms);
+	return lengthened_before_of(kept, kept->list[i].ms, kept->rules >> i & 1, now_ms);
 }
 
 /* Whose rule was which of those from `same` on is not known: the shortest is taken for all. */
-static struct before least_before(const struct lengthened_cell *kept, size_t same, int64_t now_ms)
+static struct lengthened_before lengthened_least_before(const struct lengthened_cell *kept,
+							size_t same, int64_t now_ms)
 {
-	struct before least = before_of(kept, kept->preset_ms, kept->preset, now_ms);
+	struct lengthened_before least =
+		lengthened_before_of(kept, kept->preset_ms, kept->preset, now_ms);
 	for (size_t i = same; i < kept->count; i++) {
-		struct before rule = rule_before(kept, i, now_ms);
+		struct lengthened_before rule = lengthened_rule_before(kept, i, now_ms);
 		least.ms = retention_shorter(least.ms, rule.ms);
 		least.held_ms = retention_shorter(least.held_ms, rule.held_ms);
 	}
@@ -75,7 +66,8 @@ static struct before least_before(const struct lengthened_cell *kept, size_t sam
 }
 
 /* Whether what is kept for `ms` now was kept for less. */
-static bool add_raised(struct lengthened_cell *now, int64_t ms, struct before before)
+static bool lengthened_add_raised(struct lengthened_cell *now, int64_t ms,
+				  struct lengthened_before before)
 {
 	if (!retention_is_longer(ms, before.ms))
 		return false;
@@ -84,7 +76,8 @@ static bool add_raised(struct lengthened_cell *now, int64_t ms, struct before be
 }
 
 /* Rules that stand in both in the same places, before any other. */
-static size_t same_rules(const struct lengthened_cell *a, const struct lengthened_cell *b)
+static size_t lengthened_same_rules(const struct lengthened_cell *a,
+				    const struct lengthened_cell *b)
 {
 	size_t i = 0;
 	while (i < a->count && i < b->count && a->list[i].hash == b->list[i].hash)
@@ -92,23 +85,24 @@ static size_t same_rules(const struct lengthened_cell *a, const struct lengthene
 	return i == a->count && i == b->count ? RETENTION_RULES_MAX : i;
 }
 
-static void find_raised(const struct lengthened_cell *before, struct lengthened_cell *now,
-			int64_t now_ms, int64_t ahead_ms)
+static void lengthened_find_raised(const struct lengthened_cell *before,
+				   struct lengthened_cell *now, int64_t now_ms, int64_t ahead_ms)
 {
-	size_t same = same_rules(before, now);
-	struct before least = least_before(before, same, now_ms);
+	size_t same = lengthened_same_rules(before, now);
+	struct lengthened_before least = lengthened_least_before(before, same, now_ms);
 	for (size_t i = 0; i < now->count; i++) {
-		struct before rule = i < same ? rule_before(before, i, now_ms) : least;
-		now->rules |= (uint64_t)add_raised(now, now->list[i].ms, rule) << i;
+		struct lengthened_before rule =
+			i < same ? lengthened_rule_before(before, i, now_ms) : least;
+		now->rules |= (uint64_t)lengthened_add_raised(now, now->list[i].ms, rule) << i;
 	}
-	now->preset = add_raised(now, now->preset_ms, least);
+	now->preset = lengthened_add_raised(now, now->preset_ms, least);
 	if (now->preset || now->rules)
 		now->until_ms = now_ms + ahead_ms;
 }
 
 /* Whether there is anything that the raise before says otherwise than the configuration. */
-static bool goes_on(const struct lengthened_cell *before, const struct lengthened_cell *now,
-		    int64_t now_ms)
+static bool lengthened_goes_on(const struct lengthened_cell *before,
+			       const struct lengthened_cell *now, int64_t now_ms)
 {
 	int64_t since_ms = now_ms - before->until_ms;
 	bool on = since_ms < before->kept_ms || retention_is_longer(now->preset_ms, since_ms);
@@ -119,76 +113,41 @@ static bool goes_on(const struct lengthened_cell *before, const struct lengthene
 
 /* By itself, or as part of this one. Whom it concerns among rules that are others now is not known.
  */
-static void go_on(const struct lengthened_cell *before, struct lengthened_cell *now, int64_t now_ms)
+static void lengthened_go_on(const struct lengthened_cell *before, struct lengthened_cell *now,
+			     int64_t now_ms)
 {
-	size_t same = same_rules(before, now);
+	size_t same = lengthened_same_rules(before, now);
 	bool others = same < RETENTION_RULES_MAX;
-	now->kept_ms = now->until_ms ? retention_shorter(now->kept_ms, left_ms(before, now_ms))
-				     : before->kept_ms;
+	now->kept_ms = now->until_ms
+			       ? retention_shorter(now->kept_ms, lengthened_left_ms(before, now_ms))
+			       : before->kept_ms;
 	now->until_ms = now->until_ms ? now->until_ms : before->until_ms;
 	now->preset |= before->preset || others;
 	now->rules |= before->rules | (others ? UINT64_MAX << same : 0);
 }
 
-static void set_raise(const struct lengthened_cell *now, struct retention_rules *rules)
+static void lengthened_set_raise(const struct lengthened_cell *now, struct retention_rules *rules)
 {
 	size_t raw = 0;
 	rules->raise = (struct retention_lengthened){now->until_ms, now->kept_ms, now->preset};
 	for (size_t i = 0; i < rules->count; i++) {
-		if (is_raw(&rules->list[i]) && now->rules >> raw++ & 1)
+		if (lengthened_is_raw(&rules->list[i]) && now->rules >> raw++ & 1)
 			rules->raise.levels |= 1u << rules->list[i].level;
 	}
 }
 
-/* ---- Asking the store ------------------------------------------------------------------------ */
-
-struct found {
-	uint64_t version; /* 0: there is no cell */
-	struct lengthened_cell *cell;
-};
-
-static int take_cell(const struct store_cell *cell, void *owner)
+int retention_lengthened_settle(struct slice *value, int64_t preset_ms, int64_t now_ms,
+				int64_t ahead_ms, struct retention_rules *rules,
+				char text[LENGTHENED_CELL_MAX_BYTES])
 {
-	struct found *found = owner;
-	found->version = cell->version;
-	return lengthened_cell_decode(cell->value, found->cell);
-}
-
-/* A store without room serves what it has, and the next start finds the same raise, later. */
-static int save(struct store *store, struct task_queue *queue, const struct lengthened_cell *now,
-		uint64_t version)
-{
-	char text[LENGTHENED_CELL_MAX_BYTES];
-	struct store_write_cond *outcome;
-	struct store_write *write = store_write_new(store, WRITE_MAX_BYTES);
-	int err = store_cell_put_if(write, TABLE_LEASES, &row, &column, version,
-				    lengthened_cell_encode(now, text), 0, &outcome);
-	err = err ? err : store_write_wait(write, queue);
-	store_write_free(write);
-	if (err != ERR_FULL && err != ERR_READ_ONLY)
+	struct lengthened_cell now = lengthened_kept_of(rules, preset_ms), before = now;
+	int err = value->len ? lengthened_cell_decode(*value, &before) : 0;
+	if (err)
 		return err;
-	log_warn("retention: for how long raw samples are kept is not noted: %s", err_text(err));
+	lengthened_find_raised(&before, &now, now_ms, ahead_ms);
+	if (lengthened_goes_on(&before, &now, now_ms))
+		lengthened_go_on(&before, &now, now_ms);
+	lengthened_set_raise(&now, rules);
+	*value = lengthened_cell_encode(&now, text);
 	return 0;
-}
-
-int retention_lengthened_open(struct store *store, int64_t preset_ms, int64_t now_ms,
-			      int64_t ahead_ms, struct retention_rules *rules, struct errbuf *e)
-{
-	struct lengthened_cell now = kept_of(rules, preset_ms), before = now;
-	struct found found = {.cell = &before};
-	struct task_queue queue;
-	task_queue_init(&queue);
-	int err = store_row_wait(store, &queue, now_ms, TABLE_LEASES, &row, take_cell, &found, e);
-	find_raised(&before, &now, now_ms, ahead_ms);
-	if (goes_on(&before, &now, now_ms))
-		go_on(&before, &now, now_ms);
-	if (!err && (!found.version || !is_same(&before, &now)))
-		err = save(store, &queue, &now, found.version);
-	task_queue_release(&queue);
-	set_raise(&now, rules);
-	return err ? errbuf_set(e, err,
-				"cannot read how long raw samples were kept (table "
-				"leases, row retention-raw): %s",
-				err_text(err))
-		   : 0;
 }

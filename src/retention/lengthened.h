@@ -5,25 +5,26 @@
  * what is left of a slot, so of time before a raise samples count as kept for as long as before it,
  * of time behind it for as long as now: struct retention_lengthened.
  *
- * Kept in the store: a conditional cell (`leases`, kind "retention-raw", column "kept"), numbers in
- * decimal with blanks between them. First what held at the last start: retention.raw. Then the
- * raise: until when, for how long samples of before were kept at least, whether retention.raw was
- * raised (0 or 1) and which rules (a bit for each, the first the lowest). Then the rules of raw
- * samples, in their order: a hash of tenant and metric as they are written, and for how long. All
- * times in ms. A store that has no such cell is taken to have been as the configuration is. */
+ * The store remembers it (rollup/stored_settings.h) as numbers in decimal with blanks between them
+ * (lengthened_cell.h). First what held at the last start: retention.raw. Then the raise: until
+ * when, for how long samples of before were kept at least, whether retention.raw was raised (0 or
+ * 1) and which rules (a bit for each, the first the lowest). Then the rules of raw samples, in
+ * their order: a hash of tenant and metric as they are written, and for how long. All times in ms.
+ */
 #ifndef RETENTION_LENGTHENED_H
 #define RETENTION_LENGTHENED_H
 
-#include "retention/retention.h"
-#include "store/store.h"
+#include "retention/lengthened_cell.h"
 
-/* Sets rules->raise, and keeps what this configuration says, before anything is written by this
- * process; blocks for a read and a write. Samples are at most ahead_ms ahead of now. Where rules
- * were added, removed or changed places, whom of those from there on it concerns is not told apart:
- * it is all whose samples are kept for longer now than the shortest of them were. The store's
- * error, with a sentence; ERR_DAMAGED: the cell is none. */
-int retention_lengthened_open(struct store *store, int64_t preset_ms, int64_t now_ms,
-			      int64_t ahead_ms, struct retention_rules *rules,
-			      struct errbuf *e) MUST_CHECK;
+/* Compares what the last start stored, *value, with the configuration: sets rules->raise, and
+ * *value to what is to be stored now, in `text`. An empty *value: the store has always been as the
+ * configuration is. Samples are at most ahead_ms ahead of now.
+ *
+ * From the first rule on that differs from the last start's, all rules count as changed: samples
+ * that are kept for longer now than by the shortest of these count as lengthened. ERR_DAMAGED: the
+ * value is none. */
+int retention_lengthened_settle(struct slice *value, int64_t preset_ms, int64_t now_ms,
+				int64_t ahead_ms, struct retention_rules *rules,
+				char text[LENGTHENED_CELL_MAX_BYTES]) MUST_CHECK;
 
 #endif

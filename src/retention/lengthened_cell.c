@@ -3,7 +3,7 @@
 /* Numbers with a blank between two. Gives how many, or LENGTHENED_CELL_NUMBERS_MAX + 1: they are
  * none.
  */
-static size_t scan(struct slice text, uint64_t numbers[LENGTHENED_CELL_NUMBERS_MAX])
+static size_t lengthened_cell_scan(struct slice text, uint64_t numbers[LENGTHENED_CELL_NUMBERS_MAX])
 {
 	const char *at = text.data, *end = text.data + text.len;
 	for (size_t n = 0; n < LENGTHENED_CELL_NUMBERS_MAX; at++) {
@@ -17,7 +17,7 @@ static size_t scan(struct slice text, uint64_t numbers[LENGTHENED_CELL_NUMBERS_M
 	return LENGTHENED_CELL_NUMBERS_MAX + 1;
 }
 
-static bool is_time(uint64_t ms)
+static bool lengthened_cell_is_time(uint64_t ms)
 {
 	return ms <= INT64_MAX / 4;
 }
@@ -25,10 +25,10 @@ static bool is_time(uint64_t ms)
 int lengthened_cell_decode(struct slice text, struct lengthened_cell *kept)
 {
 	uint64_t numbers[LENGTHENED_CELL_NUMBERS_MAX];
-	size_t n = scan(text, numbers);
+	size_t n = lengthened_cell_scan(text, numbers);
 	if (n > LENGTHENED_CELL_NUMBERS_MAX || n < LENGTHENED_CELL_HEAD ||
-	    (n - LENGTHENED_CELL_HEAD) % 2 || !is_time(numbers[0]) || !is_time(numbers[1]) ||
-	    !is_time(numbers[2]))
+	    (n - LENGTHENED_CELL_HEAD) % 2 || !lengthened_cell_is_time(numbers[0]) ||
+	    !lengthened_cell_is_time(numbers[1]) || !lengthened_cell_is_time(numbers[2]))
 		return ERR_DAMAGED;
 	*kept = (struct lengthened_cell){.preset_ms = (int64_t)numbers[0],
 					 .until_ms = (int64_t)numbers[1],
@@ -36,7 +36,7 @@ int lengthened_cell_decode(struct slice text, struct lengthened_cell *kept)
 					 .preset = numbers[3] != 0,
 					 .rules = numbers[4]};
 	for (size_t i = LENGTHENED_CELL_HEAD; i < n; i += 2) {
-		if (!is_time(numbers[i + 1]))
+		if (!lengthened_cell_is_time(numbers[i + 1]))
 			return ERR_DAMAGED;
 		kept->list[kept->count].hash = numbers[i];
 		kept->list[kept->count++].ms = (int64_t)numbers[i + 1];

@@ -1,5 +1,5 @@
-/* Private to raise.c: the cell that remembers for how long raw samples were kept, as numbers in
- * decimal with blanks between them; raise.h says which. */
+/* The cell that remembers how long raw samples were kept, as numbers in decimal with blanks between
+ * them; lengthened.h says which. */
 #ifndef RETENTION_LENGTHENED_CELL_H
 #define RETENTION_LENGTHENED_CELL_H
 

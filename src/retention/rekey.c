@@ -11,29 +11,29 @@ enum {
 };
 
 /* What of a series lies in another class than `to`. */
-struct elsewhere {
+struct rekey_elsewhere {
 	bool any;
 	enum retention_class to;
 	int64_t oldest_ms;
 };
 
-struct applying {
+struct rekey_applying {
 	const struct retention_rekey_options *options;
 	enum store_rekey_step step;
 	struct usage_walk *shares;
 	struct store_write *write;
-	struct elsewhere elsewhere[USAGE_WALK_PLACES_MAX][GROUP_MAX];
+	struct rekey_elsewhere elsewhere[USAGE_WALK_PLACES_MAX][GROUP_MAX];
 	uint64_t failed;
 };
 
-static void apply_take_shares(void *owner, size_t i, const struct store_series *series,
-			      size_t place, const struct store_share *shares)
+static void rekey_apply_take_shares(void *owner, size_t i, const struct store_series *series,
+				    size_t place, const struct store_share *shares)
 {
-	struct applying *a = owner;
-	struct elsewhere *e = &a->elsewhere[place][i];
+	struct rekey_applying *a = owner;
+	struct rekey_elsewhere *e = &a->elsewhere[place][i];
 	struct usage_walk_kept kept =
 		usage_walk_kept(a->shares, series->tenant, series->metric, place);
-	*e = (struct elsewhere){.to = kept.retention};
+	*e = (struct rekey_elsewhere){.to = kept.retention};
 	for (size_t c = 0; c < RETENTION_CLASSES; c++) {
 		if (c == (size_t)e->to || !shares[c].samples)
 			continue;
@@ -44,8 +44,9 @@ static void apply_take_shares(void *owner, size_t i, const struct store_series *
 }
 
 /* Moves what these series have at a place from start_ms to before end_ms. */
-static int apply_slice(struct applying *a, size_t place, enum retention_class to,
-		       const uint64_t *handles, size_t count, int64_t start_ms, int64_t end_ms)
+static int rekey_apply_slice(struct rekey_applying *a, size_t place, enum retention_class to,
+			     const uint64_t *handles, size_t count, int64_t start_ms,
+			     int64_t end_ms)
 {
 	struct store_rekeying rekeying = {
 		.target = {usage_walk_table(a->shares, place), to,
@@ -68,14 +69,14 @@ static int apply_slice(struct applying *a, size_t place, enum retention_class to
 }
 
 /* Moves what of a place belongs to a class: up to now by segments of time, then what lies after. */
-static int apply_class(struct applying *a, const struct series_group *group, size_t place,
-		       enum retention_class to)
+static int rekey_apply_class(struct rekey_applying *a, const struct series_group *group,
+			     size_t place, enum retention_class to)
 {
 	uint64_t handles[GROUP_MAX];
 	size_t count = 0;
 	int64_t oldest_ms = INT64_MAX, asof_ms = a->options->asof_ms;
 	for (size_t i = 0; i < group->count; i++) {
-		const struct elsewhere *e = &a->elsewhere[place][i];
+		const struct rekey_elsewhere *e = &a->elsewhere[place][i];
 		if (!e->any || e->to != to)
 			continue;
 		handles[count++] = group->handles[i];
@@ -88,16 +89,16 @@ static int apply_class(struct applying *a, const struct series_group *group, siz
 	int64_t at_ms = floor_to(oldest_ms, segment_ms);
 	int err = 0;
 	for (; at_ms <= asof_ms && !err; at_ms += segment_ms)
-		err = apply_slice(a, place, to, handles, count, at_ms, at_ms + segment_ms);
-	return err ? err : apply_slice(a, place, to, handles, count, at_ms, STORE_TS_MAX);
+		err = rekey_apply_slice(a, place, to, handles, count, at_ms, at_ms + segment_ms);
+	return err ? err : rekey_apply_slice(a, place, to, handles, count, at_ms, STORE_TS_MAX);
 }
 
-static int apply_group(struct applying *a, const struct series_group *group)
+static int rekey_apply_group(struct rekey_applying *a, const struct series_group *group)
 {
 	int err = 0;
 	for (size_t place = 0; place < usage_walk_places(a->shares); place++) {
 		for (int to = 0; to < RETENTION_CLASSES && !err; to++)
-			err = apply_class(a, group, place, (enum retention_class)to);
+			err = rekey_apply_class(a, group, place, (enum retention_class)to);
 	}
 	return err;
 }
@@ -105,19 +106,19 @@ static int apply_group(struct applying *a, const struct series_group *group)
 int retention_rekey_step(const struct retention_rekey_options *options, enum store_rekey_step step,
 			 uint64_t *failed)
 {
-	struct applying *a = mem_zalloc(sizeof(*a));
+	struct rekey_applying *a = mem_zalloc(sizeof(*a));
 	struct series_group group;
 	a->options = options;
 	a->step = step;
 	a->shares = usage_walk_new(&(struct usage_walk_options){.scope = options->scope,
 								.group_max = GROUP_MAX,
 								.read_max_bytes = READ_MAX_BYTES,
-								.take = apply_take_shares,
+								.take = rekey_apply_take_shares,
 								.owner = a});
 	a->write = store_write_new(options->scope.store, WRITE_MAX_BYTES);
 	int err = usage_walk_next(a->shares, &group);
 	while (!err && group.count) {
-		err = apply_group(a, &group);
+		err = rekey_apply_group(a, &group);
 		err = err ? err : usage_walk_next(a->shares, &group);
 	}
 	*failed += a->failed;

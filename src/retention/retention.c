@@ -10,7 +10,7 @@ enum { MEMO_ENTRIES = 1 << 12, MATCH_MAX_BYTES = 16 << 10 };
 /* ---- Patterns -------------------------------------------------------------------------------- */
 
 /* Where a star has taken too little, the last one takes a byte more. */
-static bool matches(struct slice pattern, struct slice text)
+static bool retention_matches(struct slice pattern, struct slice text)
 {
 	size_t p = 0, t = 0, star = SIZE_MAX, behind = 0;
 	while (t < text.len) {
@@ -34,30 +34,30 @@ static bool matches(struct slice pattern, struct slice text)
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
-static size_t last_index(struct slice text, char byte)
+static size_t retention_last_index(struct slice text, char byte)
 {
 	const char *at = text.len ? memrchr(text.data, byte, text.len) : NULL;
 	return at ? (size_t)(at - text.data) : SIZE_MAX;
 }
 
-static int refuse_form(struct errbuf *e)
+static int retention_refuse_form(struct errbuf *e)
 {
 	return errbuf_set(e, ERR_INVALID,
 			  "it is not TENANT/METRIC/GRANULARITY:DURATION, such as acme/*/raw:7d");
 }
 
 /* Names of metrics may hold a `/` and a `:`, the other parts may not. */
-static int split(struct slice text, struct slice *tenant, struct slice *metric,
-		 struct slice *granularity, struct slice *duration, struct errbuf *e)
+static int retention_split(struct slice text, struct slice *tenant, struct slice *metric,
+			   struct slice *granularity, struct slice *duration, struct errbuf *e)
 {
-	size_t colon = last_index(text, ':');
+	size_t colon = retention_last_index(text, ':');
 	if (colon == SIZE_MAX)
-		return refuse_form(e);
+		return retention_refuse_form(e);
 	*duration = (struct slice){text.data + colon + 1, text.len - colon - 1};
-	size_t last = last_index((struct slice){text.data, colon}, '/');
+	size_t last = retention_last_index((struct slice){text.data, colon}, '/');
 	const char *first = memchr(text.data, '/', colon);
 	if (!first || first == text.data + last)
-		return refuse_form(e);
+		return retention_refuse_form(e);
 	*tenant = (struct slice){text.data, (size_t)(first - text.data)};
 	*metric = (struct slice){first + 1, (size_t)(text.data + last - first - 1)};
 	*granularity = (struct slice){text.data + last + 1, colon - last - 1};
@@ -65,7 +65,7 @@ static int split(struct slice text, struct slice *tenant, struct slice *metric,
 }
 
 /* A tenant's name in which stars stand for others of its bytes. */
-static int check_tenant(struct slice pattern, struct errbuf *e)
+static int retention_check_tenant(struct slice pattern, struct errbuf *e)
 {
 	char name[TENANT_MAX_BYTES];
 	if (pattern.len && pattern.len <= sizeof(name)) {
@@ -79,7 +79,8 @@ static int check_tenant(struct slice pattern, struct errbuf *e)
 			  SHOWN_OF(pattern), TENANT_MAX_BYTES);
 }
 
-static void list_granularities(const struct granularities *granularities, char *to, size_t room)
+static void retention_list_granularities(const struct granularities *granularities, char *to,
+					 size_t room)
 {
 	size_t len = (size_t)snprintf(to, room, "raw");
 	for (size_t i = 0; i < granularities->count; i++) {
@@ -90,8 +91,8 @@ static void list_granularities(const struct granularities *granularities, char *
 	}
 }
 
-static int read_granularity(struct slice text, const struct granularities *granularities,
-			    int *granularity, struct errbuf *e)
+static int retention_read_granularity(struct slice text, const struct granularities *granularities,
+				      int *granularity, struct errbuf *e)
 {
 	char names[(GRANULARITIES_MAX + 1) * (GRANULARITY_WIDTH_MAX_BYTES + 2)];
 	int64_t width_ms;
@@ -106,13 +107,13 @@ static int read_granularity(struct slice text, const struct granularities *granu
 		*granularity = (int)(found - granularities->list);
 		return 0;
 	}
-	list_granularities(granularities, names, sizeof(names));
+	retention_list_granularities(granularities, names, sizeof(names));
 	return errbuf_set(e, ERR_INVALID,
 			  "there is no granularity \"" SHOWN "\": it is one of %s, or * for all",
 			  SHOWN_OF(text), names);
 }
 
-static int read_duration(struct slice text, int64_t *keep_ms, struct errbuf *e)
+static int retention_read_duration(struct slice text, int64_t *keep_ms, struct errbuf *e)
 {
 	*keep_ms = 0;
 	if (slice_equal(text, SLICE("0")))
@@ -130,33 +131,34 @@ static int read_duration(struct slice text, int64_t *keep_ms, struct errbuf *e)
 	return 0;
 }
 
-static int read_rule(struct slice text, const struct granularities *granularities,
-		     struct retention_rule *rule, struct errbuf *e)
+static int retention_read_rule(struct slice text, const struct granularities *granularities,
+			       struct retention_rule *rule, struct errbuf *e)
 {
 	struct slice granularity = {0}, duration = {0};
 	*rule = (struct retention_rule){.text = text};
-	int err = split(text, &rule->tenant, &rule->metric, &granularity, &duration, e);
-	err = err ? err : check_tenant(rule->tenant, e);
+	int err = retention_split(text, &rule->tenant, &rule->metric, &granularity, &duration, e);
+	err = err ? err : retention_check_tenant(rule->tenant, e);
 	err = err ? err : metric_check(rule->metric, e);
-	err = err ? err : read_granularity(granularity, granularities, &rule->granularity, e);
-	return err ? err : read_duration(duration, &rule->keep_ms, e);
+	err = err ? err
+		  : retention_read_granularity(granularity, granularities, &rule->granularity, e);
+	return err ? err : retention_read_duration(duration, &rule->keep_ms, e);
 }
 
 /* ---- Checking -------------------------------------------------------------------------------- */
 
-static bool is_about(const struct retention_rule *rule, int granularity)
+static bool retention_is_about(const struct retention_rule *rule, int granularity)
 {
 	return rule->granularity == granularity || rule->granularity == RETENTION_ALL;
 }
 
-static int check_length(const struct retention_rule *rule,
-			const struct granularities *granularities, int64_t raw_least_ms,
-			struct errbuf *e)
+static int retention_check_length(const struct retention_rule *rule,
+				  const struct granularities *granularities, int64_t raw_least_ms,
+				  struct errbuf *e)
 {
 	char slot[GRANULARITY_WIDTH_MAX_BYTES], least[DURATION_PRINT_MAX_BYTES];
 	if (!rule->keep_ms)
 		return 0;
-	if (is_about(rule, RETENTION_RAW) && rule->keep_ms < raw_least_ms)
+	if (retention_is_about(rule, RETENTION_RAW) && rule->keep_ms < raw_least_ms)
 		return errbuf_set(
 			e, ERR_INVALID,
 			"raw samples have to be kept for %s at least: a slot and "
@@ -172,26 +174,28 @@ static int check_length(const struct retention_rule *rule,
 /* The first rule that takes all of this granularity before the last rule can: a pattern that
  * matches another one matches whatever that one does, since a star of it is a byte that only a star
  * can take. */
-static const struct retention_rule *taken_by(const struct retention_rules *rules, int granularity)
+static const struct retention_rule *retention_taken_by(const struct retention_rules *rules,
+						       int granularity)
 {
 	const struct retention_rule *last = &rules->list[rules->count - 1];
 	for (const struct retention_rule *rule = rules->list; rule < last; rule++) {
-		if (is_about(rule, granularity) && matches(rule->tenant, last->tenant) &&
-		    matches(rule->metric, last->metric))
+		if (retention_is_about(rule, granularity) &&
+		    retention_matches(rule->tenant, last->tenant) &&
+		    retention_matches(rule->metric, last->metric))
 			return rule;
 	}
 	return NULL;
 }
 
-static int check_reached(const struct retention_rules *rules,
-			 const struct granularities *granularities, struct errbuf *e)
+static int retention_check_reached(const struct retention_rules *rules,
+				   const struct granularities *granularities, struct errbuf *e)
 {
 	const struct retention_rule *taker = NULL, *last = &rules->list[rules->count - 1];
 	for (int granularity = RETENTION_RAW; granularity < (int)granularities->count;
 	     granularity++) {
-		if (!is_about(last, granularity))
+		if (!retention_is_about(last, granularity))
 			continue;
-		taker = taken_by(rules, granularity);
+		taker = retention_taken_by(rules, granularity);
 		if (!taker)
 			return 0;
 	}
@@ -200,9 +204,10 @@ static int check_reached(const struct retention_rules *rules,
 			  SHOWN_OF(taker->text));
 }
 
-static int set_level(struct retention_rules *rules, struct retention_rule *rule, struct errbuf *e)
+static int retention_set_level(struct retention_rules *rules, struct retention_rule *rule,
+			       struct errbuf *e)
 {
-	if (!is_about(rule, RETENTION_RAW))
+	if (!retention_is_about(rule, RETENTION_RAW))
 		return 0;
 	for (size_t level = 1; level < rules->level_count; level++) {
 		if (rules->levels_ms[level] == rule->keep_ms) {
@@ -219,18 +224,18 @@ static int set_level(struct retention_rules *rules, struct retention_rule *rule,
 	return 0;
 }
 
-static int add_rule(struct retention_rules *rules, struct slice text,
-		    const struct granularities *granularities, int64_t raw_least_ms,
-		    struct errbuf *e)
+static int retention_add_rule(struct retention_rules *rules, struct slice text,
+			      const struct granularities *granularities, int64_t raw_least_ms,
+			      struct errbuf *e)
 {
 	struct retention_rule *rule = &rules->list[rules->count];
-	int err = read_rule(text, granularities, rule, e);
-	err = err ? err : check_length(rule, granularities, raw_least_ms, e);
+	int err = retention_read_rule(text, granularities, rule, e);
+	err = err ? err : retention_check_length(rule, granularities, raw_least_ms, e);
 	if (err)
 		return err;
 	rules->count++;
-	err = check_reached(rules, granularities, e);
-	return err ? err : set_level(rules, rule, e);
+	err = retention_check_reached(rules, granularities, e);
+	return err ? err : retention_set_level(rules, rule, e);
 }
 
 int retention_parse(const char *const *items, size_t count,
@@ -243,7 +248,7 @@ int retention_parse(const char *const *items, size_t count,
 				  RETENTION_RULES_MAX);
 	for (size_t i = 0; i < count; i++) {
 		struct slice text = slice_of(items[i]);
-		int err = add_rule(rules, text, granularities, raw_least_ms, e);
+		int err = retention_add_rule(rules, text, granularities, raw_least_ms, e);
 		rules->count = err ? i : i + 1;
 		if (err)
 			return errbuf_prefix(e, err, "\"" SHOWN "\"", SHOWN_OF(text));
@@ -253,7 +258,7 @@ int retention_parse(const char *const *items, size_t count,
 
 /* ---- Matching -------------------------------------------------------------------------------- */
 
-static void take(uint8_t *fit, size_t rule)
+static void retention_take(uint8_t *fit, size_t rule)
 {
 	if (!*fit)
 		*fit = (uint8_t)(rule + 1);
@@ -265,13 +270,14 @@ struct retention_fit retention_match(const struct retention_rules *rules, struct
 	struct retention_fit fit = {0};
 	for (size_t i = 0; rules && i < rules->count; i++) {
 		const struct retention_rule *rule = &rules->list[i];
-		if (!matches(rule->tenant, tenant) || !matches(rule->metric, metric))
+		if (!retention_matches(rule->tenant, tenant) ||
+		    !retention_matches(rule->metric, metric))
 			continue;
-		if (is_about(rule, RETENTION_RAW))
-			take(&fit.raw, i);
+		if (retention_is_about(rule, RETENTION_RAW))
+			retention_take(&fit.raw, i);
 		for (int g = 0; g < GRANULARITIES_MAX; g++) {
-			if (is_about(rule, g))
-				take(&fit.granularities[g], i);
+			if (retention_is_about(rule, g))
+				retention_take(&fit.granularities[g], i);
 		}
 	}
 	return fit;
@@ -371,8 +377,8 @@ void retention_memo_release(struct retention_memo *memo)
 }
 
 /* The place of the key; *known: its fit is there. */
-static struct retention_known *look_up(struct retention_memo *memo, struct slice tenant,
-				       struct slice metric, bool encoded, bool *known)
+static struct retention_known *retention_look_up(struct retention_memo *memo, struct slice tenant,
+						 struct slice metric, bool encoded, bool *known)
 {
 	if (!memo->known)
 		memo->known = mem_zalloc(MEMO_ENTRIES * sizeof(*memo->known));
@@ -392,14 +398,14 @@ struct retention_fit retention_find(const struct retention_rules *rules,
 	bool known;
 	if (!rules || !rules->count)
 		return (struct retention_fit){0};
-	struct retention_known *place = look_up(memo, tenant, metric, false, &known);
+	struct retention_known *place = retention_look_up(memo, tenant, metric, false, &known);
 	if (!known)
 		place->fit = retention_match(rules, tenant, metric);
 	return place->fit;
 }
 
-static struct retention_fit match_encoded(const struct retention_rules *rules, struct slice tenant,
-					  struct slice encoded)
+static struct retention_fit retention_match_encoded(const struct retention_rules *rules,
+						    struct slice tenant, struct slice encoded)
 {
 	struct retention_fit fit = {0};
 	struct arena arena;
@@ -419,8 +425,8 @@ struct retention_fit retention_find_encoded(const struct retention_rules *rules,
 	bool known;
 	if (!rules || !rules->count)
 		return (struct retention_fit){0};
-	struct retention_known *place = look_up(memo, tenant, metric, true, &known);
+	struct retention_known *place = retention_look_up(memo, tenant, metric, true, &known);
 	if (!known)
-		place->fit = match_encoded(rules, tenant, metric);
+		place->fit = retention_match_encoded(rules, tenant, metric);
 	return place->fit;
 }

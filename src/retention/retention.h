@@ -1,13 +1,13 @@
 /* Retention: how long samples and roll-ups are kept, by tenant, metric and granularity.
  *
  * A rule is TENANT/METRIC/GRANULARITY:DURATION, such as `acme/debug/raw:2d`. In tenant and metric
- * a `*` stands for any text, also none; the granularity is `raw`, a configured width, or `*` for
- * each of these; the duration 0 is for ever. The first rule that fits holds; where none does, the
- * preset does, which the callers have: retention.raw, and what rollup.granularities say.
+ * a `*` stands for any text, also for none. The granularity is `raw`, a configured width, or `*`
+ * for all of these. The duration 0 is for ever. The first rule that fits holds. If none fits, the
+ * preset holds, which the callers have: retention.raw and rollup.granularities.
  *
- * Rules are for what lies in data_raw and data_downsampled. They are matched once for each series
- * and remembered, never for a sample: raw samples have few different retentions, each of which is a
- * level, a small number that is kept beside the series' handle.
+ * Rules are for the tables data_raw and data_downsampled. They are matched once for each series,
+ * never for a sample, and the result is remembered. Raw samples have few different retentions; each
+ * is a level, a small number that is kept beside the series' handle.
  *
  * Rules are only read once they are made: any thread. A memo belongs to one. */
 #ifndef RETENTION_RETENTION_H
@@ -33,8 +33,8 @@ struct retention_rule {
 	uint8_t level;               /* of raw samples, where it is about these */
 };
 
-/* Raw samples of some levels are kept for longer than once, as raise.h remembers: those of before
- * until_ms (0: there are none) leave as they would have, when they are older than kept_ms. */
+/* Raw samples of some levels are kept for longer now than once (lengthened.h): samples from before
+ * until_ms (0: there are none) still leave when they are older than kept_ms. */
 struct retention_lengthened {
 	int64_t until_ms, kept_ms;
 	uint32_t levels; /* bit by level */
@@ -49,11 +49,11 @@ struct retention_rules {
 	struct retention_lengthened raise;
 };
 
-/* The texts stay the caller's. `raw_least_ms`: for less time raw samples may not be kept. Refuses
- * with ERR_INVALID and a sentence that names the rule: what is none, a granularity that is not
- * configured, less than a slot, more than the store takes, more levels than there may be, and a
- * rule that no series ever reaches since others before it take them all. Then rules->count is the
- * place of that rule. */
+/* The texts stay the caller's. `raw_least_ms`: the shortest retention of raw samples. ERR_INVALID
+ * with a sentence that names the rule: it is not a rule, its granularity is not configured, it is
+ * shorter than a slot or longer than the store takes, there are too many levels, or no series ever
+ * reaches the rule because rules before it take them all. Then rules->count is the place of that
+ * rule. */
 int retention_parse(const char *const *items, size_t count,
 		    const struct granularities *granularities, int64_t raw_least_ms,
 		    struct retention_rules *rules, struct errbuf *e) MUST_CHECK;
@@ -69,7 +69,7 @@ struct retention_fit {
 struct retention_fit retention_match(const struct retention_rules *rules, struct slice tenant,
 				     struct slice metric);
 
-/* What that means; `fit` is a place of a retention_fit. */
+/* How long, and which level; `fit` is a place of a retention_fit. */
 static inline int64_t retention_keep_ms(const struct retention_rules *rules, uint8_t fit,
 					int64_t preset_ms)
 {
@@ -81,7 +81,7 @@ static inline uint8_t retention_level(const struct retention_rules *rules, uint8
 	return fit ? rules->list[fit - 1].level : 0;
 }
 
-/* Of two times that something is kept, where 0 is for ever. */
+/* Compares two retentions, where 0 is for ever. */
 static inline bool retention_is_longer(int64_t ms, int64_t than_ms)
 {
 	return than_ms && (!ms || ms > than_ms);
@@ -101,11 +101,11 @@ static inline int64_t retention_shorter(int64_t a_ms, int64_t b_ms)
 int64_t retention_longest_raw_ms(const struct retention_rules *rules, int64_t preset_ms);
 int64_t retention_shortest_raw_ms(const struct retention_rules *rules, int64_t preset_ms);
 
-/* How old raw samples of a level that is kept for keep_ms may be now, so that none of that time has
- * gone: that, or less after a raise. 0: of any age. `rules` may be NULL. */
+/* How old raw samples may be now so that none of their age has gone, if their level is kept for
+ * keep_ms: keep_ms, or less after it was lengthened. 0: any age. `rules` may be NULL. */
 int64_t retention_level_whole_ms(const struct retention_rules *rules, uint8_t level,
 				 int64_t keep_ms, int64_t now_ms);
-/* The same of a place of a retention_fit; and the longest and the shortest of anything. */
+/* The same for a place of a retention_fit; and the longest and the shortest of all series. */
 int64_t retention_whole_ms(const struct retention_rules *rules, uint8_t fit, int64_t preset_ms,
 			   int64_t now_ms);
 int64_t retention_longest_whole_ms(const struct retention_rules *rules, int64_t preset_ms,
@@ -113,7 +113,7 @@ int64_t retention_longest_whole_ms(const struct retention_rules *rules, int64_t 
 int64_t retention_shortest_whole_ms(const struct retention_rules *rules, int64_t preset_ms,
 				    int64_t now_ms);
 
-/* The longest that rows of any granularity are kept of anything; 0: for ever. */
+/* The longest that rows of any granularity are kept, of all series; 0: for ever. */
 int64_t retention_longest_ms(const struct retention_rules *rules,
 			     const struct granularities *granularities);
 
@@ -122,7 +122,7 @@ int64_t retention_longest_of_ms(const struct retention_rules *rules,
 				const struct retention_fit *fit,
 				const struct granularities *granularities);
 
-/* What has been matched lately. Zeroed, it is empty. */
+/* Remembers what has been matched lately. Zeroed, it is empty. */
 struct retention_memo {
 	struct retention_known *known;
 };
@@ -132,7 +132,9 @@ void retention_memo_release(struct retention_memo *memo);
 struct retention_fit retention_find(const struct retention_rules *rules,
 				    struct retention_memo *memo, struct slice tenant,
 				    struct slice metric);
-/* The same of a metric that is escaped, as in a series-set; of a text that is none the preset. */
+/* The same for a metric that is escaped, as in a series-set. A text that is no metric gets the
+ * preset.
+ */
 struct retention_fit retention_find_encoded(const struct retention_rules *rules,
 					    struct retention_memo *memo, struct slice tenant,
 					    struct slice metric);

@@ -10,14 +10,14 @@ enum {
 	TABLE_SLOTS = 4 * RETENTION_USAGE_LINES_MAX,
 };
 
-struct surveying {
+struct usage_surveying {
 	size_t lines_max;
 	struct usage_walk *shares;
 	uint32_t *table; /* by hash of tenant, metric and place: one more than the line's place */
 	struct retention_usage *survey;
 };
 
-static int survey_line_compare(const void *a, const void *b)
+static int usage_survey_line_compare(const void *a, const void *b)
 {
 	const struct retention_line *x = a, *y = b;
 	int order = slice_compare(x->tenant, y->tenant);
@@ -28,19 +28,19 @@ static int survey_line_compare(const void *a, const void *b)
 
 /* ---- Lines ----------------------------------------------------------------------------------- */
 
-static int survey_granularity(size_t place)
+static int usage_survey_granularity(size_t place)
 {
 	return (int)place - 1;
 }
 
-static bool survey_line_is_of(const struct retention_line *line, const struct store_series *series,
-			      int granularity)
+static bool usage_survey_line_is_of(const struct retention_line *line,
+				    const struct store_series *series, int granularity)
 {
 	return line->granularity == granularity && slice_equal(line->tenant, series->tenant) &&
 	       slice_equal(line->metric, series->metric);
 }
 
-static void survey_set_rule(struct surveying *s, struct retention_line *line)
+static void usage_survey_set_rule(struct usage_surveying *s, struct retention_line *line)
 {
 	struct usage_walk_kept kept = usage_walk_kept(s->shares, line->tenant, line->metric,
 						      (size_t)(line->granularity + 1));
@@ -50,8 +50,8 @@ static void survey_set_rule(struct surveying *s, struct retention_line *line)
 }
 
 /* NULL: there are too many. */
-static struct retention_line *survey_new_line(struct surveying *s,
-					      const struct store_series *series, int granularity)
+static struct retention_line *
+usage_survey_new_line(struct usage_surveying *s, const struct store_series *series, int granularity)
 {
 	if (s->survey->line_count == s->lines_max)
 		return NULL;
@@ -61,24 +61,26 @@ static struct retention_line *survey_new_line(struct surveying *s,
 					.granularity = granularity};
 	if (!line->tenant.data || !line->metric.data)
 		return NULL;
-	survey_set_rule(s, line);
+	usage_survey_set_rule(s, line);
 	s->survey->line_count++;
 	return line;
 }
 
 /* The line of a metric; *other, where there is no room for it, is set up for the sums. */
-static struct retention_line *survey_line(struct surveying *s, const struct store_series *series,
-					  int granularity, struct retention_line *other)
+static struct retention_line *usage_survey_line(struct usage_surveying *s,
+						const struct store_series *series, int granularity,
+						struct retention_line *other)
 {
 	uint64_t seed = hash64(series->tenant.data, series->tenant.len, (uint64_t)granularity + 2);
 	uint64_t hash = hash64(series->metric.data, series->metric.len, seed);
 	for (size_t at = hash % TABLE_SLOTS;; at = (at + 1) % TABLE_SLOTS) {
 		uint32_t known = s->table[at];
-		if (known && survey_line_is_of(&s->survey->lines[known - 1], series, granularity))
+		if (known &&
+		    usage_survey_line_is_of(&s->survey->lines[known - 1], series, granularity))
 			return &s->survey->lines[known - 1];
 		if (known)
 			continue;
-		struct retention_line *line = survey_new_line(s, series, granularity);
+		struct retention_line *line = usage_survey_new_line(s, series, granularity);
 		if (line) {
 			s->table[at] = (uint32_t)s->survey->line_count;
 			return line;
@@ -88,12 +90,12 @@ static struct retention_line *survey_line(struct surveying *s, const struct stor
 	s->survey->cut = true;
 	*other = (struct retention_line){
 		.tenant = series->tenant, .metric = series->metric, .granularity = granularity};
-	survey_set_rule(s, other);
+	usage_survey_set_rule(s, other);
 	return other;
 }
 
-static void survey_add(struct retention_amount *amount, const struct store_share *share,
-		       int granularity)
+static void usage_survey_add(struct retention_amount *amount, const struct store_share *share,
+			     int granularity)
 {
 	int64_t oldest_ms = share->oldest_ms;
 	if (granularity != RETENTION_RAW)
@@ -107,25 +109,26 @@ static void survey_add(struct retention_amount *amount, const struct store_share
 
 /* ---- Counting -------------------------------------------------------------------------------- */
 
-static void survey_add_series(void *owner, UNUSED size_t i, const struct store_series *series,
-			      size_t place, const struct store_share *shares)
+static void usage_survey_add_series(void *owner, UNUSED size_t i, const struct store_series *series,
+				    size_t place, const struct store_share *shares)
 {
-	struct surveying *s = owner;
+	struct usage_surveying *s = owner;
 	struct retention_line other, *line = NULL;
 	for (size_t c = 0; c < RETENTION_CLASSES; c++) {
 		if (!shares[c].samples)
 			continue;
-		line = line ? line : survey_line(s, series, survey_granularity(place), &other);
-		survey_add(&line->amounts[c], &shares[c], survey_granularity(place));
+		line = line ? line
+			    : usage_survey_line(s, series, usage_survey_granularity(place), &other);
+		usage_survey_add(&line->amounts[c], &shares[c], usage_survey_granularity(place));
 		if (c != (size_t)line->retention)
-			survey_add(&s->survey->moves[place][c][line->retention], &shares[c],
-				   survey_granularity(place));
+			usage_survey_add(&s->survey->moves[place][c][line->retention], &shares[c],
+					 usage_survey_granularity(place));
 	}
 }
 
 int retention_usage(const struct retention_usage_options *options, struct retention_usage *survey)
 {
-	struct surveying s = {.lines_max = options->lines_max, .survey = survey};
+	struct usage_surveying s = {.lines_max = options->lines_max, .survey = survey};
 	struct series_group group;
 	ASSERT(options->lines_max <= RETENTION_USAGE_LINES_MAX);
 	*survey = (struct retention_usage){
@@ -135,7 +138,7 @@ int retention_usage(const struct retention_usage_options *options, struct retent
 	s.shares = usage_walk_new(&(struct usage_walk_options){.scope = options->scope,
 							       .group_max = GROUP_MAX,
 							       .read_max_bytes = READ_MAX_BYTES,
-							       .take = survey_add_series,
+							       .take = usage_survey_add_series,
 							       .owner = &s});
 	int err = usage_walk_next(s.shares, &group);
 	while (!err && group.count) {
@@ -144,7 +147,7 @@ int retention_usage(const struct retention_usage_options *options, struct retent
 	}
 	if (survey->line_count)
 		qsort(survey->lines, survey->line_count, sizeof(*survey->lines),
-		      survey_line_compare);
+		      usage_survey_line_compare);
 	usage_walk_free(s.shares);
 	mem_free(s.table);
 	return err;

@@ -5,7 +5,7 @@
  * written before a rule was another lies in another class than what is written now; the sums tell
  * how much, by from and to.
  *
- * It waits for the store (shares.h). */
+ * It waits for the store (usage_walk.h). */
 #ifndef RETENTION_USAGE_H
 #define RETENTION_USAGE_H
 

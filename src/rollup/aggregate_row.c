@@ -5,7 +5,7 @@
 _Static_assert((int)ROLLUP_FIELDS == (int)TABLE_FIELDS_MAX, "a row has every field of the table");
 
 /* An integer while it is one and fits. */
-static struct value number(__int128 integers, bool inexact, double total)
+static struct value aggregate_number(__int128 integers, bool inexact, double total)
 {
 	if (inexact || integers < INT64_MIN || integers > (__int128)UINT64_MAX)
 		return value_f64(total);
@@ -46,7 +46,7 @@ void rollup_summary_add(struct store_summary *to, const struct store_summary *la
 	to->last_ts_ms = later->last_ts_ms;
 }
 
-static bool all_integers(const struct store_summary *s)
+static bool aggregate_all_integers(const struct store_summary *s)
 {
 	return s->doubles == 0 && s->scaled == 0 && s->min.type != VALUE_F64 &&
 	       s->max.type != VALUE_F64 && s->min.type != VALUE_NONE;
@@ -58,7 +58,7 @@ void rollup_gauge_row(const struct store_summary *s, struct value row[ROLLUP_FIE
 	memset(row, 0, ROLLUP_FIELDS * sizeof(*row));
 	row[ROLLUP_MIN] = s->min;
 	row[ROLLUP_MAX] = s->max;
-	row[ROLLUP_SUM] = number(s->integers, !all_integers(s), s->sum);
+	row[ROLLUP_SUM] = aggregate_number(s->integers, !aggregate_all_integers(s), s->sum);
 	row[ROLLUP_COUNT] = value_u64(s->count);
 	if (UNLIKELY(!isfinite(s->sum)))
 		row[ROLLUP_AVG] = value_f64(store_mean(s->sum, s->scaled, s->count));
@@ -68,7 +68,7 @@ void rollup_gauge_row(const struct store_summary *s, struct value row[ROLLUP_FIE
 
 /* ---- Counters -------------------------------------------------------------------------------- */
 
-static __int128 integer_of(struct value value)
+static __int128 aggregate_integer_of(struct value value)
 {
 	return value.type == VALUE_I64 ? (__int128)(int64_t)value.bits : (__int128)value.bits;
 }
@@ -79,11 +79,11 @@ void rollup_total_value(struct rollup_total *total, struct value value)
 		total->doubles += value_as_f64(value);
 		total->inexact = true;
 	} else {
-		total->integers += integer_of(value);
+		total->integers += aggregate_integer_of(value);
 	}
 }
 
-static void total_add(struct rollup_total *total, const struct rollup_total *other)
+static void aggregate_total_add(struct rollup_total *total, const struct rollup_total *other)
 {
 	total->integers += other->integers;
 	total->doubles += other->doubles;
@@ -98,7 +98,7 @@ void rollup_total_step(struct rollup_total *increase, struct value from, struct 
 		increase->doubles += value_as_f64(to) - value_as_f64(from);
 		increase->inexact = true;
 	} else {
-		increase->integers += integer_of(to) - integer_of(from);
+		increase->integers += aggregate_integer_of(to) - aggregate_integer_of(from);
 	}
 }
 
@@ -121,15 +121,16 @@ void rollup_growth_add(struct rollup_growth *growth, const struct rollup_growth 
 		return;
 	}
 	rollup_total_step(&growth->increase, growth->last, later->first);
-	total_add(&growth->increase, &later->increase);
-	total_add(&growth->sum, &later->sum);
+	aggregate_total_add(&growth->increase, &later->increase);
+	aggregate_total_add(&growth->sum, &later->sum);
 	growth->last = later->last;
 	growth->count += later->count;
 }
 
 struct value rollup_total_number(const struct rollup_total *total)
 {
-	return number(total->integers, total->inexact, (double)total->integers + total->doubles);
+	return aggregate_number(total->integers, total->inexact,
+				(double)total->integers + total->doubles);
 }
 
 void rollup_counter_row(const struct rollup_growth *growth, struct value row[ROLLUP_FIELDS])

@@ -95,7 +95,7 @@ static void delete_add_cut(struct deleting *d, int64_t width_ms, int64_t bucket_
 			   int64_t open_from_ms, uint64_t *kept)
 {
 	if (open_from_ms == INT64_MAX ||
-	    floor_to(bucket_ms, d->options.granularities->slot_ms) < open_from_ms)
+	    floor_to(bucket_ms, d->options.site->granularities.slot_ms) < open_from_ms)
 		delete_add_span(d, (struct delete_span){.table = TABLE_DATA_DOWNSAMPLED,
 							.period_ms = width_ms,
 							.field = ROLLUP_FIRST,
@@ -136,14 +136,13 @@ static void delete_add_granularity(struct deleting *d, int64_t width_ms, int64_t
 static void delete_list_spans(struct deleting *d, int64_t raw_ms)
 {
 	const struct rollup_delete_options *o = &d->options;
-	int64_t now_ms = clock_age_ms(o->clock), open_from_ms = INT64_MAX;
-	bool marks = o->granularities->count && !o->whole;
+	int64_t now_ms = clock_age_ms(o->site->clock), open_from_ms = INT64_MAX;
+	bool marks = o->site->granularities.count && !o->whole;
 	d->span_count = 0;
 	if (marks)
-		open_from_ms =
-			slot_open_from_ms(now_ms, raw_ms, o->granularities->slot_ms, o->quiet_ms);
-	for (size_t g = 0; g < o->granularities->count; g++)
-		delete_add_granularity(d, o->granularities->list[g].width_ms, open_from_ms,
+		open_from_ms = rollup_site_open_from_ms(o->site, raw_ms);
+	for (size_t g = 0; g < o->site->granularities.count; g++)
+		delete_add_granularity(d, o->site->granularities.list[g].width_ms, open_from_ms,
 				       &d->result->rows[g], &d->result->kept[g]);
 	for (size_t i = 0; i < d->other_count; i++)
 		delete_add_granularity(d, d->others_ms[i], INT64_MAX, &d->result->other_rows,
@@ -166,10 +165,10 @@ static void delete_list_spans(struct deleting *d, int64_t raw_ms)
 
 static int64_t delete_raw_ms(struct deleting *d, struct slice metric)
 {
-	const struct rollup_delete_options *o = &d->options;
-	struct retention_fit fit = retention_find(o->retention_rules, &d->memo, o->tenant, metric);
-	return retention_whole_ms(o->retention_rules, fit.raw, o->raw_retention_ms,
-				  clock_age_ms(o->clock));
+	const struct rollup_site *site = d->options.site;
+	struct retention_fit fit =
+		retention_find(site->retention_rules, &d->memo, d->options.tenant, metric);
+	return rollup_site_whole_ms(site, fit.raw);
 }
 
 static int delete_name_member(struct deleting *d, const struct store_series *series,
@@ -182,7 +181,7 @@ static int delete_name_member(struct deleting *d, const struct store_series *ser
 	int err = series_walk_name(series, tags, &d->arena, &m->series_set);
 	if (!err)
 		m->partition =
-			partition_of(d->options.tenant, m->series_set, d->options.partitions);
+			partition_of(d->options.tenant, m->series_set, d->options.site->partitions);
 	return err;
 }
 
@@ -226,7 +225,7 @@ static int delete_read_periods(struct deleting *d)
 	const struct store_periods *periods = &request->periods;
 	d->others_ms = mem_alloc_array(periods->count + 1, sizeof(*d->others_ms));
 	for (size_t i = 0; i < periods->count; i++) {
-		if (!delete_is_configured(d->options.granularities, periods->periods_ms[i]))
+		if (!delete_is_configured(&d->options.site->granularities, periods->periods_ms[i]))
 			d->others_ms[d->other_count++] = periods->periods_ms[i];
 	}
 	return 0;
@@ -247,7 +246,7 @@ static struct delete_part delete_choose_part(const struct deleting *d,
 					     const struct delete_span *span, int64_t at_ms,
 					     int64_t next_ms)
 {
-	int64_t slot_ms = d->options.granularities->slot_ms;
+	int64_t slot_ms = d->options.site->granularities.slot_ms;
 	if (!span->by_slots)
 		return (struct delete_part){span, at_ms, span->to_ms, span->to_ms - span->from_ms};
 	int64_t first_ms = floor_to(next_ms, slot_ms);
@@ -358,8 +357,8 @@ static int delete_add_marks(struct deleting *d, const struct delete_part *part,
 	if (!part->span->by_slots || !count)
 		return 0;
 	mark_touches_sort(touches, count);
-	int err = marks_touches_add(d->options.track, d->write, clock_wall_ms(d->options.clock),
-				    touches, count, &added);
+	int err = marks_touches_add(d->options.site->marks, d->write,
+				    clock_wall_ms(d->options.site->clock), touches, count, &added);
 	store_write_next_stage(d->write);
 	return err;
 }
@@ -413,7 +412,7 @@ static void delete_choose_size(struct deleting *d, int64_t took_us)
 static int delete_write(struct deleting *d, const struct delete_part *part,
 			const struct delete_batch *batch)
 {
-	struct clock *clock = d->options.clock;
+	struct clock *clock = d->options.site->clock;
 	store_write_reset(d->write);
 	int err = fault("rollup_delete");
 	if (!err)
@@ -600,15 +599,15 @@ int rollup_delete(const struct rollup_delete_options *options, struct rollup_del
 	}
 	*result = (struct rollup_delete_result){0};
 	d->result = result;
-	d->walk = series_walk_new(&(struct series_walk_options){.store = options->store,
-								.clock = options->clock,
+	d->walk = series_walk_new(&(struct series_walk_options){.store = options->site->store,
+								.clock = options->site->clock,
 								.queue = options->queue,
 								.tenant = options->tenant,
 								.metric = options->metric,
 								.group_max = GROUP_MAX,
 								.list_max_bytes = READ_MAX_BYTES});
-	d->read = store_read_new(options->store, READ_MAX_BYTES);
-	d->write = store_write_new(options->store, WRITE_MAX_BYTES);
+	d->read = store_read_new(options->site->store, READ_MAX_BYTES);
+	d->write = store_write_new(options->site->store, WRITE_MAX_BYTES);
 	d->write_series = WRITE_SERIES_MIN;
 	arena_init(&d->arena, NAMES_MAX_BYTES);
 	d->touches = mem_alloc_array(GROUP_MAX * WINDOWS_MAX, sizeof(*d->touches));

@@ -25,26 +25,16 @@
 #ifndef ROLLUP_DELETE_H
 #define ROLLUP_DELETE_H
 
-#include "base/clock.h"
 #include "catalog/selector.h"
-#include "retention/granularity.h"
-#include "retention/retention.h"
-#include "marks/marks.h"
+#include "rollup/site.h"
 
 /* Times of samples, with room to add and subtract. */
 #define ROLLUP_DELETE_EARLIEST_MS (-(INT64_C(1) << 61))
 #define ROLLUP_DELETE_LATEST_MS   (INT64_C(1) << 61)
 
 struct rollup_delete_options {
-	struct store *store;
-	struct marks *track;
-	struct clock *clock;
-	struct task_queue *queue;                  /* of the thread, which waits */
-	const struct granularities *granularities; /* none in it: nothing is rolled up */
-	uint32_t partitions;
-	int64_t quiet_ms;
-	int64_t raw_retention_ms;                      /* 0: for ever */
-	const struct retention_rules *retention_rules; /* where they say else; NULL: nowhere */
+	const struct rollup_site *site; /* the caller's */
+	struct task_queue *queue;       /* of the thread, which waits */
 	/* Which series. */
 	struct slice tenant, metric; /* metric empty: all */
 	const struct catalog_selector *selectors;

@@ -20,7 +20,8 @@ void deletion_note_put(const struct rollup_deletion_spec *spec, struct buf *out)
 	json_write_object_end(&json);
 }
 
-static int read_tags(const struct json *root, struct rollup_deletion_spec *spec, struct errbuf *e)
+static int deletion_note_read_tags(const struct json *root, struct rollup_deletion_spec *spec,
+				   struct errbuf *e)
 {
 	const struct json *tags = NULL;
 	int err = json_get_array(root, "tags", &tags, e);
@@ -44,7 +45,7 @@ int deletion_note_read(struct slice text, struct arena *arena, struct rollup_del
 		return errbuf_set(e, ERR_VERSION, "it is of a later program");
 	err = err ? err : json_get_text(root, "tenant", &spec->tenant, e);
 	err = err ? err : json_get_text(root, "metric", &spec->metric, e);
-	err = err ? err : read_tags(root, spec, e);
+	err = err ? err : deletion_note_read_tags(root, spec, e);
 	err = err ? err : json_get_i64(root, "from", &spec->from_ms, e);
 	err = err ? err : json_get_i64(root, "to", &spec->to_ms, e);
 	err = err ? err : json_get_bool(root, "whole", &spec->whole, e);

@@ -136,7 +136,8 @@ static int deletion_put_note(struct rollup_deletions *d, struct store_write *wri
 			     struct store_write_cond **outcome)
 {
 	struct buf note;
-	snprintf(d->name, sizeof(d->name), "%020lld", (long long)store_stamp(d->options.store));
+	snprintf(d->name, sizeof(d->name), "%020lld",
+		 (long long)store_stamp(d->options.site->store));
 	struct store_parts column = {{slice_of(d->name)}};
 	buf_init(&note, NOTE_MAX_BYTES);
 	deletion_note_put(&d->spec, &note);
@@ -151,7 +152,7 @@ static int deletion_put_note(struct rollup_deletions *d, struct store_write *wri
 static int deletion_note(struct rollup_deletions *d)
 {
 	struct store_write_cond *outcome;
-	struct store_write *write = store_write_new(d->options.store, WRITE_MAX_BYTES);
+	struct store_write *write = store_write_new(d->options.site->store, WRITE_MAX_BYTES);
 	int err = deletion_put_note(d, write, &outcome);
 	err = err ? err : deletion_write(write);
 	if (!err && !outcome->applied)
@@ -160,8 +161,8 @@ static int deletion_note(struct rollup_deletions *d)
 	store_write_free(write);
 	if (err != ERR_FULL)
 		return err;
-	log_warn("the store has no room to note a deletion: if it is broken off, it has to be "
-		 "asked for once more");
+	log_warn("the store has no room for the note of a deletion: if the server ends before the "
+		 "deletion does, ask for it again");
 	return 0;
 }
 
@@ -171,7 +172,7 @@ static void deletion_cross_out(struct rollup_deletions *d)
 {
 	struct store_write_cond *outcome;
 	const struct store_parts column = {{slice_of(d->name)}};
-	struct store_write *write = store_write_new(d->options.store, WRITE_MAX_BYTES);
+	struct store_write *write = store_write_new(d->options.site->store, WRITE_MAX_BYTES);
 	int err = store_cell_delete_if(write, TABLE_LEASES, &row, &column, d->version, &outcome);
 	err = err ? err : deletion_write(write);
 	store_write_free(write);
@@ -205,17 +206,9 @@ static void deletion_forgotten(void *owner, const struct slice *metrics, size_t 
 /* One that was broken off stays noted, and goes on at the next start. */
 static void deletion_work(struct rollup_deletions *d)
 {
-	const struct rollup_deletions_options *o = &d->options;
 	const struct rollup_delete_options options = {
-		.store = o->store,
-		.track = o->track,
-		.clock = o->clock,
+		.site = d->options.site,
 		.queue = job_queue(d->job),
-		.granularities = o->granularities,
-		.partitions = o->partitions,
-		.quiet_ms = o->quiet_ms,
-		.raw_retention_ms = o->raw_retention_ms,
-		.retention_rules = o->retention_rules,
 		.tenant = d->spec.tenant,
 		.metric = d->spec.metric,
 		.selectors = d->selectors,
@@ -224,7 +217,7 @@ static void deletion_work(struct rollup_deletions *d)
 		.to_ms = d->spec.to_ms,
 		.whole = d->spec.whole,
 		.only_count = d->spec.only_count,
-		.forgotten = o->catalog ? deletion_forgotten : NULL,
+		.forgotten = d->options.catalog ? deletion_forgotten : NULL,
 		.owner = d,
 	};
 	d->err = rollup_delete(&options, &d->result, &d->error);
@@ -297,7 +290,7 @@ static void deletion_run_left(struct job *job, void *owner)
 		}
 		stat_add(STAT_delete_resumed, 1);
 		stat_add(STAT_delete_running, 1);
-		deletion_say(d, "goes on, since it was broken off");
+		deletion_say(d, "continues: the last run was ended before it was done");
 		deletion_work(d);
 		deletion_end(d);
 	}
@@ -331,7 +324,7 @@ static void deletion_look(struct rollup_deletions *d)
 	ASSERT(request); /* the first of an empty arena */
 	request->cell_scan.table = TABLE_LEASES;
 	request->cell_scan.key = row;
-	d->left->now_ms = clock_wall_ms(d->options.clock);
+	d->left->now_ms = clock_wall_ms(d->options.site->clock);
 	task_queue_init(&queue);
 	int err = store_read_wait(d->left, &queue);
 	task_queue_release(&queue);
@@ -349,7 +342,7 @@ struct rollup_deletions *rollup_deletions_new(const struct rollup_deletions_opti
 	struct rollup_deletions *d = mem_zalloc(sizeof(*d));
 	d->options = *options;
 	arena_init(&d->arena, SPEC_MAX_BYTES);
-	d->left = store_read_new(options->store, READ_MAX_BYTES);
+	d->left = store_read_new(options->site->store, READ_MAX_BYTES);
 	deletion_look(d);
 	return d;
 }

@@ -21,15 +21,9 @@ enum { ROLLUP_DELETION_TAGS_MAX = CATALOG_SELECTORS_MAX, ROLLUP_DELETION_BY_MAX_
 struct rollup_deletions;
 
 struct rollup_deletions_options {
-	struct store *store;
-	struct marks *track;
-	struct clock *clock;
+	const struct rollup_site *site; /* the caller's */
 	struct executor *executor;
 	struct catalog *catalog; /* that is told of series that leave; NULL: none */
-	const struct granularities *granularities;
-	uint32_t partitions;
-	int64_t quiet_ms, raw_retention_ms;
-	const struct retention_rules *retention_rules;
 };
 
 /* Goes on with what was left; blocks for a moment. */

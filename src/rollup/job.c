@@ -6,18 +6,19 @@
 #include "rollup/slot_worker.h"
 
 /* Slots that are worked on at once: while one writes, others read. */
-enum { LANES = 3 };
+enum { WORKERS = 3 };
 
-/* A lane, as its thread knows it. */
-struct job_lane {
+/* A slot worker, as its thread knows it. */
+struct pass_worker {
 	struct rollup_job *job;
-	struct slot_worker *lane;
+	struct slot_worker *worker;
 };
 
 struct rollup_job {
-	struct rollup_job_options options;
+	const struct rollup_site *site;
+	rollup_run_all *run_all;
 	struct marks_listing *listing;
-	struct job_lane lanes[LANES];
+	struct pass_worker workers[WORKERS];
 	int64_t seen_ms;      /* asof_ms of the last pass that saw all that there is; 0: of none */
 	int64_t cut_since_ms; /* passes since then were incomplete; 0: the last pass was complete */
 
@@ -26,7 +27,7 @@ struct rollup_job {
 	struct partitions own;
 	int64_t asof_ms, until_ms;
 	uint64_t losses;        /* of marks, when it began */
-	pthread_mutex_t lock;   /* guards the rest, while lanes run */
+	pthread_mutex_t lock;   /* guards the rest, while slot workers run */
 	struct mark_slot *page; /* those of the page that are to be worked on, by slot */
 	size_t page_count, page_at;
 	bool partial; /* there are slots that this pass does not look at */
@@ -34,24 +35,24 @@ struct rollup_job {
 	struct rollup_pass pass;
 };
 
-struct rollup_job *rollup_job_new(const struct rollup_job_options *options)
+struct rollup_job *rollup_job_new(const struct rollup_site *site, rollup_run_all *run_all)
 {
 	struct rollup_job *job = mem_zalloc(sizeof(*job));
-	job->options = *options;
-	if (!job->options.run_all)
-		job->options.run_all = jobs_run_all;
+	ASSERT(site->granularities.count);
+	job->site = site;
+	job->run_all = run_all ? run_all : jobs_run_all;
 	pthread_mutex_init(&job->lock, NULL);
-	job->listing = marks_listing_new(options->track);
-	for (size_t i = 0; i < LANES; i++)
-		job->lanes[i] = (struct job_lane){job, slot_worker_new(options)};
+	job->listing = marks_listing_new(site->marks);
+	for (size_t i = 0; i < WORKERS; i++)
+		job->workers[i] = (struct pass_worker){job, slot_worker_new(site)};
 	return job;
 }
 
 void rollup_job_free(struct rollup_job *job)
 {
 	marks_listing_free(job->listing);
-	for (size_t i = 0; i < LANES; i++)
-		slot_worker_free(job->lanes[i].lane);
+	for (size_t i = 0; i < WORKERS; i++)
+		slot_worker_free(job->workers[i].worker);
 	pthread_mutex_destroy(&job->lock);
 	mem_free(job->page);
 	mem_free(job);
@@ -59,7 +60,7 @@ void rollup_job_free(struct rollup_job *job)
 
 /* ---- What a pass has seen -------------------------------------------------------------------- */
 
-static void keep_error(struct rollup_job *job, int err)
+static void pass_keep_error(struct rollup_job *job, int err)
 {
 	if (!job->pass.err)
 		job->pass.err = err;
@@ -67,65 +68,60 @@ static void keep_error(struct rollup_job *job, int err)
 
 /* For slots before it late points come, whatever series they are of, and nobody reads their raw
  * data any more. */
-static int64_t closed_before_s(const struct rollup_job *job)
+static int64_t pass_closed_before_s(const struct rollup_job *job)
 {
-	const struct rollup_job_options *options = &job->options;
-	int64_t now_ms = clock_age_ms(options->clock);
-	int64_t raw_ms = retention_longest_whole_ms(options->retention_rules,
-						    options->raw_retention_ms, now_ms);
-	if (!options->late.after_ms)
+	const struct rollup_site *site = job->site;
+	if (!site->late.after_ms)
 		return 0;
-	return slot_open_from_ms(now_ms, raw_ms, options->granularities->slot_ms,
-				 options->quiet_ms) /
-	       1000;
+	return rollup_site_open_from_ms(site, rollup_site_longest_ms(site)) / 1000;
 }
 
 /* 0 stands for any slot. */
-static bool is_closed(const struct rollup_job *job, int64_t slot_s)
+static bool pass_is_closed(const struct rollup_job *job, int64_t slot_s)
 {
-	return slot_s && slot_s < closed_before_s(job);
+	return slot_s && slot_s < pass_closed_before_s(job);
 }
 
-static void keep_oldest(struct rollup_job *job, int64_t slot_s)
+static void pass_keep_oldest(struct rollup_job *job, int64_t slot_s)
 {
 	if (slot_s < job->pass.oldest_slot_s)
 		job->pass.oldest_slot_s = slot_s;
-	if (slot_s < job->pass.oldest_open_slot_s && !is_closed(job, slot_s))
+	if (slot_s < job->pass.oldest_open_slot_s && !pass_is_closed(job, slot_s))
 		job->pass.oldest_open_slot_s = slot_s;
 }
 
 /* The slots that were not looked at may be any: the oldest is assumed. */
-static void leave_rest(struct rollup_job *job)
+static void pass_leave_rest(struct rollup_job *job)
 {
-	keep_oldest(job, 0);
+	pass_keep_oldest(job, 0);
 	job->cut = job->partial = true;
 }
 
-static void keep_next(struct rollup_job *job, int64_t ready_ms)
+static void pass_keep_next(struct rollup_job *job, int64_t ready_ms)
 {
 	if (ready_ms < job->pass.next_ready_ms)
 		job->pass.next_ready_ms = ready_ms;
 }
 
-static void keep_ready(struct rollup_job *job, int64_t since_ms)
+static void pass_keep_ready(struct rollup_job *job, int64_t since_ms)
 {
 	if (since_ms < job->pass.ready_since_ms)
 		job->pass.ready_since_ms = since_ms;
 }
 
 /* What a pass does not see was ready when it began, for all that is known. */
-static void keep_cut(struct rollup_job *job)
+static void pass_keep_cut(struct rollup_job *job)
 {
 	if (!job->cut)
 		job->cut_since_ms = 0;
 	else if (!job->cut_since_ms)
 		job->cut_since_ms = job->asof_ms;
 	if (job->cut)
-		keep_ready(job, job->cut_since_ms);
+		pass_keep_ready(job, job->cut_since_ms);
 }
 
 /* What became ready meanwhile waits for the next pass. */
-static int64_t behind_ms(const struct rollup_pass *pass, int64_t now_ms)
+static int64_t pass_behind_ms(const struct rollup_pass *pass, int64_t now_ms)
 {
 	int64_t since_ms = pass->next_ready_ms;
 	if (pass->ready_since_ms < since_ms)
@@ -133,90 +129,90 @@ static int64_t behind_ms(const struct rollup_pass *pass, int64_t now_ms)
 	return since_ms < now_ms ? now_ms - since_ms : 0;
 }
 
-static void begin_behind(struct rollup_job *job)
+static void pass_begin_watermark(struct rollup_job *job)
 {
-	job->losses = marks_losses(job->options.track);
-	if (job->options.behind)
-		watermark_begin(job->options.behind, job->asof_ms, closed_before_s(job));
+	job->losses = marks_losses(job->site->marks);
+	if (job->site->watermark)
+		watermark_begin(job->site->watermark, job->asof_ms, pass_closed_before_s(job));
 }
 
 /* What was lost meanwhile may be what it should have found. */
-static bool saw_all(const struct rollup_job *job)
+static bool pass_saw_all(const struct rollup_job *job)
 {
-	struct marks_state track = marks_state(job->options.track);
-	return !job->partial && !track.incomplete && track.losses == job->losses;
+	struct marks_state marks = marks_state(job->site->marks);
+	return !job->partial && !marks.incomplete && marks.losses == job->losses;
 }
 
 /* What others roll up is not known here. */
-static void end_behind(struct rollup_job *job, int64_t now_ms)
+static void pass_end_watermark(struct rollup_job *job, int64_t now_ms)
 {
-	struct watermark *behind = job->options.behind;
-	bool owns_all = job->own.count >= job->options.partitions;
-	if (!behind)
+	struct watermark *watermark = job->site->watermark;
+	bool owns_all = job->own.count >= job->site->partitions;
+	if (!watermark)
 		return;
-	watermark_end(behind, now_ms, owns_all && saw_all(job));
+	watermark_end(watermark, now_ms, owns_all && pass_saw_all(job));
 	if (!owns_all)
-		watermark_forget(behind);
+		watermark_forget(watermark);
 }
 
-static void end_pass(struct rollup_job *job)
+static void pass_end(struct rollup_job *job)
 {
-	int64_t now_ms = clock_wall_ms(job->options.clock);
-	keep_cut(job);
+	int64_t now_ms = clock_wall_ms(job->site->clock);
+	pass_keep_cut(job);
 	if (!job->cut && !job->pass.err)
 		job->seen_ms = job->asof_ms;
-	end_behind(job, now_ms);
+	pass_end_watermark(job, now_ms);
 	stat_add(STAT_rollup_passes, 1);
 	stat_set(STAT_rollup_waiting, (int64_t)job->pass.waiting);
 	stat_set(STAT_rollup_unread, (int64_t)job->pass.unread);
-	stat_set(STAT_rollup_behind_seconds, behind_ms(&job->pass, now_ms) / 1000);
+	stat_set(STAT_rollup_behind_seconds, pass_behind_ms(&job->pass, now_ms) / 1000);
 }
 
 /* ---- Slots ----------------------------------------------------------------------------------- */
 
-static int by_slot(const void *a, const void *b)
+static int pass_by_slot(const void *a, const void *b)
 {
 	return mark_slot_compare(a, b);
 }
 
 /* What is not over yet need not be read. */
-static bool has_ended(struct rollup_job *job, const struct mark_slot *slot)
+static bool pass_has_ended(struct rollup_job *job, const struct mark_slot *slot)
 {
 	int64_t ready_ms =
-		slot->slot_s * 1000 + job->options.granularities->slot_ms + job->options.quiet_ms;
+		slot->slot_s * 1000 + job->site->granularities.slot_ms + job->site->quiet_ms;
 	if (ready_ms <= job->asof_ms)
 		return true;
-	keep_oldest(job, slot->slot_s);
-	keep_next(job, ready_ms);
+	pass_keep_oldest(job, slot->slot_s);
+	pass_keep_next(job, ready_ms);
 	return false;
 }
 
 /* There may be marks from when there were more partitions. */
-static bool is_own(const struct rollup_job *job, uint32_t partition)
+static bool pass_is_own(const struct rollup_job *job, uint32_t partition)
 {
-	uint32_t count = job->options.partitions;
+	uint32_t count = job->site->partitions;
 	if (count && partition >= count)
 		partition %= count;
 	return partition < PARTITIONS_MAX && partitions_has(&job->own, partition);
 }
 
 /* The slots of the page that are to be worked on. */
-static void choose_page(struct rollup_job *job, const struct mark_slot *slots, size_t count)
+static void pass_choose_page(struct rollup_job *job, const struct mark_slot *slots, size_t count)
 {
 	job->page = mem_resize_array(job->page, count + 1, sizeof(*job->page));
 	job->page_count = job->page_at = 0;
 	for (size_t i = 0; i < count; i++) {
-		if (!is_own(job, slots[i].partition))
+		if (!pass_is_own(job, slots[i].partition))
 			continue;
 		job->pass.slots++;
-		if (has_ended(job, &slots[i]))
+		if (pass_has_ended(job, &slots[i]))
 			job->page[job->page_count++] = slots[i];
 	}
-	qsort(job->page, job->page_count, sizeof(*job->page), by_slot);
+	qsort(job->page, job->page_count, sizeof(*job->page), pass_by_slot);
 }
 
-/* Of the page, from page_at on: as many partitions of one slot as a lane takes. */
-static size_t count_of_one_slot(const struct rollup_job *job)
+/* Of the page, from page_at on: as many partitions of one slot as a slot worker takes. */
+static size_t pass_count_of_one_slot(const struct rollup_job *job)
 {
 	size_t left = job->page_count - job->page_at, count = 1;
 	const struct mark_slot *slots = &job->page[job->page_at];
@@ -225,25 +221,26 @@ static size_t count_of_one_slot(const struct rollup_job *job)
 	return count;
 }
 
-static bool must_end(const struct rollup_job *job)
+static bool pass_must_end(const struct rollup_job *job)
 {
 	return task_queue_is_stopped(job->queue) ||
-	       clock_wall_ms(job->options.clock) >= job->until_ms;
+	       clock_wall_ms(job->site->clock) >= job->until_ms;
 }
 
 /* The next slot of the page, in *count partitions; 0: there is none, or none is to be begun. */
-static const struct mark_slot *next_slot(struct rollup_job *job, size_t *count)
+static const struct mark_slot *pass_next_slot(struct rollup_job *job, size_t *count)
 {
 	pthread_mutex_lock(&job->lock);
 	const struct mark_slot *slots = &job->page[job->page_at];
-	*count = job->page_at < job->page_count && !must_end(job) ? count_of_one_slot(job) : 0;
+	*count = job->page_at < job->page_count && !pass_must_end(job) ? pass_count_of_one_slot(job)
+								       : 0;
 	job->page_at += *count;
 	pthread_mutex_unlock(&job->lock);
 	return slots;
 }
 
-static void take_result(struct rollup_job *job, int64_t slot_s, int err,
-			const struct slot_worker_result *result)
+static void pass_take_result(struct rollup_job *job, int64_t slot_s, int err,
+			     const struct slot_worker_result *result)
 {
 	pthread_mutex_lock(&job->lock);
 	job->pass.series += result->series;
@@ -253,55 +250,55 @@ static void take_result(struct rollup_job *job, int64_t slot_s, int err,
 	job->pass.failed += result->failed;
 	job->pass.unread += result->unread;
 	job->pass.rows += result->rows;
-	keep_next(job, result->next_ready_ms);
+	pass_keep_next(job, result->next_ready_ms);
 	if (err)
-		keep_error(job, err);
-	if (err && job->options.behind)
-		watermark_found_any(job->options.behind, slot_s);
+		pass_keep_error(job, err);
+	if (err && job->site->watermark)
+		watermark_found_any(job->site->watermark, slot_s);
 	job->cut |= err != 0;
 	if (err || result->failed)
-		keep_ready(job, result->ready_since_ms);
+		pass_keep_ready(job, result->ready_since_ms);
 	if (err || result->waiting)
-		keep_oldest(job, slot_s);
+		pass_keep_oldest(job, slot_s);
 	else if (result->failed && slot_s < job->pass.oldest_slot_s)
 		job->pass.oldest_slot_s = slot_s;
 	pthread_mutex_unlock(&job->lock);
 }
 
-/* A lane: the next slot of the page, and the next. */
-static void run_lane(struct task_queue *queue, void *owner)
+/* A slot worker: the next slot of the page, and the next. */
+static void pass_run_worker(struct task_queue *queue, void *owner)
 {
-	const struct job_lane *lane = owner;
-	struct rollup_job *job = lane->job;
+	const struct pass_worker *w = owner;
+	struct rollup_job *job = w->job;
 	size_t count;
-	const struct mark_slot *slots = next_slot(job, &count);
+	const struct mark_slot *slots = pass_next_slot(job, &count);
 	while (count) {
 		struct slot_worker_result result;
-		int err = slot_worker_run(lane->lane, queue, slots, count, job->asof_ms,
+		int err = slot_worker_run(w->worker, queue, slots, count, job->asof_ms,
 					  job->seen_ms, &result);
-		take_result(job, slots->slot_s, err, &result);
-		slots = next_slot(job, &count);
+		pass_take_result(job, slots->slot_s, err, &result);
+		slots = pass_next_slot(job, &count);
 	}
 }
 
-/* As many lanes as have a slot to begin with. */
-static void work_on_page(struct rollup_job *job)
+/* As many slot workers as have a slot to begin with. */
+static void pass_work_on_page(struct rollup_job *job)
 {
-	void *owners[LANES];
-	size_t lanes = 0;
-	for (size_t i = 0; i < job->page_count && lanes < LANES; i++) {
+	void *owners[WORKERS];
+	size_t workers = 0;
+	for (size_t i = 0; i < job->page_count && workers < WORKERS; i++) {
 		if (!i || job->page[i].slot_s != job->page[i - 1].slot_s) {
-			owners[lanes] = &job->lanes[lanes];
-			lanes++;
+			owners[workers] = &job->workers[workers];
+			workers++;
 		}
 	}
-	if (lanes)
-		job->options.run_all("rollup-lane", run_lane, owners, lanes);
+	if (workers)
+		job->run_all("rollup-slots", pass_run_worker, owners, workers);
 }
 
 /* ---- A pass ---------------------------------------------------------------------------------- */
 
-static void begin_pass(struct rollup_job *job, struct task_queue *queue,
+static void pass_begin(struct rollup_job *job, struct task_queue *queue,
 		       const struct partitions *own, int64_t asof_ms, int64_t until_ms)
 {
 	/* Of what others had nothing is known; nor of what comes after the clock was set back. */
@@ -316,31 +313,31 @@ static void begin_pass(struct rollup_job *job, struct task_queue *queue,
 					 .oldest_open_slot_s = INT64_MAX,
 					 .next_ready_ms = INT64_MAX,
 					 .ready_since_ms = INT64_MAX};
-	begin_behind(job);
+	pass_begin_watermark(job);
 }
 
 struct rollup_pass rollup_job_run(struct rollup_job *job, struct task_queue *queue,
 				  const struct partitions *own, int64_t asof_ms, int64_t until_ms)
 {
-	struct clock *clock = job->options.clock;
-	begin_pass(job, queue, own, asof_ms, until_ms);
+	struct clock *clock = job->site->clock;
+	pass_begin(job, queue, own, asof_ms, until_ms);
 	int err = marks_listing_begin(job->listing, queue, clock_wall_ms(clock));
 	for (bool more = true; more && !err;) {
 		size_t count;
 		const struct mark_slot *slots = marks_listing_page(job->listing, &count, &more);
-		choose_page(job, slots, count);
-		work_on_page(job);
-		if (job->page_at < job->page_count || (more && must_end(job))) {
-			leave_rest(job);
+		pass_choose_page(job, slots, count);
+		pass_work_on_page(job);
+		if (job->page_at < job->page_count || (more && pass_must_end(job))) {
+			pass_leave_rest(job);
 			more = false;
 		} else if (more) {
 			err = marks_listing_next(job->listing, queue, clock_wall_ms(clock));
 		}
 	}
 	if (err) {
-		keep_error(job, err);
-		leave_rest(job);
+		pass_keep_error(job, err);
+		pass_leave_rest(job);
 	}
-	end_pass(job);
+	pass_end(job);
 	return job->pass;
 }

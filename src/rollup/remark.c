@@ -15,7 +15,7 @@ enum {
 	SLOTS_MAX = 1 << 20, /* that are told apart */
 };
 
-struct rebuild_member {
+struct remark_member {
 	struct slice tenant;
 	struct series_set series_set;
 	uint32_t partition;
@@ -23,12 +23,12 @@ struct rebuild_member {
 	bool marked;
 };
 
-struct rebuild {
+struct remarking {
 	const struct remark_options *options;
 	struct series_walk *walk;
 	struct store_read *read;
 	struct arena arena; /* names of the members */
-	struct rebuild_member members[GROUP_MAX];
+	struct remark_member members[GROUP_MAX];
 	struct series_group group;
 	struct series_part part; /* of members: what is being read */
 	struct mark_touch *touches;
@@ -40,42 +40,39 @@ struct rebuild {
 
 /* ---- Series ---------------------------------------------------------------------------------- */
 
-static int64_t rebuild_open_from_ms(struct rebuild *r, const struct store_series *series)
+static int64_t remark_open_from_ms(struct remarking *r, const struct store_series *series)
 {
-	const struct remark_options *o = r->options;
+	const struct rollup_site *site = r->options->site;
 	struct retention_fit fit =
-		retention_find(o->retention_rules, &r->memo, series->tenant, series->metric);
-	int64_t now_ms = clock_age_ms(o->clock);
-	int64_t whole_ms =
-		retention_whole_ms(o->retention_rules, fit.raw, o->raw_retention_ms, now_ms);
-	return slot_open_from_ms(now_ms, whole_ms, o->slot_ms, o->quiet_ms);
+		retention_find(site->retention_rules, &r->memo, series->tenant, series->metric);
+	return rollup_site_open_from_ms(site, rollup_site_whole_ms(site, fit.raw));
 }
 
-static int rebuild_name_member(struct rebuild *r, const struct store_series *series,
-			       struct rebuild_member *m)
+static int remark_name_member(struct remarking *r, const struct store_series *series,
+			      struct remark_member *m)
 {
 	struct tags tags;
-	*m = (struct rebuild_member){.tenant = arena_copy(&r->arena, series->tenant),
-				     .open_ms = rebuild_open_from_ms(r, series)};
+	*m = (struct remark_member){.tenant = arena_copy(&r->arena, series->tenant),
+				    .open_ms = remark_open_from_ms(r, series)};
 	int err = m->tenant.data ? tags_decode(series->tags_text, &r->arena, &tags) : ERR_LIMIT;
 	err = err ? err : series_walk_name(series, tags, &r->arena, &m->series_set);
 	if (!err)
-		m->partition = partition_of(m->tenant, m->series_set, r->options->partitions);
+		m->partition = partition_of(m->tenant, m->series_set, r->options->site->partitions);
 	return err;
 }
 
-static int rebuild_name_members(struct rebuild *r)
+static int remark_name_members(struct remarking *r)
 {
 	int err = 0;
 	arena_reset(&r->arena);
 	for (size_t i = 0; i < r->group.count && !err; i++)
-		err = rebuild_name_member(r, &r->group.series[i], &r->members[i]);
+		err = remark_name_member(r, &r->group.series[i], &r->members[i]);
 	return err;
 }
 
 /* ---- Slots ----------------------------------------------------------------------------------- */
 
-static void rebuild_add_touch(struct rebuild *r, struct rebuild_member *m, int64_t slot_s)
+static void remark_add_touch(struct remarking *r, struct remark_member *m, int64_t slot_s)
 {
 	struct hash128 hash = {.low = (uint64_t)slot_s, .high = 1};
 	struct remark_result *result = r->result;
@@ -92,25 +89,25 @@ static void rebuild_add_touch(struct rebuild *r, struct rebuild_member *m, int64
 }
 
 /* Touches of the slots of the members from *counted on, as far as they have been counted. */
-static void rebuild_take_counts(struct rebuild *r, const struct store_aggregate *answer,
-				size_t *counted)
+static void remark_take_counts(struct remarking *r, const struct store_aggregate *answer,
+			       size_t *counted)
 {
 	for (; *counted < answer->next_handle; ++*counted) {
 		const struct store_windows *windows = &answer->windows[*counted];
-		struct rebuild_member *m = &r->members[r->part.from + *counted];
+		struct remark_member *m = &r->members[r->part.from + *counted];
 		for (size_t i = 0; i < windows->count; i++) {
 			int64_t begin_ms =
 				answer->start_ms + (int64_t)windows->numbers[i] * answer->window_ms;
 			if (answer->table == TABLE_DATA_LATE || begin_ms >= m->open_ms)
-				rebuild_add_touch(r, m, begin_ms / 1000);
+				remark_add_touch(r, m, begin_ms / 1000);
 		}
 	}
 }
 
 /* Counts samples by slots, from start_ms on for some slots, up to *end_ms. */
-static int rebuild_count(struct rebuild *r, struct store_range *range, int64_t *end_ms)
+static int remark_count(struct remarking *r, struct store_range *range, int64_t *end_ms)
 {
-	int64_t slot_ms = r->options->slot_ms;
+	int64_t slot_ms = r->options->site->granularities.slot_ms;
 	size_t counted = 0;
 	*end_ms = range->end_ms;
 	if ((*end_ms - range->start_ms) / slot_ms > WINDOWS_MAX)
@@ -129,19 +126,19 @@ static int rebuild_count(struct rebuild *r, struct store_range *range, int64_t *
 		int err = series_walk_read(r->walk, r->read);
 		if (err)
 			return err;
-		rebuild_take_counts(r, &request->aggregate, &counted);
+		remark_take_counts(r, &request->aggregate, &counted);
 	} while (request->more);
 	return 0;
 }
 
-static int rebuild_mark(struct rebuild *r)
+static int remark_mark(struct remarking *r)
 {
 	const struct remark_options *o = r->options;
 	int err = fault("remark");
 	if (err || o->only_count || !r->touch_count)
 		return err;
 	mark_touches_sort(r->touches, r->touch_count);
-	err = marks_mark_wait(o->track, o->queue, clock_wall_ms(o->clock), r->touches,
+	err = marks_mark_wait(o->site->marks, o->queue, clock_wall_ms(o->site->clock), r->touches,
 			      r->touch_count);
 	if (!err)
 		stat_add(STAT_rollup_marks_added, (int64_t)r->touch_count);
@@ -151,9 +148,10 @@ static int rebuild_mark(struct rebuild *r)
 /* ---- Walking --------------------------------------------------------------------------------- */
 
 /* What the members of the part have in one table. */
-static int rebuild_table(struct rebuild *r, enum table table)
+static int remark_table(struct remarking *r, enum table table)
 {
 	const struct remark_options *o = r->options;
+	int64_t slot_ms = o->site->granularities.slot_ms;
 	struct store_range range = {.table = table,
 				    .handles = r->group.handles + r->part.from,
 				    .handle_count = series_part_count(&r->part),
@@ -165,24 +163,24 @@ static int rebuild_table(struct rebuild *r, enum table table)
 		err = series_walk_next_sample(r->walk, r->read, &range, &next_ms);
 		if (err || next_ms == INT64_MAX)
 			return err;
-		range.start_ms = next_ms / o->slot_ms * o->slot_ms;
-		err = rebuild_count(r, &range, &next_ms);
-		err = err ? err : rebuild_mark(r);
+		range.start_ms = next_ms / slot_ms * slot_ms;
+		err = remark_count(r, &range, &next_ms);
+		err = err ? err : remark_mark(r);
 		range.start_ms = next_ms;
 	}
 	return err;
 }
 
 /* What is damaged is left out, and only that. */
-static int rebuild_group(struct rebuild *r)
+static int remark_group(struct remarking *r)
 {
-	int err = rebuild_name_members(r);
+	int err = remark_name_members(r);
 	r->part = (struct series_part){0};
 	while (!err && series_part_next(&r->part, r->group.count)) {
 		struct remark_result before = *r->result;
-		err = rebuild_table(r, TABLE_DATA_RAW);
+		err = remark_table(r, TABLE_DATA_RAW);
 		if (!err && r->options->with_late)
-			err = rebuild_table(r, TABLE_DATA_LATE);
+			err = remark_table(r, TABLE_DATA_LATE);
 		if (err != ERR_DAMAGED)
 			continue;
 		*r->result = before;
@@ -195,24 +193,24 @@ static int rebuild_group(struct rebuild *r)
 
 int remark(const struct remark_options *options, struct remark_result *result)
 {
-	struct rebuild *r = mem_zalloc(sizeof(*r));
+	struct remarking *r = mem_zalloc(sizeof(*r));
 	r->options = options;
 	r->result = result;
 	*result = (struct remark_result){.oldest_slot_s = INT64_MAX};
-	r->walk = series_walk_new(&(struct series_walk_options){.store = options->store,
-								.clock = options->clock,
+	r->walk = series_walk_new(&(struct series_walk_options){.store = options->site->store,
+								.clock = options->site->clock,
 								.queue = options->queue,
 								.tenant = options->tenant,
 								.metric = options->metric,
 								.group_max = GROUP_MAX,
 								.list_max_bytes = READ_MAX_BYTES});
-	r->read = store_read_new(options->store, READ_MAX_BYTES);
+	r->read = store_read_new(options->site->store, READ_MAX_BYTES);
 	arena_init(&r->arena, NAMES_MAX_BYTES);
 	r->touches = mem_alloc_array(GROUP_MAX * WINDOWS_MAX, sizeof(*r->touches));
 	int err = series_walk_next(r->walk, &r->group);
 	while (!err && r->group.count) {
 		result->series += r->group.count;
-		err = rebuild_group(r);
+		err = remark_group(r);
 		err = err ? err : series_walk_next(r->walk, &r->group);
 	}
 	store_read_free(r->read);

@@ -8,22 +8,15 @@
 #ifndef ROLLUP_REMARK_H
 #define ROLLUP_REMARK_H
 
-#include "base/clock.h"
-#include "retention/retention.h"
-#include "marks/marks.h"
+#include "rollup/site.h"
 
 struct remark_options {
-	struct store *store;
-	struct marks *track;
-	struct clock *clock;
-	struct task_queue *queue; /* of the thread, which waits */
-	int64_t slot_ms;
-	uint32_t partitions;
-	struct slice tenant, metric; /* empty: all */
-	int64_t from_ms, to_ms;      /* slots that begin in from <= begin < to; from 1970 on */
-	/* Of each series only slots that are open still (slot_open_from_ms); 0: for ever. */
-	int64_t quiet_ms, raw_retention_ms;
-	const struct retention_rules *retention_rules; /* where they say else; NULL: nowhere */
+	const struct rollup_site *site; /* the caller's */
+	struct task_queue *queue;       /* of the thread, which waits */
+	struct slice tenant, metric;    /* empty: all */
+	/* Slots that begin in from <= begin < to; from 1970 on. Of each series only those that are
+	 * open still (slot_open_from_ms). */
+	int64_t from_ms, to_ms;
 	bool with_late;  /* also slots of late points (late.h), whether open or not */
 	bool only_count; /* write nothing */
 };

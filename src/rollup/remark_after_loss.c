@@ -8,20 +8,23 @@
 enum { LINES_A_MINUTE = 3 };
 
 struct remark_after_loss {
-	struct remark_after_loss_options options;
+	const struct rollup_site *site;
+	struct executor *executor;
 	struct job *job; /* NULL: none runs */
 	uint64_t losses; /* that it makes good */
-	struct remark_options rebuild;
+	struct remark_options remark;
 	struct remark_result result;
 	int err;
 	bool stopping;
 	struct log_rate lines;
 };
 
-struct remark_after_loss *remark_after_loss_new(const struct remark_after_loss_options *options)
+struct remark_after_loss *remark_after_loss_new(const struct rollup_site *site,
+						struct executor *executor)
 {
 	struct remark_after_loss *r = mem_zalloc(sizeof(*r));
-	r->options = *options;
+	r->site = site;
+	r->executor = executor;
 	r->lines = (struct log_rate){.lines_max = LINES_A_MINUTE};
 	return r;
 }
@@ -32,22 +35,22 @@ void remark_after_loss_free(struct remark_after_loss *r)
 	mem_free(r);
 }
 
-static void say_failed(struct remark_after_loss *r, int err)
+static void remark_after_loss_warn(struct remark_after_loss *r, int err)
 {
-	log_rated(&r->lines, clock_mono_ms(r->options.clock), LOG_WARN,
+	log_rated(&r->lines, clock_mono_ms(r->site->clock), LOG_WARN,
 		  "roll-ups: marks that were lost could not be made again: %s; making them begins "
 		  "again from the start",
 		  err_text(err));
 }
 
-static void restore_run(struct job *job, void *owner)
+static void remark_after_loss_run(struct job *job, void *owner)
 {
 	struct remark_after_loss *r = owner;
-	r->rebuild.queue = job_queue(job);
-	r->err = remark(&r->rebuild, &r->result);
+	r->remark.queue = job_queue(job);
+	r->err = remark(&r->remark, &r->result);
 }
 
-static void restore_done(void *owner)
+static void remark_after_loss_over(void *owner)
 {
 	struct remark_after_loss *r = owner;
 	job_free(r->job);
@@ -55,42 +58,35 @@ static void restore_done(void *owner)
 	if (r->stopping)
 		return;
 	if (r->err) {
-		say_failed(r, r->err);
+		remark_after_loss_warn(r, r->err);
 		return;
 	}
-	log_info("roll-ups: marks that were lost are made anew: %llu of %llu series in %llu slots",
-		 (unsigned long long)r->result.marks, (unsigned long long)r->result.marked,
-		 (unsigned long long)r->result.slots);
-	marks_restored(r->options.track, r->losses);
+	log_info(
+		"roll-ups: marks that were lost have been made again: %llu marks of %llu series in "
+		"%llu slots",
+		(unsigned long long)r->result.marks, (unsigned long long)r->result.marked,
+		(unsigned long long)r->result.slots);
+	marks_restored(r->site->marks, r->losses);
 }
 
 void remark_after_loss_look(struct remark_after_loss *r, int64_t asof_ms)
 {
-	const struct remark_after_loss_options *options = &r->options;
-	struct marks_state state = marks_state(options->track);
-	int64_t now_ms = clock_wall_ms(options->clock), slot_ms = options->slot_ms;
-	int64_t age_ms = clock_age_ms(options->clock);
-	int64_t longest_ms = retention_longest_whole_ms(options->retention_rules,
-							options->raw_retention_ms, age_ms);
+	const struct rollup_site *site = r->site;
+	struct marks_state state = marks_state(site->marks);
+	int64_t now_ms = clock_wall_ms(site->clock), slot_ms = site->granularities.slot_ms;
 	if (r->job || r->stopping || !state.incomplete || state.degraded ||
-	    asof_ms < state.lost_ms + options->quiet_ms)
+	    asof_ms < state.lost_ms + site->quiet_ms)
 		return;
 	r->losses = state.losses;
-	r->rebuild = (struct remark_options){
-		.store = options->store,
-		.track = options->track,
-		.clock = options->clock,
-		.slot_ms = slot_ms,
-		.partitions = options->partitions,
-		.from_ms = slot_open_from_ms(age_ms, longest_ms, slot_ms, options->quiet_ms),
-		.to_ms = (now_ms + options->ahead_ms) / slot_ms * slot_ms + slot_ms,
-		.quiet_ms = options->quiet_ms,
-		.raw_retention_ms = options->raw_retention_ms,
-		.retention_rules = options->retention_rules,
+	r->remark = (struct remark_options){
+		.site = site,
+		.from_ms = rollup_site_open_from_ms(site, rollup_site_longest_ms(site)),
+		.to_ms = (now_ms + site->ahead_ms) / slot_ms * slot_ms + slot_ms,
 	};
-	int err = job_start("remark", restore_run, restore_done, r, options->executor, &r->job);
+	int err = job_start("remark", remark_after_loss_run, remark_after_loss_over, r, r->executor,
+			    &r->job);
 	if (err)
-		say_failed(r, err);
+		remark_after_loss_warn(r, err);
 }
 
 void remark_after_loss_stop(struct remark_after_loss *r)

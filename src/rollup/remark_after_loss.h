@@ -10,32 +10,20 @@
 #ifndef ROLLUP_REMARK_AFTER_LOSS_H
 #define ROLLUP_REMARK_AFTER_LOSS_H
 
-#include "base/clock.h"
-#include "retention/retention.h"
-#include "marks/marks.h"
+#include "rollup/site.h"
 
 struct remark_after_loss;
 
-struct remark_after_loss_options {
-	struct store *store;
-	struct marks *track;
-	struct clock *clock;
-	struct executor *executor;
-	int64_t slot_ms, quiet_ms;
-	int64_t raw_retention_ms;                      /* 0: for ever */
-	const struct retention_rules *retention_rules; /* where they say else; NULL: nowhere */
-	int64_t ahead_ms;                              /* how far after now there may be samples */
-	uint32_t partitions;
-};
-
-struct remark_after_loss *remark_after_loss_new(const struct remark_after_loss_options *options);
+/* The site is the caller's. */
+struct remark_after_loss *remark_after_loss_new(const struct rollup_site *site,
+						struct executor *executor);
 /* Not while it runs. */
-void remark_after_loss_free(struct remark_after_loss *restore);
+void remark_after_loss_free(struct remark_after_loss *remarking);
 /* Begins if there is something to be made and nothing begun. Everything that was handed to the
  * store before asof_ms is durable. */
-void remark_after_loss_look(struct remark_after_loss *restore, int64_t asof_ms);
+void remark_after_loss_look(struct remark_after_loss *remarking, int64_t asof_ms);
 /* Begins nothing more, and ends what runs; that is over when it rests. */
-void remark_after_loss_stop(struct remark_after_loss *restore);
-bool remark_after_loss_rests(const struct remark_after_loss *restore);
+void remark_after_loss_stop(struct remark_after_loss *remarking);
+bool remark_after_loss_rests(const struct remark_after_loss *remarking);
 
 #endif

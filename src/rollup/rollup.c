@@ -21,30 +21,30 @@ struct rollup {
 	/* The job's. */
 	struct rollup_job *pass;
 	struct leases *leases;
-	struct remark_after_loss *restore;
+	struct remark_after_loss *remark;
 	struct partitions held;
 	int64_t until_ms; /* of the leases */
 	struct log_rate lines;
 
 	pthread_mutex_t lock; /* guards the next */
 	struct rollup_state seen;
-	struct rollup_progress progress;
 };
 
-static int64_t wall_ms(const struct rollup *r)
+static int64_t rollup_wall_ms(const struct rollup *r)
 {
-	return clock_wall_ms(r->options.clock);
+	return clock_wall_ms(r->options.site->clock);
 }
 
 int64_t rollup_before_ms(struct rollup *r, struct slice tenant, struct slice metric)
 {
 	struct buf encoded;
-	if (marks_state(r->options.track).incomplete)
+	if (marks_state(r->options.site->marks).incomplete)
 		return 0;
 	buf_init(&encoded, 2 * METRIC_MAX_BYTES);
 	int err = series_set_encode(metric, (struct tags){NULL, 0}, &encoded);
 	int64_t before_ms =
-		err ? 0 : watermark_before_ms(r->options.behind, tenant, buf_slice(&encoded));
+		err ? 0
+		    : watermark_before_ms(r->options.site->watermark, tenant, buf_slice(&encoded));
 	buf_release(&encoded);
 	return before_ms;
 }
@@ -57,39 +57,32 @@ struct rollup_state rollup_state(struct rollup *r)
 	return seen;
 }
 
-struct rollup_progress rollup_progress(struct rollup *r)
-{
-	pthread_mutex_lock(&r->lock);
-	struct rollup_progress progress = r->progress;
-	pthread_mutex_unlock(&r->lock);
-	return progress;
-}
-
 /* What the leases have come to, and whether a pass begins. */
-static void show_leases(struct rollup *r, int err, bool begins)
+static void rollup_show_leases(struct rollup *r, int err, bool begins)
 {
 	pthread_mutex_lock(&r->lock);
 	r->seen.running = begins;
-	r->progress.begun += begins;
 	r->seen.held = r->held;
 	r->seen.err = err;
 	pthread_mutex_unlock(&r->lock);
 }
 
-static void say(struct rollup *r, const char *what, const char *why)
+static void rollup_say(struct rollup *r, const char *what, const char *why)
 {
-	log_rated(&r->lines, clock_mono_ms(r->options.clock), LOG_WARN,
-		  "roll-ups: %s: %s; tried again", what, why);
+	log_rated(&r->lines, clock_mono_ms(r->options.site->clock), LOG_WARN,
+		  "roll-ups: %s: %s; the server tries again", what, why);
 }
 
 /* ---- A pass ---------------------------------------------------------------------------------- */
 
 /* What others roll up is not known here. */
-static int64_t before_ms(const struct rollup *r, const struct rollup_pass *pass, int64_t asof_ms)
+static int64_t rollup_pass_before_ms(const struct rollup *r, const struct rollup_pass *pass,
+				     int64_t asof_ms)
 {
-	int64_t slot_ms = r->options.granularities.slot_ms;
+	int64_t slot_ms = r->options.site->granularities.slot_ms;
 	int64_t present_ms = asof_ms / slot_ms * slot_ms;
-	if (r->held.count < r->options.partitions || marks_state(r->options.track).incomplete)
+	if (r->held.count < r->options.site->partitions ||
+	    marks_state(r->options.site->marks).incomplete)
 		return 0;
 	if (pass->oldest_open_slot_s >= present_ms / 1000)
 		return present_ms;
@@ -97,79 +90,80 @@ static int64_t before_ms(const struct rollup *r, const struct rollup_pass *pass,
 }
 
 /* What the store says has a text; Redis has its own. */
-static void explain(const struct rollup *r, int err, char why[MARKS_WHY_BYTES])
+static void rollup_explain(const struct rollup *r, int err, char why[MARKS_WHY_BYTES])
 {
-	struct marks_state track = marks_state(r->options.track);
-	bool of_redis = err == ERR_RETRY && !marks_in_writes(r->options.track);
+	struct marks_state marks = marks_state(r->options.site->marks);
+	bool of_redis = err == ERR_RETRY && !marks_in_writes(r->options.site->marks);
 	const char *words =
-		track.why[0] ? track.why : "it was emptied, or answers what it should not";
+		marks.why[0] ? marks.why : "it was emptied, or answers what it should not";
 	snprintf(why, MARKS_WHY_BYTES, "%s%s", of_redis ? "Redis: " : "",
 		 of_redis ? words : err_text(err));
 }
 
-static void show_pass(struct rollup *r, const struct rollup_pass *pass, int64_t asof_ms,
-		      const char *why)
+static void rollup_show_pass(struct rollup *r, const struct rollup_pass *pass, const char *why)
 {
-	int64_t now_ms = wall_ms(r), rolled_up_ms = before_ms(r, pass, asof_ms);
+	int64_t now_ms = rollup_wall_ms(r);
 	pthread_mutex_lock(&r->lock);
 	r->seen.pass = *pass;
 	r->seen.pass_ms = now_ms;
 	snprintf(r->seen.why, sizeof(r->seen.why), "%s", why);
 	r->seen.running = false;
-	r->progress.over = r->progress.begun;
-	r->progress.before_ms = rolled_up_ms;
 	pthread_mutex_unlock(&r->lock);
 }
 
 /* Returns when the next one is due. */
-static int64_t run_pass(struct rollup *r, struct job *job, int64_t asof_ms)
+static int64_t rollup_run_pass(struct rollup *r, struct job *job, int64_t asof_ms)
 {
 	char why[MARKS_WHY_BYTES];
+	backfill_begin_pass(r->options.backfill);
 	struct rollup_pass pass = rollup_job_run(r->pass, job_queue(job), &r->held, asof_ms,
 						 r->until_ms - r->options.lease_ms / 4);
-	int64_t now_ms = wall_ms(r), next_ms = now_ms + r->options.every_ms;
-	explain(r, pass.err, why);
-	show_pass(r, &pass, asof_ms, why);
+	int64_t now_ms = rollup_wall_ms(r), next_ms = now_ms + r->options.every_ms;
+	rollup_explain(r, pass.err, why);
+	rollup_show_pass(r, &pass, why);
+	backfill_end_pass(r->options.backfill, job_queue(job),
+			  rollup_pass_before_ms(r, &pass, asof_ms));
 	if (pass.err && !job_is_stopping(job))
-		say(r, "a pass over the marks broke off", why);
+		rollup_say(r, "a pass over the marks broke off", why);
 	if (pass.err)
 		return now_ms + TICK_MS;
 	return pass.next_ready_ms < next_ms ? pass.next_ready_ms : next_ms;
 }
 
 /* Takes the leases, and does a pass over what they are of. Returns when to do so again. */
-static int64_t take_and_run(struct rollup *r, struct job *job)
+static int64_t rollup_take_and_run(struct rollup *r, struct job *job)
 {
-	int64_t asof_ms = wall_ms(r);
+	int64_t asof_ms = rollup_wall_ms(r);
 	int err = leases_take(r->leases, job_queue(job), &r->options.own, &r->held, &r->until_ms);
 	if (err && !job_is_stopping(job))
-		say(r, "the leases could not be taken", err_text(err));
-	show_leases(r, err, !err && r->held.count);
+		rollup_say(r, "the leases could not be taken", err_text(err));
+	rollup_show_leases(r, err, !err && r->held.count);
 	if (err || !r->held.count)
-		return wall_ms(r) + (err ? TICK_MS : r->options.every_ms);
-	remark_after_loss_look(r->restore, asof_ms);
-	return run_pass(r, job, asof_ms);
+		return rollup_wall_ms(r) + (err ? TICK_MS : r->options.every_ms);
+	remark_after_loss_look(r->remark, asof_ms);
+	return rollup_run_pass(r, job, asof_ms);
 }
 
 /* Rests until then, or until the leases have to be renewed, before others believe that they are
  * free. A clock that was set back must not put that off for long. ERR_CANCELLED: it is to end. */
-static int rest_until(const struct rollup *r, struct job *job, int64_t next_ms)
+static int rollup_rest_until(const struct rollup *r, struct job *job, int64_t next_ms)
 {
 	const struct rollup_options *o = &r->options;
-	int64_t renew_ms = r->until_ms - o->lease_ms / 4, now_ms = wall_ms(r);
-	int64_t tick_ms = o->quiet_ms / TICKS_OF_QUIET + 1;
+	int64_t renew_ms = r->until_ms - o->lease_ms / 4, now_ms = rollup_wall_ms(r);
+	int64_t tick_ms = o->site->quiet_ms / TICKS_OF_QUIET + 1;
 	if (renew_ms > now_ms && renew_ms < next_ms)
 		next_ms = renew_ms;
 	if (tick_ms > TICK_MS)
 		tick_ms = TICK_MS;
 	int err = job_is_stopping(job) ? ERR_CANCELLED : 0;
-	for (; !err && now_ms < next_ms && next_ms <= now_ms + o->every_ms; now_ms = wall_ms(r))
+	for (; !err && now_ms < next_ms && next_ms <= now_ms + o->every_ms;
+	     now_ms = rollup_wall_ms(r))
 		err = job_sleep(job, next_ms - now_ms < tick_ms ? next_ms - now_ms : tick_ms);
 	return err;
 }
 
 /* Also when the job is to end. */
-static void give_leases(struct rollup *r)
+static void rollup_give_leases(struct rollup *r)
 {
 	struct task_queue queue;
 	task_queue_init(&queue);
@@ -183,65 +177,28 @@ static void give_leases(struct rollup *r)
 
 /* ---- Life ------------------------------------------------------------------------------------ */
 
-static struct remark_after_loss *new_restore(struct rollup *r, struct executor *executor)
-{
-	const struct rollup_options *options = &r->options;
-	return remark_after_loss_new(&(struct remark_after_loss_options){
-		.store = options->store,
-		.track = options->track,
-		.clock = options->clock,
-		.executor = executor,
-		.slot_ms = options->granularities.slot_ms,
-		.quiet_ms = options->quiet_ms,
-		.raw_retention_ms = options->raw_retention_ms,
-		.retention_rules = options->retention_rules,
-		.ahead_ms = options->ahead_ms,
-		.partitions = options->partitions,
-	});
-}
-
-static struct rollup_job *new_pass(struct rollup *r)
-{
-	const struct rollup_options *options = &r->options;
-	return rollup_job_new(&(struct rollup_job_options){
-		.store = options->store,
-		.track = options->track,
-		.clock = options->clock,
-		.granularities = &options->granularities,
-		.partitions = options->partitions,
-		.raw_retention_ms = options->raw_retention_ms,
-		.retention_rules = options->retention_rules,
-		.late = options->late,
-		.behind = options->behind,
-		.quiet_ms = options->quiet_ms,
-		.skew_max_ms = options->skew_max_ms,
-		.counter_suffixes = options->counter_suffixes,
-		.counter_suffix_count = options->counter_suffix_count,
-	});
-}
-
 static void rollup_run(struct job *job, void *owner)
 {
 	struct rollup *r = owner;
 	int64_t next_ms = 0;
-	r->pass = new_pass(r);
+	r->pass = rollup_job_new(r->options.site, NULL);
 	r->leases = leases_new(&(struct leases_options){
-		.store = r->options.store,
-		.clock = r->options.clock,
+		.store = r->options.site->store,
+		.clock = r->options.site->clock,
 		.holder = r->options.name,
 		.lease_ms = r->options.lease_ms,
 		.share = r->options.share,
 	});
-	r->restore = new_restore(r, &job_queue(job)->executor);
-	while (!rest_until(r, job, next_ms))
-		next_ms = take_and_run(r, job);
-	remark_after_loss_stop(r->restore);
-	while (!remark_after_loss_rests(r->restore))
+	r->remark = remark_after_loss_new(r->options.site, &job_queue(job)->executor);
+	while (!rollup_rest_until(r, job, next_ms))
+		next_ms = rollup_take_and_run(r, job);
+	remark_after_loss_stop(r->remark);
+	while (!remark_after_loss_rests(r->remark))
 		task_queue_wait(job_queue(job));
-	give_leases(r);
+	rollup_give_leases(r);
 	rollup_job_free(r->pass);
 	leases_free(r->leases);
-	remark_after_loss_free(r->restore);
+	remark_after_loss_free(r->remark);
 }
 
 static void rollup_over(void *owner)
@@ -254,7 +211,7 @@ static void rollup_over(void *owner)
 struct rollup *rollup_new(const struct rollup_options *options)
 {
 	struct rollup *r = mem_zalloc(sizeof(*r));
-	ASSERT(options->granularities.count && options->own.count);
+	ASSERT(options->site->granularities.count && options->own.count);
 	r->options = *options;
 	r->lines = (struct log_rate){.lines_max = LINES_A_MINUTE};
 	pthread_mutex_init(&r->lock, NULL);

@@ -1,74 +1,57 @@
 /* Roll-ups: coarse rows of tagged metrics, made when a slot of time is quiet and kept for years.
  *
- *     ingest  --marks, then data-->  store  <--marks, data--  a thread here  --rows-->  store
+ *     ingest  --marks, then data-->  store  <--marks, data--  a job here  --rows-->  store
  *
- * What is written is marked by slot and series (track.h, touches.h). A thread of its own looks
- * every while, and when something becomes ready, takes the leases of its partitions, and does a
- * pass of the job: slots that are quiet are read, computed and written (job.h, row.h). A query asks
- * up to which time its metric is rolled up (rollup_before_ms, behind.h) and which granularities
- * there are (granularity.h).
+ * Every sample's slot and series are marked before it is written (marks/marks.h, marks/recent.h). A
+ * job looks every while, and when something becomes ready: it takes the leases of its partitions
+ * and does a pass (job.h), which reads, computes and writes the rows of quiet slots (batch/,
+ * aggregate_row.h). A query asks up to which time its metric is rolled up (rollup_before_ms,
+ * marks/watermark.h) and which granularities there are.
  *
  * Failure modes. A crash at any point leaves marks, which are worked on again; rows are put, so
- * twice is once. A lease that ends during a pass ends the pass. A store that refuses is asked again
- * at the next look.
+ * doing it twice changes nothing. A pass ends when its leases end. A store that refuses is asked
+ * again at the next look.
  *
  * Threads: a job (loop/job.h) does all of it. rollup_new, rollup_stop, rollup_is_over and
- * rollup_free belong to the thread of the executor; rollup_before_ms, rollup_progress and
- * rollup_state may be called on any. */
+ * rollup_free belong to the thread of the executor; rollup_before_ms and rollup_state may be called
+ * on any. */
 #ifndef ROLLUP_ROLLUP_H
 #define ROLLUP_ROLLUP_H
 
-#include "base/clock.h"
 #include "base/exec.h"
-#include "retention/granularity.h"
-#include "rollup/job.h"
 #include "lease/partition.h"
+#include "rollup/backfill.h"
+#include "rollup/job.h"
 
 struct rollup;
 
 struct rollup_options {
-	struct store *store;
-	struct marks *track;
-	struct watermark *behind; /* that the track tells; the caller's */
-	struct clock *clock;
-	struct executor *executor;          /* the caller's */
-	struct granularities granularities; /* one at least */
-	uint32_t partitions;
-	struct partitions own;                         /* one at least */
-	bool share;                                    /* those of `own` with others that share */
-	int64_t raw_retention_ms;                      /* 0: for ever */
-	const struct retention_rules *retention_rules; /* where they say else; NULL: nowhere */
-	struct late_samples late;                      /* as the job's */
-	int64_t quiet_ms, skew_max_ms, every_ms, lease_ms;
-	int64_t ahead_ms;                    /* how far after now samples are taken */
-	const char *const *counter_suffixes; /* the caller's */
-	size_t counter_suffix_count;
+	const struct rollup_site *site; /* the caller's; it has one granularity at least */
+	struct backfill *backfill;      /* the caller's */
+	struct executor *executor;      /* likewise */
+	struct partitions own;          /* one at least */
+	bool share;                     /* those of `own` with others that share */
+	int64_t every_ms, lease_ms;
 	struct slice name; /* of this process among those that roll up; the caller's */
 };
 
 struct rollup *rollup_new(const struct rollup_options *options);
-/* Ends a pass after what is being worked on, gives the leases back; then it is over. */
+/* Ends a pass after the slots that are at work and gives the leases back; then it is over. */
 void rollup_stop(struct rollup *rollup);
 bool rollup_is_over(const struct rollup *rollup);
 /* When it is over. */
 void rollup_free(struct rollup *rollup);
 
-/* Everything of the metric and of an earlier time is rolled up in all granularities, so far as this
- * process has written it or the last pass has seen its mark; 0 before the first, while marks are
- * lost, and where other processes have partitions, too, of which nothing is known. The metric's
- * plain name. */
+/* All samples of the metric of earlier times are rolled up in all granularities, as far as this
+ * process has written them or the last pass has seen their marks. 0: before the first pass, while
+ * marks are lost, and where other processes roll up partitions of their own. The metric's plain
+ * name.
+ */
 int64_t rollup_before_ms(struct rollup *rollup, struct slice tenant, struct slice metric);
-
-/* What passes have come to. */
-struct rollup_progress {
-	uint64_t begun, over; /* passes since the start */
-	int64_t before_ms;    /* before it the last that is over left no mark; 0: it cannot tell */
-};
-struct rollup_progress rollup_progress(struct rollup *rollup);
 
 struct rollup_state {
 	struct rollup_pass pass; /* the last */
-	int64_t pass_ms;         /* wall clock, when it was over; 0: none was */
+	int64_t pass_ms;         /* wall clock, when the last pass ended; 0: none has */
 	struct partitions held;
 	bool running;
 	int err;                   /* of taking the leases: 0 none */

@@ -2,8 +2,8 @@
  * series of a batch are those that lie together in the store: of one set of tags after the other,
  * whatever partitions they are in.
  *
- * A part's marks are finished together when the rows of all its batches are durable. A lane waits
- * for the store, and belongs to one thread at a time. */
+ * A part's marks are finished together when the rows of all its batches are durable. A slot worker
+ * waits for the store, and belongs to one thread at a time. */
 #ifndef ROLLUP_SLOT_WORKER_H
 #define ROLLUP_SLOT_WORKER_H
 
@@ -11,8 +11,8 @@
 
 struct slot_worker;
 
-struct slot_worker *slot_worker_new(const struct rollup_job_options *options);
-void slot_worker_free(struct slot_worker *lane);
+struct slot_worker *slot_worker_new(const struct rollup_site *site);
+void slot_worker_free(struct slot_worker *worker);
 
 struct slot_worker_result {
 	uint64_t series, rolled_up, expired, failed, rows;
@@ -26,7 +26,7 @@ struct slot_worker_result {
 /* `slots`: one slot in up to MARKS_READING_MAX partitions. asof_ms: see rollup_job_run; seen_ms:
  * what was ready at this time has been rolled up, 0: of nothing that is known. After an error of
  * the store *result is what was done by then. */
-int slot_worker_run(struct slot_worker *lane, struct task_queue *queue,
+int slot_worker_run(struct slot_worker *worker, struct task_queue *queue,
 		    const struct mark_slot *slots, size_t count, int64_t asof_ms, int64_t seen_ms,
 		    struct slot_worker_result *result) MUST_CHECK;
 

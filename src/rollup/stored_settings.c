@@ -1,111 +1,131 @@
 #include "rollup/stored_settings.h"
 
-#include "base/buf.h"
-#include "base/exec.h"
 #include "base/log.h"
 #include "marks/resize.h"
+#include "retention/lengthened.h"
 #include "store/wait.h"
 #include "wire/number.h"
 
 enum {
-	READ_MAX_BYTES = 1 << 20,
-	WRITE_MAX_BYTES = 1 << 20,
-	NUMBER_MAX_BYTES = 24,
+	SETTINGS_READ_MAX_BYTES = 1 << 20,
+	SETTINGS_WRITE_MAX_BYTES = 1 << 20,
 	SUFFIXES_MAX_BYTES = 64 << 10,
 	SUFFIXES_SHOWN_BYTES = 1000,
 };
 
-static const struct store_parts row = {{SLICE("rollup-since")}};
-static const struct slice slot_name = SLICE("slot"), late_name = SLICE("late");
-static const struct slice late_kept_name = SLICE("late-kept");
-static const struct slice rebuilt_mark = SLICE(" rebuilt");
-static const struct slice counters_name = SLICE("counters"), recount_name = SLICE("recount");
+enum settings_row { ROW_RETENTION_RAW, ROW_ROLLUP_SINCE, SETTINGS_ROWS };
 
-struct asked {
-	struct store *store;
-	struct task_queue queue;
+static const struct store_parts settings_rows[SETTINGS_ROWS] = {
+	[ROW_RETENTION_RAW] = {{SLICE("retention-raw")}},
+	[ROW_ROLLUP_SINCE] = {{SLICE("rollup-since")}},
+};
+static const struct slice rebuilt_note = SLICE(" rebuilt"), recount_name = SLICE("recount");
+
+/* ---- Cells ----------------------------------------------------------------------------------- */
+
+/* The settings as they are read, and what becomes of them. */
+struct settings_cells {
+	struct task_queue *queue;
 	struct store_read *read;
 	struct store_write *write;
+	struct store_request *rows[SETTINGS_ROWS];
+	bool empty; /* there is no series: nothing was ever written */
 };
 
-/* ---- What is known --------------------------------------------------------------------------- */
-
-/* The cells, and whether there is any series: without one nothing has been written. */
-static int read_cells(struct asked *asked, int64_t now_ms, const struct store_cell_scan **cells,
-		      bool *empty)
+static void settings_begin(struct settings_cells *c, struct store *store, struct task_queue *queue)
 {
-	asked->read->now_ms = now_ms;
-	struct store_request *scan = store_read_add(asked->read, STORE_CELL_SCAN);
-	struct store_request *list = store_read_add(asked->read, STORE_SERIES_LIST);
-	ASSERT(scan && list); /* the first of an empty arena */
-	rollup_since_scan(scan);
+	*c = (struct settings_cells){.queue = queue};
+	c->read = store_read_new(store, SETTINGS_READ_MAX_BYTES);
+	c->write = store_write_new(store, SETTINGS_WRITE_MAX_BYTES);
+}
+
+static void settings_end(struct settings_cells *c)
+{
+	store_read_free(c->read);
+	store_write_free(c->write);
+}
+
+static int settings_read(struct settings_cells *c, int64_t now_ms)
+{
+	struct store_request *list = store_read_add(c->read, STORE_SERIES_LIST);
+	ASSERT(list); /* the first of an empty arena */
 	list->series_list.limit = 1;
-	int err = store_read_wait(asked->read, &asked->queue);
-	*cells = &scan->cell_scan;
-	*empty = list->series_list.count == 0;
+	for (size_t i = 0; i < SETTINGS_ROWS; i++) {
+		c->rows[i] = store_read_add(c->read, STORE_CELL_SCAN);
+		ASSERT(c->rows[i]);
+		c->rows[i]->cell_scan.table = TABLE_LEASES;
+		c->rows[i]->cell_scan.key = settings_rows[i];
+	}
+	c->read->now_ms = now_ms;
+	int err = store_read_wait(c->read, c->queue);
+	c->empty = list->series_list.count == 0;
 	return err;
 }
 
-static struct slice name_of(const struct granularity *granularity,
-			    char to[GRANULARITY_WIDTH_MAX_BYTES])
+static const struct store_cell *settings_find(const struct settings_cells *c, enum settings_row row,
+					      struct slice name)
 {
-	return (struct slice){to, granularity_width_print(to, granularity->width_ms)};
-}
-
-static const struct store_cell *cell_of(const struct store_cell_scan *cells, struct slice name)
-{
-	for (size_t i = 0; i < cells->count; i++) {
-		if (slice_equal(cells->cells[i].column.part[0], name))
-			return &cells->cells[i];
+	const struct store_cell_scan *scan = &c->rows[row]->cell_scan;
+	for (size_t i = 0; i < scan->count; i++) {
+		if (slice_equal(scan->cells[i].column.part[0], name))
+			return &scan->cells[i];
 	}
 	return NULL;
 }
 
-/* ---- What changes ---------------------------------------------------------------------------- */
-
 /* In the place of `before`, NULL: there is none. */
-static int put_text(struct asked *asked, struct slice name, const struct store_cell *before,
-		    struct slice text)
+static int settings_put(struct settings_cells *c, enum settings_row row, struct slice name,
+			const struct store_cell *before, struct slice value)
 {
 	struct store_write_cond *outcome;
 	struct store_parts column = {{name}};
-	return store_cell_put_if(asked->write, TABLE_LEASES, &row, &column,
-				 before ? before->version : 0, text, 0, &outcome);
+	if (before && slice_equal(before->value, value))
+		return 0;
+	return store_cell_put_if(c->write, TABLE_LEASES, &settings_rows[row], &column,
+				 before ? before->version : 0, value, 0, &outcome);
 }
 
-static int put(struct asked *asked, struct slice name, const struct store_cell *before, int64_t ms)
+static int settings_put_ms(struct settings_cells *c, struct slice name,
+			   const struct store_cell *before, int64_t ms)
 {
-	char number[NUMBER_MAX_BYTES];
-	struct slice text = {number, number_print_u64(number, (uint64_t)ms)};
-	return put_text(asked, name, before, text);
+	char number[NUMBER_PRINT_MAX_BYTES];
+	struct slice value = {number, number_print_u64(number, (uint64_t)ms)};
+	return settings_put(c, ROW_ROLLUP_SINCE, name, before, value);
 }
 
-static int drop_others(struct asked *asked, const struct store_cell_scan *cells,
-		       const struct granularities *granularities)
+static int settings_remove(struct settings_cells *c, const struct store_cell *cell)
 {
-	for (size_t i = 0; i < cells->count; i++) {
-		const struct store_cell *cell = &cells->cells[i];
-		struct store_write_cond *outcome;
-		char width[GRANULARITY_WIDTH_MAX_BYTES];
-		bool kept = slice_equal(cell->column.part[0], slot_name) ||
-			    slice_equal(cell->column.part[0], late_name) ||
-			    slice_equal(cell->column.part[0], late_kept_name) ||
-			    slice_equal(cell->column.part[0], counters_name) ||
-			    slice_equal(cell->column.part[0], recount_name);
-		for (size_t g = 0; g < granularities->count; g++)
-			kept |= slice_equal(cell->column.part[0],
-					    name_of(&granularities->list[g], width));
-		int err = kept ? 0
-			       : store_cell_delete_if(asked->write, TABLE_LEASES, &row,
-						      &cell->column, cell->version, &outcome);
-		if (err)
-			return err;
-	}
-	return 0;
+	struct store_write_cond *outcome;
+	return store_cell_delete_if(c->write, TABLE_LEASES, &settings_rows[ROW_ROLLUP_SINCE],
+				    &cell->column, cell->version, &outcome);
 }
 
-/* The next line, cut off from `rest`; each ends with its end. */
-static bool next_line(struct slice *rest, struct slice *line)
+/* ---- Values ---------------------------------------------------------------------------------- */
+
+/* INT64_MAX: it is none. */
+static int64_t settings_ms(struct slice text)
+{
+	uint64_t number = 0;
+	const char *end = number_scan_digits(text.data, text.data + text.len, &number);
+	return end == text.data + text.len && number <= INT64_MAX ? (int64_t)number : INT64_MAX;
+}
+
+/* The time in the cell of a granularity, or in the first line of `recount`. */
+static int64_t settings_since_ms(struct slice text)
+{
+	if (slice_ends_with(text, rebuilt_note))
+		text.len -= rebuilt_note.len;
+	return settings_ms(text);
+}
+
+static struct slice settings_width_name(const struct granularity *granularity,
+					char to[GRANULARITY_WIDTH_MAX_BYTES])
+{
+	return (struct slice){to, granularity_width_print(to, granularity->width_ms)};
+}
+
+/* Cuts the next line off from *rest; each has a newline at its end. */
+static bool settings_lines_next(struct slice *rest, struct slice *line)
 {
 	const char *at = rest->len ? memchr(rest->data, '\n', rest->len) : NULL;
 	if (!at)
@@ -115,343 +135,427 @@ static bool next_line(struct slice *rest, struct slice *line)
 	return true;
 }
 
-static void add_line(struct buf *to, struct slice line)
+static void settings_lines_add(struct buf *to, struct slice line)
 {
 	buf_append(to, line.data, line.len);
 	buf_append_char(to, '\n');
 }
 
-static int64_t number_of(struct slice text)
-{
-	uint64_t number = 0;
-	const char *end = number_scan_digits(text.data, text.data + text.len, &number);
-	return end == text.data + text.len && number <= INT64_MAX ? (int64_t)number : INT64_MAX;
-}
-
-/* Of a granularity's cell, or of the first line of "recount", without what may follow. */
-static struct slice time_of(struct slice text)
-{
-	if (slice_ends_with(text, rebuilt_mark))
-		text.len -= rebuilt_mark.len;
-	return text;
-}
-
-/* A store without room serves what it has. What is not kept is told anew by the next start, as a
- * later time. */
-static int keep(struct asked *asked)
-{
-	int err = store_write_wait(asked->write, &asked->queue);
-	if (err != ERR_FULL && err != ERR_READ_ONLY)
-		return err;
-	log_warn("roll-ups: since when they are made is not kept: %s", err_text(err));
-	return 0;
-}
-
-static bool is_slot_width(int64_t ms)
-{
-	return ms >= 1000 && ms % 1000 == 0 && ms <= SLOT_WIDTH_MAX_MS;
-}
-
-/* Marks that were left when nothing was rolled up for a while are of that width still. */
-static int keep_slot(struct asked *asked, const struct store_cell *cell,
-		     const struct granularities *granularities, int64_t now_ms)
-{
-	int64_t before_ms = cell ? number_of(cell->value) : 0;
-	if (!granularities->count || before_ms == granularities->slot_ms)
-		return 0;
-	if (cell && !is_slot_width(before_ms))
-		return ERR_DAMAGED;
-	int err = cell ? marks_resize(asked->store, before_ms, granularities->slot_ms, now_ms,
-				      SLICE("resize"))
-		       : 0;
-	return err ? err : put(asked, slot_name, cell, granularities->slot_ms);
-}
-
-/* The least that was ever configured stays; of 0 there is nothing to say. */
-static int keep_least(struct asked *asked, struct slice name, const struct store_cell *cell,
-		      int64_t *ms)
-{
-	int64_t before_ms = cell ? number_of(cell->value) : 0;
-	if (cell && (before_ms < 1 || before_ms == INT64_MAX))
-		return ERR_DAMAGED;
-	if (cell && (!*ms || before_ms <= *ms)) {
-		*ms = before_ms;
-		return 0;
-	}
-	return *ms ? put(asked, name, cell, *ms) : 0;
-}
-
-/* Late points that were kept by another configuration may be younger than those of this one, or go
- * earlier: with their class, which may be longer than what was configured. */
-static int keep_late(struct asked *asked, const struct store_cell_scan *cells,
-		     struct late_samples *late)
-{
-	int64_t lives_ms = 0;
-	if (late->after_ms && late->kept_ms)
-		lives_ms = retention_class_ms(retention_class_for(late->kept_ms));
-	int err = keep_least(asked, late_name, cell_of(cells, late_name), &late->after_ms);
-	if (!err)
-		err = keep_least(asked, late_kept_name, cell_of(cells, late_kept_name), &lives_ms);
-	if (lives_ms && (!late->kept_ms || lives_ms < late->kept_ms))
-		late->kept_ms = lives_ms;
-	return err;
-}
-
-/* A slot of which something was written before is not whole. */
-static int make_all(struct asked *asked, const struct granularities *granularities, int64_t now_ms,
-		    int64_t since_ms[GRANULARITIES_MAX], struct late_samples *late)
-{
-	const struct store_cell_scan *cells;
-	char width[GRANULARITY_WIDTH_MAX_BYTES];
-	bool empty;
-	int err = read_cells(asked, now_ms, &cells, &empty);
-	if (!err)
-		err = drop_others(asked, cells, granularities);
-	if (!err)
-		err = keep_slot(asked, cell_of(cells, slot_name), granularities, now_ms);
-	if (!err)
-		err = keep_late(asked, cells, late);
-	for (size_t g = 0; g < granularities->count && !err; g++) {
-		struct slice name = name_of(&granularities->list[g], width);
-		const struct store_cell *cell = cell_of(cells, name);
-		if (cell) {
-			since_ms[g] = number_of(time_of(cell->value));
-			continue;
-		}
-		since_ms[g] =
-			empty ? 0 : (now_ms / granularities->slot_ms + 1) * granularities->slot_ms;
-		err = put(asked, name, NULL, since_ms[g]);
-	}
-	return err || !asked->write->cells ? err : keep(asked);
-}
-
-static void begin(struct asked *asked, struct store *store)
-{
-	*asked = (struct asked){.store = store};
-	task_queue_init(&asked->queue);
-	asked->read = store_read_new(store, READ_MAX_BYTES);
-	asked->write = store_write_new(store, WRITE_MAX_BYTES);
-}
-
-static void end(struct asked *asked)
-{
-	store_write_free(asked->write);
-	store_read_free(asked->read);
-	task_queue_release(&asked->queue);
-}
-
-int rollup_since_open(struct store *store, const struct granularities *granularities,
-		      int64_t now_ms, int64_t since_ms[GRANULARITIES_MAX],
-		      struct late_samples *late, struct errbuf *e)
-{
-	struct asked asked;
-	begin(&asked, store);
-	int err = make_all(&asked, granularities, now_ms, since_ms, late);
-	end(&asked);
-	return err ? errbuf_set(e, err, "since when roll-ups are made cannot be told: %s",
-				err_text(err))
-		   : 0;
-}
-
-/* ---- What has been rebuilt ------------------------------------------------------------------- */
-
-void rollup_since_scan(struct store_request *scan)
-{
-	scan->cell_scan.table = TABLE_LEASES;
-	scan->cell_scan.key = row;
-}
-
-unsigned rollup_since_rebuilt(const struct store_cell_scan *cells,
-			      const struct granularities *granularities)
-{
-	char width[GRANULARITY_WIDTH_MAX_BYTES];
-	unsigned rebuilt = 0;
-	for (size_t g = 0; g < granularities->count; g++) {
-		const struct store_cell *cell =
-			cell_of(cells, name_of(&granularities->list[g], width));
-		if (cell && slice_ends_with(cell->value, rebuilt_mark))
-			rebuilt |= 1u << g;
-	}
-	const struct store_cell *recount = cell_of(cells, recount_name);
-	struct slice rest = recount ? recount->value : SLICE(""), time;
-	if (next_line(&rest, &time) && slice_ends_with(time, rebuilt_mark))
-		rebuilt |= 1u << granularities->count;
-	return rebuilt;
-}
-
-static int keep_recount(struct store_write *write, const struct store_cell *cell, bool all)
-{
-	struct store_write_cond *outcome;
-	struct slice rest = cell->value, time;
-	struct buf text;
-	if (all)
-		return store_cell_delete_if(write, TABLE_LEASES, &row, &cell->column, cell->version,
-					    &outcome);
-	if (!next_line(&rest, &time))
-		return ERR_DAMAGED;
-	buf_init(&text, cell->value.len + rebuilt_mark.len);
-	time = time_of(time);
-	buf_append(&text, time.data, time.len);
-	add_line(&text, rebuilt_mark);
-	buf_append(&text, rest.data, rest.len);
-	int err = store_cell_put_if(write, TABLE_LEASES, &row, &cell->column, cell->version,
-				    buf_slice(&text), 0, &outcome);
-	buf_release(&text);
-	return err;
-}
-
-static int keep_cell(struct store_write *write, const struct store_cell *cell, bool all)
-{
-	struct store_write_cond *outcome;
-	struct buf text;
-	buf_init(&text, NUMBER_MAX_BYTES + rebuilt_mark.len);
-	if (all)
-		buf_append_char(&text, '0');
-	else
-		buf_printf(&text, "%lld%s", (long long)number_of(time_of(cell->value)),
-			   rebuilt_mark.data);
-	int err = store_cell_put_if(write, TABLE_LEASES, &row, &cell->column, cell->version,
-				    buf_slice(&text), 0, &outcome);
-	buf_release(&text);
-	return err;
-}
-
-int rollup_since_keep(struct store_write *write, const struct store_cell_scan *cells,
-		      const struct granularities *granularities, unsigned which, bool all)
-{
-	char width[GRANULARITY_WIDTH_MAX_BYTES];
-	int err = 0;
-	for (size_t g = 0; g < granularities->count && !err; g++) {
-		const struct store_cell *cell =
-			cell_of(cells, name_of(&granularities->list[g], width));
-		if (cell && which >> g & 1)
-			err = keep_cell(write, cell, all);
-	}
-	const struct store_cell *recount = cell_of(cells, recount_name);
-	if (!err && recount && which >> granularities->count & 1)
-		err = keep_recount(write, recount, all);
-	return err;
-}
-
-/* ---- Counters -------------------------------------------------------------------------------- */
-
-static bool has_line(struct slice lines, struct slice wanted)
+static bool settings_lines_have(struct slice lines, struct slice wanted)
 {
 	struct slice line;
-	while (next_line(&lines, &line)) {
+	while (settings_lines_next(&lines, &line)) {
 		if (slice_equal(line, wanted))
 			return true;
 	}
 	return false;
 }
 
-/* Of `from` those that neither `other` nor `to` has. */
-static void add_lacking(struct buf *to, struct slice from, struct slice other)
+/* Adds the lines of `from` that neither `other` nor `to` has. */
+static void settings_lines_add_missing(struct buf *to, struct slice from, struct slice other)
 {
 	struct slice line;
-	while (next_line(&from, &line)) {
-		if (!has_line(other, line) && !has_line(buf_slice(to), line))
-			add_line(to, line);
+	while (settings_lines_next(&from, &line)) {
+		if (!settings_lines_have(other, line) && !settings_lines_have(buf_slice(to), line))
+			settings_lines_add(to, line);
 	}
 }
 
-static void warn_of(struct slice changed)
+/* ---- What a change does ---------------------------------------------------------------------- */
+
+struct settling {
+	const struct stored_settings_config *config;
+	struct stored_settings *settings;
+	struct settings_cells cells;
+};
+
+/* The slot in which a granularity is configured, or a metric becomes a counter, has samples of
+ * before. */
+static int64_t settings_next_slot_ms(const struct stored_settings_config *config)
+{
+	int64_t slot_ms = config->granularities->slot_ms;
+	return (config->now_ms / slot_ms + 1) * slot_ms;
+}
+
+static int settle_raw_retention(struct settling *s, struct slice name,
+				const struct store_cell *before)
+{
+	const struct stored_settings_config *config = s->config;
+	char text[LENGTHENED_CELL_MAX_BYTES];
+	struct slice value = before ? before->value : SLICE("");
+	int err = retention_lengthened_settle(&value, config->raw_retention_ms, config->now_ms,
+					      config->ahead_ms, config->rules, text);
+	return err ? err : settings_put(&s->cells, ROW_RETENTION_RAW, name, before, value);
+}
+
+static bool settings_is_slot_width(int64_t ms)
+{
+	return ms >= 1000 && ms % 1000 == 0 && ms <= SLOT_WIDTH_MAX_MS;
+}
+
+/* Marks are of the width that was configured when they were made; they stay while nothing is rolled
+ * up. */
+static int settle_slot(struct settling *s, struct slice name, const struct store_cell *before)
+{
+	const struct stored_settings_config *config = s->config;
+	int64_t slot_ms = config->granularities->slot_ms;
+	int64_t before_ms = before ? settings_ms(before->value) : slot_ms;
+	if (!config->granularities->count)
+		return 0;
+	if (!settings_is_slot_width(before_ms))
+		return ERR_DAMAGED;
+	if (before_ms != slot_ms) {
+		int err = marks_resize(config->store, before_ms, slot_ms, config->now_ms,
+				       SLICE("resize"));
+		if (err)
+			return err;
+	}
+	return settings_put_ms(&s->cells, name, before, slot_ms);
+}
+
+/* The least value that was ever configured stays; 0 is none. */
+static int settle_least(struct settling *s, struct slice name, const struct store_cell *before,
+			int64_t *ms)
+{
+	int64_t before_ms = before ? settings_ms(before->value) : 0;
+	if (before && (before_ms < 1 || before_ms == INT64_MAX))
+		return ERR_DAMAGED;
+	if (before && (!*ms || before_ms <= *ms))
+		*ms = before_ms;
+	return *ms ? settings_put_ms(&s->cells, name, before, *ms) : 0;
+}
+
+/* Late samples of an earlier configuration may be younger than those of this one. */
+static int settle_late(struct settling *s, struct slice name, const struct store_cell *before)
+{
+	const struct stored_settings_config *config = s->config;
+	struct late_samples *late = &s->settings->late;
+	int64_t raw_ms = retention_shortest_whole_ms(config->rules, config->raw_retention_ms,
+						     config->now_ms);
+	if (config->keeps_late)
+		late->after_ms = late_samples_after_ms(raw_ms, config->granularities->slot_ms,
+						       config->quiet_ms);
+	return settle_least(s, name, before, &late->after_ms);
+}
+
+/* Late samples of an earlier configuration may go earlier: with the class of the store that they
+ * were written to, which may be longer than what was configured. */
+static int settle_late_kept(struct settling *s, struct slice name, const struct store_cell *before)
+{
+	struct late_samples *late = &s->settings->late;
+	int64_t lives_ms = 0;
+	if (s->config->keeps_late && s->config->late_kept_ms)
+		lives_ms = retention_class_ms(retention_class_for(s->config->late_kept_ms));
+	int err = settle_least(s, name, before, &lives_ms);
+	late->kept_ms = lives_ms ? retention_shorter(s->config->late_kept_ms, lives_ms)
+				 : s->config->late_kept_ms;
+	return err;
+}
+
+static void settings_warn_of_suffixes(struct slice changed)
 {
 	struct buf names;
 	struct slice line;
 	buf_init(&names, SUFFIXES_SHOWN_BYTES);
-	while (next_line(&changed, &line) && !names.failed)
+	while (settings_lines_next(&changed, &line) && !names.failed)
 		buf_printf(&names, "%s*" SHOWN, names.len ? ", " : "", SHOWN_OF(line));
-	log_warn("rollup.counter_suffixes has changed for %.*s: what is rolled up of such metrics "
-		 "stays as it was made until `granary rollup rebuild` has it made anew, where "
-		 "there is raw data still",
+	log_warn("rollup.counter_suffixes has changed for %.*s: roll-ups of such metrics stay as "
+		 "they were made until `granary rollup rebuild` has them made again, where there "
+		 "still is raw data",
 		 (int)names.len, names.data);
 	buf_release(&names);
 }
 
-/* What changed earlier counts on. Where it is too much, any metric may have: the empty end is that
- * of all. */
-static int add_changed(struct asked *asked, const struct store_cell *before, struct slice changed,
-		       int64_t before_ms, struct buf *recount)
+/* Earlier changes still hold. If there are too many, any metric may have changed: the empty suffix
+ * is the end of every name. */
+static int settle_recount(struct settling *s, struct slice changed)
 {
+	const struct store_cell *before = settings_find(&s->cells, ROW_ROLLUP_SINCE, recount_name);
+	struct buf *recount = &s->settings->recount;
 	struct slice earlier = before ? before->value : SLICE(""), time;
-	char number[NUMBER_MAX_BYTES];
-	struct slice now = {number, number_print_u64(number, (uint64_t)before_ms)};
-	if (before && !next_line(&earlier, &time))
+	if (before && !changed.len)
+		buf_append(recount, earlier.data, earlier.len);
+	if (!changed.len)
+		return 0;
+	if (before && !settings_lines_next(&earlier, &time))
 		return ERR_DAMAGED;
-	add_line(recount, now);
-	add_lacking(recount, earlier, SLICE(""));
-	add_lacking(recount, changed, SLICE(""));
+	char number[NUMBER_PRINT_MAX_BYTES];
+	struct slice now = {number,
+			    number_print_u64(number, (uint64_t)settings_next_slot_ms(s->config))};
+	settings_lines_add(recount, now);
+	settings_lines_add_missing(recount, earlier, SLICE(""));
+	settings_lines_add_missing(recount, changed, SLICE(""));
 	if (recount->failed) {
 		buf_clear(recount);
-		add_line(recount, now);
-		add_line(recount, SLICE(""));
+		settings_lines_add(recount, now);
+		settings_lines_add(recount, SLICE(""));
 	}
-	return put_text(asked, recount_name, before, buf_slice(recount));
+	return settings_put(&s->cells, ROW_ROLLUP_SINCE, recount_name, before, buf_slice(recount));
 }
 
-/* *recount: `<ms>\n` and the suffixes, or nothing. */
-static int compare(struct asked *asked, struct slice suffixes, int64_t slot_ms, int64_t now_ms,
-		   struct buf *recount)
+static int settle_counters(struct settling *s, struct slice name, const struct store_cell *before)
 {
-	const struct store_cell_scan *cells;
-	struct buf changed;
-	bool empty;
-	int err = read_cells(asked, now_ms, &cells, &empty);
-	if (err)
-		return err;
-	const struct store_cell *known = cell_of(cells, counters_name);
-	const struct store_cell *before = cell_of(cells, recount_name);
-	buf_init(&changed, 2 * SUFFIXES_MAX_BYTES);
-	if (known && !empty) {
-		add_lacking(&changed, known->value, suffixes);
-		add_lacking(&changed, suffixes, known->value);
-	}
-	if (changed.len) {
-		warn_of(buf_slice(&changed));
-		err = add_changed(asked, before, buf_slice(&changed),
-				  (now_ms / slot_ms + 1) * slot_ms, recount);
-	} else if (before) {
-		buf_append(recount, before->value.data, before->value.len);
-	}
-	if (!err && (!known || !slice_equal(known->value, suffixes)))
-		err = put_text(asked, counters_name, known, suffixes);
-	buf_release(&changed);
-	return err || !asked->write->cells ? err : keep(asked);
-}
-
-int rollup_recount_open(struct store *store, const char *const *suffixes, size_t count,
-			int64_t slot_ms, int64_t now_ms, struct buf *recount, struct errbuf *e)
-{
-	struct asked asked;
-	struct buf lines;
-	buf_init(recount, SUFFIXES_MAX_BYTES);
-	buf_init(&lines, SUFFIXES_MAX_BYTES);
-	for (size_t i = 0; i < count; i++)
-		add_line(&lines, slice_of(suffixes[i]));
-	begin(&asked, store);
-	int err = compare(&asked, buf_slice(&lines), slot_ms, now_ms, recount);
-	end(&asked);
-	buf_release(&lines);
-	return err ? errbuf_set(e, err, "which metrics were counters cannot be told: %s",
-				err_text(err))
-		   : 0;
-}
-
-int64_t rollup_recount_before_ms(const struct buf *recount, struct slice metric)
-{
-	struct slice rest = buf_slice(recount), time, suffix;
-	if (!next_line(&rest, &time))
+	const struct stored_settings_config *config = s->config;
+	struct buf suffixes, changed;
+	if (!config->granularities->count)
 		return 0;
-	while (next_line(&rest, &suffix)) {
-		if (slice_ends_with(metric, suffix))
-			return number_of(time_of(time));
+	buf_init(&suffixes, SUFFIXES_MAX_BYTES);
+	buf_init(&changed, 2 * SUFFIXES_MAX_BYTES);
+	for (size_t i = 0; i < config->counter_suffix_count; i++)
+		settings_lines_add(&suffixes, slice_of(config->counter_suffixes[i]));
+	if (before && !s->cells.empty) {
+		settings_lines_add_missing(&changed, before->value, buf_slice(&suffixes));
+		settings_lines_add_missing(&changed, buf_slice(&suffixes), before->value);
+	}
+	if (changed.len)
+		settings_warn_of_suffixes(buf_slice(&changed));
+	int err = settle_recount(s, buf_slice(&changed));
+	if (!err)
+		err = settings_put(&s->cells, ROW_ROLLUP_SINCE, name, before, buf_slice(&suffixes));
+	buf_release(&suffixes);
+	buf_release(&changed);
+	return err;
+}
+
+/* ---- The table ------------------------------------------------------------------------------- */
+
+/* In the order in which they are settled: a later one may ask for an earlier one. */
+static const struct stored_setting {
+	enum settings_row row;
+	struct slice name;
+	const char *what; /* for sentences */
+	int (*settle)(struct settling *s, struct slice name, const struct store_cell *before);
+} stored_settings[] = {
+	{ROW_RETENTION_RAW, SLICE("kept"), "how long raw samples were kept", settle_raw_retention},
+	{ROW_ROLLUP_SINCE, SLICE("slot"), "how wide slots of roll-ups were", settle_slot},
+	{ROW_ROLLUP_SINCE, SLICE("late"), "from which age on samples were late", settle_late},
+	{ROW_ROLLUP_SINCE, SLICE("late-kept"), "how long late samples were kept", settle_late_kept},
+	{ROW_ROLLUP_SINCE, SLICE("counters"), "which metrics were counters", settle_counters},
+};
+
+static int settle_all(struct settling *s, struct errbuf *e)
+{
+	for (size_t i = 0; i < ARRAY_LEN(stored_settings); i++) {
+		const struct stored_setting *setting = &stored_settings[i];
+		int err = setting->settle(s, setting->name,
+					  settings_find(&s->cells, setting->row, setting->name));
+		if (err)
+			return errbuf_set(
+				e, err, "%s (table leases, row " SHOWN ", column " SHOWN "): %s",
+				setting->what, SHOWN_OF(settings_rows[setting->row].part[0]),
+				SHOWN_OF(setting->name), err_text(err));
 	}
 	return 0;
 }
 
-int64_t rollup_recount_last_ms(const struct buf *recount)
+/* Since when samples are marked for each granularity. */
+static int settle_granularities(struct settling *s)
 {
-	struct slice rest = buf_slice(recount), time;
-	return next_line(&rest, &time) ? number_of(time_of(time)) : 0;
+	const struct granularities *granularities = s->config->granularities;
+	char width[GRANULARITY_WIDTH_MAX_BYTES];
+	int err = 0;
+	for (size_t g = 0; g < granularities->count && !err; g++) {
+		struct slice name = settings_width_name(&granularities->list[g], width);
+		const struct store_cell *cell = settings_find(&s->cells, ROW_ROLLUP_SINCE, name);
+		int64_t since_ms = s->cells.empty ? 0 : settings_next_slot_ms(s->config);
+		if (cell)
+			since_ms = settings_since_ms(cell->value);
+		else
+			err = settings_put_ms(&s->cells, name, NULL, since_ms);
+		atomic_store(&s->settings->since_ms[g], since_ms);
+	}
+	return err;
+}
+
+static bool settings_is_setting(const struct settling *s, struct slice name)
+{
+	const struct granularities *granularities = s->config->granularities;
+	char width[GRANULARITY_WIDTH_MAX_BYTES];
+	bool is = slice_equal(name, recount_name);
+	for (size_t i = 0; i < ARRAY_LEN(stored_settings); i++)
+		is |= slice_equal(name, stored_settings[i].name);
+	for (size_t g = 0; g < granularities->count; g++)
+		is |= slice_equal(name, settings_width_name(&granularities->list[g], width));
+	return is;
+}
+
+/* Cells of granularities that are configured no more. */
+static int settings_remove_others(struct settling *s)
+{
+	const struct store_cell_scan *scan = &s->cells.rows[ROW_ROLLUP_SINCE]->cell_scan;
+	int err = 0;
+	for (size_t i = 0; i < scan->count && !err; i++) {
+		if (!settings_is_setting(s, scan->cells[i].column.part[0]))
+			err = settings_remove(&s->cells, &scan->cells[i]);
+	}
+	return err;
+}
+
+/* A store without room serves what it has. The next start then finds the same changes, of a later
+ * time. */
+static int settings_store(struct settings_cells *c)
+{
+	int err = c->write->cells ? store_write_wait(c->write, c->queue) : 0;
+	if (err != ERR_FULL && err != ERR_READ_ONLY)
+		return err;
+	log_warn("settings of retention and roll-ups cannot be stored: %s; the next start compares "
+		 "its configuration with that of the last start that could store it",
+		 err_text(err));
+	return 0;
+}
+
+int stored_settings_open(const struct stored_settings_config *config,
+			 struct stored_settings *settings, struct errbuf *e)
+{
+	struct settling s = {.config = config, .settings = settings};
+	struct task_queue queue;
+	memset(settings, 0, sizeof(*settings));
+	buf_init(&settings->recount, SUFFIXES_MAX_BYTES);
+	task_queue_init(&queue);
+	settings_begin(&s.cells, config->store, &queue);
+	int err = settings_read(&s.cells, config->now_ms);
+	if (err)
+		errbuf_set(e, err, "%s", err_text(err));
+	else
+		err = settle_all(&s, e);
+	if (!err) {
+		err = settings_remove_others(&s);
+		err = err ? err : settle_granularities(&s);
+		err = err ? err : settings_store(&s.cells);
+		if (err)
+			errbuf_set(e, err, "%s", err_text(err));
+	}
+	settings_end(&s.cells);
+	task_queue_release(&queue);
+	return err ? errbuf_prefix(e, err, "cannot read or store the settings of the last start")
+		   : 0;
+}
+
+void stored_settings_release(struct stored_settings *settings)
+{
+	buf_release(&settings->recount);
+}
+
+/* ---- Recount --------------------------------------------------------------------------------- */
+
+int64_t recount_before_ms(struct slice value, struct slice metric)
+{
+	struct slice time, suffix;
+	if (!settings_lines_next(&value, &time))
+		return 0;
+	while (settings_lines_next(&value, &suffix)) {
+		if (slice_ends_with(metric, suffix))
+			return settings_since_ms(time);
+	}
+	return 0;
+}
+
+int64_t stored_settings_recount_ms(const struct stored_settings *settings, struct slice metric)
+{
+	if (atomic_load(&settings->recount_is_over))
+		return 0;
+	return recount_before_ms(buf_slice(&settings->recount), metric);
+}
+
+int64_t stored_settings_since_ms(const struct stored_settings *settings, struct slice metric,
+				 size_t granularity)
+{
+	int64_t since_ms = atomic_load(&settings->since_ms[granularity]);
+	int64_t recount_ms = stored_settings_recount_ms(settings, metric);
+	return recount_ms > since_ms ? recount_ms : since_ms;
+}
+
+int64_t stored_settings_recount_last_ms(const struct stored_settings *settings)
+{
+	struct slice rest = buf_slice(&settings->recount), time;
+	if (atomic_load(&settings->recount_is_over))
+		return 0;
+	return settings_lines_next(&rest, &time) ? settings_since_ms(time) : 0;
+}
+
+/* ---- Backfill -------------------------------------------------------------------------------- */
+
+static unsigned settings_rebuilt_of(const struct settings_cells *c,
+				    const struct granularities *granularities)
+{
+	char width[GRANULARITY_WIDTH_MAX_BYTES];
+	unsigned rebuilt = 0;
+	for (size_t g = 0; g < granularities->count; g++) {
+		struct slice name = settings_width_name(&granularities->list[g], width);
+		const struct store_cell *cell = settings_find(c, ROW_ROLLUP_SINCE, name);
+		if (cell && slice_ends_with(cell->value, rebuilt_note))
+			rebuilt |= 1u << g;
+	}
+	const struct store_cell *recount = settings_find(c, ROW_ROLLUP_SINCE, recount_name);
+	struct slice rest = recount ? recount->value : SLICE(""), time;
+	if (settings_lines_next(&rest, &time) && slice_ends_with(time, rebuilt_note))
+		rebuilt |= 1u << granularities->count;
+	return rebuilt;
+}
+
+int stored_settings_rebuilt(struct store *store, struct task_queue *queue, int64_t now_ms,
+			    const struct granularities *granularities, unsigned *rebuilt)
+{
+	struct settings_cells c;
+	settings_begin(&c, store, queue);
+	int err = settings_read(&c, now_ms);
+	*rebuilt = err ? 0 : settings_rebuilt_of(&c, granularities);
+	settings_end(&c);
+	return err;
+}
+
+static int settings_note_granularity(struct settings_cells *c, struct slice name, bool all)
+{
+	const struct store_cell *cell = settings_find(c, ROW_ROLLUP_SINCE, name);
+	struct buf value;
+	if (!cell)
+		return 0;
+	buf_init(&value, NUMBER_PRINT_MAX_BYTES + rebuilt_note.len + 1);
+	if (all)
+		buf_append_char(&value, '0');
+	else
+		buf_printf(&value, "%lld%s", (long long)settings_since_ms(cell->value),
+			   rebuilt_note.data);
+	int err = settings_put(c, ROW_ROLLUP_SINCE, name, cell, buf_slice(&value));
+	buf_release(&value);
+	return err;
+}
+
+static int settings_note_recount(struct settings_cells *c, bool all)
+{
+	const struct store_cell *cell = settings_find(c, ROW_ROLLUP_SINCE, recount_name);
+	struct slice rest = cell ? cell->value : SLICE(""), time;
+	struct buf value;
+	if (!cell)
+		return 0;
+	if (all)
+		return settings_remove(c, cell);
+	if (!settings_lines_next(&rest, &time))
+		return ERR_DAMAGED;
+	buf_init(&value, cell->value.len + rebuilt_note.len);
+	buf_printf(&value, "%lld%s\n", (long long)settings_since_ms(time), rebuilt_note.data);
+	buf_append(&value, rest.data, rest.len);
+	int err = settings_put(c, ROW_ROLLUP_SINCE, recount_name, cell, buf_slice(&value));
+	buf_release(&value);
+	return err;
+}
+
+int stored_settings_note(struct store *store, struct task_queue *queue, int64_t now_ms,
+			 const struct granularities *granularities, unsigned which, bool all)
+{
+	struct settings_cells c;
+	char width[GRANULARITY_WIDTH_MAX_BYTES];
+	settings_begin(&c, store, queue);
+	int err = settings_read(&c, now_ms);
+	for (size_t g = 0; g < granularities->count && !err; g++) {
+		if (which >> g & 1)
+			err = settings_note_granularity(
+				&c, settings_width_name(&granularities->list[g], width), all);
+	}
+	if (!err && which >> granularities->count & 1)
+		err = settings_note_recount(&c, all);
+	if (!err && c.write->cells)
+		err = store_write_wait(c.write, queue);
+	settings_end(&c);
+	return err;
 }

@@ -1,59 +1,93 @@
-/* Since when what is written is marked for a granularity: of what was written before, nobody made
- * roll-ups, unless marks were made anew.
+/* Stored settings: what the store remembers of the configuration under which its data was written.
+ * At each start they are compared with the configuration of now; a change may concern data that is
+ * there already.
  *
- * Kept in the store: a conditional cell for each granularity (`leases`, kind "rollup-since", name
- * its width), written when a server first has it configured, and deleted when one starts that has
- * not: data that is written then is not marked. It is followed by " rebuilt" when marks of what was
- * there before have been made anew, and is 0 when these are worked on (complete.h). Beside them
- * stands how wide slots are (name "slot"): when that changes, what is marked is marked anew; and,
- * once late points were kept, how old the youngest of them was at least when it came (name "late"),
- * and how long those live that live the shortest (name "late-kept"; not there: for ever). All in
- * ms.
+ * They are conditional cells of the table `leases`; times are in ms:
  *
- * Likewise which ends of names are those of counters (name "counters", each with the end of a line)
- * and, once that has changed, which ones came or went at some time, and up to when rows may be of
- * the other kind therefore (name "recount", `<ms>` and the ends, a line each). `<ms>` is followed
- * by " rebuilt", too, and the cell is deleted when the marks are worked on. */
+ *     row            column     value
+ *     retention-raw  kept       how long raw samples were kept (retention/lengthened_cell.h)
+ *     rollup-since   slot       the width of slots
+ *                    late       the least age of late samples when they came; not there: there are
+ *                               none
+ *                    late-kept  the shortest life of late samples; not there: for ever
+ *                    counters   the ends of names of counters, a line each
+ *                    recount    the ends that came or went, see below
+ *                    WIDTH      since when samples are marked for the granularity of that width;
+ *                               0: since ever. " rebuilt" follows once earlier samples are marked
+ *
+ * A granularity gets its cell at the first start with it, and loses the cell at a start without it:
+ * what is written then is not marked for it. `recount` has a time and, a line each, the ends of
+ * names whose metrics became counters or ceased to be; rows of earlier times may be of the other
+ * kind. " rebuilt" follows that time, too. Backfill (backfill.h) makes the cells 0 and removes
+ * `recount` when roll-ups are made of all raw data.
+ *
+ * Threads: opened on one. since_ms and recount may be asked on any. */
 #ifndef ROLLUP_STORED_SETTINGS_H
 #define ROLLUP_STORED_SETTINGS_H
 
+#include <stdatomic.h>
+
 #include "base/buf.h"
+#include "base/exec.h"
 #include "retention/granularity.h"
 #include "retention/late.h"
+#include "retention/retention.h"
 #include "store/store.h"
 
-/* Reads or makes them, before anything is written by this process; blocks for a read and a write,
- * or for as long as marks_resize takes.
- * since_ms[i] is of granularities->list[i]: data of that time and later is marked, 0 if all is.
- * `granularities` may be empty. *late is what this configuration wants: after_ms 0 if it keeps no
- * late points; and becomes what holds for all that were ever kept. The store's error, with a
- * sentence. */
-int rollup_since_open(struct store *store, const struct granularities *granularities,
-		      int64_t now_ms, int64_t since_ms[GRANULARITIES_MAX],
-		      struct late_samples *late, struct errbuf *e) MUST_CHECK;
+/* What is configured now. */
+struct stored_settings_config {
+	struct store *store;
+	int64_t now_ms;
+	const struct granularities *granularities; /* none in it: nothing is rolled up */
+	struct retention_rules *rules;             /* rules->raise is set */
+	int64_t raw_retention_ms, quiet_ms;
+	int64_t ahead_ms;     /* how far after now samples are taken */
+	int64_t late_kept_ms; /* how long late samples are kept, 0: for ever */
+	bool keeps_late;      /* else late samples are refused */
+	const char *const *counter_suffixes;
+	size_t counter_suffix_count;
+};
 
-/* For complete.h. Has a request read the cells; */
-void rollup_since_scan(struct store_request *scan);
-/* which of `granularities` have been rebuilt, bit by place, and behind these whether "recount" has;
- */
-unsigned rollup_since_rebuilt(const struct store_cell_scan *cells,
-			      const struct granularities *granularities);
-/* says of those in `which` that they have been, or that since then they are of all there is, and
- * that no rows are of the other kind. Cells that are not there are not made. */
-int rollup_since_keep(struct store_write *write, const struct store_cell_scan *cells,
-		      const struct granularities *granularities, unsigned which,
-		      bool all) MUST_CHECK;
+struct stored_settings {
+	/* By granularity: samples of that time and later are marked for it. */
+	_Atomic int64_t since_ms[GRANULARITIES_MAX];
+	/* after_ms as far as late samples were ever kept. */
+	struct late_samples late;
+	struct buf recount;           /* the cell of that name */
+	_Atomic bool recount_is_over; /* backfill has made it void */
+};
 
-/* Which metrics are counters: the first time it is kept, later compared; a warning says what has
- * changed. Blocks for a read and a write. *recount is made; the caller releases it. */
-int rollup_recount_open(struct store *store, const char *const *suffixes, size_t count,
-			int64_t slot_ms, int64_t now_ms, struct buf *recount,
-			struct errbuf *e) MUST_CHECK;
-/* Rows of a metric of earlier times may be those of a gauge though it is a counter, or the other
+/* Reads the settings, does what changes ask for, and stores those that changed. Before anything is
+ * written by this process; blocks for a read and a write, or for as long as marks_resize takes. The
+ * store's error with a sentence that names the setting; ERR_DAMAGED: it is none. To be released in
+ * any case. */
+int stored_settings_open(const struct stored_settings_config *config,
+			 struct stored_settings *settings, struct errbuf *e) MUST_CHECK;
+void stored_settings_release(struct stored_settings *settings);
+
+/* Queries take raw samples of earlier times of the metric, since roll-ups of the granularity are
+ * not of all of them; 0: at no time. */
+int64_t stored_settings_since_ms(const struct stored_settings *settings, struct slice metric,
+				 size_t granularity);
+/* Rows of the metric of earlier times may be those of a gauge though it is a counter, or the other
  * way round; 0: they are not. */
-int64_t rollup_recount_before_ms(const struct buf *recount, struct slice metric);
-
+int64_t stored_settings_recount_ms(const struct stored_settings *settings, struct slice metric);
 /* The latest such time of all metrics; 0: there is none. */
-int64_t rollup_recount_last_ms(const struct buf *recount);
+int64_t stored_settings_recount_last_ms(const struct stored_settings *settings);
+/* The same of the value of a cell, which may be any bytes. */
+int64_t recount_before_ms(struct slice value, struct slice metric);
+
+/* ---- What backfill notes; both wait for the store ---------------------------------------------
+ */
+
+/* Which granularities are noted as rebuilt, bit by place, and at the bit after these `recount`. */
+int stored_settings_rebuilt(struct store *store, struct task_queue *queue, int64_t now_ms,
+			    const struct granularities *granularities,
+			    unsigned *rebuilt) MUST_CHECK;
+/* Notes that those in `which` have been rebuilt, or with `all` that roll-ups are made of all there
+ * is. A cell that is not there is not made. */
+int stored_settings_note(struct store *store, struct task_queue *queue, int64_t now_ms,
+			 const struct granularities *granularities, unsigned which,
+			 bool all) MUST_CHECK;
 
 #endif

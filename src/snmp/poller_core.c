@@ -222,7 +222,7 @@ static struct polled_device *core_device_new(struct core *core)
 
 static void device_free(struct polled_device *d)
 {
-	inventory_release(d->picture);
+	inventory_release(d->snapshot);
 	if_names_release(d->names);
 	mem_free(d->sets);
 	mem_free(d);
@@ -247,12 +247,12 @@ static bool same_place(const struct device *a, const struct device *b)
 }
 
 static void device_update(struct core *core, struct polled_device *d,
-			  const struct inventory *picture, const struct device *device)
+			  const struct inventory *snapshot, const struct device *device)
 {
-	const struct inventory *old_picture = d->picture;
+	const struct inventory *old_snapshot = d->snapshot;
 	bool moved = !d->device || !same_place(d->device, device);
-	inventory_take(picture);
-	d->picture = picture;
+	inventory_take(snapshot);
+	d->snapshot = snapshot;
 	d->device = device;
 	update_sets(core, d);
 	/* Another OIDSet may want to know of the names what was not asked. */
@@ -262,7 +262,7 @@ static void device_update(struct core *core, struct polled_device *d,
 		d->failures = 0;
 		find_address(core, d);
 	}
-	inventory_release(old_picture);
+	inventory_release(old_snapshot);
 }
 
 /* Both lists are ascending by name. */

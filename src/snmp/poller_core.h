@@ -62,7 +62,7 @@ struct polled_set {
 
 struct polled_device {
 	struct core *core;
-	const struct inventory *picture; /* what `device` lies in */
+	const struct inventory *snapshot; /* what `device` lies in */
 	const struct device *device;
 	struct polled_set **sets; /* by the address of their OIDSet, as in the device */
 	size_t set_count;

@@ -49,7 +49,7 @@ static void poller_once_look(void *owner)
 	run_check_deadlines(one->core);
 }
 
-/* A picture of that device alone; nobody else knows it, so nobody's counts end it. */
+/* A snapshot of that device alone; nobody else knows it, so nobody's counts end it. */
 static void poll_device(struct one_poll *one)
 {
 	const struct oidset *const oidsets[] = {one->once->oidset};
@@ -65,13 +65,13 @@ static void poll_device(struct one_poll *one)
 		.references = 1,
 	};
 	const struct device *const devices[] = {&device};
-	struct inventory picture = {.devices = devices, .device_count = 1, .references = 1};
+	struct inventory snapshot = {.devices = devices, .device_count = 1, .references = 1};
 	one->timer = loop_timer_new(one->loop, poller_once_look, one);
-	core_set_inventory(one->core, &picture);
+	core_set_inventory(one->core, &snapshot);
 	loop_timer_start(one->timer, 0, LOOK_MS);
 	loop_run(one->loop);
 	loop_timer_close(one->timer);
-	/* The picture lies here: the core lets go of it. */
+	/* The snapshot lies here: the core lets go of it. */
 	static const struct inventory empty = {.references = 1};
 	struct inventory none = empty;
 	core_set_inventory(one->core, &none);

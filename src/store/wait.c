@@ -1,6 +1,6 @@
 #include "store/wait.h"
 
-enum { ROW_READ_MAX_BYTES = 2 * STORE_VALUE_MAX_BYTES };
+enum { SLICE_MAX_BYTES = 2 * STORE_VALUE_MAX_BYTES, SLICE_ROWS_MAX = 10000 };
 
 static void wait_read_done(struct store_read *read, int err)
 {
@@ -41,17 +41,44 @@ int store_write_wait(struct store_write *write, struct task_queue *queue)
 	return err ? err : task_queue_wait_for(queue, &answer);
 }
 
-/* One slice of the row. */
-static int wait_row_slice(struct store_read *read, struct task_queue *queue,
-			  int (*each)(const struct store_cell *cell, void *owner), void *owner,
-			  struct errbuf *e)
+/* What goes through what a request gives; one of these. */
+struct wait_each {
+	int (*cell)(const struct store_cell *cell, void *owner);
+	int (*row)(const struct store_row *row, void *owner);
+	void *owner;
+};
+
+static int wait_take(const struct store_request *request, const struct wait_each *each)
 {
-	const struct store_cell_scan *scan = &read->requests->cell_scan;
-	int err = store_read_wait(read, queue);
-	if (err)
-		return errbuf_set(e, err, "%s", store_read_sentence(read, err));
-	for (size_t i = 0; i < scan->count && !err; i++)
-		err = each(&scan->cells[i], owner);
+	int err = 0;
+	for (size_t i = 0; each->cell && i < request->cell_scan.count && !err; i++)
+		err = each->cell(&request->cell_scan.cells[i], each->owner);
+	for (size_t i = 0; each->row && i < request->enumerate.count && !err; i++)
+		err = each->row(&request->enumerate.rows[i], each->owner);
+	return err;
+}
+
+/* All that `asked` gives, in slices that begin anew in the read's memory. */
+static int wait_slices(struct store *store, struct task_queue *queue, int64_t now_ms,
+		       struct store_request asked, const struct wait_each *each, struct errbuf *e)
+{
+	struct store_read *read = store_read_new(store, SLICE_MAX_BYTES);
+	int err = 0;
+	for (bool more = true; more && !err;) {
+		store_read_reset(read);
+		read->now_ms = now_ms;
+		struct store_request *request = store_read_add(read, asked.op);
+		ASSERT(request); /* the first of an empty arena */
+		*request = asked;
+		err = store_read_wait(read, queue);
+		if (err)
+			errbuf_set(e, err, "%s", store_read_sentence(read, err));
+		else
+			err = wait_take(request, each);
+		more = request->more;
+		asked.token = request->token;
+	}
+	store_read_free(read);
 	return err;
 }
 
@@ -60,20 +87,18 @@ int store_row_wait(struct store *store, struct task_queue *queue, int64_t now_ms
 		   int (*each)(const struct store_cell *cell, void *owner), void *owner,
 		   struct errbuf *e)
 {
-	struct store_read *read = store_read_new(store, ROW_READ_MAX_BYTES);
-	struct store_token token = {0};
-	int err = 0;
-	for (bool more = true; more && !err;) {
-		store_read_reset(read);
-		read->now_ms = now_ms;
-		struct store_request *request = store_read_add(read, STORE_CELL_SCAN);
-		ASSERT(request); /* the first of an empty arena */
-		request->cell_scan = (struct store_cell_scan){.table = table, .key = *key};
-		request->token = token;
-		err = wait_row_slice(read, queue, each, owner, e);
-		more = request->more;
-		token = request->token;
-	}
-	store_read_free(read);
-	return err;
+	const struct store_request asked = {.op = STORE_CELL_SCAN,
+					    .cell_scan = {.table = table, .key = *key}};
+	const struct wait_each cells = {.cell = each, .owner = owner};
+	return wait_slices(store, queue, now_ms, asked, &cells, e);
+}
+
+int store_rows_wait(struct store *store, struct task_queue *queue, int64_t now_ms, enum table table,
+		    int (*each)(const struct store_row *row, void *owner), void *owner,
+		    struct errbuf *e)
+{
+	const struct store_request asked = {.op = STORE_ENUMERATE,
+					    .enumerate = {.table = table, .limit = SLICE_ROWS_MAX}};
+	const struct wait_each rows = {.row = each, .owner = owner};
+	return wait_slices(store, queue, now_ms, asked, &rows, e);
 }

@@ -12,7 +12,7 @@
 
 /* ---- Reading ------------------------------------------------------------------------------- */
 
-struct reading {
+struct esmond_reading {
 	struct slice json;
 	struct arena *arena;
 	struct poll_builder *builder;
@@ -22,7 +22,7 @@ struct reading {
 };
 
 /* The text of a value that has no type of ours: its JSON as it came. */
-static struct slice json_of(const struct reading *r, const struct json *node)
+static struct slice json_of(const struct esmond_reading *r, const struct json *node)
 {
 	struct json_reader reader;
 	struct slice rest = {r->json.data + node->offset, r->json.len - node->offset};
@@ -41,7 +41,7 @@ static bool is_integer(struct slice literal)
 }
 
 /* An integer beyond 64 bits would lose digits as a double, so it is left to be kept as it came. */
-static bool number_of(const struct json *node, struct value *value)
+static bool esmond_number_of(const struct json *node, struct value *value)
 {
 	const char *p = node->text.data, *end = p + node->text.len;
 	uint64_t u;
@@ -58,12 +58,13 @@ static bool number_of(const struct json *node, struct value *value)
 	return true;
 }
 
-static int set_value(const struct reading *r, size_t row, size_t column, const struct json *node)
+static int set_value(const struct esmond_reading *r, size_t row, size_t column,
+		     const struct json *node)
 {
 	struct value value;
 	if (node->type == JSON_T_NULL)
 		return 0;
-	if (node->type == JSON_T_NUMBER && number_of(node, &value)) {
+	if (node->type == JSON_T_NUMBER && esmond_number_of(node, &value)) {
 		poll_set(r->builder, row, column, value);
 		return 0;
 	}
@@ -79,7 +80,7 @@ static int oid_place(size_t count)
 	return count == 1 || count == 2 ? 0 : count == 3 ? 1 : -1;
 }
 
-static int bad_pair(const struct reading *r, size_t number)
+static int bad_pair(const struct esmond_reading *r, size_t number)
 {
 	return errbuf_set(r->e, ERR_INVALID,
 			  "item %zu of \"data\" is not [[path of at most %d texts], value]", number,
@@ -87,8 +88,8 @@ static int bad_pair(const struct reading *r, size_t number)
 }
 
 /* The path without the OID's name. */
-static int read_path(const struct reading *r, const struct json *path, size_t number,
-		     struct slice *parts, size_t *part_count)
+static int esmond_read_path(const struct esmond_reading *r, const struct json *path, size_t number,
+			    struct slice *parts, size_t *part_count)
 {
 	int place = oid_place(path->count), at = 0;
 	size_t count = 0;
@@ -104,13 +105,13 @@ static int read_path(const struct reading *r, const struct json *path, size_t nu
 	return 0;
 }
 
-static int read_pair(const struct reading *r, const struct json *pair, size_t number)
+static int esmond_read_pair(const struct esmond_reading *r, const struct json *pair, size_t number)
 {
 	struct slice parts[POLL_PARTS_MAX];
 	size_t part_count = 0;
 	if (pair->type != JSON_T_ARRAY || pair->count != 2)
 		return bad_pair(r, number);
-	int err = read_path(r, pair->first, number, parts, &part_count);
+	int err = esmond_read_path(r, pair->first, number, parts, &part_count);
 	if (!err)
 		err = poll_add_row(r->builder, parts, part_count, r->ts_ms, r->e);
 	if (err)
@@ -118,12 +119,12 @@ static int read_pair(const struct reading *r, const struct json *pair, size_t nu
 	return set_value(r, r->builder->row_count - 1, 0, pair->first->next);
 }
 
-static int read_correlated(const struct reading *r, const struct json *data)
+static int read_correlated(const struct esmond_reading *r, const struct json *data)
 {
 	size_t number = 0;
 	int err = poll_add_column(r->builder, r->oid, r->e);
 	for (const struct json *pair = data->first; pair && !err; pair = pair->next)
-		err = read_pair(r, pair, ++number);
+		err = esmond_read_pair(r, pair, ++number);
 	return err;
 }
 
@@ -135,8 +136,8 @@ struct row_index {
 	size_t mask;
 };
 
-static int find_row(const struct reading *r, const struct row_index *index, struct slice name,
-		    size_t *row)
+static int find_row(const struct esmond_reading *r, const struct row_index *index,
+		    struct slice name, size_t *row)
 {
 	size_t at = hash64(name.data, name.len, 0) & index->mask;
 	for (; index->places[at]; at = (at + 1) & index->mask) {
@@ -153,7 +154,8 @@ static int find_row(const struct reading *r, const struct row_index *index, stru
 	return 0;
 }
 
-static int make_index(const struct reading *r, const struct json *data, struct row_index *index)
+static int make_index(const struct esmond_reading *r, const struct json *data,
+		      struct row_index *index)
 {
 	size_t names = 0, places = 16;
 	for (const struct json *list = data->first; list; list = list->next)
@@ -169,7 +171,7 @@ static int make_index(const struct reading *r, const struct json *data, struct r
 }
 
 /* `ifAlias.17` of `ifAlias`: 17. */
-static bool index_of(struct slice name, struct slice oid, struct slice *index)
+static bool esmond_index_of(struct slice name, struct slice oid, struct slice *index)
 {
 	if (name.len < oid.len + 2 || memcmp(name.data, oid.data, oid.len) != 0 ||
 	    name.data[oid.len] != '.')
@@ -178,15 +180,15 @@ static bool index_of(struct slice name, struct slice oid, struct slice *index)
 	return true;
 }
 
-static int read_list(const struct reading *r, const struct row_index *rows, size_t column,
-		     const struct json *list)
+static int esmond_read_list(const struct esmond_reading *r, const struct row_index *rows,
+			    size_t column, const struct json *list)
 {
 	for (const struct json *pair = list->first; pair; pair = pair->next) {
 		struct slice index;
 		size_t row = 0;
 		if (pair->type != JSON_T_ARRAY || pair->count != 2 ||
 		    pair->first->type != JSON_T_STRING ||
-		    !index_of(pair->first->text, list->key, &index))
+		    !esmond_index_of(pair->first->text, list->key, &index))
 			return errbuf_set(r->e, ERR_INVALID,
 					  "an item of \"" SHOWN "\" is not [\"" SHOWN
 					  ".index\", value]",
@@ -200,7 +202,7 @@ static int read_list(const struct reading *r, const struct row_index *rows, size
 	return 0;
 }
 
-static int read_uncorrelated(const struct reading *r, const struct json *data)
+static int read_uncorrelated(const struct esmond_reading *r, const struct json *data)
 {
 	struct row_index rows;
 	int err = make_index(r, data, &rows);
@@ -212,11 +214,11 @@ static int read_uncorrelated(const struct reading *r, const struct json *data)
 	}
 	size_t column = 0;
 	for (const struct json *list = data->first; list && !err; list = list->next)
-		err = read_list(r, &rows, column++, list);
+		err = esmond_read_list(r, &rows, column++, list);
 	return err;
 }
 
-static int read_time(const struct json *root, int64_t *ts_ms, struct errbuf *e)
+static int esmond_read_time(const struct json *root, int64_t *ts_ms, struct errbuf *e)
 {
 	double seconds = 0;
 	int err = json_get_f64(root, "timestamp", &seconds, e);
@@ -228,7 +230,7 @@ static int read_time(const struct json *root, int64_t *ts_ms, struct errbuf *e)
 	return 0;
 }
 
-static int read_root(struct reading *r, const struct json *root)
+static int esmond_read_root(struct esmond_reading *r, const struct json *root)
 {
 	struct slice device, oidset;
 	const struct json *data = json_member(root, "data");
@@ -238,7 +240,7 @@ static int read_root(struct reading *r, const struct json *root)
 	if (!err)
 		err = json_get_text(root, "oidset_name", &oidset, r->e);
 	if (!err)
-		err = read_time(root, &r->ts_ms, r->e);
+		err = esmond_read_time(root, &r->ts_ms, r->e);
 	if (!err)
 		err = poll_begin(r->builder, device, oidset, r->ts_ms, r->e);
 	if (err)
@@ -256,10 +258,10 @@ int esmond_message_read(struct slice json, struct arena *arena, struct poll_buil
 			struct errbuf *e)
 {
 	struct json *root = NULL;
-	struct reading r = {.json = json, .arena = arena, .builder = builder, .e = e};
+	struct esmond_reading r = {.json = json, .arena = arena, .builder = builder, .e = e};
 	int err = json_parse(json, arena, &root, e);
 	if (!err)
-		err = read_root(&r, root);
+		err = esmond_read_root(&r, root);
 	return err == ERR_NOT_FOUND ? ERR_INVALID : err;
 }
 
@@ -273,7 +275,7 @@ struct writing {
 	struct json_writer json;
 };
 
-static void write_head(struct writing *w, struct slice oid)
+static void esmond_write_head(struct writing *w, struct slice oid)
 {
 	struct json_writer *json = &w->json;
 	int64_t ts_ms = w->poll->ts_ms;
@@ -297,7 +299,7 @@ static void write_tail(struct writing *w)
 }
 
 /* Those of one column stand together, by row: so each is found by going on from the last. */
-static const struct poll_text *find_text(struct writing *w, size_t row, size_t column)
+static const struct poll_text *esmond_find_text(struct writing *w, size_t row, size_t column)
 {
 	const struct poll_values *v = w->values;
 	while (w->text < v->text_count &&
@@ -343,7 +345,7 @@ static void write_column(struct writing *w, size_t column, bool correlated)
 	json_write_array_begin(&w->json);
 	for (size_t row = 0; row < w->poll->row_count; row++) {
 		struct value value = w->values->values[row * w->poll->column_count + column];
-		const struct poll_text *text = find_text(w, row, column);
+		const struct poll_text *text = esmond_find_text(w, row, column);
 		if (!text && value.type == VALUE_NONE)
 			continue;
 		json_write_array_begin(&w->json);
@@ -362,7 +364,7 @@ static void write_column(struct writing *w, size_t column, bool correlated)
 	json_write_array_end(&w->json);
 }
 
-static int finish(struct buf *out, size_t before)
+static int esmond_finish(struct buf *out, size_t before)
 {
 	if (!out->failed)
 		return 0;
@@ -378,10 +380,10 @@ int esmond_message_write(const struct poll *poll, const struct poll_names *names
 	size_t before = out->len;
 	ASSERT(column < poll->column_count);
 	json_writer_init(&w.json, out);
-	write_head(&w, names->columns[column]);
+	esmond_write_head(&w, names->columns[column]);
 	write_column(&w, column, true);
 	write_tail(&w);
-	return finish(out, before);
+	return esmond_finish(out, before);
 }
 
 int esmond_message_write_uncorrelated(const struct poll *poll, const struct poll_names *names,
@@ -390,7 +392,7 @@ int esmond_message_write_uncorrelated(const struct poll *poll, const struct poll
 	struct writing w = {.poll = poll, .names = names, .values = values};
 	size_t before = out->len;
 	json_writer_init(&w.json, out);
-	write_head(&w, SLICE(""));
+	esmond_write_head(&w, SLICE(""));
 	json_write_object_begin(&w.json);
 	for (size_t column = 0; column < poll->column_count; column++) {
 		json_write_key_slice(&w.json, names->columns[column]);
@@ -398,5 +400,5 @@ int esmond_message_write_uncorrelated(const struct poll *poll, const struct poll
 	}
 	json_write_object_end(&w.json);
 	write_tail(&w);
-	return finish(out, before);
+	return esmond_finish(out, before);
 }

@@ -29,7 +29,7 @@ void json_reader_init(struct json_reader *reader, struct slice text, struct aren
 				       .expect = EXPECT_VALUE};
 }
 
-static enum json_event fail(struct json_reader *r, const char *at, const char *reason)
+static enum json_event json_fail(struct json_reader *r, const char *at, const char *reason)
 {
 	r->offset = (size_t)(at - r->start);
 	r->reason = reason;
@@ -38,7 +38,7 @@ static enum json_event fail(struct json_reader *r, const char *at, const char *r
 }
 
 /* RFC 8259, 2: ws = *( %x20 / %x09 / %x0A / %x0D ) */
-static void skip_blanks(struct json_reader *r)
+static void json_skip_blanks(struct json_reader *r)
 {
 	while (r->at < r->end &&
 	       (*r->at == ' ' || *r->at == '\n' || *r->at == '\t' || *r->at == '\r'))
@@ -109,7 +109,7 @@ static int32_t unicode_escape(const char **p, const char *end, const char **reas
 
 /* Writes what the string [p, end), known to be good but for its escapes, says. NULL: an escape is
  * bad, *p is left on its backslash. */
-static char *unescape(const char **p, const char *end, char *to, const char **reason)
+static char *json_unescape(const char **p, const char *end, char *to, const char **reason)
 {
 	while (*p < end) {
 		const char *slash = memchr(*p, '\\', (size_t)(end - *p));
@@ -144,7 +144,7 @@ static const char *string_end(struct json_reader *r, const char *p, bool *escape
 	for (;;) {
 		p = plain_end(p, r->end);
 		if (p == r->end || (*p == '\\' && p + 1 == r->end)) {
-			fail(r, opening, "string without its end");
+			json_fail(r, opening, "string without its end");
 			return NULL;
 		}
 		if (*p == '"')
@@ -157,8 +157,8 @@ static const char *string_end(struct json_reader *r, const char *p, bool *escape
 		}
 		size_t len = utf8_length((const uint8_t *)p, (size_t)(r->end - p));
 		if (len < 2) {
-			fail(r, p,
-			     len ? "control character in a string" : "text that is not UTF-8");
+			json_fail(r, p,
+				  len ? "control character in a string" : "text that is not UTF-8");
 			return NULL;
 		}
 		p += len;
@@ -180,12 +180,12 @@ static bool take_string(struct json_reader *r)
 	char *copy = arena_alloc(r->arena, r->text.len + 1);
 	if (!copy) {
 		r->arena_full = true;
-		fail(r, p, "too much text with escapes");
+		json_fail(r, p, "too much text with escapes");
 		return false;
 	}
-	const char *reason, *stop = unescape(&p, end, copy, &reason);
+	const char *reason, *stop = json_unescape(&p, end, copy, &reason);
 	if (!stop) {
-		fail(r, p, reason);
+		json_fail(r, p, reason);
 		return false;
 	}
 	r->text = (struct slice){copy, (size_t)(stop - copy)};
@@ -202,7 +202,7 @@ static bool in_object(const struct json_reader *r)
 static enum json_event open_level(struct json_reader *r, bool object)
 {
 	if (r->depth == JSON_DEPTH_MAX)
-		return fail(r, r->at, "nested too deep");
+		return json_fail(r, r->at, "nested too deep");
 	r->at++;
 	uint64_t bit = UINT64_C(1) << r->depth++;
 	r->objects = object ? r->objects | bit : r->objects & ~bit;
@@ -219,25 +219,26 @@ static enum json_event close_level(struct json_reader *r)
 	return event;
 }
 
-static bool starts_with(const struct json_reader *r, struct slice word)
+static bool json_starts_with(const struct json_reader *r, struct slice word)
 {
 	return (size_t)(r->end - r->at) >= word.len && memcmp(r->at, word.data, word.len) == 0;
 }
 
-static enum json_event take_word(struct json_reader *r, struct slice word, enum json_event event)
+static enum json_event json_take_word(struct json_reader *r, struct slice word,
+				      enum json_event event)
 {
-	if (!starts_with(r, word))
-		return fail(r, r->at, "not a value");
+	if (!json_starts_with(r, word))
+		return json_fail(r, r->at, "not a value");
 	r->at += word.len;
 	r->expect = EXPECT_NEXT;
 	return event;
 }
 
-static enum json_event take_number(struct json_reader *r)
+static enum json_event json_take_number(struct json_reader *r)
 {
 	const char *reason, *stop = number_scan_json(r->at, r->end, &r->number, &reason);
 	if (!stop)
-		return fail(r, r->at, reason);
+		return json_fail(r, r->at, reason);
 	r->text = (struct slice){r->at, (size_t)(stop - r->at)};
 	r->at = stop;
 	r->expect = EXPECT_NEXT;
@@ -252,7 +253,7 @@ static bool take_nan(struct json_reader *r)
 		double number;
 	} words[] = {{{"NaN", 3}, NAN}, {{"Infinity", 8}, INFINITY}, {{"-Infinity", 9}, -INFINITY}};
 	for (size_t i = 0; r->allow_nan && i < ARRAY_LEN(words); i++) {
-		if (!starts_with(r, words[i].word))
+		if (!json_starts_with(r, words[i].word))
 			continue;
 		r->number = value_f64(words[i].number);
 		r->text = (struct slice){r->at, words[i].word.len};
@@ -263,10 +264,10 @@ static bool take_nan(struct json_reader *r)
 	return false;
 }
 
-static enum json_event take_value(struct json_reader *r)
+static enum json_event json_take_value(struct json_reader *r)
 {
 	if (r->at == r->end)
-		return fail(r, r->at, "the text ends where a value should stand");
+		return json_fail(r, r->at, "the text ends where a value should stand");
 	switch (*r->at) {
 	case '"':
 		r->at++;
@@ -277,83 +278,84 @@ static enum json_event take_value(struct json_reader *r)
 	case '[':
 		return open_level(r, false);
 	case 't':
-		return take_word(r, SLICE("true"), JSON_TRUE);
+		return json_take_word(r, SLICE("true"), JSON_TRUE);
 	case 'f':
-		return take_word(r, SLICE("false"), JSON_FALSE);
+		return json_take_word(r, SLICE("false"), JSON_FALSE);
 	case 'n':
-		return take_word(r, SLICE("null"), JSON_NULL);
+		return json_take_word(r, SLICE("null"), JSON_NULL);
 	default:
 		if (take_nan(r))
 			return JSON_NUMBER;
 		if (*r->at == '-' || number_is_digit(*r->at))
-			return take_number(r);
-		return fail(r, r->at, "not a value");
+			return json_take_number(r);
+		return json_fail(r, r->at, "not a value");
 	}
 }
 
-static enum json_event take_key(struct json_reader *r)
+static enum json_event json_take_key(struct json_reader *r)
 {
 	if (r->at == r->end)
-		return fail(r, r->at, "the text ends within an object");
+		return json_fail(r, r->at, "the text ends within an object");
 	if (*r->at != '"')
-		return fail(r, r->at, "a key in quotes should stand here");
+		return json_fail(r, r->at, "a key in quotes should stand here");
 	r->at++;
 	if (!take_string(r))
 		return JSON_BAD;
-	skip_blanks(r);
+	json_skip_blanks(r);
 	if (r->at == r->end || *r->at != ':')
-		return fail(r, r->at, "a colon should stand here");
+		return json_fail(r, r->at, "a colon should stand here");
 	r->at++;
 	r->expect = EXPECT_VALUE;
 	return JSON_KEY;
 }
 
 /* After a whole value. */
-static enum json_event take_next(struct json_reader *r)
+static enum json_event json_take_next(struct json_reader *r)
 {
 	if (r->depth == 0)
-		return r->at == r->end ? JSON_END : fail(r, r->at, "more text after the value");
+		return r->at == r->end ? JSON_END
+				       : json_fail(r, r->at, "more text after the value");
 	bool object = in_object(r);
 	if (r->at == r->end)
-		return fail(r, r->at,
-			    object ? "the text ends within an object"
-				   : "the text ends within an array");
+		return json_fail(r, r->at,
+				 object ? "the text ends within an object"
+					: "the text ends within an array");
 	if (*r->at == (object ? '}' : ']'))
 		return close_level(r);
 	if (*r->at != ',')
-		return fail(r, r->at,
-			    object ? "a comma or } should stand here"
-				   : "a comma or ] should stand here");
+		return json_fail(r, r->at,
+				 object ? "a comma or } should stand here"
+					: "a comma or ] should stand here");
 	r->at++;
-	skip_blanks(r);
+	json_skip_blanks(r);
 	r->offset = (size_t)(r->at - r->start);
-	return object ? take_key(r) : take_value(r);
+	return object ? json_take_key(r) : json_take_value(r);
 }
 
 enum json_event json_next(struct json_reader *r)
 {
 	if (r->expect == EXPECT_NOTHING)
 		return JSON_BAD;
-	skip_blanks(r);
+	json_skip_blanks(r);
 	r->offset = (size_t)(r->at - r->start);
 	switch ((enum expect)r->expect) {
 	case EXPECT_FIRST_VALUE:
 		if (r->at < r->end && *r->at == ']')
 			return close_level(r);
-		return take_value(r);
+		return json_take_value(r);
 	case EXPECT_FIRST_KEY:
 		if (r->at < r->end && *r->at == '}')
 			return close_level(r);
-		return take_key(r);
+		return json_take_key(r);
 	case EXPECT_VALUE:
-		return take_value(r);
+		return json_take_value(r);
 	case EXPECT_KEY:
-		return take_key(r);
+		return json_take_key(r);
 	case EXPECT_NEXT:
 	case EXPECT_NOTHING:
 		break;
 	}
-	return take_next(r);
+	return json_take_next(r);
 }
 
 bool json_skip(struct json_reader *r, enum json_event event)

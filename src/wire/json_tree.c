@@ -33,7 +33,7 @@ static enum json_type event_type(enum json_event event)
 	}
 }
 
-static int add_node(struct builder *b, enum json_event event)
+static int json_add_node(struct builder *b, enum json_event event)
 {
 	struct json *node = arena_zalloc(b->arena, sizeof(*node));
 	if (!node)
@@ -81,7 +81,7 @@ int json_parse(struct slice text, struct arena *arena, struct json **root, struc
 			b.level--;
 			break;
 		default:
-			err = add_node(&b, event);
+			err = json_add_node(&b, event);
 		}
 		if (err)
 			return errbuf_set(e, err, "more values than memory is allowed for");
@@ -116,19 +116,19 @@ int json_check_members(const struct json *object, const char *const *names, stru
 	return 0;
 }
 
-static int wrong(const char *key, const char *wanted, struct errbuf *e)
+static int json_wrong(const char *key, const char *wanted, struct errbuf *e)
 {
 	return errbuf_set(e, ERR_INVALID, "\"%s\" is not %s", key, wanted);
 }
 
-static int find(const struct json *object, const char *key, enum json_type type, const char *wanted,
-		const struct json **found, struct errbuf *e)
+static int json_tree_find(const struct json *object, const char *key, enum json_type type,
+			  const char *wanted, const struct json **found, struct errbuf *e)
 {
 	const struct json *member = json_member(object, key);
 	if (!member)
 		return errbuf_set(e, ERR_NOT_FOUND, "\"%s\" is missing", key);
 	if (member->type != type)
-		return wrong(key, wanted, e);
+		return json_wrong(key, wanted, e);
 	*found = member;
 	return 0;
 }
@@ -136,7 +136,7 @@ static int find(const struct json *object, const char *key, enum json_type type,
 int json_get_text(const struct json *object, const char *key, struct slice *out, struct errbuf *e)
 {
 	const struct json *member = NULL;
-	int err = find(object, key, JSON_T_STRING, "a text", &member, e);
+	int err = json_tree_find(object, key, JSON_T_STRING, "a text", &member, e);
 	if (!err)
 		*out = member->text;
 	return err;
@@ -145,7 +145,7 @@ int json_get_text(const struct json *object, const char *key, struct slice *out,
 int json_get_bool(const struct json *object, const char *key, bool *out, struct errbuf *e)
 {
 	const struct json *member = NULL;
-	int err = find(object, key, JSON_T_BOOL, "true or false", &member, e);
+	int err = json_tree_find(object, key, JSON_T_BOOL, "true or false", &member, e);
 	if (!err)
 		*out = member->boolean;
 	return err;
@@ -154,7 +154,7 @@ int json_get_bool(const struct json *object, const char *key, bool *out, struct 
 int json_get_i64(const struct json *object, const char *key, int64_t *out, struct errbuf *e)
 {
 	const struct json *member = NULL;
-	int err = find(object, key, JSON_T_NUMBER, "a whole number", &member, e);
+	int err = json_tree_find(object, key, JSON_T_NUMBER, "a whole number", &member, e);
 	if (err)
 		return err;
 	if (member->number.type == VALUE_I64) {
@@ -165,7 +165,7 @@ int json_get_i64(const struct json *object, const char *key, int64_t *out, struc
 	bool fits = member->number.type == VALUE_F64 && number >= -0x1p63 && number < 0x1p63 &&
 		    floor(number) == number;
 	if (!fits)
-		return wrong(key, "a whole number of 64 bits", e);
+		return json_wrong(key, "a whole number of 64 bits", e);
 	*out = (int64_t)number;
 	return 0;
 }
@@ -173,12 +173,12 @@ int json_get_i64(const struct json *object, const char *key, int64_t *out, struc
 int json_get_f64(const struct json *object, const char *key, double *out, struct errbuf *e)
 {
 	const struct json *member = NULL;
-	int err = find(object, key, JSON_T_NUMBER, "a number", &member, e);
+	int err = json_tree_find(object, key, JSON_T_NUMBER, "a number", &member, e);
 	if (err)
 		return err;
 	double number = value_as_f64(member->number);
 	if (!isfinite(number))
-		return wrong(key, "a number that a double can hold", e);
+		return json_wrong(key, "a number that a double can hold", e);
 	*out = number;
 	return 0;
 }
@@ -186,13 +186,13 @@ int json_get_f64(const struct json *object, const char *key, double *out, struct
 int json_get_array(const struct json *object, const char *key, const struct json **out,
 		   struct errbuf *e)
 {
-	return find(object, key, JSON_T_ARRAY, "an array", out, e);
+	return json_tree_find(object, key, JSON_T_ARRAY, "an array", out, e);
 }
 
 int json_get_object(const struct json *object, const char *key, const struct json **out,
 		    struct errbuf *e)
 {
-	return find(object, key, JSON_T_OBJECT, "an object", out, e);
+	return json_tree_find(object, key, JSON_T_OBJECT, "an object", out, e);
 }
 
 /* ---- Writing -------------------------------------------------------------------------------- */

@@ -48,7 +48,7 @@ static void append_plain(struct buf *out, const char *p, const char *end)
 	buf_append(out, p, (size_t)(end - p));
 }
 
-static void append_escaped(struct buf *out, const char *p, const char *end)
+static void json_write_escaped(struct buf *out, const char *p, const char *end)
 {
 	while (p < end) {
 		const char *stop = plain_end(p, end);
@@ -70,7 +70,7 @@ void json_append_string(struct buf *out, struct slice text)
 {
 	buf_append_char(out, '"');
 	if (text.len)
-		append_escaped(out, text.data, text.data + text.len);
+		json_write_escaped(out, text.data, text.data + text.len);
 	buf_append_char(out, '"');
 }
 
@@ -97,7 +97,7 @@ static void begin_value(struct json_writer *w)
 	w->comma = true;
 }
 
-static void begin_level(struct json_writer *w, bool object)
+static void json_write_begin_level(struct json_writer *w, bool object)
 {
 	ASSERT(w->depth < JSON_WRITE_DEPTH_MAX);
 	begin_value(w);
@@ -119,7 +119,7 @@ static void end_level(struct json_writer *w, bool object)
 
 void json_write_object_begin(struct json_writer *w)
 {
-	begin_level(w, true);
+	json_write_begin_level(w, true);
 }
 
 void json_write_object_end(struct json_writer *w)
@@ -129,7 +129,7 @@ void json_write_object_end(struct json_writer *w)
 
 void json_write_array_begin(struct json_writer *w)
 {
-	begin_level(w, false);
+	json_write_begin_level(w, false);
 }
 
 void json_write_array_end(struct json_writer *w)

@@ -9,7 +9,7 @@ void line_use_avx2(bool use)
 	scan = use && line_has_avx2() ? line_scan_avx2 : line_scan_plain;
 }
 
-__attribute__((constructor)) static void choose(void)
+__attribute__((constructor)) static void line_choose(void)
 {
 	line_use_avx2(true);
 }
@@ -83,7 +83,7 @@ static enum line_result bad_at(struct line_reader *reader, const char *at, bool 
 	return LINE_BAD;
 }
 
-static enum line_result bad(struct line_reader *reader, const char *at, const char *reason)
+static enum line_result line_bad(struct line_reader *reader, const char *at, const char *reason)
 {
 	return bad_at(reader, at, false, reason);
 }
@@ -96,7 +96,7 @@ static enum line_result bad_length(struct line_reader *reader)
 			      : "the line is longer than the configured maximum");
 }
 
-static void give_up(struct line_reader *reader, bool too_long, const char *reason)
+static void line_stop(struct line_reader *reader, bool too_long, const char *reason)
 {
 	reader->bad = line_place(reader, reader->text_at);
 	reader->bad.too_long = too_long;
@@ -108,7 +108,7 @@ static void give_up(struct line_reader *reader, bool too_long, const char *reaso
 
 void line_give_up(struct line_reader *reader)
 {
-	give_up(reader, false, "a text that begins here is not closed");
+	line_stop(reader, false, "a text that begins here is not closed");
 }
 
 static bool too_long(const struct line_reader *reader, const char *at)
@@ -118,7 +118,7 @@ static bool too_long(const struct line_reader *reader, const char *at)
 
 /* ---- Step one ------------------------------------------------------------------------------- */
 
-static inline const char *skip_blanks(const char *p)
+static inline const char *line_skip_blanks(const char *p)
 {
 	while (*p == ' ')
 		p++;
@@ -138,7 +138,7 @@ static const char *next_start(struct line_reader *reader)
 		reader->start = reader->at;
 		if (reader->at == reader->end)
 			return NULL;
-		const char *p = skip_blanks(reader->at);
+		const char *p = line_skip_blanks(reader->at);
 		if (!ends_line(p) && *p != '#')
 			return p;
 		reader->at = (const char *)memchr(p, '\n', (size_t)(reader->end - p)) + 1;
@@ -157,15 +157,15 @@ static const char *key_end(const char *p, const char *end)
 	}
 }
 
-static enum line_result take_key(struct line_reader *reader, const char *begin, const char *p,
-				 struct slice *key)
+static enum line_result line_take_key(struct line_reader *reader, const char *begin, const char *p,
+				      struct slice *key)
 {
 	if (UNLIKELY(*p == '\n'))
-		return bad(reader, p - (p[-1] == '\r'), "a blank and fields are missing");
+		return line_bad(reader, p - (p[-1] == '\r'), "a blank and fields are missing");
 	*key = (struct slice){begin, (size_t)(p - begin)};
-	p = skip_blanks(p);
+	p = line_skip_blanks(p);
 	if (UNLIKELY(ends_line(p)))
-		return bad(reader, p, "fields are missing");
+		return line_bad(reader, p, "fields are missing");
 	if (UNLIKELY(too_long(reader, p)))
 		return bad_length(reader);
 	reader->at = p;
@@ -175,7 +175,7 @@ static enum line_result take_key(struct line_reader *reader, const char *begin, 
 enum line_result line_next(struct line_reader *reader, struct slice *key)
 {
 	const char *p = next_start(reader);
-	return p ? take_key(reader, p, key_end(p, reader->end), key) : LINE_DONE;
+	return p ? line_take_key(reader, p, key_end(p, reader->end), key) : LINE_DONE;
 }
 
 bool line_peek(const char **at, const char *end, struct slice *key)
@@ -196,7 +196,7 @@ enum line_result line_next_peeked(struct line_reader *reader, struct slice peeke
 	if (!p)
 		return LINE_DONE;
 	bool right = p == peeked.data;
-	return take_key(reader, p, right ? p + peeked.len : key_end(p, reader->end), key);
+	return line_take_key(reader, p, right ? p + peeked.len : key_end(p, reader->end), key);
 }
 
 /* ---- Numbers -------------------------------------------------------------------------------- */
@@ -274,8 +274,8 @@ static void add_fault(struct line_fields *fields, const char *at, enum line_faul
 }
 
 /* The text goes to the next quote that no backslash stands before; NULL and no reason: not here. */
-static const char *read_text(struct line_reader *reader, const char *quote,
-			     struct line_fields *fields)
+static const char *line_read_text(struct line_reader *reader, const char *quote,
+				  struct line_fields *fields)
 {
 	const char *limit = reader->end;
 	if (limit - reader->start > LINE_MAX_BYTES)
@@ -297,7 +297,7 @@ static const char *read_text(struct line_reader *reader, const char *quote,
 	return p + 1;
 }
 
-static bool starts_with(const char *p, struct slice word, bool any_case)
+static bool line_starts_with(const char *p, struct slice word, bool any_case)
 {
 	for (size_t i = 0; i < word.len; i++) {
 		char c = p[i];
@@ -310,10 +310,11 @@ static bool starts_with(const char *p, struct slice word, bool any_case)
 }
 
 /* The byte after the longest of the words that stands at p, or NULL. Longer ones come first. */
-static const char *read_word(const char *p, const struct slice *words, size_t count, bool any_case)
+static const char *line_read_word(const char *p, const struct slice *words, size_t count,
+				  bool any_case)
 {
 	for (size_t i = 0; i < count; i++) {
-		if (starts_with(p, words[i], any_case))
+		if (line_starts_with(p, words[i], any_case))
 			return p + words[i].len;
 	}
 	return NULL;
@@ -325,10 +326,10 @@ static const char *read_boolean(const char *p, struct line_fields *fields)
 		{"true", 4}, {"True", 4}, {"TRUE", 4}, {"t", 1}, {"T", 1}};
 	static const struct slice no[] = {
 		{"false", 5}, {"False", 5}, {"FALSE", 5}, {"f", 1}, {"F", 1}};
-	const char *after = read_word(p, yes, ARRAY_LEN(yes), false);
+	const char *after = line_read_word(p, yes, ARRAY_LEN(yes), false);
 	bool is = after;
 	if (!after)
-		after = read_word(p, no, ARRAY_LEN(no), false);
+		after = line_read_word(p, no, ARRAY_LEN(no), false);
 	fields->values[fields->count] = value_f64(is ? 1.0 : 0.0);
 	return after;
 }
@@ -337,7 +338,7 @@ static const char *read_not_finite(const char *p, struct line_fields *fields)
 {
 	static const struct slice words[] = {{"infinity", 8}, {"inf", 3}, {"nan", 3}};
 	const char *digits = p + (*p == '-' || *p == '+');
-	const char *after = read_word(digits, words, ARRAY_LEN(words), true);
+	const char *after = line_read_word(digits, words, ARRAY_LEN(words), true);
 	if (after)
 		add_fault(fields, p, LINE_FAULT_NOT_FINITE);
 	return after;
@@ -367,8 +368,8 @@ static bool in_decimal(char c)
 }
 
 /* Any decimal, correctly rounded. */
-static const char *read_decimal(struct line_reader *reader, const char *p,
-				struct line_fields *fields)
+static const char *line_read_decimal(struct line_reader *reader, const char *p,
+				     struct line_fields *fields)
 {
 	const char *after = p;
 	while (in_decimal(*after))
@@ -406,32 +407,32 @@ static const char *read_short_decimal(const char *p, bool negative, uint64_t who
 	return p + count;
 }
 
-static const char *read_number(struct line_reader *reader, const char *p,
-			       struct line_fields *fields)
+static const char *line_read_number(struct line_reader *reader, const char *p,
+				    struct line_fields *fields)
 {
 	bool negative = *p == '-', overflow;
 	uint64_t whole;
 	const char *digits = p + (negative || *p == '+');
 	const char *after = read_digits(digits, &whole, &overflow);
 	if (after == digits || after - p > LINE_NUMBER_MAX_BYTES)
-		return read_decimal(reader, p, fields);
+		return line_read_decimal(reader, p, fields);
 	if (*after == 'i' || *after == 'u')
 		return read_integer(p, after, whole, overflow, fields);
 	const char *end = NULL;
 	if (*after == '.' && !overflow)
 		end = read_short_decimal(after + 1, negative, whole, fields);
-	return end ? end : read_decimal(reader, p, fields);
+	return end ? end : line_read_decimal(reader, p, fields);
 }
 
 static const char *read_any_value(struct line_reader *reader, const char *p,
 				  struct line_fields *fields)
 {
 	if (*p == '"')
-		return read_text(reader, p, fields);
+		return line_read_text(reader, p, fields);
 	const char *after = NULL;
 	if (number_is_digit(*p) || *p == '-' || *p == '+' || *p == '.') {
 		after = *p == '.' || number_is_digit(*p) ? NULL : read_not_finite(p, fields);
-		return after ? after : read_number(reader, p, fields);
+		return after ? after : line_read_number(reader, p, fields);
 	}
 	if (*p == 'n' || *p == 'N' || *p == 'i' || *p == 'I')
 		after = read_not_finite(p, fields);
@@ -441,8 +442,8 @@ static const char *read_any_value(struct line_reader *reader, const char *p,
 }
 
 /* Most values are a few digits, mostly with an `i`: those without a call. */
-static inline const char *read_value(struct line_reader *reader, const char *p,
-				     struct line_fields *fields)
+static inline const char *line_read_value(struct line_reader *reader, const char *p,
+					  struct line_fields *fields)
 {
 	uint64_t less = less_zero(load_word(p));
 	unsigned count = leading_digits(less);
@@ -468,7 +469,7 @@ static enum line_result value_result(struct line_reader *reader)
 		return bad_at(reader, reader->text_at, reader->bad.too_long, reader->bad.reason);
 	if (reader->end - reader->start <= LINE_MAX_BYTES)
 		return LINE_CUT;
-	give_up(reader, true, "the text that begins here makes the line longer than 65536 bytes");
+	line_stop(reader, true, "the text that begins here makes the line longer than 65536 bytes");
 	return LINE_BAD;
 }
 
@@ -498,7 +499,7 @@ static enum line_result read_expected(struct line_reader *reader, const char **a
 		if (!name_stands(p, words, len))
 			return LINE_OK;
 		words += (len + 7) / 8;
-		p = read_value(reader, p + len, fields);
+		p = line_read_value(reader, p + len, fields);
 		if (UNLIKELY(!p))
 			return value_result(reader);
 		fields->count++;
@@ -513,7 +514,7 @@ static enum line_result read_expected(struct line_reader *reader, const char **a
 }
 
 /* The fields so far were the expected ones; now their names are wanted after all. */
-static void fill_names(const struct line_names *expected, struct line_fields *fields)
+static void line_fill_names(const struct line_names *expected, struct line_fields *fields)
 {
 	const uint64_t *words = expected->words;
 	for (size_t i = 0; i < fields->count; i++) {
@@ -527,10 +528,11 @@ static enum line_result no_equals(struct line_reader *reader, const char *begin,
 {
 	if (*p == '\n' && p > begin && p[-1] == '\r')
 		p--;
-	return bad(reader, p, p == begin ? "a field is missing" : "a field has no value");
+	return line_bad(reader, p, p == begin ? "a field is missing" : "a field has no value");
 }
 
-static enum line_result read_name(struct line_reader *reader, const char **at, struct slice *name)
+static enum line_result line_read_name(struct line_reader *reader, const char **at,
+				       struct slice *name)
 {
 	const char *begin = *at, *p = begin;
 	for (;;) {
@@ -542,7 +544,7 @@ static enum line_result read_name(struct line_reader *reader, const char **at, s
 		p += p[1] == ',' || p[1] == '=' || p[1] == ' ' ? 2 : 1;
 	}
 	if (p == begin)
-		return bad(reader, p, "a field has no name");
+		return line_bad(reader, p, "a field has no name");
 	*name = (struct slice){begin, (size_t)(p - begin)};
 	*at = p + 1;
 	return LINE_OK;
@@ -555,10 +557,10 @@ static enum line_result read_fields(struct line_reader *reader, const char **at,
 	for (;;) {
 		if (fields->count == LINE_FIELDS_MAX)
 			return bad_at(reader, p, true, "the line has more than 512 fields");
-		enum line_result result = read_name(reader, &p, &fields->names[fields->count]);
+		enum line_result result = line_read_name(reader, &p, &fields->names[fields->count]);
 		if (result != LINE_OK)
 			return result;
-		p = read_value(reader, p, fields);
+		p = line_read_value(reader, p, fields);
 		if (!p)
 			return value_result(reader);
 		fields->count++;
@@ -593,19 +595,19 @@ static bool scale_time(int64_t time, enum line_precision precision, int64_t *ts_
 	return false;
 }
 
-static enum line_result read_time(struct line_reader *reader, const char **at,
-				  struct line_fields *fields)
+static enum line_result line_read_time(struct line_reader *reader, const char **at,
+				       struct line_fields *fields)
 {
 	const char *begin = *at;
 	bool negative = *begin == '-', overflow;
 	uint64_t magnitude;
 	const char *p = read_digits(begin + negative, &magnitude, &overflow);
 	if (UNLIKELY(p == begin + negative))
-		return bad(reader, begin, "the time is not an integer");
+		return line_bad(reader, begin, "the time is not an integer");
 	int64_t time = (int64_t)(negative ? -magnitude : magnitude);
 	if (UNLIKELY(overflow || magnitude > (uint64_t)INT64_MAX + negative ||
 		     !scale_time(time, reader->precision, &fields->ts_ms)))
-		return bad(reader, begin, "the time does not fit 64 bits");
+		return line_bad(reader, begin, "the time does not fit 64 bits");
 	fields->has_time = true;
 	fields->time_at = begin;
 	*at = p;
@@ -617,17 +619,17 @@ static enum line_result read_end(struct line_reader *reader, const char *p,
 				 struct line_fields *fields)
 {
 	const char *blank = p;
-	p = skip_blanks(p);
+	p = line_skip_blanks(p);
 	if (p > blank && !ends_line(p)) {
-		enum line_result result = read_time(reader, &p, fields);
+		enum line_result result = line_read_time(reader, &p, fields);
 		if (UNLIKELY(result != LINE_OK))
 			return result;
-		p = skip_blanks(p);
+		p = line_skip_blanks(p);
 	}
 	if (UNLIKELY(!ends_line(p)))
-		return bad(reader, p,
-			   fields->has_time ? "something follows the time"
-					    : "something follows the value");
+		return line_bad(reader, p,
+				fields->has_time ? "something follows the time"
+						 : "something follows the value");
 	p += *p == '\r' ? 2 : 1;
 	if (UNLIKELY(too_long(reader, p)))
 		return bad_length(reader);
@@ -652,7 +654,7 @@ enum line_result line_fields(struct line_reader *reader, const struct line_names
 		}
 		if (result == LINE_CUT || result == LINE_BAD)
 			return result;
-		fill_names(expected, fields);
+		line_fill_names(expected, fields);
 		if (result == LINE_DONE)
 			return read_end(reader, p, fields);
 	}
@@ -718,7 +720,7 @@ static bool means(struct slice raw, struct slice name)
 }
 
 /* The byte after the raw name at p: a comma, with `stop_at_equals` also a `=`, or the end. */
-static const char *name_end(const char *p, const char *end, bool stop_at_equals)
+static const char *line_name_end(const char *p, const char *end, bool stop_at_equals)
 {
 	for (; p < end && *p != ',' && !(stop_at_equals && *p == '='); p++) {
 		if (*p == '\\' && p + 1 < end && escapes(p[1]))
@@ -729,19 +731,19 @@ static const char *name_end(const char *p, const char *end, bool stop_at_equals)
 
 const char *line_tag_place(struct slice key, struct slice name, size_t nth)
 {
-	const char *end = key.data + key.len, *p = name_end(key.data, end, false);
+	const char *end = key.data + key.len, *p = line_name_end(key.data, end, false);
 	while (p < end) {
 		const char *begin = p + 1;
-		p = name_end(begin, end, true);
+		p = line_name_end(begin, end, true);
 		if (means((struct slice){begin, (size_t)(p - begin)}, name) && !nth--)
 			return begin;
-		p = name_end(p, end, false);
+		p = line_name_end(p, end, false);
 	}
 	return end;
 }
 
 /* The cursor stands on the comma before the tag. */
-static const char *read_tag(struct key_cursor *c, struct tag *tag)
+static const char *line_read_tag(struct key_cursor *c, struct tag *tag)
 {
 	c->at++;
 	tag->key = key_name(c, true);
@@ -769,7 +771,7 @@ enum line_result line_tags(struct slice key, char *scratch, struct slice *measur
 		if (*count == LINE_TAGS_MAX)
 			*reason = "there are more than 64 tags";
 		else
-			*reason = read_tag(&c, &tags[(*count)++]);
+			*reason = line_read_tag(&c, &tags[(*count)++]);
 	}
 	*at = c.at;
 	return *reason ? LINE_BAD : LINE_OK;

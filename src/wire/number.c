@@ -442,7 +442,7 @@ static size_t put_scientific(char *to, const char *digits, size_t count, int exp
 }
 
 /* `point` digits stand before the point; -4 < point <= 16. */
-static size_t put_plain(char *to, const char *digits, size_t count, int point)
+static size_t number_put_plain(char *to, const char *digits, size_t count, int point)
 {
 	char *p = to;
 	if (point <= 0) {
@@ -472,7 +472,7 @@ static size_t put_positive(char *to, uint64_t fraction, int biased)
 	size_t count = (size_t)(room + sizeof(room) - digits);
 	int point = (int)count + s.exponent;
 	if (point > -4 && point <= 16)
-		return put_plain(to, digits, count, point);
+		return number_put_plain(to, digits, count, point);
 	return put_scientific(to, digits, count, point - 1);
 }
 

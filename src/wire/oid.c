@@ -75,7 +75,7 @@ bool oid_take_arc(struct slice *rest, uint32_t *arc)
 /* ---- Text ------------------------------------------------------------------------------------ */
 
 /* Decimal digits up to a dot or the end; false for none, or beyond 32 bits. */
-static bool take_number(struct slice *text, uint32_t *arc)
+static bool oid_take_number(struct slice *text, uint32_t *arc)
 {
 	uint64_t value = 0;
 	size_t i = 0;
@@ -109,7 +109,7 @@ int oid_parse(struct slice text, uint8_t memory[OID_MAX_BYTES], struct slice *oi
 	size_t len = 0, arcs = 0;
 	if (rest.len && rest.data[0] == '.')
 		rest = (struct slice){rest.data + 1, rest.len - 1};
-	for (; rest.len && arcs < OID_ARCS_MAX && take_number(&rest, &arc); arcs++) {
+	for (; rest.len && arcs < OID_ARCS_MAX && oid_take_number(&rest, &arc); arcs++) {
 		if (arcs == 0) {
 			first = arc;
 			continue;

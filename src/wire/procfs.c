@@ -8,7 +8,7 @@
 enum { SECTOR_BYTES = 512, KIB = 1024 };
 
 /* Bytes up to `separator`, taken off the front of `rest` with it. False at the end. */
-static bool next_line(struct slice *rest, struct slice *line)
+static bool procfs_next_line(struct slice *rest, struct slice *line)
 {
 	if (rest->len == 0)
 		return false;
@@ -20,18 +20,18 @@ static bool next_line(struct slice *rest, struct slice *line)
 	return true;
 }
 
-static bool blank(char c)
+static bool procfs_blank(char c)
 {
 	return c == ' ' || c == '\t';
 }
 
 /* The next run of non-blanks; empty at the end. */
-static struct slice next_field(struct slice *line)
+static struct slice procfs_next_field(struct slice *line)
 {
 	size_t start = 0, end;
-	while (start < line->len && blank(line->data[start]))
+	while (start < line->len && procfs_blank(line->data[start]))
 		start++;
-	for (end = start; end < line->len && !blank(line->data[end]);)
+	for (end = start; end < line->len && !procfs_blank(line->data[end]);)
 		end++;
 	struct slice field = {line->data + start, end - start};
 	line->data += end;
@@ -42,7 +42,7 @@ static struct slice next_field(struct slice *line)
 /* The next field as a number; 0 when there is none. False: it is no number, or over 64 bits. */
 static bool next_number(struct slice *line, uint64_t *number)
 {
-	struct slice field = next_field(line);
+	struct slice field = procfs_next_field(line);
 	*number = 0;
 	return field.len == 0 || number_parse_u64(field.data, field.data + field.len, number) == 0;
 }
@@ -57,11 +57,11 @@ static bool next_numbers(struct slice *line, uint64_t *numbers, size_t count)
 
 static bool next_decimal(struct slice *line, double *number)
 {
-	struct slice field = next_field(line);
+	struct slice field = procfs_next_field(line);
 	return field.len && number_parse_f64(field.data, field.data + field.len, number) == 0;
 }
 
-static bool starts_with(struct slice text, const char *prefix)
+static bool procfs_starts_with(struct slice text, const char *prefix)
 {
 	size_t len = strlen(prefix);
 	return text.len >= len && memcmp(text.data, prefix, len) == 0;
@@ -69,7 +69,7 @@ static bool starts_with(struct slice text, const char *prefix)
 
 /* Room for one more in an array that grows by doubling in the arena: what it outgrows stays there
  * until the round ends, at most as much again. */
-static void *grow(struct arena *arena, void *array, size_t count, size_t size_bytes)
+static void *procfs_grow(struct arena *arena, void *array, size_t count, size_t size_bytes)
 {
 	if (count & (count - 1))
 		return array; /* capacity is the next power of two */
@@ -91,7 +91,7 @@ static int add_core(struct arena *arena, struct proc_stat *out, struct slice nam
 		out->cut = true;
 		return 0;
 	}
-	out->cores = grow(arena, out->cores, out->core_count, sizeof(*out->cores));
+	out->cores = procfs_grow(arena, out->cores, out->core_count, sizeof(*out->cores));
 	if (!out->cores)
 		return ERR_LIMIT;
 	out->cores[out->core_count] = *cpu;
@@ -104,10 +104,10 @@ int proc_stat_parse(struct slice text, struct arena *arena, struct proc_stat *ou
 	bool has_all = false;
 	struct slice line;
 	*out = (struct proc_stat){.cores = NULL};
-	while (next_line(&text, &line)) {
-		struct slice name = next_field(&line);
+	while (procfs_next_line(&text, &line)) {
+		struct slice name = procfs_next_field(&line);
 		struct proc_cpu cpu = {.core = 0};
-		if (!starts_with(name, "cpu"))
+		if (!procfs_starts_with(name, "cpu"))
 			continue;
 		if (!next_numbers(&line, cpu.ticks, PROC_CPU_STATES))
 			return ERR_INVALID;
@@ -128,7 +128,7 @@ int proc_stat_parse(struct slice text, struct arena *arena, struct proc_stat *ou
 int proc_loadavg_parse(struct slice text, struct proc_loadavg *out)
 {
 	struct slice line;
-	if (!next_line(&text, &line))
+	if (!procfs_next_line(&text, &line))
 		return ERR_INVALID;
 	for (size_t i = 0; i < ARRAY_LEN(out->load); i++) {
 		if (!next_decimal(&line, &out->load[i]))
@@ -140,23 +140,23 @@ int proc_loadavg_parse(struct slice text, struct proc_loadavg *out)
 int proc_uptime_parse(struct slice text, double *seconds)
 {
 	struct slice line;
-	return next_line(&text, &line) && next_decimal(&line, seconds) ? 0 : ERR_INVALID;
+	return procfs_next_line(&text, &line) && next_decimal(&line, seconds) ? 0 : ERR_INVALID;
 }
 
-struct key {
+struct procfs_key {
 	const char *name; /* with its colon, where the file has one */
 	uint64_t *number;
 	bool *has;
 };
 
 /* Lines `name number`, each number times `unit`. `found` counts the keys that were there. */
-static int parse_keys(struct slice text, const struct key *keys, size_t count, uint64_t unit,
+static int parse_keys(struct slice text, const struct procfs_key *keys, size_t count, uint64_t unit,
 		      size_t *found)
 {
 	struct slice line;
 	*found = 0;
-	while (next_line(&text, &line)) {
-		struct slice name = next_field(&line);
+	while (procfs_next_line(&text, &line)) {
+		struct slice name = procfs_next_field(&line);
 		for (size_t i = 0; i < count; i++) {
 			if (!slice_equal(name, slice_of(keys[i].name)))
 				continue;
@@ -175,7 +175,7 @@ static int parse_keys(struct slice text, const struct key *keys, size_t count, u
 int proc_meminfo_parse(struct slice text, struct proc_meminfo *out)
 {
 	*out = (struct proc_meminfo){.total = 0};
-	const struct key keys[] = {
+	const struct procfs_key keys[] = {
 		{"MemTotal:", &out->total, NULL},
 		{"MemFree:", &out->free, NULL},
 		{"MemAvailable:", &out->available, &out->has_available},
@@ -192,7 +192,7 @@ int proc_meminfo_parse(struct slice text, struct proc_meminfo *out)
 int proc_vmstat_parse(struct slice text, struct proc_vmstat *out)
 {
 	*out = (struct proc_vmstat){.swap_in = 0};
-	const struct key keys[] = {
+	const struct procfs_key keys[] = {
 		{"pswpin", &out->swap_in, NULL},
 		{"pswpout", &out->swap_out, NULL},
 	};
@@ -204,7 +204,7 @@ int proc_vmstat_parse(struct slice text, struct proc_vmstat *out)
 int proc_self_status_parse(struct slice text, struct proc_self_status *out)
 {
 	*out = (struct proc_self_status){.resident = 0};
-	const struct key keys[] = {
+	const struct procfs_key keys[] = {
 		{"VmRSS:", &out->resident, NULL},
 		{"RssAnon:", &out->anonymous, NULL},
 		{"VmSwap:", &out->swapped, NULL},
@@ -217,7 +217,7 @@ int proc_self_status_parse(struct slice text, struct proc_self_status *out)
 int proc_self_io_parse(struct slice text, struct proc_self_io *out)
 {
 	*out = (struct proc_self_io){.read_bytes = 0};
-	const struct key keys[] = {
+	const struct procfs_key keys[] = {
 		{"read_bytes:", &out->read_bytes, NULL},
 		{"write_bytes:", &out->write_bytes, NULL},
 	};
@@ -245,7 +245,7 @@ int proc_self_stat_parse(struct slice text, struct proc_self_stat *out)
 		else if (field == THREADS)
 			good &= next_number(&line, &out->threads);
 		else
-			next_field(&line);
+			procfs_next_field(&line);
 	}
 	return good && out->threads ? 0 : ERR_INVALID;
 }
@@ -289,7 +289,7 @@ static int add_disk(struct arena *arena, struct proc_diskstats *out, const struc
 		out->cut = true;
 		return 0;
 	}
-	out->disks = grow(arena, out->disks, out->count, sizeof(*out->disks));
+	out->disks = procfs_grow(arena, out->disks, out->count, sizeof(*out->disks));
 	if (!out->disks)
 		return ERR_LIMIT;
 	out->disks[out->count++] = *disk;
@@ -300,12 +300,12 @@ int proc_diskstats_parse(struct slice text, struct arena *arena, struct proc_dis
 {
 	struct slice line;
 	*out = (struct proc_diskstats){.disks = NULL};
-	while (next_line(&text, &line)) {
+	while (procfs_next_line(&text, &line)) {
 		/* major minor name: reads, merged, sectors, ms, writes, merged, sectors, ms, in
 		 * flight, busy ms, ... */
 		uint64_t major_minor[2], n[10];
 		bool good = next_numbers(&line, major_minor, 2);
-		struct slice name = next_field(&line);
+		struct slice name = procfs_next_field(&line);
 		good &= next_numbers(&line, n, ARRAY_LEN(n));
 		if (!good || name.len == 0 || name.len > PROC_NAME_MAX_BYTES ||
 		    n[2] > UINT64_MAX / SECTOR_BYTES || n[6] > UINT64_MAX / SECTOR_BYTES)
@@ -313,7 +313,8 @@ int proc_diskstats_parse(struct slice text, struct arena *arena, struct proc_dis
 		struct proc_disk disk = {
 			.name = name,
 			.partition = is_partition(out, name),
-			.stacked = starts_with(name, "dm-") || starts_with(name, "md"),
+			.stacked =
+				procfs_starts_with(name, "dm-") || procfs_starts_with(name, "md"),
 			.reads = n[0],
 			.read_bytes = n[2] * SECTOR_BYTES,
 			.writes = n[4],
@@ -336,7 +337,7 @@ static int add_interface(struct arena *arena, struct proc_net_dev *out, struct s
 		out->cut = true;
 		return 0;
 	}
-	out->interfaces = grow(arena, out->interfaces, out->count, sizeof(*out->interfaces));
+	out->interfaces = procfs_grow(arena, out->interfaces, out->count, sizeof(*out->interfaces));
 	if (!out->interfaces)
 		return ERR_LIMIT;
 	out->interfaces[out->count++] = (struct proc_interface){
@@ -359,20 +360,20 @@ int proc_net_dev_parse(struct slice text, struct arena *arena, struct proc_net_d
 	struct slice line;
 	*out = (struct proc_net_dev){.interfaces = NULL};
 	/* Two lines of headings, without which this is another file. */
-	if (!next_line(&text, &line) || !next_line(&text, &line) ||
+	if (!procfs_next_line(&text, &line) || !procfs_next_line(&text, &line) ||
 	    !memchr(line.data, '|', line.len))
 		return ERR_INVALID;
-	while (next_line(&text, &line)) {
+	while (procfs_next_line(&text, &line)) {
 		/* The first number may touch the colon; an alias (eth0:1) has one in its name. */
 		const char *colon = line.len ? memrchr(line.data, ':', line.len) : NULL;
 		if (!colon)
 			return ERR_INVALID;
 		struct slice head = {line.data, (size_t)(colon - line.data)};
 		struct slice rest = {colon + 1, line.len - head.len - 1};
-		struct slice name = next_field(&head);
+		struct slice name = procfs_next_field(&head);
 		uint64_t n[16];
-		if (name.len == 0 || name.len > PROC_NAME_MAX_BYTES || next_field(&head).len ||
-		    !next_numbers(&rest, n, ARRAY_LEN(n)))
+		if (name.len == 0 || name.len > PROC_NAME_MAX_BYTES ||
+		    procfs_next_field(&head).len || !next_numbers(&rest, n, ARRAY_LEN(n)))
 			return ERR_INVALID;
 		int err = add_interface(arena, out, name, n);
 		if (err)
@@ -389,7 +390,7 @@ static bool is_octal(char c)
 }
 
 /* Blanks, newlines and backslashes are written as \ooo (getmntent(3)). */
-static bool unescape(struct slice field, struct arena *arena, struct slice *name)
+static bool procfs_unescape(struct slice field, struct arena *arena, struct slice *name)
 {
 	char *to = arena_alloc(arena, field.len + 1);
 	size_t n = 0;
@@ -414,18 +415,18 @@ int proc_mounts_parse(struct slice text, struct arena *arena, struct proc_mounts
 {
 	struct slice line;
 	*out = (struct proc_mounts){.mounts = NULL};
-	while (next_line(&text, &line)) {
-		struct slice source = next_field(&line), target = next_field(&line);
-		struct proc_mount mount = {.type = next_field(&line)};
+	while (procfs_next_line(&text, &line)) {
+		struct slice source = procfs_next_field(&line), target = procfs_next_field(&line);
+		struct proc_mount mount = {.type = procfs_next_field(&line)};
 		if (mount.type.len == 0)
 			return ERR_INVALID;
 		if (out->count == PROC_MOUNTS_MAX) {
 			out->cut = true;
 			return 0;
 		}
-		out->mounts = grow(arena, out->mounts, out->count, sizeof(*out->mounts));
-		if (!out->mounts || !unescape(source, arena, &mount.source) ||
-		    !unescape(target, arena, &mount.target))
+		out->mounts = procfs_grow(arena, out->mounts, out->count, sizeof(*out->mounts));
+		if (!out->mounts || !procfs_unescape(source, arena, &mount.source) ||
+		    !procfs_unescape(target, arena, &mount.target))
 			return ERR_LIMIT;
 		out->mounts[out->count++] = mount;
 	}

@@ -3,7 +3,7 @@
 #include "wire/number.h"
 #include "wire/timetext.h"
 
-static bool is_blank(char c)
+static bool put_line_is_blank(char c)
 {
 	return c == ' ' || c == '\t';
 }
@@ -11,22 +11,23 @@ static bool is_blank(char c)
 struct slice put_line_word(struct slice *rest)
 {
 	const char *p = rest->data, *end = rest->data + rest->len;
-	while (p < end && is_blank(*p))
+	while (p < end && put_line_is_blank(*p))
 		p++;
 	const char *begin = p;
-	while (p < end && !is_blank(*p))
+	while (p < end && !put_line_is_blank(*p))
 		p++;
 	*rest = (struct slice){p, (size_t)(end - p)};
 	return (struct slice){begin, (size_t)(p - begin)};
 }
 
-static enum put_line_fault fault(enum put_line_fault kind, const char **at, const char *where)
+static enum put_line_fault put_line_fault(enum put_line_fault kind, const char **at,
+					  const char *where)
 {
 	*at = where;
 	return kind;
 }
 
-static bool word_is(struct slice word, const char *lower)
+static bool put_line_word_is(struct slice word, const char *lower)
 {
 	for (size_t i = 0; i < word.len; i++) {
 		if (!lower[i] || (word.data[i] | 0x20) != lower[i])
@@ -40,7 +41,8 @@ static bool is_not_finite(struct slice word)
 {
 	if (word.len && (word.data[0] == '-' || word.data[0] == '+'))
 		word = (struct slice){word.data + 1, word.len - 1};
-	return word_is(word, "nan") || word_is(word, "inf") || word_is(word, "infinity");
+	return put_line_word_is(word, "nan") || put_line_word_is(word, "inf") ||
+	       put_line_word_is(word, "infinity");
 }
 
 static enum put_line_fault parse_value(struct slice word, struct value *value, struct errbuf *e)
@@ -73,11 +75,11 @@ static enum put_line_fault parse_tags(struct slice rest, struct put_line *line, 
 		if (!key_len || key_len + 1 == word.len) {
 			errbuf_set(e, ERR_INVALID, "a tag is not key=value: " SHOWN,
 				   SHOWN_OF(word));
-			return fault(PUT_LINE_SYNTAX, at, word.data);
+			return put_line_fault(PUT_LINE_SYNTAX, at, word.data);
 		}
 		if (line->tag_count == PUT_LINE_TAGS_MAX) {
 			errbuf_set(e, ERR_INVALID, "more than %d tags", TAGS_MAX);
-			return fault(PUT_LINE_TOO_MANY, at, word.data);
+			return put_line_fault(PUT_LINE_TOO_MANY, at, word.data);
 		}
 		line->tags[line->tag_count++] =
 			(struct tag){{word.data, key_len}, {equals + 1, word.len - key_len - 1}};
@@ -96,12 +98,12 @@ enum put_line_fault put_line_parse(struct slice words, struct put_line *line, co
 	if (!value.len) {
 		errbuf_set(e, ERR_INVALID,
 			   "not enough arguments: a metric, a timestamp and a value are needed");
-		return fault(PUT_LINE_SYNTAX, at, rest.data);
+		return put_line_fault(PUT_LINE_SYNTAX, at, rest.data);
 	}
 	if (time_parse_epoch(time, &line->ts_ms, e))
-		return fault(PUT_LINE_TIME, at, time.data);
+		return put_line_fault(PUT_LINE_TIME, at, time.data);
 	enum put_line_fault kind = parse_value(value, &line->value, e);
 	if (kind)
-		return fault(kind, at, value.data);
+		return put_line_fault(kind, at, value.data);
 	return parse_tags(rest, line, at, e);
 }

@@ -50,7 +50,7 @@ static unsigned sequence_bytes(unsigned char c)
 }
 
 /* The character at *p, which moves behind it. */
-static uint32_t take_char(const char **p, const char *end)
+static uint32_t regex_take_char(const char **p, const char *end)
 {
 	unsigned char first = (unsigned char)*(*p)++;
 	unsigned bytes = sequence_bytes(first);
@@ -94,7 +94,7 @@ struct compiler {
 	const char *reason; /* why it is wrong; NULL while good */
 };
 
-static void spoil(struct compiler *c, int err, const char *reason)
+static void regex_spoil(struct compiler *c, int err, const char *reason)
 {
 	if (!c->reason) {
 		c->err = err;
@@ -108,7 +108,7 @@ static bool next_is(const struct compiler *c, char wanted)
 	return c->p < c->end && *c->p == wanted;
 }
 
-static bool take(struct compiler *c, char wanted)
+static bool regex_take(struct compiler *c, char wanted)
 {
 	if (!next_is(c, wanted))
 		return false;
@@ -117,10 +117,10 @@ static bool take(struct compiler *c, char wanted)
 }
 
 /* Room for `count` steps at `at`; what stands there moves back. False: there is none. */
-static bool make_room(struct compiler *c, size_t at, size_t count)
+static bool regex_make_room(struct compiler *c, size_t at, size_t count)
 {
 	if (c->reason || c->step_count + count > REGEX_STEPS_MAX) {
-		spoil(c, ERR_LIMIT, "it is too long when its repetitions are written out");
+		regex_spoil(c, ERR_LIMIT, "it is too long when its repetitions are written out");
 		return false;
 	}
 	memmove(c->steps + at + count, c->steps + at, (c->step_count - at) * sizeof(*c->steps));
@@ -128,10 +128,10 @@ static bool make_room(struct compiler *c, size_t at, size_t count)
 	return true;
 }
 
-static struct regex_step *put(struct compiler *c, size_t at, enum step_kind kind)
+static struct regex_step *regex_put(struct compiler *c, size_t at, enum step_kind kind)
 {
 	/* Where there is no room the answer is an error, and nobody looks at this one. */
-	if (!make_room(c, at, 1))
+	if (!regex_make_room(c, at, 1))
 		return &c->steps[REGEX_STEPS_MAX];
 	c->steps[at] = (struct regex_step){.kind = (uint8_t)kind};
 	return &c->steps[at];
@@ -139,20 +139,20 @@ static struct regex_step *put(struct compiler *c, size_t at, enum step_kind kind
 
 static void put_split(struct compiler *c, size_t at, ptrdiff_t to, ptrdiff_t also)
 {
-	struct regex_step *step = put(c, at, STEP_SPLIT);
+	struct regex_step *step = regex_put(c, at, STEP_SPLIT);
 	step->to = (int16_t)to;
 	step->also = (int16_t)also;
 }
 
 static void put_jump(struct compiler *c, size_t at, ptrdiff_t to)
 {
-	put(c, at, STEP_JUMP)->to = (int16_t)to;
+	regex_put(c, at, STEP_JUMP)->to = (int16_t)to;
 }
 
-static void add_range(struct compiler *c, uint32_t low, uint32_t high)
+static void regex_add_range(struct compiler *c, uint32_t low, uint32_t high)
 {
 	if (c->range_count == REGEX_RANGES_MAX)
-		spoil(c, ERR_LIMIT, "its classes are too many");
+		regex_spoil(c, ERR_LIMIT, "its classes are too many");
 	else
 		c->ranges[c->range_count++] = (struct regex_range){low, high};
 }
@@ -171,13 +171,13 @@ static void add_named_class(struct compiler *c, char name)
 	uint32_t from = 0;
 	for (size_t i = 0; i < count; i++) {
 		if (name == lower)
-			add_range(c, list[i].low, list[i].high);
+			regex_add_range(c, list[i].low, list[i].high);
 		else
-			add_range(c, from, list[i].low - 1);
+			regex_add_range(c, from, list[i].low - 1);
 		from = list[i].high + 1;
 	}
 	if (name != lower)
-		add_range(c, from, UINT32_MAX);
+		regex_add_range(c, from, UINT32_MAX);
 }
 
 static bool is_named_class(char c)
@@ -190,25 +190,25 @@ static uint32_t take_escaped(struct compiler *c)
 {
 	static const char letters[] = "tnrfva", meant[] = "\t\n\r\f\v\a";
 	if (c->p == c->end) {
-		spoil(c, ERR_INVALID, "it ends with a backslash");
+		regex_spoil(c, ERR_INVALID, "it ends with a backslash");
 		return 0;
 	}
-	uint32_t character = take_char(&c->p, c->end);
+	uint32_t character = regex_take_char(&c->p, c->end);
 	const char *known = character && character < 0x80 ? strchr(letters, (int)character) : NULL;
 	if (known)
 		return (unsigned char)meant[known - letters];
 	if (is_word(character) && character != '_')
-		spoil(c, ERR_INVALID,
-		      "of a backslash and a letter or digit only \\d \\w \\s \\D \\W \\S "
-		      "\\b \\B \\A \\Z \\t \\n \\r \\f \\v \\a are known");
+		regex_spoil(c, ERR_INVALID,
+			    "of a backslash and a letter or digit only \\d \\w \\s \\D \\W \\S "
+			    "\\b \\B \\A \\Z \\t \\n \\r \\f \\v \\a are known");
 	return character;
 }
 
 /* One character of a class, or a named class within it: then false. */
 static bool take_class_char(struct compiler *c, uint32_t *character)
 {
-	if (!take(c, '\\')) {
-		*character = take_char(&c->p, c->end);
+	if (!regex_take(c, '\\')) {
+		*character = regex_take_char(&c->p, c->end);
 		return true;
 	}
 	if (c->p < c->end && is_named_class(*c->p)) {
@@ -241,13 +241,13 @@ static void put_class(struct compiler *c, size_t first, bool negated)
 			  (c->fold_case && in_ranges(c->ranges + first, count, other_case(i)));
 		class->map[i / 64] |= (uint64_t)(in != negated) << i % 64;
 	}
-	put(c, c->step_count, STEP_CLASS)->character = (uint32_t)c->class_count++;
+	regex_put(c, c->step_count, STEP_CLASS)->character = (uint32_t)c->class_count++;
 }
 
 static void compile_class(struct compiler *c)
 {
 	size_t first = c->range_count;
-	bool negated = take(c, '^');
+	bool negated = regex_take(c, '^');
 	bool any = false;
 	while (c->p < c->end && (*c->p != ']' || !any)) {
 		uint32_t low, high;
@@ -258,14 +258,14 @@ static void compile_class(struct compiler *c)
 		if (next_is(c, '-') && c->p + 1 < c->end && c->p[1] != ']') {
 			c->p++;
 			if (!take_class_char(c, &high))
-				spoil(c, ERR_INVALID, "a range ends with a class");
+				regex_spoil(c, ERR_INVALID, "a range ends with a class");
 		}
 		if (high < low)
-			spoil(c, ERR_INVALID, "a range is upside down");
-		add_range(c, low, high);
+			regex_spoil(c, ERR_INVALID, "a range is upside down");
+		regex_add_range(c, low, high);
 	}
-	if (!take(c, ']'))
-		spoil(c, ERR_INVALID, "a [ has no ]");
+	if (!regex_take(c, ']'))
+		regex_spoil(c, ERR_INVALID, "a [ has no ]");
 	put_class(c, first, negated);
 }
 
@@ -273,18 +273,18 @@ static void compile_either(struct compiler *c);
 
 static void compile_group(struct compiler *c)
 {
-	if (take(c, '?') && !take(c, ':')) {
-		spoil(c, ERR_INVALID, "of groups with (? only (?: is known");
+	if (regex_take(c, '?') && !regex_take(c, ':')) {
+		regex_spoil(c, ERR_INVALID, "of groups with (? only (?: is known");
 		return;
 	}
 	if (++c->depth > REGEX_DEPTH_MAX) {
-		spoil(c, ERR_LIMIT, "its groups are too deep");
+		regex_spoil(c, ERR_LIMIT, "its groups are too deep");
 		return;
 	}
 	compile_either(c);
 	c->depth--;
-	if (!take(c, ')'))
-		spoil(c, ERR_INVALID, "a ( has no )");
+	if (!regex_take(c, ')'))
+		regex_spoil(c, ERR_INVALID, "a ( has no )");
 }
 
 static void compile_backslash(struct compiler *c)
@@ -295,7 +295,7 @@ static void compile_backslash(struct compiler *c)
 	const char *edge = next ? strchr(edges, next) : NULL;
 	if (edge) {
 		c->p++;
-		put(c, c->step_count, kinds[edge - edges]);
+		regex_put(c, c->step_count, kinds[edge - edges]);
 	} else if (is_named_class(next)) {
 		size_t first = c->range_count;
 		c->p++;
@@ -303,42 +303,42 @@ static void compile_backslash(struct compiler *c)
 		put_class(c, first, false);
 	} else {
 		uint32_t character = take_escaped(c);
-		put(c, c->step_count, STEP_CHAR)->character = character;
+		regex_put(c, c->step_count, STEP_CHAR)->character = character;
 	}
 }
 
 static void compile_atom(struct compiler *c)
 {
-	if (take(c, '('))
+	if (regex_take(c, '('))
 		compile_group(c);
-	else if (take(c, '['))
+	else if (regex_take(c, '['))
 		compile_class(c);
-	else if (take(c, '\\'))
+	else if (regex_take(c, '\\'))
 		compile_backslash(c);
-	else if (take(c, '.'))
-		put(c, c->step_count, STEP_ANY);
-	else if (take(c, '^'))
-		put(c, c->step_count, STEP_BEGIN);
-	else if (take(c, '$'))
-		put(c, c->step_count, STEP_END);
+	else if (regex_take(c, '.'))
+		regex_put(c, c->step_count, STEP_ANY);
+	else if (regex_take(c, '^'))
+		regex_put(c, c->step_count, STEP_BEGIN);
+	else if (regex_take(c, '$'))
+		regex_put(c, c->step_count, STEP_END);
 	else if (next_is(c, '*') || next_is(c, '+') || next_is(c, '?'))
-		spoil(c, ERR_INVALID, "there is nothing to repeat");
+		regex_spoil(c, ERR_INVALID, "there is nothing to repeat");
 	else
-		put(c, c->step_count, STEP_CHAR)->character = take_char(&c->p, c->end);
+		regex_put(c, c->step_count, STEP_CHAR)->character = regex_take_char(&c->p, c->end);
 }
 
 /* ---- Repetitions ----------------------------------------------------------------------------- */
 
 enum { NO_MAXIMUM = -1 };
 
-static int take_count(struct compiler *c)
+static int regex_take_count(struct compiler *c)
 {
 	int number = 0;
 	const char *start = c->p;
 	while (c->p < c->end && *c->p >= '0' && *c->p <= '9' && number <= REGEX_REPEATS_MAX)
 		number = number * 10 + (*c->p++ - '0');
 	if (number > REGEX_REPEATS_MAX)
-		spoil(c, ERR_LIMIT, "it repeats more than 255 times");
+		regex_spoil(c, ERR_LIMIT, "it repeats more than 255 times");
 	return c->p == start ? NO_MAXIMUM : number;
 }
 
@@ -346,20 +346,20 @@ static int take_count(struct compiler *c)
 static bool take_braces(struct compiler *c, int *least, int *most)
 {
 	const char *start = c->p;
-	if (!take(c, '{'))
+	if (!regex_take(c, '{'))
 		return false;
-	*least = *most = take_count(c);
-	bool comma = take(c, ',');
+	*least = *most = regex_take_count(c);
+	bool comma = regex_take(c, ',');
 	if (comma)
-		*most = take_count(c);
-	if (!take(c, '}') || (*least == NO_MAXIMUM && (!comma || *most == NO_MAXIMUM))) {
+		*most = regex_take_count(c);
+	if (!regex_take(c, '}') || (*least == NO_MAXIMUM && (!comma || *most == NO_MAXIMUM))) {
 		c->p = c->reason ? c->end : start;
 		return false;
 	}
 	if (*least == NO_MAXIMUM)
 		*least = 0;
 	if (*most != NO_MAXIMUM && *most < *least)
-		spoil(c, ERR_INVALID, "a repetition has more at least than at most");
+		regex_spoil(c, ERR_INVALID, "a repetition has more at least than at most");
 	return true;
 }
 
@@ -367,13 +367,13 @@ static bool take_repetition(struct compiler *c, int *least, int *most)
 {
 	*least = 0;
 	*most = NO_MAXIMUM;
-	if (take(c, '*'))
+	if (regex_take(c, '*'))
 		return true;
-	if (take(c, '+')) {
+	if (regex_take(c, '+')) {
 		*least = 1;
 		return true;
 	}
-	if (take(c, '?')) {
+	if (regex_take(c, '?')) {
 		*most = 1;
 		return true;
 	}
@@ -384,7 +384,7 @@ static bool take_repetition(struct compiler *c, int *least, int *most)
 static void copy_piece(struct compiler *c, const struct regex_step *piece, size_t len)
 {
 	size_t at = c->step_count;
-	if (make_room(c, at, len))
+	if (regex_make_room(c, at, len))
 		memcpy(c->steps + at, piece, len * sizeof(*piece));
 }
 
@@ -416,10 +416,10 @@ static void compile_repeated(struct compiler *c)
 	compile_atom(c);
 	if (c->reason || !take_repetition(c, &least, &most))
 		return;
-	(void)take(c, '?'); /* lazy: another match perhaps, but not another answer */
+	(void)regex_take(c, '?'); /* lazy: another match perhaps, but not another answer */
 	repeat(c, start, least, most);
 	if (take_repetition(c, &least, &most))
-		spoil(c, ERR_INVALID, "a repetition is repeated");
+		regex_spoil(c, ERR_INVALID, "a repetition is repeated");
 }
 
 /* ---- Alternatives ---------------------------------------------------------------------------- */
@@ -436,7 +436,7 @@ static void compile_either(struct compiler *c)
 {
 	size_t start = c->step_count, last_jump = SIZE_MAX;
 	compile_row(c);
-	while (take(c, '|')) {
+	while (regex_take(c, '|')) {
 		size_t len = c->step_count - start;
 		put_split(c, start, 1, (ptrdiff_t)len + 2);
 		size_t jump = c->step_count;
@@ -479,8 +479,8 @@ int regex_compile(struct slice pattern, bool fold_case, struct arena *arena, str
 	c.classes = classes;
 	compile_either(&c);
 	if (c.p < c.end)
-		spoil(&c, ERR_INVALID, "a ) has no (");
-	put(&c, c.step_count, STEP_MATCH);
+		regex_spoil(&c, ERR_INVALID, "a ) has no (");
+	regex_put(&c, c.step_count, STEP_MATCH);
 	if (c.reason)
 		return errbuf_set(e, c.err, "the expression \"" SHOWN "\" is not understood: %s",
 				  SHOWN_OF(pattern), c.reason);
@@ -510,7 +510,7 @@ struct stand {
 	bool at_begin, at_end, word_before, word_after;
 };
 
-static bool has_place(const struct places *places, size_t step)
+static bool regex_has_place(const struct places *places, size_t step)
 {
 	size_t at = places->at[step];
 	return at < places->count && places->place[at] == step;
@@ -518,7 +518,7 @@ static bool has_place(const struct places *places, size_t step)
 
 static void add_place(struct places *places, size_t step)
 {
-	if (has_place(places, step))
+	if (regex_has_place(places, step))
 		return;
 	places->at[step] = (uint16_t)places->count;
 	places->place[places->count++] = (uint16_t)step;
@@ -605,7 +605,7 @@ bool regex_search(const struct regex *regex, struct slice text, uint64_t *work)
 		*work += here->count;
 		if (found || p == end)
 			return found;
-		uint32_t c = take_char(&p, end);
+		uint32_t c = regex_take_char(&p, end);
 		word_before = is_word(c);
 		next->count = 0;
 		for (size_t i = 0; i < here->count; i++) {

@@ -117,7 +117,7 @@ static void read_opaque(const struct ber_item *item, struct snmp_value *value)
 	}
 }
 
-static void read_oid(struct snmp_value *value)
+static void snmp_message_read_oid(struct snmp_value *value)
 {
 	static const char zero_dot_zero[] = {0};
 	if (value->bytes.len == 0)
@@ -126,7 +126,7 @@ static void read_oid(struct snmp_value *value)
 		value->type = SNMP_UNREADABLE;
 }
 
-static bool read_number(const struct ber_item *item, struct snmp_value *value)
+static bool snmp_message_read_number(const struct ber_item *item, struct snmp_value *value)
 {
 	switch (item->tag) {
 	case SNMP_COUNTER64:
@@ -138,7 +138,7 @@ static bool read_number(const struct ber_item *item, struct snmp_value *value)
 	}
 }
 
-static void read_value(const struct ber_item *item, struct snmp_value *value)
+static void snmp_message_read_value(const struct ber_item *item, struct snmp_value *value)
 {
 	value->type = item->tag;
 	switch (item->tag) {
@@ -148,7 +148,7 @@ static void read_value(const struct ber_item *item, struct snmp_value *value)
 	case SNMP_TIMETICKS:
 	case SNMP_UINTEGER32:
 	case SNMP_INTEGER:
-		if (LIKELY(read_number(item, value)))
+		if (LIKELY(snmp_message_read_number(item, value)))
 			return;
 		value->type = SNMP_UNREADABLE;
 		break;
@@ -158,7 +158,7 @@ static void read_value(const struct ber_item *item, struct snmp_value *value)
 	/* A tag without a value is an item of length zero; what else it holds says nothing. */
 	value->bytes = (struct slice){(const char *)item->bytes, item->len};
 	if (value->type == SNMP_OID)
-		read_oid(value);
+		snmp_message_read_oid(value);
 	else if (value->type == SNMP_OPAQUE)
 		read_opaque(item, value);
 }
@@ -174,7 +174,7 @@ bool snmp_next(struct ber *varbinds, struct snmp_varbind *varbind)
 		ber_fail(varbinds, b.bad ? b.bad : "a name is not an object identifier");
 		return false;
 	}
-	read_value(&item, &varbind->value);
+	snmp_message_read_value(&item, &varbind->value);
 	return true;
 }
 
@@ -213,7 +213,7 @@ static inline int64_t short_integer(const uint8_t *end, size_t len)
 	return (int64_t)(be64_get(end - 8) << shift) >> shift;
 }
 
-/* As read_number does; false where it would not be the value's type. */
+/* As snmp_message_read_number does; false where it would not be the value's type. */
 static inline bool read_short_number(uint8_t tag, int64_t number, struct snmp_value *value)
 {
 	value->type = tag;
@@ -277,7 +277,7 @@ static void put_opaque(struct ber_writer *w, const struct snmp_value *value)
 	ber_put_header(w, SNMP_OPAQUE, end);
 }
 
-static void put_value(struct ber_writer *w, const struct snmp_value *value)
+static void snmp_message_put_value(struct ber_writer *w, const struct snmp_value *value)
 {
 	switch (value->type) {
 	case SNMP_INTEGER:
@@ -308,7 +308,7 @@ static void put_value(struct ber_writer *w, const struct snmp_value *value)
 void snmp_put_varbind(struct ber_writer *w, const struct snmp_varbind *varbind)
 {
 	const uint8_t *end = w->at;
-	put_value(w, &varbind->value);
+	snmp_message_put_value(w, &varbind->value);
 	ber_put_octets(w, BER_OID, varbind->oid);
 	ber_put_header(w, BER_SEQUENCE, end);
 }

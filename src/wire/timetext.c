@@ -9,28 +9,29 @@
 
 enum { MS_PER_SECOND = 1000, MS_PER_MINUTE = 60000, MS_PER_HOUR = 3600000, MS_PER_DAY = 86400000 };
 
-struct scan {
+struct timetext_scan {
 	const char *p, *end;
 	const char *reason; /* why it is wrong; NULL while good */
 };
 
-static struct scan scan_of(struct slice text)
+static struct timetext_scan scan_of(struct slice text)
 {
 	if (text.len == 0)
-		return (struct scan){"", "", "it is empty"};
+		return (struct timetext_scan){"", "", "it is empty"};
 	if (text.len > TIME_TEXT_MAX_BYTES)
-		return (struct scan){text.data, text.data, "it is too long"};
-	return (struct scan){text.data, text.data + text.len, NULL};
+		return (struct timetext_scan){text.data, text.data, "it is too long"};
+	return (struct timetext_scan){text.data, text.data + text.len, NULL};
 }
 
-static void spoil(struct scan *s, const char *reason)
+static void timetext_spoil(struct timetext_scan *s, const char *reason)
 {
 	if (!s->reason)
 		s->reason = reason;
 	s->p = s->end;
 }
 
-static int result(const struct scan *s, struct slice text, const char *what, struct errbuf *e)
+static int result(const struct timetext_scan *s, struct slice text, const char *what,
+		  struct errbuf *e)
 {
 	if (!s->reason)
 		return 0;
@@ -39,7 +40,7 @@ static int result(const struct scan *s, struct slice text, const char *what, str
 }
 
 /* Takes `c` if it is next; letters in either case. */
-static bool take(struct scan *s, char c)
+static bool timetext_take(struct timetext_scan *s, char c)
 {
 	if (s->p == s->end || (*s->p != c && !(c >= 'A' && c <= 'Z' && *s->p == c + 32)))
 		return false;
@@ -47,27 +48,27 @@ static bool take(struct scan *s, char c)
 	return true;
 }
 
-static void need(struct scan *s, char c, const char *reason)
+static void timetext_need(struct timetext_scan *s, char c, const char *reason)
 {
-	if (!take(s, c))
-		spoil(s, reason);
+	if (!timetext_take(s, c))
+		timetext_spoil(s, reason);
 }
 
 /* Exactly `count` digits that make a number from `low` to `high`. */
-static int take_field(struct scan *s, int count, int low, int high, const char *reason)
+static int take_field(struct timetext_scan *s, int count, int low, int high, const char *reason)
 {
 	int number = 0, taken = 0;
 	for (; taken < count && s->p < s->end && number_is_digit(*s->p); taken++)
 		number = number * 10 + (*s->p++ - '0');
 	if (taken == count && number >= low && number <= high)
 		return number;
-	spoil(s, reason);
+	timetext_spoil(s, reason);
 	return low;
 }
 
 /* The digits of a fraction, at least one, as thousandths; `rest` says whether what was cut off is
  * more than zeros. */
-static int take_thousandths(struct scan *s, bool *rest)
+static int take_thousandths(struct timetext_scan *s, bool *rest)
 {
 	int number = 0, taken = 0;
 	*rest = false;
@@ -78,7 +79,7 @@ static int take_thousandths(struct scan *s, bool *rest)
 			*rest |= *s->p != '0';
 	}
 	if (taken == 0)
-		spoil(s, "a digit should follow the point");
+		timetext_spoil(s, "a digit should follow the point");
 	for (; taken < 3; taken++)
 		number *= 10;
 	return number;
@@ -94,7 +95,7 @@ static int days_of_month(int64_t year, int month)
 
 /* ---- ISO 8601 ------------------------------------------------------------------------------- */
 
-static int64_t take_year(struct scan *s)
+static int64_t take_year(struct timetext_scan *s)
 {
 	bool negative = s->p < s->end && *s->p == '-';
 	if (s->p == s->end || (*s->p != '-' && *s->p != '+'))
@@ -103,60 +104,60 @@ static int64_t take_year(struct scan *s)
 	uint64_t year;
 	s->p = number_scan_digits(digits, s->end, &year);
 	if (s->p - digits < 4 || s->p - digits > 9) {
-		spoil(s, "a year with a sign should have 4 to 9 digits");
+		timetext_spoil(s, "a year with a sign should have 4 to 9 digits");
 		return 0; /* 2^63 has no negative. */
 	}
 	return negative ? -(int64_t)year : (int64_t)year;
 }
 
-static struct date take_date(struct scan *s)
+static struct date take_date(struct timetext_scan *s)
 {
 	struct date date = {.year = take_year(s), .month = 1, .day = 1};
-	need(s, '-', "a - should follow the year");
+	timetext_need(s, '-', "a - should follow the year");
 	date.month = take_field(s, 2, 1, 12, "the month should be 01 to 12");
-	need(s, '-', "a - should follow the month");
+	timetext_need(s, '-', "a - should follow the month");
 	date.day = take_field(s, 2, 1, 31, "the day should be 01 to 31");
 	if (date.day > days_of_month(date.year, date.month))
-		spoil(s, "the month has no such day");
+		timetext_spoil(s, "the month has no such day");
 	return date;
 }
 
 /* hh:mm[:ss[.fraction]] as ms. */
-static int64_t take_clock(struct scan *s, bool *second_60)
+static int64_t take_clock(struct timetext_scan *s, bool *second_60)
 {
 	bool rest;
 	int64_t ms = take_field(s, 2, 0, 23, "the hour should be 00 to 23") * (int64_t)MS_PER_HOUR;
-	need(s, ':', "a : should follow the hour");
+	timetext_need(s, ':', "a : should follow the hour");
 	ms += take_field(s, 2, 0, 59, "the minute should be 00 to 59") * MS_PER_MINUTE;
-	if (!take(s, ':'))
+	if (!timetext_take(s, ':'))
 		return ms;
 	int second = take_field(s, 2, 0, 60, "the second should be 00 to 59");
 	*second_60 = second == 60;
 	ms += second * MS_PER_SECOND;
-	if (take(s, '.') || take(s, ','))
+	if (timetext_take(s, '.') || timetext_take(s, ','))
 		ms += take_thousandths(s, &rest);
 	return ms;
 }
 
 /* Z, +hh, +hhmm or +hh:mm, as ms to the east. */
-static int64_t take_offset(struct scan *s)
+static int64_t take_offset(struct timetext_scan *s)
 {
-	if (take(s, 'Z'))
+	if (timetext_take(s, 'Z'))
 		return 0;
-	bool west = take(s, '-');
+	bool west = timetext_take(s, '-');
 	if (!west)
-		need(s, '+', "Z or an offset such as +02:00 should follow");
+		timetext_need(s, '+', "Z or an offset such as +02:00 should follow");
 	int64_t ms = take_field(s, 2, 0, 23, "the offset's hour should be 00 to 23") *
 		     (int64_t)MS_PER_HOUR;
 	if (s->p < s->end) {
-		take(s, ':');
+		timetext_take(s, ':');
 		ms += take_field(s, 2, 0, 59, "the offset's minute should be 00 to 59") *
 		      MS_PER_MINUTE;
 	}
 	return west ? -ms : ms;
 }
 
-static int64_t take_time_of_day(struct scan *s)
+static int64_t take_time_of_day(struct timetext_scan *s)
 {
 	bool second_60 = false;
 	int64_t ms = take_clock(s, &second_60);
@@ -164,30 +165,30 @@ static int64_t take_time_of_day(struct scan *s)
 	/* Leap seconds come at the end of a UTC day and nowhere else: with its 60 counted, such a
 	 * time lies in the first second of a day. */
 	if (second_60 && floor_to(ms, MS_PER_SECOND) % MS_PER_DAY != 0)
-		spoil(s, "only the last second of a UTC day may be 60");
+		timetext_spoil(s, "only the last second of a UTC day may be 60");
 	return ms;
 }
 
-static int64_t take_iso(struct scan *s)
+static int64_t take_iso(struct timetext_scan *s)
 {
 	struct date date = take_date(s);
 	int64_t ms_of_day = 0, ms = 0;
 	if (s->p < s->end) {
-		if (!take(s, 'T'))
-			need(s, ' ', "T and a time of day should follow the date");
+		if (!timetext_take(s, 'T'))
+			timetext_need(s, ' ', "T and a time of day should follow the date");
 		ms_of_day = take_time_of_day(s);
 	}
 	if (s->p < s->end)
-		spoil(s, "something follows the time");
+		timetext_spoil(s, "something follows the time");
 	if (!s->reason && (__builtin_mul_overflow(days_of_date(date), (int64_t)MS_PER_DAY, &ms) ||
 			   __builtin_add_overflow(ms, ms_of_day, &ms)))
-		spoil(s, "it lies too far from now");
+		timetext_spoil(s, "it lies too far from now");
 	return ms;
 }
 
 int time_parse_iso(struct slice text, int64_t *ms, struct errbuf *e)
 {
-	struct scan s = scan_of(text);
+	struct timetext_scan s = scan_of(text);
 	int64_t taken = s.reason ? 0 : take_iso(&s);
 	int err = result(&s, text, "time", e);
 	if (!err)
@@ -200,23 +201,23 @@ int time_parse_iso(struct slice text, int64_t *ms, struct errbuf *e)
 #define TOO_FAR "it lies too far from 1970"
 
 /* Written with an exponent: by value, as a double. */
-static int64_t epoch_of_f64(struct scan *s)
+static int64_t epoch_of_f64(struct timetext_scan *s)
 {
 	double number;
 	if (number_parse_f64(s->p, s->end, &number) != 0) {
-		spoil(s, "it is neither a number nor a date");
+		timetext_spoil(s, "it is neither a number nor a date");
 		return 0;
 	}
 	double ms = floor(fabs(number) >= 1e12 ? number : number * 1000);
 	if (!(ms >= -0x1p63 && ms < 0x1p63)) {
-		spoil(s, TOO_FAR);
+		timetext_spoil(s, TOO_FAR);
 		return 0;
 	}
 	return (int64_t)ms;
 }
 
 /* [whole].[fraction] without a sign, as ms; `rest`: and a bit. */
-static int64_t epoch_magnitude(struct scan *s, bool *rest)
+static int64_t epoch_magnitude(struct timetext_scan *s, bool *rest)
 {
 	enum { DIGITS_OF_MS = 13 };
 	uint64_t whole;
@@ -227,38 +228,38 @@ static int64_t epoch_magnitude(struct scan *s, bool *rest)
 	s->p = number_scan_digits(digits, s->end, &whole);
 	bool in_ms = s->p - digits >= DIGITS_OF_MS;
 	if (s->p == digits)
-		spoil(s, "it is neither a number nor a date");
+		timetext_spoil(s, "it is neither a number nor a date");
 	*rest = false;
 	if ((s->p < s->end && number_is_digit(*s->p)) || whole > (uint64_t)INT64_MAX) {
-		spoil(s, TOO_FAR);
+		timetext_spoil(s, TOO_FAR);
 		return 0;
 	}
-	if (take(s, '.'))
+	if (timetext_take(s, '.'))
 		thousandths = take_thousandths(s, rest);
 	if (s->p < s->end)
-		spoil(s, "it is neither a number nor a date");
+		timetext_spoil(s, "it is neither a number nor a date");
 	if (!in_ms)
 		return (int64_t)whole * 1000 + thousandths;
 	*rest |= thousandths != 0;
 	return (int64_t)whole;
 }
 
-static int64_t take_epoch(struct scan *s)
+static int64_t take_epoch(struct timetext_scan *s)
 {
 	for (const char *p = s->p; p < s->end; p++) {
 		if (*p == 'e' || *p == 'E')
 			return epoch_of_f64(s);
 	}
-	bool rest, negative = take(s, '-');
+	bool rest, negative = timetext_take(s, '-');
 	if (!negative)
-		take(s, '+');
+		timetext_take(s, '+');
 	int64_t ms = epoch_magnitude(s, &rest);
 	return negative ? -ms - rest : ms;
 }
 
 int time_parse_epoch(struct slice text, int64_t *ms, struct errbuf *e)
 {
-	struct scan s = scan_of(text);
+	struct timetext_scan s = scan_of(text);
 	int64_t taken = s.reason ? 0 : take_epoch(&s);
 	int err = result(&s, text, "time", e);
 	if (!err)
@@ -268,7 +269,7 @@ int time_parse_epoch(struct slice text, int64_t *ms, struct errbuf *e)
 
 /* ---- Durations ------------------------------------------------------------------------------ */
 
-static const struct unit {
+static const struct timetext_unit {
 	struct slice name;
 	int64_t ms;
 } units[] = {
@@ -283,20 +284,20 @@ static const struct unit {
 };
 
 /* A number of at most 18 digits; -1 and spoilt if there is none. */
-static int64_t take_whole(struct scan *s)
+static int64_t take_whole(struct timetext_scan *s)
 {
 	const char *digits = s->p;
 	uint64_t number;
 	s->p = number_scan_digits(digits, s->end, &number);
 	if (s->p == digits || s->p - digits > 18) {
-		spoil(s,
-		      s->p == digits ? "a number should stand before each unit" : "it is too long");
+		timetext_spoil(s, s->p == digits ? "a number should stand before each unit"
+						 : "it is too long");
 		return -1;
 	}
 	return (int64_t)number;
 }
 
-static int64_t take_simple_duration(struct scan *s)
+static int64_t take_simple_duration(struct timetext_scan *s)
 {
 	int64_t number = take_whole(s), ms = 0;
 	struct slice name = {s->p, (size_t)(s->end - s->p)};
@@ -304,74 +305,74 @@ static int64_t take_simple_duration(struct scan *s)
 		if (!slice_equal(name, units[i].name))
 			continue;
 		if (__builtin_mul_overflow(number, units[i].ms, &ms))
-			spoil(s, "it is too long");
+			timetext_spoil(s, "it is too long");
 		s->p = s->end;
 		return ms;
 	}
-	spoil(s, "its unit should be ms, s, m, h, d, w, n or y");
+	timetext_spoil(s, "its unit should be ms, s, m, h, d, w, n or y");
 	return 0;
 }
 
 /* One of the letters, behind those already used; its place among them, -1 if it is none. */
-static int take_designator(struct scan *s, const char *letters, int after)
+static int take_designator(struct timetext_scan *s, const char *letters, int after)
 {
 	for (int i = after; letters[i]; i++) {
-		if (take(s, letters[i]))
+		if (timetext_take(s, letters[i]))
 			return i;
 	}
-	spoil(s, "its units should be W, D, then T and H, M, S");
+	timetext_spoil(s, "its units should be W, D, then T and H, M, S");
 	return -1;
 }
 
 /* The part before T, or the one behind it: numbers, each with its letter, in this order. */
-static int64_t take_designated(struct scan *s, const char *letters, const int64_t *unit_ms)
+static int64_t take_designated(struct timetext_scan *s, const char *letters, const int64_t *unit_ms)
 {
 	int64_t sum = 0, part;
 	int used = 0;
 	while (s->p < s->end && *s->p != 'T' && *s->p != 't') {
 		bool rest;
 		int64_t number = take_whole(s);
-		bool point = take(s, '.');
+		bool point = timetext_take(s, '.');
 		int thousandths = point ? take_thousandths(s, &rest) : 0;
 		int i = take_designator(s, letters, used);
 		if (s->reason)
 			return 0;
 		if (point && unit_ms[i] != MS_PER_SECOND)
-			spoil(s, "only seconds may have a fraction");
+			timetext_spoil(s, "only seconds may have a fraction");
 		if (__builtin_mul_overflow(number, unit_ms[i], &part) ||
 		    __builtin_add_overflow(sum, part + thousandths, &sum))
-			spoil(s, "it is too long");
+			timetext_spoil(s, "it is too long");
 		used = i + 1;
 	}
 	return sum;
 }
 
-static int64_t take_iso_duration(struct scan *s)
+static int64_t take_iso_duration(struct timetext_scan *s)
 {
 	static const int64_t day_units[] = {7 * (int64_t)MS_PER_DAY, MS_PER_DAY};
 	static const int64_t clock_units[] = {MS_PER_HOUR, MS_PER_MINUTE, MS_PER_SECOND};
 	int64_t sum, of_clock = 0;
 	if (s->p == s->end)
-		spoil(s, "a number should follow the P");
+		timetext_spoil(s, "a number should follow the P");
 	sum = take_designated(s, "WD", day_units);
-	if (take(s, 'T')) {
+	if (timetext_take(s, 'T')) {
 		if (s->p == s->end)
-			spoil(s, "a number should follow the T");
+			timetext_spoil(s, "a number should follow the T");
 		of_clock = take_designated(s, "HMS", clock_units);
 	}
 	if (s->p < s->end)
-		spoil(s, "a second T");
+		timetext_spoil(s, "a second T");
 	if (__builtin_add_overflow(sum, of_clock, &sum))
-		spoil(s, "it is too long");
+		timetext_spoil(s, "it is too long");
 	return sum;
 }
 
 int duration_parse(struct slice text, int64_t *ms, struct errbuf *e)
 {
-	struct scan s = scan_of(text);
+	struct timetext_scan s = scan_of(text);
 	int64_t taken = 0;
 	if (!s.reason)
-		taken = take(&s, 'P') ? take_iso_duration(&s) : take_simple_duration(&s);
+		taken = timetext_take(&s, 'P') ? take_iso_duration(&s) : take_simple_duration(&s);
 	int err = result(&s, text, "duration", e);
 	if (!err)
 		*ms = taken;

@@ -24,12 +24,12 @@ const struct zone zone_utc = {0};
 
 /* ---- The rule of the footer ------------------------------------------------------------------ */
 
-struct scan {
+struct tzif_scan {
 	const char *p, *end;
 	bool bad;
 };
 
-static bool take(struct scan *s, char c)
+static bool tzif_take(struct tzif_scan *s, char c)
 {
 	if (s->bad || s->p == s->end || *s->p != c)
 		return false;
@@ -37,13 +37,13 @@ static bool take(struct scan *s, char c)
 	return true;
 }
 
-static void need(struct scan *s, char c)
+static void tzif_need(struct tzif_scan *s, char c)
 {
-	if (!take(s, c))
+	if (!tzif_take(s, c))
 		s->bad = true;
 }
 
-static int take_number(struct scan *s, int low, int high)
+static int tzif_take_number(struct tzif_scan *s, int low, int high)
 {
 	int number = 0, digits = 0;
 	for (; !s->bad && s->p < s->end && *s->p >= '0' && *s->p <= '9' && digits < 4; digits++)
@@ -54,28 +54,28 @@ static int take_number(struct scan *s, int low, int high)
 }
 
 /* [+-]hh[:mm[:ss]] */
-static int32_t take_time(struct scan *s, int hours_max)
+static int32_t tzif_take_time(struct tzif_scan *s, int hours_max)
 {
-	bool minus = take(s, '-');
+	bool minus = tzif_take(s, '-');
 	if (!minus)
-		(void)take(s, '+');
-	int32_t seconds = take_number(s, 0, hours_max) * HOUR_S;
-	if (take(s, ':')) {
-		seconds += take_number(s, 0, 59) * 60;
-		if (take(s, ':'))
-			seconds += take_number(s, 0, 59);
+		(void)tzif_take(s, '+');
+	int32_t seconds = tzif_take_number(s, 0, hours_max) * HOUR_S;
+	if (tzif_take(s, ':')) {
+		seconds += tzif_take_number(s, 0, 59) * 60;
+		if (tzif_take(s, ':'))
+			seconds += tzif_take_number(s, 0, 59);
 	}
 	return minus ? -seconds : seconds;
 }
 
 /* Three letters or more, or anything of letters, digits and signs between angle brackets. */
-static void skip_name(struct scan *s)
+static void skip_name(struct tzif_scan *s)
 {
 	const char *start = s->p;
-	if (take(s, '<')) {
+	if (tzif_take(s, '<')) {
 		while (s->p < s->end && *s->p != '>')
 			s->p++;
-		need(s, '>');
+		tzif_need(s, '>');
 		return;
 	}
 	while (s->p < s->end && ((*s->p >= 'A' && *s->p <= 'Z') || (*s->p >= 'a' && *s->p <= 'z')))
@@ -84,26 +84,26 @@ static void skip_name(struct scan *s)
 		s->bad = true;
 }
 
-static struct zone_rule take_rule(struct scan *s)
+static struct zone_rule take_rule(struct tzif_scan *s)
 {
 	struct zone_rule rule = {.time_s = 2 * HOUR_S};
-	need(s, ',');
-	if (take(s, 'M')) {
+	tzif_need(s, ',');
+	if (tzif_take(s, 'M')) {
 		rule.kind = ZONE_WEEKDAY;
-		rule.month = take_number(s, 1, 12);
-		need(s, '.');
-		rule.week = take_number(s, 1, 5);
-		need(s, '.');
-		rule.day = take_number(s, 0, 6);
-	} else if (take(s, 'J')) {
+		rule.month = tzif_take_number(s, 1, 12);
+		tzif_need(s, '.');
+		rule.week = tzif_take_number(s, 1, 5);
+		tzif_need(s, '.');
+		rule.day = tzif_take_number(s, 0, 6);
+	} else if (tzif_take(s, 'J')) {
 		rule.kind = ZONE_DAY_WITHOUT_LEAP;
-		rule.day = take_number(s, 1, 365);
+		rule.day = tzif_take_number(s, 1, 365);
 	} else {
 		rule.kind = ZONE_DAY_FROM_0;
-		rule.day = take_number(s, 0, 365);
+		rule.day = tzif_take_number(s, 0, 365);
 	}
-	if (take(s, '/'))
-		rule.time_s = take_time(s, 167);
+	if (tzif_take(s, '/'))
+		rule.time_s = tzif_take_time(s, 167);
 	return rule;
 }
 
@@ -111,15 +111,15 @@ static struct zone_rule take_rule(struct scan *s)
  * east of the former if it is not said), when that begins and ends. */
 static bool parse_rule(struct slice text, struct zone *zone)
 {
-	struct scan s = {text.data, text.data + text.len, false};
+	struct tzif_scan s = {text.data, text.data + text.len, false};
 	skip_name(&s);
-	zone->standard_s = -take_time(&s, 24);
+	zone->standard_s = -tzif_take_time(&s, 24);
 	if (!s.bad && s.p < s.end) {
 		zone->has_daylight = true;
 		zone->daylight_s = zone->standard_s + HOUR_S;
 		skip_name(&s);
 		if (s.p < s.end && *s.p != ',')
-			zone->daylight_s = -take_time(&s, 24);
+			zone->daylight_s = -tzif_take_time(&s, 24);
 		zone->begins = take_rule(&s);
 		zone->ends = take_rule(&s);
 	}
@@ -142,7 +142,7 @@ static int64_t rule_day(const struct zone_rule *rule, int64_t year)
 
 /* ---- The file -------------------------------------------------------------------------------- */
 
-struct counts {
+struct tzif_counts {
 	uint32_t isut, isstd, leap, time, type, chars;
 };
 
@@ -153,7 +153,7 @@ static uint32_t take_be32(struct cursor *c)
 }
 
 /* ERR_INVALID: not such a file. */
-static int read_header(struct cursor *c, struct counts *n, uint8_t *version)
+static int read_header(struct cursor *c, struct tzif_counts *n, uint8_t *version)
 {
 	const uint8_t *magic = cursor_take(c, 4);
 	*version = cursor_u8(c);
@@ -168,7 +168,7 @@ static int read_header(struct cursor *c, struct counts *n, uint8_t *version)
 }
 
 /* The sizes cannot pass 64 bits: each count has 32. */
-static void skip_block(struct cursor *c, const struct counts *n, unsigned time_bytes)
+static void skip_block(struct cursor *c, const struct tzif_counts *n, unsigned time_bytes)
 {
 	(void)cursor_take(c, (size_t)n->time * (time_bytes + 1) + (size_t)n->type * 6 + n->chars +
 				     (size_t)n->leap * (time_bytes + 4) + n->isstd + n->isut);
@@ -181,7 +181,7 @@ static int64_t time_at(const uint8_t *times, size_t i, unsigned time_bytes)
 	return (int64_t)be64_get(times + i * 8);
 }
 
-static int check_types(const uint8_t *types, const struct counts *n)
+static int check_types(const uint8_t *types, const struct tzif_counts *n)
 {
 	for (size_t i = 0; i < n->type; i++) {
 		int32_t offset_s = (int32_t)be32_get(types + i * 6);
@@ -192,8 +192,8 @@ static int check_types(const uint8_t *types, const struct counts *n)
 }
 
 static int fill_transitions(struct zone *zone, struct arena *arena, const uint8_t *times,
-			    const uint8_t *indexes, const uint8_t *types, const struct counts *n,
-			    unsigned time_bytes)
+			    const uint8_t *indexes, const uint8_t *types,
+			    const struct tzif_counts *n, unsigned time_bytes)
 {
 	int64_t *at_s = arena_alloc(arena, (n->time + 1) * sizeof(*at_s));
 	int32_t *offset_s = arena_alloc(arena, (n->time + 1) * sizeof(*offset_s));
@@ -213,7 +213,7 @@ static int fill_transitions(struct zone *zone, struct arena *arena, const uint8_
 	return 0;
 }
 
-static int read_block(struct cursor *c, const struct counts *n, unsigned time_bytes,
+static int read_block(struct cursor *c, const struct tzif_counts *n, unsigned time_bytes,
 		      struct arena *arena, struct zone *zone, struct errbuf *e)
 {
 	if (n->leap)
@@ -250,7 +250,7 @@ static int read_footer(struct cursor *c, struct zone *zone, struct errbuf *e)
 int zone_parse(struct slice bytes, struct arena *arena, struct zone *zone, struct errbuf *e)
 {
 	struct cursor c = cursor_of(bytes.data, bytes.len);
-	struct counts n;
+	struct tzif_counts n;
 	uint8_t version;
 	*zone = zone_utc;
 	if (bytes.len > TZIF_MAX_BYTES)

@@ -31,7 +31,7 @@
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
-static struct slice text_of(struct ber *b, size_t max_bytes)
+static struct slice usm_text_of(struct ber *b, size_t max_bytes)
 {
 	struct slice text = ber_expect(b, BER_OCTETS);
 	if (text.len > max_bytes)
@@ -60,12 +60,12 @@ static void decode_header(struct ber *b, struct usm_message *message)
 static void decode_security(struct ber *b, struct usm_message *message)
 {
 	struct ber text = ber_enter(b, BER_OCTETS), security = ber_enter(&text, BER_SEQUENCE);
-	message->engine_id = text_of(&security, USM_ENGINE_ID_MAX_BYTES);
+	message->engine_id = usm_text_of(&security, USM_ENGINE_ID_MAX_BYTES);
 	message->boots = (uint32_t)ber_integer(&security, 0, INT32_MAX);
 	message->time = (uint32_t)ber_integer(&security, 0, INT32_MAX);
-	message->user = text_of(&security, USM_USER_MAX_BYTES);
-	message->mac = text_of(&security, USM_MAC_MAX_BYTES);
-	message->salt = text_of(&security, USM_SALT_BYTES);
+	message->user = usm_text_of(&security, USM_USER_MAX_BYTES);
+	message->mac = usm_text_of(&security, USM_MAC_MAX_BYTES);
+	message->salt = usm_text_of(&security, USM_SALT_BYTES);
 	if (security.bad)
 		ber_fail(b, security.bad);
 }
@@ -149,8 +149,8 @@ int usm_open(struct usm_crypto *crypto, enum usm_priv priv, const struct usm_key
 	}
 	/* Behind the sequence there may be what DES has filled up. */
 	struct ber whole = ber_of(data), b = ber_enter(&whole, BER_SEQUENCE);
-	scoped->engine_id = text_of(&b, USM_ENGINE_ID_MAX_BYTES);
-	scoped->context = text_of(&b, SNMP_COMMUNITY_MAX_BYTES);
+	scoped->engine_id = usm_text_of(&b, USM_ENGINE_ID_MAX_BYTES);
+	scoped->context = usm_text_of(&b, SNMP_COMMUNITY_MAX_BYTES);
 	snmp_decode_pdu(&b, &scoped->pdu);
 	*why = b.bad;
 	return b.bad ? ERR_INVALID : 0;
@@ -204,7 +204,7 @@ static uint8_t *put_security(const struct usm_seal *seal, const uint8_t salt[USM
 	return mac;
 }
 
-static void put_header(const struct usm_seal *seal, struct ber_writer *w)
+static void usm_put_header(const struct usm_seal *seal, struct ber_writer *w)
 {
 	const uint8_t *end = w->at;
 	char flags = (char)seal->flags;
@@ -233,7 +233,7 @@ int usm_encode(struct usm_crypto *crypto, const struct usm_seal *seal, struct sl
 	make_salt(seal, salt);
 	const uint8_t *end = put_data(crypto, seal, pdu, salt, &w);
 	uint8_t *mac_at = put_security(seal, salt, &w);
-	put_header(seal, &w);
+	usm_put_header(seal, &w);
 	ber_put_header(&w, BER_SEQUENCE, end);
 	if (w.full)
 		return ERR_LIMIT;

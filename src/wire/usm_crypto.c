@@ -65,7 +65,7 @@ const char *usm_priv_name(enum usm_priv priv)
 }
 
 /* Letters of any case and digits; hyphens say nothing. */
-static bool same_name(struct slice a, const char *b)
+static bool usm_crypto_same_name(struct slice a, const char *b)
 {
 	size_t i = 0;
 	for (; i < a.len; i++) {
@@ -81,13 +81,13 @@ static bool same_name(struct slice a, const char *b)
 
 bool usm_auth_parse(struct slice name, enum usm_auth *auth)
 {
-	if (same_name(name, "SHA-1")) {
+	if (usm_crypto_same_name(name, "SHA-1")) {
 		*auth = USM_AUTH_SHA1;
 		return true;
 	}
 	for (int i = USM_AUTH_NONE + 1; i < USM_AUTH_COUNT; i++) {
 		*auth = (enum usm_auth)i;
-		if (same_name(name, auths[i].name))
+		if (usm_crypto_same_name(name, auths[i].name))
 			return true;
 	}
 	return false;
@@ -95,13 +95,13 @@ bool usm_auth_parse(struct slice name, enum usm_auth *auth)
 
 bool usm_priv_parse(struct slice name, enum usm_priv *priv)
 {
-	if (same_name(name, "AES-128")) {
+	if (usm_crypto_same_name(name, "AES-128")) {
 		*priv = USM_PRIV_AES128;
 		return true;
 	}
 	for (int i = USM_PRIV_NONE + 1; i < USM_PRIV_COUNT; i++) {
 		*priv = (enum usm_priv)i;
-		if (same_name(name, privs[i].name))
+		if (usm_crypto_same_name(name, privs[i].name))
 			return true;
 	}
 	return false;

@@ -35,7 +35,7 @@ static struct {
 	uint32_t partitions;
 	int64_t begin_s;
 	struct store *store;
-	struct marks *track;
+	struct marks *marks;
 	struct task_queue queue;
 	struct store_waiter waiter;
 	struct random random;
@@ -124,7 +124,7 @@ static void mark_hosts(size_t first, int64_t slot_s)
 		}
 	}
 	mark_touches_sort(touches, n);
-	int err = marks_touches_add(bench.track, bench.write, clock_wall_ms(clock_real()), touches,
+	int err = marks_touches_add(bench.marks, bench.write, clock_wall_ms(clock_real()), touches,
 				    n, &added);
 	if (err)
 		die("marks", err);
@@ -144,20 +144,18 @@ static void mark_slot(int64_t slot_s)
 static struct rollup_pass run_pass(void)
 {
 	static const char *const items[] = {"5m:14d", "1h:365d"};
-	struct granularities granularities;
+	struct rollup_site site = {.store = bench.store,
+				   .marks = bench.marks,
+				   .clock = clock_real(),
+				   .quiet_ms = QUIET_MS};
 	struct partitions own;
 	struct errbuf e;
 	char all[32];
 	snprintf(all, sizeof(all), "0-%u", bench.partitions - 1);
-	if (granularities_parse(items, 2, HOUR_S * 1000, &granularities, &e) ||
+	if (granularities_parse(items, 2, HOUR_S * 1000, &site.granularities, &e) ||
 	    partitions_parse(slice_of(all), bench.partitions, &own, &e))
 		die(e.text, ERR_INVALID);
-	struct rollup_job *job =
-		rollup_job_new(&(struct rollup_job_options){.store = bench.store,
-							    .track = bench.track,
-							    .clock = clock_real(),
-							    .granularities = &granularities,
-							    .quiet_ms = QUIET_MS});
+	struct rollup_job *job = rollup_job_new(&site, NULL);
 	struct rollup_pass pass = rollup_job_run(
 		job, &bench.queue, &own, clock_wall_ms(clock_real()) + 2 * QUIET_MS, INT64_MAX);
 	rollup_job_free(job);
@@ -211,7 +209,7 @@ static void bench_open(const char *path)
 	if (err)
 		die(e.text, err);
 	task_queue_init(&bench.queue);
-	bench.track = marks_store_open(
+	bench.marks = marks_store_open(
 		&(struct marks_store_options){.store = bench.store, .writer = SLICE("bench")});
 	bench.waiter = (struct store_waiter){bench.store, &bench.queue, clock_real(), die};
 	bench.handles = mem_alloc_array(bench.hosts * METRICS, sizeof(*bench.handles));
@@ -227,7 +225,7 @@ static void bench_open(const char *path)
 static void bench_close(void)
 {
 	store_write_free(bench.write);
-	marks_close(bench.track);
+	marks_close(bench.marks);
 	store_close(bench.store);
 	mem_free(bench.handles);
 	mem_free(bench.values);

@@ -132,7 +132,7 @@ static void put_taken_aside(struct queue_rig *q)
 static void put_aside_until_killed(struct store *store, UNUSED struct clock *clock)
 {
 	static struct queue_rig q;
-	struct queue_retry retry;
+	struct queue_rig_retry retry;
 	begin_to_work(&q, store);
 	for (uint64_t round = 0;; round++) {
 		put_some_more(&q, 5);
@@ -150,10 +150,10 @@ static void put_aside_until_killed(struct store *store, UNUSED struct clock *clo
 /* Each number lies aside, waits, or is stored: perhaps two of them. */
 static void check_that_nothing_is_lost(struct queue_rig *q)
 {
-	struct queue_retry retry;
+	struct queue_rig_retry retry;
 	uint64_t put = atomic_load(&shared->put), tried = atomic_load(&shared->tried);
 	assert_int_equal(queue_rig_retry(q, &retry), 0);
-	assert_int_equal(retry.kept, 0);
+	assert_int_equal(retry.result.kept, 0);
 	assert_int_equal(queue_rig_stats(q).aside, 0);
 	size_t pending = queue_rig_stats(q).pending;
 	uint64_t *numbers = mem_alloc_array(pending + 1, sizeof(*numbers));
@@ -495,14 +495,14 @@ static void put_aside(struct queue_rig *q, struct slice bytes)
 static void what_is_not_kept_whole_stays_aside(void **state)
 {
 	struct queue_rig *q = *state;
-	struct queue_retry retry;
+	struct queue_rig_retry retry;
 	char *bytes = mem_zalloc(ASIDE_BYTES_MAX + 1);
 	queue_rig_worker(q, 0);
 	put_aside(q, (struct slice){bytes, ASIDE_BYTES_MAX + 1});
 	put_aside(q, queue_rig_message(q, "k0", 7));
 	put_aside(q, (struct slice){bytes, ASIDE_BYTES_MAX});
 	assert_int_equal(queue_rig_retry(q, &retry), 0);
-	assert_true(retry.given == 2 && retry.kept == 1);
+	assert_true(retry.result.given == 2 && retry.result.kept == 1);
 	struct queue_batch *batch = ask_for_batch(q);
 	assert_int_equal(batch->count, 2);
 	assert_int_equal(queue_rig_number(&batch->messages[0]), 7);
@@ -513,7 +513,7 @@ static void what_is_not_kept_whole_stays_aside(void **state)
 	for (int reopened = 0; reopened < 2; reopened++) {
 		assert_int_equal(queue_rig_stats(q).aside, 1);
 		assert_int_equal(queue_rig_retry(q, &retry), 0);
-		assert_true(retry.given == 0 && retry.kept == 1);
+		assert_true(retry.result.given == 0 && retry.result.kept == 1);
 		queue_rig_reopen(q);
 	}
 	assert_int_equal(queue_rig_stats(q).pending, 2);
@@ -523,7 +523,7 @@ static void what_is_not_kept_whole_stays_aside(void **state)
 static void holes_count_for_none(void **state)
 {
 	struct queue_rig *q = *state;
-	struct queue_retry retry;
+	struct queue_rig_retry retry;
 	uint64_t number;
 	char *bytes = mem_zalloc(ASIDE_BYTES_MAX + 1);
 	queue_rig_worker(q, 0);
@@ -537,7 +537,7 @@ static void holes_count_for_none(void **state)
 	struct queue_stats stats = queue_rig_stats(q);
 	assert_true(stats.aside == ASIDE_MESSAGES_MAX && stats.aside_dropped == 1);
 	assert_int_equal(queue_rig_retry(q, &retry), 0);
-	assert_true(retry.given == ASIDE_MESSAGES_MAX && retry.kept == 0);
+	assert_true(retry.result.given == ASIDE_MESSAGES_MAX && retry.result.kept == 0);
 	stats = queue_rig_stats(q);
 	assert_true(stats.aside == 0 && stats.pending == ASIDE_MESSAGES_MAX);
 }
@@ -545,7 +545,7 @@ static void holes_count_for_none(void **state)
 static void a_store_that_fails_loses_nothing_that_lay_aside(void **state)
 {
 	struct queue_rig *q = *state;
-	struct queue_retry retry;
+	struct queue_rig_retry retry;
 	uint64_t numbers[4];
 	queue_rig_worker(q, 0);
 	put_aside(q, queue_rig_message(q, "k0", 1));
@@ -556,17 +556,17 @@ static void a_store_that_fails_loses_nothing_that_lay_aside(void **state)
 	assert_int_equal(queue_rig_retry(q, &retry), ERR_FULL);
 	naive_fail_writes(q->rig.store, ERR_FULL, 2); /* both puts */
 	assert_int_equal(queue_rig_retry(q, &retry), ERR_FULL);
-	assert_true(retry.given == 0 && queue_rig_stats(q).aside == 2);
+	assert_true(retry.result.given == 0 && queue_rig_stats(q).aside == 2);
 	assert_int_equal(queue_rig_stats(q).pending, 0);
 	/* In the queue, but not away from where they lay: they come twice. */
 	queue_rig_retry_begin(q, &retry);
-	task_queue_run(&q->rig.queue);
+	queue_rig_retry_step(&retry);
 	assert_int_equal(queue_rig_stats(q).pending, 2);
 	naive_fail_writes(q->rig.store, ERR_FULL, 1);
-	assert_int_equal(queue_rig_retry_wait(q, &retry), ERR_FULL);
-	assert_true(retry.given == 0 && queue_rig_stats(q).aside == 2);
+	assert_int_equal(queue_rig_retry_wait(&retry), ERR_FULL);
+	assert_true(retry.result.given == 0 && queue_rig_stats(q).aside == 2);
 	assert_int_equal(queue_rig_retry(q, &retry), 0);
-	assert_true(retry.given == 2 && queue_rig_stats(q).aside == 0);
+	assert_true(retry.result.given == 2 && queue_rig_stats(q).aside == 0);
 	queue_rig_drain(q, 0, 4, numbers);
 	for (size_t i = 0; i < 4; i++)
 		assert_int_equal(numbers[i], 1 + i % 2);

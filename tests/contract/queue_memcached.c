@@ -341,9 +341,9 @@ static void a_malformed_item_stops_nobody(void **state)
 	assert_int_equal(queue_rig_stats(q).aside, 1);
 	assert_int_equal(queue_rig_stats(q).pending, 0);
 	/* Tried again it is the item that it was. */
-	struct queue_retry retry;
+	struct queue_rig_retry retry;
 	assert_int_equal(queue_rig_retry(q, &retry), 0);
-	assert_true(retry.given == 1 && queue_rig_stats(q).aside == 0);
+	assert_true(retry.result.given == 1 && queue_rig_stats(q).aside == 0);
 	take_one(q);
 	const struct queue_message *again = &q->workers[0].batch->messages[0];
 	assert_non_null(strstr(again->malformed, "line 1"));

@@ -110,36 +110,40 @@ int queue_rig_put(struct queue_rig *q, const char *key, uint64_t number)
 	return queue_rig_put_bytes(q, key, queue_rig_message(q, key, number));
 }
 
-static void retry_done(struct queue_retry *retry, int err)
+int queue_rig_retry(struct queue_rig *q, struct queue_rig_retry *retry)
 {
-	*(struct put_state *)retry->owner = (struct put_state){true, err};
+	return queue_retry(q->queue, &q->rig.queue, &retry->result, &retry->error);
 }
 
-void queue_rig_retry_begin(struct queue_rig *q, struct queue_retry *retry)
+static void run_retry(struct task_queue *tasks, void *owner)
 {
-	*retry = (struct queue_retry){
-		.queue = q->queue,
-		.executor = &q->rig.queue.executor,
-		.done = retry_done,
-		.owner = mem_zalloc(sizeof(struct put_state)),
-	};
-	assert_int_equal(queue_retry_start(retry), 0);
+	struct queue_rig_retry *retry = owner;
+	retry->err = queue_retry(retry->queue, tasks, &retry->result, &retry->error);
 }
 
-int queue_rig_retry_wait(struct queue_rig *q, struct queue_retry *retry)
+void queue_rig_retry_begin(struct queue_rig *q, struct queue_rig_retry *retry)
 {
-	struct put_state *state = retry->owner;
-	while (!state->done)
-		task_queue_wait(&q->rig.queue);
-	int err = state->err;
-	mem_free(state);
-	return err;
+	retry->queue = q->queue;
+	stepped_start(&retry->work, run_retry, retry);
+	stepped_step(&retry->work);
 }
 
-int queue_rig_retry(struct queue_rig *q, struct queue_retry *retry)
+void queue_rig_retry_step(struct queue_rig_retry *retry)
 {
-	queue_rig_retry_begin(q, retry);
-	return queue_rig_retry_wait(q, retry);
+	struct task_queue *tasks = &retry->work.queue;
+	pthread_mutex_lock(&tasks->lock);
+	while (!tasks->first)
+		pthread_cond_wait(&tasks->arrived, &tasks->lock);
+	pthread_mutex_unlock(&tasks->lock);
+	stepped_step(&retry->work);
+}
+
+int queue_rig_retry_wait(struct queue_rig_retry *retry)
+{
+	while (!stepped_over(&retry->work))
+		queue_rig_retry_step(retry);
+	stepped_release(&retry->work);
+	return retry->err;
 }
 
 static void taken(struct queue_worker *worker, struct queue_batch *batch, int err)

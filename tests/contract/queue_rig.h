@@ -12,6 +12,7 @@
 #include "model/poll.h"
 #include "queue/queue.h"
 #include "queue/retry.h"
+#include "stepped.h"
 
 struct queue_limits {
 	uint64_t messages_max; /* 0: the driver's own */
@@ -70,10 +71,22 @@ uint64_t queue_rig_number(const struct queue_message *message);
 int queue_rig_put(struct queue_rig *q, const char *key, uint64_t number);
 int queue_rig_put_bytes(struct queue_rig *q, const char *key, struct slice bytes);
 
+struct queue_rig_retry {
+	struct queue_retry_result result;
+	struct errbuf error;
+	/* Of one that goes on step by step. */
+	struct stepped work;
+	struct queue *queue;
+	int err;
+};
+
 /* Gives back what lies aside; what ended it. */
-int queue_rig_retry(struct queue_rig *q, struct queue_retry *retry);
-void queue_rig_retry_begin(struct queue_rig *q, struct queue_retry *retry);
-int queue_rig_retry_wait(struct queue_rig *q, struct queue_retry *retry);
+int queue_rig_retry(struct queue_rig *q, struct queue_rig_retry *retry);
+/* Likewise: up to where it waits for its first read, from one answer to the next, and to its end.
+ */
+void queue_rig_retry_begin(struct queue_rig *q, struct queue_rig_retry *retry);
+void queue_rig_retry_step(struct queue_rig_retry *retry);
+int queue_rig_retry_wait(struct queue_rig_retry *retry);
 
 /* A worker of this index, in the place of the one before, which is returned. */
 struct queue_worker *queue_rig_worker(struct queue_rig *q, unsigned index);

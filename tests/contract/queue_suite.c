@@ -367,14 +367,14 @@ static void what_lies_aside_is_given_back(struct queue_rig *q)
 {
 	static struct shown shown;
 	uint64_t numbers[6];
-	struct queue_retry retry;
+	struct queue_rig_retry retry;
 	queue_rig_worker(q, 0);
 	assert_int_equal(queue_rig_retry(q, &retry), 0); /* nothing */
-	assert_true(retry.given == 0 && retry.kept == 0);
+	assert_true(retry.result.given == 0 && retry.result.kept == 0);
 	put_numbers_aside(q, 1, 3);
 	assert_int_equal(queue_rig_put(q, "k0", 4), 0);
 	assert_int_equal(queue_rig_retry(q, &retry), 0);
-	assert_true(retry.given == 3 && retry.kept == 0);
+	assert_true(retry.result.given == 3 && retry.result.kept == 0);
 	assert_int_equal(queue_rig_stats(q).aside, 0);
 	queue_rig_drain(q, 0, 4, numbers);
 	assert_true(numbers[0] == 4 && numbers[1] == 1 && numbers[2] == 2 && numbers[3] == 3);
@@ -386,7 +386,7 @@ static void what_lies_aside_is_given_back(struct queue_rig *q)
 	queue_rig_reopen(q);
 	assert_int_equal(queue_rig_stats(q).aside, 2);
 	assert_int_equal(queue_rig_retry(q, &retry), 0);
-	assert_int_equal(retry.given, 2);
+	assert_int_equal(retry.result.given, 2);
 	queue_rig_worker(q, 0);
 	queue_rig_drain(q, 0, 2, numbers);
 	assert_true(numbers[0] == 5 && numbers[1] == 6);
@@ -398,31 +398,31 @@ static void what_lies_aside_is_given_back(struct queue_rig *q)
 static void a_slice_after_the_other_is_given_back(struct queue_rig *q)
 {
 	static uint64_t numbers[3 * RETRY_SLICE_MAX];
-	struct queue_retry retry;
+	struct queue_rig_retry retry;
 	queue_rig_worker(q, 0);
 	put_numbers_aside(q, 1, 2 * RETRY_SLICE_MAX + 1);
 	assert_int_equal(queue_rig_retry(q, &retry), 0);
-	assert_int_equal(retry.given, 2 * RETRY_SLICE_MAX + 1);
-	queue_rig_drain(q, 0, retry.given, numbers);
-	assert_in_order(numbers, retry.given, 1, 1, retry.given);
+	assert_int_equal(retry.result.given, 2 * RETRY_SLICE_MAX + 1);
+	queue_rig_drain(q, 0, retry.result.given, numbers);
+	assert_in_order(numbers, retry.result.given, 1, 1, retry.result.given);
 }
 
 /* What no room is found for stays, and is given another time. */
 static void a_full_queue_is_given_nothing_back(struct queue_rig *q)
 {
 	uint64_t numbers[10];
-	struct queue_retry retry;
+	struct queue_rig_retry retry;
 	queue_rig_worker(q, 0);
 	put_numbers_aside(q, 1, 4);
 	put_some(q, 1, 5, 12); /* there is room for ten */
 	assert_int_equal(queue_rig_retry(q, &retry), ERR_FULL);
 	assert_string_equal(retry.error.text, "the queue has no room for more");
-	assert_int_equal(retry.given, 2);
+	assert_int_equal(retry.result.given, 2);
 	assert_int_equal(queue_rig_stats(q).aside, 2);
 	queue_rig_drain(q, 0, 10, numbers);
 	assert_true(numbers[7] == 12 && numbers[8] == 1 && numbers[9] == 2);
 	assert_int_equal(queue_rig_retry(q, &retry), 0);
-	assert_int_equal(retry.given, 2);
+	assert_int_equal(retry.result.given, 2);
 	queue_rig_drain(q, 0, 2, numbers);
 	assert_true(numbers[0] == 3 && numbers[1] == 4);
 	assert_int_equal(queue_rig_stats(q).aside, 0);
@@ -430,18 +430,20 @@ static void a_full_queue_is_given_nothing_back(struct queue_rig *q)
 
 static void one_retry_at_a_time(struct queue_rig *q)
 {
-	struct queue_retry first, second = {.queue = q->queue};
+	static uint64_t numbers[RETRY_SLICE_MAX + 1];
+	struct queue_rig_retry first, second;
 	queue_rig_worker(q, 0);
-	put_numbers_aside(q, 1, 2);
+	put_numbers_aside(q, 1, ARRAY_LEN(numbers));
 	queue_rig_retry_begin(q, &first);
-	assert_int_equal(queue_retry_start(&second), ERR_BUSY);
-	first.cancelled = true; /* what is on its way arrives */
-	assert_int_equal(queue_rig_retry_wait(q, &first), ERR_CANCELLED);
-	assert_int_equal(first.given, 2);
-	uint64_t numbers[2];
-	queue_rig_drain(q, 0, 2, numbers);
-	assert_true(numbers[0] == 1 && numbers[1] == 2);
+	assert_int_equal(queue_rig_retry(q, &second), ERR_EXISTS);
+	queue_rig_retry_step(&first);
+	task_queue_stop(&first.work.queue); /* what is on its way arrives */
+	assert_int_equal(queue_rig_retry_wait(&first), ERR_CANCELLED);
+	assert_int_equal(first.result.given, RETRY_SLICE_MAX);
 	assert_int_equal(queue_rig_retry(q, &second), 0);
+	assert_int_equal(second.result.given, 1);
+	queue_rig_drain(q, 0, ARRAY_LEN(numbers), numbers);
+	assert_in_order(numbers, ARRAY_LEN(numbers), 1, 1, ARRAY_LEN(numbers));
 }
 
 /* ---- Threads */

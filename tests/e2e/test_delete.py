@@ -140,7 +140,7 @@ def test_what_is_killed_half_way_goes_on(make_server, monkeypatch):
         assert time.monotonic() < deadline, server.log_tail()
         time.sleep(0.05)
     assert server.metric("granary_delete_resumed_total") == 1
-    assert "goes on, since it was broken off" in server.log_text()
+    assert "continues: the last run was ended" in server.log_text()
     left = [0, 1, 17, 18, 19]
     assert stored(server) == {f"{h}": left for h in range(600)}
     until_nothing_waits(server)
@@ -261,8 +261,8 @@ def test_the_command_counts_first(short):
     (["m"], "--start is missing; --all means all there is"),
     (["m", "--start", "1"], "--end is missing; --all means all there is"),
     (["m", "--all", "--end", "1"], "--all is given beside --end"),
-    (["m", "h", "--all"], "h is no TAG=VALUE"),
-    (["--all-metrics", "m", "--all"], "m is no TAG=VALUE"),
+    (["m", "h", "--all"], '"h" is not TAG=VALUE'),
+    (["--all-metrics", "m", "--all"], '"m" is not TAG=VALUE'),
 ])
 def test_wrong_use_of_the_command(arguments, sentence):
     done = run("delete", *arguments)

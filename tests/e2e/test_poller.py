@@ -240,7 +240,7 @@ def test_what_cannot_be_polled_is_said():
     cases = [
         ([nobody, "FastPollHC", "-t", "0.1", "-r", "0"], 1, "does not answer"),
         ([nobody, "Fast"], 2, "there is no OIDSet called Fast"),
-        ([nobody], 2, "say DEVICE and OIDSET"),
+        ([nobody], 2, "OIDSET is missing"),
         (["host.invalid", "FastPollHC"], 1, "host.invalid: "),
         ([f"{nobody}0000", "FastPollHC"], 2, "is no HOST or HOST:PORT"),
         ([nobody, "FastPollHC", "-v3", "-u", "me", "-A", "short"], 1, "8"),

@@ -1,6 +1,7 @@
 """The life of the server beyond starting and stopping: failed commits, signals, what it makes of
 the table of options."""
 
+import re
 import signal
 import socket
 import subprocess
@@ -154,6 +155,21 @@ def test_the_manual_page_is_one(tmp_path):
         checked = subprocess.run(["groff", "-man", "-Tascii", "-ww", "-z"], input=text,
                                  capture_output=True, text=True)
         assert checked.returncode == 0 and checked.stderr == ""
+
+
+def test_the_manual_has_what_each_help_has():
+    """Every command, its usage, and each of its options and words."""
+    manual = run("manual").stdout.replace("\\-", "-")
+    commands = re.findall(r"^  (\w+)  ", run("help").stdout, re.M)
+    assert {"serve", "query", "device", "snmp", "manual"} <= set(commands)
+    for command in commands:
+        help_text = run("help", command).stdout
+        section = manual.split(f".SS {command}\n")[1].split(".SS ")[0]
+        usages = re.findall(r"^(?:usage:|      ) (granary .*)$", help_text, re.M)
+        options = re.findall(r"^  (--?\w[^ ]*)", help_text, re.M)
+        assert usages and all(f"\\fB{usage}\\fR" in section for usage in usages), command
+        where = manual if command == "serve" else section  # its options are the configuration's
+        assert all(option in where for option in options), command
 
 
 @pytest.mark.parametrize("arguments, words", [

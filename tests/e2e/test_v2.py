@@ -393,8 +393,8 @@ def test_interfaces_on_the_command_line(make_v2):
             (1, ("top", "--cf", "max"), "unknown parameter"),
             (1, ("volume", "rtr_a", "--percentile", "95"), "unknown parameter"),
             (1, ("percentile", "rtr_a", "--zone", "Mars/Olympus"), "time zone"),
-            (2, ("rates", "rtr_a"), "something is missing"),
-            (2, ("percentile",), "something is missing"),
+            (2, ("rates", "rtr_a"), "INTERFACE is missing"),
+            (2, ("percentile",), "DEVICE is missing"),
             (2, ("volume", "rtr_a", "--cf", "max"), "there is no option --cf")):
         assert sentence in ask(*words, status=status).stderr
 

@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (inventory_copy_read(copy, "f", (struct slice){(const char *)data, size}, &e)) {
 		ASSERT(e.text[0]);
 	} else {
-		inventory_document_write(inventory_copy_picture(copy), SLICE("site"), &text);
+		inventory_document_write(inventory_copy_snapshot(copy), SLICE("site"), &text);
 		ASSERT(!text.failed);
 		ASSERT(inventory_copy_read(copy, "g", buf_slice(&text), &e) == 0);
 	}

@@ -288,7 +288,7 @@ static void test_names_without_series_are_not_listed(void **state)
 	open_and_store("t", "h", "host=a");
 	open_and_store("t", "i", "host=a");
 	catalog_sweep(catalog);
-	pump();
+	sweep_to_end();
 	list_now(CATALOG_METRIC_NAMES, "", 10, "gone300 h i");
 	list_now(CATALOG_METRIC_NAMES, "", 3, "gone300 h i");
 	list_now(CATALOG_METRIC_NAMES, "", 2, "gone300 h ...");
@@ -461,7 +461,7 @@ static void test_sweep(void **state)
 	open_one("t", "cpu", "host=young");
 	find_now("t", "cpu", NULL, "host=alive host=silent host=young");
 	catalog_sweep(catalog);
-	pump();
+	sweep_to_end();
 	find_now("t", "cpu", NULL, "host=alive host=silent host=young"); /* nobody is old enough */
 	clock_virtual_advance(&clock_, 2 * DAY_MS * 1000);
 	append_at(alive, T0_MS + 2 * DAY_MS);
@@ -471,8 +471,7 @@ static void test_sweep(void **state)
 	assert_true(catalog_sweeping(catalog));
 	catalog_sweep(catalog); /* one at a time */
 	assert_int_equal(stat_get(STAT_catalog_sweeps), sweeps + 1);
-	pump();
-	assert_false(catalog_sweeping(catalog));
+	sweep_to_end();
 	find_now("t", "cpu", NULL, "host=alive host=young");
 	open_one("t", "cpu", "host=new"); /* its place is free */
 	find_now("t", "cpu", NULL, "host=alive host=new host=young");

@@ -1,4 +1,4 @@
-/* The client commands below their requests: command lines, escaping, tables and CSV. */
+/* The client commands below their requests: escaping, tables and CSV. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,7 +7,6 @@
 
 #include <unistd.h>
 
-#include "cmd/client.h"
 #include "cmd/client_private.h"
 
 /* ---- What is printed ------------------------------------------------------------------------ */
@@ -118,15 +117,15 @@ static void lines_stay_lines(UNUSED void **state)
 	static const char wanted[] = "a,\\x1b[0m\r\nb\\r\xc3\xbc\\u0085\xe2\x82\xac\tc"
 				     "\xf0\x9f\x98\x80\n\\xf0\\x9f\\r";
 	for (size_t step = 1; step < sizeof(text); step++) {
-		struct visible_lines lines = {0};
+		struct terminal_lines lines = {0};
 		struct buf out;
 		buf_init(&out, 1000);
 		for (size_t at = 0; at < sizeof(text) - 1; at += step) {
 			size_t left = sizeof(text) - 1 - at;
-			visible_append_lines(&lines, &out,
-					     (struct slice){text + at, left < step ? left : step});
+			terminal_append_lines(&lines, &out,
+					      (struct slice){text + at, left < step ? left : step});
 		}
-		visible_end_lines(&lines, &out);
+		terminal_end_lines(&lines, &out);
 		buf_append_char(&out, 0);
 		assert_string_equal(out.data, wanted);
 		buf_release(&out);
@@ -150,76 +149,6 @@ static void parameters_are_escaped(UNUSED void **state)
 	buf_release(&path);
 }
 
-/* ---- Command lines -------------------------------------------------------------------------- */
-
-static const struct client_command command = {
-	.name = "query",
-	.help = "help\n",
-	.options = OPTION_SERVER | OPTION_OUTPUT | OPTION_START | OPTION_TENANT,
-	.words_min = 1,
-	.words_max = 3,
-};
-
-#define PARSE(args, ...)                                                                           \
-	client_parse(&command, (int)ARRAY_LEN(((char *const[]){__VA_ARGS__})),                     \
-		     (char *const[]){__VA_ARGS__}, args)
-
-static void options_and_words_mix(UNUSED void **state)
-{
-	struct client_args args;
-
-	assert_int_equal(
-		PARSE(&args, "m", "--start", "1h-ago", "a=b", "-o", "json", "--server=http://x:1/"),
-		0);
-	assert_int_equal(args.word_count, 2);
-	assert_string_equal(args.words[0], "m");
-	assert_string_equal(args.words[1], "a=b");
-	assert_string_equal(args.start, "1h-ago");
-	assert_string_equal(args.server, "http://x:1/");
-	assert_string_equal(args.tenant, "default");
-	assert_int_equal(args.output, OUTPUT_JSON);
-}
-
-static void negative_numbers_and_dashes_are_words(UNUSED void **state)
-{
-	struct client_args args;
-
-	assert_int_equal(PARSE(&args, "m", "-1.5", "-.5"), 0);
-	assert_int_equal(args.word_count, 3);
-	assert_int_equal(PARSE(&args, "-"), 0);
-	assert_string_equal(args.words[0], "-");
-	assert_int_equal(PARSE(&args, "--", "--start", "-o"), 0);
-	assert_int_equal(args.word_count, 2);
-	assert_null(args.start);
-}
-
-static void wrong_command_lines(UNUSED void **state)
-{
-	struct client_args args;
-
-	assert_int_equal(PARSE(&args, "a", "b", "c", "d"), ERR_INVALID);
-	assert_int_equal(PARSE(&args, "-o", "json"), ERR_INVALID);
-	assert_int_equal(PARSE(&args, "m", "--start"), ERR_INVALID);
-	assert_int_equal(PARSE(&args, "m", "-o", "xml"), ERR_INVALID);
-	assert_int_equal(PARSE(&args, "m", "--nosuch", "1"), ERR_INVALID);
-	assert_int_equal(PARSE(&args, "m", "--starts=1"), ERR_INVALID);
-	assert_int_equal(PARSE(&args, "m", "--data", "d"), ERR_INVALID); /* not of this command */
-	assert_int_equal(PARSE(&args, "m", "--tenant", "a b"), ERR_INVALID);
-	assert_int_equal(PARSE(&args, "m", "--tenant", "a\r\nX: y"), ERR_INVALID);
-}
-
-static void tags_have_a_name(UNUSED void **state)
-{
-	struct client_args args;
-
-	assert_int_equal(PARSE(&args, "m", "a=b", "c="), 0);
-	assert_int_equal(client_check_tags(&args, 1), 0);
-	assert_int_equal(PARSE(&args, "m", "ab"), 0);
-	assert_int_equal(client_check_tags(&args, 1), ERR_INVALID);
-	assert_int_equal(PARSE(&args, "m", "=b"), 0);
-	assert_int_equal(client_check_tags(&args, 1), ERR_INVALID);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -229,10 +158,6 @@ int main(void)
 		cmocka_unit_test(terminals_get_no_commands),
 		cmocka_unit_test(lines_stay_lines),
 		cmocka_unit_test(parameters_are_escaped),
-		cmocka_unit_test(options_and_words_mix),
-		cmocka_unit_test(negative_numbers_and_dashes_are_words),
-		cmocka_unit_test(wrong_command_lines),
-		cmocka_unit_test(tags_have_a_name),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

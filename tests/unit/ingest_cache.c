@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "base/random.h"
 #include "ingest/cache.h"
-#include "ingest/shape.h"
+#include "ingest/field_names.h"
 
 enum { KEYS = 20000, HANDLES = 5 };
 
@@ -93,13 +93,13 @@ static void evictions_lose_nothing_else(void **state)
 	struct random random;
 	random_init(&random, 5);
 	size_t before = 0;
-	for (int round = 0; round < 50000; round++) {
+	for (int resolving = 0; resolving < 50000; resolving++) {
 		uint64_t handle = 1 + random_below(&random, 3000);
 		cache_put(cache, key_of(handle), NULL, &handle, NULL, 1);
 		const struct cache_entry *entry = cache_find(cache, key_of(handle));
 		assert_non_null(entry);
 		assert_int_equal(entry->first, handle);
-		if (round % 500)
+		if (resolving % 500)
 			continue;
 		size_t found = 0;
 		for (uint64_t i = 1; i <= 3000; i++)
@@ -160,100 +160,105 @@ static void levels_stand_beside_handles(UNUSED void **state)
 static void another_shape_keeps_no_handles(void **state)
 {
 	(void)state;
-	struct shapes *shapes = shapes_new(1);
+	struct field_sets *field_sets = field_sets_new(1);
 	struct cache *cache = cache_new(1 << 20);
 	struct slice names[] = {SLICE("a"), SLICE("b")}, others[] = {SLICE("c"), SLICE("d")};
 	struct errbuf e;
 	size_t field;
-	struct shape *shape = shapes_get(shapes, SLICE("m"), names, 2, &field, &e);
-	struct shape *other = shapes_get(shapes, SLICE("m"), others, 2, &field, &e);
-	cache_put(cache, key_of(1), shape, (uint64_t[]){7, 8}, NULL, 2);
+	struct field_names *fields = field_names_get(field_sets, SLICE("m"), names, 2, &field, &e);
+	struct field_names *other = field_names_get(field_sets, SLICE("m"), others, 2, &field, &e);
+	cache_put(cache, key_of(1), fields, (uint64_t[]){7, 8}, NULL, 2);
 	cache_put(cache, key_of(1), other, (uint64_t[]){0, 9}, NULL, 2);
 	const struct cache_entry *entry = cache_find(cache, key_of(1));
-	assert_ptr_equal(entry->shape, other);
+	assert_ptr_equal(entry->fields, other);
 	assert_int_equal(cache_handle(entry, 0), 0);
 	assert_int_equal(cache_handle(entry, 1), 9);
-	shape_release(shape);
-	shape_release(other);
-	assert_int_equal(shapes_count(shapes), 1);
+	field_names_release(fields);
+	field_names_release(other);
+	assert_int_equal(field_sets_count(field_sets), 1);
 	cache_free(cache);
-	shapes_free(shapes);
+	field_sets_free(field_sets);
 }
 
-static void shapes_live_as_long_as_somebody_has_them(void **state)
+static void field_sets_live_as_long_as_somebody_has_them(void **state)
 {
 	(void)state;
-	struct shapes *shapes = shapes_new(1);
+	struct field_sets *field_sets = field_sets_new(1);
 	struct cache *cache = cache_new(1 << 20);
 	struct slice names[] = {SLICE("usage\\ user"), SLICE("value"), SLICE("x")};
 	struct errbuf e;
 	size_t field;
-	struct shape *shape = shapes_get(shapes, SLICE("c\\,pu"), names, 3, &field, &e);
-	assert_non_null(shape);
-	assert_true(slice_equal(shape->metrics[0], SLICE("c,pu_usage user")));
-	assert_true(slice_equal(shape->metrics[1], SLICE("c,pu")));
-	assert_true(slice_equal(shape->metrics[2], SLICE("c,pu_x")));
-	assert_false(shape->repeats);
-	struct shape *again = shapes_get(shapes, SLICE("c\\,pu"), names, 3, &field, &e);
-	assert_ptr_equal(again, shape);
-	shape_release(again);
-	struct shape *fewer = shapes_get(shapes, SLICE("c\\,pu"), names, 2, &field, &e);
-	assert_ptr_not_equal(fewer, shape);
-	shape_release(fewer);
-	assert_int_equal(shapes_count(shapes), 1);
+	struct field_names *fields =
+		field_names_get(field_sets, SLICE("c\\,pu"), names, 3, &field, &e);
+	assert_non_null(fields);
+	assert_true(slice_equal(fields->metrics[0], SLICE("c,pu_usage user")));
+	assert_true(slice_equal(fields->metrics[1], SLICE("c,pu")));
+	assert_true(slice_equal(fields->metrics[2], SLICE("c,pu_x")));
+	assert_false(fields->repeats);
+	struct field_names *again =
+		field_names_get(field_sets, SLICE("c\\,pu"), names, 3, &field, &e);
+	assert_ptr_equal(again, fields);
+	field_names_release(again);
+	struct field_names *fewer =
+		field_names_get(field_sets, SLICE("c\\,pu"), names, 2, &field, &e);
+	assert_ptr_not_equal(fewer, fields);
+	field_names_release(fewer);
+	assert_int_equal(field_sets_count(field_sets), 1);
 	size_t empty = cache_usage(cache).bytes;
 	uint64_t handles[3] = {1, 2, 3};
-	cache_put(cache, key_of(1), shape, handles, NULL, 3);
-	cache_put(cache, key_of(2), shape, handles, NULL, 3);
-	assert_int_equal(cache_usage(cache).bytes, empty + shape->bytes);
-	shape_release(shape);
-	assert_int_equal(shapes_count(shapes), 1);
+	cache_put(cache, key_of(1), fields, handles, NULL, 3);
+	cache_put(cache, key_of(2), fields, handles, NULL, 3);
+	assert_int_equal(cache_usage(cache).bytes, empty + fields->bytes);
+	field_names_release(fields);
+	assert_int_equal(field_sets_count(field_sets), 1);
 	cache_clear(cache);
-	assert_int_equal(shapes_count(shapes), 0);
+	assert_int_equal(field_sets_count(field_sets), 0);
 	assert_int_equal(cache_usage(cache).bytes, empty);
 	cache_free(cache);
-	shapes_free(shapes);
+	field_sets_free(field_sets);
 }
 
-static void shapes_with_repeats_and_bad_names(void **state)
+static void field_sets_with_repeats_and_bad_names(void **state)
 {
 	(void)state;
-	struct shapes *shapes = shapes_new(1);
+	struct field_sets *field_sets = field_sets_new(1);
 	struct errbuf e;
 	size_t field = 99;
 	char text[600];
 	memset(text, 'n', sizeof(text));
 	struct slice twice[] = {SLICE("a\\=b"), SLICE("c"), SLICE("a\\=b")};
-	struct shape *shape = shapes_get(shapes, SLICE("m"), twice, 3, &field, &e);
-	assert_true(shape->repeats);
-	shape_release(shape);
+	struct field_names *fields = field_names_get(field_sets, SLICE("m"), twice, 3, &field, &e);
+	assert_true(fields->repeats);
+	field_names_release(fields);
 	struct slice bad[] = {SLICE("ok"), SLICE("b\x01"), SLICE("x")};
-	assert_null(shapes_get(shapes, SLICE("m"), bad, 3, &field, &e));
+	assert_null(field_names_get(field_sets, SLICE("m"), bad, 3, &field, &e));
 	assert_int_equal(field, 1);
 	for (size_t len = 253; len <= 600; len += len == 253 ? 1 : 346) {
 		struct slice names[] = {SLICE("a"), {text, len}};
-		shape = shapes_get(shapes, SLICE("mm"), names, 2, &field, &e);
+		fields = field_names_get(field_sets, SLICE("mm"), names, 2, &field, &e);
 		/* 256 bytes with the measurement and the underscore. */
-		assert_true((shape != NULL) == (len == 253));
-		if (shape)
-			shape_release(shape);
+		assert_true((fields != NULL) == (len == 253));
+		if (fields)
+			field_names_release(fields);
 		else
 			assert_int_equal(field, 1);
 	}
 	for (size_t i = 0; i < 300; i++) {
 		struct slice name = {text, 1 + i % 200};
-		struct shape *kept = shapes_get(shapes, SLICE("m"), &name, 1, &field, &e);
+		struct field_names *kept =
+			field_names_get(field_sets, SLICE("m"), &name, 1, &field, &e);
 		assert_non_null(kept);
 	}
-	assert_int_equal(shapes_count(shapes), 200);
+	assert_int_equal(field_sets_count(field_sets), 200);
 	for (size_t i = 0; i < 300; i++) {
 		struct slice name = {text, 1 + i % 200};
-		struct shape *kept = shapes_get(shapes, SLICE("m"), &name, 1, &field, &e);
-		shape_release(kept);
-		shape_release(kept);
+		struct field_names *kept =
+			field_names_get(field_sets, SLICE("m"), &name, 1, &field, &e);
+		field_names_release(kept);
+		field_names_release(kept);
 	}
-	assert_int_equal(shapes_count(shapes), 0);
-	shapes_free(shapes);
+	assert_int_equal(field_sets_count(field_sets), 0);
+	field_sets_free(field_sets);
 }
 
 int main(void)
@@ -265,8 +270,8 @@ int main(void)
 		cmocka_unit_test(handles_are_filled_in_later),
 		cmocka_unit_test(levels_stand_beside_handles),
 		cmocka_unit_test(another_shape_keeps_no_handles),
-		cmocka_unit_test(shapes_live_as_long_as_somebody_has_them),
-		cmocka_unit_test(shapes_with_repeats_and_bad_names),
+		cmocka_unit_test(field_sets_live_as_long_as_somebody_has_them),
+		cmocka_unit_test(field_sets_with_repeats_and_bad_names),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

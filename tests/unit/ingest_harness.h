@@ -31,7 +31,7 @@ struct harness {
 	struct clock_virtual clock;
 	struct task_queue queue;
 	struct store *store;
-	struct marks *track;
+	struct marks *marks;
 	struct catalog_options catalog_options;
 	struct catalog *catalog;
 	struct ingest *ingest;
@@ -68,9 +68,9 @@ static inline void harness_open(struct harness *h, const struct ingest_options *
 	h->catalog =
 		catalog_new(h->store, &h->clock.clock, &h->queue.executor, &h->catalog_options);
 	struct ingest_options all = options ? *options : (struct ingest_options){0};
-	h->track = harness_open_track(h, options);
+	h->marks = harness_open_track(h, options);
 	all.store = h->store;
-	all.marks = h->track;
+	all.marks = h->marks;
 	all.catalog = h->catalog;
 	all.clock = &h->clock.clock;
 	all.executor = &h->queue.executor;
@@ -104,7 +104,7 @@ static inline void harness_close(struct harness *h)
 	catalog_close(h->catalog, harness_catalog_closed, h);
 	harness_pump(h);
 	assert_true(h->catalog_closed);
-	marks_close(h->track);
+	marks_close(h->marks);
 	store_close(h->store);
 	task_queue_release(&h->queue);
 }

@@ -45,7 +45,7 @@ static void a_known_series_is_marked_without_the_catalog(void **state)
 	expect_since(before, 1, 1);
 	rolled_put(&r, "m,h=a", "3", AT(60, 0));
 	expect_since(before, 1, 2);
-	assert_int_equal(rolled_pass_at(&r, rolled_now_ms(&r) + r.quiet_ms).rolled_up, 2);
+	assert_int_equal(rolled_pass_at(&r, rolled_now_ms(&r) + r.site.quiet_ms).rolled_up, 2);
 	rolled_expect(&r, "m,h=a", HOUR_MS, TEN_MS,
 		      "0:min=1.0,max=2.0,sum=3.0,count=2,first=1.0,last=2.0 "
 		      "60:min=3.0,max=3.0,sum=3.0,count=1,first=3.0,last=3.0");
@@ -107,7 +107,7 @@ static void what_waits_to_be_marked_does_not_wait_for_ever(void **state)
 	send_piece(request, "m", 2, AT(60, 0));
 	harness_pump(&r.h);
 	assert_int_equal(rolled_samples(&r, TABLE_DATA_RAW, "m"), 1);
-	rolled_set_ms(&r, rolled_now_ms(&r) + recent_touches_write_max_ms(r.quiet_ms, 0) / 2);
+	rolled_set_ms(&r, rolled_now_ms(&r) + recent_touches_write_max_ms(r.site.quiet_ms, 0) / 2);
 	ingest_tick(r.h.ingest);
 	harness_pump(&r.h);
 	assert_int_equal(rolled_samples(&r, TABLE_DATA_RAW, "m"), 2);

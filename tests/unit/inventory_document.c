@@ -87,16 +87,16 @@ static const struct device *device_of(const char *name, const char *host, const 
 	return device_new(&spec, slice_of(host), 1161, sets, NULL);
 }
 
-/* Writes and reads a picture of these; they are released. */
+/* Writes and reads a snapshot of these; they are released. */
 static int pass(const struct device *const *devices, size_t count)
 {
-	struct inventory *picture = inventory_new(sets, devices, count, 7);
+	struct inventory *snapshot = inventory_new(sets, devices, count, 7);
 	buf_clear(&text);
-	inventory_document_write(picture, SLICE("site"), &text);
+	inventory_document_write(snapshot, SLICE("site"), &text);
 	assert_false(text.failed);
 	for (size_t i = 0; i < count; i++)
 		device_release(devices[i]);
-	inventory_release(picture);
+	inventory_release(snapshot);
 	return inventory_copy_read(copy, "doc", buf_slice(&text), &e);
 }
 
@@ -125,7 +125,7 @@ static void assert_same_set(const struct oidset *a, const struct oidset *b)
 static void oidsets_arrive_as_they_are(UNUSED void **state)
 {
 	assert_int_equal(pass(NULL, 0), 0);
-	const struct inventory_conf *got = inventory_copy_picture(copy)->conf;
+	const struct inventory_conf *got = inventory_copy_snapshot(copy)->conf;
 	assert_int_equal(got->oidset_count, sets->oidset_count);
 	for (size_t i = 0; i < sets->oidset_count; i++)
 		assert_same_set(got->oidsets[i], sets->oidsets[i]);
@@ -149,9 +149,9 @@ static void devices_arrive_as_they_are(UNUSED void **state)
 					  device_of(ODD, "2001:db8::1", "site"),
 					  device_of("s", "server", "")};
 	assert_int_equal(pass(devices, 3), 0);
-	const struct inventory *picture = inventory_copy_picture(copy);
-	assert_int_equal(picture->device_count, 1);
-	const struct device *d = picture->devices[0];
+	const struct inventory *snapshot = inventory_copy_snapshot(copy);
+	assert_int_equal(snapshot->device_count, 1);
+	const struct device *d = snapshot->devices[0];
 	assert_string_equal(d->name.data, ODD);
 	assert_string_equal(d->address.data, "2001:db8::1");
 	assert_int_equal(d->port, 1161);
@@ -181,13 +181,13 @@ static void a_renamed_device_says_what_it_is_stored_as(UNUSED void **state)
 {
 	const struct device *devices[] = {renamed_device_of(ODD, "new")};
 	assert_int_equal(pass(devices, 1), 0);
-	const struct inventory *picture = inventory_copy_picture(copy);
-	const struct device *before = picture->devices[0];
+	const struct inventory *snapshot = inventory_copy_snapshot(copy);
+	const struct device *before = snapshot->devices[0];
 	assert_string_equal(before->stored_as.data, ODD);
 	assert_true(slice_equal(device_stored_as(before), slice_of(ODD)));
 	devices[0] = renamed_device_of("other", "new");
 	assert_int_equal(pass(devices, 1), 0);
-	assert_string_equal(inventory_copy_picture(copy)->devices[0]->stored_as.data, "other");
+	assert_string_equal(inventory_copy_snapshot(copy)->devices[0]->stored_as.data, "other");
 	/* People do not say it. */
 	struct device_spec *specs;
 	struct arena arena;
@@ -206,12 +206,12 @@ static void what_has_not_changed_stays_the_same_object(UNUSED void **state)
 {
 	const struct device *first[] = {device_of("a", "h", "site"), device_of("b", "h", "site")};
 	assert_int_equal(pass(first, 2), 0);
-	const struct inventory *before = inventory_copy_picture(copy);
+	const struct inventory *before = inventory_copy_snapshot(copy);
 	inventory_take(before);
 	device_state_failed(before->devices[1]->state, 5, true, "no answer");
 	const struct device *second[] = {device_of("a", "h", "site"), device_of("b", "h2", "site")};
 	assert_int_equal(pass(second, 2), 0);
-	const struct inventory *after = inventory_copy_picture(copy);
+	const struct inventory *after = inventory_copy_snapshot(copy);
 	assert_ptr_equal(after->conf, before->conf);
 	assert_ptr_equal(after->devices[0], before->devices[0]);
 	assert_ptr_not_equal(after->devices[1], before->devices[1]);
@@ -220,17 +220,17 @@ static void what_has_not_changed_stays_the_same_object(UNUSED void **state)
 	inventory_copy_forget(copy);
 	const struct device *third[] = {device_of("a", "h", "site")};
 	assert_int_equal(pass(third, 1), 0);
-	assert_ptr_not_equal(inventory_copy_picture(copy)->conf, before->conf);
+	assert_ptr_not_equal(inventory_copy_snapshot(copy)->conf, before->conf);
 	inventory_release(before);
 }
 
 static void assert_refused(const char *document, const char *sentence)
 {
-	const struct inventory *before = inventory_copy_picture(copy);
+	const struct inventory *before = inventory_copy_snapshot(copy);
 	e.text[0] = 0;
 	assert_int_not_equal(inventory_copy_read(copy, "doc", slice_of(document), &e), 0);
 	assert_string_equal(e.text, sentence);
-	assert_ptr_equal(inventory_copy_picture(copy), before);
+	assert_ptr_equal(inventory_copy_snapshot(copy), before);
 }
 
 #define HEAD                                                                                       \

@@ -32,7 +32,6 @@ static int teardown(void **state)
 }
 
 static int done_err;
-static bool is_done;
 
 static void pump(void)
 {
@@ -198,26 +197,16 @@ static size_t rows_of(const char *device)
 	return read.count;
 }
 
-static void wiped(struct device_wipe *wipe, int err)
-{
-	(void)wipe;
-	is_done = true;
-	done_err = err;
-}
-
 static uint64_t wipe(const char *device)
 {
-	struct device_wipe wipe = {.store = store,
-				   .executor = &queue.executor,
-				   .clock = &clock_.clock,
-				   .device = slice_of(device),
-				   .done = wiped};
-	is_done = false;
-	device_wipe_start(&wipe);
-	pump();
-	assert_true(is_done);
-	assert_int_equal(done_err, 0);
-	return wipe.series;
+	const struct device_wipe_options options = {.store = store,
+						    .clock = &clock_.clock,
+						    .queue = &queue,
+						    .device = slice_of(device)};
+	uint64_t series;
+	struct errbuf e;
+	assert_int_equal(device_wipe(&options, &series, &e), 0);
+	return series;
 }
 
 static void put_cell(enum table table, const char *first, const char *second, const char *column)

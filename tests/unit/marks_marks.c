@@ -8,11 +8,11 @@
 
 static const struct mark_slot slot = {SLOT_S, 3};
 
-struct track {
+struct marks {
 	struct clock_virtual clock;
 	struct task_queue queue;
 	struct store *store;
-	struct marks *track;
+	struct marks *marks;
 	struct marks_reading *reading;
 };
 
@@ -22,36 +22,36 @@ static void on_written(struct store_write *write, int err)
 	*(bool *)write->owner = true;
 }
 
-static void track_open_writing(struct track *t, size_t write_max_bytes)
+static void track_open_writing(struct marks *t, size_t write_max_bytes)
 {
-	*t = (struct track){0};
+	*t = (struct marks){0};
 	clock_virtual_init(&t->clock, SLOT_S * 1000000);
 	task_queue_init(&t->queue);
 	t->store = naive_open(&t->clock.clock);
-	t->track = marks_store_open(&(struct marks_store_options){
+	t->marks = marks_store_open(&(struct marks_store_options){
 		.store = t->store, .writer = SLICE("w"), .write_max_bytes = write_max_bytes});
-	t->reading = marks_reading_new(t->track);
+	t->reading = marks_reading_new(t->marks);
 }
 
-static void track_open(struct track *t)
+static void track_open(struct marks *t)
 {
-	*t = (struct track){0};
+	*t = (struct marks){0};
 	clock_virtual_init(&t->clock, SLOT_S * 1000000);
 	task_queue_init(&t->queue);
 	t->store = naive_open(&t->clock.clock);
-	t->track = driver_open(t->store, &t->clock.clock, 3600000, 300000);
-	t->reading = marks_reading_new(t->track);
+	t->marks = driver_open(t->store, &t->clock.clock, 3600000, 300000);
+	t->reading = marks_reading_new(t->marks);
 }
 
-static void track_close(struct track *t)
+static void track_close(struct marks *t)
 {
 	marks_reading_free(t->reading);
-	marks_close(t->track);
+	marks_close(t->marks);
 	store_close(t->store);
 	task_queue_release(&t->queue);
 }
 
-static struct store_write *begin_write(struct track *t, size_t max_bytes)
+static struct store_write *begin_write(struct marks *t, size_t max_bytes)
 {
 	struct store_write *write = store_write_new(t->store, max_bytes);
 	write->executor = &t->queue.executor;
@@ -59,7 +59,7 @@ static struct store_write *begin_write(struct track *t, size_t max_bytes)
 	return write;
 }
 
-static void end_write(struct track *t, struct store_write *write)
+static void end_write(struct marks *t, struct store_write *write)
 {
 	bool written = false;
 	write->owner = &written;
@@ -70,7 +70,7 @@ static void end_write(struct track *t, struct store_write *write)
 }
 
 /* One cell: `names` are series of the tenant "t", apart by blanks. */
-static void touch_in(struct track *t, struct mark_slot in, const char *names, int64_t now_ms)
+static void touch_in(struct marks *t, struct mark_slot in, const char *names, int64_t now_ms)
 {
 	struct mark_touch touches[16];
 	size_t count = 0;
@@ -81,15 +81,15 @@ static void touch_in(struct track *t, struct mark_slot in, const char *names, in
 			(struct mark_touch){.slot = in,
 					    .tenant = SLICE("t"),
 					    .series_set = series_set_split(slice_of(name))};
-	assert_int_equal(marks_mark_wait(t->track, &t->queue, now_ms, touches, count), 0);
+	assert_int_equal(marks_mark_wait(t->marks, &t->queue, now_ms, touches, count), 0);
 }
 
-static void touch(struct track *t, const char *names, int64_t now_ms)
+static void touch(struct marks *t, const char *names, int64_t now_ms)
 {
 	touch_in(t, slot, names, now_ms);
 }
 
-static void read_marks(struct track *t)
+static void read_marks(struct marks *t)
 {
 	assert_int_equal(marks_reading_begin(t->reading, &t->queue, &slot, 1, SLOT_S * 1000), 0);
 }
@@ -102,7 +102,7 @@ static int by_name(const void *a, const void *b)
 }
 
 /* `name@touched` of each mark, in the order of names. */
-static void expect(struct track *t, const char *want)
+static void expect(struct marks *t, const char *want)
 {
 	char text[1024] = "";
 	size_t count, len = 0;
@@ -122,7 +122,7 @@ static void expect(struct track *t, const char *want)
 	assert_string_equal(text, want);
 }
 
-static void set_finished(struct track *t, const char *name)
+static void set_finished(struct marks *t, const char *name)
 {
 	size_t count;
 	bool more;
@@ -132,12 +132,12 @@ static void set_finished(struct track *t, const char *name)
 			series_set_equal(marks[i].series_set, series_set_split(slice_of(name)));
 }
 
-static void finish(struct track *t)
+static void finish(struct marks *t)
 {
 	assert_int_equal(marks_reading_finish(t->reading, &t->queue), 0);
 }
 
-static size_t count_cells(struct track *t)
+static size_t count_cells(struct marks *t)
 {
 	struct store_read *read = store_read_new(t->store, 1 << 20);
 	struct store_request *request = store_read_add(read, STORE_STATS);
@@ -154,7 +154,7 @@ static size_t count_cells(struct track *t)
 }
 
 /* Cells in the store, or members in Redis, each with a touch. */
-static void expect_kept(struct track *t, size_t cells, long members)
+static void expect_kept(struct marks *t, size_t cells, long members)
 {
 	assert_int_equal(count_cells(t), driver.in_redis ? 0 : cells);
 	if (!driver.in_redis)
@@ -168,7 +168,7 @@ static void expect_kept(struct track *t, size_t cells, long members)
 static void a_series_of_several_cells_is_one_mark_of_the_last_touch(void **state)
 {
 	(void)state;
-	struct track t;
+	struct marks t;
 	track_open(&t);
 	touch(&t, "a b", 100);
 	touch(&t, "b c", 200);
@@ -183,7 +183,7 @@ static void a_series_of_several_cells_is_one_mark_of_the_last_touch(void **state
 static void what_is_not_finished_stays_and_what_came_meanwhile(void **state)
 {
 	(void)state;
-	struct track t;
+	struct marks t;
 	track_open(&t);
 	touch(&t, "a b", 100);
 	touch(&t, "b c", 200);
@@ -206,7 +206,7 @@ static void what_is_not_finished_stays_and_what_came_meanwhile(void **state)
 static void a_write_that_is_full_is_gone_on_with(void **state)
 {
 	(void)state;
-	struct track t;
+	struct marks t;
 	track_open_writing(&t, 4096);
 	for (int i = 0; i < 40; i++) {
 		char names[32];
@@ -230,7 +230,7 @@ static void a_write_that_is_full_is_gone_on_with(void **state)
 	track_close(&t);
 }
 
-static void put_cell(struct track *t, const char *value, size_t len)
+static void put_cell(struct marks *t, const char *value, size_t len)
 {
 	struct store_write *write = begin_write(t, 1 << 20);
 	uint8_t numbers[3][8];
@@ -249,7 +249,7 @@ static void a_cell_that_cannot_be_read_stays_and_holds_up_nobody_else(void **sta
 {
 	(void)state;
 	static const char later[] = "\5........", cut[] = "\1........\1t\5\0abc";
-	struct track t;
+	struct marks t;
 	track_open(&t);
 	touch(&t, "a", 100);
 	put_cell(&t, later, sizeof(later) - 1);
@@ -281,13 +281,13 @@ static void that_samples_were_deleted_is_known_until_it_is_finished(void **state
 		 .tenant = SLICE("t"),
 		 .series_set.metric = SLICE("c"),
 		 .deleted = true}};
-	struct track t;
+	struct marks t;
 	size_t added = 0, count;
 	bool more;
 	track_open(&t);
 	mark_touches_sort(touches, 3);
 	struct store_write *write = begin_write(&t, 1 << 20);
-	assert_int_equal(marks_touches_add(t.track, write, 100, touches, 3, &added), 0);
+	assert_int_equal(marks_touches_add(t.marks, write, 100, touches, 3, &added), 0);
 	end_write(&t, write);
 	assert_int_equal(count_cells(&t), 2);
 	touch(&t, "a b c", 200);
@@ -315,7 +315,7 @@ static void a_long_row_does_not_crowd_out_the_others(void **state)
 	enum { ROWS = 3, CELLS = 700 };
 	static char name[30000];
 	struct mark_slot slots[ROWS];
-	struct track t;
+	struct marks t;
 	size_t found = 0, parts = 0;
 	bool more = true;
 	track_open(&t);
@@ -328,7 +328,7 @@ static void a_long_row_does_not_crowd_out_the_others(void **state)
 				slots[p], SLICE("t"), {.metric = {name, sizeof(name) - 1}}};
 			name[len] = 'n';
 			struct store_write *write = begin_write(&t, 1 << 20);
-			assert_int_equal(marks_touches_add(t.track, write, 1, &one, 1, &added), 0);
+			assert_int_equal(marks_touches_add(t.marks, write, 1, &one, 1, &added), 0);
 			end_write(&t, write);
 		}
 	}

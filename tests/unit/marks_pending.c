@@ -12,7 +12,7 @@ static struct marks_pending look(struct rolled *r, size_t slots_max, uint64_t ma
 {
 	struct marks_pending pending;
 	harness_pump(&r->h);
-	int err = marks_pending_list(&(struct marks_pending_options){.track = r->h.track,
+	int err = marks_pending_list(&(struct marks_pending_options){.marks = r->h.marks,
 								     .clock = &r->h.clock.clock,
 								     .queue = &r->h.queue,
 								     .slot_ms = HOUR_MS,
@@ -122,7 +122,7 @@ static void a_look_that_is_given_up_ends(void **state)
 	rolled_put(&r, "m,h=a", "1", AT(1, 0));
 	task_queue_init(&queue);
 	task_queue_stop(&queue);
-	int err = marks_pending_list(&(struct marks_pending_options){.track = r.h.track,
+	int err = marks_pending_list(&(struct marks_pending_options){.marks = r.h.marks,
 								     .clock = &r.h.clock.clock,
 								     .queue = &queue,
 								     .slot_ms = HOUR_MS,
@@ -146,14 +146,12 @@ struct range {
 
 static struct remark_result rebuild(struct rolled *r, const struct range *range)
 {
+	struct rollup_site site = r->site;
 	struct remark_result result;
+	site.partitions = 8;
 	int err = remark(
-		&(struct remark_options){.store = r->h.store,
-					 .track = r->h.track,
-					 .clock = &r->h.clock.clock,
+		&(struct remark_options){.site = &site,
 					 .queue = &r->h.queue,
-					 .slot_ms = HOUR_MS,
-					 .partitions = 8,
 					 .tenant = slice_of(range->tenant ? range->tenant : ""),
 					 .metric = slice_of(range->metric ? range->metric : ""),
 					 .from_ms = range->from_ms,

@@ -18,7 +18,7 @@ struct rig {
 	struct clock_virtual clock;
 	struct task_queue queue;
 	struct store *store;
-	struct marks *track;
+	struct marks *marks;
 	struct marks_reading *reading;
 };
 
@@ -29,14 +29,14 @@ static int64_t now_ms(struct rig *rig)
 
 static void open_track(struct rig *rig)
 {
-	rig->track = driver_open_redis(rig->store, &rig->clock.clock, SLOT_MS, QUIET_MS);
-	rig->reading = marks_reading_new(rig->track);
+	rig->marks = driver_open_redis(rig->store, &rig->clock.clock, SLOT_MS, QUIET_MS);
+	rig->reading = marks_reading_new(rig->marks);
 }
 
 static void close_track(struct rig *rig)
 {
 	marks_reading_free(rig->reading);
-	marks_close(rig->track);
+	marks_close(rig->marks);
 }
 
 /* A hundred seconds into the slot. */
@@ -62,7 +62,7 @@ static int mark(struct rig *rig, const char *series)
 	struct mark_touch touch = {.slot = slot,
 				   .tenant = SLICE("tenant-1"),
 				   .series_set = series_set_split(slice_of(series))};
-	return marks_mark_wait(rig->track, &rig->queue, now_ms(rig), &touch, 1);
+	return marks_mark_wait(rig->marks, &rig->queue, now_ms(rig), &touch, 1);
 }
 
 /* Marks of the next part: the first series and when it was touched. */
@@ -84,7 +84,7 @@ static size_t read_part(struct rig *rig, bool first, struct mark *mark, bool *mo
 static void wait_state(struct rig *rig, bool degraded, uint64_t losses)
 {
 	for (int tries = 0;; tries++) {
-		struct marks_state state = marks_state(rig->track);
+		struct marks_state state = marks_state(rig->marks);
 		if (state.degraded == degraded && state.losses == losses)
 			return;
 		assert_true(tries < 5000);
@@ -140,8 +140,8 @@ static void the_separator_of_the_documents_program(void **state)
 					      .slot_ms = SLOT_MS,
 					      .quiet_ms = QUIET_MS};
 	snprintf(options.url.host, sizeof(options.url.host), "localhost");
-	assert_int_equal(marks_redis_open(&options, &rig.track, &e), 0);
-	rig.reading = marks_reading_new(rig.track);
+	assert_int_equal(marks_redis_open(&options, &rig.marks, &e), 0);
+	rig.reading = marks_reading_new(rig.marks);
 	assert_int_equal(mark(&rig, SERIES), 0);
 	expect_say("SMEMBERS pending|50|1599933600", "tenant-1|" SERIES);
 	expect_say("EXISTS ingesting|50|1599933600", "1");
@@ -192,7 +192,7 @@ static void what_is_no_mark_of_ours_is_left_and_counted(void **state)
 	assert_int_equal(marks_reading_unread(rig.reading), 1);
 	assert_string_equal(marks_reading_unread_name(rig.reading),
 			    "pending:50:1599933600 in Redis, which is no set");
-	struct marks_listing *listing = marks_listing_new(rig.track);
+	struct marks_listing *listing = marks_listing_new(rig.marks);
 	assert_int_equal(marks_listing_begin(listing, &rig.queue, now_ms(&rig)), 0);
 	size_t count;
 	const struct mark_slot *slots = marks_listing_page(listing, &count, &more);
@@ -240,7 +240,7 @@ static void a_redis_that_hangs_holds_up_nobody_for_long(void **state)
 	rig_open(&rig);
 	kill(driver.redis.pid, SIGSTOP);
 	assert_int_equal(mark(&rig, "a"), 0);
-	assert_true(marks_state(rig.track).degraded);
+	assert_true(marks_state(rig.marks).degraded);
 	kill(driver.redis.pid, SIGCONT);
 	assert_int_equal(read_part(&rig, true, &found, &more), 1);
 	assert_true(more);
@@ -255,25 +255,25 @@ static void that_it_was_emptied_is_known_until_all_is_marked_anew(void **state)
 	(void)state;
 	struct rig rig;
 	rig_open(&rig);
-	assert_false(marks_state(rig.track).incomplete);
+	assert_false(marks_state(rig.marks).incomplete);
 	assert_int_equal(mark(&rig, "a"), 0);
 	redis_say(&driver.redis, "FLUSHALL");
 	assert_int_equal(mark(&rig, "b"), 0);
 	wait_state(&rig, false, 1);
 	expect_say("SMEMBERS pending:50:1599933600", "tenant-1:b");
-	assert_true(marks_state(rig.track).incomplete);
+	assert_true(marks_state(rig.marks).incomplete);
 	/* Nor is it forgotten with the process. */
 	close_track(&rig);
 	open_track(&rig);
-	struct marks_state seen = marks_state(rig.track);
+	struct marks_state seen = marks_state(rig.marks);
 	assert_true(seen.incomplete);
-	marks_restored(rig.track, seen.losses - 1);
-	marks_restored(rig.track, seen.losses);
-	while (marks_state(rig.track).incomplete)
+	marks_restored(rig.marks, seen.losses - 1);
+	marks_restored(rig.marks, seen.losses);
+	while (marks_state(rig.marks).incomplete)
 		usleep(1000);
 	close_track(&rig);
 	open_track(&rig);
-	assert_false(marks_state(rig.track).incomplete);
+	assert_false(marks_state(rig.marks).incomplete);
 	rig_close(&rig);
 }
 
@@ -287,7 +287,7 @@ static void without_anybody_marking_it_is_found_out_as_well(void **state)
 	close_track(&rig);
 	redis_say(&driver.redis, "FLUSHALL");
 	open_track(&rig);
-	assert_true(marks_state(rig.track).incomplete);
+	assert_true(marks_state(rig.marks).incomplete);
 	rig_close(&rig);
 }
 
@@ -304,7 +304,7 @@ static void what_a_restarted_redis_has_kept_may_be_old(void **state)
 	redis_start(&driver.redis);
 	freeReplyObject(redisCommand(driver.redis.context, "SET granary:epoch %s", epoch));
 	open_track(&rig);
-	assert_true(marks_state(rig.track).incomplete);
+	assert_true(marks_state(rig.marks).incomplete);
 	rig_close(&rig);
 }
 
@@ -326,20 +326,20 @@ static void the_marks_of_another_store_are_left_alone(void **state)
 					      .quiet_ms = QUIET_MS};
 	struct errbuf e;
 	snprintf(options.url.host, sizeof(options.url.host), "127.0.0.1");
-	assert_int_equal(marks_redis_open(&options, &other.track, &e), 0);
-	struct marks_state seen = marks_state(other.track);
+	assert_int_equal(marks_redis_open(&options, &other.marks, &e), 0);
+	struct marks_state seen = marks_state(other.marks);
 	assert_true(seen.degraded);
 	assert_non_null(strstr(seen.why, "another data directory"));
 	assert_int_equal(mark(&other, "a"), 0);
 	expect_say("EXISTS pending:50:1599933600", "0");
 	/* In a database of its own it may. */
-	marks_close(other.track);
+	marks_close(other.marks);
 	options.url.database = 3;
-	assert_int_equal(marks_redis_open(&options, &other.track, &e), 0);
-	assert_false(marks_state(other.track).degraded);
+	assert_int_equal(marks_redis_open(&options, &other.marks, &e), 0);
+	assert_false(marks_state(other.marks).degraded);
 	assert_int_equal(mark(&other, "a"), 0);
 	expect_say("EXISTS pending:50:1599933600", "0");
-	marks_close(other.track);
+	marks_close(other.marks);
 	store_close(other.store);
 	task_queue_release(&other.queue);
 	rig_close(&rig);
@@ -477,16 +477,16 @@ static void it_logs_in_with_a_password(void **state)
 					      .quiet_ms = QUIET_MS};
 	snprintf(url, sizeof(url), "redis://:s:%%40%%2f%%25@127.0.0.1:%u", driver.redis.port);
 	assert_int_equal(redis_url_parse(slice_of(url), &options.url, &e), 0);
-	assert_int_equal(marks_redis_open(&options, &rig.track, &e), 0);
-	assert_false(marks_state(rig.track).degraded);
-	marks_close(rig.track);
+	assert_int_equal(marks_redis_open(&options, &rig.marks, &e), 0);
+	assert_false(marks_state(rig.marks).degraded);
+	marks_close(rig.marks);
 	options.url.password[0] = 'x';
-	assert_int_equal(marks_redis_open(&options, &rig.track, &e), 0);
-	struct marks_state seen = marks_state(rig.track);
+	assert_int_equal(marks_redis_open(&options, &rig.marks, &e), 0);
+	struct marks_state seen = marks_state(rig.marks);
 	assert_true(seen.degraded);
 	assert_non_null(strstr(seen.why, "WRONGPASS"));
 	redis_say(&driver.redis, "CONFIG SET requirepass \"\"");
-	rig.reading = marks_reading_new(rig.track);
+	rig.reading = marks_reading_new(rig.marks);
 	rig_close(&rig);
 }
 

@@ -16,14 +16,14 @@
 /* Hours since 1970, and minutes behind them. */
 #define AT(hour, minute) ((hour)*HOUR_MS + (minute)*MINUTE_MS)
 
-static struct watermark *behind;
+static struct watermark *watermark;
 
 static void touch(int64_t now_ms, int64_t hour, const char *tenant, const char *metric)
 {
 	struct mark_touch one = {.slot = {hour * HOUR_S, 3},
 				 .tenant = slice_of(tenant),
 				 .series_set = {slice_of(metric), SLICE(",h=a")}};
-	watermark_touch(behind, now_ms, &one, 1);
+	watermark_touch(watermark, now_ms, &one, 1);
 }
 
 static void find(int64_t hour, const char *tenant, const char *metric)
@@ -31,31 +31,31 @@ static void find(int64_t hour, const char *tenant, const char *metric)
 	struct mark marks[2] = {
 		{.tenant = SLICE("a"), .series_set = {SLICE("done"), {0}}, .finished = true},
 		{.tenant = slice_of(tenant), .series_set = {slice_of(metric), {0}}, .waits = true}};
-	watermark_found(behind, hour * HOUR_S, marks, 2);
+	watermark_found(watermark, hour * HOUR_S, marks, 2);
 }
 
 /* A pass that finds nothing. */
 static void pass(int64_t asof_ms)
 {
-	watermark_begin(behind, asof_ms, 0);
-	watermark_end(behind, asof_ms + MINUTE_MS, true);
+	watermark_begin(watermark, asof_ms, 0);
+	watermark_end(watermark, asof_ms + MINUTE_MS, true);
 }
 
 #define assert_before(tenant, metric, hour)                                                        \
-	assert_int_equal(watermark_before_ms(behind, slice_of(tenant), slice_of(metric)),          \
+	assert_int_equal(watermark_before_ms(watermark, slice_of(tenant), slice_of(metric)),       \
 			 (hour)*HOUR_MS)
 
 static int begin(void **state)
 {
 	(void)state;
-	behind = watermark_new(HOUR_MS, 5 * MINUTE_MS);
+	watermark = watermark_new(HOUR_MS, 5 * MINUTE_MS);
 	return 0;
 }
 
 static int end(void **state)
 {
 	(void)state;
-	watermark_free(behind);
+	watermark_free(watermark);
 	return 0;
 }
 
@@ -63,8 +63,8 @@ static void nothing_is_known_before_a_pass_has_seen_all(void **state)
 {
 	(void)state;
 	assert_before("a", "m", 0);
-	watermark_begin(behind, AT(100, 30), 0);
-	watermark_end(behind, AT(100, 31), false);
+	watermark_begin(watermark, AT(100, 30), 0);
+	watermark_end(watermark, AT(100, 31), false);
 	assert_before("a", "m", 0);
 	pass(AT(100, 32));
 	assert_before("a", "m", 100);
@@ -98,9 +98,9 @@ static void a_touch_counts_at_once_and_for_its_metric_alone(void **state)
 static void a_touch_during_a_pass_survives_it(void **state)
 {
 	(void)state;
-	watermark_begin(behind, AT(100, 30), 0);
+	watermark_begin(watermark, AT(100, 30), 0);
 	touch(AT(100, 30) + 1, 42, "a", "m");
-	watermark_end(behind, AT(100, 31), true);
+	watermark_end(watermark, AT(100, 31), true);
 	assert_before("a", "m", 42);
 }
 
@@ -147,14 +147,14 @@ static void a_pass_that_broke_off_takes_nothing_away(void **state)
 	(void)state;
 	pass(AT(100, 30));
 	touch(AT(100, 30), 42, "a", "m");
-	watermark_begin(behind, AT(100, 50), 0);
+	watermark_begin(watermark, AT(100, 50), 0);
 	find(41, "a", "n");
-	watermark_end(behind, AT(100, 51), false);
+	watermark_end(watermark, AT(100, 51), false);
 	assert_before("a", "m", 42);
 	assert_before("a", "n", 41);
 	assert_before("a", "o", 100);
-	watermark_begin(behind, AT(100, 55), 0);
-	watermark_end(behind, AT(100, 56), false);
+	watermark_begin(watermark, AT(100, 55), 0);
+	watermark_end(watermark, AT(100, 56), false);
 	assert_before("a", "n", 41);
 	pass(AT(101, 0));
 	assert_before("a", "m", 100);
@@ -165,26 +165,26 @@ static void a_pass_that_broke_off_takes_nothing_away(void **state)
 static void what_waits_stays_behind(void **state)
 {
 	(void)state;
-	watermark_begin(behind, AT(100, 30), 0);
+	watermark_begin(watermark, AT(100, 30), 0);
 	find(60, "a", "m");
 	find(42, "a", "m");
 	find(61, "a", "m");
-	watermark_end(behind, AT(100, 31), true);
+	watermark_end(watermark, AT(100, 31), true);
 	assert_before("a", "m", 42);
 	assert_before("a", "done", 100);
-	watermark_begin(behind, AT(100, 32), 0);
+	watermark_begin(watermark, AT(100, 32), 0);
 	find(60, "a", "m");
 	assert_before("a", "m", 42);
-	watermark_end(behind, AT(100, 33), true);
+	watermark_end(watermark, AT(100, 33), true);
 	assert_before("a", "m", 60);
 }
 
 static void a_slot_that_was_not_seen_counts_for_all(void **state)
 {
 	(void)state;
-	watermark_begin(behind, AT(100, 30), 0);
-	watermark_found_any(behind, 42 * HOUR_S);
-	watermark_end(behind, AT(100, 31), true);
+	watermark_begin(watermark, AT(100, 30), 0);
+	watermark_found_any(watermark, 42 * HOUR_S);
+	watermark_end(watermark, AT(100, 31), true);
 	assert_before("a", "m", 42);
 	pass(AT(100, 32));
 	assert_before("a", "m", 100);
@@ -226,10 +226,10 @@ static void a_clock_that_was_set_back(void **state)
 static void closed_slots_do_not_count(void **state)
 {
 	(void)state;
-	watermark_begin(behind, AT(100, 30), 50 * HOUR_S);
+	watermark_begin(watermark, AT(100, 30), 50 * HOUR_S);
 	find(49, "a", "m");
-	watermark_found_any(behind, 49 * HOUR_S);
-	watermark_end(behind, AT(100, 31), true);
+	watermark_found_any(watermark, 49 * HOUR_S);
+	watermark_end(watermark, AT(100, 31), true);
 	touch(AT(100, 32), 49, "a", "m");
 	assert_before("a", "m", 100);
 	touch(AT(100, 32), 50, "a", "m");
@@ -240,7 +240,7 @@ static void while_others_roll_up_nothing_is_known(void **state)
 {
 	(void)state;
 	pass(AT(100, 30));
-	watermark_forget(behind);
+	watermark_forget(watermark);
 	assert_before("a", "m", 0);
 	pass(AT(100, 32));
 	assert_before("a", "m", 100);

@@ -471,30 +471,26 @@ static void test_a_limit_of_the_catalog(void **state)
 	assert_int_equal(counted(STAT_persist_refused_series), 2);
 }
 
-static void wiped(struct device_wipe *wipe, int err)
-{
-	assert_int_equal(err, 0);
-	*(bool *)wipe->owner = true;
-}
-
 /* What is polled of a device whose data was deleted begins anew, also at times that were there. */
 static void test_a_device_that_was_wiped(void **state)
 {
 	(void)state;
-	bool done = false;
-	struct device_wipe wipe = {
+	struct task_queue queue;
+	const struct device_wipe_options wipe = {
 		.store = store,
-		.executor = loop_executor(loop),
 		.clock = clock_real(),
+		.queue = &queue,
 		.device = SLICE("router_a"),
-		.done = wiped,
-		.owner = &done,
 	};
+	uint64_t series;
+	struct errbuf e;
+	task_queue_init(&queue);
 	put_octets(T0_S, "xe-0/2/0", 1);
 	put_octets(T0_S + 30, "xe-0/2/0", 2);
 	expect_raw(XE, "0=1 30=2");
-	device_wipe_start(&wipe);
-	wait_until(is_true, &done);
+	assert_int_equal(device_wipe(&wipe, &series, &e), 0);
+	assert_int_equal(series, 1);
+	task_queue_release(&queue);
 	put_octets(T0_S + 30, "xe-0/2/0", 3);
 	put_octets(T0_S + 60, "xe-0/2/0", 4);
 	expect_raw(XE, "30=3 60=4");

@@ -1,56 +1,63 @@
 /* Recomputing on the real store: what lies in it is made wrong, and made right again. */
 #include "persist_harness.h"
 
+#include "loop/job.h"
+#include "persist/claims.h"
 #include "persist/recompute.h"
 #include "rate/oidset.h"
 #include "rate/rows.h"
 
 struct run {
+	struct job *job;
+	struct recompute *recompute;
 	bool over;
 	int err;
+	struct errbuf error;
 	struct rate_recompute_result result;
-	char error[512], first[512]; /* `tags metric seconds: stored -> computed` of the first */
+	char first[512]; /* `tags metric seconds: stored -> computed` of the first */
 };
 
-static void describe_first(struct run *run, const struct recompute *recompute)
+static void describe_first(struct run *run)
 {
 	const struct rate_difference *d = &run->result.list[0];
-	struct slice tags = recompute_tags_text(recompute, d);
-	struct slice metric = recompute_metric(recompute, d);
+	struct slice tags = recompute_tags_text(run->recompute, d);
+	struct slice metric = recompute_metric(run->recompute, d);
 	const struct counter_row *row = d->was ? &d->stored : &d->computed;
 	snprintf(run->first, sizeof(run->first), "%.*s %.*s %lld: %lld -> %lld", (int)tags.len,
 		 tags.data, (int)metric.len, metric.data, (long long)(row->start_ms / 1000 - T0_S),
 		 d->was ? (long long)d->stored.val : -1, d->is ? (long long)d->computed.val : -1);
 }
 
-static void run_over(struct recompute *recompute, int err)
+static void run_job(struct job *job, void *owner)
 {
-	struct run *run = recompute_owner(recompute);
-	run->over = true;
-	run->err = err;
-	run->result = *recompute_result(recompute);
-	snprintf(run->error, sizeof(run->error), "%s", recompute_error(recompute));
-	if (run->result.list_count)
-		describe_first(run, recompute);
-	recompute_free(recompute);
+	struct run *run = owner;
+	run->err = recompute_run(run->recompute, job, &run->error);
 }
 
-static struct recompute *start(struct run *run, const char *device, bool only_report)
+static void run_over(void *owner)
 {
-	struct errbuf e = {""};
-	struct recompute *started;
+	struct run *run = owner;
+	run->over = true;
+	run->result = *recompute_result(run->recompute);
+	if (run->result.list_count)
+		describe_first(run);
+	recompute_free(run->recompute);
+	job_free(run->job);
+}
+
+static void start(struct run *run, const char *device, bool only_report)
+{
 	const struct recompute_options recompute = {
+		.persist = persist,
 		.device = slice_of(device),
 		.oidset = inventory_conf_oidset(conf, SLICE("FastPollHC")),
 		.from_ms = (T0_S - 3600) * 1000,
 		.to_ms = (T0_S + 3600) * 1000,
 		.only_report = only_report,
-		.done = run_over,
-		.owner = run,
 	};
-	*run = (struct run){0};
-	assert_int_equal(recompute_start(persist, &recompute, &started, &e), 0);
-	return started;
+	*run = (struct run){.recompute = recompute_new(&recompute)};
+	assert_int_equal(
+		job_start("recompute", run_job, run_over, run, loop_executor(loop), &run->job), 0);
 }
 
 static struct run run_of(const char *device, bool only_report)
@@ -64,7 +71,7 @@ static struct run run_of(const char *device, bool only_report)
 static void expect_counts(const struct run *run, uint64_t differed, uint64_t missing,
 			  uint64_t extra)
 {
-	assert_string_equal(run->error, "");
+	assert_string_equal(run->error.text, "");
 	assert_int_equal(run->err, 0);
 	assert_int_equal(run->result.differed, differed);
 	assert_int_equal(run->result.missing, missing);
@@ -190,7 +197,8 @@ static void test_a_device_that_nothing_is_known_of(void **state)
 	put_hundreds();
 	struct run run = run_of("router_b", false);
 	assert_int_equal(run.err, ERR_NOT_FOUND);
-	assert_string_equal(run.error, "nothing is stored of device router_b, OIDSet FastPollHC");
+	assert_string_equal(run.error.text,
+			    "nothing is stored of device router_b, OIDSet FastPollHC");
 }
 
 static void test_cancelled(void **state)
@@ -198,29 +206,50 @@ static void test_cancelled(void **state)
 	(void)state;
 	struct run run;
 	put_hundreds();
-	recompute_cancel(start(&run, "router_a", false));
+	start(&run, "router_a", false);
+	job_stop(run.job);
 	wait_until(is_true, &run.over);
 	assert_int_equal(run.err, ERR_CANCELLED);
 	run = run_of("router_a", false);
 	expect_counts(&run, 0, 0, 0);
 }
 
-/* Sooner or later one is with the worker when that hangs, and ends when it is replaced. */
-static void test_a_worker_that_hangs(void **state)
+/* While a worker hangs, and after another has taken its place. */
+static void test_beside_a_worker_that_hangs(void **state)
 {
 	(void)state;
-	struct run run;
 	put_hundreds();
 	persist_end();
 	options.hang_timeout_ms = 2500;
 	fault_arm("persist_hang", FAULT_ERROR, 1, 1000);
 	persist_begin();
-	do
-		run = run_of("router_a", true);
-	while (!run.err);
-	assert_int_equal(run.err, ERR_TIMEOUT);
-	assert_string_equal(run.error, "the worker that has the device hangs");
+	for (bool replaced = false; !replaced;) {
+		replaced = counted(STAT_persist_replaced) > 0;
+		struct run run = run_of("router_a", true);
+		expect_counts(&run, 0, 0, 0);
+	}
 	fault_disarm_all();
+}
+
+/* What a worker had claimed when it hung is free once it is replaced. */
+static void test_claims_of_a_worker_that_hangs(void **state)
+{
+	(void)state;
+	struct claims claims;
+	struct hash128 source = claims_source(SLICE("router_a"), SLICE("FastPollHC"));
+	struct claim hung = {source, &hung, NULL}, other = {source, &other, NULL},
+		     job = {source, NULL, NULL};
+	claims_init(&claims);
+	assert_true(claims_take(&claims, &hung));
+	assert_false(claims_take(&claims, &other));
+	assert_false(claims_take(&claims, &job));
+	claims_drop(&claims, &hung);
+	assert_true(claims_take(&claims, &other));
+	claims_give_back(&claims, &hung); /* it moves again */
+	assert_false(claims_take(&claims, &job));
+	claims_give_back(&claims, &other);
+	assert_true(claims_take(&claims, &job));
+	claims_release(&claims);
 }
 
 int main(void)
@@ -232,7 +261,8 @@ int main(void)
 		TEST(test_beside_polls),
 		TEST(test_a_device_that_nothing_is_known_of),
 		TEST(test_cancelled),
-		TEST(test_a_worker_that_hangs),
+		TEST(test_beside_a_worker_that_hangs),
+		cmocka_unit_test(test_claims_of_a_worker_that_hangs),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

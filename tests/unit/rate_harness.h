@@ -254,18 +254,12 @@ static inline int rig_job_until(struct rig *rig, int64_t until_ms)
 	return rig->err;
 }
 
-static inline void rig_recompute_done(struct rate_recompute *recompute, int err)
-{
-	struct rig *rig = rate_recompute_owner(recompute);
-	rig->done = true;
-	rig->err = err;
-}
-
 static inline struct rate_recompute_result rig_recompute(struct rig *rig, int64_t from_ms,
 							 int64_t to_ms, bool only_report)
 {
-	struct rate_recompute *recompute = rate_recompute_new(rig->store, &rig->queue.executor);
-	struct rate_recompute_options options = {
+	const struct rate_recompute_options options = {
+		.store = rig->store,
+		.queue = &rig->queue,
 		.table = &rig->table,
 		.from_ms = from_ms,
 		.to_ms = to_ms,
@@ -273,16 +267,12 @@ static inline struct rate_recompute_result rig_recompute(struct rig *rig, int64_
 		.now_ms = clock_wall_ms(clock_real()),
 		.retention = {RETENTION_EVER, RETENTION_EVER, RETENTION_EVER},
 		.only_report = only_report,
-		.done = rig_recompute_done,
-		.owner = rig};
+	};
 	struct rate_recompute_result result;
+	struct errbuf e;
 
-	assert_int_equal(rate_recompute_start(recompute, &options), 0);
-	rig_wait(rig);
-	if (rig->err)
-		fail_msg("%s", rate_recompute_error(recompute));
-	result = *rate_recompute_result(recompute);
-	rate_recompute_free(recompute);
+	if (rate_recompute(&options, &result, &e))
+		fail_msg("%s", e.text);
 	return result;
 }
 

@@ -1,7 +1,7 @@
 /* Raw samples that are to be kept for longer: what was there leaves as it would have. */
 #include "rollup_harness.h"
 
-#include "retention/lengthened.h"
+#include "rollup/stored_settings.h"
 
 #define NOON_MS INT64_C(1700049600000) /* 2023-11-15T12:00:00Z */
 
@@ -13,6 +13,22 @@ struct items {
 	const char *list[3];
 };
 
+static int settle(struct rolled *r, int64_t preset_ms, int64_t now_ms, int64_t ahead_ms,
+		  struct retention_rules *rules, struct errbuf *e)
+{
+	struct stored_settings settings;
+	int err = stored_settings_open(
+		&(struct stored_settings_config){.store = r->h.store,
+						 .now_ms = now_ms,
+						 .granularities = &granularities,
+						 .rules = rules,
+						 .raw_retention_ms = preset_ms,
+						 .ahead_ms = ahead_ms},
+		&settings, e);
+	stored_settings_release(&settings);
+	return err;
+}
+
 /* A start at `now_ms`. */
 static struct retention_rules start_with(struct rolled *r, int64_t preset_ms, struct items items,
 					 int64_t now_ms)
@@ -21,8 +37,7 @@ static struct retention_rules start_with(struct rolled *r, int64_t preset_ms, st
 	struct errbuf e = {""};
 	assert_int_equal(retention_parse(items.list, items.count, &granularities, 0, &rules, &e),
 			 0);
-	assert_int_equal(retention_lengthened_open(r->h.store, preset_ms, now_ms, 0, &rules, &e),
-			 0);
+	assert_int_equal(settle(r, preset_ms, now_ms, 0, &rules, &e), 0);
 	return rules;
 }
 
@@ -69,7 +84,7 @@ static void what_was_ahead_goes_with_them(UNUSED void **state)
 	struct errbuf e;
 	rolled_open(&r, hour, 1);
 	struct retention_rules rules = start(&r, DAY_MS, NOON_MS);
-	assert_int_equal(retention_lengthened_open(r.h.store, 0, NOON_MS, HOUR_MS, &rules, &e), 0);
+	assert_int_equal(settle(&r, 0, NOON_MS, HOUR_MS, &rules, &e), 0);
 	expect(&rules, 0, 0, NOON_MS + 3 * DAY_MS, 3 * DAY_MS - HOUR_MS);
 	rolled_close(&r);
 }
@@ -173,8 +188,7 @@ static void what_is_none_is_damage(UNUSED void **state)
 		struct errbuf e = {""};
 		rolled_open(&r, hour, 1);
 		put_cell(&r, slice_of(texts[i]));
-		assert_int_equal(retention_lengthened_open(r.h.store, 0, NOON_MS, 0, &rules, &e),
-				 ERR_DAMAGED);
+		assert_int_equal(settle(&r, 0, NOON_MS, 0, &rules, &e), ERR_DAMAGED);
 		assert_non_null(strstr(e.text, "retention-raw"));
 		rolled_close(&r);
 	}

@@ -8,69 +8,57 @@
 #define NOON_MS INT64_C(1700049600000) /* 2023-11-15T12:00:00Z */
 #define DAY_MS  (24 * HOUR_MS)
 
-static struct late_samples no_late;
 static const char *const one[] = {"1h"}, *const two[] = {"5m", "1h"};
 
 /* A server that was started with granularities when there was data already. */
 struct server {
 	struct rolled r;
-	struct granularities granularities;
+	struct rollup_site site;
 	struct retention_rules rules;
-	int64_t raw_ms;
-	int64_t since_ms[GRANULARITIES_MAX];
 	const char *counters; /* the end of their names */
-	struct buf recount;
-	struct rollup_progress progress;
-	struct backfill *complete;
+	struct stored_settings settings;
+	struct backfill *backfill;
 };
-
-static struct rollup_progress progress_of(void *owner)
-{
-	return ((struct server *)owner)->progress;
-}
 
 static void start(struct server *s, const char *const *items, size_t count)
 {
 	struct errbuf e = {""};
-	assert_int_equal(granularities_parse(items, count, HOUR_MS, &s->granularities, &e), 0);
-	assert_int_equal(rollup_since_open(s->r.h.store, &s->granularities, rolled_now_ms(&s->r),
-					   s->since_ms, &no_late, &e),
+	assert_int_equal(granularities_parse(items, count, HOUR_MS, &s->site.granularities, &e), 0);
+	assert_int_equal(stored_settings_open(
+				 &(struct stored_settings_config){
+					 .store = s->r.h.store,
+					 .now_ms = rolled_now_ms(&s->r),
+					 .granularities = &s->site.granularities,
+					 .rules = &s->rules,
+					 .raw_retention_ms = s->site.raw_retention_ms,
+					 .counter_suffixes = &s->counters,
+					 .counter_suffix_count = s->counters ? 1 : 0},
+				 &s->settings, &e),
 			 0);
-	assert_int_equal(rollup_recount_open(s->r.h.store, &s->counters, s->counters ? 1 : 0,
-					     HOUR_MS, rolled_now_ms(&s->r), &s->recount, &e),
-			 0);
-	s->progress = (struct rollup_progress){0};
-	s->complete = backfill_new(&(struct backfill_options){.store = s->r.h.store,
-							      .clock = &s->r.h.clock.clock,
-							      .executor = &s->r.h.queue.executor,
-							      .granularities = &s->granularities,
-							      .quiet_ms = 5 * MINUTE_MS,
-							      .raw_retention_ms = s->raw_ms,
-							      .retention_rules = &s->rules,
-							      .since_ms = s->since_ms,
-							      .recount = &s->recount,
-							      .progress = progress_of,
-							      .owner = s});
+	s->backfill = backfill_new(&s->site, &s->settings);
 }
 
 static void stop(struct server *s)
 {
-	harness_pump(&s->r.h);
-	assert_true(backfill_idle(s->complete));
-	backfill_free(s->complete);
-	buf_release(&s->recount);
+	backfill_free(s->backfill);
+	stored_settings_release(&s->settings);
 }
 
 /* At 12:10 the server is started with items, and has data of an hour before. */
 static void server_open(struct server *s, const char *const *items, size_t count, int64_t raw_ms)
 {
-	*s = (struct server){.raw_ms = raw_ms};
+	*s = (struct server){.rules = {.level_count = 1}};
 	rolled_open(&s->r, two, 2);
+	s->site = (struct rollup_site){.store = s->r.h.store,
+				       .clock = &s->r.h.clock.clock,
+				       .quiet_ms = 5 * MINUTE_MS,
+				       .raw_retention_ms = raw_ms,
+				       .retention_rules = &s->rules};
 	rolled_set_ms(&s->r, NOON_MS + 10 * MINUTE_MS);
 	rolled_write(&s->r, "m value=1 1700046000000\n");
 	start(s, items, count);
 	for (size_t g = 0; g < count; g++)
-		assert_true(s->since_ms[g] == NOON_MS + HOUR_MS);
+		assert_true(s->settings.since_ms[g] == NOON_MS + HOUR_MS);
 }
 
 static void server_close(struct server *s)
@@ -79,21 +67,21 @@ static void server_close(struct server *s)
 	rolled_close(&s->r);
 }
 
-/* Some looks, as time goes on; then since when roll-ups of a granularity are whole. */
-static int64_t since(struct server *s, size_t granularity)
-{
-	for (size_t i = 0; i < 4; i++) {
-		backfill_tick(s->complete);
-		harness_pump(&s->r.h);
-	}
-	return s->since_ms[granularity];
-}
-
+/* A pass that leaves no mark of earlier times. */
 static void pass(struct server *s, int64_t before_ms)
 {
-	s->progress.begun++;
-	s->progress.over = s->progress.begun;
-	s->progress.before_ms = before_ms;
+	backfill_begin_pass(s->backfill);
+	backfill_end_pass(s->backfill, &s->r.h.queue, before_ms);
+}
+
+static void rebuild(struct server *s)
+{
+	backfill_rebuilt(s->backfill, &s->r.h.queue);
+}
+
+static int64_t since(const struct server *s, size_t granularity)
+{
+	return s->settings.since_ms[granularity];
 }
 
 static void nothing_changes_without_a_rebuild(void **state)
@@ -115,14 +103,14 @@ static void a_pass_that_had_begun_before_says_nothing(void **state)
 	struct server s;
 	server_open(&s, two, 2, 0);
 	pass(&s, NOON_MS);
-	s.progress.begun++;
-	backfill_rebuilt(s.complete);
+	backfill_begin_pass(s.backfill);
+	rebuild(&s);
 	assert_true(since(&s, 0) == NOON_MS + HOUR_MS);
-	s.progress.over++;
+	backfill_end_pass(s.backfill, &s.r.h.queue, NOON_MS);
 	assert_true(since(&s, 0) == NOON_MS + HOUR_MS);
 	pass(&s, NOON_MS - HOUR_MS);
 	assert_true(since(&s, 0) == 0);
-	assert_true(s.since_ms[1] == 0);
+	assert_true(s.settings.since_ms[1] == 0);
 	server_close(&s);
 }
 
@@ -132,17 +120,17 @@ static void a_restart_goes_on_where_it_was(void **state)
 	(void)state;
 	struct server s;
 	server_open(&s, two, 2, 0);
-	backfill_rebuilt(s.complete);
+	rebuild(&s);
 	assert_true(since(&s, 0) == NOON_MS + HOUR_MS);
 	stop(&s);
 	start(&s, two, 2);
-	assert_true(s.since_ms[0] == NOON_MS + HOUR_MS);
+	assert_true(s.settings.since_ms[0] == NOON_MS + HOUR_MS);
 	assert_true(since(&s, 0) == NOON_MS + HOUR_MS);
 	pass(&s, NOON_MS);
 	assert_true(since(&s, 0) == 0);
 	stop(&s);
 	start(&s, two, 2);
-	assert_true(s.since_ms[0] == 0 && s.since_ms[1] == 0);
+	assert_true(s.settings.since_ms[0] == 0 && s.settings.since_ms[1] == 0);
 	server_close(&s);
 }
 
@@ -152,14 +140,14 @@ static void a_granularity_that_came_after_the_rebuild_is_not_of_all(void **state
 	(void)state;
 	struct server s;
 	server_open(&s, one, 1, 0);
-	backfill_rebuilt(s.complete);
+	rebuild(&s);
 	assert_true(since(&s, 0) == NOON_MS + HOUR_MS);
 	stop(&s);
 	rolled_set_ms(&s.r, NOON_MS + 5 * HOUR_MS);
 	start(&s, two, 2);
 	pass(&s, NOON_MS + 5 * HOUR_MS);
 	assert_true(since(&s, 1) == 0);
-	assert_true(s.since_ms[0] == NOON_MS + 6 * HOUR_MS);
+	assert_true(s.settings.since_ms[0] == NOON_MS + 6 * HOUR_MS);
 	server_close(&s);
 }
 
@@ -171,15 +159,17 @@ static void what_was_closed_has_to_be_gone(void **state)
 	(void)state;
 	struct server s;
 	server_open(&s, one, 1, DAY_MS);
-	backfill_rebuilt(s.complete);
+	rebuild(&s);
 	pass(&s, NOON_MS);
 	assert_true(since(&s, 0) == NOON_MS + HOUR_MS);
 	rolled_set_ms(&s.r, NOON_MS + 65 * MINUTE_MS);
 	pass(&s, NOON_MS + HOUR_MS);
 	assert_true(since(&s, 0) == NOON_MS + HOUR_MS);
 	rolled_set_ms(&s.r, NOON_MS + 2 * HOUR_MS - 1);
+	pass(&s, NOON_MS);
 	assert_true(since(&s, 0) == NOON_MS + HOUR_MS);
 	rolled_set_ms(&s.r, NOON_MS + 2 * HOUR_MS);
+	pass(&s, NOON_MS);
 	assert_true(since(&s, 0) == 0);
 	server_close(&s);
 }
@@ -192,14 +182,16 @@ static void the_longest_and_the_shortest_are_looked_at(void **state)
 	struct server s;
 	struct errbuf e = {""};
 	server_open(&s, one, 1, 0);
-	assert_int_equal(retention_parse(rules, 1, &s.granularities, HOUR_MS, &s.rules, &e), 0);
-	backfill_rebuilt(s.complete);
+	assert_int_equal(retention_parse(rules, 1, &s.site.granularities, HOUR_MS, &s.rules, &e),
+			 0);
+	rebuild(&s);
 	rolled_set_ms(&s.r, NOON_MS + 65 * MINUTE_MS);
 	pass(&s, NOON_MS);
 	assert_true(since(&s, 0) == NOON_MS + HOUR_MS);
 	pass(&s, NOON_MS + HOUR_MS);
 	assert_true(since(&s, 0) == NOON_MS + HOUR_MS);
 	rolled_set_ms(&s.r, NOON_MS + 2 * HOUR_MS);
+	pass(&s, NOON_MS);
 	assert_true(since(&s, 0) == 0);
 	server_close(&s);
 }
@@ -211,14 +203,14 @@ static void which_rebuild_is_one_of_all(void **state)
 	server_open(&s, one, 1, DAY_MS);
 	/* 12:10 of the day before and twice the quiet time: the slot from 13:00 is open. */
 	int64_t open_ms = NOON_MS - DAY_MS + HOUR_MS;
-	assert_true(backfill_is_all(s.complete, open_ms, NOON_MS + HOUR_MS));
-	assert_true(backfill_is_all(s.complete, 0, NOON_MS + 9 * HOUR_MS));
-	assert_false(backfill_is_all(s.complete, open_ms + 1, NOON_MS + HOUR_MS));
-	assert_false(backfill_is_all(s.complete, open_ms, NOON_MS + HOUR_MS - 1));
+	assert_true(backfill_is_all(s.backfill, open_ms, NOON_MS + HOUR_MS));
+	assert_true(backfill_is_all(s.backfill, 0, NOON_MS + 9 * HOUR_MS));
+	assert_false(backfill_is_all(s.backfill, open_ms + 1, NOON_MS + HOUR_MS));
+	assert_false(backfill_is_all(s.backfill, open_ms, NOON_MS + HOUR_MS - 1));
 	server_close(&s);
 	server_open(&s, one, 1, 0);
-	assert_false(backfill_is_all(s.complete, 1, NOON_MS + HOUR_MS));
-	assert_true(backfill_is_all(s.complete, 0, NOON_MS + HOUR_MS));
+	assert_false(backfill_is_all(s.backfill, 1, NOON_MS + HOUR_MS));
+	assert_true(backfill_is_all(s.backfill, 0, NOON_MS + HOUR_MS));
 	server_close(&s);
 }
 
@@ -228,34 +220,38 @@ static void a_store_that_refuses(void **state)
 	(void)state;
 	struct server s;
 	server_open(&s, one, 1, 0);
-	(void)since(&s, 0);
-	backfill_rebuilt(s.complete);
-	naive_refuse_reads(s.r.h.store, ERR_BUSY, 2);
+	naive_refuse_reads(s.r.h.store, ERR_BUSY, 9);
+	rebuild(&s);
+	pass(&s, NOON_MS);
+	assert_true(since(&s, 0) == NOON_MS + HOUR_MS);
+	naive_refuse_reads(s.r.h.store, 0, 0);
 	naive_refuse_writes(s.r.h.store, ERR_BUSY, 2);
 	pass(&s, NOON_MS);
 	assert_true(since(&s, 0) == NOON_MS + HOUR_MS);
-	naive_fail_writes(s.r.h.store, ERR_TIMEOUT, 1);
-	(void)since(&s, 0);
+	naive_fail_writes(s.r.h.store, ERR_TIMEOUT, 2);
+	pass(&s, NOON_MS);
+	assert_true(since(&s, 0) == NOON_MS + HOUR_MS);
+	pass(&s, NOON_MS);
 	assert_true(since(&s, 0) == 0);
 	stop(&s);
 	start(&s, one, 1);
-	assert_true(s.since_ms[0] == 0);
+	assert_true(s.settings.since_ms[0] == 0);
 	server_close(&s);
 	server_open(&s, one, 1, 0);
-	backfill_rebuilt(s.complete);
+	rebuild(&s);
 	naive_refuse_writes(s.r.h.store, ERR_FULL, 9);
 	pass(&s, NOON_MS);
 	assert_true(since(&s, 0) == 0);
 	naive_refuse_writes(s.r.h.store, 0, 0);
 	stop(&s);
 	start(&s, one, 1);
-	assert_true(s.since_ms[0] == NOON_MS + HOUR_MS);
+	assert_true(s.settings.since_ms[0] == NOON_MS + HOUR_MS);
 	server_close(&s);
 }
 
 static int64_t recount(const struct server *s)
 {
-	return rollup_recount_before_ms(&s->recount, SLICE("reads"));
+	return stored_settings_recount_ms(&s->settings, SLICE("reads"));
 }
 
 /* Metrics become counters at 12:10, and gauges again a day later. Each change has queries take raw
@@ -265,7 +261,7 @@ static void metrics_of_another_kind(void **state)
 	(void)state;
 	struct server s;
 	server_open(&s, one, 1, 0);
-	backfill_rebuilt(s.complete);
+	rebuild(&s);
 	pass(&s, NOON_MS + HOUR_MS);
 	assert_true(since(&s, 0) == 0 && recount(&s) == 0);
 	stop(&s);
@@ -273,10 +269,9 @@ static void metrics_of_another_kind(void **state)
 	start(&s, one, 1);
 	pass(&s, NOON_MS + HOUR_MS);
 	assert_true(since(&s, 0) == 0 && recount(&s) == NOON_MS + HOUR_MS);
-	assert_false(backfill_is_all(s.complete, 0, NOON_MS + HOUR_MS - 1));
-	assert_true(backfill_is_all(s.complete, 0, NOON_MS + HOUR_MS));
-	backfill_rebuilt(s.complete);
-	(void)since(&s, 0);
+	assert_false(backfill_is_all(s.backfill, 0, NOON_MS + HOUR_MS - 1));
+	assert_true(backfill_is_all(s.backfill, 0, NOON_MS + HOUR_MS));
+	rebuild(&s);
 	stop(&s);
 	start(&s, one, 1); /* its marks are noted, and not yet worked on */
 	assert_true(since(&s, 0) == 0 && recount(&s) == NOON_MS + HOUR_MS);
@@ -286,7 +281,7 @@ static void metrics_of_another_kind(void **state)
 	start(&s, one, 1); /* that rebuild was of counters */
 	pass(&s, NOON_MS + DAY_MS);
 	assert_true(since(&s, 0) == 0 && recount(&s) == NOON_MS + DAY_MS + HOUR_MS);
-	backfill_rebuilt(s.complete);
+	rebuild(&s);
 	assert_true(since(&s, 0) == 0 && recount(&s) == NOON_MS + DAY_MS + HOUR_MS);
 	pass(&s, NOON_MS + DAY_MS);
 	assert_true(since(&s, 0) == 0 && recount(&s) == 0);

@@ -24,6 +24,7 @@ static void deleting_open(struct deleting *d)
 {
 	*d = (struct deleting){0};
 	rolled_open(&d->r, quarter_and_hour, 2);
+	d->r.site.partitions = 8;
 	rolled_set_ms(&d->r, AT(50, 0));
 	arena_init(&d->arena, 1 << 20);
 }
@@ -37,14 +38,8 @@ static void deleting_close(struct deleting *d)
 /* The metric `m` of the tenant `default`. */
 static struct rollup_delete_options options_of(struct deleting *d, int64_t from_ms, int64_t to_ms)
 {
-	return (struct rollup_delete_options){.store = d->r.h.store,
-					      .track = d->r.h.track,
-					      .clock = &d->r.h.clock.clock,
+	return (struct rollup_delete_options){.site = &d->r.site,
 					      .queue = &d->r.h.queue,
-					      .granularities = &d->r.granularities,
-					      .partitions = 8,
-					      .quiet_ms = d->r.quiet_ms,
-					      .raw_retention_ms = d->r.raw_retention_ms,
 					      .tenant = SLICE("default"),
 					      .metric = SLICE("m"),
 					      .selectors = d->selectors,
@@ -229,7 +224,7 @@ static void rows_that_cannot_be_made_anew_are_kept_and_counted(void **state)
 	deleting_open(&d);
 	write_example(&d, "m");
 	roll_up(&d);
-	d.r.raw_retention_ms = 24 * HOUR_MS;
+	d.r.site.raw_retention_ms = 24 * HOUR_MS;
 	rolled_set_ms(&d.r, AT(30 * 60, 0));
 	/* From 10:20 to 10:50: the quarter from 10:30 goes, those from 10:15 and 10:45 and the hour
 	 * are cut. The samples are there still. */
@@ -254,7 +249,8 @@ static void rows_of_a_granularity_of_before_go_too(void **state)
 		deleting_open(&d);
 		write_example(&d, "m");
 		roll_up(&d);
-		d.r.granularities.list[0] = d.r.granularities.list[--d.r.granularities.count];
+		d.r.site.granularities.list[0] =
+			d.r.site.granularities.list[--d.r.site.granularities.count];
 		if (whole) {
 			expect(&d, 0, 0, "1 4 1 0 0 0 0 1 0");
 			assert_int_equal(d.result.other_rows, 4);
@@ -279,7 +275,7 @@ static void a_slot_that_is_about_to_expire_is_marked(void **state)
 	deleting_open(&d);
 	write_example(&d, "m");
 	roll_up(&d);
-	d.r.raw_retention_ms = 24 * HOUR_MS;
+	d.r.site.raw_retention_ms = 24 * HOUR_MS;
 	rolled_set_ms(&d.r, AT(24 * 60 - 6, 0));
 	expect(&d, AT(0, 0), AT(20, 0), "1 2 1 0 1 1 1 0 0");
 	deleting_close(&d);
@@ -425,15 +421,8 @@ static void on_asked(void *owner, int err, const char *sentence,
 
 static struct rollup_deletions *deletions_of(struct deleting *d)
 {
-	return rollup_deletions_new(
-		&(struct rollup_deletions_options){.store = d->r.h.store,
-						   .track = d->r.h.track,
-						   .clock = &d->r.h.clock.clock,
-						   .executor = &d->r.h.queue.executor,
-						   .catalog = d->r.h.catalog,
-						   .granularities = &d->r.granularities,
-						   .partitions = 8,
-						   .quiet_ms = d->r.quiet_ms});
+	return rollup_deletions_new(&(struct rollup_deletions_options){
+		.site = &d->r.site, .executor = &d->r.h.queue.executor, .catalog = d->r.h.catalog});
 }
 
 static int ask(struct rollup_deletions *deletions, struct asked *asked)

@@ -19,7 +19,7 @@ static struct driver driver;
 static inline struct marks *driver_open_redis(struct store *store, struct clock *clock,
 					      int64_t slot_ms, int64_t quiet_ms)
 {
-	struct marks *track;
+	struct marks *marks;
 	struct errbuf e;
 	struct marks_redis_options options = {.store = store,
 					      .clock = clock,
@@ -30,9 +30,9 @@ static inline struct marks *driver_open_redis(struct store *store, struct clock 
 					      .quiet_ms = quiet_ms,
 					      .late_after_ms = driver.late_after_ms};
 	snprintf(options.url.host, sizeof(options.url.host), "127.0.0.1");
-	ASSERT(marks_redis_open(&options, &track, &e) == 0);
-	ASSERT(!marks_state(track).degraded);
-	return track;
+	ASSERT(marks_redis_open(&options, &marks, &e) == 0);
+	ASSERT(!marks_state(marks).degraded);
+	return marks;
 }
 
 /* A track with nothing in it. */

@@ -22,59 +22,46 @@ static const char *const quarter_and_hour[] = {"15m:14d", "1h:365d"};
 
 struct rolled {
 	struct harness h;
-	struct granularities granularities;
-	int64_t quiet_ms;
+	struct rollup_site site; /* of a job; its clock is h.clock unless a test says otherwise */
 	struct partitions own;
-	uint32_t partitions; /* that a job is told; 0: none */
-	size_t slice_points;
-	int64_t raw_retention_ms;            /* of the doors and of a job */
-	const struct retention_rules *rules; /* likewise */
-	struct late_samples late;
-	struct clock *clock; /* of jobs; h.clock unless a test says otherwise */
 	struct rollup_job *job;
 };
 
 static inline struct rollup_job *rolled_job(struct rolled *r)
 {
-	static const char *const counters[] = {"_total"};
-	return rollup_job_new(&(struct rollup_job_options){.store = r->h.store,
-							   .track = r->h.track,
-							   .clock = r->clock,
-							   .granularities = &r->granularities,
-							   .partitions = r->partitions,
-							   .slice_points = r->slice_points,
-							   .raw_retention_ms = r->raw_retention_ms,
-							   .retention_rules = r->rules,
-							   .late = r->late,
-							   .quiet_ms = r->quiet_ms,
-							   .counter_suffixes = counters,
-							   .counter_suffix_count = 1});
+	return rollup_job_new(&r->site, NULL);
 }
 
 /* Late points are kept where raw ones are not kept for ever. `rules` may be NULL. */
 static inline void rolled_begin(struct rolled *r, const char *const *granularities, size_t count,
 				int64_t raw_retention_ms, const struct retention_rules *rules)
 {
+	static const char *const counters[] = {"_total"};
 	struct errbuf e = {""};
 	int64_t shortest_ms = retention_shortest_raw_ms(rules, raw_retention_ms);
-	*r = (struct rolled){.quiet_ms = 5 * MINUTE_MS,
-			     .raw_retention_ms = raw_retention_ms,
-			     .rules = rules,
-			     .clock = &r->h.clock.clock};
+	*r = (struct rolled){.site = {.quiet_ms = 5 * MINUTE_MS,
+				      .raw_retention_ms = raw_retention_ms,
+				      .retention_rules = rules,
+				      .clock = &r->h.clock.clock,
+				      .counter_suffixes = counters,
+				      .counter_suffix_count = 1}};
+	struct rollup_site *site = &r->site;
 	if (raw_retention_ms)
-		r->late.after_ms = late_samples_after_ms(shortest_ms, HOUR_MS, r->quiet_ms);
-	assert_int_equal(granularities_parse(granularities, count, HOUR_MS, &r->granularities, &e),
-			 0);
-	r->late.kept_ms = retention_longest_ms(rules, &r->granularities);
+		site->late.after_ms = late_samples_after_ms(shortest_ms, HOUR_MS, site->quiet_ms);
+	assert_int_equal(
+		granularities_parse(granularities, count, HOUR_MS, &site->granularities, &e), 0);
+	site->late.kept_ms = retention_longest_ms(rules, &site->granularities);
 	assert_int_equal(partitions_parse(SLICE("0-7"), 8, &r->own, &e), 0);
 	harness_open(&r->h, &(struct ingest_options){.partitions = 8,
 						     .rollup_slot_ms = HOUR_MS,
-						     .rollup_quiet_ms = r->quiet_ms,
+						     .rollup_quiet_ms = site->quiet_ms,
 						     .retention_ms = raw_retention_ms,
 						     .retention_rules = rules,
 						     .late_keep = raw_retention_ms != 0,
-						     .late_retention_ms = r->late.kept_ms,
-						     .granularities = &r->granularities});
+						     .late_retention_ms = site->late.kept_ms,
+						     .granularities = &site->granularities});
+	site->store = r->h.store;
+	site->marks = r->h.marks;
 	r->job = rolled_job(r);
 }
 

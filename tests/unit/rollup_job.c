@@ -283,7 +283,7 @@ static void what_is_read_in_pieces_counts_once(void **state)
 	struct rolled r;
 	begin(&r, quarter_and_hour, 2);
 	rollup_job_free(r.job);
-	r.slice_points = 2;
+	r.site.slice_points = 2;
 	r.job = rolled_job(&r);
 	for (int i = 0; i < 5; i++) {
 		char value[] = {(char)('0' + 2 * i), 'u', 0};
@@ -313,7 +313,7 @@ static void a_slot_that_has_begun_to_expire_is_left_as_it_is(void **state)
 	rolled_put(&r, "m,h=a", "9", AT(20, 0));
 	/* The server was down; 24 hours are kept, and the slot's first minute is older by now. */
 	rollup_job_free(r.job);
-	r.raw_retention_ms = 24 * HOUR_MS;
+	r.site.raw_retention_ms = 24 * HOUR_MS;
 	r.job = rolled_job(&r);
 	struct rollup_pass pass = rolled_pass_at(&r, AT(24 * 60 + 1, 0));
 	assert_int_equal(pass.rolled_up, 0);
@@ -336,7 +336,7 @@ static void take_away(struct rolled *r, int64_t from_ms, int64_t to_ms, bool del
 		.series_set = series_set,
 		.deleted = deleted};
 	size_t added = 0;
-	assert_int_equal(marks_touches_add(r->h.track, write, rolled_now_ms(r), &touch, 1, &added),
+	assert_int_equal(marks_touches_add(r->h.marks, write, rolled_now_ms(r), &touch, 1, &added),
 			 0);
 	assert_int_equal(store_delete_range(write, &(struct store_target){.table = TABLE_DATA_RAW},
 					    &handle, 1, from_ms, to_ms),
@@ -397,10 +397,10 @@ static void each_series_is_rolled_up_by_its_own_rules(void **state)
 	struct errbuf e;
 	begin(&r, quarter_and_hour, 2);
 	rollup_job_free(r.job);
-	assert_int_equal(retention_parse(items, 2, &r.granularities, 0, &rules, &e), 0);
-	r.granularities.list[1].retention_ms = 365 * 24 * HOUR_MS;
-	r.raw_retention_ms = 24 * HOUR_MS;
-	r.rules = &rules;
+	assert_int_equal(retention_parse(items, 2, &r.site.granularities, 0, &rules, &e), 0);
+	r.site.granularities.list[1].retention_ms = 365 * 24 * HOUR_MS;
+	r.site.raw_retention_ms = 24 * HOUR_MS;
+	r.site.retention_rules = &rules;
 	r.job = rolled_job(&r);
 	rolled_put(&r, "m,h=a", "1", AT(20, 0));
 	rolled_put(&r, "n,h=a", "2", AT(20, 0));
@@ -429,7 +429,7 @@ static void marks_of_partitions_that_are_no_more_are_not_left(void **state)
 	struct errbuf e;
 	begin(&r, quarter_and_hour, 2);
 	rollup_job_free(r.job);
-	r.partitions = 2;
+	r.site.partitions = 2;
 	r.job = rolled_job(&r);
 	assert_int_equal(partitions_parse(SLICE("0-1"), 2, &r.own, &e), 0);
 	for (char host = 'a'; host <= 'z'; host++) {
@@ -451,7 +451,7 @@ static void a_clock_that_is_ahead_loses_no_roll_up(void **state)
 	rolled_set_ms(&r, AT(50, 0));
 	clock_watch_init(&watch, &r.h.clock.clock);
 	rollup_job_free(r.job);
-	r.clock = &watch.clock;
+	r.site.clock = &watch.clock;
 	r.job = rolled_job(&r);
 	write_example(&r);
 	r.h.clock.wall_us += 400 * DAY_MS * 1000;

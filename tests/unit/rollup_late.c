@@ -3,7 +3,7 @@
 #include "rollup_harness.h"
 
 #include "base/fault.h"
-#include "retention/lengthened.h"
+#include "rollup/stored_settings.h"
 
 #define QUARTER (15 * MINUTE_MS)
 
@@ -205,7 +205,7 @@ static void what_came_first_is_forgotten_when_another_row_tells(void **state)
 	put_raw(&r, "m", AT(32, 0), 7);
 	rolled_put(&r, "m", "-2", AT(35, 0));
 	rollup_job_free(r.job);
-	r.raw_retention_ms = 2 * DAY_MS;
+	r.site.raw_retention_ms = 2 * DAY_MS;
 	r.job = rolled_job(&r);
 	pass_later(&r);
 	rolled_expect(&r, "m", QUARTER, TEN_MS,
@@ -453,26 +453,35 @@ static void late_marks_do_not_put_off_what_is_rolled_up(void **state)
 /* The server starts anew, and keeps raw samples for this long from now on. */
 static void restart(struct rolled *r, struct retention_rules *rules, int64_t raw_ms, bool keep)
 {
+	struct stored_settings settings;
 	struct errbuf e;
 	assert_int_equal(
-		retention_lengthened_open(r->h.store, raw_ms, rolled_now_ms(r), 0, rules, &e), 0);
+		stored_settings_open(
+			&(struct stored_settings_config){.store = r->h.store,
+							 .now_ms = rolled_now_ms(r),
+							 .granularities = &r->site.granularities,
+							 .rules = rules,
+							 .raw_retention_ms = raw_ms},
+			&settings, &e),
+		0);
+	stored_settings_release(&settings);
 	rollup_job_free(r->job);
 	ingest_free(r->h.ingest);
-	r->raw_retention_ms = raw_ms;
+	r->site.raw_retention_ms = raw_ms;
 	r->job = rolled_job(r);
 	r->h.ingest = ingest_new(&(struct ingest_options){.store = r->h.store,
-							  .marks = r->h.track,
+							  .marks = r->h.marks,
 							  .catalog = r->h.catalog,
 							  .clock = &r->h.clock.clock,
 							  .executor = &r->h.queue.executor,
 							  .partitions = 8,
 							  .rollup_slot_ms = HOUR_MS,
-							  .rollup_quiet_ms = r->quiet_ms,
+							  .rollup_quiet_ms = r->site.quiet_ms,
 							  .retention_ms = raw_ms,
 							  .retention_rules = rules,
 							  .late_keep = keep,
-							  .late_retention_ms = r->late.kept_ms,
-							  .granularities = &r->granularities});
+							  .late_retention_ms = r->site.late.kept_ms,
+							  .granularities = &r->site.granularities});
 }
 
 /* Where what is late is refused, a slot is filled until it closes. */
@@ -482,7 +491,7 @@ static void a_slot_that_is_filled_until_it_closes_is_rolled_up(void **state)
 	struct retention_rules rules = {.level_count = 1};
 	struct rolled r;
 	rolled_begin(&r, quarter_and_hour, 2, DAY_MS, &rules);
-	r.late.after_ms = 0;
+	r.site.late.after_ms = 0;
 	rolled_set_ms(&r, AT(50, 0));
 	restart(&r, &rules, DAY_MS, false);
 	assert_int_equal(fill_slowly(&r, -59, -10), 0);
@@ -560,7 +569,7 @@ static void a_mark_after_a_raise_replaces_no_rows(void **state)
 		put_raw(&r, "m", rolled_now_ms(&r), 1);
 		struct store_write *write = store_write_new(r.h.store, 1 << 20);
 		assert_int_equal(
-			marks_touches_add(r.h.track, write, rolled_now_ms(&r), &touch, 1, &added),
+			marks_touches_add(r.h.marks, write, rolled_now_ms(&r), &touch, 1, &added),
 			0);
 		harness_write(&r.h, write);
 		store_write_free(write);

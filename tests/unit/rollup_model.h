@@ -51,7 +51,7 @@ static const char *const field_names[FIELDS] = {"value", "x", "y", "z", "n_total
 struct process {
 	struct slow_store store;
 	struct task_queue queue;
-	struct marks *track;
+	struct marks *marks;
 	char name[16];
 };
 
@@ -68,6 +68,7 @@ struct worker {
 	struct process p;
 	struct model *model;
 	struct leases *leases;
+	struct rollup_site site;
 	struct rollup_job *job;
 	struct partitions own;
 	struct stepped work, lanes[LANES_MAX];

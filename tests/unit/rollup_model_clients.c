@@ -186,18 +186,19 @@ static void run_deletion(struct task_queue *queue, void *owner)
 {
 	struct deleter *d = owner;
 	struct model *m = d->model;
+	const struct rollup_site site = {.store = &d->p.store.store,
+					 .marks = d->p.marks,
+					 .clock = &m->clock.clock,
+					 .granularities = m->granularities,
+					 .partitions = PARTITIONS,
+					 .quiet_ms = QUIET_MS,
+					 .raw_retention_ms = m->raw_ms};
 	struct rollup_delete_result result;
 	struct errbuf e;
 	d->err = rollup_delete(
 		&(struct rollup_delete_options){
-			.store = &d->p.store.store,
-			.track = d->p.track,
-			.clock = &m->clock.clock,
+			.site = &site,
 			.queue = queue,
-			.granularities = &m->granularities,
-			.partitions = PARTITIONS,
-			.quiet_ms = QUIET_MS,
-			.raw_retention_ms = m->raw_ms,
 			.tenant = d->series / FIELDS / HOSTS / MEASUREMENTS ? SLICE("u")
 									    : SLICE("default"),
 			.metric = slice_of(d->name),

@@ -17,13 +17,13 @@ void process_open(struct model *m, struct process *p, const char *kind, size_t i
 	slow_open(&p->store, &m->slow, m->atomic);
 	task_queue_init(&p->queue);
 	snprintf(p->name, sizeof(p->name), "%s%zu", kind, i);
-	p->track = marks_store_open(&(struct marks_store_options){.store = &p->store.store,
+	p->marks = marks_store_open(&(struct marks_store_options){.store = &p->store.store,
 								  .writer = slice_of(p->name)});
 }
 
 void process_release(struct process *p)
 {
-	marks_close(p->track);
+	marks_close(p->marks);
 	task_queue_release(&p->queue);
 }
 
@@ -47,7 +47,7 @@ void taker_open(struct model *m, struct taker *t, size_t i)
 		.partitions = PARTITIONS,
 		.rollup_slot_ms = SLOT_MS,
 		.rollup_quiet_ms = QUIET_MS,
-		.marks = t->p.track,
+		.marks = t->p.marks,
 	});
 }
 
@@ -167,17 +167,17 @@ void worker_open(struct model *m, struct worker *w, size_t i)
 	struct partitions own = w->own;
 	*w = (struct worker){.model = m, .own = own, .next_ms = now_ms(m)};
 	process_open(m, &w->p, "worker", m->one_name ? 0 : i);
-	w->job = rollup_job_new(&(struct rollup_job_options){.store = &w->p.store.store,
-							     .track = w->p.track,
-							     .clock = &m->clock.clock,
-							     .granularities = &m->granularities,
-							     .slice_points = m->slice_points,
-							     .quiet_ms = QUIET_MS,
-							     .raw_retention_ms = m->raw_ms,
-							     .late = late_of(m),
-							     .counter_suffixes = counters,
-							     .counter_suffix_count = 1,
-							     .run_all = run_lanes});
+	w->site = (struct rollup_site){.store = &w->p.store.store,
+				       .marks = w->p.marks,
+				       .clock = &m->clock.clock,
+				       .granularities = m->granularities,
+				       .slice_points = m->slice_points,
+				       .quiet_ms = QUIET_MS,
+				       .raw_retention_ms = m->raw_ms,
+				       .late = late_of(m),
+				       .counter_suffixes = counters,
+				       .counter_suffix_count = 1};
+	w->job = rollup_job_new(&w->site, run_lanes);
 	w->leases = leases_new(&(struct leases_options){.store = &w->p.store.store,
 							.clock = &m->clock.clock,
 							.holder = slice_of(w->p.name),

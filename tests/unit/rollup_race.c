@@ -16,34 +16,28 @@
 struct racer {
 	struct rolled r;
 	struct stepped work;
-	struct watermark *behind;
+	struct watermark *watermark;
 	struct rollup_job *job;
 };
 
-static struct task_queue *lanes_queue; /* of the pass that goes on */
+static struct task_queue *workers_queue; /* of the pass that goes on */
 
-/* One lane after the other, on the thread of the pass. */
-static void run_lanes(const char *name, void (*run)(struct task_queue *queue, void *owner),
-		      void *const *owners, size_t count)
+/* One slot worker after the other, on the thread of the pass. */
+static void run_workers(const char *name, void (*run)(struct task_queue *queue, void *owner),
+			void *const *owners, size_t count)
 {
 	(void)name;
 	for (size_t i = 0; i < count; i++)
-		run(lanes_queue, owners[i]);
+		run(workers_queue, owners[i]);
 }
 
 static void racer_open(struct racer *racer)
 {
 	rolled_open(&racer->r, quarter_and_hour, 2);
-	racer->behind = watermark_new(HOUR_MS, racer->r.quiet_ms);
-	marks_tell(racer->r.h.track, racer->behind);
-	racer->job = rollup_job_new(
-		&(struct rollup_job_options){.store = racer->r.h.store,
-					     .track = racer->r.h.track,
-					     .clock = &racer->r.h.clock.clock,
-					     .granularities = &racer->r.granularities,
-					     .quiet_ms = racer->r.quiet_ms,
-					     .behind = racer->behind,
-					     .run_all = run_lanes});
+	racer->watermark = watermark_new(HOUR_MS, racer->r.site.quiet_ms);
+	marks_tell(racer->r.h.marks, racer->watermark);
+	racer->r.site.watermark = racer->watermark;
+	racer->job = rollup_job_new(&racer->r.site, run_workers);
 	rolled_set_ms(&racer->r, AT(50, 0));
 	rolled_write(&racer->r, "m value=1 1598263200000\nm value=2 1598264100000\n"
 				"n,h=a value=1 1598263200000\n");
@@ -54,7 +48,7 @@ static void racer_close(struct racer *racer)
 {
 	rollup_job_free(racer->job);
 	rolled_close(&racer->r);
-	watermark_free(racer->behind);
+	watermark_free(racer->watermark);
 }
 
 static void run_pass(struct task_queue *queue, void *owner)
@@ -65,7 +59,7 @@ static void run_pass(struct task_queue *queue, void *owner)
 
 static void racer_start(struct racer *racer)
 {
-	lanes_queue = &racer->work.queue;
+	workers_queue = &racer->work.queue;
 	stepped_start(&racer->work, run_pass, racer);
 }
 
@@ -170,7 +164,7 @@ static void a_late_point_at_any_step_of_a_pass_is_not_lost(void **state)
 
 static int64_t before_ms(struct racer *racer, struct slice metric)
 {
-	return watermark_before_ms(racer->behind, SLICE("default"), metric);
+	return watermark_before_ms(racer->watermark, SLICE("default"), metric);
 }
 
 static bool late_is_not_passed_over(size_t steps)
@@ -275,16 +269,13 @@ static void run_deletion(struct task_queue *queue, void *owner)
 {
 	const struct deletion *deletion = owner;
 	struct rolled *r = deletion->r;
+	struct rollup_site site = r->site;
 	struct rollup_delete_result result;
 	struct errbuf e;
+	site.partitions = 8;
 	int err = rollup_delete(
-		&(struct rollup_delete_options){.store = r->h.store,
-						.track = r->h.track,
-						.clock = &r->h.clock.clock,
+		&(struct rollup_delete_options){.site = &site,
 						.queue = queue,
-						.granularities = &r->granularities,
-						.partitions = 8,
-						.quiet_ms = r->quiet_ms,
 						.tenant = SLICE("default"),
 						.metric = SLICE("m"),
 						.from_ms = deletion->from_ms,
@@ -363,7 +354,7 @@ static void mark_without_samples(struct rolled *r, int64_t ts_ms)
 		.slot = {slot_begin_s(ts_ms, HOUR_MS), partition_of(tenant, series_set, 8)},
 		.tenant = tenant,
 		.series_set = series_set};
-	assert_int_equal(marks_mark_wait(r->h.track, &r->h.queue, rolled_now_ms(r), &touch, 1), 0);
+	assert_int_equal(marks_mark_wait(r->h.marks, &r->h.queue, rolled_now_ms(r), &touch, 1), 0);
 }
 
 /* In the slot of `minute` there is a mark and nothing else, in the hours from ten and from twelve

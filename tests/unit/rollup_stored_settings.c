@@ -5,7 +5,6 @@
 
 #define NOON_MS INT64_C(1700049600000) /* 2023-11-15T12:00:00Z */
 
-static struct late_samples no_late;
 static const char *const two[] = {"5m:14d", "1h:365d"}, *const three[] = {"5m", "15m", "1h"};
 
 static struct granularities granularities_in(const char *const *items, size_t count,
@@ -22,13 +21,33 @@ static struct granularities granularities_of(const char *const *items, size_t co
 	return granularities_in(items, count, HOUR_MS);
 }
 
-static void open_at(struct harness *h, const char *const *items, size_t count, int64_t now_ms,
+/* What was configured when, but for granularities all as in `r`. */
+static int settle(struct rolled *r, const struct granularities *granularities, int64_t now_ms,
+		  struct stored_settings *settings, struct errbuf *e)
+{
+	struct retention_rules rules = {.level_count = 1};
+	return stored_settings_open(&(struct stored_settings_config){.store = r->h.store,
+								     .now_ms = now_ms,
+								     .granularities = granularities,
+								     .rules = &rules},
+				    settings, e);
+}
+
+static void take_since(const struct stored_settings *settings, int64_t since_ms[GRANULARITIES_MAX])
+{
+	for (size_t g = 0; g < GRANULARITIES_MAX; g++)
+		since_ms[g] = settings->since_ms[g];
+}
+
+static void open_at(struct rolled *r, const char *const *items, size_t count, int64_t now_ms,
 		    int64_t since_ms[GRANULARITIES_MAX])
 {
 	struct granularities granularities = granularities_of(items, count);
-	struct errbuf e;
-	assert_int_equal(
-		rollup_since_open(h->store, &granularities, now_ms, since_ms, &no_late, &e), 0);
+	struct stored_settings settings;
+	struct errbuf e = {""};
+	assert_int_equal(settle(r, &granularities, now_ms, &settings, &e), 0);
+	take_since(&settings, since_ms);
+	stored_settings_release(&settings);
 }
 
 /* Nothing was ever written: all that ever will be is marked. */
@@ -38,10 +57,10 @@ static void an_empty_store_has_always_had_them(void **state)
 	struct rolled r;
 	int64_t since_ms[GRANULARITIES_MAX] = {1, 1};
 	rolled_open(&r, two, 2);
-	open_at(&r.h, two, 2, NOON_MS + 1, since_ms);
+	open_at(&r, two, 2, NOON_MS + 1, since_ms);
 	assert_true(since_ms[0] == 0 && since_ms[1] == 0);
 	rolled_write(&r, "m value=1 1700000000000\n");
-	open_at(&r.h, two, 2, NOON_MS + 1, since_ms);
+	open_at(&r, two, 2, NOON_MS + 1, since_ms);
 	assert_true(since_ms[0] == 0 && since_ms[1] == 0);
 	rolled_close(&r);
 }
@@ -53,13 +72,13 @@ static void a_new_granularity_begins_with_the_next_slot(void **state)
 	struct rolled r;
 	int64_t since_ms[GRANULARITIES_MAX];
 	rolled_open(&r, two, 2);
-	open_at(&r.h, two, 2, NOON_MS, since_ms);
+	open_at(&r, two, 2, NOON_MS, since_ms);
 	rolled_write(&r, "m value=1 1700000000000\n");
-	open_at(&r.h, three, 3, NOON_MS + 1, since_ms);
+	open_at(&r, three, 3, NOON_MS + 1, since_ms);
 	assert_true(since_ms[0] == 0);
 	assert_true(since_ms[1] == NOON_MS + HOUR_MS);
 	assert_true(since_ms[2] == 0);
-	open_at(&r.h, three, 3, NOON_MS + 5 * HOUR_MS, since_ms);
+	open_at(&r, three, 3, NOON_MS + 5 * HOUR_MS, since_ms);
 	assert_true(since_ms[1] == NOON_MS + HOUR_MS);
 	rolled_close(&r);
 }
@@ -70,15 +89,15 @@ static void what_was_not_configured_for_a_while_begins_anew(void **state)
 	struct rolled r;
 	int64_t since_ms[GRANULARITIES_MAX];
 	rolled_open(&r, two, 2);
-	open_at(&r.h, two, 2, NOON_MS, since_ms);
+	open_at(&r, two, 2, NOON_MS, since_ms);
 	rolled_write(&r, "m value=1 1700000000000\n");
-	open_at(&r.h, two, 1, NOON_MS, since_ms);
+	open_at(&r, two, 1, NOON_MS, since_ms);
 	assert_true(since_ms[0] == 0);
-	open_at(&r.h, two, 2, NOON_MS, since_ms);
+	open_at(&r, two, 2, NOON_MS, since_ms);
 	assert_true(since_ms[0] == 0);
 	assert_true(since_ms[1] == NOON_MS + HOUR_MS);
-	open_at(&r.h, NULL, 0, NOON_MS, since_ms);
-	open_at(&r.h, two, 2, NOON_MS + 2 * HOUR_MS, since_ms);
+	open_at(&r, NULL, 0, NOON_MS, since_ms);
+	open_at(&r, two, 2, NOON_MS + 2 * HOUR_MS, since_ms);
 	assert_true(since_ms[0] == NOON_MS + 3 * HOUR_MS);
 	assert_true(since_ms[1] == NOON_MS + 3 * HOUR_MS);
 	rolled_close(&r);
@@ -111,13 +130,14 @@ static void a_width_that_is_none_is_damage(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(widths); i++) {
 		struct rolled r;
-		int64_t since_ms[GRANULARITIES_MAX];
-		struct errbuf e;
+		struct stored_settings settings;
+		struct errbuf e = {""};
 		rolled_open(&r, two, 2);
 		put_slot(&r, slice_of(widths[i]));
-		assert_int_equal(rollup_since_open(r.h.store, &r.granularities, NOON_MS, since_ms,
-						   &no_late, &e),
+		assert_int_equal(settle(&r, &r.site.granularities, NOON_MS, &settings, &e),
 				 ERR_DAMAGED);
+		assert_non_null(strstr(e.text, "row rollup-since, column slot"));
+		stored_settings_release(&settings);
 		rolled_close(&r);
 	}
 }
@@ -126,13 +146,12 @@ static void a_width_that_is_none_is_damage(void **state)
 static void roll_in_slots(struct rolled *r, int64_t slot_ms, uint64_t rolled_up)
 {
 	static const char *const items[] = {"15m"};
-	int64_t since_ms[GRANULARITIES_MAX];
-	struct errbuf e;
-	r->granularities = granularities_in(items, 1, slot_ms);
-	assert_int_equal(rollup_since_open(r->h.store, &r->granularities, rolled_now_ms(r),
-					   since_ms, &no_late, &e),
-			 0);
+	struct stored_settings settings;
+	struct errbuf e = {""};
 	rollup_job_free(r->job);
+	r->site.granularities = granularities_in(items, 1, slot_ms);
+	assert_int_equal(settle(r, &r->site.granularities, rolled_now_ms(r), &settings, &e), 0);
+	stored_settings_release(&settings);
 	r->job = rolled_job(r);
 	rolled_set_ms(r, rolled_now_ms(r) + 4 * HOUR_MS);
 	assert_int_equal(rolled_pass(r).rolled_up, rolled_up);
@@ -151,7 +170,7 @@ static void slots_of_another_width_take_over_the_marks(void **state)
 		int64_t eight_ms = HARNESS_NOW_MS / (2 * HOUR_MS) * (2 * HOUR_MS) - 2 * HOUR_MS;
 		char lines[128];
 		rolled_open(&r, items, 1);
-		open_at(&r.h, items, 1, rolled_now_ms(&r), since_ms);
+		open_at(&r, items, 1, rolled_now_ms(&r), since_ms);
 		snprintf(lines, sizeof(lines), "m value=1 %lld\nm value=2 %lld\n",
 			 (long long)(eight_ms + HOUR_MS), (long long)(eight_ms + 105 * MINUTE_MS));
 		rolled_write(&r, lines);
@@ -163,14 +182,28 @@ static void slots_of_another_width_take_over_the_marks(void **state)
 	}
 }
 
+/* Late samples are refused, or those that are older than after_ms are kept; raw samples are kept
+ * for as much longer as slots of an hour and a quiet time of five minutes take. */
 static struct late_samples late_after(struct rolled *r, int64_t after_ms, int64_t kept_ms)
 {
-	struct late_samples late = {after_ms, kept_ms};
-	int64_t since_ms[GRANULARITIES_MAX];
+	const int64_t more_ms = HOUR_MS + 10 * MINUTE_MS;
+	struct retention_rules rules = {.level_count = 1};
+	struct stored_settings settings;
 	struct errbuf e;
-	assert_int_equal(
-		rollup_since_open(r->h.store, &r->granularities, NOON_MS, since_ms, &late, &e), 0);
-	return late;
+	assert_int_equal(stored_settings_open(
+				 &(struct stored_settings_config){
+					 .store = r->h.store,
+					 .now_ms = NOON_MS,
+					 .granularities = &r->site.granularities,
+					 .rules = &rules,
+					 .raw_retention_ms = after_ms ? after_ms + more_ms : 0,
+					 .quiet_ms = 5 * MINUTE_MS,
+					 .keeps_late = after_ms != 0,
+					 .late_kept_ms = kept_ms},
+				 &settings, &e),
+			 0);
+	stored_settings_release(&settings);
+	return settings.late;
 }
 
 /* Readers look for late points wherever some may lie: also when raw data is kept for longer by now,
@@ -184,9 +217,9 @@ static void how_young_late_points_may_be_is_remembered(void **state)
 	assert_true(late_after(&r, 5 * HOUR_MS, 0).after_ms == 5 * HOUR_MS);
 	assert_true(late_after(&r, 9 * HOUR_MS, 0).after_ms == 5 * HOUR_MS);
 	assert_true(late_after(&r, 2 * HOUR_MS, 0).after_ms == 2 * HOUR_MS);
-	r.granularities.count = 0;
+	r.site.granularities.count = 0;
 	assert_true(late_after(&r, 0, 0).after_ms == 2 * HOUR_MS);
-	r.granularities.count = 2;
+	r.site.granularities.count = 2;
 	assert_true(late_after(&r, 0, 0).after_ms == 2 * HOUR_MS);
 	rolled_close(&r);
 }
@@ -214,14 +247,21 @@ static void how_soon_late_points_may_go_is_remembered(void **state)
 static int64_t recount_of(struct rolled *r, const char *const *suffixes, size_t count,
 			  int64_t now_ms, const char *metric)
 {
-	struct buf recount;
+	struct retention_rules rules = {.level_count = 1};
+	struct stored_settings settings;
 	struct errbuf e;
-	int64_t since_ms[GRANULARITIES_MAX];
-	open_at(&r->h, two, 2, now_ms, since_ms);
 	assert_int_equal(
-		rollup_recount_open(r->h.store, suffixes, count, HOUR_MS, now_ms, &recount, &e), 0);
-	int64_t before_ms = rollup_recount_before_ms(&recount, slice_of(metric));
-	buf_release(&recount);
+		stored_settings_open(
+			&(struct stored_settings_config){.store = r->h.store,
+							 .now_ms = now_ms,
+							 .granularities = &r->site.granularities,
+							 .rules = &rules,
+							 .counter_suffixes = suffixes,
+							 .counter_suffix_count = count},
+			&settings, &e),
+		0);
+	int64_t before_ms = stored_settings_recount_ms(&settings, slice_of(metric));
+	stored_settings_release(&settings);
 	return before_ms;
 }
 
@@ -256,14 +296,12 @@ static void a_store_that_refuses_says_so(void **state)
 	(void)state;
 	struct rolled r;
 	struct errbuf e = {""};
-	int64_t since_ms[GRANULARITIES_MAX];
-	struct granularities granularities = granularities_of(two, 2);
+	struct stored_settings settings;
 	rolled_open(&r, two, 2);
 	naive_refuse_writes(r.h.store, ERR_BUSY, 1);
-	assert_int_equal(
-		rollup_since_open(r.h.store, &granularities, NOON_MS, since_ms, &no_late, &e),
-		ERR_BUSY);
-	assert_non_null(strstr(e.text, "since when roll-ups are made cannot be told: "));
+	assert_int_equal(settle(&r, &r.site.granularities, NOON_MS, &settings, &e), ERR_BUSY);
+	assert_non_null(strstr(e.text, "settings of the last start"));
+	stored_settings_release(&settings);
 	rolled_close(&r);
 }
 
@@ -275,10 +313,10 @@ static void a_store_without_room_is_served(void **state)
 	int64_t since_ms[GRANULARITIES_MAX] = {1, 1};
 	rolled_open(&r, two, 2);
 	naive_refuse_writes(r.h.store, ERR_FULL, 1);
-	open_at(&r.h, two, 2, NOON_MS, since_ms);
+	open_at(&r, two, 2, NOON_MS, since_ms);
 	assert_true(since_ms[0] == 0 && since_ms[1] == 0);
 	rolled_write(&r, "m value=1 1700000000000\n");
-	open_at(&r.h, two, 2, NOON_MS, since_ms);
+	open_at(&r, two, 2, NOON_MS, since_ms);
 	assert_true(since_ms[0] == NOON_MS + HOUR_MS);
 	rolled_close(&r);
 }

@@ -78,8 +78,8 @@ struct fake_net {
 	struct device storage[FAKE_DEVICES_MAX];
 	char names[FAKE_DEVICES_MAX][8];
 	const struct device *list[FAKE_DEVICES_MAX];
-	struct inventory pictures[8];
-	size_t picture_count;
+	struct inventory snapshots[8];
+	size_t snapshot_count;
 	struct credentials credentials;
 };
 
@@ -348,13 +348,13 @@ static inline struct device *fake_device_add(struct fake_net *net, size_t number
 	return d;
 }
 
-/* A picture with these; pictures are never freed here. */
+/* A snapshot with these; snapshots are never freed here. */
 static inline void fake_show(struct fake_net *net, const struct device *const *list, size_t count)
 {
-	struct inventory *picture = &net->pictures[net->picture_count++];
-	*picture = (struct inventory){
+	struct inventory *snapshot = &net->snapshots[net->snapshot_count++];
+	*snapshot = (struct inventory){
 		.conf = &net->conf, .devices = list, .device_count = count, .references = 1000};
-	core_set_inventory(net->core, picture);
+	core_set_inventory(net->core, snapshot);
 }
 
 static inline void fake_open(struct fake_net *net)

@@ -219,6 +219,51 @@ static void a_row_ends_at_the_first_error(UNUSED void **state)
 	rig_close(&rig);
 }
 
+struct rows_seen {
+	char names[10];
+	size_t count, ends_at;
+};
+
+static int see_row(const struct store_row *found, void *owner)
+{
+	struct rows_seen *seen = owner;
+	assert_true(seen->count < sizeof(seen->names) - 1);
+	seen->names[seen->count++] = *found->key.part[0].data;
+	return seen->count == seen->ends_at ? ERR_DAMAGED : 0;
+}
+
+static int see_rows(struct rig *rig, struct rows_seen *seen)
+{
+	struct errbuf e = {""};
+	return store_rows_wait(&rig->store.store, &rig->queue, clock_wall_ms(&rig->clock.clock),
+			       TABLE_DEVICES, see_row, seen, &e);
+}
+
+/* Of three cells of "b" its row comes once; after an error nothing does. */
+static void rows_come_until_an_error(UNUSED void **state)
+{
+	static const char *const names[] = {"b", "d", "a", "b", "c", "b"};
+	struct rows_seen all = {.ends_at = 100}, two = {.ends_at = 2};
+	struct rig rig;
+	rig_open(&rig);
+	struct store_write *write = store_write_new(&rig.store.store, 1 << 20);
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		char name[2] = {(char)('a' + i), 0};
+		const struct store_parts key = {{slice_of(names[i])}}, at = {{slice_of(name)}};
+		assert_int_equal(store_cell_put(write, TABLE_DEVICES, &key, &at, SLICE("1"), 1, 0),
+				 0);
+	}
+	assert_int_equal(store_write_wait(write, &rig.queue), 0);
+	store_write_free(write);
+	assert_int_equal(see_rows(&rig, &all), 0);
+	assert_int_equal(all.count, 4);
+	for (char name = 'a'; name <= 'd'; name++)
+		assert_non_null(strchr(all.names, name));
+	assert_int_equal(see_rows(&rig, &two), ERR_DAMAGED);
+	assert_int_equal(two.count, 2);
+	rig_close(&rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -229,6 +274,7 @@ int main(void)
 		cmocka_unit_test(a_stop_waits_for_the_write_under_way),
 		cmocka_unit_test(a_row_comes_in_slices_and_in_order),
 		cmocka_unit_test(a_row_ends_at_the_first_error),
+		cmocka_unit_test(rows_come_until_an_error),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

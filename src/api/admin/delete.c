@@ -1,26 +1,43 @@
-#include "api/admin/delete.h"
+#include "api/admin/admin.h"
 
-#include "api/json_reply.h"
-#include "api/metrics/query_params.h"
-#include "api/routes.h"
+#include "api/call.h"
+#include "api/params.h"
 #include "conf/conf.h"
 #include "model/counter_key.h"
 #include "rollup/deletions.h"
 #include "retention/granularity.h"
-#include "wire/json.h"
 
 enum { ANSWER_MAX_BYTES = 64 << 10 };
 
-/* request->owner; it lives until there is an answer or nobody waits for one. */
-struct call {
-	struct http_request *request;
-	struct api *api;
+struct delete_call {
+	struct api_call call;
+	bool at_work;
 	struct rollup_deletion_spec spec; /* of the request's memory */
 };
 
+static struct delete_call *delete_call_of(struct api_call *call)
+{
+	return CONTAINER_OF(call, struct delete_call, call);
+}
+
+/* A deletion goes on without its client. */
+static void delete_ended(struct api_call *base)
+{
+	if (delete_call_of(base)->at_work)
+		rollup_deletions_leave(base->api->deletions);
+}
+
+static void delete_release(struct api_call *base)
+{
+	mem_free(delete_call_of(base));
+}
+
+static const struct api_call_kind delete_kind = {
+	.out_max_bytes = ANSWER_MAX_BYTES, .ended = delete_ended, .release = delete_release};
+
 /* ---- Answering ------------------------------------------------------------------------------- */
 
-static void write_text(struct json_writer *json, const char *key, struct slice text)
+static void delete_write_text(struct json_writer *json, const char *key, struct slice text)
 {
 	json_write_key(json, key);
 	if (text.len)
@@ -34,7 +51,7 @@ static void write_granularity(struct json_writer *json, struct slice width, uint
 			      uint64_t kept)
 {
 	json_write_object_begin(json);
-	write_text(json, "granularity", width);
+	delete_write_text(json, "granularity", width);
 	json_put_u64(json, "rows", rows);
 	json_put_u64(json, "kept", kept);
 	json_write_object_end(json);
@@ -56,96 +73,96 @@ static void write_rollups(struct json_writer *json, const struct granularities *
 	json_write_array_end(json);
 }
 
-static void answer(const struct call *call, const struct rollup_delete_result *result)
+static void delete_answer(struct delete_call *call, const struct rollup_delete_result *result)
 {
 	const struct rollup_deletion_spec *spec = &call->spec;
-	struct json_reply reply;
-	struct json_writer *json = json_reply_begin(&reply, ANSWER_MAX_BYTES);
+	struct json_writer *json = &call->call.json;
 	json_write_object_begin(json);
 	json_put_bool(json, "dryRun", spec->only_count);
-	write_text(json, "tenant", spec->tenant);
-	write_text(json, "metricName", spec->metric);
+	delete_write_text(json, "tenant", spec->tenant);
+	delete_write_text(json, "metricName", spec->metric);
 	json_put_bool(json, "all", spec->whole);
 	json_put_i64_or_null(json, "start", !spec->whole, spec->from_ms);
 	json_put_i64_or_null(json, "end", !spec->whole, spec->to_ms);
 	json_put_u64(json, "series", result->series);
 	json_put_u64(json, "samples", result->samples);
 	json_put_u64(json, "late", result->late);
-	write_rollups(json, call->api->granularities, result);
+	write_rollups(json, call->call.api->granularities, result);
 	json_put_u64(json, "slots", result->marks);
 	json_put_u64(json, "forgotten", result->forgotten);
 	json_put_u64(json, "failed", result->failed);
 	json_write_object_end(json);
-	json_reply_send(&reply, call->request);
-}
-
-static int status_of(int err)
-{
-	return err == ERR_BUSY || err == ERR_TIMEOUT || err == ERR_CANCELLED ? 503
-	       : err == ERR_FULL                                             ? 507
-	       : err == ERR_INVALID                                          ? 400
-									     : 500;
+	api_call_end(&call->call);
 }
 
 /* One that was broken off by the end of the server goes on by itself. */
-static void fail(const struct call *call, int err, const char *sentence,
-		 const struct rollup_delete_result *result)
+static void delete_fail(struct delete_call *call, int err, const char *sentence,
+			const struct rollup_delete_result *result)
 {
 	const char *rest = err == ERR_CANCELLED
 				   ? "the rest is deleted when the server is started again"
 				   : "the same request deletes the rest";
 	if (call->spec.only_count)
-		http_reply_error(call->request, status_of(err), "%s", sentence);
+		api_call_fail(&call->call, http_status_of(err), "%s", sentence);
 	else
-		http_reply_error(call->request, status_of(err), "%s; %llu samples were deleted; %s",
-				 sentence, (unsigned long long)result->samples, rest);
+		api_call_fail(&call->call, http_status_of(err), "%s; %llu samples were deleted; %s",
+			      sentence, (unsigned long long)result->samples, rest);
 }
 
 static void on_deleted(void *owner, int err, const char *sentence,
 		       const struct rollup_delete_result *result)
 {
-	struct call *call = owner;
+	struct delete_call *call = owner;
+	call->at_work = false;
 	if (err)
-		fail(call, err, sentence, result);
+		delete_fail(call, err, sentence, result);
 	else
-		answer(call, result);
-	mem_free(call);
+		delete_answer(call, result);
 }
 
 /* ---- What is asked --------------------------------------------------------------------------- */
 
-/* What is stored of devices is made of each other; that of some time cannot be taken out. */
-static int read_tenant(const struct http_request *request, struct rollup_deletion_spec *spec,
-		       struct errbuf *e)
+struct delete_question {
+	struct rollup_deletion_spec spec;
+	bool all_metrics;
+};
+
+#define DELETE_SPEC(member_) offsetof(struct delete_question, spec.member_)
+
+const struct param delete_params[] = {
+	{"tenant", PARAM_TENANT, DELETE_SPEC(tenant), .help = "Whose series."},
+	{"metricName", PARAM_METRIC, DELETE_SPEC(metric), .help = "Of which metric."},
+	{"allMetrics", PARAM_FLAG, offsetof(struct delete_question, all_metrics),
+	 .help = "Of every metric, instead of metricName."},
+	{"tag", .repeated = true, .help = "Only series with such a tag, host=web-*."},
+	{"start", PARAM_TIME, DELETE_SPEC(from_ms), .help = "Samples from then on."},
+	{"end", PARAM_TIME, DELETE_SPEC(to_ms), .help = "Samples before then."},
+	{"all", PARAM_FLAG, DELETE_SPEC(whole),
+	 .help = "Samples of all time, instead of start and end; the series leave, too."},
+	{"dryRun", PARAM_FLAG, DELETE_SPEC(only_count), .help = "Only counts them."},
+	{"by", PARAM_TEXT, DELETE_SPEC(by), .help = "Whose wish it is, for the log."},
+	{NULL}};
+
+/* Nothing is taken for all by being left out. What is stored of devices is made of each other: that
+ * of some time cannot be taken out. */
+static int delete_check_series(const struct delete_question *q, struct errbuf *e)
 {
-	int err = params_tenant(request, &spec->tenant, e);
-	if (!err && slice_equal(spec->tenant, COUNTER_TENANT))
+	bool given = q->spec.metric.data != NULL;
+	if (slice_equal(q->spec.tenant, COUNTER_TENANT))
 		return errbuf_set(e, ERR_INVALID,
 				  "tenant " SHOWN " has the counters of devices, which go with "
 				  "their device: granary device remove NAME --with-data",
-				  SHOWN_OF(spec->tenant));
-	return err;
-}
-
-/* Nothing is taken for all by being left out. */
-static int read_metric(const struct http_request *request, struct rollup_deletion_spec *spec,
-		       struct errbuf *e)
-{
-	bool all_metrics;
-	int err = params_flag(request, "allMetrics", &all_metrics, e);
-	bool given = http_param(request, "metricName").data != NULL;
-	if (err)
-		return err;
-	if (given && all_metrics)
+				  SHOWN_OF(q->spec.tenant));
+	if (given && q->all_metrics)
 		return errbuf_set(e, ERR_INVALID, "metricName and allMetrics are both given");
-	if (!given && !all_metrics)
+	if (!given && !q->all_metrics)
 		return errbuf_set(e, ERR_INVALID,
 				  "metricName is missing; allMetrics=true means every metric");
-	return given ? params_metric(request, &spec->metric, e) : 0;
+	return 0;
 }
 
-static int read_tags(const struct http_request *request, struct rollup_deletion_spec *spec,
-		     struct errbuf *e)
+static int delete_read_tags(const struct http_request *request, struct rollup_deletion_spec *spec,
+			    struct errbuf *e)
 {
 	size_t at = 0;
 	for (;;) {
@@ -159,88 +176,54 @@ static int read_tags(const struct http_request *request, struct rollup_deletion_
 	}
 }
 
-static int read_time(const struct http_request *request, const char *name, int64_t *ms,
-		     struct errbuf *e)
-{
-	if (!http_param(request, name).data)
-		return errbuf_set(e, ERR_INVALID, "%s is missing; all=true means all there is",
-				  name);
-	return params_time(request, name, clock_age_ms(api_of(request)->clock), ms, e);
-}
-
-static int read_times(const struct http_request *request, struct rollup_deletion_spec *spec,
-		      struct errbuf *e)
+static int delete_check_times(const struct http_request *request,
+			      const struct rollup_deletion_spec *spec, struct errbuf *e)
 {
 	struct slice start = http_param(request, "start"), end = http_param(request, "end");
-	int err = params_flag(request, "all", &spec->whole, e);
-	if (!err && spec->whole && (start.data || end.data))
-		return errbuf_set(e, ERR_INVALID, "all is given beside %s",
-				  start.data ? "start" : "end");
-	if (err || spec->whole)
-		return err;
-	err = read_time(request, "start", &spec->from_ms, e);
-	err = err ? err : read_time(request, "end", &spec->to_ms, e);
-	if (!err && spec->from_ms >= spec->to_ms)
+	if (spec->whole)
+		return start.data || end.data ? errbuf_set(e, ERR_INVALID, "all is given beside %s",
+							   start.data ? "start" : "end")
+					      : 0;
+	if (!start.data || !end.data)
+		return errbuf_set(e, ERR_INVALID, "%s is missing; all=true means all there is",
+				  start.data ? "end" : "start");
+	if (spec->from_ms >= spec->to_ms)
 		return errbuf_set(e, ERR_INVALID,
 				  "start \"" SHOWN "\" does not lie before end \"" SHOWN "\"",
 				  SHOWN_OF(start), SHOWN_OF(end));
-	if (!err &&
-	    (spec->from_ms < ROLLUP_DELETE_EARLIEST_MS || spec->to_ms > ROLLUP_DELETE_LATEST_MS))
+	if (spec->from_ms < ROLLUP_DELETE_EARLIEST_MS || spec->to_ms > ROLLUP_DELETE_LATEST_MS)
 		return errbuf_set(e, ERR_INVALID,
-				  "no sample has such times; all=true means all "
-				  "there is");
-	return err;
-}
-
-static int read_by(const struct http_request *request, struct rollup_deletion_spec *spec,
-		   struct errbuf *e)
-{
-	spec->by = http_param(request, "by");
-	if (spec->by.len > ROLLUP_DELETION_BY_MAX_BYTES)
-		return errbuf_set(e, ERR_INVALID, "by has more than %d bytes",
-				  ROLLUP_DELETION_BY_MAX_BYTES);
+				  "no sample has such times; all=true means all there is");
 	return 0;
 }
 
-static int read_params(const struct http_request *request, struct rollup_deletion_spec *spec,
+static int delete_read(const struct http_request *request, struct rollup_deletion_spec *spec,
 		       struct errbuf *e)
 {
-	static const char *const names[] = {"tenant", "metricName", "allMetrics", "+tag", "start",
-					    "end",    "all",        "dryRun",     "by",   NULL};
-	int err = params_check(request, names, e);
-	err = err ? err : read_tenant(request, spec, e);
-	err = err ? err : read_metric(request, spec, e);
-	err = err ? err : read_tags(request, spec, e);
-	err = err ? err : read_times(request, spec, e);
-	err = err ? err : params_flag(request, "dryRun", &spec->only_count, e);
-	return err ? err : read_by(request, spec, e);
+	struct delete_question q = {0};
+	int err = params_read_route(request, clock_age_ms(api_of(request)->clock), &q, e);
+	err = err ? err : delete_check_series(&q, e);
+	err = err ? err : delete_read_tags(request, &q.spec, e);
+	err = err ? err : delete_check_times(request, &q.spec, e);
+	*spec = q.spec;
+	if (!err && spec->by.len > ROLLUP_DELETION_BY_MAX_BYTES)
+		return errbuf_set(e, ERR_INVALID, "by has more than %d bytes",
+				  ROLLUP_DELETION_BY_MAX_BYTES);
+	return err;
 }
 
-static void on_end(struct http_request *request)
+static void delete_end(struct http_request *request)
 {
-	struct call *call = mem_zalloc(sizeof(*call));
+	struct delete_call *call = mem_zalloc(sizeof(*call));
 	struct errbuf e = {""};
-	call->request = request;
-	call->api = api_of(request);
-	int err = read_params(request, &call->spec, &e);
+	api_call_init(&call->call, request, &delete_kind);
+	int err = delete_read(request, &call->spec, &e);
 	if (!err)
-		err = rollup_deletions_start(call->api->deletions, &call->spec, on_deleted, call,
-					     &e);
-	if (err) {
-		http_reply_error(request, status_of(err), "%s", e.text);
-		mem_free(call);
-		return;
-	}
-	request->owner = call;
+		err = rollup_deletions_start(call->call.api->deletions, &call->spec, on_deleted,
+					     call, &e);
+	call->at_work = !err;
+	if (err)
+		api_call_fail(&call->call, http_status_of(err), "%s", e.text);
 }
 
-static void on_abort(struct http_request *request, UNUSED int err)
-{
-	struct call *call = request->owner;
-	if (!call)
-		return;
-	rollup_deletions_leave(call->api->deletions);
-	mem_free(call);
-}
-
-const struct http_handler delete_handler = {.end = on_end, .abort = on_abort};
+const struct http_handler delete_handler = API_CALL_HANDLER(delete_end);

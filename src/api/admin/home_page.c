@@ -1,7 +1,7 @@
-#include "api/admin/home_page.h"
+#include "api/admin/admin.h"
 
-#include "api/admin/clock.h"
-#include "api/routes.h"
+#include "api/call.h"
+#include "api/params.h"
 #include "base/stats.h"
 #include "base/visible.h"
 #include "catalog/catalog.h"
@@ -9,6 +9,7 @@
 
 enum {
 	PAGE_MAX_BYTES = 1 << 20,
+	PARAM_MAX_BYTES = 1024, /* what may be given for one */
 	DEGRADED_MAX_BYTES = 2048,
 	TENANTS_SHOWN_MAX = 20,
 	METRICS_SHOWN_MAX = 50, /* of a tenant */
@@ -44,7 +45,7 @@ static void say_clock(const struct api *api, struct buf *text)
 	buf_printf(text, "degraded: %s\n", sentence);
 }
 
-static void ready_end(struct http_request *request)
+static void page_ready_end(struct http_request *request)
 {
 	const struct api *api = api_of(request);
 	struct buf text;
@@ -64,7 +65,7 @@ static void ready_end(struct http_request *request)
 }
 
 const struct http_handler self_healthy = {.end = healthy_end};
-const struct http_handler self_ready = {.end = ready_end};
+const struct http_handler self_ready = {.end = page_ready_end};
 
 /* ---- Style ----------------------------------------------------------------------------------- */
 
@@ -132,7 +133,7 @@ static void put_html(struct buf *out, struct slice text)
 	}
 }
 
-static void put_escaped(struct buf *out, struct slice text)
+static void page_put_escaped(struct buf *out, struct slice text)
 {
 	char shown[VISIBLE_MAX_BYTES];
 	size_t taken;
@@ -141,12 +142,12 @@ static void put_escaped(struct buf *out, struct slice text)
 }
 
 /* A name of parts with dots between may be broken behind each. */
-static void put_name(struct buf *out, struct slice name)
+static void page_put_name(struct buf *out, struct slice name)
 {
 	while (name.len) {
 		const char *dot = memchr(name.data, '.', name.len);
 		size_t len = dot ? (size_t)(dot - name.data) + 1 : name.len;
-		put_escaped(out, (struct slice){name.data, len});
+		page_put_escaped(out, (struct slice){name.data, len});
 		name = (struct slice){name.data + len, name.len - len};
 		if (name.len)
 			buf_append_text(out, "<wbr>");
@@ -182,7 +183,7 @@ static void put_count(struct buf *out, int64_t value)
 	}
 }
 
-static void put_bytes(struct buf *out, int64_t bytes)
+static void page_put_bytes(struct buf *out, int64_t bytes)
 {
 	static const char *const units[] = {"B", "KB", "MB", "GB", "TB", "PB", "EB"};
 	double value = (double)bytes;
@@ -215,7 +216,7 @@ static void put_tile(struct buf *out, const char *title, enum unit unit, int64_t
 	if (unit == UNIT_COUNT)
 		put_count(out, value);
 	else if (unit == UNIT_BYTES)
-		put_bytes(out, value);
+		page_put_bytes(out, value);
 	else
 		put_duration(out, value);
 	buf_append_text(out, "</dd></div>\n");
@@ -247,19 +248,19 @@ static void put_command(struct buf *out, const struct api *api, struct slice com
 	static const struct slice name = {"granary ", 8};
 	buf_append_text(out, "<code>");
 	if (command.len > name.len && memcmp(command.data, name.data, name.len) == 0) {
-		put_escaped(out, slice_of(api->program ? api->program : "granary"));
+		page_put_escaped(out, slice_of(api->program ? api->program : "granary"));
 		command.data += name.len - 1;
 		command.len -= name.len - 1;
 	}
 	const char *at = memmem(command.data, command.len, preset, sizeof(preset) - 1);
 	if (at && host.len) {
 		size_t before = (size_t)(at - command.data);
-		put_escaped(out, (struct slice){command.data, before});
-		put_escaped(out, host);
+		page_put_escaped(out, (struct slice){command.data, before});
+		page_put_escaped(out, host);
 		before += sizeof(preset) - 1;
 		command = (struct slice){command.data + before, command.len - before};
 	}
-	put_escaped(out, command);
+	page_put_escaped(out, command);
 	buf_append_text(out, "</code>");
 }
 
@@ -272,13 +273,35 @@ static void put_example(struct buf *out, const struct api *api, const struct htt
 		return;
 	if (example.data[0] == '/' && route->verb == VERB_GET) {
 		buf_append_text(out, "<a href=\"");
-		put_escaped(out, example);
+		page_put_escaped(out, example);
 		buf_append_text(out, "\">");
-		put_escaped(out, example);
+		page_put_escaped(out, example);
 		buf_append_text(out, "</a>");
 	} else {
 		put_command(out, api, example, host);
 	}
+}
+
+static void put_params(struct buf *out, const struct param *param)
+{
+	struct buf what;
+	buf_init(&what, PARAM_MAX_BYTES);
+	buf_append_text(out, "<ul>");
+	for (; param->name; param++) {
+		buf_clear(&what);
+		param_describe(param, &what);
+		if (!param->help)
+			continue;
+		buf_printf(out, "<li><code>%s</code>", param->name);
+		if (what.len)
+			buf_append_text(out, " (");
+		page_put_escaped(out, buf_slice(&what));
+		buf_append_text(out, what.len ? "): " : ": ");
+		page_put_escaped(out, slice_of(param->help));
+		buf_append_text(out, "</li>");
+	}
+	buf_append_text(out, "</ul>");
+	buf_release(&what);
 }
 
 static void put_routes(struct buf *out, const struct api *api, struct slice host)
@@ -288,12 +311,14 @@ static void put_routes(struct buf *out, const struct api *api, struct slice host
 	for (size_t i = 0; i < api_route_count; i++) {
 		const struct http_route *route = &api_routes[i];
 		buf_printf(out, "<tr><td><code>%s ", http_verb_text(route->verb));
-		put_escaped(out, slice_of(route->path));
+		page_put_escaped(out, slice_of(route->path));
 		buf_printf(out, "%s</code></td><td>", route->prefix ? "&hellip;" : "");
-		put_escaped(out, slice_of(route->help));
+		page_put_escaped(out, slice_of(route->help));
 		if (route->example)
 			buf_append_text(out, "<br>");
 		put_example(out, api, route, host);
+		if (route->params)
+			put_params(out, route->params);
 		buf_append_text(out, "</td></tr>\n");
 	}
 	buf_append_text(out, "</tbody>\n</table>\n");
@@ -318,8 +343,7 @@ static void put_begin(struct buf *out, const struct api *api)
 
 /* The tenants are listed, then the metrics of one after the other. */
 struct page {
-	struct http_request *request;
-	struct buf out;
+	struct api_call call;
 	struct catalog_list list;
 	struct slice *tenants;
 	size_t tenant_count, next;
@@ -327,58 +351,74 @@ struct page {
 	bool listing;
 };
 
+static void page_ended(struct api_call *call)
+{
+	struct page *page = CONTAINER_OF(call, struct page, call);
+	if (page->listing)
+		catalog_list_cancel(&page->list);
+}
+
+static void page_release(struct api_call *call)
+{
+	mem_free(CONTAINER_OF(call, struct page, call));
+}
+
+static const struct api_call_kind page_kind = {.arena_max_bytes = HTTP_ARENA_MAX_BYTES,
+					       .out_max_bytes = PAGE_MAX_BYTES,
+					       .ended = page_ended,
+					       .release = page_release};
+
 static void page_finish(struct page *page)
 {
-	struct http_request *request = page->request;
-	struct buf out = page->out;
-	mem_free(page);
-	put_routes(&out, api_of(request), http_header(request, "host"));
-	buf_append_text(&out, "</body>\n</html>\n");
+	struct api_call *call = &page->call;
+	struct http_request *request = call->request;
+	put_routes(&call->out, call->api, http_header(request, "host"));
+	buf_append_text(&call->out, "</body>\n</html>\n");
 	/* Nothing on the page runs, and nothing comes from elsewhere. */
 	http_reply_header(request, "Content-Security-Policy",
 			  "default-src 'self'; frame-ancestors 'none'; form-action 'none'; "
 			  "base-uri 'none'");
 	http_reply_header(request, "Referrer-Policy", "no-referrer");
 	http_reply_header(request, "Cache-Control", "no-store");
-	if (out.failed)
-		http_reply_error(request, 500, "the page became too long");
+	call->content_type = "text/html; charset=utf-8";
+	if (call->out.failed)
+		api_call_fail(call, 500, "the page became too long");
 	else
-		http_reply(request, 200, "text/html; charset=utf-8", buf_slice(&out));
-	buf_release(&out);
+		api_call_end(call);
 }
 
 static void list_next(struct page *page);
 
-static void put_metric(struct buf *out, struct slice tenant, struct slice metric)
+static void page_put_metric(struct buf *out, struct slice tenant, struct slice metric)
 {
 	buf_append_text(out, "<li><a href=\"/api/query?tenant=");
 	put_in_query(out, tenant);
 	buf_append_text(out, "&amp;metricName=");
 	put_in_query(out, metric);
 	buf_append_text(out, "&amp;start=10m-ago\">");
-	put_name(out, metric);
+	page_put_name(out, metric);
 	buf_append_text(out, "</a></li>\n");
 }
 
 static void put_tenant(struct page *page, int err)
 {
-	struct buf *out = &page->out;
+	struct buf *out = &page->call.out;
 	const struct catalog_list *list = &page->list;
 	buf_append_text(out, "<h3>");
-	put_escaped(out, list->tenant);
+	page_put_escaped(out, list->tenant);
 	if (!err)
 		buf_printf(out, " <small>%s%zu metric%s, the last ten minutes of each</small>",
 			   list->cut ? "the first " : "", list->count, list->count == 1 ? "" : "s");
 	buf_append_text(out, "</h3>\n");
 	if (err) {
 		buf_append_text(out, "<p>could not be listed: ");
-		put_escaped(out, slice_of(err_text(err)));
+		page_put_escaped(out, slice_of(err_text(err)));
 		buf_append_text(out, "</p>\n");
 		return;
 	}
 	buf_append_text(out, "<ul class=\"names\">\n");
 	for (size_t i = 0; i < list->count; i++)
-		put_metric(out, list->tenant, list->names[i]);
+		page_put_metric(out, list->tenant, list->names[i]);
 	buf_append_text(out, "</ul>\n");
 	if (!list->cut)
 		return;
@@ -398,13 +438,13 @@ static void metrics_listed(struct catalog_list *list, int err)
 static void start_list(struct page *page, enum catalog_listing what, struct slice tenant,
 		       size_t limit, catalog_list_done *done)
 {
-	page->list = (struct catalog_list){.catalog = api_of(page->request)->catalog,
+	page->list = (struct catalog_list){.catalog = page->call.api->catalog,
 					   .what = what,
 					   .tenant = tenant,
 					   .limit = limit,
 					   .done = done,
 					   .owner = page,
-					   .arena = &page->request->arena};
+					   .arena = &page->call.arena};
 	page->listing = true;
 	catalog_list_start(&page->list);
 }
@@ -417,8 +457,9 @@ static void list_next(struct page *page)
 		return;
 	}
 	if (page->tenants_cut)
-		buf_append_text(&page->out, "<p><a href=\"/api/metadata/tenants\">all tenants</a>"
-					    "</p>\n");
+		buf_append_text(&page->call.out,
+				"<p><a href=\"/api/metadata/tenants\">all tenants</a>"
+				"</p>\n");
 	page_finish(page);
 }
 
@@ -429,9 +470,9 @@ static void tenants_listed(struct catalog_list *list, int err)
 	page->tenants = list->names;
 	page->tenant_count = err ? 0 : list->count;
 	page->tenants_cut = !err && list->cut;
-	buf_append_text(&page->out, "<h2 id=\"collected\">What is collected</h2>\n");
+	buf_append_text(&page->call.out, "<h2 id=\"collected\">What is collected</h2>\n");
 	if (err || !list->count)
-		buf_printf(&page->out, "<p>%s</p>\n",
+		buf_printf(&page->call.out, "<p>%s</p>\n",
 			   err ? "could not be listed"
 			       : "Nothing yet. Routes that take data, and how to "
 				 "send it, are below.");
@@ -441,28 +482,15 @@ static void tenants_listed(struct catalog_list *list, int err)
 static void page_end(struct http_request *request)
 {
 	struct page *page = mem_zalloc(sizeof(*page));
-	page->request = request;
-	request->owner = page;
-	buf_init(&page->out, PAGE_MAX_BYTES);
-	put_begin(&page->out, api_of(request));
-	put_tiles(&page->out, api_of(request));
-	if (api_of(request)->catalog)
+	struct api_call *call = &page->call;
+	api_call_init(call, request, &page_kind);
+	put_begin(&call->out, call->api);
+	put_tiles(&call->out, call->api);
+	if (call->api->catalog)
 		start_list(page, CATALOG_TENANTS, (struct slice){"", 0}, TENANTS_SHOWN_MAX,
 			   tenants_listed);
 	else
 		page_finish(page);
 }
 
-static void page_abort(struct http_request *request, int err)
-{
-	struct page *page = request->owner;
-	(void)err;
-	if (!page)
-		return; /* before `end` */
-	if (page->listing)
-		catalog_list_cancel(&page->list);
-	buf_release(&page->out);
-	mem_free(page);
-}
-
-const struct http_handler self_page = {.end = page_end, .abort = page_abort};
+const struct http_handler self_page = API_CALL_HANDLER(page_end);

@@ -1,11 +1,10 @@
-#include "api/admin/queues.h"
+#include "api/admin/admin.h"
 
+#include "api/call.h"
 #include "api/json_reply.h"
-#include "api/routes.h"
 #include "inventory/inventory.h"
 #include "queue/queue.h"
 #include "queue/retry.h"
-#include "wire/json.h"
 
 enum {
 	LIST_MAX_BYTES = 4 << 20,
@@ -15,7 +14,7 @@ enum {
 
 /* ---- What waits ------------------------------------------------------------------------------ */
 
-static void write_queue(const struct queue_def *def, struct queue *queue, struct json_writer *json)
+static void queues_write(const struct queue_def *def, struct queue *queue, struct json_writer *json)
 {
 	struct queue_stats stats;
 	queue_stats(queue, &stats);
@@ -46,7 +45,7 @@ static void write_queue(const struct queue_def *def, struct queue *queue, struct
 	json_write_object_end(json);
 }
 
-static void list_end(struct http_request *http)
+static void queues_list_end(struct http_request *http)
 {
 	const struct api *api = api_of(http);
 	struct json_reply reply;
@@ -55,29 +54,42 @@ static void list_end(struct http_request *http)
 	json_write_key(json, "queues");
 	json_write_array_begin(json);
 	for (size_t i = 0; i < api->inventory_conf->queue_count; i++)
-		write_queue(api->inventory_conf->queues[i], api->queues[i], json);
+		queues_write(api->inventory_conf->queues[i], api->queues[i], json);
 	json_write_array_end(json);
 	json_write_object_end(json);
 	json_reply_send(&reply, http);
 }
 
-const struct http_handler queues_list = {.end = list_end};
+const struct http_handler queues_list = {.end = queues_list_end};
 
 /* ---- What lies aside ------------------------------------------------------------------------- */
 
-/* request->owner. */
-struct aside {
-	struct http_request *http;
+struct queues_asking {
+	struct api_call call;
 	struct store_read *read;
 };
 
-static void aside_free(struct aside *aside)
+static struct queues_asking *queues_asking_of(struct api_call *call)
 {
-	store_read_free(aside->read);
-	mem_free(aside);
+	return CONTAINER_OF(call, struct queues_asking, call);
 }
 
-static void write_message(const struct queue_aside_message *message, struct json_writer *json)
+static void queues_aside_ended(struct api_call *call)
+{
+	store_read_free(queues_asking_of(call)->read);
+}
+
+static void queues_aside_release(struct api_call *call)
+{
+	mem_free(queues_asking_of(call));
+}
+
+static const struct api_call_kind queues_aside_kind = {.out_max_bytes = ASIDE_ANSWER_MAX_BYTES,
+						       .ended = queues_aside_ended,
+						       .release = queues_aside_release};
+
+static void queues_write_message(const struct queue_aside_message *message,
+				 struct json_writer *json)
 {
 	json_write_object_begin(json);
 	json_put_u64(json, "sequence", message->sequence);
@@ -90,38 +102,36 @@ static void write_message(const struct queue_aside_message *message, struct json
 	json_write_object_end(json);
 }
 
-static void write_cell(const struct store_cell *cell, struct json_writer *json)
+static void queues_write_cell(const struct store_cell *cell, struct json_writer *json)
 {
 	struct queue_aside_message message;
 	if (queue_aside_decode(cell, &message) == 0)
-		write_message(&message, json);
+		queues_write_message(&message, json);
 }
 
-static void aside_answer(struct aside *aside)
+static void queues_aside_answer(struct queues_asking *aside)
 {
 	const struct store_cell_scan *scan = &aside->read->requests->cell_scan;
-	struct json_reply reply;
-	struct json_writer *json = json_reply_begin(&reply, ASIDE_ANSWER_MAX_BYTES);
+	struct json_writer *json = &aside->call.json;
 	json_write_array_begin(json);
 	for (size_t i = 0; i < scan->count; i++)
-		write_cell(&scan->cells[i], json);
+		queues_write_cell(&scan->cells[i], json);
 	json_write_array_end(json);
-	json_reply_send(&reply, aside->http);
+	api_call_end(&aside->call);
 }
 
-static void aside_read(struct store_read *read, int err)
+static void queues_aside_read(struct store_read *read, int err)
 {
-	struct aside *aside = read->owner;
+	struct queues_asking *aside = read->owner;
 	if (err)
-		http_reply_error(aside->http, err == ERR_BUSY ? 503 : 500,
-				 "the store could not be read: %s", store_read_sentence(read, err));
+		api_call_fail(&aside->call, http_status_of(err), "the store could not be read: %s",
+			      store_read_sentence(read, err));
 	else
-		aside_answer(aside);
-	aside_free(aside);
+		queues_aside_answer(aside);
 }
 
 /* The queue that the request names; NULL after an answer that says so. */
-static struct queue *find_queue(struct http_request *http)
+static struct queue *queues_find(struct http_request *http)
 {
 	const struct api *api = api_of(http);
 	struct slice name = http_param(http, "queue");
@@ -134,110 +144,106 @@ static struct queue *find_queue(struct http_request *http)
 	return NULL;
 }
 
-static void aside_end(struct http_request *http)
+static void queues_aside_end(struct http_request *http)
 {
 	struct api *api = api_of(http);
-	const struct queue *queue = find_queue(http);
+	const struct queue *queue = queues_find(http);
 	if (!queue)
 		return;
-	struct aside *aside = mem_zalloc(sizeof(*aside));
-	aside->http = http;
+	struct queues_asking *aside = mem_zalloc(sizeof(*aside));
+	api_call_init(&aside->call, http, &queues_aside_kind);
 	aside->read = store_read_new(api->store, ASIDE_READ_MAX_BYTES);
 	aside->read->executor = loop_executor(api->loop);
-	aside->read->done = aside_read;
+	aside->read->done = queues_aside_read;
 	aside->read->owner = aside;
 	aside->read->now_ms = clock_wall_ms(api->clock);
-	http->owner = aside;
 	struct store_request *request = store_read_add(aside->read, STORE_CELL_SCAN);
 	queue_aside_scan(slice_of(queue->name), &request->cell_scan);
 	int err = store_read_submit(aside->read);
 	if (err)
-		aside_read(aside->read, err);
+		queues_aside_read(aside->read, err);
 }
 
-static void aside_abort(struct http_request *http, UNUSED int err)
-{
-	if (http->owner)
-		aside_free(http->owner);
-}
-
-const struct http_handler queues_aside = {.end = aside_end, .abort = aside_abort};
+const struct http_handler queues_aside = API_CALL_HANDLER(queues_aside_end);
 
 /* ---- Trying it again ------------------------------------------------------------------------- */
 
-/* request->owner; it lives until the retry is done. */
-struct retry {
-	struct http_request *http; /* NULL: the client has gone */
-	struct api *api;
-	struct queue_retry retry;
+struct queues_retrying {
+	struct api_call call;
+	struct queue *queue;
+	struct queue_retry_result result;
+	struct errbuf error;
+	int err;
 };
 
-static void retry_answer(const struct retry *r)
+static struct queues_retrying *queues_retrying_of(struct api_call *call)
+{
+	return CONTAINER_OF(call, struct queues_retrying, call);
+}
+
+static void queues_retry_answer(struct queues_retrying *r)
 {
 	const struct {
 		const char *key;
 		uint64_t number;
-	} numbers[] = {{"given", r->retry.given}, {"kept", r->retry.kept}};
-	struct json_reply reply;
-	struct json_writer *json = json_reply_begin(&reply, LIST_MAX_BYTES);
+	} numbers[] = {{"given", r->result.given}, {"kept", r->result.kept}};
+	struct json_writer *json = &r->call.json;
 	json_write_object_begin(json);
-	json_put_string(json, "queue", queue_name(r->retry.queue));
+	json_put_string(json, "queue", queue_name(r->queue));
 	for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
 		json_put_u64(json, numbers[i].key, numbers[i].number);
 	json_write_object_end(json);
-	json_reply_send(&reply, r->http);
+	api_call_end(&r->call);
 }
 
-static void retry_failed(const struct retry *r, int err)
+/* A queue has room again when its persisters have worked: 503, where a store without room is 507.
+ */
+static void queues_retry_fail(struct queues_retrying *r)
 {
-	bool later = err == ERR_BUSY || err == ERR_FULL || err == ERR_TIMEOUT;
-	http_reply_error(r->http, later ? 503 : 500,
-			 "queue " SHOWN ": %s; %zu messages were given back, the others lie aside "
-			 "as before",
-			 SHOWN_OF(queue_name(r->retry.queue)), r->retry.error.text, r->retry.given);
+	if (r->err == ERR_EXISTS)
+		api_call_fail(&r->call, 503, "%s", r->error.text);
+	else
+		api_call_fail(&r->call, r->err == ERR_FULL ? 503 : http_status_of(r->err),
+			      "queue " SHOWN ": %s; %zu messages were given back, the others lie "
+			      "aside as before",
+			      SHOWN_OF(queue_name(r->queue)), r->error.text, r->result.given);
 }
 
-static void retry_done(struct queue_retry *retry, int err)
+static void queues_retry_run(struct api_call *call)
 {
-	struct retry *r = retry->owner;
-	if (r->http && err)
-		retry_failed(r, err);
-	else if (r->http)
-		retry_answer(r);
-	r->api->queue_retries--;
-	mem_free(r);
+	struct queues_retrying *r = queues_retrying_of(call);
+	r->err = queue_retry(r->queue, job_queue(call->job), &r->result, &r->error);
 }
 
-static void retry_end(struct http_request *http)
+static void queues_retry_over(struct api_call *call)
 {
-	struct api *api = api_of(http);
-	struct queue *queue = find_queue(http);
+	struct queues_retrying *r = queues_retrying_of(call);
+	if (call->request && r->err)
+		queues_retry_fail(r);
+	else if (call->request)
+		queues_retry_answer(r);
+}
+
+static void queues_retry_release(struct api_call *call)
+{
+	mem_free(queues_retrying_of(call));
+}
+
+static const struct api_call_kind queues_retry_kind = {.out_max_bytes = LIST_MAX_BYTES,
+						       .release = queues_retry_release,
+						       .job_name = "retry",
+						       .run = queues_retry_run,
+						       .over = queues_retry_over};
+
+static void queues_retry_end(struct http_request *http)
+{
+	struct queue *queue = queues_find(http);
 	if (!queue)
 		return;
-	struct retry *r = mem_zalloc(sizeof(*r));
-	r->http = http;
-	r->api = api;
-	r->retry.queue = queue;
-	r->retry.executor = loop_executor(api->loop);
-	r->retry.done = retry_done;
-	r->retry.owner = r;
-	http->owner = r;
-	api->queue_retries++;
-	if (queue_retry_start(&r->retry) == 0)
-		return;
-	api->queue_retries--;
-	mem_free(r);
-	http->owner = NULL;
-	http_reply_error(http, 503, "what lies aside there is being tried again already");
+	struct queues_retrying *r = mem_zalloc(sizeof(*r));
+	api_call_init(&r->call, http, &queues_retry_kind);
+	r->queue = queue;
+	api_call_start_job(&r->call);
 }
 
-static void retry_abort(struct http_request *http, UNUSED int err)
-{
-	struct retry *r = http->owner;
-	if (!r)
-		return;
-	r->http = NULL;
-	r->retry.cancelled = true;
-}
-
-const struct http_handler queues_retry = {.end = retry_end, .abort = retry_abort};
+const struct http_handler queues_retry = API_CALL_HANDLER(queues_retry_end);

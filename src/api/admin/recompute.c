@@ -1,44 +1,39 @@
-#include "api/admin/recompute.h"
+#include "api/admin/admin.h"
 
-#include "api/metrics/query_params.h"
-#include "api/routes.h"
+#include "api/call.h"
+#include "api/params.h"
 #include "inventory/inventory.h"
 #include "persist/recompute.h"
-#include "wire/json.h"
 
-enum { ANSWER_MAX_BYTES = 64 << 20, TAGS_ARENA_BYTES = 1 << 20 };
+enum { ANSWER_MAX_BYTES = 64 << 20, ARENA_MAX_BYTES = 1 << 20 };
 
 /* One request at work: one OIDSet after the other. */
-struct call {
-	struct http_request *request; /* NULL: the client has gone */
-	struct api *api;
-	struct recompute *recompute; /* at work; NULL: none */
-	const struct inventory *inventory;
-	struct slice device, stored_as; /* as the request and the inventory have it, while they are
-					   there */
+struct recompute_call {
+	struct api_call call;
+	struct slice device, stored_as; /* as the request and the inventory have it */
 	const struct oidset *only;      /* NULL: all */
 	int64_t from_ms, to_ms;
 	bool only_report;
-	size_t next;    /* in the configuration's OIDSets */
-	size_t answers; /* OIDSets that are in the body */
-	struct buf body;
-	struct json_writer json;
+	size_t answers;      /* OIDSets that are in the body */
+	struct slice failed; /* the OIDSet */
+	struct errbuf error;
+	int err;
 };
 
-static void begin_next(struct call *call);
-
-static void call_free(struct call *call)
+static struct recompute_call *recompute_call_of(struct api_call *call)
 {
-	call->api->recomputes--;
-	inventory_release(call->inventory);
-	buf_release(&call->body);
-	mem_free(call);
+	return CONTAINER_OF(call, struct recompute_call, call);
+}
+
+static void recompute_release(struct api_call *call)
+{
+	mem_free(recompute_call_of(call));
 }
 
 /* ---- Answering ------------------------------------------------------------------------------- */
 
-static void write_row(struct json_writer *json, const char *key, const struct counter_row *row,
-		      bool there)
+static void recompute_write_row(struct json_writer *json, const char *key,
+				const struct counter_row *row, bool there)
 {
 	json_write_key(json, key);
 	if (!there) {
@@ -62,11 +57,11 @@ static void write_row(struct json_writer *json, const char *key, const struct co
 	json_write_object_end(json);
 }
 
-static void write_tags(struct json_writer *json, struct slice tags_text)
+static void recompute_write_tags(struct json_writer *json, struct slice tags_text)
 {
 	struct arena arena;
 	struct tags tags = {NULL, 0};
-	arena_init(&arena, TAGS_ARENA_BYTES);
+	arena_init(&arena, ARENA_MAX_BYTES);
 	json_write_key(json, "tags");
 	json_write_object_begin(json);
 	if (tags_decode(tags_text, &arena, &tags) == 0) {
@@ -79,26 +74,27 @@ static void write_tags(struct json_writer *json, struct slice tags_text)
 	arena_release(&arena);
 }
 
-static void write_difference(struct json_writer *json, const struct recompute *recompute,
-			     const struct rate_difference *d)
+static void recompute_write_difference(struct json_writer *json, const struct oidset *set,
+				       const struct recompute *recompute,
+				       const struct rate_difference *d)
 {
-	const struct oidset *set = recompute_oidset(recompute);
 	const struct counter_row *row = d->was ? &d->stored : &d->computed;
 	json_write_object_begin(json);
 	json_put_string(json, "metric", recompute_metric(recompute, d));
-	write_tags(json, recompute_tags_text(recompute, d));
+	recompute_write_tags(json, recompute_tags_text(recompute, d));
 	json_put_i64(json, "periodMs",
 		     row->level ? set->aggregates_ms[row->level - 1] : set->frequency_ms);
 	json_put_i64(json, "start", row->start_ms);
-	write_row(json, "stored", &d->stored, d->was);
-	write_row(json, "computed", &d->computed, d->is);
+	recompute_write_row(json, "stored", &d->stored, d->was);
+	recompute_write_row(json, "computed", &d->computed, d->is);
 	json_write_object_end(json);
 }
 
-static void write_result(struct call *call, const struct recompute *recompute)
+static void recompute_write_result(struct recompute_call *call, const struct oidset *set,
+				   const struct recompute *recompute)
 {
 	const struct rate_recompute_result *result = recompute_result(recompute);
-	struct json_writer *json = &call->json;
+	struct json_writer *json = &call->call.json;
 	const struct {
 		const char *key;
 		uint64_t number;
@@ -109,71 +105,40 @@ static void write_result(struct call *call, const struct recompute *recompute)
 		{"extra", result->extra},
 	};
 	json_write_object_begin(json);
-	json_put_string(json, "oidset", recompute_oidset(recompute)->name);
+	json_put_string(json, "oidset", set->name);
 	for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
 		json_put_u64(json, numbers[i].key, numbers[i].number);
 	json_write_key(json, "differences");
 	json_write_array_begin(json);
 	for (size_t i = 0; i < result->list_count; i++)
-		write_difference(json, recompute, &result->list[i]);
+		recompute_write_difference(json, set, recompute, &result->list[i]);
 	json_write_array_end(json);
 	json_write_object_end(json);
 	call->answers++;
 }
 
-static int status_of(int err)
+static void recompute_over(struct api_call *base)
 {
-	return err == ERR_BUSY || err == ERR_TIMEOUT || err == ERR_CANCELLED ? 503
-	       : err == ERR_FULL                                             ? 507
-	       : err == ERR_INVALID                                          ? 400
-	       : err == ERR_LIMIT                                            ? 422
-									     : 500;
-}
-
-static void fail(struct call *call, int err, struct slice oidset, const char *sentence)
-{
-	http_reply_error(call->request, status_of(err),
-			 "OIDSet " SHOWN ": %s; what was corrected before stays", SHOWN_OF(oidset),
-			 sentence[0] ? sentence : err_text(err));
-	call_free(call);
-}
-
-static void answer(struct call *call)
-{
-	json_write_array_end(&call->json);
-	json_write_object_end(&call->json);
-	if (!call->answers)
-		http_reply_error(call->request, 404,
-				 "nothing is stored of device " SHOWN " that rates are made of",
-				 SHOWN_OF(call->device));
-	else if (call->body.failed)
-		http_reply_error(call->request, 422, "the answer is too long");
+	struct recompute_call *call = recompute_call_of(base);
+	if (!base->request)
+		return;
+	json_write_array_end(&base->json);
+	json_write_object_end(&base->json);
+	if (call->err)
+		api_call_fail(base, http_status_of(call->err),
+			      "OIDSet " SHOWN ": %s; what was corrected before stays",
+			      SHOWN_OF(call->failed), call->error.text);
+	else if (!call->answers)
+		api_call_fail(base, 404,
+			      "nothing is stored of device " SHOWN " that rates are made of",
+			      SHOWN_OF(call->device));
 	else
-		http_reply(call->request, 200, "application/json", buf_slice(&call->body));
-	call_free(call);
+		api_call_end(base);
 }
 
 /* ---- Working --------------------------------------------------------------------------------- */
 
-static void recomputed(struct recompute *recompute, int err)
-{
-	struct call *call = recompute_owner(recompute);
-	struct slice oidset = recompute_oidset(recompute)->name;
-	char sentence[sizeof(((struct errbuf *)NULL)->text)];
-	snprintf(sentence, sizeof(sentence), "%s", recompute_error(recompute));
-	call->recompute = NULL;
-	if (!err)
-		write_result(call, recompute);
-	recompute_free(recompute);
-	if (!call->request)
-		call_free(call);
-	else if (err && err != ERR_NOT_FOUND)
-		fail(call, err, oidset, sentence);
-	else
-		begin_next(call);
-}
-
-static bool has_rates(const struct oidset *set)
+static bool recompute_has_rates(const struct oidset *set)
 {
 	for (size_t i = 0; i < set->oid_count; i++) {
 		if (set->oids[i]->aggregate)
@@ -183,115 +148,120 @@ static bool has_rates(const struct oidset *set)
 }
 
 /* Those whose name is that of what they store, so that nothing is done twice. */
-static const struct oidset *next_set(struct call *call)
+static bool recompute_is_wanted(const struct recompute_call *call, const struct oidset *set)
 {
-	const struct inventory_conf *conf = call->api->inventory_conf;
-	while (call->next < conf->oidset_count) {
-		const struct oidset *set = conf->oidsets[call->next++];
-		bool wanted = call->only ? set == call->only : set->stored_as == set;
-		if (wanted && has_rates(set))
-			return set;
-	}
-	return NULL;
+	return recompute_has_rates(set) && (call->only ? set == call->only : set->stored_as == set);
 }
 
-static void begin_next(struct call *call)
+static int recompute_set(struct recompute_call *call, const struct oidset *set)
 {
-	const struct oidset *set = next_set(call);
-	if (!set) {
-		answer(call);
-		return;
-	}
 	const struct recompute_options options = {
+		.persist = call->call.api->persist,
 		.device = call->stored_as,
 		.oidset = set,
 		.from_ms = call->from_ms,
 		.to_ms = call->to_ms,
 		.only_report = call->only_report,
-		.done = recomputed,
-		.owner = call,
 	};
-	struct errbuf e = {""};
-	int err = recompute_start(call->api->persist, &options, &call->recompute, &e);
-	if (err)
-		fail(call, err, set->name, e.text);
+	struct recompute *recompute = recompute_new(&options);
+	int err = recompute_run(recompute, call->call.job, &call->error);
+	if (!err)
+		recompute_write_result(call, set->stored_as, recompute);
+	recompute_free(recompute);
+	return err == ERR_NOT_FOUND ? 0 : err;
 }
 
-static void aborted(struct http_request *request, UNUSED int err)
+static void recompute_sets(struct api_call *base)
 {
-	struct call *call = request->owner;
-	if (!call)
-		return;
-	call->request = NULL;
-	if (call->recompute)
-		recompute_cancel(call->recompute);
+	struct recompute_call *call = recompute_call_of(base);
+	const struct inventory_conf *conf = base->api->inventory_conf;
+	for (size_t i = 0; i < conf->oidset_count && !call->err; i++) {
+		const struct oidset *set = conf->oidsets[i];
+		if (!recompute_is_wanted(call, set))
+			continue;
+		call->err = recompute_set(call, set);
+		call->failed = set->stored_as->name;
+	}
 }
 
 /* ---- What is asked --------------------------------------------------------------------------- */
 
-static int read_time(const struct http_request *request, const char *name, int64_t now_ms,
-		     int64_t *ms, struct errbuf *e)
-{
-	if (!http_param(request, name).data)
-		return errbuf_set(e, ERR_INVALID, "%s is missing", name);
-	return params_time(request, name, now_ms, ms, e);
-}
+const struct param recompute_params[] = {
+	{"device", PARAM_TEXT, offsetof(struct recompute_call, device), .help = "Of this device."},
+	{"oidset", .help = "Of this OIDSet; of all where it is left out."},
+	{"from", PARAM_TIME, offsetof(struct recompute_call, from_ms), .missing = "",
+	 .help = "Bins from then on."},
+	{"to", PARAM_TIME, offsetof(struct recompute_call, to_ms), .missing = "",
+	 .help = "Bins before then."},
+	{"dryRun", PARAM_FLAG, offsetof(struct recompute_call, only_report),
+	 .help = "Only says what differs."},
+	{NULL}};
 
-static int read_oidset(const struct http_request *request, struct call *call, struct errbuf *e)
+static int recompute_read_oidset(const struct http_request *request, struct recompute_call *call,
+				 struct errbuf *e)
 {
+	const struct inventory_conf *conf = api_of(request)->inventory_conf;
 	struct slice name = http_param(request, "oidset");
 	if (!name.data)
 		return 0;
-	call->only = inventory_conf_oidset(call->api->inventory_conf, name);
+	call->only = inventory_conf_oidset(conf, name);
 	if (!call->only)
 		return errbuf_set(e, ERR_INVALID, "'" SHOWN "' is not an OIDSet", SHOWN_OF(name));
-	if (!has_rates(call->only))
+	if (!recompute_has_rates(call->only))
 		return errbuf_set(e, ERR_INVALID, "OIDSet " SHOWN " has no counters",
 				  SHOWN_OF(name));
 	return 0;
 }
 
-static int read_params(const struct http_request *request, struct call *call, struct errbuf *e)
+/* The job reads them when the request may be gone. */
+static int recompute_find_device(struct recompute_call *call, struct errbuf *e)
 {
-	static const char *const names[] = {"device", "oidset", "from", "to", "dryRun", NULL};
-	int64_t now_ms = clock_wall_ms(call->api->clock);
-	int err = params_check(request, names, e);
-	call->device = http_param(request, "device");
-	if (!err && !call->device.len)
+	struct arena *arena = &call->call.arena;
+	if (!call->device.len)
 		return errbuf_set(e, ERR_INVALID, "device is missing");
-	call->stored_as = inventory_stored_as(call->inventory, call->device);
-	err = err ? err : read_time(request, "from", now_ms, &call->from_ms, e);
-	err = err ? err : read_time(request, "to", now_ms, &call->to_ms, e);
+	const struct inventory *inventory = inventory_keeper_take(call->call.api->inventory);
+	call->stored_as = arena_copy(arena, inventory_stored_as(inventory, call->device));
+	call->device = arena_copy(arena, call->device);
+	inventory_release(inventory);
+	return call->device.data && call->stored_as.data
+		       ? 0
+		       : errbuf_set(e, ERR_INVALID, "the device's name is too long");
+}
+
+static int recompute_read_params(const struct http_request *request, struct recompute_call *call,
+				 struct errbuf *e)
+{
+	int err = params_read_route(request, clock_wall_ms(call->call.api->clock), call, e);
+	err = err ? err : recompute_find_device(call, e);
 	if (!err && call->from_ms >= call->to_ms)
 		return errbuf_set(e, ERR_INVALID, "from is not before to");
 	if (!err && (call->from_ms < -COUNTER_TS_MAX || call->to_ms > COUNTER_TS_MAX))
 		return errbuf_set(e, ERR_INVALID, "no counter has such times");
-	err = err ? err : read_oidset(request, call, e);
-	return err ? err : params_flag(request, "dryRun", &call->only_report, e);
+	return err ? err : recompute_read_oidset(request, call, e);
 }
 
-static void on_end(struct http_request *request)
+static const struct api_call_kind recompute_kind = {.arena_max_bytes = ARENA_MAX_BYTES,
+						    .out_max_bytes = ANSWER_MAX_BYTES,
+						    .release = recompute_release,
+						    .job_name = "recompute",
+						    .run = recompute_sets,
+						    .over = recompute_over};
+
+static void recompute_end(struct http_request *request)
 {
-	struct call *call = mem_zalloc(sizeof(*call));
+	struct recompute_call *call = mem_zalloc(sizeof(*call));
+	struct json_writer *json = &call->call.json;
 	struct errbuf e = {""};
-	call->request = request;
-	call->api = api_of(request);
-	call->api->recomputes++;
-	call->inventory = inventory_keeper_take(call->api->inventory);
-	buf_init(&call->body, ANSWER_MAX_BYTES);
-	json_writer_init(&call->json, &call->body);
-	int err = read_params(request, call, &e);
-	if (err) {
-		http_reply_error(request, 400, "%s", e.text);
-		call_free(call);
+	api_call_init(&call->call, request, &recompute_kind);
+	if (recompute_read_params(request, call, &e)) {
+		api_call_fail(&call->call, 400, "%s", e.text);
 		return;
 	}
-	request->owner = call;
-	json_write_object_begin(&call->json);
-	json_put_string(&call->json, "device", call->device);
-	json_write_key(&call->json, "oidsets");
-	json_write_array_begin(&call->json);
-	begin_next(call);
+	json_write_object_begin(json);
+	json_put_string(json, "device", call->device);
+	json_write_key(json, "oidsets");
+	json_write_array_begin(json);
+	api_call_start_job(&call->call);
 }
 
-const struct http_handler recompute_handler = {.end = on_end, .abort = aborted};
+const struct http_handler recompute_handler = API_CALL_HANDLER(recompute_end);

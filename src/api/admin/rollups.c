@@ -1,9 +1,7 @@
-#include "api/admin/rollups.h"
+#include "api/admin/admin.h"
 
-#include "api/job_call.h"
-#include "api/json_reply.h"
-#include "api/metrics/query_params.h"
-#include "api/routes.h"
+#include "api/call.h"
+#include "api/params.h"
 #include "conf/conf.h"
 #include "marks/pending.h"
 #include "marks/redis/url.h"
@@ -18,7 +16,7 @@ enum {
 };
 
 struct rollups_call {
-	struct job_call call; /* first */
+	struct api_call call;
 	struct marks_pending_options options;
 	struct marks_pending pending;
 	int err;
@@ -140,7 +138,7 @@ static void write_tracking(struct json_writer *json, const struct api *api)
 	json_write_object_end(json);
 }
 
-static void write_state(struct json_writer *json, const struct api *api)
+static void rollups_write_state(struct json_writer *json, const struct api *api)
 {
 	struct rollup_state state = {0};
 	write_tracking(json, api);
@@ -169,7 +167,8 @@ static void write_slot(struct json_writer *json, const struct marks_pending_slot
 }
 
 /* How long the first that is ready has been so. */
-static int64_t behind_ms(const struct marks_pending_slot *slots, size_t count, int64_t now_ms)
+static int64_t rollups_behind_ms(const struct marks_pending_slot *slots, size_t count,
+				 int64_t now_ms)
 {
 	int64_t since_ms = now_ms;
 	for (size_t i = 0; i < count; i++) {
@@ -191,7 +190,7 @@ static void write_pending(struct json_writer *json, const struct rollups_call *c
 	const struct marks_pending_slot *slots = pending->slots;
 	int64_t now_ms = clock_wall_ms(call->call.api->clock);
 	json_put_i64(json, "now", now_ms);
-	json_put_i64(json, "behindMs", behind_ms(slots, pending->count, now_ms));
+	json_put_i64(json, "behindMs", rollups_behind_ms(slots, pending->count, now_ms));
 	json_put_i64_or_null(json, "oldestSlot", pending->count,
 			     pending->count ? slots[0].slot_s * 1000 : 0);
 	json_write_key(json, "pending");
@@ -202,65 +201,74 @@ static void write_pending(struct json_writer *json, const struct rollups_call *c
 	json_put_bool(json, "cut", pending->cut || rollups_is_partial(call));
 }
 
-static void rollups_answer(const struct rollups_call *call)
+static struct rollups_call *rollups_call_of(struct api_call *call)
 {
-	struct json_reply reply;
-	struct json_writer *json = json_reply_begin(&reply, ANSWER_MAX_BYTES);
-	json_write_object_begin(json);
-	write_conf(json, call->call.api);
-	write_state(json, call->call.api);
-	write_pending(json, call);
-	json_write_object_end(json);
-	json_reply_send(&reply, call->call.request);
+	return CONTAINER_OF(call, struct rollups_call, call);
 }
 
-static void rollups_run(struct job_call *job_call)
+static void rollups_run(struct api_call *base)
 {
-	struct rollups_call *call = (struct rollups_call *)job_call;
-	call->options.queue = job_queue(job_call->job);
+	struct rollups_call *call = rollups_call_of(base);
+	call->options.queue = job_queue(base->job);
 	call->err = marks_pending_list(&call->options, &call->pending);
 }
 
-static void rollups_over(struct job_call *job_call)
+static void rollups_answer(struct api_call *base)
 {
-	struct rollups_call *call = (struct rollups_call *)job_call;
-	int err = rollups_is_partial(call) ? 0 : call->err;
-	if (job_call->request && err)
-		http_reply_error(job_call->request, err == ERR_BUSY ? 503 : 500,
-				 "what waits to be rolled up could not be read: %s", err_text(err));
-	else if (job_call->request)
-		rollups_answer(call);
+	struct rollups_call *call = rollups_call_of(base);
+	if (!base->request)
+		return;
+	if (call->err && !rollups_is_partial(call)) {
+		api_call_fail(base, http_status_of(call->err),
+			      "what waits to be rolled up could not be read: %s",
+			      err_text(call->err));
+		return;
+	}
+	json_write_object_begin(&base->json);
+	write_conf(&base->json, base->api);
+	rollups_write_state(&base->json, base->api);
+	write_pending(&base->json, call);
+	json_write_object_end(&base->json);
+	api_call_end(base);
+}
+
+static void rollups_release(struct api_call *base)
+{
+	struct rollups_call *call = rollups_call_of(base);
 	marks_pending_release(&call->pending);
 	mem_free(call);
 }
 
-static int read_params(const struct http_request *request, size_t *limit, struct errbuf *e)
-{
-	static const char *const names[] = {"limit", NULL};
-	int err = params_check(request, names, e);
-	return err ? err : params_limit(request, SLOTS_PRESET, MARKS_PENDING_SLOTS_MAX, limit, e);
-}
+static const struct api_call_kind rollups_kind = {.out_max_bytes = ANSWER_MAX_BYTES,
+						  .release = rollups_release,
+						  .job_name = "pending",
+						  .run = rollups_run,
+						  .over = rollups_answer};
 
-static void on_end(struct http_request *request)
+const struct param rollups_params[] = {
+	{"limit", PARAM_NUMBER, 0, 1, MARKS_PENDING_SLOTS_MAX,
+	 .help = "At most so many slots that wait; 100 where it is left out."},
+	{NULL}};
+
+static void rollups_on_end(struct http_request *request)
 {
 	const struct api *api = api_of(request);
 	struct errbuf e = {""};
-	size_t limit;
-	if (read_params(request, &limit, &e)) {
+	size_t limit = SLOTS_PRESET;
+	if (params_read_route(request, 0, &limit, &e)) {
 		http_reply_error(request, 400, "%s", e.text);
 		return;
 	}
 	struct rollups_call *call = mem_zalloc(sizeof(*call));
-	call->call.run = rollups_run;
-	call->call.over = rollups_over;
-	call->options = (struct marks_pending_options){.track = api->marks,
+	api_call_init(&call->call, request, &rollups_kind);
+	call->options = (struct marks_pending_options){.marks = api->marks,
 						       .clock = api->clock,
 						       .slot_ms = api->conf->rollup_slot_ms,
 						       .quiet_ms = api->conf->rollup_quiet_ms,
 						       .slots_max = limit,
 						       .marks_max = MARKS_MAX};
 	call->err = ERR_CANCELLED; /* until it has run */
-	job_call_start(&call->call, "pending", request);
+	api_call_start_job(&call->call);
 }
 
-const struct http_handler rollups_handler = {.end = on_end, .abort = job_call_abort};
+const struct http_handler rollups_handler = API_CALL_HANDLER(rollups_on_end);

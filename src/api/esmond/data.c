@@ -64,7 +64,7 @@ static int check_cf(const struct v2_target *target, const struct v2_data_params 
 int v2_plan_make(const struct v2_answer *answer, const struct v2_target *target,
 		 const struct v2_data_params *params, struct v2_plan *plan, struct errbuf *e)
 {
-	const struct conf *conf = answer->api->conf;
+	const struct conf *conf = answer->call.api->conf;
 	uint64_t points_max = conf ? (uint64_t)conf->query_points_max : POINTS_MAX;
 	plan->period_ms = params->has_agg ? params->agg_ms : target->oidset->frequency_ms;
 	plan->raw = params->cf == CF_RAW && plan->period_ms == target->oidset->frequency_ms;
@@ -84,23 +84,24 @@ int v2_plan_make(const struct v2_answer *answer, const struct v2_target *target,
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
-static void go_on(struct v2_data *data);
+static void v2_data_step(struct v2_data *data);
 
 static struct v2_data *data_of(struct v2_answer *answer)
 {
 	return answer->data;
 }
 
-static void advance(struct v2_answer *answer)
+static void v2_data_advance(struct api_call *base)
 {
-	go_on(data_of(answer));
+	struct v2_answer *answer = v2_answer_of(base);
+	v2_data_step(data_of(answer));
 }
 
-static void end(struct v2_data *data, int err)
+static void v2_data_end(struct v2_data *data, int err)
 {
 	struct v2_answer *answer = data->fetch.answer;
 	if (!err && data->began)
-		buf_append_char(&answer->out, ']');
+		buf_append_char(&answer->call.out, ']');
 	answer->data = NULL;
 	data->ended(data, err);
 }
@@ -109,15 +110,15 @@ static void end(struct v2_data *data, int err)
  * there. */
 static void begin_array(struct v2_data *data)
 {
-	json_write_raw(&data->fetch.answer->json, SLICE("["));
+	json_write_raw(&data->fetch.answer->call.json, SLICE("["));
 	data->began = true;
 }
 
 /* Of the piece that is there; false: not all of it was written. */
-static bool put_piece(struct v2_data *data)
+static bool v2_data_put_piece(struct v2_data *data)
 {
 	struct v2_fetch *fetch = &data->fetch;
-	struct buf *out = &fetch->answer->out;
+	struct buf *out = &fetch->answer->call.out;
 	if (!fetch->raw) {
 		int64_t until_ms = fetch->more ? fetch->until_ms : INT64_MAX;
 		return v2_points_put(&data->points, fetch->rows, fetch->count, &data->used,
@@ -131,19 +132,19 @@ static bool put_piece(struct v2_data *data)
 	return data->used == fetch->count;
 }
 
-static void go_on(struct v2_data *data)
+static void v2_data_step(struct v2_data *data)
 {
 	struct v2_answer *answer = data->fetch.answer;
-	if (data->waiting || !v2_answer_room(answer))
+	if (data->waiting || !api_call_room(&answer->call))
 		return;
-	if (!put_piece(data)) {
-		v2_answer_later(answer);
+	if (!v2_data_put_piece(data)) {
+		api_call_later(&answer->call);
 	} else if (data->fetch.more) {
 		data->waiting = true;
 		data->used = 0;
 		v2_fetch_next(&data->fetch);
 	} else {
-		end(data, 0);
+		v2_data_end(data, 0);
 	}
 }
 
@@ -152,7 +153,7 @@ static void take_piece(struct v2_data *data)
 {
 	struct v2_fetch *fetch = &data->fetch;
 	if (fetch->err) {
-		end(data, fetch->err);
+		v2_data_end(data, fetch->err);
 		return;
 	}
 	if (!data->began) {
@@ -160,10 +161,10 @@ static void take_piece(struct v2_data *data)
 			return;
 		begin_array(data);
 	}
-	v2_answer_go_on(fetch->answer);
+	api_call_go_on(&fetch->answer->call);
 }
 
-static void got(struct v2_fetch *fetch)
+static void v2_data_got(struct v2_fetch *fetch)
 {
 	struct v2_data *data = CONTAINER_OF(fetch, struct v2_data, fetch);
 	data->waiting = false;
@@ -176,7 +177,7 @@ void v2_data_go_on(struct v2_data *data)
 	struct v2_answer *answer = data->fetch.answer;
 	data->on_hold = false;
 	answer->data = data;
-	answer->advance = advance;
+	answer->call.advance = v2_data_advance;
 	if (!data->waiting)
 		take_piece(data);
 }
@@ -198,10 +199,10 @@ void v2_data_start(struct v2_data *data, struct v2_answer *answer, const struct 
 		fetch->from_ms = v2_range_begin_ms(&params->range);
 		fetch->to_ms = v2_range_end_ms(&params->range) + 1;
 	}
-	fetch->got = got;
+	fetch->got = v2_data_got;
 	if (!data->on_hold) {
 		answer->data = data;
-		answer->advance = advance;
+		answer->call.advance = v2_data_advance;
 	}
 	v2_fetch_start(fetch);
 }
@@ -215,28 +216,28 @@ void v2_data_end_answer(struct v2_data *data, int err)
 {
 	struct v2_answer *answer = data->fetch.answer;
 	if (err) {
-		v2_answer_fail_with(answer, err, data->fetch.error.text);
+		api_call_fail_with(&answer->call, err, data->fetch.error.text);
 		return;
 	}
-	json_write_object_end(&answer->json);
-	v2_answer_end(answer);
+	json_write_object_end(&answer->call.json);
+	api_call_end(&answer->call);
 }
 
 void v2_put_question(struct json_writer *json, const struct v2_data_params *params, int64_t agg_ms)
 {
 	char text[32];
-	v2_put_number(json, "begin_time", params->range.begin);
-	v2_put_number(json, "end_time", params->range.end);
+	json_put_i64(json, "begin_time", params->range.begin);
+	json_put_i64(json, "end_time", params->range.end);
 	if (params->calc) {
 		snprintf(text, sizeof(text), "%lld", (long long)v2_seconds(params->calc_ms));
-		v2_put_text(json, "calc", slice_of(text));
-		v2_put_text(json, "calc_func", slice_of(v2_calc_text(params->calc)));
+		json_put_string(json, "calc", slice_of(text));
+		json_put_string(json, "calc_func", slice_of(v2_calc_text(params->calc)));
 		return;
 	}
 	snprintf(text, sizeof(text), "%lld", (long long)floor_div(agg_ms, params->range.unit_ms));
 	if (agg_ms)
-		v2_put_text(json, "agg", slice_of(text));
+		json_put_string(json, "agg", slice_of(text));
 	else
-		v2_put_null(json, "agg");
-	v2_put_text(json, "cf", slice_of(v2_cf_text(params->cf)));
+		json_put_null(json, "agg");
+	json_put_string(json, "cf", slice_of(v2_cf_text(params->cf)));
 }

@@ -1,11 +1,9 @@
 /* /v2/device/: the list, one device, and replacing what it polls. What lies below a device is in
- * v2_interface.c and v2_endpoint.c. Power strips (/v2/pdu/) are listed and shown here, too. */
+ * interface.c and endpoint.c. Power strips (/v2/pdu/) are listed and shown here, too. */
 #include "api/esmond/device.h"
 
-#include "api/metrics/query.h"
 #include "api/esmond/esmond.h"
 #include "api/esmond/answer.h"
-#include "api/esmond/interface.h"
 #include "api/esmond/name.h"
 #include "api/esmond/params.h"
 #include "api/esmond/path.h"
@@ -13,7 +11,7 @@
 enum { DEVICES_A_TURN = 200, URI_MAX_BYTES = 4096 };
 
 /* One request at work. */
-struct call {
+struct v2_device_call {
 	struct v2_answer answer;
 	/* list */
 	const struct v2_device_kind *kind;
@@ -27,15 +25,16 @@ struct call {
 	struct device_spec spec;
 };
 
-static void release(struct v2_answer *answer)
+static void v2_device_release(struct v2_answer *answer)
 {
-	mem_free(CONTAINER_OF(answer, struct call, answer));
+	mem_free(CONTAINER_OF(answer, struct v2_device_call, answer));
 }
 
-static struct call *call_new(struct http_request *request, void (*advance)(struct v2_answer *))
+static struct v2_device_call *v2_device_call_new(struct http_request *request,
+						 void (*advance)(struct api_call *))
 {
-	struct call *call = mem_zalloc(sizeof(*call));
-	v2_answer_init(&call->answer, request, advance, release);
+	struct v2_device_call *call = mem_zalloc(sizeof(*call));
+	v2_answer_init(&call->answer, request, advance, v2_device_release);
 	return call;
 }
 
@@ -58,11 +57,11 @@ void v2_device_kind_uri(const struct v2_device_kind *kind, struct slice device, 
 static void put_child(struct v2_answer *answer, const char *name, struct buf *uri)
 {
 	buf_printf(uri, "%s/", name);
-	json_write_object_begin(&answer->json);
-	json_put_bool(&answer->json, "leaf", false);
-	v2_put_text(&answer->json, "name", slice_of(name));
-	v2_put_text(&answer->json, "uri", buf_slice(uri));
-	json_write_object_end(&answer->json);
+	json_write_object_begin(&answer->call.json);
+	json_put_bool(&answer->call.json, "leaf", false);
+	json_put_string(&answer->call.json, "name", slice_of(name));
+	json_put_string(&answer->call.json, "uri", buf_slice(uri));
+	json_write_object_end(&answer->call.json);
 }
 
 static void put_oidsets(struct json_writer *json, const struct device *device)
@@ -74,19 +73,19 @@ static void put_oidsets(struct json_writer *json, const struct device *device)
 	json_write_array_end(json);
 }
 
-static void put_device(struct v2_answer *answer, const struct v2_device_kind *kind,
-		       const struct device *device)
+static void v2_device_put_device(struct v2_answer *answer, const struct v2_device_kind *kind,
+				 const struct device *device)
 {
-	struct json_writer *json = &answer->json;
+	struct json_writer *json = &answer->call.json;
 	struct buf uri;
 	buf_init(&uri, URI_MAX_BYTES);
 	v2_device_kind_uri(kind, device->name, &uri);
 	json_write_object_begin(json);
-	v2_put_number(json, "id", v2_id_of(device_stored_as(device), SLICE(""), 0));
-	v2_put_text(json, "name", device->name);
+	json_put_i64(json, "id", v2_id_of(device_stored_as(device), SLICE(""), 0));
+	json_put_string(json, "name", device->name);
 	json_put_bool(json, "active", device->active);
-	v2_put_number(json, "begin_time", v2_seconds(device->begin_ms));
-	v2_put_number(json, "end_time", v2_seconds(device->end_ms));
+	json_put_i64(json, "begin_time", v2_seconds(device->begin_ms));
+	json_put_i64(json, "end_time", v2_seconds(device->end_ms));
 	put_oidsets(json, device);
 	json_put_bool(json, "leaf", false);
 	v2_put_links(answer, buf_slice(&uri));
@@ -100,7 +99,7 @@ static void put_device(struct v2_answer *answer, const struct v2_device_kind *ki
 
 /* ---- The list -------------------------------------------------------------------------------- */
 
-static bool is_listed(struct call *call, const struct device *device, uint64_t *work)
+static bool is_listed(struct v2_device_call *call, const struct device *device, uint64_t *work)
 {
 	bool lived = call->life.given ? v2_life_has(&call->life, device->begin_ms, device->end_ms)
 				      : device_is_active(device, call->answer.now_ms);
@@ -108,37 +107,40 @@ static bool is_listed(struct call *call, const struct device *device, uint64_t *
 	       v2_lookups_match(&call->lookups, &device->name, work);
 }
 
-static void list_on(struct v2_answer *answer)
+static void list_on(struct api_call *base)
 {
-	struct call *call = CONTAINER_OF(answer, struct call, answer);
+	struct v2_answer *answer = v2_answer_of(base);
+	struct v2_device_call *call = CONTAINER_OF(answer, struct v2_device_call, answer);
 	const struct inventory *inventory = answer->inventory;
 	uint64_t work = 0;
-	if (!v2_answer_room(answer))
+	if (!api_call_room(&answer->call))
 		return;
 	if (!call->next)
-		json_write_array_begin(&answer->json);
+		json_write_array_begin(&answer->call.json);
 	for (size_t i = 0;
 	     i < DEVICES_A_TURN && work < V2_TURN_WORK && call->next < inventory->device_count;
 	     i++) {
 		const struct device *device = inventory->devices[call->next++];
 		if (is_listed(call, device, &work) && v2_page_has(&call->page, call->listed++))
-			put_device(answer, call->kind, device);
+			v2_device_put_device(answer, call->kind, device);
 	}
 	if (call->next < inventory->device_count) {
-		v2_answer_later(answer);
+		api_call_later(&answer->call);
 		return;
 	}
-	json_write_array_end(&answer->json);
-	v2_answer_end(answer);
+	json_write_array_end(&answer->call.json);
+	api_call_end(&answer->call);
 }
 
 /* A plain list: all of it, where no page is asked for. */
-static int read_list(struct call *call, const struct http_request *request, struct errbuf *e)
+static int v2_device_read_list(struct v2_device_call *call, const struct http_request *request,
+			       struct errbuf *e)
 {
-	static const char *const names[] = {"begin", "end", NULL};
+	static const struct param params[] = {{V2_PARAM_BEGIN}, {V2_PARAM_END}, {NULL}};
 	static const char *const fields[] = {"name", NULL};
 	struct v2_answer *answer = &call->answer;
-	int err = v2_params_lookups(request, names, fields, &answer->arena, &call->lookups, e);
+	int err =
+		v2_params_lookups(request, params, fields, &answer->call.arena, &call->lookups, e);
 	if (!err)
 		err = v2_params_life(request, answer->now_ms, &call->life, e);
 	if (!err)
@@ -150,14 +152,14 @@ static int read_list(struct call *call, const struct http_request *request, stru
 
 void v2_device_list(struct http_request *request, const struct v2_device_kind *kind)
 {
-	struct call *call = call_new(request, list_on);
+	struct v2_device_call *call = v2_device_call_new(request, list_on);
 	call->kind = kind;
 	struct errbuf e;
-	int err = read_list(call, request, &e);
+	int err = v2_device_read_list(call, request, &e);
 	if (err)
-		v2_answer_fail(&call->answer, 400, "%s", e.text);
+		api_call_fail(&call->answer.call, 400, "%s", e.text);
 	else
-		list_on(&call->answer);
+		list_on(&call->answer.call);
 }
 
 /* ---- Dispatch -------------------------------------------------------------------------------- */
@@ -166,8 +168,8 @@ void v2_device_list(struct http_request *request, const struct v2_device_kind *k
 static const struct device *find_living(struct v2_answer *answer, const struct v2_device_kind *kind,
 					const struct v2_life *life)
 {
-	const struct device *device =
-		v2_find_device(answer->inventory, v2_part(answer->request, 1), &answer->arena);
+	const struct device *device = v2_find_device(
+		answer->inventory, v2_part(answer->call.request, 1), &answer->call.arena);
 	return device && kind->is(device) && v2_life_has(life, device->begin_ms, device->end_ms)
 		       ? device
 		       : NULL;
@@ -175,24 +177,24 @@ static const struct device *find_living(struct v2_answer *answer, const struct v
 
 void v2_device_get(struct http_request *request, const struct v2_device_kind *kind)
 {
-	static const char *const names[] = {"begin", "end", NULL};
-	struct call *call = call_new(request, NULL);
+	static const struct param params[] = {{V2_PARAM_BEGIN}, {V2_PARAM_END}, {NULL}};
+	struct v2_device_call *call = v2_device_call_new(request, NULL);
 	struct v2_answer *answer = &call->answer;
 	const struct device *device;
 	struct v2_life life;
 	struct errbuf e;
-	if (v2_params_check(request, names, &e) ||
+	if (v2_params_check(request, params, &e) ||
 	    v2_params_life(request, answer->now_ms, &life, &e)) {
-		v2_answer_fail(answer, 400, "%s", e.text);
+		api_call_fail(&answer->call, 400, "%s", e.text);
 	} else if (!(device = find_living(answer, kind, &life))) {
 		v2_no_device(answer, 404, v2_part(request, 1));
 	} else {
-		put_device(answer, kind, device);
-		v2_answer_end(answer);
+		v2_device_put_device(answer, kind, device);
+		api_call_end(&answer->call);
 	}
 }
 
-static void device_end(struct http_request *request)
+static void v2_device_end(struct http_request *request)
 {
 	size_t parts = v2_part_count(request);
 	if (!slice_equal(v2_part(request, 0), SLICE("device")) ||
@@ -206,33 +208,33 @@ static void device_end(struct http_request *request)
 		v2_below_device(request, parts);
 }
 
-const struct http_handler v2_device = V2_HANDLER(device_end);
+const struct http_handler v2_device = V2_HANDLER(v2_device_end);
 
 /* ---- PUT ------------------------------------------------------------------------------------- */
 
-static void changed(struct inventory_change *change, int err)
+static void v2_device_changed(struct inventory_change *change, int err)
 {
-	struct call *call = change->owner;
+	struct v2_device_call *call = change->owner;
 	struct v2_answer *answer = &call->answer;
 	const struct device *device;
-	if (!v2_answer_settle(answer))
+	if (!api_call_settle(&answer->call))
 		return;
 	/* The name that was changed lies in the picture that it was made from. */
 	const struct inventory *before = answer->inventory;
-	answer->inventory = inventory_keeper_take(answer->api->inventory);
+	answer->inventory = inventory_keeper_take(answer->call.api->inventory);
 	device = inventory_device(answer->inventory, call->spec.name);
 	inventory_release(before);
 	if (err == ERR_INVALID || err == ERR_NOT_FOUND || err == ERR_EXISTS || !device) {
-		v2_answer_fail(answer, 400, "%s", change->error.text);
+		api_call_fail(&answer->call, 400, "%s", change->error.text);
 	} else if (err) {
-		v2_answer_fail_with(answer, err, change->error.text);
+		api_call_fail_with(&answer->call, err, change->error.text);
 	} else {
-		put_device(answer, &devices, device);
-		v2_answer_end(answer);
+		v2_device_put_device(answer, &devices, device);
+		api_call_end(&answer->call);
 	}
 }
 
-static int read_oidsets(const struct json *body, struct call *call, struct errbuf *e)
+static int read_oidsets(const struct json *body, struct v2_device_call *call, struct errbuf *e)
 {
 	const struct json *list, *item;
 	size_t count = 0;
@@ -242,7 +244,8 @@ static int read_oidsets(const struct json *body, struct call *call, struct errbu
 	if (list->count > DEVICE_OIDSETS_MAX)
 		return errbuf_set(e, ERR_INVALID, "a device has at most %d oidsets",
 				  DEVICE_OIDSETS_MAX);
-	struct slice *names = arena_alloc(&call->answer.arena, (list->count + 1) * sizeof(*names));
+	struct slice *names =
+		arena_alloc(&call->answer.call.arena, (list->count + 1) * sizeof(*names));
 	if (!names)
 		return errbuf_set(e, ERR_LIMIT, "the body is too large");
 	for (item = list->first; item; item = item->next) {
@@ -257,7 +260,8 @@ static int read_oidsets(const struct json *body, struct call *call, struct errbu
 
 /* Clients send back what they were given. What would change something that is not changed here is
  * refused rather than passed over. */
-static int check_member(const struct json *member, const struct device *device, struct errbuf *e)
+static int v2_device_check_member(const struct json *member, const struct device *device,
+				  struct errbuf *e)
 {
 	static const char *const passed[] = {"id",   "url",      "uri",     "resource_uri",
 					     "leaf", "children", "oidsets", "active"};
@@ -283,36 +287,37 @@ static int check_member(const struct json *member, const struct device *device, 
 			  SHOWN_OF(member->key));
 }
 
-static int read_put(struct call *call, const struct http_request *request,
+static int read_put(struct v2_device_call *call, const struct http_request *request,
 		    const struct device *device, struct errbuf *e)
 {
 	struct json *body;
 	int err = v2_check_json(request, e);
 	if (!err)
-		err = json_parse(buf_slice(&call->answer.body), &call->answer.arena, &body, e);
+		err = json_parse(buf_slice(&call->answer.call.body), &call->answer.call.arena,
+				 &body, e);
 	if (err)
 		return err;
 	if (body->type != JSON_T_OBJECT)
 		return errbuf_set(e, ERR_INVALID, "the body is no object");
 	for (const struct json *member = body->first; member; member = member->next) {
-		err = check_member(member, device, e);
+		err = v2_device_check_member(member, device, e);
 		if (err)
 			return err;
 	}
-	call->spec = device_spec_of(device, &call->answer.arena);
+	call->spec = device_spec_of(device, &call->answer.call.arena);
 	err = json_get_bool(body, "active", &call->spec.active, e);
 	return err && err != ERR_NOT_FOUND ? err : read_oidsets(body, call, e);
 }
 
 static void put_end(struct http_request *request)
 {
-	struct call *call;
+	struct v2_device_call *call;
 	struct errbuf e;
 	if (v2_part_count(request) != 2 || !slice_equal(v2_part(request, 0), SLICE("device"))) {
 		v2_no_such_path(request);
 		return;
 	}
-	call = call_new(request, NULL);
+	call = v2_device_call_new(request, NULL);
 	struct v2_answer *answer = &call->answer;
 	struct v2_life now = {.begin_ms = answer->now_ms, .end_ms = answer->now_ms};
 	const struct device *device = find_living(answer, &devices, &now);
@@ -322,21 +327,21 @@ static void put_end(struct http_request *request)
 	}
 	int err = read_put(call, request, device, &e);
 	if (err) {
-		v2_answer_fail(answer, err == ERR_LIMIT ? 422 : 400, "%s", e.text);
+		api_call_fail_with(&answer->call, err, e.text);
 		return;
 	}
 	call->change = (struct inventory_change){
 		.op = INVENTORY_CHANGE,
 		.specs = &call->spec,
 		.count = 1,
-		.done = changed,
+		.done = v2_device_changed,
 		.owner = call,
 	};
-	err = inventory_keeper_change(answer->api->inventory, &call->change);
+	err = inventory_keeper_change(answer->call.api->inventory, &call->change);
 	if (err)
-		v2_answer_fail_with(answer, err, "");
+		api_call_fail_with(&answer->call, err, "");
 	else
-		answer->held++;
+		answer->call.held++;
 }
 
 const struct http_handler v2_device_put = V2_HANDLER(put_end);

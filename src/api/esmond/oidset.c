@@ -4,7 +4,7 @@
 #include "api/esmond/params.h"
 #include "api/esmond/path.h"
 
-static void release(struct v2_answer *answer)
+static void v2_oidset_release(struct v2_answer *answer)
 {
 	mem_free(answer);
 }
@@ -18,27 +18,27 @@ static struct v2_answer *answer_new(struct http_request *request, const char *pa
 		return NULL;
 	}
 	struct v2_answer *answer = mem_alloc(sizeof(*answer));
-	v2_answer_init(answer, request, NULL, release);
+	v2_answer_init(answer, request, NULL, v2_oidset_release);
 	if (!v2_params_check(request, NULL, &e))
 		return answer;
-	v2_answer_fail(answer, 400, "%s", e.text);
+	api_call_fail(&answer->call, 400, "%s", e.text);
 	return NULL;
 }
 
-static void oidset_end(struct http_request *request)
+static void v2_oidset_end(struct http_request *request)
 {
 	struct v2_answer *answer = answer_new(request, "oidset");
 	if (!answer)
 		return;
 	const struct inventory_conf *conf = answer->inventory->conf;
-	json_write_array_begin(&answer->json);
+	json_write_array_begin(&answer->call.json);
 	for (size_t i = 0; i < conf->oidset_count; i++)
-		json_write_string(&answer->json, conf->oidsets[i]->name);
-	json_write_array_end(&answer->json);
-	v2_answer_end(answer);
+		json_write_string(&answer->call.json, conf->oidsets[i]->name);
+	json_write_array_end(&answer->call.json);
+	api_call_end(&answer->call);
 }
 
-const struct http_handler v2_oidset = V2_HANDLER(oidset_end);
+const struct http_handler v2_oidset = V2_HANDLER(v2_oidset_end);
 
 static void put_map(struct json_writer *json, const struct oidset *oidset)
 {
@@ -65,11 +65,11 @@ static void oidsetmap_end(struct http_request *request)
 	if (!answer)
 		return;
 	const struct inventory_conf *conf = answer->inventory->conf;
-	json_write_object_begin(&answer->json);
+	json_write_object_begin(&answer->call.json);
 	for (size_t i = 0; i < conf->oidset_count; i++)
-		put_map(&answer->json, conf->oidsets[i]);
-	json_write_object_end(&answer->json);
-	v2_answer_end(answer);
+		put_map(&answer->call.json, conf->oidsets[i]);
+	json_write_object_end(&answer->call.json);
+	api_call_end(&answer->call);
 }
 
 const struct http_handler v2_oidsetmap = V2_HANDLER(oidsetmap_end);

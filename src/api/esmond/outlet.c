@@ -17,7 +17,7 @@ enum { URI_MAX_BYTES = 16 << 10, MINUTE_MS = 60000 };
 
 #define LOAD_OID SLICE("outletLoadValue")
 
-struct call {
+struct v2_outlet_call {
 	struct v2_answer answer;
 	struct v2_rows rows;
 	struct v2_page page;
@@ -28,18 +28,18 @@ struct call {
 	struct v2_data_params params;
 };
 
-static void release(struct v2_answer *answer)
+static void v2_outlet_release(struct v2_answer *answer)
 {
-	struct call *call = CONTAINER_OF(answer, struct call, answer);
+	struct v2_outlet_call *call = CONTAINER_OF(answer, struct v2_outlet_call, answer);
 	v2_rows_release(&call->rows);
 	v2_data_release(&call->data);
 	mem_free(call);
 }
 
-static struct call *call_new(struct http_request *request)
+static struct v2_outlet_call *v2_outlet_call_new(struct http_request *request)
 {
-	struct call *call = mem_zalloc(sizeof(*call));
-	v2_answer_init(&call->answer, request, NULL, release);
+	struct v2_outlet_call *call = mem_zalloc(sizeof(*call));
+	v2_answer_init(&call->answer, request, NULL, v2_outlet_release);
 	call->rows.answer = &call->answer;
 	call->rows.kind = OIDSET_OUTLETS;
 	call->rows.fields = v2_outlet_fields;
@@ -83,10 +83,10 @@ static void outlet_uri(const struct device *device, struct slice id, struct buf 
 
 static void put_load(struct v2_answer *answer, struct buf *uri)
 {
-	struct json_writer *json = &answer->json;
+	struct json_writer *json = &answer->call.json;
 	buf_append_text(uri, "/load");
 	json_write_object_begin(json);
-	v2_put_text(json, "name", SLICE("load"));
+	json_put_string(json, "name", SLICE("load"));
 	json_put_bool(json, "leaf", true);
 	v2_put_links(answer, buf_slice(uri));
 	json_write_object_end(json);
@@ -95,18 +95,18 @@ static void put_load(struct v2_answer *answer, struct buf *uri)
 static void put_outlet(struct v2_answer *answer, const struct device *device,
 		       const struct inventory_row *row)
 {
-	struct json_writer *json = &answer->json;
+	struct json_writer *json = &answer->call.json;
 	const struct oid_def *oid;
 	struct buf uri;
 	buf_init(&uri, URI_MAX_BYTES);
 	json_write_object_begin(json);
-	v2_put_number(json, "id", v2_id_of(device_stored_as(device), row->name, row->begin_ms));
-	v2_put_text(json, "pdu", device->name);
+	json_put_i64(json, "id", v2_id_of(device_stored_as(device), row->name, row->begin_ms));
+	json_put_string(json, "pdu", device->name);
 	v2_device_kind_uri(&strips, device->name, &uri);
-	v2_put_text(json, "pdu_uri", buf_slice(&uri));
+	json_put_string(json, "pdu_uri", buf_slice(&uri));
 	v2_put_attributes(answer, row);
-	v2_put_number(json, "begin_time", v2_seconds(row->begin_ms));
-	v2_put_number(json, "end_time", v2_seconds(row->end_ms));
+	json_put_i64(json, "begin_time", v2_seconds(row->begin_ms));
+	json_put_i64(json, "end_time", v2_seconds(row->end_ms));
 	json_put_bool(json, "leaf", false);
 	buf_clear(&uri);
 	outlet_uri(device, row->name, &uri);
@@ -122,9 +122,9 @@ static void put_outlet(struct v2_answer *answer, const struct device *device,
 
 /* ---- Lists of outlets, and one --------------------------------------------------------------- */
 
-static bool take_row(struct v2_rows *rows, const struct v2_row *row)
+static bool v2_outlet_take_row(struct v2_rows *rows, const struct v2_row *row)
 {
-	struct call *call = CONTAINER_OF(rows, struct call, rows);
+	struct v2_outlet_call *call = CONTAINER_OF(rows, struct v2_outlet_call, rows);
 	if (call->one) {
 		call->matched++;
 		put_outlet(&call->answer, row->device, row->row);
@@ -135,50 +135,50 @@ static bool take_row(struct v2_rows *rows, const struct v2_row *row)
 	return true;
 }
 
-static void rows_ended(struct v2_rows *rows, int err)
+static void v2_outlet_rows_ended(struct v2_rows *rows, int err)
 {
-	struct call *call = CONTAINER_OF(rows, struct call, rows);
+	struct v2_outlet_call *call = CONTAINER_OF(rows, struct v2_outlet_call, rows);
 	struct v2_answer *answer = &call->answer;
 	if (err) {
-		v2_answer_fail_with(answer, err, rows->error.text);
+		api_call_fail_with(&answer->call, err, rows->error.text);
 		return;
 	}
 	if (call->one && !call->matched) {
-		v2_answer_fail(answer, 404, "the device has no outlet \"" SHOWN "\"",
-			       SHOWN_OF(rows->name));
+		api_call_fail(&answer->call, 404, "the device has no outlet \"" SHOWN "\"",
+			      SHOWN_OF(rows->name));
 		return;
 	}
 	if (!call->one)
-		v2_page_end(answer->request, &call->page, call->matched, &answer->json);
-	v2_answer_end(answer);
+		v2_page_end(answer->call.request, &call->page, call->matched, &answer->call.json);
+	api_call_end(&answer->call);
 }
 
-static void begin_rows(struct call *call)
+static void begin_rows(struct v2_outlet_call *call)
 {
-	static const char *const names[] = {"begin", "end", NULL};
+	static const struct param params[] = {{V2_PARAM_BEGIN}, {V2_PARAM_END}, {NULL}};
 	struct v2_answer *answer = &call->answer;
 	struct v2_life life;
 	struct errbuf e;
-	if (v2_params_lookups(answer->request, names, v2_outlet_fields, &answer->arena,
+	if (v2_params_lookups(answer->call.request, params, v2_outlet_fields, &answer->call.arena,
 			      &call->rows.lookups, &e) ||
-	    v2_params_life(answer->request, answer->now_ms, &life, &e) ||
-	    v2_page_read(answer->request, &call->page, &e)) {
-		v2_answer_fail(answer, 400, "%s", e.text);
+	    v2_params_life(answer->call.request, answer->now_ms, &life, &e) ||
+	    v2_page_read(answer->call.request, &call->page, &e)) {
+		api_call_fail(&answer->call, 400, "%s", e.text);
 		return;
 	}
 	if (!call->one)
-		v2_page_begin(&answer->json);
+		v2_page_begin(&answer->call.json);
 	call->rows.begin_ms = life.begin_ms;
 	call->rows.end_ms = life.end_ms;
-	call->rows.take = take_row;
-	call->rows.ended = rows_ended;
+	call->rows.take = v2_outlet_take_row;
+	call->rows.ended = v2_outlet_rows_ended;
 	v2_rows_start(&call->rows);
 }
 
 static void outlet_end(struct http_request *request)
 {
 	if (v2_part_count(request) == 1 && slice_equal(v2_part(request, 0), SLICE("outlet")))
-		begin_rows(call_new(request));
+		begin_rows(v2_outlet_call_new(request));
 	else
 		v2_no_such_path(request);
 }
@@ -189,10 +189,11 @@ const struct http_handler v2_outlet = V2_HANDLER(outlet_end);
 
 static bool load_found(struct v2_data *data)
 {
-	struct call *call = CONTAINER_OF(data, struct call, data);
-	struct json_writer *json = &call->answer.json;
+	struct v2_outlet_call *call = CONTAINER_OF(data, struct v2_outlet_call, data);
+	struct json_writer *json = &call->answer.call.json;
 	if (!data->fetch.found) {
-		v2_answer_fail(&call->answer, 400, "nothing is known of the load of this outlet");
+		api_call_fail(&call->answer.call, 400,
+			      "nothing is known of the load of this outlet");
 		return false;
 	}
 	struct buf uri;
@@ -208,9 +209,10 @@ static bool load_found(struct v2_data *data)
 	return true;
 }
 
-static void begin_load(struct call *call, const struct device *device, struct slice id)
+static void begin_load(struct v2_outlet_call *call, const struct device *device, struct slice id)
 {
-	static const char *const names[] = {"begin", "end", "cf", NULL};
+	static const struct param params[] = {
+		{V2_PARAM_BEGIN}, {V2_PARAM_END}, {V2_PARAM_CF}, {NULL}};
 	struct v2_answer *answer = &call->answer;
 	struct v2_target *target = &call->data.fetch.target;
 	struct v2_plan plan;
@@ -220,17 +222,17 @@ static void begin_load(struct call *call, const struct device *device, struct sl
 	target->oidset = find_load(device, &target->oid);
 	target->path[0] = id;
 	target->path_count = 1;
-	if (!slice_equal(v2_part(answer->request, 4), SLICE("load"))) {
-		v2_answer_fail(answer, 400, "outlets have a load, and no \"" SHOWN "\"",
-			       SHOWN_OF(v2_part(answer->request, 4)));
+	if (!slice_equal(v2_part(answer->call.request, 4), SLICE("load"))) {
+		api_call_fail(&answer->call, 400, "outlets have a load, and no \"" SHOWN "\"",
+			      SHOWN_OF(v2_part(answer->call.request, 4)));
 		return;
 	}
-	if (!target->oidset || v2_params_check(answer->request, names, &e)) {
-		v2_answer_fail(answer, 400, "%s",
-			       target->oidset ? e.text : "the device polls no load of outlets");
+	if (!target->oidset || v2_params_check(answer->call.request, params, &e)) {
+		api_call_fail(&answer->call, 400, "%s",
+			      target->oidset ? e.text : "the device polls no load of outlets");
 		return;
 	}
-	int err = v2_params_data(answer->request, 1000, answer->now_ms, &call->params, &e);
+	int err = v2_params_data(answer->call.request, 1000, answer->now_ms, &call->params, &e);
 	if (!err && call->params.has_cf && call->params.cf != CF_RAW)
 		err = errbuf_set(&e, ERR_INVALID, "a load has cf=raw alone");
 	call->params.cf = CF_RAW;
@@ -250,16 +252,16 @@ static void begin_load(struct call *call, const struct device *device, struct sl
 /* An unknown strip or outlet is 404 where it is listed, and 400 where its data is asked for. */
 static void below_strip(struct http_request *request, size_t parts)
 {
-	struct call *call = call_new(request);
+	struct v2_outlet_call *call = v2_outlet_call_new(request);
 	struct v2_answer *answer = &call->answer;
 	struct slice name = v2_part(request, 1), id = {NULL, 0};
-	const struct device *device = v2_find_device(answer->inventory, name, &answer->arena);
+	const struct device *device = v2_find_device(answer->inventory, name, &answer->call.arena);
 	if (!device || !is_strip(device)) {
-		v2_answer_fail(answer, parts == 5 ? 400 : 404,
-			       "there is no power strip \"" SHOWN "\"", SHOWN_OF(name));
+		api_call_fail(&answer->call, parts == 5 ? 400 : 404,
+			      "there is no power strip \"" SHOWN "\"", SHOWN_OF(name));
 		return;
 	}
-	if (parts > 3 && v2_name_decode(v2_part(request, 3), &answer->arena, &id))
+	if (parts > 3 && v2_name_decode(v2_part(request, 3), &answer->call.arena, &id))
 		id = v2_part(request, 3);
 	call->rows.device = device;
 	call->rows.name = id;

@@ -14,7 +14,7 @@ static void find_next(struct v2_polled *polled);
 
 /* ---- Names ----------------------------------------------------------------------------------- */
 
-static int add_name(struct v2_polled *polled, struct slice tags_text)
+static int v2_polled_add_name(struct v2_polled *polled, struct slice tags_text)
 {
 	struct slice key = polled->endpoint.oidset->path_tags[0];
 	struct tags tags;
@@ -36,7 +36,7 @@ static int add_name(struct v2_polled *polled, struct slice tags_text)
 	return 0;
 }
 
-static int by_bytes(const void *a, const void *b)
+static int v2_polled_by_bytes(const void *a, const void *b)
 {
 	return slice_compare(*(const struct slice *)a, *(const struct slice *)b);
 }
@@ -45,7 +45,7 @@ static void sort_names(struct v2_polled *polled)
 {
 	size_t kept = 0;
 	if (polled->count)
-		qsort(polled->names, polled->count, sizeof(*polled->names), by_bytes);
+		qsort(polled->names, polled->count, sizeof(*polled->names), v2_polled_by_bytes);
 	for (size_t i = 0; i < polled->count; i++) {
 		if (!kept || !slice_equal(polled->names[i], polled->names[kept - 1]))
 			polled->names[kept++] = polled->names[i];
@@ -75,13 +75,13 @@ static bool is_cut(const struct store_read *read)
 	return false;
 }
 
-static int submit(struct v2_polled *polled)
+static int v2_polled_submit(struct v2_polled *polled)
 {
 	int err = store_read_submit(polled->read);
 	if (err)
 		return errbuf_set(&polled->error, err, "%s",
 				  store_read_sentence(polled->read, err));
-	polled->answer->held++;
+	polled->answer->call.held++;
 	return 0;
 }
 
@@ -90,7 +90,7 @@ static int add_names(struct v2_polled *polled)
 	int err = 0;
 	for (size_t i = 0; i < polled->find.count && !err; i++) {
 		if (had_data(polled, i))
-			err = add_name(polled, polled->find.series[i].tags_text);
+			err = v2_polled_add_name(polled, polled->find.series[i].tags_text);
 	}
 	return err;
 }
@@ -98,7 +98,7 @@ static int add_names(struct v2_polled *polled)
 static void data_read(struct store_read *read, int err)
 {
 	struct v2_polled *polled = read->owner;
-	if (!v2_answer_settle(polled->answer))
+	if (!api_call_settle(&polled->answer->call))
 		return;
 	if (err)
 		errbuf_set(&polled->error, err, "%s", store_read_sentence(read, err));
@@ -141,26 +141,26 @@ static int read_data(struct v2_polled *polled)
 	for (size_t i = 0; i < find->count; i++)
 		handles[i] = find->series[i].handle;
 	if (!polled->read)
-		polled->read = store_read_new(polled->answer->api->store, READ_MAX_BYTES);
+		polled->read = store_read_new(polled->answer->call.api->store, READ_MAX_BYTES);
 	store_read_reset(polled->read);
-	polled->read->executor = loop_executor(polled->answer->api->loop);
+	polled->read->executor = loop_executor(polled->answer->call.api->loop);
 	polled->read->done = data_read;
 	polled->read->owner = polled;
 	polled->read->now_ms = polled->answer->now_ms;
-	polled->read->deadline_us = polled->answer->deadline_us;
+	polled->read->deadline_us = polled->answer->call.deadline_us;
 	int err = ask_last(polled, TABLE_RAW_DATA, oidset->frequency_ms, handles);
 	if (!err)
 		err = ask_last(polled, TABLE_BASE_RATES, oidset->frequency_ms, handles);
 	for (size_t i = 0; i < oidset->aggregate_count && !err; i++)
 		err = ask_last(polled, TABLE_RATE_AGGREGATIONS, oidset->aggregates_ms[i], handles);
-	return err ? err : submit(polled);
+	return err ? err : v2_polled_submit(polled);
 }
 
-static void found(struct catalog_find *find, int err)
+static void v2_polled_found(struct catalog_find *find, int err)
 {
 	struct v2_polled *polled = find->owner;
 	polled->finding = false;
-	if (!polled->answer->request)
+	if (!polled->answer->call.request)
 		return; /* it is over, and freed when its turn has passed */
 	if (err) {
 		errbuf_set(&polled->error, err, "%s", find->error.text);
@@ -186,13 +186,13 @@ static void start_find(struct v2_polled *polled)
 	}
 	polled->finding = true;
 	polled->find = (struct catalog_find){
-		.catalog = polled->answer->api->catalog,
+		.catalog = polled->answer->call.api->catalog,
 		.tenant = COUNTER_TENANT,
 		.metric = polled->endpoint.oid->name,
 		.selectors = polled->selectors,
 		.selector_count = ARRAY_LEN(keys),
 		.series_max = SERIES_MAX,
-		.done = found,
+		.done = v2_polled_found,
 		.owner = polled,
 		.arena = &polled->arena,
 	};

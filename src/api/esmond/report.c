@@ -1,33 +1,29 @@
 #include "api/esmond/report.h"
 
+#include <math.h>
+
 #include "wire/calendar.h"
+#include "wire/number.h"
 
-enum { NAMES_MAX = 32, REFUSED_MAX_BYTES = 4 << 20 };
+enum { REFUSED_MAX_BYTES = 4 << 20 };
 
-static void advance(struct v2_answer *answer);
+static void v2_report_advance(struct api_call *base);
 
 /* ---- The question ---------------------------------------------------------------------------- */
 
-int v2_report_read(struct v2_report *report, const char *const *names, struct errbuf *e)
+int v2_report_read(struct v2_report *report, struct errbuf *e)
 {
-	struct v2_answer *answer = &report->answer;
-	struct http_request *request = answer->request;
-	const char *all[NAMES_MAX] = {"interface", "begin", "end"};
-	size_t count = 3;
-	for (; *names; names++) {
-		ASSERT(count < NAMES_MAX - 1);
-		all[count++] = *names;
-	}
-	int err = v2_params_lookups(request, all, v2_interface_fields, &answer->arena,
-				    &report->rows.lookups, e);
-	if (err)
-		return err;
-	report->interface = http_param(request, "interface");
-	report->device = v2_lookups_exact(&report->rows.lookups, FIELD_DEVICE);
+	struct api_call *call = &report->answer.call;
+	const struct param *params = call->request->route->params;
+	struct v2_lookups *lookups = &report->rows.lookups;
+	int err = v2_params_lookups(call->request, params, v2_interface_fields, &call->arena,
+				    lookups, e);
+	err = err ? err : params_read_values(call->request, params, 0, report, e);
+	report->device = v2_lookups_exact(lookups, FIELD_DEVICE);
 	if (!report->device.data)
-		report->device = v2_lookups_exact(&report->rows.lookups, FIELD_DEVICE_NAME);
+		report->device = v2_lookups_exact(lookups, FIELD_DEVICE_NAME);
 	report->rows.name = report->interface;
-	return 0;
+	return err;
 }
 
 void v2_report_set_range(struct v2_report *report, const struct v2_range *range)
@@ -36,25 +32,25 @@ void v2_report_set_range(struct v2_report *report, const struct v2_range *range)
 	report->rows.end_ms = v2_range_end_ms(range);
 }
 
-static void begin(struct v2_report *report)
+static void v2_report_begin(struct v2_report *report)
 {
 	if (report->kind->begin)
 		report->kind->begin(report);
-	report->answer.advance = advance;
-	v2_answer_later(&report->answer);
+	report->answer.call.advance = v2_report_advance;
+	api_call_later(&report->answer.call);
 }
 
 void v2_report_start(struct v2_report *report)
 {
 	buf_init(&report->refused, REFUSED_MAX_BYTES);
-	report->select.done = begin;
+	report->select.done = v2_report_begin;
 	v2_report_select(report);
 }
 
 /* ---- Series after series --------------------------------------------------------------------- */
 
 /* Goes on to the next endpoint, span, interface. */
-static void pass(struct v2_report *report)
+static void v2_report_pass(struct v2_report *report)
 {
 	if (++report->endpoint == report->endpoint_count) {
 		report->kind->close(report);
@@ -64,16 +60,16 @@ static void pass(struct v2_report *report)
 			report->at++;
 		}
 	}
-	report->answer.advance = advance;
-	v2_answer_later(&report->answer);
+	report->answer.call.advance = v2_report_advance;
+	api_call_later(&report->answer.call);
 }
 
-static void got(struct v2_fetch *fetch)
+static void v2_report_got(struct v2_fetch *fetch)
 {
 	struct v2_report *report = CONTAINER_OF(fetch, struct v2_report, fetch);
 	report->fetching = false;
 	if (fetch->err) {
-		v2_answer_fail_with(&report->answer, fetch->err, fetch->error.text);
+		api_call_fail_with(&report->answer.call, fetch->err, fetch->error.text);
 		return;
 	}
 	report->found[report->endpoint] = fetch->found;
@@ -82,11 +78,11 @@ static void got(struct v2_fetch *fetch)
 		report->fetching = true;
 		v2_fetch_next(fetch);
 	} else {
-		pass(report);
+		v2_report_pass(report);
 	}
 }
 
-static bool open_series(struct v2_report *report)
+static bool v2_report_open_series(struct v2_report *report)
 {
 	const struct v2_selected *selected = v2_report_selected(report);
 	struct v2_fetch *fetch = &report->fetch;
@@ -106,23 +102,24 @@ static bool open_series(struct v2_report *report)
 			   .oid = endpoint.oid,
 			   .path = {selected->name},
 			   .path_count = 1},
-		.got = got,
+		.got = v2_report_got,
 	};
 	return report->kind->open(report);
 }
 
-static void advance(struct v2_answer *answer)
+static void v2_report_advance(struct api_call *base)
 {
+	struct v2_answer *answer = v2_answer_of(base);
 	struct v2_report *report = CONTAINER_OF(answer, struct v2_report, answer);
-	if (report->fetching || !v2_answer_room(answer))
+	if (report->fetching || !api_call_room(&answer->call))
 		return;
 	if (report->at == report->count) {
 		report->kind->end(report);
-	} else if (open_series(report)) {
+	} else if (v2_report_open_series(report)) {
 		report->fetching = true;
 		v2_fetch_start(&report->fetch);
 	} else {
-		pass(report);
+		v2_report_pass(report);
 	}
 }
 
@@ -136,10 +133,10 @@ void v2_report_release(struct v2_report *report)
 void v2_report_put_selected(struct v2_report *report)
 {
 	const struct v2_selected *selected = v2_report_selected(report);
-	struct json_writer *json = &report->answer.json;
-	v2_put_text(json, "device", selected->device->name);
-	v2_put_text(json, "interface", selected->name);
-	v2_put_text(json, "ifAlias", selected->alias);
+	struct json_writer *json = &report->answer.call.json;
+	json_put_string(json, "device", selected->device->name);
+	json_put_string(json, "interface", selected->name);
+	json_put_string(json, "ifAlias", selected->alias);
 }
 
 void v2_report_refuse(struct v2_report *report, const char *sentence)
@@ -149,12 +146,12 @@ void v2_report_refuse(struct v2_report *report, const char *sentence)
 	if (report->refused.len)
 		buf_append_char(&report->refused, ',');
 	json_write_object_begin(&json);
-	v2_put_text(&json, "device", v2_report_selected(report)->device->name);
-	v2_put_text(&json, "interface", v2_report_selected(report)->name);
-	v2_put_text(&json, "error", slice_of(sentence));
+	json_put_string(&json, "device", v2_report_selected(report)->device->name);
+	json_put_string(&json, "interface", v2_report_selected(report)->name);
+	json_put_string(&json, "error", slice_of(sentence));
 	json_write_object_end(&json);
 	if (report->refused.failed)
-		report->answer.out.failed = true; /* the answer ends with that */
+		report->answer.call.out.failed = true; /* the answer ends with that */
 }
 
 void v2_report_refuse_unknown(struct v2_report *report)
@@ -167,9 +164,9 @@ void v2_report_refuse_unknown(struct v2_report *report)
 
 void v2_report_put_refused(struct v2_report *report)
 {
-	struct buf *out = &report->answer.out;
-	json_write_key(&report->answer.json, "errors");
-	json_write_raw(&report->answer.json, SLICE("["));
+	struct buf *out = &report->answer.call.out;
+	json_write_key(&report->answer.call.json, "errors");
+	json_write_raw(&report->answer.call.json, SLICE("["));
 	buf_append(out, report->refused.data, report->refused.len);
 	buf_append_char(out, ']');
 }
@@ -204,25 +201,15 @@ void v2_report_set_days(struct v2_report *report, const struct v2_calendar *cale
 	report->rows.end_ms = calendar->edges_s[calendar->count] * 1000 - 1;
 }
 
-static int read_span(const struct http_request *request, enum v2_span preset, enum v2_span *span,
-		     struct errbuf *e)
-{
-	struct slice text = http_param(request, "span");
-	*span = slice_equal(text, SLICE("day")) ? SPAN_DAY : SPAN_MONTH;
-	if (!text.data)
-		*span = preset;
-	else if (*span == SPAN_MONTH && !slice_equal(text, SLICE("month")))
-		return errbuf_set(e, ERR_INVALID, "span \"" SHOWN "\" is neither day nor month",
-				  SHOWN_OF(text));
-	return 0;
-}
+const char *const v2_span_words[] = {"day", "month", NULL};
+const char *const v2_format_words[] = {"json", "csv", NULL};
 
 /* What is asked: a month, or begin and end, or the month until now. In seconds. */
-static int read_time(struct v2_answer *answer, const struct zone *zone, int64_t *begin_s,
-		     int64_t *end_s, struct errbuf *e)
+static int v2_report_read_time(struct v2_answer *answer, const struct zone *zone,
+			       struct slice month, int64_t *begin_s, int64_t *end_s,
+			       struct errbuf *e)
 {
-	const struct http_request *request = answer->request;
-	struct slice month = http_param(request, "month");
+	const struct http_request *request = answer->call.request;
 	struct v2_range range;
 	int64_t day;
 	int err = v2_params_range(request, 1000, answer->now_ms, &range, e);
@@ -246,32 +233,18 @@ static int read_time(struct v2_answer *answer, const struct zone *zone, int64_t 
 	return 0;
 }
 
-static int read_format(const struct http_request *request, bool *csv, struct errbuf *e)
+int v2_calendar_read(struct v2_answer *answer, struct v2_calendar *calendar, struct errbuf *e)
 {
-	struct slice text = http_param(request, "format");
-	*csv = slice_equal(text, SLICE("csv"));
-	if (!text.data || *csv || slice_equal(text, SLICE("json")))
-		return 0;
-	return errbuf_set(e, ERR_INVALID, "format \"" SHOWN "\" is neither json nor csv",
-			  SHOWN_OF(text));
-}
-
-int v2_calendar_read(struct v2_answer *answer, enum v2_span preset, struct v2_calendar *calendar,
-		     struct errbuf *e)
-{
-	const struct http_request *request = answer->request;
-	struct slice name = http_param(request, "zone");
 	size_t bytes = (V2_SPANS_MAX + 1) * sizeof(int64_t);
 	const struct zone *zone;
 	int64_t begin_s, end_s;
-	calendar->zone_name = name.data ? name : SLICE("UTC");
-	calendar->edges_s = arena_alloc(&answer->arena, bytes);
-	calendar->days = arena_alloc(&answer->arena, bytes);
+	if (!calendar->zone_name.data)
+		calendar->zone_name = SLICE("UTC");
+	calendar->edges_s = arena_alloc(&answer->call.arena, bytes);
+	calendar->days = arena_alloc(&answer->call.arena, bytes);
 	ASSERT(calendar->edges_s && calendar->days); /* the arena was empty */
-	int err = v2_zones_get(answer->api->zones, calendar->zone_name, &zone, e);
-	err = err ? err : read_span(request, preset, &calendar->span, e);
-	err = err ? err : read_format(request, &calendar->csv, e);
-	err = err ? err : read_time(answer, zone, &begin_s, &end_s, e);
+	int err = v2_zones_get(answer->call.api->zones, calendar->zone_name, &zone, e);
+	err = err ? err : v2_report_read_time(answer, zone, calendar->month, &begin_s, &end_s, e);
 	if (err)
 		return err;
 	if (v2_spans(zone, calendar->span, begin_s, end_s, calendar->edges_s, calendar->days,
@@ -282,26 +255,76 @@ int v2_calendar_read(struct v2_answer *answer, enum v2_span preset, struct v2_ca
 	return 0;
 }
 
-static bool is_over(const struct v2_answer *answer, const struct v2_calendar *calendar, size_t i)
+static bool v2_report_is_over(const struct v2_answer *answer, const struct v2_calendar *calendar,
+			      size_t i)
 {
 	return calendar->edges_s[i + 1] * 1000 <= answer->now_ms;
 }
 
-void v2_calendar_put(struct v2_answer *answer, const struct v2_calendar *calendar, size_t i,
-		     bool is_measured)
+static struct value v2_column_value(const struct v2_column *column, const void *row)
 {
+	struct value value = {.type = column->type};
+	memcpy(&value.bits, (const char *)row + column->offset, sizeof(value.bits));
+	return value;
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------ */
+
+static bool v2_column_is_grouped(const struct v2_column *a, const struct v2_column *b)
+{
+	return a->group && b->name && b->group && strcmp(a->group, b->group) == 0;
+}
+
+void v2_report_begin_rows(struct v2_report *report, const struct v2_calendar *calendar)
+{
+	struct json_writer *json = &report->answer.call.json;
+	if (calendar->csv)
+		return;
+	json_write_object_begin(json);
+	v2_report_put_selected(report);
+	json_write_key(json, "spans");
+	json_write_array_begin(json);
+}
+
+void v2_report_end_rows(struct v2_report *report, const struct v2_calendar *calendar)
+{
+	struct json_writer *json = &report->answer.call.json;
+	if (calendar->csv)
+		return;
+	json_write_array_end(json);
+	json_write_object_end(json);
+}
+
+static void v2_report_put_json(struct v2_report *report, const struct v2_calendar *calendar,
+			       size_t i, bool is_complete, const struct v2_column *columns,
+			       const void *row)
+{
+	struct json_writer *json = &report->answer.call.json;
 	char text[V2_SPAN_TEXT_BYTES];
 	v2_span_text(calendar->span, calendar->days[i], text);
-	v2_put_text(&answer->json, calendar->span == SPAN_DAY ? "day" : "month", slice_of(text));
-	v2_put_number(&answer->json, "begin", calendar->edges_s[i]);
-	v2_put_number(&answer->json, "end", calendar->edges_s[i + 1]);
-	json_put_bool(&answer->json, "complete", is_measured && is_over(answer, calendar, i));
+	json_write_object_begin(json);
+	json_put_string(json, calendar->span == SPAN_DAY ? "day" : "month", slice_of(text));
+	json_put_i64(json, "begin", calendar->edges_s[i]);
+	json_put_i64(json, "end", calendar->edges_s[i + 1]);
+	json_put_bool(json, "complete", is_complete);
+	for (const struct v2_column *column = columns; column->name; column++) {
+		if (column->group &&
+		    (column == columns || !v2_column_is_grouped(column - 1, column))) {
+			json_write_key(json, column->group);
+			json_write_object_begin(json);
+		}
+		json_write_key(json, column->group ? column->member : column->name);
+		json_write_number(json, v2_column_value(column, row));
+		if (column->group && !v2_column_is_grouped(column, column + 1))
+			json_write_object_end(json);
+	}
+	json_write_object_end(json);
 }
 
 /* ---- CSV ------------------------------------------------------------------------------------- */
 
 /* In quotes where it must be. */
-static void put_field(struct buf *out, struct slice field)
+static void v2_report_put_field(struct buf *out, struct slice field)
 {
 	bool plain = true;
 	for (size_t i = 0; i < field.len; i++)
@@ -319,36 +342,54 @@ static void put_field(struct buf *out, struct slice field)
 	buf_append_char(out, '"');
 }
 
-void v2_report_begin_csv(struct v2_report *report, const char *columns)
+void v2_report_begin_csv(struct v2_report *report, const struct v2_column *columns)
 {
-	report->answer.sending.content_type = "text/csv";
-	buf_printf(&report->answer.out, "device,interface,ifAlias,span,begin,end,complete,%s\n",
-		   columns);
+	struct api_call *call = &report->answer.call;
+	call->content_type = "text/csv";
+	buf_append_text(&call->out, "device,interface,ifAlias,span,begin,end,complete");
+	for (; columns->name; columns++)
+		buf_printf(&call->out, ",%s", columns->name);
+	buf_append_char(&call->out, '\n');
 }
 
-void v2_report_put_csv(struct v2_report *report, const struct v2_calendar *calendar, size_t i,
-		       bool is_measured)
+static void v2_report_put_csv(struct v2_report *report, const struct v2_calendar *calendar,
+			      size_t i, bool is_complete, const struct v2_column *columns,
+			      const void *row)
 {
-	struct v2_answer *answer = &report->answer;
+	struct buf *out = &report->answer.call.out;
 	const struct v2_selected *selected = v2_report_selected(report);
 	const struct slice fields[] = {selected->device->name, selected->name, selected->alias};
 	char text[V2_SPAN_TEXT_BYTES];
 	for (size_t f = 0; f < ARRAY_LEN(fields); f++) {
-		put_field(&answer->out, fields[f]);
-		buf_append_char(&answer->out, ',');
+		v2_report_put_field(out, fields[f]);
+		buf_append_char(out, ',');
 	}
 	v2_span_text(calendar->span, calendar->days[i], text);
-	buf_printf(&answer->out, "%s,%lld,%lld,%s", text, (long long)calendar->edges_s[i],
-		   (long long)calendar->edges_s[i + 1],
-		   is_measured && is_over(answer, calendar, i) ? "true" : "false");
+	buf_printf(out, "%s,%lld,%lld,%s", text, (long long)calendar->edges_s[i],
+		   (long long)calendar->edges_s[i + 1], is_complete ? "true" : "false");
+	for (; columns->name; columns++) {
+		struct value value = v2_column_value(columns, row);
+		buf_append_char(out, ',');
+		if (value.type != VALUE_F64 || isfinite(value_as_f64(value)))
+			number_append(out, value);
+	}
+	buf_append_char(out, '\n');
+}
+
+void v2_report_put_row(struct v2_report *report, const struct v2_calendar *calendar, size_t i,
+		       bool is_measured, const struct v2_column *columns, const void *row)
+{
+	bool is_complete = is_measured && v2_report_is_over(&report->answer, calendar, i);
+	(calendar->csv ? v2_report_put_csv : v2_report_put_json)(report, calendar, i, is_complete,
+								 columns, row);
 }
 
 void v2_report_end(struct v2_report *report, const struct v2_calendar *calendar)
 {
 	struct v2_answer *answer = &report->answer;
 	if (!calendar->csv) {
-		json_write_array_end(&answer->json);
-		json_write_object_end(&answer->json);
+		json_write_array_end(&answer->call.json);
+		json_write_object_end(&answer->call.json);
 	}
-	v2_answer_end(answer);
+	api_call_end(&answer->call);
 }

@@ -10,38 +10,38 @@
 
 enum { POINTS_MAX = 500000, POINTS_A_TURN = 4096, POINT_BYTES = 120 };
 
-struct point {
+struct v2_report_sum_point {
 	double rates;
 	uint64_t growth;
 	uint32_t of;
 };
 
-struct call {
+struct v2_report_sum_call {
 	struct v2_report report;
 	struct v2_data_params params;
 	int64_t period_ms; /* 0: that of the first interface */
 	struct v2_grid grid;
-	struct point *points;
+	struct v2_report_sum_point *points;
 	size_t put; /* of them, into the answer */
 	size_t summed;
 };
 
-static struct call *call_of(struct v2_report *report)
+static struct v2_report_sum_call *v2_report_sum_call_of(struct v2_report *report)
 {
-	return CONTAINER_OF(report, struct call, report);
+	return CONTAINER_OF(report, struct v2_report_sum_call, report);
 }
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
-static void begin_report(struct v2_report *report)
+static void v2_report_sum_begin_report(struct v2_report *report)
 {
-	struct json_writer *json = &report->answer.json;
+	struct json_writer *json = &report->answer.call.json;
 	json_write_object_begin(json);
 	json_write_key(json, "interfaces");
 	json_write_array_begin(json);
 }
 
-static int make_points(struct call *call, int64_t period_ms, struct errbuf *e)
+static int make_points(struct v2_report_sum_call *call, int64_t period_ms, struct errbuf *e)
 {
 	call->period_ms = period_ms;
 	call->grid = v2_grid_of(&call->params.range, period_ms);
@@ -51,15 +51,15 @@ static int make_points(struct call *call, int64_t period_ms, struct errbuf *e)
 				  "time or a longer agg",
 				  (unsigned long long)call->grid.count, POINTS_MAX);
 	size_t bytes = (size_t)(call->grid.count + 1) * sizeof(*call->points);
-	call->points = arena_zalloc(&call->report.answer.arena, bytes);
-	if (!call->points || http_request_charge(call->report.answer.request, bytes))
+	call->points = arena_zalloc(&call->report.answer.call.arena, bytes);
+	if (!call->points || http_request_charge(call->report.answer.call.request, bytes))
 		return errbuf_set(e, ERR_BUSY, "there is no memory for so many points now");
 	return 0;
 }
 
-static bool open_series(struct v2_report *report)
+static bool v2_report_sum_open_series(struct v2_report *report)
 {
-	struct call *call = call_of(report);
+	struct v2_report_sum_call *call = v2_report_sum_call_of(report);
 	struct v2_fetch *fetch = &report->fetch;
 	struct v2_data_params params = call->params;
 	struct v2_plan plan;
@@ -75,15 +75,15 @@ static bool open_series(struct v2_report *report)
 	fetch->from_ms = call->grid.first_ms;
 	fetch->to_ms = call->grid.count ? call->grid.last_ms + plan.period_ms : fetch->from_ms;
 	call->summed++;
-	json_write_object_begin(&report->answer.json);
+	json_write_object_begin(&report->answer.call.json);
 	v2_report_put_selected(report);
-	json_write_object_end(&report->answer.json);
+	json_write_object_end(&report->answer.call.json);
 	return true;
 }
 
-static void take_rows(struct v2_report *report)
+static void v2_report_sum_take_rows(struct v2_report *report)
 {
-	struct call *call = call_of(report);
+	struct v2_report_sum_call *call = v2_report_sum_call_of(report);
 	const struct v2_fetch *fetch = &report->fetch;
 	int64_t base_ms = fetch->target.oidset->frequency_ms, m_ts_ms;
 	for (size_t i = 0; i < fetch->count; i++) {
@@ -93,7 +93,7 @@ static void take_rows(struct v2_report *report)
 		if (value.type == VALUE_NONE || row->start_ms < call->grid.first_ms ||
 		    (uint64_t)at >= call->grid.count)
 			continue;
-		struct point *point = &call->points[at];
+		struct v2_report_sum_point *point = &call->points[at];
 		point->of++;
 		if (value.type == VALUE_U64)
 			point->growth = v2_sum_of(point->growth, value.bits);
@@ -102,104 +102,107 @@ static void take_rows(struct v2_report *report)
 	}
 }
 
-static void close_series(struct v2_report *report)
+static void v2_report_sum_close_series(struct v2_report *report)
 {
 	v2_report_refuse_unknown(report);
 }
 
 /* ---- The answer ------------------------------------------------------------------------------ */
 
-static char *put(char *to, const char *text)
+static char *v2_report_sum_put(char *to, const char *text)
 {
 	size_t len = strlen(text);
 	memcpy(to, text, len);
 	return to + len;
 }
 
-static char *put_point(const struct call *call, char *to, size_t i)
+static char *v2_report_sum_put_point(const struct v2_report_sum_call *call, char *to, size_t i)
 {
-	const struct point *point = &call->points[i];
+	const struct v2_report_sum_point *point = &call->points[i];
 	int64_t ts_ms = call->grid.first_ms + (int64_t)i * call->grid.step_ms;
 	bool rates = call->params.cf != CF_DELTA;
-	to = put(to, i ? ",{\"ts\":" : "{\"ts\":");
+	to = v2_report_sum_put(to, i ? ",{\"ts\":" : "{\"ts\":");
 	to += number_print_i64(to, v2_seconds(ts_ms));
-	to = put(to, ",\"val\":");
+	to = v2_report_sum_put(to, ",\"val\":");
 	if (!point->of)
-		to = put(to, "null");
+		to = v2_report_sum_put(to, "null");
 	else
 		to += number_print(to, rates ? value_f64(point->rates) : value_u64(point->growth));
-	to = put(to, ",\"of\":");
+	to = v2_report_sum_put(to, ",\"of\":");
 	to += number_print_u64(to, point->of);
 	*to++ = '}';
 	return to;
 }
 
-static void put_points(struct v2_answer *answer)
+static void put_points(struct api_call *base)
 {
-	struct call *call = call_of(CONTAINER_OF(answer, struct v2_report, answer));
+	struct v2_answer *answer = v2_answer_of(base);
+	struct v2_report_sum_call *call =
+		v2_report_sum_call_of(CONTAINER_OF(answer, struct v2_report, answer));
 	size_t count = call->points ? (size_t)call->grid.count : 0, until;
-	if (!v2_answer_room(answer))
+	if (!api_call_room(&answer->call))
 		return;
 	until = count - call->put > POINTS_A_TURN ? call->put + POINTS_A_TURN : count;
-	char *start = buf_reserve(&answer->out, (until - call->put) * POINT_BYTES), *to = start;
+	char *start = buf_reserve(&answer->call.out, (until - call->put) * POINT_BYTES),
+	     *to = start;
 	for (; start && call->put < until; call->put++)
-		to = put_point(call, to, call->put);
+		to = v2_report_sum_put_point(call, to, call->put);
 	if (start)
-		answer->out.len += (size_t)(to - start);
+		answer->call.out.len += (size_t)(to - start);
 	if (call->put < count && start) {
-		v2_answer_later(answer);
+		api_call_later(&answer->call);
 		return;
 	}
-	buf_append_char(&answer->out, ']');
-	json_write_object_end(&answer->json);
-	v2_answer_end(answer);
+	buf_append_char(&answer->call.out, ']');
+	json_write_object_end(&answer->call.json);
+	api_call_end(&answer->call);
 }
 
-static void end_report(struct v2_report *report)
+static void v2_report_sum_end_report(struct v2_report *report)
 {
-	struct call *call = call_of(report);
+	struct v2_report_sum_call *call = v2_report_sum_call_of(report);
 	struct v2_answer *answer = &report->answer;
-	struct json_writer *json = &answer->json;
+	struct json_writer *json = &answer->call.json;
 	json_write_array_end(json);
 	v2_report_put_refused(report);
-	v2_put_text(json, "endpoint", report->endpoints[0]);
+	json_put_string(json, "endpoint", report->endpoints[0]);
 	v2_put_question(json, &call->params, call->period_ms);
 	json_write_key(json, "data");
 	json_write_raw(json, SLICE("["));
-	answer->advance = put_points;
-	v2_answer_later(answer);
+	answer->call.advance = put_points;
+	api_call_later(&answer->call);
 }
 
 static const struct v2_report_kind kind = {
-	.begin = begin_report,
-	.open = open_series,
-	.rows = take_rows,
-	.close = close_series,
-	.end = end_report,
+	.begin = v2_report_sum_begin_report,
+	.open = v2_report_sum_open_series,
+	.rows = v2_report_sum_take_rows,
+	.close = v2_report_sum_close_series,
+	.end = v2_report_sum_end_report,
 };
 
-static void release(struct v2_answer *answer)
+static void v2_report_sum_release(struct v2_answer *answer)
 {
 	struct v2_report *report = CONTAINER_OF(answer, struct v2_report, answer);
-	struct call *call = call_of(report);
+	struct v2_report_sum_call *call = v2_report_sum_call_of(report);
 	v2_report_release(report);
 	mem_free(call);
 }
 
+const struct param v2_sum_params[] = {
+	{V2_PARAM_INTERFACE}, {V2_PARAM_BEGIN}, {V2_PARAM_END}, {V2_PARAM_ENDPOINT},
+	{V2_PARAM_AGG},       {V2_PARAM_CF},    {NULL}};
+
 static void sum_end(struct http_request *request)
 {
-	static const char *const names[] = {"endpoint", "agg", "cf", NULL};
-	struct call *call = mem_zalloc(sizeof(*call));
+	struct v2_report_sum_call *call = mem_zalloc(sizeof(*call));
 	struct v2_report *report = &call->report;
 	struct v2_answer *answer = &report->answer;
 	struct errbuf e;
-	v2_answer_init(answer, request, NULL, release);
+	v2_answer_init(answer, request, NULL, v2_report_sum_release);
 	report->kind = &kind;
-	report->endpoints[0] = http_param(request, "endpoint");
-	if (v2_report_read(report, names, &e)) {
-		v2_answer_fail(answer, 400, "%s", e.text);
-	} else if (!report->endpoints[0].data) {
-		v2_answer_fail(answer, 400, "endpoint is missing: in, out, error/in ...");
+	if (v2_report_read(report, &e)) {
+		api_call_fail(&answer->call, 400, "%s", e.text);
 	} else if (v2_params_data(request, 1000, answer->now_ms, &call->params, &e)) {
 		v2_answer_query_error(answer, e.text);
 	} else if (call->params.cf == CF_MIN || call->params.cf == CF_MAX) {

@@ -12,43 +12,45 @@ enum { TOP_PRESET = 10, TOP_MAX = 1000 };
 
 enum order { BY_AVERAGE, BY_MAX, BY_VOLUME };
 
-struct place {
+static const char *const v2_top_orders[] = {"average", "max", "volume", NULL};
+
+struct v2_top_place {
 	size_t at; /* in report->list */
 	double figure;
 	uint64_t volume;
 	int64_t ts_ms; /* BY_MAX: of the row or delta */
 };
 
-struct call {
+struct v2_top_call {
 	struct v2_report report;
 	struct v2_data_params params;
 	enum order order;
 	uint64_t wanted;
-	struct place *places; /* descending */
+	struct v2_top_place *places; /* descending */
 	size_t place_count;
-	struct place now; /* of the interface at work */
+	struct v2_top_place now; /* of the interface at work */
 	int64_t covered_ms;
 	bool any;
 };
 
-static struct call *call_of(struct v2_report *report)
+static struct v2_top_call *v2_top_call_of(struct v2_report *report)
 {
-	return CONTAINER_OF(report, struct call, report);
+	return CONTAINER_OF(report, struct v2_top_call, report);
 }
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
-static void begin_interface(struct v2_report *report)
+static void v2_top_begin_interface(struct v2_report *report)
 {
-	struct call *call = call_of(report);
-	call->now = (struct place){.at = report->at};
+	struct v2_top_call *call = v2_top_call_of(report);
+	call->now = (struct v2_top_place){.at = report->at};
 	call->covered_ms = 0;
 	call->any = false;
 }
 
-static bool open_series(struct v2_report *report)
+static bool v2_top_open_series(struct v2_report *report)
 {
-	struct call *call = call_of(report);
+	struct v2_top_call *call = v2_top_call_of(report);
 	struct v2_fetch *fetch = &report->fetch;
 	struct v2_plan plan;
 	struct errbuf e;
@@ -63,7 +65,7 @@ static bool open_series(struct v2_report *report)
 	return true;
 }
 
-static void take_largest(struct call *call, const struct counter_row *row)
+static void take_largest(struct v2_top_call *call, const struct counter_row *row)
 {
 	int64_t base_ms = call->report.fetch.target.oidset->frequency_ms, m_ts_ms;
 	enum v2_cf cf = row->level ? CF_MAX : CF_AVERAGE;
@@ -75,9 +77,9 @@ static void take_largest(struct call *call, const struct counter_row *row)
 	call->now.ts_ms = row->level ? m_ts_ms : row->start_ms;
 }
 
-static void take_rows(struct v2_report *report)
+static void v2_top_take_rows(struct v2_report *report)
 {
-	struct call *call = call_of(report);
+	struct v2_top_call *call = v2_top_call_of(report);
 	for (size_t i = 0; i < report->fetch.count; i++) {
 		const struct counter_row *row = &report->fetch.rows[i];
 		call->now.volume = v2_sum_of(call->now.volume, row->val);
@@ -93,14 +95,15 @@ static void take_rows(struct v2_report *report)
 
 /* ---- The best -------------------------------------------------------------------------------- */
 
-static bool is_above(const struct call *call, const struct place *a, const struct place *b)
+static bool is_above(const struct v2_top_call *call, const struct v2_top_place *a,
+		     const struct v2_top_place *b)
 {
 	return call->order == BY_VOLUME ? a->volume > b->volume : a->figure > b->figure;
 }
 
-static void close_interface(struct v2_report *report)
+static void v2_top_close_interface(struct v2_report *report)
 {
-	struct call *call = call_of(report);
+	struct v2_top_call *call = v2_top_call_of(report);
 	size_t at = call->place_count;
 	v2_report_refuse_unknown(report);
 	if (call->order == BY_AVERAGE) {
@@ -121,10 +124,10 @@ static void close_interface(struct v2_report *report)
 	call->places[at] = call->now;
 }
 
-static void put_place(struct call *call, const struct place *place)
+static void v2_top_put_place(struct v2_top_call *call, const struct v2_top_place *place)
 {
 	struct v2_report *report = &call->report;
-	struct json_writer *json = &report->answer.json;
+	struct json_writer *json = &report->answer.call.json;
 	report->at = place->at;
 	json_write_object_begin(json);
 	v2_report_put_selected(report);
@@ -134,82 +137,80 @@ static void put_place(struct call *call, const struct place *place)
 	else
 		json_write_f64(json, place->figure);
 	if (call->order == BY_MAX)
-		v2_put_number(json, "ts", v2_seconds(place->ts_ms));
+		json_put_i64(json, "ts", v2_seconds(place->ts_ms));
 	json_write_object_end(json);
 }
 
-static void end_report(struct v2_report *report)
+static void v2_top_end_report(struct v2_report *report)
 {
-	static const char *const orders[] = {"average", "max", "volume"};
-	struct call *call = call_of(report);
-	struct json_writer *json = &report->answer.json;
+	struct v2_top_call *call = v2_top_call_of(report);
+	struct json_writer *json = &report->answer.call.json;
 	size_t count = report->count;
 	json_write_object_begin(json);
-	v2_put_text(json, "endpoint", report->endpoints[0]);
-	v2_put_text(json, "by", slice_of(orders[call->order]));
-	v2_put_number(json, "begin_time", call->params.range.begin);
-	v2_put_number(json, "end_time", call->params.range.end);
-	v2_put_number(json, "interfaces", (int64_t)count);
+	json_put_string(json, "endpoint", report->endpoints[0]);
+	json_put_string(json, "by", slice_of(v2_top_orders[call->order]));
+	json_put_i64(json, "begin_time", call->params.range.begin);
+	json_put_i64(json, "end_time", call->params.range.end);
+	json_put_i64(json, "interfaces", (int64_t)count);
 	v2_report_put_refused(report);
 	json_write_key(json, "children");
 	json_write_array_begin(json);
 	for (size_t i = 0; i < call->place_count; i++)
-		put_place(call, &call->places[i]);
+		v2_top_put_place(call, &call->places[i]);
 	json_write_array_end(json);
 	json_write_object_end(json);
-	v2_answer_end(&report->answer);
+	api_call_end(&report->answer.call);
 }
 
 static const struct v2_report_kind kind = {
-	.span = begin_interface,
-	.open = open_series,
-	.rows = take_rows,
-	.close = close_interface,
-	.end = end_report,
+	.span = v2_top_begin_interface,
+	.open = v2_top_open_series,
+	.rows = v2_top_take_rows,
+	.close = v2_top_close_interface,
+	.end = v2_top_end_report,
 };
 
-static void release(struct v2_answer *answer)
+static void v2_top_release(struct v2_answer *answer)
 {
 	struct v2_report *report = CONTAINER_OF(answer, struct v2_report, answer);
 	v2_report_release(report);
-	mem_free(call_of(report));
+	mem_free(v2_top_call_of(report));
 }
 
-static int read_question(struct call *call, struct errbuf *e)
+const struct param v2_top_params[] = {{V2_PARAM_INTERFACE},
+				      {V2_PARAM_BEGIN},
+				      {V2_PARAM_END},
+				      {V2_PARAM_ENDPOINT},
+				      {V2_PARAM_AGG},
+				      {"by", PARAM_WORD, offsetof(struct v2_top_call, order),
+				       .words = v2_top_orders,
+				       .help = "Which figure; average where it is left out."},
+				      {"n", PARAM_NUMBER, offsetof(struct v2_top_call, wanted), 1,
+				       TOP_MAX, .help = "How many; 10 where it is left out."},
+				      {NULL}};
+
+static int v2_top_read_question(struct v2_top_call *call, struct errbuf *e)
 {
-	static const char *const names[] = {"endpoint", "agg", "by", "n", NULL};
 	struct v2_answer *answer = &call->report.answer;
-	struct slice by = http_param(answer->request, "by");
-	int err = v2_report_read(&call->report, names, e);
+	call->wanted = TOP_PRESET;
+	int err = v2_report_read(&call->report, e);
 	if (!err)
-		err = v2_params_number(answer->request, "n", TOP_PRESET, 1, TOP_MAX, &call->wanted,
-				       e);
-	if (!err)
-		err = v2_params_data(answer->request, 1000, answer->now_ms, &call->params, e);
+		err = v2_params_data(answer->call.request, 1000, answer->now_ms, &call->params, e);
 	if (err)
 		return err;
-	call->order = slice_equal(by, SLICE("max"))      ? BY_MAX
-		      : slice_equal(by, SLICE("volume")) ? BY_VOLUME
-							 : BY_AVERAGE;
-	if (by.data && call->order == BY_AVERAGE && !slice_equal(by, SLICE("average")))
-		return errbuf_set(e, ERR_INVALID,
-				  "by \"" SHOWN "\" is none of average, max, volume", SHOWN_OF(by));
-	call->report.endpoints[0] = http_param(answer->request, "endpoint");
-	if (!call->report.endpoints[0].data)
-		return errbuf_set(e, ERR_INVALID, "endpoint is missing: in, out, error/in ...");
-	call->places = arena_alloc(&answer->arena, (TOP_MAX + 1) * sizeof(*call->places));
+	call->places = arena_alloc(&answer->call.arena, (TOP_MAX + 1) * sizeof(*call->places));
 	return call->places ? 0 : errbuf_set(e, ERR_INVALID, "the look-ups are too long");
 }
 
 static void top_end(struct http_request *request)
 {
-	struct call *call = mem_zalloc(sizeof(*call));
+	struct v2_top_call *call = mem_zalloc(sizeof(*call));
 	struct v2_report *report = &call->report;
 	struct errbuf e;
-	v2_answer_init(&report->answer, request, NULL, release);
+	v2_answer_init(&report->answer, request, NULL, v2_top_release);
 	report->kind = &kind;
-	if (read_question(call, &e)) {
-		v2_answer_fail(&report->answer, 400, "%s", e.text);
+	if (v2_top_read_question(call, &e)) {
+		api_call_fail(&report->answer.call, 400, "%s", e.text);
 		return;
 	}
 	report->endpoint_count = report->span_count = 1;

@@ -8,7 +8,7 @@
 
 enum { IN, OUT, DIRECTIONS };
 
-struct call {
+struct v2_volume_call {
 	struct v2_report report;
 	struct v2_calendar calendar;
 	int64_t *edges_ms;
@@ -16,17 +16,17 @@ struct call {
 	struct v2_sums all[DIRECTIONS];
 };
 
-static struct call *call_of(struct v2_report *report)
+static struct v2_volume_call *v2_volume_call_of(struct v2_report *report)
 {
-	return CONTAINER_OF(report, struct call, report);
+	return CONTAINER_OF(report, struct v2_volume_call, report);
 }
 
 /* ---- Reading: all spans of a series at once ---------------------------------------------------
  */
 
-static bool open_series(struct v2_report *report)
+static bool v2_volume_open_series(struct v2_report *report)
 {
-	struct call *call = call_of(report);
+	struct v2_volume_call *call = v2_volume_call_of(report);
 	struct v2_fetch *fetch = &report->fetch;
 	size_t count = call->calendar.count;
 	int64_t base_ms = fetch->target.oidset->frequency_ms;
@@ -36,12 +36,12 @@ static bool open_series(struct v2_report *report)
 	return true;
 }
 
-static void take_rows(struct v2_report *report)
+static void v2_volume_take_rows(struct v2_report *report)
 {
-	v2_report_sum_rows(report, &call_of(report)->all[report->endpoint]);
+	v2_report_sum_rows(report, &v2_volume_call_of(report)->all[report->endpoint]);
 }
 
-static void clear(struct call *call)
+static void v2_volume_clear(struct v2_volume_call *call)
 {
 	for (size_t d = 0; d < DIRECTIONS; d++) {
 		memset(call->sums[d], 0, call->calendar.count * sizeof(*call->sums[d]));
@@ -53,115 +53,95 @@ static void clear(struct call *call)
 
 /* ---- Text ------------------------------------------------------------------------------------ */
 
-static void put_octets(struct json_writer *json, const char *key, uint64_t octets)
-{
-	json_put_u64(json, key, octets);
-}
+struct v2_volume_row {
+	uint64_t total[DIRECTIONS], bins[DIRECTIONS], unplaced[DIRECTIONS];
+	int64_t covered_s[DIRECTIONS];
+};
 
-static void put_direction(struct json_writer *json, const char *name, const struct v2_sum *sum)
-{
-	json_write_key(json, name);
-	json_write_object_begin(json);
-	put_octets(json, "total", v2_sum_of(sum->val, sum->unplaced));
-	put_octets(json, "bins", sum->val);
-	put_octets(json, "unplaced", sum->unplaced);
-	v2_put_number(json, "covered_s", sum->covered_ms / 1000);
-	json_write_object_end(json);
-}
+#define V2_VOLUME(member_) offsetof(struct v2_volume_row, member_)
 
-static bool is_measured(const struct call *call, size_t i)
+static const struct v2_column v2_volume_columns[] = {
+	{"in", "octets", VALUE_U64, V2_VOLUME(total[IN]), "in", "total"},
+	{"in_bins", "octets", VALUE_U64, V2_VOLUME(bins[IN]), "in", "bins"},
+	{"in_unplaced", "octets", VALUE_U64, V2_VOLUME(unplaced[IN]), "in", "unplaced"},
+	{"in_covered_s", "s", VALUE_I64, V2_VOLUME(covered_s[IN]), "in", "covered_s"},
+	{"out", "octets", VALUE_U64, V2_VOLUME(total[OUT]), "out", "total"},
+	{"out_bins", "octets", VALUE_U64, V2_VOLUME(bins[OUT]), "out", "bins"},
+	{"out_unplaced", "octets", VALUE_U64, V2_VOLUME(unplaced[OUT]), "out", "unplaced"},
+	{"out_covered_s", "s", VALUE_I64, V2_VOLUME(covered_s[OUT]), "out", "covered_s"},
+	{NULL}};
+
+static bool v2_volume_is_measured(const struct v2_volume_call *call, size_t i)
 {
 	const int64_t covered[] = {call->sums[IN][i].covered_ms, call->sums[OUT][i].covered_ms};
 	return v2_report_is_measured(&call->report, covered);
 }
 
-static void put_interface(struct call *call)
+static void put_span(struct v2_volume_call *call, size_t i)
 {
-	struct v2_answer *answer = &call->report.answer;
-	struct json_writer *json = &answer->json;
-	json_write_object_begin(json);
-	v2_report_put_selected(&call->report);
-	json_write_key(json, "spans");
-	json_write_array_begin(json);
-	for (size_t i = 0; i < call->calendar.count; i++) {
-		json_write_object_begin(json);
-		v2_calendar_put(answer, &call->calendar, i, is_measured(call, i));
-		put_direction(json, "in", &call->sums[IN][i]);
-		put_direction(json, "out", &call->sums[OUT][i]);
-		json_write_object_end(json);
+	struct v2_volume_row row;
+	for (size_t d = 0; d < DIRECTIONS; d++) {
+		const struct v2_sum *sum = &call->sums[d][i];
+		row.total[d] = v2_sum_of(sum->val, sum->unplaced);
+		row.bins[d] = sum->val;
+		row.unplaced[d] = sum->unplaced;
+		row.covered_s[d] = sum->covered_ms / 1000;
 	}
-	json_write_array_end(json);
-	json_write_object_end(json);
-}
-
-static void put_csv(struct call *call)
-{
-	struct buf *out = &call->report.answer.out;
-	for (size_t i = 0; i < call->calendar.count; i++) {
-		v2_report_put_csv(&call->report, &call->calendar, i, is_measured(call, i));
-		for (size_t d = 0; d < DIRECTIONS; d++) {
-			const struct v2_sum *sum = &call->sums[d][i];
-			buf_printf(out, ",%llu,%llu,%llu,%lld",
-				   (unsigned long long)v2_sum_of(sum->val, sum->unplaced),
-				   (unsigned long long)sum->val, (unsigned long long)sum->unplaced,
-				   (long long)sum->covered_ms / 1000);
-		}
-		buf_append_char(out, '\n');
-	}
+	v2_report_put_row(&call->report, &call->calendar, i, v2_volume_is_measured(call, i),
+			  v2_volume_columns, &row);
 }
 
 /* ---- The report ------------------------------------------------------------------------------ */
 
-static void begin_report(struct v2_report *report)
+static void v2_volume_begin_report(struct v2_report *report)
 {
-	struct call *call = call_of(report);
-	struct json_writer *json = &report->answer.json;
-	clear(call);
+	struct v2_volume_call *call = v2_volume_call_of(report);
+	struct json_writer *json = &report->answer.call.json;
+	v2_volume_clear(call);
 	if (call->calendar.csv) {
-		v2_report_begin_csv(report, "in,in_bins,in_unplaced,in_covered_s,"
-					    "out,out_bins,out_unplaced,out_covered_s");
+		v2_report_begin_csv(report, v2_volume_columns);
 		return;
 	}
 	json_write_object_begin(json);
-	v2_put_text(json, "zone", call->calendar.zone_name);
-	v2_put_text(json, "unit", SLICE("octets"));
+	json_put_string(json, "zone", call->calendar.zone_name);
+	json_put_string(json, "unit", slice_of(v2_volume_columns[0].unit));
 	json_write_key(json, "children");
 	json_write_array_begin(json);
 }
 
-static void close_interface(struct v2_report *report)
+static void v2_volume_close_interface(struct v2_report *report)
 {
-	struct call *call = call_of(report);
-	if (call->calendar.csv)
-		put_csv(call);
-	else
-		put_interface(call);
-	clear(call);
+	struct v2_volume_call *call = v2_volume_call_of(report);
+	v2_report_begin_rows(report, &call->calendar);
+	for (size_t i = 0; i < call->calendar.count; i++)
+		put_span(call, i);
+	v2_report_end_rows(report, &call->calendar);
+	v2_volume_clear(call);
 }
 
-static void end_report(struct v2_report *report)
+static void v2_volume_end_report(struct v2_report *report)
 {
-	v2_report_end(report, &call_of(report)->calendar);
+	v2_report_end(report, &v2_volume_call_of(report)->calendar);
 }
 
 static const struct v2_report_kind kind = {
-	.begin = begin_report,
-	.open = open_series,
-	.rows = take_rows,
-	.close = close_interface,
-	.end = end_report,
+	.begin = v2_volume_begin_report,
+	.open = v2_volume_open_series,
+	.rows = v2_volume_take_rows,
+	.close = v2_volume_close_interface,
+	.end = v2_volume_end_report,
 };
 
-static void release(struct v2_answer *answer)
+static void v2_volume_release(struct v2_answer *answer)
 {
 	struct v2_report *report = CONTAINER_OF(answer, struct v2_report, answer);
 	v2_report_release(report);
-	mem_free(call_of(report));
+	mem_free(v2_volume_call_of(report));
 }
 
-static void make_room(struct call *call)
+static void v2_volume_make_room(struct v2_volume_call *call)
 {
-	struct arena *arena = &call->report.answer.arena;
+	struct arena *arena = &call->report.answer.call.arena;
 	size_t count = call->calendar.count;
 	call->edges_ms = arena_alloc(arena, (count + 1) * sizeof(*call->edges_ms));
 	ASSERT(call->edges_ms); /* at most V2_SPANS_MAX, in an arena that was empty */
@@ -173,24 +153,32 @@ static void make_room(struct call *call)
 	}
 }
 
+const struct param v2_volume_params[] = {{V2_PARAM_INTERFACE},
+					 {V2_PARAM_BEGIN},
+					 {V2_PARAM_END},
+					 {V2_PARAM_ZONE(v2_volume_call)},
+					 {V2_PARAM_SPAN(v2_volume_call)},
+					 {V2_PARAM_MONTH(v2_volume_call)},
+					 {V2_PARAM_FORMAT(v2_volume_call)},
+					 {NULL}};
+
 static void volume_end(struct http_request *request)
 {
-	static const char *const names[] = {"zone", "span", "month", "format", NULL};
-	struct call *call = mem_zalloc(sizeof(*call));
+	struct v2_volume_call *call = mem_zalloc(sizeof(*call));
 	struct v2_report *report = &call->report;
 	struct errbuf e;
-	v2_answer_init(&report->answer, request, NULL, release);
+	v2_answer_init(&report->answer, request, NULL, v2_volume_release);
 	report->kind = &kind;
-	if (v2_report_read(report, names, &e) ||
-	    v2_calendar_read(&report->answer, SPAN_DAY, &call->calendar, &e)) {
-		v2_answer_fail(&report->answer, 400, "%s", e.text);
+	call->calendar.span = SPAN_DAY;
+	if (v2_report_read(report, &e) || v2_calendar_read(&report->answer, &call->calendar, &e)) {
+		api_call_fail(&report->answer.call, 400, "%s", e.text);
 		return;
 	}
 	report->endpoints[IN] = SLICE("in");
 	report->endpoints[OUT] = SLICE("out");
 	report->endpoint_count = DIRECTIONS;
 	report->span_count = 1;
-	make_room(call);
+	v2_volume_make_room(call);
 	v2_report_set_days(report, &call->calendar);
 	v2_report_start(report);
 }

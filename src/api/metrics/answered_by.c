@@ -1,7 +1,6 @@
 #include "api/metrics/answered_by.h"
 
 #include "retention/granularity.h"
-#include "wire/number.h"
 #include "wire/timetext.h"
 
 enum { HEADER_MAX_BYTES = 4096, GRANULARITY_MAX_BYTES = GRANULARITY_WIDTH_MAX_BYTES };
@@ -36,9 +35,10 @@ static int read_granularity(struct slice text, const struct granularities *granu
 }
 
 /* Without a granularity one is chosen by the age of what is asked for. */
-static int read_stored(const struct http_request *request,
-		       const struct granularities *granularities, struct slice aggregator,
-		       struct query_spec *spec, struct errbuf *e)
+static int granularity_read_stored(const struct http_request *request,
+				   const struct granularities *granularities,
+				   struct slice aggregator, struct query_spec *spec,
+				   struct errbuf *e)
 {
 	struct slice granularity = http_param(request, "granularity");
 	if (http_param(request, "fn").data || http_param(request, "window").data)
@@ -64,30 +64,13 @@ static int read_stored(const struct http_request *request,
 	return read_granularity(granularity, granularities, spec, e);
 }
 
-static int read_points(const struct http_request *request, struct query_spec *spec,
-		       struct errbuf *e)
-{
-	struct slice text = http_param(request, "points");
-	if (!text.data)
-		return 0;
-	if (number_parse_u64(text.data, text.data + text.len, &spec->points_wanted) ||
-	    spec->points_wanted < 2 || spec->points_wanted > GRANULARITY_POINTS_MAX)
-		return errbuf_set(e, ERR_INVALID,
-				  "points \"" SHOWN "\" is not a number from 2 to %d",
-				  SHOWN_OF(text), GRANULARITY_POINTS_MAX);
-	return 0;
-}
-
 int granularity_params(const struct http_request *request,
 		       const struct granularities *granularities, struct query_spec *spec,
 		       struct errbuf *e)
 {
 	struct slice aggregator = http_param(request, "aggregator");
-	int err = read_points(request, spec, e);
-	if (err)
-		return err;
 	if (aggregator.data && !slice_equal(aggregator, SLICE("raw")))
-		return read_stored(request, granularities, aggregator, spec, e);
+		return granularity_read_stored(request, granularities, aggregator, spec, e);
 	if (http_param(request, "granularity").data)
 		return errbuf_set(e, ERR_INVALID, "granularity needs an aggregator other than raw");
 	return 0;
@@ -107,7 +90,7 @@ static struct slice granularity_text(const struct query_part *part,
 		to, granularity_width_print(to, granularities->list[part->granularity].width_ms)};
 }
 
-static void put_time(struct buf *out, int64_t ms)
+static void granularity_put_time(struct buf *out, int64_t ms)
 {
 	char text[TIME_PRINT_MAX_BYTES];
 	buf_append(out, text, time_print(text, ms));
@@ -125,7 +108,7 @@ void granularity_list(struct buf *out, const struct query *query,
 		if (i + 1 == count)
 			break;
 		buf_append_text(out, " until ");
-		put_time(out, parts[i].to_ms);
+		granularity_put_time(out, parts[i].to_ms);
 		buf_append_text(out, ", ");
 	}
 }
@@ -144,7 +127,7 @@ static void put_note(struct buf *out, const struct query *query)
 	buf_append_text(out, texts[query->note]);
 	if (query->note != NOTE_NOT_ROLLED_UP)
 		return;
-	put_time(out, query->note_ms);
+	granularity_put_time(out, query->note_ms);
 	buf_append_text(out, " on");
 }
 
@@ -174,7 +157,7 @@ void granularity_reply_header(struct http_request *request, const struct query *
 	buf_release(&value);
 }
 
-static void put_window(struct buf *out, const struct query_spec *spec)
+static void granularity_put_window(struct buf *out, const struct query_spec *spec)
 {
 	char width[GRANULARITY_WIDTH_MAX_BYTES];
 	if (spec->fn != FN_NONE)
@@ -196,14 +179,14 @@ void granularity_explain(struct buf *out, const struct query *query,
 		put_note(out, query);
 		buf_append_text(out, "\",");
 	}
-	put_window(out, &query->spec);
+	granularity_put_window(out, &query->spec);
 	buf_append_text(out, "\"grains\":[");
 	for (size_t i = 0; i < count; i++) {
 		struct slice granularity = granularity_text(&parts[i], granularities, text);
 		buf_append_text(out, i ? ",{\"start\":\"" : "{\"start\":\"");
-		put_time(out, parts[i].from_ms);
+		granularity_put_time(out, parts[i].from_ms);
 		buf_append_text(out, "\",\"end\":\"");
-		put_time(out, parts[i].to_ms);
+		granularity_put_time(out, parts[i].to_ms);
 		buf_append_text(out, "\",\"grain\":\"");
 		buf_append(out, granularity.data, granularity.len);
 		buf_append_text(out, "\"}");

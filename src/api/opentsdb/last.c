@@ -9,13 +9,11 @@
 #include "api/opentsdb/opentsdb.h"
 #include "api/opentsdb/filter.h"
 #include "api/opentsdb/uri.h"
-#include "api/metrics/query.h"
-#include "api/metrics/query_params.h"
-#include "api/routes.h"
+#include "api/params.h"
+#include "api/call.h"
 #include "base/stats.h"
 #include "conf/conf.h"
 #include "query/plan.h"
-#include "wire/json.h"
 #include "wire/number.h"
 
 enum {
@@ -29,13 +27,11 @@ enum {
 
 #define HOUR_MS INT64_C(3600000)
 
-struct call {
-	struct http_request *request; /* NULL: it has ended */
-	struct arena arena, tags_arena;
+struct last_call {
+	struct api_call call;
+	struct arena tags_arena;
 	struct slice tenant;
-	/* `text`: the body, or what the address stands for; names and filters point into it. */
-	struct buf text, out;
-	struct json_writer writer;
+	struct buf uri; /* the body that the address stands for */
 	int64_t start_ms, end_ms;
 	const struct json *asked; /* the query at work, in its list */
 	struct query *query;
@@ -46,7 +42,7 @@ struct call {
 	size_t charged_bytes; /* of `out` */
 };
 
-static void end_query(struct call *call)
+static void last_end_query(struct last_call *call)
 {
 	query_free(call->query);
 	if (!call->held)
@@ -54,39 +50,50 @@ static void end_query(struct call *call)
 	call->query = NULL;
 }
 
-static void call_free(struct call *call)
+static struct last_call *last_call_of(struct api_call *call)
 {
-	end_query(call);
-	call->request = NULL;
-	if (call->held)
-		return;
-	arena_release(&call->arena);
+	return CONTAINER_OF(call, struct last_call, call);
+}
+
+static void last_ended(struct api_call *base)
+{
+	last_end_query(last_call_of(base));
+}
+
+static void last_release(struct api_call *base)
+{
+	struct last_call *call = last_call_of(base);
+	last_end_query(call);
 	arena_release(&call->tags_arena);
-	buf_release(&call->text);
-	buf_release(&call->out);
+	buf_release(&call->uri);
 	mem_free(call);
 }
 
-static void fail(struct call *call, int err, const struct errbuf *error)
+/* Names and filters point into the body, or what the address stands for. */
+static const struct api_call_kind last_kind = {.arena_max_bytes = TREE_BYTES,
+					       .out_max_bytes = ANSWER_MAX_BYTES,
+					       .ended = last_ended,
+					       .release = last_release};
+
+static void last_fail(struct last_call *call, int err, const struct errbuf *error)
 {
 	struct errbuf e = *error; /* it may be the query's */
 	stat_add(STAT_queries_refused, 1);
-	http_reply_error(call->request, query_status(err), "%s", e.text);
-	call_free(call);
+	api_call_fail_with(&call->call, err, e.text);
 }
 
 /* ---- The answer ------------------------------------------------------------------------------ */
 
 /* A value is a text there. */
-static void write_value(struct json_writer *writer, struct value value)
+static void last_write_value(struct json_writer *writer, struct value value)
 {
 	char text[VALUE_MAX_BYTES];
 	json_put_string(writer, "value", (struct slice){text, number_print(text, value)});
 }
 
-static int write_point(struct call *call, const struct query_chunk *chunk, size_t i)
+static int last_write_point(struct last_call *call, const struct query_chunk *chunk, size_t i)
 {
-	struct json_writer *writer = &call->writer;
+	struct json_writer *writer = &call->call.json;
 	size_t count;
 	struct tags tags;
 	arena_reset(&call->tags_arena);
@@ -98,7 +105,7 @@ static int write_point(struct call *call, const struct query_chunk *chunk, size_
 	json_write_object_begin(writer);
 	json_put_string(writer, "metric", call->query->spec.metric);
 	json_put_i64(writer, "timestamp", chunk->ts_ms[i]);
-	write_value(writer, (struct value){chunk->bits[i], (enum value_type)chunk->types[i]});
+	last_write_value(writer, (struct value){chunk->bits[i], (enum value_type)chunk->types[i]});
 	json_write_key(writer, "tags");
 	json_write_object_begin(writer);
 	for (size_t t = 0; t < tags.count; t++) {
@@ -111,25 +118,25 @@ static int write_point(struct call *call, const struct query_chunk *chunk, size_
 }
 
 /* Against the server's bound. */
-static int charge_answer(struct call *call)
+static int charge_answer(struct last_call *call)
 {
-	size_t more = call->out.len - call->charged_bytes;
-	int err = http_request_charge(call->request, more);
+	size_t more = call->call.out.len - call->charged_bytes;
+	int err = http_request_charge(call->call.request, more);
 	if (!err)
 		call->charged_bytes += more;
 	return err;
 }
 
-static int take_points(struct call *call, struct errbuf *e)
+static int last_take_points(struct last_call *call, struct errbuf *e)
 {
 	struct query_chunk chunk;
 	while (query_take(call->query, POINTS_EACH, &chunk)) {
 		for (size_t i = 0; i < chunk.count; i++) {
-			if (write_point(call, &chunk, i))
+			if (last_write_point(call, &chunk, i))
 				return errbuf_set(e, ERR_DAMAGED,
 						  "the names of a series could not be read");
 		}
-		if (call->out.failed)
+		if (call->call.out.failed)
 			return errbuf_set(e, ERR_LIMIT, "the answer is too long; ask for less");
 		if (charge_answer(call))
 			return errbuf_set(e, ERR_BUSY, "the memory for answers is in use");
@@ -140,23 +147,23 @@ static int take_points(struct call *call, struct errbuf *e)
 
 /* ---- One query ------------------------------------------------------------------------------- */
 
-static void ready(void *owner);
+static void last_ready(void *owner);
 
-static bool keep(void *owner, struct slice tags_text)
+static bool last_keep(void *owner, struct slice tags_text)
 {
-	struct call *call = owner;
+	struct last_call *call = owner;
 	return opentsdb_filters_keep(&call->filters, tags_text);
 }
 
-static void hold(void *owner, bool held)
+static void last_hold(void *owner, bool held)
 {
-	struct call *call = owner;
+	struct last_call *call = owner;
 	call->held = held;
-	if (!held && !call->request)
-		call_free(call);
+	call->call.held += held;
+	bool UNUSED goes_on = held || api_call_settle(&call->call);
 }
 
-static int fill_spec(struct call *call, struct errbuf *e)
+static int last_fill_spec(struct last_call *call, struct errbuf *e)
 {
 	struct query_spec *spec = &call->query->spec;
 	struct opentsdb_filters *filters = &call->filters;
@@ -175,29 +182,29 @@ static int fill_spec(struct call *call, struct errbuf *e)
 		err = metric_check(spec->metric, e);
 	if (!err)
 		err = opentsdb_filters_read(filters, NULL, json_member(call->asked, "tags"),
-					    &call->arena, e);
+					    &call->call.arena, e);
 	if (err)
 		return err == ERR_NOT_FOUND ? ERR_INVALID : err;
 	spec->selectors = filters->selectors;
 	spec->selector_count = filters->selector_count;
-	device_names_init(&call->names, api_of(call->request), call->tenant);
+	device_names_init(&call->names, call->call.api, call->tenant);
 	err = device_names_select(&call->names, filters->selectors, filters->selector_count,
-				  &call->arena, &filters->strict);
+				  &call->call.arena, &filters->strict);
 	filters->names = call->names.inventory ? &call->names : NULL;
-	spec->keep = opentsdb_filters_must_keep(filters) ? keep : NULL;
+	spec->keep = opentsdb_filters_must_keep(filters) ? last_keep : NULL;
 	spec->keep_owner = call;
-	spec->keep_hold = hold;
+	spec->keep_hold = last_hold;
 	if (alias_is_asked(spec))
 		return errbuf_set(e, ERR_INVALID, "counters have no tag alias");
 	return err ? errbuf_set(e, err, "too many devices were renamed") : 0;
 }
 
-static int start_query(struct call *call, struct errbuf *e)
+static int last_start_query(struct last_call *call, struct errbuf *e)
 {
 	stat_add(STAT_queries, 1);
 	call->filters = (struct opentsdb_filters){.work = call->filters.work};
-	call->query = query_new(api_of(call->request)->queries, ready, call);
-	int err = fill_spec(call, e);
+	call->query = query_new(call->call.api->queries, last_ready, call);
+	int err = last_fill_spec(call, e);
 	if (err)
 		return errbuf_prefix(e, err, "queries");
 	err = query_start(call->query);
@@ -205,19 +212,18 @@ static int start_query(struct call *call, struct errbuf *e)
 	return err;
 }
 
-static void finish(struct call *call)
+static void last_finish(struct last_call *call)
 {
 	stat_add(STAT_query_points, (int64_t)call->points);
-	json_write_array_end(&call->writer);
-	http_reply(call->request, 200, "application/json", buf_slice(&call->out));
-	call_free(call);
+	json_write_array_end(&call->call.json);
+	api_call_end(&call->call);
 }
 
-static void ready(void *owner)
+static void last_ready(void *owner)
 {
-	struct call *call = owner;
+	struct last_call *call = owner;
 	struct errbuf e;
-	int err = take_points(call, &e);
+	int err = last_take_points(call, &e);
 	if (!err && call->filters.work > OPENTSDB_FILTER_WORK_MAX)
 		err = errbuf_set(&e, ERR_LIMIT, "the filters take too long over so many series");
 	if (!err && !call->query->ended)
@@ -227,24 +233,24 @@ static void ready(void *owner)
 				 call->query->cut_why, call->query->cut_option);
 	if (!err) {
 		call->points += call->query->points;
-		end_query(call);
+		last_end_query(call);
 		call->asked = call->asked->next;
 		if (!call->asked) {
-			finish(call);
+			last_finish(call);
 			return;
 		}
-		err = start_query(call, &e);
+		err = last_start_query(call, &e);
 	}
 	if (err)
-		fail(call, err, &e);
+		last_fail(call, err, &e);
 }
 
 /* ---- The request ----------------------------------------------------------------------------- */
 
 /* Without backScan since ever, or as long ago as a query may ask. */
-static int read_times(struct call *call, const struct json *root, struct errbuf *e)
+static int last_read_times(struct last_call *call, const struct json *root, struct errbuf *e)
 {
-	struct api *api = api_of(call->request);
+	struct api *api = call->call.api;
 	const struct json *scan = json_member(root, "backScan");
 	int64_t range_max_ms = api->conf ? api->conf->query_range_max_ms : 0, hours = 0;
 	call->end_ms = clock_wall_ms(api->clock) + 1;
@@ -257,12 +263,12 @@ static int read_times(struct call *call, const struct json *root, struct errbuf 
 	return err;
 }
 
-static int read_body(struct call *call, struct slice text, struct errbuf *e)
+static int last_read_body(struct last_call *call, struct slice text, struct errbuf *e)
 {
 	static const char *const names[] = {"queries", "resolveNames", "backScan", NULL};
 	const struct json *list;
 	struct json *root;
-	int err = json_parse(text, &call->arena, &root, e);
+	int err = json_parse(text, &call->call.arena, &root, e);
 	if (err)
 		return err;
 	if (root->type != JSON_T_OBJECT)
@@ -277,47 +283,47 @@ static int read_body(struct call *call, struct slice text, struct errbuf *e)
 		return errbuf_set(e, ERR_INVALID, "%zu queries of 1 to %d", list->count,
 				  QUERIES_MAX);
 	call->asked = list->first;
-	return read_times(call, root, e);
+	return last_read_times(call, root, e);
 }
 
-static int read_request(struct call *call, struct errbuf *e)
+#define LAST_TENANT                                                                                \
+	"tenant", PARAM_TENANT, offsetof(struct last_call, tenant), .help = "Whose series."
+
+const struct param opentsdb_last_params[] = {
+	{LAST_TENANT},
+	{"timeseries", .repeated = true, .help = "A metric, or metric{tag=value}."},
+	{"resolve"},
+	{"back_scan", .help = "Only values of so many hours before now."},
+	{NULL}};
+
+const struct param opentsdb_last_post_params[] = {{LAST_TENANT}, {NULL}};
+
+static int last_read_request(struct last_call *call, struct errbuf *e)
 {
-	static const char *const names[] = {"tenant", NULL};
-	bool has_body = call->request->verb == VERB_POST;
-	int err = has_body ? params_check(call->request, names, e)
-			   : opentsdb_uri_last(call->request, &call->text, e);
-	if (!err)
-		err = params_tenant(call->request, &call->tenant, e);
-	return err ? err : read_body(call, buf_slice(&call->text), e);
+	const struct http_request *request = call->call.request;
+	bool has_body = request->verb == VERB_POST;
+	int err = has_body ? 0 : opentsdb_uri_check(request, e);
+	err = err ? err : params_read_route(request, 0, call, e);
+	if (!err && !has_body)
+		err = opentsdb_uri_last(request, &call->uri, e);
+	return err ? err
+		   : last_read_body(call, buf_slice(has_body ? &call->call.body : &call->uri), e);
 }
 
-static void end(struct http_request *request)
+static void last_end(struct http_request *request)
 {
-	struct call *call = mem_zalloc(sizeof(*call));
+	struct last_call *call = mem_zalloc(sizeof(*call));
 	struct errbuf e;
-	call->request = request;
-	request->owner = call;
-	arena_init(&call->arena, TREE_BYTES);
+	api_call_init(&call->call, request, &last_kind);
 	arena_init(&call->tags_arena, TAGS_MAX_BYTES);
-	if (request->verb == VERB_POST)
-		call->text = http_request_take_body(request);
-	else
-		buf_init(&call->text, OPENTSDB_URI_MAX_BYTES);
-	buf_init(&call->out, ANSWER_MAX_BYTES);
-	json_writer_init(&call->writer, &call->out);
-	int err = read_request(call, &e);
+	buf_init(&call->uri, OPENTSDB_URI_MAX_BYTES);
+	int err = last_read_request(call, &e);
 	if (!err) {
-		json_write_array_begin(&call->writer);
-		err = start_query(call, &e);
+		json_write_array_begin(&call->call.json);
+		err = last_start_query(call, &e);
 	}
 	if (err)
-		fail(call, err, &e);
+		last_fail(call, err, &e);
 }
 
-static void aborted(struct http_request *request, UNUSED int err)
-{
-	if (request->owner)
-		call_free(request->owner);
-}
-
-const struct http_handler opentsdb_last_handler = {.end = end, .abort = aborted};
+const struct http_handler opentsdb_last_handler = API_CALL_HANDLER(last_end);

@@ -18,7 +18,7 @@ enum {
 	LINES_A_MINUTE = 3,
 };
 
-enum state { DOWN, CONNECTS, GREETS, UP };
+enum redis_client_state { DOWN, CONNECTS, GREETS, UP };
 
 struct redis_client {
 	struct redis_client_options options;
@@ -28,7 +28,7 @@ struct redis_client {
 	struct loop_watch *watch;
 	unsigned watched; /* events */
 	redisAsyncContext *context;
-	enum state state;
+	enum redis_client_state state;
 	int64_t deadline_ms; /* of connecting and greeting */
 	int64_t next_ms, retry_ms, look_ms;
 	struct random random;
@@ -58,14 +58,14 @@ void redis_client_why(struct redis_client *client, char why[REDIS_WHY_BYTES])
 	pthread_mutex_unlock(&client->lock);
 }
 
-static void set_why(struct redis_client *client, const char *why)
+static void redis_client_set_why(struct redis_client *client, const char *why)
 {
 	pthread_mutex_lock(&client->lock);
 	snprintf(client->why, sizeof(client->why), "%s", why);
 	pthread_mutex_unlock(&client->lock);
 }
 
-static void set_flag(struct redis_client *client, bool *flag)
+static void redis_client_set_flag(struct redis_client *client, bool *flag)
 {
 	pthread_mutex_lock(&client->lock);
 	*flag = true;
@@ -73,7 +73,7 @@ static void set_flag(struct redis_client *client, bool *flag)
 	pthread_mutex_unlock(&client->lock);
 }
 
-static void wait_flag(struct redis_client *client, const bool *flag)
+static void redis_client_wait_flag(struct redis_client *client, const bool *flag)
 {
 	pthread_mutex_lock(&client->lock);
 	while (!*flag)
@@ -96,16 +96,16 @@ struct executor *redis_client_executor(struct redis_client *client)
 
 /* ---- Ends ------------------------------------------------------------------------------------ */
 
-static void say_down(struct redis_client *client, const char *why)
+static void redis_client_say_down(struct redis_client *client, const char *why)
 {
-	set_why(client, why);
+	redis_client_set_why(client, why);
 	log_rated(&client->lines, loop_now_ms(client->loop), LOG_WARN,
-		  "roll-ups: Redis at %s:%d: %s; tried again", client->options.url.host,
-		  client->options.url.port, why);
+		  "roll-ups: Redis at %s:%d: %s; the server connects again",
+		  client->options.url.host, client->options.url.port, why);
 }
 
 /* The next try comes later than the last did, and not when those of others come. */
-static void rest(struct redis_client *client)
+static void redis_client_rest(struct redis_client *client)
 {
 	double part = 0.5 + random_unit(&client->random) / 2;
 	client->state = DOWN;
@@ -114,30 +114,30 @@ static void rest(struct redis_client *client)
 	client->next_ms = loop_now_ms(client->loop) + (int64_t)((double)client->retry_ms * part);
 	client->retry_ms =
 		client->retry_ms * 2 < RETRY_MAX_MS ? client->retry_ms * 2 : RETRY_MAX_MS;
-	set_flag(client, &client->tried);
+	redis_client_set_flag(client, &client->tried);
 }
 
 /* Not from within an answer: hiredis still needs its context there. */
-static void drop_now(struct redis_client *client)
+static void redis_client_drop_now(struct redis_client *client)
 {
 	redisAsyncContext *context = client->context;
 	if (!context)
 		return;
-	rest(client);
+	redis_client_rest(client);
 	redisAsyncFree(context);
 }
 
-static void run_drop(struct task *task)
+static void redis_client_run_drop(struct task *task)
 {
 	struct redis_client *client = CONTAINER_OF(task, struct redis_client, drop);
 	client->drop_posted = false;
-	drop_now(client);
+	redis_client_drop_now(client);
 }
 
-static void drop(struct redis_client *client, const char *why)
+static void redis_client_drop(struct redis_client *client, const char *why)
 {
 	struct executor *executor = loop_executor(client->loop);
-	say_down(client, why);
+	redis_client_say_down(client, why);
 	atomic_store(&client->up, false);
 	if (!client->drop_posted)
 		executor->post(executor, &client->drop);
@@ -146,24 +146,24 @@ static void drop(struct redis_client *client, const char *why)
 
 /* ---- Requests -------------------------------------------------------------------------------- */
 
-static void run_over(struct task *task)
+static void redis_client_run_over(struct task *task)
 {
 	struct redis_request *request = CONTAINER_OF(task, struct redis_request, over);
 	request->done(request, request->err);
 }
 
-static void end_request(struct redis_request *request)
+static void redis_client_end_request(struct redis_request *request)
 {
-	request->over.run = run_over;
+	request->over.run = redis_client_run_over;
 	request->executor->post(request->executor, &request->over);
 }
 
-static void take_answer(struct redis_request *request, const redisReply *reply)
+static void redis_client_take_answer(struct redis_request *request, const redisReply *reply)
 {
 	bool error = reply && reply->type == REDIS_REPLY_ERROR;
 	/* The first one is why the others are. */
 	if (error && !request->takes_errors && !request->err)
-		set_why(request->client, reply->str);
+		redis_client_set_why(request->client, reply->str);
 	if (!reply || (error && !request->takes_errors))
 		request->err = ERR_RETRY;
 	else if (request->answer)
@@ -171,7 +171,7 @@ static void take_answer(struct redis_request *request, const redisReply *reply)
 	request->answered++;
 }
 
-static void unlink_request(struct redis_request *request)
+static void redis_client_unlink_request(struct redis_request *request)
 {
 	struct redis_client *client = request->client;
 	struct redis_request **at = &client->first;
@@ -182,42 +182,42 @@ static void unlink_request(struct redis_request *request)
 		client->last = at;
 }
 
-static void on_reply(UNUSED redisAsyncContext *context, void *reply, void *owner)
+static void redis_client_on_reply(UNUSED redisAsyncContext *context, void *reply, void *owner)
 {
 	struct redis_request *request = owner;
-	take_answer(request, reply);
+	redis_client_take_answer(request, reply);
 	if (request->answered < request->count)
 		return;
-	unlink_request(request);
-	end_request(request);
+	redis_client_unlink_request(request);
+	redis_client_end_request(request);
 }
 
-static bool may_send(const struct redis_request *request)
+static bool redis_client_may_send(const struct redis_request *request)
 {
-	enum state state = request->client->state;
+	enum redis_client_state state = request->client->state;
 	return request->client->context && !request->client->drop_posted && !request->text.failed &&
 	       (state == UP || (state == GREETS && request->greets));
 }
 
-static void send_command(struct redis_request *request, size_t i)
+static void redis_client_send_command(struct redis_request *request, size_t i)
 {
 	size_t start = request->starts[i];
 	size_t end = i + 1 < request->count ? request->starts[i + 1] : request->text.len;
-	if (redisAsyncFormattedCommand(request->client->context, on_reply, request,
+	if (redisAsyncFormattedCommand(request->client->context, redis_client_on_reply, request,
 				       request->text.data + start, end - start) == REDIS_OK)
 		return;
-	take_answer(request, NULL);
+	redis_client_take_answer(request, NULL);
 }
 
 /* A context that is about to end takes no more commands, and none of this request then. */
-static void run_send(struct task *task)
+static void redis_client_run_send(struct task *task)
 {
 	struct redis_request *request = CONTAINER_OF(task, struct redis_request, send);
 	struct redis_client *client = request->client;
 	request->answered = 0;
 	request->err = request->count ? ERR_RETRY : 0;
-	if (!request->count || !may_send(request)) {
-		end_request(request);
+	if (!request->count || !redis_client_may_send(request)) {
+		redis_client_end_request(request);
 		return;
 	}
 	request->err = 0;
@@ -226,10 +226,10 @@ static void run_send(struct task *task)
 	*client->last = request;
 	client->last = &request->next;
 	for (size_t i = 0; i < request->count; i++)
-		send_command(request, i);
+		redis_client_send_command(request, i);
 	if (request->answered == request->count) {
-		unlink_request(request);
-		end_request(request);
+		redis_client_unlink_request(request);
+		redis_client_end_request(request);
 	}
 }
 
@@ -239,13 +239,13 @@ void redis_ask(struct redis_request *request)
 	/* hiredis looks at what stands behind a command. */
 	if (!buf_append_char(&request->text, 0))
 		request->text.len--;
-	request->send.run = run_send;
+	request->send.run = redis_client_run_send;
 	executor->post(executor, &request->send);
 }
 
 /* ---- hiredis' events ------------------------------------------------------------------------- */
 
-static void on_events(void *owner, unsigned events)
+static void redis_client_on_events(void *owner, unsigned events)
 {
 	struct redis_client *client = owner;
 	if (events & LOOP_READABLE && client->context)
@@ -254,34 +254,34 @@ static void on_events(void *owner, unsigned events)
 		redisAsyncHandleWrite(client->context);
 }
 
-static void watch(struct redis_client *client, unsigned add, unsigned leave)
+static void redis_client_watch(struct redis_client *client, unsigned add, unsigned leave)
 {
 	client->watched = (client->watched | add) & ~leave;
 	if (client->watch)
 		loop_watch_set(client->watch, client->watched);
 }
 
-static void add_read(void *owner)
+static void redis_client_add_read(void *owner)
 {
-	watch(owner, LOOP_READABLE, 0);
+	redis_client_watch(owner, LOOP_READABLE, 0);
 }
 
-static void del_read(void *owner)
+static void redis_client_del_read(void *owner)
 {
-	watch(owner, 0, LOOP_READABLE);
+	redis_client_watch(owner, 0, LOOP_READABLE);
 }
 
-static void add_write(void *owner)
+static void redis_client_add_write(void *owner)
 {
-	watch(owner, LOOP_WRITABLE, 0);
+	redis_client_watch(owner, LOOP_WRITABLE, 0);
 }
 
-static void del_write(void *owner)
+static void redis_client_del_write(void *owner)
 {
-	watch(owner, 0, LOOP_WRITABLE);
+	redis_client_watch(owner, 0, LOOP_WRITABLE);
 }
 
-static void clean_up(void *owner)
+static void redis_client_clean_up(void *owner)
 {
 	struct redis_client *client = owner;
 	loop_watch_close(client->watch);
@@ -291,7 +291,7 @@ static void clean_up(void *owner)
 
 /* ---- Connecting ------------------------------------------------------------------------------ */
 
-static void greet(struct redis_client *client)
+static void redis_client_greet(struct redis_client *client)
 {
 	client->state = GREETS;
 	client->deadline_ms = loop_now_ms(client->loop) + client->options.timeout_ms;
@@ -303,7 +303,7 @@ void redis_client_greet_again(struct redis_client *client)
 	if (client->state != UP)
 		return;
 	atomic_store(&client->up, false);
-	greet(client);
+	redis_client_greet(client);
 }
 
 void redis_client_ready(struct redis_client *client)
@@ -313,25 +313,25 @@ void redis_client_ready(struct redis_client *client)
 	client->state = UP;
 	client->retry_ms = RETRY_FIRST_MS;
 	client->look_ms = loop_now_ms(client->loop) + LOOK_MS;
-	set_why(client, "");
+	redis_client_set_why(client, "");
 	atomic_store(&client->up, true);
-	set_flag(client, &client->tried);
+	redis_client_set_flag(client, &client->tried);
 }
 
 void redis_client_refuse(struct redis_client *client, const char *why)
 {
 	if (client->context)
-		drop(client, why);
+		redis_client_drop(client, why);
 }
 
-static void on_login(struct redis_request *request, int err)
+static void redis_client_on_login(struct redis_request *request, int err)
 {
 	struct redis_client *client = request->client;
 	char why[REDIS_WHY_BYTES];
 	if (client->state != GREETS)
 		return;
 	if (!err) {
-		greet(client);
+		redis_client_greet(client);
 		return;
 	}
 	redis_client_why(client, why);
@@ -339,7 +339,7 @@ static void on_login(struct redis_request *request, int err)
 }
 
 /* AUTH with one word is of the default user, for servers before version 6. */
-static void log_in(struct redis_client *client)
+static void redis_client_log_in(struct redis_client *client)
 {
 	const struct redis_url *url = &client->options.url;
 	struct redis_request *login = &client->login;
@@ -358,30 +358,31 @@ static void log_in(struct redis_client *client)
 }
 
 /* hiredis frees the context itself where connecting failed. */
-static void on_connect(const redisAsyncContext *context, int status)
+static void redis_client_on_connect(const redisAsyncContext *context, int status)
 {
 	struct redis_client *client = context->data;
 	if (client->context != context)
 		return;
 	if (status != REDIS_OK) {
-		say_down(client, context->errstr);
-		rest(client);
+		redis_client_say_down(client, context->errstr);
+		redis_client_rest(client);
 		return;
 	}
 	client->state = GREETS;
-	log_in(client);
+	redis_client_log_in(client);
 }
 
-static void on_disconnect(const redisAsyncContext *context, UNUSED int status)
+static void redis_client_on_disconnect(const redisAsyncContext *context, UNUSED int status)
 {
 	struct redis_client *client = context->data;
 	if (client->context != context)
 		return;
-	say_down(client, context->errstr[0] ? context->errstr : "it has ended the connection");
-	rest(client);
+	redis_client_say_down(client,
+			      context->errstr[0] ? context->errstr : "it has ended the connection");
+	redis_client_rest(client);
 }
 
-static void connect_now(struct redis_client *client)
+static void redis_client_connect_now(struct redis_client *client)
 {
 	const struct redis_url *url = &client->options.url;
 	redisAsyncContext *context = redisAsyncConnect(url->host, url->port);
@@ -390,41 +391,41 @@ static void connect_now(struct redis_client *client)
 	client->state = CONNECTS;
 	client->deadline_ms = loop_now_ms(client->loop) + client->options.timeout_ms;
 	if (context->err) {
-		say_down(client, context->errstr);
-		drop_now(client);
+		redis_client_say_down(client, context->errstr);
+		redis_client_drop_now(client);
 		return;
 	}
 	context->data = client;
 	context->ev.data = client;
-	context->ev.addRead = add_read;
-	context->ev.delRead = del_read;
-	context->ev.addWrite = add_write;
-	context->ev.delWrite = del_write;
-	context->ev.cleanup = clean_up;
-	client->watch = loop_watch_new(client->loop, context->c.fd, on_events, client);
-	redisAsyncSetDisconnectCallback(context, on_disconnect);
-	redisAsyncSetConnectCallback(context, on_connect);
+	context->ev.addRead = redis_client_add_read;
+	context->ev.delRead = redis_client_del_read;
+	context->ev.addWrite = redis_client_add_write;
+	context->ev.delWrite = redis_client_del_write;
+	context->ev.cleanup = redis_client_clean_up;
+	client->watch = loop_watch_new(client->loop, context->c.fd, redis_client_on_events, client);
+	redisAsyncSetDisconnectCallback(context, redis_client_on_disconnect);
+	redisAsyncSetConnectCallback(context, redis_client_on_connect);
 }
 
 /* ---- Time ------------------------------------------------------------------------------------ */
 
-static bool is_overdue(const struct redis_client *client, int64_t now_ms)
+static bool redis_client_is_overdue(const struct redis_client *client, int64_t now_ms)
 {
 	bool beginning = client->state == CONNECTS || client->state == GREETS;
 	return (beginning && now_ms >= client->deadline_ms) ||
 	       (client->first && now_ms >= client->first->deadline_ms);
 }
 
-static void on_tick(void *owner)
+static void redis_client_on_tick(void *owner)
 {
 	struct redis_client *client = owner;
 	int64_t now_ms = loop_now_ms(client->loop);
 	if (client->state == DOWN) {
 		if (now_ms >= client->next_ms)
-			connect_now(client);
-	} else if (is_overdue(client, now_ms)) {
-		say_down(client, "it does not answer");
-		drop_now(client);
+			redis_client_connect_now(client);
+	} else if (redis_client_is_overdue(client, now_ms)) {
+		redis_client_say_down(client, "it does not answer");
+		redis_client_drop_now(client);
 	} else if (client->state == UP && now_ms >= client->look_ms) {
 		client->look_ms = now_ms + LOOK_MS;
 		client->options.look(client->options.owner);
@@ -433,10 +434,10 @@ static void on_tick(void *owner)
 
 /* ---- Life ------------------------------------------------------------------------------------ */
 
-static void run_begin(struct task *task)
+static void redis_client_run_begin(struct task *task)
 {
 	struct redis_client *client = CONTAINER_OF(task, struct redis_client, begin);
-	client->ticks = loop_timer_new(client->loop, on_tick, client);
+	client->ticks = loop_timer_new(client->loop, redis_client_on_tick, client);
 	loop_timer_start(client->ticks, 0, TICK_MS);
 }
 
@@ -447,16 +448,17 @@ struct redis_client *redis_client_new(const struct redis_client_options *options
 	client->last = &client->first;
 	client->retry_ms = RETRY_FIRST_MS;
 	client->lines = (struct log_rate){.lines_max = LINES_A_MINUTE};
-	client->begin.run = run_begin;
-	client->drop.run = run_drop;
+	client->begin.run = redis_client_run_begin;
+	client->drop.run = redis_client_run_drop;
 	random_init(&client->random, random_system_seed());
 	pthread_mutex_init(&client->lock, NULL);
 	pthread_cond_init(&client->changed, NULL);
-	set_why(client, "it is not connected yet");
+	redis_client_set_why(client, "it is not connected yet");
 	client->thread = loop_thread_new("redis");
 	client->loop = loop_thread_loop(client->thread);
-	client->login = (struct redis_request){
-		.executor = loop_executor(client->loop), .done = on_login, .greets = true};
+	client->login = (struct redis_request){.executor = loop_executor(client->loop),
+					       .done = redis_client_on_login,
+					       .greets = true};
 	redis_request_init(&client->login, client);
 	return client;
 }
@@ -466,19 +468,19 @@ void redis_client_start(struct redis_client *client)
 	loop_executor(client->loop)->post(loop_executor(client->loop), &client->begin);
 }
 
-static void run_stop(struct task *task)
+static void redis_client_run_stop(struct task *task)
 {
 	struct redis_client *client = CONTAINER_OF(task, struct redis_client, stop);
 	loop_timer_close(client->ticks);
-	drop_now(client);
-	set_flag(client, &client->over);
+	redis_client_drop_now(client);
+	redis_client_set_flag(client, &client->over);
 }
 
 void redis_client_free(struct redis_client *client)
 {
-	client->stop.run = run_stop;
+	client->stop.run = redis_client_run_stop;
 	loop_executor(client->loop)->post(loop_executor(client->loop), &client->stop);
-	wait_flag(client, &client->over);
+	redis_client_wait_flag(client, &client->over);
 	loop_thread_free(client->thread);
 	redis_request_release(&client->login);
 	pthread_cond_destroy(&client->changed);

@@ -12,7 +12,7 @@ static const struct store_parts row = {{SLICE("rollup-track")}}, column = {{SLIC
 /* ---- The text -------------------------------------------------------------------------------- */
 
 /* Of the store that has one already. */
-static void make(struct redis_epoch *epoch, char text[EPOCH_MAX_BYTES])
+static void redis_epoch_make(struct redis_epoch *epoch, char text[EPOCH_MAX_BYTES])
 {
 	struct epoch_text parts;
 	if (!epoch_text_read(slice_of(epoch->stored), &parts))
@@ -23,7 +23,7 @@ static void make(struct redis_epoch *epoch, char text[EPOCH_MAX_BYTES])
 	epoch_text_write(&parts, text);
 }
 
-static bool is_of_another_store(const struct redis_epoch *epoch)
+static bool redis_epoch_is_of_another_store(const struct redis_epoch *epoch)
 {
 	struct epoch_text found, stored;
 	if (!epoch->found[0])
@@ -33,7 +33,7 @@ static bool is_of_another_store(const struct redis_epoch *epoch)
 }
 
 /* Since that was written nothing can have been lost. */
-static bool is_whole(const struct redis_epoch *epoch)
+static bool redis_epoch_is_whole(const struct redis_epoch *epoch)
 {
 	struct epoch_text found;
 	return epoch_text_read(slice_of(epoch->found), &found) &&
@@ -64,9 +64,9 @@ int redis_epoch_read(struct redis_epoch *epoch, struct store *store)
 	return err;
 }
 
-static void set_key(struct redis_epoch *epoch);
+static void redis_epoch_set_key(struct redis_epoch *epoch);
 
-static bool begin_writing(struct redis_epoch *epoch)
+static bool redis_epoch_begin_writing(struct redis_epoch *epoch)
 {
 	pthread_mutex_lock(&epoch->lock);
 	bool may = !epoch->closing && !epoch->writing;
@@ -75,7 +75,7 @@ static bool begin_writing(struct redis_epoch *epoch)
 	return may;
 }
 
-static void end_writing(struct redis_epoch *epoch)
+static void redis_epoch_end_writing(struct redis_epoch *epoch)
 {
 	pthread_mutex_lock(&epoch->lock);
 	epoch->writing = false;
@@ -93,9 +93,9 @@ void redis_epoch_close(struct redis_epoch *epoch)
 }
 
 /* False: it cannot be for now. */
-static bool keep(struct redis_epoch *epoch, const char *text)
+static bool redis_epoch_keep(struct redis_epoch *epoch, const char *text)
 {
-	if (!begin_writing(epoch))
+	if (!redis_epoch_begin_writing(epoch))
 		return false;
 	snprintf(epoch->written, sizeof(epoch->written), "%s", text);
 	store_write_reset(epoch->write);
@@ -104,11 +104,11 @@ static bool keep(struct redis_epoch *epoch, const char *text)
 	if (!err)
 		err = store_write_submit(epoch->write);
 	if (err)
-		end_writing(epoch);
+		redis_epoch_end_writing(epoch);
 	return !err;
 }
 
-static void take_cell(struct redis_epoch *epoch)
+static void redis_epoch_take_cell(struct redis_epoch *epoch)
 {
 	const struct store_write_cond *there = epoch->outcome;
 	epoch->version = there->version;
@@ -120,18 +120,18 @@ static void take_cell(struct redis_epoch *epoch)
 }
 
 /* The first epoch of all is in the store before it is in Redis. */
-static void on_kept(struct store_write *write, int err)
+static void redis_epoch_on_kept(struct store_write *write, int err)
 {
 	struct redis_epoch *epoch = write->owner;
 	bool first = !epoch->stored[0];
 	if (!err)
-		take_cell(epoch);
-	end_writing(epoch);
+		redis_epoch_take_cell(epoch);
+	redis_epoch_end_writing(epoch);
 	if (first && (err || !epoch->outcome->applied)) {
 		epoch->greeting = false;
 		redis_client_refuse(epoch->options.client, "its epoch could not be kept");
 	} else if (first) {
-		set_key(epoch);
+		redis_epoch_set_key(epoch);
 	} else if (strcmp(epoch->stored, epoch->present) == 0) {
 		epoch->options.restored(epoch->options.owner);
 	}
@@ -140,12 +140,12 @@ static void on_kept(struct store_write *write, int err)
 void redis_epoch_restored(struct redis_epoch *epoch)
 {
 	if (epoch->present[0])
-		(void)keep(epoch, epoch->present);
+		(void)redis_epoch_keep(epoch, epoch->present);
 }
 
 /* ---- Greeting -------------------------------------------------------------------------------- */
 
-static void on_set(struct redis_request *request, int err)
+static void redis_epoch_on_set(struct redis_request *request, int err)
 {
 	struct redis_epoch *epoch = request->owner;
 	epoch->greeting = false;
@@ -155,7 +155,7 @@ static void on_set(struct redis_request *request, int err)
 		redis_client_ready(epoch->options.client);
 }
 
-static void set_key(struct redis_epoch *epoch)
+static void redis_epoch_set_key(struct redis_epoch *epoch)
 {
 	redis_request_clear(&epoch->set);
 	redis_command(&epoch->set, 3);
@@ -165,7 +165,7 @@ static void set_key(struct redis_epoch *epoch)
 	redis_ask(&epoch->set);
 }
 
-static void adopt(struct redis_epoch *epoch)
+static void redis_epoch_adopt(struct redis_epoch *epoch)
 {
 	bool another = strcmp(epoch->found, epoch->present) != 0;
 	bool first = !epoch->present[0];
@@ -178,11 +178,11 @@ static void adopt(struct redis_epoch *epoch)
 	redis_client_ready(epoch->options.client);
 }
 
-static void begin_new(struct redis_epoch *epoch)
+static void redis_epoch_begin_new(struct redis_epoch *epoch)
 {
-	make(epoch, epoch->present);
+	redis_epoch_make(epoch, epoch->present);
 	if (!epoch->stored[0]) {
-		epoch->greeting = keep(epoch, epoch->present);
+		epoch->greeting = redis_epoch_keep(epoch, epoch->present);
 		if (!epoch->greeting)
 			redis_client_refuse(epoch->options.client, "the store is busy");
 		return;
@@ -190,17 +190,17 @@ static void begin_new(struct redis_epoch *epoch)
 	epoch->options.lost(epoch->options.owner, epoch->found[0]
 							  ? "it was restarted, or slots were others"
 							  : "it was emptied");
-	set_key(epoch);
+	redis_epoch_set_key(epoch);
 }
 
-static void on_greeted(struct redis_request *request, int err)
+static void redis_epoch_on_greeted(struct redis_request *request, int err)
 {
 	struct redis_epoch *epoch = request->owner;
-	if (!err && !is_of_another_store(epoch) && epoch->run[0]) {
-		if (is_whole(epoch))
-			adopt(epoch);
+	if (!err && !redis_epoch_is_of_another_store(epoch) && epoch->run[0]) {
+		if (redis_epoch_is_whole(epoch))
+			redis_epoch_adopt(epoch);
 		else
-			begin_new(epoch);
+			redis_epoch_begin_new(epoch);
 		return;
 	}
 	epoch->greeting = false;
@@ -212,7 +212,7 @@ static void on_greeted(struct redis_request *request, int err)
 		redis_client_refuse(epoch->options.client, "it does not say who it is (INFO)");
 }
 
-static void take_run(struct redis_epoch *epoch, const char *info)
+static void redis_epoch_take_run(struct redis_epoch *epoch, const char *info)
 {
 	static const char name[] = "run_id:";
 	const char *at = strstr(info, name);
@@ -221,13 +221,14 @@ static void take_run(struct redis_epoch *epoch, const char *info)
 		memcpy(epoch->run, at + sizeof(name) - 1, len);
 }
 
-static void on_greeting(struct redis_request *request, size_t command, const redisReply *reply)
+static void redis_epoch_on_greeting(struct redis_request *request, size_t command,
+				    const redisReply *reply)
 {
 	struct redis_epoch *epoch = request->owner;
 	if (reply->type != REDIS_REPLY_STRING)
 		return;
 	if (command == 0)
-		take_run(epoch, reply->str);
+		redis_epoch_take_run(epoch, reply->str);
 	else
 		snprintf(epoch->found, sizeof(epoch->found), "%s", reply->str);
 }
@@ -262,13 +263,14 @@ bool redis_epoch_seen(struct redis_epoch *epoch, const struct redisReply *reply)
 	return false;
 }
 
-static void on_looked(struct redis_request *request, UNUSED int err)
+static void redis_epoch_on_looked(struct redis_request *request, UNUSED int err)
 {
 	struct redis_epoch *epoch = request->owner;
 	epoch->looking = false;
 }
 
-static void on_look(struct redis_request *request, UNUSED size_t command, const redisReply *reply)
+static void redis_epoch_on_look(struct redis_request *request, UNUSED size_t command,
+				const redisReply *reply)
 {
 	(void)redis_epoch_seen(request->owner, reply);
 }
@@ -287,10 +289,10 @@ void redis_epoch_look(struct redis_epoch *epoch)
 
 /* ---- Life ------------------------------------------------------------------------------------ */
 
-static void begin_request(struct redis_epoch *epoch, struct redis_request *request,
-			  void (*answer)(struct redis_request *request, size_t command,
-					 const redisReply *reply),
-			  void (*done)(struct redis_request *request, int err))
+static void redis_epoch_begin_request(struct redis_epoch *epoch, struct redis_request *request,
+				      void (*answer)(struct redis_request *request, size_t command,
+						     const redisReply *reply),
+				      void (*done)(struct redis_request *request, int err))
 {
 	*request = (struct redis_request){.executor = redis_client_executor(epoch->options.client),
 					  .answer = answer,
@@ -306,12 +308,13 @@ void redis_epoch_init(struct redis_epoch *epoch, const struct redis_epoch_option
 	random_init(&epoch->random, random_system_seed());
 	pthread_mutex_init(&epoch->lock, NULL);
 	pthread_cond_init(&epoch->over, NULL);
-	begin_request(epoch, &epoch->greet, on_greeting, on_greeted);
-	begin_request(epoch, &epoch->set, NULL, on_set);
-	begin_request(epoch, &epoch->look, on_look, on_looked);
+	redis_epoch_begin_request(epoch, &epoch->greet, redis_epoch_on_greeting,
+				  redis_epoch_on_greeted);
+	redis_epoch_begin_request(epoch, &epoch->set, NULL, redis_epoch_on_set);
+	redis_epoch_begin_request(epoch, &epoch->look, redis_epoch_on_look, redis_epoch_on_looked);
 	epoch->write = store_write_new(options->store, CELL_MAX_BYTES);
 	epoch->write->executor = redis_client_executor(options->client);
-	epoch->write->done = on_kept;
+	epoch->write->done = redis_epoch_on_kept;
 	epoch->write->owner = epoch;
 }
 

@@ -6,7 +6,7 @@
 
 enum { ID_DIGITS = 16, PARTS = 4 };
 
-static bool epoch_split(struct slice text, struct slice parts[PARTS])
+static bool epoch_text_split(struct slice text, struct slice parts[PARTS])
 {
 	for (size_t i = 0; i < PARTS; i++) {
 		const char *blank = text.len ? memchr(text.data, ' ', text.len) : NULL;
@@ -20,7 +20,7 @@ static bool epoch_split(struct slice text, struct slice parts[PARTS])
 	return true;
 }
 
-static bool epoch_read_id(struct slice text, uint64_t *id)
+static bool epoch_text_read_id(struct slice text, uint64_t *id)
 {
 	*id = 0;
 	for (size_t i = 0; i < text.len && text.len == ID_DIGITS; i++) {
@@ -36,8 +36,9 @@ bool epoch_text_read(struct slice text, struct epoch_text *epoch)
 {
 	struct slice parts[PARTS];
 	uint64_t slot_s;
-	if (text.len >= EPOCH_MAX_BYTES || !epoch_split(text, parts) ||
-	    !epoch_read_id(parts[0], &epoch->store) || !epoch_read_id(parts[3], &epoch->lot) ||
+	if (text.len >= EPOCH_MAX_BYTES || !epoch_text_split(text, parts) ||
+	    !epoch_text_read_id(parts[0], &epoch->store) ||
+	    !epoch_text_read_id(parts[3], &epoch->lot) ||
 	    number_parse_u64(parts[1].data, parts[1].data + parts[1].len, &slot_s) ||
 	    slot_s > INT64_MAX || parts[2].len >= RUN_MAX_BYTES)
 		return false;

@@ -18,66 +18,68 @@ struct redis_marking {
 	int64_t now_ms;
 };
 
-static struct redis_marks *track_of(const struct redis_marking *m)
+static struct redis_marks *redis_marking_track_of(const struct redis_marking *m)
 {
-	return redis_marks_of(m->base.track);
+	return redis_marks_of(m->base.marks);
 }
 
 /* ---- Commands -------------------------------------------------------------------------------- */
 
 /* Another one for each marking, whoever makes it: what is removed is just what was read. */
-static struct slice make_stamp(const struct redis_marking *m, char to[STAMP_BYTES])
+static struct slice redis_marking_make_stamp(const struct redis_marking *m, char to[STAMP_BYTES])
 {
-	uint64_t lot = atomic_fetch_add(&track_of(m)->stamps, 1);
+	uint64_t lot = atomic_fetch_add(&redis_marking_track_of(m)->stamps, 1);
 	int len = snprintf(to, STAMP_BYTES, "%lld-%016llx", (long long)m->now_ms,
 			   (unsigned long long)lot);
 	return (struct slice){to, (size_t)len};
 }
 
-static void put_member(struct redis_marking *m, const struct mark_touch *touch)
+static void redis_marking_put_member(struct redis_marking *m, const struct mark_touch *touch)
 {
 	buf_clear(&m->member);
 	buf_append(&m->member, touch->tenant.data, touch->tenant.len);
-	buf_append_char(&m->member, track_of(m)->options.separator);
+	buf_append_char(&m->member, redis_marking_track_of(m)->options.separator);
 	(void)series_set_append(touch->series_set, &m->member); /* has room for any */
 	redis_word(&m->request, buf_slice(&m->member));
 }
 
-static void put_touches(struct redis_marking *m, const struct mark_touch *touches, size_t count,
-			struct slice stamp)
+static void redis_marking_put_touches(struct redis_marking *m, const struct mark_touch *touches,
+				      size_t count, struct slice stamp)
 {
 	char key[KEY_MAX_BYTES];
 	redis_command(&m->request, 2 + 2 * count);
 	redis_word(&m->request, SLICE("HSET"));
-	redis_word(&m->request, redis_key(track_of(m), "touches", touches->slot, key));
+	redis_word(&m->request,
+		   redis_key(redis_marking_track_of(m), "touches", touches->slot, key));
 	for (size_t i = 0; i < count; i++) {
-		put_member(m, &touches[i]);
+		redis_marking_put_member(m, &touches[i]);
 		redis_word(&m->request, stamp);
 	}
 	redis_command(&m->request, 2 + count);
 	redis_word(&m->request, SLICE("SADD"));
-	redis_word(&m->request, redis_key(track_of(m), "pending", touches->slot, key));
+	redis_word(&m->request,
+		   redis_key(redis_marking_track_of(m), "pending", touches->slot, key));
 	for (size_t i = 0; i < count; i++)
-		put_member(m, &touches[i]);
+		redis_marking_put_member(m, &touches[i]);
 }
 
 /* The document's: it lives until nothing more is expected of the slot. A slot that has not ended is
  * touched once a series and process (marks/recent.h), so it lives past its end. */
-static void put_ingesting(struct redis_marking *m, struct mark_slot slot)
+static void redis_marking_put_ingesting(struct redis_marking *m, struct mark_slot slot)
 {
-	const struct marks_redis_options *options = &track_of(m)->options;
+	const struct marks_redis_options *options = &redis_marking_track_of(m)->options;
 	int64_t quiet_ms = slot_ready_ms(slot.slot_s, m->now_ms, options->slot_ms,
 					 options->quiet_ms, m->now_ms) -
 			   m->now_ms;
 	char key[KEY_MAX_BYTES];
 	redis_command(&m->request, 4);
 	redis_word(&m->request, SLICE("SETEX"));
-	redis_word(&m->request, redis_key(track_of(m), "ingesting", slot, key));
+	redis_word(&m->request, redis_key(redis_marking_track_of(m), "ingesting", slot, key));
 	redis_number(&m->request, (quiet_ms + 999) / 1000);
 	redis_word(&m->request, SLICE(""));
 }
 
-static size_t count_of_one_slot(const struct mark_touch *touches, size_t count)
+static size_t redis_marking_count_of_one_slot(const struct mark_touch *touches, size_t count)
 {
 	size_t n = 1;
 	while (n < count && mark_slot_compare(&touches[n].slot, &touches->slot) == 0)
@@ -85,31 +87,32 @@ static size_t count_of_one_slot(const struct mark_touch *touches, size_t count)
 	return n;
 }
 
-static void put_slot(struct redis_marking *m, const struct mark_touch *touches, size_t count,
-		     struct slice stamp)
+static void redis_marking_put_slot(struct redis_marking *m, const struct mark_touch *touches,
+				   size_t count, struct slice stamp)
 {
-	put_ingesting(m, touches->slot);
+	redis_marking_put_ingesting(m, touches->slot);
 	for (size_t at = 0; at < count; at += MEMBERS_OF_COMMAND) {
 		size_t left = count - at;
-		put_touches(m, touches + at, left < MEMBERS_OF_COMMAND ? left : MEMBERS_OF_COMMAND,
-			    stamp);
+		redis_marking_put_touches(m, touches + at,
+					  left < MEMBERS_OF_COMMAND ? left : MEMBERS_OF_COMMAND,
+					  stamp);
 	}
 }
 
 /* All or nothing, and with it whether what was there before is there still. */
-static void put_all(struct redis_marking *m)
+static void redis_marking_put_all(struct redis_marking *m)
 {
 	char text[STAMP_BYTES];
-	struct slice stamp = make_stamp(m, text);
+	struct slice stamp = redis_marking_make_stamp(m, text);
 	redis_request_clear(&m->request);
 	redis_command(&m->request, 1);
 	redis_word(&m->request, SLICE("MULTI"));
 	redis_command(&m->request, 2);
 	redis_word(&m->request, SLICE("GET"));
-	redis_word(&m->request, slice_of(track_of(m)->epoch_key));
+	redis_word(&m->request, slice_of(redis_marking_track_of(m)->epoch_key));
 	for (size_t at = 0; at < m->count;) {
-		size_t n = count_of_one_slot(m->touches + at, m->count - at);
-		put_slot(m, m->touches + at, n, stamp);
+		size_t n = redis_marking_count_of_one_slot(m->touches + at, m->count - at);
+		redis_marking_put_slot(m, m->touches + at, n, stamp);
 		at += n;
 	}
 	redis_command(&m->request, 1);
@@ -119,7 +122,8 @@ static void put_all(struct redis_marking *m)
 /* ---- Answers --------------------------------------------------------------------------------- */
 
 /* Of EXEC: those of all commands. One that failed did so alone. */
-static void on_answer(struct redis_request *request, size_t command, const redisReply *reply)
+static void redis_marking_on_answer(struct redis_request *request, size_t command,
+				    const redisReply *reply)
 {
 	struct redis_marking *m = request->owner;
 	if (command + 1 < request->count)
@@ -132,10 +136,10 @@ static void on_answer(struct redis_request *request, size_t command, const redis
 		if (reply->element[i]->type == REDIS_REPLY_ERROR)
 			request->err = ERR_RETRY;
 	}
-	(void)redis_epoch_seen(&track_of(m)->epoch, reply->element[0]);
+	(void)redis_epoch_seen(&redis_marking_track_of(m)->epoch, reply->element[0]);
 }
 
-static void on_asked(struct redis_request *request, int err)
+static void redis_marking_on_asked(struct redis_request *request, int err)
 {
 	struct redis_marking *m = request->owner;
 	if (err) {
@@ -150,16 +154,17 @@ static void on_asked(struct redis_request *request, int err)
 /* ---- Life ------------------------------------------------------------------------------------ */
 
 /* Redis has no place for what only a deletion says, and what is late must not be lost. */
-static bool is_for_store(const struct redis_marking *m, const struct mark_touch *touch)
+static bool redis_marking_is_for_store(const struct redis_marking *m,
+				       const struct mark_touch *touch)
 {
-	int64_t after_ms = track_of(m)->options.late_after_ms;
+	int64_t after_ms = redis_marking_track_of(m)->options.late_after_ms;
 	return touch->deleted || (after_ms && touch->slot.slot_s * 1000 < m->now_ms - after_ms);
 }
 
-static bool has_any_for_store(const struct redis_marking *m)
+static bool redis_marking_has_any_for_store(const struct redis_marking *m)
 {
 	for (size_t i = 0; i < m->count; i++) {
-		if (is_for_store(m, &m->touches[i]))
+		if (redis_marking_is_for_store(m, &m->touches[i]))
 			return true;
 	}
 	return false;
@@ -172,9 +177,10 @@ int redis_marking_begin(struct marks_marking *marking, int64_t now_ms,
 	m->touches = touches;
 	m->count = count;
 	m->now_ms = now_ms;
-	if (!count || !redis_client_is_up(track_of(m)->client) || has_any_for_store(m))
+	if (!count || !redis_client_is_up(redis_marking_track_of(m)->client) ||
+	    redis_marking_has_any_for_store(m))
 		return marks_marking_begin(m->of_store, now_ms, touches, count);
-	put_all(m);
+	redis_marking_put_all(m);
 	redis_ask(&m->request);
 	return 0;
 }
@@ -183,11 +189,13 @@ struct marks_marking *redis_marking_new(const struct marks_marking *begun)
 {
 	struct redis_marking *m = mem_zalloc(sizeof(*m));
 	m->base = *begun;
-	m->of_store = marks_marking_new(track_of(m)->of_store, begun->executor, begun->done,
-					begun->owner);
-	m->request = (struct redis_request){
-		.executor = begun->executor, .answer = on_answer, .done = on_asked, .owner = m};
-	redis_request_init(&m->request, track_of(m)->client);
+	m->of_store = marks_marking_new(redis_marking_track_of(m)->of_store, begun->executor,
+					begun->done, begun->owner);
+	m->request = (struct redis_request){.executor = begun->executor,
+					    .answer = redis_marking_on_answer,
+					    .done = redis_marking_on_asked,
+					    .owner = m};
+	redis_request_init(&m->request, redis_marking_track_of(m)->client);
 	buf_init(&m->member, MEMBER_MAX_BYTES);
 	return &m->base;
 }

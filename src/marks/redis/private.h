@@ -25,13 +25,13 @@ struct redis_marks {
 	_Atomic uint64_t stamps; /* the next one, beginning with one drawn by lot */
 };
 
-static inline struct redis_marks *redis_marks_of(const struct marks *track)
+static inline struct redis_marks *redis_marks_of(const struct marks *marks)
 {
-	return CONTAINER_OF(track, struct redis_marks, base);
+	return CONTAINER_OF(marks, struct redis_marks, base);
 }
 
 /* `pending:3:1598263200`. */
-struct slice redis_key(const struct redis_marks *track, const char *kind, struct mark_slot slot,
+struct slice redis_key(const struct redis_marks *marks, const char *kind, struct mark_slot slot,
 		       char to[KEY_MAX_BYTES]);
 
 /* ---- marking.c, listing.c, reading.c --------------------------------------------------------- */
@@ -41,12 +41,12 @@ void redis_marking_free(struct marks_marking *marking);
 int redis_marking_begin(struct marks_marking *marking, int64_t now_ms,
 			const struct mark_touch *touches, size_t count);
 
-struct marks_listing *redis_listing_new(struct marks *track);
+struct marks_listing *redis_listing_new(struct marks *marks);
 void redis_listing_free(struct marks_listing *listing);
 int redis_listing_begin(struct marks_listing *listing, struct task_queue *queue, int64_t now_ms);
 int redis_listing_next(struct marks_listing *listing, struct task_queue *queue, int64_t now_ms);
 
-struct marks_reading *redis_reading_new(struct marks *track);
+struct marks_reading *redis_reading_new(struct marks *marks);
 void redis_reading_free(struct marks_reading *reading);
 int redis_reading_begin(struct marks_reading *reading, struct task_queue *queue,
 			const struct mark_slot *slots, size_t count, int64_t now_ms);

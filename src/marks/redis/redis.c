@@ -9,35 +9,33 @@
 
 enum { TIMEOUT_MAX_MS = 2000, TIMEOUT_PART = 4 };
 
-struct slice redis_key(const struct redis_marks *track, const char *kind, struct mark_slot slot,
+struct slice redis_key(const struct redis_marks *marks, const char *kind, struct mark_slot slot,
 		       char to[KEY_MAX_BYTES])
 {
-	char separator = track->options.separator;
+	char separator = marks->options.separator;
 	int len = snprintf(to, KEY_MAX_BYTES, "%s%c%u%c%lld", kind, separator, slot.partition,
 			   separator, (long long)slot.slot_s);
 	return (struct slice){to, (size_t)len};
 }
 
-/* ---- What is lost ---------------------------------------------------------------------------- */
+/* ---- Losses ---------------------------------------------------------------------------------- */
 
-static void on_lost(void *owner, const char *why)
+static void redis_marks_on_lost(void *owner, const char *why)
 {
 	struct redis_marks *t = owner;
-	log_warn(
-		"roll-ups: of what is marked in Redis some is lost: %s; it is marked anew from raw "
-		"data",
-		why);
+	log_warn("roll-ups: marks in Redis are lost: %s; the server marks all raw samples again",
+		 why);
 	marks_lose(&t->base, clock_wall_ms(t->options.clock));
 }
 
-static void on_restored(void *owner)
+static void redis_marks_on_restored(void *owner)
 {
 	struct redis_marks *t = owner;
 	if (marks_regain(&t->base, atomic_load(&t->restored_losses)))
-		log_info("roll-ups: what was marked in Redis is marked again");
+		log_info("roll-ups: all that was lost in Redis has been marked again");
 }
 
-static void run_restored(struct task *task)
+static void redis_marks_run_restored(struct task *task)
 {
 	struct redis_marks *t = CONTAINER_OF(task, struct redis_marks, restored);
 	atomic_store(&t->restored_posted, false);
@@ -45,9 +43,9 @@ static void run_restored(struct task *task)
 		redis_epoch_restored(&t->epoch);
 }
 
-static void track_restored(struct marks *track, uint64_t losses)
+static void redis_marks_track_restored(struct marks *marks, uint64_t losses)
 {
-	struct redis_marks *t = redis_marks_of(track);
+	struct redis_marks *t = redis_marks_of(marks);
 	struct executor *executor = redis_client_executor(t->client);
 	atomic_store(&t->restored_losses, losses);
 	if (!atomic_exchange(&t->restored_posted, true))
@@ -56,37 +54,37 @@ static void track_restored(struct marks *track, uint64_t losses)
 
 /* ---- The connection -------------------------------------------------------------------------- */
 
-static void on_connected(void *owner)
+static void redis_marks_on_connected(void *owner)
 {
 	struct redis_marks *t = owner;
 	redis_epoch_greet(&t->epoch);
 }
 
-static void on_look(void *owner)
+static void redis_marks_on_look(void *owner)
 {
 	struct redis_marks *t = owner;
 	redis_epoch_look(&t->epoch);
 }
 
-static void track_state(const struct marks *track, struct marks_state *state)
+static void redis_marks_track_state(const struct marks *marks, struct marks_state *state)
 {
-	const struct redis_marks *t = redis_marks_of(track);
+	const struct redis_marks *t = redis_marks_of(marks);
 	state->degraded = !redis_client_is_up(t->client);
 	redis_client_why(t->client, state->why);
 }
 
 /* ---- Life ------------------------------------------------------------------------------------ */
 
-static int add_to_store(struct marks *track, struct store_write *write, int64_t now_ms,
-			const struct mark_touch *touches, size_t count, size_t *added)
+static int redis_marks_add_to_store(struct marks *marks, struct store_write *write, int64_t now_ms,
+				    const struct mark_touch *touches, size_t count, size_t *added)
 {
-	return marks_touches_add(redis_marks_of(track)->of_store, write, now_ms, touches, count,
+	return marks_touches_add(redis_marks_of(marks)->of_store, write, now_ms, touches, count,
 				 added);
 }
 
-static void track_close(struct marks *track)
+static void redis_marks_track_close(struct marks *marks)
 {
-	struct redis_marks *t = redis_marks_of(track);
+	struct redis_marks *t = redis_marks_of(marks);
 	redis_epoch_close(&t->epoch);
 	redis_client_free(t->client);
 	redis_epoch_release(&t->epoch);
@@ -96,10 +94,10 @@ static void track_close(struct marks *track)
 }
 
 static const struct marks_driver ops = {
-	.close = track_close,
-	.state = track_state,
-	.restored = track_restored,
-	.touches_add = add_to_store,
+	.close = redis_marks_track_close,
+	.state = redis_marks_track_state,
+	.restored = redis_marks_track_restored,
+	.touches_add = redis_marks_add_to_store,
 	.marking_new = redis_marking_new,
 	.marking_free = redis_marking_free,
 	.marking_begin = redis_marking_begin,
@@ -115,32 +113,34 @@ static const struct marks_driver ops = {
 };
 
 /* What has waited for it in vain must still be in time for the store (marks/recent.h). */
-static int64_t timeout_ms(const struct redis_marks *t)
+static int64_t redis_marks_timeout_ms(const struct redis_marks *t)
 {
 	int64_t part_ms = t->options.quiet_ms / TIMEOUT_PART;
 	return part_ms < TIMEOUT_MAX_MS ? part_ms : TIMEOUT_MAX_MS;
 }
 
-static void connect_track(struct redis_marks *t)
+static void redis_marks_connect_track(struct redis_marks *t)
 {
 	snprintf(t->epoch_key, sizeof(t->epoch_key), "granary%cepoch", t->options.separator);
-	t->client = redis_client_new(&(struct redis_client_options){.url = t->options.url,
-								    .timeout_ms = timeout_ms(t),
-								    .connected = on_connected,
-								    .look = on_look,
-								    .owner = t});
-	redis_epoch_init(&t->epoch, &(struct redis_epoch_options){.client = t->client,
-								  .store = t->options.store,
-								  .key = t->epoch_key,
-								  .slot_ms = t->options.slot_ms,
-								  .lost = on_lost,
-								  .restored = on_restored,
-								  .owner = t});
+	t->client = redis_client_new(
+		&(struct redis_client_options){.url = t->options.url,
+					       .timeout_ms = redis_marks_timeout_ms(t),
+					       .connected = redis_marks_on_connected,
+					       .look = redis_marks_on_look,
+					       .owner = t});
+	redis_epoch_init(&t->epoch,
+			 &(struct redis_epoch_options){.client = t->client,
+						       .store = t->options.store,
+						       .key = t->epoch_key,
+						       .slot_ms = t->options.slot_ms,
+						       .lost = redis_marks_on_lost,
+						       .restored = redis_marks_on_restored,
+						       .owner = t});
 	redis_client_start(t->client);
 	redis_client_wait_first(t->client);
 }
 
-int marks_redis_open(const struct marks_redis_options *options, struct marks **track,
+int marks_redis_open(const struct marks_redis_options *options, struct marks **marks,
 		     struct errbuf *e)
 {
 	struct redis_marks *t = mem_zalloc(sizeof(*t));
@@ -152,11 +152,11 @@ int marks_redis_open(const struct marks_redis_options *options, struct marks **t
 	}
 	t->options = *options;
 	marks_init(&t->base, &ops);
-	t->restored.run = run_restored;
+	t->restored.run = redis_marks_run_restored;
 	atomic_init(&t->stamps, random_system_seed());
 	t->of_store = marks_store_open(
 		&(struct marks_store_options){.store = options->store, .writer = options->writer});
-	connect_track(t);
-	*track = &t->base;
+	redis_marks_connect_track(t);
+	*marks = &t->base;
 	return 0;
 }

@@ -39,7 +39,7 @@ struct marks_redis_options {
 
 /* Blocks until Redis is reached or was not, some seconds at most; that it was not is no error. The
  * store's error, with a sentence. */
-int marks_redis_open(const struct marks_redis_options *options, struct marks **track,
+int marks_redis_open(const struct marks_redis_options *options, struct marks **marks,
 		     struct errbuf *e) MUST_CHECK;
 
 #endif

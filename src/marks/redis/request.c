@@ -24,7 +24,7 @@ void redis_request_clear(struct redis_request *request)
 }
 
 /* RESP, redis.io/docs/reference/protocol-spec: a command is an array of bulk strings. */
-static void put_length(struct redis_request *request, char kind, uint64_t length)
+static void redis_request_put_length(struct redis_request *request, char kind, uint64_t length)
 {
 	char text[NUMBER_BYTES];
 	buf_append_char(&request->text, kind);
@@ -40,12 +40,12 @@ void redis_command(struct redis_request *request, size_t words)
 			mem_resize_array(request->starts, request->room, sizeof(*request->starts));
 	}
 	request->starts[request->count++] = request->text.len;
-	put_length(request, '*', words);
+	redis_request_put_length(request, '*', words);
 }
 
 void redis_word(struct redis_request *request, struct slice word)
 {
-	put_length(request, '$', word.len);
+	redis_request_put_length(request, '$', word.len);
 	buf_append(&request->text, word.data, word.len);
 	buf_append(&request->text, "\r\n", 2);
 }
@@ -57,7 +57,7 @@ void redis_number(struct redis_request *request, int64_t number)
 	redis_word(request, (struct slice){text, (size_t)len});
 }
 
-static void redis_waited(struct redis_request *request, int err)
+static void redis_request_wake(struct redis_request *request, int err)
 {
 	request->waited = (struct task_answer){true, err};
 }
@@ -67,7 +67,7 @@ int redis_ask_wait(struct redis_request *request, struct task_queue *queue)
 	if (task_queue_is_stopped(queue))
 		return ERR_CANCELLED;
 	request->executor = &queue->executor;
-	request->done = redis_waited;
+	request->done = redis_request_wake;
 	request->waited.there = false;
 	redis_ask(request);
 	return task_queue_wait_for(queue, &request->waited);

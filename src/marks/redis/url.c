@@ -12,7 +12,7 @@ bool redis_url_is(struct slice text)
 }
 
 /* What stands before the last `at` goes to *before; the rest stays. False: it is not there. */
-static bool split_last(struct slice *rest, char at, struct slice *before)
+static bool redis_url_split_last(struct slice *rest, char at, struct slice *before)
 {
 	const char *found = memrchr(rest->data, at, rest->len);
 	if (!found)
@@ -22,7 +22,7 @@ static bool split_last(struct slice *rest, char at, struct slice *before)
 	return true;
 }
 
-static bool split_first(struct slice *rest, char at, struct slice *before)
+static bool redis_url_split_first(struct slice *rest, char at, struct slice *before)
 {
 	const char *found = memchr(rest->data, at, rest->len);
 	if (!found)
@@ -33,7 +33,7 @@ static bool split_first(struct slice *rest, char at, struct slice *before)
 }
 
 /* RFC 3986 2.1: "%" and two hexadecimal digits stand for a byte. */
-static bool decode(struct slice text, char to[REDIS_URL_PART_MAX_BYTES + 1])
+static bool redis_url_decode(struct slice text, char to[REDIS_URL_PART_MAX_BYTES + 1])
 {
 	size_t len = 0;
 	for (size_t i = 0; i < text.len; i++) {
@@ -54,7 +54,7 @@ static bool decode(struct slice text, char to[REDIS_URL_PART_MAX_BYTES + 1])
 	return true;
 }
 
-static bool parse_number(struct slice text, int max, int *number)
+static bool redis_url_parse_number(struct slice text, int max, int *number)
 {
 	uint64_t value = 0;
 	const char *end = number_scan_digits(text.data, text.data + text.len, &value);
@@ -62,25 +62,25 @@ static bool parse_number(struct slice text, int max, int *number)
 	return text.len && end == text.data + text.len && value <= (uint64_t)max;
 }
 
-static int parse_login(struct slice login, struct redis_url *url, struct errbuf *e)
+static int redis_url_parse_login(struct slice login, struct redis_url *url, struct errbuf *e)
 {
 	struct slice user = {0};
-	if (!split_first(&login, ':', &user))
+	if (!redis_url_split_first(&login, ':', &user))
 		return errbuf_set(e, ERR_INVALID, "before @ stands user:password or :password");
-	if (!decode(user, url->user) || !decode(login, url->password))
+	if (!redis_url_decode(user, url->user) || !redis_url_decode(login, url->password))
 		return errbuf_set(e, ERR_INVALID, "user and password are at most %d bytes each",
 				  REDIS_URL_PART_MAX_BYTES);
 	return 0;
 }
 
 /* `host`, `host:port`, `[address]:port`. */
-static int parse_place(struct slice place, struct redis_url *url, struct errbuf *e)
+static int redis_url_parse_place(struct slice place, struct redis_url *url, struct errbuf *e)
 {
 	struct slice host = place, port = {0};
 	bool has_port;
 	if (place.len && place.data[0] == '[') {
 		struct slice behind = {place.data + 1, place.len - 1};
-		if (!split_first(&behind, ']', &host))
+		if (!redis_url_split_first(&behind, ']', &host))
 			return errbuf_set(e, ERR_INVALID, "an address in [ has no ]");
 		has_port = behind.len && behind.data[0] == ':';
 		if (behind.len && !has_port)
@@ -89,14 +89,14 @@ static int parse_place(struct slice place, struct redis_url *url, struct errbuf 
 			port = (struct slice){behind.data + 1, behind.len - 1};
 	} else {
 		port = place;
-		has_port = split_last(&port, ':', &host);
+		has_port = redis_url_split_last(&port, ':', &host);
 		if (!has_port)
 			host = place;
 	}
-	if (!host.len || !decode(host, url->host))
+	if (!host.len || !redis_url_decode(host, url->host))
 		return errbuf_set(e, ERR_INVALID, "it has no host of at most %d bytes",
 				  REDIS_URL_PART_MAX_BYTES);
-	if (has_port && (!parse_number(port, PORT_MAX, &url->port) || !url->port))
+	if (has_port && (!redis_url_parse_number(port, PORT_MAX, &url->port) || !url->port))
 		return errbuf_set(e, ERR_INVALID, "a port is 1 to %d", PORT_MAX);
 	return 0;
 }
@@ -108,14 +108,15 @@ int redis_url_parse(struct slice text, struct redis_url *url, struct errbuf *e)
 	if (!redis_url_is(text))
 		return errbuf_set(e, ERR_INVALID, "it does not begin with redis://");
 	rest = (struct slice){text.data + scheme.len, text.len - scheme.len};
-	int err = split_last(&rest, '@', &login) ? parse_login(login, url, e) : 0;
+	int err =
+		redis_url_split_last(&rest, '@', &login) ? redis_url_parse_login(login, url, e) : 0;
 	if (err)
 		return err;
-	if (!split_first(&rest, '/', &place)) {
+	if (!redis_url_split_first(&rest, '/', &place)) {
 		place = rest;
 		rest = (struct slice){0};
 	}
-	if (rest.len && !parse_number(rest, DATABASE_MAX, &url->database))
+	if (rest.len && !redis_url_parse_number(rest, DATABASE_MAX, &url->database))
 		return errbuf_set(e, ERR_INVALID, "behind / stands the number of a database");
-	return parse_place(place, url, e);
+	return redis_url_parse_place(place, url, e);
 }

@@ -1,57 +1,40 @@
 #include "queue/local/unread.h"
 
+#include "base/hash_set.h"
 #include "base/log.h"
+#include "store/wait.h"
 
-enum { SLICE_MAX_BYTES = 4 << 20, SLICE_ROWS_MAX = 1000 };
+enum { TOLD_MAX = 1000 };
 
-static void unread_end(struct queue_unread *u, int err)
+struct unread {
+	bool (*is_read)(void *owner, struct slice name);
+	void *owner;
+	struct hash_set told;
+};
+
+/* A row is a shard of a queue. */
+static int unread_tell(const struct store_row *row, void *owner)
 {
-	if (err)
-		log_warn("queues that nobody reads were not looked for: %s",
-			 store_read_sentence(u->read, err));
-	store_read_free(u->read);
-	u->read = NULL;
+	struct unread *u = owner;
+	struct slice name = row->key.part[0];
+	if (!u->is_read(u->owner, name) &&
+	    hash_set_add(&u->told, hash128(name.data, name.len, 0), TOLD_MAX))
+		log_error("queue " SHOWN ": polls wait in it, but persist_queue has no "
+			  "local queue of that name any more; they stay until it has",
+			  SHOWN_OF(name));
+	return 0;
 }
 
-/* Rows of one queue, which are its shards, follow each other. */
-static void unread_tell(const struct queue_unread *u)
+void queue_unread_look(struct store *store, struct clock *clock,
+		       bool (*is_read)(void *owner, struct slice name), void *owner)
 {
-	const struct store_enumerate *rows = &u->request->enumerate;
-	for (size_t i = 0; i < rows->count; i++) {
-		struct slice name = rows->rows[i].key.part[0];
-		bool again = i && slice_equal(name, rows->rows[i - 1].key.part[0]);
-		if (!again && !u->is_read(u->owner, name))
-			log_error("queue " SHOWN ": polls wait in it, but persist_queue has no "
-				  "local queue of that name any more; they stay until it has",
-				  SHOWN_OF(name));
-	}
-}
-
-static void unread_rows_read(struct store_read *read, int err)
-{
-	struct queue_unread *u = read->owner;
-	if (!err)
-		unread_tell(u);
-	if (!err && u->request->more)
-		err = store_read_submit(read);
-	else if (!err)
-		unread_end(u, 0);
-	if (err)
-		unread_end(u, err);
-}
-
-void queue_unread_look(struct queue_unread *u)
-{
-	u->read = store_read_new(u->store, SLICE_MAX_BYTES);
-	u->read->executor = u->executor;
-	u->read->done = unread_rows_read;
-	u->read->owner = u;
-	u->read->now_ms = clock_wall_ms(u->clock);
-	u->request = store_read_add(u->read, STORE_ENUMERATE);
-	ASSERT(u->request); /* the first of an empty read */
-	u->request->enumerate.table = TABLE_QUEUE;
-	u->request->enumerate.limit = SLICE_ROWS_MAX;
-	int err = store_read_submit(u->read);
-	if (err)
-		unread_end(u, err);
+	struct unread unread = {.is_read = is_read, .owner = owner};
+	struct task_queue queue;
+	struct errbuf e;
+	task_queue_init(&queue);
+	if (store_rows_wait(store, &queue, clock_wall_ms(clock), TABLE_QUEUE, unread_tell, &unread,
+			    &e))
+		log_warn("queues that nobody reads were not looked for: %s", e.text);
+	task_queue_release(&queue);
+	hash_set_release(&unread.told);
 }

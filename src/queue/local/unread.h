@@ -5,28 +5,11 @@
 #define QUEUE_LOCAL_UNREAD_H
 
 #include "base/clock.h"
-#include "base/exec.h"
 #include "store/store.h"
 
-/* Embedded in its owner; goes on by itself. */
-struct queue_unread {
-	struct store *store;
-	struct clock *clock;
-	struct executor *executor;
-	/* Whether somebody reads the queue of this name. */
-	bool (*is_read)(void *owner, struct slice name);
-	void *owner;
-
-	/* private */
-	struct store_read *read;
-	struct store_request *request;
-};
-
-/* Logs each such queue once. */
-void queue_unread_look(struct queue_unread *unread);
-static inline bool queue_unread_busy(const struct queue_unread *unread)
-{
-	return unread->read != NULL;
-}
+/* Logs each such queue once; blocks until they have been looked for. `is_read`: whether somebody
+ * reads the queue of this name. */
+void queue_unread_look(struct store *store, struct clock *clock,
+		       bool (*is_read)(void *owner, struct slice name), void *owner);
 
 #endif

@@ -15,7 +15,7 @@ enum {
 
 /* ---- Life ------------------------------------------------------------------------------------ */
 
-static size_t rows_of(const struct granularities *granularities)
+static size_t batch_rows_of(const struct granularities *granularities)
 {
 	size_t rows = 0;
 	for (size_t g = 0; g < granularities->count; g++)
@@ -25,29 +25,29 @@ static size_t rows_of(const struct granularities *granularities)
 
 size_t rollup_batch_max(const struct granularities *granularities)
 {
-	size_t max = ROWS_MAX / rows_of(granularities);
+	size_t max = ROWS_MAX / batch_rows_of(granularities);
 	if (max > STORE_GROUP_MAX)
 		return STORE_GROUP_MAX;
 	return max ? max : 1;
 }
 
-struct rollup_batch *rollup_batch_new(const struct rollup_job_options *options)
+struct rollup_batch *rollup_batch_new(const struct rollup_site *site)
 {
 	struct rollup_batch *b = mem_zalloc(sizeof(*b));
-	size_t max = rollup_batch_max(options->granularities);
-	b->options = *options;
-	b->windows = batch_windows(options->granularities, 0);
-	b->rows = rows_of(options->granularities);
+	size_t max = rollup_batch_max(&site->granularities);
+	b->site = site;
+	b->windows = batch_windows(&site->granularities, 0);
+	b->rows = batch_rows_of(&site->granularities);
 	b->growths = mem_alloc_array(max * b->windows, sizeof(*b->growths));
 	b->coarse = mem_alloc_array(b->windows, sizeof(*b->coarse));
 	b->values = mem_alloc_array(b->rows * max * ROLLUP_FIELDS, sizeof(*b->values));
-	if (options->late.after_ms) {
+	if (site->late.after_ms) {
 		b->late = mem_alloc_array(b->rows * max * ROLLUP_FIELDS, sizeof(*b->late));
 		b->there = mem_alloc_array(b->rows * max, sizeof(*b->there));
 	}
-	b->read = store_read_new(options->store, READ_MAX_BYTES);
-	b->read->points_max = options->slice_points;
-	b->write = store_write_new(options->store, WRITE_MAX_BYTES);
+	b->read = store_read_new(site->store, READ_MAX_BYTES);
+	b->read->points_max = site->slice_points;
+	b->write = store_write_new(site->store, WRITE_MAX_BYTES);
 	b->damaged_lines = (struct log_rate){.lines_max = DAMAGED_LINES_A_MINUTE};
 	arena_init(&b->arena, NAMES_MAX_BYTES);
 	return b;
@@ -68,27 +68,25 @@ void rollup_batch_free(struct rollup_batch *b)
 	mem_free(b);
 }
 
-bool rollup_batch_has_late(const struct rollup_job_options *options, int64_t slot_s)
+bool rollup_batch_has_late(const struct rollup_site *site, int64_t slot_s)
 {
-	int64_t age_ms = clock_age_ms(options->clock) - slot_s * 1000;
-	const struct late_samples *late = &options->late;
-	return late->after_ms && age_ms + options->skew_max_ms > late->after_ms &&
+	int64_t age_ms = clock_age_ms(site->clock) - slot_s * 1000;
+	const struct late_samples *late = &site->late;
+	return late->after_ms && age_ms + site->skew_max_ms > late->after_ms &&
 	       (!late->kept_ms || age_ms <= late->kept_ms);
 }
 
 bool batch_has_raw(const struct rollup_batch *b, const struct member *m)
 {
-	int64_t now_ms = clock_age_ms(b->options.clock);
-	int64_t whole_ms = retention_whole_ms(b->options.retention_rules, m->raw_fit,
-					      b->options.raw_retention_ms, now_ms);
-	return !whole_ms || b->slot_s * 1000 >= now_ms - whole_ms;
+	int64_t whole_ms = rollup_site_whole_ms(b->site, m->raw_fit);
+	return !whole_ms || b->slot_s * 1000 >= clock_age_ms(b->site->clock) - whole_ms;
 }
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
 int batch_read(struct rollup_batch *b)
 {
-	b->read->now_ms = clock_age_ms(b->options.clock);
+	b->read->now_ms = clock_age_ms(b->site->clock);
 	int err = store_read_wait(b->read, b->queue);
 	return err ? err : fault("rollup_read");
 }
@@ -107,7 +105,7 @@ void batch_give_up_series(struct rollup_batch *b, struct member *m)
 					   [BATCH_REMOVALS] = "stored roll-up"};
 	m->damaged = true;
 	stat_add(STAT_rollup_failed, 1);
-	log_rated(&b->damaged_lines, clock_mono_ms(b->options.clock), LOG_WARN,
+	log_rated(&b->damaged_lines, clock_mono_ms(b->site->clock), LOG_WARN,
 		  "roll-ups: the %s of " SHOWN SHOWN " of tenant " SHOWN " is damaged: %s",
 		  what[b->phase], SHOWN_OF(m->mark->series_set.metric),
 		  SHOWN_OF(m->mark->series_set.tags), SHOWN_OF(m->mark->tenant),
@@ -143,12 +141,12 @@ static int batch_read_phase(struct rollup_batch *b, enum batch_phase phase,
 static void batch_begin(struct rollup_batch *b, int64_t slot_s,
 			const struct rollup_batch_mark *marks, size_t count)
 {
-	ASSERT(count && count <= rollup_batch_max(b->options.granularities));
+	ASSERT(count && count <= rollup_batch_max(&b->site->granularities));
 	size_t rows = b->rows * count;
 	b->slot_s = slot_s;
-	b->begun_ms = clock_wall_ms(b->options.clock);
+	b->begun_ms = clock_wall_ms(b->site->clock);
 	b->count = count;
-	b->has_late = rollup_batch_has_late(&b->options, slot_s);
+	b->has_late = rollup_batch_has_late(b->site, slot_s);
 	b->result = (struct rollup_batch_result){0};
 	b->removals = 0;
 	for (size_t i = 0; i < count; i++)

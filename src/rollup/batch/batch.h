@@ -14,11 +14,11 @@
 
 struct rollup_batch;
 
-struct rollup_batch *rollup_batch_new(const struct rollup_job_options *options);
+struct rollup_batch *rollup_batch_new(const struct rollup_site *site);
 void rollup_batch_free(struct rollup_batch *batch);
 
 /* Whether late points may have come for the slot. */
-bool rollup_batch_has_late(const struct rollup_job_options *options, int64_t slot_s);
+bool rollup_batch_has_late(const struct rollup_site *site, int64_t slot_s);
 
 /* How many series one batch may have. */
 size_t rollup_batch_max(const struct granularities *granularities);

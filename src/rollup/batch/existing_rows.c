@@ -6,7 +6,7 @@
 
 /* ---- Rows beside late ones ------------------------------------------------------------------- */
 
-static uint8_t row_says(const struct store_points *rows, size_t i)
+static uint8_t batch_row_says(const struct store_points *rows, size_t i)
 {
 	if (!late_row_is(rows->ts_ms[i]))
 		return ROW_THERE;
@@ -14,7 +14,8 @@ static uint8_t row_says(const struct store_points *rows, size_t i)
 							  : LATE_ROW_THERE | LATE_ROW_WHOLE;
 }
 
-static void take_rows(struct rollup_batch *b, size_t granularity, const struct store_range *answer)
+static void batch_take_rows(struct rollup_batch *b, size_t granularity,
+			    const struct store_range *answer)
 {
 	size_t first = batch_first_row(b, granularity);
 	for (size_t h = 0; h < answer->handle_count; h++) {
@@ -22,13 +23,13 @@ static void take_rows(struct rollup_batch *b, size_t granularity, const struct s
 		for (size_t i = 0; i < rows->count; i++) {
 			int64_t since_ms = rows->ts_ms[i] - answer->start_ms;
 			size_t row = first + (size_t)(since_ms / answer->period_ms);
-			b->there[batch_place(b, row, b->places[0][h])] |= row_says(rows, i);
+			b->there[batch_place(b, row, b->places[0][h])] |= batch_row_says(rows, i);
 		}
 	}
 }
 
 /* In one granularity, of so many handles. */
-static int read_rows(struct rollup_batch *b, size_t granularity, size_t count)
+static int batch_look_for_rows_of(struct rollup_batch *b, size_t granularity, size_t count)
 {
 	int64_t start_ms = b->slot_s * 1000;
 	struct store_token token = {0};
@@ -40,16 +41,16 @@ static int read_rows(struct rollup_batch *b, size_t granularity, size_t count)
 		request->token = token;
 		request->range = (struct store_range){
 			.table = TABLE_DATA_DOWNSAMPLED,
-			.period_ms = b->options.granularities->list[granularity].width_ms,
+			.period_ms = b->site->granularities.list[granularity].width_ms,
 			.handles = b->handles[0],
 			.handle_count = count,
 			.fields = 1u << ROLLUP_SUM | 1u << ROLLUP_FIRST,
 			.start_ms = start_ms,
-			.end_ms = start_ms + b->options.granularities->slot_ms};
+			.end_ms = start_ms + b->site->granularities.slot_ms};
 		int err = batch_read(b);
 		if (err)
 			return err;
-		take_rows(b, granularity, &request->range);
+		batch_take_rows(b, granularity, &request->range);
 		more = request->more;
 		token = request->token;
 	}
@@ -66,13 +67,14 @@ int batch_read_rows(struct rollup_batch *b)
 		b->handles[0][n] = b->members[i].handle;
 		b->places[0][n++] = (uint16_t)i;
 	}
-	for (size_t g = 0; g < b->options.granularities->count && n && !err; g++)
-		err = read_rows(b, g, n);
+	for (size_t g = 0; g < b->site->granularities.count && n && !err; g++)
+		err = batch_look_for_rows_of(b, g, n);
 	return err;
 }
 
 /* Whether a row of the bucket that is not of late points is there when all this is written. */
-static bool has_other_row(struct rollup_batch *b, const struct row_place *place, size_t member)
+static bool batch_has_other_row(struct rollup_batch *b, const struct row_place *place,
+				size_t member)
 {
 	const struct member *m = &b->members[member];
 	bool goes = m->mark->deleted && m->has_raw;
@@ -81,15 +83,15 @@ static bool has_other_row(struct rollup_batch *b, const struct row_place *place,
 }
 
 /* What came first and last is known only where no other row tells of the bucket. */
-static void settle_late(struct rollup_batch *b, const struct row_place *place, size_t member)
+static void batch_settle_late(struct rollup_batch *b, const struct row_place *place, size_t member)
 {
 	struct value *late = batch_row_in(b, b->late, place->row, member);
-	if (has_other_row(b, place, member))
+	if (batch_has_other_row(b, place, member))
 		late[ROLLUP_FIRST] = late[ROLLUP_LAST] = late[ROLLUP_INCREASE] = (struct value){0};
 }
 
 /* One that said more than what takes its place, or that nothing speaks for any more. */
-static int drop_late(struct rollup_batch *b, const struct row_place *place, size_t member)
+static int batch_drop_late(struct rollup_batch *b, const struct row_place *place, size_t member)
 {
 	const struct value *late = batch_row_in(b, b->late, place->row, member);
 	uint8_t there = b->there[batch_place(b, place->row, member)];
@@ -100,7 +102,7 @@ static int drop_late(struct rollup_batch *b, const struct row_place *place, size
 	b->removals++;
 	struct store_target target = {
 		.table = TABLE_DATA_DOWNSAMPLED,
-		.period_ms = b->options.granularities->list[place->granularity].width_ms};
+		.period_ms = b->site->granularities.list[place->granularity].width_ms};
 	return store_delete_range(b->write, &target, &b->members[member].handle, 1, place->ts_ms,
 				  place->ts_ms + 1);
 }
@@ -109,23 +111,23 @@ static int drop_late(struct rollup_batch *b, const struct row_place *place, size
 int batch_settle_member(struct rollup_batch *b, const struct row_place *place, size_t member)
 {
 	const struct member *m = &b->members[member];
-	int64_t end_ms = place->ts_ms + b->options.granularities->list[place->granularity].width_ms;
+	int64_t end_ms = place->ts_ms + b->site->granularities.list[place->granularity].width_ms;
 	int64_t keep_ms = m->keep_ms[place->granularity];
-	if (m->damaged || (keep_ms && end_ms <= clock_age_ms(b->options.clock) - keep_ms)) {
+	if (m->damaged || (keep_ms && end_ms <= clock_age_ms(b->site->clock) - keep_ms)) {
 		memset(batch_row_in(b, b->late, place->row, member), 0,
 		       ROLLUP_FIELDS * sizeof(*b->late));
 		return 0;
 	}
-	settle_late(b, place, member);
-	return drop_late(b, place, member);
+	batch_settle_late(b, place, member);
+	return batch_drop_late(b, place, member);
 }
 
 /* ---- Rows that are to go --------------------------------------------------------------------- */
 
-static bool lacks_rows(struct rollup_batch *b, size_t granularity, size_t member)
+static bool batch_lacks_rows(struct rollup_batch *b, size_t granularity, size_t member)
 {
 	size_t first = batch_first_row(b, granularity);
-	for (size_t w = 0; w < batch_windows(b->options.granularities, granularity); w++) {
+	for (size_t w = 0; w < batch_windows(&b->site->granularities, granularity); w++) {
 		if (!batch_has_row(b, first + w, member))
 			return true;
 	}
@@ -133,14 +135,14 @@ static bool lacks_rows(struct rollup_batch *b, size_t granularity, size_t member
 }
 
 /* Those of which rows of the granularity may have to go. */
-static size_t list_lacking(struct rollup_batch *b, size_t granularity)
+static size_t batch_list_lacking(struct rollup_batch *b, size_t granularity)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < b->count; i++) {
 		const struct member *m = &b->members[i];
 		/* Where raw data has begun to expire since, rows may be of more than was read. */
 		if (!m->mark->deleted || !m->handle || m->damaged || !m->has_raw ||
-		    !batch_has_raw(b, m) || !lacks_rows(b, granularity, i))
+		    !batch_has_raw(b, m) || !batch_lacks_rows(b, granularity, i))
 			continue;
 		b->handles[0][n] = m->handle;
 		b->places[0][n++] = (uint16_t)i;
@@ -150,12 +152,12 @@ static size_t list_lacking(struct rollup_batch *b, size_t granularity)
 
 /* From the first row that is to go to the last; those between that are to stay are put behind it.
  */
-static int remove_rows(struct rollup_batch *b, size_t granularity, size_t member,
-		       const struct store_windows *stored)
+static int batch_remove_rows_of(struct rollup_batch *b, size_t granularity, size_t member,
+				const struct store_windows *stored)
 {
-	int64_t width_ms = b->options.granularities->list[granularity].width_ms;
+	int64_t width_ms = b->site->granularities.list[granularity].width_ms;
 	size_t row = batch_first_row(b, granularity),
-	       count = batch_windows(b->options.granularities, granularity);
+	       count = batch_windows(&b->site->granularities, granularity);
 	size_t from = count, to = 0;
 	for (size_t i = 0; i < stored->count; i++) {
 		size_t w = stored->numbers[i];
@@ -175,9 +177,10 @@ static int remove_rows(struct rollup_batch *b, size_t granularity, size_t member
 
 /* Looks which rows of a granularity there are of the first `count` handles; *looked: of these,
  * those of which it is known. */
-static int look_for_rows(struct rollup_batch *b, size_t granularity, size_t count, size_t *looked)
+static int batch_look_for_rows(struct rollup_batch *b, size_t granularity, size_t count,
+			       size_t *looked)
 {
-	int64_t width_ms = b->options.granularities->list[granularity].width_ms,
+	int64_t width_ms = b->site->granularities.list[granularity].width_ms,
 		start_ms = b->slot_s * 1000;
 	struct store_token token = {0};
 	for (bool more = true; more;) {
@@ -193,12 +196,12 @@ static int look_for_rows(struct rollup_batch *b, size_t granularity, size_t coun
 			.handle_count = count,
 			.field = ROLLUP_FIRST,
 			.start_ms = start_ms,
-			.end_ms = start_ms + b->options.granularities->slot_ms,
+			.end_ms = start_ms + b->site->granularities.slot_ms,
 			.window_ms = width_ms};
 		int err = batch_read(b);
 		for (; !err && *looked < request->aggregate.next_handle; ++*looked)
-			err = remove_rows(b, granularity, b->places[0][*looked],
-					  &request->aggregate.windows[*looked]);
+			err = batch_remove_rows_of(b, granularity, b->places[0][*looked],
+						   &request->aggregate.windows[*looked]);
 		if (err)
 			return err;
 		more = request->more;
@@ -211,9 +214,9 @@ static int look_for_rows(struct rollup_batch *b, size_t granularity, size_t coun
  * rows that were made. */
 int batch_remove_rows(struct rollup_batch *b)
 {
-	for (size_t granularity = 0; granularity < b->options.granularities->count; granularity++) {
-		size_t count = list_lacking(b, granularity), looked = 0;
-		int err = count ? look_for_rows(b, granularity, count, &looked) : 0;
+	for (size_t granularity = 0; granularity < b->site->granularities.count; granularity++) {
+		size_t count = batch_list_lacking(b, granularity), looked = 0;
+		int err = count ? batch_look_for_rows(b, granularity, count, &looked) : 0;
 		if (err && err != ERR_DAMAGED)
 			return err;
 		for (; err && looked < count; looked++)

@@ -34,7 +34,7 @@ struct member {
 };
 
 struct rollup_batch {
-	struct rollup_job_options options;
+	const struct rollup_site *site;
 	struct task_queue *queue; /* of the thread that works on it */
 	size_t windows;           /* of the finest granularity in a slot */
 	size_t rows;              /* of all granularities in a slot */
@@ -75,7 +75,7 @@ static inline size_t batch_first_row(const struct rollup_batch *b, size_t granul
 {
 	size_t row = 0;
 	for (size_t g = 0; g < granularity; g++)
-		row += batch_windows(b->options.granularities, g);
+		row += batch_windows(&b->site->granularities, g);
 	return row;
 }
 

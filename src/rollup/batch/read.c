@@ -7,7 +7,7 @@
 /* ---- Opening --------------------------------------------------------------------------------- */
 
 /* One that is none would have the store refuse all of the batch. */
-static bool is_series(struct slice tenant, struct slice metric, struct tags tags)
+static bool batch_is_series(struct slice tenant, struct slice metric, struct tags tags)
 {
 	bool is = tenant_valid(tenant) && metric.len && metric.len <= METRIC_MAX_BYTES;
 	for (size_t i = 0; i < tags.count && is; i++) {
@@ -18,12 +18,12 @@ static bool is_series(struct slice tenant, struct slice metric, struct tags tags
 	return is;
 }
 
-static void set_retention(struct rollup_batch *b, struct member *m)
+static void batch_set_retention(struct rollup_batch *b, struct member *m)
 {
-	const struct retention_rules *rules = b->options.retention_rules;
+	const struct retention_rules *rules = b->site->retention_rules;
 	struct retention_fit fit = retention_find(rules, &b->memo, m->mark->tenant, m->metric);
-	for (size_t g = 0; g < b->options.granularities->count; g++) {
-		int64_t preset_ms = b->options.granularities->list[g].retention_ms;
+	for (size_t g = 0; g < b->site->granularities.count; g++) {
+		int64_t preset_ms = b->site->granularities.list[g].retention_ms;
 		m->keep_ms[g] = retention_keep_ms(rules, fit.granularities[g], preset_ms);
 		m->retention[g] = (uint8_t)retention_class_for(m->keep_ms[g]);
 		b->classes[g] |= 1u << m->retention[g];
@@ -33,11 +33,11 @@ static void set_retention(struct rollup_batch *b, struct member *m)
 }
 
 /* A mark whose text is no series' is of nothing: it is over. */
-static int add_open(struct rollup_batch *b, struct member *m)
+static int batch_add_open(struct rollup_batch *b, struct member *m)
 {
 	struct tags tags;
 	int err = series_set_decode(m->mark->series_set, &b->arena, &m->metric, &tags);
-	if (!err && !is_series(m->mark->tenant, m->metric, tags))
+	if (!err && !batch_is_series(m->mark->tenant, m->metric, tags))
 		err = ERR_INVALID;
 	if (err) {
 		m->mark->finished = err == ERR_INVALID;
@@ -51,14 +51,14 @@ static int add_open(struct rollup_batch *b, struct member *m)
 							  .metrics = &m->metric,
 							  .count = 1,
 							  .find_only = true};
-	m->counter = rollup_is_counter(b->options.counter_suffixes, b->options.counter_suffix_count,
+	m->counter = rollup_is_counter(b->site->counter_suffixes, b->site->counter_suffix_count,
 				       m->metric);
-	set_retention(b, m);
+	batch_set_retention(b, m);
 	return 0;
 }
 
 /* The requests stand in the order of the members that have one. */
-static void take_handles(struct rollup_batch *b)
+static void batch_take_handles(struct rollup_batch *b)
 {
 	const struct store_request *request = b->read->requests;
 	for (size_t i = 0; i < b->count; i++) {
@@ -76,12 +76,12 @@ int batch_open_series(struct rollup_batch *b)
 	arena_reset(&b->arena);
 	memset(b->classes, 0, sizeof(b->classes));
 	for (size_t i = 0; i < b->count && !err; i++)
-		err = add_open(b, &b->members[i]);
+		err = batch_add_open(b, &b->members[i]);
 	if (err || !b->read->requests)
 		return err;
 	err = batch_read(b);
 	if (!err)
-		take_handles(b);
+		batch_take_handles(b);
 	return err;
 }
 
@@ -89,19 +89,19 @@ int batch_open_series(struct rollup_batch *b)
 
 /* What is read of members from..to: of gauges, whose handles are handles[0], summaries by window;
  * of counters, whose are handles[1], samples. NULL: nothing is left of these. */
-struct data {
+struct batch_data {
 	struct store_request *gauges, *counters;
 	size_t gauge_at; /* of the gauges, those that have their rows */
 };
 
-static enum table table_of(const struct rollup_batch *b)
+static enum table batch_table_of(const struct rollup_batch *b)
 {
 	return b->phase == BATCH_RAW ? TABLE_DATA_RAW : TABLE_DATA_LATE;
 }
 
 /* From `token` on, the beginning or where the last slice ended. */
-static int add_gauges(struct rollup_batch *b, const struct store_token *token,
-		      struct store_request **request)
+static int batch_add_gauges(struct rollup_batch *b, const struct store_token *token,
+			    struct store_request **request)
 {
 	int64_t start_ms = b->slot_s * 1000;
 	*request = store_read_add(b->read, STORE_AGGREGATE);
@@ -109,17 +109,17 @@ static int add_gauges(struct rollup_batch *b, const struct store_token *token,
 		return ERR_LIMIT;
 	(*request)->token = *token;
 	(*request)->aggregate =
-		(struct store_aggregate){.table = table_of(b),
+		(struct store_aggregate){.table = batch_table_of(b),
 					 .handles = b->handles[0],
 					 .handle_count = b->place_count[0],
 					 .start_ms = start_ms,
-					 .end_ms = start_ms + b->options.granularities->slot_ms,
-					 .window_ms = b->options.granularities->list[0].width_ms};
+					 .end_ms = start_ms + b->site->granularities.slot_ms,
+					 .window_ms = b->site->granularities.list[0].width_ms};
 	return 0;
 }
 
-static int add_counters(struct rollup_batch *b, const struct store_token *token,
-			struct store_request **request)
+static int batch_add_counters(struct rollup_batch *b, const struct store_token *token,
+			      struct store_request **request)
 {
 	int64_t start_ms = b->slot_s * 1000;
 	*request = store_read_add(b->read, STORE_RANGE);
@@ -127,16 +127,16 @@ static int add_counters(struct rollup_batch *b, const struct store_token *token,
 		return ERR_LIMIT;
 	(*request)->token = *token;
 	(*request)->range =
-		(struct store_range){.table = table_of(b),
+		(struct store_range){.table = batch_table_of(b),
 				     .handles = b->handles[1],
 				     .handle_count = b->place_count[1],
 				     .start_ms = start_ms,
-				     .end_ms = start_ms + b->options.granularities->slot_ms};
+				     .end_ms = start_ms + b->site->granularities.slot_ms};
 	return 0;
 }
 
 /* The next slice of both; its memory is that of the last one. */
-static int read_slice(struct rollup_batch *b, struct data *data)
+static int batch_read_slice(struct rollup_batch *b, struct batch_data *data)
 {
 	struct store_token tokens[2] = {{0}};
 	struct store_request *gauges = data->gauges, *counters = data->counters;
@@ -147,13 +147,13 @@ static int read_slice(struct rollup_batch *b, struct data *data)
 		tokens[1] = counters->token;
 	store_read_reset(b->read);
 	if (gauges)
-		err = add_gauges(b, &tokens[0], &data->gauges);
+		err = batch_add_gauges(b, &tokens[0], &data->gauges);
 	if (counters && !err)
-		err = add_counters(b, &tokens[1], &data->counters);
+		err = batch_add_counters(b, &tokens[1], &data->counters);
 	return err ? err : batch_read(b);
 }
 
-static void choose_handles(struct rollup_batch *b)
+static void batch_choose_handles(struct rollup_batch *b)
 {
 	b->place_count[0] = b->place_count[1] = 0;
 	for (size_t i = b->from; i < b->to; i++) {
@@ -169,7 +169,7 @@ static void choose_handles(struct rollup_batch *b)
 /* ---- Computing ------------------------------------------------------------------------------- */
 
 /* Where the row of what is being read belongs. */
-static struct value *row_to_make(struct rollup_batch *b, size_t row, size_t member)
+static struct value *batch_row_to_make(struct rollup_batch *b, size_t row, size_t member)
 {
 	b->members[member].late |= b->phase == BATCH_LATE;
 	return batch_row_in(b, b->phase == BATCH_RAW ? b->values : b->late, row, member);
@@ -177,13 +177,13 @@ static struct value *row_to_make(struct rollup_batch *b, size_t row, size_t memb
 
 /* The windows of one series, first of the finest granularity, then of the next: as a gauge has them
  * or as a counter has them; the other is NULL. */
-struct windows {
+struct batch_windows {
 	struct store_summary *gauge;
 	struct rollup_growth *counter;
 };
 
 /* `ratio` windows become the one at `to`; false: there is nothing in them. */
-static bool join_summaries(struct store_summary *windows, size_t to, size_t ratio)
+static bool batch_join_summaries(struct store_summary *windows, size_t to, size_t ratio)
 {
 	struct store_summary sum = windows[to * ratio];
 	for (size_t i = 1; i < ratio; i++)
@@ -192,7 +192,7 @@ static bool join_summaries(struct store_summary *windows, size_t to, size_t rati
 	return sum.count > 0;
 }
 
-static bool join_growths(struct rollup_growth *windows, size_t to, size_t ratio)
+static bool batch_join_growths(struct rollup_growth *windows, size_t to, size_t ratio)
 {
 	struct rollup_growth sum = windows[to * ratio];
 	for (size_t i = 1; i < ratio; i++)
@@ -202,41 +202,43 @@ static bool join_growths(struct rollup_growth *windows, size_t to, size_t ratio)
 }
 
 /* All rows of one series, each granularity from the finer one. */
-static void make_rows(struct rollup_batch *b, size_t member, struct windows of)
+static void batch_make_rows(struct rollup_batch *b, size_t member, struct batch_windows of)
 {
-	const struct granularities *granularities = b->options.granularities;
+	const struct granularities *granularities = &b->site->granularities;
 	size_t row = 0;
 	for (size_t g = 0; g < granularities->count; g++) {
 		size_t count = batch_windows(granularities, g);
 		size_t ratio = (g ? batch_windows(granularities, g - 1) : count) / count;
 		for (size_t w = 0; w < count; w++, row++) {
-			if (of.gauge && join_summaries(of.gauge, w, ratio))
-				rollup_gauge_row(&of.gauge[w], row_to_make(b, row, member));
-			if (of.counter && join_growths(of.counter, w, ratio))
-				rollup_counter_row(&of.counter[w], row_to_make(b, row, member));
+			if (of.gauge && batch_join_summaries(of.gauge, w, ratio))
+				rollup_gauge_row(&of.gauge[w], batch_row_to_make(b, row, member));
+			if (of.counter && batch_join_growths(of.counter, w, ratio))
+				rollup_counter_row(&of.counter[w],
+						   batch_row_to_make(b, row, member));
 		}
 	}
 }
 
-static void take_gauges(struct rollup_batch *b, struct data *data)
+static void batch_take_gauges(struct rollup_batch *b, struct batch_data *data)
 {
 	const struct store_aggregate *answer = &data->gauges->aggregate;
 	for (; data->gauge_at < answer->next_handle; data->gauge_at++) {
 		store_windows_spread(&answer->windows[data->gauge_at], b->windows, b->coarse);
-		make_rows(b, b->places[0][data->gauge_at], (struct windows){.gauge = b->coarse});
+		batch_make_rows(b, b->places[0][data->gauge_at],
+				(struct batch_windows){.gauge = b->coarse});
 	}
 	if (!data->gauges->more)
 		data->gauges = NULL;
 }
 
-static void take_counters(struct rollup_batch *b, struct data *data)
+static void batch_take_counters(struct rollup_batch *b, struct batch_data *data)
 {
 	const struct store_range *answer = &data->counters->range;
 	for (size_t i = 0; i < answer->handle_count; i++) {
 		const struct store_points *points = &answer->points[i];
 		for (size_t p = 0; p < points->count; p++) {
 			size_t window = (size_t)((points->ts_ms[p] - answer->start_ms) /
-						 b->options.granularities->list[0].width_ms);
+						 b->site->granularities.list[0].width_ms);
 			struct value value = {points->bits[0][p],
 					      (enum value_type)points->types[0][p]};
 			if (value.type != VALUE_NONE)
@@ -247,30 +249,30 @@ static void take_counters(struct rollup_batch *b, struct data *data)
 		data->counters = NULL;
 }
 
-static void make_counters(struct rollup_batch *b)
+static void batch_make_counters(struct rollup_batch *b)
 {
 	for (size_t i = 0; i < b->place_count[1]; i++)
-		make_rows(b, b->places[1][i],
-			  (struct windows){.counter = &b->growths[i * b->windows]});
+		batch_make_rows(b, b->places[1][i],
+				(struct batch_windows){.counter = &b->growths[i * b->windows]});
 }
 
 int batch_read_data(struct rollup_batch *b)
 {
 	struct store_request first = {.token = {0}}; /* the beginning */
-	struct data data = {0};
-	choose_handles(b);
+	struct batch_data data = {0};
+	batch_choose_handles(b);
 	memset(b->growths, 0, b->place_count[1] * b->windows * sizeof(*b->growths));
 	data.gauges = b->place_count[0] ? &first : NULL;
 	data.counters = b->place_count[1] ? &first : NULL;
 	while (data.gauges || data.counters) {
-		int err = read_slice(b, &data);
+		int err = batch_read_slice(b, &data);
 		if (err)
 			return err;
 		if (data.gauges)
-			take_gauges(b, &data);
+			batch_take_gauges(b, &data);
 		if (data.counters)
-			take_counters(b, &data);
+			batch_take_counters(b, &data);
 	}
-	make_counters(b);
+	batch_make_counters(b);
 	return 0;
 }

@@ -16,8 +16,8 @@ enum { NAMES_MAX = 100000 }; /* of metrics whose aggregators are known to be sto
 	(1u << ROLLUP_SUM | 1u << ROLLUP_INCREASE | 1u << ROLLUP_FIRST | 1u << ROLLUP_LAST)
 
 /* Adds the `fields` of one row of all members of its class that have the first of them. */
-static int append_fields(struct rollup_batch *b, const struct row_place *place, bool counter,
-			 unsigned fields)
+static int batch_append_fields(struct rollup_batch *b, const struct row_place *place, bool counter,
+			       unsigned fields)
 {
 	uint64_t handles[STORE_GROUP_MAX];
 	struct value values[STORE_GROUP_MAX * ROLLUP_FIELDS];
@@ -37,28 +37,28 @@ static int append_fields(struct rollup_batch *b, const struct row_place *place, 
 	}
 	b->result.rows += fields == 1u << ROLLUP_AVG ? 0 : n;
 	struct store_target target = {TABLE_DATA_DOWNSAMPLED, place->retention,
-				      b->options.granularities->list[place->granularity].width_ms};
+				      b->site->granularities.list[place->granularity].width_ms};
 	return n ? store_append_fields(b->write, &target, place->ts_ms, fields, handles, n, values)
 		 : 0;
 }
 
-static int append_row(struct rollup_batch *b, struct row_place *place)
+static int batch_append_row(struct rollup_batch *b, struct row_place *place)
 {
 	int err = 0;
 	for (unsigned c = 0; c < RETENTION_CLASSES && !err; c++) {
 		place->retention = (enum retention_class)c;
 		if (!(b->classes[place->granularity] >> c & 1))
 			continue;
-		err = append_fields(b, place, false, GAUGE_FIELDS);
+		err = batch_append_fields(b, place, false, GAUGE_FIELDS);
 		if (!err)
-			err = append_fields(b, place, false, 1u << ROLLUP_AVG);
+			err = batch_append_fields(b, place, false, 1u << ROLLUP_AVG);
 		if (!err)
-			err = append_fields(b, place, true, COUNTER_FIELDS);
+			err = batch_append_fields(b, place, true, COUNTER_FIELDS);
 	}
 	return err;
 }
 
-static int append_late(struct rollup_batch *b, const struct row_place *bucket)
+static int batch_append_late(struct rollup_batch *b, const struct row_place *bucket)
 {
 	struct row_place place = *bucket;
 	int err = 0;
@@ -66,20 +66,20 @@ static int append_late(struct rollup_batch *b, const struct row_place *bucket)
 	place.ts_ms += LATE_ROW_BEHIND_MS;
 	for (size_t i = 0; i < b->count && !err; i++)
 		err = batch_settle_member(b, &place, i);
-	return err ? err : append_row(b, &place);
+	return err ? err : batch_append_row(b, &place);
 }
 
-static int append_rows(struct rollup_batch *b)
+static int batch_append_rows(struct rollup_batch *b)
 {
-	const struct granularities *granularities = b->options.granularities;
+	const struct granularities *granularities = &b->site->granularities;
 	struct row_place place = {.values = b->values};
 	for (; place.granularity < granularities->count; place.granularity++) {
 		place.ts_ms = b->slot_s * 1000;
 		for (size_t w = 0; w < batch_windows(granularities, place.granularity);
 		     w++, place.row++) {
-			int err = append_row(b, &place);
+			int err = batch_append_row(b, &place);
 			if (!err && b->has_late)
-				err = append_late(b, &place);
+				err = batch_append_late(b, &place);
 			if (err)
 				return err;
 			place.ts_ms += granularities->list[place.granularity].width_ms;
@@ -88,13 +88,13 @@ static int append_rows(struct rollup_batch *b)
 	return 0;
 }
 
-static struct hash128 name_hash(const struct member *m)
+static struct hash128 batch_name_hash(const struct member *m)
 {
 	struct hash128 tenant = hash128(m->mark->tenant.data, m->mark->tenant.len, m->counter);
 	return hash128(m->metric.data, m->metric.len, tenant.low);
 }
 
-static int add_aggregators(struct rollup_batch *b, const struct member *m)
+static int batch_add_aggregators(struct rollup_batch *b, const struct member *m)
 {
 	static const char *const of_gauges[] = {"min", "max", "sum", "avg", "count", NULL};
 	static const char *const of_counters[] = {"sum", "increase", NULL};
@@ -108,23 +108,23 @@ static int add_aggregators(struct rollup_batch *b, const struct member *m)
 }
 
 /* Of metrics that are not known to have them. */
-static int append_names(struct rollup_batch *b)
+static int batch_append_names(struct rollup_batch *b)
 {
 	for (size_t i = 0; i < b->count; i++) {
 		const struct member *m = &b->members[i];
 		if (!m->handle || m->damaged)
 			continue;
-		if (hash_set_has(&b->names, name_hash(m)))
+		if (hash_set_has(&b->names, batch_name_hash(m)))
 			continue;
-		int err = add_aggregators(b, m);
+		int err = batch_add_aggregators(b, m);
 		if (err)
 			return err;
-		(void)hash_set_add(&b->names, name_hash(m), NAMES_MAX);
+		(void)hash_set_add(&b->names, batch_name_hash(m), NAMES_MAX);
 	}
 	return 0;
 }
 
-static void finish(struct rollup_batch *b)
+static void batch_finish(struct rollup_batch *b)
 {
 	for (size_t i = 0; i < b->count; i++) {
 		const struct member *m = &b->members[i];
@@ -139,16 +139,16 @@ static void finish(struct rollup_batch *b)
 /* Whoever has the lease by now may have read newer data, and its rows may be there. A sample that
  * came after ours were read is read by others only when it has been quiet, so ours are written
  * sooner than that, or not at all. */
-static bool read_too_long_ago(const struct rollup_batch *b)
+static bool batch_read_too_long_ago(const struct rollup_batch *b)
 {
-	const struct rollup_job_options *options = &b->options;
-	int64_t ago_ms = clock_wall_ms(options->clock) - b->begun_ms;
+	const struct rollup_site *site = b->site;
+	int64_t ago_ms = clock_wall_ms(site->clock) - b->begun_ms;
 	return ago_ms < 0 ||
-	       ago_ms >= recent_touches_write_max_ms(options->quiet_ms, options->skew_max_ms);
+	       ago_ms >= recent_touches_write_max_ms(site->quiet_ms, site->skew_max_ms);
 }
 
 /* Raw data may have gone before it was read. */
-static bool raw_went(const struct rollup_batch *b)
+static bool batch_raw_went(const struct rollup_batch *b)
 {
 	for (size_t i = 0; i < b->count; i++) {
 		const struct member *m = &b->members[i];
@@ -159,7 +159,7 @@ static bool raw_went(const struct rollup_batch *b)
 }
 
 /* ERR_LIMIT: a set of aggregators is full; the rows are there all the same. */
-static int submit(struct rollup_batch *b)
+static int batch_submit(struct rollup_batch *b)
 {
 	int err = store_write_wait(b->write, b->queue);
 	return err == ERR_LIMIT ? 0 : err;
@@ -167,16 +167,16 @@ static int submit(struct rollup_batch *b)
 
 int batch_write_rows(struct rollup_batch *b)
 {
-	int err = append_rows(b);
+	int err = batch_append_rows(b);
 	if (!err)
-		err = append_names(b);
+		err = batch_append_names(b);
 	bool any = b->write->samples || b->write->cells || b->removals;
-	if (!err && any && (read_too_long_ago(b) || raw_went(b)))
+	if (!err && any && (batch_read_too_long_ago(b) || batch_raw_went(b)))
 		err = ERR_TIMEOUT;
 	if (!err && any)
-		err = submit(b);
+		err = batch_submit(b);
 	if (!err) {
-		finish(b);
+		batch_finish(b);
 		return 0;
 	}
 	/* Nothing is written; what was to be is not known to be stored. */

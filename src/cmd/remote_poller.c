@@ -1,0 +1,524 @@
+/* `granary poll`: the poller as a process of its own, near the devices (doc/remote-poller.md).
+ *
+ *   server --GET inventory--> remote_follow --> poller (snmp/)
+ *                                                  |
+ *   server <--POST polls-- remote_handover <-- spool
+ *
+ * The spool is the durable queue of queue/local in a small store of its own. Polling waits for
+ * nobody: what the spool does not take waits in the poller's ring, within its bound.
+ *
+ * Order of events. The configuration and the secrets are read, the store opened, the spool in it;
+ * then the poller starts with the inventory of the last time, and the two threads that talk to the
+ * server. On the main loop remain the signals, the completions of the spool, and the status page.
+ * Stopping is the list `phases`: who gives work ends before who takes it, and the store last. */
+#include <signal.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include "api/routes.h"
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "cmd/command.h"
+#include "cmd/remote_follow.h"
+#include "cmd/remote_handover.h"
+#include "cmd/queue_sink.h"
+#include "cmd/terminal_escape.h"
+#include "conf/conf.h"
+#include "inventory/inventory.h"
+#include "loop/loop.h"
+#include "queue/local/local.h"
+#include "snmp/poller.h"
+#include "store/lmdb/lmdb.h"
+
+enum {
+	STOP_POLL_MS = 5,
+	STOP_MS = 30000,
+	STOP_DEAD_MS = 4000, /* after a failed commit */
+	FILE_MAX_BYTES = 4096,
+};
+
+#define LISTEN_PRESET "127.0.0.1:8471" /* beside the server's own */
+
+static const struct slice spool_name = SLICE("spool");
+
+struct remote_poller {
+	struct conf *conf;
+	const char *server;
+	char name[INVENTORY_NAME_MAX_BYTES + 1], file[FILE_MAX_BYTES];
+	struct store *store;
+	struct loop *loop;
+	struct queue *spool;
+	struct poller *poller;
+	struct queue_sink sink;
+	struct remote_handover *handover;
+	struct remote_follow *follow;
+	struct http_server *http;
+	/* What the status page's handlers want of a server. */
+	struct api api;
+	struct http_route routes[8];
+	struct queue_def queue_def;
+	const struct queue_def *queue_defs[1];
+	struct inventory_conf queues_only;
+	struct queue *queues[1];
+	struct loop_signal *signals[3];
+	struct loop_timer *stop_timer;
+	atomic_bool cancelled;
+	size_t phase; /* of stopping; 0: polling */
+	int64_t give_up_ms;
+	bool phase_over;
+	struct task dead_task;
+	_Atomic int dead_err;
+	int status;
+};
+
+/* ---- Stopping -------------------------------------------------------------------------------- */
+
+static void remote_poller_follow_stopped(void *owner)
+{
+	struct remote_poller *p = owner;
+	p->follow = NULL;
+	p->phase_over = true;
+}
+
+static void remote_poller_begin_follow(struct remote_poller *p)
+{
+	p->phase_over = p->follow == NULL;
+	atomic_store(&p->cancelled, true);
+	if (p->follow)
+		remote_follow_stop(p->follow, remote_poller_follow_stopped, p);
+}
+
+static void remote_poller_handover_stopped(void *owner)
+{
+	struct remote_poller *p = owner;
+	p->handover = NULL;
+	p->phase_over = true;
+}
+
+static void remote_poller_begin_handover(struct remote_poller *p)
+{
+	p->phase_over = p->handover == NULL;
+	if (p->handover)
+		remote_handover_stop(p->handover, remote_poller_handover_stopped, p);
+}
+
+static void remote_poller_poller_closed(void *owner)
+{
+	struct remote_poller *p = owner;
+	p->poller = NULL;
+}
+
+static void remote_poller_begin_poller(struct remote_poller *p)
+{
+	if (p->poller)
+		poller_close(p->poller, remote_poller_poller_closed, p);
+}
+
+static bool remote_poller_poller_over(const struct remote_poller *p)
+{
+	return !p->poller && !p->sink.on_their_way;
+}
+
+static void remote_poller_http_stopped(void *owner)
+{
+	struct remote_poller *p = owner;
+	p->phase_over = true;
+}
+
+static void remote_poller_begin_http(struct remote_poller *p)
+{
+	p->api.ready = false;
+	p->phase_over = p->http == NULL;
+	if (p->http)
+		http_server_stop(p->http, 0, remote_poller_http_stopped, p);
+}
+
+static bool remote_poller_http_over(const struct remote_poller *p)
+{
+	return p->phase_over && !p->api.calls;
+}
+
+static void remote_poller_begin_end(struct remote_poller *p)
+{
+	loop_timer_close(p->stop_timer);
+	for (size_t i = 0; i < ARRAY_LEN(p->signals); i++)
+		loop_signal_close(p->signals[i]);
+	loop_stop(p->loop);
+}
+
+static const struct remote_poller_phase {
+	const char *name;
+	void (*begin)(struct remote_poller *p);
+	bool (*over)(const struct remote_poller *p); /* NULL: p->phase_over */
+} phases[] = {
+	{"polling", NULL, NULL},
+	{"inventory", remote_poller_begin_follow, NULL},
+	{"hand-over", remote_poller_begin_handover, NULL},
+	{"polls at hand", remote_poller_begin_poller, remote_poller_poller_over},
+	{"status page", remote_poller_begin_http, remote_poller_http_over},
+	{"end", remote_poller_begin_end, NULL},
+};
+
+static bool remote_poller_is_phase_over(const struct remote_poller *p)
+{
+	const struct remote_poller_phase *phase = &phases[p->phase];
+	return phase->over ? phase->over(p) : p->phase_over;
+}
+
+static void remote_poller_on_stop_timer(void *owner)
+{
+	struct remote_poller *p = owner;
+	while (p->phase + 1 < ARRAY_LEN(phases) && remote_poller_is_phase_over(p)) {
+		p->phase++;
+		p->phase_over = false;
+		phases[p->phase].begin(p);
+	}
+	if (loop_now_ms(p->loop) > p->give_up_ms) {
+		log_error("stop: gave up waiting for: %s", phases[p->phase].name);
+		_exit(p->dead_err ? EXIT_IO : EXIT_FAILED);
+	}
+}
+
+static void remote_poller_stop(struct remote_poller *p)
+{
+	if (p->give_up_ms)
+		return;
+	int64_t bound_ms = p->dead_err ? STOP_DEAD_MS : STOP_MS;
+	p->give_up_ms = loop_now_ms(p->loop) + bound_ms;
+	/* The loop stands still while the store is closed; this bounds that, too. */
+	alarm((unsigned)(2 * bound_ms / 1000));
+	loop_timer_start(p->stop_timer, 0, STOP_POLL_MS);
+	p->phase_over = true;
+}
+
+static void remote_poller_on_stop_signal(void *owner, int signum)
+{
+	struct remote_poller *p = owner;
+	if (!p->give_up_ms)
+		log_info("signal %d: stopping", signum);
+	remote_poller_stop(p);
+}
+
+static void remote_poller_on_reload_signal(void *owner, UNUSED int signum)
+{
+	struct remote_poller *p = owner;
+	log_info("the secrets are read again");
+	if (p->follow)
+		remote_follow_refresh(p->follow);
+}
+
+static void remote_poller_run_dead(struct task *task)
+{
+	struct remote_poller *p = CONTAINER_OF(task, struct remote_poller, dead_task);
+	log_error("a commit failed: %s; stopping, since only a restart can tell what is on disk",
+		  err_text(p->dead_err));
+	remote_poller_stop(p);
+}
+
+/* On the store's writer thread. */
+static void remote_poller_on_dead(void *context, int err)
+{
+	struct remote_poller *p = context;
+	p->dead_err = err;
+	struct executor *executor = loop_executor(p->loop);
+	executor->post(executor, &p->dead_task);
+}
+
+/* ---- Starting -------------------------------------------------------------------------------- */
+
+static int remote_poller_open_spool(struct remote_poller *p, struct errbuf *e)
+{
+	const struct conf *c = p->conf;
+	const struct lmdb_options options = {
+		.path = c->data,
+		.map_bytes = (uint64_t)c->store_map_bytes,
+		.queue_max_bytes = (uint64_t)c->store_queue_max_bytes,
+		.min_free_bytes = (uint64_t)c->store_min_free_bytes,
+		.on_dead = remote_poller_on_dead,
+		.context = p,
+	};
+	/* Its sentences name the directory. */
+	int err = lmdb_open(&options, &p->store, e);
+	if (err)
+		return err;
+	const struct queue_local_options spool = {
+		.name = spool_name,
+		.workers = 1,
+		.messages_max = (uint64_t)c->queue_messages_max,
+		.bytes_max = (uint64_t)c->queue_bytes_max,
+		.store = p->store,
+		.clock = clock_real(),
+	};
+	return queue_local_open(&spool, &p->spool, e);
+}
+
+/* On the poller's thread. Whose OIDSet it is the server will find out. */
+static int remote_poller_put(void *owner, UNUSED const struct oidset *oidset, struct slice device,
+			     struct slice message)
+{
+	struct remote_poller *p = owner;
+	return queue_sink_put(&p->sink, p->spool, device, message);
+}
+
+static int remote_poller_open_poller(struct remote_poller *p, struct errbuf *e)
+{
+	const struct poller_options options = {
+		.clock = clock_real(),
+		.name = slice_of(p->name),
+		.sink = {.put = remote_poller_put, .owner = p},
+		.executor = loop_executor(p->loop),
+	};
+	p->sink.executor = options.executor;
+	return poller_open(&options, &p->poller, e);
+}
+
+static void remote_poller_begin_talking(struct remote_poller *p)
+{
+	const struct remote_handover_options handover = {
+		.server = p->server,
+		.spool = p->spool,
+		.store = p->store,
+		.clock = clock_real(),
+		.cancelled = &p->cancelled,
+		.executor = loop_executor(p->loop),
+	};
+	p->handover = remote_handover_new(&handover);
+	const struct remote_follow_options follow = {
+		.server = p->server,
+		.name = p->name,
+		.file = p->file,
+		.conf = p->conf,
+		.files = files_real(),
+		.clock = clock_real(),
+		.poller = p->poller,
+		.handover = p->handover,
+		.spool = p->spool,
+		.cancelled = &p->cancelled,
+		.executor = loop_executor(p->loop),
+	};
+	p->follow = remote_follow_new(&follow);
+}
+
+/* Of the server's routes those that say how this process does. */
+static size_t remote_poller_pick_routes(struct remote_poller *p)
+{
+	static const char *const paths[] = {"/metrics",    "/-/healthy",        "/-/ready",
+					    "/api/queues", "/api/queues/aside", "/api/queues/retry",
+					    "/api/clock",  "/api/clock/accept"};
+	size_t count = 0;
+	for (size_t i = 0; i < api_route_count; i++) {
+		for (size_t k = 0; k < ARRAY_LEN(paths); k++) {
+			if (strcmp(api_routes[i].path, paths[k]) == 0)
+				p->routes[count++] = api_routes[i];
+		}
+	}
+	ASSERT(count == ARRAY_LEN(paths));
+	return count;
+}
+
+static int remote_poller_open_http(struct remote_poller *p, struct errbuf *e)
+{
+	const struct conf *c = p->conf;
+	bool told = c->origins[CONF_ID_listen].file != NULL;
+	struct loop_address address;
+	p->queue_def =
+		(struct queue_def){.name = spool_name, .persister = OIDSET_COUNTERS, .workers = 1};
+	p->queue_defs[0] = &p->queue_def;
+	p->queues_only.queues = p->queue_defs;
+	p->queues_only.queue_count = 1;
+	p->queues[0] = p->spool;
+	p->api = (struct api){
+		.loop = p->loop,
+		.clock = lmdb_clock(p->store),
+		.store = p->store,
+		.inventory_conf = &p->queues_only,
+		.queues = p->queues,
+		.conf = c,
+		.started_ms = clock_wall_ms(clock_real()),
+		.program = command_program(),
+	};
+	p->http = http_server_new(p->loop, clock_real(), &http_limits_default, p->routes,
+				  remote_poller_pick_routes(p), &p->api);
+	int err = loop_address_parse(slice_of(told ? c->listen : LISTEN_PRESET), &address, e);
+	err = err ? err : http_server_listen(p->http, &address, e);
+	return err ? errbuf_prefix(e, err, "--listen") : 0;
+}
+
+static int remote_poller_open_signals(struct remote_poller *p, struct errbuf *e)
+{
+	static const struct {
+		int number;
+		loop_signal_fn *fn;
+	} rows[] = {{SIGINT, remote_poller_on_stop_signal},
+		    {SIGTERM, remote_poller_on_stop_signal},
+		    {SIGHUP, remote_poller_on_reload_signal}};
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		int err = loop_signal_open(p->loop, rows[i].number, rows[i].fn, p, &p->signals[i]);
+		if (err)
+			return errbuf_set(e, err, "signal %d: %s", rows[i].number, err_text(err));
+	}
+	return 0;
+}
+
+static void remote_poller_print_ready(const struct remote_poller *p)
+{
+	struct loop_address address = http_server_address(p->http);
+	char text[LOOP_ADDRESS_TEXT_BYTES];
+	loop_address_text(&address, text);
+	printf("granary " GRANARY_VERSION " polls as %s for %s with the spool in %s; status at "
+	       "http://%s/-/ready, http://%s/metrics\n",
+	       p->name, p->server, p->conf->data, text, text);
+	fflush(stdout);
+}
+
+static int remote_poller_start(struct remote_poller *p, struct errbuf *e)
+{
+	p->stop_timer = loop_timer_new(p->loop, remote_poller_on_stop_timer, p);
+	int err = remote_poller_open_signals(p, e);
+	err = err ? err : remote_poller_open_http(p, e);
+	err = err ? err : remote_poller_open_poller(p, e);
+	if (err)
+		return err;
+	remote_poller_begin_talking(p);
+	p->api.ready = true;
+	remote_poller_print_ready(p);
+	return 0;
+}
+
+static int remote_poller_loop(struct remote_poller *p)
+{
+	struct errbuf e = {""};
+	/* The loop first: the store's writer may report to it as soon as it runs. */
+	p->loop = loop_new();
+	loop_set_kind(p->loop, LOOP_MAIN);
+	p->status = remote_poller_open_spool(p, &e) ? EXIT_FAILED : EXIT_OK;
+	if (!p->status && remote_poller_start(p, &e)) {
+		p->status = EXIT_FAILED;
+		remote_poller_stop(p);
+	}
+	if (p->status)
+		terminal_complain("granary poll: %s", e.text);
+	if (p->stop_timer)
+		loop_run(p->loop);
+	if (p->http)
+		http_server_free(p->http);
+	queue_close(p->spool);
+	store_close(p->store);
+	loop_free(p->loop);
+	if (!p->status && !p->dead_err)
+		log_info("stopped");
+	return p->dead_err ? EXIT_IO : p->status;
+}
+
+/* ---- The command line ------------------------------------------------------------------------ */
+
+struct remote_poller_args {
+	struct command_args line;
+	const char *name;
+};
+
+static int remote_poller_check_words(struct remote_poller *p, const struct remote_poller_args *args,
+				     struct errbuf *e)
+{
+	const char *server = args->line.server, *name = args->name;
+	if (strchr(server, '@'))
+		return errbuf_set(
+			e, ERR_INVALID,
+			"--server with a password in it is shown to everybody by ps and the "
+			"log");
+	if (!p->conf->origins[CONF_ID_data].file)
+		return errbuf_set(e, ERR_INVALID, "--data is missing: the directory of the spool");
+	if (name && (!*name || strlen(name) > INVENTORY_NAME_MAX_BYTES))
+		return errbuf_set(e, ERR_INVALID, "--name has 1 to %d bytes",
+				  INVENTORY_NAME_MAX_BYTES);
+	p->server = server;
+	if (name)
+		snprintf(p->name, sizeof(p->name), "%s", name);
+	else if (gethostname(p->name, sizeof(p->name) - 1) || !p->name[0])
+		snprintf(p->name, sizeof(p->name), "localhost");
+	snprintf(p->file, sizeof(p->file), "%s/inventory.json", p->conf->data);
+	return 0;
+}
+
+/* What is wrong with the secrets is said before anything is begun. */
+static int remote_poller_check_secrets(const struct remote_poller *p, struct errbuf *e)
+{
+	struct inventory_conf *made;
+	int err = inventory_conf_read(p->conf, files_real(), &made, e);
+	if (!err)
+		inventory_conf_release(made);
+	return err;
+}
+
+static int remote_poller_read_words(struct remote_poller *p, const struct remote_poller_args *args,
+				    struct errbuf *e)
+{
+	enum log_level level;
+	int err = conf_read(p->conf, files_real(), args->line.conf_argc, args->line.conf_argv, e);
+	err = err ? err : remote_poller_check_words(p, args, e);
+	err = err ? err : remote_poller_check_secrets(p, e);
+	if (!err && log_level_parse(p->conf->log_level, &level))
+		log_set_level(level);
+	return err ? err : fault_arm_from_env(e);
+}
+
+static int remote_poller_run(const struct command_args *args)
+{
+	struct errbuf e = {""};
+	struct remote_poller p = {.conf = conf_new(), .dead_task.run = remote_poller_run_dead};
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
+	int status = EXIT_WRONG_USE;
+	if (remote_poller_read_words(&p, CONTAINER_OF(args, const struct remote_poller_args, line),
+				     &e))
+		(void)command_usage(args, "%s", e.text);
+	else
+		status = remote_poller_loop(&p);
+	conf_free(p.conf);
+	return status;
+}
+
+#define ROW(type, field, ...) COMMAND_ROW(command_##type, remote_poller_args, field, __VA_ARGS__)
+static const struct command_option remote_poller_options[] = {
+	COMMAND_ROW(command_text, command_args, server, "--server", "URL", "where the server is",
+		    .required = true),
+	ROW(conf, line, "--data", "DIR", "the spool, and the last known inventory; made if absent",
+	    .required = true),
+	ROW(text, name, "--name", "NAME", "what devices call this poller",
+	    .otherwise = "the host's name"),
+	ROW(conf, line, "--snmp.secrets_file", "FILE",
+	    "credentials, by the names that devices have"),
+	ROW(conf, line, "--listen", "ADDRESS", "where /metrics and /api/queues are",
+	    .otherwise = LISTEN_PRESET),
+	ROW(conf, line, "--queue.bytes_max", "SIZE",
+	    "how much may wait in the spool; beyond it and some memory the oldest polls in memory "
+	    "are dropped and counted"),
+	ROW(conf, line, "--queue.messages_max", "N", "and how many polls"),
+	ROW(conf, line, "--store.min_free", "SIZE",
+	    "takes nothing more while the disk has less room"),
+	ROW(conf, line, "--log.level", "LEVEL", "what is logged"),
+	ROW(conf, line, "--config", "FILE",
+	    "a file with such options, as `granary help serve` lists them"),
+};
+
+const struct command command_poll = {
+	.name = "poll",
+	.summary = "poll devices near them, for a server elsewhere",
+	.about = "Polls devices near them for a server elsewhere: those whose `poller` is NAME "
+		 "there "
+		 "(`granary device add ... --poller NAME`). Follows changes of the inventory "
+		 "without a restart. Results are kept in DIR until the server has them on disk, so "
+		 "nothing that was polled is lost while the server is away. SIGHUP reads the "
+		 "secrets again; SIGINT and SIGTERM stop cleanly.\n"
+		 "How it goes: `granary poller list` and `granary device list` at the server; here "
+		 "`granary queue --server http://" LISTEN_PRESET
+		 "`, with --aside spool for what the server refused, with --retry spool to send "
+		 "that once more.\n"
+		 "Exit status: 0 stopped, 1 could not start, 2 wrong use, 74 a commit failed.\n",
+	COMMAND_TAKES(remote_poller_options, remote_poller_args),
+	.run = remote_poller_run,
+	.takes_conf = true,
+};

@@ -1,0 +1,596 @@
+/* A connection:
+ *
+ *     GATHER --whole lines--> WAIT --ingest has room--> WRITE --durable--> GATHER
+ *       |                      ^                          |
+ *       |                      +------- REST <------------+ the store is busy
+ *       +--end, all is stored--> CLOSED
+ *
+ * After a REST it looks again at what it has, as in GATHER. It reads in GATHER only. What it
+ * gathers in `in` stays there until it is durable. */
+#include "ingest/tcp_listener.h"
+
+#include "base/log.h"
+#include "base/stats.h"
+#include "ingest/line_feed.h"
+#include "ingest/put_lines.h"
+#include "ingest/listener_stop.h"
+
+enum {
+	/* A line that is still open when it is as long as it may be, with a text of many lines
+	 * before it, and what one read adds. */
+	IN_MAX_BYTES = 2 * LINE_MAX_BYTES + LOOP_READ_BYTES,
+	IN_KEPT_BYTES = 16 << 10, /* a buffer that is empty and larger is given back */
+	ANSWERS_MAX_BYTES = 64 << 10,
+	TICK_MS = 100,
+	REST_MIN_MS = 100,
+	REST_MAX_MS = 5000,
+	ANSWERS_PER_TICK_MAX_BYTES = 64 << 10,
+};
+
+enum stream_phase { STREAM_GATHER, STREAM_WAIT, STREAM_WRITE, STREAM_REST, STREAM_CLOSED };
+
+/* What is done with the bytes at the front of `in`. */
+enum stream_batch {
+	BATCH_LINES,    /* the whole lines are taken */
+	BATCH_LAST,     /* the same, and a text that is still open then is bad */
+	BATCH_TOO_LONG, /* a line without an end is refused, with what will follow of it */
+	BATCH_UNENDED,  /* the same, and nothing will follow */
+};
+
+struct stream_conn {
+	struct stream *stream;
+	struct loop_conn *loop;
+	enum stream_phase phase;
+	struct buf in;
+	size_t whole;      /* bytes of `in` up to the last newline */
+	size_t tried;      /* of these, found to end in an open text */
+	bool skipping;     /* up to the next newline */
+	bool ended;        /* nothing more comes */
+	bool known;        /* its first line has been looked at */
+	uint64_t line;     /* number of the first line in `in` */
+	int64_t active_ms; /* when bytes came last */
+	int64_t rest_ms, rest_until_ms;
+	/* The batch at hand. */
+	enum stream_batch batch;
+	struct ingest_request *r;
+	size_t taken; /* bytes of `in` that go when it is durable */
+	size_t tail;  /* whole lines behind these, which end in an open text */
+	uint64_t next_line;
+	struct stream_conn *next, **link;
+};
+
+struct stream {
+	struct stream_options options;
+	struct loop_listener *listener;
+	struct loop_timer *tick;
+	struct stream_conn *conns;
+	size_t conn_count;
+	struct log_rate refused_lines, stranger_lines;
+	struct stopping stopping;
+};
+
+static void tcp_listener_step(struct stream_conn *conn);
+
+static int64_t tcp_listener_now_ms(const struct stream *stream)
+{
+	return loop_now_ms(stream->options.loop);
+}
+
+/* ---- The end of connections ----------------------------------------------------------------- */
+
+static void tcp_listener_consider_stopped(struct stream *stream)
+{
+	if (stream->stopping.begun && !stream->conns)
+		stopping_end(&stream->stopping);
+}
+
+static void tcp_listener_close_conn(struct stream_conn *conn)
+{
+	if (conn->phase == STREAM_CLOSED)
+		return;
+	conn->phase = STREAM_CLOSED;
+	if (conn->r)
+		ingest_request_abandon(conn->r);
+	conn->r = NULL;
+	stat_add(STAT_stream_lost_bytes, (int64_t)conn->in.len);
+	loop_conn_close(conn->loop);
+}
+
+static void tcp_listener_on_closed(void *owner)
+{
+	struct stream_conn *conn = owner;
+	struct stream *stream = conn->stream;
+	*conn->link = conn->next;
+	if (conn->next)
+		conn->next->link = conn->link;
+	stream->conn_count--;
+	stat_add(STAT_stream_connections, -1);
+	stat_add(STAT_stream_memory_bytes, -(int64_t)conn->in.len);
+	buf_release(&conn->in);
+	mem_free(conn);
+	tcp_listener_consider_stopped(stream);
+}
+
+/* ---- Answers -------------------------------------------------------------------------------- */
+
+/* Gives how long it was. */
+static size_t tcp_listener_answer(struct stream_conn *conn, struct buf *out)
+{
+	struct slice piece = buf_slice(out);
+	if (piece.len && loop_conn_unsent(conn->loop) + piece.len <= ANSWERS_MAX_BYTES)
+		loop_conn_write(conn->loop, &piece, 1);
+	else if (piece.len)
+		stat_add(STAT_stream_answers_dropped, 1);
+	buf_release(out);
+	return piece.len;
+}
+
+static void tcp_listener_answer_refusals(struct stream_conn *conn, const struct ingest_request *r)
+{
+	struct buf out;
+	if (!r->refused)
+		return;
+	if (conn->stream->options.protocol == STREAM_LINES) {
+		log_debug("line_tcp: %llu refused, line %llu, column %u: %s",
+			  (unsigned long long)r->refused,
+			  (unsigned long long)r->errors[0].place.index, r->errors[0].place.column,
+			  r->errors[0].sentence);
+		return;
+	}
+	buf_init(&out, ANSWERS_MAX_BYTES);
+	put_lines_refusals(r, &out);
+	tcp_listener_answer(conn, &out);
+}
+
+static bool tcp_listener_is_put_conn(const struct stream_conn *conn)
+{
+	return conn->stream->options.protocol == STREAM_PUTS;
+}
+
+/* ---- What is gathered ----------------------------------------------------------------------- */
+
+static void tcp_listener_consume(struct stream_conn *conn, size_t bytes)
+{
+	buf_consume(&conn->in, bytes);
+	stat_add(STAT_stream_memory_bytes, -(int64_t)bytes);
+	conn->whole = conn->whole > bytes ? conn->whole - bytes : 0;
+	if (conn->in.len || conn->in.cap <= IN_KEPT_BYTES)
+		return;
+	buf_release(&conn->in);
+	buf_init(&conn->in, IN_MAX_BYTES);
+}
+
+static void tcp_listener_gather(struct stream_conn *conn, struct slice bytes)
+{
+	int err = buf_append(&conn->in, bytes.data, bytes.len);
+	ASSERT(!err); /* `in` holds at most an open line before a read */
+	stat_add(STAT_stream_memory_bytes, (int64_t)bytes.len);
+	const char *newline = memrchr(bytes.data, '\n', bytes.len);
+	if (newline)
+		conn->whole = conn->in.len - (size_t)(bytes.data + bytes.len - (newline + 1));
+}
+
+/* The rest of a line that was too long. */
+static void tcp_listener_skip(struct stream_conn *conn, struct slice *bytes)
+{
+	const char *newline = memchr(bytes->data, '\n', bytes->len);
+	size_t n = newline ? (size_t)(newline - bytes->data) + 1 : bytes->len;
+	*bytes = (struct slice){bytes->data + n, bytes->len - n};
+	if (!newline)
+		return;
+	conn->skipping = false;
+	conn->line++;
+}
+
+static void tcp_listener_on_read(void *owner, struct slice bytes)
+{
+	struct stream_conn *conn = owner;
+	conn->active_ms = tcp_listener_now_ms(conn->stream);
+	stat_add(STAT_stream_received_bytes, (int64_t)bytes.len);
+	if (conn->skipping)
+		tcp_listener_skip(conn, &bytes);
+	if (bytes.len)
+		tcp_listener_gather(conn, bytes);
+	tcp_listener_step(conn);
+}
+
+/* ---- Batches -------------------------------------------------------------------------------- */
+
+static uint64_t tcp_listener_count_lines(struct slice bytes)
+{
+	uint64_t count = 0;
+	const char *at = bytes.data, *end = bytes.data + bytes.len;
+	while ((at = memchr(at, '\n', (size_t)(end - at)))) {
+		count++;
+		at++;
+	}
+	return count;
+}
+
+static void tcp_listener_feed_lines(struct stream_conn *conn)
+{
+	const struct stream_options *options = &conn->stream->options;
+	struct slice bytes = {conn->in.data, conn->whole};
+	struct line_feed feed;
+	line_feed_init(&feed, conn->r, options->tenant, options->precision);
+	feed.line = conn->line;
+	feed.line_max_bytes = options->line_max_bytes;
+	line_feed_piece(&feed, bytes);
+	line_feed_try(&feed);
+	conn->tail = feed.carry.len < bytes.len ? feed.carry.len : bytes.len;
+	if (conn->batch == BATCH_LAST) {
+		line_feed_end(&feed);
+		conn->tail = 0;
+	}
+	line_feed_release(&feed);
+	conn->taken = bytes.len - conn->tail;
+	conn->next_line =
+		conn->line + tcp_listener_count_lines((struct slice){bytes.data, conn->taken});
+}
+
+static void tcp_listener_feed_puts(struct stream_conn *conn)
+{
+	const struct stream_options *options = &conn->stream->options;
+	struct put_lines lines = {.r = conn->r,
+				  .tenant = options->tenant,
+				  .line_max_bytes = options->line_max_bytes,
+				  .line = conn->line};
+	conn->taken = put_lines_feed(&lines, (struct slice){conn->in.data, conn->whole});
+	conn->tail = 0;
+	conn->next_line = lines.line;
+}
+
+static void tcp_listener_refuse_rest(struct stream_conn *conn)
+{
+	bool unended = conn->batch == BATCH_UNENDED;
+	struct ingest_place place = {conn->line, 1};
+	if (unended)
+		ingest_refuse(conn->r, place, INGEST_SYNTAX, (struct slice){0},
+			      "the line does not end before the connection does");
+	else
+		ingest_refuse(conn->r, place, INGEST_TOO_LONG, (struct slice){0},
+			      "the line is longer than %zu bytes",
+			      conn->stream->options.line_max_bytes);
+	conn->taken = conn->in.len;
+	conn->tail = 0;
+	conn->next_line = conn->line;
+	conn->skipping = !unended;
+}
+
+static void tcp_listener_run_batch(struct stream_conn *conn)
+{
+	conn->phase = STREAM_WRITE;
+	if (conn->batch == BATCH_TOO_LONG || conn->batch == BATCH_UNENDED)
+		tcp_listener_refuse_rest(conn);
+	else if (tcp_listener_is_put_conn(conn))
+		tcp_listener_feed_puts(conn);
+	else
+		tcp_listener_feed_lines(conn);
+	ingest_request_end(conn->r);
+}
+
+/* Until the next tick, or a later one. */
+static void tcp_listener_rest_until(struct stream_conn *conn, int64_t until_ms)
+{
+	loop_conn_read(conn->loop, 0);
+	conn->phase = STREAM_REST;
+	conn->rest_until_ms = until_ms;
+}
+
+static void tcp_listener_rest(struct stream_conn *conn)
+{
+	stat_add(STAT_stream_retries, 1);
+	conn->rest_ms = conn->rest_ms ? 2 * conn->rest_ms : REST_MIN_MS;
+	if (conn->rest_ms > REST_MAX_MS)
+		conn->rest_ms = REST_MAX_MS;
+	tcp_listener_rest_until(conn, tcp_listener_now_ms(conn->stream) + conn->rest_ms);
+}
+
+static void tcp_listener_stored(struct stream_conn *conn)
+{
+	tcp_listener_consume(conn, conn->taken);
+	conn->line = conn->next_line;
+	conn->tried = conn->tail;
+	conn->rest_ms = 0;
+	conn->active_ms = tcp_listener_now_ms(conn->stream);
+	conn->phase = STREAM_GATHER;
+	tcp_listener_step(conn);
+}
+
+static void tcp_listener_on_done(struct ingest_request *r)
+{
+	struct stream_conn *conn = ingest_owner(r);
+	int status = ingest_status(r);
+	conn->r = NULL;
+	if (status == 503 || status == 507) {
+		tcp_listener_rest(conn);
+	} else if (r->err) {
+		log_error("closing a connection for lines: they cannot be stored: %s",
+			  r->error.text);
+		tcp_listener_close_conn(conn);
+	} else {
+		tcp_listener_answer_refusals(conn, r);
+		tcp_listener_stored(conn);
+	}
+	ingest_request_free(r);
+}
+
+static void tcp_listener_on_resume(struct ingest_request *r)
+{
+	struct stream_conn *conn = ingest_owner(r);
+	if (conn->phase == STREAM_WAIT)
+		tcp_listener_run_batch(conn);
+}
+
+static void tcp_listener_begin(struct stream_conn *conn, enum stream_batch batch)
+{
+	const struct ingest_door door = {.done = tcp_listener_on_done,
+					 .resume = tcp_listener_on_resume,
+					 .owner = conn,
+					 .patient = true};
+	loop_conn_read(conn->loop, 0);
+	conn->batch = batch;
+	conn->r = ingest_request_new(conn->stream->options.ingest, &door);
+	conn->phase = STREAM_WAIT;
+	if (!ingest_request_must_pause(conn->r))
+		tcp_listener_run_batch(conn);
+}
+
+/* ---- The first line ------------------------------------------------------------------------- */
+
+/* `METHOD target HTTP/1.1` (RFC 9112 3). No line that could be kept looks so: the last word is no
+ * tag and no number, and a text that goes on in the next line has begun with a quote, which targets
+ * do not have. Of a line without its end, which is too long for one of ours, the begin decides. */
+static bool tcp_listener_is_request_line(struct slice line, bool whole)
+{
+	size_t method = 0;
+	while (method < line.len && line.data[method] >= 'A' && line.data[method] <= 'Z')
+		method++;
+	if (!method || method + 1 >= line.len || line.data[method] != ' ')
+		return false;
+	struct slice rest = {line.data + method + 1, line.len - method - 1};
+	if (!whole)
+		return rest.data[0] == '/';
+	const char *blank = memchr(rest.data, ' ', rest.len);
+	size_t target = blank ? (size_t)(blank - rest.data) : 0;
+	return target && !memchr(rest.data, '"', target) && rest.len - target > 5 &&
+	       memcmp(blank, " HTTP/", 6) == 0;
+}
+
+/* Browsers send what pages of other sites want sent, also to this port: the body of a request is
+ * not to be taken for lines. So are the first bytes of TLS, which a page may have a say in. */
+static bool tcp_listener_is_stranger(const struct stream_conn *conn)
+{
+	struct slice line = buf_slice(&conn->in);
+	const char *newline = line.len ? memchr(line.data, '\n', line.len) : NULL;
+	if (!line.len)
+		return false;
+	if ((uint8_t)line.data[0] < ' ' && !memchr("\t\r\n", line.data[0], 3))
+		return true;
+	if (newline)
+		line.len = (size_t)(newline - line.data);
+	return (newline || line.len > conn->stream->options.line_max_bytes) &&
+	       tcp_listener_is_request_line(line, newline);
+}
+
+static void tcp_listener_refuse_stranger(struct stream_conn *conn)
+{
+	struct stream *stream = conn->stream;
+	stat_add(STAT_stream_strangers, 1);
+	log_rated(&stream->stranger_lines, tcp_listener_now_ms(stream), LOG_WARN,
+		  "a connection of %s is closed: it begins with HTTP or another protocol, as "
+		  "browsers and scanners do",
+		  stream->options.protocol == STREAM_LINES ? "line_tcp" : "opentsdb");
+	tcp_listener_consume(conn, conn->in.len);
+	tcp_listener_close_conn(conn);
+}
+
+/* ---- Steps ---------------------------------------------------------------------------------- */
+
+/* One command; gives what its answer cost. */
+static size_t tcp_listener_answer_command(struct stream_conn *conn, struct slice command)
+{
+	struct buf out;
+	bool over = false;
+	buf_init(&out, ANSWERS_MAX_BYTES);
+	/* Nobody waits for an answer when the server stops. */
+	if (!conn->stream->stopping.begun)
+		put_lines_answer(command, clock_wall_ms(conn->stream->options.clock) / 1000, &out,
+				 &over);
+	conn->ended = conn->ended || over;
+	conn->line++;
+	return tcp_listener_answer(conn, &out);
+}
+
+/* Commands at the front are answered at once, since all before them is durable; but only some at a
+ * time, since an answer costs more than its question. False: there are more. */
+static bool tcp_listener_answer_commands(struct stream_conn *conn)
+{
+	struct slice rest = {conn->in.data, conn->whole}, command;
+	size_t cost = 0;
+	bool all = true, exits = false;
+	while (rest.len && all && !exits && put_lines_command(rest, &command)) {
+		const char *end = memchr(command.data, '\n', rest.len);
+		bool ended = conn->ended;
+		cost += tcp_listener_answer_command(conn, command);
+		exits = conn->ended && !ended;
+		rest.len -= (size_t)(end + 1 - rest.data);
+		rest.data = end + 1;
+		all = cost <= ANSWERS_PER_TICK_MAX_BYTES;
+	}
+	tcp_listener_consume(conn, exits ? conn->in.len : conn->whole - rest.len);
+	return all;
+}
+
+static bool tcp_listener_is_over(const struct stream_conn *conn)
+{
+	return conn->ended || (conn->stream->stopping.begun && !loop_conn_unread(conn->loop));
+}
+
+static void tcp_listener_step(struct stream_conn *conn)
+{
+	const struct stream_options *options = &conn->stream->options;
+	if (conn->phase != STREAM_GATHER)
+		return;
+	if (!conn->known && tcp_listener_is_stranger(conn)) {
+		tcp_listener_refuse_stranger(conn);
+		return;
+	}
+	conn->known = conn->known || conn->whole || conn->in.len > options->line_max_bytes;
+	if (tcp_listener_is_put_conn(conn) && !tcp_listener_answer_commands(conn)) {
+		tcp_listener_rest_until(conn, 0);
+		return;
+	}
+	bool over = tcp_listener_is_over(conn);
+	bool full = conn->in.len > options->line_max_bytes;
+	if (conn->whole > conn->tried)
+		tcp_listener_begin(conn, BATCH_LINES);
+	else if (conn->whole && (over || full))
+		tcp_listener_begin(conn, BATCH_LAST);
+	else if (conn->in.len && over)
+		tcp_listener_begin(conn, BATCH_UNENDED);
+	else if (full)
+		tcp_listener_begin(conn, BATCH_TOO_LONG);
+	else if (over)
+		tcp_listener_close_conn(conn);
+	else
+		loop_conn_read(conn->loop, LOOP_READ_BYTES);
+}
+
+static void tcp_listener_on_eof(void *owner)
+{
+	struct stream_conn *conn = owner;
+	conn->ended = true;
+	tcp_listener_step(conn);
+}
+
+static void tcp_listener_on_broken(void *owner, int err)
+{
+	(void)err; /* what came before is stored all the same */
+	tcp_listener_on_eof(owner);
+}
+
+static void tcp_listener_on_sent(void *owner)
+{
+	(void)owner;
+}
+
+static const struct loop_conn_events events = {tcp_listener_on_read, tcp_listener_on_eof,
+					       tcp_listener_on_broken, tcp_listener_on_sent,
+					       tcp_listener_on_closed};
+
+static void tcp_listener_tick_conn(struct stream_conn *conn)
+{
+	const struct stream *stream = conn->stream;
+	int64_t now = tcp_listener_now_ms(stream);
+	if (conn->phase == STREAM_REST && now >= conn->rest_until_ms) {
+		conn->phase = STREAM_GATHER;
+		tcp_listener_step(conn);
+	} else if (conn->phase == STREAM_GATHER) {
+		if (now - conn->active_ms >= stream->options.idle_timeout_ms) {
+			stat_add(STAT_stream_timeouts, 1);
+			conn->ended = true;
+		}
+		if (conn->ended || stream->stopping.begun)
+			tcp_listener_step(conn);
+	}
+}
+
+static void tcp_listener_on_tick(void *owner)
+{
+	struct stream *stream = owner;
+	/* Closing takes a connection off the list only later, in its closed event. */
+	for (struct stream_conn *conn = stream->conns; conn; conn = conn->next)
+		tcp_listener_tick_conn(conn);
+	if (!stream->conns)
+		loop_timer_stop(stream->tick);
+}
+
+static void tcp_listener_tell_refused(struct stream *stream)
+{
+	uint64_t left_out;
+	if (log_rate_take(&stream->refused_lines, tcp_listener_now_ms(stream), &left_out))
+		log_warn("closing a new connection of %s: streams.connections_max (%zu) are open; "
+			 "%llu more were closed since this was last logged",
+			 stream->options.protocol == STREAM_LINES ? "line_tcp" : "opentsdb",
+			 stream->options.connections_max, (unsigned long long)left_out);
+}
+
+static void tcp_listener_on_accept(void *owner, struct loop_conn *loop)
+{
+	struct stream *stream = owner;
+	if (stream->conn_count >= stream->options.connections_max) {
+		stat_add(STAT_stream_refused, 1);
+		tcp_listener_tell_refused(stream);
+		loop_conn_close(loop);
+		return;
+	}
+	struct stream_conn *conn = mem_zalloc(sizeof(*conn));
+	conn->stream = stream;
+	conn->loop = loop;
+	conn->line = 1;
+	conn->active_ms = tcp_listener_now_ms(stream);
+	buf_init(&conn->in, IN_MAX_BYTES);
+	conn->next = stream->conns;
+	conn->link = &stream->conns;
+	if (conn->next)
+		conn->next->link = &conn->next;
+	else
+		loop_timer_start(stream->tick, TICK_MS, TICK_MS);
+	stream->conns = conn;
+	stream->conn_count++;
+	stat_add(STAT_stream_accepted, 1);
+	stat_add(STAT_stream_connections, 1);
+	loop_conn_start(loop, &events, conn);
+}
+
+/* ---- Life ----------------------------------------------------------------------------------- */
+
+int stream_open(const struct stream_options *options, struct stream **out, struct errbuf *e)
+{
+	ASSERT(options->line_max_bytes && options->line_max_bytes <= LINE_MAX_BYTES);
+	struct stream *stream = mem_zalloc(sizeof(*stream));
+	stream->options = *options;
+	stream->refused_lines.lines_max = stream->stranger_lines.lines_max = 1;
+	int err = loop_listen(options->loop, &options->address, tcp_listener_on_accept, stream,
+			      &stream->listener, e);
+	if (err) {
+		mem_free(stream);
+		return err;
+	}
+	stream->tick = loop_timer_new(options->loop, tcp_listener_on_tick, stream);
+	*out = stream;
+	return 0;
+}
+
+struct loop_address stream_address(const struct stream *stream)
+{
+	return loop_listener_address(stream->listener);
+}
+
+static void tcp_listener_on_grace_over(void *owner)
+{
+	struct stream *stream = owner;
+	for (struct stream_conn *conn = stream->conns; conn; conn = conn->next)
+		tcp_listener_close_conn(conn);
+}
+
+void stream_stop(struct stream *stream, int64_t grace_ms, void (*done)(void *owner), void *owner)
+{
+	stopping_begin(&stream->stopping, stream->options.loop, grace_ms,
+		       tcp_listener_on_grace_over, stream, done, owner);
+	loop_listener_close(stream->listener);
+	stream->listener = NULL;
+	for (struct stream_conn *conn = stream->conns; conn; conn = conn->next)
+		tcp_listener_step(conn);
+	tcp_listener_consider_stopped(stream);
+}
+
+void stream_free(struct stream *stream)
+{
+	ASSERT(!stream->conns);
+	loop_listener_close(stream->listener);
+	loop_timer_close(stream->tick);
+	stopping_release(&stream->stopping);
+	mem_free(stream);
+}

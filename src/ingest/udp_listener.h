@@ -1,0 +1,38 @@
+/* The door of line protocol over UDP: each datagram holds whole lines (the last may lack its
+ * newline), and nobody is told what became of them.
+ *
+ * Datagrams are lost when the store does not keep up: then reading rests, and the kernel drops what
+ * does not fit its buffer. That is counted (granary_udp_lost_datagrams_total), like what the store
+ * refused. Of one sample that is in several datagrams any may win, as UDP keeps no order either.
+ *
+ * Bounds: requests in flight, the bytes of all requests (ingest/ingest.h), the kernel's buffer.
+ * Threads: the loop's. */
+#ifndef INGEST_UDP_LISTENER_H
+#define INGEST_UDP_LISTENER_H
+
+#include "ingest/ingest.h"
+#include "loop/loop.h"
+#include "wire/line.h"
+
+struct datagrams_options {
+	struct loop *loop;
+	struct ingest *ingest;
+	struct loop_address address;
+	struct slice tenant; /* NULL data: by the lines' tags; the caller's */
+	enum line_precision precision;
+	size_t datagram_max_bytes, buffer_bytes;
+};
+
+struct datagrams;
+
+int datagrams_open(const struct datagrams_options *options, struct datagrams **datagrams,
+		   struct errbuf *e) MUST_CHECK;
+struct loop_address datagrams_address(const struct datagrams *datagrams);
+
+/* Stores what the kernel has received, but gives up after `grace_ms`. `done` follows, then
+ * datagrams_free is allowed. */
+void datagrams_stop(struct datagrams *datagrams, int64_t grace_ms, void (*done)(void *owner),
+		    void *owner);
+void datagrams_free(struct datagrams *datagrams);
+
+#endif
