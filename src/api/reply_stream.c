@@ -45,7 +45,5 @@ void sending_fail(struct sending *sending, struct http_request *request, const c
 		http_stream_break(request);
 		return;
 	}
-	if (status == 503)
-		http_reply_header(request, "Retry-After", "1");
 	http_reply_error(request, status, "%s", sentence);
 }

@@ -24,8 +24,7 @@ int sending_send(struct sending *sending, struct http_request *request, struct b
  * nothing was) says why it is not all, in a header or a trailer. */
 void sending_end(struct sending *sending, struct http_request *request, struct slice whole,
 		 const char *cut);
-/* Instead of the answer an error, with Retry-After where it is 503; a stream breaks off, which is
- * logged under `what` it was. */
+/* Instead of the answer an error; a stream breaks off, which is logged under `what` it was. */
 void sending_fail(struct sending *sending, struct http_request *request, const char *what,
 		  int status, const char *sentence);
 

@@ -290,7 +290,6 @@ static const struct http_route *find_route(struct http_conn *conn)
 				"nor change anything here");
 		route = NULL;
 	} else if (conn->spare && !(route && route->always)) {
-		http_reply_header(request, "Retry-After", "1");
 		http_reply_error(request, 503, "%s", too_many);
 		route = NULL;
 	} else if (status == 404) {

@@ -178,9 +178,15 @@ void http_reply(struct http_request *request, int status, const char *content_ty
 bool http_reply_head(struct http_request *request, const char *content_type);
 
 /* {"error":{"code":400,"message":"..."}}: every error of the server looks like this, but where the
- * route's handler has an `error`. The message is cut at HTTP_MESSAGE_MAX_BYTES. */
+ * route's handler has an `error`. The message is cut at HTTP_MESSAGE_MAX_BYTES. A 503 says when to
+ * come again, in one second, where the handler has not set another Retry-After. */
 void http_reply_error(struct http_request *request, int status, const char *fmt, ...)
 	PRINTF_LIKE(3, 4);
+
+/* The status of an error (enum err), the same at every door: 400 the input is wrong, 404 and 409 it
+ * is not there or is there already, 422 a limit, 503 send it again soon, 507 no room; 500 all
+ * others, which whoever asks cannot help. */
+int http_status_of(int err);
 
 /* The JSON body of http_reply_error, for answers that put more beside it: appends the object
  * {"code":...,"message":"..."}. */

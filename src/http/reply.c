@@ -226,6 +226,37 @@ static void put_error_body(const struct http_conn *conn, struct buf *out, int st
 	ASSERT(!out->failed);
 }
 
+int http_status_of(int err)
+{
+	switch (err) {
+	case ERR_INVALID:
+		return 400;
+	case ERR_NOT_FOUND:
+		return 404;
+	case ERR_EXISTS:
+		return 409;
+	case ERR_LIMIT:
+		return 422;
+	case ERR_BUSY:
+	case ERR_RETRY:
+	case ERR_UNKNOWN:
+	case ERR_TIMEOUT:
+	case ERR_CANCELLED:
+		return 503;
+	case ERR_FULL:
+	case ERR_READ_ONLY:
+		return 507;
+	default:
+		return 500;
+	}
+}
+
+static bool says_when(const struct http_request *request)
+{
+	struct slice headers = buf_slice(&request->reply_headers), name = SLICE("Retry-After: ");
+	return headers.len && memmem(headers.data, headers.len, name.data, name.len);
+}
+
 void http_reply_error(struct http_request *request, int status, const char *fmt, ...)
 {
 	char message[HTTP_MESSAGE_MAX_BYTES + 1];
@@ -236,6 +267,8 @@ void http_reply_error(struct http_request *request, int status, const char *fmt,
 	va_end(args);
 	buf_init(&body, ERROR_BODY_MAX_BYTES);
 	put_error_body(request->conn, &body, status, message);
+	if (status == 503 && !says_when(request))
+		http_reply_header(request, "Retry-After", "1");
 	http_reply(request, status, "application/json", buf_slice(&body));
 	buf_release(&body);
 }

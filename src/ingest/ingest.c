@@ -2,6 +2,7 @@
 
 #include "base/random.h"
 #include "base/stats.h"
+#include "http/http.h"
 #include "ingest/marks.h"
 #include "marks/marks.h"
 
@@ -629,21 +630,11 @@ void request_progress(struct request *q)
 	resume_some(ingest);
 }
 
+/* What a sender did wrong is refused sample by sample: an error of the request is the server's. */
 int ingest_status(const struct ingest_request *r)
 {
-	switch (r->err) {
-	case 0:
+	if (!r->err)
 		return r->refused ? 400 : 204;
-	case ERR_BUSY:
-	case ERR_RETRY:
-	case ERR_UNKNOWN:
-	case ERR_TIMEOUT:
-	case ERR_CANCELLED:
-		return 503;
-	case ERR_FULL:
-	case ERR_READ_ONLY:
-		return 507;
-	default:
-		return 500;
-	}
+	int status = http_status_of(r->err);
+	return status < 500 ? 500 : status;
 }

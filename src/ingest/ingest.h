@@ -231,11 +231,9 @@ int ingest_tenant(const struct ingest *ingest, struct slice header, struct tag *
 		  size_t *tag_count, struct slice *tenant, struct errbuf *e) MUST_CHECK;
 
 /* The HTTP status at `done`: 204 nothing was wrong; 400 something was refused; 503 send it all
- * again after a while (add Retry-After: INGEST_RETRY_AFTER); 507 no room; 500 else. What is sent
- * again may be sent whole: twice is once. */
+ * again after a while; 507 no room; 500 else. What is sent again may be sent whole: twice is once.
+ */
 int ingest_status(const struct ingest_request *r);
-
-#define INGEST_RETRY_AFTER "1"
 
 /* The reason as it stands in counters and answers: "too_old". */
 const char *ingest_reason_text(enum ingest_reason reason);

@@ -132,8 +132,6 @@ static void on_done(struct ingest_request *r)
 	struct line_post *post = ingest_owner(r);
 	struct http_request *http = post->http;
 	int status = ingest_status(r);
-	if (status == 503)
-		http_reply_header(http, "Retry-After", INGEST_RETRY_AFTER);
 	if (status == 204)
 		http_reply(http, 204, NULL, (struct slice){0});
 	else if (status == 400)
@@ -168,7 +166,6 @@ static void write_begin(struct http_request *http)
 	enum line_precision precision = LINE_NS;
 	const char *sentence;
 	if (ingest_turns_away(context->ingest, &sentence)) {
-		http_reply_header(http, "Retry-After", INGEST_RETRY_AFTER);
 		http_reply_error(http, 503, "%s", sentence);
 		return;
 	}

@@ -162,8 +162,6 @@ static void reply_counts(const struct put *put, int status)
 static void reply(const struct put *put)
 {
 	int status = ingest_status(put->r);
-	if (status == 503)
-		http_reply_header(put->http, "Retry-After", INGEST_RETRY_AFTER);
 	if (status == 204 && put->answer == ANSWER_PLAIN)
 		http_reply(put->http, 204, NULL, (struct slice){NULL, 0});
 	else if (status == 204 || status == 400)
@@ -227,10 +225,9 @@ static void on_begin(struct http_request *http)
 	const struct ingest_context *context = http->context;
 	struct slice tenant = http_header(http, "X-Tenant");
 	const char *sentence;
-	if (ingest_turns_away(context->ingest, &sentence)) {
-		http_reply_header(http, "Retry-After", INGEST_RETRY_AFTER);
+	if (ingest_turns_away(context->ingest, &sentence))
 		http_reply_error(http, 503, "%s", sentence);
-	} else if (tenant.data && !tenant_valid(tenant))
+	else if (tenant.data && !tenant_valid(tenant))
 		http_reply_error(http, 400, "X-Tenant is not 1 to %d of A-Z a-z 0-9 _ . and -",
 				 TENANT_MAX_BYTES);
 }

@@ -77,14 +77,6 @@ static void answer(const struct call *call, const struct rollup_delete_result *r
 	json_reply_send(&reply, call->request);
 }
 
-static int status_of(int err)
-{
-	return err == ERR_BUSY || err == ERR_TIMEOUT || err == ERR_CANCELLED ? 503
-	       : err == ERR_FULL                                             ? 507
-	       : err == ERR_INVALID                                          ? 400
-									     : 500;
-}
-
 /* One that was broken off by the end of the server goes on by itself. */
 static void fail(const struct call *call, int err, const char *sentence,
 		 const struct rollup_delete_result *result)
@@ -93,10 +85,11 @@ static void fail(const struct call *call, int err, const char *sentence,
 				   ? "the rest is deleted when the server is started again"
 				   : "the same request deletes the rest";
 	if (call->spec.only_count)
-		http_reply_error(call->request, status_of(err), "%s", sentence);
+		http_reply_error(call->request, http_status_of(err), "%s", sentence);
 	else
-		http_reply_error(call->request, status_of(err), "%s; %llu samples were deleted; %s",
-				 sentence, (unsigned long long)result->samples, rest);
+		http_reply_error(call->request, http_status_of(err),
+				 "%s; %llu samples were deleted; %s", sentence,
+				 (unsigned long long)result->samples, rest);
 }
 
 static void on_deleted(void *owner, int err, const char *sentence,
@@ -225,7 +218,7 @@ static void on_end(struct http_request *request)
 		err = rollup_deletions_start(call->api->deletions, &call->spec, on_deleted, call,
 					     &e);
 	if (err) {
-		http_reply_error(request, status_of(err), "%s", e.text);
+		http_reply_error(request, http_status_of(err), "%s", e.text);
 		mem_free(call);
 		return;
 	}

@@ -39,26 +39,6 @@ bool inventory_api_idle(const struct api *api)
 	return api->inventory_calls == 0;
 }
 
-static int status_of(int err)
-{
-	switch (err) {
-	case ERR_INVALID:
-		return 400;
-	case ERR_NOT_FOUND:
-		return 404;
-	case ERR_EXISTS:
-		return 409;
-	case ERR_LIMIT:
-		return 422;
-	case ERR_BUSY:
-		return 503;
-	case ERR_FULL:
-		return 507;
-	default:
-		return 500;
-	}
-}
-
 /* ---- Reading ----------------------------------------------------------------------------------
  */
 
@@ -217,14 +197,14 @@ static void fail(struct call *call, int err, const char *why, size_t item)
 		json_write_object_begin(&w);
 		json_write_key(&w, "error");
 		json_write_object_begin(&w);
-		json_put_i64(&w, "code", status_of(err));
+		json_put_i64(&w, "code", http_status_of(err));
 		json_put_text(&w, "message", why);
 		if (item != SIZE_MAX) {
 			json_put_u64(&w, "item", item);
 		}
 		json_write_object_end(&w);
 		json_write_object_end(&w);
-		reply_json(call->request, status_of(err), &body);
+		reply_json(call->request, http_status_of(err), &body);
 	}
 	call_free(call);
 }

@@ -59,7 +59,7 @@ static void rows_done(struct inventory_rows_read *read, int err)
 {
 	struct rows_call *call = read->owner;
 	if (err) {
-		rows_fail(call, 500, read->error.text);
+		rows_fail(call, http_status_of(err), read->error.text);
 		return;
 	}
 	for (size_t i = 0; i < read->count; i++)

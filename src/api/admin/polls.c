@@ -40,6 +40,8 @@ static void polls_free(struct polls *p)
 	mem_free(p);
 }
 
+/* A queue has room again when its persisters have worked: 503, where a store without room is 507. A
+ * message that no queue takes is 413, as a body over the route's limits is. */
 static void answer(struct polls *p)
 {
 	struct http_request *http = p->http;

@@ -175,12 +175,9 @@ static void retention_answer(const struct retention_call *call)
 static void retention_fail(const struct retention_call *call)
 {
 	int err = call->err;
-	bool later =
-		err == ERR_BUSY || err == ERR_TIMEOUT || err == ERR_CANCELLED || err == ERR_RETRY;
 	const char *what = call->moves ? "not all could be moved, and another run moves the rest"
 				       : "what is stored could not be read";
-	int status = later ? 503 : err == ERR_FULL ? 507 : 500;
-	http_reply_error(call->call.request, status, "%s: %s", what, err_text(err));
+	http_reply_error(call->call.request, http_status_of(err), "%s: %s", what, err_text(err));
 }
 
 static void retention_run(struct job_call *job_call)

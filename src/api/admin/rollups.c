@@ -226,7 +226,7 @@ static void rollups_over(struct job_call *job_call)
 	struct rollups_call *call = (struct rollups_call *)job_call;
 	int err = rollups_is_partial(call) ? 0 : call->err;
 	if (job_call->request && err)
-		http_reply_error(job_call->request, err == ERR_BUSY ? 503 : 500,
+		http_reply_error(job_call->request, http_status_of(err),
 				 "what waits to be rolled up could not be read: %s", err_text(err));
 	else if (job_call->request)
 		rollups_answer(call);

@@ -63,11 +63,7 @@ static void rebuild_answer(const struct rebuild_call *call)
 static void rebuild_fail(const struct rebuild_call *call)
 {
 	int err = call->err;
-	bool later = err == ERR_BUSY || err == ERR_TIMEOUT || err == ERR_CANCELLED;
-	http_reply_error(call->call.request,
-			 later             ? 503
-			 : err == ERR_FULL ? 507
-					   : 500,
+	http_reply_error(call->call.request, http_status_of(err),
 			 "%s; %llu marks were made and stay, and another run makes the rest",
 			 err_text(err), (unsigned long long)call->result.marks);
 }

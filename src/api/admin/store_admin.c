@@ -36,8 +36,7 @@ static void admin_free(struct admin *admin)
 
 static void answer_error(struct admin *admin, int err)
 {
-	int status = err == ERR_BUSY ? 503 : 500;
-	http_reply_error(admin->request, status, "the store could not be read: %s",
+	http_reply_error(admin->request, http_status_of(err), "the store could not be read: %s",
 			 store_read_sentence(admin->read, err));
 	admin_free(admin);
 }

@@ -440,7 +440,7 @@ static void begin(struct http_request *request, bool is_timeseries)
 	answer->sending.status = 201;
 	int err = read_body(call, &body, &e);
 	if (err) {
-		v2_answer_fail(answer, err == ERR_INVALID ? 400 : query_status(err), "%s", e.text);
+		v2_answer_fail(answer, query_status(err), "%s", e.text);
 	} else if (read_range(call, body, &e) || read_agg_and_cf(call, body, &e)) {
 		v2_answer_query_error(answer, e.text);
 	} else {

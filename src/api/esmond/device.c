@@ -322,7 +322,7 @@ static void put_end(struct http_request *request)
 	}
 	int err = read_put(call, request, device, &e);
 	if (err) {
-		v2_answer_fail(answer, err == ERR_LIMIT ? 422 : 400, "%s", e.text);
+		v2_answer_fail(answer, query_status(err), "%s", e.text);
 		return;
 	}
 	call->change = (struct inventory_change){

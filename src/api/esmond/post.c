@@ -40,6 +40,8 @@ static void release(struct v2_answer *answer)
 
 /* ---- Putting --------------------------------------------------------------------------------- */
 
+/* A queue has room again when its persisters have worked: 503, where a store without room is 507.
+ */
 static void finish(struct call *call)
 {
 	struct v2_answer *answer = &call->answer;
@@ -207,8 +209,7 @@ static void post_end(struct http_request *request)
 	if (!err)
 		err = read_body(call, &e);
 	if (err)
-		v2_answer_fail(&call->answer, err == ERR_INVALID ? 400 : query_status(err), "%s",
-			       e.text);
+		v2_answer_fail(&call->answer, query_status(err), "%s", e.text);
 	else
 		put_all(call);
 }

@@ -64,7 +64,6 @@ static void ready_end(struct http_request *http)
 	const struct api *api = api_of(http);
 	char started[TIME_PRINT_MAX_BYTES], answer[200];
 	if (!api->ready) {
-		http_reply_header(http, "Retry-After", "1");
 		http_reply_error(http, 503, "the server is starting or stopping");
 		return;
 	}

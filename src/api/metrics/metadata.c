@@ -421,11 +421,7 @@ static void metric_aborted(struct http_request *request, UNUSED int err)
 static void metric_fail(struct metric_call *call, int err, const struct errbuf *e)
 {
 	if (call->request)
-		http_reply_error(call->request,
-				 err == ERR_NOT_FOUND ? 404
-				 : err == ERR_FULL    ? 507
-						      : query_status(err),
-				 "%s", e->text);
+		http_reply_error(call->request, query_status(err), "%s", e->text);
 	metric_free(call);
 }
 

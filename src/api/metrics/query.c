@@ -33,21 +33,10 @@ struct call {
 	bool encoded; /* out holds the rest of the answer */
 };
 
+/* query.timeout is a limit of what was asked: the same question would take as long again. */
 int query_status(int err)
 {
-	switch (err) {
-	case ERR_INVALID:
-		return 400;
-	case ERR_LIMIT:
-	case ERR_TIMEOUT:
-		return 422;
-	case ERR_BUSY:
-	case ERR_RETRY:
-	case ERR_CANCELLED:
-		return 503;
-	default:
-		return 500;
-	}
+	return err == ERR_TIMEOUT ? 422 : http_status_of(err);
 }
 
 static void call_free(struct call *call)
