@@ -9,6 +9,7 @@
 
 #include "http/http.h"
 
+struct api_call;
 struct catalog;
 struct conf;
 struct ingest;
@@ -58,7 +59,7 @@ struct api {
 	struct job_call *job_calls;              /* at work: none may be when persisting ends */
 	struct rollup_deletions *deletions;
 	struct v2_zones *zones; /* of reports */
-	size_t v2_answers;      /* that are at work: none may be when catalog and store end */
+	struct api_call *calls; /* in flight: none may be when queues, catalog and store end */
 	const struct conf *conf;
 	const char *program; /* calls this one again, as a shell reads it; NULL: granary */
 	int64_t started_ms;  /* wall clock */

@@ -145,9 +145,8 @@ static void begin_queries(struct serve *s)
  * Nothing tells of their end, so the stop timer looks. */
 static bool queries_over(const struct serve *s)
 {
-	return query_engine_idle(s->queries) && s->api.v2_answers == 0 &&
-	       s->api.metadata_writes == 0 && !s->api.job_calls &&
-	       (!s->deletions || rollup_deletions_idle(s->deletions));
+	return query_engine_idle(s->queries) && !s->api.calls && s->api.metadata_writes == 0 &&
+	       !s->api.job_calls && (!s->deletions || rollup_deletions_idle(s->deletions));
 }
 
 static bool writes_over(const struct serve *s)

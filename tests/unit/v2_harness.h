@@ -96,7 +96,7 @@ static inline int v2_setup(void **state)
 static inline int v2_teardown(void **state)
 {
 	end();
-	while (api.v2_answers) { /* of clients that have gone */
+	while (api.calls) { /* of clients that have gone */
 		loop_stop(loop);
 		loop_run(loop);
 	}

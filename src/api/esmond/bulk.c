@@ -1,6 +1,5 @@
 /* POST /v2/bulk/interface/ and /v2/bulk/timeseries/: many counters in one answer, one after the
  * other. What is wrong with one item is said in its place; the others are answered. */
-#include "api/metrics/query.h"
 #include "api/esmond/esmond.h"
 #include "api/esmond/data.h"
 #include "api/esmond/key.h"
@@ -25,7 +24,7 @@ struct call {
 	bool in_inventory, is_hidden;
 };
 
-static void next_item(struct v2_answer *answer);
+static void next_item(struct api_call *base);
 
 static void release(struct v2_answer *answer)
 {
@@ -69,7 +68,7 @@ static void put_parts(struct json_writer *json, const struct json *item)
 
 static void put_path(struct call *call)
 {
-	struct json_writer *json = &call->answer.json;
+	struct json_writer *json = &call->answer.call.json;
 	json_write_object_begin(json);
 	json_write_key(json, "path");
 	if (call->is_timeseries) {
@@ -90,15 +89,15 @@ static void pass(struct call *call)
 		call->item = call->item->next;
 		call->endpoint = 0;
 	}
-	call->answer.advance = next_item;
-	v2_answer_later(&call->answer);
+	call->answer.call.advance = next_item;
+	api_call_later(&call->answer.call);
 }
 
 static void put_error(struct call *call, const char *sentence)
 {
 	put_path(call);
-	v2_put_text(&call->answer.json, "error", slice_of(sentence));
-	json_write_object_end(&call->answer.json);
+	v2_put_text(&call->answer.call.json, "error", slice_of(sentence));
+	json_write_object_end(&call->answer.call.json);
 	pass(call);
 }
 
@@ -112,7 +111,7 @@ static bool found(struct v2_data *data)
 		return false;
 	}
 	put_path(call);
-	json_write_key(&call->answer.json, "data");
+	json_write_key(&call->answer.call.json, "data");
 	return true;
 }
 
@@ -123,9 +122,9 @@ static void ended(struct v2_data *data, int err)
 		struct errbuf e = data->fetch.error;
 		put_error(call, e.text[0] ? e.text : err_text(err));
 	} else if (err) {
-		v2_answer_fail_with(&call->answer, err, data->fetch.error.text);
+		api_call_fail_with(&call->answer.call, err, data->fetch.error.text);
 	} else {
-		json_write_object_end(&call->answer.json);
+		json_write_object_end(&call->answer.call.json);
 		pass(call);
 	}
 }
@@ -206,7 +205,7 @@ static void begin_interface(struct call *call)
 		.answer = answer,
 		.kind = OIDSET_INTERFACES,
 		.fields = v2_interface_fields,
-		.device = v2_find_device(answer->inventory, device, &answer->arena),
+		.device = v2_find_device(answer->inventory, device, &answer->call.arena),
 		.name = interface,
 		.with_hidden = true,
 		.begin_ms = v2_range_begin_ms(&call->params.range),
@@ -235,7 +234,7 @@ static int read_path(struct call *call, struct v2_key *key, struct errbuf *e)
 			return errbuf_set(e, ERR_INVALID, "a path is an array of its parts");
 		parts[count++] = part->text;
 	}
-	return v2_key_read(call->answer.inventory, parts, count, &call->answer.arena, key, e);
+	return v2_key_read(call->answer.inventory, parts, count, &call->answer.call.arena, key, e);
 }
 
 static void begin_path(struct call *call)
@@ -262,7 +261,7 @@ static void put_device_names(struct call *call)
 		const struct json *name = json_member(item, "device");
 		if (!name || (before && slice_equal(name->text, before->text)))
 			continue;
-		json_write_tree(&call->answer.json, name);
+		json_write_tree(&call->answer.call.json, name);
 		before = name;
 	}
 }
@@ -270,7 +269,7 @@ static void put_device_names(struct call *call)
 static void put_tail(struct call *call)
 {
 	struct v2_answer *answer = &call->answer;
-	struct json_writer *json = &answer->json;
+	struct json_writer *json = &answer->call.json;
 	int64_t agg_ms = 0;
 	json_write_array_end(json);
 	if (!call->is_timeseries) {
@@ -287,14 +286,15 @@ static void put_tail(struct call *call)
 	json_write_object_end(json);
 }
 
-static void next_item(struct v2_answer *answer)
+static void next_item(struct api_call *base)
 {
+	struct v2_answer *answer = v2_answer_of(base);
 	struct call *call = CONTAINER_OF(answer, struct call, answer);
-	if (!v2_answer_room(answer))
+	if (!api_call_room(&answer->call))
 		return;
 	if (!call->item) {
 		put_tail(call);
-		v2_answer_end(answer);
+		api_call_end(&answer->call);
 	} else if (call->is_timeseries) {
 		begin_path(call);
 	} else if (call->endpoint && call->rows.device) {
@@ -376,7 +376,7 @@ static int read_endpoints(struct call *call, const struct json *body, struct err
 
 static int read_list(struct call *call, const struct json *body, const char *key, struct errbuf *e)
 {
-	const struct conf *conf = call->answer.api->conf;
+	const struct conf *conf = call->answer.call.api->conf;
 	uint64_t items_max = conf ? (uint64_t)conf->query_series_max : ITEMS_PRESET;
 	int err = json_get_array(body, key, &call->list, e);
 	if (err)
@@ -418,7 +418,7 @@ static int read_paths(struct call *call, const struct json *body, struct errbuf 
 
 static int read_body(struct call *call, struct json **body, struct errbuf *e)
 {
-	int err = v2_params_check(call->answer.request, NULL, e);
+	int err = v2_params_check(call->answer.call.request, NULL, e);
 	if (!err)
 		err = v2_read_json(&call->answer, body, e);
 	if (!err && (*body)->type != JSON_T_OBJECT)
@@ -437,17 +437,17 @@ static void begin(struct http_request *request, bool is_timeseries)
 	struct errbuf e;
 	v2_answer_init(answer, request, next_item, release);
 	call->is_timeseries = is_timeseries;
-	answer->sending.status = 201;
+	answer->call.status = 201;
 	int err = read_body(call, &body, &e);
 	if (err) {
-		v2_answer_fail(answer, query_status(err), "%s", e.text);
+		api_call_fail_with(&answer->call, err, e.text);
 	} else if (read_range(call, body, &e) || read_agg_and_cf(call, body, &e)) {
 		v2_answer_query_error(answer, e.text);
 	} else {
-		json_write_object_begin(&answer->json);
-		json_write_key(&answer->json, "data");
-		json_write_array_begin(&answer->json);
-		next_item(answer);
+		json_write_object_begin(&answer->call.json);
+		json_write_key(&answer->call.json, "data");
+		json_write_array_begin(&answer->call.json);
+		next_item(&answer->call);
 	}
 }
 

@@ -64,7 +64,7 @@ static int check_cf(const struct v2_target *target, const struct v2_data_params 
 int v2_plan_make(const struct v2_answer *answer, const struct v2_target *target,
 		 const struct v2_data_params *params, struct v2_plan *plan, struct errbuf *e)
 {
-	const struct conf *conf = answer->api->conf;
+	const struct conf *conf = answer->call.api->conf;
 	uint64_t points_max = conf ? (uint64_t)conf->query_points_max : POINTS_MAX;
 	plan->period_ms = params->has_agg ? params->agg_ms : target->oidset->frequency_ms;
 	plan->raw = params->cf == CF_RAW && plan->period_ms == target->oidset->frequency_ms;
@@ -91,8 +91,9 @@ static struct v2_data *data_of(struct v2_answer *answer)
 	return answer->data;
 }
 
-static void advance(struct v2_answer *answer)
+static void advance(struct api_call *base)
 {
+	struct v2_answer *answer = v2_answer_of(base);
 	go_on(data_of(answer));
 }
 
@@ -100,7 +101,7 @@ static void end(struct v2_data *data, int err)
 {
 	struct v2_answer *answer = data->fetch.answer;
 	if (!err && data->began)
-		buf_append_char(&answer->out, ']');
+		buf_append_char(&answer->call.out, ']');
 	answer->data = NULL;
 	data->ended(data, err);
 }
@@ -109,7 +110,7 @@ static void end(struct v2_data *data, int err)
  * there. */
 static void begin_array(struct v2_data *data)
 {
-	json_write_raw(&data->fetch.answer->json, SLICE("["));
+	json_write_raw(&data->fetch.answer->call.json, SLICE("["));
 	data->began = true;
 }
 
@@ -117,7 +118,7 @@ static void begin_array(struct v2_data *data)
 static bool put_piece(struct v2_data *data)
 {
 	struct v2_fetch *fetch = &data->fetch;
-	struct buf *out = &fetch->answer->out;
+	struct buf *out = &fetch->answer->call.out;
 	if (!fetch->raw) {
 		int64_t until_ms = fetch->more ? fetch->until_ms : INT64_MAX;
 		return v2_points_put(&data->points, fetch->rows, fetch->count, &data->used,
@@ -134,10 +135,10 @@ static bool put_piece(struct v2_data *data)
 static void go_on(struct v2_data *data)
 {
 	struct v2_answer *answer = data->fetch.answer;
-	if (data->waiting || !v2_answer_room(answer))
+	if (data->waiting || !api_call_room(&answer->call))
 		return;
 	if (!put_piece(data)) {
-		v2_answer_later(answer);
+		api_call_later(&answer->call);
 	} else if (data->fetch.more) {
 		data->waiting = true;
 		data->used = 0;
@@ -160,7 +161,7 @@ static void take_piece(struct v2_data *data)
 			return;
 		begin_array(data);
 	}
-	v2_answer_go_on(fetch->answer);
+	api_call_go_on(&fetch->answer->call);
 }
 
 static void got(struct v2_fetch *fetch)
@@ -176,7 +177,7 @@ void v2_data_go_on(struct v2_data *data)
 	struct v2_answer *answer = data->fetch.answer;
 	data->on_hold = false;
 	answer->data = data;
-	answer->advance = advance;
+	answer->call.advance = advance;
 	if (!data->waiting)
 		take_piece(data);
 }
@@ -201,7 +202,7 @@ void v2_data_start(struct v2_data *data, struct v2_answer *answer, const struct 
 	fetch->got = got;
 	if (!data->on_hold) {
 		answer->data = data;
-		answer->advance = advance;
+		answer->call.advance = advance;
 	}
 	v2_fetch_start(fetch);
 }
@@ -215,11 +216,11 @@ void v2_data_end_answer(struct v2_data *data, int err)
 {
 	struct v2_answer *answer = data->fetch.answer;
 	if (err) {
-		v2_answer_fail_with(answer, err, data->fetch.error.text);
+		api_call_fail_with(&answer->call, err, data->fetch.error.text);
 		return;
 	}
-	json_write_object_end(&answer->json);
-	v2_answer_end(answer);
+	json_write_object_end(&answer->call.json);
+	api_call_end(&answer->call);
 }
 
 void v2_put_question(struct json_writer *json, const struct v2_data_params *params, int64_t agg_ms)

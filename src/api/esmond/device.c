@@ -2,7 +2,6 @@
  * v2_interface.c and v2_endpoint.c. Power strips (/v2/pdu/) are listed and shown here, too. */
 #include "api/esmond/device.h"
 
-#include "api/metrics/query.h"
 #include "api/esmond/esmond.h"
 #include "api/esmond/answer.h"
 #include "api/esmond/interface.h"
@@ -32,7 +31,7 @@ static void release(struct v2_answer *answer)
 	mem_free(CONTAINER_OF(answer, struct call, answer));
 }
 
-static struct call *call_new(struct http_request *request, void (*advance)(struct v2_answer *))
+static struct call *call_new(struct http_request *request, void (*advance)(struct api_call *))
 {
 	struct call *call = mem_zalloc(sizeof(*call));
 	v2_answer_init(&call->answer, request, advance, release);
@@ -58,11 +57,11 @@ void v2_device_kind_uri(const struct v2_device_kind *kind, struct slice device, 
 static void put_child(struct v2_answer *answer, const char *name, struct buf *uri)
 {
 	buf_printf(uri, "%s/", name);
-	json_write_object_begin(&answer->json);
-	json_put_bool(&answer->json, "leaf", false);
-	v2_put_text(&answer->json, "name", slice_of(name));
-	v2_put_text(&answer->json, "uri", buf_slice(uri));
-	json_write_object_end(&answer->json);
+	json_write_object_begin(&answer->call.json);
+	json_put_bool(&answer->call.json, "leaf", false);
+	v2_put_text(&answer->call.json, "name", slice_of(name));
+	v2_put_text(&answer->call.json, "uri", buf_slice(uri));
+	json_write_object_end(&answer->call.json);
 }
 
 static void put_oidsets(struct json_writer *json, const struct device *device)
@@ -77,7 +76,7 @@ static void put_oidsets(struct json_writer *json, const struct device *device)
 static void put_device(struct v2_answer *answer, const struct v2_device_kind *kind,
 		       const struct device *device)
 {
-	struct json_writer *json = &answer->json;
+	struct json_writer *json = &answer->call.json;
 	struct buf uri;
 	buf_init(&uri, URI_MAX_BYTES);
 	v2_device_kind_uri(kind, device->name, &uri);
@@ -108,15 +107,16 @@ static bool is_listed(struct call *call, const struct device *device, uint64_t *
 	       v2_lookups_match(&call->lookups, &device->name, work);
 }
 
-static void list_on(struct v2_answer *answer)
+static void list_on(struct api_call *base)
 {
+	struct v2_answer *answer = v2_answer_of(base);
 	struct call *call = CONTAINER_OF(answer, struct call, answer);
 	const struct inventory *inventory = answer->inventory;
 	uint64_t work = 0;
-	if (!v2_answer_room(answer))
+	if (!api_call_room(&answer->call))
 		return;
 	if (!call->next)
-		json_write_array_begin(&answer->json);
+		json_write_array_begin(&answer->call.json);
 	for (size_t i = 0;
 	     i < DEVICES_A_TURN && work < V2_TURN_WORK && call->next < inventory->device_count;
 	     i++) {
@@ -125,11 +125,11 @@ static void list_on(struct v2_answer *answer)
 			put_device(answer, call->kind, device);
 	}
 	if (call->next < inventory->device_count) {
-		v2_answer_later(answer);
+		api_call_later(&answer->call);
 		return;
 	}
-	json_write_array_end(&answer->json);
-	v2_answer_end(answer);
+	json_write_array_end(&answer->call.json);
+	api_call_end(&answer->call);
 }
 
 /* A plain list: all of it, where no page is asked for. */
@@ -138,7 +138,7 @@ static int read_list(struct call *call, const struct http_request *request, stru
 	static const char *const names[] = {"begin", "end", NULL};
 	static const char *const fields[] = {"name", NULL};
 	struct v2_answer *answer = &call->answer;
-	int err = v2_params_lookups(request, names, fields, &answer->arena, &call->lookups, e);
+	int err = v2_params_lookups(request, names, fields, &answer->call.arena, &call->lookups, e);
 	if (!err)
 		err = v2_params_life(request, answer->now_ms, &call->life, e);
 	if (!err)
@@ -155,9 +155,9 @@ void v2_device_list(struct http_request *request, const struct v2_device_kind *k
 	struct errbuf e;
 	int err = read_list(call, request, &e);
 	if (err)
-		v2_answer_fail(&call->answer, 400, "%s", e.text);
+		api_call_fail(&call->answer.call, 400, "%s", e.text);
 	else
-		list_on(&call->answer);
+		list_on(&call->answer.call);
 }
 
 /* ---- Dispatch -------------------------------------------------------------------------------- */
@@ -166,8 +166,8 @@ void v2_device_list(struct http_request *request, const struct v2_device_kind *k
 static const struct device *find_living(struct v2_answer *answer, const struct v2_device_kind *kind,
 					const struct v2_life *life)
 {
-	const struct device *device =
-		v2_find_device(answer->inventory, v2_part(answer->request, 1), &answer->arena);
+	const struct device *device = v2_find_device(
+		answer->inventory, v2_part(answer->call.request, 1), &answer->call.arena);
 	return device && kind->is(device) && v2_life_has(life, device->begin_ms, device->end_ms)
 		       ? device
 		       : NULL;
@@ -183,12 +183,12 @@ void v2_device_get(struct http_request *request, const struct v2_device_kind *ki
 	struct errbuf e;
 	if (v2_params_check(request, names, &e) ||
 	    v2_params_life(request, answer->now_ms, &life, &e)) {
-		v2_answer_fail(answer, 400, "%s", e.text);
+		api_call_fail(&answer->call, 400, "%s", e.text);
 	} else if (!(device = find_living(answer, kind, &life))) {
 		v2_no_device(answer, 404, v2_part(request, 1));
 	} else {
 		put_device(answer, kind, device);
-		v2_answer_end(answer);
+		api_call_end(&answer->call);
 	}
 }
 
@@ -215,20 +215,20 @@ static void changed(struct inventory_change *change, int err)
 	struct call *call = change->owner;
 	struct v2_answer *answer = &call->answer;
 	const struct device *device;
-	if (!v2_answer_settle(answer))
+	if (!api_call_settle(&answer->call))
 		return;
 	/* The name that was changed lies in the picture that it was made from. */
 	const struct inventory *before = answer->inventory;
-	answer->inventory = inventory_keeper_take(answer->api->inventory);
+	answer->inventory = inventory_keeper_take(answer->call.api->inventory);
 	device = inventory_device(answer->inventory, call->spec.name);
 	inventory_release(before);
 	if (err == ERR_INVALID || err == ERR_NOT_FOUND || err == ERR_EXISTS || !device) {
-		v2_answer_fail(answer, 400, "%s", change->error.text);
+		api_call_fail(&answer->call, 400, "%s", change->error.text);
 	} else if (err) {
-		v2_answer_fail_with(answer, err, change->error.text);
+		api_call_fail_with(&answer->call, err, change->error.text);
 	} else {
 		put_device(answer, &devices, device);
-		v2_answer_end(answer);
+		api_call_end(&answer->call);
 	}
 }
 
@@ -242,7 +242,8 @@ static int read_oidsets(const struct json *body, struct call *call, struct errbu
 	if (list->count > DEVICE_OIDSETS_MAX)
 		return errbuf_set(e, ERR_INVALID, "a device has at most %d oidsets",
 				  DEVICE_OIDSETS_MAX);
-	struct slice *names = arena_alloc(&call->answer.arena, (list->count + 1) * sizeof(*names));
+	struct slice *names =
+		arena_alloc(&call->answer.call.arena, (list->count + 1) * sizeof(*names));
 	if (!names)
 		return errbuf_set(e, ERR_LIMIT, "the body is too large");
 	for (item = list->first; item; item = item->next) {
@@ -289,7 +290,8 @@ static int read_put(struct call *call, const struct http_request *request,
 	struct json *body;
 	int err = v2_check_json(request, e);
 	if (!err)
-		err = json_parse(buf_slice(&call->answer.body), &call->answer.arena, &body, e);
+		err = json_parse(buf_slice(&call->answer.call.body), &call->answer.call.arena,
+				 &body, e);
 	if (err)
 		return err;
 	if (body->type != JSON_T_OBJECT)
@@ -299,7 +301,7 @@ static int read_put(struct call *call, const struct http_request *request,
 		if (err)
 			return err;
 	}
-	call->spec = device_spec_of(device, &call->answer.arena);
+	call->spec = device_spec_of(device, &call->answer.call.arena);
 	err = json_get_bool(body, "active", &call->spec.active, e);
 	return err && err != ERR_NOT_FOUND ? err : read_oidsets(body, call, e);
 }
@@ -322,7 +324,7 @@ static void put_end(struct http_request *request)
 	}
 	int err = read_put(call, request, device, &e);
 	if (err) {
-		v2_answer_fail(answer, query_status(err), "%s", e.text);
+		api_call_fail_with(&answer->call, err, e.text);
 		return;
 	}
 	call->change = (struct inventory_change){
@@ -332,11 +334,11 @@ static void put_end(struct http_request *request)
 		.done = changed,
 		.owner = call,
 	};
-	err = inventory_keeper_change(answer->api->inventory, &call->change);
+	err = inventory_keeper_change(answer->call.api->inventory, &call->change);
 	if (err)
-		v2_answer_fail_with(answer, err, "");
+		api_call_fail_with(&answer->call, err, "");
 	else
-		answer->held++;
+		answer->call.held++;
 }
 
 const struct http_handler v2_device_put = V2_HANDLER(put_end);

@@ -33,14 +33,14 @@ static void release(struct v2_answer *answer)
 
 static void no_interface(struct call *call)
 {
-	v2_answer_fail(&call->answer, 400, "the device has no interface \"" SHOWN "\"",
-		       SHOWN_OF(call->asked));
+	api_call_fail(&call->answer.call, 400, "the device has no interface \"" SHOWN "\"",
+		      SHOWN_OF(call->asked));
 }
 
 static void put_head(struct call *call)
 {
 	struct v2_answer *answer = &call->answer;
-	struct json_writer *json = &answer->json;
+	struct json_writer *json = &answer->call.json;
 	struct slice name = call->in_inventory ? call->row_name : call->data.fetch.target.path[0];
 	struct buf uri;
 	buf_init(&uri, URI_MAX_BYTES);
@@ -84,7 +84,7 @@ static void rows_ended(struct v2_rows *rows, int err)
 {
 	struct call *call = CONTAINER_OF(rows, struct call, rows);
 	if (err) {
-		v2_answer_fail_with(&call->answer, err, rows->error.text);
+		api_call_fail_with(&call->answer.call, err, rows->error.text);
 	} else if (call->is_hidden) {
 		no_interface(call);
 	} else {
@@ -122,12 +122,12 @@ static struct slice alias_of(struct v2_answer *answer, size_t parts)
 	struct buf text;
 	buf_init(&text, ALIAS_MAX_BYTES);
 	for (size_t i = 4; i < parts; i++) {
-		struct slice part = v2_part(answer->request, i);
+		struct slice part = v2_part(answer->call.request, i);
 		if (i > 4)
 			buf_append_char(&text, '/');
 		buf_append(&text, part.data, part.len);
 	}
-	alias = arena_copy(&answer->arena, buf_slice(&text));
+	alias = arena_copy(&answer->call.arena, buf_slice(&text));
 	buf_release(&text);
 	return alias.data ? alias : SLICE("");
 }
@@ -139,7 +139,7 @@ static int find_target(struct call *call, const struct device *device, size_t pa
 	struct v2_target *target = &call->data.fetch.target;
 	call->device = device;
 	call->alias = alias_of(answer, parts);
-	struct slice oidset = http_param(answer->request, "oidset");
+	struct slice oidset = http_param(answer->call.request, "oidset");
 	struct v2_endpoint endpoint;
 	if (!v2_find_endpoint(device, call->alias, oidset, &endpoint))
 		return errbuf_set(e, ERR_NOT_FOUND,
@@ -163,13 +163,13 @@ void v2_endpoint_begin(struct http_request *request, size_t parts)
 	struct slice name = v2_part(request, 1);
 	struct errbuf e;
 	v2_answer_init(answer, request, NULL, release);
-	const struct device *device = v2_find_device(answer->inventory, name, &answer->arena);
+	const struct device *device = v2_find_device(answer->inventory, name, &answer->call.arena);
 	if (!device) {
 		v2_no_device(answer, 400, name);
 		return;
 	}
 	if (v2_params_check(request, names, &e) || find_target(call, device, parts, &e)) {
-		v2_answer_fail(answer, 400, "%s", e.text);
+		api_call_fail(&answer->call, 400, "%s", e.text);
 		return;
 	}
 	if (v2_params_data(request, 1000, answer->now_ms, &call->params, &e) ||
@@ -177,7 +177,7 @@ void v2_endpoint_begin(struct http_request *request, size_t parts)
 		v2_answer_query_error(answer, e.text);
 		return;
 	}
-	if (v2_name_decode(v2_part(request, 3), &answer->arena, &call->asked))
+	if (v2_name_decode(v2_part(request, 3), &answer->call.arena, &call->asked))
 		call->asked = v2_part(request, 3);
 	start(call);
 }

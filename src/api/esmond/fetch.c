@@ -69,7 +69,7 @@ void v2_fetch_release(struct v2_fetch *fetch)
 
 static struct executor *executor_of(const struct v2_fetch *fetch)
 {
-	return loop_executor(fetch->answer->api->loop);
+	return loop_executor(fetch->answer->call.api->loop);
 }
 
 /* Ends with an error; `sentence` may be empty. */
@@ -87,7 +87,7 @@ static void rows_read(struct rate_read *rates, int err)
 {
 	struct v2_fetch_work *work = rate_read_owner(rates);
 	struct v2_fetch *fetch = work->fetch;
-	if (!v2_answer_settle(fetch->answer))
+	if (!api_call_settle(&fetch->answer->call))
 		return;
 	if (err) {
 		fail(fetch, err, rate_read_error(rates));
@@ -107,7 +107,7 @@ static int read_rows(struct v2_fetch *fetch)
 	struct v2_fetch_work *work = fetch->work;
 	int64_t from_ms = work->at_ms, to_ms = from_ms + fetch->period_ms * PIECE_SLOTS;
 	if (!work->rates)
-		work->rates = rate_read_new(fetch->answer->api->store, executor_of(fetch));
+		work->rates = rate_read_new(fetch->answer->call.api->store, executor_of(fetch));
 	if (to_ms > fetch->to_ms)
 		to_ms = fetch->to_ms;
 	struct rate_read_options options = {
@@ -116,7 +116,7 @@ static int read_rows(struct v2_fetch *fetch)
 		.from_ms = from_ms,
 		.to_ms = to_ms,
 		.now_ms = fetch->answer->now_ms,
-		.deadline_us = fetch->answer->deadline_us,
+		.deadline_us = fetch->answer->call.deadline_us,
 		.rows_max = 2 * PIECE_SLOTS, /* stored and computed are counted both */
 		.done = rows_read,
 		.owner = work,
@@ -125,7 +125,7 @@ static int read_rows(struct v2_fetch *fetch)
 	int err = rate_read_start(work->rates, &options);
 	if (err)
 		return errbuf_set(&fetch->error, err, "%s", rate_read_error(work->rates));
-	fetch->answer->held++;
+	fetch->answer->call.held++;
 	return 0;
 }
 
@@ -137,7 +137,7 @@ static int charge(struct v2_fetch *fetch, size_t bytes)
 	struct v2_answer *answer = fetch->answer;
 	if (bytes <= answer->charged_bytes)
 		return 0;
-	if (http_request_charge(answer->request, bytes - answer->charged_bytes))
+	if (http_request_charge(answer->call.request, bytes - answer->charged_bytes))
 		return errbuf_set(&fetch->error, ERR_BUSY, "the memory for answers is in use");
 	answer->charged_bytes = bytes;
 	return 0;
@@ -149,7 +149,7 @@ static int submit_read(struct v2_fetch *fetch)
 	int err = store_read_submit(read);
 	if (err)
 		return errbuf_set(&fetch->error, err, "%s", store_read_sentence(read, err));
-	fetch->answer->held++;
+	fetch->answer->call.held++;
 	return 0;
 }
 
@@ -158,7 +158,7 @@ static void samples_read(struct store_read *read, int err)
 	struct v2_fetch_work *work = read->owner;
 	struct v2_fetch *fetch = work->fetch;
 	struct v2_samples *samples = &work->samples;
-	if (!v2_answer_settle(fetch->answer))
+	if (!api_call_settle(&fetch->answer->call))
 		return;
 	if (err) {
 		fail(fetch, err, store_read_sentence(read, err));
@@ -181,13 +181,13 @@ static struct store_read *begin_read(struct v2_fetch *fetch)
 {
 	struct v2_fetch_work *work = fetch->work;
 	if (!work->read)
-		work->read = store_read_new(fetch->answer->api->store, SAMPLES_READ_BYTES);
+		work->read = store_read_new(fetch->answer->call.api->store, SAMPLES_READ_BYTES);
 	store_read_reset(work->read);
 	work->read->executor = executor_of(fetch);
 	work->read->done = samples_read;
 	work->read->owner = work;
 	work->read->now_ms = fetch->answer->now_ms;
-	work->read->deadline_us = fetch->answer->deadline_us;
+	work->read->deadline_us = fetch->answer->call.deadline_us;
 	return work->read;
 }
 
@@ -304,7 +304,7 @@ static void resembling_found(struct catalog_find *find, int err)
 	struct v2_fetch *fetch = find->owner;
 	bool is_there = false;
 	fetch->work->finding = false;
-	if (!fetch->answer->request)
+	if (!fetch->answer->call.request)
 		return; /* it is over, and freed when its turn has passed */
 	if (err) {
 		fail(fetch, err, find->error.text);
@@ -356,7 +356,7 @@ static void find_resembling(struct v2_fetch *fetch)
 	}
 	arena_init(&work->found, FOUND_MAX_BYTES);
 	work->find = (struct catalog_find){
-		.catalog = fetch->answer->api->catalog,
+		.catalog = fetch->answer->call.api->catalog,
 		.tenant = COUNTER_TENANT,
 		.metric = metric_of_rows(fetch),
 		.selectors = work->selectors,
@@ -378,7 +378,7 @@ static void opened(struct catalog_open *open)
 	if (err && work->groups[0].sentence)
 		errbuf_set(&e, err, "%s", work->groups[0].sentence);
 	catalog_open_finish(open, ERR_CANCELLED);
-	if (!v2_answer_settle(fetch->answer))
+	if (!api_call_settle(&fetch->answer->call))
 		return;
 	if (err && err != ERR_NOT_FOUND) {
 		fail(fetch, err, e.text);
@@ -445,7 +445,7 @@ static int open_handles(struct v2_fetch *fetch)
 	if (name_series(fetch))
 		return ERR_NOT_FOUND;
 	work->open = (struct catalog_open){
-		.catalog = fetch->answer->api->catalog,
+		.catalog = fetch->answer->call.api->catalog,
 		.executor = executor_of(fetch),
 		.done = opened,
 		.owner = work,
@@ -454,7 +454,7 @@ static int open_handles(struct v2_fetch *fetch)
 		.find_only = true,
 	};
 	int err = catalog_open_start(&work->open);
-	fetch->answer->held += !err;
+	fetch->answer->call.held += !err;
 	return err;
 }
 
@@ -463,7 +463,7 @@ static int open_handles(struct v2_fetch *fetch)
 static void say_later(struct task *task)
 {
 	struct v2_fetch *fetch = CONTAINER_OF(task, struct v2_fetch_work, later)->fetch;
-	if (!v2_answer_settle(fetch->answer))
+	if (!api_call_settle(&fetch->answer->call))
 		return;
 	if (fetch->err)
 		fail(fetch, fetch->err, fetch->error.text);
@@ -476,7 +476,7 @@ static void post_later(struct v2_fetch *fetch, int err)
 	struct executor *executor = executor_of(fetch);
 	fetch->err = err;
 	fetch->work->later.run = say_later;
-	fetch->answer->held++;
+	fetch->answer->call.held++;
 	executor->post(executor, &fetch->work->later);
 }
 
@@ -498,7 +498,7 @@ void v2_fetch_start(struct v2_fetch *fetch)
 	fetch->error.text[0] = 0;
 	fetch->found = fetch->more = false;
 	fetch->count = 0;
-	int err = v2_answer_check_time(fetch->answer, &fetch->error);
+	int err = api_call_check_time(&fetch->answer->call, &fetch->error);
 	err = err ? err : charge_slots(fetch);
 	err = err ? err : open_handles(fetch);
 	fetch->until_ms = fetch->to_ms;
@@ -509,7 +509,7 @@ void v2_fetch_start(struct v2_fetch *fetch)
 void v2_fetch_next(struct v2_fetch *fetch)
 {
 	ASSERT(fetch->more);
-	int err = v2_answer_check_time(fetch->answer, &fetch->error);
+	int err = api_call_check_time(&fetch->answer->call, &fetch->error);
 	if (!err)
 		err = fetch->raw ? read_samples(fetch) : read_rows(fetch);
 	if (err)

@@ -41,7 +41,7 @@ static struct call *call_new(struct http_request *request)
 static void put_endpoints(struct v2_answer *answer, const struct device *device,
 			  struct slice interface)
 {
-	struct json_writer *json = &answer->json;
+	struct json_writer *json = &answer->call.json;
 	struct v2_endpoint endpoint;
 	size_t at = 0;
 	json_write_key(json, "children");
@@ -66,7 +66,7 @@ static void put_endpoints(struct v2_answer *answer, const struct device *device,
 static void put_interface(struct v2_answer *answer, const struct device *device,
 			  const struct inventory_row *row)
 {
-	struct json_writer *json = &answer->json;
+	struct json_writer *json = &answer->call.json;
 	struct buf uri;
 	buf_init(&uri, URI_MAX_BYTES);
 	json_write_object_begin(json);
@@ -101,11 +101,11 @@ static void list_ended(struct v2_rows *rows, int err)
 	struct call *call = CONTAINER_OF(rows, struct call, rows);
 	struct v2_answer *answer = &call->answer;
 	if (err) {
-		v2_answer_fail_with(answer, err, rows->error.text);
+		api_call_fail_with(&answer->call, err, rows->error.text);
 		return;
 	}
-	v2_page_end(answer->request, &call->page, call->matched, &answer->json);
-	v2_answer_end(answer);
+	v2_page_end(answer->call.request, &call->page, call->matched, &answer->call.json);
+	api_call_end(&answer->call);
 }
 
 static int read_list(struct call *call, const struct http_request *request, struct errbuf *e)
@@ -113,7 +113,7 @@ static int read_list(struct call *call, const struct http_request *request, stru
 	static const char *const names[] = {"begin", "end", NULL};
 	struct v2_answer *answer = &call->answer;
 	struct v2_life life;
-	int err = v2_params_lookups(request, names, v2_interface_fields, &answer->arena,
+	int err = v2_params_lookups(request, names, v2_interface_fields, &answer->call.arena,
 				    &call->rows.lookups, e);
 	if (!err)
 		err = v2_params_life(request, answer->now_ms, &life, e);
@@ -129,12 +129,12 @@ static int read_list(struct call *call, const struct http_request *request, stru
 static void begin_list(struct call *call)
 {
 	struct errbuf e;
-	int err = read_list(call, call->answer.request, &e);
+	int err = read_list(call, call->answer.call.request, &e);
 	if (err) {
-		v2_answer_fail(&call->answer, 400, "%s", e.text);
+		api_call_fail(&call->answer.call, 400, "%s", e.text);
 		return;
 	}
-	v2_page_begin(&call->answer.json);
+	v2_page_begin(&call->answer.call.json);
 	call->rows.take = list_one;
 	call->rows.ended = list_ended;
 	v2_rows_start(&call->rows);
@@ -180,13 +180,13 @@ static void find_ended(struct v2_rows *rows, int err)
 	struct call *call = CONTAINER_OF(rows, struct call, rows);
 	struct v2_answer *answer = &call->answer;
 	if (err) {
-		v2_answer_fail_with(answer, err, rows->error.text);
+		api_call_fail_with(&answer->call, err, rows->error.text);
 	} else if (!call->found.row) {
-		v2_answer_fail(answer, 404, "the device has no interface \"" SHOWN "\"",
-			       SHOWN_OF(call->asked));
+		api_call_fail(&answer->call, 404, "the device has no interface \"" SHOWN "\"",
+			      SHOWN_OF(call->asked));
 	} else {
 		put_interface(answer, call->found.device, &call->found_row);
-		v2_answer_end(answer);
+		api_call_end(&answer->call);
 	}
 }
 
@@ -196,13 +196,13 @@ static void begin_one(struct call *call, struct slice name)
 	struct v2_answer *answer = &call->answer;
 	struct v2_life life;
 	struct errbuf e;
-	if (v2_params_check(answer->request, names, &e) ||
-	    v2_params_life(answer->request, answer->now_ms, &life, &e)) {
-		v2_answer_fail(answer, 400, "%s", e.text);
+	if (v2_params_check(answer->call.request, names, &e) ||
+	    v2_params_life(answer->call.request, answer->now_ms, &life, &e)) {
+		api_call_fail(&answer->call, 400, "%s", e.text);
 		return;
 	}
 	call->asked = name;
-	if (v2_name_decode(name, &answer->arena, &call->rows.name))
+	if (v2_name_decode(name, &answer->call.arena, &call->rows.name))
 		call->rows.name = name;
 	call->rows.begin_ms = life.begin_ms;
 	call->rows.end_ms = life.end_ms;
@@ -221,7 +221,7 @@ void v2_below_device(struct http_request *request, size_t parts)
 	call = call_new(request);
 	struct v2_answer *answer = &call->answer;
 	struct slice name = v2_part(request, 1);
-	call->rows.device = v2_find_device(answer->inventory, name, &answer->arena);
+	call->rows.device = v2_find_device(answer->inventory, name, &answer->call.arena);
 	if (!call->rows.device)
 		v2_no_device(answer, 404, name);
 	else if (parts == 3)

@@ -120,7 +120,7 @@ static void take_key(struct call *call, const struct stored *stored)
 	struct slice text = buf_slice(&call->key);
 	if (v2_lookups_match(&call->lookups, &text, &call->work) &&
 	    v2_page_has(&call->page, call->matched++))
-		json_write_string(&call->answer.json, text);
+		json_write_string(&call->answer.call.json, text);
 }
 
 /* `end`: behind the series' years, which ascend. */
@@ -215,7 +215,7 @@ static void years_known(struct call *call)
 {
 	if (call->seen_count)
 		qsort(call->seen, call->seen_count, sizeof(*call->seen), by_series);
-	v2_answer_later(&call->answer);
+	api_call_later(&call->answer.call);
 }
 
 static void ask_years(struct call *call);
@@ -225,7 +225,7 @@ static void years_read(struct store_read *read, int err)
 {
 	struct call *call = read->owner;
 	struct v2_answer *answer = &call->answer;
-	if (!v2_answer_settle(answer))
+	if (!api_call_settle(&answer->call))
 		return;
 	call->reading = false;
 	bool more = false;
@@ -245,7 +245,7 @@ static void years_read(struct store_read *read, int err)
 		return;
 	}
 	if (err)
-		v2_answer_fail_with(answer, err, store_read_sentence(read, err));
+		api_call_fail_with(&answer->call, err, store_read_sentence(read, err));
 	else if (++call->rounds < YEARS_MAX)
 		ask_years(call);
 	else
@@ -258,11 +258,11 @@ static void ask_years(struct call *call)
 	struct store_read *read = call->years;
 	size_t asked = 0;
 	store_read_reset(read);
-	read->executor = loop_executor(answer->api->loop);
+	read->executor = loop_executor(answer->call.api->loop);
 	read->done = years_read;
 	read->owner = call;
 	read->now_ms = answer->now_ms;
-	read->deadline_us = answer->deadline_us;
+	read->deadline_us = answer->call.deadline_us;
 	for (size_t i = 0; i < call->group_count; i++) {
 		struct group *group = &call->groups[i];
 		group->request = group->count ? store_read_add(read, STORE_LAST_BEFORE) : NULL;
@@ -289,18 +289,18 @@ static void submit_years(struct call *call)
 {
 	struct v2_answer *answer = &call->answer;
 	struct errbuf e;
-	int err = v2_answer_check_time(answer, &e);
+	int err = api_call_check_time(&answer->call, &e);
 	if (err) {
-		v2_answer_fail_with(answer, err, e.text);
+		api_call_fail_with(&answer->call, err, e.text);
 		return;
 	}
 	err = store_read_submit(call->years);
 	if (err) {
-		v2_answer_fail_with(answer, err, store_read_sentence(call->years, err));
+		api_call_fail_with(&answer->call, err, store_read_sentence(call->years, err));
 		return;
 	}
 	call->reading = true;
-	answer->held++;
+	answer->call.held++;
 }
 
 static int add_to_group(struct call *call, enum table table, int64_t period_ms, int64_t key_ms,
@@ -352,15 +352,15 @@ static int group_series(struct call *call, size_t number, const struct store_ser
 static void finish(struct call *call)
 {
 	struct v2_answer *answer = &call->answer;
-	json_write_array_end(&answer->json);
-	v2_answer_end(answer);
+	json_write_array_end(&answer->call.json);
+	api_call_end(&answer->call);
 }
 
 static void slice_read(struct store_read *read, int err)
 {
 	struct call *call = read->owner;
 	struct v2_answer *answer = &call->answer;
-	if (!v2_answer_settle(answer))
+	if (!api_call_settle(&answer->call))
 		return;
 	call->reading = false;
 	call->next = call->at = 0;
@@ -370,10 +370,10 @@ static void slice_read(struct store_read *read, int err)
 	for (size_t i = 0; i < list->count && !err; i++)
 		err = group_series(call, i, &list->series[i]);
 	if (err == ERR_LIMIT && call->group_count == GROUPS_MAX)
-		v2_answer_fail(answer, 422, "the OIDSets have more than %d frequencies in all",
-			       GROUPS_MAX);
+		api_call_fail(&answer->call, 422,
+			      "the OIDSets have more than %d frequencies in all", GROUPS_MAX);
 	else if (err)
-		v2_answer_fail_with(answer, err, store_read_sentence(read, err));
+		api_call_fail_with(&answer->call, err, store_read_sentence(read, err));
 	else
 		ask_years(call);
 }
@@ -383,11 +383,11 @@ static void read_slice(struct call *call)
 	struct v2_answer *answer = &call->answer;
 	struct store_read *read = call->read;
 	store_read_reset(read);
-	read->executor = loop_executor(answer->api->loop);
+	read->executor = loop_executor(answer->call.api->loop);
 	read->done = slice_read;
 	read->owner = call;
 	read->now_ms = answer->now_ms;
-	read->deadline_us = answer->deadline_us;
+	read->deadline_us = answer->call.deadline_us;
 	call->request = store_read_add(read, STORE_SERIES_LIST);
 	ASSERT(call->request); /* the first of an empty read */
 	call->request->token = call->token;
@@ -395,18 +395,19 @@ static void read_slice(struct call *call)
 		(struct store_series_list){.tenant = COUNTER_TENANT, .limit = SERIES_A_SLICE};
 	int err = store_read_submit(read);
 	if (err) {
-		v2_answer_fail_with(answer, err, store_read_sentence(read, err));
+		api_call_fail_with(&answer->call, err, store_read_sentence(read, err));
 		return;
 	}
 	call->reading = true;
-	answer->held++;
+	answer->call.held++;
 }
 
-static void advance(struct v2_answer *answer)
+static void advance(struct api_call *base)
 {
+	struct v2_answer *answer = v2_answer_of(base);
 	struct call *call = CONTAINER_OF(answer, struct call, answer);
 	const struct store_series_list *list = &call->request->series_list;
-	if (call->reading || !v2_answer_room(answer))
+	if (call->reading || !api_call_room(&answer->call))
 		return;
 	call->work = 0;
 	for (size_t i = 0; i < 100 && call->work < V2_TURN_WORK && call->next < list->count;
@@ -415,7 +416,7 @@ static void advance(struct v2_answer *answer)
 	if (call->page.limit && call->matched >= call->page.offset + call->page.limit) {
 		finish(call);
 	} else if (call->next < list->count) {
-		v2_answer_later(answer);
+		api_call_later(&answer->call);
 	} else if (call->request->more) {
 		call->token = call->request->token;
 		read_slice(call);
@@ -439,16 +440,16 @@ static void inventory_end(struct http_request *request)
 	arena_init(&call->tags, TAGS_ARENA_BYTES);
 	arena_init(&call->found, FOUND_MAX_BYTES);
 	buf_init(&call->key, COUNTER_KEY_MAX_BYTES);
-	if (v2_params_lookups(request, NULL, fields, &answer->arena, &call->lookups, &e) ||
+	if (v2_params_lookups(request, NULL, fields, &answer->call.arena, &call->lookups, &e) ||
 	    v2_page_read(request, &call->page, &e)) {
-		v2_answer_fail(answer, 400, "%s", e.text);
+		api_call_fail(&answer->call, 400, "%s", e.text);
 		return;
 	}
 	if (!http_param(request, "limit").data)
 		call->page.limit = 0;
-	json_write_array_begin(&answer->json);
-	call->read = store_read_new(answer->api->store, READ_MAX_BYTES);
-	call->years = store_read_new(answer->api->store, READ_MAX_BYTES);
+	json_write_array_begin(&answer->call.json);
+	call->read = store_read_new(answer->call.api->store, READ_MAX_BYTES);
+	call->years = store_read_new(answer->call.api->store, READ_MAX_BYTES);
 	read_slice(call);
 }
 

@@ -76,13 +76,13 @@ int v2_key_read(const struct inventory *inventory, const struct slice *parts, si
 
 int v2_key_of_path(struct v2_answer *answer, struct v2_key *key, struct errbuf *e)
 {
-	const struct http_request *request = answer->request;
+	const struct http_request *request = answer->call.request;
 	struct slice list[HTTP_SEGMENTS_MAX];
 	size_t count = 0;
 	for (size_t i = 2; i < v2_part_count(request); i++)
 		list[count++] = v2_part(request, i);
 	int err = v2_key_type(v2_part(request, 1), &key->type, e);
-	return err ? err : v2_key_read(answer->inventory, list, count, &answer->arena, key, e);
+	return err ? err : v2_key_read(answer->inventory, list, count, &answer->call.arena, key, e);
 }
 
 int v2_key_plan(const struct v2_answer *answer, const struct v2_key *key,

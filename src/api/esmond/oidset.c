@@ -21,7 +21,7 @@ static struct v2_answer *answer_new(struct http_request *request, const char *pa
 	v2_answer_init(answer, request, NULL, release);
 	if (!v2_params_check(request, NULL, &e))
 		return answer;
-	v2_answer_fail(answer, 400, "%s", e.text);
+	api_call_fail(&answer->call, 400, "%s", e.text);
 	return NULL;
 }
 
@@ -31,11 +31,11 @@ static void oidset_end(struct http_request *request)
 	if (!answer)
 		return;
 	const struct inventory_conf *conf = answer->inventory->conf;
-	json_write_array_begin(&answer->json);
+	json_write_array_begin(&answer->call.json);
 	for (size_t i = 0; i < conf->oidset_count; i++)
-		json_write_string(&answer->json, conf->oidsets[i]->name);
-	json_write_array_end(&answer->json);
-	v2_answer_end(answer);
+		json_write_string(&answer->call.json, conf->oidsets[i]->name);
+	json_write_array_end(&answer->call.json);
+	api_call_end(&answer->call);
 }
 
 const struct http_handler v2_oidset = V2_HANDLER(oidset_end);
@@ -65,11 +65,11 @@ static void oidsetmap_end(struct http_request *request)
 	if (!answer)
 		return;
 	const struct inventory_conf *conf = answer->inventory->conf;
-	json_write_object_begin(&answer->json);
+	json_write_object_begin(&answer->call.json);
 	for (size_t i = 0; i < conf->oidset_count; i++)
-		put_map(&answer->json, conf->oidsets[i]);
-	json_write_object_end(&answer->json);
-	v2_answer_end(answer);
+		put_map(&answer->call.json, conf->oidsets[i]);
+	json_write_object_end(&answer->call.json);
+	api_call_end(&answer->call);
 }
 
 const struct http_handler v2_oidsetmap = V2_HANDLER(oidsetmap_end);

@@ -83,7 +83,7 @@ static void outlet_uri(const struct device *device, struct slice id, struct buf 
 
 static void put_load(struct v2_answer *answer, struct buf *uri)
 {
-	struct json_writer *json = &answer->json;
+	struct json_writer *json = &answer->call.json;
 	buf_append_text(uri, "/load");
 	json_write_object_begin(json);
 	v2_put_text(json, "name", SLICE("load"));
@@ -95,7 +95,7 @@ static void put_load(struct v2_answer *answer, struct buf *uri)
 static void put_outlet(struct v2_answer *answer, const struct device *device,
 		       const struct inventory_row *row)
 {
-	struct json_writer *json = &answer->json;
+	struct json_writer *json = &answer->call.json;
 	const struct oid_def *oid;
 	struct buf uri;
 	buf_init(&uri, URI_MAX_BYTES);
@@ -140,17 +140,17 @@ static void rows_ended(struct v2_rows *rows, int err)
 	struct call *call = CONTAINER_OF(rows, struct call, rows);
 	struct v2_answer *answer = &call->answer;
 	if (err) {
-		v2_answer_fail_with(answer, err, rows->error.text);
+		api_call_fail_with(&answer->call, err, rows->error.text);
 		return;
 	}
 	if (call->one && !call->matched) {
-		v2_answer_fail(answer, 404, "the device has no outlet \"" SHOWN "\"",
-			       SHOWN_OF(rows->name));
+		api_call_fail(&answer->call, 404, "the device has no outlet \"" SHOWN "\"",
+			      SHOWN_OF(rows->name));
 		return;
 	}
 	if (!call->one)
-		v2_page_end(answer->request, &call->page, call->matched, &answer->json);
-	v2_answer_end(answer);
+		v2_page_end(answer->call.request, &call->page, call->matched, &answer->call.json);
+	api_call_end(&answer->call);
 }
 
 static void begin_rows(struct call *call)
@@ -159,15 +159,15 @@ static void begin_rows(struct call *call)
 	struct v2_answer *answer = &call->answer;
 	struct v2_life life;
 	struct errbuf e;
-	if (v2_params_lookups(answer->request, names, v2_outlet_fields, &answer->arena,
+	if (v2_params_lookups(answer->call.request, names, v2_outlet_fields, &answer->call.arena,
 			      &call->rows.lookups, &e) ||
-	    v2_params_life(answer->request, answer->now_ms, &life, &e) ||
-	    v2_page_read(answer->request, &call->page, &e)) {
-		v2_answer_fail(answer, 400, "%s", e.text);
+	    v2_params_life(answer->call.request, answer->now_ms, &life, &e) ||
+	    v2_page_read(answer->call.request, &call->page, &e)) {
+		api_call_fail(&answer->call, 400, "%s", e.text);
 		return;
 	}
 	if (!call->one)
-		v2_page_begin(&answer->json);
+		v2_page_begin(&answer->call.json);
 	call->rows.begin_ms = life.begin_ms;
 	call->rows.end_ms = life.end_ms;
 	call->rows.take = take_row;
@@ -190,9 +190,10 @@ const struct http_handler v2_outlet = V2_HANDLER(outlet_end);
 static bool load_found(struct v2_data *data)
 {
 	struct call *call = CONTAINER_OF(data, struct call, data);
-	struct json_writer *json = &call->answer.json;
+	struct json_writer *json = &call->answer.call.json;
 	if (!data->fetch.found) {
-		v2_answer_fail(&call->answer, 400, "nothing is known of the load of this outlet");
+		api_call_fail(&call->answer.call, 400,
+			      "nothing is known of the load of this outlet");
 		return false;
 	}
 	struct buf uri;
@@ -220,17 +221,17 @@ static void begin_load(struct call *call, const struct device *device, struct sl
 	target->oidset = find_load(device, &target->oid);
 	target->path[0] = id;
 	target->path_count = 1;
-	if (!slice_equal(v2_part(answer->request, 4), SLICE("load"))) {
-		v2_answer_fail(answer, 400, "outlets have a load, and no \"" SHOWN "\"",
-			       SHOWN_OF(v2_part(answer->request, 4)));
+	if (!slice_equal(v2_part(answer->call.request, 4), SLICE("load"))) {
+		api_call_fail(&answer->call, 400, "outlets have a load, and no \"" SHOWN "\"",
+			      SHOWN_OF(v2_part(answer->call.request, 4)));
 		return;
 	}
-	if (!target->oidset || v2_params_check(answer->request, names, &e)) {
-		v2_answer_fail(answer, 400, "%s",
-			       target->oidset ? e.text : "the device polls no load of outlets");
+	if (!target->oidset || v2_params_check(answer->call.request, names, &e)) {
+		api_call_fail(&answer->call, 400, "%s",
+			      target->oidset ? e.text : "the device polls no load of outlets");
 		return;
 	}
-	int err = v2_params_data(answer->request, 1000, answer->now_ms, &call->params, &e);
+	int err = v2_params_data(answer->call.request, 1000, answer->now_ms, &call->params, &e);
 	if (!err && call->params.has_cf && call->params.cf != CF_RAW)
 		err = errbuf_set(&e, ERR_INVALID, "a load has cf=raw alone");
 	call->params.cf = CF_RAW;
@@ -253,13 +254,13 @@ static void below_strip(struct http_request *request, size_t parts)
 	struct call *call = call_new(request);
 	struct v2_answer *answer = &call->answer;
 	struct slice name = v2_part(request, 1), id = {NULL, 0};
-	const struct device *device = v2_find_device(answer->inventory, name, &answer->arena);
+	const struct device *device = v2_find_device(answer->inventory, name, &answer->call.arena);
 	if (!device || !is_strip(device)) {
-		v2_answer_fail(answer, parts == 5 ? 400 : 404,
-			       "there is no power strip \"" SHOWN "\"", SHOWN_OF(name));
+		api_call_fail(&answer->call, parts == 5 ? 400 : 404,
+			      "there is no power strip \"" SHOWN "\"", SHOWN_OF(name));
 		return;
 	}
-	if (parts > 3 && v2_name_decode(v2_part(request, 3), &answer->arena, &id))
+	if (parts > 3 && v2_name_decode(v2_part(request, 3), &answer->call.arena, &id))
 		id = v2_part(request, 3);
 	call->rows.device = device;
 	call->rows.name = id;

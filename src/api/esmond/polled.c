@@ -81,7 +81,7 @@ static int submit(struct v2_polled *polled)
 	if (err)
 		return errbuf_set(&polled->error, err, "%s",
 				  store_read_sentence(polled->read, err));
-	polled->answer->held++;
+	polled->answer->call.held++;
 	return 0;
 }
 
@@ -98,7 +98,7 @@ static int add_names(struct v2_polled *polled)
 static void data_read(struct store_read *read, int err)
 {
 	struct v2_polled *polled = read->owner;
-	if (!v2_answer_settle(polled->answer))
+	if (!api_call_settle(&polled->answer->call))
 		return;
 	if (err)
 		errbuf_set(&polled->error, err, "%s", store_read_sentence(read, err));
@@ -141,13 +141,13 @@ static int read_data(struct v2_polled *polled)
 	for (size_t i = 0; i < find->count; i++)
 		handles[i] = find->series[i].handle;
 	if (!polled->read)
-		polled->read = store_read_new(polled->answer->api->store, READ_MAX_BYTES);
+		polled->read = store_read_new(polled->answer->call.api->store, READ_MAX_BYTES);
 	store_read_reset(polled->read);
-	polled->read->executor = loop_executor(polled->answer->api->loop);
+	polled->read->executor = loop_executor(polled->answer->call.api->loop);
 	polled->read->done = data_read;
 	polled->read->owner = polled;
 	polled->read->now_ms = polled->answer->now_ms;
-	polled->read->deadline_us = polled->answer->deadline_us;
+	polled->read->deadline_us = polled->answer->call.deadline_us;
 	int err = ask_last(polled, TABLE_RAW_DATA, oidset->frequency_ms, handles);
 	if (!err)
 		err = ask_last(polled, TABLE_BASE_RATES, oidset->frequency_ms, handles);
@@ -160,7 +160,7 @@ static void found(struct catalog_find *find, int err)
 {
 	struct v2_polled *polled = find->owner;
 	polled->finding = false;
-	if (!polled->answer->request)
+	if (!polled->answer->call.request)
 		return; /* it is over, and freed when its turn has passed */
 	if (err) {
 		errbuf_set(&polled->error, err, "%s", find->error.text);
@@ -186,7 +186,7 @@ static void start_find(struct v2_polled *polled)
 	}
 	polled->finding = true;
 	polled->find = (struct catalog_find){
-		.catalog = polled->answer->api->catalog,
+		.catalog = polled->answer->call.api->catalog,
 		.tenant = COUNTER_TENANT,
 		.metric = polled->endpoint.oid->name,
 		.selectors = polled->selectors,

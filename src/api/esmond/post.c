@@ -4,7 +4,6 @@
  * OIDSet, under the device's key, so that its order is tested against what the poller sends, and
  * rates are made of it. 201 when all of them are durable in the queue; to send one again does no
  * harm. Rates themselves are not taken: they are made of samples alone. */
-#include "api/metrics/query.h"
 #include "api/esmond/esmond.h"
 #include "api/esmond/key.h"
 #include "model/poll.h"
@@ -46,16 +45,16 @@ static void finish(struct call *call)
 {
 	struct v2_answer *answer = &call->answer;
 	if (call->err == ERR_FULL || call->err == ERR_BUSY) {
-		v2_answer_fail(answer, 503, "the queue has no room for these samples now");
+		api_call_fail(&answer->call, 503, "the queue has no room for these samples now");
 		return;
 	}
 	if (call->err) {
-		v2_answer_fail_with(answer, call->err, "");
+		api_call_fail_with(&answer->call, call->err, "");
 		return;
 	}
-	answer->sending.status = 201;
-	json_write_text(&answer->json, "");
-	v2_answer_end(answer);
+	answer->call.status = 201;
+	json_write_text(&answer->call.json, "");
+	api_call_end(&answer->call);
 }
 
 static void put_done(struct queue_put *put, int err)
@@ -64,7 +63,7 @@ static void put_done(struct queue_put *put, int err)
 	if (err && !call->err)
 		call->err = err;
 	call->waiting--;
-	if (v2_answer_settle(&call->answer) && !call->waiting)
+	if (api_call_settle(&call->answer.call) && !call->waiting)
 		finish(call);
 }
 
@@ -93,7 +92,7 @@ static int put_sample(struct call *call, struct sample *sample)
 	sample->put = (struct queue_put){
 		.key = call->key.target.device,
 		.bytes = buf_slice(&call->message),
-		.executor = loop_executor(call->answer.api->loop),
+		.executor = loop_executor(call->answer.call.api->loop),
 		.done = put_done,
 		.owner = call,
 	};
@@ -106,7 +105,7 @@ static void put_all(struct call *call)
 	for (size_t i = 0; i < call->count && !call->err; i++) {
 		call->err = put_sample(call, &call->samples[i]);
 		call->waiting += !call->err;
-		call->answer.held += !call->err;
+		call->answer.call.held += !call->err;
 	}
 	if (!call->waiting)
 		finish(call);
@@ -136,7 +135,7 @@ static int read_sample(const struct call *call, const struct json *item, struct 
 		return errbuf_set(e, ERR_INVALID,
 				  "a sample is {\"ts\":milliseconds,\"val\":number}");
 	sample->value = whole(val->number);
-	return persist_check_time(call->answer.api->persist, sample->ts_ms, e);
+	return persist_check_time(call->answer.call.api->persist, sample->ts_ms, e);
 }
 
 static int read_samples(struct call *call, const struct json *list, struct errbuf *e)
@@ -145,7 +144,7 @@ static int read_samples(struct call *call, const struct json *list, struct errbu
 	if (list->type != JSON_T_ARRAY || list->count > SAMPLES_MAX)
 		return errbuf_set(e, ERR_INVALID, "the body is no array of at most %d samples",
 				  SAMPLES_MAX);
-	call->samples = arena_alloc(&call->answer.arena, bytes);
+	call->samples = arena_alloc(&call->answer.call.arena, bytes);
 	if (!call->samples)
 		return errbuf_set(e, ERR_LIMIT, "the body is too large");
 	for (const struct json *item = list->first; item; item = item->next) {
@@ -160,7 +159,7 @@ static int read_samples(struct call *call, const struct json *list, struct errbu
 static int read_body(struct call *call, struct errbuf *e)
 {
 	struct json *body;
-	int err = v2_params_check(call->answer.request, NULL, e);
+	int err = v2_params_check(call->answer.call.request, NULL, e);
 	if (!err)
 		err = v2_read_json(&call->answer, &body, e);
 	return err ? err : read_samples(call, body, e);
@@ -170,7 +169,7 @@ static int read_body(struct call *call, struct errbuf *e)
 
 static int find_queue(struct call *call, struct errbuf *e)
 {
-	const struct api *api = call->answer.api;
+	const struct api *api = call->answer.call.api;
 	const struct oidset *oidset = call->key.target.oidset;
 	if (api->queues)
 		call->queue = api->queues[oidset->queue->place];
@@ -209,7 +208,7 @@ static void post_end(struct http_request *request)
 	if (!err)
 		err = read_body(call, &e);
 	if (err)
-		v2_answer_fail(&call->answer, query_status(err), "%s", e.text);
+		api_call_fail_with(&call->answer.call, err, e.text);
 	else
 		put_all(call);
 }

@@ -4,21 +4,21 @@
 
 enum { NAMES_MAX = 32, REFUSED_MAX_BYTES = 4 << 20 };
 
-static void advance(struct v2_answer *answer);
+static void advance(struct api_call *base);
 
 /* ---- The question ---------------------------------------------------------------------------- */
 
 int v2_report_read(struct v2_report *report, const char *const *names, struct errbuf *e)
 {
 	struct v2_answer *answer = &report->answer;
-	struct http_request *request = answer->request;
+	struct http_request *request = answer->call.request;
 	const char *all[NAMES_MAX] = {"interface", "begin", "end"};
 	size_t count = 3;
 	for (; *names; names++) {
 		ASSERT(count < NAMES_MAX - 1);
 		all[count++] = *names;
 	}
-	int err = v2_params_lookups(request, all, v2_interface_fields, &answer->arena,
+	int err = v2_params_lookups(request, all, v2_interface_fields, &answer->call.arena,
 				    &report->rows.lookups, e);
 	if (err)
 		return err;
@@ -40,8 +40,8 @@ static void begin(struct v2_report *report)
 {
 	if (report->kind->begin)
 		report->kind->begin(report);
-	report->answer.advance = advance;
-	v2_answer_later(&report->answer);
+	report->answer.call.advance = advance;
+	api_call_later(&report->answer.call);
 }
 
 void v2_report_start(struct v2_report *report)
@@ -64,8 +64,8 @@ static void pass(struct v2_report *report)
 			report->at++;
 		}
 	}
-	report->answer.advance = advance;
-	v2_answer_later(&report->answer);
+	report->answer.call.advance = advance;
+	api_call_later(&report->answer.call);
 }
 
 static void got(struct v2_fetch *fetch)
@@ -73,7 +73,7 @@ static void got(struct v2_fetch *fetch)
 	struct v2_report *report = CONTAINER_OF(fetch, struct v2_report, fetch);
 	report->fetching = false;
 	if (fetch->err) {
-		v2_answer_fail_with(&report->answer, fetch->err, fetch->error.text);
+		api_call_fail_with(&report->answer.call, fetch->err, fetch->error.text);
 		return;
 	}
 	report->found[report->endpoint] = fetch->found;
@@ -111,10 +111,11 @@ static bool open_series(struct v2_report *report)
 	return report->kind->open(report);
 }
 
-static void advance(struct v2_answer *answer)
+static void advance(struct api_call *base)
 {
+	struct v2_answer *answer = v2_answer_of(base);
 	struct v2_report *report = CONTAINER_OF(answer, struct v2_report, answer);
-	if (report->fetching || !v2_answer_room(answer))
+	if (report->fetching || !api_call_room(&answer->call))
 		return;
 	if (report->at == report->count) {
 		report->kind->end(report);
@@ -136,7 +137,7 @@ void v2_report_release(struct v2_report *report)
 void v2_report_put_selected(struct v2_report *report)
 {
 	const struct v2_selected *selected = v2_report_selected(report);
-	struct json_writer *json = &report->answer.json;
+	struct json_writer *json = &report->answer.call.json;
 	v2_put_text(json, "device", selected->device->name);
 	v2_put_text(json, "interface", selected->name);
 	v2_put_text(json, "ifAlias", selected->alias);
@@ -154,7 +155,7 @@ void v2_report_refuse(struct v2_report *report, const char *sentence)
 	v2_put_text(&json, "error", slice_of(sentence));
 	json_write_object_end(&json);
 	if (report->refused.failed)
-		report->answer.out.failed = true; /* the answer ends with that */
+		report->answer.call.out.failed = true; /* the answer ends with that */
 }
 
 void v2_report_refuse_unknown(struct v2_report *report)
@@ -167,9 +168,9 @@ void v2_report_refuse_unknown(struct v2_report *report)
 
 void v2_report_put_refused(struct v2_report *report)
 {
-	struct buf *out = &report->answer.out;
-	json_write_key(&report->answer.json, "errors");
-	json_write_raw(&report->answer.json, SLICE("["));
+	struct buf *out = &report->answer.call.out;
+	json_write_key(&report->answer.call.json, "errors");
+	json_write_raw(&report->answer.call.json, SLICE("["));
 	buf_append(out, report->refused.data, report->refused.len);
 	buf_append_char(out, ']');
 }
@@ -221,7 +222,7 @@ static int read_span(const struct http_request *request, enum v2_span preset, en
 static int read_time(struct v2_answer *answer, const struct zone *zone, int64_t *begin_s,
 		     int64_t *end_s, struct errbuf *e)
 {
-	const struct http_request *request = answer->request;
+	const struct http_request *request = answer->call.request;
 	struct slice month = http_param(request, "month");
 	struct v2_range range;
 	int64_t day;
@@ -259,16 +260,16 @@ static int read_format(const struct http_request *request, bool *csv, struct err
 int v2_calendar_read(struct v2_answer *answer, enum v2_span preset, struct v2_calendar *calendar,
 		     struct errbuf *e)
 {
-	const struct http_request *request = answer->request;
+	const struct http_request *request = answer->call.request;
 	struct slice name = http_param(request, "zone");
 	size_t bytes = (V2_SPANS_MAX + 1) * sizeof(int64_t);
 	const struct zone *zone;
 	int64_t begin_s, end_s;
 	calendar->zone_name = name.data ? name : SLICE("UTC");
-	calendar->edges_s = arena_alloc(&answer->arena, bytes);
-	calendar->days = arena_alloc(&answer->arena, bytes);
+	calendar->edges_s = arena_alloc(&answer->call.arena, bytes);
+	calendar->days = arena_alloc(&answer->call.arena, bytes);
 	ASSERT(calendar->edges_s && calendar->days); /* the arena was empty */
-	int err = v2_zones_get(answer->api->zones, calendar->zone_name, &zone, e);
+	int err = v2_zones_get(answer->call.api->zones, calendar->zone_name, &zone, e);
 	err = err ? err : read_span(request, preset, &calendar->span, e);
 	err = err ? err : read_format(request, &calendar->csv, e);
 	err = err ? err : read_time(answer, zone, &begin_s, &end_s, e);
@@ -292,10 +293,11 @@ void v2_calendar_put(struct v2_answer *answer, const struct v2_calendar *calenda
 {
 	char text[V2_SPAN_TEXT_BYTES];
 	v2_span_text(calendar->span, calendar->days[i], text);
-	v2_put_text(&answer->json, calendar->span == SPAN_DAY ? "day" : "month", slice_of(text));
-	v2_put_number(&answer->json, "begin", calendar->edges_s[i]);
-	v2_put_number(&answer->json, "end", calendar->edges_s[i + 1]);
-	json_put_bool(&answer->json, "complete", is_measured && is_over(answer, calendar, i));
+	v2_put_text(&answer->call.json, calendar->span == SPAN_DAY ? "day" : "month",
+		    slice_of(text));
+	v2_put_number(&answer->call.json, "begin", calendar->edges_s[i]);
+	v2_put_number(&answer->call.json, "end", calendar->edges_s[i + 1]);
+	json_put_bool(&answer->call.json, "complete", is_measured && is_over(answer, calendar, i));
 }
 
 /* ---- CSV ------------------------------------------------------------------------------------- */
@@ -321,9 +323,9 @@ static void put_field(struct buf *out, struct slice field)
 
 void v2_report_begin_csv(struct v2_report *report, const char *columns)
 {
-	report->answer.sending.content_type = "text/csv";
-	buf_printf(&report->answer.out, "device,interface,ifAlias,span,begin,end,complete,%s\n",
-		   columns);
+	report->answer.call.content_type = "text/csv";
+	buf_printf(&report->answer.call.out,
+		   "device,interface,ifAlias,span,begin,end,complete,%s\n", columns);
 }
 
 void v2_report_put_csv(struct v2_report *report, const struct v2_calendar *calendar, size_t i,
@@ -334,11 +336,11 @@ void v2_report_put_csv(struct v2_report *report, const struct v2_calendar *calen
 	const struct slice fields[] = {selected->device->name, selected->name, selected->alias};
 	char text[V2_SPAN_TEXT_BYTES];
 	for (size_t f = 0; f < ARRAY_LEN(fields); f++) {
-		put_field(&answer->out, fields[f]);
-		buf_append_char(&answer->out, ',');
+		put_field(&answer->call.out, fields[f]);
+		buf_append_char(&answer->call.out, ',');
 	}
 	v2_span_text(calendar->span, calendar->days[i], text);
-	buf_printf(&answer->out, "%s,%lld,%lld,%s", text, (long long)calendar->edges_s[i],
+	buf_printf(&answer->call.out, "%s,%lld,%lld,%s", text, (long long)calendar->edges_s[i],
 		   (long long)calendar->edges_s[i + 1],
 		   is_measured && is_over(answer, calendar, i) ? "true" : "false");
 }
@@ -347,8 +349,8 @@ void v2_report_end(struct v2_report *report, const struct v2_calendar *calendar)
 {
 	struct v2_answer *answer = &report->answer;
 	if (!calendar->csv) {
-		json_write_array_end(&answer->json);
-		json_write_object_end(&answer->json);
+		json_write_array_end(&answer->call.json);
+		json_write_object_end(&answer->call.json);
 	}
-	v2_answer_end(answer);
+	api_call_end(&answer->call);
 }

@@ -172,7 +172,7 @@ static void put_rate(struct json_writer *json, const char *key, double rate)
 static void put_figures(struct call *call, const struct figures *f)
 {
 	struct v2_answer *answer = &call->report.answer;
-	struct json_writer *json = &answer->json;
+	struct json_writer *json = &answer->call.json;
 	json_write_object_begin(json);
 	v2_calendar_put(answer, &call->calendar, call->report.span, is_measured(call, f));
 	put_rate(json, "in", f->in);
@@ -191,7 +191,7 @@ static void put_figures(struct call *call, const struct figures *f)
 
 static void begin_json(struct call *call)
 {
-	struct json_writer *json = &call->report.answer.json;
+	struct json_writer *json = &call->report.answer.call.json;
 	json_write_object_begin(json);
 	v2_put_text(json, "zone", call->calendar.zone_name);
 	json_write_key(json, "percentile");
@@ -214,7 +214,7 @@ static void put_csv_rate(struct buf *out, double rate)
 
 static void put_csv(struct call *call, const struct figures *f)
 {
-	struct buf *out = &call->report.answer.out;
+	struct buf *out = &call->report.answer.call.out;
 	v2_report_put_csv(&call->report, &call->calendar, call->report.span, is_measured(call, f));
 	put_csv_rate(out, f->in);
 	put_csv_rate(out, f->out);
@@ -241,7 +241,7 @@ static void begin_report(struct v2_report *report)
 static void close_span(struct v2_report *report)
 {
 	struct call *call = call_of(report);
-	struct json_writer *json = &report->answer.json;
+	struct json_writer *json = &report->answer.call.json;
 	struct figures figures = figures_of(call);
 	if (call->calendar.csv) {
 		put_csv(call, &figures);
@@ -285,7 +285,7 @@ static int read_question(struct call *call, struct errbuf *e)
 {
 	static const char *const names[] = {"zone",       "span",    "month", "format",
 					    "percentile", "missing", NULL};
-	const struct http_request *request = call->report.answer.request;
+	const struct http_request *request = call->report.answer.call.request;
 	struct slice missing = http_param(request, "missing");
 	int err = v2_report_read(&call->report, names, e);
 	err = err ? err : v2_calendar_read(&call->report.answer, SPAN_MONTH, &call->calendar, e);
@@ -313,11 +313,11 @@ static void percentile_end(struct http_request *request)
 	v2_answer_init(&report->answer, request, NULL, release);
 	report->kind = &kind;
 	if (read_question(call, &e)) {
-		v2_answer_fail(&report->answer, 400, "%s", e.text);
+		api_call_fail(&report->answer.call, 400, "%s", e.text);
 		return;
 	}
 	if (http_request_charge(request, sizeof(*call))) {
-		v2_answer_fail(&report->answer, 503, "the memory for answers is in use");
+		api_call_fail(&report->answer.call, 503, "the memory for answers is in use");
 		return;
 	}
 	report->endpoints[IN] = SLICE("in");

@@ -17,13 +17,13 @@ enum {
 	NAMES_WORK_MAX = 10000000, /* of look-ups, over the names of one device: some 50 ms */
 };
 
-static void step(struct v2_answer *answer);
+static void step(struct api_call *base);
 
 /* ---- The list -------------------------------------------------------------------------------- */
 
 static size_t interfaces_max(const struct v2_report *report)
 {
-	const struct conf *conf = report->answer.api->conf;
+	const struct conf *conf = report->answer.call.api->conf;
 	return conf ? (size_t)conf->query_series_max : INTERFACES_MAX;
 }
 
@@ -31,7 +31,7 @@ static size_t interfaces_max(const struct v2_report *report)
 static int add_selected(struct v2_report *report, const struct device *device, struct slice name,
 			struct slice alias)
 {
-	struct arena *arena = &report->answer.arena;
+	struct arena *arena = &report->answer.call.arena;
 	if (report->count == interfaces_max(report))
 		return ERR_LIMIT;
 	if (report->count == report->room) {
@@ -83,9 +83,9 @@ static int by_names(const void *a, const void *b)
 static void finish(struct v2_report *report)
 {
 	if (report->select.too_many) {
-		v2_answer_fail(&report->answer, 422,
-			       "more than %zu interfaces match (query.series_max): ask for fewer",
-			       interfaces_max(report));
+		api_call_fail(&report->answer.call, 422,
+			      "more than %zu interfaces match (query.series_max): ask for fewer",
+			      interfaces_max(report));
 		return;
 	}
 	if (report->select.bare_count && report->count)
@@ -108,8 +108,8 @@ static void note_bare(struct v2_rows *rows, const struct device *device)
 
 static void go_on(struct v2_report *report)
 {
-	report->answer.advance = step;
-	v2_answer_later(&report->answer);
+	report->answer.call.advance = step;
+	api_call_later(&report->answer.call);
 }
 
 static int by_name(const void *a, const void *b)
@@ -145,16 +145,16 @@ static void polled_ended(struct v2_polled *polled, int err)
 	struct v2_select *select = CONTAINER_OF(polled, struct v2_select, polled);
 	struct v2_report *report = report_of(select);
 	if (err) {
-		v2_answer_fail_with(&report->answer, err, polled->error.text);
+		api_call_fail_with(&report->answer.call, err, polled->error.text);
 		return;
 	}
 	uint64_t work = 0;
 	for (size_t i = 0; i < polled->count && !select->too_many && work < NAMES_WORK_MAX; i++)
 		select->too_many = take_name(report, polled->device, polled->names[i], &work) != 0;
 	if (work >= NAMES_WORK_MAX) {
-		v2_answer_fail_with(&report->answer, ERR_LIMIT,
-				    "the look-ups take too long over so many interfaces; use fewer "
-				    "and shorter expressions");
+		api_call_fail_with(&report->answer.call, ERR_LIMIT,
+				   "the look-ups take too long over so many interfaces; use fewer "
+				   "and shorter expressions");
 		return;
 	}
 	select->bare_at++;
@@ -196,7 +196,7 @@ static void hidden_ended(struct v2_rows *rows, int err)
 	struct v2_select *select = CONTAINER_OF(rows, struct v2_select, ever);
 	struct v2_report *report = report_of(select);
 	if (err) {
-		v2_answer_fail_with(&report->answer, err, rows->error.text);
+		api_call_fail_with(&report->answer.call, err, rows->error.text);
 		return;
 	}
 	select->polled = (struct v2_polled){
@@ -234,8 +234,9 @@ static void start_device(struct v2_select *select)
 	v2_rows_start(&select->ever);
 }
 
-static void step(struct v2_answer *answer)
+static void step(struct api_call *base)
 {
+	struct v2_answer *answer = v2_answer_of(base);
 	struct v2_report *report = CONTAINER_OF(answer, struct v2_report, answer);
 	struct v2_select *select = &report->select;
 	if (!select->too_many && select->bare_at < select->bare_count)
@@ -250,7 +251,7 @@ static void rows_ended(struct v2_rows *rows, int err)
 {
 	struct v2_report *report = CONTAINER_OF(rows, struct v2_report, rows);
 	if (err)
-		v2_answer_fail_with(&report->answer, err, rows->error.text);
+		api_call_fail_with(&report->answer.call, err, rows->error.text);
 	else
 		go_on(report);
 }
@@ -260,9 +261,10 @@ void v2_report_select(struct v2_report *report)
 	struct v2_rows *rows = &report->rows;
 	struct v2_select *select = &report->select;
 	size_t devices = report->answer.inventory->device_count;
-	select->bare = arena_alloc(&report->answer.arena, (devices + 1) * sizeof(*select->bare));
+	select->bare =
+		arena_alloc(&report->answer.call.arena, (devices + 1) * sizeof(*select->bare));
 	if (!select->bare) {
-		v2_answer_fail_with(&report->answer, ERR_LIMIT, "there are too many devices");
+		api_call_fail_with(&report->answer.call, ERR_LIMIT, "there are too many devices");
 		return;
 	}
 	arena_init(&select->arena, HIDDEN_ARENA_BYTES);

@@ -35,7 +35,7 @@ static struct call *call_of(struct v2_report *report)
 
 static void begin_report(struct v2_report *report)
 {
-	struct json_writer *json = &report->answer.json;
+	struct json_writer *json = &report->answer.call.json;
 	json_write_object_begin(json);
 	json_write_key(json, "interfaces");
 	json_write_array_begin(json);
@@ -51,8 +51,8 @@ static int make_points(struct call *call, int64_t period_ms, struct errbuf *e)
 				  "time or a longer agg",
 				  (unsigned long long)call->grid.count, POINTS_MAX);
 	size_t bytes = (size_t)(call->grid.count + 1) * sizeof(*call->points);
-	call->points = arena_zalloc(&call->report.answer.arena, bytes);
-	if (!call->points || http_request_charge(call->report.answer.request, bytes))
+	call->points = arena_zalloc(&call->report.answer.call.arena, bytes);
+	if (!call->points || http_request_charge(call->report.answer.call.request, bytes))
 		return errbuf_set(e, ERR_BUSY, "there is no memory for so many points now");
 	return 0;
 }
@@ -75,9 +75,9 @@ static bool open_series(struct v2_report *report)
 	fetch->from_ms = call->grid.first_ms;
 	fetch->to_ms = call->grid.count ? call->grid.last_ms + plan.period_ms : fetch->from_ms;
 	call->summed++;
-	json_write_object_begin(&report->answer.json);
+	json_write_object_begin(&report->answer.call.json);
 	v2_report_put_selected(report);
-	json_write_object_end(&report->answer.json);
+	json_write_object_end(&report->answer.call.json);
 	return true;
 }
 
@@ -134,40 +134,42 @@ static char *put_point(const struct call *call, char *to, size_t i)
 	return to;
 }
 
-static void put_points(struct v2_answer *answer)
+static void put_points(struct api_call *base)
 {
+	struct v2_answer *answer = v2_answer_of(base);
 	struct call *call = call_of(CONTAINER_OF(answer, struct v2_report, answer));
 	size_t count = call->points ? (size_t)call->grid.count : 0, until;
-	if (!v2_answer_room(answer))
+	if (!api_call_room(&answer->call))
 		return;
 	until = count - call->put > POINTS_A_TURN ? call->put + POINTS_A_TURN : count;
-	char *start = buf_reserve(&answer->out, (until - call->put) * POINT_BYTES), *to = start;
+	char *start = buf_reserve(&answer->call.out, (until - call->put) * POINT_BYTES),
+	     *to = start;
 	for (; start && call->put < until; call->put++)
 		to = put_point(call, to, call->put);
 	if (start)
-		answer->out.len += (size_t)(to - start);
+		answer->call.out.len += (size_t)(to - start);
 	if (call->put < count && start) {
-		v2_answer_later(answer);
+		api_call_later(&answer->call);
 		return;
 	}
-	buf_append_char(&answer->out, ']');
-	json_write_object_end(&answer->json);
-	v2_answer_end(answer);
+	buf_append_char(&answer->call.out, ']');
+	json_write_object_end(&answer->call.json);
+	api_call_end(&answer->call);
 }
 
 static void end_report(struct v2_report *report)
 {
 	struct call *call = call_of(report);
 	struct v2_answer *answer = &report->answer;
-	struct json_writer *json = &answer->json;
+	struct json_writer *json = &answer->call.json;
 	json_write_array_end(json);
 	v2_report_put_refused(report);
 	v2_put_text(json, "endpoint", report->endpoints[0]);
 	v2_put_question(json, &call->params, call->period_ms);
 	json_write_key(json, "data");
 	json_write_raw(json, SLICE("["));
-	answer->advance = put_points;
-	v2_answer_later(answer);
+	answer->call.advance = put_points;
+	api_call_later(&answer->call);
 }
 
 static const struct v2_report_kind kind = {
@@ -197,9 +199,9 @@ static void sum_end(struct http_request *request)
 	report->kind = &kind;
 	report->endpoints[0] = http_param(request, "endpoint");
 	if (v2_report_read(report, names, &e)) {
-		v2_answer_fail(answer, 400, "%s", e.text);
+		api_call_fail(&answer->call, 400, "%s", e.text);
 	} else if (!report->endpoints[0].data) {
-		v2_answer_fail(answer, 400, "endpoint is missing: in, out, error/in ...");
+		api_call_fail(&answer->call, 400, "endpoint is missing: in, out, error/in ...");
 	} else if (v2_params_data(request, 1000, answer->now_ms, &call->params, &e)) {
 		v2_answer_query_error(answer, e.text);
 	} else if (call->params.cf == CF_MIN || call->params.cf == CF_MAX) {

@@ -124,7 +124,7 @@ static void close_interface(struct v2_report *report)
 static void put_place(struct call *call, const struct place *place)
 {
 	struct v2_report *report = &call->report;
-	struct json_writer *json = &report->answer.json;
+	struct json_writer *json = &report->answer.call.json;
 	report->at = place->at;
 	json_write_object_begin(json);
 	v2_report_put_selected(report);
@@ -142,7 +142,7 @@ static void end_report(struct v2_report *report)
 {
 	static const char *const orders[] = {"average", "max", "volume"};
 	struct call *call = call_of(report);
-	struct json_writer *json = &report->answer.json;
+	struct json_writer *json = &report->answer.call.json;
 	size_t count = report->count;
 	json_write_object_begin(json);
 	v2_put_text(json, "endpoint", report->endpoints[0]);
@@ -157,7 +157,7 @@ static void end_report(struct v2_report *report)
 		put_place(call, &call->places[i]);
 	json_write_array_end(json);
 	json_write_object_end(json);
-	v2_answer_end(&report->answer);
+	api_call_end(&report->answer.call);
 }
 
 static const struct v2_report_kind kind = {
@@ -179,13 +179,13 @@ static int read_question(struct call *call, struct errbuf *e)
 {
 	static const char *const names[] = {"endpoint", "agg", "by", "n", NULL};
 	struct v2_answer *answer = &call->report.answer;
-	struct slice by = http_param(answer->request, "by");
+	struct slice by = http_param(answer->call.request, "by");
 	int err = v2_report_read(&call->report, names, e);
 	if (!err)
-		err = v2_params_number(answer->request, "n", TOP_PRESET, 1, TOP_MAX, &call->wanted,
-				       e);
+		err = v2_params_number(answer->call.request, "n", TOP_PRESET, 1, TOP_MAX,
+				       &call->wanted, e);
 	if (!err)
-		err = v2_params_data(answer->request, 1000, answer->now_ms, &call->params, e);
+		err = v2_params_data(answer->call.request, 1000, answer->now_ms, &call->params, e);
 	if (err)
 		return err;
 	call->order = slice_equal(by, SLICE("max"))      ? BY_MAX
@@ -194,10 +194,10 @@ static int read_question(struct call *call, struct errbuf *e)
 	if (by.data && call->order == BY_AVERAGE && !slice_equal(by, SLICE("average")))
 		return errbuf_set(e, ERR_INVALID,
 				  "by \"" SHOWN "\" is none of average, max, volume", SHOWN_OF(by));
-	call->report.endpoints[0] = http_param(answer->request, "endpoint");
+	call->report.endpoints[0] = http_param(answer->call.request, "endpoint");
 	if (!call->report.endpoints[0].data)
 		return errbuf_set(e, ERR_INVALID, "endpoint is missing: in, out, error/in ...");
-	call->places = arena_alloc(&answer->arena, (TOP_MAX + 1) * sizeof(*call->places));
+	call->places = arena_alloc(&answer->call.arena, (TOP_MAX + 1) * sizeof(*call->places));
 	return call->places ? 0 : errbuf_set(e, ERR_INVALID, "the look-ups are too long");
 }
 
@@ -209,7 +209,7 @@ static void top_end(struct http_request *request)
 	v2_answer_init(&report->answer, request, NULL, release);
 	report->kind = &kind;
 	if (read_question(call, &e)) {
-		v2_answer_fail(&report->answer, 400, "%s", e.text);
+		api_call_fail(&report->answer.call, 400, "%s", e.text);
 		return;
 	}
 	report->endpoint_count = report->span_count = 1;

@@ -78,7 +78,7 @@ static bool is_measured(const struct call *call, size_t i)
 static void put_interface(struct call *call)
 {
 	struct v2_answer *answer = &call->report.answer;
-	struct json_writer *json = &answer->json;
+	struct json_writer *json = &answer->call.json;
 	json_write_object_begin(json);
 	v2_report_put_selected(&call->report);
 	json_write_key(json, "spans");
@@ -96,7 +96,7 @@ static void put_interface(struct call *call)
 
 static void put_csv(struct call *call)
 {
-	struct buf *out = &call->report.answer.out;
+	struct buf *out = &call->report.answer.call.out;
 	for (size_t i = 0; i < call->calendar.count; i++) {
 		v2_report_put_csv(&call->report, &call->calendar, i, is_measured(call, i));
 		for (size_t d = 0; d < DIRECTIONS; d++) {
@@ -115,7 +115,7 @@ static void put_csv(struct call *call)
 static void begin_report(struct v2_report *report)
 {
 	struct call *call = call_of(report);
-	struct json_writer *json = &report->answer.json;
+	struct json_writer *json = &report->answer.call.json;
 	clear(call);
 	if (call->calendar.csv) {
 		v2_report_begin_csv(report, "in,in_bins,in_unplaced,in_covered_s,"
@@ -161,7 +161,7 @@ static void release(struct v2_answer *answer)
 
 static void make_room(struct call *call)
 {
-	struct arena *arena = &call->report.answer.arena;
+	struct arena *arena = &call->report.answer.call.arena;
 	size_t count = call->calendar.count;
 	call->edges_ms = arena_alloc(arena, (count + 1) * sizeof(*call->edges_ms));
 	ASSERT(call->edges_ms); /* at most V2_SPANS_MAX, in an arena that was empty */
@@ -183,7 +183,7 @@ static void volume_end(struct http_request *request)
 	report->kind = &kind;
 	if (v2_report_read(report, names, &e) ||
 	    v2_calendar_read(&report->answer, SPAN_DAY, &call->calendar, &e)) {
-		v2_answer_fail(&report->answer, 400, "%s", e.text);
+		api_call_fail(&report->answer.call, 400, "%s", e.text);
 		return;
 	}
 	report->endpoints[IN] = SLICE("in");

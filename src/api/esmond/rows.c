@@ -14,7 +14,7 @@ const char *const v2_interface_fields[] = {"device",  "device__name", "ifName", 
 					   "ifDescr", "ipAddr",       "ifPhysAddress", NULL};
 const char *const v2_outlet_fields[] = {"device", "device__name", "outletID", "outletName", NULL};
 
-static void step(struct v2_answer *answer);
+static void step(struct api_call *base);
 
 /* The walk that the answer works on; one at a time. */
 static struct v2_rows *rows_of(struct v2_answer *answer)
@@ -57,7 +57,7 @@ static bool contains(struct slice text, const char *part)
 
 static bool is_hidden(const struct v2_rows *rows, const struct v2_row *row)
 {
-	const struct conf *conf = rows->answer->api->conf;
+	const struct conf *conf = rows->answer->call.api->conf;
 	return rows->kind == OIDSET_INTERFACES && !(conf && conf->v2_show_hidden) &&
 	       contains(row->values[FIELD_IF_ALIAS], ":hide:");
 }
@@ -100,7 +100,7 @@ static void read_done(struct inventory_rows_read *read, int err)
 {
 	struct v2_rows *rows = read->owner;
 	rows->reading = false;
-	if (!rows->answer->request)
+	if (!rows->answer->call.request)
 		return; /* it is over, and freed when its turn has passed */
 	if (err) {
 		rows->error = read->error;
@@ -113,7 +113,7 @@ static void read_done(struct inventory_rows_read *read, int err)
 		rows->bare(rows, rows->answer->inventory->devices[rows->next]);
 	rows->row = 0;
 	rows->has_rows = true;
-	v2_answer_go_on(rows->answer);
+	api_call_go_on(&rows->answer->call);
 }
 
 static void read_device(struct v2_rows *rows)
@@ -121,15 +121,15 @@ static void read_device(struct v2_rows *rows)
 	struct v2_answer *answer = rows->answer;
 	arena_reset(&rows->arena);
 	rows->read = (struct inventory_rows_read){
-		.store = answer->api->store,
-		.executor = loop_executor(answer->api->loop),
-		.clock = answer->api->clock,
+		.store = answer->call.api->store,
+		.executor = loop_executor(answer->call.api->loop),
+		.clock = answer->call.api->clock,
 		.arena = &rows->arena,
 		.kind = rows->kind,
 		.device = device_stored_as(answer->inventory->devices[rows->next]),
 		.begin_ms = rows->begin_ms,
 		.end_ms = rows->end_ms,
-		.deadline_us = answer->deadline_us,
+		.deadline_us = answer->call.deadline_us,
 		.done = read_done,
 		.owner = rows,
 	};
@@ -168,15 +168,16 @@ static bool take_rows(struct v2_rows *rows)
 	return true;
 }
 
-static void step(struct v2_answer *answer)
+static void step(struct api_call *base)
 {
+	struct v2_answer *answer = v2_answer_of(base);
 	struct v2_rows *rows = rows_of(answer);
 	const struct inventory *inventory = answer->inventory;
 	uint64_t work = 0;
-	if (rows->reading || !v2_answer_room(answer))
+	if (rows->reading || !api_call_room(&answer->call))
 		return;
 	if (rows->has_rows && !take_rows(rows)) {
-		v2_answer_later(answer);
+		api_call_later(&answer->call);
 		return;
 	}
 	for (; rows->next < inventory->device_count; rows->next++) {
@@ -188,7 +189,7 @@ static void step(struct v2_answer *answer)
 		work += 10;
 		if (work > V2_TURN_WORK) {
 			rows->next++;
-			v2_answer_later(answer);
+			api_call_later(&answer->call);
 			return;
 		}
 	}
@@ -203,9 +204,9 @@ void v2_rows_start(struct v2_rows *rows)
 	       inventory->devices[rows->next] != rows->device)
 		rows->next++;
 	rows->answer->walk = rows;
-	rows->answer->advance = step;
+	rows->answer->call.advance = step;
 	arena_init(&rows->arena, ROWS_ARENA_BYTES);
-	v2_answer_later(rows->answer);
+	api_call_later(&rows->answer->call);
 }
 
 void v2_rows_release(struct v2_rows *rows)
@@ -232,8 +233,8 @@ void v2_put_attributes(struct v2_answer *answer, const struct inventory_row *row
 		size_t offset = reader.offset;
 		if (!json_skip(&reader, event))
 			break;
-		json_write_key_slice(&answer->json, key);
-		json_write_raw(&answer->json, json_text_from(&reader, offset));
+		json_write_key_slice(&answer->call.json, key);
+		json_write_raw(&answer->call.json, json_text_from(&reader, offset));
 	}
 out:
 	arena_release(&arena);

@@ -23,13 +23,13 @@ static bool found(struct v2_data *data)
 {
 	struct call *call = CONTAINER_OF(data, struct call, data);
 	struct v2_answer *answer = &call->answer;
-	struct json_writer *json = &answer->json;
+	struct json_writer *json = &answer->call.json;
 	if (!data->fetch.found) {
 		v2_answer_query_error(answer, "no corresponding keys");
 		return false;
 	}
 	json_write_object_begin(json);
-	struct slice path = v2_path_of(answer->request);
+	struct slice path = v2_path_of(answer->call.request);
 	while (path.data[path.len - 1] == '/')
 		path.len--;
 	v2_put_address(answer, path);
@@ -54,7 +54,7 @@ static void timeseries_end(struct http_request *request)
 	struct v2_answer *answer = &call->answer;
 	v2_answer_init(answer, request, NULL, release);
 	if (v2_params_check(request, names, &e) || v2_key_of_path(answer, &key, &e)) {
-		v2_answer_fail(answer, 400, "%s", e.text);
+		api_call_fail(&answer->call, 400, "%s", e.text);
 		return;
 	}
 	call->data.fetch.target = key.target;

@@ -11,20 +11,17 @@
 #include "api/opentsdb/opentsdb.h"
 #include "api/opentsdb/answer.h"
 #include "api/opentsdb/uri.h"
-#include "api/metrics/query.h"
 #include "api/metrics/answered_by.h"
 #include "api/metrics/query_params.h"
-#include "api/routes.h"
-#include "api/reply_stream.h"
+#include "api/call.h"
 #include "base/stats.h"
-#include "conf/conf.h"
 
 enum {
 	OUT_MAX_BYTES = 4 << 20, /* names and the query of a group come at once */
 	BODY_TREE_BYTES = 64 << 20,
 	TREE_FACTOR = 20, /* of JSON's bytes, what its tree may take */
+	FLUSH_BYTES = 64 << 10,
 	TURN_POINTS = 8192,
-	TIMEOUT_PRESET_MS = 60000,
 	GRAINS_MAX_BYTES = 6 << 10, /* of a reply's headers */
 };
 
@@ -33,30 +30,18 @@ enum phase {
 	BETWEEN_GROUPS, /* of that query; its next chunk begins one */
 	IN_GROUP,       /* its chunks are added, and what that completes is given */
 	GROUP_ENDS,     /* there are no more of them; the rest of its points is given */
-	COMPLETE,       /* out holds the rest of the answer */
 };
 
-/* One request at work. */
-struct call {
-	/* NULL: it has ended; freed when the turn comes, and the filters are let go. */
-	struct http_request *request;
-	struct loop *loop;
-	struct clock *clock;
-	int64_t timeout_ms, deadline_us, stalled_us;
-	struct arena arena;
+struct opentsdb_call {
+	struct api_call call;
 	struct slice tenant;
 	struct buf uri; /* the body that the address stands for */
 	struct opentsdb_body body;
 	struct opentsdb_answer answer;
-	struct buf out;
-	struct task turn;
-	bool turn_posted;
 	bool held;            /* a thread looks at series with the filters of body.queries[at] */
 	uint64_t filter_work; /* of the queries before it */
-	struct sending sending;
-	struct buf grains; /* which data answers each query */
-	bool said;         /* that of the query at work */
-	const char *cut;
+	struct buf grains;    /* which data answers each query */
+	bool said;            /* that of the query at work */
 	enum phase phase;
 
 	/* The query at work, body.queries[at]. */
@@ -78,14 +63,12 @@ struct call {
 	struct combine_point taken[COMBINE_CHUNK_MAX];
 };
 
-static void advance(struct call *call);
-
-static int64_t mono_us(const struct call *call)
+static struct opentsdb_call *opentsdb_call_of(struct api_call *call)
 {
-	return call->clock->mono_us(call->clock);
+	return CONTAINER_OF(call, struct opentsdb_call, call);
 }
 
-static void end_query(struct call *call)
+static void end_query(struct opentsdb_call *call)
 {
 	query_free(call->query);
 	combine_free(call->combine);
@@ -95,31 +78,37 @@ static void end_query(struct call *call)
 	call->combine = NULL;
 }
 
-static void call_free(struct call *call)
+/* ---- Ends ---------------------------------------------------------------------------------- */
+
+static void ended(struct api_call *base)
 {
+	end_query(opentsdb_call_of(base));
+}
+
+static void release(struct api_call *base)
+{
+	struct opentsdb_call *call = opentsdb_call_of(base);
 	end_query(call);
-	call->request = NULL;
-	if (call->turn_posted || call->held)
-		return;
 	opentsdb_answer_release(&call->answer);
-	arena_release(&call->arena);
 	buf_release(&call->uri);
-	buf_release(&call->out);
 	buf_release(&call->grains);
 	mem_free(call);
 }
 
-/* ---- Ends ---------------------------------------------------------------------------------- */
+static const struct api_call_kind kind = {.arena_max_bytes = BODY_TREE_BYTES,
+					  .out_max_bytes = OUT_MAX_BYTES,
+					  .flush_bytes = FLUSH_BYTES,
+					  .ended = ended,
+					  .release = release};
 
-static void fail(struct call *call, int err, const char *sentence)
+static void fail(struct opentsdb_call *call, int err, const char *sentence)
 {
 	stat_add(STAT_queries_refused, 1);
-	sending_fail(&call->sending, call->request, "a query", query_status(err), sentence);
-	call_free(call);
+	api_call_fail_with(&call->call, err, sentence);
 }
 
 /* Of one of several queries it says which. */
-static void fail_query(struct call *call, int err, const struct errbuf *error)
+static void fail_query(struct opentsdb_call *call, int err, const struct errbuf *error)
 {
 	struct errbuf e = *error;
 	if (call->body.count > 1)
@@ -128,79 +117,47 @@ static void fail_query(struct call *call, int err, const struct errbuf *error)
 }
 
 /* Of several queries, in their order. What is too long for a header is left out. */
-static void say_grains(struct call *call)
+static void say_grains(struct opentsdb_call *call)
 {
 	buf_append_char(&call->grains, 0);
 	if (call->body.count == 1 || call->grains.failed)
 		return;
-	if (call->sending.streaming)
-		http_stream_trailer(call->request, GRAIN_HEADER, call->grains.data);
+	if (call->call.streaming)
+		http_stream_trailer(call->call.request, GRAIN_HEADER, call->grains.data);
 	else
-		http_reply_header(call->request, GRAIN_HEADER, call->grains.data);
+		http_reply_header(call->call.request, GRAIN_HEADER, call->grains.data);
 }
 
-static void finish(struct call *call)
+static void finish(struct opentsdb_call *call)
 {
 	stat_add(STAT_query_points, (int64_t)call->points);
 	say_grains(call);
-	sending_end(&call->sending, call->request, buf_slice(&call->out), call->cut);
-	call_free(call);
-}
-
-/* ---- Sending ------------------------------------------------------------------------------- */
-
-/* Sends what was gathered; false: the client is to read first, or the call is over. */
-static bool send_gathered(struct call *call)
-{
-	int err = sending_send(&call->sending, call->request, &call->out);
-	if (err == ERR_BUSY)
-		call->stalled_us = mono_us(call);
-	else if (err)
-		fail(call, err, "the answer could not be sent");
-	return !err;
-}
-
-/* Also where what was gathered is short of something: that would be a wrong answer. */
-static bool has_room(struct call *call)
-{
-	if (call->out.failed) {
-		fail(call, ERR_LIMIT, "the names of a group are too long; ask for less");
-		return false;
-	}
-	return call->out.len < SENDING_FLUSH_BYTES || send_gathered(call);
-}
-
-static void post_turn(struct call *call)
-{
-	struct executor *executor = loop_executor(call->loop);
-	call->turn_posted = true;
-	executor->post(executor, &call->turn);
+	api_call_end(&call->call);
 }
 
 /* ---- One query ----------------------------------------------------------------------------- */
 
 static void ready(void *owner)
 {
-	struct call *call = owner;
-	if (!call->sending.stalled && !call->turn_posted)
-		advance(call);
+	struct opentsdb_call *call = owner;
+	api_call_go_on(&call->call);
 }
 
 static bool keep(void *owner, struct slice tags_text)
 {
-	struct call *call = owner;
+	struct opentsdb_call *call = owner;
 	return opentsdb_filters_keep(&call->body.queries[call->at].filters, tags_text);
 }
 
 static void hold(void *owner, bool held)
 {
-	struct call *call = owner;
+	struct opentsdb_call *call = owner;
 	call->held = held;
-	if (!held && !call->request)
-		call_free(call);
+	call->call.held += held;
+	bool UNUSED goes_on = held || api_call_settle(&call->call);
 }
 
-static void fill_spec(struct call *call, struct opentsdb_query *asked)
+static void fill_spec(struct opentsdb_call *call, struct opentsdb_query *asked)
 {
 	struct opentsdb_filters *filters = &asked->filters;
 	filters->work = call->filter_work;
@@ -222,14 +179,15 @@ static void fill_spec(struct call *call, struct opentsdb_query *asked)
 		.by_count = asked->agg ? filters->by_count : 0,
 		.by_order = asked->combined,
 		.points_spent = call->points,
-		.deadline_us = call->deadline_us,
+		.deadline_us = call->call.deadline_us,
 	};
 }
 
 /* Devices by their present names. */
-static int select_devices(struct call *call, struct opentsdb_filters *filters, struct errbuf *e)
+static int select_devices(struct opentsdb_call *call, struct opentsdb_filters *filters,
+			  struct errbuf *e)
 {
-	device_names_init(&call->names, api_of(call->request), call->tenant);
+	device_names_init(&call->names, call->call.api, call->tenant);
 	int err = device_names_select(&call->names, filters->selectors, filters->selector_count,
 				      &call->query->arena, &filters->strict);
 	filters->names = call->names.inventory ? &call->names : NULL;
@@ -237,18 +195,19 @@ static int select_devices(struct call *call, struct opentsdb_filters *filters, s
 }
 
 /* False: the call is over. */
-static bool start_query(struct call *call)
+static bool start_query(struct opentsdb_call *call)
 {
 	struct opentsdb_query *asked = &call->body.queries[call->at];
 	struct errbuf e;
-	if (mono_us(call) >= call->deadline_us) {
-		fail(call, query_late(call->timeout_ms, &e), e.text);
+	int err = api_call_check_time(&call->call, &e);
+	if (err) {
+		fail(call, err, e.text);
 		return false;
 	}
 	stat_add(STAT_queries, 1);
-	call->query = query_new(api_of(call->request)->queries, ready, call);
+	call->query = query_new(call->call.api->queries, ready, call);
 	call->phase = BETWEEN_GROUPS;
-	int err = select_devices(call, &asked->filters, &e);
+	err = select_devices(call, &asked->filters, &e);
 	fill_spec(call, asked);
 	if (!err && alias_is_asked(&call->query->spec))
 		err = errbuf_set(&e, ERR_INVALID,
@@ -261,14 +220,14 @@ static bool start_query(struct call *call)
 }
 
 /* Of a single query before the answer is on its way. */
-static void say_grain(struct call *call)
+static void say_grain(struct opentsdb_call *call)
 {
-	const struct rollup_grains *grains = query_grains(api_of(call->request)->queries);
+	const struct rollup_grains *grains = query_grains(call->call.api->queries);
 	if (call->said)
 		return;
 	call->said = true;
 	if (call->body.count == 1) {
-		grain_reply_header(call->request, call->query, grains);
+		grain_reply_header(call->call.request, call->query, grains);
 		return;
 	}
 	if (call->at)
@@ -277,14 +236,14 @@ static void say_grain(struct call *call)
 }
 
 /* The series are known, and with them the time that is looked at. */
-static void start_combining(struct call *call)
+static void start_combining(struct opentsdb_call *call)
 {
 	struct combine_spec *spec = &call->body.queries[call->at].combine;
 	query_range(call->query, &spec->start_ms, &spec->end_ms);
 	call->combine = combine_new(spec);
 }
 
-static void begin_group(struct call *call)
+static void begin_group(struct opentsdb_call *call)
 {
 	if (!call->combine)
 		start_combining(call);
@@ -294,26 +253,26 @@ static void begin_group(struct call *call)
 	call->phase = IN_GROUP;
 }
 
-static void end_group(struct call *call)
+static void end_group(struct opentsdb_call *call)
 {
 	combine_end(call->combine);
 	call->phase = GROUP_ENDS;
 }
 
 /* The group that has ended has given all its points. False: the call is over. */
-static bool leave_group(struct call *call)
+static bool leave_group(struct opentsdb_call *call)
 {
 	call->phase = BETWEEN_GROUPS;
 	if (!call->group_said ||
 	    opentsdb_answer_group_end(&call->answer, &call->body.queries[call->at], call->query,
-				      call->group, call->cut != NULL) == 0)
+				      call->group, call->call.cut != NULL) == 0)
 		return true;
 	fail(call, ERR_DAMAGED, "the names of a series could not be read");
 	return false;
 }
 
 /* Chunks are the engine's only until it is asked again, or ends for its deadline. */
-static bool take_chunk(struct call *call)
+static bool take_chunk(struct opentsdb_call *call)
 {
 	struct query_chunk chunk;
 	if (!query_take(call->query, COMBINE_CHUNK_MAX, &chunk))
@@ -331,7 +290,7 @@ static bool take_chunk(struct call *call)
 }
 
 /* False: the call is over. */
-static bool add_chunk(struct call *call, size_t *turn)
+static bool add_chunk(struct opentsdb_call *call, size_t *turn)
 {
 	if (call->chunk.first)
 		combine_series(call->combine);
@@ -348,7 +307,7 @@ static bool add_chunk(struct call *call, size_t *turn)
 }
 
 /* Encodes points of the group; gives whether there were some, and may be more. */
-static bool encode(struct call *call, size_t *turn)
+static bool encode(struct opentsdb_call *call, size_t *turn)
 {
 	size_t count = combine_take(call->combine, call->taken, COMBINE_CHUNK_MAX);
 	*turn += count;
@@ -365,7 +324,7 @@ static bool encode(struct call *call, size_t *turn)
 /* ---- What it comes to ---------------------------------------------------------------------- */
 
 /* An error of the query, or one that makes its answer wrong. */
-static int check_ended(struct call *call, struct errbuf *e)
+static int check_ended(struct opentsdb_call *call, struct errbuf *e)
 {
 	const struct opentsdb_query *asked = &call->body.queries[call->at];
 	const struct query *query = call->query;
@@ -379,8 +338,8 @@ static int check_ended(struct call *call, struct errbuf *e)
 	return query->err;
 }
 
-/* All points of the query are encoded. */
-static void next_query(struct call *call)
+/* All points of the query are encoded. False: of the last one, too. */
+static bool next_query(struct opentsdb_call *call)
 {
 	const struct query *query = call->query;
 	call->points += call->given > query->points ? call->given : query->points;
@@ -390,14 +349,15 @@ static void next_query(struct call *call)
 	end_query(call);
 	call->at++;
 	call->phase = BEFORE_QUERY;
-	if (call->at < call->body.count && !call->cut)
-		return;
-	buf_append_char(&call->out, ']');
-	call->phase = COMPLETE;
+	if (call->at < call->body.count && !call->call.cut)
+		return true;
+	buf_append_char(&call->call.out, ']');
+	finish(call);
+	return false;
 }
 
 /* The query gives nothing now. False: nothing more can be done now, or ever. */
-static bool at_end(struct call *call)
+static bool at_end(struct opentsdb_call *call)
 {
 	struct errbuf e;
 	if (!call->query->ended)
@@ -408,16 +368,15 @@ static bool at_end(struct call *call)
 		fail_query(call, err, &e);
 		return false;
 	}
-	call->cut = call->query->cut ? call->query->cut_why : NULL;
-	if (call->phase == IN_GROUP)
-		end_group(call);
-	else
-		next_query(call);
+	call->call.cut = call->query->cut ? call->query->cut_why : NULL;
+	if (call->phase != IN_GROUP)
+		return next_query(call);
+	end_group(call);
 	return true;
 }
 
 /* What its filters kept is not all: known when the series are found, before the first point. */
-static bool filters_gave_up(struct call *call)
+static bool filters_gave_up(struct opentsdb_call *call)
 {
 	struct errbuf e;
 	if (call->body.queries[call->at].filters.work <= OPENTSDB_FILTER_WORK_MAX)
@@ -431,7 +390,7 @@ static bool filters_gave_up(struct call *call)
 
 /* The next chunk begins the group, belongs to it, or is behind it. False: nothing more can be done
  * now, or ever. */
-static bool gather(struct call *call, size_t *turn)
+static bool gather(struct opentsdb_call *call, size_t *turn)
 {
 	if (!call->has_chunk)
 		return take_chunk(call) || at_end(call);
@@ -444,7 +403,7 @@ static bool gather(struct call *call, size_t *turn)
 }
 
 /* One step. False: nothing more can be done now, or ever. */
-static bool step(struct call *call, size_t *turn)
+static bool step(struct opentsdb_call *call, size_t *turn)
 {
 	switch (call->phase) {
 	case BEFORE_QUERY:
@@ -455,68 +414,32 @@ static bool step(struct call *call, size_t *turn)
 		return encode(call, turn) || gather(call, turn);
 	case GROUP_ENDS:
 		return encode(call, turn) || leave_group(call);
-	case COMPLETE:
-		break;
 	}
 	return false;
 }
 
-static void advance(struct call *call)
+static void advance(struct api_call *base)
 {
+	struct opentsdb_call *call = opentsdb_call_of(base);
 	size_t turn = 0;
-	for (;;) {
-		if (!has_room(call))
-			return;
-		if (call->phase == COMPLETE) {
-			if (!call->sending.streaming || !call->out.len || send_gathered(call))
-				finish(call);
+	while (turn < TURN_POINTS) {
+		/* What was gathered is short of something: that would be a wrong answer. */
+		if (base->out.failed) {
+			fail(call, ERR_LIMIT, "the names of a group are too long; ask for less");
 			return;
 		}
-		if (!step(call, &turn))
+		if (!api_call_room(base) || !step(call, &turn))
 			return;
-		if (turn >= TURN_POINTS) {
-			post_turn(call);
-			return;
-		}
 	}
-}
-
-static void run_turn(struct task *task)
-{
-	struct call *call = CONTAINER_OF(task, struct call, turn);
-	call->turn_posted = false;
-	if (!call->request)
-		call_free(call);
-	else if (!call->sending.stalled)
-		advance(call);
+	api_call_later(base);
 }
 
 /* ---- The handler --------------------------------------------------------------------------- */
 
-static struct call *call_new(struct http_request *request)
-{
-	struct api *api = api_of(request);
-	struct call *call = mem_zalloc(sizeof(*call));
-	call->request = request;
-	call->loop = api->loop;
-	call->clock = api->clock;
-	call->timeout_ms = api->conf ? api->conf->query_timeout_ms : TIMEOUT_PRESET_MS;
-	call->deadline_us = mono_us(call) + call->timeout_ms * 1000;
-	call->turn.run = run_turn;
-	arena_init(&call->arena, BODY_TREE_BYTES);
-	call->sending = (struct sending){"application/json", .status = 200};
-	buf_init(&call->uri, OPENTSDB_URI_MAX_BYTES);
-	buf_init(&call->out, OUT_MAX_BYTES);
-	buf_init(&call->grains, GRAINS_MAX_BYTES);
-	opentsdb_answer_init(&call->answer, &call->out);
-	request->owner = call;
-	return call;
-}
-
 /* `arrays` by itself is yes, as there. */
-static int read_arrays(struct call *call, struct errbuf *e)
+static int read_arrays(struct opentsdb_call *call, struct errbuf *e)
 {
-	struct slice text = http_param(call->request, "arrays");
+	struct slice text = http_param(call->call.request, "arrays");
 	call->answer.arrays = text.data && !slice_equal(text, SLICE("false"));
 	if (!text.len || slice_equal(text, SLICE("true")) || slice_equal(text, SLICE("false")))
 		return 0;
@@ -525,34 +448,31 @@ static int read_arrays(struct call *call, struct errbuf *e)
 }
 
 /* The body, or the one that the address stands for. */
-static int find_body(struct call *call, struct slice *text, struct errbuf *e)
+static int find_body(struct opentsdb_call *call, struct slice *text, struct errbuf *e)
 {
 	static const char *const names[] = {"tenant", "arrays", NULL};
-	*text = buf_slice(&call->request->body);
-	if (call->request->verb == VERB_POST)
-		return params_check(call->request, names, e);
-	int err = opentsdb_uri_query(call->request, &call->uri, e);
+	const struct http_request *request = call->call.request;
+	*text = buf_slice(&call->call.body);
+	if (request->verb == VERB_POST)
+		return params_check(request, names, e);
+	int err = opentsdb_uri_query(request, &call->uri, e);
 	*text = buf_slice(&call->uri);
 	return err;
 }
 
-static int read_request(struct call *call, struct errbuf *e)
+static int read_request(struct opentsdb_call *call, struct errbuf *e)
 {
+	struct api_call *base = &call->call;
 	struct slice text;
 	int err = find_body(call, &text, e);
-	if (!err && http_request_charge(call->request, TREE_FACTOR * text.len))
+	if (!err && http_request_charge(base->request, TREE_FACTOR * text.len))
 		err = errbuf_set(e, ERR_BUSY, "the memory for requests is in use");
 	if (!err)
-		err = params_tenant(call->request, &call->tenant, e);
+		err = params_tenant(base->request, &call->tenant, e);
 	if (!err)
 		err = read_arrays(call, e);
-	/* What is read points into the text, and a thread may look at it when the request is gone.
-	 */
-	text = arena_copy(&call->arena, text);
-	if (!err && !text.data)
-		err = errbuf_set(e, ERR_LIMIT, "the body takes too much room");
 	if (!err)
-		err = opentsdb_body_read(text, clock_wall_ms(call->clock), &call->arena,
+		err = opentsdb_body_read(text, clock_wall_ms(base->api->clock), &base->arena,
 					 &call->body, e);
 	call->answer.ms = call->body.ms;
 	call->answer.show_query = call->body.show_query;
@@ -561,31 +481,21 @@ static int read_request(struct call *call, struct errbuf *e)
 
 static void end(struct http_request *request)
 {
-	struct call *call = call_new(request);
+	struct opentsdb_call *call = mem_zalloc(sizeof(*call));
 	struct errbuf e;
+	api_call_init(&call->call, request, &kind);
+	call->call.advance = advance;
+	api_call_set_deadline(&call->call);
+	buf_init(&call->uri, OPENTSDB_URI_MAX_BYTES);
+	buf_init(&call->grains, GRAINS_MAX_BYTES);
+	opentsdb_answer_init(&call->answer, &call->call.out);
 	int err = read_request(call, &e);
 	if (err) {
 		fail(call, err, e.text);
 		return;
 	}
-	buf_append_char(&call->out, '[');
-	advance(call);
+	buf_append_char(&call->call.out, '[');
+	advance(&call->call);
 }
 
-static void drained(struct http_request *request)
-{
-	struct call *call = request->owner;
-	call->sending.stalled = false;
-	call->deadline_us += mono_us(call) - call->stalled_us;
-	if (!call->turn_posted)
-		advance(call);
-}
-
-static void aborted(struct http_request *request, UNUSED int err)
-{
-	if (request->owner)
-		call_free(request->owner);
-}
-
-const struct http_handler opentsdb_query_handler = {
-	.end = end, .drained = drained, .abort = aborted};
+const struct http_handler opentsdb_query_handler = API_CALL_HANDLER(end);

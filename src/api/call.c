@@ -1,0 +1,294 @@
+#include "api/call.h"
+
+#include <stdio.h>
+
+#include "base/log.h"
+#include "conf/conf.h"
+#include "query/query.h"
+
+enum { PIECE_MAX_BYTES = 128 << 10, TIMEOUT_PRESET_MS = 60000 };
+
+static void api_call_turn(struct task *task);
+
+static int64_t api_call_now_us(const struct api_call *call)
+{
+	struct clock *clock = call->api->clock;
+	return clock->mono_us(clock);
+}
+
+static void api_call_enlist(struct api_call *call)
+{
+	call->next = call->api->calls;
+	call->place = &call->api->calls;
+	if (call->next)
+		call->next->place = &call->next;
+	*call->place = call;
+}
+
+static void api_call_delist(struct api_call *call)
+{
+	*call->place = call->next;
+	if (call->next)
+		call->next->place = call->place;
+}
+
+void api_call_init(struct api_call *call, struct http_request *request,
+		   const struct api_call_kind *kind)
+{
+	*call = (struct api_call){.request = request,
+				  .api = api_of(request),
+				  .kind = kind,
+				  .body = http_request_take_body(request),
+				  .content_type = "application/json",
+				  .status = 200,
+				  .turn = {.run = api_call_turn}};
+	arena_init(&call->arena, kind->arena_max_bytes);
+	buf_init(&call->out, kind->out_max_bytes);
+	json_writer_init(&call->json, &call->out);
+	if (kind->timed)
+		api_call_set_deadline(call);
+	api_call_enlist(call);
+	request->owner = call;
+}
+
+void api_call_set_deadline(struct api_call *call)
+{
+	const struct conf *conf = call->api->conf;
+	call->timeout_ms = conf ? conf->query_timeout_ms : TIMEOUT_PRESET_MS;
+	call->deadline_us = api_call_now_us(call) + call->timeout_ms * 1000;
+}
+
+/* ---- Ends ------------------------------------------------------------------------------------ */
+
+static void api_call_free_if_over(struct api_call *call)
+{
+	if (call->request || call->turn_posted || call->held)
+		return;
+	api_call_delist(call);
+	buf_release(&call->out);
+	buf_release(&call->body);
+	arena_release(&call->arena);
+	call->kind->release(call);
+}
+
+/* What `ended` cancels may settle at once: the owner stays until then. */
+static void api_call_leave(struct api_call *call)
+{
+	call->request = NULL;
+	call->held++;
+	if (call->kind->ended)
+		call->kind->ended(call);
+	call->held--;
+	api_call_free_if_over(call);
+}
+
+bool api_call_settle(struct api_call *call)
+{
+	ASSERT(call->held);
+	call->held--;
+	if (call->request)
+		return true;
+	api_call_free_if_over(call);
+	return false;
+}
+
+bool api_call_answers_head(struct api_call *call)
+{
+	if (!http_reply_head(call->request, call->content_type))
+		return false;
+	api_call_leave(call);
+	return true;
+}
+
+void api_call_fail(struct api_call *call, int status, const char *fmt, ...)
+{
+	struct http_request *request = call->request;
+	struct errbuf e;
+	va_list args;
+	va_start(args, fmt);
+	vsnprintf(e.text, sizeof(e.text), fmt, args);
+	va_end(args);
+	if (call->streaming) {
+		log_warn("the answer to %s %s was broken off: %s", http_verb_text(request->verb),
+			 request->route->path, e.text);
+		http_stream_break(request);
+	} else {
+		http_reply_error(request, status, "%s", e.text);
+	}
+	api_call_leave(call);
+}
+
+/* query.timeout is a limit of what was asked: the same question would take as long again. */
+void api_call_fail_with(struct api_call *call, int err, const char *sentence)
+{
+	struct errbuf late;
+	if (err == ERR_TIMEOUT && api_call_check_time(call, &late))
+		sentence = late.text;
+	api_call_fail(call, err == ERR_TIMEOUT ? 422 : http_status_of(err), "%s",
+		      sentence[0] ? sentence : err_text(err));
+}
+
+/* ---- Sending --------------------------------------------------------------------------------- */
+
+/* Sends what was gathered; false: the client is to read first, or it is over. */
+static bool api_call_send(struct api_call *call)
+{
+	int err = 0;
+	if (!call->streaming)
+		http_stream_begin(call->request, call->status, call->content_type);
+	call->streaming = true;
+	while (call->out.len && !err) {
+		struct slice piece = buf_slice(&call->out);
+		if (piece.len > PIECE_MAX_BYTES)
+			piece.len = PIECE_MAX_BYTES;
+		err = http_stream_write(call->request, piece);
+		if (!err || err == ERR_BUSY)
+			buf_consume(&call->out, piece.len);
+	}
+	call->stalled = err == ERR_BUSY;
+	if (call->stalled)
+		call->stalled_us = api_call_now_us(call);
+	else if (err)
+		api_call_fail_with(call, err, "the answer could not be sent");
+	return !err;
+}
+
+bool api_call_room(struct api_call *call)
+{
+	if (call->out.failed) {
+		api_call_fail(call, 422, "the answer is too long; ask for less");
+		return false;
+	}
+	return call->out.len < call->kind->flush_bytes || api_call_send(call);
+}
+
+/* The end of a long answer may have to wait for the client, too: then this comes again. */
+void api_call_end(struct api_call *call)
+{
+	size_t flush_bytes = call->kind->flush_bytes;
+	call->advance = api_call_end;
+	if (call->out.failed) {
+		api_call_fail(call, 422, "the answer is too long; ask for less");
+		return;
+	}
+	if (!call->streaming && (!flush_bytes || call->out.len < 2 * flush_bytes)) {
+		if (call->cut)
+			http_reply_header(call->request, "X-Granary-Cut", call->cut);
+		http_reply(call->request, call->status, call->content_type, buf_slice(&call->out));
+	} else if (api_call_send(call)) {
+		if (call->cut)
+			http_stream_trailer(call->request, "X-Granary-Cut", call->cut);
+		http_stream_end(call->request);
+	} else {
+		return;
+	}
+	api_call_leave(call);
+}
+
+/* ---- Turns ----------------------------------------------------------------------------------- */
+
+int api_call_check_time(const struct api_call *call, struct errbuf *e)
+{
+	bool late = call->deadline_us && api_call_now_us(call) >= call->deadline_us;
+	return late ? query_late(call->timeout_ms, e) : 0;
+}
+
+/* What is complete is only sent, whatever the time. */
+static void api_call_advance(struct api_call *call)
+{
+	struct errbuf e;
+	bool untimed = call->advance == api_call_end || !call->kind->timed;
+	int err = untimed ? 0 : api_call_check_time(call, &e);
+	if (err)
+		api_call_fail_with(call, err, e.text);
+	else
+		call->advance(call);
+}
+
+static void api_call_turn(struct task *task)
+{
+	struct api_call *call = CONTAINER_OF(task, struct api_call, turn);
+	call->turn_posted = false;
+	if (!call->request)
+		api_call_free_if_over(call);
+	else if (!call->stalled)
+		api_call_advance(call);
+}
+
+void api_call_later(struct api_call *call)
+{
+	struct executor *executor = loop_executor(call->api->loop);
+	if (call->turn_posted)
+		return;
+	call->turn_posted = true;
+	executor->post(executor, &call->turn);
+}
+
+void api_call_go_on(struct api_call *call)
+{
+	if (call->request && !call->stalled && !call->turn_posted)
+		api_call_advance(call);
+}
+
+void api_call_drained(struct http_request *request)
+{
+	struct api_call *call = request->owner;
+	call->stalled = false;
+	if (call->deadline_us)
+		call->deadline_us += api_call_now_us(call) - call->stalled_us;
+	api_call_go_on(call);
+}
+
+void api_call_aborted(struct http_request *request, UNUSED int err)
+{
+	struct api_call *call = request->owner;
+	if (!call)
+		return;
+	if (call->job && !call->carried_through)
+		job_stop(call->job);
+	api_call_leave(call);
+}
+
+/* ---- Jobs ------------------------------------------------------------------------------------ */
+
+static void api_call_job_run(UNUSED struct job *job, void *owner)
+{
+	struct api_call *call = owner;
+	call->kind->run(call);
+}
+
+static void api_call_job_done(void *owner)
+{
+	struct api_call *call = owner;
+	job_free(call->job);
+	call->job = NULL;
+	call->kind->over(call);
+	call->held--;
+	api_call_free_if_over(call);
+}
+
+void api_call_start_job(struct api_call *call)
+{
+	call->held++;
+	if (job_start(call->kind->job_name, api_call_job_run, api_call_job_done, call,
+		      loop_executor(call->api->loop), &call->job) == 0)
+		return;
+	call->held--;
+	api_call_fail(call, 503, "%d jobs are at work, and more may not be", JOBS_MAX);
+}
+
+bool api_calls_have(const struct api *api, const struct api_call_kind *kind)
+{
+	const struct api_call *call = api->calls;
+	while (call && call->kind != kind)
+		call = call->next;
+	return call != NULL;
+}
+
+void api_calls_stop(const struct api *api)
+{
+	for (const struct api_call *call = api->calls; call; call = call->next) {
+		if (call->job)
+			job_stop(call->job);
+	}
+}
