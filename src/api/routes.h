@@ -15,7 +15,6 @@ struct conf;
 struct ingest;
 struct inventory_conf;
 struct inventory_keeper;
-struct job_call;
 struct persist;
 struct poller;
 struct pollers;
@@ -56,7 +55,6 @@ struct api {
 	const char *rollup_name;                 /* of this process among those that roll up */
 	struct rollup *rollup;                   /* NULL: this process rolls nothing up */
 	struct rollup_complete *rollup_complete; /* NULL likewise */
-	struct job_call *job_calls;              /* at work: none may be when persisting ends */
 	struct rollup_deletions *deletions;
 	struct v2_zones *zones; /* of reports */
 	struct api_call *calls; /* in flight: none may be when queues, catalog and store end */

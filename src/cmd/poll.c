@@ -170,7 +170,7 @@ static void begin_http(struct poll *p)
 
 static bool http_over(const struct poll *p)
 {
-	return p->phase_over && !p->api.job_calls;
+	return p->phase_over && !p->api.calls;
 }
 
 static void begin_end(struct poll *p)

@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "api/admin/inventory.h"
-#include "api/job_call.h"
+#include "api/call.h"
 #include "api/admin/pollers.h"
 #include "api/routes.h"
 #include "api/esmond/zone.h"
@@ -136,7 +136,7 @@ static void begin_host(struct serve *s)
 /* What is left of a deletion is done after the next start. */
 static void begin_queries(struct serve *s)
 {
-	job_calls_stop(&s->api);
+	api_calls_stop(&s->api);
 	if (s->deletions)
 		rollup_deletions_stop(s->deletions);
 }
@@ -146,7 +146,7 @@ static void begin_queries(struct serve *s)
 static bool queries_over(const struct serve *s)
 {
 	return query_engine_idle(s->queries) && !s->api.calls && s->api.metadata_writes == 0 &&
-	       !s->api.job_calls && (!s->deletions || rollup_deletions_idle(s->deletions));
+	       (!s->deletions || rollup_deletions_idle(s->deletions));
 }
 
 static bool writes_over(const struct serve *s)

@@ -1,11 +1,10 @@
 #include "api/admin/queues.h"
 
-#include "api/job_call.h"
+#include "api/call.h"
 #include "api/json_reply.h"
 #include "inventory/inventory.h"
 #include "queue/queue.h"
 #include "queue/retry.h"
-#include "wire/json.h"
 
 enum {
 	LIST_MAX_BYTES = 4 << 20,
@@ -65,17 +64,29 @@ const struct http_handler queues_list = {.end = queues_list_end};
 
 /* ---- What lies aside ------------------------------------------------------------------------- */
 
-/* request->owner. */
 struct queues_asking {
-	struct http_request *http;
+	struct api_call call;
 	struct store_read *read;
 };
 
-static void queues_aside_free(struct queues_asking *aside)
+static struct queues_asking *queues_asking_of(struct api_call *call)
 {
-	store_read_free(aside->read);
-	mem_free(aside);
+	return CONTAINER_OF(call, struct queues_asking, call);
 }
+
+static void queues_aside_ended(struct api_call *call)
+{
+	store_read_free(queues_asking_of(call)->read);
+}
+
+static void queues_aside_release(struct api_call *call)
+{
+	mem_free(queues_asking_of(call));
+}
+
+static const struct api_call_kind queues_aside_kind = {.out_max_bytes = ASIDE_ANSWER_MAX_BYTES,
+						       .ended = queues_aside_ended,
+						       .release = queues_aside_release};
 
 static void queues_write_message(const struct queue_aside_message *message,
 				 struct json_writer *json)
@@ -101,24 +112,22 @@ static void queues_write_cell(const struct store_cell *cell, struct json_writer 
 static void queues_aside_answer(struct queues_asking *aside)
 {
 	const struct store_cell_scan *scan = &aside->read->requests->cell_scan;
-	struct json_reply reply;
-	struct json_writer *json = json_reply_begin(&reply, ASIDE_ANSWER_MAX_BYTES);
+	struct json_writer *json = &aside->call.json;
 	json_write_array_begin(json);
 	for (size_t i = 0; i < scan->count; i++)
 		queues_write_cell(&scan->cells[i], json);
 	json_write_array_end(json);
-	json_reply_send(&reply, aside->http);
+	api_call_end(&aside->call);
 }
 
 static void queues_aside_read(struct store_read *read, int err)
 {
 	struct queues_asking *aside = read->owner;
 	if (err)
-		http_reply_error(aside->http, err == ERR_BUSY ? 503 : 500,
-				 "the store could not be read: %s", store_read_sentence(read, err));
+		api_call_fail(&aside->call, http_status_of(err), "the store could not be read: %s",
+			      store_read_sentence(read, err));
 	else
 		queues_aside_answer(aside);
-	queues_aside_free(aside);
 }
 
 /* The queue that the request names; NULL after an answer that says so. */
@@ -142,13 +151,12 @@ static void queues_aside_end(struct http_request *http)
 	if (!queue)
 		return;
 	struct queues_asking *aside = mem_zalloc(sizeof(*aside));
-	aside->http = http;
+	api_call_init(&aside->call, http, &queues_aside_kind);
 	aside->read = store_read_new(api->store, ASIDE_READ_MAX_BYTES);
 	aside->read->executor = loop_executor(api->loop);
 	aside->read->done = queues_aside_read;
 	aside->read->owner = aside;
 	aside->read->now_ms = clock_wall_ms(api->clock);
-	http->owner = aside;
 	struct store_request *request = store_read_add(aside->read, STORE_CELL_SCAN);
 	queue_aside_scan(slice_of(queue->name), &request->cell_scan);
 	int err = store_read_submit(aside->read);
@@ -156,67 +164,76 @@ static void queues_aside_end(struct http_request *http)
 		queues_aside_read(aside->read, err);
 }
 
-static void queues_aside_abort(struct http_request *http, UNUSED int err)
-{
-	if (http->owner)
-		queues_aside_free(http->owner);
-}
-
-const struct http_handler queues_aside = {.end = queues_aside_end, .abort = queues_aside_abort};
+const struct http_handler queues_aside = API_CALL_HANDLER(queues_aside_end);
 
 /* ---- Trying it again ------------------------------------------------------------------------- */
 
 struct queues_retrying {
-	struct job_call call; /* first */
+	struct api_call call;
 	struct queue *queue;
 	struct queue_retry_result result;
 	struct errbuf error;
 	int err;
 };
 
-static void queues_retry_answer(const struct queues_retrying *r)
+static struct queues_retrying *queues_retrying_of(struct api_call *call)
+{
+	return CONTAINER_OF(call, struct queues_retrying, call);
+}
+
+static void queues_retry_answer(struct queues_retrying *r)
 {
 	const struct {
 		const char *key;
 		uint64_t number;
 	} numbers[] = {{"given", r->result.given}, {"kept", r->result.kept}};
-	struct json_reply reply;
-	struct json_writer *json = json_reply_begin(&reply, LIST_MAX_BYTES);
+	struct json_writer *json = &r->call.json;
 	json_write_object_begin(json);
 	json_put_string(json, "queue", queue_name(r->queue));
 	for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
 		json_put_u64(json, numbers[i].key, numbers[i].number);
 	json_write_object_end(json);
-	json_reply_send(&reply, r->call.request);
+	api_call_end(&r->call);
 }
 
-static void queues_retry_fail(const struct queues_retrying *r)
+/* A queue has room again when its persisters have worked: 503, where a store without room is 507.
+ */
+static void queues_retry_fail(struct queues_retrying *r)
 {
-	bool later = r->err == ERR_BUSY || r->err == ERR_FULL || r->err == ERR_TIMEOUT;
 	if (r->err == ERR_EXISTS)
-		http_reply_error(r->call.request, 503, "%s", r->error.text);
+		api_call_fail(&r->call, 503, "%s", r->error.text);
 	else
-		http_reply_error(r->call.request, later ? 503 : 500,
-				 "queue " SHOWN ": %s; %zu messages were given back, the others "
-				 "lie aside as before",
-				 SHOWN_OF(queue_name(r->queue)), r->error.text, r->result.given);
+		api_call_fail(&r->call, r->err == ERR_FULL ? 503 : http_status_of(r->err),
+			      "queue " SHOWN ": %s; %zu messages were given back, the others lie "
+			      "aside as before",
+			      SHOWN_OF(queue_name(r->queue)), r->error.text, r->result.given);
 }
 
-static void queues_retry_run(struct job_call *call)
+static void queues_retry_run(struct api_call *call)
 {
-	struct queues_retrying *r = (struct queues_retrying *)call;
+	struct queues_retrying *r = queues_retrying_of(call);
 	r->err = queue_retry(r->queue, job_queue(call->job), &r->result, &r->error);
 }
 
-static void queues_retry_over(struct job_call *call)
+static void queues_retry_over(struct api_call *call)
 {
-	struct queues_retrying *r = (struct queues_retrying *)call;
+	struct queues_retrying *r = queues_retrying_of(call);
 	if (call->request && r->err)
 		queues_retry_fail(r);
 	else if (call->request)
 		queues_retry_answer(r);
-	mem_free(r);
 }
+
+static void queues_retry_release(struct api_call *call)
+{
+	mem_free(queues_retrying_of(call));
+}
+
+static const struct api_call_kind queues_retry_kind = {.out_max_bytes = LIST_MAX_BYTES,
+						       .release = queues_retry_release,
+						       .job_name = "retry",
+						       .run = queues_retry_run,
+						       .over = queues_retry_over};
 
 static void queues_retry_end(struct http_request *http)
 {
@@ -224,10 +241,9 @@ static void queues_retry_end(struct http_request *http)
 	if (!queue)
 		return;
 	struct queues_retrying *r = mem_zalloc(sizeof(*r));
-	r->call.run = queues_retry_run;
-	r->call.over = queues_retry_over;
+	api_call_init(&r->call, http, &queues_retry_kind);
 	r->queue = queue;
-	job_call_start(&r->call, "retry", http);
+	api_call_start_job(&r->call);
 }
 
-const struct http_handler queues_retry = {.end = queues_retry_end, .abort = job_call_abort};
+const struct http_handler queues_retry = API_CALL_HANDLER(queues_retry_end);

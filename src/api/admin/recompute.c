@@ -1,34 +1,33 @@
 #include "api/admin/recompute.h"
 
-#include "api/job_call.h"
+#include "api/call.h"
 #include "api/metrics/query_params.h"
 #include "inventory/inventory.h"
 #include "persist/recompute.h"
-#include "wire/json.h"
 
 enum { ANSWER_MAX_BYTES = 64 << 20, ARENA_MAX_BYTES = 1 << 20 };
 
 /* One request at work: one OIDSet after the other. */
 struct recompute_call {
-	struct job_call call;           /* first */
-	struct arena arena;             /* of names */
+	struct api_call call;
 	struct slice device, stored_as; /* as the request and the inventory have it */
 	const struct oidset *only;      /* NULL: all */
 	int64_t from_ms, to_ms;
 	bool only_report;
-	size_t answers; /* OIDSets that are in the body */
-	struct buf body;
-	struct json_writer json;
+	size_t answers;      /* OIDSets that are in the body */
 	struct slice failed; /* the OIDSet */
 	struct errbuf error;
 	int err;
 };
 
-static void recompute_call_free(struct recompute_call *call)
+static struct recompute_call *recompute_call_of(struct api_call *call)
 {
-	arena_release(&call->arena);
-	buf_release(&call->body);
-	mem_free(call);
+	return CONTAINER_OF(call, struct recompute_call, call);
+}
+
+static void recompute_release(struct api_call *call)
+{
+	mem_free(recompute_call_of(call));
 }
 
 /* ---- Answering ------------------------------------------------------------------------------- */
@@ -95,7 +94,7 @@ static void recompute_write_result(struct recompute_call *call, const struct oid
 				   const struct recompute *recompute)
 {
 	const struct rate_recompute_result *result = recompute_result(recompute);
-	struct json_writer *json = &call->json;
+	struct json_writer *json = &call->call.json;
 	const struct {
 		const char *key;
 		uint64_t number;
@@ -118,40 +117,23 @@ static void recompute_write_result(struct recompute_call *call, const struct oid
 	call->answers++;
 }
 
-static int recompute_status(int err)
+static void recompute_over(struct api_call *base)
 {
-	return err == ERR_BUSY || err == ERR_TIMEOUT || err == ERR_CANCELLED ? 503
-	       : err == ERR_FULL                                             ? 507
-	       : err == ERR_INVALID                                          ? 400
-	       : err == ERR_LIMIT                                            ? 422
-									     : 500;
-}
-
-static void recompute_answer(struct recompute_call *call)
-{
-	struct http_request *request = call->call.request;
-	json_write_array_end(&call->json);
-	json_write_object_end(&call->json);
+	struct recompute_call *call = recompute_call_of(base);
+	if (!base->request)
+		return;
+	json_write_array_end(&base->json);
+	json_write_object_end(&base->json);
 	if (call->err)
-		http_reply_error(request, recompute_status(call->err),
-				 "OIDSet " SHOWN ": %s; what was corrected before stays",
-				 SHOWN_OF(call->failed), call->error.text);
+		api_call_fail(base, http_status_of(call->err),
+			      "OIDSet " SHOWN ": %s; what was corrected before stays",
+			      SHOWN_OF(call->failed), call->error.text);
 	else if (!call->answers)
-		http_reply_error(request, 404,
-				 "nothing is stored of device " SHOWN " that rates are made of",
-				 SHOWN_OF(call->device));
-	else if (call->body.failed)
-		http_reply_error(request, 422, "the answer is too long");
+		api_call_fail(base, 404,
+			      "nothing is stored of device " SHOWN " that rates are made of",
+			      SHOWN_OF(call->device));
 	else
-		http_reply(request, 200, "application/json", buf_slice(&call->body));
-}
-
-static void recompute_over(struct job_call *job_call)
-{
-	struct recompute_call *call = (struct recompute_call *)job_call;
-	if (job_call->request)
-		recompute_answer(call);
-	recompute_call_free(call);
+		api_call_end(base);
 }
 
 /* ---- Working --------------------------------------------------------------------------------- */
@@ -189,10 +171,10 @@ static int recompute_set(struct recompute_call *call, const struct oidset *set)
 	return err == ERR_NOT_FOUND ? 0 : err;
 }
 
-static void recompute_sets(struct job_call *job_call)
+static void recompute_sets(struct api_call *base)
 {
-	struct recompute_call *call = (struct recompute_call *)job_call;
-	const struct inventory_conf *conf = job_call->api->inventory_conf;
+	struct recompute_call *call = recompute_call_of(base);
+	const struct inventory_conf *conf = base->api->inventory_conf;
 	for (size_t i = 0; i < conf->oidset_count && !call->err; i++) {
 		const struct oidset *set = conf->oidsets[i];
 		if (!recompute_is_wanted(call, set))
@@ -235,8 +217,8 @@ static int recompute_read_device(const struct http_request *request, struct reco
 	if (!device.len)
 		return errbuf_set(e, ERR_INVALID, "device is missing");
 	const struct inventory *inventory = inventory_keeper_take(api_of(request)->inventory);
-	call->device = arena_copy(&call->arena, device);
-	call->stored_as = arena_copy(&call->arena, inventory_stored_as(inventory, device));
+	call->device = arena_copy(&call->call.arena, device);
+	call->stored_as = arena_copy(&call->call.arena, inventory_stored_as(inventory, device));
 	inventory_release(inventory);
 	return call->device.data && call->stored_as.data
 		       ? 0
@@ -260,25 +242,28 @@ static int recompute_read_params(const struct http_request *request, struct reco
 	return err ? err : params_flag(request, "dryRun", &call->only_report, e);
 }
 
+static const struct api_call_kind recompute_kind = {.arena_max_bytes = ARENA_MAX_BYTES,
+						    .out_max_bytes = ANSWER_MAX_BYTES,
+						    .release = recompute_release,
+						    .job_name = "recompute",
+						    .run = recompute_sets,
+						    .over = recompute_over};
+
 static void recompute_end(struct http_request *request)
 {
 	struct recompute_call *call = mem_zalloc(sizeof(*call));
+	struct json_writer *json = &call->call.json;
 	struct errbuf e = {""};
-	arena_init(&call->arena, ARENA_MAX_BYTES);
-	buf_init(&call->body, ANSWER_MAX_BYTES);
-	json_writer_init(&call->json, &call->body);
+	api_call_init(&call->call, request, &recompute_kind);
 	if (recompute_read_params(request, call, &e)) {
-		http_reply_error(request, 400, "%s", e.text);
-		recompute_call_free(call);
+		api_call_fail(&call->call, 400, "%s", e.text);
 		return;
 	}
-	json_write_object_begin(&call->json);
-	json_put_string(&call->json, "device", call->device);
-	json_write_key(&call->json, "oidsets");
-	json_write_array_begin(&call->json);
-	call->call.run = recompute_sets;
-	call->call.over = recompute_over;
-	job_call_start(&call->call, "recompute", request);
+	json_write_object_begin(json);
+	json_put_string(json, "device", call->device);
+	json_write_key(json, "oidsets");
+	json_write_array_begin(json);
+	api_call_start_job(&call->call);
 }
 
-const struct http_handler recompute_handler = {.end = recompute_end, .abort = job_call_abort};
+const struct http_handler recompute_handler = API_CALL_HANDLER(recompute_end);

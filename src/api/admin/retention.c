@@ -1,9 +1,7 @@
 #include "api/admin/retention.h"
 
-#include "api/job_call.h"
-#include "api/json_reply.h"
+#include "api/call.h"
 #include "api/metrics/query_params.h"
-#include "api/routes.h"
 #include "base/log.h"
 #include "conf/conf.h"
 #include "retention/rekey.h"
@@ -19,9 +17,8 @@ enum {
 };
 
 struct retention_call {
-	struct job_call call;        /* first */
-	struct slice tenant, metric; /* in the arena */
-	struct arena arena;
+	struct api_call call;
+	struct slice tenant, metric; /* in the call's arena */
 	struct retention_survey_options options;
 	struct retention_survey survey;
 	bool moves; /* what lies elsewhere: an apply that is no dry run */
@@ -162,49 +159,56 @@ static void answer_moves(const struct retention_call *call, struct json_writer *
 
 /* ---- Calls ----------------------------------------------------------------------------------- */
 
-static void retention_answer(const struct retention_call *call)
+static struct retention_call *retention_call_of(struct api_call *call)
 {
-	struct json_reply reply;
-	struct json_writer *json = json_reply_begin(&reply, ANSWER_MAX_BYTES);
-	json_write_object_begin(json);
-	call->answer(call, json);
-	json_write_object_end(json);
-	json_reply_send(&reply, call->call.request);
+	return CONTAINER_OF(call, struct retention_call, call);
 }
 
-static void retention_fail(const struct retention_call *call)
+static void retention_run(struct api_call *base)
 {
-	int err = call->err;
-	const char *what = call->moves ? "not all could be moved, and another run moves the rest"
-				       : "what is stored could not be read";
-	http_reply_error(call->call.request, http_status_of(err), "%s: %s", what, err_text(err));
-}
-
-static void retention_run(struct job_call *job_call)
-{
-	struct retention_call *call = (struct retention_call *)job_call;
-	call->options.scope.queue = job_queue(job_call->job);
+	struct retention_call *call = retention_call_of(base);
+	call->options.scope.queue = job_queue(base->job);
 	call->apply.scope = call->options.scope;
 	call->err = retention_survey(&call->options, &call->survey);
 	if (!call->err && call->moves)
 		call->err = retention_apply(&call->apply, &call->survey, &call->failed);
 }
 
-static void retention_over(struct job_call *job_call)
+static void retention_answer(struct retention_call *call)
 {
-	struct retention_call *call = (struct retention_call *)job_call;
-	if (job_call->request && call->err)
-		retention_fail(call);
-	else if (job_call->request)
+	struct json_writer *json = &call->call.json;
+	json_write_object_begin(json);
+	call->answer(call, json);
+	json_write_object_end(json);
+	api_call_end(&call->call);
+}
+
+static void retention_over(struct api_call *base)
+{
+	struct retention_call *call = retention_call_of(base);
+	const char *what = call->moves ? "not all could be moved, and another run moves the rest"
+				       : "what is stored could not be read";
+	if (base->request && call->err)
+		api_call_fail(base, http_status_of(call->err), "%s: %s", what, err_text(call->err));
+	else if (base->request)
 		retention_answer(call);
 	else if (call->moves && call->err)
-		log_warn("retention apply: not all could be moved, and another run moves the "
-			 "rest: %s",
-			 err_text(call->err));
+		log_warn("retention apply: %s: %s", what, err_text(call->err));
+}
+
+static void retention_release(struct api_call *base)
+{
+	struct retention_call *call = retention_call_of(base);
 	retention_survey_release(&call->survey);
-	arena_release(&call->arena);
 	mem_free(call);
 }
+
+static const struct api_call_kind retention_kind = {.arena_max_bytes = NAMES_MAX_BYTES,
+						    .out_max_bytes = ANSWER_MAX_BYTES,
+						    .release = retention_release,
+						    .job_name = "retention",
+						    .run = retention_run,
+						    .over = retention_over};
 
 static struct retention_scope retention_scope_of(const struct retention_call *call,
 						 const struct api *api)
@@ -228,44 +232,42 @@ static int64_t retention_reads_ms(const struct conf *conf)
 	return deadline_ms + WAIT_EXTRA_MS;
 }
 
-struct question {
+struct retention_question {
 	struct slice tenant, metric;
 	size_t limit;
 	bool moves; /* it is no dry run of an apply */
 };
 
 /* One at a time: each looks at all that is stored. */
-static void retention_begin(struct http_request *request, const struct question *q,
+static void retention_begin(struct http_request *request, const struct retention_question *q,
 			    void (*answer)(const struct retention_call *call,
 					   struct json_writer *json))
 {
 	const struct api *api = api_of(request);
-	if (job_call_runs(api, retention_run)) {
+	if (api_calls_have(api, &retention_kind)) {
 		http_reply_error(request, 503, "what is stored is being looked at already");
 		return;
 	}
 	struct retention_call *call = mem_zalloc(sizeof(*call));
-	call->call.run = retention_run;
-	call->call.over = retention_over;
+	api_call_init(&call->call, request, &retention_kind);
 	call->call.carried_through = q->moves;
 	call->answer = answer;
 	call->moves = q->moves;
-	arena_init(&call->arena, NAMES_MAX_BYTES);
-	call->tenant = arena_copy(&call->arena, q->tenant.data ? q->tenant : SLICE(""));
-	call->metric = arena_copy(&call->arena, q->metric.data ? q->metric : SLICE(""));
+	call->tenant = arena_copy(&call->call.arena, q->tenant.data ? q->tenant : SLICE(""));
+	call->metric = arena_copy(&call->call.arena, q->metric.data ? q->metric : SLICE(""));
 	call->options = (struct retention_survey_options){.scope = retention_scope_of(call, api),
 							  .lines_max = q->limit};
 	call->apply = (struct retention_apply_options){.asof_ms = clock_age_ms(api->clock),
 						       .reads_ms = retention_reads_ms(api->conf)};
 	call->err = ERR_CANCELLED; /* until it has run */
-	job_call_start(&call->call, "retention", request);
+	api_call_start_job(&call->call);
 }
 
 static void on_show(struct http_request *request)
 {
 	static const char *const names[] = {"tenant", "metric", "limit", NULL};
 	struct errbuf e = {""};
-	struct question q = {.limit = LINES_PRESET};
+	struct retention_question q = {.limit = LINES_PRESET};
 	int err = params_check(request, names, &e);
 	err = err ? err : params_narrowing(request, &q.tenant, &q.metric, &e);
 	err = err ? err
@@ -280,7 +282,7 @@ static void on_apply(struct http_request *request)
 {
 	static const char *const names[] = {"tenant", "metric", "dryRun", NULL};
 	struct errbuf e = {""};
-	struct question q = {0};
+	struct retention_question q = {0};
 	bool only_count = false;
 	int err = params_check(request, names, &e);
 	err = err ? err : params_narrowing(request, &q.tenant, &q.metric, &e);
@@ -292,5 +294,5 @@ static void on_apply(struct http_request *request)
 		retention_begin(request, &q, answer_moves);
 }
 
-const struct http_handler retention_handler = {.end = on_show, .abort = job_call_abort};
-const struct http_handler retention_apply_handler = {.end = on_apply, .abort = job_call_abort};
+const struct http_handler retention_handler = API_CALL_HANDLER(on_show);
+const struct http_handler retention_apply_handler = API_CALL_HANDLER(on_apply);

@@ -1,9 +1,7 @@
 #include "api/admin/rollups.h"
 
-#include "api/job_call.h"
-#include "api/json_reply.h"
+#include "api/call.h"
 #include "api/metrics/query_params.h"
-#include "api/routes.h"
 #include "conf/conf.h"
 #include "marks/pending.h"
 #include "marks/redis/url.h"
@@ -18,7 +16,7 @@ enum {
 };
 
 struct rollups_call {
-	struct job_call call; /* first */
+	struct api_call call;
 	struct rollup_pending_options options;
 	struct rollup_pending pending;
 	int err;
@@ -202,37 +200,49 @@ static void write_pending(struct json_writer *json, const struct rollups_call *c
 	json_put_bool(json, "cut", pending->cut || rollups_is_partial(call));
 }
 
-static void rollups_answer(const struct rollups_call *call)
+static struct rollups_call *rollups_call_of(struct api_call *call)
 {
-	struct json_reply reply;
-	struct json_writer *json = json_reply_begin(&reply, ANSWER_MAX_BYTES);
-	json_write_object_begin(json);
-	write_conf(json, call->call.api);
-	write_state(json, call->call.api);
-	write_pending(json, call);
-	json_write_object_end(json);
-	json_reply_send(&reply, call->call.request);
+	return CONTAINER_OF(call, struct rollups_call, call);
 }
 
-static void rollups_run(struct job_call *job_call)
+static void rollups_run(struct api_call *base)
 {
-	struct rollups_call *call = (struct rollups_call *)job_call;
-	call->options.queue = job_queue(job_call->job);
+	struct rollups_call *call = rollups_call_of(base);
+	call->options.queue = job_queue(base->job);
 	call->err = rollup_pending_list(&call->options, &call->pending);
 }
 
-static void rollups_over(struct job_call *job_call)
+static void rollups_over(struct api_call *base)
 {
-	struct rollups_call *call = (struct rollups_call *)job_call;
-	int err = rollups_is_partial(call) ? 0 : call->err;
-	if (job_call->request && err)
-		http_reply_error(job_call->request, http_status_of(err),
-				 "what waits to be rolled up could not be read: %s", err_text(err));
-	else if (job_call->request)
-		rollups_answer(call);
+	struct rollups_call *call = rollups_call_of(base);
+	if (!base->request)
+		return;
+	if (call->err && !rollups_is_partial(call)) {
+		api_call_fail(base, http_status_of(call->err),
+			      "what waits to be rolled up could not be read: %s",
+			      err_text(call->err));
+		return;
+	}
+	json_write_object_begin(&base->json);
+	write_conf(&base->json, base->api);
+	write_state(&base->json, base->api);
+	write_pending(&base->json, call);
+	json_write_object_end(&base->json);
+	api_call_end(base);
+}
+
+static void rollups_release(struct api_call *base)
+{
+	struct rollups_call *call = rollups_call_of(base);
 	rollup_pending_release(&call->pending);
 	mem_free(call);
 }
+
+static const struct api_call_kind rollups_kind = {.out_max_bytes = ANSWER_MAX_BYTES,
+						  .release = rollups_release,
+						  .job_name = "pending",
+						  .run = rollups_run,
+						  .over = rollups_over};
 
 static int read_params(const struct http_request *request, size_t *limit, struct errbuf *e)
 {
@@ -251,8 +261,7 @@ static void on_end(struct http_request *request)
 		return;
 	}
 	struct rollups_call *call = mem_zalloc(sizeof(*call));
-	call->call.run = rollups_run;
-	call->call.over = rollups_over;
+	api_call_init(&call->call, request, &rollups_kind);
 	call->options = (struct rollup_pending_options){.track = api->rollup_track,
 							.clock = api->clock,
 							.slot_ms = api->conf->rollup_slot_ms,
@@ -260,7 +269,7 @@ static void on_end(struct http_request *request)
 							.slots_max = limit,
 							.marks_max = MARKS_MAX};
 	call->err = ERR_CANCELLED; /* until it has run */
-	job_call_start(&call->call, "pending", request);
+	api_call_start_job(&call->call);
 }
 
-const struct http_handler rollups_handler = {.end = on_end, .abort = job_call_abort};
+const struct http_handler rollups_handler = API_CALL_HANDLER(on_end);

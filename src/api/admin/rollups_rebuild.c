@@ -1,8 +1,6 @@
-#include "api/job_call.h"
-#include "api/json_reply.h"
+#include "api/call.h"
 #include "api/metrics/query_params.h"
 #include "api/admin/rollups.h"
-#include "api/routes.h"
 #include "conf/conf.h"
 #include "rollup/backfill.h"
 #include "retention/granularity.h"
@@ -14,7 +12,7 @@
 enum { ANSWER_MAX_BYTES = 64 << 10 };
 
 struct rebuild_call {
-	struct job_call call; /* first */
+	struct api_call call;
 	struct rollup_rebuild_options options;
 	struct rollup_rebuild_result result;
 	int err;
@@ -25,7 +23,7 @@ struct rebuild_call {
 	bool is_all; /* after it, nothing is without marks (rollup/backfill.h) */
 };
 
-struct question {
+struct rebuild_question {
 	struct slice tenant, metric;
 	int64_t from_ms, to_ms;
 	bool only_count;
@@ -33,9 +31,15 @@ struct question {
 
 /* ---- Answering ------------------------------------------------------------------------------- */
 
-static void rebuild_answer(const struct rebuild_call *call)
+static struct rebuild_call *rebuild_call_of(struct api_call *call)
+{
+	return CONTAINER_OF(call, struct rebuild_call, call);
+}
+
+static void rebuild_answer(struct rebuild_call *call)
 {
 	struct rollup_rebuild_result result = call->result;
+	struct json_writer *json = &call->call.json;
 	const struct {
 		const char *key;
 		uint64_t number;
@@ -43,8 +47,6 @@ static void rebuild_answer(const struct rebuild_call *call)
 		{"series", result.series}, {"marked", result.marked}, {"slots", result.slots},
 		{"marks", result.marks},   {"failed", result.failed},
 	};
-	struct json_reply reply;
-	struct json_writer *json = json_reply_begin(&reply, ANSWER_MAX_BYTES);
 	json_write_object_begin(json);
 	json_put_bool(json, "dryRun", call->options.only_count);
 	json_put_i64(json, "from", call->options.from_ms);
@@ -57,38 +59,42 @@ static void rebuild_answer(const struct rebuild_call *call)
 	json_put_i64_or_null(json, "newestSlot", result.marks,
 			     result.marks ? result.newest_slot_s * 1000 : 0);
 	json_write_object_end(json);
-	json_reply_send(&reply, call->call.request);
+	api_call_end(&call->call);
 }
 
-static void rebuild_fail(const struct rebuild_call *call)
+static void rebuild_run(struct api_call *base)
 {
-	int err = call->err;
-	http_reply_error(call->call.request, http_status_of(err),
-			 "%s; %llu marks were made and stay, and another run makes the rest",
-			 err_text(err), (unsigned long long)call->result.marks);
-}
-
-static void rebuild_run(struct job_call *job_call)
-{
-	struct rebuild_call *call = (struct rebuild_call *)job_call;
-	call->options.queue = job_queue(job_call->job);
+	struct rebuild_call *call = rebuild_call_of(base);
+	call->options.queue = job_queue(base->job);
 	call->err = rollup_rebuild(&call->options, &call->result);
 }
 
-static void rebuild_over(struct job_call *job_call)
+static void rebuild_over(struct api_call *base)
 {
-	struct rebuild_call *call = (struct rebuild_call *)job_call;
-	const struct api *api = job_call->api;
-	if (job_call->request && call->err)
-		rebuild_fail(call);
-	else if (job_call->request)
+	struct rebuild_call *call = rebuild_call_of(base);
+	const struct api *api = base->api;
+	if (base->request && call->err)
+		api_call_fail(base, http_status_of(call->err),
+			      "%s; %llu marks were made and stay, and another run makes the rest",
+			      err_text(call->err), (unsigned long long)call->result.marks);
+	else if (base->request)
 		rebuild_answer(call);
 	if (!call->err && call->restores)
 		rollup_track_restored(api->rollup_track, call->losses);
 	if (!call->err && call->is_all && !call->result.failed)
 		rollup_complete_rebuilt(api->rollup_complete);
-	mem_free(call);
 }
+
+static void rebuild_release(struct api_call *base)
+{
+	mem_free(rebuild_call_of(base));
+}
+
+static const struct api_call_kind rebuild_kind = {.out_max_bytes = ANSWER_MAX_BYTES,
+						  .release = rebuild_release,
+						  .job_name = "rebuild",
+						  .run = rebuild_run,
+						  .over = rebuild_over};
 
 /* ---- What is asked --------------------------------------------------------------------------- */
 
@@ -104,7 +110,8 @@ static int64_t first_slot_ms(const struct api *api, int64_t now_ms)
 }
 
 /* Whole slots. */
-static int choose_slots(const struct api *api, int64_t now_ms, struct question *q, struct errbuf *e)
+static int choose_slots(const struct api *api, int64_t now_ms, struct rebuild_question *q,
+			struct errbuf *e)
 {
 	const struct conf *conf = api->conf;
 	int64_t slot_ms = conf->rollup_slot_ms;
@@ -124,12 +131,13 @@ static int choose_slots(const struct api *api, int64_t now_ms, struct question *
 			  len, text);
 }
 
-static int read_params(const struct http_request *request, struct question *q, struct errbuf *e)
+static int read_params(const struct http_request *request, struct rebuild_question *q,
+		       struct errbuf *e)
 {
 	static const char *const names[] = {"tenant", "metric", "from", "to", "dryRun", NULL};
 	const struct api *api = api_of(request);
 	int64_t now_ms = clock_wall_ms(api->clock);
-	*q = (struct question){.from_ms = INT64_MIN, .to_ms = INT64_MAX};
+	*q = (struct rebuild_question){.from_ms = INT64_MIN, .to_ms = INT64_MAX};
 	int err = params_check(request, names, e);
 	err = err ? err : params_narrowing(request, &q->tenant, &q->metric, e);
 	err = err ? err : params_time(request, "from", now_ms, &q->from_ms, e);
@@ -149,7 +157,7 @@ static bool is_whole(const struct http_request *request, const struct api *api,
 	       clock_wall_ms(api->clock) >= state->lost_ms + api->conf->rollup_quiet_ms;
 }
 
-static bool is_all(const struct api *api, const struct question *q)
+static bool is_all(const struct api *api, const struct rebuild_question *q)
 {
 	return api->rollup_complete && !q->only_count && !q->tenant.data && !q->metric.data &&
 	       rollup_complete_is_all(api->rollup_complete, q->from_ms, q->to_ms);
@@ -162,14 +170,13 @@ static struct slice rebuild_keep(char *to, struct slice text)
 	return (struct slice){to, text.len};
 }
 
-static void rebuild_begin(struct http_request *request, const struct question *q)
+static void rebuild_begin(struct http_request *request, const struct rebuild_question *q)
 {
 	const struct api *api = api_of(request);
 	struct rebuild_call *call = mem_zalloc(sizeof(*call));
 	struct rollup_track_state state = rollup_track_state(api->rollup_track);
 	ASSERT(q->tenant.len <= sizeof(call->tenant) && q->metric.len <= sizeof(call->metric));
-	call->call.run = rebuild_run;
-	call->call.over = rebuild_over;
+	api_call_init(&call->call, request, &rebuild_kind);
 	call->restores = !q->only_count && is_whole(request, api, &state);
 	call->losses = state.losses;
 	call->is_all = is_all(api, q);
@@ -190,23 +197,23 @@ static void rebuild_begin(struct http_request *request, const struct question *q
 		.only_count = q->only_count,
 	};
 	call->err = ERR_CANCELLED; /* until it has run */
-	job_call_start(&call->call, "rebuild", request);
+	api_call_start_job(&call->call);
 }
 
 static void on_end(struct http_request *request)
 {
 	const struct api *api = api_of(request);
 	struct errbuf e = {""};
-	struct question q;
+	struct rebuild_question q;
 	if (read_params(request, &q, &e))
 		http_reply_error(request, 400, "%s", e.text);
 	else if (!api->grains->count)
 		http_reply_error(request, 422,
 				 "rollup.granularities has none: nothing is rolled up");
-	else if (job_call_runs(api, rebuild_run))
+	else if (api_calls_have(api, &rebuild_kind))
 		http_reply_error(request, 503, "marks are being made anew already");
 	else
 		rebuild_begin(request, &q);
 }
 
-const struct http_handler rollups_rebuild_handler = {.end = on_end, .abort = job_call_abort};
+const struct http_handler rollups_rebuild_handler = API_CALL_HANDLER(on_end);
