@@ -41,12 +41,10 @@ struct api {
 	struct query_engine *queries;
 	struct inventory_keeper *inventory;
 	const struct inventory_conf *inventory_conf;
-	size_t inventory_calls;      /* changes of it that are at work */
 	struct pollers *pollers;     /* elsewhere, that have been heard of */
 	struct queue *const *queues; /* by place in inventory_conf->queues */
 	struct persist *persist;
 	struct poller *poller;              /* of this process */
-	size_t metadata_writes;             /* at work: none may be when the store ends */
 	const struct rollup_grains *grains; /* none in it: nothing is rolled up */
 	const struct retention_rules *retention;
 	const struct rollup_partitions *owned; /* by configuration, or all that may be taken */

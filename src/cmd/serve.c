@@ -18,7 +18,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "api/admin/inventory.h"
 #include "api/call.h"
 #include "api/admin/pollers.h"
 #include "api/routes.h"
@@ -145,7 +144,7 @@ static void begin_queries(struct serve *s)
  * Nothing tells of their end, so the stop timer looks. */
 static bool queries_over(const struct serve *s)
 {
-	return query_engine_idle(s->queries) && !s->api.calls && s->api.metadata_writes == 0 &&
+	return query_engine_idle(s->queries) && !s->api.calls &&
 	       (!s->deletions || rollup_deletions_idle(s->deletions));
 }
 
@@ -156,8 +155,7 @@ static bool writes_over(const struct serve *s)
 
 static bool inventory_over(const struct serve *s)
 {
-	return !s->inventory ||
-	       (inventory_keeper_idle(s->inventory) && inventory_api_idle(&s->api));
+	return !s->inventory || inventory_keeper_idle(s->inventory);
 }
 
 static void begin_rollups(struct serve *s)

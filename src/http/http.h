@@ -169,7 +169,8 @@ int http_request_charge(struct http_request *request, size_t bytes) MUST_CHECK;
 void http_reply_header(struct http_request *request, const char *name, const char *value);
 
 /* The whole answer; the bytes are copied or sent before it returns. `content_type` NULL: no body
- * (204, 304). Gzipped where the client takes it and it is worth it. */
+ * (204, 304). Gzipped where the client takes it and it is worth it. A 503 says when to come again,
+ * in one second, where the handler has not set another Retry-After. */
 void http_reply(struct http_request *request, int status, const char *content_type,
 		struct slice body);
 
@@ -178,8 +179,7 @@ void http_reply(struct http_request *request, int status, const char *content_ty
 bool http_reply_head(struct http_request *request, const char *content_type);
 
 /* {"error":{"code":400,"message":"..."}}: every error of the server looks like this, but where the
- * route's handler has an `error`. The message is cut at HTTP_MESSAGE_MAX_BYTES. A 503 says when to
- * come again, in one second, where the handler has not set another Retry-After. */
+ * route's handler has an `error`. The message is cut at HTTP_MESSAGE_MAX_BYTES. */
 void http_reply_error(struct http_request *request, int status, const char *fmt, ...)
 	PRINTF_LIKE(3, 4);
 

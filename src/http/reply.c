@@ -182,12 +182,20 @@ static bool compress(struct http_conn *conn, struct slice body, struct slice *gz
 	return !err && scratch->len < body.len;
 }
 
+static bool says_when(const struct http_request *request)
+{
+	struct slice headers = buf_slice(&request->reply_headers), name = SLICE("Retry-After: ");
+	return headers.len && memmem(headers.data, headers.len, name.data, name.len);
+}
+
 void http_reply(struct http_request *request, int status, const char *content_type,
 		struct slice body)
 {
 	struct http_conn *conn = request->conn;
 	ASSERT(conn->live && !conn->streaming);
 	ASSERT(content_type || !body.len);
+	if (status == 503 && !says_when(request))
+		http_reply_header(request, "Retry-After", "1");
 	struct answer answer = {.status = status,
 				.content_type = content_type,
 				.headers = buf_slice(&request->reply_headers)};
@@ -251,12 +259,6 @@ int http_status_of(int err)
 	}
 }
 
-static bool says_when(const struct http_request *request)
-{
-	struct slice headers = buf_slice(&request->reply_headers), name = SLICE("Retry-After: ");
-	return headers.len && memmem(headers.data, headers.len, name.data, name.len);
-}
-
 void http_reply_error(struct http_request *request, int status, const char *fmt, ...)
 {
 	char message[HTTP_MESSAGE_MAX_BYTES + 1];
@@ -267,8 +269,6 @@ void http_reply_error(struct http_request *request, int status, const char *fmt,
 	va_end(args);
 	buf_init(&body, ERROR_BODY_MAX_BYTES);
 	put_error_body(request->conn, &body, status, message);
-	if (status == 503 && !says_when(request))
-		http_reply_header(request, "Retry-After", "1");
 	http_reply(request, status, "application/json", buf_slice(&body));
 	buf_release(&body);
 }

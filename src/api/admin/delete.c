@@ -1,22 +1,39 @@
 #include "api/admin/delete.h"
 
-#include "api/json_reply.h"
+#include "api/call.h"
 #include "api/metrics/query_params.h"
-#include "api/routes.h"
 #include "conf/conf.h"
 #include "model/counter_key.h"
 #include "rollup/deletions.h"
 #include "retention/granularity.h"
-#include "wire/json.h"
 
 enum { ANSWER_MAX_BYTES = 64 << 10 };
 
-/* request->owner; it lives until there is an answer or nobody waits for one. */
-struct call {
-	struct http_request *request;
-	struct api *api;
+struct delete_call {
+	struct api_call call;
+	bool at_work;
 	struct rollup_deletion_spec spec; /* of the request's memory */
 };
+
+static struct delete_call *delete_call_of(struct api_call *call)
+{
+	return CONTAINER_OF(call, struct delete_call, call);
+}
+
+/* A deletion goes on without its client. */
+static void delete_ended(struct api_call *base)
+{
+	if (delete_call_of(base)->at_work)
+		rollup_deletions_leave(base->api->deletions);
+}
+
+static void delete_release(struct api_call *base)
+{
+	mem_free(delete_call_of(base));
+}
+
+static const struct api_call_kind delete_kind = {
+	.out_max_bytes = ANSWER_MAX_BYTES, .ended = delete_ended, .release = delete_release};
 
 /* ---- Answering ------------------------------------------------------------------------------- */
 
@@ -54,11 +71,10 @@ static void write_rollups(struct json_writer *json, const struct rollup_grains *
 	json_write_array_end(json);
 }
 
-static void answer(const struct call *call, const struct rollup_delete_result *result)
+static void delete_answer(struct delete_call *call, const struct rollup_delete_result *result)
 {
 	const struct rollup_deletion_spec *spec = &call->spec;
-	struct json_reply reply;
-	struct json_writer *json = json_reply_begin(&reply, ANSWER_MAX_BYTES);
+	struct json_writer *json = &call->call.json;
 	json_write_object_begin(json);
 	json_put_bool(json, "dryRun", spec->only_count);
 	write_text(json, "tenant", spec->tenant);
@@ -69,38 +85,37 @@ static void answer(const struct call *call, const struct rollup_delete_result *r
 	json_put_u64(json, "series", result->series);
 	json_put_u64(json, "samples", result->samples);
 	json_put_u64(json, "late", result->late);
-	write_rollups(json, call->api->grains, result);
+	write_rollups(json, call->call.api->grains, result);
 	json_put_u64(json, "slots", result->marks);
 	json_put_u64(json, "forgotten", result->forgotten);
 	json_put_u64(json, "failed", result->failed);
 	json_write_object_end(json);
-	json_reply_send(&reply, call->request);
+	api_call_end(&call->call);
 }
 
 /* One that was broken off by the end of the server goes on by itself. */
-static void fail(const struct call *call, int err, const char *sentence,
-		 const struct rollup_delete_result *result)
+static void delete_fail(struct delete_call *call, int err, const char *sentence,
+			const struct rollup_delete_result *result)
 {
 	const char *rest = err == ERR_CANCELLED
 				   ? "the rest is deleted when the server is started again"
 				   : "the same request deletes the rest";
 	if (call->spec.only_count)
-		http_reply_error(call->request, http_status_of(err), "%s", sentence);
+		api_call_fail(&call->call, http_status_of(err), "%s", sentence);
 	else
-		http_reply_error(call->request, http_status_of(err),
-				 "%s; %llu samples were deleted; %s", sentence,
-				 (unsigned long long)result->samples, rest);
+		api_call_fail(&call->call, http_status_of(err), "%s; %llu samples were deleted; %s",
+			      sentence, (unsigned long long)result->samples, rest);
 }
 
 static void on_deleted(void *owner, int err, const char *sentence,
 		       const struct rollup_delete_result *result)
 {
-	struct call *call = owner;
+	struct delete_call *call = owner;
+	call->at_work = false;
 	if (err)
-		fail(call, err, sentence, result);
+		delete_fail(call, err, sentence, result);
 	else
-		answer(call, result);
-	mem_free(call);
+		delete_answer(call, result);
 }
 
 /* ---- What is asked --------------------------------------------------------------------------- */
@@ -207,31 +222,18 @@ static int read_params(const struct http_request *request, struct rollup_deletio
 	return err ? err : read_by(request, spec, e);
 }
 
-static void on_end(struct http_request *request)
+static void delete_end(struct http_request *request)
 {
-	struct call *call = mem_zalloc(sizeof(*call));
+	struct delete_call *call = mem_zalloc(sizeof(*call));
 	struct errbuf e = {""};
-	call->request = request;
-	call->api = api_of(request);
+	api_call_init(&call->call, request, &delete_kind);
 	int err = read_params(request, &call->spec, &e);
 	if (!err)
-		err = rollup_deletions_start(call->api->deletions, &call->spec, on_deleted, call,
-					     &e);
-	if (err) {
-		http_reply_error(request, http_status_of(err), "%s", e.text);
-		mem_free(call);
-		return;
-	}
-	request->owner = call;
+		err = rollup_deletions_start(call->call.api->deletions, &call->spec, on_deleted,
+					     call, &e);
+	call->at_work = !err;
+	if (err)
+		api_call_fail(&call->call, http_status_of(err), "%s", e.text);
 }
 
-static void on_abort(struct http_request *request, UNUSED int err)
-{
-	struct call *call = request->owner;
-	if (!call)
-		return;
-	rollup_deletions_leave(call->api->deletions);
-	mem_free(call);
-}
-
-const struct http_handler delete_handler = {.end = on_end, .abort = on_abort};
+const struct http_handler delete_handler = API_CALL_HANDLER(delete_end);

@@ -1,7 +1,7 @@
 #include "api/admin/home_page.h"
 
 #include "api/admin/clock.h"
-#include "api/routes.h"
+#include "api/call.h"
 #include "base/stats.h"
 #include "base/visible.h"
 #include "catalog/catalog.h"
@@ -318,8 +318,7 @@ static void put_begin(struct buf *out, const struct api *api)
 
 /* The tenants are listed, then the metrics of one after the other. */
 struct page {
-	struct http_request *request;
-	struct buf out;
+	struct api_call call;
 	struct catalog_list list;
 	struct slice *tenants;
 	size_t tenant_count, next;
@@ -327,24 +326,40 @@ struct page {
 	bool listing;
 };
 
+static void page_ended(struct api_call *call)
+{
+	struct page *page = CONTAINER_OF(call, struct page, call);
+	if (page->listing)
+		catalog_list_cancel(&page->list);
+}
+
+static void page_release(struct api_call *call)
+{
+	mem_free(CONTAINER_OF(call, struct page, call));
+}
+
+static const struct api_call_kind page_kind = {.arena_max_bytes = HTTP_ARENA_MAX_BYTES,
+					       .out_max_bytes = PAGE_MAX_BYTES,
+					       .ended = page_ended,
+					       .release = page_release};
+
 static void page_finish(struct page *page)
 {
-	struct http_request *request = page->request;
-	struct buf out = page->out;
-	mem_free(page);
-	put_routes(&out, api_of(request), http_header(request, "host"));
-	buf_append_text(&out, "</body>\n</html>\n");
+	struct api_call *call = &page->call;
+	struct http_request *request = call->request;
+	put_routes(&call->out, call->api, http_header(request, "host"));
+	buf_append_text(&call->out, "</body>\n</html>\n");
 	/* Nothing on the page runs, and nothing comes from elsewhere. */
 	http_reply_header(request, "Content-Security-Policy",
 			  "default-src 'self'; frame-ancestors 'none'; form-action 'none'; "
 			  "base-uri 'none'");
 	http_reply_header(request, "Referrer-Policy", "no-referrer");
 	http_reply_header(request, "Cache-Control", "no-store");
-	if (out.failed)
-		http_reply_error(request, 500, "the page became too long");
+	call->content_type = "text/html; charset=utf-8";
+	if (call->out.failed)
+		api_call_fail(call, 500, "the page became too long");
 	else
-		http_reply(request, 200, "text/html; charset=utf-8", buf_slice(&out));
-	buf_release(&out);
+		api_call_end(call);
 }
 
 static void list_next(struct page *page);
@@ -362,7 +377,7 @@ static void put_metric(struct buf *out, struct slice tenant, struct slice metric
 
 static void put_tenant(struct page *page, int err)
 {
-	struct buf *out = &page->out;
+	struct buf *out = &page->call.out;
 	const struct catalog_list *list = &page->list;
 	buf_append_text(out, "<h3>");
 	put_escaped(out, list->tenant);
@@ -398,13 +413,13 @@ static void metrics_listed(struct catalog_list *list, int err)
 static void start_list(struct page *page, enum catalog_listing what, struct slice tenant,
 		       size_t limit, catalog_list_done *done)
 {
-	page->list = (struct catalog_list){.catalog = api_of(page->request)->catalog,
+	page->list = (struct catalog_list){.catalog = page->call.api->catalog,
 					   .what = what,
 					   .tenant = tenant,
 					   .limit = limit,
 					   .done = done,
 					   .owner = page,
-					   .arena = &page->request->arena};
+					   .arena = &page->call.arena};
 	page->listing = true;
 	catalog_list_start(&page->list);
 }
@@ -417,8 +432,9 @@ static void list_next(struct page *page)
 		return;
 	}
 	if (page->tenants_cut)
-		buf_append_text(&page->out, "<p><a href=\"/api/metadata/tenants\">all tenants</a>"
-					    "</p>\n");
+		buf_append_text(&page->call.out,
+				"<p><a href=\"/api/metadata/tenants\">all tenants</a>"
+				"</p>\n");
 	page_finish(page);
 }
 
@@ -429,9 +445,9 @@ static void tenants_listed(struct catalog_list *list, int err)
 	page->tenants = list->names;
 	page->tenant_count = err ? 0 : list->count;
 	page->tenants_cut = !err && list->cut;
-	buf_append_text(&page->out, "<h2 id=\"collected\">What is collected</h2>\n");
+	buf_append_text(&page->call.out, "<h2 id=\"collected\">What is collected</h2>\n");
 	if (err || !list->count)
-		buf_printf(&page->out, "<p>%s</p>\n",
+		buf_printf(&page->call.out, "<p>%s</p>\n",
 			   err ? "could not be listed"
 			       : "Nothing yet. Routes that take data, and how to "
 				 "send it, are below.");
@@ -441,28 +457,15 @@ static void tenants_listed(struct catalog_list *list, int err)
 static void page_end(struct http_request *request)
 {
 	struct page *page = mem_zalloc(sizeof(*page));
-	page->request = request;
-	request->owner = page;
-	buf_init(&page->out, PAGE_MAX_BYTES);
-	put_begin(&page->out, api_of(request));
-	put_tiles(&page->out, api_of(request));
-	if (api_of(request)->catalog)
+	struct api_call *call = &page->call;
+	api_call_init(call, request, &page_kind);
+	put_begin(&call->out, call->api);
+	put_tiles(&call->out, call->api);
+	if (call->api->catalog)
 		start_list(page, CATALOG_TENANTS, (struct slice){"", 0}, TENANTS_SHOWN_MAX,
 			   tenants_listed);
 	else
 		page_finish(page);
 }
 
-static void page_abort(struct http_request *request, int err)
-{
-	struct page *page = request->owner;
-	(void)err;
-	if (!page)
-		return; /* before `end` */
-	if (page->listing)
-		catalog_list_cancel(&page->list);
-	buf_release(&page->out);
-	mem_free(page);
-}
-
-const struct http_handler self_page = {.end = page_end, .abort = page_abort};
+const struct http_handler self_page = API_CALL_HANDLER(page_end);

@@ -2,8 +2,8 @@
 
 #include "api/admin/inventory_json.h"
 #include "api/admin/pollers.h"
+#include "api/call.h"
 #include "api/metrics/query_params.h"
-#include "api/routes.h"
 #include "inventory/inventory.h"
 #include "loop/job.h"
 #include "snmp/poller.h"
@@ -11,33 +11,26 @@
 enum {
 	CALL_MAX_BYTES = 256 << 20, /* what a list of devices becomes */
 	ANSWER_MAX_BYTES = 128 << 20,
-	NAME_SEGMENT = 2, /* of /api/devices/NAME */
+	CHANGED_MAX_BYTES = 64 << 10, /* what is said of a change */
+	NAME_SEGMENT = 2,             /* of /api/devices/NAME */
 };
 
 /* Polled where nobody says what: interfaces with their counters, and what they are. */
 static const struct slice oidsets_preset[] = {SLICE("IfXTable"), SLICE("IfRefPoll")};
 
 /* A change at work. It outlives its request when the client goes away. */
-struct call {
-	struct http_request *request; /* NULL: gone */
-	struct api *api;
-	struct arena arena;
+struct inventory_call {
+	struct api_call call;
 	struct inventory_change change;
 	struct slice stored_as; /* with_data: what the device's data are stored under */
 	bool with_data,
 		absent; /* the device is not in the inventory, but perhaps its data is there */
 	/* The wipe of these. */
-	struct job *job;
+	struct job *wipe;
 	uint64_t series;
 	struct errbuf error;
 	int err;
-	struct buf body;
 };
-
-bool inventory_api_idle(const struct api *api)
-{
-	return api->inventory_calls == 0;
-}
 
 /* ---- Reading ----------------------------------------------------------------------------------
  */
@@ -159,82 +152,64 @@ const struct http_handler oidset_handler = {.end = oidset_end};
 /* ---- Changing ---------------------------------------------------------------------------------
  */
 
-static struct call *call_new(struct http_request *request)
+static void inventory_call_release(struct api_call *call)
 {
-	struct call *call = mem_zalloc(sizeof(*call));
-	call->request = request;
-	call->api = api_of(request);
-	call->api->inventory_calls++;
-	arena_init(&call->arena, CALL_MAX_BYTES);
-	call->body = http_request_take_body(request);
-	request->owner = call;
+	mem_free(CONTAINER_OF(call, struct inventory_call, call));
+}
+
+static const struct api_call_kind inventory_kind = {.arena_max_bytes = CALL_MAX_BYTES,
+						    .out_max_bytes = CHANGED_MAX_BYTES,
+						    .release = inventory_call_release};
+
+static struct inventory_call *inventory_call_new(struct http_request *request)
+{
+	struct inventory_call *call = mem_zalloc(sizeof(*call));
+	api_call_init(&call->call, request, &inventory_kind);
+	call->call.held = 1; /* until the change is made or refused */
 	return call;
 }
 
-static void call_free(struct call *call)
-{
-	call->api->inventory_calls--;
-	buf_release(&call->body);
-	arena_release(&call->arena);
-	mem_free(call);
-}
-
-static void aborted(struct http_request *request, UNUSED int err)
-{
-	struct call *call = request->owner;
-	if (call)
-		call->request = NULL;
-}
-
 /* {"error":{"code":409,"message":"...","item":2}}: item counts from 0 in the list that was sent. */
-static void fail(struct call *call, int err, const char *why, size_t item)
+static void inventory_fail(struct inventory_call *call, int err, const char *why, size_t item)
 {
-	struct json_writer w;
-	struct buf body;
-	if (call->request) {
-		buf_init(&body, 64 << 10);
-		json_writer_init(&w, &body);
-		json_write_object_begin(&w);
-		json_write_key(&w, "error");
-		json_write_object_begin(&w);
-		json_put_i64(&w, "code", http_status_of(err));
-		json_put_text(&w, "message", why);
-		if (item != SIZE_MAX) {
-			json_put_u64(&w, "item", item);
-		}
-		json_write_object_end(&w);
-		json_write_object_end(&w);
-		reply_json(call->request, http_status_of(err), &body);
-	}
-	call_free(call);
+	struct json_writer *json = &call->call.json;
+	if (!api_call_settle(&call->call))
+		return;
+	call->call.status = http_status_of(err);
+	json_write_object_begin(json);
+	json_write_key(json, "error");
+	json_write_object_begin(json);
+	json_put_i64(json, "code", call->call.status);
+	json_put_text(json, "message", why);
+	if (item != SIZE_MAX)
+		json_put_u64(json, "item", item);
+	json_write_object_end(json);
+	json_write_object_end(json);
+	api_call_end(&call->call);
 }
 
 /* {"done":"added","devices":3} */
-static void succeed(struct call *call, int status, const char *done, size_t devices)
+static void succeed(struct inventory_call *call, int status, const char *done, size_t devices)
 {
-	struct json_writer w;
-	struct buf body;
-	if (call->request) {
-		buf_init(&body, 4096);
-		json_writer_init(&w, &body);
-		json_write_object_begin(&w);
-		json_put_text(&w, "done", done);
-		json_put_u64(&w, "devices", devices);
-		if (call->with_data) {
-			json_put_u64(&w, "series", call->series);
-		}
-		json_write_object_end(&w);
-		reply_json(call->request, status, &body);
-	}
-	call_free(call);
+	struct json_writer *json = &call->call.json;
+	if (!api_call_settle(&call->call))
+		return;
+	call->call.status = status;
+	json_write_object_begin(json);
+	json_put_text(json, "done", done);
+	json_put_u64(json, "devices", devices);
+	if (call->with_data)
+		json_put_u64(json, "series", call->series);
+	json_write_object_end(json);
+	api_call_end(&call->call);
 }
 
-/* Carried through, also when the client has gone. */
+/* Carried through, also when the client has gone or the server stops. */
 static void inventory_wipe_run(struct job *job, void *owner)
 {
-	struct call *call = owner;
-	const struct device_wipe_options options = {.store = call->api->store,
-						    .clock = call->api->clock,
+	struct inventory_call *call = owner;
+	const struct device_wipe_options options = {.store = call->call.api->store,
+						    .clock = call->call.api->clock,
 						    .queue = job_queue(job),
 						    .device = call->stored_as};
 	call->err = device_wipe(&options, &call->series, &call->error);
@@ -242,20 +217,20 @@ static void inventory_wipe_run(struct job *job, void *owner)
 
 static void inventory_wipe_over(void *owner)
 {
-	struct call *call = owner;
-	job_free(call->job);
+	struct inventory_call *call = owner;
+	job_free(call->wipe);
 	if (call->err)
-		fail(call, call->err, call->error.text, SIZE_MAX);
+		inventory_fail(call, call->err, call->error.text, SIZE_MAX);
 	else if (call->absent && !call->series)
-		fail(call, ERR_NOT_FOUND, call->change.error.text, SIZE_MAX);
+		inventory_fail(call, ERR_NOT_FOUND, call->change.error.text, SIZE_MAX);
 	else
 		succeed(call, 200, "removed, with data", !call->absent);
 }
 
 /* Whether what would be deleted is of a device that is there: one that had that name before. */
-static bool is_of_another(struct call *call)
+static bool is_of_another(struct inventory_call *call)
 {
-	const struct inventory *inventory = inventory_keeper_take(call->api->inventory);
+	const struct inventory *inventory = inventory_keeper_take(call->call.api->inventory);
 	const struct device *device = inventory_device_stored(inventory, call->stored_as);
 	struct errbuf e;
 	if (device)
@@ -265,17 +240,18 @@ static bool is_of_another(struct call *call)
 			   SHOWN_OF(call->change.specs[0].name), SHOWN_OF(device->name));
 	inventory_release(inventory);
 	if (device)
-		fail(call, ERR_EXISTS, e.text, SIZE_MAX);
+		inventory_fail(call, ERR_EXISTS, e.text, SIZE_MAX);
 	return device != NULL;
 }
 
-static void begin_wipe(struct call *call)
+static void begin_wipe(struct inventory_call *call)
 {
 	if (is_of_another(call))
 		return;
 	if (job_start("wipe", inventory_wipe_run, inventory_wipe_over, call,
-		      loop_executor(call->api->loop), &call->job))
-		fail(call, ERR_BUSY, "too many jobs are at work; try again later", SIZE_MAX);
+		      loop_executor(call->call.api->loop), &call->wipe))
+		inventory_fail(call, ERR_BUSY, "too many jobs are at work; try again later",
+			       SIZE_MAX);
 }
 
 static void changed(struct inventory_change *change, int err)
@@ -284,46 +260,47 @@ static void changed(struct inventory_change *change, int err)
 					    [INVENTORY_CHANGE] = "changed",
 					    [INVENTORY_RENAME] = "renamed",
 					    [INVENTORY_REMOVE] = "removed"};
-	struct call *call = change->owner;
+	struct inventory_call *call = change->owner;
 	/* What a device had stored under another name, or before it was removed. */
 	call->absent = err == ERR_NOT_FOUND && call->with_data;
 	if (call->with_data && (!err || call->absent)) {
 		begin_wipe(call);
 	} else if (err) {
-		fail(call, err, change->error.text,
-		     change->fault < change->count ? change->fault : SIZE_MAX);
+		inventory_fail(call, err, change->error.text,
+			       change->fault < change->count ? change->fault : SIZE_MAX);
 	} else {
 		succeed(call, change->op == INVENTORY_ADD ? 201 : 200, words[change->op],
 			change->count);
 	}
 }
 
-static void submit(struct call *call)
+static void submit(struct inventory_call *call)
 {
 	call->change.done = changed;
 	call->change.owner = call;
-	int err = inventory_keeper_change(call->api->inventory, &call->change);
+	int err = inventory_keeper_change(call->call.api->inventory, &call->change);
 	if (err)
-		fail(call, err, "too many changes wait; try again later", SIZE_MAX);
+		inventory_fail(call, err, "too many changes wait; try again later", SIZE_MAX);
 }
 
-static int read_spec(struct call *call, const struct json *object, struct device_spec *spec,
-		     struct errbuf *e)
+static int read_spec(struct inventory_call *call, const struct json *object,
+		     struct device_spec *spec, struct errbuf *e)
 {
 	*spec = device_spec_preset();
 	spec->name = SLICE("");
 	spec->oidsets = oidsets_preset;
 	spec->oidset_count = ARRAY_LEN(oidsets_preset);
-	return device_spec_from_json(object, &call->arena, spec, e);
+	return device_spec_from_json(object, &call->call.arena, spec, e);
 }
 
 /* An object, or an array of them. */
-static int read_specs(struct call *call, const struct json *root, size_t *item, struct errbuf *e)
+static int read_specs(struct inventory_call *call, const struct json *root, size_t *item,
+		      struct errbuf *e)
 {
 	bool many = root->type == JSON_T_ARRAY;
 	size_t count = many ? root->count : 1;
 	const struct json *object = many ? root->first : root;
-	struct device_spec *specs = arena_alloc(&call->arena, (count + 1) * sizeof(*specs));
+	struct device_spec *specs = arena_alloc(&call->call.arena, (count + 1) * sizeof(*specs));
 	if (!specs || count > INVENTORY_DEVICES_MAX)
 		return errbuf_set(e, ERR_LIMIT, "the list is too long");
 	call->change.specs = specs;
@@ -338,55 +315,55 @@ static int read_specs(struct call *call, const struct json *root, size_t *item, 
 
 static void add_end(struct http_request *request)
 {
-	struct call *call;
+	struct inventory_call *call;
 	struct json *root;
 	struct errbuf e;
 	size_t item = SIZE_MAX;
 	if (!params_good(request, no_params))
 		return;
-	call = call_new(request);
+	call = inventory_call_new(request);
 	call->change.op = INVENTORY_ADD;
-	int err = json_parse(buf_slice(&call->body), &call->arena, &root, &e);
+	int err = json_parse(buf_slice(&call->call.body), &call->call.arena, &root, &e);
 	err = err ? err : read_specs(call, root, &item, &e);
 	if (err)
-		fail(call, err, e.text, item);
+		inventory_fail(call, err, e.text, item);
 	else
 		submit(call);
 }
 
 /* The device as it is, with what the body says over it. */
-static int read_change(struct call *call, struct slice name, const struct json *root,
+static int read_change(struct inventory_call *call, struct slice name, const struct json *root,
 		       struct device_spec *spec, struct errbuf *e)
 {
-	const struct inventory *inventory = inventory_keeper_take(call->api->inventory);
+	const struct inventory *inventory = inventory_keeper_take(call->call.api->inventory);
 	const struct device *device = inventory_device(inventory, name);
 	int err = 0;
 	if (!device)
 		err = errbuf_set(e, ERR_NOT_FOUND, "device " SHOWN ": does not exist",
 				 SHOWN_OF(name));
 	if (!err) {
-		struct device_spec is = device_spec_of(device, &call->arena);
+		struct device_spec is = device_spec_of(device, &call->call.arena);
 		struct slice *names =
-			arena_alloc(&call->arena, (is.oidset_count + 1) * sizeof(*names));
+			arena_alloc(&call->call.arena, (is.oidset_count + 1) * sizeof(*names));
 		*spec = is;
-		spec->name = arena_copy(&call->arena, is.name);
-		spec->credentials = arena_copy(&call->arena, is.credentials);
-		spec->poller = arena_copy(&call->arena, is.poller);
+		spec->name = arena_copy(&call->call.arena, is.name);
+		spec->credentials = arena_copy(&call->call.arena, is.credentials);
+		spec->poller = arena_copy(&call->call.arena, is.poller);
 		for (size_t i = 0; names && i < is.oidset_count; i++)
-			names[i] = arena_copy(&call->arena, is.oidsets[i]);
+			names[i] = arena_copy(&call->call.arena, is.oidsets[i]);
 		spec->oidsets = names;
-		err = device_spec_from_json(root, &call->arena, spec, e);
+		err = device_spec_from_json(root, &call->call.arena, spec, e);
 	}
 	inventory_release(inventory);
 	return err;
 }
 
 /* Another name in the body is a wish to be renamed, and has nothing beside it. */
-static int begin_change(struct call *call, struct slice name, struct errbuf *e)
+static int begin_change(struct inventory_call *call, struct slice name, struct errbuf *e)
 {
-	struct device_spec *spec = arena_zalloc(&call->arena, sizeof(*spec));
+	struct device_spec *spec = arena_zalloc(&call->call.arena, sizeof(*spec));
 	struct json *root;
-	int err = json_parse(buf_slice(&call->body), &call->arena, &root, e);
+	int err = json_parse(buf_slice(&call->call.body), &call->call.arena, &root, e);
 	err = err ? err : read_change(call, name, root, spec, e);
 	if (err)
 		return err;
@@ -396,7 +373,7 @@ static int begin_change(struct call *call, struct slice name, struct errbuf *e)
 				  "a device is renamed by itself: send nothing beside the name");
 	call->change.op = renamed ? INVENTORY_RENAME : INVENTORY_CHANGE;
 	call->change.to = spec->name;
-	spec->name = arena_copy(&call->arena, name);
+	spec->name = arena_copy(&call->call.arena, name);
 	call->change.specs = spec;
 	call->change.count = 1;
 	return 0;
@@ -408,10 +385,10 @@ static void change_end(struct http_request *request)
 	struct errbuf e;
 	if (!params_good(request, no_params) || !read_name(request, &name))
 		return;
-	struct call *call = call_new(request);
+	struct inventory_call *call = inventory_call_new(request);
 	int err = begin_change(call, name, &e);
 	if (err)
-		fail(call, err, e.text, SIZE_MAX);
+		inventory_fail(call, err, e.text, SIZE_MAX);
 	else
 		submit(call);
 }
@@ -428,12 +405,12 @@ static void remove_end(struct http_request *request)
 		http_reply_error(request, 400, "%s", e.text);
 		return;
 	}
-	struct call *call = call_new(request);
-	struct device_spec *spec = arena_zalloc(&call->arena, sizeof(*spec));
-	spec->name = arena_copy(&call->arena, name);
+	struct inventory_call *call = inventory_call_new(request);
+	struct device_spec *spec = arena_zalloc(&call->call.arena, sizeof(*spec));
+	spec->name = arena_copy(&call->call.arena, name);
 	call->with_data = with_data;
-	const struct inventory *inventory = inventory_keeper_take(call->api->inventory);
-	call->stored_as = arena_copy(&call->arena, inventory_stored_as(inventory, name));
+	const struct inventory *inventory = inventory_keeper_take(call->call.api->inventory);
+	call->stored_as = arena_copy(&call->call.arena, inventory_stored_as(inventory, name));
 	inventory_release(inventory);
 	call->change.op = INVENTORY_REMOVE;
 	call->change.specs = spec;
@@ -477,6 +454,6 @@ static void poll_end(struct http_request *request)
 }
 
 const struct http_handler device_poll_handler = {.end = poll_end};
-const struct http_handler device_add_handler = {.end = add_end, .abort = aborted};
-const struct http_handler device_change_handler = {.end = change_end, .abort = aborted};
-const struct http_handler device_remove_handler = {.end = remove_end, .abort = aborted};
+const struct http_handler device_add_handler = API_CALL_HANDLER(add_end);
+const struct http_handler device_change_handler = API_CALL_HANDLER(change_end);
+const struct http_handler device_remove_handler = API_CALL_HANDLER(remove_end);

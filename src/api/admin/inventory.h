@@ -4,16 +4,11 @@
 
 #include "http/http.h"
 
-struct api;
-
 extern const struct http_handler devices_handler, device_handler;           /* GET */
 extern const struct http_handler device_add_handler, device_change_handler; /* POST */
 extern const struct http_handler device_poll_handler;   /* POST /api/polls/now?device= */
 extern const struct http_handler device_remove_handler; /* DELETE */
 extern const struct http_handler oidsets_handler, oidset_handler;
 extern const struct http_handler interfaces_handler;
-
-/* Nothing of it is at work. */
-bool inventory_api_idle(const struct api *api);
 
 #endif

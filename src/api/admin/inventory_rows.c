@@ -1,8 +1,8 @@
 /* GET /api/interfaces: rows of one device, or of all of them, one after the other. */
 #include "api/admin/inventory.h"
 #include "api/admin/inventory_json.h"
+#include "api/call.h"
 #include "api/metrics/query_params.h"
-#include "api/routes.h"
 
 enum {
 	ROWS_MAX_BYTES = 64 << 20, /* of one device */
@@ -12,45 +12,45 @@ enum {
 };
 
 struct rows_call {
-	struct http_request *request;
-	struct api *api;
+	struct api_call call;
 	const struct inventory *inventory;
 	size_t at; /* which device */
 	bool one;  /* only `device` */
 	struct slice device;
 	size_t limit, count;
-	struct arena arena;
 	struct inventory_rows_read read;
-	struct buf body;
-	struct json_writer writer;
 };
 
-static void rows_free(struct rows_call *call)
+static struct rows_call *rows_call_of(struct api_call *call)
 {
-	inventory_rows_read_cancel(&call->read);
+	return CONTAINER_OF(call, struct rows_call, call);
+}
+
+static void rows_ended(struct api_call *base)
+{
+	inventory_rows_read_cancel(&rows_call_of(base)->read);
+}
+
+static void rows_release(struct api_call *base)
+{
+	struct rows_call *call = rows_call_of(base);
 	inventory_release(call->inventory);
-	arena_release(&call->arena);
-	buf_release(&call->body);
 	mem_free(call);
 }
 
-static void rows_fail(struct rows_call *call, int status, const char *why)
-{
-	http_reply_error(call->request, status, "%s", why);
-	rows_free(call);
-}
+static const struct api_call_kind rows_kind = {.arena_max_bytes = ROWS_MAX_BYTES,
+					       .out_max_bytes = ANSWER_MAX_BYTES,
+					       .ended = rows_ended,
+					       .release = rows_release};
 
-static void finish(struct rows_call *call, bool cut)
+static void rows_finish(struct rows_call *call, bool cut)
 {
-	json_write_array_end(&call->writer);
-	if (call->body.failed) {
-		rows_fail(call, 422, "the answer is too long; ask for one device");
-		return;
-	}
-	if (cut)
-		http_reply_header(call->request, "X-Granary-Cut", "limit");
-	http_reply(call->request, 200, "application/json", buf_slice(&call->body));
-	rows_free(call);
+	json_write_array_end(&call->call.json);
+	call->call.cut = cut ? "limit" : NULL;
+	if (call->call.out.failed)
+		api_call_fail(&call->call, 422, "the answer is too long; ask for one device");
+	else
+		api_call_end(&call->call);
 }
 
 static void next_device(struct rows_call *call);
@@ -59,14 +59,14 @@ static void rows_done(struct inventory_rows_read *read, int err)
 {
 	struct rows_call *call = read->owner;
 	if (err) {
-		rows_fail(call, http_status_of(err), read->error.text);
+		api_call_fail(&call->call, http_status_of(err), "%s", read->error.text);
 		return;
 	}
 	for (size_t i = 0; i < read->count; i++)
-		interface_json(call->device, &read->rows[i], &call->writer);
+		interface_json(call->device, &read->rows[i], &call->call.json);
 	call->count += read->count;
 	if (read->more)
-		finish(call, true);
+		rows_finish(call, true);
 	else
 		next_device(call);
 }
@@ -89,13 +89,13 @@ static void next_device(struct rows_call *call)
 {
 	bool left = take_device(call);
 	if (!left || call->count == call->limit) {
-		finish(call, left);
+		rows_finish(call, left);
 		return;
 	}
-	arena_reset(&call->arena);
+	arena_reset(&call->call.arena);
 	call->read.limit = call->limit - call->count;
 	if (inventory_rows_read_start(&call->read))
-		rows_fail(call, 503, "the store is busy; try again later");
+		api_call_fail(&call->call, 503, "the store is busy; try again later");
 }
 
 static int read_kind(struct http_request *request, enum oidset_kind *kind, struct errbuf *e)
@@ -116,8 +116,8 @@ static int read_kind(struct http_request *request, enum oidset_kind *kind, struc
 static int read_params(struct rows_call *call, struct errbuf *e)
 {
 	static const char *const names[] = {"device", "kind", "begin", "end", "limit", NULL};
-	struct http_request *request = call->request;
-	int64_t now_ms = clock_wall_ms(call->api->clock);
+	struct http_request *request = call->call.request;
+	int64_t now_ms = clock_wall_ms(call->call.api->clock);
 	struct slice device = http_param(request, "device");
 	call->one = device.data != NULL;
 	call->device = device;
@@ -135,34 +135,23 @@ static int read_params(struct rows_call *call, struct errbuf *e)
 
 static void interfaces_end(struct http_request *request)
 {
-	struct api *api = api_of(request);
+	const struct api *api = api_of(request);
 	struct rows_call *call = mem_zalloc(sizeof(*call));
 	struct errbuf e;
-	call->request = request;
-	call->api = api;
+	api_call_init(&call->call, request, &rows_kind);
 	call->inventory = inventory_keeper_take(api->inventory);
-	request->owner = call;
-	arena_init(&call->arena, ROWS_MAX_BYTES);
-	buf_init(&call->body, ANSWER_MAX_BYTES);
-	json_writer_init(&call->writer, &call->body);
 	call->read.store = api->store;
 	call->read.executor = loop_executor(api->loop);
 	call->read.clock = api->clock;
-	call->read.arena = &call->arena;
+	call->read.arena = &call->call.arena;
 	call->read.done = rows_done;
 	call->read.owner = call;
 	if (read_params(call, &e)) {
-		rows_fail(call, 400, e.text);
+		api_call_fail(&call->call, 400, "%s", e.text);
 		return;
 	}
-	json_write_array_begin(&call->writer);
+	json_write_array_begin(&call->call.json);
 	next_device(call);
 }
 
-static void interfaces_aborted(struct http_request *request, UNUSED int err)
-{
-	if (request->owner)
-		rows_free(request->owner);
-}
-
-const struct http_handler interfaces_handler = {.end = interfaces_end, .abort = interfaces_aborted};
+const struct http_handler interfaces_handler = API_CALL_HANDLER(interfaces_end);

@@ -1,6 +1,6 @@
 #include "api/admin/polls.h"
 
-#include "api/routes.h"
+#include "api/call.h"
 #include "base/cursor.h"
 #include "base/stats.h"
 #include "inventory/inventory.h"
@@ -8,7 +8,6 @@
 #include "persist/persist.h"
 #include "queue/queue.h"
 #include "wire/esmond_message.h"
-#include "wire/json.h"
 
 enum {
 	MESSAGES_MAX = 10000, /* of one request */
@@ -16,13 +15,11 @@ enum {
 	JSON_ARENA_MAX_BYTES = 256 << 20,
 };
 
-/* request->owner. Freed when the last put is done, whatever has become of the request. */
+/* Freed when the last put is done, whatever has become of the request. Its body has the frames, as
+ * sent or made of JSON. */
 struct polls {
-	struct http_request *http; /* NULL: the client has gone */
-	struct api *api;
+	struct api_call call;
 	const struct inventory *inventory;
-	struct buf body; /* frames, as sent or made of JSON */
-	struct arena arena;
 	struct item {
 		struct queue_put put;
 		struct queue *queue;
@@ -31,39 +28,36 @@ struct polls {
 	int err; /* of the first put that failed */
 };
 
-static void polls_free(struct polls *p)
+static void polls_release(struct api_call *call)
 {
+	struct polls *p = CONTAINER_OF(call, struct polls, call);
 	inventory_release(p->inventory);
-	buf_release(&p->body);
-	arena_release(&p->arena);
 	mem_free(p->items);
 	mem_free(p);
 }
 
+static const struct api_call_kind polls_kind = {.arena_max_bytes = JSON_ARENA_MAX_BYTES,
+						.release = polls_release};
+
 /* A queue has room again when its persisters have worked: 503, where a store without room is 507. A
  * message that no queue takes is 413, as a body over the route's limits is. */
-static void answer(struct polls *p)
+static void polls_answer(struct polls *p)
 {
-	struct http_request *http = p->http;
-	int err = p->err;
-	size_t count = p->count;
-	polls_free(p);
-	if (!http)
-		return;
-	if (!err) {
-		stat_add(STAT_polls_taken, (int64_t)count);
-		http_reply(http, 204, NULL, (struct slice){NULL, 0});
-		return;
+	struct api_call *call = &p->call;
+	stat_add(p->err ? STAT_polls_refused : STAT_polls_taken, (int64_t)p->count);
+	if (!p->err) {
+		call->status = 204;
+		call->content_type = NULL;
+		api_call_end(call);
+	} else if (p->err == ERR_LIMIT) {
+		api_call_fail(call, 413, "a message is too long for its queue");
+	} else {
+		http_reply_header(call->request, "Retry-After", "5");
+		api_call_fail(call, 503, "%s",
+			      p->err == ERR_FULL
+				      ? "a queue has no room for these polls, send them later"
+				      : err_text(p->err));
 	}
-	stat_add(STAT_polls_refused, (int64_t)count);
-	if (err == ERR_LIMIT) {
-		http_reply_error(http, 413, "a message is too long for its queue");
-		return;
-	}
-	http_reply_header(http, "Retry-After", "5");
-	http_reply_error(http, 503, "%s",
-			 err == ERR_FULL ? "a queue has no room for these polls, send them later"
-					 : err_text(err));
 }
 
 static void put_done(struct queue_put *put, int err)
@@ -71,8 +65,8 @@ static void put_done(struct queue_put *put, int err)
 	struct polls *p = put->owner;
 	if (err && !p->err)
 		p->err = err;
-	if (--p->waiting == 0)
-		answer(p);
+	if (--p->waiting == 0 && api_call_settle(&p->call))
+		polls_answer(p);
 }
 
 /* ---- What was sent --------------------------------------------------------------------------- */
@@ -90,7 +84,7 @@ static int check_time(const struct polls *p, const struct poll *poll, struct err
 {
 	int64_t latest_ms;
 	int err = poll_latest_ms(poll, &latest_ms, e);
-	return err ? err : persist_check_time(p->api->persist, latest_ms, e);
+	return err ? err : persist_check_time(p->call.api->persist, latest_ms, e);
 }
 
 static int add_item(struct polls *p, struct slice message, struct errbuf *e)
@@ -103,21 +97,21 @@ static int add_item(struct polls *p, struct slice message, struct errbuf *e)
 		err = check_time(p, &poll, e);
 	if (err)
 		return errbuf_prefix(e, ERR_INVALID, "message %zu", p->count + 1);
-	const struct oidset *set = inventory_conf_oidset(p->api->inventory_conf, poll.oidset);
+	const struct oidset *set = inventory_conf_oidset(p->call.api->inventory_conf, poll.oidset);
 	if (!set)
 		return errbuf_set(e, ERR_INVALID, "message %zu: there is no OIDSet " SHOWN,
 				  p->count + 1, SHOWN_OF(poll.oidset));
 	p->items = mem_resize_array(p->items, p->count + 1, sizeof(*p->items));
 	p->items[p->count++] = (struct item){
 		.put = {.key = poll.device, .bytes = message, .done = put_done, .owner = p},
-		.queue = p->api->queues[set->queue->place],
+		.queue = p->call.api->queues[set->queue->place],
 	};
 	return 0;
 }
 
 static int read_frames(struct polls *p, struct errbuf *e)
 {
-	struct cursor c = cursor_of(p->body.data, p->body.len);
+	struct cursor c = cursor_of(p->call.body.data, p->call.body.len);
 	int err = 0;
 	while (cursor_left(&c) && !err) {
 		uint32_t len = cursor_u32(&c);
@@ -149,7 +143,7 @@ static int convert_one(struct polls *p, struct slice json, struct poll_builder *
 {
 	uint8_t head[4];
 	size_t at = frames->len;
-	int err = esmond_message_read(json, &p->arena, builder, e);
+	int err = esmond_message_read(json, &p->call.arena, builder, e);
 	if (!err)
 		call_as_stored(p, builder);
 	if (!err)
@@ -200,11 +194,11 @@ static int read_json(struct polls *p, struct errbuf *e)
 	struct buf frames;
 	buf_init(&frames, ENCODED_MAX_BYTES);
 	poll_builder_init(&builder);
-	json_reader_init(&reader, buf_slice(&p->body), &p->arena);
+	json_reader_init(&reader, buf_slice(&p->call.body), &p->call.arena);
 	int err = convert_each(p, &reader, &builder, &frames, e);
 	poll_builder_release(&builder);
-	buf_release(&p->body);
-	p->body = frames;
+	buf_release(&p->call.body);
+	p->call.body = frames;
 	return err ? err : read_frames(p, e);
 }
 
@@ -221,50 +215,39 @@ static bool is_json(const struct http_request *http)
 static void put_all(struct polls *p)
 {
 	p->waiting = 1; /* this loop */
+	p->call.held = 1;
 	for (size_t i = 0; i < p->count && !p->err; i++) {
 		struct item *item = &p->items[i];
-		item->put.executor = loop_executor(p->api->loop);
+		item->put.executor = loop_executor(p->call.api->loop);
 		int err = queue_put(item->queue, &item->put);
 		if (err)
 			p->err = err;
 		else
 			p->waiting++;
 	}
-	if (--p->waiting == 0)
-		answer(p);
+	if (--p->waiting == 0 && api_call_settle(&p->call))
+		polls_answer(p);
 }
 
-static void on_end(struct http_request *http)
+static void polls_end(struct http_request *request)
 {
 	struct errbuf e = {""};
 	struct polls *p = mem_zalloc(sizeof(*p));
-	p->http = http;
-	p->api = api_of(http);
-	p->inventory = inventory_keeper_take(p->api->inventory);
-	p->body = http_request_take_body(http);
-	arena_init(&p->arena, JSON_ARENA_MAX_BYTES);
-	http->owner = p;
-	int err = is_json(http) ? read_json(p, &e) : read_frames(p, &e);
+	api_call_init(&p->call, request, &polls_kind);
+	p->inventory = inventory_keeper_take(p->call.api->inventory);
+	int err = is_json(request) ? read_json(p, &e) : read_frames(p, &e);
 	if (!err) {
 		put_all(p);
 		return;
 	}
 	stat_add(STAT_polls_refused, 1);
-	polls_free(p);
 	if (!e.text[0])
 		errbuf_set(
 			&e, err,
 			"these polls take more memory than one request may have (%d MB); none of "
 			"them was taken: send them in several requests",
 			ENCODED_MAX_BYTES >> 20);
-	http_reply_error(http, err == ERR_LIMIT ? 413 : 400, "%s", e.text);
+	api_call_fail(&p->call, err == ERR_LIMIT ? 413 : 400, "%s", e.text);
 }
 
-static void on_abort(struct http_request *http, UNUSED int err)
-{
-	struct polls *p = http->owner;
-	if (p)
-		p->http = NULL;
-}
-
-const struct http_handler polls_handler = {.end = on_end, .abort = on_abort};
+const struct http_handler polls_handler = API_CALL_HANDLER(polls_end);

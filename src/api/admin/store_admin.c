@@ -1,8 +1,7 @@
 #include "api/admin/store_admin.h"
 
-#include "api/json_reply.h"
+#include "api/call.h"
 #include "api/admin/memory_json.h"
-#include "api/routes.h"
 #include "api/admin/store_json.h"
 
 enum {
@@ -12,47 +11,53 @@ enum {
 	SENTENCES_MAX_BYTES = 256 << 10,
 };
 
-/* One request at work. */
 struct admin {
-	struct http_request *request;
+	struct api_call call;
 	enum store_op op;
-	struct clock *clock;
 	struct store_read *read;
 	struct store_request *slice;
 	struct store_token token;
 	struct store_stats stats;
 	uint64_t checked, problems;
-	const char *sentences[SENTENCES_MAX]; /* in `arena` */
+	const char *sentences[SENTENCES_MAX]; /* in the arena */
 	size_t sentence_count;
-	struct arena arena;
 };
 
-static void admin_free(struct admin *admin)
+static struct admin *admin_of(struct api_call *call)
 {
-	store_read_free(admin->read);
-	arena_release(&admin->arena);
-	mem_free(admin);
+	return CONTAINER_OF(call, struct admin, call);
 }
+
+static void admin_ended(struct api_call *call)
+{
+	store_read_free(admin_of(call)->read);
+}
+
+static void admin_release(struct api_call *call)
+{
+	mem_free(admin_of(call));
+}
+
+static const struct api_call_kind admin_kind = {.arena_max_bytes = SENTENCES_MAX_BYTES,
+						.out_max_bytes = ANSWER_MAX_BYTES,
+						.ended = admin_ended,
+						.release = admin_release};
 
 static void answer_error(struct admin *admin, int err)
 {
-	http_reply_error(admin->request, http_status_of(err), "the store could not be read: %s",
-			 store_read_sentence(admin->read, err));
-	admin_free(admin);
+	api_call_fail(&admin->call, http_status_of(err), "the store could not be read: %s",
+		      store_read_sentence(admin->read, err));
 }
 
 static void answer(struct admin *admin)
 {
-	struct json_reply reply;
-
-	struct json_writer *json = json_reply_begin(&reply, ANSWER_MAX_BYTES);
+	struct json_writer *json = &admin->call.json;
 	if (admin->op == STORE_STATS)
 		store_stats_json(&admin->stats, memory_json, json);
 	else
 		store_verify_json(admin->checked, admin->problems, admin->sentences,
 				  admin->sentence_count, json);
-	json_reply_send(&reply, admin->request);
-	admin_free(admin);
+	api_call_end(&admin->call);
 }
 
 /* Reads on from the token. */
@@ -67,7 +72,7 @@ static void next_slice(struct admin *admin)
 	else
 		admin->slice->verify = (struct store_verify){.checked = admin->checked,
 							     .problems = admin->problems};
-	admin->read->now_ms = clock_wall_ms(admin->clock);
+	admin->read->now_ms = clock_wall_ms(admin->call.api->clock);
 	int err = store_read_submit(admin->read);
 	if (err)
 		answer_error(admin, err);
@@ -78,7 +83,7 @@ static void keep_sentences(struct admin *admin, const struct store_verify *verif
 	for (size_t i = 0; i < verify->sentence_count; i++) {
 		if (admin->sentence_count == SENTENCES_MAX)
 			return;
-		struct slice copy = arena_copy(&admin->arena, slice_of(verify->sentences[i]));
+		struct slice copy = arena_copy(&admin->call.arena, slice_of(verify->sentences[i]));
 		if (copy.data)
 			admin->sentences[admin->sentence_count++] = copy.data;
 	}
@@ -119,16 +124,12 @@ static void begin(struct http_request *request, enum store_op op)
 	if (http_reply_head(request, "application/json"))
 		return;
 	struct admin *admin = mem_zalloc(sizeof(*admin));
-
-	admin->request = request;
+	api_call_init(&admin->call, request, &admin_kind);
 	admin->op = op;
-	admin->clock = api->clock;
-	arena_init(&admin->arena, SENTENCES_MAX_BYTES);
 	admin->read = store_read_new(api->store, SLICE_MAX_BYTES);
 	admin->read->executor = loop_executor(api->loop);
 	admin->read->done = slice_done;
 	admin->read->owner = admin;
-	request->owner = admin;
 	next_slice(admin);
 }
 
@@ -142,11 +143,5 @@ static void verify_end(struct http_request *request)
 	begin(request, STORE_VERIFY);
 }
 
-static void admin_abort(struct http_request *request, UNUSED int err)
-{
-	if (request->owner)
-		admin_free(request->owner);
-}
-
-const struct http_handler store_admin_stats = {.end = stats_end, .abort = admin_abort};
-const struct http_handler store_admin_verify = {.end = verify_end, .abort = admin_abort};
+const struct http_handler store_admin_stats = API_CALL_HANDLER(stats_end);
+const struct http_handler store_admin_verify = API_CALL_HANDLER(verify_end);

@@ -54,8 +54,6 @@ static void health_end(struct http_request *http)
 		 "\"version\":\"" GRANARY_VERSION "\"}",
 		 fault ? fault : "ready for writes", fault ? "fail" : "pass");
 	put_version(http);
-	if (fault)
-		http_reply_header(http, "Retry-After", "1");
 	http_reply(http, fault ? 503 : 200, JSON_TYPE, slice_of(answer));
 }
 

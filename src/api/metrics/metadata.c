@@ -1,13 +1,9 @@
 #include "api/metrics/metadata.h"
 
+#include "api/call.h"
 #include "api/metrics/device_names.h"
-#include "api/json_reply.h"
-#include "api/metrics/query.h"
 #include "api/metrics/query_params.h"
-#include "api/routes.h"
 #include "catalog/catalog.h"
-#include "loop/loop.h"
-#include "wire/json.h"
 #include "wire/timetext.h"
 
 enum {
@@ -19,9 +15,8 @@ enum {
 };
 
 /* One request at work: a list, or a find and then a description. */
-struct call {
-	struct http_request *request;
-	struct arena arena;
+struct metadata_call {
+	struct api_call call;
 	struct device_names names;
 	bool strict;         /* of what is found, names tell what is meant */
 	struct slice prefix; /* of a list of devices that names make */
@@ -32,60 +27,54 @@ struct call {
 	struct catalog_describe describe;
 };
 
-static struct call *call_new(struct http_request *request)
+static struct metadata_call *metadata_call_of(struct api_call *call)
 {
-	struct call *call = mem_zalloc(sizeof(*call));
-	call->request = request;
-	arena_init(&call->arena, CALL_MAX_BYTES);
-	request->owner = call;
-	return call;
+	return CONTAINER_OF(call, struct metadata_call, call);
 }
 
-static void call_free(struct call *call)
+static void metadata_ended(struct api_call *base)
 {
+	struct metadata_call *call = metadata_call_of(base);
 	if (call->doing == DOING_LIST)
 		catalog_list_cancel(&call->list);
 	else if (call->doing == DOING_FIND)
 		catalog_find_cancel(&call->find);
 	else if (call->doing == DOING_DESCRIBE)
 		catalog_describe_cancel(&call->describe);
+}
+
+static void metadata_release(struct api_call *base)
+{
+	struct metadata_call *call = metadata_call_of(base);
 	device_names_release(&call->names);
-	arena_release(&call->arena);
 	mem_free(call);
 }
 
-static void aborted(struct http_request *request, UNUSED int err)
+static const struct api_call_kind metadata_kind = {.arena_max_bytes = CALL_MAX_BYTES,
+						   .out_max_bytes = ANSWER_MAX_BYTES,
+						   .ended = metadata_ended,
+						   .release = metadata_release};
+
+static struct metadata_call *metadata_call_new(struct http_request *request)
 {
-	if (request->owner)
-		call_free(request->owner);
+	struct metadata_call *call = mem_zalloc(sizeof(*call));
+	api_call_init(&call->call, request, &metadata_kind);
+	return call;
 }
 
-static void fail(struct call *call, int err, const struct errbuf *e)
+static void metadata_fail(struct metadata_call *call, int err, const struct errbuf *error)
 {
-	http_reply_error(call->request, query_status(err), "%s", e->text);
-	call_free(call);
-}
-
-static void reply(struct call *call, struct buf *body)
-{
-	struct errbuf e;
-	if (body->failed) {
-		errbuf_set(&e, ERR_LIMIT, "the answer is too long; ask for less");
-		fail(call, ERR_LIMIT, &e);
-	} else {
-		http_reply(call->request, 200, "application/json", buf_slice(body));
-		call_free(call);
-	}
-	buf_release(body);
+	struct errbuf e = *error; /* it may be the call's */
+	api_call_fail_with(&call->call, err, e.text);
 }
 
 /* ---- Lists --------------------------------------------------------------------------------- */
 
 /* A list of the tag `device` as its values are called. */
-static int say_names(struct call *call)
+static int say_names(struct metadata_call *call)
 {
 	struct catalog_list *list = &call->list;
-	int err = device_names_list(&call->names, call->prefix, &call->arena, list->names,
+	int err = device_names_list(&call->names, call->prefix, &call->call.arena, list->names,
 				    &list->count);
 	list->cut = list->cut || list->count > call->limit;
 	list->count = list->count < call->limit ? list->count : call->limit;
@@ -94,25 +83,21 @@ static int say_names(struct call *call)
 
 static void listed(struct catalog_list *list, int err)
 {
-	struct call *call = list->owner;
-	struct json_writer writer;
-	struct buf body;
+	struct metadata_call *call = list->owner;
+	struct json_writer *json = &call->call.json;
 	call->doing = DOING_NOTHING;
 	if (!err && call->names.inventory)
 		err = say_names(call);
 	if (err) {
-		fail(call, err, &list->error);
+		metadata_fail(call, err, &list->error);
 		return;
 	}
-	if (list->cut)
-		http_reply_header(call->request, "X-Granary-Cut", "limit");
-	buf_init(&body, ANSWER_MAX_BYTES);
-	json_writer_init(&writer, &body);
-	json_write_array_begin(&writer);
+	call->call.cut = list->cut ? "limit" : NULL;
+	json_write_array_begin(json);
 	for (size_t i = 0; i < list->count; i++)
-		json_write_string(&writer, list->names[i]);
-	json_write_array_end(&writer);
-	reply(call, &body);
+		json_write_string(json, list->names[i]);
+	json_write_array_end(json);
+	api_call_end(&call->call);
 }
 
 static int read_tag_key(const struct http_request *request, struct slice *key, struct errbuf *e)
@@ -141,12 +126,12 @@ static int read_list(const struct http_request *request, struct catalog_list *li
 
 /* All devices are asked for: what one is called may come before or after what it is stored under.
  */
-static void ask_names(struct call *call)
+static void ask_names(struct metadata_call *call)
 {
 	struct catalog_list *list = &call->list;
 	if (list->what != CATALOG_TAG_VALUES || !slice_equal(list->tag_key, SLICE("device")))
 		return;
-	device_names_init(&call->names, api_of(call->request), list->tenant);
+	device_names_init(&call->names, call->call.api, list->tenant);
 	if (!call->names.inventory)
 		return;
 	call->prefix = list->prefix.data ? list->prefix : SLICE("");
@@ -158,18 +143,18 @@ static void ask_names(struct call *call)
 static void begin_list(struct http_request *request, enum catalog_listing what,
 		       const char *const *names)
 {
-	struct call *call = call_new(request);
+	struct metadata_call *call = metadata_call_new(request);
 	struct errbuf e;
 	call->list = (struct catalog_list){
 		.catalog = api_of(request)->catalog,
 		.what = what,
 		.done = listed,
 		.owner = call,
-		.arena = &call->arena,
+		.arena = &call->call.arena,
 	};
 	int err = read_list(request, &call->list, names, &e);
 	if (err) {
-		fail(call, err, &e);
+		metadata_fail(call, err, &e);
 		return;
 	}
 	ask_names(call);
@@ -265,12 +250,12 @@ static void write_info(struct json_writer *writer, const struct catalog_describe
  *  what write_info writes,
  *  "firstSeen":"2020-08-24T15:51:15Z","lastSeen":"2020-08-24T16:34:05Z"}; lastSeen is null where no
  * sample is left, baseFrequencyMs 0 where it is not known. */
-static void write_entry(struct json_writer *writer, struct call *call,
+static void write_entry(struct json_writer *writer, struct metadata_call *call,
 			const struct catalog_entry *entry)
 {
 	const struct catalog_describe *describe = &call->describe;
 	struct slice tags_text =
-		device_names_tags(&call->names, entry->series.tags_text, &call->arena);
+		device_names_tags(&call->names, entry->series.tags_text, &call->call.arena);
 	json_write_object_begin(writer);
 	write_series_set(writer, describe->metric, tags_text);
 	json_put_string(writer, "tenant", describe->tenant);
@@ -284,24 +269,21 @@ static void write_entry(struct json_writer *writer, struct call *call,
 
 static void described(struct catalog_describe *describe, int err)
 {
-	struct call *call = describe->owner;
-	struct json_writer writer;
-	struct buf body;
+	struct metadata_call *call = describe->owner;
+	struct json_writer *json = &call->call.json;
 	call->doing = DOING_NOTHING;
 	if (err) {
-		fail(call, err, &describe->error);
+		metadata_fail(call, err, &describe->error);
 		return;
 	}
-	buf_init(&body, ANSWER_MAX_BYTES);
-	json_writer_init(&writer, &body);
-	json_write_array_begin(&writer);
+	json_write_array_begin(json);
 	for (size_t i = 0; i < describe->count; i++)
-		write_entry(&writer, call, &describe->entries[i]);
-	json_write_array_end(&writer);
-	reply(call, &body);
+		write_entry(json, call, &describe->entries[i]);
+	json_write_array_end(json);
+	api_call_end(&call->call);
 }
 
-static void keep_found(struct call *call)
+static void keep_found(struct metadata_call *call)
 {
 	struct catalog_find *find = &call->find;
 	size_t count = 0;
@@ -314,10 +296,10 @@ static void keep_found(struct call *call)
 
 static void found(struct catalog_find *find, int err)
 {
-	struct call *call = find->owner;
+	struct metadata_call *call = find->owner;
 	call->doing = DOING_NOTHING;
 	if (err) {
-		fail(call, err, &find->error);
+		metadata_fail(call, err, &find->error);
 		return;
 	}
 	keep_found(call);
@@ -329,7 +311,7 @@ static void found(struct catalog_find *find, int err)
 		.count = find->count,
 		.done = described,
 		.owner = call,
-		.arena = &call->arena,
+		.arena = &call->call.arena,
 	};
 	call->doing = DOING_DESCRIBE;
 	catalog_describe_start(&call->describe);
@@ -350,10 +332,10 @@ static int read_find(const struct http_request *request, struct catalog_find *fi
 	return err;
 }
 
-static int select_devices(struct call *call, struct errbuf *e)
+static int select_devices(struct metadata_call *call, struct errbuf *e)
 {
 	struct catalog_find *find = &call->find;
-	device_names_init(&call->names, api_of(call->request), find->tenant);
+	device_names_init(&call->names, call->call.api, find->tenant);
 	int err = device_names_select(&call->names, (struct catalog_selector *)find->selectors,
 				      find->selector_count, find->arena, &call->strict);
 	return err ? errbuf_set(e, err, "too many devices were renamed") : 0;
@@ -361,19 +343,19 @@ static int select_devices(struct call *call, struct errbuf *e)
 
 static void series_end(struct http_request *request)
 {
-	struct call *call = call_new(request);
+	struct metadata_call *call = metadata_call_new(request);
 	struct errbuf e;
 	call->find = (struct catalog_find){
 		.catalog = api_of(request)->catalog,
 		.series_max = SERIES_MAX,
 		.done = found,
 		.owner = call,
-		.arena = &call->arena,
+		.arena = &call->call.arena,
 	};
 	int err = read_find(request, &call->find, &e);
 	err = err ? err : select_devices(call, &e);
 	if (err) {
-		fail(call, err, &e);
+		metadata_fail(call, err, &e);
 		return;
 	}
 	call->doing = DOING_FIND;
@@ -387,43 +369,36 @@ enum { SAID_MAX_BYTES = 64 << 10 };
 /* It is described; where something is to be said of it that is written then, and it is described
  * once more. A write goes on when its client has gone. */
 struct metric_call {
-	struct http_request *request; /* NULL: gone */
-	struct api *api;
-	struct arena arena;
-	struct buf body;
+	struct api_call call;
 	struct catalog_describe describe;
 	bool describing;
 	struct store_write *write; /* NULL: nothing is said, or it is written */
 };
 
-static void metric_free(struct metric_call *call)
+static struct metric_call *metric_call_of(struct api_call *call)
 {
-	call->api->metadata_writes -= call->write != NULL;
+	return CONTAINER_OF(call, struct metric_call, call);
+}
+
+static void metric_ended(struct api_call *base)
+{
+	struct metric_call *call = metric_call_of(base);
 	if (call->describing)
 		catalog_describe_cancel(&call->describe);
+}
+
+static void metric_release(struct api_call *base)
+{
+	struct metric_call *call = metric_call_of(base);
 	if (call->write)
 		store_write_free(call->write);
-	buf_release(&call->body);
-	arena_release(&call->arena);
 	mem_free(call);
 }
 
-static void metric_aborted(struct http_request *request, UNUSED int err)
-{
-	struct metric_call *call = request->owner;
-	if (!call)
-		return;
-	call->request = NULL;
-	if (call->describing)
-		metric_free(call);
-}
-
-static void metric_fail(struct metric_call *call, int err, const struct errbuf *e)
-{
-	if (call->request)
-		http_reply_error(call->request, query_status(err), "%s", e->text);
-	metric_free(call);
-}
+static const struct api_call_kind metric_kind = {.arena_max_bytes = CALL_MAX_BYTES,
+						 .out_max_bytes = ANSWER_MAX_BYTES,
+						 .ended = metric_ended,
+						 .release = metric_release};
 
 static void metric_describe(struct metric_call *call)
 {
@@ -434,34 +409,29 @@ static void metric_describe(struct metric_call *call)
 static void metric_written(struct store_write *write, int err)
 {
 	struct metric_call *call = write->owner;
-	struct errbuf e;
+	if (!api_call_settle(&call->call))
+		return;
 	if (err) {
-		errbuf_set(&e, err, "what was said of the metric could not be stored: %s",
-			   write->error.text[0] ? write->error.text : err_text(err));
-		metric_fail(call, err, &e);
+		api_call_fail(&call->call, http_status_of(err),
+			      "what was said of the metric could not be stored: %s",
+			      write->error.text[0] ? write->error.text : err_text(err));
 		return;
 	}
 	store_write_free(write);
 	call->write = NULL;
-	call->api->metadata_writes--;
-	if (call->request)
-		metric_describe(call);
-	else
-		metric_free(call);
+	metric_describe(call);
 }
 
 static void metric_answer(struct metric_call *call)
 {
 	const struct catalog_describe *describe = &call->describe;
-	struct json_reply reply;
-	struct json_writer *json = json_reply_begin(&reply, ANSWER_MAX_BYTES);
+	struct json_writer *json = &call->call.json;
 	json_write_object_begin(json);
 	json_put_string(json, "tenant", describe->tenant);
 	json_put_string(json, "metricName", describe->metric);
 	write_info(json, describe);
 	json_write_object_end(json);
-	json_reply_send(&reply, call->request);
-	metric_free(call);
+	api_call_end(&call->call);
 }
 
 static void metric_described(struct catalog_describe *describe, int err)
@@ -479,11 +449,12 @@ static void metric_described(struct catalog_describe *describe, int err)
 	}
 	if (!err) {
 		err = store_write_submit(call->write);
+		call->call.held += !err;
 		if (!err)
 			return;
 		errbuf_set(&e, err, "the store takes no writes now: %s", err_text(err));
 	}
-	metric_fail(call, err, &e);
+	api_call_fail_with(&call->call, err, e.text);
 }
 
 static int say_member(struct metric_call *call, const struct json *member, struct errbuf *e)
@@ -495,7 +466,7 @@ static int say_member(struct metric_call *call, const struct json *member, struc
 		if (!text && member->type != JSON_T_NULL)
 			return errbuf_set(e, ERR_INVALID, "%s is a text, or null",
 					  catalog_saying_name(i));
-		return catalog_say(call->api->store, call->write, call->describe.tenant,
+		return catalog_say(call->call.api->store, call->write, call->describe.tenant,
 				   call->describe.metric, i, text ? member->text : SLICE(""), e);
 	}
 	return errbuf_set(e, ERR_INVALID,
@@ -506,17 +477,16 @@ static int say_member(struct metric_call *call, const struct json *member, struc
 static int read_said(struct metric_call *call, struct errbuf *e)
 {
 	struct json *root;
-	int err = json_parse(buf_slice(&call->body), &call->arena, &root, e);
+	int err = json_parse(buf_slice(&call->call.body), &call->call.arena, &root, e);
 	if (!err && (root->type != JSON_T_OBJECT || !root->count))
 		err = errbuf_set(e, ERR_INVALID,
 				 "the body is to be an object with kind, unit or description");
 	if (err)
 		return err;
-	call->write = store_write_new(call->api->store, SAID_MAX_BYTES);
-	call->write->executor = loop_executor(call->api->loop);
+	call->write = store_write_new(call->call.api->store, SAID_MAX_BYTES);
+	call->write->executor = loop_executor(call->call.api->loop);
 	call->write->done = metric_written;
 	call->write->owner = call;
-	call->api->metadata_writes++;
 	for (const struct json *member = root->first; member && !err; member = member->next)
 		err = say_member(call, member, e);
 	return err;
@@ -527,23 +497,19 @@ static void metric_begin(struct http_request *request, bool says)
 	static const char *const names[] = {"tenant", "metricName", NULL};
 	struct metric_call *call = mem_zalloc(sizeof(*call));
 	struct errbuf e;
-	call->request = request;
-	call->api = api_of(request);
-	arena_init(&call->arena, CALL_MAX_BYTES);
-	call->body = http_request_take_body(request);
+	api_call_init(&call->call, request, &metric_kind);
 	call->describe = (struct catalog_describe){
-		.catalog = call->api->catalog,
+		.catalog = call->call.api->catalog,
 		.done = metric_described,
 		.owner = call,
-		.arena = &call->arena,
+		.arena = &call->call.arena,
 	};
-	request->owner = call;
 	int err = params_check(request, names, &e);
 	err = err ? err : params_tenant(request, &call->describe.tenant, &e);
 	err = err ? err : params_metric(request, &call->describe.metric, &e);
 	err = err || !says ? err : read_said(call, &e);
 	if (err)
-		metric_fail(call, err, &e);
+		api_call_fail_with(&call->call, err, e.text);
 	else
 		metric_describe(call);
 }
@@ -558,10 +524,10 @@ static void metric_put_end(struct http_request *request)
 	metric_begin(request, true);
 }
 
-const struct http_handler metadata_tenants = {.end = tenants_end, .abort = aborted};
-const struct http_handler metadata_metric_names = {.end = metric_names_end, .abort = aborted};
-const struct http_handler metadata_tag_keys = {.end = tag_keys_end, .abort = aborted};
-const struct http_handler metadata_tag_values = {.end = tag_values_end, .abort = aborted};
-const struct http_handler metadata_series = {.end = series_end, .abort = aborted};
-const struct http_handler metadata_metric = {.end = metric_end, .abort = metric_aborted};
-const struct http_handler metadata_metric_put = {.end = metric_put_end, .abort = metric_aborted};
+const struct http_handler metadata_tenants = API_CALL_HANDLER(tenants_end);
+const struct http_handler metadata_metric_names = API_CALL_HANDLER(metric_names_end);
+const struct http_handler metadata_tag_keys = API_CALL_HANDLER(tag_keys_end);
+const struct http_handler metadata_tag_values = API_CALL_HANDLER(tag_values_end);
+const struct http_handler metadata_series = API_CALL_HANDLER(series_end);
+const struct http_handler metadata_metric = API_CALL_HANDLER(metric_end);
+const struct http_handler metadata_metric_put = API_CALL_HANDLER(metric_put_end);

@@ -24,12 +24,6 @@ struct metric_call {
 	bool said; /* which data answers */
 };
 
-/* query.timeout is a limit of what was asked: the same question would take as long again. */
-int query_status(int err)
-{
-	return err == ERR_TIMEOUT ? 422 : http_status_of(err);
-}
-
 /* ---- Ends ---------------------------------------------------------------------------------- */
 
 static struct metric_call *metric_call_of(struct api_call *call)

@@ -13,7 +13,4 @@
 
 extern const struct http_handler query_handler;
 
-/* The status for an error of a query or a look-up. */
-int query_status(int err);
-
 #endif

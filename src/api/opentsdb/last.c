@@ -9,13 +9,11 @@
 #include "api/opentsdb/opentsdb.h"
 #include "api/opentsdb/filter.h"
 #include "api/opentsdb/uri.h"
-#include "api/metrics/query.h"
 #include "api/metrics/query_params.h"
-#include "api/routes.h"
+#include "api/call.h"
 #include "base/stats.h"
 #include "conf/conf.h"
 #include "query/plan.h"
-#include "wire/json.h"
 #include "wire/number.h"
 
 enum {
@@ -29,13 +27,11 @@ enum {
 
 #define HOUR_MS INT64_C(3600000)
 
-struct call {
-	struct http_request *request; /* NULL: it has ended */
-	struct arena arena, tags_arena;
+struct last_call {
+	struct api_call call;
+	struct arena tags_arena;
 	struct slice tenant;
-	/* `text`: the body, or what the address stands for; names and filters point into it. */
-	struct buf text, out;
-	struct json_writer writer;
+	struct buf uri; /* the body that the address stands for */
 	int64_t start_ms, end_ms;
 	const struct json *asked; /* the query at work, in its list */
 	struct query *query;
@@ -46,7 +42,7 @@ struct call {
 	size_t charged_bytes; /* of `out` */
 };
 
-static void end_query(struct call *call)
+static void end_query(struct last_call *call)
 {
 	query_free(call->query);
 	if (!call->held)
@@ -54,25 +50,36 @@ static void end_query(struct call *call)
 	call->query = NULL;
 }
 
-static void call_free(struct call *call)
+static struct last_call *last_call_of(struct api_call *call)
 {
+	return CONTAINER_OF(call, struct last_call, call);
+}
+
+static void last_ended(struct api_call *base)
+{
+	end_query(last_call_of(base));
+}
+
+static void last_release(struct api_call *base)
+{
+	struct last_call *call = last_call_of(base);
 	end_query(call);
-	call->request = NULL;
-	if (call->held)
-		return;
-	arena_release(&call->arena);
 	arena_release(&call->tags_arena);
-	buf_release(&call->text);
-	buf_release(&call->out);
+	buf_release(&call->uri);
 	mem_free(call);
 }
 
-static void fail(struct call *call, int err, const struct errbuf *error)
+/* Names and filters point into the body, or what the address stands for. */
+static const struct api_call_kind last_kind = {.arena_max_bytes = TREE_BYTES,
+					       .out_max_bytes = ANSWER_MAX_BYTES,
+					       .ended = last_ended,
+					       .release = last_release};
+
+static void fail(struct last_call *call, int err, const struct errbuf *error)
 {
 	struct errbuf e = *error; /* it may be the query's */
 	stat_add(STAT_queries_refused, 1);
-	http_reply_error(call->request, query_status(err), "%s", e.text);
-	call_free(call);
+	api_call_fail_with(&call->call, err, e.text);
 }
 
 /* ---- The answer ------------------------------------------------------------------------------ */
@@ -84,9 +91,9 @@ static void write_value(struct json_writer *writer, struct value value)
 	json_put_string(writer, "value", (struct slice){text, number_print(text, value)});
 }
 
-static int write_point(struct call *call, const struct query_chunk *chunk, size_t i)
+static int write_point(struct last_call *call, const struct query_chunk *chunk, size_t i)
 {
-	struct json_writer *writer = &call->writer;
+	struct json_writer *writer = &call->call.json;
 	size_t count;
 	struct tags tags;
 	arena_reset(&call->tags_arena);
@@ -111,16 +118,16 @@ static int write_point(struct call *call, const struct query_chunk *chunk, size_
 }
 
 /* Against the server's bound. */
-static int charge_answer(struct call *call)
+static int charge_answer(struct last_call *call)
 {
-	size_t more = call->out.len - call->charged_bytes;
-	int err = http_request_charge(call->request, more);
+	size_t more = call->call.out.len - call->charged_bytes;
+	int err = http_request_charge(call->call.request, more);
 	if (!err)
 		call->charged_bytes += more;
 	return err;
 }
 
-static int take_points(struct call *call, struct errbuf *e)
+static int take_points(struct last_call *call, struct errbuf *e)
 {
 	struct query_chunk chunk;
 	while (query_take(call->query, POINTS_EACH, &chunk)) {
@@ -129,7 +136,7 @@ static int take_points(struct call *call, struct errbuf *e)
 				return errbuf_set(e, ERR_DAMAGED,
 						  "the names of a series could not be read");
 		}
-		if (call->out.failed)
+		if (call->call.out.failed)
 			return errbuf_set(e, ERR_LIMIT, "the answer is too long; ask for less");
 		if (charge_answer(call))
 			return errbuf_set(e, ERR_BUSY, "the memory for answers is in use");
@@ -144,19 +151,19 @@ static void ready(void *owner);
 
 static bool keep(void *owner, struct slice tags_text)
 {
-	struct call *call = owner;
+	struct last_call *call = owner;
 	return opentsdb_filters_keep(&call->filters, tags_text);
 }
 
 static void hold(void *owner, bool held)
 {
-	struct call *call = owner;
+	struct last_call *call = owner;
 	call->held = held;
-	if (!held && !call->request)
-		call_free(call);
+	call->call.held += held;
+	bool UNUSED goes_on = held || api_call_settle(&call->call);
 }
 
-static int fill_spec(struct call *call, struct errbuf *e)
+static int fill_spec(struct last_call *call, struct errbuf *e)
 {
 	struct query_spec *spec = &call->query->spec;
 	struct opentsdb_filters *filters = &call->filters;
@@ -175,14 +182,14 @@ static int fill_spec(struct call *call, struct errbuf *e)
 		err = metric_check(spec->metric, e);
 	if (!err)
 		err = opentsdb_filters_read(filters, NULL, json_member(call->asked, "tags"),
-					    &call->arena, e);
+					    &call->call.arena, e);
 	if (err)
 		return err == ERR_NOT_FOUND ? ERR_INVALID : err;
 	spec->selectors = filters->selectors;
 	spec->selector_count = filters->selector_count;
-	device_names_init(&call->names, api_of(call->request), call->tenant);
+	device_names_init(&call->names, call->call.api, call->tenant);
 	err = device_names_select(&call->names, filters->selectors, filters->selector_count,
-				  &call->arena, &filters->strict);
+				  &call->call.arena, &filters->strict);
 	filters->names = call->names.inventory ? &call->names : NULL;
 	spec->keep = opentsdb_filters_must_keep(filters) ? keep : NULL;
 	spec->keep_owner = call;
@@ -192,11 +199,11 @@ static int fill_spec(struct call *call, struct errbuf *e)
 	return err ? errbuf_set(e, err, "too many devices were renamed") : 0;
 }
 
-static int start_query(struct call *call, struct errbuf *e)
+static int start_query(struct last_call *call, struct errbuf *e)
 {
 	stat_add(STAT_queries, 1);
 	call->filters = (struct opentsdb_filters){.work = call->filters.work};
-	call->query = query_new(api_of(call->request)->queries, ready, call);
+	call->query = query_new(call->call.api->queries, ready, call);
 	int err = fill_spec(call, e);
 	if (err)
 		return errbuf_prefix(e, err, "queries");
@@ -205,17 +212,16 @@ static int start_query(struct call *call, struct errbuf *e)
 	return err;
 }
 
-static void finish(struct call *call)
+static void finish(struct last_call *call)
 {
 	stat_add(STAT_query_points, (int64_t)call->points);
-	json_write_array_end(&call->writer);
-	http_reply(call->request, 200, "application/json", buf_slice(&call->out));
-	call_free(call);
+	json_write_array_end(&call->call.json);
+	api_call_end(&call->call);
 }
 
 static void ready(void *owner)
 {
-	struct call *call = owner;
+	struct last_call *call = owner;
 	struct errbuf e;
 	int err = take_points(call, &e);
 	if (!err && call->filters.work > OPENTSDB_FILTER_WORK_MAX)
@@ -242,9 +248,9 @@ static void ready(void *owner)
 /* ---- The request ----------------------------------------------------------------------------- */
 
 /* Without backScan since ever, or as long ago as a query may ask. */
-static int read_times(struct call *call, const struct json *root, struct errbuf *e)
+static int read_times(struct last_call *call, const struct json *root, struct errbuf *e)
 {
-	struct api *api = api_of(call->request);
+	struct api *api = call->call.api;
 	const struct json *scan = json_member(root, "backScan");
 	int64_t range_max_ms = api->conf ? api->conf->query_range_max_ms : 0, hours = 0;
 	call->end_ms = clock_wall_ms(api->clock) + 1;
@@ -257,12 +263,12 @@ static int read_times(struct call *call, const struct json *root, struct errbuf 
 	return err;
 }
 
-static int read_body(struct call *call, struct slice text, struct errbuf *e)
+static int read_body(struct last_call *call, struct slice text, struct errbuf *e)
 {
 	static const char *const names[] = {"queries", "resolveNames", "backScan", NULL};
 	const struct json *list;
 	struct json *root;
-	int err = json_parse(text, &call->arena, &root, e);
+	int err = json_parse(text, &call->call.arena, &root, e);
 	if (err)
 		return err;
 	if (root->type != JSON_T_OBJECT)
@@ -280,44 +286,32 @@ static int read_body(struct call *call, struct slice text, struct errbuf *e)
 	return read_times(call, root, e);
 }
 
-static int read_request(struct call *call, struct errbuf *e)
+static int read_request(struct last_call *call, struct errbuf *e)
 {
 	static const char *const names[] = {"tenant", NULL};
-	bool has_body = call->request->verb == VERB_POST;
-	int err = has_body ? params_check(call->request, names, e)
-			   : opentsdb_uri_last(call->request, &call->text, e);
+	const struct http_request *request = call->call.request;
+	bool has_body = request->verb == VERB_POST;
+	int err = has_body ? params_check(request, names, e)
+			   : opentsdb_uri_last(request, &call->uri, e);
 	if (!err)
-		err = params_tenant(call->request, &call->tenant, e);
-	return err ? err : read_body(call, buf_slice(&call->text), e);
+		err = params_tenant(request, &call->tenant, e);
+	return err ? err : read_body(call, buf_slice(has_body ? &call->call.body : &call->uri), e);
 }
 
 static void end(struct http_request *request)
 {
-	struct call *call = mem_zalloc(sizeof(*call));
+	struct last_call *call = mem_zalloc(sizeof(*call));
 	struct errbuf e;
-	call->request = request;
-	request->owner = call;
-	arena_init(&call->arena, TREE_BYTES);
+	api_call_init(&call->call, request, &last_kind);
 	arena_init(&call->tags_arena, TAGS_MAX_BYTES);
-	if (request->verb == VERB_POST)
-		call->text = http_request_take_body(request);
-	else
-		buf_init(&call->text, OPENTSDB_URI_MAX_BYTES);
-	buf_init(&call->out, ANSWER_MAX_BYTES);
-	json_writer_init(&call->writer, &call->out);
+	buf_init(&call->uri, OPENTSDB_URI_MAX_BYTES);
 	int err = read_request(call, &e);
 	if (!err) {
-		json_write_array_begin(&call->writer);
+		json_write_array_begin(&call->call.json);
 		err = start_query(call, &e);
 	}
 	if (err)
 		fail(call, err, &e);
 }
 
-static void aborted(struct http_request *request, UNUSED int err)
-{
-	if (request->owner)
-		call_free(request->owner);
-}
-
-const struct http_handler opentsdb_last_handler = {.end = end, .abort = aborted};
+const struct http_handler opentsdb_last_handler = API_CALL_HANDLER(end);

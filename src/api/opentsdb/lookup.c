@@ -1,11 +1,9 @@
 /* GET /api/search/lookup?m=cpu_idle{host=*,*=linux}&limit=25: which series a metric has. */
 #include "api/metrics/device_names.h"
 #include "api/opentsdb/opentsdb.h"
-#include "api/metrics/query.h"
 #include "api/metrics/query_params.h"
-#include "api/routes.h"
+#include "api/call.h"
 #include "catalog/selector.h"
-#include "wire/json.h"
 #include "wire/number.h"
 
 enum {
@@ -16,11 +14,10 @@ enum {
 	ANSWER_MAX_BYTES = 64 << 20,
 };
 
-struct call {
-	struct http_request *request;
-	struct clock *clock;
+struct lookup_call {
+	struct api_call call;
 	int64_t begun_us;
-	struct arena arena, tags_arena;
+	struct arena tags_arena;
 	struct device_names names;
 	struct catalog_selector *asked; /* as they were asked for */
 	size_t asked_count;
@@ -29,27 +26,30 @@ struct call {
 	struct catalog_find find;
 };
 
-static void call_free(struct call *call)
+static struct lookup_call *lookup_call_of(struct api_call *call)
 {
+	return CONTAINER_OF(call, struct lookup_call, call);
+}
+
+static void lookup_ended(struct api_call *base)
+{
+	struct lookup_call *call = lookup_call_of(base);
 	if (call->finding)
 		catalog_find_cancel(&call->find);
+}
+
+static void lookup_release(struct api_call *base)
+{
+	struct lookup_call *call = lookup_call_of(base);
 	device_names_release(&call->names);
 	arena_release(&call->tags_arena);
-	arena_release(&call->arena);
 	mem_free(call);
 }
 
-static void aborted(struct http_request *request, UNUSED int err)
-{
-	if (request->owner)
-		call_free(request->owner);
-}
-
-static void fail(struct call *call, int err, const char *sentence)
-{
-	http_reply_error(call->request, query_status(err), "%s", sentence);
-	call_free(call);
-}
+static const struct api_call_kind lookup_kind = {.arena_max_bytes = CALL_MAX_BYTES,
+						 .out_max_bytes = ANSWER_MAX_BYTES,
+						 .ended = lookup_ended,
+						 .release = lookup_release};
 
 /* ---- What is meant ------------------------------------------------------------------------- */
 
@@ -68,7 +68,7 @@ static bool has_value(const struct catalog_selector *selector, struct tags tags)
 }
 
 /* All that was asked, of the tags as they are said; what has a key was looked up, too. */
-static bool is_meant(const struct call *call, struct tags tags)
+static bool is_meant(const struct lookup_call *call, struct tags tags)
 {
 	for (size_t i = 0; i < call->asked_count; i++) {
 		const struct catalog_selector *selector = &call->asked[i];
@@ -81,14 +81,14 @@ static bool is_meant(const struct call *call, struct tags tags)
 	return true;
 }
 
-static int read_selectors(struct call *call, struct slice text, struct errbuf *e)
+static int read_selectors(struct lookup_call *call, struct slice text, struct errbuf *e)
 {
 	size_t room = CATALOG_SELECTORS_MAX * sizeof(*call->asked);
-	struct catalog_selector *list = arena_alloc(&call->arena, room);
-	call->asked = arena_alloc(&call->arena, room);
+	struct catalog_selector *list = arena_alloc(&call->call.arena, room);
+	call->asked = arena_alloc(&call->call.arena, room);
 	if (!list || !call->asked)
 		return errbuf_set(e, ERR_LIMIT, "the tags take too much room");
-	int err = text.len ? catalog_selectors_parse(text, &call->arena, call->asked,
+	int err = text.len ? catalog_selectors_parse(text, &call->call.arena, call->asked,
 						     &call->asked_count, e)
 			   : 0;
 	if (err)
@@ -102,9 +102,9 @@ static int read_selectors(struct call *call, struct slice text, struct errbuf *e
 }
 
 /* `metric` or `metric{k=v,...}`. */
-static int read_m(struct call *call, struct errbuf *e)
+static int read_m(struct lookup_call *call, struct errbuf *e)
 {
-	struct slice m = http_param(call->request, "m"), tags = {NULL, 0};
+	struct slice m = http_param(call->call.request, "m"), tags = {NULL, 0};
 	if (!m.data)
 		return errbuf_set(e, ERR_INVALID, "m is missing: a metric, or metric{tag=value}");
 	const char *brace = memchr(m.data, '{', m.len);
@@ -123,9 +123,9 @@ static int read_m(struct call *call, struct errbuf *e)
 }
 
 /* A client that asks for more than the bound gets as many as the bound. */
-static int read_limit(struct call *call, struct errbuf *e)
+static int read_limit(struct lookup_call *call, struct errbuf *e)
 {
-	struct slice text = http_param(call->request, "limit");
+	struct slice text = http_param(call->call.request, "limit");
 	uint64_t number = LIMIT_PRESET;
 	if (text.data && (number_parse_u64(text.data, text.data + text.len, &number) || number < 1))
 		return errbuf_set(e, ERR_INVALID, "limit \"" SHOWN "\" is not a number from 1 on",
@@ -134,22 +134,22 @@ static int read_limit(struct call *call, struct errbuf *e)
 	return 0;
 }
 
-static int read_call(struct call *call, struct errbuf *e)
+static int read_call(struct lookup_call *call, struct errbuf *e)
 {
 	static const char *const names[] = {"m", "limit", "use_meta", "useMeta", "tenant", NULL};
 	bool strict;
-	int err = params_check(call->request, names, e);
+	int err = params_check(call->call.request, names, e);
 	if (!err)
-		err = params_tenant(call->request, &call->find.tenant, e);
+		err = params_tenant(call->call.request, &call->find.tenant, e);
 	if (!err)
 		err = read_limit(call, e);
 	if (!err)
 		err = read_m(call, e);
 	if (err)
 		return err;
-	device_names_init(&call->names, api_of(call->request), call->find.tenant);
+	device_names_init(&call->names, call->call.api, call->find.tenant);
 	err = device_names_select(&call->names, (struct catalog_selector *)call->find.selectors,
-				  call->find.selector_count, &call->arena, &strict);
+				  call->find.selector_count, &call->call.arena, &strict);
 	return err ? errbuf_set(e, err, "too many devices were renamed") : 0;
 }
 
@@ -164,7 +164,7 @@ static void write_pattern(struct buf *text, const struct catalog_pattern *patter
 	}
 }
 
-static void write_asked(struct json_writer *writer, const struct call *call)
+static void write_asked(struct json_writer *writer, const struct lookup_call *call)
 {
 	struct buf text;
 	buf_init(&text, ANSWER_MAX_BYTES);
@@ -187,7 +187,8 @@ static void write_asked(struct json_writer *writer, const struct call *call)
 	buf_release(&text);
 }
 
-static void write_result(struct json_writer *writer, const struct call *call, struct tags tags)
+static void write_result(struct json_writer *writer, const struct lookup_call *call,
+			 struct tags tags)
 {
 	json_write_object_begin(writer);
 	json_put_string(writer, "metric", call->find.metric);
@@ -202,7 +203,7 @@ static void write_result(struct json_writer *writer, const struct call *call, st
 }
 
 /* Gives how many series are meant, the first `limit` of which are written. */
-static int write_results(struct json_writer *writer, struct call *call, size_t *total)
+static int write_results(struct json_writer *writer, struct lookup_call *call, size_t *total)
 {
 	const struct catalog_find *find = &call->find;
 	*total = 0;
@@ -224,72 +225,66 @@ static int write_results(struct json_writer *writer, struct call *call, size_t *
 	return 0;
 }
 
-static int write_answer(struct call *call, struct buf *body, size_t *total)
+static int64_t lookup_now_us(const struct lookup_call *call)
 {
-	struct json_writer writer;
-	json_writer_init(&writer, body);
-	json_write_object_begin(&writer);
-	json_put_text(&writer, "type", "LOOKUP");
-	json_put_string(&writer, "metric", call->find.metric);
-	write_asked(&writer, call);
-	json_put_u64(&writer, "limit", call->limit);
-	int err = write_results(&writer, call, total);
-	if (err)
-		return err;
-	json_put_i64(&writer, "time", (call->clock->mono_us(call->clock) - call->begun_us) / 1000);
-	json_put_i64(&writer, "startIndex", 0);
-	json_put_u64(&writer, "totalResults", *total);
-	json_write_object_end(&writer);
-	return body->failed ? ERR_LIMIT : 0;
+	struct clock *clock = call->call.api->clock;
+	return clock->mono_us(clock);
+}
+
+static void answer(struct lookup_call *call)
+{
+	struct json_writer *writer = &call->call.json;
+	size_t total;
+	json_write_object_begin(writer);
+	json_put_text(writer, "type", "LOOKUP");
+	json_put_string(writer, "metric", call->find.metric);
+	write_asked(writer, call);
+	json_put_u64(writer, "limit", call->limit);
+	int err = write_results(writer, call, &total);
+	if (err) {
+		api_call_fail_with(&call->call, err, "the names of a series could not be read");
+		return;
+	}
+	json_put_i64(writer, "time", (lookup_now_us(call) - call->begun_us) / 1000);
+	json_put_i64(writer, "startIndex", 0);
+	json_put_u64(writer, "totalResults", total);
+	json_write_object_end(writer);
+	call->call.cut = total > call->limit ? "limit" : NULL;
+	api_call_end(&call->call);
 }
 
 static void found(struct catalog_find *find, int err)
 {
-	struct call *call = find->owner;
+	struct lookup_call *call = find->owner;
 	struct errbuf e = find->error;
-	struct buf body;
-	size_t total;
 	call->finding = false;
-	buf_init(&body, ANSWER_MAX_BYTES);
-	if (!err && (err = write_answer(call, &body, &total)) != 0)
-		errbuf_set(&e, err, "%s",
-			   err == ERR_LIMIT ? "the answer is too long; ask for less"
-					    : "the names of a series could not be read");
-	if (err) {
-		fail(call, err, e.text);
-	} else {
-		if (total > call->limit)
-			http_reply_header(call->request, "X-Granary-Cut", "limit");
-		http_reply(call->request, 200, "application/json", buf_slice(&body));
-		call_free(call);
-	}
-	buf_release(&body);
+	if (err)
+		api_call_fail_with(&call->call, err, e.text);
+	else
+		answer(call);
 }
 
 static void lookup_end(struct http_request *request)
 {
-	struct call *call = mem_zalloc(sizeof(*call));
+	struct lookup_call *call = mem_zalloc(sizeof(*call));
 	struct errbuf e;
-	call->request = request;
-	call->clock = api_of(request)->clock;
-	call->begun_us = call->clock->mono_us(call->clock);
-	arena_init(&call->arena, CALL_MAX_BYTES);
+	api_call_init(&call->call, request, &lookup_kind);
+	call->begun_us = lookup_now_us(call);
 	arena_init(&call->tags_arena, TAGS_MAX_BYTES);
 	call->find = (struct catalog_find){
 		.catalog = api_of(request)->catalog,
 		.series_max = SERIES_MAX,
 		.done = found,
 		.owner = call,
-		.arena = &call->arena,
+		.arena = &call->call.arena,
 	};
-	request->owner = call;
 	int err = read_call(call, &e);
 	if (err) {
-		fail(call, err, e.text);
+		api_call_fail_with(&call->call, err, e.text);
 		return;
 	}
 	call->finding = true;
 	catalog_find_start(&call->find);
 }
 
-const struct http_handler opentsdb_lookup = {.end = lookup_end, .abort = aborted};
+const struct http_handler opentsdb_lookup = API_CALL_HANDLER(lookup_end);

@@ -6,12 +6,9 @@
  * first `max` are kept. */
 #include "api/metrics/device_names.h"
 #include "api/opentsdb/opentsdb.h"
-#include "api/metrics/query.h"
 #include "api/metrics/query_params.h"
-#include "api/routes.h"
+#include "api/call.h"
 #include "catalog/catalog.h"
-#include "conf/conf.h"
-#include "wire/json.h"
 #include "wire/number.h"
 
 enum {
@@ -20,7 +17,6 @@ enum {
 	METRICS_MAX = 1000, /* whose tags are looked through */
 	DEVICES_MAX = 100000,
 	KEYS_MAX = 10000, /* of one metric, more than it may have in practice */
-	TIMEOUT_PRESET_MS = 60000,
 	CALL_MAX_BYTES = 64 << 20,
 	ANSWER_MAX_BYTES = 16 << 20,
 };
@@ -109,17 +105,14 @@ static void version_end(struct http_request *request)
 
 /* ---- One request --------------------------------------------------------------------------- */
 
-struct call {
-	struct http_request *request;
-	struct clock *clock;
-	int64_t timeout_ms, deadline_us;
-	struct arena arena, list_arena;
-	const struct json *body; /* NULL: the question stands in the address */
+struct suggest_call {
+	struct api_call call;
+	struct arena list_arena;
+	const struct json *asked; /* NULL: the question stands in the address */
 	enum catalog_listing what;
 	struct slice tenant, prefix;
 	size_t max;
 	bool listing;
-	const char *cut; /* a constant: by what the answer was cut */
 
 	struct catalog_list list;
 	struct device_names names;
@@ -128,54 +121,46 @@ struct call {
 	size_t metric_count, metric, key_count, key, found_count;
 };
 
-static void call_free(struct call *call)
+static struct suggest_call *suggest_call_of(struct api_call *call)
 {
+	return CONTAINER_OF(call, struct suggest_call, call);
+}
+
+static void suggest_ended(struct api_call *base)
+{
+	struct suggest_call *call = suggest_call_of(base);
 	if (call->listing)
 		catalog_list_cancel(&call->list);
+}
+
+static void suggest_release(struct api_call *base)
+{
+	struct suggest_call *call = suggest_call_of(base);
 	device_names_release(&call->names);
 	arena_release(&call->list_arena);
-	arena_release(&call->arena);
 	mem_free(call);
 }
 
-static void aborted(struct http_request *request, UNUSED int err)
-{
-	if (request->owner)
-		call_free(request->owner);
-}
+static const struct api_call_kind suggest_kind = {.arena_max_bytes = CALL_MAX_BYTES,
+						  .out_max_bytes = ANSWER_MAX_BYTES,
+						  .ended = suggest_ended,
+						  .release = suggest_release};
 
-static void fail(struct call *call, int err, const char *sentence)
+static void reply(struct suggest_call *call, const struct slice *names, size_t count)
 {
-	http_reply_error(call->request, query_status(err), "%s", sentence);
-	call_free(call);
-}
-
-static void reply(struct call *call, const struct slice *names, size_t count)
-{
-	struct json_writer writer;
-	struct buf body;
-	buf_init(&body, ANSWER_MAX_BYTES);
-	json_writer_init(&writer, &body);
-	json_write_array_begin(&writer);
+	struct json_writer *json = &call->call.json;
+	json_write_array_begin(json);
 	for (size_t i = 0; i < count; i++)
-		json_write_string(&writer, names[i]);
-	json_write_array_end(&writer);
-	if (body.failed) {
-		fail(call, ERR_LIMIT, "the answer is too long; ask for less");
-	} else {
-		if (call->cut)
-			http_reply_header(call->request, "X-Granary-Cut", call->cut);
-		http_reply(call->request, 200, "application/json", buf_slice(&body));
-		call_free(call);
-	}
-	buf_release(&body);
+		json_write_string(json, names[i]);
+	json_write_array_end(json);
+	api_call_end(&call->call);
 }
 
 /* ---- Tags of a tenant ---------------------------------------------------------------------- */
 
 static void listed(struct catalog_list *list, int err);
 
-static void list_names(struct call *call, enum catalog_listing what, struct slice prefix,
+static void list_names(struct suggest_call *call, enum catalog_listing what, struct slice prefix,
 		       size_t limit, struct arena *arena)
 {
 	struct slice metric = {NULL, 0}, key = {NULL, 0};
@@ -184,7 +169,7 @@ static void list_names(struct call *call, enum catalog_listing what, struct slic
 	if (what == CATALOG_TAG_VALUES)
 		key = call->keys[call->key];
 	call->list = (struct catalog_list){
-		.catalog = api_of(call->request)->catalog,
+		.catalog = call->call.api->catalog,
 		.what = what,
 		.tenant = call->tenant,
 		.metric = metric,
@@ -200,7 +185,7 @@ static void list_names(struct call *call, enum catalog_listing what, struct slic
 }
 
 /* Both are ascending; of equal names one is kept, and of all the first `max`. */
-static int add_found(struct call *call, const struct slice *names, size_t count)
+static int add_found(struct suggest_call *call, const struct slice *names, size_t count)
 {
 	size_t room = call->found_count + count, kept = 0, a = 0, b = 0;
 	struct slice *both = mem_alloc_array(room + 1, sizeof(*both));
@@ -212,12 +197,12 @@ static int add_found(struct call *call, const struct slice *names, size_t count)
 		if (order <= 0)
 			both[kept] = call->found[a++];
 		else
-			both[kept] = arena_copy(&call->arena, names[b]);
+			both[kept] = arena_copy(&call->call.arena, names[b]);
 		b += order >= 0;
 		err = both[kept++].data ? 0 : ERR_LIMIT;
 	}
 	if (a < call->found_count || b < count)
-		call->cut = "limit";
+		call->call.cut = "limit";
 	memcpy(call->found, both, kept * sizeof(*both));
 	call->found_count = kept;
 	mem_free(both);
@@ -225,14 +210,14 @@ static int add_found(struct call *call, const struct slice *names, size_t count)
 }
 
 /* Values that stand for devices which may be called otherwise now. */
-static bool are_devices(const struct call *call)
+static bool are_devices(const struct suggest_call *call)
 {
 	return call->names.inventory && slice_equal(call->list.tag_key, SLICE("device"));
 }
 
 /* Of devices all are asked for: what one is called may come before or after what it is stored
  * under. */
-static void list_values(struct call *call)
+static void list_values(struct suggest_call *call)
 {
 	bool devices = call->names.inventory && slice_equal(call->keys[call->key], SLICE("device"));
 	list_names(call, CATALOG_TAG_VALUES, devices ? SLICE("") : call->prefix,
@@ -240,7 +225,7 @@ static void list_values(struct call *call)
 }
 
 /* The next list of one metric, or the answer. */
-static void go_on(struct call *call)
+static void go_on(struct suggest_call *call)
 {
 	arena_reset(&call->list_arena);
 	if (call->what == CATALOG_TAG_VALUES && call->key < call->key_count) {
@@ -252,27 +237,28 @@ static void go_on(struct call *call)
 		call->metric++;
 	}
 	struct errbuf e;
+	int err = api_call_check_time(&call->call, &e);
 	if (call->metric == call->metric_count)
 		reply(call, call->found, call->found_count);
-	else if (call->clock->mono_us(call->clock) >= call->deadline_us)
-		fail(call, query_late(call->timeout_ms, &e), e.text);
+	else if (err)
+		api_call_fail_with(&call->call, err, e.text);
 	else if (call->what == CATALOG_TAG_VALUES)
-		list_names(call, CATALOG_TAG_KEYS, SLICE(""), KEYS_MAX, &call->arena);
+		list_names(call, CATALOG_TAG_KEYS, SLICE(""), KEYS_MAX, &call->call.arena);
 	else
 		list_names(call, CATALOG_TAG_KEYS, call->prefix, call->max, &call->list_arena);
 }
 
-static int take_metrics(struct call *call)
+static int take_metrics(struct suggest_call *call)
 {
 	call->metrics = call->list.names;
 	call->metric_count = call->list.count;
 	if (call->list.cut)
-		call->cut = "metrics";
-	call->found = arena_alloc(&call->arena, call->max * sizeof(*call->found));
+		call->call.cut = "metrics";
+	call->found = arena_alloc(&call->call.arena, call->max * sizeof(*call->found));
 	return call->found ? 0 : ERR_LIMIT;
 }
 
-static int take_list(struct call *call)
+static int take_list(struct suggest_call *call)
 {
 	struct catalog_list *list = &call->list;
 	if (list->what == CATALOG_METRIC_NAMES)
@@ -286,7 +272,7 @@ static int take_list(struct call *call)
 	call->key++;
 	call->metric += call->what == CATALOG_TAG_KEYS;
 	if (list->cut)
-		call->cut = "limit";
+		call->call.cut = "limit";
 	int err = are_devices(call)
 			  ? device_names_list(&call->names, call->prefix, &call->list_arena,
 					      list->names, &list->count)
@@ -296,20 +282,20 @@ static int take_list(struct call *call)
 
 static void listed(struct catalog_list *list, int err)
 {
-	struct call *call = list->owner;
+	struct suggest_call *call = list->owner;
 	call->listing = false;
 	if (err) {
 		struct errbuf e = list->error;
-		fail(call, err, e.text);
+		api_call_fail_with(&call->call, err, e.text);
 		return;
 	}
 	if (call->what == CATALOG_METRIC_NAMES) {
-		call->cut = list->cut ? "limit" : NULL;
+		call->call.cut = list->cut ? "limit" : NULL;
 		reply(call, list->names, list->count);
 		return;
 	}
 	if (take_list(call))
-		fail(call, ERR_LIMIT, "the answer is too long; ask for less");
+		api_call_fail_with(&call->call, ERR_LIMIT, "the answer is too long; ask for less");
 	else
 		go_on(call);
 }
@@ -319,11 +305,11 @@ static void listed(struct catalog_list *list, int err)
 static const char *const asked_names[] = {"type", "q", "max", NULL};
 
 /* A member of the body, or a parameter; numbers as they are written. */
-static struct slice asked(const struct call *call, const char *name)
+static struct slice asked(const struct suggest_call *call, const char *name)
 {
-	const struct json *member = call->body ? json_member(call->body, name) : NULL;
-	return call->body ? member ? member->text : (struct slice){NULL, 0}
-			  : http_param(call->request, name);
+	const struct json *member = call->asked ? json_member(call->asked, name) : NULL;
+	return call->asked ? member ? member->text : (struct slice){NULL, 0}
+			   : http_param(call->call.request, name);
 }
 
 static int check_member(const struct json *member, struct errbuf *e)
@@ -338,21 +324,21 @@ static int check_member(const struct json *member, struct errbuf *e)
 	return errbuf_set(e, ERR_INVALID, "unknown member \"" SHOWN "\"", SHOWN_OF(member->key));
 }
 
-static int read_body(struct call *call, struct errbuf *e)
+static int read_body(struct suggest_call *call, struct errbuf *e)
 {
 	struct json *root;
-	int err = json_parse(buf_slice(&call->request->body), &call->arena, &root, e);
+	int err = json_parse(buf_slice(&call->call.body), &call->call.arena, &root, e);
 	if (err)
 		return err;
 	if (root->type != JSON_T_OBJECT)
 		return errbuf_set(e, ERR_INVALID, "the body is no object");
-	call->body = root;
+	call->asked = root;
 	for (const struct json *member = root->first; member && !err; member = member->next)
 		err = check_member(member, e);
 	return err;
 }
 
-static int read_type(struct call *call, struct errbuf *e)
+static int read_type(struct suggest_call *call, struct errbuf *e)
 {
 	struct slice type = asked(call, "type");
 	if (!type.data)
@@ -370,7 +356,7 @@ static int read_type(struct call *call, struct errbuf *e)
 	return 0;
 }
 
-static int read_max(struct call *call, struct errbuf *e)
+static int read_max(struct suggest_call *call, struct errbuf *e)
 {
 	struct slice text = asked(call, "max");
 	uint64_t number = MAX_PRESET;
@@ -381,16 +367,16 @@ static int read_max(struct call *call, struct errbuf *e)
 	return 0;
 }
 
-static int read_call(struct call *call, struct errbuf *e)
+static int read_call(struct suggest_call *call, struct errbuf *e)
 {
 	static const char *const names[] = {"type", "q", "max", "tenant", NULL};
-	bool has_body = call->request->verb == VERB_POST;
-	int err = params_check(call->request, has_body ? &names[3] : names, e);
+	bool has_body = call->call.request->verb == VERB_POST;
+	int err = params_check(call->call.request, has_body ? &names[3] : names, e);
 	if (!err && has_body)
 		err = read_body(call, e);
 	struct slice q = err ? SLICE("") : asked(call, "q");
 	if (!err)
-		err = params_tenant(call->request, &call->tenant, e);
+		err = params_tenant(call->call.request, &call->tenant, e);
 	if (!err)
 		err = read_type(call, e);
 	if (!err)
@@ -403,28 +389,23 @@ static int read_call(struct call *call, struct errbuf *e)
 
 static void suggest_end(struct http_request *request)
 {
-	struct api *api = api_of(request);
-	struct call *call = mem_zalloc(sizeof(*call));
+	struct suggest_call *call = mem_zalloc(sizeof(*call));
 	struct errbuf e;
-	call->request = request;
-	call->clock = api->clock;
-	call->timeout_ms = api->conf ? api->conf->query_timeout_ms : TIMEOUT_PRESET_MS;
-	call->deadline_us = call->clock->mono_us(call->clock) + call->timeout_ms * 1000;
-	arena_init(&call->arena, CALL_MAX_BYTES);
+	api_call_init(&call->call, request, &suggest_kind);
+	api_call_set_deadline(&call->call);
 	arena_init(&call->list_arena, CALL_MAX_BYTES);
-	request->owner = call;
 	int err = read_call(call, &e);
 	if (!err && call->what == CATALOG_TAG_VALUES)
-		device_names_init(&call->names, api, call->tenant);
+		device_names_init(&call->names, call->call.api, call->tenant);
 	if (err)
-		fail(call, err, e.text);
+		api_call_fail_with(&call->call, err, e.text);
 	else if (call->what == CATALOG_METRIC_NAMES)
-		list_names(call, CATALOG_METRIC_NAMES, call->prefix, call->max, &call->arena);
+		list_names(call, CATALOG_METRIC_NAMES, call->prefix, call->max, &call->call.arena);
 	else
-		list_names(call, CATALOG_METRIC_NAMES, SLICE(""), METRICS_MAX, &call->arena);
+		list_names(call, CATALOG_METRIC_NAMES, SLICE(""), METRICS_MAX, &call->call.arena);
 }
 
 const struct http_handler opentsdb_aggregators = {.end = aggregators_end};
 const struct http_handler opentsdb_filters = {.end = filters_end};
 const struct http_handler opentsdb_version = {.end = version_end};
-const struct http_handler opentsdb_suggest = {.end = suggest_end, .abort = aborted};
+const struct http_handler opentsdb_suggest = API_CALL_HANDLER(suggest_end);
