@@ -44,6 +44,7 @@ const char *http_verb_text(enum http_verb verb);
 enum http_role { ROLE_NONE, ROLE_READ, ROLE_WRITE, ROLE_ADMIN };
 
 struct http_request;
+struct param;
 
 struct http_handler {
 	/* The head is there. May be NULL. */
@@ -79,8 +80,9 @@ struct http_route {
 	const char *example; /* path with query, or a command line; NULL: none */
 	/* Where the two bounds are set, for the answers that name them. May be NULL. */
 	const char *body_option, *decoded_option;
-	bool always; /* answered also when all places for connections are taken */
-	bool page;   /* for people: may be opened by a link on another site */
+	bool always;                /* answered also when all places for connections are taken */
+	bool page;                  /* for people: may be opened by a link on another site */
+	const struct param *params; /* the handler's own (api/params.h); NULL: none */
 };
 
 struct http_header {

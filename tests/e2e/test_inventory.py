@@ -324,7 +324,7 @@ def test_oidsets_and_interfaces(inventory):
     assert json.loads(ask(inventory, "interface", "list", "-o", "json").stdout) == []
     assert json.loads(ask(inventory, "interface", "list", "a", "-o", "json").stdout) == []
     assert inventory.get("/api/interfaces", kind="ports").json["error"]["message"] == (
-        "kind is interfaces, saps, lsps or outlets")
+        'kind "ports" is none of interfaces, saps, lsps, outlets')
     assert inventory.get("/api/interfaces", begin="soon").status == 400
 
 

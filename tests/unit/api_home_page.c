@@ -226,6 +226,8 @@ static void test_the_page(void **state)
 	assert_has(page, "1.5 MB");
 	assert_has(page, "3 d 2 h");
 	assert_has(page, GRANARY_VERSION);
+	assert_has(page, "<li><code>dryRun</code> (true or false): Only counts the marks.</li>");
+	assert_has(page, "<li><code>points</code> (a number from 2 to 1000000): ");
 	assert_has(page, "<h3>host <small>2 metrics, the last ten minutes of each</small></h3>");
 	assert_has(page, "<h3>other-tenant <small>1 metric, ");
 	assert_has(page, ">SystemMetrics.<wbr>cpu</a>");

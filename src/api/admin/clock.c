@@ -1,7 +1,7 @@
 #include "api/admin/clock.h"
 
 #include "api/json_reply.h"
-#include "api/metrics/query_params.h"
+#include "api/params.h"
 #include "api/routes.h"
 #include "base/clock_watch.h"
 #include "base/log.h"
@@ -43,25 +43,15 @@ static void reply_clock(struct http_request *request)
 	json_reply_send(&reply, request);
 }
 
-static bool is_plain(struct http_request *request)
-{
-	static const char *const names[] = {NULL};
-	struct errbuf e = {""};
-	int err = params_check(request, names, &e);
-	if (err)
-		http_reply_error(request, 400, "%s", e.text);
-	return !err;
-}
-
 static void clock_end(struct http_request *request)
 {
-	if (is_plain(request))
+	if (params_none(request))
 		reply_clock(request);
 }
 
 static void accept_end(struct http_request *request)
 {
-	if (!is_plain(request))
+	if (!params_none(request))
 		return;
 	struct clock *clock = api_of(request)->clock;
 	if (clock_is_doubted(clock))

@@ -1,7 +1,7 @@
 #include "api/admin/delete.h"
 
 #include "api/call.h"
-#include "api/metrics/query_params.h"
+#include "api/params.h"
 #include "conf/conf.h"
 #include "model/counter_key.h"
 #include "rollup/deletions.h"
@@ -120,34 +120,43 @@ static void on_deleted(void *owner, int err, const char *sentence,
 
 /* ---- What is asked --------------------------------------------------------------------------- */
 
-/* What is stored of devices is made of each other; that of some time cannot be taken out. */
-static int read_tenant(const struct http_request *request, struct rollup_deletion_spec *spec,
-		       struct errbuf *e)
+struct delete_question {
+	struct rollup_deletion_spec spec;
+	bool all_metrics;
+};
+
+#define DELETE_SPEC(member_) offsetof(struct delete_question, spec.member_)
+
+const struct param delete_params[] = {
+	{"tenant", PARAM_TENANT, DELETE_SPEC(tenant), .help = "Whose series."},
+	{"metricName", PARAM_METRIC, DELETE_SPEC(metric), .help = "Of which metric."},
+	{"allMetrics", PARAM_FLAG, offsetof(struct delete_question, all_metrics),
+	 .help = "Of every metric, instead of metricName."},
+	{"tag", .repeated = true, .help = "Only series with such a tag, host=web-*."},
+	{"start", PARAM_TIME, DELETE_SPEC(from_ms), .help = "Samples from then on."},
+	{"end", PARAM_TIME, DELETE_SPEC(to_ms), .help = "Samples before then."},
+	{"all", PARAM_FLAG, DELETE_SPEC(whole),
+	 .help = "Samples of all time, instead of start and end; the series leave, too."},
+	{"dryRun", PARAM_FLAG, DELETE_SPEC(only_count), .help = "Only counts them."},
+	{"by", PARAM_TEXT, DELETE_SPEC(by), .help = "Whose wish it is, for the log."},
+	{NULL}};
+
+/* Nothing is taken for all by being left out. What is stored of devices is made of each other: that
+ * of some time cannot be taken out. */
+static int delete_check_series(const struct delete_question *q, struct errbuf *e)
 {
-	int err = params_tenant(request, &spec->tenant, e);
-	if (!err && slice_equal(spec->tenant, COUNTER_TENANT))
+	bool given = q->spec.metric.data != NULL;
+	if (slice_equal(q->spec.tenant, COUNTER_TENANT))
 		return errbuf_set(e, ERR_INVALID,
 				  "tenant " SHOWN " has the counters of devices, which go with "
 				  "their device: granary device remove NAME --with-data",
-				  SHOWN_OF(spec->tenant));
-	return err;
-}
-
-/* Nothing is taken for all by being left out. */
-static int read_metric(const struct http_request *request, struct rollup_deletion_spec *spec,
-		       struct errbuf *e)
-{
-	bool all_metrics;
-	int err = params_flag(request, "allMetrics", &all_metrics, e);
-	bool given = http_param(request, "metricName").data != NULL;
-	if (err)
-		return err;
-	if (given && all_metrics)
+				  SHOWN_OF(q->spec.tenant));
+	if (given && q->all_metrics)
 		return errbuf_set(e, ERR_INVALID, "metricName and allMetrics are both given");
-	if (!given && !all_metrics)
+	if (!given && !q->all_metrics)
 		return errbuf_set(e, ERR_INVALID,
 				  "metricName is missing; allMetrics=true means every metric");
-	return given ? params_metric(request, &spec->metric, e) : 0;
+	return 0;
 }
 
 static int read_tags(const struct http_request *request, struct rollup_deletion_spec *spec,
@@ -165,61 +174,40 @@ static int read_tags(const struct http_request *request, struct rollup_deletion_
 	}
 }
 
-static int read_time(const struct http_request *request, const char *name, int64_t *ms,
-		     struct errbuf *e)
-{
-	if (!http_param(request, name).data)
-		return errbuf_set(e, ERR_INVALID, "%s is missing; all=true means all there is",
-				  name);
-	return params_time(request, name, clock_age_ms(api_of(request)->clock), ms, e);
-}
-
-static int read_times(const struct http_request *request, struct rollup_deletion_spec *spec,
-		      struct errbuf *e)
+static int delete_check_times(const struct http_request *request,
+			      const struct rollup_deletion_spec *spec, struct errbuf *e)
 {
 	struct slice start = http_param(request, "start"), end = http_param(request, "end");
-	int err = params_flag(request, "all", &spec->whole, e);
-	if (!err && spec->whole && (start.data || end.data))
-		return errbuf_set(e, ERR_INVALID, "all is given beside %s",
-				  start.data ? "start" : "end");
-	if (err || spec->whole)
-		return err;
-	err = read_time(request, "start", &spec->from_ms, e);
-	err = err ? err : read_time(request, "end", &spec->to_ms, e);
-	if (!err && spec->from_ms >= spec->to_ms)
+	if (spec->whole)
+		return start.data || end.data ? errbuf_set(e, ERR_INVALID, "all is given beside %s",
+							   start.data ? "start" : "end")
+					      : 0;
+	if (!start.data || !end.data)
+		return errbuf_set(e, ERR_INVALID, "%s is missing; all=true means all there is",
+				  start.data ? "end" : "start");
+	if (spec->from_ms >= spec->to_ms)
 		return errbuf_set(e, ERR_INVALID,
 				  "start \"" SHOWN "\" does not lie before end \"" SHOWN "\"",
 				  SHOWN_OF(start), SHOWN_OF(end));
-	if (!err &&
-	    (spec->from_ms < ROLLUP_DELETE_EARLIEST_MS || spec->to_ms > ROLLUP_DELETE_LATEST_MS))
+	if (spec->from_ms < ROLLUP_DELETE_EARLIEST_MS || spec->to_ms > ROLLUP_DELETE_LATEST_MS)
 		return errbuf_set(e, ERR_INVALID,
-				  "no sample has such times; all=true means all "
-				  "there is");
-	return err;
-}
-
-static int read_by(const struct http_request *request, struct rollup_deletion_spec *spec,
-		   struct errbuf *e)
-{
-	spec->by = http_param(request, "by");
-	if (spec->by.len > ROLLUP_DELETION_BY_MAX_BYTES)
-		return errbuf_set(e, ERR_INVALID, "by has more than %d bytes",
-				  ROLLUP_DELETION_BY_MAX_BYTES);
+				  "no sample has such times; all=true means all there is");
 	return 0;
 }
 
-static int read_params(const struct http_request *request, struct rollup_deletion_spec *spec,
+static int delete_read(const struct http_request *request, struct rollup_deletion_spec *spec,
 		       struct errbuf *e)
 {
-	static const char *const names[] = {"tenant", "metricName", "allMetrics", "+tag", "start",
-					    "end",    "all",        "dryRun",     "by",   NULL};
-	int err = params_check(request, names, e);
-	err = err ? err : read_tenant(request, spec, e);
-	err = err ? err : read_metric(request, spec, e);
-	err = err ? err : read_tags(request, spec, e);
-	err = err ? err : read_times(request, spec, e);
-	err = err ? err : params_flag(request, "dryRun", &spec->only_count, e);
-	return err ? err : read_by(request, spec, e);
+	struct delete_question q = {0};
+	int err = params_read_route(request, clock_age_ms(api_of(request)->clock), &q, e);
+	err = err ? err : delete_check_series(&q, e);
+	err = err ? err : read_tags(request, &q.spec, e);
+	err = err ? err : delete_check_times(request, &q.spec, e);
+	*spec = q.spec;
+	if (!err && spec->by.len > ROLLUP_DELETION_BY_MAX_BYTES)
+		return errbuf_set(e, ERR_INVALID, "by has more than %d bytes",
+				  ROLLUP_DELETION_BY_MAX_BYTES);
+	return err;
 }
 
 static void delete_end(struct http_request *request)
@@ -227,7 +215,7 @@ static void delete_end(struct http_request *request)
 	struct delete_call *call = mem_zalloc(sizeof(*call));
 	struct errbuf e = {""};
 	api_call_init(&call->call, request, &delete_kind);
-	int err = read_params(request, &call->spec, &e);
+	int err = delete_read(request, &call->spec, &e);
 	if (!err)
 		err = rollup_deletions_start(call->call.api->deletions, &call->spec, on_deleted,
 					     call, &e);

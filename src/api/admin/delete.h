@@ -5,8 +5,9 @@
 #ifndef API_DELETE_H
 #define API_DELETE_H
 
-#include "http/http.h"
+#include "api/params.h"
 
 extern const struct http_handler delete_handler;
+extern const struct param delete_params[];
 
 #endif

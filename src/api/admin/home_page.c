@@ -2,6 +2,7 @@
 
 #include "api/admin/clock.h"
 #include "api/call.h"
+#include "api/params.h"
 #include "base/stats.h"
 #include "base/visible.h"
 #include "catalog/catalog.h"
@@ -9,6 +10,7 @@
 
 enum {
 	PAGE_MAX_BYTES = 1 << 20,
+	PARAM_MAX_BYTES = 1024, /* what may be given for one */
 	DEGRADED_MAX_BYTES = 2048,
 	TENANTS_SHOWN_MAX = 20,
 	METRICS_SHOWN_MAX = 50, /* of a tenant */
@@ -281,6 +283,28 @@ static void put_example(struct buf *out, const struct api *api, const struct htt
 	}
 }
 
+static void put_params(struct buf *out, const struct param *param)
+{
+	struct buf what;
+	buf_init(&what, PARAM_MAX_BYTES);
+	buf_append_text(out, "<ul>");
+	for (; param->name; param++) {
+		buf_clear(&what);
+		param_describe(param, &what);
+		if (!param->help)
+			continue;
+		buf_printf(out, "<li><code>%s</code>", param->name);
+		if (what.len)
+			buf_append_text(out, " (");
+		put_escaped(out, buf_slice(&what));
+		buf_append_text(out, what.len ? "): " : ": ");
+		put_escaped(out, slice_of(param->help));
+		buf_append_text(out, "</li>");
+	}
+	buf_append_text(out, "</ul>");
+	buf_release(&what);
+}
+
 static void put_routes(struct buf *out, const struct api *api, struct slice host)
 {
 	buf_append_text(out, "<h2 id=\"routes\">Routes</h2>\n<table>\n<thead><tr><th>route</th>"
@@ -294,6 +318,8 @@ static void put_routes(struct buf *out, const struct api *api, struct slice host
 		if (route->example)
 			buf_append_text(out, "<br>");
 		put_example(out, api, route, host);
+		if (route->params)
+			put_params(out, route->params);
 		buf_append_text(out, "</td></tr>\n");
 	}
 	buf_append_text(out, "</tbody>\n</table>\n");

@@ -3,7 +3,7 @@
 #include "api/admin/inventory_json.h"
 #include "api/admin/pollers.h"
 #include "api/call.h"
-#include "api/metrics/query_params.h"
+#include "api/params.h"
 #include "inventory/inventory.h"
 #include "loop/job.h"
 #include "snmp/poller.h"
@@ -44,23 +44,12 @@ static void reply_json(struct http_request *request, int status, struct buf *bod
 	buf_release(body);
 }
 
-static bool params_good(struct http_request *request, const char *const *names)
-{
-	struct errbuf e;
-	if (params_check(request, names, &e) == 0)
-		return true;
-	http_reply_error(request, 400, "%s", e.text);
-	return false;
-}
-
-static const char *const no_params[] = {NULL};
-
 static void devices_end(struct http_request *request)
 {
 	struct api *api = api_of(request);
 	struct json_writer writer;
 	struct buf body;
-	if (!params_good(request, no_params))
+	if (!params_none(request))
 		return;
 	const struct inventory *inventory = inventory_keeper_take(api->inventory);
 	int64_t now_ms = clock_wall_ms(api->clock);
@@ -93,7 +82,7 @@ static void device_end(struct http_request *request)
 	struct json_writer writer;
 	struct slice name;
 	struct buf body;
-	if (!params_good(request, no_params) || !read_name(request, &name))
+	if (!params_none(request) || !read_name(request, &name))
 		return;
 	const struct inventory *inventory = inventory_keeper_take(api->inventory);
 	const struct device *device = inventory_device(inventory, name);
@@ -114,7 +103,7 @@ static void oidsets_end(struct http_request *request)
 	const struct inventory_conf *conf = api_of(request)->inventory_conf;
 	struct json_writer writer;
 	struct buf body;
-	if (!params_good(request, no_params))
+	if (!params_none(request))
 		return;
 	buf_init(&body, ANSWER_MAX_BYTES);
 	json_writer_init(&writer, &body);
@@ -131,7 +120,7 @@ static void oidset_end(struct http_request *request)
 	struct json_writer writer;
 	struct slice name;
 	struct buf body;
-	if (!params_good(request, no_params) || !read_name(request, &name))
+	if (!params_none(request) || !read_name(request, &name))
 		return;
 	const struct oidset *set = inventory_conf_oidset(conf, name);
 	if (!set) {
@@ -319,7 +308,7 @@ static void add_end(struct http_request *request)
 	struct json *root;
 	struct errbuf e;
 	size_t item = SIZE_MAX;
-	if (!params_good(request, no_params))
+	if (!params_none(request))
 		return;
 	call = inventory_call_new(request);
 	call->change.op = INVENTORY_ADD;
@@ -383,7 +372,7 @@ static void change_end(struct http_request *request)
 {
 	struct slice name;
 	struct errbuf e;
-	if (!params_good(request, no_params) || !read_name(request, &name))
+	if (!params_none(request) || !read_name(request, &name))
 		return;
 	struct inventory_call *call = inventory_call_new(request);
 	int err = begin_change(call, name, &e);
@@ -393,18 +382,20 @@ static void change_end(struct http_request *request)
 		submit(call);
 }
 
+const struct param device_remove_params[] = {
+	{"withData", PARAM_FLAG, 0, .help = "Also removes what is stored of it."}, {NULL}};
+
 static void remove_end(struct http_request *request)
 {
-	static const char *const names[] = {"withData", NULL};
 	struct errbuf e = {""};
 	struct slice name;
-	bool with_data;
-	if (!params_good(request, names) || !read_name(request, &name))
-		return;
-	if (params_flag(request, "withData", &with_data, &e)) {
+	bool with_data = false;
+	if (params_read_route(request, 0, &with_data, &e)) {
 		http_reply_error(request, 400, "%s", e.text);
 		return;
 	}
+	if (!read_name(request, &name))
+		return;
 	struct inventory_call *call = inventory_call_new(request);
 	struct device_spec *spec = arena_zalloc(&call->call.arena, sizeof(*spec));
 	spec->name = arena_copy(&call->call.arena, name);
@@ -437,13 +428,17 @@ static bool refuse_poll(struct http_request *request, const struct device *devic
 	return true;
 }
 
+const struct param device_poll_params[] = {{"device", PARAM_TEXT, 0, .help = "Its name."}, {NULL}};
+
 static void poll_end(struct http_request *request)
 {
-	static const char *const names[] = {"device", NULL};
 	struct api *api = api_of(request);
-	if (!params_good(request, names))
+	struct slice name = {NULL, 0};
+	struct errbuf e = {""};
+	if (params_read_route(request, 0, &name, &e)) {
+		http_reply_error(request, 400, "%s", e.text);
 		return;
-	struct slice name = http_param(request, "device");
+	}
 	const struct inventory *inventory = inventory_keeper_take(api->inventory);
 	const struct device *device = inventory_device(inventory, name);
 	if (!refuse_poll(request, device, name)) {

@@ -2,7 +2,7 @@
 #include "api/admin/inventory.h"
 #include "api/admin/inventory_json.h"
 #include "api/call.h"
-#include "api/metrics/query_params.h"
+#include "api/params.h"
 
 enum {
 	ROWS_MAX_BYTES = 64 << 20, /* of one device */
@@ -17,6 +17,7 @@ struct rows_call {
 	size_t at; /* which device */
 	bool one;  /* only `device` */
 	struct slice device;
+	int kind; /* in rows_kinds */
 	size_t limit, count;
 	struct inventory_rows_read read;
 };
@@ -98,37 +99,32 @@ static void next_device(struct rows_call *call)
 		api_call_fail(&call->call, 503, "the store is busy; try again later");
 }
 
-static int read_kind(struct http_request *request, enum oidset_kind *kind, struct errbuf *e)
-{
-	struct slice text = http_param(request, "kind");
-	*kind = OIDSET_INTERFACES;
-	for (int k = OIDSET_INTERFACES; k < OIDSET_KINDS && text.data; k++) {
-		if (slice_equal(text, slice_of(oidset_kind_text((enum oidset_kind)k)))) {
-			*kind = (enum oidset_kind)k;
-			return 0;
-		}
-	}
-	return text.data ? errbuf_set(e, ERR_INVALID, "kind is interfaces, saps, lsps or outlets")
-			 : 0;
-}
+static const char *const rows_kinds[] = {"interfaces", "saps", "lsps", "outlets", NULL};
+
+const struct param interfaces_params[] = {
+	{"device", PARAM_TEXT, offsetof(struct rows_call, device), .help = "Only of this device."},
+	{"kind", PARAM_WORD, offsetof(struct rows_call, kind), .words = rows_kinds,
+	 .help = "What is listed; interfaces where it is left out."},
+	{"begin", PARAM_TIME, offsetof(struct rows_call, read.begin_ms),
+	 .help = "What there was at some time from then on."},
+	{"end", PARAM_TIME, offsetof(struct rows_call, read.end_ms),
+	 .help = "What there was at some time up to then."},
+	{"limit", PARAM_NUMBER, offsetof(struct rows_call, limit), 1, ROWS_MAX,
+	 .help = "At most so many rows; 10000 where it is left out."},
+	{NULL}};
 
 /* Without a time what there is now: the rows that are open. */
-static int read_params(struct rows_call *call, struct errbuf *e)
+static int rows_read_params(struct rows_call *call, struct errbuf *e)
 {
-	static const char *const names[] = {"device", "kind", "begin", "end", "limit", NULL};
-	struct http_request *request = call->call.request;
-	int64_t now_ms = clock_wall_ms(call->call.api->clock);
-	struct slice device = http_param(request, "device");
-	call->one = device.data != NULL;
-	call->device = device;
+	call->limit = ROWS_PRESET;
 	call->read.begin_ms = INVENTORY_FOREVER_MS;
 	call->read.end_ms = INVENTORY_FOREVER_MS;
-	int err = params_check(request, names, e);
-	err = err ? err : params_limit(request, ROWS_PRESET, ROWS_MAX, &call->limit, e);
-	err = err ? err : read_kind(request, &call->read.kind, e);
-	err = err ? err : params_time(request, "begin", now_ms, &call->read.begin_ms, e);
-	err = err ? err : params_time(request, "end", now_ms, &call->read.end_ms, e);
-	if (!err && call->one && !inventory_device(call->inventory, device) && !device.len)
+	int err = params_read_route(call->call.request, clock_wall_ms(call->call.api->clock), call,
+				    e);
+	call->read.kind = (enum oidset_kind)(OIDSET_INTERFACES + call->kind);
+	call->one = call->device.data != NULL;
+	if (!err && call->one && !inventory_device(call->inventory, call->device) &&
+	    !call->device.len)
 		return errbuf_set(e, ERR_INVALID, "device is empty");
 	return err;
 }
@@ -146,7 +142,7 @@ static void interfaces_end(struct http_request *request)
 	call->read.arena = &call->call.arena;
 	call->read.done = rows_done;
 	call->read.owner = call;
-	if (read_params(call, &e)) {
+	if (rows_read_params(call, &e)) {
 		api_call_fail(&call->call, 400, "%s", e.text);
 		return;
 	}

@@ -1,7 +1,7 @@
 #include "api/admin/recompute.h"
 
 #include "api/call.h"
-#include "api/metrics/query_params.h"
+#include "api/params.h"
 #include "inventory/inventory.h"
 #include "persist/recompute.h"
 
@@ -186,13 +186,16 @@ static void recompute_sets(struct api_call *base)
 
 /* ---- What is asked --------------------------------------------------------------------------- */
 
-static int recompute_read_time(const struct http_request *request, const char *name, int64_t now_ms,
-			       int64_t *ms, struct errbuf *e)
-{
-	if (!http_param(request, name).data)
-		return errbuf_set(e, ERR_INVALID, "%s is missing", name);
-	return params_time(request, name, now_ms, ms, e);
-}
+const struct param recompute_params[] = {
+	{"device", PARAM_TEXT, offsetof(struct recompute_call, device), .help = "Of this device."},
+	{"oidset", .help = "Of this OIDSet; of all where it is left out."},
+	{"from", PARAM_TIME, offsetof(struct recompute_call, from_ms), .missing = "",
+	 .help = "Bins from then on."},
+	{"to", PARAM_TIME, offsetof(struct recompute_call, to_ms), .missing = "",
+	 .help = "Bins before then."},
+	{"dryRun", PARAM_FLAG, offsetof(struct recompute_call, only_report),
+	 .help = "Only says what differs."},
+	{NULL}};
 
 static int recompute_read_oidset(const struct http_request *request, struct recompute_call *call,
 				 struct errbuf *e)
@@ -210,15 +213,15 @@ static int recompute_read_oidset(const struct http_request *request, struct reco
 	return 0;
 }
 
-static int recompute_read_device(const struct http_request *request, struct recompute_call *call,
-				 struct errbuf *e)
+/* The job reads them when the request may be gone. */
+static int recompute_find_device(struct recompute_call *call, struct errbuf *e)
 {
-	struct slice device = http_param(request, "device");
-	if (!device.len)
+	struct arena *arena = &call->call.arena;
+	if (!call->device.len)
 		return errbuf_set(e, ERR_INVALID, "device is missing");
-	const struct inventory *inventory = inventory_keeper_take(api_of(request)->inventory);
-	call->device = arena_copy(&call->call.arena, device);
-	call->stored_as = arena_copy(&call->call.arena, inventory_stored_as(inventory, device));
+	const struct inventory *inventory = inventory_keeper_take(call->call.api->inventory);
+	call->stored_as = arena_copy(arena, inventory_stored_as(inventory, call->device));
+	call->device = arena_copy(arena, call->device);
 	inventory_release(inventory);
 	return call->device.data && call->stored_as.data
 		       ? 0
@@ -228,18 +231,13 @@ static int recompute_read_device(const struct http_request *request, struct reco
 static int recompute_read_params(const struct http_request *request, struct recompute_call *call,
 				 struct errbuf *e)
 {
-	static const char *const names[] = {"device", "oidset", "from", "to", "dryRun", NULL};
-	int64_t now_ms = clock_wall_ms(api_of(request)->clock);
-	int err = params_check(request, names, e);
-	err = err ? err : recompute_read_device(request, call, e);
-	err = err ? err : recompute_read_time(request, "from", now_ms, &call->from_ms, e);
-	err = err ? err : recompute_read_time(request, "to", now_ms, &call->to_ms, e);
+	int err = params_read_route(request, clock_wall_ms(call->call.api->clock), call, e);
+	err = err ? err : recompute_find_device(call, e);
 	if (!err && call->from_ms >= call->to_ms)
 		return errbuf_set(e, ERR_INVALID, "from is not before to");
 	if (!err && (call->from_ms < -COUNTER_TS_MAX || call->to_ms > COUNTER_TS_MAX))
 		return errbuf_set(e, ERR_INVALID, "no counter has such times");
-	err = err ? err : recompute_read_oidset(request, call, e);
-	return err ? err : params_flag(request, "dryRun", &call->only_report, e);
+	return err ? err : recompute_read_oidset(request, call, e);
 }
 
 static const struct api_call_kind recompute_kind = {.arena_max_bytes = ARENA_MAX_BYTES,

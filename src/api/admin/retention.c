@@ -1,7 +1,7 @@
 #include "api/admin/retention.h"
 
 #include "api/call.h"
-#include "api/metrics/query_params.h"
+#include "api/params.h"
 #include "base/log.h"
 #include "conf/conf.h"
 #include "retention/rekey.h"
@@ -235,64 +235,69 @@ static int64_t retention_reads_ms(const struct conf *conf)
 struct retention_question {
 	struct slice tenant, metric;
 	size_t limit;
-	bool moves; /* it is no dry run of an apply */
+	bool only_count;
 };
 
+#define RETENTION_TENANT                                                                           \
+	"tenant", PARAM_TENANT_OR_ALL, offsetof(struct retention_question, tenant),                \
+		.help = "Only of this tenant."
+#define RETENTION_METRIC                                                                           \
+	"metric", PARAM_METRIC, offsetof(struct retention_question, metric),                       \
+		.help = "Only of this metric."
+
+const struct param retention_params[] = {
+	{RETENTION_TENANT},
+	{RETENTION_METRIC},
+	{"limit", PARAM_NUMBER, offsetof(struct retention_question, limit), 1,
+	 RETENTION_SURVEY_LINES_MAX, .help = "At most so many lines; 1000 where it is left out."},
+	{NULL}};
+
+const struct param retention_apply_params[] = {{RETENTION_TENANT},
+					       {RETENTION_METRIC},
+					       {"dryRun", PARAM_FLAG,
+						offsetof(struct retention_question, only_count),
+						.help = "Only counts what would be moved."},
+					       {NULL}};
+
 /* One at a time: each looks at all that is stored. */
-static void retention_begin(struct http_request *request, const struct retention_question *q,
+static void retention_begin(struct http_request *request, bool applies,
 			    void (*answer)(const struct retention_call *call,
 					   struct json_writer *json))
 {
 	const struct api *api = api_of(request);
+	struct retention_question q = {.limit = LINES_PRESET};
+	struct errbuf e = {""};
+	if (params_read_route(request, 0, &q, &e)) {
+		http_reply_error(request, 400, "%s", e.text);
+		return;
+	}
 	if (api_calls_have(api, &retention_kind)) {
 		http_reply_error(request, 503, "what is stored is being looked at already");
 		return;
 	}
 	struct retention_call *call = mem_zalloc(sizeof(*call));
 	api_call_init(&call->call, request, &retention_kind);
-	call->call.carried_through = q->moves;
 	call->answer = answer;
-	call->moves = q->moves;
-	call->tenant = arena_copy(&call->call.arena, q->tenant.data ? q->tenant : SLICE(""));
-	call->metric = arena_copy(&call->call.arena, q->metric.data ? q->metric : SLICE(""));
+	call->moves = call->call.carried_through = applies && !q.only_count;
+	call->tenant = arena_copy(&call->call.arena, q.tenant.data ? q.tenant : SLICE(""));
+	call->metric = arena_copy(&call->call.arena, q.metric.data ? q.metric : SLICE(""));
 	call->options = (struct retention_survey_options){.scope = retention_scope_of(call, api),
-							  .lines_max = q->limit};
+							  .lines_max = q.limit};
 	call->apply = (struct retention_apply_options){.asof_ms = clock_age_ms(api->clock),
 						       .reads_ms = retention_reads_ms(api->conf)};
 	call->err = ERR_CANCELLED; /* until it has run */
 	api_call_start_job(&call->call);
 }
 
-static void on_show(struct http_request *request)
+static void retention_show_end(struct http_request *request)
 {
-	static const char *const names[] = {"tenant", "metric", "limit", NULL};
-	struct errbuf e = {""};
-	struct retention_question q = {.limit = LINES_PRESET};
-	int err = params_check(request, names, &e);
-	err = err ? err : params_narrowing(request, &q.tenant, &q.metric, &e);
-	err = err ? err
-		  : params_limit(request, LINES_PRESET, RETENTION_SURVEY_LINES_MAX, &q.limit, &e);
-	if (err)
-		http_reply_error(request, 400, "%s", e.text);
-	else
-		retention_begin(request, &q, answer_kept);
+	retention_begin(request, false, answer_kept);
 }
 
-static void on_apply(struct http_request *request)
+static void retention_apply_end(struct http_request *request)
 {
-	static const char *const names[] = {"tenant", "metric", "dryRun", NULL};
-	struct errbuf e = {""};
-	struct retention_question q = {0};
-	bool only_count = false;
-	int err = params_check(request, names, &e);
-	err = err ? err : params_narrowing(request, &q.tenant, &q.metric, &e);
-	err = err ? err : params_flag(request, "dryRun", &only_count, &e);
-	q.moves = !only_count;
-	if (err)
-		http_reply_error(request, 400, "%s", e.text);
-	else
-		retention_begin(request, &q, answer_moves);
+	retention_begin(request, true, answer_moves);
 }
 
-const struct http_handler retention_handler = API_CALL_HANDLER(on_show);
-const struct http_handler retention_apply_handler = API_CALL_HANDLER(on_apply);
+const struct http_handler retention_handler = API_CALL_HANDLER(retention_show_end);
+const struct http_handler retention_apply_handler = API_CALL_HANDLER(retention_apply_end);

@@ -3,8 +3,9 @@
 #ifndef API_RETENTION_H
 #define API_RETENTION_H
 
-#include "http/http.h"
+#include "api/params.h"
 
 extern const struct http_handler retention_handler, retention_apply_handler;
+extern const struct param retention_params[], retention_apply_params[];
 
 #endif

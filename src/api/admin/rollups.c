@@ -1,7 +1,7 @@
 #include "api/admin/rollups.h"
 
 #include "api/call.h"
-#include "api/metrics/query_params.h"
+#include "api/params.h"
 #include "conf/conf.h"
 #include "marks/pending.h"
 #include "marks/redis/url.h"
@@ -244,19 +244,17 @@ static const struct api_call_kind rollups_kind = {.out_max_bytes = ANSWER_MAX_BY
 						  .run = rollups_run,
 						  .over = rollups_over};
 
-static int read_params(const struct http_request *request, size_t *limit, struct errbuf *e)
-{
-	static const char *const names[] = {"limit", NULL};
-	int err = params_check(request, names, e);
-	return err ? err : params_limit(request, SLOTS_PRESET, ROLLUP_PENDING_SLOTS_MAX, limit, e);
-}
+const struct param rollups_params[] = {
+	{"limit", PARAM_NUMBER, 0, 1, ROLLUP_PENDING_SLOTS_MAX,
+	 .help = "At most so many slots that wait; 100 where it is left out."},
+	{NULL}};
 
 static void on_end(struct http_request *request)
 {
 	const struct api *api = api_of(request);
 	struct errbuf e = {""};
-	size_t limit;
-	if (read_params(request, &limit, &e)) {
+	size_t limit = SLOTS_PRESET;
+	if (params_read_route(request, 0, &limit, &e)) {
 		http_reply_error(request, 400, "%s", e.text);
 		return;
 	}

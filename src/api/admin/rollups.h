@@ -4,9 +4,10 @@
 #ifndef API_ROLLUPS_H
 #define API_ROLLUPS_H
 
-#include "http/http.h"
+#include "api/params.h"
 
 extern const struct http_handler rollups_handler;
 extern const struct http_handler rollups_rebuild_handler;
+extern const struct param rollups_params[], rollups_rebuild_params[];
 
 #endif

@@ -1,5 +1,5 @@
 #include "api/call.h"
-#include "api/metrics/query_params.h"
+#include "api/params.h"
 #include "api/admin/rollups.h"
 #include "conf/conf.h"
 #include "rollup/backfill.h"
@@ -131,18 +131,26 @@ static int choose_slots(const struct api *api, int64_t now_ms, struct rebuild_qu
 			  len, text);
 }
 
-static int read_params(const struct http_request *request, struct rebuild_question *q,
-		       struct errbuf *e)
+const struct param rollups_rebuild_params[] = {
+	{"tenant", PARAM_TENANT_OR_ALL, offsetof(struct rebuild_question, tenant),
+	 .help = "Only of this tenant."},
+	{"metric", PARAM_METRIC, offsetof(struct rebuild_question, metric),
+	 .help = "Only of this metric."},
+	{"from", PARAM_TIME, offsetof(struct rebuild_question, from_ms),
+	 .help = "From that slot on; where it is left out, from the first with raw data."},
+	{"to", PARAM_TIME, offsetof(struct rebuild_question, to_ms),
+	 .help = "Up to that slot; where it is left out, all."},
+	{"dryRun", PARAM_FLAG, offsetof(struct rebuild_question, only_count),
+	 .help = "Only counts the marks."},
+	{NULL}};
+
+static int rebuild_read(const struct http_request *request, struct rebuild_question *q,
+			struct errbuf *e)
 {
-	static const char *const names[] = {"tenant", "metric", "from", "to", "dryRun", NULL};
 	const struct api *api = api_of(request);
 	int64_t now_ms = clock_wall_ms(api->clock);
 	*q = (struct rebuild_question){.from_ms = INT64_MIN, .to_ms = INT64_MAX};
-	int err = params_check(request, names, e);
-	err = err ? err : params_narrowing(request, &q->tenant, &q->metric, e);
-	err = err ? err : params_time(request, "from", now_ms, &q->from_ms, e);
-	err = err ? err : params_time(request, "to", now_ms, &q->to_ms, e);
-	err = err ? err : params_flag(request, "dryRun", &q->only_count, e);
+	int err = params_read_route(request, now_ms, q, e);
 	return err ? err : choose_slots(api, now_ms, q, e);
 }
 
@@ -205,7 +213,7 @@ static void on_end(struct http_request *request)
 	const struct api *api = api_of(request);
 	struct errbuf e = {""};
 	struct rebuild_question q;
-	if (read_params(request, &q, &e))
+	if (rebuild_read(request, &q, &e))
 		http_reply_error(request, 400, "%s", e.text);
 	else if (!api->grains->count)
 		http_reply_error(request, 422,

@@ -1,7 +1,6 @@
 #include "api/metrics/answered_by.h"
 
 #include "retention/granularity.h"
-#include "wire/number.h"
 #include "wire/timetext.h"
 
 enum { HEADER_MAX_BYTES = 4096, GRAIN_MAX_BYTES = ROLLUP_WIDTH_MAX_BYTES };
@@ -60,27 +59,10 @@ static int read_stored(const struct http_request *request, const struct rollup_g
 	return read_granularity(granularity, grains, spec, e);
 }
 
-static int read_points(const struct http_request *request, struct query_spec *spec,
-		       struct errbuf *e)
-{
-	struct slice text = http_param(request, "points");
-	if (!text.data)
-		return 0;
-	if (number_parse_u64(text.data, text.data + text.len, &spec->points_wanted) ||
-	    spec->points_wanted < 2 || spec->points_wanted > GRAIN_POINTS_MAX)
-		return errbuf_set(e, ERR_INVALID,
-				  "points \"" SHOWN "\" is not a number from 2 to %d",
-				  SHOWN_OF(text), GRAIN_POINTS_MAX);
-	return 0;
-}
-
 int grain_params(const struct http_request *request, const struct rollup_grains *grains,
 		 struct query_spec *spec, struct errbuf *e)
 {
 	struct slice aggregator = http_param(request, "aggregator");
-	int err = read_points(request, spec, e);
-	if (err)
-		return err;
 	if (aggregator.data && !slice_equal(aggregator, SLICE("raw")))
 		return read_stored(request, grains, aggregator, spec, e);
 	if (http_param(request, "granularity").data)

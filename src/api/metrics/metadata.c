@@ -2,7 +2,7 @@
 
 #include "api/call.h"
 #include "api/metrics/device_names.h"
-#include "api/metrics/query_params.h"
+#include "api/params.h"
 #include "catalog/catalog.h"
 #include "wire/timetext.h"
 
@@ -100,25 +100,37 @@ static void listed(struct catalog_list *list, int err)
 	api_call_end(&call->call);
 }
 
-static int read_tag_key(const struct http_request *request, struct slice *key, struct errbuf *e)
-{
-	*key = http_param(request, "tagKey");
-	return key->data ? 0 : errbuf_set(e, ERR_INVALID, "tagKey is missing");
-}
+#define METADATA_TENANT                                                                            \
+	"tenant", PARAM_TENANT, offsetof(struct catalog_list, tenant), .help = "Whose."
+#define METADATA_METRIC                                                                            \
+	"metricName", PARAM_METRIC, offsetof(struct catalog_list, metric),                         \
+		.missing = "", .help = "Of which metric."
+#define METADATA_PREFIX                                                                            \
+	"prefix", PARAM_TEXT, offsetof(struct catalog_list, prefix),                               \
+		.help = "Only names that begin so."
+#define METADATA_LIMIT                                                                             \
+	"limit", PARAM_NUMBER, offsetof(struct catalog_list, limit), 1, NAMES_MAX,                 \
+		.help = "At most so many names; 10000 where it is left out."
+
+const struct param metadata_tenants_params[] = {{METADATA_LIMIT}, {METADATA_PREFIX}, {NULL}};
+const struct param metadata_metric_names_params[] = {
+	{METADATA_LIMIT}, {METADATA_TENANT}, {METADATA_PREFIX}, {NULL}};
+const struct param metadata_tag_keys_params[] = {
+	{METADATA_LIMIT}, {METADATA_TENANT}, {METADATA_METRIC}, {METADATA_PREFIX}, {NULL}};
+const struct param metadata_tag_values_params[] = {{METADATA_LIMIT},
+						   {METADATA_TENANT},
+						   {METADATA_METRIC},
+						   {"tagKey", PARAM_TEXT,
+						    offsetof(struct catalog_list, tag_key),
+						    .missing = "", .help = "Of which tag."},
+						   {METADATA_PREFIX},
+						   {NULL}};
 
 static int read_list(const struct http_request *request, struct catalog_list *list,
-		     const char *const *names, struct errbuf *e)
+		     struct errbuf *e)
 {
-	int err = params_check(request, names, e);
-	if (!err)
-		err = params_limit(request, NAMES_PRESET, NAMES_MAX, &list->limit, e);
-	if (!err && list->what != CATALOG_TENANTS)
-		err = params_tenant(request, &list->tenant, e);
-	if (!err && (list->what == CATALOG_TAG_KEYS || list->what == CATALOG_TAG_VALUES))
-		err = params_metric(request, &list->metric, e);
-	if (!err && list->what == CATALOG_TAG_VALUES)
-		err = read_tag_key(request, &list->tag_key, e);
-	list->prefix = http_param(request, "prefix");
+	list->limit = NAMES_PRESET;
+	int err = params_read_route(request, 0, list, e);
 	if (!err && list->prefix.len > TAG_VALUE_MAX_BYTES)
 		err = errbuf_set(e, ERR_INVALID, "prefix is longer than any name");
 	return err;
@@ -140,8 +152,7 @@ static void ask_names(struct metadata_call *call)
 	list->limit = NAMES_MAX;
 }
 
-static void begin_list(struct http_request *request, enum catalog_listing what,
-		       const char *const *names)
+static void begin_list(struct http_request *request, enum catalog_listing what)
 {
 	struct metadata_call *call = metadata_call_new(request);
 	struct errbuf e;
@@ -152,7 +163,7 @@ static void begin_list(struct http_request *request, enum catalog_listing what,
 		.owner = call,
 		.arena = &call->call.arena,
 	};
-	int err = read_list(request, &call->list, names, &e);
+	int err = read_list(request, &call->list, &e);
 	if (err) {
 		metadata_fail(call, err, &e);
 		return;
@@ -164,27 +175,22 @@ static void begin_list(struct http_request *request, enum catalog_listing what,
 
 static void tenants_end(struct http_request *request)
 {
-	static const char *const names[] = {"prefix", "limit", NULL};
-	begin_list(request, CATALOG_TENANTS, names);
+	begin_list(request, CATALOG_TENANTS);
 }
 
 static void metric_names_end(struct http_request *request)
 {
-	static const char *const names[] = {"tenant", "prefix", "limit", NULL};
-	begin_list(request, CATALOG_METRIC_NAMES, names);
+	begin_list(request, CATALOG_METRIC_NAMES);
 }
 
 static void tag_keys_end(struct http_request *request)
 {
-	static const char *const names[] = {"tenant", "metricName", "prefix", "limit", NULL};
-	begin_list(request, CATALOG_TAG_KEYS, names);
+	begin_list(request, CATALOG_TAG_KEYS);
 }
 
 static void tag_values_end(struct http_request *request)
 {
-	static const char *const names[] = {"tenant", "metricName", "tagKey",
-					    "prefix", "limit",      NULL};
-	begin_list(request, CATALOG_TAG_VALUES, names);
+	begin_list(request, CATALOG_TAG_VALUES);
 }
 
 /* ---- Series -------------------------------------------------------------------------------- */
@@ -317,19 +323,20 @@ static void found(struct catalog_find *find, int err)
 	catalog_describe_start(&call->describe);
 }
 
+const struct param metadata_series_params[] = {
+	{"tenant", PARAM_TENANT, offsetof(struct catalog_find, tenant), .help = "Whose series."},
+	{"metricName", PARAM_METRIC, offsetof(struct catalog_find, metric), .missing = "",
+	 .help = "Of which metric."},
+	{"tag", .repeated = true, .help = "Only series with such a tag, host=web-*."},
+	{NULL}};
+
 static int read_find(const struct http_request *request, struct catalog_find *find,
 		     struct errbuf *e)
 {
-	static const char *const names[] = {"tenant", "metricName", "+tag", NULL};
-	int err = params_check(request, names, e);
-	if (!err)
-		err = params_tenant(request, &find->tenant, e);
-	if (!err)
-		err = params_metric(request, &find->metric, e);
-	if (!err)
-		err = params_selectors(request, find->arena, &find->selectors,
-				       &find->selector_count, e);
-	return err;
+	int err = params_read_route(request, 0, find, e);
+	return err ? err
+		   : params_selectors(request, find->arena, &find->selectors, &find->selector_count,
+				      e);
 }
 
 static int select_devices(struct metadata_call *call, struct errbuf *e)
@@ -492,9 +499,14 @@ static int read_said(struct metric_call *call, struct errbuf *e)
 	return err;
 }
 
+const struct param metadata_metric_params[] = {
+	{"tenant", PARAM_TENANT, offsetof(struct catalog_describe, tenant), .help = "Whose."},
+	{"metricName", PARAM_METRIC, offsetof(struct catalog_describe, metric), .missing = "",
+	 .help = "Which metric."},
+	{NULL}};
+
 static void metric_begin(struct http_request *request, bool says)
 {
-	static const char *const names[] = {"tenant", "metricName", NULL};
 	struct metric_call *call = mem_zalloc(sizeof(*call));
 	struct errbuf e;
 	api_call_init(&call->call, request, &metric_kind);
@@ -504,9 +516,7 @@ static void metric_begin(struct http_request *request, bool says)
 		.owner = call,
 		.arena = &call->call.arena,
 	};
-	int err = params_check(request, names, &e);
-	err = err ? err : params_tenant(request, &call->describe.tenant, &e);
-	err = err ? err : params_metric(request, &call->describe.metric, &e);
+	int err = params_read_route(request, 0, &call->describe, &e);
 	err = err || !says ? err : read_said(call, &e);
 	if (err)
 		api_call_fail_with(&call->call, err, e.text);

@@ -13,7 +13,7 @@
 #ifndef API_METADATA_H
 #define API_METADATA_H
 
-#include "http/http.h"
+#include "api/params.h"
 
 extern const struct http_handler metadata_tenants;
 extern const struct http_handler metadata_metric_names;
@@ -22,5 +22,8 @@ extern const struct http_handler metadata_tag_values;
 extern const struct http_handler metadata_series;
 extern const struct http_handler metadata_metric;
 extern const struct http_handler metadata_metric_put;
+extern const struct param metadata_tenants_params[], metadata_metric_names_params[],
+	metadata_tag_keys_params[], metadata_tag_values_params[], metadata_series_params[],
+	metadata_metric_params[];
 
 #endif

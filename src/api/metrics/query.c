@@ -178,19 +178,19 @@ static void metric_request_end(struct http_request *request)
 	const struct api *api = api_of(request);
 	struct metric_call *call = mem_zalloc(sizeof(*call));
 	struct query *query = query_new(api->queries, metric_ready, call);
-	enum query_format format = QUERY_JSON;
-	bool explain = false;
+	struct query_question q;
 	struct errbuf e;
 	stat_add(STAT_queries, 1);
 	api_call_init(&call->call, request, &metric_kind);
 	call->call.advance = metric_advance;
 	call->query = query;
 	int err = params_query(request, clock_wall_ms(api->clock), query_grains(api->queries),
-			       &query->arena, &query->spec, &format, &explain, &e);
-	encoder_init(&call->encoder, format == QUERY_CSV ? &encoder_csv : &encoder_json, query,
+			       &query->arena, &q, &e);
+	query->spec = q.spec;
+	encoder_init(&call->encoder, q.format == QUERY_CSV ? &encoder_csv : &encoder_json, query,
 		     &call->call.out);
 	call->call.content_type = call->encoder.shape->content_type;
-	call->encoder.explain = explain;
+	call->encoder.explain = q.explain;
 	call->encoder.grains = query_grains(api->queries);
 	if (err)
 		metric_fail(call, err, e.text);

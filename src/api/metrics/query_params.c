@@ -1,148 +1,15 @@
 #include "api/metrics/query_params.h"
 
 #include "api/metrics/answered_by.h"
-#include "wire/number.h"
 #include "wire/timetext.h"
-
-/* ---- Names --------------------------------------------------------------------------------- */
-
-/* A name that may stand there several times has a plus before it. NULL: there is none. */
-static const char *known(struct slice name, const char *const *names)
-{
-	for (; *names; names++) {
-		if (slice_equal(name, slice_of(*names + (**names == '+'))))
-			return *names;
-	}
-	return NULL;
-}
-
-/* A misspelt `tag` that was passed over would answer with everything: so nothing is passed over. */
-int params_check(const struct http_request *request, const char *const *names, struct errbuf *e)
-{
-	for (size_t i = 0; i < request->param_count; i++) {
-		struct slice name = request->params[i].name;
-		const char *as = known(name, names);
-		if (!as)
-			return errbuf_set(e, ERR_INVALID, "unknown parameter \"" SHOWN "\"",
-					  SHOWN_OF(name));
-		for (size_t j = 0; j < i && *as != '+'; j++) {
-			if (slice_equal(name, request->params[j].name))
-				return errbuf_set(e, ERR_INVALID, SHOWN " is given twice",
-						  SHOWN_OF(name));
-		}
-	}
-	return 0;
-}
-
-static int check_tenant(struct slice tenant, struct errbuf *e)
-{
-	if (tenant_valid(tenant))
-		return 0;
-	return errbuf_set(e, ERR_INVALID, "tenant \"" SHOWN "\" is not 1 to %d of A-Za-z0-9_.-",
-			  SHOWN_OF(tenant), TENANT_MAX_BYTES);
-}
-
-int params_tenant(const struct http_request *request, struct slice *tenant, struct errbuf *e)
-{
-	struct slice param = http_param(request, "tenant");
-	struct slice header = http_header(request, "x-tenant");
-	if (param.data && header.data && !slice_equal(param, header))
-		return errbuf_set(e, ERR_INVALID,
-				  "tenant is \"" SHOWN "\" but the header X-Tenant is \"" SHOWN
-				  "\"",
-				  SHOWN_OF(param), SHOWN_OF(header));
-	*tenant = param.data ? param : header.data ? header : SLICE("default");
-	return check_tenant(*tenant, e);
-}
-
-int params_metric(const struct http_request *request, struct slice *metric, struct errbuf *e)
-{
-	*metric = http_param(request, "metricName");
-	if (!metric->data)
-		return errbuf_set(e, ERR_INVALID, "metricName is missing");
-	return metric_check(*metric, e);
-}
-
-int params_narrowing(const struct http_request *request, struct slice *tenant, struct slice *metric,
-		     struct errbuf *e)
-{
-	*tenant = http_param(request, "tenant");
-	*metric = http_param(request, "metric");
-	int err = tenant->data ? check_tenant(*tenant, e) : 0;
-	if (err)
-		return err;
-	return metric->data ? metric_check(*metric, e) : 0;
-}
-
-int params_flag(const struct http_request *request, const char *name, bool *flag, struct errbuf *e)
-{
-	struct slice text = http_param(request, name);
-	*flag = slice_equal(text, SLICE("true"));
-	if (text.data && !*flag && !slice_equal(text, SLICE("false")))
-		return errbuf_set(e, ERR_INVALID, "%s is true or false, not \"" SHOWN "\"", name,
-				  SHOWN_OF(text));
-	return 0;
-}
-
-int params_time(const struct http_request *request, const char *name, int64_t now_ms, int64_t *ms,
-		struct errbuf *e)
-{
-	struct slice text = http_param(request, name);
-	int err = text.data ? time_parse(text, now_ms, ms, e) : 0;
-	return err ? errbuf_prefix(e, err, "%s", name) : 0;
-}
-
-int params_selectors(const struct http_request *request, struct arena *arena,
-		     const struct catalog_selector **list, size_t *count, struct errbuf *e)
-{
-	struct catalog_selector *selectors =
-		arena_alloc(arena, CATALOG_SELECTORS_MAX * sizeof(*selectors));
-	size_t at = 0;
-	if (!selectors)
-		return errbuf_set(e, ERR_LIMIT, "the tags take too much room");
-	*list = selectors;
-	*count = 0;
-	for (;;) {
-		struct slice text = http_param_next(request, "tag", &at);
-		if (!text.data)
-			return 0;
-		int err = catalog_selectors_parse(text, arena, selectors, count, e);
-		if (err)
-			return errbuf_prefix(e, err, "tag");
-	}
-}
-
-int params_limit(const struct http_request *request, size_t preset, size_t max, size_t *limit,
-		 struct errbuf *e)
-{
-	struct slice text = http_param(request, "limit");
-	uint64_t number = 0;
-	*limit = preset;
-	if (!text.data)
-		return 0;
-	if (number_parse_u64(text.data, text.data + text.len, &number) || number < 1 ||
-	    number > max)
-		return errbuf_set(e, ERR_INVALID,
-				  "limit \"" SHOWN "\" is not a number from 1 to %zu",
-				  SHOWN_OF(text), max);
-	*limit = (size_t)number;
-	return 0;
-}
 
 /* ---- Times --------------------------------------------------------------------------------- */
 
 /* Until now means with the millisecond that it is: what was acknowledged in it is answered. */
-static int read_times(const struct http_request *request, int64_t now_ms, struct query_spec *spec,
-		      struct errbuf *e)
+static int check_times(const struct http_request *request, struct query_spec *spec,
+		       struct errbuf *e)
 {
 	struct slice start = http_param(request, "start"), end = http_param(request, "end");
-	if (!start.data)
-		return errbuf_set(e, ERR_INVALID, "start is missing");
-	spec->end_ms = now_ms;
-	int err = params_time(request, "start", now_ms, &spec->start_ms, e);
-	err = err ? err : params_time(request, "end", now_ms, &spec->end_ms, e);
-	if (err)
-		return err;
 	if (spec->start_ms > spec->end_ms)
 		return errbuf_set(e, ERR_INVALID, "start \"" SHOWN "\" lies after end%s" SHOWN "%s",
 				  SHOWN_OF(start), end.data ? " \"" : ", which is now",
@@ -254,52 +121,48 @@ static int read_agg(const struct http_request *request, struct arena *arena,
 	return 0;
 }
 
-static int read_format(const struct http_request *request, enum query_format *format,
-		       struct errbuf *e)
-{
-	struct slice text = http_param(request, "format");
-	*format = QUERY_JSON;
-	if (!text.data || slice_equal(text, SLICE("json")))
-		return 0;
-	*format = QUERY_CSV;
-	if (slice_equal(text, SLICE("csv")))
-		return 0;
-	return errbuf_set(e, ERR_INVALID, "format \"" SHOWN "\" is neither json nor csv",
-			  SHOWN_OF(text));
-}
+static const char *const query_formats[] = {
+	[QUERY_JSON] = "json", [QUERY_CSV] = "csv", [QUERY_CSV + 1] = NULL};
+static const char *const query_explains[] = {"0", "1", NULL};
 
-static int read_explain(const struct http_request *request, bool *explain, struct errbuf *e)
-{
-	struct slice text = http_param(request, "explain");
-	*explain = text.data && slice_equal(text, SLICE("1"));
-	if (!text.data || *explain || slice_equal(text, SLICE("0")))
-		return 0;
-	return errbuf_set(e, ERR_INVALID, "explain \"" SHOWN "\" is neither 0 nor 1",
-			  SHOWN_OF(text));
-}
+#define QUERY_SPEC(member_) offsetof(struct query_question, spec.member_)
+
+const struct param query_params[] = {
+	{"tenant", PARAM_TENANT, QUERY_SPEC(tenant), .help = "Whose series."},
+	{"metricName", PARAM_METRIC, QUERY_SPEC(metric), .missing = "", .help = "Of which metric."},
+	{"tag", .repeated = true, .help = "Only series with such a tag, host=web-*."},
+	{"start", PARAM_TIME, QUERY_SPEC(start_ms), .missing = "", .help = "Points from then on."},
+	{"end", PARAM_TIME, QUERY_SPEC(end_ms),
+	 .help = "Points before then; up to now where it is left out."},
+	{"format", PARAM_WORD, offsetof(struct query_question, format), .words = query_formats,
+	 .help = "The shape of the answer; json where it is left out."},
+	{"explain", PARAM_WORD, offsetof(struct query_question, explain), .words = query_explains,
+	 .help = "1: the answer says which data it was made from."},
+	{"points", PARAM_NUMBER, QUERY_SPEC(points_wanted), 2, GRAIN_POINTS_MAX,
+	 .help = "About so many points of each series: chooses the window or the granularity."},
+	{"aggregator",
+	 .help = "Stored roll-ups: min, max, sum, avg, count, increase; or raw, samples."},
+	{"granularity", .help = "Of the stored roll-ups; else one is chosen by age."},
+	{"agg", .help = "Several series in one: min, max, sum, avg, count."},
+	{"by", .repeated = true, .help = "With agg: one for each value of this tag."},
+	{"fn",
+	 .help = "A function over each window: min, max, sum, avg, count, first, last, increase, "
+		 "rate."},
+	{"window", .help = "How long the windows of fn are: 5m."},
+	{"fill", .help = "What windows without points have: none, null, zero."},
+	{NULL}};
 
 int params_query(const struct http_request *request, int64_t now_ms,
-		 const struct rollup_grains *grains, struct arena *arena, struct query_spec *spec,
-		 enum query_format *format, bool *explain, struct errbuf *e)
+		 const struct rollup_grains *grains, struct arena *arena, struct query_question *q,
+		 struct errbuf *e)
 {
-	static const char *const names[] = {"tenant",      "metricName", "+tag",    "start",
-					    "end",         "fn",         "window",  "fill",
-					    "agg",         "+by",        "format",  "aggregator",
-					    "granularity", "points",     "explain", NULL};
-	*spec = (struct query_spec){.fn = FN_NONE};
-	int err = params_check(request, names, e);
-	if (!err)
-		err = params_tenant(request, &spec->tenant, e);
-	if (!err)
-		err = params_metric(request, &spec->metric, e);
+	struct query_spec *spec = &q->spec;
+	*q = (struct query_question){.spec = {.fn = FN_NONE, .end_ms = now_ms}};
+	int err = params_read(request, query_params, now_ms, q, e);
 	if (!err)
 		err = params_selectors(request, arena, &spec->selectors, &spec->selector_count, e);
 	if (!err)
-		err = read_times(request, now_ms, spec, e);
-	if (!err)
-		err = read_format(request, format, e);
-	if (!err)
-		err = read_explain(request, explain, e);
+		err = check_times(request, spec, e);
 	if (!err)
 		err = grain_params(request, grains, spec, e);
 	if (!err)

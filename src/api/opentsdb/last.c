@@ -9,7 +9,7 @@
 #include "api/opentsdb/opentsdb.h"
 #include "api/opentsdb/filter.h"
 #include "api/opentsdb/uri.h"
-#include "api/metrics/query_params.h"
+#include "api/params.h"
 #include "api/call.h"
 #include "base/stats.h"
 #include "conf/conf.h"
@@ -286,15 +286,26 @@ static int read_body(struct last_call *call, struct slice text, struct errbuf *e
 	return read_times(call, root, e);
 }
 
+#define LAST_TENANT                                                                                \
+	"tenant", PARAM_TENANT, offsetof(struct last_call, tenant), .help = "Whose series."
+
+const struct param opentsdb_last_params[] = {
+	{LAST_TENANT},
+	{"timeseries", .repeated = true, .help = "A metric, or metric{tag=value}."},
+	{"resolve"},
+	{"back_scan", .help = "Only values of so many hours before now."},
+	{NULL}};
+
+const struct param opentsdb_last_post_params[] = {{LAST_TENANT}, {NULL}};
+
 static int read_request(struct last_call *call, struct errbuf *e)
 {
-	static const char *const names[] = {"tenant", NULL};
 	const struct http_request *request = call->call.request;
 	bool has_body = request->verb == VERB_POST;
-	int err = has_body ? params_check(request, names, e)
-			   : opentsdb_uri_last(request, &call->uri, e);
-	if (!err)
-		err = params_tenant(request, &call->tenant, e);
+	int err = has_body ? 0 : opentsdb_uri_check(request, e);
+	err = err ? err : params_read_route(request, 0, call, e);
+	if (!err && !has_body)
+		err = opentsdb_uri_last(request, &call->uri, e);
 	return err ? err : read_body(call, buf_slice(has_body ? &call->call.body : &call->uri), e);
 }
 

@@ -1,10 +1,9 @@
 /* GET /api/search/lookup?m=cpu_idle{host=*,*=linux}&limit=25: which series a metric has. */
 #include "api/metrics/device_names.h"
 #include "api/opentsdb/opentsdb.h"
-#include "api/metrics/query_params.h"
+#include "api/params.h"
 #include "api/call.h"
 #include "catalog/selector.h"
-#include "wire/number.h"
 
 enum {
 	LIMIT_PRESET = 25,
@@ -122,27 +121,23 @@ static int read_m(struct lookup_call *call, struct errbuf *e)
 	return err ? errbuf_prefix(e, err, "m") : read_selectors(call, tags, e);
 }
 
-/* A client that asks for more than the bound gets as many as the bound. */
-static int read_limit(struct lookup_call *call, struct errbuf *e)
-{
-	struct slice text = http_param(call->call.request, "limit");
-	uint64_t number = LIMIT_PRESET;
-	if (text.data && (number_parse_u64(text.data, text.data + text.len, &number) || number < 1))
-		return errbuf_set(e, ERR_INVALID, "limit \"" SHOWN "\" is not a number from 1 on",
-				  SHOWN_OF(text));
-	call->limit = number < SERIES_MAX ? (size_t)number : SERIES_MAX;
-	return 0;
-}
+const struct param opentsdb_lookup_params[] = {
+	{"tenant", PARAM_TENANT, offsetof(struct lookup_call, find.tenant),
+	 .help = "Whose series."},
+	{"limit", PARAM_NUMBER, offsetof(struct lookup_call, limit), 1, UINT64_MAX,
+	 .help = "At most so many series; 25 where it is left out, and never more than 10000."},
+	{"m", .help = "A metric, or metric{tag=value}."},
+	{"use_meta"},
+	{"useMeta"},
+	{NULL}};
 
 static int read_call(struct lookup_call *call, struct errbuf *e)
 {
-	static const char *const names[] = {"m", "limit", "use_meta", "useMeta", "tenant", NULL};
 	bool strict;
-	int err = params_check(call->call.request, names, e);
-	if (!err)
-		err = params_tenant(call->call.request, &call->find.tenant, e);
-	if (!err)
-		err = read_limit(call, e);
+	call->limit = LIMIT_PRESET;
+	int err = params_read_route(call->call.request, 0, call, e);
+	if (call->limit > SERIES_MAX)
+		call->limit = SERIES_MAX;
 	if (!err)
 		err = read_m(call, e);
 	if (err)

@@ -3,9 +3,12 @@
 #ifndef API_OPENTSDB_H
 #define API_OPENTSDB_H
 
-#include "http/http.h"
+#include "api/params.h"
 
 extern const struct http_handler opentsdb_aggregators, opentsdb_filters, opentsdb_version,
 	opentsdb_suggest, opentsdb_lookup, opentsdb_query_handler, opentsdb_last_handler;
+extern const struct param opentsdb_lookup_params[], opentsdb_suggest_params[],
+	opentsdb_suggest_post_params[], opentsdb_query_params[], opentsdb_last_params[],
+	opentsdb_last_post_params[];
 
 #endif

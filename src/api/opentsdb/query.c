@@ -12,7 +12,7 @@
 #include "api/opentsdb/answer.h"
 #include "api/opentsdb/uri.h"
 #include "api/metrics/answered_by.h"
-#include "api/metrics/query_params.h"
+#include "api/params.h"
 #include "api/call.h"
 #include "base/stats.h"
 
@@ -436,6 +436,33 @@ static void advance(struct api_call *base)
 
 /* ---- The handler --------------------------------------------------------------------------- */
 
+const struct param opentsdb_query_params[] = {
+	{"tenant", PARAM_TENANT, offsetof(struct opentsdb_call, tenant), .help = "Whose series."},
+	{"arrays", .help = "true: points as pairs in an array."},
+	{NULL}};
+
+/* Of the form with m=, beside what opentsdb_uri_query makes of them. */
+static const struct param uri_params[] = {
+	{"tenant", PARAM_TENANT, offsetof(struct opentsdb_call, tenant)},
+	{"arrays"},
+	{"start"},
+	{"end"},
+	{"m", .repeated = true},
+	{"ms"},
+	{"msResolution"},
+	{"show_query"},
+	{"show_summary"},
+	{"show_stats"},
+	{"show_tsuids"},
+	{"no_annotations"},
+	{"delete"},
+	{"use_calendar"},
+	{"timezone"},
+	{"tz"},
+	{"padding"},
+	{"global_annotations"},
+	{NULL}};
+
 /* `arrays` by itself is yes, as there. */
 static int read_arrays(struct opentsdb_call *call, struct errbuf *e)
 {
@@ -450,12 +477,13 @@ static int read_arrays(struct opentsdb_call *call, struct errbuf *e)
 /* The body, or the one that the address stands for. */
 static int find_body(struct opentsdb_call *call, struct slice *text, struct errbuf *e)
 {
-	static const char *const names[] = {"tenant", "arrays", NULL};
 	const struct http_request *request = call->call.request;
 	*text = buf_slice(&call->call.body);
 	if (request->verb == VERB_POST)
-		return params_check(request, names, e);
-	int err = opentsdb_uri_query(request, &call->uri, e);
+		return params_read_route(request, 0, call, e);
+	int err = opentsdb_uri_check(request, e);
+	err = err ? err : params_read(request, uri_params, 0, call, e);
+	err = err ? err : opentsdb_uri_query(request, &call->uri, e);
 	*text = buf_slice(&call->uri);
 	return err;
 }
@@ -467,8 +495,6 @@ static int read_request(struct opentsdb_call *call, struct errbuf *e)
 	int err = find_body(call, &text, e);
 	if (!err && http_request_charge(base->request, TREE_FACTOR * text.len))
 		err = errbuf_set(e, ERR_BUSY, "the memory for requests is in use");
-	if (!err)
-		err = params_tenant(base->request, &call->tenant, e);
 	if (!err)
 		err = read_arrays(call, e);
 	if (!err)

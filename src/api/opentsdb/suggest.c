@@ -6,7 +6,7 @@
  * first `max` are kept. */
 #include "api/metrics/device_names.h"
 #include "api/opentsdb/opentsdb.h"
-#include "api/metrics/query_params.h"
+#include "api/params.h"
 #include "api/call.h"
 #include "catalog/catalog.h"
 #include "wire/number.h"
@@ -25,11 +25,7 @@ enum {
 
 static void aggregators_end(struct http_request *request)
 {
-	static const char *const none[] = {NULL};
-	struct errbuf e;
-	if (params_check(request, none, &e))
-		http_reply_error(request, 400, "%s", e.text);
-	else
+	if (params_none(request))
 		http_reply(request, 200, "application/json",
 			   SLICE("[\"avg\",\"count\",\"max\",\"mimmax\",\"mimmin\",\"min\","
 				 "\"none\",\"sum\",\"zimsum\"]"));
@@ -66,14 +62,10 @@ static void write_filter(struct json_writer *writer, size_t i)
 
 static void filters_end(struct http_request *request)
 {
-	static const char *const none[] = {NULL};
 	struct json_writer writer;
 	struct buf body;
-	struct errbuf e;
-	if (params_check(request, none, &e)) {
-		http_reply_error(request, 400, "%s", e.text);
+	if (!params_none(request))
 		return;
-	}
 	buf_init(&body, ANSWER_MAX_BYTES);
 	json_writer_init(&writer, &body);
 	json_write_object_begin(&writer);
@@ -90,11 +82,7 @@ static void filters_end(struct http_request *request)
 
 static void version_end(struct http_request *request)
 {
-	static const char *const none[] = {NULL};
-	struct errbuf e;
-	if (params_check(request, none, &e))
-		http_reply_error(request, 400, "%s", e.text);
-	else
+	if (params_none(request))
 		http_reply(request, 200, "application/json",
 			   SLICE("{\"version\":\"" OPENTSDB_VERSION
 				 "\",\"short_revision\":\"" GRANARY_VERSION
@@ -367,16 +355,24 @@ static int read_max(struct suggest_call *call, struct errbuf *e)
 	return 0;
 }
 
+#define SUGGEST_TENANT                                                                             \
+	"tenant", PARAM_TENANT, offsetof(struct suggest_call, tenant), .help = "Whose names."
+
+const struct param opentsdb_suggest_params[] = {
+	{SUGGEST_TENANT},
+	{"type", .help = "metrics, tagk or tagv."},
+	{"q", .help = "What the names begin with."},
+	{"max", .help = "At most so many names; 25 where it is left out."},
+	{NULL}};
+
+const struct param opentsdb_suggest_post_params[] = {{SUGGEST_TENANT}, {NULL}};
+
 static int read_call(struct suggest_call *call, struct errbuf *e)
 {
-	static const char *const names[] = {"type", "q", "max", "tenant", NULL};
-	bool has_body = call->call.request->verb == VERB_POST;
-	int err = params_check(call->call.request, has_body ? &names[3] : names, e);
-	if (!err && has_body)
+	int err = params_read_route(call->call.request, 0, call, e);
+	if (!err && call->call.request->verb == VERB_POST)
 		err = read_body(call, e);
 	struct slice q = err ? SLICE("") : asked(call, "q");
-	if (!err)
-		err = params_tenant(call->call.request, &call->tenant, e);
 	if (!err)
 		err = read_type(call, e);
 	if (!err)

@@ -1,7 +1,6 @@
 #include "api/opentsdb/uri.h"
 
 #include "api/opentsdb/filter.h"
-#include "api/metrics/query_params.h"
 #include "wire/json.h"
 #include "wire/number.h"
 
@@ -255,15 +254,14 @@ static void write_text(struct json_writer *writer, const struct http_request *re
 		json_put_string(writer, member, text);
 }
 
-static int check_params(const struct http_request *request, const char *const *names,
-			struct errbuf *e)
+int opentsdb_uri_check(const struct http_request *request, struct errbuf *e)
 {
 	static const char *const refused[] = {"tsuids", "tsuid"};
 	for (size_t i = 0; i < ARRAY_LEN(refused); i++) {
 		if (http_param(request, refused[i]).data)
 			return errbuf_set(e, ERR_INVALID, no_tsuids, refused[i]);
 	}
-	return params_check(request, names, e);
+	return 0;
 }
 
 static int end_body(struct json_writer *writer, struct buf *body, int err, struct errbuf *e)
@@ -276,30 +274,9 @@ static int end_body(struct json_writer *writer, struct buf *body, int err, struc
 
 int opentsdb_uri_query(const struct http_request *request, struct buf *body, struct errbuf *e)
 {
-	static const char *const names[] = {"tenant",
-					    "arrays",
-					    "start",
-					    "end",
-					    "+m",
-					    "ms",
-					    "msResolution",
-					    "show_query",
-					    "show_summary",
-					    "show_stats",
-					    "show_tsuids",
-					    "no_annotations",
-					    "delete",
-					    "use_calendar",
-					    "timezone",
-					    "tz",
-					    "padding",
-					    "global_annotations",
-					    NULL};
 	struct json_writer writer;
 	size_t at = 0;
-	int err = check_params(request, names, e);
-	if (err)
-		return err;
+	int err = 0;
 	json_writer_init(&writer, body);
 	json_write_object_begin(&writer);
 	write_text(&writer, request, "start", "start");
@@ -317,12 +294,9 @@ int opentsdb_uri_query(const struct http_request *request, struct buf *body, str
 
 int opentsdb_uri_last(const struct http_request *request, struct buf *body, struct errbuf *e)
 {
-	static const char *const names[] = {"tenant", "+timeseries", "resolve", "back_scan", NULL};
 	struct json_writer writer;
 	size_t at = 0;
-	int err = check_params(request, names, e);
-	if (err)
-		return err;
+	int err = 0;
 	json_writer_init(&writer, body);
 	json_write_object_begin(&writer);
 	struct slice hours = http_param(request, "back_scan");

@@ -18,6 +18,8 @@ enum { OPENTSDB_URI_MAX_BYTES = 1 << 20 };
 bool opentsdb_uri_asked(const struct http_request *request);
 
 /* The body is appended to `body`. ERR_INVALID with a sentence that names the parameter. */
+/* ERR_INVALID: it asks by ids of series, which there are none of. */
+int opentsdb_uri_check(const struct http_request *request, struct errbuf *e) MUST_CHECK;
 int opentsdb_uri_query(const struct http_request *request, struct buf *body,
 		       struct errbuf *e) MUST_CHECK;
 int opentsdb_uri_last(const struct http_request *request, struct buf *body,
