@@ -37,7 +37,7 @@ static const struct api_call_kind delete_kind = {
 
 /* ---- Answering ------------------------------------------------------------------------------- */
 
-static void write_text(struct json_writer *json, const char *key, struct slice text)
+static void delete_write_text(struct json_writer *json, const char *key, struct slice text)
 {
 	json_write_key(json, key);
 	if (text.len)
@@ -50,7 +50,7 @@ static void write_text(struct json_writer *json, const char *key, struct slice t
 static void write_grain(struct json_writer *json, struct slice width, uint64_t rows, uint64_t kept)
 {
 	json_write_object_begin(json);
-	write_text(json, "granularity", width);
+	delete_write_text(json, "granularity", width);
 	json_put_u64(json, "rows", rows);
 	json_put_u64(json, "kept", kept);
 	json_write_object_end(json);
@@ -77,8 +77,8 @@ static void delete_answer(struct delete_call *call, const struct rollup_delete_r
 	struct json_writer *json = &call->call.json;
 	json_write_object_begin(json);
 	json_put_bool(json, "dryRun", spec->only_count);
-	write_text(json, "tenant", spec->tenant);
-	write_text(json, "metricName", spec->metric);
+	delete_write_text(json, "tenant", spec->tenant);
+	delete_write_text(json, "metricName", spec->metric);
 	json_put_bool(json, "all", spec->whole);
 	json_put_i64_or_null(json, "start", !spec->whole, spec->from_ms);
 	json_put_i64_or_null(json, "end", !spec->whole, spec->to_ms);
@@ -159,8 +159,8 @@ static int delete_check_series(const struct delete_question *q, struct errbuf *e
 	return 0;
 }
 
-static int read_tags(const struct http_request *request, struct rollup_deletion_spec *spec,
-		     struct errbuf *e)
+static int delete_read_tags(const struct http_request *request, struct rollup_deletion_spec *spec,
+			    struct errbuf *e)
 {
 	size_t at = 0;
 	for (;;) {
@@ -201,7 +201,7 @@ static int delete_read(const struct http_request *request, struct rollup_deletio
 	struct delete_question q = {0};
 	int err = params_read_route(request, clock_age_ms(api_of(request)->clock), &q, e);
 	err = err ? err : delete_check_series(&q, e);
-	err = err ? err : read_tags(request, &q.spec, e);
+	err = err ? err : delete_read_tags(request, &q.spec, e);
 	err = err ? err : delete_check_times(request, &q.spec, e);
 	*spec = q.spec;
 	if (!err && spec->by.len > ROLLUP_DELETION_BY_MAX_BYTES)

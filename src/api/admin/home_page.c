@@ -46,7 +46,7 @@ static void say_clock(const struct api *api, struct buf *text)
 	buf_printf(text, "degraded: %s\n", sentence);
 }
 
-static void ready_end(struct http_request *request)
+static void page_ready_end(struct http_request *request)
 {
 	const struct api *api = api_of(request);
 	struct buf text;
@@ -66,7 +66,7 @@ static void ready_end(struct http_request *request)
 }
 
 const struct http_handler self_healthy = {.end = healthy_end};
-const struct http_handler self_ready = {.end = ready_end};
+const struct http_handler self_ready = {.end = page_ready_end};
 
 /* ---- Style ----------------------------------------------------------------------------------- */
 
@@ -134,7 +134,7 @@ static void put_html(struct buf *out, struct slice text)
 	}
 }
 
-static void put_escaped(struct buf *out, struct slice text)
+static void page_put_escaped(struct buf *out, struct slice text)
 {
 	char shown[VISIBLE_MAX_BYTES];
 	size_t taken;
@@ -143,12 +143,12 @@ static void put_escaped(struct buf *out, struct slice text)
 }
 
 /* A name of parts with dots between may be broken behind each. */
-static void put_name(struct buf *out, struct slice name)
+static void page_put_name(struct buf *out, struct slice name)
 {
 	while (name.len) {
 		const char *dot = memchr(name.data, '.', name.len);
 		size_t len = dot ? (size_t)(dot - name.data) + 1 : name.len;
-		put_escaped(out, (struct slice){name.data, len});
+		page_put_escaped(out, (struct slice){name.data, len});
 		name = (struct slice){name.data + len, name.len - len};
 		if (name.len)
 			buf_append_text(out, "<wbr>");
@@ -184,7 +184,7 @@ static void put_count(struct buf *out, int64_t value)
 	}
 }
 
-static void put_bytes(struct buf *out, int64_t bytes)
+static void page_put_bytes(struct buf *out, int64_t bytes)
 {
 	static const char *const units[] = {"B", "KB", "MB", "GB", "TB", "PB", "EB"};
 	double value = (double)bytes;
@@ -217,7 +217,7 @@ static void put_tile(struct buf *out, const char *title, enum unit unit, int64_t
 	if (unit == UNIT_COUNT)
 		put_count(out, value);
 	else if (unit == UNIT_BYTES)
-		put_bytes(out, value);
+		page_put_bytes(out, value);
 	else
 		put_duration(out, value);
 	buf_append_text(out, "</dd></div>\n");
@@ -249,19 +249,19 @@ static void put_command(struct buf *out, const struct api *api, struct slice com
 	static const struct slice name = {"granary ", 8};
 	buf_append_text(out, "<code>");
 	if (command.len > name.len && memcmp(command.data, name.data, name.len) == 0) {
-		put_escaped(out, slice_of(api->program ? api->program : "granary"));
+		page_put_escaped(out, slice_of(api->program ? api->program : "granary"));
 		command.data += name.len - 1;
 		command.len -= name.len - 1;
 	}
 	const char *at = memmem(command.data, command.len, preset, sizeof(preset) - 1);
 	if (at && host.len) {
 		size_t before = (size_t)(at - command.data);
-		put_escaped(out, (struct slice){command.data, before});
-		put_escaped(out, host);
+		page_put_escaped(out, (struct slice){command.data, before});
+		page_put_escaped(out, host);
 		before += sizeof(preset) - 1;
 		command = (struct slice){command.data + before, command.len - before};
 	}
-	put_escaped(out, command);
+	page_put_escaped(out, command);
 	buf_append_text(out, "</code>");
 }
 
@@ -274,9 +274,9 @@ static void put_example(struct buf *out, const struct api *api, const struct htt
 		return;
 	if (example.data[0] == '/' && route->verb == VERB_GET) {
 		buf_append_text(out, "<a href=\"");
-		put_escaped(out, example);
+		page_put_escaped(out, example);
 		buf_append_text(out, "\">");
-		put_escaped(out, example);
+		page_put_escaped(out, example);
 		buf_append_text(out, "</a>");
 	} else {
 		put_command(out, api, example, host);
@@ -296,9 +296,9 @@ static void put_params(struct buf *out, const struct param *param)
 		buf_printf(out, "<li><code>%s</code>", param->name);
 		if (what.len)
 			buf_append_text(out, " (");
-		put_escaped(out, buf_slice(&what));
+		page_put_escaped(out, buf_slice(&what));
 		buf_append_text(out, what.len ? "): " : ": ");
-		put_escaped(out, slice_of(param->help));
+		page_put_escaped(out, slice_of(param->help));
 		buf_append_text(out, "</li>");
 	}
 	buf_append_text(out, "</ul>");
@@ -312,9 +312,9 @@ static void put_routes(struct buf *out, const struct api *api, struct slice host
 	for (size_t i = 0; i < api_route_count; i++) {
 		const struct http_route *route = &api_routes[i];
 		buf_printf(out, "<tr><td><code>%s ", http_verb_text(route->verb));
-		put_escaped(out, slice_of(route->path));
+		page_put_escaped(out, slice_of(route->path));
 		buf_printf(out, "%s</code></td><td>", route->prefix ? "&hellip;" : "");
-		put_escaped(out, slice_of(route->help));
+		page_put_escaped(out, slice_of(route->help));
 		if (route->example)
 			buf_append_text(out, "<br>");
 		put_example(out, api, route, host);
@@ -390,14 +390,14 @@ static void page_finish(struct page *page)
 
 static void list_next(struct page *page);
 
-static void put_metric(struct buf *out, struct slice tenant, struct slice metric)
+static void page_put_metric(struct buf *out, struct slice tenant, struct slice metric)
 {
 	buf_append_text(out, "<li><a href=\"/api/query?tenant=");
 	put_in_query(out, tenant);
 	buf_append_text(out, "&amp;metricName=");
 	put_in_query(out, metric);
 	buf_append_text(out, "&amp;start=10m-ago\">");
-	put_name(out, metric);
+	page_put_name(out, metric);
 	buf_append_text(out, "</a></li>\n");
 }
 
@@ -406,20 +406,20 @@ static void put_tenant(struct page *page, int err)
 	struct buf *out = &page->call.out;
 	const struct catalog_list *list = &page->list;
 	buf_append_text(out, "<h3>");
-	put_escaped(out, list->tenant);
+	page_put_escaped(out, list->tenant);
 	if (!err)
 		buf_printf(out, " <small>%s%zu metric%s, the last ten minutes of each</small>",
 			   list->cut ? "the first " : "", list->count, list->count == 1 ? "" : "s");
 	buf_append_text(out, "</h3>\n");
 	if (err) {
 		buf_append_text(out, "<p>could not be listed: ");
-		put_escaped(out, slice_of(err_text(err)));
+		page_put_escaped(out, slice_of(err_text(err)));
 		buf_append_text(out, "</p>\n");
 		return;
 	}
 	buf_append_text(out, "<ul class=\"names\">\n");
 	for (size_t i = 0; i < list->count; i++)
-		put_metric(out, list->tenant, list->names[i]);
+		page_put_metric(out, list->tenant, list->names[i]);
 	buf_append_text(out, "</ul>\n");
 	if (!list->cut)
 		return;

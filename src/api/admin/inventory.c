@@ -66,7 +66,7 @@ static void devices_end(struct http_request *request)
 }
 
 /* The last part of the path; false: there are more or fewer, and 404 was said. */
-static bool read_name(struct http_request *request, struct slice *name)
+static bool inventory_http_read_name(struct http_request *request, struct slice *name)
 {
 	if (request->segment_count == NAME_SEGMENT + 1 && request->segments[NAME_SEGMENT].len) {
 		*name = request->segments[NAME_SEGMENT];
@@ -76,13 +76,13 @@ static bool read_name(struct http_request *request, struct slice *name)
 	return false;
 }
 
-static void device_end(struct http_request *request)
+static void inventory_http_device_end(struct http_request *request)
 {
 	struct api *api = api_of(request);
 	struct json_writer writer;
 	struct slice name;
 	struct buf body;
-	if (!params_none(request) || !read_name(request, &name))
+	if (!params_none(request) || !inventory_http_read_name(request, &name))
 		return;
 	const struct inventory *inventory = inventory_keeper_take(api->inventory);
 	const struct device *device = inventory_device(inventory, name);
@@ -114,13 +114,13 @@ static void oidsets_end(struct http_request *request)
 	reply_json(request, 200, &body);
 }
 
-static void oidset_end(struct http_request *request)
+static void inventory_http_oidset_end(struct http_request *request)
 {
 	const struct inventory_conf *conf = api_of(request)->inventory_conf;
 	struct json_writer writer;
 	struct slice name;
 	struct buf body;
-	if (!params_none(request) || !read_name(request, &name))
+	if (!params_none(request) || !inventory_http_read_name(request, &name))
 		return;
 	const struct oidset *set = inventory_conf_oidset(conf, name);
 	if (!set) {
@@ -134,9 +134,9 @@ static void oidset_end(struct http_request *request)
 }
 
 const struct http_handler devices_handler = {.end = devices_end};
-const struct http_handler device_handler = {.end = device_end};
+const struct http_handler device_handler = {.end = inventory_http_device_end};
 const struct http_handler oidsets_handler = {.end = oidsets_end};
-const struct http_handler oidset_handler = {.end = oidset_end};
+const struct http_handler oidset_handler = {.end = inventory_http_oidset_end};
 
 /* ---- Changing ---------------------------------------------------------------------------------
  */
@@ -178,7 +178,8 @@ static void inventory_fail(struct inventory_call *call, int err, const char *why
 }
 
 /* {"done":"added","devices":3} */
-static void succeed(struct inventory_call *call, int status, const char *done, size_t devices)
+static void inventory_http_succeed(struct inventory_call *call, int status, const char *done,
+				   size_t devices)
 {
 	struct json_writer *json = &call->call.json;
 	if (!api_call_settle(&call->call))
@@ -213,7 +214,7 @@ static void inventory_wipe_over(void *owner)
 	else if (call->absent && !call->series)
 		inventory_fail(call, ERR_NOT_FOUND, call->change.error.text, SIZE_MAX);
 	else
-		succeed(call, 200, "removed, with data", !call->absent);
+		inventory_http_succeed(call, 200, "removed, with data", !call->absent);
 }
 
 /* Whether what would be deleted is of a device that is there: one that had that name before. */
@@ -243,7 +244,7 @@ static void begin_wipe(struct inventory_call *call)
 			       SIZE_MAX);
 }
 
-static void changed(struct inventory_change *change, int err)
+static void inventory_http_changed(struct inventory_change *change, int err)
 {
 	static const char *const words[] = {[INVENTORY_ADD] = "added",
 					    [INVENTORY_CHANGE] = "changed",
@@ -258,14 +259,14 @@ static void changed(struct inventory_change *change, int err)
 		inventory_fail(call, err, change->error.text,
 			       change->fault < change->count ? change->fault : SIZE_MAX);
 	} else {
-		succeed(call, change->op == INVENTORY_ADD ? 201 : 200, words[change->op],
-			change->count);
+		inventory_http_succeed(call, change->op == INVENTORY_ADD ? 201 : 200,
+				       words[change->op], change->count);
 	}
 }
 
-static void submit(struct inventory_call *call)
+static void inventory_http_submit(struct inventory_call *call)
 {
-	call->change.done = changed;
+	call->change.done = inventory_http_changed;
 	call->change.owner = call;
 	int err = inventory_keeper_change(call->call.api->inventory, &call->change);
 	if (err)
@@ -302,7 +303,7 @@ static int read_specs(struct inventory_call *call, const struct json *root, size
 	return 0;
 }
 
-static void add_end(struct http_request *request)
+static void inventory_http_add_end(struct http_request *request)
 {
 	struct inventory_call *call;
 	struct json *root;
@@ -317,7 +318,7 @@ static void add_end(struct http_request *request)
 	if (err)
 		inventory_fail(call, err, e.text, item);
 	else
-		submit(call);
+		inventory_http_submit(call);
 }
 
 /* The device as it is, with what the body says over it. */
@@ -372,14 +373,14 @@ static void change_end(struct http_request *request)
 {
 	struct slice name;
 	struct errbuf e;
-	if (!params_none(request) || !read_name(request, &name))
+	if (!params_none(request) || !inventory_http_read_name(request, &name))
 		return;
 	struct inventory_call *call = inventory_call_new(request);
 	int err = begin_change(call, name, &e);
 	if (err)
 		inventory_fail(call, err, e.text, SIZE_MAX);
 	else
-		submit(call);
+		inventory_http_submit(call);
 }
 
 const struct param device_remove_params[] = {
@@ -394,7 +395,7 @@ static void remove_end(struct http_request *request)
 		http_reply_error(request, 400, "%s", e.text);
 		return;
 	}
-	if (!read_name(request, &name))
+	if (!inventory_http_read_name(request, &name))
 		return;
 	struct inventory_call *call = inventory_call_new(request);
 	struct device_spec *spec = arena_zalloc(&call->call.arena, sizeof(*spec));
@@ -406,7 +407,7 @@ static void remove_end(struct http_request *request)
 	call->change.op = INVENTORY_REMOVE;
 	call->change.specs = spec;
 	call->change.count = 1;
-	submit(call);
+	inventory_http_submit(call);
 }
 
 /* Why the device cannot be polled from here, as 404 or 409; false: none of it. */
@@ -449,6 +450,6 @@ static void poll_end(struct http_request *request)
 }
 
 const struct http_handler device_poll_handler = {.end = poll_end};
-const struct http_handler device_add_handler = API_CALL_HANDLER(add_end);
+const struct http_handler device_add_handler = API_CALL_HANDLER(inventory_http_add_end);
 const struct http_handler device_change_handler = API_CALL_HANDLER(change_end);
 const struct http_handler device_remove_handler = API_CALL_HANDLER(remove_end);

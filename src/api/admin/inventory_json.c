@@ -6,7 +6,7 @@
 /* ---- Out ------------------------------------------------------------------------------------- */
 
 /* null where it is not known, or never. */
-static void write_time(struct json_writer *w, const char *key, int64_t ms)
+static void inventory_json_write_time(struct json_writer *w, const char *key, int64_t ms)
 {
 	char text[TIME_PRINT_MAX_BYTES];
 	json_write_key(w, key);
@@ -16,8 +16,8 @@ static void write_time(struct json_writer *w, const char *key, int64_t ms)
 		json_write_string(w, (struct slice){text, time_print(text, ms)});
 }
 
-static void write_state(const struct device *device, int64_t heard_ms, int64_t now_ms,
-			struct json_writer *w)
+static void inventory_json_write_state(const struct device *device, int64_t heard_ms,
+				       int64_t now_ms, struct json_writer *w)
 {
 	struct device_status status = device_state_read(device->state);
 	const char *state = "waiting";
@@ -47,8 +47,8 @@ static void write_state(const struct device *device, int64_t heard_ms, int64_t n
 	}
 	json_put_string(w, "state", slice_of(state));
 	json_put_string(w, "reason", reason);
-	write_time(w, "since", since_ms);
-	write_time(w, "lastSuccess", status.last_success_ms);
+	inventory_json_write_time(w, "since", since_ms);
+	inventory_json_write_time(w, "lastSuccess", status.last_success_ms);
 }
 
 void device_json(const struct device *device, int64_t heard_ms, int64_t now_ms,
@@ -62,10 +62,10 @@ void device_json(const struct device *device, int64_t heard_ms, int64_t now_ms,
 	json_put_string(w, "credentials", device->credentials_name);
 	json_put_string(w, "poller", device->poller);
 	json_put_bool(w, "active", device->active);
-	write_time(w, "begin", device->begin_ms);
-	write_time(w, "end", device->end_ms);
+	inventory_json_write_time(w, "begin", device->begin_ms);
+	inventory_json_write_time(w, "end", device->end_ms);
 	json_put_strings(w, "oidsets", device->oidset_names, device->oidset_name_count);
-	write_state(device, heard_ms, now_ms, w);
+	inventory_json_write_state(device, heard_ms, now_ms, w);
 	json_write_object_end(w);
 }
 
@@ -111,8 +111,8 @@ void interface_json(struct slice device, const struct inventory_row *row, struct
 	json_write_object_begin(w);
 	json_put_string(w, "device", device);
 	json_put_string(w, "name", row->name);
-	write_time(w, "begin", row->begin_ms);
-	write_time(w, "end", row->end_ms);
+	inventory_json_write_time(w, "begin", row->begin_ms);
+	inventory_json_write_time(w, "end", row->end_ms);
 	json_write_key(w, "attributes");
 	json_write_raw(w, row->attributes);
 	json_write_object_end(w);
@@ -129,9 +129,9 @@ void device_spec_json(const struct device_spec *spec, struct json_writer *w)
 		json_put_string(w, "poller", spec->poller);
 	json_put_bool(w, "active", spec->active);
 	if (spec->begin_ms != DEVICE_BEGIN_NOW)
-		write_time(w, "begin", spec->begin_ms);
+		inventory_json_write_time(w, "begin", spec->begin_ms);
 	if (spec->end_ms != INVENTORY_FOREVER_MS)
-		write_time(w, "end", spec->end_ms);
+		inventory_json_write_time(w, "end", spec->end_ms);
 	if (spec->oidsets) {
 		json_put_strings(w, "oidsets", spec->oidsets, spec->oidset_count);
 	}
@@ -140,21 +140,21 @@ void device_spec_json(const struct device_spec *spec, struct json_writer *w)
 
 /* ---- In -------------------------------------------------------------------------------------- */
 
-static int wrong(const struct json *member, const char *what, struct errbuf *e)
+static int inventory_json_wrong(const struct json *member, const char *what, struct errbuf *e)
 {
 	return errbuf_set(e, ERR_INVALID, SHOWN " %s", SHOWN_OF(member->key), what);
 }
 
-static int take_text(const struct json *member, struct slice *out, struct errbuf *e)
+static int inventory_json_take_text(const struct json *member, struct slice *out, struct errbuf *e)
 {
 	if (member->type != JSON_T_STRING)
-		return wrong(member, "must be a text", e);
+		return inventory_json_wrong(member, "must be a text", e);
 	*out = member->text;
 	return 0;
 }
 
 /* A text of ISO 8601, or seconds or ms since 1970; null is for ever. */
-static int take_time(const struct json *member, int64_t *ms, struct errbuf *e)
+static int inventory_json_take_time(const struct json *member, int64_t *ms, struct errbuf *e)
 {
 	struct errbuf why;
 	if (member->type == JSON_T_NULL) {
@@ -162,9 +162,9 @@ static int take_time(const struct json *member, int64_t *ms, struct errbuf *e)
 		return 0;
 	}
 	if (member->type != JSON_T_STRING && member->type != JSON_T_NUMBER)
-		return wrong(member, "must be a time", e);
+		return inventory_json_wrong(member, "must be a time", e);
 	if (time_parse_absolute(member->text, ms, &why))
-		return wrong(member, why.text, e);
+		return inventory_json_wrong(member, why.text, e);
 	return 0;
 }
 
@@ -172,7 +172,7 @@ static int take_oidsets(const struct json *member, struct arena *arena, struct d
 			struct errbuf *e)
 {
 	if (member->type != JSON_T_ARRAY)
-		return wrong(member, "must be a list of names", e);
+		return inventory_json_wrong(member, "must be a list of names", e);
 	struct slice *names = arena_alloc(arena, (member->count + 1) * sizeof(*names));
 	if (!names)
 		return errbuf_set(e, ERR_LIMIT, "the request is too large");
@@ -180,37 +180,38 @@ static int take_oidsets(const struct json *member, struct arena *arena, struct d
 	spec->oidset_count = 0;
 	for (const struct json *n = member->first; n; n = n->next) {
 		if (n->type != JSON_T_STRING)
-			return wrong(member, "must be a list of names", e);
+			return inventory_json_wrong(member, "must be a list of names", e);
 		names[spec->oidset_count++] = n->text;
 	}
 	return 0;
 }
 
-static int take_member(const struct json *member, struct arena *arena, struct device_spec *spec,
-		       struct errbuf *e)
+static int inventory_json_take_member(const struct json *member, struct arena *arena,
+				      struct device_spec *spec, struct errbuf *e)
 {
 	struct slice key = member->key;
 	if (slice_equal(key, SLICE("name")))
-		return take_text(member, &spec->name, e);
+		return inventory_json_take_text(member, &spec->name, e);
 	if (slice_equal(key, SLICE("address")))
-		return take_text(member, &spec->address, e);
+		return inventory_json_take_text(member, &spec->address, e);
 	if (slice_equal(key, SLICE("credentials")))
-		return take_text(member, &spec->credentials, e);
+		return inventory_json_take_text(member, &spec->credentials, e);
 	if (slice_equal(key, SLICE("poller")))
-		return take_text(member, &spec->poller, e);
+		return inventory_json_take_text(member, &spec->poller, e);
 	if (slice_equal(key, SLICE("begin")))
-		return take_time(member, &spec->begin_ms, e);
+		return inventory_json_take_time(member, &spec->begin_ms, e);
 	if (slice_equal(key, SLICE("end")))
-		return take_time(member, &spec->end_ms, e);
+		return inventory_json_take_time(member, &spec->end_ms, e);
 	if (slice_equal(key, SLICE("oidsets")))
 		return take_oidsets(member, arena, spec, e);
 	if (!slice_equal(key, SLICE("active")))
-		return wrong(member,
-			     "is not known: name, address, credentials, active, begin, end, "
-			     "oidsets and poller are",
-			     e);
+		return inventory_json_wrong(
+			member,
+			"is not known: name, address, credentials, active, begin, end, "
+			"oidsets and poller are",
+			e);
 	if (member->type != JSON_T_BOOL)
-		return wrong(member, "must be true or false", e);
+		return inventory_json_wrong(member, "must be true or false", e);
 	spec->active = member->boolean;
 	return 0;
 }
@@ -222,6 +223,6 @@ int device_spec_from_json(const struct json *object, struct arena *arena, struct
 	if (object->type != JSON_T_OBJECT)
 		return errbuf_set(e, ERR_INVALID, "a device is an object");
 	for (const struct json *n = object->first; n && !err; n = n->next)
-		err = take_member(n, arena, spec, e);
+		err = inventory_json_take_member(n, arena, spec, e);
 	return err;
 }

@@ -54,7 +54,7 @@ static void rows_finish(struct rows_call *call, bool cut)
 		api_call_end(&call->call);
 }
 
-static void next_device(struct rows_call *call);
+static void rows_next_device(struct rows_call *call);
 
 static void rows_done(struct inventory_rows_read *read, int err)
 {
@@ -69,10 +69,10 @@ static void rows_done(struct inventory_rows_read *read, int err)
 	if (read->more)
 		rows_finish(call, true);
 	else
-		next_device(call);
+		rows_next_device(call);
 }
 
-static bool take_device(struct rows_call *call)
+static bool rows_take_device(struct rows_call *call)
 {
 	if (call->one) {
 		call->read.device = inventory_stored_as(call->inventory, call->device);
@@ -86,9 +86,9 @@ static bool take_device(struct rows_call *call)
 	return true;
 }
 
-static void next_device(struct rows_call *call)
+static void rows_next_device(struct rows_call *call)
 {
-	bool left = take_device(call);
+	bool left = rows_take_device(call);
 	if (!left || call->count == call->limit) {
 		rows_finish(call, left);
 		return;
@@ -147,7 +147,7 @@ static void interfaces_end(struct http_request *request)
 		return;
 	}
 	json_write_array_begin(&call->call.json);
-	next_device(call);
+	rows_next_device(call);
 }
 
 const struct http_handler interfaces_handler = API_CALL_HANDLER(interfaces_end);

@@ -11,7 +11,8 @@
 
 enum { METRICS_MAX_BYTES = 1 << 20, PROC_TEXT_MAX_BYTES = 64 << 10 };
 
-static void put_name(struct buf *out, const char *name, const char *help, const char *type)
+static void metrics_text_put_name(struct buf *out, const char *name, const char *help,
+				  const char *type)
 {
 	buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
@@ -21,15 +22,15 @@ static void put_stat(struct buf *out, enum stat_id id, bool first)
 	const struct stat_def *def = &stat_defs[id];
 	char text[STAT_TEXT_BYTES];
 	if (first)
-		put_name(out, def->name, def->help,
-			 def->kind == STAT_COUNTER ? "counter" : "gauge");
+		metrics_text_put_name(out, def->name, def->help,
+				      def->kind == STAT_COUNTER ? "counter" : "gauge");
 	buf_append_text(out, def->name);
 	if (*def->label)
 		buf_printf(out, "{%s}", def->label);
 	buf_printf(out, " %s\n", stat_text(id, text));
 }
 
-static void put_stats(struct buf *out)
+static void metrics_text_put_stats(struct buf *out)
 {
 	const char *last = "";
 	for (int id = 0; id < STAT_COUNT; id++) {
@@ -55,14 +56,14 @@ static void put_cpu(struct buf *out)
 		return;
 	double seconds = (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
 			 (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
-	put_name(out, "process_cpu_seconds_total", "Total user and system CPU time spent.",
-		 "counter");
+	metrics_text_put_name(out, "process_cpu_seconds_total",
+			      "Total user and system CPU time spent.", "counter");
 	buf_printf(out, "process_cpu_seconds_total %.6f\n", seconds);
 }
 
 static void put_gauge(struct buf *out, const char *name, const char *help, uint64_t value)
 {
-	put_name(out, name, help, "gauge");
+	metrics_text_put_name(out, name, help, "gauge");
 	buf_printf(out, "%s %llu\n", name, (unsigned long long)value);
 }
 
@@ -96,12 +97,13 @@ void self_metrics_text(struct buf *out)
 {
 	struct buf text;
 	buf_init(&text, PROC_TEXT_MAX_BYTES);
-	put_stats(out);
+	metrics_text_put_stats(out);
 	put_cpu(out);
 	put_memory(out, &text);
 	put_threads(out, &text);
 	put_descriptors(out);
-	put_name(out, "granary_build_info", "Always 1; the label names the version.", "gauge");
+	metrics_text_put_name(out, "granary_build_info", "Always 1; the label names the version.",
+			      "gauge");
 	buf_append_text(out, "granary_build_info{version=\"" GRANARY_VERSION "\"} 1\n");
 	buf_release(&text);
 }
@@ -112,8 +114,8 @@ static void metrics_end(struct http_request *request)
 	struct buf out;
 	buf_init(&out, METRICS_MAX_BYTES);
 	self_metrics_text(&out);
-	put_name(&out, "process_start_time_seconds", "Start of the process since the epoch.",
-		 "gauge");
+	metrics_text_put_name(&out, "process_start_time_seconds",
+			      "Start of the process since the epoch.", "gauge");
 	buf_printf(&out, "process_start_time_seconds %.3f\n", (double)api->started_ms / 1000);
 	ASSERT(!out.failed);
 	http_reply(request, 200, "text/plain; version=0.0.4; charset=utf-8", buf_slice(&out));

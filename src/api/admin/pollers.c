@@ -39,7 +39,7 @@ void pollers_free(struct pollers *pollers)
 	mem_free(pollers);
 }
 
-static struct poller_seen *find(const struct pollers *pollers, struct slice name)
+static struct poller_seen *pollers_find(const struct pollers *pollers, struct slice name)
 {
 	for (size_t i = 0; pollers && i < pollers->count; i++) {
 		if (slice_equal(slice_of(pollers->seen[i].name), name))
@@ -50,11 +50,11 @@ static struct poller_seen *find(const struct pollers *pollers, struct slice name
 
 int64_t pollers_heard_ms(const struct pollers *pollers, struct slice name)
 {
-	const struct poller_seen *seen = name.len ? find(pollers, name) : NULL;
+	const struct poller_seen *seen = name.len ? pollers_find(pollers, name) : NULL;
 	return seen ? seen->heard_ms : 0;
 }
 
-static struct poller_seen *oldest(const struct pollers *pollers)
+static struct poller_seen *pollers_oldest(const struct pollers *pollers)
 {
 	struct poller_seen *seen = pollers->seen;
 	for (size_t i = 1; i < pollers->count; i++) {
@@ -67,11 +67,11 @@ static struct poller_seen *oldest(const struct pollers *pollers)
 /* The one of that name, made if it is not there. */
 static struct poller_seen *get(struct pollers *pollers, struct slice name)
 {
-	struct poller_seen *seen = find(pollers, name);
+	struct poller_seen *seen = pollers_find(pollers, name);
 	if (seen)
 		return seen;
 	if (pollers->count == POLLERS_MAX) {
-		seen = oldest(pollers);
+		seen = pollers_oldest(pollers);
 	} else {
 		pollers->seen = mem_resize_array(pollers->seen, pollers->count + 1, sizeof(*seen));
 		seen = &pollers->seen[pollers->count++];
@@ -82,7 +82,7 @@ static struct poller_seen *get(struct pollers *pollers, struct slice name)
 }
 
 /* /api/pollers/NAME/WHAT; false: 404 was said. */
-static bool read_path(struct http_request *request, const char *what, struct slice *name)
+static bool pollers_read_path(struct http_request *request, const char *what, struct slice *name)
 {
 	*name = request->segment_count > NAME_SEGMENT ? request->segments[NAME_SEGMENT]
 						      : (struct slice){NULL, 0};
@@ -96,13 +96,13 @@ static bool read_path(struct http_request *request, const char *what, struct sli
 
 /* ---- What is polled there -------------------------------------------------------------------- */
 
-static void inventory_end(struct http_request *request)
+static void pollers_inventory_end(struct http_request *request)
 {
 	struct api *api = api_of(request);
 	char tag[TAG_BYTES];
 	struct slice name;
 	struct buf body;
-	if (!read_path(request, "inventory", &name))
+	if (!pollers_read_path(request, "inventory", &name))
 		return;
 	const struct inventory *inventory = inventory_keeper_take(api->inventory);
 	snprintf(tag, sizeof(tag), "\"%llx-%llx\"", (unsigned long long)api->started_ms,
@@ -127,13 +127,13 @@ static void inventory_end(struct http_request *request)
 	buf_release(&body);
 }
 
-const struct http_handler poller_inventory = {.end = inventory_end};
+const struct http_handler poller_inventory = {.end = pollers_inventory_end};
 
 /* ---- How it goes there ------------------------------------------------------------------------
  */
 
-static int take_device(const struct inventory *inventory, struct slice poller,
-		       const struct json *report, struct errbuf *e)
+static int pollers_take_device(const struct inventory *inventory, struct slice poller,
+			       const struct json *report, struct errbuf *e)
 {
 	struct device_status status = {0};
 	struct slice name, reason;
@@ -152,8 +152,8 @@ static int take_device(const struct inventory *inventory, struct slice poller,
 	return 0;
 }
 
-static int take_report(struct api *api, struct slice name, const struct json *root,
-		       struct errbuf *e)
+static int pollers_take_report(struct api *api, struct slice name, const struct json *root,
+			       struct errbuf *e)
 {
 	struct poller_seen said = {0};
 	const struct json *devices = NULL;
@@ -168,7 +168,7 @@ static int take_report(struct api *api, struct slice name, const struct json *ro
 		return err;
 	const struct inventory *inventory = inventory_keeper_take(api->inventory);
 	for (const struct json *d = devices->first; d && !err; d = d->next)
-		err = take_device(inventory, name, d, e);
+		err = pollers_take_device(inventory, name, d, e);
 	inventory_release(inventory);
 	if (err)
 		return err;
@@ -186,11 +186,11 @@ static void report_end(struct http_request *request)
 	struct arena arena;
 	struct json *root;
 	struct slice name;
-	if (!read_path(request, "report", &name))
+	if (!pollers_read_path(request, "report", &name))
 		return;
 	arena_init(&arena, REPORT_ARENA_MAX_BYTES);
 	int err = json_parse(buf_slice(&request->body), &arena, &root, &e);
-	err = err ? err : take_report(api_of(request), name, root, &e);
+	err = err ? err : pollers_take_report(api_of(request), name, root, &e);
 	if (err)
 		http_reply_error(request, 400, "%s", e.text);
 	else

@@ -60,7 +60,7 @@ static void polls_answer(struct polls *p)
 	}
 }
 
-static void put_done(struct queue_put *put, int err)
+static void polls_put_done(struct queue_put *put, int err)
 {
 	struct polls *p = put->owner;
 	if (err && !p->err)
@@ -80,7 +80,7 @@ static int refuse_count(struct errbuf *e)
 }
 
 /* Refuses here what the workers would refuse later, when no client hears of it. */
-static int check_time(const struct polls *p, const struct poll *poll, struct errbuf *e)
+static int polls_check_time(const struct polls *p, const struct poll *poll, struct errbuf *e)
 {
 	int64_t latest_ms;
 	int err = poll_latest_ms(poll, &latest_ms, e);
@@ -94,7 +94,7 @@ static int add_item(struct polls *p, struct slice message, struct errbuf *e)
 		return refuse_count(e);
 	int err = poll_open(message, &poll, e);
 	if (!err)
-		err = check_time(p, &poll, e);
+		err = polls_check_time(p, &poll, e);
 	if (err)
 		return errbuf_prefix(e, ERR_INVALID, "message %zu", p->count + 1);
 	const struct oidset *set = inventory_conf_oidset(p->call.api->inventory_conf, poll.oidset);
@@ -103,7 +103,7 @@ static int add_item(struct polls *p, struct slice message, struct errbuf *e)
 				  p->count + 1, SHOWN_OF(poll.oidset));
 	p->items = mem_resize_array(p->items, p->count + 1, sizeof(*p->items));
 	p->items[p->count++] = (struct item){
-		.put = {.key = poll.device, .bytes = message, .done = put_done, .owner = p},
+		.put = {.key = poll.device, .bytes = message, .done = polls_put_done, .owner = p},
 		.queue = p->call.api->queues[set->queue->place],
 	};
 	return 0;
@@ -212,7 +212,7 @@ static bool is_json(const struct http_request *http)
 /* ---- Putting --------------------------------------------------------------------------------- */
 
 /* What a queue takes is waited for, whatever becomes of the rest. */
-static void put_all(struct polls *p)
+static void polls_put_all(struct polls *p)
 {
 	p->waiting = 1; /* this loop */
 	p->call.held = 1;
@@ -237,7 +237,7 @@ static void polls_end(struct http_request *request)
 	p->inventory = inventory_keeper_take(p->call.api->inventory);
 	int err = is_json(request) ? read_json(p, &e) : read_frames(p, &e);
 	if (!err) {
-		put_all(p);
+		polls_put_all(p);
 		return;
 	}
 	stat_add(STAT_polls_refused, 1);

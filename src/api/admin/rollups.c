@@ -138,7 +138,7 @@ static void write_tracking(struct json_writer *json, const struct api *api)
 	json_write_object_end(json);
 }
 
-static void write_state(struct json_writer *json, const struct api *api)
+static void rollups_write_state(struct json_writer *json, const struct api *api)
 {
 	struct rollup_state state = {0};
 	write_tracking(json, api);
@@ -167,7 +167,8 @@ static void write_slot(struct json_writer *json, const struct rollup_pending_slo
 }
 
 /* How long the first that is ready has been so. */
-static int64_t behind_ms(const struct rollup_pending_slot *slots, size_t count, int64_t now_ms)
+static int64_t rollups_behind_ms(const struct rollup_pending_slot *slots, size_t count,
+				 int64_t now_ms)
 {
 	int64_t since_ms = now_ms;
 	for (size_t i = 0; i < count; i++) {
@@ -189,7 +190,7 @@ static void write_pending(struct json_writer *json, const struct rollups_call *c
 	const struct rollup_pending_slot *slots = pending->slots;
 	int64_t now_ms = clock_wall_ms(call->call.api->clock);
 	json_put_i64(json, "now", now_ms);
-	json_put_i64(json, "behindMs", behind_ms(slots, pending->count, now_ms));
+	json_put_i64(json, "behindMs", rollups_behind_ms(slots, pending->count, now_ms));
 	json_put_i64_or_null(json, "oldestSlot", pending->count,
 			     pending->count ? slots[0].slot_s * 1000 : 0);
 	json_write_key(json, "pending");
@@ -212,7 +213,7 @@ static void rollups_run(struct api_call *base)
 	call->err = rollup_pending_list(&call->options, &call->pending);
 }
 
-static void rollups_over(struct api_call *base)
+static void rollups_answer(struct api_call *base)
 {
 	struct rollups_call *call = rollups_call_of(base);
 	if (!base->request)
@@ -225,7 +226,7 @@ static void rollups_over(struct api_call *base)
 	}
 	json_write_object_begin(&base->json);
 	write_conf(&base->json, base->api);
-	write_state(&base->json, base->api);
+	rollups_write_state(&base->json, base->api);
 	write_pending(&base->json, call);
 	json_write_object_end(&base->json);
 	api_call_end(base);
@@ -242,14 +243,14 @@ static const struct api_call_kind rollups_kind = {.out_max_bytes = ANSWER_MAX_BY
 						  .release = rollups_release,
 						  .job_name = "pending",
 						  .run = rollups_run,
-						  .over = rollups_over};
+						  .over = rollups_answer};
 
 const struct param rollups_params[] = {
 	{"limit", PARAM_NUMBER, 0, 1, ROLLUP_PENDING_SLOTS_MAX,
 	 .help = "At most so many slots that wait; 100 where it is left out."},
 	{NULL}};
 
-static void on_end(struct http_request *request)
+static void rollups_on_end(struct http_request *request)
 {
 	const struct api *api = api_of(request);
 	struct errbuf e = {""};
@@ -270,4 +271,4 @@ static void on_end(struct http_request *request)
 	api_call_start_job(&call->call);
 }
 
-const struct http_handler rollups_handler = API_CALL_HANDLER(on_end);
+const struct http_handler rollups_handler = API_CALL_HANDLER(rollups_on_end);

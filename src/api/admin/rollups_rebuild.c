@@ -156,8 +156,8 @@ static int rebuild_read(const struct http_request *request, struct rebuild_quest
 
 /* Of everything, and begun when what was on its way at the loss is there
  * (rollup/remark_after_loss.h). */
-static bool is_whole(const struct http_request *request, const struct api *api,
-		     const struct rollup_track_state *state)
+static bool rebuild_is_whole(const struct http_request *request, const struct api *api,
+			     const struct rollup_track_state *state)
 {
 	bool narrowed = http_param(request, "tenant").data || http_param(request, "metric").data ||
 			http_param(request, "from").data || http_param(request, "to").data;
@@ -185,7 +185,7 @@ static void rebuild_begin(struct http_request *request, const struct rebuild_que
 	struct rollup_track_state state = rollup_track_state(api->rollup_track);
 	ASSERT(q->tenant.len <= sizeof(call->tenant) && q->metric.len <= sizeof(call->metric));
 	api_call_init(&call->call, request, &rebuild_kind);
-	call->restores = !q->only_count && is_whole(request, api, &state);
+	call->restores = !q->only_count && rebuild_is_whole(request, api, &state);
 	call->losses = state.losses;
 	call->is_all = is_all(api, q);
 	call->options = (struct rollup_rebuild_options){
@@ -208,7 +208,7 @@ static void rebuild_begin(struct http_request *request, const struct rebuild_que
 	api_call_start_job(&call->call);
 }
 
-static void on_end(struct http_request *request)
+static void rebuild_on_end(struct http_request *request)
 {
 	const struct api *api = api_of(request);
 	struct errbuf e = {""};
@@ -224,4 +224,4 @@ static void on_end(struct http_request *request)
 		rebuild_begin(request, &q);
 }
 
-const struct http_handler rollups_rebuild_handler = API_CALL_HANDLER(on_end);
+const struct http_handler rollups_rebuild_handler = API_CALL_HANDLER(rebuild_on_end);

@@ -49,7 +49,7 @@ static void answer_error(struct admin *admin, int err)
 		      store_read_sentence(admin->read, err));
 }
 
-static void answer(struct admin *admin)
+static void store_admin_answer(struct admin *admin)
 {
 	struct json_writer *json = &admin->call.json;
 	if (admin->op == STORE_STATS)
@@ -89,7 +89,7 @@ static void keep_sentences(struct admin *admin, const struct store_verify *verif
 	}
 }
 
-static void take_slice(struct admin *admin)
+static void store_admin_take_slice(struct admin *admin)
 {
 	const struct store_request *slice = admin->slice;
 
@@ -111,14 +111,14 @@ static void slice_done(struct store_read *read, int err)
 		answer_error(admin, err);
 		return;
 	}
-	take_slice(admin);
+	store_admin_take_slice(admin);
 	if (admin->slice->more)
 		next_slice(admin);
 	else
-		answer(admin);
+		store_admin_answer(admin);
 }
 
-static void begin(struct http_request *request, enum store_op op)
+static void store_admin_begin(struct http_request *request, enum store_op op)
 {
 	struct api *api = api_of(request);
 	if (http_reply_head(request, "application/json"))
@@ -135,12 +135,12 @@ static void begin(struct http_request *request, enum store_op op)
 
 static void stats_end(struct http_request *request)
 {
-	begin(request, STORE_STATS);
+	store_admin_begin(request, STORE_STATS);
 }
 
 static void verify_end(struct http_request *request)
 {
-	begin(request, STORE_VERIFY);
+	store_admin_begin(request, STORE_VERIFY);
 }
 
 const struct http_handler store_admin_stats = API_CALL_HANDLER(stats_end);

@@ -21,9 +21,9 @@ struct v2_answer {
 	const struct inventory *inventory; /* the picture that it is made from */
 	int64_t now_ms;
 	void (*release)(struct v2_answer *answer); /* frees the owner */
-	size_t charged_bytes;                      /* v2_fetch.c's */
+	size_t charged_bytes;                      /* fetch.c's */
 
-	/* What works on it at present: of v2_rows.c and v2_data.c. */
+	/* What works on it at present: of rows.c and data.c. */
 	struct v2_rows *walk;
 	struct v2_data *data;
 };

@@ -10,7 +10,7 @@
 enum { ITEMS_PRESET = 10000, ENDPOINTS_MAX = 64 };
 
 /* One request at work. An item is an interface and an endpoint, or a path. */
-struct call {
+struct v2_bulk_call {
 	struct v2_answer answer;
 	struct v2_rows rows;
 	struct v2_data data;
@@ -26,9 +26,9 @@ struct call {
 
 static void next_item(struct api_call *base);
 
-static void release(struct v2_answer *answer)
+static void v2_bulk_release(struct v2_answer *answer)
 {
-	struct call *call = CONTAINER_OF(answer, struct call, answer);
+	struct v2_bulk_call *call = CONTAINER_OF(answer, struct v2_bulk_call, answer);
 	v2_rows_release(&call->rows);
 	v2_data_release(&call->data);
 	mem_free(call);
@@ -36,7 +36,7 @@ static void release(struct v2_answer *answer)
 
 /* ---- Items ----------------------------------------------------------------------------------- */
 
-static void put_member(struct json_writer *json, const char *key, const struct json *member)
+static void v2_bulk_put_member(struct json_writer *json, const char *key, const struct json *member)
 {
 	json_write_key(json, key);
 	if (member)
@@ -54,7 +54,7 @@ static void put_echo(struct json_writer *json, const struct json *item)
 		json_write_tree(json, item);
 }
 
-static void put_parts(struct json_writer *json, const struct json *item)
+static void v2_bulk_put_parts(struct json_writer *json, const struct json *item)
 {
 	if (item->type != JSON_T_ARRAY) {
 		put_echo(json, item);
@@ -66,24 +66,24 @@ static void put_parts(struct json_writer *json, const struct json *item)
 	json_write_array_end(json);
 }
 
-static void put_path(struct call *call)
+static void v2_bulk_put_path(struct v2_bulk_call *call)
 {
 	struct json_writer *json = &call->answer.call.json;
 	json_write_object_begin(json);
 	json_write_key(json, "path");
 	if (call->is_timeseries) {
-		put_parts(json, call->item);
+		v2_bulk_put_parts(json, call->item);
 		return;
 	}
 	json_write_object_begin(json);
-	put_member(json, "dev", json_member(call->item, "device"));
-	put_member(json, "iface", json_member(call->item, "iface"));
+	v2_bulk_put_member(json, "dev", json_member(call->item, "device"));
+	v2_bulk_put_member(json, "iface", json_member(call->item, "iface"));
 	v2_put_text(json, "endpoint", call->endpoints[call->endpoint]);
 	json_write_object_end(json);
 }
 
 /* Goes on to the item behind this one, when others had their turn. */
-static void pass(struct call *call)
+static void v2_bulk_pass(struct v2_bulk_call *call)
 {
 	if (call->is_timeseries || ++call->endpoint == call->endpoint_count) {
 		call->item = call->item->next;
@@ -93,56 +93,56 @@ static void pass(struct call *call)
 	api_call_later(&call->answer.call);
 }
 
-static void put_error(struct call *call, const char *sentence)
+static void v2_bulk_put_error(struct v2_bulk_call *call, const char *sentence)
 {
-	put_path(call);
+	v2_bulk_put_path(call);
 	v2_put_text(&call->answer.call.json, "error", slice_of(sentence));
 	json_write_object_end(&call->answer.call.json);
-	pass(call);
+	v2_bulk_pass(call);
 }
 
-static bool found(struct v2_data *data)
+static bool v2_bulk_found(struct v2_data *data)
 {
-	struct call *call = CONTAINER_OF(data, struct call, data);
+	struct v2_bulk_call *call = CONTAINER_OF(data, struct v2_bulk_call, data);
 	if (!data->fetch.found && (call->is_timeseries || !call->in_inventory)) {
 		call->answer.data = NULL;
-		put_error(call, call->is_timeseries ? "no corresponding keys"
-						    : "the device has no such interface");
+		v2_bulk_put_error(call, call->is_timeseries ? "no corresponding keys"
+							    : "the device has no such interface");
 		return false;
 	}
-	put_path(call);
+	v2_bulk_put_path(call);
 	json_write_key(&call->answer.call.json, "data");
 	return true;
 }
 
-static void ended(struct v2_data *data, int err)
+static void v2_bulk_ended(struct v2_data *data, int err)
 {
-	struct call *call = CONTAINER_OF(data, struct call, data);
+	struct v2_bulk_call *call = CONTAINER_OF(data, struct v2_bulk_call, data);
 	if (err && !data->began) {
 		struct errbuf e = data->fetch.error;
-		put_error(call, e.text[0] ? e.text : err_text(err));
+		v2_bulk_put_error(call, e.text[0] ? e.text : err_text(err));
 	} else if (err) {
 		api_call_fail_with(&call->answer.call, err, data->fetch.error.text);
 	} else {
 		json_write_object_end(&call->answer.call.json);
-		pass(call);
+		v2_bulk_pass(call);
 	}
 }
 
-static void fetch(struct call *call, const struct v2_plan *plan,
-		  const struct v2_data_params *params)
+static void v2_bulk_fetch(struct v2_bulk_call *call, const struct v2_plan *plan,
+			  const struct v2_data_params *params)
 {
 	v2_data_release(&call->data);
-	call->data.found = found;
-	call->data.ended = ended;
+	call->data.found = v2_bulk_found;
+	call->data.ended = v2_bulk_ended;
 	v2_data_start(&call->data, &call->answer, plan, params);
 }
 
 /* ---- Interfaces ------------------------------------------------------------------------------ */
 
-static bool take_row(struct v2_rows *rows, const struct v2_row *row)
+static bool v2_bulk_take_row(struct v2_rows *rows, const struct v2_row *row)
 {
-	struct call *call = CONTAINER_OF(rows, struct call, rows);
+	struct v2_bulk_call *call = CONTAINER_OF(rows, struct v2_bulk_call, rows);
 	if (!call->in_inventory || slice_equal(row->row->name, rows->name)) {
 		call->interface = row->row->name;
 		call->in_inventory = true;
@@ -151,7 +151,7 @@ static bool take_row(struct v2_rows *rows, const struct v2_row *row)
 	return true;
 }
 
-static void fetch_endpoint(struct call *call)
+static void fetch_endpoint(struct v2_bulk_call *call)
 {
 	struct v2_target *target = &call->data.fetch.target;
 	struct slice alias = call->endpoints[call->endpoint];
@@ -159,7 +159,7 @@ static void fetch_endpoint(struct call *call)
 	struct v2_plan plan;
 	struct errbuf e;
 	if (!v2_find_endpoint(call->rows.device, alias, SLICE(""), &endpoint)) {
-		put_error(call, "no OIDSet of the device has such an endpoint");
+		v2_bulk_put_error(call, "no OIDSet of the device has such an endpoint");
 		return;
 	}
 	*target = (struct v2_target){
@@ -170,26 +170,26 @@ static void fetch_endpoint(struct call *call)
 		.path_count = 1,
 	};
 	if (v2_plan_make(&call->answer, target, &call->params, &plan, &e))
-		put_error(call, e.text);
+		v2_bulk_put_error(call, e.text);
 	else
-		fetch(call, &plan, &call->params);
+		v2_bulk_fetch(call, &plan, &call->params);
 }
 
-static void rows_ended(struct v2_rows *rows, int err)
+static void v2_bulk_rows_ended(struct v2_rows *rows, int err)
 {
-	struct call *call = CONTAINER_OF(rows, struct call, rows);
+	struct v2_bulk_call *call = CONTAINER_OF(rows, struct v2_bulk_call, rows);
 	/* Nothing is known of the interface then: the next endpoint has it looked for anew. */
 	if (err)
 		rows->device = NULL;
 	if (err)
-		put_error(call, rows->error.text[0] ? rows->error.text : err_text(err));
+		v2_bulk_put_error(call, rows->error.text[0] ? rows->error.text : err_text(err));
 	else if (call->is_hidden)
-		put_error(call, "the device has no such interface");
+		v2_bulk_put_error(call, "the device has no such interface");
 	else
 		fetch_endpoint(call);
 }
 
-static void begin_interface(struct call *call)
+static void v2_bulk_begin_interface(struct v2_bulk_call *call)
 {
 	struct v2_answer *answer = &call->answer;
 	struct slice device, interface;
@@ -197,7 +197,7 @@ static void begin_interface(struct call *call)
 	call->rows.device = NULL;
 	if (json_get_text(call->item, "device", &device, &e) ||
 	    json_get_text(call->item, "iface", &interface, &e)) {
-		put_error(call, e.text);
+		v2_bulk_put_error(call, e.text);
 		return;
 	}
 	v2_rows_release(&call->rows);
@@ -210,20 +210,20 @@ static void begin_interface(struct call *call)
 		.with_hidden = true,
 		.begin_ms = v2_range_begin_ms(&call->params.range),
 		.end_ms = v2_range_end_ms(&call->params.range),
-		.take = take_row,
-		.ended = rows_ended,
+		.take = v2_bulk_take_row,
+		.ended = v2_bulk_rows_ended,
 	};
 	call->in_inventory = call->is_hidden = false;
 	call->interface = interface;
 	if (call->rows.device)
 		v2_rows_start(&call->rows);
 	else
-		put_error(call, "there is no such device");
+		v2_bulk_put_error(call, "there is no such device");
 }
 
 /* ---- Paths ----------------------------------------------------------------------------------- */
 
-static int read_path(struct call *call, struct v2_key *key, struct errbuf *e)
+static int v2_bulk_read_path(struct v2_bulk_call *call, struct v2_key *key, struct errbuf *e)
 {
 	struct slice parts[HTTP_SEGMENTS_MAX];
 	size_t count = 0;
@@ -237,24 +237,25 @@ static int read_path(struct call *call, struct v2_key *key, struct errbuf *e)
 	return v2_key_read(call->answer.inventory, parts, count, &call->answer.call.arena, key, e);
 }
 
-static void begin_path(struct call *call)
+static void begin_path(struct v2_bulk_call *call)
 {
 	struct v2_data_params params = call->params;
 	struct v2_key key = {.type = call->type};
 	struct v2_plan plan;
 	struct errbuf e;
-	if (read_path(call, &key, &e) || v2_key_plan(&call->answer, &key, &params, &plan, &e)) {
-		put_error(call, e.text);
+	if (v2_bulk_read_path(call, &key, &e) ||
+	    v2_key_plan(&call->answer, &key, &params, &plan, &e)) {
+		v2_bulk_put_error(call, e.text);
 		return;
 	}
 	call->data.fetch.target = key.target;
-	fetch(call, &plan, &params);
+	v2_bulk_fetch(call, &plan, &params);
 }
 
 /* ---- The whole ------------------------------------------------------------------------------- */
 
 /* Each once, where it follows itself: clients send them so. */
-static void put_device_names(struct call *call)
+static void put_device_names(struct v2_bulk_call *call)
 {
 	const struct json *before = NULL;
 	for (const struct json *item = call->list->first; item; item = item->next) {
@@ -266,7 +267,7 @@ static void put_device_names(struct call *call)
 	}
 }
 
-static void put_tail(struct call *call)
+static void put_tail(struct v2_bulk_call *call)
 {
 	struct v2_answer *answer = &call->answer;
 	struct json_writer *json = &answer->call.json;
@@ -289,7 +290,7 @@ static void put_tail(struct call *call)
 static void next_item(struct api_call *base)
 {
 	struct v2_answer *answer = v2_answer_of(base);
-	struct call *call = CONTAINER_OF(answer, struct call, answer);
+	struct v2_bulk_call *call = CONTAINER_OF(answer, struct v2_bulk_call, answer);
 	if (!api_call_room(&answer->call))
 		return;
 	if (!call->item) {
@@ -298,17 +299,18 @@ static void next_item(struct api_call *base)
 	} else if (call->is_timeseries) {
 		begin_path(call);
 	} else if (call->endpoint && call->rows.device) {
-		rows_ended(&call->rows, 0); /* the interface was found for the endpoint before */
+		v2_bulk_rows_ended(&call->rows,
+				   0); /* the interface was found for the endpoint before */
 	} else {
-		begin_interface(call);
+		v2_bulk_begin_interface(call);
 	}
 }
 
 /* ---- The question ---------------------------------------------------------------------------- */
 
 /* A number, or a text as of a parameter. */
-static int read_time(const struct json *body, const char *key, int64_t unit_ms, int64_t now_ms,
-		     int64_t *time, bool *given, struct errbuf *e)
+static int v2_bulk_read_time(const struct json *body, const char *key, int64_t unit_ms,
+			     int64_t now_ms, int64_t *time, bool *given, struct errbuf *e)
 {
 	const struct json *member = json_member(body, key);
 	int err = ERR_INVALID;
@@ -322,21 +324,21 @@ static int read_time(const struct json *body, const char *key, int64_t unit_ms, 
 	return err ? v2_time_refuse(e, key, member->text, unit_ms) : 0;
 }
 
-static int read_range(struct call *call, const struct json *body, struct errbuf *e)
+static int v2_bulk_read_range(struct v2_bulk_call *call, const struct json *body, struct errbuf *e)
 {
 	struct v2_range *range = &call->params.range;
 	range->unit_ms = call->is_timeseries ? 1 : 1000;
 	int64_t now_ms = call->answer.now_ms;
-	int err = read_time(body, "begin", range->unit_ms, now_ms, &range->begin, &range->has_begin,
-			    e);
+	int err = v2_bulk_read_time(body, "begin", range->unit_ms, now_ms, &range->begin,
+				    &range->has_begin, e);
 	if (!err)
-		err = read_time(body, "end", range->unit_ms, now_ms, &range->end, &range->has_end,
-				e);
+		err = v2_bulk_read_time(body, "end", range->unit_ms, now_ms, &range->end,
+					&range->has_end, e);
 	return err ? err : v2_range_settle(range, now_ms, e);
 }
 
 /* `agg` in seconds, a number or a text that is one, and `cf`. */
-static int read_agg_and_cf(struct call *call, const struct json *body, struct errbuf *e)
+static int read_agg_and_cf(struct v2_bulk_call *call, const struct json *body, struct errbuf *e)
 {
 	struct v2_data_params *params = &call->params;
 	const struct json *agg = json_member(body, "agg"), *cf = json_member(body, "cf");
@@ -355,7 +357,7 @@ static int read_agg_and_cf(struct call *call, const struct json *body, struct er
 	return 0;
 }
 
-static int read_endpoints(struct call *call, const struct json *body, struct errbuf *e)
+static int read_endpoints(struct v2_bulk_call *call, const struct json *body, struct errbuf *e)
 {
 	const struct json *endpoint = json_member(body, "endpoint");
 	const struct json *first = endpoint;
@@ -374,7 +376,8 @@ static int read_endpoints(struct call *call, const struct json *body, struct err
 	return call->endpoint_count ? 0 : errbuf_set(e, ERR_INVALID, "endpoint is empty");
 }
 
-static int read_list(struct call *call, const struct json *body, const char *key, struct errbuf *e)
+static int v2_bulk_read_list(struct v2_bulk_call *call, const struct json *body, const char *key,
+			     struct errbuf *e)
 {
 	const struct conf *conf = call->answer.call.api->conf;
 	uint64_t items_max = conf ? (uint64_t)conf->query_series_max : ITEMS_PRESET;
@@ -391,17 +394,17 @@ static int read_list(struct call *call, const struct json *body, const char *key
 	return 0;
 }
 
-static int read_interfaces(struct call *call, const struct json *body, struct errbuf *e)
+static int read_interfaces(struct v2_bulk_call *call, const struct json *body, struct errbuf *e)
 {
 	static const char *const names[] = {"interfaces", "endpoint", "cf", "begin",
 					    "end",        "agg",      NULL};
 	int err = json_check_members(body, names, e);
 	if (!err)
 		err = read_endpoints(call, body, e);
-	return err ? err : read_list(call, body, "interfaces", e);
+	return err ? err : v2_bulk_read_list(call, body, "interfaces", e);
 }
 
-static int read_paths(struct call *call, const struct json *body, struct errbuf *e)
+static int read_paths(struct v2_bulk_call *call, const struct json *body, struct errbuf *e)
 {
 	static const char *const names[] = {"type", "paths", "cf", "begin", "end", NULL};
 	struct slice type;
@@ -413,10 +416,10 @@ static int read_paths(struct call *call, const struct json *body, struct errbuf 
 	/* What the answer says of itself. */
 	if (!err && call->type == TYPE_RAW_DATA)
 		call->params.cf = CF_RAW;
-	return err ? err : read_list(call, body, "paths", e);
+	return err ? err : v2_bulk_read_list(call, body, "paths", e);
 }
 
-static int read_body(struct call *call, struct json **body, struct errbuf *e)
+static int v2_bulk_read_body(struct v2_bulk_call *call, struct json **body, struct errbuf *e)
 {
 	int err = v2_params_check(call->answer.call.request, NULL, e);
 	if (!err)
@@ -429,19 +432,19 @@ static int read_body(struct call *call, struct json **body, struct errbuf *e)
 	return err;
 }
 
-static void begin(struct http_request *request, bool is_timeseries)
+static void v2_bulk_begin(struct http_request *request, bool is_timeseries)
 {
-	struct call *call = mem_zalloc(sizeof(*call));
+	struct v2_bulk_call *call = mem_zalloc(sizeof(*call));
 	struct v2_answer *answer = &call->answer;
 	struct json *body;
 	struct errbuf e;
-	v2_answer_init(answer, request, next_item, release);
+	v2_answer_init(answer, request, next_item, v2_bulk_release);
 	call->is_timeseries = is_timeseries;
 	answer->call.status = 201;
-	int err = read_body(call, &body, &e);
+	int err = v2_bulk_read_body(call, &body, &e);
 	if (err) {
 		api_call_fail_with(&answer->call, err, e.text);
-	} else if (read_range(call, body, &e) || read_agg_and_cf(call, body, &e)) {
+	} else if (v2_bulk_read_range(call, body, &e) || read_agg_and_cf(call, body, &e)) {
 		v2_answer_query_error(answer, e.text);
 	} else {
 		json_write_object_begin(&answer->call.json);
@@ -451,15 +454,15 @@ static void begin(struct http_request *request, bool is_timeseries)
 	}
 }
 
-static void interface_end(struct http_request *request)
+static void v2_bulk_interface_end(struct http_request *request)
 {
-	begin(request, false);
+	v2_bulk_begin(request, false);
 }
 
-static void timeseries_end(struct http_request *request)
+static void v2_bulk_timeseries_end(struct http_request *request)
 {
-	begin(request, true);
+	v2_bulk_begin(request, true);
 }
 
-const struct http_handler v2_bulk_interface = V2_HANDLER(interface_end);
-const struct http_handler v2_bulk_timeseries = V2_HANDLER(timeseries_end);
+const struct http_handler v2_bulk_interface = V2_HANDLER(v2_bulk_interface_end);
+const struct http_handler v2_bulk_timeseries = V2_HANDLER(v2_bulk_timeseries_end);

@@ -84,20 +84,20 @@ int v2_plan_make(const struct v2_answer *answer, const struct v2_target *target,
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
-static void go_on(struct v2_data *data);
+static void v2_data_step(struct v2_data *data);
 
 static struct v2_data *data_of(struct v2_answer *answer)
 {
 	return answer->data;
 }
 
-static void advance(struct api_call *base)
+static void v2_data_advance(struct api_call *base)
 {
 	struct v2_answer *answer = v2_answer_of(base);
-	go_on(data_of(answer));
+	v2_data_step(data_of(answer));
 }
 
-static void end(struct v2_data *data, int err)
+static void v2_data_end(struct v2_data *data, int err)
 {
 	struct v2_answer *answer = data->fetch.answer;
 	if (!err && data->began)
@@ -115,7 +115,7 @@ static void begin_array(struct v2_data *data)
 }
 
 /* Of the piece that is there; false: not all of it was written. */
-static bool put_piece(struct v2_data *data)
+static bool v2_data_put_piece(struct v2_data *data)
 {
 	struct v2_fetch *fetch = &data->fetch;
 	struct buf *out = &fetch->answer->call.out;
@@ -132,19 +132,19 @@ static bool put_piece(struct v2_data *data)
 	return data->used == fetch->count;
 }
 
-static void go_on(struct v2_data *data)
+static void v2_data_step(struct v2_data *data)
 {
 	struct v2_answer *answer = data->fetch.answer;
 	if (data->waiting || !api_call_room(&answer->call))
 		return;
-	if (!put_piece(data)) {
+	if (!v2_data_put_piece(data)) {
 		api_call_later(&answer->call);
 	} else if (data->fetch.more) {
 		data->waiting = true;
 		data->used = 0;
 		v2_fetch_next(&data->fetch);
 	} else {
-		end(data, 0);
+		v2_data_end(data, 0);
 	}
 }
 
@@ -153,7 +153,7 @@ static void take_piece(struct v2_data *data)
 {
 	struct v2_fetch *fetch = &data->fetch;
 	if (fetch->err) {
-		end(data, fetch->err);
+		v2_data_end(data, fetch->err);
 		return;
 	}
 	if (!data->began) {
@@ -164,7 +164,7 @@ static void take_piece(struct v2_data *data)
 	api_call_go_on(&fetch->answer->call);
 }
 
-static void got(struct v2_fetch *fetch)
+static void v2_data_got(struct v2_fetch *fetch)
 {
 	struct v2_data *data = CONTAINER_OF(fetch, struct v2_data, fetch);
 	data->waiting = false;
@@ -177,7 +177,7 @@ void v2_data_go_on(struct v2_data *data)
 	struct v2_answer *answer = data->fetch.answer;
 	data->on_hold = false;
 	answer->data = data;
-	answer->call.advance = advance;
+	answer->call.advance = v2_data_advance;
 	if (!data->waiting)
 		take_piece(data);
 }
@@ -199,10 +199,10 @@ void v2_data_start(struct v2_data *data, struct v2_answer *answer, const struct 
 		fetch->from_ms = v2_range_begin_ms(&params->range);
 		fetch->to_ms = v2_range_end_ms(&params->range) + 1;
 	}
-	fetch->got = got;
+	fetch->got = v2_data_got;
 	if (!data->on_hold) {
 		answer->data = data;
-		answer->call.advance = advance;
+		answer->call.advance = v2_data_advance;
 	}
 	v2_fetch_start(fetch);
 }

@@ -1,5 +1,5 @@
 /* /v2/device/: the list, one device, and replacing what it polls. What lies below a device is in
- * v2_interface.c and v2_endpoint.c. Power strips (/v2/pdu/) are listed and shown here, too. */
+ * interface.c and endpoint.c. Power strips (/v2/pdu/) are listed and shown here, too. */
 #include "api/esmond/device.h"
 
 #include "api/esmond/esmond.h"
@@ -12,7 +12,7 @@
 enum { DEVICES_A_TURN = 200, URI_MAX_BYTES = 4096 };
 
 /* One request at work. */
-struct call {
+struct v2_device_call {
 	struct v2_answer answer;
 	/* list */
 	const struct v2_device_kind *kind;
@@ -26,15 +26,16 @@ struct call {
 	struct device_spec spec;
 };
 
-static void release(struct v2_answer *answer)
+static void v2_device_release(struct v2_answer *answer)
 {
-	mem_free(CONTAINER_OF(answer, struct call, answer));
+	mem_free(CONTAINER_OF(answer, struct v2_device_call, answer));
 }
 
-static struct call *call_new(struct http_request *request, void (*advance)(struct api_call *))
+static struct v2_device_call *v2_device_call_new(struct http_request *request,
+						 void (*advance)(struct api_call *))
 {
-	struct call *call = mem_zalloc(sizeof(*call));
-	v2_answer_init(&call->answer, request, advance, release);
+	struct v2_device_call *call = mem_zalloc(sizeof(*call));
+	v2_answer_init(&call->answer, request, advance, v2_device_release);
 	return call;
 }
 
@@ -73,8 +74,8 @@ static void put_oidsets(struct json_writer *json, const struct device *device)
 	json_write_array_end(json);
 }
 
-static void put_device(struct v2_answer *answer, const struct v2_device_kind *kind,
-		       const struct device *device)
+static void v2_device_put_device(struct v2_answer *answer, const struct v2_device_kind *kind,
+				 const struct device *device)
 {
 	struct json_writer *json = &answer->call.json;
 	struct buf uri;
@@ -99,7 +100,7 @@ static void put_device(struct v2_answer *answer, const struct v2_device_kind *ki
 
 /* ---- The list -------------------------------------------------------------------------------- */
 
-static bool is_listed(struct call *call, const struct device *device, uint64_t *work)
+static bool is_listed(struct v2_device_call *call, const struct device *device, uint64_t *work)
 {
 	bool lived = call->life.given ? v2_life_has(&call->life, device->begin_ms, device->end_ms)
 				      : device_is_active(device, call->answer.now_ms);
@@ -110,7 +111,7 @@ static bool is_listed(struct call *call, const struct device *device, uint64_t *
 static void list_on(struct api_call *base)
 {
 	struct v2_answer *answer = v2_answer_of(base);
-	struct call *call = CONTAINER_OF(answer, struct call, answer);
+	struct v2_device_call *call = CONTAINER_OF(answer, struct v2_device_call, answer);
 	const struct inventory *inventory = answer->inventory;
 	uint64_t work = 0;
 	if (!api_call_room(&answer->call))
@@ -122,7 +123,7 @@ static void list_on(struct api_call *base)
 	     i++) {
 		const struct device *device = inventory->devices[call->next++];
 		if (is_listed(call, device, &work) && v2_page_has(&call->page, call->listed++))
-			put_device(answer, call->kind, device);
+			v2_device_put_device(answer, call->kind, device);
 	}
 	if (call->next < inventory->device_count) {
 		api_call_later(&answer->call);
@@ -133,7 +134,8 @@ static void list_on(struct api_call *base)
 }
 
 /* A plain list: all of it, where no page is asked for. */
-static int read_list(struct call *call, const struct http_request *request, struct errbuf *e)
+static int v2_device_read_list(struct v2_device_call *call, const struct http_request *request,
+			       struct errbuf *e)
 {
 	static const char *const names[] = {"begin", "end", NULL};
 	static const char *const fields[] = {"name", NULL};
@@ -150,10 +152,10 @@ static int read_list(struct call *call, const struct http_request *request, stru
 
 void v2_device_list(struct http_request *request, const struct v2_device_kind *kind)
 {
-	struct call *call = call_new(request, list_on);
+	struct v2_device_call *call = v2_device_call_new(request, list_on);
 	call->kind = kind;
 	struct errbuf e;
-	int err = read_list(call, request, &e);
+	int err = v2_device_read_list(call, request, &e);
 	if (err)
 		api_call_fail(&call->answer.call, 400, "%s", e.text);
 	else
@@ -176,7 +178,7 @@ static const struct device *find_living(struct v2_answer *answer, const struct v
 void v2_device_get(struct http_request *request, const struct v2_device_kind *kind)
 {
 	static const char *const names[] = {"begin", "end", NULL};
-	struct call *call = call_new(request, NULL);
+	struct v2_device_call *call = v2_device_call_new(request, NULL);
 	struct v2_answer *answer = &call->answer;
 	const struct device *device;
 	struct v2_life life;
@@ -187,12 +189,12 @@ void v2_device_get(struct http_request *request, const struct v2_device_kind *ki
 	} else if (!(device = find_living(answer, kind, &life))) {
 		v2_no_device(answer, 404, v2_part(request, 1));
 	} else {
-		put_device(answer, kind, device);
+		v2_device_put_device(answer, kind, device);
 		api_call_end(&answer->call);
 	}
 }
 
-static void device_end(struct http_request *request)
+static void v2_device_end(struct http_request *request)
 {
 	size_t parts = v2_part_count(request);
 	if (!slice_equal(v2_part(request, 0), SLICE("device")) ||
@@ -206,13 +208,13 @@ static void device_end(struct http_request *request)
 		v2_below_device(request, parts);
 }
 
-const struct http_handler v2_device = V2_HANDLER(device_end);
+const struct http_handler v2_device = V2_HANDLER(v2_device_end);
 
 /* ---- PUT ------------------------------------------------------------------------------------- */
 
-static void changed(struct inventory_change *change, int err)
+static void v2_device_changed(struct inventory_change *change, int err)
 {
-	struct call *call = change->owner;
+	struct v2_device_call *call = change->owner;
 	struct v2_answer *answer = &call->answer;
 	const struct device *device;
 	if (!api_call_settle(&answer->call))
@@ -227,12 +229,12 @@ static void changed(struct inventory_change *change, int err)
 	} else if (err) {
 		api_call_fail_with(&answer->call, err, change->error.text);
 	} else {
-		put_device(answer, &devices, device);
+		v2_device_put_device(answer, &devices, device);
 		api_call_end(&answer->call);
 	}
 }
 
-static int read_oidsets(const struct json *body, struct call *call, struct errbuf *e)
+static int read_oidsets(const struct json *body, struct v2_device_call *call, struct errbuf *e)
 {
 	const struct json *list, *item;
 	size_t count = 0;
@@ -258,7 +260,8 @@ static int read_oidsets(const struct json *body, struct call *call, struct errbu
 
 /* Clients send back what they were given. What would change something that is not changed here is
  * refused rather than passed over. */
-static int check_member(const struct json *member, const struct device *device, struct errbuf *e)
+static int v2_device_check_member(const struct json *member, const struct device *device,
+				  struct errbuf *e)
 {
 	static const char *const passed[] = {"id",   "url",      "uri",     "resource_uri",
 					     "leaf", "children", "oidsets", "active"};
@@ -284,7 +287,7 @@ static int check_member(const struct json *member, const struct device *device, 
 			  SHOWN_OF(member->key));
 }
 
-static int read_put(struct call *call, const struct http_request *request,
+static int read_put(struct v2_device_call *call, const struct http_request *request,
 		    const struct device *device, struct errbuf *e)
 {
 	struct json *body;
@@ -297,7 +300,7 @@ static int read_put(struct call *call, const struct http_request *request,
 	if (body->type != JSON_T_OBJECT)
 		return errbuf_set(e, ERR_INVALID, "the body is no object");
 	for (const struct json *member = body->first; member; member = member->next) {
-		err = check_member(member, device, e);
+		err = v2_device_check_member(member, device, e);
 		if (err)
 			return err;
 	}
@@ -308,13 +311,13 @@ static int read_put(struct call *call, const struct http_request *request,
 
 static void put_end(struct http_request *request)
 {
-	struct call *call;
+	struct v2_device_call *call;
 	struct errbuf e;
 	if (v2_part_count(request) != 2 || !slice_equal(v2_part(request, 0), SLICE("device"))) {
 		v2_no_such_path(request);
 		return;
 	}
-	call = call_new(request, NULL);
+	call = v2_device_call_new(request, NULL);
 	struct v2_answer *answer = &call->answer;
 	struct v2_life now = {.begin_ms = answer->now_ms, .end_ms = answer->now_ms};
 	const struct device *device = find_living(answer, &devices, &now);
@@ -331,7 +334,7 @@ static void put_end(struct http_request *request)
 		.op = INVENTORY_CHANGE,
 		.specs = &call->spec,
 		.count = 1,
-		.done = changed,
+		.done = v2_device_changed,
 		.owner = call,
 	};
 	err = inventory_keeper_change(answer->call.api->inventory, &call->change);

@@ -10,7 +10,7 @@
 
 enum { ALIAS_MAX_BYTES = 1024, URI_MAX_BYTES = 16 << 10 };
 
-struct call {
+struct v2_endpoint_call {
 	struct v2_answer answer;
 	struct v2_rows rows;
 	struct v2_data data;
@@ -21,9 +21,9 @@ struct call {
 	bool in_inventory, is_hidden;
 };
 
-static void release(struct v2_answer *answer)
+static void v2_endpoint_release(struct v2_answer *answer)
 {
-	struct call *call = CONTAINER_OF(answer, struct call, answer);
+	struct v2_endpoint_call *call = CONTAINER_OF(answer, struct v2_endpoint_call, answer);
 	v2_rows_release(&call->rows);
 	v2_data_release(&call->data);
 	mem_free(call);
@@ -31,13 +31,13 @@ static void release(struct v2_answer *answer)
 
 /* ---- The answer ------------------------------------------------------------------------------ */
 
-static void no_interface(struct call *call)
+static void no_interface(struct v2_endpoint_call *call)
 {
 	api_call_fail(&call->answer.call, 400, "the device has no interface \"" SHOWN "\"",
 		      SHOWN_OF(call->asked));
 }
 
-static void put_head(struct call *call)
+static void v2_endpoint_put_head(struct v2_endpoint_call *call)
 {
 	struct v2_answer *answer = &call->answer;
 	struct json_writer *json = &answer->call.json;
@@ -54,23 +54,23 @@ static void put_head(struct call *call)
 	json_write_key(json, "data");
 }
 
-static bool found(struct v2_data *data)
+static bool v2_endpoint_found(struct v2_data *data)
 {
-	struct call *call = CONTAINER_OF(data, struct call, data);
+	struct v2_endpoint_call *call = CONTAINER_OF(data, struct v2_endpoint_call, data);
 	if (!data->fetch.found && !call->in_inventory) {
 		no_interface(call);
 		return false;
 	}
-	put_head(call);
+	v2_endpoint_put_head(call);
 	return true;
 }
 
 /* ---- The interface --------------------------------------------------------------------------- */
 
 /* The name that is exactly so, or one that it stands for (`xe-0_2_0`). */
-static bool take_row(struct v2_rows *rows, const struct v2_row *row)
+static bool v2_endpoint_take_row(struct v2_rows *rows, const struct v2_row *row)
 {
-	struct call *call = CONTAINER_OF(rows, struct call, rows);
+	struct v2_endpoint_call *call = CONTAINER_OF(rows, struct v2_endpoint_call, rows);
 	bool exact = slice_equal(row->row->name, call->asked);
 	if (exact || !call->in_inventory) {
 		call->in_inventory = true;
@@ -80,9 +80,9 @@ static bool take_row(struct v2_rows *rows, const struct v2_row *row)
 	return true;
 }
 
-static void rows_ended(struct v2_rows *rows, int err)
+static void v2_endpoint_rows_ended(struct v2_rows *rows, int err)
 {
-	struct call *call = CONTAINER_OF(rows, struct call, rows);
+	struct v2_endpoint_call *call = CONTAINER_OF(rows, struct v2_endpoint_call, rows);
 	if (err) {
 		api_call_fail_with(&call->answer.call, err, rows->error.text);
 	} else if (call->is_hidden) {
@@ -92,10 +92,10 @@ static void rows_ended(struct v2_rows *rows, int err)
 	}
 }
 
-static void start(struct call *call)
+static void v2_endpoint_start(struct v2_endpoint_call *call)
 {
 	struct v2_answer *answer = &call->answer;
-	call->data.found = found;
+	call->data.found = v2_endpoint_found;
 	call->data.ended = v2_data_end_answer;
 	call->data.on_hold = true;
 	call->data.fetch.target.path[0] = call->asked;
@@ -108,15 +108,15 @@ static void start(struct call *call)
 	call->rows.with_hidden = true;
 	call->rows.begin_ms = v2_range_begin_ms(&call->params.range);
 	call->rows.end_ms = v2_range_end_ms(&call->params.range);
-	call->rows.take = take_row;
-	call->rows.ended = rows_ended;
+	call->rows.take = v2_endpoint_take_row;
+	call->rows.ended = v2_endpoint_rows_ended;
 	v2_rows_start(&call->rows);
 }
 
 /* ---- The question ---------------------------------------------------------------------------- */
 
 /* `error/in` from the parts of the path behind the interface. */
-static struct slice alias_of(struct v2_answer *answer, size_t parts)
+static struct slice v2_endpoint_alias_of(struct v2_answer *answer, size_t parts)
 {
 	struct slice alias;
 	struct buf text;
@@ -132,13 +132,13 @@ static struct slice alias_of(struct v2_answer *answer, size_t parts)
 	return alias.data ? alias : SLICE("");
 }
 
-static int find_target(struct call *call, const struct device *device, size_t parts,
+static int find_target(struct v2_endpoint_call *call, const struct device *device, size_t parts,
 		       struct errbuf *e)
 {
 	struct v2_answer *answer = &call->answer;
 	struct v2_target *target = &call->data.fetch.target;
 	call->device = device;
-	call->alias = alias_of(answer, parts);
+	call->alias = v2_endpoint_alias_of(answer, parts);
 	struct slice oidset = http_param(answer->call.request, "oidset");
 	struct v2_endpoint endpoint;
 	if (!v2_find_endpoint(device, call->alias, oidset, &endpoint))
@@ -158,11 +158,11 @@ void v2_endpoint_begin(struct http_request *request, size_t parts)
 {
 	static const char *const names[] = {"begin",     "end",   "agg",    "cf", "calc",
 					    "calc_func", "nulls", "oidset", NULL};
-	struct call *call = mem_zalloc(sizeof(*call));
+	struct v2_endpoint_call *call = mem_zalloc(sizeof(*call));
 	struct v2_answer *answer = &call->answer;
 	struct slice name = v2_part(request, 1);
 	struct errbuf e;
-	v2_answer_init(answer, request, NULL, release);
+	v2_answer_init(answer, request, NULL, v2_endpoint_release);
 	const struct device *device = v2_find_device(answer->inventory, name, &answer->call.arena);
 	if (!device) {
 		v2_no_device(answer, 400, name);
@@ -179,5 +179,5 @@ void v2_endpoint_begin(struct http_request *request, size_t parts)
 	}
 	if (v2_name_decode(v2_part(request, 3), &answer->call.arena, &call->asked))
 		call->asked = v2_part(request, 3);
-	start(call);
+	v2_endpoint_start(call);
 }

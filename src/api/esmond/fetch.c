@@ -67,13 +67,13 @@ void v2_fetch_release(struct v2_fetch *fetch)
 	mem_free(work);
 }
 
-static struct executor *executor_of(const struct v2_fetch *fetch)
+static struct executor *v2_fetch_executor_of(const struct v2_fetch *fetch)
 {
 	return loop_executor(fetch->answer->call.api->loop);
 }
 
 /* Ends with an error; `sentence` may be empty. */
-static void fail(struct v2_fetch *fetch, int err, const char *sentence)
+static void v2_fetch_fail(struct v2_fetch *fetch, int err, const char *sentence)
 {
 	fetch->err = errbuf_set(&fetch->error, err, "%s", sentence[0] ? sentence : err_text(err));
 	fetch->more = false;
@@ -83,14 +83,14 @@ static void fail(struct v2_fetch *fetch, int err, const char *sentence)
 
 /* ---- Rows ------------------------------------------------------------------------------------ */
 
-static void rows_read(struct rate_read *rates, int err)
+static void v2_fetch_rows_read(struct rate_read *rates, int err)
 {
 	struct v2_fetch_work *work = rate_read_owner(rates);
 	struct v2_fetch *fetch = work->fetch;
 	if (!api_call_settle(&fetch->answer->call))
 		return;
 	if (err) {
-		fail(fetch, err, rate_read_error(rates));
+		v2_fetch_fail(fetch, err, rate_read_error(rates));
 		return;
 	}
 	struct rate_series series = rate_read_series(rates, 0, 0);
@@ -102,12 +102,13 @@ static void rows_read(struct rate_read *rates, int err)
 }
 
 /* ERR_BUSY or what is wrong with the table; `got` does not come. */
-static int read_rows(struct v2_fetch *fetch)
+static int v2_fetch_read_rows(struct v2_fetch *fetch)
 {
 	struct v2_fetch_work *work = fetch->work;
 	int64_t from_ms = work->at_ms, to_ms = from_ms + fetch->period_ms * PIECE_SLOTS;
 	if (!work->rates)
-		work->rates = rate_read_new(fetch->answer->call.api->store, executor_of(fetch));
+		work->rates =
+			rate_read_new(fetch->answer->call.api->store, v2_fetch_executor_of(fetch));
 	if (to_ms > fetch->to_ms)
 		to_ms = fetch->to_ms;
 	struct rate_read_options options = {
@@ -118,7 +119,7 @@ static int read_rows(struct v2_fetch *fetch)
 		.now_ms = fetch->answer->now_ms,
 		.deadline_us = fetch->answer->call.deadline_us,
 		.rows_max = 2 * PIECE_SLOTS, /* stored and computed are counted both */
-		.done = rows_read,
+		.done = v2_fetch_rows_read,
 		.owner = work,
 	};
 	work->at_ms = to_ms;
@@ -132,7 +133,7 @@ static int read_rows(struct v2_fetch *fetch)
 /* ---- Samples --------------------------------------------------------------------------------- */
 
 /* Against the server's bound; the largest piece of an answer counts. */
-static int charge(struct v2_fetch *fetch, size_t bytes)
+static int v2_fetch_charge(struct v2_fetch *fetch, size_t bytes)
 {
 	struct v2_answer *answer = fetch->answer;
 	if (bytes <= answer->charged_bytes)
@@ -161,13 +162,13 @@ static void samples_read(struct store_read *read, int err)
 	if (!api_call_settle(&fetch->answer->call))
 		return;
 	if (err) {
-		fail(fetch, err, store_read_sentence(read, err));
+		v2_fetch_fail(fetch, err, store_read_sentence(read, err));
 		return;
 	}
 	err = v2_samples_take(samples);
-	err = err ? err : charge(fetch, read->arena.used_bytes);
+	err = err ? err : v2_fetch_charge(fetch, read->arena.used_bytes);
 	if (err) {
-		fail(fetch, err, fetch->error.text);
+		v2_fetch_fail(fetch, err, fetch->error.text);
 		return;
 	}
 	fetch->found |= samples->any_text;
@@ -177,13 +178,13 @@ static void samples_read(struct store_read *read, int err)
 	fetch->got(fetch);
 }
 
-static struct store_read *begin_read(struct v2_fetch *fetch)
+static struct store_read *v2_fetch_begin_read(struct v2_fetch *fetch)
 {
 	struct v2_fetch_work *work = fetch->work;
 	if (!work->read)
 		work->read = store_read_new(fetch->answer->call.api->store, SAMPLES_READ_BYTES);
 	store_read_reset(work->read);
-	work->read->executor = executor_of(fetch);
+	work->read->executor = v2_fetch_executor_of(fetch);
 	work->read->done = samples_read;
 	work->read->owner = work;
 	work->read->now_ms = fetch->answer->now_ms;
@@ -191,9 +192,9 @@ static struct store_read *begin_read(struct v2_fetch *fetch)
 	return work->read;
 }
 
-static int read_samples(struct v2_fetch *fetch)
+static int v2_fetch_read_samples(struct v2_fetch *fetch)
 {
-	struct store_read *read = begin_read(fetch);
+	struct store_read *read = v2_fetch_begin_read(fetch);
 	return v2_samples_ask(&fetch->work->samples, read) ? submit_read(fetch) : ERR_NOT_FOUND;
 }
 
@@ -228,7 +229,7 @@ static int begin_samples(struct v2_fetch *fetch)
 		.at_ms = fetch->from_ms,
 		.to_ms = fetch->to_ms,
 	};
-	return read_samples(fetch);
+	return v2_fetch_read_samples(fetch);
 }
 
 static void begin_raw(struct v2_fetch *fetch)
@@ -237,13 +238,14 @@ static void begin_raw(struct v2_fetch *fetch)
 	if (err == ERR_NOT_FOUND)
 		fetch->got(fetch);
 	else if (err)
-		fail(fetch, err, fetch->error.text);
+		v2_fetch_fail(fetch, err, fetch->error.text);
 }
 
 /* ---- The table of one counter ---------------------------------------------------------------- */
 
 /* ERR_NOT_FOUND: the OIDSet has no such period. */
-static int find_level(const struct counter_config *config, int64_t period_ms, size_t *level)
+static int v2_fetch_find_level(const struct counter_config *config, int64_t period_ms,
+			       size_t *level)
 {
 	for (*level = 0; *level <= config->period_count; ++*level) {
 		if (counter_level_ms(config, *level) == period_ms)
@@ -252,7 +254,7 @@ static int find_level(const struct counter_config *config, int64_t period_ms, si
 	return ERR_NOT_FOUND;
 }
 
-static int make_table(struct v2_fetch *fetch)
+static int v2_fetch_make_table(struct v2_fetch *fetch)
 {
 	struct v2_fetch_work *work = fetch->work;
 	const struct oidset *oidset = fetch->target.oidset;
@@ -275,7 +277,7 @@ static int make_table(struct v2_fetch *fetch)
 	table->rows = &work->row;
 	table->row_count = 1;
 	table->uptime = work->uptime;
-	return err ? err : find_level(&table->config, fetch->period_ms, &work->level);
+	return err ? err : v2_fetch_find_level(&table->config, fetch->period_ms, &work->level);
 }
 
 /* ---- Handles --------------------------------------------------------------------------------- */
@@ -307,7 +309,7 @@ static void resembling_found(struct catalog_find *find, int err)
 	if (!fetch->answer->call.request)
 		return; /* it is over, and freed when its turn has passed */
 	if (err) {
-		fail(fetch, err, find->error.text);
+		v2_fetch_fail(fetch, err, find->error.text);
 		return;
 	}
 	for (size_t i = 0; i < find->count && !is_there; i++)
@@ -318,7 +320,7 @@ static void resembling_found(struct catalog_find *find, int err)
 	else if (err == ERR_NOT_FOUND)
 		fetch->got(fetch);
 	else if (err)
-		fail(fetch, err, "");
+		v2_fetch_fail(fetch, err, "");
 }
 
 static bool may_resemble(const struct v2_fetch *fetch)
@@ -369,7 +371,7 @@ static void find_resembling(struct v2_fetch *fetch)
 	catalog_find_start(&work->find);
 }
 
-static void opened(struct catalog_open *open)
+static void v2_fetch_opened(struct catalog_open *open)
 {
 	struct v2_fetch_work *work = open->owner;
 	struct v2_fetch *fetch = work->fetch;
@@ -381,7 +383,7 @@ static void opened(struct catalog_open *open)
 	if (!api_call_settle(&fetch->answer->call))
 		return;
 	if (err && err != ERR_NOT_FOUND) {
-		fail(fetch, err, e.text);
+		v2_fetch_fail(fetch, err, e.text);
 		return;
 	}
 	fetch->found = work->handles[METRIC_COUNTER] != 0;
@@ -398,14 +400,14 @@ static void opened(struct catalog_open *open)
 		fetch->got(fetch);
 		return;
 	}
-	err = make_table(fetch);
-	err = err ? err : read_rows(fetch);
+	err = v2_fetch_make_table(fetch);
+	err = err ? err : v2_fetch_read_rows(fetch);
 	if (err)
-		fail(fetch, err, fetch->error.text);
+		v2_fetch_fail(fetch, err, fetch->error.text);
 }
 
 /* ERR_INVALID: nothing can have such a name. */
-static int name_series(struct v2_fetch *fetch)
+static int v2_fetch_name_series(struct v2_fetch *fetch)
 {
 	struct v2_fetch_work *work = fetch->work;
 	const struct v2_target *target = &fetch->target;
@@ -442,12 +444,12 @@ static int name_series(struct v2_fetch *fetch)
 static int open_handles(struct v2_fetch *fetch)
 {
 	struct v2_fetch_work *work = fetch->work;
-	if (name_series(fetch))
+	if (v2_fetch_name_series(fetch))
 		return ERR_NOT_FOUND;
 	work->open = (struct catalog_open){
 		.catalog = fetch->answer->call.api->catalog,
-		.executor = executor_of(fetch),
-		.done = opened,
+		.executor = v2_fetch_executor_of(fetch),
+		.done = v2_fetch_opened,
 		.owner = work,
 		.groups = work->groups,
 		.count = fetch->raw ? 1 : 2,
@@ -466,14 +468,14 @@ static void say_later(struct task *task)
 	if (!api_call_settle(&fetch->answer->call))
 		return;
 	if (fetch->err)
-		fail(fetch, fetch->err, fetch->error.text);
+		v2_fetch_fail(fetch, fetch->err, fetch->error.text);
 	else
 		fetch->got(fetch);
 }
 
 static void post_later(struct v2_fetch *fetch, int err)
 {
-	struct executor *executor = executor_of(fetch);
+	struct executor *executor = v2_fetch_executor_of(fetch);
 	fetch->err = err;
 	fetch->work->later.run = say_later;
 	fetch->answer->call.held++;
@@ -484,7 +486,8 @@ static void post_later(struct v2_fetch *fetch, int err)
 static int charge_slots(struct v2_fetch *fetch)
 {
 	int64_t slots = (fetch->to_ms - fetch->from_ms) / fetch->period_ms + 1;
-	return charge(fetch, (size_t)(slots < PIECE_SLOTS ? slots : PIECE_SLOTS) * SLOT_BYTES);
+	return v2_fetch_charge(fetch,
+			       (size_t)(slots < PIECE_SLOTS ? slots : PIECE_SLOTS) * SLOT_BYTES);
 }
 
 void v2_fetch_start(struct v2_fetch *fetch)
@@ -511,7 +514,7 @@ void v2_fetch_next(struct v2_fetch *fetch)
 	ASSERT(fetch->more);
 	int err = api_call_check_time(&fetch->answer->call, &fetch->error);
 	if (!err)
-		err = fetch->raw ? read_samples(fetch) : read_rows(fetch);
+		err = fetch->raw ? v2_fetch_read_samples(fetch) : v2_fetch_read_rows(fetch);
 	if (err)
 		post_later(fetch, err);
 }

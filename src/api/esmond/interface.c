@@ -8,7 +8,7 @@
 enum { URI_MAX_BYTES = 16 << 10 };
 
 /* One request at work: a list, or one interface. */
-struct call {
+struct v2_interface_call {
 	struct v2_answer answer;
 	struct v2_rows rows;
 	struct v2_page page;
@@ -19,17 +19,17 @@ struct call {
 	struct inventory_row found_row;
 };
 
-static void release(struct v2_answer *answer)
+static void v2_interface_release(struct v2_answer *answer)
 {
-	struct call *call = CONTAINER_OF(answer, struct call, answer);
+	struct v2_interface_call *call = CONTAINER_OF(answer, struct v2_interface_call, answer);
 	v2_rows_release(&call->rows);
 	mem_free(call);
 }
 
-static struct call *call_new(struct http_request *request)
+static struct v2_interface_call *v2_interface_call_new(struct http_request *request)
 {
-	struct call *call = mem_zalloc(sizeof(*call));
-	v2_answer_init(&call->answer, request, NULL, release);
+	struct v2_interface_call *call = mem_zalloc(sizeof(*call));
+	v2_answer_init(&call->answer, request, NULL, v2_interface_release);
 	call->rows.answer = &call->answer;
 	call->rows.kind = OIDSET_INTERFACES;
 	call->rows.fields = v2_interface_fields;
@@ -63,8 +63,8 @@ static void put_endpoints(struct v2_answer *answer, const struct device *device,
 	json_write_array_end(json);
 }
 
-static void put_interface(struct v2_answer *answer, const struct device *device,
-			  const struct inventory_row *row)
+static void v2_interface_put_interface(struct v2_answer *answer, const struct device *device,
+				       const struct inventory_row *row)
 {
 	struct json_writer *json = &answer->call.json;
 	struct buf uri;
@@ -90,15 +90,15 @@ static void put_interface(struct v2_answer *answer, const struct device *device,
 
 static bool list_one(struct v2_rows *rows, const struct v2_row *row)
 {
-	struct call *call = CONTAINER_OF(rows, struct call, rows);
+	struct v2_interface_call *call = CONTAINER_OF(rows, struct v2_interface_call, rows);
 	if (v2_page_has(&call->page, call->matched++))
-		put_interface(&call->answer, row->device, row->row);
+		v2_interface_put_interface(&call->answer, row->device, row->row);
 	return true;
 }
 
 static void list_ended(struct v2_rows *rows, int err)
 {
-	struct call *call = CONTAINER_OF(rows, struct call, rows);
+	struct v2_interface_call *call = CONTAINER_OF(rows, struct v2_interface_call, rows);
 	struct v2_answer *answer = &call->answer;
 	if (err) {
 		api_call_fail_with(&answer->call, err, rows->error.text);
@@ -108,7 +108,8 @@ static void list_ended(struct v2_rows *rows, int err)
 	api_call_end(&answer->call);
 }
 
-static int read_list(struct call *call, const struct http_request *request, struct errbuf *e)
+static int v2_interface_read_list(struct v2_interface_call *call,
+				  const struct http_request *request, struct errbuf *e)
 {
 	static const char *const names[] = {"begin", "end", NULL};
 	struct v2_answer *answer = &call->answer;
@@ -126,10 +127,10 @@ static int read_list(struct call *call, const struct http_request *request, stru
 	return 0;
 }
 
-static void begin_list(struct call *call)
+static void v2_interface_begin_list(struct v2_interface_call *call)
 {
 	struct errbuf e;
-	int err = read_list(call, call->answer.call.request, &e);
+	int err = v2_interface_read_list(call, call->answer.call.request, &e);
 	if (err) {
 		api_call_fail(&call->answer.call, 400, "%s", e.text);
 		return;
@@ -140,19 +141,19 @@ static void begin_list(struct call *call)
 	v2_rows_start(&call->rows);
 }
 
-static void interface_end(struct http_request *request)
+static void v2_interface_end(struct http_request *request)
 {
 	if (v2_part_count(request) == 1 && slice_equal(v2_part(request, 0), SLICE("interface")))
-		begin_list(call_new(request));
+		v2_interface_begin_list(v2_interface_call_new(request));
 	else
 		v2_no_such_path(request);
 }
 
-const struct http_handler v2_interface = V2_HANDLER(interface_end);
+const struct http_handler v2_interface = V2_HANDLER(v2_interface_end);
 
 /* ---- One by name ----------------------------------------------------------------------------- */
 
-static bool is_newer(const struct inventory_row *row, const struct inventory_row *than)
+static bool v2_interface_is_newer(const struct inventory_row *row, const struct inventory_row *than)
 {
 	return row->end_ms != than->end_ms ? row->end_ms > than->end_ms
 					   : row->begin_ms > than->begin_ms;
@@ -162,12 +163,12 @@ static bool is_newer(const struct inventory_row *row, const struct inventory_row
  * only resembles it (`xe-0_2_0`). */
 static bool find_one(struct v2_rows *rows, const struct v2_row *row)
 {
-	struct call *call = CONTAINER_OF(rows, struct call, rows);
+	struct v2_interface_call *call = CONTAINER_OF(rows, struct v2_interface_call, rows);
 	bool exact = slice_equal(row->row->name, rows->name);
 	if (call->found.row) {
 		bool was_exact = slice_equal(call->found_row.name, rows->name);
 		if (exact < was_exact ||
-		    (exact == was_exact && !is_newer(row->row, &call->found_row)))
+		    (exact == was_exact && !v2_interface_is_newer(row->row, &call->found_row)))
 			return true;
 	}
 	call->found = *row;
@@ -177,7 +178,7 @@ static bool find_one(struct v2_rows *rows, const struct v2_row *row)
 
 static void find_ended(struct v2_rows *rows, int err)
 {
-	struct call *call = CONTAINER_OF(rows, struct call, rows);
+	struct v2_interface_call *call = CONTAINER_OF(rows, struct v2_interface_call, rows);
 	struct v2_answer *answer = &call->answer;
 	if (err) {
 		api_call_fail_with(&answer->call, err, rows->error.text);
@@ -185,12 +186,12 @@ static void find_ended(struct v2_rows *rows, int err)
 		api_call_fail(&answer->call, 404, "the device has no interface \"" SHOWN "\"",
 			      SHOWN_OF(call->asked));
 	} else {
-		put_interface(answer, call->found.device, &call->found_row);
+		v2_interface_put_interface(answer, call->found.device, &call->found_row);
 		api_call_end(&answer->call);
 	}
 }
 
-static void begin_one(struct call *call, struct slice name)
+static void begin_one(struct v2_interface_call *call, struct slice name)
 {
 	static const char *const names[] = {"begin", "end", NULL};
 	struct v2_answer *answer = &call->answer;
@@ -213,19 +214,19 @@ static void begin_one(struct call *call, struct slice name)
 
 void v2_below_device(struct http_request *request, size_t parts)
 {
-	struct call *call;
+	struct v2_interface_call *call;
 	if (parts > 4) {
 		v2_endpoint_begin(request, parts);
 		return;
 	}
-	call = call_new(request);
+	call = v2_interface_call_new(request);
 	struct v2_answer *answer = &call->answer;
 	struct slice name = v2_part(request, 1);
 	call->rows.device = v2_find_device(answer->inventory, name, &answer->call.arena);
 	if (!call->rows.device)
 		v2_no_device(answer, 404, name);
 	else if (parts == 3)
-		begin_list(call);
+		v2_interface_begin_list(call);
 	else
 		begin_one(call, v2_part(request, 3));
 }

@@ -43,7 +43,7 @@ struct seen {
 	int64_t key_ms;
 };
 
-struct call {
+struct v2_inventory_call {
 	struct v2_answer answer;
 	struct v2_lookups lookups;
 	struct v2_page page;
@@ -61,9 +61,9 @@ struct call {
 	bool reading;
 };
 
-static void release(struct v2_answer *answer)
+static void v2_inventory_release(struct v2_answer *answer)
 {
-	struct call *call = CONTAINER_OF(answer, struct call, answer);
+	struct v2_inventory_call *call = CONTAINER_OF(answer, struct v2_inventory_call, answer);
 	if (call->read)
 		store_read_free(call->read);
 	if (call->years)
@@ -84,7 +84,8 @@ struct stored {
 
 /* Its names are of the registry's slice. False: it is none of a counter, or of an OIDSet that is
  * not configured any more. */
-static bool name_series(struct call *call, const struct store_series *series, struct stored *stored)
+static bool v2_inventory_name_series(struct v2_inventory_call *call,
+				     const struct store_series *series, struct stored *stored)
 {
 	const struct inventory_conf *conf = call->answer.inventory->conf;
 	struct tags tags;
@@ -112,7 +113,7 @@ static bool name_series(struct call *call, const struct store_series *series, st
 	return true;
 }
 
-static void take_key(struct call *call, const struct stored *stored)
+static void v2_inventory_take_key(struct v2_inventory_call *call, const struct stored *stored)
 {
 	buf_clear(&call->key);
 	if (counter_key_encode(&stored->key, &call->key))
@@ -124,7 +125,8 @@ static void take_key(struct call *call, const struct stored *stored)
 }
 
 /* `end`: behind the series' years, which ascend. */
-static void take_years(struct call *call, struct stored *stored, int64_t key_ms, size_t end)
+static void take_years(struct v2_inventory_call *call, struct stored *stored, int64_t key_ms,
+		       size_t end)
 {
 	int before = -1;
 	stored->key.freq_ms = key_ms;
@@ -133,17 +135,18 @@ static void take_years(struct call *call, struct stored *stored, int64_t key_ms,
 		if ((seen->key_ms && seen->key_ms != key_ms) || seen->year == before)
 			continue;
 		before = stored->key.year = seen->year;
-		take_key(call, stored);
+		v2_inventory_take_key(call, stored);
 	}
 }
 
-static void take_series(struct call *call, size_t number, const struct store_series *series)
+static void v2_inventory_take_series(struct v2_inventory_call *call, size_t number,
+				     const struct store_series *series)
 {
 	struct stored stored;
 	size_t end = call->at;
 	while (end < call->seen_count && call->seen[end].series == number)
 		end++;
-	if (end > call->at && name_series(call, series, &stored)) {
+	if (end > call->at && v2_inventory_name_series(call, series, &stored)) {
 		take_years(call, &stored, stored.oidset->frequency_ms, end);
 		for (size_t i = 0; stored.oid->aggregate && i < stored.oidset->aggregate_count; i++)
 			take_years(call, &stored, stored.oidset->aggregates_ms[i], end);
@@ -161,7 +164,7 @@ static int by_series(const void *left, const void *right)
 	return (a->year > b->year) - (a->year < b->year);
 }
 
-static int add_seen(struct call *call, const struct seen *seen)
+static int add_seen(struct v2_inventory_call *call, const struct seen *seen)
 {
 	if (call->seen_count == call->seen_cap) {
 		size_t cap = 2 * call->seen_cap + 4096;
@@ -178,7 +181,7 @@ static int add_seen(struct call *call, const struct seen *seen)
 }
 
 /* What this slice of the read found. */
-static void take_newest(struct group *group)
+static void v2_inventory_take_newest(struct group *group)
 {
 	const struct store_points *points = group->request->last_before.points;
 	for (size_t i = 0; i < group->count; i++) {
@@ -188,7 +191,7 @@ static void take_newest(struct group *group)
 }
 
 /* The newest year that any of the group has goes to `seen`; before it the others are looked for. */
-static int take_group(struct call *call, struct group *group)
+static int v2_inventory_take_group(struct v2_inventory_call *call, struct group *group)
 {
 	int64_t newest_ms = NOTHING;
 	size_t left = 0;
@@ -211,19 +214,19 @@ static int take_group(struct call *call, struct group *group)
 	return 0;
 }
 
-static void years_known(struct call *call)
+static void years_known(struct v2_inventory_call *call)
 {
 	if (call->seen_count)
 		qsort(call->seen, call->seen_count, sizeof(*call->seen), by_series);
 	api_call_later(&call->answer.call);
 }
 
-static void ask_years(struct call *call);
-static void submit_years(struct call *call);
+static void ask_years(struct v2_inventory_call *call);
+static void submit_years(struct v2_inventory_call *call);
 
 static void years_read(struct store_read *read, int err)
 {
-	struct call *call = read->owner;
+	struct v2_inventory_call *call = read->owner;
 	struct v2_answer *answer = &call->answer;
 	if (!api_call_settle(&answer->call))
 		return;
@@ -233,12 +236,12 @@ static void years_read(struct store_read *read, int err)
 		struct group *group = &call->groups[i];
 		if (!group->request)
 			continue;
-		take_newest(group);
+		v2_inventory_take_newest(group);
 		more |= group->request->more;
 	}
 	for (size_t i = 0; i < call->group_count && !err && !more; i++) {
 		if (call->groups[i].request)
-			err = take_group(call, &call->groups[i]);
+			err = v2_inventory_take_group(call, &call->groups[i]);
 	}
 	if (!err && more) {
 		submit_years(call);
@@ -252,7 +255,7 @@ static void years_read(struct store_read *read, int err)
 		years_known(call);
 }
 
-static void ask_years(struct call *call)
+static void ask_years(struct v2_inventory_call *call)
 {
 	struct v2_answer *answer = &call->answer;
 	struct store_read *read = call->years;
@@ -285,7 +288,7 @@ static void ask_years(struct call *call)
 		years_known(call);
 }
 
-static void submit_years(struct call *call)
+static void submit_years(struct v2_inventory_call *call)
 {
 	struct v2_answer *answer = &call->answer;
 	struct errbuf e;
@@ -303,8 +306,8 @@ static void submit_years(struct call *call)
 	answer->call.held++;
 }
 
-static int add_to_group(struct call *call, enum table table, int64_t period_ms, int64_t key_ms,
-			size_t number, uint64_t handle)
+static int add_to_group(struct v2_inventory_call *call, enum table table, int64_t period_ms,
+			int64_t key_ms, size_t number, uint64_t handle)
 {
 	struct group *group = call->groups, *end = group + call->group_count;
 	while (group < end && (group->table != table || group->period_ms != period_ms))
@@ -330,10 +333,11 @@ static int add_to_group(struct call *call, enum table table, int64_t period_ms, 
 	return 0;
 }
 
-static int group_series(struct call *call, size_t number, const struct store_series *series)
+static int group_series(struct v2_inventory_call *call, size_t number,
+			const struct store_series *series)
 {
 	struct stored stored;
-	if (!name_series(call, series, &stored))
+	if (!v2_inventory_name_series(call, series, &stored))
 		return 0;
 	const struct oidset *oidset = stored.oidset;
 	int64_t base_ms = oidset->frequency_ms;
@@ -349,7 +353,7 @@ static int group_series(struct call *call, size_t number, const struct store_ser
 
 /* ---- Slices ---------------------------------------------------------------------------------- */
 
-static void finish(struct call *call)
+static void v2_inventory_finish(struct v2_inventory_call *call)
 {
 	struct v2_answer *answer = &call->answer;
 	json_write_array_end(&answer->call.json);
@@ -358,7 +362,7 @@ static void finish(struct call *call)
 
 static void slice_read(struct store_read *read, int err)
 {
-	struct call *call = read->owner;
+	struct v2_inventory_call *call = read->owner;
 	struct v2_answer *answer = &call->answer;
 	if (!api_call_settle(&answer->call))
 		return;
@@ -378,7 +382,7 @@ static void slice_read(struct store_read *read, int err)
 		ask_years(call);
 }
 
-static void read_slice(struct call *call)
+static void v2_inventory_read_slice(struct v2_inventory_call *call)
 {
 	struct v2_answer *answer = &call->answer;
 	struct store_read *read = call->read;
@@ -402,33 +406,33 @@ static void read_slice(struct call *call)
 	answer->call.held++;
 }
 
-static void advance(struct api_call *base)
+static void v2_inventory_advance(struct api_call *base)
 {
 	struct v2_answer *answer = v2_answer_of(base);
-	struct call *call = CONTAINER_OF(answer, struct call, answer);
+	struct v2_inventory_call *call = CONTAINER_OF(answer, struct v2_inventory_call, answer);
 	const struct store_series_list *list = &call->request->series_list;
 	if (call->reading || !api_call_room(&answer->call))
 		return;
 	call->work = 0;
 	for (size_t i = 0; i < 100 && call->work < V2_TURN_WORK && call->next < list->count;
 	     i++, call->next++)
-		take_series(call, call->next, &list->series[call->next]);
+		v2_inventory_take_series(call, call->next, &list->series[call->next]);
 	if (call->page.limit && call->matched >= call->page.offset + call->page.limit) {
-		finish(call);
+		v2_inventory_finish(call);
 	} else if (call->next < list->count) {
 		api_call_later(&answer->call);
 	} else if (call->request->more) {
 		call->token = call->request->token;
-		read_slice(call);
+		v2_inventory_read_slice(call);
 	} else {
-		finish(call);
+		v2_inventory_finish(call);
 	}
 }
 
-static void inventory_end(struct http_request *request)
+static void v2_inventory_end(struct http_request *request)
 {
 	static const char *const fields[] = {"row_key", NULL};
-	struct call *call;
+	struct v2_inventory_call *call;
 	struct errbuf e;
 	if (v2_part_count(request) != 1 || !slice_equal(v2_part(request, 0), SLICE("inventory"))) {
 		v2_no_such_path(request);
@@ -436,7 +440,7 @@ static void inventory_end(struct http_request *request)
 	}
 	call = mem_zalloc(sizeof(*call));
 	struct v2_answer *answer = &call->answer;
-	v2_answer_init(answer, request, advance, release);
+	v2_answer_init(answer, request, v2_inventory_advance, v2_inventory_release);
 	arena_init(&call->tags, TAGS_ARENA_BYTES);
 	arena_init(&call->found, FOUND_MAX_BYTES);
 	buf_init(&call->key, COUNTER_KEY_MAX_BYTES);
@@ -450,7 +454,7 @@ static void inventory_end(struct http_request *request)
 	json_write_array_begin(&answer->call.json);
 	call->read = store_read_new(answer->call.api->store, READ_MAX_BYTES);
 	call->years = store_read_new(answer->call.api->store, READ_MAX_BYTES);
-	read_slice(call);
+	v2_inventory_read_slice(call);
 }
 
-const struct http_handler v2_inventory = V2_HANDLER(inventory_end);
+const struct http_handler v2_inventory = V2_HANDLER(v2_inventory_end);

@@ -18,14 +18,14 @@ int v2_key_type(struct slice text, enum v2_type *type, struct errbuf *e)
 }
 
 /* An OIDSet by its name, or one whose series are stored under that. */
-static const struct oidset *find_oidset(const struct inventory_conf *conf, struct slice name)
+static const struct oidset *v2_key_find_oidset(const struct inventory_conf *conf, struct slice name)
 {
 	const struct oidset *oidset = inventory_conf_oidset(conf, name);
 	return oidset ? oidset : inventory_conf_oidset_stored(conf, name);
 }
 
-static int read_path(const struct slice *parts, size_t count, struct v2_target *target,
-		     struct errbuf *e)
+static int v2_key_read_path(const struct slice *parts, size_t count, struct v2_target *target,
+			    struct errbuf *e)
 {
 	size_t wanted = target->oid->scalar ? 0 : target->oidset->path_tag_count;
 	if (count != wanted)
@@ -63,7 +63,7 @@ int v2_key_read(const struct inventory *inventory, const struct slice *parts, si
 				  SHOWN_OF(freq));
 	key->freq_ms = (int64_t)freq_ms;
 	key->target = (struct v2_target){.device = inventory_stored_as(inventory, list[1]),
-					 .oidset = find_oidset(inventory->conf, list[2])};
+					 .oidset = v2_key_find_oidset(inventory->conf, list[2])};
 	if (!key->target.oidset)
 		return errbuf_set(e, ERR_INVALID, "there is no oidset \"" SHOWN "\"",
 				  SHOWN_OF(list[2]));
@@ -71,7 +71,7 @@ int v2_key_read(const struct inventory *inventory, const struct slice *parts, si
 	if (!key->target.oid)
 		return errbuf_set(e, ERR_INVALID, "oidset " SHOWN " has no OID \"" SHOWN "\"",
 				  SHOWN_OF(list[2]), SHOWN_OF(list[3]));
-	return read_path(list + 4, count - 5, &key->target, e);
+	return v2_key_read_path(list + 4, count - 5, &key->target, e);
 }
 
 int v2_key_of_path(struct v2_answer *answer, struct v2_key *key, struct errbuf *e)

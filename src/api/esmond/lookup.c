@@ -12,7 +12,7 @@ static const struct {
 	{"regex", LOOKUP_REGEX, false},       {"iregex", LOOKUP_REGEX, true},
 };
 
-static bool begins_with(struct slice text, struct slice with)
+static bool v2_lookup_begins_with(struct slice text, struct slice with)
 {
 	return text.len >= with.len && memcmp(text.data, with.data, with.len) == 0;
 }
@@ -40,15 +40,16 @@ static int read_suffix(struct slice rest, struct v2_lookup *lookup, struct errbu
 
 /* What stands behind the field's name: nothing, or from `__` on. NULL data: another name. The
  * longest field counts: `device__name` is one, though `device` may be, too. */
-static struct slice find_field(struct slice name, const char *const *fields, size_t *field)
+static struct slice v2_lookup_find_field(struct slice name, const char *const *fields,
+					 size_t *field)
 {
 	struct slice found = {NULL, 0};
 	for (size_t i = 0; fields[i]; i++) {
 		struct slice known = slice_of(fields[i]);
-		if (!begins_with(name, known))
+		if (!v2_lookup_begins_with(name, known))
 			continue;
 		struct slice rest = {name.data + known.len, name.len - known.len};
-		if (rest.len && !begins_with(rest, SLICE("__")))
+		if (rest.len && !v2_lookup_begins_with(rest, SLICE("__")))
 			continue;
 		if (!found.data || rest.len < found.len) {
 			found = rest;
@@ -62,7 +63,7 @@ bool v2_lookup_take(struct slice name, struct slice value, const char *const *fi
 		    struct arena *arena, struct v2_lookups *lookups, int *err, struct errbuf *e)
 {
 	struct v2_lookup lookup = {.text = value};
-	struct slice rest = find_field(name, fields, &lookup.field);
+	struct slice rest = v2_lookup_find_field(name, fields, &lookup.field);
 	if (!rest.data)
 		return false;
 	*err = read_suffix(rest, &lookup, e);
@@ -93,7 +94,7 @@ static bool same_at(const char *a, const char *b, size_t len, bool fold_case)
 	return true;
 }
 
-static bool contains(struct slice value, struct slice text, bool fold_case)
+static bool v2_lookup_contains(struct slice value, struct slice text, bool fold_case)
 {
 	for (size_t at = 0; at + text.len <= value.len; at++) {
 		if (same_at(value.data + at, text.data, text.len, fold_case))
@@ -102,7 +103,7 @@ static bool contains(struct slice value, struct slice text, bool fold_case)
 	return false;
 }
 
-static bool matches(const struct v2_lookup *lookup, struct slice value, uint64_t *work)
+static bool v2_lookup_matches(const struct v2_lookup *lookup, struct slice value, uint64_t *work)
 {
 	struct slice text = lookup->text;
 	*work += value.len + 1;
@@ -118,7 +119,7 @@ static bool matches(const struct v2_lookup *lookup, struct slice value, uint64_t
 		return same_at(value.data + rest, text.data, text.len, lookup->fold_case);
 	case LOOKUP_CONTAINS:
 		*work += value.len * text.len;
-		return contains(value, text, lookup->fold_case);
+		return v2_lookup_contains(value, text, lookup->fold_case);
 	default:
 		return !rest && same_at(value.data, text.data, text.len, lookup->fold_case);
 	}
@@ -130,7 +131,7 @@ bool v2_lookups_match(const struct v2_lookups *lookups, const struct slice *valu
 		struct slice value = values[lookups->list[i].field];
 		if (!value.data)
 			value = SLICE("");
-		if (!matches(&lookups->list[i], value, work))
+		if (!v2_lookup_matches(&lookups->list[i], value, work))
 			return false;
 	}
 	return true;

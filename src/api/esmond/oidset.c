@@ -4,7 +4,7 @@
 #include "api/esmond/params.h"
 #include "api/esmond/path.h"
 
-static void release(struct v2_answer *answer)
+static void v2_oidset_release(struct v2_answer *answer)
 {
 	mem_free(answer);
 }
@@ -18,14 +18,14 @@ static struct v2_answer *answer_new(struct http_request *request, const char *pa
 		return NULL;
 	}
 	struct v2_answer *answer = mem_alloc(sizeof(*answer));
-	v2_answer_init(answer, request, NULL, release);
+	v2_answer_init(answer, request, NULL, v2_oidset_release);
 	if (!v2_params_check(request, NULL, &e))
 		return answer;
 	api_call_fail(&answer->call, 400, "%s", e.text);
 	return NULL;
 }
 
-static void oidset_end(struct http_request *request)
+static void v2_oidset_end(struct http_request *request)
 {
 	struct v2_answer *answer = answer_new(request, "oidset");
 	if (!answer)
@@ -38,7 +38,7 @@ static void oidset_end(struct http_request *request)
 	api_call_end(&answer->call);
 }
 
-const struct http_handler v2_oidset = V2_HANDLER(oidset_end);
+const struct http_handler v2_oidset = V2_HANDLER(v2_oidset_end);
 
 static void put_map(struct json_writer *json, const struct oidset *oidset)
 {

@@ -17,7 +17,7 @@ enum { URI_MAX_BYTES = 16 << 10, MINUTE_MS = 60000 };
 
 #define LOAD_OID SLICE("outletLoadValue")
 
-struct call {
+struct v2_outlet_call {
 	struct v2_answer answer;
 	struct v2_rows rows;
 	struct v2_page page;
@@ -28,18 +28,18 @@ struct call {
 	struct v2_data_params params;
 };
 
-static void release(struct v2_answer *answer)
+static void v2_outlet_release(struct v2_answer *answer)
 {
-	struct call *call = CONTAINER_OF(answer, struct call, answer);
+	struct v2_outlet_call *call = CONTAINER_OF(answer, struct v2_outlet_call, answer);
 	v2_rows_release(&call->rows);
 	v2_data_release(&call->data);
 	mem_free(call);
 }
 
-static struct call *call_new(struct http_request *request)
+static struct v2_outlet_call *v2_outlet_call_new(struct http_request *request)
 {
-	struct call *call = mem_zalloc(sizeof(*call));
-	v2_answer_init(&call->answer, request, NULL, release);
+	struct v2_outlet_call *call = mem_zalloc(sizeof(*call));
+	v2_answer_init(&call->answer, request, NULL, v2_outlet_release);
 	call->rows.answer = &call->answer;
 	call->rows.kind = OIDSET_OUTLETS;
 	call->rows.fields = v2_outlet_fields;
@@ -122,9 +122,9 @@ static void put_outlet(struct v2_answer *answer, const struct device *device,
 
 /* ---- Lists of outlets, and one --------------------------------------------------------------- */
 
-static bool take_row(struct v2_rows *rows, const struct v2_row *row)
+static bool v2_outlet_take_row(struct v2_rows *rows, const struct v2_row *row)
 {
-	struct call *call = CONTAINER_OF(rows, struct call, rows);
+	struct v2_outlet_call *call = CONTAINER_OF(rows, struct v2_outlet_call, rows);
 	if (call->one) {
 		call->matched++;
 		put_outlet(&call->answer, row->device, row->row);
@@ -135,9 +135,9 @@ static bool take_row(struct v2_rows *rows, const struct v2_row *row)
 	return true;
 }
 
-static void rows_ended(struct v2_rows *rows, int err)
+static void v2_outlet_rows_ended(struct v2_rows *rows, int err)
 {
-	struct call *call = CONTAINER_OF(rows, struct call, rows);
+	struct v2_outlet_call *call = CONTAINER_OF(rows, struct v2_outlet_call, rows);
 	struct v2_answer *answer = &call->answer;
 	if (err) {
 		api_call_fail_with(&answer->call, err, rows->error.text);
@@ -153,7 +153,7 @@ static void rows_ended(struct v2_rows *rows, int err)
 	api_call_end(&answer->call);
 }
 
-static void begin_rows(struct call *call)
+static void begin_rows(struct v2_outlet_call *call)
 {
 	static const char *const names[] = {"begin", "end", NULL};
 	struct v2_answer *answer = &call->answer;
@@ -170,15 +170,15 @@ static void begin_rows(struct call *call)
 		v2_page_begin(&answer->call.json);
 	call->rows.begin_ms = life.begin_ms;
 	call->rows.end_ms = life.end_ms;
-	call->rows.take = take_row;
-	call->rows.ended = rows_ended;
+	call->rows.take = v2_outlet_take_row;
+	call->rows.ended = v2_outlet_rows_ended;
 	v2_rows_start(&call->rows);
 }
 
 static void outlet_end(struct http_request *request)
 {
 	if (v2_part_count(request) == 1 && slice_equal(v2_part(request, 0), SLICE("outlet")))
-		begin_rows(call_new(request));
+		begin_rows(v2_outlet_call_new(request));
 	else
 		v2_no_such_path(request);
 }
@@ -189,7 +189,7 @@ const struct http_handler v2_outlet = V2_HANDLER(outlet_end);
 
 static bool load_found(struct v2_data *data)
 {
-	struct call *call = CONTAINER_OF(data, struct call, data);
+	struct v2_outlet_call *call = CONTAINER_OF(data, struct v2_outlet_call, data);
 	struct json_writer *json = &call->answer.call.json;
 	if (!data->fetch.found) {
 		api_call_fail(&call->answer.call, 400,
@@ -209,7 +209,7 @@ static bool load_found(struct v2_data *data)
 	return true;
 }
 
-static void begin_load(struct call *call, const struct device *device, struct slice id)
+static void begin_load(struct v2_outlet_call *call, const struct device *device, struct slice id)
 {
 	static const char *const names[] = {"begin", "end", "cf", NULL};
 	struct v2_answer *answer = &call->answer;
@@ -251,7 +251,7 @@ static void begin_load(struct call *call, const struct device *device, struct sl
 /* An unknown strip or outlet is 404 where it is listed, and 400 where its data is asked for. */
 static void below_strip(struct http_request *request, size_t parts)
 {
-	struct call *call = call_new(request);
+	struct v2_outlet_call *call = v2_outlet_call_new(request);
 	struct v2_answer *answer = &call->answer;
 	struct slice name = v2_part(request, 1), id = {NULL, 0};
 	const struct device *device = v2_find_device(answer->inventory, name, &answer->call.arena);

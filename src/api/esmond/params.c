@@ -19,7 +19,7 @@ static bool known(struct slice name, const char *const *names)
 	return false;
 }
 
-static int check_once(const struct http_request *request, size_t i, struct errbuf *e)
+static int v2_params_check_once(const struct http_request *request, size_t i, struct errbuf *e)
 {
 	for (size_t j = 0; j < i; j++) {
 		if (slice_equal(request->params[i].name, request->params[j].name))
@@ -29,7 +29,7 @@ static int check_once(const struct http_request *request, size_t i, struct errbu
 	return 0;
 }
 
-static int check_format(const struct http_param *param, struct errbuf *e)
+static int v2_params_check_format(const struct http_param *param, struct errbuf *e)
 {
 	if (!slice_equal(param->name, SLICE("format")) || slice_equal(param->value, SLICE("json")))
 		return 0;
@@ -44,13 +44,13 @@ int v2_params_lookups(const struct http_request *request, const char *const *nam
 	static const char *const everywhere[] = {"format", "limit", "offset", NULL};
 	for (size_t i = 0; i < request->param_count; i++) {
 		const struct http_param *param = &request->params[i];
-		int err = check_once(request, i, e);
+		int err = v2_params_check_once(request, i, e);
 		if (err)
 			return err;
 		if (known(param->name, names))
 			continue;
 		if (known(param->name, everywhere)) {
-			err = check_format(param, e);
+			err = v2_params_check_format(param, e);
 		} else if (!fields || !v2_lookup_take(param->name, param->value, fields, arena,
 						      lookups, &err, e)) {
 			return errbuf_set(e, ERR_INVALID, "unknown parameter \"" SHOWN "\"",
@@ -142,8 +142,9 @@ int v2_range_settle(struct v2_range *range, int64_t now_ms, struct errbuf *e)
 			  (long long)range->end);
 }
 
-static int read_time(const struct http_request *request, const char *name, int64_t unit_ms,
-		     int64_t now_ms, int64_t *time, bool *given, struct errbuf *e)
+static int v2_params_read_time(const struct http_request *request, const char *name,
+			       int64_t unit_ms, int64_t now_ms, int64_t *time, bool *given,
+			       struct errbuf *e)
 {
 	struct slice text = http_param(request, name);
 	*given = text.data != NULL;
@@ -152,21 +153,21 @@ static int read_time(const struct http_request *request, const char *name, int64
 	return v2_time_refuse(e, name, text, unit_ms);
 }
 
-static int read_range(const struct http_request *request, int64_t now_ms, struct v2_range *range,
-		      struct errbuf *e)
+static int v2_params_read_range(const struct http_request *request, int64_t now_ms,
+				struct v2_range *range, struct errbuf *e)
 {
-	int err = read_time(request, "begin", range->unit_ms, now_ms, &range->begin,
-			    &range->has_begin, e);
+	int err = v2_params_read_time(request, "begin", range->unit_ms, now_ms, &range->begin,
+				      &range->has_begin, e);
 	return err ? err
-		   : read_time(request, "end", range->unit_ms, now_ms, &range->end, &range->has_end,
-			       e);
+		   : v2_params_read_time(request, "end", range->unit_ms, now_ms, &range->end,
+					 &range->has_end, e);
 }
 
 int v2_params_range(const struct http_request *request, int64_t unit_ms, int64_t now_ms,
 		    struct v2_range *range, struct errbuf *e)
 {
 	*range = (struct v2_range){.unit_ms = unit_ms};
-	int err = read_range(request, now_ms, range, e);
+	int err = v2_params_read_range(request, now_ms, range, e);
 	return err ? err : v2_range_settle(range, now_ms, e);
 }
 
@@ -174,7 +175,7 @@ int v2_params_life(const struct http_request *request, int64_t now_ms, struct v2
 		   struct errbuf *e)
 {
 	struct v2_range range = {.unit_ms = 1000};
-	int err = read_range(request, now_ms, &range, e);
+	int err = v2_params_read_range(request, now_ms, &range, e);
 	if (!err && range.has_begin && range.has_end)
 		err = v2_range_settle(&range, now_ms, e);
 	life->given = range.has_begin || range.has_end;

@@ -65,21 +65,21 @@ struct value v2_value_of(enum v2_cf cf, int64_t base_ms, const struct counter_ro
 
 /* ---- Text ------------------------------------------------------------------------------------ */
 
-static char *put(char *to, const char *text, size_t len)
+static char *v2_points_copy(char *to, const char *text, size_t len)
 {
 	memcpy(to, text, len);
 	return to + len;
 }
 
-#define PUT(to, literal) put(to, literal, sizeof(literal) - 1)
+#define PUT(to, literal) v2_points_copy(to, literal, sizeof(literal) - 1)
 
-static bool is_finite(struct value v)
+static bool v2_points_is_finite(struct value v)
 {
 	return v.type != VALUE_F64 || (v.bits >> 52 & 0x7ff) != 0x7ff;
 }
 
-static char *put_point(struct v2_points *points, char *to, int64_t ts_ms, struct value value,
-		       int64_t m_ts_ms)
+static char *v2_points_put_point(struct v2_points *points, char *to, int64_t ts_ms,
+				 struct value value, int64_t m_ts_ms)
 {
 	if (points->any)
 		*to++ = ',';
@@ -87,7 +87,7 @@ static char *put_point(struct v2_points *points, char *to, int64_t ts_ms, struct
 	to = PUT(to, "{\"ts\":");
 	to += number_print_i64(to, floor_div(ts_ms, points->unit_ms));
 	to = PUT(to, ",\"val\":");
-	if (value.type == VALUE_NONE || !is_finite(value))
+	if (value.type == VALUE_NONE || !v2_points_is_finite(value))
 		to = PUT(to, "null");
 	else
 		to += number_print(to, value);
@@ -134,7 +134,7 @@ static char *put_step(struct v2_points *points, char *to, int64_t ts_ms)
 	}
 	points->step_values = points->step_nulls = 0;
 	points->step_sum = 0;
-	return put_point(points, to, ts_ms, value, m_ts_ms);
+	return v2_points_put_point(points, to, ts_ms, value, m_ts_ms);
 }
 
 /* ---- Slot by slot ---------------------------------------------------------------------------- */
@@ -166,7 +166,7 @@ int64_t v2_points_to_ms(const struct v2_points *points)
 	return points->grid.last_ms + points->grid.step_ms;
 }
 
-static char *put_slot(struct v2_points *points, char *to, const struct counter_row *row)
+static char *v2_points_put_slot(struct v2_points *points, char *to, const struct counter_row *row)
 {
 	struct value value = {0, VALUE_NONE};
 	int64_t m_ts_ms = NO_TIME, slot_ms = points->next_ms;
@@ -174,7 +174,7 @@ static char *put_slot(struct v2_points *points, char *to, const struct counter_r
 		value = v2_value_of(points->cf, points->base_ms, row, &m_ts_ms);
 	points->next_ms += points->row_ms;
 	if (points->calc == CALC_NONE)
-		return put_point(points, to, slot_ms, value, m_ts_ms);
+		return v2_points_put_point(points, to, slot_ms, value, m_ts_ms);
 	add_to_step(points, value, m_ts_ms);
 	int64_t step_ms = floor_to(slot_ms, points->grid.step_ms);
 	return points->next_ms - step_ms == points->grid.step_ms ? put_step(points, to, step_ms)
@@ -193,7 +193,7 @@ bool v2_points_put(struct v2_points *points, const struct counter_row *rows, siz
 		while (*used < count && rows[*used].start_ms < points->next_ms)
 			++*used;
 		bool there = *used < count && rows[*used].start_ms == points->next_ms;
-		to = put_slot(points, to, there ? &rows[*used] : NULL);
+		to = v2_points_put_slot(points, to, there ? &rows[*used] : NULL);
 	}
 	out->len += (size_t)(to - start);
 	return points->next_ms >= until_ms;
@@ -221,15 +221,15 @@ static size_t numbers_at(const struct v2_sample *samples, size_t count)
 	return n;
 }
 
-static void put_numbers(struct v2_points *points, const struct v2_sample *samples, size_t count,
-			struct buf *out)
+static void v2_points_put_numbers(struct v2_points *points, const struct v2_sample *samples,
+				  size_t count, struct buf *out)
 {
 	char *start = buf_reserve(out, count * V2_POINT_MAX_BYTES), *to = start;
 	if (!start)
 		return; /* out->failed tells */
 	for (size_t i = 0; i < count; i++)
-		to = put_point(points, to, snapped(points, samples[i].ts_ms), samples[i].value,
-			       NO_TIME);
+		to = v2_points_put_point(points, to, snapped(points, samples[i].ts_ms),
+					 samples[i].value, NO_TIME);
 	out->len += (size_t)(to - start);
 }
 
@@ -239,7 +239,7 @@ void v2_points_put_raw(struct v2_points *points, const struct v2_sample *samples
 	for (size_t i = 0; i < count;) {
 		size_t numbers = numbers_at(samples + i, count - i);
 		if (numbers)
-			put_numbers(points, samples + i, numbers, out);
+			v2_points_put_numbers(points, samples + i, numbers, out);
 		i += numbers;
 		if (i < count)
 			put_json(points, snapped(points, samples[i].ts_ms), samples[i].json, out);

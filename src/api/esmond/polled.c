@@ -14,7 +14,7 @@ static void find_next(struct v2_polled *polled);
 
 /* ---- Names ----------------------------------------------------------------------------------- */
 
-static int add_name(struct v2_polled *polled, struct slice tags_text)
+static int v2_polled_add_name(struct v2_polled *polled, struct slice tags_text)
 {
 	struct slice key = polled->endpoint.oidset->path_tags[0];
 	struct tags tags;
@@ -36,7 +36,7 @@ static int add_name(struct v2_polled *polled, struct slice tags_text)
 	return 0;
 }
 
-static int by_bytes(const void *a, const void *b)
+static int v2_polled_by_bytes(const void *a, const void *b)
 {
 	return slice_compare(*(const struct slice *)a, *(const struct slice *)b);
 }
@@ -45,7 +45,7 @@ static void sort_names(struct v2_polled *polled)
 {
 	size_t kept = 0;
 	if (polled->count)
-		qsort(polled->names, polled->count, sizeof(*polled->names), by_bytes);
+		qsort(polled->names, polled->count, sizeof(*polled->names), v2_polled_by_bytes);
 	for (size_t i = 0; i < polled->count; i++) {
 		if (!kept || !slice_equal(polled->names[i], polled->names[kept - 1]))
 			polled->names[kept++] = polled->names[i];
@@ -75,7 +75,7 @@ static bool is_cut(const struct store_read *read)
 	return false;
 }
 
-static int submit(struct v2_polled *polled)
+static int v2_polled_submit(struct v2_polled *polled)
 {
 	int err = store_read_submit(polled->read);
 	if (err)
@@ -90,7 +90,7 @@ static int add_names(struct v2_polled *polled)
 	int err = 0;
 	for (size_t i = 0; i < polled->find.count && !err; i++) {
 		if (had_data(polled, i))
-			err = add_name(polled, polled->find.series[i].tags_text);
+			err = v2_polled_add_name(polled, polled->find.series[i].tags_text);
 	}
 	return err;
 }
@@ -153,10 +153,10 @@ static int read_data(struct v2_polled *polled)
 		err = ask_last(polled, TABLE_BASE_RATES, oidset->frequency_ms, handles);
 	for (size_t i = 0; i < oidset->aggregate_count && !err; i++)
 		err = ask_last(polled, TABLE_RATE_AGGREGATIONS, oidset->aggregates_ms[i], handles);
-	return err ? err : submit(polled);
+	return err ? err : v2_polled_submit(polled);
 }
 
-static void found(struct catalog_find *find, int err)
+static void v2_polled_found(struct catalog_find *find, int err)
 {
 	struct v2_polled *polled = find->owner;
 	polled->finding = false;
@@ -192,7 +192,7 @@ static void start_find(struct v2_polled *polled)
 		.selectors = polled->selectors,
 		.selector_count = ARRAY_LEN(keys),
 		.series_max = SERIES_MAX,
-		.done = found,
+		.done = v2_polled_found,
 		.owner = polled,
 		.arena = &polled->arena,
 	};

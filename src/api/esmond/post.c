@@ -18,7 +18,7 @@ struct sample {
 	struct queue_put put;
 };
 
-struct call {
+struct v2_post_call {
 	struct v2_answer answer;
 	struct v2_key key;
 	struct queue *queue;
@@ -29,9 +29,9 @@ struct call {
 	struct buf message;
 };
 
-static void release(struct v2_answer *answer)
+static void v2_post_release(struct v2_answer *answer)
 {
-	struct call *call = CONTAINER_OF(answer, struct call, answer);
+	struct v2_post_call *call = CONTAINER_OF(answer, struct v2_post_call, answer);
 	poll_builder_release(&call->builder);
 	buf_release(&call->message);
 	mem_free(call);
@@ -41,7 +41,7 @@ static void release(struct v2_answer *answer)
 
 /* A queue has room again when its persisters have worked: 503, where a store without room is 507.
  */
-static void finish(struct call *call)
+static void v2_post_finish(struct v2_post_call *call)
 {
 	struct v2_answer *answer = &call->answer;
 	if (call->err == ERR_FULL || call->err == ERR_BUSY) {
@@ -57,18 +57,18 @@ static void finish(struct call *call)
 	api_call_end(&answer->call);
 }
 
-static void put_done(struct queue_put *put, int err)
+static void v2_post_put_done(struct queue_put *put, int err)
 {
-	struct call *call = put->owner;
+	struct v2_post_call *call = put->owner;
 	if (err && !call->err)
 		call->err = err;
 	call->waiting--;
 	if (api_call_settle(&call->answer.call) && !call->waiting)
-		finish(call);
+		v2_post_finish(call);
 }
 
 /* One sample as the message of a poll. */
-static int encode(struct call *call, const struct sample *sample, struct errbuf *e)
+static int v2_post_encode(struct v2_post_call *call, const struct sample *sample, struct errbuf *e)
 {
 	const struct v2_target *target = &call->key.target;
 	struct poll_builder *builder = &call->builder;
@@ -84,23 +84,23 @@ static int encode(struct call *call, const struct sample *sample, struct errbuf 
 	return poll_encode(builder, 0, true, &call->message, e);
 }
 
-static int put_sample(struct call *call, struct sample *sample)
+static int put_sample(struct v2_post_call *call, struct sample *sample)
 {
-	int err = encode(call, sample, NULL);
+	int err = v2_post_encode(call, sample, NULL);
 	if (err)
 		return err;
 	sample->put = (struct queue_put){
 		.key = call->key.target.device,
 		.bytes = buf_slice(&call->message),
 		.executor = loop_executor(call->answer.call.api->loop),
-		.done = put_done,
+		.done = v2_post_put_done,
 		.owner = call,
 	};
 	return queue_put(call->queue, &sample->put);
 }
 
 /* What a queue takes is waited for, whatever becomes of the rest. */
-static void put_all(struct call *call)
+static void v2_post_put_all(struct v2_post_call *call)
 {
 	for (size_t i = 0; i < call->count && !call->err; i++) {
 		call->err = put_sample(call, &call->samples[i]);
@@ -108,7 +108,7 @@ static void put_all(struct call *call)
 		call->answer.call.held += !call->err;
 	}
 	if (!call->waiting)
-		finish(call);
+		v2_post_finish(call);
 }
 
 /* ---- The body -------------------------------------------------------------------------------- */
@@ -126,8 +126,8 @@ static struct value whole(struct value number)
 	return number;
 }
 
-static int read_sample(const struct call *call, const struct json *item, struct sample *sample,
-		       struct errbuf *e)
+static int read_sample(const struct v2_post_call *call, const struct json *item,
+		       struct sample *sample, struct errbuf *e)
 {
 	const struct json *ts = json_member(item, "ts"), *val = json_member(item, "val");
 	if (!ts || ts->type != JSON_T_NUMBER || !val || val->type != JSON_T_NUMBER ||
@@ -138,7 +138,8 @@ static int read_sample(const struct call *call, const struct json *item, struct 
 	return persist_check_time(call->answer.call.api->persist, sample->ts_ms, e);
 }
 
-static int read_samples(struct call *call, const struct json *list, struct errbuf *e)
+static int v2_post_read_samples(struct v2_post_call *call, const struct json *list,
+				struct errbuf *e)
 {
 	size_t bytes = (list->count + 1) * sizeof(*call->samples);
 	if (list->type != JSON_T_ARRAY || list->count > SAMPLES_MAX)
@@ -153,21 +154,21 @@ static int read_samples(struct call *call, const struct json *list, struct errbu
 			return errbuf_prefix(e, err, "sample %zu", call->count);
 	}
 	/* The names are the same in each: the first says whether they can be sent. */
-	return call->count ? encode(call, &call->samples[0], e) : 0;
+	return call->count ? v2_post_encode(call, &call->samples[0], e) : 0;
 }
 
-static int read_body(struct call *call, struct errbuf *e)
+static int v2_post_read_body(struct v2_post_call *call, struct errbuf *e)
 {
 	struct json *body;
 	int err = v2_params_check(call->answer.call.request, NULL, e);
 	if (!err)
 		err = v2_read_json(&call->answer, &body, e);
-	return err ? err : read_samples(call, body, e);
+	return err ? err : v2_post_read_samples(call, body, e);
 }
 
 /* ---- Where it goes --------------------------------------------------------------------------- */
 
-static int find_queue(struct call *call, struct errbuf *e)
+static int find_queue(struct v2_post_call *call, struct errbuf *e)
 {
 	const struct api *api = call->answer.call.api;
 	const struct oidset *oidset = call->key.target.oidset;
@@ -178,7 +179,7 @@ static int find_queue(struct call *call, struct errbuf *e)
 					SHOWN_OF(oidset->name));
 }
 
-static int read_key(struct call *call, struct errbuf *e)
+static int v2_post_read_key(struct v2_post_call *call, struct errbuf *e)
 {
 	struct v2_key *key = &call->key;
 	int err = v2_key_of_path(&call->answer, key, e);
@@ -200,17 +201,17 @@ static void post_end(struct http_request *request)
 		v2_no_such_path(request);
 		return;
 	}
-	struct call *call = mem_zalloc(sizeof(*call));
-	v2_answer_init(&call->answer, request, NULL, release);
+	struct v2_post_call *call = mem_zalloc(sizeof(*call));
+	v2_answer_init(&call->answer, request, NULL, v2_post_release);
 	poll_builder_init(&call->builder);
 	buf_init(&call->message, MESSAGE_MAX_BYTES);
-	int err = read_key(call, &e);
+	int err = v2_post_read_key(call, &e);
 	if (!err)
-		err = read_body(call, &e);
+		err = v2_post_read_body(call, &e);
 	if (err)
 		api_call_fail_with(&call->answer.call, err, e.text);
 	else
-		put_all(call);
+		v2_post_put_all(call);
 }
 
 const struct http_handler v2_timeseries_post = V2_HANDLER(post_end);

@@ -4,7 +4,7 @@
 
 enum { NAMES_MAX = 32, REFUSED_MAX_BYTES = 4 << 20 };
 
-static void advance(struct api_call *base);
+static void v2_report_advance(struct api_call *base);
 
 /* ---- The question ---------------------------------------------------------------------------- */
 
@@ -36,25 +36,25 @@ void v2_report_set_range(struct v2_report *report, const struct v2_range *range)
 	report->rows.end_ms = v2_range_end_ms(range);
 }
 
-static void begin(struct v2_report *report)
+static void v2_report_begin(struct v2_report *report)
 {
 	if (report->kind->begin)
 		report->kind->begin(report);
-	report->answer.call.advance = advance;
+	report->answer.call.advance = v2_report_advance;
 	api_call_later(&report->answer.call);
 }
 
 void v2_report_start(struct v2_report *report)
 {
 	buf_init(&report->refused, REFUSED_MAX_BYTES);
-	report->select.done = begin;
+	report->select.done = v2_report_begin;
 	v2_report_select(report);
 }
 
 /* ---- Series after series --------------------------------------------------------------------- */
 
 /* Goes on to the next endpoint, span, interface. */
-static void pass(struct v2_report *report)
+static void v2_report_pass(struct v2_report *report)
 {
 	if (++report->endpoint == report->endpoint_count) {
 		report->kind->close(report);
@@ -64,11 +64,11 @@ static void pass(struct v2_report *report)
 			report->at++;
 		}
 	}
-	report->answer.call.advance = advance;
+	report->answer.call.advance = v2_report_advance;
 	api_call_later(&report->answer.call);
 }
 
-static void got(struct v2_fetch *fetch)
+static void v2_report_got(struct v2_fetch *fetch)
 {
 	struct v2_report *report = CONTAINER_OF(fetch, struct v2_report, fetch);
 	report->fetching = false;
@@ -82,11 +82,11 @@ static void got(struct v2_fetch *fetch)
 		report->fetching = true;
 		v2_fetch_next(fetch);
 	} else {
-		pass(report);
+		v2_report_pass(report);
 	}
 }
 
-static bool open_series(struct v2_report *report)
+static bool v2_report_open_series(struct v2_report *report)
 {
 	const struct v2_selected *selected = v2_report_selected(report);
 	struct v2_fetch *fetch = &report->fetch;
@@ -106,12 +106,12 @@ static bool open_series(struct v2_report *report)
 			   .oid = endpoint.oid,
 			   .path = {selected->name},
 			   .path_count = 1},
-		.got = got,
+		.got = v2_report_got,
 	};
 	return report->kind->open(report);
 }
 
-static void advance(struct api_call *base)
+static void v2_report_advance(struct api_call *base)
 {
 	struct v2_answer *answer = v2_answer_of(base);
 	struct v2_report *report = CONTAINER_OF(answer, struct v2_report, answer);
@@ -119,11 +119,11 @@ static void advance(struct api_call *base)
 		return;
 	if (report->at == report->count) {
 		report->kind->end(report);
-	} else if (open_series(report)) {
+	} else if (v2_report_open_series(report)) {
 		report->fetching = true;
 		v2_fetch_start(&report->fetch);
 	} else {
-		pass(report);
+		v2_report_pass(report);
 	}
 }
 
@@ -205,8 +205,8 @@ void v2_report_set_days(struct v2_report *report, const struct v2_calendar *cale
 	report->rows.end_ms = calendar->edges_s[calendar->count] * 1000 - 1;
 }
 
-static int read_span(const struct http_request *request, enum v2_span preset, enum v2_span *span,
-		     struct errbuf *e)
+static int v2_report_read_span(const struct http_request *request, enum v2_span preset,
+			       enum v2_span *span, struct errbuf *e)
 {
 	struct slice text = http_param(request, "span");
 	*span = slice_equal(text, SLICE("day")) ? SPAN_DAY : SPAN_MONTH;
@@ -219,8 +219,8 @@ static int read_span(const struct http_request *request, enum v2_span preset, en
 }
 
 /* What is asked: a month, or begin and end, or the month until now. In seconds. */
-static int read_time(struct v2_answer *answer, const struct zone *zone, int64_t *begin_s,
-		     int64_t *end_s, struct errbuf *e)
+static int v2_report_read_time(struct v2_answer *answer, const struct zone *zone, int64_t *begin_s,
+			       int64_t *end_s, struct errbuf *e)
 {
 	const struct http_request *request = answer->call.request;
 	struct slice month = http_param(request, "month");
@@ -270,9 +270,9 @@ int v2_calendar_read(struct v2_answer *answer, enum v2_span preset, struct v2_ca
 	calendar->days = arena_alloc(&answer->call.arena, bytes);
 	ASSERT(calendar->edges_s && calendar->days); /* the arena was empty */
 	int err = v2_zones_get(answer->call.api->zones, calendar->zone_name, &zone, e);
-	err = err ? err : read_span(request, preset, &calendar->span, e);
+	err = err ? err : v2_report_read_span(request, preset, &calendar->span, e);
 	err = err ? err : read_format(request, &calendar->csv, e);
-	err = err ? err : read_time(answer, zone, &begin_s, &end_s, e);
+	err = err ? err : v2_report_read_time(answer, zone, &begin_s, &end_s, e);
 	if (err)
 		return err;
 	if (v2_spans(zone, calendar->span, begin_s, end_s, calendar->edges_s, calendar->days,
@@ -283,7 +283,8 @@ int v2_calendar_read(struct v2_answer *answer, enum v2_span preset, struct v2_ca
 	return 0;
 }
 
-static bool is_over(const struct v2_answer *answer, const struct v2_calendar *calendar, size_t i)
+static bool v2_report_is_over(const struct v2_answer *answer, const struct v2_calendar *calendar,
+			      size_t i)
 {
 	return calendar->edges_s[i + 1] * 1000 <= answer->now_ms;
 }
@@ -297,13 +298,14 @@ void v2_calendar_put(struct v2_answer *answer, const struct v2_calendar *calenda
 		    slice_of(text));
 	v2_put_number(&answer->call.json, "begin", calendar->edges_s[i]);
 	v2_put_number(&answer->call.json, "end", calendar->edges_s[i + 1]);
-	json_put_bool(&answer->call.json, "complete", is_measured && is_over(answer, calendar, i));
+	json_put_bool(&answer->call.json, "complete",
+		      is_measured && v2_report_is_over(answer, calendar, i));
 }
 
 /* ---- CSV ------------------------------------------------------------------------------------- */
 
 /* In quotes where it must be. */
-static void put_field(struct buf *out, struct slice field)
+static void v2_report_put_field(struct buf *out, struct slice field)
 {
 	bool plain = true;
 	for (size_t i = 0; i < field.len; i++)
@@ -336,13 +338,13 @@ void v2_report_put_csv(struct v2_report *report, const struct v2_calendar *calen
 	const struct slice fields[] = {selected->device->name, selected->name, selected->alias};
 	char text[V2_SPAN_TEXT_BYTES];
 	for (size_t f = 0; f < ARRAY_LEN(fields); f++) {
-		put_field(&answer->call.out, fields[f]);
+		v2_report_put_field(&answer->call.out, fields[f]);
 		buf_append_char(&answer->call.out, ',');
 	}
 	v2_span_text(calendar->span, calendar->days[i], text);
 	buf_printf(&answer->call.out, "%s,%lld,%lld,%s", text, (long long)calendar->edges_s[i],
 		   (long long)calendar->edges_s[i + 1],
-		   is_measured && is_over(answer, calendar, i) ? "true" : "false");
+		   is_measured && v2_report_is_over(answer, calendar, i) ? "true" : "false");
 }
 
 void v2_report_end(struct v2_report *report, const struct v2_calendar *calendar)

@@ -38,7 +38,7 @@ struct v2_report_kind {
 	void (*end)(struct v2_report *report);
 };
 
-/* How the interfaces are found; v2_report_select.c's. */
+/* How the interfaces are found; report_select.c's. */
 struct v2_select {
 	void (*done)(struct v2_report *report);
 	bool too_many;

@@ -3,7 +3,7 @@
  * A month's (or day's) intervals of five minutes, aligned to the epoch, each with the rate at which
  * octets were counted in it: the growth in its bins by the time that was really covered. An
  * interval of which less than half was covered is missing. Growth over gaps that lies in no bin is
- * in no interval; it is shown as unplaced. The percentile is that of nearest rank (v2_sums.h) over
+ * in no interval; it is shown as unplaced. The percentile is that of nearest rank (sums.h) over
  * the intervals that are there, or with missing=zero over all that are past, the missing ones as 0.
  *
  * in, out: of each direction. larger: the larger of these two. larger_of_bins: of the larger
@@ -24,7 +24,7 @@ enum {
 
 enum { IN, OUT, DIRECTIONS };
 
-struct call {
+struct v2_percentile_call {
 	struct v2_report report;
 	struct v2_calendar calendar;
 	struct slice percentile;
@@ -45,9 +45,9 @@ struct figures {
 	uint64_t unplaced[DIRECTIONS];
 };
 
-static struct call *call_of(struct v2_report *report)
+static struct v2_percentile_call *v2_percentile_call_of(struct v2_report *report)
 {
-	return CONTAINER_OF(report, struct call, report);
+	return CONTAINER_OF(report, struct v2_percentile_call, report);
 }
 
 /* ---- Reading --------------------------------------------------------------------------------- */
@@ -60,7 +60,7 @@ static int64_t up_to_bin(int64_t ms)
 /* An interval belongs to the span in which it begins. */
 static void open_span(struct v2_report *report)
 {
-	struct call *call = call_of(report);
+	struct v2_percentile_call *call = v2_percentile_call_of(report);
 	const int64_t *edges_s = &call->calendar.edges_s[call->report.span];
 	int64_t from_ms = up_to_bin(edges_s[0] * 1000), to_ms = up_to_bin(edges_s[1] * 1000);
 	int64_t now_ms = call->report.answer.now_ms;
@@ -79,9 +79,9 @@ static void open_span(struct v2_report *report)
 	}
 }
 
-static bool open_series(struct v2_report *report)
+static bool v2_percentile_open_series(struct v2_report *report)
 {
-	struct call *call = call_of(report);
+	struct v2_percentile_call *call = v2_percentile_call_of(report);
 	struct v2_fetch *fetch = &report->fetch;
 	int64_t base_ms = fetch->target.oidset->frequency_ms;
 	fetch->period_ms = base_ms;
@@ -90,9 +90,9 @@ static bool open_series(struct v2_report *report)
 	return base_ms <= BIN_MS;
 }
 
-static void take_rows(struct v2_report *report)
+static void v2_percentile_take_rows(struct v2_report *report)
 {
-	v2_report_sum_rows(report, &call_of(report)->all[report->endpoint]);
+	v2_report_sum_rows(report, &v2_percentile_call_of(report)->all[report->endpoint]);
 }
 
 /* ---- Figures --------------------------------------------------------------------------------- */
@@ -103,17 +103,17 @@ static bool is_there(const struct v2_sum *sum)
 }
 
 /* Bits a second. */
-static double rate_of(const struct v2_sum *sum)
+static double v2_percentile_rate_of(const struct v2_sum *sum)
 {
 	return (double)sum->val * 8.0 * 1000.0 / (double)sum->covered_ms;
 }
 
-static double of_values(struct call *call, size_t count)
+static double of_values(struct v2_percentile_call *call, size_t count)
 {
 	return v2_percentile(call->values, count, call->milli);
 }
 
-static double of_direction(struct call *call, size_t d, size_t *there)
+static double of_direction(struct v2_percentile_call *call, size_t d, size_t *there)
 {
 	size_t count = 0;
 	*there = 0;
@@ -121,19 +121,19 @@ static double of_direction(struct call *call, size_t d, size_t *there)
 		bool is = is_there(&call->sums[d][i]);
 		*there += is;
 		if (is || call->missing_is_zero)
-			call->values[count++] = is ? rate_of(&call->sums[d][i]) : 0;
+			call->values[count++] = is ? v2_percentile_rate_of(&call->sums[d][i]) : 0;
 	}
 	return of_values(call, count);
 }
 
-static double of_both(struct call *call, bool sum, size_t *there)
+static double of_both(struct v2_percentile_call *call, bool sum, size_t *there)
 {
 	size_t count = 0;
 	*there = 0;
 	for (size_t i = 0; i < call->past; i++) {
 		bool in = is_there(&call->sums[IN][i]), out = is_there(&call->sums[OUT][i]);
-		double rate_in = in ? rate_of(&call->sums[IN][i]) : 0;
-		double rate_out = out ? rate_of(&call->sums[OUT][i]) : 0;
+		double rate_in = in ? v2_percentile_rate_of(&call->sums[IN][i]) : 0;
+		double rate_out = out ? v2_percentile_rate_of(&call->sums[OUT][i]) : 0;
 		*there += in && out;
 		if ((in && out) || call->missing_is_zero)
 			call->values[count++] = sum ? rate_in + rate_out : fmax(rate_in, rate_out);
@@ -141,7 +141,7 @@ static double of_both(struct call *call, bool sum, size_t *there)
 	return of_values(call, count);
 }
 
-static struct figures figures_of(struct call *call)
+static struct figures figures_of(struct v2_percentile_call *call)
 {
 	struct figures f = {0};
 	f.in = of_direction(call, IN, &f.bins_in);
@@ -156,7 +156,8 @@ static struct figures figures_of(struct call *call)
 	return f;
 }
 
-static bool is_measured(const struct call *call, const struct figures *f)
+static bool v2_percentile_is_measured(const struct v2_percentile_call *call,
+				      const struct figures *f)
 {
 	const int64_t there[] = {(int64_t)f->bins_in, (int64_t)f->bins_out};
 	return v2_report_is_measured(&call->report, there);
@@ -169,12 +170,13 @@ static void put_rate(struct json_writer *json, const char *key, double rate)
 	json_put_f64(json, key, rate);
 }
 
-static void put_figures(struct call *call, const struct figures *f)
+static void put_figures(struct v2_percentile_call *call, const struct figures *f)
 {
 	struct v2_answer *answer = &call->report.answer;
 	struct json_writer *json = &answer->call.json;
 	json_write_object_begin(json);
-	v2_calendar_put(answer, &call->calendar, call->report.span, is_measured(call, f));
+	v2_calendar_put(answer, &call->calendar, call->report.span,
+			v2_percentile_is_measured(call, f));
 	put_rate(json, "in", f->in);
 	put_rate(json, "out", f->out);
 	put_rate(json, "larger", f->larger);
@@ -189,7 +191,7 @@ static void put_figures(struct call *call, const struct figures *f)
 	json_write_object_end(json);
 }
 
-static void begin_json(struct call *call)
+static void begin_json(struct v2_percentile_call *call)
 {
 	struct json_writer *json = &call->report.answer.call.json;
 	json_write_object_begin(json);
@@ -212,10 +214,11 @@ static void put_csv_rate(struct buf *out, double rate)
 		number_append(out, value_f64(rate));
 }
 
-static void put_csv(struct call *call, const struct figures *f)
+static void v2_percentile_put_csv(struct v2_percentile_call *call, const struct figures *f)
 {
 	struct buf *out = &call->report.answer.call.out;
-	v2_report_put_csv(&call->report, &call->calendar, call->report.span, is_measured(call, f));
+	v2_report_put_csv(&call->report, &call->calendar, call->report.span,
+			  v2_percentile_is_measured(call, f));
 	put_csv_rate(out, f->in);
 	put_csv_rate(out, f->out);
 	put_csv_rate(out, f->larger);
@@ -228,9 +231,9 @@ static void put_csv(struct call *call, const struct figures *f)
 
 /* ---- The report ------------------------------------------------------------------------------ */
 
-static void begin_report(struct v2_report *report)
+static void v2_percentile_begin_report(struct v2_report *report)
 {
-	struct call *call = call_of(report);
+	struct v2_percentile_call *call = v2_percentile_call_of(report);
 	if (call->calendar.csv)
 		v2_report_begin_csv(report, "in,out,larger,larger_of_bins,sum,bins,bins_in,"
 					    "bins_out,bins_both,unplaced_in,unplaced_out");
@@ -240,11 +243,11 @@ static void begin_report(struct v2_report *report)
 
 static void close_span(struct v2_report *report)
 {
-	struct call *call = call_of(report);
+	struct v2_percentile_call *call = v2_percentile_call_of(report);
 	struct json_writer *json = &report->answer.call.json;
 	struct figures figures = figures_of(call);
 	if (call->calendar.csv) {
-		put_csv(call, &figures);
+		v2_percentile_put_csv(call, &figures);
 		return;
 	}
 	if (report->span == 0) {
@@ -260,28 +263,28 @@ static void close_span(struct v2_report *report)
 	json_write_object_end(json);
 }
 
-static void end_report(struct v2_report *report)
+static void v2_percentile_end_report(struct v2_report *report)
 {
-	v2_report_end(report, &call_of(report)->calendar);
+	v2_report_end(report, &v2_percentile_call_of(report)->calendar);
 }
 
 static const struct v2_report_kind kind = {
-	.begin = begin_report,
+	.begin = v2_percentile_begin_report,
 	.span = open_span,
-	.open = open_series,
-	.rows = take_rows,
+	.open = v2_percentile_open_series,
+	.rows = v2_percentile_take_rows,
 	.close = close_span,
-	.end = end_report,
+	.end = v2_percentile_end_report,
 };
 
-static void release(struct v2_answer *answer)
+static void v2_percentile_release(struct v2_answer *answer)
 {
 	struct v2_report *report = CONTAINER_OF(answer, struct v2_report, answer);
 	v2_report_release(report);
-	mem_free(call_of(report));
+	mem_free(v2_percentile_call_of(report));
 }
 
-static int read_question(struct call *call, struct errbuf *e)
+static int v2_percentile_read_question(struct v2_percentile_call *call, struct errbuf *e)
 {
 	static const char *const names[] = {"zone",       "span",    "month", "format",
 					    "percentile", "missing", NULL};
@@ -307,12 +310,12 @@ static int read_question(struct call *call, struct errbuf *e)
 
 static void percentile_end(struct http_request *request)
 {
-	struct call *call = mem_zalloc(sizeof(*call));
+	struct v2_percentile_call *call = mem_zalloc(sizeof(*call));
 	struct v2_report *report = &call->report;
 	struct errbuf e;
-	v2_answer_init(&report->answer, request, NULL, release);
+	v2_answer_init(&report->answer, request, NULL, v2_percentile_release);
 	report->kind = &kind;
-	if (read_question(call, &e)) {
+	if (v2_percentile_read_question(call, &e)) {
 		api_call_fail(&report->answer.call, 400, "%s", e.text);
 		return;
 	}

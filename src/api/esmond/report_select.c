@@ -17,7 +17,7 @@ enum {
 	NAMES_WORK_MAX = 10000000, /* of look-ups, over the names of one device: some 50 ms */
 };
 
-static void step(struct api_call *base);
+static void v2_select_step(struct api_call *base);
 
 /* ---- The list -------------------------------------------------------------------------------- */
 
@@ -51,14 +51,14 @@ static int add_selected(struct v2_report *report, const struct device *device, s
 	return 0;
 }
 
-static struct slice alias_of(const struct v2_row *row)
+static struct slice v2_select_alias_of(const struct v2_row *row)
 {
 	struct slice alias = row->values[FIELD_IF_ALIAS];
 	return alias.data ? alias : SLICE("");
 }
 
 /* Versions of one interface follow each other; the last has its name of today. */
-static bool take_row(struct v2_rows *rows, const struct v2_row *row)
+static bool v2_select_take_row(struct v2_rows *rows, const struct v2_row *row)
 {
 	struct v2_report *report = CONTAINER_OF(rows, struct v2_report, rows);
 	struct v2_selected *last = report->count ? &report->list[report->count - 1] : NULL;
@@ -66,7 +66,7 @@ static bool take_row(struct v2_rows *rows, const struct v2_row *row)
 		return true;
 	if (last && last->device == row->device && slice_equal(last->name, row->row->name))
 		report->count--;
-	if (!add_selected(report, row->device, row->row->name, alias_of(row)))
+	if (!add_selected(report, row->device, row->row->name, v2_select_alias_of(row)))
 		return true;
 	report->select.too_many = true;
 	return false;
@@ -80,7 +80,7 @@ static int by_names(const void *a, const void *b)
 	return order ? order : slice_compare(left->name, right->name);
 }
 
-static void finish(struct v2_report *report)
+static void v2_select_finish(struct v2_report *report)
 {
 	if (report->select.too_many) {
 		api_call_fail(&report->answer.call, 422,
@@ -95,7 +95,7 @@ static void finish(struct v2_report *report)
 
 /* ---- Devices without rows -------------------------------------------------------------------- */
 
-static struct v2_report *report_of(struct v2_select *select)
+static struct v2_report *v2_select_report_of(struct v2_select *select)
 {
 	return CONTAINER_OF(select, struct v2_report, select);
 }
@@ -106,22 +106,22 @@ static void note_bare(struct v2_rows *rows, const struct device *device)
 	select->bare[select->bare_count++] = device;
 }
 
-static void go_on(struct v2_report *report)
+static void v2_select_go_on(struct v2_report *report)
 {
-	report->answer.call.advance = step;
+	report->answer.call.advance = v2_select_step;
 	api_call_later(&report->answer.call);
 }
 
-static int by_name(const void *a, const void *b)
+static int v2_select_by_name(const void *a, const void *b)
 {
 	return slice_compare(*(const struct slice *)a, *(const struct slice *)b);
 }
 
 /* Rows come in the order of names. */
-static bool is_hidden(const struct v2_select *select, struct slice name)
+static bool v2_select_is_hidden(const struct v2_select *select, struct slice name)
 {
 	return select->hidden_count && bsearch(&name, select->hidden, select->hidden_count,
-					       sizeof(*select->hidden), by_name);
+					       sizeof(*select->hidden), v2_select_by_name);
 }
 
 /* Nothing but its names is known of the interface: other look-ups leave it out. */
@@ -134,7 +134,7 @@ static int take_name(struct v2_report *report, const struct device *device, stru
 		[FIELD_IF_NAME] = name,
 	};
 	if ((report->interface.data && !counter_key_part_matches(name, report->interface)) ||
-	    is_hidden(&report->select, name) ||
+	    v2_select_is_hidden(&report->select, name) ||
 	    !v2_lookups_match(&report->rows.lookups, values, work))
 		return 0;
 	return add_selected(report, device, name, SLICE(""));
@@ -143,7 +143,7 @@ static int take_name(struct v2_report *report, const struct device *device, stru
 static void polled_ended(struct v2_polled *polled, int err)
 {
 	struct v2_select *select = CONTAINER_OF(polled, struct v2_select, polled);
-	struct v2_report *report = report_of(select);
+	struct v2_report *report = v2_select_report_of(select);
 	if (err) {
 		api_call_fail_with(&report->answer.call, err, polled->error.text);
 		return;
@@ -158,7 +158,7 @@ static void polled_ended(struct v2_polled *polled, int err)
 		return;
 	}
 	select->bare_at++;
-	go_on(report);
+	v2_select_go_on(report);
 }
 
 static int add_hidden(struct v2_select *select, struct slice name)
@@ -194,7 +194,7 @@ static bool take_hidden(struct v2_rows *rows, const struct v2_row *row)
 static void hidden_ended(struct v2_rows *rows, int err)
 {
 	struct v2_select *select = CONTAINER_OF(rows, struct v2_select, ever);
-	struct v2_report *report = report_of(select);
+	struct v2_report *report = v2_select_report_of(select);
 	if (err) {
 		api_call_fail_with(&report->answer.call, err, rows->error.text);
 		return;
@@ -210,7 +210,7 @@ static void hidden_ended(struct v2_rows *rows, int err)
 	};
 	if (select->too_many || !v2_polled_start(&select->polled)) {
 		select->bare_at++;
-		go_on(report);
+		v2_select_go_on(report);
 	}
 }
 
@@ -222,7 +222,7 @@ static void start_device(struct v2_select *select)
 	select->hidden = NULL;
 	select->hidden_count = select->hidden_room = 0;
 	select->ever = (struct v2_rows){
-		.answer = &report_of(select)->answer,
+		.answer = &v2_select_report_of(select)->answer,
 		.kind = OIDSET_INTERFACES,
 		.fields = v2_interface_fields,
 		.end_ms = INVENTORY_FOREVER_MS,
@@ -234,7 +234,7 @@ static void start_device(struct v2_select *select)
 	v2_rows_start(&select->ever);
 }
 
-static void step(struct api_call *base)
+static void v2_select_step(struct api_call *base)
 {
 	struct v2_answer *answer = v2_answer_of(base);
 	struct v2_report *report = CONTAINER_OF(answer, struct v2_report, answer);
@@ -242,18 +242,18 @@ static void step(struct api_call *base)
 	if (!select->too_many && select->bare_at < select->bare_count)
 		start_device(select);
 	else
-		finish(report);
+		v2_select_finish(report);
 }
 
 /* ---- Rows ------------------------------------------------------------------------------------ */
 
-static void rows_ended(struct v2_rows *rows, int err)
+static void v2_select_rows_ended(struct v2_rows *rows, int err)
 {
 	struct v2_report *report = CONTAINER_OF(rows, struct v2_report, rows);
 	if (err)
 		api_call_fail_with(&report->answer.call, err, rows->error.text);
 	else
-		go_on(report);
+		v2_select_go_on(report);
 }
 
 void v2_report_select(struct v2_report *report)
@@ -272,9 +272,9 @@ void v2_report_select(struct v2_report *report)
 	rows->kind = OIDSET_INTERFACES;
 	rows->fields = v2_interface_fields;
 	rows->with_hidden = true;
-	rows->take = take_row;
+	rows->take = v2_select_take_row;
 	rows->bare = note_bare;
-	rows->ended = rows_ended;
+	rows->ended = v2_select_rows_ended;
 	if (report->device.data)
 		rows->device = inventory_device(report->answer.inventory, report->device);
 	v2_rows_start(rows);

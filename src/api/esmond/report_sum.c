@@ -10,30 +10,30 @@
 
 enum { POINTS_MAX = 500000, POINTS_A_TURN = 4096, POINT_BYTES = 120 };
 
-struct point {
+struct v2_report_sum_point {
 	double rates;
 	uint64_t growth;
 	uint32_t of;
 };
 
-struct call {
+struct v2_report_sum_call {
 	struct v2_report report;
 	struct v2_data_params params;
 	int64_t period_ms; /* 0: that of the first interface */
 	struct v2_grid grid;
-	struct point *points;
+	struct v2_report_sum_point *points;
 	size_t put; /* of them, into the answer */
 	size_t summed;
 };
 
-static struct call *call_of(struct v2_report *report)
+static struct v2_report_sum_call *v2_report_sum_call_of(struct v2_report *report)
 {
-	return CONTAINER_OF(report, struct call, report);
+	return CONTAINER_OF(report, struct v2_report_sum_call, report);
 }
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
-static void begin_report(struct v2_report *report)
+static void v2_report_sum_begin_report(struct v2_report *report)
 {
 	struct json_writer *json = &report->answer.call.json;
 	json_write_object_begin(json);
@@ -41,7 +41,7 @@ static void begin_report(struct v2_report *report)
 	json_write_array_begin(json);
 }
 
-static int make_points(struct call *call, int64_t period_ms, struct errbuf *e)
+static int make_points(struct v2_report_sum_call *call, int64_t period_ms, struct errbuf *e)
 {
 	call->period_ms = period_ms;
 	call->grid = v2_grid_of(&call->params.range, period_ms);
@@ -57,9 +57,9 @@ static int make_points(struct call *call, int64_t period_ms, struct errbuf *e)
 	return 0;
 }
 
-static bool open_series(struct v2_report *report)
+static bool v2_report_sum_open_series(struct v2_report *report)
 {
-	struct call *call = call_of(report);
+	struct v2_report_sum_call *call = v2_report_sum_call_of(report);
 	struct v2_fetch *fetch = &report->fetch;
 	struct v2_data_params params = call->params;
 	struct v2_plan plan;
@@ -81,9 +81,9 @@ static bool open_series(struct v2_report *report)
 	return true;
 }
 
-static void take_rows(struct v2_report *report)
+static void v2_report_sum_take_rows(struct v2_report *report)
 {
-	struct call *call = call_of(report);
+	struct v2_report_sum_call *call = v2_report_sum_call_of(report);
 	const struct v2_fetch *fetch = &report->fetch;
 	int64_t base_ms = fetch->target.oidset->frequency_ms, m_ts_ms;
 	for (size_t i = 0; i < fetch->count; i++) {
@@ -93,7 +93,7 @@ static void take_rows(struct v2_report *report)
 		if (value.type == VALUE_NONE || row->start_ms < call->grid.first_ms ||
 		    (uint64_t)at >= call->grid.count)
 			continue;
-		struct point *point = &call->points[at];
+		struct v2_report_sum_point *point = &call->points[at];
 		point->of++;
 		if (value.type == VALUE_U64)
 			point->growth = v2_sum_of(point->growth, value.bits);
@@ -102,33 +102,33 @@ static void take_rows(struct v2_report *report)
 	}
 }
 
-static void close_series(struct v2_report *report)
+static void v2_report_sum_close_series(struct v2_report *report)
 {
 	v2_report_refuse_unknown(report);
 }
 
 /* ---- The answer ------------------------------------------------------------------------------ */
 
-static char *put(char *to, const char *text)
+static char *v2_report_sum_put(char *to, const char *text)
 {
 	size_t len = strlen(text);
 	memcpy(to, text, len);
 	return to + len;
 }
 
-static char *put_point(const struct call *call, char *to, size_t i)
+static char *v2_report_sum_put_point(const struct v2_report_sum_call *call, char *to, size_t i)
 {
-	const struct point *point = &call->points[i];
+	const struct v2_report_sum_point *point = &call->points[i];
 	int64_t ts_ms = call->grid.first_ms + (int64_t)i * call->grid.step_ms;
 	bool rates = call->params.cf != CF_DELTA;
-	to = put(to, i ? ",{\"ts\":" : "{\"ts\":");
+	to = v2_report_sum_put(to, i ? ",{\"ts\":" : "{\"ts\":");
 	to += number_print_i64(to, v2_seconds(ts_ms));
-	to = put(to, ",\"val\":");
+	to = v2_report_sum_put(to, ",\"val\":");
 	if (!point->of)
-		to = put(to, "null");
+		to = v2_report_sum_put(to, "null");
 	else
 		to += number_print(to, rates ? value_f64(point->rates) : value_u64(point->growth));
-	to = put(to, ",\"of\":");
+	to = v2_report_sum_put(to, ",\"of\":");
 	to += number_print_u64(to, point->of);
 	*to++ = '}';
 	return to;
@@ -137,7 +137,8 @@ static char *put_point(const struct call *call, char *to, size_t i)
 static void put_points(struct api_call *base)
 {
 	struct v2_answer *answer = v2_answer_of(base);
-	struct call *call = call_of(CONTAINER_OF(answer, struct v2_report, answer));
+	struct v2_report_sum_call *call =
+		v2_report_sum_call_of(CONTAINER_OF(answer, struct v2_report, answer));
 	size_t count = call->points ? (size_t)call->grid.count : 0, until;
 	if (!api_call_room(&answer->call))
 		return;
@@ -145,7 +146,7 @@ static void put_points(struct api_call *base)
 	char *start = buf_reserve(&answer->call.out, (until - call->put) * POINT_BYTES),
 	     *to = start;
 	for (; start && call->put < until; call->put++)
-		to = put_point(call, to, call->put);
+		to = v2_report_sum_put_point(call, to, call->put);
 	if (start)
 		answer->call.out.len += (size_t)(to - start);
 	if (call->put < count && start) {
@@ -157,9 +158,9 @@ static void put_points(struct api_call *base)
 	api_call_end(&answer->call);
 }
 
-static void end_report(struct v2_report *report)
+static void v2_report_sum_end_report(struct v2_report *report)
 {
-	struct call *call = call_of(report);
+	struct v2_report_sum_call *call = v2_report_sum_call_of(report);
 	struct v2_answer *answer = &report->answer;
 	struct json_writer *json = &answer->call.json;
 	json_write_array_end(json);
@@ -173,17 +174,17 @@ static void end_report(struct v2_report *report)
 }
 
 static const struct v2_report_kind kind = {
-	.begin = begin_report,
-	.open = open_series,
-	.rows = take_rows,
-	.close = close_series,
-	.end = end_report,
+	.begin = v2_report_sum_begin_report,
+	.open = v2_report_sum_open_series,
+	.rows = v2_report_sum_take_rows,
+	.close = v2_report_sum_close_series,
+	.end = v2_report_sum_end_report,
 };
 
-static void release(struct v2_answer *answer)
+static void v2_report_sum_release(struct v2_answer *answer)
 {
 	struct v2_report *report = CONTAINER_OF(answer, struct v2_report, answer);
-	struct call *call = call_of(report);
+	struct v2_report_sum_call *call = v2_report_sum_call_of(report);
 	v2_report_release(report);
 	mem_free(call);
 }
@@ -191,11 +192,11 @@ static void release(struct v2_answer *answer)
 static void sum_end(struct http_request *request)
 {
 	static const char *const names[] = {"endpoint", "agg", "cf", NULL};
-	struct call *call = mem_zalloc(sizeof(*call));
+	struct v2_report_sum_call *call = mem_zalloc(sizeof(*call));
 	struct v2_report *report = &call->report;
 	struct v2_answer *answer = &report->answer;
 	struct errbuf e;
-	v2_answer_init(answer, request, NULL, release);
+	v2_answer_init(answer, request, NULL, v2_report_sum_release);
 	report->kind = &kind;
 	report->endpoints[0] = http_param(request, "endpoint");
 	if (v2_report_read(report, names, &e)) {

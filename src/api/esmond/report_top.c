@@ -12,43 +12,43 @@ enum { TOP_PRESET = 10, TOP_MAX = 1000 };
 
 enum order { BY_AVERAGE, BY_MAX, BY_VOLUME };
 
-struct place {
+struct v2_top_place {
 	size_t at; /* in report->list */
 	double figure;
 	uint64_t volume;
 	int64_t ts_ms; /* BY_MAX: of the row or delta */
 };
 
-struct call {
+struct v2_top_call {
 	struct v2_report report;
 	struct v2_data_params params;
 	enum order order;
 	uint64_t wanted;
-	struct place *places; /* descending */
+	struct v2_top_place *places; /* descending */
 	size_t place_count;
-	struct place now; /* of the interface at work */
+	struct v2_top_place now; /* of the interface at work */
 	int64_t covered_ms;
 	bool any;
 };
 
-static struct call *call_of(struct v2_report *report)
+static struct v2_top_call *v2_top_call_of(struct v2_report *report)
 {
-	return CONTAINER_OF(report, struct call, report);
+	return CONTAINER_OF(report, struct v2_top_call, report);
 }
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
-static void begin_interface(struct v2_report *report)
+static void v2_top_begin_interface(struct v2_report *report)
 {
-	struct call *call = call_of(report);
-	call->now = (struct place){.at = report->at};
+	struct v2_top_call *call = v2_top_call_of(report);
+	call->now = (struct v2_top_place){.at = report->at};
 	call->covered_ms = 0;
 	call->any = false;
 }
 
-static bool open_series(struct v2_report *report)
+static bool v2_top_open_series(struct v2_report *report)
 {
-	struct call *call = call_of(report);
+	struct v2_top_call *call = v2_top_call_of(report);
 	struct v2_fetch *fetch = &report->fetch;
 	struct v2_plan plan;
 	struct errbuf e;
@@ -63,7 +63,7 @@ static bool open_series(struct v2_report *report)
 	return true;
 }
 
-static void take_largest(struct call *call, const struct counter_row *row)
+static void take_largest(struct v2_top_call *call, const struct counter_row *row)
 {
 	int64_t base_ms = call->report.fetch.target.oidset->frequency_ms, m_ts_ms;
 	enum v2_cf cf = row->level ? CF_MAX : CF_AVERAGE;
@@ -75,9 +75,9 @@ static void take_largest(struct call *call, const struct counter_row *row)
 	call->now.ts_ms = row->level ? m_ts_ms : row->start_ms;
 }
 
-static void take_rows(struct v2_report *report)
+static void v2_top_take_rows(struct v2_report *report)
 {
-	struct call *call = call_of(report);
+	struct v2_top_call *call = v2_top_call_of(report);
 	for (size_t i = 0; i < report->fetch.count; i++) {
 		const struct counter_row *row = &report->fetch.rows[i];
 		call->now.volume = v2_sum_of(call->now.volume, row->val);
@@ -93,14 +93,15 @@ static void take_rows(struct v2_report *report)
 
 /* ---- The best -------------------------------------------------------------------------------- */
 
-static bool is_above(const struct call *call, const struct place *a, const struct place *b)
+static bool is_above(const struct v2_top_call *call, const struct v2_top_place *a,
+		     const struct v2_top_place *b)
 {
 	return call->order == BY_VOLUME ? a->volume > b->volume : a->figure > b->figure;
 }
 
-static void close_interface(struct v2_report *report)
+static void v2_top_close_interface(struct v2_report *report)
 {
-	struct call *call = call_of(report);
+	struct v2_top_call *call = v2_top_call_of(report);
 	size_t at = call->place_count;
 	v2_report_refuse_unknown(report);
 	if (call->order == BY_AVERAGE) {
@@ -121,7 +122,7 @@ static void close_interface(struct v2_report *report)
 	call->places[at] = call->now;
 }
 
-static void put_place(struct call *call, const struct place *place)
+static void v2_top_put_place(struct v2_top_call *call, const struct v2_top_place *place)
 {
 	struct v2_report *report = &call->report;
 	struct json_writer *json = &report->answer.call.json;
@@ -138,10 +139,10 @@ static void put_place(struct call *call, const struct place *place)
 	json_write_object_end(json);
 }
 
-static void end_report(struct v2_report *report)
+static void v2_top_end_report(struct v2_report *report)
 {
 	static const char *const orders[] = {"average", "max", "volume"};
-	struct call *call = call_of(report);
+	struct v2_top_call *call = v2_top_call_of(report);
 	struct json_writer *json = &report->answer.call.json;
 	size_t count = report->count;
 	json_write_object_begin(json);
@@ -154,28 +155,28 @@ static void end_report(struct v2_report *report)
 	json_write_key(json, "children");
 	json_write_array_begin(json);
 	for (size_t i = 0; i < call->place_count; i++)
-		put_place(call, &call->places[i]);
+		v2_top_put_place(call, &call->places[i]);
 	json_write_array_end(json);
 	json_write_object_end(json);
 	api_call_end(&report->answer.call);
 }
 
 static const struct v2_report_kind kind = {
-	.span = begin_interface,
-	.open = open_series,
-	.rows = take_rows,
-	.close = close_interface,
-	.end = end_report,
+	.span = v2_top_begin_interface,
+	.open = v2_top_open_series,
+	.rows = v2_top_take_rows,
+	.close = v2_top_close_interface,
+	.end = v2_top_end_report,
 };
 
-static void release(struct v2_answer *answer)
+static void v2_top_release(struct v2_answer *answer)
 {
 	struct v2_report *report = CONTAINER_OF(answer, struct v2_report, answer);
 	v2_report_release(report);
-	mem_free(call_of(report));
+	mem_free(v2_top_call_of(report));
 }
 
-static int read_question(struct call *call, struct errbuf *e)
+static int v2_top_read_question(struct v2_top_call *call, struct errbuf *e)
 {
 	static const char *const names[] = {"endpoint", "agg", "by", "n", NULL};
 	struct v2_answer *answer = &call->report.answer;
@@ -203,12 +204,12 @@ static int read_question(struct call *call, struct errbuf *e)
 
 static void top_end(struct http_request *request)
 {
-	struct call *call = mem_zalloc(sizeof(*call));
+	struct v2_top_call *call = mem_zalloc(sizeof(*call));
 	struct v2_report *report = &call->report;
 	struct errbuf e;
-	v2_answer_init(&report->answer, request, NULL, release);
+	v2_answer_init(&report->answer, request, NULL, v2_top_release);
 	report->kind = &kind;
-	if (read_question(call, &e)) {
+	if (v2_top_read_question(call, &e)) {
 		api_call_fail(&report->answer.call, 400, "%s", e.text);
 		return;
 	}

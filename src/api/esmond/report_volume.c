@@ -8,7 +8,7 @@
 
 enum { IN, OUT, DIRECTIONS };
 
-struct call {
+struct v2_volume_call {
 	struct v2_report report;
 	struct v2_calendar calendar;
 	int64_t *edges_ms;
@@ -16,17 +16,17 @@ struct call {
 	struct v2_sums all[DIRECTIONS];
 };
 
-static struct call *call_of(struct v2_report *report)
+static struct v2_volume_call *v2_volume_call_of(struct v2_report *report)
 {
-	return CONTAINER_OF(report, struct call, report);
+	return CONTAINER_OF(report, struct v2_volume_call, report);
 }
 
 /* ---- Reading: all spans of a series at once ---------------------------------------------------
  */
 
-static bool open_series(struct v2_report *report)
+static bool v2_volume_open_series(struct v2_report *report)
 {
-	struct call *call = call_of(report);
+	struct v2_volume_call *call = v2_volume_call_of(report);
 	struct v2_fetch *fetch = &report->fetch;
 	size_t count = call->calendar.count;
 	int64_t base_ms = fetch->target.oidset->frequency_ms;
@@ -36,12 +36,12 @@ static bool open_series(struct v2_report *report)
 	return true;
 }
 
-static void take_rows(struct v2_report *report)
+static void v2_volume_take_rows(struct v2_report *report)
 {
-	v2_report_sum_rows(report, &call_of(report)->all[report->endpoint]);
+	v2_report_sum_rows(report, &v2_volume_call_of(report)->all[report->endpoint]);
 }
 
-static void clear(struct call *call)
+static void v2_volume_clear(struct v2_volume_call *call)
 {
 	for (size_t d = 0; d < DIRECTIONS; d++) {
 		memset(call->sums[d], 0, call->calendar.count * sizeof(*call->sums[d]));
@@ -69,13 +69,13 @@ static void put_direction(struct json_writer *json, const char *name, const stru
 	json_write_object_end(json);
 }
 
-static bool is_measured(const struct call *call, size_t i)
+static bool v2_volume_is_measured(const struct v2_volume_call *call, size_t i)
 {
 	const int64_t covered[] = {call->sums[IN][i].covered_ms, call->sums[OUT][i].covered_ms};
 	return v2_report_is_measured(&call->report, covered);
 }
 
-static void put_interface(struct call *call)
+static void v2_volume_put_interface(struct v2_volume_call *call)
 {
 	struct v2_answer *answer = &call->report.answer;
 	struct json_writer *json = &answer->call.json;
@@ -85,7 +85,7 @@ static void put_interface(struct call *call)
 	json_write_array_begin(json);
 	for (size_t i = 0; i < call->calendar.count; i++) {
 		json_write_object_begin(json);
-		v2_calendar_put(answer, &call->calendar, i, is_measured(call, i));
+		v2_calendar_put(answer, &call->calendar, i, v2_volume_is_measured(call, i));
 		put_direction(json, "in", &call->sums[IN][i]);
 		put_direction(json, "out", &call->sums[OUT][i]);
 		json_write_object_end(json);
@@ -94,11 +94,12 @@ static void put_interface(struct call *call)
 	json_write_object_end(json);
 }
 
-static void put_csv(struct call *call)
+static void v2_volume_put_csv(struct v2_volume_call *call)
 {
 	struct buf *out = &call->report.answer.call.out;
 	for (size_t i = 0; i < call->calendar.count; i++) {
-		v2_report_put_csv(&call->report, &call->calendar, i, is_measured(call, i));
+		v2_report_put_csv(&call->report, &call->calendar, i,
+				  v2_volume_is_measured(call, i));
 		for (size_t d = 0; d < DIRECTIONS; d++) {
 			const struct v2_sum *sum = &call->sums[d][i];
 			buf_printf(out, ",%llu,%llu,%llu,%lld",
@@ -112,11 +113,11 @@ static void put_csv(struct call *call)
 
 /* ---- The report ------------------------------------------------------------------------------ */
 
-static void begin_report(struct v2_report *report)
+static void v2_volume_begin_report(struct v2_report *report)
 {
-	struct call *call = call_of(report);
+	struct v2_volume_call *call = v2_volume_call_of(report);
 	struct json_writer *json = &report->answer.call.json;
-	clear(call);
+	v2_volume_clear(call);
 	if (call->calendar.csv) {
 		v2_report_begin_csv(report, "in,in_bins,in_unplaced,in_covered_s,"
 					    "out,out_bins,out_unplaced,out_covered_s");
@@ -129,37 +130,37 @@ static void begin_report(struct v2_report *report)
 	json_write_array_begin(json);
 }
 
-static void close_interface(struct v2_report *report)
+static void v2_volume_close_interface(struct v2_report *report)
 {
-	struct call *call = call_of(report);
+	struct v2_volume_call *call = v2_volume_call_of(report);
 	if (call->calendar.csv)
-		put_csv(call);
+		v2_volume_put_csv(call);
 	else
-		put_interface(call);
-	clear(call);
+		v2_volume_put_interface(call);
+	v2_volume_clear(call);
 }
 
-static void end_report(struct v2_report *report)
+static void v2_volume_end_report(struct v2_report *report)
 {
-	v2_report_end(report, &call_of(report)->calendar);
+	v2_report_end(report, &v2_volume_call_of(report)->calendar);
 }
 
 static const struct v2_report_kind kind = {
-	.begin = begin_report,
-	.open = open_series,
-	.rows = take_rows,
-	.close = close_interface,
-	.end = end_report,
+	.begin = v2_volume_begin_report,
+	.open = v2_volume_open_series,
+	.rows = v2_volume_take_rows,
+	.close = v2_volume_close_interface,
+	.end = v2_volume_end_report,
 };
 
-static void release(struct v2_answer *answer)
+static void v2_volume_release(struct v2_answer *answer)
 {
 	struct v2_report *report = CONTAINER_OF(answer, struct v2_report, answer);
 	v2_report_release(report);
-	mem_free(call_of(report));
+	mem_free(v2_volume_call_of(report));
 }
 
-static void make_room(struct call *call)
+static void v2_volume_make_room(struct v2_volume_call *call)
 {
 	struct arena *arena = &call->report.answer.call.arena;
 	size_t count = call->calendar.count;
@@ -176,10 +177,10 @@ static void make_room(struct call *call)
 static void volume_end(struct http_request *request)
 {
 	static const char *const names[] = {"zone", "span", "month", "format", NULL};
-	struct call *call = mem_zalloc(sizeof(*call));
+	struct v2_volume_call *call = mem_zalloc(sizeof(*call));
 	struct v2_report *report = &call->report;
 	struct errbuf e;
-	v2_answer_init(&report->answer, request, NULL, release);
+	v2_answer_init(&report->answer, request, NULL, v2_volume_release);
 	report->kind = &kind;
 	if (v2_report_read(report, names, &e) ||
 	    v2_calendar_read(&report->answer, SPAN_DAY, &call->calendar, &e)) {
@@ -190,7 +191,7 @@ static void volume_end(struct http_request *request)
 	report->endpoints[OUT] = SLICE("out");
 	report->endpoint_count = DIRECTIONS;
 	report->span_count = 1;
-	make_room(call);
+	v2_volume_make_room(call);
 	v2_report_set_days(report, &call->calendar);
 	v2_report_start(report);
 }

@@ -14,17 +14,17 @@ const char *const v2_interface_fields[] = {"device",  "device__name", "ifName", 
 					   "ifDescr", "ipAddr",       "ifPhysAddress", NULL};
 const char *const v2_outlet_fields[] = {"device", "device__name", "outletID", "outletName", NULL};
 
-static void step(struct api_call *base);
+static void v2_rows_step(struct api_call *base);
 
 /* The walk that the answer works on; one at a time. */
-static struct v2_rows *rows_of(struct v2_answer *answer)
+static struct v2_rows *v2_rows_of(struct v2_answer *answer)
 {
 	return answer->walk;
 }
 
 /* ---- One row --------------------------------------------------------------------------------- */
 
-static size_t find_field(const struct v2_rows *rows, struct slice key)
+static size_t v2_rows_find_field(const struct v2_rows *rows, struct slice key)
 {
 	size_t field = 0;
 	while (rows->fields[field] && !slice_equal(key, slice_of(rows->fields[field])))
@@ -41,7 +41,7 @@ static void read_attributes(const struct v2_rows *rows, struct arena *arena, str
 	if (json_next(&reader) != JSON_OBJECT_BEGIN)
 		return;
 	while ((event = json_next(&reader)) == JSON_KEY) {
-		size_t field = find_field(rows, reader.text);
+		size_t field = v2_rows_find_field(rows, reader.text);
 		event = json_next(&reader);
 		if (rows->fields[field] && (event == JSON_STRING || event == JSON_NUMBER))
 			row->values[field] = reader.text;
@@ -50,20 +50,21 @@ static void read_attributes(const struct v2_rows *rows, struct arena *arena, str
 	}
 }
 
-static bool contains(struct slice text, const char *part)
+static bool v2_rows_contains(struct slice text, const char *part)
 {
 	return text.len && memmem(text.data, text.len, part, strlen(part)) != NULL;
 }
 
-static bool is_hidden(const struct v2_rows *rows, const struct v2_row *row)
+static bool v2_rows_is_hidden(const struct v2_rows *rows, const struct v2_row *row)
 {
 	const struct conf *conf = rows->answer->call.api->conf;
 	return rows->kind == OIDSET_INTERFACES && !(conf && conf->v2_show_hidden) &&
-	       contains(row->values[FIELD_IF_ALIAS], ":hide:");
+	       v2_rows_contains(row->values[FIELD_IF_ALIAS], ":hide:");
 }
 
 /* Whether the walk goes on. */
-static bool take_row(struct v2_rows *rows, const struct inventory_row *stored, uint64_t *work)
+static bool v2_rows_take_row(struct v2_rows *rows, const struct inventory_row *stored,
+			     uint64_t *work)
 {
 	struct v2_row row = {.device = rows->answer->inventory->devices[rows->next], .row = stored};
 	if (rows->name.data && !counter_key_part_matches(stored->name, rows->name))
@@ -73,7 +74,7 @@ static bool take_row(struct v2_rows *rows, const struct inventory_row *stored, u
 	/* Where the poll gave no such attribute the row still has its name. */
 	if (rows->kind == OIDSET_INTERFACES && !row.values[FIELD_IF_NAME].data)
 		row.values[FIELD_IF_NAME] = stored->name;
-	row.hidden = is_hidden(rows, &row);
+	row.hidden = v2_rows_is_hidden(rows, &row);
 	if ((row.hidden && !rows->with_hidden) ||
 	    !v2_lookups_match(&rows->lookups, row.values, work))
 		return true;
@@ -90,13 +91,13 @@ static int by_name_and_time(const void *a, const void *b)
 
 /* ---- Device by device ------------------------------------------------------------------------ */
 
-static void end(struct v2_rows *rows, int err)
+static void v2_rows_end(struct v2_rows *rows, int err)
 {
 	rows->answer->walk = NULL;
 	rows->ended(rows, err);
 }
 
-static void read_done(struct inventory_rows_read *read, int err)
+static void v2_rows_read_done(struct inventory_rows_read *read, int err)
 {
 	struct v2_rows *rows = read->owner;
 	rows->reading = false;
@@ -104,7 +105,7 @@ static void read_done(struct inventory_rows_read *read, int err)
 		return; /* it is over, and freed when its turn has passed */
 	if (err) {
 		rows->error = read->error;
-		end(rows, err);
+		v2_rows_end(rows, err);
 		return;
 	}
 	if (read->count > 1)
@@ -116,7 +117,7 @@ static void read_done(struct inventory_rows_read *read, int err)
 	api_call_go_on(&rows->answer->call);
 }
 
-static void read_device(struct v2_rows *rows)
+static void v2_rows_read_device(struct v2_rows *rows)
 {
 	struct v2_answer *answer = rows->answer;
 	arena_reset(&rows->arena);
@@ -130,13 +131,13 @@ static void read_device(struct v2_rows *rows)
 		.begin_ms = rows->begin_ms,
 		.end_ms = rows->end_ms,
 		.deadline_us = answer->call.deadline_us,
-		.done = read_done,
+		.done = v2_rows_read_done,
 		.owner = rows,
 	};
 	int err = inventory_rows_read_start(&rows->read);
 	rows->reading = !err;
 	if (err)
-		end(rows, err);
+		v2_rows_end(rows, err);
 }
 
 /* Whether the look-ups on the device's name leave it in. */
@@ -152,14 +153,14 @@ static bool device_matches(const struct v2_rows *rows, const struct device *devi
 }
 
 /* Some of the rows that were read; whether those were all. */
-static bool take_rows(struct v2_rows *rows)
+static bool v2_rows_take_rows(struct v2_rows *rows)
 {
 	size_t count = rows->read.count;
 	uint64_t work = 0;
 	bool go_on = true;
 	for (size_t i = 0; i < ROWS_A_TURN && go_on && work < V2_TURN_WORK && rows->row < count;
 	     i++)
-		go_on = take_row(rows, &rows->read.rows[rows->row++], &work);
+		go_on = v2_rows_take_row(rows, &rows->read.rows[rows->row++], &work);
 	if (go_on && rows->row < count)
 		return false;
 	rows->has_rows = false;
@@ -168,22 +169,22 @@ static bool take_rows(struct v2_rows *rows)
 	return true;
 }
 
-static void step(struct api_call *base)
+static void v2_rows_step(struct api_call *base)
 {
 	struct v2_answer *answer = v2_answer_of(base);
-	struct v2_rows *rows = rows_of(answer);
+	struct v2_rows *rows = v2_rows_of(answer);
 	const struct inventory *inventory = answer->inventory;
 	uint64_t work = 0;
 	if (rows->reading || !api_call_room(&answer->call))
 		return;
-	if (rows->has_rows && !take_rows(rows)) {
+	if (rows->has_rows && !v2_rows_take_rows(rows)) {
 		api_call_later(&answer->call);
 		return;
 	}
 	for (; rows->next < inventory->device_count; rows->next++) {
 		const struct device *device = inventory->devices[rows->next];
 		if (device_matches(rows, device, &work)) {
-			read_device(rows);
+			v2_rows_read_device(rows);
 			return;
 		}
 		work += 10;
@@ -193,7 +194,7 @@ static void step(struct api_call *base)
 			return;
 		}
 	}
-	end(rows, 0);
+	v2_rows_end(rows, 0);
 }
 
 void v2_rows_start(struct v2_rows *rows)
@@ -204,7 +205,7 @@ void v2_rows_start(struct v2_rows *rows)
 	       inventory->devices[rows->next] != rows->device)
 		rows->next++;
 	rows->answer->walk = rows;
-	rows->answer->call.advance = step;
+	rows->answer->call.advance = v2_rows_step;
 	arena_init(&rows->arena, ROWS_ARENA_BYTES);
 	api_call_later(&rows->answer->call);
 }

@@ -8,7 +8,7 @@ static struct store_parts one_part(struct slice part)
 	return (struct store_parts){.part = {part}};
 }
 
-static struct store_request *add(struct store_read *read, enum store_op op)
+static struct store_request *v2_samples_add(struct store_read *read, enum store_op op)
 {
 	struct store_request *request = store_read_add(read, op);
 	ASSERT(request); /* one of three, in an empty read */
@@ -17,7 +17,7 @@ static struct store_request *add(struct store_read *read, enum store_op op)
 
 static void ask_numbers(struct v2_samples *samples, struct store_read *read)
 {
-	samples->numbers = add(read, STORE_RANGE);
+	samples->numbers = v2_samples_add(read, STORE_RANGE);
 	samples->numbers->range = (struct store_range){
 		.table = TABLE_RAW_DATA,
 		.period_ms = samples->period_ms,
@@ -29,7 +29,7 @@ static void ask_numbers(struct v2_samples *samples, struct store_read *read)
 	};
 }
 
-static struct slice column_of(int64_t ts_ms, uint8_t *bytes)
+static struct slice v2_samples_column_of(int64_t ts_ms, uint8_t *bytes)
 {
 	be64_put(bytes, (uint64_t)ts_ms);
 	return (struct slice){(const char *)bytes, 8};
@@ -39,12 +39,12 @@ static struct slice column_of(int64_t ts_ms, uint8_t *bytes)
 static void ask_texts(struct v2_samples *samples, struct store_read *read)
 {
 	int64_t from_ms = samples->at_ms < 0 ? 0 : samples->at_ms;
-	samples->texts = add(read, STORE_CELL_SCAN);
+	samples->texts = v2_samples_add(read, STORE_CELL_SCAN);
 	samples->texts->cell_scan = (struct store_cell_scan){
 		.table = TABLE_RAW_TEXT,
 		.key = one_part(samples->row_key),
-		.from = one_part(column_of(from_ms, samples->from)),
-		.to = one_part(column_of(samples->to_ms, samples->to)),
+		.from = one_part(v2_samples_column_of(from_ms, samples->from)),
+		.to = one_part(v2_samples_column_of(samples->to_ms, samples->to)),
 		.limit = SAMPLES_TEXTS_MAX,
 	};
 }
@@ -52,7 +52,7 @@ static void ask_texts(struct v2_samples *samples, struct store_read *read)
 /* Whether there is such a row at all, where no handle says so. */
 static void ask_first_text(struct v2_samples *samples, struct store_read *read)
 {
-	samples->first_text = add(read, STORE_CELL_SCAN);
+	samples->first_text = v2_samples_add(read, STORE_CELL_SCAN);
 	samples->first_text->cell_scan = (struct store_cell_scan){
 		.table = TABLE_RAW_TEXT, .key = one_part(samples->row_key), .limit = 1};
 }
@@ -72,7 +72,7 @@ bool v2_samples_ask(struct v2_samples *samples, struct store_read *read)
 
 /* ---- Both as one ----------------------------------------------------------------------------- */
 
-static int64_t time_of(const struct store_cell *cell)
+static int64_t v2_samples_time_of(const struct store_cell *cell)
 {
 	return (int64_t)be64_get((const uint8_t *)cell->column.part[0].data);
 }
@@ -84,28 +84,28 @@ static int64_t whole_until(const struct v2_samples *samples, const struct store_
 	return request->more || count == limit ? last_ms + 1 : samples->to_ms;
 }
 
-static struct v2_sample *append(struct v2_samples *samples, int64_t ts_ms)
+static struct v2_sample *v2_samples_append(struct v2_samples *samples, int64_t ts_ms)
 {
 	struct v2_sample *sample = &samples->list[samples->count++];
 	*sample = (struct v2_sample){.ts_ms = ts_ms};
 	return sample;
 }
 
-static void merge(struct v2_samples *samples, const struct store_points *points,
-		  const struct store_cell_scan *scan, int64_t until_ms)
+static void v2_samples_merge(struct v2_samples *samples, const struct store_points *points,
+			     const struct store_cell_scan *scan, int64_t until_ms)
 {
 	size_t n = 0, t = 0;
 	while (n < points->count || t < scan->count) {
 		int64_t number_ms = n < points->count ? points->ts_ms[n] : INT64_MAX;
-		int64_t text_ms = t < scan->count ? time_of(&scan->cells[t]) : INT64_MAX;
+		int64_t text_ms = t < scan->count ? v2_samples_time_of(&scan->cells[t]) : INT64_MAX;
 		if ((number_ms < text_ms ? number_ms : text_ms) >= until_ms)
 			return;
 		if (number_ms <= text_ms) {
-			append(samples, number_ms)->value = (struct value){
+			v2_samples_append(samples, number_ms)->value = (struct value){
 				points->bits[0][n], (enum value_type)points->types[0][n]};
 			n++;
 		} else {
-			append(samples, text_ms)->json = scan->cells[t++].value;
+			v2_samples_append(samples, text_ms)->json = scan->cells[t++].value;
 		}
 	}
 }
@@ -130,7 +130,7 @@ int v2_samples_take(struct v2_samples *samples)
 				       points->ts_ms[points->count - 1]);
 	if (scan->count) {
 		int64_t texts_ms = whole_until(samples, texts, scan->count, SAMPLES_TEXTS_MAX,
-					       time_of(&scan->cells[scan->count - 1]));
+					       v2_samples_time_of(&scan->cells[scan->count - 1]));
 		until_ms = texts_ms < until_ms ? texts_ms : until_ms;
 	}
 	if (points->count + scan->count > samples->room) {
@@ -139,7 +139,7 @@ int v2_samples_take(struct v2_samples *samples)
 			mem_resize_array(samples->list, samples->room, sizeof(*samples->list));
 	}
 	samples->count = 0;
-	merge(samples, points, scan, until_ms);
+	v2_samples_merge(samples, points, scan, until_ms);
 	samples->any_text |=
 		scan->count || (samples->first_text && samples->first_text->cell_scan.count);
 	samples->at_ms = until_ms;

@@ -5,23 +5,23 @@
 #include "api/esmond/data.h"
 #include "api/esmond/key.h"
 
-struct call {
+struct v2_timeseries_call {
 	struct v2_answer answer;
 	struct v2_data data;
 	struct v2_data_params params;
 	struct v2_plan plan;
 };
 
-static void release(struct v2_answer *answer)
+static void v2_timeseries_release(struct v2_answer *answer)
 {
-	struct call *call = CONTAINER_OF(answer, struct call, answer);
+	struct v2_timeseries_call *call = CONTAINER_OF(answer, struct v2_timeseries_call, answer);
 	v2_data_release(&call->data);
 	mem_free(call);
 }
 
-static bool found(struct v2_data *data)
+static bool v2_timeseries_found(struct v2_data *data)
 {
-	struct call *call = CONTAINER_OF(data, struct call, data);
+	struct v2_timeseries_call *call = CONTAINER_OF(data, struct v2_timeseries_call, data);
 	struct v2_answer *answer = &call->answer;
 	struct json_writer *json = &answer->call.json;
 	if (!data->fetch.found) {
@@ -38,11 +38,11 @@ static bool found(struct v2_data *data)
 	return true;
 }
 
-static void timeseries_end(struct http_request *request)
+static void v2_timeseries_end(struct http_request *request)
 {
 	static const char *const names[] = {"begin",     "end",   "cf", "calc",
 					    "calc_func", "nulls", NULL};
-	struct call *call;
+	struct v2_timeseries_call *call;
 	struct v2_key key;
 	struct errbuf e;
 	if (!slice_equal(v2_part(request, 0), SLICE("timeseries")) ||
@@ -52,13 +52,13 @@ static void timeseries_end(struct http_request *request)
 	}
 	call = mem_zalloc(sizeof(*call));
 	struct v2_answer *answer = &call->answer;
-	v2_answer_init(answer, request, NULL, release);
+	v2_answer_init(answer, request, NULL, v2_timeseries_release);
 	if (v2_params_check(request, names, &e) || v2_key_of_path(answer, &key, &e)) {
 		api_call_fail(&answer->call, 400, "%s", e.text);
 		return;
 	}
 	call->data.fetch.target = key.target;
-	call->data.found = found;
+	call->data.found = v2_timeseries_found;
 	call->data.ended = v2_data_end_answer;
 	if (v2_params_data(request, 1, answer->now_ms, &call->params, &e) ||
 	    v2_key_plan(answer, &key, &call->params, &call->plan, &e))
@@ -67,4 +67,4 @@ static void timeseries_end(struct http_request *request)
 		v2_data_start(&call->data, answer, &call->plan, &call->params);
 }
 
-const struct http_handler v2_timeseries = V2_HANDLER(timeseries_end);
+const struct http_handler v2_timeseries = V2_HANDLER(v2_timeseries_end);

@@ -68,7 +68,7 @@ static struct kept *find_kept(struct v2_zones *zones, struct slice name)
 	return NULL;
 }
 
-static struct kept *oldest(struct v2_zones *zones)
+static struct kept *v2_zone_oldest(struct v2_zones *zones)
 {
 	struct kept *found = &zones->kept[0];
 	for (size_t i = 1; i < V2_ZONES_MAX; i++) {
@@ -78,7 +78,8 @@ static struct kept *oldest(struct v2_zones *zones)
 	return found;
 }
 
-static int load(struct v2_zones *zones, struct slice name, struct kept *kept, struct errbuf *e)
+static int v2_zone_load(struct v2_zones *zones, struct slice name, struct kept *kept,
+			struct errbuf *e)
 {
 	char path[PATH_BYTES];
 	struct buf bytes;
@@ -106,10 +107,10 @@ int v2_zones_get(struct v2_zones *zones, struct slice name, const struct zone **
 				  SHOWN_OF(name));
 	struct kept *kept = find_kept(zones, name);
 	if (!kept) {
-		kept = oldest(zones);
+		kept = v2_zone_oldest(zones);
 		kept->used = 0;
 		arena_reset(&kept->arena);
-		int err = load(zones, name, kept, e);
+		int err = v2_zone_load(zones, name, kept, e);
 		if (err)
 			return err;
 		memcpy(kept->name, name.data, name.len);

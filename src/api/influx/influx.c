@@ -57,7 +57,7 @@ static void health_end(struct http_request *http)
 	http_reply(http, fault ? 503 : 200, JSON_TYPE, slice_of(answer));
 }
 
-static void ready_end(struct http_request *http)
+static void influx_ready_end(struct http_request *http)
 {
 	const struct api *api = api_of(http);
 	char started[TIME_PRINT_MAX_BYTES], answer[200];
@@ -76,7 +76,7 @@ static void ready_end(struct http_request *http)
 
 const struct http_handler influx_ping = {.end = ping_end};
 const struct http_handler influx_health = {.end = health_end};
-const struct http_handler influx_ready = {.end = ready_end, .error = line_error_v2};
+const struct http_handler influx_ready = {.end = influx_ready_end, .error = line_error_v2};
 
 /* ---- Buckets and organisations -------------------------------------------------------------- */
 
@@ -150,26 +150,26 @@ const struct http_handler influx_orgs = {.end = orgs_end, .error = line_error_v2
 
 /* ---- Databases ------------------------------------------------------------------------------ */
 
-static bool is_blank(char c)
+static bool influx_is_blank(char c)
 {
 	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
 /* Takes the next word, a run of what is not blank, off the front. */
-static struct slice take_word(struct slice *text)
+static struct slice influx_take_word(struct slice *text)
 {
 	size_t begin = 0, end;
-	while (begin < text->len && is_blank(text->data[begin]))
+	while (begin < text->len && influx_is_blank(text->data[begin]))
 		begin++;
 	end = begin;
-	while (end < text->len && !is_blank(text->data[end]))
+	while (end < text->len && !influx_is_blank(text->data[end]))
 		end++;
 	struct slice word = {text->data + begin, end - begin};
 	*text = (struct slice){text->data + end, text->len - end};
 	return word;
 }
 
-static bool word_is(struct slice word, const char *known)
+static bool influx_word_is(struct slice word, const char *known)
 {
 	if (word.len && word.data[word.len - 1] == ';')
 		word.len--;
@@ -177,7 +177,7 @@ static bool word_is(struct slice word, const char *known)
 }
 
 /* Telegraf puts `q` into a form, others into the URL. */
-static void query_end(struct http_request *http)
+static void influx_query_end(struct http_request *http)
 {
 	struct slice q;
 	if (http_form_field(http, "q", &q)) {
@@ -186,11 +186,12 @@ static void query_end(struct http_request *http)
 	}
 	if (!q.data)
 		q = http_param(http, "q");
-	struct slice first = take_word(&q), second = take_word(&q), third = take_word(&q);
+	struct slice first = influx_take_word(&q), second = influx_take_word(&q),
+		     third = influx_take_word(&q);
 	put_version(http);
-	if (word_is(first, "CREATE") && word_is(second, "DATABASE") && third.len)
+	if (influx_word_is(first, "CREATE") && influx_word_is(second, "DATABASE") && third.len)
 		http_reply(http, 200, JSON_TYPE, SLICE("{\"results\":[{\"statement_id\":0}]}"));
-	else if (word_is(first, "SHOW") && word_is(second, "DATABASES") && !third.len)
+	else if (influx_word_is(first, "SHOW") && influx_word_is(second, "DATABASES") && !third.len)
 		http_reply(http, 200, JSON_TYPE,
 			   SLICE("{\"results\":[{\"statement_id\":0,\"series\":[{\"name\":"
 				 "\"databases\",\"columns\":[\"name\"],\"values\":[[\"default\"]]"
@@ -201,4 +202,4 @@ static void query_end(struct http_request *http)
 				 "see /api/query for queries");
 }
 
-const struct http_handler influx_query = {.end = query_end, .error = line_error_v1};
+const struct http_handler influx_query = {.end = influx_query_end, .error = line_error_v1};

@@ -32,8 +32,8 @@ static int read_granularity(struct slice text, const struct rollup_grains *grain
 }
 
 /* Without a granularity one is chosen by the age of what is asked for. */
-static int read_stored(const struct http_request *request, const struct rollup_grains *grains,
-		       struct slice aggregator, struct query_spec *spec, struct errbuf *e)
+static int grain_read_stored(const struct http_request *request, const struct rollup_grains *grains,
+			     struct slice aggregator, struct query_spec *spec, struct errbuf *e)
 {
 	struct slice granularity = http_param(request, "granularity");
 	if (http_param(request, "fn").data || http_param(request, "window").data)
@@ -64,7 +64,7 @@ int grain_params(const struct http_request *request, const struct rollup_grains 
 {
 	struct slice aggregator = http_param(request, "aggregator");
 	if (aggregator.data && !slice_equal(aggregator, SLICE("raw")))
-		return read_stored(request, grains, aggregator, spec, e);
+		return grain_read_stored(request, grains, aggregator, spec, e);
 	if (http_param(request, "granularity").data)
 		return errbuf_set(e, ERR_INVALID, "granularity needs an aggregator other than raw");
 	return 0;
@@ -82,7 +82,7 @@ static struct slice grain_text(const struct query_part *part, const struct rollu
 	return (struct slice){to, rollup_width_print(to, grains->list[part->grain].width_ms)};
 }
 
-static void put_time(struct buf *out, int64_t ms)
+static void grain_put_time(struct buf *out, int64_t ms)
 {
 	char text[TIME_PRINT_MAX_BYTES];
 	buf_append(out, text, time_print(text, ms));
@@ -99,7 +99,7 @@ void grain_list(struct buf *out, const struct query *query, const struct rollup_
 		if (i + 1 == count)
 			break;
 		buf_append_text(out, " until ");
-		put_time(out, parts[i].to_ms);
+		grain_put_time(out, parts[i].to_ms);
 		buf_append_text(out, ", ");
 	}
 }
@@ -118,7 +118,7 @@ static void put_note(struct buf *out, const struct query *query)
 	buf_append_text(out, texts[query->note]);
 	if (query->note != NOTE_NOT_ROLLED_UP)
 		return;
-	put_time(out, query->note_ms);
+	grain_put_time(out, query->note_ms);
 	buf_append_text(out, " on");
 }
 
@@ -148,7 +148,7 @@ void grain_reply_header(struct http_request *request, const struct query *query,
 	buf_release(&value);
 }
 
-static void put_window(struct buf *out, const struct query_spec *spec)
+static void grain_put_window(struct buf *out, const struct query_spec *spec)
 {
 	char width[ROLLUP_WIDTH_MAX_BYTES];
 	if (spec->fn != FN_NONE)
@@ -169,14 +169,14 @@ void grain_explain(struct buf *out, const struct query *query, const struct roll
 		put_note(out, query);
 		buf_append_text(out, "\",");
 	}
-	put_window(out, &query->spec);
+	grain_put_window(out, &query->spec);
 	buf_append_text(out, "\"grains\":[");
 	for (size_t i = 0; i < count; i++) {
 		struct slice grain = grain_text(&parts[i], grains, text);
 		buf_append_text(out, i ? ",{\"start\":\"" : "{\"start\":\"");
-		put_time(out, parts[i].from_ms);
+		grain_put_time(out, parts[i].from_ms);
 		buf_append_text(out, "\",\"end\":\"");
-		put_time(out, parts[i].to_ms);
+		grain_put_time(out, parts[i].to_ms);
 		buf_append_text(out, "\",\"grain\":\"");
 		buf_append(out, grain.data, grain.len);
 		buf_append_text(out, "\"}");

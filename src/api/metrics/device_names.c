@@ -27,7 +27,7 @@ void device_names_release(struct device_names *names)
 	names->inventory = NULL;
 }
 
-static struct slice name_of(const struct device_names *names, struct slice stored_as)
+static struct slice device_names_name_of(const struct device_names *names, struct slice stored_as)
 {
 	const struct device *device = inventory_device_stored(names->inventory, stored_as);
 	return device ? device->name : stored_as;
@@ -81,7 +81,8 @@ bool device_names_keep(void *owner, struct slice tags_text)
 	struct tags tags;
 	arena_init(&arena, TAGS_ARENA_BYTES);
 	bool kept = tags_decode(tags_text, &arena, &tags) == 0;
-	struct slice name = kept ? name_of(names, tags_find(tags, device_key)) : SLICE("");
+	struct slice name =
+		kept ? device_names_name_of(names, tags_find(tags, device_key)) : SLICE("");
 	for (size_t i = 0; i < names->asked_count && kept; i++)
 		kept = selector_match(&names->asked[i], name);
 	arena_release(&arena);
@@ -100,7 +101,7 @@ struct slice device_names_tags(void *owner, struct slice tags_text, struct arena
 	if (!names->inventory || tags_decode(tags_text, arena, &tags))
 		return tags_text;
 	struct slice stored_as = tags_find(tags, device_key);
-	struct slice name = stored_as.data ? name_of(names, stored_as) : stored_as;
+	struct slice name = stored_as.data ? device_names_name_of(names, stored_as) : stored_as;
 	if (!stored_as.data || slice_equal(name, stored_as))
 		return tags_text;
 	for (size_t i = 0; i < tags.count; i++) {
@@ -114,12 +115,12 @@ struct slice device_names_tags(void *owner, struct slice tags_text, struct arena
 	return said.data ? said : tags_text;
 }
 
-static int by_bytes(const void *left, const void *right)
+static int device_names_by_bytes(const void *left, const void *right)
 {
 	return slice_compare(*(const struct slice *)left, *(const struct slice *)right);
 }
 
-static bool begins_with(struct slice text, struct slice prefix)
+static bool device_names_begins_with(struct slice text, struct slice prefix)
 {
 	return text.len >= prefix.len &&
 	       (!prefix.len || memcmp(text.data, prefix.data, prefix.len) == 0);
@@ -130,14 +131,14 @@ int device_names_list(const struct device_names *names, struct slice prefix, str
 {
 	size_t kept = 0, unique = 0;
 	for (size_t i = 0; i < *count; i++) {
-		struct slice name = arena_copy(arena, name_of(names, values[i]));
+		struct slice name = arena_copy(arena, device_names_name_of(names, values[i]));
 		if (!name.data)
 			return ERR_LIMIT;
-		if (begins_with(name, prefix))
+		if (device_names_begins_with(name, prefix))
 			values[kept++] = name;
 	}
 	if (kept > 1)
-		qsort(values, kept, sizeof(*values), by_bytes);
+		qsort(values, kept, sizeof(*values), device_names_by_bytes);
 	for (size_t i = 0; i < kept; i++) {
 		if (!unique || !slice_equal(values[unique - 1], values[i]))
 			values[unique++] = values[i];

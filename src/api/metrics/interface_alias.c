@@ -21,7 +21,7 @@ bool alias_is_asked(const struct query_spec *spec)
 }
 
 /* Whether all selectors of this key hold. */
-static bool matches(const struct query_spec *spec, struct slice key, struct slice value)
+static bool alias_matches(const struct query_spec *spec, struct slice key, struct slice value)
 {
 	for (size_t i = 0; i < spec->selector_count; i++) {
 		if (slice_equal(spec->selectors[i].key, key) &&
@@ -33,12 +33,12 @@ static bool matches(const struct query_spec *spec, struct slice key, struct slic
 
 /* ---- What was found -------------------------------------------------------------------------- */
 
-static struct hash128 hash_of(struct slice device, struct slice interface)
+static struct hash128 alias_hash_of(struct slice device, struct slice interface)
 {
 	return hash128(interface.data, interface.len, hash64(device.data, device.len, 0));
 }
 
-static bool keep(void *owner, struct slice tags_text)
+static bool alias_keep(void *owner, struct slice tags_text)
 {
 	const struct alias *alias = owner;
 	struct arena arena;
@@ -46,15 +46,16 @@ static bool keep(void *owner, struct slice tags_text)
 	bool found = false;
 	arena_init(&arena, 2 * TAGS_TEXT_MAX_BYTES);
 	if (tags_decode(tags_text, &arena, &tags) == 0)
-		found = hash_set_has(&alias->rows, hash_of(tags_find(tags, device_key),
-							   tags_find(tags, SLICE("interface"))));
+		found = hash_set_has(&alias->rows,
+				     alias_hash_of(tags_find(tags, device_key),
+						   tags_find(tags, SLICE("interface"))));
 	arena_release(&arena);
 	return found;
 }
 
 /* ---- Going through the rows ------------------------------------------------------------------ */
 
-static void next_device(struct alias *alias);
+static void alias_next_device(struct alias *alias);
 
 /* NULL data: it has none. */
 static struct slice if_alias_of(const struct inventory_row *row, struct arena *arena)
@@ -74,13 +75,13 @@ static struct slice if_alias_of(const struct inventory_row *row, struct arena *a
 	return (struct slice){NULL, 0};
 }
 
-static void take_rows(struct alias *alias)
+static void alias_take_rows(struct alias *alias)
 {
 	const struct inventory_rows_read *read = &alias->read;
 	for (size_t i = 0; i < read->count; i++) {
 		struct slice text = if_alias_of(&read->rows[i], &alias->arena);
-		if (text.data && matches(alias->spec, alias_key, text))
-			hash_set_add(&alias->rows, hash_of(read->device, read->rows[i].name),
+		if (text.data && alias_matches(alias->spec, alias_key, text))
+			hash_set_add(&alias->rows, alias_hash_of(read->device, read->rows[i].name),
 				     SIZE_MAX);
 	}
 }
@@ -92,7 +93,7 @@ static void device_read(struct inventory_rows_read *read, int err)
 	if (err)
 		alias->error = read->error;
 	else
-		take_rows(alias);
+		alias_take_rows(alias);
 	if (!err && alias->rows.count > ALIAS_ROWS_MAX)
 		err = errbuf_set(&alias->error, ERR_LIMIT,
 				 "more than %d interfaces have such an alias: ask for less",
@@ -100,10 +101,10 @@ static void device_read(struct inventory_rows_read *read, int err)
 	if (err)
 		alias->done(alias, err);
 	else
-		next_device(alias);
+		alias_next_device(alias);
 }
 
-static int read_device(struct alias *alias, const struct device *device)
+static int alias_read_device(struct alias *alias, const struct device *device)
 {
 	arena_reset(&alias->arena);
 	alias->read = (struct inventory_rows_read){
@@ -123,14 +124,14 @@ static int read_device(struct alias *alias, const struct device *device)
 	return err;
 }
 
-static void next_device(struct alias *alias)
+static void alias_next_device(struct alias *alias)
 {
 	const struct inventory *inventory = alias->inventory;
 	while (alias->next < inventory->device_count) {
 		const struct device *device = inventory->devices[alias->next++];
-		if (!matches(alias->spec, device_key, device->name))
+		if (!alias_matches(alias->spec, device_key, device->name))
 			continue;
-		int err = read_device(alias, device);
+		int err = alias_read_device(alias, device);
 		if (err) {
 			errbuf_set(&alias->error, err, "%s", err_text(err));
 			alias->done(alias, err);
@@ -146,7 +147,7 @@ void alias_start(struct alias *alias)
 {
 	alias->inventory = inventory_keeper_take(alias->api->inventory);
 	arena_init(&alias->arena, ROWS_ARENA_BYTES);
-	next_device(alias);
+	alias_next_device(alias);
 }
 
 void alias_apply(struct alias *alias, struct query_spec *spec)
@@ -158,7 +159,7 @@ void alias_apply(struct alias *alias, struct query_spec *spec)
 			selectors[count++] = selectors[i];
 	}
 	spec->selector_count = count;
-	spec->keep = keep;
+	spec->keep = alias_keep;
 	spec->keep_owner = alias;
 }
 

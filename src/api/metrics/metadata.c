@@ -81,7 +81,7 @@ static int say_names(struct metadata_call *call)
 	return err ? errbuf_set(&list->error, err, "the answer is too long; ask for less") : 0;
 }
 
-static void listed(struct catalog_list *list, int err)
+static void metadata_listed(struct catalog_list *list, int err)
 {
 	struct metadata_call *call = list->owner;
 	struct json_writer *json = &call->call.json;
@@ -126,8 +126,8 @@ const struct param metadata_tag_values_params[] = {{METADATA_LIMIT},
 						   {METADATA_PREFIX},
 						   {NULL}};
 
-static int read_list(const struct http_request *request, struct catalog_list *list,
-		     struct errbuf *e)
+static int metadata_read_list(const struct http_request *request, struct catalog_list *list,
+			      struct errbuf *e)
 {
 	list->limit = NAMES_PRESET;
 	int err = params_read_route(request, 0, list, e);
@@ -152,18 +152,18 @@ static void ask_names(struct metadata_call *call)
 	list->limit = NAMES_MAX;
 }
 
-static void begin_list(struct http_request *request, enum catalog_listing what)
+static void metadata_begin_list(struct http_request *request, enum catalog_listing what)
 {
 	struct metadata_call *call = metadata_call_new(request);
 	struct errbuf e;
 	call->list = (struct catalog_list){
 		.catalog = api_of(request)->catalog,
 		.what = what,
-		.done = listed,
+		.done = metadata_listed,
 		.owner = call,
 		.arena = &call->call.arena,
 	};
-	int err = read_list(request, &call->list, &e);
+	int err = metadata_read_list(request, &call->list, &e);
 	if (err) {
 		metadata_fail(call, err, &e);
 		return;
@@ -175,27 +175,27 @@ static void begin_list(struct http_request *request, enum catalog_listing what)
 
 static void tenants_end(struct http_request *request)
 {
-	begin_list(request, CATALOG_TENANTS);
+	metadata_begin_list(request, CATALOG_TENANTS);
 }
 
 static void metric_names_end(struct http_request *request)
 {
-	begin_list(request, CATALOG_METRIC_NAMES);
+	metadata_begin_list(request, CATALOG_METRIC_NAMES);
 }
 
 static void tag_keys_end(struct http_request *request)
 {
-	begin_list(request, CATALOG_TAG_KEYS);
+	metadata_begin_list(request, CATALOG_TAG_KEYS);
 }
 
 static void tag_values_end(struct http_request *request)
 {
-	begin_list(request, CATALOG_TAG_VALUES);
+	metadata_begin_list(request, CATALOG_TAG_VALUES);
 }
 
 /* ---- Series -------------------------------------------------------------------------------- */
 
-static void write_time(struct json_writer *writer, const char *key, int64_t ms)
+static void metadata_write_time(struct json_writer *writer, const char *key, int64_t ms)
 {
 	char text[TIME_PRINT_MAX_BYTES];
 	json_write_key(writer, key);
@@ -268,8 +268,8 @@ static void write_entry(struct json_writer *writer, struct metadata_call *call,
 	json_put_string(writer, "metricName", describe->metric);
 	write_tags(writer, tags_text);
 	write_info(writer, describe);
-	write_time(writer, "firstSeen", entry->first_seen_ms);
-	write_time(writer, "lastSeen", entry->last_seen_ms);
+	metadata_write_time(writer, "firstSeen", entry->first_seen_ms);
+	metadata_write_time(writer, "lastSeen", entry->last_seen_ms);
 	json_write_object_end(writer);
 }
 
@@ -300,7 +300,7 @@ static void keep_found(struct metadata_call *call)
 	find->count = call->strict ? count : find->count;
 }
 
-static void found(struct catalog_find *find, int err)
+static void metadata_found(struct catalog_find *find, int err)
 {
 	struct metadata_call *call = find->owner;
 	call->doing = DOING_NOTHING;
@@ -339,7 +339,7 @@ static int read_find(const struct http_request *request, struct catalog_find *fi
 				      e);
 }
 
-static int select_devices(struct metadata_call *call, struct errbuf *e)
+static int metadata_select_devices(struct metadata_call *call, struct errbuf *e)
 {
 	struct catalog_find *find = &call->find;
 	device_names_init(&call->names, call->call.api, find->tenant);
@@ -355,12 +355,12 @@ static void series_end(struct http_request *request)
 	call->find = (struct catalog_find){
 		.catalog = api_of(request)->catalog,
 		.series_max = SERIES_MAX,
-		.done = found,
+		.done = metadata_found,
 		.owner = call,
 		.arena = &call->call.arena,
 	};
 	int err = read_find(request, &call->find, &e);
-	err = err ? err : select_devices(call, &e);
+	err = err ? err : metadata_select_devices(call, &e);
 	if (err) {
 		metadata_fail(call, err, &e);
 		return;
@@ -375,28 +375,28 @@ enum { SAID_MAX_BYTES = 64 << 10 };
 
 /* It is described; where something is to be said of it that is written then, and it is described
  * once more. A write goes on when its client has gone. */
-struct metric_call {
+struct metadata_metric_call {
 	struct api_call call;
 	struct catalog_describe describe;
 	bool describing;
 	struct store_write *write; /* NULL: nothing is said, or it is written */
 };
 
-static struct metric_call *metric_call_of(struct api_call *call)
+static struct metadata_metric_call *metadata_metric_call_of(struct api_call *call)
 {
-	return CONTAINER_OF(call, struct metric_call, call);
+	return CONTAINER_OF(call, struct metadata_metric_call, call);
 }
 
-static void metric_ended(struct api_call *base)
+static void metadata_metric_ended(struct api_call *base)
 {
-	struct metric_call *call = metric_call_of(base);
+	struct metadata_metric_call *call = metadata_metric_call_of(base);
 	if (call->describing)
 		catalog_describe_cancel(&call->describe);
 }
 
-static void metric_release(struct api_call *base)
+static void metadata_metric_release(struct api_call *base)
 {
-	struct metric_call *call = metric_call_of(base);
+	struct metadata_metric_call *call = metadata_metric_call_of(base);
 	if (call->write)
 		store_write_free(call->write);
 	mem_free(call);
@@ -404,10 +404,10 @@ static void metric_release(struct api_call *base)
 
 static const struct api_call_kind metric_kind = {.arena_max_bytes = CALL_MAX_BYTES,
 						 .out_max_bytes = ANSWER_MAX_BYTES,
-						 .ended = metric_ended,
-						 .release = metric_release};
+						 .ended = metadata_metric_ended,
+						 .release = metadata_metric_release};
 
-static void metric_describe(struct metric_call *call)
+static void metric_describe(struct metadata_metric_call *call)
 {
 	call->describing = true;
 	catalog_describe_start(&call->describe);
@@ -415,7 +415,7 @@ static void metric_describe(struct metric_call *call)
 
 static void metric_written(struct store_write *write, int err)
 {
-	struct metric_call *call = write->owner;
+	struct metadata_metric_call *call = write->owner;
 	if (!api_call_settle(&call->call))
 		return;
 	if (err) {
@@ -429,7 +429,7 @@ static void metric_written(struct store_write *write, int err)
 	metric_describe(call);
 }
 
-static void metric_answer(struct metric_call *call)
+static void metric_answer(struct metadata_metric_call *call)
 {
 	const struct catalog_describe *describe = &call->describe;
 	struct json_writer *json = &call->call.json;
@@ -443,7 +443,7 @@ static void metric_answer(struct metric_call *call)
 
 static void metric_described(struct catalog_describe *describe, int err)
 {
-	struct metric_call *call = describe->owner;
+	struct metadata_metric_call *call = describe->owner;
 	struct errbuf e = describe->error;
 	call->describing = false;
 	if (!err && !describe->exists)
@@ -464,7 +464,8 @@ static void metric_described(struct catalog_describe *describe, int err)
 	api_call_fail_with(&call->call, err, e.text);
 }
 
-static int say_member(struct metric_call *call, const struct json *member, struct errbuf *e)
+static int say_member(struct metadata_metric_call *call, const struct json *member,
+		      struct errbuf *e)
 {
 	bool text = member->type == JSON_T_STRING;
 	for (int i = 0; i < CATALOG_SAYINGS; i++) {
@@ -481,7 +482,7 @@ static int say_member(struct metric_call *call, const struct json *member, struc
 			  SHOWN_OF(member->key));
 }
 
-static int read_said(struct metric_call *call, struct errbuf *e)
+static int read_said(struct metadata_metric_call *call, struct errbuf *e)
 {
 	struct json *root;
 	int err = json_parse(buf_slice(&call->call.body), &call->call.arena, &root, e);
@@ -505,9 +506,9 @@ const struct param metadata_metric_params[] = {
 	 .help = "Which metric."},
 	{NULL}};
 
-static void metric_begin(struct http_request *request, bool says)
+static void metadata_metric_begin(struct http_request *request, bool says)
 {
-	struct metric_call *call = mem_zalloc(sizeof(*call));
+	struct metadata_metric_call *call = mem_zalloc(sizeof(*call));
 	struct errbuf e;
 	api_call_init(&call->call, request, &metric_kind);
 	call->describe = (struct catalog_describe){
@@ -524,14 +525,14 @@ static void metric_begin(struct http_request *request, bool says)
 		metric_describe(call);
 }
 
-static void metric_end(struct http_request *request)
+static void metadata_metric_end(struct http_request *request)
 {
-	metric_begin(request, false);
+	metadata_metric_begin(request, false);
 }
 
 static void metric_put_end(struct http_request *request)
 {
-	metric_begin(request, true);
+	metadata_metric_begin(request, true);
 }
 
 const struct http_handler metadata_tenants = API_CALL_HANDLER(tenants_end);
@@ -539,5 +540,5 @@ const struct http_handler metadata_metric_names = API_CALL_HANDLER(metric_names_
 const struct http_handler metadata_tag_keys = API_CALL_HANDLER(tag_keys_end);
 const struct http_handler metadata_tag_values = API_CALL_HANDLER(tag_values_end);
 const struct http_handler metadata_series = API_CALL_HANDLER(series_end);
-const struct http_handler metadata_metric = API_CALL_HANDLER(metric_end);
+const struct http_handler metadata_metric = API_CALL_HANDLER(metadata_metric_end);
 const struct http_handler metadata_metric_put = API_CALL_HANDLER(metric_put_end);

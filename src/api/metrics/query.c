@@ -15,7 +15,7 @@ enum {
 	FLUSH_BYTES = 64 << 10,
 };
 
-struct metric_call {
+struct query_http_call {
 	struct api_call call;
 	struct query *query;
 	struct alias alias; /* goes first where one is asked for */
@@ -26,34 +26,34 @@ struct metric_call {
 
 /* ---- Ends ---------------------------------------------------------------------------------- */
 
-static struct metric_call *metric_call_of(struct api_call *call)
+static struct query_http_call *query_http_call_of(struct api_call *call)
 {
-	return CONTAINER_OF(call, struct metric_call, call);
+	return CONTAINER_OF(call, struct query_http_call, call);
 }
 
-static void metric_ended(struct api_call *base)
+static void query_http_ended(struct api_call *base)
 {
-	struct metric_call *call = metric_call_of(base);
+	struct query_http_call *call = query_http_call_of(base);
 	query_free(call->query);
 	alias_release(&call->alias);
 	device_names_release(&call->names);
 }
 
-static void metric_release(struct api_call *base)
+static void query_http_release(struct api_call *base)
 {
-	struct metric_call *call = metric_call_of(base);
+	struct query_http_call *call = query_http_call_of(base);
 	encoder_release(&call->encoder);
 	mem_free(call);
 }
 
 /* The engine looks after a query's time. */
-static const struct api_call_kind metric_kind = {.out_max_bytes =
-							 FLUSH_BYTES + ENCODE_CHUNK_MAX_BYTES,
-						 .flush_bytes = FLUSH_BYTES,
-						 .ended = metric_ended,
-						 .release = metric_release};
+static const struct api_call_kind query_http_kind = {.out_max_bytes =
+							     FLUSH_BYTES + ENCODE_CHUNK_MAX_BYTES,
+						     .flush_bytes = FLUSH_BYTES,
+						     .ended = query_http_ended,
+						     .release = query_http_release};
 
-static void metric_fail(struct metric_call *call, int err, const char *sentence)
+static void query_http_fail(struct query_http_call *call, int err, const char *sentence)
 {
 	stat_add(STAT_queries_refused, 1);
 	api_call_fail_with(&call->call, err, sentence);
@@ -62,17 +62,17 @@ static void metric_fail(struct metric_call *call, int err, const char *sentence)
 /* ---- Encoding ------------------------------------------------------------------------------ */
 
 /* The query has ended and all its points are encoded. */
-static void metric_end(struct metric_call *call)
+static void query_http_end(struct query_http_call *call)
 {
 	const struct query *query = call->query;
 	if (query->err) {
 		struct errbuf e = query->error;
-		metric_fail(call, query->err, e.text);
+		query_http_fail(call, query->err, e.text);
 		return;
 	}
 	encoder_end(&call->encoder);
 	if (call->call.out.failed) {
-		metric_fail(call, ERR_DAMAGED, "the names of a series could not be read");
+		query_http_fail(call, ERR_DAMAGED, "the names of a series could not be read");
 		return;
 	}
 	stat_add(STAT_query_points, (int64_t)query->points);
@@ -81,9 +81,9 @@ static void metric_end(struct metric_call *call)
 }
 
 /* Takes and encodes until there is nothing, the client is full, or others want their turn. */
-static void metric_advance(struct api_call *base)
+static void query_http_advance(struct api_call *base)
 {
-	struct metric_call *call = metric_call_of(base);
+	struct query_http_call *call = query_http_call_of(base);
 	struct clock *clock = base->api->clock;
 	size_t turn = 0;
 	struct query_chunk chunk;
@@ -97,7 +97,8 @@ static void metric_advance(struct api_call *base)
 		encoder_chunk(&call->encoder, &chunk);
 		call->encoder.encode_us += clock->mono_us(clock) - begun_us;
 		if (base->out.failed) {
-			metric_fail(call, ERR_DAMAGED, "the names of a series could not be read");
+			query_http_fail(call, ERR_DAMAGED,
+					"the names of a series could not be read");
 			return;
 		}
 		if (!api_call_room(base))
@@ -109,19 +110,19 @@ static void metric_advance(struct api_call *base)
 		}
 	}
 	if (call->query->ended)
-		metric_end(call);
+		query_http_end(call);
 }
 
-static void metric_ready(void *owner)
+static void query_http_ready(void *owner)
 {
-	struct metric_call *call = owner;
+	struct query_http_call *call = owner;
 	api_call_go_on(&call->call);
 }
 
 /* ---- The handler --------------------------------------------------------------------------- */
 
 /* Devices by their present names; what was found by alias is found by device, too. */
-static int metric_select_devices(struct metric_call *call)
+static int query_http_select_devices(struct query_http_call *call)
 {
 	struct query_spec *spec = &call->query->spec;
 	bool strict;
@@ -139,50 +140,50 @@ static int metric_select_devices(struct metric_call *call)
 	return err ? errbuf_set(&call->query->error, err, "too many devices were renamed") : 0;
 }
 
-static void metric_start(struct metric_call *call)
+static void query_http_start(struct query_http_call *call)
 {
-	int err = metric_select_devices(call);
+	int err = query_http_select_devices(call);
 	err = err ? err : query_start(call->query);
 	struct errbuf e = call->query->error;
 	if (err)
-		metric_fail(call, err, e.text);
+		query_http_fail(call, err, e.text);
 }
 
-static void metric_alias_found(struct alias *alias, int err)
+static void query_http_alias_found(struct alias *alias, int err)
 {
-	struct metric_call *call = alias->owner;
+	struct query_http_call *call = alias->owner;
 	struct errbuf e = alias->error;
 	if (err) {
-		metric_fail(call, err, e.text);
+		query_http_fail(call, err, e.text);
 		return;
 	}
 	alias_apply(alias, &call->query->spec);
-	metric_start(call);
+	query_http_start(call);
 }
 
-static void metric_begin(struct metric_call *call)
+static void query_http_begin(struct query_http_call *call)
 {
 	if (!alias_is_asked(&call->query->spec)) {
-		metric_start(call);
+		query_http_start(call);
 		return;
 	}
 	call->alias.api = call->call.api;
 	call->alias.spec = &call->query->spec;
-	call->alias.done = metric_alias_found;
+	call->alias.done = query_http_alias_found;
 	call->alias.owner = call;
 	alias_start(&call->alias);
 }
 
-static void metric_request_end(struct http_request *request)
+static void query_http_request_end(struct http_request *request)
 {
 	const struct api *api = api_of(request);
-	struct metric_call *call = mem_zalloc(sizeof(*call));
-	struct query *query = query_new(api->queries, metric_ready, call);
+	struct query_http_call *call = mem_zalloc(sizeof(*call));
+	struct query *query = query_new(api->queries, query_http_ready, call);
 	struct query_question q;
 	struct errbuf e;
 	stat_add(STAT_queries, 1);
-	api_call_init(&call->call, request, &metric_kind);
-	call->call.advance = metric_advance;
+	api_call_init(&call->call, request, &query_http_kind);
+	call->call.advance = query_http_advance;
 	call->query = query;
 	int err = params_query(request, clock_wall_ms(api->clock), query_grains(api->queries),
 			       &query->arena, &q, &e);
@@ -193,19 +194,19 @@ static void metric_request_end(struct http_request *request)
 	call->encoder.explain = q.explain;
 	call->encoder.grains = query_grains(api->queries);
 	if (err)
-		metric_fail(call, err, e.text);
+		query_http_fail(call, err, e.text);
 	else if (!api_call_answers_head(&call->call))
-		metric_begin(call);
+		query_http_begin(call);
 }
 
 /* ---- Two forms ------------------------------------------------------------------------------- */
 
-static void query_end(struct http_request *request)
+static void query_http_query_end(struct http_request *request)
 {
 	if (opentsdb_uri_asked(request))
 		opentsdb_query_handler.end(request);
 	else
-		metric_request_end(request);
+		query_http_request_end(request);
 }
 
-const struct http_handler query_handler = API_CALL_HANDLER(query_end);
+const struct http_handler query_handler = API_CALL_HANDLER(query_http_query_end);

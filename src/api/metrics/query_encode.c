@@ -81,7 +81,7 @@ static char *put_two(char *to, unsigned number)
 }
 
 /* As time_print, at most TIME_PRINT_MAX_BYTES. */
-static char *put_time(struct encoder *encoder, char *to, int64_t ts_ms)
+static char *encoder_put_time(struct encoder *encoder, char *to, int64_t ts_ms)
 {
 	/* In one comparison: before this day, or not within it. */
 	if ((uint64_t)ts_ms - (uint64_t)encoder->day_ms >= (uint64_t)DAY_MS)
@@ -141,7 +141,7 @@ static void json_begin(struct encoder *encoder)
 	buf_append_char(encoder->out, '[');
 }
 
-static void close_series(struct encoder *encoder)
+static void encoder_close_series(struct encoder *encoder)
 {
 	if (!encoder->in_series)
 		return;
@@ -152,7 +152,7 @@ static void close_series(struct encoder *encoder)
 }
 
 /* Whether no character of the text means anything to JSON, or is escaped in it. */
-static bool is_plain(struct slice text)
+static bool encoder_is_plain(struct slice text)
 {
 	bool plain = true;
 	for (size_t i = 0; i < text.len; i++) {
@@ -190,11 +190,11 @@ static bool put_plain_tags(struct buf *out, struct slice text)
 	return in_value;
 }
 
-static void put_tags(struct encoder *encoder, struct slice tags_text)
+static void encoder_put_tags(struct encoder *encoder, struct slice tags_text)
 {
 	struct buf *out = encoder->out;
 	struct tags tags;
-	if (tags_text.len && is_plain(tags_text) && put_plain_tags(out, tags_text))
+	if (tags_text.len && encoder_is_plain(tags_text) && put_plain_tags(out, tags_text))
 		return;
 	/* The text comes from the registry, and the arena has room for the longest: a failure means
 	 * that something is damaged, and an answer that does not say so would be wrong. */
@@ -216,26 +216,26 @@ static void json_series(struct encoder *encoder, const struct catalog_series *se
 	struct buf *out = encoder->out;
 	const struct query_spec *spec = &encoder->query->spec;
 	bool next = encoder->in_series;
-	close_series(encoder);
+	encoder_close_series(encoder);
 	buf_append_text(out, next ? ",{\"tenant\":" : "{\"tenant\":");
 	json_append_string(out, spec->tenant);
 	buf_append_text(out, ",\"metricName\":");
 	json_append_string(out, spec->metric);
 	buf_append_text(out, ",\"tags\":{");
-	put_tags(encoder, series->tags_text);
+	encoder_put_tags(encoder, series->tags_text);
 	buf_append_text(out, "},\"values\":{");
 	encoder->in_series = true;
 	encoder->in_values = false;
 }
 
-static bool is_finite(struct value v)
+static bool encoder_is_finite(struct value v)
 {
 	return v.type != VALUE_NONE && (v.type != VALUE_F64 || (v.bits >> 52 & 0x7ff) != 0x7ff);
 }
 
 static char *put_json_value(char *to, struct value v)
 {
-	if (is_finite(v))
+	if (encoder_is_finite(v))
 		return to + number_print(to, v);
 	memcpy(to, "null", 4);
 	return to + 4;
@@ -253,7 +253,7 @@ static void json_points(struct encoder *encoder, const struct query_chunk *chunk
 			*to++ = ',';
 		encoder->in_values = true;
 		*to++ = '"';
-		to = put_time(encoder, to, chunk->ts_ms[i]);
+		to = encoder_put_time(encoder, to, chunk->ts_ms[i]);
 		*to++ = '"';
 		*to++ = ':';
 		to = put_json_value(to, value_at(chunk, i));
@@ -263,7 +263,7 @@ static void json_points(struct encoder *encoder, const struct query_chunk *chunk
 
 static void json_end(struct encoder *encoder)
 {
-	close_series(encoder);
+	encoder_close_series(encoder);
 	buf_append_text(encoder->out, "]");
 	if (!encoder->explain)
 		return;
@@ -278,7 +278,7 @@ const struct encoder_shape encoder_json = {"application/json", JSON_CHUNK_POINTS
 /* ---- CSV ----------------------------------------------------------------------------------- */
 
 /* In quotes where it holds one or a comma; names have no line's end. */
-static void put_field(struct buf *out, struct slice text)
+static void encoder_put_field(struct buf *out, struct slice text)
 {
 	if (!memchr(text.data, ',', text.len) && !memchr(text.data, '"', text.len)) {
 		buf_append(out, text.data, text.len);
@@ -293,12 +293,12 @@ static void put_field(struct buf *out, struct slice text)
 	buf_append_char(out, '"');
 }
 
-static int by_bytes(const void *a, const void *b)
+static int encoder_by_bytes(const void *a, const void *b)
 {
 	return slice_compare(*(const struct slice *)a, *(const struct slice *)b);
 }
 
-static bool has_key(const struct encoder *encoder, struct slice key)
+static bool encoder_has_key(const struct encoder *encoder, struct slice key)
 {
 	for (size_t i = 0; i < encoder->key_count; i++) {
 		if (slice_equal(encoder->keys[i], key))
@@ -315,7 +315,7 @@ static bool add_keys(struct encoder *encoder, struct slice tags_text, size_t *ro
 	if (tags_decode(tags_text, &encoder->arena, &tags))
 		return false;
 	for (size_t i = 0; i < tags.count; i++) {
-		if (has_key(encoder, tags.list[i].key))
+		if (encoder_has_key(encoder, tags.list[i].key))
 			continue;
 		if (encoder->key_count == *room) {
 			*room = *room ? *room * 2 : TAGS_MAX;
@@ -347,10 +347,10 @@ static void csv_begin(struct encoder *encoder)
 		}
 	}
 	if (encoder->key_count > 1)
-		qsort(encoder->keys, encoder->key_count, sizeof(*encoder->keys), by_bytes);
+		qsort(encoder->keys, encoder->key_count, sizeof(*encoder->keys), encoder_by_bytes);
 	buf_append_text(out, "time,tenant,metric,");
 	for (size_t i = 0; i < encoder->key_count; i++) {
-		put_field(out, encoder->keys[i]);
+		encoder_put_field(out, encoder->keys[i]);
 		buf_append_char(out, ',');
 	}
 	buf_append_text(out, "value\n");
@@ -366,14 +366,14 @@ static void csv_series(struct encoder *encoder, const struct catalog_series *ser
 	if (tags_decode(series->tags_text, &encoder->arena, &tags))
 		encoder->out->failed = true;
 	buf_append_char(&middle, ',');
-	put_field(&middle, spec->tenant);
+	encoder_put_field(&middle, spec->tenant);
 	buf_append_char(&middle, ',');
-	put_field(&middle, spec->metric);
+	encoder_put_field(&middle, spec->metric);
 	buf_append_char(&middle, ',');
 	for (size_t i = 0; i < encoder->key_count && !encoder->out->failed; i++) {
 		struct slice value = tags_find(tags, encoder->keys[i]);
 		if (value.data)
-			put_field(&middle, value);
+			encoder_put_field(&middle, value);
 		buf_append_char(&middle, ',');
 	}
 	encoder->middle = arena_copy(&encoder->arena, buf_slice(&middle));
@@ -391,7 +391,7 @@ static void csv_points(struct encoder *encoder, const struct query_chunk *chunk)
 	if (!start || out->failed)
 		return;
 	for (size_t i = 0; i < chunk->count; i++) {
-		to = put_time(encoder, to, chunk->ts_ms[i]);
+		to = encoder_put_time(encoder, to, chunk->ts_ms[i]);
 		memcpy(to, middle.data, middle.len);
 		to += middle.len;
 		if (chunk->types[i] != VALUE_NONE)

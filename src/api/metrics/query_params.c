@@ -21,8 +21,8 @@ static int check_times(const struct http_request *request, struct query_spec *sp
 
 /* ---- Functions over time ------------------------------------------------------------------- */
 
-static int read_window(const struct http_request *request, struct query_spec *spec,
-		       struct errbuf *e)
+static int query_params_read_window(const struct http_request *request, struct query_spec *spec,
+				    struct errbuf *e)
 {
 	struct slice fn = http_param(request, "fn"), window = http_param(request, "window");
 	if (spec->stored || (!fn.data && !window.data))
@@ -55,7 +55,8 @@ static int read_window(const struct http_request *request, struct query_spec *sp
 	return 0;
 }
 
-static int read_fill(const struct http_request *request, struct query_spec *spec, struct errbuf *e)
+static int query_params_read_fill(const struct http_request *request, struct query_spec *spec,
+				  struct errbuf *e)
 {
 	struct slice fill = http_param(request, "fill");
 	if (!fill.data)
@@ -168,8 +169,8 @@ int params_query(const struct http_request *request, int64_t now_ms,
 	if (!err)
 		err = read_agg(request, arena, spec, e);
 	if (!err)
-		err = read_window(request, spec, e);
+		err = query_params_read_window(request, spec, e);
 	if (!err)
-		err = read_fill(request, spec, e);
+		err = query_params_read_fill(request, spec, e);
 	return err;
 }

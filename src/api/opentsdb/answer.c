@@ -26,8 +26,9 @@ struct common {
 	size_t count;
 };
 
-static int read_tags(const struct opentsdb_query *asked, const struct catalog_series *series,
-		     struct arena *arena, struct tags *tags)
+static int opentsdb_answer_read_tags(const struct opentsdb_query *asked,
+				     const struct catalog_series *series, struct arena *arena,
+				     struct tags *tags)
 {
 	struct slice text = series->tags_text;
 	if (asked->filters.names)
@@ -44,7 +45,7 @@ static void take_first(struct common *common, struct tags tags)
 	}
 }
 
-static void take_next(struct common *common, struct tags tags)
+static void opentsdb_answer_take_next(struct common *common, struct tags tags)
 {
 	size_t kept = 0;
 	for (size_t i = 0; i < common->count; i++) {
@@ -70,18 +71,18 @@ static int find_common(struct opentsdb_answer *answer, const struct opentsdb_que
 	while ((first || common->count) && (series = query_group_next(query, group, &next))) {
 		struct arena *arena = first ? &answer->group_arena : &answer->series_arena;
 		arena_reset(&answer->series_arena);
-		if (read_tags(asked, series, arena, &tags))
+		if (opentsdb_answer_read_tags(asked, series, arena, &tags))
 			return ERR_DAMAGED;
 		if (first)
 			take_first(common, tags);
 		else
-			take_next(common, tags);
+			opentsdb_answer_take_next(common, tags);
 		first = false;
 	}
 	return 0;
 }
 
-static void put_tags(struct buf *out, const struct common *common)
+static void opentsdb_answer_put_tags(struct buf *out, const struct common *common)
 {
 	bool next = false;
 	buf_append_text(out, ",\"tags\":{");
@@ -143,7 +144,7 @@ void opentsdb_answer_group(struct opentsdb_answer *answer, const struct opentsdb
 	answer->after_group = true;
 }
 
-static char *put_value(char *to, struct value v)
+static char *opentsdb_answer_put_value(char *to, struct value v)
 {
 	bool finite = v.type != VALUE_F64 || (v.bits >> 52 & 0x7ff) != 0x7ff;
 	if (finite && v.type != VALUE_NONE)
@@ -169,7 +170,7 @@ void opentsdb_answer_points(struct opentsdb_answer *answer, const struct combine
 		*to++ = answer->arrays ? ',' : '"';
 		if (!answer->arrays)
 			*to++ = ':';
-		to = put_value(to, points[i].value);
+		to = opentsdb_answer_put_value(to, points[i].value);
 		if (answer->arrays)
 			*to++ = ']';
 	}
@@ -185,7 +186,7 @@ int opentsdb_answer_group_end(struct opentsdb_answer *answer, const struct opent
 	if (err)
 		return err;
 	buf_append_char(out, answer->arrays ? ']' : '}');
-	put_tags(out, &common);
+	opentsdb_answer_put_tags(out, &common);
 	put_keys(out, "aggregateTags", &common);
 	put_keys(out, "aggregatedTags", &common);
 	buf_append_text(out, cut ? ",\"truncated\":true}" : "}");

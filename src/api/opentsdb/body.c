@@ -11,12 +11,12 @@ enum { SECOND_MS = 1000 };
  * where it asks for nothing. */
 enum member_use { READ, IDLE, REFUSED };
 
-struct member {
+struct opentsdb_body_member {
 	const char *name;
 	enum member_use use;
 };
 
-static const struct member body_members[] = {
+static const struct opentsdb_body_member body_members[] = {
 	{"start", READ},
 	{"end", READ},
 	{"queries", READ},
@@ -33,7 +33,7 @@ static const struct member body_members[] = {
 	{NULL, READ},
 };
 
-static const struct member query_members[] = {
+static const struct opentsdb_body_member query_members[] = {
 	{"metric", READ},         {"aggregator", READ},   {"downsample", READ},
 	{"rate", READ},           {"rateOptions", READ},  {"filters", READ},
 	{"tags", READ},           {"explicitTags", READ}, {"index", IDLE},
@@ -41,7 +41,7 @@ static const struct member query_members[] = {
 	{"percentiles", REFUSED}, {"rollupUsage", IDLE},  {NULL, READ},
 };
 
-static const struct member rate_members[] = {
+static const struct opentsdb_body_member rate_members[] = {
 	{"counter", READ},    {"counterMax", READ}, {"resetValue", READ},
 	{"dropResets", READ}, {NULL, READ},
 };
@@ -54,10 +54,11 @@ static bool asks_nothing(const struct json *value)
 	       (value->type == JSON_T_ARRAY && !value->count);
 }
 
-static int check_members(const struct json *object, const struct member *known, struct errbuf *e)
+static int opentsdb_body_check_members(const struct json *object,
+				       const struct opentsdb_body_member *known, struct errbuf *e)
 {
 	for (const struct json *member = object->first; member; member = member->next) {
-		const struct member *k = known;
+		const struct opentsdb_body_member *k = known;
 		while (k->name && !slice_equal(member->key, slice_of(k->name)))
 			k++;
 		if (!k->name)
@@ -121,8 +122,8 @@ static int parse_time(const struct json *member, int64_t now_ms, int64_t *ms, st
 }
 
 /* The end counts, as there. */
-static int read_times(const struct json *root, int64_t now_ms, struct opentsdb_body *body,
-		      struct errbuf *e)
+static int opentsdb_body_read_times(const struct json *root, int64_t now_ms,
+				    struct opentsdb_body *body, struct errbuf *e)
 {
 	const struct json *start = given(root, "start"), *end = given(root, "end");
 	int64_t last_ms = now_ms;
@@ -172,7 +173,7 @@ static int read_aggregator(const struct json *asked, struct opentsdb_query *quer
 }
 
 /* What stands before the next minus, which is passed. */
-static struct slice next_part(struct slice *text)
+static struct slice opentsdb_body_next_part(struct slice *text)
 {
 	const char *minus = memchr(text->data, '-', text->len);
 	size_t len = minus ? (size_t)(minus - text->data) : text->len;
@@ -182,7 +183,7 @@ static struct slice next_part(struct slice *text)
 	return part;
 }
 
-static int read_fill(struct slice name, enum query_fill *fill, struct errbuf *e)
+static int opentsdb_body_read_fill(struct slice name, enum query_fill *fill, struct errbuf *e)
 {
 	*fill = FILL_NONE;
 	if (!name.len || slice_equal(name, SLICE("none")))
@@ -206,7 +207,8 @@ static int read_downsample(const struct json *asked, struct opentsdb_query *quer
 	if (err || !text.len)
 		return err;
 	rest = text;
-	struct slice interval = next_part(&rest), fn = next_part(&rest), fill = next_part(&rest);
+	struct slice interval = opentsdb_body_next_part(&rest), fn = opentsdb_body_next_part(&rest),
+		     fill = opentsdb_body_next_part(&rest);
 	err = interval.len ? duration_parse(interval, &query->window_ms, e)
 			   : errbuf_set(e, ERR_INVALID, "it does not begin with an interval");
 	if (!err && query->window_ms == 0)
@@ -216,7 +218,7 @@ static int read_downsample(const struct json *asked, struct opentsdb_query *quer
 				 "\"" SHOWN "\" is none of min, max, sum, avg, count, first, last",
 				 SHOWN_OF(fn));
 	if (!err)
-		err = read_fill(fill, &query->combine.fill, e);
+		err = opentsdb_body_read_fill(fill, &query->combine.fill, e);
 	if (!err && rest.len)
 		err = errbuf_set(e, ERR_INVALID, "it has more than three parts");
 	return err ? errbuf_prefix(e, err, "downsample \"" SHOWN "\"", SHOWN_OF(text)) : 0;
@@ -255,7 +257,7 @@ static int read_rate(const struct json *asked, struct combine_spec *spec, struct
 		return err;
 	if (options->type != JSON_T_OBJECT)
 		return errbuf_set(e, ERR_INVALID, "rateOptions is no object");
-	err = check_members(options, rate_members, e);
+	err = opentsdb_body_check_members(options, rate_members, e);
 	if (!err)
 		err = read_flag(options, "counter", &spec->counter, e);
 	if (!err)
@@ -304,7 +306,7 @@ static int read_query(const struct json *asked, const struct opentsdb_body *body
 	if (asked->type != JSON_T_OBJECT)
 		return errbuf_set(e, ERR_INVALID, "not an object");
 	query->asked = asked;
-	int err = check_members(asked, query_members, e);
+	int err = opentsdb_body_check_members(asked, query_members, e);
 	if (!err)
 		err = json_get_text(asked, "metric", &query->metric, e);
 	if (!err)
@@ -346,18 +348,18 @@ static int read_queries(const struct json *root, struct arena *arena, struct ope
 	return 0;
 }
 
-static int read_root(const struct json *root, int64_t now_ms, struct arena *arena,
-		     struct opentsdb_body *body, struct errbuf *e)
+static int opentsdb_body_read_root(const struct json *root, int64_t now_ms, struct arena *arena,
+				   struct opentsdb_body *body, struct errbuf *e)
 {
 	if (root->type != JSON_T_OBJECT)
 		return errbuf_set(e, ERR_INVALID, "the body is no object");
-	int err = check_members(root, body_members, e);
+	int err = opentsdb_body_check_members(root, body_members, e);
 	if (!err)
 		err = read_flag(root, "msResolution", &body->ms, e);
 	if (!err)
 		err = read_flag(root, "showQuery", &body->show_query, e);
 	if (!err)
-		err = read_times(root, now_ms, body, e);
+		err = opentsdb_body_read_times(root, now_ms, body, e);
 	return err ? err : read_queries(root, arena, body, e);
 }
 
@@ -368,7 +370,7 @@ int opentsdb_body_read(struct slice text, int64_t now_ms, struct arena *arena,
 	*body = (struct opentsdb_body){.start_ms = 0};
 	int err = json_parse(text, arena, &root, e);
 	if (!err)
-		err = read_root(root, now_ms, arena, body, e);
+		err = opentsdb_body_read_root(root, now_ms, arena, body, e);
 	/* A member that is missing is a wrong request as any other. */
 	return err == ERR_NOT_FOUND ? ERR_INVALID : err;
 }

@@ -7,21 +7,21 @@ enum {
 
 /* ---- Reading ------------------------------------------------------------------------------- */
 
-static int too_large(struct errbuf *e)
+static int opentsdb_filter_too_large(struct errbuf *e)
 {
 	return errbuf_set(e, ERR_LIMIT, "the filters take too much room");
 }
 
 /* The parts of a text between `at`s, into an array; `h-1|h-2` has two. */
-static int split(struct slice text, char at, struct arena *arena, struct slice **parts,
-		 size_t *count, struct errbuf *e)
+static int opentsdb_filter_split(struct slice text, char at, struct arena *arena,
+				 struct slice **parts, size_t *count, struct errbuf *e)
 {
 	size_t room = 1;
 	for (size_t i = 0; i < text.len; i++)
 		room += text.data[i] == at;
 	*parts = arena_alloc(arena, room * sizeof(**parts));
 	if (!*parts)
-		return too_large(e);
+		return opentsdb_filter_too_large(e);
 	const char *from = text.data, *end = text.data + text.len;
 	for (*count = 0; *count < room; ++*count) {
 		const char *to = memchr(from, at, (size_t)(end - from));
@@ -33,10 +33,10 @@ static int split(struct slice text, char at, struct arena *arena, struct slice *
 }
 
 /* The values of literal_or and not_literal_or. */
-static int read_values(struct slice text, struct arena *arena, struct slice **values, size_t *count,
-		       struct errbuf *e)
+static int opentsdb_filter_read_values(struct slice text, struct arena *arena,
+				       struct slice **values, size_t *count, struct errbuf *e)
 {
-	int err = split(text, '|', arena, values, count, e);
+	int err = opentsdb_filter_split(text, '|', arena, values, count, e);
 	if (err)
 		return err;
 	if (*count > CATALOG_ALTERNATIVES_MAX)
@@ -50,17 +50,17 @@ static int read_values(struct slice text, struct arena *arena, struct slice **va
 	return 0;
 }
 
-static int read_literal(struct catalog_selector *selector, struct slice text, struct arena *arena,
-			struct errbuf *e)
+static int opentsdb_filter_read_literal(struct catalog_selector *selector, struct slice text,
+					struct arena *arena, struct errbuf *e)
 {
 	struct slice *values;
 	size_t count;
-	int err = read_values(text, arena, &values, &count, e);
+	int err = opentsdb_filter_read_values(text, arena, &values, &count, e);
 	if (err)
 		return err;
 	struct catalog_pattern *patterns = arena_alloc(arena, count * sizeof(*patterns));
 	if (!patterns)
-		return too_large(e);
+		return opentsdb_filter_too_large(e);
 	for (size_t i = 0; i < count; i++)
 		patterns[i] = (struct catalog_pattern){&values[i], 1};
 	selector->values = patterns;
@@ -74,11 +74,11 @@ static int read_wildcard(struct catalog_selector *selector, struct slice text, s
 	struct slice *pieces;
 	struct catalog_pattern *pattern = arena_alloc(arena, sizeof(*pattern));
 	size_t count;
-	int err = split(text, '*', arena, &pieces, &count, e);
+	int err = opentsdb_filter_split(text, '*', arena, &pieces, &count, e);
 	if (err)
 		return err;
 	if (!pattern)
-		return too_large(e);
+		return opentsdb_filter_too_large(e);
 	if (!text.len)
 		return errbuf_set(e, ERR_INVALID, "filter is empty");
 	if (text.len > WILDCARD_MAX_BYTES)
@@ -128,7 +128,7 @@ static int add_filter(struct opentsdb_filters *filters, struct slice type, struc
 	if (key.len < 1 || key.len > TAG_KEY_MAX_BYTES)
 		return errbuf_set(e, ERR_INVALID, "a tag key has 1 to %d bytes", TAG_KEY_MAX_BYTES);
 	if (slice_equal(type, SLICE("literal_or"))) {
-		err = read_literal(selector, text, arena, e);
+		err = opentsdb_filter_read_literal(selector, text, arena, e);
 	} else if (slice_equal(type, SLICE("wildcard"))) {
 		err = read_wildcard(selector, text, arena, e);
 	} else if (slice_equal(type, SLICE("regexp"))) {
@@ -136,7 +136,7 @@ static int add_filter(struct opentsdb_filters *filters, struct slice type, struc
 	} else if (slice_equal(type, SLICE("not_literal_or"))) {
 		struct slice *values;
 		check->is_not = true;
-		err = read_values(text, arena, &values, &check->value_count, e);
+		err = opentsdb_filter_read_values(text, arena, &values, &check->value_count, e);
 		check->values = values;
 	} else {
 		err = errbuf_set(e, ERR_INVALID,
@@ -172,8 +172,8 @@ static int read_filter(struct opentsdb_filters *filters, const struct json *item
 	return err || !group_by ? err : add_by(filters, key, e);
 }
 
-static int read_list(struct opentsdb_filters *filters, const struct json *list, struct arena *arena,
-		     struct errbuf *e)
+static int opentsdb_filter_read_list(struct opentsdb_filters *filters, const struct json *list,
+				     struct arena *arena, struct errbuf *e)
 {
 	size_t i = 0;
 	if (list->type != JSON_T_ARRAY)
@@ -198,8 +198,8 @@ struct slice opentsdb_filter_type(struct slice *text)
 	return memchr(text->data, '*', text->len) ? SLICE("wildcard") : SLICE("literal_or");
 }
 
-static int read_tag(struct opentsdb_filters *filters, const struct json *tag, struct arena *arena,
-		    struct errbuf *e)
+static int opentsdb_filter_read_tag(struct opentsdb_filters *filters, const struct json *tag,
+				    struct arena *arena, struct errbuf *e)
 {
 	struct slice text = tag->text;
 	if (tag->type != JSON_T_STRING)
@@ -209,13 +209,13 @@ static int read_tag(struct opentsdb_filters *filters, const struct json *tag, st
 	return err ? err : add_by(filters, tag->key, e);
 }
 
-static int read_tags(struct opentsdb_filters *filters, const struct json *tags, struct arena *arena,
-		     struct errbuf *e)
+static int opentsdb_filter_read_tags(struct opentsdb_filters *filters, const struct json *tags,
+				     struct arena *arena, struct errbuf *e)
 {
 	if (tags->type != JSON_T_OBJECT)
 		return errbuf_set(e, ERR_INVALID, "tags is no object");
 	for (const struct json *tag = tags->first; tag; tag = tag->next) {
-		int err = read_tag(filters, tag, arena, e);
+		int err = opentsdb_filter_read_tag(filters, tag, arena, e);
 		if (err)
 			return errbuf_prefix(e, err, "tags \"" SHOWN "\"", SHOWN_OF(tag->key));
 	}
@@ -227,9 +227,9 @@ int opentsdb_filters_read(struct opentsdb_filters *filters, const struct json *l
 {
 	int err = 0;
 	if (list && list->type != JSON_T_NULL)
-		err = read_list(filters, list, arena, e);
+		err = opentsdb_filter_read_list(filters, list, arena, e);
 	if (!err && tags && tags->type != JSON_T_NULL)
-		err = read_tags(filters, tags, arena, e);
+		err = opentsdb_filter_read_tags(filters, tags, arena, e);
 	return err;
 }
 

@@ -42,7 +42,7 @@ struct last_call {
 	size_t charged_bytes; /* of `out` */
 };
 
-static void end_query(struct last_call *call)
+static void last_end_query(struct last_call *call)
 {
 	query_free(call->query);
 	if (!call->held)
@@ -57,13 +57,13 @@ static struct last_call *last_call_of(struct api_call *call)
 
 static void last_ended(struct api_call *base)
 {
-	end_query(last_call_of(base));
+	last_end_query(last_call_of(base));
 }
 
 static void last_release(struct api_call *base)
 {
 	struct last_call *call = last_call_of(base);
-	end_query(call);
+	last_end_query(call);
 	arena_release(&call->tags_arena);
 	buf_release(&call->uri);
 	mem_free(call);
@@ -75,7 +75,7 @@ static const struct api_call_kind last_kind = {.arena_max_bytes = TREE_BYTES,
 					       .ended = last_ended,
 					       .release = last_release};
 
-static void fail(struct last_call *call, int err, const struct errbuf *error)
+static void last_fail(struct last_call *call, int err, const struct errbuf *error)
 {
 	struct errbuf e = *error; /* it may be the query's */
 	stat_add(STAT_queries_refused, 1);
@@ -85,13 +85,13 @@ static void fail(struct last_call *call, int err, const struct errbuf *error)
 /* ---- The answer ------------------------------------------------------------------------------ */
 
 /* A value is a text there. */
-static void write_value(struct json_writer *writer, struct value value)
+static void last_write_value(struct json_writer *writer, struct value value)
 {
 	char text[VALUE_MAX_BYTES];
 	json_put_string(writer, "value", (struct slice){text, number_print(text, value)});
 }
 
-static int write_point(struct last_call *call, const struct query_chunk *chunk, size_t i)
+static int last_write_point(struct last_call *call, const struct query_chunk *chunk, size_t i)
 {
 	struct json_writer *writer = &call->call.json;
 	size_t count;
@@ -105,7 +105,7 @@ static int write_point(struct last_call *call, const struct query_chunk *chunk, 
 	json_write_object_begin(writer);
 	json_put_string(writer, "metric", call->query->spec.metric);
 	json_put_i64(writer, "timestamp", chunk->ts_ms[i]);
-	write_value(writer, (struct value){chunk->bits[i], (enum value_type)chunk->types[i]});
+	last_write_value(writer, (struct value){chunk->bits[i], (enum value_type)chunk->types[i]});
 	json_write_key(writer, "tags");
 	json_write_object_begin(writer);
 	for (size_t t = 0; t < tags.count; t++) {
@@ -127,12 +127,12 @@ static int charge_answer(struct last_call *call)
 	return err;
 }
 
-static int take_points(struct last_call *call, struct errbuf *e)
+static int last_take_points(struct last_call *call, struct errbuf *e)
 {
 	struct query_chunk chunk;
 	while (query_take(call->query, POINTS_EACH, &chunk)) {
 		for (size_t i = 0; i < chunk.count; i++) {
-			if (write_point(call, &chunk, i))
+			if (last_write_point(call, &chunk, i))
 				return errbuf_set(e, ERR_DAMAGED,
 						  "the names of a series could not be read");
 		}
@@ -147,15 +147,15 @@ static int take_points(struct last_call *call, struct errbuf *e)
 
 /* ---- One query ------------------------------------------------------------------------------- */
 
-static void ready(void *owner);
+static void last_ready(void *owner);
 
-static bool keep(void *owner, struct slice tags_text)
+static bool last_keep(void *owner, struct slice tags_text)
 {
 	struct last_call *call = owner;
 	return opentsdb_filters_keep(&call->filters, tags_text);
 }
 
-static void hold(void *owner, bool held)
+static void last_hold(void *owner, bool held)
 {
 	struct last_call *call = owner;
 	call->held = held;
@@ -163,7 +163,7 @@ static void hold(void *owner, bool held)
 	bool UNUSED goes_on = held || api_call_settle(&call->call);
 }
 
-static int fill_spec(struct last_call *call, struct errbuf *e)
+static int last_fill_spec(struct last_call *call, struct errbuf *e)
 {
 	struct query_spec *spec = &call->query->spec;
 	struct opentsdb_filters *filters = &call->filters;
@@ -191,20 +191,20 @@ static int fill_spec(struct last_call *call, struct errbuf *e)
 	err = device_names_select(&call->names, filters->selectors, filters->selector_count,
 				  &call->call.arena, &filters->strict);
 	filters->names = call->names.inventory ? &call->names : NULL;
-	spec->keep = opentsdb_filters_must_keep(filters) ? keep : NULL;
+	spec->keep = opentsdb_filters_must_keep(filters) ? last_keep : NULL;
 	spec->keep_owner = call;
-	spec->keep_hold = hold;
+	spec->keep_hold = last_hold;
 	if (alias_is_asked(spec))
 		return errbuf_set(e, ERR_INVALID, "counters have no tag alias");
 	return err ? errbuf_set(e, err, "too many devices were renamed") : 0;
 }
 
-static int start_query(struct last_call *call, struct errbuf *e)
+static int last_start_query(struct last_call *call, struct errbuf *e)
 {
 	stat_add(STAT_queries, 1);
 	call->filters = (struct opentsdb_filters){.work = call->filters.work};
-	call->query = query_new(call->call.api->queries, ready, call);
-	int err = fill_spec(call, e);
+	call->query = query_new(call->call.api->queries, last_ready, call);
+	int err = last_fill_spec(call, e);
 	if (err)
 		return errbuf_prefix(e, err, "queries");
 	err = query_start(call->query);
@@ -212,18 +212,18 @@ static int start_query(struct last_call *call, struct errbuf *e)
 	return err;
 }
 
-static void finish(struct last_call *call)
+static void last_finish(struct last_call *call)
 {
 	stat_add(STAT_query_points, (int64_t)call->points);
 	json_write_array_end(&call->call.json);
 	api_call_end(&call->call);
 }
 
-static void ready(void *owner)
+static void last_ready(void *owner)
 {
 	struct last_call *call = owner;
 	struct errbuf e;
-	int err = take_points(call, &e);
+	int err = last_take_points(call, &e);
 	if (!err && call->filters.work > OPENTSDB_FILTER_WORK_MAX)
 		err = errbuf_set(&e, ERR_LIMIT, "the filters take too long over so many series");
 	if (!err && !call->query->ended)
@@ -233,22 +233,22 @@ static void ready(void *owner)
 				 call->query->cut_why, call->query->cut_option);
 	if (!err) {
 		call->points += call->query->points;
-		end_query(call);
+		last_end_query(call);
 		call->asked = call->asked->next;
 		if (!call->asked) {
-			finish(call);
+			last_finish(call);
 			return;
 		}
-		err = start_query(call, &e);
+		err = last_start_query(call, &e);
 	}
 	if (err)
-		fail(call, err, &e);
+		last_fail(call, err, &e);
 }
 
 /* ---- The request ----------------------------------------------------------------------------- */
 
 /* Without backScan since ever, or as long ago as a query may ask. */
-static int read_times(struct last_call *call, const struct json *root, struct errbuf *e)
+static int last_read_times(struct last_call *call, const struct json *root, struct errbuf *e)
 {
 	struct api *api = call->call.api;
 	const struct json *scan = json_member(root, "backScan");
@@ -263,7 +263,7 @@ static int read_times(struct last_call *call, const struct json *root, struct er
 	return err;
 }
 
-static int read_body(struct last_call *call, struct slice text, struct errbuf *e)
+static int last_read_body(struct last_call *call, struct slice text, struct errbuf *e)
 {
 	static const char *const names[] = {"queries", "resolveNames", "backScan", NULL};
 	const struct json *list;
@@ -283,7 +283,7 @@ static int read_body(struct last_call *call, struct slice text, struct errbuf *e
 		return errbuf_set(e, ERR_INVALID, "%zu queries of 1 to %d", list->count,
 				  QUERIES_MAX);
 	call->asked = list->first;
-	return read_times(call, root, e);
+	return last_read_times(call, root, e);
 }
 
 #define LAST_TENANT                                                                                \
@@ -298,7 +298,7 @@ const struct param opentsdb_last_params[] = {
 
 const struct param opentsdb_last_post_params[] = {{LAST_TENANT}, {NULL}};
 
-static int read_request(struct last_call *call, struct errbuf *e)
+static int last_read_request(struct last_call *call, struct errbuf *e)
 {
 	const struct http_request *request = call->call.request;
 	bool has_body = request->verb == VERB_POST;
@@ -306,23 +306,24 @@ static int read_request(struct last_call *call, struct errbuf *e)
 	err = err ? err : params_read_route(request, 0, call, e);
 	if (!err && !has_body)
 		err = opentsdb_uri_last(request, &call->uri, e);
-	return err ? err : read_body(call, buf_slice(has_body ? &call->call.body : &call->uri), e);
+	return err ? err
+		   : last_read_body(call, buf_slice(has_body ? &call->call.body : &call->uri), e);
 }
 
-static void end(struct http_request *request)
+static void last_end(struct http_request *request)
 {
 	struct last_call *call = mem_zalloc(sizeof(*call));
 	struct errbuf e;
 	api_call_init(&call->call, request, &last_kind);
 	arena_init(&call->tags_arena, TAGS_MAX_BYTES);
 	buf_init(&call->uri, OPENTSDB_URI_MAX_BYTES);
-	int err = read_request(call, &e);
+	int err = last_read_request(call, &e);
 	if (!err) {
 		json_write_array_begin(&call->call.json);
-		err = start_query(call, &e);
+		err = last_start_query(call, &e);
 	}
 	if (err)
-		fail(call, err, &e);
+		last_fail(call, err, &e);
 }
 
-const struct http_handler opentsdb_last_handler = API_CALL_HANDLER(end);
+const struct http_handler opentsdb_last_handler = API_CALL_HANDLER(last_end);

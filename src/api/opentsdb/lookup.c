@@ -57,7 +57,7 @@ static bool is_any_key(const struct catalog_selector *selector)
 	return slice_equal(selector->key, SLICE("*"));
 }
 
-static bool has_value(const struct catalog_selector *selector, struct tags tags)
+static bool lookup_has_value(const struct catalog_selector *selector, struct tags tags)
 {
 	for (size_t i = 0; i < tags.count; i++) {
 		if (selector_match(selector, tags.list[i].value))
@@ -72,7 +72,7 @@ static bool is_meant(const struct lookup_call *call, struct tags tags)
 	for (size_t i = 0; i < call->asked_count; i++) {
 		const struct catalog_selector *selector = &call->asked[i];
 		struct slice value = tags_find(tags, selector->key);
-		bool meant = is_any_key(selector) ? has_value(selector, tags)
+		bool meant = is_any_key(selector) ? lookup_has_value(selector, tags)
 						  : value.data && selector_match(selector, value);
 		if (!meant)
 			return false;
@@ -131,7 +131,7 @@ const struct param opentsdb_lookup_params[] = {
 	{"useMeta"},
 	{NULL}};
 
-static int read_call(struct lookup_call *call, struct errbuf *e)
+static int lookup_read_call(struct lookup_call *call, struct errbuf *e)
 {
 	bool strict;
 	call->limit = LIMIT_PRESET;
@@ -226,7 +226,7 @@ static int64_t lookup_now_us(const struct lookup_call *call)
 	return clock->mono_us(clock);
 }
 
-static void answer(struct lookup_call *call)
+static void lookup_answer(struct lookup_call *call)
 {
 	struct json_writer *writer = &call->call.json;
 	size_t total;
@@ -248,7 +248,7 @@ static void answer(struct lookup_call *call)
 	api_call_end(&call->call);
 }
 
-static void found(struct catalog_find *find, int err)
+static void lookup_found(struct catalog_find *find, int err)
 {
 	struct lookup_call *call = find->owner;
 	struct errbuf e = find->error;
@@ -256,7 +256,7 @@ static void found(struct catalog_find *find, int err)
 	if (err)
 		api_call_fail_with(&call->call, err, e.text);
 	else
-		answer(call);
+		lookup_answer(call);
 }
 
 static void lookup_end(struct http_request *request)
@@ -269,11 +269,11 @@ static void lookup_end(struct http_request *request)
 	call->find = (struct catalog_find){
 		.catalog = api_of(request)->catalog,
 		.series_max = SERIES_MAX,
-		.done = found,
+		.done = lookup_found,
 		.owner = call,
 		.arena = &call->call.arena,
 	};
-	int err = read_call(call, &e);
+	int err = lookup_read_call(call, &e);
 	if (err) {
 		api_call_fail_with(&call->call, err, e.text);
 		return;

@@ -68,7 +68,7 @@ static struct opentsdb_call *opentsdb_call_of(struct api_call *call)
 	return CONTAINER_OF(call, struct opentsdb_call, call);
 }
 
-static void end_query(struct opentsdb_call *call)
+static void opentsdb_query_end_query(struct opentsdb_call *call)
 {
 	query_free(call->query);
 	combine_free(call->combine);
@@ -80,15 +80,15 @@ static void end_query(struct opentsdb_call *call)
 
 /* ---- Ends ---------------------------------------------------------------------------------- */
 
-static void ended(struct api_call *base)
+static void opentsdb_query_ended(struct api_call *base)
 {
-	end_query(opentsdb_call_of(base));
+	opentsdb_query_end_query(opentsdb_call_of(base));
 }
 
-static void release(struct api_call *base)
+static void opentsdb_query_release(struct api_call *base)
 {
 	struct opentsdb_call *call = opentsdb_call_of(base);
-	end_query(call);
+	opentsdb_query_end_query(call);
 	opentsdb_answer_release(&call->answer);
 	buf_release(&call->uri);
 	buf_release(&call->grains);
@@ -98,10 +98,10 @@ static void release(struct api_call *base)
 static const struct api_call_kind kind = {.arena_max_bytes = BODY_TREE_BYTES,
 					  .out_max_bytes = OUT_MAX_BYTES,
 					  .flush_bytes = FLUSH_BYTES,
-					  .ended = ended,
-					  .release = release};
+					  .ended = opentsdb_query_ended,
+					  .release = opentsdb_query_release};
 
-static void fail(struct opentsdb_call *call, int err, const char *sentence)
+static void opentsdb_query_fail(struct opentsdb_call *call, int err, const char *sentence)
 {
 	stat_add(STAT_queries_refused, 1);
 	api_call_fail_with(&call->call, err, sentence);
@@ -113,7 +113,7 @@ static void fail_query(struct opentsdb_call *call, int err, const struct errbuf 
 	struct errbuf e = *error;
 	if (call->body.count > 1)
 		errbuf_prefix(&e, err, "queries[%zu]", call->at);
-	fail(call, err, e.text);
+	opentsdb_query_fail(call, err, e.text);
 }
 
 /* Of several queries, in their order. What is too long for a header is left out. */
@@ -128,7 +128,7 @@ static void say_grains(struct opentsdb_call *call)
 		http_reply_header(call->call.request, GRAIN_HEADER, call->grains.data);
 }
 
-static void finish(struct opentsdb_call *call)
+static void opentsdb_query_finish(struct opentsdb_call *call)
 {
 	stat_add(STAT_query_points, (int64_t)call->points);
 	say_grains(call);
@@ -137,19 +137,19 @@ static void finish(struct opentsdb_call *call)
 
 /* ---- One query ----------------------------------------------------------------------------- */
 
-static void ready(void *owner)
+static void opentsdb_query_ready(void *owner)
 {
 	struct opentsdb_call *call = owner;
 	api_call_go_on(&call->call);
 }
 
-static bool keep(void *owner, struct slice tags_text)
+static bool opentsdb_query_keep(void *owner, struct slice tags_text)
 {
 	struct opentsdb_call *call = owner;
 	return opentsdb_filters_keep(&call->body.queries[call->at].filters, tags_text);
 }
 
-static void hold(void *owner, bool held)
+static void opentsdb_query_hold(void *owner, bool held)
 {
 	struct opentsdb_call *call = owner;
 	call->held = held;
@@ -157,7 +157,7 @@ static void hold(void *owner, bool held)
 	bool UNUSED goes_on = held || api_call_settle(&call->call);
 }
 
-static void fill_spec(struct opentsdb_call *call, struct opentsdb_query *asked)
+static void opentsdb_query_fill_spec(struct opentsdb_call *call, struct opentsdb_query *asked)
 {
 	struct opentsdb_filters *filters = &asked->filters;
 	filters->work = call->filter_work;
@@ -166,9 +166,9 @@ static void fill_spec(struct opentsdb_call *call, struct opentsdb_query *asked)
 		.metric = asked->metric,
 		.selectors = filters->selectors,
 		.selector_count = filters->selector_count,
-		.keep = opentsdb_filters_must_keep(filters) ? keep : NULL,
+		.keep = opentsdb_filters_must_keep(filters) ? opentsdb_query_keep : NULL,
 		.keep_owner = call,
-		.keep_hold = hold,
+		.keep_hold = opentsdb_query_hold,
 		.start_ms = call->body.start_ms,
 		.end_ms = call->body.end_ms,
 		.fn = asked->fn,
@@ -184,8 +184,8 @@ static void fill_spec(struct opentsdb_call *call, struct opentsdb_query *asked)
 }
 
 /* Devices by their present names. */
-static int select_devices(struct opentsdb_call *call, struct opentsdb_filters *filters,
-			  struct errbuf *e)
+static int opentsdb_query_select_devices(struct opentsdb_call *call,
+					 struct opentsdb_filters *filters, struct errbuf *e)
 {
 	device_names_init(&call->names, call->call.api, call->tenant);
 	int err = device_names_select(&call->names, filters->selectors, filters->selector_count,
@@ -195,20 +195,20 @@ static int select_devices(struct opentsdb_call *call, struct opentsdb_filters *f
 }
 
 /* False: the call is over. */
-static bool start_query(struct opentsdb_call *call)
+static bool opentsdb_query_start_query(struct opentsdb_call *call)
 {
 	struct opentsdb_query *asked = &call->body.queries[call->at];
 	struct errbuf e;
 	int err = api_call_check_time(&call->call, &e);
 	if (err) {
-		fail(call, err, e.text);
+		opentsdb_query_fail(call, err, e.text);
 		return false;
 	}
 	stat_add(STAT_queries, 1);
-	call->query = query_new(call->call.api->queries, ready, call);
+	call->query = query_new(call->call.api->queries, opentsdb_query_ready, call);
 	call->phase = BETWEEN_GROUPS;
-	err = select_devices(call, &asked->filters, &e);
-	fill_spec(call, asked);
+	err = opentsdb_query_select_devices(call, &asked->filters, &e);
+	opentsdb_query_fill_spec(call, asked);
 	if (!err && alias_is_asked(&call->query->spec))
 		err = errbuf_set(&e, ERR_INVALID,
 				 "alias is no tag of counters; GET /api/query finds them by it");
@@ -243,7 +243,7 @@ static void start_combining(struct opentsdb_call *call)
 	call->combine = combine_new(spec);
 }
 
-static void begin_group(struct opentsdb_call *call)
+static void opentsdb_query_begin_group(struct opentsdb_call *call)
 {
 	if (!call->combine)
 		start_combining(call);
@@ -267,7 +267,7 @@ static bool leave_group(struct opentsdb_call *call)
 	    opentsdb_answer_group_end(&call->answer, &call->body.queries[call->at], call->query,
 				      call->group, call->call.cut != NULL) == 0)
 		return true;
-	fail(call, ERR_DAMAGED, "the names of a series could not be read");
+	opentsdb_query_fail(call, ERR_DAMAGED, "the names of a series could not be read");
 	return false;
 }
 
@@ -290,7 +290,7 @@ static bool take_chunk(struct opentsdb_call *call)
 }
 
 /* False: the call is over. */
-static bool add_chunk(struct opentsdb_call *call, size_t *turn)
+static bool opentsdb_query_add_chunk(struct opentsdb_call *call, size_t *turn)
 {
 	if (call->chunk.first)
 		combine_series(call->combine);
@@ -307,7 +307,7 @@ static bool add_chunk(struct opentsdb_call *call, size_t *turn)
 }
 
 /* Encodes points of the group; gives whether there were some, and may be more. */
-static bool encode(struct opentsdb_call *call, size_t *turn)
+static bool opentsdb_query_encode(struct opentsdb_call *call, size_t *turn)
 {
 	size_t count = combine_take(call->combine, call->taken, COMBINE_CHUNK_MAX);
 	*turn += count;
@@ -346,13 +346,13 @@ static bool next_query(struct opentsdb_call *call)
 	call->given = 0;
 	call->said = false;
 	call->filter_work = call->body.queries[call->at].filters.work;
-	end_query(call);
+	opentsdb_query_end_query(call);
 	call->at++;
 	call->phase = BEFORE_QUERY;
 	if (call->at < call->body.count && !call->call.cut)
 		return true;
 	buf_append_char(&call->call.out, ']');
-	finish(call);
+	opentsdb_query_finish(call);
 	return false;
 }
 
@@ -390,45 +390,46 @@ static bool filters_gave_up(struct opentsdb_call *call)
 
 /* The next chunk begins the group, belongs to it, or is behind it. False: nothing more can be done
  * now, or ever. */
-static bool gather(struct opentsdb_call *call, size_t *turn)
+static bool opentsdb_query_gather(struct opentsdb_call *call, size_t *turn)
 {
 	if (!call->has_chunk)
 		return take_chunk(call) || at_end(call);
 	if (call->phase == BETWEEN_GROUPS)
-		begin_group(call);
+		opentsdb_query_begin_group(call);
 	if (query_group_of(call->query, call->chunk.series_index) == call->group)
-		return add_chunk(call, turn);
+		return opentsdb_query_add_chunk(call, turn);
 	end_group(call);
 	return true;
 }
 
 /* One step. False: nothing more can be done now, or ever. */
-static bool step(struct opentsdb_call *call, size_t *turn)
+static bool opentsdb_query_step(struct opentsdb_call *call, size_t *turn)
 {
 	switch (call->phase) {
 	case BEFORE_QUERY:
-		return start_query(call);
+		return opentsdb_query_start_query(call);
 	case BETWEEN_GROUPS:
-		return !filters_gave_up(call) && gather(call, turn);
+		return !filters_gave_up(call) && opentsdb_query_gather(call, turn);
 	case IN_GROUP:
-		return encode(call, turn) || gather(call, turn);
+		return opentsdb_query_encode(call, turn) || opentsdb_query_gather(call, turn);
 	case GROUP_ENDS:
-		return encode(call, turn) || leave_group(call);
+		return opentsdb_query_encode(call, turn) || leave_group(call);
 	}
 	return false;
 }
 
-static void advance(struct api_call *base)
+static void opentsdb_query_advance(struct api_call *base)
 {
 	struct opentsdb_call *call = opentsdb_call_of(base);
 	size_t turn = 0;
 	while (turn < TURN_POINTS) {
 		/* What was gathered is short of something: that would be a wrong answer. */
 		if (base->out.failed) {
-			fail(call, ERR_LIMIT, "the names of a group are too long; ask for less");
+			opentsdb_query_fail(call, ERR_LIMIT,
+					    "the names of a group are too long; ask for less");
 			return;
 		}
-		if (!api_call_room(base) || !step(call, &turn))
+		if (!api_call_room(base) || !opentsdb_query_step(call, &turn))
 			return;
 	}
 	api_call_later(base);
@@ -488,7 +489,7 @@ static int find_body(struct opentsdb_call *call, struct slice *text, struct errb
 	return err;
 }
 
-static int read_request(struct opentsdb_call *call, struct errbuf *e)
+static int opentsdb_query_read_request(struct opentsdb_call *call, struct errbuf *e)
 {
 	struct api_call *base = &call->call;
 	struct slice text;
@@ -505,23 +506,23 @@ static int read_request(struct opentsdb_call *call, struct errbuf *e)
 	return err;
 }
 
-static void end(struct http_request *request)
+static void opentsdb_query_end(struct http_request *request)
 {
 	struct opentsdb_call *call = mem_zalloc(sizeof(*call));
 	struct errbuf e;
 	api_call_init(&call->call, request, &kind);
-	call->call.advance = advance;
+	call->call.advance = opentsdb_query_advance;
 	api_call_set_deadline(&call->call);
 	buf_init(&call->uri, OPENTSDB_URI_MAX_BYTES);
 	buf_init(&call->grains, GRAINS_MAX_BYTES);
 	opentsdb_answer_init(&call->answer, &call->call.out);
-	int err = read_request(call, &e);
+	int err = opentsdb_query_read_request(call, &e);
 	if (err) {
-		fail(call, err, e.text);
+		opentsdb_query_fail(call, err, e.text);
 		return;
 	}
 	buf_append_char(&call->call.out, '[');
-	advance(&call->call);
+	opentsdb_query_advance(&call->call);
 }
 
-const struct http_handler opentsdb_query_handler = API_CALL_HANDLER(end);
+const struct http_handler opentsdb_query_handler = API_CALL_HANDLER(opentsdb_query_end);

@@ -134,7 +134,7 @@ static const struct api_call_kind suggest_kind = {.arena_max_bytes = CALL_MAX_BY
 						  .ended = suggest_ended,
 						  .release = suggest_release};
 
-static void reply(struct suggest_call *call, const struct slice *names, size_t count)
+static void suggest_reply(struct suggest_call *call, const struct slice *names, size_t count)
 {
 	struct json_writer *json = &call->call.json;
 	json_write_array_begin(json);
@@ -146,7 +146,7 @@ static void reply(struct suggest_call *call, const struct slice *names, size_t c
 
 /* ---- Tags of a tenant ---------------------------------------------------------------------- */
 
-static void listed(struct catalog_list *list, int err);
+static void suggest_listed(struct catalog_list *list, int err);
 
 static void list_names(struct suggest_call *call, enum catalog_listing what, struct slice prefix,
 		       size_t limit, struct arena *arena)
@@ -164,7 +164,7 @@ static void list_names(struct suggest_call *call, enum catalog_listing what, str
 		.tag_key = key,
 		.prefix = prefix,
 		.limit = limit,
-		.done = listed,
+		.done = suggest_listed,
 		.owner = call,
 		.arena = arena,
 	};
@@ -213,7 +213,7 @@ static void list_values(struct suggest_call *call)
 }
 
 /* The next list of one metric, or the answer. */
-static void go_on(struct suggest_call *call)
+static void suggest_go_on(struct suggest_call *call)
 {
 	arena_reset(&call->list_arena);
 	if (call->what == CATALOG_TAG_VALUES && call->key < call->key_count) {
@@ -227,7 +227,7 @@ static void go_on(struct suggest_call *call)
 	struct errbuf e;
 	int err = api_call_check_time(&call->call, &e);
 	if (call->metric == call->metric_count)
-		reply(call, call->found, call->found_count);
+		suggest_reply(call, call->found, call->found_count);
 	else if (err)
 		api_call_fail_with(&call->call, err, e.text);
 	else if (call->what == CATALOG_TAG_VALUES)
@@ -246,7 +246,7 @@ static int take_metrics(struct suggest_call *call)
 	return call->found ? 0 : ERR_LIMIT;
 }
 
-static int take_list(struct suggest_call *call)
+static int suggest_take_list(struct suggest_call *call)
 {
 	struct catalog_list *list = &call->list;
 	if (list->what == CATALOG_METRIC_NAMES)
@@ -268,7 +268,7 @@ static int take_list(struct suggest_call *call)
 	return err ? err : add_found(call, list->names, list->count);
 }
 
-static void listed(struct catalog_list *list, int err)
+static void suggest_listed(struct catalog_list *list, int err)
 {
 	struct suggest_call *call = list->owner;
 	call->listing = false;
@@ -279,13 +279,13 @@ static void listed(struct catalog_list *list, int err)
 	}
 	if (call->what == CATALOG_METRIC_NAMES) {
 		call->call.cut = list->cut ? "limit" : NULL;
-		reply(call, list->names, list->count);
+		suggest_reply(call, list->names, list->count);
 		return;
 	}
-	if (take_list(call))
+	if (suggest_take_list(call))
 		api_call_fail_with(&call->call, ERR_LIMIT, "the answer is too long; ask for less");
 	else
-		go_on(call);
+		suggest_go_on(call);
 }
 
 /* ---- The request --------------------------------------------------------------------------- */
@@ -300,7 +300,7 @@ static struct slice asked(const struct suggest_call *call, const char *name)
 			   : http_param(call->call.request, name);
 }
 
-static int check_member(const struct json *member, struct errbuf *e)
+static int suggest_check_member(const struct json *member, struct errbuf *e)
 {
 	for (const char *const *name = asked_names; *name; name++) {
 		if (!slice_equal(member->key, slice_of(*name)))
@@ -312,7 +312,7 @@ static int check_member(const struct json *member, struct errbuf *e)
 	return errbuf_set(e, ERR_INVALID, "unknown member \"" SHOWN "\"", SHOWN_OF(member->key));
 }
 
-static int read_body(struct suggest_call *call, struct errbuf *e)
+static int suggest_read_body(struct suggest_call *call, struct errbuf *e)
 {
 	struct json *root;
 	int err = json_parse(buf_slice(&call->call.body), &call->call.arena, &root, e);
@@ -322,11 +322,11 @@ static int read_body(struct suggest_call *call, struct errbuf *e)
 		return errbuf_set(e, ERR_INVALID, "the body is no object");
 	call->asked = root;
 	for (const struct json *member = root->first; member && !err; member = member->next)
-		err = check_member(member, e);
+		err = suggest_check_member(member, e);
 	return err;
 }
 
-static int read_type(struct suggest_call *call, struct errbuf *e)
+static int suggest_read_type(struct suggest_call *call, struct errbuf *e)
 {
 	struct slice type = asked(call, "type");
 	if (!type.data)
@@ -367,14 +367,14 @@ const struct param opentsdb_suggest_params[] = {
 
 const struct param opentsdb_suggest_post_params[] = {{SUGGEST_TENANT}, {NULL}};
 
-static int read_call(struct suggest_call *call, struct errbuf *e)
+static int suggest_read_call(struct suggest_call *call, struct errbuf *e)
 {
 	int err = params_read_route(call->call.request, 0, call, e);
 	if (!err && call->call.request->verb == VERB_POST)
-		err = read_body(call, e);
+		err = suggest_read_body(call, e);
 	struct slice q = err ? SLICE("") : asked(call, "q");
 	if (!err)
-		err = read_type(call, e);
+		err = suggest_read_type(call, e);
 	if (!err)
 		err = read_max(call, e);
 	if (!err && q.len > TAG_VALUE_MAX_BYTES)
@@ -390,7 +390,7 @@ static void suggest_end(struct http_request *request)
 	api_call_init(&call->call, request, &suggest_kind);
 	api_call_set_deadline(&call->call);
 	arena_init(&call->list_arena, CALL_MAX_BYTES);
-	int err = read_call(call, &e);
+	int err = suggest_read_call(call, &e);
 	if (!err && call->what == CATALOG_TAG_VALUES)
 		device_names_init(&call->names, call->call.api, call->tenant);
 	if (err)

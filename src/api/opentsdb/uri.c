@@ -16,7 +16,7 @@ bool opentsdb_uri_asked(const struct http_request *request)
 
 /* ---- Texts ----------------------------------------------------------------------------------- */
 
-static bool begins_with(struct slice text, const char *with)
+static bool uri_begins_with(struct slice text, const char *with)
 {
 	size_t len = strlen(with);
 	return text.len >= len && memcmp(text.data, with, len) == 0;
@@ -131,8 +131,8 @@ static int write_metric(struct json_writer *writer, struct slice text, bool as_t
 
 /* ---- One query ------------------------------------------------------------------------------- */
 
-static int write_number(struct json_writer *writer, const char *key, struct slice text,
-			struct errbuf *e)
+static int uri_write_number(struct json_writer *writer, const char *key, struct slice text,
+			    struct errbuf *e)
 {
 	uint64_t number;
 	if (!text.len)
@@ -164,9 +164,9 @@ static int write_rate_options(struct json_writer *writer, struct slice text, str
 	json_write_object_begin(writer);
 	json_put_bool(writer, "counter", counts);
 	json_put_bool(writer, "dropResets", drops);
-	int err = write_number(writer, "counterMax", max, e);
+	int err = uri_write_number(writer, "counterMax", max, e);
 	if (!err)
-		err = write_number(writer, "resetValue", reset, e);
+		err = uri_write_number(writer, "resetValue", reset, e);
 	json_write_object_end(writer);
 	return err;
 }
@@ -174,7 +174,7 @@ static int write_rate_options(struct json_writer *writer, struct slice text, str
 /* What stands between the aggregator and the metric. */
 static int write_part(struct json_writer *writer, struct slice part, struct errbuf *e)
 {
-	bool rate = begins_with(part, "rate");
+	bool rate = uri_begins_with(part, "rate");
 	if (part.len && part.data[0] >= '0' && part.data[0] <= '9') {
 		json_put_string(writer, "downsample", part);
 	} else if (rate && part.len == 4) {
@@ -184,7 +184,7 @@ static int write_part(struct json_writer *writer, struct slice part, struct errb
 		return write_rate_options(writer, (struct slice){part.data + 5, part.len - 6}, e);
 	} else if (slice_equal(part, SLICE("explicit_tags"))) {
 		json_put_bool(writer, "explicitTags", true);
-	} else if (!begins_with(part, "rollup_")) { /* what answers is chosen here */
+	} else if (!uri_begins_with(part, "rollup_")) { /* what answers is chosen here */
 		return errbuf_set(e, ERR_INVALID,
 				  "\"" SHOWN "\" is none of an interval (1m-avg), rate, "
 				  "rate{counter}, explicit_tags",
@@ -246,8 +246,8 @@ static void write_flags(struct json_writer *writer, const struct http_request *r
 	}
 }
 
-static void write_text(struct json_writer *writer, const struct http_request *request,
-		       const char *param, const char *member)
+static void uri_write_text(struct json_writer *writer, const struct http_request *request,
+			   const char *param, const char *member)
 {
 	struct slice text = http_param(request, param);
 	if (text.data)
@@ -264,7 +264,7 @@ int opentsdb_uri_check(const struct http_request *request, struct errbuf *e)
 	return 0;
 }
 
-static int end_body(struct json_writer *writer, struct buf *body, int err, struct errbuf *e)
+static int uri_end_body(struct json_writer *writer, struct buf *body, int err, struct errbuf *e)
 {
 	json_write_object_end(writer);
 	if (!err && body->failed)
@@ -279,17 +279,17 @@ int opentsdb_uri_query(const struct http_request *request, struct buf *body, str
 	int err = 0;
 	json_writer_init(&writer, body);
 	json_write_object_begin(&writer);
-	write_text(&writer, request, "start", "start");
-	write_text(&writer, request, "end", "end");
-	write_text(&writer, request, "timezone", "timezone");
-	write_text(&writer, request, "tz", "timezone");
+	uri_write_text(&writer, request, "start", "start");
+	uri_write_text(&writer, request, "end", "end");
+	uri_write_text(&writer, request, "timezone", "timezone");
+	uri_write_text(&writer, request, "tz", "timezone");
 	write_flags(&writer, request);
 	json_write_key(&writer, "queries");
 	json_write_array_begin(&writer);
 	for (struct slice m; !err && (m = http_param_next(request, "m", &at)).data;)
 		err = write_query(&writer, m, e);
 	json_write_array_end(&writer);
-	return end_body(&writer, body, err ? errbuf_prefix(e, err, "m") : 0, e);
+	return uri_end_body(&writer, body, err ? errbuf_prefix(e, err, "m") : 0, e);
 }
 
 int opentsdb_uri_last(const struct http_request *request, struct buf *body, struct errbuf *e)
@@ -301,7 +301,7 @@ int opentsdb_uri_last(const struct http_request *request, struct buf *body, stru
 	json_write_object_begin(&writer);
 	struct slice hours = http_param(request, "back_scan");
 	if (hours.data)
-		err = write_number(&writer, "backScan", hours, e);
+		err = uri_write_number(&writer, "backScan", hours, e);
 	json_write_key(&writer, "queries");
 	json_write_array_begin(&writer);
 	for (struct slice text;
@@ -313,5 +313,5 @@ int opentsdb_uri_last(const struct http_request *request, struct buf *body, stru
 			errbuf_prefix(e, err, "timeseries");
 	}
 	json_write_array_end(&writer);
-	return end_body(&writer, body, err, e);
+	return uri_end_body(&writer, body, err, e);
 }
