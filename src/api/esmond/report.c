@@ -1,6 +1,9 @@
 #include "api/esmond/report.h"
 
+#include <math.h>
+
 #include "wire/calendar.h"
+#include "wire/number.h"
 
 enum { NAMES_MAX = 32, REFUSED_MAX_BYTES = 4 << 20 };
 
@@ -289,17 +292,64 @@ static bool v2_report_is_over(const struct v2_answer *answer, const struct v2_ca
 	return calendar->edges_s[i + 1] * 1000 <= answer->now_ms;
 }
 
-void v2_calendar_put(struct v2_answer *answer, const struct v2_calendar *calendar, size_t i,
-		     bool is_measured)
+static struct value v2_column_value(const struct v2_column *column, const void *row)
 {
+	struct value value = {.type = column->type};
+	memcpy(&value.bits, (const char *)row + column->offset, sizeof(value.bits));
+	return value;
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------ */
+
+static bool v2_column_is_grouped(const struct v2_column *a, const struct v2_column *b)
+{
+	return a->group && b->name && b->group && strcmp(a->group, b->group) == 0;
+}
+
+void v2_report_begin_rows(struct v2_report *report, const struct v2_calendar *calendar)
+{
+	struct json_writer *json = &report->answer.call.json;
+	if (calendar->csv)
+		return;
+	json_write_object_begin(json);
+	v2_report_put_selected(report);
+	json_write_key(json, "spans");
+	json_write_array_begin(json);
+}
+
+void v2_report_end_rows(struct v2_report *report, const struct v2_calendar *calendar)
+{
+	struct json_writer *json = &report->answer.call.json;
+	if (calendar->csv)
+		return;
+	json_write_array_end(json);
+	json_write_object_end(json);
+}
+
+static void v2_report_put_json(struct v2_report *report, const struct v2_calendar *calendar,
+			       size_t i, bool is_complete, const struct v2_column *columns,
+			       const void *row)
+{
+	struct json_writer *json = &report->answer.call.json;
 	char text[V2_SPAN_TEXT_BYTES];
 	v2_span_text(calendar->span, calendar->days[i], text);
-	v2_put_text(&answer->call.json, calendar->span == SPAN_DAY ? "day" : "month",
-		    slice_of(text));
-	v2_put_number(&answer->call.json, "begin", calendar->edges_s[i]);
-	v2_put_number(&answer->call.json, "end", calendar->edges_s[i + 1]);
-	json_put_bool(&answer->call.json, "complete",
-		      is_measured && v2_report_is_over(answer, calendar, i));
+	json_write_object_begin(json);
+	v2_put_text(json, calendar->span == SPAN_DAY ? "day" : "month", slice_of(text));
+	v2_put_number(json, "begin", calendar->edges_s[i]);
+	v2_put_number(json, "end", calendar->edges_s[i + 1]);
+	json_put_bool(json, "complete", is_complete);
+	for (const struct v2_column *column = columns; column->name; column++) {
+		if (column->group &&
+		    (column == columns || !v2_column_is_grouped(column - 1, column))) {
+			json_write_key(json, column->group);
+			json_write_object_begin(json);
+		}
+		json_write_key(json, column->group ? column->member : column->name);
+		json_write_number(json, v2_column_value(column, row));
+		if (column->group && !v2_column_is_grouped(column, column + 1))
+			json_write_object_end(json);
+	}
+	json_write_object_end(json);
 }
 
 /* ---- CSV ------------------------------------------------------------------------------------- */
@@ -323,28 +373,46 @@ static void v2_report_put_field(struct buf *out, struct slice field)
 	buf_append_char(out, '"');
 }
 
-void v2_report_begin_csv(struct v2_report *report, const char *columns)
+void v2_report_begin_csv(struct v2_report *report, const struct v2_column *columns)
 {
-	report->answer.call.content_type = "text/csv";
-	buf_printf(&report->answer.call.out,
-		   "device,interface,ifAlias,span,begin,end,complete,%s\n", columns);
+	struct api_call *call = &report->answer.call;
+	call->content_type = "text/csv";
+	buf_append_text(&call->out, "device,interface,ifAlias,span,begin,end,complete");
+	for (; columns->name; columns++)
+		buf_printf(&call->out, ",%s", columns->name);
+	buf_append_char(&call->out, '\n');
 }
 
-void v2_report_put_csv(struct v2_report *report, const struct v2_calendar *calendar, size_t i,
-		       bool is_measured)
+static void v2_report_put_csv(struct v2_report *report, const struct v2_calendar *calendar,
+			      size_t i, bool is_complete, const struct v2_column *columns,
+			      const void *row)
 {
-	struct v2_answer *answer = &report->answer;
+	struct buf *out = &report->answer.call.out;
 	const struct v2_selected *selected = v2_report_selected(report);
 	const struct slice fields[] = {selected->device->name, selected->name, selected->alias};
 	char text[V2_SPAN_TEXT_BYTES];
 	for (size_t f = 0; f < ARRAY_LEN(fields); f++) {
-		v2_report_put_field(&answer->call.out, fields[f]);
-		buf_append_char(&answer->call.out, ',');
+		v2_report_put_field(out, fields[f]);
+		buf_append_char(out, ',');
 	}
 	v2_span_text(calendar->span, calendar->days[i], text);
-	buf_printf(&answer->call.out, "%s,%lld,%lld,%s", text, (long long)calendar->edges_s[i],
-		   (long long)calendar->edges_s[i + 1],
-		   is_measured && v2_report_is_over(answer, calendar, i) ? "true" : "false");
+	buf_printf(out, "%s,%lld,%lld,%s", text, (long long)calendar->edges_s[i],
+		   (long long)calendar->edges_s[i + 1], is_complete ? "true" : "false");
+	for (; columns->name; columns++) {
+		struct value value = v2_column_value(columns, row);
+		buf_append_char(out, ',');
+		if (value.type != VALUE_F64 || isfinite(value_as_f64(value)))
+			number_append(out, value);
+	}
+	buf_append_char(out, '\n');
+}
+
+void v2_report_put_row(struct v2_report *report, const struct v2_calendar *calendar, size_t i,
+		       bool is_measured, const struct v2_column *columns, const void *row)
+{
+	bool is_complete = is_measured && v2_report_is_over(&report->answer, calendar, i);
+	(calendar->csv ? v2_report_put_csv : v2_report_put_json)(report, calendar, i, is_complete,
+								 columns, row);
 }
 
 void v2_report_end(struct v2_report *report, const struct v2_calendar *calendar)

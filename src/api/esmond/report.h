@@ -123,15 +123,26 @@ int v2_calendar_read(struct v2_answer *answer, enum v2_span preset, struct v2_ca
 /* The interfaces that lived at some time of these days are selected. */
 void v2_report_set_days(struct v2_report *report, const struct v2_calendar *calendar);
 
-/* "month": "2026-10", "begin", "end", "complete": whether it is over and was measured. */
-void v2_calendar_put(struct v2_answer *answer, const struct v2_calendar *calendar, size_t i,
-		     bool is_measured);
+/* A column: a member of a row, from which both JSON and CSV are made. */
+struct v2_column {
+	const char *name; /* in CSV, and in JSON where it has no group */
+	const char *unit; /* NULL: a count */
+	enum value_type type;
+	size_t offset;
+	const char *group,
+		*member; /* in JSON: {"in":{"total":...}}; those of a group are together */
+};
 
-/* CSV: the line of names, to which `columns` belong behind those of the interface and of the day;
- * and those fields of the selected interface on day `i`. */
-void v2_report_begin_csv(struct v2_report *report, const char *columns);
-void v2_report_put_csv(struct v2_report *report, const struct v2_calendar *calendar, size_t i,
-		       bool is_measured);
+/* The columns of a report end with a NULL name. CSV: the line of their names, behind those of the
+ * interface and of the day. */
+void v2_report_begin_csv(struct v2_report *report, const struct v2_column *columns);
+/* The rows of the selected interface stand between both; of CSV nothing. */
+void v2_report_begin_rows(struct v2_report *report, const struct v2_calendar *calendar);
+void v2_report_end_rows(struct v2_report *report, const struct v2_calendar *calendar);
+/* A row of the selected interface, on day or in month `i`: in JSON an object, with "month":
+ * "2026-10", "begin", "end", and "complete": whether it is over and was measured. */
+void v2_report_put_row(struct v2_report *report, const struct v2_calendar *calendar, size_t i,
+		       bool is_measured, const struct v2_column *columns, const void *row);
 
 /* The end of either: in JSON of the list within the object that the answer is. */
 void v2_report_end(struct v2_report *report, const struct v2_calendar *calendar);

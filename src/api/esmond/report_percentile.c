@@ -41,7 +41,7 @@ struct v2_percentile_call {
 
 struct figures {
 	double in, out, larger, larger_of_bins, sum;
-	size_t bins_in, bins_out, bins_both;
+	uint64_t bins, bins_in, bins_out, bins_both;
 	uint64_t unplaced[DIRECTIONS];
 };
 
@@ -143,7 +143,7 @@ static double of_both(struct v2_percentile_call *call, bool sum, size_t *there)
 
 static struct figures figures_of(struct v2_percentile_call *call)
 {
-	struct figures f = {0};
+	struct figures f = {.bins = call->past};
 	f.in = of_direction(call, IN, &f.bins_in);
 	f.out = of_direction(call, OUT, &f.bins_out);
 	f.larger = fmax(f.in, f.out); /* the other, where one is NaN */
@@ -163,33 +163,23 @@ static bool v2_percentile_is_measured(const struct v2_percentile_call *call,
 	return v2_report_is_measured(&call->report, there);
 }
 
-/* ---- JSON ------------------------------------------------------------------------------------ */
+/* ---- The report ------------------------------------------------------------------------------ */
 
-static void put_rate(struct json_writer *json, const char *key, double rate)
-{
-	json_put_f64(json, key, rate);
-}
+#define V2_FIGURE(member_) offsetof(struct figures, member_)
 
-static void put_figures(struct v2_percentile_call *call, const struct figures *f)
-{
-	struct v2_answer *answer = &call->report.answer;
-	struct json_writer *json = &answer->call.json;
-	json_write_object_begin(json);
-	v2_calendar_put(answer, &call->calendar, call->report.span,
-			v2_percentile_is_measured(call, f));
-	put_rate(json, "in", f->in);
-	put_rate(json, "out", f->out);
-	put_rate(json, "larger", f->larger);
-	put_rate(json, "larger_of_bins", f->larger_of_bins);
-	put_rate(json, "sum", f->sum);
-	v2_put_number(json, "bins", (int64_t)call->past);
-	v2_put_number(json, "bins_in", (int64_t)f->bins_in);
-	v2_put_number(json, "bins_out", (int64_t)f->bins_out);
-	v2_put_number(json, "bins_both", (int64_t)f->bins_both);
-	json_put_u64(json, "unplaced_in", f->unplaced[IN]);
-	json_put_u64(json, "unplaced_out", f->unplaced[OUT]);
-	json_write_object_end(json);
-}
+static const struct v2_column v2_percentile_columns[] = {
+	{"in", "bit/s", VALUE_F64, V2_FIGURE(in)},
+	{"out", "bit/s", VALUE_F64, V2_FIGURE(out)},
+	{"larger", "bit/s", VALUE_F64, V2_FIGURE(larger)},
+	{"larger_of_bins", "bit/s", VALUE_F64, V2_FIGURE(larger_of_bins)},
+	{"sum", "bit/s", VALUE_F64, V2_FIGURE(sum)},
+	{"bins", NULL, VALUE_U64, V2_FIGURE(bins)},
+	{"bins_in", NULL, VALUE_U64, V2_FIGURE(bins_in)},
+	{"bins_out", NULL, VALUE_U64, V2_FIGURE(bins_out)},
+	{"bins_both", NULL, VALUE_U64, V2_FIGURE(bins_both)},
+	{"unplaced_in", "octets", VALUE_U64, V2_FIGURE(unplaced[IN])},
+	{"unplaced_out", "octets", VALUE_U64, V2_FIGURE(unplaced[OUT])},
+	{NULL}};
 
 static void begin_json(struct v2_percentile_call *call)
 {
@@ -200,43 +190,16 @@ static void begin_json(struct v2_percentile_call *call)
 	json_write_raw(json, call->percentile);
 	v2_put_text(json, "definition", SLICE("nearest rank of averages over 300 s"));
 	v2_put_text(json, "missing", call->missing_is_zero ? SLICE("zero") : SLICE("skip"));
-	v2_put_text(json, "unit", SLICE("bit/s"));
+	v2_put_text(json, "unit", slice_of(v2_percentile_columns[0].unit));
 	json_write_key(json, "children");
 	json_write_array_begin(json);
 }
-
-/* ---- CSV ------------------------------------------------------------------------------------- */
-
-static void put_csv_rate(struct buf *out, double rate)
-{
-	buf_append_char(out, ',');
-	if (isfinite(rate))
-		number_append(out, value_f64(rate));
-}
-
-static void v2_percentile_put_csv(struct v2_percentile_call *call, const struct figures *f)
-{
-	struct buf *out = &call->report.answer.call.out;
-	v2_report_put_csv(&call->report, &call->calendar, call->report.span,
-			  v2_percentile_is_measured(call, f));
-	put_csv_rate(out, f->in);
-	put_csv_rate(out, f->out);
-	put_csv_rate(out, f->larger);
-	put_csv_rate(out, f->larger_of_bins);
-	put_csv_rate(out, f->sum);
-	buf_printf(out, ",%zu,%zu,%zu,%zu,%llu,%llu\n", call->past, f->bins_in, f->bins_out,
-		   f->bins_both, (unsigned long long)f->unplaced[IN],
-		   (unsigned long long)f->unplaced[OUT]);
-}
-
-/* ---- The report ------------------------------------------------------------------------------ */
 
 static void v2_percentile_begin_report(struct v2_report *report)
 {
 	struct v2_percentile_call *call = v2_percentile_call_of(report);
 	if (call->calendar.csv)
-		v2_report_begin_csv(report, "in,out,larger,larger_of_bins,sum,bins,bins_in,"
-					    "bins_out,bins_both,unplaced_in,unplaced_out");
+		v2_report_begin_csv(report, v2_percentile_columns);
 	else
 		begin_json(call);
 }
@@ -244,23 +207,14 @@ static void v2_percentile_begin_report(struct v2_report *report)
 static void close_span(struct v2_report *report)
 {
 	struct v2_percentile_call *call = v2_percentile_call_of(report);
-	struct json_writer *json = &report->answer.call.json;
 	struct figures figures = figures_of(call);
-	if (call->calendar.csv) {
-		v2_percentile_put_csv(call, &figures);
-		return;
-	}
-	if (report->span == 0) {
-		json_write_object_begin(json);
-		v2_report_put_selected(report);
-		json_write_key(json, "spans");
-		json_write_array_begin(json);
-	}
-	put_figures(call, &figures);
-	if (report->span + 1 < report->span_count)
-		return;
-	json_write_array_end(json);
-	json_write_object_end(json);
+	if (report->span == 0)
+		v2_report_begin_rows(report, &call->calendar);
+	v2_report_put_row(report, &call->calendar, report->span,
+			  v2_percentile_is_measured(call, &figures), v2_percentile_columns,
+			  &figures);
+	if (report->span + 1 == report->span_count)
+		v2_report_end_rows(report, &call->calendar);
 }
 
 static void v2_percentile_end_report(struct v2_report *report)

@@ -53,21 +53,23 @@ static void v2_volume_clear(struct v2_volume_call *call)
 
 /* ---- Text ------------------------------------------------------------------------------------ */
 
-static void put_octets(struct json_writer *json, const char *key, uint64_t octets)
-{
-	json_put_u64(json, key, octets);
-}
+struct v2_volume_row {
+	uint64_t total[DIRECTIONS], bins[DIRECTIONS], unplaced[DIRECTIONS];
+	int64_t covered_s[DIRECTIONS];
+};
 
-static void put_direction(struct json_writer *json, const char *name, const struct v2_sum *sum)
-{
-	json_write_key(json, name);
-	json_write_object_begin(json);
-	put_octets(json, "total", v2_sum_of(sum->val, sum->unplaced));
-	put_octets(json, "bins", sum->val);
-	put_octets(json, "unplaced", sum->unplaced);
-	v2_put_number(json, "covered_s", sum->covered_ms / 1000);
-	json_write_object_end(json);
-}
+#define V2_VOLUME(member_) offsetof(struct v2_volume_row, member_)
+
+static const struct v2_column v2_volume_columns[] = {
+	{"in", "octets", VALUE_U64, V2_VOLUME(total[IN]), "in", "total"},
+	{"in_bins", "octets", VALUE_U64, V2_VOLUME(bins[IN]), "in", "bins"},
+	{"in_unplaced", "octets", VALUE_U64, V2_VOLUME(unplaced[IN]), "in", "unplaced"},
+	{"in_covered_s", "s", VALUE_I64, V2_VOLUME(covered_s[IN]), "in", "covered_s"},
+	{"out", "octets", VALUE_U64, V2_VOLUME(total[OUT]), "out", "total"},
+	{"out_bins", "octets", VALUE_U64, V2_VOLUME(bins[OUT]), "out", "bins"},
+	{"out_unplaced", "octets", VALUE_U64, V2_VOLUME(unplaced[OUT]), "out", "unplaced"},
+	{"out_covered_s", "s", VALUE_I64, V2_VOLUME(covered_s[OUT]), "out", "covered_s"},
+	{NULL}};
 
 static bool v2_volume_is_measured(const struct v2_volume_call *call, size_t i)
 {
@@ -75,40 +77,18 @@ static bool v2_volume_is_measured(const struct v2_volume_call *call, size_t i)
 	return v2_report_is_measured(&call->report, covered);
 }
 
-static void v2_volume_put_interface(struct v2_volume_call *call)
+static void put_span(struct v2_volume_call *call, size_t i)
 {
-	struct v2_answer *answer = &call->report.answer;
-	struct json_writer *json = &answer->call.json;
-	json_write_object_begin(json);
-	v2_report_put_selected(&call->report);
-	json_write_key(json, "spans");
-	json_write_array_begin(json);
-	for (size_t i = 0; i < call->calendar.count; i++) {
-		json_write_object_begin(json);
-		v2_calendar_put(answer, &call->calendar, i, v2_volume_is_measured(call, i));
-		put_direction(json, "in", &call->sums[IN][i]);
-		put_direction(json, "out", &call->sums[OUT][i]);
-		json_write_object_end(json);
+	struct v2_volume_row row;
+	for (size_t d = 0; d < DIRECTIONS; d++) {
+		const struct v2_sum *sum = &call->sums[d][i];
+		row.total[d] = v2_sum_of(sum->val, sum->unplaced);
+		row.bins[d] = sum->val;
+		row.unplaced[d] = sum->unplaced;
+		row.covered_s[d] = sum->covered_ms / 1000;
 	}
-	json_write_array_end(json);
-	json_write_object_end(json);
-}
-
-static void v2_volume_put_csv(struct v2_volume_call *call)
-{
-	struct buf *out = &call->report.answer.call.out;
-	for (size_t i = 0; i < call->calendar.count; i++) {
-		v2_report_put_csv(&call->report, &call->calendar, i,
-				  v2_volume_is_measured(call, i));
-		for (size_t d = 0; d < DIRECTIONS; d++) {
-			const struct v2_sum *sum = &call->sums[d][i];
-			buf_printf(out, ",%llu,%llu,%llu,%lld",
-				   (unsigned long long)v2_sum_of(sum->val, sum->unplaced),
-				   (unsigned long long)sum->val, (unsigned long long)sum->unplaced,
-				   (long long)sum->covered_ms / 1000);
-		}
-		buf_append_char(out, '\n');
-	}
+	v2_report_put_row(&call->report, &call->calendar, i, v2_volume_is_measured(call, i),
+			  v2_volume_columns, &row);
 }
 
 /* ---- The report ------------------------------------------------------------------------------ */
@@ -119,13 +99,12 @@ static void v2_volume_begin_report(struct v2_report *report)
 	struct json_writer *json = &report->answer.call.json;
 	v2_volume_clear(call);
 	if (call->calendar.csv) {
-		v2_report_begin_csv(report, "in,in_bins,in_unplaced,in_covered_s,"
-					    "out,out_bins,out_unplaced,out_covered_s");
+		v2_report_begin_csv(report, v2_volume_columns);
 		return;
 	}
 	json_write_object_begin(json);
 	v2_put_text(json, "zone", call->calendar.zone_name);
-	v2_put_text(json, "unit", SLICE("octets"));
+	v2_put_text(json, "unit", slice_of(v2_volume_columns[0].unit));
 	json_write_key(json, "children");
 	json_write_array_begin(json);
 }
@@ -133,10 +112,10 @@ static void v2_volume_begin_report(struct v2_report *report)
 static void v2_volume_close_interface(struct v2_report *report)
 {
 	struct v2_volume_call *call = v2_volume_call_of(report);
-	if (call->calendar.csv)
-		v2_volume_put_csv(call);
-	else
-		v2_volume_put_interface(call);
+	v2_report_begin_rows(report, &call->calendar);
+	for (size_t i = 0; i < call->calendar.count; i++)
+		put_span(call, i);
+	v2_report_end_rows(report, &call->calendar);
 	v2_volume_clear(call);
 }
 
