@@ -9,7 +9,7 @@ enum { PARAM_RANGE_BYTES = 64 };
 
 /* ---- Names --------------------------------------------------------------------------------- */
 
-static const struct param *params_find(const struct param *params, struct slice name)
+const struct param *params_find(const struct param *params, struct slice name)
 {
 	for (; params && params->name; params++) {
 		if (slice_equal(name, slice_of(params->name)))
@@ -122,7 +122,7 @@ static int params_read_one(const struct http_request *request, const struct para
 		return params_read_tenant(request, text, to, e);
 	if (!text.data && param->missing)
 		return errbuf_set(e, ERR_INVALID, "%s is missing%s%s", param->name,
-				  param->missing[0] ? "; " : "", param->missing);
+				  param->missing[0] ? ": " : "", param->missing);
 	if (!text.data || param->type == PARAM_OTHER)
 		return 0;
 	switch (param->type) {
@@ -144,14 +144,21 @@ static int params_read_one(const struct http_request *request, const struct para
 	return param->type == PARAM_TENANT_OR_ALL ? params_check_tenant(text, e) : 0;
 }
 
-int params_read(const struct http_request *request, const struct param *params, int64_t now_ms,
-		void *question, struct errbuf *e)
+int params_read_values(const struct http_request *request, const struct param *params,
+		       int64_t now_ms, void *question, struct errbuf *e)
 {
-	int err = params_check(request, params, e);
+	int err = 0;
 	for (; !err && params && params->name; params++)
 		err = params_read_one(request, params, now_ms, (char *)question + params->offset,
 				      e);
 	return err;
+}
+
+int params_read(const struct http_request *request, const struct param *params, int64_t now_ms,
+		void *question, struct errbuf *e)
+{
+	int err = params_check(request, params, e);
+	return err ? err : params_read_values(request, params, now_ms, question, e);
 }
 
 int params_read_route(const struct http_request *request, int64_t now_ms, void *question,

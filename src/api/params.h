@@ -37,6 +37,10 @@ struct param {
  * ERR_INVALID with a sentence, which names the parameter, what was given, and what may be. */
 int params_read(const struct http_request *request, const struct param *params, int64_t now_ms,
 		void *question, struct errbuf *e) MUST_CHECK;
+/* The values alone, where the names are checked by others: the row of a name, or NULL. */
+int params_read_values(const struct http_request *request, const struct param *params,
+		       int64_t now_ms, void *question, struct errbuf *e) MUST_CHECK;
+const struct param *params_find(const struct param *params, struct slice name);
 /* With the table of the request's route. */
 int params_read_route(const struct http_request *request, int64_t now_ms, void *question,
 		      struct errbuf *e) MUST_CHECK;

@@ -137,10 +137,11 @@ static void list_on(struct api_call *base)
 static int v2_device_read_list(struct v2_device_call *call, const struct http_request *request,
 			       struct errbuf *e)
 {
-	static const char *const names[] = {"begin", "end", NULL};
+	static const struct param params[] = {{V2_PARAM_BEGIN}, {V2_PARAM_END}, {NULL}};
 	static const char *const fields[] = {"name", NULL};
 	struct v2_answer *answer = &call->answer;
-	int err = v2_params_lookups(request, names, fields, &answer->call.arena, &call->lookups, e);
+	int err =
+		v2_params_lookups(request, params, fields, &answer->call.arena, &call->lookups, e);
 	if (!err)
 		err = v2_params_life(request, answer->now_ms, &call->life, e);
 	if (!err)
@@ -177,13 +178,13 @@ static const struct device *find_living(struct v2_answer *answer, const struct v
 
 void v2_device_get(struct http_request *request, const struct v2_device_kind *kind)
 {
-	static const char *const names[] = {"begin", "end", NULL};
+	static const struct param params[] = {{V2_PARAM_BEGIN}, {V2_PARAM_END}, {NULL}};
 	struct v2_device_call *call = v2_device_call_new(request, NULL);
 	struct v2_answer *answer = &call->answer;
 	const struct device *device;
 	struct v2_life life;
 	struct errbuf e;
-	if (v2_params_check(request, names, &e) ||
+	if (v2_params_check(request, params, &e) ||
 	    v2_params_life(request, answer->now_ms, &life, &e)) {
 		api_call_fail(&answer->call, 400, "%s", e.text);
 	} else if (!(device = find_living(answer, kind, &life))) {

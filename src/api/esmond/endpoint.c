@@ -154,10 +154,18 @@ static int find_target(struct v2_endpoint_call *call, const struct device *devic
 	return 0;
 }
 
+const struct param v2_endpoint_params[] = {{V2_PARAM_BEGIN},
+					   {V2_PARAM_END},
+					   {V2_PARAM_AGG},
+					   {V2_PARAM_CF},
+					   {V2_PARAM_CALC},
+					   {V2_PARAM_CALC_FUNC},
+					   {V2_PARAM_NULLS},
+					   {"oidset", .help = "Of this OIDSet; else of the first."},
+					   {NULL}};
+
 void v2_endpoint_begin(struct http_request *request, size_t parts)
 {
-	static const char *const names[] = {"begin",     "end",   "agg",    "cf", "calc",
-					    "calc_func", "nulls", "oidset", NULL};
 	struct v2_endpoint_call *call = mem_zalloc(sizeof(*call));
 	struct v2_answer *answer = &call->answer;
 	struct slice name = v2_part(request, 1);
@@ -168,7 +176,8 @@ void v2_endpoint_begin(struct http_request *request, size_t parts)
 		v2_no_device(answer, 400, name);
 		return;
 	}
-	if (v2_params_check(request, names, &e) || find_target(call, device, parts, &e)) {
+	if (v2_params_check(request, v2_endpoint_params, &e) ||
+	    find_target(call, device, parts, &e)) {
 		api_call_fail(&answer->call, 400, "%s", e.text);
 		return;
 	}

@@ -3,7 +3,7 @@
 #ifndef API_V2_H
 #define API_V2_H
 
-#include "http/http.h"
+#include "api/params.h"
 
 extern const struct http_handler v2_device;
 extern const struct http_handler v2_device_put;
@@ -21,5 +21,8 @@ extern const struct http_handler v2_report_percentile;
 extern const struct http_handler v2_report_volume;
 extern const struct http_handler v2_report_sum;
 extern const struct http_handler v2_report_top;
+
+extern const struct param v2_endpoint_params[], v2_timeseries_params[], v2_percentile_params[],
+	v2_volume_params[], v2_sum_params[], v2_top_params[];
 
 #endif

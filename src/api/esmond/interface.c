@@ -111,10 +111,10 @@ static void list_ended(struct v2_rows *rows, int err)
 static int v2_interface_read_list(struct v2_interface_call *call,
 				  const struct http_request *request, struct errbuf *e)
 {
-	static const char *const names[] = {"begin", "end", NULL};
+	static const struct param params[] = {{V2_PARAM_BEGIN}, {V2_PARAM_END}, {NULL}};
 	struct v2_answer *answer = &call->answer;
 	struct v2_life life;
-	int err = v2_params_lookups(request, names, v2_interface_fields, &answer->call.arena,
+	int err = v2_params_lookups(request, params, v2_interface_fields, &answer->call.arena,
 				    &call->rows.lookups, e);
 	if (!err)
 		err = v2_params_life(request, answer->now_ms, &life, e);
@@ -193,11 +193,11 @@ static void find_ended(struct v2_rows *rows, int err)
 
 static void begin_one(struct v2_interface_call *call, struct slice name)
 {
-	static const char *const names[] = {"begin", "end", NULL};
+	static const struct param params[] = {{V2_PARAM_BEGIN}, {V2_PARAM_END}, {NULL}};
 	struct v2_answer *answer = &call->answer;
 	struct v2_life life;
 	struct errbuf e;
-	if (v2_params_check(answer->call.request, names, &e) ||
+	if (v2_params_check(answer->call.request, params, &e) ||
 	    v2_params_life(answer->call.request, answer->now_ms, &life, &e)) {
 		api_call_fail(&answer->call, 400, "%s", e.text);
 		return;

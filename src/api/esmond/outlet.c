@@ -155,11 +155,11 @@ static void v2_outlet_rows_ended(struct v2_rows *rows, int err)
 
 static void begin_rows(struct v2_outlet_call *call)
 {
-	static const char *const names[] = {"begin", "end", NULL};
+	static const struct param params[] = {{V2_PARAM_BEGIN}, {V2_PARAM_END}, {NULL}};
 	struct v2_answer *answer = &call->answer;
 	struct v2_life life;
 	struct errbuf e;
-	if (v2_params_lookups(answer->call.request, names, v2_outlet_fields, &answer->call.arena,
+	if (v2_params_lookups(answer->call.request, params, v2_outlet_fields, &answer->call.arena,
 			      &call->rows.lookups, &e) ||
 	    v2_params_life(answer->call.request, answer->now_ms, &life, &e) ||
 	    v2_page_read(answer->call.request, &call->page, &e)) {
@@ -211,7 +211,8 @@ static bool load_found(struct v2_data *data)
 
 static void begin_load(struct v2_outlet_call *call, const struct device *device, struct slice id)
 {
-	static const char *const names[] = {"begin", "end", "cf", NULL};
+	static const struct param params[] = {
+		{V2_PARAM_BEGIN}, {V2_PARAM_END}, {V2_PARAM_CF}, {NULL}};
 	struct v2_answer *answer = &call->answer;
 	struct v2_target *target = &call->data.fetch.target;
 	struct v2_plan plan;
@@ -226,7 +227,7 @@ static void begin_load(struct v2_outlet_call *call, const struct device *device,
 			      SHOWN_OF(v2_part(answer->call.request, 4)));
 		return;
 	}
-	if (!target->oidset || v2_params_check(answer->call.request, names, &e)) {
+	if (!target->oidset || v2_params_check(answer->call.request, params, &e)) {
 		api_call_fail(&answer->call, 400, "%s",
 			      target->oidset ? e.text : "the device polls no load of outlets");
 		return;

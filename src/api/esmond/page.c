@@ -7,8 +7,12 @@ enum { URL_MAX_BYTES = 64 << 10 };
 
 int v2_page_read(const struct http_request *request, struct v2_page *page, struct errbuf *e)
 {
-	int err = v2_params_number(request, "limit", V2_PAGE_LIMIT, 0, INT64_MAX, &page->limit, e);
-	return err ? err : v2_params_number(request, "offset", 0, 0, INT64_MAX, &page->offset, e);
+	static const struct param params[] = {
+		{"limit", PARAM_NUMBER, offsetof(struct v2_page, limit), 0, INT64_MAX},
+		{"offset", PARAM_NUMBER, offsetof(struct v2_page, offset), 0, INT64_MAX},
+		{NULL}};
+	*page = (struct v2_page){.limit = V2_PAGE_LIMIT};
+	return params_read_values(request, params, 0, page, e);
 }
 
 void v2_host_write(const struct http_request *request, struct buf *out)

@@ -10,15 +10,6 @@ enum { HOUR_MS = 3600000 };
 
 /* ---- Names ----------------------------------------------------------------------------------- */
 
-static bool known(struct slice name, const char *const *names)
-{
-	for (; names && *names; names++) {
-		if (slice_equal(name, slice_of(*names)))
-			return true;
-	}
-	return false;
-}
-
 static int v2_params_check_once(const struct http_request *request, size_t i, struct errbuf *e)
 {
 	for (size_t j = 0; j < i; j++) {
@@ -37,19 +28,19 @@ static int v2_params_check_format(const struct http_param *param, struct errbuf 
 			  SHOWN_OF(param->value));
 }
 
-int v2_params_lookups(const struct http_request *request, const char *const *names,
+int v2_params_lookups(const struct http_request *request, const struct param *params,
 		      const char *const *fields, struct arena *arena, struct v2_lookups *lookups,
 		      struct errbuf *e)
 {
-	static const char *const everywhere[] = {"format", "limit", "offset", NULL};
+	static const struct param everywhere[] = {{"format"}, {"limit"}, {"offset"}, {NULL}};
 	for (size_t i = 0; i < request->param_count; i++) {
 		const struct http_param *param = &request->params[i];
 		int err = v2_params_check_once(request, i, e);
 		if (err)
 			return err;
-		if (known(param->name, names))
+		if (params_find(params, param->name))
 			continue;
-		if (known(param->name, everywhere)) {
+		if (params_find(everywhere, param->name)) {
 			err = v2_params_check_format(param, e);
 		} else if (!fields || !v2_lookup_take(param->name, param->value, fields, arena,
 						      lookups, &err, e)) {
@@ -62,27 +53,13 @@ int v2_params_lookups(const struct http_request *request, const char *const *nam
 	return 0;
 }
 
-int v2_params_check(const struct http_request *request, const char *const *names, struct errbuf *e)
+int v2_params_check(const struct http_request *request, const struct param *params,
+		    struct errbuf *e)
 {
-	return v2_params_lookups(request, names, NULL, NULL, NULL, e);
+	return v2_params_lookups(request, params, NULL, NULL, NULL, e);
 }
 
 /* ---- Numbers --------------------------------------------------------------------------------- */
-
-int v2_params_number(const struct http_request *request, const char *name, uint64_t preset,
-		     uint64_t least, uint64_t most, uint64_t *number, struct errbuf *e)
-{
-	struct slice text = http_param(request, name);
-	*number = preset;
-	if (!text.data)
-		return 0;
-	if (number_parse_u64(text.data, text.data + text.len, number) || *number < least ||
-	    *number > most)
-		return errbuf_set(
-			e, ERR_INVALID, "%s \"" SHOWN "\" is not a number from %llu to %llu", name,
-			SHOWN_OF(text), (unsigned long long)least, (unsigned long long)most);
-	return 0;
-}
 
 int v2_period_parse(struct slice text, int64_t *ms)
 {

@@ -11,6 +11,7 @@
 #define API_V2_PARAMS_H
 
 #include "api/esmond/lookup.h"
+#include "api/params.h"
 #include "http/http.h"
 
 /* The years 0000 to 9999. */
@@ -99,17 +100,22 @@ int v2_params_data(const struct http_request *request, int64_t unit_ms, int64_t 
 /* Seconds of a period, from 1 on, as ms. */
 int v2_period_parse(struct slice text, int64_t *ms) MUST_CHECK;
 
-/* Every parameter is one of `names` (NULL-terminated), or of those that are taken everywhere, and
- * stands once. */
-int v2_params_check(const struct http_request *request, const char *const *names,
+/* Every parameter is one of `params`, or of those that are taken everywhere, and stands once. No
+ * value is read. */
+int v2_params_check(const struct http_request *request, const struct param *params,
 		    struct errbuf *e) MUST_CHECK;
 /* The same, but look-ups on `fields` are taken too, into `lookups`. */
-int v2_params_lookups(const struct http_request *request, const char *const *names,
+int v2_params_lookups(const struct http_request *request, const struct param *params,
 		      const char *const *fields, struct arena *arena, struct v2_lookups *lookups,
 		      struct errbuf *e) MUST_CHECK;
 
-/* A whole number from `least` to `most`, `preset` where it is not given. */
-int v2_params_number(const struct http_request *request, const char *name, uint64_t preset,
-		     uint64_t least, uint64_t most, uint64_t *number, struct errbuf *e) MUST_CHECK;
+/* Rows that stand in several tables; the functions above read them. */
+#define V2_PARAM_BEGIN     "begin", .help = "From then on: seconds since 1970, a date, or 1h-ago."
+#define V2_PARAM_END       "end", .help = "Until then; now where it is left out."
+#define V2_PARAM_AGG       "agg", .help = "Stored aggregates of so many seconds."
+#define V2_PARAM_CF        "cf", .help = "Values: average, exact, min, max, raw, delta."
+#define V2_PARAM_CALC      "calc", .help = "Points of so many seconds in one."
+#define V2_PARAM_CALC_FUNC "calc_func", .help = "Their average, min or max."
+#define V2_PARAM_NULLS     "nulls", .help = "A missing point in them: skip or zero."
 
 #endif

@@ -5,32 +5,25 @@
 #include "wire/calendar.h"
 #include "wire/number.h"
 
-enum { NAMES_MAX = 32, REFUSED_MAX_BYTES = 4 << 20 };
+enum { REFUSED_MAX_BYTES = 4 << 20 };
 
 static void v2_report_advance(struct api_call *base);
 
 /* ---- The question ---------------------------------------------------------------------------- */
 
-int v2_report_read(struct v2_report *report, const char *const *names, struct errbuf *e)
+int v2_report_read(struct v2_report *report, struct errbuf *e)
 {
-	struct v2_answer *answer = &report->answer;
-	struct http_request *request = answer->call.request;
-	const char *all[NAMES_MAX] = {"interface", "begin", "end"};
-	size_t count = 3;
-	for (; *names; names++) {
-		ASSERT(count < NAMES_MAX - 1);
-		all[count++] = *names;
-	}
-	int err = v2_params_lookups(request, all, v2_interface_fields, &answer->call.arena,
-				    &report->rows.lookups, e);
-	if (err)
-		return err;
-	report->interface = http_param(request, "interface");
-	report->device = v2_lookups_exact(&report->rows.lookups, FIELD_DEVICE);
+	struct api_call *call = &report->answer.call;
+	const struct param *params = call->request->route->params;
+	struct v2_lookups *lookups = &report->rows.lookups;
+	int err = v2_params_lookups(call->request, params, v2_interface_fields, &call->arena,
+				    lookups, e);
+	err = err ? err : params_read_values(call->request, params, 0, report, e);
+	report->device = v2_lookups_exact(lookups, FIELD_DEVICE);
 	if (!report->device.data)
-		report->device = v2_lookups_exact(&report->rows.lookups, FIELD_DEVICE_NAME);
+		report->device = v2_lookups_exact(lookups, FIELD_DEVICE_NAME);
 	report->rows.name = report->interface;
-	return 0;
+	return err;
 }
 
 void v2_report_set_range(struct v2_report *report, const struct v2_range *range)
@@ -208,25 +201,15 @@ void v2_report_set_days(struct v2_report *report, const struct v2_calendar *cale
 	report->rows.end_ms = calendar->edges_s[calendar->count] * 1000 - 1;
 }
 
-static int v2_report_read_span(const struct http_request *request, enum v2_span preset,
-			       enum v2_span *span, struct errbuf *e)
-{
-	struct slice text = http_param(request, "span");
-	*span = slice_equal(text, SLICE("day")) ? SPAN_DAY : SPAN_MONTH;
-	if (!text.data)
-		*span = preset;
-	else if (*span == SPAN_MONTH && !slice_equal(text, SLICE("month")))
-		return errbuf_set(e, ERR_INVALID, "span \"" SHOWN "\" is neither day nor month",
-				  SHOWN_OF(text));
-	return 0;
-}
+const char *const v2_span_words[] = {"day", "month", NULL};
+const char *const v2_format_words[] = {"json", "csv", NULL};
 
 /* What is asked: a month, or begin and end, or the month until now. In seconds. */
-static int v2_report_read_time(struct v2_answer *answer, const struct zone *zone, int64_t *begin_s,
-			       int64_t *end_s, struct errbuf *e)
+static int v2_report_read_time(struct v2_answer *answer, const struct zone *zone,
+			       struct slice month, int64_t *begin_s, int64_t *end_s,
+			       struct errbuf *e)
 {
 	const struct http_request *request = answer->call.request;
-	struct slice month = http_param(request, "month");
 	struct v2_range range;
 	int64_t day;
 	int err = v2_params_range(request, 1000, answer->now_ms, &range, e);
@@ -250,32 +233,18 @@ static int v2_report_read_time(struct v2_answer *answer, const struct zone *zone
 	return 0;
 }
 
-static int read_format(const struct http_request *request, bool *csv, struct errbuf *e)
+int v2_calendar_read(struct v2_answer *answer, struct v2_calendar *calendar, struct errbuf *e)
 {
-	struct slice text = http_param(request, "format");
-	*csv = slice_equal(text, SLICE("csv"));
-	if (!text.data || *csv || slice_equal(text, SLICE("json")))
-		return 0;
-	return errbuf_set(e, ERR_INVALID, "format \"" SHOWN "\" is neither json nor csv",
-			  SHOWN_OF(text));
-}
-
-int v2_calendar_read(struct v2_answer *answer, enum v2_span preset, struct v2_calendar *calendar,
-		     struct errbuf *e)
-{
-	const struct http_request *request = answer->call.request;
-	struct slice name = http_param(request, "zone");
 	size_t bytes = (V2_SPANS_MAX + 1) * sizeof(int64_t);
 	const struct zone *zone;
 	int64_t begin_s, end_s;
-	calendar->zone_name = name.data ? name : SLICE("UTC");
+	if (!calendar->zone_name.data)
+		calendar->zone_name = SLICE("UTC");
 	calendar->edges_s = arena_alloc(&answer->call.arena, bytes);
 	calendar->days = arena_alloc(&answer->call.arena, bytes);
 	ASSERT(calendar->edges_s && calendar->days); /* the arena was empty */
 	int err = v2_zones_get(answer->call.api->zones, calendar->zone_name, &zone, e);
-	err = err ? err : v2_report_read_span(request, preset, &calendar->span, e);
-	err = err ? err : read_format(request, &calendar->csv, e);
-	err = err ? err : v2_report_read_time(answer, zone, &begin_s, &end_s, e);
+	err = err ? err : v2_report_read_time(answer, zone, calendar->month, &begin_s, &end_s, e);
 	if (err)
 		return err;
 	if (v2_spans(zone, calendar->span, begin_s, end_s, calendar->edges_s, calendar->days,

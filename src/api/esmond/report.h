@@ -73,8 +73,15 @@ struct v2_report {
 	struct buf refused;               /* JSON, comma separated */
 };
 
-/* Reads the look-ups, `device` and `interface` besides `names`. ERR_INVALID with a sentence. */
-int v2_report_read(struct v2_report *report, const char *const *names, struct errbuf *e) MUST_CHECK;
+/* Reads the look-ups and what the route's table has, with offsets into the report's owner, whose
+ * first member the report is. ERR_INVALID with a sentence. */
+int v2_report_read(struct v2_report *report, struct errbuf *e) MUST_CHECK;
+#define V2_PARAM_INTERFACE                                                                         \
+	"interface", PARAM_TEXT, offsetof(struct v2_report, interface),                            \
+		.help = "One by its name; others by look-ups as ifAlias__contains, device."
+#define V2_PARAM_ENDPOINT                                                                          \
+	"endpoint", PARAM_TEXT, offsetof(struct v2_report, endpoints[0]),                          \
+		.missing = "in, out, error/in ...", .help = "What is looked at of each interface."
 /* The interfaces that lived at some time of it are selected. */
 void v2_report_set_range(struct v2_report *report, const struct v2_range *range);
 void v2_report_start(struct v2_report *report);
@@ -109,16 +116,32 @@ bool v2_report_is_measured(const struct v2_report *report, const int64_t *covere
  */
 
 struct v2_calendar {
-	struct slice zone_name;
+	struct slice zone_name, month; /* as asked */
 	enum v2_span span;
 	size_t count;
 	int64_t *edges_s, *days;
-	bool csv;
+	int csv; /* 0 or 1: in v2_format_words */
 };
 
-/* `zone` (UTC where it is not given), `span` (day, month), `month` (2026-10) or begin and end (this
- * month so far where neither is given), `format` (json, csv). In the answer's arena. */
-int v2_calendar_read(struct v2_answer *answer, enum v2_span preset, struct v2_calendar *calendar,
+extern const char *const v2_span_words[], *const v2_format_words[];
+
+#define V2_PARAM_ZONE(call_)                                                                       \
+	"zone", PARAM_TEXT, offsetof(struct call_, calendar.zone_name),                            \
+		.help = "Whose days and months: Europe/Berlin; UTC where it is left out."
+#define V2_PARAM_SPAN(call_)                                                                       \
+	"span", PARAM_WORD, offsetof(struct call_, calendar.span), .words = v2_span_words,         \
+								   .help = "What a row is of."
+#define V2_PARAM_MONTH(call_)                                                                      \
+	"month", PARAM_TEXT, offsetof(struct call_, calendar.month),                               \
+		.help = "2026-10, instead of begin and end; this month where all are left out."
+#define V2_PARAM_FORMAT(call_)                                                                     \
+	"format", PARAM_WORD, offsetof(struct call_, calendar.csv),                                \
+		.words = v2_format_words,                                                          \
+		.help = "The shape of the answer; json where it is left out."
+
+/* Makes the days or months of what has been read by these rows, with begin and end, in the answer's
+ * arena. ERR_INVALID with a sentence. */
+int v2_calendar_read(struct v2_answer *answer, struct v2_calendar *calendar,
 		     struct errbuf *e) MUST_CHECK;
 /* The interfaces that lived at some time of these days are selected. */
 void v2_report_set_days(struct v2_report *report, const struct v2_calendar *calendar);

@@ -29,7 +29,7 @@ struct v2_percentile_call {
 	struct v2_calendar calendar;
 	struct slice percentile;
 	uint32_t milli;
-	bool missing_is_zero;
+	int missing_is_zero; /* 0 or 1: in v2_missing_words */
 
 	/* Of the span at work. */
 	size_t bins, past; /* of them, how many are over */
@@ -165,6 +165,8 @@ static bool v2_percentile_is_measured(const struct v2_percentile_call *call,
 
 /* ---- The report ------------------------------------------------------------------------------ */
 
+static const char *const v2_missing_words[] = {"skip", "zero", NULL};
+
 #define V2_FIGURE(member_) offsetof(struct figures, member_)
 
 static const struct v2_column v2_percentile_columns[] = {
@@ -189,7 +191,7 @@ static void begin_json(struct v2_percentile_call *call)
 	json_write_key(json, "percentile");
 	json_write_raw(json, call->percentile);
 	v2_put_text(json, "definition", SLICE("nearest rank of averages over 300 s"));
-	v2_put_text(json, "missing", call->missing_is_zero ? SLICE("zero") : SLICE("skip"));
+	v2_put_text(json, "missing", slice_of(v2_missing_words[call->missing_is_zero]));
 	v2_put_text(json, "unit", slice_of(v2_percentile_columns[0].unit));
 	json_write_key(json, "children");
 	json_write_array_begin(json);
@@ -238,28 +240,31 @@ static void v2_percentile_release(struct v2_answer *answer)
 	mem_free(v2_percentile_call_of(report));
 }
 
+const struct param v2_percentile_params[] = {
+	{V2_PARAM_INTERFACE},
+	{V2_PARAM_BEGIN},
+	{V2_PARAM_END},
+	{V2_PARAM_ZONE(v2_percentile_call)},
+	{V2_PARAM_SPAN(v2_percentile_call)},
+	{V2_PARAM_MONTH(v2_percentile_call)},
+	{V2_PARAM_FORMAT(v2_percentile_call)},
+	{"percentile", PARAM_TEXT, offsetof(struct v2_percentile_call, percentile),
+	 .help = "Which; 95 where it is left out."},
+	{"missing", PARAM_WORD, offsetof(struct v2_percentile_call, missing_is_zero),
+	 .words = v2_missing_words, .help = "How an interval counts that nobody measured."},
+	{NULL}};
+
 static int v2_percentile_read_question(struct v2_percentile_call *call, struct errbuf *e)
 {
-	static const char *const names[] = {"zone",       "span",    "month", "format",
-					    "percentile", "missing", NULL};
-	const struct http_request *request = call->report.answer.call.request;
-	struct slice missing = http_param(request, "missing");
-	int err = v2_report_read(&call->report, names, e);
-	err = err ? err : v2_calendar_read(&call->report.answer, SPAN_MONTH, &call->calendar, e);
-	if (err)
-		return err;
-	call->percentile = http_param(request, "percentile");
-	if (!call->percentile.data)
-		call->percentile = SLICE("95");
-	if (v2_percentile_parse(call->percentile, &call->milli))
+	call->calendar.span = SPAN_MONTH;
+	call->percentile = SLICE("95");
+	int err = v2_report_read(&call->report, e);
+	err = err ? err : v2_calendar_read(&call->report.answer, &call->calendar, e);
+	if (!err && v2_percentile_parse(call->percentile, &call->milli))
 		return errbuf_set(e, ERR_INVALID,
 				  "percentile \"" SHOWN "\" is not a number like 95 or 99.9",
 				  SHOWN_OF(call->percentile));
-	call->missing_is_zero = slice_equal(missing, SLICE("zero"));
-	if (missing.data && !call->missing_is_zero && !slice_equal(missing, SLICE("skip")))
-		return errbuf_set(e, ERR_INVALID, "missing \"" SHOWN "\" is neither skip nor zero",
-				  SHOWN_OF(missing));
-	return 0;
+	return err;
 }
 
 static void percentile_end(struct http_request *request)

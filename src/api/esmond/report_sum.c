@@ -189,20 +189,20 @@ static void v2_report_sum_release(struct v2_answer *answer)
 	mem_free(call);
 }
 
+const struct param v2_sum_params[] = {
+	{V2_PARAM_INTERFACE}, {V2_PARAM_BEGIN}, {V2_PARAM_END}, {V2_PARAM_ENDPOINT},
+	{V2_PARAM_AGG},       {V2_PARAM_CF},    {NULL}};
+
 static void sum_end(struct http_request *request)
 {
-	static const char *const names[] = {"endpoint", "agg", "cf", NULL};
 	struct v2_report_sum_call *call = mem_zalloc(sizeof(*call));
 	struct v2_report *report = &call->report;
 	struct v2_answer *answer = &report->answer;
 	struct errbuf e;
 	v2_answer_init(answer, request, NULL, v2_report_sum_release);
 	report->kind = &kind;
-	report->endpoints[0] = http_param(request, "endpoint");
-	if (v2_report_read(report, names, &e)) {
+	if (v2_report_read(report, &e)) {
 		api_call_fail(&answer->call, 400, "%s", e.text);
-	} else if (!report->endpoints[0].data) {
-		api_call_fail(&answer->call, 400, "endpoint is missing: in, out, error/in ...");
 	} else if (v2_params_data(request, 1000, answer->now_ms, &call->params, &e)) {
 		v2_answer_query_error(answer, e.text);
 	} else if (call->params.cf == CF_MIN || call->params.cf == CF_MAX) {

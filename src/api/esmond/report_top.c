@@ -12,6 +12,8 @@ enum { TOP_PRESET = 10, TOP_MAX = 1000 };
 
 enum order { BY_AVERAGE, BY_MAX, BY_VOLUME };
 
+static const char *const v2_top_orders[] = {"average", "max", "volume", NULL};
+
 struct v2_top_place {
 	size_t at; /* in report->list */
 	double figure;
@@ -141,13 +143,12 @@ static void v2_top_put_place(struct v2_top_call *call, const struct v2_top_place
 
 static void v2_top_end_report(struct v2_report *report)
 {
-	static const char *const orders[] = {"average", "max", "volume"};
 	struct v2_top_call *call = v2_top_call_of(report);
 	struct json_writer *json = &report->answer.call.json;
 	size_t count = report->count;
 	json_write_object_begin(json);
 	v2_put_text(json, "endpoint", report->endpoints[0]);
-	v2_put_text(json, "by", slice_of(orders[call->order]));
+	v2_put_text(json, "by", slice_of(v2_top_orders[call->order]));
 	v2_put_number(json, "begin_time", call->params.range.begin);
 	v2_put_number(json, "end_time", call->params.range.end);
 	v2_put_number(json, "interfaces", (int64_t)count);
@@ -176,28 +177,27 @@ static void v2_top_release(struct v2_answer *answer)
 	mem_free(v2_top_call_of(report));
 }
 
+const struct param v2_top_params[] = {{V2_PARAM_INTERFACE},
+				      {V2_PARAM_BEGIN},
+				      {V2_PARAM_END},
+				      {V2_PARAM_ENDPOINT},
+				      {V2_PARAM_AGG},
+				      {"by", PARAM_WORD, offsetof(struct v2_top_call, order),
+				       .words = v2_top_orders,
+				       .help = "Which figure; average where it is left out."},
+				      {"n", PARAM_NUMBER, offsetof(struct v2_top_call, wanted), 1,
+				       TOP_MAX, .help = "How many; 10 where it is left out."},
+				      {NULL}};
+
 static int v2_top_read_question(struct v2_top_call *call, struct errbuf *e)
 {
-	static const char *const names[] = {"endpoint", "agg", "by", "n", NULL};
 	struct v2_answer *answer = &call->report.answer;
-	struct slice by = http_param(answer->call.request, "by");
-	int err = v2_report_read(&call->report, names, e);
-	if (!err)
-		err = v2_params_number(answer->call.request, "n", TOP_PRESET, 1, TOP_MAX,
-				       &call->wanted, e);
+	call->wanted = TOP_PRESET;
+	int err = v2_report_read(&call->report, e);
 	if (!err)
 		err = v2_params_data(answer->call.request, 1000, answer->now_ms, &call->params, e);
 	if (err)
 		return err;
-	call->order = slice_equal(by, SLICE("max"))      ? BY_MAX
-		      : slice_equal(by, SLICE("volume")) ? BY_VOLUME
-							 : BY_AVERAGE;
-	if (by.data && call->order == BY_AVERAGE && !slice_equal(by, SLICE("average")))
-		return errbuf_set(e, ERR_INVALID,
-				  "by \"" SHOWN "\" is none of average, max, volume", SHOWN_OF(by));
-	call->report.endpoints[0] = http_param(answer->call.request, "endpoint");
-	if (!call->report.endpoints[0].data)
-		return errbuf_set(e, ERR_INVALID, "endpoint is missing: in, out, error/in ...");
 	call->places = arena_alloc(&answer->call.arena, (TOP_MAX + 1) * sizeof(*call->places));
 	return call->places ? 0 : errbuf_set(e, ERR_INVALID, "the look-ups are too long");
 }

@@ -153,16 +153,24 @@ static void v2_volume_make_room(struct v2_volume_call *call)
 	}
 }
 
+const struct param v2_volume_params[] = {{V2_PARAM_INTERFACE},
+					 {V2_PARAM_BEGIN},
+					 {V2_PARAM_END},
+					 {V2_PARAM_ZONE(v2_volume_call)},
+					 {V2_PARAM_SPAN(v2_volume_call)},
+					 {V2_PARAM_MONTH(v2_volume_call)},
+					 {V2_PARAM_FORMAT(v2_volume_call)},
+					 {NULL}};
+
 static void volume_end(struct http_request *request)
 {
-	static const char *const names[] = {"zone", "span", "month", "format", NULL};
 	struct v2_volume_call *call = mem_zalloc(sizeof(*call));
 	struct v2_report *report = &call->report;
 	struct errbuf e;
 	v2_answer_init(&report->answer, request, NULL, v2_volume_release);
 	report->kind = &kind;
-	if (v2_report_read(report, names, &e) ||
-	    v2_calendar_read(&report->answer, SPAN_DAY, &call->calendar, &e)) {
+	call->calendar.span = SPAN_DAY;
+	if (v2_report_read(report, &e) || v2_calendar_read(&report->answer, &call->calendar, &e)) {
 		api_call_fail(&report->answer.call, 400, "%s", e.text);
 		return;
 	}

@@ -38,10 +38,12 @@ static bool v2_timeseries_found(struct v2_data *data)
 	return true;
 }
 
+const struct param v2_timeseries_params[] = {
+	{V2_PARAM_BEGIN},     {V2_PARAM_END},   {V2_PARAM_CF}, {V2_PARAM_CALC},
+	{V2_PARAM_CALC_FUNC}, {V2_PARAM_NULLS}, {NULL}};
+
 static void v2_timeseries_end(struct http_request *request)
 {
-	static const char *const names[] = {"begin",     "end",   "cf", "calc",
-					    "calc_func", "nulls", NULL};
 	struct v2_timeseries_call *call;
 	struct v2_key key;
 	struct errbuf e;
@@ -53,7 +55,8 @@ static void v2_timeseries_end(struct http_request *request)
 	call = mem_zalloc(sizeof(*call));
 	struct v2_answer *answer = &call->answer;
 	v2_answer_init(answer, request, NULL, v2_timeseries_release);
-	if (v2_params_check(request, names, &e) || v2_key_of_path(answer, &key, &e)) {
+	if (v2_params_check(request, request->route->params, &e) ||
+	    v2_key_of_path(answer, &key, &e)) {
 		api_call_fail(&answer->call, 400, "%s", e.text);
 		return;
 	}
