@@ -8,7 +8,7 @@
 #include "../tools/missing.h"
 
 #include "api/routes.h"
-#include "api/admin/home_page.h"
+#include "api/admin/admin.h"
 #include "base/stats.h"
 #include "catalog/catalog.h"
 #include "naive.h"

@@ -1,4 +1,4 @@
-#include "api/admin/clock.h"
+#include "api/admin/admin.h"
 
 #include "api/json_reply.h"
 #include "api/params.h"

@@ -1,6 +1,5 @@
-#include "api/admin/home_page.h"
+#include "api/admin/admin.h"
 
-#include "api/admin/clock.h"
 #include "api/call.h"
 #include "api/params.h"
 #include "base/stats.h"

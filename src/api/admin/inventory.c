@@ -1,4 +1,4 @@
-#include "api/admin/inventory.h"
+#include "api/admin/admin.h"
 
 #include "api/admin/inventory_json.h"
 #include "api/admin/pollers.h"

@@ -1,5 +1,5 @@
 /* GET /api/interfaces: rows of one device, or of all of them, one after the other. */
-#include "api/admin/inventory.h"
+#include "api/admin/admin.h"
 #include "api/admin/inventory_json.h"
 #include "api/call.h"
 #include "api/params.h"

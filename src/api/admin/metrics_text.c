@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "api/routes.h"
-#include "api/admin/home_page.h"
+#include "api/admin/admin.h"
 #include "base/file.h"
 #include "base/stats.h"
 #include "wire/procfs.h"

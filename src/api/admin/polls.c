@@ -1,4 +1,4 @@
-#include "api/admin/polls.h"
+#include "api/admin/admin.h"
 
 #include "api/call.h"
 #include "base/cursor.h"

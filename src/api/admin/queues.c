@@ -1,4 +1,4 @@
-#include "api/admin/queues.h"
+#include "api/admin/admin.h"
 
 #include "api/call.h"
 #include "api/json_reply.h"

@@ -1,4 +1,4 @@
-#include "api/admin/recompute.h"
+#include "api/admin/admin.h"
 
 #include "api/call.h"
 #include "api/params.h"

@@ -1,6 +1,6 @@
 #include "api/call.h"
 #include "api/params.h"
-#include "api/admin/rollups.h"
+#include "api/admin/admin.h"
 #include "conf/conf.h"
 #include "rollup/backfill.h"
 #include "retention/granularity.h"

@@ -1,4 +1,4 @@
-#include "api/admin/store_admin.h"
+#include "api/admin/admin.h"
 
 #include "api/call.h"
 #include "api/admin/memory_json.h"

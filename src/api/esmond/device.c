@@ -4,7 +4,6 @@
 
 #include "api/esmond/esmond.h"
 #include "api/esmond/answer.h"
-#include "api/esmond/interface.h"
 #include "api/esmond/name.h"
 #include "api/esmond/params.h"
 #include "api/esmond/path.h"

@@ -4,7 +4,8 @@
  * whether that one is hidden. Which series there are decides whether the interface exists: one
  * without a row in the inventory (nobody polls that) has data all the same. */
 #include "api/esmond/data.h"
-#include "api/esmond/interface.h"
+#include "api/esmond/device.h"
+#include "api/esmond/rows.h"
 #include "api/esmond/name.h"
 #include "api/esmond/path.h"
 

@@ -1,5 +1,6 @@
 /* /v2/interface/, /v2/device/NAME/interface/ and /v2/device/NAME/interface/IF/. */
-#include "api/esmond/interface.h"
+#include "api/esmond/device.h"
+#include "api/esmond/rows.h"
 
 #include "api/esmond/esmond.h"
 #include "api/esmond/name.h"

@@ -1,4 +1,16 @@
-#include "api/metrics/metadata.h"
+/* `GET /api/metadata/...`: what exists, as JSON.
+ *
+ *     tenants                                         ["default","host"]
+ *     metricNames  tenant, prefix                     ["cpu_idle","mem_free"]
+ *     tagKeys      tenant, metricName, prefix         ["deployment","host","os"]
+ *     tagValues    tenant, metricName, tagKey, prefix ["linux","windows"]
+ *     series       tenant, metricName, tag...         what is known of each series, see metadata.c
+ *     metric       tenant, metricName                 what is known of the metric; PUT sets kind,
+ *                                                     unit and description of it
+ *
+ * Names are in byte order, at most `limit` (10,000 unless given; of series as many as a query
+ * reads); where there are more, the header X-Granary-Cut is `limit`. */
+#include "api/metrics/metrics.h"
 
 #include "api/call.h"
 #include "api/metrics/device_names.h"

@@ -1,4 +1,12 @@
-#include "api/metrics/query.h"
+/* `GET /api/query`: the points of a metric's series. Parameters in query_params.h, shapes in
+ * query_encode.h.
+ *
+ * What is wrong is answered before anything else: 400 names the parameter, 422 a limit. A short
+ * answer leaves whole, a long one as a stream as fast as the client reads, encoded in pieces with
+ * other work of the loop between them. Where it was cut, the header (or trailer) X-Granary-Cut says
+ * by what: `points` or `time`. If the store fails half-way, the connection is closed without the
+ * end. */
+#include "api/metrics/metrics.h"
 
 #include "api/metrics/interface_alias.h"
 #include "api/metrics/device_names.h"

@@ -1,6 +1,7 @@
 #include "api/metrics/query_params.h"
 
 #include "api/metrics/answered_by.h"
+#include "api/metrics/metrics.h"
 #include "wire/timetext.h"
 
 /* ---- Times --------------------------------------------------------------------------------- */

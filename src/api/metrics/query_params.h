@@ -13,8 +13,6 @@ struct query_question {
 	int explain; /* 0 or 1 */
 };
 
-extern const struct param query_params[];
-
 /* `grains` are those that are stored, or NULL. ERR_INVALID: the request is wrong (400); ERR_LIMIT:
  * it is right, but cannot be answered here (422). Names and selectors lie in the request or in
  * `arena`. */
