@@ -11,6 +11,9 @@ struct json_writer *json_reply_begin(struct json_reply *reply, size_t max_bytes)
 
 void json_reply_send(struct json_reply *reply, struct http_request *request)
 {
-	http_reply(request, 200, "application/json", buf_slice(&reply->body));
+	if (reply->body.failed)
+		http_reply_error(request, 422, "the answer is too long");
+	else
+		http_reply(request, 200, "application/json", buf_slice(&reply->body));
 	buf_release(&reply->body);
 }

@@ -11,10 +11,9 @@ struct json_reply {
 	struct buf body;
 };
 
-/* To be written to, and then sent. What does not fit in max_bytes is left out, so they have to be
- * more than there can be. */
+/* To be written to, and then sent. */
 struct json_writer *json_reply_begin(struct json_reply *reply, size_t max_bytes);
-/* With status 200; the reply is released. */
+/* With status 200; 422 where max_bytes were not enough. The reply is released. */
 void json_reply_send(struct json_reply *reply, struct http_request *request);
 
 #endif

@@ -3,6 +3,7 @@
 #include "api/admin/inventory_json.h"
 #include "api/admin/pollers.h"
 #include "api/call.h"
+#include "api/json_reply.h"
 #include "api/params.h"
 #include "inventory/inventory.h"
 #include "loop/job.h"
@@ -35,34 +36,23 @@ struct inventory_call {
 /* ---- Reading ----------------------------------------------------------------------------------
  */
 
-static void reply_json(struct http_request *request, int status, struct buf *body)
-{
-	if (body->failed)
-		http_reply_error(request, 422, "the answer is too long");
-	else
-		http_reply(request, status, "application/json", buf_slice(body));
-	buf_release(body);
-}
-
 static void devices_end(struct http_request *request)
 {
 	struct api *api = api_of(request);
-	struct json_writer writer;
-	struct buf body;
+	struct json_reply reply;
 	if (!params_none(request))
 		return;
 	const struct inventory *inventory = inventory_keeper_take(api->inventory);
 	int64_t now_ms = clock_wall_ms(api->clock);
-	buf_init(&body, ANSWER_MAX_BYTES);
-	json_writer_init(&writer, &body);
-	json_write_array_begin(&writer);
+	struct json_writer *json = json_reply_begin(&reply, ANSWER_MAX_BYTES);
+	json_write_array_begin(json);
 	for (size_t i = 0; i < inventory->device_count; i++)
 		device_json(inventory->devices[i],
 			    pollers_heard_ms(api->pollers, inventory->devices[i]->poller), now_ms,
-			    &writer);
-	json_write_array_end(&writer);
+			    json);
+	json_write_array_end(json);
 	inventory_release(inventory);
-	reply_json(request, 200, &body);
+	json_reply_send(&reply, request);
 }
 
 /* The last part of the path; false: there are more or fewer, and 404 was said. */
@@ -79,19 +69,17 @@ static bool inventory_http_read_name(struct http_request *request, struct slice 
 static void inventory_http_device_end(struct http_request *request)
 {
 	struct api *api = api_of(request);
-	struct json_writer writer;
+	struct json_reply reply;
 	struct slice name;
-	struct buf body;
 	if (!params_none(request) || !inventory_http_read_name(request, &name))
 		return;
 	const struct inventory *inventory = inventory_keeper_take(api->inventory);
 	const struct device *device = inventory_device(inventory, name);
 	if (device) {
-		buf_init(&body, ANSWER_MAX_BYTES);
-		json_writer_init(&writer, &body);
+		struct json_writer *json = json_reply_begin(&reply, ANSWER_MAX_BYTES);
 		device_json(device, pollers_heard_ms(api->pollers, device->poller),
-			    clock_wall_ms(api->clock), &writer);
-		reply_json(request, 200, &body);
+			    clock_wall_ms(api->clock), json);
+		json_reply_send(&reply, request);
 	} else {
 		http_reply_error(request, 404, "device " SHOWN ": does not exist", SHOWN_OF(name));
 	}
@@ -101,25 +89,22 @@ static void inventory_http_device_end(struct http_request *request)
 static void oidsets_end(struct http_request *request)
 {
 	const struct inventory_conf *conf = api_of(request)->inventory_conf;
-	struct json_writer writer;
-	struct buf body;
+	struct json_reply reply;
 	if (!params_none(request))
 		return;
-	buf_init(&body, ANSWER_MAX_BYTES);
-	json_writer_init(&writer, &body);
-	json_write_array_begin(&writer);
+	struct json_writer *json = json_reply_begin(&reply, ANSWER_MAX_BYTES);
+	json_write_array_begin(json);
 	for (size_t i = 0; i < conf->oidset_count; i++)
-		oidset_json(conf->oidsets[i], &writer);
-	json_write_array_end(&writer);
-	reply_json(request, 200, &body);
+		oidset_json(conf->oidsets[i], json);
+	json_write_array_end(json);
+	json_reply_send(&reply, request);
 }
 
 static void inventory_http_oidset_end(struct http_request *request)
 {
 	const struct inventory_conf *conf = api_of(request)->inventory_conf;
-	struct json_writer writer;
+	struct json_reply reply;
 	struct slice name;
-	struct buf body;
 	if (!params_none(request) || !inventory_http_read_name(request, &name))
 		return;
 	const struct oidset *set = inventory_conf_oidset(conf, name);
@@ -127,10 +112,9 @@ static void inventory_http_oidset_end(struct http_request *request)
 		http_reply_error(request, 404, "'" SHOWN "' is not an OIDSet", SHOWN_OF(name));
 		return;
 	}
-	buf_init(&body, ANSWER_MAX_BYTES);
-	json_writer_init(&writer, &body);
-	oidset_json(set, &writer);
-	reply_json(request, 200, &body);
+	struct json_writer *json = json_reply_begin(&reply, ANSWER_MAX_BYTES);
+	oidset_json(set, json);
+	json_reply_send(&reply, request);
 }
 
 const struct http_handler devices_handler = {.end = devices_end};

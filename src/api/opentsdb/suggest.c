@@ -8,6 +8,7 @@
 #include "api/opentsdb/opentsdb.h"
 #include "api/params.h"
 #include "api/call.h"
+#include "api/json_reply.h"
 #include "catalog/catalog.h"
 #include "wire/number.h"
 
@@ -62,18 +63,15 @@ static void write_filter(struct json_writer *writer, size_t i)
 
 static void filters_end(struct http_request *request)
 {
-	struct json_writer writer;
-	struct buf body;
+	struct json_reply reply;
 	if (!params_none(request))
 		return;
-	buf_init(&body, ANSWER_MAX_BYTES);
-	json_writer_init(&writer, &body);
-	json_write_object_begin(&writer);
+	struct json_writer *json = json_reply_begin(&reply, ANSWER_MAX_BYTES);
+	json_write_object_begin(json);
 	for (size_t i = 0; i < ARRAY_LEN(filters); i++)
-		write_filter(&writer, i);
-	json_write_object_end(&writer);
-	http_reply(request, 200, "application/json", buf_slice(&body));
-	buf_release(&body);
+		write_filter(json, i);
+	json_write_object_end(json);
+	json_reply_send(&reply, request);
 }
 
 /* The version of OpenTSDB whose requests are understood; `full_revision` says which server this is.
