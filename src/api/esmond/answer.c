@@ -73,42 +73,27 @@ void v2_no_device(struct v2_answer *answer, int status, struct slice name)
 
 /* ---- Small parts ----------------------------------------------------------------------------- */
 
-void v2_put_text(struct json_writer *json, const char *key, struct slice text)
-{
-	json_put_string(json, key, text);
-}
-
-void v2_put_number(struct json_writer *json, const char *key, int64_t number)
-{
-	json_put_i64(json, key, number);
-}
-
-void v2_put_null(struct json_writer *json, const char *key)
-{
-	json_put_null(json, key);
-}
-
 static void put_url(struct v2_answer *answer, struct slice uri)
 {
 	struct buf url;
 	buf_init(&url, URL_MAX_BYTES);
 	v2_host_write(answer->call.request, &url);
 	buf_append(&url, uri.data, uri.len);
-	v2_put_text(&answer->call.json, "url", buf_slice(&url));
+	json_put_string(&answer->call.json, "url", buf_slice(&url));
 	buf_release(&url);
 }
 
 void v2_put_links(struct v2_answer *answer, struct slice uri)
 {
 	put_url(answer, uri);
-	v2_put_text(&answer->call.json, "uri", uri);
-	v2_put_text(&answer->call.json, "resource_uri", uri);
+	json_put_string(&answer->call.json, "uri", uri);
+	json_put_string(&answer->call.json, "resource_uri", uri);
 }
 
 void v2_put_address(struct v2_answer *answer, struct slice uri)
 {
 	put_url(answer, uri);
-	v2_put_text(&answer->call.json, "resource_uri", uri);
+	json_put_string(&answer->call.json, "resource_uri", uri);
 }
 
 int v2_check_json(const struct http_request *request, struct errbuf *e)

@@ -59,11 +59,6 @@ void v2_error(struct buf *out, int status, struct slice message);
 /* ---- Small parts of answers -------------------------------------------------------------------
  */
 
-/* "key": for each type. */
-void v2_put_text(struct json_writer *json, const char *key, struct slice text);
-void v2_put_number(struct json_writer *json, const char *key, int64_t number);
-void v2_put_null(struct json_writer *json, const char *key);
-
 /* Links to /v2/..., whose parts are given already encoded: "url", which has the host, "uri" and
  * "resource_uri". */
 void v2_put_links(struct v2_answer *answer, struct slice uri);

@@ -78,7 +78,7 @@ static void v2_bulk_put_path(struct v2_bulk_call *call)
 	json_write_object_begin(json);
 	v2_bulk_put_member(json, "dev", json_member(call->item, "device"));
 	v2_bulk_put_member(json, "iface", json_member(call->item, "iface"));
-	v2_put_text(json, "endpoint", call->endpoints[call->endpoint]);
+	json_put_string(json, "endpoint", call->endpoints[call->endpoint]);
 	json_write_object_end(json);
 }
 
@@ -96,7 +96,7 @@ static void v2_bulk_pass(struct v2_bulk_call *call)
 static void v2_bulk_put_error(struct v2_bulk_call *call, const char *sentence)
 {
 	v2_bulk_put_path(call);
-	v2_put_text(&call->answer.call.json, "error", slice_of(sentence));
+	json_put_string(&call->answer.call.json, "error", slice_of(sentence));
 	json_write_object_end(&call->answer.call.json);
 	v2_bulk_pass(call);
 }

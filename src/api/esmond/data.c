@@ -226,18 +226,18 @@ void v2_data_end_answer(struct v2_data *data, int err)
 void v2_put_question(struct json_writer *json, const struct v2_data_params *params, int64_t agg_ms)
 {
 	char text[32];
-	v2_put_number(json, "begin_time", params->range.begin);
-	v2_put_number(json, "end_time", params->range.end);
+	json_put_i64(json, "begin_time", params->range.begin);
+	json_put_i64(json, "end_time", params->range.end);
 	if (params->calc) {
 		snprintf(text, sizeof(text), "%lld", (long long)v2_seconds(params->calc_ms));
-		v2_put_text(json, "calc", slice_of(text));
-		v2_put_text(json, "calc_func", slice_of(v2_calc_text(params->calc)));
+		json_put_string(json, "calc", slice_of(text));
+		json_put_string(json, "calc_func", slice_of(v2_calc_text(params->calc)));
 		return;
 	}
 	snprintf(text, sizeof(text), "%lld", (long long)floor_div(agg_ms, params->range.unit_ms));
 	if (agg_ms)
-		v2_put_text(json, "agg", slice_of(text));
+		json_put_string(json, "agg", slice_of(text));
 	else
-		v2_put_null(json, "agg");
-	v2_put_text(json, "cf", slice_of(v2_cf_text(params->cf)));
+		json_put_null(json, "agg");
+	json_put_string(json, "cf", slice_of(v2_cf_text(params->cf)));
 }

@@ -59,8 +59,8 @@ static void put_child(struct v2_answer *answer, const char *name, struct buf *ur
 	buf_printf(uri, "%s/", name);
 	json_write_object_begin(&answer->call.json);
 	json_put_bool(&answer->call.json, "leaf", false);
-	v2_put_text(&answer->call.json, "name", slice_of(name));
-	v2_put_text(&answer->call.json, "uri", buf_slice(uri));
+	json_put_string(&answer->call.json, "name", slice_of(name));
+	json_put_string(&answer->call.json, "uri", buf_slice(uri));
 	json_write_object_end(&answer->call.json);
 }
 
@@ -81,11 +81,11 @@ static void v2_device_put_device(struct v2_answer *answer, const struct v2_devic
 	buf_init(&uri, URI_MAX_BYTES);
 	v2_device_kind_uri(kind, device->name, &uri);
 	json_write_object_begin(json);
-	v2_put_number(json, "id", v2_id_of(device_stored_as(device), SLICE(""), 0));
-	v2_put_text(json, "name", device->name);
+	json_put_i64(json, "id", v2_id_of(device_stored_as(device), SLICE(""), 0));
+	json_put_string(json, "name", device->name);
 	json_put_bool(json, "active", device->active);
-	v2_put_number(json, "begin_time", v2_seconds(device->begin_ms));
-	v2_put_number(json, "end_time", v2_seconds(device->end_ms));
+	json_put_i64(json, "begin_time", v2_seconds(device->begin_ms));
+	json_put_i64(json, "end_time", v2_seconds(device->end_ms));
 	put_oidsets(json, device);
 	json_put_bool(json, "leaf", false);
 	v2_put_links(answer, buf_slice(&uri));

@@ -55,7 +55,7 @@ static void put_endpoints(struct v2_answer *answer, const struct device *device,
 		buf_append(&uri, endpoint.oid->endpoint_alias.data,
 			   endpoint.oid->endpoint_alias.len);
 		json_write_object_begin(json);
-		v2_put_text(json, "name", endpoint.oid->endpoint_alias);
+		json_put_string(json, "name", endpoint.oid->endpoint_alias);
 		json_put_bool(json, "leaf", true);
 		v2_put_links(answer, buf_slice(&uri));
 		json_write_object_end(json);
@@ -71,13 +71,13 @@ static void v2_interface_put_interface(struct v2_answer *answer, const struct de
 	struct buf uri;
 	buf_init(&uri, URI_MAX_BYTES);
 	json_write_object_begin(json);
-	v2_put_number(json, "id", v2_id_of(device_stored_as(device), row->name, row->begin_ms));
-	v2_put_text(json, "device", device->name);
+	json_put_i64(json, "id", v2_id_of(device_stored_as(device), row->name, row->begin_ms));
+	json_put_string(json, "device", device->name);
 	v2_device_uri(device->name, &uri);
-	v2_put_text(json, "device_uri", buf_slice(&uri));
+	json_put_string(json, "device_uri", buf_slice(&uri));
 	v2_put_attributes(answer, row);
-	v2_put_number(json, "begin_time", v2_seconds(row->begin_ms));
-	v2_put_number(json, "end_time", v2_seconds(row->end_ms));
+	json_put_i64(json, "begin_time", v2_seconds(row->begin_ms));
+	json_put_i64(json, "end_time", v2_seconds(row->end_ms));
 	json_put_bool(json, "leaf", false);
 	buf_clear(&uri);
 	v2_interface_uri(device->name, row->name, &uri);

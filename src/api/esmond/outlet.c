@@ -86,7 +86,7 @@ static void put_load(struct v2_answer *answer, struct buf *uri)
 	struct json_writer *json = &answer->call.json;
 	buf_append_text(uri, "/load");
 	json_write_object_begin(json);
-	v2_put_text(json, "name", SLICE("load"));
+	json_put_string(json, "name", SLICE("load"));
 	json_put_bool(json, "leaf", true);
 	v2_put_links(answer, buf_slice(uri));
 	json_write_object_end(json);
@@ -100,13 +100,13 @@ static void put_outlet(struct v2_answer *answer, const struct device *device,
 	struct buf uri;
 	buf_init(&uri, URI_MAX_BYTES);
 	json_write_object_begin(json);
-	v2_put_number(json, "id", v2_id_of(device_stored_as(device), row->name, row->begin_ms));
-	v2_put_text(json, "pdu", device->name);
+	json_put_i64(json, "id", v2_id_of(device_stored_as(device), row->name, row->begin_ms));
+	json_put_string(json, "pdu", device->name);
 	v2_device_kind_uri(&strips, device->name, &uri);
-	v2_put_text(json, "pdu_uri", buf_slice(&uri));
+	json_put_string(json, "pdu_uri", buf_slice(&uri));
 	v2_put_attributes(answer, row);
-	v2_put_number(json, "begin_time", v2_seconds(row->begin_ms));
-	v2_put_number(json, "end_time", v2_seconds(row->end_ms));
+	json_put_i64(json, "begin_time", v2_seconds(row->begin_ms));
+	json_put_i64(json, "end_time", v2_seconds(row->end_ms));
 	json_put_bool(json, "leaf", false);
 	buf_clear(&uri);
 	outlet_uri(device, row->name, &uri);

@@ -134,9 +134,9 @@ void v2_report_put_selected(struct v2_report *report)
 {
 	const struct v2_selected *selected = v2_report_selected(report);
 	struct json_writer *json = &report->answer.call.json;
-	v2_put_text(json, "device", selected->device->name);
-	v2_put_text(json, "interface", selected->name);
-	v2_put_text(json, "ifAlias", selected->alias);
+	json_put_string(json, "device", selected->device->name);
+	json_put_string(json, "interface", selected->name);
+	json_put_string(json, "ifAlias", selected->alias);
 }
 
 void v2_report_refuse(struct v2_report *report, const char *sentence)
@@ -146,9 +146,9 @@ void v2_report_refuse(struct v2_report *report, const char *sentence)
 	if (report->refused.len)
 		buf_append_char(&report->refused, ',');
 	json_write_object_begin(&json);
-	v2_put_text(&json, "device", v2_report_selected(report)->device->name);
-	v2_put_text(&json, "interface", v2_report_selected(report)->name);
-	v2_put_text(&json, "error", slice_of(sentence));
+	json_put_string(&json, "device", v2_report_selected(report)->device->name);
+	json_put_string(&json, "interface", v2_report_selected(report)->name);
+	json_put_string(&json, "error", slice_of(sentence));
 	json_write_object_end(&json);
 	if (report->refused.failed)
 		report->answer.call.out.failed = true; /* the answer ends with that */
@@ -303,9 +303,9 @@ static void v2_report_put_json(struct v2_report *report, const struct v2_calenda
 	char text[V2_SPAN_TEXT_BYTES];
 	v2_span_text(calendar->span, calendar->days[i], text);
 	json_write_object_begin(json);
-	v2_put_text(json, calendar->span == SPAN_DAY ? "day" : "month", slice_of(text));
-	v2_put_number(json, "begin", calendar->edges_s[i]);
-	v2_put_number(json, "end", calendar->edges_s[i + 1]);
+	json_put_string(json, calendar->span == SPAN_DAY ? "day" : "month", slice_of(text));
+	json_put_i64(json, "begin", calendar->edges_s[i]);
+	json_put_i64(json, "end", calendar->edges_s[i + 1]);
 	json_put_bool(json, "complete", is_complete);
 	for (const struct v2_column *column = columns; column->name; column++) {
 		if (column->group &&

@@ -187,12 +187,12 @@ static void begin_json(struct v2_percentile_call *call)
 {
 	struct json_writer *json = &call->report.answer.call.json;
 	json_write_object_begin(json);
-	v2_put_text(json, "zone", call->calendar.zone_name);
+	json_put_string(json, "zone", call->calendar.zone_name);
 	json_write_key(json, "percentile");
 	json_write_raw(json, call->percentile);
-	v2_put_text(json, "definition", SLICE("nearest rank of averages over 300 s"));
-	v2_put_text(json, "missing", slice_of(v2_missing_words[call->missing_is_zero]));
-	v2_put_text(json, "unit", slice_of(v2_percentile_columns[0].unit));
+	json_put_string(json, "definition", SLICE("nearest rank of averages over 300 s"));
+	json_put_string(json, "missing", slice_of(v2_missing_words[call->missing_is_zero]));
+	json_put_string(json, "unit", slice_of(v2_percentile_columns[0].unit));
 	json_write_key(json, "children");
 	json_write_array_begin(json);
 }

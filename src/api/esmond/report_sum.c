@@ -165,7 +165,7 @@ static void v2_report_sum_end_report(struct v2_report *report)
 	struct json_writer *json = &answer->call.json;
 	json_write_array_end(json);
 	v2_report_put_refused(report);
-	v2_put_text(json, "endpoint", report->endpoints[0]);
+	json_put_string(json, "endpoint", report->endpoints[0]);
 	v2_put_question(json, &call->params, call->period_ms);
 	json_write_key(json, "data");
 	json_write_raw(json, SLICE("["));

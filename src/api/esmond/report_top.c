@@ -137,7 +137,7 @@ static void v2_top_put_place(struct v2_top_call *call, const struct v2_top_place
 	else
 		json_write_f64(json, place->figure);
 	if (call->order == BY_MAX)
-		v2_put_number(json, "ts", v2_seconds(place->ts_ms));
+		json_put_i64(json, "ts", v2_seconds(place->ts_ms));
 	json_write_object_end(json);
 }
 
@@ -147,11 +147,11 @@ static void v2_top_end_report(struct v2_report *report)
 	struct json_writer *json = &report->answer.call.json;
 	size_t count = report->count;
 	json_write_object_begin(json);
-	v2_put_text(json, "endpoint", report->endpoints[0]);
-	v2_put_text(json, "by", slice_of(v2_top_orders[call->order]));
-	v2_put_number(json, "begin_time", call->params.range.begin);
-	v2_put_number(json, "end_time", call->params.range.end);
-	v2_put_number(json, "interfaces", (int64_t)count);
+	json_put_string(json, "endpoint", report->endpoints[0]);
+	json_put_string(json, "by", slice_of(v2_top_orders[call->order]));
+	json_put_i64(json, "begin_time", call->params.range.begin);
+	json_put_i64(json, "end_time", call->params.range.end);
+	json_put_i64(json, "interfaces", (int64_t)count);
 	v2_report_put_refused(report);
 	json_write_key(json, "children");
 	json_write_array_begin(json);

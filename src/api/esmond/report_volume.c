@@ -103,8 +103,8 @@ static void v2_volume_begin_report(struct v2_report *report)
 		return;
 	}
 	json_write_object_begin(json);
-	v2_put_text(json, "zone", call->calendar.zone_name);
-	v2_put_text(json, "unit", slice_of(v2_volume_columns[0].unit));
+	json_put_string(json, "zone", call->calendar.zone_name);
+	json_put_string(json, "unit", slice_of(v2_volume_columns[0].unit));
 	json_write_key(json, "children");
 	json_write_array_begin(json);
 }
