@@ -200,7 +200,6 @@ static void retention_release(struct api_call *base)
 {
 	struct retention_call *call = retention_call_of(base);
 	retention_survey_release(&call->survey);
-	mem_free(call);
 }
 
 static const struct api_call_kind retention_kind = {.arena_max_bytes = NAMES_MAX_BYTES,

@@ -132,13 +132,6 @@ static const struct v2_report_kind kind = {
 	.end = v2_volume_end_report,
 };
 
-static void v2_volume_release(struct v2_answer *answer)
-{
-	struct v2_report *report = CONTAINER_OF(answer, struct v2_report, answer);
-	v2_report_release(report);
-	mem_free(v2_volume_call_of(report));
-}
-
 static void v2_volume_make_room(struct v2_volume_call *call)
 {
 	struct arena *arena = &call->report.answer.call.arena;
@@ -167,7 +160,7 @@ static void volume_end(struct http_request *request)
 	struct v2_volume_call *call = mem_zalloc(sizeof(*call));
 	struct v2_report *report = &call->report;
 	struct errbuf e;
-	v2_answer_init(&report->answer, request, NULL, v2_volume_release);
+	v2_answer_init(&report->answer, request, NULL, v2_report_release);
 	report->kind = &kind;
 	call->calendar.span = SPAN_DAY;
 	if (v2_report_read(report, &e) || v2_calendar_read(&report->answer, &call->calendar, &e)) {
