@@ -77,7 +77,7 @@ static bool v2_volume_is_measured(const struct v2_volume_call *call, size_t i)
 	return v2_report_is_measured(&call->report, covered);
 }
 
-static void put_span(struct v2_volume_call *call, size_t i)
+static void v2_volume_put_span(struct v2_volume_call *call, size_t i)
 {
 	struct v2_volume_row row;
 	for (size_t d = 0; d < DIRECTIONS; d++) {
@@ -114,7 +114,7 @@ static void v2_volume_close_interface(struct v2_report *report)
 	struct v2_volume_call *call = v2_volume_call_of(report);
 	v2_report_begin_rows(report, &call->calendar);
 	for (size_t i = 0; i < call->calendar.count; i++)
-		put_span(call, i);
+		v2_volume_put_span(call, i);
 	v2_report_end_rows(report, &call->calendar);
 	v2_volume_clear(call);
 }
