@@ -68,7 +68,9 @@ static void api_call_free_if_over(struct api_call *call)
 	buf_release(&call->out);
 	buf_release(&call->body);
 	arena_release(&call->arena);
-	call->kind->release(call);
+	if (call->kind->release)
+		call->kind->release(call);
+	mem_free(call);
 }
 
 /* What `ended` cancels may settle at once: the owner stays until then. */

@@ -1,8 +1,8 @@
 /* A request at work: what is common to all that are not answered within their handler.
  *
- * A call is embedded in its owner. It stands in api->calls until its owner is freed, so that a stop
- * can wait for all that is in flight. It has an arena, the body that was sent, and `out`, to which
- * the answer is written, as JSON through `json` or otherwise.
+ * A call is the first member of its owner, which is freed with it. It stands in api->calls until
+ * its owner is freed, so that a stop can wait for all that is in flight. It has an arena, the body
+ * that was sent, and `out`, to which the answer is written, as JSON through `json` or otherwise.
  *
  * Answers: a short one leaves whole, a long one as a stream, as fast as the client reads. Whoever
  * produces a long one does so in turns: `advance` is called until the call is ended, appends to
@@ -35,7 +35,8 @@ struct api_call_kind {
 	/* The request has ended, by an answer or without one: cancels what is at work. May be NULL.
 	 */
 	void (*ended)(struct api_call *call);
-	/* Frees the owner. The call's own memory has been released. */
+	/* Releases what the owner has beside the call, whose own memory has been released. May be
+	 * NULL. */
 	void (*release)(struct api_call *call);
 
 	/* Of what a job does: its name, its work, which is done on its thread and may read nothing

@@ -1,7 +1,9 @@
 /* The one table of what the server answers (routes.c), and what its handlers share.
  *
- * A new route is one row in routes.c and one handler, declared in a header of this folder. From the
- * rows are made: dispatch, 404 and 405, and the page at `/`.
+ * A new route is one row in routes.c, one handler, declared in the header of its folder, and one
+ * table of its parameters (params.h). From the rows are made: dispatch, 404 and 405, and the page
+ * at
+ * `/`. What is not answered at once is a call (call.h).
  *
  * Threads: handlers run on the loop's thread and so does everything that touches struct api. */
 #ifndef API_ROUTES_H

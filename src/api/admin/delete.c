@@ -27,13 +27,8 @@ static void delete_ended(struct api_call *base)
 		rollup_deletions_leave(base->api->deletions);
 }
 
-static void delete_release(struct api_call *base)
-{
-	mem_free(delete_call_of(base));
-}
-
-static const struct api_call_kind delete_kind = {
-	.out_max_bytes = ANSWER_MAX_BYTES, .ended = delete_ended, .release = delete_release};
+static const struct api_call_kind delete_kind = {.out_max_bytes = ANSWER_MAX_BYTES,
+						 .ended = delete_ended};
 
 /* ---- Answering ------------------------------------------------------------------------------- */
 

@@ -358,15 +358,9 @@ static void page_ended(struct api_call *call)
 		catalog_list_cancel(&page->list);
 }
 
-static void page_release(struct api_call *call)
-{
-	mem_free(CONTAINER_OF(call, struct page, call));
-}
-
 static const struct api_call_kind page_kind = {.arena_max_bytes = HTTP_ARENA_MAX_BYTES,
 					       .out_max_bytes = PAGE_MAX_BYTES,
-					       .ended = page_ended,
-					       .release = page_release};
+					       .ended = page_ended};
 
 static void page_finish(struct page *page)
 {

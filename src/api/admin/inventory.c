@@ -125,14 +125,8 @@ const struct http_handler oidset_handler = {.end = inventory_http_oidset_end};
 /* ---- Changing ---------------------------------------------------------------------------------
  */
 
-static void inventory_call_release(struct api_call *call)
-{
-	mem_free(CONTAINER_OF(call, struct inventory_call, call));
-}
-
 static const struct api_call_kind inventory_kind = {.arena_max_bytes = CALL_MAX_BYTES,
-						    .out_max_bytes = CHANGED_MAX_BYTES,
-						    .release = inventory_call_release};
+						    .out_max_bytes = CHANGED_MAX_BYTES};
 
 static struct inventory_call *inventory_call_new(struct http_request *request)
 {

@@ -36,7 +36,6 @@ static void rows_release(struct api_call *base)
 {
 	struct rows_call *call = rows_call_of(base);
 	inventory_release(call->inventory);
-	mem_free(call);
 }
 
 static const struct api_call_kind rows_kind = {.arena_max_bytes = ROWS_MAX_BYTES,

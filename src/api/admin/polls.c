@@ -33,7 +33,6 @@ static void polls_release(struct api_call *call)
 	struct polls *p = CONTAINER_OF(call, struct polls, call);
 	inventory_release(p->inventory);
 	mem_free(p->items);
-	mem_free(p);
 }
 
 static const struct api_call_kind polls_kind = {.arena_max_bytes = JSON_ARENA_MAX_BYTES,

@@ -79,14 +79,8 @@ static void queues_aside_ended(struct api_call *call)
 	store_read_free(queues_asking_of(call)->read);
 }
 
-static void queues_aside_release(struct api_call *call)
-{
-	mem_free(queues_asking_of(call));
-}
-
 static const struct api_call_kind queues_aside_kind = {.out_max_bytes = ASIDE_ANSWER_MAX_BYTES,
-						       .ended = queues_aside_ended,
-						       .release = queues_aside_release};
+						       .ended = queues_aside_ended};
 
 static void queues_write_message(const struct queue_aside_message *message,
 				 struct json_writer *json)
@@ -224,13 +218,7 @@ static void queues_retry_over(struct api_call *call)
 		queues_retry_answer(r);
 }
 
-static void queues_retry_release(struct api_call *call)
-{
-	mem_free(queues_retrying_of(call));
-}
-
 static const struct api_call_kind queues_retry_kind = {.out_max_bytes = LIST_MAX_BYTES,
-						       .release = queues_retry_release,
 						       .job_name = "retry",
 						       .run = queues_retry_run,
 						       .over = queues_retry_over};

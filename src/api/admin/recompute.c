@@ -25,11 +25,6 @@ static struct recompute_call *recompute_call_of(struct api_call *call)
 	return CONTAINER_OF(call, struct recompute_call, call);
 }
 
-static void recompute_release(struct api_call *call)
-{
-	mem_free(recompute_call_of(call));
-}
-
 /* ---- Answering ------------------------------------------------------------------------------- */
 
 static void recompute_write_row(struct json_writer *json, const char *key,
@@ -242,7 +237,6 @@ static int recompute_read_params(const struct http_request *request, struct reco
 
 static const struct api_call_kind recompute_kind = {.arena_max_bytes = ARENA_MAX_BYTES,
 						    .out_max_bytes = ANSWER_MAX_BYTES,
-						    .release = recompute_release,
 						    .job_name = "recompute",
 						    .run = recompute_sets,
 						    .over = recompute_over};

@@ -202,7 +202,6 @@ static void retention_release(struct api_call *base)
 {
 	struct retention_call *call = retention_call_of(base);
 	retention_usage_release(&call->survey);
-	mem_free(call);
 }
 
 static const struct api_call_kind retention_kind = {.arena_max_bytes = NAMES_MAX_BYTES,

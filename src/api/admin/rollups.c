@@ -236,7 +236,6 @@ static void rollups_release(struct api_call *base)
 {
 	struct rollups_call *call = rollups_call_of(base);
 	marks_pending_release(&call->pending);
-	mem_free(call);
 }
 
 static const struct api_call_kind rollups_kind = {.out_max_bytes = ANSWER_MAX_BYTES,

@@ -66,13 +66,7 @@ static void rebuild_over(struct api_call *base)
 		rebuild_answer(call);
 }
 
-static void rebuild_release(struct api_call *base)
-{
-	mem_free(rebuild_call_of(base));
-}
-
 static const struct api_call_kind rebuild_kind = {.out_max_bytes = ANSWER_MAX_BYTES,
-						  .release = rebuild_release,
 						  .job_name = "rebuild",
 						  .run = rebuild_run,
 						  .over = rebuild_over};

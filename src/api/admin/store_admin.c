@@ -33,15 +33,9 @@ static void admin_ended(struct api_call *call)
 	store_read_free(admin_of(call)->read);
 }
 
-static void admin_release(struct api_call *call)
-{
-	mem_free(admin_of(call));
-}
-
 static const struct api_call_kind admin_kind = {.arena_max_bytes = SENTENCES_MAX_BYTES,
 						.out_max_bytes = ANSWER_MAX_BYTES,
-						.ended = admin_ended,
-						.release = admin_release};
+						.ended = admin_ended};
 
 static void answer_error(struct admin *admin, int err)
 {

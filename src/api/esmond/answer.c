@@ -11,7 +11,8 @@ static void v2_answer_release(struct api_call *call)
 {
 	struct v2_answer *answer = v2_answer_of(call);
 	inventory_release(answer->inventory);
-	answer->release(answer);
+	if (answer->release)
+		answer->release(answer);
 }
 
 static const struct api_call_kind v2_answer_kind = {.arena_max_bytes = V2_ANSWER_ARENA_BYTES,

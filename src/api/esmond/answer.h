@@ -1,7 +1,7 @@
 /* What the handlers of /v2 share: a call (api/call.h) with the picture of the inventory that its
  * answer is made from, and the shapes of its errors.
  *
- * An answer is embedded in its owner.
+ * An answer is the first member of its owner, which is freed with it.
  *
  * Errors: 400 is {"error":"..."}, and what a query of data asks wrongly {"query error":"'...'"}, as
  * document E's service has it; all others {"detail":"..."}. An answer that has begun is broken off.
@@ -20,8 +20,9 @@ struct v2_answer {
 	struct api_call call;
 	const struct inventory *inventory; /* the picture that it is made from */
 	int64_t now_ms;
-	void (*release)(struct v2_answer *answer); /* frees the owner */
-	size_t charged_bytes;                      /* fetch.c's */
+	/* Releases what the owner has beside it. May be NULL. */
+	void (*release)(struct v2_answer *answer);
+	size_t charged_bytes; /* fetch.c's */
 
 	/* What works on it at present: of rows.c and data.c. */
 	struct v2_rows *walk;

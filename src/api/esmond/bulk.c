@@ -31,7 +31,6 @@ static void v2_bulk_release(struct v2_answer *answer)
 	struct v2_bulk_call *call = CONTAINER_OF(answer, struct v2_bulk_call, answer);
 	v2_rows_release(&call->rows);
 	v2_data_release(&call->data);
-	mem_free(call);
 }
 
 /* ---- Items ----------------------------------------------------------------------------------- */

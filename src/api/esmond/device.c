@@ -25,16 +25,11 @@ struct v2_device_call {
 	struct device_spec spec;
 };
 
-static void v2_device_release(struct v2_answer *answer)
-{
-	mem_free(CONTAINER_OF(answer, struct v2_device_call, answer));
-}
-
 static struct v2_device_call *v2_device_call_new(struct http_request *request,
 						 void (*advance)(struct api_call *))
 {
 	struct v2_device_call *call = mem_zalloc(sizeof(*call));
-	v2_answer_init(&call->answer, request, advance, v2_device_release);
+	v2_answer_init(&call->answer, request, advance, NULL);
 	return call;
 }
 

@@ -24,7 +24,6 @@ static void v2_interface_release(struct v2_answer *answer)
 {
 	struct v2_interface_call *call = CONTAINER_OF(answer, struct v2_interface_call, answer);
 	v2_rows_release(&call->rows);
-	mem_free(call);
 }
 
 static struct v2_interface_call *v2_interface_call_new(struct http_request *request)

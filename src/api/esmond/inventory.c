@@ -71,7 +71,6 @@ static void v2_inventory_release(struct v2_answer *answer)
 	arena_release(&call->tags);
 	arena_release(&call->found);
 	buf_release(&call->key);
-	mem_free(call);
 }
 
 /* ---- Keys ------------------------------------------------------------------------------------ */

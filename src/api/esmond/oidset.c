@@ -4,11 +4,6 @@
 #include "api/esmond/params.h"
 #include "api/esmond/path.h"
 
-static void v2_oidset_release(struct v2_answer *answer)
-{
-	mem_free(answer);
-}
-
 /* NULL: it has been refused. */
 static struct v2_answer *answer_new(struct http_request *request, const char *part)
 {
@@ -18,7 +13,7 @@ static struct v2_answer *answer_new(struct http_request *request, const char *pa
 		return NULL;
 	}
 	struct v2_answer *answer = mem_alloc(sizeof(*answer));
-	v2_answer_init(answer, request, NULL, v2_oidset_release);
+	v2_answer_init(answer, request, NULL, NULL);
 	if (!v2_params_check(request, NULL, &e))
 		return answer;
 	api_call_fail(&answer->call, 400, "%s", e.text);

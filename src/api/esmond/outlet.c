@@ -33,7 +33,6 @@ static void v2_outlet_release(struct v2_answer *answer)
 	struct v2_outlet_call *call = CONTAINER_OF(answer, struct v2_outlet_call, answer);
 	v2_rows_release(&call->rows);
 	v2_data_release(&call->data);
-	mem_free(call);
 }
 
 static struct v2_outlet_call *v2_outlet_call_new(struct http_request *request)

@@ -34,7 +34,6 @@ static void v2_post_release(struct v2_answer *answer)
 	struct v2_post_call *call = CONTAINER_OF(answer, struct v2_post_call, answer);
 	poll_builder_release(&call->builder);
 	buf_release(&call->message);
-	mem_free(call);
 }
 
 /* ---- Putting --------------------------------------------------------------------------------- */

@@ -123,8 +123,9 @@ static void v2_report_advance(struct api_call *base)
 	}
 }
 
-void v2_report_release(struct v2_report *report)
+void v2_report_release(struct v2_answer *answer)
 {
+	struct v2_report *report = CONTAINER_OF(answer, struct v2_report, answer);
 	v2_report_select_release(report);
 	v2_fetch_release(&report->fetch);
 	buf_release(&report->refused);

@@ -85,7 +85,8 @@ int v2_report_read(struct v2_report *report, struct errbuf *e) MUST_CHECK;
 /* The interfaces that lived at some time of it are selected. */
 void v2_report_set_range(struct v2_report *report, const struct v2_range *range);
 void v2_report_start(struct v2_report *report);
-void v2_report_release(struct v2_report *report);
+/* For v2_answer_init. */
+void v2_report_release(struct v2_answer *answer);
 
 /* Private: fills report->list and calls select.done, or fails the answer. */
 void v2_report_select(struct v2_report *report);

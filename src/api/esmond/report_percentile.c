@@ -233,13 +233,6 @@ static const struct v2_report_kind kind = {
 	.end = v2_percentile_end_report,
 };
 
-static void v2_percentile_release(struct v2_answer *answer)
-{
-	struct v2_report *report = CONTAINER_OF(answer, struct v2_report, answer);
-	v2_report_release(report);
-	mem_free(v2_percentile_call_of(report));
-}
-
 const struct param v2_percentile_params[] = {
 	{V2_PARAM_INTERFACE},
 	{V2_PARAM_BEGIN},
@@ -272,7 +265,7 @@ static void percentile_end(struct http_request *request)
 	struct v2_percentile_call *call = mem_zalloc(sizeof(*call));
 	struct v2_report *report = &call->report;
 	struct errbuf e;
-	v2_answer_init(&report->answer, request, NULL, v2_percentile_release);
+	v2_answer_init(&report->answer, request, NULL, v2_report_release);
 	report->kind = &kind;
 	if (v2_percentile_read_question(call, &e)) {
 		api_call_fail(&report->answer.call, 400, "%s", e.text);

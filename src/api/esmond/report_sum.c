@@ -181,14 +181,6 @@ static const struct v2_report_kind kind = {
 	.end = v2_report_sum_end_report,
 };
 
-static void v2_report_sum_release(struct v2_answer *answer)
-{
-	struct v2_report *report = CONTAINER_OF(answer, struct v2_report, answer);
-	struct v2_report_sum_call *call = v2_report_sum_call_of(report);
-	v2_report_release(report);
-	mem_free(call);
-}
-
 const struct param v2_sum_params[] = {
 	{V2_PARAM_INTERFACE}, {V2_PARAM_BEGIN}, {V2_PARAM_END}, {V2_PARAM_ENDPOINT},
 	{V2_PARAM_AGG},       {V2_PARAM_CF},    {NULL}};
@@ -199,7 +191,7 @@ static void sum_end(struct http_request *request)
 	struct v2_report *report = &call->report;
 	struct v2_answer *answer = &report->answer;
 	struct errbuf e;
-	v2_answer_init(answer, request, NULL, v2_report_sum_release);
+	v2_answer_init(answer, request, NULL, v2_report_release);
 	report->kind = &kind;
 	if (v2_report_read(report, &e)) {
 		api_call_fail(&answer->call, 400, "%s", e.text);

@@ -170,13 +170,6 @@ static const struct v2_report_kind kind = {
 	.end = v2_top_end_report,
 };
 
-static void v2_top_release(struct v2_answer *answer)
-{
-	struct v2_report *report = CONTAINER_OF(answer, struct v2_report, answer);
-	v2_report_release(report);
-	mem_free(v2_top_call_of(report));
-}
-
 const struct param v2_top_params[] = {{V2_PARAM_INTERFACE},
 				      {V2_PARAM_BEGIN},
 				      {V2_PARAM_END},
@@ -207,7 +200,7 @@ static void top_end(struct http_request *request)
 	struct v2_top_call *call = mem_zalloc(sizeof(*call));
 	struct v2_report *report = &call->report;
 	struct errbuf e;
-	v2_answer_init(&report->answer, request, NULL, v2_top_release);
+	v2_answer_init(&report->answer, request, NULL, v2_report_release);
 	report->kind = &kind;
 	if (v2_top_read_question(call, &e)) {
 		api_call_fail(&report->answer.call, 400, "%s", e.text);

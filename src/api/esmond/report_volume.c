@@ -77,7 +77,7 @@ static bool v2_volume_is_measured(const struct v2_volume_call *call, size_t i)
 	return v2_report_is_measured(&call->report, covered);
 }
 
-static void put_span(struct v2_volume_call *call, size_t i)
+static void v2_volume_put_span(struct v2_volume_call *call, size_t i)
 {
 	struct v2_volume_row row;
 	for (size_t d = 0; d < DIRECTIONS; d++) {
@@ -114,7 +114,7 @@ static void v2_volume_close_interface(struct v2_report *report)
 	struct v2_volume_call *call = v2_volume_call_of(report);
 	v2_report_begin_rows(report, &call->calendar);
 	for (size_t i = 0; i < call->calendar.count; i++)
-		put_span(call, i);
+		v2_volume_put_span(call, i);
 	v2_report_end_rows(report, &call->calendar);
 	v2_volume_clear(call);
 }
@@ -131,13 +131,6 @@ static const struct v2_report_kind kind = {
 	.close = v2_volume_close_interface,
 	.end = v2_volume_end_report,
 };
-
-static void v2_volume_release(struct v2_answer *answer)
-{
-	struct v2_report *report = CONTAINER_OF(answer, struct v2_report, answer);
-	v2_report_release(report);
-	mem_free(v2_volume_call_of(report));
-}
 
 static void v2_volume_make_room(struct v2_volume_call *call)
 {
@@ -167,7 +160,7 @@ static void volume_end(struct http_request *request)
 	struct v2_volume_call *call = mem_zalloc(sizeof(*call));
 	struct v2_report *report = &call->report;
 	struct errbuf e;
-	v2_answer_init(&report->answer, request, NULL, v2_volume_release);
+	v2_answer_init(&report->answer, request, NULL, v2_report_release);
 	report->kind = &kind;
 	call->calendar.span = SPAN_DAY;
 	if (v2_report_read(report, &e) || v2_calendar_read(&report->answer, &call->calendar, &e)) {

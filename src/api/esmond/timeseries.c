@@ -16,7 +16,6 @@ static void v2_timeseries_release(struct v2_answer *answer)
 {
 	struct v2_timeseries_call *call = CONTAINER_OF(answer, struct v2_timeseries_call, answer);
 	v2_data_release(&call->data);
-	mem_free(call);
 }
 
 static bool v2_timeseries_found(struct v2_data *data)

@@ -59,7 +59,6 @@ static void metadata_release(struct api_call *base)
 {
 	struct metadata_call *call = metadata_call_of(base);
 	device_names_release(&call->names);
-	mem_free(call);
 }
 
 static const struct api_call_kind metadata_kind = {.arena_max_bytes = CALL_MAX_BYTES,
@@ -411,7 +410,6 @@ static void metadata_metric_release(struct api_call *base)
 	struct metadata_metric_call *call = metadata_metric_call_of(base);
 	if (call->write)
 		store_write_free(call->write);
-	mem_free(call);
 }
 
 static const struct api_call_kind metric_kind = {.arena_max_bytes = CALL_MAX_BYTES,

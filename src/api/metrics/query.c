@@ -51,7 +51,6 @@ static void query_http_release(struct api_call *base)
 {
 	struct query_http_call *call = query_http_call_of(base);
 	encoder_release(&call->encoder);
-	mem_free(call);
 }
 
 /* The engine looks after a query's time. */

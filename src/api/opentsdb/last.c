@@ -66,7 +66,6 @@ static void last_release(struct api_call *base)
 	last_end_query(call);
 	arena_release(&call->tags_arena);
 	buf_release(&call->uri);
-	mem_free(call);
 }
 
 /* Names and filters point into the body, or what the address stands for. */

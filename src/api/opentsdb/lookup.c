@@ -42,7 +42,6 @@ static void lookup_release(struct api_call *base)
 	struct lookup_call *call = lookup_call_of(base);
 	device_names_release(&call->names);
 	arena_release(&call->tags_arena);
-	mem_free(call);
 }
 
 static const struct api_call_kind lookup_kind = {.arena_max_bytes = CALL_MAX_BYTES,

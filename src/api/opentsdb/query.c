@@ -92,7 +92,6 @@ static void opentsdb_query_release(struct api_call *base)
 	opentsdb_answer_release(&call->answer);
 	buf_release(&call->uri);
 	buf_release(&call->granularities);
-	mem_free(call);
 }
 
 static const struct api_call_kind kind = {.arena_max_bytes = BODY_TREE_BYTES,

@@ -124,7 +124,6 @@ static void suggest_release(struct api_call *base)
 	struct suggest_call *call = suggest_call_of(base);
 	device_names_release(&call->names);
 	arena_release(&call->list_arena);
-	mem_free(call);
 }
 
 static const struct api_call_kind suggest_kind = {.arena_max_bytes = CALL_MAX_BYTES,
