@@ -364,6 +364,42 @@ def test_every_kind_of_page_spoilt_in_every_way(deep):
     check_all(deep, cases if long_run() else pick.sample(cases, 120))
 
 
+def keys_of(content, page):
+    """Places and keys of a leaf's entries, as LMDB lays them out: a header of 16 bytes, then where
+    each entry begins; an entry has 8 bytes before its key, the last two of them its length."""
+    begin = page * PAGE
+    lower, = struct.unpack_from("<H", content, begin + 12)
+    for place in range(16, lower, 2):
+        at = begin + struct.unpack_from("<H", content, begin + place)[0]
+        yield at + 8, struct.unpack_from("<H", content, at + 6)[0]
+
+
+def test_a_key_that_is_damaged_brings_nothing_back_that_was_deleted(store):
+    """Keys of the journal's pages are sequences. One that is higher than it was says of its page
+    that it is of later than the last deletion."""
+    content, cases = content_of(store), []
+    for page in pages_of(content):
+        if page > 1 and flags_of(content, page) == LEAF:
+            for at, length in keys_of(content, page):
+                if length == 8:
+                    for byte, bit in ((0, 7), (7, 0), (7, 1), (7, 4), (6, 0)):
+                        cases.append((f"key at {at} byte {byte} bit {bit}", replaced_byte(
+                            content, at + byte, content[at + byte] ^ 1 << bit)))
+    assert len(cases) >= 5
+    bad = []
+    for name, damaged in cases:
+        with tempfile.TemporaryDirectory(dir=store.folder) as folder:
+            _, _, wrong = repair(store, directory(store, folder, damaged),
+                                 pathlib.Path(folder, "copy"))
+            if wrong:
+                bad.append(f"{name}: {wrong}")
+    assert not bad, "\n".join(bad)
+
+
+def replaced_byte(content, at, byte):
+    return content[:at] + bytes([byte]) + content[at + 1:]
+
+
 def test_a_band_that_the_index_lacks_is_named(store):
     """One bit of the hash of its tags: the series was not found any more, and nothing said so. The
     index has the bands' keys, u32 each, behind hashes of 8 bytes."""

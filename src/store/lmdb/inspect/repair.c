@@ -256,6 +256,25 @@ static int index_entry(struct repairing *r, enum db db, struct slice key, struct
 	return err ? err : registry_index_band(&r->engine->env, r->txn, &r->shape, &band);
 }
 
+/* Entries come in the order of their keys, but for leaves that are searched for. */
+static void repair_see_journal(struct repairing *r, struct slice key, struct slice value,
+			       bool whole)
+{
+	struct journal_view view;
+	bool any = r->damaged.from < r->damaged.below;
+	uint64_t from = r->is_searching ? 0 : r->damaged.end;
+	if (!whole) {
+		r->damaged.from = any && r->damaged.from < from ? r->damaged.from : from;
+		r->damaged.below = UINT64_MAX;
+		r->damaged.open = true;
+	} else if (!r->is_searching && !journal_page_open(key, value, &view)) {
+		if (r->damaged.open)
+			r->damaged.below = view.first_sequence;
+		r->damaged.open = false;
+		r->damaged.end = view.first_sequence + view.records;
+	}
+}
+
 static int repair_copy_entry(struct pages_walk *walk, struct slice key, struct slice value,
 			     uint64_t page)
 {
@@ -265,6 +284,8 @@ static int repair_copy_entry(struct pages_walk *walk, struct slice key, struct s
 		return 0;
 	r->seen[r->db]++;
 	const char *fault = check_entry(r, r->db, key, value);
+	if (r->db == DB_JOURNAL)
+		repair_see_journal(r, key, value, !fault);
 	if (fault) {
 		lose_entry(r, key, page, fault);
 		return 0;

@@ -41,6 +41,13 @@ struct repairing {
 	uint64_t seen[DB_COUNT]; /* entries of the old trees that could be read */
 	uint64_t counters[COUNTERS];
 	uint64_t last_deletion; /* the highest sequence of one; UINT64_MAX: not known */
+	/* Sequences that damaged pages of the journal may have had. Their neighbours say so, since
+	 * the key may be what is damaged. */
+	struct {
+		uint64_t from, below; /* equal: there are no such pages */
+		uint64_t end;         /* of the whole page before */
+		bool open;            /* the page before is damaged */
+	} damaged;
 	uint8_t clock[32];      /* the record of doubt.c, as it is */
 	size_t clock_len;       /* 0: there is none that can be read */
 

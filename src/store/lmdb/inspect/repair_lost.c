@@ -183,6 +183,8 @@ static uint64_t unsure_below(const struct repairing *r)
 	bool some_lost = r->seen[DB_JOURNAL] < tree->entries || !r->file.found[DB_JOURNAL];
 	for (size_t i = 0; i < kept->count; i++) {
 		const struct pages_loss *loss = &kept->list[i];
+		if (loss->one && i >= kept->walked)
+			continue; /* r->damaged says more of it */
 		struct slice to = loss->one ? loss->from : loss->to;
 		uint64_t from =
 			loss->from.len == 8 ? be64_get((const uint8_t *)loss->from.data) : 0;
@@ -191,6 +193,10 @@ static uint64_t unsure_below(const struct repairing *r)
 			continue; /* all of it has been found again */
 		least = from < least ? from : least;
 		below = end > below ? end : below;
+	}
+	if (r->damaged.from < r->damaged.below) {
+		least = r->damaged.from < least ? r->damaged.from : least;
+		below = r->damaged.below > below ? r->damaged.below : below;
 	}
 	if (kept->more) /* of these nothing is known */
 		below = UINT64_MAX;
