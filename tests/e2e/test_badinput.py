@@ -390,7 +390,7 @@ def test_names_give_no_commands_wherever_they_are_shown(make_server):
                     ["series", f"--{name}"], ["series", "x", name], ["config", f"--{name}", "1"],
                     ["serve", f"--{name}", "1"], ["poll", f"--{name}", "1"],
                     ["query", "x", "--start", name], ["serve", "--config", f"/nosuch/{name}"]):
-        if command[0] in ("metric", "query"):
+        if command[0] in ("metric", "query", "poll"):
             command += ["--server", server.url]
         answer = run(*command)
         assert answer.returncode in (1, 2) and r"\u009b2J\u202e" in answer.stderr, answer

@@ -272,7 +272,7 @@ def test_too_many_connections_are_closed(make_server):
         with doors.connect(doors.tcp) as late:
             assert late.recv(1) == b""
         assert doors.server.metric("granary_stream_connections_refused_total") == 2
-        assert doors.server.log_text().count("a connection of line_tcp is closed: there are "
+        assert doors.server.log_text().count("closing a new connection of line_tcp: "
                                              "streams.connections_max (3)") == 1
         # The bound is each door's own.
         assert doors.send(doors.puts, b"version\n").startswith("granary ")

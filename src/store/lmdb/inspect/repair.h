@@ -48,8 +48,8 @@ struct repairing {
 		uint64_t end;         /* of the whole page before */
 		bool open;            /* the page before is damaged */
 	} damaged;
-	uint8_t clock[32];      /* the record of doubt.c, as it is */
-	size_t clock_len;       /* 0: there is none that can be read */
+	uint8_t clock[32]; /* the record of doubt.c, as it is */
+	size_t clock_len;  /* 0: there is none that can be read */
 
 	/* repair_lost.c */
 	struct group_id *groups; /* that hold blocks of lost bands */
