@@ -2,7 +2,7 @@
 
 #include "base/stats.h"
 
-/* What a resumed sender is expected to bring: it is not counted yet. */
+/* A resumed sender is expected to bring so much, which is not counted yet. */
 enum { RESUMED_BYTES = 256 << 10 };
 
 void backpressure_init(struct backpressure *b)

@@ -35,7 +35,7 @@ struct backpressure_sender {
 
 /* The first five members are the caller's. */
 void backpressure_init(struct backpressure *b);
-/* What the sender holds now. */
+/* Says how many bytes the sender holds now. */
 void backpressure_account(struct backpressure *b, struct backpressure_sender *sender, size_t bytes);
 /* There is room for what the sender holds, and for more. */
 bool backpressure_has_room(const struct backpressure *b, const struct backpressure_sender *sender);

@@ -14,7 +14,7 @@ enum {
 	DEFAULT_WAIT_MS = 5000,
 	BEGUN_WAITS_LONGER = 4, /* than what has cost nothing yet */
 	SUBMITTED_BEFORE = 4,   /* this part of the time after which it could not be */
-	/* What one append may need beyond the mark at which a write is submitted. */
+	/* One append may need so much beyond the size at which a write is submitted. */
 	WRITE_SPARE_BYTES = 256 << 10,
 };
 
@@ -409,7 +409,7 @@ void request_fail(struct request *q, int err, const char *sentence)
 
 /* ---- Pieces --------------------------------------------------------------------------------- */
 
-/* What was marked and is lost has to be marked again when more of it comes. */
+/* Series whose marks were lost have to be marked again when more of their samples come. */
 static void ingest_look_at_marks(struct ingest *ingest, int64_t now_ms)
 {
 	uint64_t losses = marks_losses(ingest->options.marks);
@@ -494,7 +494,7 @@ static void ingest_submit_gathered(struct request *q)
 	request_account(q);
 }
 
-/* What requests have gathered counts, but only what is submitted ever ends. */
+/* Samples that requests have gathered count, but only submitted ones ever end. */
 static void ingest_submit_all(struct ingest *ingest)
 {
 	for (struct request *q = ingest->requests; q; q = q->next)
@@ -610,7 +610,7 @@ void request_progress(struct request *q)
 	backpressure_resume(&ingest->backpressure);
 }
 
-/* What a sender did wrong is refused sample by sample: an error of the request is the server's. */
+/* Mistakes of a sender are refused sample by sample: an error of the request is the server's. */
 int ingest_status(const struct ingest_request *r)
 {
 	if (!r->err)

@@ -189,7 +189,7 @@ static void line_write_begin(struct http_request *http)
 									  .resume = line_on_resume,
 									  .owner = post});
 	line_feed_init(&post->feed, post->r, tenant, precision);
-	/* What has to wait had better wait before it has cost anything. */
+	/* A request that has to wait had better wait before it has cost anything. */
 	if (ingest_request_must_pause(post->r))
 		http_request_pause_body(http);
 }

@@ -63,7 +63,7 @@ void line_feed_release(struct line_feed *feed)
 
 /* ---- One line ------------------------------------------------------------------------------- */
 
-/* What is known of the line that is being taken. */
+/* The line that is being read. */
 struct line_feed_taken {
 	struct line_feed *feed;
 	struct line_reader *reader;
@@ -256,7 +256,7 @@ static bool line_feed_add_known(const struct line_feed_taken *t, const struct ca
 	return true;
 }
 
-/* Of fields of one name the last counts. */
+/* If a line has a field twice, the last counts. */
 static size_t line_feed_without_repeats(const struct field_names *fields, struct line_scratch *s,
 					size_t count)
 {

@@ -12,9 +12,9 @@
  * time gets the time at which its piece was read.
  *
  * What a line costs. The hash of the raw `measurement,tags` gives the handles of its fields and the
- * shape it had before (shape.h): if the names of its fields are still those, nothing is looked at
- * again. A line of another shape is found by that hash and the shape's. Lines of unknown keys wait
- * for the catalog, all those of a piece in one call.
+ * shape it had before (field_names.h): if the names of its fields are still those, nothing is
+ * looked at again. A line of another shape is found by that hash and the shape's. Lines of unknown
+ * keys wait for the catalog, all those of a piece in one call.
  *
  * Private to ingest/, tests and benchmarks; the loop's thread. */
 #ifndef INGEST_LINE_FEED_H

@@ -45,8 +45,8 @@ struct flight {
 	size_t bytes;                 /* while submitted */
 	size_t late;                  /* samples of data_late */
 	bool marks;                   /* it carries marks of samples */
-	/* Of some of its samples earlier ones carry the marks: it waits until these are over, since
-	 * of two writes the first may fail and the second not. */
+	/* Some of its samples rely on marks in earlier writes of the request: it waits until these
+	 * are over, since an earlier write may fail and this one not. */
 	bool leans;
 	/* What has to be marked elsewhere before the write is handed to the store (marks.h); then
 	 * it waits for its turn behind the request's earlier ones. */
@@ -60,7 +60,7 @@ struct flight {
 
 struct line_scratch;
 
-/* A retention of raw samples: kept.h. */
+/* A retention of raw samples: raw_retention.h. */
 struct raw_level {
 	int64_t retention_ms;
 	enum retention_class retention;
@@ -140,7 +140,7 @@ bool request_time(struct request *q, int64_t ts_ms, struct ingest_place place, s
 void request_refuse_time(struct request *q, uint8_t level, int64_t ts_ms, struct ingest_place place,
 			 struct slice source);
 
-/* ---- round.c --------------------------------------------------------------------------------- */
+/* ---- resolving.c ----------------------------------------------------------------------------- */
 
 /* Values whose series are not known. Tags are sorted and checked, metrics checked. */
 struct unknown {

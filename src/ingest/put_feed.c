@@ -9,7 +9,7 @@
 
 enum { ARENA_RESET_BYTES = 64 << 10, COLUMN_MAX = INT32_MAX };
 
-/* What has been read of a point. Each field begins as missing. */
+/* A point as far as it has been read. Each field begins as missing. */
 struct put_feed_point {
 	struct slice metric;
 	int64_t ts_ms;
@@ -398,7 +398,7 @@ bool put_feed_offset(const struct put_feed *feed, uint64_t index, size_t *offset
 	return true;
 }
 
-/* What is no JSON: the end of reading. */
+/* Text that is no JSON ends the reading. */
 static bool put_feed_bad(struct put_feed *feed)
 {
 	struct json_reader *reader = &feed->reader;

@@ -21,7 +21,7 @@ size_t put_lines_feed(struct put_lines *lines, struct slice bytes);
 /* The first line, if it is neither blank nor a put. */
 bool put_lines_command(struct slice bytes, struct slice *command);
 
-/* What is said to the sender about the refusals of a request. */
+/* Tells the sender about the refusals of a request. */
 void put_lines_refusals(const struct ingest_request *r, struct buf *out);
 /* The answer to any other command; *over: the sender wishes to end. `now_s` is for `stats`. */
 void put_lines_answer(struct slice command, int64_t now_s, struct buf *out, bool *over);

@@ -45,7 +45,7 @@ static int64_t raw_retention_open_from_ms(const struct ingest *ingest, int64_t n
 	return retention_ms && now_ms > retention_ms ? now_ms - retention_ms : 0;
 }
 
-/* Where nothing is rolled up, nothing is made of what is left. */
+/* If nothing is rolled up, no rows are made of what is left. */
 int64_t raw_retention_whole_ms(const struct ingest *ingest, uint8_t level, int64_t now_ms)
 {
 	const struct ingest_options *options = &ingest->options;
@@ -64,7 +64,7 @@ static int64_t raw_retention_late_from_ms(const struct ingest *ingest, int64_t n
 		       : INT64_MAX;
 }
 
-/* Where rules say of some series how long their roll-ups are kept, each has to be asked. */
+/* If rules say how long roll-ups of some series are kept, each series has to be looked up. */
 static bool raw_retention_is_asked(const struct ingest *ingest)
 {
 	const struct ingest_options *options = &ingest->options;
@@ -311,7 +311,7 @@ static void raw_retention_add_together(struct request *q, const struct unknown *
 	raw_retention_add_left(q, &left);
 }
 
-/* Of what is late only rows of roll-ups are seen. */
+/* Late samples are seen only through roll-ups. */
 static void raw_retention_find_unseen(struct request *q, const struct unknown *u,
 				      const struct slice *metrics, uint8_t *levels)
 {

@@ -1,4 +1,4 @@
-/* What doors say of single points: times, values, tenants, refusals. */
+/* Checks and refusals of single points: times, values, tenants. */
 #include "ingest/raw_retention.h"
 
 #include <math.h>

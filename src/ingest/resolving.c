@@ -235,7 +235,7 @@ struct cache_entry *resolving_entry(const struct resolving *resolving, const str
 		       : NULL;
 }
 
-/* What the cache has of its handles. Whether that is all. */
+/* Takes the handles that the cache has. True: these are all. */
 static bool resolving_take_handles(const struct resolving *resolving, struct group *group)
 {
 	const struct cache_entry *entry = resolving_entry(resolving, group);
@@ -299,7 +299,7 @@ static struct pending *resolving_add_point(struct resolving *resolving, int64_t 
 	return point;
 }
 
-/* What gathers is too much: it has to wait for the catalog, or the request fails. */
+/* Too much has been gathered: it has to wait for the catalog, or the request fails. */
 static void resolving_overflow(struct request *q)
 {
 	request_fail(
@@ -321,7 +321,7 @@ void resolving_add_unknown(struct request *q, const struct unknown *u)
 		raw_retention_add_unknown(q, u);
 }
 
-/* Of a group of the round that gathers; NULL: it had no room for it. */
+/* A point of a group; NULL: there was no room for it. */
 static void resolving_put_point(struct request *q, struct group *group, const struct unknown *u)
 {
 	struct resolving *resolving = q->gathering;

@@ -1,4 +1,4 @@
-/* Private to ingest/: a round and what it holds, for round.c and marks.c. */
+/* Private to ingest/: points whose series are being resolved, for resolving.c and marks.c. */
 #ifndef INGEST_RESOLVING_H
 #define INGEST_RESOLVING_H
 
@@ -18,7 +18,7 @@ struct group {
 	const struct slice *metrics;
 	uint64_t *handles;
 	size_t count;
-	uint8_t level;         /* of all of them (kept.h), unless there are: */
+	uint8_t level;         /* of all of them (raw_retention.h), unless there are: */
 	const uint8_t *levels; /* by metric */
 	size_t index;          /* in the opening, if there is one */
 	struct group *next;
@@ -62,7 +62,7 @@ static inline size_t resolving_key_count(const struct group *group)
 	return group->positions ? group->key_count : group->count;
 }
 
-/* Of the group, if the cache has it; NULL. Valid until the cache changes. */
+/* The group's entry of the cache, or NULL. Valid until the cache changes. */
 struct cache_entry *resolving_entry(const struct resolving *resolving, const struct group *group);
 
 #endif

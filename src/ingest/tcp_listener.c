@@ -29,7 +29,7 @@ enum {
 
 enum stream_phase { STREAM_GATHER, STREAM_WAIT, STREAM_WRITE, STREAM_REST, STREAM_CLOSED };
 
-/* What is done with the bytes at the front of `in`. */
+/* How the bytes at the front of `in` are taken. */
 enum stream_batch {
 	BATCH_LINES,    /* the whole lines are taken */
 	BATCH_LAST,     /* the same, and a text that is still open then is bad */

@@ -47,7 +47,8 @@ static void udp_listener_count_lost(struct datagrams *d)
 
 /* ---- Stopping ------------------------------------------------------------------------------- */
 
-/* What had come when the stop began is in the kernel's buffer: no more than fits that is read. */
+/* Datagrams that had come when the stop began are in the kernel's buffer: no more than fits there
+ * is read. */
 static void udp_listener_drain(struct datagrams *d)
 {
 	while (!d->drained && udp_listener_may_read(d)) {
@@ -208,7 +209,7 @@ struct loop_address datagrams_address(const struct datagrams *d)
 	return loop_udp_address(d->udp);
 }
 
-/* What is not durable by now is not waited for. */
+/* Samples that are not durable by now are not waited for. */
 static void udp_listener_on_grace_over(void *owner)
 {
 	struct datagrams *d = owner;

@@ -101,7 +101,7 @@ static bool leases_is_ours(const struct leases *l, const struct store_write_cond
 	return !outcome->version || slice_equal(outcome->value, l->options.holder);
 }
 
-/* What the cell has now; true if it is ours, but has to be asked for by that version. */
+/* Takes what the cell has now. True: it is ours, but has to be asked for by that version. */
 static bool leases_take_outcome(const struct leases *l, const struct store_write_cond *outcome,
 				uint64_t *version)
 {
@@ -168,7 +168,8 @@ static size_t leases_place_of(const struct leases *l, struct slice holder)
 	return at;
 }
 
-/* Of the wanted ones, those that others have; how many of them strangers have, who do not share. */
+/* Finds the wanted leases that others hold, and how many of these strangers hold, who do not share.
+ */
 static size_t leases_note_taken(struct leases *l, struct partitions *taken)
 {
 	const struct store_cell_scan *scan = &l->leases->cell_scan;
@@ -189,7 +190,7 @@ static size_t leases_note_taken(struct leases *l, struct partitions *taken)
 	return strange;
 }
 
-/* What is free is asked for from our own place on, so that not all ask for the same. */
+/* Free leases are asked for from our own place on, so that not all ask for the same. */
 static void leases_ask_for_more(struct leases *l, const struct partitions *taken, size_t share)
 {
 	uint32_t first = (uint32_t)(leases_place_of(l, l->options.holder) * share);

@@ -19,7 +19,7 @@ struct pending_looking {
 
 /* ---- Which slots there are ------------------------------------------------------------------- */
 
-/* Where the slot stands or would. */
+/* The place of the slot in the list, or where it would be. */
 static size_t pending_place(const struct pending_looking *p, int64_t slot_s)
 {
 	size_t low = 0, high = p->count;

@@ -11,7 +11,7 @@ enum {
 
 #define OPEN_BIT (UINT32_C(1) << 31) /* of the number of a slot that has not ended */
 
-/* Of a slot that had ended. */
+/* A touch of a slot that had ended. */
 struct recent_late {
 	uint64_t series;
 	int64_t slot_s, touched_ms;

@@ -41,7 +41,7 @@ void recent_touches_release(struct recent_touches *touches);
 /* Forgets all touches: they were lost. */
 void recent_touches_forget(struct recent_touches *touches);
 
-/* What the clock shows; before what is below, whenever it may have moved on. */
+/* Tells what the clock shows. To be called before the functions below whenever time has passed. */
 void recent_touches_at(struct recent_touches *touches, int64_t now_ms);
 
 /* Whether the series needs no touch for a sample at ts_ms: `known` is what recent_touches_remember

@@ -67,7 +67,7 @@ static bool marks_store_is_of_one_cell(const struct mark_touch *a, const struct 
 	return mark_slot_compare(&a->slot, &b->slot) == 0 && a->deleted == b->deleted;
 }
 
-/* What one cell holds: touches of one slot, as many as have room. Returns how many. */
+/* Fills a cell with touches of one slot, as many as have room. Returns how many. */
 static size_t marks_store_fill_cell(struct buf *value, int64_t now_ms,
 				    const struct mark_touch *touches, size_t count)
 {
@@ -526,7 +526,7 @@ static void marks_store_track_close(struct marks *marks)
 	mem_free(CONTAINER_OF(marks, struct marks_store_store_track, base));
 }
 
-/* What the store has, it does not lose. */
+/* The store does not lose marks. */
 static void marks_store_track_restored(struct marks *marks, uint64_t losses)
 {
 	(void)marks_regain(marks, losses);

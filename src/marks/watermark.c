@@ -109,7 +109,7 @@ static struct watermark_metric *watermark_add(struct watermark *b, uint64_t hash
 	return one;
 }
 
-/* Where its slots are kept; where there is no room for its name, they are those of all. */
+/* The times of a metric; a metric that has no room shares those of all. */
 static struct watermark_times *watermark_times_of(struct watermark *b, struct slice tenant,
 						  struct slice metric)
 {

@@ -51,7 +51,7 @@ static struct lengthened_before lengthened_rule_before(const struct lengthened_c
 	return lengthened_before_of(kept, kept->list[i].ms, kept->rules >> i & 1, now_ms);
 }
 
-/* Whose rule was which of those from `same` on is not known: the shortest is taken for all. */
+/* It is not known which rule held for a series from `same` on: the shortest is taken for all. */
 static struct lengthened_before lengthened_least_before(const struct lengthened_cell *kept,
 							size_t same, int64_t now_ms)
 {
@@ -111,8 +111,8 @@ static bool lengthened_goes_on(const struct lengthened_cell *before,
 	return before->until_ms && on;
 }
 
-/* By itself, or as part of this one. Whom it concerns among rules that are others now is not known.
- */
+/* An earlier lengthening goes on, by itself or as part of this one. It is taken to concern all
+ * rules that are others now. */
 static void lengthened_go_on(const struct lengthened_cell *before, struct lengthened_cell *now,
 			     int64_t now_ms)
 {

@@ -10,7 +10,7 @@ enum {
 	WRITE_MAX_BYTES = 1 << 20,
 };
 
-/* What of a series lies in another class than `to`. */
+/* Notes which classes other than `to` hold samples of a series. */
 struct rekey_elsewhere {
 	bool any;
 	enum retention_class to;

@@ -9,7 +9,7 @@ enum { MEMO_ENTRIES = 1 << 12, MATCH_MAX_BYTES = 16 << 10 };
 
 /* ---- Patterns -------------------------------------------------------------------------------- */
 
-/* Where a star has taken too little, the last one takes a byte more. */
+/* If a star has taken too little, the last star takes a byte more. */
 static bool retention_matches(struct slice pattern, struct slice text)
 {
 	size_t p = 0, t = 0, star = SIZE_MAX, behind = 0;
@@ -299,7 +299,7 @@ int64_t retention_shortest_raw_ms(const struct retention_rules *rules, int64_t p
 	return ms;
 }
 
-/* What was there at the raise goes on leaving as before, until it is gone. */
+/* Samples that were there when the retention was lengthened still leave as before. */
 int64_t retention_level_whole_ms(const struct retention_rules *rules, uint8_t level,
 				 int64_t keep_ms, int64_t now_ms)
 {

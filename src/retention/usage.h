@@ -18,7 +18,7 @@ struct retention_usage_options {
 	size_t lines_max; /* at most RETENTION_USAGE_LINES_MAX */
 };
 
-/* What lies in one class. */
+/* How much lies in one class. */
 struct retention_amount {
 	uint64_t series, samples, bytes;
 	int64_t oldest_ms; /* if there are any */

@@ -14,7 +14,7 @@
 
 enum { USAGE_WALK_PLACES_MAX = 2 + GRANULARITIES_MAX };
 
-/* What is looked at, and for how long it is to be kept. */
+/* Which series are looked at, and how long they are to be kept. */
 struct retention_scope {
 	struct store *store;
 	struct clock *clock;

@@ -46,7 +46,7 @@ static int64_t backfill_last_since_ms(const struct backfill *b, unsigned items)
 
 /* ---- Notes ----------------------------------------------------------------------------------- */
 
-/* What the store refuses for good holds all the same, until the next start. */
+/* If the store refuses the note for good, it holds all the same until the next start. */
 static int backfill_note(const struct backfill *b, struct task_queue *queue, unsigned items,
 			 bool all)
 {

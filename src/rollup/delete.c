@@ -37,7 +37,7 @@ struct delete_span {
 	uint64_t *total;      /* of the result */
 };
 
-/* What is deleted at once. Of a span that goes by slots all of its slots are marked. */
+/* A stretch is deleted at once. If its span goes by slots, all slots of the stretch are marked. */
 struct delete_stretch {
 	int64_t from_ms, to_ms;
 };
@@ -386,7 +386,7 @@ static int delete_add_part(struct deleting *d, const struct delete_part *part,
 	return err;
 }
 
-/* What came since goes with them: a series that has data would stay. */
+/* Samples that came since go with the series: a series that has samples would stay. */
 static int delete_add_forgetting(struct deleting *d, const struct delete_batch *batch)
 {
 	int err = 0;
@@ -399,7 +399,7 @@ static int delete_add_forgetting(struct deleting *d, const struct delete_batch *
 	return err ? err : store_series_forget(d->write, batch->handles, batch->count);
 }
 
-/* Of how many series the next write is follows from what the last one took. */
+/* The time that the last write took says how many series the next one has. */
 static void delete_choose_size(struct deleting *d, int64_t took_us)
 {
 	if (took_us < WRITE_SHORT_US && d->write_series < GROUP_MAX)
@@ -435,7 +435,7 @@ static bool delete_write_fewer(struct deleting *d, int err)
 	return true;
 }
 
-/* What is done of these members, or would be. */
+/* Counts what is deleted of these members, or would be. */
 static void delete_take_totals(struct deleting *d, const struct delete_part *part, size_t from,
 			       size_t to)
 {
@@ -555,7 +555,7 @@ static void delete_shorten_part(struct deleting *d)
 	d->part.to = to;
 }
 
-/* What is damaged is left, and only that. What was deleted of the others by then is. */
+/* Damaged series are left, the others are deleted. */
 static int delete_group(struct deleting *d)
 {
 	int err = 0;

@@ -8,7 +8,7 @@
  *
  * Slots of which raw samples go are marked first, in the write that deletes them: so a bucket that
  * the time cuts is made anew of what is left, and what a job writes that had read the samples
- * before they went is corrected by the next one (track.h: `deleted`). Nothing is deleted of a slot
+ * before they went is corrected by the next one (marks.h: `deleted`). Nothing is deleted of a slot
  * that is not marked so, since a sample may come between the count and the write. Of some empty
  * slots between others both is done, so that the store has few ranges to delete; what comes to the
  * other empty ones stays. Where a slot is closed, its

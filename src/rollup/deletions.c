@@ -51,7 +51,7 @@ static void deletion_put_span(const struct rollup_deletion_spec *spec, struct bu
 		   (int)time_print(to, spec->to_ms), to);
 }
 
-/* Whose it is and what it is. */
+/* Says whose deletion it is, and of what. */
 static void deletion_put_spec(const struct rollup_deletion_spec *spec, struct buf *out)
 {
 	buf_printf(out, "deletion by %.*s of tenant %.*s, ", spec->by.len ? (int)spec->by.len : 7,
@@ -84,7 +84,7 @@ static void deletion_put_result(const struct rollup_delete_result *result, struc
 		   (unsigned long long)result->forgotten, (unsigned long long)result->failed);
 }
 
-/* What it is, and what becomes of it; counts are nobody's business. */
+/* Says which deletion it is and what becomes of it. A count is not logged. */
 static void deletion_say(const struct rollup_deletions *d, const char *what)
 {
 	struct buf line;
@@ -166,8 +166,8 @@ static int deletion_note(struct rollup_deletions *d)
 	return 0;
 }
 
-/* What is written from now on would be deleted by the next start. Another one that has taken the
- * note away is no fault. */
+/* If the note stayed, the next start would delete what is written from now on. It is no fault if
+ * another process has removed the note. */
 static void deletion_cross_out(struct rollup_deletions *d)
 {
 	struct store_write_cond *outcome;

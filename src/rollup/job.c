@@ -109,7 +109,7 @@ static void pass_keep_ready(struct rollup_job *job, int64_t since_ms)
 		job->pass.ready_since_ms = since_ms;
 }
 
-/* What a pass does not see was ready when it began, for all that is known. */
+/* Marks that a pass does not see are taken to have been ready when it began. */
 static void pass_keep_cut(struct rollup_job *job)
 {
 	if (!job->cut)
@@ -120,7 +120,7 @@ static void pass_keep_cut(struct rollup_job *job)
 		pass_keep_ready(job, job->cut_since_ms);
 }
 
-/* What became ready meanwhile waits for the next pass. */
+/* Marks that became ready meanwhile wait for the next pass. */
 static int64_t pass_behind_ms(const struct rollup_pass *pass, int64_t now_ms)
 {
 	int64_t since_ms = pass->next_ready_ms;
@@ -136,14 +136,14 @@ static void pass_begin_watermark(struct rollup_job *job)
 		watermark_begin(job->site->watermark, job->asof_ms, pass_closed_before_s(job));
 }
 
-/* What was lost meanwhile may be what it should have found. */
+/* The pass may have missed marks that were lost meanwhile. */
 static bool pass_saw_all(const struct rollup_job *job)
 {
 	struct marks_state marks = marks_state(job->site->marks);
 	return !job->partial && !marks.incomplete && marks.losses == job->losses;
 }
 
-/* What others roll up is not known here. */
+/* This process does not know what others roll up. */
 static void pass_end_watermark(struct rollup_job *job, int64_t now_ms)
 {
 	struct watermark *watermark = job->site->watermark;
@@ -175,7 +175,7 @@ static int pass_by_slot(const void *a, const void *b)
 	return mark_slot_compare(a, b);
 }
 
-/* What is not over yet need not be read. */
+/* Marks of a slot that is not over need not be read. */
 static bool pass_has_ended(struct rollup_job *job, const struct mark_slot *slot)
 {
 	int64_t ready_ms =
@@ -187,7 +187,7 @@ static bool pass_has_ended(struct rollup_job *job, const struct mark_slot *slot)
 	return false;
 }
 
-/* There may be marks from when there were more partitions. */
+/* Marks may be from a time with more partitions. */
 static bool pass_is_own(const struct rollup_job *job, uint32_t partition)
 {
 	uint32_t count = job->site->partitions;
@@ -211,7 +211,8 @@ static void pass_choose_page(struct rollup_job *job, const struct mark_slot *slo
 	qsort(job->page, job->page_count, sizeof(*job->page), pass_by_slot);
 }
 
-/* Of the page, from page_at on: as many partitions of one slot as a slot worker takes. */
+/* The slots of the page from page_at on that are one slot in several partitions, as many as a slot
+ * worker takes. */
 static size_t pass_count_of_one_slot(const struct rollup_job *job)
 {
 	size_t left = job->page_count - job->page_at, count = 1;
@@ -301,7 +302,9 @@ static void pass_work_on_page(struct rollup_job *job)
 static void pass_begin(struct rollup_job *job, struct task_queue *queue,
 		       const struct partitions *own, int64_t asof_ms, int64_t until_ms)
 {
-	/* Of what others had nothing is known; nor of what comes after the clock was set back. */
+	/* Nothing is known of partitions that others had, nor of marks after the clock was set
+	 * back.
+	 */
 	if (memcmp(&job->own, own, sizeof(*own)) != 0 || asof_ms < job->seen_ms)
 		job->seen_ms = 0;
 	job->queue = queue;

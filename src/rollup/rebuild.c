@@ -33,7 +33,7 @@ int rollup_rebuild_check(const struct rollup_site *site, struct rollup_rebuild *
 			  len, text);
 }
 
-/* What was on its way when marks were lost is there by now (remark_after_loss.h). */
+/* Samples that were on their way when marks were lost are there by now (remark_after_loss.h). */
 static bool rebuild_makes_good(const struct rollup_site *site, const struct rollup_rebuild *rebuild,
 			       const struct marks_state *state)
 {

@@ -147,7 +147,7 @@ static int remark_mark(struct remarking *r)
 
 /* ---- Walking --------------------------------------------------------------------------------- */
 
-/* What the members of the part have in one table. */
+/* Marks the slots that the members of the part have in one table. */
 static int remark_table(struct remarking *r, enum table table)
 {
 	const struct remark_options *o = r->options;
@@ -171,7 +171,7 @@ static int remark_table(struct remarking *r, enum table table)
 	return err;
 }
 
-/* What is damaged is left out, and only that. */
+/* Damaged series are left out, the others are marked. */
 static int remark_group(struct remarking *r)
 {
 	int err = remark_name_members(r);

@@ -57,7 +57,7 @@ struct rollup_state rollup_state(struct rollup *r)
 	return seen;
 }
 
-/* What the leases have come to, and whether a pass begins. */
+/* Shows which leases are held, and whether a pass begins. */
 static void rollup_show_leases(struct rollup *r, int err, bool begins)
 {
 	pthread_mutex_lock(&r->lock);
@@ -75,7 +75,7 @@ static void rollup_say(struct rollup *r, const char *what, const char *why)
 
 /* ---- A pass ---------------------------------------------------------------------------------- */
 
-/* What others roll up is not known here. */
+/* This process does not know what others roll up. */
 static int64_t rollup_pass_before_ms(const struct rollup *r, const struct rollup_pass *pass,
 				     int64_t asof_ms)
 {
@@ -89,7 +89,7 @@ static int64_t rollup_pass_before_ms(const struct rollup *r, const struct rollup
 	return pass->oldest_open_slot_s * 1000;
 }
 
-/* What the store says has a text; Redis has its own. */
+/* Errors of the store have a text; Redis has its own. */
 static void rollup_explain(const struct rollup *r, int err, char why[MARKS_WHY_BYTES])
 {
 	struct marks_state marks = marks_state(r->options.site->marks);

@@ -1,5 +1,5 @@
-/* What roll-ups are made of and for: filled in once, before anything is written, and then only
- * read, by whoever makes, marks or deletes them. */
+/* The site: what everybody works on who makes, marks or deletes roll-ups. It is filled in once,
+ * before anything is written, and only read after that. */
 #ifndef ROLLUP_SITE_H
 #define ROLLUP_SITE_H
 
@@ -23,8 +23,8 @@ struct rollup_site {
 	int64_t quiet_ms;
 	int64_t skew_max_ms; /* by how much the clocks of processes may differ */
 	int64_t ahead_ms;    /* how far after now samples are taken */
-	/* Of a slot whose raw data has begun to expire no rows are made of it: what there is was
-	 * made of more. 0: it is kept for ever. */
+	/* How long raw samples are kept, 0: for ever. A slot whose raw samples have begun to expire
+	 * gets no rows of them: the rows that are there were made of more samples. */
 	int64_t raw_retention_ms;
 	const struct retention_rules *retention_rules; /* where they say else; NULL: nowhere */
 	struct late_samples late;                      /* which slots may have late samples */

@@ -84,7 +84,7 @@ static void worker_count_expired(struct slot_worker *worker, uint64_t count)
 	stat_add(STAT_rollup_expired, (int64_t)count);
 }
 
-/* Of a slot that is old enough for some series. */
+/* Drops marks of a slot that is so old that raw samples of some series have expired. */
 static void worker_drop_expired(struct slot_worker *worker, struct mark *marks, size_t count)
 {
 	size_t dropped = 0;
@@ -193,7 +193,7 @@ static void worker_count_batch(struct slot_worker *worker, size_t count,
 	stat_add(STAT_rollup_rows, (int64_t)result->rows);
 }
 
-/* What is ready of the part, a batch after the other. */
+/* The marks of the part that are ready, a batch after the other. */
 static int worker_roll_up_ready(struct slot_worker *worker, struct task_queue *queue)
 {
 	size_t max = rollup_batch_max(&worker->site->granularities);

@@ -66,7 +66,7 @@ void redis_epoch_greet(struct redis_epoch *epoch);
 void redis_epoch_look(struct redis_epoch *epoch);
 /* What GET of the key has answered. False: it is not what it was before. */
 bool redis_epoch_seen(struct redis_epoch *epoch, const struct redisReply *reply);
-/* What was lost has been made anew. */
+/* Lost marks have been made again. */
 void redis_epoch_restored(struct redis_epoch *epoch);
 
 #endif

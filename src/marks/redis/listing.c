@@ -34,7 +34,7 @@ static bool redis_listing_take_number(struct slice *rest, uint64_t max, uint64_t
 	return true;
 }
 
-/* Of slots of another width the marks are of no use: they are made anew. */
+/* Marks of slots of another width are of no use: they are made again. */
 static bool redis_listing_parse_key(const struct redis_listing *l, struct slice key,
 				    struct mark_slot *slot)
 {

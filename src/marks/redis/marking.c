@@ -121,7 +121,7 @@ static void redis_marking_put_all(struct redis_marking *m)
 
 /* ---- Answers --------------------------------------------------------------------------------- */
 
-/* Of EXEC: those of all commands. One that failed did so alone. */
+/* EXEC answers for all commands. A command that failed did so alone. */
 static void redis_marking_on_answer(struct redis_request *request, size_t command,
 				    const redisReply *reply)
 {

@@ -26,7 +26,7 @@ struct redis_reading_redis_row {
 	bool more, ingesting;
 };
 
-/* What a row gave: a member, its touch as it was read, and the mark that it is. */
+/* An entry of a row: a member, its touch as it was read, and the mark that it is. */
 struct redis_reading_entry {
 	struct slice member, stamp;
 	uint32_t row, mark;
@@ -203,7 +203,7 @@ static int redis_reading_take_members(struct redis_reading *r, uint32_t row,
 	return err;
 }
 
-/* What is no set under such a name holds up nobody else. */
+/* A value of that name that is not a set holds up nobody else. */
 static void redis_reading_on_scan_answer(struct redis_request *request, size_t command,
 					 const redisReply *reply)
 {
@@ -286,7 +286,7 @@ static int redis_reading_read_part(struct redis_reading *r, struct task_queue *q
 
 /* ---- The store's ----------------------------------------------------------------------------- */
 
-/* What the store has been asked for. */
+/* Takes the part that the store has given. */
 static int redis_reading_take_store_part(struct redis_reading *r, struct task_queue *queue, int err)
 {
 	bool more;

@@ -112,7 +112,7 @@ static const struct marks_driver ops = {
 	.reading_finish = redis_reading_finish,
 };
 
-/* What has waited for it in vain must still be in time for the store (marks/recent.h). */
+/* A mark that has waited for Redis in vain must still be in time for the store (marks/recent.h). */
 static int64_t redis_marks_timeout_ms(const struct redis_marks *t)
 {
 	int64_t part_ms = t->options.quiet_ms / TIMEOUT_PART;

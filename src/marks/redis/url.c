@@ -11,7 +11,7 @@ bool redis_url_is(struct slice text)
 	return text.len >= scheme.len && memcmp(text.data, scheme.data, scheme.len) == 0;
 }
 
-/* What stands before the last `at` goes to *before; the rest stays. False: it is not there. */
+/* Moves the text before the last `at` to *before; the rest stays. False: there is no `at`. */
 static bool redis_url_split_last(struct slice *rest, char at, struct slice *before)
 {
 	const char *found = memrchr(rest->data, at, rest->len);

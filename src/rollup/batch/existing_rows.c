@@ -82,7 +82,7 @@ static bool batch_has_other_row(struct rollup_batch *b, const struct row_place *
 	       (!goes && b->there[batch_place(b, place->row, member)] & ROW_THERE);
 }
 
-/* What came first and last is known only where no other row tells of the bucket. */
+/* A row of late samples knows the first and last value only if the bucket has no other row. */
 static void batch_settle_late(struct rollup_batch *b, const struct row_place *place, size_t member)
 {
 	struct value *late = batch_row_in(b, b->late, place->row, member);
@@ -107,7 +107,7 @@ static int batch_drop_late(struct rollup_batch *b, const struct row_place *place
 				  place->ts_ms + 1);
 }
 
-/* Of a damaged series nothing is known, and what has expired is not made once more. */
+/* Nothing is known of a damaged series, and expired rows are not made again. */
 int batch_settle_member(struct rollup_batch *b, const struct row_place *place, size_t member)
 {
 	const struct member *m = &b->members[member];
@@ -140,7 +140,7 @@ static size_t batch_list_lacking(struct rollup_batch *b, size_t granularity)
 	size_t n = 0;
 	for (size_t i = 0; i < b->count; i++) {
 		const struct member *m = &b->members[i];
-		/* Where raw data has begun to expire since, rows may be of more than was read. */
+		/* Raw samples may have begun to expire since: rows may be of more than was read. */
 		if (!m->mark->deleted || !m->handle || m->damaged || !m->has_raw ||
 		    !batch_has_raw(b, m) || !batch_lacks_rows(b, granularity, i))
 			continue;

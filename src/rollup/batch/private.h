@@ -1,7 +1,7 @@
 /* Private to rollup/batch/: the batch, and what its parts share.
  *
  * batch.c has its life and what comes after what, read.c opens the series and makes rows of what
- * was read, stored.c looks for rows that are there already, write.c writes. */
+ * was read, existing_rows.c looks for rows that are there already, write.c writes. */
 #ifndef ROLLUP_BATCH_PRIVATE_H
 #define ROLLUP_BATCH_PRIVATE_H
 
@@ -12,7 +12,7 @@
 
 enum batch_phase { BATCH_RAW, BATCH_LATE, BATCH_ROWS, BATCH_REMOVALS };
 
-/* Of a bucket of a series, what rows there are. */
+/* Which rows a bucket of a series has. */
 enum {
 	ROW_THERE = 1 << 0,
 	LATE_ROW_THERE = 1 << 1,
@@ -49,7 +49,7 @@ struct rollup_batch {
 	bool has_late;
 	struct store_read *read;
 	size_t removals;
-	/* Of gauges, of counters; [0] also of those whose stored rows are looked for. */
+	/* [0] of gauges, [1] of counters; [0] also of series whose stored rows are looked for. */
 	uint64_t handles[2][STORE_GROUP_MAX];
 	uint16_t places[2][STORE_GROUP_MAX]; /* in members, of these */
 	size_t place_count[2];
@@ -127,7 +127,7 @@ int batch_open_series(struct rollup_batch *b) MUST_CHECK;
 /* The rows of what there is of members from..to, in the table of the phase. */
 int batch_read_data(struct rollup_batch *b) MUST_CHECK;
 
-/* ---- stored.c -------------------------------------------------------------------------------- */
+/* ---- existing_rows.c ------------------------------------------------------------------------- */
 
 /* Which rows there are of members from..to. */
 int batch_read_rows(struct rollup_batch *b) MUST_CHECK;

@@ -168,7 +168,7 @@ static void batch_choose_handles(struct rollup_batch *b)
 
 /* ---- Computing ------------------------------------------------------------------------------- */
 
-/* Where the row of what is being read belongs. */
+/* Where the row belongs that is being read. */
 static struct value *batch_row_to_make(struct rollup_batch *b, size_t row, size_t member)
 {
 	b->members[member].late |= b->phase == BATCH_LATE;

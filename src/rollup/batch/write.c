@@ -107,7 +107,7 @@ static int batch_add_aggregators(struct rollup_batch *b, const struct member *m)
 	return 0;
 }
 
-/* Of metrics that are not known to have them. */
+/* Adds the aggregators of metrics that are not known to have them. */
 static int batch_append_names(struct rollup_batch *b)
 {
 	for (size_t i = 0; i < b->count; i++) {

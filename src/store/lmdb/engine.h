@@ -34,13 +34,13 @@ struct store_stage {
 	struct forget_node *forgets;
 	const struct store_rekeying *rekeying; /* NULL: none */
 	bool grows;                            /* holds something other than deletions */
-	/* Bit by table: its rows go to extents at once, not to journal and heads (runs.c). Set when
-	 * the stage is put into a transaction. */
+	/* Bit by table: its rows go to extents at once, not to journal and heads (bulk_append.c).
+	 * Set when the stage is put into a transaction. */
 	uint32_t straight;
 	bool all_straight; /* it has no rows of other tables, nor deletions */
 	uint32_t columns;  /* bit by table: it has columns of it */
 	/* The records with rows in place of columns that do not go straight; NULL where there are
-	 * none. In memory of their own: the batch's has its bound (unfold.c). */
+	 * none. In memory of their own: the batch's has its bound (bulk_to_rows.c). */
 	struct record_chunk *unfolded;
 	struct arena unfolded_arena;
 };
@@ -146,7 +146,7 @@ struct engine {
 	struct head **sealed; /* in the present transaction: they go once it is committed */
 	size_t sealed_count, sealed_cap;
 	struct strips strips; /* empty between two groups */
-	struct run_list runs; /* of the present stage; runs.c */
+	struct run_list runs; /* of the present stage; bulk_append.c */
 	bool has_runs;        /* the present transaction put some */
 	int64_t scan_due_us;
 
@@ -172,7 +172,7 @@ struct engine {
 	uint8_t sweep_key[CELL_KEY_MAX_BYTES];
 	size_t sweep_key_len;
 
-	/* room.c */
+	/* space.c */
 	int64_t room_due_us;
 	_Atomic bool disk_full;
 
@@ -218,16 +218,16 @@ void maintain_committed(struct engine *engine);
 void maintain_aborted(struct engine *engine);
 bool maintain_due(struct engine *engine);
 
-/* runs.c: which tables' rows of the stage go straight to extents; `journaled` are the tables (bits)
- * that the present transaction has put into the journal. */
+/* bulk_append.c: which tables' rows of the stage go straight to extents; `journaled` are the tables
+ * (bits) that the present transaction has put into the journal. */
 void runs_choose(struct engine *engine, struct store_stage *stage, uint32_t journaled);
 /* Writes them, after runs_choose of this stage, and with them the heads of their groups.
  * `sequence`: of the last record before. */
 int runs_put(struct engine *engine, MDB_txn *txn, const struct store_stage *stage,
 	     uint64_t sequence) MUST_CHECK;
 
-/* unfold.c: what of a stage's columns does not go straight becomes rows, after runs_choose; until
- * unfold_release, or the next time. */
+/* bulk_to_rows.c: what of a stage's columns does not go straight becomes rows, after runs_choose;
+ * until unfold_release, or the next time. */
 void unfold(struct store_stage *stage);
 void unfold_release(struct store_write *write);
 
@@ -252,7 +252,7 @@ bool rekey_wanted(const struct store_write *write);
 int doubt_load(struct engine *engine, MDB_txn *txn) MUST_CHECK;
 void doubt_resume(struct engine *engine);
 
-/* room.c: the engine is full, as a transaction has found out. */
+/* space.c: the engine is full, as a transaction has found out. */
 void room_refuse(struct engine *engine);
 /* ERR_FULL, and what is full, with the option that bounds it. From any thread. */
 int room_sentence(struct engine *engine, struct errbuf *e);

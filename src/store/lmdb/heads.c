@@ -204,7 +204,7 @@ void heads_remove(struct heads *heads, struct head *head)
 }
 
 /* ---- Parts ------------------------------------------------------------------------------------
- * ts i64 | bytes of values u16 | first column u16 | columns u16 | values, as row.h has them |
+ * ts i64 | bytes of values u16 | first column u16 | columns u16 | values, as row_codec.h has them |
  * bytes of values u16: so that the newest are found from the end */
 
 struct part {

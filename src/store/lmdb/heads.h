@@ -2,8 +2,8 @@
  *
  * A head holds rows of one band in one segment of one sheet, in the order in which they were
  * accepted; a later row wins over an earlier one of the same time, column by column. Rows lie as
- * their records wrote them (row.h), with the time and the columns in front: so taking one in is a
- * copy, and a head of small numbers is small.
+ * their records wrote them (row_codec.h), with the time and the columns in front: so taking one in
+ * is a copy, and a head of small numbers is small.
  *
  * Threads: the writer alone changes anything, under the write lock; readers copy under the read
  * lock. The writer reads without it. */

@@ -14,7 +14,7 @@ enum record_kind {
 	RECORD_DELETE = 2,
 	RECORD_CLEAR = 3, /* a deletion in every class but that of the sheet (rekey.c) */
 	/* Rows of several times, by column: in batches only. What does not go straight to extents
-	 * becomes rows (unfold.c), so neither the journal nor heads ever see one. */
+	 * becomes rows (bulk_to_rows.c), so neither the journal nor heads ever see one. */
 	RECORD_COLUMNS = 4,
 };
 
@@ -33,8 +33,8 @@ struct record {
 	unsigned first_column, columns; /* of the band times its fields */
 	int64_t ts_ms;                  /* of a deletion: start */
 	int64_t end_ms;                 /* of a deletion */
-	/* Of a row, as row.h has them; of columns, as record_columns finds them. Points into the
-	 * bytes. */
+	/* Of a row, as row_codec.h has them; of columns, as record_columns finds them. Points into
+	 * the bytes. */
 	const uint8_t *values;
 	unsigned values_bytes;
 };

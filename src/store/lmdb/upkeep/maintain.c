@@ -2,7 +2,7 @@
  * group commit, so that no batch waits for more than a slice. Here it is put in order; what is done
  * stands in a file for each part:
  *
- *   room.c          is there room for more, and what does the store take up
+ *   space.c          is there room for more, and what does the store take up
  *   doubt.c         is the clock believed, so that something may expire
  *   settle.c        groups of several flushes, written once more as one
  *   journal_list.c  the journal's pages, cut where all their records are sealed

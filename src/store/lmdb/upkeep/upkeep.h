@@ -113,7 +113,7 @@ int doubt_look(struct engine *engine, MDB_txn *txn) MUST_CHECK;
 void doubt_committed(struct engine *engine);
 void doubt_aborted(struct engine *engine);
 
-/* ---- room.c ---------------------------------------------------------------------------------- */
+/* ---- space.c --------------------------------------------------------------------------------- */
 
 /* Whether there is room for more: sets `full`, and the gauges. */
 void room_look(struct engine *engine);
