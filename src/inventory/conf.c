@@ -81,7 +81,7 @@ int def_add(struct conf_reader *r, struct def_list *list, const struct conf_node
 	return 0;
 }
 
-static int by_name(const void *left, const void *right)
+static int inventory_conf_by_name(const void *left, const void *right)
 {
 	return slice_compare(name_of(((const struct def *)left)->def),
 			     name_of(((const struct def *)right)->def));
@@ -93,7 +93,7 @@ int def_finish(struct conf_reader *r, struct def_list *list, const void *const *
 	if (!defs)
 		return conf_reader_full(r);
 	if (list->count)
-		qsort(list->list, list->count, sizeof(*list->list), by_name);
+		qsort(list->list, list->count, sizeof(*list->list), inventory_conf_by_name);
 	for (size_t i = 0; i < list->count; i++)
 		defs[i] = list->list[i].def;
 	*out = defs;
@@ -110,8 +110,8 @@ static int add_shipped(struct conf_reader *r)
 	int err = conf_tree_parse("shipped oidsets.yml", text, &r->made->arena, &root, r->e);
 	if (err)
 		return err;
-	r->sources[r->source_count++] = (struct source){conf_node_member(root, "oids"),
-							conf_node_member(root, "oidsets"), true};
+	r->sources[r->source_count++] = (struct inventory_source){
+		conf_node_member(root, "oids"), conf_node_member(root, "oidsets"), true};
 	return 0;
 }
 
@@ -134,8 +134,8 @@ static int add_file(struct conf_reader *r, struct files *files, const char *path
 	if (err)
 		return err;
 	hash_tree(&r->made->oidset_files_hash, root);
-	r->sources[r->source_count++] = (struct source){conf_node_member(root, "oids"),
-							conf_node_member(root, "oidsets"), false};
+	r->sources[r->source_count++] = (struct inventory_source){
+		conf_node_member(root, "oids"), conf_node_member(root, "oidsets"), false};
 	return 0;
 }
 
@@ -165,8 +165,8 @@ static int add_sources(struct conf_reader *r, const struct conf *conf, struct fi
 				r->e, err, "%s",
 				conf_where(conf, CONF_ID_snmp_oidset_files, where, sizeof(where)));
 	}
-	r->sources[r->source_count++] = (struct source){r->sections[CONF_SECTION_OIDS],
-							r->sections[CONF_SECTION_OIDSETS], false};
+	r->sources[r->source_count++] = (struct inventory_source){
+		r->sections[CONF_SECTION_OIDS], r->sections[CONF_SECTION_OIDSETS], false};
 	return err;
 }
 
@@ -298,8 +298,8 @@ int inventory_conf_of(const struct conf_node *oids, const struct conf_node *oids
 		      struct errbuf *e)
 {
 	struct conf_reader r = reader_begin(e);
-	const struct source source = {conf_node_copy(oids, &r.made->arena),
-				      conf_node_copy(oidsets, &r.made->arena), false};
+	const struct inventory_source source = {conf_node_copy(oids, &r.made->arena),
+						conf_node_copy(oidsets, &r.made->arena), false};
 	r.sources[r.source_count++] = source;
 	int err = source.oids && source.oidsets ? 0 : conf_reader_full(&r);
 	return reader_end(&r, err ? err : read_all(&r, conf, files), made);

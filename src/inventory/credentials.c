@@ -106,7 +106,7 @@ static int read_v3(struct conf_reader *r, const struct conf_node *node, struct c
 	return err ? err : check_level(r, node, c);
 }
 
-static int read_one(struct conf_reader *r, const struct conf_node *node, bool shipped)
+static int credentials_read_one(struct conf_reader *r, const struct conf_node *node, bool shipped)
 {
 	struct credentials *c;
 	size_t index;
@@ -132,6 +132,6 @@ int credentials_read(struct conf_reader *r, const struct conf_node *root, bool s
 	if (root->type != CONF_NODE_MAP)
 		return conf_node_refuse(root, r->e, "takes a mapping: a name, and its credentials");
 	for (const struct conf_node *n = root->first; n && !err; n = n->next)
-		err = read_one(r, n, shipped);
+		err = credentials_read_one(r, n, shipped);
 	return err;
 }

@@ -21,7 +21,7 @@ int device_refuse(const struct device_spec *spec, struct errbuf *e, int err, con
 }
 
 /* A tag's value, and something to type. */
-static int check_name(const struct device_spec *spec, struct errbuf *e)
+static int device_check_name(const struct device_spec *spec, struct errbuf *e)
 {
 	struct slice name = spec->name;
 	struct tag tag = {SLICE("device"), name};
@@ -228,7 +228,7 @@ static int check_life(const struct device_spec *spec, struct errbuf *e)
 int device_spec_check(const struct device_spec *spec, const struct inventory_conf *known,
 		      struct slice *host, uint16_t *port, struct errbuf *e)
 {
-	int err = check_name(spec, e);
+	int err = device_check_name(spec, e);
 	err = err ? err : check_address(spec, host, port, e);
 	err = err || !spec->poller.len ? err : check_word(spec, "poller", spec->poller, e);
 	err = err || !spec->stored_as.len ? err : check_word(spec, "series", spec->stored_as, e);

@@ -223,7 +223,7 @@ struct inventory_copy {
 };
 
 /* What is being read. */
-struct reading {
+struct document_reading {
 	struct inventory_copy *copy;
 	struct arena arena;
 	const struct conf_node *root;
@@ -234,7 +234,7 @@ struct reading {
 	struct errbuf *e;
 };
 
-static int take_head(struct reading *r, const char *file, struct slice text)
+static int take_head(struct document_reading *r, const char *file, struct slice text)
 {
 	static const char *const keys[] = {"poller",  "definitions", "oids",
 					   "oidsets", "devices",     NULL};
@@ -257,7 +257,7 @@ static int take_head(struct reading *r, const char *file, struct slice text)
 	return err;
 }
 
-static int take_definitions(struct reading *r)
+static int take_definitions(struct document_reading *r)
 {
 	struct inventory_copy *copy = r->copy;
 	if (slice_equal(r->definitions, slice_of(copy->definitions))) {
@@ -270,7 +270,7 @@ static int take_definitions(struct reading *r)
 				 &r->conf, r->e);
 }
 
-static int by_name(const void *left, const void *right)
+static int document_by_name(const void *left, const void *right)
 {
 	return slice_compare((*(const struct device *const *)left)->name,
 			     (*(const struct device *const *)right)->name);
@@ -290,7 +290,7 @@ static bool same(const struct device *d, const struct device_spec *spec, struct 
 }
 
 /* The object stays where nothing is said anew of a device; its state always does. */
-static int take_device(struct reading *r, const struct device_spec *spec)
+static int take_device(struct document_reading *r, const struct device_spec *spec)
 {
 	const struct inventory *before = r->copy->snapshot;
 	const struct device *old = before ? inventory_device(before, spec->name) : NULL;
@@ -315,7 +315,7 @@ static int take_device(struct reading *r, const struct device_spec *spec)
 	return 0;
 }
 
-static int take_devices(struct reading *r)
+static int take_devices(struct document_reading *r)
 {
 	struct device_spec *specs;
 	size_t count;
@@ -327,7 +327,7 @@ static int take_devices(struct reading *r)
 	for (size_t i = 0; i < count && !err; i++)
 		err = take_device(r, &specs[i]);
 	if (!err && count)
-		qsort(r->devices, count, sizeof(*r->devices), by_name);
+		qsort(r->devices, count, sizeof(*r->devices), document_by_name);
 	for (size_t i = 1; i < count && !err; i++)
 		if (slice_equal(r->devices[i - 1]->name, r->devices[i]->name))
 			err = errbuf_set(r->e, ERR_INVALID, "%s: device " SHOWN " stands twice",
@@ -335,7 +335,7 @@ static int take_devices(struct reading *r)
 	return err;
 }
 
-static void publish(struct reading *r)
+static void publish(struct document_reading *r)
 {
 	struct inventory_copy *copy = r->copy;
 	const struct inventory *before = copy->snapshot;
@@ -364,7 +364,7 @@ void inventory_copy_free(struct inventory_copy *copy)
 int inventory_copy_read(struct inventory_copy *copy, const char *file, struct slice text,
 			struct errbuf *e)
 {
-	struct reading r = {.copy = copy, .e = e};
+	struct document_reading r = {.copy = copy, .e = e};
 	arena_init(&r.arena, DOCUMENT_ARENA_MAX_BYTES);
 	int err = take_head(&r, file, text);
 	err = err ? err : take_definitions(&r);

@@ -64,8 +64,8 @@ static int split_names(const struct import *in, struct slice text, struct device
 }
 
 /* One member as a text; empty ones are as if they were not given. */
-static int take(const struct import *in, struct device_spec *spec, size_t line, const char *key,
-		struct slice text)
+static int import_take(const struct import *in, struct device_spec *spec, size_t line,
+		       const char *key, struct slice text)
 {
 	struct errbuf why;
 	int err = 0;
@@ -104,7 +104,7 @@ static struct device_spec *add_spec(struct import *in, size_t line)
 	return spec;
 }
 
-static int check(const struct import *in, const struct device_spec *spec)
+static int import_check(const struct import *in, const struct device_spec *spec)
 {
 	struct slice host;
 	uint16_t port;
@@ -144,9 +144,9 @@ static int take_node(struct import *in, const struct conf_node *node)
 			continue;
 		}
 		err = conf_node_text(n, 0, DEVICE_MAX_BYTES, &text, in->e);
-		err = err ? err : take(in, spec, n->line, n->key.data, text);
+		err = err ? err : import_take(in, spec, n->line, n->key.data, text);
 	}
-	return err ? err : check(in, spec);
+	return err ? err : import_check(in, spec);
 }
 
 static int take_nodes(struct import *in, const struct conf_node *list)
@@ -210,7 +210,7 @@ static int next_field(const struct import *in, struct slice *line, size_t number
 	return 0;
 }
 
-static struct slice trim(struct slice text)
+static struct slice import_trim(struct slice text)
 {
 	while (text.len && text.data[0] == ' ')
 		text = (struct slice){text.data + 1, text.len - 1};
@@ -230,12 +230,12 @@ static struct slice next_line(struct slice *text)
 	return line;
 }
 
-struct head {
+struct import_head {
 	const char *columns[COLUMNS_MAX];
 	size_t count;
 };
 
-static int read_head(const struct import *in, struct slice line, struct head *head)
+static int read_head(const struct import *in, struct slice line, struct import_head *head)
 {
 	struct slice field;
 	char why[200];
@@ -244,7 +244,7 @@ static int read_head(const struct import *in, struct slice line, struct head *he
 		int err = next_field(in, &line, 1, &field, &last);
 		if (err)
 			return err;
-		field = trim(field);
+		field = import_trim(field);
 		while (keys[k] && !slice_equal(field, slice_of(keys[k])))
 			k++;
 		snprintf(why, sizeof(why),
@@ -262,7 +262,8 @@ static int read_head(const struct import *in, struct slice line, struct head *he
 	return 0;
 }
 
-static int take_record(struct import *in, const struct head *head, struct slice line, size_t number)
+static int take_record(struct import *in, const struct import_head *head, struct slice line,
+		       size_t number)
 {
 	struct device_spec *spec = add_spec(in, number);
 	bool last = false;
@@ -272,13 +273,15 @@ static int take_record(struct import *in, const struct head *head, struct slice 
 		int err = next_field(in, &line, number, &field, &last);
 		if (!err && column == head->count)
 			return refuse(in, number, "", "has more fields than the first line");
-		err = err ? err : take(in, spec, number, head->columns[column], trim(field));
+		err = err ? err
+			  : import_take(in, spec, number, head->columns[column],
+					import_trim(field));
 		if (err)
 			return err;
 	}
 	if (column < head->count)
 		return refuse(in, number, "", "has fewer fields than the first line");
-	return check(in, spec);
+	return import_check(in, spec);
 }
 
 static size_t count_lines(struct slice text)
@@ -291,7 +294,7 @@ static size_t count_lines(struct slice text)
 
 static int parse_csv(struct import *in, struct slice text)
 {
-	struct head head = {.count = 0};
+	struct import_head head = {.count = 0};
 	size_t lines = count_lines(text);
 	in->specs = arena_alloc(in->arena, lines * sizeof(*in->specs));
 	if (!in->specs || lines > IMPORT_DEVICES_MAX + 1)
@@ -299,7 +302,7 @@ static int parse_csv(struct import *in, struct slice text)
 	int err = read_head(in, next_line(&text), &head);
 	for (size_t number = 2; text.len && !err; number++) {
 		struct slice line = next_line(&text);
-		if (trim(line).len)
+		if (import_trim(line).len)
 			err = take_record(in, &head, line, number);
 	}
 	return err;

@@ -68,7 +68,8 @@ static int read_alias(struct conf_reader *r, const struct conf_node *node, struc
 	return conf_node_text(node, 1, INVENTORY_NAME_MAX_BYTES, &def->endpoint_alias, r->e);
 }
 
-static int check(struct conf_reader *r, const struct conf_node *node, const struct oid_def *def)
+static int oids_check(struct conf_reader *r, const struct conf_node *node,
+		      const struct oid_def *def)
 {
 	struct errbuf why;
 	bool counts = def->type == OID_COUNTER32 || def->type == OID_COUNTER64;
@@ -81,7 +82,7 @@ static int check(struct conf_reader *r, const struct conf_node *node, const stru
 	return 0;
 }
 
-static int read_one(struct conf_reader *r, const struct conf_node *node, bool shipped)
+static int oids_read_one(struct conf_reader *r, const struct conf_node *node, bool shipped)
 {
 	struct oid_def *def;
 	int err = def_add(r, &r->oids, node, shipped, sizeof(*def), (void **)&def);
@@ -100,10 +101,10 @@ static int read_one(struct conf_reader *r, const struct conf_node *node, bool sh
 	err = err || !alias ? err : read_alias(r, alias, def);
 	err = err ? err : read_type(r, type, def);
 	err = err ? err : read_oid(r, oid, def);
-	return err ? err : check(r, node, def);
+	return err ? err : oids_check(r, node, def);
 }
 
-int oids_read(struct conf_reader *r, const struct source *source)
+int oids_read(struct conf_reader *r, const struct inventory_source *source)
 {
 	if (!source->oids || conf_node_is_null(source->oids))
 		return 0;
@@ -111,7 +112,7 @@ int oids_read(struct conf_reader *r, const struct source *source)
 		return conf_node_refuse(source->oids, r->e,
 					"takes a mapping: a name, and what it is");
 	for (const struct conf_node *n = source->oids->first; n; n = n->next) {
-		int err = read_one(r, n, source->shipped);
+		int err = oids_read_one(r, n, source->shipped);
 		if (err)
 			return err;
 	}

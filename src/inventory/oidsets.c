@@ -54,7 +54,8 @@ static int read_correlator(struct conf_reader *r, const struct conf_node *node, 
 }
 
 /* The OID that a scalar names. */
-static int find_oid(struct conf_reader *r, const struct conf_node *node, const struct oid_def **oid)
+static int oidsets_find_oid(struct conf_reader *r, const struct conf_node *node,
+			    const struct oid_def **oid)
 {
 	if (node->type != CONF_NODE_SCALAR)
 		return conf_node_refuse(node, r->e, "takes the name of an OID");
@@ -97,7 +98,7 @@ static int read_oids(struct conf_reader *r, const struct conf_node *node, struct
 	if (!oids)
 		return conf_reader_full(r);
 	for (const struct conf_node *n = node->first; n; n = n->next) {
-		err = find_oid(r, n, &oids[set->oid_count]);
+		err = oidsets_find_oid(r, n, &oids[set->oid_count]);
 		err = err ? err : check_once(r, n, oids, ++set->oid_count);
 		if (err)
 			return err;
@@ -160,7 +161,7 @@ static int read_skip(struct conf_reader *r, const struct conf_node *node, struct
 static int read_correlate_oid(struct conf_reader *r, const struct conf_node *node,
 			      struct oidset *set)
 {
-	return find_oid(r, node, &set->correlate_oid);
+	return oidsets_find_oid(r, node, &set->correlate_oid);
 }
 
 /* ---- What members say of each other -----------------------------------------------------------
@@ -290,7 +291,7 @@ static int add_path_tags(struct conf_reader *r, const struct conf_node *tags, st
 	return err;
 }
 
-static int check(struct conf_reader *r, const struct conf_node *node, struct oidset *set)
+static int oidsets_check(struct conf_reader *r, const struct conf_node *node, struct oidset *set)
 {
 	struct errbuf why;
 	struct tag tag = {SLICE("oidset"), set->set_name};
@@ -308,7 +309,7 @@ static int check(struct conf_reader *r, const struct conf_node *node, struct oid
  */
 
 /* In this order, whatever that of the file: aggregates are compared with the frequency. */
-static const struct member {
+static const struct oidsets_member {
 	const char *key;
 	int (*read)(struct conf_reader *r, const struct conf_node *node, struct oidset *set);
 } members[] = {
@@ -323,7 +324,7 @@ static const struct member {
 	{"skip_undescribed", read_skip},
 };
 
-static int read_one(struct conf_reader *r, const struct conf_node *node, bool shipped)
+static int oidsets_read_one(struct conf_reader *r, const struct conf_node *node, bool shipped)
 {
 	struct oidset *set;
 	int err = def_add(r, &r->oidsets, node, shipped, sizeof(*set), (void **)&set);
@@ -340,10 +341,10 @@ static int read_one(struct conf_reader *r, const struct conf_node *node, bool sh
 		if (member)
 			err = members[i].read(r, member, set);
 	}
-	return err ? err : check(r, node, set);
+	return err ? err : oidsets_check(r, node, set);
 }
 
-int oidsets_read(struct conf_reader *r, const struct source *source)
+int oidsets_read(struct conf_reader *r, const struct inventory_source *source)
 {
 	if (!source->oidsets || conf_node_is_null(source->oidsets))
 		return 0;
@@ -351,7 +352,7 @@ int oidsets_read(struct conf_reader *r, const struct source *source)
 		return conf_node_refuse(source->oidsets, r->e,
 					"takes a mapping: a name, and what it is");
 	for (const struct conf_node *n = source->oidsets->first; n; n = n->next) {
-		int err = read_one(r, n, source->shipped);
+		int err = oidsets_read_one(r, n, source->shipped);
 		if (err)
 			return err;
 	}

@@ -23,7 +23,7 @@ extern const char inventory_shipped[];
 extern const size_t inventory_shipped_bytes;
 
 /* Where something is defined. */
-struct source {
+struct inventory_source {
 	const struct conf_node *oids, *oidsets; /* mappings; NULL: none */
 	bool shipped;
 };
@@ -33,7 +33,7 @@ struct conf_reader {
 	struct inventory_conf *made;
 	struct errbuf *e;
 	const struct conf_node *sections[CONF_SECTIONS];
-	struct source sources[SOURCES_MAX];
+	struct inventory_source sources[SOURCES_MAX];
 	size_t source_count;
 	struct def_list {
 		/* `def` is an oid_def, an oidset ... whose first member is its name. */
@@ -56,8 +56,8 @@ int def_finish(struct conf_reader *r, struct def_list *list, const void *const *
 	       size_t *count) MUST_CHECK;
 int conf_reader_full(struct conf_reader *r);
 
-int oids_read(struct conf_reader *r, const struct source *source) MUST_CHECK;
-int oidsets_read(struct conf_reader *r, const struct source *source) MUST_CHECK;
+int oids_read(struct conf_reader *r, const struct inventory_source *source) MUST_CHECK;
+int oidsets_read(struct conf_reader *r, const struct inventory_source *source) MUST_CHECK;
 /* When all are there: what they name of each other. */
 int oidsets_link(struct conf_reader *r) MUST_CHECK;
 /* `section` NULL: a queue for each kind. After the OIDSets. */

@@ -126,7 +126,7 @@ static int read_members(struct conf_reader *r, const struct conf_node *node,
 }
 
 /* Its name is part of keys in memcached. */
-static int check_name(struct conf_reader *r, const struct conf_node *node)
+static int inventory_queues_check_name(struct conf_reader *r, const struct conf_node *node)
 {
 	static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 				    "0123456789_.-";
@@ -136,11 +136,11 @@ static int check_name(struct conf_reader *r, const struct conf_node *node)
 				"the name of a queue is 1 to 64 letters, digits, _, . or -");
 }
 
-static int read_one(struct conf_reader *r, const struct conf_node *node)
+static int inventory_queues_read_one(struct conf_reader *r, const struct conf_node *node)
 {
 	struct queue_def *queue;
 	int err = def_add(r, &r->queues, node, false, sizeof(*queue), (void **)&queue);
-	err = err ? err : check_name(r, node);
+	err = err ? err : inventory_queues_check_name(r, node);
 	err = err ? err : conf_node_check_map(node, keys, r->e);
 	err = err ? err : read_members(r, node, queue);
 	return err ? err : take_sets(r, conf_node_member(node, "oidsets"), queue);
@@ -215,7 +215,7 @@ static int read_section(struct conf_reader *r, const struct conf_node *section)
 {
 	int err = 0;
 	for (const struct conf_node *n = section->first; n && !err; n = n->next)
-		err = read_one(r, n);
+		err = inventory_queues_read_one(r, n);
 	follow_names(r);
 	for (size_t i = 0; i < r->queues.count && !err; i++) {
 		if (takes_rest(r->queues.list[i].node))

@@ -164,7 +164,7 @@ static void write_text(struct json_writer *w, struct slice text)
 		json_write_null(w);
 }
 
-static struct slice trim(struct slice text)
+static struct slice rows_poll_trim(struct slice text)
 {
 	while (text.len && strchr(" \"", text.data[0])) {
 		text.data++;
@@ -185,7 +185,7 @@ static struct slice third_field(struct slice text)
 		text.len -= (size_t)(comma - text.data) + 1;
 		text.data = comma + 1;
 	}
-	return trim(text);
+	return rows_poll_trim(text);
 }
 
 /* Where the device has it: in ifAlias, in Infinera's circuit id, in ALU's ifDescr. */
@@ -300,7 +300,7 @@ static int make(struct polled *t, enum oidset_kind kind, size_t row, struct name
 	return named->attributes.data ? 0 : ERR_LIMIT;
 }
 
-static int by_name(const void *left, const void *right)
+static int rows_poll_by_name(const void *left, const void *right)
 {
 	const struct named *a = left, *b = right;
 	int order = slice_compare(a->name, b->name);
@@ -332,19 +332,19 @@ static int tell_apart(struct polled *t, struct named *list, size_t count)
 				return ERR_LIMIT;
 		}
 	}
-	qsort(list, count, sizeof(*list), by_name);
+	qsort(list, count, sizeof(*list), rows_poll_by_name);
 	return 0;
 }
 
-static int finish(struct polled *t, struct named *list, size_t count, struct inventory_row **rows,
-		  size_t *row_count)
+static int rows_poll_finish(struct polled *t, struct named *list, size_t count,
+			    struct inventory_row **rows, size_t *row_count)
 {
 	*row_count = 0;
 	*rows = arena_alloc(t->arena, (count + 1) * sizeof(**rows));
 	if (!*rows)
 		return ERR_LIMIT;
 	if (count)
-		qsort(list, count, sizeof(*list), by_name);
+		qsort(list, count, sizeof(*list), rows_poll_by_name);
 	int err = tell_apart(t, list, count);
 	for (size_t i = 0; i < count && !err; i++) {
 		/* What is still alike was there twice. */
@@ -375,5 +375,5 @@ int inventory_rows_from_poll(enum oidset_kind kind, const struct poll *poll,
 			err = make(&t, kind, row, &named[named_count++]);
 	}
 	buf_release(&t.scratch);
-	return err ? err : finish(&t, named, named_count, rows, count);
+	return err ? err : rows_poll_finish(&t, named, named_count, rows, count);
 }

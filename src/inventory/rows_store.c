@@ -72,7 +72,7 @@ static int apply(struct inventory_rows_update *u, const struct inventory_row_cha
 	return err;
 }
 
-static int by_name(const void *left, const void *right)
+static int rows_store_by_name(const void *left, const void *right)
 {
 	const struct inventory_row *a = left, *b = right;
 	return slice_compare(a->name, b->name);
@@ -88,7 +88,7 @@ static int apply_all(struct inventory_rows_update *u, const struct store_cell_sc
 	for (size_t i = 0; i < scan->count; i++)
 		open_count += row_of_cell(&scan->cells[i], &open[open_count]);
 	/* Names that are cut lie in the order of their hashes. */
-	qsort(open, open_count, sizeof(*open), by_name);
+	qsort(open, open_count, sizeof(*open), rows_store_by_name);
 	size_t count = inventory_rows_diff(open, open_count, u->rows, u->count, u->complete,
 					   u->ts_ms, changes);
 	int64_t close_us = store_stamp(u->store), open_us = store_stamp(u->store);
@@ -163,7 +163,7 @@ int inventory_rows_update_start(struct inventory_rows_update *u)
 
 /* ---- Reading -------------------------------------------------------------------------------- */
 
-static void finish(struct inventory_rows_read *r, int err)
+static void rows_store_finish(struct inventory_rows_read *r, int err)
 {
 	struct store_read *read = r->read;
 	if (err)
@@ -192,7 +192,7 @@ static int keep(struct inventory_rows_read *r, const struct inventory_row *row)
 }
 
 /* Of a scan from `begin_ms` on: those that had begun by `end_ms`. */
-static int take(struct inventory_rows_read *r, const struct store_cell_scan *scan)
+static int rows_store_take(struct inventory_rows_read *r, const struct store_cell_scan *scan)
 {
 	struct inventory_row row;
 	for (size_t i = 0; i < scan->count && !r->more; i++) {
@@ -222,7 +222,7 @@ static void rows_read(struct store_read *read, int err)
 	struct store_token token = {.len = 0};
 	bool on = false;
 	if (!err) {
-		err = take(r, &read->requests->cell_scan);
+		err = rows_store_take(r, &read->requests->cell_scan);
 		on = !err && !r->more && read->requests->more;
 		token = read->requests->token;
 	}
@@ -232,7 +232,7 @@ static void rows_read(struct store_read *read, int err)
 		on = !err;
 	}
 	if (!on)
-		finish(r, err);
+		rows_store_finish(r, err);
 }
 
 int inventory_rows_read_start(struct inventory_rows_read *r)

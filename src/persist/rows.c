@@ -15,7 +15,7 @@ static struct rows *of(struct persister *persister)
 	return CONTAINER_OF(persister, struct rows, persister);
 }
 
-static void finish(struct rows *r, int err)
+static void inventory_rows_finish(struct rows *r, int err)
 {
 	struct persist_batch *batch = r->batch;
 	r->batch = NULL;
@@ -93,7 +93,7 @@ static void go_on(struct rows *r)
 	/* Those before the one that could not be decoded for want of room are in the write. */
 	bool enough = err == ERR_RETRY || (err == ERR_LIMIT && r->next);
 	if (err)
-		finish(r, enough ? 0 : err);
+		inventory_rows_finish(r, enough ? 0 : err);
 }
 
 static void updated(struct inventory_rows_update *update, int err)
@@ -102,7 +102,7 @@ static void updated(struct inventory_rows_update *update, int err)
 	/* Also when the write is full: then a part of this poll is in it, and it must not be
 	 * submitted. */
 	if (err) {
-		finish(r, err);
+		inventory_rows_finish(r, err);
 		return;
 	}
 	stat_add(STAT_persist_row_polls_late, update->late);

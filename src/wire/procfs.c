@@ -262,7 +262,7 @@ static bool all_digits(struct slice text)
 }
 
 /* sda1 of sda, nvme0n1p2 of nvme0n1: the disk's name, a `p` if that ends in a digit, a number. */
-static bool partition_of(struct slice name, struct slice disk)
+static bool procfs_partition_of(struct slice name, struct slice disk)
 {
 	if (disk.len == 0 || name.len <= disk.len || memcmp(name.data, disk.data, disk.len) != 0)
 		return false;
@@ -278,7 +278,7 @@ static bool is_partition(const struct proc_diskstats *out, struct slice name)
 	for (size_t i = out->count; i > 0; i--) {
 		const struct proc_disk *before = &out->disks[i - 1];
 		if (!before->partition)
-			return partition_of(name, before->name);
+			return procfs_partition_of(name, before->name);
 	}
 	return false;
 }

@@ -42,8 +42,8 @@ static void delete_write_text(struct json_writer *json, const char *key, struct 
 }
 
 /* `width` empty: null, of all granularities that are configured no more. */
-static void write_granularity(struct json_writer *json, struct slice width, uint64_t rows,
-			      uint64_t kept)
+static void delete_write_granularity(struct json_writer *json, struct slice width, uint64_t rows,
+				     uint64_t kept)
 {
 	json_write_object_begin(json);
 	delete_write_text(json, "granularity", width);
@@ -60,11 +60,11 @@ static void write_rollups(struct json_writer *json, const struct granularities *
 	for (size_t g = 0; g < granularities->count; g++) {
 		char width[GRANULARITY_WIDTH_MAX_BYTES];
 		size_t len = granularity_width_print(width, granularities->list[g].width_ms);
-		write_granularity(json, (struct slice){width, len}, result->rows[g],
-				  result->kept[g]);
+		delete_write_granularity(json, (struct slice){width, len}, result->rows[g],
+					 result->kept[g]);
 	}
 	if (result->other_rows || result->other_kept)
-		write_granularity(json, SLICE(""), result->other_rows, result->other_kept);
+		delete_write_granularity(json, SLICE(""), result->other_rows, result->other_kept);
 	json_write_array_end(json);
 }
 

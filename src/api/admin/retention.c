@@ -37,8 +37,8 @@ static void write_class(struct json_writer *json, const char *key, enum retentio
 	json_put_text(json, key, class_names[retention]);
 }
 
-static void write_granularity(struct json_writer *json, const struct retention_call *call,
-			      int granularity)
+static void retention_write_granularity(struct json_writer *json, const struct retention_call *call,
+					int granularity)
 {
 	char text[GRANULARITY_WIDTH_MAX_BYTES];
 	json_write_key(json, "granularity");
@@ -95,7 +95,7 @@ static void write_line(struct json_writer *json, const struct retention_call *ca
 	json_write_object_begin(json);
 	json_put_string(json, "tenant", line->tenant);
 	json_put_string(json, "metric", line->metric);
-	write_granularity(json, call, line->granularity);
+	retention_write_granularity(json, call, line->granularity);
 	write_rule(json, call, line->rule);
 	json_put_i64(json, "retentionMs", line->keep_ms);
 	write_class(json, "class", line->retention);
@@ -133,7 +133,7 @@ static void write_move(struct json_writer *json, const struct retention_call *ca
 	if (!amount->series)
 		return;
 	json_write_object_begin(json);
-	write_granularity(json, call, granularity);
+	retention_write_granularity(json, call, granularity);
 	write_class(json, "from", (enum retention_class)from);
 	write_class(json, "to", (enum retention_class)to);
 	write_amount(json, amount);

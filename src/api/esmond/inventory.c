@@ -24,7 +24,7 @@ enum {
 };
 
 /* What is asked for in one table: which series of the slice have older data. */
-struct group {
+struct v2_inventory_group {
 	enum table table;
 	int64_t period_ms, key_ms; /* key_ms: of the keys that it is for; 0: all of its series */
 	uint64_t *handles;
@@ -53,7 +53,7 @@ struct v2_inventory_call {
 	struct store_token token;
 	struct arena tags, found;
 	struct buf key;
-	struct group groups[GROUPS_MAX];
+	struct v2_inventory_group groups[GROUPS_MAX];
 	size_t group_count, rounds;
 	struct seen *seen; /* in `found` */
 	size_t seen_count, seen_cap;
@@ -180,7 +180,7 @@ static int add_seen(struct v2_inventory_call *call, const struct seen *seen)
 }
 
 /* What this slice of the read found. */
-static void v2_inventory_take_newest(struct group *group)
+static void v2_inventory_take_newest(struct v2_inventory_group *group)
 {
 	const struct store_points *points = group->request->last_before.points;
 	for (size_t i = 0; i < group->count; i++) {
@@ -190,7 +190,7 @@ static void v2_inventory_take_newest(struct group *group)
 }
 
 /* The newest year that any of the group has goes to `seen`; before it the others are looked for. */
-static int v2_inventory_take_group(struct v2_inventory_call *call, struct group *group)
+static int v2_inventory_take_group(struct v2_inventory_call *call, struct v2_inventory_group *group)
 {
 	int64_t newest_ms = NOTHING;
 	size_t left = 0;
@@ -232,7 +232,7 @@ static void years_read(struct store_read *read, int err)
 	call->reading = false;
 	bool more = false;
 	for (size_t i = 0; i < call->group_count && !err; i++) {
-		struct group *group = &call->groups[i];
+		struct v2_inventory_group *group = &call->groups[i];
 		if (!group->request)
 			continue;
 		v2_inventory_take_newest(group);
@@ -266,7 +266,7 @@ static void ask_years(struct v2_inventory_call *call)
 	read->now_ms = answer->now_ms;
 	read->deadline_us = answer->call.deadline_us;
 	for (size_t i = 0; i < call->group_count; i++) {
-		struct group *group = &call->groups[i];
+		struct v2_inventory_group *group = &call->groups[i];
 		group->request = group->count ? store_read_add(read, STORE_LAST_BEFORE) : NULL;
 		if (!group->request)
 			continue;
@@ -308,17 +308,17 @@ static void submit_years(struct v2_inventory_call *call)
 static int add_to_group(struct v2_inventory_call *call, enum table table, int64_t period_ms,
 			int64_t key_ms, size_t number, uint64_t handle)
 {
-	struct group *group = call->groups, *end = group + call->group_count;
+	struct v2_inventory_group *group = call->groups, *end = group + call->group_count;
 	while (group < end && (group->table != table || group->period_ms != period_ms))
 		group++;
 	if (group == end) {
 		if (call->group_count == GROUPS_MAX)
 			return ERR_LIMIT;
 		call->group_count++;
-		*group = (struct group){.table = table,
-					.period_ms = period_ms,
-					.key_ms = key_ms,
-					.before_ms = STORE_TS_MAX};
+		*group = (struct v2_inventory_group){.table = table,
+						     .period_ms = period_ms,
+						     .key_ms = key_ms,
+						     .before_ms = STORE_TS_MAX};
 		group->handles =
 			arena_alloc(&call->found, SERIES_A_SLICE * sizeof(*group->handles));
 		group->series = arena_alloc(&call->found, SERIES_A_SLICE * sizeof(*group->series));
