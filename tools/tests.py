@@ -8,6 +8,7 @@ it did not reach with it as failures.
 import argparse
 import concurrent.futures
 import contextlib
+import difflib
 import json
 import os
 import re
@@ -28,12 +29,11 @@ PARTS = ["build", "lint", "unit", "contract", "valgrind", "e2e", "fuzz"]
 FLAVOURS = ["release", "clang", "asan", "tsan", "fuzz"]
 BUILD_DIRS = {"release": "build", "clang": "build-clang", "asan": "build-asan",
               "tsan": "build-tsan", "fuzz": "build-fuzz"}
-# Of this flavour only the program is needed, but for the whole of e2e under it.
-TARGETS = {"tsan": ["granary"]}
 SANITIZERS = ["asan", "tsan"]
 # What of e2e every ./test runs under the sanitizers; all of it with --long or --sanitized.
 # test_going_away chooses its servers itself.
-E2E_SANITIZED = ["test_delete"]
+E2E_SANITIZED = ["test_delete.py"]
+NOT_UNDER_ASAN = {"sim_planted"}
 # All fuzz targets together, on two cores.
 FUZZ_SECONDS, FUZZ_SECONDS_LONG = 100, 3600
 LONG_FACTOR = 20
@@ -185,11 +185,11 @@ def died(status):
 # ---- builds ------------------------------------------------------------------------------------
 
 
-def build(results, flavour, count, progress, whole=True):
-    """Whether it stands. A warning is an error (meson.build), so a pass means warning-free."""
+def build(results, flavour, count, progress, targets):
+    """Whether it stands: these targets, or without any all of it. A warning is an error
+    (meson.build), so a pass means warning-free."""
     started = time.monotonic()
     progress.enter(f"building {BUILD_DIRS[flavour]}")
-    targets = [] if whole else TARGETS.get(flavour, [])
     status, output = run(["tools/build", flavour, *targets], 1800, progress=progress)
     say(f"built {BUILD_DIRS[flavour]} in {time.monotonic() - started:.0f} s")
     if status != 0:
@@ -278,13 +278,13 @@ def meson_tests(flavour):
             for t in json.loads(output)]
 
 
-def run_programs(results, suites, names, long):
+def run_programs(results, suites, names, long, flavours):
     """Release first, then the same under the sanitizers; two at a time."""
-    for flavour in ("release", "asan"):
+    for flavour in flavours:
         tests = [t for t in meson_tests(flavour) if t["suite"] in suites or t["name"] in names]
         wanted = names.union(*(all_names for part, all_names in c_names().items()
                                if part in suites))
-        left_out = {"sim_planted"} if flavour == "asan" else set()
+        left_out = NOT_UNDER_ASAN if flavour == "asan" else set()
         for name in sorted(wanted - {t["name"] for t in tests} - left_out):
             results.add(name, "failed", f"{BUILD_DIRS[flavour]} has no such program: no "
                         "meson.build lists it, or cmocka (package libcmocka-dev) was not found")
@@ -427,7 +427,7 @@ def node_packages(python, locked, directory):
 def pytest_args(python, long, sanitizer=""):
     folder = BUILD_DIRS[sanitizer or "release"]
     return [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o",
-            "junit_logging=system-out", "tests/e2e"], {
+            "junit_logging=system-out"], {
         "GRANARY": os.path.join(ROOT, folder, "granary"), "PYTHONDONTWRITEBYTECODE": "1",
         "GRANARY_SANITIZED": sanitizer,
         **({"GRANARY_LONG": "1"} if long else {})}
@@ -440,7 +440,7 @@ def e2e_files():
     for file_name in sorted(os.listdir(directory)):
         if file_name.startswith("test_") and file_name.endswith(".py"):
             with open(os.path.join(directory, file_name), encoding="utf-8") as file:
-                files[file_name[:-3]] = re.findall(r"^\s*def (test_\w+)", file.read(), re.M)
+                files[file_name[:-3]] = re.findall(r"^def (test_\w+)", file.read(), re.M)
     return files
 
 
@@ -454,8 +454,7 @@ def run_e2e(results, names, long, progress, sanitizer=""):
     with tempfile.TemporaryDirectory() as directory:
         report = os.path.join(directory, "report.xml")
         command += [f"--junitxml={report}"]
-        if names:
-            command += ["-k", " or ".join(sorted(names))]
+        command += sorted(f"tests/e2e/{name}" for name in names) or ["tests/e2e"]
         factor = (LONG_FACTOR if long else 1) * (10 if sanitizer else 1)
         status, output = run(command, 1200 * factor, env, progress=progress)
         if sanitizer:
@@ -500,16 +499,16 @@ def count_pytest(results, cases, status, output, long, sanitizer=""):
 
 
 def c_names():
-    """C tests by part. A test has the name of the file with its main()."""
+    """C tests by part, each with its target. It has the name of the file with its main()."""
     names = {}
     for part, directories in (("unit", ["unit"]), ("contract", ["contract", "sim"])):
-        names[part] = set()
+        names[part] = {}
         for directory in directories:
             folder = os.path.join(ROOT, "tests", directory)
             for file_name in os.listdir(folder):
                 with open(os.path.join(folder, file_name), encoding="utf-8") as file:
                     if file_name.endswith(".c") and re.search(r"^int main\(", file.read(), re.M):
-                        names[part].add(file_name[:-2])
+                        names[part][file_name[:-2]] = f"tests/{directory}/{file_name[:-2]}"
     return names
 
 
@@ -531,20 +530,72 @@ def print_names():
         block(f"  {file_name}", names)
 
 
+def e2e_names():
+    """What pytest is to be given for a file, for a test, and for a test of a file."""
+    names = {}
+    for file_name, cases in e2e_files().items():
+        names[file_name] = {f"{file_name}.py"}
+        for case in cases:
+            names.setdefault(case, set()).add(f"{file_name}.py::{case}")
+            names[f"{file_name}:{case}"] = {f"{file_name}.py::{case}"}
+    return names
+
+
+def plain_name(name):
+    """Of a path, of what pytest calls a test, and of what a line of a failure says: the name in the
+    list, perhaps with a test of that file. One check of the lint or one case of a program runs with
+    its others."""
+    name = re.sub(r" \([at]san\)", "", name)
+    place, case = re.fullmatch(r"(.*?)(?:::?(\w+).*)?", name).groups()
+    folder, file_name = os.path.split(place)
+    if folder in ("lint", "valgrind") or place == "build":
+        return folder or place
+    plain = re.sub(r"\.(py|c)$", "", file_name)
+    if os.path.basename(folder) == "fuzz":
+        plain = "fuzz_" + plain.removeprefix("fuzz_")
+    return f"{plain}:{case}" if case and plain.startswith("test_") else plain
+
+
+def unknown(name, known):
+    """A sentence for whoever mistyped it."""
+    names = set().union(*known.values())
+    near = difflib.get_close_matches(name, names, 5) or sorted(n for n in names if name in n)[:5]
+    close = f"; close to it: {', '.join(near)}" if near else ""
+    return SystemExit(f"no test is called {name}{close}; ./test --list shows the names")
+
+
 def choose(names):
     """Parts, C tests, pytest names and fuzz targets that the arguments mean."""
     chosen = {"parts": set(), "c": set(), "py": set(), "fuzz": set()}
-    files = e2e_files()
-    known = {"parts": set(PARTS), "c": set().union(*c_names().values()),
-             "py": set(files).union(*files.values()),
-             "fuzz": {"fuzz_" + name for name in fuzz_targets()}}
-    for name in names or PARTS:
+    known = {"parts": {name: {name} for name in PARTS},
+             "c": {name: {name} for its_names in c_names().values() for name in its_names},
+             "py": e2e_names(),
+             "fuzz": {f"fuzz_{name}": {f"fuzz_{name}"} for name in fuzz_targets()}}
+    for name in map(plain_name, names or PARTS):
         kinds = [kind for kind, its_names in known.items() if name in its_names]
         if not kinds:
-            raise SystemExit(f"no test is called {name}; ./test --list shows the names")
+            raise unknown(name, known)
         for kind in kinds:
-            chosen[kind].add(name)
+            chosen[kind] |= known[kind][name]
     return chosen
+
+
+def needs_sanitizers(py):
+    return any(name.startswith("test_going_away.") for name in py)
+
+
+def targets_needed(chosen, flavour, whole):
+    """What of a flavour is built: all of it (nothing) for parts, only themselves for programs."""
+    if flavour == "tsan":
+        return [] if whole else ["granary"]
+    if whole or chosen["parts"] - {"lint"} or (flavour == "release" and chosen["py"]):
+        return []
+    if flavour == "fuzz":
+        return [f"tests/fuzz/{name}" for name in sorted(chosen["fuzz"])]
+    programs = {name: target for names in c_names().values() for name, target in names.items()}
+    targets = [programs[name] for name in sorted(chosen["c"])
+               if flavour == "release" or name not in NOT_UNDER_ASAN]
+    return targets + (["granary"] if needs_sanitizers(chosen["py"]) else [])
 
 
 def flavours_needed(chosen, sanitized):
@@ -553,12 +604,14 @@ def flavours_needed(chosen, sanitized):
         return FLAVOURS
     needed = []
     if parts & {"unit", "contract"} or chosen["c"]:
-        needed += ["release", "asan"]
+        needed += ["release"]
+    if parts & {"unit", "contract"} or chosen["c"] - NOT_UNDER_ASAN:
+        needed += ["asan"]
     if "valgrind" in parts:
         needed += ["release"]
     if "e2e" in parts or chosen["py"]:
         needed += ["release"]
-    if "e2e" in parts or sanitized or "test_going_away" in chosen["py"]:
+    if "e2e" in parts or sanitized or needs_sanitizers(chosen["py"]):
         needed += SANITIZERS
     if "fuzz" in parts or chosen["fuzz"]:
         needed += ["fuzz"]
@@ -609,12 +662,14 @@ def main():
         run_lint(results)
     count = "build" in chosen["parts"]
     whole = options.sanitized or options.long
-    standing = {f for f in flavours_needed(chosen, options.sanitized)
-                if build(results, f, count, progress, whole)}
+    needed = flavours_needed(chosen, options.sanitized)
+    standing = {f for f in needed
+                if build(results, f, count, progress, targets_needed(chosen, f, whole))}
     suites = chosen["parts"] & {"unit", "contract"}
-    if (suites or chosen["c"]) and {"release", "asan"} <= standing:
+    flavours = [f for f in ("release", "asan") if f in needed]
+    if (suites or chosen["c"]) and standing.issuperset(flavours):
         progress.enter("programs of unit and contract")
-        run_programs(results, suites, chosen["c"], options.long)
+        run_programs(results, suites, chosen["c"], options.long, flavours)
     if "valgrind" in chosen["parts"] and "release" in standing:
         progress.enter("valgrind")
         run_valgrind(results, options.long)

@@ -27,6 +27,7 @@ static void api_call_enlist(struct api_call *call)
 
 static void api_call_delist(struct api_call *call)
 {
+	ASSERT(*call->place == call);
 	*call->place = call->next;
 	if (call->next)
 		call->next->place = call->place;
@@ -35,7 +36,10 @@ static void api_call_delist(struct api_call *call)
 void api_call_init(struct api_call *call, struct http_request *request,
 		   const struct api_call_kind *kind)
 {
-	*call = (struct api_call){.request = request,
+	ASSERT(kind->flush_bytes <= kind->out_max_bytes);
+	ASSERT(!kind->run == !kind->over && !kind->run == !kind->job_name);
+	*call = (struct api_call){.magic = MAGIC_OF(api_call),
+				  .request = request,
 				  .api = api_of(request),
 				  .kind = kind,
 				  .body = http_request_take_body(request),
@@ -64,18 +68,22 @@ static void api_call_free_if_over(struct api_call *call)
 {
 	if (call->request || call->turn_posted || call->held)
 		return;
+	ASSERT_IS(api_call, call);
+	ASSERT(!call->job);
 	api_call_delist(call);
 	buf_release(&call->out);
 	buf_release(&call->body);
 	arena_release(&call->arena);
 	if (call->kind->release)
 		call->kind->release(call);
+	call->magic = 0;
 	mem_free(call);
 }
 
 /* What `ended` cancels may settle at once: the owner stays until then. */
 static void api_call_leave(struct api_call *call)
 {
+	ASSERT(call->request);
 	call->request = NULL;
 	call->held++;
 	if (call->kind->ended)
@@ -106,6 +114,7 @@ void api_call_fail(struct api_call *call, int status, const char *fmt, ...)
 {
 	struct http_request *request = call->request;
 	struct errbuf e;
+	ASSERT(request && status >= 400);
 	va_list args;
 	va_start(args, fmt);
 	vsnprintf(e.text, sizeof(e.text), fmt, args);
@@ -124,6 +133,7 @@ void api_call_fail(struct api_call *call, int status, const char *fmt, ...)
 void api_call_fail_with(struct api_call *call, int err, const char *sentence)
 {
 	struct errbuf late;
+	ASSERT(err);
 	if (err == ERR_TIMEOUT && api_call_check_time(call, &late))
 		sentence = late.text;
 	api_call_fail(call, err == ERR_TIMEOUT ? 422 : http_status_of(err), "%s",
@@ -136,6 +146,7 @@ void api_call_fail_with(struct api_call *call, int err, const char *sentence)
 static bool api_call_send(struct api_call *call)
 {
 	int err = 0;
+	ASSERT(call->request);
 	if (!call->streaming)
 		http_stream_begin(call->request, call->status, call->content_type);
 	call->streaming = true;
@@ -168,6 +179,7 @@ bool api_call_room(struct api_call *call)
 void api_call_end(struct api_call *call)
 {
 	size_t flush_bytes = call->kind->flush_bytes;
+	ASSERT(call->request);
 	call->advance = api_call_end;
 	if (call->out.failed) {
 		api_call_fail(call, 422, "the answer is too long; ask for less");
@@ -199,6 +211,7 @@ int api_call_check_time(const struct api_call *call, struct errbuf *e)
 static void api_call_advance(struct api_call *call)
 {
 	struct errbuf e;
+	ASSERT(call->advance);
 	bool untimed = call->advance == api_call_end || !call->kind->timed;
 	int err = untimed ? 0 : api_call_check_time(call, &e);
 	if (err)
@@ -210,6 +223,8 @@ static void api_call_advance(struct api_call *call)
 static void api_call_turn(struct task *task)
 {
 	struct api_call *call = CONTAINER_OF(task, struct api_call, turn);
+	ASSERT_IS(api_call, call);
+	ASSERT(call->turn_posted);
 	call->turn_posted = false;
 	if (!call->request)
 		api_call_free_if_over(call);
@@ -234,7 +249,8 @@ void api_call_go_on(struct api_call *call)
 
 void api_call_drained(struct http_request *request)
 {
-	struct api_call *call = request->owner;
+	struct api_call *call = api_call_from(request->owner);
+	ASSERT(call->request == request);
 	call->stalled = false;
 	if (call->deadline_us)
 		call->deadline_us += api_call_now_us(call) - call->stalled_us;
@@ -243,9 +259,10 @@ void api_call_drained(struct http_request *request)
 
 void api_call_aborted(struct http_request *request, UNUSED int err)
 {
-	struct api_call *call = request->owner;
-	if (!call)
+	if (!request->owner)
 		return;
+	struct api_call *call = api_call_from(request->owner);
+	ASSERT(call->request == request);
 	if (call->job && !call->carried_through)
 		job_stop(call->job);
 	api_call_leave(call);
@@ -255,13 +272,14 @@ void api_call_aborted(struct http_request *request, UNUSED int err)
 
 static void api_call_job_run(UNUSED struct job *job, void *owner)
 {
-	struct api_call *call = owner;
+	struct api_call *call = api_call_from(owner);
 	call->kind->run(call);
 }
 
 static void api_call_job_done(void *owner)
 {
-	struct api_call *call = owner;
+	struct api_call *call = api_call_from(owner);
+	ASSERT(call->held > 0);
 	job_free(call->job);
 	call->job = NULL;
 	call->kind->over(call);
@@ -271,12 +289,14 @@ static void api_call_job_done(void *owner)
 
 void api_call_start_job(struct api_call *call)
 {
+	ASSERT(call->kind->run && !call->job);
 	call->held++;
 	if (job_start(call->kind->job_name, api_call_job_run, api_call_job_done, call,
 		      loop_executor(call->api->loop), &call->job) == 0)
 		return;
 	call->held--;
-	api_call_fail(call, 503, "%d jobs are at work, and more may not be", JOBS_MAX);
+	api_call_fail(call, 503, "%d background jobs run, which is the most; try again later",
+		      JOBS_MAX);
 }
 
 bool api_calls_have(const struct api *api, const struct api_call_kind *kind)

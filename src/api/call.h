@@ -17,12 +17,16 @@
  * `held` is not 0, when that has passed. What the owner asked for and cannot take back (reads of
  * the store, changes) it counts in `held`, and calls api_call_settle when it is back.
  *
- * Jobs: a kind with `run` may be worked on by a job (loop/job.h), which may wait. */
+ * Jobs: a kind with `run` may be worked on by a job (loop/job.h), which may wait.
+ *
+ * What the owner asks for gives it back as void *: api_call_from makes sure that it still is one,
+ * and the owner's X_of(call) that it is of its kind. */
 #ifndef API_CALL_H
 #define API_CALL_H
 
 #include "api/routes.h"
 #include "base/buf.h"
+#include "base/owner.h"
 #include "loop/job.h"
 #include "wire/json.h"
 
@@ -39,9 +43,9 @@ struct api_call_kind {
 	 * NULL. */
 	void (*release)(struct api_call *call);
 
-	/* Of what a job does: its name, its work, which is done on its thread and may read nothing
-	 * of the request, and `over`, on the loop's thread, which answers the request, if there is
-	 * one still. */
+	/* For calls that a job works on: the job's name; `run`, its work, on the job's thread,
+	 * where nothing of the request may be read; and `over`, on the loop's thread, which answers
+	 * the request if its client is still there. */
 	const char *job_name;
 	void (*run)(struct api_call *call);
 	void (*over)(struct api_call *call);
@@ -67,6 +71,7 @@ struct api_call {
 	bool carried_through; /* the job goes on when the client has gone; else it is stopped */
 
 	/* private */
+	uint32_t magic;
 	bool stalled; /* the client does not read */
 	int64_t stalled_us;
 	struct task turn;
@@ -74,10 +79,17 @@ struct api_call {
 	struct api_call *next, **place; /* in api->calls */
 };
 
+/* The call that begins what was given away as `owner`. */
+static inline struct api_call *api_call_from(void *owner)
+{
+	return FROM_OWNER(api_call, owner);
+}
+
 /* Takes the request's body. */
 void api_call_init(struct api_call *call, struct http_request *request,
 		   const struct api_call_kind *kind);
-/* Of a kind that is not timed: it has the same deadline, but looks at it by itself. */
+/* For a kind that is not timed: the call has the same deadline, but its owner looks at it
+ * (api_call_check_time). */
 void api_call_set_deadline(struct api_call *call);
 /* Answers a HEAD request, whose GET would take work: true, and the call is over. */
 bool api_call_answers_head(struct api_call *call) MUST_CHECK;

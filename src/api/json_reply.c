@@ -11,6 +11,7 @@ struct json_writer *json_reply_begin(struct json_reply *reply, size_t max_bytes)
 
 void json_reply_send(struct json_reply *reply, struct http_request *request)
 {
+	ASSERT(!reply->json.depth); /* whole */
 	if (reply->body.failed)
 		http_reply_error(request, 422, "the answer is too long");
 	else

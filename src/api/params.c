@@ -82,6 +82,7 @@ static const char *params_print_range(const struct param *param, char to[PARAM_R
 static int params_read_number(const struct param *param, struct slice text, uint64_t *number,
 			      struct errbuf *e)
 {
+	ASSERT(param->least <= param->most);
 	if (number_parse_u64(text.data, text.data + text.len, number) == 0 &&
 	    *number >= param->least && *number <= param->most)
 		return 0;
@@ -100,6 +101,7 @@ static int params_read_word(const struct param *param, struct slice text, int *p
 			    struct errbuf *e)
 {
 	struct buf words;
+	ASSERT(param->words && param->words[0]);
 	for (*place = 0; param->words[*place]; ++*place) {
 		if (slice_equal(text, slice_of(param->words[*place])))
 			return 0;
@@ -137,6 +139,8 @@ static int params_read_one(const struct http_request *request, const struct para
 			       ? errbuf_prefix(e, ERR_INVALID, "%s", param->name)
 			       : 0;
 	default:
+		ASSERT(param->type == PARAM_TEXT || param->type == PARAM_METRIC ||
+		       param->type == PARAM_TENANT_OR_ALL);
 		*(struct slice *)to = text;
 	}
 	if (param->type == PARAM_METRIC)
@@ -177,7 +181,7 @@ bool params_none(struct http_request *request)
 }
 
 int params_selectors(const struct http_request *request, struct arena *arena,
-		     const struct catalog_selector **list, size_t *count, struct errbuf *e)
+		     struct catalog_selector **list, size_t *count, struct errbuf *e)
 {
 	struct catalog_selector *selectors =
 		arena_alloc(arena, CATALOG_SELECTORS_MAX * sizeof(*selectors));
@@ -191,6 +195,7 @@ int params_selectors(const struct http_request *request, struct arena *arena,
 		if (!text.data)
 			return 0;
 		int err = catalog_selectors_parse(text, arena, selectors, count, e);
+		ASSERT(*count <= CATALOG_SELECTORS_MAX);
 		if (err)
 			return errbuf_prefix(e, err, "tag");
 	}

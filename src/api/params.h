@@ -23,7 +23,7 @@ enum param_type {
 };
 
 struct param {
-	const char *name; /* NULL: behind the last row */
+	const char *name; /* NULL: the end of the table */
 	enum param_type type;
 	size_t offset; /* where the value goes; it stays as it is where none is given */
 	uint64_t least, most;
@@ -44,13 +44,12 @@ const struct param *params_find(const struct param *params, struct slice name);
 /* With the table of the request's route. */
 int params_read_route(const struct http_request *request, int64_t now_ms, void *question,
 		      struct errbuf *e) MUST_CHECK;
-/* Of a route with no table: it takes no parameter. True, or 400 was said. */
+/* For a route without a table: it takes no parameter. True; or 400 has been answered. */
 bool params_none(struct http_request *request) MUST_CHECK;
 
 /* All `tag`s, into an array in `arena`. ERR_INVALID, ERR_LIMIT with a sentence. */
 int params_selectors(const struct http_request *request, struct arena *arena,
-		     const struct catalog_selector **list, size_t *count,
-		     struct errbuf *e) MUST_CHECK;
+		     struct catalog_selector **list, size_t *count, struct errbuf *e) MUST_CHECK;
 
 /* What may be given, as a page shows it: "a number from 1 to 1000". */
 void param_describe(const struct param *param, struct buf *out);

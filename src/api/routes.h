@@ -23,12 +23,7 @@ struct pollers;
 struct query_engine;
 struct rollup;
 struct rollup_deletions;
-struct granularities;
-struct retention_rules;
 struct rollup_site;
-struct partitions;
-struct late_samples;
-struct marks;
 struct queue;
 struct store;
 struct v2_zones;
@@ -47,16 +42,9 @@ struct api {
 	struct pollers *pollers;     /* elsewhere, that have been heard of */
 	struct queue *const *queues; /* by place in inventory_conf->queues */
 	struct persist *persist;
-	struct poller *poller;                     /* of this process */
-	const struct granularities *granularities; /* none in it: nothing is rolled up */
-	const struct retention_rules *retention;
-	const struct partitions *owned; /* by configuration, or all that may be taken */
-	struct marks *marks;
-	const struct rollup_site *site;  /* of roll-ups */
-	const struct late_samples *late; /* as the job's */
-	const char *rollup_name;         /* of this process among those that roll up */
-	struct rollup *rollup;           /* NULL: this process rolls nothing up */
-	struct backfill *backfill;       /* NULL likewise */
+	struct poller *poller;          /* of this process */
+	const struct rollup_site *site; /* of roll-ups, and of retention */
+	struct rollup *rollup;          /* NULL: this process rolls nothing up */
 	struct rollup_deletions *deletions;
 	struct v2_zones *zones; /* of reports */
 	struct api_call *calls; /* in flight: none may be when queues, catalog and store end */

@@ -5,29 +5,29 @@
 enum { SLOTS_MIN = 64 };
 
 /* Zero marks an empty slot. */
-static struct hash128 never_zero(struct hash128 hash)
+static struct hash128 hash_table_never_zero(struct hash128 hash)
 {
 	hash.low |= (hash.low | hash.high) == 0;
 	return hash;
 }
 
-static struct hash128 *slot_at(const struct hash_table *table, size_t at)
+static struct hash128 *hash_table_slot_at(const struct hash_table *table, size_t at)
 {
 	return (struct hash128 *)(void *)((char *)table->slots + at * table->slot_bytes);
 }
 
-static bool is_empty(const struct hash128 *slot)
+static bool hash_table_is_empty(const struct hash128 *slot)
 {
 	return (slot->low | slot->high) == 0;
 }
 
-/* Where the hash is, or would be. */
-static size_t place_of(const struct hash_table *table, struct hash128 hash)
+/* The place of the hash, or where it would be. */
+static size_t hash_table_place_of(const struct hash_table *table, struct hash128 hash)
 {
 	size_t mask = table->slot_count - 1;
 	for (size_t at = hash.low & mask;; at = (at + 1) & mask) {
-		const struct hash128 *slot = slot_at(table, at);
-		if (is_empty(slot) || (slot->low == hash.low && slot->high == hash.high))
+		const struct hash128 *slot = hash_table_slot_at(table, at);
+		if (hash_table_is_empty(slot) || (slot->low == hash.low && slot->high == hash.high))
 			return at;
 	}
 }
@@ -35,16 +35,19 @@ static size_t place_of(const struct hash_table *table, struct hash128 hash)
 void *hash_table_at(const struct hash_table *table, size_t at)
 {
 	ASSERT(at < table->slot_count);
-	struct hash128 *slot = slot_at(table, at);
-	return is_empty(slot) ? NULL : slot;
+	struct hash128 *slot = hash_table_slot_at(table, at);
+	return hash_table_is_empty(slot) ? NULL : slot;
 }
 
 void *hash_table_find(const struct hash_table *table, struct hash128 hash)
 {
-	return table->slot_count ? hash_table_at(table, place_of(table, never_zero(hash))) : NULL;
+	return table->slot_count
+		       ? hash_table_at(table,
+				       hash_table_place_of(table, hash_table_never_zero(hash)))
+		       : NULL;
 }
 
-static void make_room(struct hash_table *table)
+static void hash_table_make_room(struct hash_table *table)
 {
 	struct hash_table grown = *table;
 	grown.slot_count = table->slot_count ? table->slot_count * 2 : SLOTS_MIN;
@@ -52,7 +55,8 @@ static void make_room(struct hash_table *table)
 	for (size_t at = 0; at < table->slot_count; at++) {
 		const struct hash128 *slot = hash_table_at(table, at);
 		if (slot)
-			memcpy(slot_at(&grown, place_of(&grown, *slot)), slot, grown.slot_bytes);
+			memcpy(hash_table_slot_at(&grown, hash_table_place_of(&grown, *slot)), slot,
+			       grown.slot_bytes);
 	}
 	mem_free(table->slots);
 	*table = grown;
@@ -67,29 +71,31 @@ void *hash_table_add(struct hash_table *table, struct hash128 hash, size_t slot_
 		return slot;
 	table->slot_bytes = slot_bytes;
 	if (table->count * 3 >= table->slot_count * 2)
-		make_room(table);
-	slot = slot_at(table, place_of(table, never_zero(hash)));
-	*slot = never_zero(hash);
+		hash_table_make_room(table);
+	slot = hash_table_slot_at(table, hash_table_place_of(table, hash_table_never_zero(hash)));
+	*slot = hash_table_never_zero(hash);
 	table->count++;
 	return slot;
 }
 
-/* Those behind it that would be closer to where they belong move up, so that every probe still
- * ends at what it looks for. */
+/* Slots after the hole that would be closer to their home move up, so that every probe still ends
+ * at what it looks for. */
 void hash_table_remove(struct hash_table *table, struct hash128 hash)
 {
 	size_t mask = table->slot_count - 1;
 	if (!hash_table_find(table, hash))
 		return;
-	size_t hole = place_of(table, never_zero(hash));
-	for (size_t at = (hole + 1) & mask; !is_empty(slot_at(table, at)); at = (at + 1) & mask) {
-		size_t home = slot_at(table, at)->low & mask;
+	size_t hole = hash_table_place_of(table, hash_table_never_zero(hash));
+	for (size_t at = (hole + 1) & mask; !hash_table_is_empty(hash_table_slot_at(table, at));
+	     at = (at + 1) & mask) {
+		size_t home = hash_table_slot_at(table, at)->low & mask;
 		if (((at - home) & mask) < ((at - hole) & mask))
 			continue;
-		memcpy(slot_at(table, hole), slot_at(table, at), table->slot_bytes);
+		memcpy(hash_table_slot_at(table, hole), hash_table_slot_at(table, at),
+		       table->slot_bytes);
 		hole = at;
 	}
-	memset(slot_at(table, hole), 0, table->slot_bytes);
+	memset(hash_table_slot_at(table, hole), 0, table->slot_bytes);
 	table->count--;
 }
 

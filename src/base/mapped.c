@@ -101,14 +101,18 @@ static void on_wild_pointer(int signum, siginfo_t *info, void *context)
 	if (info->si_code > 0)
 		path = reader_failed(context) ? first_file() : file_at((uintptr_t)info->si_addr);
 	if (path) {
-		log_error("a damaged page in %s led astray; ending; `granary verify` lists what is "
-			  "damaged, `granary repair` copies what is whole",
-			  path);
+		log_error(
+			"a damaged page in %s made the server read wrong memory; the server ends; "
+			"`granary verify` lists what is damaged, `granary repair` copies what is "
+			"whole",
+			path);
 		_exit(MAPPED_EXIT_STATUS);
 	}
 	path = first_file();
 	if (path)
-		log_error("a wild pointer: a bug, or a damaged page in %s; `granary verify` tells",
+		log_error("the server crashed: a bug, or a damaged page in %s; `granary verify` "
+			  "tells "
+			  "which",
 			  path);
 	end_as_before(signum, &fault_before);
 }

@@ -8,7 +8,7 @@
 
 #include "base/base.h"
 
-enum { MAPPED_EXIT_STATUS = 74 /* EX_IOERR of sysexits.h */ };
+enum { MAPPED_EXIT_STATUS = 74 /* EX_IOERR of <sysexits.h> */ };
 
 /* From now on a bus error is taken for one of this file (of the first, when there are several: they
  * do not say where they lie). `path` must live until mapped_forget. */

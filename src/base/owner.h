@@ -6,7 +6,7 @@
 
 #include "base/base.h"
 
-/* Of struct `name`: a constant of its name and its size, never 0. */
+/* The magic number of struct `name`: made of its name and its size, never 0. */
 #define MAGIC_OF(name)                                                                             \
 	((uint32_t) #name[0] << 24 ^ (uint32_t) #name[sizeof(#name) / 3] << 17 ^                   \
 	 (uint32_t) #name[sizeof(#name) / 2] << 10 ^ (uint32_t) #name[sizeof(#name) - 2] << 3 ^    \

@@ -90,7 +90,7 @@ static void run_laters(struct task *task)
 		sweep_cancel(catalog);
 	}
 	for (int i = 0; i < LATERS_PER_TURN; i++) {
-		struct catalog_later *later = later_take(&catalog->laters);
+		struct catalog_later *later = later_pop(&catalog->laters);
 		if (!later)
 			break;
 		later->run(later);

@@ -41,7 +41,7 @@ struct catalog_options {
 	size_t name_max_bytes;          /* metric and tag key */
 	size_t value_max_bytes;         /* tag value */
 	uint64_t series_per_tenant_max; /* 0 = no limit */
-	/* Of one tenant; a burst may take a whole minute's; 0 = no limit. */
+	/* The limit of one tenant; a burst may use that of a whole minute; 0 = no limit. */
 	uint64_t new_series_per_minute_max;
 	size_t index_max_bytes;       /* all indexes together; beyond it the least used go */
 	int64_t longest_retention_ms; /* of all tables; 0 = for ever, and no series leaves */
@@ -141,7 +141,7 @@ struct catalog_selector {
 
 /* Reads `host=h-1`, `host=h-1|h-2`, `host=h-*`, and lists of them: after a comma, text with a `=`
  * is the next tag, text without one another value of the tag before it (`host=h-1,h-2,os=linux`).
- * A backslash takes away the meaning of the `,` `=` `|` `*` or backslash behind it. Appends to
+ * A backslash takes away the meaning of the `,` `=` `|` `*` or backslash after it. Appends to
  * list[*count] (at most CATALOG_SELECTORS_MAX in all). ERR_INVALID with a sentence. */
 int catalog_selectors_parse(struct slice text, struct arena *arena, struct catalog_selector *list,
 			    size_t *count, struct errbuf *e) MUST_CHECK;
@@ -163,8 +163,7 @@ typedef void catalog_find_done(struct catalog_find *find, int err);
 struct catalog_find {
 	struct catalog *catalog;
 	struct slice tenant, metric;
-	const struct catalog_selector
-		*selectors; /* all must hold; none: every series of the metric */
+	struct catalog_selector *selectors; /* all must hold; none: every series of the metric */
 	size_t selector_count;
 	size_t series_max;
 	const char *series_option; /* that sets it, for the sentence; NULL: none does */
@@ -239,7 +238,7 @@ enum catalog_kind { KIND_UNKNOWN, KIND_GAUGE, KIND_COUNTER, KIND_RATE };
 /* "unknown", "gauge", "counter", "rate" */
 const char *catalog_kind_text(enum catalog_kind kind);
 
-/* What writers say about a metric (table metric_info). */
+/* The properties that writers set of a metric (table metric_info). */
 struct catalog_info {
 	enum catalog_kind kind;
 	struct slice unit; /* as people write it: "bytes", "%"; empty: unknown, at most 64 bytes */
@@ -251,8 +250,8 @@ struct catalog_info {
 int catalog_info_put(struct store *store, struct store_write *write, struct slice tenant,
 		     struct slice metric, const struct catalog_info *info) MUST_CHECK;
 
-/* What people say about a metric (table metric_info, too). Their kind and unit go before those of
- * writers, which stay beside them. */
+/* The properties that people set of a metric (table metric_info, too). Their kind and unit go
+ * before those of writers, which stay beside them. */
 enum catalog_saying { SAYING_KIND, SAYING_UNIT, SAYING_DESCRIPTION, CATALOG_SAYINGS };
 
 /* "kind", "unit", "description" */

@@ -1,4 +1,4 @@
-/* What is known of a metric (table metric_info, a cell for each property) and of its series. */
+/* Everything known of a metric (table metric_info, a cell for each property) and of its series. */
 #include "catalog/private.h"
 
 #include "wire/number.h"
@@ -121,7 +121,8 @@ int catalog_say(struct store *store, struct store_write *write, struct slice ten
 
 /* Properties and words that a later version may have added are passed over. They come in byte
  * order, so what people say comes after what writers say, and takes its place. */
-static void take_property(struct catalog_describe *describe, const struct store_cell *cell)
+static void describe_accept_property(struct catalog_describe *describe,
+				     const struct store_cell *cell)
 {
 	struct catalog_info *info = &describe->info;
 	struct slice property = cell->column.part[1];
@@ -167,8 +168,8 @@ static int read_info(struct catalog_describe *describe)
 	return ask_submit(describe->ask);
 }
 
-/* The elements of a set, each behind its length. */
-static void take_aggregators(struct catalog_describe *describe, struct slice set)
+/* The elements of a set, each after its length. */
+static void describe_accept_aggregators(struct catalog_describe *describe, struct slice set)
 {
 	struct slice left = arena_copy(describe->arena, set);
 	/* No element is empty, so there are fewer than bytes. */
@@ -184,7 +185,7 @@ static void take_aggregators(struct catalog_describe *describe, struct slice set
 	describe->aggregator_count = count;
 }
 
-static void take_info(struct catalog_describe *describe)
+static void describe_accept_info(struct catalog_describe *describe)
 {
 	for (struct store_request *r = describe->ask->read->requests; r; r = r->next) {
 		const struct store_cell_scan *scan = &r->cell_scan;
@@ -194,9 +195,9 @@ static void take_info(struct catalog_describe *describe)
 		}
 		for (size_t i = 0; i < scan->count; i++) {
 			if (scan->table == TABLE_METRIC_INFO)
-				take_property(describe, &scan->cells[i]);
+				describe_accept_property(describe, &scan->cells[i]);
 			else
-				take_aggregators(describe, scan->cells[i].value);
+				describe_accept_aggregators(describe, scan->cells[i].value);
 		}
 	}
 }
@@ -248,8 +249,8 @@ static int read_batch(struct catalog_describe *describe)
 	return ask_submit(describe->ask);
 }
 
-static void describe_take_last(struct catalog_describe *describe,
-			       const struct store_last_before *last)
+static void describe_accept_last(struct catalog_describe *describe,
+				 const struct store_last_before *last)
 {
 	struct catalog_entry *entries = describe->entries + describe->described;
 	for (size_t i = 0; last->points && i < describe->batch; i++) {
@@ -265,8 +266,8 @@ static void seen(struct catalog_entry *entry, int64_t ts_ms)
 		entry->first_seen_ms = ts_ms;
 }
 
-static void take_registered(struct catalog_describe *describe,
-			    const struct store_series_describe *first)
+static void describe_accept_registered(struct catalog_describe *describe,
+				       const struct store_series_describe *first)
 {
 	struct catalog_entry *entries = describe->entries + describe->described;
 	for (size_t i = 0; first->series && i < describe->batch; i++) {
@@ -276,7 +277,8 @@ static void take_registered(struct catalog_describe *describe,
 }
 
 /* Samples may be older than their series, which is as old as its first arrival. */
-static void take_oldest(struct catalog_describe *describe, const struct store_range *range)
+static void describe_accept_oldest(struct catalog_describe *describe,
+				   const struct store_range *range)
 {
 	struct catalog_entry *entries = describe->entries + describe->described;
 	for (size_t i = 0; range->points && i < describe->batch; i++) {
@@ -286,23 +288,23 @@ static void take_oldest(struct catalog_describe *describe, const struct store_ra
 }
 
 /* True: some of it was cut short and is to be submitted again. */
-static bool take_batch(struct catalog_describe *describe)
+static bool describe_accept_batch(struct catalog_describe *describe)
 {
 	bool more = false;
 	for (struct store_request *r = describe->ask->read->requests; r; r = r->next) {
 		more = more || r->more;
 		if (r->op == STORE_SERIES_DESCRIBE)
-			take_registered(describe, &r->series_describe);
+			describe_accept_registered(describe, &r->series_describe);
 		else if (r->op == STORE_RANGE)
-			take_oldest(describe, &r->range);
+			describe_accept_oldest(describe, &r->range);
 		else
-			describe_take_last(describe, &r->last_before);
+			describe_accept_last(describe, &r->last_before);
 	}
 	return more;
 }
 
-/* Of a series that is gone nothing is known; and a sample that was written or deleted between two
- * reads must not turn the two round. */
+/* Nothing is known of a series that is gone. A sample that was written or deleted between two reads
+ * must not make the first time later than the last. */
 static void settle_batch(struct catalog_describe *describe)
 {
 	struct catalog_entry *entries = describe->entries + describe->described;
@@ -333,9 +335,9 @@ static void describe_answered(void *owner, int err)
 	struct catalog_describe *describe = FROM_OWNER(catalog_describe, owner);
 	bool again = false;
 	if (!err && describe->ask->read->requests->op == STORE_CELL_SCAN)
-		take_info(describe);
+		describe_accept_info(describe);
 	else if (!err)
-		again = take_batch(describe);
+		again = describe_accept_batch(describe);
 	if (!err && again) {
 		err = ask_submit(describe->ask);
 	} else if (!err) {

@@ -11,8 +11,8 @@
 
 enum {
 	BUILD_SLICE_SERIES = 4096,
-	/* Of new series kept for an index, and for all. Beyond it, building anew is as good; but
-	 * one that is just being built must not be outrun. */
+	/* New series kept for an index, and for all indexes. For more of them an index is built
+	 * again; but new series must not outrun an index that is just being built. */
 	FRESH_MAX_BYTES = 1 << 20,
 	FRESH_BUILDING_MAX_BYTES = 64 << 20,
 	FRESH_TOTAL_MAX_BYTES = 64 << 20,
@@ -123,7 +123,7 @@ static void entry_free(struct index_entry *entry)
 	pthread_mutex_unlock(&catalog->lock);
 	use_remove(catalog, entry);
 	find_count_entry(entry, 0, 0);
-	tag_index_free(entry->index);
+	tag_index_release(entry->index);
 	buf_release(&entry->fresh);
 	ask_release(entry->ask);
 	mem_free((void *)entry->tenant.data);
@@ -208,7 +208,7 @@ static int add_fresh(struct index_entry *entry, const struct buf *fresh)
 	return 0;
 }
 
-/* Takes over what was registered since; false: it cannot, and must be built anew. */
+/* Takes over what was registered since; false: it cannot, and must be built again. */
 static bool entry_refresh(struct index_entry *entry)
 {
 	struct catalog *catalog = entry->catalog;
@@ -287,7 +287,7 @@ static void build_end(struct index_entry *entry, int err)
 	struct errbuf why;
 	errbuf_set(&why, err, "%s", store_read_sentence(entry->ask->read, err));
 	later_list_init(&waiting);
-	while ((later = later_take(&entry->waiting)))
+	while ((later = later_pop(&entry->waiting)))
 		later_append(&waiting, later);
 	ask_release(entry->ask);
 	entry->ask = NULL;
@@ -303,7 +303,7 @@ static void build_end(struct index_entry *entry, int err)
 		find_evict(catalog, entry);
 	}
 	publish_usage(catalog);
-	while ((later = later_take(&waiting))) {
+	while ((later = later_pop(&waiting))) {
 		struct catalog_find *find = CONTAINER_OF(later, struct catalog_find, later);
 		find->waited = true;
 		if (err)
@@ -322,7 +322,7 @@ static int build_slice(struct index_entry *entry, const struct store_token *toke
 	return ask_submit(entry->ask);
 }
 
-static int take_listed(struct index_entry *entry)
+static int find_accept_listed(struct index_entry *entry)
 {
 	const struct store_series_list *list = &entry->list->series_list;
 	for (size_t i = 0; i < list->count; i++) {
@@ -342,7 +342,7 @@ static void build_done(void *owner, int err)
 	if (entry->catalog->closing)
 		err = ERR_CANCELLED;
 	if (!err)
-		err = take_listed(entry);
+		err = find_accept_listed(entry);
 	bool more = !err && entry->list->more;
 	if (more)
 		err = build_slice(entry, &entry->list->token);
@@ -430,7 +430,7 @@ void indexes_cancel(struct catalog *catalog)
 		if (entry->built)
 			continue;
 		store_read_cancel(entry->ask->read);
-		while ((later = later_take(&entry->waiting)))
+		while ((later = later_pop(&entry->waiting)))
 			find_finish(CONTAINER_OF(later, struct catalog_find, later), ERR_CANCELLED);
 	}
 }

@@ -78,7 +78,7 @@ enum permit tenant_reserve(struct catalog *catalog, struct tenant *tenant, size_
 	return PERMIT_YES;
 }
 
-void tenant_give_back(struct tenant *tenant, size_t series, uint64_t epoch)
+void tenant_unreserve(struct tenant *tenant, size_t series, uint64_t epoch)
 {
 	tenant->budget += (double)series; /* cut to what it may hold when it is next filled */
 	if (tenant->epoch == epoch)

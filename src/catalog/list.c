@@ -3,7 +3,7 @@
  *
  * A name stays in its set when the last series of its metric is forgotten, since sets only grow. So
  * the registry is asked of each name whether it has one, some names at a time, and the scan goes on
- * behind them until there are enough. */
+ * after them until there are enough. */
 #include "catalog/private.h"
 
 enum {
@@ -143,15 +143,7 @@ static void list_add_scan(struct catalog_list *list, struct store_request *reque
 		scan->from.part[0] = list->next;
 }
 
-/* The first text after the name: itself and a zero byte, which every copy has behind it. */
-static int go_on_behind(struct catalog_list *list, struct slice name)
-{
-	list->next = arena_copy(list->arena, name);
-	list->next.len++;
-	return list->next.data ? 0 : ERR_LIMIT;
-}
-
-static int take_scan(struct catalog_list *list, const struct store_request *request)
+static int list_accept_scan(struct catalog_list *list, const struct store_request *request)
 {
 	const struct store_cell_scan *scan = &request->cell_scan;
 	list->at_end = !request->more && scan->count < scan->limit;
@@ -163,7 +155,11 @@ static int take_scan(struct catalog_list *list, const struct store_request *requ
 	}
 	if (!must_check(list) || !scan->count)
 		return 0;
-	return go_on_behind(list, scan->cells[scan->count - 1].column.part[0]);
+	/* The next scan begins after this name: at the name and a zero byte, which every copy ends
+	 * in. */
+	list->next = arena_copy(list->arena, scan->cells[scan->count - 1].column.part[0]);
+	list->next.len++;
+	return list->next.data ? 0 : ERR_LIMIT;
 }
 
 /* ---- Whether a metric has series ----------------------------------------------------------- */
@@ -184,7 +180,7 @@ static int list_check_names(struct catalog_list *list)
 }
 
 /* Those without series are taken out. */
-static void take_checks(struct catalog_list *list)
+static void list_accept_checks(struct catalog_list *list)
 {
 	struct slice *names = (struct slice *)(void *)list->gathered.data;
 	size_t at = list->checked, count = gathered_count(list);
@@ -210,7 +206,7 @@ static bool gathered_last(const struct catalog_list *list, struct slice name)
 	return slice_equal(last, name);
 }
 
-static int take_enumerate(struct catalog_list *list, const struct store_request *request)
+static int list_accept_enumerate(struct catalog_list *list, const struct store_request *request)
 {
 	const struct store_enumerate *rows = &request->enumerate;
 	for (size_t i = 0; i < rows->count; i++) {
@@ -249,7 +245,7 @@ static void end_read(struct catalog_list *list, int err)
 static void check_done(struct catalog_list *list, int err)
 {
 	if (!err && list->checking)
-		take_checks(list);
+		list_accept_checks(list);
 	bool unchecked = gathered_count(list) > list->checked;
 	bool over = !unchecked && (list->at_end || gathered_count(list) > list->limit);
 	if (!err && !over)
@@ -264,13 +260,13 @@ static void list_read_done(void *owner, int err)
 	const struct store_request *request = list->ask->read->requests;
 	if (must_check(list)) {
 		if (!err && !list->checking)
-			err = take_scan(list, request);
+			err = list_accept_scan(list, request);
 		check_done(list, err);
 		return;
 	}
 	if (!err)
-		err = list->what == CATALOG_TENANTS ? take_enumerate(list, request)
-						    : take_scan(list, request);
+		err = list->what == CATALOG_TENANTS ? list_accept_enumerate(list, request)
+						    : list_accept_scan(list, request);
 	bool more = !err && request->more;
 	if (more)
 		err = list_read_slice(list, &request->token);

@@ -8,7 +8,7 @@
 
 enum {
 	BATCH_GROUPS = 512, /* of one read: a request takes about 2 KB */
-	/* What a group's names take of a read, at most. */
+	/* The memory of a read that a group's names use, at most. */
 	GROUP_BYTES = sizeof(struct store_request) + TENANT_MAX_BYTES + TAGS_TEXT_MAX_BYTES +
 		      TAGS_MAX * 64,
 	METRIC_BYTES = METRIC_MAX_BYTES + 64,
@@ -253,14 +253,14 @@ static size_t fill_read(struct catalog_open *open)
 	return added;
 }
 
-static void open_give_back(struct group_work *work, size_t created)
+static void open_unreserve(struct group_work *work, size_t created)
 {
-	tenant_give_back(work->tenant, work->reserved - created, work->epoch);
+	tenant_unreserve(work->tenant, work->reserved - created, work->epoch);
 	work->reserved = 0;
 }
 
 /* Handles of one group that the store has answered. With the lock held. */
-static void open_take_handles(struct catalog_open *open, size_t i)
+static void open_accept_handles(struct catalog_open *open, size_t i)
 {
 	struct catalog_group *group = &open->groups[i];
 	struct group_work *work = &open->round->work[i];
@@ -274,7 +274,7 @@ static void open_take_handles(struct catalog_open *open, size_t i)
 		indexes_note(open->catalog, group);
 	}
 	if (work->state == GROUP_CREATE)
-		open_give_back(work, answer->created);
+		open_unreserve(work, answer->created);
 	work->missing = (uint16_t)missing;
 	if (missing == 0)
 		work->state = GROUP_DONE;
@@ -286,8 +286,8 @@ static void open_take_handles(struct catalog_open *open, size_t i)
 		group_fail(open->round, group, work, ERR_UNKNOWN, NULL);
 }
 
-/* The groups of the read at hand; `err` 0, or why there was none or not all of it. */
-static void take_answers(struct catalog_open *open, int err)
+/* The groups of the present read; `err`: 0, or why the read was not made or not complete. */
+static void open_accept_answers(struct catalog_open *open, int err)
 {
 	struct catalog_round *round = open->round;
 	pthread_mutex_lock(&open->catalog->lock);
@@ -299,10 +299,10 @@ static void take_answers(struct catalog_open *open, int err)
 		if (!group_err && !work->request->series_open.handles)
 			group_err = err ? err : ERR_RETRY;
 		if (!group_err) {
-			open_take_handles(open, i);
+			open_accept_handles(open, i);
 		} else {
 			if (work->state == GROUP_CREATE)
-				open_give_back(work, 0);
+				open_unreserve(work, 0);
 			group_fail(round, &open->groups[i], work, group_err,
 				   group_err == round->read->err && round->read->error.text[0]
 					   ? &round->read->error
@@ -332,7 +332,7 @@ static void open_run_step(struct task *task)
 static void open_read_done(struct store_read *read, int err)
 {
 	struct catalog_open *open = FROM_OWNER(catalog_open, read->owner);
-	take_answers(open, err);
+	open_accept_answers(open, err);
 	open_step(open);
 }
 
@@ -365,7 +365,7 @@ static void open_step(struct catalog_open *open)
 		if (submitted > 0)
 			return;
 		if (submitted < 0) {
-			take_answers(open, submitted);
+			open_accept_answers(open, submitted);
 			continue;
 		}
 		if (choose_next_pass(open))
@@ -431,7 +431,7 @@ static void undo_start(struct catalog_open *open)
 	pthread_mutex_lock(&open->catalog->lock);
 	for (size_t i = 0; i < open->count; i++) {
 		if (open->round->work[i].state == GROUP_CREATE)
-			open_give_back(&open->round->work[i], 0);
+			open_unreserve(&open->round->work[i], 0);
 	}
 	pthread_mutex_unlock(&open->catalog->lock);
 	open_round_free(open->catalog, open->round);

@@ -1,4 +1,4 @@
-/* What the files of the catalog share; see catalog.h for what it is. */
+/* Shared by the files of the catalog, which catalog.h describes. */
 #ifndef CATALOG_PRIVATE_H
 #define CATALOG_PRIVATE_H
 
@@ -54,7 +54,7 @@ enum permit {
 /* All but tenants_load with the lock held. NULL: too many tenants. */
 struct tenant *tenant_get(struct catalog *catalog, struct slice name);
 enum permit tenant_reserve(struct catalog *catalog, struct tenant *tenant, size_t series);
-void tenant_give_back(struct tenant *tenant, size_t series, uint64_t epoch);
+void tenant_unreserve(struct tenant *tenant, size_t series, uint64_t epoch);
 /* The count is to be taken again: series were forgotten. */
 void tenant_forget_count(struct catalog *catalog, struct slice name);
 /* Counts the series of a tenant in state LOADING (set by the caller under the lock); those in
@@ -153,7 +153,7 @@ static inline void later_remove(struct catalog_later *later)
 }
 
 /* The first of the list, out of it; NULL: the list is empty. */
-static inline struct catalog_later *later_take(struct catalog_later *head)
+static inline struct catalog_later *later_pop(struct catalog_later *head)
 {
 	struct catalog_later *first = head->next;
 	if (first == head)

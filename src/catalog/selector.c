@@ -85,7 +85,7 @@ static bool key_ahead(const struct selector_reader *r)
 	return false;
 }
 
-/* What stands before an unescaped character of `stops`, which is left at r->at. */
+/* The text before an unescaped character of `stops`, which is left at r->at. */
 static int selector_read_literal(struct selector_reader *r, const char *stops,
 				 struct slice *literal)
 {

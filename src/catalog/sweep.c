@@ -43,7 +43,7 @@ static void sweep_choose_old(struct sweep *sweep, const struct series_group *gro
 	}
 }
 
-/* Of the old ones those stay that have no sample within the retention. */
+/* Keeps those of the old series that have no sample within the retention. */
 static int sweep_choose_silent(struct sweep *sweep, const struct series_walk *walk)
 {
 	store_read_reset(sweep->last);

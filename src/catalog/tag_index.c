@@ -1,4 +1,4 @@
-#define BASE_MAY_MALLOC /* roaring.h has inline functions that do */
+#define BASE_MAY_MALLOC /* <roaring.h> has inline functions that do */
 #include <roaring/roaring.h>
 
 #include "catalog/tag_index.h"
@@ -38,7 +38,7 @@ struct texts {
 	size_t slot_count;
 };
 
-/* Of a pair whose text is pairs.list[number]. */
+/* The series of the pair whose text is pairs.list[number]. */
 struct posting {
 	uint32_t key;  /* number in `keys` */
 	uint32_t next; /* pair of the same key that came before this one */
@@ -81,13 +81,13 @@ struct tag_index *tag_index_new(void)
 	return index;
 }
 
-struct tag_index *tag_index_take(struct tag_index *index)
+struct tag_index *tag_index_acquire(struct tag_index *index)
 {
 	index->owners++;
 	return index;
 }
 
-void tag_index_free(struct tag_index *index)
+void tag_index_release(struct tag_index *index)
 {
 	if (--index->owners)
 		return;
@@ -507,7 +507,7 @@ enum { SEARCH_STEP_WORK = 100000 };
 struct tag_search *tag_search_new(struct tag_index *index, struct catalog_find *find)
 {
 	struct tag_search *search = mem_zalloc(sizeof(*search));
-	search->index = tag_index_take(index);
+	search->index = tag_index_acquire(index);
 	search->find = find;
 	search->pair = NONE;
 	find->count = 0;
@@ -536,7 +536,7 @@ void tag_search_free(struct tag_search *search)
 	if (search->set)
 		roaring_bitmap_free(search->set);
 	search_end_selector(search);
-	tag_index_free(search->index);
+	tag_index_release(search->index);
 	mem_free(search);
 }
 
@@ -713,14 +713,6 @@ static int tag_index_gather(struct catalog_list *list, struct slice name)
 	return 0;
 }
 
-static int gather_keys(const struct tag_index *index, struct catalog_list *list)
-{
-	int err = 0;
-	for (uint32_t key = 0; key < index->keys.count && !err; key++)
-		err = tag_index_gather(list, tag_index_text_of(index, &index->keys, key));
-	return err;
-}
-
 static int gather_values(struct tag_search *search, uint64_t *work)
 {
 	int err = 0;
@@ -737,7 +729,9 @@ bool tag_search_step(struct tag_search *search, int *err)
 	uint64_t work = 0;
 	*err = 0;
 	if (list && list->what == CATALOG_TAG_KEYS) {
-		*err = gather_keys(search->index, list);
+		const struct tag_index *index = search->index;
+		for (uint32_t key = 0; key < index->keys.count && !*err; key++)
+			*err = tag_index_gather(list, tag_index_text_of(index, &index->keys, key));
 		return true;
 	}
 	if (list) {

@@ -5,7 +5,7 @@
  * many as a compressed bitmap (CRoaring). A series is its handle and the numbers of its pairs,
  * from which its tags text is put together again.
  *
- * Nothing is ever removed: when a series is forgotten, the index is thrown away and built anew. */
+ * Nothing is ever removed: when a series is forgotten, the index is thrown away and built again. */
 #ifndef CATALOG_TAG_INDEX_H
 #define CATALOG_TAG_INDEX_H
 
@@ -15,8 +15,8 @@ struct tag_index;
 
 struct tag_index *tag_index_new(void);
 /* One more owner; with the last the index is freed. */
-struct tag_index *tag_index_take(struct tag_index *index);
-void tag_index_free(struct tag_index *index);
+struct tag_index *tag_index_acquire(struct tag_index *index);
+void tag_index_release(struct tag_index *index);
 
 /* `tags_text` as tags_encode writes it. A handle that is there already is passed over.
  * ERR_DAMAGED: the text is not of that form. ERR_LIMIT: 2^32 pairs or bytes. */
@@ -33,8 +33,8 @@ size_t tag_index_bytes(const struct tag_index *index);
  * many, and values millions. Series that are added meanwhile may be found or not. Owns the index,
  * too.
  *
- * Of a find: the series that match all selectors, into find->series (in its arena), sorted by tags
- * text. Of a find->list: keys, or the values of list->tag_key, that begin with list->prefix,
+ * A find puts the series that match all selectors into find->series (in its arena), sorted by tags
+ * text. A find->list puts keys, or the values of list->tag_key, that begin with list->prefix,
  * unescaped, in the list's arena, in no order, appended to list->gathered as struct slice. */
 struct tag_search;
 struct tag_search *tag_search_new(struct tag_index *index, struct catalog_find *find);

@@ -81,6 +81,7 @@ static void client_send(struct buf *path, const struct command_option *option, c
 			client_param(path, option->param, "true");
 		return;
 	}
+	ASSERT(option->type != &command_number); /* the server reads numbers as they are given */
 	struct command_words one = {field, *(const char *const *)field != NULL};
 	const struct command_words *words = option->words_max ? field : &one;
 	for (size_t i = 0; i < words->count; i++)

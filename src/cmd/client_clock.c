@@ -1,5 +1,5 @@
 /* clock: whether the server believes its clock, by which what is stored expires; and that it is
- * right (api/admin/clock.h). */
+ * right (api/admin/clock.c). */
 #include <string.h>
 
 #include "cmd/client.h"

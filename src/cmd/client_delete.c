@@ -1,5 +1,5 @@
 /* delete: takes samples and their roll-ups out of the store, after saying how many
- * (api/admin/delete.h).
+ * (api/admin/delete.c).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,10 +84,11 @@ static void client_delete_complain_of_rest(const struct command_args *args, cons
 	if (!client_i64(root, "series"))
 		command_complain(args, "no series matches");
 	if (kept)
-		command_complain(args,
-				 "%lld rows of roll-ups stay as they are: the time cuts their "
-				 "buckets, and the raw data to make them anew has expired",
-				 (long long)kept);
+		command_complain(
+			args,
+			"%lld rows of roll-ups stay as they are: the time cuts their "
+			"buckets: their raw samples have expired, so they cannot be made again",
+			(long long)kept);
 	if (client_i64(root, "failed"))
 		command_complain(args, "the data of %lld series is damaged: `granary verify`",
 				 (long long)client_i64(root, "failed"));
@@ -102,7 +103,7 @@ static void client_delete_print_counts(const struct command_args *args, const st
 	client_delete_add_row(&table, root, "raw samples", "samples");
 	client_delete_add_row(&table, root, "late samples", "late");
 	int64_t kept = client_delete_add_rollups(&table, root);
-	client_delete_add_row(&table, root, "slots made anew", "slots");
+	client_delete_add_row(&table, root, "slots made again", "slots");
 	client_delete_add_row(&table, root, "series gone", "forgotten");
 	text_table_print(&table, args->output);
 	text_table_release(&table);
@@ -222,10 +223,10 @@ const struct command client_delete = {
 		 "late samples\tthat came when their raw data had expired\n"
 		 "roll-ups of 5m\trows of that granularity, of buckets that lie in the time as a "
 		 "whole\n"
-		 "roll-ups of other granularities\tthat are configured no more\n"
-		 "slots made anew\tof all series together: rolled up once more from what is left\n"
+		 "roll-ups of other granularities\tthat are no longer configured\n"
+		 "slots made again\tof all series together: rolled up once more from what is left\n"
 		 "series gone\tthat leave the catalog\n"
-		 "A row whose bucket the time cuts is made anew from the raw data that is left, "
+		 "A row whose bucket the time cuts is made again from the raw data that is left, "
 		 "within some minutes. Where that has expired the row stays as it is, and is "
 		 "counted as kept.\n"
 		 "Exit status: 0 done, 1 nothing or not all was deleted, 2 wrong use.\n",

@@ -1,4 +1,4 @@
-/* device, oidset: what is polled, by a server's API (api/admin/inventory.h). */
+/* device, oidset: what is polled, by a server's API (api/admin/inventory.c). */
 #include <stdio.h>
 
 #include "api/admin/inventory_json.h"

@@ -131,17 +131,18 @@ static struct slice client_interface_endpoint_of(const struct json *item)
 	return endpoint ? endpoint->text : SLICE("");
 }
 
+/* `is_count`: the points are octets or packets, and not so many a second. */
 static void client_interface_add_column(struct client_interface_rates *rates,
-					const struct json *item, bool is_growth)
+					const struct json *item, bool is_count)
 {
 	struct slice endpoint = client_interface_endpoint_of(item);
 	bool octets = client_interface_counts_octets(endpoint);
-	rates->factors[rates->count] = octets && !is_growth ? 8 : 1;
+	rates->factors[rates->count] = octets && !is_count ? 8 : 1;
 	snprintf(rates->titles[rates->count], TITLE_BYTES, "%.*s%s", (int)endpoint.len,
 		 endpoint.data,
-		 is_growth ? (octets ? " octets" : "")
-		 : octets  ? " bit/s"
-			   : " /s");
+		 is_count ? (octets ? " octets" : "")
+		 : octets ? " bit/s"
+			  : " /s");
 	const struct json *data = json_member(item, "data");
 	rates->columns[rates->count++] = data ? data->first : NULL;
 }
@@ -174,13 +175,14 @@ static bool client_interface_print_answer(const struct command_args *args, const
 {
 	const struct client_interface_args *asked = client_interface_asked(args);
 	const struct json *data = json_member(root, "data");
-	bool is_growth = asked->cf && strcmp(asked->cf, "delta") == 0;
+	bool is_count =
+		asked->cf && (strcmp(asked->cf, "delta") == 0 || strcmp(asked->cf, "raw") == 0);
 	struct client_interface_rates rates = {.count = 0};
 	bool whole = true;
 	for (const struct json *item = data ? data->first : NULL; item; item = item->next) {
 		const struct json *error = json_member(item, "error");
 		if (!error && rates.count < ENDPOINTS_MAX)
-			client_interface_add_column(&rates, item, is_growth);
+			client_interface_add_column(&rates, item, is_count);
 		whole &= !error;
 		if (error)
 			command_complain(args, "%s %s %.*s: %.*s", asked->device, asked->interface,
@@ -385,12 +387,13 @@ static int client_interface_volume(const struct command_args *args)
 #define PARAM(type, field, ...) ROW(type, field, __VA_ARGS__, .param = #field)
 
 #define INTERFACE_COMMON                                                                           \
-	PARAM(time, begin, "--begin", "TIME", "with what ended or came at that time or later"),    \
-		PARAM(time, end, "--end", "TIME", "and had begun or came by that time"),           \
+	PARAM(time, begin, "--begin", "TIME",                                                      \
+	      "rows that ended, or values, at that time or later"),                                \
+		PARAM(time, end, "--end", "TIME", "rows that had begun, or values, by that time"), \
 		CLIENT_SERVER, CLIENT_OUTPUT
 #define INTERFACE_RATES                                                                            \
 	ROW(text, agg, "--agg", "DURATION", "1h, 1d", .otherwise = "as it is polled"),             \
-		PARAM(text, cf, "--cf", "NAME", "average, exact, min, max, delta",                 \
+		PARAM(text, cf, "--cf", "NAME", "average, exact, min, max, delta, raw",            \
 		      .otherwise = "average")
 #define INTERFACE_SPANS                                                                            \
 	PARAM(text, month, "--month", "MONTH", "such as 2026-10", .otherwise = "this month"),      \

@@ -171,7 +171,7 @@ static const struct command_option client_query_options[] = {
 const struct command client_query = {
 	.name = "query",
 	.summary = "print samples",
-	.about = "Prints the samples of a metric. Behind a table a line on standard error says "
+	.about = "Prints the samples of a metric. After a table a line on standard error says "
 		 "whether raw data or roll-ups answered.\n"
 		 "Exit status: 0 answered, 1 there is no such metric, or the server refused it, "
 		 "as it does wrong values, or cannot be reached, 2 wrong use: the command line "

@@ -1,5 +1,5 @@
 /* recompute: bins and aggregates once more from raw data, by a server's API
- * (api/admin/recompute.h). */
+ * (api/admin/recompute.c). */
 #include "cmd/client.h"
 #include "cmd/client_private.h"
 #include "wire/timetext.h"

@@ -1,5 +1,5 @@
 /* retention: how long what is kept, how much is stored for how long, and what is stored for another
- * time than it would be now (api/admin/retention.h). */
+ * time than it would be now (api/admin/retention.c). */
 #include "cmd/client.h"
 #include "cmd/client_private.h"
 #include "retention/granularity.h"

@@ -1,4 +1,5 @@
-/* rollup: how roll-ups are made, what waits for them, and marks made anew (api/admin/rollups.h). */
+/* rollup: how roll-ups are made, what waits for them, and marks made again (api/admin/rollups.c).
+ */
 #include "cmd/client.h"
 #include "cmd/client_private.h"
 #include "retention/granularity.h"
@@ -142,7 +143,7 @@ static void client_rollup_put_tracking(struct buf *out, const struct json *root)
 		buf_printf(out, "; it cannot be used, the store has them for now: %.*s",
 			   (int)why.len, why.data);
 	if (client_rollup_is_true(tracking, "incomplete"))
-		buf_append_text(out, "; some were lost and are not all made anew yet");
+		buf_append_text(out, "; some were lost and are not all made again yet");
 }
 
 static void client_rollup_put_partitions(struct buf *out, const struct json *root)
@@ -383,7 +384,7 @@ static const struct command client_rollup_verbs[] = {
 
 const struct command client_rollup = {
 	.name = "rollup",
-	.summary = "print what waits to be rolled up; mark it anew",
+	.summary = "print what waits to be rolled up; mark it again",
 	.examples = "granary rollup pending --limit 10\n"
 		    "granary rollup rebuild --from 1d-ago --dry-run\n",
 	COMMAND_VERBS(client_rollup_verbs),

@@ -208,7 +208,7 @@ static void client_snmp_print_interfaces(const struct client_snmp_asking *asking
 		const struct client_snmp_interface *interface = &asking->interfaces[i];
 		struct slice rest = {interface->index, interface->index_len};
 		uint32_t index = 0;
-		if (!oid_take_arc(&rest, &index))
+		if (!oid_next_arc(&rest, &index))
 			continue;
 		text_table_addf(&table, "%u", index);
 		for (size_t j = 0; j < INTERFACE_TEXTS; j++)

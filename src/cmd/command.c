@@ -50,7 +50,8 @@ static int command_print_overview(void)
 	struct buf out;
 	buf_init(&out, HELP_MAX_BYTES);
 	buf_append_text(&out, "usage: granary COMMAND [ARGUMENT...]\n\n"
-			      "Keeps what machines report, and answers questions about it.\n\n");
+			      "A time-series database and SNMP poller: the server, and commands "
+			      "that ask it.\n\n");
 	for (size_t i = 0; i < ARRAY_LEN(commands); i++)
 		buf_printf(&out, "  %-9s  %s\n", commands[i]->name, commands[i]->summary);
 	buf_append_text(&out, "\n`granary help COMMAND` says more.\n");
@@ -118,7 +119,7 @@ static int command_manual_run(UNUSED const struct command_args *args)
 	buf_init(&out, HELP_MAX_BYTES);
 	buf_append_text(&out,
 			".TH GRANARY 1 \"\" \"granary " GRANARY_VERSION "\" \"\"\n"
-			".SH NAME\ngranary \\- keep what machines report\n"
+			".SH NAME\ngranary \\- time-series database and SNMP poller\n"
 			".SH SYNOPSIS\n\\fBgranary\\fR \\fICOMMAND\\fR [\\fIARGUMENT\\fR...]\n"
 			".SH COMMANDS\n");
 	for (size_t i = 0; i < ARRAY_LEN(commands); i++)

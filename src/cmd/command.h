@@ -15,7 +15,7 @@ struct command;
 struct command_args;
 struct command_option;
 
-/* Exit statuses: of sysexits.h where it has one that a supervisor may know. */
+/* Exit statuses: of <sysexits.h> where it has one that a supervisor may know. */
 enum command_exit {
 	EXIT_OK = 0,
 	EXIT_FAILED = 1,    /* it could not be done; standard error says why */

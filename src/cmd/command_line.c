@@ -256,10 +256,12 @@ static void command_preset(struct command_args *args)
 	for (size_t i = 0; i < args->command->option_count; i++) {
 		const struct command_option *option = &args->command->options[i];
 		void *field = (char *)args + option->offset;
-		if (option->preset)
-			ASSERT(option->type->set(option, option->preset, field));
-		else if (option->type->preset)
+		if (option->preset) {
+			bool is_value = option->type->set(option, option->preset, field);
+			ASSERT(is_value);
+		} else if (option->type->preset) {
 			option->type->preset(field);
+		}
 	}
 }
 
@@ -299,8 +301,10 @@ int command_parse(const struct command *command, int argc, char *const *argv,
 	int err = command_take_all(&line);
 	for (size_t i = 0; i < command->option_count && !err; i++) {
 		const struct command_option *option = &command->options[i];
-		if (option->required && option->type != &command_conf &&
-		    !(line.given & UINT64_C(1) << i))
+		/* A command with a configuration asks for its options when that has been read, so
+		 * that a name which nobody knows is said first. */
+		bool asked_later = command->takes_conf && option->name;
+		if (option->required && !asked_later && !(line.given & UINT64_C(1) << i))
 			err = command_usage(args, "%s is missing", command_name_of(option));
 	}
 	return err;

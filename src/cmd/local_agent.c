@@ -27,7 +27,7 @@ static void local_agent_on_changed(struct inventory_change *change, int err)
 		log_info("the SNMP agent at %s answers: it is polled as device %s", agent->address,
 			 agent->name);
 	else if (err != ERR_EXISTS)
-		log_warn("device %s: %s", agent->name,
+		log_warn("the agent of this machine cannot be added as device %s: %s", agent->name,
 			 change->error.text[0] ? change->error.text : err_text(err));
 }
 

@@ -92,7 +92,9 @@ static void remote_follow_read_file(struct remote_follow *f)
 	if (!err)
 		err = remote_follow_use(f, f->options.file, buf_slice(&text));
 	else if (err != ERR_NOT_FOUND)
-		log_warn("%s: %s", f->options.file, err_text(err));
+		log_warn("the saved inventory %s cannot be read: %s; nothing is polled until the "
+			 "server answers",
+			 f->options.file, err_text(err));
 	buf_release(&text);
 }
 
@@ -273,7 +275,7 @@ static void remote_follow_say_away(struct remote_follow *f, const char *why)
 	/* It may come back as another one, which knows nothing. */
 	remote_follow_forget_told(f);
 	log_rated(&f->lines, clock_mono_ms(f->options.clock), LOG_WARN,
-		  "the inventory stays as it is: %s", why);
+		  "no inventory from the server: %s; the devices known last are polled", why);
 }
 
 static void remote_follow_turn(void *owner)

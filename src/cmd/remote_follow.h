@@ -44,7 +44,7 @@ struct remote_follow_options {
 /* Reads the file, so that polling begins at once; one that is not there, or not of this poller, is
  * no error. */
 struct remote_follow *remote_follow_new(const struct remote_follow_options *options);
-/* Reads the secrets file anew with the next inventory, which is asked for at once. */
+/* Reads the secrets file again with the next inventory, which is asked for at once. */
 void remote_follow_refresh(struct remote_follow *follow);
 void remote_follow_stop(struct remote_follow *follow, void (*stopped)(void *owner), void *owner);
 

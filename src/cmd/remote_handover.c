@@ -88,7 +88,7 @@ void remote_handover_problem(struct remote_handover *h, struct errbuf *problem)
 static void remote_handover_take(struct remote_handover *h)
 {
 	h->state = TAKES;
-	queue_take(h->taker);
+	queue_receive(h->taker);
 }
 
 static void remote_handover_give_back(struct remote_handover *h, bool stored)
@@ -329,7 +329,7 @@ static void remote_handover_run_begin(struct task *task)
 	};
 	const struct queue_worker_options taker = {
 		.executor = loop_executor(h->loop),
-		.taken = remote_handover_on_taken,
+		.received = remote_handover_on_taken,
 		.owner = h,
 	};
 	h->http = client_http_new(&http);

@@ -22,9 +22,10 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "cmd/command.h"
+#include "cmd/queue_sink.h"
 #include "cmd/remote_follow.h"
 #include "cmd/remote_handover.h"
-#include "cmd/queue_sink.h"
+#include "cmd/stop_phases.h"
 #include "cmd/terminal_escape.h"
 #include "conf/conf.h"
 #include "inventory/inventory.h"
@@ -34,9 +35,7 @@
 #include "store/lmdb/lmdb.h"
 
 enum {
-	STOP_POLL_MS = 5,
 	STOP_MS = 30000,
-	STOP_DEAD_MS = 4000, /* after a failed commit */
 	FILE_MAX_BYTES = 4096,
 };
 
@@ -63,14 +62,8 @@ struct remote_poller {
 	const struct queue_def *queue_defs[1];
 	struct inventory_conf queues_only;
 	struct queue *queues[1];
-	struct loop_signal *signals[3];
-	struct loop_timer *stop_timer;
 	atomic_bool cancelled;
-	size_t phase; /* of stopping; 0: polling */
-	int64_t give_up_ms;
-	bool phase_over;
-	struct task dead_task;
-	_Atomic int dead_err;
+	struct stop_phases stopping;
 	int status;
 };
 
@@ -80,12 +73,13 @@ static void remote_poller_follow_stopped(void *owner)
 {
 	struct remote_poller *p = owner;
 	p->follow = NULL;
-	p->phase_over = true;
+	p->stopping.phase_over = true;
 }
 
-static void remote_poller_begin_follow(struct remote_poller *p)
+static void remote_poller_begin_follow(void *owner)
 {
-	p->phase_over = p->follow == NULL;
+	struct remote_poller *p = owner;
+	p->stopping.phase_over = p->follow == NULL;
 	atomic_store(&p->cancelled, true);
 	if (p->follow)
 		remote_follow_stop(p->follow, remote_poller_follow_stopped, p);
@@ -95,12 +89,13 @@ static void remote_poller_handover_stopped(void *owner)
 {
 	struct remote_poller *p = owner;
 	p->handover = NULL;
-	p->phase_over = true;
+	p->stopping.phase_over = true;
 }
 
-static void remote_poller_begin_handover(struct remote_poller *p)
+static void remote_poller_begin_handover(void *owner)
 {
-	p->phase_over = p->handover == NULL;
+	struct remote_poller *p = owner;
+	p->stopping.phase_over = p->handover == NULL;
 	if (p->handover)
 		remote_handover_stop(p->handover, remote_poller_handover_stopped, p);
 }
@@ -111,96 +106,40 @@ static void remote_poller_poller_closed(void *owner)
 	p->poller = NULL;
 }
 
-static void remote_poller_begin_poller(struct remote_poller *p)
+static void remote_poller_begin_poller(void *owner)
 {
+	struct remote_poller *p = owner;
 	if (p->poller)
 		poller_close(p->poller, remote_poller_poller_closed, p);
 }
 
-static bool remote_poller_poller_over(const struct remote_poller *p)
+static bool remote_poller_poller_over(const void *owner)
 {
+	const struct remote_poller *p = owner;
 	return !p->poller && !p->sink.on_their_way;
 }
 
-static void remote_poller_http_stopped(void *owner)
+static void remote_poller_begin_http(void *owner)
 {
 	struct remote_poller *p = owner;
-	p->phase_over = true;
-}
-
-static void remote_poller_begin_http(struct remote_poller *p)
-{
 	p->api.ready = false;
-	p->phase_over = p->http == NULL;
+	p->stopping.phase_over = p->http == NULL;
 	if (p->http)
-		http_server_stop(p->http, 0, remote_poller_http_stopped, p);
+		http_server_stop(p->http, 0, stop_phases_end_phase, &p->stopping);
 }
 
-static bool remote_poller_http_over(const struct remote_poller *p)
+static bool remote_poller_http_over(const void *owner)
 {
-	return p->phase_over && !p->api.calls;
+	const struct remote_poller *p = owner;
+	return p->stopping.phase_over && !p->api.calls;
 }
 
-static void remote_poller_begin_end(struct remote_poller *p)
-{
-	loop_timer_close(p->stop_timer);
-	for (size_t i = 0; i < ARRAY_LEN(p->signals); i++)
-		loop_signal_close(p->signals[i]);
-	loop_stop(p->loop);
-}
-
-static const struct remote_poller_phase {
-	const char *name;
-	void (*begin)(struct remote_poller *p);
-	bool (*over)(const struct remote_poller *p); /* NULL: p->phase_over */
-} phases[] = {
-	{"polling", NULL, NULL},
+static const struct stop_phase phases[] = {
 	{"inventory", remote_poller_begin_follow, NULL},
 	{"hand-over", remote_poller_begin_handover, NULL},
-	{"polls at hand", remote_poller_begin_poller, remote_poller_poller_over},
+	{"polls under way", remote_poller_begin_poller, remote_poller_poller_over},
 	{"status page", remote_poller_begin_http, remote_poller_http_over},
-	{"end", remote_poller_begin_end, NULL},
 };
-
-static bool remote_poller_is_phase_over(const struct remote_poller *p)
-{
-	const struct remote_poller_phase *phase = &phases[p->phase];
-	return phase->over ? phase->over(p) : p->phase_over;
-}
-
-static void remote_poller_on_stop_timer(void *owner)
-{
-	struct remote_poller *p = owner;
-	while (p->phase + 1 < ARRAY_LEN(phases) && remote_poller_is_phase_over(p)) {
-		p->phase++;
-		p->phase_over = false;
-		phases[p->phase].begin(p);
-	}
-	if (loop_now_ms(p->loop) > p->give_up_ms) {
-		log_error("stop: gave up waiting for: %s", phases[p->phase].name);
-		_exit(p->dead_err ? EXIT_IO : EXIT_FAILED);
-	}
-}
-
-static void remote_poller_stop(struct remote_poller *p)
-{
-	if (p->give_up_ms)
-		return;
-	int64_t bound_ms = p->dead_err ? STOP_DEAD_MS : STOP_MS;
-	p->give_up_ms = loop_now_ms(p->loop) + bound_ms;
-	/* The loop stands still while the store is closed; this bounds that, too. */
-	alarm((unsigned)(2 * bound_ms / 1000));
-	loop_timer_start(p->stop_timer, 0, STOP_POLL_MS);
-	p->phase_over = true;
-}
-
-static void remote_poller_on_stop_signal(void *owner, int signum)
-{
-	struct remote_poller *p = owner;
-	if (!p->give_up_ms)
-		log_info("signal %d: stopping", signum);
-	remote_poller_stop(p);
-}
 
 static void remote_poller_on_reload_signal(void *owner, UNUSED int signum)
 {
@@ -208,23 +147,6 @@ static void remote_poller_on_reload_signal(void *owner, UNUSED int signum)
 	log_info("the secrets are read again");
 	if (p->follow)
 		remote_follow_refresh(p->follow);
-}
-
-static void remote_poller_run_dead(struct task *task)
-{
-	struct remote_poller *p = CONTAINER_OF(task, struct remote_poller, dead_task);
-	log_error("a commit failed: %s; stopping, since only a restart can tell what is on disk",
-		  err_text(p->dead_err));
-	remote_poller_stop(p);
-}
-
-/* On the store's writer thread. */
-static void remote_poller_on_dead(void *context, int err)
-{
-	struct remote_poller *p = context;
-	p->dead_err = err;
-	struct executor *executor = loop_executor(p->loop);
-	executor->post(executor, &p->dead_task);
 }
 
 /* ---- Starting -------------------------------------------------------------------------------- */
@@ -237,8 +159,8 @@ static int remote_poller_open_spool(struct remote_poller *p, struct errbuf *e)
 		.map_bytes = (uint64_t)c->store_map_bytes,
 		.queue_max_bytes = (uint64_t)c->store_queue_max_bytes,
 		.min_free_bytes = (uint64_t)c->store_min_free_bytes,
-		.on_dead = remote_poller_on_dead,
-		.context = p,
+		.on_dead = stop_phases_on_dead,
+		.context = &p->stopping,
 	};
 	/* Its sentences name the directory. */
 	int err = lmdb_open(&options, &p->store, e);
@@ -347,22 +269,6 @@ static int remote_poller_open_http(struct remote_poller *p, struct errbuf *e)
 	return err ? errbuf_prefix(e, err, "--listen") : 0;
 }
 
-static int remote_poller_open_signals(struct remote_poller *p, struct errbuf *e)
-{
-	static const struct {
-		int number;
-		loop_signal_fn *fn;
-	} rows[] = {{SIGINT, remote_poller_on_stop_signal},
-		    {SIGTERM, remote_poller_on_stop_signal},
-		    {SIGHUP, remote_poller_on_reload_signal}};
-	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		int err = loop_signal_open(p->loop, rows[i].number, rows[i].fn, p, &p->signals[i]);
-		if (err)
-			return errbuf_set(e, err, "signal %d: %s", rows[i].number, err_text(err));
-	}
-	return 0;
-}
-
 static void remote_poller_print_ready(const struct remote_poller *p)
 {
 	struct loop_address address = http_server_address(p->http);
@@ -376,8 +282,7 @@ static void remote_poller_print_ready(const struct remote_poller *p)
 
 static int remote_poller_start(struct remote_poller *p, struct errbuf *e)
 {
-	p->stop_timer = loop_timer_new(p->loop, remote_poller_on_stop_timer, p);
-	int err = remote_poller_open_signals(p, e);
+	int err = stop_phases_open_signals(&p->stopping, remote_poller_on_reload_signal, e);
 	err = err ? err : remote_poller_open_http(p, e);
 	err = err ? err : remote_poller_open_poller(p, e);
 	if (err)
@@ -394,23 +299,27 @@ static int remote_poller_loop(struct remote_poller *p)
 	/* The loop first: the store's writer may report to it as soon as it runs. */
 	p->loop = loop_new();
 	loop_set_kind(p->loop, LOOP_MAIN);
-	p->status = remote_poller_open_spool(p, &e) ? EXIT_FAILED : EXIT_OK;
-	if (!p->status && remote_poller_start(p, &e)) {
-		p->status = EXIT_FAILED;
-		remote_poller_stop(p);
-	}
+	p->stopping = (struct stop_phases){.loop = p->loop,
+					   .phases = phases,
+					   .phase_count = ARRAY_LEN(phases),
+					   .owner = p,
+					   .bound_ms = STOP_MS};
+	bool is_open = !remote_poller_open_spool(p, &e);
+	p->status = is_open && !remote_poller_start(p, &e) ? EXIT_OK : EXIT_FAILED;
 	if (p->status)
 		terminal_complain("granary poll: %s", e.text);
-	if (p->stop_timer)
+	if (p->status && is_open)
+		stop_phases_begin(&p->stopping);
+	if (is_open)
 		loop_run(p->loop);
 	if (p->http)
 		http_server_free(p->http);
 	queue_close(p->spool);
 	store_close(p->store);
 	loop_free(p->loop);
-	if (!p->status && !p->dead_err)
+	if (!p->status && !p->stopping.dead_err)
 		log_info("stopped");
-	return p->dead_err ? EXIT_IO : p->status;
+	return p->stopping.dead_err ? EXIT_IO : p->status;
 }
 
 /* ---- The command line ------------------------------------------------------------------------ */
@@ -424,6 +333,8 @@ static int remote_poller_check_words(struct remote_poller *p, const struct remot
 				     struct errbuf *e)
 {
 	const char *server = args->line.server, *name = args->name;
+	if (!server)
+		return errbuf_set(e, ERR_INVALID, "--server is missing: the URL of the server");
 	if (strchr(server, '@'))
 		return errbuf_set(
 			e, ERR_INVALID,
@@ -468,7 +379,7 @@ static int remote_poller_read_words(struct remote_poller *p, const struct remote
 static int remote_poller_run(const struct command_args *args)
 {
 	struct errbuf e = {""};
-	struct remote_poller p = {.conf = conf_new(), .dead_task.run = remote_poller_run_dead};
+	struct remote_poller p = {.conf = conf_new()};
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
 	int status = EXIT_WRONG_USE;

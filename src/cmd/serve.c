@@ -4,24 +4,22 @@
  * catalog, ingest and HTTP put on it; then the address is bound and a line on standard output says
  * that the server is ready. Everything but the store's own threads and one worker runs on the loop.
  *
- * Stopping is a list of phases (below), each begun when the one before has finished: HTTP takes
- * nothing new and finishes what it has, then the other doors, the host metrics, ingest's writes and
- * the catalog; at last the store is closed. The whole has a bound: what has not finished by then is
- * given up, which is no worse than a crash, and no answered write is lost by one. A signal that
- * comes a second or more after the first gives up at once.
+ * Stopping (stop_phases.h) is a list of phases (below): HTTP takes nothing new and finishes what it
+ * has, then the other doors, the host metrics, ingest's writes and the catalog; at last the store
+ * is closed. No answered write is lost by what is given up. A signal that comes a second or more
+ * after the first gives up at once.
  *
- * A failed commit stops the server the same way, with a short bound and status 74: the waiting
- * requests are answered with an error, and what the disk holds is known again after a restart. */
+ * A failed commit stops the server with status 74: the waiting requests are answered with an
+ * error, and what the disk holds is known again after a restart. */
 #include <fcntl.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "api/call.h"
 #include "api/admin/pollers.h"
-#include "api/routes.h"
+#include "api/call.h"
 #include "api/esmond/zone.h"
+#include "api/routes.h"
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/file.h"
@@ -30,7 +28,7 @@
 #include "cmd/command.h"
 #include "cmd/serve_listeners.h"
 #include "cmd/serve_polling.h"
-#include "cmd/serve_rollups.h"
+#include "cmd/stop_phases.h"
 #include "cmd/terminal_escape.h"
 #include "conf/conf.h"
 #include "http/http.h"
@@ -40,13 +38,13 @@
 #include "loop/loop.h"
 #include "loop/pool.h"
 #include "query/query.h"
+#include "rollup/deletions.h"
+#include "rollup/rollup.h"
 #include "store/lmdb/lmdb.h"
 
 enum {
-	STOP_POLL_MS = 5,
 	/* On top of the configured time for requests: for the writes and the store. */
 	STOP_EXTRA_MS = 30000,
-	STOP_DEAD_MS = 2000, /* after a failed commit */
 	/* Signals that come together are one wish: a supervisor's goes to the process and to its
 	 * group. */
 	STOP_AGAIN_MS = 1000,
@@ -76,122 +74,110 @@ struct serve {
 	struct http_server *http;
 	struct serve_listeners *doors;
 	struct serve_polling *polling;
-	struct serve_rollups rollups;
+	struct rollup_site site;
+	struct rollup *rollup; /* NULL: this process rolls nothing up */
 	struct rollup_deletions *deletions;
 	struct http_route *routes;
 	struct api api;
-	struct loop_signal *signals[3];
-	struct loop_timer *sweep_timer, *stop_timer, *ingest_timer;
-	size_t phase; /* of stopping; 0: serving */
-	int64_t stop_ms, give_up_ms;
-	bool phase_over;
-	struct task dead_task;
-	_Atomic int dead_err; /* set by the store's writer */
+	struct loop_timer *sweep_timer, *ingest_timer;
+	struct stop_phases stopping;
 	int status;
 };
 
 /* ---- Stopping ------------------------------------------------------------------------------- */
 
-static void serve_end_phase(void *owner)
+static int64_t serve_grace_ms(const struct serve *s)
+{
+	return s->stopping.dead_err ? STOP_DEAD_MS : s->conf->stop_timeout_ms;
+}
+
+static void serve_begin_http(void *owner)
 {
 	struct serve *s = owner;
-	s->phase_over = true;
-}
-
-static void serve_begin_http(struct serve *s)
-{
 	s->api.ready = false;
-	int64_t grace_ms = s->dead_err ? STOP_DEAD_MS : s->conf->stop_timeout_ms;
-	http_server_stop(s->http, grace_ms, serve_end_phase, s);
+	loop_timer_close(s->sweep_timer);
+	http_server_stop(s->http, serve_grace_ms(s), stop_phases_end_phase, &s->stopping);
 }
 
-static void serve_begin_doors(struct serve *s)
+static void serve_begin_doors(void *owner)
 {
-	s->phase_over = s->doors == NULL;
+	struct serve *s = owner;
+	s->stopping.phase_over = s->doors == NULL;
 	if (s->doors)
-		serve_listeners_stop(s->doors,
-				     s->dead_err ? STOP_DEAD_MS : s->conf->stop_timeout_ms,
-				     serve_end_phase, s);
-}
-
-static void serve_begin_polling(struct serve *s)
-{
-	serve_polling_stop(s->polling);
-}
-
-static bool serve_is_polling_over(const struct serve *s)
-{
-	return serve_polling_over(s->polling);
-}
-
-static void serve_begin_host(struct serve *s)
-{
-	s->phase_over = s->host == NULL;
-	if (s->host)
-		host_close(s->host, serve_end_phase, s);
-	s->host = NULL;
+		serve_listeners_stop(s->doors, serve_grace_ms(s), stop_phases_end_phase,
+				     &s->stopping);
 }
 
 /* What is left of a deletion is done after the next start. */
-static void serve_begin_queries(struct serve *s)
+static void serve_begin_queries(void *owner)
 {
+	struct serve *s = owner;
 	api_calls_stop(&s->api);
 	if (s->deletions)
 		rollup_deletions_stop(s->deletions);
 }
 
-/* Reads of queries whose clients are gone, and what such clients have sent, are still at work.
- * Nothing tells of their end, so the stop timer looks. */
-static bool serve_queries_over(const struct serve *s)
+/* Reads of queries whose clients are gone, and what such clients have sent, are still at work. */
+static bool serve_queries_over(const void *owner)
 {
+	const struct serve *s = owner;
 	return query_engine_idle(s->queries) && !s->api.calls &&
 	       (!s->deletions || rollup_deletions_idle(s->deletions));
 }
 
-static bool serve_writes_over(const struct serve *s)
+static void serve_begin_polling(void *owner)
 {
-	return ingest_idle(s->ingest);
+	serve_polling_stop(((struct serve *)owner)->polling);
 }
 
-static bool serve_inventory_over(const struct serve *s)
+static bool serve_is_polling_over(const void *owner)
 {
+	return serve_polling_over(((const struct serve *)owner)->polling);
+}
+
+static void serve_begin_host(void *owner)
+{
+	struct serve *s = owner;
+	s->stopping.phase_over = s->host == NULL;
+	if (s->host)
+		host_close(s->host, stop_phases_end_phase, &s->stopping);
+	s->host = NULL;
+}
+
+static bool serve_writes_over(const void *owner)
+{
+	return ingest_idle(((const struct serve *)owner)->ingest);
+}
+
+static bool serve_inventory_over(const void *owner)
+{
+	const struct serve *s = owner;
 	return !s->inventory || inventory_keeper_idle(s->inventory);
 }
 
-static void serve_begin_rollups(struct serve *s)
+static void serve_begin_rollups(void *owner)
 {
-	serve_rollups_stop(&s->rollups);
+	struct serve *s = owner;
+	if (s->rollup)
+		rollup_stop(s->rollup);
 }
 
-static bool serve_are_rollups_over(const struct serve *s)
+static bool serve_are_rollups_over(const void *owner)
 {
-	return serve_rollups_over(&s->rollups);
+	const struct serve *s = owner;
+	return !s->rollup || rollup_is_over(s->rollup);
 }
 
-static void serve_begin_catalog(struct serve *s)
+static void serve_begin_catalog(void *owner)
 {
-	query_engine_free(s->queries);
-	catalog_close(s->catalog, serve_end_phase, s);
-}
-
-static void serve_begin_end(struct serve *s)
-{
-	for (size_t i = 0; i < ARRAY_LEN(s->signals); i++)
-		loop_signal_close(s->signals[i]);
-	loop_timer_close(s->sweep_timer);
-	loop_timer_close(s->stop_timer);
+	struct serve *s = owner;
 	loop_timer_close(s->ingest_timer);
-	loop_stop(s->loop);
+	query_engine_free(s->queries);
+	catalog_close(s->catalog, stop_phases_end_phase, &s->stopping);
 }
 
-/* A phase is over when `over` says so, or else when serve_end_phase() was called. */
-static const struct serve_phase {
-	const char *name;
-	void (*begin)(struct serve *s);
-	bool (*over)(const struct serve *s);
-} phases[] = {
-	{"serving", NULL, NULL},
-	{"requests at hand", serve_begin_http, NULL},
+static const struct stop_phase phases[] = {
+	{"requests that are being answered", serve_begin_http, NULL},
 	{"streams", serve_begin_doors, NULL},
 	{"queries", serve_begin_queries, serve_queries_over},
 	{"polling", serve_begin_polling, serve_is_polling_over},
@@ -200,78 +186,7 @@ static const struct serve_phase {
 	{"inventory", NULL, serve_inventory_over},
 	{"roll-ups", serve_begin_rollups, serve_are_rollups_over},
 	{"catalog", serve_begin_catalog, NULL},
-	{"end", serve_begin_end, NULL},
 };
-
-static bool serve_is_phase_over(const struct serve *s)
-{
-	const struct serve_phase *phase = &phases[s->phase];
-	return phase->over ? phase->over(s) : s->phase_over;
-}
-
-static void serve_stop_step(struct serve *s)
-{
-	while (s->phase + 1 < ARRAY_LEN(phases) && serve_is_phase_over(s)) {
-		s->phase++;
-		s->phase_over = false;
-		if (phases[s->phase].begin)
-			phases[s->phase].begin(s);
-	}
-}
-
-static void serve_on_stop_timer(void *owner)
-{
-	struct serve *s = owner;
-	serve_stop_step(s);
-	if (loop_now_ms(s->loop) > s->give_up_ms) {
-		log_error("stop: gave up waiting for: %s", phases[s->phase].name);
-		_exit(s->dead_err ? EXIT_IO : EXIT_FAILED);
-	}
-}
-
-static void serve_stop(struct serve *s)
-{
-	if (s->stop_ms)
-		return;
-	int64_t bound_ms =
-		s->dead_err ? 2 * STOP_DEAD_MS : s->conf->stop_timeout_ms + STOP_EXTRA_MS;
-	s->stop_ms = loop_now_ms(s->loop);
-	s->give_up_ms = s->stop_ms + bound_ms;
-	/* The loop stands still while the store is closed; this bounds that, too. */
-	alarm((unsigned)(bound_ms / 1000) + STOP_EXTRA_MS / 1000);
-	loop_timer_stop(s->sweep_timer);
-	loop_timer_start(s->stop_timer, 0, STOP_POLL_MS);
-	s->phase_over = true;
-}
-
-static void serve_on_stop_signal(void *owner, int signum)
-{
-	struct serve *s = owner;
-	if (s->stop_ms == 0) {
-		log_info("signal %d: stopping", signum);
-		serve_stop(s);
-	} else if (loop_now_ms(s->loop) - s->stop_ms >= STOP_AGAIN_MS) {
-		log_warn("signal %d again: giving up what is at hand", signum);
-		_exit(EXIT_FAILED);
-	}
-}
-
-static void serve_run_dead(struct task *task)
-{
-	struct serve *s = CONTAINER_OF(task, struct serve, dead_task);
-	log_error("a commit failed: %s; stopping, since only a restart can tell what is on disk",
-		  err_text(s->dead_err));
-	serve_stop(s);
-}
-
-/* On the store's writer thread. */
-static void serve_on_dead(void *context, int err)
-{
-	struct serve *s = context;
-	s->dead_err = err;
-	struct executor *executor = loop_executor(s->loop);
-	executor->post(executor, &s->dead_task);
-}
 
 /* ---- While serving -------------------------------------------------------------------------- */
 
@@ -362,8 +277,8 @@ static int serve_open_store(struct serve *s, struct errbuf *e)
 		.queue_max_bytes = (uint64_t)c->store_queue_max_bytes,
 		.min_free_bytes = (uint64_t)c->store_min_free_bytes,
 		.read_threads = (unsigned)c->store_read_threads,
-		.on_dead = serve_on_dead,
-		.context = s,
+		.on_dead = stop_phases_on_dead,
+		.context = &s->stopping,
 	};
 	/* Its sentences name the directory. */
 	return lmdb_open(&options, &s->store, e);
@@ -379,8 +294,7 @@ static struct catalog *serve_new_catalog(struct serve *s)
 	options.series_per_tenant_max = (uint64_t)c->catalog_series_per_tenant;
 	options.new_series_per_minute_max = (uint64_t)c->catalog_new_series_per_minute;
 	options.index_max_bytes = (size_t)c->catalog_index_max_bytes;
-	options.longest_retention_ms =
-		retention_longest_raw_ms(&s->rollups.retention, c->retention_raw_ms);
+	options.longest_retention_ms = retention_longest_raw_ms(&s->site.retention);
 	return catalog_new(s->store, lmdb_clock(s->store), loop_executor(s->loop), &options);
 }
 
@@ -392,23 +306,21 @@ static struct ingest *serve_new_ingest(struct serve *s)
 		.clock = lmdb_clock(s->store),
 		.executor = loop_executor(s->loop),
 		.tenant_tag = slice_of(s->conf->ingest_tenant_tag),
-		.retention_ms = s->conf->retention_raw_ms,
-		.retention_rules = &s->rollups.retention,
+		.retention = &s->site.retention,
 		/* Here 0 is none, there it is the default. */
 		.ahead_ms = s->conf->ingest_future_max_ms ? s->conf->ingest_future_max_ms : -1,
 		.in_flight_max_bytes = (size_t)s->conf->ingest_in_flight_max_bytes,
 		.cache_max_bytes = (size_t)s->conf->ingest_cache_max_bytes,
 		.wait_max_ms = s->conf->ingest_wait_max_ms,
 		.texts_left_out = strcmp(s->conf->line_text_fields, "skip") == 0,
-		.partitions =
-			s->rollups.site.granularities.count ? (uint32_t)s->conf->partitions : 0,
+		.partitions = s->site.granularities.count ? (uint32_t)s->conf->partitions : 0,
 		.rollup_slot_ms = s->conf->rollup_slot_ms,
 		.rollup_quiet_ms = s->conf->rollup_quiet_ms,
 		.rollup_skew_max_ms = s->conf->rollup_skew_max_ms,
-		.marks = s->rollups.site.marks,
-		.late_keep = s->rollups.keeps_late,
-		.late_retention_ms = s->rollups.site.late.kept_ms,
-		.granularities = &s->rollups.site.granularities,
+		.marks = s->site.marks,
+		.late_keep = s->site.keeps_late,
+		.late_retention_ms = s->site.late.kept_ms,
+		.granularities = &s->site.granularities,
 	};
 	return ingest_new(&options);
 }
@@ -430,31 +342,18 @@ static struct query_engine *serve_new_queries(struct serve *s)
 		.range_max_ms = c->query_range_max_ms,
 		.timeout_ms = c->query_timeout_ms,
 		.concurrent_max = (size_t)c->query_concurrent_max,
-		.retention_ms = c->retention_raw_ms,
-		.retention_rules = &s->rollups.retention,
+		.retention = &s->site.retention,
 		.home_of = serve_polling_home_of,
 		.home_owner = s->polling,
-		.granularities = &s->rollups.site.granularities,
-		.rolled_before_ms = serve_rollups_before_ms,
-		.rolled_since_ms = serve_rollups_since_ms,
-		.late_after_ms = s->rollups.site.late.after_ms,
-		.late_quiet_ms = s->rollups.keeps_late ? c->rollup_quiet_ms : 0,
-		.is_counter = serve_rollups_is_counter,
-		.rollup_owner = &s->rollups,
+		.granularities = &s->site.granularities,
+		.rolled_before_ms = rollup_site_before_ms,
+		.rolled_since_ms = rollup_site_since_ms,
+		.late_after_ms = s->site.late.after_ms,
+		.late_quiet_ms = s->site.keeps_late ? c->rollup_quiet_ms : 0,
+		.is_counter = rollup_site_is_counter,
+		.rollup_owner = &s->site,
 	};
 	return query_engine_new(&options);
-}
-
-static struct serve_polling *serve_new_polling(struct serve *s)
-{
-	const struct serve_polling_options options = {
-		.conf = s->conf,
-		.inventory_conf = s->inventory_conf,
-		.store = s->store,
-		.catalog = s->catalog,
-		.loop = s->loop,
-	};
-	return serve_polling_new(&options);
 }
 
 /* The rows of the API, with the configured bounds for bodies of samples: those may be compressed,
@@ -513,13 +412,7 @@ static struct http_server *serve_new_http(struct serve *s)
 		.inventory_conf = s->inventory_conf,
 		.pollers = s->pollers,
 		.zones = s->zones,
-		.granularities = &s->rollups.site.granularities,
-		.retention = &s->rollups.retention,
-		.late = &s->rollups.site.late,
-		.site = &s->rollups.site,
-		.owned = &s->rollups.own,
-		.marks = s->rollups.site.marks,
-		.rollup_name = s->rollups.name,
+		.site = &s->site,
 		.deletions = s->deletions,
 		.conf = s->conf,
 		.started_ms = clock_wall_ms(clock_real()),
@@ -569,19 +462,6 @@ static void serve_open_host(struct serve *s)
 		log_warn("%s", e.text);
 }
 
-static int serve_open_signals(struct serve *s, struct errbuf *e)
-{
-	static const int stops[] = {SIGINT, SIGTERM};
-	for (size_t i = 0; i < ARRAY_LEN(stops); i++) {
-		int err = loop_signal_open(s->loop, stops[i], serve_on_stop_signal, s,
-					   &s->signals[i]);
-		if (err)
-			return errbuf_set(e, err, "signal %d: %s", stops[i], err_text(err));
-	}
-	int err = loop_signal_open(s->loop, SIGHUP, serve_on_reload_signal, s, &s->signals[2]);
-	return err ? errbuf_set(e, err, "signal %d: %s", SIGHUP, err_text(err)) : 0;
-}
-
 /* A connection, the database and a few more need descriptors: takes as many as are allowed. */
 static void serve_raise_descriptor_limit(void)
 {
@@ -613,16 +493,7 @@ static int serve_listen_http(struct serve *s, struct errbuf *e)
 	struct loop_address address;
 	int err = loop_address_parse(slice_of(s->conf->listen), &address, e);
 	err = err ? err : http_server_listen(s->http, &address, e);
-	char where[512];
-	return err ? errbuf_prefix(e, err, "%s",
-				   conf_where(s->conf, CONF_ID_listen, where, sizeof(where)))
-		   : 0;
-}
-
-static size_t serve_door_connections(const struct conf *c)
-{
-	size_t doors = (*c->line_tcp_listen != 0) + (size_t)(*c->opentsdb_listen != 0);
-	return doors * (size_t)c->streams_connections_max;
+	return err ? conf_refuse(s->conf, CONF_ID_listen, e) : 0;
 }
 
 /* Connections are not to take the descriptors that the rest of the server needs: the kernel would
@@ -635,7 +506,7 @@ static int serve_bound_connections(struct serve *s, struct errbuf *e)
 	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur == RLIM_INFINITY)
 		limit.rlim_cur = SIZE_MAX / 2;
 	size_t used = lowest < 0 ? (size_t)limit.rlim_cur : (size_t)lowest;
-	size_t later = DESCRIPTORS_LATER + serve_door_connections(s->conf);
+	size_t later = DESCRIPTORS_LATER + serve_listeners_connections_max(s->conf);
 	if (lowest >= 0)
 		close(lowest);
 	if (limit.rlim_cur < used + later + DESCRIPTORS_SERVED_MIN)
@@ -678,25 +549,29 @@ static void serve_print_ready(struct serve *s)
 /* Everything that lives on the loop, in the order in which it needs each other. */
 static int serve_start(struct serve *s, struct errbuf *e)
 {
-	int err = serve_rollups_open(&s->rollups, s->store, e);
+	int err = rollup_site_open(&s->site, s->store, lmdb_clock(s->store), e);
 	s->pool = pool_new(1, 16, "host");
 	s->filter_pool = pool_new(1, (size_t)s->conf->query_concurrent_max, "filter");
 	s->catalog = serve_new_catalog(s);
 	s->ingest = serve_new_ingest(s);
-	s->polling = serve_new_polling(s);
+	s->polling = serve_polling_new(
+		&(struct serve_polling_options){.conf = s->conf,
+						.inventory_conf = s->inventory_conf,
+						.store = s->store,
+						.catalog = s->catalog,
+						.loop = s->loop});
 	s->queries = serve_new_queries(s);
 	s->zones = v2_zones_new(files_real(), "/usr/share/zoneinfo");
 	s->pollers = pollers_new();
 	err = err ? err : serve_open_inventory(s, e);
 	if (!err)
-		s->deletions = serve_rollups_deletions(&s->rollups, s->catalog, s->loop);
+		s->deletions = rollup_deletions_new(&s->site, loop_executor(s->loop), s->catalog);
 	s->http = serve_new_http(s);
-	s->stop_timer = loop_timer_new(s->loop, serve_on_stop_timer, s);
 	s->sweep_timer = loop_timer_new(s->loop, serve_on_sweep_timer, s);
 	loop_timer_start(s->sweep_timer, SWEEP_INTERVAL_MS, SWEEP_INTERVAL_MS);
 	s->ingest_timer = loop_timer_new(s->loop, serve_on_ingest_timer, s);
 	loop_timer_start(s->ingest_timer, INGEST_TICK_MS, INGEST_TICK_MS);
-	err = err ? err : serve_open_signals(s, e);
+	err = err ? err : stop_phases_open_signals(&s->stopping, serve_on_reload_signal, e);
 	err = err ? err : serve_listen_http(s, e);
 	err = err ? err : serve_listeners_open(s->conf, s->loop, s->ingest, &s->doors, e);
 	err = err ? err : serve_polling_open(s->polling, s->inventory, e);
@@ -706,9 +581,9 @@ static int serve_start(struct serve *s, struct errbuf *e)
 	s->api.persist = serve_polling_persist(s->polling);
 	s->api.poller = serve_polling_poller(s->polling);
 	serve_open_host(s);
-	serve_rollups_start(&s->rollups, s->loop);
-	s->api.rollup = s->rollups.rollup;
-	s->api.backfill = s->rollups.backfill;
+	if (s->site.own.count)
+		s->rollup = rollup_new(&s->site, loop_executor(s->loop));
+	s->api.rollup = s->rollup;
 	err = serve_bound_connections(s, e);
 	if (err)
 		return err;
@@ -725,7 +600,9 @@ static void serve_release(struct serve *s)
 	if (s->deletions)
 		rollup_deletions_free(s->deletions);
 	ingest_free(s->ingest);
-	serve_rollups_free(&s->rollups);
+	if (s->rollup)
+		rollup_free(s->rollup);
+	rollup_site_close(&s->site);
 	inventory_keeper_free(s->inventory);
 	v2_zones_free(s->zones);
 	pollers_free(s->pollers);
@@ -742,6 +619,12 @@ static int serve_until_stopped(struct serve *s)
 	/* The loop first: the store's writer may report to it as soon as it runs. */
 	s->loop = loop_new();
 	loop_set_kind(s->loop, LOOP_MAIN);
+	s->stopping = (struct stop_phases){.loop = s->loop,
+					   .phases = phases,
+					   .phase_count = ARRAY_LEN(phases),
+					   .owner = s,
+					   .bound_ms = s->conf->stop_timeout_ms + STOP_EXTRA_MS,
+					   .again_ms = STOP_AGAIN_MS};
 	if (serve_open_store(s, &e)) {
 		terminal_complain("granary serve: %s", e.text);
 		loop_free(s->loop);
@@ -751,19 +634,19 @@ static int serve_until_stopped(struct serve *s)
 	if (serve_start(s, &e)) {
 		terminal_complain("granary serve: %s", e.text);
 		s->status = EXIT_FAILED;
-		serve_stop(s);
+		stop_phases_begin(&s->stopping);
 	}
 	loop_run(s->loop);
 	serve_release(s);
 	if (s->status == EXIT_OK)
 		log_info("stopped");
-	return s->dead_err ? EXIT_IO : s->status;
+	return s->stopping.dead_err ? EXIT_IO : s->status;
 }
 
 static int serve_run(const struct command_args *args)
 {
 	struct errbuf e = {""};
-	struct serve s = {.conf = conf_new(), .args = args, .dead_task.run = serve_run_dead};
+	struct serve s = {.conf = conf_new(), .args = args};
 	/* A client that has gone is an error of a write, not the end; so is a file that may not
 	 * grow. */
 	signal(SIGPIPE, SIG_IGN);
@@ -771,8 +654,8 @@ static int serve_run(const struct command_args *args)
 	int status = EXIT_WRONG_USE;
 	if (conf_read(s.conf, files_real(), args->conf_argc, args->conf_argv, &e) ||
 	    inventory_conf_read(s.conf, files_real(), &s.inventory_conf, &e) ||
-	    serve_check_hosts(s.conf, &e) ||
-	    serve_rollups_read(&s.rollups, s.conf, files_real(), &e) || fault_arm_from_env(&e)) {
+	    serve_check_hosts(s.conf, &e) || rollup_site_read(&s.site, s.conf, files_real(), &e) ||
+	    fault_arm_from_env(&e)) {
 		terminal_complain("granary serve: %s", e.text);
 	} else {
 		serve_check_reloads();
@@ -788,10 +671,10 @@ static int serve_run(const struct command_args *args)
 const struct command command_serve = {
 	.name = "serve",
 	.summary = "run the server",
-	.about = "Serves until SIGINT or SIGTERM, then stops cleanly: requests at hand are "
-		 "answered, "
-		 "what was accepted is on disk. When it is ready it prints a line with its "
-		 "address. SIGHUP reads the configuration again; options that reload take "
+	.about = "Serves until SIGINT or SIGTERM, then stops cleanly: requests that have begun are "
+		 "answered, and accepted samples are on disk. When the server is ready it prints a "
+		 "line with its address. SIGHUP reads the configuration again; options that reload "
+		 "take "
 		 "effect.\n"
 		 "Exit status: 0 stopped, 1 could not start, 2 wrong configuration, 74 a commit "
 		 "failed.\n",

@@ -3,15 +3,20 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "conf/conf.h"
-#include "ingest/udp_listener.h"
 #include "ingest/tcp_listener.h"
+#include "ingest/udp_listener.h"
+
+/* One door, as its protocol has it; neither: it is not asked for. */
+struct serve_listener {
+	struct stream *stream;
+	struct datagrams *datagrams;
+};
 
 struct serve_listeners {
 	const struct conf *conf;
 	struct loop *loop;
 	struct ingest *ingest;
-	struct stream *line_tcp, *opentsdb;
-	struct datagrams *line_udp;
+	struct serve_listener doors[STREAM_PROTOCOLS];
 	size_t open_count; /* not yet stopped */
 	void (*stopped)(void *owner);
 	void *stopped_owner;
@@ -20,11 +25,16 @@ struct serve_listeners {
 
 /* ---- Options -------------------------------------------------------------------------------- */
 
-static int serve_listeners_explain(const struct serve_listeners *doors, enum conf_id id, int err,
-				   struct errbuf *e)
+static const char *serve_listeners_text(const struct conf *c, enum conf_id id)
 {
-	char where[512];
-	return errbuf_prefix(e, err, "%s", conf_where(doors->conf, id, where, sizeof(where)));
+	const char *text;
+	memcpy(&text, (const char *)c + conf_options[id].offset, sizeof(text));
+	return text;
+}
+
+static bool serve_listeners_is_asked(const struct conf *c, const struct stream_protocol *protocol)
+{
+	return *serve_listeners_text(c, protocol->listen);
 }
 
 static int serve_listeners_parse_tenant(const char *text, struct slice *tenant, struct errbuf *e)
@@ -36,90 +46,83 @@ static int serve_listeners_parse_tenant(const char *text, struct slice *tenant, 
 			  TENANT_MAX_BYTES);
 }
 
-static void serve_listeners_say(const char *what, struct loop_address address)
+static enum line_precision serve_listeners_precision(const struct conf *c,
+						     const struct stream_protocol *protocol)
 {
-	char text[LOOP_ADDRESS_TEXT_BYTES];
-	log_info("%s at %s", what, loop_address_text(&address, text));
+	enum line_precision precision = (enum line_precision)0;
+	if (protocol->precision == CONF_OPTIONS)
+		return precision;
+	int err = line_precision_parse(slice_of(serve_listeners_text(c, protocol->precision)),
+				       &precision);
+	ASSERT(!err); /* the option's words are the protocol's */
+	return precision;
 }
 
 /* ---- Opening -------------------------------------------------------------------------------- */
 
-/* What is the same for both streams. */
-static int serve_listeners_open_stream(struct serve_listeners *doors, enum conf_id listen,
-				       const char *address, enum conf_id tenant_id,
-				       const char *tenant, struct stream_options *options,
-				       struct stream **stream, struct errbuf *e)
+static int serve_listeners_open_stream(struct serve_listeners *doors,
+				       const struct stream_protocol *protocol, struct slice tenant,
+				       struct loop_address address, struct serve_listener *door,
+				       struct errbuf *e)
 {
 	const struct conf *c = doors->conf;
-	options->loop = doors->loop;
-	options->ingest = doors->ingest;
-	options->clock = clock_real();
-	options->line_max_bytes = (size_t)c->streams_line_max_bytes;
-	options->connections_max = (size_t)c->streams_connections_max;
-	options->idle_timeout_ms = c->streams_idle_timeout_ms;
-	int err = serve_listeners_parse_tenant(tenant, &options->tenant, e);
-	if (err)
-		return serve_listeners_explain(doors, tenant_id, err, e);
-	err = loop_address_parse(slice_of(address), &options->address, e);
-	err = err ? err : stream_open(options, stream, e);
-	if (err)
-		return serve_listeners_explain(doors, listen, err, e);
-	doors->open_count++;
-	return 0;
-}
-
-static int serve_listeners_open_line_tcp(struct serve_listeners *doors, struct errbuf *e)
-{
-	const struct conf *c = doors->conf;
-	struct stream_options options = {.protocol = STREAM_LINES};
-	if (!*c->line_tcp_listen)
-		return 0;
-	int err = line_precision_parse(slice_of(c->line_tcp_precision), &options.precision);
-	ASSERT(!err); /* the option's words are the protocol's */
-	err = serve_listeners_open_stream(doors, CONF_ID_line_tcp_listen, c->line_tcp_listen,
-					  CONF_ID_line_tcp_tenant, c->line_tcp_tenant, &options,
-					  &doors->line_tcp, e);
-	if (!err)
-		serve_listeners_say("line protocol over TCP", stream_address(doors->line_tcp));
-	return err;
-}
-
-static int serve_listeners_open_opentsdb(struct serve_listeners *doors, struct errbuf *e)
-{
-	const struct conf *c = doors->conf;
-	struct stream_options options = {.protocol = STREAM_PUTS};
-	if (!*c->opentsdb_listen)
-		return 0;
-	int err = serve_listeners_open_stream(doors, CONF_ID_opentsdb_listen, c->opentsdb_listen,
-					      CONF_ID_opentsdb_tenant, c->opentsdb_tenant, &options,
-					      &doors->opentsdb, e);
-	if (!err)
-		serve_listeners_say("OpenTSDB's put", stream_address(doors->opentsdb));
-	return err;
-}
-
-static int serve_listeners_open_line_udp(struct serve_listeners *doors, struct errbuf *e)
-{
-	const struct conf *c = doors->conf;
-	struct datagrams_options options = {
+	const struct stream_options options = {
 		.loop = doors->loop,
 		.ingest = doors->ingest,
+		.clock = clock_real(),
+		.protocol = protocol,
+		.address = address,
+		.tenant = tenant,
+		.precision = serve_listeners_precision(c, protocol),
+		.line_max_bytes = (size_t)c->streams_line_max_bytes,
+		.connections_max = (size_t)c->streams_connections_max,
+		.idle_timeout_ms = c->streams_idle_timeout_ms,
+	};
+	return stream_open(&options, &door->stream, e);
+}
+
+static int serve_listeners_open_datagrams(struct serve_listeners *doors,
+					  const struct stream_protocol *protocol,
+					  struct slice tenant, struct loop_address address,
+					  struct serve_listener *door, struct errbuf *e)
+{
+	const struct conf *c = doors->conf;
+	const struct datagrams_options options = {
+		.loop = doors->loop,
+		.ingest = doors->ingest,
+		.protocol = protocol,
+		.address = address,
+		.tenant = tenant,
+		.precision = serve_listeners_precision(c, protocol),
 		.datagram_max_bytes = (size_t)c->line_udp_datagram_max_bytes,
 		.buffer_bytes = (size_t)c->line_udp_buffer_bytes,
 	};
-	if (!*c->line_udp_listen)
-		return 0;
-	int err = serve_listeners_parse_tenant(c->line_udp_tenant, &options.tenant, e);
+	return datagrams_open(&options, &door->datagrams, e);
+}
+
+static int serve_listeners_open_door(struct serve_listeners *doors,
+				     const struct stream_protocol *protocol,
+				     struct serve_listener *door, struct errbuf *e)
+{
+	const struct conf *c = doors->conf;
+	struct slice tenant;
+	struct loop_address address;
+	char text[LOOP_ADDRESS_TEXT_BYTES];
+	int err =
+		serve_listeners_parse_tenant(serve_listeners_text(c, protocol->tenant), &tenant, e);
 	if (err)
-		return serve_listeners_explain(doors, CONF_ID_line_udp_tenant, err, e);
-	err = line_precision_parse(slice_of(c->line_udp_precision), &options.precision);
-	ASSERT(!err);
-	err = loop_address_parse(slice_of(c->line_udp_listen), &options.address, e);
-	err = err ? err : datagrams_open(&options, &doors->line_udp, e);
+		return conf_refuse(doors->conf, protocol->tenant, e);
+	err = loop_address_parse(slice_of(serve_listeners_text(c, protocol->listen)), &address, e);
+	if (!err && protocol->datagrams)
+		err = serve_listeners_open_datagrams(doors, protocol, tenant, address, door, e);
+	else if (!err)
+		err = serve_listeners_open_stream(doors, protocol, tenant, address, door, e);
 	if (err)
-		return serve_listeners_explain(doors, CONF_ID_line_udp_listen, err, e);
+		return conf_refuse(doors->conf, protocol->listen, e);
 	doors->open_count++;
-	serve_listeners_say("line protocol over UDP", datagrams_address(doors->line_udp));
+	address = protocol->datagrams ? datagrams_address(door->datagrams)
+				      : stream_address(door->stream);
+	log_info("%s at %s", protocol->what, loop_address_text(&address, text));
 	return 0;
 }
 
@@ -128,15 +131,27 @@ int serve_listeners_open(const struct conf *conf, struct loop *loop, struct inge
 {
 	struct serve_listeners *doors = mem_zalloc(sizeof(*doors));
 	*doors = (struct serve_listeners){.conf = conf, .loop = loop, .ingest = ingest};
-	int err = serve_listeners_open_line_tcp(doors, e);
-	err = err ? err : serve_listeners_open_opentsdb(doors, e);
-	err = err ? err : serve_listeners_open_line_udp(doors, e);
-	if (err) {
-		serve_listeners_free(doors);
-		return err;
+	for (size_t i = 0; i < STREAM_PROTOCOLS; i++) {
+		const struct stream_protocol *protocol = &stream_protocols[i];
+		int err = serve_listeners_is_asked(conf, protocol)
+				  ? serve_listeners_open_door(doors, protocol, &doors->doors[i], e)
+				  : 0;
+		if (err) {
+			serve_listeners_free(doors);
+			return err;
+		}
 	}
 	*out = doors;
 	return 0;
+}
+
+size_t serve_listeners_connections_max(const struct conf *conf)
+{
+	size_t streams = 0;
+	for (size_t i = 0; i < STREAM_PROTOCOLS; i++)
+		streams += !stream_protocols[i].datagrams &&
+			   serve_listeners_is_asked(conf, &stream_protocols[i]);
+	return streams * (size_t)conf->streams_connections_max;
 }
 
 /* ---- Stopping ------------------------------------------------------------------------------- */
@@ -162,12 +177,14 @@ void serve_listeners_stop(struct serve_listeners *doors, int64_t grace_ms,
 	doors->stopped = done;
 	doors->stopped_owner = owner;
 	doors->open_count++; /* this call, so that `done` comes also when there are none */
-	if (doors->line_tcp)
-		stream_stop(doors->line_tcp, grace_ms, serve_listeners_on_stopped, doors);
-	if (doors->opentsdb)
-		stream_stop(doors->opentsdb, grace_ms, serve_listeners_on_stopped, doors);
-	if (doors->line_udp)
-		datagrams_stop(doors->line_udp, grace_ms, serve_listeners_on_stopped, doors);
+	for (size_t i = 0; i < STREAM_PROTOCOLS; i++) {
+		struct serve_listener *door = &doors->doors[i];
+		if (door->stream)
+			stream_stop(door->stream, grace_ms, serve_listeners_on_stopped, doors);
+		if (door->datagrams)
+			datagrams_stop(door->datagrams, grace_ms, serve_listeners_on_stopped,
+				       doors);
+	}
 	serve_listeners_on_stopped(doors);
 }
 
@@ -175,11 +192,11 @@ void serve_listeners_free(struct serve_listeners *doors)
 {
 	if (!doors)
 		return;
-	if (doors->line_tcp)
-		stream_free(doors->line_tcp);
-	if (doors->opentsdb)
-		stream_free(doors->opentsdb);
-	if (doors->line_udp)
-		datagrams_free(doors->line_udp);
+	for (size_t i = 0; i < STREAM_PROTOCOLS; i++) {
+		if (doors->doors[i].stream)
+			stream_free(doors->doors[i].stream);
+		if (doors->doors[i].datagrams)
+			datagrams_free(doors->doors[i].datagrams);
+	}
 	mem_free(doors);
 }

@@ -1,5 +1,5 @@
-/* The doors besides HTTP, as the configuration wants them: line protocol over TCP and UDP, and
- * OpenTSDB's telnet commands. The loop's thread. */
+/* The doors besides HTTP (ingest/stream_protocol.h), as the configuration wants them. The loop's
+ * thread. */
 #ifndef CMD_SERVE_LISTENERS_H
 #define CMD_SERVE_LISTENERS_H
 
@@ -13,6 +13,8 @@ struct serve_listeners;
 /* `conf` outlives them. On an error nothing is open; `e` names the option. */
 int serve_listeners_open(const struct conf *conf, struct loop *loop, struct ingest *ingest,
 			 struct serve_listeners **doors, struct errbuf *e) MUST_CHECK;
+/* How many connections they may have together. */
+size_t serve_listeners_connections_max(const struct conf *conf);
 /* Stores what has been received, within `grace_ms`; then calls `done`. */
 void serve_listeners_stop(struct serve_listeners *doors, int64_t grace_ms,
 			  void (*done)(void *owner), void *owner);

@@ -18,12 +18,7 @@
 #include "snmp/poller.h"
 #include "store/lmdb/lmdb.h"
 
-enum {
-	TAGS_ARENA_BYTES = 64 << 10,
-	/* Of polls: what comes before the newest is refused, so one of tomorrow would be the last
-	 * until then. */
-	AHEAD_MAX_MS = 600000,
-};
+enum { TAGS_ARENA_BYTES = 64 << 10 };
 
 struct serve_polling {
 	struct serve_polling_options options;
@@ -184,8 +179,7 @@ static void serve_polling_open_persist(struct serve_polling *p)
 		.conf = p->conf,
 		.queues = p->queues,
 		.retention_ms = c->retention_raw_ms,
-		.future_max_ms = c->ingest_future_max_ms < AHEAD_MAX_MS ? c->ingest_future_max_ms
-									: AHEAD_MAX_MS,
+		.future_max_ms = c->ingest_future_max_ms,
 		.derive_every_ms = c->persist_derive_every_ms,
 		.hang_timeout_ms = c->persist_hang_timeout_ms,
 		.counters_max = (size_t)c->persist_counters_max,
@@ -207,16 +201,13 @@ struct serve_polling *serve_polling_new(const struct serve_polling_options *opti
 static int serve_polling_open_local_agent(struct serve_polling *p, struct errbuf *e)
 {
 	const char *address = p->options.conf->snmp_local_agent;
-	char name[INVENTORY_NAME_MAX_BYTES + 1] = "", where[512];
+	char name[INVENTORY_NAME_MAX_BYTES + 1] = "";
 	if (!*address)
 		return 0;
 	if (gethostname(name, sizeof(name) - 1) || !name[0])
 		snprintf(name, sizeof(name), "localhost");
 	int err = local_agent_open(p->options.loop, p->keeper, address, name, &p->agent, e);
-	return err ? errbuf_prefix(e, err, "%s",
-				   conf_where(p->options.conf, CONF_ID_snmp_local_agent, where,
-					      sizeof(where)))
-		   : 0;
+	return err ? conf_refuse(p->options.conf, CONF_ID_snmp_local_agent, e) : 0;
 }
 
 static bool serve_polling_is_read(void *owner, struct slice name)
@@ -240,8 +231,8 @@ int serve_polling_open(struct serve_polling *polling, struct inventory_keeper *k
 		return err;
 	}
 	serve_polling_open_persist(polling);
-	queue_unread_look(polling->options.store, lmdb_clock(polling->options.store),
-			  serve_polling_is_read, polling);
+	queue_unread_report(polling->options.store, lmdb_clock(polling->options.store),
+			    serve_polling_is_read, polling);
 	return 0;
 }
 

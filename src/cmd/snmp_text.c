@@ -114,7 +114,7 @@ bool snmp_text_name(struct slice oid, struct buf *out)
 			continue;
 		struct slice rest = {oid.data + prefix.len, oid.len - prefix.len};
 		buf_append_text(out, names[i].name);
-		while (oid_take_arc(&rest, &arc))
+		while (oid_next_arc(&rest, &arc))
 			buf_printf(out, ".%u", arc);
 		return true;
 	}

@@ -122,6 +122,9 @@ const char *conf_where(const struct conf *conf, enum conf_id id, char *text, siz
 /* The same about an item of a list, by its place. */
 const char *conf_where_item(const struct conf *conf, enum conf_id id, size_t item, char *text,
 			    size_t text_bytes);
+/* Puts that place in front of a sentence. ERR_INVALID. */
+int conf_refuse(const struct conf *conf, enum conf_id id, struct errbuf *e);
+int conf_refuse_item(const struct conf *conf, enum conf_id id, size_t item, struct errbuf *e);
 
 /* Names of the options that differ and do not reload, separated by blanks; empty: `after` may take
  * the place of `before`. */

@@ -84,14 +84,23 @@ static const struct type {
 	[CONF_ADDRESS] = {"address", NULL, 0, "ADDRESS:PORT such as 127.0.0.1:8470 or [::1]:8470"},
 	[CONF_LIST] = {"list", NULL, 0, "texts, separated by commas"},
 };
+_Static_assert(ARRAY_LEN(types) == CONF_LIST + 1, "each type has its row");
+
+static const struct conf_option *conf_option_of(enum conf_id id)
+{
+	ASSERT((unsigned)id < CONF_OPTIONS);
+	return &conf_options[id];
+}
 
 const char *conf_type_name(enum conf_type type)
 {
+	ASSERT((unsigned)type < ARRAY_LEN(types));
 	return types[type].name;
 }
 
 const char *conf_type_syntax(enum conf_type type)
 {
+	ASSERT((unsigned)type < ARRAY_LEN(types));
 	return types[type].syntax;
 }
 
@@ -216,6 +225,7 @@ static bool conf_parse_with_units(const struct type *type, struct slice text, in
 
 bool conf_parse_number(enum conf_type type, struct slice text, int64_t *number)
 {
+	ASSERT((unsigned)type < ARRAY_LEN(types) && types[type].units);
 	return conf_parse_with_units(&types[type], text, number);
 }
 
@@ -403,7 +413,9 @@ static int set_list(struct conf *conf, const struct conf_option *option, struct 
 
 int conf_keep_lines(struct conf *conf, enum conf_id id, const size_t *lines, struct errbuf *e)
 {
+	ASSERT(conf_option_of(id)->type == CONF_LIST);
 	struct conf_list *list = conf_field_of(conf, &conf_options[id]);
+	ASSERT(list->count <= CONF_LIST_MAX);
 	size_t *copy = arena_alloc(&conf->arena, (list->count + 1) * sizeof(*copy));
 	if (!copy)
 		return errbuf_set(e, ERR_LIMIT, "the configuration is too large");
@@ -415,9 +427,10 @@ int conf_keep_lines(struct conf *conf, enum conf_id id, const size_t *lines, str
 int conf_set(struct conf *conf, enum conf_id id, struct slice value, struct conf_origin origin,
 	     struct errbuf *e)
 {
-	const struct conf_option *option = &conf_options[id];
+	const struct conf_option *option = conf_option_of(id);
 	void *field = conf_field_of(conf, option);
 	int err = 0;
+	ASSERT(origin.file || !origin.line);
 	switch (option->type) {
 	case CONF_BOOL:
 		err = set_bool(field, value, e);
@@ -456,6 +469,7 @@ struct conf *conf_new(void)
 	arena_init(&conf->arena, CONF_ARENA_MAX_BYTES);
 	for (int id = 0; id < CONF_OPTIONS; id++) {
 		struct slice preset = slice_of(conf_options[id].preset);
+		ASSERT(conf_options[id].min <= conf_options[id].max);
 		ASSERT(conf_set(conf, id, preset, (struct conf_origin){NULL, 0}, NULL) == 0);
 	}
 	return conf;
@@ -473,6 +487,7 @@ void conf_free(struct conf *conf)
 
 void conf_print_number(enum conf_type type, int64_t number, struct buf *out)
 {
+	ASSERT((unsigned)type < ARRAY_LEN(types) && types[type].units);
 	const struct type *of = &types[type];
 	for (size_t i = 0; i < of->unit_count; i++) {
 		const struct conf_unit *unit = &of->units[i];
@@ -492,7 +507,7 @@ static void conf_print_list(const struct conf_list *list, struct buf *out)
 
 void conf_print_value(const struct conf *conf, enum conf_id id, struct buf *out)
 {
-	const struct conf_option *option = &conf_options[id];
+	const struct conf_option *option = conf_option_of(id);
 	const void *field = field_of_const(conf, option);
 	switch (option->type) {
 	case CONF_BOOL:
@@ -518,7 +533,8 @@ void conf_print_value(const struct conf *conf, enum conf_id id, struct buf *out)
 static const char *print_where(const struct conf_origin *origin, size_t line, enum conf_id id,
 			       char *text, size_t text_bytes)
 {
-	const char *name = conf_options[id].name;
+	const char *name = conf_option_of(id)->name;
+	ASSERT(origin->file || !line);
 	if (line)
 		snprintf(text, text_bytes, "%s:%zu: %s", origin->file, line, name);
 	else
@@ -535,11 +551,25 @@ const char *conf_where(const struct conf *conf, enum conf_id id, char *text, siz
 const char *conf_where_item(const struct conf *conf, enum conf_id id, size_t item, char *text,
 			    size_t text_bytes)
 {
+	ASSERT(conf_option_of(id)->type == CONF_LIST);
 	const struct conf_list *list = field_of_const(conf, &conf_options[id]);
 	const struct conf_origin *origin = &conf->origins[id];
 	bool has_line = list->lines && item < list->count;
 	return print_where(origin, has_line ? list->lines[item] : origin->line, id, text,
 			   text_bytes);
+}
+
+int conf_refuse(const struct conf *conf, enum conf_id id, struct errbuf *e)
+{
+	char where[512];
+	return errbuf_prefix(e, ERR_INVALID, "%s", conf_where(conf, id, where, sizeof(where)));
+}
+
+int conf_refuse_item(const struct conf *conf, enum conf_id id, size_t item, struct errbuf *e)
+{
+	char where[512];
+	return errbuf_prefix(e, ERR_INVALID, "%s",
+			     conf_where_item(conf, id, item, where, sizeof(where)));
 }
 
 /* As its text would be written. */

@@ -10,6 +10,7 @@ enum { HELP_WIDTH = 92, HELP_INDENT = 8 };
 void conf_print_wrapped(struct slice text, int column, int indent, struct buf *out)
 {
 	bool begins = true;
+	ASSERT(indent >= 0 && indent < HELP_WIDTH && column >= 0);
 	for (size_t at = 0; at < text.len;) {
 		const char *word = text.data + at;
 		const char *blank = memchr(word, ' ', text.len - at);

@@ -77,6 +77,7 @@ static int unknown_key(struct conf_file_reader *r)
 /* A value for the key just read. */
 static int conf_read_take_value(struct conf_file_reader *r, struct slice value)
 {
+	ASSERT(r->has_key && r->key_start <= r->name_len);
 	int id = conf_find(conf_read_name_of(r));
 	char before[NAME_MAX_BYTES];
 	print_place(r, before);
@@ -105,6 +106,7 @@ static int conf_read_take_key(struct conf_file_reader *r, const yaml_event_t *ev
 		r->name[r->name_len++] = '.';
 	memcpy(r->name + r->name_len, event->data.scalar.value, len);
 	r->name_len += len;
+	ASSERT(r->name_len <= sizeof(r->name));
 	r->key_line = conf_read_line_of(event);
 	r->has_key = true;
 	return 0;
@@ -167,6 +169,7 @@ static int on_mapping_start(struct conf_file_reader *r, const yaml_event_t *even
 
 static int on_mapping_end(struct conf_file_reader *r)
 {
+	ASSERT(r->levels > 0 && !r->in_list);
 	/* Of a name that does not exist only an empty one comes to its end: what is misspelt must
 	 * not pass for nothing. */
 	if (r->levels > 1 && !conf_in_section(conf_read_name_of(r)))
@@ -193,6 +196,7 @@ static int on_sequence_start(struct conf_file_reader *r, const yaml_event_t *eve
 
 static int on_sequence_end(struct conf_file_reader *r)
 {
+	ASSERT(r->in_list && r->items <= CONF_LIST_MAX);
 	r->in_list = false;
 	int id = conf_find(conf_read_name_of(r)),
 	    err = conf_read_take_value(r, buf_slice(&r->list));
@@ -204,6 +208,7 @@ static int on_sequence_end(struct conf_file_reader *r)
 /* The key just read, at the top, names a section. */
 static int section_begin(struct conf_file_reader *r, int section)
 {
+	ASSERT(r->section < 0 && r->levels == 1 && r->has_key);
 	const struct conf_node *before = r->conf->sections[section];
 	if (before)
 		return errbuf_set(r->e, ERR_INVALID, "%s:%zu: %s is given twice, first in line %zu",
@@ -224,6 +229,7 @@ static int section_begin(struct conf_file_reader *r, int section)
 /* Of a section whose entries are all commented out nothing is left. */
 static int section_end(struct conf_file_reader *r)
 {
+	ASSERT(r->section >= 0 && tree_builder_done(&r->tree));
 	const struct conf_node *root = r->tree.root;
 	if (root->type != CONF_NODE_MAP && !conf_node_is_null(root))
 		return conf_node_refuse(root, r->e, "takes a mapping: a name, and what it is");
@@ -364,6 +370,7 @@ static int take_argument(struct conf *conf, struct slice name, struct slice valu
 
 int conf_read(struct conf *conf, struct files *files, int argc, char *const *argv, struct errbuf *e)
 {
+	ASSERT(argc >= 0);
 	/* The file first, wherever it is named, so that arguments win. */
 	for (int pass = 0; pass < 2; pass++) {
 		for (int at = 0; at < argc;) {

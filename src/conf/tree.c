@@ -69,6 +69,7 @@ static int conf_tree_add_node(struct tree_builder *b, const yaml_event_t *event,
 		return 0;
 	}
 	struct conf_node *parent = b->open[b->depth - 1], *last = b->last[b->depth - 1];
+	ASSERT(keyed == (parent->type == CONF_NODE_MAP) && !last == !parent->count);
 	node->parent = parent;
 	node->index = parent->count++;
 	if (last)
@@ -132,6 +133,7 @@ static int check_doubled(struct tree_builder *b, const struct conf_node *map)
 	size_t count = 0;
 	for (const struct conf_node *n = map->first; n; n = n->next)
 		sorted[count++] = n;
+	ASSERT(count == map->count);
 	qsort(sorted, count, sizeof(*sorted), by_key);
 	for (size_t i = 1; i < count; i++) {
 		bool equal = slice_equal(sorted[i - 1]->key, sorted[i]->key);
@@ -148,6 +150,7 @@ static int check_doubled(struct tree_builder *b, const struct conf_node *map)
 
 static int conf_tree_on_end(struct tree_builder *b)
 {
+	ASSERT(b->depth > 0 && !b->key.data);
 	const struct conf_node *node = b->open[--b->depth];
 	return node->type == CONF_NODE_MAP ? check_doubled(b, node) : 0;
 }
@@ -218,6 +221,7 @@ int conf_tree_parse(const char *name, struct slice text, struct arena *arena,
 	yaml_parser_delete(&parser);
 	if (!err && !b.root)
 		err = empty_map(&b);
+	ASSERT(err || tree_builder_done(&b));
 	*root = b.root;
 	return err;
 }

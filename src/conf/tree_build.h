@@ -2,7 +2,7 @@
 #ifndef CONF_TREE_BUILD_H
 #define CONF_TREE_BUILD_H
 
-#define BASE_MAY_MALLOC /* yaml.h */
+#define BASE_MAY_MALLOC /* <yaml.h> */
 #include <yaml.h>
 
 #include "conf/tree.h"

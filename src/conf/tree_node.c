@@ -114,6 +114,7 @@ static int conf_node_check_key(const struct conf_node *member, const char *const
 
 int conf_node_check_map(const struct conf_node *node, const char *const *keys, struct errbuf *e)
 {
+	ASSERT(keys[0]);
 	if (node->type != CONF_NODE_MAP)
 		return conf_node_refuse(node, e, "takes a mapping of %s and others", keys[0]);
 	for (const struct conf_node *n = node->first; n; n = n->next) {
@@ -132,6 +133,7 @@ int conf_node_check_list(const struct conf_node *node, struct errbuf *e)
 int conf_node_text(const struct conf_node *node, size_t min_bytes, size_t max_bytes,
 		   struct slice *text, struct errbuf *e)
 {
+	ASSERT(min_bytes <= max_bytes);
 	if (node->type != CONF_NODE_SCALAR)
 		return conf_node_refuse(node, e, "takes one value");
 	if (min_bytes && conf_node_is_null(node))
@@ -156,6 +158,7 @@ static int conf_node_number(const struct conf_node *node, enum conf_type type, i
 			    int64_t max, int64_t *out, struct errbuf *e)
 {
 	struct buf bounds;
+	ASSERT(min <= max);
 	if (node->type != CONF_NODE_SCALAR || !conf_parse_number(type, node->text, out))
 		return conf_node_refuse(node, e, "'" SHOWN "' is not %s", SHOWN_OF(node->text),
 					conf_type_syntax(type));
@@ -187,6 +190,7 @@ int conf_node_choice(const struct conf_node *node, const char *what, const char 
 		     size_t *index, struct errbuf *e)
 {
 	struct buf advice;
+	ASSERT(words[0]);
 	if (node->type != CONF_NODE_SCALAR)
 		return conf_node_refuse(node, e, "takes the name of %s", what);
 	for (size_t i = 0; words[i]; i++) {
@@ -266,6 +270,7 @@ static void dump_lead(const struct conf_node *node, int indent, struct buf *out)
 
 void conf_node_dump(const struct conf_node *node, int indent, struct buf *out)
 {
+	ASSERT(indent >= 0 && (node->type != CONF_NODE_SCALAR || !node->first));
 	if (node->parent || node->key.data)
 		dump_lead(node, indent, out);
 	if (node->type == CONF_NODE_SCALAR) {

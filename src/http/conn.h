@@ -184,7 +184,7 @@ void http_conn_is_spare(struct http_conn *conn);
 bool http_conn_may_go(struct http_conn *conn);
 /* The server stops: an idle connection is closed, a busy one after its answer. */
 void http_conn_stop(struct http_conn *conn);
-/* Aborts the request at hand, if any, and closes. */
+/* Aborts the request that is being answered, if any, and closes. */
 void http_conn_close(struct http_conn *conn);
 
 /* ---- conn_body.c ----------------------------------------------------------------------------- */

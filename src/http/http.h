@@ -251,8 +251,9 @@ void http_server_bound(struct http_server *server, unsigned connections_max);
 /* The address of the last one, with the port that was chosen. */
 struct loop_address http_server_address(const struct http_server *server);
 
-/* Takes no more connections, lets requests at hand finish for `grace_ms`, then aborts them; calls
- * `done` when the last connection is closed, after which http_server_free is allowed. */
+/* Takes no more connections, lets the requests that are being answered finish for `grace_ms`, then
+ * aborts them; calls `done` when the last connection is closed, after which http_server_free is
+ * allowed. */
 void http_server_stop(struct http_server *server, int64_t grace_ms, void (*done)(void *owner),
 		      void *owner);
 void http_server_free(struct http_server *server);

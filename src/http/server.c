@@ -231,10 +231,11 @@ static const struct loop_conn_events events = {http_server_on_read, http_server_
 
 static void tell_full(struct http_server *server, const char *what)
 {
-	log_rated(&server->refused_lines, loop_now_ms(server->loop), LOG_WARN,
-		  "%s: there are http.connections_max (%u), or http.connections_per_address (%u) "
-		  "of one address",
-		  what, server->core.limits.connections_max, server->core.limits.per_address_max);
+	log_rated(
+		&server->refused_lines, loop_now_ms(server->loop), LOG_WARN,
+		"%s: there are as many connections as http.connections_max (%u), or of one address "
+		"as many as http.connections_per_address (%u)",
+		what, server->core.limits.connections_max, server->core.limits.per_address_max);
 }
 
 /* Addresses of one hash share their bound. Of IPv6 a client has a whole /64. */

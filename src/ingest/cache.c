@@ -175,7 +175,7 @@ static void cache_split(struct cache *cache, struct cache_segment *segment, uint
 
 /* ---- Forgetting ----------------------------------------------------------------------------- */
 
-/* Closes the gap, so that a search that stops at a free place still finds what lies behind it. */
+/* Closes the gap, so that a search that stops at a free place still finds what lies after it. */
 static void cache_remove_at(struct cache *cache, struct cache_segment *segment, size_t gap)
 {
 	cache_entry_drop(cache, &segment->entries[gap]);
@@ -248,7 +248,7 @@ static bool cache_differ(const uint8_t *levels, size_t count)
 	return false;
 }
 
-/* What the old entry knows and the new one does not; with room for levels, if there are several. */
+/* Handles of the old entry that the new one lacks; with room for levels, if there are several. */
 static uint64_t *cache_merged(const struct cache_entry *old, const uint64_t *handles, size_t count,
 			      bool several)
 {

@@ -1,5 +1,5 @@
-/* What the doors know already: from the hash of a key to the handles of its series, so that a line
- * whose key was seen before costs one look-up.
+/* The series that the doors know already: from the hash of a key to the handles of its series, so
+ * that a line whose key was seen before costs one look-up.
  *
  * A key stands for tenant, tags and a list of metrics (a shape, for line protocol). 80 bits of a
  * seeded hash are taken for the key itself. A handle may be 0: a metric of the list that has not
@@ -40,7 +40,7 @@ struct cache_entry {
 
 enum {
 	CACHE_HANDLES_MAX = (1 << 10) - 1,
-	CACHE_LEVELS = 15, /* there are several; then it is a list, and they stand behind it */
+	CACHE_LEVELS = 15, /* several levels: the entry is a list, and they stand after it */
 };
 _Static_assert((int)RETENTION_LEVELS_MAX <= (int)CACHE_LEVELS, "each has a number of its own");
 
@@ -80,10 +80,10 @@ static inline void cache_handles(const struct cache_entry *entry, uint64_t *hand
 		handles[i] = entry->first + i;
 }
 
-/* Enters or replaces. Of a replaced entry of the same shape and count, handles that are 0 in the
- * new one stay, and so does its slot, unless a handle is new.
- * levels: by handle, of those that are 0 too; NULL: all 0. count: 1 to CACHE_HANDLES_MAX, not all
- * 0. A reference to `shape` is taken. */
+/* Enters or replaces an entry. If the replaced entry has the same shape and count, it keeps the
+ * handles that are 0 in the new one, and its slot too, unless a handle is new.
+ * handles: `count`, 1 to CACHE_HANDLES_MAX, not all 0. levels: one for each handle; NULL: all are
+ * 0. The entry holds a reference to `shape`. */
 void cache_put(struct cache *cache, struct hash128 key, struct field_names *fields,
 	       const uint64_t *handles, const uint8_t *levels, size_t count);
 

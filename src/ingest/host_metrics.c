@@ -45,8 +45,8 @@ const struct host_metric_def host_metrics[HOST_METRICS] = {
 	[HOST_NET_TX_ERRORS] = {PREFIX "network.TxErrors", KIND_RATE, "packets/s"},
 	[HOST_NET_TX_DROPPED] = {PREFIX "network.TxDropped", KIND_RATE, "packets/s"},
 	[HOST_NET_TX_COLLISIONS] = {PREFIX "network.TxCollisions", KIND_RATE, "collisions/s"},
-	/* Of what is mounted from a disk, each disk's part once. Percent as df counts: of what is
-	 * used and what may still be. */
+	/* Each part of a disk that is mounted, once. Percent as df counts: of what is used and what
+	 * may still be. */
 	[HOST_DISK_TOTAL] = {PREFIX "disk.Total", KIND_GAUGE, "bytes"},
 	[HOST_DISK_USED] = {PREFIX "disk.Used", KIND_GAUGE, "bytes"},
 	[HOST_DISK_PERCENT_USED] = {PREFIX "disk.PercentUsed", KIND_GAUGE, "%"},
@@ -124,8 +124,8 @@ static bool host_begins(struct slice text, const char *with)
 	return text.len >= len && memcmp(text.data, with, len) == 0;
 }
 
-/* What lies on a disk is mounted from /dev; a root of another source (a container's overlay) stands
- * for the disk below it, unless it lies in memory. */
+/* File systems on a disk are mounted from /dev; a root of another source (a container's overlay)
+ * stands for the disk below it, unless it lies in memory. */
 static bool host_on_disk(const struct proc_mount *mount)
 {
 	if (host_begins(mount->source, "/dev/"))

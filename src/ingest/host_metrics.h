@@ -84,7 +84,7 @@ struct host_volume {
 	struct file_room room;
 };
 
-/* One reading of /proc. What could not be read or parsed has `has` false. */
+/* One reading of /proc. A part that could not be read or parsed has `has` false. */
 struct host_snapshot {
 	struct arena arena; /* texts and arrays */
 	int64_t wall_ms, mono_us;
@@ -109,7 +109,7 @@ void host_snapshot_release(struct host_snapshot *snapshot);
 /* Any one thread; reads about ten small files and asks each file system for its room. */
 void host_snapshot_read(struct host_snapshot *snapshot, struct files *files, struct clock *clock);
 
-/* What is left out: names, a star at the end stands for any rest. */
+/* Names that are left out; a star at the end stands for any rest. */
 struct host_ignore {
 	const char *const *names;
 	size_t count;

@@ -26,6 +26,8 @@ static void ingest_fill_in(struct ingest_options *options)
 		options->tenant_tag = SLICE("tenant");
 	options->tenant_tag =
 		(struct slice){mem_copy_text(options->tenant_tag), options->tenant_tag.len};
+	if (!options->retention)
+		options->retention = &retention_for_ever;
 	if (!options->ahead_ms)
 		options->ahead_ms = DEFAULT_AHEAD_MS;
 	if (options->ahead_ms < 0)
@@ -92,9 +94,9 @@ void ingest_free(struct ingest *ingest)
 	mem_free(ingest);
 }
 
-/* ---- Flights -------------------------------------------------------------------------------- */
+/* ---- Pending writes ------------------------------------------------------------------------- */
 
-static struct store_write *ingest_take_write(struct ingest *ingest)
+static struct store_write *ingest_acquire_write(struct ingest *ingest)
 {
 	if (ingest->spare_count)
 		return ingest->spare[--ingest->spare_count];
@@ -102,7 +104,7 @@ static struct store_write *ingest_take_write(struct ingest *ingest)
 			       ingest->options.write_bytes + WRITE_SPARE_BYTES);
 }
 
-static void ingest_give_write(struct ingest *ingest, struct store_write *write)
+static void ingest_release_write(struct ingest *ingest, struct store_write *write)
 {
 	if (ingest->spare_count == INGEST_SPARE_WRITES) {
 		store_write_free(write);
@@ -112,169 +114,167 @@ static void ingest_give_write(struct ingest *ingest, struct store_write *write)
 	ingest->spare[ingest->spare_count++] = write;
 }
 
-static void flight_end(struct flight *flight, int err)
+static void pending_write_end(struct pending_write *pending, int err)
 {
-	resolving_finish_all(flight->resolvings, err);
-	ingest_marks_end(flight);
-	ingest_give_write(flight->request->r.ingest, flight->write);
-	mem_free(flight);
+	resolving_finish_all(pending->resolvings, err);
+	mem_free(pending->touches);
+	ingest_release_write(pending->request->r.ingest, pending->write);
+	mem_free(pending);
 }
 
-static void ingest_drop_flight(struct request *q)
+static void ingest_drop_pending(struct request *q)
 {
-	struct flight *flight = q->flight;
-	q->flight = NULL;
-	if (flight)
-		flight_end(flight, ERR_CANCELLED);
+	struct pending_write *pending = q->filling;
+	q->filling = NULL;
+	if (pending)
+		pending_write_end(pending, ERR_CANCELLED);
 }
 
-static void ingest_count_written(const struct flight *flight)
+static void pending_write_over(struct pending_write *pending, int err)
 {
-	stat_add(STAT_ingest_samples, (int64_t)flight->write->samples);
-	stat_add(STAT_ingest_late, (int64_t)flight->late);
-}
-
-static void flight_over(struct flight *flight, int err)
-{
-	struct request *q = flight->request;
-	struct store_write *write = flight->write;
-	q->flights--;
-	q->flight_bytes -= flight->bytes;
+	struct request *q = pending->request;
+	struct store_write *write = pending->write;
+	q->pending_count--;
+	q->pending_bytes -= pending->bytes;
 	/* ERR_LIMIT: a set of aggregators is full; the samples are there all the same. */
-	if (err && err != ERR_LIMIT)
+	if (err && err != ERR_LIMIT) {
 		request_fail(q, err, write->error.text);
-	else
-		ingest_count_written(flight);
+	} else {
+		stat_add(STAT_ingest_samples, (int64_t)write->samples);
+		stat_add(STAT_ingest_late, (int64_t)pending->late);
+	}
 	/* Names may lie in writes before this one, and those end first. */
-	flight_end(flight, err ? err : q->r.err);
+	pending_write_end(pending, err ? err : q->r.err);
 	request_account(q);
 	request_progress(q);
 }
 
-static void ingest_hand_on(struct request *q);
+static void ingest_write_all_marked(struct request *q);
 
-/* While others wait to be handed on, the request stays. */
+/* A request with writes in `waiting` is not freed by pending_write_over(). */
 static void ingest_on_written(struct store_write *write, int err)
 {
-	struct flight *flight = write->owner;
-	struct request *q = flight->request;
-	bool others = q->handing;
-	q->marks_under_way -= flight->marks;
-	flight_over(flight, err);
+	struct pending_write *pending = write->owner;
+	struct request *q = pending->request;
+	bool others = q->waiting;
+	q->marks_under_way -= pending->marks;
+	pending_write_over(pending, err);
 	if (others)
-		ingest_hand_on(q);
+		ingest_write_all_marked(q);
 }
 
-struct flight *request_flight(struct request *q)
+struct pending_write *request_pending(struct request *q)
 {
-	if (q->flight)
-		return q->flight;
-	struct flight *flight = mem_zalloc(sizeof(*flight));
-	flight->request = q;
-	flight->judged_ms = q->judged_ms;
-	flight->leans = q->leans;
-	flight->write = ingest_take_write(q->r.ingest);
-	flight->write->executor = q->r.ingest->options.executor;
-	flight->write->done = ingest_on_written;
-	flight->write->owner = flight;
-	q->flight = flight;
-	return flight;
+	if (q->filling)
+		return q->filling;
+	struct pending_write *pending = mem_zalloc(sizeof(*pending));
+	pending->request = q;
+	pending->judged_ms = q->judged_ms;
+	pending->leans = q->leans;
+	pending->write = ingest_acquire_write(q->r.ingest);
+	pending->write->executor = q->r.ingest->options.executor;
+	pending->write->done = ingest_on_written;
+	pending->write->owner = pending;
+	q->filling = pending;
+	return pending;
 }
 
-/* By now what marked these series may have been taken for quiet. */
-static bool ingest_judged_too_long_ago(const struct ingest *ingest, const struct flight *flight)
+/* A roll-up may have judged the marks of these samples quiet by now, and removed them. */
+static bool ingest_judged_too_long_ago(const struct ingest *ingest,
+				       const struct pending_write *pending)
 {
 	const struct ingest_options *options = &ingest->options;
 	int64_t max_ms =
 		recent_touches_write_max_ms(options->rollup_quiet_ms, options->rollup_skew_max_ms);
-	return options->partitions && clock_wall_ms(options->clock) - flight->judged_ms >= max_ms;
+	return options->partitions && clock_wall_ms(options->clock) - pending->judged_ms >= max_ms;
 }
 
 #define TOO_LONG_AGO "its samples have waited too long to be written"
 
-static bool ingest_must_wait(const struct request *q, const struct flight *flight)
+static bool ingest_must_wait(const struct request *q, const struct pending_write *pending)
 {
-	return flight->leans && q->marks_under_way;
+	return pending->leans && q->marks_under_way;
 }
 
-static int ingest_write_flight(struct request *q, struct flight *flight)
+static int ingest_submit_pending(struct request *q, struct pending_write *pending)
 {
-	int err = store_write_submit(flight->write);
-	q->marks_under_way += !err && flight->marks;
+	int err = store_write_submit(pending->write);
+	q->marks_under_way += !err && pending->marks;
 	return err;
 }
 
-static int ingest_hand_to_store(struct request *q, struct flight *flight)
+static int ingest_write_marked(struct request *q, struct pending_write *pending)
 {
-	struct store_write *write = flight->write;
+	struct store_write *write = pending->write;
 	if (q->r.err)
 		return ERR_CANCELLED;
-	if (flight->mark_err)
-		return errbuf_set(&write->error, flight->mark_err,
+	if (pending->mark_err)
+		return errbuf_set(&write->error, pending->mark_err,
 				  "its samples could not be marked for their roll-ups: %s",
-				  err_text(flight->mark_err));
-	if (ingest_judged_too_long_ago(q->r.ingest, flight))
+				  err_text(pending->mark_err));
+	if (ingest_judged_too_long_ago(q->r.ingest, pending))
 		return errbuf_set(&write->error, ERR_BUSY, TOO_LONG_AGO);
-	return ingest_write_flight(q, flight);
+	return ingest_submit_pending(q, pending);
 }
 
-/* In the order in which they were submitted. The request may be gone behind the last of them. */
-static void ingest_hand_on(struct request *q)
+/* Writes go to the store in the order in which they were submitted. The request may be freed with
+ * the last of them. */
+static void ingest_write_all_marked(struct request *q)
 {
-	struct flight *flight = q->handing;
-	while (flight && flight->marked && !ingest_must_wait(q, flight)) {
-		struct flight *next = flight->next;
-		q->handing = next;
+	struct pending_write *pending = q->waiting;
+	while (pending && pending->marked && !ingest_must_wait(q, pending)) {
+		struct pending_write *next = pending->next;
+		q->waiting = next;
 		if (!next)
-			q->handing_last = &q->handing;
-		int err = ingest_hand_to_store(q, flight);
+			q->waiting_last = &q->waiting;
+		int err = ingest_write_marked(q, pending);
 		if (err)
-			flight_over(flight, err);
-		flight = next;
+			pending_write_over(pending, err);
+		pending = next;
 	}
 }
 
 static void ingest_on_marked(void *owner, int err)
 {
-	struct flight *flight = owner;
-	flight->marked = true;
-	flight->mark_err = err;
-	ingest_hand_on(flight->request);
+	struct pending_write *pending = owner;
+	pending->marked = true;
+	pending->mark_err = err;
+	ingest_write_all_marked(pending->request);
 }
 
-/* Marks are durable before their samples are handed over, and so are those of earlier ones. */
-static int ingest_hand_over(struct request *q, struct flight *flight)
+/* A write goes to the store when its marks are durable, and those of earlier writes too. */
+static int ingest_mark_then_write(struct request *q, struct pending_write *pending)
 {
-	bool waits = ingest_marks_wait(flight);
-	if (!waits && !q->handing && !ingest_must_wait(q, flight))
-		return ingest_write_flight(q, flight);
-	int err = waits ? ingest_marks_begin(flight, ingest_on_marked) : 0;
+	bool waits = ingest_marks_wait(pending);
+	if (!waits && !q->waiting && !ingest_must_wait(q, pending))
+		return ingest_submit_pending(q, pending);
+	int err = waits ? ingest_marks_begin(pending, ingest_on_marked) : 0;
 	if (err)
 		return err;
-	flight->marked = !waits;
-	*q->handing_last = flight;
-	q->handing_last = &flight->next;
+	pending->marked = !waits;
+	*q->waiting_last = pending;
+	q->waiting_last = &pending->next;
 	return 0;
 }
 
 void request_submit(struct request *q)
 {
-	struct flight *flight = q->flight;
-	if (!flight)
+	struct pending_write *pending = q->filling;
+	if (!pending)
 		return;
-	if (UNLIKELY(ingest_judged_too_long_ago(q->r.ingest, flight))) {
+	if (UNLIKELY(ingest_judged_too_long_ago(q->r.ingest, pending))) {
 		request_fail(q, ERR_BUSY, TOO_LONG_AGO);
 		return;
 	}
-	flight->bytes = flight->write->arena.used_bytes;
-	int err = ingest_hand_over(q, flight);
+	pending->bytes = pending->write->arena.used_bytes;
+	int err = ingest_mark_then_write(q, pending);
 	if (err) {
-		request_fail(q, err, flight->write->error.text);
+		request_fail(q, err, pending->write->error.text);
 		return;
 	}
-	q->flight = NULL;
-	q->flights++;
-	q->flight_bytes += flight->bytes;
+	q->filling = NULL;
+	q->pending_count++;
+	q->pending_bytes += pending->bytes;
 }
 
 /* ---- Appending ------------------------------------------------------------------------------ */
@@ -283,10 +283,10 @@ void request_submit(struct request *q)
 static int ingest_append_late(struct request *q, int64_t ts_ms, const uint64_t *handles,
 			      const struct value *values, size_t count)
 {
-	struct flight *flight = request_flight(q);
+	struct pending_write *pending = request_pending(q);
 	struct store_target target = {TABLE_DATA_LATE, q->r.ingest->late_retention};
-	int err = store_append(flight->write, &target, ts_ms, handles, count, values);
-	flight->late += err ? 0 : count;
+	int err = store_append(pending->write, &target, ts_ms, handles, count, values);
+	pending->late += err ? 0 : count;
 	return err;
 }
 
@@ -295,8 +295,8 @@ static int ingest_append(struct request *q, uint8_t level, int64_t ts_ms, const 
 {
 	if (UNLIKELY(ts_ms < q->level_open_ms[level]))
 		return ingest_append_late(q, ts_ms, handles, values, count);
-	struct store_target target = {TABLE_DATA_RAW, q->r.ingest->levels[level].retention};
-	return store_append(request_flight(q)->write, &target, ts_ms, handles, count, values);
+	struct store_target target = {TABLE_DATA_RAW, q->r.ingest->level_classes[level]};
+	return store_append(request_pending(q)->write, &target, ts_ms, handles, count, values);
 }
 
 void request_append(struct request *q, uint8_t level, int64_t ts_ms, const uint64_t *handles,
@@ -312,11 +312,11 @@ void request_append(struct request *q, uint8_t level, int64_t ts_ms, const uint6
 		err = ingest_append(q, level, ts_ms, handles, values, count);
 	}
 	if (UNLIKELY(err)) {
-		request_fail(q, err, q->flight->write->error.text);
+		request_fail(q, err, q->filling->write->error.text);
 		return;
 	}
 	q->r.accepted += count;
-	if (q->flight->write->arena.used_bytes >= q->r.ingest->options.write_bytes)
+	if (q->filling->write->arena.used_bytes >= q->r.ingest->options.write_bytes)
 		request_submit(q);
 }
 
@@ -344,7 +344,7 @@ struct ingest_request *ingest_request_new(struct ingest *ingest, const struct in
 	q->r.ingest = ingest;
 	q->r.door = *door;
 	q->task.run = ingest_on_nothing_to_do;
-	q->handing_last = &q->handing;
+	q->waiting_last = &q->waiting;
 	arena_init(&q->r.arena, INGEST_ARENA_MAX_BYTES);
 	ingest_link_request(ingest, q);
 	ingest_piece_begin(&q->r);
@@ -358,8 +358,8 @@ static void ingest_unpause(struct request *q)
 
 static void ingest_destroy(struct request *q)
 {
-	ASSERT(!q->flights && !q->opening && !q->in_task);
-	ingest_drop_flight(q);
+	ASSERT(!q->pending_count && !q->opening && !q->in_task);
+	ingest_drop_pending(q);
 	resolving_drop_gathering(q);
 	ingest_unpause(q);
 	request_account(q);
@@ -382,11 +382,11 @@ void ingest_request_abandon(struct ingest_request *r)
 {
 	struct request *q = request_of(r);
 	q->abandoned = true;
-	ingest_drop_flight(q);
+	ingest_drop_pending(q);
 	resolving_drop_gathering(q);
 	ingest_unpause(q);
 	request_account(q);
-	if (!q->flights && !q->opening && !q->in_task)
+	if (!q->pending_count && !q->opening && !q->in_task)
 		ingest_destroy(q);
 }
 
@@ -403,14 +403,14 @@ void request_fail(struct request *q, int err, const char *sentence)
 		errbuf_set(&q->r.error, err, "%s", *sentence ? sentence : err_text(err));
 		stat_add(STAT_ingest_failed, 1);
 	}
-	ingest_drop_flight(q);
+	ingest_drop_pending(q);
 	resolving_drop_gathering(q);
 }
 
 /* ---- Pieces --------------------------------------------------------------------------------- */
 
 /* Series whose marks were lost have to be marked again when more of their samples come. */
-static void ingest_look_at_marks(struct ingest *ingest, int64_t now_ms)
+static void ingest_forget_lost_marks(struct ingest *ingest, int64_t now_ms)
 {
 	uint64_t losses = marks_losses(ingest->options.marks);
 	recent_touches_at(&ingest->touches, now_ms);
@@ -425,7 +425,7 @@ void ingest_piece_begin(struct ingest_request *r)
 	struct ingest *ingest = r->ingest;
 	r->now_ms = q->judged_ms = clock_wall_ms(ingest->options.clock);
 	if (ingest->options.partitions)
-		ingest_look_at_marks(ingest, r->now_ms);
+		ingest_forget_lost_marks(ingest, r->now_ms);
 	q->newest_ms = r->now_ms + ingest->options.ahead_ms;
 	q->age_ms = clock_age_ms(ingest->options.clock);
 	raw_retention_begin(q);
@@ -458,7 +458,7 @@ void ingest_request_end(struct ingest_request *r)
 	if (!resolving_pending(q))
 		request_submit(q);
 	ingest_unpause(q);
-	if (q->flights || resolving_pending(q))
+	if (q->pending_count || resolving_pending(q))
 		return;
 	q->in_task = true;
 	r->ingest->options.executor->post(r->ingest->options.executor, &q->task);
@@ -468,9 +468,9 @@ void ingest_request_end(struct ingest_request *r)
 
 void request_account(struct request *q)
 {
-	size_t bytes = q->flight_bytes + resolving_bytes(q);
-	if (q->flight)
-		bytes += q->flight->write->arena.used_bytes;
+	size_t bytes = q->pending_bytes + resolving_bytes(q);
+	if (q->filling)
+		bytes += q->filling->write->arena.used_bytes;
 	backpressure_account(&q->r.ingest->backpressure, &q->sender, bytes);
 }
 
@@ -487,18 +487,14 @@ static void ingest_resume(struct backpressure_sender *sender)
 	q->r.door.resume(&q->r);
 }
 
-static void ingest_submit_gathered(struct request *q)
-{
-	resolving_settle(q);
-	request_submit(q);
-	request_account(q);
-}
-
 /* Samples that requests have gathered count, but only submitted ones ever end. */
 static void ingest_submit_all(struct ingest *ingest)
 {
-	for (struct request *q = ingest->requests; q; q = q->next)
-		ingest_submit_gathered(q);
+	for (struct request *q = ingest->requests; q; q = q->next) {
+		resolving_settle(q);
+		request_submit(q);
+		request_account(q);
+	}
 }
 
 bool ingest_request_must_pause(struct ingest_request *r)
@@ -545,7 +541,7 @@ static void ingest_submit_old(struct ingest *ingest)
 	int64_t now_ms = clock_wall_ms(options->clock);
 	for (struct request *q = ingest->requests; q; q = q->next) {
 		resolving_settle(q);
-		if (q->flight && now_ms - q->flight->judged_ms >= max_ms / SUBMITTED_BEFORE)
+		if (q->filling && now_ms - q->filling->judged_ms >= max_ms / SUBMITTED_BEFORE)
 			request_submit(q);
 		request_account(q);
 	}
@@ -592,20 +588,16 @@ static void ingest_sort_errors(struct ingest_request *r)
 	}
 }
 
-static void ingest_finish(struct request *q)
-{
-	ingest_sort_errors(&q->r);
-	q->r.door.done(&q->r);
-}
-
 void request_progress(struct request *q)
 {
 	struct ingest *ingest = q->r.ingest;
-	if (!q->flights && !resolving_pending(q) && !q->in_task) {
-		if (q->abandoned)
+	if (!q->pending_count && !resolving_pending(q) && !q->in_task) {
+		if (q->abandoned) {
 			ingest_destroy(q);
-		else if (q->ended)
-			ingest_finish(q);
+		} else if (q->ended) {
+			ingest_sort_errors(&q->r);
+			q->r.door.done(&q->r);
+		}
 	}
 	backpressure_resume(&ingest->backpressure);
 }

@@ -17,7 +17,7 @@
  * or, when the client goes away before `done`, ingest_request_abandon(r) and nothing more.
  *
  * Known means: the 128-bit hash of tenant, tags and metrics (or of the raw bytes that stand for
- * them) is in the cache and gives the handles. What is unknown is found or registered by the
+ * them) is in the cache and gives the handles. An unknown series is found or registered by the
  * catalog, a round of groups at a time; one round is in flight per request, the next one gathers
  * meanwhile. Points keep their order within a request, also when some wait and others would not
  * have to: of two values of one sample the later wins. A point that waits is copied; nothing that a
@@ -45,9 +45,9 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "catalog/catalog.h"
+#include "marks/marks.h"
 #include "model/series.h"
 #include "model/value.h"
-#include "marks/marks.h"
 #include "store/store.h"
 
 struct retention_rules;
@@ -68,8 +68,7 @@ struct ingest_options {
 	struct clock *clock;
 	struct executor *executor;
 	struct slice tenant_tag; /* copied; empty: no tag names a tenant. NULL data: "tenant" */
-	int64_t retention_ms;    /* of data_raw; 0 = for ever. Older points are refused */
-	const struct retention_rules *retention_rules; /* where they say else; NULL: nowhere */
+	const struct retention_rules *retention; /* older points are refused; NULL: for ever */
 	int64_t ahead_ms; /* how far after now points may lie; 0 = one day, negative = not */
 	size_t in_flight_max_bytes; /* 0 = 128 MB */
 	size_t write_bytes;         /* of one store_write; 0 = 1 MB */
@@ -81,11 +80,11 @@ struct ingest_options {
 	uint32_t partitions;
 	int64_t rollup_slot_ms, rollup_quiet_ms, rollup_skew_max_ms;
 	struct marks *marks; /* the caller's */
-	/* What comes when its slot is closed goes to data_late (retention/late.h), and is kept for
-	 * so long, 0 for ever. Else it is refused. */
+	/* A sample that comes when its slot is closed goes to data_late (retention/late.h), and is
+	 * kept for so long, 0 for ever. Else it is refused. */
 	bool late_keep;
 	int64_t late_retention_ms;
-	/* What is older than all roll-ups of its series are kept is refused all the same; the
+	/* A sample that is older than all roll-ups of its series is refused all the same; the
 	 * caller's. NULL: it is not known. */
 	const struct granularities *granularities;
 };
@@ -105,7 +104,7 @@ void ingest_tick(struct ingest *ingest);
  * with the sentence, and begins none. Counted. */
 bool ingest_turns_away(const struct ingest *ingest, const char **sentence);
 
-/* What the HTTP server's context (http_server_new) begins with, so that the doors find their
+/* The begin of the HTTP server's context (http_server_new), so that the doors find their
  * server. */
 struct ingest_context {
 	struct ingest *ingest;
@@ -155,7 +154,7 @@ struct ingest_door {
 	bool patient; /* may pause for ever: nobody waits for an answer */
 };
 
-/* What the door may read. */
+/* The door may read this. */
 struct ingest_request {
 	struct ingest *ingest;
 	struct ingest_door door;
@@ -177,7 +176,7 @@ struct ingest_request {
 struct ingest_request *ingest_request_new(struct ingest *ingest, const struct ingest_door *door);
 /* After `done`, also from within it. */
 void ingest_request_free(struct ingest_request *r);
-/* Instead of waiting for `done`: neither callback comes any more. What has been submitted is
+/* Instead of waiting for `done`: neither callback comes any more. A write that was submitted is
  * written, the rest is dropped; the request frees itself. */
 void ingest_request_abandon(struct ingest_request *r);
 
@@ -231,7 +230,7 @@ int ingest_tenant(const struct ingest *ingest, struct slice header, struct tag *
 		  size_t *tag_count, struct slice *tenant, struct errbuf *e) MUST_CHECK;
 
 /* The HTTP status at `done`: 204 nothing was wrong; 400 something was refused; 503 send it all
- * again after a while; 507 no room; 500 else. What is sent again may be sent whole: twice is once.
+ * again after a while; 507 no room; 500 else. Samples may be sent twice: they are stored once.
  */
 int ingest_status(const struct ingest_request *r);
 

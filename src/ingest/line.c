@@ -73,11 +73,6 @@ void line_error_v2(struct buf *out, int status, struct slice message)
 	line_put_error(out, status, message, line_put_v2);
 }
 
-static bool line_is_v2(const struct http_request *http)
-{
-	return http->route->handler == &line_v2_write_handler;
-}
-
 static void line_put_sentence(const struct ingest_request *r, struct buf *out)
 {
 	size_t shown = r->error_count < SENTENCE_ERRORS_MAX ? r->error_count : SENTENCE_ERRORS_MAX;
@@ -117,7 +112,8 @@ static void line_reply_partial(struct http_request *http, const struct ingest_re
 	line_put_sentence(r, &sentence);
 	json_writer_init(&json, &out);
 	json_write_object_begin(&json);
-	(line_is_v2(http) ? line_put_v2 : line_put_v1)(&json, 400, buf_slice(&sentence));
+	bool v2 = http->route->handler == &line_v2_write_handler;
+	(v2 ? line_put_v2 : line_put_v1)(&json, 400, buf_slice(&sentence));
 	json_put_u64(&json, "dropped", r->refused);
 	json_write_key(&json, "errors");
 	line_put_errors(r, &json);

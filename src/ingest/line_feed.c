@@ -64,7 +64,7 @@ void line_feed_release(struct line_feed *feed)
 /* ---- One line ------------------------------------------------------------------------------- */
 
 /* The line that is being read. */
-struct line_feed_taken {
+struct line_feed_line {
 	struct line_feed *feed;
 	struct line_reader *reader;
 	struct line_fields *fields;
@@ -81,25 +81,25 @@ static struct hash128 line_feed_key_hash(const struct line_feed *feed, struct sl
 	return hash;
 }
 
-/* Of the entry for a key that has another shape already. */
+/* The key's entry has another shape: the hash of a second entry, for this shape. */
 static struct hash128 line_feed_field_names_hash(struct hash128 hash,
 						 const struct field_names *fields)
 {
 	return (struct hash128){hash.low ^ fields->key.low, hash.high + fields->key.high};
 }
 
-static struct ingest_place line_feed_place_at(const struct line_feed_taken *t, const char *at)
+static struct ingest_place line_feed_place_at(const struct line_feed_line *t, const char *at)
 {
 	struct line_bad place = line_place(t->reader, at);
 	return (struct ingest_place){place.line, place.column};
 }
 
-static struct ingest_place line_feed_key_place(const struct line_feed_taken *t)
+static struct ingest_place line_feed_key_place(const struct line_feed_line *t)
 {
 	return line_feed_place_at(t, t->key.data);
 }
 
-static struct request *line_feed_request_for(const struct line_feed_taken *t)
+static struct request *line_feed_request_for(const struct line_feed_line *t)
 {
 	return request_of(t->feed->r);
 }
@@ -117,7 +117,7 @@ static struct slice line_feed_measurement_of(struct slice key)
 }
 
 /* The raw name of a field of the line. */
-static struct slice line_feed_field_name(const struct line_feed_taken *t,
+static struct slice line_feed_field_name(const struct line_feed_line *t,
 					 const struct field_names *expected, size_t field)
 {
 	if (!t->fields->expected)
@@ -129,7 +129,7 @@ static struct slice line_feed_field_name(const struct line_feed_taken *t,
 }
 
 /* Senders such as Telegraf send some texts with every flush, so the log names each metric once. */
-static void line_feed_leave_text_out(const struct line_feed_taken *t,
+static void line_feed_leave_text_out(const struct line_feed_line *t,
 				     const struct field_names *expected, size_t field)
 {
 	struct ingest *ingest = t->feed->r->ingest;
@@ -147,7 +147,7 @@ static void line_feed_leave_text_out(const struct line_feed_taken *t,
 		  SHOWN_OF(name), SHOWN_OF(measurement));
 }
 
-static void line_feed_refuse_faults(const struct line_feed_taken *t,
+static void line_feed_refuse_faults(const struct line_feed_line *t,
 				    const struct field_names *expected)
 {
 	static const struct {
@@ -172,7 +172,7 @@ static void line_feed_refuse_faults(const struct line_feed_taken *t,
 
 /* The names of a line that had some other names than expected. Some may lie in the field names that
  * were expected, so only those of the line have a place. */
-static struct field_names *line_feed_make_field_names(const struct line_feed_taken *t,
+static struct field_names *line_feed_make_field_names(const struct line_feed_line *t,
 						      struct slice measurement)
 {
 	const struct line_fields *fields = t->fields;
@@ -200,7 +200,7 @@ static void line_feed_fill_names(struct line_fields *fields, const struct line_n
 
 /* With a reference for the caller, or NULL and refused. `expected` is what line_fields was given.
  * */
-static struct field_names *line_feed_field_names_of(const struct line_feed_taken *t,
+static struct field_names *line_feed_field_names_of(const struct line_feed_line *t,
 						    struct field_names *expected, bool of_entry)
 {
 	struct slice measurement = line_feed_measurement_of(t->key);
@@ -215,7 +215,7 @@ static struct field_names *line_feed_field_names_of(const struct line_feed_taken
 }
 
 /* The fields that are numbers, by their position in the shape. */
-static size_t line_feed_gather_numbers(const struct line_feed_taken *t, struct line_scratch *s)
+static size_t line_feed_gather_numbers(const struct line_feed_line *t, struct line_scratch *s)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < t->fields->count; i++) {
@@ -227,13 +227,13 @@ static size_t line_feed_gather_numbers(const struct line_feed_taken *t, struct l
 	return n;
 }
 
-static struct ingest_place line_feed_time_place(const struct line_feed_taken *t)
+static struct ingest_place line_feed_time_place(const struct line_feed_line *t)
 {
 	return t->fields->has_time ? line_feed_place_at(t, t->fields->time_at)
 				   : line_feed_key_place(t);
 }
 
-static bool line_feed_add_known(const struct line_feed_taken *t, const struct cache_entry *entry,
+static bool line_feed_add_known(const struct line_feed_line *t, const struct cache_entry *entry,
 				struct line_scratch *s, size_t count)
 {
 	uint8_t levels[LINE_FIELDS_MAX];
@@ -273,7 +273,7 @@ static size_t line_feed_without_repeats(const struct field_names *fields, struct
 	return n;
 }
 
-static void line_feed_refuse_tag(const struct line_feed_taken *t, struct slice name, size_t nth,
+static void line_feed_refuse_tag(const struct line_feed_line *t, struct slice name, size_t nth,
 				 const struct errbuf *e)
 {
 	ingest_refuse(t->feed->r, line_feed_place_at(t, line_tag_place(t->key, name, nth)),
@@ -282,7 +282,7 @@ static void line_feed_refuse_tag(const struct line_feed_taken *t, struct slice n
 
 /* The sorted tags: list[fault], or all of them, for which the first stands, or that which was too
  * much. */
-static void line_feed_refuse_tags(const struct line_feed_taken *t, const struct tag *list,
+static void line_feed_refuse_tags(const struct line_feed_line *t, const struct tag *list,
 				  size_t count, size_t fault, const struct errbuf *e)
 {
 	size_t nth = 0;
@@ -293,7 +293,7 @@ static void line_feed_refuse_tags(const struct line_feed_taken *t, const struct 
 	line_feed_refuse_tag(t, list[fault].key, nth, e);
 }
 
-static bool line_feed_read_identity(const struct line_feed_taken *t, struct line_scratch *s,
+static bool line_feed_read_identity(const struct line_feed_line *t, struct line_scratch *s,
 				    struct unknown *u)
 {
 	struct ingest_request *r = t->feed->r;
@@ -320,7 +320,7 @@ static bool line_feed_read_identity(const struct line_feed_taken *t, struct line
 	return true;
 }
 
-static void line_feed_add_unknown(const struct line_feed_taken *t, struct field_names *fields,
+static void line_feed_add_unknown(const struct line_feed_line *t, struct field_names *fields,
 				  struct line_scratch *s, size_t count)
 {
 	struct unknown u = {.key = t->hash,
@@ -348,8 +348,8 @@ static void line_feed_add_unknown(const struct line_feed_taken *t, struct field_
 }
 
 /* Whatever is not the shortest way: text among the fields, another shape, an unknown key. */
-static void line_feed_take_slowly(struct line_feed_taken *t, const struct cache_entry *entry,
-				  struct field_names *expected)
+static void line_feed_accept_slowly(struct line_feed_line *t, const struct cache_entry *entry,
+				    struct field_names *expected)
 {
 	struct line_scratch *s = t->feed->r->ingest->line;
 	line_feed_refuse_faults(t, expected);
@@ -374,12 +374,12 @@ static void line_feed_take_slowly(struct line_feed_taken *t, const struct cache_
 	field_names_release(fields);
 }
 
-static enum line_result line_feed_take_line(struct line_feed *feed, struct line_reader *reader,
-					    struct slice key, struct hash128 hash)
+static enum line_result line_feed_accept_line(struct line_feed *feed, struct line_reader *reader,
+					      struct slice key, struct hash128 hash)
 {
 	struct ingest *ingest = feed->r->ingest;
 	struct line_fields *fields = &ingest->line->fields;
-	struct line_feed_taken t = {feed, reader, fields, key, hash, 0};
+	struct line_feed_line t = {feed, reader, fields, key, hash, 0};
 	const struct cache_entry *entry = cache_find(ingest->cache, t.hash);
 	struct field_names *expected = entry && entry->fields ? entry->fields : feed->last;
 	enum line_result result = line_fields(reader, expected ? &expected->names : NULL, fields);
@@ -399,7 +399,7 @@ static enum line_result line_feed_take_line(struct line_feed *feed, struct line_
 			    fields->count);
 		return LINE_OK;
 	}
-	line_feed_take_slowly(&t, entry, expected);
+	line_feed_accept_slowly(&t, entry, expected);
 	return LINE_OK;
 }
 
@@ -418,16 +418,10 @@ enum line_feed_cut_means {
 	CUT_IS_BAD,       /* nothing more comes */
 };
 
-static bool line_feed_give_up(const struct line_reader *reader, const char *bytes,
-			      enum line_feed_cut_means means)
-{
-	return means == CUT_IS_BAD || (means == CUT_FIRST_IS_BAD && reader->start == bytes);
-}
-
 /* The lines that come next, as far as they can be guessed, so that their places in the cache are
  * fetched in time. */
 enum { LOOKOUT_LINES = 8 };
-struct line_feed_lookout {
+struct line_feed_lookahead {
 	const char *at, *end;
 	unsigned first, count;
 	struct seen {
@@ -436,7 +430,7 @@ struct line_feed_lookout {
 	} lines[LOOKOUT_LINES];
 };
 
-static void line_feed_look_out(const struct line_feed *feed, struct line_feed_lookout *l,
+static void line_feed_prefetch(const struct line_feed *feed, struct line_feed_lookahead *l,
 			       const char *now)
 {
 	while (l->count && l->lines[l->first].key.data < now) {
@@ -455,26 +449,26 @@ static void line_feed_look_out(const struct line_feed *feed, struct line_feed_lo
 	}
 }
 
-static enum line_result line_feed_next_line(struct line_feed *feed, struct line_feed_lookout *l,
+static enum line_result line_feed_next_line(struct line_feed *feed, struct line_feed_lookahead *l,
 					    struct line_reader *reader)
 {
 	struct slice key;
-	line_feed_look_out(feed, l, reader->at);
+	line_feed_prefetch(feed, l, reader->at);
 	struct seen seen = l->count ? l->lines[l->first] : (struct seen){0};
 	enum line_result result = line_next_peeked(reader, seen.key, &key);
 	if (UNLIKELY(result != LINE_OK))
 		return result;
 	if (UNLIKELY(key.data != seen.key.data))
 		seen.hash = line_feed_key_hash(feed, key);
-	return line_feed_take_line(feed, reader, key, seen.hash);
+	return line_feed_accept_line(feed, reader, key, seen.hash);
 }
 
 /* Whole lines; gives how many bytes were taken: all but a line that ends in an open text. */
-static size_t line_feed_take_lines(struct line_feed *feed, const char *bytes, size_t len,
-				   enum line_feed_cut_means means)
+static size_t line_feed_accept_lines(struct line_feed *feed, const char *bytes, size_t len,
+				     enum line_feed_cut_means means)
 {
 	struct line_reader reader;
-	struct line_feed_lookout lookout = {.at = bytes, .end = bytes + len};
+	struct line_feed_lookahead lookout = {.at = bytes, .end = bytes + len};
 	enum line_result result;
 	line_reader_init(&reader, bytes, len, feed->line, feed->precision);
 	reader.line_max_bytes = feed->line_max_bytes;
@@ -483,11 +477,12 @@ static size_t line_feed_take_lines(struct line_feed *feed, const char *bytes, si
 		if (LIKELY(result == LINE_OK))
 			continue;
 		if (result == LINE_CUT) {
-			if (!line_feed_give_up(&reader, bytes, means)) {
+			if (means != CUT_IS_BAD &&
+			    (means != CUT_FIRST_IS_BAD || reader.start != bytes)) {
 				feed->line = reader.line;
 				return (size_t)(reader.start - bytes);
 			}
-			line_give_up(&reader);
+			line_skip(&reader);
 		}
 		line_feed_refuse_bad(feed, &reader.bad);
 	}
@@ -503,7 +498,7 @@ static size_t line_feed_through_newline(const char *newline, const char *begin)
 }
 
 /* The carry up to its last newline. */
-static void line_feed_take_carry(struct line_feed *feed, enum line_feed_cut_means means)
+static void line_feed_accept_carry(struct line_feed *feed, enum line_feed_cut_means means)
 {
 	struct buf *carry = &feed->carry;
 	char *padding = buf_reserve(carry, LINE_PADDING_BYTES);
@@ -511,7 +506,7 @@ static void line_feed_take_carry(struct line_feed *feed, enum line_feed_cut_mean
 	memset(padding, 0, LINE_PADDING_BYTES);
 	size_t whole =
 		line_feed_through_newline(memrchr(carry->data, '\n', carry->len), carry->data);
-	size_t taken = line_feed_take_lines(feed, carry->data, whole, means);
+	size_t taken = line_feed_accept_lines(feed, carry->data, whole, means);
 	buf_consume(carry, taken);
 	feed->cut = whole - taken;
 }
@@ -520,7 +515,7 @@ static void line_feed_take_carry(struct line_feed *feed, enum line_feed_cut_mean
 static void line_too_long(struct line_feed *feed)
 {
 	if (feed->cut) {
-		line_feed_take_carry(feed, CUT_FIRST_IS_BAD);
+		line_feed_accept_carry(feed, CUT_FIRST_IS_BAD);
 		return;
 	}
 	ingest_refuse(feed->r, (struct ingest_place){feed->line, 1}, INGEST_TOO_LONG,
@@ -564,17 +559,17 @@ static void line_feed_add_to_carry(struct line_feed *feed, struct slice *piece)
 	if (overflows)
 		line_too_long(feed);
 	else if (newline)
-		line_feed_take_carry(feed, CUT_WAITS);
+		line_feed_accept_carry(feed, CUT_WAITS);
 }
 
-/* Lines that lie whole in the piece, with enough behind them. */
-static bool line_feed_take_in_place(struct line_feed *feed, struct slice *piece)
+/* Accepts the lines that lie whole in the piece, with LINE_PADDING_BYTES after them. */
+static bool line_feed_accept_in_place(struct line_feed *feed, struct slice *piece)
 {
 	if (feed->carry.len || piece->len <= LINE_PADDING_BYTES)
 		return false;
 	const char *newline = memrchr(piece->data, '\n', piece->len - LINE_PADDING_BYTES);
 	size_t whole = line_feed_through_newline(newline, piece->data);
-	size_t taken = whole ? line_feed_take_lines(feed, piece->data, whole, CUT_WAITS) : 0;
+	size_t taken = whole ? line_feed_accept_lines(feed, piece->data, whole, CUT_WAITS) : 0;
 	line_feed_drop_front(piece, taken);
 	return taken;
 }
@@ -585,7 +580,7 @@ void line_feed_piece(struct line_feed *feed, struct slice piece)
 	while (piece.len && !feed->r->err) {
 		if (feed->skipping)
 			line_feed_skip_line(feed, &piece);
-		else if (!line_feed_take_in_place(feed, &piece))
+		else if (!line_feed_accept_in_place(feed, &piece))
 			line_feed_add_to_carry(feed, &piece);
 	}
 	ingest_piece_end(feed->r);
@@ -596,7 +591,7 @@ void line_feed_try(struct line_feed *feed)
 	if (!feed->cut || feed->r->err)
 		return;
 	ingest_piece_begin(feed->r);
-	line_feed_take_carry(feed, CUT_WAITS);
+	line_feed_accept_carry(feed, CUT_WAITS);
 	ingest_piece_end(feed->r);
 }
 
@@ -606,6 +601,6 @@ void line_feed_end(struct line_feed *feed)
 		return;
 	ingest_piece_begin(feed->r);
 	buf_append_char(&feed->carry, '\n');
-	line_feed_take_carry(feed, CUT_IS_BAD);
+	line_feed_accept_carry(feed, CUT_IS_BAD);
 	ingest_piece_end(feed->r);
 }

@@ -45,8 +45,8 @@ void line_feed_release(struct line_feed *feed);
 
 /* The next bytes. Calls ingest_piece_begin and ingest_piece_end. */
 void line_feed_piece(struct line_feed *feed, struct slice piece);
-/* More may come, but perhaps not soon: reads again what ended in an open text, and what came behind
- * it. What still waits then is in the carry. */
+/* More may come, but perhaps not soon: reads a line again that ended in an open text, and all after
+ * it. Bytes that still wait then are in the carry. */
 void line_feed_try(struct line_feed *feed);
 /* No more comes: reads what is left. The caller then ends the request. */
 void line_feed_end(struct line_feed *feed);

@@ -31,7 +31,7 @@ static bool ingest_marks_has_handles(const struct group *group)
 }
 
 /* A hash of the series that the entry knows: another one when it has learned of a further one, or
- * was made anew of others. */
+ * was made again of others. */
 static uint64_t ingest_marks_series_of(const struct cache_entry *entry)
 {
 	const uint64_t run[2] = {entry->first, entry->count};
@@ -86,7 +86,7 @@ static size_t ingest_marks_list_marks(const struct resolving *resolving, struct 
 {
 	int64_t slot_ms = resolving->request->r.ingest->options.rollup_slot_ms;
 	size_t n = 0;
-	for (const struct pending *point = resolving->points; point; point = point->next) {
+	for (const struct resolving_point *point = resolving->points; point; point = point->next) {
 		if (!point->group || !ingest_marks_has_handles(point->group))
 			continue;
 		struct ingest_mark mark = {point->group, slot_begin_s(point->ts_ms, slot_ms), false,
@@ -100,7 +100,7 @@ static size_t ingest_marks_list_marks(const struct resolving *resolving, struct 
 static size_t ingest_marks_count_points(const struct resolving *resolving)
 {
 	size_t n = 0;
-	for (const struct pending *point = resolving->points; point; point = point->next)
+	for (const struct resolving_point *point = resolving->points; point; point = point->next)
 		n += point->group != NULL;
 	return n;
 }
@@ -236,26 +236,26 @@ int ingest_marks_add(struct resolving *resolving, struct store_write *write, siz
 	return err;
 }
 
-static size_t ingest_marks_count_waiting(const struct flight *flight)
+static size_t ingest_marks_count_waiting(const struct pending_write *pending)
 {
 	size_t n = 0;
-	for (const struct resolving *resolving = flight->resolvings; resolving;
+	for (const struct resolving *resolving = pending->resolvings; resolving;
 	     resolving = resolving->next)
 		n += resolving->marked ? resolving->marked->touch_count : 0;
 	return n;
 }
 
-bool ingest_marks_wait(const struct flight *flight)
+bool ingest_marks_wait(const struct pending_write *pending)
 {
-	const struct ingest_options *options = &flight->request->r.ingest->options;
+	const struct ingest_options *options = &pending->request->r.ingest->options;
 	return options->partitions && !marks_in_writes(options->marks) &&
-	       ingest_marks_count_waiting(flight);
+	       ingest_marks_count_waiting(pending);
 }
 
-static void ingest_marks_gather_touches(struct flight *flight, int64_t now_ms)
+static void ingest_marks_gather_touches(struct pending_write *pending, int64_t now_ms)
 {
-	struct mark_touch *to = flight->touches;
-	for (struct resolving *resolving = flight->resolvings; resolving;
+	struct mark_touch *to = pending->touches;
+	for (struct resolving *resolving = pending->resolvings; resolving;
 	     resolving = resolving->next) {
 		const struct ingest_marked *marked = resolving->marked;
 		if (!marked || !marked->touch_count)
@@ -266,24 +266,21 @@ static void ingest_marks_gather_touches(struct flight *flight, int64_t now_ms)
 	}
 }
 
-int ingest_marks_begin(struct flight *flight, marks_marking_done *done)
+int ingest_marks_begin(struct pending_write *pending, void (*done)(void *owner, int err))
 {
-	const struct ingest_options *options = &flight->request->r.ingest->options;
-	size_t count = ingest_marks_count_waiting(flight);
+	const struct ingest_options *options = &pending->request->r.ingest->options;
+	size_t count = ingest_marks_count_waiting(pending);
 	int64_t now_ms = clock_wall_ms(options->clock);
-	flight->touches = mem_alloc_array(count, sizeof(*flight->touches));
-	ingest_marks_gather_touches(flight, now_ms);
-	mark_touches_sort(flight->touches, count);
-	flight->marking = marks_marking_new(options->marks, options->executor, done, flight);
+	pending->touches = mem_alloc_array(count, sizeof(*pending->touches));
+	ingest_marks_gather_touches(pending, now_ms);
+	mark_touches_sort(pending->touches, count);
 	stat_add(STAT_rollup_marks_added, (int64_t)count);
-	return marks_marking_begin(flight->marking, now_ms, flight->touches, count);
-}
-
-void ingest_marks_end(struct flight *flight)
-{
-	if (flight->marking)
-		marks_marking_free(flight->marking);
-	mem_free(flight->touches);
+	return marks_mark(options->marks, &(struct marks_marking){.executor = options->executor,
+								  .done = done,
+								  .owner = pending,
+								  .now_ms = now_ms,
+								  .touches = pending->touches,
+								  .count = count});
 }
 
 /* A handle that came since, by another round, is marked by that one, maybe in another slot. */

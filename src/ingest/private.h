@@ -1,10 +1,17 @@
-/* What the files of ingest/ share: the parts of a request behind struct ingest_request.
+/* What the files of ingest/ share. A request is a struct ingest_request for its door, and a struct
+ * request here.
  *
- * A request's values take one of two ways. Known ones go straight into the flight, the store_write
- * that is being filled. Others go into the round that gathers; so do known ones while anything
- * waits, so that the order is kept. A round is opened (its groups go to the catalog), then its
- * points are appended in order. The flight that takes its first samples also takes its metric names
- * and keeps the round until it is written, since the catalog wants to know how that ended. */
+ * A value takes one of two ways:
+ *  - A value whose series is known goes straight into the pending write that is being filled
+ *    (request.filling).
+ *  - A value whose series is not known goes into the round that gathers (struct resolving). While a
+ *    round gathers or is being opened, values of known series go there too, so that the order
+ * stays.
+ *
+ * A round is opened: the catalog is asked for the series of its groups. Then its points are
+ * appended in their order. The pending write with the first of them also carries the names of the
+ * round's metrics. It holds the round until the write is over, since the catalog has to be told
+ * whether the names were written. */
 #ifndef INGEST_PRIVATE_H
 #define INGEST_PRIVATE_H
 
@@ -12,77 +19,70 @@
 #include "base/log.h"
 #include "ingest/backpressure.h"
 #include "ingest/cache.h"
-#include "ingest/ingest.h"
 #include "ingest/field_names.h"
-#include "retention/retention.h"
+#include "ingest/ingest.h"
 #include "marks/recent.h"
+#include "retention/retention.h"
 
 enum {
 	INGEST_SPARE_WRITES = 8,
 	INGEST_ARENA_MAX_BYTES = 2 << 20,
 	RESOLVING_OPEN_BYTES =
 		4 << 20, /* a round that has grown so much is opened within a piece */
-	/* A round that has grown so much while another one is opened pauses its request: all of it
-	 * is applied in one turn of the loop, some 60 ms of work. */
+	/* A round of so many bytes pauses its request while another round is being opened: a round
+	 * is appended in one turn of the loop, some 60 ms of work. */
 	RESOLVING_CROWDED_BYTES = 8 << 20,
 	RESOLVING_MAX_BYTES = 64 << 20,
 	RESOLVING_FIXED_BYTES = 4096,
-	/* Rounds of all requests that are being opened at once: each takes the catalog and the
-	 * store a few MB that are not the request's. */
+	/* Rounds of all requests that are being opened at once. Each needs a few MB of the catalog
+	 * and the store, which are not counted as the request's. */
 	RESOLVINGS_OPENING_MAX = 16,
-	/* In the place of a level: late, and older than all roll-ups of its series are kept. */
+	/* Instead of a level: the sample is late, and older than all roll-ups of its series. */
 	LEVEL_UNSEEN = RETENTION_LEVELS_MAX,
 };
 
 struct request;
 struct resolving;
 
-/* A store_write and what hangs on it; its write->owner. */
-struct flight {
+/* A write to the store, from its first sample until it is over. It is the owner of its `write`. */
+struct pending_write {
 	struct request *request;
 	struct store_write *write;
-	struct resolving *resolvings; /* whose names it carries */
-	size_t bytes;                 /* while submitted */
+	struct resolving *resolvings; /* the write carries the names of their metrics */
+	size_t bytes;                 /* counted while it is submitted */
 	size_t late;                  /* samples of data_late */
-	bool marks;                   /* it carries marks of samples */
-	/* Some of its samples rely on marks in earlier writes of the request: it waits until these
-	 * are over, since an earlier write may fail and this one not. */
+	bool marks;                   /* the write carries marks of samples */
+	/* Some of its samples rely on marks in earlier writes of the request. It waits until these
+	 * writes are over: one of them may fail. */
 	bool leans;
-	/* What has to be marked elsewhere before the write is handed to the store (marks.h); then
-	 * it waits for its turn behind the request's earlier ones. */
-	struct flight *next;
-	struct marks_marking *marking;
+	/* Marks that are not kept in the store are made before the write goes to the store
+	 * (marks.h). Then it waits until the request's earlier writes have gone there. */
+	struct pending_write *next;
 	struct mark_touch *touches;
 	bool marked;
 	int mark_err;
-	int64_t judged_ms; /* when the first of its points was found to need no mark, or any */
+	int64_t judged_ms; /* when the marks for the first of its points were decided on */
 };
 
 struct line_scratch;
 
-/* A retention of raw samples: raw_retention.h. */
-struct raw_level {
-	int64_t retention_ms;
-	enum retention_class retention;
-};
-
 struct ingest {
 	struct ingest_options options;
-	struct raw_level levels[RETENTION_LEVELS_MAX];
+	enum retention_class level_classes[RETENTION_LEVELS_MAX];
 	size_t level_count;
-	uint8_t longest; /* of these, which keeps samples the longest */
+	uint8_t longest; /* index of the level that keeps samples the longest */
 	struct retention_memo memo;
 	enum retention_class late_retention;
 	uint64_t seed; /* of keys */
 	uint64_t generation;
-	uint64_t losses; /* of marks, when touches were forgotten last */
+	uint64_t losses; /* marks_losses() when touches were forgotten last */
 	struct cache *cache;
 	struct field_sets *field_sets;
 	struct recent_touches touches;
-	struct line_scratch *line;  /* line.c's, made at first use */
-	struct hash_set told_texts; /* metrics whose texts the log has named */
+	struct line_scratch *line;  /* of line.c, made at its first use */
+	struct hash_set told_texts; /* metrics: the log has said that they had texts */
 	struct log_rate text_lines;
-	struct request *requests; /* all that live */
+	struct request *requests; /* all of them */
 	struct backpressure backpressure;
 	size_t opening; /* rounds */
 	struct store_write *spare[INGEST_SPARE_WRITES];
@@ -90,28 +90,28 @@ struct ingest {
 };
 
 struct request {
-	struct ingest_request r; /* first: what the door sees */
+	struct ingest_request r; /* the first member: the door has a pointer to it */
 	struct request *next, **link;
 	struct backpressure_sender sender;
 	bool ended, abandoned, in_task;
-	bool waits_to_open; /* `gathering` does, until the round of another request is open */
-	int64_t judged_ms;  /* when what is appended now was found to need no mark, or any */
-	int64_t age_ms;     /* by which ages are judged (clock_age_ms), beside r.now_ms */
-	int64_t oldest_ms, newest_ms; /* accepted times, of the level that keeps longest */
-	int64_t sure_ms;              /* from here on, of all of them */
-	/* What is older may be late, and its series have rules of their own: it is taken as if they
-	 * were not known. */
+	bool waits_to_open; /* `gathering` waits until the round of another request is open */
+	int64_t judged_ms;  /* when the marks for what is appended now were decided on */
+	int64_t age_ms;     /* now, for the age of samples (clock_age_ms); not r.now_ms */
+	int64_t oldest_ms, newest_ms; /* times that the level that keeps longest accepts */
+	int64_t sure_ms;              /* all levels accept times from here on */
+	/* An older sample may be late, and its series may have rules of their own: the sample is
+	 * treated as if its series were not known. */
 	int64_t closely_ms;
-	int64_t unseen_ms; /* how long roll-ups of what is of LEVEL_UNSEEN are kept */
+	int64_t unseen_ms; /* how long the roll-ups of samples at LEVEL_UNSEEN are kept */
 	int64_t level_oldest_ms[RETENTION_LEVELS_MAX + 1];
-	int64_t level_open_ms[RETENTION_LEVELS_MAX]; /* what is older goes to data_late */
-	struct flight *flight;                       /* being filled */
-	struct flight *handing, **handing_last;      /* submitted, not handed to the store yet */
-	size_t marks_under_way;                      /* flights with marks that the store has */
-	bool leans; /* flights that are made now have samples that earlier ones mark */
+	int64_t level_open_ms[RETENTION_LEVELS_MAX];   /* an older sample goes to data_late */
+	struct pending_write *filling;                 /* being filled */
+	struct pending_write *waiting, **waiting_last; /* submitted, not handed to the store yet */
+	size_t marks_under_way; /* pending writes with marks that the store has */
+	bool leans; /* pending writes that begin now have samples that earlier ones mark */
 	struct resolving *gathering, *opening; /* at most one of each */
-	size_t flights;                        /* submitted, not over */
-	size_t flight_bytes;                   /* of these */
+	size_t pending_count;                  /* submitted, not over */
+	size_t pending_bytes;                  /* of these */
 	struct task task;
 };
 
@@ -122,21 +122,21 @@ static inline struct request *request_of(struct ingest_request *r)
 
 /* ---- ingest.c -------------------------------------------------------------------------------- */
 
-/* The first error ends it: what is not submitted is dropped. */
+/* The first error ends the request: samples that are not submitted are dropped. */
 void request_fail(struct request *q, int err, const char *sentence);
-/* Appends at once; `count` values of `handles`, none of them NONE, no handle 0, all of one level.
- */
+/* Appends `count` values of `handles` at once. No value is NONE, no handle is 0, all are of one
+ * level. */
 void request_append(struct request *q, uint8_t level, int64_t ts_ms, const uint64_t *handles,
 		    const struct value *values, size_t count);
-/* The flight, made if there is none. */
-struct flight *request_flight(struct request *q);
+/* The pending write that is being filled; made if there is none. */
+struct pending_write *request_pending(struct request *q);
 void request_submit(struct request *q);
 void request_account(struct request *q);
-/* After anything ended: goes on with what waits. The request may be gone afterwards. */
+/* Something of the request has ended: starts whatever waited for it. The request may be freed. */
 void request_progress(struct request *q);
-/* Whether the time is in the accepted window; refuses it if not. */
+/* Whether the time is within the accepted times; refuses it if not. */
 bool request_time(struct request *q, int64_t ts_ms, struct ingest_place place, struct slice source);
-/* Refuses a time that the level does not take. */
+/* Refuses a time that the level does not accept. */
 void request_refuse_time(struct request *q, uint8_t level, int64_t ts_ms, struct ingest_place place,
 			 struct slice source);
 
@@ -156,42 +156,42 @@ struct unknown {
 	size_t count;
 	int64_t ts_ms;
 	struct ingest_place place;
-	uint32_t time_column; /* of the time in place's line; 0: place says where it is */
+	uint32_t time_column; /* of the time in the line of `place`; 0: the time is at `place` */
 	bool one_by_one;
 	struct slice source;
 };
 
 void resolving_add_unknown(struct request *q, const struct unknown *u);
-/* The same of those whose level takes them. */
+/* The same, of the values that their level accepts. */
 void resolving_put(struct request *q, const struct unknown *u);
-/* Likewise, of values whose series gather already: then tenant and tags need not be there. False:
- * they do not, or it is not sure that the level takes them. */
+/* The same, of values whose series are in the round already: u->tenant and u->tags may be empty.
+ * False: they are not in the round, or it is not sure that the level accepts the time. */
 bool resolving_put_again(struct request *q, const struct unknown *u) MUST_CHECK;
 void resolving_add_known(struct request *q, uint8_t level, int64_t ts_ms, const uint64_t *handles,
 			 const struct value *values, size_t count);
-/* Opens what gathers, if anything does and nothing else is being opened; or has it wait for its
- * turn. What the catalog need not be asked about goes into the flight at once. */
+/* Opens the round that gathers, unless another round is being opened: then it waits for its turn.
+ * A round that needs nothing of the catalog goes into the pending write at once. */
 void resolving_start(struct request *q);
-/* The same, but for what only waits to be marked: that waits for more, so that a request marks a
- * series but once. */
+/* The same, except for a round that needs nothing but marks: it gathers further, so that a request
+ * marks a series once only. */
 void resolving_piece_end(struct request *q);
-/* The same, of just that. */
+/* The same, for such a round only. */
 void resolving_settle(struct request *q);
 /* A round is being opened, or waits to be. */
 static inline bool resolving_pending(const struct request *q)
 {
 	return q->opening || q->waits_to_open;
 }
-/* Bytes held by what gathers or is being opened. */
+/* Memory of the rounds that gather, are being opened, or hang on the write being filled. */
 size_t resolving_bytes(const struct request *q);
 void resolving_drop_gathering(struct request *q);
-/* The write that carried its names is over. */
+/* The write that carried the names of these rounds is over. */
 void resolving_finish_all(struct resolving *resolvings, int err);
-/* A round is being opened or waits for that, and what gathers is half full: the request waits for
- * the first. */
+/* A round is being opened or waits for that, and the round that gathers is crowded: the request
+ * pauses until the first is open. */
 bool resolving_crowded(const struct request *q);
 
-/* Known values of one level that takes them, at once or behind what waits. */
+/* Adds values of known series, of one level that accepts them; at once, or after all that waits. */
 static inline void request_add(struct request *q, uint8_t level, int64_t ts_ms,
 			       const uint64_t *handles, const struct value *values, size_t count)
 {
@@ -205,8 +205,8 @@ static inline void request_add(struct request *q, uint8_t level, int64_t ts_ms,
 
 bool ingest_marks_touched(struct request *q, const struct cache_entry *entry, int64_t ts_ms);
 
-/* Whether samples of the entry's series may be written without marking them, or a look at their
- * rules. */
+/* Whether a sample of the entry's series may be written without a mark, and without reading the
+ * series' rules. */
 static inline bool request_touched(struct request *q, const struct cache_entry *entry,
 				   int64_t ts_ms)
 {

@@ -89,8 +89,8 @@ static void put_feed_set_fault(struct put_feed_point *point, enum put_field fiel
 	point->faults[field] = (struct put_fault){reason, sentence};
 }
 
-static void put_feed_take_metric(struct put_feed *feed, struct put_feed_point *point,
-				 enum json_event event)
+static void put_feed_parse_metric(struct put_feed *feed, struct put_feed_point *point,
+				  enum json_event event)
 {
 	struct errbuf *e = &feed->sentences[PUT_METRIC];
 	point->metric = feed->reader.text;
@@ -102,8 +102,8 @@ static void put_feed_take_metric(struct put_feed *feed, struct put_feed_point *p
 		put_feed_set_fault(point, PUT_METRIC, INGEST_NAME, NULL);
 }
 
-static void put_feed_take_time(struct put_feed *feed, struct put_feed_point *point,
-			       enum json_event event)
+static void put_feed_parse_time(struct put_feed *feed, struct put_feed_point *point,
+				enum json_event event)
 {
 	struct errbuf *e = &feed->sentences[PUT_TIME];
 	int err = errbuf_set(e, ERR_INVALID, "\"timestamp\" is neither a number nor a text");
@@ -128,7 +128,7 @@ static bool put_feed_means_not_finite(struct slice text)
 	return false;
 }
 
-static void put_feed_take_quoted_value(struct put_feed *feed, struct put_feed_point *point)
+static void put_feed_parse_quoted_value(struct put_feed *feed, struct put_feed_point *point)
 {
 	struct slice text = feed->reader.text;
 	int err = number_parse_json(text, &point->value);
@@ -143,12 +143,12 @@ static void put_feed_take_quoted_value(struct put_feed *feed, struct put_feed_po
 				   "the value is a text, not a number");
 }
 
-static void put_feed_take_value(struct put_feed *feed, struct put_feed_point *point,
-				enum json_event event)
+static void put_feed_parse_value(struct put_feed *feed, struct put_feed_point *point,
+				 enum json_event event)
 {
 	point->value = feed->reader.number;
 	if (event == JSON_STRING)
-		put_feed_take_quoted_value(feed, point);
+		put_feed_parse_quoted_value(feed, point);
 	else if (event != JSON_NUMBER)
 		put_feed_set_fault(point, PUT_VALUE, INGEST_NOT_NUMBER,
 				   "the value is not a number");
@@ -183,7 +183,7 @@ static void put_feed_add_tag(struct put_tags *tags, struct tag tag)
 }
 
 /* After JSON_KEY. False: no JSON. */
-static bool put_feed_take_tag(struct put_feed *feed, struct put_tags *tags)
+static bool put_feed_parse_tag(struct put_feed *feed, struct put_tags *tags)
 {
 	struct json_reader *reader = &feed->reader;
 	struct tag tag = {.key = reader->text};
@@ -238,7 +238,7 @@ static bool put_feed_read_tags(struct put_feed *feed)
 	put_feed_clear_tags(tags);
 	enum json_event event;
 	while ((event = json_next(reader)) == JSON_KEY) {
-		if (!put_feed_take_tag(feed, tags))
+		if (!put_feed_parse_tag(feed, tags))
 			return false;
 	}
 	if (event != JSON_OBJECT_END)
@@ -247,13 +247,6 @@ static bool put_feed_read_tags(struct put_feed *feed)
 	put_feed_check_tags(feed, tags);
 	feed->known = tags;
 	return true;
-}
-
-/* After JSON_OBJECT_BEGIN. */
-static bool put_feed_take_tags(struct put_feed *feed)
-{
-	const struct put_tags *known = feed->known;
-	return (known && json_skip_same(&feed->reader, known->text)) || put_feed_read_tags(feed);
 }
 
 /* ---- Points --------------------------------------------------------------------------------- */
@@ -284,7 +277,7 @@ static void put_feed_set_twice(struct put_feed_point *point, enum put_field fiel
 }
 
 /* After JSON_KEY. False: no JSON. */
-static bool put_feed_take_member(struct put_feed *feed, struct put_feed_point *point)
+static bool put_feed_parse_member(struct put_feed *feed, struct put_feed_point *point)
 {
 	struct json_reader *reader = &feed->reader;
 	enum put_field field = put_feed_field_of(reader->text);
@@ -297,17 +290,18 @@ static bool put_feed_take_member(struct put_feed *feed, struct put_feed_point *p
 	}
 	point->seen[field] = true;
 	if (field == PUT_TAGS && event == JSON_OBJECT_BEGIN) {
-		if (!put_feed_take_tags(feed))
+		bool same = feed->known && json_skip_same(reader, feed->known->text);
+		if (!same && !put_feed_read_tags(feed))
 			return false;
 		point->tags = feed->known;
 		return true;
 	}
 	if (field == PUT_METRIC)
-		put_feed_take_metric(feed, point, event);
+		put_feed_parse_metric(feed, point, event);
 	else if (field == PUT_TIME)
-		put_feed_take_time(feed, point, event);
+		put_feed_parse_time(feed, point, event);
 	else if (field == PUT_VALUE)
-		put_feed_take_value(feed, point, event);
+		put_feed_parse_value(feed, point, event);
 	else
 		put_feed_set_fault(point, PUT_TAGS, INGEST_SYNTAX, "\"tags\" is not an object");
 	return json_skip(reader, event);
@@ -341,7 +335,7 @@ static void put_feed_finish_point(struct put_feed *feed, struct put_feed_point *
 }
 
 /* After JSON_OBJECT_BEGIN. False: no JSON. */
-static bool put_feed_take_point(struct put_feed *feed)
+static bool put_feed_parse_point(struct put_feed *feed)
 {
 	struct put_feed_point point = {
 		.faults = {[PUT_METRIC] = {INGEST_SYNTAX, "\"metric\" is missing"},
@@ -349,7 +343,7 @@ static bool put_feed_take_point(struct put_feed *feed)
 			   [PUT_VALUE] = {INGEST_NOT_NUMBER, "\"value\" is missing"}}};
 	enum json_event event;
 	while ((event = json_next(&feed->reader)) == JSON_KEY) {
-		if (!put_feed_take_member(feed, &point))
+		if (!put_feed_parse_member(feed, &point))
 			return false;
 	}
 	if (event != JSON_OBJECT_END)
@@ -382,12 +376,6 @@ void put_feed_release(struct put_feed *feed)
 {
 	arena_release(&feed->arena);
 	buf_release(&feed->offsets);
-}
-
-static void put_feed_note_offset(struct put_feed *feed)
-{
-	if (feed->keep_offsets && !feed->offsets.failed)
-		buf_append(&feed->offsets, &feed->reader.offset, sizeof(feed->reader.offset));
 }
 
 bool put_feed_offset(const struct put_feed *feed, uint64_t index, size_t *offset)
@@ -428,15 +416,16 @@ static void put_feed_trim_arena(struct put_feed *feed)
 }
 
 /* After the event that begins it. */
-static bool put_feed_take_element(struct put_feed *feed, enum json_event event)
+static bool put_feed_parse_element(struct put_feed *feed, enum json_event event)
 {
 	static const struct put_fault fault = {INGEST_SYNTAX, "a point is an object"};
 	put_feed_trim_arena(feed);
 	if (event == JSON_BAD)
 		return put_feed_bad(feed);
-	put_feed_note_offset(feed);
+	if (feed->keep_offsets && !feed->offsets.failed)
+		buf_append(&feed->offsets, &feed->reader.offset, sizeof(feed->reader.offset));
 	bool object = event == JSON_OBJECT_BEGIN;
-	if (object ? !put_feed_take_point(feed) : !json_skip(&feed->reader, event))
+	if (object ? !put_feed_parse_point(feed) : !json_skip(&feed->reader, event))
 		return put_feed_bad(feed);
 	if (!object)
 		put_feed_refuse(feed, &fault);
@@ -459,11 +448,11 @@ static bool put_feed_step(struct put_feed *feed)
 		feed->array = event == JSON_ARRAY_BEGIN;
 		if (feed->array)
 			return true;
-		return put_feed_take_element(feed, event) && put_feed_finish(feed);
+		return put_feed_parse_element(feed, event) && put_feed_finish(feed);
 	}
 	if (event == JSON_ARRAY_END)
 		return put_feed_finish(feed);
-	return put_feed_take_element(feed, event);
+	return put_feed_parse_element(feed, event);
 }
 
 bool put_feed_slice(struct put_feed *feed)

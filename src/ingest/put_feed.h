@@ -3,19 +3,20 @@
  *
  * {"metric":"cpu_idle","timestamp":1600000000,"value":12.5,"tags":{"host":"h-1","os":"linux"}}
  *
- * or an array of these. Of a point
+ * or an array of these. In a point
  *  - `metric` is a text;
- *  - `timestamp` a number, of seconds, or of ms if its whole part has 13 digits or more, or a text
- *    that holds such a number or an ISO 8601 time;
- *  - `value` a number, or a text that holds one;
- *  - `tags` an object of texts; numbers, true and false are taken as they are written. It may be
+ *  - `timestamp` is a number, of seconds, or of ms if its whole part has 13 digits or more, or a
+ * text that holds such a number or an ISO 8601 time;
+ *  - `value` is a number, or a text that holds one;
+ *  - `tags` is an object of texts; numbers, true and false are taken as they are written. It may be
  *    empty or missing. An empty or missing (null) value is a fault: nothing is dropped silently;
- *  - what else there is is not looked at. One of these keys, or the key of a tag, that stands twice
+ *  - other members are ignored. One of these keys, or the key of a tag, that stands twice
  *    is a fault, as it is in line protocol: which of the two was meant nobody can tell.
  *
  * A faulty point is refused by itself, with its index from 0, and the next one is read; NaN and
- * Infinity, which are not JSON but which writers of JSON write, are such faults. What is no JSON
- * ends the reading: the points before it are kept, and the refusal names index, line and column.
+ * Infinity, which are not JSON but which writers of JSON write, are such faults. Bytes
+ * that are no JSON end the reading: the points before are kept, and the refusal names index, line
+ * and column.
  *
  * Points that follow each other and share tags and time go to the store together. Tags that are
  * written byte for byte like those of the point before are not read again.

@@ -62,7 +62,7 @@ static uint32_t put_lines_column_of(const char *at, const char *begin)
 
 /* The tag that names the tenant, after ingest_tenant has refused it: the one it has taken out, or,
  * where that is a tenant, another one. */
-static const char *put_lines_tenant_place(const struct put_lines *lines,
+static const char *put_lines_tenant_place(const struct stream_lines *lines,
 					  const struct put_line *line, struct slice tenant)
 {
 	struct slice key = lines->r->ingest->options.tenant_tag;
@@ -74,7 +74,7 @@ static const char *put_lines_tenant_place(const struct put_lines *lines,
 	return line->tags[i].key.data;
 }
 
-static void put_lines_take_put(struct put_lines *lines, const char *begin, struct slice words)
+static void put_lines_accept_put(struct stream_lines *lines, const char *begin, struct slice words)
 {
 	struct put_line line;
 	struct slice tenant;
@@ -104,9 +104,9 @@ static void put_lines_take_put(struct put_lines *lines, const char *begin, struc
 							.line = begin});
 }
 
-size_t put_lines_feed(struct put_lines *lines, struct slice bytes)
+void put_lines_feed(struct stream_lines *lines)
 {
-	struct slice rest = bytes;
+	struct slice rest = lines->bytes;
 	ingest_piece_begin(lines->r);
 	while (rest.len && !lines->r->err) {
 		struct slice line = put_lines_first_line(rest), words = put_lines_without_end(line);
@@ -115,14 +115,15 @@ size_t put_lines_feed(struct put_lines *lines, struct slice bytes)
 				      INGEST_TOO_LONG, (struct slice){0},
 				      "the line is longer than %zu bytes", lines->line_max_bytes);
 		else if (put_lines_is_put(&words))
-			put_lines_take_put(lines, line.data, words);
+			put_lines_accept_put(lines, line.data, words);
 		else if (!put_lines_is_blank(words))
 			break;
 		lines->line++;
 		rest = (struct slice){rest.data + line.len, rest.len - line.len};
 	}
 	ingest_piece_end(lines->r);
-	return bytes.len - rest.len;
+	lines->taken = lines->bytes.len - rest.len;
+	lines->open = 0;
 }
 
 /* ---- Answers -------------------------------------------------------------------------------- */

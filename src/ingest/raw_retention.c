@@ -6,27 +6,15 @@
 
 /* ---- Levels ---------------------------------------------------------------------------------- */
 
-static void raw_retention_set_level(struct raw_level *level, int64_t retention_ms)
-{
-	*level = (struct raw_level){retention_ms, retention_class_for(retention_ms)};
-}
-
-static bool raw_retention_is_longer(const struct raw_level *level, const struct raw_level *than)
-{
-	return than->retention_ms &&
-	       (!level->retention_ms || level->retention_ms > than->retention_ms);
-}
-
 void raw_retention_init(struct ingest *ingest)
 {
-	const struct retention_rules *rules = ingest->options.retention_rules;
-	raw_retention_set_level(&ingest->levels[0], ingest->options.retention_ms);
+	const struct retention_rules *rules = ingest->options.retention;
 	ingest->late_retention = retention_class_for(ingest->options.late_retention_ms);
-	ingest->level_count = rules ? rules->level_count : 1;
-	for (size_t i = 1; i < ingest->level_count; i++) {
-		raw_retention_set_level(&ingest->levels[i], rules->levels_ms[i]);
-		if (raw_retention_is_longer(&ingest->levels[i], &ingest->levels[ingest->longest]))
-			ingest->longest = (uint8_t)i;
+	ingest->level_count = rules->last_level + 1u;
+	for (uint8_t i = 0; i < ingest->level_count; i++) {
+		ingest->level_classes[i] = retention_class_for(rules->levels_ms[i]);
+		if (retention_is_longer(rules->levels_ms[i], rules->levels_ms[ingest->longest]))
+			ingest->longest = i;
 	}
 }
 
@@ -49,10 +37,8 @@ static int64_t raw_retention_open_from_ms(const struct ingest *ingest, int64_t n
 int64_t raw_retention_whole_ms(const struct ingest *ingest, uint8_t level, int64_t now_ms)
 {
 	const struct ingest_options *options = &ingest->options;
-	int64_t keep_ms = ingest->levels[level].retention_ms;
-	if (!options->partitions)
-		return keep_ms;
-	return retention_level_whole_ms(options->retention_rules, level, keep_ms, now_ms);
+	return options->partitions ? retention_whole_ms(options->retention, level, now_ms)
+				   : options->retention->levels_ms[level];
 }
 
 /* Late samples of slots that would close when those go are not taken either. */
@@ -68,8 +54,7 @@ static int64_t raw_retention_late_from_ms(const struct ingest *ingest, int64_t n
 static bool raw_retention_is_asked(const struct ingest *ingest)
 {
 	const struct ingest_options *options = &ingest->options;
-	return options->late_keep && options->granularities && options->retention_rules &&
-	       options->retention_rules->count;
+	return options->late_keep && options->granularities && options->retention->count;
 }
 
 void raw_retention_begin(struct request *q)
@@ -102,7 +87,7 @@ void raw_retention_begin(struct request *q)
 bool raw_retention_levels(struct ingest *ingest, struct slice tenant, const struct slice *metrics,
 			  size_t count, uint8_t *levels)
 {
-	const struct retention_rules *rules = ingest->options.retention_rules;
+	const struct retention_rules *rules = ingest->options.retention;
 	bool any = false;
 	if (ingest->level_count == 1)
 		return false;
@@ -116,7 +101,7 @@ bool raw_retention_levels(struct ingest *ingest, struct slice tenant, const stru
 
 /* ---- Known series ---------------------------------------------------------------------------- */
 
-static bool raw_retention_is_taken(const struct request *q, uint8_t level, int64_t ts_ms)
+static bool raw_retention_accepts(const struct request *q, uint8_t level, int64_t ts_ms)
 {
 	return ts_ms >= q->level_oldest_ms[level];
 }
@@ -125,7 +110,7 @@ static bool raw_retention_is_taken(const struct request *q, uint8_t level, int64
 static bool raw_retention_check(struct request *q, uint8_t level, int64_t ts_ms,
 				struct ingest_place place, struct slice source)
 {
-	if (raw_retention_is_taken(q, level, ts_ms))
+	if (raw_retention_accepts(q, level, ts_ms))
 		return true;
 	request_refuse_time(q, level, ts_ms, place, source);
 	return false;
@@ -138,7 +123,7 @@ static void raw_retention_refuse_some(struct request *q, const struct known *kno
 	for (size_t i = 0; i < known->count; i++) {
 		uint8_t level = known->levels[i];
 		struct ingest_place place = known->place;
-		if (raw_retention_is_taken(q, level, known->ts_ms) ||
+		if (raw_retention_accepts(q, level, known->ts_ms) ||
 		    (told[level] && !known->one_by_one))
 			continue;
 		told[level] = true;
@@ -155,8 +140,8 @@ static void raw_retention_refuse_all(struct request *q, const struct known *know
 }
 
 /* Those of one level. */
-static size_t raw_retention_take_level(const struct known *known, uint8_t level, uint64_t *handles,
-				       struct value *values)
+static size_t raw_retention_select_level(const struct known *known, uint8_t level,
+					 uint64_t *handles, struct value *values)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < known->count; i++) {
@@ -168,8 +153,8 @@ static size_t raw_retention_take_level(const struct known *known, uint8_t level,
 	return n;
 }
 
-typedef void give(struct request *q, uint8_t level, int64_t ts_ms, const uint64_t *handles,
-		  const struct value *values, size_t count);
+typedef void raw_retention_adder(struct request *q, uint8_t level, int64_t ts_ms,
+				 const uint64_t *handles, const struct value *values, size_t count);
 
 static void raw_retention_add_some(struct request *q, uint8_t level, int64_t ts_ms,
 				   const uint64_t *handles, const struct value *values,
@@ -178,36 +163,36 @@ static void raw_retention_add_some(struct request *q, uint8_t level, int64_t ts_
 	request_add(q, level, ts_ms, handles, values, count);
 }
 
-/* `takes`: bit by level. */
-static void raw_retention_give_by_level(struct request *q, const struct known *known,
-					unsigned takes, give *to)
+/* `levels`: bit by level. */
+static void raw_retention_add_by_level(struct request *q, const struct known *known,
+				       unsigned levels, raw_retention_adder *to)
 {
 	uint64_t handles[INGEST_POINTS_MAX];
 	struct value values[INGEST_POINTS_MAX];
 	for (uint8_t level = 0; level < q->r.ingest->level_count; level++) {
-		size_t n = takes >> level & 1
-				   ? raw_retention_take_level(known, level, handles, values)
+		size_t n = levels >> level & 1
+				   ? raw_retention_select_level(known, level, handles, values)
 				   : 0;
 		if (n)
 			to(q, level, known->ts_ms, handles, values, n);
 	}
 }
 
-static unsigned raw_retention_levels_taken(const struct request *q, int64_t ts_ms)
+static unsigned raw_retention_levels_at(const struct request *q, int64_t ts_ms)
 {
-	unsigned takes = 0;
+	unsigned levels = 0;
 	for (uint8_t level = 0; level < q->r.ingest->level_count; level++)
-		takes |= (unsigned)raw_retention_is_taken(q, level, ts_ms) << level;
-	return takes;
+		levels |= (unsigned)raw_retention_accepts(q, level, ts_ms) << level;
+	return levels;
 }
 
 void raw_retention_add(struct request *q, const struct known *known)
 {
 	if (known->levels) {
 		raw_retention_refuse_some(q, known);
-		raw_retention_give_by_level(q, known, raw_retention_levels_taken(q, known->ts_ms),
-					    raw_retention_add_some);
-	} else if (raw_retention_is_taken(q, known->level, known->ts_ms)) {
+		raw_retention_add_by_level(q, known, raw_retention_levels_at(q, known->ts_ms),
+					   raw_retention_add_some);
+	} else if (raw_retention_accepts(q, known->level, known->ts_ms)) {
 		request_add(q, known->level, known->ts_ms, known->handles, known->values,
 			    known->count);
 	} else {
@@ -218,7 +203,7 @@ void raw_retention_add(struct request *q, const struct known *known)
 void raw_retention_append(struct request *q, const struct known *known)
 {
 	if (known->levels)
-		raw_retention_give_by_level(q, known, UINT_MAX, request_append);
+		raw_retention_add_by_level(q, known, UINT_MAX, request_append);
 	else
 		request_append(q, known->level, known->ts_ms, known->handles, known->values,
 			       known->count);
@@ -226,7 +211,7 @@ void raw_retention_append(struct request *q, const struct known *known)
 
 /* ---- Unknown series -------------------------------------------------------------------------- */
 
-/* What is left of them: of a shape by positions, else other metrics, whose entry in the cache would
+/* The rest of them: of a shape by positions, else other metrics, whose entry in the cache would
  * be another's. */
 struct raw_retention_left {
 	struct unknown u;
@@ -255,8 +240,8 @@ static void raw_retention_begin_left(struct raw_retention_left *left, const stru
 	left->u.no_cache = true;
 }
 
-static void raw_retention_keep(struct raw_retention_left *left, const struct unknown *from,
-			       size_t i)
+static void raw_retention_copy_left(struct raw_retention_left *left, const struct unknown *from,
+				    size_t i)
 {
 	struct unknown *u = &left->u;
 	struct slice metric = from->metrics[raw_retention_position(from, i)];
@@ -286,7 +271,7 @@ static void raw_retention_add_one_by_one(struct request *q, const struct unknown
 		raw_retention_begin_left(&left, u);
 		left.u.place.index += i;
 		if (raw_retention_check(q, levels[i], u->ts_ms, left.u.place, u->source)) {
-			raw_retention_keep(&left, u, i);
+			raw_retention_copy_left(&left, u, i);
 			raw_retention_add_left(q, &left);
 		}
 	}
@@ -302,8 +287,8 @@ static void raw_retention_add_together(struct request *q, const struct unknown *
 	if (u->time_column)
 		place.column = u->time_column;
 	for (size_t i = 0; i < u->count; i++) {
-		if (raw_retention_is_taken(q, levels[i], u->ts_ms))
-			raw_retention_keep(&left, u, i);
+		if (raw_retention_accepts(q, levels[i], u->ts_ms))
+			raw_retention_copy_left(&left, u, i);
 		else if (!told[levels[i]])
 			told[levels[i]] =
 				!raw_retention_check(q, levels[i], u->ts_ms, place, u->source);
@@ -316,7 +301,7 @@ static void raw_retention_find_unseen(struct request *q, const struct unknown *u
 				      const struct slice *metrics, uint8_t *levels)
 {
 	struct ingest *ingest = q->r.ingest;
-	const struct retention_rules *rules = ingest->options.retention_rules;
+	const struct retention_rules *rules = ingest->options.retention;
 	q->unseen_ms = 0;
 	for (size_t i = 0; i < u->count; i++) {
 		struct retention_fit fit =
@@ -336,7 +321,7 @@ void raw_retention_add_unknown(struct request *q, const struct unknown *u)
 {
 	struct slice metrics[INGEST_POINTS_MAX];
 	uint8_t levels[INGEST_POINTS_MAX] = {0};
-	unsigned takes = raw_retention_levels_taken(q, u->ts_ms);
+	unsigned accepting = raw_retention_levels_at(q, u->ts_ms);
 	bool all = true;
 	for (size_t i = 0; i < u->count; i++)
 		metrics[i] = u->metrics[raw_retention_position(u, i)];
@@ -344,7 +329,7 @@ void raw_retention_add_unknown(struct request *q, const struct unknown *u)
 	if (u->ts_ms < q->closely_ms)
 		raw_retention_find_unseen(q, u, metrics, levels);
 	for (size_t i = 0; i < u->count; i++)
-		all &= takes >> levels[i] & 1;
+		all &= accepting >> levels[i] & 1;
 	if (all)
 		resolving_put(q, u);
 	else if (u->one_by_one)

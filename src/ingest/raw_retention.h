@@ -15,7 +15,7 @@ void raw_retention_init(struct ingest *ingest);
 void raw_retention_release(struct ingest *ingest);
 /* For how long samples of a level count as kept: after a raise for less than they will be. */
 int64_t raw_retention_whole_ms(const struct ingest *ingest, uint8_t level, int64_t now_ms);
-/* From when on each level takes samples, as r.now_ms says. */
+/* From when on each level takes samples, by age_ms. */
 void raw_retention_begin(struct request *q);
 
 /* The levels of some metrics of a tenant. False: all are of level 0, and nothing is written. */
@@ -40,7 +40,7 @@ void raw_retention_add(struct request *q, const struct known *known);
 /* Appends them at once, each to its level: all are taken. */
 void raw_retention_append(struct request *q, const struct known *known);
 
-/* Of values whose series are not known, those whose level takes them go into the round; the others
+/* Values whose series are not known: those that their level accepts go into the round. The others
  * are refused, and their series not registered. */
 void raw_retention_add_unknown(struct request *q, const struct unknown *u);
 

@@ -86,7 +86,7 @@ static struct ingest_date ingest_date_of(int64_t ms)
 static void ingest_refuse_raised(struct request *q, int64_t kept_ms, int64_t ts_ms,
 				 struct ingest_place place, struct slice source)
 {
-	const struct retention_lengthened *raise = &q->r.ingest->options.retention_rules->raise;
+	const struct retention_lengthened *raise = &q->r.ingest->options.retention->raise;
 	char now[32] = "ever";
 	if (kept_ms)
 		snprintf(now, sizeof(now), "%lld s", (long long)kept_ms / 1000);
@@ -103,7 +103,7 @@ static void ingest_refuse_old(struct request *q, uint8_t level, int64_t ts_ms,
 	const struct ingest_options *options = &q->r.ingest->options;
 	int64_t oldest_ms = q->level_oldest_ms[level];
 	int64_t retention_ms = raw_retention_whole_ms(q->r.ingest, level, q->age_ms);
-	int64_t kept_ms = q->r.ingest->levels[level].retention_ms;
+	int64_t kept_ms = options->retention->levels_ms[level];
 	struct ingest_date date = ingest_date_of(ts_ms);
 	if (oldest_ms == 0)
 		ingest_refuse(&q->r, place, INGEST_TOO_OLD, source, "the time %s is before 1970",
@@ -196,12 +196,6 @@ int ingest_tenant(const struct ingest *ingest, struct slice header, struct tag *
 
 /* ---- Points --------------------------------------------------------------------------------- */
 
-static void ingest_add_hash(struct hash128 *sum, struct hash128 h)
-{
-	sum->low += h.low;
-	sum->high += h.high;
-}
-
 /* Independent of the order of tags, which are not sorted yet; of metrics the order counts. */
 static struct hash128 ingest_points_key(const struct ingest *ingest,
 					const struct ingest_points *points,
@@ -211,7 +205,9 @@ static struct hash128 ingest_points_key(const struct ingest *ingest,
 	for (size_t i = 0; i < points->tag_count; i++) {
 		const struct tag *tag = &points->tags[i];
 		uint64_t seed = hash64(tag->key.data, tag->key.len, ingest->seed);
-		ingest_add_hash(&key, hash128(tag->value.data, tag->value.len, seed));
+		struct hash128 each = hash128(tag->value.data, tag->value.len, seed);
+		key.low += each.low;
+		key.high += each.high;
 	}
 	for (size_t i = 0; i < count; i++)
 		key = hash128(metrics[i].data, metrics[i].len, key.low ^ key.high);
@@ -219,8 +215,8 @@ static struct hash128 ingest_points_key(const struct ingest *ingest,
 }
 
 /* Leaves out what is not finite, with a refusal, and NONE, without. */
-static size_t ingest_take_values(struct request *q, const struct ingest_points *points,
-				 struct slice *metrics, struct value *values)
+static size_t ingest_accept_values(struct request *q, const struct ingest_points *points,
+				   struct slice *metrics, struct value *values)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < points->count; i++) {
@@ -307,7 +303,7 @@ void ingest_points(struct ingest_request *r, const struct ingest_points *points)
 	ASSERT(points->count >= 1 && points->count <= INGEST_POINTS_MAX);
 	if (r->err || !ingest_points_time(q, points))
 		return;
-	size_t count = ingest_take_values(q, points, metrics, values);
+	size_t count = ingest_accept_values(q, points, metrics, values);
 	if (!count)
 		return;
 	struct hash128 key = ingest_points_key(r->ingest, points, metrics, count);

@@ -2,8 +2,8 @@
 #include "ingest/resolving.h"
 
 #include "base/stats.h"
-#include "ingest/raw_retention.h"
 #include "ingest/marks.h"
+#include "ingest/raw_retention.h"
 
 /* ---- Life ----------------------------------------------------------------------------------- */
 
@@ -51,8 +51,8 @@ static size_t resolving_bytes_of(const struct resolving *resolving)
 size_t resolving_bytes(const struct request *q)
 {
 	size_t bytes = resolving_bytes_of(q->gathering) + resolving_bytes_of(q->opening);
-	if (q->flight) {
-		for (struct resolving *resolving = q->flight->resolvings; resolving;
+	if (q->filling) {
+		for (struct resolving *resolving = q->filling->resolvings; resolving;
 		     resolving = resolving->next)
 			bytes += resolving_bytes_of(resolving);
 	}
@@ -236,7 +236,7 @@ struct cache_entry *resolving_entry(const struct resolving *resolving, const str
 }
 
 /* Takes the handles that the cache has. True: these are all. */
-static bool resolving_take_handles(const struct resolving *resolving, struct group *group)
+static bool resolving_find_handles(const struct resolving *resolving, struct group *group)
 {
 	const struct cache_entry *entry = resolving_entry(resolving, group);
 	bool all = entry != NULL;
@@ -267,7 +267,7 @@ static struct group *resolving_add_group(struct resolving *resolving, const stru
 		return NULL;
 	if (u->fields)
 		field_names_hold(group->fields = u->fields);
-	resolving->needs_catalog |= !resolving_take_handles(resolving, group);
+	resolving->needs_catalog |= !resolving_find_handles(resolving, group);
 	resolving_table_add(resolving, group);
 	*resolving->last_group = group;
 	resolving->last_group = &group->next;
@@ -276,23 +276,23 @@ static struct group *resolving_add_group(struct resolving *resolving, const stru
 }
 
 /* With room for the values, and for handles too if they are known. */
-static struct pending *resolving_add_point(struct resolving *resolving, int64_t ts_ms,
-					   const struct value *values, size_t count,
-					   const uint64_t *handles)
+static struct resolving_point *resolving_add_point(struct resolving *resolving, int64_t ts_ms,
+						   const struct value *values, size_t count,
+						   const uint64_t *handles)
 {
 	size_t value_bytes = count * sizeof(*values);
 	size_t handle_bytes = handles ? count * sizeof(*handles) : 0;
-	struct pending *point =
+	struct resolving_point *point =
 		arena_alloc(&resolving->arena, sizeof(*point) + value_bytes + handle_bytes);
 	if (!point)
 		return NULL;
-	char *behind = (char *)(point + 1);
-	memcpy(behind, values, value_bytes);
-	*point = (struct pending){
-		.values = (const struct value *)(void *)behind, .count = count, .ts_ms = ts_ms};
+	char *rest = (char *)(point + 1);
+	memcpy(rest, values, value_bytes);
+	*point = (struct resolving_point){
+		.values = (const struct value *)(void *)rest, .count = count, .ts_ms = ts_ms};
 	if (handles) {
-		memcpy(behind + value_bytes, handles, handle_bytes);
-		point->handles = (const uint64_t *)(void *)(behind + value_bytes);
+		memcpy(rest + value_bytes, handles, handle_bytes);
+		point->handles = (const uint64_t *)(void *)(rest + value_bytes);
 	}
 	*resolving->last_point = point;
 	resolving->last_point = &point->next;
@@ -325,7 +325,7 @@ void resolving_add_unknown(struct request *q, const struct unknown *u)
 static void resolving_put_point(struct request *q, struct group *group, const struct unknown *u)
 {
 	struct resolving *resolving = q->gathering;
-	struct pending *point =
+	struct resolving_point *point =
 		group ? resolving_add_point(resolving, u->ts_ms, u->values, u->count, NULL) : NULL;
 	if (!point) {
 		resolving_overflow(q);
@@ -365,7 +365,7 @@ void resolving_add_known(struct request *q, uint8_t level, int64_t ts_ms, const 
 {
 	if (q->r.err || !count)
 		return;
-	struct pending *point =
+	struct resolving_point *point =
 		resolving_add_point(resolving_gathering(q), ts_ms, values, count, handles);
 	if (!point) {
 		resolving_overflow(q);
@@ -413,7 +413,7 @@ static void resolving_remember_all(struct resolving *resolving)
 }
 
 /* All are taken: that was seen when they came. */
-static void resolving_append_all(struct request *q, const struct pending *point)
+static void resolving_append_all(struct request *q, const struct resolving_point *point)
 {
 	const struct group *group = point->group;
 	raw_retention_append(q, &(struct known){.level = group->level,
@@ -425,7 +425,7 @@ static void resolving_append_all(struct request *q, const struct pending *point)
 }
 
 /* Limits hide nothing that exists: the series that were there before take their values. */
-static void resolving_append_found(struct request *q, const struct pending *point)
+static void resolving_append_found(struct request *q, const struct resolving_point *point)
 {
 	const struct group *group = point->group;
 	uint64_t handles[INGEST_POINTS_MAX];
@@ -448,7 +448,7 @@ static void resolving_append_found(struct request *q, const struct pending *poin
 }
 
 /* Points by themselves are refused by themselves: those that have no handle. */
-static void resolving_refuse_unopened(struct request *q, const struct pending *point,
+static void resolving_refuse_unopened(struct request *q, const struct resolving_point *point,
 				      enum ingest_reason reason, const char *sentence)
 {
 	struct ingest_place place = point->place;
@@ -462,7 +462,7 @@ static void resolving_refuse_unopened(struct request *q, const struct pending *p
 	}
 }
 
-static void resolving_append_point(struct resolving *resolving, const struct pending *point)
+static void resolving_append_point(struct resolving *resolving, const struct resolving_point *point)
 {
 	struct request *q = resolving->request;
 	if (!point->group) {
@@ -489,46 +489,47 @@ static void resolving_append_points(struct resolving *resolving)
 	struct request *q = resolving->request;
 	if (!resolving->points || q->r.err)
 		return;
-	/* Those of a flight that is begun on the way are no younger. */
+	/* The points of a write that begins within this round are no younger. */
 	int64_t judged_ms = q->judged_ms;
 	q->judged_ms = resolving->judged_ms;
-	struct flight *flight = request_flight(q);
-	if (resolving->judged_ms < flight->judged_ms)
-		flight->judged_ms = resolving->judged_ms;
-	for (struct pending *point = resolving->points; point && !q->r.err; point = point->next)
+	struct pending_write *pending = request_pending(q);
+	if (resolving->judged_ms < pending->judged_ms)
+		pending->judged_ms = resolving->judged_ms;
+	for (struct resolving_point *point = resolving->points; point && !q->r.err;
+	     point = point->next)
 		resolving_append_point(resolving, point);
 	q->judged_ms = judged_ms;
 }
 
-static int resolving_add_marks_and_names(struct resolving *resolving, struct flight *flight,
+static int resolving_add_marks_and_names(struct resolving *resolving, struct pending_write *pending,
 					 size_t *marked)
 {
 	size_t before = *marked;
-	int err = ingest_marks_add(resolving, flight->write, marked);
-	flight->marks |= *marked > before;
+	int err = ingest_marks_add(resolving, pending->write, marked);
+	pending->marks |= *marked > before;
 	if (!err && resolving->opened)
-		err = catalog_open_add_names(&resolving->open, flight->write);
+		err = catalog_open_add_names(&resolving->open, pending->write);
 	return err;
 }
 
 /* Marks and names before samples; those that do not fit a write go on in the next one. The round
  * stays with the last of these. */
-static int resolving_give_marks_and_names(struct resolving *resolving)
+static int resolving_write_marks_and_names(struct resolving *resolving)
 {
 	struct request *q = resolving->request;
 	size_t marked = 0;
 	for (;;) {
-		struct flight *flight = request_flight(q);
-		int err = resolving_add_marks_and_names(resolving, flight, &marked);
+		struct pending_write *pending = request_pending(q);
+		int err = resolving_add_marks_and_names(resolving, pending, &marked);
 		q->leans = true;
 		if (!err) {
-			if (!q->r.ingest->options.store->engine->can.batch_atomic)
-				store_write_next_stage(flight->write);
-			resolving->next = flight->resolvings;
-			flight->resolvings = resolving;
+			if (!(q->r.ingest->options.store->engine->can & STORE_ATOMIC_STAGES))
+				store_write_next_stage(pending->write);
+			resolving->next = pending->resolvings;
+			pending->resolvings = resolving;
 			return 0;
 		}
-		if (err != ERR_LIMIT || !(flight->write->cells || flight->write->samples))
+		if (err != ERR_LIMIT || !(pending->write->cells || pending->write->samples))
 			return err;
 		request_submit(q);
 		if (q->r.err)
@@ -536,7 +537,7 @@ static int resolving_give_marks_and_names(struct resolving *resolving)
 	}
 }
 
-/* All handles are there. An error of the first kind means that the round hangs on no flight. */
+/* All handles are there. If an error is returned, the round hangs on no pending write. */
 static void resolving_apply(struct resolving *resolving)
 {
 	struct request *q = resolving->request;
@@ -546,7 +547,7 @@ static void resolving_apply(struct resolving *resolving)
 			resolving_remember_all(resolving);
 		err = ingest_marks_collect(resolving);
 		if (!err)
-			err = resolving_give_marks_and_names(resolving);
+			err = resolving_write_marks_and_names(resolving);
 		if (err)
 			request_fail(q, err == ERR_LIMIT ? ERR_BUSY : err,
 				     "the names of new metrics could not be written");

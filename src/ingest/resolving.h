@@ -12,23 +12,23 @@ struct group {
 	struct field_names *fields; /* a reference, or NULL */
 	bool no_cache;
 	uint16_t key_count;        /* handles of the cache entry */
-	const uint16_t *positions; /* of the metrics in it; NULL: they are all of it */
+	const uint16_t *positions; /* of the metrics in the entry; NULL: they are all of it */
 	struct slice tenant;
 	struct tags tags;
 	const struct slice *metrics;
 	uint64_t *handles;
 	size_t count;
-	uint8_t level;         /* of all of them (raw_retention.h), unless there are: */
-	const uint8_t *levels; /* by metric */
-	size_t index;          /* in the opening, if there is one */
+	uint8_t level;         /* of all metrics (raw_retention.h), where `levels` is NULL */
+	const uint8_t *levels; /* of each metric */
+	size_t index;          /* in the request to the catalog, if there is one */
 	struct group *next;
 };
 
-struct pending {
-	struct pending *next;
-	struct group *group;     /* NULL: known */
-	const uint64_t *handles; /* known ones; else of the group */
-	uint8_t level;           /* of these, as of a group */
+struct resolving_point {
+	struct resolving_point *next;
+	struct group *group;     /* NULL: the series are known */
+	const uint64_t *handles; /* of known series; else the group has them */
+	uint8_t level;           /* of these, as in struct group */
 	const struct value *values;
 	size_t count;
 	int64_t ts_ms;
@@ -43,17 +43,18 @@ struct resolving {
 	struct catalog_open open;
 	struct group *groups, **last_group;
 	size_t group_count;
-	bool needs_catalog;   /* not all handles are known: some series are here but to be marked */
-	bool opened;          /* by it; else `open` is empty */
+	bool needs_catalog;   /* a handle is missing; false: the series only need marks */
+	bool opened;          /* the catalog was asked; else `open` is empty */
 	struct group **table; /* by `same`; a power of two, at most half full */
 	size_t table_size;
-	struct pending *points, **last_point;
-	struct resolving *next; /* of one flight */
-	bool busy, over;        /* its points are being appended; finished meanwhile */
-	int64_t judged_ms;      /* when the first of its points was found to need no mark, or any */
-	struct ingest_marked *marked; /* what it marks, for when that is durable */
+	struct resolving_point *points, **last_point;
+	struct resolving *next; /* of the same pending write */
+	bool busy;              /* its points are being appended */
+	bool over;              /* its write ended while they were */
+	int64_t judged_ms;      /* when the marks for the first of its points were decided on */
+	struct ingest_marked *marked; /* its marks, remembered when they are durable */
 	int64_t marked_ms;
-	uint64_t losses; /* of marks, by then */
+	uint64_t losses; /* marks_losses() at marked_ms */
 };
 
 /* How many metrics the entry of a group has. */

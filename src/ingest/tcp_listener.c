@@ -11,8 +11,6 @@
 
 #include "base/log.h"
 #include "base/stats.h"
-#include "ingest/line_feed.h"
-#include "ingest/put_lines.h"
 #include "ingest/listener_stop.h"
 
 enum {
@@ -50,11 +48,11 @@ struct stream_conn {
 	uint64_t line;     /* number of the first line in `in` */
 	int64_t active_ms; /* when bytes came last */
 	int64_t rest_ms, rest_until_ms;
-	/* The batch at hand. */
+	/* The present batch. */
 	enum stream_batch batch;
 	struct ingest_request *r;
 	size_t taken; /* bytes of `in` that go when it is durable */
-	size_t tail;  /* whole lines behind these, which end in an open text */
+	size_t tail;  /* whole lines after these, which end in an open text */
 	uint64_t next_line;
 	struct stream_conn *next, **link;
 };
@@ -127,24 +125,17 @@ static size_t tcp_listener_answer(struct stream_conn *conn, struct buf *out)
 
 static void tcp_listener_answer_refusals(struct stream_conn *conn, const struct ingest_request *r)
 {
+	const struct stream_protocol *protocol = conn->stream->options.protocol;
 	struct buf out;
 	if (!r->refused)
 		return;
-	if (conn->stream->options.protocol == STREAM_LINES) {
-		log_debug("line_tcp: %llu refused, line %llu, column %u: %s",
-			  (unsigned long long)r->refused,
-			  (unsigned long long)r->errors[0].place.index, r->errors[0].place.column,
-			  r->errors[0].sentence);
+	if (!protocol->tell_refusals) {
+		stream_protocol_log_refusals(protocol, r);
 		return;
 	}
 	buf_init(&out, ANSWERS_MAX_BYTES);
-	put_lines_refusals(r, &out);
+	protocol->tell_refusals(r, &out);
 	tcp_listener_answer(conn, &out);
-}
-
-static bool tcp_listener_is_put_conn(const struct stream_conn *conn)
-{
-	return conn->stream->options.protocol == STREAM_PUTS;
 }
 
 /* ---- What is gathered ----------------------------------------------------------------------- */
@@ -196,47 +187,19 @@ static void tcp_listener_on_read(void *owner, struct slice bytes)
 
 /* ---- Batches -------------------------------------------------------------------------------- */
 
-static uint64_t tcp_listener_count_lines(struct slice bytes)
-{
-	uint64_t count = 0;
-	const char *at = bytes.data, *end = bytes.data + bytes.len;
-	while ((at = memchr(at, '\n', (size_t)(end - at)))) {
-		count++;
-		at++;
-	}
-	return count;
-}
-
-static void tcp_listener_feed_lines(struct stream_conn *conn)
+static void tcp_listener_feed(struct stream_conn *conn)
 {
 	const struct stream_options *options = &conn->stream->options;
-	struct slice bytes = {conn->in.data, conn->whole};
-	struct line_feed feed;
-	line_feed_init(&feed, conn->r, options->tenant, options->precision);
-	feed.line = conn->line;
-	feed.line_max_bytes = options->line_max_bytes;
-	line_feed_piece(&feed, bytes);
-	line_feed_try(&feed);
-	conn->tail = feed.carry.len < bytes.len ? feed.carry.len : bytes.len;
-	if (conn->batch == BATCH_LAST) {
-		line_feed_end(&feed);
-		conn->tail = 0;
-	}
-	line_feed_release(&feed);
-	conn->taken = bytes.len - conn->tail;
-	conn->next_line =
-		conn->line + tcp_listener_count_lines((struct slice){bytes.data, conn->taken});
-}
-
-static void tcp_listener_feed_puts(struct stream_conn *conn)
-{
-	const struct stream_options *options = &conn->stream->options;
-	struct put_lines lines = {.r = conn->r,
-				  .tenant = options->tenant,
-				  .line_max_bytes = options->line_max_bytes,
-				  .line = conn->line};
-	conn->taken = put_lines_feed(&lines, (struct slice){conn->in.data, conn->whole});
-	conn->tail = 0;
+	struct stream_lines lines = {.r = conn->r,
+				     .tenant = options->tenant,
+				     .precision = options->precision,
+				     .line_max_bytes = options->line_max_bytes,
+				     .bytes = {conn->in.data, conn->whole},
+				     .last = conn->batch == BATCH_LAST,
+				     .line = conn->line};
+	options->protocol->feed(&lines);
+	conn->taken = lines.taken;
+	conn->tail = lines.open;
 	conn->next_line = lines.line;
 }
 
@@ -262,10 +225,8 @@ static void tcp_listener_run_batch(struct stream_conn *conn)
 	conn->phase = STREAM_WRITE;
 	if (conn->batch == BATCH_TOO_LONG || conn->batch == BATCH_UNENDED)
 		tcp_listener_refuse_rest(conn);
-	else if (tcp_listener_is_put_conn(conn))
-		tcp_listener_feed_puts(conn);
 	else
-		tcp_listener_feed_lines(conn);
+		tcp_listener_feed(conn);
 	ingest_request_end(conn->r);
 }
 
@@ -340,7 +301,7 @@ static void tcp_listener_begin(struct stream_conn *conn, enum stream_batch batch
 
 /* `METHOD target HTTP/1.1` (RFC 9112 3). No line that could be kept looks so: the last word is no
  * tag and no number, and a text that goes on in the next line has begun with a quote, which targets
- * do not have. Of a line without its end, which is too long for one of ours, the begin decides. */
+ * do not have. A line without its end is too long for one of ours: its begin decides. */
 static bool tcp_listener_is_request_line(struct slice line, bool whole)
 {
 	size_t method = 0;
@@ -380,7 +341,7 @@ static void tcp_listener_refuse_stranger(struct stream_conn *conn)
 	log_rated(&stream->stranger_lines, tcp_listener_now_ms(stream), LOG_WARN,
 		  "a connection of %s is closed: it begins with HTTP or another protocol, as "
 		  "browsers and scanners do",
-		  stream->options.protocol == STREAM_LINES ? "line_tcp" : "opentsdb");
+		  stream->options.protocol->name);
 	tcp_listener_consume(conn, conn->in.len);
 	tcp_listener_close_conn(conn);
 }
@@ -390,13 +351,14 @@ static void tcp_listener_refuse_stranger(struct stream_conn *conn)
 /* One command; gives what its answer cost. */
 static size_t tcp_listener_answer_command(struct stream_conn *conn, struct slice command)
 {
+	const struct stream_options *options = &conn->stream->options;
 	struct buf out;
 	bool over = false;
 	buf_init(&out, ANSWERS_MAX_BYTES);
 	/* Nobody waits for an answer when the server stops. */
 	if (!conn->stream->stopping.begun)
-		put_lines_answer(command, clock_wall_ms(conn->stream->options.clock) / 1000, &out,
-				 &over);
+		options->protocol->answer(command, clock_wall_ms(options->clock) / 1000, &out,
+					  &over);
 	conn->ended = conn->ended || over;
 	conn->line++;
 	return tcp_listener_answer(conn, &out);
@@ -406,10 +368,11 @@ static size_t tcp_listener_answer_command(struct stream_conn *conn, struct slice
  * time, since an answer costs more than its question. False: there are more. */
 static bool tcp_listener_answer_commands(struct stream_conn *conn)
 {
+	const struct stream_protocol *protocol = conn->stream->options.protocol;
 	struct slice rest = {conn->in.data, conn->whole}, command;
 	size_t cost = 0;
 	bool all = true, exits = false;
-	while (rest.len && all && !exits && put_lines_command(rest, &command)) {
+	while (rest.len && all && !exits && protocol->find_command(rest, &command)) {
 		const char *end = memchr(command.data, '\n', rest.len);
 		bool ended = conn->ended;
 		cost += tcp_listener_answer_command(conn, command);
@@ -422,11 +385,6 @@ static bool tcp_listener_answer_commands(struct stream_conn *conn)
 	return all;
 }
 
-static bool tcp_listener_is_over(const struct stream_conn *conn)
-{
-	return conn->ended || (conn->stream->stopping.begun && !loop_conn_unread(conn->loop));
-}
-
 static void tcp_listener_step(struct stream_conn *conn)
 {
 	const struct stream_options *options = &conn->stream->options;
@@ -437,11 +395,11 @@ static void tcp_listener_step(struct stream_conn *conn)
 		return;
 	}
 	conn->known = conn->known || conn->whole || conn->in.len > options->line_max_bytes;
-	if (tcp_listener_is_put_conn(conn) && !tcp_listener_answer_commands(conn)) {
+	if (options->protocol->find_command && !tcp_listener_answer_commands(conn)) {
 		tcp_listener_rest_until(conn, 0);
 		return;
 	}
-	bool over = tcp_listener_is_over(conn);
+	bool over = conn->ended || (conn->stream->stopping.begun && !loop_conn_unread(conn->loop));
 	bool full = conn->in.len > options->line_max_bytes;
 	if (conn->whole > conn->tried)
 		tcp_listener_begin(conn, BATCH_LINES);
@@ -512,8 +470,8 @@ static void tcp_listener_tell_refused(struct stream *stream)
 	if (log_rate_take(&stream->refused_lines, tcp_listener_now_ms(stream), &left_out))
 		log_warn("closing a new connection of %s: streams.connections_max (%zu) are open; "
 			 "%llu more were closed since this was last logged",
-			 stream->options.protocol == STREAM_LINES ? "line_tcp" : "opentsdb",
-			 stream->options.connections_max, (unsigned long long)left_out);
+			 stream->options.protocol->name, stream->options.connections_max,
+			 (unsigned long long)left_out);
 }
 
 static void tcp_listener_on_accept(void *owner, struct loop_conn *loop)

@@ -1,14 +1,15 @@
-/* Doors that are a stream of lines over TCP: line protocol, and OpenTSDB's telnet commands.
+/* Doors that are a stream of lines over TCP: line protocol, and OpenTSDB's telnet commands
+ * (stream_protocol.h).
  *
- * What comes in on a connection becomes durable in its order: whole lines are taken, at most
+ * The lines of a connection become durable in their order: whole lines are read, at most
  * LOOP_READ_BYTES of them, then nothing is read until they are on disk. So a store that is busy
- * slows the sender down, and what the server has not taken waits in the kernels of both. While the
- * store takes nothing (busy, full) the lines are kept and given to it again after a while. Where it
- * fails otherwise, the connection is closed, so that the sender notices.
+ * slows the sender down, and lines that the server has not read wait in the kernels of both. While
+ * the store accepts nothing (busy, full) the lines are kept and submitted again after a while. If
+ * it fails otherwise, the connection is closed, so that the sender notices.
  *
- * Line protocol has no answers: refused lines are counted, and logged at level debug. Of telnet
- * commands, `put` answers only what it refuses; version, help, stats and exit are answered as well.
- * A client that does not read its answers loses them; its lines are stored all the same.
+ * Line protocol has no answers: refused lines are counted, and logged at level debug. The
+ * telnet command `put` answers only what it refuses; version, help, stats and exit are answered as
+ * well. A client that does not read its answers loses them; its lines are stored all the same.
  *
  * A line without its newline at the end of a connection may be half of one, and a half line may be
  * a wrong number: it is refused.
@@ -21,20 +22,17 @@
 #ifndef INGEST_TCP_LISTENER_H
 #define INGEST_TCP_LISTENER_H
 
-#include "ingest/ingest.h"
+#include "ingest/stream_protocol.h"
 #include "loop/loop.h"
-#include "wire/line.h"
-
-enum stream_protocol { STREAM_LINES, STREAM_PUTS };
 
 struct stream_options {
 	struct loop *loop;
 	struct ingest *ingest;
 	struct clock *clock;
-	enum stream_protocol protocol;
+	const struct stream_protocol *protocol;
 	struct loop_address address;
 	struct slice tenant;           /* NULL data: by the lines' tags; the caller's */
-	enum line_precision precision; /* of STREAM_LINES */
+	enum line_precision precision; /* where the protocol has one */
 	size_t line_max_bytes;         /* at most LINE_MAX_BYTES */
 	size_t connections_max;
 	int64_t idle_timeout_ms;

@@ -6,16 +6,16 @@
 #include "ingest/listener_stop.h"
 
 enum {
-	FLIGHTS_MAX = 16, /* requests whose samples are not durable yet */
-	TICK_MS = 1000,   /* how often the kernel is asked what it has dropped */
+	REQUESTS_MAX = 16, /* requests whose samples are not durable yet */
+	TICK_MS = 1000,    /* how often the kernel is asked what it has dropped */
 };
 
 /* The datagrams of one read. */
-struct udp_listener_flight {
+struct udp_listener_request {
 	struct datagrams *owner;
 	struct ingest_request *r;
 	size_t count;
-	struct udp_listener_flight *next, **link;
+	struct udp_listener_request *next, **link;
 };
 
 struct datagrams {
@@ -23,9 +23,9 @@ struct datagrams {
 	struct loop_udp *udp;
 	struct loop_timer *tick;
 	struct line_feed feed; /* of one datagram after the other */
-	struct udp_listener_flight *flights;
-	size_t flight_count;
-	bool paused; /* by ingest: one of the flights is told to resume */
+	struct udp_listener_request *requests;
+	size_t request_count;
+	bool paused; /* by ingest: one of the requests is told to resume */
 	struct stopping stopping;
 	bool drained;
 	size_t drained_bytes;
@@ -33,7 +33,7 @@ struct datagrams {
 
 static bool udp_listener_may_read(const struct datagrams *d)
 {
-	return !d->paused && d->flight_count < FLIGHTS_MAX;
+	return !d->paused && d->request_count < REQUESTS_MAX;
 }
 
 static void udp_listener_count_lost(struct datagrams *d)
@@ -42,7 +42,7 @@ static void udp_listener_count_lost(struct datagrams *d)
 	if (!lost)
 		return;
 	stat_add(STAT_udp_lost_kernel, lost);
-	log_debug("line_udp: the kernel has dropped %u datagrams", lost);
+	log_debug("%s: the kernel has dropped %u datagrams", d->options.protocol->name, lost);
 }
 
 /* ---- Stopping ------------------------------------------------------------------------------- */
@@ -55,7 +55,7 @@ static void udp_listener_drain(struct datagrams *d)
 		if (!loop_udp_read_now(d->udp) || d->drained_bytes > d->options.buffer_bytes)
 			d->drained = true;
 	}
-	if (!d->drained || d->flights)
+	if (!d->drained || d->requests)
 		return;
 	udp_listener_count_lost(d);
 	stopping_end(&d->stopping);
@@ -71,63 +71,61 @@ static void udp_listener_go_on(struct datagrams *d)
 
 /* ---- Flights -------------------------------------------------------------------------------- */
 
-static void udp_listener_remove_flight(struct udp_listener_flight *flight)
+static void udp_listener_remove_request(struct udp_listener_request *request)
 {
-	*flight->link = flight->next;
-	if (flight->next)
-		flight->next->link = flight->link;
-	flight->owner->flight_count--;
-	mem_free(flight);
+	*request->link = request->next;
+	if (request->next)
+		request->next->link = request->link;
+	request->owner->request_count--;
+	mem_free(request);
 }
 
 static void udp_listener_on_done(struct ingest_request *r)
 {
-	struct udp_listener_flight *flight = ingest_owner(r);
-	struct datagrams *d = flight->owner;
+	struct udp_listener_request *request = ingest_owner(r);
+	struct datagrams *d = request->owner;
 	if (r->err) {
-		stat_add(STAT_udp_lost_store, (int64_t)flight->count);
-		log_debug("line_udp: %zu datagrams are lost: %s", flight->count, r->error.text);
+		stat_add(STAT_udp_lost_store, (int64_t)request->count);
+		log_debug("%s: %zu datagrams are lost: %s", d->options.protocol->name,
+			  request->count, r->error.text);
 	} else if (r->refused) {
-		log_debug("line_udp: %llu refused, line %llu, column %u: %s",
-			  (unsigned long long)r->refused,
-			  (unsigned long long)r->errors[0].place.index, r->errors[0].place.column,
-			  r->errors[0].sentence);
+		stream_protocol_log_refusals(d->options.protocol, r);
 	}
-	udp_listener_remove_flight(flight);
+	udp_listener_remove_request(request);
 	ingest_request_free(r);
 	udp_listener_go_on(d);
 }
 
-static struct udp_listener_flight *udp_listener_add_flight(struct datagrams *d);
+static struct udp_listener_request *udp_listener_add_request(struct datagrams *d);
 
 static void udp_listener_on_resume(struct ingest_request *r)
 {
-	struct udp_listener_flight *flight = ingest_owner(r);
-	struct datagrams *d = flight->owner;
+	struct udp_listener_request *request = ingest_owner(r);
+	struct datagrams *d = request->owner;
 	d->paused = false;
 	ingest_request_end(r);
 	udp_listener_go_on(d);
 }
 
-static struct udp_listener_flight *udp_listener_add_flight(struct datagrams *d)
+static struct udp_listener_request *udp_listener_add_request(struct datagrams *d)
 {
-	struct udp_listener_flight *flight = mem_zalloc(sizeof(*flight));
-	flight->owner = d;
-	flight->r = ingest_request_new(d->options.ingest,
-				       &(struct ingest_door){.done = udp_listener_on_done,
-							     .resume = udp_listener_on_resume,
-							     .owner = flight,
-							     .patient = true});
-	flight->next = d->flights;
-	flight->link = &d->flights;
-	if (flight->next)
-		flight->next->link = &flight->next;
-	d->flights = flight;
-	d->flight_count++;
-	return flight;
+	struct udp_listener_request *request = mem_zalloc(sizeof(*request));
+	request->owner = d;
+	request->r = ingest_request_new(d->options.ingest,
+					&(struct ingest_door){.done = udp_listener_on_done,
+							      .resume = udp_listener_on_resume,
+							      .owner = request,
+							      .patient = true});
+	request->next = d->requests;
+	request->link = &d->requests;
+	if (request->next)
+		request->next->link = &request->next;
+	d->requests = request;
+	d->request_count++;
+	return request;
 }
 
-static void udp_listener_take(struct datagrams *d, const struct loop_datagram *datagram)
+static void udp_listener_receive(struct datagrams *d, const struct loop_datagram *datagram)
 {
 	struct slice bytes = datagram->bytes;
 	stat_add(STAT_udp_received_bytes, (int64_t)bytes.len);
@@ -157,16 +155,16 @@ static void udp_listener_on_received(void *owner, const struct loop_datagram *da
 				     size_t count)
 {
 	struct datagrams *d = owner;
-	struct udp_listener_flight *flight = udp_listener_add_flight(d);
+	struct udp_listener_request *request = udp_listener_add_request(d);
 	stat_add(STAT_udp_datagrams, (int64_t)count);
-	flight->count = count;
-	d->feed.r = flight->r;
+	request->count = count;
+	d->feed.r = request->r;
 	for (size_t i = 0; i < count; i++)
-		udp_listener_take(d, &datagrams[i]);
+		udp_listener_receive(d, &datagrams[i]);
 	d->feed.r = NULL;
-	d->paused = ingest_request_must_pause(flight->r);
+	d->paused = ingest_request_must_pause(request->r);
 	if (!d->paused)
-		ingest_request_end(flight->r);
+		ingest_request_end(request->r);
 	if (!d->stopping.begun)
 		loop_udp_read(d->udp, udp_listener_may_read(d));
 }
@@ -214,10 +212,10 @@ static void udp_listener_on_grace_over(void *owner)
 {
 	struct datagrams *d = owner;
 	d->drained = true;
-	while (d->flights) {
-		stat_add(STAT_udp_lost_store, (int64_t)d->flights->count);
-		ingest_request_abandon(d->flights->r);
-		udp_listener_remove_flight(d->flights);
+	while (d->requests) {
+		stat_add(STAT_udp_lost_store, (int64_t)d->requests->count);
+		ingest_request_abandon(d->requests->r);
+		udp_listener_remove_request(d->requests);
 	}
 	udp_listener_drain(d);
 }
@@ -233,7 +231,7 @@ void datagrams_stop(struct datagrams *d, int64_t grace_ms, void (*done)(void *ow
 
 void datagrams_free(struct datagrams *d)
 {
-	ASSERT(!d->flights);
+	ASSERT(!d->requests);
 	line_feed_release(&d->feed);
 	loop_udp_close(d->udp);
 	loop_timer_close(d->tick);

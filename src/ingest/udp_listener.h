@@ -3,20 +3,20 @@
  *
  * Datagrams are lost when the store does not keep up: then reading rests, and the kernel drops what
  * does not fit its buffer. That is counted (granary_udp_lost_datagrams_total), like what the store
- * refused. Of one sample that is in several datagrams any may win, as UDP keeps no order either.
+ * refused. If a sample is in several datagrams, any of them may win: UDP keeps no order.
  *
  * Bounds: requests in flight, the bytes of all requests (ingest/ingest.h), the kernel's buffer.
  * Threads: the loop's. */
 #ifndef INGEST_UDP_LISTENER_H
 #define INGEST_UDP_LISTENER_H
 
-#include "ingest/ingest.h"
+#include "ingest/stream_protocol.h"
 #include "loop/loop.h"
-#include "wire/line.h"
 
 struct datagrams_options {
 	struct loop *loop;
 	struct ingest *ingest;
+	const struct stream_protocol *protocol;
 	struct loop_address address;
 	struct slice tenant; /* NULL data: by the lines' tags; the caller's */
 	enum line_precision precision;

@@ -59,6 +59,7 @@ static int check_place(struct conf_reader *r, const struct def *before,
 int def_add(struct conf_reader *r, struct def_list *list, const struct conf_node *node,
 	    bool shipped, size_t bytes, void **def)
 {
+	ASSERT(bytes >= sizeof(struct slice) && list->count <= list->max);
 	struct def *place = find(list, node->key);
 	if (!name_good(node->key))
 		return conf_node_refuse(node, r->e,
@@ -102,6 +103,8 @@ int def_finish(struct conf_reader *r, struct def_list *list, const void *const *
 }
 
 /* ---- Sources -------------------------------------------------------------------------------- */
+
+_Static_assert(SOURCES_MAX >= CONF_LIST_MAX + 2, "files, what is shipped and the sections");
 
 static int add_shipped(struct conf_reader *r)
 {
@@ -275,6 +278,7 @@ static struct conf_reader reader_begin(struct errbuf *e)
 
 static int reader_end(struct conf_reader *r, int err, struct inventory_conf **made)
 {
+	ASSERT(r->made->references == 1 && r->source_count <= SOURCES_MAX);
 	mem_free(r->oids.list);
 	mem_free(r->oidsets.list);
 	mem_free(r->queues.list);
@@ -307,11 +311,13 @@ int inventory_conf_of(const struct conf_node *oids, const struct conf_node *oids
 
 void inventory_conf_take(struct inventory_conf *conf)
 {
+	ASSERT(conf->references > 0);
 	conf->references++;
 }
 
 void inventory_conf_release(struct inventory_conf *conf)
 {
+	ASSERT(!conf || conf->references > 0);
 	if (!conf || --conf->references > 0)
 		return;
 	arena_release(&conf->arena);

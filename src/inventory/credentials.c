@@ -21,6 +21,11 @@ static const enum usm_priv privs[] = {USM_PRIV_DES,     USM_PRIV_AES128, USM_PRI
 				      USM_PRIV_AES192,  USM_PRIV_AES256, USM_PRIV_AES192_C,
 				      USM_PRIV_AES256_C};
 
+_Static_assert(ARRAY_LEN(versions) == ARRAY_LEN(version_numbers) + 1, "one for each word");
+_Static_assert(ARRAY_LEN(levels) == LEVEL_AUTH_PRIV + 2, "in the order of enum credentials_level");
+_Static_assert(ARRAY_LEN(auth_words) == ARRAY_LEN(auths) + 1, "one for each word");
+_Static_assert(ARRAY_LEN(priv_words) == ARRAY_LEN(privs) + 1, "one for each word");
+
 static int refuse_with(struct conf_reader *r, const struct conf_node *node, const char *key,
 		       const char *why)
 {

@@ -63,6 +63,7 @@ static bool resolve(struct device *device)
 		else
 			add_problem(&problem, "OIDSet", device->oidset_names[i]);
 	}
+	ASSERT(device->oidset_count <= device->oidset_name_count);
 	device->oidsets = sets;
 	device->problem = arena_copy(&device->arena, problem.len ? buf_slice(&problem) : SLICE(""));
 	buf_release(&problem);
@@ -72,6 +73,7 @@ static bool resolve(struct device *device)
 struct device *device_new(const struct device_spec *spec, struct slice host, uint16_t port,
 			  struct inventory_conf *conf, struct device_state *state)
 {
+	ASSERT(conf && spec->name.len && spec->oidset_count <= DEVICE_OIDSETS_MAX);
 	struct device *device = mem_zalloc(sizeof(*device));
 	device->references = 1;
 	arena_init_small(&device->arena, DEVICE_MAX_BYTES);
@@ -93,12 +95,14 @@ struct device *device_new(const struct device_spec *spec, struct slice host, uin
 /* References are counted in what is otherwise never changed. */
 void device_take(const struct device *device)
 {
+	ASSERT(device->references > 0);
 	((struct device *)device)->references++;
 }
 
 void device_release(const struct device *device)
 {
 	struct device *mine = (struct device *)device;
+	ASSERT(mine->references > 0);
 	if (--mine->references > 0)
 		return;
 	inventory_conf_release(mine->conf);

@@ -10,6 +10,7 @@
 #include "base/grow.h"
 #include "base/hash_set.h"
 #include "base/log.h"
+#include "base/owner.h"
 #include "inventory/private.h"
 #include "store/wait.h"
 
@@ -45,6 +46,7 @@ static void keeper_publish(struct inventory_keeper *keeper, const struct invento
 {
 	pthread_mutex_lock(&keeper->lock);
 	const struct inventory *before = keeper->snapshot;
+	ASSERT(snapshot->number == before->number + 1);
 	keeper->snapshot = snapshot;
 	pthread_mutex_unlock(&keeper->lock);
 	inventory_release(before);
@@ -56,6 +58,7 @@ static void keeper_publish(struct inventory_keeper *keeper, const struct invento
 
 void inventory_keeper_listen(struct inventory_keeper *keeper, struct inventory_listener *listener)
 {
+	ASSERT(listener->changed);
 	listener->next = keeper->listeners;
 	keeper->listeners = listener;
 }
@@ -100,6 +103,7 @@ static const struct inventory *device_list_snapshot(struct inventory_keeper *kee
 /* ---- At the start --------------------------------------------------------------------------- */
 
 struct keeper_load {
+	uint32_t magic;
 	struct inventory_keeper *keeper;
 	struct device_list list;
 	size_t room;
@@ -108,7 +112,7 @@ struct keeper_load {
 /* What cannot be read is named and left alone: a later version may know it. */
 static int keeper_load_one(const struct store_cell *cell, void *owner)
 {
-	struct keeper_load *load = owner;
+	struct keeper_load *load = FROM_OWNER(keeper_load, owner);
 	struct slice host, name = cell->column.part[0];
 	struct device_spec spec;
 	struct arena arena;
@@ -134,7 +138,7 @@ int inventory_keeper_open(const struct inventory_options *options, struct invent
 {
 	struct inventory_keeper *keeper = mem_zalloc(sizeof(*keeper));
 	const struct store_parts row = {{keeper_row_kind}};
-	struct keeper_load load = {.keeper = keeper};
+	struct keeper_load load = {.magic = MAGIC_OF(keeper_load), .keeper = keeper};
 	struct task_queue queue;
 	keeper->options = *options;
 	inventory_conf_take(options->conf);
@@ -295,8 +299,8 @@ static const struct device *keeper_make_device(struct inventory_change *change,
 	if (made.begin_ms == DEVICE_BEGIN_NOW)
 		made.begin_ms = clock_wall_ms(keeper->options.clock);
 	bool known = keeper_names_as_before(change, same, spec);
-	bool named_anew = !same || !slice_equal(same->name, spec->name);
-	if (named_anew && device_name_check_new(spec, &change->error))
+	bool named_again = !same || !slice_equal(same->name, spec->name);
+	if (named_again && device_name_check_new(spec, &change->error))
 		return NULL;
 	if (device_spec_check(&made, known ? NULL : keeper->options.conf, &host, &port,
 			      &change->error))
@@ -384,6 +388,7 @@ static int keeper_fill_change(struct inventory_change *change, struct device_lis
 	for (size_t i = 0; i < change->count && !err; i++) {
 		const struct device_spec *spec = &change->specs[i];
 		const struct device *same = inventory_device(change->keeper->snapshot, spec->name);
+		ASSERT(same); /* keeper_check_there */
 		err = keeper_add_made(change, spec, same, device_stored_as(same), list);
 	}
 	return err;
@@ -406,6 +411,7 @@ static int keeper_fill_rename(struct inventory_change *change, struct device_lis
 				  SHOWN_OF(change->to));
 	arena_init(&arena, DEVICE_MAX_BYTES);
 	const struct device *same = inventory_device(snapshot, change->specs[0].name);
+	ASSERT(same); /* keeper_check_there */
 	struct device_spec spec = device_spec_of(same, &arena);
 	spec.name = change->to;
 	int err = keeper_add_made(change, &spec, same, device_stored_as(same), list);
@@ -440,6 +446,7 @@ static int keeper_prepare_change(struct inventory_change *change)
 		keeper_keep_others(change, sorted, &list);
 		err = ops[change->op].fill(change, &list);
 	}
+	ASSERT(list.count <= snapshot->device_count + change->count);
 	if (!err) {
 		change->fault = change->count;
 		change->snapshot = device_list_snapshot(keeper, &list, snapshot->number + 1);
@@ -458,10 +465,13 @@ static void keeper_finish_change(struct inventory_change *change, int err)
 {
 	struct inventory_keeper *keeper = change->keeper;
 	const struct inventory *snapshot = change->snapshot;
+	ASSERT(keeper->first == change && (err || snapshot));
 	keeper->first = change->next;
 	if (!keeper->first)
 		keeper->last = NULL;
 	keeper->waiting--;
+	ASSERT(!keeper->first == !keeper->waiting);
+	change->magic = 0;
 	store_write_free(change->write);
 	change->write = NULL;
 	change->snapshot = NULL;
@@ -475,7 +485,8 @@ static void keeper_finish_change(struct inventory_change *change, int err)
 
 static void keeper_change_written(struct store_write *write, int err)
 {
-	struct inventory_change *change = write->owner;
+	struct inventory_change *change = FROM_OWNER(inventory_change, write->owner);
+	ASSERT(change->write == write);
 	if (err)
 		errbuf_set(&change->error, err, "it could not be stored: %s", err_text(err));
 	keeper_finish_change(change, err);
@@ -509,8 +520,11 @@ static void keeper_begin_change(struct inventory_keeper *keeper)
 
 int inventory_keeper_change(struct inventory_keeper *keeper, struct inventory_change *change)
 {
+	ASSERT((unsigned)change->op < ARRAY_LEN(ops) && change->done);
+	ASSERT(change->op != INVENTORY_RENAME || change->count == 1);
 	if (keeper->waiting == WAITING_MAX)
 		return ERR_BUSY;
+	change->magic = MAGIC_OF(inventory_change);
 	change->keeper = keeper;
 	change->next = NULL;
 	change->write = NULL;

@@ -151,6 +151,7 @@ static void write_all(const struct inventory *inventory, struct slice poller, st
 	buf_append_text(out, "{\"poller\":");
 	json_append_string(out, poller);
 	buf_printf(out, ",\"definitions\":\"%s\",\n", hash);
+	ASSERT(definitions.len >= 2); /* its braces */
 	buf_append(out, definitions.data + 1, definitions.len - 2);
 	out->failed |= definitions.failed;
 	buf_release(&definitions);
@@ -219,7 +220,7 @@ struct inventory_copy {
 	const struct conf *conf;
 	struct files *files;
 	const struct inventory *snapshot;
-	char definitions[DEFINITIONS_BYTES + 1]; /* of the snapshot; empty: to be read anew */
+	char definitions[DEFINITIONS_BYTES + 1]; /* of the snapshot; empty: to be read again */
 };
 
 /* What is being read. */
@@ -261,6 +262,7 @@ static int take_definitions(struct document_reading *r)
 {
 	struct inventory_copy *copy = r->copy;
 	if (slice_equal(r->definitions, slice_of(copy->definitions))) {
+		ASSERT(copy->snapshot); /* or there would be no hash to be equal to */
 		r->conf = copy->snapshot->conf;
 		inventory_conf_take(r->conf);
 		return 0;
@@ -289,7 +291,7 @@ static bool same(const struct device *d, const struct device_spec *spec, struct 
 	return equal;
 }
 
-/* The object stays where nothing is said anew of a device; its state always does. */
+/* The object stays where nothing is said again of a device; its state always does. */
 static int take_device(struct document_reading *r, const struct device_spec *spec)
 {
 	const struct inventory *before = r->copy->snapshot;
@@ -339,6 +341,7 @@ static void publish(struct document_reading *r)
 {
 	struct inventory_copy *copy = r->copy;
 	const struct inventory *before = copy->snapshot;
+	ASSERT(r->conf && r->definitions.len == DEFINITIONS_BYTES);
 	copy->snapshot = inventory_new(r->conf, r->devices, r->device_count,
 				       before ? before->number + 1 : 1);
 	inventory_release(before);

@@ -89,8 +89,10 @@ static int import_take(const struct import *in, struct device_spec *spec, size_t
 			       : 0;
 	else if (strcmp(key, "begin") == 0)
 		err = time_parse_absolute(text, &spec->begin_ms, &why);
-	else
+	else {
+		ASSERT(strcmp(key, "end") == 0); /* keys and server_keys have no other */
 		err = time_parse_absolute(text, &spec->end_ms, &why);
+	}
 	return err ? refuse(in, line, key, why.text) : 0;
 }
 

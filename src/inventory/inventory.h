@@ -261,7 +261,7 @@ struct device {
 
 /* The name that what is stored of it has, and what is polled of it says: the one with which it was
  * added. It stays when the device gets another name, so that there is one history; and no two
- * devices have the same, so that one that is given a name which another had before begins anew. */
+ * devices have the same, so that one that is given a name which another had before begins again. */
 static inline struct slice device_stored_as(const struct device *device)
 {
 	return device->stored_as.len ? device->stored_as : device->name;
@@ -359,6 +359,7 @@ struct inventory_change {
 	struct errbuf error;
 
 	/* the keeper's */
+	uint32_t magic; /* until `done` */
 	struct inventory_keeper *keeper;
 	struct inventory_change *next;
 	struct store_write *write;
@@ -480,7 +481,7 @@ struct inventory_rows_update {
 	struct executor *executor;
 	struct clock *clock;
 	struct store_write *write;
-	enum oidset_kind kind;
+	enum oidset_kind kind; /* not counters, which have no rows */
 	struct slice device;
 	const struct inventory_row *rows; /* polled: ascending by name */
 	size_t count;
@@ -495,6 +496,7 @@ struct inventory_rows_update {
 	bool late;             /* result: a newer walk is in the rows, and nothing was done */
 
 	/* private */
+	uint32_t magic; /* while it is read */
 	struct store_read *read;
 };
 
@@ -511,7 +513,7 @@ struct inventory_rows_read {
 	struct executor *executor;
 	struct clock *clock;
 	struct arena *arena;
-	enum oidset_kind kind;
+	enum oidset_kind kind; /* not counters, which have no rows */
 	struct slice device;
 	int64_t begin_ms, end_ms;
 	size_t limit;        /* of rows; 0: as many as the arena takes */
@@ -525,6 +527,7 @@ struct inventory_rows_read {
 	struct errbuf error;
 
 	/* private */
+	uint32_t magic; /* while it is read */
 	struct store_read *read;
 	struct buf gathered;
 };

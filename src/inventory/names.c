@@ -11,6 +11,7 @@ static const char *const type_names[OID_TYPES] = {
 
 const char *oid_type_text(enum oid_type type)
 {
+	ASSERT((unsigned)type < OID_TYPES);
 	return type_names[type];
 }
 
@@ -21,6 +22,7 @@ const char *const oidset_kind_words[] = {
 
 const char *oidset_kind_text(enum oidset_kind kind)
 {
+	ASSERT((unsigned)kind < OIDSET_KINDS);
 	return oidset_kind_words[kind];
 }
 

@@ -21,6 +21,8 @@ static const enum oid_type types[] = {
 	OID_OCTETS,    OID_PHYS_ADDRESS, OID_PHYS_ADDRESS, OID_IP_ADDRESS, OID_OBJECT_ID,
 };
 
+_Static_assert(ARRAY_LEN(type_words) == ARRAY_LEN(types) + 1, "a type for each word");
+
 /* One text for each OID, without the dot in front that some write. */
 static int print_oid(struct conf_reader *r, struct slice ber, struct slice *text)
 {

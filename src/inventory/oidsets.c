@@ -46,6 +46,7 @@ static int read_correlator(struct conf_reader *r, const struct conf_node *node, 
 	size_t index, count = 0;
 	for (; correlators[count].name; count++)
 		words[count] = correlators[count].name;
+	ASSERT(count < CORRELATORS_MAX);
 	words[count] = NULL;
 	int err = conf_node_choice(&plain, "a correlator", words, &index, r->e);
 	if (!err)
@@ -109,6 +110,7 @@ static int read_oids(struct conf_reader *r, const struct conf_node *node, struct
 						"rates are made of",
 						OIDSET_RATED_MAX);
 	}
+	ASSERT(set->oid_count == node->count);
 	set->oids = oids;
 	return 0;
 }
@@ -242,6 +244,7 @@ static int add_name_oids(struct conf_reader *r, const struct conf_node *node, st
 		err = add_name_oid(r, node, set, "ifAlias");
 	if (!err && set->correlate_oid)
 		set->name_oids[set->name_oid_count++] = set->correlate_oid;
+	ASSERT(set->name_oid_count <= ARRAY_LEN(set->name_oids));
 	return err;
 }
 

@@ -199,6 +199,7 @@ static int check_names_share_one(struct conf_reader *r, const struct conf_node *
 {
 	for (size_t i = 0; i < r->oidsets.count; i++) {
 		const struct oidset *set = r->oidsets.list[i].def;
+		ASSERT(set->queue && set->stored_as->queue);
 		if (set->queue != set->stored_as->queue)
 			return conf_node_refuse(section, r->e,
 						"%s is stored as %s, but the queue of one is %s "
@@ -228,7 +229,12 @@ static int read_section(struct conf_reader *r, const struct conf_node *section)
 int queues_read(struct conf_reader *r, const struct conf_node *section)
 {
 	int err = section ? read_section(r, section) : add_presets(r);
-	for (size_t i = 0; i < r->queues.count && !err; i++)
-		err = collect(r, r->queues.list[i].def);
+	size_t taken = 0;
+	for (size_t i = 0; i < r->queues.count && !err; i++) {
+		struct queue_def *queue = r->queues.list[i].def;
+		err = collect(r, queue);
+		taken += queue->oidset_count;
+	}
+	ASSERT(err || taken == r->oidsets.count); /* each in one queue */
 	return err;
 }

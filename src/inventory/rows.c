@@ -27,6 +27,7 @@ struct store_parts walk_key(enum oidset_kind kind, struct slice device)
 		[OIDSET_SAPS] = "saps walk",         [OIDSET_LSPS] = "lsps walk",
 		[OIDSET_OUTLETS] = "outlets walk",
 	};
+	ASSERT((unsigned)kind < OIDSET_KINDS);
 	return (struct store_parts){.part = {slice_of(words[kind]), device}};
 }
 
@@ -39,6 +40,7 @@ struct store_parts walk_column(void)
 /* Names that begin alike are told apart by the hash. */
 static struct slice cut_name(struct slice name, char cut[ROW_NAME_CUT_BYTES + 1])
 {
+	ASSERT(name.len > ROW_NAME_KEPT_BYTES); /* or it would have had room */
 	struct hash128 hash = hash128(name.data, name.len, 0);
 	memcpy(cut, name.data, ROW_NAME_KEPT_BYTES);
 	snprintf(cut + ROW_NAME_KEPT_BYTES, ROW_NAME_CUT_BYTES + 1 - ROW_NAME_KEPT_BYTES,
@@ -53,8 +55,10 @@ void row_column(struct slice name, int64_t begin_ms, int64_t end_ms, struct row_
 	column->parts = (struct store_parts){
 		.part = {{(const char *)column->end, 8}, name, {(const char *)column->begin, 8}}};
 	column->is_cut = store_parts_bytes(&column->parts, 3) > STORE_COLUMN_MAX_BYTES;
-	if (column->is_cut)
+	if (column->is_cut) {
 		column->parts.part[1] = cut_name(name, column->cut);
+		ASSERT(store_parts_bytes(&column->parts, 3) <= STORE_COLUMN_MAX_BYTES);
+	}
 }
 
 int row_cell_value(const struct row_column *column, const struct inventory_row *row,
@@ -114,5 +118,6 @@ size_t inventory_rows_diff(const struct inventory_row *open, size_t open_count,
 		const struct inventory_row *new = order >= 0 ? &polled[p++] : NULL;
 		count += change_one(old, new, complete, ts_ms, &changes[count]);
 	}
+	ASSERT(count <= open_count + polled_count);
 	return count;
 }

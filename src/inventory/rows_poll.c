@@ -350,6 +350,8 @@ static int rows_poll_finish(struct polled *t, struct named *list, size_t count,
 		/* What is still alike was there twice. */
 		if (i && slice_equal(list[i].name, list[i - 1].name))
 			continue;
+		ASSERT(!*row_count ||
+		       slice_compare((*rows)[*row_count - 1].name, list[i].name) < 0);
 		(*rows)[(*row_count)++] = (struct inventory_row){.name = list[i].name,
 								 .begin_ms = t->poll->ts_ms,
 								 .end_ms = INVENTORY_FOREVER_MS,
@@ -362,6 +364,7 @@ int inventory_rows_from_poll(enum oidset_kind kind, const struct poll *poll,
 			     const struct poll_names *names, const struct poll_values *values,
 			     struct arena *arena, struct inventory_row **rows, size_t *count)
 {
+	ASSERT(kind != OIDSET_COUNTERS && (unsigned)kind < OIDSET_KINDS);
 	struct polled t = {.poll = poll, .names = names, .values = values, .arena = arena};
 	bool interfaces = kind == OIDSET_INTERFACES;
 	int not_of_row = interfaces ? find_column(&t, "ipAdEntIfIndex") : NO_COLUMN;

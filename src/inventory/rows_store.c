@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "base/buf.h"
+#include "base/owner.h"
 #include "inventory/private.h"
 
 enum { READ_MAX_BYTES = 64 << 20, CELLS_PER_READ = 100000 };
@@ -129,11 +130,13 @@ static int apply_walk(struct inventory_rows_update *u, const struct store_cell_s
 
 static void open_rows_read(struct store_read *read, int err)
 {
-	struct inventory_rows_update *u = read->owner;
+	struct inventory_rows_update *u = FROM_OWNER(inventory_rows_update, read->owner);
 	const struct store_request *walk = read->requests, *rows = walk->next;
+	ASSERT(u->read == read);
 	if (!err && rows->more)
 		err = ERR_LIMIT;
 	err = err ? err : apply_walk(u, &rows->cell_scan, newest_walk(&walk->cell_get));
+	u->magic = 0;
 	u->read = NULL;
 	store_read_free(read);
 	u->done(u, err);
@@ -142,6 +145,8 @@ static void open_rows_read(struct store_read *read, int err)
 int inventory_rows_update_start(struct inventory_rows_update *u)
 {
 	struct row_column from;
+	ASSERT(u->done && u->write && u->kind != OIDSET_COUNTERS);
+	u->magic = MAGIC_OF(inventory_rows_update);
 	u->opened = u->closed = 0;
 	u->late = false;
 	row_column(SLICE(""), 0, INVENTORY_FOREVER_MS, &from);
@@ -176,6 +181,7 @@ static void rows_store_finish(struct inventory_rows_read *r, int err)
 		memcpy(r->rows, r->gathered.data, r->gathered.len);
 	buf_release(&r->gathered);
 	store_read_free(read);
+	r->magic = 0;
 	r->read = NULL;
 	r->done(r, err);
 }
@@ -218,7 +224,8 @@ static int submit(struct inventory_rows_read *r, const struct store_token *token
 
 static void rows_read(struct store_read *read, int err)
 {
-	struct inventory_rows_read *r = read->owner;
+	struct inventory_rows_read *r = FROM_OWNER(inventory_rows_read, read->owner);
+	ASSERT(r->read == read);
 	struct store_token token = {.len = 0};
 	bool on = false;
 	if (!err) {
@@ -238,6 +245,8 @@ static void rows_read(struct store_read *read, int err)
 int inventory_rows_read_start(struct inventory_rows_read *r)
 {
 	const struct store_token beginning = {.len = 0};
+	ASSERT(r->done && r->arena && r->kind != OIDSET_COUNTERS);
+	r->magic = MAGIC_OF(inventory_rows_read);
 	r->more = false;
 	r->rows = NULL;
 	r->count = 0;
@@ -259,6 +268,8 @@ void inventory_rows_read_cancel(struct inventory_rows_read *r)
 {
 	if (!r->read)
 		return;
+	ASSERT_IS(inventory_rows_read, r);
+	r->magic = 0;
 	store_read_free(r->read);
 	r->read = NULL;
 	buf_release(&r->gathered);

@@ -12,10 +12,12 @@ static int snapshot_by_stored_as(const void *left, const void *right)
 struct inventory *inventory_new(struct inventory_conf *conf, const struct device *const *devices,
 				size_t count, uint64_t number)
 {
+	ASSERT(conf);
 	struct inventory *made = mem_zalloc(sizeof(*made));
 	const struct device **copy = mem_alloc_array(count + 1, sizeof(*copy));
 	size_t renamed = 0;
 	for (size_t i = 0; i < count; i++) {
+		ASSERT(!i || slice_compare(devices[i - 1]->name, devices[i]->name) <= 0);
 		device_take(devices[i]);
 		copy[i] = devices[i];
 		renamed += devices[i]->stored_as.len > 0;
@@ -25,6 +27,7 @@ struct inventory *inventory_new(struct inventory_conf *conf, const struct device
 		if (devices[i]->stored_as.len)
 			made->renamed[made->renamed_count++] = devices[i];
 	}
+	ASSERT(made->renamed_count == renamed);
 	if (renamed > 1)
 		qsort(made->renamed, renamed, sizeof(*made->renamed), snapshot_by_stored_as);
 	inventory_conf_take(conf);
@@ -38,12 +41,14 @@ struct inventory *inventory_new(struct inventory_conf *conf, const struct device
 
 void inventory_take(const struct inventory *inventory)
 {
+	ASSERT(inventory->references > 0);
 	((struct inventory *)inventory)->references++;
 }
 
 void inventory_release(const struct inventory *inventory)
 {
 	struct inventory *mine = (struct inventory *)inventory;
+	ASSERT(!mine || mine->references > 0);
 	if (!mine || --mine->references > 0)
 		return;
 	for (size_t i = 0; i < mine->device_count; i++)

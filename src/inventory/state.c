@@ -19,11 +19,13 @@ struct device_state *device_state_new(void)
 
 void device_state_take(struct device_state *state)
 {
+	ASSERT(state->references > 0);
 	state->references++;
 }
 
 void device_state_release(struct device_state *state)
 {
+	ASSERT(state->references > 0);
 	if (--state->references > 0)
 		return;
 	pthread_mutex_destroy(&state->lock);
@@ -40,6 +42,7 @@ void device_state_succeeded(struct device_state *state, int64_t now_ms)
 void device_state_failed(struct device_state *state, int64_t now_ms, bool resolved, const char *why)
 {
 	struct device_status *status = &state->status;
+	ASSERT(why);
 	pthread_mutex_lock(&state->lock);
 	status->resolved = resolved;
 	/* Since the first of the polls that failed in a row, with the latest reason. */

@@ -11,6 +11,7 @@
  * Whatever ends it half-way, it can be begun again. */
 #include <stdlib.h>
 
+#include "base/owner.h"
 #include "inventory/private.h"
 #include "model/counter_key.h"
 #include "store/series_walk.h"
@@ -32,6 +33,7 @@ static const enum table wipe_tables[] = {TABLE_RAW_DATA, TABLE_BASE_RATES, TABLE
 static const enum table wipe_cell_tables[] = {TABLE_RATE_CHECKPOINTS, TABLE_RAW_TEXT};
 
 struct wipe {
+	uint32_t magic;
 	const struct device_wipe_options *options;
 	struct errbuf *error;
 	struct store_write *write;
@@ -57,6 +59,7 @@ static int wipe_write(struct wipe *w)
 /* `err`: of one more deletion that was added. */
 static int wipe_added(struct wipe *w, int err)
 {
+	ASSERT(w->deletions < DELETIONS_PER_WRITE);
 	return !err && ++w->deletions == DELETIONS_PER_WRITE ? wipe_write(w) : err;
 }
 
@@ -140,7 +143,7 @@ static int wipe_list(struct wipe *w)
 /* A row of a table of counters. */
 static int wipe_row(const struct store_row *row, void *owner)
 {
-	struct wipe *w = owner;
+	struct wipe *w = FROM_OWNER(wipe, owner);
 	if (!bsearch(&row->handle, w->handles.data, wipe_series_count(w), sizeof(row->handle),
 		     wipe_by_handle))
 		return 0;
@@ -184,7 +187,7 @@ static int wipe_series(struct wipe *w)
 
 static int wipe_cell(const struct store_cell *cell, void *owner)
 {
-	struct wipe *w = owner;
+	struct wipe *w = FROM_OWNER(wipe, owner);
 	return wipe_added(w, store_cell_delete(w->write, w->table, w->key, &cell->column,
 					       store_stamp(w->options->store)));
 }
@@ -211,7 +214,7 @@ static bool wipe_is_of_device(struct wipe *w, const struct store_parts *key)
 
 static int wipe_row_of_cells(const struct store_row *row, void *owner)
 {
-	struct wipe *w = owner;
+	struct wipe *w = FROM_OWNER(wipe, owner);
 	return wipe_is_of_device(w, &row->key) ? wipe_cells(w, w->table, &row->key) : 0;
 }
 
@@ -238,7 +241,8 @@ static int wipe_all_cells(struct wipe *w)
 
 int device_wipe(const struct device_wipe_options *options, uint64_t *series, struct errbuf *e)
 {
-	struct wipe w = {.options = options, .error = e};
+	ASSERT(options->device.len);
+	struct wipe w = {.magic = MAGIC_OF(wipe), .options = options, .error = e};
 	buf_init(&w.handles, HANDLES_MAX_BYTES);
 	arena_init(&w.names, NAMES_MAX_BYTES);
 	w.write = store_write_new(options->store, WRITE_MAX_BYTES);

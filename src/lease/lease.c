@@ -16,7 +16,7 @@ struct leases {
 	struct store_read *read;
 	struct store_request *members, *leases;
 	struct partitions wanted, held;
-	struct partitions asked, given;    /* by the write at hand */
+	struct partitions asked, given;    /* by the present write */
 	uint64_t versions[PARTITIONS_MAX]; /* NOT_HELD, or what the cell was given */
 	struct store_write_cond *outcomes[PARTITIONS_MAX]; /* of those asked for */
 	uint64_t member_version;
@@ -69,22 +69,18 @@ static int leases_give_one(struct leases *l, uint32_t partition)
 				    l->versions[partition], &outcome);
 }
 
-static int leases_put_member(struct leases *l)
-{
-	struct store_parts column = {{l->options.holder}};
-	return store_cell_put_if(l->write, TABLE_LEASES, &member_key, &column, l->member_version,
-				 l->options.holder, l->until_ms, &l->member);
-}
-
 /* Asks for those in `asked`, gives back those in `given`, and renews the membership if wanted. */
 static int leases_write_once(struct leases *l, struct task_queue *queue, bool member)
 {
+	const struct store_parts member_column = {{l->options.holder}};
 	int err = 0;
 	store_write_reset(l->write);
 	memset(l->outcomes, 0, sizeof(l->outcomes));
 	l->member = NULL;
 	if (member)
-		err = leases_put_member(l);
+		err = store_cell_put_if(l->write, TABLE_LEASES, &member_key, &member_column,
+					l->member_version, l->options.holder, l->until_ms,
+					&l->member);
 	for (uint32_t p = 0; p < PARTITIONS_MAX && !err; p++) {
 		if (partitions_has(&l->asked, p))
 			err = leases_put_one(l, p);
@@ -94,18 +90,14 @@ static int leases_write_once(struct leases *l, struct task_queue *queue, bool me
 	return err ? err : store_write_wait(l->write, queue);
 }
 
-/* Another one's, or our own: from before a restart, of a renewal whose outcome was lost, or one
- * that has ended meanwhile. */
-static bool leases_is_ours(const struct leases *l, const struct store_write_cond *outcome)
-{
-	return !outcome->version || slice_equal(outcome->value, l->options.holder);
-}
-
-/* Takes what the cell has now. True: it is ours, but has to be asked for by that version. */
+/* Takes what the cell has now: another one's, or our own from before a restart, of a renewal whose
+ * outcome was lost, or one that has ended meanwhile. True: it is ours, but has to be asked for by
+ * that version. */
 static bool leases_take_outcome(const struct leases *l, const struct store_write_cond *outcome,
 				uint64_t *version)
 {
-	bool ours = !outcome->applied && leases_is_ours(l, outcome);
+	bool ours = !outcome->applied &&
+		    (!outcome->version || slice_equal(outcome->value, l->options.holder));
 	*version = outcome->applied || ours ? outcome->version : NOT_HELD;
 	return ours;
 }

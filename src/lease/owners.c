@@ -1,8 +1,9 @@
 #include "lease/owners.h"
 
 #include "base/buf.h"
+#include "base/log.h"
 
-enum { LIST_MAX_BYTES = 32 << 10 };
+enum { LIST_MAX_BYTES = 32 << 10, FILE_MAX_BYTES = 1 << 20, TREE_MAX_BYTES = 16 << 20 };
 
 /* The host that has the partition, of those that were read; NULL: none has. */
 static const struct conf_node *owners_owner_of(const struct partitions *sets,
@@ -89,4 +90,61 @@ int owners_read(const struct conf_node *root, uint32_t partitions, struct slice 
 	}
 	mem_free(sets);
 	return err;
+}
+
+/* ---- Configuration --------------------------------------------------------------------------- */
+
+static void owners_warn_of_nobodys(uint32_t partitions, const struct partitions *all,
+				   const char *path)
+{
+	struct partitions nobodys = {0};
+	struct buf list;
+	for (uint32_t p = 0; p < partitions; p++) {
+		if (!partitions_has(all, p))
+			partitions_add(&nobodys, p);
+	}
+	if (!nobodys.count)
+		return;
+	buf_init(&list, LIST_MAX_BYTES);
+	partitions_print(&nobodys, &list);
+	log_warn("%s: no host has the partitions %.*s: their roll-ups are not made", path,
+		 (int)list.len, list.data);
+	buf_release(&list);
+}
+
+/* The sentence names the file's own line where there is one. */
+static int owners_read_file(const struct conf *conf, struct files *files, struct slice host,
+			    struct partitions *own, struct errbuf *e)
+{
+	const char *path = conf->rollup_own_by_host;
+	uint32_t partitions = (uint32_t)conf->partitions;
+	struct partitions all;
+	const struct conf_node *root;
+	struct arena arena;
+	arena_init(&arena, TREE_MAX_BYTES);
+	int err = conf_tree_read(files, path, FILE_MAX_BYTES, &arena, &root, e);
+	if (err && err != ERR_INVALID)
+		conf_refuse(conf, CONF_ID_rollup_own_by_host, e);
+	err = err ? err : owners_read(root, partitions, host, own, &all, e);
+	if (!err)
+		owners_warn_of_nobodys(partitions, &all, path);
+	arena_release(&arena);
+	return err;
+}
+
+/* `any` without a file: all, shared with others. */
+int owners_configured(const struct conf *conf, struct files *files, struct slice host,
+		      struct partitions *own, bool *share, struct errbuf *e)
+{
+	struct slice text = slice_of(conf->rollup_own);
+	uint32_t partitions = (uint32_t)conf->partitions;
+	bool any = slice_equal(text, SLICE("any"));
+	*share = any && !conf->rollup_own_by_host[0];
+	if (any && !*share)
+		return owners_read_file(conf, files, host, own, e);
+	if (!any && partitions_parse(text, partitions, own, e))
+		return conf_refuse(conf, CONF_ID_rollup_own, e);
+	for (uint32_t p = 0; *share && p < partitions; p++)
+		partitions_add(own, p);
+	return 0;
 }

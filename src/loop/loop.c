@@ -208,7 +208,7 @@ static void loop_on_timer(uv_timer_t *uv)
 
 void loop_timer_start(struct loop_timer *timer, uint64_t after_ms, uint64_t repeat_ms)
 {
-	/* The loop's idea of now may be as old as the event at hand is long. */
+	/* The loop's idea of now may be as old as the present event is long. */
 	uv_update_time(timer->uv.loop);
 	uv_timer_start(&timer->uv, loop_on_timer, after_ms, repeat_ms);
 }

@@ -29,7 +29,7 @@ void loop_set_kind(struct loop *loop, enum loop_kind kind);
 
 /* Serves until loop_stop(). May be called again afterwards. */
 void loop_run(struct loop *loop);
-/* Makes loop_run() return after the events at hand. From any thread, also before loop_run(). */
+/* Makes loop_run() return after the present events. From any thread, also before loop_run(). */
 void loop_stop(struct loop *loop);
 /* After loop_run() has returned and everything that lives on the loop was closed (asserted): runs
  * the tasks still queued and the outstanding close callbacks. */
@@ -185,20 +185,5 @@ struct loop_outgoing {
  * taken: to the caller it is lost on its way. */
 size_t loop_udp_send(struct loop_udp *udp, const struct loop_outgoing *outgoing, size_t count);
 void loop_udp_close(struct loop_udp *udp); /* NULL is allowed */
-
-/* ---- Descriptors of others ------------------------------------------------------------------- */
-
-struct loop_watch;
-
-enum { LOOP_READABLE = 1, LOOP_WRITABLE = 2 };
-
-typedef void loop_watch_fn(void *owner, unsigned events);
-
-/* Of a socket that a library of others reads and writes itself: says when it may. */
-struct loop_watch *loop_watch_new(struct loop *loop, int fd, loop_watch_fn *fn, void *owner);
-/* For these events from now on, 0: for none. */
-void loop_watch_set(struct loop_watch *watch, unsigned events);
-/* The descriptor may be closed at once behind it. */
-void loop_watch_close(struct loop_watch *watch); /* NULL is allowed */
 
 #endif

@@ -129,11 +129,11 @@ static void tell_rest(struct loop_listener *listener, int err)
 	if (!log_rate_take(&listener->rest_lines, loop_now_ms(listener->loop), &left_out))
 		return;
 	listener->rests_told = true;
-	log_warn(
-		"connections to %s wait: %s; tried every %d ms, %llu times so far (the process may "
-		"have `ulimit -n` descriptors)",
-		loop_address_text(&listener->address, text), err_text(err), ACCEPT_REST_MS,
-		(unsigned long long)listener->rests);
+	log_warn("%s takes no new connections: %s; tried every %d ms, %llu times so far (the "
+		 "process "
+		 "may have `ulimit -n` descriptors)",
+		 loop_address_text(&listener->address, text), err_text(err), ACCEPT_REST_MS,
+		 (unsigned long long)listener->rests);
 }
 
 static void calm_again(void *owner)
@@ -189,7 +189,7 @@ static void loop_net_hand_over(struct loop_listener *listener, int fd, struct lo
 	bound_kernel_buffer(fd);
 	int err = uv_tcp_open(&conn->tcp, fd);
 	if (err) {
-		log_warn("a connection could not be taken over: %s", err_text(err));
+		log_warn("a new connection was closed: %s", err_text(err));
 		close(fd);
 		loop_conn_close(conn);
 		return;

@@ -12,7 +12,7 @@ struct loop_thread;
 struct loop_thread *loop_thread_new(const char *name);
 struct loop *loop_thread_loop(struct loop_thread *thread);
 
-/* Ends the loop after the events at hand, joins the thread, frees both. Everything that lived on
+/* Ends the loop after the present events, joins the thread, frees both. Everything that lived on
  * the loop must be closed by then, see loop_free. Not from that thread. */
 void loop_thread_free(struct loop_thread *thread);
 

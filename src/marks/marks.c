@@ -5,8 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "marks/watermark.h"
+#include "base/mem.h"
 #include "marks/driver.h"
+#include "marks/watermark.h"
+
+enum { SLOTS_FIRST = 256 };
 
 /* ---- Slots ----------------------------------------------------------------------------------- */
 
@@ -48,15 +51,19 @@ void mark_touches_sort(struct mark_touch *touches, size_t count)
 
 /* ---- What the drivers do --------------------------------------------------------------------- */
 
-void marks_init(struct marks *marks, const struct marks_driver *ops)
+void marks_init(struct marks *marks, const struct marks_driver *ops,
+		const struct marks_store_options *of_store)
 {
-	*marks = (struct marks){.ops = ops};
+	*marks = (struct marks){.ops = ops, .of_store = *of_store};
 	pthread_mutex_init(&marks->lock, NULL);
 }
 
-void marks_release(struct marks *marks)
+void marks_close(struct marks *marks)
 {
+	if (marks->ops->close)
+		marks->ops->close(marks);
 	pthread_mutex_destroy(&marks->lock);
+	mem_free(marks);
 }
 
 void marks_lose(struct marks *marks, int64_t now_ms)
@@ -94,14 +101,11 @@ uint64_t marks_losses(const struct marks *marks)
 	return atomic_load(&marks->losses);
 }
 
+/* The store does not lose marks. */
 void marks_restored(struct marks *marks, uint64_t losses)
 {
-	marks->ops->restored(marks, losses);
-}
-
-void marks_close(struct marks *marks)
-{
-	marks->ops->close(marks);
+	if (marks->ops->restored)
+		marks->ops->restored(marks, losses);
 }
 
 void marks_tell(struct marks *marks, struct watermark *watermark)
@@ -114,36 +118,18 @@ bool marks_in_writes(const struct marks *marks)
 	return marks->ops->in_writes;
 }
 
-int marks_touches_add(struct marks *marks, struct store_write *write, int64_t now_ms,
-		      const struct mark_touch *touches, size_t count, size_t *added)
+/* ---- Mark, list, read, finish ---------------------------------------------------------------- */
+
+int marks_mark(struct marks *marks, const struct marks_marking *marking)
 {
-	size_t before = *added;
-	int err = marks->ops->touches_add(marks, write, now_ms, touches, count, added);
-	if (marks->watermark && *added > before)
-		watermark_touch(marks->watermark, now_ms, touches + before, *added - before);
-	return err;
+	ASSERT(marking->count);
+	if (marks->watermark)
+		watermark_touch(marks->watermark, marking->now_ms, marking->touches,
+				marking->count);
+	return marks->ops->mark(marks, marking);
 }
 
-struct marks_marking *marks_marking_new(struct marks *marks, struct executor *executor,
-					marks_marking_done *done, void *owner)
-{
-	return marks->ops->marking_new(&(struct marks_marking){marks, executor, done, owner});
-}
-
-void marks_marking_free(struct marks_marking *marking)
-{
-	marking->marks->ops->marking_free(marking);
-}
-
-int marks_marking_begin(struct marks_marking *marking, int64_t now_ms,
-			const struct mark_touch *touches, size_t count)
-{
-	if (marking->marks->watermark)
-		watermark_touch(marking->marks->watermark, now_ms, touches, count);
-	return marking->marks->ops->marking_begin(marking, now_ms, touches, count);
-}
-
-static void marks_track_marked(void *owner, int err)
+static void marks_wake(void *owner, int err)
 {
 	*(struct task_answer *)owner = (struct task_answer){true, err};
 }
@@ -154,83 +140,49 @@ int marks_mark_wait(struct marks *marks, struct task_queue *queue, int64_t now_m
 	struct task_answer answer = {false, 0};
 	if (task_queue_is_stopped(queue))
 		return ERR_CANCELLED;
-	struct marks_marking *marking =
-		marks_marking_new(marks, &queue->executor, marks_track_marked, &answer);
-	int err = marks_marking_begin(marking, now_ms, touches, count);
-	err = err ? err : task_queue_wait_for(queue, &answer);
-	marks_marking_free(marking);
+	if (!count)
+		return 0;
+	int err = marks_mark(marks, &(struct marks_marking){.executor = &queue->executor,
+							    .done = marks_wake,
+							    .owner = &answer,
+							    .now_ms = now_ms,
+							    .touches = touches,
+							    .count = count});
+	return err ? err : task_queue_wait_for(queue, &answer);
+}
+
+int marks_list(struct marks_listing *listing, struct task_queue *queue, int64_t now_ms)
+{
+	ASSERT(!listing->over);
+	listing->count = 0;
+	int err = listing->marks->ops->list(listing, queue, now_ms);
+	if (err)
+		listing->count = 0;
 	return err;
 }
 
-struct marks_listing *marks_listing_new(struct marks *marks)
+void marks_listing_add(struct marks_listing *listing, struct mark_slot slot)
 {
-	struct marks_listing *listing = marks->ops->listing_new(marks);
-	listing->marks = marks;
-	return listing;
+	if (listing->count == listing->room) {
+		listing->room = listing->room ? listing->room * 2 : SLOTS_FIRST;
+		listing->slots = mem_resize_array(listing->slots, listing->room, sizeof(slot));
+	}
+	listing->slots[listing->count++] = slot;
 }
 
-void marks_listing_free(struct marks_listing *listing)
+void marks_listing_release(struct marks_listing *listing)
 {
-	listing->marks->ops->listing_free(listing);
+	mem_free(listing->slots);
 }
 
-int marks_listing_begin(struct marks_listing *listing, struct task_queue *queue, int64_t now_ms)
+int marks_read(struct marks_reading *reading, struct task_queue *queue, int64_t now_ms)
 {
-	return listing->marks->ops->listing_begin(listing, queue, now_ms);
-}
-
-int marks_listing_next(struct marks_listing *listing, struct task_queue *queue, int64_t now_ms)
-{
-	return listing->marks->ops->listing_next(listing, queue, now_ms);
-}
-
-const struct mark_slot *marks_listing_page(const struct marks_listing *listing, size_t *count,
-					   bool *more)
-{
-	*count = listing->count;
-	*more = listing->more;
-	return listing->slots;
-}
-
-struct marks_reading *marks_reading_new(struct marks *marks)
-{
-	struct marks_reading *reading = marks->ops->reading_new(marks);
-	reading->marks = marks;
-	return reading;
-}
-
-void marks_reading_free(struct marks_reading *reading)
-{
-	reading->marks->ops->reading_free(reading);
-}
-
-int marks_reading_begin(struct marks_reading *reading, struct task_queue *queue,
-			const struct mark_slot *slots, size_t count, int64_t now_ms)
-{
-	ASSERT(count && count <= MARKS_READING_MAX);
-	return reading->marks->ops->reading_begin(reading, queue, slots, count, now_ms);
-}
-
-int marks_reading_next(struct marks_reading *reading, struct task_queue *queue, int64_t now_ms)
-{
-	return reading->marks->ops->reading_next(reading, queue, now_ms);
-}
-
-struct mark *marks_reading_marks(struct marks_reading *reading, size_t *count, bool *more)
-{
-	*count = reading->count;
-	*more = reading->more;
-	return reading->list;
-}
-
-size_t marks_reading_unread(const struct marks_reading *reading)
-{
-	return reading->unread;
-}
-
-const char *marks_reading_unread_name(const struct marks_reading *reading)
-{
-	return reading->unread_name;
+	ASSERT(reading->slot_count && reading->slot_count <= MARKS_READING_MAX && !reading->over);
+	reading->count = reading->unread = 0;
+	int err = reading->marks->ops->read(reading, queue, now_ms);
+	if (err)
+		reading->count = reading->unread = 0;
+	return err;
 }
 
 void marks_reading_skip(struct marks_reading *reading, const char *fmt, ...)
@@ -243,7 +195,16 @@ void marks_reading_skip(struct marks_reading *reading, const char *fmt, ...)
 	va_end(args);
 }
 
-int marks_reading_finish(struct marks_reading *reading, struct task_queue *queue)
+int marks_finish(struct marks_reading *reading, struct task_queue *queue)
 {
-	return reading->marks->ops->reading_finish(reading, queue);
+	ASSERT(reading->of_store); /* a part was read */
+	return reading->marks->ops->finish(reading, queue);
+}
+
+void marks_reading_release(struct marks_reading *reading)
+{
+	if (reading->of_redis)
+		reading->marks->ops->reading_release(reading);
+	if (reading->of_store)
+		marks_store_reading_release(reading);
 }

@@ -7,11 +7,11 @@
  * the marks that it read. A touch that comes meanwhile is another mark and stays, so no late sample
  * is lost.
  *
- * Drivers: the store itself (marks/store.h) and Redis (redis/redis.h).
+ * Drivers: the store itself (marks/store.h) and Redis (marks/redis/redis.h).
  *
- * Threads: struct marks may be used on any. A marking belongs to the thread of its executor. A
- * listing and a reading wait (store/wait.h) and belong to the thread whose queue they are given; a
- * queue that was stopped gives ERR_CANCELLED. */
+ * Threads: struct marks may be used on any. Marking does not wait; its end comes on the executor
+ * that it was given. Listing, reading and finishing wait (store/wait.h) on the calling thread's
+ * queue; a queue that was stopped gives ERR_CANCELLED. */
 #ifndef MARKS_MARKS_H
 #define MARKS_MARKS_H
 
@@ -119,40 +119,43 @@ bool marks_in_writes(const struct marks *marks);
 int marks_touches_add(struct marks *marks, struct store_write *write, int64_t now_ms,
 		      const struct mark_touch *touches, size_t count, size_t *added) MUST_CHECK;
 
-/* Marks by themselves, with every driver: their samples are written when the marks are durable. */
-struct marks_marking;
-typedef void marks_marking_done(void *owner, int err);
+struct marks_marking {
+	struct executor *executor;          /* of `done` */
+	void (*done)(void *owner, int err); /* after an error some touches may be marked */
+	void *owner;
+	int64_t now_ms;                   /* this process's wall clock */
+	const struct mark_touch *touches; /* sorted; the caller's, who keeps them until `done` */
+	size_t count;                     /* at least 1 */
+};
 
-struct marks_marking *marks_marking_new(struct marks *marks, struct executor *executor,
-					marks_marking_done *done, void *owner);
-/* Not while the marking runs. */
-void marks_marking_free(struct marks_marking *marking);
-/* The touches are the caller's and stay until `done`, which is never called from within. ERR_BUSY
- * as of the store: `done` is not called. After an error some touches may be marked. */
-int marks_marking_begin(struct marks_marking *marking, int64_t now_ms,
-			const struct mark_touch *touches, size_t count) MUST_CHECK;
-
-/* The same, and waits for the end. */
+/* Marks by themselves, with every driver: their samples are written when the marks are durable.
+ * `marking` is copied; `done` is never called from within. ERR_BUSY as of the store: `done` is not
+ * called. */
+int marks_mark(struct marks *marks, const struct marks_marking *marking) MUST_CHECK;
+/* The same, and waits for the end; `count` may be 0. */
 int marks_mark_wait(struct marks *marks, struct task_queue *queue, int64_t now_ms,
 		    const struct mark_touch *touches, size_t count) MUST_CHECK;
 
 /* ---- Listing ------------------------------------------------------------------------------- */
 
-struct marks_listing;
+/* The slots that have marks, page by page in any order. A slot that has marks throughout the
+ * listing is never missed. It begins with {.marks = marks} and ends with marks_listing_release. */
+struct marks_listing {
+	struct marks *marks;
+	/* The last page. */
+	struct mark_slot *slots;
+	size_t count;
+	bool over; /* there are no further pages */
+	/* Where the next page begins; the drivers'. */
+	struct store_token token;
+	uint64_t cursor;
+	bool store_over;
+	size_t room;
+};
 
-/* The slots that have marks, in any order. A slot that has marks throughout the listing is never
- * missed. */
-struct marks_listing *marks_listing_new(struct marks *marks);
-void marks_listing_free(struct marks_listing *listing);
-/* The first page, or the one after the last. The store's error, or ERR_RETRY: Redis could not be
- * asked. */
-int marks_listing_begin(struct marks_listing *listing, struct task_queue *queue,
-			int64_t now_ms) MUST_CHECK;
-int marks_listing_next(struct marks_listing *listing, struct task_queue *queue,
-		       int64_t now_ms) MUST_CHECK;
-/* The slots of the last page, until the next call. *more: there are further pages. */
-const struct mark_slot *marks_listing_page(const struct marks_listing *listing, size_t *count,
-					   bool *more);
+/* The next page, empty after an error: the store's, or ERR_RETRY: Redis could not be asked. */
+int marks_list(struct marks_listing *listing, struct task_queue *queue, int64_t now_ms) MUST_CHECK;
+void marks_listing_release(struct marks_listing *listing);
 
 /* ---- Reading ------------------------------------------------------------------------------- */
 
@@ -165,30 +168,40 @@ struct mark {
 	bool deleted;       /* one of its touches says so */
 	/* Set by whoever rolls up: */
 	bool waits; /* more samples may come */
-	/* And before marks_reading_finish: */
+	/* And before marks_finish: */
 	bool finished; /* it was rolled up */
 	bool unseen;   /* it was not, and its first touch is asked for again */
 };
 
-struct marks_reading;
+struct marks_store_reading;
+struct redis_reading;
 
-/* The marks of one slot in some partitions, each series once, some MB at a time. */
-struct marks_reading *marks_reading_new(struct marks *marks);
-void marks_reading_free(struct marks_reading *reading);
-/* The first part, or the one after the last. `slots` are one slot in up to MARKS_READING_MAX
- * partitions. Errors as of a listing. A mark that is damaged, or of a later version, is left as it
- * is and counted. */
-int marks_reading_begin(struct marks_reading *reading, struct task_queue *queue,
-			const struct mark_slot *slots, size_t count, int64_t now_ms) MUST_CHECK;
-int marks_reading_next(struct marks_reading *reading, struct task_queue *queue,
-		       int64_t now_ms) MUST_CHECK;
-/* The marks of the last part, until the next call. */
-struct mark *marks_reading_marks(struct marks_reading *reading, size_t *count, bool *more);
-/* How many marks of the last part could not be read, and the first of them in words. */
-size_t marks_reading_unread(const struct marks_reading *reading);
-const char *marks_reading_unread_name(const struct marks_reading *reading);
-/* Removes the marks of this part that are finished and that nothing has touched since they were
+/* The marks of one slot in some partitions, each series once, part by part of some MB. It begins
+ * with
+ * {.marks = marks, .slots = slots, .slot_count = count} and ends with marks_reading_release. A mark
+ * that is damaged, or of a later version, is left as it is and counted. */
+struct marks_reading {
+	struct marks *marks;
+	const struct mark_slot
+		*slots; /* one slot in up to MARKS_READING_MAX partitions; they stay */
+	size_t slot_count;
+	/* The last part. */
+	struct mark *part;
+	size_t count;
+	size_t unread;                             /* marks that cannot be read */
+	char unread_name[MARKS_UNREAD_NAME_BYTES]; /* the first of these in words */
+	bool over;                                 /* there are no further parts */
+	/* The drivers'; NULL: not begun. */
+	bool store_over;
+	struct marks_store_reading *of_store;
+	struct redis_reading *of_redis;
+};
+
+/* The next part, empty after an error. Errors as of a listing. */
+int marks_read(struct marks_reading *reading, struct task_queue *queue, int64_t now_ms) MUST_CHECK;
+/* Removes the marks of the last part that are finished and that nothing has touched since they were
  * read. Their rows are durable. After an error some marks may be left. */
-int marks_reading_finish(struct marks_reading *reading, struct task_queue *queue) MUST_CHECK;
+int marks_finish(struct marks_reading *reading, struct task_queue *queue) MUST_CHECK;
+void marks_reading_release(struct marks_reading *reading);
 
 #endif

@@ -9,8 +9,6 @@ struct pending_found {
 
 struct pending_looking {
 	const struct marks_pending_options *options;
-	struct marks_listing *listing;
-	struct marks_reading *reading;
 	struct pending_found *found; /* ascending by time */
 	size_t count;
 	bool cut;
@@ -65,17 +63,14 @@ static void pending_take_row(struct pending_looking *p, const struct mark_slot *
 static int pending_list_slots(struct pending_looking *p)
 {
 	const struct marks_pending_options *o = p->options;
-	bool more;
-	int err = marks_listing_begin(p->listing, o->queue, clock_wall_ms(o->clock));
-	while (!err) {
-		size_t count;
-		const struct mark_slot *rows = marks_listing_page(p->listing, &count, &more);
-		for (size_t i = 0; i < count; i++)
-			pending_take_row(p, &rows[i]);
-		if (!more)
-			return 0;
-		err = marks_listing_next(p->listing, o->queue, clock_wall_ms(o->clock));
+	struct marks_listing listing = {.marks = o->marks};
+	int err = 0;
+	while (!err && !listing.over) {
+		err = marks_list(&listing, o->queue, clock_wall_ms(o->clock));
+		for (size_t i = 0; i < listing.count; i++)
+			pending_take_row(p, &listing.slots[i]);
 	}
+	marks_listing_release(&listing);
 	return err;
 }
 
@@ -103,22 +98,18 @@ static int pending_read(struct pending_looking *p, struct marks_pending_slot *sl
 			const struct mark_slot *in, size_t in_count)
 {
 	const struct marks_pending_options *o = p->options;
-	int64_t now_ms = clock_wall_ms(o->clock);
-	int err = marks_reading_begin(p->reading, o->queue, in, in_count, now_ms);
-	while (!err) {
-		size_t count;
-		bool more;
-		const struct mark *marks = marks_reading_marks(p->reading, &count, &more);
-		now_ms = clock_wall_ms(o->clock);
-		for (size_t i = 0; i < count; i++)
-			pending_take_mark(p, slot, &marks[i], now_ms);
-		slot->unread += marks_reading_unread(p->reading);
-		p->marks += count;
-		slot->counted = !more;
-		if (!more || pending_is_enough(p))
-			return 0;
-		err = marks_reading_next(p->reading, o->queue, now_ms);
+	struct marks_reading reading = {.marks = o->marks, .slots = in, .slot_count = in_count};
+	int err = 0;
+	while (!err && !reading.over && !pending_is_enough(p)) {
+		err = marks_read(&reading, o->queue, clock_wall_ms(o->clock));
+		int64_t now_ms = clock_wall_ms(o->clock);
+		for (size_t i = 0; i < reading.count; i++)
+			pending_take_mark(p, slot, &reading.part[i], now_ms);
+		slot->unread += reading.unread;
+		p->marks += reading.count;
 	}
+	slot->counted = !err && reading.over;
+	marks_reading_release(&reading);
 	return err;
 }
 
@@ -150,8 +141,6 @@ int marks_pending_list(const struct marks_pending_options *options, struct marks
 	struct pending_looking p = {.options = options};
 	ASSERT(options->slots_max >= 1 && options->slots_max <= MARKS_PENDING_SLOTS_MAX);
 	p.found = mem_alloc_array(options->slots_max, sizeof(*p.found));
-	p.listing = marks_listing_new(options->marks);
-	p.reading = marks_reading_new(options->marks);
 	int err = pending_list_slots(&p);
 	for (size_t i = 0; i < p.count && !err && !pending_is_enough(&p); i++)
 		err = pending_read_slot(&p, &p.found[i]);
@@ -161,8 +150,6 @@ int marks_pending_list(const struct marks_pending_options *options, struct marks
 		.cut = p.cut};
 	for (size_t i = 0; i < p.count; i++)
 		pending->slots[i] = p.found[i].slot;
-	marks_listing_free(p.listing);
-	marks_reading_free(p.reading);
 	mem_free(p.found);
 	return err;
 }

@@ -2,8 +2,9 @@
 
 #include "base/buf.h"
 #include "marks/cell.h"
-#include "marks/set.h"
 #include "marks/driver.h"
+#include "marks/set.h"
+#include "marks/watermark.h"
 #include "store/wait.h"
 
 enum {
@@ -15,19 +16,9 @@ enum {
 	READING_MAX_BYTES = 4 << 20, /* in memory a mark is some times what it is in its cell */
 };
 
-struct marks_store_store_track {
-	struct marks base;
-	struct marks_store_options options;
-};
-
-static const struct marks_store_store_track *marks_store_of_track(const struct marks *marks)
+static struct store_write *marks_store_make_write(const struct marks *marks)
 {
-	return CONTAINER_OF(marks, struct marks_store_store_track, base);
-}
-
-static struct store_write *marks_store_track_write_new(const struct marks *marks)
-{
-	const struct marks_store_options *options = &marks_store_of_track(marks)->options;
+	const struct marks_store_options *options = &marks->of_store;
 	return store_write_new(options->store, options->write_max_bytes ? options->write_max_bytes
 									: WRITE_MAX_BYTES);
 }
@@ -57,7 +48,7 @@ static void marks_store_place_of(struct marks_store_place *place, struct mark_sl
 
 static uint64_t marks_store_number_of(struct slice part)
 {
-	return part.len == 8 ? be64_get((const uint8_t *)part.data) : 0;
+	return be64_get((const uint8_t *)part.data);
 }
 
 /* ---- Marking --------------------------------------------------------------------------------- */
@@ -85,8 +76,9 @@ static size_t marks_store_fill_cell(struct buf *value, int64_t now_ms,
 	return n;
 }
 
-static int marks_store_touches_add(struct marks *marks, struct store_write *write, int64_t now_ms,
-				   const struct mark_touch *touches, size_t count, size_t *added)
+static int marks_store_put_touches(const struct marks *marks, struct store_write *write,
+				   int64_t now_ms, const struct mark_touch *touches, size_t count,
+				   size_t *added)
 {
 	struct buf value;
 	int err = 0;
@@ -96,7 +88,7 @@ static int marks_store_touches_add(struct marks *marks, struct store_write *writ
 		const struct mark_touch *first = &touches[*added];
 		size_t n = marks_store_fill_cell(&value, now_ms, first, count - *added);
 		marks_store_place_of(&place, first->slot, store_stamp(write->store),
-				     marks_store_of_track(marks)->options.writer);
+				     marks->of_store.writer);
 		err = store_log_put(write, TABLE_MARKS, &place.row, &place.column,
 				    buf_slice(&value));
 		if (!err)
@@ -106,148 +98,99 @@ static int marks_store_touches_add(struct marks *marks, struct store_write *writ
 	return err;
 }
 
-struct marks_store_store_marking {
-	struct marks_marking base;
+int marks_touches_add(struct marks *marks, struct store_write *write, int64_t now_ms,
+		      const struct mark_touch *touches, size_t count, size_t *added)
+{
+	size_t before = *added;
+	int err = marks_store_put_touches(marks, write, now_ms, touches, count, added);
+	if (marks->watermark && *added > before)
+		watermark_touch(marks->watermark, now_ms, touches + before, *added - before);
+	return err;
+}
+
+/* A marking that is under way, and the write that has some of its touches. */
+struct marks_store_marking {
+	struct marks *marks;
+	struct marks_marking of;
 	struct store_write *write;
-	struct task nothing;
-	const struct mark_touch *touches;
-	size_t count, added;
-	int64_t now_ms;
+	size_t added;
 };
 
 /* As many as one write has room for. */
-static int marks_store_mark_some(struct marks_store_store_marking *m)
+static int marks_store_mark_some(struct marks_store_marking *m)
 {
 	store_write_reset(m->write);
-	int err = marks_store_touches_add(m->base.marks, m->write, m->now_ms, m->touches, m->count,
-					  &m->added);
+	int err = marks_store_put_touches(m->marks, m->write, m->of.now_ms, m->of.touches,
+					  m->of.count, &m->added);
 	if (err == ERR_LIMIT && m->write->cells)
 		err = 0;
 	return err ? err : store_write_submit(m->write);
 }
 
-static void marks_store_on_marked(struct store_write *write, int err)
+static void marks_store_end_marking(struct marks_store_marking *m)
 {
-	struct marks_store_store_marking *m = write->owner;
-	bool over = m->added == m->count;
-	if (!err && !over)
-		err = marks_store_mark_some(m);
-	if (err || over)
-		m->base.done(m->base.owner, err);
-}
-
-static void marks_store_run_nothing(struct task *task)
-{
-	struct marks_store_store_marking *m =
-		CONTAINER_OF(task, struct marks_store_store_marking, nothing);
-	m->base.done(m->base.owner, 0);
-}
-
-static struct marks_marking *marks_store_marking_new(const struct marks_marking *begun)
-{
-	struct marks_store_store_marking *m = mem_zalloc(sizeof(*m));
-	m->base = *begun;
-	m->write = marks_store_track_write_new(begun->marks);
-	m->write->executor = begun->executor;
-	m->write->done = marks_store_on_marked;
-	m->write->owner = m;
-	m->nothing.run = marks_store_run_nothing;
-	return &m->base;
-}
-
-static void marks_store_marking_free(struct marks_marking *marking)
-{
-	struct marks_store_store_marking *m =
-		CONTAINER_OF(marking, struct marks_store_store_marking, base);
 	store_write_free(m->write);
 	mem_free(m);
 }
 
-static int marks_store_marking_begin(struct marks_marking *marking, int64_t now_ms,
-				     const struct mark_touch *touches, size_t count)
+static void marks_store_on_marked(struct store_write *write, int err)
 {
-	struct marks_store_store_marking *m =
-		CONTAINER_OF(marking, struct marks_store_store_marking, base);
-	m->touches = touches;
-	m->count = count;
-	m->added = 0;
-	m->now_ms = now_ms;
-	if (count)
-		return marks_store_mark_some(m);
-	marking->executor->post(marking->executor, &m->nothing);
-	return 0;
+	struct marks_store_marking *m = write->owner;
+	struct marks_marking of = m->of;
+	bool over = m->added == of.count;
+	if (!err && !over)
+		err = marks_store_mark_some(m);
+	if (!err && !over)
+		return;
+	marks_store_end_marking(m);
+	of.done(of.owner, err);
+}
+
+int marks_store_mark(struct marks *marks, const struct marks_marking *marking)
+{
+	struct marks_store_marking *m = mem_zalloc(sizeof(*m));
+	*m = (struct marks_store_marking){marks, *marking, marks_store_make_write(marks), 0};
+	m->write->executor = marking->executor;
+	m->write->done = marks_store_on_marked;
+	m->write->owner = m;
+	int err = marks_store_mark_some(m);
+	if (err)
+		marks_store_end_marking(m);
+	return err;
 }
 
 /* ---- Listing --------------------------------------------------------------------------------- */
 
-struct marks_store_store_listing {
-	struct marks_listing base;
-	struct store_read *read;
-	struct store_token token; /* where the next page begins */
-};
-
-static struct marks_store_store_listing *marks_store_of_listing(struct marks_listing *listing)
+int marks_store_list(struct marks_listing *listing, struct task_queue *queue, int64_t now_ms)
 {
-	return CONTAINER_OF(listing, struct marks_store_store_listing, base);
-}
-
-static struct marks_listing *marks_store_listing_new(struct marks *marks)
-{
-	struct marks_store_store_listing *l = mem_zalloc(sizeof(*l));
-	l->read = store_read_new(marks_store_of_track(marks)->options.store, LISTING_MAX_BYTES);
-	return &l->base;
-}
-
-static void marks_store_listing_free(struct marks_listing *listing)
-{
-	struct marks_store_store_listing *l = marks_store_of_listing(listing);
-	store_read_free(l->read);
-	mem_free(l->base.slots);
-	mem_free(l);
-}
-
-static int marks_store_listing_next(struct marks_listing *page, struct task_queue *queue,
-				    int64_t now_ms)
-{
-	struct marks_store_store_listing *l = marks_store_of_listing(page);
-	store_read_reset(l->read);
-	l->read->now_ms = now_ms;
-	struct store_request *request = store_read_add(l->read, STORE_ENUMERATE);
+	struct store_read *read = store_read_new(listing->marks->of_store.store, LISTING_MAX_BYTES);
+	struct store_request *request = store_read_add(read, STORE_ENUMERATE);
 	ASSERT(request); /* the first of an empty arena */
 	request->enumerate.table = TABLE_MARKS;
 	request->enumerate.limit = LISTING_ROWS;
-	request->token = l->token;
-	int err = store_read_wait(l->read, queue);
-	page->count = 0;
-	if (err)
-		return err;
-	const struct store_enumerate *rows = &request->enumerate;
-	page->more = request->more;
-	l->token = request->token;
-	page->slots = mem_resize_array(page->slots, rows->count + 1, sizeof(*page->slots));
-	for (size_t i = 0; i < rows->count; i++) {
-		const struct store_parts *key = &rows->rows[i].key;
-		page->slots[page->count++] = (struct mark_slot){
-			.slot_s = (int64_t)marks_store_number_of(key->part[1]),
-			.partition = (uint32_t)marks_store_number_of(key->part[0])};
+	request->token = listing->token;
+	read->now_ms = now_ms;
+	int err = store_read_wait(read, queue);
+	for (size_t i = 0; !err && i < request->enumerate.count; i++) {
+		const struct store_parts *key = &request->enumerate.rows[i].key;
+		marks_listing_add(
+			listing, (struct mark_slot){(int64_t)marks_store_number_of(key->part[1]),
+						    (uint32_t)marks_store_number_of(key->part[0])});
 	}
-	return 0;
-}
-
-static int marks_store_listing_begin(struct marks_listing *listing, struct task_queue *queue,
-				     int64_t now_ms)
-{
-	marks_store_of_listing(listing)->token = (struct store_token){0};
-	return marks_store_listing_next(listing, queue, now_ms);
+	if (!err) {
+		listing->token = request->token;
+		listing->over = !request->more;
+	}
+	store_read_free(read);
+	return err;
 }
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
 /* A row that is being read. */
 struct marks_store_mark_row {
-	struct mark_slot slot;
 	struct store_token token; /* where the next part begins */
-	bool more;
+	bool over;
 	struct store_request *request; /* of this part, or NULL */
 };
 
@@ -260,25 +203,17 @@ struct marks_store_mark_cell {
 	size_t first, count;
 };
 
-struct marks_store_store_reading {
-	struct marks_reading base;
+struct marks_store_reading {
 	struct store_read *read;
-	struct store_write *write;
-	struct marks_store_mark_row rows[MARKS_READING_MAX];
-	size_t row_count;
+	struct marks_store_mark_row rows[MARKS_READING_MAX]; /* as the reading's slots */
 	struct marks_store_mark_cell *cells;
-	size_t cell_count, finished; /* finished: up to where cells are */
-	uint32_t *refs;              /* indexes of marks */
+	size_t cell_count;
+	uint32_t *refs; /* indexes of marks */
 	size_t ref_count, ref_room;
 	struct mark_set set;
 };
 
-static struct marks_store_store_reading *marks_store_of_reading(struct marks_reading *reading)
-{
-	return CONTAINER_OF(reading, struct marks_store_store_reading, base);
-}
-
-static void marks_store_add_ref(struct marks_store_store_reading *r, uint32_t mark)
+static void marks_store_add_ref(struct marks_store_reading *r, uint32_t mark)
 {
 	if (r->ref_count == r->ref_room) {
 		r->ref_room = r->ref_room ? r->ref_room * 2 : 256;
@@ -287,7 +222,7 @@ static void marks_store_add_ref(struct marks_store_store_reading *r, uint32_t ma
 	r->refs[r->ref_count++] = mark;
 }
 
-static void marks_store_take_mark(struct marks_store_store_reading *r,
+static void marks_store_take_mark(struct marks_store_reading *r,
 				  const struct marks_store_mark_cell *cell, struct slice tenant,
 				  struct series_set series_set)
 {
@@ -304,14 +239,15 @@ static void marks_store_take_mark(struct marks_store_store_reading *r,
 	marks_store_add_ref(r, at);
 }
 
-static void marks_store_take_cell(struct marks_store_store_reading *r, struct mark_slot slot,
+static void marks_store_take_cell(struct marks_reading *reading, struct mark_slot slot,
 				  const struct store_cell *stored)
 {
+	struct marks_store_reading *r = reading->of_store;
 	struct mark_cell_reader reader;
 	struct slice tenant;
 	struct series_set series_set;
 	if (!mark_cell_open(&reader, stored->value)) {
-		marks_reading_skip(&r->base,
+		marks_reading_skip(reading,
 				   "a cell of the store (table marks, partition %u, slot %lld, "
 				   "writer " SHOWN ", %zu bytes)",
 				   slot.partition, (long long)slot.slot_s,
@@ -331,78 +267,40 @@ static void marks_store_take_cell(struct marks_store_store_reading *r, struct ma
 	cell->count = r->ref_count - cell->first;
 }
 
-static void marks_store_forget_part(struct marks_store_store_reading *r)
-{
-	r->cell_count = r->ref_count = r->base.count = r->base.unread = 0;
-	mark_set_clear(&r->set);
-}
-
-static void marks_store_take_row(struct marks_store_store_reading *r,
-				 struct marks_store_mark_row *row)
-{
-	const struct store_cell_scan *scan = &row->request->cell_scan;
-	row->more = row->request->more;
-	row->token = row->request->token;
-	r->cells = mem_resize_array(r->cells, r->cell_count + scan->count + 1, sizeof(*r->cells));
-	for (size_t i = 0; i < scan->count; i++)
-		marks_store_take_cell(r, row->slot, &scan->cells[i]);
-}
-
 /* Rows that the others have left no room for come with the next part. */
-static int marks_store_take_rows(struct marks_store_store_reading *r)
+static int marks_store_take_rows(struct marks_reading *reading)
 {
+	struct marks_store_reading *r = reading->of_store;
 	size_t taken = 0, left = 0;
-	for (size_t i = 0; i < r->row_count; i++) {
+	reading->over = true;
+	for (size_t i = 0; i < reading->slot_count; i++) {
 		struct marks_store_mark_row *row = &r->rows[i];
-		if (!row->request)
-			continue;
-		if (row->request->err && row->request->err != ERR_LIMIT)
-			return row->request->err;
-		if (row->request->err) {
+		struct store_request *request = row->request;
+		if (request && request->err && request->err != ERR_LIMIT)
+			return request->err;
+		if (request && request->err) {
 			left++;
-			continue;
+		} else if (request) {
+			const struct store_cell_scan *scan = &request->cell_scan;
+			row->over = !request->more;
+			row->token = request->token;
+			r->cells = mem_resize_array(r->cells, r->cell_count + scan->count + 1,
+						    sizeof(*r->cells));
+			for (size_t at = 0; at < scan->count; at++)
+				marks_store_take_cell(reading, reading->slots[i], &scan->cells[at]);
+			taken++;
 		}
-		marks_store_take_row(r, row);
-		taken++;
+		reading->over &= row->over;
 	}
 	return left && !taken ? ERR_LIMIT : 0;
 }
 
-static void marks_store_show_part(struct marks_store_store_reading *r)
-{
-	r->base.list = r->set.marks;
-	r->base.count = r->set.count;
-	r->base.more = false;
-	for (size_t i = 0; i < r->row_count; i++)
-		r->base.more |= r->rows[i].more;
-}
-
-static struct marks_reading *marks_store_reading_new(struct marks *marks)
-{
-	struct marks_store_store_reading *r = mem_zalloc(sizeof(*r));
-	r->read = store_read_new(marks_store_of_track(marks)->options.store, READING_MAX_BYTES);
-	r->read->points_max = READING_CELLS;
-	r->write = marks_store_track_write_new(marks);
-	return &r->base;
-}
-
-static void marks_store_reading_free(struct marks_reading *reading)
-{
-	struct marks_store_store_reading *r = marks_store_of_reading(reading);
-	store_read_free(r->read);
-	store_write_free(r->write);
-	mem_free(r->cells);
-	mem_free(r->refs);
-	mark_set_release(&r->set);
-	mem_free(r);
-}
-
 /* The arena is empty but for requests such as this. */
-static void marks_store_add_scan(struct marks_store_store_reading *r,
+static void marks_store_add_scan(struct marks_store_reading *r, struct mark_slot slot,
 				 struct marks_store_mark_row *row)
 {
 	struct marks_store_place place;
-	marks_store_place_of(&place, row->slot, 0, (struct slice){0});
+	marks_store_place_of(&place, slot, 0, (struct slice){0});
 	struct store_request *request = store_read_add(r->read, STORE_CELL_SCAN);
 	ASSERT(request);
 	request->cell_scan.table = TABLE_MARKS;
@@ -414,42 +312,53 @@ static void marks_store_add_scan(struct marks_store_store_reading *r,
 	row->request = request;
 }
 
-static int marks_store_reading_next(struct marks_reading *reading, struct task_queue *queue,
-				    int64_t now_ms)
+static struct marks_store_reading *marks_store_begin_reading(const struct marks *marks)
 {
-	struct marks_store_store_reading *r = marks_store_of_reading(reading);
-	marks_store_forget_part(r);
+	struct marks_store_reading *r = mem_zalloc(sizeof(*r));
+	r->read = store_read_new(marks->of_store.store, READING_MAX_BYTES);
+	r->read->points_max = READING_CELLS;
+	return r;
+}
+
+int marks_store_read(struct marks_reading *reading, struct task_queue *queue, int64_t now_ms)
+{
+	if (!reading->of_store)
+		reading->of_store = marks_store_begin_reading(reading->marks);
+	struct marks_store_reading *r = reading->of_store;
+	r->cell_count = r->ref_count = 0;
+	mark_set_clear(&r->set);
 	store_read_reset(r->read);
 	r->read->now_ms = now_ms;
-	for (size_t i = 0; i < r->row_count; i++) {
+	for (size_t i = 0; i < reading->slot_count; i++) {
 		r->rows[i].request = NULL;
-		if (r->rows[i].more)
-			marks_store_add_scan(r, &r->rows[i]);
+		if (!r->rows[i].over)
+			marks_store_add_scan(r, reading->slots[i], &r->rows[i]);
 	}
 	int err = store_read_wait(r->read, queue);
 	if (!err || err == ERR_LIMIT)
-		err = marks_store_take_rows(r);
+		err = marks_store_take_rows(reading);
 	if (err)
-		marks_store_forget_part(r);
-	marks_store_show_part(r);
-	return err;
+		return err;
+	reading->part = r->set.marks;
+	reading->count = r->set.count;
+	return 0;
 }
 
-static int marks_store_reading_begin(struct marks_reading *reading, struct task_queue *queue,
-				     const struct mark_slot *slots, size_t count, int64_t now_ms)
+void marks_store_reading_release(struct marks_reading *reading)
 {
-	struct marks_store_store_reading *r = marks_store_of_reading(reading);
-	r->row_count = count;
-	for (size_t i = 0; i < count; i++)
-		r->rows[i] = (struct marks_store_mark_row){.slot = slots[i], .more = true};
-	return marks_store_reading_next(reading, queue, now_ms);
+	struct marks_store_reading *r = reading->of_store;
+	store_read_free(r->read);
+	mem_free(r->cells);
+	mem_free(r->refs);
+	mark_set_release(&r->set);
+	mem_free(r);
 }
 
 /* ---- Finishing ------------------------------------------------------------------------------- */
 
 /* What has to stay of a cell: not what is finished, nor what a later cell says as well. (A later
  * one need not say that samples were deleted, nor when the first touch was.) */
-static bool marks_store_stays(const struct marks_store_store_reading *r,
+static bool marks_store_stays(const struct marks_store_reading *r,
 			      const struct marks_store_mark_cell *cell, size_t i)
 {
 	const struct mark *mark = &r->set.marks[r->refs[cell->first + i]];
@@ -469,8 +378,9 @@ static int marks_store_remove_cell(struct store_write *write, const struct marks
 	return store_log_remove(write, TABLE_MARKS, &place->row, &place->column, &to);
 }
 
-static int marks_store_finish_cell(const struct marks_store_store_reading *r,
-				   const struct marks_store_mark_cell *cell, struct buf *value)
+static int marks_store_finish_cell(const struct marks_store_reading *r,
+				   const struct marks_store_mark_cell *cell,
+				   struct store_write *write, struct buf *value)
 {
 	struct mark_cell_writer writer;
 	struct marks_store_place place;
@@ -481,80 +391,53 @@ static int marks_store_finish_cell(const struct marks_store_store_reading *r,
 		return 0;
 	marks_store_place_of(&place, cell->slot, cell->stamp_us, cell->writer);
 	if (!left)
-		return marks_store_remove_cell(r->write, &place, value);
+		return marks_store_remove_cell(write, &place, value);
 	mark_cell_begin(&writer, value, cell->deleted, cell->touched_ms);
 	for (size_t i = 0; i < cell->count; i++) {
 		const struct mark *mark = &r->set.marks[r->refs[cell->first + i]];
 		if (marks_store_stays(r, cell, i))
 			mark_cell_put(&writer, mark->tenant, mark->series_set);
 	}
-	return store_log_put(r->write, TABLE_MARKS, &place.row, &place.column, buf_slice(value));
+	return store_log_put(write, TABLE_MARKS, &place.row, &place.column, buf_slice(value));
 }
 
-/* As many as one write has room for. */
-static int marks_store_finish_some(struct marks_store_store_reading *r, struct task_queue *queue)
+/* Each write takes as many cells as it has room for. */
+int marks_store_finish(struct marks_reading *reading, struct task_queue *queue)
 {
+	struct marks_store_reading *r = reading->of_store;
+	struct store_write *write = marks_store_make_write(reading->marks);
 	struct buf value;
 	int err = 0;
-	store_write_reset(r->write);
 	buf_init(&value, CELL_MAX_BYTES + UINT16_MAX);
-	while (r->finished < r->cell_count && !err) {
-		err = marks_store_finish_cell(r, &r->cells[r->finished], &value);
-		r->finished += !err;
+	for (size_t at = 0; at < r->cell_count && !err;) {
+		store_write_reset(write);
+		while (at < r->cell_count && !err) {
+			err = marks_store_finish_cell(r, &r->cells[at], write, &value);
+			at += !err;
+		}
+		if (err == ERR_LIMIT && write->cells)
+			err = 0;
+		if (!err && write->cells)
+			err = store_write_wait(write, queue);
 	}
 	buf_release(&value);
-	if (err == ERR_LIMIT && r->write->cells)
-		err = 0;
-	return err || !r->write->cells ? err : store_write_wait(r->write, queue);
-}
-
-static int marks_store_reading_finish(struct marks_reading *reading, struct task_queue *queue)
-{
-	struct marks_store_store_reading *r = marks_store_of_reading(reading);
-	int err = 0;
-	r->finished = 0;
-	while (r->finished < r->cell_count && !err)
-		err = marks_store_finish_some(r, queue);
+	store_write_free(write);
 	return err;
 }
 
 /* ---- Life ------------------------------------------------------------------------------------ */
 
-static void marks_store_track_close(struct marks *marks)
-{
-	marks_release(marks);
-	mem_free(CONTAINER_OF(marks, struct marks_store_store_track, base));
-}
-
-/* The store does not lose marks. */
-static void marks_store_track_restored(struct marks *marks, uint64_t losses)
-{
-	(void)marks_regain(marks, losses);
-}
-
 static const struct marks_driver ops = {
-	.close = marks_store_track_close,
-	.restored = marks_store_track_restored,
 	.in_writes = true,
-	.touches_add = marks_store_touches_add,
-	.marking_new = marks_store_marking_new,
-	.marking_free = marks_store_marking_free,
-	.marking_begin = marks_store_marking_begin,
-	.listing_new = marks_store_listing_new,
-	.listing_free = marks_store_listing_free,
-	.listing_begin = marks_store_listing_begin,
-	.listing_next = marks_store_listing_next,
-	.reading_new = marks_store_reading_new,
-	.reading_free = marks_store_reading_free,
-	.reading_begin = marks_store_reading_begin,
-	.reading_next = marks_store_reading_next,
-	.reading_finish = marks_store_reading_finish,
+	.mark = marks_store_mark,
+	.list = marks_store_list,
+	.read = marks_store_read,
+	.finish = marks_store_finish,
 };
 
 struct marks *marks_store_open(const struct marks_store_options *options)
 {
-	struct marks_store_store_track *t = mem_zalloc(sizeof(*t));
-	marks_init(&t->base, &ops);
-	t->options = *options;
-	return &t->base;
+	struct marks *marks = mem_alloc(sizeof(*marks));
+	marks_init(marks, &ops, options);
+	return marks;
 }

@@ -71,7 +71,8 @@ int counter_key_encode(const struct counter_key *key, struct buf *out)
 
 /* The part up to the next `:` or the end, which `*at` is moved to. False: a `\` before nothing that
  * needs one. */
-static bool take_part(struct slice text, size_t *at, struct arena *arena, struct slice *part)
+static bool counter_key_parse_part(struct slice text, size_t *at, struct arena *arena,
+				   struct slice *part)
 {
 	char *to = arena_alloc(arena, text.len - *at + 1);
 	size_t len = 0;
@@ -144,7 +145,7 @@ int counter_key_decode(struct slice text, bool has_year, struct arena *arena,
 		if (count == PARTS_MAX)
 			return errbuf_set(e, ERR_INVALID, "a row key has at most %d parts",
 					  PARTS_MAX);
-		if (!take_part(text, &at, arena, &parts[count++]))
+		if (!counter_key_parse_part(text, &at, arena, &parts[count++]))
 			return errbuf_set(e, ERR_INVALID,
 					  "the row key \"" SHOWN
 					  "\" is not written as row keys are",

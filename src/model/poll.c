@@ -10,7 +10,7 @@ enum {
 	VERSION = 1,
 	FLAG_LAST = 1,
 	HEADER_BYTES = 12,
-	CHECKSUM_AT = 4, /* it covers what lies before it and behind it */
+	CHECKSUM_AT = 4, /* it covers what lies before it and after it */
 	CHECKED_FROM = 8,
 	/* Types of a value beyond those of enum value_type, which keep their numbers. */
 	TYPE_TEXT = 4,
@@ -28,7 +28,7 @@ struct poll_cell {
 
 /* ---- Reading ------------------------------------------------------------------------------- */
 
-static struct slice poll_take_text(struct cursor *c, size_t max_bytes)
+static struct slice poll_decode_text(struct cursor *c, size_t max_bytes)
 {
 	uint64_t len = cursor_varint(c);
 	if (len > max_bytes)
@@ -37,7 +37,7 @@ static struct slice poll_take_text(struct cursor *c, size_t max_bytes)
 	return bytes ? (struct slice){(const char *)bytes, (size_t)len} : (struct slice){"", 0};
 }
 
-static size_t poll_take_count(struct cursor *c, size_t max)
+static size_t poll_decode_count(struct cursor *c, size_t max)
 {
 	uint64_t count = cursor_varint(c);
 	if (count > max)
@@ -80,10 +80,10 @@ static int open_header(struct slice message, struct cursor *c, struct poll *poll
 static struct cursor open_names(struct poll *poll)
 {
 	struct cursor c = cursor_of(poll->names.data, poll->names.len);
-	poll->row_count = poll_take_count(&c, POLL_ROWS_MAX);
-	poll->column_count = poll_take_count(&c, POLL_COLUMNS_MAX);
-	poll->device = poll_take_text(&c, POLL_NAME_MAX_BYTES);
-	poll->oidset = poll_take_text(&c, POLL_NAME_MAX_BYTES);
+	poll->row_count = poll_decode_count(&c, POLL_ROWS_MAX);
+	poll->column_count = poll_decode_count(&c, POLL_COLUMNS_MAX);
+	poll->device = poll_decode_text(&c, POLL_NAME_MAX_BYTES);
+	poll->oidset = poll_decode_text(&c, POLL_NAME_MAX_BYTES);
 	if (poll->row_count * poll->column_count > POLL_CELLS_MAX || poll->device.len == 0 ||
 	    poll->oidset.len == 0)
 		c.bad = true;
@@ -93,8 +93,8 @@ static struct cursor open_names(struct poll *poll)
 static void open_values(struct poll *poll, struct cursor *c)
 {
 	poll->ts_ms = (int64_t)cursor_u64(c);
-	poll->part = (uint32_t)poll_take_count(c, UINT32_MAX);
-	poll->text_count = poll_take_count(c, POLL_CELLS_MAX);
+	poll->part = (uint32_t)poll_decode_count(c, UINT32_MAX);
+	poll->text_count = poll_decode_count(c, POLL_CELLS_MAX);
 	/* Each takes a byte at least: so no message makes a reader take memory without limit. */
 	if (poll->text_count > cursor_left(c))
 		c->bad = true;
@@ -117,11 +117,11 @@ int poll_open(struct slice message, struct poll *poll, struct errbuf *e)
 	return 0;
 }
 
-static void poll_take_row(struct cursor *c, struct poll_row *row)
+static void poll_decode_row(struct cursor *c, struct poll_row *row)
 {
-	*row = (struct poll_row){.part_count = poll_take_count(c, POLL_PARTS_MAX)};
+	*row = (struct poll_row){.part_count = poll_decode_count(c, POLL_PARTS_MAX)};
 	for (size_t i = 0; i < row->part_count; i++)
-		row->parts[i] = poll_take_text(c, POLL_PART_MAX_BYTES);
+		row->parts[i] = poll_decode_text(c, POLL_PART_MAX_BYTES);
 }
 
 int poll_decode_names(const struct poll *poll, struct arena *arena, struct poll_names *names,
@@ -138,11 +138,11 @@ int poll_decode_names(const struct poll *poll, struct arena *arena, struct poll_
 		return errbuf_set(e, ERR_LIMIT, "a poll of %zu rows, more than memory was given",
 				  poll->row_count);
 	for (size_t i = 0; i < poll->column_count; i++) {
-		columns[i] = poll_take_text(&c, POLL_COLUMN_MAX_BYTES);
+		columns[i] = poll_decode_text(&c, POLL_COLUMN_MAX_BYTES);
 		c.bad = c.bad || columns[i].len == 0;
 	}
 	for (size_t i = 0; i < poll->row_count; i++)
-		poll_take_row(&c, &rows[i]);
+		poll_decode_row(&c, &rows[i]);
 	if (c.bad || cursor_left(&c))
 		return errbuf_set(e, ERR_INVALID, "a poll whose names are wrong");
 	*names = (struct poll_names){columns, rows};
@@ -157,9 +157,9 @@ struct decoder {
 	size_t text_count, text_max;
 };
 
-static void take_text_value(struct decoder *d, size_t row, size_t column, bool json)
+static void poll_decode_text_value(struct decoder *d, size_t row, size_t column, bool json)
 {
-	struct slice text = poll_take_text(&d->c, POLL_TEXT_MAX_BYTES);
+	struct slice text = poll_decode_text(&d->c, POLL_TEXT_MAX_BYTES);
 	if (d->text_count == d->text_max)
 		d->c.bad = true;
 	if (d->c.bad)
@@ -172,7 +172,7 @@ static void take_text_value(struct decoder *d, size_t row, size_t column, bool j
 	};
 }
 
-static void poll_take_value(struct decoder *d, size_t row, size_t column, uint8_t type)
+static void poll_decode_value(struct decoder *d, size_t row, size_t column, uint8_t type)
 {
 	struct value *value = &d->values[row * d->columns + column];
 	*value = (struct value){0};
@@ -190,7 +190,7 @@ static void poll_take_value(struct decoder *d, size_t row, size_t column, uint8_
 		break;
 	case TYPE_TEXT:
 	case TYPE_JSON:
-		take_text_value(d, row, column, type == TYPE_JSON);
+		poll_decode_text_value(d, row, column, type == TYPE_JSON);
 		break;
 	default:
 		d->c.bad = true;
@@ -198,7 +198,7 @@ static void poll_take_value(struct decoder *d, size_t row, size_t column, uint8_
 }
 
 /* Counters, nearly always: worth a loop of its own, with the cursor in registers. */
-static void take_unsigned(struct decoder *d, size_t column)
+static void poll_decode_unsigned(struct decoder *d, size_t column)
 {
 	struct cursor c = d->c;
 	struct value *value = d->values + column;
@@ -208,7 +208,7 @@ static void take_unsigned(struct decoder *d, size_t column)
 }
 
 /* Counters too, beside a row that has none. */
-static void take_mixed(struct decoder *d, size_t column)
+static void poll_decode_mixed(struct decoder *d, size_t column)
 {
 	struct cursor c = d->c;
 	struct value *value = d->values + column;
@@ -219,25 +219,25 @@ static void take_mixed(struct decoder *d, size_t column)
 			continue;
 		}
 		d->c = c;
-		poll_take_value(d, row, column, type);
+		poll_decode_value(d, row, column, type);
 		c = d->c;
 	}
 	d->c = c;
 }
 
-static void take_column(struct decoder *d, size_t column)
+static void poll_decode_column(struct decoder *d, size_t column)
 {
 	uint8_t type = cursor_u8(&d->c);
 	if (type == VALUE_U64)
-		take_unsigned(d, column);
+		poll_decode_unsigned(d, column);
 	else if (type == TYPE_MIXED)
-		take_mixed(d, column);
+		poll_decode_mixed(d, column);
 	else
 		for (size_t row = 0; row < d->rows; row++)
-			poll_take_value(d, row, column, type);
+			poll_decode_value(d, row, column, type);
 }
 
-static bool poll_take_memory(struct decoder *d, struct arena *arena, int64_t **row_ts_ms)
+static bool poll_decode_alloc(struct decoder *d, struct arena *arena, int64_t **row_ts_ms)
 {
 	*row_ts_ms = arena_alloc(arena, (d->rows + 1) * sizeof(**row_ts_ms));
 	d->values = arena_alloc(arena, (d->rows * d->columns + 1) * sizeof(*d->values));
@@ -245,7 +245,7 @@ static bool poll_take_memory(struct decoder *d, struct arena *arena, int64_t **r
 	return *row_ts_ms && d->values && d->texts;
 }
 
-static int64_t take_row_time(struct cursor *c, const struct poll *poll)
+static int64_t poll_decode_row_time(struct cursor *c, const struct poll *poll)
 {
 	return (int64_t)((uint64_t)poll->ts_ms + (uint64_t)zigzag_decode(cursor_varint(c)));
 }
@@ -255,7 +255,7 @@ int poll_latest_ms(const struct poll *poll, int64_t *latest_ms, struct errbuf *e
 	struct cursor c = cursor_of(poll->values.data, poll->values.len);
 	*latest_ms = poll->ts_ms;
 	for (size_t i = 0; i < poll->row_count && !c.bad; i++) {
-		int64_t ts_ms = take_row_time(&c, poll);
+		int64_t ts_ms = poll_decode_row_time(&c, poll);
 		*latest_ms = ts_ms > *latest_ms ? ts_ms : *latest_ms;
 	}
 	return c.bad ? errbuf_set(e, ERR_INVALID, "a poll whose values are wrong") : 0;
@@ -273,13 +273,13 @@ int poll_decode_values(const struct poll *poll, struct arena *arena, struct poll
 	int64_t *row_ts_ms = NULL;
 	if (d.rows + d.columns > cursor_left(&d.c))
 		return errbuf_set(e, ERR_INVALID, "a poll whose values are wrong");
-	if (!poll_take_memory(&d, arena, &row_ts_ms))
+	if (!poll_decode_alloc(&d, arena, &row_ts_ms))
 		return errbuf_set(e, ERR_LIMIT, "a poll of %zu rows, more than memory was given",
 				  d.rows);
 	for (size_t i = 0; i < d.rows; i++)
-		row_ts_ms[i] = take_row_time(&d.c, poll);
+		row_ts_ms[i] = poll_decode_row_time(&d.c, poll);
 	for (size_t i = 0; i < d.columns && !d.c.bad; i++)
-		take_column(&d, i);
+		poll_decode_column(&d, i);
 	if (d.c.bad || cursor_left(&d.c) || d.text_count != d.text_max)
 		return errbuf_set(e, ERR_INVALID, "a poll whose values are wrong");
 	*values = (struct poll_values){row_ts_ms, d.values, d.texts, d.text_count};
@@ -434,12 +434,6 @@ int poll_add_row(struct poll_builder *b, const struct slice *parts, size_t part_
 		       b->column_count * sizeof(*b->cells));
 	b->row_count++;
 	return 0;
-}
-
-void poll_set_time(struct poll_builder *b, size_t row, int64_t ts_ms)
-{
-	ASSERT(row < b->row_count);
-	b->row_ts_ms[row] = ts_ms;
 }
 
 void poll_set(struct poll_builder *b, size_t row, size_t column, struct value value)

@@ -118,8 +118,6 @@ int poll_add_column(struct poll_builder *builder, struct slice name, struct errb
  * as before. */
 int poll_add_row(struct poll_builder *builder, const struct slice *parts, size_t part_count,
 		 int64_t ts_ms, struct errbuf *e) MUST_CHECK;
-/* The reply's time of a row that was added. */
-void poll_set_time(struct poll_builder *builder, size_t row, int64_t ts_ms);
 void poll_set(struct poll_builder *builder, size_t row, size_t column, struct value value);
 /* All of a row: `values` by column. */
 void poll_set_row(struct poll_builder *builder, size_t row, const struct value *values);

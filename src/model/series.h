@@ -54,7 +54,7 @@ int series_set_encode(struct slice metric, struct tags tags, struct buf *out);
 /* A series-set's text in two parts: series of the same tags can share theirs. */
 struct series_set {
 	struct slice metric; /* escaped */
-	struct slice tags;   /* nothing, or a comma and behind it what tags_encode writes */
+	struct slice tags;   /* nothing, or a comma and after it what tags_encode writes */
 };
 
 /* Of any text: up to the first comma that has no backslash before it, and the rest. */

@@ -31,7 +31,7 @@ static void catch_up_derive(struct catch_up *c, struct slice device, const struc
 	stat_add(STAT_persist_rates_made, !err);
 	if (!err || err == ERR_NOT_FOUND || err == ERR_CANCELLED)
 		return;
-	log_warn("rates of " SHOWN ", OIDSet " SHOWN ": %s", SHOWN_OF(device),
+	log_warn("rates of " SHOWN ", OIDSet " SHOWN ", could not be made: %s", SHOWN_OF(device),
 		 SHOWN_OF(oidset->name), e.text);
 	stat_add(STAT_persist_rates_failed, 1);
 }
@@ -61,7 +61,10 @@ static void catch_up_run(struct job *job, void *owner)
 		err = job_sleep(job, o->derive_every_ms);
 	}
 	if (err && err != ERR_CANCELLED)
-		log_warn("what is polled no more was not looked through: %s", e.text);
+		log_warn("the search for devices that are polled no more failed: %s; their newest "
+			 "rates may be "
+			 "missing until the next start",
+			 e.text);
 }
 
 static void catch_up_over(void *owner)

@@ -229,7 +229,7 @@ void counters_fill(struct counters *c)
 		err = 0;
 	count(&tally);
 	c->batch->filled = i;
-	/* Above all ERR_NOT_FOUND: series that were deleted meanwhile are opened anew. */
+	/* Above all ERR_NOT_FOUND: series that were deleted meanwhile are opened again. */
 	if (err)
 		counters_forget(c);
 	counters_finish(c, err);

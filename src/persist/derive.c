@@ -185,8 +185,9 @@ static void derive_job_done(struct rate_job *job, int err)
 	d->running = false;
 	claims_give_back(d->deriver->base->claims, &d->claim);
 	if (err) {
-		log_warn("rates of " SHOWN ", OIDSet " SHOWN ": %s", SHOWN_OF(d->table.device),
-			 SHOWN_OF(d->table.oidset), rate_job_error(job));
+		log_warn("rates of " SHOWN ", OIDSet " SHOWN
+			 ", could not be made: %s; they are tried again",
+			 SHOWN_OF(d->table.device), SHOWN_OF(d->table.oidset), rate_job_error(job));
 		stat_add(STAT_persist_rates_failed, 1);
 	} else {
 		stat_add(STAT_persist_rates_made, 1);
@@ -254,8 +255,10 @@ static void derive_begin(struct derivation *d, struct source *source, int64_t no
 	source->newest_ms = INT64_MIN;
 	if (!err)
 		return;
-	log_warn("rates of " SHOWN ", OIDSet " SHOWN ": %s", SHOWN_OF(source->device),
-		 SHOWN_OF(source->oidset->set_name), e.text[0] ? e.text : err_text(err));
+	log_warn("rates of " SHOWN ", OIDSet " SHOWN
+		 ", could not be made: %s; they are tried again",
+		 SHOWN_OF(source->device), SHOWN_OF(source->oidset->set_name),
+		 e.text[0] ? e.text : err_text(err));
 	stat_add(STAT_persist_rates_failed, 1);
 }
 
@@ -268,7 +271,7 @@ static struct derivation *derive_find_idle(struct deriver *d)
 	return NULL;
 }
 
-/* Goes on with the pass over all sources: with very many, one that began anew after each job would
+/* Goes on with the pass over all sources: with very many, one that began again after each job would
  * be most of the work. */
 static void derive_begin_due(struct deriver *d)
 {

@@ -242,17 +242,12 @@ static enum column_use use_of(const struct oid_def *oid)
 	}
 }
 
-static const struct oid_def *layouts_find_oid(const struct oidset *oidset, struct slice name)
-{
-	const struct oid_def *oid = oidset_oid(oidset, name);
-	return oid ? oid : oid_companion(name);
-}
-
 /* Of columns of one name the first counts. */
 static void find_columns(struct layout *layout, const struct slice *names)
 {
 	for (size_t c = 0; c < layout->column_count; c++) {
-		const struct oid_def *oid = layouts_find_oid(layout->oidset, names[c]);
+		const struct oid_def *oid = oidset_oid(layout->oidset, names[c]);
+		oid = oid ? oid : oid_companion(names[c]);
 		for (size_t before = 0; oid && before < c; before++) {
 			if (layout->oids[before] == oid)
 				oid = NULL;
@@ -347,12 +342,6 @@ static struct layout *layout_new(const struct poll *poll, const struct oidset *o
 	return layout;
 }
 
-static void layouts_make_room(struct layouts *layouts)
-{
-	while (layouts->places > layouts->places_max && layouts->ring.newer->turn != layouts->turn)
-		layouts_remove(layouts, layouts->ring.newer);
-}
-
 static bool has_column(const struct layout *layout, struct slice name)
 {
 	for (size_t c = 0; c < layout->column_count; c++) {
@@ -421,6 +410,7 @@ struct layout *layouts_add(struct layouts *layouts, const struct poll *poll,
 	if (++layouts->count > layouts->bucket_count)
 		grow(layouts);
 	remove_overlapping(layouts, layout, poll, names);
-	layouts_make_room(layouts);
+	while (layouts->places > layouts->places_max && layouts->ring.newer->turn != layouts->turn)
+		layouts_remove(layouts, layouts->ring.newer);
 	return layout;
 }

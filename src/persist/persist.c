@@ -8,7 +8,12 @@
 #include "queue/queue.h"
 #include "wire/timetext.h"
 
-enum { LOOK_INTERVAL_MS = 1000 };
+enum {
+	LOOK_INTERVAL_MS = 1000,
+	/* What comes before the newest is refused, so a poll of tomorrow would be the last until
+	 * then. */
+	AHEAD_MAX_MS = 600000,
+};
 
 const struct persister_ops *const persisters[OIDSET_KINDS] = {
 	[OIDSET_COUNTERS] = &persister_of_counters, [OIDSET_INTERFACES] = &persister_of_rows,
@@ -74,20 +79,15 @@ static void persist_look(void *owner)
 		queue_tick(p->options.queues[i]);
 }
 
-static size_t persist_count_posts(const struct inventory_conf *conf)
-{
-	size_t count = 0;
-	for (size_t i = 0; i < conf->queue_count; i++)
-		count += conf->queues[i]->workers;
-	return count;
-}
-
 struct persist *persist_new(const struct persist_options *options)
 {
 	struct persist *p = mem_zalloc(sizeof(*p));
 	p->options = *options;
+	if (p->options.future_max_ms > AHEAD_MAX_MS)
+		p->options.future_max_ms = AHEAD_MAX_MS;
 	claims_init(&p->claims);
-	p->post_count = persist_count_posts(options->conf);
+	for (size_t q = 0; q < options->conf->queue_count; q++)
+		p->post_count += options->conf->queues[q]->workers;
 	p->posts = mem_zalloc(p->post_count * sizeof(*p->posts));
 	struct post *post = p->posts;
 	for (size_t q = 0; q < options->conf->queue_count; q++) {

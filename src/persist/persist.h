@@ -37,7 +37,8 @@ struct persist_options {
 	const struct inventory_conf *conf;
 	/* By place in conf->queues; opened, and closed by the caller after this. */
 	struct queue *const *queues;
-	int64_t retention_ms, future_max_ms;
+	int64_t retention_ms;
+	int64_t future_max_ms;   /* how far ahead of the clock polls may lie; ten minutes at most */
 	int64_t derive_every_ms; /* how often bins are made of raw data */
 	int64_t hang_timeout_ms;
 	size_t counters_max; /* whose last values are remembered, of all workers */

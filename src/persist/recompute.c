@@ -256,8 +256,8 @@ static int recompute_find_series(struct recompute *r, size_t metric)
 	const struct persist_options *o = &r->options.persist->options;
 	const struct slice values[] = {r->options.device, r->oidset->name};
 	const struct catalog_pattern patterns[] = {{&values[0], 1}, {&values[1], 1}};
-	const struct catalog_selector selectors[] = {{SLICE("device"), &patterns[0], 1},
-						     {SLICE("oidset"), &patterns[1], 1}};
+	struct catalog_selector selectors[] = {{SLICE("device"), &patterns[0], 1},
+					       {SLICE("oidset"), &patterns[1], 1}};
 	struct recompute_find f = {
 		.find =
 			{

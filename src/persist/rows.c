@@ -52,21 +52,17 @@ static int read_rows(struct rows *r, struct persist_item *item, struct errbuf *e
 
 static void updated(struct inventory_rows_update *update, int err);
 
-static bool is_time(const struct rows *r, int64_t ts_ms)
-{
-	const struct persist_base *base = &r->persister.base;
-	return persist_is_time(ts_ms, clock_wall_ms(base->clock), base->future_max_ms);
-}
-
 /* Those in a row that are set aside are passed over. ERR_RETRY: the next one has to wait. */
 static int begin_next(struct rows *r)
 {
+	const struct persist_base *base = &r->persister.base;
 	for (; r->next < r->batch->count; r->next++) {
 		struct persist_item *item = &r->batch->items[r->next];
 		struct errbuf e = {""};
 		if (came_before(r, r->next))
 			return ERR_RETRY;
-		if (!is_time(r, item->poll.ts_ms)) {
+		if (!persist_is_time(item->poll.ts_ms, clock_wall_ms(base->clock),
+				     base->future_max_ms)) {
 			item->aside = "its time lies far ahead of the clock";
 			continue;
 		}

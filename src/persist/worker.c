@@ -71,7 +71,7 @@ struct worker {
 	size_t parked_count;
 	struct persist_batch batch; /* the items from items_done on */
 	bool filled;                /* by the persister, which wants to know what becomes of it */
-	bool last;                  /* the write at hand ends what was taken */
+	bool last;                  /* the present write ends what was taken */
 };
 
 static int64_t worker_mono_ms(const struct worker *w)
@@ -100,8 +100,8 @@ static void worker_retry(struct worker *w, enum worker_state state, int err)
 {
 	stat_add(STAT_persist_retries, 1);
 	log_rated(&w->retry_lines, worker_mono_ms(w), LOG_WARN,
-		  "queue " SHOWN ": polls are tried again: %s", SHOWN_OF(w->options.def->name),
-		  err_text(err));
+		  "queue " SHOWN ": polls cannot be stored now: %s; they wait and are tried again",
+		  SHOWN_OF(w->options.def->name), err_text(err));
 	worker_rest(w, state);
 }
 
@@ -110,7 +110,7 @@ static void worker_retry(struct worker *w, enum worker_state state, int err)
 static void worker_take(struct worker *w)
 {
 	w->state = TAKES;
-	queue_take(w->taker);
+	queue_receive(w->taker);
 }
 
 static void worker_take_next(struct worker *w, size_t taken_before)
@@ -225,14 +225,8 @@ static void worker_taken(struct queue_worker *taker, struct queue_batch *taken, 
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
-/* What is written may be there or not: the queue gives it again, and what is there is known by its
- * order then. */
-static void worker_write_failed(struct worker *w, int err)
-{
-	worker_give_back(w, false);
-	worker_retry(w, RESTS_TO_TAKE, err);
-}
-
+/* After an error what is written may be there or not: the queue gives it again, and what is there
+ * is known by its order then. */
 static void worker_written(struct store_write *write, int err)
 {
 	struct worker *w = write->owner;
@@ -240,7 +234,8 @@ static void worker_written(struct store_write *write, int err)
 		w->persister->ops->stored(w->persister, &w->batch, err);
 	if (err) {
 		w->filled = false;
-		worker_write_failed(w, err);
+		worker_give_back(w, false);
+		worker_retry(w, RESTS_TO_TAKE, err);
 		return;
 	}
 	w->items_done += w->filled ? w->batch.filled : 0;
@@ -257,7 +252,7 @@ static void worker_written(struct store_write *write, int err)
 }
 
 /* The same write again and again while the store has no room for it, so that nothing that was found
- * out about its values has to be found out anew. */
+ * out about its values has to be found out again. */
 static void worker_submit(struct worker *w)
 {
 	int err = queue_submit(w->taken, w->batch.write);
@@ -411,7 +406,7 @@ static void worker_begin(struct task *task)
 	const struct queue_worker_options taker = {
 		.index = w->options.index,
 		.executor = executor,
-		.taken = worker_taken,
+		.received = worker_taken,
 		.owner = w,
 	};
 	w->options.base.executor = executor;

@@ -14,7 +14,8 @@ static uint64_t count_of(const struct store_points *rows, size_t row)
 }
 
 /* A sum that no double holds is as many times the mean, 2^-64 of which is one. */
-static void take_beyond_doubles(struct store_summary *summary, double sum, struct value mean)
+static void buckets_fold_beyond_doubles(struct store_summary *summary, double sum,
+					struct value mean)
 {
 	double each = mean.type == VALUE_NONE ? sum : value_as_f64(mean);
 	summary->scaled = each * 0x1p-64 * (double)summary->count;
@@ -22,7 +23,7 @@ static void take_beyond_doubles(struct store_summary *summary, double sum, struc
 }
 
 /* An integer, or a double that is one. */
-static void take_sum(struct store_summary *summary, struct value sum)
+static void buckets_fold_sum(struct store_summary *summary, struct value sum)
 {
 	summary->sum = value_as_f64(sum);
 	if (sum.type == VALUE_F64) {
@@ -40,9 +41,10 @@ bool bucket_summary(const struct store_points *rows, size_t row, struct store_su
 	*summary = (struct store_summary){.count = count_of(rows, row)};
 	if (sum.type == VALUE_NONE)
 		return false;
-	take_sum(summary, sum);
+	buckets_fold_sum(summary, sum);
 	if (UNLIKELY(!isfinite(summary->sum)))
-		take_beyond_doubles(summary, summary->sum, bucket_field(rows, row, ROLLUP_AVG));
+		buckets_fold_beyond_doubles(summary, summary->sum,
+					    bucket_field(rows, row, ROLLUP_AVG));
 	return true;
 }
 
@@ -54,7 +56,7 @@ bool bucket_samples(const struct store_points *rows, size_t row, enum query_fn f
 		return false;
 	if (field == ROLLUP_SUM) {
 		bool any = bucket_summary(rows, row, samples);
-		/* Of a counter's sum nobody knows of how many. */
+		/* A counter's sum does not say of how many samples it is. */
 		if (fn == FN_SUM && !samples->count)
 			samples->count = 1;
 		return any;
@@ -69,7 +71,7 @@ bool bucket_samples(const struct store_points *rows, size_t row, enum query_fn f
 	if (field == ROLLUP_COUNT)
 		samples->count = count_of(rows, row);
 	if (field == ROLLUP_INCREASE)
-		take_sum(samples, value);
+		buckets_fold_sum(samples, value);
 	return true;
 }
 

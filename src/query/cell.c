@@ -3,7 +3,7 @@
 
 #include "query/private.h"
 
-/* Of equal numbers one is always before the other, so that it does not matter which came first. */
+/* Equal numbers in two forms have a fixed order, so that it does not matter which came first. */
 static int cell_compare(struct value a, struct value b)
 {
 	int order = value_compare(a, b);
@@ -12,7 +12,7 @@ static int cell_compare(struct value a, struct value b)
 	return (a.bits > b.bits) - (a.bits < b.bits);
 }
 
-static void cell_take_min_max(struct query_cell *cell, struct value value)
+static void cell_fold_min_max(struct query_cell *cell, struct value value)
 {
 	if (value.type == VALUE_F64 && isnan(value_as_f64(value)))
 		return;
@@ -27,7 +27,7 @@ void cell_add(struct query_cell *cell, enum query_agg agg, struct value value)
 	cell->count++;
 	cell->weight++;
 	if (agg == AGG_MIN || agg == AGG_MAX) {
-		cell_take_min_max(cell, value);
+		cell_fold_min_max(cell, value);
 	} else if (value.type == VALUE_F64) {
 		wide_add(&cell->doubles, value_as_f64(value));
 		cell->any_double = true;
@@ -56,13 +56,7 @@ void cell_add_zeros(struct query_cell *cell, enum query_agg agg, uint64_t count)
 	cell->count += count;
 	cell->weight += count;
 	if (agg == AGG_MIN || agg == AGG_MAX)
-		cell_take_min_max(cell, value_i64(0));
-}
-
-static double cell_mean_of(const struct query_cell *cell)
-{
-	double scaled, sum = wide_total(&cell->doubles, cell->integers, &scaled);
-	return store_mean(sum, scaled, cell->weight);
+		cell_fold_min_max(cell, value_i64(0));
 }
 
 /* An integer while it is one and fits. */
@@ -77,6 +71,7 @@ static struct value cell_sum_of(const struct query_cell *cell)
 
 struct value cell_value(const struct query_cell *cell, enum query_agg agg)
 {
+	double scaled, sum;
 	if (!cell->count)
 		return (struct value){0};
 	switch (agg) {
@@ -87,7 +82,8 @@ struct value cell_value(const struct query_cell *cell, enum query_agg agg)
 	case AGG_SUM:
 		return cell_sum_of(cell);
 	case AGG_AVG:
-		return value_f64(cell_mean_of(cell));
+		sum = wide_total(&cell->doubles, cell->integers, &scaled);
+		return value_f64(store_mean(sum, scaled, cell->weight));
 	case AGG_COUNT:
 		return value_u64(cell->count);
 	case AGG_NONE:

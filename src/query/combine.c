@@ -11,7 +11,7 @@ struct combine {
 	/* The point before, of this series. */
 	bool has_before;
 	struct combine_point before;
-	/* Without agg: what was added and not yet taken. */
+	/* Without agg: what was added and not yet returned. */
 	struct combine_point added[COMBINE_CHUNK_MAX];
 	size_t added_count;
 	/* With agg: the times of the group, and where in them the series is. */
@@ -19,8 +19,7 @@ struct combine {
 	size_t cell_count, cell_cap, at;
 	uint64_t series_count; /* of the group, that have points */
 	bool counted;          /* this one is */
-	/* What is taken. */
-	size_t taken; /* of `added` or of `cells` */
+	size_t returned;       /* of `added` or of `cells` */
 	bool ended, peeked, any;
 	struct combine_point peek;
 	int64_t next_ms; /* the next window */
@@ -53,7 +52,7 @@ void combine_free(struct combine *combine)
 
 void combine_begin(struct combine *combine)
 {
-	combine->added_count = combine->cell_count = combine->taken = 0;
+	combine->added_count = combine->cell_count = combine->returned = 0;
 	combine->series_count = 0;
 	combine->ended = combine->peeked = combine->any = combine->holds = false;
 }
@@ -184,7 +183,7 @@ int combine_add(struct combine *combine, const struct query_chunk *chunk, size_t
 	ASSERT(chunk->count <= COMBINE_CHUNK_MAX);
 	combine->added_count = 0;
 	if (!combine->spec.agg)
-		combine->taken = 0;
+		combine->returned = 0;
 	for (size_t i = 0; i < chunk->count; i++) {
 		struct combine_point point = {
 			chunk->ts_ms[i], {chunk->bits[i], (enum value_type)chunk->types[i]}, false};
@@ -202,20 +201,20 @@ int combine_add(struct combine *combine, const struct query_chunk *chunk, size_t
 	return combine->spec.agg ? put_together(combine, work) : 0;
 }
 
-/* ---- What is taken ------------------------------------------------------------------------- */
+/* ---- What is returned ---------------------------------------------------------------------- */
 
 /* Each of these gives the next point of its step, or false: there is none now. */
 static bool next_plain(struct combine *combine, struct combine_point *point)
 {
 	enum query_agg agg = combine->spec.agg;
 	if (!agg) {
-		if (combine->taken == combine->added_count)
+		if (combine->returned == combine->added_count)
 			return false;
-		*point = combine->added[combine->taken++];
+		*point = combine->added[combine->returned++];
 		return true;
 	}
-	while (combine->ended && combine->taken < combine->cell_count) {
-		struct timed_cell *cell = &combine->cells[combine->taken++];
+	while (combine->ended && combine->returned < combine->cell_count) {
+		struct timed_cell *cell = &combine->cells[combine->returned++];
 		if (combine->spec.fill == FILL_ZERO && agg != AGG_COUNT)
 			cell_add_zeros(&cell->cell, agg, combine->series_count - cell->cell.count);
 		*point = (struct combine_point){cell->ts_ms, cell_value(&cell->cell, agg), false};
@@ -307,7 +306,7 @@ static bool next_ticked(struct combine *combine, struct combine_point *point)
 	return true;
 }
 
-size_t combine_take(struct combine *combine, struct combine_point *points, size_t max)
+size_t combine_next(struct combine *combine, struct combine_point *points, size_t max)
 {
 	bool ticked = combine->spec.tick_ms > 0;
 	size_t count = 0;

@@ -1,13 +1,13 @@
-/* What becomes of a query's points behind the engine: rates of each series, series put together
+/* What becomes of a query's points after the engine: rates of each series, series put together
  * that became rates first, windows without a point filled, points of one second made one. Of the
  * points of groups, one after the other:
  *
  *     combine_begin                                a group
  *     for each of its series:                      by_order has them together (query.h)
  *         combine_series
- *         for each of its chunks: combine_add      and with agg AGG_NONE combine_take
+ *         for each of its chunks: combine_add      and with agg AGG_NONE combine_next
  *     combine_end
- *     while combine_take gives points
+ *     while combine_next gives points
  *
  * Rates. A point has the growth per second since the one before it, so the first of a series has
  * none. A counter that falls has passed counter_max, where that is known and no value lies above
@@ -62,6 +62,6 @@ void combine_series(struct combine *combine);
 int combine_add(struct combine *combine, const struct query_chunk *chunk, size_t *work) MUST_CHECK;
 void combine_end(struct combine *combine);
 /* The next points, at most `max`; gives how many. */
-size_t combine_take(struct combine *combine, struct combine_point *points, size_t max);
+size_t combine_next(struct combine *combine, struct combine_point *points, size_t max);
 
 #endif

@@ -116,7 +116,7 @@ static bool estimate_arrived(struct query_run *run, struct query_job *job)
 	return false;
 }
 
-static bool estimate_take(struct query_run *run, size_t points_max, struct query_chunk *chunk)
+static bool estimate_next(struct query_run *run, size_t points_max, struct query_chunk *chunk)
 {
 	(void)run, (void)points_max, (void)chunk;
 	return false;
@@ -141,4 +141,4 @@ int estimate_check(struct query_run *run)
 }
 
 const struct query_reader reader_estimate = {estimate_stage, estimate_part, estimate_arrived,
-					     estimate_take};
+					     estimate_next};

@@ -13,8 +13,8 @@ uint64_t run_points_allowed(const struct query_run *run)
 static int check_windows(struct query_run *run)
 {
 	const struct query_spec *spec = &run->query.spec;
-	/* Of stored buckets there are as many points as there are rows: they are counted as they
-	 * come, unless each gap is to be filled. */
+	/* Stored buckets are as many points as there are rows: they are counted as they come,
+	 * unless each gap is to be filled. */
 	if (spec->fn == FN_NONE || spec->window_ms == 0 || (spec->stored && !spec->fill))
 		return 0;
 	size_t rows = run->rows ? run->row_count : run->find.count;
@@ -59,19 +59,19 @@ static int find_home(struct query_run *run)
 	return 0;
 }
 
-void found_keep(struct query_run *run)
+void found_filter(struct query_run *run)
 {
 	const struct query_spec *spec = &run->query.spec;
 	size_t count = 0;
-	for (size_t i = 0; i < run->find.count && !atomic_load(&run->keep_dropped); i++) {
-		if (spec->keep(spec->keep_owner, run->find.series[i].tags_text))
+	for (size_t i = 0; i < run->find.count && !atomic_load(&run->filter_dropped); i++) {
+		if (spec->filter(spec->filter_owner, run->find.series[i].tags_text))
 			run->find.series[count++] = run->find.series[i];
 	}
 	run->find.count = count;
 }
 
 /* The find had a larger bound where some of what it finds is not meant. */
-static int check_kept(struct query_run *run)
+static int found_check_filtered(struct query_run *run)
 {
 	size_t max = run->engine->options.series_max;
 	run->query.series_read = run->find.count;
@@ -96,12 +96,12 @@ static int64_t rolled_before_ms(const struct query_run *run)
 static void found_set_retention(const struct query_run *run, struct plan_terms *terms,
 				struct granularities *granularities)
 {
-	const struct retention_rules *rules = run->engine->options.retention_rules;
+	const struct retention_rules *rules = run->engine->options.retention;
 	const struct query_spec *spec = &run->query.spec;
 	struct retention_fit fit = retention_match(rules, spec->tenant, spec->metric);
-	terms->raw_whole_ms =
-		retention_whole_ms(rules, fit.raw, terms->raw_retention_ms, terms->now_ms);
-	terms->raw_retention_ms = retention_keep_ms(rules, fit.raw, terms->raw_retention_ms);
+	uint8_t level = retention_level(rules, fit.raw);
+	terms->raw_whole_ms = retention_whole_ms(rules, level, terms->now_ms);
+	terms->raw_retention_ms = rules->levels_ms[level];
 	for (size_t g = 0; g < granularities->count; g++) {
 		struct granularity *granularity = &granularities->list[g];
 		granularity->retention_ms =
@@ -147,7 +147,7 @@ static void make_plan(struct query_run *run)
 		.start_ms = run->start_ms,
 		.end_ms = run->end_ms,
 		.now_ms = run->now_ms,
-		.raw_retention_ms = options->retention_ms,
+		.raw_retention_ms = options->retention->levels_ms[0],
 		.late_quiet_ms = options->late_quiet_ms,
 		.fn = spec->fn,
 		.window_ms = spec->window_ms,
@@ -157,7 +157,7 @@ static void make_plan(struct query_run *run)
 	bool is_raw = !run->find.count || run->home.table == TABLE_DATA_RAW;
 	if (is_raw && options->granularities)
 		granularities = *options->granularities;
-	if (is_raw && options->retention_rules)
+	if (is_raw)
 		found_set_retention(run, &terms, &granularities);
 	if (granularities.count)
 		set_granularities(run, &terms, &granularities);
@@ -168,14 +168,6 @@ static void make_plan(struct query_run *run)
 	plan_make(&terms, &run->plan);
 	spec->fn = run->plan.fn;
 	spec->window_ms = run->plan.window_ms;
-}
-
-/* How far back data goes is no reason to refuse a query. */
-static void clip_to_plan(struct query_run *run)
-{
-	const struct query_plan *plan = &run->plan;
-	if (plan->count && plan->parts[0].granularity == QUERY_PART_NONE)
-		run->start_ms = plan->parts[0].to_ms;
 }
 
 /* Buckets are given as they are stored: nothing puts them together. */
@@ -202,11 +194,13 @@ bool run_is_raw(const struct query_run *run)
 
 int found_check(struct query_run *run)
 {
-	int err = run->query.spec.keep ? check_kept(run) : 0;
+	int err = run->query.spec.filter ? found_check_filtered(run) : 0;
 	err = err || !run->find.count ? err : find_home(run);
 	if (!err) {
 		make_plan(run);
-		clip_to_plan(run);
+		/* How far back data goes is no reason to refuse a query. */
+		if (run->plan.count && run->plan.parts[0].granularity == QUERY_PART_NONE)
+			run->start_ms = run->plan.parts[0].to_ms;
 		err = check_buckets(run);
 	}
 	if (!err && run->query.spec.agg)

@@ -41,8 +41,8 @@ static void add_step(struct grown *to, struct value *before, struct value next)
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
-/* Of the part of the plan at hand, what lies in the stage; false: there is none, and none behind.
- */
+/* Asks for the time of the stage in the job's part of the plan, or in the next part that has any;
+ * false: there is none. */
 static bool growth_ask_part(struct query_run *run, struct query_job *job)
 {
 	const struct query_stage *stage = &run->stage;
@@ -62,7 +62,7 @@ static void growth_part(struct query_run *run, struct query_job *job)
 {
 	struct query_stage *stage = &run->stage;
 	size_t count = run_part_series(run, stage->windows);
-	job_take_series(job, stage->series_next, count);
+	job_set_series(job, stage->series_next, count);
 	stage->series_next += count;
 	job->part = 0;
 	job->token.len = 0;
@@ -73,15 +73,15 @@ static void growth_part(struct query_run *run, struct query_job *job)
 		job_ask_points(job, QUERY_PART_RAW, 0, stage->from_ms, stage->from_ms);
 }
 
-static void take_raw(struct grown *grown, struct value *before, const struct store_points *points,
-		     size_t i)
+static void growth_fold_raw(struct grown *grown, struct value *before,
+			    const struct store_points *points, size_t i)
 {
 	struct value value = {points->bits[0][i], (enum value_type)points->types[0][i]};
 	if (growth_is_finite(value))
 		add_step(grown, before, value);
 }
 
-static void growth_take_row(struct grown *grown, struct value *before,
+static void growth_fold_row(struct grown *grown, struct value *before,
 			    const struct store_points *rows, size_t i)
 {
 	struct value first = bucket_field(rows, i, ROLLUP_FIRST),
@@ -98,7 +98,7 @@ static void growth_take_row(struct grown *grown, struct value *before,
 		rollup_total_value(&grown->growth, increase);
 }
 
-static void growth_take_series(struct query_job *job, size_t i)
+static void growth_fold_series(struct query_job *job, size_t i)
 {
 	struct query_run *run = job->run;
 	const struct store_points *points = &job->main->range.points[i];
@@ -109,9 +109,9 @@ static void growth_take_series(struct query_job *job, size_t i)
 		size_t window = windows_walk_to(&walk, points->ts_ms[p]);
 		struct grown *grown = &job->grown[i * run->stage.windows + window];
 		if (raw)
-			take_raw(grown, before, points, p);
+			growth_fold_raw(grown, before, points, p);
 		else
-			growth_take_row(grown, before, points, p);
+			growth_fold_row(grown, before, points, p);
 	}
 }
 
@@ -143,18 +143,10 @@ static void growth_put_window(struct query_job *job, size_t i, size_t window)
 		run->values[at] = value;
 }
 
-static void growth_put_all(struct query_job *job)
-{
-	for (size_t i = 0; i < job->count; i++) {
-		for (size_t w = 0; w < job->run->stage.windows; w++)
-			growth_put_window(job, i, w);
-	}
-}
-
 static bool growth_arrived(struct query_run *run, struct query_job *job)
 {
 	for (size_t i = 0; i < job->count; i++)
-		growth_take_series(job, i);
+		growth_fold_series(job, i);
 	bool more = job->main->more;
 	job->token = job->main->token;
 	store_read_reset(job->read);
@@ -164,9 +156,12 @@ static bool growth_arrived(struct query_run *run, struct query_job *job)
 	}
 	if (growth_ask_part(run, job))
 		return true;
-	growth_put_all(job);
+	for (size_t i = 0; i < job->count; i++) {
+		for (size_t w = 0; w < run->stage.windows; w++)
+			growth_put_window(job, i, w);
+	}
 	return false;
 }
 
 const struct query_reader reader_growth = {windows_stage, growth_part, growth_arrived,
-					   windows_take};
+					   windows_next};

@@ -22,7 +22,7 @@ static void last_part(struct query_run *run, struct query_job *job)
 {
 	struct query_stage *stage = &run->stage;
 	size_t count = run_part_series(run, 1);
-	job_take_series(job, stage->series_next, count);
+	job_set_series(job, stage->series_next, count);
 	stage->series_next += count;
 	job->main_have = 0;
 	job->main = store_read_add(job->read, STORE_LAST_BEFORE);
@@ -50,7 +50,7 @@ static bool last_arrived(struct query_run *run, struct query_job *job)
 	return job->main->more;
 }
 
-static bool last_take(struct query_run *run, size_t points_max, struct query_chunk *chunk)
+static bool last_next(struct query_run *run, size_t points_max, struct query_chunk *chunk)
 {
 	(void)points_max;
 	for (; run->next_row < run->stage.row_count; run->next_row++) {
@@ -67,4 +67,4 @@ static bool last_take(struct query_run *run, size_t points_max, struct query_chu
 	return false;
 }
 
-const struct query_reader reader_last = {last_stage, last_part, last_arrived, last_take};
+const struct query_reader reader_last = {last_stage, last_part, last_arrived, last_next};

@@ -89,7 +89,7 @@ struct joining {
 	uint8_t *types[ROLLUP_FIELDS];
 };
 
-static void *late_take_memory(struct query_job *job, size_t bytes)
+static void *late_alloc(struct query_job *job, size_t bytes)
 {
 	void *memory = arena_alloc(&job->joined, bytes);
 	ASSERT(memory); /* it holds whatever a read can give, and a row */
@@ -101,14 +101,14 @@ static void begin_joining(struct query_job *job, struct joining *joining, size_t
 {
 	*joining = (struct joining){.to = to};
 	*to = (struct store_points){0};
-	to->ts_ms = joining->ts_ms = late_take_memory(job, rows_max * sizeof(*joining->ts_ms));
+	to->ts_ms = joining->ts_ms = late_alloc(job, rows_max * sizeof(*joining->ts_ms));
 	for (size_t f = 0; f < ROLLUP_FIELDS; f++) {
 		if (!(BUCKET_VALUE_FIELDS >> f & 1))
 			continue;
 		to->bits[f] = joining->bits[f] =
-			late_take_memory(job, rows_max * sizeof(*joining->bits[f]));
+			late_alloc(job, rows_max * sizeof(*joining->bits[f]));
 		to->types[f] = joining->types[f] =
-			late_take_memory(job, rows_max * sizeof(*joining->types[f]));
+			late_alloc(job, rows_max * sizeof(*joining->types[f]));
 	}
 }
 
@@ -157,7 +157,7 @@ static void join_series(struct query_job *job, struct store_points *rows, bool h
 	late_put_row(&joining, &row);
 }
 
-/* The row behind may be its late one. */
+/* The next row may be its late one. */
 static void hold_last(struct query_job *job, struct store_points *points, size_t count)
 {
 	size_t i = count;

@@ -1,6 +1,6 @@
 /* Points as they are stored, put together over the series of a group where their times are equal,
  * or lie in one tick. A stage is one group over some time: as long as its different times fit,
- * which is found out by reading; when they do not, the stage ends earlier and what lies behind is
+ * which is found out by reading; when they do not, the stage ends earlier and the rest is
  * read again. */
 #include "query/private.h"
 
@@ -76,7 +76,7 @@ static void merge_part(struct query_run *run, struct query_job *job)
 {
 	struct query_stage *stage = &run->stage;
 	size_t count = run_part_series(run, 1);
-	job_take_series(job, stage->series_next, count);
+	job_set_series(job, stage->series_next, count);
 	stage->series_next += count;
 	job->token.len = 0;
 	job->held = false;
@@ -171,7 +171,7 @@ static bool merge_arrived(struct query_run *run, struct query_job *job)
 	return true;
 }
 
-static bool merge_take(struct query_run *run, size_t points_max, struct query_chunk *chunk)
+static bool merge_next(struct query_run *run, size_t points_max, struct query_chunk *chunk)
 {
 	size_t count = 0;
 	if (points_max > CHUNK_POINTS)
@@ -190,4 +190,4 @@ static bool merge_take(struct query_run *run, size_t points_max, struct query_ch
 	return count != 0;
 }
 
-const struct query_reader reader_merge = {merge_stage, merge_part, merge_arrived, merge_take};
+const struct query_reader reader_merge = {merge_stage, merge_part, merge_arrived, merge_next};

@@ -1,7 +1,7 @@
 /* What a part of a stage has: its series, and what the store is asked of them. */
 #include "query/private.h"
 
-void job_take_series(struct query_job *job, size_t at, size_t count)
+void job_set_series(struct query_job *job, size_t at, size_t count)
 {
 	const struct query_run *run = job->run;
 	ASSERT(count <= PART_SERIES);

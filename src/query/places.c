@@ -5,11 +5,6 @@
 
 #include "base/stats.h"
 
-static bool places_has_place(const struct query_run *run)
-{
-	return run->state >= RUN_FINDING && run->state <= RUN_GIVING && !run->rests;
-}
-
 static void places_begin(struct query_run *run)
 {
 	run->engine->running++;
@@ -40,7 +35,7 @@ static void begin_waiting(struct query_engine *engine)
 	}
 }
 
-static void give_up_place(struct query_run *run)
+static void place_release(struct query_run *run)
 {
 	run->engine->running--;
 	stat_set(STAT_queries_running, (int64_t)run->engine->running);
@@ -51,8 +46,8 @@ void place_leave(struct query_run *run)
 	struct query_engine *engine = run->engine;
 	if (run->state == RUN_WAITING)
 		wait_remove(run);
-	else if (places_has_place(run))
-		give_up_place(run);
+	else if (run->state >= RUN_FINDING && run->state <= RUN_ANSWERING && !run->rests)
+		place_release(run);
 	engine->resting -= run->rests;
 	run->rests = false;
 	run->state = RUN_ENDED;
@@ -66,7 +61,7 @@ static void places_rest(struct query_run *run)
 	struct query_engine *engine = run->engine;
 	if (engine->resting >= engine->options.concurrent_max)
 		return;
-	give_up_place(run);
+	place_release(run);
 	run->rests = true;
 	engine->resting++;
 }
@@ -85,9 +80,9 @@ void place_wake(struct query_run *run)
 void places_tick(struct query_engine *engine)
 {
 	for (struct query_run *run = engine->runs; run; run = run->older) {
-		if (run->state == RUN_GIVING && !run->rests && !run->taken)
+		if (run->state == RUN_ANSWERING && !run->rests && !run->called)
 			places_rest(run);
-		run->taken = false;
+		run->called = false;
 	}
 	begin_waiting(engine);
 }

@@ -65,8 +65,8 @@ static bool serves(const struct planning *p, size_t granularity)
 	return p->plan->window_ms % granularity_width(p->terms, granularity) == 0;
 }
 
-/* Of slots that are closed for roll-ups, and of time whose raw data was kept for less time once,
- * these know more, where they serve and were made. */
+/* Slots that are closed for roll-ups, and time whose raw data was kept for less time once: buckets
+ * know more of them than raw data, where they serve and were made. */
 static int64_t raw_from(const struct planning *p)
 {
 	const struct plan_terms *terms = p->terms;
@@ -96,8 +96,8 @@ static void plan_add(struct planning *p, int64_t from_ms, int64_t to_ms, int gra
 		last->to_ms = to_ms;
 		return;
 	}
-	/* Each granularity adds a part before and one behind the coarser ones, and both may begin
-	 * or end with one that nothing serves. */
+	/* Each granularity adds a part before and one after the coarser ones, and both may begin or
+	 * end with one that nothing serves. */
 	ASSERT(plan->count < QUERY_PARTS_MAX);
 	plan->parts[plan->count++] = (struct query_part){from_ms, to_ms, granularity};
 }
@@ -217,8 +217,8 @@ static uint64_t buckets_of(const struct planning *p, size_t granularity)
 	return plan_windows(ceil_to(from_ms, width_ms), terms->end_ms, width_ms);
 }
 
-/* Of those that go back to start, or else the furthest, the finest that has not too many buckets;
- * if all have, the coarsest. */
+/* The candidates are the granularities that go back to start, or else those that go back furthest.
+ * Chooses the finest that has not too many buckets; if all have, the coarsest. */
 static size_t choose_granularity(const struct planning *p)
 {
 	const struct plan_terms *terms = p->terms;

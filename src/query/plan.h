@@ -2,16 +2,16 @@
  * granularity.
  *
  * Windows. A granularity serves them if their width is a multiple of its own: then each bucket lies
- * in one window. Of those that do the coarsest takes all whole buckets that it still has and that
- * are rolled up; the edges are left to the next finer one, and at last to raw data. So parts join
- * at edges of buckets, and no sample is counted twice. Where raw data is gone, buckets stand for
- * their time though something of them may not be rolled up yet, and one that `start` or `end` cuts
- * counts whole where it begins.
+ * in one window. The coarsest granularity that serves them answers all whole buckets that it still
+ * has and that are rolled up; the edges are left to the next finer one, and at last to raw data. So
+ * parts join at edges of buckets, and no sample is counted twice. Where raw data is gone, buckets
+ * stand for their time though some of their samples may not be rolled up yet, and a bucket that
+ * `start` or `end` cuts counts whole where it begins.
  *
  * Points as they are stored: raw data as far back as it goes, before it the finest granularity that
  * goes further, and so on.
  *
- * What no data serves is a part of its own.
+ * Time that no data serves is a part of its own.
  *
  * Pure. */
 #ifndef QUERY_PLAN_H

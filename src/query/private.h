@@ -39,7 +39,7 @@ struct query_engine {
 /* Windows of one field in one part of the time. */
 struct job_ask {
 	struct store_request *request;
-	size_t have;     /* series whose results have been taken */
+	size_t have;     /* series whose results have been folded */
 	size_t first;    /* its first window, of those of the stage */
 	int granularity; /* what is asked, as in struct query_part */
 	enum rollup_field field;
@@ -68,7 +68,7 @@ struct query_job {
 	uint32_t series[PART_SERIES]; /* which of the query's */
 	uint64_t handles[PART_SERIES];
 	struct store_request *main; /* of readers with one request */
-	size_t main_have;           /* series whose results have been taken */
+	size_t main_have;           /* series whose results have been folded */
 	struct store_token token;
 	int64_t end_ms; /* merge */
 	size_t part;    /* growth: which part of the plan is read */
@@ -97,7 +97,7 @@ struct query_reader {
 	/* The read is done: takes what it holds. True: it is to be submitted again. */
 	bool (*arrived)(struct query_run *run, struct query_job *job);
 	/* The next points of the stage; false: it has none left. */
-	bool (*take)(struct query_run *run, size_t points_max, struct query_chunk *chunk);
+	bool (*next)(struct query_run *run, size_t points_max, struct query_chunk *chunk);
 };
 
 extern const struct query_reader reader_raw, reader_stitch, reader_windows, reader_growth,
@@ -113,8 +113,8 @@ struct wide_sum {
 
 /* The values of one point of a group, put together; in whatever order, it comes to the same. */
 struct query_cell {
-	uint64_t count;  /* values taken */
-	uint64_t weight; /* samples behind them, for avg */
+	uint64_t count;  /* values added */
+	uint64_t weight; /* samples of these values, for avg */
 	__int128 integers;
 	struct wide_sum doubles;
 	bool any_double;
@@ -128,26 +128,26 @@ struct timed_cell {
 
 /* What leads from one to the next:
  *
- *   NEW      query_start              -> FINDING, or WAITING while concurrent_max others run
- *   WAITING  a place is free          -> FINDING
- *   FINDING  the series are there     -> READING the first stage, or KEEPING
- *   KEEPING  those meant are known    -> READING the first stage
- *   READING  all its parts are there  -> GIVING, or READING the next where it has no point
- *   GIVING   the last point is taken  -> READING the next
- *   READING  there is no next stage   -> ENDED
- *   any      error, deadline, freed   -> ENDED
+ *   NEW        query_start              -> FINDING, or WAITING while concurrent_max others run
+ *   WAITING    a place is free          -> FINDING
+ *   FINDING    the series are there     -> READING the first stage, or FILTERING
+ *   FILTERING  those meant are known    -> READING the first stage
+ *   READING    all its parts are there  -> ANSWERING, or READING the next where it has no point
+ *   ANSWERING  the last point is read   -> READING the next
+ *   READING    there is no next stage   -> ENDED
+ *   any        error, deadline, freed   -> ENDED
  *
- * Whoever asked is told (`ready`) when READING becomes GIVING, and of an end that he did not cause.
- * From FINDING to GIVING a run holds one of the places (places.c), unless it rests. What the store
- * still reads for a run that ended is cancelled and its answer dropped; a run that is freed
- * meanwhile goes with the last. */
+ * `ready` tells the caller that READING became ANSWERING, and that the run ended, unless the caller
+ * ended it. From FINDING to ANSWERING a run holds one of the places (places.c), unless it rests.
+ * What the store still reads for a run that ended is cancelled and its answer dropped; a run that
+ * is freed meanwhile goes with the last. */
 enum run_state {
 	RUN_NEW,
 	RUN_WAITING, /* for a place */
 	RUN_FINDING,
-	RUN_KEEPING, /* a thread of the pool looks which series are meant */
+	RUN_FILTERING, /* a thread of the pool looks which series are meant */
 	RUN_READING,
-	RUN_GIVING, /* a stage is there */
+	RUN_ANSWERING, /* a stage is there */
 	RUN_ENDED,
 };
 
@@ -169,18 +169,19 @@ struct query_run {
 	void *owner;
 	const struct query_reader *reader;
 	enum run_state state;
-	bool rests; /* while it gives: nobody has taken anything for a while, its place is free */
-	bool taken; /* something was, since the last tick */
+	bool rests; /* while it answers: nobody has called query_next for a while, its place is free
+		     */
+	bool called;                     /* query_next was called since the last tick */
 	struct query_run *older, *newer; /* in engine->runs */
 	struct query_run *next;          /* that waits */
 	int64_t now_ms, start_ms, end_ms, deadline_us;
 	struct catalog_find find;
-	struct task keep_task; /* to the pool and back */
-	bool keep_in_flight;
-	atomic_bool keep_dropped; /* nobody wants to know any more */
-	struct query_home home;   /* of all its series */
-	struct query_plan plan;   /* made when they are found */
-	int64_t asked_us;         /* when finding began, or the first of the jobs in flight */
+	struct task filter_task; /* to the pool and back */
+	bool filter_in_flight;
+	atomic_bool filter_dropped; /* nobody wants to know any more */
+	struct query_home home;     /* of all its series */
+	struct query_plan plan;     /* made when they are found */
+	int64_t asked_us;           /* when finding began, or the first of the jobs in flight */
 
 	struct query_job *jobs[JOBS_MAX];
 	size_t in_flight;
@@ -193,7 +194,7 @@ struct query_run {
 	uint32_t *order;         /* the series of the stage, by handle */
 	size_t next_row, offset; /* of the stage: what take gives next */
 	size_t next_ask;         /* stitch: likewise */
-	size_t last_given;       /* index of the last row given, plus one */
+	size_t last_series;      /* index of the last row answered, plus one */
 
 	/* Groups, with agg: row g has the series row_series[row_first[g] .. row_first[g + 1]). */
 	struct catalog_series *rows;
@@ -225,18 +226,18 @@ struct query_run {
 	uint8_t *types;
 };
 
-/* places.c: who may run. place_begin puts a new run into FINDING, or behind those that wait;
+/* places.c: who may run. place_begin puts a new run into FINDING, or after those that wait;
  * ERR_BUSY with a sentence when too many do. */
 int place_begin(struct query_run *run) MUST_CHECK;
 /* The run ends, or is freed: its place or its turn is another's. */
 void place_leave(struct query_run *run);
-/* A second has passed: runs that nobody has taken from rest, so that others may run. */
+/* A second has passed: runs for which query_next was not called rest, so that others may run. */
 void places_tick(struct query_engine *engine);
-/* Whoever asked takes again: the place is his again, even if all are taken by now. */
+/* query_next is called again: the run has its place again, even if all are occupied by now. */
 void place_wake(struct query_run *run);
 
 /* parts.c. The job that the read belongs to gets `count` series of the stage from `at` on. */
-void job_take_series(struct query_job *job, size_t at, size_t count);
+void job_set_series(struct query_job *job, size_t at, size_t count);
 /* Adds to the job's read what is asked of all its series, raw data or the rows of a granularity:
  * windows of start <= time < end of one field (of raw data the only one), or its points from
  * job->token on, which becomes job->main; `fields` of rows as in struct store_range. */
@@ -261,7 +262,7 @@ bool run_reads_points(const struct query_run *run);
 int64_t run_mono_us(const struct query_run *run);
 
 /* found.c: of what was found that stays which is meant, for a spec with `keep`. On any thread. */
-void found_keep(struct query_run *run);
+void found_filter(struct query_run *run);
 /* Looks whether that can be answered, and makes its groups. ERR_LIMIT, ERR_INVALID, ERR_DAMAGED
  * with a sentence in query->error. */
 int found_check(struct query_run *run) MUST_CHECK;
@@ -275,7 +276,7 @@ uint64_t run_points_allowed(const struct query_run *run);
 size_t window_number(const struct query_run *run, int64_t ms);
 int64_t window_begin_ms(const struct query_run *run, size_t number);
 bool windows_stage(struct query_run *run);
-bool windows_take(struct query_run *run, size_t points_max, struct query_chunk *chunk);
+bool windows_next(struct query_run *run, size_t points_max, struct query_chunk *chunk);
 /* Where the stage has a window of a series of the job. */
 size_t windows_place(const struct query_run *run, uint32_t series, size_t window);
 
@@ -332,7 +333,7 @@ void cell_add_zeros(struct query_cell *cell, enum query_agg agg, uint64_t count)
 struct value cell_value(const struct query_cell *cell, enum query_agg agg);
 struct value summary_value(const struct store_summary *summary, enum query_fn fn);
 
-/* wide.c: at most 2^31 doubles in one sum. Of wide_add_scaled `d` is 2^-64 of what is added. */
+/* wide.c: at most 2^31 doubles in one sum. wide_add_scaled adds 2^64 times `d`. */
 void wide_add(struct wide_sum *sum, double d);
 void wide_add_scaled(struct wide_sum *sum, double d);
 /* The sum of the doubles and the integers, rounded once, and 2^-64 of it, which is always finite

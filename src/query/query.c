@@ -6,10 +6,12 @@
 
 #include "base/stats.h"
 #include "loop/pool.h"
+#include "retention/retention.h"
 
 enum {
 	TICK_MS = 1000,
-	KEPT_OF = 5, /* times as many series as may be read are looked at where some are not kept */
+	FILTER_FACTOR =
+		5, /* times as many series as may be read are looked at where some are not kept */
 };
 
 /* ---- The engine ---------------------------------------------------------------------------- */
@@ -24,6 +26,7 @@ struct query_engine *query_engine_new(const struct query_options *options)
 	struct query_engine *engine = mem_zalloc(sizeof(*engine));
 	struct query_options *o = &engine->options;
 	*o = *options;
+	o->retention = o->retention ? o->retention : &retention_for_ever;
 	o->series_max = o->series_max ? o->series_max : 10000;
 	o->points_max = o->points_max ? o->points_max : 10000000;
 	o->timeout_ms = o->timeout_ms ? o->timeout_ms : 60000;
@@ -193,7 +196,7 @@ static bool stage_has_points(struct query_run *run)
 	size_t row = run->next_row, offset = run->offset, done = run->windows_done;
 	size_t ask = run->next_ask;
 	bool row_has_points = run->row_has_points;
-	bool has = run->reader->take(run, 1, &chunk);
+	bool has = run->reader->next(run, 1, &chunk);
 	run->next_row = row;
 	run->offset = offset;
 	run->next_ask = ask;
@@ -224,8 +227,8 @@ static void stage_arrived(struct query_run *run)
 		stage_read(run);
 		return;
 	}
-	run->state = RUN_GIVING;
-	run->taken = true;
+	run->state = RUN_ANSWERING;
+	run->called = true;
 	run->next_row = run->offset = run->next_ask = 0;
 	if (!stage_has_points(run))
 		stage_read(run);
@@ -412,39 +415,39 @@ static void go_on_found(struct query_run *run)
 	run->ready(run->owner);
 }
 
-static void query_run_kept(struct task *task)
+static void filter_done(struct task *task)
 {
-	struct query_run *run = CONTAINER_OF(task, struct query_run, keep_task);
-	run->keep_in_flight = false;
-	run->query.spec.keep_hold(run->query.spec.keep_owner, false);
+	struct query_run *run = CONTAINER_OF(task, struct query_run, filter_task);
+	run->filter_in_flight = false;
+	run->query.spec.filter_hold(run->query.spec.filter_owner, false);
 	if (run->dropped)
 		query_run_free(run);
-	else if (run->state == RUN_KEEPING)
+	else if (run->state == RUN_FILTERING)
 		go_on_found(run);
 }
 
 /* On a thread of the pool. */
-static void run_keep(struct task *task)
+static void filter_run(struct task *task)
 {
-	struct query_run *run = CONTAINER_OF(task, struct query_run, keep_task);
+	struct query_run *run = CONTAINER_OF(task, struct query_run, filter_task);
 	struct executor *executor = run->engine->options.executor;
-	found_keep(run);
-	task->run = query_run_kept;
+	found_filter(run);
+	task->run = filter_done;
 	executor->post(executor, task);
 }
 
-static int keep_elsewhere(struct query_run *run)
+static int filter_in_pool(struct query_run *run)
 {
 	const struct query_spec *spec = &run->query.spec;
-	run->state = RUN_KEEPING;
-	run->keep_task.run = run_keep;
-	run->keep_in_flight = true;
-	spec->keep_hold(spec->keep_owner, true);
-	int err = pool_submit(run->engine->options.pool, &run->keep_task);
+	run->state = RUN_FILTERING;
+	run->filter_task.run = filter_run;
+	run->filter_in_flight = true;
+	spec->filter_hold(spec->filter_owner, true);
+	int err = pool_submit(run->engine->options.pool, &run->filter_task);
 	if (!err)
 		return 0;
-	run->keep_in_flight = false;
-	spec->keep_hold(spec->keep_owner, false);
+	run->filter_in_flight = false;
+	spec->filter_hold(spec->filter_owner, false);
 	return errbuf_set(&run->query.error, err,
 			  "too many queries with filters that take long wait; try again later");
 }
@@ -453,16 +456,16 @@ static void query_found(struct catalog_find *find, int err)
 {
 	struct query_run *run = FROM_OWNER(query_run, find->owner);
 	const struct query_spec *spec = &run->query.spec;
-	bool elsewhere = spec->keep && spec->keep_hold && run->engine->options.pool;
+	bool elsewhere = spec->filter && spec->filter_hold && run->engine->options.pool;
 	run->query.find_us = run_mono_us(run) - run->asked_us;
 	run->query.series_read = find->count;
 	if (err)
 		run->query.error = find->error;
 	else if (find->count && elsewhere)
-		err = keep_elsewhere(run);
-	else if (spec->keep)
-		found_keep(run);
-	if (!err && run->state == RUN_KEEPING)
+		err = filter_in_pool(run);
+	else if (spec->filter)
+		found_filter(run);
+	if (!err && run->state == RUN_FILTERING)
 		return;
 	if (!err) {
 		go_on_found(run);
@@ -545,12 +548,12 @@ void query_free(struct query *query)
 		catalog_find_cancel(&run->find);
 	if (run->state != RUN_ENDED)
 		place_leave(run);
-	if (!run->in_flight && !run->keep_in_flight) {
+	if (!run->in_flight && !run->filter_in_flight) {
 		query_run_free(run);
 		return;
 	}
 	run->dropped = true;
-	atomic_store(&run->keep_dropped, true);
+	atomic_store(&run->filter_dropped, true);
 	cancel_jobs(run);
 }
 
@@ -612,7 +615,7 @@ int query_start(struct query *query)
 		.metric = query->spec.metric,
 		.selectors = query->spec.selectors,
 		.selector_count = query->spec.selector_count,
-		.series_max = engine->options.series_max * (query->spec.keep ? KEPT_OF : 1),
+		.series_max = engine->options.series_max * (query->spec.filter ? FILTER_FACTOR : 1),
 		.series_option = "query.series_max",
 		.done = query_found,
 		.owner = run,
@@ -666,24 +669,24 @@ void query_range(const struct query *query, int64_t *start_ms, int64_t *end_ms)
 	*end_ms = run->end_ms;
 }
 
-bool query_take(struct query *query, size_t points_max, struct query_chunk *chunk)
+bool query_next(struct query *query, size_t points_max, struct query_chunk *chunk)
 {
 	struct query_run *run = run_of(query);
 	ASSERT(points_max > 0);
-	if (run->state != RUN_GIVING)
+	if (run->state != RUN_ANSWERING)
 		return false;
 	place_wake(run);
-	run->taken = true;
+	run->called = true;
 	uint64_t left = run_points_allowed(run) - query->points;
 	if (left == 0 && stage_has_points(run)) {
 		end_cut(run, "points", "query.points_max");
 		return false;
 	}
-	if (left && run->reader->take(run, left < points_max ? (size_t)left : points_max, chunk)) {
+	if (left && run->reader->next(run, left < points_max ? (size_t)left : points_max, chunk)) {
 		if (run->ordered)
 			run_found_value(run, chunk->series_index);
-		chunk->first = chunk->series_index + 1 != run->last_given;
-		run->last_given = chunk->series_index + 1;
+		chunk->first = chunk->series_index + 1 != run->last_series;
+		run->last_series = chunk->series_index + 1;
 		query->points += chunk->count;
 		return true;
 	}
@@ -698,15 +701,15 @@ static bool overdue(const struct query_run *run, int64_t now_us)
 {
 	return now_us >= run->deadline_us &&
 	       (run->state == RUN_WAITING || run->state == RUN_FINDING ||
-		run->state == RUN_KEEPING || run->state == RUN_GIVING);
+		run->state == RUN_FILTERING || run->state == RUN_ANSWERING);
 }
 
 static void end_overdue(struct query_run *run)
 {
-	bool giving = run->state == RUN_GIVING;
+	bool giving = run->state == RUN_ANSWERING;
 	if (run->state == RUN_FINDING)
 		catalog_find_cancel(&run->find);
-	atomic_store(&run->keep_dropped, true);
+	atomic_store(&run->filter_dropped, true);
 	end_late(run);
 	if (giving)
 		free_buffers(run);

@@ -6,7 +6,7 @@
  *     query = query_new(engine, ready, owner)
  *     ... fill query->spec; selectors may lie in query->arena
  *     query_start(query)
- *     ready(owner):  while (query_take(query, n, &chunk)) encode the chunk
+ *     ready(owner):  while (query_next(query, n, &chunk)) encode the chunk
  *                    if (query->ended) answer is complete, or query->err says why it is not
  *     query_free(query)                          at any time: what runs is dropped
  *
@@ -70,9 +70,9 @@ struct query_options {
 	int64_t timeout_ms;    /* 0 = 60 s; at most STORE_QUERY_DEADLINE_MAX_MS */
 	size_t concurrent_max; /* 0 = 32 */
 	size_t waiting_max;    /* 0 = 1,000 */
-	int64_t retention_ms;  /* older data is not shown; 0 = for ever */
-	/* Where they say else of what lies in data_raw, and of its roll-ups; NULL: nowhere. */
-	const struct retention_rules *retention_rules;
+	/* Retention of data_raw and of its roll-ups: data that is older is not shown. NULL: data is
+	 * kept for ever. */
+	const struct retention_rules *retention;
 	uint64_t samples_max; /* that one query may look at; 0 = 1,000,000,000 */
 	size_t parallel_max;  /* reads of the store at once, of all queries beyond the first of
 			       * each; 0 = 2, at most 8 */
@@ -155,16 +155,17 @@ enum { QUERY_BY_MAX = 16, QUERY_PARTS_MAX = 40 };
 
 struct query_spec {
 	struct slice tenant, metric;
-	const struct catalog_selector *selectors;
+	struct catalog_selector *selectors; /* the asker's, who changes them until the start */
 	size_t selector_count;
-	/* Of the series that match, those with these tags are meant; NULL: all. For what selectors
-	 * cannot say. */
-	bool (*keep)(void *owner, struct slice tags_text);
-	void *keep_owner;
-	/* Not NULL: keep takes long, and is called on a thread of the engine's pool. So its owner
-	 * is needed from hold(owner, true) to hold(owner, false), whatever becomes of the query.
-	 * Both come on the executor's thread, the second never from within a call of the owner. */
-	void (*keep_hold)(void *owner, bool held);
+	/* Leaves out the series that match and for which it is false; NULL: none. For what
+	 * selectors cannot say. */
+	bool (*filter)(void *owner, struct slice tags_text);
+	void *filter_owner;
+	/* Not NULL: the filter takes long, and is called on a thread of the engine's pool. So its
+	 * owner is needed from hold(owner, true) to hold(owner, false), whatever becomes of the
+	 * query. Both come on the executor's thread, the second never from within a call of the
+	 * owner. */
+	void (*filter_hold)(void *owner, bool held);
 	int64_t start_ms, end_ms; /* start <= time < end */
 	/* Windows lie on multiples of window_ms since 1970 UTC, and their point has the time at
 	 * which they begin; the first and the last hold only what lies between start and end. A
@@ -190,16 +191,16 @@ struct query_spec {
 	int64_t tick_ms;
 	const struct slice *by;
 	size_t by_count;
-	/* Without agg: series whose tags `by` are equal come one behind the other, for those who
+	/* Without agg: series whose tags `by` are equal come one after the other, for those who
 	 * put them together themselves. */
 	bool by_order;
-	/* Of points_max, what other queries of the same answer have given; and when that answer is
-	 * late (monotonic; 0: timeout_ms from now, and never later). */
+	/* The points of points_max that other queries of the same answer have used; and when that
+	 * answer is late (monotonic; 0: timeout_ms from now, and never later). */
 	uint64_t points_spent;
 	int64_t deadline_us;
 };
 
-/* Points of one series or group, ascending by time. Valid until the next query_take or query_free.
+/* Points of one series or group, ascending by time. Valid until the next query_next or query_free.
  */
 struct query_chunk {
 	size_t series_index; /* into query_series() */
@@ -251,7 +252,7 @@ int query_start(struct query *query) MUST_CHECK;
 
 /* At most `points_max` of the next points. False: nothing is there now; `ready` comes when there
  * is, unless the query has ended. */
-bool query_take(struct query *query, size_t points_max, struct query_chunk *chunk) MUST_CHECK;
+bool query_next(struct query *query, size_t points_max, struct query_chunk *chunk) MUST_CHECK;
 
 /* After the first `ready`: the series that match, or their groups, also those without points. */
 const struct catalog_series *query_series(const struct query *query, size_t *count);

@@ -35,7 +35,7 @@ static bool raw_arrived(struct query_run *run, struct query_job *job)
 	return false;
 }
 
-static bool raw_take(struct query_run *run, size_t points_max, struct query_chunk *chunk)
+static bool raw_next(struct query_run *run, size_t points_max, struct query_chunk *chunk)
 {
 	const struct store_points *points = run->jobs[0]->main->range.points;
 	size_t count = run->stage.row_count;
@@ -58,4 +58,4 @@ static bool raw_take(struct query_run *run, size_t points_max, struct query_chun
 	return true;
 }
 
-const struct query_reader reader_raw = {raw_stage, raw_part, raw_arrived, raw_take};
+const struct query_reader reader_raw = {raw_stage, raw_part, raw_arrived, raw_next};

@@ -46,14 +46,7 @@ static bool stitch_stage(struct query_run *run)
 	return stage->row_count != 0;
 }
 
-static void stitch_ask_part(struct query_job *job, const struct query_part *part, size_t number)
-{
-	job_ask_points(job, part->granularity, BUCKET_VALUE_FIELDS, part->from_ms, part->to_ms);
-	job->asks[job->ask_count++] = (struct job_ask){
-		.request = job->main, .granularity = part->granularity, .first = number};
-}
-
-/* Of a series that is given part by part, that at which it is; else all. */
+/* Asks for all parts; for a series that is answered part by part, for its present one. */
 static void stitch_part(struct query_run *run, struct query_job *job)
 {
 	struct query_stage *stage = &run->stage;
@@ -69,7 +62,10 @@ static void stitch_part(struct query_run *run, struct query_job *job)
 		job->held = false;
 	}
 	for (size_t at = job->part; (part = stitch_next_part(run, &at)) != NULL;) {
-		stitch_ask_part(job, part, at - 1);
+		job_ask_points(job, part->granularity, BUCKET_VALUE_FIELDS, part->from_ms,
+			       part->to_ms);
+		job->asks[job->ask_count++] = (struct job_ask){
+			.request = job->main, .granularity = part->granularity, .first = at - 1};
 		if (run->part_open)
 			return;
 	}
@@ -108,7 +104,7 @@ static void open_part(struct query_run *run, struct query_job *job)
 	job->ask_count = at + 1;
 }
 
-/* Of what is given. What is held of a series that is not whole is read again. */
+/* For the points that are answered. Held points of a series that is not whole are read again. */
 static void join_late(struct query_run *run, struct query_job *job, bool whole)
 {
 	job_join_begin(job);
@@ -157,7 +153,7 @@ static size_t put_rows(struct query_run *run, const struct store_points *rows, s
 	return count;
 }
 
-static size_t stitch_take_points(struct query_run *run, const struct job_ask *ask,
+static size_t stitch_next_points(struct query_run *run, const struct job_ask *ask,
 				 size_t points_max, struct query_chunk *chunk)
 {
 	const struct store_points *points = &ask->request->range.points[run->next_row];
@@ -178,7 +174,7 @@ static size_t stitch_take_points(struct query_run *run, const struct job_ask *as
 	return chunk->count;
 }
 
-static bool stitch_take(struct query_run *run, size_t points_max, struct query_chunk *chunk)
+static bool stitch_next(struct query_run *run, size_t points_max, struct query_chunk *chunk)
 {
 	const struct query_job *job = run->jobs[0];
 	if (points_max > CHUNK_POINTS)
@@ -189,11 +185,11 @@ static bool stitch_take(struct query_run *run, size_t points_max, struct query_c
 			const struct store_points *points =
 				&ask->request->range.points[run->next_row];
 			if (run->offset < points->count &&
-			    stitch_take_points(run, ask, points_max, chunk))
+			    stitch_next_points(run, ask, points_max, chunk))
 				return true;
 		}
 	}
 	return false;
 }
 
-const struct query_reader reader_stitch = {stitch_stage, stitch_part, stitch_arrived, stitch_take};
+const struct query_reader reader_stitch = {stitch_stage, stitch_part, stitch_arrived, stitch_next};

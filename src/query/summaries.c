@@ -143,7 +143,7 @@ static void add_ask(struct query_job *job, int granularity, enum rollup_field fi
 	put_ask(job, ask, &beginning);
 }
 
-/* What there is more of is asked anew, so that what was taken leaves the memory. */
+/* What there is more of is asked again, so that what was taken leaves the memory. */
 static void summaries_ask_again(struct query_job *job)
 {
 	struct store_token *tokens = mem_alloc_array(job->ask_count, sizeof(*tokens));
@@ -200,7 +200,7 @@ static void summaries_part(struct query_run *run, struct query_job *job)
 {
 	struct query_stage *stage = &run->stage;
 	size_t count = run_part_series(run, summaries_each(run));
-	job_take_series(job, stage->series_next, count);
+	job_set_series(job, stage->series_next, count);
 	stage->series_next += count;
 	job->redo = job->beyond = false;
 	job->read->points_max =
@@ -214,7 +214,8 @@ static void summaries_part(struct query_run *run, struct query_job *job)
 /* ---- What arrives ------------------------------------------------------------------------------
  */
 
-static void take_summary(struct query_run *run, size_t at, const struct store_summary *summary)
+static void summaries_fold_one_summary(struct query_run *run, size_t at,
+				       const struct store_summary *summary)
 {
 	const struct query_spec *spec = &run->query.spec;
 	/* The stored increases of buckets. */
@@ -236,7 +237,7 @@ static void take_summary(struct query_run *run, size_t at, const struct store_su
 		cell_add(&run->cells[at], spec->agg, value);
 }
 
-/* What a summary of one field of rows says of the samples behind them. */
+/* The summary of the samples of some rows, from the summary of one field of the rows. */
 static struct store_summary of_samples(const struct job_ask *ask, enum query_fn fn,
 				       const struct store_summary *rows)
 {
@@ -277,7 +278,7 @@ static void merge_summary(struct store_summary *into, const struct store_summary
 }
 
 /* What is known of a window, of samples. The second time only what was put together is. */
-static void summaries_take_samples(struct query_job *job, size_t series, size_t window,
+static void summaries_fold_samples(struct query_job *job, size_t series, size_t window,
 				   const struct store_summary *samples)
 {
 	struct query_run *run = job->run;
@@ -286,20 +287,21 @@ static void summaries_take_samples(struct query_job *job, size_t series, size_t 
 	if (shared >= 0)
 		merge_summary(&job->made[series * run->shared_count + (size_t)shared], samples);
 	else if (!job->redo)
-		take_summary(run, windows_place(run, job->series[series], window), samples);
+		summaries_fold_one_summary(run, windows_place(run, job->series[series], window),
+					   samples);
 }
 
-static void take_one(struct query_job *job, const struct job_ask *ask, size_t series, size_t window,
-		     const struct store_summary *rows)
+static void summaries_fold_one(struct query_job *job, const struct job_ask *ask, size_t series,
+			       size_t window, const struct store_summary *rows)
 {
 	job->beyond = job->beyond ||
 		      (ask->granularity >= 0 && ask->field == ROLLUP_SUM && !isfinite(rows->sum));
 	struct store_summary samples = of_samples(ask, job->run->query.spec.fn, rows);
-	summaries_take_samples(job, series, window, &samples);
+	summaries_fold_samples(job, series, window, &samples);
 }
 
 /* The buckets of one series. */
-static void take_buckets(struct query_job *job, const struct job_ask *ask, size_t series)
+static void summaries_fold_buckets(struct query_job *job, const struct job_ask *ask, size_t series)
 {
 	const struct query_run *run = job->run;
 	const struct store_points *rows = &ask->request->range.points[series];
@@ -308,7 +310,7 @@ static void take_buckets(struct query_job *job, const struct job_ask *ask, size_
 	for (size_t i = 0; i < rows->count; i++) {
 		size_t window = windows_walk_to(&walk, rows->ts_ms[i]);
 		if (bucket_samples(rows, i, run->query.spec.fn, ask->field, &samples))
-			summaries_take_samples(job, series, window, &samples);
+			summaries_fold_samples(job, series, window, &samples);
 	}
 }
 
@@ -320,7 +322,7 @@ static bool summaries_is_plain(const struct query_job *job)
 	       (fn == FN_MIN || fn == FN_MAX || fn == FN_FIRST || fn == FN_LAST);
 }
 
-static void take_plain(struct query_job *job, const struct job_ask *ask, size_t series)
+static void summaries_fold_plain(struct query_job *job, const struct job_ask *ask, size_t series)
 {
 	struct query_run *run = job->run;
 	const struct store_points *rows = &ask->request->range.points[series];
@@ -340,45 +342,46 @@ static void take_plain(struct query_job *job, const struct job_ask *ask, size_t 
 	}
 }
 
-static bool summaries_take_rows(struct query_job *job, struct job_ask *ask)
+static bool summaries_fold_rows(struct query_job *job, struct job_ask *ask)
 {
 	if (ask->have == job->count)
 		return false;
 	for (size_t i = 0; i < job->count; i++) {
 		if (summaries_is_plain(job))
-			take_plain(job, ask, i);
+			summaries_fold_plain(job, ask, i);
 		else
-			take_buckets(job, ask, i);
+			summaries_fold_buckets(job, ask, i);
 	}
 	ask->have = ask->request->more ? 0 : job->count;
 	return ask->request->more;
 }
 
 /* What is new of one request; true: there is more. */
-static bool take_new(struct query_job *job, struct job_ask *ask)
+static bool summaries_fold_new(struct query_job *job, struct job_ask *ask)
 {
 	if (!ask->window_ms)
-		return summaries_take_rows(job, ask);
+		return summaries_fold_rows(job, ask);
 	const struct store_aggregate *answer = &ask->request->aggregate;
 	if (ask->have == job->count)
 		return false;
 	for (; ask->have < answer->next_handle; ask->have++) {
 		const struct store_windows *from = &answer->windows[ask->have];
 		for (size_t i = 0; i < from->count; i++)
-			take_one(job, ask, ask->have, ask->first + from->numbers[i],
-				 &from->list[i]);
+			summaries_fold_one(job, ask, ask->have, ask->first + from->numbers[i],
+					   &from->list[i]);
 	}
 	return ask->request->more;
 }
 
-static void take_made(struct query_job *job)
+static void summaries_fold_made(struct query_job *job)
 {
 	struct query_run *run = job->run;
 	for (size_t i = 0; i < job->count; i++) {
 		const struct store_summary *made = job->made + i * run->shared_count;
 		for (size_t w = 0; w < run->stage.windows; w++) {
 			if (run->shared[w] >= 0)
-				take_summary(run, windows_place(run, job->series[i], w), made++);
+				summaries_fold_one_summary(
+					run, windows_place(run, job->series[i], w), made++);
 		}
 	}
 }
@@ -387,7 +390,7 @@ static bool summaries_arrived(struct query_run *run, struct query_job *job)
 {
 	bool more = false;
 	for (size_t i = 0; i < job->ask_count; i++)
-		more = take_new(job, &job->asks[i]) || more;
+		more = summaries_fold_new(job, &job->asks[i]) || more;
 	if (more)
 		summaries_ask_again(job);
 	if (more || !job->made)
@@ -399,9 +402,9 @@ static bool summaries_arrived(struct query_run *run, struct query_job *job)
 		ask_all(job);
 		return true;
 	}
-	take_made(job);
+	summaries_fold_made(job);
 	return false;
 }
 
 const struct query_reader reader_windows = {summaries_stage, summaries_part, summaries_arrived,
-					    windows_take};
+					    windows_next};

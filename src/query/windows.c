@@ -31,7 +31,7 @@ bool windows_stage(struct query_run *run)
 	struct query_stage *stage = &run->stage;
 	size_t max = run->query.spec.agg ? STAGE_CELLS : STAGE_POINTS;
 	if (stage->row_count && stage->to_ms < run->end_ms) {
-		stage->from_ms = stage->to_ms; /* the row at hand goes on */
+		stage->from_ms = stage->to_ms; /* the present row goes on */
 	} else {
 		size_t all = window_number(run, run->end_ms - 1) + 1;
 		stage->row += stage->row_count;
@@ -108,7 +108,7 @@ static void windows_put_point(struct query_run *run, size_t at, size_t window, s
 
 /* Gaps before a value are filled when it is there: a row without any has no points. Windows are
  * counted from the run's start, so that a row goes on in the next stage. */
-static size_t windows_take_row(struct query_run *run, size_t points_max)
+static size_t windows_next_points(struct query_run *run, size_t points_max)
 {
 	const struct query_stage *stage = &run->stage;
 	enum query_fill fill = run->query.spec.fill;
@@ -132,13 +132,14 @@ static size_t windows_take_row(struct query_run *run, size_t points_max)
 	return count;
 }
 
-bool windows_take(struct query_run *run, size_t points_max, struct query_chunk *chunk)
+bool windows_next(struct query_run *run, size_t points_max, struct query_chunk *chunk)
 {
 	const struct query_stage *stage = &run->stage;
 	if (points_max > CHUNK_POINTS)
 		points_max = CHUNK_POINTS;
 	while (run->next_row < stage->row_count) {
-		size_t count = windows_take_row(run, points_max), row = stage->row + run->next_row;
+		size_t count = windows_next_points(run, points_max),
+		       row = stage->row + run->next_row;
 		bool over = run->offset == stage->windows;
 		if (over) {
 			run->next_row++;

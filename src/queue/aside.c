@@ -33,7 +33,7 @@ static void aside_append(struct queue_aside *aside, uint32_t size)
 }
 
 /* Leaves a hole where one was, and no holes in front. */
-static void aside_take_out(struct queue_aside *aside, uint64_t sequence)
+static void aside_remove(struct queue_aside *aside, uint64_t sequence)
 {
 	uint32_t *size = size_at(aside, sequence);
 	aside->count -= *size != 0;
@@ -51,7 +51,7 @@ static int count_one(const struct store_cell *cell, void *owner)
 	if (aside->first == aside->next)
 		aside->first = aside->next = sequence;
 	while (sequence - aside->first >= ASIDE_MESSAGES_MAX && aside->first < aside->next)
-		aside_take_out(aside, aside->first);
+		aside_remove(aside, aside->first);
 	if (aside->first == aside->next)
 		aside->first = aside->next = sequence;
 	while (aside->next < sequence)
@@ -128,7 +128,7 @@ int queue_aside_add(struct queue_aside *aside, const struct queue_aside_message 
 		return err;
 	uint64_t before = aside->count;
 	while (aside->first < first)
-		aside_take_out(aside, aside->first);
+		aside_remove(aside, aside->first);
 	aside->dropped += before - aside->count;
 	stat_add(STAT_queue_aside_dropped, (int64_t)(before - aside->count));
 	aside_append(aside, size);
@@ -149,7 +149,7 @@ int queue_aside_remove(const struct queue_aside *aside, uint64_t sequence,
 void queue_aside_removed(struct queue_aside *aside, uint64_t sequence)
 {
 	if (sequence >= aside->first) /* or it had to go meanwhile */
-		aside_take_out(aside, sequence);
+		aside_remove(aside, sequence);
 }
 
 void queue_aside_scan(struct slice queue, struct store_cell_scan *scan)

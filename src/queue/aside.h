@@ -23,7 +23,7 @@ struct queue_aside {
 	uint32_t sizes[ASIDE_MESSAGES_MAX]; /* of sequence % ASIDE_MESSAGES_MAX; 0: a hole */
 };
 
-/* What is shown of one. */
+/* One of them, as it is shown. */
 struct queue_aside_message {
 	uint64_t sequence;
 	int64_t at_ms; /* when it was set aside */
@@ -47,8 +47,8 @@ void queue_aside_removed(struct queue_aside *aside, uint64_t sequence);
 /* A scan of what lies aside in the queue of that name, newest first; add it to a read, run it, and
  * decode each cell that it gives. The name must outlive it. */
 void queue_aside_scan(struct slice queue, struct store_cell_scan *scan);
-/* Of from <= sequence < to, the oldest first. ERR_LIMIT: no room in the arena. The lock is not
- * needed. */
+/* Those of from <= sequence < to, the oldest first. ERR_LIMIT: no room in the arena. The lock is
+ * not needed. */
 int queue_aside_scan_from(const struct queue_aside *aside, uint64_t from, uint64_t to,
 			  struct arena *arena, struct store_cell_scan *scan) MUST_CHECK;
 /* ERR_DAMAGED for bytes that were not written here. The slices point into the cell. */

@@ -1,5 +1,5 @@
-/* Messages that stay in their queue though a worker has seen them: what they are, the configuration
- * at hand does not know, and the next may. The books of it; where they lie is the driver's. Used
+/* Messages that stay in their queue though a worker has seen them: the present configuration does
+ * not know what they are, and the next may. This counts them; where they lie is the driver's. Used
  * under the lock of the queue. */
 #ifndef QUEUE_PARKED_H
 #define QUEUE_PARKED_H

@@ -1,4 +1,5 @@
-/* What all drivers share: workers and who may still submit, what lies aside, books. */
+/* The part that all drivers share: workers and who may still submit, messages that lie aside,
+ * counts. */
 #include "queue/queue.h"
 
 #include "base/hash.h"
@@ -53,11 +54,6 @@ void queue_tick(struct queue *queue)
 
 /* ---- Workers -------------------------------------------------------------------------------- */
 
-unsigned queue_worker_count(const struct queue *queue)
-{
-	return queue->worker_count;
-}
-
 void *queue_worker_owner(const struct queue_worker *worker)
 {
 	return worker->options.owner;
@@ -68,7 +64,7 @@ static bool queue_ended(const struct queue_worker *worker)
 	return worker->stale || worker->cancelled;
 }
 
-static void queue_give(struct task *task)
+static void queue_deliver(struct task *task)
 {
 	struct queue_worker *worker = CONTAINER_OF(task, struct queue_worker, task);
 	struct queue *queue = worker->queue;
@@ -84,7 +80,7 @@ static void queue_give(struct task *task)
 	}
 	worker->state = batch ? WORKER_HAS : WORKER_IDLE;
 	pthread_mutex_unlock(&queue->lock);
-	worker->options.taken(worker, batch, err);
+	worker->options.received(worker, batch, err);
 }
 
 static void queue_post_batch(struct queue_worker *worker, struct queue_batch *batch, int err)
@@ -92,7 +88,7 @@ static void queue_post_batch(struct queue_worker *worker, struct queue_batch *ba
 	worker->state = WORKER_FETCHES;
 	worker->fetched = batch;
 	worker->err = err;
-	worker->task.run = queue_give;
+	worker->task.run = queue_deliver;
 	worker->options.executor->post(worker->options.executor, &worker->task);
 }
 
@@ -113,7 +109,7 @@ static void end_wait(struct queue_worker *worker)
 struct queue_worker *queue_worker_new(struct queue *queue,
 				      const struct queue_worker_options *options)
 {
-	ASSERT(options->index < queue->worker_count && options->executor && options->taken);
+	ASSERT(options->index < queue->worker_count && options->executor && options->received);
 	struct queue_worker *worker = mem_zalloc(sizeof(*worker));
 	worker->queue = queue;
 	worker->options = *options;
@@ -158,7 +154,7 @@ void queue_worker_free(struct queue_worker *worker)
 	mem_free(worker);
 }
 
-void queue_take(struct queue_worker *worker)
+void queue_receive(struct queue_worker *worker)
 {
 	pthread_mutex_lock(&worker->queue->lock);
 	ASSERT(worker->state == WORKER_IDLE);
@@ -216,8 +212,9 @@ int queue_put_aside(struct queue_batch *batch, const struct queue_message *messa
 static void tell_parked(const struct queue *queue, const char *reason, int err)
 {
 	if (err == ERR_FULL)
-		log_error("queue %s: as many polls are parked as may be; of those that come now: "
-			  "%s; they are set aside, where the oldest go when there are too many",
+		log_error("queue %s: as many polls are parked as may be; new ones (%s) are set "
+			  "aside, and the oldest of these are deleted when there are too many; "
+			  "correct the configuration and start again",
 			  queue->name, reason);
 	else
 		log_error("queue %s: polls are parked: %s; they stay until a start with a "
@@ -300,7 +297,7 @@ void queue_stats(struct queue *queue, struct queue_stats *stats)
 	pthread_mutex_unlock(&queue->lock);
 }
 
-/* A counter that fell was begun anew (memcached was started again): all of it is new. */
+/* A counter that fell was begun again (memcached was started again): all of it is new. */
 static uint64_t grown(uint64_t before, uint64_t now)
 {
 	return now >= before ? now - before : now;

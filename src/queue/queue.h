@@ -20,9 +20,9 @@
  * Drivers: local/ (durable, in the store), memcached/ (esmond's). Both pass tests/contract.
  *
  * Threads. A put may come from any thread and is completed on its executor. A worker belongs to the
- * thread that runs its executor: take, acknowledge, submit and finish are called there, and `taken`
- * runs there. New, replace, stats from any thread. One lock a queue guards its books; the store's
- * own locks are taken under it, never the other way round. */
+ * thread that runs its executor: receive, acknowledge, submit and finish are called there, and
+ * `received` runs there. New, replace, stats from any thread. One lock a queue guards its books;
+ * the store's own locks are taken under it, never the other way round. */
 #ifndef QUEUE_QUEUE_H
 #define QUEUE_QUEUE_H
 
@@ -100,30 +100,29 @@ struct queue_batch {
 
 /* Runs on the worker's executor. err 0: the batch, of one message at least. ERR_CANCELLED: the
  * worker was cancelled or replaced. Else nothing could be read for now, and why: after a while,
- * take again. */
-typedef void queue_taken(struct queue_worker *worker, struct queue_batch *batch, int err);
+ * call queue_receive again. */
+typedef void queue_received(struct queue_worker *worker, struct queue_batch *batch, int err);
 
 struct queue_worker_options {
-	unsigned index; /* of queue_worker_count */
+	unsigned index; /* below the queue's workers */
 	struct executor *executor;
-	queue_taken *taken;
+	queue_received *received;
 	void *owner;
 };
-
-unsigned queue_worker_count(const struct queue *queue);
 
 /* Takes the place of the worker with this index, if there is one: from here on that one is stale.
  */
 struct queue_worker *queue_worker_new(struct queue *queue,
 				      const struct queue_worker_options *options);
 void *queue_worker_owner(const struct queue_worker *worker);
-/* From any thread: a take that waits ends with ERR_CANCELLED, and so does every later one. */
+/* From any thread: a receive that waits ends with ERR_CANCELLED, and so does every later one. */
 void queue_worker_cancel(struct queue_worker *worker);
-/* On its thread, with no take under way and no batch out. */
+/* On its thread, with no receive under way and no batch out. */
 void queue_worker_free(struct queue_worker *worker);
 
-/* Asks for a batch; `taken` follows when there is one. One at a time, and not while one is out. */
-void queue_take(struct queue_worker *worker);
+/* Asks for a batch; `received` follows when there is one. One at a time, and not while one is
+ * out. */
+void queue_receive(struct queue_worker *worker);
 
 /* Adds to a write that the messages are stored by it. ERR_LIMIT: the write is full. */
 int queue_acknowledge(struct queue_batch *batch, struct store_write *write) MUST_CHECK;
@@ -241,7 +240,7 @@ static inline bool queue_takes(const struct queue *queue, unsigned shard)
 /* With the lock held: something has come for this shard. */
 void queue_wake(struct queue *queue, unsigned shard);
 /* With the lock held: what a fetch that had begun has led to. With neither batch nor error the
- * worker waits again. Gives it to `taken` by a task. */
+ * worker waits again. Gives it to `received` by a task. */
 void queue_fetched(struct queue_worker *worker, struct queue_batch *batch, int err);
 
 #endif

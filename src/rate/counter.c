@@ -121,9 +121,9 @@ static uint64_t largest_sure(const struct counter_step *step)
 
 enum uptime { UPTIME_UNKNOWN, UPTIME_ROSE, UPTIME_FELL };
 
-/* sysUpTime is itself a counter of 32 bits, which begins anew every 497 days. It fell if the device
- * can have started since the last poll; it rose if it went on, be it over that edge. A clock that
- * steps back a little did neither. */
+/* sysUpTime is itself a counter of 32 bits, which begins again every 497 days. It fell if the
+ * device can have started since the last poll; it rose if it went on, be it over that edge. A clock
+ * that steps back a little did neither. */
 static enum uptime uptime_of(const struct counter_poll *last, const struct counter_sample *now)
 {
 	if (!last->has_uptime || !now->has_uptime || last->uptime_ticks == now->uptime_ticks)
@@ -142,7 +142,7 @@ static enum uptime uptime_of(const struct counter_poll *last, const struct count
 	return now->uptime_ticks > last->uptime_ticks ? UPTIME_ROSE : UPTIME_UNKNOWN;
 }
 
-/* A counter that rose counted, and at least that much even if the device began anew and passed its
+/* A counter that rose counted, and at least that much even if the device began again and passed its
  * old value since (most that say so only restarted their agent). The speed that an interface claims
  * is often wrong, so a rise is refused only if no interface can do it. */
 RARE static enum counter_outcome judge_rise(const struct counter_def *def,

@@ -42,7 +42,7 @@ enum {
 /* Why a slot is not simply what was counted in it. On disk. */
 enum counter_flag {
 	COUNTER_GAP = 1,   /* some of its time lies in a gap, or what it has came over one */
-	COUNTER_RESET = 2, /* the counter began anew in it, or jumped, and growth may be missing */
+	COUNTER_RESET = 2, /* the counter began again in it, or jumped, and growth may be missing */
 	COUNTER_WRAP = 4,  /* the counter passed its largest value */
 	COUNTER_FLAGS = 7,
 };
@@ -126,7 +126,7 @@ enum counter_outcome {
 	COUNTER_FIRST,     /* nothing to compare with */
 	COUNTER_COUNTED,   /* a delta was booked */
 	COUNTER_WRAPPED,   /* likewise, past the largest value */
-	COUNTER_RESTARTED, /* likewise, of a device that began anew */
+	COUNTER_RESTARTED, /* likewise, of a device that began again */
 	COUNTER_LOST,      /* the interval is lost and flagged */
 	COUNTER_REPEATED,  /* the same time and value as the last: nothing happens */
 	COUNTER_REFUSED,   /* not later than the last, or no possible time: nothing happens */
@@ -159,7 +159,7 @@ struct counter_step {
 	bool gap, uptime_fell, uptime_rose, discontinuity_moved;
 	bool follows;     /* it begins where the step before it ends */
 	unsigned crosses; /* bit l: it comes to the end of its slot of level l, or passes it */
-	int64_t since_start_ms; /* of the span at most so much, if the device began anew in it */
+	int64_t since_start_ms; /* of the span at most so much, if the device began again in it */
 	/* A counter that rose by less counted so much, whatever its line; 0: each is judged. */
 	uint64_t sure_below;
 	struct counter_pieces bins; /* how it cuts the bins, without their growth */
@@ -185,7 +185,7 @@ enum counter_outcome counter_feed(const struct counter_def *def, struct counter 
 
 /* The same for one of several counters that were polled together: `step` is what was left of it
  * when another counter with this configuration was fed a sample with all of this but the value, or
- * zeroed. It is used if it fits, else made anew. `before`: the step to the sample before, or NULL.
+ * zeroed. It is used if it fits, else made again. `before`: the step to the sample before, or NULL.
  */
 enum counter_outcome counter_feed_together(const struct counter_def *def, struct counter *counter,
 					   const struct counter_sample *sample,

@@ -3,12 +3,12 @@
  * feeder reads, write_window appends row by row and submits when the batch is full or the window
  * done.
  *
- * A run whose checkpoint is damaged begins anew with the raw data that is there; so does a counter
+ * A run whose checkpoint is damaged begins again with the raw data that is there; so does a counter
  * that the checkpoint does not have, as when its OID was left out of the OIDSet for a time. The
  * oldest raw data may have expired: rows that begin before a counter's first raw sample are then
  * known only in part, so look_for_stored asks which of them are stored, and these stay as they are.
  * Until all of the raw data is fed no checkpoint is written, so that whatever breaks off begins
- * anew again. */
+ * again. */
 #include "rate/job.h"
 
 #include "base/log.h"
@@ -44,9 +44,9 @@ struct rate_job {
 	uint64_t end_id;      /* where the next run begins; UINT64_MAX: nowhere */
 	bool divides;         /* rows from `divide_id` on go to a cell of their own */
 	uint64_t divide_id;
-	bool anew;   /* the old cell is damaged */
-	bool looked; /* which counters begin is known */
-	bool begins; /* some do, and may have been there before */
+	bool old_damaged; /* the old cell cannot be read */
+	bool looked;      /* which counters begin is known */
+	bool begins;      /* some do, and may have been there before */
 	struct stored_starts {
 		size_t cap; /* counters */
 		/* By counter: the levels whose row before the first sample is stored; 0 of those
@@ -162,7 +162,7 @@ static int rate_job_add_scan(struct rate_job *job, const uint8_t *bound, bool ba
 static int load_run(struct rate_job *job)
 {
 	uint64_t id = job->table->rows[job->first].id;
-	job->anew = job->looked = job->begins = job->written = false;
+	job->old_damaged = job->looked = job->begins = job->written = false;
 	buf_release(&job->old_kept);
 	store_read_reset(job->read);
 	job->read->now_ms = job->options.now_ms;
@@ -217,7 +217,7 @@ static int open_checkpoint(struct rate_job *job)
 	 */
 	if (c.until_ms > job->feeder.end_ms && c.until_ms <= COUNTER_TS_MAX)
 		job->feeder.end_ms = c.until_ms;
-	/* Another frequency has raw data of its own, from which everything begins anew. */
+	/* Another frequency has raw data of its own, from which everything begins again. */
 	if (c.config.base_ms != job->table->config.base_ms) {
 		job->old = (struct slice){NULL, 0};
 		job->old_until_ms = CHECKPOINT_NEVER;
@@ -284,10 +284,10 @@ static void rate_job_next_window(struct rate_job *job)
 }
 
 /* Nobody knows any more what was in its bins. */
-static int begin_anew(struct rate_job *job)
+static int begin_again(struct rate_job *job)
 {
 	log_warn("rates of " SHOWN ", OIDSet " SHOWN ": a checkpoint cannot be read: its %zu rows "
-		 "begin anew with the raw data that is there",
+		 "begin again with the raw data that is there",
 		 SHOWN_OF(job->table->device), SHOWN_OF(job->table->oidset),
 		 job->last - job->first);
 	stat_add(STAT_rate_checkpoints_damaged, 1);
@@ -295,7 +295,7 @@ static int begin_anew(struct rate_job *job)
 		     job->feeder.end_ms, job->options.now_ms);
 	job->old = (struct slice){NULL, 0};
 	job->old_until_ms = CHECKPOINT_NEVER;
-	job->anew = true;
+	job->old_damaged = true;
 	return 0;
 }
 
@@ -319,7 +319,7 @@ static void on_cells(struct store_read *read, int err)
 		     job->options.until_ms - feeder_reach_ms(job->table), job->options.now_ms);
 	err = job->old.data ? open_checkpoint(job) : 0;
 	if (err == ERR_DAMAGED)
-		err = begin_anew(job);
+		err = begin_again(job);
 	if (err) {
 		errbuf_set(&job->error, err, "the checkpoint cannot be read: %s", err_text(err));
 		rate_job_finish(job, err);
@@ -330,12 +330,12 @@ static void on_cells(struct store_read *read, int err)
 	}
 }
 
-/* ---- Beginning anew ------------------------------------------------------------------------- */
+/* ---- Beginning again ------------------------------------------------------------------------ */
 
 /* The counter begins with raw data, but may have had rows before. */
 static bool counter_begins(const struct rate_job *job, size_t counter)
 {
-	return (job->anew || job->old.data) && !job->feeder.states[counter].known &&
+	return (job->old_damaged || job->old.data) && !job->feeder.states[counter].known &&
 	       job->feeder.from_ms[counter] != FEEDER_NOTHING;
 }
 
@@ -468,7 +468,7 @@ static void add_to_moment(struct moment *m, uint64_t handle, const struct counte
 	m->extremes_handles[m->extremes_count++] = handle;
 }
 
-/* Beginning anew, a row may be stored with other values. */
+/* Beginning again, a row may be stored with other values. */
 static int append_moment(struct rate_job *job, size_t level, int64_t ts_ms, const struct moment *m)
 {
 	const struct counter_config *config = &job->table->config;
@@ -711,16 +711,16 @@ static int rate_job_put_cell(struct rate_job *job, uint64_t column_id, int64_t u
 }
 
 /* Stage 2. While some counters still catch up with the others, the old checkpoint stays; also while
- * all begin anew. What a damaged one leaves behind is damaged, too: an empty cell. */
+ * all begin again. What a damaged one leaves behind is damaged, too: an empty cell. */
 static int add_checkpoint(struct rate_job *job)
 {
 	int err = 0;
-	if (job->feeder.hi_ms < (job->anew ? job->feeder.end_ms : job->old_until_ms))
+	if (job->feeder.hi_ms < (job->old_damaged ? job->feeder.end_ms : job->old_until_ms))
 		return 0;
 	store_write_next_stage(job->write);
 	/* The part that is left behind comes first: if the batch is full between the two, both the
 	 * old cell and this one are there, and say the same. */
-	if (job->divides && job->anew)
+	if (job->divides && job->old_damaged)
 		err = rate_job_put_bytes(job, job->divide_id, SLICE(""));
 	else if (job->divides)
 		err = rate_job_put_cell(job, job->divide_id, job->old_until_ms, false);

@@ -195,7 +195,7 @@ static int take_checkpoints(struct rate_read *read)
 	const struct store_cell_scan *scan = &read->request->cell_scan;
 	for (size_t i = 0; i < scan->count; i++) {
 		int err = take_checkpoint(read, scan->cells[i].value);
-		/* The next job begins anew, and so does this. */
+		/* The next job begins again, and so does this. */
 		if (err && err != ERR_DAMAGED)
 			return errbuf_set(&read->error, err, "a checkpoint cannot be read: %s",
 					  err_text(err));

@@ -86,7 +86,6 @@ static int64_t recompute_mark_of(const struct recomputing *r)
 static void recompute_keep_computed(struct recomputing *r)
 {
 	const struct feeder_rows *rows = &r->feeder.rows;
-
 	for (size_t c = 0; c < r->table->column_count; c++) {
 		for (size_t i = rows->start[c]; i < rows->start[c + 1]; i++) {
 			const struct counter_row *row = &rows->list[i];
@@ -100,7 +99,6 @@ static void recompute_keep_computed(struct recomputing *r)
 static bool recompute_pass_marks(struct recomputing *r)
 {
 	bool waits = false;
-
 	for (size_t c = 0; c < r->table->column_count; c++) {
 		const struct counter *state = &r->feeder.states[c];
 		if (state->known && state->last.ts_ms >= recompute_mark_of(r))
@@ -206,14 +204,12 @@ static int recompute_read_level(struct recomputing *r)
 static int recompute_correct(struct recomputing *r, size_t column, const struct counter_row *stored,
 			     const struct counter_row *computed)
 {
-	struct rate_difference d = {.row = r->row, .column = column};
-
+	struct rate_difference d = {
+		.row = r->row, .column = column, .was = stored != NULL, .is = computed != NULL};
 	if (stored)
 		d.stored = *stored;
 	if (computed)
 		d.computed = *computed;
-	d.was = stored != NULL;
-	d.is = computed != NULL;
 	r->result->differed += d.was && d.is;
 	r->result->missing += !d.was;
 	r->result->extra += !d.is;

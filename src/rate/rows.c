@@ -53,7 +53,7 @@ unsigned rows_fields(const struct counter_config *config, const struct counter_r
 {
 	struct counter_row usual = row_usual(config, count ? rows[0]->level : 0);
 	unsigned given = whole ? (1u << ROW_FIELDS) - 1 : 1 | unusual_fields(rows, count, &usual);
-	size_t step = fields_given(given);
+	size_t step = fields_count(given);
 	for (size_t f = 0; f < ROW_FIELDS; f++) {
 		if (!(given >> f & 1))
 			continue;

@@ -1,5 +1,6 @@
 #include "retention/granularity.h"
 
+#include "conf/conf.h"
 #include "wire/number.h"
 #include "wire/timetext.h"
 
@@ -140,7 +141,7 @@ static int granularity_check(const struct granularity *granularity, const struct
 	return 0;
 }
 
-int slot_width_check(int64_t slot_ms, struct errbuf *e)
+static int granularity_check_slot(int64_t slot_ms, struct errbuf *e)
 {
 	if (slot_ms < SECOND_MS || slot_ms % SECOND_MS)
 		return errbuf_set(e, ERR_INVALID, "a slot is whole seconds wide, one at least");
@@ -154,7 +155,7 @@ int granularities_parse(const char *const *items, size_t count, int64_t slot_ms,
 	if (count > GRANULARITIES_MAX)
 		return errbuf_set(e, ERR_INVALID, "%zu granularities are more than %d", count,
 				  GRANULARITIES_MAX);
-	int err = slot_width_check(slot_ms, e);
+	int err = granularity_check_slot(slot_ms, e);
 	while (granularities->count < count && !err) {
 		struct granularity *granularity = &granularities->list[granularities->count];
 		err = granularity_parse_item(slice_of(items[granularities->count]), granularity, e);
@@ -165,6 +166,22 @@ int granularities_parse(const char *const *items, size_t count, int64_t slot_ms,
 		granularities->count += !err;
 	}
 	return err;
+}
+
+/* Granularities that nobody has set fit together: if they do not, it is the slot. */
+int granularities_read(const struct conf *conf, struct granularities *granularities,
+		       struct errbuf *e)
+{
+	const struct conf_list *items = &conf->rollup_granularities;
+	int64_t slot_ms = conf->rollup_slot_ms;
+	if (granularity_check_slot(slot_ms, e))
+		return conf_refuse(conf, CONF_ID_rollup_slot_ms, e);
+	if (!granularities_parse(items->items, items->count, slot_ms, granularities, e))
+		return 0;
+	return conf->origins[CONF_ID_rollup_granularities].file
+		       ? conf_refuse_item(conf, CONF_ID_rollup_granularities, granularities->count,
+					  e)
+		       : conf_refuse(conf, CONF_ID_rollup_slot_ms, e);
 }
 
 const struct granularity *granularity_find(const struct granularities *granularities,

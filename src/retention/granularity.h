@@ -10,6 +10,8 @@
 
 #include "base/base.h"
 
+struct conf;
+
 enum {
 	GRANULARITIES_MAX = 8,
 	GRANULARITY_BUCKETS_MAX = 10000,  /* of one granularity in a slot */
@@ -38,15 +40,15 @@ int granularity_width_parse(struct slice text, int64_t *width_ms, struct errbuf 
  * closing zero. */
 size_t granularity_width_print(char to[GRANULARITY_WIDTH_MAX_BYTES], int64_t width_ms);
 
-/* Whether a slot may be so wide: whole seconds, one at least. */
-int slot_width_check(int64_t slot_ms, struct errbuf *e) MUST_CHECK;
-
 /* Items `width:retention`, such as `5m:14d`; without a retention, or with 0, for ever. Checks what
  * the head of this file says, that nothing is kept for less than a slot, and that a slot has no
- * more than GRANULARITY_BUCKETS_MAX buckets. After a refusal granularities->count is the place of
- * the item at fault. */
+ * more than GRANULARITY_BUCKETS_MAX buckets; a slot is whole seconds wide, one at least. After a
+ * refusal granularities->count is the place of the item at fault. */
 int granularities_parse(const char *const *items, size_t count, int64_t slot_ms,
 			struct granularities *granularities, struct errbuf *e) MUST_CHECK;
+/* The configured ones. The sentence names the option at fault. */
+int granularities_read(const struct conf *conf, struct granularities *granularities,
+		       struct errbuf *e) MUST_CHECK;
 
 /* The granularity of that width, or NULL. */
 const struct granularity *granularity_find(const struct granularities *granularities,

@@ -9,10 +9,9 @@ static bool lengthened_is_raw(const struct retention_rule *rule)
 	return rule->granularity == RETENTION_RAW || rule->granularity == RETENTION_ALL;
 }
 
-static struct lengthened_cell lengthened_kept_of(const struct retention_rules *rules,
-						 int64_t preset_ms)
+static struct lengthened_cell lengthened_kept_of(const struct retention_rules *rules)
 {
-	struct lengthened_cell kept = {.preset_ms = preset_ms};
+	struct lengthened_cell kept = {.preset_ms = rules->levels_ms[0]};
 	for (size_t i = 0; i < rules->count; i++) {
 		const struct retention_rule *rule = &rules->list[i];
 		if (!lengthened_is_raw(rule))
@@ -136,11 +135,10 @@ static void lengthened_set_raise(const struct lengthened_cell *now, struct reten
 	}
 }
 
-int retention_lengthened_settle(struct slice *value, int64_t preset_ms, int64_t now_ms,
-				int64_t ahead_ms, struct retention_rules *rules,
-				char text[LENGTHENED_CELL_MAX_BYTES])
+int retention_lengthened_settle(struct slice *value, struct retention_rules *rules, int64_t now_ms,
+				int64_t ahead_ms, char text[LENGTHENED_CELL_MAX_BYTES])
 {
-	struct lengthened_cell now = lengthened_kept_of(rules, preset_ms), before = now;
+	struct lengthened_cell now = lengthened_kept_of(rules), before = now;
 	int err = value->len ? lengthened_cell_decode(*value, &before) : 0;
 	if (err)
 		return err;

@@ -23,8 +23,7 @@
  * From the first rule on that differs from the last start's, all rules count as changed: samples
  * that are kept for longer now than by the shortest of these count as lengthened. ERR_DAMAGED: the
  * value is none. */
-int retention_lengthened_settle(struct slice *value, int64_t preset_ms, int64_t now_ms,
-				int64_t ahead_ms, struct retention_rules *rules,
-				char text[LENGTHENED_CELL_MAX_BYTES]) MUST_CHECK;
+int retention_lengthened_settle(struct slice *value, struct retention_rules *rules, int64_t now_ms,
+				int64_t ahead_ms, char text[LENGTHENED_CELL_MAX_BYTES]) MUST_CHECK;
 
 #endif

@@ -2,10 +2,13 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "conf/conf.h"
 #include "model/series.h"
 #include "wire/timetext.h"
 
 enum { MEMO_ENTRIES = 1 << 12, MATCH_MAX_BYTES = 16 << 10 };
+
+const struct retention_rules retention_for_ever;
 
 /* ---- Patterns -------------------------------------------------------------------------------- */
 
@@ -151,19 +154,27 @@ static bool retention_is_about(const struct retention_rule *rule, int granularit
 	return rule->granularity == granularity || rule->granularity == RETENTION_ALL;
 }
 
+static int retention_check_raw(int64_t keep_ms, int64_t least_ms, struct errbuf *e)
+{
+	char least[DURATION_PRINT_MAX_BYTES];
+	if (!keep_ms || keep_ms >= least_ms)
+		return 0;
+	return errbuf_set(e, ERR_INVALID,
+			  "raw samples have to be kept for %s at least: a slot and twice the "
+			  "quiet time, or they are gone before they are rolled up",
+			  duration_print(least, least_ms));
+}
+
 static int retention_check_length(const struct retention_rule *rule,
 				  const struct granularities *granularities, int64_t raw_least_ms,
 				  struct errbuf *e)
 {
-	char slot[GRANULARITY_WIDTH_MAX_BYTES], least[DURATION_PRINT_MAX_BYTES];
-	if (!rule->keep_ms)
-		return 0;
-	if (retention_is_about(rule, RETENTION_RAW) && rule->keep_ms < raw_least_ms)
-		return errbuf_set(
-			e, ERR_INVALID,
-			"raw samples have to be kept for %s at least: a slot and "
-			"twice the quiet time, or they are gone before they are rolled up",
-			duration_print(least, raw_least_ms));
+	char slot[GRANULARITY_WIDTH_MAX_BYTES];
+	int err = retention_is_about(rule, RETENTION_RAW)
+			  ? retention_check_raw(rule->keep_ms, raw_least_ms, e)
+			  : 0;
+	if (err || !rule->keep_ms)
+		return err;
 	if (rule->granularity == RETENTION_RAW || !granularities->count ||
 	    rule->keep_ms >= granularities->slot_ms)
 		return 0;
@@ -209,18 +220,18 @@ static int retention_set_level(struct retention_rules *rules, struct retention_r
 {
 	if (!retention_is_about(rule, RETENTION_RAW))
 		return 0;
-	for (size_t level = 1; level < rules->level_count; level++) {
+	for (uint8_t level = 1; level <= rules->last_level; level++) {
 		if (rules->levels_ms[level] == rule->keep_ms) {
-			rule->level = (uint8_t)level;
+			rule->level = level;
 			return 0;
 		}
 	}
-	if (rules->level_count == RETENTION_LEVELS_MAX)
+	if (rules->last_level == RETENTION_LEVELS_MAX - 1)
 		return errbuf_set(e, ERR_INVALID,
 				  "there are more than %d different retentions of raw samples",
 				  RETENTION_LEVELS_MAX - 1);
-	rule->level = (uint8_t)rules->level_count;
-	rules->levels_ms[rules->level_count++] = rule->keep_ms;
+	rule->level = ++rules->last_level;
+	rules->levels_ms[rule->level] = rule->keep_ms;
 	return 0;
 }
 
@@ -242,7 +253,7 @@ int retention_parse(const char *const *items, size_t count,
 		    const struct granularities *granularities, int64_t raw_least_ms,
 		    struct retention_rules *rules, struct errbuf *e)
 {
-	*rules = (struct retention_rules){.level_count = 1};
+	*rules = retention_for_ever;
 	if (count > RETENTION_RULES_MAX)
 		return errbuf_set(e, ERR_INVALID, "%zu rules are more than %d", count,
 				  RETENTION_RULES_MAX);
@@ -254,6 +265,20 @@ int retention_parse(const char *const *items, size_t count,
 			return errbuf_prefix(e, err, "\"" SHOWN "\"", SHOWN_OF(text));
 	}
 	return 0;
+}
+
+int retention_read(const struct conf *conf, const struct granularities *granularities,
+		   struct retention_rules *rules, struct errbuf *e)
+{
+	const struct conf_list *items = &conf->retention_rules;
+	int64_t raw_least_ms =
+		granularities->count ? conf->rollup_slot_ms + 2 * conf->rollup_quiet_ms : 0;
+	if (retention_parse(items->items, items->count, granularities, raw_least_ms, rules, e))
+		return conf_refuse_item(conf, CONF_ID_retention_rules, rules->count, e);
+	rules->levels_ms[0] = conf->retention_raw_ms;
+	return retention_check_raw(conf->retention_raw_ms, raw_least_ms, e)
+		       ? conf_refuse(conf, CONF_ID_retention_raw_ms, e)
+		       : 0;
 }
 
 /* ---- Matching -------------------------------------------------------------------------------- */
@@ -268,7 +293,7 @@ struct retention_fit retention_match(const struct retention_rules *rules, struct
 				     struct slice metric)
 {
 	struct retention_fit fit = {0};
-	for (size_t i = 0; rules && i < rules->count; i++) {
+	for (size_t i = 0; i < rules->count; i++) {
 		const struct retention_rule *rule = &rules->list[i];
 		if (!retention_matches(rule->tenant, tenant) ||
 		    !retention_matches(rule->metric, metric))
@@ -283,56 +308,45 @@ struct retention_fit retention_match(const struct retention_rules *rules, struct
 	return fit;
 }
 
-int64_t retention_longest_raw_ms(const struct retention_rules *rules, int64_t preset_ms)
+int64_t retention_longest_raw_ms(const struct retention_rules *rules)
 {
-	int64_t ms = preset_ms;
-	for (size_t level = 1; rules && level < rules->level_count; level++)
+	int64_t ms = rules->levels_ms[0];
+	for (size_t level = 1; level <= rules->last_level; level++)
 		ms = retention_longer(ms, rules->levels_ms[level]);
 	return ms;
 }
 
-int64_t retention_shortest_raw_ms(const struct retention_rules *rules, int64_t preset_ms)
+int64_t retention_shortest_raw_ms(const struct retention_rules *rules)
 {
-	int64_t ms = preset_ms;
-	for (size_t level = 1; rules && level < rules->level_count; level++)
+	int64_t ms = rules->levels_ms[0];
+	for (size_t level = 1; level <= rules->last_level; level++)
 		ms = retention_shorter(ms, rules->levels_ms[level]);
 	return ms;
 }
 
 /* Samples that were there when the retention was lengthened still leave as before. */
-int64_t retention_level_whole_ms(const struct retention_rules *rules, uint8_t level,
-				 int64_t keep_ms, int64_t now_ms)
+int64_t retention_whole_ms(const struct retention_rules *rules, uint8_t level, int64_t now_ms)
 {
-	if (!rules || !rules->raise.until_ms || !(rules->raise.levels >> level & 1))
+	const struct retention_lengthened *raise = &rules->raise;
+	int64_t keep_ms = rules->levels_ms[level], since_ms = now_ms - raise->until_ms;
+	if (!raise->until_ms || !(raise->levels >> level & 1))
 		return keep_ms;
-	int64_t since_ms = now_ms - rules->raise.until_ms, kept_ms = rules->raise.kept_ms;
-	return retention_shorter(keep_ms, since_ms > kept_ms ? since_ms : kept_ms);
+	return retention_shorter(keep_ms, since_ms > raise->kept_ms ? since_ms : raise->kept_ms);
 }
 
-int64_t retention_whole_ms(const struct retention_rules *rules, uint8_t fit, int64_t preset_ms,
-			   int64_t now_ms)
+int64_t retention_longest_whole_ms(const struct retention_rules *rules, int64_t now_ms)
 {
-	return retention_level_whole_ms(rules, retention_level(rules, fit),
-					retention_keep_ms(rules, fit, preset_ms), now_ms);
-}
-
-int64_t retention_longest_whole_ms(const struct retention_rules *rules, int64_t preset_ms,
-				   int64_t now_ms)
-{
-	int64_t ms = retention_level_whole_ms(rules, 0, preset_ms, now_ms);
-	for (uint8_t level = 1; rules && level < rules->level_count; level++)
-		ms = retention_longer(ms, retention_level_whole_ms(
-						  rules, level, rules->levels_ms[level], now_ms));
+	int64_t ms = retention_whole_ms(rules, 0, now_ms);
+	for (uint8_t level = 1; level <= rules->last_level; level++)
+		ms = retention_longer(ms, retention_whole_ms(rules, level, now_ms));
 	return ms;
 }
 
-int64_t retention_shortest_whole_ms(const struct retention_rules *rules, int64_t preset_ms,
-				    int64_t now_ms)
+int64_t retention_shortest_whole_ms(const struct retention_rules *rules, int64_t now_ms)
 {
-	int64_t ms = retention_level_whole_ms(rules, 0, preset_ms, now_ms);
-	for (uint8_t level = 1; rules && level < rules->level_count; level++)
-		ms = retention_shorter(ms, retention_level_whole_ms(
-						   rules, level, rules->levels_ms[level], now_ms));
+	int64_t ms = retention_whole_ms(rules, 0, now_ms);
+	for (uint8_t level = 1; level <= rules->last_level; level++)
+		ms = retention_shorter(ms, retention_whole_ms(rules, level, now_ms));
 	return ms;
 }
 
@@ -342,7 +356,7 @@ int64_t retention_longest_ms(const struct retention_rules *rules,
 	int64_t ms = granularities->count ? granularities->list[0].retention_ms : 0;
 	for (size_t g = 1; g < granularities->count; g++)
 		ms = retention_longer(ms, granularities->list[g].retention_ms);
-	for (size_t i = 0; rules && i < rules->count; i++) {
+	for (size_t i = 0; i < rules->count; i++) {
 		if (rules->list[i].granularity != RETENTION_RAW)
 			ms = retention_longer(ms, rules->list[i].keep_ms);
 	}
@@ -396,7 +410,7 @@ struct retention_fit retention_find(const struct retention_rules *rules,
 				    struct slice metric)
 {
 	bool known;
-	if (!rules || !rules->count)
+	if (!rules->count)
 		return (struct retention_fit){0};
 	struct retention_known *place = retention_look_up(memo, tenant, metric, false, &known);
 	if (!known)
@@ -423,7 +437,7 @@ struct retention_fit retention_find_encoded(const struct retention_rules *rules,
 					    struct slice metric)
 {
 	bool known;
-	if (!rules || !rules->count)
+	if (!rules->count)
 		return (struct retention_fit){0};
 	struct retention_known *place = retention_look_up(memo, tenant, metric, true, &known);
 	if (!known)

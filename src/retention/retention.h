@@ -3,13 +3,15 @@
  * A rule is TENANT/METRIC/GRANULARITY:DURATION, such as `acme/debug/raw:2d`. In tenant and metric
  * a `*` stands for any text, also for none. The granularity is `raw`, a configured width, or `*`
  * for all of these. The duration 0 is for ever. The first rule that fits holds. If none fits, the
- * preset holds, which the callers have: retention.raw and rollup.granularities.
+ * preset holds: of raw samples retention.raw, which stands with the rules, of rows what
+ * rollup.granularities says.
  *
  * Rules are for the tables data_raw and data_downsampled. They are matched once for each series,
  * never for a sample, and the result is remembered. Raw samples have few different retentions; each
  * is a level, a small number that is kept beside the series' handle.
  *
- * Rules are only read once they are made: any thread. A memo belongs to one. */
+ * Rules are only read once they are made: any thread. A memo belongs to one. Zeroed rules keep
+ * everything for ever. */
 #ifndef RETENTION_RETENTION_H
 #define RETENTION_RETENTION_H
 
@@ -43,20 +45,26 @@ struct retention_lengthened {
 struct retention_rules {
 	size_t count;
 	struct retention_rule list[RETENTION_RULES_MAX];
-	/* How long raw samples of each level are kept. Level 0 is the preset, whatever that is. */
-	size_t level_count;
+	/* How long raw samples of each level are kept. Level 0 is the preset, retention.raw. */
+	uint8_t last_level;
 	int64_t levels_ms[RETENTION_LEVELS_MAX];
 	struct retention_lengthened raise;
 };
 
-/* The texts stay the caller's. `raw_least_ms`: the shortest retention of raw samples. ERR_INVALID
- * with a sentence that names the rule: it is not a rule, its granularity is not configured, it is
- * shorter than a slot or longer than the store takes, there are too many levels, or no series ever
- * reaches the rule because rules before it take them all. Then rules->count is the place of that
- * rule. */
+extern const struct retention_rules retention_for_ever;
+
+/* The texts stay the caller's, and the preset is for the caller to set. `raw_least_ms`: the
+ * shortest retention of raw samples. ERR_INVALID with a sentence that names the rule: it is not a
+ * rule, its granularity is not configured, it is shorter than a slot or longer than the store
+ * takes, there are too many levels, or no series ever reaches the rule because rules before it take
+ * them all. Then rules->count is the place of that rule. */
 int retention_parse(const char *const *items, size_t count,
 		    const struct granularities *granularities, int64_t raw_least_ms,
 		    struct retention_rules *rules, struct errbuf *e) MUST_CHECK;
+
+/* The configured rules and their preset. The sentence names the option at fault. */
+int retention_read(const struct conf *conf, const struct granularities *granularities,
+		   struct retention_rules *rules, struct errbuf *e) MUST_CHECK;
 
 /* Which rules hold for a metric of a tenant: 0 is the preset, else one more than the rule's place
  * in the list. */
@@ -65,11 +73,11 @@ struct retention_fit {
 	uint8_t granularities[GRANULARITIES_MAX];
 };
 
-/* Looks through all rules. `rules` may be NULL: none. */
+/* Looks through all rules. */
 struct retention_fit retention_match(const struct retention_rules *rules, struct slice tenant,
 				     struct slice metric);
 
-/* How long, and which level; `fit` is a place of a retention_fit. */
+/* How long, and which level of raw samples; `fit` is a place of a retention_fit. */
 static inline int64_t retention_keep_ms(const struct retention_rules *rules, uint8_t fit,
 					int64_t preset_ms)
 {
@@ -98,20 +106,15 @@ static inline int64_t retention_shorter(int64_t a_ms, int64_t b_ms)
 }
 
 /* The longest and the shortest that raw samples of anything are kept; 0: for ever. */
-int64_t retention_longest_raw_ms(const struct retention_rules *rules, int64_t preset_ms);
-int64_t retention_shortest_raw_ms(const struct retention_rules *rules, int64_t preset_ms);
+int64_t retention_longest_raw_ms(const struct retention_rules *rules);
+int64_t retention_shortest_raw_ms(const struct retention_rules *rules);
 
-/* How old raw samples may be now so that none of their age has gone, if their level is kept for
- * keep_ms: keep_ms, or less after it was lengthened. 0: any age. `rules` may be NULL. */
-int64_t retention_level_whole_ms(const struct retention_rules *rules, uint8_t level,
-				 int64_t keep_ms, int64_t now_ms);
-/* The same for a place of a retention_fit; and the longest and the shortest of all series. */
-int64_t retention_whole_ms(const struct retention_rules *rules, uint8_t fit, int64_t preset_ms,
-			   int64_t now_ms);
-int64_t retention_longest_whole_ms(const struct retention_rules *rules, int64_t preset_ms,
-				   int64_t now_ms);
-int64_t retention_shortest_whole_ms(const struct retention_rules *rules, int64_t preset_ms,
-				    int64_t now_ms);
+/* How old raw samples of the level may be now so that none of their age has gone: for how long they
+ * are kept, or less after that was lengthened. 0: any age. */
+int64_t retention_whole_ms(const struct retention_rules *rules, uint8_t level, int64_t now_ms);
+/* The longest and the shortest of all levels. */
+int64_t retention_longest_whole_ms(const struct retention_rules *rules, int64_t now_ms);
+int64_t retention_shortest_whole_ms(const struct retention_rules *rules, int64_t now_ms);
 
 /* The longest that rows of any granularity are kept, of all series; 0: for ever. */
 int64_t retention_longest_ms(const struct retention_rules *rules,

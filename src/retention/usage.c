@@ -33,13 +33,6 @@ static int usage_survey_granularity(size_t place)
 	return (int)place - 1;
 }
 
-static bool usage_survey_line_is_of(const struct retention_line *line,
-				    const struct store_series *series, int granularity)
-{
-	return line->granularity == granularity && slice_equal(line->tenant, series->tenant) &&
-	       slice_equal(line->metric, series->metric);
-}
-
 static void usage_survey_set_rule(struct usage_surveying *s, struct retention_line *line)
 {
 	struct usage_walk_kept kept = usage_walk_kept(s->shares, line->tenant, line->metric,
@@ -75,12 +68,14 @@ static struct retention_line *usage_survey_line(struct usage_surveying *s,
 	uint64_t hash = hash64(series->metric.data, series->metric.len, seed);
 	for (size_t at = hash % TABLE_SLOTS;; at = (at + 1) % TABLE_SLOTS) {
 		uint32_t known = s->table[at];
-		if (known &&
-		    usage_survey_line_is_of(&s->survey->lines[known - 1], series, granularity))
-			return &s->survey->lines[known - 1];
-		if (known)
+		struct retention_line *line = known ? &s->survey->lines[known - 1] : NULL;
+		if (line && line->granularity == granularity &&
+		    slice_equal(line->tenant, series->tenant) &&
+		    slice_equal(line->metric, series->metric))
+			return line;
+		if (line)
 			continue;
-		struct retention_line *line = usage_survey_new_line(s, series, granularity);
+		line = usage_survey_new_line(s, series, granularity);
 		if (line) {
 			s->table[at] = (uint32_t)s->survey->line_count;
 			return line;

@@ -63,7 +63,7 @@ struct usage_walk_kept usage_walk_kept(struct usage_walk *shares, struct slice t
 	bool late = usage_walk_table(shares, place) == TABLE_DATA_LATE;
 	int64_t preset_ms = late    ? scope->late_retention_ms
 			    : place ? scope->granularities->list[place - 1].retention_ms
-				    : scope->raw_retention_ms;
+				    : scope->rules->levels_ms[0];
 	struct usage_walk_kept kept = {.rule = late    ? 0
 					       : place ? fit.granularities[place - 1]
 						       : fit.raw};
@@ -73,15 +73,6 @@ struct usage_walk_kept usage_walk_kept(struct usage_walk *shares, struct slice t
 }
 
 /* ---- Counting -------------------------------------------------------------------------------- */
-
-/* Each slice gives the shares of some more series, of each place its own number of them. */
-static void usage_walk_take_slice(struct usage_walk *shares, const struct store_series *series,
-				  const struct store_shares *slice, size_t place, size_t *taken)
-{
-	const struct usage_walk_options *o = &shares->options;
-	for (size_t *i = taken; *i < slice->next_handle; ++*i)
-		o->take(o->owner, *i, &series[*i], place, &slice->list[*i * RETENTION_CLASSES]);
-}
 
 static void usage_walk_ask(struct usage_walk *shares, const struct series_group *group,
 			   struct store_request *asked[USAGE_WALK_PLACES_MAX])
@@ -98,8 +89,10 @@ static void usage_walk_ask(struct usage_walk *shares, const struct series_group 
 	}
 }
 
+/* Each slice gives the shares of some more series, of each place its own number of them. */
 int usage_walk_next(struct usage_walk *shares, struct series_group *group)
 {
+	const struct usage_walk_options *o = &shares->options;
 	struct store_request *asked[USAGE_WALK_PLACES_MAX];
 	size_t taken[USAGE_WALK_PLACES_MAX] = {0};
 	int err = series_walk_next(shares->walk, group);
@@ -112,8 +105,10 @@ int usage_walk_next(struct usage_walk *shares, struct series_group *group)
 			return err;
 		more = false;
 		for (size_t place = 0; place < usage_walk_places(shares); place++) {
-			usage_walk_take_slice(shares, group->series, &asked[place]->shares, place,
-					      &taken[place]);
+			const struct store_shares *slice = &asked[place]->shares;
+			for (size_t *i = &taken[place]; *i < slice->next_handle; ++*i)
+				o->take(o->owner, *i, &group->series[*i], place,
+					&slice->list[*i * RETENTION_CLASSES]);
 			more |= asked[place]->more;
 		}
 	}

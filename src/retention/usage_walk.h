@@ -20,10 +20,9 @@ struct retention_scope {
 	struct clock *clock;
 	struct task_queue *queue;                  /* of the thread that looks */
 	const struct granularities *granularities; /* the caller's */
-	int64_t raw_retention_ms;
-	int64_t late_retention_ms;           /* as those that write late samples have it */
-	const struct retention_rules *rules; /* the caller's */
-	struct slice tenant, metric;         /* empty: all; the caller's */
+	int64_t late_retention_ms;                 /* as those that write late samples have it */
+	const struct retention_rules *rules;       /* the caller's */
+	struct slice tenant, metric;               /* empty: all; the caller's */
 };
 
 struct usage_walk_options {

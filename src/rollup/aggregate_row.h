@@ -5,7 +5,7 @@
  * without an average of averages.
  *
  * A counter's row has sum, increase, first and last. The increase is what the counter grew between
- * the bucket's own samples; one that falls has begun anew, from zero. From one bucket to the next
+ * the bucket's own samples; one that falls has begun again, from zero. From one bucket to the next
  * it is the step between the last sample here and the first one there, so that growth over any
  * range of buckets is their increases and the steps between them.
  *

@@ -4,8 +4,7 @@
 #include "base/mem.h"
 
 struct backfill {
-	const struct rollup_site *site;
-	struct stored_settings *settings;
+	struct rollup_site *site;
 
 	pthread_mutex_t lock; /* guards the rest */
 	bool known;           /* what an earlier process noted has been read */
@@ -29,8 +28,9 @@ static size_t backfill_items(const struct backfill *b)
 /* Up to when queries take raw data because of it; 0: at no time. */
 static int64_t backfill_since_ms(const struct backfill *b, size_t item)
 {
-	return item < b->site->granularities.count ? atomic_load(&b->settings->since_ms[item])
-						   : stored_settings_recount_last_ms(b->settings);
+	return item < b->site->granularities.count
+		       ? atomic_load(&b->site->settings.since_ms[item])
+		       : stored_settings_recount_last_ms(&b->site->settings);
 }
 
 /* The last time of which something may be that is not rolled up. */
@@ -50,11 +50,9 @@ static int64_t backfill_last_since_ms(const struct backfill *b, unsigned items)
 static int backfill_note(const struct backfill *b, struct task_queue *queue, unsigned items,
 			 bool all)
 {
-	const struct rollup_site *site = b->site;
-	int err = stored_settings_note(site->store, queue, clock_wall_ms(site->clock),
-				       &site->granularities, items, all);
+	int err = stored_settings_note(b->site, queue, items, all);
 	if (err && err != ERR_BUSY && err != ERR_TIMEOUT && err != ERR_CANCELLED) {
-		log_warn("roll-ups: cannot store that %s: %s; the next start does not know it",
+		log_warn("roll-ups: cannot store that %s: %s; the next start does that work again",
 			 all ? "they are made of all raw data" : "all raw data is marked",
 			 err_text(err));
 		return 0;
@@ -71,10 +69,8 @@ static void backfill_note_rebuilt(struct backfill *b, struct task_queue *queue)
 
 static void backfill_read_notes(struct backfill *b, struct task_queue *queue)
 {
-	const struct rollup_site *site = b->site;
 	unsigned noted;
-	if (stored_settings_rebuilt(site->store, queue, clock_wall_ms(site->clock),
-				    &site->granularities, &noted))
+	if (stored_settings_rebuilt(b->site, queue, &noted))
 		return;
 	b->noted |= noted;
 	b->rebuilt |= noted;
@@ -88,10 +84,10 @@ static void backfill_finish(struct backfill *b, struct task_queue *queue)
 		return;
 	for (size_t g = 0; g < b->site->granularities.count; g++) {
 		if (b->rebuilt >> g & 1)
-			atomic_store(&b->settings->since_ms[g], 0);
+			atomic_store(&b->site->settings.since_ms[g], 0);
 	}
 	if (b->rebuilt >> b->site->granularities.count & 1)
-		atomic_store(&b->settings->recount_is_over, true);
+		atomic_store(&b->site->settings.recount_is_over, true);
 	b->rebuilt = b->noted = 0;
 	b->passed = false;
 	log_info("roll-ups: they are made of all raw data, also of what is older than their "
@@ -102,17 +98,7 @@ static void backfill_finish(struct backfill *b, struct task_queue *queue)
 
 static int64_t backfill_whole_ms(const struct backfill *b, uint8_t level)
 {
-	const struct rollup_site *site = b->site;
-	return retention_level_whole_ms(site->retention_rules, level,
-					level ? site->retention_rules->levels_ms[level]
-					      : site->raw_retention_ms,
-					clock_age_ms(site->clock));
-}
-
-static uint8_t backfill_levels(const struct backfill *b)
-{
-	const struct retention_rules *rules = b->site->retention_rules;
-	return rules && rules->level_count ? (uint8_t)rules->level_count : 1;
+	return retention_whole_ms(&b->site->retention, level, clock_age_ms(b->site->clock));
 }
 
 /* Queries take nothing from where marks are left; but marks may yet go because it is too late for
@@ -122,7 +108,7 @@ static void backfill_look_at_pass(struct backfill *b, int64_t before_ms)
 	bool for_ever = !rollup_site_shortest_ms(b->site);
 	b->passed = b->passes > b->after &&
 		    (for_ever || before_ms >= backfill_last_since_ms(b, b->rebuilt));
-	for (uint8_t level = 0; b->passed && level < backfill_levels(b); level++)
+	for (uint8_t level = 0; b->passed && level <= b->site->retention.last_level; level++)
 		b->closed_ms[level] =
 			rollup_site_open_from_ms(b->site, backfill_whole_ms(b, level));
 }
@@ -130,7 +116,7 @@ static void backfill_look_at_pass(struct backfill *b, int64_t before_ms)
 static bool backfill_closed_are_gone(const struct backfill *b)
 {
 	int64_t now_ms = clock_age_ms(b->site->clock);
-	for (uint8_t level = 0; level < backfill_levels(b); level++) {
+	for (uint8_t level = 0; level <= b->site->retention.last_level; level++) {
 		int64_t raw_ms = backfill_whole_ms(b, level);
 		if (b->closed_ms[level] && (!raw_ms || now_ms - raw_ms < b->closed_ms[level]))
 			return false;
@@ -184,11 +170,10 @@ void backfill_rebuilt(struct backfill *b, struct task_queue *queue)
 
 /* ---- Life ------------------------------------------------------------------------------------ */
 
-struct backfill *backfill_new(const struct rollup_site *site, struct stored_settings *settings)
+struct backfill *backfill_new(struct rollup_site *site)
 {
 	struct backfill *b = mem_zalloc(sizeof(*b));
 	b->site = site;
-	b->settings = settings;
 	pthread_mutex_init(&b->lock, NULL);
 	return b;
 }

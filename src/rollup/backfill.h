@@ -21,12 +21,11 @@
 #define ROLLUP_BACKFILL_H
 
 #include "rollup/site.h"
-#include "rollup/stored_settings.h"
 
 struct backfill;
 
-/* Both are the caller's. */
-struct backfill *backfill_new(const struct rollup_site *site, struct stored_settings *settings);
+/* The site is the caller's; its settings change. */
+struct backfill *backfill_new(struct rollup_site *site);
 void backfill_free(struct backfill *backfill);
 
 /* Whether marks of all series in from <= begin < to stand for all raw data of which there may be no

@@ -1,9 +1,9 @@
 #include "rollup/delete.h"
 
 #include "base/fault.h"
+#include "lease/partition.h"
 #include "model/series.h"
 #include "retention/late.h"
-#include "lease/partition.h"
 #include "rollup/aggregate_row.h"
 #include "store/series_walk.h"
 #include "store/wait.h"
@@ -15,7 +15,7 @@ enum {
 	NAMES_MAX_BYTES = 8 << 20,
 	WRITE_MAX_BYTES = 8 << 20,
 	/* So many slots without samples are marked and deleted with those around them: a few marks
-	 * cost less than a further stretch, for which the store writes a group of series anew. */
+	 * cost less than a further stretch, for which the store writes a group of series again. */
 	GAP_MAX_SLOTS = 16,
 	STRETCHES_MAX = WINDOWS_MAX / (GAP_MAX_SLOTS + 1) + 1, /* of a member */
 	/* How many series one write is of follows from what the last one took, so that other
@@ -127,7 +127,7 @@ static void delete_add_granularity(struct deleting *d, int64_t width_ms, int64_t
 		delete_add_cut(d, width_ms, last_ms, open_from_ms, kept);
 }
 
-/* Rows come first: one that is made anew meanwhile is of samples that go, and mark it, or of some
+/* Rows come first: one that is made again meanwhile is of samples that go, and mark it, or of some
  * that came since.
  *
  * Slots that are closed but whose raw data is still there are marked, too: what is being made of
@@ -163,25 +163,19 @@ static void delete_list_spans(struct deleting *d, int64_t raw_ms)
 
 /* ---- Series ---------------------------------------------------------------------------------- */
 
-static int64_t delete_raw_ms(struct deleting *d, struct slice metric)
-{
-	const struct rollup_site *site = d->options.site;
-	struct retention_fit fit =
-		retention_find(site->retention_rules, &d->memo, d->options.tenant, metric);
-	return rollup_site_whole_ms(site, fit.raw);
-}
-
 static int delete_name_member(struct deleting *d, const struct store_series *series,
 			      struct tags tags, struct delete_member *m)
 {
-	*m = (struct delete_member){.raw_ms = delete_raw_ms(d, series->metric),
+	const struct rollup_site *site = d->options.site;
+	struct retention_fit fit =
+		retention_find(&site->retention, &d->memo, d->options.tenant, series->metric);
+	*m = (struct delete_member){.raw_ms = rollup_site_whole_ms(site, fit),
 				    .metric = arena_copy(&d->arena, series->metric)};
 	if (!m->metric.data)
 		return ERR_LIMIT;
 	int err = series_walk_name(series, tags, &d->arena, &m->series_set);
 	if (!err)
-		m->partition =
-			partition_of(d->options.tenant, m->series_set, d->options.site->partitions);
+		m->partition = partition_of(d->options.tenant, m->series_set, site->partitions);
 	return err;
 }
 
@@ -205,15 +199,6 @@ static int delete_take_series(struct deleting *d, const struct series_group *gro
 	return 0;
 }
 
-static bool delete_is_configured(const struct granularities *granularities, int64_t width_ms)
-{
-	for (size_t g = 0; g < granularities->count; g++) {
-		if (granularities->list[g].width_ms == width_ms)
-			return true;
-	}
-	return false;
-}
-
 static int delete_read_periods(struct deleting *d)
 {
 	struct store_request *request = store_read_add(d->read, STORE_PERIODS);
@@ -225,7 +210,7 @@ static int delete_read_periods(struct deleting *d)
 	const struct store_periods *periods = &request->periods;
 	d->others_ms = mem_alloc_array(periods->count + 1, sizeof(*d->others_ms));
 	for (size_t i = 0; i < periods->count; i++) {
-		if (!delete_is_configured(&d->options.site->granularities, periods->periods_ms[i]))
+		if (!granularity_find(&d->options.site->granularities, periods->periods_ms[i]))
 			d->others_ms[d->other_count++] = periods->periods_ms[i];
 	}
 	return 0;
@@ -467,17 +452,9 @@ static int delete_counted(struct deleting *d, const struct delete_part *part)
 	}
 }
 
-static void delete_tell(const struct deleting *d, const struct delete_batch *batch)
-{
-	struct slice metrics[GROUP_MAX];
-	for (size_t i = 0; i < batch->count; i++)
-		metrics[i] = d->members[batch->from + i].metric;
-	if (d->options.forgotten)
-		d->options.forgotten(d->options.owner, metrics, batch->count);
-}
-
 static int delete_forget(struct deleting *d)
 {
+	struct slice metrics[GROUP_MAX];
 	struct delete_batch batch = {.to = d->part.from};
 	if (d->options.only_count) {
 		d->result->forgotten += series_part_count(&d->part);
@@ -495,7 +472,10 @@ static int delete_forget(struct deleting *d)
 		if (err)
 			return err;
 		d->result->forgotten += batch.count;
-		delete_tell(d, &batch);
+		for (size_t i = 0; i < batch.count; i++)
+			metrics[i] = d->members[batch.from + i].metric;
+		if (d->options.forgotten)
+			d->options.forgotten(d->options.owner, metrics, batch.count);
 	}
 }
 
@@ -536,34 +516,23 @@ static int delete_of_span(struct deleting *d, const struct delete_span *span)
 	return err;
 }
 
-/* All spans of the members at work, one after the other. */
-static int delete_members(struct deleting *d)
-{
-	int err = 0;
-	delete_list_spans(d, d->members[d->part.from].raw_ms);
-	for (size_t s = 0; s < d->span_count && !err; s++)
-		err = delete_of_span(d, &d->spans[s]);
-	return err || !d->options.whole ? err : delete_forget(d);
-}
-
-/* Members whose raw data is kept for as long are at work together. */
-static void delete_shorten_part(struct deleting *d)
-{
-	size_t to = d->part.from + 1;
-	while (to < d->part.to && d->members[to].raw_ms == d->members[d->part.from].raw_ms)
-		to++;
-	d->part.to = to;
-}
-
-/* Damaged series are left, the others are deleted. */
+/* Members whose raw data is kept for as long are at work together. Damaged series are left, the
+ * others are deleted. */
 static int delete_group(struct deleting *d)
 {
 	int err = 0;
 	d->part = (struct series_part){0};
 	while (!err && series_part_next(&d->part, d->count)) {
 		struct rollup_delete_result before = *d->result;
-		delete_shorten_part(d);
-		err = delete_members(d);
+		size_t to = d->part.from + 1;
+		while (to < d->part.to && d->members[to].raw_ms == d->members[d->part.from].raw_ms)
+			to++;
+		d->part.to = to;
+		delete_list_spans(d, d->members[d->part.from].raw_ms);
+		for (size_t s = 0; s < d->span_count && !err; s++)
+			err = delete_of_span(d, &d->spans[s]);
+		if (!err && d->options.whole)
+			err = delete_forget(d);
 		if (err != ERR_DAMAGED)
 			continue;
 		if (d->options.only_count)

@@ -7,12 +7,12 @@
  * off is done by doing all of it once more.
  *
  * Slots of which raw samples go are marked first, in the write that deletes them: so a bucket that
- * the time cuts is made anew of what is left, and what a job writes that had read the samples
+ * the time cuts is made again of what is left, and what a job writes that had read the samples
  * before they went is corrected by the next one (marks.h: `deleted`). Nothing is deleted of a slot
  * that is not marked so, since a sample may come between the count and the write. Of some empty
  * slots between others both is done, so that the store has few ranges to delete; what comes to the
  * other empty ones stays. Where a slot is closed, its
- * rows are of more than the raw data that there still is. Then nothing can make a cut bucket anew:
+ * rows are of more than the raw data that there still is. Then nothing can make a cut bucket again:
  * its row stays as it is, and is counted as kept. (Rows of late points are made of these, which are
  * there for as long.)
  *
@@ -55,9 +55,10 @@ struct rollup_delete_result {
 	uint64_t failed;                  /* of these: their data is damaged */
 	uint64_t samples, late;           /* deleted, or to be deleted */
 	uint64_t rows[GRANULARITIES_MAX]; /* likewise, by granularity */
-	uint64_t kept[GRANULARITIES_MAX]; /* rows of buckets that are cut and cannot be made anew */
-	uint64_t other_rows, other_kept;  /* both, of granularities that are configured no more */
-	uint64_t marks;                   /* slots of series that are made anew, or looked at */
+	uint64_t
+		kept[GRANULARITIES_MAX]; /* rows of buckets that are cut and cannot be made again */
+	uint64_t other_rows, other_kept; /* both, of granularities that are configured no more */
+	uint64_t marks;                  /* slots of series that are made again, or looked at */
 };
 
 /* The store's error, or ERR_CANCELLED, with a sentence; *result is what was deleted by then. */

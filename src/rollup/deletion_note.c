@@ -27,7 +27,8 @@ static int deletion_note_read_tags(const struct json *root, struct rollup_deleti
 	int err = json_get_array(root, "tags", &tags, e);
 	for (const struct json *tag = err ? NULL : tags->first; tag; tag = tag->next) {
 		if (tag->type != JSON_T_STRING || spec->tag_count == ROLLUP_DELETION_TAGS_MAX)
-			return errbuf_set(e, ERR_INVALID, "its tags are none");
+			return errbuf_set(e, ERR_INVALID,
+					  "its tags are not the tags of a deletion");
 		spec->tags[spec->tag_count++] = tag->text;
 	}
 	return err;

@@ -19,7 +19,9 @@ enum {
 static const struct store_parts row = {{SLICE("deletion")}};
 
 struct rollup_deletions {
-	struct rollup_deletions_options options;
+	const struct rollup_site *site;
+	struct executor *executor;
+	struct catalog *catalog; /* NULL: none */
 	bool stopping;
 	struct job *job;            /* NULL: none is at work */
 	struct store_read *left;    /* the notes that were there at the start */
@@ -136,8 +138,7 @@ static int deletion_put_note(struct rollup_deletions *d, struct store_write *wri
 			     struct store_write_cond **outcome)
 {
 	struct buf note;
-	snprintf(d->name, sizeof(d->name), "%020lld",
-		 (long long)store_stamp(d->options.site->store));
+	snprintf(d->name, sizeof(d->name), "%020lld", (long long)store_stamp(d->site->store));
 	struct store_parts column = {{slice_of(d->name)}};
 	buf_init(&note, NOTE_MAX_BYTES);
 	deletion_note_put(&d->spec, &note);
@@ -152,7 +153,7 @@ static int deletion_put_note(struct rollup_deletions *d, struct store_write *wri
 static int deletion_note(struct rollup_deletions *d)
 {
 	struct store_write_cond *outcome;
-	struct store_write *write = store_write_new(d->options.site->store, WRITE_MAX_BYTES);
+	struct store_write *write = store_write_new(d->site->store, WRITE_MAX_BYTES);
 	int err = deletion_put_note(d, write, &outcome);
 	err = err ? err : deletion_write(write);
 	if (!err && !outcome->applied)
@@ -172,7 +173,7 @@ static void deletion_cross_out(struct rollup_deletions *d)
 {
 	struct store_write_cond *outcome;
 	const struct store_parts column = {{slice_of(d->name)}};
-	struct store_write *write = store_write_new(d->options.site->store, WRITE_MAX_BYTES);
+	struct store_write *write = store_write_new(d->site->store, WRITE_MAX_BYTES);
 	int err = store_cell_delete_if(write, TABLE_LEASES, &row, &column, d->version, &outcome);
 	err = err ? err : deletion_write(write);
 	store_write_free(write);
@@ -193,21 +194,21 @@ static void deletion_tell_catalog(void *argument)
 	const struct deletion_telling *telling = argument;
 	const struct rollup_deletions *d = telling->deletions;
 	for (size_t i = 0; i < telling->count; i++)
-		catalog_forgotten(d->options.catalog, d->spec.tenant, telling->metrics[i]);
+		catalog_forgotten(d->catalog, d->spec.tenant, telling->metrics[i]);
 }
 
 static void deletion_forgotten(void *owner, const struct slice *metrics, size_t count)
 {
 	struct rollup_deletions *d = owner;
 	struct deletion_telling telling = {d, metrics, count};
-	job_call(d->job, d->options.executor, deletion_tell_catalog, &telling);
+	job_call(d->job, d->executor, deletion_tell_catalog, &telling);
 }
 
 /* One that was broken off stays noted, and goes on at the next start. */
 static void deletion_work(struct rollup_deletions *d)
 {
 	const struct rollup_delete_options options = {
-		.site = d->options.site,
+		.site = d->site,
 		.queue = job_queue(d->job),
 		.tenant = d->spec.tenant,
 		.metric = d->spec.metric,
@@ -217,7 +218,7 @@ static void deletion_work(struct rollup_deletions *d)
 		.to_ms = d->spec.to_ms,
 		.whole = d->spec.whole,
 		.only_count = d->spec.only_count,
-		.forgotten = d->options.catalog ? deletion_forgotten : NULL,
+		.forgotten = d->catalog ? deletion_forgotten : NULL,
 		.owner = d,
 	};
 	d->err = rollup_delete(&options, &d->result, &d->error);
@@ -313,7 +314,7 @@ static void deletion_done(void *owner)
 
 static int deletion_start(struct rollup_deletions *d, void (*run)(struct job *job, void *owner))
 {
-	return job_start("deletion", run, deletion_done, d, d->options.executor, &d->job);
+	return job_start("deletion", run, deletion_done, d, d->executor, &d->job);
 }
 
 /* Waits for the answer, so that nobody who asks at once is told that another one is at work. */
@@ -324,7 +325,7 @@ static void deletion_look(struct rollup_deletions *d)
 	ASSERT(request); /* the first of an empty arena */
 	request->cell_scan.table = TABLE_LEASES;
 	request->cell_scan.key = row;
-	d->left->now_ms = clock_wall_ms(d->options.site->clock);
+	d->left->now_ms = clock_wall_ms(d->site->clock);
 	task_queue_init(&queue);
 	int err = store_read_wait(d->left, &queue);
 	task_queue_release(&queue);
@@ -337,12 +338,15 @@ static void deletion_look(struct rollup_deletions *d)
 
 /* ---- Life ------------------------------------------------------------------------------------ */
 
-struct rollup_deletions *rollup_deletions_new(const struct rollup_deletions_options *options)
+struct rollup_deletions *rollup_deletions_new(const struct rollup_site *site,
+					      struct executor *executor, struct catalog *catalog)
 {
 	struct rollup_deletions *d = mem_zalloc(sizeof(*d));
-	d->options = *options;
+	d->site = site;
+	d->executor = executor;
+	d->catalog = catalog;
 	arena_init(&d->arena, SPEC_MAX_BYTES);
-	d->left = store_read_new(options->site->store, READ_MAX_BYTES);
+	d->left = store_read_new(site->store, READ_MAX_BYTES);
 	deletion_look(d);
 	return d;
 }

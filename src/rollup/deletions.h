@@ -20,14 +20,10 @@ enum { ROLLUP_DELETION_TAGS_MAX = CATALOG_SELECTORS_MAX, ROLLUP_DELETION_BY_MAX_
 
 struct rollup_deletions;
 
-struct rollup_deletions_options {
-	const struct rollup_site *site; /* the caller's */
-	struct executor *executor;
-	struct catalog *catalog; /* that is told of series that leave; NULL: none */
-};
-
-/* Goes on with what was left; blocks for a moment. */
-struct rollup_deletions *rollup_deletions_new(const struct rollup_deletions_options *options);
+/* Goes on with what was left; blocks for a moment. The site is the caller's. The catalog is told of
+ * series that leave; NULL: none is. */
+struct rollup_deletions *rollup_deletions_new(const struct rollup_site *site,
+					      struct executor *executor, struct catalog *catalog);
 /* Ends what runs; what is left of it is done at the next start. */
 void rollup_deletions_stop(struct rollup_deletions *deletions);
 bool rollup_deletions_idle(const struct rollup_deletions *deletions);

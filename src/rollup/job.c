@@ -17,7 +17,6 @@ struct pass_worker {
 struct rollup_job {
 	const struct rollup_site *site;
 	rollup_run_all *run_all;
-	struct marks_listing *listing;
 	struct pass_worker workers[WORKERS];
 	int64_t seen_ms;      /* asof_ms of the last pass that saw all that there is; 0: of none */
 	int64_t cut_since_ms; /* passes since then were incomplete; 0: the last pass was complete */
@@ -42,7 +41,6 @@ struct rollup_job *rollup_job_new(const struct rollup_site *site, rollup_run_all
 	job->site = site;
 	job->run_all = run_all ? run_all : jobs_run_all;
 	pthread_mutex_init(&job->lock, NULL);
-	job->listing = marks_listing_new(site->marks);
 	for (size_t i = 0; i < WORKERS; i++)
 		job->workers[i] = (struct pass_worker){job, slot_worker_new(site)};
 	return job;
@@ -50,7 +48,6 @@ struct rollup_job *rollup_job_new(const struct rollup_site *site, rollup_run_all
 
 void rollup_job_free(struct rollup_job *job)
 {
-	marks_listing_free(job->listing);
 	for (size_t i = 0; i < WORKERS; i++)
 		slot_worker_free(job->workers[i].worker);
 	pthread_mutex_destroy(&job->lock);
@@ -76,17 +73,13 @@ static int64_t pass_closed_before_s(const struct rollup_job *job)
 	return rollup_site_open_from_ms(site, rollup_site_longest_ms(site)) / 1000;
 }
 
-/* 0 stands for any slot. */
-static bool pass_is_closed(const struct rollup_job *job, int64_t slot_s)
-{
-	return slot_s && slot_s < pass_closed_before_s(job);
-}
-
+/* Slot 0 stands for any slot. */
 static void pass_keep_oldest(struct rollup_job *job, int64_t slot_s)
 {
 	if (slot_s < job->pass.oldest_slot_s)
 		job->pass.oldest_slot_s = slot_s;
-	if (slot_s < job->pass.oldest_open_slot_s && !pass_is_closed(job, slot_s))
+	if (slot_s < job->pass.oldest_open_slot_s &&
+	    (!slot_s || slot_s >= pass_closed_before_s(job)))
 		job->pass.oldest_open_slot_s = slot_s;
 }
 
@@ -129,28 +122,17 @@ static int64_t pass_behind_ms(const struct rollup_pass *pass, int64_t now_ms)
 	return since_ms < now_ms ? now_ms - since_ms : 0;
 }
 
-static void pass_begin_watermark(struct rollup_job *job)
-{
-	job->losses = marks_losses(job->site->marks);
-	if (job->site->watermark)
-		watermark_begin(job->site->watermark, job->asof_ms, pass_closed_before_s(job));
-}
-
-/* The pass may have missed marks that were lost meanwhile. */
-static bool pass_saw_all(const struct rollup_job *job)
-{
-	struct marks_state marks = marks_state(job->site->marks);
-	return !job->partial && !marks.incomplete && marks.losses == job->losses;
-}
-
-/* This process does not know what others roll up. */
+/* This process does not know what others roll up, and the pass may have missed marks that were lost
+ * meanwhile. */
 static void pass_end_watermark(struct rollup_job *job, int64_t now_ms)
 {
 	struct watermark *watermark = job->site->watermark;
+	struct marks_state marks = marks_state(job->site->marks);
 	bool owns_all = job->own.count >= job->site->partitions;
+	bool saw_all = !job->partial && !marks.incomplete && marks.losses == job->losses;
 	if (!watermark)
 		return;
-	watermark_end(watermark, now_ms, owns_all && pass_saw_all(job));
+	watermark_end(watermark, now_ms, owns_all && saw_all);
 	if (!owns_all)
 		watermark_forget(watermark);
 }
@@ -316,7 +298,9 @@ static void pass_begin(struct rollup_job *job, struct task_queue *queue,
 					 .oldest_open_slot_s = INT64_MAX,
 					 .next_ready_ms = INT64_MAX,
 					 .ready_since_ms = INT64_MAX};
-	pass_begin_watermark(job);
+	job->losses = marks_losses(job->site->marks);
+	if (job->site->watermark)
+		watermark_begin(job->site->watermark, asof_ms, pass_closed_before_s(job));
 }
 
 struct rollup_pass rollup_job_run(struct rollup_job *job, struct task_queue *queue,
@@ -324,19 +308,18 @@ struct rollup_pass rollup_job_run(struct rollup_job *job, struct task_queue *que
 {
 	struct clock *clock = job->site->clock;
 	pass_begin(job, queue, own, asof_ms, until_ms);
-	int err = marks_listing_begin(job->listing, queue, clock_wall_ms(clock));
-	for (bool more = true; more && !err;) {
-		size_t count;
-		const struct mark_slot *slots = marks_listing_page(job->listing, &count, &more);
-		pass_choose_page(job, slots, count);
+	struct marks_listing listing = {.marks = job->site->marks};
+	bool ends = false;
+	int err = 0;
+	while (!err && !ends && !listing.over) {
+		err = marks_list(&listing, queue, clock_wall_ms(clock));
+		pass_choose_page(job, listing.slots, listing.count);
 		pass_work_on_page(job);
-		if (job->page_at < job->page_count || (more && pass_must_end(job))) {
+		ends = job->page_at < job->page_count || (!listing.over && pass_must_end(job));
+		if (ends)
 			pass_leave_rest(job);
-			more = false;
-		} else if (more) {
-			err = marks_listing_next(job->listing, queue, clock_wall_ms(clock));
-		}
 	}
+	marks_listing_release(&listing);
 	if (err) {
 		pass_keep_error(job, err);
 		pass_leave_rest(job);

@@ -1,5 +1,6 @@
 #include "rollup/rebuild.h"
 
+#include "rollup/backfill.h"
 #include "wire/timetext.h"
 
 /* Earlier slots have lost raw data, or will have before they are rolled up. */
@@ -41,15 +42,14 @@ static bool rebuild_makes_good(const struct rollup_site *site, const struct roll
 	       !state->degraded && clock_wall_ms(site->clock) >= state->lost_ms + site->quiet_ms;
 }
 
-int rollup_rebuild_run(const struct rollup_site *site, struct backfill *backfill,
-		       struct task_queue *queue, const struct rollup_rebuild *rebuild,
-		       struct remark_result *result)
+int rollup_rebuild_run(const struct rollup_site *site, struct task_queue *queue,
+		       const struct rollup_rebuild *rebuild, struct remark_result *result)
 {
 	struct marks_state state = marks_state(site->marks);
 	bool makes_good = rebuild_makes_good(site, rebuild, &state);
-	bool is_all = backfill && !rebuild->only_count && !rebuild->tenant.len &&
+	bool is_all = site->backfill && !rebuild->only_count && !rebuild->tenant.len &&
 		      !rebuild->metric.len &&
-		      backfill_is_all(backfill, rebuild->from_ms, rebuild->to_ms);
+		      backfill_is_all(site->backfill, rebuild->from_ms, rebuild->to_ms);
 	int err = remark(&(struct remark_options){.site = site,
 						  .queue = queue,
 						  .tenant = rebuild->tenant,
@@ -62,6 +62,6 @@ int rollup_rebuild_run(const struct rollup_site *site, struct backfill *backfill
 	if (!err && makes_good)
 		marks_restored(site->marks, state.losses);
 	if (!err && is_all && !result->failed)
-		backfill_rebuilt(backfill, queue);
+		backfill_rebuilt(site->backfill, queue);
 	return err;
 }

@@ -4,7 +4,6 @@
 #ifndef ROLLUP_REBUILD_H
 #define ROLLUP_REBUILD_H
 
-#include "rollup/backfill.h"
 #include "rollup/remark.h"
 
 struct rollup_rebuild {
@@ -21,10 +20,10 @@ struct rollup_rebuild {
 int rollup_rebuild_check(const struct rollup_site *site, struct rollup_rebuild *rebuild,
 			 struct errbuf *e) MUST_CHECK;
 
-/* Waits for the store, on the thread of the queue. backfill NULL: this process rolls nothing up.
- * The store's error, or ERR_CANCELLED; *result is what was done by then, and stays. */
-int rollup_rebuild_run(const struct rollup_site *site, struct backfill *backfill,
-		       struct task_queue *queue, const struct rollup_rebuild *rebuild,
+/* Waits for the store, on the thread of the queue. The store's error, or ERR_CANCELLED; *result is
+ * what was done by then, and stays. */
+int rollup_rebuild_run(const struct rollup_site *site, struct task_queue *queue,
+		       const struct rollup_rebuild *rebuild,
 		       struct remark_result *result) MUST_CHECK;
 
 #endif

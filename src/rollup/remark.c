@@ -3,8 +3,8 @@
 #include "base/fault.h"
 #include "base/hash_set.h"
 #include "base/stats.h"
-#include "model/series.h"
 #include "lease/partition.h"
+#include "model/series.h"
 #include "store/series_walk.h"
 
 enum {
@@ -40,33 +40,20 @@ struct remarking {
 
 /* ---- Series ---------------------------------------------------------------------------------- */
 
-static int64_t remark_open_from_ms(struct remarking *r, const struct store_series *series)
-{
-	const struct rollup_site *site = r->options->site;
-	struct retention_fit fit =
-		retention_find(site->retention_rules, &r->memo, series->tenant, series->metric);
-	return rollup_site_open_from_ms(site, rollup_site_whole_ms(site, fit.raw));
-}
-
 static int remark_name_member(struct remarking *r, const struct store_series *series,
 			      struct remark_member *m)
 {
+	const struct rollup_site *site = r->options->site;
 	struct tags tags;
-	*m = (struct remark_member){.tenant = arena_copy(&r->arena, series->tenant),
-				    .open_ms = remark_open_from_ms(r, series)};
+	struct retention_fit fit =
+		retention_find(&site->retention, &r->memo, series->tenant, series->metric);
+	*m = (struct remark_member){
+		.tenant = arena_copy(&r->arena, series->tenant),
+		.open_ms = rollup_site_open_from_ms(site, rollup_site_whole_ms(site, fit))};
 	int err = m->tenant.data ? tags_decode(series->tags_text, &r->arena, &tags) : ERR_LIMIT;
 	err = err ? err : series_walk_name(series, tags, &r->arena, &m->series_set);
 	if (!err)
-		m->partition = partition_of(m->tenant, m->series_set, r->options->site->partitions);
-	return err;
-}
-
-static int remark_name_members(struct remarking *r)
-{
-	int err = 0;
-	arena_reset(&r->arena);
-	for (size_t i = 0; i < r->group.count && !err; i++)
-		err = remark_name_member(r, &r->group.series[i], &r->members[i]);
+		m->partition = partition_of(m->tenant, m->series_set, site->partitions);
 	return err;
 }
 
@@ -174,7 +161,10 @@ static int remark_table(struct remarking *r, enum table table)
 /* Damaged series are left out, the others are marked. */
 static int remark_group(struct remarking *r)
 {
-	int err = remark_name_members(r);
+	int err = 0;
+	arena_reset(&r->arena);
+	for (size_t i = 0; i < r->group.count && !err; i++)
+		err = remark_name_member(r, &r->group.series[i], &r->members[i]);
 	r->part = (struct series_part){0};
 	while (!err && series_part_next(&r->part, r->group.count)) {
 		struct remark_result before = *r->result;

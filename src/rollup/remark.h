@@ -1,4 +1,4 @@
-/* Marks made anew from raw data and late points, where tracking was lost: whatever has any is
+/* Marks made again from raw data and late points, where tracking was lost: whatever has any is
  * rolled up once more, which changes nothing where it was rolled up already.
  *
  * Of some series at a time the next sample is looked for, so that stretches without data cost

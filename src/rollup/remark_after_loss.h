@@ -1,4 +1,4 @@
-/* Private: marks that were lost (marks_state) are made anew from raw data, without anybody's
+/* Private: marks that were lost (marks_state) are made again from raw data, without anybody's
  * doing.
  *
  * A sample whose touch was left out because one had been made before the loss may still be on its

@@ -1,11 +1,10 @@
 #include "rollup/rollup.h"
 
-#include "base/buf.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "loop/job.h"
-#include "marks/watermark.h"
 #include "lease/lease.h"
+#include "loop/job.h"
+#include "rollup/backfill.h"
 #include "rollup/remark_after_loss.h"
 
 enum {
@@ -15,7 +14,7 @@ enum {
 };
 
 struct rollup {
-	struct rollup_options options;
+	const struct rollup_site *site;
 	struct job *job; /* NULL: it is over */
 
 	/* The job's. */
@@ -32,21 +31,7 @@ struct rollup {
 
 static int64_t rollup_wall_ms(const struct rollup *r)
 {
-	return clock_wall_ms(r->options.site->clock);
-}
-
-int64_t rollup_before_ms(struct rollup *r, struct slice tenant, struct slice metric)
-{
-	struct buf encoded;
-	if (marks_state(r->options.site->marks).incomplete)
-		return 0;
-	buf_init(&encoded, 2 * METRIC_MAX_BYTES);
-	int err = series_set_encode(metric, (struct tags){NULL, 0}, &encoded);
-	int64_t before_ms =
-		err ? 0
-		    : watermark_before_ms(r->options.site->watermark, tenant, buf_slice(&encoded));
-	buf_release(&encoded);
-	return before_ms;
+	return clock_wall_ms(r->site->clock);
 }
 
 struct rollup_state rollup_state(struct rollup *r)
@@ -69,7 +54,7 @@ static void rollup_show_leases(struct rollup *r, int err, bool begins)
 
 static void rollup_say(struct rollup *r, const char *what, const char *why)
 {
-	log_rated(&r->lines, clock_mono_ms(r->options.site->clock), LOG_WARN,
+	log_rated(&r->lines, clock_mono_ms(r->site->clock), LOG_WARN,
 		  "roll-ups: %s: %s; the server tries again", what, why);
 }
 
@@ -79,10 +64,9 @@ static void rollup_say(struct rollup *r, const char *what, const char *why)
 static int64_t rollup_pass_before_ms(const struct rollup *r, const struct rollup_pass *pass,
 				     int64_t asof_ms)
 {
-	int64_t slot_ms = r->options.site->granularities.slot_ms;
+	int64_t slot_ms = r->site->granularities.slot_ms;
 	int64_t present_ms = asof_ms / slot_ms * slot_ms;
-	if (r->held.count < r->options.site->partitions ||
-	    marks_state(r->options.site->marks).incomplete)
+	if (r->held.count < r->site->partitions || marks_state(r->site->marks).incomplete)
 		return 0;
 	if (pass->oldest_open_slot_s >= present_ms / 1000)
 		return present_ms;
@@ -92,8 +76,8 @@ static int64_t rollup_pass_before_ms(const struct rollup *r, const struct rollup
 /* Errors of the store have a text; Redis has its own. */
 static void rollup_explain(const struct rollup *r, int err, char why[MARKS_WHY_BYTES])
 {
-	struct marks_state marks = marks_state(r->options.site->marks);
-	bool of_redis = err == ERR_RETRY && !marks_in_writes(r->options.site->marks);
+	struct marks_state marks = marks_state(r->site->marks);
+	bool of_redis = err == ERR_RETRY && !marks_in_writes(r->site->marks);
 	const char *words =
 		marks.why[0] ? marks.why : "it was emptied, or answers what it should not";
 	snprintf(why, MARKS_WHY_BYTES, "%s%s", of_redis ? "Redis: " : "",
@@ -115,13 +99,13 @@ static void rollup_show_pass(struct rollup *r, const struct rollup_pass *pass, c
 static int64_t rollup_run_pass(struct rollup *r, struct job *job, int64_t asof_ms)
 {
 	char why[MARKS_WHY_BYTES];
-	backfill_begin_pass(r->options.backfill);
+	backfill_begin_pass(r->site->backfill);
 	struct rollup_pass pass = rollup_job_run(r->pass, job_queue(job), &r->held, asof_ms,
-						 r->until_ms - r->options.lease_ms / 4);
-	int64_t now_ms = rollup_wall_ms(r), next_ms = now_ms + r->options.every_ms;
+						 r->until_ms - r->site->lease_ms / 4);
+	int64_t now_ms = rollup_wall_ms(r), next_ms = now_ms + r->site->every_ms;
 	rollup_explain(r, pass.err, why);
 	rollup_show_pass(r, &pass, why);
-	backfill_end_pass(r->options.backfill, job_queue(job),
+	backfill_end_pass(r->site->backfill, job_queue(job),
 			  rollup_pass_before_ms(r, &pass, asof_ms));
 	if (pass.err && !job_is_stopping(job))
 		rollup_say(r, "a pass over the marks broke off", why);
@@ -134,12 +118,12 @@ static int64_t rollup_run_pass(struct rollup *r, struct job *job, int64_t asof_m
 static int64_t rollup_take_and_run(struct rollup *r, struct job *job)
 {
 	int64_t asof_ms = rollup_wall_ms(r);
-	int err = leases_take(r->leases, job_queue(job), &r->options.own, &r->held, &r->until_ms);
+	int err = leases_take(r->leases, job_queue(job), &r->site->own, &r->held, &r->until_ms);
 	if (err && !job_is_stopping(job))
 		rollup_say(r, "the leases could not be taken", err_text(err));
 	rollup_show_leases(r, err, !err && r->held.count);
 	if (err || !r->held.count)
-		return rollup_wall_ms(r) + (err ? TICK_MS : r->options.every_ms);
+		return rollup_wall_ms(r) + (err ? TICK_MS : r->site->every_ms);
 	remark_after_loss_look(r->remark, asof_ms);
 	return rollup_run_pass(r, job, asof_ms);
 }
@@ -148,15 +132,15 @@ static int64_t rollup_take_and_run(struct rollup *r, struct job *job)
  * free. A clock that was set back must not put that off for long. ERR_CANCELLED: it is to end. */
 static int rollup_rest_until(const struct rollup *r, struct job *job, int64_t next_ms)
 {
-	const struct rollup_options *o = &r->options;
-	int64_t renew_ms = r->until_ms - o->lease_ms / 4, now_ms = rollup_wall_ms(r);
-	int64_t tick_ms = o->site->quiet_ms / TICKS_OF_QUIET + 1;
+	const struct rollup_site *site = r->site;
+	int64_t renew_ms = r->until_ms - site->lease_ms / 4, now_ms = rollup_wall_ms(r);
+	int64_t tick_ms = site->quiet_ms / TICKS_OF_QUIET + 1;
 	if (renew_ms > now_ms && renew_ms < next_ms)
 		next_ms = renew_ms;
 	if (tick_ms > TICK_MS)
 		tick_ms = TICK_MS;
 	int err = job_is_stopping(job) ? ERR_CANCELLED : 0;
-	for (; !err && now_ms < next_ms && next_ms <= now_ms + o->every_ms;
+	for (; !err && now_ms < next_ms && next_ms <= now_ms + site->every_ms;
 	     now_ms = rollup_wall_ms(r))
 		err = job_sleep(job, next_ms - now_ms < tick_ms ? next_ms - now_ms : tick_ms);
 	return err;
@@ -181,15 +165,15 @@ static void rollup_run(struct job *job, void *owner)
 {
 	struct rollup *r = owner;
 	int64_t next_ms = 0;
-	r->pass = rollup_job_new(r->options.site, NULL);
+	r->pass = rollup_job_new(r->site, NULL);
 	r->leases = leases_new(&(struct leases_options){
-		.store = r->options.site->store,
-		.clock = r->options.site->clock,
-		.holder = r->options.name,
-		.lease_ms = r->options.lease_ms,
-		.share = r->options.share,
+		.store = r->site->store,
+		.clock = r->site->clock,
+		.holder = slice_of(r->site->name),
+		.lease_ms = r->site->lease_ms,
+		.share = r->site->share,
 	});
-	r->remark = remark_after_loss_new(r->options.site, &job_queue(job)->executor);
+	r->remark = remark_after_loss_new(r->site, &job_queue(job)->executor);
 	while (!rollup_rest_until(r, job, next_ms))
 		next_ms = rollup_take_and_run(r, job);
 	remark_after_loss_stop(r->remark);
@@ -208,14 +192,14 @@ static void rollup_over(void *owner)
 	r->job = NULL;
 }
 
-struct rollup *rollup_new(const struct rollup_options *options)
+struct rollup *rollup_new(const struct rollup_site *site, struct executor *executor)
 {
 	struct rollup *r = mem_zalloc(sizeof(*r));
-	ASSERT(options->site->granularities.count && options->own.count);
-	r->options = *options;
+	ASSERT(site->granularities.count && site->own.count);
+	r->site = site;
 	r->lines = (struct log_rate){.lines_max = LINES_A_MINUTE};
 	pthread_mutex_init(&r->lock, NULL);
-	int err = job_start("rollup", rollup_run, rollup_over, r, options->executor, &r->job);
+	int err = job_start("rollup", rollup_run, rollup_over, r, executor, &r->job);
 	ASSERT(!err); /* one of the first */
 	return r;
 }

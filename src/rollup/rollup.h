@@ -5,7 +5,7 @@
  * Every sample's slot and series are marked before it is written (marks/marks.h, marks/recent.h). A
  * job looks every while, and when something becomes ready: it takes the leases of its partitions
  * and does a pass (job.h), which reads, computes and writes the rows of quiet slots (batch/,
- * aggregate_row.h). A query asks up to which time its metric is rolled up (rollup_before_ms,
+ * aggregate_row.h). A query asks up to which time its metric is rolled up (rollup_site_before_ms,
  * marks/watermark.h) and which granularities there are.
  *
  * Failure modes. A crash at any point leaves marks, which are worked on again; rows are put, so
@@ -13,41 +13,22 @@
  * again at the next look.
  *
  * Threads: a job (loop/job.h) does all of it. rollup_new, rollup_stop, rollup_is_over and
- * rollup_free belong to the thread of the executor; rollup_before_ms and rollup_state may be called
- * on any. */
+ * rollup_free belong to the thread of the executor; rollup_state may be called on any. */
 #ifndef ROLLUP_ROLLUP_H
 #define ROLLUP_ROLLUP_H
 
 #include "base/exec.h"
-#include "lease/partition.h"
-#include "rollup/backfill.h"
 #include "rollup/job.h"
 
 struct rollup;
 
-struct rollup_options {
-	const struct rollup_site *site; /* the caller's; it has one granularity at least */
-	struct backfill *backfill;      /* the caller's */
-	struct executor *executor;      /* likewise */
-	struct partitions own;          /* one at least */
-	bool share;                     /* those of `own` with others that share */
-	int64_t every_ms, lease_ms;
-	struct slice name; /* of this process among those that roll up; the caller's */
-};
-
-struct rollup *rollup_new(const struct rollup_options *options);
+/* The site has one granularity and one partition of its own at least, and is the caller's. */
+struct rollup *rollup_new(const struct rollup_site *site, struct executor *executor);
 /* Ends a pass after the slots that are at work and gives the leases back; then it is over. */
 void rollup_stop(struct rollup *rollup);
 bool rollup_is_over(const struct rollup *rollup);
 /* When it is over. */
 void rollup_free(struct rollup *rollup);
-
-/* All samples of the metric of earlier times are rolled up in all granularities, as far as this
- * process has written them or the last pass has seen their marks. 0: before the first pass, while
- * marks are lost, and where other processes roll up partitions of their own. The metric's plain
- * name.
- */
-int64_t rollup_before_ms(struct rollup *rollup, struct slice tenant, struct slice metric);
 
 struct rollup_state {
 	struct rollup_pass pass; /* the last */

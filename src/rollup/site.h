@@ -1,21 +1,30 @@
-/* The site: what everybody works on who makes, marks or deletes roll-ups. It is filled in once,
- * before anything is written, and only read after that. */
+/* The site: what everybody works on who makes, marks or deletes roll-ups. It is read from the
+ * configuration and opened once, before anything is written, and only read after that; what changes
+ * in it has locks of its own. The loop's thread opens and closes it. */
 #ifndef ROLLUP_SITE_H
 #define ROLLUP_SITE_H
 
 #include "base/clock.h"
+#include "lease/partition.h"
 #include "marks/marks.h"
+#include "marks/redis/redis.h"
 #include "retention/granularity.h"
 #include "retention/late.h"
 #include "retention/retention.h"
+#include "rollup/stored_settings.h"
 #include "store/store.h"
 
+struct backfill;
+struct conf;
+struct files;
 struct watermark;
 
 struct rollup_site {
 	struct store *store;
 	struct marks *marks;
-	struct watermark *watermark; /* is told what stays marked; NULL: nobody asks */
+	/* Is told what stays marked. NULL: this process rolls nothing up, and nobody asks. */
+	struct watermark *watermark;
+	struct backfill *backfill; /* NULL likewise */
 	struct clock *clock;
 	struct granularities granularities; /* none in it: nothing is marked or rolled up */
 	/* A mark of a partition beyond them is taken for one of them; 0: it is left. */
@@ -23,36 +32,59 @@ struct rollup_site {
 	int64_t quiet_ms;
 	int64_t skew_max_ms; /* by how much the clocks of processes may differ */
 	int64_t ahead_ms;    /* how far after now samples are taken */
-	/* How long raw samples are kept, 0: for ever. A slot whose raw samples have begun to expire
-	 * gets no rows of them: the rows that are there were made of more samples. */
-	int64_t raw_retention_ms;
-	const struct retention_rules *retention_rules; /* where they say else; NULL: nowhere */
-	struct late_samples late;                      /* which slots may have late samples */
+	/* A slot whose raw samples have begun to expire gets no rows of them: the rows that are
+	 * there were made of more samples. */
+	struct retention_rules retention;
+	struct late_samples late; /* which slots may have late samples */
+	bool keeps_late;          /* samples that are late now; else they are refused */
+	struct stored_settings settings;
 	/* Ends of names of metrics that are counters. */
 	const char *const *counter_suffixes;
 	size_t counter_suffix_count;
 	size_t slice_points; /* of one read; 0: as many as the store gives; fewer are for tests */
+	/* Who rolls up, and when. */
+	char name[256];        /* of this process among those that roll up */
+	struct partitions own; /* by configuration, or all that may be taken */
+	bool share;            /* these are shared with others that share */
+	int64_t every_ms, lease_ms;
+	struct redis_url redis; /* that has the marks; no host: the store has them */
+	char redis_separator;
 };
 
-/* How old raw samples may be now so that none of that time has gone: of series whose rule is
- * `raw_fit` (a place of a retention_fit), of those that are kept for longest, and for the shortest
- * time. 0: of any age. */
-static inline int64_t rollup_site_whole_ms(const struct rollup_site *site, uint8_t raw_fit)
+/* The configuration, whose texts it points to. What belongs together is checked; the sentence names
+ * the option, its file and line. */
+int rollup_site_read(struct rollup_site *site, const struct conf *conf, struct files *files,
+		     struct errbuf *e) MUST_CHECK;
+/* Before anything is written; blocks for a moment. It is to be closed in any case. */
+int rollup_site_open(struct rollup_site *site, struct store *store, struct clock *clock,
+		     struct errbuf *e) MUST_CHECK;
+void rollup_site_close(struct rollup_site *site);
+
+/* For queries (query/query.h), on any thread; the owner is the site. All samples of the metric of
+ * earlier times are rolled up in all granularities, as far as this process has written them or the
+ * last pass has seen their marks. 0: before the first pass, while marks are lost, and where other
+ * processes roll up partitions of their own. The metric's plain name. */
+int64_t rollup_site_before_ms(void *owner, struct slice tenant, struct slice metric);
+/* As stored_settings_since_ms, and as rollup_is_counter. */
+int64_t rollup_site_since_ms(void *owner, struct slice metric, size_t granularity);
+bool rollup_site_is_counter(void *owner, struct slice metric);
+
+/* How old raw samples may be now so that none of that time has gone: of series that `fit` is of, of
+ * those that are kept for longest, and for the shortest time. 0: of any age. */
+static inline int64_t rollup_site_whole_ms(const struct rollup_site *site, struct retention_fit fit)
 {
-	return retention_whole_ms(site->retention_rules, raw_fit, site->raw_retention_ms,
+	return retention_whole_ms(&site->retention, retention_level(&site->retention, fit.raw),
 				  clock_age_ms(site->clock));
 }
 
 static inline int64_t rollup_site_longest_ms(const struct rollup_site *site)
 {
-	return retention_longest_whole_ms(site->retention_rules, site->raw_retention_ms,
-					  clock_age_ms(site->clock));
+	return retention_longest_whole_ms(&site->retention, clock_age_ms(site->clock));
 }
 
 static inline int64_t rollup_site_shortest_ms(const struct rollup_site *site)
 {
-	return retention_shortest_whole_ms(site->retention_rules, site->raw_retention_ms,
-					   clock_age_ms(site->clock));
+	return retention_shortest_whole_ms(&site->retention, clock_age_ms(site->clock));
 }
 
 /* Where the first open slot begins (slot_open_from_ms) of series whose raw samples count as kept

@@ -4,8 +4,8 @@
 #include "base/hash_set.h"
 #include "base/log.h"
 #include "base/stats.h"
-#include "rollup/batch/batch.h"
 #include "marks/watermark.h"
+#include "rollup/batch/batch.h"
 #include "wire/timetext.h"
 
 enum { DAMAGED_LINES_A_MINUTE = 3, TOLD_MAX = 1000 };
@@ -14,7 +14,6 @@ struct slot_worker {
 	const struct rollup_site *site;
 	int64_t slot_s;
 	int64_t asof_ms, seen_ms;
-	struct marks_reading *reading;
 	struct rollup_batch *batch;
 	struct rollup_batch_mark *ready; /* of the part */
 	size_t ready_count;
@@ -29,14 +28,12 @@ struct slot_worker *slot_worker_new(const struct rollup_site *site)
 	struct slot_worker *worker = mem_zalloc(sizeof(*worker));
 	worker->site = site;
 	worker->lines = (struct log_rate){.lines_max = DAMAGED_LINES_A_MINUTE};
-	worker->reading = marks_reading_new(site->marks);
 	worker->batch = rollup_batch_new(site);
 	return worker;
 }
 
 void slot_worker_free(struct slot_worker *worker)
 {
-	marks_reading_free(worker->reading);
 	rollup_batch_free(worker->batch);
 	retention_memo_release(&worker->memo);
 	hash_set_release(&worker->told);
@@ -45,12 +42,6 @@ void slot_worker_free(struct slot_worker *worker)
 }
 
 /* ---- Which are ready ------------------------------------------------------------------------- */
-
-static int64_t worker_ready_ms(const struct slot_worker *worker, const struct mark *mark)
-{
-	return slot_ready_ms(worker->slot_s, mark->touched_ms, worker->site->granularities.slot_ms,
-			     worker->site->quiet_ms, clock_wall_ms(worker->site->clock));
-}
 
 static int worker_compare_ready(const void *a, const void *b)
 {
@@ -72,10 +63,9 @@ static bool worker_expired_after(const struct slot_worker *worker, int64_t reten
 /* For how long raw data of the mark's series counts as kept. */
 static int64_t worker_whole_ms(struct slot_worker *worker, const struct mark *mark)
 {
-	struct retention_fit fit =
-		retention_find_encoded(worker->site->retention_rules, &worker->memo, mark->tenant,
-				       mark->series_set.metric);
-	return rollup_site_whole_ms(worker->site, fit.raw);
+	struct retention_fit fit = retention_find_encoded(&worker->site->retention, &worker->memo,
+							  mark->tenant, mark->series_set.metric);
+	return rollup_site_whole_ms(worker->site, fit);
 }
 
 static void worker_count_expired(struct slot_worker *worker, uint64_t count)
@@ -143,8 +133,11 @@ static void worker_choose_closed(struct slot_worker *worker, struct mark *mark)
 static void worker_choose_ready(struct slot_worker *worker, struct mark *marks, size_t count,
 				bool old)
 {
+	const struct rollup_site *site = worker->site;
 	for (size_t i = 0; i < count; i++) {
-		int64_t at_ms = worker_ready_ms(worker, &marks[i]);
+		int64_t at_ms = slot_ready_ms(worker->slot_s, marks[i].touched_ms,
+					      site->granularities.slot_ms, site->quiet_ms,
+					      clock_wall_ms(site->clock));
 		if (marks[i].finished)
 			continue;
 		if (at_ms <= worker->asof_ms) {
@@ -212,10 +205,8 @@ static int worker_roll_up_ready(struct slot_worker *worker, struct task_queue *q
 
 /* Unread marks hold up no others. Their series are not rolled up; `granary rollup rebuild` marks
  * them again. Each is logged once. */
-static void worker_count_unread(struct slot_worker *worker)
+static void worker_count_unread(struct slot_worker *worker, size_t unread, const char *name)
 {
-	size_t unread = marks_reading_unread(worker->reading);
-	const char *name = marks_reading_unread_name(worker->reading);
 	worker->result.unread += unread;
 	if (!unread || !hash_set_add(&worker->told, hash128(name, strlen(name), unread), TOLD_MAX))
 		return;
@@ -237,18 +228,17 @@ int slot_worker_run(struct slot_worker *worker, struct task_queue *queue,
 	worker->slot_s = slots[0].slot_s;
 	worker->result = (struct slot_worker_result){.next_ready_ms = INT64_MAX,
 						     .ready_since_ms = INT64_MAX};
-	int err = marks_reading_begin(worker->reading, queue, slots, count, clock_wall_ms(clock));
-	for (bool more = true; more && !err;) {
-		size_t n;
-		struct mark *marks = marks_reading_marks(worker->reading, &n, &more);
-		worker_count_unread(worker);
-		worker_choose_marks(worker, marks, n);
-		err = worker_roll_up_ready(worker, queue);
-		if (!err)
-			err = marks_reading_finish(worker->reading, queue);
-		if (!err && more)
-			err = marks_reading_next(worker->reading, queue, clock_wall_ms(clock));
+	struct marks_reading reading = {
+		.marks = worker->site->marks, .slots = slots, .slot_count = count};
+	int err = 0;
+	while (!err && !reading.over) {
+		err = marks_read(&reading, queue, clock_wall_ms(clock));
+		worker_count_unread(worker, reading.unread, reading.unread_name);
+		worker_choose_marks(worker, reading.part, reading.count);
+		err = err ? err : worker_roll_up_ready(worker, queue);
+		err = err ? err : marks_finish(&reading, queue);
 	}
+	marks_reading_release(&reading);
 	*result = worker->result;
 	return err;
 }

@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "marks/resize.h"
 #include "retention/lengthened.h"
+#include "rollup/site.h"
 #include "store/wait.h"
 #include "wire/number.h"
 
@@ -164,48 +165,41 @@ static void settings_lines_add_missing(struct buf *to, struct slice from, struct
 /* ---- What a change does ---------------------------------------------------------------------- */
 
 struct settling {
-	const struct stored_settings_config *config;
-	struct stored_settings *settings;
+	struct rollup_site *site;
+	int64_t now_ms;
 	struct settings_cells cells;
 };
 
 /* The slot in which a granularity is configured, or a metric becomes a counter, has samples of
  * before. */
-static int64_t settings_next_slot_ms(const struct stored_settings_config *config)
+static int64_t settings_next_slot_ms(const struct settling *s)
 {
-	int64_t slot_ms = config->granularities->slot_ms;
-	return (config->now_ms / slot_ms + 1) * slot_ms;
+	int64_t slot_ms = s->site->granularities.slot_ms;
+	return (s->now_ms / slot_ms + 1) * slot_ms;
 }
 
 static int settle_raw_retention(struct settling *s, struct slice name,
 				const struct store_cell *before)
 {
-	const struct stored_settings_config *config = s->config;
 	char text[LENGTHENED_CELL_MAX_BYTES];
 	struct slice value = before ? before->value : SLICE("");
-	int err = retention_lengthened_settle(&value, config->raw_retention_ms, config->now_ms,
-					      config->ahead_ms, config->rules, text);
+	int err = retention_lengthened_settle(&value, &s->site->retention, s->now_ms,
+					      s->site->ahead_ms, text);
 	return err ? err : settings_put(&s->cells, ROW_RETENTION_RAW, name, before, value);
-}
-
-static bool settings_is_slot_width(int64_t ms)
-{
-	return ms >= 1000 && ms % 1000 == 0 && ms <= SLOT_WIDTH_MAX_MS;
 }
 
 /* Marks are of the width that was configured when they were made; they stay while nothing is rolled
  * up. */
 static int settle_slot(struct settling *s, struct slice name, const struct store_cell *before)
 {
-	const struct stored_settings_config *config = s->config;
-	int64_t slot_ms = config->granularities->slot_ms;
+	int64_t slot_ms = s->site->granularities.slot_ms;
 	int64_t before_ms = before ? settings_ms(before->value) : slot_ms;
-	if (!config->granularities->count)
+	if (!s->site->granularities.count)
 		return 0;
-	if (!settings_is_slot_width(before_ms))
+	if (before_ms < 1000 || before_ms % 1000 || before_ms > SLOT_WIDTH_MAX_MS)
 		return ERR_DAMAGED;
 	if (before_ms != slot_ms) {
-		int err = marks_resize(config->store, before_ms, slot_ms, config->now_ms,
+		int err = marks_resize(s->site->store, before_ms, slot_ms, s->now_ms,
 				       SLICE("resize"));
 		if (err)
 			return err;
@@ -228,27 +222,25 @@ static int settle_least(struct settling *s, struct slice name, const struct stor
 /* Late samples of an earlier configuration may be younger than those of this one. */
 static int settle_late(struct settling *s, struct slice name, const struct store_cell *before)
 {
-	const struct stored_settings_config *config = s->config;
-	struct late_samples *late = &s->settings->late;
-	int64_t raw_ms = retention_shortest_whole_ms(config->rules, config->raw_retention_ms,
-						     config->now_ms);
-	if (config->keeps_late)
-		late->after_ms = late_samples_after_ms(raw_ms, config->granularities->slot_ms,
-						       config->quiet_ms);
-	return settle_least(s, name, before, &late->after_ms);
+	struct rollup_site *site = s->site;
+	int64_t raw_ms = retention_shortest_whole_ms(&site->retention, s->now_ms);
+	site->late.after_ms =
+		site->keeps_late
+			? late_samples_after_ms(raw_ms, site->granularities.slot_ms, site->quiet_ms)
+			: 0;
+	return settle_least(s, name, before, &site->late.after_ms);
 }
 
 /* Late samples of an earlier configuration may go earlier: with the class of the store that they
  * were written to, which may be longer than what was configured. */
 static int settle_late_kept(struct settling *s, struct slice name, const struct store_cell *before)
 {
-	struct late_samples *late = &s->settings->late;
-	int64_t lives_ms = 0;
-	if (s->config->keeps_late && s->config->late_kept_ms)
-		lives_ms = retention_class_ms(retention_class_for(s->config->late_kept_ms));
+	int64_t *kept_ms = &s->site->late.kept_ms, lives_ms = 0;
+	if (s->site->keeps_late && *kept_ms)
+		lives_ms = retention_class_ms(retention_class_for(*kept_ms));
 	int err = settle_least(s, name, before, &lives_ms);
-	late->kept_ms = lives_ms ? retention_shorter(s->config->late_kept_ms, lives_ms)
-				 : s->config->late_kept_ms;
+	if (lives_ms)
+		*kept_ms = retention_shorter(*kept_ms, lives_ms);
 	return err;
 }
 
@@ -271,7 +263,7 @@ static void settings_warn_of_suffixes(struct slice changed)
 static int settle_recount(struct settling *s, struct slice changed)
 {
 	const struct store_cell *before = settings_find(&s->cells, ROW_ROLLUP_SINCE, recount_name);
-	struct buf *recount = &s->settings->recount;
+	struct buf *recount = &s->site->settings.recount;
 	struct slice earlier = before ? before->value : SLICE(""), time;
 	if (before && !changed.len)
 		buf_append(recount, earlier.data, earlier.len);
@@ -280,8 +272,7 @@ static int settle_recount(struct settling *s, struct slice changed)
 	if (before && !settings_lines_next(&earlier, &time))
 		return ERR_DAMAGED;
 	char number[NUMBER_PRINT_MAX_BYTES];
-	struct slice now = {number,
-			    number_print_u64(number, (uint64_t)settings_next_slot_ms(s->config))};
+	struct slice now = {number, number_print_u64(number, (uint64_t)settings_next_slot_ms(s))};
 	settings_lines_add(recount, now);
 	settings_lines_add_missing(recount, earlier, SLICE(""));
 	settings_lines_add_missing(recount, changed, SLICE(""));
@@ -295,14 +286,14 @@ static int settle_recount(struct settling *s, struct slice changed)
 
 static int settle_counters(struct settling *s, struct slice name, const struct store_cell *before)
 {
-	const struct stored_settings_config *config = s->config;
+	const struct rollup_site *site = s->site;
 	struct buf suffixes, changed;
-	if (!config->granularities->count)
+	if (!site->granularities.count)
 		return 0;
 	buf_init(&suffixes, SUFFIXES_MAX_BYTES);
 	buf_init(&changed, 2 * SUFFIXES_MAX_BYTES);
-	for (size_t i = 0; i < config->counter_suffix_count; i++)
-		settings_lines_add(&suffixes, slice_of(config->counter_suffixes[i]));
+	for (size_t i = 0; i < site->counter_suffix_count; i++)
+		settings_lines_add(&suffixes, slice_of(site->counter_suffixes[i]));
 	if (before && !s->cells.empty) {
 		settings_lines_add_missing(&changed, before->value, buf_slice(&suffixes));
 		settings_lines_add_missing(&changed, buf_slice(&suffixes), before->value);
@@ -351,25 +342,25 @@ static int settle_all(struct settling *s, struct errbuf *e)
 /* Since when samples are marked for each granularity. */
 static int settle_granularities(struct settling *s)
 {
-	const struct granularities *granularities = s->config->granularities;
+	const struct granularities *granularities = &s->site->granularities;
 	char width[GRANULARITY_WIDTH_MAX_BYTES];
 	int err = 0;
 	for (size_t g = 0; g < granularities->count && !err; g++) {
 		struct slice name = settings_width_name(&granularities->list[g], width);
 		const struct store_cell *cell = settings_find(&s->cells, ROW_ROLLUP_SINCE, name);
-		int64_t since_ms = s->cells.empty ? 0 : settings_next_slot_ms(s->config);
+		int64_t since_ms = s->cells.empty ? 0 : settings_next_slot_ms(s);
 		if (cell)
 			since_ms = settings_since_ms(cell->value);
 		else
 			err = settings_put_ms(&s->cells, name, NULL, since_ms);
-		atomic_store(&s->settings->since_ms[g], since_ms);
+		atomic_store(&s->site->settings.since_ms[g], since_ms);
 	}
 	return err;
 }
 
 static bool settings_is_setting(const struct settling *s, struct slice name)
 {
-	const struct granularities *granularities = s->config->granularities;
+	const struct granularities *granularities = &s->site->granularities;
 	char width[GRANULARITY_WIDTH_MAX_BYTES];
 	bool is = slice_equal(name, recount_name);
 	for (size_t i = 0; i < ARRAY_LEN(stored_settings); i++)
@@ -404,16 +395,15 @@ static int settings_store(struct settings_cells *c)
 	return 0;
 }
 
-int stored_settings_open(const struct stored_settings_config *config,
-			 struct stored_settings *settings, struct errbuf *e)
+int stored_settings_open(struct rollup_site *site, int64_t now_ms, struct errbuf *e)
 {
-	struct settling s = {.config = config, .settings = settings};
+	struct settling s = {.site = site, .now_ms = now_ms};
 	struct task_queue queue;
-	memset(settings, 0, sizeof(*settings));
-	buf_init(&settings->recount, SUFFIXES_MAX_BYTES);
+	memset(&site->settings, 0, sizeof(site->settings));
+	buf_init(&site->settings.recount, SUFFIXES_MAX_BYTES);
 	task_queue_init(&queue);
-	settings_begin(&s.cells, config->store, &queue);
-	int err = settings_read(&s.cells, config->now_ms);
+	settings_begin(&s.cells, site->store, &queue);
+	int err = settings_read(&s.cells, now_ms);
 	if (err)
 		errbuf_set(e, err, "%s", err_text(err));
 	else
@@ -475,31 +465,26 @@ int64_t stored_settings_recount_last_ms(const struct stored_settings *settings)
 
 /* ---- Backfill -------------------------------------------------------------------------------- */
 
-static unsigned settings_rebuilt_of(const struct settings_cells *c,
-				    const struct granularities *granularities)
+int stored_settings_rebuilt(const struct rollup_site *site, struct task_queue *queue,
+			    unsigned *rebuilt)
 {
+	const struct granularities *granularities = &site->granularities;
 	char width[GRANULARITY_WIDTH_MAX_BYTES];
-	unsigned rebuilt = 0;
-	for (size_t g = 0; g < granularities->count; g++) {
+	struct settings_cells c;
+	*rebuilt = 0;
+	settings_begin(&c, site->store, queue);
+	int err = settings_read(&c, clock_wall_ms(site->clock));
+	for (size_t g = 0; g < granularities->count && !err; g++) {
 		struct slice name = settings_width_name(&granularities->list[g], width);
-		const struct store_cell *cell = settings_find(c, ROW_ROLLUP_SINCE, name);
+		const struct store_cell *cell = settings_find(&c, ROW_ROLLUP_SINCE, name);
 		if (cell && slice_ends_with(cell->value, rebuilt_note))
-			rebuilt |= 1u << g;
+			*rebuilt |= 1u << g;
 	}
-	const struct store_cell *recount = settings_find(c, ROW_ROLLUP_SINCE, recount_name);
+	const struct store_cell *recount =
+		err ? NULL : settings_find(&c, ROW_ROLLUP_SINCE, recount_name);
 	struct slice rest = recount ? recount->value : SLICE(""), time;
 	if (settings_lines_next(&rest, &time) && slice_ends_with(time, rebuilt_note))
-		rebuilt |= 1u << granularities->count;
-	return rebuilt;
-}
-
-int stored_settings_rebuilt(struct store *store, struct task_queue *queue, int64_t now_ms,
-			    const struct granularities *granularities, unsigned *rebuilt)
-{
-	struct settings_cells c;
-	settings_begin(&c, store, queue);
-	int err = settings_read(&c, now_ms);
-	*rebuilt = err ? 0 : settings_rebuilt_of(&c, granularities);
+		*rebuilt |= 1u << granularities->count;
 	settings_end(&c);
 	return err;
 }
@@ -540,13 +525,14 @@ static int settings_note_recount(struct settings_cells *c, bool all)
 	return err;
 }
 
-int stored_settings_note(struct store *store, struct task_queue *queue, int64_t now_ms,
-			 const struct granularities *granularities, unsigned which, bool all)
+int stored_settings_note(const struct rollup_site *site, struct task_queue *queue, unsigned which,
+			 bool all)
 {
+	const struct granularities *granularities = &site->granularities;
 	struct settings_cells c;
 	char width[GRANULARITY_WIDTH_MAX_BYTES];
-	settings_begin(&c, store, queue);
-	int err = settings_read(&c, now_ms);
+	settings_begin(&c, site->store, queue);
+	int err = settings_read(&c, clock_wall_ms(site->clock));
 	for (size_t g = 0; g < granularities->count && !err; g++) {
 		if (which >> g & 1)
 			err = settings_note_granularity(

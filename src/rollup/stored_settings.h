@@ -30,39 +30,23 @@
 #include "base/buf.h"
 #include "base/exec.h"
 #include "retention/granularity.h"
-#include "retention/late.h"
-#include "retention/retention.h"
-#include "store/store.h"
 
-/* What is configured now. */
-struct stored_settings_config {
-	struct store *store;
-	int64_t now_ms;
-	const struct granularities *granularities; /* none in it: nothing is rolled up */
-	struct retention_rules *rules;             /* rules->raise is set */
-	int64_t raw_retention_ms, quiet_ms;
-	int64_t ahead_ms;     /* how far after now samples are taken */
-	int64_t late_kept_ms; /* how long late samples are kept, 0: for ever */
-	bool keeps_late;      /* else late samples are refused */
-	const char *const *counter_suffixes;
-	size_t counter_suffix_count;
-};
+struct rollup_site;
 
 struct stored_settings {
 	/* By granularity: samples of that time and later are marked for it. */
 	_Atomic int64_t since_ms[GRANULARITIES_MAX];
-	/* after_ms as far as late samples were ever kept. */
-	struct late_samples late;
 	struct buf recount;           /* the cell of that name */
 	_Atomic bool recount_is_over; /* backfill has made it void */
 };
 
-/* Reads the settings, does what changes ask for, and stores those that changed. Before anything is
- * written by this process; blocks for a read and a write, or for as long as marks_resize takes. The
- * store's error with a sentence that names the setting; ERR_DAMAGED: it is none. To be released in
- * any case. */
-int stored_settings_open(const struct stored_settings_config *config,
-			 struct stored_settings *settings, struct errbuf *e) MUST_CHECK;
+/* Compares the site's configuration with the settings, does what changes ask for, and stores those
+ * that changed. Sets of the site settings, retention.raise, and `late`, whose kept_ms is the
+ * configured one before, and whose after_ms is as far as late samples were ever kept. Before
+ * anything is written by this process; blocks for a read and a write, or for as long as
+ * marks_resize takes. The store's error with a sentence that names the setting; ERR_DAMAGED: it is
+ * none. The settings are to be released in any case. */
+int stored_settings_open(struct rollup_site *site, int64_t now_ms, struct errbuf *e) MUST_CHECK;
 void stored_settings_release(struct stored_settings *settings);
 
 /* Queries take raw samples of earlier times of the metric, since roll-ups of the granularity are
@@ -81,13 +65,11 @@ int64_t recount_before_ms(struct slice value, struct slice metric);
  */
 
 /* Which granularities are noted as rebuilt, bit by place, and at the bit after these `recount`. */
-int stored_settings_rebuilt(struct store *store, struct task_queue *queue, int64_t now_ms,
-			    const struct granularities *granularities,
+int stored_settings_rebuilt(const struct rollup_site *site, struct task_queue *queue,
 			    unsigned *rebuilt) MUST_CHECK;
 /* Notes that those in `which` have been rebuilt, or with `all` that roll-ups are made of all there
  * is. A cell that is not there is not made. */
-int stored_settings_note(struct store *store, struct task_queue *queue, int64_t now_ms,
-			 const struct granularities *granularities, unsigned which,
+int stored_settings_note(const struct rollup_site *site, struct task_queue *queue, unsigned which,
 			 bool all) MUST_CHECK;
 
 #endif

@@ -35,7 +35,7 @@ struct snmp_client *snmp_client_new(struct clock *clock, struct snmp_port *port,
 	client->open_memory = mem_alloc(SNMP_MESSAGE_MAX_BYTES);
 	/* One more than are taken: it is read before it is refused. */
 	client->cells = mem_alloc_array(SNMP_REPLY_VARBINDS_MAX + 1, sizeof(*client->cells));
-	client->runs = mem_alloc_array(SNMP_REPLY_VARBINDS_MAX + 2, sizeof(*client->runs));
+	client->spans = mem_alloc_array(SNMP_REPLY_VARBINDS_MAX + 2, sizeof(*client->spans));
 	/* Whoever does not see our requests must not guess the next id, and a salt must not come
 	 * again after a restart. */
 	usm_random(&client->salt, sizeof(client->salt));
@@ -60,7 +60,7 @@ void snmp_client_free(struct snmp_client *client)
 	mem_free(client->batch_memory);
 	mem_free(client->open_memory);
 	mem_free(client->cells);
-	mem_free(client->runs);
+	mem_free(client->spans);
 	mem_free(client);
 }
 

@@ -88,8 +88,8 @@ struct snmp_device_options {
 struct snmp_device *snmp_device_new(struct snmp_client *client, const struct loop_address *address,
 				    struct snmp_login *login,
 				    const struct snmp_device_options *options);
-/* Operations at hand end without a call, and what points at them is not to be used any more. NULL
- * is allowed. */
+/* Operations under way end without a call, and pointers to them must not be used any more. NULL is
+ * allowed. */
 void snmp_device_free(struct snmp_device *device);
 
 struct snmp_device_view {
@@ -108,8 +108,8 @@ struct snmp_operation;
 struct snmp_cell {
 	size_t column; /* its place among what was asked for */
 	struct slice oid;
-	/* Of a walk: behind the column; encoded arcs. Neighbours of one row have the same slice, as
-	 * a rule: where `data` is the same, so is the index. */
+	/* In a walk: the encoded arcs after the column's. Cells of one row mostly share the slice:
+	 * where `data` is the same, so is the index. */
 	struct slice index;
 	struct snmp_value value;
 };
@@ -147,8 +147,8 @@ struct snmp_result {
 };
 
 struct snmp_events {
-	/* The values of one reply; everything is valid until the call returns. Of a get: also
-	 * SNMP_NO_SUCH_OBJECT and so on; of a walk only what lies in the columns. */
+	/* The values of one reply; everything is valid until the call returns. A get also has
+	 * SNMP_NO_SUCH_OBJECT and so on; a walk has only what lies in the columns. */
 	void (*reply)(void *owner, const struct snmp_reply *reply);
 	/* The last call. The operation is gone when it returns. */
 	void (*done)(void *owner, const struct snmp_result *result);

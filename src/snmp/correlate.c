@@ -14,7 +14,7 @@ struct correlate_emission {
 	struct slice device;
 	uint32_t part;
 	struct errbuf *e;
-	struct correlate_path path; /* of the row at hand */
+	struct correlate_path path; /* of the present row */
 	size_t builder_row;
 };
 

@@ -10,7 +10,7 @@
  *  - What has no name at all, though its table has a row for it, is called `#index`.
  *
  * Versioned rows (interfaces, SAPs, LSPs, outlets) have their dotted index as path, and SAPs and
- * LSPs what it says in words behind it. */
+ * LSPs after it what the index says in words. */
 #ifndef SNMP_CORRELATE_H
 #define SNMP_CORRELATE_H
 
@@ -19,10 +19,10 @@
 #include "snmp/correlate_names.h"
 #include "snmp/correlate_set.h"
 
-/* What the interfaces are called, for correlators that ask. */
+/* The names of the interfaces, for correlators that need them. */
 struct correlate_naming {
 	const struct if_names *before; /* read before the values; NULL: they were not */
-	const struct if_names *after;  /* hold behind the values; may be the same */
+	const struct if_names *after;  /* hold after the values; may be the same */
 	/* The device vouches that `after` held while the values were read, too. */
 	bool steady;
 };
@@ -58,7 +58,7 @@ struct correlate_path {
  * ERR_LIMIT: the set's arena is full. */
 int correlate_path(struct correlate_set *set, const struct correlate_naming *naming, size_t row,
 		   struct correlate_path *path) MUST_CHECK;
-/* Puts `#` and the dotted index behind the last part, or makes it a path. */
+/* Appends `#` and the dotted index to the last part, or makes them the path. */
 int correlate_path_by_index(struct correlate_set *set, size_t row,
 			    struct correlate_path *path) MUST_CHECK;
 

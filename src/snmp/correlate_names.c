@@ -11,7 +11,7 @@ enum {
 
 /* ---- Guard ----------------------------------------------------------------------------------- */
 
-static bool take_ticks(const struct correlate_cell *cell, uint32_t *ticks)
+static bool if_names_read_ticks(const struct correlate_cell *cell, uint32_t *ticks)
 {
 	if (!cell || cell->type != CELL_U64)
 		return false;
@@ -25,8 +25,8 @@ static struct correlate_guard guard_of(const struct correlate_set *set, size_t u
 	struct correlate_guard guard = {.ts_ms = set->begun_ms};
 	const struct correlate_cell *uptime = correlate_set_scalar(set, uptime_column);
 	const struct correlate_cell *change = correlate_set_scalar(set, change_column);
-	guard.has_uptime = take_ticks(uptime, &guard.uptime_ticks);
-	guard.has_change = take_ticks(change, &guard.last_change);
+	guard.has_uptime = if_names_read_ticks(uptime, &guard.uptime_ticks);
+	guard.has_change = if_names_read_ticks(change, &guard.last_change);
 	if (guard.has_uptime)
 		guard.ts_ms = correlate_cell_ms(set, uptime);
 	return guard;
@@ -80,19 +80,15 @@ static bool names_is_text(const struct correlate_set *set, size_t row, size_t co
 	return column < set->plan->count && correlate_cell(set, row, column)->type == CELL_TEXT;
 }
 
-static bool has_name_cell(const struct correlate_set *set, size_t row)
-{
-	return names_is_text(set, row, set->plan->if_name) ||
-	       names_is_text(set, row, set->plan->if_descr);
-}
-
 /* Rows of scalars, and of tables that are indexed by more, are none of ours. */
-static bool names_take_row(const struct correlate_set *set, size_t row, struct arena *arena,
-			   struct if_name *made)
+static bool if_name_read(const struct correlate_set *set, size_t row, struct arena *arena,
+			 struct if_name *made)
 {
 	struct index_arcs arcs;
 	const struct correlate_plan *plan = set->plan;
-	if (!has_name_cell(set, row) || index_read(set->indices[row], &arcs) || arcs.count != 1)
+	bool named =
+		names_is_text(set, row, plan->if_name) || names_is_text(set, row, plan->if_descr);
+	if (!named || index_read(set->indices[row], &arcs) || arcs.count != 1)
 		return false;
 	struct slice name = cell_text(set, row, plan->if_name);
 	if (!name.len)
@@ -133,7 +129,7 @@ static int names_fill(struct if_names *names, struct correlate_set *set)
 	if (!order || !list)
 		return ERR_LIMIT;
 	for (size_t i = 0; i < set->row_count; i++) {
-		if (!names_take_row(set, order[i], &names->arena, &list[names->count]))
+		if (!if_name_read(set, order[i], &names->arena, &list[names->count]))
 			continue;
 		if (!list[names->count].name.data)
 			return ERR_LIMIT;
@@ -159,7 +155,7 @@ int if_names_new(struct correlate_set *set, struct if_names **names, struct errb
 	return 0;
 }
 
-void if_names_take(struct if_names *names)
+void if_names_acquire(struct if_names *names)
 {
 	names->references++;
 }

@@ -8,7 +8,7 @@
  *    after. The names before are those of an earlier walk; those after come from a walk made when
  *    the values are there, unless the device says that nothing has changed since.
  *  - What it says is ifTableLastChange and sysUpTime (the guard), read with the first of the values
- *    and once more with the last of them, or behind. It is believed as long as it has never been
+ *    and once more with the last of them, or after. It is believed as long as it has never been
  *    seen to be wrong, and for NAMES_REFRESH_MS; a device without ifTableLastChange, or whose names
  *    changed without it, is asked for the names with every poll.
  *  - Where the guard did not move during poll and walk, the names of that walk hold for the whole
@@ -27,18 +27,18 @@ enum {
 	IF_NAME_MAX_BYTES = 255, /* RFC 2863: a DisplayString */
 };
 
-/* What a device says about itself at one moment. */
+/* How a device describes itself at one moment. */
 struct correlate_guard {
 	bool has_uptime, has_change;
 	uint32_t uptime_ticks, last_change; /* of 10 ms */
 	int64_t ts_ms;                      /* wall clock, of the reply */
 };
 
-/* What the set has of the plan's guard columns: read before the rest, and behind it. */
+/* The values of the plan's guard columns, which are read before the rest and after it. */
 struct correlate_guard correlate_guard_before(const struct correlate_set *set);
 struct correlate_guard correlate_guard_behind(const struct correlate_set *set);
 
-/* Whether the device was started anew between the two: its uptime did not grow as time passed.
+/* Whether the device was started again between the two: its uptime did not grow as time passed.
  * Uptime begins again at 2^32 ticks (497 days), which is no start. */
 bool correlate_guard_restarted(const struct correlate_guard *before,
 			       const struct correlate_guard *after);
@@ -63,7 +63,7 @@ struct if_names {
 
 /* Out of a walk of correlate_plan_init_names. ERR_LIMIT with a sentence. One reference. */
 int if_names_new(struct correlate_set *set, struct if_names **names, struct errbuf *e) MUST_CHECK;
-void if_names_take(struct if_names *names);
+void if_names_acquire(struct if_names *names);
 void if_names_release(struct if_names *names); /* NULL is allowed */
 
 /* NULL: the device has no such interface. */

@@ -1,4 +1,4 @@
-/* What rows are called: one function for each correlator. */
+/* The names of rows: one function for each correlator. */
 #include "snmp/correlate.h"
 #include "wire/snmp_index.h"
 

@@ -1,4 +1,4 @@
-/* What has to be walked for an OIDSet: its own columns, what names their rows, and what tells
+/* The columns to walk for an OIDSet: its own columns, what names their rows, and what tells
  * whether the device has renumbered its interfaces. Immutable once made; any thread. */
 #ifndef SNMP_CORRELATE_PLAN_H
 #define SNMP_CORRELATE_PLAN_H
@@ -7,7 +7,7 @@
 #include "inventory/inventory.h"
 
 enum {
-	/* The OIDSet's, two companions, the correlator's, the guards before and behind. */
+	/* The OIDSet's, two companions, the correlator's, the guards before and after. */
 	CORRELATE_COLUMNS_MAX = OIDSET_OIDS_MAX + 2 + OIDSET_NAME_OIDS_MAX + 1 + 4,
 };
 
@@ -21,7 +21,7 @@ struct correlate_column {
 	const struct oid_def *def;
 	enum correlate_role role;
 	bool scalar;  /* one value, without a path */
-	bool closing; /* the guard behind: read when the others are */
+	bool closing; /* the guard after the values: read when the others are */
 	/* Numbers of this tag up to plain_max are what the column is made of, and need not be
 	 * looked at otherwise; -1: none are. */
 	int plain_tag;
@@ -41,10 +41,10 @@ struct correlate_plan {
 };
 
 /* Companions are added to OIDSets that make counters: sysUpTime, and of interfaces
- * ifCounterDiscontinuityTime, so that rates can be computed anew as they were the first time. */
+ * ifCounterDiscontinuityTime, so that rates can be computed again as they were the first time. */
 void correlate_plan_init(struct correlate_plan *plan, const struct oidset *oidset);
 
-/* The walk of ifName with its guards, before and behind; where wanted ifDescr, for interfaces
+/* The walk of ifName with its guards, before and after; where wanted ifDescr, for interfaces
  * without an ifName, and ifAlias. */
 void correlate_plan_init_names(struct correlate_plan *plan, bool with_descr, bool with_alias);
 

@@ -43,7 +43,7 @@ void correlate_set_begin(struct correlate_set *set, const struct correlate_plan 
 	correlate_set_reply(set, now_ms);
 }
 
-/* Walks of more replies than can be told apart go on with the time of the last one that can. */
+/* A walk may have more replies than can be told apart: the rest have the last one's time. */
 void correlate_set_reply(struct correlate_set *set, int64_t ts_ms)
 {
 	if (set->reply_count == CORRELATE_REPLIES_MAX)
@@ -72,7 +72,7 @@ const char *correlate_index_shown(struct slice index, char text[64])
 	size_t len = 0;
 	uint32_t arc;
 	text[0] = 0;
-	while (len + 16 < 64 && oid_take_arc(&index, &arc))
+	while (len + 16 < 64 && oid_next_arc(&index, &arc))
 		len += (size_t)snprintf(text + len, 64 - len, len ? ".%u" : "%u", arc);
 	if (index.len)
 		snprintf(text + len, 64 - len, "...");
@@ -118,13 +118,6 @@ size_t correlate_set_find(struct correlate_set *set, struct slice index)
 	return SIZE_MAX;
 }
 
-static void correlate_set_grow(struct correlate_set *set)
-{
-	size_t columns = set->plan->count;
-	GROW(set->indices, set->row_cap, set->row_count + 1);
-	GROW(set->cells, set->cell_cap, (set->row_count + 1) * columns);
-}
-
 /* SIZE_MAX: a limit. */
 static size_t correlate_set_add_row(struct correlate_set *set, struct slice index)
 {
@@ -134,7 +127,8 @@ static size_t correlate_set_add_row(struct correlate_set *set, struct slice inde
 	struct slice copy = arena_copy(&set->arena, index);
 	if (!copy.data)
 		return SIZE_MAX;
-	correlate_set_grow(set);
+	GROW(set->indices, set->row_cap, row + 1);
+	GROW(set->cells, set->cell_cap, (row + 1) * columns);
 	set->indices[row] = copy;
 	memset(&set->cells[row * columns], 0, columns * sizeof(*set->cells));
 	set->row_count++;
@@ -359,7 +353,7 @@ void correlate_set_add(struct correlate_set *set, size_t column, struct slice in
 	set->last_row = find_or_add_row(set, column, index);
 	if (set->last_row == SIZE_MAX)
 		note_cell(set, column, index, TROUBLE_LIMIT,
-			  ": more rows, or bytes of them, than are taken");
+			  ": more rows, or bytes of them, than a poll may have");
 	else if (!correlate_set_put_plain(set, set->last_row, column, value))
 		correlate_set_put_cell(set, set->last_row, column, index, value);
 }

@@ -1,9 +1,9 @@
-/* What a walk gave: a table of values by row (the index) and column, each with the time of its
+/* The answer of a walk: a table of values by row (the index) and column, each with the time of its
  * reply.
  *
  * Agents send the rows of all columns side by side and in order, so a value is expected in the row
- * after the column's last one, and a new row behind all others: nothing is looked up. What comes
- * otherwise is found by a hash of its index.
+ * after the column's last one, and a new row after all others: nothing is looked up. A value
+ * that comes otherwise is found by a hash of its index.
  *
  * Nothing that a device sends can make it grow without bound: rows, cells and bytes of texts have
  * their maxima, and what does not fit or does not make sense is left out, counted, and the first
@@ -71,7 +71,7 @@ struct correlate_set {
 	uint32_t *slots; /* rows by hash, plus 1; made when first needed */
 	size_t slot_count;
 	struct correlate_notes notes;
-	size_t name_near; /* correlate_path's: behind the name that it found last */
+	size_t name_near; /* of correlate_path: after the name that it found last */
 	bool may_share;   /* correlate_path's: two of the paths that it made may be the same */
 };
 
@@ -81,7 +81,7 @@ void correlate_set_release(struct correlate_set *set);
 /* Empties it; `plan` is kept by reference. */
 void correlate_set_begin(struct correlate_set *set, const struct correlate_plan *plan,
 			 int64_t now_ms);
-/* What is added next came at that time (wall clock). */
+/* Values that are added next came at that time (wall clock). */
 void correlate_set_reply(struct correlate_set *set, int64_t ts_ms);
 /* `index`: what follows the column's OID. Values that say that there is none are passed over. */
 void correlate_set_add(struct correlate_set *set, size_t column, struct slice index,

@@ -1,7 +1,7 @@
-/* What an operation asks next, and what it makes of the answer.
+/* How an operation chooses what to ask next, and what it does with the answer.
  *
  * A walk asks GETBULK for as many open columns as fit into a reply, and as many rows of these as
- * then fit; with more columns than that they take turns. Each column goes on behind its own last
+ * then fit; with more columns than that they take turns. Each column goes on after its own last
  * name, so that an answer cut anywhere is no special case. Version 1 has GETNEXT, one row. Columns
  * that are scalars stand first, asked for once (non-repeaters); where no others are left, by
  * GETNEXT. Closing ones wait until the others have ended, or go with the request that should end
@@ -48,7 +48,7 @@ static uint8_t *set_up_column(struct snmp_operation *op, size_t i, struct slice 
 }
 
 /* Most operations have the same size, which is too large for what malloc is quick with. */
-static struct snmp_operation *op_take_memory(struct snmp_client *client, size_t bytes)
+static struct snmp_operation *op_acquire_memory(struct snmp_client *client, size_t bytes)
 {
 	struct snmp_operation *op = client->spare;
 	bool common = bytes <= COMMON_OPERATION_BYTES;
@@ -59,7 +59,7 @@ static struct snmp_operation *op_take_memory(struct snmp_client *client, size_t 
 	return op;
 }
 
-static void give_memory(struct snmp_client *client, struct snmp_operation *op)
+static void op_release_memory(struct snmp_client *client, struct snmp_operation *op)
 {
 	if (!op->common || client->spare_count == SPARE_OPERATIONS_MAX) {
 		mem_free(op);
@@ -77,7 +77,7 @@ struct snmp_operation *op_new(struct snmp_device *device, enum op_kind kind,
 	for (size_t i = 0; i < count; i++)
 		bytes += sizeof(struct op_column) + sizeof(enum snmp_column_end) + sizeof(int) +
 			 sizeof(uint16_t) + room_of(kind, oids[i]);
-	struct snmp_operation *op = op_take_memory(device->client, bytes);
+	struct snmp_operation *op = op_acquire_memory(device->client, bytes);
 	memset(op, 0, offsetof(struct snmp_operation, memory));
 	op->common = bytes <= COMMON_OPERATION_BYTES;
 	op->device = device;
@@ -144,7 +144,7 @@ void op_free(struct snmp_operation *op)
 	for (size_t i = 0; i < op->column_count; i++)
 		if (op->columns[i].own)
 			mem_free(op->columns[i].last);
-	give_memory(op->client, op);
+	op_release_memory(op->client, op);
 }
 
 void op_end(struct snmp_operation *op, int err, const char *sentence)
@@ -366,7 +366,7 @@ static void op_go_on(struct snmp_operation *op, bool moved)
 	}
 }
 
-/* Of a get, each name has to be the one that was asked for. */
+/* In a get, each name has to be the one that was asked for. */
 static bool names_are_those(const struct snmp_operation *op, const struct snmp_cell *cells,
 			    size_t count)
 {
@@ -376,14 +376,14 @@ static bool names_are_those(const struct snmp_operation *op, const struct snmp_c
 	return true;
 }
 
-static void op_take_values(struct snmp_operation *op, struct snmp_pdu *pdu,
-			   const struct attempt *asked, size_t reply_bytes)
+static void op_accept_values(struct snmp_operation *op, struct snmp_pdu *pdu,
+			     const struct attempt *asked, size_t reply_bytes)
 {
 	struct snmp_device *device = op->device;
 	struct snmp_cell *cells = device->client->cells;
 	size_t open = op->open_count, count;
-	size_t run_count = op_read_cells(op, pdu, asked, &count);
-	if (run_count == SIZE_MAX) {
+	size_t span_count = op_read_cells(op, pdu, asked, &count);
+	if (span_count == SIZE_MAX) {
 		stat_add(pdu->varbinds.bad ? STAT_snmp_ignored_malformed
 					   : STAT_snmp_ignored_content,
 			 1);
@@ -398,7 +398,7 @@ static void op_take_values(struct snmp_operation *op, struct snmp_pdu *pdu,
 	if (count)
 		learn_size(device, count, reply_bytes);
 	if (op->kind == OP_WALK)
-		count = op_take_rows(op, run_count, asked);
+		count = op_accept_rows(op, span_count, asked);
 	for (size_t i = 0; op->kind == OP_GET && i < count; i++)
 		op_close_column(op, cells[i].column, SNMP_COLUMN_ENDED);
 	bool moved = count || op->open_count < open;
@@ -406,8 +406,8 @@ static void op_take_values(struct snmp_operation *op, struct snmp_pdu *pdu,
 		op_go_on(op, moved);
 }
 
-/* What was asked for is halved; a column alone that is too big ends the operation. */
-static void take_too_big(struct snmp_operation *op, size_t asked)
+/* The next request is half as long; a column alone that is too big ends the operation. */
+static void op_accept_too_big(struct snmp_operation *op, size_t asked)
 {
 	struct snmp_device *device = op->device;
 	stat_add(STAT_snmp_too_big, 1);
@@ -422,7 +422,7 @@ static void take_too_big(struct snmp_operation *op, size_t asked)
 }
 
 /* One column is in error: the others are asked for again without it. */
-static void take_error(struct snmp_operation *op, size_t column, int status)
+static void op_accept_error(struct snmp_operation *op, size_t column, int status)
 {
 	struct snmp_cell *cell = op->device->client->cells;
 	bool missing = status == SNMP_NO_SUCH_NAME;
@@ -441,17 +441,17 @@ void op_reply(struct snmp_operation *op, unsigned attempt, struct snmp_pdu *pdu,
 	size_t index = (size_t)pdu->error_index;
 	device_measure(op->device, op, attempt);
 	if (pdu->error_status == SNMP_NO_ERROR) {
-		op_take_values(op, pdu, &asked, reply_bytes);
+		op_accept_values(op, pdu, &asked, reply_bytes);
 		return;
 	}
 	stat_add(STAT_snmp_replies, 1);
 	op_unsend(op);
 	if (pdu->error_status == SNMP_TOO_BIG) {
-		take_too_big(op, attempt_varbinds(&asked));
+		op_accept_too_big(op, attempt_varbinds(&asked));
 	} else if (index >= 1 && index <= asked.columns) {
-		take_error(op, op->picked[index - 1], pdu->error_status);
+		op_accept_error(op, op->picked[index - 1], pdu->error_status);
 	} else if (asked.columns == 1) {
-		take_error(op, op->picked[0], pdu->error_status);
+		op_accept_error(op, op->picked[0], pdu->error_status);
 	} else {
 		op->single = true;
 		op_wait(op);

@@ -22,8 +22,6 @@ struct poller {
 	int open_err;
 	struct errbuf *open_error;
 	/* Wishes of other threads. */
-	struct task ready_task;
-	atomic_bool ready_posted;
 	struct task close_task, finish_task, closed_task;
 	void (*closed)(void *owner);
 	void *closed_owner;
@@ -104,14 +102,6 @@ static void use_poll_wish(struct task *task)
 	mem_free(wish);
 }
 
-static void sink_ready(struct task *task)
-{
-	struct poller *poller = CONTAINER_OF(task, struct poller, ready_task);
-	atomic_store(&poller->ready_posted, false);
-	if (poller->core)
-		core_drain(poller->core);
-}
-
 /* ---- Closing --------------------------------------------------------------------------------- */
 
 /* Back on the owner's thread. */
@@ -159,7 +149,6 @@ int poller_open(const struct poller_options *options, struct poller **out, struc
 	poller->open_error = e;
 	poller->open_task.run = open_all;
 	poller->opened_task.run = nothing;
-	poller->ready_task.run = sink_ready;
 	poller->close_task.run = begin_close;
 	poller->finish_task.run = poller_finish;
 	poller->closed_task.run = poller_run_closed;
@@ -193,12 +182,6 @@ void poller_poll_now(struct poller *poller, struct slice device)
 	*wish = (struct poll_wish){
 		{.run = use_poll_wish}, poller, {mem_copy_text(device), device.len}};
 	poller_post(poller, &wish->task);
-}
-
-void poller_sink_ready(struct poller *poller)
-{
-	if (!atomic_exchange(&poller->ready_posted, true))
-		poller_post(poller, &poller->ready_task);
 }
 
 void poller_close(struct poller *poller, void (*closed)(void *owner), void *owner)

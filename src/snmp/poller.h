@@ -39,8 +39,8 @@ struct poller_options {
 	/* How long names of interfaces are relied on where the device vouches for them; how long
 	 * the address of a host name is. 0: POLLER_NAMES_MS, POLLER_RESOLVE_MS. */
 	int64_t names_ms, resolve_ms;
-	/* Of requests: in flight in all and of one device, tries of each, the longest wait for a
-	 * reply. 0: the client's default; of tries POLLER_TRIES. */
+	/* Requests in flight, of all devices and of one; tries of each; the longest wait for a
+	 * reply. 0: the client's default; for tries POLLER_TRIES. */
 	unsigned in_flight_max, device_in_flight_max, tries, timeout_max_ms;
 	struct executor *executor; /* where poller_close ends */
 };
@@ -60,15 +60,12 @@ enum {
  * no socket can be had. */
 int poller_open(const struct poller_options *options, struct poller **poller,
 		struct errbuf *e) MUST_CHECK;
-/* What is polled from now on; takes a reference of its own. To be called by the inventory's
+/* Sets what is polled from now on; acquires a reference of its own. To be called by the inventory's
  * listener. Where its configuration is another one than before, messages that wait still come to
  * the sink, with OIDSets that may be gone. */
 void poller_set_inventory(struct poller *poller, const struct inventory *inventory);
 /* Polls a device now, whatever its slots; nothing where there is none of that name. */
 void poller_poll_now(struct poller *poller, struct slice device);
-/* The sink, having said ERR_BUSY or ERR_FULL, may take something again: sooner than it would be
- * offered anyway (POLLER_SINK_RETRY_MS). */
-void poller_sink_ready(struct poller *poller);
 /* Polls no more; what waits is offered to the sink once more. Then the thread ends and `closed` is
  * called on the executor; the poller is gone. May take as long as the system's resolver does. */
 void poller_close(struct poller *poller, void (*closed)(void *owner), void *owner);

@@ -9,7 +9,7 @@ enum {
 
 /* ---- Plans ----------------------------------------------------------------------------------- */
 
-static struct core_plan *take_plan(struct core *core, const struct oidset *oidset)
+static struct core_plan *core_acquire_plan(struct core *core, const struct oidset *oidset)
 {
 	struct core_plan *plan = core->plans;
 	while (plan && plan->plan.oidset != oidset)
@@ -24,7 +24,7 @@ static struct core_plan *take_plan(struct core *core, const struct oidset *oidse
 	return plan;
 }
 
-static void give_plan(struct core *core, struct core_plan *plan)
+static void core_release_plan(struct core *core, struct core_plan *plan)
 {
 	struct core_plan **at = &core->plans;
 	if (--plan->references)
@@ -37,7 +37,7 @@ static void give_plan(struct core *core, struct core_plan *plan)
 	mem_free(plan);
 }
 
-struct correlate_set *core_take_set(struct core *core)
+struct correlate_set *core_acquire_set(struct core *core)
 {
 	if (core->free_set_count)
 		return core->free_sets[--core->free_set_count];
@@ -46,7 +46,7 @@ struct correlate_set *core_take_set(struct core *core)
 	return set;
 }
 
-void core_give_set(struct core *core, struct correlate_set *set)
+void core_release_set(struct core *core, struct correlate_set *set)
 {
 	if (set && core->free_set_count < POLLER_SETS_KEPT) {
 		core->free_sets[core->free_set_count++] = set;
@@ -63,7 +63,7 @@ static struct polled_set *set_new(struct core *core, struct polled_device *devic
 {
 	struct polled_set *set = mem_zalloc(sizeof(*set));
 	set->device = device;
-	set->plan = take_plan(core, oidset);
+	set->plan = core_acquire_plan(core, oidset);
 	set->entry.interval_ms = oidset->frequency_ms;
 	set->entry.phase_ms = schedule_phase(device_stored_as(device->device), oidset->name,
 					     oidset->frequency_ms);
@@ -76,7 +76,7 @@ static void set_free(struct core *core, struct polled_set *set)
 	if (set->run)
 		run_cancel(core, set->run);
 	schedule_remove(&core->schedule, &set->entry);
-	give_plan(core, set->plan);
+	core_release_plan(core, set->plan);
 	mem_free(set);
 }
 
@@ -394,7 +394,7 @@ int64_t core_step(struct core *core)
 	int64_t now_ms = core_wall_ms(core), missed;
 	watch_wall_clock(core, now_ms);
 	run_check_deadlines(core);
-	while ((entry = schedule_take(&core->schedule, now_ms, &missed)))
+	while ((entry = schedule_next_due(&core->schedule, now_ms, &missed)))
 		poll_due(core, CONTAINER_OF(entry, struct polled_set, entry), now_ms, missed);
 	core_offer(core);
 	return wait_ms(core, now_ms);

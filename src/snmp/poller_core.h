@@ -41,7 +41,7 @@ struct core;
 struct poll_run;
 struct polled_device;
 
-/* What is known about an OIDSet, shared by all its devices. */
+/* An OIDSet as all its devices share it. */
 struct core_plan {
 	struct correlate_plan plan;
 	size_t references;
@@ -140,7 +140,7 @@ struct core *core_new(const struct poller_options *options, struct poller_io *io
 /* Cancels what is under way. No look-up of a name may be (io's owner sees to it). */
 void core_free(struct core *core);
 
-/* What is polled from now on; takes a reference. */
+/* Sets what is polled from now on; acquires a reference. */
 void core_set_inventory(struct core *core, const struct inventory *inventory);
 /* Polls all of the device now, of whatever slots; nothing where there is none of that name. */
 void core_poll_now(struct core *core, struct slice device);
@@ -163,7 +163,7 @@ void run_check_deadlines(struct core *core);
 /* A poll that gave nothing: the device's state says why. */
 void core_failed(struct core *core, struct polled_device *device, bool resolved, const char *why);
 
-struct correlate_set *core_take_set(struct core *core);
-void core_give_set(struct core *core, struct correlate_set *set); /* NULL is allowed */
+struct correlate_set *core_acquire_set(struct core *core);
+void core_release_set(struct core *core, struct correlate_set *set); /* NULL is allowed */
 
 #endif

@@ -6,8 +6,8 @@
 
 #include "base/base.h"
 #include "loop/loop.h"
-#include "snmp/correlate_plan.h"
 #include "snmp/client.h"
+#include "snmp/correlate_plan.h"
 
 struct poller_session;
 struct poller_walk;

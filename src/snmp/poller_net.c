@@ -51,8 +51,8 @@ static const enum snmp_level levels[] = {
 	[LEVEL_AUTH_PRIV] = SNMP_AUTH_PRIV,
 };
 
-static int take_login(struct poller_net *net, const struct credentials *credentials,
-		      struct net_login **login, struct errbuf *e)
+static int net_login_acquire(struct poller_net *net, const struct credentials *credentials,
+			     struct net_login **login, struct errbuf *e)
 {
 	const struct snmp_credentials options = {
 		.version = credentials->version,
@@ -84,7 +84,7 @@ static int take_login(struct poller_net *net, const struct credentials *credenti
 	return 0;
 }
 
-static void give_login(struct poller_net *net, struct net_login *login)
+static void net_login_release(struct poller_net *net, struct net_login *login)
 {
 	struct net_login **at = &net->logins;
 	if (--login->references)
@@ -117,7 +117,7 @@ static int session_new(struct poller_io *io, const struct loop_address *address,
 {
 	struct poller_net *net = CONTAINER_OF(io, struct poller_net, io);
 	struct net_login *login;
-	int err = take_login(net, credentials, &login, e);
+	int err = net_login_acquire(net, credentials, &login, e);
 	if (err)
 		return err;
 	struct poller_session *session = mem_zalloc(sizeof(*session));
@@ -134,7 +134,7 @@ static void session_free(struct poller_io *io, struct poller_session *session)
 	(void)io;
 	snmp_device_free(session->device);
 	snmp_device_free(session->probed);
-	give_login(session->net, session->login);
+	net_login_release(session->net, session->login);
 	mem_free(session);
 }
 
@@ -227,7 +227,7 @@ static void walk_cancel(struct poller_io *io, struct poller_walk *walk)
 
 /* ---- Names of hosts -------------------------------------------------------------------------- */
 
-struct look_up {
+struct name_lookup {
 	struct task task; /* first of the pool, then of the loop */
 	struct poller_net *net;
 	poller_resolved_fn *resolved;
@@ -238,11 +238,11 @@ struct look_up {
 	char host[];
 };
 
-static void give_address(struct task *task)
+static void name_lookup_deliver(struct task *task)
 {
-	struct look_up *look_up = CONTAINER_OF(task, struct look_up, task);
-	look_up->resolved(look_up->owner, look_up->found ? &look_up->address : NULL, look_up->why);
-	mem_free(look_up);
+	struct name_lookup *lookup = CONTAINER_OF(task, struct name_lookup, task);
+	lookup->resolved(lookup->owner, lookup->found ? &lookup->address : NULL, lookup->why);
+	mem_free(lookup);
 }
 
 /* The port stays: getaddrinfo was not asked for one. */
@@ -256,40 +256,39 @@ static bool copy_address(const struct addrinfo *info, struct loop_address *addre
 	return true;
 }
 
-/* On a thread of the pool. Of several addresses the one that the system puts first. */
-static void look_up_name(struct task *task)
+/* On a thread of the pool. Several addresses: the one that the system puts first. */
+static void name_lookup_run(struct task *task)
 {
-	struct look_up *look_up = CONTAINER_OF(task, struct look_up, task);
+	struct name_lookup *lookup = CONTAINER_OF(task, struct name_lookup, task);
 	const struct addrinfo hints = {.ai_socktype = SOCK_DGRAM, .ai_flags = AI_ADDRCONFIG};
-	struct executor *executor = loop_executor(look_up->net->options.loop);
+	struct executor *executor = loop_executor(lookup->net->options.loop);
 	struct addrinfo *list = NULL;
 	int code = EAI_AGAIN;
-	if (!atomic_load(&look_up->net->stopping))
-		code = getaddrinfo(look_up->host, NULL, &hints, &list);
-	look_up->why = code ? gai_strerror(code) : "its name has no address that could be used";
-	for (const struct addrinfo *at = code ? NULL : list; at && !look_up->found;
-	     at = at->ai_next)
-		look_up->found = copy_address(at, &look_up->address);
+	if (!atomic_load(&lookup->net->stopping))
+		code = getaddrinfo(lookup->host, NULL, &hints, &list);
+	lookup->why = code ? gai_strerror(code) : "its name has no address that could be used";
+	for (const struct addrinfo *at = code ? NULL : list; at && !lookup->found; at = at->ai_next)
+		lookup->found = copy_address(at, &lookup->address);
 	if (!code)
 		freeaddrinfo(list);
-	look_up->task.run = give_address;
-	executor->post(executor, &look_up->task);
+	lookup->task.run = name_lookup_deliver;
+	executor->post(executor, &lookup->task);
 }
 
 static int poller_net_resolve(struct poller_io *io, struct slice host, uint16_t port,
 			      poller_resolved_fn *resolved, void *owner)
 {
 	struct poller_net *net = CONTAINER_OF(io, struct poller_net, io);
-	struct look_up *look_up = mem_zalloc(sizeof(*look_up) + host.len + 1);
-	look_up->task.run = look_up_name;
-	look_up->net = net;
-	look_up->resolved = resolved;
-	look_up->owner = owner;
-	look_up->address.port = port;
-	memcpy(look_up->host, host.data, host.len);
-	int err = pool_submit(net->pool, &look_up->task);
+	struct name_lookup *lookup = mem_zalloc(sizeof(*lookup) + host.len + 1);
+	lookup->task.run = name_lookup_run;
+	lookup->net = net;
+	lookup->resolved = resolved;
+	lookup->owner = owner;
+	lookup->address.port = port;
+	memcpy(lookup->host, host.data, host.len);
+	int err = pool_submit(net->pool, &lookup->task);
 	if (err)
-		mem_free(look_up);
+		mem_free(lookup);
 	return err;
 }
 

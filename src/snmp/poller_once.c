@@ -15,8 +15,8 @@ struct one_poll {
 	struct errbuf *e;
 };
 
-static int poller_once_give(void *owner, UNUSED const struct oidset *oidset,
-			    UNUSED struct slice device, struct slice message)
+static int poller_once_deliver(void *owner, UNUSED const struct oidset *oidset,
+			       UNUSED struct slice device, struct slice message)
 {
 	struct one_poll *one = owner;
 	one->once->message(one->once->owner, message);
@@ -33,7 +33,7 @@ static void over(void *owner, const char *why)
 }
 
 /* Begins when the name has an address. */
-static void poller_once_look(void *owner)
+static void poller_once_start_polls(void *owner)
 {
 	struct one_poll *one = owner;
 	struct polled_device *device = one->core->devices[0];
@@ -66,7 +66,7 @@ static void poll_device(struct one_poll *one)
 	};
 	const struct device *const devices[] = {&device};
 	struct inventory snapshot = {.devices = devices, .device_count = 1, .references = 1};
-	one->timer = loop_timer_new(one->loop, poller_once_look, one);
+	one->timer = loop_timer_new(one->loop, poller_once_start_polls, one);
 	core_set_inventory(one->core, &snapshot);
 	loop_timer_start(one->timer, 0, LOOK_MS);
 	loop_run(one->loop);
@@ -82,7 +82,7 @@ int poller_once(const struct poller_once *once, struct errbuf *e)
 {
 	struct one_poll one = {.once = once, .e = e, .loop = loop_new()};
 	const struct poller_options options = {.clock = once->clock,
-					       .sink = {.put = poller_once_give, .owner = &one}};
+					       .sink = {.put = poller_once_deliver, .owner = &one}};
 	const struct poller_net_options net_options = {
 		.loop = one.loop,
 		.clock = once->clock,

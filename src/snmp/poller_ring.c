@@ -2,11 +2,6 @@
 
 #include "base/mem.h"
 
-static size_t poller_ring_size_of(const struct ring_message *message)
-{
-	return sizeof(*message) + message->device.len + message->bytes.len;
-}
-
 void ring_init(struct ring *ring, size_t messages_max, size_t bytes_max)
 {
 	*ring = (struct ring){.messages_max = messages_max, .bytes_max = bytes_max};
@@ -26,7 +21,7 @@ void ring_pop(struct ring *ring)
 	if (!ring->first)
 		ring->last = NULL;
 	ring->messages--;
-	ring->bytes -= poller_ring_size_of(message);
+	ring->bytes -= sizeof(*message) + message->device.len + message->bytes.len;
 	mem_free(message);
 }
 

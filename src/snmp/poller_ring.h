@@ -1,5 +1,6 @@
-/* What waits between the poller and the queue while the queue is busy: bounded in messages and
- * bytes; what does not fit any more pushes out the oldest, which is counted. One thread. */
+/* The messages that wait between the poller and the queue while the queue is busy: bounded in
+ * messages and bytes; what does not fit any more pushes out the oldest, which is counted. One
+ * thread. */
 #ifndef SNMP_POLLER_RING_H
 #define SNMP_POLLER_RING_H
 
@@ -10,7 +11,7 @@ struct oidset;
 struct ring_message {
 	struct ring_message *next;
 	const struct oidset *oidset;
-	struct slice device, bytes; /* behind this struct */
+	struct slice device, bytes; /* after this struct */
 };
 
 struct ring {

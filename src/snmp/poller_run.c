@@ -5,13 +5,13 @@
  *    failing)    by interfaces,     +-----> NAMES_AFTER ----> (end)
  *                none known yet)
  *
- * Which way is taken behind VALUES follows correlate_names.h: whether the names known before still
- * held when the last value was read. A walk that fails ends the run; what it gave is not stored,
- * since what it did not give cannot be told from what is not there. */
+ * The way after VALUES follows correlate_names.h: whether the names known before still
+ * held when the last value was read. A walk that fails ends the run. The values it gave
+ * are not stored: those it did not give look as if the device did not have them. */
 #include "base/hash.h"
 #include "base/stats.h"
-#include "wire/snmp_index.h"
 #include "snmp/poller_core.h"
+#include "wire/snmp_index.h"
 
 static struct core *core_of(const struct poll_run *run)
 {
@@ -29,8 +29,8 @@ static void poller_run_free(struct core *core, struct poll_run *run)
 	if (run->next)
 		run->next->previous = run->previous;
 	run->set->run = NULL;
-	core_give_set(core, run->values);
-	core_give_set(core, run->aside);
+	core_release_set(core, run->values);
+	core_release_set(core, run->aside);
 	if_names_release(run->before);
 	if_names_release(run->after);
 	stat_add(STAT_poll_running, -1);
@@ -166,9 +166,10 @@ static void run_finish(struct core *core, struct poll_run *run, struct if_names 
 
 /* ---- Names ----------------------------------------------------------------------------------- */
 
-static void keep_names(struct core *core, struct polled_device *device, struct if_names *names)
+static void poller_run_set_names(struct core *core, struct polled_device *device,
+				 struct if_names *names)
 {
-	if_names_take(names);
+	if_names_acquire(names);
 	if_names_release(device->names);
 	device->names = names;
 	device->names_ms = core_mono_ms(core);
@@ -279,7 +280,7 @@ static void after_names(struct core *core, struct poll_run *run)
 	}
 	if (!device->wants_descr &&
 	    (if_names_lack(*names) || (!first && !names_cover(*names, run->values)))) {
-		/* What has no ifName may have an ifDescr. */
+		/* An interface without an ifName may have an ifDescr. */
 		device->wants_descr = true;
 		if_names_release(*names);
 		*names = NULL;
@@ -288,7 +289,7 @@ static void after_names(struct core *core, struct poll_run *run)
 	}
 	if (!first)
 		check_trust(core, device, run->before, run->after);
-	keep_names(core, device, *names);
+	poller_run_set_names(core, device, *names);
 	struct correlate_guard now = correlate_guard_behind(run->aside);
 	if (first)
 		run_enter(core, run, RUN_VALUES);
@@ -302,7 +303,7 @@ static void begin_values(struct core *core, struct poll_run *run)
 	bool needs = correlate_needs_names(run->set->plan->plan.kind);
 	if (needs && !run->before && device->names) {
 		run->before = device->names;
-		if_names_take(run->before);
+		if_names_acquire(run->before);
 	}
 	run_enter(core, run, needs && !run->before ? RUN_NAMES_BEFORE : RUN_VALUES);
 }
@@ -393,7 +394,7 @@ static void run_enter(struct core *core, struct poll_run *run, enum run_state st
 	struct correlate_set **set = state == RUN_VALUES ? &run->values : &run->aside;
 	const struct correlate_plan *plan = plan_of(core, run);
 	if (!*set)
-		*set = core_take_set(core);
+		*set = core_acquire_set(core);
 	correlate_set_begin(*set, plan, core_wall_ms(core));
 	int err = core->io->walk(core->io, run->set->device->session, plan, state == RUN_PROBE,
 				 &events, run, &run->walk);

@@ -104,7 +104,7 @@ void schedule_hurry(struct schedule *schedule, struct schedule_entry *entry, int
 	move_up(schedule, entry);
 }
 
-struct schedule_entry *schedule_take(struct schedule *schedule, int64_t now_ms, int64_t *missed)
+struct schedule_entry *schedule_next_due(struct schedule *schedule, int64_t now_ms, int64_t *missed)
 {
 	*missed = 0;
 	if (schedule_next_ms(schedule) > now_ms)

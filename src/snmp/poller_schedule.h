@@ -51,10 +51,11 @@ void schedule_hurry(struct schedule *schedule, struct schedule_entry *entry, int
 /* The entry that is due longest, moved on to its next slot; NULL: none is. `*missed`: slots that
  * have passed without a turn; where there are some, the clock jumped or the process stood still,
  * and it is better to wait for the next slot than to poll everything at once. */
-struct schedule_entry *schedule_take(struct schedule *schedule, int64_t now_ms, int64_t *missed);
+struct schedule_entry *schedule_next_due(struct schedule *schedule, int64_t now_ms,
+					 int64_t *missed);
 /* When the next one is due; INT64_MAX: never. */
 int64_t schedule_next_ms(const struct schedule *schedule);
-/* The wall clock was set back: slots are found anew. */
+/* The wall clock was set back: slots are found again. */
 void schedule_restart(struct schedule *schedule, int64_t now_ms);
 
 #endif

@@ -98,7 +98,7 @@ struct session {
 };
 
 /* How long a table was when it was walked last: one row more is asked for, to see its end, and no
- * others behind it. */
+ * others after it. */
 struct known_walk {
 	uint32_t key; /* of its columns */
 	uint32_t rows;
@@ -145,7 +145,7 @@ static inline size_t attempt_varbinds(const struct attempt *attempt)
 	return attempt->scalars + (size_t)(attempt->columns - attempt->scalars) * attempt->rows;
 }
 
-/* One piece of memory: behind it stand the arrays and the roots. */
+/* One piece of memory: the arrays and the roots stand after it. */
 struct snmp_operation {
 	struct snmp_client *client;
 	struct snmp_operation *next_spare; /* of those that are none */
@@ -184,11 +184,11 @@ struct snmp_operation {
 };
 
 /* Cells of a reply side by side that have the index of the first of them: a row, as a rule. */
-struct reply_run {
+struct reply_span {
 	uint32_t begin, count;
 	uint16_t place; /* of the first one, among the columns that were asked for */
-	/* The bytes of the index that it was expected behind, and is; NULL: its name has to be
-	 * looked at. */
+	/* The index that the agent was expected to go on after, and did; NULL: its name has to be
+	 * compared. */
 	const char *from;
 };
 
@@ -216,9 +216,9 @@ struct snmp_client {
 	size_t batch_count;
 	uint8_t (*batch_memory)[MESSAGE_MAX_BYTES];
 	uint8_t *open_memory; /* what is decrypted */
-	/* Of the reply at hand. */
+	/* The present reply. */
 	struct snmp_cell *cells;
-	struct reply_run *runs;
+	struct reply_span *spans;
 	struct snmp_operation *spare;
 	unsigned spare_count;
 };
@@ -284,7 +284,7 @@ void device_shrink(struct snmp_device *device, bool for_good);
 /* A device that does not answer so few varbinds either is dead: that was not the size. */
 void device_forget_size(struct snmp_device *device, size_t varbinds);
 
-/* What reading and taking a reply have in common with asking (inline, for each varbind). */
+/* Shared by asking, by reading a reply and by accepting it (inline, for each varbind). */
 static inline bool op_is_open(const struct snmp_operation *op, size_t column)
 {
 	return op->ends[column] == SNMP_COLUMN_OPEN;
@@ -310,7 +310,7 @@ static inline void op_column_set(struct op_column *column, struct slice oid)
 	column->len = (uint16_t)oid.len;
 }
 
-static inline struct slice op_index_behind(struct slice root, struct slice oid)
+static inline struct slice op_index_after(struct slice root, struct slice oid)
 {
 	return (struct slice){oid.data + root.len, oid.len - root.len};
 }
@@ -330,16 +330,16 @@ static inline struct slice op_index_before(const struct snmp_operation *op,
 	if (op->kind != OP_WALK || asked->scalars == asked->columns)
 		return (struct slice){NULL, 0};
 	const struct op_column *column = &op->columns[op->picked[asked->scalars]];
-	return op_index_behind(column->root, (struct slice){(char *)column->last, column->len});
+	return op_index_after(column->root, (struct slice){(char *)column->last, column->len});
 }
 
-/* The varbinds of a reply as the client's cells and runs (reply_read.c). How many runs; *count: of
- * cells. SIZE_MAX: bad, or more than was asked for. */
+/* Reads the varbinds of a reply into the client's cells and spans (reply_read.c); returns how many
+ * spans. *count: of cells. SIZE_MAX: bad, or more than was asked for. */
 size_t op_read_cells(const struct snmp_operation *op, struct snmp_pdu *pdu,
 		     const struct attempt *asked, size_t *count);
-/* Keeps the cells that the walk is of, and where each column stands now (reply_take.c). How many
- * cells. */
-size_t op_take_rows(struct snmp_operation *op, size_t run_count, const struct attempt *asked);
+/* Accepts the cells that belong to the walk, and notes where each column stands now
+ * (reply_accept.c); returns how many cells. */
+size_t op_accept_rows(struct snmp_operation *op, size_t span_count, const struct attempt *asked);
 
 /* ---- Version 3 (session.c) ------------------------------------------------------------------- */
 

@@ -1,4 +1,4 @@
-/* Reading a reply's varbinds into the client's cells and runs.
+/* Reading a reply's varbinds into the client's cells and spans.
  *
  * Devices send a row's values side by side, so that a name is expected to be its column's root and
  * the index of the value before it; and most tables count their rows, so that the next row is
@@ -13,7 +13,7 @@ struct reply_reading {
 	const struct attempt *asked;
 	struct ber *varbinds;
 	struct slice index; /* of the last cell whose name was looked at; at first of its column */
-	size_t count, at, count_max, run_count, unreadable;
+	size_t count, at, count_max, span_count, unreadable;
 };
 
 static struct slice root_at(const struct reply_reading *r)
@@ -42,7 +42,7 @@ static bool count_on(struct slice index, uint8_t memory[FORESEEN_INDEX_MAX_BYTES
 	return true;
 }
 
-static bool read_next_row(struct reply_reading *r, struct reply_run *run)
+static bool read_next_row(struct reply_reading *r, struct reply_span *span)
 {
 	uint8_t memory[FORESEEN_INDEX_MAX_BYTES];
 	struct snmp_cell *cell = &r->op->device->client->cells[r->count];
@@ -50,8 +50,8 @@ static bool read_next_row(struct reply_reading *r, struct reply_run *run)
 	if (r->at != r->asked->scalars || !count_on(r->index, memory, &index) ||
 	    !snmp_next_number(r->varbinds, root, index, &cell->oid, &cell->value))
 		return false;
-	run->from = r->index.data;
-	r->index = cell->index = op_index_behind(root, cell->oid);
+	span->from = r->index.data;
+	r->index = cell->index = op_index_after(root, cell->oid);
 	(void)next_cell(r);
 	return true;
 }
@@ -69,7 +69,7 @@ static bool read_any(struct reply_reading *r)
 	cell->index = (struct slice){NULL, 0};
 	r->unreadable += varbind.value.type == SNMP_UNREADABLE;
 	if (r->op->kind == OP_WALK && oid_has_prefix(varbind.oid, root))
-		r->index = op_index_behind(root, varbind.oid);
+		r->index = op_index_after(root, varbind.oid);
 	return true;
 }
 
@@ -85,15 +85,15 @@ static void read_beside(struct reply_reading *r)
 	}
 }
 
-static bool read_run(struct reply_reading *r)
+static bool read_span(struct reply_reading *r)
 {
-	struct reply_run *run = &r->op->device->client->runs[r->run_count];
-	*run = (struct reply_run){.begin = (uint32_t)r->count, .place = (uint16_t)r->at};
-	if (r->count > r->count_max || (!read_next_row(r, run) && !read_any(r)))
+	struct reply_span *span = &r->op->device->client->spans[r->span_count];
+	*span = (struct reply_span){.begin = (uint32_t)r->count, .place = (uint16_t)r->at};
+	if (r->count > r->count_max || (!read_next_row(r, span) && !read_any(r)))
 		return false;
 	read_beside(r);
-	run->count = (uint32_t)r->count - run->begin;
-	r->run_count++;
+	span->count = (uint32_t)r->count - span->begin;
+	r->span_count++;
 	return true;
 }
 
@@ -105,15 +105,15 @@ size_t op_read_cells(const struct snmp_operation *op, struct snmp_pdu *pdu,
 		.asked = asked,
 		.varbinds = &pdu->varbinds,
 		.index = op_index_before(op, asked),
-		/* Of agents that do not know of non-repeaters. */
+		/* An agent that does not know of non-repeaters repeats all columns. */
 		.count_max = (size_t)asked->columns * asked->rows,
 	};
 	if (r.count_max > SNMP_REPLY_VARBINDS_MAX)
 		r.count_max = SNMP_REPLY_VARBINDS_MAX;
-	while (read_run(&r))
+	while (read_span(&r))
 		;
 	if (r.unreadable)
 		stat_add(STAT_snmp_unreadable, (int64_t)r.unreadable);
 	*count = r.count;
-	return pdu->varbinds.bad || r.count > r.count_max ? SIZE_MAX : r.run_count;
+	return pdu->varbinds.bad || r.count > r.count_max ? SIZE_MAX : r.span_count;
 }

@@ -34,7 +34,7 @@ struct snmp_operation *client_find(struct snmp_client *client, uint32_t id, unsi
 	return NULL;
 }
 
-static void take_slot(struct snmp_client *client, struct snmp_operation *op)
+static void op_acquire_slot(struct snmp_client *client, struct snmp_operation *op)
 {
 	ASSERT(client->slots_taken < SLOTS);
 	do
@@ -155,7 +155,7 @@ static void transmit(struct snmp_operation *op)
 void op_start(struct snmp_operation *op)
 {
 	struct snmp_client *client = op->device->client;
-	take_slot(client, op);
+	op_acquire_slot(client, op);
 	op->sent = op->counted = true;
 	op->attempt = 0;
 	op->device->in_flight++;

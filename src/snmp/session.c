@@ -125,7 +125,7 @@ bool session_ready(struct snmp_device *device)
 	return false;
 }
 
-static void take_discovery(struct snmp_operation *op, const struct usm_message *message)
+static void session_accept_discovery(struct snmp_operation *op, const struct usm_message *message)
 {
 	struct snmp_device *device = op->device;
 	if (message->engine_id.len < USM_ENGINE_ID_MIN_BYTES) {
@@ -183,12 +183,6 @@ static enum report session_report_of(struct snmp_pdu *pdu)
 	return which < REPORT_COUNT ? (enum report)which : REPORT_OTHER;
 }
 
-static void session_refuse(struct snmp_operation *op, enum report report)
-{
-	stat_add(STAT_snmp_refused, 1);
-	op_end(op, -EACCES, refusals[report]);
-}
-
 static void again(struct snmp_operation *op)
 {
 	op->resyncs++;
@@ -198,8 +192,8 @@ static void again(struct snmp_operation *op)
 }
 
 /* Signed, so this is the device's time. One that goes back is not taken as it is: the engine is
- * asked anew who and when it is. */
-static void take_time_report(struct snmp_operation *op, const struct usm_message *message)
+ * asked again who and when it is. */
+static void session_accept_time_report(struct snmp_operation *op, const struct usm_message *message)
 {
 	struct snmp_device *device = op->device;
 	struct session *session = &device->session;
@@ -208,8 +202,8 @@ static void take_time_report(struct snmp_operation *op, const struct usm_message
 	again(op);
 }
 
-static void session_take_report(struct snmp_operation *op, const struct usm_message *message,
-				struct snmp_pdu *pdu, bool verified)
+static void session_accept_report(struct snmp_operation *op, const struct usm_message *message,
+				  struct snmp_pdu *pdu, bool verified)
 {
 	struct snmp_device *device = op->device;
 	enum report report = session_report_of(pdu);
@@ -220,12 +214,13 @@ static void session_take_report(struct snmp_operation *op, const struct usm_mess
 	}
 	stat_add(STAT_snmp_replies, 1);
 	if (report == REPORT_TIME && more && verified) {
-		take_time_report(op, message);
+		session_accept_time_report(op, message);
 	} else if (report == REPORT_ENGINE && more && !device->login->engine_id.len) {
 		device->session.known = false;
 		again(op);
 	} else {
-		session_refuse(op, report);
+		stat_add(STAT_snmp_refused, 1);
+		op_end(op, -EACCES, refusals[report]);
 	}
 }
 
@@ -254,8 +249,8 @@ static bool is_genuine(const struct snmp_device *device, const struct usm_messag
 	return true;
 }
 
-static void take_response(struct snmp_operation *op, const struct usm_message *message,
-			  unsigned attempt, struct snmp_pdu *pdu)
+static void session_accept_response(struct snmp_operation *op, const struct usm_message *message,
+				    unsigned attempt, struct snmp_pdu *pdu)
 {
 	struct snmp_device *device = op->device;
 	uint8_t level = message->flags & (USM_AUTH | USM_PRIV);
@@ -269,8 +264,8 @@ static void take_response(struct snmp_operation *op, const struct usm_message *m
 		op_reply(op, attempt, pdu, message->whole.len);
 }
 
-static void take_message(struct snmp_operation *op, unsigned attempt,
-			 const struct usm_message *message)
+static void session_accept_message(struct snmp_operation *op, unsigned attempt,
+				   const struct usm_message *message)
 {
 	struct snmp_device *device = op->device;
 	struct snmp_client *client = device->client;
@@ -287,13 +282,13 @@ static void take_message(struct snmp_operation *op, unsigned attempt,
 		     &device->session.priv_key, message, client->open_memory, &scoped, &why))
 		ignore(STAT_snmp_ignored_malformed);
 	else if (op->kind == OP_DISCOVER && scoped.pdu.type == SNMP_REPORT)
-		take_discovery(op, message);
+		session_accept_discovery(op, message);
 	else if (op->kind == OP_DISCOVER)
 		ignore(STAT_snmp_ignored_content);
 	else if (scoped.pdu.type == SNMP_REPORT)
-		session_take_report(op, message, &scoped.pdu, is_signed);
+		session_accept_report(op, message, &scoped.pdu, is_signed);
 	else if (is_signed || is_genuine(device, message))
-		take_response(op, message, attempt, &scoped.pdu);
+		session_accept_response(op, message, attempt, &scoped.pdu);
 }
 
 void session_receive(struct snmp_client *client, const struct loop_datagram *datagram)
@@ -315,5 +310,5 @@ void session_receive(struct snmp_client *client, const struct loop_datagram *dat
 	else if (op->device->login->version != SNMP_V3)
 		ignore(STAT_snmp_ignored_version);
 	else
-		take_message(op, attempt, &message);
+		session_accept_message(op, attempt, &message);
 }

@@ -42,7 +42,7 @@ const struct table_def schema[TABLE_COUNT] = {
 	},
 	[TABLE_DATA_LATE] = {
 		.name = "data_late", .kind = TABLE_SAMPLES,
-		.help = "Points that came after their raw data had expired (C).",
+		.help = "Points that came after their slot had closed (C).",
 		.field_count = 1, .fields = {"value"},
 	},
 	[TABLE_METRIC_NAMES] = {

@@ -104,7 +104,7 @@ enum retention_class retention_class_for(int64_t retention_ms);
 int64_t retention_class_ms(enum retention_class c);
 
 /* How many fields a set of them has, one bit each. */
-static inline unsigned fields_given(unsigned fields)
+static inline unsigned fields_count(unsigned fields)
 {
 	unsigned count = 0;
 	for (; fields; fields &= fields - 1)

@@ -28,122 +28,6 @@ double store_mean(double sum, double scaled, uint64_t count)
 	return isinf(mean) && isfinite(scaled) ? copysign(0x1.fffffffffffffp1023, mean) : mean;
 }
 
-/* ---- Parts --------------------------------------------------------------------------------- */
-
-/* How many bytes an inner part takes: its own, one more for each 00, and the two that close it. */
-static size_t inner_bytes(struct slice part)
-{
-	size_t zeros = 0;
-	for (size_t i = 0; i < part.len; i++)
-		zeros += part.data[i] == 0;
-	return part.len + zeros + 2;
-}
-
-size_t store_parts_bytes(const struct store_parts *parts, size_t count)
-{
-	size_t total = 0;
-	for (size_t i = 0; i < count && parts->part[i].data; i++)
-		total += i + 1 < count ? inner_bytes(parts->part[i]) : parts->part[i].len;
-	return total;
-}
-
-static char *put_inner(char *to, struct slice part)
-{
-	for (size_t i = 0; i < part.len; i++) {
-		*to++ = part.data[i];
-		if (part.data[i] == 0)
-			*to++ = (char)0xff;
-	}
-	*to++ = 0;
-	*to++ = 1;
-	return to;
-}
-
-/* `to` has room for store_parts_bytes. */
-static struct slice store_put_parts(char *to, const struct store_parts *parts, size_t count)
-{
-	char *at = to;
-	for (size_t i = 0; i < count && parts->part[i].data; i++) {
-		struct slice part = parts->part[i];
-		if (i + 1 < count) {
-			at = put_inner(at, part);
-			continue;
-		}
-		if (part.len)
-			memcpy(at, part.data, part.len);
-		at += part.len;
-	}
-	return (struct slice){to, (size_t)(at - to)};
-}
-
-int store_parts_encode(const struct store_parts *parts, size_t count, struct buf *out)
-{
-	char *room = buf_reserve(out, store_parts_bytes(parts, count));
-	if (!room)
-		return ERR_LIMIT;
-	out->len += store_put_parts(room, parts, count).len;
-	return 0;
-}
-
-/* Where the inner part at `from` is closed: the index of its 00 01; -1 if it is not. */
-static ptrdiff_t find_close(struct slice bytes, size_t from, size_t *escapes)
-{
-	*escapes = 0;
-	for (size_t i = from; i + 1 < bytes.len; i++) {
-		if (bytes.data[i] != 0)
-			continue;
-		if (bytes.data[i + 1] == 1)
-			return (ptrdiff_t)i;
-		if ((uint8_t)bytes.data[i + 1] != 0xff)
-			return -1;
-		++*escapes;
-		i++;
-	}
-	return -1;
-}
-
-/* Without an escape the part lies in the encoding as it is. */
-static int decode_inner(struct slice escaped, size_t escapes, struct arena *arena,
-			struct slice *part)
-{
-	*part = escaped;
-	if (!escapes)
-		return 0;
-	char *copy = arena_alloc(arena, escaped.len - escapes);
-	if (!copy)
-		return ERR_LIMIT;
-	size_t n = 0;
-	for (size_t i = 0; i < escaped.len; i++) {
-		copy[n++] = escaped.data[i];
-		i += escaped.data[i] == 0;
-	}
-	*part = (struct slice){copy, n};
-	return 0;
-}
-
-int store_parts_decode(struct slice bytes, size_t count, struct arena *arena,
-		       struct store_parts *parts)
-{
-	size_t at = 0;
-	*parts = (struct store_parts){0};
-	ASSERT(count >= 1 && count <= TABLE_PARTS_MAX);
-	if (!bytes.data)
-		bytes = SLICE("");
-	for (size_t i = 0; i + 1 < count; i++) {
-		size_t escapes;
-		ptrdiff_t close = find_close(bytes, at, &escapes);
-		if (close < 0)
-			return ERR_DAMAGED;
-		struct slice escaped = {bytes.data + at, (size_t)close - at};
-		int err = decode_inner(escaped, escapes, arena, &parts->part[i]);
-		if (err)
-			return err;
-		at = (size_t)close + 2;
-	}
-	parts->part[count - 1] = (struct slice){bytes.data + at, bytes.len - at};
-	return 0;
-}
-
 /* ---- Writing ------------------------------------------------------------------------------- */
 
 struct store_write *store_write_new(struct store *store, size_t max_bytes)
@@ -296,7 +180,7 @@ int store_append_fields(struct store_write *write, const struct store_target *ta
 		err = store_check_time(ts_ms, &write->error);
 	if (err)
 		return err;
-	ptrdiff_t there = count_values(values, n * fields_given(fields));
+	ptrdiff_t there = count_values(values, n * fields_count(fields));
 	if (there < 0)
 		return errbuf_set(&write->error, ERR_INVALID, "a value of unknown type");
 	err = write->store->engine->append(write, target, ts_ms, fields, handles, n, values);
@@ -331,7 +215,7 @@ static int append_one_by_one(struct store_write *write, const struct store_targe
 			     const struct store_columns *columns)
 {
 	struct value values[STORE_GROUP_MAX * TABLE_FIELDS_MAX];
-	size_t given = columns->n * fields_given(columns->fields);
+	size_t given = columns->n * fields_count(columns->fields);
 	int err = 0;
 	for (size_t t = 0; t < columns->count && !err; t++) {
 		for (size_t c = 0; c < given; c++)
@@ -356,7 +240,7 @@ int store_append_columns(struct store_write *write, const struct store_target *t
 		return append_one_by_one(write, target, columns);
 	err = engine->append_columns(write, target, columns);
 	if (!err)
-		write->samples += columns->n * fields_given(columns->fields) * columns->count;
+		write->samples += columns->n * fields_count(columns->fields) * columns->count;
 	return added(write, err);
 }
 
@@ -473,8 +357,10 @@ static int add_cell(struct store_write *write, enum cell_kind kind, const struct
 				  cell->value.len, def->name, STORE_VALUE_MAX_BYTES);
 	if (cell->expires_ms < 0)
 		return errbuf_set(e, ERR_INVALID, "an expiry before 1970");
-	cell->key = store_put_parts(key_bytes, key, def->key_count);
-	cell->column = store_put_parts(column_bytes, column, def->column_count);
+	if (cell->stamp_us == INT64_MIN)
+		return errbuf_set(e, ERR_INVALID, "a stamp of INT64_MIN");
+	cell->key = store_parts_put(key_bytes, key, def->key_count);
+	cell->column = store_parts_put(column_bytes, column, def->column_count);
 	err = write->store->engine->add_cell(write, cell);
 	write->cells += !err;
 	return added(write, err);
@@ -597,9 +483,9 @@ int store_log_remove(struct store_write *write, enum table table, const struct s
 		err = check_bound(table, to, e);
 	if (err)
 		return err;
-	cell.key = store_put_parts(key_bytes, key, def->key_count);
-	cell.column = store_put_parts(from_bytes, from, def->column_count);
-	cell.to = store_put_parts(to_bytes, to, def->column_count);
+	cell.key = store_parts_put(key_bytes, key, def->key_count);
+	cell.column = store_parts_put(from_bytes, from, def->column_count);
+	cell.to = store_parts_put(to_bytes, to, def->column_count);
 	cell.to_end = !to->part[0].data;
 	err = write->store->engine->add_cell(write, &cell);
 	write->cells += !err;
@@ -637,6 +523,8 @@ int store_write_submit(struct store_write *write)
 		return errbuf_set(&write->error, ERR_INVALID,
 				  "what re-keys samples is alone in its batch");
 	write->in_flight = true;
+	if (!write->stamp_us && write->store->engine->can & STORE_SAMPLE_STAMPS)
+		write->stamp_us = store_stamp(write->store);
 	if (write->stage_count) {
 		int err = write->store->engine->write_submit(write);
 		if (err)

@@ -66,12 +66,24 @@ struct store {
 	const struct store_engine *engine;
 };
 
-/* What an engine may offer beyond the contract; each has contract cases of its own. */
-struct store_capabilities {
-	bool batch_atomic;  /* a stage is atomic over all its rows */
-	bool snapshot;      /* one read batch sees one moment */
-	bool sample_stamps; /* samples keep their stamp; else the order of acceptance decides */
-	bool survives_kill; /* can be reopened after its process was killed */
+/* What an engine offers beyond the contract. Cases of tests/contract name what they need. */
+enum store_capability {
+	STORE_ATOMIC_STAGES = 1 << 0, /* a stage is atomic over all its rows */
+	STORE_SNAPSHOTS = 1 << 1,     /* one read batch sees one moment */
+	/* The write with the higher stamp wins a sample; without this the write accepted later. */
+	STORE_SAMPLE_STAMPS = 1 << 2,
+	STORE_SURVIVES_KILL = 1 << 3, /* opens again after its process was killed */
+	/* A durable write means that whatever any process submitted before it is durable. */
+	STORE_SERIAL_WRITES = 1 << 4,
+	STORE_SHARED = 1 << 5, /* other processes write the same store */
+	/* A series that has data is never forgotten; of one that is forgotten the handle is dead.
+	 */
+	STORE_EXACT_FORGETTING = 1 << 6,
+	STORE_EXACT_SETS = 1 << 7,  /* a full set takes no more */
+	STORE_COUNTS = 1 << 8,      /* STORE_STATS */
+	STORE_VERIFIES = 1 << 9,    /* STORE_VERIFY */
+	STORE_HAS_SHARES = 1 << 10, /* STORE_SHARES */
+	STORE_REKEYS = 1 << 11,     /* store_rekey */
 };
 
 /* ---- Writing ------------------------------------------------------------------------------- */
@@ -94,8 +106,15 @@ struct store_write {
 	struct arena arena;
 	size_t stages_kept;
 	size_t samples, cells; /* how many values other than NONE, and cell writes, were added */
-	bool rekeys;           /* store.c's: it holds a store_rekey */
-	/* A hint, which reset keeps: what is appended are many rows of each series, one behind the
+	/* The stamp of the batch's samples, in microseconds, for engines with STORE_SAMPLE_STAMPS.
+	 * Whoever computes samples from others takes it (store_stamp) before it reads those. 0: the
+	 * first submission takes one. It is kept when the batch is submitted again; reset clears
+	 * it. Requests of the batch that meet on a row are ordered: each one's stamp is one above
+	 * that of the one before. Of equal stamps a deletion wins, then the class that keeps the
+	 * sample, but not for ever, the longer, then the greater value. */
+	int64_t stamp_us;
+	bool rekeys; /* store.c's: it holds a store_rekey */
+	/* A hint, which reset keeps: what is appended are many rows of each series, one after the
 	 * other, and more of them do not follow soon. An engine may put such rows at once where
 	 * they are to stay, rather than gather them with what comes next. */
 	bool in_runs;
@@ -200,10 +219,10 @@ struct store_parts {
 	struct slice part[TABLE_PARTS_MAX];
 };
 
-/* Stamped cells. The higher stamp wins, of equal stamps the greater value in byte order (a delete
- * is below every value), of equal values the later expiry (0, never, is the latest). `expires_ms`
- * 0: never; else wall-clock ms from which it is invisible, yet for STORE_TOMBSTONE_MS still wins.
- */
+/* Stamped cells. The higher stamp wins. Of equal stamps a deletion wins over every value, a value
+ * that expires over one that never does, the later expiry over the earlier, and the greater value,
+ * in byte order, over the smaller. `expires_ms` 0: never; else wall-clock ms from which the value
+ * is invisible, yet for STORE_TOMBSTONE_MS still wins. ERR_INVALID: a stamp of INT64_MIN. */
 int store_cell_put(struct store_write *write, enum table table, const struct store_parts *key,
 		   const struct store_parts *column, struct slice value, int64_t stamp_us,
 		   int64_t expires_ms) MUST_CHECK;
@@ -308,9 +327,9 @@ struct store_range {
 	/* Points per series over all slices (the token remembers); 0 = no limit of its own. A
 	 * request that has reached its limit is finished: `more` is not set for it. */
 	size_t limit;
-	/* Result: by handle, for each slice anew. After `more`, those up to the token hold what was
-	 * read so far, the others nothing; the next slice gives only the rest, and nothing for what
-	 * was given before. An unknown handle has no points. */
+	/* Result: by handle, for each slice again. After `more`, those up to the token hold what
+	 * was read so far, the others nothing; the next slice gives only the rest, and nothing for
+	 * what was given before. An unknown handle has no points. */
 	struct store_points *points;
 };
 
@@ -481,7 +500,7 @@ struct store_shares {
 	int64_t period_ms;
 	const uint64_t *handles;
 	size_t handle_count;
-	/* Result, for each slice anew, as that of an aggregate. */
+	/* Result, for each slice again, as that of an aggregate. */
 	struct store_share *list;
 	size_t next_handle;
 };
@@ -573,8 +592,8 @@ struct store_read {
 	void *owner;
 	int64_t now_ms;      /* the query's now, wall clock; must be set */
 	int64_t deadline_us; /* monotonic; 0 = one default query deadline from submission */
-	/* Points, cells, rows and series that one submission gives at most; 0 = 1,000,000. Of an
-	 * aggregate its windows, also the empty ones, but never less than one handle. */
+	/* Points, cells, rows and series that one submission gives at most; 0 = 1,000,000. An
+	 * aggregate gives windows, also empty ones, but never those of less than one handle. */
 	size_t points_max;
 	struct arena arena; /* requests and results */
 	struct store_request *requests, *last_request;
@@ -606,7 +625,7 @@ struct store_request *store_read_add(struct store_read *read, enum store_op op) 
  *
  * Two ways to go on after `more`: submit the same read again, which runs just the requests that
  * said `more` (their earlier results go on lying in the arena, and count); or copy the token,
- * reset, and add the request anew with it. The fields of a resumed request must be those of the
+ * reset, and add the request again with it. The fields of a resumed request must be those of the
  * first. A deadline that passes ends what is not finished with ERR_TIMEOUT; `more` and the token
  * stand. */
 int store_read_submit(struct store_read *read) MUST_CHECK;
@@ -654,6 +673,8 @@ struct store_cell_write {
  * that no encoder wrote, ERR_LIMIT for a full arena. */
 size_t store_parts_bytes(const struct store_parts *parts, size_t count);
 int store_parts_encode(const struct store_parts *parts, size_t count, struct buf *out);
+/* The same into `to`, which has room for store_parts_bytes. */
+struct slice store_parts_put(char *to, const struct store_parts *parts, size_t count);
 int store_parts_decode(struct slice bytes, size_t count, struct arena *arena,
 		       struct store_parts *parts) MUST_CHECK;
 
@@ -669,11 +690,11 @@ void store_read_end(struct store_read *read);
  * finds `err` 0 and `more` false in each request. */
 struct store_engine {
 	const char *name;
-	struct store_capabilities can;
+	unsigned can; /* enum store_capability */
 	int (*append)(struct store_write *write, const struct store_target *target, int64_t ts_ms,
 		      unsigned fields, const uint64_t *handles, size_t n,
 		      const struct value *values);
-	/* Of a batch in runs; NULL: the engine has nothing better than a time after the other. */
+	/* For a batch in runs; NULL: the engine appends one time after the other. */
 	int (*append_columns)(struct store_write *write, const struct store_target *target,
 			      const struct store_columns *columns);
 	int (*add_delete_range)(struct store_write *write, const struct store_target *target,

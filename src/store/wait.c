@@ -48,7 +48,7 @@ struct wait_each {
 	void *owner;
 };
 
-static int wait_take(const struct store_request *request, const struct wait_each *each)
+static int wait_deliver(const struct store_request *request, const struct wait_each *each)
 {
 	int err = 0;
 	for (size_t i = 0; each->cell && i < request->cell_scan.count && !err; i++)
@@ -58,7 +58,7 @@ static int wait_take(const struct store_request *request, const struct wait_each
 	return err;
 }
 
-/* All that `asked` gives, in slices that begin anew in the read's memory. */
+/* All that `asked` gives, in slices that begin again in the read's memory. */
 static int wait_slices(struct store *store, struct task_queue *queue, int64_t now_ms,
 		       struct store_request asked, const struct wait_each *each, struct errbuf *e)
 {
@@ -74,7 +74,7 @@ static int wait_slices(struct store *store, struct task_queue *queue, int64_t no
 		if (err)
 			errbuf_set(e, err, "%s", store_read_sentence(read, err));
 		else
-			err = wait_take(request, each);
+			err = wait_deliver(request, each);
 		more = request->more;
 		asked.token = request->token;
 	}

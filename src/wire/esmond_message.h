@@ -10,7 +10,7 @@
  * the path without it.
  * Uncorrelated: "data" is an object of lists by OID, "oid_name" is empty:
  *	{"ifAlias": [["ifAlias.17", "to the north"], ...], ...}
- * A row's path is then the index behind the OID's name, "17".
+ * A row's path is then the index after the OID's name, "17".
  *
  * Times: esmond floors to whole seconds before it computes, so a poll that was read has such. One
  * message has one time; those of the rows are lost on the way out. Numbers: integers up to 64 bits

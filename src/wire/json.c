@@ -86,7 +86,7 @@ static int32_t hex_four(const char *p, const char *end)
 }
 
 /* After `\u`: the code point of one escape, or of two that are the halves of a surrogate pair; *p
- * moves behind it. */
+ * moves after it. */
 static int32_t unicode_escape(const char **p, const char *end, const char **reason)
 {
 	int32_t code = hex_four(*p, end);
@@ -119,7 +119,7 @@ static char *json_unescape(const char **p, const char *end, char *to, const char
 		*p += plain;
 		if (!slash)
 			break;
-		const char *after = slash + 2; /* the scan saw a character behind each backslash */
+		const char *after = slash + 2; /* the scan saw a character after each backslash */
 		if (slash[1] == 'u') {
 			int32_t code = unicode_escape(&after, end, reason);
 			if (code < 0)
@@ -151,7 +151,7 @@ static const char *string_end(struct json_reader *r, const char *p, bool *escape
 			return p;
 		if (*p == '\\') {
 			*escaped = true;
-			/* What is behind it is looked at again, but for a quote or backslash. */
+			/* What is after it is looked at again, but for a quote or backslash. */
 			p += p[1] == '"' || p[1] == '\\' ? 2 : 1;
 			continue;
 		}
@@ -165,8 +165,8 @@ static const char *string_end(struct json_reader *r, const char *p, bool *escape
 	}
 }
 
-/* r->at is behind the opening quote. */
-static bool take_string(struct json_reader *r)
+/* r->at is after the opening quote. */
+static bool json_parse_string(struct json_reader *r)
 {
 	bool escaped = false;
 	const char *p = r->at, *end = string_end(r, p, &escaped);
@@ -224,8 +224,8 @@ static bool json_starts_with(const struct json_reader *r, struct slice word)
 	return (size_t)(r->end - r->at) >= word.len && memcmp(r->at, word.data, word.len) == 0;
 }
 
-static enum json_event json_take_word(struct json_reader *r, struct slice word,
-				      enum json_event event)
+static enum json_event json_parse_word(struct json_reader *r, struct slice word,
+				       enum json_event event)
 {
 	if (!json_starts_with(r, word))
 		return json_fail(r, r->at, "not a value");
@@ -234,7 +234,7 @@ static enum json_event json_take_word(struct json_reader *r, struct slice word,
 	return event;
 }
 
-static enum json_event json_take_number(struct json_reader *r)
+static enum json_event json_parse_number(struct json_reader *r)
 {
 	const char *reason, *stop = number_scan_json(r->at, r->end, &r->number, &reason);
 	if (!stop)
@@ -246,7 +246,7 @@ static enum json_event json_take_number(struct json_reader *r)
 }
 
 /* Not JSON, but some writers write it. */
-static bool take_nan(struct json_reader *r)
+static bool json_parse_nan(struct json_reader *r)
 {
 	static const struct {
 		struct slice word;
@@ -264,7 +264,7 @@ static bool take_nan(struct json_reader *r)
 	return false;
 }
 
-static enum json_event json_take_value(struct json_reader *r)
+static enum json_event json_parse_value(struct json_reader *r)
 {
 	if (r->at == r->end)
 		return json_fail(r, r->at, "the text ends where a value should stand");
@@ -272,34 +272,34 @@ static enum json_event json_take_value(struct json_reader *r)
 	case '"':
 		r->at++;
 		r->expect = EXPECT_NEXT;
-		return take_string(r) ? JSON_STRING : JSON_BAD;
+		return json_parse_string(r) ? JSON_STRING : JSON_BAD;
 	case '{':
 		return open_level(r, true);
 	case '[':
 		return open_level(r, false);
 	case 't':
-		return json_take_word(r, SLICE("true"), JSON_TRUE);
+		return json_parse_word(r, SLICE("true"), JSON_TRUE);
 	case 'f':
-		return json_take_word(r, SLICE("false"), JSON_FALSE);
+		return json_parse_word(r, SLICE("false"), JSON_FALSE);
 	case 'n':
-		return json_take_word(r, SLICE("null"), JSON_NULL);
+		return json_parse_word(r, SLICE("null"), JSON_NULL);
 	default:
-		if (take_nan(r))
+		if (json_parse_nan(r))
 			return JSON_NUMBER;
 		if (*r->at == '-' || number_is_digit(*r->at))
-			return json_take_number(r);
+			return json_parse_number(r);
 		return json_fail(r, r->at, "not a value");
 	}
 }
 
-static enum json_event json_take_key(struct json_reader *r)
+static enum json_event json_parse_key(struct json_reader *r)
 {
 	if (r->at == r->end)
 		return json_fail(r, r->at, "the text ends within an object");
 	if (*r->at != '"')
 		return json_fail(r, r->at, "a key in quotes should stand here");
 	r->at++;
-	if (!take_string(r))
+	if (!json_parse_string(r))
 		return JSON_BAD;
 	json_skip_blanks(r);
 	if (r->at == r->end || *r->at != ':')
@@ -310,7 +310,7 @@ static enum json_event json_take_key(struct json_reader *r)
 }
 
 /* After a whole value. */
-static enum json_event json_take_next(struct json_reader *r)
+static enum json_event json_parse_next(struct json_reader *r)
 {
 	if (r->depth == 0)
 		return r->at == r->end ? JSON_END
@@ -329,7 +329,7 @@ static enum json_event json_take_next(struct json_reader *r)
 	r->at++;
 	json_skip_blanks(r);
 	r->offset = (size_t)(r->at - r->start);
-	return object ? json_take_key(r) : json_take_value(r);
+	return object ? json_parse_key(r) : json_parse_value(r);
 }
 
 enum json_event json_next(struct json_reader *r)
@@ -342,20 +342,20 @@ enum json_event json_next(struct json_reader *r)
 	case EXPECT_FIRST_VALUE:
 		if (r->at < r->end && *r->at == ']')
 			return close_level(r);
-		return json_take_value(r);
+		return json_parse_value(r);
 	case EXPECT_FIRST_KEY:
 		if (r->at < r->end && *r->at == '}')
 			return close_level(r);
-		return json_take_key(r);
+		return json_parse_key(r);
 	case EXPECT_VALUE:
-		return json_take_value(r);
+		return json_parse_value(r);
 	case EXPECT_KEY:
-		return json_take_key(r);
+		return json_parse_key(r);
 	case EXPECT_NEXT:
 	case EXPECT_NOTHING:
 		break;
 	}
-	return json_take_next(r);
+	return json_parse_next(r);
 }
 
 bool json_skip(struct json_reader *r, enum json_event event)

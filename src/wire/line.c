@@ -106,7 +106,7 @@ static void line_stop(struct line_reader *reader, bool too_long, const char *rea
 	reader->next_line = reader->line + 1;
 }
 
-void line_give_up(struct line_reader *reader)
+void line_skip(struct line_reader *reader)
 {
 	line_stop(reader, false, "a text that begins here is not closed");
 }
@@ -157,8 +157,8 @@ static const char *key_end(const char *p, const char *end)
 	}
 }
 
-static enum line_result line_take_key(struct line_reader *reader, const char *begin, const char *p,
-				      struct slice *key)
+static enum line_result line_parse_key(struct line_reader *reader, const char *begin, const char *p,
+				       struct slice *key)
 {
 	if (UNLIKELY(*p == '\n'))
 		return line_bad(reader, p - (p[-1] == '\r'), "a blank and fields are missing");
@@ -175,7 +175,7 @@ static enum line_result line_take_key(struct line_reader *reader, const char *be
 enum line_result line_next(struct line_reader *reader, struct slice *key)
 {
 	const char *p = next_start(reader);
-	return p ? line_take_key(reader, p, key_end(p, reader->end), key) : LINE_DONE;
+	return p ? line_parse_key(reader, p, key_end(p, reader->end), key) : LINE_DONE;
 }
 
 bool line_peek(const char **at, const char *end, struct slice *key)
@@ -196,7 +196,7 @@ enum line_result line_next_peeked(struct line_reader *reader, struct slice peeke
 	if (!p)
 		return LINE_DONE;
 	bool right = p == peeked.data;
-	return line_take_key(reader, p, right ? p + peeked.len : key_end(p, reader->end), key);
+	return line_parse_key(reader, p, right ? p + peeked.len : key_end(p, reader->end), key);
 }
 
 /* ---- Numbers -------------------------------------------------------------------------------- */

@@ -125,13 +125,13 @@ struct line_fields {
 };
 
 /* Step two, after LINE_OK. `expected` may be NULL. Never LINE_DONE. After LINE_CUT the reader is of
- * no use: begin again at its `start` when more has come, or call line_give_up. */
+ * no use: begin again at its `start` when more has come, or call line_skip. */
 enum line_result line_fields(struct line_reader *reader, const struct line_names *expected,
 			     struct line_fields *fields);
 
 /* After LINE_CUT, when no more will come or the line is too long already: makes it a bad line. The
  * reader goes on after the first newline of the line. */
-void line_give_up(struct line_reader *reader);
+void line_skip(struct line_reader *reader);
 
 /* The place of `at`, which lies in the present line, as line and column. */
 struct line_bad line_place(const struct line_reader *reader, const char *at);

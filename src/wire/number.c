@@ -48,7 +48,7 @@ struct decimal {
 	bool integer;      /* written without fraction and exponent */
 	bool overlong;     /* more than 19 digits count: `digits` means nothing */
 	bool whole_part;   /* a digit stands before the point */
-	bool bare_point;   /* none stands behind it */
+	bool bare_point;   /* none stands after it */
 	bool leading_zero; /* before another digit */
 };
 
@@ -72,7 +72,7 @@ static uint64_t eight_digits_value(uint64_t bytes)
 }
 
 /* All digits from p on; *digits wraps around when they are too many. */
-static const char *take_digits(const char *p, const char *end, uint64_t *digits)
+static const char *number_parse_digits(const char *p, const char *end, uint64_t *digits)
 {
 	uint64_t bytes;
 	while (end - p >= 8) {
@@ -88,7 +88,7 @@ static const char *take_digits(const char *p, const char *end, uint64_t *digits)
 }
 
 /* After `e`: NULL if no digit follows. */
-static const char *take_exponent(const char *p, const char *end, int *exponent)
+static const char *number_parse_exponent(const char *p, const char *end, int *exponent)
 {
 	bool negative = p < end && *p == '-';
 	if (p < end && (*p == '-' || *p == '+'))
@@ -119,13 +119,13 @@ static bool scan_decimal(const char *p, const char *end, struct decimal *d)
 	if (p < end && (*p == '-' || *p == '+'))
 		d->negative = *p++ == '-';
 	const char *whole = p;
-	p = take_digits(p, end, &d->digits);
+	p = number_parse_digits(p, end, &d->digits);
 	size_t count = (size_t)(p - whole);
 	d->whole_part = count > 0;
 	d->leading_zero = count > 1 && *whole == '0';
 	if (p < end && *p == '.') {
 		const char *fraction = ++p;
-		p = take_digits(p, end, &d->digits);
+		p = number_parse_digits(p, end, &d->digits);
 		d->integer = false;
 		d->bare_point = p == fraction;
 		count += (size_t)(p - fraction);
@@ -137,7 +137,7 @@ static bool scan_decimal(const char *p, const char *end, struct decimal *d)
 	d->overlong = count > 19 && significant_digits(whole, p, count) > 19;
 	if (p < end && (*p == 'e' || *p == 'E')) {
 		d->integer = false;
-		p = take_exponent(p + 1, end, &d->exponent);
+		p = number_parse_exponent(p + 1, end, &d->exponent);
 	}
 	d->end = p;
 	return p != NULL;

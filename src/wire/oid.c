@@ -57,7 +57,7 @@ size_t oid_put_arc(uint8_t *to, uint32_t arc)
 	return n;
 }
 
-bool oid_take_arc(struct slice *rest, uint32_t *arc)
+bool oid_next_arc(struct slice *rest, uint32_t *arc)
 {
 	uint32_t value = 0;
 	for (size_t i = 0; i < rest->len; i++) {
@@ -75,7 +75,7 @@ bool oid_take_arc(struct slice *rest, uint32_t *arc)
 /* ---- Text ------------------------------------------------------------------------------------ */
 
 /* Decimal digits up to a dot or the end; false for none, or beyond 32 bits. */
-static bool oid_take_number(struct slice *text, uint32_t *arc)
+static bool oid_parse_number(struct slice *text, uint32_t *arc)
 {
 	uint64_t value = 0;
 	size_t i = 0;
@@ -109,7 +109,7 @@ int oid_parse(struct slice text, uint8_t memory[OID_MAX_BYTES], struct slice *oi
 	size_t len = 0, arcs = 0;
 	if (rest.len && rest.data[0] == '.')
 		rest = (struct slice){rest.data + 1, rest.len - 1};
-	for (; rest.len && arcs < OID_ARCS_MAX && oid_take_number(&rest, &arc); arcs++) {
+	for (; rest.len && arcs < OID_ARCS_MAX && oid_parse_number(&rest, &arc); arcs++) {
 		if (arcs == 0) {
 			first = arc;
 			continue;
@@ -130,11 +130,11 @@ int oid_parse(struct slice text, uint8_t memory[OID_MAX_BYTES], struct slice *oi
 void oid_print(struct slice oid, struct buf *out)
 {
 	uint32_t arc;
-	if (oid_take_arc(&oid, &arc)) {
+	if (oid_next_arc(&oid, &arc)) {
 		uint32_t first = arc < 80 ? arc / 40 : 2;
 		buf_printf(out, ".%u.%u", first, arc - first * 40);
 	}
-	while (oid_take_arc(&oid, &arc))
+	while (oid_next_arc(&oid, &arc))
 		buf_printf(out, ".%u", arc);
 }
 

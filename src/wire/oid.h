@@ -39,8 +39,8 @@ static inline bool oid_has_prefix(struct slice oid, struct slice prefix)
 }
 
 /* Takes the next arc off the front; false at the end. Not for the first byte of an identifier,
- * which stands for two arcs: for the index behind a prefix. */
-bool oid_take_arc(struct slice *rest, uint32_t *arc) MUST_CHECK;
+ * which stands for two arcs: for the index after a prefix. */
+bool oid_next_arc(struct slice *rest, uint32_t *arc) MUST_CHECK;
 /* Appends an arc at `to` (5 bytes of room); how many bytes it took. */
 size_t oid_put_arc(uint8_t *to, uint32_t arc);
 

@@ -229,7 +229,7 @@ int proc_self_io_parse(struct slice text, struct proc_self_io *out)
 int proc_self_stat_parse(struct slice text, struct proc_self_stat *out)
 {
 	/* Fields 14, 15 and 20 of proc(5). Field 2 is the name in parentheses, so counting begins
-	 * behind the last of them: what follows is field 3. */
+	 * after the last of them: what follows is field 3. */
 	enum { FIRST = 3, UTIME = 14, STIME = 15, THREADS = 20 };
 	const char *close = text.len ? memrchr(text.data, ')', text.len) : NULL;
 	if (!close)

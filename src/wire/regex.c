@@ -49,8 +49,8 @@ static unsigned sequence_bytes(unsigned char c)
 	return c < 0x80 ? 1 : c < 0xc2 ? 0 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : c < 0xf5 ? 4 : 0;
 }
 
-/* The character at *p, which moves behind it. */
-static uint32_t regex_take_char(const char **p, const char *end)
+/* The character at *p, which moves after it. */
+static uint32_t regex_parse_char(const char **p, const char *end)
 {
 	unsigned char first = (unsigned char)*(*p)++;
 	unsigned bytes = sequence_bytes(first);
@@ -108,7 +108,7 @@ static bool next_is(const struct compiler *c, char wanted)
 	return c->p < c->end && *c->p == wanted;
 }
 
-static bool regex_take(struct compiler *c, char wanted)
+static bool regex_skip_char(struct compiler *c, char wanted)
 {
 	if (!next_is(c, wanted))
 		return false;
@@ -185,15 +185,15 @@ static bool is_named_class(char c)
 	return c != 0 && strchr("dDwWsS", c) != NULL;
 }
 
-/* The character behind a backslash that stands for one. */
-static uint32_t take_escaped(struct compiler *c)
+/* The character after a backslash that stands for one. */
+static uint32_t regex_parse_escaped(struct compiler *c)
 {
 	static const char letters[] = "tnrfva", meant[] = "\t\n\r\f\v\a";
 	if (c->p == c->end) {
 		regex_spoil(c, ERR_INVALID, "it ends with a backslash");
 		return 0;
 	}
-	uint32_t character = regex_take_char(&c->p, c->end);
+	uint32_t character = regex_parse_char(&c->p, c->end);
 	const char *known = character && character < 0x80 ? strchr(letters, (int)character) : NULL;
 	if (known)
 		return (unsigned char)meant[known - letters];
@@ -205,17 +205,17 @@ static uint32_t take_escaped(struct compiler *c)
 }
 
 /* One character of a class, or a named class within it: then false. */
-static bool take_class_char(struct compiler *c, uint32_t *character)
+static bool regex_parse_class_char(struct compiler *c, uint32_t *character)
 {
-	if (!regex_take(c, '\\')) {
-		*character = regex_take_char(&c->p, c->end);
+	if (!regex_skip_char(c, '\\')) {
+		*character = regex_parse_char(&c->p, c->end);
 		return true;
 	}
 	if (c->p < c->end && is_named_class(*c->p)) {
 		add_named_class(c, *c->p++);
 		return false;
 	}
-	*character = take_escaped(c);
+	*character = regex_parse_escaped(c);
 	return true;
 }
 
@@ -247,24 +247,24 @@ static void put_class(struct compiler *c, size_t first, bool negated)
 static void compile_class(struct compiler *c)
 {
 	size_t first = c->range_count;
-	bool negated = regex_take(c, '^');
+	bool negated = regex_skip_char(c, '^');
 	bool any = false;
 	while (c->p < c->end && (*c->p != ']' || !any)) {
 		uint32_t low, high;
 		any = true;
-		if (!take_class_char(c, &low))
+		if (!regex_parse_class_char(c, &low))
 			continue;
 		high = low;
 		if (next_is(c, '-') && c->p + 1 < c->end && c->p[1] != ']') {
 			c->p++;
-			if (!take_class_char(c, &high))
+			if (!regex_parse_class_char(c, &high))
 				regex_spoil(c, ERR_INVALID, "a range ends with a class");
 		}
 		if (high < low)
 			regex_spoil(c, ERR_INVALID, "a range is upside down");
 		regex_add_range(c, low, high);
 	}
-	if (!regex_take(c, ']'))
+	if (!regex_skip_char(c, ']'))
 		regex_spoil(c, ERR_INVALID, "a [ has no ]");
 	put_class(c, first, negated);
 }
@@ -273,7 +273,7 @@ static void compile_either(struct compiler *c);
 
 static void compile_group(struct compiler *c)
 {
-	if (regex_take(c, '?') && !regex_take(c, ':')) {
+	if (regex_skip_char(c, '?') && !regex_skip_char(c, ':')) {
 		regex_spoil(c, ERR_INVALID, "of groups with (? only (?: is known");
 		return;
 	}
@@ -283,7 +283,7 @@ static void compile_group(struct compiler *c)
 	}
 	compile_either(c);
 	c->depth--;
-	if (!regex_take(c, ')'))
+	if (!regex_skip_char(c, ')'))
 		regex_spoil(c, ERR_INVALID, "a ( has no )");
 }
 
@@ -302,36 +302,36 @@ static void compile_backslash(struct compiler *c)
 		add_named_class(c, next);
 		put_class(c, first, false);
 	} else {
-		uint32_t character = take_escaped(c);
+		uint32_t character = regex_parse_escaped(c);
 		regex_put(c, c->step_count, STEP_CHAR)->character = character;
 	}
 }
 
 static void compile_atom(struct compiler *c)
 {
-	if (regex_take(c, '('))
+	if (regex_skip_char(c, '('))
 		compile_group(c);
-	else if (regex_take(c, '['))
+	else if (regex_skip_char(c, '['))
 		compile_class(c);
-	else if (regex_take(c, '\\'))
+	else if (regex_skip_char(c, '\\'))
 		compile_backslash(c);
-	else if (regex_take(c, '.'))
+	else if (regex_skip_char(c, '.'))
 		regex_put(c, c->step_count, STEP_ANY);
-	else if (regex_take(c, '^'))
+	else if (regex_skip_char(c, '^'))
 		regex_put(c, c->step_count, STEP_BEGIN);
-	else if (regex_take(c, '$'))
+	else if (regex_skip_char(c, '$'))
 		regex_put(c, c->step_count, STEP_END);
 	else if (next_is(c, '*') || next_is(c, '+') || next_is(c, '?'))
 		regex_spoil(c, ERR_INVALID, "there is nothing to repeat");
 	else
-		regex_put(c, c->step_count, STEP_CHAR)->character = regex_take_char(&c->p, c->end);
+		regex_put(c, c->step_count, STEP_CHAR)->character = regex_parse_char(&c->p, c->end);
 }
 
 /* ---- Repetitions ----------------------------------------------------------------------------- */
 
 enum { NO_MAXIMUM = -1 };
 
-static int regex_take_count(struct compiler *c)
+static int regex_parse_count(struct compiler *c)
 {
 	int number = 0;
 	const char *start = c->p;
@@ -343,16 +343,16 @@ static int regex_take_count(struct compiler *c)
 }
 
 /* `{m}`, `{m,}`, `{,n}`, `{m,n}`; false, and nothing taken: the brace is a character. */
-static bool take_braces(struct compiler *c, int *least, int *most)
+static bool regex_parse_braces(struct compiler *c, int *least, int *most)
 {
 	const char *start = c->p;
-	if (!regex_take(c, '{'))
+	if (!regex_skip_char(c, '{'))
 		return false;
-	*least = *most = regex_take_count(c);
-	bool comma = regex_take(c, ',');
+	*least = *most = regex_parse_count(c);
+	bool comma = regex_skip_char(c, ',');
 	if (comma)
-		*most = regex_take_count(c);
-	if (!regex_take(c, '}') || (*least == NO_MAXIMUM && (!comma || *most == NO_MAXIMUM))) {
+		*most = regex_parse_count(c);
+	if (!regex_skip_char(c, '}') || (*least == NO_MAXIMUM && (!comma || *most == NO_MAXIMUM))) {
 		c->p = c->reason ? c->end : start;
 		return false;
 	}
@@ -363,21 +363,21 @@ static bool take_braces(struct compiler *c, int *least, int *most)
 	return true;
 }
 
-static bool take_repetition(struct compiler *c, int *least, int *most)
+static bool regex_parse_repetition(struct compiler *c, int *least, int *most)
 {
 	*least = 0;
 	*most = NO_MAXIMUM;
-	if (regex_take(c, '*'))
+	if (regex_skip_char(c, '*'))
 		return true;
-	if (regex_take(c, '+')) {
+	if (regex_skip_char(c, '+')) {
 		*least = 1;
 		return true;
 	}
-	if (regex_take(c, '?')) {
+	if (regex_skip_char(c, '?')) {
 		*most = 1;
 		return true;
 	}
-	return take_braces(c, least, most);
+	return regex_parse_braces(c, least, most);
 }
 
 /* Appends the piece that `len` steps from `from` on are. */
@@ -414,11 +414,11 @@ static void compile_repeated(struct compiler *c)
 	size_t start = c->step_count;
 	int least, most;
 	compile_atom(c);
-	if (c->reason || !take_repetition(c, &least, &most))
+	if (c->reason || !regex_parse_repetition(c, &least, &most))
 		return;
-	(void)regex_take(c, '?'); /* lazy: another match perhaps, but not another answer */
+	(void)regex_skip_char(c, '?'); /* lazy: another match perhaps, but not another answer */
 	repeat(c, start, least, most);
-	if (take_repetition(c, &least, &most))
+	if (regex_parse_repetition(c, &least, &most))
 		regex_spoil(c, ERR_INVALID, "a repetition is repeated");
 }
 
@@ -436,7 +436,7 @@ static void compile_either(struct compiler *c)
 {
 	size_t start = c->step_count, last_jump = SIZE_MAX;
 	compile_row(c);
-	while (regex_take(c, '|')) {
+	while (regex_skip_char(c, '|')) {
 		size_t len = c->step_count - start;
 		put_split(c, start, 1, (ptrdiff_t)len + 2);
 		size_t jump = c->step_count;
@@ -454,7 +454,7 @@ static void compile_either(struct compiler *c)
 	}
 }
 
-static void *keep_part(struct arena *arena, const void *part, size_t bytes)
+static void *regex_copy_part(struct arena *arena, const void *part, size_t bytes)
 {
 	void *kept = arena_alloc(arena, bytes + 1);
 	if (kept)
@@ -485,9 +485,9 @@ int regex_compile(struct slice pattern, bool fold_case, struct arena *arena, str
 		return errbuf_set(e, c.err, "the expression \"" SHOWN "\" is not understood: %s",
 				  SHOWN_OF(pattern), c.reason);
 	*regex = (struct regex){
-		.steps = keep_part(arena, steps, c.step_count * sizeof(*steps)),
-		.ranges = keep_part(arena, ranges, c.range_count * sizeof(*ranges)),
-		.classes = keep_part(arena, classes, c.class_count * sizeof(*classes)),
+		.steps = regex_copy_part(arena, steps, c.step_count * sizeof(*steps)),
+		.ranges = regex_copy_part(arena, ranges, c.range_count * sizeof(*ranges)),
+		.classes = regex_copy_part(arena, classes, c.class_count * sizeof(*classes)),
 		.step_count = c.step_count,
 		.fold_case = fold_case,
 	};
@@ -605,7 +605,7 @@ bool regex_search(const struct regex *regex, struct slice text, uint64_t *work)
 		*work += here->count;
 		if (found || p == end)
 			return found;
-		uint32_t c = regex_take_char(&p, end);
+		uint32_t c = regex_parse_char(&p, end);
 		word_before = is_word(c);
 		next->count = 0;
 		for (size_t i = 0; i < here->count; i++) {

@@ -200,13 +200,13 @@ static inline bool same_bytes(const uint8_t *a, const uint8_t *b, size_t len)
 }
 
 enum {
-	NAME_AT = 4, /* behind the headers of varbind and name */
+	NAME_AT = 4, /* after the headers of varbind and name */
 	/* Together with the value's the length fits into one byte; then these are not too many arcs
 	 * either, since each has a byte. */
 	SHORT_NAME_MAX_BYTES = 100,
 };
 
-/* The value of `len` bytes that end at `end`, at least 8 bytes behind the datagram's begin. */
+/* The value of `len` bytes that end at `end`, at least 8 bytes after the datagram's begin. */
 static inline int64_t short_integer(const uint8_t *end, size_t len)
 {
 	unsigned shift = 64 - 8 * (unsigned)len;

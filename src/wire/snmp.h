@@ -91,14 +91,14 @@ struct snmp_message {
 };
 
 /* ERR_VERSION for version 3 and unknown ones; ERR_INVALID with a constant phrase: what is wrong.
- * Bytes behind the message are passed over. The varbinds are not looked at yet. */
+ * Bytes after the message are passed over. The varbinds are not looked at yet. */
 int snmp_decode(struct slice bytes, struct snmp_message *message, const char **why) MUST_CHECK;
 /* For wire/usm: one PDU out of `b`, whose error sticks. */
 void snmp_decode_pdu(struct ber *b, struct snmp_pdu *pdu);
 /* The next varbind; false at the end and where `varbinds->bad` says what is wrong. A value that
  * cannot be read costs that varbind alone: its type says so. */
 bool snmp_next(struct ber *varbinds, struct snmp_varbind *varbind) MUST_CHECK;
-/* The same for what nearly all varbinds of a walk are: its name is `root` and behind it `index`,
+/* The same for what nearly all varbinds of a walk are: its name is `root` and after it `index`,
  * byte for byte, and its value a number, all lengths in their short form. False: it is not, nothing
  * was taken, and snmp_next says what there is. `root` is a valid identifier, `index` whole arcs.
  * Name and value are written to where they stay: a copy of what was written a moment ago waits for

@@ -10,7 +10,7 @@ int index_read(struct slice index, struct index_arcs *arcs)
 	if (index.len && ((uint8_t)index.data[index.len - 1] & 0x80))
 		return ERR_INVALID;
 	while (index.len) {
-		if (arcs->count == OID_ARCS_MAX || !oid_take_arc(&index, &arcs->list[arcs->count]))
+		if (arcs->count == OID_ARCS_MAX || !oid_next_arc(&index, &arcs->list[arcs->count]))
 			return ERR_INVALID;
 		arcs->count++;
 	}
@@ -66,8 +66,8 @@ struct slice index_dotted(const struct index_arcs *arcs, struct arena *arena)
 
 /* ---- Strings --------------------------------------------------------------------------------- */
 
-static int snmp_index_take_bytes(const struct index_arcs *arcs, size_t at, size_t len,
-				 struct arena *arena, struct slice *text)
+static int snmp_index_decode_bytes(const struct index_arcs *arcs, size_t at, size_t len,
+				   struct arena *arena, struct slice *text)
 {
 	char *bytes = arena_alloc(arena, len + 1);
 	if (!bytes)
@@ -86,7 +86,7 @@ int index_string(const struct index_arcs *arcs, size_t *at, struct arena *arena,
 	if (*at >= arcs->count || arcs->list[*at] > arcs->count - *at - 1)
 		return ERR_INVALID;
 	size_t len = arcs->list[*at];
-	int err = snmp_index_take_bytes(arcs, *at + 1, len, arena, text);
+	int err = snmp_index_decode_bytes(arcs, *at + 1, len, arena, text);
 	if (!err)
 		*at += 1 + len;
 	return err;
@@ -101,7 +101,7 @@ int index_last_string(const struct index_arcs *arcs, size_t at, struct arena *ar
 	 * one, is exactly that of the rest. */
 	if (arcs->list[at] == arcs->count - at - 1)
 		return index_string(arcs, &at, arena, text);
-	return snmp_index_take_bytes(arcs, at, arcs->count - at, arena, text);
+	return snmp_index_decode_bytes(arcs, at, arcs->count - at, arena, text);
 }
 
 /* ---- TmnxPortID ------------------------------------------------------------------------------ */

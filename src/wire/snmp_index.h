@@ -1,4 +1,4 @@
-/* The index of a table's row: the arcs behind a column's OID, kept as the bytes of BER; and what
+/* The index of a table's row: the arcs after a column's OID, kept as the bytes of BER; and what
  * vendors put into them. Bytes in, words out: no state, any thread. */
 #ifndef WIRE_SNMP_INDEX_H
 #define WIRE_SNMP_INDEX_H
@@ -24,7 +24,7 @@ int index_parse(struct slice text, struct index_arcs *arcs) MUST_CHECK;
 struct slice index_dotted(const struct index_arcs *arcs, struct arena *arena) MUST_CHECK;
 
 /* A string at *at, as SMIv2 writes it into an index (RFC 2578 section 7.7): its length, then a
- * byte an arc. The bytes go to `arena`; *at moves behind it. ERR_INVALID: there is none; ERR_LIMIT:
+ * byte an arc. The bytes go to `arena`; *at moves after it. ERR_INVALID: there is none; ERR_LIMIT:
  * the arena is full. */
 int index_string(const struct index_arcs *arcs, size_t *at, struct arena *arena,
 		 struct slice *text) MUST_CHECK;

@@ -40,7 +40,7 @@ static int result(const struct timetext_scan *s, struct slice text, const char *
 }
 
 /* Takes `c` if it is next; letters in either case. */
-static bool timetext_take(struct timetext_scan *s, char c)
+static bool timetext_skip_char(struct timetext_scan *s, char c)
 {
 	if (s->p == s->end || (*s->p != c && !(c >= 'A' && c <= 'Z' && *s->p == c + 32)))
 		return false;
@@ -50,12 +50,13 @@ static bool timetext_take(struct timetext_scan *s, char c)
 
 static void timetext_need(struct timetext_scan *s, char c, const char *reason)
 {
-	if (!timetext_take(s, c))
+	if (!timetext_skip_char(s, c))
 		timetext_spoil(s, reason);
 }
 
 /* Exactly `count` digits that make a number from `low` to `high`. */
-static int take_field(struct timetext_scan *s, int count, int low, int high, const char *reason)
+static int timetext_parse_field(struct timetext_scan *s, int count, int low, int high,
+				const char *reason)
 {
 	int number = 0, taken = 0;
 	for (; taken < count && s->p < s->end && number_is_digit(*s->p); taken++)
@@ -68,7 +69,7 @@ static int take_field(struct timetext_scan *s, int count, int low, int high, con
 
 /* The digits of a fraction, at least one, as thousandths; `rest` says whether what was cut off is
  * more than zeros. */
-static int take_thousandths(struct timetext_scan *s, bool *rest)
+static int timetext_parse_thousandths(struct timetext_scan *s, bool *rest)
 {
 	int number = 0, taken = 0;
 	*rest = false;
@@ -95,11 +96,12 @@ static int days_of_month(int64_t year, int month)
 
 /* ---- ISO 8601 ------------------------------------------------------------------------------- */
 
-static int64_t take_year(struct timetext_scan *s)
+static int64_t timetext_parse_year(struct timetext_scan *s)
 {
 	bool negative = s->p < s->end && *s->p == '-';
 	if (s->p == s->end || (*s->p != '-' && *s->p != '+'))
-		return take_field(s, 4, 0, 9999, "the year should have 4 digits, or a sign");
+		return timetext_parse_field(s, 4, 0, 9999,
+					    "the year should have 4 digits, or a sign");
 	const char *digits = ++s->p;
 	uint64_t year;
 	s->p = number_scan_digits(digits, s->end, &year);
@@ -110,58 +112,59 @@ static int64_t take_year(struct timetext_scan *s)
 	return negative ? -(int64_t)year : (int64_t)year;
 }
 
-static struct date take_date(struct timetext_scan *s)
+static struct date timetext_parse_date(struct timetext_scan *s)
 {
-	struct date date = {.year = take_year(s), .month = 1, .day = 1};
+	struct date date = {.year = timetext_parse_year(s), .month = 1, .day = 1};
 	timetext_need(s, '-', "a - should follow the year");
-	date.month = take_field(s, 2, 1, 12, "the month should be 01 to 12");
+	date.month = timetext_parse_field(s, 2, 1, 12, "the month should be 01 to 12");
 	timetext_need(s, '-', "a - should follow the month");
-	date.day = take_field(s, 2, 1, 31, "the day should be 01 to 31");
+	date.day = timetext_parse_field(s, 2, 1, 31, "the day should be 01 to 31");
 	if (date.day > days_of_month(date.year, date.month))
 		timetext_spoil(s, "the month has no such day");
 	return date;
 }
 
 /* hh:mm[:ss[.fraction]] as ms. */
-static int64_t take_clock(struct timetext_scan *s, bool *second_60)
+static int64_t timetext_parse_clock(struct timetext_scan *s, bool *second_60)
 {
 	bool rest;
-	int64_t ms = take_field(s, 2, 0, 23, "the hour should be 00 to 23") * (int64_t)MS_PER_HOUR;
+	int64_t ms = timetext_parse_field(s, 2, 0, 23, "the hour should be 00 to 23") *
+		     (int64_t)MS_PER_HOUR;
 	timetext_need(s, ':', "a : should follow the hour");
-	ms += take_field(s, 2, 0, 59, "the minute should be 00 to 59") * MS_PER_MINUTE;
-	if (!timetext_take(s, ':'))
+	ms += timetext_parse_field(s, 2, 0, 59, "the minute should be 00 to 59") * MS_PER_MINUTE;
+	if (!timetext_skip_char(s, ':'))
 		return ms;
-	int second = take_field(s, 2, 0, 60, "the second should be 00 to 59");
+	int second = timetext_parse_field(s, 2, 0, 60, "the second should be 00 to 59");
 	*second_60 = second == 60;
 	ms += second * MS_PER_SECOND;
-	if (timetext_take(s, '.') || timetext_take(s, ','))
-		ms += take_thousandths(s, &rest);
+	if (timetext_skip_char(s, '.') || timetext_skip_char(s, ','))
+		ms += timetext_parse_thousandths(s, &rest);
 	return ms;
 }
 
 /* Z, +hh, +hhmm or +hh:mm, as ms to the east. */
-static int64_t take_offset(struct timetext_scan *s)
+static int64_t timetext_parse_offset(struct timetext_scan *s)
 {
-	if (timetext_take(s, 'Z'))
+	if (timetext_skip_char(s, 'Z'))
 		return 0;
-	bool west = timetext_take(s, '-');
+	bool west = timetext_skip_char(s, '-');
 	if (!west)
 		timetext_need(s, '+', "Z or an offset such as +02:00 should follow");
-	int64_t ms = take_field(s, 2, 0, 23, "the offset's hour should be 00 to 23") *
+	int64_t ms = timetext_parse_field(s, 2, 0, 23, "the offset's hour should be 00 to 23") *
 		     (int64_t)MS_PER_HOUR;
 	if (s->p < s->end) {
-		timetext_take(s, ':');
-		ms += take_field(s, 2, 0, 59, "the offset's minute should be 00 to 59") *
+		timetext_skip_char(s, ':');
+		ms += timetext_parse_field(s, 2, 0, 59, "the offset's minute should be 00 to 59") *
 		      MS_PER_MINUTE;
 	}
 	return west ? -ms : ms;
 }
 
-static int64_t take_time_of_day(struct timetext_scan *s)
+static int64_t timetext_parse_time_of_day(struct timetext_scan *s)
 {
 	bool second_60 = false;
-	int64_t ms = take_clock(s, &second_60);
-	ms -= take_offset(s);
+	int64_t ms = timetext_parse_clock(s, &second_60);
+	ms -= timetext_parse_offset(s);
 	/* Leap seconds come at the end of a UTC day and nowhere else: with its 60 counted, such a
 	 * time lies in the first second of a day. */
 	if (second_60 && floor_to(ms, MS_PER_SECOND) % MS_PER_DAY != 0)
@@ -169,14 +172,14 @@ static int64_t take_time_of_day(struct timetext_scan *s)
 	return ms;
 }
 
-static int64_t take_iso(struct timetext_scan *s)
+static int64_t timetext_parse_iso(struct timetext_scan *s)
 {
-	struct date date = take_date(s);
+	struct date date = timetext_parse_date(s);
 	int64_t ms_of_day = 0, ms = 0;
 	if (s->p < s->end) {
-		if (!timetext_take(s, 'T'))
+		if (!timetext_skip_char(s, 'T'))
 			timetext_need(s, ' ', "T and a time of day should follow the date");
-		ms_of_day = take_time_of_day(s);
+		ms_of_day = timetext_parse_time_of_day(s);
 	}
 	if (s->p < s->end)
 		timetext_spoil(s, "something follows the time");
@@ -189,7 +192,7 @@ static int64_t take_iso(struct timetext_scan *s)
 int time_parse_iso(struct slice text, int64_t *ms, struct errbuf *e)
 {
 	struct timetext_scan s = scan_of(text);
-	int64_t taken = s.reason ? 0 : take_iso(&s);
+	int64_t taken = s.reason ? 0 : timetext_parse_iso(&s);
 	int err = result(&s, text, "time", e);
 	if (!err)
 		*ms = taken;
@@ -234,8 +237,8 @@ static int64_t epoch_magnitude(struct timetext_scan *s, bool *rest)
 		timetext_spoil(s, TOO_FAR);
 		return 0;
 	}
-	if (timetext_take(s, '.'))
-		thousandths = take_thousandths(s, rest);
+	if (timetext_skip_char(s, '.'))
+		thousandths = timetext_parse_thousandths(s, rest);
 	if (s->p < s->end)
 		timetext_spoil(s, "it is neither a number nor a date");
 	if (!in_ms)
@@ -244,15 +247,15 @@ static int64_t epoch_magnitude(struct timetext_scan *s, bool *rest)
 	return (int64_t)whole;
 }
 
-static int64_t take_epoch(struct timetext_scan *s)
+static int64_t timetext_parse_epoch(struct timetext_scan *s)
 {
 	for (const char *p = s->p; p < s->end; p++) {
 		if (*p == 'e' || *p == 'E')
 			return epoch_of_f64(s);
 	}
-	bool rest, negative = timetext_take(s, '-');
+	bool rest, negative = timetext_skip_char(s, '-');
 	if (!negative)
-		timetext_take(s, '+');
+		timetext_skip_char(s, '+');
 	int64_t ms = epoch_magnitude(s, &rest);
 	return negative ? -ms - rest : ms;
 }
@@ -260,7 +263,7 @@ static int64_t take_epoch(struct timetext_scan *s)
 int time_parse_epoch(struct slice text, int64_t *ms, struct errbuf *e)
 {
 	struct timetext_scan s = scan_of(text);
-	int64_t taken = s.reason ? 0 : take_epoch(&s);
+	int64_t taken = s.reason ? 0 : timetext_parse_epoch(&s);
 	int err = result(&s, text, "time", e);
 	if (!err)
 		*ms = taken;
@@ -284,7 +287,7 @@ static const struct timetext_unit {
 };
 
 /* A number of at most 18 digits; -1 and spoilt if there is none. */
-static int64_t take_whole(struct timetext_scan *s)
+static int64_t timetext_parse_whole(struct timetext_scan *s)
 {
 	const char *digits = s->p;
 	uint64_t number;
@@ -297,9 +300,9 @@ static int64_t take_whole(struct timetext_scan *s)
 	return (int64_t)number;
 }
 
-static int64_t take_simple_duration(struct timetext_scan *s)
+static int64_t timetext_parse_simple_duration(struct timetext_scan *s)
 {
-	int64_t number = take_whole(s), ms = 0;
+	int64_t number = timetext_parse_whole(s), ms = 0;
 	struct slice name = {s->p, (size_t)(s->end - s->p)};
 	for (size_t i = 0; !s->reason && i < ARRAY_LEN(units); i++) {
 		if (!slice_equal(name, units[i].name))
@@ -313,28 +316,29 @@ static int64_t take_simple_duration(struct timetext_scan *s)
 	return 0;
 }
 
-/* One of the letters, behind those already used; its place among them, -1 if it is none. */
-static int take_designator(struct timetext_scan *s, const char *letters, int after)
+/* One of the letters, after those already used; its place among them, -1 if it is none. */
+static int timetext_parse_designator(struct timetext_scan *s, const char *letters, int after)
 {
 	for (int i = after; letters[i]; i++) {
-		if (timetext_take(s, letters[i]))
+		if (timetext_skip_char(s, letters[i]))
 			return i;
 	}
 	timetext_spoil(s, "its units should be W, D, then T and H, M, S");
 	return -1;
 }
 
-/* The part before T, or the one behind it: numbers, each with its letter, in this order. */
-static int64_t take_designated(struct timetext_scan *s, const char *letters, const int64_t *unit_ms)
+/* The part before T, or the one after it: numbers, each with its letter, in this order. */
+static int64_t timetext_parse_designated(struct timetext_scan *s, const char *letters,
+					 const int64_t *unit_ms)
 {
 	int64_t sum = 0, part;
 	int used = 0;
 	while (s->p < s->end && *s->p != 'T' && *s->p != 't') {
 		bool rest;
-		int64_t number = take_whole(s);
-		bool point = timetext_take(s, '.');
-		int thousandths = point ? take_thousandths(s, &rest) : 0;
-		int i = take_designator(s, letters, used);
+		int64_t number = timetext_parse_whole(s);
+		bool point = timetext_skip_char(s, '.');
+		int thousandths = point ? timetext_parse_thousandths(s, &rest) : 0;
+		int i = timetext_parse_designator(s, letters, used);
 		if (s->reason)
 			return 0;
 		if (point && unit_ms[i] != MS_PER_SECOND)
@@ -347,18 +351,18 @@ static int64_t take_designated(struct timetext_scan *s, const char *letters, con
 	return sum;
 }
 
-static int64_t take_iso_duration(struct timetext_scan *s)
+static int64_t timetext_parse_iso_duration(struct timetext_scan *s)
 {
 	static const int64_t day_units[] = {7 * (int64_t)MS_PER_DAY, MS_PER_DAY};
 	static const int64_t clock_units[] = {MS_PER_HOUR, MS_PER_MINUTE, MS_PER_SECOND};
 	int64_t sum, of_clock = 0;
 	if (s->p == s->end)
 		timetext_spoil(s, "a number should follow the P");
-	sum = take_designated(s, "WD", day_units);
-	if (timetext_take(s, 'T')) {
+	sum = timetext_parse_designated(s, "WD", day_units);
+	if (timetext_skip_char(s, 'T')) {
 		if (s->p == s->end)
 			timetext_spoil(s, "a number should follow the T");
-		of_clock = take_designated(s, "HMS", clock_units);
+		of_clock = timetext_parse_designated(s, "HMS", clock_units);
 	}
 	if (s->p < s->end)
 		timetext_spoil(s, "a second T");
@@ -372,7 +376,8 @@ int duration_parse(struct slice text, int64_t *ms, struct errbuf *e)
 	struct timetext_scan s = scan_of(text);
 	int64_t taken = 0;
 	if (!s.reason)
-		taken = timetext_take(&s, 'P') ? take_iso_duration(&s) : take_simple_duration(&s);
+		taken = timetext_skip_char(&s, 'P') ? timetext_parse_iso_duration(&s)
+						    : timetext_parse_simple_duration(&s);
 	int err = result(&s, text, "duration", e);
 	if (!err)
 		*ms = taken;
@@ -381,7 +386,7 @@ int duration_parse(struct slice text, int64_t *ms, struct errbuf *e)
 
 /* ---- Any of them ---------------------------------------------------------------------------- */
 
-/* A date has a - behind a digit; a number has not (1e-3). */
+/* A date has a - after a digit; a number has not (1e-3). */
 static bool looks_like_date(struct slice text)
 {
 	for (size_t i = 1; i < text.len; i++) {

@@ -29,7 +29,7 @@ struct tzif_scan {
 	bool bad;
 };
 
-static bool tzif_take(struct tzif_scan *s, char c)
+static bool tzif_skip_char(struct tzif_scan *s, char c)
 {
 	if (s->bad || s->p == s->end || *s->p != c)
 		return false;
@@ -39,11 +39,11 @@ static bool tzif_take(struct tzif_scan *s, char c)
 
 static void tzif_need(struct tzif_scan *s, char c)
 {
-	if (!tzif_take(s, c))
+	if (!tzif_skip_char(s, c))
 		s->bad = true;
 }
 
-static int tzif_take_number(struct tzif_scan *s, int low, int high)
+static int tzif_parse_number(struct tzif_scan *s, int low, int high)
 {
 	int number = 0, digits = 0;
 	for (; !s->bad && s->p < s->end && *s->p >= '0' && *s->p <= '9' && digits < 4; digits++)
@@ -54,16 +54,16 @@ static int tzif_take_number(struct tzif_scan *s, int low, int high)
 }
 
 /* [+-]hh[:mm[:ss]] */
-static int32_t tzif_take_time(struct tzif_scan *s, int hours_max)
+static int32_t tzif_parse_time(struct tzif_scan *s, int hours_max)
 {
-	bool minus = tzif_take(s, '-');
+	bool minus = tzif_skip_char(s, '-');
 	if (!minus)
-		(void)tzif_take(s, '+');
-	int32_t seconds = tzif_take_number(s, 0, hours_max) * HOUR_S;
-	if (tzif_take(s, ':')) {
-		seconds += tzif_take_number(s, 0, 59) * 60;
-		if (tzif_take(s, ':'))
-			seconds += tzif_take_number(s, 0, 59);
+		(void)tzif_skip_char(s, '+');
+	int32_t seconds = tzif_parse_number(s, 0, hours_max) * HOUR_S;
+	if (tzif_skip_char(s, ':')) {
+		seconds += tzif_parse_number(s, 0, 59) * 60;
+		if (tzif_skip_char(s, ':'))
+			seconds += tzif_parse_number(s, 0, 59);
 	}
 	return minus ? -seconds : seconds;
 }
@@ -72,7 +72,7 @@ static int32_t tzif_take_time(struct tzif_scan *s, int hours_max)
 static void skip_name(struct tzif_scan *s)
 {
 	const char *start = s->p;
-	if (tzif_take(s, '<')) {
+	if (tzif_skip_char(s, '<')) {
 		while (s->p < s->end && *s->p != '>')
 			s->p++;
 		tzif_need(s, '>');
@@ -84,26 +84,26 @@ static void skip_name(struct tzif_scan *s)
 		s->bad = true;
 }
 
-static struct zone_rule take_rule(struct tzif_scan *s)
+static struct zone_rule tzif_parse_rule(struct tzif_scan *s)
 {
 	struct zone_rule rule = {.time_s = 2 * HOUR_S};
 	tzif_need(s, ',');
-	if (tzif_take(s, 'M')) {
+	if (tzif_skip_char(s, 'M')) {
 		rule.kind = ZONE_WEEKDAY;
-		rule.month = tzif_take_number(s, 1, 12);
+		rule.month = tzif_parse_number(s, 1, 12);
 		tzif_need(s, '.');
-		rule.week = tzif_take_number(s, 1, 5);
+		rule.week = tzif_parse_number(s, 1, 5);
 		tzif_need(s, '.');
-		rule.day = tzif_take_number(s, 0, 6);
-	} else if (tzif_take(s, 'J')) {
+		rule.day = tzif_parse_number(s, 0, 6);
+	} else if (tzif_skip_char(s, 'J')) {
 		rule.kind = ZONE_DAY_WITHOUT_LEAP;
-		rule.day = tzif_take_number(s, 1, 365);
+		rule.day = tzif_parse_number(s, 1, 365);
 	} else {
 		rule.kind = ZONE_DAY_FROM_0;
-		rule.day = tzif_take_number(s, 0, 365);
+		rule.day = tzif_parse_number(s, 0, 365);
 	}
-	if (tzif_take(s, '/'))
-		rule.time_s = tzif_take_time(s, 167);
+	if (tzif_skip_char(s, '/'))
+		rule.time_s = tzif_parse_time(s, 167);
 	return rule;
 }
 
@@ -113,15 +113,15 @@ static bool parse_rule(struct slice text, struct zone *zone)
 {
 	struct tzif_scan s = {text.data, text.data + text.len, false};
 	skip_name(&s);
-	zone->standard_s = -tzif_take_time(&s, 24);
+	zone->standard_s = -tzif_parse_time(&s, 24);
 	if (!s.bad && s.p < s.end) {
 		zone->has_daylight = true;
 		zone->daylight_s = zone->standard_s + HOUR_S;
 		skip_name(&s);
 		if (s.p < s.end && *s.p != ',')
-			zone->daylight_s = -tzif_take_time(&s, 24);
-		zone->begins = take_rule(&s);
-		zone->ends = take_rule(&s);
+			zone->daylight_s = -tzif_parse_time(&s, 24);
+		zone->begins = tzif_parse_rule(&s);
+		zone->ends = tzif_parse_rule(&s);
 	}
 	zone->has_tail = true;
 	return !s.bad && s.p == s.end;
@@ -146,7 +146,7 @@ struct tzif_counts {
 	uint32_t isut, isstd, leap, time, type, chars;
 };
 
-static uint32_t take_be32(struct cursor *c)
+static uint32_t tzif_decode_be32(struct cursor *c)
 {
 	const uint8_t *p = cursor_take(c, 4);
 	return p ? be32_get(p) : 0;
@@ -158,12 +158,12 @@ static int read_header(struct cursor *c, struct tzif_counts *n, uint8_t *version
 	const uint8_t *magic = cursor_take(c, 4);
 	*version = cursor_u8(c);
 	(void)cursor_take(c, 15);
-	n->isut = take_be32(c);
-	n->isstd = take_be32(c);
-	n->leap = take_be32(c);
-	n->time = take_be32(c);
-	n->type = take_be32(c);
-	n->chars = take_be32(c);
+	n->isut = tzif_decode_be32(c);
+	n->isstd = tzif_decode_be32(c);
+	n->leap = tzif_decode_be32(c);
+	n->time = tzif_decode_be32(c);
+	n->type = tzif_decode_be32(c);
+	n->chars = tzif_decode_be32(c);
 	return c->bad || memcmp(magic, "TZif", 4) != 0 ? ERR_INVALID : 0;
 }
 

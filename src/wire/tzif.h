@@ -1,7 +1,7 @@
 /* Time zones: the files of /usr/share/zoneinfo (TZif, RFC 8536 and 9636, versions 1 to 4), and when
  * days begin in them.
  *
- * A zone is a list of spans, each with one offset from UTC; behind the last transition of the file
+ * A zone is a list of spans, each with one offset from UTC; after the last transition of the file
  * the rule of its footer goes on. Days begin at the first moment at which the clocks of the zone
  * show their date: where a night's hour is left out at midnight that is 01:00, and where one is
  * repeated over midnight the repeated part belongs to the new day. So days are whole, in order and
@@ -36,7 +36,7 @@ struct zone {
 	const int64_t *at_s;
 	const int32_t *offset_s; /* from each transition on */
 	int32_t first_offset_s;  /* before the first one */
-	/* What holds behind the last one. */
+	/* What holds after the last one. */
 	bool has_tail, has_daylight;
 	int32_t standard_s, daylight_s;
 	struct zone_rule begins, ends;

@@ -163,7 +163,7 @@ static const uint8_t *put_data(struct usm_crypto *crypto, const struct usm_seal 
 			       struct slice pdu, const uint8_t salt[USM_SALT_BYTES],
 			       struct ber_writer *w)
 {
-	/* What DES fills up comes behind, so there is room for it. */
+	/* What DES fills up comes after, so there is room for it. */
 	static const uint8_t fill[USM_DES_BLOCK_BYTES];
 	ber_put_bytes(w, fill, sizeof(fill));
 	const uint8_t *end = w->at;

@@ -223,7 +223,7 @@ void usm_localize(struct usm_crypto *crypto, enum usm_auth auth, const struct us
 }
 
 /* draft-blumenthal-aes-usm-04 section 3.1.2.1, and draft-reeder-snmpv3-usm-3desede-00 section 2.1:
- * one more digest behind what is there. */
+ * one more digest after what is there. */
 static void extend(struct usm_crypto *crypto, enum usm_auth auth, bool reeder,
 		   struct slice engine_id, struct usm_key *key)
 {

@@ -163,7 +163,7 @@ static void take(void *owner)
 	struct bench *bench = owner;
 	struct query_chunk chunk;
 
-	while (query_take(bench->query, 4096, &chunk))
+	while (query_next(bench->query, 4096, &chunk))
 		bench->points += chunk.count;
 }
 

@@ -28,7 +28,7 @@ struct contract_engine {
 	void (*settle)(void *context, struct store *store);
 	/* Closes, and removes what lay on disk. */
 	void (*close)(void *context, struct store *store);
-	/* Where the engine survives a kill, else NULL: closes, lets `work` write in a process of
+	/* Of an engine that survives a kill: closes, lets `work` write in a process of
 	 * its own that is killed when `work` returns, and opens again. */
 	struct store *(*kill_in)(void *context, struct store *store, struct clock *clock,
 				 void (*work)(struct store *store, struct clock *clock));
@@ -182,8 +182,14 @@ uint64_t rig_verify(struct rig *rig);
 struct contract_case {
 	const char *name;
 	void (*run)(struct rig *rig);
-	bool needs_kill; /* only where the engine has kill_in */
+	unsigned needs; /* enum store_capability: engines without one of these are excused */
 };
+
+#define CASE(f) CASE_NEEDS(f, 0)
+#define CASE_NEEDS(f, capabilities)                                                                \
+	{                                                                                          \
+		.name = #f, .run = (f), .needs = (capabilities)                                    \
+	}
 
 /* One array per suite_*.c, ended by a NULL name. */
 extern const struct contract_case cases_ranges[], cases_values[], cases_retention[],

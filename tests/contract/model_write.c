@@ -170,7 +170,7 @@ static int append_columns(struct model *model, struct side *side, struct batch *
 	const struct store_target *p = &model_places[place];
 	unsigned fields = 1 + (unsigned)pick(model, (1u << schema[p->table].field_count) - 1);
 	handles_of(side, series, n, handles);
-	for (size_t i = 0; i < n * fields_given(fields) * times; i++)
+	for (size_t i = 0; i < n * fields_count(fields) * times; i++)
 		bits[i] = pick_bits(model, type);
 	for (size_t i = 0; i < n; i++)
 		model->ever[series[i]][place] = true;

@@ -66,7 +66,9 @@ struct naive_series *naive_series_of(struct naive *naive, uint64_t handle)
 	size_t index = (size_t)(handle & UINT32_MAX) - 1;
 	if (handle >> 32 != naive->epoch || index >= naive->series_count)
 		return NULL;
-	return naive->series[index].alive ? &naive->series[index] : NULL;
+	if (!naive->series[index].alive && !naive->handles_revive)
+		return NULL;
+	return &naive->series[index];
 }
 
 struct naive_row *naive_row_of(struct naive_series *series, enum table table, int64_t period_ms)
@@ -149,13 +151,40 @@ static struct value stored_value(const struct naive *naive, struct value value)
 	return value;
 }
 
+static bool is_deleted(const struct naive_row *row, int64_t ts_ms, int64_t stamp_us)
+{
+	for (size_t i = 0; i < row->deletion_count; i++) {
+		const struct naive_deletion *d = &row->deletions[i];
+		if (ts_ms >= d->start_ms && ts_ms < d->end_ms && stamp_us <= d->stamp_us)
+			return true;
+	}
+	return false;
+}
+
+/* The order of writes of one sample: the stamp; the class that keeps it longer, for ever least; the
+ * value. */
+static bool sample_wins(const struct naive_point *point, size_t f, struct value value,
+			enum retention_class retention, int64_t stamp_us)
+{
+	if (point->values[f].type == VALUE_NONE || point->stamps_us[f] != stamp_us)
+		return point->values[f].type == VALUE_NONE || point->stamps_us[f] < stamp_us;
+	int64_t old_ms = retention_class_ms(point->retention[f]);
+	int64_t new_ms = retention_class_ms(retention);
+	if (old_ms != new_ms)
+		return old_ms < new_ms;
+	if (point->values[f].type != value.type)
+		return point->values[f].type < value.type;
+	return point->values[f].bits < value.bits;
+}
+
 static void put_sample(struct naive *naive, struct naive_row *row, enum retention_class retention,
-		       int64_t ts_ms, const struct value *values, size_t field_count)
+		       int64_t ts_ms, int64_t stamp_us, const struct value *values,
+		       size_t field_count)
 {
 	bool any = false;
 	for (size_t f = 0; f < field_count; f++)
 		any |= values[f].type != VALUE_NONE;
-	if (!any)
+	if (!any || is_deleted(row, ts_ms, stamp_us))
 		return;
 	struct naive_point *point = make_point(row, ts_ms);
 	for (size_t f = 0; f < field_count; f++) {
@@ -164,22 +193,42 @@ static void put_sample(struct naive *naive, struct naive_row *row, enum retentio
 			continue;
 		if (there && naive->bug == NAIVE_BUG_LOST_OVERWRITE)
 			continue;
+		if (!sample_wins(point, f, values[f], retention, stamp_us))
+			continue;
 		point->values[f] = stored_value(naive, values[f]);
 		point->retention[f] = retention;
+		point->stamps_us[f] = stamp_us;
 	}
 }
 
-static void delete_range(struct naive *naive, struct naive_row *row, int64_t start_ms,
-			 int64_t end_ms)
+/* Takes away what is not above the stamp; whether anything is left. */
+static bool delete_point(struct naive_point *point, int64_t stamp_us)
 {
-	size_t from = point_index(row, start_ms), to = point_index(row, end_ms);
-	if (naive->bug == NAIVE_BUG_DELETE_END && to < row->count &&
-	    row->points[to].ts_ms == end_ms)
-		to++;
-	if (to > from)
-		memmove(&row->points[from], &row->points[to],
-			(row->count - to) * sizeof(*row->points));
-	row->count -= to - from;
+	bool any = false;
+	for (size_t f = 0; f < TABLE_FIELDS_MAX; f++) {
+		if (point->stamps_us[f] <= stamp_us)
+			point->values[f] = (struct value){0, VALUE_NONE};
+		any |= point->values[f].type != VALUE_NONE;
+	}
+	return any;
+}
+
+static void delete_range(struct naive *naive, struct naive_row *row, int64_t start_ms,
+			 int64_t end_ms, int64_t stamp_us)
+{
+	size_t kept = 0;
+	if (naive->bug == NAIVE_BUG_DELETE_END && end_ms < INT64_MAX)
+		end_ms++;
+	row->deletions =
+		mem_resize_array(row->deletions, row->deletion_count + 1, sizeof(*row->deletions));
+	row->deletions[row->deletion_count++] = (struct naive_deletion){start_ms, end_ms, stamp_us};
+	for (size_t i = 0; i < row->count; i++) {
+		struct naive_point *point = &row->points[i];
+		bool meant = point->ts_ms >= start_ms && point->ts_ms < end_ms;
+		if (!meant || delete_point(point, stamp_us))
+			row->points[kept++] = *point;
+	}
+	row->count = kept;
 }
 
 bool naive_sample_visible(const struct naive *naive, const struct naive_point *point, size_t field,
@@ -266,25 +315,18 @@ static void set_value(struct naive_cell *cell, struct slice value)
 	cell->value = copy;
 }
 
-static int64_t expiry_order(int64_t expires_ms)
-{
-	return expires_ms ? expires_ms : INT64_MAX;
-}
-
-/* The order of writes of one stamped cell: stamp, then a value over a deletion, the greater value,
- * the later expiry. */
+/* The order of writes of one stamped cell: stamp, then a deletion over a value, the later expiry
+ * over an earlier one and over none, the greater value. */
 static int compare_stamped(const struct naive_cell *old, const struct store_cell_write *new)
 {
 	if (old->stamp_us != new->stamp_us)
 		return old->stamp_us < new->stamp_us ? -1 : 1;
 	bool new_deleted = new->action == CELL_DELETE;
 	if (old->deleted || new_deleted)
-		return (int)new_deleted - (int)old->deleted;
-	int order = slice_compare(old->value, new->value);
-	if (order)
-		return order;
-	int64_t a = expiry_order(old->expires_ms), b = expiry_order(new->expires_ms);
-	return (a > b) - (a < b);
+		return (int)old->deleted - (int)new_deleted;
+	if (old->expires_ms != new->expires_ms)
+		return old->expires_ms < new->expires_ms ? -1 : 1;
+	return slice_compare(old->value, new->value);
 }
 
 static void apply_stamped(struct naive *naive, struct naive_cell *cell,
@@ -304,8 +346,8 @@ static void apply_stamped(struct naive *naive, struct naive_cell *cell,
 		cell->stamp_us = INT64_MIN;
 }
 
-static void apply_conditional(struct naive *naive, struct store_write *write,
-			      struct naive_cell *cell, const struct store_cell_write *request)
+static void apply_conditional(struct naive *naive, struct arena *arena, struct naive_cell *cell,
+			      const struct store_cell_write *request)
 {
 	bool there = naive->bug == NAIVE_BUG_EXPIRED_LEASE
 			     ? !cell->deleted
@@ -324,7 +366,7 @@ static void apply_conditional(struct naive *naive, struct store_write *write,
 	outcome->version = there ? cell->version : 0;
 	outcome->value = (struct slice){0};
 	if (there)
-		outcome->value = arena_copy(&write->arena, cell->value);
+		outcome->value = arena_copy(arena, cell->value);
 }
 
 static struct slice element_at(struct slice set, size_t at)
@@ -381,7 +423,7 @@ static void put_log(const struct naive *naive, struct naive_cell *cell, struct s
 	cell->deleted = false;
 }
 
-static int apply_cell(struct naive *naive, struct store_write *write,
+static int apply_cell(struct naive *naive, struct arena *arena,
 		      const struct store_cell_write *request)
 {
 	struct naive_cells *row = make_cells(&naive->tables[request->table], request->key);
@@ -397,7 +439,7 @@ static int apply_cell(struct naive *naive, struct store_write *write,
 		return 0;
 	case CELL_PUT_IF:
 	case CELL_DELETE_IF:
-		apply_conditional(naive, write, cell, request);
+		apply_conditional(naive, arena, cell, request);
 		return 0;
 	case CELL_LOG_PUT:
 		put_log(naive, cell, request->value);
@@ -411,31 +453,6 @@ static int apply_cell(struct naive *naive, struct store_write *write,
 }
 
 /* ---- Requests of a batch ------------------------------------------------------------------- */
-
-enum request_kind {
-	REQUEST_APPEND,
-	REQUEST_DELETE_RANGE,
-	REQUEST_CELL,
-	REQUEST_FORGET,
-	REQUEST_REKEY,
-};
-
-struct request {
-	struct request *next;
-	enum request_kind kind;
-	struct store_target target;
-	int64_t start_ms, end_ms; /* an append's time is start_ms */
-	const uint64_t *handles;
-	size_t n;
-	const struct value *values;
-	struct store_cell_write cell;
-	struct store_rekeying rekeying;
-};
-
-struct store_stage {
-	struct store_stage *next;
-	struct request *first, *last;
-};
 
 static int next_stage_of(struct store_write *write)
 {
@@ -457,14 +474,14 @@ static const void *keep(struct store_write *write, const void *bytes, size_t len
 
 /* The request joins its stage when all of it has found room. A stage begins with its first request:
  * store.c counts those of the present one. */
-static int add(struct store_write *write, const struct request *request)
+static int add(struct store_write *write, const struct naive_request *request)
 {
 	if (!write->last_stage || (write->stage_requests == 0 && write->last_stage->first)) {
 		int err = next_stage_of(write);
 		if (err)
 			return err;
 	}
-	struct request *kept = arena_alloc(&write->arena, sizeof(*kept));
+	struct naive_request *kept = arena_alloc(&write->arena, sizeof(*kept));
 	if (!kept)
 		return ERR_LIMIT;
 	*kept = *request;
@@ -494,7 +511,7 @@ static int naive_append(struct store_write *write, const struct store_target *ta
 			unsigned fields, const uint64_t *handles, size_t n,
 			const struct value *values)
 {
-	struct request request = {
+	struct naive_request request = {
 		.kind = REQUEST_APPEND,
 		.target = *target,
 		.start_ms = ts_ms,
@@ -509,7 +526,7 @@ static int naive_add_delete_range(struct store_write *write, const struct store_
 				  const uint64_t *handles, size_t n, int64_t start_ms,
 				  int64_t end_ms)
 {
-	struct request request = {
+	struct naive_request request = {
 		.kind = REQUEST_DELETE_RANGE,
 		.target = *target,
 		.start_ms = start_ms,
@@ -522,7 +539,7 @@ static int naive_add_delete_range(struct store_write *write, const struct store_
 
 static int naive_add_cell(struct store_write *write, const struct store_cell_write *cell)
 {
-	struct request request = {.kind = REQUEST_CELL, .cell = *cell};
+	struct naive_request request = {.kind = REQUEST_CELL, .cell = *cell};
 	request.cell.key = arena_copy(&write->arena, cell->key);
 	request.cell.column = arena_copy(&write->arena, cell->column);
 	request.cell.to = arena_copy(&write->arena, cell->to);
@@ -535,7 +552,7 @@ static int naive_add_cell(struct store_write *write, const struct store_cell_wri
 
 static int naive_add_forget(struct store_write *write, const uint64_t *handles, size_t n)
 {
-	struct request request = {
+	struct naive_request request = {
 		.kind = REQUEST_FORGET,
 		.handles = keep(write, handles, n * sizeof(*handles)),
 		.n = n,
@@ -545,10 +562,14 @@ static int naive_add_forget(struct store_write *write, const uint64_t *handles, 
 
 static int naive_add_rekey(struct store_write *write, const struct store_rekeying *rekeying)
 {
-	struct request request = {.kind = REQUEST_REKEY, .rekeying = *rekeying};
-	request.rekeying.handles =
-		keep(write, rekeying->handles, rekeying->n * sizeof(*rekeying->handles));
-	return request.rekeying.handles ? add(write, &request) : ERR_LIMIT;
+	struct naive_request request = {
+		.kind = REQUEST_REKEY,
+		.target = rekeying->target,
+		.handles = keep(write, rekeying->handles, rekeying->n * sizeof(*rekeying->handles)),
+		.n = rekeying->n,
+		.rekeying = *rekeying,
+	};
+	return request.handles ? add(write, &request) : ERR_LIMIT;
 }
 
 /* add() begins the stage. */
@@ -556,27 +577,22 @@ static void naive_next_stage(UNUSED struct store_write *write)
 {
 }
 
-static void apply_append(struct naive *naive, const struct request *request)
+struct naive_row *naive_request_row(struct naive *naive, const struct naive_request *request,
+				    size_t i)
 {
-	size_t field_count = schema[request->target.table].field_count;
-	for (size_t i = 0; i < request->n; i++) {
-		struct naive_series *series = naive_series_of(naive, request->handles[i]);
-		struct naive_row *row =
-			make_row(series, request->target.table, request->target.period_ms);
-		put_sample(naive, row, request->target.retention, request->start_ms,
-			   request->values + i * field_count, field_count);
-	}
+	struct naive_series *series = naive_series_of(naive, request->handles[i]);
+	return series ? make_row(series, request->target.table, request->target.period_ms) : NULL;
 }
 
-static void apply_delete_range(struct naive *naive, const struct request *request)
+int64_t naive_next_stamp_us(struct naive *naive, struct naive_row *row, int64_t stamp_us)
 {
-	for (size_t i = 0; i < request->n; i++) {
-		struct naive_series *series = naive_series_of(naive, request->handles[i]);
-		struct naive_row *row =
-			naive_row_of(series, request->target.table, request->target.period_ms);
-		if (row)
-			delete_range(naive, row, request->start_ms, request->end_ms);
-	}
+	if (row->batch != naive->batch)
+		row->meetings = 0;
+	row->batch = naive->batch;
+	stamp_us += row->meetings++;
+	if (stamp_us > naive->last_stamp_us)
+		naive->last_stamp_us = stamp_us;
+	return stamp_us;
 }
 
 /* A value has one class: after the first step that which keeps it longer. */
@@ -614,42 +630,56 @@ static void rekey_row(const struct naive *naive, struct naive_row *row,
 	row->count = kept;
 }
 
-static void apply_rekey(struct naive *naive, const struct store_rekeying *r)
+int naive_apply(struct naive *naive, const struct naive_request *request, size_t i,
+		int64_t stamp_us, struct arena *arena)
 {
-	for (size_t i = 0; i < r->n; i++) {
-		struct naive_series *series = naive_series_of(naive, r->handles[i]);
-		struct naive_row *row = naive_row_of(series, r->target.table, r->target.period_ms);
-		if (row)
-			rekey_row(naive, row, r);
-	}
-}
-
-static int apply_request(struct naive *naive, struct store_write *write,
-			 const struct request *request)
-{
+	struct naive_row *row;
+	size_t fields = schema[request->target.table].field_count;
 	switch (request->kind) {
 	case REQUEST_APPEND:
-		apply_append(naive, request);
+		naive_series_of(naive, request->handles[i])->alive = true;
+		row = naive_request_row(naive, request, i);
+		put_sample(naive, row, request->target.retention, request->start_ms, stamp_us,
+			   request->values + i * fields, fields);
 		return 0;
 	case REQUEST_DELETE_RANGE:
-		apply_delete_range(naive, request);
+		row = naive_request_row(naive, request, i);
+		if (row)
+			delete_range(naive, row, request->start_ms, request->end_ms, stamp_us);
 		return 0;
 	case REQUEST_CELL:
-		return apply_cell(naive, write, &request->cell);
+		return apply_cell(naive, arena, &request->cell);
 	case REQUEST_FORGET:
-		for (size_t i = 0; i < request->n; i++)
-			forget(naive, request->handles[i]);
+		forget(naive, request->handles[i]);
 		return 0;
 	case REQUEST_REKEY:
-		apply_rekey(naive, &request->rekeying);
+		row = naive_request_row(naive, request, i);
+		if (row)
+			rekey_row(naive, row, &request->rekeying);
 		return 0;
 	}
 	return 0;
 }
 
-static int check_appends(struct naive *naive, const struct store_stage *stage)
+static int apply_request(struct naive *naive, struct store_write *write,
+			 const struct naive_request *request, int64_t batch_us)
 {
-	for (struct request *r = stage->first; r; r = r->next) {
+	int result = 0;
+	if (request->kind == REQUEST_CELL)
+		return naive_apply(naive, request, 0, 0, &write->arena);
+	bool stamped = request->kind == REQUEST_APPEND || request->kind == REQUEST_DELETE_RANGE;
+	for (size_t i = 0; i < request->n; i++) {
+		struct naive_row *row = stamped ? naive_request_row(naive, request, i) : NULL;
+		int64_t stamp_us = row ? naive_next_stamp_us(naive, row, batch_us) : batch_us;
+		int err = naive_apply(naive, request, i, stamp_us, &write->arena);
+		result = result ? result : err;
+	}
+	return result;
+}
+
+int naive_check_appends(struct naive *naive, const struct store_stage *stage)
+{
+	for (struct naive_request *r = stage->first; r; r = r->next) {
 		for (size_t i = 0; r->kind == REQUEST_APPEND && i < r->n; i++) {
 			if (!naive_series_of(naive, r->handles[i]))
 				return ERR_NOT_FOUND;
@@ -658,20 +688,30 @@ static int check_appends(struct naive *naive, const struct store_stage *stage)
 	return 0;
 }
 
+static int64_t take_stamp(struct naive *naive)
+{
+	int64_t now_us = naive->clock->wall_us(naive->clock);
+	naive->last_stamp_us = now_us > naive->last_stamp_us ? now_us : naive->last_stamp_us + 1;
+	return naive->last_stamp_us;
+}
+
 /* ERR_LIMIT is that of a full set, and stops nothing. */
 static int apply_stages(struct naive *naive, struct store_write *write)
 {
 	int result = 0;
+	/* What stands between (tests/unit/slow_store.h) may go by the order of acceptance. */
+	int64_t batch_us = write->stamp_us ? write->stamp_us : take_stamp(naive);
+	naive->batch++;
 	for (struct store_stage *stage = write->stages; stage; stage = stage->next) {
-		int err = check_appends(naive, stage);
+		int err = naive_check_appends(naive, stage);
 		if (err)
 			return errbuf_set(&write->error, err, "an append to an unknown series");
 		/* Forgetting comes after all else. */
 		for (int forgets = 0; forgets < 2; forgets++) {
-			for (struct request *r = stage->first; r; r = r->next) {
+			for (struct naive_request *r = stage->first; r; r = r->next) {
 				if ((r->kind == REQUEST_FORGET) != forgets)
 					continue;
-				err = apply_request(naive, write, r);
+				err = apply_request(naive, write, r, batch_us);
 				result = result ? result : err;
 			}
 		}
@@ -711,9 +751,7 @@ static int64_t naive_stamp(struct store *store)
 {
 	struct naive *naive = naive_of(store);
 	pthread_mutex_lock(&naive->lock);
-	int64_t now_us = naive->clock->wall_us(naive->clock);
-	naive->last_stamp_us = now_us > naive->last_stamp_us ? now_us : naive->last_stamp_us + 1;
-	int64_t stamp_us = naive->last_stamp_us;
+	int64_t stamp_us = take_stamp(naive);
 	pthread_mutex_unlock(&naive->lock);
 	return stamp_us;
 }
@@ -729,8 +767,10 @@ static uint64_t naive_generation(struct store *store)
 
 static void free_series(struct naive_series *series)
 {
-	for (size_t r = 0; r < series->row_count; r++)
+	for (size_t r = 0; r < series->row_count; r++) {
 		mem_free(series->rows[r].points);
+		mem_free(series->rows[r].deletions);
+	}
 	mem_free(series->rows);
 	free_slice(series->tenant);
 	free_slice(series->metric);
@@ -763,9 +803,11 @@ static void naive_close(struct store *store)
 	mem_free(naive);
 }
 
-static const struct store_engine naive_engine = {
+const struct store_engine naive_engine = {
 	.name = "naive",
-	.can = {.batch_atomic = true, .snapshot = true},
+	.can = STORE_ATOMIC_STAGES | STORE_SNAPSHOTS | STORE_SAMPLE_STAMPS | STORE_SERIAL_WRITES |
+	       STORE_EXACT_FORGETTING | STORE_EXACT_SETS | STORE_COUNTS | STORE_VERIFIES |
+	       STORE_HAS_SHARES | STORE_REKEYS,
 	.append = naive_append,
 	.add_delete_range = naive_add_delete_range,
 	.add_cell = naive_add_cell,

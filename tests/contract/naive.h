@@ -35,7 +35,7 @@ enum naive_bug {
 	NAIVE_BUG_RANGE_START,      /* start is taken as exclusive */
 	NAIVE_BUG_LOST_OVERWRITE,   /* the first write of a sample wins */
 	NAIVE_BUG_WHOLE_OVERWRITE,  /* NONE erases what the field held */
-	NAIVE_BUG_LIMIT_PER_SLICE,  /* a limit begins anew with each slice */
+	NAIVE_BUG_LIMIT_PER_SLICE,  /* a limit begins again with each slice */
 	NAIVE_BUG_TOKEN_REPEATS,    /* the point at the token is given twice */
 	NAIVE_BUG_DELETE_END,       /* a deletion takes the sample at its end too */
 	NAIVE_BUG_EXPIRY_EDGE,      /* a sample just as old as its retention is gone */

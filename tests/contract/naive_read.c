@@ -118,15 +118,24 @@ static int ended(const struct naive *naive, const struct store_read *read)
 	return 0;
 }
 
+int naive_read_request(struct naive *naive, struct store_read *read, struct store_request *request,
+		       size_t *points)
+{
+	struct budget budget = {naive, read, *points};
+	int end = ended(naive, read);
+	request->err = end ? end : run_request(&budget, request);
+	request->more |= end == ERR_TIMEOUT;
+	*points = budget.points;
+	return request->err;
+}
+
 static void run_requests(struct naive *naive, struct store_read *read)
 {
-	struct budget budget = {naive, read, read->points_max ? read->points_max : 1000000};
-	int end = ended(naive, read);
+	size_t points = read->points_max ? read->points_max : NAIVE_POINTS_PRESET;
 	for (struct store_request *r = read->requests; r; r = r->next) {
-		r->err = end ? end : run_request(&budget, r);
-		r->more |= end == ERR_TIMEOUT;
+		int err = naive_read_request(naive, read, r, &points);
 		if (!read->err)
-			read->err = r->err;
+			read->err = err;
 	}
 }
 

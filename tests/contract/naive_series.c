@@ -174,11 +174,11 @@ int naive_enumerate(struct budget *budget, struct store_request *request)
 }
 
 static uint64_t find_series(const struct naive *naive, struct slice tenant, struct slice metric,
-			    struct slice tags_text)
+			    struct slice tags_text, bool alive)
 {
 	for (size_t i = 0; i < naive->series_count; i++) {
 		const struct naive_series *series = &naive->series[i];
-		if (series->alive && slice_equal(series->tags_text, tags_text) &&
+		if (series->alive == alive && slice_equal(series->tags_text, tags_text) &&
 		    slice_equal(series->metric, metric) && slice_equal(series->tenant, tenant))
 			return naive_handle(naive, i);
 	}
@@ -188,6 +188,12 @@ static uint64_t find_series(const struct naive *naive, struct slice tenant, stru
 static uint64_t register_series(struct naive *naive, struct slice tenant, struct slice metric,
 				struct slice tags_text)
 {
+	uint64_t forgotten =
+		naive->handles_revive ? find_series(naive, tenant, metric, tags_text, false) : 0;
+	if (forgotten) {
+		naive_series_of(naive, forgotten)->alive = true;
+		return forgotten;
+	}
 	size_t index = naive->series_count++;
 	naive->series =
 		mem_resize_array(naive->series, naive->series_count, sizeof(*naive->series));
@@ -213,7 +219,7 @@ int naive_series_open(struct budget *budget, struct store_request *request)
 	ASSERT(tags_encode(open->tags, &text) == 0);
 	for (size_t i = 0; i < open->count; i++) {
 		open->handles[i] = find_series(budget->naive, open->tenant, open->metrics[i],
-					       buf_slice(&text));
+					       buf_slice(&text), true);
 		if (open->handles[i] || open->find_only)
 			continue;
 		open->handles[i] = register_series(budget->naive, open->tenant, open->metrics[i],

@@ -5,6 +5,8 @@
 #include "queue_rig.h"
 #include "wire/json.h"
 
+enum { TRIES_MAX = 30000 }; /* of 1 or 2 ms each; only a failure takes them all */
+
 static struct memcached_server server;
 
 static const struct slice uncorrelated[] = {{"Table", 5}};
@@ -83,7 +85,7 @@ static void feed(const char *json)
 	memcached_item(&server, memcached_number(&server), json);
 }
 
-static void take_one(struct queue_rig *q)
+static void summaries_fold_one(struct queue_rig *q)
 {
 	queue_rig_ask(q, 0);
 	assert_int_equal(queue_rig_wait(q, 0), 0);
@@ -107,7 +109,7 @@ static void assert_there(const char *key, const char *value)
 /* What our thread does in its own time: looked at until it is so; only a failure takes them all. */
 static void wait_for_value(const char *key, const char *value)
 {
-	for (int tries = 0; tries < 5000; tries++) {
+	for (int tries = 0; tries < TRIES_MAX; tries++) {
 		const char *there = memcached_value(&server, key);
 		if (there ? value && strcmp(there, value) == 0 : !value)
 			return;
@@ -118,7 +120,7 @@ static void wait_for_value(const char *key, const char *value)
 
 static void wait_for_restart(struct queue_rig *q)
 {
-	for (int tries = 0; !queue_rig_stats(q).restarts && tries < 5000; tries++)
+	for (int tries = 0; !queue_rig_stats(q).restarts && tries < TRIES_MAX; tries++)
 		usleep(2000);
 }
 
@@ -181,7 +183,7 @@ static void an_esmond_poller_is_read(void **state)
 	assert_int_equal(feed_alu(), 118);
 	queue_rig_worker(q, 0);
 	while (got < 118) {
-		take_one(q);
+		summaries_fold_one(q);
 		for (size_t i = 0; i < q->workers[0].batch->count; i++) {
 			int64_t ts_ms;
 			uint64_t counter = counter_of(&q->workers[0].batch->messages[i], &ts_ms);
@@ -263,7 +265,7 @@ static unsigned long count_gets(void)
 static void wait_for_looks(void)
 {
 	unsigned long before = count_gets();
-	for (int tries = 0; count_gets() < before + 40 && tries < 5000; tries++)
+	for (int tries = 0; count_gets() < before + 40 && tries < TRIES_MAX; tries++)
 		usleep(2000);
 	assert_true(count_gets() >= before + 40);
 }
@@ -320,7 +322,7 @@ static void a_malformed_item_stops_nobody(void **state)
 	feed(ONE("2"));
 	queue_rig_worker(q, 0);
 	while (good + bad < 2) {
-		take_one(q);
+		summaries_fold_one(q);
 		struct queue_batch *batch = q->workers[0].batch;
 		struct store_write *write = rig_write_new(&q->rig);
 		for (size_t i = 0; i < batch->count; i++) {
@@ -344,7 +346,7 @@ static void a_malformed_item_stops_nobody(void **state)
 	struct queue_rig_retry retry;
 	assert_int_equal(queue_rig_retry(q, &retry), 0);
 	assert_true(retry.result.given == 1 && queue_rig_stats(q).aside == 0);
-	take_one(q);
+	summaries_fold_one(q);
 	const struct queue_message *again = &q->workers[0].batch->messages[0];
 	assert_non_null(strstr(again->malformed, "line 1"));
 	assert_slice(again->bytes, SLICE("{\"device_name\":\"k0\",\"oidset_name\":"));
@@ -358,7 +360,7 @@ static void a_restart_is_noticed(void **state)
 	uint64_t numbers[3];
 	assert_int_equal(queue_rig_put(q, "k0", 1), 0);
 	queue_rig_worker(q, 0);
-	take_one(q);
+	summaries_fold_one(q);
 	memcached_stop(&server);
 	memcached_start(&server);
 	wait_for_restart(q);
@@ -386,7 +388,7 @@ static void what_was_there_and_not_read_is_counted(void **state)
 	for (int i = 0; i < 4; i++)
 		feed(ONE("7"));
 	queue_rig_worker(q, 0);
-	for (int tries = 0; queue_rig_stats(q).added < 5 && tries < 5000; tries++)
+	for (int tries = 0; queue_rig_stats(q).added < 5 && tries < TRIES_MAX; tries++)
 		usleep(1000);
 	memcached_stop(&server);
 	memcached_start(&server);
@@ -438,7 +440,7 @@ static void an_item_of_more_than_a_megabyte_is_refused(void **state)
 	assert_int_equal(put_built(q), ERR_LIMIT);
 	assert_int_equal(queue_rig_stats(q).refused, 1);
 	queue_rig_worker(q, 0);
-	take_one(q);
+	summaries_fold_one(q);
 	assert_true(q->workers[0].batch->messages[0].bytes.len > 15 * POLL_TEXT_MAX_BYTES);
 	finish(q);
 }

@@ -164,7 +164,7 @@ struct queue_worker *queue_rig_worker(struct queue_rig *q, unsigned index)
 	w->worker = queue_worker_new(q->queue, &(struct queue_worker_options){
 						       .index = index,
 						       .executor = &w->tasks.executor,
-						       .taken = taken,
+						       .received = taken,
 						       .owner = w,
 					       });
 	return before;
@@ -183,7 +183,7 @@ void queue_rig_free_worker(struct queue_rig *q, unsigned index)
 void queue_rig_ask(struct queue_rig *q, unsigned index)
 {
 	q->workers[index].taken = false;
-	queue_take(q->workers[index].worker);
+	queue_receive(q->workers[index].worker);
 }
 
 int queue_rig_wait(struct queue_rig *q, unsigned index)

@@ -134,7 +134,7 @@ static void another_takes_the_place_of_a_worker_that_hangs(struct queue_rig *q)
 	store_write_free(write);
 	queue_finish(old_batch, false);
 	q->workers[0].taken = false;
-	queue_take(old); /* on the same executor */
+	queue_receive(old); /* on the same executor */
 	assert_int_equal(queue_rig_wait(q, 0), ERR_CANCELLED);
 	queue_worker_free(old);
 	assert_true(held > 0);
@@ -548,7 +548,7 @@ static void the_line_of_the_statistics(UNUSED struct queue_rig *q)
 	assert_int_equal(line.done, 35);
 	assert_int_equal(line.delta, -5);
 	assert_int_equal(line.max, 130);
-	/* Begun anew. */
+	/* Begun again. */
 	line = queue_line(&now, &(struct queue_stats){.added = 3, .done = 1, .pending = 2});
 	assert_int_equal(line.new, 3);
 	assert_int_equal(line.done, 1);
@@ -560,31 +560,31 @@ static const struct queue_case {
 	void (*run)(struct queue_rig *q);
 	struct queue_limits limits;
 } cases[] = {
-#define CASE(f, ...)                                                                               \
+#define QUEUE_CASE(f, ...)                                                                         \
 	{                                                                                          \
 #f, f,                                                                             \
 		{                                                                                  \
 			__VA_ARGS__                                                                \
 		}                                                                                  \
 	}
-	CASE(messages_of_a_key_keep_their_order, .take_messages_max = 30),
-	CASE(a_worker_that_waits_is_woken),
-	CASE(what_was_not_stored_is_given_again, .take_messages_max = 4),
-	CASE(what_was_not_stored_is_there_after_a_restart, .take_messages_max = 4),
-	CASE(another_takes_the_place_of_a_worker_that_hangs, .take_messages_max = 4),
-	CASE(a_write_on_its_way_counts, .take_messages_max = 4),
-	CASE(a_wait_can_be_ended),
-	CASE(a_key_stays_with_its_worker, .workers = 3),
-	CASE(there_is_room_for_so_many_and_no_more, .messages_max = 10),
-	CASE(what_is_too_long_is_refused),
-	CASE(a_message_put_aside_can_be_looked_at),
-	CASE(what_lies_aside_has_a_bound),
-	CASE(what_lies_aside_is_given_back),
-	CASE(a_slice_after_the_other_is_given_back),
-	CASE(a_full_queue_is_given_nothing_back, .messages_max = 10),
-	CASE(one_retry_at_a_time),
-	CASE(many_threads_put_and_the_order_holds),
-	CASE(the_line_of_the_statistics),
+	QUEUE_CASE(messages_of_a_key_keep_their_order, .take_messages_max = 30),
+	QUEUE_CASE(a_worker_that_waits_is_woken),
+	QUEUE_CASE(what_was_not_stored_is_given_again, .take_messages_max = 4),
+	QUEUE_CASE(what_was_not_stored_is_there_after_a_restart, .take_messages_max = 4),
+	QUEUE_CASE(another_takes_the_place_of_a_worker_that_hangs, .take_messages_max = 4),
+	QUEUE_CASE(a_write_on_its_way_counts, .take_messages_max = 4),
+	QUEUE_CASE(a_wait_can_be_ended),
+	QUEUE_CASE(a_key_stays_with_its_worker, .workers = 3),
+	QUEUE_CASE(there_is_room_for_so_many_and_no_more, .messages_max = 10),
+	QUEUE_CASE(what_is_too_long_is_refused),
+	QUEUE_CASE(a_message_put_aside_can_be_looked_at),
+	QUEUE_CASE(what_lies_aside_has_a_bound),
+	QUEUE_CASE(what_lies_aside_is_given_back),
+	QUEUE_CASE(a_slice_after_the_other_is_given_back),
+	QUEUE_CASE(a_full_queue_is_given_nothing_back, .messages_max = 10),
+	QUEUE_CASE(one_retry_at_a_time),
+	QUEUE_CASE(many_threads_put_and_the_order_holds),
+	QUEUE_CASE(the_line_of_the_statistics),
 };
 
 struct run {

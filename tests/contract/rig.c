@@ -119,7 +119,7 @@ static void run_slice(struct rig *rig, struct store_read *read, struct store_req
 		fail_msg("the read failed: %s, %s", err_text(err), err_text(request->err));
 }
 
-/* What the last request that was added anew points to. */
+/* What the last request that was added again points to. */
 static struct arena before;
 
 /* Makes the request ready for its next slice: by a reset and the token alone, every second time. */
@@ -730,6 +730,17 @@ static bool chosen(const char *name, int argc, char **argv)
 	return any;
 }
 
+/* What a store of the engine offers. */
+static unsigned offers(const struct contract_engine *engine)
+{
+	struct rig rig;
+	rig_open(&rig, engine);
+	unsigned can = rig.store->engine->can;
+	rig_close(&rig);
+	ASSERT(!(can & STORE_SURVIVES_KILL) == !engine->kill_in);
+	return can;
+}
+
 enum { CASES_MAX = 256 };
 
 int contract_run(const struct contract_engine *engine, int argc, char **argv)
@@ -741,10 +752,16 @@ int contract_run(const struct contract_engine *engine, int argc, char **argv)
 		cases_conditional, cases_log,    cases_series,    cases_batches,
 	};
 	size_t count = 0;
+	unsigned can = offers(engine);
 	for (size_t s = 0; s < ARRAY_LEN(suites); s++) {
 		for (const struct contract_case *c = suites[s]; c->name; c++) {
-			if (!chosen(c->name, argc, argv) || (c->needs_kill && !engine->kill_in))
+			if (!chosen(c->name, argc, argv))
 				continue;
+			if (c->needs & ~can) {
+				printf("%s: excused, the engine lacks %#x\n", c->name,
+				       c->needs & ~can);
+				continue;
+			}
 			ASSERT(count < CASES_MAX);
 			runs[count] = (struct run){c, engine};
 			tests[count] = (struct CMUnitTest){.name = c->name,

@@ -554,10 +554,6 @@ static void same_as_from_decoded_samples(struct rig *rig)
 	}
 }
 
-#define CASE(f)                                                                                    \
-	{                                                                                          \
-		.name = #f, .run = (f)                                                             \
-	}
 const struct contract_case cases_aggregate[] = {
 	CASE(last_before_and_how_far_it_looks_back),
 	CASE(last_before_of_many_has_all_fields),

@@ -250,10 +250,6 @@ static void exactly_one_wins_each_round(struct rig *rig)
 	}
 }
 
-#define CASE(f)                                                                                    \
-	{                                                                                          \
-		.name = #f, .run = (f)                                                             \
-	}
 const struct contract_case cases_conditional[] = {
 	CASE(first_one_wins),
 	CASE(deletion_needs_the_version),

@@ -233,7 +233,7 @@ static void kinds_are_not_mixed(struct rig *rig)
 static void work_then_die(struct store *store, struct clock *clock);
 
 /* What was done is there after a kill: half of it removed. */
-static void survives_a_kill(struct rig *rig)
+static void a_log_survives_a_kill(struct rig *rig)
 {
 	rig->store = rig->engine->kill_in(rig->engine->context, rig->store, &rig->clock.clock,
 					  work_then_die);
@@ -270,10 +270,6 @@ static void work_then_die(struct store *store, UNUSED struct clock *clock)
 	}
 }
 
-#define CASE(f)                                                                                    \
-	{                                                                                          \
-		.name = #f, .run = (f)                                                             \
-	}
 const struct contract_case cases_log[] = {
 	CASE(what_was_put_is_there_in_order),
 	CASE(removal_takes_what_lies_below),
@@ -284,6 +280,6 @@ const struct contract_case cases_log[] = {
 	CASE(values_of_every_length),
 	CASE(a_removed_row_is_gone_at_last),
 	CASE(kinds_are_not_mixed),
-	{.name = "a_log_survives_a_kill", .run = survives_a_kill, .needs_kill = true},
+	CASE_NEEDS(a_log_survives_a_kill, STORE_SURVIVES_KILL),
 	{0},
 };

@@ -514,10 +514,104 @@ static void shorter_than_its_arena(struct rig *rig)
 	store_read_free(read);
 }
 
-#define CASE(f)                                                                                    \
-	{                                                                                          \
-		.name = #f, .run = (f)                                                             \
+/* ---- Stamps of samples ----------------------------------------------------------------------- */
+
+#define NOTHING ((struct value){0, VALUE_NONE})
+
+/* One sample of RAW at T0; NOTHING deletes it. */
+static void stamped(struct rig *rig, uint64_t h, struct value value, int64_t stamp_us)
+{
+	struct store_write *write = rig_write_new(rig);
+	write->stamp_us = stamp_us;
+	if (value.type == VALUE_NONE)
+		assert_int_equal(store_delete_range(write, &RAW, &h, 1, T0, T0 + 1), 0);
+	else
+		assert_int_equal(store_append(write, &RAW, T0, &h, 1, &value), 0);
+	assert_int_equal(rig_write(rig, write), 0);
+	store_write_free(write);
+}
+
+static void of_two_samples_the_higher_stamp_stays(struct rig *rig)
+{
+	uint64_t h = rig_series(rig, "cpu", "");
+	stamped(rig, h, I(1), 100);
+	stamped(rig, h, I(2), 50);
+	expect_all(rig, RAW, h, POINTS({T0, {I(1)}}));
+	stamped(rig, h, I(3), 150);
+	expect_all(rig, RAW, h, POINTS({T0, {I(3)}}));
+	/* Of equal stamps the greater value, whichever comes first. */
+	stamped(rig, h, I(2), 150);
+	expect_all(rig, RAW, h, POINTS({T0, {I(3)}}));
+	stamped(rig, h, I(4), 150);
+	expect_all(rig, RAW, h, POINTS({T0, {I(4)}}));
+}
+
+static void a_deletion_takes_what_is_not_stamped_above_it(struct rig *rig)
+{
+	uint64_t h = rig_series(rig, "cpu", "");
+	stamped(rig, h, I(1), 100);
+	stamped(rig, h, NOTHING, 99);
+	expect_all(rig, RAW, h, POINTS({T0, {I(1)}}));
+	stamped(rig, h, NOTHING, 100);
+	expect_all(rig, RAW, h, NO_POINTS);
+	/* What was on its way longer than the deletion. */
+	stamped(rig, h, I(2), 99);
+	stamped(rig, h, I(2), 100);
+	expect_all(rig, RAW, h, NO_POINTS);
+	stamped(rig, h, I(3), 101);
+	expect_all(rig, RAW, h, POINTS({T0, {I(3)}}));
+	rig_settle(rig);
+	rig_reopen(rig);
+	h = rig_series(rig, "cpu", "");
+	stamped(rig, h, I(2), 100);
+	expect_all(rig, RAW, h, POINTS({T0, {I(3)}}));
+}
+
+/* A batch that is sent again keeps its stamp, so it undoes nothing that came meanwhile. */
+static void sent_again_undoes_nothing(struct rig *rig)
+{
+	uint64_t h = rig_series(rig, "cpu", "");
+	struct value one = I(1), two = I(2);
+	struct store_write *first = rig_write_new(rig), *second = rig_write_new(rig);
+	assert_int_equal(store_append(first, &RAW, T0, &h, 1, &one), 0);
+	assert_int_equal(store_append(second, &RAW, T0, &h, 1, &two), 0);
+	assert_int_equal(rig_write(rig, first), 0);
+	assert_int_equal(rig_write(rig, second), 0);
+	assert_true(first->stamp_us > 0 && second->stamp_us > first->stamp_us);
+	assert_int_equal(rig_write(rig, first), 0);
+	expect_all(rig, RAW, h, POINTS({T0, {I(2)}}));
+	store_write_reset(first);
+	assert_int_equal(first->stamp_us, 0);
+	assert_int_equal(store_append(first, &RAW, T0, &h, 1, &one), 0);
+	assert_int_equal(rig_write(rig, first), 0);
+	expect_all(rig, RAW, h, POINTS({T0, {I(1)}}));
+	store_write_free(first);
+	store_write_free(second);
+}
+
+/* With one stamp for all of a batch the deletion would win over what was put after it. */
+static void requests_of_a_batch_that_meet_are_ordered(struct rig *rig)
+{
+	uint64_t h[] = {rig_series(rig, "cpu", ""), rig_series(rig, "mem", "")};
+	struct value values[] = {I(1), I(1)}, after = I(2);
+	struct store_write *write = rig_write_new(rig);
+	write->stamp_us = 100;
+	assert_int_equal(store_append(write, &RAW, T0, h, 2, values), 0);
+	assert_int_equal(store_delete_range(write, &RAW, h, 2, T0, T0 + 1), 0);
+	assert_int_equal(store_append(write, &RAW, T0, h, 1, &after), 0);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(rig_write(rig, write), 0);
+		expect_all(rig, RAW, h[0], POINTS({T0, {I(2)}}));
+		expect_all(rig, RAW, h[1], NO_POINTS);
 	}
+	store_write_free(write);
+	/* The last of the three has 102. */
+	stamped(rig, h[0], NOTHING, 101);
+	expect_all(rig, RAW, h[0], POINTS({T0, {I(2)}}));
+	stamped(rig, h[0], NOTHING, 102);
+	expect_all(rig, RAW, h[0], NO_POINTS);
+}
+
 const struct contract_case cases_ranges[] = {
 	CASE(given_in_order_of_time),
 	CASE(start_is_in_and_end_is_out),
@@ -541,5 +635,9 @@ const struct contract_case cases_ranges[] = {
 	CASE(tables_and_periods_are_apart),
 	CASE(many_samples_of_one_series),
 	CASE(shorter_than_its_arena),
+	CASE_NEEDS(of_two_samples_the_higher_stamp_stays, STORE_SAMPLE_STAMPS),
+	CASE_NEEDS(a_deletion_takes_what_is_not_stamped_above_it, STORE_SAMPLE_STAMPS),
+	CASE_NEEDS(sent_again_undoes_nothing, STORE_SAMPLE_STAMPS),
+	CASE_NEEDS(requests_of_a_batch_that_meet_are_ordered, STORE_SAMPLE_STAMPS),
 	{0},
 };

@@ -505,10 +505,6 @@ static void rekeying_outside_the_contract(struct rig *rig)
 	expect_all(rig, RAW, h, NO_POINTS);
 }
 
-#define CASE(f)                                                                                    \
-	{                                                                                          \
-		.name = #f, .run = (f)                                                             \
-	}
 const struct contract_case cases_retention[] = {
 	CASE(edge_of_each_class),
 	CASE(ever_is_for_ever),
@@ -520,14 +516,14 @@ const struct contract_case cases_retention[] = {
 	CASE(deletion_reaches_every_class),
 	CASE(expired_is_nothing_to_other_reads),
 	CASE(written_after_its_expiry),
-	CASE(shares_by_class),
-	CASE(shares_of_fields),
-	CASE(rekeyed_samples_stay_longer),
-	CASE(rekeyed_samples_leave_sooner),
-	CASE(rekeying_takes_what_is_meant),
-	CASE(of_rekeyed_samples_the_later_stays),
-	CASE(rekeying_beside_deletions),
-	CASE(rekeying_rows_of_fields),
-	CASE(rekeying_outside_the_contract),
+	CASE_NEEDS(shares_by_class, STORE_HAS_SHARES),
+	CASE_NEEDS(shares_of_fields, STORE_HAS_SHARES),
+	CASE_NEEDS(rekeyed_samples_stay_longer, STORE_REKEYS),
+	CASE_NEEDS(rekeyed_samples_leave_sooner, STORE_REKEYS),
+	CASE_NEEDS(rekeying_takes_what_is_meant, STORE_REKEYS),
+	CASE_NEEDS(of_rekeyed_samples_the_later_stays, STORE_REKEYS),
+	CASE_NEEDS(rekeying_beside_deletions, STORE_REKEYS),
+	CASE_NEEDS(rekeying_rows_of_fields, STORE_REKEYS),
+	CASE_NEEDS(rekeying_outside_the_contract, STORE_REKEYS),
 	{0},
 };

@@ -311,7 +311,7 @@ static void forgotten_only_without_data(struct rig *rig)
 	expect_dead(rig, bare);
 	expect_all(rig, RAW, bare, NO_POINTS);
 	assert_int_equal(forget(rig, &bare, 1), 0);
-	/* The same name begins anew. */
+	/* The same name begins again. */
 	uint64_t again = rig_series(rig, "cpu", "host=bare");
 	rig_put(rig, RAW, again, T0 + 1, I(2));
 	expect_all(rig, RAW, again, POINTS({T0 + 1, {I(2)}}));
@@ -678,10 +678,6 @@ static void enumeration_during_writes_misses_nothing(struct rig *rig)
 	store_read_free(read);
 }
 
-#define CASE(f)                                                                                    \
-	{                                                                                          \
-		.name = #f, .run = (f)                                                             \
-	}
 const struct contract_case cases_series[] = {
 	CASE(opened_once_found_ever_after),
 	CASE(identities_do_not_run_together),
@@ -692,14 +688,14 @@ const struct contract_case cases_series[] = {
 	CASE(list_by_tenant_and_metric),
 	CASE(described_as_opened),
 	CASE(registered_with_its_first_sample_at_the_latest),
-	CASE(forgotten_only_without_data),
-	CASE(forgotten_after_its_data_was_deleted),
-	CASE(forgotten_after_its_data_expired),
-	CASE(forgotten_after_reopening_then_born_again),
-	CASE(forgetting_while_samples_come_loses_none),
-	CASE(forgetting_is_ordered_within_its_batch),
+	CASE_NEEDS(forgotten_only_without_data, STORE_EXACT_FORGETTING),
+	CASE_NEEDS(forgotten_after_its_data_was_deleted, STORE_EXACT_FORGETTING),
+	CASE_NEEDS(forgotten_after_its_data_expired, STORE_EXACT_FORGETTING),
+	CASE_NEEDS(forgotten_after_reopening_then_born_again, STORE_EXACT_FORGETTING),
+	CASE_NEEDS(forgetting_while_samples_come_loses_none, STORE_EXACT_FORGETTING),
+	CASE_NEEDS(forgetting_is_ordered_within_its_batch, STORE_EXACT_FORGETTING),
 	CASE(series_sets_are_the_documents),
-	CASE(series_sets_escape_and_forget),
+	CASE_NEEDS(series_sets_escape_and_forget, STORE_EXACT_FORGETTING),
 	CASE(every_row_of_samples_is_enumerated),
 	CASE(periods_of_a_table),
 	CASE(enumeration_during_writes_misses_nothing),

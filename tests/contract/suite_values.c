@@ -694,10 +694,6 @@ static void one_time_of_one_row_is_whole(struct rig *rig)
 	}
 }
 
-#define CASE(f)                                                                                    \
-	{                                                                                          \
-		.name = #f, .run = (f)                                                             \
-	}
 const struct contract_case cases_values[] = {
 	CASE(values_come_back_bit_for_bit),
 	CASE(shapes_survive_every_codec),

@@ -5,13 +5,11 @@ import json
 import shutil
 import socket
 import subprocess
-import time
 
 import pytest
 
-from server import free_port
+from server import eventually, free_port
 
-START_TIMEOUT_S = 30
 
 
 class Memcached:
@@ -28,15 +26,13 @@ class Memcached:
     def start(self):
         self.process = subprocess.Popen(["memcached", "-u", "nobody", "-l", "127.0.0.1", "-U", "0",
                                          "-p", str(self.port)])
-        deadline = time.monotonic() + START_TIMEOUT_S
-        while True:
-            assert self.process.poll() is None, f"memcached ended with {self.process.returncode}"
-            with contextlib.suppress(OSError):
-                self.connection = socket.create_connection(("127.0.0.1", self.port), timeout=60)
-                break
-            assert time.monotonic() < deadline, "memcached does not answer"
-            time.sleep(0.005)
+        self.connection = eventually(self.connect, "memcached answers")
         self.answers = self.connection.makefile("rb")
+
+    def connect(self):
+        assert self.process.poll() is None, f"memcached ended with {self.process.returncode}"
+        with contextlib.suppress(OSError):
+            return socket.create_connection(("127.0.0.1", self.port), timeout=60)
 
     def kill(self):
         self.answers.close()
@@ -91,8 +87,6 @@ class EsmondQueue:
                        for name in ("last_added", "last_read"))
         return None if added is None or read is None else int(added) - int(read)
 
-    def wait_pending(self, count=0, seconds=60):
-        deadline = time.monotonic() + seconds
-        while (pending := self.pending()) != count:
-            assert time.monotonic() < deadline, f"{pending} pending, not {count}"
-            time.sleep(0.01)
+    def wait_pending(self, count=0):
+        eventually(lambda: self.pending() == count,
+                   lambda: f"{self.pending()} pending, not {count}")

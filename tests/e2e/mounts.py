@@ -10,16 +10,15 @@ import pathlib
 import shutil
 import struct
 import subprocess
-import time
 
 import pytest
+
+from server import eventually
 
 CLONE_NEWNS = 0x20000
 MS_REC, MS_PRIVATE = 0x4000, 1 << 18
 GOING_DOWN = 0x8004587D  # _IOR('X', 125, uint32)
 LOG_FLUSH, NO_LOG_FLUSH = 1, 2
-
-BUSY_SECONDS_MAX = 30
 
 MAKE = {"ext4": ["mkfs.ext4", "-q", "-F"], "xfs": ["mkfs.xfs", "-q", "-f"]}
 
@@ -61,14 +60,15 @@ class Mount:
 
     def unmount(self):
         """What another thread forks has our files, too, until it is another program."""
-        deadline = time.monotonic() + BUSY_SECONDS_MAX
-        while True:
+        def unmounted():
             try:
-                return command("umount", self.folder)
+                command("umount", self.folder)
             except OSError as error:
-                if "busy" not in str(error) or time.monotonic() > deadline:
+                if "busy" not in str(error):
                     raise
-                time.sleep(0.005)
+                return False
+            return True
+        eventually(unmounted, f"{self.folder} is not busy")
 
     def remount(self, options):
         command("mount", "-o", f"remount,{options}", self.folder)

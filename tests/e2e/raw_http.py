@@ -9,12 +9,11 @@ import re
 import signal
 import socket
 import subprocess
-import time
 
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PATIENCE_S = 20  # only a failure takes as long
+from server import PATIENCE_S, ROOT, eventually
+
 BODY_MAX = 4 << 20  # of the routes of http_echo
 DECODED_MAX = 16 << 20
 H = b"Host: h\r\n"
@@ -57,12 +56,10 @@ class Server:
 
     def wait_for(self, condition):
         """Until condition(counts) holds."""
-        end = time.monotonic() + PATIENCE_S
-        while time.monotonic() < end:
+        def found():
             counts = self.counts()
-            if condition(counts):
-                return counts
-        raise AssertionError(f"never came: {counts}")
+            return counts if condition(counts) else None
+        return eventually(found, self.counts)
 
     def anonymous_kb(self):
         with open(f"/proc/{self.process.pid}/status", encoding="ascii") as file:

@@ -3,13 +3,11 @@
 import shutil
 import signal
 import subprocess
-import time
 
 import pytest
 
-from server import free_port
+from server import eventually, free_port
 
-START_TIMEOUT_S = 30
 
 
 class Redis:
@@ -29,11 +27,11 @@ class Redis:
             ["redis-server", "--bind", "127.0.0.1", "--port", str(self.port), "--save", "",
              "--dir", str(self.folder), "--logfile", str(self.folder / "redis.log"),
              *self.options])
-        deadline = time.monotonic() + START_TIMEOUT_S
-        while self.say("PING", check=False) != ["PONG"]:
-            assert self.process.poll() is None, f"Redis ended with {self.process.returncode}"
-            assert time.monotonic() < deadline, "Redis does not answer"
-            time.sleep(0.01)
+        eventually(self.answers, "Redis answers")
+
+    def answers(self):
+        assert self.process.poll() is None, f"Redis ended with {self.process.returncode}"
+        return self.say("PING", check=False) == ["PONG"]
 
     def say(self, *words, check=True):
         """The lines of the answer."""

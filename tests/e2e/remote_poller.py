@@ -8,9 +8,8 @@ import re
 import signal
 import subprocess
 import threading
-import time
 
-from server import Server, check_turns, granary
+from server import PATIENCE_S, Server, check_turns, eventually, granary
 
 SECRETS = "lab: {version: 2c, community: public}\n"
 # Every second: two columns of each interface; what interfaces there are.
@@ -24,18 +23,14 @@ oidsets:
   Fast: {FAST}
   Refs: {{frequency: 1s, kind: interfaces, oids: [ifName, ifDescr, ifMtu]}}
 """
-DEADLINE_S = 60
 
 
-def wait_for(look, seconds=DEADLINE_S, every=0.05):
-    """Looks until there is something; gives it."""
-    deadline = time.monotonic() + seconds
-    while True:
+def wait_for(look):
+    """As eventually, of one who may not be there yet."""
+    def there():
         with contextlib.suppress(OSError):
-            if found := look():
-                return found
-        assert time.monotonic() < deadline, f"nothing after {seconds} s: {look}"
-        time.sleep(every)
+            return look()
+    return eventually(there, look)
 
 
 class RemotePoller:
@@ -65,7 +60,7 @@ class RemotePoller:
         def ready():
             assert self.process.poll() is None, self.log_text()
             return re.search(r"status at (http://127.0.0.1:(\d+))/", self.log_text()[begun:])
-        found = wait_for(ready, every=0.005)
+        found = wait_for(ready)
         # What talks to a server talks to the status page, too.
         self.status = Server(self.folder / "status")
         self.status.port = int(found.group(2))
@@ -86,7 +81,7 @@ class RemotePoller:
         """By TERM; everything but a clean exit is a failure."""
         self.status.close()
         self.process.send_signal(signal.SIGTERM)
-        status = self.process.wait(40)
+        status = self.process.wait(PATIENCE_S)
         assert status == 0, f"stopped with {status}:\n{self.log_text()}"
         check_turns(self.log_text())
 

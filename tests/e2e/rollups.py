@@ -1,14 +1,11 @@
 """Roll-ups of a real server in slots of four seconds: lines for them, and waiting until they are
 made."""
 
-import time
-
-from server import run
+from server import eventually, run
 
 SHORT = ["--rollup.slot=4s", "--rollup.granularities=1s,2s", "--rollup.quiet=1s",
          "--rollup.every=1s", "--ingest.wait_max=10ms", "--rollup.clock_difference=0"]
 LONG_AGO = 1600000000  # a multiple of 4
-DEADLINE_S = 60
 
 
 def rollup(server, *arguments):
@@ -23,13 +20,10 @@ def state(server, **params):
 
 def until(server, good, what):
     """Polls until what /api/rollups says is good; gives it."""
-    deadline = time.monotonic() + DEADLINE_S
-    while True:
+    def found():
         said = state(server)
-        if good(said):
-            return said
-        assert time.monotonic() < deadline, f"no {what}: {said}"
-        time.sleep(0.05)
+        return said if good(said) else None
+    return eventually(found, lambda: f"{what}: {state(server)}")
 
 
 def until_nothing_waits(server):

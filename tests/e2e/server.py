@@ -19,8 +19,7 @@ import urllib.parse
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-READY_TIMEOUT_S = 60
-STOP_TIMEOUT_S = 60
+PATIENCE_S = 120  # for what a test waits for; only a failure takes as long
 TURN_MAX_MS = 200
 SANITIZED_FACTOR = 20
 
@@ -80,7 +79,7 @@ def findings():
     return texts
 
 
-def run(*arguments, timeout=60, **options):
+def run(*arguments, timeout=PATIENCE_S, **options):
     """A client command: its exit status, standard output and standard error."""
     return subprocess.run([granary(), *map(str, arguments)], capture_output=True, text=True,
                           timeout=timeout, **options)
@@ -100,6 +99,17 @@ def check_turns(log):
     turns = re.findall(r"one turn of the (\w+) loop took (\d+) ms", log)
     long = [f"{ms} ms ({loop})" for loop, ms in turns if int(ms) >= turn_max_ms()]
     assert not long, f"turns of loops took {', '.join(long)} of CPU time"
+
+
+def eventually(look, what="what the test waits for", seconds=PATIENCE_S):
+    """Looks until there is something true, and gives it. A failure shows `what`, or what that
+    function says then."""
+    deadline = time.monotonic() + seconds
+    while not (found := look()):
+        if time.monotonic() > deadline:
+            pytest.fail(f"not within {seconds} s: {what() if callable(what) else what}")
+        time.sleep(0.005)
+    return found
 
 
 def free_port():
@@ -186,19 +196,16 @@ class Server:
         """Starts it and waits until it is ready; gives the seconds that took."""
         begun = time.monotonic()
         self.spawn()
-        self.wait_ready(begun + READY_TIMEOUT_S)
+        self.wait_ready()
         return time.monotonic() - begun
 
-    def wait_ready(self, deadline):
-        while time.monotonic() < deadline:
-            if self.process.poll() is not None:
-                raise AssertionError(f"the server ended with {self.process.returncode}:\n"
-                                     + self.log_tail())
+    def wait_ready(self, seconds=PATIENCE_S):
+        def ready():
+            assert self.running(), (f"the server ended with {self.process.returncode}:\n"
+                                    + self.log_tail())
             with contextlib.suppress(OSError, http.client.HTTPException):
-                if self.get("/-/ready").status == 200:
-                    return
-            time.sleep(0.005)
-        raise AssertionError("the server is not ready:\n" + self.log_tail())
+                return self.get("/-/ready").status == 200
+        eventually(ready, lambda: "the server is ready:\n" + self.log_tail(), seconds)
 
     def running(self):
         return self.process is not None and self.process.poll() is None
@@ -207,7 +214,7 @@ class Server:
         """By TERM; everything but a clean exit is a failure."""
         self.close()
         self.process.send_signal(signal.SIGTERM)
-        status = self.process.wait(STOP_TIMEOUT_S)
+        status = self.process.wait(PATIENCE_S)
         assert status == 0, f"stopped with {status}:\n{self.log_tail()}"
         check_turns(self.log_text())
 
@@ -245,7 +252,7 @@ class Server:
         if self.connection is not None and was_closed(self.connection):
             self.close()
         if self.connection is None:
-            self.connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+            self.connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
         try:
             self.connection.request(method, path, body, headers or {})
             answer = self.connection.getresponse()
@@ -278,7 +285,7 @@ class Server:
         assert len(found) <= 1, found
         return found[0]["values"] if found else {}
 
-    def raw(self, data, timeout=20, until_closed=True):
+    def raw(self, data, timeout=PATIENCE_S, until_closed=True):
         """Bytes as they are on a connection of their own; what comes back until it is closed."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=timeout) as sock:
             sock.sendall(data)

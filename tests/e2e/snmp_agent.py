@@ -9,7 +9,8 @@ import signal
 import socket
 import subprocess
 import threading
-import time
+
+from server import eventually
 
 ENGINE_ID = "80001f8804676e7279"   # net-snmp's number, format 4 (text), `gnry`
 AUTH_PASSWORD = "maplesyrup-auth"
@@ -76,14 +77,13 @@ class Snmpd:
                             "0e300c06082b060102010103000500")
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
             sock.settimeout(0.1)
-            deadline = time.monotonic() + 30
-            while time.monotonic() < deadline:
+
+            def answers():
                 assert self.process.poll() is None, (self.folder / "log").read_text()
                 with contextlib.suppress(OSError):
                     sock.sendto(ask, ("127.0.0.1", self.port))
-                    sock.recv(2000)
-                    return
-        raise AssertionError("snmpd does not answer:\n" + (self.folder / "log").read_text())
+                    return sock.recv(2000)
+            eventually(answers, (self.folder / "log").read_text)
 
     def stop(self, how=signal.SIGKILL):
         if self.process is not None:

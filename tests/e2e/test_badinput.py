@@ -1,6 +1,7 @@
 """What must not hurt: bodies too long, bombs, times outside the window, ambiguous HTTP, slow and
 idle clients, limits on series. Each refusal is counted."""
 
+import contextlib
 import json
 import select
 import socket
@@ -11,7 +12,7 @@ import zlib
 
 import pytest
 
-from server import free_port, gzipped, long_run, run
+from server import PATIENCE_S, eventually, free_port, gzipped, long_run, run
 
 POINT = {"metric": "m", "timestamp": 1600000000, "value": 1, "tags": {"a": "b"}}
 
@@ -157,17 +158,14 @@ def test_head_bytes_are_bounded(server):
     still_well(server)
 
 
-def closed_after(server, data, at_most_s):
-    """Seconds until the server closes a connection on which only `data` was sent."""
-    with socket.create_connection(("127.0.0.1", server.port), timeout=at_most_s) as sock:
-        sock.sendall(data)
-        begun = time.monotonic()
-        try:
-            while sock.recv(65536):
-                pass
-        except ConnectionResetError:
-            pass
-        return time.monotonic() - begun
+def is_cut(sock):
+    """Whether the server has closed it; what it answered before is passed over."""
+    with contextlib.suppress(ConnectionResetError):
+        while select.select([sock], [], [], 0)[0]:
+            if not sock.recv(65536):
+                return True
+        return False
+    return True
 
 
 @pytest.mark.parametrize("data", [
@@ -176,30 +174,33 @@ def closed_after(server, data, at_most_s):
     b"GET /-/healthy HTTP/1.1\r\nHost: localhost\r\n\r\n",
 ])
 def test_slow_and_idle_clients_are_cut_by_deadlines(make_server, data):
-    server = make_server(options=["--http.header_timeout=200ms", "--http.body_timeout=200ms",
-                                  "--http.idle_timeout=200ms"])
-    server.start()
-    server.close()
-    assert closed_after(server, data, 10) < 9
+    """The deadlines are those of the options: the same client of a server with long ones, which
+    came before, still has its place when the other is cut."""
+    socks = []
+    with contextlib.ExitStack() as ends:
+        for name, deadline in (("patient", "1h"), ("hasty", "200ms")):
+            server = make_server(name, options=[f"--http.{kind}_timeout={deadline}"
+                                                for kind in ("header", "body", "idle")])
+            server.start()
+            server.close()
+            socks.append(ends.enter_context(
+                socket.create_connection(("127.0.0.1", server.port), PATIENCE_S)))
+            socks[-1].sendall(data)
+        eventually(lambda: is_cut(socks[1]), "the end of a connection")
+        assert not is_cut(socks[0])
     still_well(server)
 
 
 def test_a_client_that_dribbles_is_cut(make_server):
-    """A byte now and then is no progress."""
+    """A byte now and then is no progress: it is cut before it has sent its head."""
     server = make_server(options=["--http.header_timeout=300ms"])
     server.start()
-    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as sock:
-        begun = time.monotonic()
-        with pytest.raises(OSError):
+    with socket.create_connection(("127.0.0.1", server.port), PATIENCE_S) as sock:
+        with pytest.raises((ConnectionResetError, BrokenPipeError)):
             for byte in (b"GET / HTTP/1.1\r\nX: " + b"a" * 1000):
                 sock.sendall(bytes([byte]))
-                sock.settimeout(0.05)
-                try:
-                    if sock.recv(65536) == b"" or time.monotonic() - begun > 8:
-                        raise ConnectionResetError
-                except TimeoutError:
-                    pass
-        assert time.monotonic() - begun < 8
+                if select.select([sock], [], [], 0.02)[0] and not sock.recv(65536):
+                    raise ConnectionResetError
 
 
 def test_connections_are_bounded(make_server):
@@ -207,12 +208,12 @@ def test_connections_are_bounded(make_server):
     server.start()
     held = [server.connection.sock]  # the first one is there already
     while len(held) < 10:
-        held.append(socket.create_connection(("127.0.0.1", server.port), timeout=10))
+        held.append(socket.create_connection(("127.0.0.1", server.port), PATIENCE_S))
     for sock in held:  # answered, so accepted
         sock.sendall(b"GET /-/healthy HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert sock.recv(4096).startswith(b"HTTP/1.1 200 ")
     # One more has the place of the one that was idle longest.
-    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as late:
+    with socket.create_connection(("127.0.0.1", server.port), PATIENCE_S) as late:
         late.sendall(b"GET /api/devices HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert late.recv(4096).startswith(b"HTTP/1.1 200 ")
     assert [sock.recv(1) for sock in held if select.select([sock], [], [], 0)[0]] == [b""]
@@ -230,7 +231,7 @@ def test_ten_thousand_silent_connections_shut_nobody_out(make_server):
     server.close()
     silent = []
     for n in range(10000 if long_run() else 600):
-        silent.append(socket.create_connection(("127.0.0.1", server.port), timeout=10))
+        silent.append(socket.create_connection(("127.0.0.1", server.port), PATIENCE_S))
         if len(silent) > 100:
             silent.pop(0).close()
         if n % 100 == 99:
@@ -304,7 +305,7 @@ def test_a_body_longer_than_the_memory_for_bodies_gets_413(make_server):
     """Its first piece is short, its length is known: what it may decode to counts, too."""
     server = make_server(options=["--http.memory_max=1M"])
     server.start()
-    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as sock:
+    with socket.create_connection(("127.0.0.1", server.port), PATIENCE_S) as sock:
         sock.sendall(b"POST /api/put HTTP/1.1\r\nHost: localhost\r\nContent-Length: 400000\r\n\r\n"
                      + b"[" * 11)
         assert sock.recv(65536).startswith(b"HTTP/1.1 413 ")
@@ -331,7 +332,7 @@ def test_a_half_sent_request_does_not_hold_up_a_stop(make_server):
     """Nothing was asked yet: the stop does not wait its 10 minutes for the rest of it."""
     server = make_server(options=["--stop_timeout=10m"])
     server.start()
-    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as sock:
+    with socket.create_connection(("127.0.0.1", server.port), PATIENCE_S) as sock:
         sock.sendall(b"GET / HT")
         still_well(server)
         server.stop()
@@ -390,7 +391,7 @@ def test_names_give_no_commands_wherever_they_are_shown(make_server):
                     ["series", f"--{name}"], ["series", "x", name], ["config", f"--{name}", "1"],
                     ["serve", f"--{name}", "1"], ["poll", f"--{name}", "1"],
                     ["query", "x", "--start", name], ["serve", "--config", f"/nosuch/{name}"]):
-        if command[0] in ("metric", "query", "poll"):
+        if command[0] in ("metric", "query"):
             command += ["--server", server.url]
         answer = run(*command)
         assert answer.returncode in (1, 2) and r"\u009b2J\u202e" in answer.stderr, answer

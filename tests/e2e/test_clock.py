@@ -10,11 +10,10 @@ import time
 
 import pytest
 
-from server import Server, build_folder, run
+from server import Server, build_folder, eventually, run
 
 DAY_S = 86400
 AHEAD_S = 400 * DAY_S
-TIMEOUT_S = 60
 HOOK = build_folder() / "tests" / "fault" / "clock_hook.so"
 
 
@@ -55,13 +54,6 @@ class ClockServer(Server):
         assert self.write("upkeep ran=1i").status == 204
 
 
-def wait_until(what, is_so):
-    deadline = time.monotonic() + TIMEOUT_S
-    while not is_so():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.02)
-
-
 @pytest.fixture
 def server(tmp_path):
     if not HOOK.exists():
@@ -99,7 +91,7 @@ def test_a_clock_that_is_ahead_for_a_moment(server):
     assert server.get("/-/ready").text == "ready\n"
     server.set_wall(AHEAD_S)
     server.upkeep()
-    wait_until("the clock is doubted", server.is_doubted)
+    eventually(server.is_doubted, "the clock is doubted")
     server.upkeep()
     ready = server.get("/-/ready")
     assert ready.status == 200
@@ -111,7 +103,7 @@ def test_a_clock_that_is_ahead_for_a_moment(server):
     assert abs(said["shows"] - said["expected"] - AHEAD_S * 1000) < 60000
     server.set_wall(0)
     server.upkeep()
-    wait_until("the clock is believed", lambda: not server.is_doubted())
+    eventually(lambda: not server.is_doubted(), "the clock is believed")
     assert samples(server) == written
     assert server.get("/-/ready").text == "ready\n"
     assert shows(server)["doubted"] is False
@@ -146,7 +138,7 @@ def test_a_copy_of_repair_doubts_as_the_store_did(server):
     written = write_samples(server)
     server.set_wall(AHEAD_S)
     server.upkeep()
-    wait_until("the clock is doubted", server.is_doubted)
+    eventually(server.is_doubted, "the clock is doubted")
     server.stop()
     copy = server.folder / "copy"
     assert run("repair", "--data", server.data, "--to", copy).returncode == 0
@@ -157,7 +149,7 @@ def test_a_copy_of_repair_doubts_as_the_store_did(server):
     assert server.is_doubted()
     server.set_wall(0)
     server.upkeep()
-    wait_until("the clock is believed", lambda: not server.is_doubted())
+    eventually(lambda: not server.is_doubted(), "the clock is believed")
     assert samples(server) == written
 
 
@@ -179,7 +171,7 @@ def test_a_record_of_the_clock_that_is_damaged(server):
     written = write_samples(server)
     server.set_wall(AHEAD_S)
     server.upkeep()
-    wait_until("the clock is doubted", server.is_doubted)
+    eventually(server.is_doubted, "the clock is doubted")
     server.stop()
     content = bytearray((server.data / "data.mdb").read_bytes())
     places = list(values_of(content, b"clock"))
@@ -201,11 +193,11 @@ def test_accepted_what_has_expired_goes(server):
     server.set_wall(AHEAD_S)
     server.start()
     server.upkeep()
-    wait_until("the clock is doubted", server.is_doubted)
+    eventually(server.is_doubted, "the clock is doubted")
     status = run("clock", "accept", "--server", server.url)
     assert status.returncode == 0, status
     assert status.stdout.splitlines()[1].startswith("no,"), status
-    wait_until("it is over", lambda: server.metric("granary_store_expired_segments_total") >= 10)
+    eventually(lambda: server.metric("granary_store_expired_segments_total") >= 10, "it is over")
     assert server.get("/-/ready").text == "ready\n"
     server.set_wall(0)
     assert samples(server) == {}
@@ -219,12 +211,12 @@ def test_after_a_day_what_has_expired_goes(server):
     write_samples(server)
     server.set_wall(AHEAD_S)
     server.upkeep()
-    wait_until("the clock is doubted", server.is_doubted)
+    eventually(server.is_doubted, "the clock is doubted")
     server.pass_time(DAY_S - 600)
     server.upkeep()
     assert server.is_doubted()
     server.pass_time(700)
-    wait_until("it is over", lambda: server.metric("granary_store_expired_segments_total") >= 10)
+    eventually(lambda: server.metric("granary_store_expired_segments_total") >= 10, "it is over")
     assert not server.is_doubted()
     server.set_wall(server.passed_s)
     assert samples(server) == {}

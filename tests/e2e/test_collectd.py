@@ -14,7 +14,8 @@ import time
 
 import pytest
 
-from test_doors import Doors, eventually
+from server import eventually
+from test_doors import Doors
 
 PLUGINS = "/usr/lib/collectd"
 TYPES = "/usr/share/collectd/types.db"

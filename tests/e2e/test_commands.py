@@ -8,11 +8,10 @@ import shutil
 import signal
 import struct
 import subprocess
-import time
 
 import pytest
 
-from server import granary, run
+from server import eventually, granary, run
 
 
 @pytest.fixture
@@ -323,13 +322,13 @@ def test_the_commands_to_try_work_from_anywhere(tmp_path):
                 break
         commands = [line.strip() for line in lines if line.startswith("  ")]
         assert len(commands) == 3
+
+        def answer_to(command):
+            """None until this machine's metrics have been collected once."""
+            answer = subprocess.run(["sh", "-c", command], cwd="/", capture_output=True, text=True)
+            return None if "unknown-metric" in answer.stderr else answer
         for command in commands:
-            for _ in range(100):  # until this machine's metrics have been collected once
-                answer = subprocess.run(["sh", "-c", command], cwd="/", capture_output=True,
-                                        text=True)
-                if "unknown-metric" not in answer.stderr:
-                    break
-                time.sleep(0.1)
+            answer = eventually(lambda: answer_to(command), command)
             assert answer.returncode == 0, (command, answer.stderr)
     finally:
         process.send_signal(signal.SIGTERM)

@@ -12,7 +12,7 @@ import time
 import pytest
 
 import mounts
-from server import granary, long_run, run
+from server import eventually, granary, long_run, run
 
 DAY = 86400
 HOSTS, POINTS = 20, 400
@@ -98,10 +98,7 @@ def fill_a_head(server):
     server.start()
     assert server.write("".join(f"mem,host=h0 used={i}i {first + i}000000000\n"
                                 for i in range(rows))).status == 204
-    deadline = time.monotonic() + 20
-    while server.metric("granary_store_seals_total") == 0:
-        assert time.monotonic() < deadline, server.log_tail()
-        time.sleep(0.01)
+    eventually(lambda: server.metric("granary_store_seals_total"), server.log_tail)
     server.stop()
 
 

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from server import build_folder, long_run, run, tool
+from server import build_folder, eventually, long_run, run, tool
 
 pytestmark = pytest.mark.not_sanitized("is about disks: thousands of starts")
 
@@ -74,9 +74,7 @@ def test_the_check_finds_what_is_missing_and_what_is_wrong(make_server, tmp_path
     server.start()
     log = tmp_path / "sent"
     writer = subprocess.Popen(crash_writer("write", server, 1, log))
-    deadline = time.monotonic() + 20
-    while (not log.exists() or log.read_text().count("A ") < 100) and time.monotonic() < deadline:
-        time.sleep(0.01)
+    eventually(lambda: log.exists() and log.read_text().count("A ") >= 100, "100 answers")
     server.kill()
     writer.wait(60)
     server.start()

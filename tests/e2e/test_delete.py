@@ -2,12 +2,11 @@
 
 import concurrent.futures
 import json
-import time
 
 import pytest
 
-from rollups import DEADLINE_S, LONG_AGO, SHORT, lines, until_nothing_waits
-from server import run, running
+from rollups import LONG_AGO, SHORT, lines, until_nothing_waits
+from server import PATIENCE_S, eventually, run, running
 
 
 @pytest.fixture
@@ -135,10 +134,7 @@ def test_what_is_killed_half_way_goes_on(make_server, monkeypatch):
         delete(server, **span(2, 17))
     server.kill()
     server.start()
-    deadline = time.monotonic() + DEADLINE_S
-    while not server.metric("granary_delete_runs_total", result="done"):
-        assert time.monotonic() < deadline, server.log_tail()
-        time.sleep(0.05)
+    eventually(lambda: server.metric("granary_delete_runs_total", result="done"), server.log_tail)
     assert server.metric("granary_delete_resumed_total") == 1
     assert "continues: the last run was ended" in server.log_text()
     left = [0, 1, 17, 18, 19]
@@ -177,10 +173,9 @@ def test_deletions_while_samples_come_and_are_rolled_up(short):
         writer.port = short.port
         writing = pool.submit(write, writer)
         for second in range(0, 240, 12):
-            while not (stored(short, fn="last").get("19", [0]) or [0])[0] >= second + 3:
-                time.sleep(0.01)
+            eventually(lambda: (stored(short, fn="last").get("19") or [0])[0] >= second + 3)
             delete(short, **span(second, second + 4))
-        writing.result(DEADLINE_S)
+        writing.result(PATIENCE_S)
         writer.close()
     # What was still on its way when its slot was deleted may be there.
     for second in range(0, 240, 12):
@@ -238,7 +233,7 @@ def test_the_command_counts_first(short):
     until_nothing_waits(short)
     arguments = ["m", "h=0", "--start", LONG_AGO, "--end", LONG_AGO + 4]
     table = ("what,count,kept\nseries,1,\nraw samples,4,\nlate samples,0,\nroll-ups of 1s,4,0\n"
-             "roll-ups of 2s,2,0\nslots made anew,1,\nseries gone,0,\n")
+             "roll-ups of 2s,2,0\nslots made again,1,\nseries gone,0,\n")
     done = granary_delete(short, *arguments, "--dry-run")
     assert (done.returncode, done.stdout, done.stderr) == (0, table, "")
     done = granary_delete(short, *arguments, stdin=None, input="")

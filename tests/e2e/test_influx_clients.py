@@ -19,6 +19,8 @@ import influxdb_client
 import pytest
 from influxdb_client.client.write_api import SYNCHRONOUS
 
+from server import PATIENCE_S
+
 DATA = pathlib.Path(__file__).parent / "data"
 NOW_S = int(time.time()) - 7200
 TIMES = {"s": 1, "ms": 10**3, "u": 10**6, "us": 10**6, "n": 10**9, "ns": 10**9}
@@ -328,7 +330,7 @@ def test_recorded_telegraf(make_server, name):
     server.start()
     data = (DATA / f"{name}.http").read_bytes()
     expected, texts, writes = {}, 0, 0
-    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as sock:
+    with socket.create_connection(("127.0.0.1", server.port), PATIENCE_S) as sock:
         file = sock.makefile("rb")
         for head, raw, body in requests_of(data):
             sock.sendall(raw)

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from memcached import EsmondQueue, Memcached
-from server import long_run, run
+from server import eventually, long_run, run
 from test_polls import T0, by_second, message, octets, wait_persisted
 from test_worked_examples import CONFIG, import_devices, wait_for_metric
 
@@ -39,10 +39,7 @@ def added(server):
 
 
 def wait_until_seen(server, number):
-    deadline = time.monotonic() + 60
-    while added(server) < number:
-        assert time.monotonic() < deadline, server.get("/api/queues")
-        time.sleep(0.005)
+    eventually(lambda: added(server) >= number, lambda: server.get("/api/queues"))
 
 
 def stored(server):
@@ -73,8 +70,7 @@ def lose_some(server, memcached, poller):
     poller.poll(5)
     wait_until_seen(server, number + 5)
     memcached.restart()
-    while poller.queue.pending() is None:  # the counters are made again
-        time.sleep(0.005)
+    eventually(lambda: poller.queue.pending() is not None, "counters that are made again")
 
 
 def test_memcached_is_restarted_in_the_middle(server, memcached):

@@ -13,8 +13,8 @@ import time
 
 import pytest
 
-from server import build_folder, long_run, tool
-from test_doors import Doors, eventually, stamp
+from server import build_folder, eventually, long_run, tool
+from test_doors import Doors, stamp
 
 pytestmark = pytest.mark.not_sanitized("measures memory and speed, and preloads a library")
 
@@ -288,7 +288,8 @@ def test_a_full_house_says_when_to_come_again(make_server):
             late.sendall(ask % path)
             assert late.recv(4096).startswith(b"HTTP/1.1 200 ")
     # Four had no place of their own, one line says so.
-    said = "there is no place for a connection: there are http.connections_max (3)"
+    said = "there is no place for a connection: there are as many connections as " \
+           "http.connections_max (3)"
     assert server.log_text().count(said) == 1
     for sock in held:
         sock.close()

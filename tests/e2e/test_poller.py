@@ -10,14 +10,12 @@ import pathlib
 import shutil
 import socket
 import subprocess
-import time
 
 import pytest
 
-from server import run, tool
+from server import PATIENCE_S, eventually, run, tool
 from snmp_agent import Proxy, free_udp_port, have_snmpd
 
-DEADLINE_S = 60
 # Two columns of each interface, every second.
 OIDSETS = """
 oidsets:
@@ -105,13 +103,14 @@ def octets_of(agent, names):
 
 def wait_until_polled(agent, names):
     """snmpd looks at the interfaces every few seconds; until it has seen what /proc says."""
-    deadline = time.monotonic() + DEADLINE_S
-    while time.monotonic() < deadline:
-        there = proc_net_dev()
-        polled = octets_of(agent, names)
-        if polled == [there[n] for n in names]:
-            return polled
-    raise AssertionError(f"{polled}, but /proc/net/dev says {[there[n] for n in names]}")
+    def there():
+        now = proc_net_dev()
+        return [now[name] for name in names]
+
+    def equal():
+        said, polled = there(), octets_of(agent, names)
+        return polled if polled == said else None
+    return eventually(equal, lambda: f"{octets_of(agent, names)}, /proc/net/dev says {there()}")
 
 
 @needs_snmpd
@@ -190,11 +189,13 @@ class Snmpsim:
             ["snmpsimd", f"--data-dir={self.folder}", f"--cache-dir={self.folder / 'cache'}",
              f"--agent-udpv4-endpoint={self.address}", "--process-user=nobody",
              "--process-group=nogroup"], stdout=self.log, stderr=self.log)
-        deadline = time.monotonic() + DEADLINE_S
-        while run("snmp", "get", self.address, "sysUpTime.0", "-t", "0.3", "-r", "0").returncode:
-            assert self.process.poll() is None, (self.folder / "log").read_text()
-            assert time.monotonic() < deadline, (self.folder / "log").read_text()
+        eventually(self.answers, (self.folder / "log").read_text)
         return self
+
+    def answers(self):
+        assert self.process.poll() is None, (self.folder / "log").read_text()
+        return run("snmp", "get", self.address, "sysUpTime.0", "-t", "0.3",
+                   "-r", "0").returncode == 0
 
     def stop(self):
         self.process.kill()
@@ -276,7 +277,7 @@ class Poller:
     def stop(self):
         self.process.stdin.close()
         self.lines += self.process.stdout.read().splitlines()
-        assert self.process.wait(timeout=DEADLINE_S) == 0
+        assert self.process.wait(timeout=PATIENCE_S) == 0
         self.stats = dict(line.rsplit(" ", 1) for line in self.lines
                           if line.startswith("granary_poll"))
         self.states = dict(line[len("state "):].split(": ", 1) for line in self.lines
@@ -372,10 +373,7 @@ def test_a_new_device_is_polled_at_once_and_when_it_is_asked_for(agent, make_ser
         return server.values("ifHCInOctets", "interface=lo", tenant="snmp", start="2h-ago")
 
     def wait_for_polls(count):
-        deadline = time.monotonic() + DEADLINE_S
-        while len(times()) < count:
-            assert time.monotonic() < deadline, server.get("/api/devices").json
-            time.sleep(0.1)
+        eventually(lambda: len(times()) >= count, lambda: server.get("/api/devices").json)
 
     at = ["--server", server.url]
     assert run("device", "add", "new", agent.address, "Fast", "--credentials", "public",

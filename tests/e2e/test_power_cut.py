@@ -17,7 +17,7 @@ import time
 import pytest
 
 import mounts
-from server import long_run, run, tool
+from server import PATIENCE_S, long_run, run, tool
 from test_crash import check, crash_writer
 
 pytestmark = pytest.mark.not_sanitized("needs block devices, and is about disks")
@@ -101,7 +101,7 @@ def test_power_cut_under_the_server(make_server, tmp_path, kind):
                                       stderr=subprocess.PIPE, text=True)
             time.sleep(pick.uniform(0.05, 0.5))  # the moment of the cut
             cut(place, number)
-            assert server.process.wait(20) == DISK_GONE, server.log_tail()
+            assert server.process.wait(PATIENCE_S) == DISK_GONE, server.log_tail()
             assert "commit failed" in server.log_text() or "cannot be read" in server.log_text()
             _, complaints = writer.communicate(timeout=60)
             assert all(REFUSAL.match(line) for line in complaints.splitlines()), complaints

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from server import gzipped
+from server import PATIENCE_S, gzipped
 
 TAGS = {"host": "h-1"}
 
@@ -201,7 +201,7 @@ def test_chunked_and_expect(server):
                         b"Transfer-Encoding: chunked\r\n"
                         b"Connection: close\r\n\r\n" + chunks + b"0\r\n\r\n")
     assert answer.startswith(b"HTTP/1.1 204 ")
-    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as sock:
+    with socket.create_connection(("127.0.0.1", server.port), PATIENCE_S) as sock:
         sock.sendall(b"POST /api/put HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n"
                      b"Content-Length: %d\r\n\r\n" % len(body))
         assert sock.recv(4096).startswith(b"HTTP/1.1 100 ")

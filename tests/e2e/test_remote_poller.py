@@ -15,7 +15,7 @@ import pytest
 
 from poll_format import read_frames
 from remote_poller import FAST, OIDSETS, Line, RemotePoller, wait_for
-from server import long_run, run, running
+from server import PATIENCE_S, long_run, run, running
 from snmp_agent import have_snmpd
 
 ROUNDS = 200 if long_run() else 10
@@ -364,7 +364,7 @@ def test_a_failed_commit_ends_the_poller_with_74(central, make_poller, agent, mo
     poller.stop()
     monkeypatch.setenv("GRANARY_FAULTS", "store.sync=error@3")
     poller.start()
-    assert poller.process.wait(40) == 74
+    assert poller.process.wait(PATIENCE_S) == 74
     assert "a commit failed" in poller.log_text()
     monkeypatch.delenv("GRANARY_FAULTS")
     before = len(values(central, "r"))

@@ -4,19 +4,11 @@ import time
 
 import pytest
 
-from server import run
+from server import PATIENCE_S, eventually, run
 
-DEADLINE_S = 30
 # Slots of a second, rolled up after one that is quiet: raw samples are kept for 3 s at least.
 SHORT = ["--rollup.slot=1s", "--rollup.granularities=1s:1d", "--rollup.quiet=1s",
          "--rollup.every=1s", "--ingest.wait_max=10ms", "--rollup.clock_difference=0"]
-
-
-def until(good, what):
-    deadline = time.monotonic() + DEADLINE_S
-    while not good():
-        assert time.monotonic() < deadline, f"no {what}"
-        time.sleep(0.05)
 
 
 def lines(metrics, times_s):
@@ -38,8 +30,8 @@ def test_raw_samples_of_a_rule_go_and_their_roll_ups_stay(make_server):
     for tenant in ["acme", "other"]:
         sent = server.write(lines(["debug.x", "cpu"], times_s), {"X-Tenant": tenant})
         assert sent.status == 204, sent
-    until(lambda: server.metric("granary_rollup_rows_total") >= 12, "roll-ups")
-    until(lambda: time.time() > now_s + 8, "end of raw samples")
+    eventually(lambda: server.metric("granary_rollup_rows_total") >= 12, "roll-ups")
+    eventually(lambda: time.time() > now_s + 8, "end of raw samples")
     for tenant, metric, grain in [("acme", "debug.x", ["1s", "raw"]), ("acme", "cpu", ["raw"]),
                                   ("other", "debug.x", ["raw"])]:
         assert grains(server, metric, tenant, now_s - 2) == grain
@@ -57,8 +49,8 @@ def test_a_raise_gives_nothing_back(make_server, late):
     now_s = int(time.time())
     times_s = [now_s - 2, now_s - 1, now_s]
     assert server.write(lines(["cpu"], times_s)).status == 204
-    until(lambda: server.metric("granary_rollup_rows_total") >= 3, "roll-ups")
-    until(lambda: time.time() > now_s + 8, "end of raw samples")
+    eventually(lambda: server.metric("granary_rollup_rows_total") >= 3, "roll-ups")
+    eventually(lambda: time.time() > now_s + 8, "end of raw samples")
     server.stop()
     server.options[-1] = "--retention.raw=1d"
     server.start()
@@ -66,7 +58,7 @@ def test_a_raise_gives_nothing_back(make_server, late):
     sent = server.write(f"cpu,h=a value=9i {times_s[1]}500000000\n")
     assert sent.status == (204 if late == "keep" else 400)
     if late == "keep":
-        until(lambda: server.metric("granary_rollup_rows_total") >= 1, "roll-ups of late points")
+        eventually(lambda: server.metric("granary_rollup_rows_total") >= 1, "late roll-ups")
     else:
         assert "is older than the retention of 6 s" in sent.text
     counts = server.values("cpu", start=times_s[0], fn="count", window="1s")
@@ -107,7 +99,7 @@ def server_with_rules(make_server):
 def test_refused_at_the_start(make_server, rules, sentence):
     server = make_server(config=f'retention:\n  raw: 30d\n  rules: "{rules}"\n')
     server.spawn()
-    assert server.process.wait(DEADLINE_S) == 2
+    assert server.process.wait(PATIENCE_S) == 2
     assert f"granary.yml:3: retention.rules: {sentence}" in server.log_text(), server.log_text()
     assert not server.data.exists()
 
@@ -116,7 +108,7 @@ def test_a_rule_is_refused_with_its_own_line(make_server):
     server = make_server(config='retention:\n  raw: 30d\n  rules:\n    - "a/b/raw:2d"\n'
                                 '    - "*/*/*:1d"\n\n    - "c/d/raw:5d"\n')
     server.spawn()
-    assert server.process.wait(DEADLINE_S) == 2
+    assert server.process.wait(PATIENCE_S) == 2
     assert ('granary.yml:7: retention.rules: "c/d/raw:5d": it is never reached: "*/*/*:1d"'
             in server.log_text()), server.log_text()
 

@@ -2,14 +2,16 @@
 there is work."""
 
 import copy
+import http.client
+import socket
 import threading
 import time
 
 import pytest
 
 from redis import Redis
-from rollups import DEADLINE_S, LONG_AGO, SHORT, lines, rollup, state, stored, until
-from server import run, running
+from rollups import LONG_AGO, SHORT, lines, rollup, state, stored, until
+from server import PATIENCE_S, eventually, run, running
 
 SLOTS = 5
 WAITING = ["--rollup.slot=4s", "--rollup.granularities=1s,2s", "--rollup.quiet=1h"]
@@ -32,10 +34,8 @@ def short(make_server, redis):
 
 
 def until_ready_says(server, word):
-    deadline = time.monotonic() + DEADLINE_S
-    while not server.get("/-/ready").text.startswith(word):
-        assert time.monotonic() < deadline, server.get("/-/ready").text
-        time.sleep(0.02)
+    eventually(lambda: server.get("/-/ready").text.startswith(word),
+               lambda: (word, server.get("/-/ready")))
     assert server.get("/-/ready").status == 200
 
 
@@ -134,7 +134,7 @@ def test_what_another_program_marks_is_rolled_up(make_server, redis):
 
 def test_nothing_is_lost_by_a_kill(short, redis):
     """500 series in 5 slots; the server is killed as soon as some of them have their rows. Redis
-    has the marks still, and nothing is made anew."""
+    has the marks still, and nothing is made again."""
     assert short.write(lines("m", range(20), series=500)).status == 204
     until(short, lambda _: short.metric("granary_rollup_rows_total") > 0, "row")
     short.kill()
@@ -171,20 +171,78 @@ def test_a_redis_that_is_killed_is_not_waited_for(short, redis):
     expect_pairs(short, 3)
 
 
-def test_a_redis_that_hangs_is_not_waited_for_long(short, redis):
-    """Its kernel still takes connections; nobody answers."""
+def test_a_redis_that_hangs_is_not_waited_for(short, redis):
+    """Its kernel still takes connections; nobody answers. The store takes marks that have waited
+    for it in vain, once; then it is not even asked."""
+    def missed():
+        return short.metric("granary_rollup_redis_missed_total")
     redis.stop_still()
-    begun = time.monotonic()
     assert short.write(lines("m", range(20))).status == 204
-    assert time.monotonic() - begun < 10
+    assert missed() == 1
     until_ready_says(short, "degraded")
-    begun = time.monotonic()
-    assert short.write(lines("m", range(20), series=2)).status == 204
-    assert time.monotonic() - begun < 2
+    assert short.write(lines("m", range(20)).replace("h=0", "h=1")).status == 204
+    assert missed() == 1
     redis.go_on()
     until_ready_says(short, "ready")
     until_whole(short)
     expect_pairs(short, 2)
+
+
+class Detour:
+    """A way to Redis on which answers take `late_s` longer."""
+
+    def __init__(self, redis):
+        self.redis, self.late_s = redis, 0
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"redis://127.0.0.1:{self.listener.getsockname()[1]}/0"
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                client = self.listener.accept()[0]
+            except OSError:
+                return
+            redis = socket.create_connection(("127.0.0.1", self.redis.port))
+            for pair in (client, redis, False), (redis, client, True):
+                threading.Thread(target=self.carry, args=pair, daemon=True).start()
+
+    def carry(self, source, target, answers):
+        try:
+            while data := source.recv(1 << 20):
+                time.sleep(self.late_s if answers else 0)  # what the test is about
+                target.sendall(data)
+        except OSError:
+            pass
+        source.close()
+        target.close()
+
+
+def test_marks_that_wait_too_long_for_their_turn_go_to_the_store(make_server, redis):
+    """Redis is asked 64 at a time, and answers after 1.5 s of the 2 s that marks wait: those that
+    are asked third cannot have their answer in time."""
+    detour = Detour(redis)
+    with running(make_server(options=[*WAITING, "--retention.raw=0",
+                                      f"--rollup.tracking={detour.url}"])) as server:
+        until_ready_says(server, "ready")
+        detour.late_s = 1.5
+        answers = []
+
+        def write(host):
+            connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE_S)
+            connection.request("POST", "/write", f"m,h={host} value=1 {LONG_AGO}000000000\n")
+            answers.append(connection.getresponse().status)
+            connection.close()
+
+        writers = [threading.Thread(target=write, args=[host]) for host in range(250)]
+        for writer in writers:
+            writer.start()
+        for writer in writers:
+            writer.join()
+        assert answers == [204] * 250
+        assert server.metric("granary_rollup_redis_missed_total") > 0
+        detour.late_s = 0
+    detour.listener.close()
 
 
 def test_without_redis_it_starts_all_the_same(make_server, redis):
@@ -204,7 +262,7 @@ def test_without_redis_it_starts_all_the_same(make_server, redis):
 
 
 @pytest.mark.parametrize("how", ["emptied", "restarted", "restarted with what it had saved"])
-def test_what_redis_forgets_is_marked_anew(make_server, redis, how):
+def test_what_redis_forgets_is_marked_again(make_server, redis, how):
     """Nothing is ready until Redis has forgotten, as the quiet time is long; then the server is
     restarted with a short one."""
     server = make_server(options=[*WAITING, "--retention.raw=0",
@@ -228,6 +286,7 @@ def test_what_redis_forgets_is_marked_anew(make_server, redis, how):
     # Slots were the same; what was lost is known from before.
     until_whole(server)
     expect_pairs(server, 50)
+    assert "marks in Redis are lost" in server.log_text()
     assert "have been made again" in server.log_text()
     server.stop()
 
@@ -262,42 +321,52 @@ def test_touches_that_are_lost_are_made_again(make_server, redis):
 
 def test_nothing_is_lost_whatever_happens(short, redis):
     """Redis is emptied, killed and stopped while four clients write and slots are rolled up."""
-    failed = []
+    answers, may_write = [], threading.Semaphore(0)
 
     def client(h):
         mine = copy.copy(short)
         mine.connection = None
         for s in range(4 * SLOTS):
+            may_write.acquire()
             text = "".join(f"m,h={h}.{i} value={s} {LONG_AGO + s}000000000\n" for i in range(20))
             while (answer := mine.write(text)).status == 503:
-                time.sleep(0.05)
-            if answer.status != 204:
-                failed.append(answer)
-            time.sleep(0.1)
+                pass
+            answers.append(answer.status)
 
-    clients = [threading.Thread(target=client, args=(h,)) for h in range(4)]
+    def write(count):
+        """What follows comes when half of so many batches are taken."""
+        half = len(answers) + count // 2
+        may_write.release(count)
+        eventually(lambda: len(answers) >= half, lambda: answers)
+
+    clients = [threading.Thread(target=client, args=(h,), daemon=True) for h in range(4)]
     for one in clients:
         one.start()
+    write(16)
     redis.say("FLUSHALL")
-    time.sleep(0.3)
+    write(16)
+    until(short, lambda _: short.metric("granary_rollup_rows_total") > 0, "row")
+    write(8)
     redis.kill()
-    time.sleep(0.3)
+    write(12)
+    until_ready_says(short, "degraded")
     redis.start()
-    time.sleep(0.5)
+    write(8)
     redis.stop_still()
-    time.sleep(0.3)
+    write(12)
     redis.go_on()
     redis.say("FLUSHALL")
+    write(8)
     for one in clients:
         one.join()
-    assert not failed, failed[:3]
+    assert answers == [204] * 16 * SLOTS
     until_ready_says(short, "ready")
     until_whole(short)
     expect_pairs(short, 80)
 
 
 def test_who_rolls_nothing_up_is_told_to_rebuild(make_server, redis):
-    """Nobody makes anew by itself what was lost; a rebuild of everything does, a part does not."""
+    """Nobody makes again by itself what was lost; a rebuild of everything does, a part does not."""
     server = make_server(options=[*SHORT, "--rollup.own=", f"--rollup.tracking={redis.url}"])
     server.start()
     assert server.write(lines("m", range(20), series=3)).status == 204
@@ -310,10 +379,7 @@ def test_who_rolls_nothing_up_is_told_to_rebuild(make_server, redis):
 
     assert not restored("--metric", "m")
     assert not restored("--dry-run")
-    deadline = time.monotonic() + DEADLINE_S
-    while not restored():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    eventually(restored, "a rebuild that finds all marks of before")
     assert len(redis.keys("pending*")) == SLOTS
     server.stop()
 

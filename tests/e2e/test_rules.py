@@ -22,26 +22,17 @@ import signal
 import socket
 import subprocess
 import threading
-import time
 import urllib.error
 import urllib.request
 
 import pytest
 
 import mounts
-from server import granary, run
+from server import PATIENCE_S, eventually, granary, run
 
 DISK_GONE = 74
-RECOVERY_S = 20
 T0 = 1600000000
 ROWS = 2000  # of a body
-
-
-def until(condition, at_most_s=RECOVERY_S):
-    deadline = time.monotonic() + at_most_s
-    while not condition():
-        assert time.monotonic() < deadline, "it never came to be"
-        time.sleep(0.02)
 
 
 def lines(number, rows=ROWS):
@@ -95,7 +86,7 @@ def full_and_recovered(server, make_room):
     assert server.running()
     check_stored(server, kept)  # queries go on
     make_room()
-    until(lambda: write(server, len(kept)) == 204)
+    eventually(lambda: write(server, len(kept)) == 204)
     kept.append(len(kept))
     assert server.metric("granary_store_read_only") == 0
     assert (server.get("/health").json["status"]) == "pass"
@@ -144,7 +135,7 @@ def test_d5_free_pages_of_the_file_are_room(make_server, tmp_path):
         answer = server.request("POST", "/api/delete", metricName="d5_v", start=T0 - 1,
                                 end=T0 + 10**7)
         assert answer.status == 200, answer
-        until(lambda: server.metric("granary_store_used_bytes") <
+        eventually(lambda: server.metric("granary_store_used_bytes") <
               server.metric("granary_store_file_bytes") / 2)
         stats = os.statvfs(place.folder)
         place_left = stats.f_bavail * stats.f_frsize
@@ -200,7 +191,7 @@ class Writers:
         try:
             request = urllib.request.Request(f"{self.url}/write?precision=s",
                                              lines(number).encode())
-            with urllib.request.urlopen(request, timeout=RECOVERY_S) as answer:
+            with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
                 status = answer.status
         except urllib.error.HTTPError as error:
             status = error.code
@@ -212,6 +203,10 @@ class Writers:
                 self.kept.append(number)
             elif status not in (503, 507):
                 self.unknown.append(number)
+
+    def answered(self):
+        with self.lock:
+            return sum(self.statuses.values())
 
     def run(self):
         while not self.stopping.is_set():
@@ -252,19 +247,20 @@ def test_d5_not_one_free_block_under_load(make_server, tmp_path):
         assert filler.fill() == 0
         writers = Writers(server, 10)
         try:
-            until(lambda: writers.statuses[507] >= 8 and
+            eventually(lambda: writers.statuses[507] >= 8 and
                   server.metric("granary_store_refused_total", reason="full") > 0)
-            until(lambda: server.metric("granary_store_read_only") == 1)
+            eventually(lambda: server.metric("granary_store_read_only") == 1)
             assert bodies_stored(server) >= set(kept)  # reading goes on
             for _ in range(60):
+                before = writers.answered()
                 filler.give_back(1024)
-                time.sleep(0.02)  # a commit or a refusal more, whichever it is
+                eventually(lambda: writers.answered() > before)  # a commit or a refusal
                 assert server.running()
             answered = set(kept) | set(writers.kept)
             assert bodies_stored(server) >= answered
             filler.file.truncate(0)
             before = writers.statuses[204]
-            until(lambda: writers.statuses[204] > before + 3)
+            eventually(lambda: writers.statuses[204] > before + 3)
         finally:
             writers.stop()
         assert not writers.unknown and server.metric("granary_store_read_only") == 0
@@ -289,7 +285,7 @@ def test_d5_a_full_map(make_server):
     server.stop()
     server.options[-1] = "--store.map_size=64M"
     server.start()
-    until(lambda: write(server, len(kept)) == 204)
+    eventually(lambda: write(server, len(kept)) == 204)
     kept.append(len(kept))
     check_stored(server, kept)
 
@@ -317,7 +313,7 @@ def test_d4_a_disk_that_goes_read_only_under_load(make_server, tmp_path):
             kept.append(number)
         place.remount("abort")
         assert write(server, 20) in (500, 503, 507)
-        assert server.process.wait(RECOVERY_S) == DISK_GONE
+        assert server.process.wait(PATIENCE_S) == DISK_GONE
         assert "commit failed" in server.log_text() or "cannot be read" in server.log_text()
         server.close()
         place.unmount()
@@ -337,13 +333,13 @@ def test_d4_a_file_system_turns_read_only_in_mid_write(make_server, tmp_path):
         server.start()
         writers = Writers(server, 0)
         try:
-            until(lambda: writers.statuses[204] >= 12)
+            eventually(lambda: writers.statuses[204] >= 12)
             with pytest.raises(OSError, match="busy"):
                 place.remount("ro")
             before = writers.statuses[204]
-            until(lambda: writers.statuses[204] >= before + 4)
+            eventually(lambda: writers.statuses[204] >= before + 4)
             place.remount("abort")
-            assert server.process.wait(RECOVERY_S) == DISK_GONE
+            assert server.process.wait(PATIENCE_S) == DISK_GONE
             with pytest.raises(OSError):
                 (place.folder / "file").write_bytes(b"x")
         finally:
@@ -369,7 +365,7 @@ def test_d4_a_file_that_is_cut_under_the_server(make_server):
         server.write(lines(1), precision="s")
     except (OSError, http.client.HTTPException):
         pass
-    assert server.process.wait(RECOVERY_S) == DISK_GONE
+    assert server.process.wait(PATIENCE_S) == DISK_GONE
     assert "cannot be read" in server.log_text() and str(server.data) in server.log_text()
     server.close()
     ended = run("serve", "--data", server.data, "--listen", "127.0.0.1:0")
@@ -395,7 +391,7 @@ def test_d6_a_lost_file_is_no_new_store(server, how):
         (server.data / "data.mdb").touch()
     ended = run("serve", "--data", server.data, "--listen", "127.0.0.1:0")
     assert ended.returncode == 1 and how in ended.stderr and "made" in ended.stderr
-    (server.data / "made").unlink()  # as the sentence says, to begin anew
+    (server.data / "made").unlink()  # as the sentence says, to begin again
     server.start()
     assert stored(server) == []
 
@@ -440,7 +436,7 @@ def test_d7_sending_again_after_an_unknown_outcome(make_server, monkeypatch):
             assert write(server, sent) == 204
     except (OSError, http.client.HTTPException):
         pass
-    assert server.process.wait(RECOVERY_S) == -signal.SIGKILL
+    assert server.process.wait(PATIENCE_S) == -signal.SIGKILL
     monkeypatch.delenv("GRANARY_FAULTS")
     server.close()
     server.start()
@@ -495,14 +491,14 @@ def test_d10_what_http_cuts_is_counted(make_server):
             with contextlib.suppress(OSError):  # it had to make room
                 sock.sendall(b"GET / HT")
         for sock in held:  # each is ended: answered and closed, or only closed
-            sock.settimeout(20)
+            sock.settimeout(PATIENCE_S)
             try:
                 while sock.recv(4096):
                     pass
             except ConnectionResetError:
                 pass
             sock.close()
-    until(lambda: server.get("/metrics").status == 200)  # their places are free again
+    eventually(lambda: server.get("/metrics").status == 200)  # their places are free again
     assert (server.metric("granary_http_connections_evicted_total")
             + server.metric("granary_http_connections_refused_total")) >= 1
     assert server.metric("granary_http_timeouts_total", kind="header") >= 1
@@ -514,7 +510,7 @@ def test_d11_term_under_load_loses_nothing_that_was_answered(make_server):
     kept, lock = [], threading.Lock()
 
     def writer(first):
-        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE_S)
         for number in range(first, 4000, 4):
             try:
                 connection.request("POST", "/write?precision=s", lines(number))
@@ -529,7 +525,7 @@ def test_d11_term_under_load_loses_nothing_that_was_answered(make_server):
 
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
         jobs = [pool.submit(writer, first) for first in range(4)]
-        until(lambda: len(kept) > 50)
+        eventually(lambda: len(kept) > 50)
         server.stop()  # asserts that the status is 0
         for job in jobs:
             job.result()
@@ -547,7 +543,7 @@ def test_d12_two_processes_at_once_have_one_winner(tmp_path):
     both = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
             for _ in range(2)]
     try:
-        until(lambda: any(process.poll() is not None for process in both))
+        eventually(lambda: any(process.poll() is not None for process in both))
         loser = next(process for process in both if process.poll() is not None)
         winner = next(process for process in both if process is not loser)
         assert loser.returncode == 1 and "in use by process" in loser.communicate()[1]
@@ -570,14 +566,14 @@ def test_descriptors_run_out(make_server):
     held = []
     try:
         for _ in range(80):
-            held.append(socket.create_connection(("127.0.0.1", server.port), timeout=5))
+            held.append(socket.create_connection(("127.0.0.1", server.port), PATIENCE_S))
         assert write(server, 1) == 204  # on the connection that is there
-        until(lambda: server.metric("granary_loop_accept_rests_total") > 0)
+        eventually(lambda: server.metric("granary_loop_accept_rests_total") > 0)
     finally:
         for sock in held:
             sock.close()
     server.close()
-    until(lambda: answers(server))
+    eventually(lambda: answers(server))
     assert write(server, 2) == 204
     check_stored(server, [0, 1, 2])
     server.stop()

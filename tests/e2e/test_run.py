@@ -3,7 +3,6 @@ format's version, own metrics, the pages for people."""
 
 import os
 import re
-import shlex
 import shutil
 import signal
 import socket
@@ -13,19 +12,9 @@ import time
 
 import pytest
 
-from server import ROOT, Server, build_folder, free_port, granary, run
+from server import PATIENCE_S, ROOT, Server, build_folder, eventually, free_port, run
 
 pytestmark = pytest.mark.not_sanitized("./run starts the released program")
-
-
-def wait_for(condition, at_most_s, what):
-    deadline = time.monotonic() + at_most_s
-    while time.monotonic() < deadline:
-        found = condition()
-        if found:
-            return found
-        time.sleep(0.1)
-    raise AssertionError(f"{what}: not within {at_most_s} s")
 
 
 # ---- ./run and host metrics
@@ -42,7 +31,7 @@ def run_script(tmp_path):
         [str(ROOT / "run"), "--listen", f"127.0.0.1:{server.port}", "--data", str(server.data)],
         stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=tmp_path)
     try:
-        server.wait_ready(time.monotonic() + 120)
+        server.wait_ready()
         yield server
     finally:
         server.kill()
@@ -51,24 +40,23 @@ def run_script(tmp_path):
 
 def test_run_prints_where_it_is_and_three_commands_that_work(run_script):
     server = run_script
-    text = wait_for(lambda: server.log_text() if server.log_text().count("granary") > 2 and
-                    f":{server.port}" in server.log_text() else None, 5, "the welcome")
+    text = eventually(lambda: server.log_text() if server.log_text().count("granary") > 2 and
+                      f":{server.port}" in server.log_text() else None, "the welcome")
     assert str(server.data) in text
     found = [line.strip().lstrip("$ ") for line in text.splitlines()
              if re.match(r"^\s+(\$ )?(\S*granary|curl)\s", line)]
     assert len(found) == 3, text
-    wait_for(lambda: server.get("/api/metadata/metricNames", tenant="host").json, 15,
-             "host metrics")
+    eventually(lambda: server.get("/api/metadata/metricNames", tenant="host").json,
+               "host metrics")
     for command in found:
-        answer = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=30,
-                                cwd=ROOT)
+        answer = subprocess.run(command, shell=True, capture_output=True, text=True, cwd=ROOT,
+                                timeout=PATIENCE_S)
         assert answer.returncode == 0, (command, answer.stderr)
         assert answer.stdout.strip(), command
 
 
-def test_host_metrics_appear_and_move_within_15_s(run_script):
+def test_host_metrics_appear_and_move(run_script):
     server = run_script
-    began = time.monotonic()
 
     def moving():
         """Names with at least two samples of which two differ."""
@@ -80,16 +68,20 @@ def test_host_metrics_appear_and_move_within_15_s(run_script):
                     found[name] = series
         return found
 
-    load = wait_for(lambda: len(moving()) >= 3 and moving(), 15, "values that move")
-    print(f"{len(load)} metrics moved after {time.monotonic() - began:.1f} s")
+    eventually(lambda: len(moving()) >= 3, "values that move")
     names = server.get("/api/metadata/metricNames", tenant="host").json
     assert all(name.startswith("SystemMetrics.") for name in names)
     for part in ("LoadAverage.1", "memory.", "cpu."):
         assert any(name.startswith("SystemMetrics." + part) for name in names), names
-    # This very machine: the load is what /proc says, within the noise of some seconds.
-    values = server.values("SystemMetrics.LoadAverage.1", tenant="host", start="5m-ago")
-    with open("/proc/loadavg") as file:
-        assert abs(list(values.values())[-1] - float(file.read().split()[0])) < 3
+    # This very machine: the newest load is at times what /proc says, which changes every 5 s.
+    def newest():
+        values = server.values("SystemMetrics.LoadAverage.1", tenant="host", start="5m-ago")
+        return list(values.values())[-1]
+
+    def load():
+        with open("/proc/loadavg") as file:
+            return float(file.read().split()[0])
+    eventually(lambda: newest() == load(), lambda: (newest(), load()))
     total = [name for name in names if name.lower() == "systemmetrics.memory.total"]
     if total:
         found = list(server.values(total[0], tenant="host", start="5m-ago").values())[-1]
@@ -107,7 +99,7 @@ def test_help_of_run_built_everything_first(tmp_path, built):
         os.symlink(ROOT / "build" / "granary", tmp_path / "build" / "granary")
     for words in (["--help"], ["-h"], ["--listen", "127.0.0.1:0", "--help"]):
         answer = subprocess.run([str(tmp_path / "run"), *words], capture_output=True, text=True,
-                                timeout=20)
+                                timeout=PATIENCE_S)
         assert answer.returncode == 0 and not answer.stderr, answer
         assert answer.stdout.startswith("usage: ./run ")
         assert ("--store.map_size" in answer.stdout) == built
@@ -121,7 +113,8 @@ def test_install_puts_the_program_and_its_manual_page_where_they_belong(tmp_path
     binary = tmp_path / "usr/local/bin/granary"
     page = tmp_path / "usr/local/share/man/man1/granary.1"
     assert {path for path in tmp_path.rglob("*") if path.is_file()} == {binary, page}
-    manual = subprocess.run([binary, "manual"], capture_output=True, check=True, timeout=20).stdout
+    manual = subprocess.run([binary, "manual"], capture_output=True, check=True,
+                            timeout=PATIENCE_S).stdout
     assert manual.startswith(b".TH GRANARY 1") and page.read_bytes() == manual
 
 
@@ -140,20 +133,20 @@ def test_run_stops_cleanly_and_finds_its_data_again(run_script):
 def test_ctrl_c_stops_cleanly(server):
     server.close()
     server.process.send_signal(signal.SIGINT)
-    assert server.process.wait(20) == 0
+    assert server.process.wait(PATIENCE_S) == 0
 
 
 def test_term_finishes_what_is_at_hand(server):
     """A request whose body is still coming is answered, and what it said is kept."""
     body = b'{"metric":"m","timestamp":1600000000,"value":5,"tags":{"a":"b"}}'
-    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as sock:
+    with socket.create_connection(("127.0.0.1", server.port), PATIENCE_S) as sock:
         sock.sendall(b"POST /api/put HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s"
                      % (len(body), body[:10]))
         server.get("/-/healthy")  # the loop has seen the bytes above
         server.process.send_signal(signal.SIGTERM)
         sock.sendall(body[10:])
         answer = sock.recv(4096)
-    assert server.process.wait(20) == 0
+    assert server.process.wait(PATIENCE_S) == 0
     if answer:
         assert answer.startswith((b"HTTP/1.1 204 ", b"HTTP/1.1 503 "))
     server.start()
@@ -164,7 +157,7 @@ def test_term_finishes_what_is_at_hand(server):
 
 
 def test_a_second_process_is_refused_and_told_who_has_it(server):
-    second = run("serve", "--listen", f"127.0.0.1:{free_port()}", "--data", server.data, timeout=20)
+    second = run("serve", "--listen", f"127.0.0.1:{free_port()}", "--data", server.data)
     assert second.returncode == 1
     assert str(server.process.pid) in second.stderr, second.stderr
     assert str(server.data) in second.stderr
@@ -186,13 +179,13 @@ def test_a_killed_server_leaves_no_lock(server):
 
 def test_the_port_is_taken(server):
     other = run("serve", "--listen", f"127.0.0.1:{server.port}", "--data", server.folder / "other",
-                timeout=20)
+                timeout=PATIENCE_S)
     assert other.returncode == 1 and str(server.port) in other.stderr
 
 
 @pytest.mark.parametrize("address", ["0.0.0.0:0", "192.0.2.1:8470", "[::]:8470", "example.org:80"])
 def test_only_loopback_addresses_can_be_bound(tmp_path, address):
-    answer = run("serve", "--listen", address, "--data", tmp_path / "d", timeout=20)
+    answer = run("serve", "--listen", address, "--data", tmp_path / "d")
     assert answer.returncode != 0
     assert address.rsplit(":", 1)[0].strip("[]") in answer.stderr
 
@@ -217,7 +210,7 @@ def test_only_loopback_addresses_can_be_bound(tmp_path, address):
 def test_a_wrong_configuration_names_file_line_and_reason(tmp_path, text, line, words):
     path = tmp_path / "granary.yml"
     path.write_text(text)
-    answer = run("serve", "--config", path, "--data", tmp_path / "data", timeout=20)
+    answer = run("serve", "--config", path, "--data", tmp_path / "data")
     assert answer.returncode != 0
     assert "granary.yml" in answer.stderr and words in answer.stderr, answer.stderr
     if line:
@@ -230,7 +223,7 @@ def test_a_wrong_configuration_names_file_line_and_reason(tmp_path, text, line, 
     ["--config", "/no/such/file.yml"],
 ])
 def test_wrong_options(tmp_path, options):
-    answer = run("serve", "--data", tmp_path / "d", *options, timeout=20)
+    answer = run("serve", "--data", tmp_path / "d", *options)
     assert answer.returncode != 0 and answer.stderr.strip()
     assert not (tmp_path / "d").exists()
 
@@ -266,7 +259,7 @@ def test_a_newer_format_is_refused(server):
 
 def test_a_data_directory_that_is_a_file(tmp_path):
     (tmp_path / "file").write_text("x")
-    answer = run("serve", "--listen", "127.0.0.1:0", "--data", tmp_path / "file", timeout=20)
+    answer = run("serve", "--listen", "127.0.0.1:0", "--data", tmp_path / "file")
     assert answer.returncode == 1 and str(tmp_path / "file") in answer.stderr
 
 
@@ -281,7 +274,7 @@ def test_metrics_are_clean_under_promtool(server):
     server.query("m", start=0)
     text = server.get("/metrics").text
     answer = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True,
-                            text=True, timeout=30)
+                            text=True, timeout=PATIENCE_S)
     assert answer.returncode == 0, answer.stdout + answer.stderr
     assert answer.stdout + answer.stderr == ""
     assert server.metric("granary_store_samples_total") == 1

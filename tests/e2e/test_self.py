@@ -9,14 +9,13 @@ import re
 import shutil
 import signal
 import subprocess
-import time
 import urllib.error
 import urllib.request
 
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PATIENCE_S = 20
+from server import PATIENCE_S, ROOT, eventually
+
 
 
 def granary():
@@ -33,10 +32,8 @@ def running_server(tmp_path_factory):
     try:
         address = re.search(r"http://([0-9.]+:\d+)/", process.stdout.readline()).group(1)
         # Examples are of this machine's own metrics.
-        deadline = time.monotonic() + PATIENCE_S
         names = "/api/metadata/metricNames?tenant=host&prefix=SystemMetrics.LoadAverage"
-        while fetch(address, names)[2] == b"[]" and time.monotonic() < deadline:
-            time.sleep(0.05)
+        eventually(lambda: fetch(address, names)[2] != b"[]", "this machine's metrics")
         yield address
     finally:
         process.send_signal(signal.SIGTERM)

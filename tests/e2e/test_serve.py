@@ -1,23 +1,21 @@
 """The life of the server beyond starting and stopping: failed commits, signals, what it makes of
 the table of options."""
 
+import contextlib
 import re
 import signal
 import socket
 import subprocess
-import time
 
 import pytest
 
-from server import granary, run
-from test_doors import eventually
+from server import PATIENCE_S, eventually, granary, run
+from test_doors import standing_still
 
 
-def wait_for_log(server, words, at_most_s=10):
-    deadline = time.monotonic() + at_most_s
-    while words not in server.log_text():
-        assert time.monotonic() < deadline, f"{words!r} is not in the log:\n{server.log_tail()}"
-        time.sleep(0.02)
+def wait_for_log(server, words):
+    eventually(lambda: words in server.log_text(),
+               lambda: f"{words!r} in the log:\n{server.log_tail()}")
 
 
 def test_a_failed_commit_is_answered_and_ends_the_process_with_74(make_server, monkeypatch):
@@ -33,7 +31,7 @@ def test_a_failed_commit_is_answered_and_ends_the_process_with_74(make_server, m
             break
         kept[n] = float(n)
     assert answer.status == 503
-    assert server.process.wait(20) == 74
+    assert server.process.wait(PATIENCE_S) == 74
     assert "a commit failed" in server.log_text()
     monkeypatch.delenv("GRANARY_FAULTS")
     server.close()
@@ -89,32 +87,66 @@ def test_hangup_names_files_that_it_does_not_take_over(make_server, tmp_path):
     wait_for_log(server, "the files of snmp.oidset_files, the file of snmp.secrets_file\n")
 
 
-def test_a_second_signal_does_not_wait(make_server):
-    server = make_server(options=["--stop_timeout=10m"])
+@contextlib.contextmanager
+def half_a_write(server):
+    """A request that the server has begun with, and that waits for `f=1i`."""
+    with socket.create_connection(("127.0.0.1", server.port), PATIENCE_S) as sock:
+        sock.sendall(b"POST /write HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n"
+                     b"Expect: 100-continue\r\n\r\n")
+        assert sock.recv(4096).startswith(b"HTTP/1.1 100 ")
+        sock.sendall(b"m,a=b ")
+        yield sock
+
+
+WAITS_LONG = ["--stop_timeout=10m", "--http.body_timeout=1h"]
+
+
+def test_two_signals_at_once_are_one_wish(make_server):
+    """A terminal and whoever watches it may both send one; requests under way are answered."""
+    server = make_server(options=WAITS_LONG)
     server.start()
-    with socket.create_connection(("127.0.0.1", server.port)) as sock:
-        sock.sendall(b"POST /write HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n"
-                     b"m,a=b ")
-        server.get("/-/healthy")  # the loop has seen the bytes above
+    with half_a_write(server) as sock:
+        with standing_still(server.process):
+            server.process.send_signal(signal.SIGTERM)
+            server.process.send_signal(signal.SIGINT)
+        wait_for_log(server, ": stopping")
+        sock.sendall(b"f=1i")
+        assert sock.recv(4096).startswith(b"HTTP/1.1 204 ")
+    assert server.process.wait(PATIENCE_S) == 0
+    assert " again: the process ends now" not in server.log_text()
+
+
+def test_a_second_signal_does_not_wait(make_server):
+    """It is one when the second of the first is over."""
+    server = make_server(options=WAITS_LONG)
+    server.start()
+
+    def ended_by_another():
+        server.process.send_signal(signal.SIGTERM)
+        return server.process.poll() is not None
+    with half_a_write(server):
         server.process.send_signal(signal.SIGTERM)
         wait_for_log(server, "signal 15: stopping")
-        server.process.send_signal(signal.SIGTERM)  # with the first: the same wish
-        time.sleep(1.1)
-        assert server.running()
-        server.process.send_signal(signal.SIGTERM)
-        assert server.process.wait(10) == 1
+        eventually(ended_by_another)
+    assert server.process.returncode == 1
+    assert "signal 15 again: the process ends now" in server.log_text()
 
 
 def test_a_request_that_never_ends_does_not_hold_a_stop_up(make_server):
-    server = make_server(options=["--stop_timeout=300ms"])
-    server.start()
-    with socket.create_connection(("127.0.0.1", server.port)) as sock:
-        sock.sendall(b"POST /write HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n"
-                     b"m,a=b ")
-        server.get("/-/healthy")
-        begun = time.monotonic()
-        server.stop()
-        assert time.monotonic() - begun < 9  # less than the deadline of the body
+    """It is waited for as long as the option says: who may wait for longer, and was told to stop
+    before, still does when the other has ended."""
+    patient = make_server("patient", options=WAITS_LONG)
+    hasty = make_server("hasty", options=["--stop_timeout=300ms", "--http.body_timeout=1h"])
+    patient.start()
+    hasty.start()
+    with half_a_write(patient) as sock, half_a_write(hasty):
+        patient.process.send_signal(signal.SIGTERM)
+        wait_for_log(patient, "signal 15: stopping")
+        hasty.stop()
+        assert patient.running()
+        sock.sendall(b"f=1i")
+        assert sock.recv(4096).startswith(b"HTTP/1.1 204 ")
+    assert patient.process.wait(PATIENCE_S) == 0
 
 
 def test_ready_is_told_on_standard_output(tmp_path):
@@ -124,7 +156,7 @@ def test_ready_is_told_on_standard_output(tmp_path):
     line = process.stdout.readline()
     assert "ready at http://127.0.0.1:" in line and str(tmp_path / "d") in line
     process.send_signal(signal.SIGTERM)
-    assert process.wait(20) == 0
+    assert process.wait(PATIENCE_S) == 0
     assert process.stdout.read() == ""
 
 

@@ -92,7 +92,7 @@ static uint64_t tell(const char *bytes, size_t len, bool expect)
 			result = line_fields(&reader, names, &fields);
 		}
 		if (result == LINE_CUT)
-			line_give_up(&reader);
+			line_skip(&reader);
 		if (result != LINE_OK) {
 			mix(&told, reader.bad.reason, strlen(reader.bad.reason));
 			mix(&told, &reader.bad.column, sizeof(reader.bad.column));

@@ -76,7 +76,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint64_t sum = 0;
 	if (pages_open(&pages, &source, NULL) == 0) {
 		see_all(&pages, &sum);
-		if (pages_take_older(&pages) == 0)
+		if (pages_use_older_meta(&pages) == 0)
 			see_all(&pages, &sum);
 	}
 	pages_release(&pages);

@@ -32,11 +32,11 @@ void doors_init(struct world *world)
 			name->tenant = "default";
 			name->metric = metrics[at];
 			snprintf(name->tags, sizeof(name->tags), "host=h%u", i / FIELDS);
-			*door_row(world, at) =
-				(struct row){.table = TABLE_DATA_RAW,
-					     .retention = retention_class_for(world->retention_ms),
-					     .series = series,
-					     .decimals = d >= LINE_DOORS};
+			*door_row(world, at) = (struct row){
+				.table = TABLE_DATA_RAW,
+				.retention = retention_class_for(world->retention.levels_ms[0]),
+				.series = series,
+				.decimals = d >= LINE_DOORS};
 		}
 	}
 }
@@ -329,7 +329,7 @@ static void take_chunks(struct asked *asked)
 	struct query_chunk chunk;
 	size_t count;
 	const struct catalog_series *series = query_series(asked->query, &count);
-	while (query_take(asked->query, 1 + pick(asked->world, 500), &chunk)) {
+	while (query_next(asked->query, 1 + pick(asked->world, 500), &chunk)) {
 		struct slice tags = series[chunk.series_index].tags_text;
 		struct got *got = got_of(asked, tags);
 		if (!got) {

@@ -49,11 +49,11 @@ PLANTS = {
         (LMDB + "writer.c", "\t\tmaintain_aborted(engine);\n",
          "\t\tPLANTED(abort_seals) ? maintain_committed(engine) : maintain_aborted(engine);\n")]),
     "series_late": ("a new series is stored after its first samples", [
-        (LMDB + "writer.c", "int err = registry_take(&cycle->engine->registry, cycle->txn, "
-         "&cycle->taken);",
+        (LMDB + "writer.c", "int err = registry_write(&cycle->engine->registry, cycle->txn, "
+         "&cycle->written);",
          "int err = 0;\n\tif (PLANTED(series_late) && cycle->batches)\n"
-         "\t\tcycle->taken = (struct registry_taken){0};\n\telse\n"
-         "\t\terr = registry_take(&cycle->engine->registry, cycle->txn, &cycle->taken);")]),
+         "\t\tcycle->written = (struct registry_written){0};\n\telse\n"
+         "\t\terr = registry_write(&cycle->engine->registry, cycle->txn, &cycle->written);")]),
     "cut_far": ("the journal is cut one page too far", [
         (LMDB + "upkeep/journal_list.c", "return entry->first_sequence + entry->records <= keep;",
          "return entry->first_sequence + (PLANTED(cut_far) ? 0 : entry->records) <= keep;")]),
@@ -71,11 +71,11 @@ PLANTS = {
          "segment_of(sheet->table, sheet->period_ms, record->end_ms - 1);",
          "segment_of(sheet->table, sheet->period_ms, record->end_ms - 1) -\n"
          "\t\t       PLANTED(delete_short);")]),
-    "flush_reused": ("flush numbers begin anew after a restart", [
+    "flush_reused": ("flush numbers begin again after a restart", [
         (LMDB + "engine.c", "engine->next_flush = engine->stored_flush = (uint32_t)high[3];",
          "engine->next_flush = engine->stored_flush =\n"
          "\t\tPLANTED(flush_reused) ? 1 : (uint32_t)high[3];")]),
-    "version_reused": ("versions of cells begin anew after a restart", [
+    "version_reused": ("versions of cells begin again after a restart", [
         (LMDB + "engine.c", "engine->next_version = high[1];",
          "engine->next_version = PLANTED(version_reused) ? 1 : high[1];")]),
     "stamp_lost": ("stamps are not kept over a restart", [
@@ -93,9 +93,10 @@ PLANTS = {
          "if (part.ts_ms < start_ms ||\n"
          "\t\t    (PLANTED(range_end) ? part.ts_ms > end_ms : part.ts_ms >= end_ms) ||")]),
     "range_start": ("the start of a range does not belong to it, in blocks", [
-        (LMDB + "group.c", "if (!any || run->ts_ms[i] < start_ms || run->ts_ms[i] >= end_ms)",
-         "if (!any || run->ts_ms[i] < start_ms + (PLANTED(range_start) && start_ms > 0) ||\n"
-         "\t\t    run->ts_ms[i] >= end_ms)")]),
+        (LMDB + "group.c",
+         "if (!any || samples->ts_ms[i] < start_ms || samples->ts_ms[i] >= end_ms)",
+         "if (!any || samples->ts_ms[i] < start_ms + (PLANTED(range_start) && start_ms > 0) ||\n"
+         "\t\t    samples->ts_ms[i] >= end_ms)")]),
     "first_wins": ("of two values of one sample in a head the earlier wins", [
         (LMDB + "heads.c", "return (x->row > y->row) - (x->row < y->row);",
          "return PLANTED(first_wins) ? (x->row < y->row) - (x->row > y->row)\n"
@@ -105,8 +106,8 @@ PLANTS = {
          "at = part_view(at, &part);\n"
          "\t\tif (!PLANTED(seal_short) || at < end)\n\t\t\tput_in_strips(")]),
     "epoch_head": ("readers are not told that a head has gone", [
-        (LMDB + "heads.c", "\theads->epoch++;\n\theads_give_back(heads, head->data,",
-         "\theads->epoch += !PLANTED(epoch_head);\n\theads_give_back(heads, head->data,")]),
+        (LMDB + "heads.c", "\theads->epoch++;\n\theads_release_spare(heads, head->data,",
+         "\theads->epoch += !PLANTED(epoch_head);\n\theads_release_spare(heads, head->data,")]),
     "epoch_delete": ("readers are not told that a deletion was applied to the heads", [
         (LMDB + "heads.c", "{\n\theads->epoch++;\n",
          "{\n\theads->epoch += !PLANTED(epoch_delete);\n")]),
@@ -130,12 +131,11 @@ PLANTS = {
          "{.applied = version == write->version ||\n"
          "\t\t\t\t\t\t\t(version && PLANTED(condition_passed))};")]),
     "token_repeats": ("the next slice of a read begins with the sample that ended the last", [
-        (LMDB + "read/read_range.c", "run->ts_ms[count - 1] : run->ts_ms[count - 1] + 1;",
-         "run->ts_ms[count - 1]\n\t\t\t\t\t\t\t: run->ts_ms[count - 1] +\n"
-         "\t\t\t\t\t\t\t\t\t  !PLANTED(token_repeats);")]),
+        (LMDB + "read/read_range.c", ": samples->ts_ms[count - 1] + 1;",
+         ": samples->ts_ms[count - 1] + !PLANTED(token_repeats);")]),
     "ingest_deaf": ("ingest answers for samples that the store refused", [
-        ("src/ingest/ingest.c", "\tif (err && err != ERR_LIMIT)\n\t\trequest_fail(q, err, write",
-         "\tif (err && err != ERR_LIMIT && !PLANTED(ingest_deaf))\n"
+        ("src/ingest/ingest.c", "\tif (err && err != ERR_LIMIT) {\n\t\trequest_fail(q, err, write",
+         "\tif (err && err != ERR_LIMIT && !PLANTED(ingest_deaf)) {\n"
          "\t\trequest_fail(q, err, write")]),
 }
 

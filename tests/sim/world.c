@@ -209,7 +209,7 @@ static bool open_life(struct world *world)
 		.catalog = world->catalog,
 		.clock = clock,
 		.executor = &world->executor,
-		.retention_ms = world->retention_ms,
+		.retention = &world->retention,
 		.in_flight_max_bytes = world->in_flight_max_bytes,
 		.write_bytes = world->write_bytes,
 		.cache_max_bytes = 1 << 20,
@@ -464,7 +464,7 @@ static void choose_limits(struct world *world)
 	world->queue_max_bytes = ONE_OF(world, 2000, 60000, 4 << 20);
 	world->journal_max_age_ms = (int64_t)ONE_OF(world, 500, 30000, 2 * HOUR_MS);
 	world->settle_delay_ms = (int64_t)ONE_OF(world, 1, 2000, 60000);
-	world->retention_ms = (int64_t)ONE_OF(world, 0, 2 * DAY_MS, 7 * DAY_MS);
+	world->retention.levels_ms[0] = (int64_t)ONE_OF(world, 0, 2 * DAY_MS, 7 * DAY_MS);
 	world->read_threads = 1 + (unsigned)pick(world, 3);
 	world->in_flight_max_bytes = ONE_OF(world, 20000, 200000, 4 << 20);
 	world->write_bytes = ONE_OF(world, 8192, 65536, 1 << 20);

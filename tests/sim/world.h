@@ -17,6 +17,7 @@
 #include "machine.h"
 #include "model.h"
 #include "query/query.h"
+#include "retention/retention.h"
 
 enum {
 	GROUPS = 4, /* series opened together, written straight to the store */
@@ -89,7 +90,8 @@ struct world {
 
 	char path[256];
 	uint64_t journal_max_bytes, head_max_bytes, map_bytes, queue_max_bytes;
-	int64_t journal_max_age_ms, settle_delay_ms, retention_ms;
+	int64_t journal_max_age_ms, settle_delay_ms;
+	struct retention_rules retention;
 	unsigned read_threads;
 	size_t in_flight_max_bytes, write_bytes, slice_points;
 	struct files files;

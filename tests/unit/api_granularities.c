@@ -1,10 +1,12 @@
 /* /api/query over roll-ups: how they are asked for, and what the answer says of them. Now is
  * 2020-08-24T16:40:00Z; raw data is kept for 2 h, 5 min for a day, 1 h for ever. */
 #include "api_harness.h"
-#include "retention/granularity.h"
+#include "retention/retention.h"
 
 static const struct granularities granularities = {
 	.slot_ms = 3600000, .count = 2, .list = {{300000, 86400000}, {3600000, 0}}};
+
+static const struct retention_rules two_hours = {.levels_ms = {7200000}};
 
 static bool is_counter(UNUSED void *owner, struct slice metric)
 {
@@ -14,7 +16,7 @@ static bool is_counter(UNUSED void *owner, struct slice metric)
 static int begin_with_granularities(void **state)
 {
 	int err = setup(state);
-	options.retention_ms = 7200000;
+	options.retention = &two_hours;
 	options.granularities = &granularities;
 	options.is_counter = is_counter;
 	begin_again();

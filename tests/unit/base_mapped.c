@@ -70,7 +70,7 @@ static void a_wild_pointer_is_told_and_stays_one(UNUSED void **state)
 {
 	char words[1000];
 	int status = touch_in_child(NULL, words, sizeof(words));
-	assert_null(strstr(words, "a wild pointer"));
+	assert_null(strstr(words, "a bug, or a damaged page"));
 	does = LEADS_ASTRAY;
 	status = touch_in_child("gone.mdb", words, sizeof(words));
 	assert_non_null(strstr(words, "a damaged page in gone.mdb"));
@@ -83,7 +83,7 @@ static void a_fault_within_the_map_is_damage(UNUSED void **state)
 	for (does = WRITES; does <= PASSES_THE_END; does++) {
 		char words[1000];
 		int status = touch_in_child("gone.mdb", words, sizeof(words));
-		assert_non_null(strstr(words, "a damaged page in gone.mdb led astray"));
+		assert_non_null(strstr(words, "a damaged page in gone.mdb"));
 		assert_true(WIFEXITED(status));
 		assert_int_equal(WEXITSTATUS(status), 74);
 	}

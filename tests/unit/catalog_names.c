@@ -32,7 +32,7 @@ static void names_stay_while_the_set_grows(UNUSED void **state)
 	hash_set_release(&set);
 }
 
-static void a_full_set_begins_anew(UNUSED void **state)
+static void a_full_set_begins_again(UNUSED void **state)
 {
 	struct hash_set set = {0};
 	for (int i = 0; i < 3; i++)
@@ -62,7 +62,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(names_stay_while_the_set_grows),
-		cmocka_unit_test(a_full_set_begins_anew),
+		cmocka_unit_test(a_full_set_begins_again),
 		cmocka_unit_test(the_smallest_hash_is_a_name),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -91,7 +91,7 @@ static void test_document(void **state)
 	expect(index, "region=*", "");
 	expect(index, "os=linux,region=eu", "");
 	expect(index, "os=lin", "");
-	tag_index_free(index);
+	tag_index_release(index);
 }
 
 static void test_odd_names(void **state)
@@ -114,7 +114,7 @@ static void test_odd_names(void **state)
 	assert_int_equal(tag_index_add(index, 9, SLICE("a=b,=c")), ERR_DAMAGED);
 	expect(index, "a=b", ""); /* nothing of the damaged one is left */
 	assert_int_equal(tag_index_series(index), 4);
-	tag_index_free(index);
+	tag_index_release(index);
 }
 
 static void test_twice(void **state)
@@ -125,7 +125,7 @@ static void test_twice(void **state)
 	add(index, 7, H1);
 	assert_int_equal(tag_index_series(index), 1);
 	expect(index, "host=h-1", H1);
-	tag_index_free(index);
+	tag_index_release(index);
 }
 
 static void test_limits(void **state)
@@ -155,7 +155,7 @@ static void test_limits(void **state)
 		assert_true(err == 0 || err == ERR_LIMIT);
 		arena_release(&arena);
 	}
-	tag_index_free(index);
+	tag_index_release(index);
 }
 
 enum { MANY = 30000 };
@@ -199,7 +199,7 @@ static void test_a_search_goes_on_beside_other_work(void **state)
 			if (steps == 1)
 				assert_int_equal(tag_index_add(index, MANY + 1, slice_of(text)), 0);
 			if (steps == 2)
-				tag_index_free(index);
+				tag_index_release(index);
 		}
 		for (unsigned i = 0; i < MANY; i++) {
 			char text[32];
@@ -231,7 +231,7 @@ static void test_a_search_is_given_up(void **state)
 			 0);
 	struct tag_search *search = tag_search_new(index, &find);
 	assert_false(tag_search_step(search, &err));
-	tag_index_free(index);
+	tag_index_release(index);
 	tag_search_free(search);
 	arena_release(&arena);
 }
@@ -313,7 +313,7 @@ static void test_random(void **state)
 		}
 		arena_release(&f.arena);
 	}
-	tag_index_free(index);
+	tag_index_release(index);
 }
 
 /* ---- Memory -------------------------------------------------------------------------------- */
@@ -345,7 +345,7 @@ static void test_memory(void **state)
 	 * 777, 7777, and 77717 37 57 77 97. */
 	assert_int_equal(f.find.count, 7);
 	arena_release(&f.arena);
-	tag_index_free(index);
+	tag_index_release(index);
 }
 
 int main(void)

@@ -52,7 +52,7 @@ static void a_known_series_is_marked_without_the_catalog(void **state)
 	rolled_close(&r);
 }
 
-/* Each piece marked it anew until the first mark was durable. */
+/* Each piece marked it again until the first mark was durable. */
 static void a_request_marks_a_known_series_once(void **state)
 {
 	(void)state;

@@ -4,6 +4,7 @@
 #include "base/random.h"
 #include "base/stats.h"
 #include "ingest/put_feed.h"
+#include "retention/retention.h"
 
 /* What most tests write into: opened before each, closed after it. */
 static struct harness one;
@@ -472,7 +473,8 @@ static void times_older_than_the_retention_are_refused_each(void **state)
 {
 	(void)state;
 	struct harness h = {0};
-	struct ingest_options options = {.retention_ms = 3600000};
+	struct retention_rules rules = {.levels_ms = {3600000}};
+	struct ingest_options options = {.retention = &rules};
 	harness_open(&h, &options);
 	struct ingest_request *r =
 		put(&h, NULL,

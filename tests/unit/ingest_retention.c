@@ -7,7 +7,8 @@ static void old_points_are_refused_by_retention(void **state)
 {
 	(void)state;
 	struct harness h = {0};
-	harness_open(&h, &(struct ingest_options){.retention_ms = 3600000, .ahead_ms = -1});
+	struct retention_rules rules = {.levels_ms = {3600000}};
+	harness_open(&h, &(struct ingest_options){.retention = &rules, .ahead_ms = -1});
 	struct ingest_request *r = harness_request(&h);
 	add(r, "k=v", "m", 1, HARNESS_NOW_MS - 3600001);
 	add(r, "k=v", "m", 2, HARNESS_NOW_MS - 3600000);
@@ -30,7 +31,8 @@ static void points_of_a_closed_slot_are_refused(void **state)
 {
 	(void)state;
 	struct harness h = {0};
-	harness_open(&h, &(struct ingest_options){.retention_ms = 3 * 3600000,
+	struct retention_rules rules = {.levels_ms = {3 * 3600000}};
+	harness_open(&h, &(struct ingest_options){.retention = &rules,
 						  .partitions = 1,
 						  .rollup_slot_ms = 3600000,
 						  .rollup_quiet_ms = 300000});
@@ -86,8 +88,8 @@ static void rules_say_what_is_too_old_and_how_long_it_stays(void **state)
 	struct harness h = {0};
 	struct retention_rules rules;
 	read_debug_rule(&rules);
-	harness_open(&h, &(struct ingest_options){.retention_ms = 20 * 86400000L,
-						  .retention_rules = &rules});
+	rules.levels_ms[0] = 20 * 86400000L;
+	harness_open(&h, &(struct ingest_options){.retention = &rules});
 	const int64_t old_ms = HARNESS_NOW_MS - 3 * 3600000;
 	for (int i = 0; i < 2; i++) {
 		struct ingest_request *r = harness_request(&h);
@@ -119,7 +121,7 @@ static void what_a_rule_refuses_makes_no_series(void **state)
 	struct harness h = {0};
 	struct retention_rules rules;
 	read_debug_rule(&rules);
-	harness_open(&h, &(struct ingest_options){.retention_rules = &rules});
+	harness_open(&h, &(struct ingest_options){.retention = &rules});
 	struct ingest_request *r = harness_request(&h);
 	add(r, "k=v", "debug.a", 1, HARNESS_NOW_MS - 7200001);
 	add(r, "k=v", "debug.b", 1, HARNESS_NOW_MS - 7200000);
@@ -147,7 +149,7 @@ static void a_slot_closes_by_the_rule_of_its_series(void **state)
 	struct harness h = {0};
 	struct retention_rules rules;
 	read_debug_rule(&rules);
-	harness_open(&h, &(struct ingest_options){.retention_rules = &rules,
+	harness_open(&h, &(struct ingest_options){.retention = &rules,
 						  .partitions = 1,
 						  .rollup_slot_ms = 3600000,
 						  .rollup_quiet_ms = 300000});

@@ -361,7 +361,7 @@ static void a_renamed_device_keeps_what_is_stored_of_it(void **state)
 	assert_stored_as("new", "old");
 	rename_device("new", "newer");
 	assert_stored_as("newer", "old");
-	/* Who has that name later begins anew; and the next. */
+	/* Who has that name later begins again; and the next. */
 	struct device_spec specs[] = {spec_of("old~2", "h"), spec_of("old", "h")};
 	specs[1].stored_as = SLICE("old");
 	apply(INVENTORY_ADD, specs, 2, "");

@@ -487,6 +487,7 @@ static void a_read_can_be_dropped(void **state)
 					   .executor = &queue.executor,
 					   .clock = &clock_.clock,
 					   .arena = &arena,
+					   .kind = OIDSET_INTERFACES,
 					   .device = SLICE("rtr_a"),
 					   .end_ms = T0_MS,
 					   .done = read_done};
@@ -514,6 +515,7 @@ static void what_a_read_asks_for_is_its_own(void **state)
 					   .executor = &queue.executor,
 					   .clock = &clock_.clock,
 					   .arena = &arena,
+					   .kind = OIDSET_INTERFACES,
 					   .device = slice_of(device),
 					   .begin_ms = T0_MS,
 					   .end_ms = T0_MS,

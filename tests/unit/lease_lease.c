@@ -182,7 +182,7 @@ static void others_take_over_from_one_that_dies(void **state)
 	close_all(&s);
 }
 
-/* Who begins anew under its name has its leases at once. */
+/* Who begins again under its name has its leases at once. */
 static void after_a_restart_its_own_are_its_own(void **state)
 {
 	(void)state;
@@ -295,7 +295,7 @@ static void a_lease_lasts_until_its_end(void **state)
 }
 
 /* It was found out then, and only asked for again a pass later. */
-static void a_lease_of_ones_own_that_has_ended_is_taken_anew(void **state)
+static void a_lease_of_ones_own_that_has_ended_is_taken_again(void **state)
 {
 	(void)state;
 	struct shared s;
@@ -335,7 +335,7 @@ int main(void)
 		cmocka_unit_test(a_list_is_taken_whole),
 		cmocka_unit_test(who_has_nothing_gives_nothing_back),
 		cmocka_unit_test(a_lease_lasts_until_its_end),
-		cmocka_unit_test(a_lease_of_ones_own_that_has_ended_is_taken_anew),
+		cmocka_unit_test(a_lease_of_ones_own_that_has_ended_is_taken_again),
 		cmocka_unit_test(a_write_that_fails_or_is_refused_is_tried_again),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -298,45 +298,6 @@ static void test_threads_have_loops_of_their_own(void **state)
 	loop_thread_free(two.thread);
 }
 
-struct watching {
-	struct loop *loop;
-	struct loop_watch *watch;
-	int fds[2];
-	unsigned readable, writable;
-};
-
-/* First it may be written, then there is a byte to read, then nobody asks. */
-static void on_watched(void *owner, unsigned events)
-{
-	struct watching *w = owner;
-	char byte = 'x';
-	if (events & LOOP_WRITABLE) {
-		w->writable++;
-		assert_int_equal(write(w->fds[1], &byte, 1), 1);
-		loop_watch_set(w->watch, LOOP_READABLE);
-		return;
-	}
-	w->readable++;
-	loop_watch_set(w->watch, 0);
-	loop_stop(w->loop);
-}
-
-static void test_descriptors_of_others_are_watched(void **state)
-{
-	struct watching w = {.loop = loop_new()};
-	(void)state;
-	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, w.fds), 0);
-	w.watch = loop_watch_new(w.loop, w.fds[0], on_watched, &w);
-	loop_watch_set(w.watch, LOOP_READABLE | LOOP_WRITABLE);
-	loop_run(w.loop);
-	assert_int_equal(w.writable, 1);
-	assert_int_equal(w.readable, 1);
-	loop_watch_close(w.watch);
-	close(w.fds[0]);
-	close(w.fds[1]);
-	loop_free(w.loop);
-}
-
 struct burning {
 	struct loop *loop;
 	struct loop_timer *timer;
@@ -397,7 +358,6 @@ int main(void)
 		cmocka_unit_test(test_pool_is_bounded_and_finishes_what_it_took),
 		cmocka_unit_test(test_pool_runs_side_by_side),
 		cmocka_unit_test(test_threads_have_loops_of_their_own),
-		cmocka_unit_test(test_descriptors_of_others_are_watched),
 		cmocka_unit_test(test_the_longest_turn_is_known_and_slow_ones_are_counted),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

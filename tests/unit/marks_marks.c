@@ -13,7 +13,7 @@ struct marks {
 	struct task_queue queue;
 	struct store *store;
 	struct marks *marks;
-	struct marks_reading *reading;
+	struct marks_reading reading;
 };
 
 static void on_written(struct store_write *write, int err)
@@ -30,7 +30,6 @@ static void track_open_writing(struct marks *t, size_t write_max_bytes)
 	t->store = naive_open(&t->clock.clock);
 	t->marks = marks_store_open(&(struct marks_store_options){
 		.store = t->store, .writer = SLICE("w"), .write_max_bytes = write_max_bytes});
-	t->reading = marks_reading_new(t->marks);
 }
 
 static void track_open(struct marks *t)
@@ -40,12 +39,11 @@ static void track_open(struct marks *t)
 	task_queue_init(&t->queue);
 	t->store = naive_open(&t->clock.clock);
 	t->marks = driver_open(t->store, &t->clock.clock, 3600000, 300000);
-	t->reading = marks_reading_new(t->marks);
 }
 
 static void track_close(struct marks *t)
 {
-	marks_reading_free(t->reading);
+	marks_reading_release(&t->reading);
 	marks_close(t->marks);
 	store_close(t->store);
 	task_queue_release(&t->queue);
@@ -91,7 +89,9 @@ static void touch(struct marks *t, const char *names, int64_t now_ms)
 
 static void read_marks(struct marks *t)
 {
-	assert_int_equal(marks_reading_begin(t->reading, &t->queue, &slot, 1, SLOT_S * 1000), 0);
+	marks_reading_release(&t->reading);
+	t->reading = (struct marks_reading){.marks = t->marks, .slots = &slot, .slot_count = 1};
+	assert_int_equal(marks_read(&t->reading, &t->queue, SLOT_S * 1000), 0);
 }
 
 static int by_name(const void *a, const void *b)
@@ -105,13 +105,13 @@ static int by_name(const void *a, const void *b)
 static void expect(struct marks *t, const char *want)
 {
 	char text[1024] = "";
-	size_t count, len = 0;
-	bool more;
+	size_t len = 0;
 	read_marks(t);
-	const struct mark *marks = marks_reading_marks(t->reading, &count, &more);
-	assert_false(more);
+	size_t count = t->reading.count;
+	assert_true(t->reading.over);
 	struct mark *sorted = mem_alloc_array(count + 1, sizeof(*sorted));
-	memcpy(sorted, marks, count * sizeof(*marks));
+	if (count)
+		memcpy(sorted, t->reading.part, count * sizeof(*sorted));
 	qsort(sorted, count, sizeof(*sorted), by_name);
 	for (size_t i = 0; i < count; i++)
 		len += (size_t)snprintf(text + len, sizeof(text) - len, "%s" SHOWN SHOWN "@%lld",
@@ -124,17 +124,16 @@ static void expect(struct marks *t, const char *want)
 
 static void set_finished(struct marks *t, const char *name)
 {
-	size_t count;
-	bool more;
-	struct mark *marks = marks_reading_marks(t->reading, &count, &more);
-	for (size_t i = 0; i < count; i++)
-		marks[i].finished |=
-			series_set_equal(marks[i].series_set, series_set_split(slice_of(name)));
+	for (size_t i = 0; i < t->reading.count; i++) {
+		struct mark *mark = &t->reading.part[i];
+		mark->finished |=
+			series_set_equal(mark->series_set, series_set_split(slice_of(name)));
+	}
 }
 
 static void finish(struct marks *t)
 {
-	assert_int_equal(marks_reading_finish(t->reading, &t->queue), 0);
+	assert_int_equal(marks_finish(&t->reading, &t->queue), 0);
 }
 
 static size_t count_cells(struct marks *t)
@@ -220,13 +219,10 @@ static void a_write_that_is_full_is_gone_on_with(void **state)
 		set_finished(&t, name);
 	}
 	finish(&t);
-	size_t count;
-	bool more;
 	read_marks(&t);
-	const struct mark *marks = marks_reading_marks(t.reading, &count, &more);
-	assert_int_equal(count, 40);
-	for (size_t i = 0; i < count; i++)
-		assert_int_equal(marks[i].series_set.metric.data[0], 'y');
+	assert_int_equal(t.reading.count, 40);
+	for (size_t i = 0; i < t.reading.count; i++)
+		assert_int_equal(t.reading.part[i].series_set.metric.data[0], 'y');
 	track_close(&t);
 }
 
@@ -258,7 +254,7 @@ static void a_cell_that_cannot_be_read_stays_and_holds_up_nobody_else(void **sta
 	put_cell(&t, "", 0);
 	touch(&t, "b", 200);
 	expect(&t, "a@100 b@200");
-	assert_int_equal(marks_reading_unread(t.reading), 4);
+	assert_int_equal(t.reading.unread, 4);
 	set_finished(&t, "a");
 	set_finished(&t, "b");
 	finish(&t);
@@ -282,8 +278,7 @@ static void that_samples_were_deleted_is_known_until_it_is_finished(void **state
 		 .series_set.metric = SLICE("c"),
 		 .deleted = true}};
 	struct marks t;
-	size_t added = 0, count;
-	bool more;
+	size_t added = 0;
 	track_open(&t);
 	mark_touches_sort(touches, 3);
 	struct store_write *write = begin_write(&t, 1 << 20);
@@ -296,14 +291,14 @@ static void that_samples_were_deleted_is_known_until_it_is_finished(void **state
 	set_finished(&t, "c");
 	finish(&t);
 	expect(&t, "a@200");
-	assert_true(marks_reading_marks(t.reading, &count, &more)->deleted);
+	assert_true(t.reading.part->deleted);
 	set_finished(&t, "a");
 	finish(&t);
 	expect(&t, "");
 	assert_int_equal(count_cells(&t), 0);
 	touch(&t, "a", 300);
 	expect(&t, "a@300");
-	assert_false(marks_reading_marks(t.reading, &count, &more)->deleted);
+	assert_false(t.reading.part->deleted);
 	track_close(&t);
 }
 
@@ -317,7 +312,6 @@ static void a_long_row_does_not_crowd_out_the_others(void **state)
 	struct mark_slot slots[ROWS];
 	struct marks t;
 	size_t found = 0, parts = 0;
-	bool more = true;
 	track_open(&t);
 	memset(name, 'n', sizeof(name) - 1);
 	for (uint32_t p = 0; p < ROWS; p++) {
@@ -332,14 +326,10 @@ static void a_long_row_does_not_crowd_out_the_others(void **state)
 			end_write(&t, write);
 		}
 	}
-	int err = marks_reading_begin(t.reading, &t.queue, slots, ROWS, SLOT_S * 1000);
-	while (more) {
-		size_t count;
-		assert_int_equal(err, 0);
-		(void)marks_reading_marks(t.reading, &count, &more);
-		found += count;
-		if (more)
-			err = marks_reading_next(t.reading, &t.queue, SLOT_S * 1000);
+	t.reading = (struct marks_reading){.marks = t.marks, .slots = slots, .slot_count = ROWS};
+	while (!t.reading.over) {
+		assert_int_equal(marks_read(&t.reading, &t.queue, SLOT_S * 1000), 0);
+		found += t.reading.count;
 		assert_true(++parts < 20);
 	}
 	assert_int_equal(found, 2 * CELLS + 1);

@@ -1,4 +1,4 @@
-/* What waits, from the door to the list; and marks made anew where they were lost. */
+/* What waits, from the door to the list; and marks made again where they were lost. */
 #include "rollup_harness.h"
 
 #include "rollup_drivers.h"
@@ -176,7 +176,7 @@ static void begin_rolled_up(struct rolled *r)
 	expect_pending(r, 10, 1000, "");
 }
 
-static void all_that_has_raw_data_is_marked_anew(void **state)
+static void all_that_has_raw_data_is_marked_again(void **state)
 {
 	(void)state;
 	struct rolled r;
@@ -263,7 +263,7 @@ int main(void)
 		cmocka_unit_test(what_waits_and_until_when),
 		cmocka_unit_test(the_oldest_slots_are_those_that_are_listed),
 		cmocka_unit_test(a_look_that_is_given_up_ends),
-		cmocka_unit_test(all_that_has_raw_data_is_marked_anew),
+		cmocka_unit_test(all_that_has_raw_data_is_marked_again),
 		cmocka_unit_test(only_what_is_asked_for_is_marked),
 		cmocka_unit_test(more_than_fits_at_once),
 		cmocka_unit_test(slots_whose_raw_data_expires_are_left_alone),

@@ -11,7 +11,7 @@
 
 static const struct mark_slot slot = {SLOT_S, 50};
 
-/* The vector of the document's program: tests/unit/partition_of.c derives the partition. */
+/* The vector of the document's program: tests/unit/lease_partition.c derives the partition. */
 #define SERIES "some_metric,deployment=prod,host=h-1,os=linux"
 
 struct rig {
@@ -19,7 +19,7 @@ struct rig {
 	struct task_queue queue;
 	struct store *store;
 	struct marks *marks;
-	struct marks_reading *reading;
+	struct marks_reading reading;
 };
 
 static int64_t now_ms(struct rig *rig)
@@ -30,12 +30,12 @@ static int64_t now_ms(struct rig *rig)
 static void open_track(struct rig *rig)
 {
 	rig->marks = driver_open_redis(rig->store, &rig->clock.clock, SLOT_MS, QUIET_MS);
-	rig->reading = marks_reading_new(rig->marks);
 }
 
 static void close_track(struct rig *rig)
 {
-	marks_reading_free(rig->reading);
+	marks_reading_release(&rig->reading);
+	rig->reading = (struct marks_reading){0};
 	marks_close(rig->marks);
 }
 
@@ -68,16 +68,19 @@ static int mark(struct rig *rig, const char *series)
 /* Marks of the next part: the first series and when it was touched. */
 static size_t read_part(struct rig *rig, bool first, struct mark *mark, bool *more)
 {
-	size_t count;
-	int err = first ? marks_reading_begin(rig->reading, &rig->queue, &slot, 1, now_ms(rig))
-			: marks_reading_next(rig->reading, &rig->queue, now_ms(rig));
-	assert_int_equal(err, 0);
-	struct mark *marks = marks_reading_marks(rig->reading, &count, more);
-	if (count)
-		*mark = marks[0];
-	for (size_t i = 0; i < count; i++)
-		marks[i].finished = true;
-	return count;
+	struct marks_reading *reading = &rig->reading;
+	if (first) {
+		marks_reading_release(reading);
+		*reading = (struct marks_reading){
+			.marks = rig->marks, .slots = &slot, .slot_count = 1};
+	}
+	assert_int_equal(marks_read(reading, &rig->queue, now_ms(rig)), 0);
+	*more = !reading->over;
+	if (reading->count)
+		*mark = reading->part[0];
+	for (size_t i = 0; i < reading->count; i++)
+		reading->part[i].finished = true;
+	return reading->count;
 }
 
 /* It knows by itself, after a while. */
@@ -87,7 +90,7 @@ static void wait_state(struct rig *rig, bool degraded, uint64_t losses)
 		struct marks_state state = marks_state(rig->marks);
 		if (state.degraded == degraded && state.losses == losses)
 			return;
-		assert_true(tries < 5000);
+		assert_true(tries < 30000); /* a minute: only a failure takes as long */
 		usleep(2000);
 	}
 }
@@ -118,7 +121,7 @@ static void keys_are_those_of_the_document(void **state)
 	assert_false(more);
 	assert_true(slice_equal(found.tenant, SLICE("tenant-1")));
 	assert_true(series_set_equal(found.series_set, series_set_split(SLICE(SERIES))));
-	assert_int_equal(marks_reading_finish(rig.reading, &rig.queue), 0);
+	assert_int_equal(marks_finish(&rig.reading, &rig.queue), 0);
 	expect_say("KEYS *0", "ingesting:50:1599933600");
 	rig_close(&rig);
 }
@@ -141,7 +144,6 @@ static void the_separator_of_the_documents_program(void **state)
 					      .quiet_ms = QUIET_MS};
 	snprintf(options.url.host, sizeof(options.url.host), "localhost");
 	assert_int_equal(marks_redis_open(&options, &rig.marks, &e), 0);
-	rig.reading = marks_reading_new(rig.marks);
 	assert_int_equal(mark(&rig, SERIES), 0);
 	expect_say("SMEMBERS pending|50|1599933600", "tenant-1|" SERIES);
 	expect_say("EXISTS ingesting|50|1599933600", "1");
@@ -165,7 +167,7 @@ static void a_member_of_another_program_waits_for_its_ingesting(void **state)
 	redis_say(&driver.redis, "DEL ingesting:50:1599933600");
 	assert_int_equal(read_part(&rig, true, &found, &more), 1);
 	assert_int_equal(found.touched_ms, 0);
-	assert_int_equal(marks_reading_finish(rig.reading, &rig.queue), 0);
+	assert_int_equal(marks_finish(&rig.reading, &rig.queue), 0);
 	expect_say("EXISTS pending:50:1599933600", "0");
 	rig_close(&rig);
 }
@@ -181,24 +183,22 @@ static void what_is_no_mark_of_ours_is_left_and_counted(void **state)
 	redis_say(&driver.redis, "SET pending:50:x 1");
 	redis_say(&driver.redis, "SADD pending:50:1599933601 tenant-1:m");
 	assert_int_equal(read_part(&rig, true, &found, &more), 1);
-	assert_int_equal(marks_reading_unread(rig.reading), 3);
-	assert_non_null(strstr(marks_reading_unread_name(rig.reading),
-			       "of pending:50:1599933600 in Redis"));
-	assert_int_equal(marks_reading_finish(rig.reading, &rig.queue), 0);
+	assert_int_equal(rig.reading.unread, 3);
+	assert_non_null(strstr(rig.reading.unread_name, "of pending:50:1599933600 in Redis"));
+	assert_int_equal(marks_finish(&rig.reading, &rig.queue), 0);
 	expect_say("SCARD pending:50:1599933600", "3");
 	redis_say(&driver.redis, "DEL pending:50:1599933600");
 	redis_say(&driver.redis, "SET pending:50:1599933600 text");
 	assert_int_equal(read_part(&rig, true, &found, &more), 0);
-	assert_int_equal(marks_reading_unread(rig.reading), 1);
-	assert_string_equal(marks_reading_unread_name(rig.reading),
+	assert_int_equal(rig.reading.unread, 1);
+	assert_string_equal(rig.reading.unread_name,
 			    "pending:50:1599933600 in Redis, which is no set");
-	struct marks_listing *listing = marks_listing_new(rig.marks);
-	assert_int_equal(marks_listing_begin(listing, &rig.queue, now_ms(&rig)), 0);
-	size_t count;
-	const struct mark_slot *slots = marks_listing_page(listing, &count, &more);
-	assert_int_equal(count, 1);
-	assert_int_equal(mark_slot_compare(slots, &slot), 0);
-	marks_listing_free(listing);
+	struct marks_listing listing = {.marks = rig.marks};
+	assert_int_equal(marks_list(&listing, &rig.queue, now_ms(&rig)), 0);
+	assert_true(listing.over);
+	assert_int_equal(listing.count, 1);
+	assert_int_equal(mark_slot_compare(listing.slots, &slot), 0);
+	marks_listing_release(&listing);
 	rig_close(&rig);
 }
 
@@ -217,13 +217,13 @@ static void marks_are_kept_in_the_store_while_redis_is_away(void **state)
 	assert_int_equal(mark(&rig, "b"), 0);
 	assert_int_equal(read_part(&rig, true, &found, &more), 2);
 	assert_true(more);
-	assert_int_equal(marks_reading_next(rig.reading, &rig.queue, now_ms(&rig)), ERR_RETRY);
+	assert_int_equal(marks_read(&rig.reading, &rig.queue, now_ms(&rig)), ERR_RETRY);
 	redis_start(&driver.redis);
 	wait_state(&rig, false, 1);
 	assert_int_equal(mark(&rig, "c"), 0);
 	expect_say("SMEMBERS pending:50:1599933600", "tenant-1:c");
 	assert_int_equal(read_part(&rig, true, &found, &more), 2);
-	assert_int_equal(marks_reading_finish(rig.reading, &rig.queue), 0);
+	assert_int_equal(marks_finish(&rig.reading, &rig.queue), 0);
 	assert_int_equal(read_part(&rig, false, &found, &more), 1);
 	assert_true(series_set_equal(found.series_set, series_set_split(SLICE("c"))));
 	assert_false(more);
@@ -248,9 +248,105 @@ static void a_redis_that_hangs_holds_up_nobody_for_long(void **state)
 	rig_close(&rig);
 }
 
+/* ---- Lies ------------------------------------------------------------------------------------ */
+
+/* What listens at a port and answers the first command with this text, to the end of which it adds
+ * an 'x' every 5 ms if `dribbles`. */
+struct liar {
+	pid_t pid;
+	int port;
+};
+
+static void serve_lies(int listener, const char *answer, bool dribbles)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	signal(SIGPIPE, SIG_IGN);
+	for (;;) {
+		char command[4096];
+		int fd = accept(listener, NULL, NULL);
+		bool open = read(fd, command, sizeof(command)) > 0 &&
+			    write(fd, answer, strlen(answer)) >= 0;
+		while (open && dribbles && write(fd, "x", 1) == 1)
+			usleep(5000);
+		while (open && read(fd, command, sizeof(command)) > 0)
+			continue;
+		close(fd);
+	}
+}
+
+static struct liar start_liar(const char *answer, bool dribbles)
+{
+	struct sockaddr_in place = {.sin_family = AF_INET};
+	socklen_t len = sizeof(place);
+	int listener = socket(AF_INET, SOCK_STREAM, 0);
+	place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	assert_int_equal(bind(listener, (struct sockaddr *)&place, len), 0);
+	assert_int_equal(listen(listener, 4), 0);
+	assert_int_equal(getsockname(listener, (struct sockaddr *)&place, &len), 0);
+	pid_t pid = fork();
+	if (pid == 0)
+		serve_lies(listener, answer, dribbles);
+	assert_true(pid > 0);
+	close(listener);
+	return (struct liar){pid, ntohs(place.sin_port)};
+}
+
+/* One answer too many ended the process, by an assertion of hiredis' asynchronous interface. */
+static void what_answers_wrongly_is_not_used_and_named(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *answer, *why;
+		bool dribbles;
+	} lies[] = {
+		{"+OK\r\n+OK\r\n", "nobody has asked", false},
+		{"-ERR max number of clients reached\r\n", "max number of clients", false},
+		{"HTTP/1.1 400 Bad Request\r\n\r\n", "Protocol error", false},
+		{"$-7\r\n", "length out of range", false},
+		{"$99999999999999999999\r\n", "length", false},
+		{"*2147483648\r\n", "length out of range", false},
+		{"*2147483647\r\n", "too long", false},
+		{"*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n", "nested",
+		 false},
+		{"$9223372036854775807\r\nabc", "does not answer", false},
+		{"$1000000\r\n", "does not answer", true},
+		{"", "does not answer", false},
+	};
+	struct rig rig;
+	struct errbuf e;
+	rig_open(&rig);
+	close_track(&rig);
+	for (size_t i = 0; i < ARRAY_LEN(lies); i++) {
+		struct liar liar = start_liar(lies[i].answer, lies[i].dribbles);
+		struct marks_redis_options options = {
+			.store = rig.store,
+			.clock = &rig.clock.clock,
+			.url = {.host = "127.0.0.1", .port = liar.port},
+			.separator = ':',
+			.writer = SLICE("w"),
+			.slot_ms = SLOT_MS,
+			.quiet_ms = 1000};
+		assert_int_equal(marks_redis_open(&options, &rig.marks, &e), 0);
+		struct marks_state seen = marks_state(rig.marks);
+		for (int tries = 0; !strstr(seen.why, lies[i].why); tries++) {
+			if (tries == 2500)
+				fail_msg("lie %zu: %s", i, seen.why);
+			usleep(2000);
+			seen = marks_state(rig.marks);
+		}
+		assert_true(seen.degraded);
+		assert_int_equal(mark(&rig, "a"), 0); /* in the store */
+		marks_close(rig.marks);
+		kill(liar.pid, SIGKILL);
+		assert_int_equal(waitpid(liar.pid, NULL, 0), liar.pid);
+	}
+	open_track(&rig);
+	rig_close(&rig);
+}
+
 /* ---- Emptied --------------------------------------------------------------------------------- */
 
-static void that_it_was_emptied_is_known_until_all_is_marked_anew(void **state)
+static void that_it_was_emptied_is_known_until_all_is_marked_again(void **state)
 {
 	(void)state;
 	struct rig rig;
@@ -345,7 +441,7 @@ static void the_marks_of_another_store_are_left_alone(void **state)
 	rig_close(&rig);
 }
 
-/* Their raw data is gone, so nobody could make the marks anew. */
+/* Their raw data is gone, so nobody could make the marks again. */
 static void marks_of_late_points_and_deletions_are_in_the_store(void **state)
 {
 	(void)state;
@@ -486,7 +582,6 @@ static void it_logs_in_with_a_password(void **state)
 	assert_true(seen.degraded);
 	assert_non_null(strstr(seen.why, "WRONGPASS"));
 	redis_say(&driver.redis, "CONFIG SET requirepass \"\"");
-	rig.reading = marks_reading_new(rig.marks);
 	rig_close(&rig);
 }
 
@@ -534,7 +629,8 @@ int main(void)
 		cmocka_unit_test(what_is_no_mark_of_ours_is_left_and_counted),
 		cmocka_unit_test(marks_are_kept_in_the_store_while_redis_is_away),
 		cmocka_unit_test(a_redis_that_hangs_holds_up_nobody_for_long),
-		cmocka_unit_test(that_it_was_emptied_is_known_until_all_is_marked_anew),
+		cmocka_unit_test(what_answers_wrongly_is_not_used_and_named),
+		cmocka_unit_test(that_it_was_emptied_is_known_until_all_is_marked_again),
 		cmocka_unit_test(without_anybody_marking_it_is_found_out_as_well),
 		cmocka_unit_test(what_a_restarted_redis_has_kept_may_be_old),
 		cmocka_unit_test(the_marks_of_another_store_are_left_alone),

@@ -428,7 +428,7 @@ static void test_rows_of_one_path_are_one_interface(void **state)
 	expect_bins(0, "ifHCOutOctets", "0=58 30=60 60=2");
 }
 
-/* esmond's shape, a message for each OID: a counter that begins anew with its device
+/* esmond's shape, a message for each OID: a counter that begins again with its device
  * (what it has since then is its growth), whatever else comes between its values. */
 static void test_oids_in_messages_of_their_own(void **state)
 {
@@ -471,7 +471,7 @@ static void test_a_limit_of_the_catalog(void **state)
 	assert_int_equal(counted(STAT_persist_refused_series), 2);
 }
 
-/* What is polled of a device whose data was deleted begins anew, also at times that were there. */
+/* What is polled of a device whose data was deleted begins again, also at times that were there. */
 static void test_a_device_that_was_wiped(void **state)
 {
 	(void)state;

@@ -42,7 +42,7 @@ static void take(size_t max)
 {
 	struct combine_point points[16];
 	size_t count;
-	while ((count = combine_take(combine, points, max)) > 0) {
+	while ((count = combine_next(combine, points, max)) > 0) {
 		for (size_t i = 0; i < count; i++) {
 			buf_printf(&said, "%lld:", (long long)points[i].ts_ms);
 			if (points[i].value.type == VALUE_NONE)
@@ -270,7 +270,7 @@ static void test_gaps(void **state)
 	begin(spec);
 	ADD(one, 1);
 	expect("");
-	/* The next group begins anew; windows before 1970 too. */
+	/* The next group begins again; windows before 1970 too. */
 	spec.rate = false;
 	spec.start_ms = -15 * S;
 	spec.end_ms = 25 * S;

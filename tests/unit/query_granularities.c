@@ -236,7 +236,7 @@ static void keep_all(void *owner)
 {
 	struct answer *a = owner;
 	struct query_chunk chunk;
-	while (query_take(a->query, 100, &chunk)) {
+	while (query_next(a->query, 100, &chunk)) {
 		for (size_t i = 0; i < chunk.count; i++, a->count++) {
 			assert_true(a->count < POINTS_MAX);
 			a->rows[a->count] = chunk.series_index;
@@ -429,7 +429,7 @@ static void ask_for_points(uint64_t first_seed)
 	for (int i = 0; i < 30; i++) {
 		int64_t start_ms = DAY0_MS + (int64_t)random_below(12 * HOUR_MS);
 		int64_t end_ms = start_ms + (int64_t)random_below(12 * HOUR_MS);
-		options.retention_ms = 1 + (int64_t)random_below(8 * HOUR_MS);
+		retention.levels_ms[0] = 1 + (int64_t)random_below(8 * HOUR_MS);
 		granularities.list[0].retention_ms = 1 + (int64_t)random_below(14 * HOUR_MS);
 		options.slice_points = random_below(3) ? 1 + random_below(60) : 0;
 		options.late_after_ms = lates;
@@ -493,7 +493,7 @@ static void test_older_points_are_means(void **state)
 {
 	(void)state;
 	struct asked a;
-	options.retention_ms = 1600000;
+	retention.levels_ms[0] = 1600000;
 	with_granularities(NOON);
 	uint64_t x = open_series("t", "m", "h=a"), y = open_series("t", "m", "h=b");
 	put(x, NOON - 1, 100); /* no longer visible */
@@ -519,7 +519,7 @@ static void test_older_points_in_slices(void **state)
 {
 	(void)state;
 	struct asked a;
-	options.retention_ms = 1600000;
+	retention.levels_ms[0] = 1600000;
 	options.slice_points = 2;
 	with_granularities(NOON);
 	uint64_t x = open_series("t", "m", "h=a"), y = open_series("t", "m", "h=b");
@@ -538,7 +538,7 @@ static void test_older_points_of_counters_are_the_last(void **state)
 	(void)state;
 	struct asked a;
 	counts = true;
-	options.retention_ms = 1600000;
+	retention.levels_ms[0] = 1600000;
 	with_granularities(NOON);
 	uint64_t x = open_series("t", "m", "h=a");
 	put_counter(x, AT(5), NOON - AT(5), 5, 10, 15);
@@ -564,7 +564,7 @@ static void test_increase_over_resets(void **state)
 {
 	(void)state;
 	counts = true;
-	options.retention_ms = 1600000;
+	retention.levels_ms[0] = 1600000;
 	with_granularities(NOON);
 	uint64_t x = open_series("t", "m", "h=a");
 	put_counter(x, AT(5), NOON - AT(15), 5, 10, 15);
@@ -583,14 +583,14 @@ static void test_increase_over_resets(void **state)
 	counts = false;
 }
 
-/* Rows of when m was no counter: 10 to 15 and 20 to 4, which began anew at zero, so 5 and 4 at
+/* Rows of when m was no counter: 10 to 15 and 20 to 4, which began again at zero, so 5 and 4 at
  * least; of 11:55 there are late samples alone, whose row may not say where they begin. Then a
  * counter's row, 6..8 by way of a reset (+9). Steps: 20 - 15 = 5, 6 - 4 = 2. */
 static void test_increase_of_what_was_rolled_up_as_a_gauge(void **state)
 {
 	(void)state;
 	counts = true;
-	options.retention_ms = 1600000;
+	retention.levels_ms[0] = 1600000;
 	with_granularities(NOON);
 	uint64_t x = open_series("t", "m", "h=a");
 	struct value row[8] = {value_i64(10), value_i64(15), value_i64(25), value_i64(2),
@@ -615,7 +615,7 @@ static void test_rules_clip_what_is_shown(void **state)
 	struct retention_rules rules;
 	struct errbuf e;
 	struct asked a;
-	options.retention_rules = &rules;
+	options.retention = &rules;
 	with_granularities(NOON);
 	assert_int_equal(retention_parse(items, 2, &granularities, 0, &rules, &e), 0);
 	uint64_t x = open_series("t", "m", "h=a");
@@ -631,7 +631,7 @@ static void test_rules_clip_what_is_shown(void **state)
 	put(y, NOON, 6);
 	ask_from_noon(&a, -AT(110), AT(10))->tenant = SLICE("u");
 	finish(&a, "h=a: -7600000=5 -1600000=6; ");
-	options.retention_rules = NULL;
+	options.retention = &retention;
 }
 
 /* 11:50 of h=a: 6 in three samples and a late one of 10; 11:55: 4 in two. Of h=b there are only
@@ -639,7 +639,7 @@ static void test_rules_clip_what_is_shown(void **state)
 static void test_late_samples_count_beside_the_others(void **state)
 {
 	(void)state;
-	options.retention_ms = 1600000;
+	retention.levels_ms[0] = 1600000;
 	options.late_after_ms = 1;
 	with_granularities(NOON);
 	uint64_t x = open_series("t", "m", "h=a"), y = open_series("t", "m", "h=b");
@@ -672,7 +672,7 @@ static void test_late_samples_count_beside_the_others(void **state)
 static void test_late_samples_lie_where_their_bucket_begins(void **state)
 {
 	(void)state;
-	options.retention_ms = 1600000;
+	retention.levels_ms[0] = 1600000;
 	options.late_after_ms = 1;
 	with_granularities(NOON);
 	uint64_t x = open_series("t", "m", "h=a");
@@ -697,7 +697,7 @@ static void test_growth_goes_by_late_samples(void **state)
 {
 	(void)state;
 	counts = true;
-	options.retention_ms = 1600000;
+	retention.levels_ms[0] = 1600000;
 	options.late_after_ms = 1;
 	with_granularities(NOON);
 	uint64_t x = open_series("t", "m", "h=a");
@@ -722,7 +722,7 @@ static void test_nothing_answers(void **state)
 	(void)state;
 	struct asked a;
 	size_t count;
-	options.retention_ms = 1600000;
+	retention.levels_ms[0] = 1600000;
 	with_granularities(NOON);
 	granularities.list[0].retention_ms = 5200000; /* to 11:00 */
 	uint64_t x = open_series("t", "m", "h=a");
@@ -806,7 +806,7 @@ static void count_gaps(void *owner)
 {
 	struct asked *a = owner;
 	struct query_chunk chunk;
-	while (query_take(a->query, 1000, &chunk)) {
+	while (query_next(a->query, 1000, &chunk)) {
 		for (size_t i = 0; i < chunk.count; i++, point_count++) {
 			assert_int_equal(chunk.ts_ms[i] - T0_MS, point_count % 100000);
 			gap_count += chunk.types[i] == VALUE_NONE;

@@ -12,6 +12,7 @@
 #include "base/buf.h"
 #include "naive.h"
 #include "query/query.h"
+#include "retention/retention.h"
 
 #define T0_MS INT64_C(1600000000000) /* 2020-09-13T12:26:40Z */
 
@@ -21,6 +22,7 @@ static struct store *store;
 static struct catalog *catalog;
 static struct query_engine *engine;
 static struct query_options options;
+static struct retention_rules retention; /* of these */
 
 static inline void pump(void)
 {
@@ -54,7 +56,9 @@ static inline int setup(void **state)
 	store = naive_open(&clock_.clock);
 	struct catalog_options catalog_options = catalog_options_default();
 	catalog = catalog_new(store, &clock_.clock, &loop.executor, &catalog_options);
+	retention = retention_for_ever;
 	options = (struct query_options){
+		.retention = &retention,
 		.store = store,
 		.catalog = catalog,
 		.clock = &clock_.clock,
@@ -156,7 +160,7 @@ struct asked {
 	char text[4096]; /* `tags: time=value ...; ` by chunk; a later one of a series has + */
 	size_t len;
 	size_t take_max;
-	struct value value; /* take_one */
+	struct value value; /* summaries_fold_one */
 };
 
 static inline void append_chunk(struct asked *a, const struct query_chunk *chunk)
@@ -181,7 +185,7 @@ static inline void take_all(void *owner)
 	struct asked *a = owner;
 	struct query_chunk chunk;
 	a->readies++;
-	while (query_take(a->query, a->take_max, &chunk))
+	while (query_next(a->query, a->take_max, &chunk))
 		append_chunk(a, &chunk);
 }
 
@@ -246,7 +250,7 @@ static inline void take_in_order(void *owner)
 {
 	struct asked *a = owner;
 	struct query_chunk chunk;
-	while (query_take(a->query, 1000, &chunk)) {
+	while (query_next(a->query, 1000, &chunk)) {
 		for (size_t i = 0; i < chunk.count; i++, a->len++) {
 			struct value v = {chunk.bits[i], (enum value_type)chunk.types[i]};
 			assert_int_equal(chunk.ts_ms[i] - T0_MS, a->len);

@@ -52,7 +52,7 @@ static void test_slices(void **state)
 			assert_string_equal(plain, "h=a: 0=0 1=10 2=20 3=30 4=40; "
 						   "h=b: 0=1 1=11 2=21 3=31 4=41; "
 						   "h=c: 0=2 1=12 2=22 3=32 4=42; ");
-			assert_false(query_take(a.query, 1, &chunk));
+			assert_false(query_next(a.query, 1, &chunk));
 			query_free(a.query);
 		}
 	}
@@ -130,11 +130,11 @@ static void test_given_while_reading(void **state)
 	assert_int_equal(query_start(a.query), 0);
 	pump();
 	assert_int_equal(a.query->reads, 1);
-	assert_true(query_take(a.query, 10, &chunk));
+	assert_true(query_next(a.query, 10, &chunk));
 	assert_int_equal(chunk.count, 4);
 	assert_int_equal(a.query->reads, 1);
 	while (!a.query->ended) {
-		while (query_take(a.query, 10, &chunk))
+		while (query_next(a.query, 10, &chunk))
 			continue;
 		pump();
 	}
@@ -294,7 +294,7 @@ static void test_retention(void **state)
 {
 	(void)state;
 	fill(1, 5);
-	options.retention_ms = 1000;
+	retention.levels_ms[0] = 1000;
 	engine_again();
 	clock_virtual_advance(&clock_, 1003 * 1000); /* now is T0 + 1003: 3 and 4 are left */
 	expect(NULL, 0, 100, "h=a: 3=30 4=40; ");
@@ -316,10 +316,10 @@ static void test_deadline(void **state)
 	ask(&a, take_nothing, NULL, 0, 100);
 	assert_int_equal(query_start(a.query), 0);
 	pump();
-	assert_true(query_take(a.query, 10, &chunk));
+	assert_true(query_next(a.query, 10, &chunk));
 	assert_int_equal(chunk.count, 2);
 	clock_virtual_advance(&clock_, 500000);
-	assert_false(query_take(a.query, 10, &chunk));
+	assert_false(query_next(a.query, 10, &chunk));
 	assert_true(a.query->ended && a.query->cut && !a.query->err);
 	assert_string_equal(a.query->cut_why, "time");
 	query_free(a.query);
@@ -327,13 +327,13 @@ static void test_deadline(void **state)
 	ask(&a, take_nothing, NULL, 0, 100);
 	assert_int_equal(query_start(a.query), 0);
 	pump();
-	assert_true(query_take(a.query, 1, &chunk));
+	assert_true(query_next(a.query, 1, &chunk));
 	query_engine_tick(engine);
 	assert_false(a.query->ended);
 	clock_virtual_advance(&clock_, 500000);
 	query_engine_tick(engine);
 	assert_true(a.query->ended && a.query->cut);
-	assert_false(query_take(a.query, 1, &chunk));
+	assert_false(query_next(a.query, 1, &chunk));
 	query_free(a.query);
 	/* Before the first point it is an error. */
 	ask(&a, take_nothing, NULL, 0, 100);
@@ -378,7 +378,7 @@ static void test_one_of_several(void **state)
 	ask(&a, take_nothing, NULL, 0, 100)->points_spent = 1000;
 	assert_int_equal(query_start(a.query), 0);
 	pump();
-	assert_false(query_take(a.query, 10, &chunk));
+	assert_false(query_next(a.query, 10, &chunk));
 	assert_true(a.query->cut && !a.query->points);
 	query_free(a.query);
 	struct query_spec *spec = ask(&a, take_nothing, NULL, 0, 4);
@@ -463,7 +463,7 @@ static void test_places(void **state)
 	assert_int_equal(a.readies, 1);
 	assert_int_equal(b.readies, 0);
 	query_free(b.query); /* while it waits */
-	while (query_take(a.query, 10, &chunk))
+	while (query_next(a.query, 10, &chunk))
 		;
 	pump();
 	assert_true(a.query->ended);

@@ -219,7 +219,7 @@ static void take_all(void *owner)
 {
 	struct asked *a = owner;
 	struct query_chunk chunk;
-	while (query_take(a->query, 1000, &chunk)) {
+	while (query_next(a->query, 1000, &chunk)) {
 		a->points += chunk.count;
 		for (size_t i = 0; i < chunk.count; i++)
 			a->sum += value_as_f64(

@@ -136,12 +136,12 @@ static void test_agg_at_equal_times(void **state)
 	finish(&none, "");
 }
 
-static void take_one(void *owner)
+static void summaries_fold_one(void *owner)
 {
 	struct asked *a = owner;
 	struct query_chunk chunk;
 	a->readies++;
-	while (query_take(a->query, 1, &chunk)) {
+	while (query_next(a->query, 1, &chunk)) {
 		a->value = (struct value){chunk.bits[0], (enum value_type)chunk.types[0]};
 		a->len++;
 	}
@@ -153,7 +153,7 @@ static struct value value_of_two(struct value x, struct value y, enum query_agg 
 	static int64_t at_ms;
 	put_value(open_series("t", "m", "h=a"), T0_MS + ++at_ms, x);
 	put_value(open_series("t", "m", "h=b"), T0_MS + at_ms, y);
-	struct query_spec *spec = ask(&a, take_one, NULL, at_ms, at_ms + 1);
+	struct query_spec *spec = ask(&a, summaries_fold_one, NULL, at_ms, at_ms + 1);
 	spec->agg = agg;
 	assert_int_equal(query_start(a.query), 0);
 	pump();
@@ -221,7 +221,7 @@ static void test_agg_of_the_largest_doubles(void **state)
 		     {FN_AVG, AGG_MIN, 0.75}};
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		struct asked asked;
-		struct query_spec *spec = ask(&asked, take_one, NULL, 0, 4);
+		struct query_spec *spec = ask(&asked, summaries_fold_one, NULL, 0, 4);
 		spec->metric = SLICE("large");
 		spec->fn = cases[i].fn;
 		spec->window_ms = 1000;
@@ -272,7 +272,7 @@ static void test_agg_of_windows(void **state)
 static struct value value_of_windows(const char *metric, enum query_fn fn, enum query_agg agg)
 {
 	struct asked asked;
-	struct query_spec *spec = ask(&asked, take_one, NULL, 0, 1000);
+	struct query_spec *spec = ask(&asked, summaries_fold_one, NULL, 0, 1000);
 	spec->metric = slice_of(metric);
 	spec->fn = fn;
 	spec->window_ms = 1000;
@@ -324,7 +324,7 @@ static struct value value_of_parts(const unsigned turns[PARTS], enum query_fn fn
 {
 	struct asked asked;
 	struct task *parts[PARTS];
-	struct query_spec *spec = ask(&asked, take_one, NULL, 0, 1000);
+	struct query_spec *spec = ask(&asked, summaries_fold_one, NULL, 0, 1000);
 	spec->fn = fn;
 	spec->window_ms = 1000;
 	spec->agg = agg;

@@ -1,5 +1,5 @@
-/* A counter that falls: whether it wrapped or began anew, and what is counted then. Expected values
- * are those of the predecessor's own tests, or worked by hand beside the case. */
+/* A counter that falls: whether it wrapped or began again, and what is counted then. Expected
+ * values are those of the predecessor's own tests, or worked by hand beside the case. */
 #include "rate_counter_harness.h"
 
 /* ---- Speeds ---------------------------------------------------------------------------------- */

@@ -6,7 +6,7 @@
 
 #define DAY INT64_C(86400000)
 
-static void a_damaged_checkpoint_makes_its_run_begin_anew(void **state)
+static void a_damaged_checkpoint_makes_its_run_begin_again(void **state)
 {
 	struct rig *rig = rig_new(true, 1);
 	int64_t damaged = stat_get(STAT_rate_checkpoints_damaged);
@@ -55,7 +55,7 @@ static void assert_bins_and_first_hour(struct rig *rig)
 
 /* Raw data is gone up to a point in an hour that is closed: the bins and the hour that were made of
  * it stay as they were. (The day is still open, and was in the checkpoint only.) */
-static void beginning_anew_keeps_what_came_from_expired_raw_data(void **state)
+static void beginning_again_keeps_what_came_from_expired_raw_data(void **state)
 {
 	int64_t last_ms = alu_polls[ARRAY_LEN(alu_polls) - 1].s * 1000;
 	struct rig *rig = rig_new(true, 1);
@@ -253,8 +253,8 @@ static void tables_have_bounds(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_damaged_checkpoint_makes_its_run_begin_anew),
-		cmocka_unit_test(beginning_anew_keeps_what_came_from_expired_raw_data),
+		cmocka_unit_test(a_damaged_checkpoint_makes_its_run_begin_again),
+		cmocka_unit_test(beginning_again_keeps_what_came_from_expired_raw_data),
 		cmocka_unit_test(what_came_from_expired_raw_data_is_not_touched),
 		cmocka_unit_test(late_samples_of_one_counter_have_rates_beside_live_ones),
 		cmocka_unit_test(

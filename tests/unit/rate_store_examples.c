@@ -61,7 +61,7 @@ static void ranges_go_over_new_year(void **state)
 /* ---- Speeds that change ---------------------------------------------------------------------- */
 
 /* 3e9 octets in 30 s, three times: the counter of 32 bits passes its largest value twice. Then the
- * agent begins anew, and from then on says that the line has 10 Mbit/s: more than 46,875,000 in 30
+ * agent begins again, and from then on says that the line has 10 Mbit/s: more than 46,875,000 in 30
  * s no such line carries. */
 static const struct line_poll {
 	uint64_t hc, octets;

@@ -13,32 +13,26 @@ struct items {
 	const char *list[3];
 };
 
-static int settle(struct rolled *r, int64_t preset_ms, int64_t now_ms, int64_t ahead_ms,
-		  struct retention_rules *rules, struct errbuf *e)
+/* The rules at a start at `now_ms`. */
+static struct retention_rules start_ahead(struct rolled *r, int64_t preset_ms, struct items items,
+					  int64_t now_ms, int64_t ahead_ms)
 {
-	struct stored_settings settings;
-	int err = stored_settings_open(
-		&(struct stored_settings_config){.store = r->h.store,
-						 .now_ms = now_ms,
-						 .granularities = &granularities,
-						 .rules = rules,
-						 .raw_retention_ms = preset_ms,
-						 .ahead_ms = ahead_ms},
-		&settings, e);
-	stored_settings_release(&settings);
-	return err;
+	struct rollup_site site = {
+		.store = r->h.store, .granularities = granularities, .ahead_ms = ahead_ms};
+	struct errbuf e = {""};
+	assert_int_equal(
+		retention_parse(items.list, items.count, &granularities, 0, &site.retention, &e),
+		0);
+	site.retention.levels_ms[0] = preset_ms;
+	assert_int_equal(stored_settings_open(&site, now_ms, &e), 0);
+	stored_settings_release(&site.settings);
+	return site.retention;
 }
 
-/* A start at `now_ms`. */
 static struct retention_rules start_with(struct rolled *r, int64_t preset_ms, struct items items,
 					 int64_t now_ms)
 {
-	struct retention_rules rules;
-	struct errbuf e = {""};
-	assert_int_equal(retention_parse(items.list, items.count, &granularities, 0, &rules, &e),
-			 0);
-	assert_int_equal(settle(r, preset_ms, now_ms, 0, &rules, &e), 0);
-	return rules;
+	return start_ahead(r, preset_ms, items, now_ms, 0);
 }
 
 static struct retention_rules start(struct rolled *r, int64_t preset_ms, int64_t now_ms)
@@ -47,10 +41,10 @@ static struct retention_rules start(struct rolled *r, int64_t preset_ms, int64_t
 }
 
 /* How long samples of the rule of this place, from 1 on, or of retention.raw count as kept. */
-static void expect(const struct retention_rules *rules, uint8_t fit, int64_t preset_ms,
-		   int64_t now_ms, int64_t whole_ms)
+static void expect(const struct retention_rules *rules, uint8_t fit, int64_t now_ms,
+		   int64_t whole_ms)
 {
-	assert_int_equal(retention_whole_ms(rules, fit, preset_ms, now_ms), whole_ms);
+	assert_int_equal(retention_whole_ms(rules, retention_level(rules, fit), now_ms), whole_ms);
 }
 
 static const char *const hour[] = {"1h"};
@@ -62,14 +56,14 @@ static void what_was_there_goes_as_it_would_have(UNUSED void **state)
 	struct rolled r;
 	rolled_open(&r, hour, 1);
 	struct retention_rules rules = start(&r, DAY_MS, NOON_MS - 9 * DAY_MS);
-	expect(&rules, 0, DAY_MS, NOON_MS, DAY_MS);
+	expect(&rules, 0, NOON_MS, DAY_MS);
 	rules = start(&r, 30 * DAY_MS, NOON_MS);
 	for (int starts = 0; starts < 2; starts++) {
-		expect(&rules, 0, 30 * DAY_MS, NOON_MS, DAY_MS);
-		expect(&rules, 0, 30 * DAY_MS, NOON_MS + DAY_MS - 1, DAY_MS);
-		expect(&rules, 0, 30 * DAY_MS, NOON_MS + DAY_MS + 1, DAY_MS + 1);
-		expect(&rules, 0, 30 * DAY_MS, NOON_MS + 29 * DAY_MS, 29 * DAY_MS);
-		expect(&rules, 0, 30 * DAY_MS, NOON_MS + 31 * DAY_MS, 30 * DAY_MS);
+		expect(&rules, 0, NOON_MS, DAY_MS);
+		expect(&rules, 0, NOON_MS + DAY_MS - 1, DAY_MS);
+		expect(&rules, 0, NOON_MS + DAY_MS + 1, DAY_MS + 1);
+		expect(&rules, 0, NOON_MS + 29 * DAY_MS, 29 * DAY_MS);
+		expect(&rules, 0, NOON_MS + 31 * DAY_MS, 30 * DAY_MS);
 		rules = start(&r, 30 * DAY_MS, NOON_MS + 3 * DAY_MS);
 	}
 	rules = start(&r, 30 * DAY_MS, NOON_MS + 31 * DAY_MS);
@@ -81,11 +75,10 @@ static void what_was_there_goes_as_it_would_have(UNUSED void **state)
 static void what_was_ahead_goes_with_them(UNUSED void **state)
 {
 	struct rolled r;
-	struct errbuf e;
 	rolled_open(&r, hour, 1);
-	struct retention_rules rules = start(&r, DAY_MS, NOON_MS);
-	assert_int_equal(settle(&r, 0, NOON_MS, HOUR_MS, &rules, &e), 0);
-	expect(&rules, 0, 0, NOON_MS + 3 * DAY_MS, 3 * DAY_MS - HOUR_MS);
+	(void)start(&r, DAY_MS, NOON_MS);
+	struct retention_rules rules = start_ahead(&r, 0, (struct items){0}, NOON_MS, HOUR_MS);
+	expect(&rules, 0, NOON_MS + 3 * DAY_MS, 3 * DAY_MS - HOUR_MS);
 	rolled_close(&r);
 }
 
@@ -100,12 +93,12 @@ static void what_is_lowered_is_no_raise(UNUSED void **state)
 	rules = start(&r, DAY_MS, NOON_MS + DAY_MS);
 	assert_true(rules.raise.until_ms == 0);
 	rules = start(&r, 30 * DAY_MS, NOON_MS + 5 * DAY_MS);
-	expect(&rules, 0, 30 * DAY_MS, NOON_MS + 7 * DAY_MS, 2 * DAY_MS);
+	expect(&rules, 0, NOON_MS + 7 * DAY_MS, 2 * DAY_MS);
 	rules = start(&r, DAY_MS, NOON_MS + 8 * DAY_MS);
-	expect(&rules, 0, DAY_MS, NOON_MS + 8 * DAY_MS, DAY_MS);
+	expect(&rules, 0, NOON_MS + 8 * DAY_MS, DAY_MS);
 	rules = start(&r, 0, NOON_MS + 9 * DAY_MS);
-	expect(&rules, 0, 0, NOON_MS + 9 * DAY_MS, DAY_MS);
-	expect(&rules, 0, 0, NOON_MS + 99 * DAY_MS, 90 * DAY_MS);
+	expect(&rules, 0, NOON_MS + 9 * DAY_MS, DAY_MS);
+	expect(&rules, 0, NOON_MS + 99 * DAY_MS, 90 * DAY_MS);
 	rolled_close(&r);
 }
 
@@ -117,8 +110,8 @@ static void raised_twice(UNUSED void **state)
 	(void)start(&r, DAY_MS, NOON_MS);
 	(void)start(&r, 9 * DAY_MS, NOON_MS);
 	struct retention_rules rules = start(&r, 0, NOON_MS + 3 * DAY_MS);
-	expect(&rules, 0, 0, NOON_MS + 3 * DAY_MS, 3 * DAY_MS);
-	expect(&rules, 0, 0, NOON_MS + 99 * DAY_MS, 96 * DAY_MS);
+	expect(&rules, 0, NOON_MS + 3 * DAY_MS, 3 * DAY_MS);
+	expect(&rules, 0, NOON_MS + 99 * DAY_MS, 96 * DAY_MS);
 	rolled_close(&r);
 }
 
@@ -131,11 +124,11 @@ static void rules_are_raised_by_themselves(UNUSED void **state)
 	struct retention_rules rules =
 		start_with(&r, 30 * DAY_MS,
 			   (struct items){3, {"*/*/1h:90d", "*/a/raw:5d", "*/b/raw:9d"}}, NOON_MS);
-	expect(&rules, 0, 30 * DAY_MS, NOON_MS, 30 * DAY_MS);
-	expect(&rules, 2, 30 * DAY_MS, NOON_MS, 2 * DAY_MS);
-	expect(&rules, 3, 30 * DAY_MS, NOON_MS, 9 * DAY_MS);
-	assert_int_equal(retention_shortest_whole_ms(&rules, 30 * DAY_MS, NOON_MS), 2 * DAY_MS);
-	assert_int_equal(retention_longest_whole_ms(&rules, 30 * DAY_MS, NOON_MS), 30 * DAY_MS);
+	expect(&rules, 0, NOON_MS, 30 * DAY_MS);
+	expect(&rules, 2, NOON_MS, 2 * DAY_MS);
+	expect(&rules, 3, NOON_MS, 9 * DAY_MS);
+	assert_int_equal(retention_shortest_whole_ms(&rules, NOON_MS), 2 * DAY_MS);
+	assert_int_equal(retention_longest_whole_ms(&rules, NOON_MS), 30 * DAY_MS);
 	rolled_close(&r);
 }
 
@@ -151,14 +144,14 @@ static void rules_that_come_and_go(UNUSED void **state)
 	assert_true(rules.raise.until_ms == 0);
 	rules = start_with(&r, 30 * DAY_MS, (struct items){2, {"*/a/raw:9d", "*/c/raw:1d"}},
 			   NOON_MS + 2 * DAY_MS);
-	expect(&rules, 0, 30 * DAY_MS, NOON_MS + 2 * DAY_MS, 2 * DAY_MS);
-	expect(&rules, 1, 30 * DAY_MS, NOON_MS + 2 * DAY_MS, 9 * DAY_MS);
-	expect(&rules, 2, 30 * DAY_MS, NOON_MS + 2 * DAY_MS, DAY_MS);
+	expect(&rules, 0, NOON_MS + 2 * DAY_MS, 2 * DAY_MS);
+	expect(&rules, 1, NOON_MS + 2 * DAY_MS, 9 * DAY_MS);
+	expect(&rules, 2, NOON_MS + 2 * DAY_MS, DAY_MS);
 	/* That goes on when rules change once more, for whoever may have been meant. */
 	rules = start_with(&r, 30 * DAY_MS, (struct items){1, {"*/b/raw:20d"}},
 			   NOON_MS + 2 * DAY_MS);
-	expect(&rules, 0, 30 * DAY_MS, NOON_MS + 2 * DAY_MS, DAY_MS);
-	expect(&rules, 1, 30 * DAY_MS, NOON_MS + 5 * DAY_MS, 3 * DAY_MS);
+	expect(&rules, 0, NOON_MS + 2 * DAY_MS, DAY_MS);
+	expect(&rules, 1, NOON_MS + 5 * DAY_MS, 3 * DAY_MS);
 	rolled_close(&r);
 }
 
@@ -184,11 +177,12 @@ static void what_is_none_is_damage(UNUSED void **state)
 					    "1 2 3 0 0 7 9223372036854775807"};
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
 		struct rolled r;
-		struct retention_rules rules = {.level_count = 1};
 		struct errbuf e = {""};
 		rolled_open(&r, hour, 1);
+		struct rollup_site site = {.store = r.h.store, .granularities = granularities};
 		put_cell(&r, slice_of(texts[i]));
-		assert_int_equal(settle(&r, 0, NOON_MS, 0, &rules, &e), ERR_DAMAGED);
+		assert_int_equal(stored_settings_open(&site, NOON_MS, &e), ERR_DAMAGED);
+		stored_settings_release(&site.settings);
 		assert_non_null(strstr(e.text, "retention-raw"));
 		rolled_close(&r);
 	}
@@ -202,9 +196,9 @@ static void a_store_without_room_is_served(UNUSED void **state)
 	(void)start(&r, DAY_MS, NOON_MS);
 	naive_refuse_writes(r.h.store, ERR_FULL, 1);
 	struct retention_rules rules = start(&r, 0, NOON_MS);
-	expect(&rules, 0, 0, NOON_MS + 9 * DAY_MS, 9 * DAY_MS);
+	expect(&rules, 0, NOON_MS + 9 * DAY_MS, 9 * DAY_MS);
 	rules = start(&r, 0, NOON_MS + 4 * DAY_MS);
-	expect(&rules, 0, 0, NOON_MS + 9 * DAY_MS, 5 * DAY_MS);
+	expect(&rules, 0, NOON_MS + 9 * DAY_MS, 5 * DAY_MS);
 	rolled_close(&r);
 }
 

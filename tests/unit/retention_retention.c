@@ -57,10 +57,10 @@ static void without_rules_presets_hold(UNUSED void **state)
 	assert_int_equal(fit.raw, 0);
 	assert_int_equal(fit.granularities[0], 0);
 	assert_true(retention_keep_ms(&rules, fit.raw, 3 * DAY) == 3 * DAY);
-	assert_true(retention_keep_ms(NULL, retention_match(NULL, SLICE("a"), SLICE("b")).raw,
-				      DAY) == DAY);
-	assert_true(retention_longest_raw_ms(&rules, DAY) == DAY);
-	assert_true(retention_shortest_raw_ms(NULL, DAY) == DAY);
+	rules.levels_ms[0] = DAY;
+	assert_true(retention_longest_raw_ms(&rules) == DAY);
+	assert_true(retention_shortest_raw_ms(&rules) == DAY);
+	assert_true(retention_shortest_whole_ms(&retention_for_ever, 9 * DAY) == 0);
 }
 
 static void the_first_rule_that_fits_holds(UNUSED void **state)
@@ -126,16 +126,19 @@ static void raw_retentions_are_few_levels(UNUSED void **state)
 	static const char *const items[] = {"t/a/raw:2d", "t/b/raw:0", "t/c/5m:9d", "t/d/*:2d"};
 	struct retention_rules rules;
 	read_rules(items, 4, &rules);
-	assert_int_equal(rules.level_count, 3);
+	assert_int_equal(rules.last_level, 2);
 	assert_int_equal(retention_level(&rules, match(&rules, "t", "a").raw), 1);
 	assert_int_equal(retention_level(&rules, match(&rules, "t", "b").raw), 2);
 	assert_int_equal(retention_level(&rules, match(&rules, "t", "c").raw), 0);
 	assert_int_equal(retention_level(&rules, match(&rules, "t", "d").raw), 1);
 	assert_true(rules.levels_ms[1] == 2 * DAY);
 	assert_true(rules.levels_ms[2] == 0);
-	assert_true(retention_longest_raw_ms(&rules, DAY) == 0);
-	assert_true(retention_shortest_raw_ms(&rules, 3 * DAY) == 2 * DAY);
-	assert_true(retention_shortest_raw_ms(&rules, 0) == 2 * DAY);
+	assert_true(retention_shortest_raw_ms(&rules) == 2 * DAY);
+	rules.levels_ms[0] = DAY;
+	assert_true(retention_longest_raw_ms(&rules) == 0);
+	assert_true(retention_shortest_raw_ms(&rules) == DAY);
+	rules.levels_ms[0] = 3 * DAY;
+	assert_true(retention_shortest_raw_ms(&rules) == 2 * DAY);
 }
 
 static void what_is_no_rule_is_refused(UNUSED void **state)

@@ -30,7 +30,7 @@ static struct retention_usage *survey(struct classed *c, const char *tenant, con
 	classed_write(c);
 	struct retention_usage_options options = {.scope = classed_scope(c, tenant, metric),
 						  .lines_max = lines_max};
-	options.scope.raw_retention_ms = 5 * DAY_MS;
+	c->rules.levels_ms[0] = 5 * DAY_MS;
 	c->err = retention_usage(&options, &survey);
 	return &survey;
 }

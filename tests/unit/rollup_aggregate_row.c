@@ -1,5 +1,5 @@
 /* Rows of roll-ups, worked out by hand: integers beyond doubles, sums beyond integers and doubles,
- * counters that begin anew, and coarse rows from fine ones. */
+ * counters that begin again, and coarse rows from fine ones. */
 #include <float.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -56,7 +56,7 @@ static void a_counter_near_its_end_is_exact(void **state)
 	expect_counter(&growth, value_i64(INT64_MIN), value_u64(UINT64_C(1) << 63));
 }
 
-/* 5, 9, 2, 3.5: grew by 4, began anew with 2, grew by 1.5. */
+/* 5, 9, 2, 3.5: grew by 4, began again with 2, grew by 1.5. */
 static void types_may_change_and_a_fall_is_a_new_beginning(void **state)
 {
 	(void)state;

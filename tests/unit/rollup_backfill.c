@@ -14,9 +14,7 @@ static const char *const one[] = {"1h"}, *const two[] = {"5m", "1h"};
 struct server {
 	struct rolled r;
 	struct rollup_site site;
-	struct retention_rules rules;
 	const char *counters; /* the end of their names */
-	struct stored_settings settings;
 	struct backfill *backfill;
 };
 
@@ -24,41 +22,32 @@ static void start(struct server *s, const char *const *items, size_t count)
 {
 	struct errbuf e = {""};
 	assert_int_equal(granularities_parse(items, count, HOUR_MS, &s->site.granularities, &e), 0);
-	assert_int_equal(stored_settings_open(
-				 &(struct stored_settings_config){
-					 .store = s->r.h.store,
-					 .now_ms = rolled_now_ms(&s->r),
-					 .granularities = &s->site.granularities,
-					 .rules = &s->rules,
-					 .raw_retention_ms = s->site.raw_retention_ms,
-					 .counter_suffixes = &s->counters,
-					 .counter_suffix_count = s->counters ? 1 : 0},
-				 &s->settings, &e),
-			 0);
-	s->backfill = backfill_new(&s->site, &s->settings);
+	s->site.counter_suffixes = &s->counters;
+	s->site.counter_suffix_count = s->counters != NULL;
+	assert_int_equal(stored_settings_open(&s->site, rolled_now_ms(&s->r), &e), 0);
+	s->backfill = backfill_new(&s->site);
 }
 
 static void stop(struct server *s)
 {
 	backfill_free(s->backfill);
-	stored_settings_release(&s->settings);
+	stored_settings_release(&s->site.settings);
 }
 
 /* At 12:10 the server is started with items, and has data of an hour before. */
 static void server_open(struct server *s, const char *const *items, size_t count, int64_t raw_ms)
 {
-	*s = (struct server){.rules = {.level_count = 1}};
+	*s = (struct server){0};
 	rolled_open(&s->r, two, 2);
 	s->site = (struct rollup_site){.store = s->r.h.store,
 				       .clock = &s->r.h.clock.clock,
 				       .quiet_ms = 5 * MINUTE_MS,
-				       .raw_retention_ms = raw_ms,
-				       .retention_rules = &s->rules};
+				       .retention.levels_ms = {raw_ms}};
 	rolled_set_ms(&s->r, NOON_MS + 10 * MINUTE_MS);
 	rolled_write(&s->r, "m value=1 1700046000000\n");
 	start(s, items, count);
 	for (size_t g = 0; g < count; g++)
-		assert_true(s->settings.since_ms[g] == NOON_MS + HOUR_MS);
+		assert_true(s->site.settings.since_ms[g] == NOON_MS + HOUR_MS);
 }
 
 static void server_close(struct server *s)
@@ -81,7 +70,7 @@ static void rebuild(struct server *s)
 
 static int64_t since(const struct server *s, size_t granularity)
 {
-	return s->settings.since_ms[granularity];
+	return s->site.settings.since_ms[granularity];
 }
 
 static void nothing_changes_without_a_rebuild(void **state)
@@ -110,7 +99,7 @@ static void a_pass_that_had_begun_before_says_nothing(void **state)
 	assert_true(since(&s, 0) == NOON_MS + HOUR_MS);
 	pass(&s, NOON_MS - HOUR_MS);
 	assert_true(since(&s, 0) == 0);
-	assert_true(s.settings.since_ms[1] == 0);
+	assert_true(s.site.settings.since_ms[1] == 0);
 	server_close(&s);
 }
 
@@ -124,13 +113,13 @@ static void a_restart_goes_on_where_it_was(void **state)
 	assert_true(since(&s, 0) == NOON_MS + HOUR_MS);
 	stop(&s);
 	start(&s, two, 2);
-	assert_true(s.settings.since_ms[0] == NOON_MS + HOUR_MS);
+	assert_true(s.site.settings.since_ms[0] == NOON_MS + HOUR_MS);
 	assert_true(since(&s, 0) == NOON_MS + HOUR_MS);
 	pass(&s, NOON_MS);
 	assert_true(since(&s, 0) == 0);
 	stop(&s);
 	start(&s, two, 2);
-	assert_true(s.settings.since_ms[0] == 0 && s.settings.since_ms[1] == 0);
+	assert_true(s.site.settings.since_ms[0] == 0 && s.site.settings.since_ms[1] == 0);
 	server_close(&s);
 }
 
@@ -147,7 +136,7 @@ static void a_granularity_that_came_after_the_rebuild_is_not_of_all(void **state
 	start(&s, two, 2);
 	pass(&s, NOON_MS + 5 * HOUR_MS);
 	assert_true(since(&s, 1) == 0);
-	assert_true(s.settings.since_ms[0] == NOON_MS + 6 * HOUR_MS);
+	assert_true(s.site.settings.since_ms[0] == NOON_MS + 6 * HOUR_MS);
 	server_close(&s);
 }
 
@@ -182,8 +171,9 @@ static void the_longest_and_the_shortest_are_looked_at(void **state)
 	struct server s;
 	struct errbuf e = {""};
 	server_open(&s, one, 1, 0);
-	assert_int_equal(retention_parse(rules, 1, &s.site.granularities, HOUR_MS, &s.rules, &e),
-			 0);
+	assert_int_equal(
+		retention_parse(rules, 1, &s.site.granularities, HOUR_MS, &s.site.retention, &e),
+		0);
 	rebuild(&s);
 	rolled_set_ms(&s.r, NOON_MS + 65 * MINUTE_MS);
 	pass(&s, NOON_MS);
@@ -235,7 +225,7 @@ static void a_store_that_refuses(void **state)
 	assert_true(since(&s, 0) == 0);
 	stop(&s);
 	start(&s, one, 1);
-	assert_true(s.settings.since_ms[0] == 0);
+	assert_true(s.site.settings.since_ms[0] == 0);
 	server_close(&s);
 	server_open(&s, one, 1, 0);
 	rebuild(&s);
@@ -245,13 +235,13 @@ static void a_store_that_refuses(void **state)
 	naive_refuse_writes(s.r.h.store, 0, 0);
 	stop(&s);
 	start(&s, one, 1);
-	assert_true(s.settings.since_ms[0] == NOON_MS + HOUR_MS);
+	assert_true(s.site.settings.since_ms[0] == NOON_MS + HOUR_MS);
 	server_close(&s);
 }
 
 static int64_t recount(const struct server *s)
 {
-	return stored_settings_recount_ms(&s->settings, SLICE("reads"));
+	return stored_settings_recount_ms(&s->site.settings, SLICE("reads"));
 }
 
 /* Metrics become counters at 12:10, and gauges again a day later. Each change has queries take raw

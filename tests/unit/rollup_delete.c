@@ -1,5 +1,5 @@
-/* Deleting samples and their roll-ups: what goes, what is made anew, what is kept and counted; what
- * breaks off and goes on. */
+/* Deleting samples and their roll-ups: what goes, what is made again, what is kept and counted;
+ * what breaks off and goes on. */
 #include "rollup_harness.h"
 
 #include "base/fault.h"
@@ -217,14 +217,14 @@ static void series_that_go_as_a_whole_are_not_there_any_more(void **state)
 
 /* A day is kept; that day's slot of ten o'clock is closed, so its rows go as a whole or not at all.
  */
-static void rows_that_cannot_be_made_anew_are_kept_and_counted(void **state)
+static void rows_that_cannot_be_made_again_are_kept_and_counted(void **state)
 {
 	(void)state;
 	struct deleting d;
 	deleting_open(&d);
 	write_example(&d, "m");
 	roll_up(&d);
-	d.r.site.raw_retention_ms = 24 * HOUR_MS;
+	d.r.site.retention.levels_ms[0] = 24 * HOUR_MS;
 	rolled_set_ms(&d.r, AT(30 * 60, 0));
 	/* From 10:20 to 10:50: the quarter from 10:30 goes, those from 10:15 and 10:45 and the hour
 	 * are cut. The samples are there still. */
@@ -275,16 +275,16 @@ static void a_slot_that_is_about_to_expire_is_marked(void **state)
 	deleting_open(&d);
 	write_example(&d, "m");
 	roll_up(&d);
-	d.r.site.raw_retention_ms = 24 * HOUR_MS;
+	d.r.site.retention.levels_ms[0] = 24 * HOUR_MS;
 	rolled_set_ms(&d.r, AT(24 * 60 - 6, 0));
 	expect(&d, AT(0, 0), AT(20, 0), "1 2 1 0 1 1 1 0 0");
 	deleting_close(&d);
 }
 
 /* Three days later, when its hour is closed, 9 came for 10:20 and 8 for 10:40. Rows of late points
- * are made anew of those that are left: the hour's own row is kept, that of the late ones is not.
+ * are made again of those that are left: the hour's own row is kept, that of the late ones is not.
  */
-static void late_samples_go_and_their_rows_are_made_anew(void **state)
+static void late_samples_go_and_their_rows_are_made_again(void **state)
 {
 	(void)state;
 	struct deleting d = {0};
@@ -421,8 +421,7 @@ static void on_asked(void *owner, int err, const char *sentence,
 
 static struct rollup_deletions *deletions_of(struct deleting *d)
 {
-	return rollup_deletions_new(&(struct rollup_deletions_options){
-		.site = &d->r.site, .executor = &d->r.h.queue.executor, .catalog = d->r.h.catalog});
+	return rollup_deletions_new(&d->r.site, &d->r.h.queue.executor, d->r.h.catalog);
 }
 
 static int ask(struct rollup_deletions *deletions, struct asked *asked)
@@ -620,10 +619,10 @@ int main(void)
 		cmocka_unit_test(much_goes_piece_by_piece),
 		cmocka_unit_test(slots_between_are_marked_where_they_are_few),
 		cmocka_unit_test(series_that_go_as_a_whole_are_not_there_any_more),
-		cmocka_unit_test(rows_that_cannot_be_made_anew_are_kept_and_counted),
+		cmocka_unit_test(rows_that_cannot_be_made_again_are_kept_and_counted),
 		cmocka_unit_test(rows_of_a_granularity_of_before_go_too),
 		cmocka_unit_test(a_slot_that_is_about_to_expire_is_marked),
-		cmocka_unit_test(late_samples_go_and_their_rows_are_made_anew),
+		cmocka_unit_test(late_samples_go_and_their_rows_are_made_again),
 		cmocka_unit_test(a_damaged_series_is_left_and_counted),
 		cmocka_unit_test(what_breaks_off_is_done_by_the_same_again),
 		cmocka_unit_test(marks_that_do_not_fit_are_still_those_of_their_write),

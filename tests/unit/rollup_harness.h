@@ -38,25 +38,24 @@ static inline void rolled_begin(struct rolled *r, const char *const *granulariti
 {
 	static const char *const counters[] = {"_total"};
 	struct errbuf e = {""};
-	int64_t shortest_ms = retention_shortest_raw_ms(rules, raw_retention_ms);
 	*r = (struct rolled){.site = {.quiet_ms = 5 * MINUTE_MS,
-				      .raw_retention_ms = raw_retention_ms,
-				      .retention_rules = rules,
+				      .retention = rules ? *rules : retention_for_ever,
 				      .clock = &r->h.clock.clock,
 				      .counter_suffixes = counters,
 				      .counter_suffix_count = 1}};
 	struct rollup_site *site = &r->site;
+	site->retention.levels_ms[0] = raw_retention_ms;
 	if (raw_retention_ms)
-		site->late.after_ms = late_samples_after_ms(shortest_ms, HOUR_MS, site->quiet_ms);
+		site->late.after_ms = late_samples_after_ms(
+			retention_shortest_raw_ms(&site->retention), HOUR_MS, site->quiet_ms);
 	assert_int_equal(
 		granularities_parse(granularities, count, HOUR_MS, &site->granularities, &e), 0);
-	site->late.kept_ms = retention_longest_ms(rules, &site->granularities);
+	site->late.kept_ms = retention_longest_ms(&site->retention, &site->granularities);
 	assert_int_equal(partitions_parse(SLICE("0-7"), 8, &r->own, &e), 0);
 	harness_open(&r->h, &(struct ingest_options){.partitions = 8,
 						     .rollup_slot_ms = HOUR_MS,
 						     .rollup_quiet_ms = site->quiet_ms,
-						     .retention_ms = raw_retention_ms,
-						     .retention_rules = rules,
+						     .retention = &site->retention,
 						     .late_keep = raw_retention_ms != 0,
 						     .late_retention_ms = site->late.kept_ms,
 						     .granularities = &site->granularities});

@@ -84,9 +84,9 @@ static void a_gauge_of_four(void **state)
 	rolled_close(&r);
 }
 
-/* 10, 25, 5 (begun anew), 11 in one quarter, 20 in the next: it grew 15 + 5 + 6 in the first, by
+/* 10, 25, 5 (begun again), 11 in one quarter, 20 in the next: it grew 15 + 5 + 6 in the first, by
  * nothing inside the second, and by 9 between the two. */
-static void a_counter_grows_and_begins_anew(void **state)
+static void a_counter_grows_and_begins_again(void **state)
 {
 	(void)state;
 	struct rolled r;
@@ -114,7 +114,7 @@ static void a_slot_waits_for_its_end_and_for_quiet(void **state)
 	assert_true(pass.next_ready_ms == AT(65, 0));
 	/* It is of ten o'clock, but nothing is late. */
 	assert_int_equal(stat_get(STAT_rollup_behind_seconds), 0);
-	/* A late one begins the quiet time anew, for its series alone. */
+	/* A late one begins the quiet time again, for its series alone. */
 	rolled_put(&r, "m,h=b", "1", AT(59, 0));
 	pass = rolled_pass_at(&r, AT(69, 59) + 998);
 	assert_int_equal(pass.rolled_up, 1);
@@ -313,7 +313,7 @@ static void a_slot_that_has_begun_to_expire_is_left_as_it_is(void **state)
 	rolled_put(&r, "m,h=a", "9", AT(20, 0));
 	/* The server was down; 24 hours are kept, and the slot's first minute is older by now. */
 	rollup_job_free(r.job);
-	r.site.raw_retention_ms = 24 * HOUR_MS;
+	r.site.retention.levels_ms[0] = 24 * HOUR_MS;
 	r.job = rolled_job(&r);
 	struct rollup_pass pass = rolled_pass_at(&r, AT(24 * 60 + 1, 0));
 	assert_int_equal(pass.rolled_up, 0);
@@ -399,8 +399,8 @@ static void each_series_is_rolled_up_by_its_own_rules(void **state)
 	rollup_job_free(r.job);
 	assert_int_equal(retention_parse(items, 2, &r.site.granularities, 0, &rules, &e), 0);
 	r.site.granularities.list[1].retention_ms = 365 * 24 * HOUR_MS;
-	r.site.raw_retention_ms = 24 * HOUR_MS;
-	r.site.retention_rules = &rules;
+	r.site.retention = rules;
+	r.site.retention.levels_ms[0] = 24 * HOUR_MS;
 	r.job = rolled_job(&r);
 	rolled_put(&r, "m,h=a", "1", AT(20, 0));
 	rolled_put(&r, "n,h=a", "2", AT(20, 0));
@@ -478,7 +478,7 @@ int main(void)
 		cmocka_unit_test(marks_of_partitions_that_are_no_more_are_not_left),
 		cmocka_unit_test(negative_maxima),
 		cmocka_unit_test(a_gauge_of_four),
-		cmocka_unit_test(a_counter_grows_and_begins_anew),
+		cmocka_unit_test(a_counter_grows_and_begins_again),
 		cmocka_unit_test(a_slot_waits_for_its_end_and_for_quiet),
 		cmocka_unit_test(a_late_point_is_taken_in),
 		cmocka_unit_test(a_point_between_read_and_removal_is_not_lost),

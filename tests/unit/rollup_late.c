@@ -119,7 +119,7 @@ static void a_crash_before_the_marks_go_changes_nothing(void **state)
 	rolled_close(&r);
 }
 
-/* 10, 25 in time; 17, 40 and 6 (begun anew) late for the same quarter, 50 and 70 for the next one,
+/* 10, 25 in time; 17, 40 and 6 (begun again) late for the same quarter, 50 and 70 for the next one,
  * which grew by 20. */
 static void late_samples_of_a_counter_add_to_its_sum(void **state)
 {
@@ -205,7 +205,7 @@ static void what_came_first_is_forgotten_when_another_row_tells(void **state)
 	put_raw(&r, "m", AT(32, 0), 7);
 	rolled_put(&r, "m", "-2", AT(35, 0));
 	rollup_job_free(r.job);
-	r.site.raw_retention_ms = 2 * DAY_MS;
+	r.site.retention.levels_ms[0] = 2 * DAY_MS;
 	r.job = rolled_job(&r);
 	pass_later(&r);
 	rolled_expect(&r, "m", QUARTER, TEN_MS,
@@ -450,24 +450,18 @@ static void late_marks_do_not_put_off_what_is_rolled_up(void **state)
 	rolled_close(&r);
 }
 
-/* The server starts anew, and keeps raw samples for this long from now on. */
-static void restart(struct rolled *r, struct retention_rules *rules, int64_t raw_ms, bool keep)
+/* The server starts again, and keeps raw samples for this long from now on. */
+static void restart(struct rolled *r, int64_t raw_ms, bool keep)
 {
-	struct stored_settings settings;
+	struct rollup_site site = {.store = r->h.store,
+				   .granularities = r->site.granularities,
+				   .retention.levels_ms = {raw_ms}};
 	struct errbuf e;
-	assert_int_equal(
-		stored_settings_open(
-			&(struct stored_settings_config){.store = r->h.store,
-							 .now_ms = rolled_now_ms(r),
-							 .granularities = &r->site.granularities,
-							 .rules = rules,
-							 .raw_retention_ms = raw_ms},
-			&settings, &e),
-		0);
-	stored_settings_release(&settings);
+	assert_int_equal(stored_settings_open(&site, rolled_now_ms(r), &e), 0);
+	stored_settings_release(&site.settings);
 	rollup_job_free(r->job);
 	ingest_free(r->h.ingest);
-	r->site.raw_retention_ms = raw_ms;
+	r->site.retention = site.retention;
 	r->job = rolled_job(r);
 	r->h.ingest = ingest_new(&(struct ingest_options){.store = r->h.store,
 							  .marks = r->h.marks,
@@ -477,8 +471,7 @@ static void restart(struct rolled *r, struct retention_rules *rules, int64_t raw
 							  .partitions = 8,
 							  .rollup_slot_ms = HOUR_MS,
 							  .rollup_quiet_ms = r->site.quiet_ms,
-							  .retention_ms = raw_ms,
-							  .retention_rules = rules,
+							  .retention = &r->site.retention,
 							  .late_keep = keep,
 							  .late_retention_ms = r->site.late.kept_ms,
 							  .granularities = &r->site.granularities});
@@ -488,12 +481,11 @@ static void restart(struct rolled *r, struct retention_rules *rules, int64_t raw
 static void a_slot_that_is_filled_until_it_closes_is_rolled_up(void **state)
 {
 	(void)state;
-	struct retention_rules rules = {.level_count = 1};
 	struct rolled r;
-	rolled_begin(&r, quarter_and_hour, 2, DAY_MS, &rules);
+	rolled_begin(&r, quarter_and_hour, 2, DAY_MS, NULL);
 	r.site.late.after_ms = 0;
 	rolled_set_ms(&r, AT(50, 0));
-	restart(&r, &rules, DAY_MS, false);
+	restart(&r, DAY_MS, false);
 	assert_int_equal(fill_slowly(&r, -59, -10), 0);
 	struct rollup_pass pass = rolled_pass(&r);
 	assert_int_equal(pass.waiting, 1);
@@ -507,16 +499,14 @@ static void a_slot_that_is_filled_until_it_closes_is_rolled_up(void **state)
 
 /* The example, of when raw samples were kept for a day; then they are to be for a month, half a day
  * or five days later. After five days all have left the disk. */
-static void begin_raised(struct rolled *r, struct retention_rules *rules, int64_t after_ms,
-			 bool keep)
+static void begin_raised(struct rolled *r, int64_t after_ms, bool keep)
 {
-	*rules = (struct retention_rules){.level_count = 1};
-	rolled_begin(r, quarter_and_hour, 2, DAY_MS, rules);
+	rolled_begin(r, quarter_and_hour, 2, DAY_MS, NULL);
 	rolled_set_ms(r, AT(50, 0));
-	restart(r, rules, DAY_MS, keep);
+	restart(r, DAY_MS, keep);
 	write_example(r);
 	rolled_set_ms(r, TEN_MS + after_ms);
-	restart(r, rules, 30 * DAY_MS, keep);
+	restart(r, 30 * DAY_MS, keep);
 	rolled_set_ms(r, AT(50, 0) + 5 * DAY_MS);
 	assert_int_equal(rolled_samples(r, TABLE_DATA_RAW, "m"), 0);
 }
@@ -525,9 +515,8 @@ static void late_points_after_a_raise_replace_no_rows(void **state)
 {
 	(void)state;
 	for (int64_t after_ms = DAY_MS / 2; after_ms <= 5 * DAY_MS; after_ms *= 10) {
-		struct retention_rules rules;
 		struct rolled r;
-		begin_raised(&r, &rules, after_ms, true);
+		begin_raised(&r, after_ms, true);
 		rolled_put(&r, "m", "9", AT(20, 0));
 		pass_later(&r);
 		expect_example_with(&r,
@@ -541,9 +530,8 @@ static void late_points_after_a_raise_replace_no_rows(void **state)
 static void late_points_after_a_raise_are_refused(void **state)
 {
 	(void)state;
-	struct retention_rules rules;
 	struct rolled r;
-	begin_raised(&r, &rules, 5 * DAY_MS, false);
+	begin_raised(&r, 5 * DAY_MS, false);
 	expect_refused(
 		&r, AT(20, 0),
 		"the time 2020-08-24T10:20:00Z is older than the retention of 86400 s that held "
@@ -562,10 +550,9 @@ static void a_mark_after_a_raise_replaces_no_rows(void **state)
 			.tenant = SLICE("default"),
 			.series_set = series_set,
 			.deleted = deleted};
-		struct retention_rules rules;
 		struct rolled r;
 		size_t added = 0;
-		begin_raised(&r, &rules, DAY_MS / 2, true);
+		begin_raised(&r, DAY_MS / 2, true);
 		put_raw(&r, "m", rolled_now_ms(&r), 1);
 		struct store_write *write = store_write_new(r.h.store, 1 << 20);
 		assert_int_equal(
@@ -584,13 +571,11 @@ static void a_mark_after_a_raise_replaces_no_rows(void **state)
 static void what_came_after_a_raise_is_open_for_as_long_as_now(void **state)
 {
 	(void)state;
-	struct retention_rules rules;
 	struct rolled r;
-	rules = (struct retention_rules){.level_count = 1};
-	rolled_begin(&r, quarter_and_hour, 2, DAY_MS, &rules);
+	rolled_begin(&r, quarter_and_hour, 2, DAY_MS, NULL);
 	rolled_set_ms(&r, AT(30, 0));
-	restart(&r, &rules, DAY_MS, true);
-	restart(&r, &rules, 30 * DAY_MS, true);
+	restart(&r, DAY_MS, true);
+	restart(&r, 30 * DAY_MS, true);
 	rolled_set_ms(&r, AT(70, 0));
 	rolled_put(&r, "m", "2", AT(61, 0));
 	rolled_set_ms(&r, AT(70, 0) + 5 * DAY_MS);

@@ -60,6 +60,7 @@ struct taker {
 	struct process p;
 	struct catalog *catalog;
 	struct ingest *ingest;
+	struct retention_rules retention;
 	bool closed;
 };
 

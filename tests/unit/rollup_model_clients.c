@@ -192,7 +192,7 @@ static void run_deletion(struct task_queue *queue, void *owner)
 					 .granularities = m->granularities,
 					 .partitions = PARTITIONS,
 					 .quiet_ms = QUIET_MS,
-					 .raw_retention_ms = m->raw_ms};
+					 .retention.levels_ms = {m->raw_ms}};
 	struct rollup_delete_result result;
 	struct errbuf e;
 	d->err = rollup_delete(

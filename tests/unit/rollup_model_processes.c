@@ -29,7 +29,7 @@ void process_release(struct process *p)
 
 void taker_open(struct model *m, struct taker *t, size_t i)
 {
-	*t = (struct taker){0};
+	*t = (struct taker){.retention.levels_ms = {m->open_ms}};
 	process_open(m, &t->p, "taker", i);
 	struct catalog_options catalog = catalog_options_default();
 	t->catalog =
@@ -40,7 +40,7 @@ void taker_open(struct model *m, struct taker *t, size_t i)
 		.clock = &m->clock.clock,
 		.executor = &t->p.queue.executor,
 		.ahead_ms = 2 * SLOT_MS,
-		.retention_ms = m->open_ms,
+		.retention = &t->retention,
 		.late_keep = m->late,
 		.write_bytes = 300 + pick(m, 3000),
 		.cache_max_bytes = m->cache_max_bytes,
@@ -173,7 +173,7 @@ void worker_open(struct model *m, struct worker *w, size_t i)
 				       .granularities = m->granularities,
 				       .slice_points = m->slice_points,
 				       .quiet_ms = QUIET_MS,
-				       .raw_retention_ms = m->raw_ms,
+				       .retention.levels_ms = {m->raw_ms},
 				       .late = late_of(m),
 				       .counter_suffixes = counters,
 				       .counter_suffix_count = 1};

@@ -25,12 +25,10 @@ static struct granularities granularities_of(const char *const *items, size_t co
 static int settle(struct rolled *r, const struct granularities *granularities, int64_t now_ms,
 		  struct stored_settings *settings, struct errbuf *e)
 {
-	struct retention_rules rules = {.level_count = 1};
-	return stored_settings_open(&(struct stored_settings_config){.store = r->h.store,
-								     .now_ms = now_ms,
-								     .granularities = granularities,
-								     .rules = &rules},
-				    settings, e);
+	struct rollup_site site = {.store = r->h.store, .granularities = *granularities};
+	int err = stored_settings_open(&site, now_ms, e);
+	*settings = site.settings;
+	return err;
 }
 
 static void take_since(const struct stored_settings *settings, int64_t since_ms[GRANULARITIES_MAX])
@@ -83,7 +81,7 @@ static void a_new_granularity_begins_with_the_next_slot(void **state)
 	rolled_close(&r);
 }
 
-static void what_was_not_configured_for_a_while_begins_anew(void **state)
+static void what_was_not_configured_for_a_while_begins_again(void **state)
 {
 	(void)state;
 	struct rolled r;
@@ -187,23 +185,18 @@ static void slots_of_another_width_take_over_the_marks(void **state)
 static struct late_samples late_after(struct rolled *r, int64_t after_ms, int64_t kept_ms)
 {
 	const int64_t more_ms = HOUR_MS + 10 * MINUTE_MS;
-	struct retention_rules rules = {.level_count = 1};
-	struct stored_settings settings;
+	struct rollup_site site = {
+		.store = r->h.store,
+		.granularities = r->site.granularities,
+		.retention.levels_ms = {after_ms ? after_ms + more_ms : 0},
+		.quiet_ms = 5 * MINUTE_MS,
+		.keeps_late = after_ms != 0,
+		.late.kept_ms = kept_ms,
+	};
 	struct errbuf e;
-	assert_int_equal(stored_settings_open(
-				 &(struct stored_settings_config){
-					 .store = r->h.store,
-					 .now_ms = NOON_MS,
-					 .granularities = &r->site.granularities,
-					 .rules = &rules,
-					 .raw_retention_ms = after_ms ? after_ms + more_ms : 0,
-					 .quiet_ms = 5 * MINUTE_MS,
-					 .keeps_late = after_ms != 0,
-					 .late_kept_ms = kept_ms},
-				 &settings, &e),
-			 0);
-	stored_settings_release(&settings);
-	return settings.late;
+	assert_int_equal(stored_settings_open(&site, NOON_MS, &e), 0);
+	stored_settings_release(&site.settings);
+	return site.late;
 }
 
 /* Readers look for late points wherever some may lie: also when raw data is kept for longer by now,
@@ -247,21 +240,14 @@ static void how_soon_late_points_may_go_is_remembered(void **state)
 static int64_t recount_of(struct rolled *r, const char *const *suffixes, size_t count,
 			  int64_t now_ms, const char *metric)
 {
-	struct retention_rules rules = {.level_count = 1};
-	struct stored_settings settings;
+	struct rollup_site site = {.store = r->h.store,
+				   .granularities = r->site.granularities,
+				   .counter_suffixes = suffixes,
+				   .counter_suffix_count = count};
 	struct errbuf e;
-	assert_int_equal(
-		stored_settings_open(
-			&(struct stored_settings_config){.store = r->h.store,
-							 .now_ms = now_ms,
-							 .granularities = &r->site.granularities,
-							 .rules = &rules,
-							 .counter_suffixes = suffixes,
-							 .counter_suffix_count = count},
-			&settings, &e),
-		0);
-	int64_t before_ms = stored_settings_recount_ms(&settings, slice_of(metric));
-	stored_settings_release(&settings);
+	assert_int_equal(stored_settings_open(&site, now_ms, &e), 0);
+	int64_t before_ms = stored_settings_recount_ms(&site.settings, slice_of(metric));
+	stored_settings_release(&site.settings);
 	return before_ms;
 }
 
@@ -326,7 +312,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_empty_store_has_always_had_them),
 		cmocka_unit_test(a_new_granularity_begins_with_the_next_slot),
-		cmocka_unit_test(what_was_not_configured_for_a_while_begins_anew),
+		cmocka_unit_test(what_was_not_configured_for_a_while_begins_again),
 		cmocka_unit_test(slots_of_another_width_take_over_the_marks),
 		cmocka_unit_test(a_width_that_is_none_is_damage),
 		cmocka_unit_test(how_young_late_points_may_be_is_remembered),

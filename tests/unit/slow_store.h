@@ -152,7 +152,7 @@ static inline void slow_open(struct slow_store *store, struct slow *slow, bool a
 #define SLOW_ENGINE(is_atomic)                                                                     \
 	{                                                                                          \
 		.name = "slow",                                                                    \
-		.can = {.batch_atomic = (is_atomic)},                                              \
+		.can = STORE_SERIAL_WRITES | ((is_atomic) ? STORE_ATOMIC_STAGES : 0),              \
 		.append = slow_append,                                                             \
 		.add_delete_range = slow_delete_range,                                             \
 		.add_cell = slow_add_cell,                                                         \

@@ -69,7 +69,7 @@ static void each_entry_has_its_turn_in_every_slot(UNUSED void **state)
 	}
 	/* 132 s hold 12, 11 and 10 whole intervals. */
 	for (int64_t now = 0; now <= 132000; now = schedule_next_ms(&schedule)) {
-		struct schedule_entry *e = schedule_take(&schedule, now, &missed);
+		struct schedule_entry *e = schedule_next_due(&schedule, now, &missed);
 		if (!e)
 			continue;
 		assert_int_equal(missed, 0);
@@ -86,7 +86,7 @@ static void each_entry_has_its_turn_in_every_slot(UNUSED void **state)
 		schedule_remove(&schedule, &entries[(i * 7) % ENTRIES]);
 	assert_int_equal(schedule.count, 0);
 	assert_true(schedule_next_ms(&schedule) == INT64_MAX);
-	assert_null(schedule_take(&schedule, INT64_MAX / 2, &missed));
+	assert_null(schedule_next_due(&schedule, INT64_MAX / 2, &missed));
 	schedule_release(&schedule);
 }
 
@@ -98,13 +98,13 @@ static void slots_that_have_passed_are_counted_not_made_up_for(UNUSED void **sta
 	schedule_init(&schedule);
 	schedule_add(&schedule, &e, 0);
 	assert_int_equal(schedule_next_ms(&schedule), 7000);
-	assert_null(schedule_take(&schedule, 6999, &missed));
+	assert_null(schedule_next_due(&schedule, 6999, &missed));
 	/* Late, but within the slot: it has its turn, and the next one is where it was. */
-	assert_ptr_equal(schedule_take(&schedule, 36999, &missed), &e);
+	assert_ptr_equal(schedule_next_due(&schedule, 36999, &missed), &e);
 	assert_int_equal(missed, 0);
 	assert_int_equal(e.due_ms, 37000);
 	/* Three slots went by: 37, 67, 97 s. */
-	assert_ptr_equal(schedule_take(&schedule, 127000, &missed), &e);
+	assert_ptr_equal(schedule_next_due(&schedule, 127000, &missed), &e);
 	assert_int_equal(missed, 3);
 	assert_int_equal(e.due_ms, 157000);
 	/* The clock is set back by a minute. */

@@ -320,7 +320,7 @@ static void what_is_outside_of_the_window(void **state)
 	saying.time = BEGIN_S + 500 - 150;
 	assert_taken(&saying);
 	get();
-	saying.boots = BOOTS + 1; /* it has started anew */
+	saying.boots = BOOTS + 1; /* it has started again */
 	saying.time = 3;
 	assert_taken(&saying);
 	get();

@@ -535,26 +535,26 @@ static void a_run_whose_commit_failed_is_not_there(void **state)
 	expect(rig, h, T0, 8);
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define UPKEEP_CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(quiet_heads_of_closed_segments_are_sealed),
-		CASE(an_old_journal_is_sealed),
-		CASE(groups_of_several_flushes_are_settled),
-		CASE(what_waits_to_be_settled_is_counted),
-		CASE(what_expires_goes),
-		CASE(the_walk_comes_to_every_group),
-		CASE(a_seal_whose_commit_failed_is_done_again),
-		CASE(a_seal_that_failed_itself_is_done_again),
-		CASE(heads_that_began_together_are_sealed_one_after_the_other),
-		CASE(rows_in_runs_are_sealed_at_once),
-		CASE(columns_are_sealed_at_once),
-		CASE(columns_whose_commit_failed_can_be_sent_again),
-		CASE(runs_of_others_go_straight_after_a_series_was_forgotten),
-		CASE(a_run_whose_commit_failed_is_not_there),
-		CASE(a_journal_of_many_series_of_one_sample),
+		UPKEEP_CASE(quiet_heads_of_closed_segments_are_sealed),
+		UPKEEP_CASE(an_old_journal_is_sealed),
+		UPKEEP_CASE(groups_of_several_flushes_are_settled),
+		UPKEEP_CASE(what_waits_to_be_settled_is_counted),
+		UPKEEP_CASE(what_expires_goes),
+		UPKEEP_CASE(the_walk_comes_to_every_group),
+		UPKEEP_CASE(a_seal_whose_commit_failed_is_done_again),
+		UPKEEP_CASE(a_seal_that_failed_itself_is_done_again),
+		UPKEEP_CASE(heads_that_began_together_are_sealed_one_after_the_other),
+		UPKEEP_CASE(rows_in_runs_are_sealed_at_once),
+		UPKEEP_CASE(columns_are_sealed_at_once),
+		UPKEEP_CASE(columns_whose_commit_failed_can_be_sent_again),
+		UPKEEP_CASE(runs_of_others_go_straight_after_a_series_was_forgotten),
+		UPKEEP_CASE(a_run_whose_commit_failed_is_not_there),
+		UPKEEP_CASE(a_journal_of_many_series_of_one_sample),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

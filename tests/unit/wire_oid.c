@@ -199,13 +199,13 @@ static void arcs_of_an_index(void **state)
 	struct slice index = hex_to("05 8100 8fffffff7f", memory);
 	uint32_t arc;
 	(void)state;
-	assert_true(oid_take_arc(&index, &arc));
+	assert_true(oid_next_arc(&index, &arc));
 	assert_int_equal(arc, 5);
-	assert_true(oid_take_arc(&index, &arc));
+	assert_true(oid_next_arc(&index, &arc));
 	assert_int_equal(arc, 128);
-	assert_true(oid_take_arc(&index, &arc));
+	assert_true(oid_next_arc(&index, &arc));
 	assert_true(arc == UINT32_MAX);
-	assert_false(oid_take_arc(&index, &arc));
+	assert_false(oid_next_arc(&index, &arc));
 }
 
 int main(void)

@@ -35,9 +35,9 @@ extern const struct param device_remove_params[], device_poll_params[], interfac
 
 /* POST /api/polls: one or more messages, each behind its length as 4 bytes, least first
  * (application/octet-stream), or one message of esmond's or an array of them (JSON). 204 when all
- * are durable in their queues; 400 when one is no poll of an OIDSet that is there, and then none is
- * taken; 503 with Retry-After when a queue has no room or the store fails, and then any of them may
- * have been taken: sending them again is safe. */
+ * are durable in their queues; 400 when a message is not a poll of a known OIDSet, and then no
+ * message is taken; 503 with Retry-After when a queue has no room or the store fails, and then any
+ * of them may have been taken: sending them again is safe. */
 extern const struct http_handler polls_handler;
 
 /* GET /api/queues: {"queues":[{"name":...,"pending":...}, ...]}. */
@@ -54,7 +54,7 @@ extern const struct http_handler recompute_handler;
 extern const struct param recompute_params[];
 
 /* GET /api/rollups: how roll-ups are configured, what the last pass did, and what waits. POST
- * /api/rollups/rebuild: marks anew all that has raw data. */
+ * /api/rollups/rebuild: marks all series that have raw data again. */
 extern const struct http_handler rollups_handler, rollups_rebuild_handler;
 extern const struct param rollups_params[], rollups_rebuild_params[];
 

@@ -4,8 +4,8 @@
 #include "api/params.h"
 #include "conf/conf.h"
 #include "model/counter_key.h"
-#include "rollup/deletions.h"
 #include "retention/granularity.h"
+#include "rollup/deletions.h"
 
 enum { ANSWER_MAX_BYTES = 64 << 10 };
 
@@ -15,8 +15,11 @@ struct delete_call {
 	struct rollup_deletion_spec spec; /* of the request's memory */
 };
 
+static const struct api_call_kind delete_kind;
+
 static struct delete_call *delete_call_of(struct api_call *call)
 {
+	ASSERT(call->kind == &delete_kind);
 	return CONTAINER_OF(call, struct delete_call, call);
 }
 
@@ -82,7 +85,7 @@ static void delete_answer(struct delete_call *call, const struct rollup_delete_r
 	json_put_u64(json, "series", result->series);
 	json_put_u64(json, "samples", result->samples);
 	json_put_u64(json, "late", result->late);
-	write_rollups(json, call->call.api->granularities, result);
+	write_rollups(json, &call->call.api->site->granularities, result);
 	json_put_u64(json, "slots", result->marks);
 	json_put_u64(json, "forgotten", result->forgotten);
 	json_put_u64(json, "failed", result->failed);
@@ -107,7 +110,8 @@ static void delete_fail(struct delete_call *call, int err, const char *sentence,
 static void on_deleted(void *owner, int err, const char *sentence,
 		       const struct rollup_delete_result *result)
 {
-	struct delete_call *call = owner;
+	struct delete_call *call = delete_call_of(api_call_from(owner));
+	ASSERT(call->at_work);
 	call->at_work = false;
 	if (err)
 		delete_fail(call, err, sentence, result);

@@ -6,6 +6,7 @@
 #include "base/visible.h"
 #include "catalog/catalog.h"
 #include "marks/marks.h"
+#include "rollup/site.h"
 
 enum {
 	PAGE_MAX_BYTES = 1 << 20,
@@ -25,8 +26,8 @@ static void healthy_end(struct http_request *request)
 static void say_redis(const struct api *api, struct buf *text)
 {
 	struct marks_state state = {0};
-	if (api->marks)
-		state = marks_state(api->marks);
+	if (api->site && api->site->marks)
+		state = marks_state(api->site->marks);
 	if (state.degraded)
 		buf_printf(text,
 			   "degraded: Redis (rollup.tracking): %s; what waits for its roll-up is "
@@ -351,9 +352,17 @@ struct page {
 	bool listing;
 };
 
+static const struct api_call_kind page_kind;
+
+static struct page *page_of(struct api_call *call)
+{
+	ASSERT(call->kind == &page_kind);
+	return CONTAINER_OF(call, struct page, call);
+}
+
 static void page_ended(struct api_call *call)
 {
-	struct page *page = CONTAINER_OF(call, struct page, call);
+	struct page *page = page_of(call);
 	if (page->listing)
 		catalog_list_cancel(&page->list);
 }
@@ -423,7 +432,8 @@ static void put_tenant(struct page *page, int err)
 
 static void metrics_listed(struct catalog_list *list, int err)
 {
-	struct page *page = list->owner;
+	struct page *page = page_of(api_call_from(list->owner));
+	ASSERT(page->listing);
 	page->listing = false;
 	put_tenant(page, err);
 	list_next(page);
@@ -459,7 +469,8 @@ static void list_next(struct page *page)
 
 static void tenants_listed(struct catalog_list *list, int err)
 {
-	struct page *page = list->owner;
+	struct page *page = page_of(api_call_from(list->owner));
+	ASSERT(page->listing);
 	page->listing = false;
 	page->tenants = list->names;
 	page->tenant_count = err ? 0 : list->count;

@@ -128,6 +128,13 @@ const struct http_handler oidset_handler = {.end = inventory_http_oidset_end};
 static const struct api_call_kind inventory_kind = {.arena_max_bytes = CALL_MAX_BYTES,
 						    .out_max_bytes = CHANGED_MAX_BYTES};
 
+static struct inventory_call *inventory_call_from(void *owner)
+{
+	struct api_call *call = api_call_from(owner);
+	ASSERT(call->kind == &inventory_kind);
+	return CONTAINER_OF(call, struct inventory_call, call);
+}
+
 static struct inventory_call *inventory_call_new(struct http_request *request)
 {
 	struct inventory_call *call = mem_zalloc(sizeof(*call));
@@ -175,7 +182,7 @@ static void inventory_http_succeed(struct inventory_call *call, int status, cons
 /* Carried through, also when the client has gone or the server stops. */
 static void inventory_wipe_run(struct job *job, void *owner)
 {
-	struct inventory_call *call = owner;
+	struct inventory_call *call = inventory_call_from(owner);
 	const struct device_wipe_options options = {.store = call->call.api->store,
 						    .clock = call->call.api->clock,
 						    .queue = job_queue(job),
@@ -185,7 +192,7 @@ static void inventory_wipe_run(struct job *job, void *owner)
 
 static void inventory_wipe_over(void *owner)
 {
-	struct inventory_call *call = owner;
+	struct inventory_call *call = inventory_call_from(owner);
 	job_free(call->wipe);
 	if (call->err)
 		inventory_fail(call, call->err, call->error.text, SIZE_MAX);
@@ -228,7 +235,7 @@ static void inventory_http_changed(struct inventory_change *change, int err)
 					    [INVENTORY_CHANGE] = "changed",
 					    [INVENTORY_RENAME] = "renamed",
 					    [INVENTORY_REMOVE] = "removed"};
-	struct inventory_call *call = change->owner;
+	struct inventory_call *call = inventory_call_from(change->owner);
 	/* What a device had stored under another name, or before it was removed. */
 	call->absent = err == ERR_NOT_FOUND && call->with_data;
 	if (call->with_data && (!err || call->absent)) {

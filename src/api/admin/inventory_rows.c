@@ -22,8 +22,11 @@ struct rows_call {
 	struct inventory_rows_read read;
 };
 
+static const struct api_call_kind rows_kind;
+
 static struct rows_call *rows_call_of(struct api_call *call)
 {
+	ASSERT(call->kind == &rows_kind);
 	return CONTAINER_OF(call, struct rows_call, call);
 }
 
@@ -57,7 +60,7 @@ static void rows_next_device(struct rows_call *call);
 
 static void rows_done(struct inventory_rows_read *read, int err)
 {
-	struct rows_call *call = read->owner;
+	struct rows_call *call = rows_call_of(api_call_from(read->owner));
 	if (err) {
 		api_call_fail(&call->call, http_status_of(err), "%s", read->error.text);
 		return;
@@ -65,6 +68,7 @@ static void rows_done(struct inventory_rows_read *read, int err)
 	for (size_t i = 0; i < read->count; i++)
 		interface_json(call->device, &read->rows[i], &call->call.json);
 	call->count += read->count;
+	ASSERT(call->count <= call->limit);
 	if (read->more)
 		rows_finish(call, true);
 	else

@@ -3,8 +3,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "api/routes.h"
 #include "api/admin/admin.h"
+#include "api/routes.h"
 #include "base/file.h"
 #include "base/stats.h"
 #include "wire/procfs.h"

@@ -67,6 +67,7 @@ static struct poller_seen *pollers_oldest(const struct pollers *pollers)
 /* The one of that name, made if it is not there. */
 static struct poller_seen *get(struct pollers *pollers, struct slice name)
 {
+	ASSERT(name.len && name.len <= INVENTORY_NAME_MAX_BYTES);
 	struct poller_seen *seen = pollers_find(pollers, name);
 	if (seen)
 		return seen;
@@ -78,6 +79,7 @@ static struct poller_seen *get(struct pollers *pollers, struct slice name)
 	}
 	*seen = (struct poller_seen){0};
 	snprintf(seen->name, sizeof(seen->name), "%.*s", (int)name.len, name.data);
+	ASSERT(pollers->count <= POLLERS_MAX);
 	return seen;
 }
 

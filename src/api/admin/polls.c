@@ -28,9 +28,17 @@ struct polls {
 	int err; /* of the first put that failed */
 };
 
+static const struct api_call_kind polls_kind;
+
+static struct polls *polls_of(struct api_call *call)
+{
+	ASSERT(call->kind == &polls_kind);
+	return CONTAINER_OF(call, struct polls, call);
+}
+
 static void polls_release(struct api_call *call)
 {
-	struct polls *p = CONTAINER_OF(call, struct polls, call);
+	struct polls *p = polls_of(call);
 	inventory_release(p->inventory);
 	mem_free(p->items);
 }
@@ -61,7 +69,8 @@ static void polls_answer(struct polls *p)
 
 static void polls_put_done(struct queue_put *put, int err)
 {
-	struct polls *p = put->owner;
+	struct polls *p = polls_of(api_call_from(put->owner));
+	ASSERT(p->waiting > 0);
 	if (err && !p->err)
 		p->err = err;
 	if (--p->waiting == 0 && api_call_settle(&p->call))

@@ -69,8 +69,11 @@ struct queues_asking {
 	struct store_read *read;
 };
 
+static const struct api_call_kind queues_aside_kind;
+
 static struct queues_asking *queues_asking_of(struct api_call *call)
 {
+	ASSERT(call->kind == &queues_aside_kind);
 	return CONTAINER_OF(call, struct queues_asking, call);
 }
 
@@ -116,7 +119,7 @@ static void queues_aside_answer(struct queues_asking *aside)
 
 static void queues_aside_read(struct store_read *read, int err)
 {
-	struct queues_asking *aside = read->owner;
+	struct queues_asking *aside = queues_asking_of(api_call_from(read->owner));
 	if (err)
 		api_call_fail(&aside->call, http_status_of(err), "the store could not be read: %s",
 			      store_read_sentence(read, err));
@@ -170,8 +173,11 @@ struct queues_retrying {
 	int err;
 };
 
+static const struct api_call_kind queues_retry_kind;
+
 static struct queues_retrying *queues_retrying_of(struct api_call *call)
 {
+	ASSERT(call->kind == &queues_retry_kind);
 	return CONTAINER_OF(call, struct queues_retrying, call);
 }
 

@@ -20,8 +20,11 @@ struct recompute_call {
 	int err;
 };
 
+static const struct api_call_kind recompute_kind;
+
 static struct recompute_call *recompute_call_of(struct api_call *call)
 {
+	ASSERT(call->kind == &recompute_kind);
 	return CONTAINER_OF(call, struct recompute_call, call);
 }
 
@@ -74,6 +77,7 @@ static void recompute_write_difference(struct json_writer *json, const struct oi
 				       const struct rate_difference *d)
 {
 	const struct counter_row *row = d->was ? &d->stored : &d->computed;
+	ASSERT((d->was || d->is) && row->level <= set->aggregate_count);
 	json_write_object_begin(json);
 	json_put_string(json, "metric", recompute_metric(recompute, d));
 	recompute_write_tags(json, recompute_tags_text(recompute, d));

@@ -4,9 +4,10 @@
 #include "api/params.h"
 #include "base/log.h"
 #include "conf/conf.h"
-#include "retention/rekey.h"
 #include "retention/late.h"
+#include "retention/rekey.h"
 #include "retention/usage.h"
+#include "rollup/site.h"
 #include "wire/json.h"
 
 enum {
@@ -41,8 +42,10 @@ static void retention_write_granularity(struct json_writer *json, const struct r
 					int granularity)
 {
 	char text[GRANULARITY_WIDTH_MAX_BYTES];
+	ASSERT(granularity >= RETENTION_RAW &&
+	       granularity <= (int)call->call.api->site->granularities.count);
 	json_write_key(json, "granularity");
-	if (granularity == (int)call->call.api->granularities->count) {
+	if (granularity == (int)call->call.api->site->granularities.count) {
 		json_write_text(json, "late");
 		return;
 	}
@@ -51,7 +54,7 @@ static void retention_write_granularity(struct json_writer *json, const struct r
 		return;
 	}
 	size_t len = granularity_width_print(
-		text, call->call.api->granularities->list[granularity].width_ms);
+		text, call->call.api->site->granularities.list[granularity].width_ms);
 	json_write_string(json, (struct slice){text, len});
 }
 
@@ -67,9 +70,10 @@ static void write_amount(struct json_writer *json, const struct retention_amount
 
 static void write_rule(struct json_writer *json, const struct retention_call *call, uint8_t rule)
 {
+	ASSERT(rule <= call->call.api->site->retention.count);
 	json_write_key(json, "rule");
 	if (rule)
-		json_write_string(json, call->call.api->retention->list[rule - 1].text);
+		json_write_string(json, call->call.api->site->retention.list[rule - 1].text);
 	else
 		json_write_null(json);
 }
@@ -115,7 +119,7 @@ static void write_rules(struct json_writer *json, const struct retention_rules *
 static void answer_kept(const struct retention_call *call, struct json_writer *json)
 {
 	const struct retention_usage *result = &call->survey;
-	write_rules(json, call->call.api->retention);
+	write_rules(json, &call->call.api->site->retention);
 	json_put_u64(json, "series", result->series);
 	json_write_key(json, "kept");
 	json_write_array_begin(json);
@@ -149,7 +153,7 @@ static void answer_moves(const struct retention_call *call, struct json_writer *
 	json_write_key(json, "moves");
 	json_write_array_begin(json);
 	for (int granularity = RETENTION_RAW;
-	     granularity <= (int)call->call.api->granularities->count; granularity++) {
+	     granularity <= (int)call->call.api->site->granularities.count; granularity++) {
 		for (int from = 0; from < RETENTION_CLASSES; from++) {
 			for (int to = 0; to < RETENTION_CLASSES; to++)
 				write_move(json, call, granularity, from, to,
@@ -161,8 +165,11 @@ static void answer_moves(const struct retention_call *call, struct json_writer *
 
 /* ---- Calls ----------------------------------------------------------------------------------- */
 
+static const struct api_call_kind retention_kind;
+
 static struct retention_call *retention_call_of(struct api_call *call)
 {
+	ASSERT(call->kind == &retention_kind);
 	return CONTAINER_OF(call, struct retention_call, call);
 }
 
@@ -216,10 +223,9 @@ static struct retention_scope retention_scope_of(const struct retention_call *ca
 {
 	return (struct retention_scope){.store = api->store,
 					.clock = api->clock,
-					.granularities = api->granularities,
-					.raw_retention_ms = api->conf->retention_raw_ms,
-					.late_retention_ms = api->late->kept_ms,
-					.rules = api->retention,
+					.granularities = &api->site->granularities,
+					.late_retention_ms = api->site->late.kept_ms,
+					.rules = &api->site->retention,
 					.tenant = call->tenant,
 					.metric = call->metric};
 }

@@ -58,16 +58,15 @@ static void write_granularities(struct json_writer *json, const struct granulari
 /* Of raw samples that are kept for ever none is late. */
 static void write_late(struct json_writer *json, const struct api *api)
 {
-	const struct conf *conf = api->conf;
-	int64_t raw_ms = retention_shortest_raw_ms(api->retention, conf->retention_raw_ms);
-	json_put_text(json, "late", raw_ms ? conf->rollup_late : "none");
-	json_put_i64(json, "lateRetentionMs", api->late->kept_ms);
+	bool any = retention_shortest_raw_ms(&api->site->retention) != 0;
+	json_put_text(json, "late", any ? api->conf->rollup_late : "none");
+	json_put_i64(json, "lateRetentionMs", api->site->late.kept_ms);
 }
 
 static void write_conf(struct json_writer *json, const struct api *api)
 {
 	const struct conf *conf = api->conf;
-	write_granularities(json, api->granularities);
+	write_granularities(json, &api->site->granularities);
 	json_put_i64(json, "slotMs", conf->rollup_slot_ms);
 	json_put_i64(json, "quietMs", conf->rollup_quiet_ms);
 	json_put_i64(json, "everyMs", conf->rollup_every_ms);
@@ -78,9 +77,9 @@ static void write_conf(struct json_writer *json, const struct api *api)
 	for (size_t i = 0; i < conf->rollup_counter_suffixes.count; i++)
 		json_write_text(json, conf->rollup_counter_suffixes.items[i]);
 	json_write_array_end(json);
-	json_put_text(json, "name", api->rollup_name);
+	json_put_text(json, "name", api->site->name);
 	json_put_i64(json, "partitions", conf->partitions);
-	write_partitions(json, "own", api->owned);
+	write_partitions(json, "own", &api->site->own);
 }
 
 /* ---- The last pass --------------------------------------------------------------------------- */
@@ -123,7 +122,7 @@ static void write_pass(struct json_writer *json, const struct rollup_state *stat
 /* What keeps the marks, and whether it does. */
 static void write_tracking(struct json_writer *json, const struct api *api)
 {
-	struct marks_state state = marks_state(api->marks);
+	struct marks_state state = marks_state(api->site->marks);
 	json_write_key(json, "tracking");
 	json_write_object_begin(json);
 	json_write_key(json, "in");
@@ -181,7 +180,7 @@ static int64_t rollups_behind_ms(const struct marks_pending_slot *slots, size_t 
 /* While Redis is not reached, or was emptied just now, what the store has is shown. */
 static bool rollups_is_partial(const struct rollups_call *call)
 {
-	return call->err == ERR_RETRY && !marks_in_writes(call->call.api->marks);
+	return call->err == ERR_RETRY && !marks_in_writes(call->call.api->site->marks);
 }
 
 static void write_pending(struct json_writer *json, const struct rollups_call *call)
@@ -201,8 +200,11 @@ static void write_pending(struct json_writer *json, const struct rollups_call *c
 	json_put_bool(json, "cut", pending->cut || rollups_is_partial(call));
 }
 
+static const struct api_call_kind rollups_kind;
+
 static struct rollups_call *rollups_call_of(struct api_call *call)
 {
+	ASSERT(call->kind == &rollups_kind);
 	return CONTAINER_OF(call, struct rollups_call, call);
 }
 
@@ -260,7 +262,7 @@ static void rollups_on_end(struct http_request *request)
 	}
 	struct rollups_call *call = mem_zalloc(sizeof(*call));
 	api_call_init(&call->call, request, &rollups_kind);
-	call->options = (struct marks_pending_options){.marks = api->marks,
+	call->options = (struct marks_pending_options){.marks = api->site->marks,
 						       .clock = api->clock,
 						       .slot_ms = api->conf->rollup_slot_ms,
 						       .quiet_ms = api->conf->rollup_quiet_ms,

@@ -1,6 +1,6 @@
+#include "api/admin/admin.h"
 #include "api/call.h"
 #include "api/params.h"
-#include "api/admin/admin.h"
 #include "rollup/rebuild.h"
 #include "wire/json.h"
 
@@ -16,8 +16,11 @@ struct rebuild_call {
 
 /* ---- Answering ------------------------------------------------------------------------------- */
 
+static const struct api_call_kind rebuild_kind;
+
 static struct rebuild_call *rebuild_call_of(struct api_call *call)
 {
+	ASSERT(call->kind == &rebuild_kind);
 	return CONTAINER_OF(call, struct rebuild_call, call);
 }
 
@@ -51,8 +54,8 @@ static void rebuild_run(struct api_call *base)
 {
 	struct rebuild_call *call = rebuild_call_of(base);
 	const struct api *api = base->api;
-	call->err = rollup_rebuild_run(api->site, api->backfill, job_queue(base->job),
-				       &call->rebuild, &call->result);
+	call->err =
+		rollup_rebuild_run(api->site, job_queue(base->job), &call->rebuild, &call->result);
 }
 
 static void rebuild_over(struct api_call *base)
@@ -122,7 +125,7 @@ static void rebuild_on_end(struct http_request *request)
 	struct rollup_rebuild rebuild;
 	if (rebuild_read(request, &rebuild, &e))
 		http_reply_error(request, 400, "%s", e.text);
-	else if (!api->granularities->count)
+	else if (!api->site->granularities.count)
 		http_reply_error(request, 422,
 				 "rollup.granularities has none: nothing is rolled up");
 	else if (api_calls_have(api, &rebuild_kind))

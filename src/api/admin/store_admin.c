@@ -1,8 +1,8 @@
 #include "api/admin/admin.h"
 
-#include "api/call.h"
 #include "api/admin/memory_json.h"
 #include "api/admin/store_json.h"
+#include "api/call.h"
 
 enum {
 	SLICE_MAX_BYTES = 16 << 20,
@@ -23,8 +23,11 @@ struct admin {
 	size_t sentence_count;
 };
 
+static const struct api_call_kind admin_kind;
+
 static struct admin *admin_of(struct api_call *call)
 {
+	ASSERT(call->kind == &admin_kind);
 	return CONTAINER_OF(call, struct admin, call);
 }
 
@@ -86,7 +89,6 @@ static void keep_sentences(struct admin *admin, const struct store_verify *verif
 static void store_admin_take_slice(struct admin *admin)
 {
 	const struct store_request *slice = admin->slice;
-
 	admin->token = slice->token;
 	if (admin->op == STORE_STATS) {
 		admin->stats = slice->stats;
@@ -99,8 +101,8 @@ static void store_admin_take_slice(struct admin *admin)
 
 static void slice_done(struct store_read *read, int err)
 {
-	struct admin *admin = read->owner;
-
+	struct admin *admin = admin_of(api_call_from(read->owner));
+	ASSERT(read == admin->read);
 	if (err) {
 		answer_error(admin, err);
 		return;

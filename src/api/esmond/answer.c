@@ -7,6 +7,14 @@ enum {
 	TREE_FACTOR = 20, /* of JSON's bytes, what its tree may take */
 };
 
+static const struct api_call_kind v2_answer_kind;
+
+struct v2_answer *v2_answer_of(struct api_call *call)
+{
+	ASSERT(call->kind == &v2_answer_kind);
+	return CONTAINER_OF(call, struct v2_answer, call);
+}
+
 static void v2_answer_release(struct api_call *call)
 {
 	struct v2_answer *answer = v2_answer_of(call);

@@ -35,10 +35,7 @@ void v2_answer_init(struct v2_answer *answer, struct http_request *request,
 		    void (*advance)(struct api_call *call),
 		    void (*release)(struct v2_answer *answer));
 
-static inline struct v2_answer *v2_answer_of(struct api_call *call)
-{
-	return CONTAINER_OF(call, struct v2_answer, call);
-}
+struct v2_answer *v2_answer_of(struct api_call *call);
 
 /* 400 {"query error":"'...'"} */
 void v2_answer_query_error(struct v2_answer *answer, const char *sentence);

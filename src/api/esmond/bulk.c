@@ -1,7 +1,7 @@
 /* POST /v2/bulk/interface/ and /v2/bulk/timeseries/: many counters in one answer, one after the
  * other. What is wrong with one item is said in its place; the others are answered. */
-#include "api/esmond/esmond.h"
 #include "api/esmond/data.h"
+#include "api/esmond/esmond.h"
 #include "api/esmond/key.h"
 #include "api/esmond/path.h"
 #include "api/esmond/rows.h"
@@ -177,7 +177,7 @@ static void fetch_endpoint(struct v2_bulk_call *call)
 static void v2_bulk_rows_ended(struct v2_rows *rows, int err)
 {
 	struct v2_bulk_call *call = CONTAINER_OF(rows, struct v2_bulk_call, rows);
-	/* Nothing is known of the interface then: the next endpoint has it looked for anew. */
+	/* Nothing is known of the interface then: the next endpoint has it looked for again. */
 	if (err)
 		rows->device = NULL;
 	if (err)

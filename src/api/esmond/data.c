@@ -88,6 +88,7 @@ static void v2_data_step(struct v2_data *data);
 
 static struct v2_data *data_of(struct v2_answer *answer)
 {
+	ASSERT(answer->data);
 	return answer->data;
 }
 
@@ -124,6 +125,7 @@ static bool v2_data_put_piece(struct v2_data *data)
 		return v2_points_put(&data->points, fetch->rows, fetch->count, &data->used,
 				     until_ms, SLOTS_A_TURN, out);
 	}
+	ASSERT(data->used <= fetch->count);
 	size_t count = fetch->count - data->used;
 	if (count > SLOTS_A_TURN)
 		count = SLOTS_A_TURN;
@@ -167,6 +169,7 @@ static void take_piece(struct v2_data *data)
 static void v2_data_got(struct v2_fetch *fetch)
 {
 	struct v2_data *data = CONTAINER_OF(fetch, struct v2_data, fetch);
+	ASSERT(data->waiting);
 	data->waiting = false;
 	if (!data->on_hold)
 		take_piece(data);
@@ -175,6 +178,7 @@ static void v2_data_got(struct v2_fetch *fetch)
 void v2_data_go_on(struct v2_data *data)
 {
 	struct v2_answer *answer = data->fetch.answer;
+	ASSERT(data->on_hold && !data->began);
 	data->on_hold = false;
 	answer->data = data;
 	answer->call.advance = v2_data_advance;
@@ -186,6 +190,7 @@ void v2_data_start(struct v2_data *data, struct v2_answer *answer, const struct 
 		   const struct v2_data_params *params)
 {
 	struct v2_fetch *fetch = &data->fetch;
+	ASSERT(data->ended);
 	v2_points_init(&data->points, params, fetch->target.oidset->frequency_ms, plan->period_ms);
 	data->used = 0;
 	data->began = false;

@@ -2,8 +2,8 @@
  * interface.c and endpoint.c. Power strips (/v2/pdu/) are listed and shown here, too. */
 #include "api/esmond/device.h"
 
-#include "api/esmond/esmond.h"
 #include "api/esmond/answer.h"
+#include "api/esmond/esmond.h"
 #include "api/esmond/name.h"
 #include "api/esmond/params.h"
 #include "api/esmond/path.h"
@@ -209,8 +209,8 @@ const struct http_handler v2_device = V2_HANDLER(v2_device_end);
 
 static void v2_device_changed(struct inventory_change *change, int err)
 {
-	struct v2_device_call *call = change->owner;
-	struct v2_answer *answer = &call->answer;
+	struct v2_answer *answer = v2_answer_of(api_call_from(change->owner));
+	struct v2_device_call *call = CONTAINER_OF(answer, struct v2_device_call, answer);
 	const struct device *device;
 	if (!api_call_settle(&answer->call))
 		return;

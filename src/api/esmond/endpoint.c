@@ -5,9 +5,9 @@
  * without a row in the inventory (nobody polls that) has data all the same. */
 #include "api/esmond/data.h"
 #include "api/esmond/device.h"
-#include "api/esmond/rows.h"
 #include "api/esmond/name.h"
 #include "api/esmond/path.h"
+#include "api/esmond/rows.h"
 
 enum { ALIAS_MAX_BYTES = 1024, URI_MAX_BYTES = 16 << 10 };
 

@@ -5,6 +5,7 @@
  * number has no series: samples are read where there is none, too. */
 #include "api/esmond/fetch.h"
 
+#include "base/owner.h"
 #include "rate/oidset.h"
 #include "rate/read.h"
 
@@ -19,6 +20,7 @@ enum {
 enum { METRIC_COUNTER, METRIC_DISCONTINUITY, METRIC_SPEED, ROW_METRICS };
 
 struct v2_fetch_work {
+	uint32_t magic;
 	struct v2_fetch *fetch;
 
 	struct catalog_open open;
@@ -64,6 +66,7 @@ void v2_fetch_release(struct v2_fetch *fetch)
 		store_read_free(work->read);
 	v2_samples_release(&work->samples);
 	buf_release(&work->row_key);
+	work->magic = 0;
 	mem_free(work);
 }
 
@@ -85,8 +88,9 @@ static void v2_fetch_fail(struct v2_fetch *fetch, int err, const char *sentence)
 
 static void v2_fetch_rows_read(struct rate_read *rates, int err)
 {
-	struct v2_fetch_work *work = rate_read_owner(rates);
+	struct v2_fetch_work *work = FROM_OWNER(v2_fetch_work, rate_read_owner(rates));
 	struct v2_fetch *fetch = work->fetch;
+	ASSERT(work->rates == rates && !fetch->raw);
 	if (!api_call_settle(&fetch->answer->call))
 		return;
 	if (err) {
@@ -122,6 +126,7 @@ static int v2_fetch_read_rows(struct v2_fetch *fetch)
 		.done = v2_fetch_rows_read,
 		.owner = work,
 	};
+	ASSERT(from_ms < to_ms);
 	work->at_ms = to_ms;
 	int err = rate_read_start(work->rates, &options);
 	if (err)
@@ -156,8 +161,9 @@ static int submit_read(struct v2_fetch *fetch)
 
 static void samples_read(struct store_read *read, int err)
 {
-	struct v2_fetch_work *work = read->owner;
+	struct v2_fetch_work *work = FROM_OWNER(v2_fetch_work, read->owner);
 	struct v2_fetch *fetch = work->fetch;
+	ASSERT(work->read == read && fetch->raw);
 	struct v2_samples *samples = &work->samples;
 	if (!api_call_settle(&fetch->answer->call))
 		return;
@@ -303,8 +309,9 @@ static bool take_names(struct v2_fetch *fetch, struct slice tags_text)
 
 static void resembling_found(struct catalog_find *find, int err)
 {
-	struct v2_fetch *fetch = find->owner;
+	struct v2_fetch *fetch = FROM_OWNER(v2_fetch_work, find->owner)->fetch;
 	bool is_there = false;
+	ASSERT(fetch->work->finding);
 	fetch->work->finding = false;
 	if (!fetch->answer->call.request)
 		return; /* it is over, and freed when its turn has passed */
@@ -365,7 +372,7 @@ static void find_resembling(struct v2_fetch *fetch)
 		.selector_count = 2,
 		.series_max = ROWS_MAX,
 		.done = resembling_found,
-		.owner = fetch,
+		.owner = work,
 		.arena = &work->found,
 	};
 	catalog_find_start(&work->find);
@@ -373,7 +380,7 @@ static void find_resembling(struct v2_fetch *fetch)
 
 static void v2_fetch_opened(struct catalog_open *open)
 {
-	struct v2_fetch_work *work = open->owner;
+	struct v2_fetch_work *work = FROM_OWNER(v2_fetch_work, open->owner);
 	struct v2_fetch *fetch = work->fetch;
 	int err = work->groups[0].err;
 	struct errbuf e = {""};
@@ -464,7 +471,9 @@ static int open_handles(struct v2_fetch *fetch)
 
 static void say_later(struct task *task)
 {
-	struct v2_fetch *fetch = CONTAINER_OF(task, struct v2_fetch_work, later)->fetch;
+	struct v2_fetch_work *work = CONTAINER_OF(task, struct v2_fetch_work, later);
+	ASSERT_IS(v2_fetch_work, work);
+	struct v2_fetch *fetch = work->fetch;
 	if (!api_call_settle(&fetch->answer->call))
 		return;
 	if (fetch->err)
@@ -492,8 +501,11 @@ static int charge_slots(struct v2_fetch *fetch)
 
 void v2_fetch_start(struct v2_fetch *fetch)
 {
+	ASSERT(fetch->got && fetch->period_ms > 0);
+	ASSERT(fetch->target.path_count <= COUNTER_KEY_PATH_MAX);
 	v2_fetch_release(fetch);
 	struct v2_fetch_work *work = mem_zalloc(sizeof(*work));
+	work->magic = MAGIC_OF(v2_fetch_work);
 	fetch->work = work;
 	work->fetch = fetch;
 	work->at_ms = fetch->from_ms;

@@ -8,8 +8,8 @@
 
 #include <stdlib.h>
 
-#include "api/esmond/esmond.h"
 #include "api/esmond/answer.h"
+#include "api/esmond/esmond.h"
 #include "api/esmond/lookup.h"
 #include "api/esmond/params.h"
 #include "model/counter_key.h"
@@ -225,8 +225,8 @@ static void submit_years(struct v2_inventory_call *call);
 
 static void years_read(struct store_read *read, int err)
 {
-	struct v2_inventory_call *call = read->owner;
-	struct v2_answer *answer = &call->answer;
+	struct v2_answer *answer = v2_answer_of(api_call_from(read->owner));
+	struct v2_inventory_call *call = CONTAINER_OF(answer, struct v2_inventory_call, answer);
 	if (!api_call_settle(&answer->call))
 		return;
 	call->reading = false;
@@ -361,8 +361,8 @@ static void v2_inventory_finish(struct v2_inventory_call *call)
 
 static void slice_read(struct store_read *read, int err)
 {
-	struct v2_inventory_call *call = read->owner;
-	struct v2_answer *answer = &call->answer;
+	struct v2_answer *answer = v2_answer_of(api_call_from(read->owner));
+	struct v2_inventory_call *call = CONTAINER_OF(answer, struct v2_inventory_call, answer);
 	if (!api_call_settle(&answer->call))
 		return;
 	call->reading = false;

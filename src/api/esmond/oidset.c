@@ -1,6 +1,6 @@
 /* /v2/oidset/ and /v2/oidsetmap/: what is polled, and how endpoints are called. */
-#include "api/esmond/esmond.h"
 #include "api/esmond/answer.h"
+#include "api/esmond/esmond.h"
 #include "api/esmond/params.h"
 #include "api/esmond/path.h"
 

@@ -6,9 +6,9 @@
  *     /v2/pdu/NAME/outlet/  .../ID/      their outlets
  *     /v2/pdu/NAME/outlet/ID/load        what they draw: samples, their times put down to minutes
  */
-#include "api/esmond/esmond.h"
 #include "api/esmond/data.h"
 #include "api/esmond/device.h"
+#include "api/esmond/esmond.h"
 #include "api/esmond/name.h"
 #include "api/esmond/path.h"
 #include "api/esmond/rows.h"

@@ -6,6 +6,7 @@
 
 struct v2_grid v2_grid_of(const struct v2_range *range, int64_t step_ms)
 {
+	ASSERT(step_ms > 0);
 	struct v2_grid grid = {.step_ms = step_ms};
 	grid.first_ms = -floor_to(-range->begin * range->unit_ms, step_ms);
 	grid.last_ms = floor_to(range->end * range->unit_ms, step_ms);
@@ -59,6 +60,7 @@ struct value v2_value_of(enum v2_cf cf, int64_t base_ms, const struct counter_ro
 	case CF_MAX:
 		return extreme(row->max, row->max_ts_ms, row, m_ts_ms);
 	default:
+		ASSERT(cf == CF_RAW || cf == CF_DELTA);
 		return value_u64(row->val);
 	}
 }
@@ -142,6 +144,7 @@ static char *put_step(struct v2_points *points, char *to, int64_t ts_ms)
 void v2_points_init(struct v2_points *points, const struct v2_data_params *params, int64_t base_ms,
 		    int64_t row_ms)
 {
+	ASSERT(base_ms > 0 && row_ms > 0);
 	*points = (struct v2_points){
 		.cf = params->cf,
 		.base_ms = base_ms,
@@ -152,6 +155,7 @@ void v2_points_init(struct v2_points *points, const struct v2_data_params *param
 		.nulls_are_zero = params->nulls_are_zero,
 	};
 	points->next_ms = points->grid.first_ms;
+	ASSERT(points->grid.step_ms % row_ms == 0);
 }
 
 int64_t v2_points_from_ms(const struct v2_points *points)
@@ -184,6 +188,7 @@ static char *v2_points_put_slot(struct v2_points *points, char *to, const struct
 bool v2_points_put(struct v2_points *points, const struct counter_row *rows, size_t count,
 		   size_t *used, int64_t until_ms, size_t max, struct buf *out)
 {
+	ASSERT(*used <= count);
 	if (until_ms > v2_points_to_ms(points))
 		until_ms = v2_points_to_ms(points);
 	char *start = buf_reserve(out, max * V2_POINT_MAX_BYTES), *to = start;
@@ -195,6 +200,7 @@ bool v2_points_put(struct v2_points *points, const struct counter_row *rows, siz
 		bool there = *used < count && rows[*used].start_ms == points->next_ms;
 		to = v2_points_put_slot(points, to, there ? &rows[*used] : NULL);
 	}
+	ASSERT((size_t)(to - start) <= max * V2_POINT_MAX_BYTES);
 	out->len += (size_t)(to - start);
 	return points->next_ms >= until_ms;
 }
@@ -230,6 +236,7 @@ static void v2_points_put_numbers(struct v2_points *points, const struct v2_samp
 	for (size_t i = 0; i < count; i++)
 		to = v2_points_put_point(points, to, snapped(points, samples[i].ts_ms),
 					 samples[i].value, NO_TIME);
+	ASSERT((size_t)(to - start) <= count * V2_POINT_MAX_BYTES);
 	out->len += (size_t)(to - start);
 }
 

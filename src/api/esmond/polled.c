@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/owner.h"
 #include "model/counter_key.h"
 
 enum {
@@ -97,7 +98,8 @@ static int add_names(struct v2_polled *polled)
 
 static void data_read(struct store_read *read, int err)
 {
-	struct v2_polled *polled = read->owner;
+	struct v2_polled *polled = FROM_OWNER(v2_polled, read->owner);
+	ASSERT(polled->read == read && polled->at < polled->endpoint_count);
 	if (!api_call_settle(&polled->answer->call))
 		return;
 	if (err)
@@ -158,7 +160,8 @@ static int read_data(struct v2_polled *polled)
 
 static void v2_polled_found(struct catalog_find *find, int err)
 {
-	struct v2_polled *polled = find->owner;
+	struct v2_polled *polled = FROM_OWNER(v2_polled, find->owner);
+	ASSERT(polled->finding);
 	polled->finding = false;
 	if (!polled->answer->call.request)
 		return; /* it is over, and freed when its turn has passed */
@@ -221,8 +224,10 @@ static void find_next(struct v2_polled *polled)
 
 bool v2_polled_start(struct v2_polled *polled)
 {
+	ASSERT(polled->ended && polled->answer);
 	if (!next_endpoint(polled))
 		return false;
+	polled->magic = MAGIC_OF(v2_polled);
 	arena_init(&polled->arena, POLLED_ARENA_BYTES);
 	start_find(polled);
 	return true;
@@ -234,6 +239,7 @@ void v2_polled_release(struct v2_polled *polled)
 		catalog_find_cancel(&polled->find);
 	if (polled->read)
 		store_read_free(polled->read);
+	polled->magic = 0;
 	polled->finding = false;
 	polled->read = NULL;
 	arena_release(&polled->arena);

@@ -25,7 +25,8 @@ struct v2_polled {
 	struct errbuf error;
 
 	/* private */
-	size_t at; /* endpoint */
+	uint32_t magic; /* from the start to the release */
+	size_t at;      /* endpoint */
 	struct v2_endpoint endpoint;
 	struct catalog_pattern patterns[2];
 	struct slice pieces[2];

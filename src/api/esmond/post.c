@@ -58,11 +58,12 @@ static void v2_post_finish(struct v2_post_call *call)
 
 static void v2_post_put_done(struct queue_put *put, int err)
 {
-	struct v2_post_call *call = put->owner;
+	struct v2_answer *answer = v2_answer_of(api_call_from(put->owner));
+	struct v2_post_call *call = CONTAINER_OF(answer, struct v2_post_call, answer);
 	if (err && !call->err)
 		call->err = err;
 	call->waiting--;
-	if (api_call_settle(&call->answer.call) && !call->waiting)
+	if (api_call_settle(&answer->call) && !call->waiting)
 		v2_post_finish(call);
 }
 

@@ -42,6 +42,9 @@ static void v2_report_begin(struct v2_report *report)
 
 void v2_report_start(struct v2_report *report)
 {
+	const struct v2_report_kind *kind = report->kind;
+	ASSERT(kind->open && kind->rows && kind->close && kind->end);
+	ASSERT(report->endpoint_count >= 1 && report->endpoint_count <= REPORT_ENDPOINTS_MAX);
 	buf_init(&report->refused, REFUSED_MAX_BYTES);
 	report->select.done = v2_report_begin;
 	v2_report_select(report);
@@ -52,6 +55,7 @@ void v2_report_start(struct v2_report *report)
 /* Goes on to the next endpoint, span, interface. */
 static void v2_report_pass(struct v2_report *report)
 {
+	ASSERT(report->at < report->count && !report->fetching);
 	if (++report->endpoint == report->endpoint_count) {
 		report->kind->close(report);
 		report->endpoint = 0;
@@ -67,6 +71,7 @@ static void v2_report_pass(struct v2_report *report)
 static void v2_report_got(struct v2_fetch *fetch)
 {
 	struct v2_report *report = CONTAINER_OF(fetch, struct v2_report, fetch);
+	ASSERT(report->fetching);
 	report->fetching = false;
 	if (fetch->err) {
 		api_call_fail_with(&report->answer.call, fetch->err, fetch->error.text);

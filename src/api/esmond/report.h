@@ -94,6 +94,7 @@ void v2_report_select_release(struct v2_report *report);
 
 static inline const struct v2_selected *v2_report_selected(const struct v2_report *report)
 {
+	ASSERT(report->at < report->count);
 	return &report->list[report->at];
 }
 

@@ -31,7 +31,7 @@ struct v2_percentile_call {
 	uint32_t milli;
 	int missing_is_zero; /* 0 or 1: in v2_missing_words */
 
-	/* Of the span at work. */
+	/* The numbers of the span at work. */
 	size_t bins, past; /* of them, how many are over */
 	int64_t edges_ms[BINS_MAX + 1];
 	struct v2_sum sums[DIRECTIONS][BINS_MAX];

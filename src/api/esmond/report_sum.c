@@ -3,8 +3,8 @@
  * A point is the sum over the interfaces that have a value there, and says how many those are
  * (`of`); null where none has. Interfaces that have no such endpoint, or another frequency than is
  * asked for, are named. */
-#include "api/esmond/esmond.h"
 #include "api/esmond/data.h"
+#include "api/esmond/esmond.h"
 #include "api/esmond/report.h"
 #include "wire/number.h"
 

@@ -4,8 +4,8 @@
  * the largest of a single delta); volume: growth, with what is unplaced. Those without any data are
  * left out; of equal figures the one that comes first by name is before the other. Interfaces that
  * have no such endpoint, or another frequency than is asked for, are named. */
-#include "api/esmond/esmond.h"
 #include "api/esmond/data.h"
+#include "api/esmond/esmond.h"
 #include "api/esmond/report.h"
 
 enum { TOP_PRESET = 10, TOP_MAX = 1000 };

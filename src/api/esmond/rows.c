@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/owner.h"
 #include "conf/conf.h"
 #include "model/counter_key.h"
 
@@ -19,6 +20,8 @@ static void v2_rows_step(struct api_call *base);
 /* The walk that the answer works on; one at a time. */
 static struct v2_rows *v2_rows_of(struct v2_answer *answer)
 {
+	ASSERT(answer->walk);
+	ASSERT_IS(v2_rows, answer->walk);
 	return answer->walk;
 }
 
@@ -66,6 +69,7 @@ static bool v2_rows_is_hidden(const struct v2_rows *rows, const struct v2_row *r
 static bool v2_rows_take_row(struct v2_rows *rows, const struct inventory_row *stored,
 			     uint64_t *work)
 {
+	ASSERT(rows->next < rows->answer->inventory->device_count);
 	struct v2_row row = {.device = rows->answer->inventory->devices[rows->next], .row = stored};
 	if (rows->name.data && !counter_key_part_matches(stored->name, rows->name))
 		return true;
@@ -93,13 +97,15 @@ static int by_name_and_time(const void *a, const void *b)
 
 static void v2_rows_end(struct v2_rows *rows, int err)
 {
+	ASSERT(rows->answer->walk == rows && !rows->reading);
 	rows->answer->walk = NULL;
 	rows->ended(rows, err);
 }
 
 static void v2_rows_read_done(struct inventory_rows_read *read, int err)
 {
-	struct v2_rows *rows = read->owner;
+	struct v2_rows *rows = FROM_OWNER(v2_rows, read->owner);
+	ASSERT(rows->reading && !rows->has_rows);
 	rows->reading = false;
 	if (!rows->answer->call.request)
 		return; /* it is over, and freed when its turn has passed */
@@ -200,6 +206,9 @@ static void v2_rows_step(struct api_call *base)
 void v2_rows_start(struct v2_rows *rows)
 {
 	const struct inventory *inventory = rows->answer->inventory;
+	ASSERT(rows->take && rows->ended && !rows->answer->walk);
+	ASSERT(v2_rows_find_field(rows, SLICE("")) <= V2_FIELDS_MAX);
+	rows->magic = MAGIC_OF(v2_rows);
 	/* One device needs no walk. */
 	while (rows->device && rows->next < inventory->device_count &&
 	       inventory->devices[rows->next] != rows->device)
@@ -215,6 +224,7 @@ void v2_rows_release(struct v2_rows *rows)
 	if (rows->reading)
 		inventory_rows_read_cancel(&rows->read);
 	rows->reading = false;
+	rows->magic = 0;
 	arena_release(&rows->arena);
 }
 

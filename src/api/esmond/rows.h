@@ -44,6 +44,7 @@ struct v2_rows {
 	struct errbuf error;
 
 	/* private */
+	uint32_t magic; /* from the start to the release */
 	struct inventory_rows_read read;
 	struct arena arena;
 	size_t next; /* device */

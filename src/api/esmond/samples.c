@@ -59,6 +59,7 @@ static void ask_first_text(struct v2_samples *samples, struct store_read *read)
 
 bool v2_samples_ask(struct v2_samples *samples, struct store_read *read)
 {
+	ASSERT(samples->at_ms < samples->to_ms && !read->requests);
 	samples->numbers = samples->texts = samples->first_text = NULL;
 	read->points_max = SAMPLES_NUMBERS_MAX + SAMPLES_TEXTS_MAX + 1;
 	if (samples->handle)
@@ -86,6 +87,7 @@ static int64_t whole_until(const struct v2_samples *samples, const struct store_
 
 static struct v2_sample *v2_samples_append(struct v2_samples *samples, int64_t ts_ms)
 {
+	ASSERT(samples->count < samples->room);
 	struct v2_sample *sample = &samples->list[samples->count++];
 	*sample = (struct v2_sample){.ts_ms = ts_ms};
 	return sample;

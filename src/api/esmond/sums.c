@@ -26,6 +26,7 @@ static void add_share(struct v2_sum *sum, const struct v2_bin *bin, int64_t from
 
 void v2_sums_add(struct v2_sums *sums, const struct v2_bin *bin)
 {
+	ASSERT(bin->width_ms > 0 && sums->at <= sums->count);
 	int64_t end_ms = bin->start_ms + bin->width_ms;
 	while (sums->at < sums->count && sums->edges_ms[sums->at + 1] <= bin->start_ms)
 		sums->at++;
@@ -50,6 +51,7 @@ double v2_percentile(double *values, size_t count, uint32_t milli)
 		return NAN;
 	qsort(values, count, sizeof(*values), by_size);
 	uint64_t rank = ((uint64_t)count * milli + 99999) / 100000;
+	ASSERT(rank >= 1 && rank <= count);
 	return values[rank - 1];
 }
 

@@ -1,8 +1,8 @@
 /* /v2/timeseries/TYPE/NS/DEV/OIDSET/OID/PATH../FREQ_MS: one row key's data, in milliseconds. The
  * path may have any depth that the OIDSet's rows have: none for sysUpTime. What is asked need not
  * be in the inventory any more: what is stored under a name that no device has is found by it. */
-#include "api/esmond/esmond.h"
 #include "api/esmond/data.h"
+#include "api/esmond/esmond.h"
 #include "api/esmond/key.h"
 
 struct v2_timeseries_call {

@@ -113,6 +113,7 @@ int v2_zones_get(struct v2_zones *zones, struct slice name, const struct zone **
 		int err = v2_zone_load(zones, name, kept, e);
 		if (err)
 			return err;
+		ASSERT(name.len < sizeof(kept->name)); /* v2_zone_name_valid */
 		memcpy(kept->name, name.data, name.len);
 		kept->name[name.len] = 0;
 	}
@@ -161,6 +162,7 @@ int v2_spans(const struct zone *zone, enum v2_span span, int64_t begin_s, int64_
 			edges_s[++*count] = next_s;
 		day = next;
 	}
+	ASSERT(*count <= V2_SPANS_MAX);
 	return 0;
 }
 

@@ -29,6 +29,7 @@ void device_names_release(struct device_names *names)
 
 static struct slice device_names_name_of(const struct device_names *names, struct slice stored_as)
 {
+	ASSERT(names->inventory);
 	const struct device *device = inventory_device_stored(names->inventory, stored_as);
 	return device ? device->name : stored_as;
 }
@@ -57,6 +58,7 @@ static int select_stored(const struct device_names *names, struct catalog_select
 			values[selector->value_count++] =
 				(struct catalog_pattern){&device->stored_as, 1};
 	}
+	ASSERT(selector->value_count <= room);
 	return 0;
 }
 
@@ -68,6 +70,7 @@ int device_names_select(struct device_names *names, struct catalog_selector *sel
 	for (size_t i = 0; i < count && names->inventory && !err; i++) {
 		if (!slice_equal(selectors[i].key, device_key))
 			continue;
+		ASSERT(names->asked_count < ARRAY_LEN(names->asked));
 		names->asked[names->asked_count++] = selectors[i];
 		err = select_stored(names, &selectors[i], arena, strict);
 	}

@@ -1,6 +1,7 @@
 #include "api/metrics/interface_alias.h"
 
 #include "base/mem.h"
+#include "base/owner.h"
 #include "catalog/selector.h"
 #include "model/counter_key.h"
 #include "wire/json.h"
@@ -40,7 +41,7 @@ static struct hash128 alias_hash_of(struct slice device, struct slice interface)
 
 static bool alias_keep(void *owner, struct slice tags_text)
 {
-	const struct alias *alias = owner;
+	const struct alias *alias = FROM_OWNER(alias, owner);
 	struct arena arena;
 	struct tags tags;
 	bool found = false;
@@ -88,7 +89,8 @@ static void alias_take_rows(struct alias *alias)
 
 static void device_read(struct inventory_rows_read *read, int err)
 {
-	struct alias *alias = read->owner;
+	struct alias *alias = FROM_OWNER(alias, read->owner);
+	ASSERT(alias->reading);
 	alias->reading = false;
 	if (err)
 		alias->error = read->error;
@@ -145,6 +147,8 @@ static void alias_next_device(struct alias *alias)
 
 void alias_start(struct alias *alias)
 {
+	ASSERT(alias->done && !alias->inventory && alias_is_asked(alias->spec));
+	alias->magic = MAGIC_OF(alias);
 	alias->inventory = inventory_keeper_take(alias->api->inventory);
 	arena_init(&alias->arena, ROWS_ARENA_BYTES);
 	alias_next_device(alias);
@@ -152,15 +156,17 @@ void alias_start(struct alias *alias)
 
 void alias_apply(struct alias *alias, struct query_spec *spec)
 {
-	struct catalog_selector *selectors = (struct catalog_selector *)spec->selectors;
+	struct catalog_selector *selectors = spec->selectors;
 	size_t count = 0;
+	ASSERT(alias->spec == spec && !alias->reading);
 	for (size_t i = 0; i < spec->selector_count; i++) {
 		if (!slice_equal(selectors[i].key, alias_key))
 			selectors[count++] = selectors[i];
 	}
+	ASSERT(count < spec->selector_count);
 	spec->selector_count = count;
-	spec->keep = alias_keep;
-	spec->keep_owner = alias;
+	spec->filter = alias_keep;
+	spec->filter_owner = alias;
 }
 
 void alias_release(struct alias *alias)

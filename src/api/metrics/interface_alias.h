@@ -28,6 +28,7 @@ struct alias {
 	struct errbuf error;
 
 	/* private */
+	uint32_t magic; /* from the start to the release */
 	const struct inventory *inventory;
 	size_t next; /* device */
 	struct inventory_rows_read read;

@@ -39,8 +39,11 @@ struct metadata_call {
 	struct catalog_describe describe;
 };
 
+static const struct api_call_kind metadata_kind;
+
 static struct metadata_call *metadata_call_of(struct api_call *call)
 {
+	ASSERT(call->kind == &metadata_kind);
 	return CONTAINER_OF(call, struct metadata_call, call);
 }
 
@@ -94,8 +97,9 @@ static int say_names(struct metadata_call *call)
 
 static void metadata_listed(struct catalog_list *list, int err)
 {
-	struct metadata_call *call = list->owner;
+	struct metadata_call *call = metadata_call_of(api_call_from(list->owner));
 	struct json_writer *json = &call->call.json;
+	ASSERT(call->doing == DOING_LIST);
 	call->doing = DOING_NOTHING;
 	if (!err && call->names.inventory)
 		err = say_names(call);
@@ -286,8 +290,9 @@ static void write_entry(struct json_writer *writer, struct metadata_call *call,
 
 static void described(struct catalog_describe *describe, int err)
 {
-	struct metadata_call *call = describe->owner;
+	struct metadata_call *call = metadata_call_of(api_call_from(describe->owner));
 	struct json_writer *json = &call->call.json;
+	ASSERT(call->doing == DOING_DESCRIBE);
 	call->doing = DOING_NOTHING;
 	if (err) {
 		metadata_fail(call, err, &describe->error);
@@ -313,7 +318,8 @@ static void keep_found(struct metadata_call *call)
 
 static void metadata_found(struct catalog_find *find, int err)
 {
-	struct metadata_call *call = find->owner;
+	struct metadata_call *call = metadata_call_of(api_call_from(find->owner));
+	ASSERT(call->doing == DOING_FIND);
 	call->doing = DOING_NOTHING;
 	if (err) {
 		metadata_fail(call, err, &find->error);
@@ -354,8 +360,8 @@ static int metadata_select_devices(struct metadata_call *call, struct errbuf *e)
 {
 	struct catalog_find *find = &call->find;
 	device_names_init(&call->names, call->call.api, find->tenant);
-	int err = device_names_select(&call->names, (struct catalog_selector *)find->selectors,
-				      find->selector_count, find->arena, &call->strict);
+	int err = device_names_select(&call->names, find->selectors, find->selector_count,
+				      find->arena, &call->strict);
 	return err ? errbuf_set(e, err, "too many devices were renamed") : 0;
 }
 
@@ -393,8 +399,11 @@ struct metadata_metric_call {
 	struct store_write *write; /* NULL: nothing is said, or it is written */
 };
 
+static const struct api_call_kind metric_kind;
+
 static struct metadata_metric_call *metadata_metric_call_of(struct api_call *call)
 {
+	ASSERT(call->kind == &metric_kind);
 	return CONTAINER_OF(call, struct metadata_metric_call, call);
 }
 
@@ -419,13 +428,14 @@ static const struct api_call_kind metric_kind = {.arena_max_bytes = CALL_MAX_BYT
 
 static void metric_describe(struct metadata_metric_call *call)
 {
+	ASSERT(!call->describing);
 	call->describing = true;
 	catalog_describe_start(&call->describe);
 }
 
 static void metric_written(struct store_write *write, int err)
 {
-	struct metadata_metric_call *call = write->owner;
+	struct metadata_metric_call *call = metadata_metric_call_of(api_call_from(write->owner));
 	if (!api_call_settle(&call->call))
 		return;
 	if (err) {
@@ -453,7 +463,7 @@ static void metric_answer(struct metadata_metric_call *call)
 
 static void metric_described(struct catalog_describe *describe, int err)
 {
-	struct metadata_metric_call *call = describe->owner;
+	struct metadata_metric_call *call = metadata_metric_call_of(api_call_from(describe->owner));
 	struct errbuf e = describe->error;
 	call->describing = false;
 	if (!err && !describe->exists)

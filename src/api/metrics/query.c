@@ -8,14 +8,14 @@
  * end. */
 #include "api/metrics/metrics.h"
 
-#include "api/metrics/interface_alias.h"
+#include "api/call.h"
+#include "api/metrics/answered_by.h"
 #include "api/metrics/device_names.h"
+#include "api/metrics/interface_alias.h"
+#include "api/metrics/query_encode.h"
+#include "api/metrics/query_params.h"
 #include "api/opentsdb/opentsdb.h"
 #include "api/opentsdb/uri.h"
-#include "api/metrics/query_encode.h"
-#include "api/metrics/answered_by.h"
-#include "api/metrics/query_params.h"
-#include "api/call.h"
 #include "base/stats.h"
 
 enum {
@@ -34,8 +34,11 @@ struct query_http_call {
 
 /* ---- Ends ---------------------------------------------------------------------------------- */
 
+static const struct api_call_kind query_http_kind;
+
 static struct query_http_call *query_http_call_of(struct api_call *call)
 {
+	ASSERT(call->kind == &query_http_kind);
 	return CONTAINER_OF(call, struct query_http_call, call);
 }
 
@@ -99,7 +102,7 @@ static void query_http_advance(struct api_call *base)
 	call->said = true;
 	if (!api_call_room(base))
 		return;
-	while (query_take(call->query, call->encoder.shape->chunk_points, &chunk)) {
+	while (query_next(call->query, call->encoder.shape->chunk_points, &chunk)) {
 		int64_t begun_us = clock->mono_us(clock);
 		encoder_chunk(&call->encoder, &chunk);
 		call->encoder.encode_us += clock->mono_us(clock) - begun_us;
@@ -122,7 +125,7 @@ static void query_http_advance(struct api_call *base)
 
 static void query_http_ready(void *owner)
 {
-	struct query_http_call *call = owner;
+	struct query_http_call *call = query_http_call_of(api_call_from(owner));
 	api_call_go_on(&call->call);
 }
 
@@ -134,11 +137,11 @@ static int query_http_select_devices(struct query_http_call *call)
 	struct query_spec *spec = &call->query->spec;
 	bool strict;
 	device_names_init(&call->names, call->call.api, spec->tenant);
-	int err = device_names_select(&call->names, (struct catalog_selector *)spec->selectors,
-				      spec->selector_count, &call->query->arena, &strict);
-	if (strict && !spec->keep) {
-		spec->keep = device_names_keep;
-		spec->keep_owner = &call->names;
+	int err = device_names_select(&call->names, spec->selectors, spec->selector_count,
+				      &call->query->arena, &strict);
+	if (strict && !spec->filter) {
+		spec->filter = device_names_keep;
+		spec->filter_owner = &call->names;
 	}
 	if (call->names.inventory) {
 		call->encoder.say_tags = device_names_tags;
@@ -158,7 +161,7 @@ static void query_http_start(struct query_http_call *call)
 
 static void query_http_alias_found(struct alias *alias, int err)
 {
-	struct query_http_call *call = alias->owner;
+	struct query_http_call *call = query_http_call_of(api_call_from(alias->owner));
 	struct errbuf e = alias->error;
 	if (err) {
 		query_http_fail(call, err, e.text);

@@ -42,6 +42,7 @@ void encoder_chunk(struct encoder *encoder, const struct query_chunk *chunk)
 {
 	size_t count;
 	const struct catalog_series *series = query_series(encoder->query, &count);
+	ASSERT(chunk->series_index < count && chunk->count <= encoder->shape->chunk_points);
 	begin_once(encoder);
 	if (chunk->first) {
 		struct catalog_series said = series[chunk->series_index];
@@ -69,6 +70,7 @@ static void set_day(struct encoder *encoder, int64_t day_ms)
 	size_t len = time_print(text, day_ms);
 	const char *t = memchr(text, 'T', len);
 	encoder->day_len = (size_t)(t - text) + 1;
+	ASSERT(encoder->day_len <= sizeof(encoder->day));
 	memcpy(encoder->day, text, encoder->day_len);
 	encoder->day_ms = day_ms;
 }
@@ -185,6 +187,7 @@ static bool put_plain_tags(struct buf *out, struct slice text)
 		*to++ = '"';
 	}
 	*to++ = '"';
+	ASSERT((size_t)(to - start) <= 3 * text.len + 2);
 	if (in_value)
 		out->len += (size_t)(to - start);
 	return in_value;
@@ -258,6 +261,7 @@ static void json_points(struct encoder *encoder, const struct query_chunk *chunk
 		*to++ = ':';
 		to = put_json_value(to, value_at(chunk, i));
 	}
+	ASSERT((size_t)(to - start) <= chunk->count * ENCODE_POINT_MAX_BYTES);
 	out->len += (size_t)(to - start);
 }
 
@@ -398,6 +402,7 @@ static void csv_points(struct encoder *encoder, const struct query_chunk *chunk)
 			to += number_print(to, value_at(chunk, i));
 		*to++ = '\n';
 	}
+	ASSERT((size_t)(to - start) <= chunk->count * (ENCODE_POINT_MAX_BYTES + middle.len));
 	out->len += (size_t)(to - start);
 }
 

@@ -174,6 +174,7 @@ void opentsdb_answer_points(struct opentsdb_answer *answer, const struct combine
 		if (answer->arrays)
 			*to++ = ']';
 	}
+	ASSERT((size_t)(to - start) <= count * OPENTSDB_POINT_MAX_BYTES);
 	out->len += (size_t)(to - start);
 }
 

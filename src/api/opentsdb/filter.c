@@ -147,6 +147,7 @@ static int add_filter(struct opentsdb_filters *filters, struct slice type, struc
 	filters->count++;
 	filters->selector_count += !check->is_not;
 	filters->check_count += check->is_not || check->is_regex;
+	ASSERT(filters->selector_count <= filters->count && filters->check_count <= filters->count);
 	return err;
 }
 
@@ -285,6 +286,7 @@ bool opentsdb_filters_keep(void *owner, struct slice tags_text)
 	struct opentsdb_filters *filters = owner;
 	struct arena arena;
 	struct tags tags;
+	ASSERT(!filters->strict || filters->names);
 	if (filters->work > OPENTSDB_FILTER_WORK_MAX)
 		return false;
 	if (filters->strict && !device_names_keep(filters->names, tags_text))

@@ -4,13 +4,13 @@
  *
  * One query runs after the other; the answer leaves when the last has ended. Names are always said,
  * since series have no ids that could stand for them. */
-#include "api/metrics/interface_alias.h"
+#include "api/call.h"
 #include "api/metrics/device_names.h"
-#include "api/opentsdb/opentsdb.h"
+#include "api/metrics/interface_alias.h"
 #include "api/opentsdb/filter.h"
+#include "api/opentsdb/opentsdb.h"
 #include "api/opentsdb/uri.h"
 #include "api/params.h"
-#include "api/call.h"
 #include "base/stats.h"
 #include "conf/conf.h"
 #include "query/plan.h"
@@ -50,8 +50,11 @@ static void last_end_query(struct last_call *call)
 	call->query = NULL;
 }
 
+static const struct api_call_kind last_kind;
+
 static struct last_call *last_call_of(struct api_call *call)
 {
+	ASSERT(call->kind == &last_kind);
 	return CONTAINER_OF(call, struct last_call, call);
 }
 
@@ -129,7 +132,7 @@ static int charge_answer(struct last_call *call)
 static int last_take_points(struct last_call *call, struct errbuf *e)
 {
 	struct query_chunk chunk;
-	while (query_take(call->query, POINTS_EACH, &chunk)) {
+	while (query_next(call->query, POINTS_EACH, &chunk)) {
 		for (size_t i = 0; i < chunk.count; i++) {
 			if (last_write_point(call, &chunk, i))
 				return errbuf_set(e, ERR_DAMAGED,
@@ -150,13 +153,14 @@ static void last_ready(void *owner);
 
 static bool last_keep(void *owner, struct slice tags_text)
 {
-	struct last_call *call = owner;
+	struct last_call *call = last_call_of(api_call_from(owner));
 	return opentsdb_filters_keep(&call->filters, tags_text);
 }
 
 static void last_hold(void *owner, bool held)
 {
-	struct last_call *call = owner;
+	struct last_call *call = last_call_of(api_call_from(owner));
+	ASSERT(call->held != held);
 	call->held = held;
 	call->call.held += held;
 	bool UNUSED goes_on = held || api_call_settle(&call->call);
@@ -190,9 +194,9 @@ static int last_fill_spec(struct last_call *call, struct errbuf *e)
 	err = device_names_select(&call->names, filters->selectors, filters->selector_count,
 				  &call->call.arena, &filters->strict);
 	filters->names = call->names.inventory ? &call->names : NULL;
-	spec->keep = opentsdb_filters_must_keep(filters) ? last_keep : NULL;
-	spec->keep_owner = call;
-	spec->keep_hold = last_hold;
+	spec->filter = opentsdb_filters_must_keep(filters) ? last_keep : NULL;
+	spec->filter_owner = call;
+	spec->filter_hold = last_hold;
 	if (alias_is_asked(spec))
 		return errbuf_set(e, ERR_INVALID, "counters have no tag alias");
 	return err ? errbuf_set(e, err, "too many devices were renamed") : 0;
@@ -200,6 +204,7 @@ static int last_fill_spec(struct last_call *call, struct errbuf *e)
 
 static int last_start_query(struct last_call *call, struct errbuf *e)
 {
+	ASSERT(call->asked && !call->query);
 	stat_add(STAT_queries, 1);
 	call->filters = (struct opentsdb_filters){.work = call->filters.work};
 	call->query = query_new(call->call.api->queries, last_ready, call);
@@ -220,7 +225,7 @@ static void last_finish(struct last_call *call)
 
 static void last_ready(void *owner)
 {
-	struct last_call *call = owner;
+	struct last_call *call = last_call_of(api_call_from(owner));
 	struct errbuf e;
 	int err = last_take_points(call, &e);
 	if (!err && call->filters.work > OPENTSDB_FILTER_WORK_MAX)

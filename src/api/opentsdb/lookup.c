@@ -1,8 +1,8 @@
 /* GET /api/search/lookup?m=cpu_idle{host=*,*=linux}&limit=25: which series a metric has. */
+#include "api/call.h"
 #include "api/metrics/device_names.h"
 #include "api/opentsdb/opentsdb.h"
 #include "api/params.h"
-#include "api/call.h"
 #include "catalog/selector.h"
 
 enum {
@@ -25,8 +25,11 @@ struct lookup_call {
 	struct catalog_find find;
 };
 
+static const struct api_call_kind lookup_kind;
+
 static struct lookup_call *lookup_call_of(struct api_call *call)
 {
+	ASSERT(call->kind == &lookup_kind);
 	return CONTAINER_OF(call, struct lookup_call, call);
 }
 
@@ -142,8 +145,8 @@ static int lookup_read_call(struct lookup_call *call, struct errbuf *e)
 	if (err)
 		return err;
 	device_names_init(&call->names, call->call.api, call->find.tenant);
-	err = device_names_select(&call->names, (struct catalog_selector *)call->find.selectors,
-				  call->find.selector_count, &call->call.arena, &strict);
+	err = device_names_select(&call->names, call->find.selectors, call->find.selector_count,
+				  &call->call.arena, &strict);
 	return err ? errbuf_set(e, err, "too many devices were renamed") : 0;
 }
 
@@ -249,8 +252,9 @@ static void lookup_answer(struct lookup_call *call)
 
 static void lookup_found(struct catalog_find *find, int err)
 {
-	struct lookup_call *call = find->owner;
+	struct lookup_call *call = lookup_call_of(api_call_from(find->owner));
 	struct errbuf e = find->error;
+	ASSERT(call->finding);
 	call->finding = false;
 	if (err)
 		api_call_fail_with(&call->call, err, e.text);

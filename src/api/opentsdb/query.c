@@ -7,13 +7,13 @@
  * was to read does not count. Where the answer was cut, the header (or trailer) X-Granary-Cut says
  * by what; what is put together here of several series is never cut but refused, since a part of a
  * sum is no sum. */
-#include "api/metrics/interface_alias.h"
-#include "api/opentsdb/opentsdb.h"
-#include "api/opentsdb/answer.h"
-#include "api/opentsdb/uri.h"
-#include "api/metrics/answered_by.h"
-#include "api/params.h"
 #include "api/call.h"
+#include "api/metrics/answered_by.h"
+#include "api/metrics/interface_alias.h"
+#include "api/opentsdb/answer.h"
+#include "api/opentsdb/opentsdb.h"
+#include "api/opentsdb/uri.h"
+#include "api/params.h"
 #include "base/stats.h"
 
 enum {
@@ -63,8 +63,11 @@ struct opentsdb_call {
 	struct combine_point taken[COMBINE_CHUNK_MAX];
 };
 
+static const struct api_call_kind kind;
+
 static struct opentsdb_call *opentsdb_call_of(struct api_call *call)
 {
+	ASSERT(call->kind == &kind);
 	return CONTAINER_OF(call, struct opentsdb_call, call);
 }
 
@@ -139,19 +142,20 @@ static void opentsdb_query_finish(struct opentsdb_call *call)
 
 static void opentsdb_query_ready(void *owner)
 {
-	struct opentsdb_call *call = owner;
+	struct opentsdb_call *call = opentsdb_call_of(api_call_from(owner));
 	api_call_go_on(&call->call);
 }
 
 static bool opentsdb_query_keep(void *owner, struct slice tags_text)
 {
-	struct opentsdb_call *call = owner;
+	struct opentsdb_call *call = opentsdb_call_of(api_call_from(owner));
 	return opentsdb_filters_keep(&call->body.queries[call->at].filters, tags_text);
 }
 
 static void opentsdb_query_hold(void *owner, bool held)
 {
-	struct opentsdb_call *call = owner;
+	struct opentsdb_call *call = opentsdb_call_of(api_call_from(owner));
+	ASSERT(call->held != held);
 	call->held = held;
 	call->call.held += held;
 	bool UNUSED goes_on = held || api_call_settle(&call->call);
@@ -166,9 +170,9 @@ static void opentsdb_query_fill_spec(struct opentsdb_call *call, struct opentsdb
 		.metric = asked->metric,
 		.selectors = filters->selectors,
 		.selector_count = filters->selector_count,
-		.keep = opentsdb_filters_must_keep(filters) ? opentsdb_query_keep : NULL,
-		.keep_owner = call,
-		.keep_hold = opentsdb_query_hold,
+		.filter = opentsdb_filters_must_keep(filters) ? opentsdb_query_keep : NULL,
+		.filter_owner = call,
+		.filter_hold = opentsdb_query_hold,
 		.start_ms = call->body.start_ms,
 		.end_ms = call->body.end_ms,
 		.fn = asked->fn,
@@ -197,6 +201,7 @@ static int opentsdb_query_select_devices(struct opentsdb_call *call,
 /* False: the call is over. */
 static bool opentsdb_query_start_query(struct opentsdb_call *call)
 {
+	ASSERT(call->at < call->body.count && !call->query && !call->combine);
 	struct opentsdb_query *asked = &call->body.queries[call->at];
 	struct errbuf e;
 	int err = api_call_check_time(&call->call, &e);
@@ -245,6 +250,7 @@ static void start_combining(struct opentsdb_call *call)
 
 static void opentsdb_query_begin_group(struct opentsdb_call *call)
 {
+	ASSERT(call->has_chunk);
 	if (!call->combine)
 		start_combining(call);
 	combine_begin(call->combine);
@@ -255,6 +261,7 @@ static void opentsdb_query_begin_group(struct opentsdb_call *call)
 
 static void end_group(struct opentsdb_call *call)
 {
+	ASSERT(call->phase == IN_GROUP);
 	combine_end(call->combine);
 	call->phase = GROUP_ENDS;
 }
@@ -275,8 +282,9 @@ static bool leave_group(struct opentsdb_call *call)
 static bool take_chunk(struct opentsdb_call *call)
 {
 	struct query_chunk chunk;
-	if (!query_take(call->query, COMBINE_CHUNK_MAX, &chunk))
+	if (!query_next(call->query, COMBINE_CHUNK_MAX, &chunk))
 		return false;
+	ASSERT(chunk.count <= COMBINE_CHUNK_MAX);
 	say_granularity(call);
 	memcpy(call->ts_ms, chunk.ts_ms, chunk.count * sizeof(*chunk.ts_ms));
 	memcpy(call->bits, chunk.bits, chunk.count * sizeof(*chunk.bits));
@@ -309,7 +317,7 @@ static bool opentsdb_query_add_chunk(struct opentsdb_call *call, size_t *turn)
 /* Encodes points of the group; gives whether there were some, and may be more. */
 static bool opentsdb_query_encode(struct opentsdb_call *call, size_t *turn)
 {
-	size_t count = combine_take(call->combine, call->taken, COMBINE_CHUNK_MAX);
+	size_t count = combine_next(call->combine, call->taken, COMBINE_CHUNK_MAX);
 	*turn += count;
 	call->given += count;
 	if (!count)
@@ -415,6 +423,7 @@ static bool opentsdb_query_step(struct opentsdb_call *call, size_t *turn)
 	case GROUP_ENDS:
 		return opentsdb_query_encode(call, turn) || leave_group(call);
 	}
+	ASSERT(false);
 	return false;
 }
 
@@ -442,7 +451,7 @@ const struct param opentsdb_query_params[] = {
 	{"arrays", .help = "true: points as pairs in an array."},
 	{NULL}};
 
-/* Of the form with m=, beside what opentsdb_uri_query makes of them. */
+/* Parameters of the form with m= that opentsdb_uri_query does not read. */
 static const struct param uri_params[] = {
 	{"tenant", PARAM_TENANT, offsetof(struct opentsdb_call, tenant)},
 	{"arrays"},

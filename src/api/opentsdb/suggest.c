@@ -4,11 +4,11 @@
  * Metrics of a tenant are one list of the catalog. Tag keys and values belong to metrics there, so
  * those of a tenant are put together: of one metric after the other, in the order of names, the
  * first `max` are kept. */
+#include "api/call.h"
+#include "api/json_reply.h"
 #include "api/metrics/device_names.h"
 #include "api/opentsdb/opentsdb.h"
 #include "api/params.h"
-#include "api/call.h"
-#include "api/json_reply.h"
 #include "catalog/catalog.h"
 #include "wire/number.h"
 
@@ -107,8 +107,11 @@ struct suggest_call {
 	size_t metric_count, metric, key_count, key, found_count;
 };
 
+static const struct api_call_kind suggest_kind;
+
 static struct suggest_call *suggest_call_of(struct api_call *call)
 {
+	ASSERT(call->kind == &suggest_kind);
 	return CONTAINER_OF(call, struct suggest_call, call);
 }
 
@@ -149,6 +152,7 @@ static void list_names(struct suggest_call *call, enum catalog_listing what, str
 		       size_t limit, struct arena *arena)
 {
 	struct slice metric = {NULL, 0}, key = {NULL, 0};
+	ASSERT(!call->listing);
 	if (what != CATALOG_METRIC_NAMES)
 		metric = call->metrics[call->metric];
 	if (what == CATALOG_TAG_VALUES)
@@ -188,6 +192,7 @@ static int add_found(struct suggest_call *call, const struct slice *names, size_
 	}
 	if (a < call->found_count || b < count)
 		call->call.cut = "limit";
+	ASSERT(kept <= call->max);
 	memcpy(call->found, both, kept * sizeof(*both));
 	call->found_count = kept;
 	mem_free(both);
@@ -267,7 +272,8 @@ static int suggest_take_list(struct suggest_call *call)
 
 static void suggest_listed(struct catalog_list *list, int err)
 {
-	struct suggest_call *call = list->owner;
+	struct suggest_call *call = suggest_call_of(api_call_from(list->owner));
+	ASSERT(call->listing);
 	call->listing = false;
 	if (err) {
 		struct errbuf e = list->error;

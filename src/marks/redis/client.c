@@ -1,48 +1,61 @@
 #include "marks/redis/client.h"
 
-#include <hiredis/async.h>
 #include <hiredis/hiredis.h>
+#include <signal.h>
 #include <stdatomic.h>
+#include <sys/socket.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/random.h"
-#include "loop/loop.h"
-#include "loop/thread.h"
+#include "loop/job.h"
 
 enum {
-	TICK_MS = 50,
+	SLICE_MS = 50, /* between two looks at the time, while nothing comes */
 	LOOK_MS = 1000,
 	RETRY_FIRST_MS = 100,
 	RETRY_MAX_MS = 5000,
 	LINES_A_MINUTE = 3,
+	SENT_AT_ONCE = 64,             /* requests: whoever comes later waits for their answers */
+	ANSWERS_MAX_BYTES = 256 << 20, /* to these */
+	ELEMENTS_MAX = 1 << 24,        /* of an array */
 };
 
-enum redis_client_state { DOWN, CONNECTS, GREETS, UP };
+#define UNASKED  "it answers what nobody has asked"
+#define TOO_LONG "its answer is too long"
 
 struct redis_client {
 	struct redis_client_options options;
-	struct loop_thread *thread;
-	struct loop *loop;
-	struct loop_timer *ticks;
-	struct loop_watch *watch;
-	unsigned watched; /* events */
-	redisAsyncContext *context;
-	enum redis_client_state state;
-	int64_t deadline_ms; /* of connecting and greeting */
-	int64_t next_ms, retry_ms, look_ms;
+	struct job *job;
+	struct task_queue ended; /* where the job says that it is over */
+	struct task_answer over;
+
+	/* The thread's. */
+	redisContext *context;               /* NULL: not connected */
+	redisReplyObjectFunctions functions; /* its reader's */
+	bool broken;                         /* the connection is of no use any more */
+	int64_t next_ms;                     /* of the next try, or look; monotonic */
+	int64_t retry_ms;
 	struct random random;
-	struct redis_request login;
-	struct redis_request *first, **last; /* sent, not over */
-	struct task begin, stop, drop;
-	bool drop_posted;
 	struct log_rate lines;
+	struct redis_request login;
+	const char **words; /* of the command that is being sent */
+	size_t *lengths;
+	size_t word_room;
+
 	atomic_bool up;
-	pthread_mutex_t lock; /* guards the next */
+	pthread_mutex_t lock; /* guards the rest, and that `up` becomes true or false */
 	pthread_cond_t changed;
+	struct redis_request *first, **last; /* have come, are not sent */
+	bool woken, tried;
 	char why[REDIS_WHY_BYTES];
-	bool tried, over;
 };
+
+static int64_t redis_client_now_ms(void)
+{
+	return clock_mono_ms(clock_real());
+}
 
 /* ---- What others see ------------------------------------------------------------------------- */
 
@@ -65,6 +78,13 @@ static void redis_client_set_why(struct redis_client *client, const char *why)
 	pthread_mutex_unlock(&client->lock);
 }
 
+static void redis_client_set_up(struct redis_client *client, bool up)
+{
+	pthread_mutex_lock(&client->lock);
+	atomic_store(&client->up, up);
+	pthread_mutex_unlock(&client->lock);
+}
+
 static void redis_client_set_flag(struct redis_client *client, bool *flag)
 {
 	pthread_mutex_lock(&client->lock);
@@ -73,12 +93,9 @@ static void redis_client_set_flag(struct redis_client *client, bool *flag)
 	pthread_mutex_unlock(&client->lock);
 }
 
-static void redis_client_wait_flag(struct redis_client *client, const bool *flag)
+void redis_client_wake(struct redis_client *client)
 {
-	pthread_mutex_lock(&client->lock);
-	while (!*flag)
-		pthread_cond_wait(&client->changed, &client->lock);
-	pthread_mutex_unlock(&client->lock);
+	redis_client_set_flag(client, &client->woken);
 }
 
 void redis_client_wait_first(struct redis_client *client)
@@ -89,253 +106,243 @@ void redis_client_wait_first(struct redis_client *client)
 	pthread_mutex_unlock(&client->lock);
 }
 
-struct executor *redis_client_executor(struct redis_client *client)
+/* ---- Requests -------------------------------------------------------------------------------- */
+
+static void redis_client_say_over(struct task *task)
 {
-	return loop_executor(client->loop);
+	struct redis_request *request = CONTAINER_OF(task, struct redis_request, over);
+	request->done(request, request->err);
+}
+
+static void redis_client_end_request(struct redis_request *request, int err)
+{
+	request->err = err;
+	request->over.run = redis_client_say_over;
+	request->executor->post(request->executor, &request->over);
+}
+
+static void redis_client_set_deadline(struct redis_request *request)
+{
+	request->deadline_ms = redis_client_now_ms() + request->client->options.timeout_ms;
+}
+
+void redis_ask(struct redis_request *request)
+{
+	struct redis_client *client = request->client;
+	request->next = NULL;
+	redis_client_set_deadline(request);
+	pthread_mutex_lock(&client->lock);
+	bool sent = atomic_load(&client->up) && request->count && !request->text.failed;
+	if (sent) {
+		*client->last = request;
+		client->last = &request->next;
+		pthread_cond_broadcast(&client->changed);
+	}
+	pthread_mutex_unlock(&client->lock);
+	if (!sent)
+		redis_client_end_request(request, request->count ? ERR_RETRY : 0);
+}
+
+/* Those that have come, in their order, up to `max`. */
+static struct redis_request *redis_client_take(struct redis_client *client, size_t max)
+{
+	struct redis_request *taken = client->first, **end = &client->first;
+	for (size_t n = 0; *end && n < max; n++)
+		end = &(*end)->next;
+	client->first = *end;
+	if (!client->first)
+		client->last = &client->first;
+	if (end != &client->first)
+		*end = NULL;
+	return taken;
 }
 
 /* ---- Ends ------------------------------------------------------------------------------------ */
 
-static void redis_client_say_down(struct redis_client *client, const char *why)
+/* The first cause is the one that counts. */
+static int redis_client_fail(struct redis_client *client, const char *why)
 {
+	if (client->broken)
+		return ERR_RETRY;
+	client->broken = true;
+	redis_client_set_up(client, false);
 	redis_client_set_why(client, why);
-	log_rated(&client->lines, loop_now_ms(client->loop), LOG_WARN,
+	log_rated(&client->lines, redis_client_now_ms(), LOG_WARN,
 		  "roll-ups: Redis at %s:%d: %s; the server connects again",
 		  client->options.url.host, client->options.url.port, why);
+	return ERR_RETRY;
 }
 
 /* The next try comes later than the last did, and not when those of others come. */
 static void redis_client_rest(struct redis_client *client)
 {
 	double part = 0.5 + random_unit(&client->random) / 2;
-	client->state = DOWN;
-	atomic_store(&client->up, false);
+	redisFree(client->context); /* NULL is allowed */
 	client->context = NULL;
-	client->next_ms = loop_now_ms(client->loop) + (int64_t)((double)client->retry_ms * part);
+	client->broken = false;
+	client->next_ms = redis_client_now_ms() + (int64_t)((double)client->retry_ms * part);
 	client->retry_ms =
 		client->retry_ms * 2 < RETRY_MAX_MS ? client->retry_ms * 2 : RETRY_MAX_MS;
+	pthread_mutex_lock(&client->lock);
+	struct redis_request *left = redis_client_take(client, SIZE_MAX);
+	pthread_mutex_unlock(&client->lock);
+	while (left) {
+		struct redis_request *request = left;
+		left = request->next;
+		redis_client_end_request(request, ERR_RETRY);
+	}
 	redis_client_set_flag(client, &client->tried);
 }
 
-/* Not from within an answer: hiredis still needs its context there. */
-static void redis_client_drop_now(struct redis_client *client)
+/* ---- A round trip ---------------------------------------------------------------------------- */
+
+static void redis_client_put_command(struct redis_client *client,
+				     const struct redis_request *request, size_t command)
 {
-	redisAsyncContext *context = client->context;
-	if (!context)
-		return;
-	redis_client_rest(client);
-	redisAsyncFree(context);
+	size_t first = request->commands[command];
+	size_t end =
+		command + 1 < request->count ? request->commands[command + 1] : request->word_count;
+	size_t count = end - first, at = first ? request->ends[first - 1] : 0;
+	if (client->word_room < count) {
+		client->word_room = count * 2;
+		client->words =
+			mem_resize_array(client->words, client->word_room, sizeof(*client->words));
+		client->lengths = mem_resize_array(client->lengths, client->word_room,
+						   sizeof(*client->lengths));
+	}
+	for (size_t i = 0; i < count; i++) {
+		client->words[i] = request->text.data + at;
+		client->lengths[i] = request->ends[first + i] - at;
+		at = request->ends[first + i];
+	}
+	if (redisAppendCommandArgv(client->context, (int)count, client->words, client->lengths) !=
+	    REDIS_OK)
+		redis_client_fail(client, client->context->errstr);
 }
 
-static void redis_client_run_drop(struct task *task)
+/* Reading and writing look at the time every SLICE_MS, see redis_client_connect. */
+static bool redis_client_may_wait(struct redis_client *client, int64_t deadline_ms)
 {
-	struct redis_client *client = CONTAINER_OF(task, struct redis_client, drop);
-	client->drop_posted = false;
-	redis_client_drop_now(client);
+	if (job_is_stopping(client->job))
+		client->broken = true;
+	else if (redis_client_now_ms() >= deadline_ms)
+		redis_client_fail(client, "it does not answer");
+	return !client->broken;
 }
 
-static void redis_client_drop(struct redis_client *client, const char *why)
+static void redis_client_send(struct redis_client *client, int64_t deadline_ms)
 {
-	struct executor *executor = loop_executor(client->loop);
-	redis_client_say_down(client, why);
-	atomic_store(&client->up, false);
-	if (!client->drop_posted)
-		executor->post(executor, &client->drop);
-	client->drop_posted = true;
+	int all = 0;
+	while (!all && redis_client_may_wait(client, deadline_ms)) {
+		if (redisBufferWrite(client->context, &all) != REDIS_OK)
+			redis_client_fail(client, client->context->errstr);
+	}
 }
 
-/* ---- Requests -------------------------------------------------------------------------------- */
-
-static void redis_client_run_over(struct task *task)
+/* NULL: the connection is broken. *bytes have been read since they were sent. */
+static redisReply *redis_client_read(struct redis_client *client, int64_t deadline_ms,
+				     size_t *bytes)
 {
-	struct redis_request *request = CONTAINER_OF(task, struct redis_request, over);
-	request->done(request, request->err);
-}
-
-static void redis_client_end_request(struct redis_request *request)
-{
-	request->over.run = redis_client_run_over;
-	request->executor->post(request->executor, &request->over);
+	redisContext *context = client->context;
+	void *reply = NULL;
+	while (!client->broken) {
+		if (redisReaderGetReply(context->reader, &reply) != REDIS_OK)
+			redis_client_fail(client, context->reader->err == REDIS_ERR_OOM
+							  ? TOO_LONG
+							  : context->reader->errstr);
+		if (reply || !redis_client_may_wait(client, deadline_ms))
+			return reply;
+		size_t before = context->reader->len;
+		if (redisBufferRead(context) != REDIS_OK)
+			redis_client_fail(client, context->errstr);
+		*bytes += context->reader->len - before;
+		if (*bytes > ANSWERS_MAX_BYTES)
+			redis_client_fail(client, TOO_LONG);
+	}
+	return NULL;
 }
 
 static void redis_client_take_answer(struct redis_request *request, const redisReply *reply)
 {
-	bool error = reply && reply->type == REDIS_REPLY_ERROR;
+	bool error = reply->type == REDIS_REPLY_ERROR && !request->takes_errors;
 	/* The first one is why the others are. */
-	if (error && !request->takes_errors && !request->err)
+	if (error && !request->err)
 		redis_client_set_why(request->client, reply->str);
-	if (!reply || (error && !request->takes_errors))
+	if (error)
 		request->err = ERR_RETRY;
 	else if (request->answer)
 		request->answer(request, request->answered, reply);
-	request->answered++;
 }
 
-static void redis_client_unlink_request(struct redis_request *request)
+/* ERR_RETRY: the connection is broken, or one of the answers is an error. */
+static int redis_client_read_answers(struct redis_request *request, size_t *bytes)
 {
 	struct redis_client *client = request->client;
-	struct redis_request **at = &client->first;
-	while (*at != request)
-		at = &(*at)->next;
-	*at = request->next;
-	if (client->last == &request->next)
-		client->last = at;
-}
-
-static void redis_client_on_reply(UNUSED redisAsyncContext *context, void *reply, void *owner)
-{
-	struct redis_request *request = owner;
-	redis_client_take_answer(request, reply);
-	if (request->answered < request->count)
-		return;
-	redis_client_unlink_request(request);
-	redis_client_end_request(request);
-}
-
-static bool redis_client_may_send(const struct redis_request *request)
-{
-	enum redis_client_state state = request->client->state;
-	return request->client->context && !request->client->drop_posted && !request->text.failed &&
-	       (state == UP || (state == GREETS && request->greets));
-}
-
-static void redis_client_send_command(struct redis_request *request, size_t i)
-{
-	size_t start = request->starts[i];
-	size_t end = i + 1 < request->count ? request->starts[i + 1] : request->text.len;
-	if (redisAsyncFormattedCommand(request->client->context, redis_client_on_reply, request,
-				       request->text.data + start, end - start) == REDIS_OK)
-		return;
-	redis_client_take_answer(request, NULL);
-}
-
-/* A context that is about to end takes no more commands, and none of this request then. */
-static void redis_client_run_send(struct task *task)
-{
-	struct redis_request *request = CONTAINER_OF(task, struct redis_request, send);
-	struct redis_client *client = request->client;
-	request->answered = 0;
-	request->err = request->count ? ERR_RETRY : 0;
-	if (!request->count || !redis_client_may_send(request)) {
-		redis_client_end_request(request);
-		return;
-	}
 	request->err = 0;
-	request->deadline_ms = loop_now_ms(client->loop) + client->options.timeout_ms;
-	request->next = NULL;
-	*client->last = request;
-	client->last = &request->next;
-	for (size_t i = 0; i < request->count; i++)
-		redis_client_send_command(request, i);
-	if (request->answered == request->count) {
-		redis_client_unlink_request(request);
-		redis_client_end_request(request);
+	for (request->answered = 0; request->answered < request->count; request->answered++) {
+		redisReply *reply = redis_client_read(client, request->deadline_ms, bytes);
+		if (!reply)
+			return ERR_RETRY;
+		redis_client_take_answer(request, reply);
+		freeReplyObject(reply);
 	}
+	return request->err;
 }
 
-void redis_ask(struct redis_request *request)
+/* The answers go to the requests in their order. A request that waited too long for its turn is as
+ * good as one that is not answered: its marks go to the store in time. Of requests with an executor
+ * `done` follows. */
+static void redis_client_exchange(struct redis_client *client, struct redis_request *first)
 {
-	struct executor *executor = loop_executor(request->client->loop);
-	/* hiredis looks at what stands behind a command. */
-	if (!buf_append_char(&request->text, 0))
-		request->text.len--;
-	request->send.run = redis_client_run_send;
-	executor->post(executor, &request->send);
+	const redisReader *reader = client->context->reader;
+	size_t bytes = 0;
+	for (struct redis_request *r = first; r && !client->broken; r = r->next) {
+		for (size_t i = 0; i < r->count; i++)
+			redis_client_put_command(client, r, i);
+	}
+	redis_client_send(client, first->deadline_ms);
+	while (first) {
+		struct redis_request *request = first;
+		first = request->next;
+		request->err = redis_client_read_answers(request, &bytes);
+		if (request->executor)
+			redis_client_end_request(request, request->err);
+	}
+	if (!client->broken && reader->pos < reader->len)
+		redis_client_fail(client, UNASKED);
 }
 
-/* ---- hiredis' events ------------------------------------------------------------------------- */
-
-static void redis_client_on_events(void *owner, unsigned events)
+int redis_ask_now(struct redis_request *request)
 {
-	struct redis_client *client = owner;
-	if (events & LOOP_READABLE && client->context)
-		redisAsyncHandleRead(client->context);
-	if (events & LOOP_WRITABLE && client->context && client->watched & LOOP_WRITABLE)
-		redisAsyncHandleWrite(client->context);
-}
-
-static void redis_client_watch(struct redis_client *client, unsigned add, unsigned leave)
-{
-	client->watched = (client->watched | add) & ~leave;
-	if (client->watch)
-		loop_watch_set(client->watch, client->watched);
-}
-
-static void redis_client_add_read(void *owner)
-{
-	redis_client_watch(owner, LOOP_READABLE, 0);
-}
-
-static void redis_client_del_read(void *owner)
-{
-	redis_client_watch(owner, 0, LOOP_READABLE);
-}
-
-static void redis_client_add_write(void *owner)
-{
-	redis_client_watch(owner, LOOP_WRITABLE, 0);
-}
-
-static void redis_client_del_write(void *owner)
-{
-	redis_client_watch(owner, 0, LOOP_WRITABLE);
-}
-
-static void redis_client_clean_up(void *owner)
-{
-	struct redis_client *client = owner;
-	loop_watch_close(client->watch);
-	client->watch = NULL;
-	client->watched = 0;
+	request->next = NULL;
+	redis_client_set_deadline(request);
+	if (!request->client->context || request->client->broken)
+		return ERR_RETRY;
+	redis_client_exchange(request->client, request);
+	return request->err;
 }
 
 /* ---- Connecting ------------------------------------------------------------------------------ */
 
-static void redis_client_greet(struct redis_client *client)
-{
-	client->state = GREETS;
-	client->deadline_ms = loop_now_ms(client->loop) + client->options.timeout_ms;
-	client->options.connected(client->options.owner);
-}
-
-void redis_client_greet_again(struct redis_client *client)
-{
-	if (client->state != UP)
-		return;
-	atomic_store(&client->up, false);
-	redis_client_greet(client);
-}
-
 void redis_client_ready(struct redis_client *client)
 {
-	if (client->state != GREETS || client->drop_posted)
+	if (client->broken)
 		return;
-	client->state = UP;
 	client->retry_ms = RETRY_FIRST_MS;
-	client->look_ms = loop_now_ms(client->loop) + LOOK_MS;
+	client->next_ms = redis_client_now_ms() + LOOK_MS;
 	redis_client_set_why(client, "");
-	atomic_store(&client->up, true);
+	redis_client_set_up(client, true);
 	redis_client_set_flag(client, &client->tried);
 }
 
 void redis_client_refuse(struct redis_client *client, const char *why)
 {
-	if (client->context)
-		redis_client_drop(client, why);
+	(void)redis_client_fail(client, why);
 }
 
-static void redis_client_on_login(struct redis_request *request, int err)
+void redis_client_greet_again(struct redis_client *client)
 {
-	struct redis_client *client = request->client;
-	char why[REDIS_WHY_BYTES];
-	if (client->state != GREETS)
-		return;
-	if (!err) {
-		redis_client_greet(client);
-		return;
-	}
-	redis_client_why(client, why);
-	redis_client_refuse(client, why);
+	redis_client_set_up(client, false);
 }
 
 /* AUTH with one word is of the default user, for servers before version 6. */
@@ -343,102 +350,114 @@ static void redis_client_log_in(struct redis_client *client)
 {
 	const struct redis_url *url = &client->options.url;
 	struct redis_request *login = &client->login;
+	char why[REDIS_WHY_BYTES];
 	redis_request_clear(login);
 	if (url->password[0]) {
-		redis_command(login, url->user[0] ? 3 : 2);
-		redis_word(login, SLICE("AUTH"));
+		redis_command(login, SLICE("AUTH"));
 		if (url->user[0])
 			redis_word(login, slice_of(url->user));
 		redis_word(login, slice_of(url->password));
 	}
-	redis_command(login, 2);
-	redis_word(login, SLICE("SELECT"));
-	redis_number(login, url->database);
-	redis_ask(login);
-}
-
-/* hiredis frees the context itself where connecting failed. */
-static void redis_client_on_connect(const redisAsyncContext *context, int status)
-{
-	struct redis_client *client = context->data;
-	if (client->context != context)
-		return;
-	if (status != REDIS_OK) {
-		redis_client_say_down(client, context->errstr);
-		redis_client_rest(client);
-		return;
+	redis_command(login, SLICE("SELECT"));
+	redis_number(login, (uint64_t)url->database);
+	if (redis_ask_now(login)) {
+		redis_client_why(client, why);
+		(void)redis_client_fail(client, why);
 	}
-	client->state = GREETS;
-	redis_client_log_in(client);
 }
 
-static void redis_client_on_disconnect(const redisAsyncContext *context, UNUSED int status)
+/* hiredis takes room for as many elements as the server says, before any of them has come. */
+static void *redis_client_make_array(const redisReadTask *task, int elements)
 {
-	struct redis_client *client = context->data;
-	if (client->context != context)
-		return;
-	redis_client_say_down(client,
-			      context->errstr[0] ? context->errstr : "it has ended the connection");
-	redis_client_rest(client);
+	const redisReplyObjectFunctions *hiredis = task->privdata;
+	return elements <= ELEMENTS_MAX ? hiredis->createArray(task, elements) : NULL;
 }
 
-static void redis_client_connect_now(struct redis_client *client)
+static void redis_client_connect(struct redis_client *client)
 {
 	const struct redis_url *url = &client->options.url;
-	redisAsyncContext *context = redisAsyncConnect(url->host, url->port);
+	int64_t timeout_ms = client->options.timeout_ms;
+	struct timeval timeout = {timeout_ms / 1000, timeout_ms % 1000 * 1000};
+	struct timeval slice = {0, SLICE_MS * 1000};
+	redisContext *context = redisConnectWithTimeout(url->host, url->port, timeout);
 	ASSERT(context); /* NULL is no memory */
 	client->context = context;
-	client->state = CONNECTS;
-	client->deadline_ms = loop_now_ms(client->loop) + client->options.timeout_ms;
-	if (context->err) {
-		redis_client_say_down(client, context->errstr);
-		redis_client_drop_now(client);
-		return;
+	if (!context->err && redisSetTimeout(context, slice) == REDIS_OK) {
+		context->flags &= ~REDIS_BLOCK; /* that nothing came within the slice is no error */
+		client->functions = *context->reader->fn;
+		client->functions.createArray = redis_client_make_array;
+		context->reader->privdata = context->reader->fn;
+		context->reader->fn = &client->functions;
+		redis_client_log_in(client);
+	} else {
+		(void)redis_client_fail(client, context->errstr);
 	}
-	context->data = client;
-	context->ev.data = client;
-	context->ev.addRead = redis_client_add_read;
-	context->ev.delRead = redis_client_del_read;
-	context->ev.addWrite = redis_client_add_write;
-	context->ev.delWrite = redis_client_del_write;
-	context->ev.cleanup = redis_client_clean_up;
-	client->watch = loop_watch_new(client->loop, context->c.fd, redis_client_on_events, client);
-	redisAsyncSetDisconnectCallback(context, redis_client_on_disconnect);
-	redisAsyncSetConnectCallback(context, redis_client_on_connect);
 }
 
-/* ---- Time ------------------------------------------------------------------------------------ */
-
-static bool redis_client_is_overdue(const struct redis_client *client, int64_t now_ms)
+/* While it is idle nothing may come: it would be taken for an answer. */
+static void redis_client_look_for_more(struct redis_client *client)
 {
-	bool beginning = client->state == CONNECTS || client->state == GREETS;
-	return (beginning && now_ms >= client->deadline_ms) ||
-	       (client->first && now_ms >= client->first->deadline_ms);
+	char byte;
+	ssize_t there = recv(client->context->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+	if (there >= 0)
+		(void)redis_client_fail(client, there ? UNASKED : "it has ended the connection");
 }
 
-static void redis_client_on_tick(void *owner)
+/* ---- The thread ------------------------------------------------------------------------------ */
+
+/* Waits until there is something to be done, and gives the requests that have come. */
+static struct redis_request *redis_client_wait(struct redis_client *client, bool *woken)
+{
+	pthread_mutex_lock(&client->lock);
+	int64_t left_ms = client->next_ms - redis_client_now_ms();
+	while (!client->first && !client->woken && left_ms > 0 && !job_is_stopping(client->job)) {
+		cond_wait_ms(&client->changed, &client->lock, (int)left_ms);
+		left_ms = client->next_ms - redis_client_now_ms();
+	}
+	*woken = client->woken;
+	client->woken = false;
+	struct redis_request *taken = redis_client_take(client, SENT_AT_ONCE);
+	pthread_mutex_unlock(&client->lock);
+	return taken;
+}
+
+static void redis_client_run(struct job *job, void *owner)
 {
 	struct redis_client *client = owner;
-	int64_t now_ms = loop_now_ms(client->loop);
-	if (client->state == DOWN) {
-		if (now_ms >= client->next_ms)
-			redis_client_connect_now(client);
-	} else if (redis_client_is_overdue(client, now_ms)) {
-		redis_client_say_down(client, "it does not answer");
-		redis_client_drop_now(client);
-	} else if (client->state == UP && now_ms >= client->look_ms) {
-		client->look_ms = now_ms + LOOK_MS;
-		client->options.look(client->options.owner);
+	const struct redis_client_options *options = &client->options;
+	sigset_t broken_pipe; /* hiredis writes to connections that have gone */
+	sigemptyset(&broken_pipe);
+	sigaddset(&broken_pipe, SIGPIPE);
+	pthread_sigmask(SIG_BLOCK, &broken_pipe, NULL);
+	while (!job_is_stopping(job)) {
+		bool woken;
+		struct redis_request *asked = redis_client_wait(client, &woken);
+		bool due = redis_client_now_ms() >= client->next_ms;
+		if (client->context)
+			redis_client_look_for_more(client);
+		if (asked)
+			redis_client_exchange(client, asked);
+		if (woken)
+			options->woken(options->owner);
+		if (due && !client->context) {
+			redis_client_connect(client);
+		} else if (due && !client->broken) {
+			client->next_ms = redis_client_now_ms() + LOOK_MS;
+			options->look(options->owner);
+		}
+		if (client->context && !client->broken && !redis_client_is_up(client))
+			options->greet(options->owner);
+		if (client->broken)
+			redis_client_rest(client);
 	}
 }
 
 /* ---- Life ------------------------------------------------------------------------------------ */
 
-static void redis_client_run_begin(struct task *task)
+static void redis_client_end(void *owner)
 {
-	struct redis_client *client = CONTAINER_OF(task, struct redis_client, begin);
-	client->ticks = loop_timer_new(client->loop, redis_client_on_tick, client);
-	loop_timer_start(client->ticks, 0, TICK_MS);
+	struct redis_client *client = owner;
+	client->over.there = true;
 }
 
 struct redis_client *redis_client_new(const struct redis_client_options *options)
@@ -448,42 +467,41 @@ struct redis_client *redis_client_new(const struct redis_client_options *options
 	client->last = &client->first;
 	client->retry_ms = RETRY_FIRST_MS;
 	client->lines = (struct log_rate){.lines_max = LINES_A_MINUTE};
-	client->begin.run = redis_client_run_begin;
-	client->drop.run = redis_client_run_drop;
 	random_init(&client->random, random_system_seed());
 	pthread_mutex_init(&client->lock, NULL);
 	pthread_cond_init(&client->changed, NULL);
-	redis_client_set_why(client, "it is not connected yet");
-	client->thread = loop_thread_new("redis");
-	client->loop = loop_thread_loop(client->thread);
-	client->login = (struct redis_request){.executor = loop_executor(client->loop),
-					       .done = redis_client_on_login,
-					       .greets = true};
+	task_queue_init(&client->ended);
 	redis_request_init(&client->login, client);
+	redis_client_set_why(client, "it is not connected yet");
 	return client;
 }
 
-void redis_client_start(struct redis_client *client)
+int redis_client_start(struct redis_client *client)
 {
-	loop_executor(client->loop)->post(loop_executor(client->loop), &client->begin);
-}
-
-static void redis_client_run_stop(struct task *task)
-{
-	struct redis_client *client = CONTAINER_OF(task, struct redis_client, stop);
-	loop_timer_close(client->ticks);
-	redis_client_drop_now(client);
-	redis_client_set_flag(client, &client->over);
+	return job_start("redis", redis_client_run, redis_client_end, client,
+			 &client->ended.executor, &client->job);
 }
 
 void redis_client_free(struct redis_client *client)
 {
-	client->stop.run = redis_client_run_stop;
-	loop_executor(client->loop)->post(loop_executor(client->loop), &client->stop);
-	redis_client_wait_flag(client, &client->over);
-	loop_thread_free(client->thread);
+	if (client->job) {
+		job_stop(client->job);
+		redis_client_wake(client);
+		(void)task_queue_wait_for(&client->ended, &client->over);
+		job_free(client->job);
+	}
+	ASSERT(!client->first);
+	redisFree(client->context); /* NULL is allowed */
 	redis_request_release(&client->login);
+	mem_free(client->words);
+	mem_free(client->lengths);
+	task_queue_release(&client->ended);
 	pthread_cond_destroy(&client->changed);
 	pthread_mutex_destroy(&client->lock);
 	mem_free(client);
+}
+
+struct task_queue *redis_client_queue(struct redis_client *client)
+{
+	return job_queue(client->job);
 }

@@ -1,4 +1,4 @@
-/* Private to rollup/redis/: whether Redis still has the marks that were put there.
+/* Private to marks/redis/: whether Redis still has the marks that were put there.
  *
  * A key of ours bears a text, the epoch: whose marks these are, how wide their slots are, which run
  * of Redis that is (its own run_id) and a number drawn by lot. It is read at each connection, about
@@ -7,15 +7,13 @@
  * marks are of no use. Then a new epoch begins, and whatever was marked before counts as lost.
  *
  * The store has a cell (table `leases`, kind "rollup-track", name "redis") with the epoch up to
- * which all lost marks have been made anew. So neither a crash nor a start of this process forgets
+ * which all lost marks have been made again. So neither a crash nor a start of this process forgets
  * that there is something to be made. An epoch of another store is left alone, and with it that
  * Redis: two must not take one's marks for the other's.
  *
- * The client's thread. */
+ * All is done on the client's thread, and may wait there for Redis and for the store. */
 #ifndef MARKS_REDIS_EPOCH_H
 #define MARKS_REDIS_EPOCH_H
-
-#include <pthread.h>
 
 #include "base/random.h"
 #include "marks/redis/client.h"
@@ -29,7 +27,7 @@ struct redis_epoch_options {
 	int64_t slot_ms;
 	/* Marks that were made are lost, or may be. */
 	void (*lost)(void *owner, const char *why);
-	/* They have been made anew, and the store knows it. */
+	/* They have been made again, and the store knows it. */
 	void (*restored)(void *owner);
 	void *owner;
 };
@@ -39,25 +37,16 @@ struct redis_epoch {
 	struct random random;
 	char present[EPOCH_MAX_BYTES]; /* empty: none is known yet */
 	char stored[EPOCH_MAX_BYTES];  /* in the store; empty: there is none */
-	char written[EPOCH_MAX_BYTES]; /* is on its way there */
 	uint64_t version;
 	char found[EPOCH_MAX_BYTES], run[RUN_MAX_BYTES]; /* what a greeting has told */
-	bool greeting, looking;
-	pthread_mutex_t lock; /* guards the next two */
-	pthread_cond_t over;
-	bool writing, closing;
-	struct redis_request greet, set, look;
-	struct store_write *write;
-	struct store_write_cond *outcome;
+	struct redis_request request;
 };
 
-/* Reads what the store has; blocks. */
+/* Reads what the store has, on the thread that opens; blocks. */
 int redis_epoch_read(struct redis_epoch *epoch, struct store *store) MUST_CHECK;
-/* Once the client is there. */
+/* Before the client starts. */
 void redis_epoch_init(struct redis_epoch *epoch, const struct redis_epoch_options *options);
-/* Waits until the store has nothing of it; on any thread, before the client goes. */
-void redis_epoch_close(struct redis_epoch *epoch);
-/* When the client has gone. */
+/* When the client's thread has ended. */
 void redis_epoch_release(struct redis_epoch *epoch);
 
 /* The client is connected. */

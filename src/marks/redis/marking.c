@@ -9,27 +9,19 @@
 enum { STAMP_BYTES = 48, MEMBER_MAX_BYTES = 128 << 10 };
 
 struct redis_marking {
-	struct marks_marking base;
-	struct marks_marking *of_store;
+	struct redis_marks *marks;
+	struct marks_marking of;
 	struct redis_request request;
 	struct buf member;
-	const struct mark_touch *touches;
-	size_t count;
-	int64_t now_ms;
 };
-
-static struct redis_marks *redis_marking_track_of(const struct redis_marking *m)
-{
-	return redis_marks_of(m->base.marks);
-}
 
 /* ---- Commands -------------------------------------------------------------------------------- */
 
 /* Another one for each marking, whoever makes it: what is removed is just what was read. */
 static struct slice redis_marking_make_stamp(const struct redis_marking *m, char to[STAMP_BYTES])
 {
-	uint64_t lot = atomic_fetch_add(&redis_marking_track_of(m)->stamps, 1);
-	int len = snprintf(to, STAMP_BYTES, "%lld-%016llx", (long long)m->now_ms,
+	uint64_t lot = atomic_fetch_add(&m->marks->stamps, 1);
+	int len = snprintf(to, STAMP_BYTES, "%lld-%016llx", (long long)m->of.now_ms,
 			   (unsigned long long)lot);
 	return (struct slice){to, (size_t)len};
 }
@@ -38,7 +30,7 @@ static void redis_marking_put_member(struct redis_marking *m, const struct mark_
 {
 	buf_clear(&m->member);
 	buf_append(&m->member, touch->tenant.data, touch->tenant.len);
-	buf_append_char(&m->member, redis_marking_track_of(m)->options.separator);
+	buf_append_char(&m->member, m->marks->options.separator);
 	(void)series_set_append(touch->series_set, &m->member); /* has room for any */
 	redis_word(&m->request, buf_slice(&m->member));
 }
@@ -47,18 +39,14 @@ static void redis_marking_put_touches(struct redis_marking *m, const struct mark
 				      size_t count, struct slice stamp)
 {
 	char key[KEY_MAX_BYTES];
-	redis_command(&m->request, 2 + 2 * count);
-	redis_word(&m->request, SLICE("HSET"));
-	redis_word(&m->request,
-		   redis_key(redis_marking_track_of(m), "touches", touches->slot, key));
+	redis_command(&m->request, SLICE("HSET"));
+	redis_word(&m->request, redis_key(m->marks, "touches", touches->slot, key));
 	for (size_t i = 0; i < count; i++) {
 		redis_marking_put_member(m, &touches[i]);
 		redis_word(&m->request, stamp);
 	}
-	redis_command(&m->request, 2 + count);
-	redis_word(&m->request, SLICE("SADD"));
-	redis_word(&m->request,
-		   redis_key(redis_marking_track_of(m), "pending", touches->slot, key));
+	redis_command(&m->request, SLICE("SADD"));
+	redis_word(&m->request, redis_key(m->marks, "pending", touches->slot, key));
 	for (size_t i = 0; i < count; i++)
 		redis_marking_put_member(m, &touches[i]);
 }
@@ -67,15 +55,14 @@ static void redis_marking_put_touches(struct redis_marking *m, const struct mark
  * touched once a series and process (marks/recent.h), so it lives past its end. */
 static void redis_marking_put_ingesting(struct redis_marking *m, struct mark_slot slot)
 {
-	const struct marks_redis_options *options = &redis_marking_track_of(m)->options;
-	int64_t quiet_ms = slot_ready_ms(slot.slot_s, m->now_ms, options->slot_ms,
-					 options->quiet_ms, m->now_ms) -
-			   m->now_ms;
+	const struct marks_redis_options *options = &m->marks->options;
+	int64_t quiet_ms = slot_ready_ms(slot.slot_s, m->of.now_ms, options->slot_ms,
+					 options->quiet_ms, m->of.now_ms) -
+			   m->of.now_ms;
 	char key[KEY_MAX_BYTES];
-	redis_command(&m->request, 4);
-	redis_word(&m->request, SLICE("SETEX"));
-	redis_word(&m->request, redis_key(redis_marking_track_of(m), "ingesting", slot, key));
-	redis_number(&m->request, (quiet_ms + 999) / 1000);
+	redis_command(&m->request, SLICE("SETEX"));
+	redis_word(&m->request, redis_key(m->marks, "ingesting", slot, key));
+	redis_number(&m->request, (uint64_t)(quiet_ms + 999) / 1000);
 	redis_word(&m->request, SLICE(""));
 }
 
@@ -105,18 +92,15 @@ static void redis_marking_put_all(struct redis_marking *m)
 	char text[STAMP_BYTES];
 	struct slice stamp = redis_marking_make_stamp(m, text);
 	redis_request_clear(&m->request);
-	redis_command(&m->request, 1);
-	redis_word(&m->request, SLICE("MULTI"));
-	redis_command(&m->request, 2);
-	redis_word(&m->request, SLICE("GET"));
-	redis_word(&m->request, slice_of(redis_marking_track_of(m)->epoch_key));
-	for (size_t at = 0; at < m->count;) {
-		size_t n = redis_marking_count_of_one_slot(m->touches + at, m->count - at);
-		redis_marking_put_slot(m, m->touches + at, n, stamp);
+	redis_command(&m->request, SLICE("MULTI"));
+	redis_command(&m->request, SLICE("GET"));
+	redis_word(&m->request, slice_of(m->marks->epoch_key));
+	for (size_t at = 0; at < m->of.count;) {
+		size_t n = redis_marking_count_of_one_slot(m->of.touches + at, m->of.count - at);
+		redis_marking_put_slot(m, m->of.touches + at, n, stamp);
 		at += n;
 	}
-	redis_command(&m->request, 1);
-	redis_word(&m->request, SLICE("EXEC"));
+	redis_command(&m->request, SLICE("EXEC"));
 }
 
 /* ---- Answers --------------------------------------------------------------------------------- */
@@ -136,75 +120,57 @@ static void redis_marking_on_answer(struct redis_request *request, size_t comman
 		if (reply->element[i]->type == REDIS_REPLY_ERROR)
 			request->err = ERR_RETRY;
 	}
-	(void)redis_epoch_seen(&redis_marking_track_of(m)->epoch, reply->element[0]);
+	(void)redis_epoch_seen(&m->marks->epoch, reply->element[0]);
 }
 
 static void redis_marking_on_asked(struct redis_request *request, int err)
 {
 	struct redis_marking *m = request->owner;
+	struct marks *marks = &m->marks->base;
+	struct marks_marking of = m->of;
+	redis_request_release(&m->request);
+	buf_release(&m->member);
+	mem_free(m);
 	if (err) {
 		stat_add(STAT_rollup_redis_missed, 1);
-		err = marks_marking_begin(m->of_store, m->now_ms, m->touches, m->count);
+		err = marks_store_mark(marks, &of);
 		if (!err)
 			return;
 	}
-	m->base.done(m->base.owner, err);
+	of.done(of.owner, err);
 }
 
-/* ---- Life ------------------------------------------------------------------------------------ */
+/* ---- Begin ----------------------------------------------------------------------------------- */
 
 /* Redis has no place for what only a deletion says, and what is late must not be lost. */
-static bool redis_marking_is_for_store(const struct redis_marking *m,
-				       const struct mark_touch *touch)
+static bool redis_marking_has_any_for_store(const struct redis_marks *marks,
+					    const struct marks_marking *marking)
 {
-	int64_t after_ms = redis_marking_track_of(m)->options.late_after_ms;
-	return touch->deleted || (after_ms && touch->slot.slot_s * 1000 < m->now_ms - after_ms);
-}
-
-static bool redis_marking_has_any_for_store(const struct redis_marking *m)
-{
-	for (size_t i = 0; i < m->count; i++) {
-		if (redis_marking_is_for_store(m, &m->touches[i]))
+	int64_t after_ms = marks->options.late_after_ms;
+	for (size_t i = 0; i < marking->count; i++) {
+		const struct mark_touch *touch = &marking->touches[i];
+		if (touch->deleted ||
+		    (after_ms && touch->slot.slot_s * 1000 < marking->now_ms - after_ms))
 			return true;
 	}
 	return false;
 }
 
-int redis_marking_begin(struct marks_marking *marking, int64_t now_ms,
-			const struct mark_touch *touches, size_t count)
+int redis_mark(struct marks *of_all, const struct marks_marking *marking)
 {
-	struct redis_marking *m = CONTAINER_OF(marking, struct redis_marking, base);
-	m->touches = touches;
-	m->count = count;
-	m->now_ms = now_ms;
-	if (!count || !redis_client_is_up(redis_marking_track_of(m)->client) ||
-	    redis_marking_has_any_for_store(m))
-		return marks_marking_begin(m->of_store, now_ms, touches, count);
+	struct redis_marks *marks = redis_marks_of(of_all);
+	if (!redis_client_is_up(marks->client) || redis_marking_has_any_for_store(marks, marking))
+		return marks_store_mark(of_all, marking);
+	struct redis_marking *m = mem_zalloc(sizeof(*m));
+	*m = (struct redis_marking){.marks = marks,
+				    .of = *marking,
+				    .request = {.executor = marking->executor,
+						.answer = redis_marking_on_answer,
+						.done = redis_marking_on_asked,
+						.owner = m}};
+	redis_request_init(&m->request, marks->client);
+	buf_init(&m->member, MEMBER_MAX_BYTES);
 	redis_marking_put_all(m);
 	redis_ask(&m->request);
 	return 0;
-}
-
-struct marks_marking *redis_marking_new(const struct marks_marking *begun)
-{
-	struct redis_marking *m = mem_zalloc(sizeof(*m));
-	m->base = *begun;
-	m->of_store = marks_marking_new(redis_marking_track_of(m)->of_store, begun->executor,
-					begun->done, begun->owner);
-	m->request = (struct redis_request){.executor = begun->executor,
-					    .answer = redis_marking_on_answer,
-					    .done = redis_marking_on_asked,
-					    .owner = m};
-	redis_request_init(&m->request, redis_marking_track_of(m)->client);
-	buf_init(&m->member, MEMBER_MAX_BYTES);
-	return &m->base;
-}
-
-void redis_marking_free(struct marks_marking *marking)
-{
-	struct redis_marking *m = CONTAINER_OF(marking, struct redis_marking, base);
-	marks_marking_free(m->of_store);
-	redis_request_release(&m->request);
-	buf_release(&m->member);
-	mem_free(m);
 }

@@ -1,10 +1,11 @@
-/* Tracking in Redis, with the keys of the Ceres document (doc/rollups.md), and in the store where
- * Redis is not reached (marks/marks.h).
+/* Marks in Redis, with the keys of the Ceres document (doc/rollups.md), and in the store where
+ * Redis is not reached (marks/marks.h). Of each partition and slot there are:
  *
- *     ingesting:<partition>:<slot>   "", expires when all of the slot has been quiet for long
- * enough pending:<partition>:<slot>     set of <tenant>:<series-set> touches:<partition>:<slot>
- * hash: such a member, its last touch <ms>-<stamp> granary:epoch                  whose marks these
- * are, and since when none was lost
+ *  - ingesting:<partition>:<slot>: empty, expires when all of the slot is quiet
+ *  - pending:<partition>:<slot>: a set of <tenant>:<series-set>
+ *  - touches:<partition>:<slot>: a hash of such a member to its last touch, <ms>-<stamp>
+ *
+ * and once granary:epoch: whose marks these are, and since when none was lost.
  *
  * The first two are the document's. By the third a mark is taken away only if nothing has touched
  * it since it was read, in one script; and each series is quiet by itself. A member without a touch
@@ -12,18 +13,18 @@
  *
  * Redis away. Marks are then kept in the store, and those that were on their way are made there as
  * well; listings and readings always go over the store's first, so nobody has to give them back. A
- * listing or reading ends with an error behind them.
+ * listing or reading ends with an error after them.
  *
  * Redis emptied or restarted: see epoch.h. Marks that were there are lost; marks_state says
- * so until they are made anew.
+ * so until they are made again.
  *
  * Threads: the connection has its own; everything else as in marks/marks.h. */
 #ifndef MARKS_REDIS_REDIS_H
 #define MARKS_REDIS_REDIS_H
 
 #include "base/clock.h"
-#include "marks/redis/url.h"
 #include "marks/marks.h"
+#include "marks/redis/url.h"
 
 struct marks_redis_options {
 	struct store *store;
@@ -33,7 +34,7 @@ struct marks_redis_options {
 	struct slice writer; /* names this process in marks of the store; the caller's */
 	int64_t slot_ms, quiet_ms;
 	/* What is older may be late (retention/late.h): its marks are made in the store, since they
-	 * could not be made anew from raw data. 0: late points are not kept. */
+	 * could not be made again from raw data. 0: late points are not kept. */
 	int64_t late_after_ms;
 };
 

@@ -2,7 +2,7 @@
 #include "marks/redis/client.h"
 #include "wire/number.h"
 
-enum { TEXT_MAX_BYTES = 256 << 20, NUMBER_BYTES = 24, COMMANDS_FIRST = 16 };
+enum { TEXT_MAX_BYTES = 256 << 20, NUMBER_BYTES = 24, WORDS_FIRST = 64, COMMANDS_FIRST = 16 };
 
 void redis_request_init(struct redis_request *request, struct redis_client *client)
 {
@@ -13,48 +13,42 @@ void redis_request_init(struct redis_request *request, struct redis_client *clie
 void redis_request_release(struct redis_request *request)
 {
 	buf_release(&request->text);
-	mem_free(request->starts);
+	mem_free(request->ends);
+	mem_free(request->commands);
 }
 
 void redis_request_clear(struct redis_request *request)
 {
 	buf_clear(&request->text);
-	request->count = request->answered = 0;
-	request->err = 0;
+	request->word_count = request->count = 0;
 }
 
-/* RESP, redis.io/docs/reference/protocol-spec: a command is an array of bulk strings. */
-static void redis_request_put_length(struct redis_request *request, char kind, uint64_t length)
-{
-	char text[NUMBER_BYTES];
-	buf_append_char(&request->text, kind);
-	buf_append(&request->text, text, number_print_u64(text, length));
-	buf_append(&request->text, "\r\n", 2);
-}
-
-void redis_command(struct redis_request *request, size_t words)
+void redis_command(struct redis_request *request, struct slice name)
 {
 	if (request->count == request->room) {
 		request->room = request->room ? request->room * 2 : COMMANDS_FIRST;
-		request->starts =
-			mem_resize_array(request->starts, request->room, sizeof(*request->starts));
+		request->commands = mem_resize_array(request->commands, request->room,
+						     sizeof(*request->commands));
 	}
-	request->starts[request->count++] = request->text.len;
-	redis_request_put_length(request, '*', words);
+	request->commands[request->count++] = request->word_count;
+	redis_word(request, name);
 }
 
 void redis_word(struct redis_request *request, struct slice word)
 {
-	redis_request_put_length(request, '$', word.len);
-	buf_append(&request->text, word.data, word.len);
-	buf_append(&request->text, "\r\n", 2);
+	if (request->word_count == request->word_room) {
+		request->word_room = request->word_room ? request->word_room * 2 : WORDS_FIRST;
+		request->ends =
+			mem_resize_array(request->ends, request->word_room, sizeof(*request->ends));
+	}
+	buf_append(&request->text, word.data, word.len); /* a request that failed is not sent */
+	request->ends[request->word_count++] = request->text.len;
 }
 
-void redis_number(struct redis_request *request, int64_t number)
+void redis_number(struct redis_request *request, uint64_t number)
 {
 	char text[NUMBER_BYTES];
-	int len = snprintf(text, sizeof(text), "%lld", (long long)number);
-	redis_word(request, (struct slice){text, (size_t)len});
+	redis_word(request, (struct slice){text, number_print_u64(text, number)});
 }
 
 static void redis_request_wake(struct redis_request *request, int err)

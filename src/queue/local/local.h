@@ -11,14 +11,13 @@
  * Nothing that is durable stays in memory: what waits for hours costs no more than what waits for
  * milliseconds, and a restart begins where a worker would go on anyway.
  *
- * What may be held has its number and waits in memory for its worker, which is given it behind all
- * that is stored of its shard. Once that has stored it, it never was in the store. If it takes too
- * long, the worker is cancelled, or more is held than may be, it is written like any other, also
- * while a batch has it: then the acknowledgement removes it.
+ * A message that may be held has its number and waits in memory for its worker, which receives it
+ * after all that is stored of its shard. If the worker acknowledges it soon, it never is in the
+ * store. If the worker needs too long or is cancelled, or more is held than may be, the message is
+ * written like any other, also while a batch has it: then the acknowledgement removes it.
  *
- * What is parked stays in the row: a worker goes on behind it, and what it removes leaves that out.
- * At the next open it is found there and given in its turn, which is first, with the number that it
- * always had.
+ * A parked message stays in the row: a worker goes on after it, and removes what lies around it. At
+ * the next open it is found there and delivered first, with the number that it always had.
  *
  * Bounds: messages and bytes that wait, and as many again that are parked. The store has its own
  * beside them. */

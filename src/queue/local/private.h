@@ -1,5 +1,5 @@
-/* Private: the books of a queue in the store. putting.c fills them, taking.c empties them; all are
- * guarded by queue.lock. */
+/* Private: the books of a queue in the store. putting.c fills them, receiving.c empties them; all
+ * are guarded by queue.lock. */
 #ifndef QUEUE_LOCAL_PRIVATE_H
 #define QUEUE_LOCAL_PRIVATE_H
 
@@ -74,11 +74,11 @@ void local_tick(struct queue *queue);
 void local_leave(struct queue *queue, unsigned worker);
 /* Its message, to a write. */
 int local_pending_add(const struct local_pending *pending, struct store_write *write) MUST_CHECK;
-/* What was held is acknowledged: its put is over. */
+/* A held message is acknowledged: its put is over. */
 void local_pending_acknowledge(struct local_pending *pending);
 void local_pending_release(struct local_pending *pending);
 
-/* ---- taking.c -------------------------------------------------------------------------------- */
+/* ---- receiving.c ----------------------------------------------------------------------------- */
 
 bool local_fetch(struct queue_worker *worker);
 int local_acknowledge(struct queue_batch *batch, struct store_write *write);

@@ -35,7 +35,7 @@ static void local_put_end(struct local_pending *pending)
 	put->done(put, err);
 }
 
-static void local_put_run_over(struct task *task)
+static void local_put_span_over(struct task *task)
 {
 	struct local_pending *pending = CONTAINER_OF(task, struct local_pending, over);
 	local_put_end(pending);
@@ -45,7 +45,7 @@ static void post_over(struct local_pending *pending, int err)
 {
 	struct executor *executor = pending->put->executor;
 	pending->err = err;
-	pending->over.run = local_put_run_over;
+	pending->over.run = local_put_span_over;
 	executor->post(executor, &pending->over);
 }
 
@@ -94,18 +94,13 @@ static void count_added(struct queue *queue)
 	stat_add(STAT_queue_added, 1);
 }
 
-static bool is_acknowledged(const struct local_pending *pending)
-{
-	return pending->sequence < pending->local->shards[pending->shard].first;
-}
-
 static void local_put_count_lost(struct local_pending *pending)
 {
 	struct local_shard *shard = &pending->local->shards[pending->shard];
 	local_count_wait(pending->local, shard, -1, -(int64_t)pending->value.len);
 }
 
-/* Of one whose write has failed: somebody will take it, or has it. */
+/* The write of a held message has failed: a worker will receive it, or has it. */
 static bool can_be_held_on(const struct local_pending *pending)
 {
 	return pending->put->held && (queue_takes(&pending->local->queue, pending->shard) ||
@@ -115,7 +110,7 @@ static bool can_be_held_on(const struct local_pending *pending)
 /* Whether its put is over. */
 static bool local_put_end_write(struct local_pending *pending, int err)
 {
-	if (is_acknowledged(pending)) {
+	if (pending->sequence < pending->local->shards[pending->shard].first) {
 		err = 0;
 	} else if (err && can_be_held_on(pending)) {
 		local_put_hold(pending);
@@ -201,7 +196,7 @@ static int local_put_submit(struct local_pending *first, size_t bytes)
 
 /* ---- Held ------------------------------------------------------------------------------------ */
 
-/* What a batch has that is about to be stored needs no writing. */
+/* A message of a batch that is about to be stored needs no writing. */
 static bool local_put_is_due(const struct local_pending *pending, int64_t until_ms,
 			     const struct local_pending *first)
 {
@@ -239,7 +234,7 @@ static void local_put_lose(struct local_pending *first, int err)
 	}
 }
 
-/* What the store does not take stays where it is while there is somebody to take it. */
+/* A message that the store does not accept stays in memory while a worker may receive it. */
 static void write_held(struct local_queue *local, unsigned worker, int64_t until_ms)
 {
 	struct local_pending *due;
@@ -300,7 +295,7 @@ static void local_put_append(struct local_shard *shard, struct local_pending *pe
 }
 
 /* With the lock held: the number is given and the message is held or on its way, or neither. */
-static int take_in(struct local_queue *local, struct local_pending *pending)
+static int local_put_accept(struct local_queue *local, struct local_pending *pending)
 {
 	struct queue *queue = &local->queue;
 	struct local_shard *shard = &local->shards[pending->shard];
@@ -336,7 +331,7 @@ int local_put(struct queue *queue, struct queue_put *put)
 		.references = REFERENCES_OF_NO_BATCH,
 	};
 	pthread_mutex_lock(&queue->lock);
-	int err = take_in(local, pending);
+	int err = local_put_accept(local, pending);
 	pthread_mutex_unlock(&queue->lock);
 	if (err) {
 		pending->references = 1;

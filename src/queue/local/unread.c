@@ -25,8 +25,8 @@ static int unread_tell(const struct store_row *row, void *owner)
 	return 0;
 }
 
-void queue_unread_look(struct store *store, struct clock *clock,
-		       bool (*is_read)(void *owner, struct slice name), void *owner)
+void queue_unread_report(struct store *store, struct clock *clock,
+			 bool (*is_read)(void *owner, struct slice name), void *owner)
 {
 	struct unread unread = {.is_read = is_read, .owner = owner};
 	struct task_queue queue;

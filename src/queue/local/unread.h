@@ -9,7 +9,7 @@
 
 /* Logs each such queue once; blocks until they have been looked for. `is_read`: whether somebody
  * reads the queue of this name. */
-void queue_unread_look(struct store *store, struct clock *clock,
-		       bool (*is_read)(void *owner, struct slice name), void *owner);
+void queue_unread_report(struct store *store, struct clock *clock,
+			 bool (*is_read)(void *owner, struct slice name), void *owner);
 
 #endif

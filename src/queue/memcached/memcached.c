@@ -6,8 +6,8 @@
 
 /* ---- The counters --------------------------------------------------------------------------- */
 
-/* Memcached was started anew, or emptied: what was there and not read has gone. What was read is in
- * the window and stays. */
+/* Memcached was started again, or emptied: what was there and not read has gone. What was read is
+ * in the window and stays. */
 static void restarted(struct memcached *m, const struct memcached_counters *now)
 {
 	uint64_t lost = memcached_unread(m);
@@ -18,14 +18,14 @@ static void restarted(struct memcached *m, const struct memcached_counters *now)
 	m->last_added = now->last_added;
 	m->last_read = now->last_read;
 	m->reading.next = now->last_read + 1;
-	reading_begin_anew(m, lost);
+	reading_begin_again(m, lost);
 	putting_forget_numbers(m);
 	pthread_mutex_unlock(&m->queue.lock);
 	stat_add(STAT_queue_restarts, 1);
 	stat_add(STAT_queue_missing, (int64_t)lost);
 }
 
-static void memcached_take_over(struct memcached *m, const struct memcached_counters *now)
+static void memcached_adopt_counters(struct memcached *m, const struct memcached_counters *now)
 {
 	pthread_mutex_lock(&m->queue.lock);
 	m->last_added = now->last_added;
@@ -35,7 +35,7 @@ static void memcached_take_over(struct memcached *m, const struct memcached_coun
 	pthread_mutex_unlock(&m->queue.lock);
 }
 
-static int look_at_counters(struct memcached *m)
+static int memcached_read_counters(struct memcached *m)
 {
 	struct memcached_counters now;
 	int err = server_counters(m->server, &now);
@@ -47,7 +47,7 @@ static int look_at_counters(struct memcached *m)
 	if (err)
 		return err;
 	if (!m->known) {
-		memcached_take_over(m, &now);
+		memcached_adopt_counters(m, &now);
 	} else if (forgot || now.last_added < m->last_added || now.last_read < m->last_read) {
 		restarted(m, &now);
 	} else {
@@ -75,7 +75,7 @@ static void note_reachable(struct memcached *m, bool reachable)
 static bool memcached_work(struct memcached *m)
 {
 	bool some = false;
-	int err = look_at_counters(m);
+	int err = memcached_read_counters(m);
 	if (!err)
 		err = putting_send(m);
 	if (!err)
@@ -104,7 +104,7 @@ static void *memcached_run(void *context)
 			pthread_mutex_unlock(&m->queue.lock);
 		}
 	}
-	/* What cannot be forgotten now is given again after the next start. */
+	/* Messages that cannot be forgotten now are delivered again after the next start. */
 	if (m->known && m->reachable && reading_forget(m))
 		note_reachable(m, false);
 	return NULL;
@@ -208,7 +208,7 @@ int queue_memcached_open(const struct queue_memcached_options *o, struct queue *
 	reading_init(m);
 	err = server_open(o->server, m->queue.name, &m->server, e);
 	if (!err) {
-		note_reachable(m, look_at_counters(m) == 0);
+		note_reachable(m, memcached_read_counters(m) == 0);
 		if (pthread_create(&m->thread, NULL, memcached_run, m))
 			err = errbuf_set(e, ERR_RETRY, "a thread cannot be started");
 	}

@@ -129,8 +129,8 @@ void reading_release(struct memcached *m);
 /* Both as queue_ops has it. */
 bool reading_fetch(struct queue_worker *worker);
 void memcached_read_finish(struct queue_batch *batch, bool stored);
-/* With the lock held, on the thread: memcached began anew, and `lost` were not read. */
-void reading_begin_anew(struct memcached *m, uint64_t lost);
+/* With the lock held, on the thread: memcached began again, and `lost` were not read. */
+void reading_begin_again(struct memcached *m, uint64_t lost);
 /* On the thread: reads what is there, as far as the window has room. *some: a part at least. */
 int reading_go_on(struct memcached *m, bool *some) MUST_CHECK;
 /* On the thread: has memcached forget what is stored. */

@@ -71,7 +71,7 @@ static int write_messages(const struct memcached *m, struct memcached_put *pendi
 	return err;
 }
 
-/* What nobody could read when it came; it may be read now. */
+/* A message that nobody could read when it came; it may be read now. */
 static int copy_item(struct memcached_put *pending, struct slice item)
 {
 	if (item.len > SERVER_ITEM_MAX_BYTES)

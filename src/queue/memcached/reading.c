@@ -167,7 +167,7 @@ struct fetched {
 	struct memcached_item *items[SERVER_ITEMS_MAX];
 };
 
-static void keep_item(void *owner, uint64_t number, struct slice json)
+static void memcached_add_item(void *owner, uint64_t number, struct slice json)
 {
 	struct fetched *fetched = owner;
 	struct memcached_item **item = &fetched->items[number - fetched->from];
@@ -215,7 +215,8 @@ int reading_go_on(struct memcached *m, bool *some)
 	*some = false;
 	while ((count = count_to_read(m))) {
 		struct fetched fetched = {.m = m, .from = m->reading.next};
-		int err = server_get(m->server, m->reading.next, count, keep_item, &fetched);
+		int err =
+			server_get(m->server, m->reading.next, count, memcached_add_item, &fetched);
 		size_t got = err ? 0 : put_into_window(m, &fetched, count);
 		if (err) {
 			for (size_t i = 0; i < count; i++)
@@ -320,7 +321,7 @@ void memcached_read_finish(struct queue_batch *queue_batch, bool stored)
 
 /* ---- Life ----------------------------------------------------------------------------------- */
 
-void reading_begin_anew(struct memcached *m, uint64_t lost)
+void reading_begin_again(struct memcached *m, uint64_t lost)
 {
 	m->reading.epoch++;
 	m->reading.missing += lost;

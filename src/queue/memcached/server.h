@@ -38,7 +38,7 @@ int server_set(struct server *server, uint64_t number, struct slice item) MUST_C
 int server_get(struct server *server, uint64_t from, size_t count,
 	       void (*each)(void *owner, uint64_t number, struct slice item),
 	       void *owner) MUST_CHECK;
-/* What is not there is no error. */
+/* An item that is not there is no error. */
 int server_delete(struct server *server, uint64_t number) MUST_CHECK;
 
 #endif

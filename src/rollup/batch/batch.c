@@ -78,7 +78,7 @@ bool rollup_batch_has_late(const struct rollup_site *site, int64_t slot_s)
 
 bool batch_has_raw(const struct rollup_batch *b, const struct member *m)
 {
-	int64_t whole_ms = rollup_site_whole_ms(b->site, m->raw_fit);
+	int64_t whole_ms = rollup_site_whole_ms(b->site, m->fit);
 	return !whole_ms || b->slot_s * 1000 >= clock_age_ms(b->site->clock) - whole_ms;
 }
 

@@ -7,8 +7,8 @@
 
 #include "base/hash_set.h"
 #include "base/log.h"
-#include "rollup/batch/batch.h"
 #include "rollup/aggregate_row.h"
+#include "rollup/batch/batch.h"
 
 enum batch_phase { BATCH_RAW, BATCH_LATE, BATCH_ROWS, BATCH_REMOVALS };
 
@@ -26,9 +26,9 @@ struct member {
 	struct slice metric;
 	uint64_t handle;
 	bool counter, damaged;
-	bool has_raw;                         /* all its raw data of the slot is there */
-	bool late;                            /* it has late points in the slot */
-	uint8_t raw_fit;                      /* a place of a retention_fit */
+	bool has_raw; /* all its raw data of the slot is there */
+	bool late;    /* it has late points in the slot */
+	struct retention_fit fit;
 	int64_t keep_ms[GRANULARITIES_MAX];   /* of its rows, by granularity; 0: for ever */
 	uint8_t retention[GRANULARITIES_MAX]; /* class of these rows */
 };

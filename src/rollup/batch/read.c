@@ -20,15 +20,14 @@ static bool batch_is_series(struct slice tenant, struct slice metric, struct tag
 
 static void batch_set_retention(struct rollup_batch *b, struct member *m)
 {
-	const struct retention_rules *rules = b->site->retention_rules;
-	struct retention_fit fit = retention_find(rules, &b->memo, m->mark->tenant, m->metric);
+	const struct retention_rules *rules = &b->site->retention;
+	m->fit = retention_find(rules, &b->memo, m->mark->tenant, m->metric);
 	for (size_t g = 0; g < b->site->granularities.count; g++) {
 		int64_t preset_ms = b->site->granularities.list[g].retention_ms;
-		m->keep_ms[g] = retention_keep_ms(rules, fit.granularities[g], preset_ms);
+		m->keep_ms[g] = retention_keep_ms(rules, m->fit.granularities[g], preset_ms);
 		m->retention[g] = (uint8_t)retention_class_for(m->keep_ms[g]);
 		b->classes[g] |= 1u << m->retention[g];
 	}
-	m->raw_fit = fit.raw;
 	m->has_raw = batch_has_raw(b, m);
 }
 
@@ -249,13 +248,6 @@ static void batch_take_counters(struct rollup_batch *b, struct batch_data *data)
 		data->counters = NULL;
 }
 
-static void batch_make_counters(struct rollup_batch *b)
-{
-	for (size_t i = 0; i < b->place_count[1]; i++)
-		batch_make_rows(b, b->places[1][i],
-				(struct batch_windows){.counter = &b->growths[i * b->windows]});
-}
-
 int batch_read_data(struct rollup_batch *b)
 {
 	struct store_request first = {.token = {0}}; /* the beginning */
@@ -273,6 +265,8 @@ int batch_read_data(struct rollup_batch *b)
 		if (data.counters)
 			batch_take_counters(b, &data);
 	}
-	batch_make_counters(b);
+	for (size_t i = 0; i < b->place_count[1]; i++)
+		batch_make_rows(b, b->places[1][i],
+				(struct batch_windows){.counter = &b->growths[i * b->windows]});
 	return 0;
 }

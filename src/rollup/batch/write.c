@@ -1,8 +1,8 @@
 /* One write of all rows that were computed, and of what tells that there are such rows. */
 #include "rollup/batch/private.h"
 
-#include "retention/late.h"
 #include "marks/recent.h"
+#include "retention/late.h"
 #include "store/wait.h"
 
 enum { NAMES_MAX = 100000 }; /* of metrics whose aggregators are known to be stored */
@@ -158,13 +158,6 @@ static bool batch_raw_went(const struct rollup_batch *b)
 	return false;
 }
 
-/* ERR_LIMIT: a set of aggregators is full; the rows are there all the same. */
-static int batch_submit(struct rollup_batch *b)
-{
-	int err = store_write_wait(b->write, b->queue);
-	return err == ERR_LIMIT ? 0 : err;
-}
-
 int batch_write_rows(struct rollup_batch *b)
 {
 	int err = batch_append_rows(b);
@@ -173,9 +166,12 @@ int batch_write_rows(struct rollup_batch *b)
 	bool any = b->write->samples || b->write->cells || b->removals;
 	if (!err && any && (batch_read_too_long_ago(b) || batch_raw_went(b)))
 		err = ERR_TIMEOUT;
-	if (!err && any)
-		err = batch_submit(b);
-	if (!err) {
+	bool submitted = !err && any;
+	if (submitted)
+		err = store_write_wait(b->write, b->queue);
+	/* ERR_LIMIT of what was submitted: a set of aggregators is full; the rows are there all the
+	 * same. */
+	if (!err || (submitted && err == ERR_LIMIT)) {
 		batch_finish(b);
 		return 0;
 	}

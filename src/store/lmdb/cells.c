@@ -7,7 +7,7 @@
 
 enum {
 	INLINE_MAX_BYTES = 1900,
-	/* Of log cells, which are read and removed once: a page of their own costs less than a
+	/* For log cells, which are read and removed once: a page of their own costs less than a
 	 * second place. */
 	LOG_INLINE_MAX_BYTES = PAGE_VALUE_MAX_BYTES - CELL_HEADER_BYTES,
 	SWEEP_STEPS = 2000,
@@ -103,12 +103,7 @@ static int compare_values(struct engine *engine, MDB_txn *txn, const struct cell
 	return err;
 }
 
-static int64_t expiry_rank(int64_t expires_ms)
-{
-	return expires_ms ? expires_ms : INT64_MAX;
-}
-
-/* Whether a stamped write wins over what is there: by stamp, then value, then expiry. */
+/* Whether a stamped write wins over what is there: by stamp; of equal stamps as store.h says. */
 static int stamped_wins(struct engine *engine, MDB_txn *txn, const struct cell *stored,
 			const struct store_cell_write *write, bool *wins)
 {
@@ -116,13 +111,15 @@ static int stamped_wins(struct engine *engine, MDB_txn *txn, const struct cell *
 	if (write->stamp_us != stored->stamp_us)
 		return 0;
 	bool was_deleted = stored->flags & CELL_DELETED, deletes = write->action == CELL_DELETE;
-	*wins = was_deleted && !deletes;
+	*wins = deletes && !was_deleted;
 	if (was_deleted || deletes)
+		return 0;
+	*wins = write->expires_ms > stored->expires_ms;
+	if (write->expires_ms != stored->expires_ms)
 		return 0;
 	int order;
 	int err = compare_values(engine, txn, stored, write->value, &order);
-	*wins = order < 0 ||
-		(order == 0 && expiry_rank(write->expires_ms) > expiry_rank(stored->expires_ms));
+	*wins = order < 0;
 	return err;
 }
 
@@ -280,7 +277,7 @@ static int apply_log_put(struct engine *engine, MDB_txn *txn, const struct store
 	return err ? err : cells_put(engine, txn, write, key, &cell, write->value);
 }
 
-/* The first cell of the row at or behind `at`, if it lies before `to`: its key there, a copy, and
+/* The first cell of the row at or after `at`, if it lies before `to`: its key there, a copy, and
  * what it is. ERR_NOT_FOUND: there is none. */
 static int first_to_remove(MDB_cursor *cursor, const struct store_cell_write *write,
 			   struct cell_key *at, struct cell *cell)
@@ -300,7 +297,7 @@ static int first_to_remove(MDB_cursor *cursor, const struct store_cell_write *wr
 	return cell_parse(cell_key_slice(at), value, cell);
 }
 
-/* Searches anew after each: what the cursor stood on has gone. */
+/* Searches again after each: what the cursor stood on has gone. */
 static int apply_log_remove(struct engine *engine, MDB_txn *txn,
 			    const struct store_cell_write *write)
 {

@@ -5,6 +5,19 @@
 
 enum { TOKEN_HEADER_BYTES = 8 + 16 };
 
+/* ERR_DAMAGED also for a number that has not eight bytes: nobody above looks at how many there are.
+ */
+static int cells_read_parts(struct slice bytes, const struct part_def *defs, size_t count,
+			    struct arena *arena, struct store_parts *parts)
+{
+	int err = store_parts_decode(bytes, count, arena, parts);
+	for (size_t i = 0; i < count && !err; i++) {
+		if (defs[i].type == PART_U64 && parts->part[i].len != sizeof(uint64_t))
+			err = ERR_DAMAGED;
+	}
+	return err;
+}
+
 /* The cell as the contract shows it; ERR_LIMIT when the arena is full. */
 static int cells_read_show(struct engine *engine, MDB_txn *txn, enum table table,
 			   struct slice column, const struct cell *cell, struct arena *arena,
@@ -20,7 +33,8 @@ static int cells_read_show(struct engine *engine, MDB_txn *txn, enum table table
 	if (!err && !out->value.data)
 		err = ERR_LIMIT;
 	if (!err)
-		err = store_parts_decode(copy, schema[table].column_count, arena, &out->column);
+		err = cells_read_parts(copy, schema[table].column, schema[table].column_count,
+				       arena, &out->column);
 	return err;
 }
 
@@ -173,7 +187,7 @@ static int scan_stored(struct cells_read_scan *scan)
 	return err;
 }
 
-/* Where a list of all columns goes on: behind the last one given or, if that has gone, at the first
+/* Where a list of all columns goes on: after the last one given or, if that has gone, at the first
  * (backward: last) that could follow it. Counted in the direction of the scan. */
 static size_t series_sets_resume(const struct cells_read_scan *scan,
 				 const struct series_set_cell *cells, size_t count)
@@ -219,7 +233,7 @@ static int scan_series_sets(struct cells_read_scan *scan)
 	return err;
 }
 
-/* Narrows the bounds to what lies behind the last column given. */
+/* Narrows the bounds to what lies after the last column given. */
 static int scan_resume(struct cells_read_scan *scan, bool by_column)
 {
 	struct store_token *token = &scan->request->token;
@@ -288,9 +302,9 @@ static int enumerate_add(struct store_request *request, struct arena *arena, str
 		return ERR_LIMIT;
 	struct slice copy = arena_copy(arena, key);
 	struct store_row row = {0};
-	int err = copy.data
-			  ? store_parts_decode(copy, schema[out->table].key_count, arena, &row.key)
-			  : ERR_LIMIT;
+	const struct table_def *def = &schema[out->table];
+	int err = copy.data ? cells_read_parts(copy, def->key, def->key_count, arena, &row.key)
+			    : ERR_LIMIT;
 	if (!err)
 		out->rows[out->count++] = row;
 	return err;
@@ -308,7 +322,7 @@ int cells_enumerate(struct engine *engine, MDB_txn *txn, struct store_read *read
 		return ERR_INVALID;
 	if (request->token.len) {
 		memcpy(bytes, request->token.bytes, request->token.len);
-		len = request->token.len + 1; /* just behind it */
+		len = request->token.len + 1; /* just after it */
 	}
 	int err = env_error(mdb_cursor_open(txn, engine->env.dbi[DB_CELL_ROWS], &cursor));
 	if (err)

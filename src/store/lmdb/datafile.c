@@ -207,9 +207,9 @@ static int shape_entry(struct pages_walk *walk, struct slice key, struct slice v
 	return ERR_CANCELLED;
 }
 
-static int datafile_look_up(struct telling *t, enum db db, struct slice from, struct slice to,
-			    int (*entry)(struct pages_walk *walk, struct slice key,
-					 struct slice value, uint64_t page))
+static int datafile_walk(struct telling *t, enum db db, struct slice from, struct slice to,
+			 int (*entry)(struct pages_walk *walk, struct slice key, struct slice value,
+				      uint64_t page))
 {
 	struct pages_walk walk = {.pages = &t->file->pages,
 				  .tree = t->file->trees[db],
@@ -234,8 +234,8 @@ static unsigned shape_columns(struct telling *t, uint32_t id)
 	be32_put(to, id + 1);
 	if (t->shape.id != id) {
 		t->shape.id = 0;
-		(void)!datafile_look_up(t, DB_SHAPES, (struct slice){(const char *)from, 4},
-					(struct slice){(const char *)to, 4}, shape_at_or_after);
+		(void)!datafile_walk(t, DB_SHAPES, (struct slice){(const char *)from, 4},
+				     (struct slice){(const char *)to, 4}, shape_at_or_after);
 	}
 	return t->shape.id == id ? t->shape.count : 0;
 }
@@ -285,8 +285,8 @@ static void tell_groups(struct telling *t, const struct group_id *first,
 	be32_put(from + 4, begin);
 	be32_put(to, last->shape);
 	be32_put(to + 4, end);
-	(void)!datafile_look_up(t, DB_BANDS, (struct slice){(const char *)from, 8},
-				(struct slice){(const char *)to, 8}, band_entry);
+	(void)!datafile_walk(t, DB_BANDS, (struct slice){(const char *)from, 8},
+			     (struct slice){(const char *)to, 8}, band_entry);
 	if (!t->told)
 		tell_one(t, "series whose names are lost");
 }

@@ -66,7 +66,7 @@ static struct chunk_mark mark(const struct store_stage *stage)
 	return (struct chunk_mark){last, last ? last->used : 0};
 }
 
-static void take_back(struct store_stage *stage, struct chunk_mark to)
+static void stage_undo(struct store_stage *stage, struct chunk_mark to)
 {
 	stage->last_chunk = to.chunk;
 	if (!to.chunk) {
@@ -85,7 +85,7 @@ static int engine_append(struct store_write *write, const struct store_target *t
 	size_t all = schema[target->table].field_count;
 	/* One record takes them all, nearly always: then nothing is divided. */
 	size_t handles_max = n * all <= RECORD_VALUES_MAX ? n : RECORD_VALUES_MAX / all;
-	size_t given = fields_given(fields);
+	size_t given = fields_count(fields);
 	struct store_stage *stage = stage_of(write);
 	if (!stage)
 		return ERR_LIMIT;
@@ -104,7 +104,7 @@ static int engine_append(struct store_write *write, const struct store_target *t
 		i += count;
 	}
 	if (err)
-		take_back(stage, before);
+		stage_undo(stage, before);
 	stage->grows = true;
 	return err;
 }
@@ -152,7 +152,7 @@ static int engine_append_columns(struct store_write *write, const struct store_t
 {
 	struct engine *engine = engine_of(write->store);
 	size_t handles_max = RECORD_VALUES_MAX / schema[target->table].field_count;
-	size_t step = fields_given(columns->fields) * columns->count;
+	size_t step = fields_count(columns->fields) * columns->count;
 	struct store_stage *stage = stage_of(write);
 	if (!stage)
 		return ERR_LIMIT;
@@ -169,7 +169,7 @@ static int engine_append_columns(struct store_write *write, const struct store_t
 						 columns, columns->bits + i * step);
 	}
 	if (err)
-		take_back(stage, before);
+		stage_undo(stage, before);
 	stage->columns |= UINT32_C(1) << target->table;
 	stage->grows = true;
 	return err;
@@ -194,7 +194,7 @@ static int engine_delete_range(struct store_write *write, const struct store_tar
 			stage->first_chunk = stage->last_chunk;
 	}
 	if (err)
-		take_back(stage, before);
+		stage_undo(stage, before);
 	return err;
 }
 
@@ -216,7 +216,7 @@ static int engine_add_forget(struct store_write *write, const uint64_t *handles,
 	return 0;
 }
 
-/* What is cleared is a deletion to replay: the records of it come behind what is done here. */
+/* What is cleared is a deletion to replay: the records of it come after what is done here. */
 static int put_clears(struct store_write *write, struct store_stage *stage,
 		      const struct store_rekeying *rekeying)
 {
@@ -249,7 +249,7 @@ static int engine_add_rekey(struct store_write *write, const struct store_rekeyi
 	struct chunk_mark before = mark(stage);
 	int err = rekeying->step == STORE_REKEY_CLEAR ? put_clears(write, stage, kept) : 0;
 	if (err) {
-		take_back(stage, before);
+		stage_undo(stage, before);
 		return err;
 	}
 	stage->rekeying = kept;
@@ -498,7 +498,9 @@ int lmdb_settle_closed(struct store *store)
 
 static const struct store_engine lmdb_engine = {
 	.name = "lmdb",
-	.can = {.batch_atomic = true, .survives_kill = true},
+	.can = STORE_ATOMIC_STAGES | STORE_SURVIVES_KILL | STORE_SERIAL_WRITES |
+	       STORE_EXACT_FORGETTING | STORE_EXACT_SETS | STORE_COUNTS | STORE_VERIFIES |
+	       STORE_HAS_SHARES | STORE_REKEYS,
 	.append = engine_append,
 	.append_columns = engine_append_columns,
 	.add_delete_range = engine_delete_range,

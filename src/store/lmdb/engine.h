@@ -12,7 +12,7 @@
 
 enum {
 	CELL_ROW_KEY_BYTES = 1 + 16,
-	/* One more for the bound just behind the longest column. */
+	/* One more for the bound just after the longest column. */
 	CELL_KEY_MAX_BYTES = CELL_ROW_KEY_BYTES + STORE_COLUMN_MAX_BYTES + 1,
 };
 
@@ -81,7 +81,7 @@ struct seal_queue {
 	size_t first, count, cap;
 };
 
-/* Rows of one band in one segment, one behind the other in a batch. */
+/* Rows of one band in one segment, one after the other in a batch. */
 struct record_run {
 	struct group_id id;
 	uint32_t ordinal, ordinal_in_group;
@@ -257,7 +257,7 @@ void room_refuse(struct engine *engine);
 /* ERR_FULL, and what is full, with the option that bounds it. From any thread. */
 int room_sentence(struct engine *engine, struct errbuf *e);
 
-/* forget.c: in the writer's transaction, behind all else of the stage. What has data stays, and is
+/* forget.c: in the writer's transaction, after all else of the stage. What has data stays, and is
  * taken out of the list. */
 int forget_stage(struct engine *engine, MDB_txn *txn, const struct store_write *write,
 		 struct store_stage *stage) MUST_CHECK;

@@ -331,7 +331,7 @@ static int env_check_meta_pages(struct env *env, const char *file, struct errbuf
 	return 0;
 }
 
-/* Counts the free pages at `from` or behind it: the list itself may lie there. */
+/* Counts the free pages at `from` or after it: the list itself may lie there. */
 struct free_walk {
 	MDB_cursor *cursor;
 	uint64_t from, count;
@@ -589,13 +589,13 @@ static int check_made(struct env *env, const char *file, bool *was_made, struct 
 	if (*was_made && (err || length == 0))
 		return errbuf_set(e, ERR_DAMAGED,
 				  "%s is %s, though there was a store: put it back, or remove %s "
-				  "to begin anew",
+				  "to begin again",
 				  file, err ? "missing" : "empty", made);
 	return 0;
 }
 
 /* What LMDB writes first are two meta pages, which a power cut may leave as zeros although the file
- * has the length that the pages behind them gave it. Each begins with its number, u64, and 8 bytes
+ * has the length that the pages after them gave it. Each begins with its number, u64, and 8 bytes
  * more; then stands LMDB's mark. */
 static bool is_meta_page(const char *page)
 {
@@ -618,7 +618,10 @@ static int remove_attempt(struct env *env, const char *file, struct errbuf *e)
 	bool made_nothing = !err && (s.len <= 2 * page_bytes || !is_meta_page(s.data) ||
 				     !is_meta_page(s.data + page_bytes));
 	if (made_nothing) {
-		log_warn("%s: making the store was cut short; it is made again", file);
+		log_warn("%s: an earlier start ended before the store was made; nothing was in it; "
+			 "it is made "
+			 "now",
+			 file);
 		err = env->files->remove(env->files, file);
 	}
 	buf_release(&bytes);
@@ -699,7 +702,7 @@ static int open_file(struct env *env, const struct lmdb_options *options, const 
 	return find_pages(env, file, e);
 }
 
-int env_lock_to_look(struct env *env, const struct lmdb_options *options, struct errbuf *e)
+int env_lock_shared(struct env *env, const struct lmdb_options *options, struct errbuf *e)
 {
 	char file[ENV_NAME_MAX_BYTES];
 	bool was_made;

@@ -59,8 +59,8 @@ void env_close(struct env *env);
 /* Says in the directory that a store was made there; env_open does, unless it is not durable. */
 int env_mark_made(struct env *env, struct errbuf *e) MUST_CHECK;
 /* Only the lock of a directory with a store in it, for who reads the data file without LMDB. */
-int env_lock_to_look(struct env *env, const struct lmdb_options *options,
-		     struct errbuf *e) MUST_CHECK;
+int env_lock_shared(struct env *env, const struct lmdb_options *options,
+		    struct errbuf *e) MUST_CHECK;
 
 /* Our number for one of LMDB's. */
 int env_error(int mdb_error);
@@ -87,7 +87,7 @@ int env_last(MDB_txn *txn, MDB_dbi dbi, struct slice *key, struct slice *value) 
 
 /* Fills in the first four bytes of a value of `len` bytes. */
 void record_seal(struct slice key, uint8_t *value, size_t len);
-/* Puts a value behind its checksum. */
+/* Puts a value after its checksum. */
 int env_put_record(MDB_txn *txn, MDB_dbi dbi, struct slice key, struct slice payload) MUST_CHECK;
 /* What follows the checksum; ERR_DAMAGED (counted) if it does not match. */
 int record_open(struct slice key, struct slice value, struct slice *payload) MUST_CHECK;

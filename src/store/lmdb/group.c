@@ -7,7 +7,7 @@
 /* A block of fewer rows than this is not begun in the last bytes of an extent. */
 enum { ROWS_LEAST = 32 };
 
-/* Of strips that are kept for the next group: more are freed. */
+/* Memory of strips that are kept for the next group: more is freed. */
 enum { STRIPS_KEPT_BYTES = 4 << 20 };
 
 enum { CACHE_LINE_BYTES = 64, FETCH_BYTES = 24 * CACHE_LINE_BYTES };
@@ -105,49 +105,52 @@ int group_find(MDB_cursor *cursor, const struct group_id *id, uint32_t ordinal_i
 	return err == ERR_NOT_FOUND ? 0 : err;
 }
 
-/* Of the rows at the end those that have a value and lie in start <= time < end. */
-static void keep_rows(struct run *run, size_t at, size_t rows, int64_t start_ms, int64_t end_ms)
+/* Leaves those of the last `rows`, from `at` on, that have a value and lie in
+ * start <= time < end. */
+static void group_filter_samples(struct samples *samples, size_t at, size_t rows, int64_t start_ms,
+				 int64_t end_ms)
 {
 	size_t kept = at;
 	for (size_t i = at; i < at + rows; i++) {
 		bool any = false;
-		for (unsigned f = 0; f < run->fields; f++)
-			any = any || run->types[f][i] != VALUE_NONE;
-		if (!any || run->ts_ms[i] < start_ms || run->ts_ms[i] >= end_ms)
+		for (unsigned f = 0; f < samples->fields; f++)
+			any = any || samples->types[f][i] != VALUE_NONE;
+		if (!any || samples->ts_ms[i] < start_ms || samples->ts_ms[i] >= end_ms)
 			continue;
 		if (kept != i) {
-			run->ts_ms[kept] = run->ts_ms[i];
-			for (unsigned f = 0; f < run->fields; f++) {
-				run->bits[f][kept] = run->bits[f][i];
-				run->types[f][kept] = run->types[f][i];
+			samples->ts_ms[kept] = samples->ts_ms[i];
+			for (unsigned f = 0; f < samples->fields; f++) {
+				samples->bits[f][kept] = samples->bits[f][i];
+				samples->types[f][kept] = samples->types[f][i];
 			}
 		}
 		kept++;
 	}
-	run->count = kept;
+	samples->count = kept;
 }
 
 int block_append(const struct block *block, unsigned first, int64_t start_ms, int64_t end_ms,
-		 struct run *run)
+		 struct samples *samples)
 {
-	size_t rows = block->meta.rows, at = run->count;
-	if (first + run->fields > block->meta.columns)
+	size_t rows = block->meta.rows, at = samples->count;
+	if (first + samples->fields > block->meta.columns)
 		return ERR_DAMAGED;
-	run_reserve(run, rows);
-	int err = block_decode_times(block, run->ts_ms + at);
-	for (unsigned f = 0; f < run->fields && !err; f++)
-		err = block_decode_column(block, first + f, run->bits[f] + at, run->types[f] + at);
+	samples_reserve(samples, rows);
+	int err = block_decode_times(block, samples->ts_ms + at);
+	for (unsigned f = 0; f < samples->fields && !err; f++)
+		err = block_decode_column(block, first + f, samples->bits[f] + at,
+					  samples->types[f] + at);
 	if (err) {
 		stat_add(STAT_store_damaged, 1);
 		return err;
 	}
 	if (block->meta.first_ts_ms >= start_ms && block->meta.last_ts_ms < end_ms &&
-	    run_is_full(run, at, rows))
-		run->count = at + rows;
+	    samples_is_full(samples, at, rows))
+		samples->count = at + rows;
 	else
-		keep_rows(run, at, rows, start_ms, end_ms);
-	if (block->meta.sequence > run->sequence)
-		run->sequence = block->meta.sequence;
+		group_filter_samples(samples, at, rows, start_ms, end_ms);
+	if (block->meta.sequence > samples->sequence)
+		samples->sequence = block->meta.sequence;
 	return 0;
 }
 
@@ -175,7 +178,7 @@ struct strip *strips_get(struct strips *strips, uint32_t ordinal_in_group, unsig
 	struct strip *strip = &strips->list[strips->count++];
 	strip->ordinal_in_group = ordinal_in_group;
 	strip->first_column = first_column;
-	run_reuse(&strip->run, columns);
+	samples_reuse(&strip->samples, columns);
 	return strip;
 }
 
@@ -183,7 +186,7 @@ void strips_reset(struct strips *strips)
 {
 	size_t bytes = 0;
 	for (size_t i = 0; i < strips->cap; i++)
-		bytes += run_bytes(&strips->list[i].run);
+		bytes += samples_bytes(&strips->list[i].samples);
 	strips->count = 0;
 	if (bytes > STRIPS_KEPT_BYTES)
 		strips_release(strips);
@@ -192,17 +195,17 @@ void strips_reset(struct strips *strips)
 void strips_release(struct strips *strips)
 {
 	for (size_t i = 0; i < strips->cap; i++)
-		run_release(&strips->list[i].run);
+		samples_release(&strips->list[i].samples);
 	mem_free(strips->list);
 	*strips = (struct strips){0};
 }
 
-/* Of a band: each strip but the last is of more than half the columns of a block. */
+/* The strips of a band: each but the last is of more than half the columns of a block. */
 enum { STRIPS_MAX = SHAPE_COLUMNS_MAX * TABLE_FIELDS_MAX / (BLOCK_COLUMNS_MAX / 2) };
 
-/* The runs of the strips of a band, and how many they are. */
-static unsigned band_runs(struct strips *strips, uint32_t ordinal_in_group, unsigned width,
-			  unsigned columns, struct run *runs[STRIPS_MAX])
+/* The samples of each strip of a band; returns how many strips. */
+static unsigned band_samples(struct strips *strips, uint32_t ordinal_in_group, unsigned width,
+			     unsigned columns, struct samples *each[STRIPS_MAX])
 {
 	size_t at[STRIPS_MAX];
 	unsigned count = 0;
@@ -213,25 +216,25 @@ static unsigned band_runs(struct strips *strips, uint32_t ordinal_in_group, unsi
 	}
 	/* The list may have moved while it grew. */
 	for (unsigned s = 0; s < count; s++)
-		runs[s] = &strips->list[at[s]].run;
+		each[s] = &strips->list[at[s]].samples;
 	return count;
 }
 
 void strips_add_head(struct strips *strips, const struct head *head, uint32_t ordinal_in_group)
 {
 	unsigned width = strip_columns((enum table)head->table);
-	struct run *runs[STRIPS_MAX];
-	unsigned count = band_runs(strips, ordinal_in_group, width, head->columns, runs);
-	head_copy_strips(head, width, runs, count);
+	struct samples *each[STRIPS_MAX];
+	unsigned count = band_samples(strips, ordinal_in_group, width, head->columns, each);
+	head_copy_strips(head, width, each, count);
 }
 
 void strips_add_rows(struct strips *strips, enum table table, unsigned columns,
 		     const struct record_rows *rows, uint32_t ordinal_in_group)
 {
 	unsigned width = strip_columns(table);
-	struct run *runs[STRIPS_MAX];
-	unsigned count = band_runs(strips, ordinal_in_group, width, columns, runs);
-	rows_copy_strips(rows, width, runs, count);
+	struct samples *each[STRIPS_MAX];
+	unsigned count = band_samples(strips, ordinal_in_group, width, columns, each);
+	rows_copy_strips(rows, width, each, count);
 }
 
 static int by_sequence(const void *a, const void *b)
@@ -309,8 +312,8 @@ int strips_load(struct strips *strips, MDB_txn *txn, MDB_dbi extents, const stru
 		const struct block *block = &refs.list[i].block;
 		struct strip *strip = strips_get(strips, block->meta.ordinal,
 						 block->meta.first_column, block->meta.columns);
-		err = block->meta.columns == strip->run.fields
-			      ? block_append(block, 0, INT64_MIN, INT64_MAX, &strip->run)
+		err = block->meta.columns == strip->samples.fields
+			      ? block_append(block, 0, INT64_MIN, INT64_MAX, &strip->samples)
 			      : ERR_DAMAGED;
 	}
 	block_refs_release(&refs);
@@ -424,14 +427,14 @@ static size_t same_type_until(const uint8_t *types, size_t at, size_t count)
 
 /* The rows from `at` on, of every field. `until` keeps how far each field's type reaches, so that
  * cutting a strip into many blocks looks at each type once. */
-static void columns_from(const struct run *run, size_t at, uint32_t count,
+static void columns_from(const struct samples *samples, size_t at, uint32_t count,
 			 size_t until[BLOCK_COLUMNS_MAX], struct block_column *columns)
 {
-	for (unsigned f = 0; f < run->fields; f++) {
-		const uint8_t *types = run->types[f];
+	for (unsigned f = 0; f < samples->fields; f++) {
+		const uint8_t *types = samples->types[f];
 		if (until[f] <= at)
-			until[f] = same_type_until(types, at, run->count);
-		columns[f].bits = run->bits[f] + at;
+			until[f] = same_type_until(types, at, samples->count);
+		columns[f].bits = samples->bits[f] + at;
 		columns[f].type = (enum value_type)types[at];
 		columns[f].types = until[f] < at + count ? types + at : NULL;
 	}
@@ -439,18 +442,18 @@ static void columns_from(const struct run *run, size_t at, uint32_t count,
 
 static int store_strip(struct group_writer *w, const struct strip *strip)
 {
-	const struct run *run = &strip->run;
+	const struct samples *samples = &strip->samples;
 	struct block_meta meta = {.ordinal = strip->ordinal_in_group,
 				  .first_column = (uint16_t)strip->first_column,
-				  .columns = (uint16_t)run->fields,
-				  .sequence = run->sequence};
+				  .columns = (uint16_t)samples->fields,
+				  .sequence = samples->sequence};
 	size_t at = 0, until[BLOCK_COLUMNS_MAX] = {0};
-	while (at < run->count) {
+	while (at < samples->count) {
 		struct block_column columns[BLOCK_COLUMNS_MAX];
-		size_t left = run->count - at;
+		size_t left = samples->count - at;
 		uint32_t count = left > BLOCK_ROWS_MAX ? BLOCK_ROWS_MAX : (uint32_t)left;
-		columns_from(run, at, count, until, columns);
-		struct block_rows rows = {count, run->fields, run->ts_ms + at, columns};
+		columns_from(samples, at, count, until, columns);
+		struct block_rows rows = {count, samples->fields, samples->ts_ms + at, columns};
 		uint32_t taken = extent_add(&w->builder, &meta, &rows, ROWS_LEAST);
 		if (taken == 0) {
 			/* An empty extent takes at least one row of any data. */
@@ -464,8 +467,8 @@ static int store_strip(struct group_writer *w, const struct strip *strip)
 			if (was_empty && taken == 0)
 				return ERR_LIMIT;
 		}
-		if (taken && run->ts_ms[at] < w->first_ts_ms)
-			w->first_ts_ms = run->ts_ms[at];
+		if (taken && samples->ts_ms[at] < w->first_ts_ms)
+			w->first_ts_ms = samples->ts_ms[at];
 		at += taken;
 	}
 	return 0;
@@ -496,7 +499,7 @@ int group_store(MDB_txn *txn, MDB_dbi extents, const struct group_id *id, struct
 	if (strips->count)
 		qsort(strips->list, strips->count, sizeof(*strips->list), strip_order);
 	for (size_t i = 0; i < strips->count && !err; i++) {
-		run_sort(&strips->list[i].run);
+		samples_sort(&strips->list[i].samples);
 		err = store_strip(w, &strips->list[i]);
 	}
 	if (!err)

@@ -2,7 +2,7 @@
  *
  * Everything that is read from or written to DB_EXTENTS goes through here. Within one segment of
  * one sheet the blocks of one strip (a band's columns, up to 32 at a time) never overlap in time:
- * what comes late is merged by writing the whole group anew. */
+ * what comes late is merged by writing the whole group again. */
 #ifndef STORE_LMDB_GROUP_H
 #define STORE_LMDB_GROUP_H
 
@@ -67,16 +67,16 @@ int group_each(MDB_cursor *cursor, const struct group_id *id,
 	       int (*see)(const struct block *block, void *context), void *context,
 	       uint64_t *extents) MUST_CHECK;
 
-/* Appends the rows of a block, columns first .. first + run->fields of its strip, within
+/* Appends the rows of a block, columns first .. first + samples->fields of its strip, within
  * start..end; rows without any of these values are left out. */
 int block_append(const struct block *block, unsigned first, int64_t start_ms, int64_t end_ms,
-		 struct run *run) MUST_CHECK;
+		 struct samples *samples) MUST_CHECK;
 
 /* A strip in memory while its group is written. */
 struct strip {
 	uint32_t ordinal_in_group;
 	unsigned first_column;
-	struct run run;
+	struct samples samples;
 };
 
 /* Zeroed it is empty. All `cap` of the list keep their memory for the next group. */

@@ -6,7 +6,7 @@
 
 enum {
 	BUCKETS_MIN = 1 << 12,
-	DATA_STEP_BYTES = 16, /* malloc rounds up to them, behind 8 of its own */
+	DATA_STEP_BYTES = 16, /* malloc rounds up to them, after 8 of its own */
 	PART_HEADER_BYTES = 8 + 3 * 2,
 	PART_TRAILER_BYTES = 2,
 };
@@ -16,7 +16,7 @@ _Static_assert(sizeof(struct head) == 120 && RETENTION_CLASSES <= 16 && TABLE_DA
 
 /* ---- Their memory ---------------------------------------------------------------------------- */
 
-static void *take_spare(struct heads *heads, size_t cap)
+static void *heads_acquire_spare(struct heads *heads, size_t cap)
 {
 	size_t at = cap / DATA_STEP_BYTES;
 	struct spare *spare = at < SPARE_SIZES ? heads->spare[at] : NULL;
@@ -29,7 +29,7 @@ static void *take_spare(struct heads *heads, size_t cap)
 
 /* What heads have outgrown, and leave behind when they are sealed, is what others grow into: kept
  * by size, it costs malloc no walk over memory that nobody has touched for long. */
-static void heads_give_back(struct heads *heads, void *data, size_t cap)
+static void heads_release_spare(struct heads *heads, void *data, size_t cap)
 {
 	size_t at = cap / DATA_STEP_BYTES;
 	struct spare *spare = data;
@@ -199,7 +199,7 @@ void heads_remove(struct heads *heads, struct head *head)
 		heads->newest = head->older;
 	heads_account(heads, -(int64_t)head_bytes(head), -1);
 	heads->epoch++;
-	heads_give_back(heads, head->data, head->cap);
+	heads_release_spare(heads, head->data, head->cap);
 	mem_free(head);
 }
 
@@ -264,10 +264,10 @@ static void grow_data(struct heads *heads, struct head *head, size_t need)
 	if (cap < head->used + need)
 		cap = head->used + need;
 	cap = (cap + 7 + DATA_STEP_BYTES) / DATA_STEP_BYTES * DATA_STEP_BYTES - 8;
-	uint8_t *data = take_spare(heads, cap);
+	uint8_t *data = heads_acquire_spare(heads, cap);
 	if (head->used)
 		memcpy(data, head->data, head->used);
-	heads_give_back(heads, head->data, head->cap);
+	heads_release_spare(heads, head->data, head->cap);
 	head->data = data;
 	head->cap = (uint32_t)cap;
 }
@@ -415,7 +415,7 @@ static void delete_in_head(struct heads *heads, struct head *head, const struct 
 			add_part(heads, &blanked, &part);
 	}
 	heads_account(heads, (int64_t)blanked.cap - (int64_t)head->cap, 0);
-	heads_give_back(heads, head->data, head->cap);
+	heads_release_spare(heads, head->data, head->cap);
 	*head = blanked;
 }
 
@@ -526,50 +526,50 @@ size_t heads_segments(struct heads *heads, enum table table, int64_t period_ms, 
 /* ---- Runs -------------------------------------------------------------------------------------
  */
 
-void run_init(struct run *run, unsigned fields)
+void samples_init(struct samples *samples, unsigned fields)
 {
 	ASSERT(fields >= 1 && fields <= BLOCK_COLUMNS_MAX);
-	*run = (struct run){.fields = fields};
+	*samples = (struct samples){.fields = fields};
 }
 
-void run_release(struct run *run)
+void samples_release(struct samples *samples)
 {
-	mem_free(run->ts_ms);
-	for (unsigned f = 0; f < run->arrays; f++) {
-		mem_free(run->bits[f]);
-		mem_free(run->types[f]);
+	mem_free(samples->ts_ms);
+	for (unsigned f = 0; f < samples->arrays; f++) {
+		mem_free(samples->bits[f]);
+		mem_free(samples->types[f]);
 	}
-	*run = (struct run){.fields = run->fields};
+	*samples = (struct samples){.fields = samples->fields};
 }
 
-void run_reuse(struct run *run, unsigned fields)
+void samples_reuse(struct samples *samples, unsigned fields)
 {
 	ASSERT(fields >= 1 && fields <= BLOCK_COLUMNS_MAX);
-	run->fields = fields;
-	run->count = 0;
-	run->sequence = 0;
+	samples->fields = fields;
+	samples->count = 0;
+	samples->sequence = 0;
 }
 
-void run_reserve(struct run *run, size_t rows)
+void samples_reserve(struct samples *samples, size_t rows)
 {
-	bool grows = run->cap - run->count < rows;
-	unsigned arrays = run->fields > run->arrays ? run->fields : run->arrays;
-	if (!grows && arrays == run->arrays)
+	bool grows = samples->cap - samples->count < rows;
+	unsigned arrays = samples->fields > samples->arrays ? samples->fields : samples->arrays;
+	if (!grows && arrays == samples->arrays)
 		return;
-	size_t cap = !grows ? run->cap : run->cap ? run->cap * 2 : 64;
-	if (cap < run->count + rows)
-		cap = run->count + rows;
+	size_t cap = !grows ? samples->cap : samples->cap ? samples->cap * 2 : 64;
+	if (cap < samples->count + rows)
+		cap = samples->count + rows;
 	if (grows)
-		run->ts_ms = mem_resize_array(run->ts_ms, cap, sizeof(*run->ts_ms));
-	for (unsigned f = grows ? 0 : run->arrays; f < arrays; f++) {
-		run->bits[f] = mem_resize_array(run->bits[f], cap, sizeof(uint64_t));
-		run->types[f] = mem_resize_array(run->types[f], cap, 1);
+		samples->ts_ms = mem_resize_array(samples->ts_ms, cap, sizeof(*samples->ts_ms));
+	for (unsigned f = grows ? 0 : samples->arrays; f < arrays; f++) {
+		samples->bits[f] = mem_resize_array(samples->bits[f], cap, sizeof(uint64_t));
+		samples->types[f] = mem_resize_array(samples->types[f], cap, 1);
 	}
-	run->arrays = arrays;
-	run->cap = cap;
+	samples->arrays = arrays;
+	samples->cap = cap;
 }
 
-static void run_copy_row(struct run *to, size_t at, const struct run *from, size_t row)
+static void samples_copy_row(struct samples *to, size_t at, const struct samples *from, size_t row)
 {
 	to->ts_ms[at] = from->ts_ms[row];
 	for (unsigned f = 0; f < to->fields; f++) {
@@ -579,7 +579,8 @@ static void run_copy_row(struct run *to, size_t at, const struct run *from, size
 }
 
 /* Lays a row over one of the same time: what it has, it wins. */
-static void run_overlay_row(struct run *to, size_t at, const struct run *from, size_t row)
+static void samples_overlay_row(struct samples *to, size_t at, const struct samples *from,
+				size_t row)
 {
 	for (unsigned f = 0; f < to->fields; f++) {
 		if (from->types[f][row] == VALUE_NONE)
@@ -589,10 +590,10 @@ static void run_overlay_row(struct run *to, size_t at, const struct run *from, s
 	}
 }
 
-static bool row_empty(const struct run *run, size_t row)
+static bool row_empty(const struct samples *samples, size_t row)
 {
-	for (unsigned f = 0; f < run->fields; f++) {
-		if (run->types[f][row] != VALUE_NONE)
+	for (unsigned f = 0; f < samples->fields; f++) {
+		if (samples->types[f][row] != VALUE_NONE)
 			return false;
 	}
 	return true;
@@ -610,24 +611,24 @@ static int heads_place_order(const void *a, const void *b)
 	return (x->row > y->row) - (x->row < y->row);
 }
 
-bool run_is_full(const struct run *run, size_t from, size_t count)
+bool samples_is_full(const struct samples *samples, size_t from, size_t count)
 {
-	for (unsigned f = 0; f < run->fields && count; f++) {
-		if (!memchr(run->types[f] + from, VALUE_NONE, count))
+	for (unsigned f = 0; f < samples->fields && count; f++) {
+		if (!memchr(samples->types[f] + from, VALUE_NONE, count))
 			return true;
 	}
 	return !count;
 }
 
-static bool ascends(const struct run *run)
+static bool ascends(const struct samples *samples)
 {
 	bool wrong = false;
 	/* To the end, whatever comes: such a loop is done several rows at a time. */
-	for (size_t i = 1; i < run->count; i++)
-		wrong |= run->ts_ms[i] <= run->ts_ms[i - 1];
-	bool full = run_is_full(run, 0, run->count);
-	for (size_t i = 0; !wrong && !full && i < run->count; i++)
-		wrong = row_empty(run, i);
+	for (size_t i = 1; i < samples->count; i++)
+		wrong |= samples->ts_ms[i] <= samples->ts_ms[i - 1];
+	bool full = samples_is_full(samples, 0, samples->count);
+	for (size_t i = 0; !wrong && !full && i < samples->count; i++)
+		wrong = row_empty(samples, i);
 	return !wrong;
 }
 
@@ -647,72 +648,72 @@ static bool insert_places(struct heads_place *places, size_t count)
 	return moves < moves_max;
 }
 
-void run_sort(struct run *run)
+void samples_sort(struct samples *samples)
 {
-	if (ascends(run))
+	if (ascends(samples))
 		return;
-	struct heads_place *places = mem_alloc_array(run->count, sizeof(*places));
-	for (size_t i = 0; i < run->count; i++)
-		places[i] = (struct heads_place){run->ts_ms[i], i};
-	if (!insert_places(places, run->count))
-		qsort(places, run->count, sizeof(*places), heads_place_order);
-	struct run sorted;
-	run_init(&sorted, run->fields);
-	run_reserve(&sorted, run->count);
-	for (size_t i = 0; i < run->count; i++) {
+	struct heads_place *places = mem_alloc_array(samples->count, sizeof(*places));
+	for (size_t i = 0; i < samples->count; i++)
+		places[i] = (struct heads_place){samples->ts_ms[i], i};
+	if (!insert_places(places, samples->count))
+		qsort(places, samples->count, sizeof(*places), heads_place_order);
+	struct samples sorted;
+	samples_init(&sorted, samples->fields);
+	samples_reserve(&sorted, samples->count);
+	for (size_t i = 0; i < samples->count; i++) {
 		size_t row = places[i].row;
-		if (row_empty(run, row))
+		if (row_empty(samples, row))
 			continue;
-		if (sorted.count && sorted.ts_ms[sorted.count - 1] == run->ts_ms[row])
-			run_overlay_row(&sorted, sorted.count - 1, run, row);
+		if (sorted.count && sorted.ts_ms[sorted.count - 1] == samples->ts_ms[row])
+			samples_overlay_row(&sorted, sorted.count - 1, samples, row);
 		else
-			run_copy_row(&sorted, sorted.count++, run, row);
+			samples_copy_row(&sorted, sorted.count++, samples, row);
 	}
 	mem_free(places);
-	sorted.sequence = run->sequence;
-	run_release(run);
-	*run = sorted;
+	sorted.sequence = samples->sequence;
+	samples_release(samples);
+	*samples = sorted;
 }
 
-void run_merge(const struct run *older, const struct run *newer, struct run *out)
+void samples_merge(const struct samples *older, const struct samples *newer, struct samples *out)
 {
-	run_reserve(out, older->count + newer->count);
+	samples_reserve(out, older->count + newer->count);
 	size_t i = 0, j = 0;
 	while (i < older->count || j < newer->count) {
 		bool take_old = j == newer->count ||
 				(i < older->count && older->ts_ms[i] <= newer->ts_ms[j]);
 		bool same = take_old && j < newer->count && older->ts_ms[i] == newer->ts_ms[j];
 		if (take_old)
-			run_copy_row(out, out->count, older, i++);
+			samples_copy_row(out, out->count, older, i++);
 		else
-			run_copy_row(out, out->count, newer, j++);
+			samples_copy_row(out, out->count, newer, j++);
 		if (same)
-			run_overlay_row(out, out->count, newer, j++);
+			samples_overlay_row(out, out->count, newer, j++);
 		out->count++;
 	}
 	out->sequence = older->sequence > newer->sequence ? older->sequence : newer->sequence;
 }
 
-static void take_apart(const struct part *part, struct row_pieces *pieces)
+static void part_decode(const struct part *part, struct row_pieces *pieces)
 {
-	int err = row_take_apart(part->values, part->bytes, part->columns, pieces);
+	int err = row_decode(part->values, part->bytes, part->columns, pieces);
 	ASSERT(!err);
 }
 
-/* The values of a part that are among those of the run, whose row `at` is blank; whether there are
- * any. */
+/* The values of a part that are among the columns of `samples`, whose row `at` is blank; whether
+ * there are any. */
 static bool put_present(const struct part *part, const struct row_pieces *pieces,
-			unsigned first_column, struct run *run, size_t at)
+			unsigned first_column, struct samples *samples, size_t at)
 {
 	const uint64_t *bits = pieces->bits;
 	bool any = false;
 	for (const struct row_piece *p = pieces->list; p < pieces->list + pieces->count; p++) {
-		unsigned c = part->first + p->first - first_column; /* before the run: very large */
+		unsigned c = part->first + p->first - first_column; /* before them: very large */
 		for (unsigned i = 0; i < p->count; i++, c += p->step, bits++) {
-			if (c >= run->fields)
+			if (c >= samples->fields)
 				continue;
-			run->bits[c][at] = *bits;
-			run->types[c][at] = p->type;
+			samples->bits[c][at] = *bits;
+			samples->types[c][at] = p->type;
 			any = true;
 		}
 	}
@@ -724,25 +725,26 @@ static inline bool part_touches(const struct part *part, unsigned first_column, 
 	return first_column < part->first + part->columns && first_column + columns > part->first;
 }
 
-/* Whether any value of the part is among those of the run; then they are its row `at`. */
-static bool copy_part(const struct part *part, unsigned first_column, struct run *run, size_t at)
+/* Whether any value of the part is among the columns of `samples`; then they are its row `at`. */
+static bool copy_part(const struct part *part, unsigned first_column, struct samples *samples,
+		      size_t at)
 {
 	struct row_pieces pieces;
-	if (!part_touches(part, first_column, run->fields))
+	if (!part_touches(part, first_column, samples->fields))
 		return false;
-	if (run->fields == 1) { /* a read of one column looks at nothing else */
+	if (samples->fields == 1) { /* a read of one column looks at nothing else */
 		struct value value = row_value(part->values, part->bytes, part->columns,
 					       first_column - part->first);
-		run->bits[0][at] = value.bits;
-		run->types[0][at] = (uint8_t)value.type;
+		samples->bits[0][at] = value.bits;
+		samples->types[0][at] = (uint8_t)value.type;
 		return value.type != VALUE_NONE;
 	}
-	for (unsigned f = 0; f < run->fields; f++) {
-		run->bits[f][at] = 0;
-		run->types[f][at] = VALUE_NONE;
+	for (unsigned f = 0; f < samples->fields; f++) {
+		samples->bits[f][at] = 0;
+		samples->types[f][at] = VALUE_NONE;
 	}
-	take_apart(part, &pieces);
-	return put_present(part, &pieces, first_column, run, at);
+	part_decode(part, &pieces);
+	return put_present(part, &pieces, first_column, samples, at);
 }
 
 /* Where to begin with the parts from start_ms on; most often the newest are wanted. */
@@ -762,74 +764,75 @@ static const uint8_t *find_first(const struct head *head, int64_t start_ms)
 enum { RESERVE_PARTS = 16 };
 
 void head_copy(const struct head *head, unsigned first_column, int64_t start_ms, int64_t end_ms,
-	       struct run *run)
+	       struct samples *samples)
 {
 	if (head->max_ts_ms < start_ms || head_min_ts_ms(head) >= end_ms)
 		return;
 	const uint8_t *at = find_first(head, start_ms), *end = head->data + head->used;
 	struct part part;
-	run_reserve(run, at == head->data ? head->parts : RESERVE_PARTS);
+	samples_reserve(samples, at == head->data ? head->parts : RESERVE_PARTS);
 	while (at < end) {
 		at = part_view(at, &part);
 		if (part.ts_ms >= end_ms && !head->unordered)
 			break;
-		if (run->count == run->cap)
-			run_reserve(run, RESERVE_PARTS);
+		if (samples->count == samples->cap)
+			samples_reserve(samples, RESERVE_PARTS);
 		if (part.ts_ms < start_ms || part.ts_ms >= end_ms ||
-		    !copy_part(&part, first_column, run, run->count))
+		    !copy_part(&part, first_column, samples, samples->count))
 			continue;
-		run->ts_ms[run->count++] = part.ts_ms;
+		samples->ts_ms[samples->count++] = part.ts_ms;
 	}
-	if (head->last_sequence > run->sequence)
-		run->sequence = head->last_sequence;
+	if (head->last_sequence > samples->sequence)
+		samples->sequence = head->last_sequence;
 }
 
 /* Makes room for so many rows, all without a value. */
-static void reserve_blank(struct run *run, size_t rows)
+static void reserve_blank(struct samples *samples, size_t rows)
 {
-	run_reserve(run, rows);
-	for (unsigned f = 0; f < run->fields; f++)
-		memset(run->types[f] + run->count, VALUE_NONE, rows);
+	samples_reserve(samples, rows);
+	for (unsigned f = 0; f < samples->fields; f++)
+		memset(samples->types[f] + samples->count, VALUE_NONE, rows);
 }
 
-static void begin_strips(struct run *const *runs, unsigned count, size_t rows, uint64_t sequence)
+static void begin_strips(struct samples *const *each, unsigned count, size_t rows,
+			 uint64_t sequence)
 {
 	for (unsigned s = 0; s < count; s++) {
-		reserve_blank(runs[s], rows);
-		if (sequence > runs[s]->sequence)
-			runs[s]->sequence = sequence;
+		reserve_blank(each[s], rows);
+		if (sequence > each[s]->sequence)
+			each[s]->sequence = sequence;
 	}
 }
 
 /* A part as rows of the strips that it touches. */
-static void put_in_strips(const struct part *part, unsigned width, struct run *const *runs,
+static void put_in_strips(const struct part *part, unsigned width, struct samples *const *each,
 			  unsigned count)
 {
 	struct row_pieces pieces;
-	take_apart(part, &pieces);
+	part_decode(part, &pieces);
 	for (unsigned s = 0; s < count; s++) {
-		struct run *run = runs[s];
-		if (put_present(part, &pieces, s * width, run, run->count))
-			run->ts_ms[run->count++] = part->ts_ms;
+		struct samples *samples = each[s];
+		if (put_present(part, &pieces, s * width, samples, samples->count))
+			samples->ts_ms[samples->count++] = part->ts_ms;
 	}
 }
 
-void head_copy_strips(const struct head *head, unsigned width, struct run *const *runs,
+void head_copy_strips(const struct head *head, unsigned width, struct samples *const *each,
 		      unsigned count)
 {
 	const uint8_t *at = head->data, *end = head->data + head->used;
 	struct part part;
-	begin_strips(runs, count, head->parts, head->last_sequence);
+	begin_strips(each, count, head->parts, head->last_sequence);
 	while (at < end) {
 		at = part_view(at, &part);
-		put_in_strips(&part, width, runs, count);
+		put_in_strips(&part, width, each, count);
 	}
 }
 
-/* What of them lies in a strip that begins with the column `first`, as rows behind those that it
- * has. */
+/* Adds to the strip that begins with the column `first` those of the record's columns that lie in
+ * it, as rows after the strip's own. */
 static void heads_put_columns(const struct record *record, const struct record_columns *columns,
-			      unsigned first, struct run *run)
+			      unsigned first, struct samples *samples)
 {
 	unsigned all = (unsigned)schema[record->sheet.table].field_count;
 	unsigned from = record->first_column - first; /* before the strip: very large */
@@ -839,43 +842,43 @@ static void heads_put_columns(const struct record *record, const struct record_c
 	for (unsigned c = 0; c < record->columns; c += all) {
 		for (unsigned left = columns->fields; left; left &= left - 1, bits += bytes) {
 			unsigned at = from + c + (unsigned)__builtin_ctz(left);
-			if (at >= run->fields)
+			if (at >= samples->fields)
 				continue;
-			memcpy(run->bits[at] + run->count, bits, bytes);
-			memset(run->types[at] + run->count, columns->type, columns->count);
+			memcpy(samples->bits[at] + samples->count, bits, bytes);
+			memset(samples->types[at] + samples->count, columns->type, columns->count);
 			any = true;
 		}
 	}
 	if (!any)
 		return;
-	memcpy(run->ts_ms + run->count, columns->ts_ms, bytes);
-	run->count += columns->count;
+	memcpy(samples->ts_ms + samples->count, columns->ts_ms, bytes);
+	samples->count += columns->count;
 }
 
 static void put_columns_in_strips(const struct record *record, unsigned width,
-				  struct run *const *runs, unsigned count)
+				  struct samples *const *each, unsigned count)
 {
 	struct record_columns columns = record_columns(record);
 	for (unsigned s = 0; s < count; s++)
-		heads_put_columns(record, &columns, s * width, runs[s]);
+		heads_put_columns(record, &columns, s * width, each[s]);
 }
 
-void rows_copy_strips(const struct record_rows *rows, unsigned width, struct run *const *runs,
+void rows_copy_strips(const struct record_rows *rows, unsigned width, struct samples *const *each,
 		      unsigned count)
 {
 	const uint8_t *at = rows->at, *bytes;
 	size_t left = rows->bytes, len;
-	begin_strips(runs, count, rows->count, rows->sequence);
+	begin_strips(each, count, rows->count, rows->sequence);
 	while ((bytes = record_next(&at, &left, &len)) != NULL) {
 		struct record record;
 		int err = record_view(bytes, len, &record);
 		ASSERT(!err);
 		if (record.kind == RECORD_COLUMNS) {
-			put_columns_in_strips(&record, width, runs, count);
+			put_columns_in_strips(&record, width, each, count);
 			continue;
 		}
 		struct part part = {record.ts_ms, record.first_column, record.columns,
 				    record.values_bytes, record.values};
-		put_in_strips(&part, width, runs, count);
+		put_in_strips(&part, width, each, count);
 	}
 }

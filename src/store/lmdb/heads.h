@@ -13,7 +13,7 @@
 #include "store/lmdb/codec/block.h"
 #include "store/lmdb/journal.h"
 
-/* The fields stand by use: a new row touches little behind the first cache line. There are very
+/* The fields stand by use: a new row touches little after the first cache line. There are very
  * many heads, so that each field is as narrow as it can be; with what malloc adds one is two cache
  * lines. */
 struct head {
@@ -124,7 +124,7 @@ static inline int64_t segment_of(enum table table, int64_t period_ms, int64_t ts
 /* Where it ends; INT64_MAX for the last one. */
 int64_t segment_end_ms(const struct segment_id *segment);
 int segment_order(const struct segment_id *a, const struct segment_id *b);
-/* Of a segment and two numbers within it (shape and ordinal, shape and group): for hash tables. */
+/* The hash of a segment and two numbers within it (shape and ordinal, shape and group). */
 size_t segment_hash(const struct segment_id *segment, uint32_t shape, uint32_t number);
 
 /* ---- The writer's; those that change something hold the write lock ------------------------- */
@@ -152,42 +152,42 @@ void heads_add_segment(struct heads *heads, const struct segment_id *segment);
 bool heads_has_segment(const struct heads *heads, const struct segment_id *segment);
 void heads_remove_segment(struct heads *heads, const struct segment_id *segment);
 
-/* ---- Runs: sorted samples of one column range, as everything above the heads reads them ----- */
+/* ---- Samples of one column range, sorted, as everything above the heads reads them ----------- */
 
-struct run {
+struct samples {
 	size_t count, cap;
 	unsigned fields, arrays; /* in use; those that there is memory of */
-	uint64_t sequence;       /* the highest contained: of two runs the higher wins */
+	uint64_t sequence;       /* the highest contained: of two the samples with the higher win */
 	int64_t *ts_ms;
 	uint64_t *bits[BLOCK_COLUMNS_MAX];
 	uint8_t *types[BLOCK_COLUMNS_MAX];
 };
 
-void run_init(struct run *run, unsigned fields);
-void run_release(struct run *run);
-/* Makes it empty for so many fields and keeps its memory; a zeroed run is one. */
-void run_reuse(struct run *run, unsigned fields);
-void run_reserve(struct run *run, size_t rows);
+void samples_init(struct samples *samples, unsigned fields);
+void samples_release(struct samples *samples);
+/* Makes it empty for so many fields and keeps its memory; zeroed samples are empty. */
+void samples_reuse(struct samples *samples, unsigned fields);
+void samples_reserve(struct samples *samples, size_t rows);
 /* The memory it has. */
-static inline size_t run_bytes(const struct run *run)
+static inline size_t samples_bytes(const struct samples *samples)
 {
-	return run->cap * (sizeof(*run->ts_ms) + run->arrays * (sizeof(uint64_t) + 1));
+	return samples->cap * (sizeof(*samples->ts_ms) + samples->arrays * (sizeof(uint64_t) + 1));
 }
 /* Sorts by time and leaves one row per time: the later row wins, column by column. Rows without any
  * value go. */
-void run_sort(struct run *run);
+void samples_sort(struct samples *samples);
 /* A quick look: true only if none of the rows is without any value. */
-bool run_is_full(const struct run *run, size_t from, size_t count);
+bool samples_is_full(const struct samples *samples, size_t from, size_t count);
 /* Merges `newer` over `older` into `out` (both sorted). */
-void run_merge(const struct run *older, const struct run *newer, struct run *out);
+void samples_merge(const struct samples *older, const struct samples *newer, struct samples *out);
 
-/* Copies start <= ts < end of columns first .. first + run->fields; appends to `run`, unsorted.
- * Readers hold the read lock. */
+/* Copies start <= ts < end of columns first .. first + samples->fields; appends to `samples`,
+ * unsorted. Readers hold the read lock. */
 void head_copy(const struct head *head, unsigned first_column, int64_t start_ms, int64_t end_ms,
-	       struct run *run);
+	       struct samples *samples);
 
-/* Appends all it holds, unsorted: columns s * width .. + runs[s]->fields to runs[s]. */
-void head_copy_strips(const struct head *head, unsigned width, struct run *const *runs,
+/* Appends all it holds, unsorted: columns s * width .. + each[s]->fields to each[s]. */
+void head_copy_strips(const struct head *head, unsigned width, struct samples *const *each,
 		      unsigned count);
 
 /* Records of one band with their prefixes, as a batch has them: `count` rows, those in columns too.
@@ -198,7 +198,7 @@ struct record_rows {
 	uint64_t sequence;
 };
 /* The same of such rows. */
-void rows_copy_strips(const struct record_rows *rows, unsigned width, struct run *const *runs,
+void rows_copy_strips(const struct record_rows *rows, unsigned width, struct samples *const *each,
 		      unsigned count);
 
 /* Takes the read lock: the directory's segments of a table and period that overlap start..end, by

@@ -8,7 +8,7 @@ enum {
 	PAGE_VERSION = 4, /* 1 had no packed rows, 2 none by field, 3 no clearing */
 };
 
-/* Room for one record of at most RECORD_MAX_BYTES behind what is there. */
+/* Room for one record of at most RECORD_MAX_BYTES after what is there. */
 static uint8_t *room_for_record(struct arena *arena, struct record_chunk **last)
 {
 	struct record_chunk *chunk = *last;
@@ -71,14 +71,14 @@ enum { COLUMNS_FRONT_BYTES = 4 };
 
 size_t record_columns_max(unsigned series, unsigned fields)
 {
-	return (ROW_MAX_BYTES - COLUMNS_FRONT_BYTES) / (8 * (1 + series * fields_given(fields)));
+	return (ROW_MAX_BYTES - COLUMNS_FRONT_BYTES) / (8 * (1 + series * fields_count(fields)));
 }
 
 int record_put_columns(struct arena *arena, struct record_chunk **last,
 		       const struct store_target *sheet, uint64_t first,
 		       const struct record_columns *columns, size_t step)
 {
-	unsigned given = columns->series * fields_given(columns->fields);
+	unsigned given = columns->series * fields_count(columns->fields);
 	size_t bytes = columns->count * 8;
 	uint16_t count = (uint16_t)columns->count;
 	int64_t ts_ms;

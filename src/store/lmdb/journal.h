@@ -6,8 +6,8 @@
 #ifndef STORE_LMDB_JOURNAL_H
 #define STORE_LMDB_JOURNAL_H
 
-#include "store/lmdb/registry.h"
 #include "store/lmdb/codec/row_codec.h"
+#include "store/lmdb/registry.h"
 
 enum record_kind {
 	RECORD_ROW = 1,
@@ -57,7 +57,7 @@ int record_put_delete(struct arena *arena, struct record_chunk **last, enum reco
 		      int64_t end_ms) MUST_CHECK;
 
 /* Several times, ascending, of `series` neighbours: of each the fields given (bits), and of each of
- * these `count` values of one type, one behind the other. */
+ * these `count` values of one type, one after the other. */
 struct record_columns {
 	unsigned series, fields;
 	uint8_t type;
@@ -103,7 +103,7 @@ static inline size_t journal_page_room(const struct journal_page *page)
 {
 	return sizeof(page->bytes) - page->used;
 }
-/* `count` records that stand one behind the other with their prefixes, for which there is room. */
+/* `count` records that stand one after the other with their prefixes, for which there is room. */
 void journal_page_add_many(struct journal_page *page, const uint8_t *records, size_t bytes,
 			   unsigned count);
 void journal_page_finish(struct journal_page *page, uint8_t key[8]);

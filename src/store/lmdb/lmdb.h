@@ -67,7 +67,7 @@ struct clock *lmdb_clock(struct store *store);
 
 /* Seals all heads, settles all segments, drops what expired, cuts the journal; blocks. */
 int lmdb_settle(struct store *store) MUST_CHECK;
-/* Of segments that are closed only, but without waiting for them to be quiet. */
+/* Only closed segments, but without waiting until they are quiet. */
 int lmdb_settle_closed(struct store *store) MUST_CHECK;
 
 struct lmdb_compaction {

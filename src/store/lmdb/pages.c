@@ -22,7 +22,7 @@
  *
  *     value's length u32, flags u16, key's length u16, key, value
  *
- * A meta page, behind the header of 16 bytes:
+ * A meta page, after the header of 16 bytes:
  *
  *     mark u32, version u32, address u64, size of the map u64
  *     tree of free pages, main tree
@@ -177,7 +177,7 @@ static void read_metas(struct pages *pages)
 	}
 }
 
-int pages_take(struct pages *pages, const struct pages_meta *meta)
+int pages_use_meta(struct pages *pages, const struct pages_meta *meta)
 {
 	if (meta->fault)
 		return ERR_DAMAGED;
@@ -192,7 +192,7 @@ static const struct pages_meta *newer_meta(const struct pages *pages)
 	const struct pages_meta *a = &pages->metas[0], *b = &pages->metas[1];
 	if (a->fault || b->fault)
 		return a->fault ? b : a;
-	/* Of equal ones the first, as LMDB does: a commit that failed as the very first leaves its
+	/* The first of equal ones, as in LMDB: a commit that failed as the very first leaves its
 	 * trees in the second, with the transaction 0. */
 	return b->transaction > a->transaction ? b : a;
 }
@@ -201,15 +201,15 @@ int pages_open(struct pages *pages, const struct pages_source *source, struct er
 {
 	*pages = (struct pages){.source = *source};
 	read_metas(pages);
-	if (pages_take(pages, newer_meta(pages)) == 0)
+	if (pages_use_meta(pages, newer_meta(pages)) == 0)
 		return 0;
 	return errbuf_set(e, ERR_DAMAGED, "both meta pages are damaged: page 0: %s; page 1: %s",
 			  pages->metas[0].fault, pages->metas[1].fault);
 }
 
-int pages_take_older(struct pages *pages)
+int pages_use_older_meta(struct pages *pages)
 {
-	return pages_take(pages, &pages->metas[newer_meta(pages) == &pages->metas[0]]);
+	return pages_use_meta(pages, &pages->metas[newer_meta(pages) == &pages->metas[0]]);
 }
 
 void pages_release(struct pages *pages)

@@ -85,8 +85,8 @@ struct pages_walk {
 int pages_open(struct pages *pages, const struct pages_source *source, struct errbuf *e) MUST_CHECK;
 void pages_release(struct pages *pages);
 /* Takes the older one, or that one, if it can be used; no page has an owner then. */
-int pages_take_older(struct pages *pages) MUST_CHECK;
-int pages_take(struct pages *pages, const struct pages_meta *meta) MUST_CHECK;
+int pages_use_older_meta(struct pages *pages) MUST_CHECK;
+int pages_use_meta(struct pages *pages, const struct pages_meta *meta) MUST_CHECK;
 
 int pages_walk(struct pages_walk *walk) MUST_CHECK;
 

@@ -125,7 +125,7 @@ static void set_next_ordinal(struct registry *registry, uint32_t shape, uint32_t
 	registry->next_ordinal[shape / SHAPE_CHUNK][shape % SHAPE_CHUNK] = ordinal;
 }
 
-static int take_ordinal(struct registry *registry, uint32_t shape, uint32_t *ordinal)
+static int registry_assign_ordinal(struct registry *registry, uint32_t shape, uint32_t *ordinal)
 {
 	*ordinal = registry->next_ordinal[shape / SHAPE_CHUNK][shape % SHAPE_CHUNK];
 	if (*ordinal == UINT32_MAX)
@@ -448,7 +448,7 @@ static int create_band(struct finding *f, const size_t *which, size_t count, int
 	uint32_t shape, ordinal;
 	int err = open_shape(f, payload, len, (unsigned)count, &shape);
 	if (!err)
-		err = take_ordinal(f->registry, shape, &ordinal);
+		err = registry_assign_ordinal(f->registry, shape, &ordinal);
 	if (err)
 		return err;
 	uint64_t hash = count > 1 ? f->hash : single_hash(f->hash, metrics[0]);
@@ -636,9 +636,9 @@ static int band_order(const void *a, const void *b)
 	return (x->hash > y->hash) - (x->hash < y->hash);
 }
 
-int registry_take(struct registry *registry, MDB_txn *txn, struct registry_taken *taken)
+int registry_write(struct registry *registry, MDB_txn *txn, struct registry_written *written)
 {
-	*taken = (struct registry_taken){0};
+	*written = (struct registry_written){0};
 	pthread_mutex_lock(&registry->lock);
 	struct pending_shape *shapes = registry->first_shape;
 	size_t count = registry->pending_count;
@@ -648,12 +648,12 @@ int registry_take(struct registry *registry, MDB_txn *txn, struct registry_taken
 	for (size_t i = 0; i < count; i++, band = band->next)
 		sorted[i] = band;
 	for (struct pending_shape *s = shapes; s; s = s->next)
-		taken->shapes++;
+		written->shapes++;
 	pthread_mutex_unlock(&registry->lock);
-	taken->bands = count;
+	written->bands = count;
 	int err = 0;
 	/* What follows the last is being set by whoever registers the next. */
-	for (size_t i = 0; i < taken->shapes && !err; i++) {
+	for (size_t i = 0; i < written->shapes && !err; i++) {
 		shapes = i ? shapes->next : shapes;
 		err = put_shape(registry, txn, shapes);
 	}
@@ -674,13 +674,13 @@ static void unlink_band(struct registry *registry, struct pending_band *band)
 	*at = band->next_in_bucket;
 }
 
-void registry_committed(struct registry *registry, const struct registry_taken *taken)
+void registry_committed(struct registry *registry, const struct registry_written *written)
 {
-	if (!taken->bands && !taken->shapes)
+	if (!written->bands && !written->shapes)
 		return;
 	pthread_mutex_lock(&registry->lock);
-	ASSERT(registry->pending_count >= taken->bands);
-	for (size_t i = 0; i < taken->bands; i++) {
+	ASSERT(registry->pending_count >= written->bands);
+	for (size_t i = 0; i < written->bands; i++) {
 		struct pending_band *band = registry->first_band;
 		registry->first_band = band->next;
 		registry->pending_bytes -= sizeof(*band) + band->tags_len;
@@ -688,12 +688,12 @@ void registry_committed(struct registry *registry, const struct registry_taken *
 		stat_add(STAT_store_series, registry_columns(registry, band->shape));
 		mem_free(band);
 	}
-	registry->pending_count -= taken->bands;
-	registry->committed_count += taken->bands;
+	registry->pending_count -= written->bands;
+	registry->committed_count += written->bands;
 	pthread_cond_broadcast(&registry->committed);
 	if (!registry->first_band)
 		registry->last_band = &registry->first_band;
-	for (size_t i = 0; i < taken->shapes; i++) {
+	for (size_t i = 0; i < written->shapes; i++) {
 		struct pending_shape *shape = registry->first_shape;
 		registry->first_shape = shape->next;
 		mem_free(shape);

@@ -6,7 +6,7 @@
  * series that arrive together are stored once, and bands of one shape are neighbours on disk.
  *
  * A registration is used at once and becomes durable with the next commit: until then it is
- * `pending`. Everything pending is taken into the transaction of the first batch that comes after
+ * `pending`. Everything pending is written in the transaction of the first batch that comes after
  * it, so no sample is ever durable before its series.
  *
  * Threads: `lock` guards all that is pending and the counters; reads of columns need no lock. */
@@ -142,11 +142,12 @@ int registry_series_sets(struct registry *registry, MDB_txn *txn, struct slice t
 
 /* The writer's. Take: puts everything pending into the transaction and remembers how much;
  * committed: drops that much from pending. After an abort nothing has changed. */
-struct registry_taken {
+struct registry_written {
 	size_t bands, shapes;
 };
-int registry_take(struct registry *registry, MDB_txn *txn, struct registry_taken *taken) MUST_CHECK;
-void registry_committed(struct registry *registry, const struct registry_taken *taken);
+int registry_write(struct registry *registry, MDB_txn *txn,
+		   struct registry_written *written) MUST_CHECK;
+void registry_committed(struct registry *registry, const struct registry_written *written);
 
 /* In the writer's transaction: the series leaves. The handle is dead after registry_forgotten(). */
 int registry_forget(struct registry *registry, MDB_txn *txn, uint64_t handle) MUST_CHECK;

@@ -26,7 +26,8 @@ struct replaying {
 	bool page_is_named; /* in the sentence of the error */
 };
 
-static int replay_look_up(struct replaying *r, const struct group_id *id, struct known_group **out)
+static int replay_find_group(struct replaying *r, const struct group_id *id,
+			     struct known_group **out)
 {
 	if (r->last && group_same(&r->last->id, id)) {
 		*out = r->last;
@@ -44,7 +45,9 @@ static int replay_look_up(struct replaying *r, const struct group_id *id, struct
 	int err = group_spans(r->txn, r->engine->env.dbi[DB_EXTENTS], id, spans);
 	if (err == ERR_DAMAGED)
 		/* What was sealed there may come again as a head: the same values, so no harm. */
-		log_warn("store %s: table %s has a damaged group; verify names it",
+		log_warn("store %s: table %s has a damaged group; the start goes on; `granary "
+			 "verify` names "
+			 "the group",
 			 r->engine->options.path, schema[id->segment.sheet.table].name);
 	else if (err)
 		return err;
@@ -75,7 +78,7 @@ static int replay_record(struct replaying *r, const struct incoming *row)
 	struct group_id id = engine_group_of(engine, &segment, record->shape, record->ordinal,
 					     &ordinal_in_group);
 	struct known_group *known;
-	int err = replay_look_up(r, &id, &known);
+	int err = replay_find_group(r, &id, &known);
 	if (err || row->sequence <= known->highest[ordinal_in_group])
 		return err;
 	struct head *head = heads_apply_row(&engine->heads, &engine->registry, row, r->now_us);

@@ -21,7 +21,7 @@ struct unsettled_set {
 	int64_t least_end_ms;
 };
 
-/* Of a group that is there, only the time changes; of another nobody knows where it ends. */
+/* In a group that is there, only the time changes. Nobody knows where another group ends. */
 void unsettled_add(struct unsettled_set *set, const struct group_id *id, int64_t at_us);
 /* Blocks were added, and after that none of the group ends later. */
 void unsettled_add_known(struct unsettled_set *set, const struct group_id *id, int64_t at_us,

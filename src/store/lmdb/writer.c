@@ -26,7 +26,7 @@ struct cycle {
 	struct engine *engine;
 	MDB_txn *txn;
 	struct task *batches; /* store_write.task */
-	struct registry_taken taken;
+	struct registry_written written;
 	struct journal_page page;
 	struct journal_entry *pages;
 	size_t page_count, page_cap;
@@ -98,7 +98,7 @@ static bool is_alone(const struct store_write *write)
 }
 
 /* Up to CYCLE_BYTES_MAX of what waits, at least one batch if there is any. */
-static struct task *take_batches(struct engine *engine)
+static struct task *writer_next_batches(struct engine *engine)
 {
 	struct task *first = engine->queue_first, *last = NULL;
 	uint64_t bytes = 0;
@@ -405,7 +405,7 @@ static void committed(struct cycle *cycle)
 	struct engine *engine = cycle->engine;
 	stat_add(STAT_store_commits, 1);
 	engine->stored_flush = engine->next_flush;
-	registry_committed(&engine->registry, &cycle->taken);
+	registry_committed(&engine->registry, &cycle->written);
 	for (size_t i = 0; i < cycle->page_count; i++)
 		journal_list_add(engine, &cycle->pages[i]);
 	uint64_t end = cycle->sequence;
@@ -426,7 +426,7 @@ static void committed(struct cycle *cycle)
 static int writer_fill(struct cycle *cycle)
 {
 	cycle->engine->rekeys = cycle->batches && rekey_wanted(write_of(cycle->batches));
-	int err = registry_take(&cycle->engine->registry, cycle->txn, &cycle->taken);
+	int err = registry_write(&cycle->engine->registry, cycle->txn, &cycle->written);
 	if (!err && cycle->with_upkeep)
 		err = maintain(cycle->engine, cycle->txn, &cycle->more_upkeep);
 	for (struct task *t = cycle->batches; t && !err; t = t->next) {
@@ -446,7 +446,7 @@ static int writer_fill(struct cycle *cycle)
 static void die(struct engine *engine, int err)
 {
 	stat_add(STAT_store_commit_errors, 1);
-	log_error("store %s: commit failed: %s; no more writes are taken", engine->options.path,
+	log_error("store %s: commit failed: %s; no more writes are accepted", engine->options.path,
 		  err_text(err));
 	engine->dead = err;
 	if (engine->options.on_dead)
@@ -537,7 +537,10 @@ static enum verdict after_error(struct cycle *cycle, int err)
 		room_refuse(engine);
 	if (err == ERR_DAMAGED && cycle->with_upkeep &&
 	    (!cycle->blamed || cycle->blamed->in_runs)) {
-		log_error("store %s: maintenance met damaged data", engine->options.path);
+		log_error("store %s: upkeep met damaged data and was left out; writes go on; "
+			  "`granary verify` "
+			  "names the data",
+			  engine->options.path);
 		return WITHOUT_UPKEEP;
 	}
 	if (cycle->blamed) {
@@ -577,7 +580,7 @@ static bool wait_for_work(struct engine *engine, struct cycle *cycle, bool more)
 	pthread_mutex_lock(&engine->queue_lock);
 	if (!more && !engine->queue_hurries && !engine->stopping && !engine->settle_wanted)
 		cond_wait_ms(&engine->queue_arrived, &engine->queue_lock, IDLE_WAIT_MS);
-	cycle->batches = take_batches(engine);
+	cycle->batches = writer_next_batches(engine);
 	bool go_on = cycle->batches || !engine->stopping;
 	pthread_mutex_unlock(&engine->queue_lock);
 	return go_on;

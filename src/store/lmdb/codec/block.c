@@ -9,8 +9,8 @@
 #include "store/lmdb/codec/block.h"
 
 #include "base/cursor.h"
-#include "store/lmdb/codec/column.h"
 #include "store/lmdb/codec/block_small.h"
+#include "store/lmdb/codec/column.h"
 #include "store/lmdb/codec/times.h"
 
 /* Fewer rows gain nothing that would be worth the effort. */
@@ -53,7 +53,7 @@ static void entropy_copy(struct block_encoder *e, struct block_cost *cost, struc
 		cost->column[c].stream.entropy = &to->cost[1 + c];
 }
 
-static void keep_before(struct block_encoder *e)
+static void block_save_cost(struct block_encoder *e)
 {
 	cost_copy(&e->before, &e->now, e->rows->columns);
 	entropy_copy(e, &e->before, &e->before_entropy, &e->now_entropy);
@@ -160,7 +160,7 @@ static enum outcome block_fill(struct block_encoder *e)
 	while (e->now.rows < rows) {
 		uint32_t left = rows - e->now.rows, count = left < MINI_ROWS ? left : MINI_ROWS;
 		size_t bytes_before = bytes;
-		keep_before(e);
+		block_save_cost(e);
 		if (!cost_add(e, count))
 			return AGAIN;
 		bytes = cost_bytes(e);
@@ -180,7 +180,7 @@ static uint8_t *block_write_body(const struct block_encoder *e, uint8_t *to)
 {
 	uint32_t columns = e->rows->columns;
 	size_t bytes[BLOCK_COLUMNS_MAX];
-	/* The directory's size depends on what stands behind it: written at the farthest it can
+	/* The directory's size depends on what stands after it: written at the farthest it can
 	 * begin, then moved up. */
 	uint8_t *at = to, *end;
 	for (uint32_t c = 0; c < columns; c++)

@@ -90,8 +90,8 @@ struct column;
 int block_open_column(const struct block *block, unsigned number, struct column *column) MUST_CHECK;
 
 /* Without decoding the column, unless it has absent values at an end or few rows. count 0: all
- * absent, nothing else is set. Of a sum that is not finite nothing else is known (it is stored as a
- * double), also not whether the values together have one: then they are to be looked at. */
+ * absent, nothing else is set. A sum that is not finite says nothing (it is stored as a double),
+ * not even whether the values have a finite sum: then the values have to be read. */
 int block_read_summary(const struct block *block, unsigned column,
 		       struct block_summary *summary) MUST_CHECK;
 
@@ -100,7 +100,7 @@ int block_read_summary(const struct block *block, unsigned column,
 void block_summarise(const int64_t *ts_ms, const uint64_t *bits, const uint8_t *types,
 		     enum value_type type, size_t count, struct block_summary *summary);
 
-/* Puts `later`, whose values all lie behind, into `into`. */
+/* Puts `later`, whose values all come after it, into `into`. */
 void block_summary_merge(struct block_summary *into, const struct block_summary *later);
 
 #endif

@@ -26,7 +26,8 @@ struct small {
 };
 
 /* The type of the values and where they are; false: they are not of one type. */
-static bool look_at_types(const struct block_column *column, uint32_t rows, struct plan *plan)
+static bool block_small_scan_types(const struct block_column *column, uint32_t rows,
+				   struct plan *plan)
 {
 	plan->type = (uint8_t)column->type;
 	plan->count = column->type == VALUE_NONE ? 0 : rows;
@@ -177,7 +178,7 @@ static bool plan_column(const struct block_column *column, uint32_t rows, struct
 	uint64_t values[SMALL_ROWS_MAX];
 	plan->bytes = 0;
 	plan->decimal = false;
-	if (!look_at_types(column, rows, plan))
+	if (!block_small_scan_types(column, rows, plan))
 		return false;
 	if (!plan->present)
 		return true;

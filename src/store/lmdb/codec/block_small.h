@@ -7,7 +7,7 @@
 
 #include "store/lmdb/codec/block.h"
 
-/* Of so few rows none is an exception to the rest (pattern_codec_width leaves one in 32 aside). */
+/* So few rows have no exceptions (pattern_codec_width leaves one row in 32 aside). */
 enum { SMALL_ROWS_MAX = 31 };
 
 enum small_outcome {

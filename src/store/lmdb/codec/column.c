@@ -49,7 +49,7 @@ static void column_gather(const struct block_column *column, uint32_t from, uint
 	chunk->patterns = chunk->gathered;
 }
 
-/* A special leaves the integer before it in its place; at the start of a column, the one behind. */
+/* A special leaves the integer before it in its place; at the start of a column, the one after. */
 static void load_decimals(struct chunk *chunk, unsigned exponent, bool has_previous,
 			  uint64_t previous)
 {

@@ -69,7 +69,7 @@ struct column {
 /* `bytes` of `rows` rows. An empty column has present 0 and nothing else. */
 int column_open(struct column *column, struct slice bytes, uint32_t rows) MUST_CHECK;
 int column_read(struct column *column, uint64_t *bits, uint8_t *types) MUST_CHECK;
-/* Of the present rows what the values are stored as: their bits, or the m of decimals. */
+/* The values of the present rows as they are stored: their bits, or the m of decimals. */
 int column_read_patterns(struct column *column, uint64_t *patterns) MUST_CHECK;
 /* Patterns that are not integers: doubles as such, and mixed types. */
 bool column_is_plain_double(const struct column *column);

@@ -21,7 +21,7 @@ static uint64_t column_read_number(const struct column *column, struct cursor *c
 	return column->type == VALUE_U64 ? n : (uint64_t)zigzag_decode(n);
 }
 
-/* Bits behind the last row must be 0: counts are taken over whole bytes. */
+/* Bits after the last row must be 0: counts are taken over whole bytes. */
 static int count_present(struct column *column)
 {
 	uint32_t rows = column->rows;

@@ -68,8 +68,8 @@ int fold_begin(struct fold *fold, struct column *column, uint64_t *patterns, uin
 	return column_read_patterns(column, patterns);
 }
 
-/* The sums of the next rows' symbols, and the pattern behind them. */
-static void take_symbols(struct fold *fold, uint32_t rows, struct symbol_sums *sums)
+/* The sums of the next rows' symbols, and the pattern after them. */
+static void fold_symbols(struct fold *fold, uint32_t rows, struct symbol_sums *sums)
 {
 	const struct pattern_codec *codec = &fold->column->codec;
 	kernels->sum_symbols(fold->pairs, fold->row, rows, codec->codec == CODEC_DELTA, sums);
@@ -82,7 +82,7 @@ static struct integer_summary column_sums_symbols(struct fold *fold, uint32_t ro
 	unsigned shift = fold->column->codec.shift;
 	uint64_t carry = fold->carry;
 	struct symbol_sums sums;
-	take_symbols(fold, rows, &sums);
+	fold_symbols(fold, rows, &sums);
 	return (struct integer_summary){
 		.first = carry + ((uint64_t)sums.first << shift),
 		.low = carry + ((uint64_t)sums.least << shift),
@@ -113,7 +113,7 @@ void fold_skip(struct fold *fold, uint32_t rows)
 {
 	struct symbol_sums sums;
 	if (fold->pairs && rows)
-		take_symbols(fold, rows, &sums);
+		fold_symbols(fold, rows, &sums);
 	else
 		fold->row += rows;
 }

@@ -102,7 +102,7 @@ static uint8_t choose_low_bits(const struct entropy_cost *cost, const uint64_t *
 	return (uint8_t)(width - 4);
 }
 
-/* Of wide values the stage saves about as many bits as of narrow ones, which is little of them. */
+/* The stage saves about as many bits of a wide value as of a narrow one, which is a small part. */
 static bool entropy_is_wide(const struct entropy_cost *cost)
 {
 	return cost->low_bits > LOW_BITS_WORTH_IT;

@@ -17,7 +17,7 @@ enum {
 	ENTROPY_LANES = 3,       /* that read a stream side by side */
 	ENTROPY_CODE_BITS_MAX = 24,
 	ENTROPY_LOW_BITS_MAX = 60,
-	/* Words may be written so far behind the last one asked for. */
+	/* Words may be written so far after the last one asked for. */
 	ENTROPY_SLACK = 32,
 };
 
@@ -54,7 +54,7 @@ void entropy_cost_finish(struct entropy_cost *cost);
 
 struct entropy_form {
 	uint8_t table;
-	size_t bytes; /* all behind the form byte; an exception with a small gap takes one fewer */
+	size_t bytes; /* all after the form byte; an exception with a small gap takes one fewer */
 };
 
 /* The best table for what was added; at least one value. */
@@ -65,14 +65,14 @@ size_t entropy_estimate(const uint64_t *values, size_t count, bool may_centre);
 
 /* True when the stream needs the byte of details. */
 bool entropy_has_details(const struct entropy_cost *cost, unsigned table);
-/* Writes all behind the form byte; where it ends. */
+/* Writes all after the form byte; where it ends. */
 uint8_t *entropy_write(const struct entropy_cost *cost, unsigned table, const uint64_t *values,
 		       uint8_t *to);
 
 struct pattern_codec;
 
 /* The rest of the cursor, of a stream without details, as its symbols, which are the `count`
- * values: all below 16, two to a byte, the first one lowest. ENTROPY_SLACK bytes behind them are
+ * values: all below 16, two to a byte, the first one lowest. ENTROPY_SLACK bytes after them are
  * changed. */
 int entropy_read_pairs(struct cursor c, unsigned table, uint32_t count, uint8_t *pairs) MUST_CHECK;
 

@@ -7,7 +7,7 @@
 enum {
 	WORDS_MAX = BLOCK_ROWS_MAX / 2,
 	STREAM_BYTES_MAX = WORDS_MAX * ENTROPY_CODE_BITS_MAX / 8,
-	/* Zeros stand behind the copy of a stream that is read: look-ups go on into them, and where
+	/* Zeros stand after the copy of a stream that is read: look-ups go on into them, and where
 	 * the last word of these bits may end, eight bytes can be loaded. Whoever took words from
 	 * there has gone beyond the end, which is damage. */
 	ZERO_BITS = 64,
@@ -76,7 +76,7 @@ static int entropy_read_lanes(const struct entropy_code *code, const uint8_t *fr
 	return err;
 }
 
-/* Puts what the lane behind has read, from `begin` on, to what is there, if that ends just there.
+/* Puts what the next lane has read, from `begin` on, to what is there, if that ends just there.
  */
 static void splice(struct word_lane *lane, const struct word_lane *behind, const uint8_t *words,
 		   size_t begin)
@@ -124,7 +124,7 @@ static int read_side_by_side(const struct entropy_code *code, const uint8_t *fro
 }
 
 /* The words of `count` symbols, which what is left of the cursor holds exactly. Up to ENTROPY_SLACK
- * bytes behind them are changed. */
+ * bytes after them are changed. */
 static int entropy_read_words(const struct entropy_code *code, struct cursor c, uint32_t count,
 			      uint8_t *words)
 {

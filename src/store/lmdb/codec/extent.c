@@ -123,8 +123,8 @@ static size_t entry_bytes_most(const struct extent_builder *builder, const struc
 	return entry_put(scratch, flags, &builder->previous, &block);
 }
 
-/* Takes the encoded block, which lies behind the bodies, into the extent. */
-static void take_block(struct extent_builder *builder, const struct block *block)
+/* Takes the encoded block, which lies after the bodies, into the extent. */
+static void extent_append_block(struct extent_builder *builder, const struct block *block)
 {
 	uint8_t flags = entry_flags(builder, block);
 	uint8_t *at = builder->bodies + builder->body_bytes;
@@ -160,7 +160,7 @@ uint32_t extent_add(struct extent_builder *builder, const struct block_meta *met
 	uint32_t taken = block_encode(&wanted, builder->bodies + builder->body_bytes, room - entry,
 				      rows_least, &block);
 	if (taken)
-		take_block(builder, &block);
+		extent_append_block(builder, &block);
 	return taken;
 }
 
@@ -230,7 +230,7 @@ static void extent_read_times(struct cursor *c, uint8_t flags, struct block *blo
 }
 
 /* The next `len` bytes of the bodies; what does not lie inside is bad. */
-static struct slice extent_take_bytes(struct extent *extent, struct cursor *c, uint64_t len)
+static struct slice extent_next_bytes(struct extent *extent, struct cursor *c, uint64_t len)
 {
 	if (c->bad || len > extent->bodies.len - extent->body_at) {
 		c->bad = true;
@@ -254,8 +254,8 @@ static bool read_entry(struct extent *extent, struct block *block)
 		block->meta.sequence += (uint64_t)zigzag_decode(cursor_varint(&c));
 	if (!(flags & SAME_TIMES))
 		block->times =
-			extent_take_bytes(extent, &c, flags & REGULAR ? 0 : cursor_varint(&c));
-	block->body = extent_take_bytes(extent, &c, cursor_varint(&c));
+			extent_next_bytes(extent, &c, flags & REGULAR ? 0 : cursor_varint(&c));
+	block->body = extent_next_bytes(extent, &c, cursor_varint(&c));
 	extent->index = (struct slice){(const char *)c.at, cursor_left(&c)};
 	return !c.bad && block->meta.columns;
 }

@@ -72,7 +72,7 @@ static inline __attribute__((always_inline)) void unpack_groups(const uint8_t *f
 		unpack_groups(from, groups, width, values);                                        \
 		break;
 
-/* Whole groups of eight; reads within 8 bytes behind the last one. */
+/* Whole groups of eight; reads within 8 bytes after the last one. */
 static void unpack_switch(const uint8_t *from, size_t groups, unsigned width, uint64_t *values)
 {
 	switch (width) {

@@ -22,12 +22,12 @@ struct symbol_sums {
 /* Someone who reads the words of a stream: from `bit` on, to `to`. */
 struct word_lane {
 	size_t bit, end;      /* no look-up goes beyond the end, */
-	uint8_t *to, *to_end; /* nor its words; what lies behind them may be changed */
+	uint8_t *to, *to_end; /* nor its words; what lies after them may be changed */
 };
 
 struct kernels {
 	/* `count` values of `width` bits, low bits first. pack ignores what lies above the width;
-	 * unpack reads no byte at or behind `end`, and the packed bytes lie before it. */
+	 * unpack reads no byte at or after `end`, and the packed bytes lie before it. */
 	void (*pack)(const uint64_t *values, size_t count, unsigned width, uint8_t *to);
 	void (*unpack)(const uint8_t *from, const uint8_t *end, size_t count, unsigned width,
 		       uint64_t *values);
@@ -64,7 +64,7 @@ struct kernels {
 	void (*add_symbols)(const uint64_t *symbols, size_t count, unsigned low_bits,
 			    uint64_t *values);
 	/* Symbols below 16, two to a byte, of which `count`, at least one, from number `from` on
-	 * are differences: zigzag ones, or upwards. Bytes behind them that belong to ENTROPY_SLACK
+	 * are differences: zigzag ones, or upwards. Bytes after them that belong to ENTROPY_SLACK
 	 * may be read. */
 	void (*sum_symbols)(const uint8_t *pairs, size_t from, size_t count, bool zigzag,
 			    struct symbol_sums *sums);

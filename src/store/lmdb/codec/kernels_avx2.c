@@ -51,7 +51,7 @@ TARGET static inline struct unpacker unpacker_of(unsigned width)
 	};
 }
 
-/* Reads 16 bytes at `from` and at width / 2 behind. */
+/* Reads 16 bytes at `from` and at width / 2 after. */
 TARGET static inline __m256i unpack_group(const struct unpacker *u, const uint8_t *from)
 {
 	__m128i low = _mm_loadu_si128((const __m128i *)from);
@@ -309,8 +309,7 @@ TARGET static inline __m256i unzigzag_symbols(__m256i x)
 	return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(values), x);
 }
 
-/* Of the two bytes of each lane the greater one, or the less, as 16 bits: the upper byte decides.
- */
+/* The greater byte, or the lesser, of the two in each lane, as 16 bits: the upper byte decides. */
 TARGET static inline __attribute__((always_inline)) __m256i greater_byte(__m256i x, bool zigzag)
 {
 	__m256i y = _mm256_slli_epi16(x, 8);
@@ -332,7 +331,7 @@ TARGET static inline __attribute__((always_inline)) __m256i add_bytes(__m256i x,
 	return zigzag ? _mm256_maddubs_epi16(ones, x) : _mm256_maddubs_epi16(x, ones);
 }
 
-/* Of each eight pairs their sum, in all four lanes of them. */
+/* The sum of each eight pairs, in all four lanes of them. */
 TARGET static inline __attribute__((always_inline)) __m256i sums_of_eight(__m256i behind,
 									  bool zigzag)
 {
@@ -424,7 +423,7 @@ sum_pairs(const uint8_t *pairs, size_t count, bool zigzag, struct symbol_sums *s
 	sums->total = total_of(total) - (left ? 2 * (int64_t)(32 - left) * sums->last : 0);
 }
 
-/* Puts those of `count` more symbols behind. */
+/* Puts those of `count` more symbols after. */
 static void join_sums(struct symbol_sums *sums, const struct symbol_sums *more, size_t count)
 {
 	int64_t least = sums->last + more->least, greatest = sums->last + more->greatest;

@@ -3,7 +3,7 @@
  * without a choice inside and one value is found without the others. By field: each field of all
  * series in a shape of its own, since a field has much more in common with itself than with its
  * neighbours, and often is the same everywhere. Else one by one: varints, or 8 bytes for other
- * doubles, behind one type for all or a nibble of type for each.
+ * doubles, after one type for all or a nibble of type for each.
  *
  * Rows of one field are packed, or by field where that is a quarter shorter: one large number among
  * small ones. Rows of several are by field. What is neither integers nor whole doubles, or not of
@@ -112,34 +112,37 @@ static inline unsigned row_codec_number_bytes(uint64_t number)
 }
 
 /* What numbers have in common, and how many bytes each shape of them would take. */
-struct row_look {
+struct row_measure {
 	bool same;
 	unsigned width;                /* log2 of the bytes of each */
 	size_t sized_bytes;            /* of nibbles and numbers; 0: is not the shorter one */
 	uint8_t bytes[ROW_VALUES_MAX]; /* each needs; where sized_bytes is not 0 */
 };
 
-static void row_codec_look_at(const uint64_t *numbers, unsigned count, bool wide,
-			      struct row_look *look)
+static void row_codec_measure(const uint64_t *numbers, unsigned count, bool wide,
+			      struct row_measure *measure)
 {
 	uint64_t all = 0, others = 0;
 	for (unsigned i = 0; i < count; i++) {
 		all |= numbers[i];
 		others |= numbers[i] ^ numbers[0];
 	}
-	look->same = !others;
-	look->width = wide || all > UINT32_MAX ? 3 : all > UINT16_MAX ? 2 : all > UINT8_MAX ? 1 : 0;
-	look->sized_bytes = 0;
-	if (look->width < 2)
+	measure->same = !others;
+	measure->width = wide || all > UINT32_MAX ? 3
+			 : all > UINT16_MAX       ? 2
+			 : all > UINT8_MAX        ? 1
+						  : 0;
+	measure->sized_bytes = 0;
+	if (measure->width < 2)
 		return;
 	size_t sized = (count + 1) / 2;
 	for (unsigned i = 0; i < count; i++) {
 		unsigned bytes = row_codec_number_bytes(numbers[i]);
-		look->bytes[i] = (uint8_t)bytes;
+		measure->bytes[i] = (uint8_t)bytes;
 		sized += bytes;
 	}
-	if (sized * 4 < ((size_t)count << look->width) * 3)
-		look->sized_bytes = sized;
+	if (sized * 4 < ((size_t)count << measure->width) * 3)
+		measure->sized_bytes = sized;
 }
 
 static uint8_t *put_packed(uint8_t *p, unsigned width, const uint64_t *numbers, unsigned count)
@@ -239,14 +242,14 @@ static void get_packed(const uint8_t *p, unsigned code, unsigned count, uint64_t
 
 /* Stores eight bytes for each number, of which the next one overwrites what is too much. */
 static uint8_t *row_codec_put_sized(uint8_t *p, const uint64_t *numbers, unsigned count,
-				    const struct row_look *look)
+				    const struct row_measure *measure)
 {
 	uint8_t *nibbles = p;
 	p += (count + 1) / 2;
 	for (unsigned i = 0; i < count; i += 2) {
 		bool pair = i + 1 < count;
 		uint64_t second = pair ? numbers[i + 1] : 0;
-		unsigned low = look->bytes[i], high = pair ? look->bytes[i + 1] : 0;
+		unsigned low = measure->bytes[i], high = pair ? measure->bytes[i + 1] : 0;
 		*nibbles++ = (uint8_t)(low | high << 4);
 		memcpy(p, &numbers[i], 8);
 		memcpy(p + low, &second, 8);
@@ -274,19 +277,19 @@ static inline uint64_t sized_number(const uint8_t *p, unsigned bytes, const uint
 }
 
 static uint8_t *row_codec_put_numbers(uint8_t *p, enum packed_kind kind, const uint64_t *numbers,
-				      unsigned count, const struct row_look *look)
+				      unsigned count, const struct row_measure *measure)
 {
-	unsigned code = 4 * (unsigned)kind + look->width;
-	if (look->same) {
+	unsigned code = 4 * (unsigned)kind + measure->width;
+	if (measure->same) {
 		*p = (uint8_t)(FIELD_SAME + code);
-		return put_packed(p + 1, look->width, numbers, 1);
+		return put_packed(p + 1, measure->width, numbers, 1);
 	}
-	if (look->sized_bytes) {
+	if (measure->sized_bytes) {
 		*p = (uint8_t)(FIELD_SIZED + code);
-		return row_codec_put_sized(p + 1, numbers, count, look);
+		return row_codec_put_sized(p + 1, numbers, count, measure);
 	}
 	*p = (uint8_t)code;
-	return put_packed(p + 1, look->width, numbers, count);
+	return put_packed(p + 1, measure->width, numbers, count);
 }
 
 /* The sum of so many nibbles; SIZE_MAX if one is greater than 8. */
@@ -380,10 +383,10 @@ static uint8_t *row_codec_put_field(uint8_t *p, const struct value *values, unsi
 	uint64_t numbers[ROW_VALUES_MAX];
 	enum packed_kind kind;
 	unsigned others = 0;
-	struct row_look look;
+	struct row_measure measure;
 	if (to_numbers(values, step, count, &kind, numbers)) {
-		row_codec_look_at(numbers, count, false, &look);
-		return row_codec_put_numbers(p, kind, numbers, count, &look);
+		row_codec_measure(numbers, count, false, &measure);
+		return row_codec_put_numbers(p, kind, numbers, count, &measure);
 	}
 	for (unsigned i = 0; i < count; i++) {
 		others |= values[i * step].type ^ values->type;
@@ -392,8 +395,8 @@ static uint8_t *row_codec_put_field(uint8_t *p, const struct value *values, unsi
 	if (others || (values->type != VALUE_F64 && values->type != VALUE_NONE))
 		return NULL;
 	if (values->type == VALUE_F64) {
-		row_codec_look_at(numbers, count, true, &look);
-		return row_codec_put_numbers(p, PACKED_F64, numbers, count, &look);
+		row_codec_measure(numbers, count, true, &measure);
+		return row_codec_put_numbers(p, PACKED_F64, numbers, count, &measure);
 	}
 	*p = FIELD_NONE;
 	return p + 1;
@@ -403,7 +406,7 @@ static uint8_t *row_codec_put_field(uint8_t *p, const struct value *values, unsi
 static uint8_t *put_by_field(uint8_t *p, const struct value *values, unsigned series,
 			     unsigned fields, unsigned given)
 {
-	unsigned step = fields_given(given);
+	unsigned step = fields_count(given);
 	*p++ = (uint8_t)(BY_FIELD + fields);
 	for (unsigned f = 0; f < fields && p; f++) {
 		if (given >> f & 1)
@@ -424,8 +427,8 @@ static inline bool is_by_field(unsigned types)
 	return types > BY_FIELD && types <= BY_FIELD_END;
 }
 
-static int take_by_field(const uint8_t *bytes, size_t len, unsigned count,
-			 struct row_pieces *pieces)
+static int row_decode_by_field(const uint8_t *bytes, size_t len, unsigned count,
+			       struct row_pieces *pieces)
 {
 	unsigned fields = bytes[0] - BY_FIELD, n = count / fields;
 	const uint8_t *p = bytes + 1, *end = bytes + len;
@@ -568,21 +571,21 @@ static int walk_end(const struct row_walk *walk)
 
 /* ---- Either ---------------------------------------------------------------------------------- */
 
-/* Of one field. */
+/* One field. */
 static uint8_t *put_packed_row(uint8_t *p, const struct value *values, unsigned count)
 {
 	uint64_t numbers[ROW_VALUES_MAX];
 	enum packed_kind kind;
-	struct row_look look;
+	struct row_measure measure;
 	if (!to_numbers(values, 1, count, &kind, numbers))
 		return NULL;
-	row_codec_look_at(numbers, count, false, &look);
-	if (look.sized_bytes) {
+	row_codec_measure(numbers, count, false, &measure);
+	if (measure.sized_bytes) {
 		*p = BY_FIELD + 1;
-		return row_codec_put_numbers(p + 1, kind, numbers, count, &look);
+		return row_codec_put_numbers(p + 1, kind, numbers, count, &measure);
 	}
-	*p = (uint8_t)(PACKED + 4 * (unsigned)kind + look.width);
-	return put_packed(p + 1, look.width, numbers, count);
+	*p = (uint8_t)(PACKED + 4 * (unsigned)kind + measure.width);
+	return put_packed(p + 1, measure.width, numbers, count);
 }
 
 /* With the fields that are not given. */
@@ -619,7 +622,7 @@ static bool packed_fits(const uint8_t *bytes, size_t len, unsigned count)
 }
 
 /* Neighbours of one type are a piece. */
-static int take_one_by_one(const uint8_t *bytes, size_t len, unsigned count,
+static int row_decode_each(const uint8_t *bytes, size_t len, unsigned count,
 			   struct row_pieces *pieces)
 {
 	struct row_walk walk = row_walk_begin(bytes, len, count);
@@ -641,12 +644,12 @@ static int take_one_by_one(const uint8_t *bytes, size_t len, unsigned count,
 	return walk_end(&walk);
 }
 
-int row_take_apart(const uint8_t *bytes, size_t len, unsigned count, struct row_pieces *pieces)
+int row_decode(const uint8_t *bytes, size_t len, unsigned count, struct row_pieces *pieces)
 {
 	if (len && is_by_field(bytes[0]))
-		return take_by_field(bytes, len, count, pieces);
+		return row_decode_by_field(bytes, len, count, pieces);
 	if (!len || !is_packed(bytes[0]))
-		return take_one_by_one(bytes, len, count, pieces);
+		return row_decode_each(bytes, len, count, pieces);
 	if (!packed_fits(bytes, len, count))
 		return ERR_DAMAGED;
 	unsigned code = bytes[0] - PACKED;
@@ -659,7 +662,7 @@ int row_take_apart(const uint8_t *bytes, size_t len, unsigned count, struct row_
 int row_get(const uint8_t *bytes, size_t len, unsigned count, uint64_t *bits, uint8_t *types)
 {
 	struct row_pieces pieces;
-	int err = row_take_apart(bytes, len, count, &pieces);
+	int err = row_decode(bytes, len, count, &pieces);
 	if (err)
 		return err;
 	const uint64_t *from = pieces.bits;

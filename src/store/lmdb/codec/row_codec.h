@@ -15,7 +15,7 @@ enum {
 	ROW_MAX_BYTES = 1 + ROW_VALUES_MAX / 2 + ROW_VALUES_MAX * 10,
 };
 
-/* Writes 1 to ROW_VALUES_MAX values, `fields` of each series one behind the other; gives the end.
+/* Writes 1 to ROW_VALUES_MAX values, `fields` of each series one after the other; gives the end.
  * `to` has room for ROW_MAX_BYTES. */
 uint8_t *row_put(uint8_t *to, const struct value *values, unsigned count, unsigned fields);
 
@@ -30,7 +30,7 @@ struct row_piece {
 	uint8_t type;
 };
 
-/* All values that a row has. The bits of a piece stand behind those of the piece before it. */
+/* All values that a row has. The bits of a piece stand after those of the piece before it. */
 struct row_pieces {
 	size_t count;
 	struct row_piece list[ROW_VALUES_MAX];
@@ -38,8 +38,8 @@ struct row_pieces {
 };
 
 /* Of `count` columns. ERR_DAMAGED for bytes that row_put did not write. */
-int row_take_apart(const uint8_t *bytes, size_t len, unsigned count,
-		   struct row_pieces *pieces) MUST_CHECK;
+int row_decode(const uint8_t *bytes, size_t len, unsigned count,
+	       struct row_pieces *pieces) MUST_CHECK;
 /* The same as bits and types of all columns; the bits of VALUE_NONE mean nothing. */
 int row_get(const uint8_t *bytes, size_t len, unsigned count, uint64_t *bits,
 	    uint8_t *types) MUST_CHECK;

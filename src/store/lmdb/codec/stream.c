@@ -192,7 +192,7 @@ size_t mini_count(const uint8_t *presence, uint32_t rows, uint32_t mini)
 	uint32_t from = mini * MINI_ROWS, to = from + MINI_ROWS < rows ? from + MINI_ROWS : rows;
 	if (!presence)
 		return to - from;
-	/* Spare bits behind the last row are 0 (checked where the bits are read). */
+	/* Spare bits after the last row are 0 (checked where the bits are read). */
 	uint64_t words[2] = {0, 0};
 	memcpy(words, presence + from / 8, (to - from + 7) / 8);
 	return (size_t)(__builtin_popcountll(words[0]) + __builtin_popcountll(words[1]));

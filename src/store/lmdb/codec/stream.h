@@ -62,7 +62,7 @@ struct stream_writer {
 	const struct stream_cost *cost;
 	struct stream_form form;
 	uint8_t *packed, *patches;
-	uint32_t mini, index, patch_next; /* patch_next: one behind the last exception */
+	uint32_t mini, index, patch_next; /* patch_next: one after the last exception */
 	uint64_t values[BLOCK_ROWS_MAX];  /* all of them, where they are entropy-coded */
 };
 

@@ -23,7 +23,7 @@ static bool is_nan(struct value v)
 	return v.type == VALUE_F64 && isnan(value_as_f64(v));
 }
 
-static void summary_take_min_max(struct block_summary *s, struct value min, struct value max)
+static void summary_fold_min_max(struct block_summary *s, struct value min, struct value max)
 {
 	if (s->min.type == VALUE_NONE || value_compare(min, s->min) < 0)
 		s->min = min;
@@ -51,7 +51,7 @@ static void add_value(struct block_summary *s, int64_t ts_ms, struct value v)
 	s->last_ts_ms = ts_ms;
 	add_to_sum(s, v);
 	if (!is_nan(v))
-		summary_take_min_max(s, v, v);
+		summary_fold_min_max(s, v, v);
 }
 
 static void set_ends(const int64_t *ts_ms, const uint64_t *bits, enum value_type type, size_t count,
@@ -163,7 +163,7 @@ void block_summary_merge(struct block_summary *into, const struct block_summary 
 		into->scaled =
 			scaled_of(before, into->scaled) + scaled_of(later->doubles, later->scaled);
 	if (later->min.type != VALUE_NONE)
-		summary_take_min_max(into, later->min, later->max);
+		summary_fold_min_max(into, later->min, later->max);
 	block_summary_total(into);
 }
 

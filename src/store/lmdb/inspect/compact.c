@@ -1,4 +1,4 @@
-/* Compaction: the data file of a store that nobody has open, written anew without free pages and
+/* Compaction: the data file of a store that nobody has open, written again without free pages and
  * with full ones. Order of events: open, settle, close; copy every entry in order of its key, which
  * fills pages to the brim; sync the copy; rename; sync the directory. Only the rename changes what
  * a later start finds. */
@@ -96,7 +96,7 @@ static int compact_copy_all(struct env *env, const char *file, uint64_t map_byte
 	return err;
 }
 
-/* What to do about it stands behind what was the matter. */
+/* What to do about it stands after what was the matter. */
 static int say_room(const struct lmdb_options *options, const struct lmdb_compaction *done, int err,
 		    struct errbuf *e)
 {

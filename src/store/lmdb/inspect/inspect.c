@@ -269,7 +269,7 @@ static bool inspect_has_key(struct verifying *v, enum db db, const void *key, si
 }
 
 static const char *check_block(const struct group_id *id, const struct block *block,
-			       unsigned columns, struct run *run)
+			       unsigned columns, struct samples *samples)
 {
 	const struct block_meta *meta = &block->meta;
 	int64_t width_ms = schema_segment_ms(id->segment.sheet.table, id->segment.sheet.period_ms);
@@ -278,16 +278,16 @@ static const char *check_block(const struct group_id *id, const struct block *bl
 	if (floor_div(meta->first_ts_ms, width_ms) != id->segment.segment ||
 	    floor_div(meta->last_ts_ms, width_ms) != id->segment.segment)
 		return "a block lies outside its segment";
-	run_reserve(run, meta->rows);
-	run->count = 0;
+	samples_reserve(samples, meta->rows);
+	samples->count = 0;
 	for (unsigned c = 0; c < meta->columns; c++) {
 		struct block_summary stored, counted;
-		if (block_decode_times(block, run->ts_ms) ||
-		    block_decode_column(block, c, run->bits[0], run->types[0]) ||
+		if (block_decode_times(block, samples->ts_ms) ||
+		    block_decode_column(block, c, samples->bits[0], samples->types[0]) ||
 		    block_read_summary(block, c, &stored))
 			return "a block cannot be decoded";
-		block_summarise(run->ts_ms, run->bits[0], run->types[0], VALUE_NONE, meta->rows,
-				&counted);
+		block_summarise(samples->ts_ms, samples->bits[0], samples->types[0], VALUE_NONE,
+				meta->rows, &counted);
 		if (stored.count != counted.count ||
 		    (stored.count && (!value_equal(stored.min, counted.min) ||
 				      !value_equal(stored.max, counted.max) ||
@@ -296,7 +296,7 @@ static const char *check_block(const struct group_id *id, const struct block *bl
 			return "a block's summary differs from its values";
 	}
 	for (uint32_t i = 1; i < meta->rows; i++) {
-		if (run->ts_ms[i] <= run->ts_ms[i - 1])
+		if (samples->ts_ms[i] <= samples->ts_ms[i - 1])
 			return "the times of a block do not ascend";
 	}
 	return NULL;
@@ -319,8 +319,8 @@ static const char *verify_extent(struct verifying *v, struct slice key, struct s
 	if (bands == 0)
 		return "its shape is not registered";
 	unsigned columns = bands * (unsigned)schema[id.segment.sheet.table].field_count;
-	struct run run;
-	run_init(&run, 1);
+	struct samples samples;
+	samples_init(&samples, 1);
 	const char *fault = NULL;
 	while (!fault && extent_next(&extent, &block)) {
 		uint8_t band[8];
@@ -328,11 +328,11 @@ static const char *verify_extent(struct verifying *v, struct slice key, struct s
 		be32_put(band + 4, id.group * group_bands(bands) + block.meta.ordinal);
 		if (block.meta.first_ts_ms < least)
 			least = block.meta.first_ts_ms;
-		fault = check_block(&id, &block, columns, &run);
+		fault = check_block(&id, &block, columns, &samples);
 		if (!fault && !inspect_has_key(v, DB_BANDS, band, sizeof(band)))
 			fault = inspect_no_band;
 	}
-	run_release(&run);
+	samples_release(&samples);
 	if (!fault && least != first_ts_ms)
 		fault = "the key's time is not that of its first block";
 	return fault;
@@ -556,7 +556,8 @@ static int verify_db(struct verifying *v, struct slice from, struct store_token 
 }
 
 /* Where a resumed request goes on, and with which count. */
-static int take_token(struct verifying *v, const struct store_token *from, struct slice *key)
+static int verify_token_decode(struct verifying *v, const struct store_token *from,
+			       struct slice *key)
 {
 	uint64_t txn_id = 0;
 	*key = (struct slice){NULL, 0};
@@ -592,7 +593,7 @@ int inspect_verify(struct engine *engine, struct reader *reader, struct store_re
 		return ERR_LIMIT;
 	if (from.len == 0)
 		request->verify.checked = request->verify.problems = 0;
-	int err = take_token(&v, &from, &key);
+	int err = verify_token_decode(&v, &from, &key);
 	if (err)
 		return err;
 	bool at_end = false;

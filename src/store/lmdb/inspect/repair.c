@@ -46,10 +46,10 @@ static void tell_whole(struct repairing *r, const char *what, uint64_t page, con
 
 /* ---- Losses ---------------------------------------------------------------------------------- */
 
-static void keep_loss(struct pages_walk *walk, const struct pages_loss *loss)
+static void repair_add_loss(struct pages_walk *walk, const struct pages_loss *loss)
 {
 	struct repairing *r = walk->context;
-	struct kept_losses *kept = &r->losses[r->db];
+	struct repair_losses *kept = &r->losses[r->db];
 	kept->unread += !r->is_copying && loss->one;
 	if (kept->count == LOSSES_MAX) {
 		kept->more = true;
@@ -75,7 +75,7 @@ static void release_losses(struct repairing *r)
 }
 
 /* Whether it lies below a lost branch. */
-static bool is_lost(const struct kept_losses *kept, struct slice key)
+static bool is_lost(const struct repair_losses *kept, struct slice key)
 {
 	size_t low = 0, high = kept->walked;
 	while (low < high) {
@@ -94,13 +94,13 @@ static void lose_entry(struct repairing *r, struct slice key, uint64_t page, con
 {
 	struct pages_loss loss = {page, why, key, key, true};
 	struct pages_walk walk = {.context = r};
-	keep_loss(&walk, &loss);
+	repair_add_loss(&walk, &loss);
 }
 
 /* All entries below a lost branch may have been found again: then nothing is lost. */
 static void tell_losses(struct repairing *r, enum db db)
 {
-	const struct kept_losses *kept = &r->losses[db];
+	const struct repair_losses *kept = &r->losses[db];
 	uint64_t found = r->seen[db] + kept->unread;
 	bool all_found = found >= r->file.trees[db].entries;
 	for (size_t i = 0; i < kept->count; i++) {
@@ -339,7 +339,7 @@ static int search_leaves(struct repairing *r, enum db db)
 				  .owner = datafile_owner(db),
 				  .context = r,
 				  .entry = repair_copy_entry,
-				  .lost = keep_loss};
+				  .lost = repair_add_loss};
 	int err = 0;
 	if (!r->free_is_whole || !r->losses[db].branches)
 		return 0;
@@ -360,7 +360,7 @@ static int own_pages(struct repairing *r, enum db db)
 				  .tree = r->file.trees[db],
 				  .owner = datafile_owner(db),
 				  .context = r,
-				  .lost = keep_loss};
+				  .lost = repair_add_loss};
 	r->db = db;
 	int err = r->file.found[db] ? pages_walk(&walk) : 0;
 	r->losses[db].walked = r->losses[db].count;
@@ -461,12 +461,12 @@ static int see_free_list(struct repairing *r)
 	return err;
 }
 
-/* Of two meta pages that may both be used the newer one is the state to copy; one whose free list
- * is not of its transaction may be a copy of something else, if the other one's is. */
+/* If both meta pages may be used, the newer one is the state to copy; one whose free list is not of
+ * its transaction may be a copy of something else, if the other one's is. */
 static int choose_meta(struct repairing *r)
 {
 	struct pages *pages = &r->file.pages;
-	int err = pages_take(pages, &pages->meta);
+	int err = pages_use_meta(pages, &pages->meta);
 	if (!err)
 		err = see_free_list(r);
 	if (err || r->free_is_whole || pages->metas[0].fault || pages->metas[1].fault)
@@ -475,11 +475,11 @@ static int choose_meta(struct repairing *r)
 	if ((a > b ? a - b : b - a) <= 1)
 		return 0;
 	struct pages_meta newer = pages->meta;
-	err = pages_take_older(pages);
+	err = pages_use_older_meta(pages);
 	if (!err)
 		err = see_free_list(r);
 	if (!err && !r->free_is_whole) {
-		err = pages_take(pages, &newer);
+		err = pages_use_meta(pages, &newer);
 		if (!err)
 			err = see_free_list(r);
 	}
@@ -606,7 +606,7 @@ int lmdb_repair(const struct lmdb_options *wanted, const char *to,
 	if (!err)
 		err = must_not_be_there(part, e);
 	if (!err)
-		err = env_lock_to_look(&lock, &options, e);
+		err = env_lock_shared(&lock, &options, e);
 	if (!err) {
 		err = open_old(r, &options, e);
 		if (!err)

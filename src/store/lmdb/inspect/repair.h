@@ -10,7 +10,7 @@ enum { REPAIR_LINES_MAX = 1000 /* about one damaged place */ };
 /* As `counters` has them. */
 enum { COUNTER_STAMP, COUNTER_VERSION, COUNTER_SEQUENCE, COUNTER_FLUSH, COUNTERS };
 
-struct kept_losses {
+struct repair_losses {
 	struct pages_loss *list; /* its keys are copies */
 	size_t count, cap;
 	size_t walked;   /* of these from the walk over the tree: in the order of their keys */
@@ -37,7 +37,7 @@ struct repairing {
 	bool is_copying, is_searching; /* not: the trees are walked for the first time */
 	bool has_lost_band;            /* the extent looked at last */
 	struct shape_view shape;
-	struct kept_losses losses[DB_COUNT];
+	struct repair_losses losses[DB_COUNT];
 	uint64_t seen[DB_COUNT]; /* entries of the old trees that could be read */
 	uint64_t counters[COUNTERS];
 	uint64_t last_deletion; /* the highest sequence of one; UINT64_MAX: not known */

@@ -133,8 +133,8 @@ static void drop_strips(struct repairing *r, const struct group_id *id, struct s
 					 INT64_MAX,
 					 INT64_MIN,
 					 no_names};
-		for (size_t n = 0; n < strip.run.count; n++) {
-			int64_t ts_ms = strip.run.ts_ms[n];
+		for (size_t n = 0; n < strip.samples.count; n++) {
+			int64_t ts_ms = strip.samples.ts_ms[n];
 			lost.from_ms = ts_ms < lost.from_ms ? ts_ms : lost.from_ms;
 			lost.to_ms = ts_ms > lost.to_ms ? ts_ms : lost.to_ms;
 		}
@@ -177,7 +177,7 @@ int repair_groups(struct repairing *r)
 /* Rows of a lower sequence may have been deleted by what is lost. */
 static uint64_t unsure_below(const struct repairing *r)
 {
-	const struct kept_losses *kept = &r->losses[DB_JOURNAL];
+	const struct repair_losses *kept = &r->losses[DB_JOURNAL];
 	const struct pages_tree *tree = &r->file.trees[DB_JOURNAL];
 	uint64_t below = 0, least = UINT64_MAX;
 	bool some_lost = r->seen[DB_JOURNAL] < tree->entries || !r->file.found[DB_JOURNAL];

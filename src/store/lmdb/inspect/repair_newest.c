@@ -37,7 +37,8 @@ static int progress_journal(struct pages_walk *walk, struct slice key, struct sl
 	return 0;
 }
 
-static int look_at_progress(struct datafile *file, uint64_t above, struct newest_progress *progress)
+static int newest_read_progress(struct datafile *file, uint64_t above,
+				struct newest_progress *progress)
 {
 	uint8_t from[8];
 	be64_put(from, above);
@@ -65,14 +66,14 @@ static bool is_further(const struct newest_progress *a, const struct newest_prog
 	return a->flush != b->flush ? a->flush > b->flush : a->names > b->names;
 }
 
-/* All that was written may be of use, also behind the last page that this meta page knows. */
-static int take_all_pages(struct pages *pages)
+/* All that was written may be of use, also after the last page that this meta page knows. */
+static int pages_use_all(struct pages *pages)
 {
 	struct pages_meta meta = pages->meta;
 	uint64_t written = pages->source.bytes / meta.page_bytes;
 	if (written > meta.last_page + 1)
 		meta.last_page = written - 1;
-	return pages_take(pages, &meta);
+	return pages_use_meta(pages, &meta);
 }
 
 int repair_find_newest(struct repairing *r, bool *found)
@@ -83,15 +84,15 @@ int repair_find_newest(struct repairing *r, bool *found)
 	*found = false;
 	int err = datafile_find(file, NULL, NULL);
 	if (!err)
-		err = look_at_progress(file, 0, &best);
+		err = newest_read_progress(file, 0, &best);
 	if (!err)
-		err = take_all_pages(&file->pages);
+		err = pages_use_all(&file->pages);
 	struct datafile candidate = *file;
 	uint64_t last = file->pages.meta.last_page;
 	for (uint64_t page = 2; page <= last && !err; page++) {
 		if (!datafile_find_in(&candidate, page))
 			continue;
-		err = look_at_progress(&candidate, best.sequence, &other);
+		err = newest_read_progress(&candidate, best.sequence, &other);
 		if (!err && is_further(&other, &best)) {
 			best = other;
 			*file = candidate;
@@ -99,6 +100,6 @@ int repair_find_newest(struct repairing *r, bool *found)
 		}
 	}
 	if (!err && !*found)
-		err = pages_take(&file->pages, &known);
+		err = pages_use_meta(&file->pages, &known);
 	return err;
 }

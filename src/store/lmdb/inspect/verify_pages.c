@@ -121,7 +121,7 @@ int lmdb_verify_pages(const struct lmdb_options *options,
 	check->tell = tell;
 	check->context = context;
 	snprintf(path, sizeof(path), "%s/" ENV_FILE, options->path);
-	int err = env_lock_to_look(&lock, options, e);
+	int err = env_lock_shared(&lock, options, e);
 	if (!err) {
 		err = datafile_open(&check->file, path, e);
 		if (err == ERR_DAMAGED) {

@@ -26,7 +26,7 @@ struct damage {
 	size_t count; /* of faults: may be more than places */
 };
 
-static bool damage_take_line(struct engine *engine, uint64_t *left_out)
+static bool damage_may_log(struct engine *engine, uint64_t *left_out)
 {
 	pthread_mutex_lock(&engine->readers_lock);
 	engine->damage_lines.lines_max = LINES_A_MINUTE_MAX;
@@ -38,7 +38,7 @@ static bool damage_take_line(struct engine *engine, uint64_t *left_out)
 static void log_damage(struct engine *engine, const char *sentence)
 {
 	uint64_t left_out;
-	if (!damage_take_line(engine, &left_out))
+	if (!damage_may_log(engine, &left_out))
 		return;
 	if (left_out)
 		log_error("store %s: %s (%llu more lines like this were left out)",
@@ -61,7 +61,7 @@ static void note(struct damage *d, struct slice key, struct slice value, const c
 	place->what = what;
 }
 
-static void look_at_group(struct damage *d)
+static void damage_inspect_group(struct damage *d)
 {
 	struct reading *r = d->r;
 	uint8_t prefix[GROUP_PREFIX_BYTES];
@@ -140,7 +140,7 @@ static void tell_group(struct damage *d)
 static void damaged_group(struct reading *r)
 {
 	struct damage d = {.r = r};
-	look_at_group(&d);
+	damage_inspect_group(&d);
 	damage_name_series(&d);
 	damage_name_segment(&d);
 	tell_group(&d);

@@ -10,7 +10,7 @@ enum {
 
 /* ---- Snapshots ------------------------------------------------------------------------------- */
 
-static struct reader *take_reader(struct engine *engine)
+static struct reader *reader_acquire(struct engine *engine)
 {
 	pthread_mutex_lock(&engine->readers_lock);
 	struct reader *reader = engine->readers;
@@ -29,7 +29,7 @@ static struct reader *take_reader(struct engine *engine)
 	return reader;
 }
 
-static void give_reader(struct engine *engine, struct reader *reader)
+static void reader_release(struct engine *engine, struct reader *reader)
 {
 	mdb_txn_reset(reader->txn);
 	pthread_mutex_lock(&engine->readers_lock);
@@ -110,7 +110,7 @@ static int series_list(struct reading *r, struct store_request *request)
 	return err;
 }
 
-/* Of a tenant of whom nothing was ever registered: each new one is asked for once. */
+/* A tenant without any registered series: each new tenant is asked for once. */
 static bool lists_nobody(struct engine *engine, const struct store_series_list *list)
 {
 	return list->tenant.len && !registry_has_tenant(&engine->registry, list->tenant);
@@ -195,7 +195,7 @@ static void run_read(struct task *task)
 	r.budget = read->points_max ? read->points_max : POINTS_MAX_DEFAULT;
 	if (!r.deadline_us)
 		r.deadline_us = engine_now_us(engine) + STORE_DEADLINE_PRESET_MS * INT64_C(1000);
-	r.reader = take_reader(engine);
+	r.reader = reader_acquire(engine);
 	int err = r.reader ? 0 : ERR_BUSY;
 	r.scratch = r.reader ? r.reader->scratch : NULL;
 	read->err = err;
@@ -222,7 +222,7 @@ static void run_read(struct task *task)
 	if (r.extents)
 		mdb_cursor_close(r.extents);
 	if (r.reader)
-		give_reader(engine, r.reader);
+		reader_release(engine, r.reader);
 	read->task.run = post_done;
 	read->executor->post(read->executor, &read->task);
 }

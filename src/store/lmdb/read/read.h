@@ -2,13 +2,13 @@
 #ifndef STORE_LMDB_READ_READ_H
 #define STORE_LMDB_READ_READ_H
 
-#include "store/lmdb/engine.h"
-#include "store/lmdb/codec/entropy.h"
 #include "store/lmdb/codec/column_sums.h"
+#include "store/lmdb/codec/entropy.h"
+#include "store/lmdb/engine.h"
 
 enum {
 	SEGMENTS_MAX = 65536, /* 50 years of days in each of some classes */
-	LOOKS_MAX = 64,       /* series of one group that are looked up at once */
+	LOOKUPS_MAX = 64,     /* series of one group that are looked up at once */
 };
 
 /* What is asked of one series, or of neighbours in one strip: columns first_column .. + fields of
@@ -21,11 +21,11 @@ struct target {
 
 /* One series in one segment of one class: what its head and its blocks hold of the target. The
  * blocks lie in the snapshot until it is renewed. */
-struct look {
+struct lookup {
 	struct target target;
-	size_t index;           /* the caller's: which of the handles, or the first behind them */
+	size_t index;           /* the caller's: which of the handles, or the first after them */
 	uint32_t ordinal;       /* of its band in the group */
-	struct run head;        /* sorted */
+	struct samples head;    /* sorted */
 	struct block_refs refs; /* by time */
 };
 
@@ -33,15 +33,15 @@ struct look {
 struct scratch {
 	struct segment_id *segments;
 	size_t segments_cap;
-	/* Of an aggregate: windows, all empty between two groups of series, and a bit for each that
-	 * is not. */
+	/* For an aggregate: windows, all empty between two groups of series, and a bit for each
+	 * that is not. */
 	struct block_summary *windows;
 	uint64_t *touched;
 	size_t windows_cap;
-	struct look looks[LOOKS_MAX]; /* of one group */
-	struct look one;              /* of a series that is read alone */
-	struct run blocks;            /* decoded, for one look */
-	struct run range;             /* what a range has of a series, or of several side by side */
+	struct lookup lookups[LOOKUPS_MAX]; /* of one group */
+	struct lookup one;                  /* of a series that is read alone */
+	struct samples blocks;              /* decoded, for one lookup */
+	struct samples range; /* what a range has of a series, or of several side by side */
 	uint64_t bits[BLOCK_ROWS_MAX];
 	uint8_t types[BLOCK_ROWS_MAX]; /* or pairs of symbols */
 	int64_t ts_ms[BLOCK_ROWS_MAX];
@@ -81,30 +81,31 @@ int reading_list_segments(struct reading *r, enum table table, int64_t period_ms
 size_t reading_same_segment(const struct segment_id *list, size_t at, size_t count);
 /* The time from which data of a class is visible. */
 int64_t reading_visible_from(struct reading *r, enum retention_class retention, int64_t start_ms);
-/* Makes a look empty, of this target. False: the store has no such series. */
-bool look_begin(struct reading *r, struct look *look, const struct target *target);
+/* Makes a lookup empty, of this target. False: the store has no such series. */
+bool lookup_begin(struct reading *r, struct lookup *lookup, const struct target *target);
 /* Whether both lie in one group. */
-bool look_neighbours(struct reading *r, uint64_t handle, uint64_t other);
-/* Heads and blocks of all these looks, whose targets lie in one group and share their times, from
- * start_ms on: the group's extents are walked once. The snapshot may be renewed: what earlier looks
- * point to is gone. */
-int reading_lookup(struct reading *r, const struct segment_id *segment, struct look *looks,
+bool reading_same_group(struct reading *r, uint64_t handle, uint64_t other);
+/* Heads and blocks of all these lookups, whose targets lie in one group and share their times, from
+ * start_ms on: the group's extents are walked once. The snapshot may be renewed: what earlier
+ * lookups point to is gone. */
+int reading_lookup(struct reading *r, const struct segment_id *segment, struct lookup *lookups,
 		   size_t count, int64_t start_ms) MUST_CHECK;
 /* Whether the snapshot is to be renewed before more is looked up. */
 bool reading_is_old(const struct reading *r);
-bool look_blocks_disjoint(const struct look *look);
+bool lookup_blocks_disjoint(const struct lookup *lookup);
 
 /* read_segment.c */
-/* The samples of a look, sorted; `newest`: at most that many are wanted, from the end (0: all). */
-int look_read(struct reading *r, struct look *look, int64_t start_ms, size_t newest,
-	      struct run *out) MUST_CHECK;
+/* The samples of a lookup, sorted; `newest`: at most that many are wanted, from the end (0: all).
+ */
+int lookup_read(struct reading *r, struct lookup *lookup, int64_t start_ms, size_t newest,
+		struct samples *out) MUST_CHECK;
 /* All samples of one series in the segments of one time, list[0 .. count). */
 int reading_classes(struct reading *r, const struct segment_id *list, size_t count,
-		    const struct target *t, size_t newest, struct run *out) MUST_CHECK;
+		    const struct target *t, size_t newest, struct samples *out) MUST_CHECK;
 /* Samples of one series, in the order asked for, until there are `enough` (or somewhat more). The
  * segments are in r->segments. */
 int reading_series(struct reading *r, const struct target *t, size_t segment_count, bool backward,
-		   size_t enough, struct run *out) MUST_CHECK;
+		   size_t enough, struct samples *out) MUST_CHECK;
 
 /* read_range.c, read_last.c, read_aggregate.c, read_enumerate.c, read_shares.c */
 int reading_range(struct reading *r, struct store_request *request) MUST_CHECK;
@@ -115,9 +116,10 @@ void scratch_free_windows(struct scratch *scratch);
 int reading_periods(struct reading *r, struct store_periods *out) MUST_CHECK;
 int reading_shares(struct reading *r, struct store_request *request) MUST_CHECK;
 
-/* read_range.c: the first `count` rows of `run` into the arena, as fields `first` and following. */
-int reading_give_points(struct arena *arena, const struct run *run, size_t count, unsigned first,
-			struct store_points *points) MUST_CHECK;
+/* read_range.c: the first `count` rows of `samples` into the arena, as fields `first` and
+ * following. */
+int reading_answer_points(struct arena *arena, const struct samples *samples, size_t count,
+			  unsigned first, struct store_points *points) MUST_CHECK;
 /* read_last.c: the caller's handles first .. first + count in order of handle. */
 void reading_order(const uint64_t *handles, size_t first, size_t count, uint32_t *order);
 

@@ -13,7 +13,7 @@ enum {
 struct folding {
 	struct reading *r;
 	const struct store_aggregate *in;
-	size_t looks_max;
+	size_t lookups_max;
 	size_t segment_count;
 };
 
@@ -80,7 +80,7 @@ static int64_t aggregate_time_of(const struct aggregate_rows *rows, size_t row)
 	return (int64_t)((uint64_t)rows->first_ts_ms + row * rows->step_ms);
 }
 
-/* The first row behind `from` whose time is at least `ms` after that of `from`, or `to`. */
+/* The first row after `from` whose time is at least `ms` after that of `from`, or `to`. */
 static size_t row_after(const struct aggregate_rows *rows, size_t from, size_t to, uint64_t ms)
 {
 	if (!rows->ts_ms) {
@@ -110,7 +110,7 @@ static void fold_window(const struct series_windows *windows, size_t window,
 	else
 		block_summarise(ts_ms, rows->bits + from, rows->types + from, VALUE_NONE, to - from,
 				&summary);
-	/* A fold knows no times, nor does a summary of values whose times were not wanted. */
+	/* A fold has no times. A summary of values whose times were not wanted has none either. */
 	if ((rows->fold || !ts_ms) && summary.count) {
 		summary.first_ts_ms = aggregate_time_of(rows, from);
 		summary.last_ts_ms = aggregate_time_of(rows, to - 1);
@@ -136,11 +136,11 @@ static void fold_rows(const struct store_aggregate *in, const struct series_wind
 	}
 }
 
-static void fold_run(const struct store_aggregate *in, const struct series_windows *windows,
-		     const struct run *run, size_t from, size_t to)
+static void fold_samples(const struct store_aggregate *in, const struct series_windows *windows,
+			 const struct samples *samples, size_t from, size_t to)
 {
 	struct aggregate_rows rows = {
-		.ts_ms = run->ts_ms, .bits = run->bits[0], .types = run->types[0]};
+		.ts_ms = samples->ts_ms, .bits = samples->bits[0], .types = samples->types[0]};
 	fold_rows(in, windows, &rows, from, to);
 }
 
@@ -151,7 +151,7 @@ static bool aggregate_one_type(const uint8_t *types, size_t count)
 	return types[0] != VALUE_NONE && memcmp(types, types + 1, count - 1) == 0;
 }
 
-/* The first row at or behind `ts_ms`, or the count. */
+/* The first row at or after `ts_ms`, or the count. */
 static size_t aggregate_row_at(const struct aggregate_rows *rows, size_t count, int64_t ts_ms)
 {
 	int64_t first_ms = aggregate_time_of(rows, 0);
@@ -234,7 +234,7 @@ static int fold_block(struct folding *f, const struct series_windows *windows,
 /* ---- Series ---------------------------------------------------------------------------------- */
 
 /* Whether a row of the head lies within a block: then that block must be decoded and merged. */
-static bool touches(const struct run *head, const struct block_refs *refs)
+static bool touches(const struct samples *head, const struct block_refs *refs)
 {
 	for (size_t i = 0, j = 0; i < refs->count; i++) {
 		const struct block_meta *meta = &refs->list[i].block.meta;
@@ -247,37 +247,37 @@ static bool touches(const struct run *head, const struct block_refs *refs)
 }
 
 /* Everything decoded and merged. */
-static int fold_merged(struct folding *f, const struct series_windows *windows, struct look *look,
-		       int64_t start_ms)
+static int fold_merged(struct folding *f, const struct series_windows *windows,
+		       struct lookup *lookup, int64_t start_ms)
 {
-	struct run run;
-	run_init(&run, 1);
-	int err = look_read(f->r, look, start_ms, 0, &run);
+	struct samples samples;
+	samples_init(&samples, 1);
+	int err = lookup_read(f->r, lookup, start_ms, 0, &samples);
 	if (!err)
-		fold_run(f->in, windows, &run, 0, run.count);
-	run_release(&run);
+		fold_samples(f->in, windows, &samples, 0, samples.count);
+	samples_release(&samples);
 	return err;
 }
 
 /* Blocks and rows of the head in order of time, where they do not mix. */
-static int fold_look(struct folding *f, const struct series_windows *windows, struct look *look,
-		     int64_t start_ms)
+static int fold_lookup(struct folding *f, const struct series_windows *windows,
+		       struct lookup *lookup, int64_t start_ms)
 {
-	const struct run *head = &look->head;
+	const struct samples *head = &lookup->head;
 	size_t at = 0;
 	int err = 0;
-	if (!look_blocks_disjoint(look) || touches(head, &look->refs))
-		return fold_merged(f, windows, look, start_ms);
-	for (size_t i = 0; i < look->refs.count && !err; i++) {
-		const struct block *block = &look->refs.list[i].block;
+	if (!lookup_blocks_disjoint(lookup) || touches(head, &lookup->refs))
+		return fold_merged(f, windows, lookup, start_ms);
+	for (size_t i = 0; i < lookup->refs.count && !err; i++) {
+		const struct block *block = &lookup->refs.list[i].block;
 		size_t from = at;
 		while (at < head->count && head->ts_ms[at] < block->meta.first_ts_ms)
 			at++;
-		fold_run(f->in, windows, head, from, at);
-		err = fold_block(f, windows, &look->target, start_ms, block);
+		fold_samples(f->in, windows, head, from, at);
+		err = fold_block(f, windows, &lookup->target, start_ms, block);
 	}
 	if (!err)
-		fold_run(f->in, windows, head, at, head->count);
+		fold_samples(f->in, windows, head, at, head->count);
 	f->r->read->work.rows_decoded += head->count;
 	return err;
 }
@@ -285,37 +285,37 @@ static int fold_look(struct folding *f, const struct series_windows *windows, st
 static int fold_classes(struct folding *f, const struct series_windows *windows,
 			const struct target *t, const struct segment_id *segments, size_t count)
 {
-	struct run run;
-	run_init(&run, 1);
-	int err = reading_classes(f->r, segments, count, t, 0, &run);
+	struct samples samples;
+	samples_init(&samples, 1);
+	int err = reading_classes(f->r, segments, count, t, 0, &samples);
 	if (!err)
-		fold_run(f->in, windows, &run, 0, run.count);
-	run_release(&run);
+		fold_samples(f->in, windows, &samples, 0, samples.count);
+	samples_release(&samples);
 	return err;
 }
 
-static struct series_windows windows_of(const struct folding *f, size_t look)
+static struct series_windows windows_of(const struct folding *f, size_t lookup)
 {
 	const struct scratch *s = f->r->scratch;
-	return (struct series_windows){s->windows, s->touched, look * f->in->window_count};
+	return (struct series_windows){s->windows, s->touched, lookup * f->in->window_count};
 }
 
 /* The segments of one time. */
 static int fold_segment(struct folding *f, const struct segment_id *segments, size_t classes,
-			size_t looks)
+			size_t lookups)
 {
 	struct reading *r = f->r;
-	struct look *list = r->scratch->looks;
+	struct lookup *list = r->scratch->lookups;
 	int64_t start_ms =
 		reading_visible_from(r, segments->sheet.retention, list[0].target.start_ms);
 	int err = 0;
 	if (classes == 1 && start_ms >= list[0].target.end_ms)
 		return 0;
 	if (classes == 1)
-		err = reading_lookup(r, segments, list, looks, start_ms);
-	for (size_t i = 0; i < looks && !err; i++) {
+		err = reading_lookup(r, segments, list, lookups, start_ms);
+	for (size_t i = 0; i < lookups && !err; i++) {
 		struct series_windows windows = windows_of(f, i);
-		err = classes == 1 ? fold_look(f, &windows, &list[i], start_ms)
+		err = classes == 1 ? fold_lookup(f, &windows, &list[i], start_ms)
 				   : fold_classes(f, &windows, &list[i].target, segments, classes);
 	}
 	return err;
@@ -337,7 +337,7 @@ static size_t next_touched(const uint64_t *touched, size_t at, size_t end)
 	return end;
 }
 
-/* Of a window at either end of `first` .. `end` some bits of its word are of others. */
+/* The words at either end of `first` .. `end` also have bits of other windows. */
 static size_t count_touched(const uint64_t *touched, size_t first, size_t end)
 {
 	size_t count = 0;
@@ -353,10 +353,10 @@ static size_t count_touched(const uint64_t *touched, size_t first, size_t end)
 
 /* Gives what lies in the windows of a series, and leaves them empty. One that was touched may be
  * empty: what was read of it is NONE. ERR_LIMIT: the arena has no room. */
-static int give_windows(struct folding *f, size_t look)
+static int aggregate_answer_windows(struct folding *f, size_t lookup)
 {
-	const struct series_windows windows = windows_of(f, look);
-	struct store_windows *out = &f->in->windows[f->r->scratch->looks[look].index];
+	const struct series_windows windows = windows_of(f, lookup);
+	struct store_windows *out = &f->in->windows[f->r->scratch->lookups[lookup].index];
 	size_t end = windows.first + f->in->window_count;
 	size_t most = count_touched(windows.touched, windows.first, end);
 	size_t list_bytes = most * sizeof(struct store_summary);
@@ -378,54 +378,54 @@ static int give_windows(struct folding *f, size_t look)
 	return 0;
 }
 
-static void empty_windows(struct folding *f, size_t looks)
+static void empty_windows(struct folding *f, size_t lookups)
 {
 	struct scratch *s = f->r->scratch;
-	size_t end = looks * f->in->window_count;
+	size_t end = lookups * f->in->window_count;
 	for (size_t at = next_touched(s->touched, 0, end); at < end;
 	     at = next_touched(s->touched, at + 1, end))
 		s->windows[at].count = 0;
 }
 
-static int fold_group(struct folding *f, size_t looks)
+static int fold_group(struct folding *f, size_t lookups)
 {
 	struct scratch *s = f->r->scratch;
 	int err = 0;
 	for (size_t at = 0; at < f->segment_count && !err;) {
 		size_t n = reading_same_segment(f->r->segments, at, f->segment_count);
-		err = fold_segment(f, f->r->segments + at, n, looks);
+		err = fold_segment(f, f->r->segments + at, n, lookups);
 		at += n;
 	}
-	for (size_t i = 0; i < looks && !err; i++)
-		err = give_windows(f, i);
+	for (size_t i = 0; i < lookups && !err; i++)
+		err = aggregate_answer_windows(f, i);
 	if (err)
-		empty_windows(f, looks);
-	memset(s->touched, 0, (looks * f->in->window_count + 63) / 64 * sizeof(*s->touched));
+		empty_windows(f, lookups);
+	memset(s->touched, 0, (lookups * f->in->window_count + 63) / 64 * sizeof(*s->touched));
 	return err;
 }
 
-/* The handles at `order` that lie in one group become looks; how many handles that took. */
+/* The handles at `order` that lie in one group become lookups; how many handles that took. */
 static size_t aggregate_begin_group(struct folding *f, const uint32_t *order, size_t count,
-				    size_t *looks)
+				    size_t *lookups)
 {
 	const struct store_aggregate *in = f->in;
 	unsigned fields = (unsigned)schema[in->table].field_count;
 	size_t taken = 0;
-	*looks = 0;
-	for (; taken < count && *looks < f->looks_max; taken++) {
+	*lookups = 0;
+	for (; taken < count && *lookups < f->lookups_max; taken++) {
 		uint64_t handle = in->handles[order[taken]];
-		if (taken && !look_neighbours(f->r, in->handles[order[0]], handle))
+		if (taken && !reading_same_group(f->r, in->handles[order[0]], handle))
 			break;
 		struct target t = {.handle = handle,
 				   .first_column = handle_column(handle) * fields + in->field,
 				   .fields = 1,
 				   .start_ms = in->start_ms,
 				   .end_ms = in->end_ms};
-		struct look *look = &f->r->scratch->looks[*looks];
-		if (!look_begin(f->r, look, &t))
+		struct lookup *lookup = &f->r->scratch->lookups[*lookups];
+		if (!lookup_begin(f->r, lookup, &t))
 			continue;
-		look->index = order[taken];
-		++*looks;
+		lookup->index = order[taken];
+		++*lookups;
 	}
 	return taken;
 }
@@ -438,11 +438,11 @@ static int fold_turn(struct folding *f, size_t first, size_t count)
 	int err = 0;
 	reading_order(in->handles, first, count, order);
 	for (size_t at = 0; at < count && !err;) {
-		size_t looks;
-		at += aggregate_begin_group(f, order + at, count - at, &looks);
+		size_t lookups;
+		at += aggregate_begin_group(f, order + at, count - at, &lookups);
 		err = reading_check_time(f->r);
-		if (!err && looks)
-			err = fold_group(f, looks);
+		if (!err && lookups)
+			err = fold_group(f, lookups);
 	}
 	if (err)
 		memset(in->windows + first, 0, count * sizeof(*in->windows));
@@ -492,17 +492,17 @@ void scratch_free_windows(struct scratch *scratch)
 }
 
 /* Room for the windows of as many series as are looked up at once. */
-static void take_windows(struct folding *f)
+static void aggregate_reserve_windows(struct folding *f)
 {
 	struct scratch *s = f->r->scratch;
 	size_t each = f->in->window_count ? f->in->window_count : 1, max = GROUP_WINDOWS_MAX / each;
-	f->looks_max = max < 1 ? 1 : max > LOOKS_MAX ? LOOKS_MAX : max;
-	if (f->looks_max > f->in->handle_count)
-		f->looks_max = f->in->handle_count ? f->in->handle_count : 1;
-	if (s->windows_cap >= f->looks_max * each)
+	f->lookups_max = max < 1 ? 1 : max > LOOKUPS_MAX ? LOOKUPS_MAX : max;
+	if (f->lookups_max > f->in->handle_count)
+		f->lookups_max = f->in->handle_count ? f->in->handle_count : 1;
+	if (s->windows_cap >= f->lookups_max * each)
 		return;
 	scratch_free_windows(s);
-	s->windows_cap = f->looks_max * each;
+	s->windows_cap = f->lookups_max * each;
 	s->windows = mem_zalloc(s->windows_cap * sizeof(*s->windows));
 	s->touched = mem_zalloc((s->windows_cap + 63) / 64 * sizeof(*s->touched));
 }
@@ -523,7 +523,7 @@ int reading_aggregate(struct reading *r, struct store_request *request)
 		return ERR_LIMIT;
 	int err = reading_list_segments(r, in->table, in->period_ms, in->start_ms, in->end_ms,
 					&f.segment_count);
-	take_windows(&f);
+	aggregate_reserve_windows(&f);
 	if (!err)
 		err = fold_all(&f, request, &next);
 	/* What a rare request of very many windows took is not kept. */

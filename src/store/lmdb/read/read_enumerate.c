@@ -51,13 +51,13 @@ static int has_samples(struct reading *r, enum table table, int64_t period_ms, u
 			   .start_ms = INT64_MIN,
 			   .end_ms = INT64_MAX};
 	size_t segment_count;
-	struct run run;
+	struct samples samples;
 	int err = reading_list_segments(r, table, period_ms, INT64_MIN, INT64_MAX, &segment_count);
-	run_init(&run, fields);
+	samples_init(&samples, fields);
 	if (!err)
-		err = reading_series(r, &t, segment_count, true, 1, &run);
-	*has = run.count > 0;
-	run_release(&run);
+		err = reading_series(r, &t, segment_count, true, 1, &samples);
+	*has = samples.count > 0;
+	samples_release(&samples);
 	return err;
 }
 

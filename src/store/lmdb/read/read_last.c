@@ -1,5 +1,5 @@
 /* LAST_BEFORE: the newest sample of many series, group by group, from the newest segment backward.
- * What a head holds behind every block is the answer without decoding; else the newest block is. */
+ * What a head holds after every block is the answer without decoding; else the newest block is. */
 #include "base/stats.h"
 #include "store/lmdb/read/read.h"
 
@@ -23,32 +23,33 @@ void reading_order(const uint64_t *handles, size_t first, size_t count, uint32_t
 		qsort_r(order, count, sizeof(*order), last_by_handle, (void *)(uintptr_t)handles);
 }
 
-/* The last row of a sorted run becomes the point. */
-static int give_last(struct reading *r, const struct run *run, struct store_points *points)
+/* The last row of the samples, which are sorted, becomes the point. */
+static int last_answer(struct reading *r, const struct samples *samples,
+		       struct store_points *points)
 {
-	struct run last = *run;
-	if (!run->count)
+	struct samples last = *samples;
+	if (!samples->count)
 		return 0;
 	last.count = 1;
-	last.ts_ms += run->count - 1;
-	for (unsigned f = 0; f < run->fields; f++) {
-		last.bits[f] += run->count - 1;
-		last.types[f] += run->count - 1;
+	last.ts_ms += samples->count - 1;
+	for (unsigned f = 0; f < samples->fields; f++) {
+		last.bits[f] += samples->count - 1;
+		last.types[f] += samples->count - 1;
 	}
 	r->read->work.points++;
-	return reading_give_points(&r->read->arena, &last, 1, 0, points);
+	return reading_answer_points(&r->read->arena, &last, 1, 0, points);
 }
 
-/* From the newest block's summary, where nothing else can be newer: *found says whether it could
- * be. Of one field only, since each has a newest sample of its own. */
-static int give_summarised(struct reading *r, const struct look *look, int64_t start_ms,
-			   struct store_points *points, bool *found)
+/* From the newest block's summary, where nothing else can be newer: *found says whether that
+ * was so. One field only, since each has a newest sample of its own. */
+static int last_answer_summarised(struct reading *r, const struct lookup *lookup, int64_t start_ms,
+				  struct store_points *points, bool *found)
 {
-	const struct block_refs *refs = &look->refs;
-	const struct target *t = &look->target;
+	const struct block_refs *refs = &lookup->refs;
+	const struct target *t = &lookup->target;
 	struct block_summary summary;
 	*found = false;
-	if (t->fields != 1 || !refs->count || look->head.count || !look_blocks_disjoint(look))
+	if (t->fields != 1 || !refs->count || lookup->head.count || !lookup_blocks_disjoint(lookup))
 		return 0;
 	const struct block *block = &refs->list[refs->count - 1].block;
 	if (block->meta.last_ts_ms >= t->end_ms)
@@ -62,27 +63,28 @@ static int give_summarised(struct reading *r, const struct look *look, int64_t s
 	if (!summary.count || summary.last_ts_ms < start_ms)
 		return 0;
 	uint8_t type = (uint8_t)summary.last.type;
-	struct run run = {.count = 1,
-			  .fields = 1,
-			  .ts_ms = &summary.last_ts_ms,
-			  .bits = {&summary.last.bits},
-			  .types = {&type}};
+	struct samples samples = {.count = 1,
+				  .fields = 1,
+				  .ts_ms = &summary.last_ts_ms,
+				  .bits = {&summary.last.bits},
+				  .types = {&type}};
 	r->read->work.blocks_skipped += refs->count - 1;
 	*found = true;
-	return give_last(r, &run, points);
+	return last_answer(r, &samples, points);
 }
 
 /* Looks that found nothing stay, in their order. */
-static size_t keep_open(struct look *looks, size_t count, const struct store_points *points)
+static size_t last_filter_open(struct lookup *lookups, size_t count,
+			       const struct store_points *points)
 {
 	size_t kept = 0;
 	for (size_t i = 0; i < count; i++) {
-		if (points[looks[i].index].count)
+		if (points[lookups[i].index].count)
 			continue;
 		if (kept != i) {
-			struct look swapped = looks[kept];
-			looks[kept] = looks[i];
-			looks[i] = swapped;
+			struct lookup swapped = lookups[kept];
+			lookups[kept] = lookups[i];
+			lookups[i] = swapped;
 		}
 		kept++;
 	}
@@ -90,80 +92,83 @@ static size_t keep_open(struct look *looks, size_t count, const struct store_poi
 }
 
 static int last_by_reading(struct reading *r, const struct segment_id *segments, size_t classes,
-			   struct look *look, int64_t start_ms, struct store_points *points)
+			   struct lookup *lookup, int64_t start_ms, struct store_points *points)
 {
-	struct run run;
-	run_init(&run, look->target.fields);
-	int err = classes == 1 ? look_read(r, look, start_ms, 1, &run)
-			       : reading_classes(r, segments, classes, &look->target, 0, &run);
+	struct samples samples;
+	samples_init(&samples, lookup->target.fields);
+	int err = classes == 1
+			  ? lookup_read(r, lookup, start_ms, 1, &samples)
+			  : reading_classes(r, segments, classes, &lookup->target, 0, &samples);
 	if (!err)
-		err = give_last(r, &run, points);
-	run_release(&run);
+		err = last_answer(r, &samples, points);
+	samples_release(&samples);
 	return err;
 }
 
-/* The newest samples of the looks in the segments of one time. */
+/* The newest samples of the lookups in the segments of one time. */
 static int last_in_segment(struct reading *r, const struct segment_id *segments, size_t classes,
-			   struct look *looks, size_t count, struct store_points *points)
+			   struct lookup *lookups, size_t count, struct store_points *points)
 {
-	const struct target *t = &looks[0].target;
+	const struct target *t = &lookups[0].target;
 	int64_t start_ms = reading_visible_from(r, segments->sheet.retention, t->start_ms);
 	int err = 0;
 	if (classes == 1 && start_ms >= t->end_ms)
 		return 0;
 	if (classes == 1)
-		err = reading_lookup(r, segments, looks, count, start_ms);
+		err = reading_lookup(r, segments, lookups, count, start_ms);
 	for (size_t i = 0; i < count && !err; i++) {
 		bool found = false;
 		if (classes == 1)
-			err = give_summarised(r, &looks[i], start_ms, &points[looks[i].index],
-					      &found);
+			err = last_answer_summarised(r, &lookups[i], start_ms,
+						     &points[lookups[i].index], &found);
 		if (!err && !found)
-			err = last_by_reading(r, segments, classes, &looks[i], start_ms,
-					      &points[looks[i].index]);
+			err = last_by_reading(r, segments, classes, &lookups[i], start_ms,
+					      &points[lookups[i].index]);
 	}
 	return err;
 }
 
-static int last_of_group(struct reading *r, struct look *looks, size_t count, size_t segment_count,
-			 struct store_points *points)
+static int last_of_group(struct reading *r, struct lookup *lookups, size_t count,
+			 size_t segment_count, struct store_points *points)
 {
 	size_t at = segment_count;
 	while (at > 0 && count > 0) {
 		size_t first = at - 1;
 		while (first > 0 && r->segments[first - 1].segment == r->segments[at - 1].segment)
 			first--;
-		int err = last_in_segment(r, r->segments + first, at - first, looks, count, points);
+		int err =
+			last_in_segment(r, r->segments + first, at - first, lookups, count, points);
 		if (err)
 			return err;
-		count = keep_open(looks, count, points);
+		count = last_filter_open(lookups, count, points);
 		at = first;
 	}
 	return 0;
 }
 
-/* The handles at `order` that lie in one group become looks, at most LOOKS_MAX; how many handles
- * that took. */
+/* The handles at `order` that lie in one group become lookups, at most LOOKUPS_MAX; how many
+ * handles that took. */
 static size_t last_begin_group(struct reading *r, const struct store_last_before *last,
-			       const uint32_t *order, size_t count, int64_t start_ms, size_t *looks)
+			       const uint32_t *order, size_t count, int64_t start_ms,
+			       size_t *lookups)
 {
 	unsigned fields = (unsigned)schema[last->table].field_count;
 	size_t taken = 0;
-	*looks = 0;
-	for (; taken < count && *looks < LOOKS_MAX; taken++) {
+	*lookups = 0;
+	for (; taken < count && *lookups < LOOKUPS_MAX; taken++) {
 		uint64_t handle = last->handles[order[taken]];
-		if (taken && !look_neighbours(r, last->handles[order[0]], handle))
+		if (taken && !reading_same_group(r, last->handles[order[0]], handle))
 			break;
 		struct target t = {.handle = handle,
 				   .first_column = handle_column(handle) * fields,
 				   .fields = fields,
 				   .start_ms = start_ms,
 				   .end_ms = last->before_ms};
-		struct look *look = &r->scratch->looks[*looks];
-		if (!look_begin(r, look, &t))
+		struct lookup *lookup = &r->scratch->lookups[*lookups];
+		if (!lookup_begin(r, lookup, &t))
 			continue;
-		look->index = order[taken];
-		++*looks;
+		lookup->index = order[taken];
+		++*lookups;
 	}
 	return taken;
 }
@@ -176,11 +181,11 @@ static int last_of_turn(struct reading *r, struct store_last_before *last, size_
 	int err = 0;
 	reading_order(last->handles, first, count, order);
 	for (size_t at = 0; at < count && !err;) {
-		size_t looks;
-		at += last_begin_group(r, last, order + at, count - at, start_ms, &looks);
+		size_t lookups;
+		at += last_begin_group(r, last, order + at, count - at, start_ms, &lookups);
 		err = reading_check_time(r);
-		if (!err && looks)
-			err = last_of_group(r, r->scratch->looks, looks, segment_count,
+		if (!err && lookups)
+			err = last_of_group(r, r->scratch->lookups, lookups, segment_count,
 					    last->points);
 	}
 	if (err)

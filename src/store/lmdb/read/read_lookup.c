@@ -14,13 +14,13 @@ void scratch_free(struct scratch *scratch)
 {
 	if (!scratch)
 		return;
-	for (size_t i = 0; i <= LOOKS_MAX; i++) {
-		struct look *look = i < LOOKS_MAX ? &scratch->looks[i] : &scratch->one;
-		run_release(&look->head);
-		block_refs_release(&look->refs);
+	for (size_t i = 0; i <= LOOKUPS_MAX; i++) {
+		struct lookup *lookup = i < LOOKUPS_MAX ? &scratch->lookups[i] : &scratch->one;
+		samples_release(&lookup->head);
+		block_refs_release(&lookup->refs);
 	}
-	run_release(&scratch->blocks);
-	run_release(&scratch->range);
+	samples_release(&scratch->blocks);
+	samples_release(&scratch->range);
 	mem_free(scratch->segments);
 	scratch_free_windows(scratch);
 	mem_free(scratch);
@@ -75,18 +75,18 @@ int64_t reading_visible_from(struct reading *r, enum retention_class retention, 
 
 /* ---- Looks ----------------------------------------------------------------------------------- */
 
-bool look_begin(struct reading *r, struct look *look, const struct target *target)
+bool lookup_begin(struct reading *r, struct lookup *lookup, const struct target *target)
 {
 	uint32_t shape = handle_shape(target->handle);
 	unsigned columns = registry_columns(&r->engine->registry, shape);
 	if (handle_column(target->handle) >= columns)
 		return false;
-	look->target = *target;
-	look->ordinal = handle_ordinal(target->handle) % group_bands(columns);
+	lookup->target = *target;
+	lookup->ordinal = handle_ordinal(target->handle) % group_bands(columns);
 	return true;
 }
 
-bool look_neighbours(struct reading *r, uint64_t handle, uint64_t other)
+bool reading_same_group(struct reading *r, uint64_t handle, uint64_t other)
 {
 	uint32_t shape = handle_shape(handle);
 	unsigned columns = registry_columns(&r->engine->registry, shape);
@@ -101,15 +101,15 @@ bool reading_is_old(const struct reading *r)
 	return engine_now_us(r->engine) - r->opened_us > SNAPSHOT_MAX_US;
 }
 
-static void look_clear(struct look *look)
+static void lookup_clear(struct lookup *lookup)
 {
-	run_reuse(&look->head, look->target.fields);
-	look->refs.count = 0;
+	samples_reuse(&lookup->head, lookup->target.fields);
+	lookup->refs.count = 0;
 }
 
 /* The heads' parts, and a snapshot that is no older, unless blocks are not needed: none of them is
  * so new. Looks of one band stand side by side. */
-static int copy_heads(struct reading *r, const struct segment_id *segment, struct look *looks,
+static int copy_heads(struct reading *r, const struct segment_id *segment, struct lookup *lookups,
 		      size_t count, int64_t start_ms, bool *blocks)
 {
 	struct heads *heads = &r->engine->heads;
@@ -117,13 +117,14 @@ static int copy_heads(struct reading *r, const struct segment_id *segment, struc
 	*blocks = false;
 	pthread_rwlock_rdlock(&heads->lock);
 	for (size_t i = 0; i < count; i++) {
-		uint64_t handle = looks[i].target.handle;
-		if (i == 0 || handle_ordinal(handle) != handle_ordinal(looks[i - 1].target.handle))
+		uint64_t handle = lookups[i].target.handle;
+		if (i == 0 ||
+		    handle_ordinal(handle) != handle_ordinal(lookups[i - 1].target.handle))
 			head = heads_find(heads, segment, handle_shape(handle),
 					  handle_ordinal(handle));
 		if (head)
-			head_copy(head, looks[i].target.first_column, start_ms,
-				  looks[i].target.end_ms, &looks[i].head);
+			head_copy(head, lookups[i].target.first_column, start_ms,
+				  lookups[i].target.end_ms, &lookups[i].head);
 		*blocks = *blocks || !head || head->blocks_end_ms >= start_ms;
 	}
 	bool stale = heads->epoch != r->reader->epoch;
@@ -134,10 +135,10 @@ static int copy_heads(struct reading *r, const struct segment_id *segment, struc
 }
 
 struct block_search {
-	struct look *looks;
+	struct lookup *lookups;
 	size_t count;
 	int64_t start_ms;
-	uint64_t bands; /* bit: some look is of this ordinal */
+	uint64_t bands; /* bit: some lookup is of this ordinal */
 };
 
 static int see_block(const struct block *block, void *context)
@@ -147,39 +148,39 @@ static int see_block(const struct block *block, void *context)
 	if (meta->ordinal >= GROUP_BANDS_MAX)
 		return ERR_DAMAGED;
 	if (!(search->bands >> meta->ordinal & 1) || meta->last_ts_ms < search->start_ms ||
-	    meta->first_ts_ms >= search->looks[0].target.end_ms)
+	    meta->first_ts_ms >= search->lookups[0].target.end_ms)
 		return 0;
 	for (size_t i = 0; i < search->count; i++) {
-		struct look *look = &search->looks[i];
-		unsigned column = look->target.first_column;
-		if (look->ordinal == meta->ordinal && column >= meta->first_column &&
+		struct lookup *lookup = &search->lookups[i];
+		unsigned column = lookup->target.first_column;
+		if (lookup->ordinal == meta->ordinal && column >= meta->first_column &&
 		    column < (unsigned)meta->first_column + meta->columns)
-			block_refs_add(&look->refs, block);
+			block_refs_add(&lookup->refs, block);
 	}
 	return 0;
 }
 
-int reading_lookup(struct reading *r, const struct segment_id *segment, struct look *looks,
+int reading_lookup(struct reading *r, const struct segment_id *segment, struct lookup *lookups,
 		   size_t count, int64_t start_ms)
 {
-	struct block_search search = {looks, count, start_ms, 0};
+	struct block_search search = {lookups, count, start_ms, 0};
 	uint64_t extents = 0;
 	bool blocks;
 	for (size_t i = 0; i < count; i++) {
-		look_clear(&looks[i]);
-		search.bands |= UINT64_C(1) << looks[i].ordinal;
+		lookup_clear(&lookups[i]);
+		search.bands |= UINT64_C(1) << lookups[i].ordinal;
 	}
-	int err = copy_heads(r, segment, looks, count, start_ms, &blocks);
+	int err = copy_heads(r, segment, lookups, count, start_ms, &blocks);
 	if (err)
 		return err;
-	uint64_t handle = looks[0].target.handle;
+	uint64_t handle = lookups[0].target.handle;
 	struct group_id id = engine_group_of(r->engine, segment, handle_shape(handle),
 					     handle_ordinal(handle), NULL);
 	r->looked = true;
 	r->group = id;
 	r->handle = handle;
 	for (size_t i = 0; i < count; i++)
-		run_sort(&looks[i].head);
+		samples_sort(&lookups[i].head);
 	if (!blocks)
 		return 0;
 	err = group_each(r->extents, &id, see_block, &search, &extents);
@@ -187,9 +188,9 @@ int reading_lookup(struct reading *r, const struct segment_id *segment, struct l
 	return err;
 }
 
-bool look_blocks_disjoint(const struct look *look)
+bool lookup_blocks_disjoint(const struct lookup *lookup)
 {
-	const struct block_refs *refs = &look->refs;
+	const struct block_refs *refs = &lookup->refs;
 	for (size_t i = 1; i < refs->count; i++) {
 		if (refs->list[i].block.meta.first_ts_ms <= refs->list[i - 1].block.meta.last_ts_ms)
 			return false;

@@ -15,8 +15,8 @@ struct range_place {
 
 enum { RANGE_PLACE_BYTES = 4 + 8 + 8 };
 
-/* Of what a look keeps in memory for the next read. */
-enum { LOOK_KEPT_BYTES = 64 << 10 };
+/* The memory that a lookup keeps for the next read, at most. */
+enum { LOOKUP_KEPT_BYTES = 64 << 10 };
 
 static int place_get(const struct store_token *token, const struct store_range *range,
 		     struct range_place *place)
@@ -40,34 +40,34 @@ static void place_put(struct store_token *token, const struct range_place *place
 	memcpy(token->bytes + 12, &place->from_ms, 8);
 }
 
-static int give_values(struct arena *arena, const struct run *run, size_t count, unsigned first,
-		       struct store_points *points)
+static int range_answer_values(struct arena *arena, const struct samples *samples, size_t count,
+			       unsigned first, struct store_points *points)
 {
-	for (unsigned f = 0; f < run->fields; f++) {
+	for (unsigned f = 0; f < samples->fields; f++) {
 		uint64_t *bits = arena_alloc(arena, count * sizeof(*bits));
 		uint8_t *types = arena_alloc(arena, count);
 		if (!bits || !types)
 			return ERR_LIMIT;
-		memcpy(bits, run->bits[f], count * sizeof(*bits));
-		memcpy(types, run->types[f], count);
+		memcpy(bits, samples->bits[f], count * sizeof(*bits));
+		memcpy(types, samples->types[f], count);
 		points->bits[first + f] = bits;
 		points->types[first + f] = types;
 	}
 	return 0;
 }
 
-int reading_give_points(struct arena *arena, const struct run *run, size_t count, unsigned first,
-			struct store_points *points)
+int reading_answer_points(struct arena *arena, const struct samples *samples, size_t count,
+			  unsigned first, struct store_points *points)
 {
 	if (count == 0)
 		return 0;
 	int64_t *ts = arena_alloc(arena, count * sizeof(*ts));
 	if (!ts)
 		return ERR_LIMIT;
-	memcpy(ts, run->ts_ms, count * sizeof(*ts));
+	memcpy(ts, samples->ts_ms, count * sizeof(*ts));
 	points->ts_ms = ts;
 	points->count = count;
-	return give_values(arena, run, count, first, points);
+	return range_answer_values(arena, samples, count, first, points);
 }
 
 static size_t arena_room(const struct arena *arena)
@@ -84,26 +84,26 @@ static size_t rows_that_fit(size_t room, unsigned fields)
 }
 
 /* Fields that nobody asked for are not shown, and times with none of those asked for left out. */
-static void keep_fields(struct run *run, unsigned wanted)
+static void range_filter_fields(struct samples *samples, unsigned wanted)
 {
 	size_t kept = 0;
-	for (size_t i = 0; i < run->count; i++) {
+	for (size_t i = 0; i < samples->count; i++) {
 		bool any = false;
-		for (unsigned f = 0; f < run->fields; f++)
-			any = any || ((wanted >> f & 1) && run->types[f][i] != VALUE_NONE);
+		for (unsigned f = 0; f < samples->fields; f++)
+			any = any || ((wanted >> f & 1) && samples->types[f][i] != VALUE_NONE);
 		if (!any)
 			continue;
-		run->ts_ms[kept] = run->ts_ms[i];
-		for (unsigned f = 0; f < run->fields; f++) {
-			run->bits[f][kept] = run->bits[f][i];
-			run->types[f][kept] = run->types[f][i];
+		samples->ts_ms[kept] = samples->ts_ms[i];
+		for (unsigned f = 0; f < samples->fields; f++) {
+			samples->bits[f][kept] = samples->bits[f][i];
+			samples->types[f][kept] = samples->types[f][i];
 		}
 		kept++;
 	}
-	run->count = kept;
+	samples->count = kept;
 }
 
-/* How many rows of `run` this slice may give of this series. */
+/* How many rows of `samples` this slice may give of this series. */
 static size_t allowed(const struct reading *r, const struct store_range *range,
 		      const struct range_place *place, size_t count)
 {
@@ -118,7 +118,7 @@ static int range_series(struct reading *r, const struct store_range *range, size
 {
 	unsigned fields = (unsigned)schema[range->table].field_count;
 	unsigned all = (1u << fields) - 1, wanted = range->fields ? range->fields : all;
-	/* Fields before the first and behind the last that is wanted are not looked at. */
+	/* Fields before the first and after the last that is wanted are not looked at. */
 	unsigned low = (unsigned)__builtin_ctz(wanted);
 	unsigned span = 32 - (unsigned)__builtin_clz(wanted) - low;
 	struct target t = {
@@ -133,18 +133,18 @@ static int range_series(struct reading *r, const struct store_range *range, size
 		enough = range->limit - (size_t)place->given;
 	if (wanted != all)
 		enough = SIZE_MAX;
-	struct run *run = &r->scratch->range;
-	run_reuse(run, span);
-	int err = reading_series(r, &t, segment_count, range->backward, enough, run);
+	struct samples *samples = &r->scratch->range;
+	samples_reuse(samples, span);
+	int err = reading_series(r, &t, segment_count, range->backward, enough, samples);
 	if (!err && wanted != all)
-		keep_fields(run, wanted >> low);
-	size_t count = err ? 0 : allowed(r, range, place, run->count);
+		range_filter_fields(samples, wanted >> low);
+	size_t count = err ? 0 : allowed(r, range, place, samples->count);
 	if (count > rows_that_fit(arena_room(&r->read->arena), span))
 		count = rows_that_fit(arena_room(&r->read->arena), span);
-	if (!err && run->count && count == 0 && r->budget)
+	if (!err && samples->count && count == 0 && r->budget)
 		err = ERR_LIMIT;
 	if (!err)
-		err = reading_give_points(&r->read->arena, run, count, low, points);
+		err = reading_answer_points(&r->read->arena, samples, count, low, points);
 	if (!err) {
 		for (unsigned f = 0; f < fields; f++) {
 			if (!(wanted >> f & 1))
@@ -153,10 +153,10 @@ static int range_series(struct reading *r, const struct store_range *range, size
 		r->budget -= count;
 		place->given += count;
 		bool limit_reached = range->limit && place->given >= range->limit;
-		*stopped = count < run->count && !limit_reached;
+		*stopped = count < samples->count && !limit_reached;
 		if (count)
-			place->from_ms =
-				range->backward ? run->ts_ms[count - 1] : run->ts_ms[count - 1] + 1;
+			place->from_ms = range->backward ? samples->ts_ms[count - 1]
+							 : samples->ts_ms[count - 1] + 1;
 		r->read->work.points += count;
 	}
 	return err;
@@ -216,21 +216,21 @@ static void leave_present(struct store_points *points, unsigned fields)
 		*points = (struct store_points){0};
 }
 
-/* One series out of a run of several: columns first .. first + fields. Where it has a value in
- * every row, its times are those of the others, which lie in the arena once. */
-static int give_series(struct arena *arena, const struct run *run, unsigned first, unsigned fields,
-		       struct store_points *points, const int64_t **times)
+/* One series out of the samples of several: columns first .. first + fields. Where it has a value
+ * in every row, its times are those of the others, which lie in the arena once. */
+static int range_answer_series(struct arena *arena, const struct samples *samples, unsigned first,
+			       unsigned fields, struct store_points *points, const int64_t **times)
 {
-	struct run part = {.count = run->count, .fields = fields, .ts_ms = run->ts_ms};
-	memcpy(part.bits, run->bits + first, fields * sizeof(*part.bits));
-	memcpy(part.types, run->types + first, fields * sizeof(*part.types));
-	bool full = run_is_full(&part, 0, part.count);
+	struct samples part = {.count = samples->count, .fields = fields, .ts_ms = samples->ts_ms};
+	memcpy(part.bits, samples->bits + first, fields * sizeof(*part.bits));
+	memcpy(part.types, samples->types + first, fields * sizeof(*part.types));
+	bool full = samples_is_full(&part, 0, part.count);
 	if (full && *times) {
 		points->ts_ms = *times;
 		points->count = part.count;
-		return give_values(arena, &part, part.count, 0, points);
+		return range_answer_values(arena, &part, part.count, 0, points);
 	}
-	int err = reading_give_points(arena, &part, part.count, 0, points);
+	int err = reading_answer_points(arena, &part, part.count, 0, points);
 	if (full)
 		*times = points->ts_ms;
 	else if (!err)
@@ -238,32 +238,34 @@ static int give_series(struct arena *arena, const struct run *run, unsigned firs
 	return err;
 }
 
-static int give_band(struct reading *r, const struct store_range *range, size_t at, size_t n)
+static int range_answer_band(struct reading *r, const struct store_range *range, size_t at,
+			     size_t n)
 {
 	unsigned fields = (unsigned)schema[range->table].field_count;
 	unsigned first = handle_column(range->handles[at]);
-	const struct run *run = &r->scratch->range;
+	const struct samples *samples = &r->scratch->range;
 	const int64_t *times = NULL;
 	int err = 0;
-	for (size_t i = 0; i < n && run->count && !err; i++) {
+	for (size_t i = 0; i < n && samples->count && !err; i++) {
 		unsigned column = handle_column(range->handles[at + i]) - first;
 		struct store_points *points = &range->points[at + i];
-		err = give_series(&r->read->arena, run, column * fields, fields, points, &times);
+		err = range_answer_series(&r->read->arena, samples, column * fields, fields, points,
+					  &times);
 		r->budget -= points->count;
 		r->read->work.points += points->count;
 	}
 	return err;
 }
 
-/* What the run has of the next `n` series, if there is surely room for it. */
-static int give_if_it_fits(struct reading *r, const struct store_range *range, size_t at, size_t n,
-			   bool *given)
+/* Answers the next `n` series from the samples, if there is surely room for them. */
+static int range_answer_if_it_fits(struct reading *r, const struct store_range *range, size_t at,
+				   size_t n, bool *given)
 {
 	unsigned fields = (unsigned)schema[range->table].field_count;
 	size_t count = r->scratch->range.count;
 	*given = count <= r->budget / n &&
 		 count <= rows_that_fit(arena_room(&r->read->arena) / n, fields);
-	return *given ? give_band(r, range, at, n) : 0;
+	return *given ? range_answer_band(r, range, at, n) : 0;
 }
 
 static struct target target_of(const struct store_range *range, size_t at, size_t n)
@@ -286,66 +288,66 @@ static int range_band(struct reading *r, const struct store_range *range, size_t
 		      size_t at, size_t n, bool *read)
 {
 	struct target t = target_of(range, at, n);
-	struct run *run = &r->scratch->range;
-	run_reuse(run, t.fields);
+	struct samples *samples = &r->scratch->range;
+	samples_reuse(samples, t.fields);
 	*read = false;
-	int err = reading_series(r, &t, segment_count, false, r->budget / n + 1, run);
-	return err ? err : give_if_it_fits(r, range, at, n, read);
+	int err = reading_series(r, &t, segment_count, false, r->budget / n + 1, samples);
+	return err ? err : range_answer_if_it_fits(r, range, at, n, read);
 }
 
 /* ---- Bands of one group ----------------------------------------------------------------------
  */
 
-/* The bands of the handles from `at` on that lie in the group of the first become looks, whose
- * `index` is the first handle behind each. */
-static size_t begin_looks(struct reading *r, const struct store_range *range, size_t at)
+/* The bands of the handles from `at` on that lie in the group of the first become lookups, whose
+ * `index` is the first handle after each. */
+static size_t range_begin_lookups(struct reading *r, const struct store_range *range, size_t at)
 {
 	uint64_t first = range->handles[at];
-	size_t looks = 0;
-	while (looks < LOOKS_MAX && at < range->handle_count &&
-	       look_neighbours(r, first, range->handles[at])) {
+	size_t lookups = 0;
+	while (lookups < LOOKUPS_MAX && at < range->handle_count &&
+	       reading_same_group(r, first, range->handles[at])) {
 		size_t n = side_by_side(r, range, at);
 		struct target t = target_of(range, at, n);
-		struct look *look = &r->scratch->looks[looks];
-		if (!look_begin(r, look, &t))
+		struct lookup *lookup = &r->scratch->lookups[lookups];
+		if (!lookup_begin(r, lookup, &t))
 			break;
 		at += n;
-		look->index = at;
-		looks++;
+		lookup->index = at;
+		lookups++;
 	}
-	return looks;
+	return lookups;
 }
 
-static int range_look(struct reading *r, const struct store_range *range, struct look *look,
-		      int64_t start_ms, size_t at, bool *given)
+static int range_read_lookup(struct reading *r, const struct store_range *range,
+			     struct lookup *lookup, int64_t start_ms, size_t at, bool *given)
 {
-	struct run *run = &r->scratch->range;
-	r->handle = look->target.handle;
-	run_reuse(run, look->target.fields);
-	int err = start_ms < range->end_ms ? look_read(r, look, start_ms, 0, run) : 0;
+	struct samples *samples = &r->scratch->range;
+	r->handle = lookup->target.handle;
+	samples_reuse(samples, lookup->target.fields);
+	int err = start_ms < range->end_ms ? lookup_read(r, lookup, start_ms, 0, samples) : 0;
 	if (!err)
-		err = give_if_it_fits(r, range, at, look->index - at, given);
-	/* The runs change places, and this one may have become that of a month. */
-	if (run_bytes(&look->head) > LOOK_KEPT_BYTES)
-		run_release(&look->head);
+		err = range_answer_if_it_fits(r, range, at, lookup->index - at, given);
+	/* The reads swap these samples, so the memory of a whole month may have come here. */
+	if (samples_bytes(&lookup->head) > LOOKUP_KEPT_BYTES)
+		samples_release(&lookup->head);
 	return err;
 }
 
 /* The next bands in the one segment that there is, all of one group, as far as there is surely room
- * for what they have: `*at` is the first handle behind these. */
+ * for what they have: `*at` is the first handle after these. */
 static int range_group(struct reading *r, const struct store_range *range, size_t *at)
 {
-	struct look *looks = r->scratch->looks;
-	size_t count = begin_looks(r, range, *at);
+	struct lookup *lookups = r->scratch->lookups;
+	size_t count = range_begin_lookups(r, range, *at);
 	int64_t start_ms = reading_visible_from(r, r->segments->sheet.retention, range->start_ms);
 	bool given = true;
 	int err = 0;
 	if (count && start_ms < range->end_ms)
-		err = reading_lookup(r, r->segments, looks, count, start_ms);
+		err = reading_lookup(r, r->segments, lookups, count, start_ms);
 	for (size_t i = 0; i < count && given && !err; i++) {
-		err = range_look(r, range, &looks[i], start_ms, *at, &given);
+		err = range_read_lookup(r, range, &lookups[i], start_ms, *at, &given);
 		if (!err && given)
-			*at = looks[i].index;
+			*at = lookups[i].index;
 		/* Who asks for the next ones finds out what is the matter. */
 		if (reading_is_old(r) || reading_check_time(r))
 			break;
@@ -361,7 +363,7 @@ static bool is_fresh(const struct store_range *range, const struct range_place *
 	       place->from_ms == range->start_ms && (!range->fields || range->fields == all);
 }
 
-/* As many of the next series as can be read together: `*at` is the first handle behind them. */
+/* As many of the next series as can be read together: `*at` is the first handle after them. */
 static int range_fresh(struct reading *r, const struct store_range *range, size_t segment_count,
 		       size_t *at)
 {

@@ -15,7 +15,7 @@ static void shares_add(struct store_share *share, uint64_t samples, uint64_t byt
 	share->bytes += bytes;
 }
 
-static void shares_add_head(const struct run *head, struct store_share *share)
+static void shares_add_head(const struct samples *head, struct store_share *share)
 {
 	uint64_t samples = 0;
 	for (unsigned f = 0; f < head->fields; f++) {
@@ -28,10 +28,10 @@ static void shares_add_head(const struct run *head, struct store_share *share)
 			   head->ts_ms[0]);
 }
 
-static int add_block(const struct look *look, const struct block *block, int64_t from_ms,
+static int add_block(const struct lookup *lookup, const struct block *block, int64_t from_ms,
 		     struct store_share *share)
 {
-	const struct target *t = &look->target;
+	const struct target *t = &lookup->target;
 	uint64_t samples = 0, bytes = block->times.len + block->body.len;
 	int64_t first_ms = block->meta.first_ts_ms;
 	for (unsigned f = 0; f < t->fields; f++) {
@@ -49,53 +49,53 @@ static int add_block(const struct look *look, const struct block *block, int64_t
 
 /* One segment of one class. */
 static int add_segment(struct reading *r, struct store_shares *in, const struct segment_id *segment,
-		       struct look *looks, size_t count)
+		       struct lookup *lookups, size_t count)
 {
 	enum retention_class retention = segment->sheet.retention;
 	int64_t from_ms = reading_visible_from(r, retention, INT64_MIN);
-	int err = reading_lookup(r, segment, looks, count, from_ms);
+	int err = reading_lookup(r, segment, lookups, count, from_ms);
 	for (size_t i = 0; i < count && !err; i++) {
-		const struct look *look = &looks[i];
+		const struct lookup *lookup = &lookups[i];
 		struct store_share *share =
-			&in->list[look->index * RETENTION_CLASSES + (size_t)retention];
-		shares_add_head(&look->head, share);
-		for (size_t b = 0; b < look->refs.count && !err; b++)
-			err = add_block(look, &look->refs.list[b].block, from_ms, share);
+			&in->list[lookup->index * RETENTION_CLASSES + (size_t)retention];
+		shares_add_head(&lookup->head, share);
+		for (size_t b = 0; b < lookup->refs.count && !err; b++)
+			err = add_block(lookup, &lookup->refs.list[b].block, from_ms, share);
 	}
 	return err;
 }
 
-/* The handles from `at` on that lie in one group become looks; how many handles that took. */
+/* The handles from `at` on that lie in one group become lookups; how many handles that took. */
 static size_t shares_begin_group(struct reading *r, const struct store_shares *in, size_t at,
-				 size_t *looks)
+				 size_t *lookups)
 {
 	unsigned fields = (unsigned)schema[in->table].field_count;
 	size_t taken = 0;
-	*looks = 0;
-	for (; at + taken < in->handle_count && *looks < LOOKS_MAX; taken++) {
+	*lookups = 0;
+	for (; at + taken < in->handle_count && *lookups < LOOKUPS_MAX; taken++) {
 		uint64_t handle = in->handles[at + taken];
-		if (taken && !look_neighbours(r, in->handles[at], handle))
+		if (taken && !reading_same_group(r, in->handles[at], handle))
 			break;
 		struct target t = {.handle = handle,
 				   .first_column = handle_column(handle) * fields,
 				   .fields = fields,
 				   .start_ms = INT64_MIN,
 				   .end_ms = INT64_MAX};
-		struct look *look = &r->scratch->looks[*looks];
-		if (!look_begin(r, look, &t))
+		struct lookup *lookup = &r->scratch->lookups[*lookups];
+		if (!lookup_begin(r, lookup, &t))
 			continue;
-		look->index = at + taken;
-		++*looks;
+		lookup->index = at + taken;
+		++*lookups;
 	}
 	return taken;
 }
 
 static int shares_add_group(struct reading *r, struct store_shares *in, size_t segment_count,
-			    size_t looks)
+			    size_t lookups)
 {
 	int err = 0;
-	for (size_t s = 0; s < segment_count && looks && !err; s++)
-		err = add_segment(r, in, &r->segments[s], r->scratch->looks, looks);
+	for (size_t s = 0; s < segment_count && lookups && !err; s++)
+		err = add_segment(r, in, &r->segments[s], r->scratch->lookups, lookups);
 	return err;
 }
 
@@ -119,10 +119,10 @@ int reading_shares(struct reading *r, struct store_request *request)
 			request->more = true;
 			break;
 		}
-		size_t looks, taken = shares_begin_group(r, in, next, &looks);
+		size_t lookups, taken = shares_begin_group(r, in, next, &lookups);
 		err = reading_check_time(r);
 		if (!err)
-			err = shares_add_group(r, in, segment_count, looks);
+			err = shares_add_group(r, in, segment_count, lookups);
 		count += taken;
 		next += taken;
 	}

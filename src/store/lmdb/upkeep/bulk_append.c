@@ -100,7 +100,7 @@ static bool may_have_dead(struct engine *engine)
 
 /* ---- Which of them go straight --------------------------------------------------------------- */
 
-/* Of one table in a stage. */
+/* The rows of one table in a stage. */
 struct bulk_tally {
 	size_t rows, bands;
 	int64_t period_ms;       /* the shortest */
@@ -157,7 +157,7 @@ void runs_choose(struct engine *engine, struct store_stage *stage, uint32_t jour
 
 /* ---- Into extents ---------------------------------------------------------------------------- */
 
-static void keep_straight(struct run_list *runs, const struct store_stage *stage)
+static void bulk_filter_straight(struct run_list *runs, const struct store_stage *stage)
 {
 	size_t kept = 0;
 	for (size_t i = 0; i < runs->count; i++) {
@@ -210,7 +210,7 @@ int runs_put(struct engine *engine, MDB_txn *txn, const struct store_stage *stag
 {
 	struct run_list *runs = &engine->runs; /* as runs_choose has found them */
 	int err = 0;
-	keep_straight(runs, stage);
+	bulk_filter_straight(runs, stage);
 	if (runs->count)
 		qsort(runs->list, runs->count, sizeof(*runs->list), run_order);
 	for (size_t at = 0, end; at < runs->count && !err; at = end) {

@@ -1,6 +1,6 @@
 /* Columns become rows where they do not go straight to extents: the journal, heads and replay know
  * rows only. That is rare, since what is handed over by column comes in runs (store_write.in_runs),
- * so it is done anew each time that the batch is put into a transaction. */
+ * so it is done again each time that the batch is put into a transaction. */
 #include "store/lmdb/engine.h"
 
 static void unfold_put_row(struct store_stage *stage, struct record_chunk **last,
@@ -8,7 +8,7 @@ static void unfold_put_row(struct store_stage *stage, struct record_chunk **last
 			   size_t t)
 {
 	unsigned all = (unsigned)schema[record->sheet.table].field_count;
-	unsigned given = columns->series * fields_given(columns->fields);
+	unsigned given = columns->series * fields_count(columns->fields);
 	uint64_t first = handle_of(record->shape, record->ordinal, record->first_column / all);
 	struct value values[RECORD_VALUES_MAX];
 	int64_t ts_ms;

@@ -1,21 +1,22 @@
 /* Deleting samples: a record of kind RECORD_DELETE takes a series' samples of a span of time out of
  * what is sealed, when the writer puts it into the journal and in the same transaction. Each group
- * that holds some is read, the samples are blanked, and it is written anew. The heads lose theirs
+ * that holds some is read, the samples are blanked, and it is written again. The heads lose theirs
  * after the commit (heads_apply_delete), and again at each replay of the record. */
 #include "store/lmdb/engine.h"
 #include "store/lmdb/upkeep/upkeep.h"
 
-/* Of one strip, those that the record names. */
+/* Deletes the samples of one strip that the record names. */
 static void delete_blank(struct strip *strip, const struct record *record)
 {
-	struct run *run = &strip->run;
+	struct samples *samples = &strip->samples;
 	for (unsigned c = 0; c < record->columns; c++) {
 		unsigned column = record->first_column + c;
-		if (column < strip->first_column || column >= strip->first_column + run->fields)
+		if (column < strip->first_column || column >= strip->first_column + samples->fields)
 			continue;
-		uint8_t *types = run->types[column - strip->first_column];
-		for (size_t i = 0; i < run->count; i++) {
-			if (run->ts_ms[i] >= record->ts_ms && run->ts_ms[i] < record->end_ms)
+		uint8_t *types = samples->types[column - strip->first_column];
+		for (size_t i = 0; i < samples->count; i++) {
+			if (samples->ts_ms[i] >= record->ts_ms &&
+			    samples->ts_ms[i] < record->end_ms)
 				types[i] = VALUE_NONE;
 		}
 	}

@@ -104,7 +104,7 @@ static bool is_mark_due(const struct engine *engine, const struct clock_mark *ma
 	       mark->doubted != kept->doubted || mark->stood_us < kept->stood_us;
 }
 
-int doubt_look(struct engine *engine, MDB_txn *txn)
+int doubt_update(struct engine *engine, MDB_txn *txn)
 {
 	struct clock_mark mark;
 	clock_watch_mark(&engine->watch, &mark);

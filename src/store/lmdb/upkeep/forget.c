@@ -108,15 +108,15 @@ static bool batch_has_data(const struct leaving *leaving)
 
 static bool head_has_data(const struct leaving *leaving, const struct head *head, unsigned fields)
 {
-	struct run run;
+	struct samples samples;
 	bool has = false;
-	run_init(&run, fields);
-	head_copy(head, handle_column(leaving->handle) * fields, INT64_MIN, INT64_MAX, &run);
-	run_sort(&run);
-	for (size_t i = 0; i < run.count && !has; i++)
+	samples_init(&samples, fields);
+	head_copy(head, handle_column(leaving->handle) * fields, INT64_MIN, INT64_MAX, &samples);
+	samples_sort(&samples);
+	for (size_t i = 0; i < samples.count && !has; i++)
 		has = !deleted_later(forget_walk_begin(leaving), (enum table)head->table,
-				     head->period_ms, run.ts_ms[i]);
-	run_release(&run);
+				     head->period_ms, samples.ts_ms[i]);
+	samples_release(&samples);
 	return has;
 }
 

@@ -56,8 +56,8 @@ int maintain(struct engine *engine, MDB_txn *txn, bool *more)
 	if (overrun(engine))
 		budget.until_us = INT64_MAX; /* writers wait rather than memory growing */
 	*more = false;
-	room_look(engine);
-	int err = doubt_look(engine, txn);
+	room_update(engine);
+	int err = doubt_update(engine, txn);
 	seal_scan(engine);
 	/* The journal is cut by what was sealed and committed before, and expired segments go whole
 	 * before anything of theirs is written. */

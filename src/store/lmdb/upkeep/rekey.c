@@ -2,14 +2,14 @@
  * that asks for it, which is alone in its transaction.
  *
  * A group of a class is read whole, blocks and heads. Those of its samples that are meant are
- * merged into the group of the same segment in the class that is wanted, which is written anew with
- * what heads of it hold: so a block never has a higher sequence than a row of its band that is not
- * in it. The heads of the other class stay as they are in the first step. In the second what is
- * meant is blanked, and the group is written anew without it, with all that its heads hold; a
+ * merged into the group of the same segment in the class that is wanted, which is written again
+ * with what heads of it hold: so a block never has a higher sequence than a row of its band that is
+ * not in it. The heads of the other class stay as they are in the first step. In the second what is
+ * meant is blanked, and the group is written again without it, with all that its heads hold; a
  * record of kind RECORD_CLEAR for each series takes the same out of what a replay makes of the
  * journal's rows.
  *
- * A reader that has looked at the one class before a commit and at the other behind it finds the
+ * A reader that has looked at the one class before a commit and at the other after it finds the
  * samples in one of them at least, as long as no step takes away what a step before it has not put
  * there before the reader began; the contract leaves that to the caller. */
 #include "store/lmdb/upkeep/upkeep.h"
@@ -48,7 +48,8 @@ static uint32_t wanted_columns(const struct moving *m, const struct strip *strip
 	for (size_t i = 0; i < m->wanted.count; i++) {
 		unsigned first = m->wanted.first_column[i];
 		if (m->wanted.ordinal_in_group[i] != strip->ordinal_in_group ||
-		    first < strip->first_column || first >= strip->first_column + strip->run.fields)
+		    first < strip->first_column ||
+		    first >= strip->first_column + strip->samples.fields)
 			continue;
 		columns |= (uint32_t)(((UINT64_C(1) << m->fields) - 1)
 				      << (first - strip->first_column));
@@ -64,16 +65,16 @@ static int64_t visible_from(enum retention_class retention, int64_t now_ms)
 	return from;
 }
 
-static bool rekey_any_value(const struct run *run, size_t row, uint32_t columns)
+static bool rekey_any_value(const struct samples *samples, size_t row, uint32_t columns)
 {
-	for (unsigned f = 0; f < run->fields; f++) {
-		if (columns >> f & 1 && run->types[f][row] != VALUE_NONE)
+	for (unsigned f = 0; f < samples->fields; f++) {
+		if (columns >> f & 1 && samples->types[f][row] != VALUE_NONE)
 			return true;
 	}
 	return false;
 }
 
-static void copy_row(struct run *to, const struct run *from, size_t row, uint32_t columns)
+static void copy_row(struct samples *to, const struct samples *from, size_t row, uint32_t columns)
 {
 	size_t at = to->count++;
 	to->ts_ms[at] = from->ts_ms[row];
@@ -85,32 +86,33 @@ static void copy_row(struct run *to, const struct run *from, size_t row, uint32_
 }
 
 /* The samples of a strip (sorted) that are to be in the class; rows without any are left out. */
-static void rekey_take_rows(const struct moving *m, const struct strip *strip, int64_t from_ms,
-			    uint32_t columns, struct run *out)
+static void rekey_select_samples(const struct moving *m, const struct strip *strip, int64_t from_ms,
+				 uint32_t columns, struct samples *out)
 {
-	const struct run *run = &strip->run;
+	const struct samples *samples = &strip->samples;
 	int64_t end_ms = m->rekeying->end_ms;
-	run_init(out, run->fields);
-	run_reserve(out, run->count);
-	out->sequence = run->sequence;
-	for (size_t i = 0; i < run->count; i++) {
-		if (run->ts_ms[i] >= from_ms && run->ts_ms[i] < end_ms &&
-		    rekey_any_value(run, i, columns))
-			copy_row(out, run, i, columns);
+	samples_init(out, samples->fields);
+	samples_reserve(out, samples->count);
+	out->sequence = samples->sequence;
+	for (size_t i = 0; i < samples->count; i++) {
+		if (samples->ts_ms[i] >= from_ms && samples->ts_ms[i] < end_ms &&
+		    rekey_any_value(samples, i, columns))
+			copy_row(out, samples, i, columns);
 	}
 }
 
 static bool blank_rows(const struct moving *m, struct strip *strip, uint32_t columns)
 {
-	struct run *run = &strip->run;
+	struct samples *samples = &strip->samples;
 	bool any = false;
-	for (size_t i = 0; i < run->count; i++) {
-		if (run->ts_ms[i] < m->rekeying->start_ms || run->ts_ms[i] >= m->rekeying->end_ms)
+	for (size_t i = 0; i < samples->count; i++) {
+		if (samples->ts_ms[i] < m->rekeying->start_ms ||
+		    samples->ts_ms[i] >= m->rekeying->end_ms)
 			continue;
-		any |= rekey_any_value(run, i, columns);
-		for (unsigned f = 0; f < run->fields; f++) {
+		any |= rekey_any_value(samples, i, columns);
+		for (unsigned f = 0; f < samples->fields; f++) {
 			if (columns >> f & 1)
-				run->types[f][i] = VALUE_NONE;
+				samples->types[f][i] = VALUE_NONE;
 		}
 	}
 	return any;
@@ -133,7 +135,7 @@ static int rekey_load(struct moving *m, const struct group_id *id, struct strips
 	if (!err)
 		add_heads(strips, sealing);
 	for (size_t i = 0; i < strips->count && !err; i++)
-		run_sort(&strips->list[i].run);
+		samples_sort(&strips->list[i].samples);
 	return err;
 }
 
@@ -149,7 +151,7 @@ static int store(struct moving *m, const struct group_id *id, struct strips *str
 		err = group_store(m->txn, extents, id, strips, engine->next_flush++, &bytes);
 	if (err)
 		return err;
-	seal_take(engine, sealing, true);
+	seal_mark_heads(engine, sealing, true);
 	/* It may end later now; where, is looked up when somebody has to know. */
 	unsettled_add_known(&engine->unsettled, id, engine_now_us(engine), INT64_MAX);
 	return 0;
@@ -166,18 +168,19 @@ static void rekey_name_segment(struct heads *heads, const struct segment_id *seg
 }
 
 /* Lays the rows over or under what the class has of the strip; of one time the later wins. */
-static void rekey_merge(struct strips *target, const struct strip *strip, const struct run *rows)
+static void rekey_merge(struct strips *target, const struct strip *strip,
+			const struct samples *rows)
 {
-	struct strip *to =
-		strips_get(target, strip->ordinal_in_group, strip->first_column, strip->run.fields);
-	struct run merged;
-	run_init(&merged, rows->fields);
-	if (rows->sequence > to->run.sequence)
-		run_merge(&to->run, rows, &merged);
+	struct strip *to = strips_get(target, strip->ordinal_in_group, strip->first_column,
+				      strip->samples.fields);
+	struct samples merged;
+	samples_init(&merged, rows->fields);
+	if (rows->sequence > to->samples.sequence)
+		samples_merge(&to->samples, rows, &merged);
 	else
-		run_merge(rows, &to->run, &merged);
-	run_release(&to->run);
-	to->run = merged;
+		samples_merge(rows, &to->samples, &merged);
+	samples_release(&to->samples);
+	to->samples = merged;
 }
 
 static int64_t rekey_later(int64_t a, int64_t b)
@@ -195,14 +198,14 @@ static void merge_wanted(struct moving *m, const struct group_id *from, bool *an
 	for (size_t i = 0; i < m->source.count; i++) {
 		const struct strip *strip = &m->source.list[i];
 		uint32_t columns = wanted_columns(m, strip);
-		struct run rows;
+		struct samples rows;
 		if (!columns)
 			continue;
-		rekey_take_rows(m, strip, from_ms, columns, &rows);
+		rekey_select_samples(m, strip, from_ms, columns, &rows);
 		if (rows.count)
 			rekey_merge(&m->target, strip, &rows);
 		*any |= rows.count != 0;
-		run_release(&rows);
+		samples_release(&rows);
 	}
 }
 
@@ -251,7 +254,7 @@ static int move_group(struct moving *m, const struct group_id *from)
 /* ---- All of it ------------------------------------------------------------------------------- */
 
 /* The handles from `at` on that lie in one group; how many that are. */
-static size_t rekey_take_group(struct moving *m, size_t at, const struct segment_id *segment,
+static size_t rekey_next_group(struct moving *m, size_t at, const struct segment_id *segment,
 			       struct group_id *id)
 {
 	const struct store_rekeying *r = m->rekeying;
@@ -279,7 +282,7 @@ static int move_segment(struct moving *m, const struct segment_id *segment)
 	int err = 0;
 	for (size_t at = 0; at < m->rekeying->n && !err;) {
 		struct group_id id;
-		at += rekey_take_group(m, at, segment, &id);
+		at += rekey_next_group(m, at, segment, &id);
 		if (m->wanted.count)
 			err = move_group(m, &id);
 	}

@@ -8,7 +8,7 @@
  *     (seal_oldest).
  *
  * If nothing of its band lies on disk in that span of time, its blocks go into new extents of the
- * group; else the whole group is read, merged and written anew. Either way the head stays visible
+ * group; else the whole group is read, merged and written again. Either way the head stays visible
  * until the transaction is committed, and goes then (seal_committed); until then it is `taken`. */
 #include "base/fault.h"
 #include "base/grow.h"
@@ -55,17 +55,17 @@ void seal_if_full(struct engine *engine, struct head *head)
 	queue_add(engine, head, false);
 }
 
-static void seal_take_head(struct engine *engine, struct head *head)
+static void seal_mark_head(struct engine *engine, struct head *head)
 {
 	GROW(engine->sealed, engine->sealed_cap, engine->sealed_count + 1);
 	head->taken = true;
 	engine->sealed[engine->sealed_count++] = head;
 }
 
-void seal_take(struct engine *engine, const struct sealing *sealing, bool rewritten)
+void seal_mark_heads(struct engine *engine, const struct sealing *sealing, bool rewritten)
 {
 	for (size_t i = 0; i < sealing->count; i++)
-		seal_take_head(engine, sealing->heads[i]);
+		seal_mark_head(engine, sealing->heads[i]);
 	stat_add(STAT_store_seals, (int64_t)sealing->count);
 	stat_add(STAT_store_seal_rewrites, rewritten);
 }
@@ -194,7 +194,7 @@ int seal_put(struct engine *engine, MDB_txn *txn, const struct group_id *id,
 	}
 	if (err)
 		return err;
-	seal_take(engine, sealing, rewrite);
+	seal_mark_heads(engine, sealing, rewrite);
 	for (size_t i = 0; i < GROUP_BANDS_MAX; i++)
 		end_ms = seal_later(end_ms, spans[i].max_ts_ms);
 	unsettled_add_known(&engine->unsettled, id, engine_now_us(engine), end_ms);

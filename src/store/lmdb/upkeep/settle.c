@@ -48,13 +48,13 @@ static int settle_group(struct engine *engine, MDB_txn *txn, const struct group_
 	}
 	if (err)
 		return err;
-	seal_take(engine, &sealing, true);
+	seal_mark_heads(engine, &sealing, true);
 	settle_leave(engine, id);
 	return 0;
 }
 
-/* Of very many groups nearly all are of segments that are still open: they are only walked when one
- * may be of another. */
+/* Nearly all of very many groups are of segments that are still open: the groups are only walked
+ * when one may be of another segment. */
 static bool begin_walk(struct engine *engine, int64_t now, int64_t now_ms)
 {
 	struct unsettled_set *set = &engine->unsettled;

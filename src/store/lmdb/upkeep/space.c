@@ -3,7 +3,7 @@
  * A delete or a seal writes new pages before it gives old ones back. So the last pages of the map
  * are kept for those: when no more are left, or the disk falls below its own reserve while the file
  * has no free pages left to write into without growing, the engine is full: writes that grow the
- * store are refused, in front of the queue (writer_submit) and behind it (put_batch), until there
+ * store are refused, before the queue (writer_submit) and after it (put_batch), until there
  * is room again. Looked at once in a second, before each commit when the file has nearly grown to
  * its end, and told by a transaction that failed for want of room (room_refuse). What takes up
  * room, on disk and in memory, goes into the gauges on the way. */
@@ -49,7 +49,7 @@ static void tell_pages(struct engine *engine, const struct env_pages *pages)
 	stat_set(STAT_store_journal_bytes, (int64_t)engine->journal_bytes);
 }
 
-static int look_at_disk(struct engine *engine)
+static int room_read_disk(struct engine *engine)
 {
 	struct files *files = engine->options.files;
 	uint64_t free_bytes;
@@ -81,14 +81,15 @@ static void set_full(struct engine *engine, bool full)
 		log_warn("store %s: writes are refused until there is room: %s",
 			 engine->options.path, why.text);
 	} else if (!full && engine->full) {
-		log_warn("store %s: there is room again; writes are taken", engine->options.path);
+		log_warn("store %s: there is room again; writes are accepted",
+			 engine->options.path);
 	}
 	engine->full = engine->registry.full = full;
 	stat_set(STAT_store_read_only, full);
 }
 
 /* Where the disk or the pages cannot be looked at, all stays as it was. */
-void room_look(struct engine *engine)
+void room_update(struct engine *engine)
 {
 	int64_t now = engine_now_us(engine);
 	bool due = now >= engine->room_due_us || !engine->room_due_us;
@@ -99,7 +100,7 @@ void room_look(struct engine *engine)
 		return;
 	if (due) {
 		engine->room_due_us = now + ROOM_INTERVAL_US;
-		if (look_at_disk(engine))
+		if (room_read_disk(engine))
 			return;
 		tell_pages(engine, &pages);
 		tell_memory(engine);

@@ -63,7 +63,7 @@ int seal_write(struct engine *engine, MDB_txn *txn, const struct group_id *id,
 	       const struct sealing *sealing, bool rewrite, uint32_t flush, uint64_t *bytes,
 	       bool *changed) MUST_CHECK;
 /* The heads are written: they go with the commit. */
-void seal_take(struct engine *engine, const struct sealing *sealing, bool rewritten);
+void seal_mark_heads(struct engine *engine, const struct sealing *sealing, bool rewritten);
 
 /* ---- settle.c -------------------------------------------------------------------------------- */
 
@@ -109,13 +109,13 @@ void expire_aborted(struct engine *engine);
 /* ---- doubt.c --------------------------------------------------------------------------------- */
 
 /* Looks at the clock, says what has come of it, and keeps that for the next start. */
-int doubt_look(struct engine *engine, MDB_txn *txn) MUST_CHECK;
+int doubt_update(struct engine *engine, MDB_txn *txn) MUST_CHECK;
 void doubt_committed(struct engine *engine);
 void doubt_aborted(struct engine *engine);
 
 /* ---- space.c --------------------------------------------------------------------------------- */
 
 /* Whether there is room for more: sets `full`, and the gauges. */
-void room_look(struct engine *engine);
+void room_update(struct engine *engine);
 
 #endif

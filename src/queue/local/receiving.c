@@ -4,14 +4,14 @@
 
 enum { READ_ROOM_BYTES = 256 << 10 };
 
-/* What a read asked of one shard. */
-struct local_take_asked {
+/* The part of a read for one shard. */
+struct local_receive_asked {
 	struct store_request *request;
 	unsigned shard;
 	uint64_t durable; /* when it was asked */
 };
 
-struct local_take_batch {
+struct local_receive_batch {
 	struct queue_batch batch;
 	struct store_read *read; /* its arena has the messages; NULL: nothing is asked */
 	struct queue_message *messages;
@@ -21,17 +21,17 @@ struct local_take_batch {
 	bool *parked;      /* of each message, whether it is to be; NULL: none is */
 	uint64_t parked_count, parked_bytes;
 	size_t asked_count;
-	struct local_take_asked asked[QUEUE_SHARDS];
+	struct local_receive_asked asked[QUEUE_SHARDS];
 };
 
-static size_t local_take_bytes(const struct queue_message *message)
+static size_t local_receive_bytes(const struct queue_message *message)
 {
 	if (message->malformed)
 		return message->bytes.len;
 	return LOCAL_HEADER_BYTES + message->key.len + message->bytes.len;
 }
 
-/* ---- Taking --------------------------------------------------------------------------------- */
+/* ---- Receiving ------------------------------------------------------------------------------ */
 
 static bool has_stored(const struct local_shard *shard)
 {
@@ -53,7 +53,8 @@ static unsigned count_shards_with_some(const struct local_queue *local,
 	return count;
 }
 
-static void take_held(struct local_take_batch *batch, const struct local_shard *shard, size_t limit)
+static void local_receive_held(struct local_receive_batch *batch, const struct local_shard *shard,
+			       size_t limit)
 {
 	size_t end = batch->held_count + limit;
 	if (!batch->held)
@@ -66,30 +67,30 @@ static void take_held(struct local_take_batch *batch, const struct local_shard *
 	}
 }
 
-static void local_take_read_done(struct store_read *read, int err);
+static void local_receive_read_done(struct store_read *read, int err);
 
-static void local_take_begin_read(struct local_queue *local, struct local_take_batch *batch)
+static void local_receive_begin_read(struct local_queue *local, struct local_receive_batch *batch)
 {
 	batch->read = store_read_new(local->queue.store, local->take_bytes_max + READ_ROOM_BYTES);
 	batch->read->executor = batch->batch.worker->options.executor;
-	batch->read->done = local_take_read_done;
+	batch->read->done = local_receive_read_done;
 	batch->read->owner = batch;
 	batch->read->now_ms = clock_wall_ms(local->queue.clock);
 }
 
 /* Messages from `first` up to what is durable now. False: no room for the request. */
-static bool local_take_ask(struct local_queue *local, struct local_take_batch *batch,
-			   unsigned shard, size_t limit)
+static bool local_receive_ask(struct local_queue *local, struct local_receive_batch *batch,
+			      unsigned shard, size_t limit)
 {
 	if (!batch->read)
-		local_take_begin_read(local, batch);
-	struct local_take_asked *asked = &batch->asked[batch->asked_count];
+		local_receive_begin_read(local, batch);
+	struct local_receive_asked *asked = &batch->asked[batch->asked_count];
 	struct local_place *from = arena_alloc(&batch->read->arena, 2 * sizeof(*from)),
 			   *to = from + 1;
 	struct store_request *request = from ? store_read_add(batch->read, STORE_CELL_SCAN) : NULL;
 	if (!request)
 		return false;
-	*asked = (struct local_take_asked){request, shard, local->shards[shard].durable};
+	*asked = (struct local_receive_asked){request, shard, local->shards[shard].durable};
 	local_place_of(&local->queue, shard, local->shards[shard].first, from);
 	local_place_of(&local->queue, shard, asked->durable, to);
 	request->cell_scan = (struct store_cell_scan){
@@ -104,7 +105,7 @@ static bool local_take_ask(struct local_queue *local, struct local_take_batch *b
 }
 
 /* With the lock held. */
-static void free_batch(struct local_take_batch *batch)
+static void free_batch(struct local_receive_batch *batch)
 {
 	if (batch->read)
 		store_read_free(batch->read);
@@ -146,8 +147,8 @@ static void square(struct local_queue *local, struct local_shard *shard)
 	local_count_wait(local, shard, -(int64_t)shard->messages, -(int64_t)shard->bytes);
 }
 
-/* What was asked for and is not there will not come any more: a put that failed leaves a hole, and
- * so does a worker that was replaced. */
+/* Messages that were asked for and are not there will not come any more: a put that failed leaves a
+ * hole, and so does a worker that was replaced. */
 static void pass_over(struct local_queue *local, struct local_shard *shard, uint64_t durable)
 {
 	if (shard->first < durable)
@@ -155,8 +156,8 @@ static void pass_over(struct local_queue *local, struct local_shard *shard, uint
 	square(local, shard);
 }
 
-static void collect_one(struct local_queue *local, struct local_take_batch *batch,
-			const struct local_take_asked *asked)
+static void collect_one(struct local_queue *local, struct local_receive_batch *batch,
+			const struct local_receive_asked *asked)
 {
 	const struct store_cell_scan *scan = &asked->request->cell_scan;
 	if (asked->request->err)
@@ -173,7 +174,7 @@ static void collect_one(struct local_queue *local, struct local_take_batch *batc
 	}
 }
 
-static void collect_held(struct local_take_batch *batch)
+static void collect_held(struct local_receive_batch *batch)
 {
 	for (size_t i = 0; i < batch->held_count; i++) {
 		const struct local_pending *held = batch->held[i];
@@ -183,9 +184,9 @@ static void collect_held(struct local_take_batch *batch)
 	}
 }
 
-/* What was read, and how many messages that is. A shard for which the read had no room is read
- * another time. */
-static int look_at_read(const struct local_take_batch *batch, int err, size_t *count)
+/* Whether the read is complete, and how many messages it has. A shard for which it had no room is
+ * read another time. */
+static int local_receive_check(const struct local_receive_batch *batch, int err, size_t *count)
 {
 	*count = 0;
 	for (size_t i = 0; i < batch->asked_count; i++) {
@@ -199,10 +200,11 @@ static int look_at_read(const struct local_take_batch *batch, int err, size_t *c
 }
 
 /* With an error there is what was held, or nothing. */
-static int local_take_collect(struct local_queue *local, struct local_take_batch *batch, int err)
+static int local_receive_collect(struct local_queue *local, struct local_receive_batch *batch,
+				 int err)
 {
 	size_t count;
-	err = look_at_read(batch, err, &count);
+	err = local_receive_check(batch, err, &count);
 	if (err && !batch->held_count)
 		return err;
 	batch->messages = mem_alloc_array(batch->held_count + count + 1, sizeof(*batch->messages));
@@ -214,36 +216,36 @@ static int local_take_collect(struct local_queue *local, struct local_take_batch
 }
 
 /* With the lock held. */
-static void fetched(struct local_take_batch *batch, int err)
+static void fetched(struct local_receive_batch *batch, int err)
 {
 	struct queue_worker *worker = batch->batch.worker;
-	err = local_take_collect(local_of(worker->queue), batch, err);
+	err = local_receive_collect(local_of(worker->queue), batch, err);
 	bool empty = err || batch->batch.count == 0;
 	queue_fetched(worker, empty ? NULL : &batch->batch, err);
 	if (empty)
 		free_batch(batch);
 }
 
-static void local_take_read_done(struct store_read *read, int err)
+static void local_receive_read_done(struct store_read *read, int err)
 {
-	struct local_take_batch *batch = read->owner;
+	struct local_receive_batch *batch = read->owner;
 	struct queue *queue = batch->batch.worker->queue;
 	pthread_mutex_lock(&queue->lock);
 	fetched(batch, err);
 	pthread_mutex_unlock(&queue->lock);
 }
 
-/* Of the shards in turn, so that one which is never empty does not keep the others waiting: each
- * has its part of the batch, and what one leaves is not given to another. */
-static void ask_shards(struct local_queue *local, struct local_take_batch *batch, unsigned index,
+/* Asks the shards in turn, so that one which is never empty does not keep the others waiting: each
+ * has its part of the batch, and a part that is not used is not given to another shard. */
+static void ask_shards(struct local_queue *local, struct local_receive_batch *batch, unsigned index,
 		       size_t limit)
 {
 	bool room = true;
 	for (unsigned s = index; s < QUEUE_SHARDS; s += local->queue.worker_count) {
 		if (has_held(&local->shards[s]))
-			take_held(batch, &local->shards[s], limit);
+			local_receive_held(batch, &local->shards[s], limit);
 		else if (room && has_stored(&local->shards[s]))
-			room = local_take_ask(local, batch, s, limit);
+			room = local_receive_ask(local, batch, s, limit);
 	}
 }
 
@@ -253,7 +255,7 @@ bool local_fetch(struct queue_worker *worker)
 	unsigned count = count_shards_with_some(local, worker);
 	if (!count)
 		return false;
-	struct local_take_batch *batch = mem_zalloc(sizeof(*batch));
+	struct local_receive_batch *batch = mem_zalloc(sizeof(*batch));
 	batch->batch.worker = worker;
 	ask_shards(local, batch, worker->options.index, local->take_messages_max / count + 1);
 	int err = batch->asked_count  ? store_read_submit(batch->read)
@@ -266,42 +268,42 @@ bool local_fetch(struct queue_worker *worker)
 
 /* ---- Acknowledging -------------------------------------------------------------------------- */
 
-static struct local_take_batch *batch_of(struct queue_batch *batch)
+static struct local_receive_batch *batch_of(struct queue_batch *batch)
 {
-	return CONTAINER_OF(batch, struct local_take_batch, batch);
+	return CONTAINER_OF(batch, struct local_receive_batch, batch);
 }
 
-static bool is_parked(const struct local_take_batch *batch, size_t i)
+static bool is_parked(const struct local_receive_batch *batch, size_t i)
 {
 	return batch->parked && batch->parked[i];
 }
 
 int local_park(struct queue_batch *queue_batch, const struct queue_message *message)
 {
-	struct local_take_batch *batch = batch_of(queue_batch);
+	struct local_receive_batch *batch = batch_of(queue_batch);
 	const struct local_queue *local = local_of(queue_batch->worker->queue);
 	const struct queue_parked *parked = &local->queue.parked;
 	size_t i = (size_t)(message - batch->messages);
 	ASSERT(i < batch->batch.count && !is_parked(batch, i));
 	if (parked->messages + batch->parked_count >= local->messages_max ||
-	    parked->bytes + batch->parked_bytes + local_take_bytes(message) > local->bytes_max)
+	    parked->bytes + batch->parked_bytes + local_receive_bytes(message) > local->bytes_max)
 		return ERR_FULL;
 	if (!batch->parked)
 		batch->parked = mem_zalloc(batch->batch.count * sizeof(*batch->parked));
 	batch->parked[i] = true;
 	batch->parked_count++;
-	batch->parked_bytes += local_take_bytes(message);
+	batch->parked_bytes += local_receive_bytes(message);
 	return 0;
 }
 
-static bool is_held(const struct local_take_batch *batch, size_t i)
+static bool is_held(const struct local_receive_batch *batch, size_t i)
 {
 	return i < batch->held_count && batch->held[i]->state == PENDING_HELD;
 }
 
-/* Messages of one shard from `from` on, up to one that is to stay: the index behind the last of
- * them. */
-static size_t end_of_run(const struct local_take_batch *batch, size_t from)
+/* The messages of one shard from `from` on, up to one that is to stay; returns the index after the
+ * last of them. */
+static size_t local_span_end(const struct local_receive_batch *batch, size_t from)
 {
 	const struct queue_message *messages = batch->messages;
 	size_t to = from + 1;
@@ -311,19 +313,19 @@ static size_t end_of_run(const struct local_take_batch *batch, size_t from)
 	return to;
 }
 
-static int remove_run(const struct local_take_batch *batch, size_t from, size_t to,
-		      struct store_write *write)
+static int local_span_remove(const struct local_receive_batch *batch, size_t from, size_t to,
+			     struct store_write *write)
 {
 	const struct queue *queue = batch->batch.worker->queue;
 	const struct queue_message *messages = batch->messages;
-	struct local_place first, behind;
+	struct local_place first, end;
 	local_place_of(queue, messages[from].shard, messages[from].sequence, &first);
-	local_place_of(queue, messages[from].shard, messages[to - 1].sequence + 1, &behind);
-	return store_log_remove(write, TABLE_QUEUE, &first.row, &first.at, &behind.at);
+	local_place_of(queue, messages[from].shard, messages[to - 1].sequence + 1, &end);
+	return store_log_remove(write, TABLE_QUEUE, &first.row, &first.at, &end.at);
 }
 
-/* What is held has nothing in the store to be removed, but for what is parked, and gets there. */
-static int acknowledge_some(const struct local_take_batch *batch, size_t from, size_t *to,
+/* A held message has nothing in the store to be removed; if it is parked, it is written there. */
+static int acknowledge_some(const struct local_receive_batch *batch, size_t from, size_t *to,
 			    struct store_write *write)
 {
 	*to = from + 1;
@@ -331,13 +333,13 @@ static int acknowledge_some(const struct local_take_batch *batch, size_t from, s
 		return is_parked(batch, from) ? local_pending_add(batch->held[from], write) : 0;
 	if (is_parked(batch, from))
 		return 0;
-	*to = end_of_run(batch, from);
-	return remove_run(batch, from, *to, write);
+	*to = local_span_end(batch, from);
+	return local_span_remove(batch, from, *to, write);
 }
 
 int local_acknowledge(struct queue_batch *queue_batch, struct store_write *write)
 {
-	struct local_take_batch *batch = batch_of(queue_batch);
+	struct local_receive_batch *batch = batch_of(queue_batch);
 	struct queue *queue = queue_batch->worker->queue;
 	int err = 0;
 	pthread_mutex_lock(&queue->lock);
@@ -359,19 +361,19 @@ static void book(struct local_queue *local, const struct queue_message *message,
 		return;
 	shard->first = message->sequence + 1;
 	if (parked) {
-		queue_parked_add(&local->queue.parked, local_take_bytes(message));
+		queue_parked_add(&local->queue.parked, local_receive_bytes(message));
 	} else {
 		local->queue.done++;
 		stat_add(STAT_queue_done, 1);
 	}
-	local_count_wait(local, shard, -1, -(int64_t)local_take_bytes(message));
+	local_count_wait(local, shard, -1, -(int64_t)local_receive_bytes(message));
 	square(local, shard);
 }
 
 void local_finish(struct queue_batch *queue_batch, bool stored)
 {
 	struct queue *queue = queue_batch->worker->queue;
-	struct local_take_batch *batch = batch_of(queue_batch);
+	struct local_receive_batch *batch = batch_of(queue_batch);
 	unsigned index = queue_batch->worker->options.index;
 	for (size_t i = 0; stored && i < batch->batch.count; i++) {
 		book(local_of(queue), &batch->messages[i], is_parked(batch, i));

@@ -1,10 +1,10 @@
-/* What a walk keeps of a reply: cells that lie behind where their columns stood, each column to its
- * end; and where the columns stand then. */
+/* Accepts a reply of a walk: the cells that lie after the place where their columns stood, each
+ * column up to its end; and notes where the columns stand then. */
 #include "snmp/private.h"
 
-/* Whether this name belongs to the walk of its column, behind `before`, or is the end of it. */
-static enum snmp_column_end reply_look_at(const struct snmp_operation *op, struct snmp_cell *cell,
-					  struct slice before)
+/* Whether this name belongs to the walk of its column, after `before`, or is the end of it. */
+static enum snmp_column_end reply_check_cell(const struct snmp_operation *op,
+					     struct snmp_cell *cell, struct slice before)
 {
 	struct slice root = op->columns[cell->column].root;
 	if (cell->value.type >= SNMP_NO_SUCH_OBJECT && cell->value.type <= SNMP_END_OF_MIB_VIEW)
@@ -13,7 +13,7 @@ static enum snmp_column_end reply_look_at(const struct snmp_operation *op, struc
 		return SNMP_COLUMN_LOOPED;
 	if (!oid_has_prefix(cell->oid, root))
 		return SNMP_COLUMN_ENDED;
-	cell->index = op_index_behind(root, cell->oid);
+	cell->index = op_index_after(root, cell->oid);
 	return SNMP_COLUMN_OPEN;
 }
 
@@ -23,11 +23,11 @@ struct step {
 };
 
 /* A reply on its way to the walk's owner. */
-struct taking {
+struct reply_accepting {
 	struct snmp_operation *op;
 	const struct attempt *asked;
 	struct snmp_cell *cells;
-	size_t kept, repeated_end; /* behind the last one that was kept and is no scalar */
+	size_t kept, repeated_end; /* after the last one that was kept and is no scalar */
 	bool closing;              /* one of those kept is */
 	struct step step;          /* of the last cell whose name was looked at */
 	/* All columns of tables stand at the same index, `row`; its cells begin at `row_at`,
@@ -43,28 +43,28 @@ struct taking {
 
 /* Whether the column stood where that of its neighbour with the same index did: then its name has
  * increased as that one's has. */
-static bool goes_beside(const struct taking *t, const struct snmp_cell *cell, size_t at)
+static bool goes_beside(const struct reply_accepting *t, const struct snmp_cell *cell, size_t at)
 {
 	const struct step *step = &t->step;
 	if (!cell->index.data || cell->index.data != step->to.data)
 		return false;
 	return t->index[at] == step->from.data ||
-	       slice_equal(op_index_behind(t->op->columns[cell->column].root, t->last[at]),
+	       slice_equal(op_index_after(t->op->columns[cell->column].root, t->last[at]),
 			   step->from);
 }
 
 /* The cell at `i`, of the column at `at`: kept, or the end of its column. False: what follows is
  * not to be looked at. */
-static bool reply_take_cell(struct taking *t, size_t i, size_t at)
+static bool reply_accept_cell(struct reply_accepting *t, size_t i, size_t at)
 {
 	struct snmp_cell *cell = &t->cells[i];
 	const struct op_column *column = &t->op->columns[cell->column];
-	bool behind_scalars = t->asked->scalars && i >= t->asked->columns;
+	bool after_scalars = t->asked->scalars && i >= t->asked->columns;
 	if (!goes_beside(t, cell, at)) {
-		enum snmp_column_end end = reply_look_at(t->op, cell, t->last[at]);
+		enum snmp_column_end end = reply_check_cell(t->op, cell, t->last[at]);
 		/* An agent that does not know of non-repeaters gives other columns from the second
 		 * row on. An end is believed where it does, or is seen without them. */
-		if (end != SNMP_COLUMN_OPEN && behind_scalars && !t->op->repeats_right) {
+		if (end != SNMP_COLUMN_OPEN && after_scalars && !t->op->repeats_right) {
 			t->op->repeats_doubtful = true;
 			return false;
 		}
@@ -73,10 +73,10 @@ static bool reply_take_cell(struct taking *t, size_t i, size_t at)
 			op_close_column(t->op, cell->column, end);
 			return true;
 		}
-		t->step = (struct step){op_index_behind(column->root, t->last[at]), cell->index};
+		t->step = (struct step){op_index_after(column->root, t->last[at]), cell->index};
 	}
 	t->even &= column->scalar;
-	t->op->repeats_right |= behind_scalars;
+	t->op->repeats_right |= after_scalars;
 	t->closing |= column->closing;
 	t->last[at] = cell->oid;
 	t->index[at] = cell->index.data;
@@ -108,7 +108,7 @@ static bool all_but_closing_ended(const struct snmp_operation *op)
 }
 
 /* Others go on: what closing ones say now is not what they will say then. */
-static void drop_closing(struct taking *t)
+static void drop_closing(struct reply_accepting *t)
 {
 	size_t kept = 0;
 	for (size_t i = 0; i < t->kept; i++) {
@@ -123,37 +123,38 @@ static void drop_closing(struct taking *t)
 	t->kept = kept;
 }
 
-/* The cells of a run, one by one. False: what follows is not to be looked at. */
-static bool reply_take_run(struct taking *t, const struct reply_run *run)
+/* The cells of a span, one by one. False: what follows is not to be looked at. */
+static bool reply_accept_span(struct reply_accepting *t, const struct reply_span *span)
 {
-	size_t at = run->place, end = run->begin + run->count;
-	for (size_t i = run->begin; i < end; i++, at = op_place_after(t->asked, at))
-		if (op_is_open(t->op, t->cells[i].column) && !reply_take_cell(t, i, at))
+	size_t at = span->place, end = span->begin + span->count;
+	for (size_t i = span->begin; i < end; i++, at = op_place_after(t->asked, at))
+		if (op_is_open(t->op, t->cells[i].column) && !reply_accept_cell(t, i, at))
 			return false;
 	return true;
 }
 
-/* A whole row, as nearly all are: since all columns stand at one index, what is behind it for the
- * first of them is so for the others. False: it is none, and nothing was done. */
-static bool reply_take_row(struct taking *t, const struct reply_run *run)
+/* A whole row, as nearly all are. All columns stand at one index, so a row that comes after it in
+ * the first column does so in the others. False: it is no whole row, and nothing was done. */
+static bool reply_accept_row(struct reply_accepting *t, const struct reply_span *span)
 {
 	const struct attempt *asked = t->asked;
-	struct snmp_cell *first = &t->cells[run->begin];
-	if (!t->even || run->place != asked->scalars || t->kept != run->begin ||
-	    run->count != (size_t)asked->columns - asked->scalars)
+	struct snmp_cell *first = &t->cells[span->begin];
+	if (!t->even || span->place != asked->scalars || t->kept != span->begin ||
+	    span->count != (size_t)asked->columns - asked->scalars)
 		return false;
-	struct slice before = t->row_at == SIZE_MAX ? t->last[run->place] : t->cells[t->row_at].oid;
-	if ((!run->from || run->from != t->row.data) &&
-	    reply_look_at(t->op, first, before) != SNMP_COLUMN_OPEN)
+	struct slice before =
+		t->row_at == SIZE_MAX ? t->last[span->place] : t->cells[t->row_at].oid;
+	if ((!span->from || span->from != t->row.data) &&
+	    reply_check_cell(t->op, first, before) != SNMP_COLUMN_OPEN)
 		return false;
 	t->row = first->index;
-	t->row_at = run->begin;
-	t->kept = t->repeated_end = run->begin + run->count;
-	t->op->repeats_right |= asked->scalars && run->begin >= asked->columns;
+	t->row_at = span->begin;
+	t->kept = t->repeated_end = span->begin + span->count;
+	t->op->repeats_right |= asked->scalars && span->begin >= asked->columns;
 	return true;
 }
 
-static void settle_rows(struct taking *t)
+static void settle_rows(struct reply_accepting *t)
 {
 	size_t scalars = t->asked->scalars;
 	if (t->row_at == SIZE_MAX)
@@ -165,19 +166,20 @@ static void settle_rows(struct taking *t)
 	t->row_at = SIZE_MAX;
 }
 
-static bool stands_even(const struct taking *t)
+static bool stands_even(const struct reply_accepting *t)
 {
 	const struct snmp_operation *op = t->op;
 	for (size_t at = t->asked->scalars; at < t->asked->columns; at++) {
 		const struct op_column *column = &op->columns[op->picked[at]];
 		if (column->scalar || !op_is_open(op, op->picked[at]) ||
-		    !slice_equal(op_index_behind(column->root, t->last[at]), t->row))
+		    !slice_equal(op_index_after(column->root, t->last[at]), t->row))
 			return false;
 	}
 	return true;
 }
 
-static void take_begin(struct taking *t, struct snmp_operation *op, const struct attempt *asked)
+static void reply_accept_begin(struct reply_accepting *t, struct snmp_operation *op,
+			       const struct attempt *asked)
 {
 	t->op = op;
 	t->asked = asked;
@@ -195,16 +197,16 @@ static void take_begin(struct taking *t, struct snmp_operation *op, const struct
 	t->even = stands_even(t);
 }
 
-size_t op_take_rows(struct snmp_operation *op, size_t run_count, const struct attempt *asked)
+size_t op_accept_rows(struct snmp_operation *op, size_t span_count, const struct attempt *asked)
 {
-	const struct reply_run *runs = op->device->client->runs;
-	struct taking t;
-	take_begin(&t, op, asked);
-	for (size_t i = 0; i < run_count; i++) {
-		if (reply_take_row(&t, &runs[i]))
+	const struct reply_span *spans = op->device->client->spans;
+	struct reply_accepting t;
+	reply_accept_begin(&t, op, asked);
+	for (size_t i = 0; i < span_count; i++) {
+		if (reply_accept_row(&t, &spans[i]))
 			continue;
 		settle_rows(&t);
-		if (!reply_take_run(&t, &runs[i]))
+		if (!reply_accept_span(&t, &spans[i]))
 			break;
 	}
 	settle_rows(&t);

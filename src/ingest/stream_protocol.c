@@ -1,0 +1,67 @@
+#include "ingest/stream_protocol.h"
+
+#include "base/log.h"
+#include "ingest/line_feed.h"
+#include "ingest/put_lines.h"
+
+static uint64_t stream_protocol_count_lines(struct slice bytes)
+{
+	uint64_t count = 0;
+	const char *at = bytes.data, *end = bytes.data + bytes.len;
+	while ((at = memchr(at, '\n', (size_t)(end - at)))) {
+		count++;
+		at++;
+	}
+	return count;
+}
+
+static void stream_protocol_feed_line(struct stream_lines *lines)
+{
+	struct slice bytes = lines->bytes;
+	struct line_feed feed;
+	line_feed_init(&feed, lines->r, lines->tenant, lines->precision);
+	feed.line = lines->line;
+	feed.line_max_bytes = lines->line_max_bytes;
+	line_feed_piece(&feed, bytes);
+	line_feed_try(&feed);
+	lines->open = feed.carry.len < bytes.len ? feed.carry.len : bytes.len;
+	if (lines->last) {
+		line_feed_end(&feed);
+		lines->open = 0;
+	}
+	line_feed_release(&feed);
+	lines->taken = bytes.len - lines->open;
+	lines->line += stream_protocol_count_lines((struct slice){bytes.data, lines->taken});
+}
+
+const struct stream_protocol stream_protocols[STREAM_PROTOCOLS] = {
+	{.name = "line_tcp",
+	 .what = "line protocol over TCP",
+	 .listen = CONF_ID_line_tcp_listen,
+	 .tenant = CONF_ID_line_tcp_tenant,
+	 .precision = CONF_ID_line_tcp_precision,
+	 .feed = stream_protocol_feed_line},
+	{.name = "opentsdb",
+	 .what = "OpenTSDB's put",
+	 .listen = CONF_ID_opentsdb_listen,
+	 .tenant = CONF_ID_opentsdb_tenant,
+	 .precision = CONF_OPTIONS,
+	 .feed = put_lines_feed,
+	 .tell_refusals = put_lines_refusals,
+	 .find_command = put_lines_command,
+	 .answer = put_lines_answer},
+	{.name = "line_udp",
+	 .what = "line protocol over UDP",
+	 .listen = CONF_ID_line_udp_listen,
+	 .tenant = CONF_ID_line_udp_tenant,
+	 .precision = CONF_ID_line_udp_precision,
+	 .datagrams = true},
+};
+
+void stream_protocol_log_refusals(const struct stream_protocol *protocol,
+				  const struct ingest_request *r)
+{
+	log_debug("%s: %llu refused, line %llu, column %u: %s", protocol->name,
+		  (unsigned long long)r->refused, (unsigned long long)r->errors[0].place.index,
+		  r->errors[0].place.column, r->errors[0].sentence);
+}

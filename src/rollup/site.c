@@ -1,0 +1,168 @@
+#include "rollup/site.h"
+
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "conf/conf.h"
+#include "lease/owners.h"
+#include "marks/recent.h"
+#include "marks/store.h"
+#include "marks/watermark.h"
+#include "rollup/aggregate_row.h"
+#include "rollup/backfill.h"
+#include "wire/timetext.h"
+
+/* A client's write is given up after some times the time that it may wait for its turn. */
+enum { WRITE_WAITS = 5 };
+
+/* ---- The configuration ----------------------------------------------------------------------- */
+
+/* Where the marks are. */
+static int site_read_tracking(struct rollup_site *site, const struct conf *conf, struct errbuf *e)
+{
+	struct slice text = slice_of(conf->rollup_tracking);
+	if (slice_equal(text, SLICE("store")))
+		return 0;
+	int err = redis_url_is(text)
+			  ? redis_url_parse(text, &site->redis, e)
+			  : errbuf_set(e, ERR_INVALID,
+				       "it is store, or "
+				       "redis://[[user]:password@]host[:port][/database]");
+	return err ? conf_refuse(conf, CONF_ID_rollup_tracking, e) : 0;
+}
+
+/* The options do not fit together: the sentence names the first one that somebody has set. */
+static int site_check_quiet(const struct conf *conf, struct errbuf *e)
+{
+	static const enum conf_id ids[] = {CONF_ID_rollup_quiet_ms, CONF_ID_ingest_wait_max_ms,
+					   CONF_ID_rollup_skew_max_ms};
+	size_t set = 0;
+	if (!quiet_time_check(conf->rollup_quiet_ms, WRITE_WAITS * conf->ingest_wait_max_ms,
+			      conf->rollup_skew_max_ms, e))
+		return 0;
+	while (set < ARRAY_LEN(ids) && !conf->origins[ids[set]].file)
+		set++;
+	return conf_refuse(conf, ids[set < ARRAY_LEN(ids) ? set : 0], e);
+}
+
+/* What is kept late has to be kept longer than what was in time. */
+static int site_read_late(struct rollup_site *site, const struct conf *conf, struct errbuf *e)
+{
+	int64_t raw_ms = retention_shortest_raw_ms(&site->retention);
+	int64_t longest_ms = site->late.kept_ms;
+	char longest[DURATION_PRINT_MAX_BYTES], raw[DURATION_PRINT_MAX_BYTES];
+	site->keeps_late = raw_ms && strcmp(conf->rollup_late, "keep") == 0;
+	if (!site->keeps_late || !longest_ms || longest_ms > raw_ms)
+		return 0;
+	errbuf_set(e, ERR_INVALID,
+		   "late samples would be kept for %s, as long as the longest granularity, and raw "
+		   "samples are kept for %s",
+		   duration_print(longest, longest_ms), duration_print(raw, raw_ms));
+	return conf_refuse(conf, CONF_ID_rollup_late, e);
+}
+
+int rollup_site_read(struct rollup_site *site, const struct conf *conf, struct files *files,
+		     struct errbuf *e)
+{
+	*site = (struct rollup_site){
+		.partitions = (uint32_t)conf->partitions,
+		.quiet_ms = conf->rollup_quiet_ms,
+		.skew_max_ms = conf->rollup_skew_max_ms,
+		.ahead_ms = conf->ingest_future_max_ms,
+		.every_ms = conf->rollup_every_ms,
+		.lease_ms = conf->rollup_lease_ms,
+		.redis_separator = conf->rollup_redis_separator[0],
+		.counter_suffixes = conf->rollup_counter_suffixes.items,
+		.counter_suffix_count = conf->rollup_counter_suffixes.count,
+	};
+	int err = granularities_read(conf, &site->granularities, e);
+	err = err ? err : retention_read(conf, &site->granularities, &site->retention, e);
+	if (err)
+		return err;
+	site->late.kept_ms = retention_longest_ms(&site->retention, &site->granularities);
+	snprintf(site->name, sizeof(site->name), "%s", conf->rollup_name);
+	if (!site->name[0] && gethostname(site->name, sizeof(site->name) - 1))
+		snprintf(site->name, sizeof(site->name), "granary");
+	if (!site->granularities.count)
+		return 0;
+	err = owners_configured(conf, files, slice_of(site->name), &site->own, &site->share, e);
+	err = err ? err : site_read_tracking(site, conf, e);
+	err = err ? err : site_check_quiet(conf, e);
+	return err ? err : site_read_late(site, conf, e);
+}
+
+/* ---- Life ------------------------------------------------------------------------------------ */
+
+static int site_open_marks(struct rollup_site *site, struct errbuf *e)
+{
+	if (site->redis.host[0])
+		return marks_redis_open(
+			&(struct marks_redis_options){
+				.store = site->store,
+				.clock = site->clock,
+				.url = site->redis,
+				.separator = site->redis_separator,
+				.writer = slice_of(site->name),
+				.slot_ms = site->granularities.slot_ms,
+				.quiet_ms = site->quiet_ms,
+				.late_after_ms = site->late.after_ms,
+			},
+			&site->marks, e);
+	site->marks = marks_store_open(&(struct marks_store_options){
+		.store = site->store, .writer = slice_of(site->name)});
+	return 0;
+}
+
+int rollup_site_open(struct rollup_site *site, struct store *store, struct clock *clock,
+		     struct errbuf *e)
+{
+	site->store = store;
+	site->clock = clock;
+	int err = stored_settings_open(site, clock_sure_ms(clock), e);
+	err = err ? err : site_open_marks(site, e);
+	if (err || !site->own.count)
+		return err;
+	site->backfill = backfill_new(site);
+	site->watermark = watermark_new(site->granularities.slot_ms, site->quiet_ms);
+	marks_tell(site->marks, site->watermark);
+	return 0;
+}
+
+void rollup_site_close(struct rollup_site *site)
+{
+	if (site->marks)
+		marks_close(site->marks);
+	if (site->watermark)
+		watermark_free(site->watermark);
+	if (site->backfill)
+		backfill_free(site->backfill);
+	stored_settings_release(&site->settings);
+}
+
+/* ---- For queries ----------------------------------------------------------------------------- */
+
+int64_t rollup_site_before_ms(void *owner, struct slice tenant, struct slice metric)
+{
+	const struct rollup_site *site = owner;
+	struct buf encoded;
+	if (!site->watermark || marks_state(site->marks).incomplete)
+		return 0;
+	buf_init(&encoded, 2 * METRIC_MAX_BYTES);
+	int err = series_set_encode(metric, (struct tags){NULL, 0}, &encoded);
+	int64_t before_ms =
+		err ? 0 : watermark_before_ms(site->watermark, tenant, buf_slice(&encoded));
+	buf_release(&encoded);
+	return before_ms;
+}
+
+int64_t rollup_site_since_ms(void *owner, struct slice metric, size_t granularity)
+{
+	const struct rollup_site *site = owner;
+	return stored_settings_since_ms(&site->settings, metric, granularity);
+}
+
+bool rollup_site_is_counter(void *owner, struct slice metric)
+{
+	const struct rollup_site *site = owner;
+	return rollup_is_counter(site->counter_suffixes, site->counter_suffix_count, metric);
+}
