@@ -13,6 +13,7 @@ static struct fault_point {
 } points[POINTS_MAX];
 
 static unsigned point_count;
+static void (*pause_at)(const char *name);
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards all of the above */
 
 _Atomic int fault_armed;
@@ -21,6 +22,7 @@ int fault_pass(const char *name)
 {
 	int result = 0;
 	pthread_mutex_lock(&lock);
+	void (*pause)(const char *name) = pause_at;
 	for (unsigned i = 0; i < point_count; i++) {
 		struct fault_point *point = &points[i];
 		if (strcmp(point->name, name) != 0)
@@ -34,6 +36,8 @@ int fault_pass(const char *name)
 			result = ERR_FAULT;
 	}
 	pthread_mutex_unlock(&lock);
+	if (pause)
+		pause(name);
 	return result;
 }
 
@@ -48,10 +52,19 @@ void fault_arm(const char *name, enum fault_action action, unsigned first, unsig
 	pthread_mutex_unlock(&lock);
 }
 
+void fault_set_pause(void (*pause)(const char *name))
+{
+	pthread_mutex_lock(&lock);
+	pause_at = pause;
+	fault_armed = pause || point_count;
+	pthread_mutex_unlock(&lock);
+}
+
 void fault_disarm_all(void)
 {
 	pthread_mutex_lock(&lock);
 	point_count = 0;
+	pause_at = NULL;
 	fault_armed = 0;
 	pthread_mutex_unlock(&lock);
 }

@@ -21,6 +21,9 @@ enum fault_action { FAULT_ERROR, FAULT_KILL };
 
 /* From pass number `first` (counted from 1) for `times` passes; times 0 = for ever. */
 void fault_arm(const char *name, enum fault_action action, unsigned first, unsigned times);
+/* Is called at every fault point, whatever is armed; NULL: nothing is. A thread that does not come
+ * back from it for a while is one that the machine has not run. */
+void fault_set_pause(void (*pause)(const char *name));
 void fault_disarm_all(void);
 /* Reads GRANARY_FAULTS; ERR_INVALID with a sentence for what it cannot read. */
 int fault_arm_from_env(struct errbuf *e) MUST_CHECK;

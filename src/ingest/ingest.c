@@ -62,7 +62,7 @@ struct ingest *ingest_new(const struct ingest_options *options)
 	ingest->options = *options;
 	ingest_fill_in(&ingest->options);
 	raw_retention_init(ingest);
-	ingest->seed = random_system_seed();
+	ingest->seed = options->seed ? options->seed : random_system_seed();
 	ingest->generation = store_series_generation(options->store);
 	ingest->cache = cache_new(ingest->options.cache_max_bytes);
 	ingest->field_sets = field_sets_new(ingest->seed);
@@ -149,6 +149,19 @@ static void pending_write_over(struct pending_write *pending, int err)
 	request_progress(q);
 }
 
+/* A roll-up may have judged the marks of these samples quiet by now, and removed them. */
+static bool ingest_judged_too_long_ago(const struct ingest *ingest,
+				       const struct pending_write *pending)
+{
+	const struct ingest_options *options = &ingest->options;
+	int64_t max_ms =
+		recent_touches_write_max_ms(options->rollup_quiet_ms, options->rollup_skew_max_ms);
+	return options->partitions && clock_wall_ms(options->clock) - pending->judged_ms >= max_ms;
+}
+
+#define TOO_LONG_AGO "its samples have waited too long to be written"
+#define TOO_LATE     "its samples were written too late for their roll-ups; send them again"
+
 static void ingest_write_all_marked(struct request *q);
 
 /* A request with writes in `waiting` is not freed by pending_write_over(). */
@@ -158,6 +171,9 @@ static void ingest_on_written(struct store_write *write, int err)
 	struct request *q = pending->request;
 	bool others = q->waiting;
 	q->marks_under_way -= pending->marks;
+	if ((!err || err == ERR_LIMIT) && !(write->store->engine->can & STORE_SERIAL_WRITES) &&
+	    ingest_judged_too_long_ago(q->r.ingest, pending))
+		err = errbuf_set(&write->error, ERR_UNKNOWN, TOO_LATE);
 	pending_write_over(pending, err);
 	if (others)
 		ingest_write_all_marked(q);
@@ -178,18 +194,6 @@ struct pending_write *request_pending(struct request *q)
 	q->filling = pending;
 	return pending;
 }
-
-/* A roll-up may have judged the marks of these samples quiet by now, and removed them. */
-static bool ingest_judged_too_long_ago(const struct ingest *ingest,
-				       const struct pending_write *pending)
-{
-	const struct ingest_options *options = &ingest->options;
-	int64_t max_ms =
-		recent_touches_write_max_ms(options->rollup_quiet_ms, options->rollup_skew_max_ms);
-	return options->partitions && clock_wall_ms(options->clock) - pending->judged_ms >= max_ms;
-}
-
-#define TOO_LONG_AGO "its samples have waited too long to be written"
 
 static bool ingest_must_wait(const struct request *q, const struct pending_write *pending)
 {

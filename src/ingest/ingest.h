@@ -87,6 +87,7 @@ struct ingest_options {
 	/* A sample that is older than all roll-ups of its series is refused all the same; the
 	 * caller's. NULL: it is not known. */
 	const struct granularities *granularities;
+	uint64_t seed; /* of hashes; 0: the system's */
 };
 
 struct ingest;

@@ -2,6 +2,7 @@
 
 #include "base/fault.h"
 #include "lease/partition.h"
+#include "marks/recent.h"
 #include "model/series.h"
 #include "retention/late.h"
 #include "rollup/aggregate_row.h"
@@ -34,6 +35,7 @@ struct delete_span {
 	int64_t mark_from_ms; /* of slots that begin earlier none is marked */
 	bool by_slots;        /* it is gone through by slots, which are marked */
 	bool only_count;      /* and left as it is */
+	bool only_mark;       /* or only marked */
 	uint64_t *total;      /* of the result */
 };
 
@@ -366,7 +368,7 @@ static int delete_add_part(struct deleting *d, const struct delete_part *part,
 			   const struct delete_batch *batch)
 {
 	int err = delete_add_marks(d, part, batch);
-	for (size_t i = batch->from; i < batch->to && !err; i++)
+	for (size_t i = batch->from; i < batch->to && !err && !part->span->only_mark; i++)
 		err = delete_add_member(d, part->span, i);
 	return err;
 }
@@ -394,11 +396,12 @@ static void delete_choose_size(struct deleting *d, int64_t took_us)
 }
 
 /* `part` NULL: the series are forgotten. ERR_LIMIT: they do not fit. */
-static int delete_write(struct deleting *d, const struct delete_part *part,
-			const struct delete_batch *batch)
+static int delete_write_once(struct deleting *d, const struct delete_part *part,
+			     const struct delete_batch *batch)
 {
 	struct clock *clock = d->options.site->clock;
 	store_write_reset(d->write);
+	d->write->stamp_us = d->options.stamp_us;
 	int err = fault("rollup_delete");
 	if (!err)
 		err = part ? delete_add_part(d, part, batch) : delete_add_forgetting(d, batch);
@@ -408,6 +411,30 @@ static int delete_write(struct deleting *d, const struct delete_part *part,
 	err = store_write_wait(d->write, d->options.queue);
 	if (!err)
 		delete_choose_size(d, clock->mono_us(clock) - begun_us);
+	return err;
+}
+
+/* Whether the write is to be repeated, marks and all. What ended unknown may come at any time; and
+ * of what took too long, the marks may have been worked on before the samples went. */
+static bool delete_must_repeat(const struct deleting *d, int err, int64_t begun_ms)
+{
+	const struct rollup_site *site = d->options.site;
+	int64_t ago_ms = clock_wall_ms(site->clock) - begun_ms;
+	if (site->store->engine->can & STORE_SERIAL_WRITES)
+		return false;
+	return err == ERR_UNKNOWN ||
+	       (!err && ago_ms >= recent_touches_write_max_ms(site->quiet_ms, site->skew_max_ms));
+}
+
+static int delete_write(struct deleting *d, const struct delete_part *part,
+			const struct delete_batch *batch)
+{
+	int64_t begun_ms;
+	int err;
+	do {
+		begun_ms = clock_wall_ms(d->options.site->clock);
+		err = delete_write_once(d, part, batch);
+	} while (delete_must_repeat(d, err, begun_ms) && !task_queue_is_stopped(d->options.queue));
 	return err;
 }
 
@@ -516,6 +543,65 @@ static int delete_of_span(struct deleting *d, const struct delete_span *span)
 	return err;
 }
 
+/* ---- What may come yet ----------------------------------------------------------------------- */
+
+static int delete_sweep_rows(struct deleting *d, int64_t stamp_us, int64_t from_ms, int64_t to_ms)
+{
+	const struct granularities *granularities = &d->options.site->granularities;
+	int err = 0;
+	if (from_ms >= to_ms)
+		return 0;
+	store_write_reset(d->write);
+	d->write->stamp_us = stamp_us;
+	for (size_t g = 0; g < granularities->count && !err; g++) {
+		struct store_target target = {.table = TABLE_DATA_DOWNSAMPLED,
+					      .period_ms = granularities->list[g].width_ms};
+		err = store_delete_range(d->write, &target, d->handles + d->part.from,
+					 series_part_count(&d->part), from_ms, to_ms);
+	}
+	return err ? err : store_write_wait(d->write, d->options.queue);
+}
+
+/* Rows of the open slots that were made before the samples went, and that nothing corrects, go
+ * whenever they come: the stamp is above theirs, since the samples have gone by now, and below
+ * those of the rows that are made of these marks. Of closed slots those are marked that have rows.
+ */
+static int delete_sweep(struct deleting *d)
+{
+	const struct rollup_site *site = d->options.site;
+	const struct granularities *granularities = &site->granularities;
+	int64_t raw_ms = d->members[d->part.from].raw_ms, slot_ms = granularities->slot_ms;
+	int64_t from_ms = floor_to(d->options.from_ms, slot_ms);
+	int64_t to_ms = ceil_to(d->options.to_ms, slot_ms);
+	int64_t open_ms = rollup_site_open_from_ms(site, raw_ms);
+	int64_t stamp_us = store_stamp(site->store) + site->skew_max_ms * 1000;
+	uint64_t marked = 0;
+	open_ms = open_ms < from_ms ? from_ms : open_ms > to_ms ? to_ms : open_ms;
+	const struct delete_span spans[] = {
+		{.table = TABLE_DATA_DOWNSAMPLED,
+		 .period_ms = granularities->list[0].width_ms,
+		 .field = ROLLUP_SUM,
+		 .from_ms = from_ms,
+		 .to_ms = open_ms},
+		{.table = TABLE_DATA_RAW, .from_ms = open_ms, .to_ms = to_ms},
+		{.table = TABLE_DATA_LATE, .from_ms = open_ms, .to_ms = to_ms}};
+	int err = 0;
+	for (size_t i = 0; i < ARRAY_LEN(spans) && !err; i++) {
+		struct delete_span span = spans[i];
+		span.by_slots = span.only_mark = true;
+		span.total = &marked;
+		err = delete_of_span(d, &span);
+	}
+	return err ? err : delete_sweep_rows(d, stamp_us, open_ms, to_ms);
+}
+
+static bool delete_must_sweep(const struct deleting *d)
+{
+	const struct rollup_delete_options *o = &d->options;
+	return o->again && !o->only_count && o->site->granularities.count &&
+	       !(o->site->store->engine->can & STORE_SERIAL_WRITES);
+}
+
 /* Members whose raw data is kept for as long are at work together. Damaged series are left, the
  * others are deleted. */
 static int delete_group(struct deleting *d)
@@ -531,6 +617,8 @@ static int delete_group(struct deleting *d)
 		delete_list_spans(d, d->members[d->part.from].raw_ms);
 		for (size_t s = 0; s < d->span_count && !err; s++)
 			err = delete_of_span(d, &d->spans[s]);
+		if (!err && delete_must_sweep(d))
+			err = delete_sweep(d);
 		if (!err && d->options.whole)
 			err = delete_forget(d);
 		if (err != ERR_DAMAGED)
@@ -566,6 +654,8 @@ int rollup_delete(const struct rollup_delete_options *options, struct rollup_del
 		d->options.from_ms = ROLLUP_DELETE_EARLIEST_MS;
 		d->options.to_ms = ROLLUP_DELETE_LATEST_MS;
 	}
+	if (!d->options.stamp_us)
+		d->options.stamp_us = store_stamp(options->site->store);
 	*result = (struct rollup_delete_result){0};
 	d->result = result;
 	d->walk = series_walk_new(&(struct series_walk_options){.store = options->site->store,

@@ -44,6 +44,12 @@ struct rollup_delete_options {
 	int64_t from_ms, to_ms;
 	bool whole;
 	bool only_count; /* change nothing */
+	/* When it was asked for (store_stamp), where samples have stamps: what was written later
+	 * stays. 0: now. */
+	int64_t stamp_us;
+	/* It was begun before, by somebody who is dead: some of what he handed to the store may
+	 * come yet, or may have come after the job that was to correct his rows. */
+	bool again;
 	/* Is told of series that have left the store, by their metrics; NULL: nobody. */
 	void (*forgotten)(void *owner, const struct slice *metrics, size_t count);
 	void *owner;

@@ -204,8 +204,9 @@ static void deletion_forgotten(void *owner, const struct slice *metrics, size_t 
 	job_call(d->job, d->executor, deletion_tell_catalog, &telling);
 }
 
-/* One that was broken off stays noted, and goes on at the next start. */
-static void deletion_work(struct rollup_deletions *d)
+/* One that was broken off stays noted, and goes on at the next start. The name of its note is the
+ * stamp of the wish. */
+static void deletion_work(struct rollup_deletions *d, bool again)
 {
 	const struct rollup_delete_options options = {
 		.site = d->site,
@@ -218,6 +219,8 @@ static void deletion_work(struct rollup_deletions *d)
 		.to_ms = d->spec.to_ms,
 		.whole = d->spec.whole,
 		.only_count = d->spec.only_count,
+		.stamp_us = strtoll(d->name, NULL, 10),
+		.again = again,
 		.forgotten = d->catalog ? deletion_forgotten : NULL,
 		.owner = d,
 	};
@@ -240,7 +243,7 @@ static void deletion_run(UNUSED struct job *job, void *owner)
 	if (d->err)
 		errbuf_set(&d->error, d->err, "%s", err_text(d->err));
 	else
-		deletion_work(d);
+		deletion_work(d, false);
 	deletion_end(d);
 }
 
@@ -262,6 +265,7 @@ static void deletion_forget_last(struct rollup_deletions *d)
 	d->error.text[0] = 0;
 	d->err = 0;
 	d->version = 0;
+	d->name[0] = 0;
 	arena_reset(&d->arena);
 }
 
@@ -292,7 +296,7 @@ static void deletion_run_left(struct job *job, void *owner)
 		stat_add(STAT_delete_resumed, 1);
 		stat_add(STAT_delete_running, 1);
 		deletion_say(d, "continues: the last run was ended before it was done");
-		deletion_work(d);
+		deletion_work(d, true);
 		deletion_end(d);
 	}
 }

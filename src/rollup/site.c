@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/random.h"
 #include "conf/conf.h"
 #include "lease/owners.h"
 #include "marks/recent.h"
@@ -13,7 +14,7 @@
 #include "wire/timetext.h"
 
 /* A client's write is given up after some times the time that it may wait for its turn. */
-enum { WRITE_WAITS = 5 };
+enum { WRITE_WAITS = 5, LEASE_SKEWS = 4, QUIET_SKEWS = 5 };
 
 /* ---- The configuration ----------------------------------------------------------------------- */
 
@@ -43,6 +44,24 @@ static int site_check_quiet(const struct conf *conf, struct errbuf *e)
 	while (set < ARRAY_LEN(ids) && !conf->origins[ids[set]].file)
 		set++;
 	return conf_refuse(conf, ids[set < ARRAY_LEN(ids) ? set : 0], e);
+}
+
+/* Who believes to have a lease has it still by the clock of the store, and of whoever waits for it.
+ */
+static int site_check_lease(const struct conf *conf, struct errbuf *e)
+{
+	char lease[DURATION_PRINT_MAX_BYTES], skew[DURATION_PRINT_MAX_BYTES];
+	bool lease_set = conf->origins[CONF_ID_rollup_lease_ms].file;
+	if (conf->rollup_lease_ms >= LEASE_SKEWS * conf->rollup_skew_max_ms)
+		return 0;
+	errbuf_set(
+		e, ERR_INVALID,
+		"a lease of %s is too short where clocks may differ by %s: four times that is the "
+		"least",
+		duration_print(lease, conf->rollup_lease_ms),
+		duration_print(skew, conf->rollup_skew_max_ms));
+	return conf_refuse(conf, lease_set ? CONF_ID_rollup_lease_ms : CONF_ID_rollup_skew_max_ms,
+			   e);
 }
 
 /* What is kept late has to be kept longer than what was in time. */
@@ -88,6 +107,7 @@ int rollup_site_read(struct rollup_site *site, const struct conf *conf, struct f
 	err = owners_configured(conf, files, slice_of(site->name), &site->own, &site->share, e);
 	err = err ? err : site_read_tracking(site, conf, e);
 	err = err ? err : site_check_quiet(conf, e);
+	err = err ? err : site_check_lease(conf, e);
 	return err ? err : site_read_late(site, conf, e);
 }
 
@@ -113,11 +133,28 @@ static int site_open_marks(struct rollup_site *site, struct errbuf *e)
 	return 0;
 }
 
+/* Processes of one name are two all the same. Rows that somebody makes of more samples have to have
+ * the higher stamp, whichever clock it is of: between the two readings lies the quiet time, less
+ * what a write may take (recent_touches_write_max_ms). */
+static int site_open_shared(struct rollup_site *site, struct errbuf *e)
+{
+	size_t len = strlen(site->name);
+	snprintf(site->name + len, sizeof(site->name) - len, "-%016llx",
+		 (unsigned long long)random_system_seed());
+	if (site->quiet_ms >= QUIET_SKEWS * site->skew_max_ms)
+		return 0;
+	return errbuf_set(e, ERR_INVALID,
+			  "rollup.quiet is too short for processes that share a store: five times "
+			  "rollup.clock_difference is the least");
+}
+
 int rollup_site_open(struct rollup_site *site, struct store *store, struct clock *clock,
 		     struct errbuf *e)
 {
 	site->store = store;
 	site->clock = clock;
+	if (store->engine->can & STORE_SHARED && site_open_shared(site, e))
+		return ERR_INVALID;
 	int err = stored_settings_open(site, clock_sure_ms(clock), e);
 	err = err ? err : site_open_marks(site, e);
 	if (err || !site->own.count)

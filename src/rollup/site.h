@@ -43,7 +43,9 @@ struct rollup_site {
 	size_t counter_suffix_count;
 	size_t slice_points; /* of one read; 0: as many as the store gives; fewer are for tests */
 	/* Who rolls up, and when. */
-	char name[256];        /* of this process among those that roll up */
+	/* The name of this process among those that roll up; in a store that several processes
+	 * share, with a number that no other process has. */
+	char name[256];
 	struct partitions own; /* by configuration, or all that may be taken */
 	bool share;            /* these are shared with others that share */
 	int64_t every_ms, lease_ms;

@@ -49,6 +49,7 @@ struct far_store {
 struct far {
 	struct naive *naive;
 	struct far_faults faults;
+	enum far_bug bug;
 	pthread_mutex_t lock; /* guards everything; before the naive engine's */
 	pthread_cond_t changed;
 	struct random random;
@@ -69,6 +70,13 @@ static struct far_store *far_store_of(const struct store *store)
 static bool far_chance(struct far *far, unsigned of_thousand)
 {
 	return of_thousand && random_below(&far->random, 1000) < of_thousand;
+}
+
+static int64_t far_stamp_locked(struct far_store *from)
+{
+	int64_t now_us = from->clock->wall_us(from->clock);
+	from->last_stamp_us = now_us > from->last_stamp_us ? now_us : from->last_stamp_us + 1;
+	return from->last_stamp_us;
 }
 
 /* ---- How a batch and a read end -------------------------------------------------------------- */
@@ -203,7 +211,7 @@ static void far_land(struct far *far, size_t at)
 	batch->rows_left++; /* lives until the end of this */
 	far_free_row(far, at);
 	if (batch->write && far_chance(far, far->faults.unknown)) {
-		far_tell(batch, ERR_UNKNOWN);
+		far_tell(batch, far->bug == FAR_BUG_KNOWN ? 0 : ERR_UNKNOWN);
 		far_lose(far, batch, 500);
 	} else if (batch->write) {
 		far_advance(far, batch);
@@ -311,7 +319,8 @@ static void far_add_request(struct far *far, struct far_batch *batch, size_t sta
 			    const struct naive_request *request)
 {
 	struct far_store *from = batch->from;
-	int64_t stamp_us = batch->write->stamp_us;
+	int64_t stamp_us =
+		far->bug == FAR_BUG_LATE_STAMPS ? far_stamp_locked(from) : batch->write->stamp_us;
 	if (request->kind == REQUEST_CELL)
 		far_add_piece(far, batch, stage, request, 0, 0);
 	for (size_t i = 0; request->kind != REQUEST_CELL && i < request->n; i++) {
@@ -487,9 +496,7 @@ static int64_t far_stamp(struct store *store)
 {
 	struct far_store *from = far_store_of(store);
 	pthread_mutex_lock(&from->far->lock);
-	int64_t now_us = from->clock->wall_us(from->clock);
-	from->last_stamp_us = now_us > from->last_stamp_us ? now_us : from->last_stamp_us + 1;
-	int64_t stamp_us = from->last_stamp_us;
+	int64_t stamp_us = far_stamp_locked(from);
 	pthread_mutex_unlock(&from->far->lock);
 	return stamp_us;
 }
@@ -520,26 +527,23 @@ static void far_close(struct store *store)
 	mem_free(from);
 }
 
-static const struct store_engine far_engine = {
-	.name = "far",
-	.can = STORE_SAMPLE_STAMPS | STORE_SHARED | STORE_REKEYS,
-	.append = far_append,
-	.add_delete_range = far_delete_range,
-	.add_cell = far_add_cell,
-	.add_forget = far_forget,
-	.add_rekey = far_rekey,
-	.next_stage = far_next_stage,
-	.write_submit = far_write_submit,
-	.read_submit = far_read_submit,
-	.stamp = far_stamp,
-	.series_generation = far_generation,
-	.close = far_close,
-};
+#define FAR_CAN (STORE_SAMPLE_STAMPS | STORE_SHARED | STORE_REKEYS)
+#define FAR_ENGINE(capabilities)                                                                   \
+	{                                                                                          \
+		.name = "far", .can = (capabilities), .append = far_append,                        \
+		.add_delete_range = far_delete_range, .add_cell = far_add_cell,                    \
+		.add_forget = far_forget, .add_rekey = far_rekey, .next_stage = far_next_stage,    \
+		.write_submit = far_write_submit, .read_submit = far_read_submit,                  \
+		.stamp = far_stamp, .series_generation = far_generation, .close = far_close,       \
+	}
+
+static const struct store_engine far_engine = FAR_ENGINE(FAR_CAN);
+static const struct store_engine far_engine_serial = FAR_ENGINE(FAR_CAN | STORE_SERIAL_WRITES);
 
 struct store *far_open(struct far *far, struct clock *clock, int64_t after_us)
 {
 	struct far_store *from = mem_zalloc(sizeof(*from));
-	from->store.engine = &far_engine;
+	from->store.engine = far->bug == FAR_BUG_SERIAL ? &far_engine_serial : &far_engine;
 	from->far = far;
 	from->clock = clock;
 	from->last_stamp_us = after_us;
@@ -616,6 +620,11 @@ void far_set_faults(struct far *far, const struct far_faults *faults)
 	pthread_mutex_lock(&far->lock);
 	far->faults = *faults;
 	pthread_mutex_unlock(&far->lock);
+}
+
+void far_plant(struct far *far, enum far_bug bug)
+{
+	far->bug = bug;
 }
 
 struct store *far_landed(struct far *far)

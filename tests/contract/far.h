@@ -28,10 +28,19 @@ struct far_faults {
 	unsigned refused; /* submissions: ERR_BUSY */
 };
 
+/* Faults of a program, planted in its store: tests that run on it have to find them. */
+enum far_bug {
+	FAR_RIGHT,
+	FAR_BUG_LATE_STAMPS, /* samples are stamped when they are handed over, whoever read what */
+	FAR_BUG_SERIAL,      /* it says that its writes are serial */
+	FAR_BUG_KNOWN,       /* an outcome that is not known is told as a success */
+};
+
 struct far;
 /* `clock` is the store's. */
 struct far *far_new(struct clock *clock, uint64_t seed, const struct far_faults *faults);
 void far_set_faults(struct far *far, const struct far_faults *faults);
+void far_plant(struct far *far, enum far_bug bug); /* before far_open */
 /* What has landed. */
 struct store *far_landed(struct far *far);
 /* All processes have closed it. */

@@ -7,8 +7,19 @@
  * deletion since was of its time, and no mark is left. */
 #include "rollup_model.h"
 
+#include "base/fault.h"
 #include "naive.h"
 #include "tools/long_run.h"
+
+enum {
+	WRONG_MAX = 5, /* seeds, then it ends */
+	PLANTED_SEEDS = 300,
+#ifdef __SANITIZE_ADDRESS__
+	FAR_SEEDS = 300,
+#else
+	FAR_SEEDS = 2000,
+#endif
+};
 
 /* ---- Steps ----------------------------------------------------------------------------------- */
 
@@ -28,11 +39,19 @@ static void advance_to_edge(struct model *m)
 	advance(m, by_ms + (int64_t)pick(m, 3) - 1);
 }
 
+/* Of those that take line protocol, then of those that roll up. */
+static struct process *process_at(struct model *m, size_t i)
+{
+	return i < TAKERS ? &m->takers[i].p : &m->workers[i - TAKERS].p;
+}
+
 static void step_some_process(struct model *m)
 {
 	size_t i = pick(m, TAKERS + WORKERS);
 	if (i == m->which && !chance(m, m->sluggish))
 		i = pick(m, TAKERS + WORKERS);
+	if (process_at(m, i)->frozen)
+		return;
 	if (i < TAKERS)
 		task_step(&m->takers[i].p.queue);
 	else
@@ -68,9 +87,35 @@ static void client_any(struct model *m)
 		client_begin(c);
 }
 
+/* Of a far store: a process freezes, or goes on, or its clock is set. */
+static void disturb(struct model *m)
+{
+	size_t i = pick(m, TAKERS + WORKERS);
+	struct process *p = process_at(m, i);
+	if (chance(m, 50)) {
+		p->clock.off_us = clock_off_us(m);
+		trace(m, "the clock of %s is off by %lld us", p->name, (long long)p->clock.off_us);
+		return;
+	}
+	trace(m, "%s %s", p->name, p->frozen ? "goes on" : "freezes");
+	process_freeze(p, !p->frozen);
+}
+
+static void step_store(struct model *m, bool write)
+{
+	if (m->far)
+		(void)far_step(m->far);
+	else if (write)
+		slow_write(&m->slow);
+	else
+		slow_read(&m->slow, pick(m, m->slow.read_count + 1));
+}
+
 static void run_step(struct model *m)
 {
 	unsigned kind = (unsigned)pick(m, 1000);
+	if (m->far && pick(m, 1000) < m->disturbs)
+		disturb(m);
 	if (m->deletes && chance(m, 10)) {
 		deleter_tick(&m->deleter);
 		deleter_step(&m->deleter);
@@ -79,10 +124,8 @@ static void run_step(struct model *m)
 		return;
 	if (kind < 350)
 		step_some_process(m);
-	else if (kind < 550)
-		slow_write(&m->slow);
 	else if (kind < 750)
-		slow_read(&m->slow, pick(m, m->slow.read_count + 1));
+		step_store(m, kind < 550);
 	else if (kind < 850)
 		client_any(m);
 	else if (kind < 920)
@@ -107,6 +150,8 @@ static bool work_off(struct model *m)
 	for (size_t i = 0; i < WORKERS; i++)
 		any |= worker_step(&m->workers[i]);
 	any |= deleter_step(&m->deleter);
+	if (m->far)
+		return far_step(m->far) || any;
 	any |= m->slow.write_count || m->slow.read_count;
 	slow_write(&m->slow);
 	if (m->slow.read_count)
@@ -127,11 +172,22 @@ static bool all_sent(struct model *m)
 	return sent;
 }
 
+static void set_faults(struct model *m, unsigned fails, unsigned refuses)
+{
+	m->slow.fails = fails;
+	m->slow.refuses = refuses;
+	if (m->far)
+		far_set_faults(m->far, &(struct far_faults){fails, fails, refuses});
+}
+
 /* Nothing fails any more, and time passes. */
 static bool come_to_rest(struct model *m)
 {
-	unsigned fails = m->slow.fails, refuses = m->slow.refuses;
-	m->slow.fails = m->slow.refuses = 0;
+	unsigned fails = m->slow.fails, refuses = m->slow.refuses, pauses = m->pauses;
+	set_faults(m, 0, 0);
+	m->pauses = 0;
+	for (size_t i = 0; m->far && i < TAKERS + WORKERS; i++)
+		process_freeze(process_at(m, i), false);
 	size_t rounds = 0;
 	for (; rounds < RESTS_MAX; rounds++) {
 		if (work_off(m))
@@ -144,8 +200,8 @@ static bool come_to_rest(struct model *m)
 		for (size_t i = 0; i < WORKERS; i++)
 			worker_tick(&m->workers[i]);
 	}
-	m->slow.fails = fails;
-	m->slow.refuses = refuses;
+	set_faults(m, fails, refuses);
+	m->pauses = pauses;
 	return rounds < RESTS_MAX || differ(m, "it does not come to rest");
 }
 
@@ -160,24 +216,47 @@ static bool check_all(struct model *m)
 
 /* ---- Runs ------------------------------------------------------------------------------------ */
 
-static void begin(struct model *m, uint64_t seed, bool with_trace)
+/* How the seeds are run. */
+struct run {
+	size_t steps;
+	bool far;         /* on a far store, else on the slow one */
+	enum far_bug bug; /* that is planted there */
+	bool trace;
+	uint64_t late, wrong; /* samples seen, and seeds */
+};
+
+static void begin_store(struct model *m, const struct run *run)
+{
+	m->slow = (struct slow){.random = &m->random};
+	if (run->far) {
+		m->far = far_new(&m->clock.clock, m->seed, &(struct far_faults){0});
+		far_plant(m->far, run->bug);
+		m->landed = far_landed(m->far);
+		m->disturbs = (unsigned)pick(m, 8);
+		m->pauses = chance(m, 50) ? (unsigned)pick(m, 20) : 0;
+	} else {
+		m->landed = m->slow.store = naive_open(&m->clock.clock);
+	}
+}
+
+static void begin(struct model *m, uint64_t seed, const struct run *run)
 {
 	static const size_t cache_bytes[] = {1, 17000, 18000, 1 << 20};
 	static const uint64_t paces_ms[] = {10, 100, 800};
 	struct errbuf e = {""};
-	*m = (struct model){.seed = seed, .trace = with_trace};
+	*m = (struct model){.seed = seed, .trace = run->trace};
 	random_init(&m->random, seed);
 	clock_virtual_init(&m->clock, (BEGIN_MS + (int64_t)pick(m, SLOT_MS)) * 1000);
 	task_queue_init(&m->own);
 	int err = granularities_parse(granularity_items, ARRAY_LEN(granularity_items), SLOT_MS,
 				      &m->granularities, &e);
 	ASSERT(!err);
-	m->slow = (struct slow){.store = naive_open(&m->clock.clock), .random = &m->random};
+	begin_store(m, run);
 	m->loses = chance(m, 50);
 	m->slice_points = chance(m, 50) ? 0 : 1 + pick(m, 40);
 	if (!m->loses && chance(m, 60)) {
-		m->slow.fails = (unsigned)pick(m, 30);
-		m->slow.refuses = (unsigned)pick(m, 30);
+		unsigned fails = (unsigned)pick(m, 30), refuses = (unsigned)pick(m, 30);
+		set_faults(m, fails, refuses);
 	}
 	m->atomic = chance(m, 50);
 	m->pace_ms = paces_ms[pick(m, ARRAY_LEN(paces_ms))];
@@ -203,6 +282,7 @@ static void begin(struct model *m, uint64_t seed, bool with_trace)
 	m->texts = chance(m, 50) ? 10 : 50;
 	m->cache_max_bytes = cache_bytes[pick(m, ARRAY_LEN(cache_bytes))];
 	m->accepted = mem_alloc_array(ACCEPTED_MAX, sizeof(*m->accepted));
+	m->doubtful = mem_alloc_array(ACCEPTED_MAX, sizeof(*m->doubtful));
 	for (size_t i = 0; i < TAKERS; i++)
 		taker_open(m, &m->takers[i], i);
 	for (size_t i = 0; i < WORKERS; i++) {
@@ -225,48 +305,90 @@ static void end(struct model *m)
 	for (size_t i = 0; i < WORKERS; i++)
 		worker_kill(&m->workers[i]);
 	deleter_kill(&m->deleter);
-	store_close(m->slow.store);
+	if (m->far)
+		far_free(m->far);
+	else
+		store_close(m->slow.store);
 	task_queue_release(&m->own);
 	mem_free(m->accepted);
+	mem_free(m->doubtful);
+	mem_free(m->deletions);
 }
 
-static bool run_seed(uint64_t seed, size_t steps, bool with_trace, uint64_t *late)
+static bool run_seed(struct run *run, uint64_t seed)
 {
 	struct model *m = mem_alloc(sizeof(*m));
 	bool right = true;
-	begin(m, seed, with_trace);
-	for (m->step = 1; m->step <= steps && right; m->step++) {
+	begin(m, seed, run);
+	for (m->step = 1; m->step <= run->steps && right; m->step++) {
 		run_step(m);
-		if (m->step % m->check_steps == 0 || m->step == steps)
+		if (m->step % m->check_steps == 0 || m->step == run->steps)
 			right = check_all(m);
 	}
 	if (!right)
-		printf("seed %llu, step %zu: %s\n", (unsigned long long)seed, m->step - 1,
-		       m->failure);
-	*late += m->late_seen;
+		printf("%sseed %llu, step %zu: %s\n", run->bug ? "planted: " : "",
+		       (unsigned long long)seed, m->step - 1, m->failure);
+	run->late += m->late_seen;
+	run->wrong += !right;
 	end(m);
 	mem_free(m);
 	return right;
 }
 
+static bool run_seeds(struct run *run, uint64_t first, uint64_t last)
+{
+	for (uint64_t seed = first; seed <= last && run->wrong < WRONG_MAX; seed++)
+		(void)run_seed(run, seed);
+	printf("roll-ups, %s store: seeds %llu..%llu, %zu steps each, %llu late samples: %llu are "
+	       "wrong\n",
+	       run->far ? "far" : "slow", (unsigned long long)first, (unsigned long long)last,
+	       run->steps, (unsigned long long)run->late, (unsigned long long)run->wrong);
+	return !run->wrong;
+}
+
+/* Some seed finds each. */
+static bool find_planted(size_t steps)
+{
+	bool all = true;
+	for (enum far_bug bug = FAR_RIGHT + 1; bug <= FAR_BUG_KNOWN; bug++) {
+		struct run run = {.steps = steps, .far = true, .bug = bug};
+		bool found = false;
+		for (uint64_t seed = 1; seed <= PLANTED_SEEDS && !found; seed++)
+			found = !run_seed(&run, seed);
+		if (!found)
+			printf("planted bug %d of the far store: no seed finds it\n", (int)bug);
+		all &= found;
+	}
+	return all;
+}
+
+/* What is run where nothing is asked for. */
+static bool run_preset(size_t steps)
+{
+	struct run slow = {.steps = steps}, far = {.steps = steps, .far = true};
+	bool right = run_seeds(&slow, 1, long_run() ? 6000 : 300);
+	right &= run_seeds(&far, 1, long_run() ? 100000 : FAR_SEEDS);
+	return find_planted(steps) && right;
+}
+
 int main(int argc, char **argv)
 {
-	unsigned long long first = 1, last = long_run() ? 6000 : 300;
-	size_t steps = 9000, wrong = 0;
-	uint64_t late = 0;
-	bool with_trace = false;
+	unsigned long long first = 0, last = 0;
+	struct run run = {.steps = 9000};
 	for (int i = 1; i < argc; i++) {
 		if (strcmp(argv[i], "--trace") == 0)
-			with_trace = true;
+			run.trace = true;
+		else if (strcmp(argv[i], "--far") == 0)
+			run.far = true;
 		else if (i + 1 < argc && strcmp(argv[i], "--steps") == 0)
-			steps = strtoul(argv[++i], NULL, 10);
+			run.steps = strtoul(argv[++i], NULL, 10);
+		else if (i + 1 < argc && strcmp(argv[i], "--bug") == 0)
+			run.bug = (enum far_bug)strtoul(argv[++i], NULL, 10);
 		else if (i + 1 < argc && strcmp(argv[i], "--seeds") == 0 &&
 			 sscanf(argv[++i], "%llu..%llu", &first, &last) == 1)
 			last = first;
 	}
-	for (unsigned long long seed = first; seed <= last && wrong < 5; seed++)
-		wrong += !run_seed(seed, steps, with_trace, &late);
-	printf("roll-ups: seeds %llu..%llu, %zu steps each, %llu late samples: %zu are wrong\n",
-	       first, last, steps, (unsigned long long)late, wrong);
-	return wrong != 0;
+	fault_set_pause(worker_pause);
+	bool right = first ? run_seeds(&run, first, last) : run_preset(run.steps);
+	return !right;
 }

@@ -11,6 +11,7 @@
 #include "catalog/catalog.h"
 #include "ingest/ingest.h"
 #include "ingest/line_feed.h"
+#include "contract/far.h"
 #include "rollup/delete.h"
 #include "rollup/job.h"
 #include "lease/lease.h"
@@ -22,6 +23,7 @@ enum {
 	SLOT_MS = 60000,
 	QUIET_MS = 20000,
 	LEASE_MS = 30000,
+	SKEW_MS = 3000, /* of the clocks of any two processes of a far store, at most */
 	EVERY_MS = 5000,
 	TICK_MS = 1000,
 	PARTITIONS = 4,
@@ -48,11 +50,21 @@ enum {
 static const char *const granularity_items[] = {"10s", "30s", "1m"};
 static const char *const field_names[FIELDS] = {"value", "x", "y", "z", "n_total"};
 
+/* A process' own clock, so far from the model's. */
+struct process_clock {
+	struct clock clock;
+	struct clock_virtual *of;
+	int64_t off_us;
+};
+
 struct process {
-	struct slow_store store;
+	struct store *store; /* a far one, or: */
+	struct slow_store slow;
+	struct process_clock clock;
 	struct task_queue queue;
 	struct marks *marks;
-	char name[16];
+	char name[24];
+	bool dead, frozen;
 };
 
 /* Takes line protocol. */
@@ -64,6 +76,13 @@ struct taker {
 	bool closed;
 };
 
+/* A thread of a worker, which the machine may leave alone for a while. */
+struct thread {
+	struct stepped stepped;
+	bool stands;
+	int64_t until_ms;
+};
+
 /* Rolls up, as rollup.c does: takes its leases and does a pass, with some lanes. */
 struct worker {
 	struct process p;
@@ -72,7 +91,7 @@ struct worker {
 	struct rollup_site site;
 	struct rollup_job *job;
 	struct partitions own;
-	struct stepped work, lanes[LANES_MAX];
+	struct thread work, lanes[LANES_MAX];
 	size_t lane_count; /* that it waits for */
 	bool works;
 	int64_t next_ms;
@@ -84,9 +103,10 @@ struct deleter {
 	struct model *model;
 	struct stepped work;
 	bool works; /* else it is to be begun (again) if there is something to do */
-	bool wanted, whole;
-	int err;         /* what it ended with */
-	unsigned series; /* of its hosts any, if there is no selector */
+	bool wanted, whole, again;
+	int64_t stamp_us, wish_ms; /* of the wish */
+	int err;                   /* what it ended with */
+	unsigned series;           /* of its hosts any, if there is no selector */
 	char name[64];
 	struct slice host;
 	struct catalog_pattern host_pattern;
@@ -98,7 +118,8 @@ struct deleter {
 struct point {
 	unsigned series;
 	int64_t ts_ms;
-	bool deleted; /* or maybe */
+	int64_t begun_ms; /* when it was sent (again) */
+	bool deleted;     /* or maybe */
 };
 
 /* Who sends a text until it is taken. */
@@ -108,6 +129,7 @@ struct client {
 	struct ingest_request *r; /* NULL: it is not sending */
 	struct line_feed feed;
 	bool waits, ended; /* to send it (again); all is sent */
+	bool failed;       /* a sending of this text */
 	size_t len, at, point_count;
 	struct point points[POINTS_MAX];
 	char text[TEXT_MAX_BYTES];
@@ -118,6 +140,10 @@ struct model {
 	struct random random;
 	struct clock_virtual clock;
 	struct slow slow;
+	struct far *far;       /* NULL: the slow store */
+	struct store *landed;  /* what is stored */
+	int64_t last_stamp_us; /* of processes that died */
+	unsigned incarnations;
 	struct task_queue own; /* of the test's own reads */
 	struct granularities granularities;
 	bool trace, loses;
@@ -127,6 +153,8 @@ struct model {
 	uint64_t edges;   /* how many steps of a thousand go to an edge of time */
 	uint64_t measurements, hosts, shapes, used_takers;
 	unsigned texts;           /* percent of the fields */
+	unsigned disturbs;        /* how often clocks are set and processes freeze, per mille */
+	unsigned pauses;          /* how often threads stand, in percent */
 	unsigned store, sluggish; /* how readily these move, in percent */
 	size_t which;             /* of the processes is sluggish */
 	size_t check_steps;       /* how often all comes to rest */
@@ -141,8 +169,15 @@ struct model {
 	struct client clients[CLIENTS];
 	struct deleter deleter;
 	unsigned deletes; /* how readily it begins, in percent */
+	/* Of a far store, those that were done. */
+	struct deleter *deletions;
+	size_t deletion_count;
 	struct point *accepted;
 	size_t accepted_count;
+	/* Of a far store: samples of which nobody knows whether they are there, or are there
+	 * without anybody's knowledge. Rows of their buckets may know of them or not. */
+	struct point *doubtful;
+	size_t doubtful_count;
 	uint64_t late_seen; /* late samples that were looked at */
 	char failure[512];
 };
@@ -196,9 +231,17 @@ static inline void metric_name(unsigned series, char to[64])
 /* ---- rollup_model_processes.c ---------------------------------------------------------------- */
 
 void process_open(struct model *m, struct process *p, const char *kind, size_t i);
+/* It is dead; what it still tries comes to nothing. */
+void process_kill(struct model *m, struct process *p);
+/* Neither it nor what it has handed over gets on. Of a far store. */
+void process_freeze(struct process *p, bool frozen);
 void process_release(struct process *p);
+/* How far a process' clock is off, of a far store. */
+int64_t clock_off_us(struct model *m);
 void run_all(struct process *p);
 void taker_open(struct model *m, struct taker *t, size_t i);
+/* Sometimes the thread that comes to a fault point stands there for a while. */
+void worker_pause(const char *name);
 /* As a crash does: whatever is at work comes to nothing. */
 void taker_kill(struct model *m, struct taker *t);
 void worker_open(struct model *m, struct worker *w, size_t i);
@@ -211,6 +254,8 @@ void worker_kill(struct worker *w);
 
 /* Sends a text, the same one again if it is to. */
 void client_begin(struct client *c);
+/* Nobody has said that the text was taken. `again`: it is sent again. */
+void client_failed(struct client *c, bool again);
 /* Sends some more of it, or all, and ends it. */
 void client_step(struct client *c, bool all);
 void deleter_open(struct model *m);

@@ -71,7 +71,7 @@ static void put_line(struct client *c)
 		unsigned series =
 			(unsigned)(((tenant * MEASUREMENTS + measurement) * HOSTS + host) * FIELDS +
 				   field);
-		c->points[c->point_count++] = (struct point){series, ts_ms, false};
+		c->points[c->point_count++] = (struct point){.series = series, .ts_ms = ts_ms};
 	}
 	put(c, " %lld\n", (long long)ts_ms);
 }
@@ -80,9 +80,97 @@ static void put_text(struct client *c)
 {
 	size_t lines = 1 + pick(c->model, chance(c->model, 80) ? 3 : 12);
 	c->len = c->point_count = 0;
+	c->failed = false;
 	while (lines--)
 		put_line(c);
 	c->waits = true;
+}
+
+/* ---- What a deletion takes ------------------------------------------------------------------- */
+
+static bool is_of(const struct deleter *d, const struct point *point)
+{
+	unsigned series = point->series, of = d->series;
+	bool same = series % FIELDS == of % FIELDS &&
+		    series / FIELDS / HOSTS == of / FIELDS / HOSTS &&
+		    (!d->has_selector || series / FIELDS % HOSTS == of / FIELDS % HOSTS);
+	return same && (d->whole || (point->ts_ms >= d->from_ms && point->ts_ms < d->to_ms));
+}
+
+/* Of a far store: it was sent when the deletion had been asked for, by all clocks, and stays. */
+static bool is_later(const struct model *m, const struct deleter *d, const struct point *point)
+{
+	return m->far && point->begun_ms > d->wish_ms + SKEW_MS;
+}
+
+/* One that was done may take it, though it was sent since. */
+static bool may_be_taken(const struct model *m, const struct point *point)
+{
+	for (size_t i = 0; i < m->deletion_count; i++) {
+		const struct deleter *d = &m->deletions[i];
+		if (is_of(d, point) && !is_later(m, d, point))
+			return true;
+	}
+	return false;
+}
+
+/* What is still on its way may have come before it. */
+static void take_deleted(struct model *m)
+{
+	const struct deleter *d = &m->deleter;
+	size_t kept = 0;
+	for (size_t i = 0; i < m->accepted_count; i++) {
+		if (!is_of(d, &m->accepted[i]) || is_later(m, d, &m->accepted[i]))
+			m->accepted[kept++] = m->accepted[i];
+	}
+	m->accepted_count = kept;
+	for (size_t c = 0; c < CLIENTS; c++) {
+		for (size_t i = 0; i < m->clients[c].point_count; i++)
+			m->clients[c].points[i].deleted |= is_of(d, &m->clients[c].points[i]);
+	}
+	if (!m->far)
+		return;
+	m->deletions = mem_resize_array(m->deletions, m->deletion_count + 1, sizeof(*m->deletions));
+	m->deletions[m->deletion_count++] = *d;
+}
+
+/* ---- What became of it ----------------------------------------------------------------------- */
+
+static void doubt(struct model *m, const struct point *point)
+{
+	ASSERT(m->doubtful_count < ACCEPTED_MAX);
+	m->doubtful[m->doubtful_count++] = *point;
+}
+
+/* A far store may have some of it all the same, or get it later. */
+void client_failed(struct client *c, bool again)
+{
+	struct model *m = c->model;
+	c->waits = again;
+	c->failed = true;
+	for (size_t i = 0; m->far && !again && i < c->point_count; i++)
+		doubt(m, &c->points[i]);
+}
+
+/* Its slot is closed, or nearly, for whoever took it: an earlier sending may have left it in the
+ * raw data, after that was rolled up. */
+static bool may_be_twice(struct model *m, const struct client *c, const struct point *point)
+{
+	return m->far && m->late && c->failed &&
+	       point->ts_ms < now_ms(m) - m->open_ms + 2 * SLOT_MS;
+}
+
+static void accept(struct client *c)
+{
+	struct model *m = c->model;
+	for (size_t i = 0; i < c->point_count; i++) {
+		ASSERT(m->accepted_count < ACCEPTED_MAX);
+		if (may_be_twice(m, c, &c->points[i]))
+			doubt(m, &c->points[i]);
+		bool taken = m->far ? may_be_taken(m, &c->points[i]) : c->points[i].deleted;
+		if (!taken)
+			m->accepted[m->accepted_count++] = c->points[i];
+	}
 }
 
 static void on_done(struct ingest_request *r)
@@ -90,12 +178,11 @@ static void on_done(struct ingest_request *r)
 	struct client *c = ingest_owner(r);
 	struct model *m = c->model;
 	trace(m, "client %zu: done, error %d", (size_t)(c - m->clients), r->err);
-	c->waits = r->err && (!m->loses || !c->taker->p.store.dead || chance(m, 50));
-	for (size_t i = 0; !r->err && i < c->point_count; i++) {
-		ASSERT(m->accepted_count < ACCEPTED_MAX);
-		if (!c->points[i].deleted)
-			m->accepted[m->accepted_count++] = c->points[i];
-	}
+	c->waits = false;
+	if (r->err)
+		client_failed(c, !m->loses || !c->taker->p.dead || chance(m, 50));
+	else
+		accept(c);
 	line_feed_release(&c->feed);
 	ingest_request_free(r);
 	c->r = NULL;
@@ -104,13 +191,18 @@ static void on_done(struct ingest_request *r)
 void client_begin(struct client *c)
 {
 	struct model *m = c->model;
+	struct taker *taker = &m->takers[pick(m, m->used_takers)];
+	if (taker->p.frozen)
+		return;
 	if (!c->waits)
 		put_text(c);
 	c->waits = c->ended = false;
 	c->at = 0;
-	for (size_t i = 0; i < c->point_count; i++)
+	for (size_t i = 0; i < c->point_count; i++) {
 		c->points[i].deleted = false;
-	c->taker = &m->takers[pick(m, m->used_takers)];
+		c->points[i].begun_ms = now_ms(m);
+	}
+	c->taker = taker;
 	c->r = ingest_request_new(c->taker->ingest,
 				  &(struct ingest_door){.done = on_done, .owner = c});
 	line_feed_init(&c->feed, c->r, (struct slice){NULL, 0}, LINE_MS);
@@ -122,7 +214,7 @@ void client_step(struct client *c, bool all)
 {
 	struct model *m = c->model;
 	size_t left = c->len - c->at;
-	if (!c->r || c->ended)
+	if (!c->r || c->ended || c->taker->p.frozen)
 		return;
 	if (left && !c->r->err) {
 		size_t n = all || chance(m, 60) ? left : 1 + pick(m, left);
@@ -137,31 +229,6 @@ void client_step(struct client *c, bool all)
 
 /* ---- Who deletes ----------------------------------------------------------------------------- */
 
-static bool is_of(const struct deleter *d, const struct point *point)
-{
-	unsigned series = point->series, of = d->series;
-	bool same = series % FIELDS == of % FIELDS &&
-		    series / FIELDS / HOSTS == of / FIELDS / HOSTS &&
-		    (!d->has_selector || series / FIELDS % HOSTS == of / FIELDS % HOSTS);
-	return same && (d->whole || (point->ts_ms >= d->from_ms && point->ts_ms < d->to_ms));
-}
-
-/* What is still on its way may have come before it. */
-static void take_deleted(struct model *m)
-{
-	const struct deleter *d = &m->deleter;
-	size_t kept = 0;
-	for (size_t i = 0; i < m->accepted_count; i++) {
-		if (!is_of(d, &m->accepted[i]))
-			m->accepted[kept++] = m->accepted[i];
-	}
-	m->accepted_count = kept;
-	for (size_t c = 0; c < CLIENTS; c++) {
-		for (size_t i = 0; i < m->clients[c].point_count; i++)
-			m->clients[c].points[i].deleted |= is_of(d, &m->clients[c].points[i]);
-	}
-}
-
 static void choose_deletion(struct deleter *d)
 {
 	static const struct slice hosts[HOSTS] = {SLICE("0"), SLICE("1")};
@@ -169,7 +236,7 @@ static void choose_deletion(struct deleter *d)
 	d->series = (unsigned)pick(m, SERIES);
 	d->host = hosts[d->series / FIELDS % HOSTS];
 	d->has_selector = chance(m, 50);
-	d->whole = chance(m, 20);
+	d->whole = !m->far && chance(m, 20);
 	d->from_ms = now_ms(m) / SLOT_MS * SLOT_MS -
 		     (int64_t)pick(m, m->late && chance(m, 50) ? LATE_SLOTS : 5) * SLOT_MS;
 	d->to_ms = d->from_ms + (1 + (int64_t)pick(m, 4)) * SLOT_MS;
@@ -179,6 +246,9 @@ static void choose_deletion(struct deleter *d)
 		d->to_ms = d->from_ms + 1 + (int64_t)pick(m, 40) * 5000;
 	}
 	d->wanted = true;
+	d->again = false;
+	d->wish_ms = now_ms(m);
+	d->stamp_us = store_stamp(d->p.store);
 	metric_name(d->series, d->name);
 }
 
@@ -186,12 +256,13 @@ static void run_deletion(struct task_queue *queue, void *owner)
 {
 	struct deleter *d = owner;
 	struct model *m = d->model;
-	const struct rollup_site site = {.store = &d->p.store.store,
+	const struct rollup_site site = {.store = d->p.store,
 					 .marks = d->p.marks,
-					 .clock = &m->clock.clock,
+					 .clock = &d->p.clock.clock,
 					 .granularities = m->granularities,
 					 .partitions = PARTITIONS,
 					 .quiet_ms = QUIET_MS,
+					 .skew_max_ms = m->far ? SKEW_MS : 0,
 					 .retention.levels_ms = {m->raw_ms}};
 	struct rollup_delete_result result;
 	struct errbuf e;
@@ -207,6 +278,8 @@ static void run_deletion(struct task_queue *queue, void *owner)
 			.from_ms = d->from_ms,
 			.to_ms = d->to_ms,
 			.whole = d->whole,
+			.stamp_us = d->stamp_us,
+			.again = d->again,
 		},
 		&result, &e);
 }
@@ -233,7 +306,7 @@ bool deleter_step(struct deleter *d)
 	stepped_release(&d->work);
 	d->works = false;
 	trace(m, "deleter: done, error %d", d->err);
-	d->wanted = d->err != 0;
+	d->wanted = d->again = d->err != 0;
 	if (!d->err)
 		take_deleted(m);
 	return true;
@@ -257,7 +330,7 @@ void deleter_tick(struct deleter *d)
 
 void deleter_kill(struct deleter *d)
 {
-	slow_kill(&d->p.store);
+	process_kill(d->model, &d->p);
 	while (deleter_step(d))
 		;
 	ASSERT(!d->works);

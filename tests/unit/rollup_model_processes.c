@@ -12,18 +12,69 @@ void run_all(struct process *p)
 		;
 }
 
+static struct process_clock *process_clock_of(struct clock *clock)
+{
+	return CONTAINER_OF(clock, struct process_clock, clock);
+}
+
+static int64_t process_wall_us(struct clock *clock)
+{
+	struct process_clock *own = process_clock_of(clock);
+	return own->of->clock.wall_us(&own->of->clock) + own->off_us;
+}
+
+static int64_t process_mono_us(struct clock *clock)
+{
+	struct process_clock *own = process_clock_of(clock);
+	return own->of->clock.mono_us(&own->of->clock);
+}
+
+int64_t clock_off_us(struct model *m)
+{
+	return m->far ? ((int64_t)pick(m, SKEW_MS + 1) - SKEW_MS / 2) * 1000 : 0;
+}
+
 void process_open(struct model *m, struct process *p, const char *kind, size_t i)
 {
-	slow_open(&p->store, &m->slow, m->atomic);
 	task_queue_init(&p->queue);
-	snprintf(p->name, sizeof(p->name), "%s%zu", kind, i);
-	p->marks = marks_store_open(&(struct marks_store_options){.store = &p->store.store,
-								  .writer = slice_of(p->name)});
+	p->dead = p->frozen = false;
+	p->clock = (struct process_clock){{.wall_us = process_wall_us, .mono_us = process_mono_us},
+					  &m->clock,
+					  clock_off_us(m)};
+	if (m->far) {
+		p->store = far_open(m->far, &p->clock.clock, m->last_stamp_us);
+		snprintf(p->name, sizeof(p->name), "%s%zu-%u", kind, i, ++m->incarnations);
+	} else {
+		slow_open(&p->slow, &m->slow, m->atomic);
+		p->store = &p->slow.store;
+		snprintf(p->name, sizeof(p->name), "%s%zu", kind, i);
+	}
+	p->marks = marks_store_open(
+		&(struct marks_store_options){.store = p->store, .writer = slice_of(p->name)});
+}
+
+void process_kill(struct model *m, struct process *p)
+{
+	p->dead = true;
+	if (!m->far) {
+		slow_kill(&p->slow);
+		return;
+	}
+	far_kill(p->store);
+	if (far_last_stamp_us(p->store) > m->last_stamp_us)
+		m->last_stamp_us = far_last_stamp_us(p->store);
+}
+
+void process_freeze(struct process *p, bool frozen)
+{
+	p->frozen = frozen;
+	far_freeze(p->store, frozen);
 }
 
 void process_release(struct process *p)
 {
 	marks_close(p->marks);
+	store_close(p->store);
 	task_queue_release(&p->queue);
 }
 
@@ -32,14 +83,13 @@ void taker_open(struct model *m, struct taker *t, size_t i)
 	*t = (struct taker){.retention.levels_ms = {m->open_ms}};
 	process_open(m, &t->p, "taker", i);
 	struct catalog_options catalog = catalog_options_default();
-	t->catalog =
-		catalog_new(&t->p.store.store, &m->clock.clock, &t->p.queue.executor, &catalog);
+	t->catalog = catalog_new(t->p.store, &t->p.clock.clock, &t->p.queue.executor, &catalog);
 	t->ingest = ingest_new(&(struct ingest_options){
-		.store = &t->p.store.store,
+		.store = t->p.store,
 		.catalog = t->catalog,
-		.clock = &m->clock.clock,
+		.clock = &t->p.clock.clock,
 		.executor = &t->p.queue.executor,
-		.ahead_ms = 2 * SLOT_MS,
+		.ahead_ms = 2 * SLOT_MS + SKEW_MS,
 		.retention = &t->retention,
 		.late_keep = m->late,
 		.write_bytes = 300 + pick(m, 3000),
@@ -47,7 +97,9 @@ void taker_open(struct model *m, struct taker *t, size_t i)
 		.partitions = PARTITIONS,
 		.rollup_slot_ms = SLOT_MS,
 		.rollup_quiet_ms = QUIET_MS,
+		.rollup_skew_max_ms = m->far ? SKEW_MS : 0,
 		.marks = t->p.marks,
+		.seed = m->seed,
 	});
 }
 
@@ -58,7 +110,7 @@ static void on_closed(void *owner)
 
 void taker_kill(struct model *m, struct taker *t)
 {
-	slow_kill(&t->p.store);
+	process_kill(m, &t->p);
 	for (size_t i = 0; i < CLIENTS; i++) {
 		struct client *c = &m->clients[i];
 		if (c->taker != t || !c->r || c->ended)
@@ -66,7 +118,7 @@ void taker_kill(struct model *m, struct taker *t)
 		ingest_request_abandon(c->r);
 		line_feed_release(&c->feed);
 		c->r = NULL;
-		c->waits = !m->loses || chance(m, 50);
+		client_failed(c, !m->loses || chance(m, 50));
 	}
 	run_all(&t->p);
 	ASSERT(ingest_idle(t->ingest));
@@ -79,13 +131,14 @@ void taker_kill(struct model *m, struct taker *t)
 
 /* ---- Who rolls up ---------------------------------------------------------------------------- */
 
-static struct worker *stepping; /* whose step it is */
+static struct worker *stepping;        /* whose step it is */
+static struct thread *stepping_thread; /* and of which of its threads */
 
 static bool lanes_over(const struct worker *w)
 {
 	bool over = true;
 	for (size_t i = 0; i < w->lane_count; i++)
-		over &= stepped_over(&w->lanes[i]);
+		over &= stepped_over(&w->lanes[i].stepped);
 	return over;
 }
 
@@ -96,14 +149,27 @@ static void run_lanes(UNUSED const char *name, void (*run)(struct task_queue *qu
 	struct worker *w = stepping;
 	ASSERT(count <= LANES_MAX + 1);
 	for (size_t i = 1; i < count; i++)
-		stepped_start(&w->lanes[i - 1], run, owners[i]);
+		stepped_start(&w->lanes[i - 1].stepped, run, owners[i]);
 	w->lane_count = count - 1;
-	run(&w->work.queue, owners[0]);
+	run(&w->work.stepped.queue, owners[0]);
 	while (!lanes_over(w))
-		stepped_yield(&w->work);
+		stepped_yield(&w->work.stepped);
 	for (size_t i = 0; i < w->lane_count; i++)
-		stepped_release(&w->lanes[i]);
+		stepped_release(&w->lanes[i].stepped);
 	w->lane_count = 0;
+}
+
+void worker_pause(UNUSED const char *name)
+{
+	struct worker *w = stepping;
+	struct thread *thread = stepping_thread;
+	if (!w || w->p.dead || !chance(w->model, w->model->pauses))
+		return;
+	thread->stands = true;
+	thread->until_ms = now_ms(w->model) + (int64_t)pick(w->model, 3 * QUIET_MS);
+	trace(w->model, "%s: a thread stands at %s", w->p.name, name);
+	stepped_yield(&thread->stepped);
+	thread->stands = false;
 }
 
 static void run_worker(struct task_queue *queue, void *owner)
@@ -111,7 +177,7 @@ static void run_worker(struct task_queue *queue, void *owner)
 	struct worker *w = owner;
 	struct model *m = w->model;
 	struct partitions held;
-	int64_t asof_ms = now_ms(m), until_ms;
+	int64_t asof_ms = clock_wall_ms(&w->p.clock.clock), until_ms;
 	int err = leases_take(w->leases, queue, &w->own, &held, &until_ms);
 	trace(m, "%s: leases of %zu, error %d", w->p.name, held.count, err);
 	w->next_ms = now_ms(m) + (err ? TICK_MS : EVERY_MS);
@@ -126,15 +192,23 @@ static void run_worker(struct task_queue *queue, void *owner)
 	      (unsigned long long)pass.rolled_up, (unsigned long long)pass.waiting, pass.err);
 }
 
+static bool goes_on(const struct worker *w, const struct thread *thread)
+{
+	if (thread->stands)
+		return w->p.dead || now_ms(w->model) >= thread->until_ms;
+	return stepped_ready(&thread->stepped);
+}
+
 /* Those that can go on: a lane, or the pass if it does not wait for lanes. */
-static size_t list_ready(struct worker *w, struct stepped *ready[LANES_MAX + 1])
+static size_t list_ready(struct worker *w, struct thread *ready[LANES_MAX + 1])
 {
 	size_t n = 0;
-	bool waits = w->lane_count && w->work.begun && !w->work.queue.first;
-	if (stepped_ready(&w->work) || (waits && lanes_over(w)))
+	const struct stepped *work = &w->work.stepped;
+	bool waits = w->lane_count && work->begun && !work->queue.first && !w->work.stands;
+	if (goes_on(w, &w->work) || (waits && lanes_over(w)))
 		ready[n++] = &w->work;
 	for (size_t i = 0; i < w->lane_count; i++) {
-		if (stepped_ready(&w->lanes[i]))
+		if (goes_on(w, &w->lanes[i]))
 			ready[n++] = &w->lanes[i];
 	}
 	return n;
@@ -142,14 +216,16 @@ static size_t list_ready(struct worker *w, struct stepped *ready[LANES_MAX + 1])
 
 bool worker_step(struct worker *w)
 {
-	struct stepped *ready[LANES_MAX + 1];
+	struct thread *ready[LANES_MAX + 1];
 	size_t n = w->works ? list_ready(w, ready) : 0;
 	if (!n)
 		return false;
 	stepping = w;
-	(void)stepped_step(ready[n == 1 ? 0 : pick(w->model, n)]);
-	if (stepped_over(&w->work)) {
-		stepped_release(&w->work);
+	stepping_thread = ready[n == 1 ? 0 : pick(w->model, n)];
+	(void)stepped_step(&stepping_thread->stepped);
+	stepping = NULL;
+	if (stepped_over(&w->work.stepped)) {
+		stepped_release(&w->work.stepped);
 		w->works = false;
 	}
 	return true;
@@ -167,19 +243,20 @@ void worker_open(struct model *m, struct worker *w, size_t i)
 	struct partitions own = w->own;
 	*w = (struct worker){.model = m, .own = own, .next_ms = now_ms(m)};
 	process_open(m, &w->p, "worker", m->one_name ? 0 : i);
-	w->site = (struct rollup_site){.store = &w->p.store.store,
+	w->site = (struct rollup_site){.store = w->p.store,
 				       .marks = w->p.marks,
-				       .clock = &m->clock.clock,
+				       .clock = &w->p.clock.clock,
 				       .granularities = m->granularities,
 				       .slice_points = m->slice_points,
 				       .quiet_ms = QUIET_MS,
+				       .skew_max_ms = m->far ? SKEW_MS : 0,
 				       .retention.levels_ms = {m->raw_ms},
 				       .late = late_of(m),
 				       .counter_suffixes = counters,
 				       .counter_suffix_count = 1};
 	w->job = rollup_job_new(&w->site, run_lanes);
-	w->leases = leases_new(&(struct leases_options){.store = &w->p.store.store,
-							.clock = &m->clock.clock,
+	w->leases = leases_new(&(struct leases_options){.store = w->p.store,
+							.clock = &w->p.clock.clock,
 							.holder = slice_of(w->p.name),
 							.lease_ms = LEASE_MS});
 }
@@ -188,13 +265,13 @@ void worker_tick(struct worker *w)
 {
 	if (w->works || now_ms(w->model) < w->next_ms)
 		return;
-	stepped_start(&w->work, run_worker, w);
+	stepped_start(&w->work.stepped, run_worker, w);
 	w->works = true;
 }
 
 void worker_kill(struct worker *w)
 {
-	slow_kill(&w->p.store);
+	process_kill(w->model, &w->p);
 	while (worker_step(w))
 		;
 	ASSERT(!w->works);

@@ -158,6 +158,8 @@ static void batch_begin(struct rollup_batch *b, int64_t slot_s,
 		memset(b->there, 0, rows * sizeof(*b->there));
 	}
 	store_write_reset(b->write);
+	/* Before its samples are read: rows that somebody makes of more of them win. */
+	b->write->stamp_us = store_stamp(b->site->store);
 }
 
 int rollup_batch_run(struct rollup_batch *b, struct task_queue *queue, int64_t slot_s,

@@ -90,11 +90,20 @@ static void batch_settle_late(struct rollup_batch *b, const struct row_place *pl
 		late[ROLLUP_FIRST] = late[ROLLUP_LAST] = late[ROLLUP_INCREASE] = (struct value){0};
 }
 
+/* Rows that were handed to such a store and have not come yet, maybe by somebody who is dead, are
+ * not seen: what may be there goes. */
+static bool batch_may_have_unseen(const struct rollup_batch *b)
+{
+	return !(b->site->store->engine->can & STORE_SERIAL_WRITES);
+}
+
 /* One that said more than what takes its place, or that nothing speaks for any more. */
 static int batch_drop_late(struct rollup_batch *b, const struct row_place *place, size_t member)
 {
 	const struct value *late = batch_row_in(b, b->late, place->row, member);
 	uint8_t there = b->there[batch_place(b, place->row, member)];
+	if (batch_may_have_unseen(b))
+		there = LATE_ROW_THERE | LATE_ROW_WHOLE;
 	bool made = late[ROLLUP_SUM].type != VALUE_NONE;
 	bool less = there & LATE_ROW_WHOLE && late[ROLLUP_FIRST].type == VALUE_NONE;
 	if (!(there & LATE_ROW_THERE) || (made && !less))
@@ -150,29 +159,51 @@ static size_t batch_list_lacking(struct rollup_batch *b, size_t granularity)
 	return n;
 }
 
-/* From the first row that is to go to the last; those between that are to stay are put behind it.
- */
+/* Windows from..to of a member; those between that are to stay are put behind it. */
+static int batch_add_removal(struct rollup_batch *b, size_t granularity, size_t member, size_t from,
+			     size_t to)
+{
+	int64_t width_ms = b->site->granularities.list[granularity].width_ms;
+	struct store_target target = {.table = TABLE_DATA_DOWNSAMPLED, .period_ms = width_ms};
+	if (from >= to)
+		return 0;
+	b->removals++;
+	return store_delete_range(b->write, &target, &b->members[member].handle, 1,
+				  b->slot_s * 1000 + (int64_t)from * width_ms,
+				  b->slot_s * 1000 + (int64_t)to * width_ms);
+}
+
+/* From the first of the stored rows that is to go to the last. */
 static int batch_remove_rows_of(struct rollup_batch *b, size_t granularity, size_t member,
 				const struct store_windows *stored)
 {
-	int64_t width_ms = b->site->granularities.list[granularity].width_ms;
 	size_t row = batch_first_row(b, granularity),
-	       count = batch_windows(&b->site->granularities, granularity);
-	size_t from = count, to = 0;
+	       from = batch_windows(&b->site->granularities, granularity), to = 0;
 	for (size_t i = 0; i < stored->count; i++) {
 		size_t w = stored->numbers[i];
 		if (batch_has_row(b, row + w, member))
 			continue;
-		from = from == count ? w : from;
+		from = w < from ? w : from;
 		to = w + 1;
 	}
-	if (!to)
-		return 0;
-	b->removals++;
-	struct store_target target = {.table = TABLE_DATA_DOWNSAMPLED, .period_ms = width_ms};
-	return store_delete_range(b->write, &target, &b->members[member].handle, 1,
-				  b->slot_s * 1000 + (int64_t)from * width_ms,
-				  b->slot_s * 1000 + (int64_t)to * width_ms);
+	return batch_add_removal(b, granularity, member, from, to);
+}
+
+/* The same of rows that may be stored. */
+static int batch_remove_unseen_of(struct rollup_batch *b, size_t granularity, size_t count)
+{
+	size_t row = batch_first_row(b, granularity),
+	       windows = batch_windows(&b->site->granularities, granularity);
+	int err = 0;
+	for (size_t i = 0; i < count && !err; i++) {
+		size_t member = b->places[0][i], from = 0, to = windows;
+		while (batch_has_row(b, row + from, member))
+			from++;
+		while (batch_has_row(b, row + to - 1, member))
+			to--;
+		err = batch_add_removal(b, granularity, member, from, to);
+	}
+	return err;
 }
 
 /* Looks which rows of a granularity there are of the first `count` handles; *looked: of these,
@@ -216,7 +247,11 @@ int batch_remove_rows(struct rollup_batch *b)
 {
 	for (size_t granularity = 0; granularity < b->site->granularities.count; granularity++) {
 		size_t count = batch_list_lacking(b, granularity), looked = 0;
-		int err = count ? batch_look_for_rows(b, granularity, count, &looked) : 0;
+		int err = 0;
+		if (batch_may_have_unseen(b))
+			err = batch_remove_unseen_of(b, granularity, count);
+		else if (count)
+			err = batch_look_for_rows(b, granularity, count, &looked);
 		if (err && err != ERR_DAMAGED)
 			return err;
 		for (; err && looked < count; looked++)

@@ -1,6 +1,7 @@
 /* One write of all rows that were computed, and of what tells that there are such rows. */
 #include "rollup/batch/private.h"
 
+#include "base/fault.h"
 #include "marks/recent.h"
 #include "retention/late.h"
 #include "store/wait.h"
@@ -166,6 +167,8 @@ int batch_write_rows(struct rollup_batch *b)
 	bool any = b->write->samples || b->write->cells || b->removals;
 	if (!err && any && (batch_read_too_long_ago(b) || batch_raw_went(b)))
 		err = ERR_TIMEOUT;
+	if (!err && any)
+		err = fault("rollup_write");
 	bool submitted = !err && any;
 	if (submitted)
 		err = store_write_wait(b->write, b->queue);
