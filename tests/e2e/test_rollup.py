@@ -509,8 +509,8 @@ def test_a_file_says_which_host_has_what(make_server):
      "5m is too short: a write may take 50m and clocks may differ by 10s, so 3763s is the least"),
     ("  lease: 39s", "granary.yml:2: rollup.lease: a lease of 39s is too short where clocks may "
      "differ by 10s: four times that is the least"),
-    ("  clock_difference: 31s", "granary.yml:2: rollup.clock_difference: a lease of 2m is too short "
-     "where clocks may differ by 31s"),
+    ("  clock_difference: 31s", "granary.yml:2: rollup.clock_difference: a lease of 2m is too "
+     "short where clocks may differ by 31s"),
     ("  granularities:\n    - 5m:14d\n    - 7m:1y", "granary.yml:4: rollup.granularities: a slot "
      "of 1h is no multiple of the granularity 7m"),
     ("  foo: 1s", "granary.yml:2: rollup.foo is not an option\n"),
