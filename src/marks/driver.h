@@ -30,6 +30,7 @@ struct marks {
 	pthread_mutex_t lock;                /* guards the next */
 	struct marks_state state;
 	_Atomic uint64_t losses;
+	_Atomic int64_t enumerated_ms; /* when all rows of a shared store were, the last time */
 };
 
 void marks_init(struct marks *marks, const struct marks_driver *ops,

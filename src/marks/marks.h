@@ -17,6 +17,7 @@
 
 #include "base/base.h"
 #include "base/exec.h"
+#include "lease/partition.h"
 #include "model/series.h"
 #include "store/store.h"
 
@@ -139,9 +140,11 @@ int marks_mark_wait(struct marks *marks, struct task_queue *queue, int64_t now_m
 /* ---- Listing ------------------------------------------------------------------------------- */
 
 /* The slots that have marks, page by page in any order. A slot that has marks throughout the
- * listing is never missed. It begins with {.marks = marks} and ends with marks_listing_release. */
+ * listing is never missed; one that has none any more may be listed. It begins with {.marks =
+ * marks} and ends with marks_listing_release. */
 struct marks_listing {
 	struct marks *marks;
+	const struct partitions *own; /* the caller's: no others are wanted; NULL: all are */
 	/* The last page. */
 	struct mark_slot *slots;
 	size_t count;
@@ -185,6 +188,9 @@ struct marks_reading {
 	const struct mark_slot
 		*slots; /* one slot in up to MARKS_READING_MAX partitions; they stay */
 	size_t slot_count;
+	/* Whoever finishes all marks says so of the slot, if none was made later than this, by the
+	 * wall clock. 0: the slot goes on being listed. */
+	int64_t settled_ms;
 	/* The last part. */
 	struct mark *part;
 	size_t count;

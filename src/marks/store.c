@@ -1,5 +1,7 @@
 #include "marks/store.h"
 
+#include <stdatomic.h>
+
 #include "base/buf.h"
 #include "marks/cell.h"
 #include "marks/driver.h"
@@ -13,6 +15,7 @@ enum {
 	LISTING_ROWS = 20000,
 	LISTING_MAX_BYTES = 16 << 20,
 	READING_CELLS = 20000,
+	ENUMERATE_EVERY_MS = 86400000,
 	READING_MAX_BYTES = 4 << 20, /* in memory a mark is some times what it is in its cell */
 };
 
@@ -46,6 +49,22 @@ static void marks_store_place_of(struct marks_store_place *place, struct mark_sl
 	place->column.part[1] = writer;
 }
 
+static bool marks_store_is_shared(const struct marks *marks)
+{
+	return marks->of_store.store->engine->can & STORE_SHARED;
+}
+
+/* The row and the column of mark_slots that belong to the place of a mark. */
+static struct store_parts marks_store_slots_row(const struct marks_store_place *place)
+{
+	return (struct store_parts){{place->row.part[0]}};
+}
+
+static struct store_parts marks_store_slots_column(const struct marks_store_place *place)
+{
+	return (struct store_parts){{place->row.part[1], place->column.part[1]}};
+}
+
 static uint64_t marks_store_number_of(struct slice part)
 {
 	return be64_get((const uint8_t *)part.data);
@@ -76,6 +95,23 @@ static size_t marks_store_fill_cell(struct buf *value, int64_t now_ms,
 	return n;
 }
 
+static int marks_store_put_cell(const struct marks *marks, struct store_write *write,
+				struct mark_slot slot, struct slice value)
+{
+	struct marks_store_place place;
+	int64_t stamp_us = store_stamp(write->store);
+	marks_store_place_of(&place, slot, stamp_us, marks->of_store.writer);
+	if (marks_store_is_shared(marks)) {
+		struct store_parts row = marks_store_slots_row(&place);
+		struct store_parts column = marks_store_slots_column(&place);
+		int err = store_cell_put(write, TABLE_MARK_SLOTS, &row, &column, SLICE(""),
+					 stamp_us, 0);
+		if (err)
+			return err;
+	}
+	return store_log_put(write, TABLE_MARKS, &place.row, &place.column, value);
+}
+
 static int marks_store_put_touches(const struct marks *marks, struct store_write *write,
 				   int64_t now_ms, const struct mark_touch *touches, size_t count,
 				   size_t *added)
@@ -84,13 +120,9 @@ static int marks_store_put_touches(const struct marks *marks, struct store_write
 	int err = 0;
 	buf_init(&value, CELL_MAX_BYTES + UINT16_MAX);
 	while (*added < count && !err) {
-		struct marks_store_place place;
 		const struct mark_touch *first = &touches[*added];
 		size_t n = marks_store_fill_cell(&value, now_ms, first, count - *added);
-		marks_store_place_of(&place, first->slot, store_stamp(write->store),
-				     marks->of_store.writer);
-		err = store_log_put(write, TABLE_MARKS, &place.row, &place.column,
-				    buf_slice(&value));
+		err = marks_store_put_cell(marks, write, first->slot, buf_slice(&value));
 		if (!err)
 			*added += n;
 	}
@@ -133,6 +165,13 @@ static void marks_store_end_marking(struct marks_store_marking *m)
 	mem_free(m);
 }
 
+static bool marks_store_is_late(const struct marks_store_marking *m)
+{
+	const struct marks_store_options *options = &m->marks->of_store;
+	return !(options->store->engine->can & STORE_SERIAL_WRITES) &&
+	       clock_wall_ms(options->clock) - m->of.now_ms >= options->late_ms;
+}
+
 static void marks_store_on_marked(struct store_write *write, int err)
 {
 	struct marks_store_marking *m = write->owner;
@@ -142,6 +181,8 @@ static void marks_store_on_marked(struct store_write *write, int err)
 		err = marks_store_mark_some(m);
 	if (!err && !over)
 		return;
+	if (!err && marks_store_is_late(m))
+		err = ERR_UNKNOWN;
 	marks_store_end_marking(m);
 	of.done(of.owner, err);
 }
@@ -161,7 +202,8 @@ int marks_store_mark(struct marks *marks, const struct marks_marking *marking)
 
 /* ---- Listing --------------------------------------------------------------------------------- */
 
-int marks_store_list(struct marks_listing *listing, struct task_queue *queue, int64_t now_ms)
+static int marks_store_enumerate(struct marks_listing *listing, struct task_queue *queue,
+				 int64_t now_ms)
 {
 	struct store_read *read = store_read_new(listing->marks->of_store.store, LISTING_MAX_BYTES);
 	struct store_request *request = store_read_add(read, STORE_ENUMERATE);
@@ -185,6 +227,72 @@ int marks_store_list(struct marks_listing *listing, struct task_queue *queue, in
 	return err;
 }
 
+/* Those of the partition, which mark_slots has once for each writer. */
+static void marks_store_add_slots(struct marks_listing *listing, uint32_t partition,
+				  const struct store_cell_scan *scan)
+{
+	for (size_t i = 0; i < scan->count; i++) {
+		struct mark_slot slot = {
+			(int64_t)marks_store_number_of(scan->cells[i].column.part[0]), partition};
+		if (!listing->count ||
+		    mark_slot_compare(&listing->slots[listing->count - 1], &slot) != 0)
+			marks_listing_add(listing, slot);
+	}
+}
+
+/* The slots of one partition, all in one page: listing->cursor is the next partition. */
+static int marks_store_list_own(struct marks_listing *listing, struct task_queue *queue,
+				int64_t now_ms)
+{
+	uint32_t partition = (uint32_t)listing->cursor;
+	struct store_token token = {0};
+	int err = 0;
+	while (partition < PARTITIONS_MAX && !partitions_has(listing->own, partition))
+		partition++;
+	for (bool more = partition < PARTITIONS_MAX; more && !err;) {
+		struct marks_store_place place;
+		struct store_read *read =
+			store_read_new(listing->marks->of_store.store, LISTING_MAX_BYTES);
+		struct store_request *request = store_read_add(read, STORE_CELL_SCAN);
+		ASSERT(request); /* the first of an empty arena */
+		marks_store_place_of(&place, (struct mark_slot){0, partition}, 0,
+				     (struct slice){0});
+		request->cell_scan.table = TABLE_MARK_SLOTS;
+		request->cell_scan.key = marks_store_slots_row(&place);
+		request->token = token;
+		read->now_ms = now_ms;
+		err = store_read_wait(read, queue);
+		if (!err)
+			marks_store_add_slots(listing, partition, &request->cell_scan);
+		more = request->more;
+		token = request->token;
+		store_read_free(read);
+	}
+	listing->cursor = partition + 1;
+	listing->over = !err && partition + 1 >= PARTITIONS_MAX;
+	return err;
+}
+
+/* Now and then all rows are enumerated: of a write that failed there may be marks of slots that
+ * mark_slots does not have. A listing is by one of both from its beginning to its end. */
+static bool marks_store_is_by_slots(const struct marks_listing *listing, int64_t now_ms)
+{
+	int64_t enumerated_ms = atomic_load(&listing->marks->enumerated_ms);
+	if (!listing->own || !marks_store_is_shared(listing->marks) || listing->token.len)
+		return false;
+	return listing->cursor || (enumerated_ms && now_ms - enumerated_ms < ENUMERATE_EVERY_MS);
+}
+
+int marks_store_list(struct marks_listing *listing, struct task_queue *queue, int64_t now_ms)
+{
+	if (marks_store_is_by_slots(listing, now_ms))
+		return marks_store_list_own(listing, queue, now_ms);
+	int err = marks_store_enumerate(listing, queue, now_ms);
+	if (!err && listing->over && listing->own)
+		atomic_store(&listing->marks->enumerated_ms, now_ms);
+	return err;
+}
+
 /* ---- Reading --------------------------------------------------------------------------------- */
 
 /* A row that is being read. */
@@ -194,9 +302,17 @@ struct marks_store_mark_row {
 	struct store_request *request; /* of this part, or NULL */
 };
 
+/* A column of mark_slots, of the reading's slot number `place`. */
+struct marks_store_slot_cell {
+	size_t place;
+	int64_t stamp_us;
+	struct slice writer; /* owned */
+};
+
 /* A cell that was read, and which marks stand in it: refs[first] and on. */
 struct marks_store_mark_cell {
 	struct mark_slot slot;
+	size_t place; /* of the slot in the reading */
 	int64_t stamp_us, touched_ms;
 	bool deleted;
 	struct slice writer;
@@ -211,6 +327,9 @@ struct marks_store_reading {
 	uint32_t *refs; /* indexes of marks */
 	size_t ref_count, ref_room;
 	struct mark_set set;
+	struct marks_store_slot_cell *slot_cells;
+	size_t slot_cell_count;
+	bool left[MARKS_READING_MAX]; /* by place: some marks of the slot stay */
 };
 
 static void marks_store_add_ref(struct marks_store_reading *r, uint32_t mark)
@@ -239,10 +358,11 @@ static void marks_store_take_mark(struct marks_store_reading *r,
 	marks_store_add_ref(r, at);
 }
 
-static void marks_store_take_cell(struct marks_reading *reading, struct mark_slot slot,
+static void marks_store_take_cell(struct marks_reading *reading, size_t place,
 				  const struct store_cell *stored)
 {
 	struct marks_store_reading *r = reading->of_store;
+	struct mark_slot slot = reading->slots[place];
 	struct mark_cell_reader reader;
 	struct slice tenant;
 	struct series_set series_set;
@@ -252,11 +372,13 @@ static void marks_store_take_cell(struct marks_reading *reading, struct mark_slo
 				   "writer " SHOWN ", %zu bytes)",
 				   slot.partition, (long long)slot.slot_s,
 				   SHOWN_OF(stored->column.part[1]), stored->value.len);
+		r->left[place] = true;
 		return;
 	}
 	struct marks_store_mark_cell *cell = &r->cells[r->cell_count++];
 	*cell = (struct marks_store_mark_cell){
 		.slot = slot,
+		.place = place,
 		.stamp_us = (int64_t)marks_store_number_of(stored->column.part[0]),
 		.touched_ms = reader.touched_ms,
 		.deleted = reader.deleted,
@@ -287,7 +409,7 @@ static int marks_store_take_rows(struct marks_reading *reading)
 			r->cells = mem_resize_array(r->cells, r->cell_count + scan->count + 1,
 						    sizeof(*r->cells));
 			for (size_t at = 0; at < scan->count; at++)
-				marks_store_take_cell(reading, reading->slots[i], &scan->cells[at]);
+				marks_store_take_cell(reading, i, &scan->cells[at]);
 			taken++;
 		}
 		reading->over &= row->over;
@@ -320,11 +442,91 @@ static struct marks_store_reading *marks_store_begin_reading(const struct marks 
 	return r;
 }
 
+/* ---- Which slots there are, and which are done ----------------------------------------------- */
+
+static void marks_store_take_slot_cells(struct marks_store_reading *r, size_t place,
+					const struct store_cell_scan *scan)
+{
+	r->slot_cells = mem_resize_array(r->slot_cells, r->slot_cell_count + scan->count + 1,
+					 sizeof(*r->slot_cells));
+	for (size_t i = 0; i < scan->count; i++) {
+		struct slice writer = scan->cells[i].column.part[1];
+		r->slot_cells[r->slot_cell_count++] = (struct marks_store_slot_cell){
+			place, scan->cells[i].stamp_us, {mem_copy_text(writer), writer.len}};
+	}
+}
+
+/* Of one slot of one partition: the columns that stand for it. */
+static int marks_store_read_slot_cells(struct marks_reading *reading, size_t place,
+				       struct task_queue *queue, int64_t now_ms)
+{
+	struct marks_store_reading *r = reading->of_store;
+	struct marks_store_place at, next;
+	struct mark_slot slot = reading->slots[place], after = {slot.slot_s + 1, slot.partition};
+	marks_store_place_of(&at, slot, 0, (struct slice){0});
+	marks_store_place_of(&next, after, 0, (struct slice){0});
+	store_read_reset(r->read);
+	struct store_request *request = store_read_add(r->read, STORE_CELL_SCAN);
+	ASSERT(request); /* the first of an empty arena */
+	request->cell_scan = (struct store_cell_scan){.table = TABLE_MARK_SLOTS,
+						      .key = marks_store_slots_row(&at),
+						      .from = marks_store_slots_column(&at),
+						      .to = marks_store_slots_column(&next)};
+	r->read->now_ms = now_ms;
+	int err = store_read_wait(r->read, queue);
+	/* There are more of them than a read gives: they stay. */
+	if (!err && request->more)
+		r->left[place] = true;
+	if (!err)
+		marks_store_take_slot_cells(r, place, &request->cell_scan);
+	return err;
+}
+
+/* They are read before the marks are: what is marked since has a higher stamp. */
+static int marks_store_read_slots(struct marks_reading *reading, struct task_queue *queue,
+				  int64_t now_ms)
+{
+	int err = 0;
+	for (size_t i = 0; i < reading->slot_count && !err; i++)
+		err = marks_store_read_slot_cells(reading, i, queue, now_ms);
+	return err;
+}
+
+/* Of slots whose marks are all finished, and were all made before settled_ms. */
+static int marks_store_finish_slots(const struct marks_reading *reading, struct task_queue *queue)
+{
+	const struct marks_store_reading *r = reading->of_store;
+	struct store_write *write = marks_store_make_write(reading->marks);
+	int err = 0;
+	for (size_t i = 0; i < r->slot_cell_count && !err; i++) {
+		const struct marks_store_slot_cell *cell = &r->slot_cells[i];
+		struct marks_store_place place;
+		if (r->left[cell->place] || cell->stamp_us >= reading->settled_ms * 1000)
+			continue;
+		marks_store_place_of(&place, reading->slots[cell->place], 0, cell->writer);
+		struct store_parts row = marks_store_slots_row(&place),
+				   column = marks_store_slots_column(&place);
+		err = store_cell_delete(write, TABLE_MARK_SLOTS, &row, &column, cell->stamp_us);
+	}
+	if (!err && write->cells)
+		err = store_write_wait(write, queue);
+	store_write_free(write);
+	return err;
+}
+
+/* ---- Reading a part -------------------------------------------------------------------------- */
+
 int marks_store_read(struct marks_reading *reading, struct task_queue *queue, int64_t now_ms)
 {
-	if (!reading->of_store)
+	bool begins = !reading->of_store;
+	if (begins)
 		reading->of_store = marks_store_begin_reading(reading->marks);
 	struct marks_store_reading *r = reading->of_store;
+	if (begins && reading->settled_ms && marks_store_is_shared(reading->marks)) {
+		int begin_err = marks_store_read_slots(reading, queue, now_ms);
+		if (begin_err)
+			return begin_err;
+	}
 	r->cell_count = r->ref_count = 0;
 	mark_set_clear(&r->set);
 	store_read_reset(r->read);
@@ -351,6 +553,9 @@ void marks_store_reading_release(struct marks_reading *reading)
 	mem_free(r->cells);
 	mem_free(r->refs);
 	mark_set_release(&r->set);
+	for (size_t i = 0; i < r->slot_cell_count; i++)
+		mem_free((void *)r->slot_cells[i].writer.data);
+	mem_free(r->slot_cells);
 	mem_free(r);
 }
 
@@ -378,7 +583,7 @@ static int marks_store_remove_cell(struct store_write *write, const struct marks
 	return store_log_remove(write, TABLE_MARKS, &place->row, &place->column, &to);
 }
 
-static int marks_store_finish_cell(const struct marks_store_reading *r,
+static int marks_store_finish_cell(struct marks_store_reading *r,
 				   const struct marks_store_mark_cell *cell,
 				   struct store_write *write, struct buf *value)
 {
@@ -387,6 +592,7 @@ static int marks_store_finish_cell(const struct marks_store_reading *r,
 	size_t left = 0;
 	for (size_t i = 0; i < cell->count; i++)
 		left += marks_store_stays(r, cell, i);
+	r->left[cell->place] |= left > 0;
 	if (left == cell->count && left)
 		return 0;
 	marks_store_place_of(&place, cell->slot, cell->stamp_us, cell->writer);
@@ -422,7 +628,9 @@ int marks_store_finish(struct marks_reading *reading, struct task_queue *queue)
 	}
 	buf_release(&value);
 	store_write_free(write);
-	return err;
+	return !err && reading->over && r->slot_cell_count
+		       ? marks_store_finish_slots(reading, queue)
+		       : err;
 }
 
 /* ---- Life ------------------------------------------------------------------------------------ */

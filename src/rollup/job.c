@@ -308,7 +308,7 @@ struct rollup_pass rollup_job_run(struct rollup_job *job, struct task_queue *que
 {
 	struct clock *clock = job->site->clock;
 	pass_begin(job, queue, own, asof_ms, until_ms);
-	struct marks_listing listing = {.marks = job->site->marks};
+	struct marks_listing listing = {.marks = job->site->marks, .own = &job->own};
 	bool ends = false;
 	int err = 0;
 	while (!err && !ends && !listing.over) {

@@ -129,7 +129,10 @@ static int site_open_marks(struct rollup_site *site, struct errbuf *e)
 			},
 			&site->marks, e);
 	site->marks = marks_store_open(&(struct marks_store_options){
-		.store = site->store, .writer = slice_of(site->name)});
+		.store = site->store,
+		.writer = slice_of(site->name),
+		.clock = site->clock,
+		.late_ms = recent_touches_write_max_ms(site->quiet_ms, site->skew_max_ms)});
 	return 0;
 }
 

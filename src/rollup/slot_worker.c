@@ -228,8 +228,10 @@ int slot_worker_run(struct slot_worker *worker, struct task_queue *queue,
 	worker->slot_s = slots[0].slot_s;
 	worker->result = (struct slot_worker_result){.next_ready_ms = INT64_MAX,
 						     .ready_since_ms = INT64_MAX};
-	struct marks_reading reading = {
-		.marks = worker->site->marks, .slots = slots, .slot_count = count};
+	struct marks_reading reading = {.marks = worker->site->marks,
+					.slots = slots,
+					.slot_count = count,
+					.settled_ms = asof_ms - worker->site->quiet_ms};
 	int err = 0;
 	while (!err && !reading.over) {
 		err = marks_read(&reading, queue, clock_wall_ms(clock));

@@ -150,6 +150,12 @@ const struct table_def schema[TABLE_COUNT] = {
 		.key_count = 1, .key = {{"row_key", PART_TEXT}},
 		.column_count = 1, .column = {{"ts", PART_U64}},
 	},
+	[TABLE_MARK_SLOTS] = {
+		.name = "mark_slots", .kind = TABLE_CELLS, .cell_kind = CELL_STAMPED,
+		.help = "Slots of a partition that may have marks, by who made the last of them.",
+		.key_count = 1, .key = {{"partition", PART_U64}},
+		.column_count = 2, .column = {{"slot", PART_U64}, {"writer", PART_TEXT}},
+	},
 };
 /* clang-format on */
 

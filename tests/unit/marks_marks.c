@@ -2,6 +2,7 @@
 #include "ingest_harness.h"
 
 #include "base/cursor.h"
+#include "contract/far.h"
 #include "rollup_drivers.h"
 
 #define SLOT_S INT64_C(1598263200) /* 2020-08-24T10:00:00Z */
@@ -351,8 +352,155 @@ static void a_touch_of_a_clock_that_is_ahead_counts(void **state)
 			 end_ms + 5 * minute_ms);
 }
 
+/* ---- A store that several processes share ---------------------------------------------------- */
+
+static const struct mark_slot others = {SLOT_S + 3600, 4};
+
+static void *run_far(void *far)
+{
+	while (far_await(far)) {
+		while (far_step(far)) {
+		}
+	}
+	return NULL;
+}
+
+struct shared {
+	struct marks t;
+	struct far *far;
+	pthread_t thread;
+};
+
+static void shared_open(struct shared *s)
+{
+	static const struct far_faults none;
+	*s = (struct shared){0};
+	clock_virtual_init(&s->t.clock, SLOT_S * 1000000);
+	task_queue_init(&s->t.queue);
+	s->far = far_new(&s->t.clock.clock, 1, &none);
+	assert_int_equal(pthread_create(&s->thread, NULL, run_far, s->far), 0);
+	s->t.store = far_open(s->far, &s->t.clock.clock, 0);
+	s->t.marks = marks_store_open(&(struct marks_store_options){.store = s->t.store,
+								    .writer = SLICE("w"),
+								    .clock = &s->t.clock.clock,
+								    .late_ms = 1000});
+}
+
+static void shared_close(struct shared *s)
+{
+	marks_reading_release(&s->t.reading);
+	marks_close(s->t.marks);
+	store_close(s->t.store);
+	far_stop(s->far);
+	pthread_join(s->thread, NULL);
+	far_free(s->far);
+	task_queue_release(&s->t.queue);
+}
+
+/* How many slots are listed for whoever has partition 3, and that theirs is among them. */
+static size_t list_own(struct marks *t)
+{
+	struct partitions own = {0};
+	partitions_add(&own, slot.partition);
+	struct marks_listing listing = {.marks = t->marks, .own = &own};
+	size_t count = 0;
+	bool found = false;
+	while (!listing.over) {
+		assert_int_equal(marks_list(&listing, &t->queue, SLOT_S * 1000), 0);
+		for (size_t i = 0; i < listing.count; i++, count++)
+			found |= mark_slot_compare(&listing.slots[i], &slot) == 0;
+	}
+	marks_listing_release(&listing);
+	assert_int_equal(found, count != 0);
+	return count;
+}
+
+static void finish_all(struct marks *t, int64_t settled_ms)
+{
+	marks_reading_release(&t->reading);
+	t->reading = (struct marks_reading){
+		.marks = t->marks, .slots = &slot, .slot_count = 1, .settled_ms = settled_ms};
+	assert_int_equal(marks_read(&t->reading, &t->queue, SLOT_S * 1000), 0);
+	for (size_t i = 0; i < t->reading.count; i++)
+		t->reading.part[i].finished = true;
+	assert_true(t->reading.over);
+	finish(t);
+}
+
+/* At first all rows are enumerated, since there may be marks without; then its own are read. */
+static void whoever_shares_a_store_lists_its_own_partitions(void **state)
+{
+	(void)state;
+	struct shared s;
+	shared_open(&s);
+	touch(&s.t, "a b", SLOT_S * 1000);
+	touch_in(&s.t, others, "a", SLOT_S * 1000);
+	assert_int_equal(list_own(&s.t), 2);
+	assert_int_equal(list_own(&s.t), 1);
+	shared_close(&s);
+}
+
+/* The mark was made at SLOT_S. One that was made as late as the job has looked at may not be here.
+ */
+static void a_slot_is_listed_until_its_last_mark_is_settled(void **state)
+{
+	(void)state;
+	struct shared s;
+	shared_open(&s);
+	touch(&s.t, "a", SLOT_S * 1000);
+	assert_int_equal(list_own(&s.t), 1);
+	finish_all(&s.t, SLOT_S * 1000);
+	assert_int_equal(list_own(&s.t), 1);
+	finish_all(&s.t, SLOT_S * 1000 + 1000);
+	assert_int_equal(list_own(&s.t), 0);
+	touch(&s.t, "a", SLOT_S * 1000);
+	assert_int_equal(list_own(&s.t), 1);
+	shared_close(&s);
+}
+
+/* It was read as of one stamp; a later one, of the same writer, stands. */
+static void a_slot_that_is_touched_meanwhile_stays_listed(void **state)
+{
+	(void)state;
+	struct shared s;
+	shared_open(&s);
+	touch(&s.t, "a", SLOT_S * 1000);
+	assert_int_equal(list_own(&s.t), 1);
+	s.t.reading = (struct marks_reading){.marks = s.t.marks,
+					     .slots = &slot,
+					     .slot_count = 1,
+					     .settled_ms = SLOT_S * 1000 + 1000};
+	assert_int_equal(marks_read(&s.t.reading, &s.t.queue, SLOT_S * 1000), 0);
+	s.t.reading.part[0].finished = true;
+	touch(&s.t, "b", SLOT_S * 1000);
+	finish(&s.t);
+	assert_int_equal(list_own(&s.t), 1);
+	expect(&s.t, "b@1598263200000");
+	shared_close(&s);
+}
+
+/* It took longer than a job waits for it. */
+static void marks_that_come_late_have_failed(void **state)
+{
+	(void)state;
+	struct shared s;
+	struct mark_touch late = {
+		.slot = slot, .tenant = SLICE("t"), .series_set = series_set_split(SLICE("a"))};
+	shared_open(&s);
+	assert_int_equal(marks_mark_wait(s.t.marks, &s.t.queue, SLOT_S * 1000 - 999, &late, 1), 0);
+	assert_int_equal(marks_mark_wait(s.t.marks, &s.t.queue, SLOT_S * 1000 - 1000, &late, 1),
+			 ERR_UNKNOWN);
+	shared_close(&s);
+}
+
 int main(void)
 {
+	const struct CMUnitTest of_shared[] = {
+		cmocka_unit_test(whoever_shares_a_store_lists_its_own_partitions),
+		cmocka_unit_test(a_slot_is_listed_until_its_last_mark_is_settled),
+		cmocka_unit_test(a_slot_that_is_touched_meanwhile_stays_listed),
+		cmocka_unit_test(marks_that_come_late_have_failed),
+	};
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_series_of_several_cells_is_one_mark_of_the_last_touch),
 		cmocka_unit_test(what_is_not_finished_stays_and_what_came_meanwhile),
@@ -364,5 +512,6 @@ int main(void)
 		cmocka_unit_test(a_long_row_does_not_crowd_out_the_others),
 		cmocka_unit_test(a_touch_of_a_clock_that_is_ahead_counts),
 	};
-	return cmocka_run_group_tests(of_store, NULL, NULL) + driver_run(tests);
+	return cmocka_run_group_tests(of_store, NULL, NULL) +
+	       cmocka_run_group_tests(of_shared, NULL, NULL) + driver_run(tests);
 }

@@ -2,6 +2,7 @@
 #include "rollup_model.h"
 
 #include "retention/late.h"
+#include "marks/recent.h"
 #include "marks/store.h"
 
 /* ---- Processes ------------------------------------------------------------------------------- */

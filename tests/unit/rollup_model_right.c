@@ -27,7 +27,8 @@ size_t marked_rows(struct model *m)
 {
 	struct store_read *read = store_read_new(m->landed, 16 << 20);
 	struct store_request *request = store_read_add(read, STORE_ENUMERATE);
-	request->enumerate.table = TABLE_MARKS;
+	/* Marks that no slot is told of are of writes that failed. */
+	request->enumerate.table = m->far ? TABLE_MARK_SLOTS : TABLE_MARKS;
 	own_read(m, read);
 	size_t count = request->enumerate.count;
 	store_read_free(read);

@@ -187,6 +187,7 @@ static inline void slow_write(struct slow *slow)
 		return;
 	}
 	write->store = slow->store;
+	write->stamp_us = 0; /* it goes by the order of acceptance */
 	int err = slow->store->engine->write_submit(write);
 	write->store = from;
 	ASSERT(!err);
