@@ -1,8 +1,9 @@
 /* Private to rollup_model: the processes, who sends and who deletes, and what its parts share.
  *
- * rollup_model.c says what it is and runs it, rollup_model_processes.c has those that take line
- * protocol and those that roll up, rollup_model_clients.c who sends and who deletes,
- * rollup_model_right.c what is right when all is at rest. */
+ * rollup_model.c says what it is and runs seeds, rollup_model_run.c one of them,
+ * rollup_model_processes.c has those that take line protocol and those that roll up,
+ * rollup_model_clients.c who sends and who deletes, rollup_model_right.c what is right when all is
+ * at rest. */
 #ifndef TESTS_UNIT_ROLLUP_MODEL_H
 #define TESTS_UNIT_ROLLUP_MODEL_H
 
@@ -227,6 +228,20 @@ static inline void metric_name(unsigned series, char to[64])
 	unsigned field = series % FIELDS, measurement = series / FIELDS / HOSTS % MEASUREMENTS;
 	snprintf(to, 64, "m%u%s%s", measurement, field ? "_" : "", field ? field_names[field] : "");
 }
+
+/* ---- rollup_model_run.c ---------------------------------------------------------------------- */
+
+/* How the seeds are run. */
+struct run {
+	size_t steps;
+	bool far;         /* on a far store, else on the slow one */
+	enum far_bug bug; /* that is planted there */
+	bool trace;
+	uint64_t late, wrong; /* samples seen, and seeds */
+};
+
+/* Whether the seed goes well; if not, `how` says what is wrong. */
+bool run_seed(struct run *run, uint64_t seed, char *how, size_t how_bytes);
 
 /* ---- rollup_model_processes.c ---------------------------------------------------------------- */
 
