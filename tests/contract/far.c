@@ -15,7 +15,8 @@ struct far_piece {
 struct far_row {
 	struct far_batch *batch;
 	size_t stage;
-	uint64_t number; /* rises with each row that was handed over */
+	uint64_t number;       /* rises with each row that was handed over */
+	int64_t not_before_us; /* by the store's clock */
 	struct far_piece *first, *last;
 	struct arena arena; /* the pieces */
 };
@@ -60,7 +61,7 @@ struct far {
 	bool stopped;
 };
 
-enum { ROW_MAX_BYTES = 128 << 20 };
+enum { ROW_MAX_BYTES = 128 << 20, DELAY_MAX_US = 180000000 };
 
 static struct far_store *far_store_of(const struct store *store)
 {
@@ -119,14 +120,20 @@ static void far_free_row(struct far *far, size_t at)
 	mem_free(row);
 }
 
-/* Rows of the batch that do not land, by `of_thousand` of this stage, and all of later ones. */
-static void far_lose(struct far *far, const struct far_batch *batch, unsigned of_thousand)
+/* Nobody waits for the batch any more: half of the rows of this stage land some time, the others do
+ * not, nor do those of later stages. */
+static void far_abandon(struct far *far, const struct far_batch *batch)
 {
+	int64_t now_us = far->naive->clock->wall_us(far->naive->clock);
 	for (size_t i = far->row_count; i > 0; i--) {
-		const struct far_row *row = far->rows[i - 1];
-		if (row->batch == batch &&
-		    (row->stage != batch->stage || far_chance(far, of_thousand)))
+		struct far_row *row = far->rows[i - 1];
+		if (row->batch != batch)
+			continue;
+		if (row->stage != batch->stage || far_chance(far, 500))
 			far_free_row(far, i - 1);
+		else if (far_chance(far, 500))
+			row->not_before_us =
+				now_us + (int64_t)random_below(&far->random, DELAY_MAX_US);
 	}
 }
 
@@ -166,12 +173,12 @@ static bool far_same_row(const struct naive_request *a, const struct naive_reque
 	       (a->kind == REQUEST_FORGET) == (b->kind == REQUEST_FORGET);
 }
 
-/* Rows of a log land in the order of their numbers. */
+/* Rows of a log land in the order of their numbers, but for those that nobody waits for. */
 static bool far_is_first_of_log(const struct far *far, const struct far_row *row)
 {
 	for (size_t i = 0; i < far->row_count && far_is_log(row); i++) {
 		const struct far_row *other = far->rows[i];
-		if (other != row && far_is_log(other) &&
+		if (other != row && other->batch->write && far_is_log(other) &&
 		    far_same_row(&other->first->request, &row->first->request) &&
 		    other->number < row->number)
 			return false;
@@ -183,6 +190,7 @@ static bool far_may_land(const struct far *far, const struct far_row *row)
 {
 	const struct far_batch *batch = row->batch;
 	return row->stage == batch->stage && !(batch->from && batch->from->frozen) &&
+	       row->not_before_us <= far->naive->clock->wall_us(far->naive->clock) &&
 	       far_is_first_of_log(far, row);
 }
 
@@ -212,7 +220,7 @@ static void far_land(struct far *far, size_t at)
 	far_free_row(far, at);
 	if (batch->write && far_chance(far, far->faults.unknown)) {
 		far_tell(batch, far->bug == FAR_BUG_KNOWN ? 0 : ERR_UNKNOWN);
-		far_lose(far, batch, 500);
+		far_abandon(far, batch);
 	} else if (batch->write) {
 		far_advance(far, batch);
 	}
@@ -572,7 +580,7 @@ void far_kill(struct store *store)
 			found = batch->from == from && batch->write;
 			if (found) {
 				far_tell(batch, ERR_CANCELLED);
-				far_lose(far, batch, 500);
+				far_abandon(far, batch);
 			}
 		}
 	}

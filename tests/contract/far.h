@@ -7,7 +7,7 @@
  *  - The write with the higher stamp wins a sample or a stamped cell, whichever lands first.
  *    Conditional cells are linearizable. Expiry is by the store's clock.
  *  - The outcome of some batches is not learned (ERR_UNKNOWN): each of their rows that has not
- *    landed lands later, or never.
+ *    landed lands later, some minutes maybe, or never.
  *  - The requests of a read are answered at different moments; some reads fail.
  *  - Each process has a clock of its own. What one that is frozen has handed over lands when it is
  *    woken; of one that was killed some rows land later.

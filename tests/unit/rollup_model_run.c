@@ -22,9 +22,13 @@ static void advance_to_edge(struct model *m)
 	advance(m, by_ms + (int64_t)pick(m, 3) - 1);
 }
 
-/* Of those that take line protocol, then of those that roll up. */
+/* Those that take line protocol, then those that roll up, then the one that deletes. */
+enum { PROCESSES = TAKERS + WORKERS + 1 };
+
 static struct process *process_at(struct model *m, size_t i)
 {
+	if (i == TAKERS + WORKERS)
+		return &m->deleter.p;
 	return i < TAKERS ? &m->takers[i].p : &m->workers[i - TAKERS].p;
 }
 
@@ -73,8 +77,7 @@ static void client_any(struct model *m)
 /* Of a far store: a process freezes, or goes on, or its clock is set. */
 static void disturb(struct model *m)
 {
-	size_t i = pick(m, TAKERS + WORKERS);
-	struct process *p = process_at(m, i);
+	struct process *p = process_at(m, pick(m, PROCESSES));
 	if (chance(m, 50)) {
 		p->clock.off_us = clock_off_us(m);
 		trace(m, "the clock of %s is off by %lld us", p->name, (long long)p->clock.off_us);
@@ -99,7 +102,7 @@ static void run_step(struct model *m)
 	unsigned kind = (unsigned)pick(m, 1000);
 	if (m->far && pick(m, 1000) < m->disturbs)
 		disturb(m);
-	if (m->deletes && chance(m, 10)) {
+	if (m->deletes && !m->deleter.p.frozen && chance(m, 10)) {
 		deleter_tick(&m->deleter);
 		deleter_step(&m->deleter);
 	}
@@ -169,7 +172,7 @@ static bool come_to_rest(struct model *m)
 	unsigned fails = m->slow.fails, refuses = m->slow.refuses, pauses = m->pauses;
 	set_faults(m, 0, 0);
 	m->pauses = 0;
-	for (size_t i = 0; m->far && i < TAKERS + WORKERS; i++)
+	for (size_t i = 0; m->far && i < PROCESSES; i++)
 		process_freeze(process_at(m, i), false);
 	size_t rounds = 0;
 	for (; rounds < RESTS_MAX; rounds++) {

@@ -11,17 +11,10 @@ PLANTS = {
     "late_accepted": ("a write that was acknowledged too late counts as written", [
         ("src/ingest/ingest.c", "if ((!err || err == ERR_LIMIT) && !(write",
          "if (!PLANTED(late_accepted) && (!err || err == ERR_LIMIT) && !(write")]),
-    "unseen_stays": ("a deletion's mark takes away only rows that are seen", [
-        (BATCH + "existing_rows.c",
-         "return !(b->site->store->engine->can & STORE_SERIAL_WRITES);",
-         "return !PLANTED(unseen_stays) &&\n"
-         "\t       !(b->site->store->engine->can & STORE_SERIAL_WRITES);")]),
     "deleted_once": ("a deletion does not repeat what ended unknown, or late", [
         ("src/rollup/delete.c", "\treturn err == ERR_UNKNOWN ||",
          "\treturn (err == ERR_UNKNOWN && !PLANTED(deleted_once)) ||"),
         ("src/rollup/delete.c", "(!err && ago_ms >=", "(!err && !PLANTED(deleted_once) && ago_ms >=")]),
-    "not_swept": ("who goes on with a deletion leaves the rows that may come yet", [
-        ("src/rollup/delete.c", "\treturn o->again &&", "\treturn !PLANTED(not_swept) && o->again &&")]),
     "wish_late": ("a deletion has the stamp of its writes, not that of the wish", [
         ("src/rollup/delete.c", "d->write->stamp_us = d->options.stamp_us;",
          "d->write->stamp_us = PLANTED(wish_late) ? 0 : d->options.stamp_us;")]),
