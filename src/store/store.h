@@ -84,6 +84,9 @@ enum store_capability {
 	STORE_VERIFIES = 1 << 9,    /* STORE_VERIFY */
 	STORE_HAS_SHARES = 1 << 10, /* STORE_SHARES */
 	STORE_REKEYS = 1 << 11,     /* store_rekey */
+	/* STORE_SERIES_NEWS. Whatever is STORE_SHARED has it; where one process has the store
+	 * nobody needs it. */
+	STORE_NEWS = 1 << 12,
 };
 
 /* ---- Writing ------------------------------------------------------------------------------- */
@@ -298,6 +301,7 @@ enum store_op {
 	STORE_ENUMERATE,
 	STORE_SERIES_OPEN,
 	STORE_SERIES_LIST,
+	STORE_SERIES_NEWS,
 	STORE_SERIES_DESCRIBE,
 	STORE_SHARES,
 	STORE_PERIODS,
@@ -478,6 +482,25 @@ struct store_series_list {
 	size_t count;
 };
 
+/* Series of one tenant and metric that were registered since, by whichever process, or registered
+ * again after they were forgotten; what is forgotten by now may be left out. In any order, sliced
+ * and resumed as a list is. For engines with STORE_NEWS, else store_read_submit says ERR_INVALID.
+ *
+ * It goes on where the last one ended: `since` is its next_since. A first one has since 0, gives no
+ * series, only next_since. A series whose handle was in the answer of an OPEN that ended before the
+ * news were submitted is in these, or was in the news before them, or was registered before the
+ * first ones ended. So the first news, then a list that begins when they have ended, and all later
+ * news miss no series. What one answer gives is not in the next, unless it was registered again;
+ * what the list gave may be. A since is of use while the store is open, and to no other process. */
+struct store_series_news {
+	struct slice tenant, metric; /* neither may be empty */
+	uint64_t since;
+	size_t limit;                /* as of a list */
+	struct store_series *series; /* result */
+	size_t count;
+	uint64_t next_since; /* result of the last slice; never 0 */
+};
+
 /* series[i] of handles[i]; an unknown one has handle 0. */
 struct store_series_describe {
 	const uint64_t *handles;
@@ -566,6 +589,7 @@ struct store_request {
 		struct store_enumerate enumerate;
 		struct store_series_open series_open;
 		struct store_series_list series_list;
+		struct store_series_news series_news;
 		struct store_series_describe series_describe;
 		struct store_shares shares;
 		struct store_periods periods;

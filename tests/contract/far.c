@@ -42,6 +42,7 @@ struct far_store {
 	struct far *far;
 	struct clock *clock;
 	int64_t last_stamp_us;
+	uint64_t generation;   /* of series: what it has forgotten itself */
 	size_t batches, reads; /* that have not ended */
 	bool frozen, dead;
 };
@@ -204,6 +205,8 @@ static void far_land(struct far *far, size_t at)
 	pthread_mutex_lock(&far->naive->lock);
 	for (struct far_piece *piece = row->first; piece; piece = piece->next) {
 		int err = far_apply(far, row, piece);
+		if (batch->from && piece->request.kind == REQUEST_FORGET)
+			batch->from->generation++;
 		batch->result = batch->result ? batch->result : err;
 	}
 	pthread_mutex_unlock(&far->naive->lock);
@@ -503,7 +506,11 @@ static int64_t far_stamp(struct store *store)
 
 static uint64_t far_generation(struct store *store)
 {
-	return store_series_generation(&far_store_of(store)->far->naive->store);
+	struct far_store *from = far_store_of(store);
+	pthread_mutex_lock(&from->far->lock);
+	uint64_t generation = from->generation;
+	pthread_mutex_unlock(&from->far->lock);
+	return generation;
 }
 
 /* What was told to have ended unknown may land after the process has gone. */
@@ -527,7 +534,7 @@ static void far_close(struct store *store)
 	mem_free(from);
 }
 
-#define FAR_CAN (STORE_SAMPLE_STAMPS | STORE_SHARED | STORE_REKEYS)
+#define FAR_CAN (STORE_SAMPLE_STAMPS | STORE_SHARED | STORE_REKEYS | STORE_NEWS)
 #define FAR_ENGINE(capabilities)                                                                   \
 	{                                                                                          \
 		.name = "far", .can = (capabilities), .append = far_append,                        \

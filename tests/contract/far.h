@@ -11,7 +11,8 @@
  *  - The requests of a read are answered at different moments; some reads fail.
  *  - Each process has a clock of its own. What one that is frozen has handed over lands when it is
  *    woken; of one that was killed some rows land later.
- *  - A handle lives on when its series is forgotten; an append to it brings the series back.
+ *  - A handle lives on when its series is forgotten; an append to it brings the series back. What
+ *    one process forgets another does not hear of (store_series_generation).
  *
  * It keeps what has landed in a naive engine. Nothing happens but in far_step, which one seed
  * decides; so one thread at a time calls it. Everything else may be called on any thread. */
