@@ -6,17 +6,18 @@
  *  - opening: the handles of many groups of metrics in one asynchronous call, with the limits that
  *    keep an accident (a process id as a tag) from filling memory;
  *  - finding: the series of a metric that match tags, by an index in memory that is built at first
- *    use from the registry and kept up by every opening of this process;
+ *    use from the registry and kept up by every opening of this process, or, where other
+ *    processes share the store, by its news;
  *  - listing: tenants, metric names, tag keys, tag values;
  *  - describing: kind, unit, description, home table, base frequency, aggregators, first and last
  *    seen;
  *  - sweeping: a series whose longest retention has passed leaves.
  *
- * Invariants. A registration whose catalog_open was done before a find begins is seen by it: an
- * index is entered in the table before its first listing is submitted, openings hand their new
- * series to every index in the table, and the store lists every series whose opening has
- * completed. A limit never hides what exists: over a limit groups are still resolved, only not
- * registered.
+ * Invariants. A registration whose catalog_open was done before a find begins, in whichever
+ * process, is seen by it: an index is entered in the table before its first listing is submitted,
+ * openings hand their new series to every index in the table, and the store lists every series
+ * whose opening has completed. Where the store is shared the find asks for its news first. A limit
+ * never hides what exists: over a limit groups are still resolved, only not registered.
  *
  * Threads. catalog_open_*, catalog_info_put and catalog_say may be called on any thread. Everything
  * else, and every callback except an opening's, belongs to the thread of the executor given to

@@ -69,7 +69,8 @@ void open_resume(struct catalog_open *open, int err);
 
 struct index_entry;
 
-/* With the lock held: the new series of a group, for the indexes that there are. */
+/* With the lock held: the new series of a group, for the indexes that there are. Where the store is
+ * shared they come with its news. */
 void indexes_note(struct catalog *catalog, const struct catalog_group *group);
 /* The index of this metric is out of date. */
 void indexes_drop(struct catalog *catalog, struct slice tenant, struct slice metric);
@@ -160,6 +161,13 @@ static inline struct catalog_later *later_pop(struct catalog_later *head)
 		return NULL;
 	later_remove(first);
 	return first;
+}
+
+static inline void later_move_all(struct catalog_later *from, struct catalog_later *to)
+{
+	struct catalog_later *later;
+	while ((later = later_pop(from)))
+		later_append(to, later);
 }
 
 /* Runs it on the catalog's thread, from the executor. */

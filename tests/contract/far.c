@@ -1,7 +1,7 @@
 #include "far.h"
 
 #include "base/random.h"
-#include "naive_private.h"
+#include "naive_read.h"
 
 /* A request as it is on its way to one row. */
 struct far_piece {
@@ -411,6 +411,8 @@ static int far_read_submit(struct store_read *read)
 		r->from = from;
 		r->read = read;
 		r->points = read->points_max ? read->points_max : NAIVE_POINTS_PRESET;
+		if (far_chance(far, far->faults.cut))
+			r->points = smaller(r->points, 1 + random_below(&far->random, 4));
 		r->left = mem_alloc_array(count, sizeof(*r->left));
 		for (struct store_request *q = read->requests; q; q = q->next)
 			r->left[r->left_count++] = q;

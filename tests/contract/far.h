@@ -27,6 +27,7 @@ struct far_faults {
 	unsigned unknown; /* landings: the outcome of the batch is not learned */
 	unsigned failed;  /* answers of a request: the read ends with ERR_UNKNOWN */
 	unsigned refused; /* submissions: ERR_BUSY */
+	unsigned cut;     /* reads: they give a few points at most, as if points_max were so low */
 };
 
 /* Faults of a program, planted in its store: tests that run on it have to find them. */
