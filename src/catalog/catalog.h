@@ -38,10 +38,12 @@
 struct catalog;
 
 struct catalog_options {
-	size_t tags_max;                /* of one series */
-	size_t name_max_bytes;          /* metric and tag key */
-	size_t value_max_bytes;         /* tag value */
-	uint64_t series_per_tenant_max; /* 0 = no limit */
+	size_t tags_max;        /* of one series */
+	size_t name_max_bytes;  /* metric and tag key */
+	size_t value_max_bytes; /* tag value */
+	/* 0 = no limit. Processes that share a store count for themselves: what the others register
+	 * meanwhile may come on top. */
+	uint64_t series_per_tenant_max;
 	/* The limit of one tenant; a burst may use that of a whole minute; 0 = no limit. */
 	uint64_t new_series_per_minute_max;
 	size_t index_max_bytes;       /* all indexes together; beyond it the least used go */

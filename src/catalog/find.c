@@ -50,12 +50,6 @@ struct index_entry {
 
 /* ---- The table ----------------------------------------------------------------------------- */
 
-/* Others register series in the same store: it has news of them. */
-static bool has_news(const struct catalog *catalog)
-{
-	return catalog->store->engine->can & STORE_SHARED;
-}
-
 static uint64_t entry_hash(struct slice tenant, struct slice metric)
 {
 	return hash64(metric.data, metric.len, name_seed(tenant));
@@ -204,7 +198,7 @@ static void find_note_series(struct index_entry *entry, uint64_t handle, const s
 
 void indexes_note(struct catalog *catalog, const struct catalog_group *group)
 {
-	if (!catalog->index_count || has_news(catalog))
+	if (!catalog->index_count || catalog_is_shared(catalog))
 		return;
 	struct buf *text = &catalog->note_text;
 	buf_clear(text);
@@ -421,7 +415,7 @@ static void build_end(struct index_entry *entry, int err)
 	struct errbuf why;
 	errbuf_set(&why, err, "%s", store_read_sentence(entry->ask->read, err));
 	later_list_init(&waiting);
-	if (err || !has_news(catalog))
+	if (err || !catalog_is_shared(catalog))
 		later_move_all(&entry->waiting, &waiting);
 	ask_release(entry->ask);
 	entry->ask = NULL;
@@ -435,7 +429,7 @@ static void build_end(struct index_entry *entry, int err)
 		find_count_entry(entry, ENTRY_BYTES + tag_index_bytes(entry->index),
 				 tag_index_series(entry->index));
 		find_evict(catalog, entry);
-		if (has_news(catalog) && entry->waiting.next != &entry->waiting)
+		if (catalog_is_shared(catalog) && entry->waiting.next != &entry->waiting)
 			news_begin(entry);
 	}
 	publish_usage(catalog);
@@ -480,7 +474,8 @@ static void build_begin(struct index_entry *entry)
 {
 	stat_add(STAT_catalog_index_builds, 1);
 	entry->ask = ask_new(entry->catalog, build_done, entry);
-	int err = has_news(entry->catalog) ? news_slice(entry, NULL) : build_slice(entry, NULL);
+	int err = catalog_is_shared(entry->catalog) ? news_slice(entry, NULL)
+						    : build_slice(entry, NULL);
 	if (err)
 		build_end(entry, err);
 }
@@ -526,7 +521,7 @@ static void find_run(struct catalog_later *later)
 	}
 	find_evict(catalog, entry);
 	publish_usage(catalog);
-	if (has_news(catalog)) {
+	if (catalog_is_shared(catalog)) {
 		later_append(&entry->waiting, later);
 		news_begin(entry);
 		return;

@@ -37,9 +37,12 @@ struct tenant {
 	struct tenant *chain;
 	struct slice name;
 	enum { COUNT_UNKNOWN, COUNT_LOADING, COUNT_KNOWN } state;
-	uint64_t series; /* registered, and reserved by openings in flight */
-	uint64_t epoch;  /* of the count: reservations made before a new one are not given back */
-	double budget;   /* of new series now */
+	/* Registered, and reserved by openings in flight. What other processes register or forget
+	 * in a shared store since it was counted is not in it. */
+	uint64_t series;
+	int64_t counted_us; /* monotonic */
+	uint64_t epoch; /* of the count: reservations made before a new one are not given back */
+	double budget;  /* of new series now */
 	int64_t budget_us;
 	struct catalog_open *waiting; /* for the count */
 };
@@ -130,6 +133,12 @@ struct catalog {
 	struct store_read *spare_reads[READS_SPARE_MAX];
 	size_t spare_count;
 };
+
+/* Others register and forget series in the same store. It has news of those that they register. */
+static inline bool catalog_is_shared(const struct catalog *catalog)
+{
+	return catalog->store->engine->can & STORE_SHARED;
+}
 
 static inline void later_list_init(struct catalog_later *head)
 {
