@@ -487,11 +487,12 @@ struct store_series_list {
  * and resumed as a list is. For engines with STORE_NEWS, else store_read_submit says ERR_INVALID.
  *
  * It goes on where the last one ended: `since` is its next_since. A first one has since 0, gives no
- * series, only next_since. A series whose handle was in the answer of an OPEN that ended before the
- * news were submitted is in these, or was in the news before them, or was registered before the
- * first ones ended. So the first news, then a list that begins when they have ended, and all later
- * news miss no series. What one answer gives is not in the next, unless it was registered again;
- * what the list gave may be. A since is of use while the store is open, and to no other process. */
+ * series, only next_since, in one slice. A series whose handle was in the answer of an OPEN that
+ * ended before the news were submitted is in these, or was in the news before them, or was
+ * registered before the first ones ended. So the first news, then a list that begins when they have
+ * ended, and all later news miss no series. What one answer gives is not in the next, unless it was
+ * registered again; what the list gave may be. A since is of use while the store is open, and to no
+ * other process. */
 struct store_series_news {
 	struct slice tenant, metric; /* neither may be empty */
 	uint64_t since;
@@ -663,7 +664,8 @@ void store_read_cancel(struct store_read *read);
 /* Finishes what was accepted, then closes; blocks. No batch may be submitted any more. */
 void store_close(struct store *store);
 
-/* Rises whenever a handle may have died (series_forget): caches of handles are then emptied. */
+/* Rises whenever a handle may have died (series_forget): caches of handles are then emptied. What
+ * other processes forget need not raise it, on an engine whose handles live on. */
 uint64_t store_series_generation(struct store *store);
 
 /* A cell request, checked and flat: what store.c hands to the engine. The bytes are the caller's:

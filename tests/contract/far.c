@@ -444,6 +444,8 @@ static void far_answer(struct far *far, size_t at)
 	pthread_mutex_lock(&far->naive->lock);
 	naive_read_request(far->naive, r->read, request, &r->points);
 	pthread_mutex_unlock(&far->naive->lock);
+	if (far->bug == FAR_BUG_NEWS && request->op == STORE_SERIES_NEWS)
+		request->series_news.count -= request->series_news.count > 0;
 	if (!r->left_count)
 		far_end_read(far, at, 0);
 }

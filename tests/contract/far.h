@@ -36,6 +36,7 @@ enum far_bug {
 	FAR_BUG_LATE_STAMPS, /* samples are stamped when they are handed over, whoever read what */
 	FAR_BUG_SERIAL,      /* it says that its writes are serial */
 	FAR_BUG_KNOWN,       /* an outcome that is not known is told as a success */
+	FAR_BUG_NEWS,        /* of the series in an answer of news one is left out */
 };
 
 struct far;

@@ -27,6 +27,7 @@ enum {
 	STEPS = 1500,
 	RESTS_MAX = 100000,
 	WRONG_MAX = 5, /* seeds, then it ends */
+	PLANTED_SEEDS = 100,
 #ifdef __SANITIZE_ADDRESS__
 	SEEDS = 300,
 #else
@@ -734,6 +735,7 @@ static void check_all(struct model *m)
 struct run {
 	bool trace;
 	size_t steps;
+	enum far_bug bug;      /* that is planted in the store */
 	uint64_t found, wrong; /* series, and seeds */
 };
 
@@ -747,6 +749,7 @@ static void begin(struct model *m, uint64_t seed, const struct run *run)
 						(unsigned)pick(m, 30)};
 	m->faults.cut = chance(m, 50) ? (unsigned)pick(m, 1000) : 0;
 	m->far = far_new(&m->clock.clock, seed, &m->faults);
+	far_plant(m->far, run->bug);
 	m->options = catalog_options_default();
 	if (chance(m, 50))
 		m->options.series_per_tenant_max = 0; /* nobody waits for a count */
@@ -772,8 +775,8 @@ static bool run_seed(struct run *run, uint64_t seed)
 		process_kill(&m->processes[i]);
 	bool right = !m->failure[0];
 	if (!right)
-		printf("seed %llu, step %zu: %s\n", (unsigned long long)seed, m->step - 1,
-		       m->failure);
+		printf("%sseed %llu, step %zu: %s\n", run->bug ? "planted: " : "",
+		       (unsigned long long)seed, m->step - 1, m->failure);
 	run->found += m->found;
 	run->wrong += !right;
 	far_free(m->far);
@@ -781,9 +784,33 @@ static bool run_seed(struct run *run, uint64_t seed)
 	return right;
 }
 
+static bool run_seeds(struct run *run, uint64_t first, uint64_t last)
+{
+	for (uint64_t seed = first; seed <= last && run->wrong < WRONG_MAX; seed++)
+		(void)run_seed(run, seed);
+	printf("finds of %d processes at most: seeds %llu..%llu, %zu steps each, %llu series "
+	       "found: "
+	       "%llu are wrong\n",
+	       PROCESSES, (unsigned long long)first, (unsigned long long)last, run->steps,
+	       (unsigned long long)run->found, (unsigned long long)run->wrong);
+	return !run->wrong;
+}
+
+/* Some seed finds news that are not whole. */
+static bool find_planted(size_t steps)
+{
+	struct run run = {.steps = steps, .bug = FAR_BUG_NEWS};
+	for (uint64_t seed = 1; seed <= PLANTED_SEEDS; seed++) {
+		if (!run_seed(&run, seed))
+			return true;
+	}
+	printf("news of the far store that are not whole: no seed finds them\n");
+	return false;
+}
+
 int main(int argc, char **argv)
 {
-	unsigned long long first = 1, last = long_run() ? 100000 : SEEDS;
+	unsigned long long first = 0, last = 0;
 	struct run run = {.steps = STEPS};
 	for (int i = 1; i < argc; i++) {
 		if (strcmp(argv[i], "--trace") == 0)
@@ -794,12 +821,8 @@ int main(int argc, char **argv)
 			 sscanf(argv[++i], "%llu..%llu", &first, &last) == 1)
 			last = first;
 	}
-	for (uint64_t seed = first; seed <= last && run.wrong < WRONG_MAX; seed++)
-		(void)run_seed(&run, seed);
-	printf("finds of %d processes at most: seeds %llu..%llu, %zu steps each, %llu series "
-	       "found: "
-	       "%llu are wrong\n",
-	       PROCESSES, first, last, run.steps, (unsigned long long)run.found,
-	       (unsigned long long)run.wrong);
-	return run.wrong != 0;
+	if (first)
+		return !run_seeds(&run, first, last);
+	bool right = run_seeds(&run, 1, long_run() ? 100000 : SEEDS);
+	return !(find_planted(run.steps) && right);
 }
