@@ -604,9 +604,15 @@ static void process_closed(void *owner)
 	((struct process *)owner)->closed = true;
 }
 
+static bool process_step_both(struct process *p)
+{
+	bool any = process_step(p, false);
+	return process_step(p, true) || any;
+}
+
 static void process_run(struct process *p)
 {
-	while (process_step(p, false) | process_step(p, true))
+	while (process_step_both(p))
 		;
 }
 
@@ -693,7 +699,7 @@ static bool work_off(struct model *m)
 {
 	bool any = far_step(m->far);
 	for (size_t i = 0; i < m->process_count; i++)
-		any |= process_step(&m->processes[i], false) | process_step(&m->processes[i], true);
+		any |= process_step_both(&m->processes[i]);
 	return any;
 }
 
