@@ -6,17 +6,18 @@
  *  - opening: the handles of many groups of metrics in one asynchronous call, with the limits that
  *    keep an accident (a process id as a tag) from filling memory;
  *  - finding: the series of a metric that match tags, by an index in memory that is built at first
- *    use from the registry and kept up by every opening of this process;
+ *    use from the registry and kept up by every opening of this process, or, where other
+ *    processes share the store, by its news;
  *  - listing: tenants, metric names, tag keys, tag values;
  *  - describing: kind, unit, description, home table, base frequency, aggregators, first and last
  *    seen;
  *  - sweeping: a series whose longest retention has passed leaves.
  *
- * Invariants. A registration whose catalog_open was done before a find begins is seen by it: an
- * index is entered in the table before its first listing is submitted, openings hand their new
- * series to every index in the table, and the store lists every series whose opening has
- * completed. A limit never hides what exists: over a limit groups are still resolved, only not
- * registered.
+ * Invariants. A registration whose catalog_open was done before a find begins, in whichever
+ * process, is seen by it: an index is entered in the table before its first listing is submitted,
+ * openings hand their new series to every index in the table, and the store lists every series
+ * whose opening has completed. Where the store is shared the find asks for its news first. A limit
+ * never hides what exists: over a limit groups are still resolved, only not registered.
  *
  * Threads. catalog_open_*, catalog_info_put and catalog_say may be called on any thread. Everything
  * else, and every callback except an opening's, belongs to the thread of the executor given to
@@ -37,10 +38,12 @@
 struct catalog;
 
 struct catalog_options {
-	size_t tags_max;                /* of one series */
-	size_t name_max_bytes;          /* metric and tag key */
-	size_t value_max_bytes;         /* tag value */
-	uint64_t series_per_tenant_max; /* 0 = no limit */
+	size_t tags_max;        /* of one series */
+	size_t name_max_bytes;  /* metric and tag key */
+	size_t value_max_bytes; /* tag value */
+	/* 0 = no limit. Processes that share a store count for themselves: what the others register
+	 * meanwhile may come on top. */
+	uint64_t series_per_tenant_max;
 	/* The limit of one tenant; a burst may use that of a whole minute; 0 = no limit. */
 	uint64_t new_series_per_minute_max;
 	size_t index_max_bytes;       /* all indexes together; beyond it the least used go */

@@ -5,12 +5,19 @@
  * was registered earlier is in the listing. So a find sees what was registered before it began,
  * however the two interleave; what comes twice has one handle and is kept once.
  *
+ * Where other processes share the store (STORE_SHARED) they register series too, so entry->fresh is
+ * not used there: the store's news are. Their first token is taken before the listing, and each
+ * find asks for what came since, before it looks; its own process' series are among that. A read of
+ * news serves the finds that were there when it was submitted. Those that come meanwhile may know
+ * of a series that it misses, so they wait for the next one, all together.
+ *
  * An index dies when series may have been forgotten (the store's generation has changed), when too
- * much was registered between two uses to keep, or when the memory is needed. */
+ * much was registered between two uses to keep, or when the memory is needed. What other processes
+ * forget is not told: their forgotten series are given until the index dies. */
 #include "catalog/private.h"
 
 enum {
-	BUILD_SLICE_SERIES = 4096,
+	SLICE_SERIES = 4096,
 	/* New series kept for an index, and for all indexes. For more of them an index is built
 	 * again; but new series must not outrun an index that is just being built. */
 	FRESH_MAX_BYTES = 1 << 20,
@@ -30,10 +37,12 @@ struct index_entry {
 	struct tag_index *index;
 	uint64_t generation; /* of the store, before the listing began */
 	size_t counted_bytes, counted_series;
-	struct catalog_later waiting; /* finds, while it is not built */
-	struct catalog_ask *ask;      /* while it is not built */
-	struct store_request *list;
-	int err; /* of building */
+	uint64_t since;               /* its news go on there */
+	bool outdated;                /* to be built again, once it is not busy */
+	struct catalog_later waiting; /* finds, while it is busy: for it to be built, or for news */
+	struct catalog_later asking;  /* finds that the news under way are for */
+	struct catalog_ask *ask;      /* while it is busy: being built, or asking for news */
+	struct store_request *request;
 	/* Shared: */
 	struct buf fresh; /* new series: handle, length, tags text */
 	bool fresh_lost;  /* they were too many */
@@ -99,6 +108,7 @@ static struct index_entry *entry_new(struct catalog *catalog, uint64_t hash, str
 	entry->index = tag_index_new();
 	entry->generation = store_series_generation(catalog->store);
 	later_list_init(&entry->waiting);
+	later_list_init(&entry->asking);
 	buf_init(&entry->fresh, FRESH_BUILDING_MAX_BYTES);
 	pthread_mutex_lock(&catalog->lock);
 	entry->chain = catalog->indexes[hash % INDEX_BUCKETS];
@@ -132,13 +142,25 @@ static void entry_free(struct index_entry *entry)
 	mem_free(entry);
 }
 
-/* The least used go, but never `keep` nor what is being built. */
+/* Finds wait for it. */
+static bool entry_busy(const struct index_entry *entry)
+{
+	return entry->ask != NULL;
+}
+
+static bool entry_old(const struct index_entry *entry)
+{
+	return entry->outdated ||
+	       entry->generation != store_series_generation(entry->catalog->store);
+}
+
+/* The least used go, but never `keep` nor what is busy. */
 static void find_evict(struct catalog *catalog, const struct index_entry *keep)
 {
 	struct index_entry *entry = catalog->oldest;
 	while (entry && catalog->index_bytes > catalog->options.index_max_bytes) {
 		struct index_entry *newer = entry->newer;
-		if (entry != keep && entry->built) {
+		if (entry != keep && !entry_busy(entry)) {
 			stat_add(STAT_catalog_index_evictions, 1);
 			entry_free(entry);
 		}
@@ -176,7 +198,7 @@ static void find_note_series(struct index_entry *entry, uint64_t handle, const s
 
 void indexes_note(struct catalog *catalog, const struct catalog_group *group)
 {
-	if (!catalog->index_count)
+	if (!catalog->index_count || catalog_is_shared(catalog))
 		return;
 	struct buf *text = &catalog->note_text;
 	buf_clear(text);
@@ -230,11 +252,13 @@ void indexes_drop(struct catalog *catalog, struct slice tenant, struct slice met
 {
 	uint64_t hash = entry_hash(tenant, metric);
 	struct index_entry *entry = entry_find(catalog, hash, tenant, metric);
-	if (entry && entry->built)
+	if (entry && !entry_busy(entry))
 		entry_free(entry);
+	else if (entry && entry->built)
+		entry->outdated = true;
 }
 
-/* ---- Building ------------------------------------------------------------------------------ */
+/* ---- Looking ------------------------------------------------------------------------------- */
 
 static void find_run(struct catalog_later *later);
 
@@ -265,7 +289,7 @@ static void find_step(struct catalog_later *later)
 		find_finish(find, err);
 }
 
-static void build_failed(struct catalog_find *find, int err, const char *why)
+static void index_failed(struct catalog_find *find, int err, const char *why)
 {
 	if (err == ERR_LIMIT)
 		errbuf_set(&find->error, err,
@@ -278,8 +302,112 @@ static void build_failed(struct catalog_find *find, int err, const char *why)
 	find_finish(find, err);
 }
 
-/* Built, or not to be built: the finds that wait go on, each from its beginning, so that one that
- * came meanwhile sees what was registered before it. */
+/* ---- News ---------------------------------------------------------------------------------- */
+
+static int index_add_all(struct index_entry *entry, const struct store_series *series, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		int err = tag_index_add(entry->index, series[i].handle, series[i].tags_text);
+		if (err)
+			return err;
+	}
+	size_t bytes = tag_index_bytes(entry->index);
+	find_count_entry(entry, ENTRY_BYTES + bytes, tag_index_series(entry->index));
+	return bytes <= entry->catalog->options.index_max_bytes ? 0 : ERR_LIMIT;
+}
+
+static int news_slice(struct index_entry *entry, const struct store_token *token)
+{
+	entry->request = catalog_ask_again(entry->ask, STORE_SERIES_NEWS, token);
+	entry->request->series_news = (struct store_series_news){
+		.tenant = entry->tenant,
+		.metric = entry->metric,
+		.since = entry->since,
+		.limit = SLICE_SERIES,
+	};
+	return ask_submit(entry->ask);
+}
+
+static void news_done(void *owner, int err);
+static void news_end(struct index_entry *entry, int err);
+
+/* For all finds that wait. */
+static void news_begin(struct index_entry *entry)
+{
+	later_move_all(&entry->waiting, &entry->asking);
+	entry->ask = ask_new(entry->catalog, news_done, entry);
+	int err = news_slice(entry, NULL);
+	if (err)
+		news_end(entry, err);
+}
+
+/* Who came too late for the news waits for the next ones, or for a new index. */
+static void news_go_on(struct index_entry *entry)
+{
+	struct catalog *catalog = entry->catalog;
+	struct catalog_later waiting, *later;
+	if (!entry_old(entry)) {
+		find_evict(catalog, entry);
+		if (entry->waiting.next != &entry->waiting)
+			news_begin(entry);
+		return;
+	}
+	later_list_init(&waiting);
+	later_move_all(&entry->waiting, &waiting);
+	entry_free(entry);
+	while ((later = later_pop(&waiting)))
+		later_do(catalog, later, find_run);
+}
+
+/* Who is told may do anything with the catalog, so the entry is left in order first. */
+static void news_end(struct index_entry *entry, int err)
+{
+	struct catalog *catalog = entry->catalog;
+	struct tag_index *index = tag_index_acquire(entry->index);
+	struct catalog_later asking, *later;
+	struct errbuf why;
+	errbuf_set(&why, err, "%s", store_read_sentence(entry->ask->read, err));
+	later_list_init(&asking);
+	later_move_all(&entry->asking, &asking);
+	ask_release(entry->ask);
+	entry->ask = NULL;
+	news_go_on(entry);
+	publish_usage(catalog);
+	while ((later = later_pop(&asking))) {
+		struct catalog_find *find = CONTAINER_OF(later, struct catalog_find, later);
+		if (err) {
+			index_failed(find, err, why.text);
+			continue;
+		}
+		find->search = tag_search_new(index, find);
+		later_do(catalog, later, find_step);
+	}
+	tag_index_release(index);
+}
+
+static void news_done(void *owner, int err)
+{
+	struct index_entry *entry = FROM_OWNER(index_entry, owner);
+	const struct store_series_news *news = &entry->request->series_news;
+	if (entry->catalog->closing)
+		err = ERR_CANCELLED;
+	if (!err) {
+		err = index_add_all(entry, news->series, news->count);
+		entry->outdated |= err != 0;
+	}
+	bool more = !err && entry->request->more;
+	if (!err && !more)
+		entry->since = news->next_since;
+	if (more)
+		err = news_slice(entry, &entry->request->token);
+	if (!more || err)
+		news_end(entry, err);
+}
+
+/* ---- Building ------------------------------------------------------------------------------ */
+
+/* Built, or not to be built: the finds that wait go on, each from its beginning or by news, so that
+ * one that came meanwhile sees what was registered before it. */
 static void build_end(struct index_entry *entry, int err)
 {
 	struct catalog *catalog = entry->catalog;
@@ -287,8 +415,8 @@ static void build_end(struct index_entry *entry, int err)
 	struct errbuf why;
 	errbuf_set(&why, err, "%s", store_read_sentence(entry->ask->read, err));
 	later_list_init(&waiting);
-	while ((later = later_pop(&entry->waiting)))
-		later_append(&waiting, later);
+	if (err || !catalog_is_shared(catalog))
+		later_move_all(&entry->waiting, &waiting);
 	ask_release(entry->ask);
 	entry->ask = NULL;
 	pthread_mutex_lock(&catalog->lock);
@@ -301,13 +429,15 @@ static void build_end(struct index_entry *entry, int err)
 		find_count_entry(entry, ENTRY_BYTES + tag_index_bytes(entry->index),
 				 tag_index_series(entry->index));
 		find_evict(catalog, entry);
+		if (catalog_is_shared(catalog) && entry->waiting.next != &entry->waiting)
+			news_begin(entry);
 	}
 	publish_usage(catalog);
 	while ((later = later_pop(&waiting))) {
 		struct catalog_find *find = CONTAINER_OF(later, struct catalog_find, later);
 		find->waited = true;
 		if (err)
-			build_failed(find, err, why.text);
+			index_failed(find, err, why.text);
 		else
 			later_do(catalog, later, find_run);
 	}
@@ -315,37 +445,27 @@ static void build_end(struct index_entry *entry, int err)
 
 static int build_slice(struct index_entry *entry, const struct store_token *token)
 {
-	entry->list = catalog_ask_again(entry->ask, STORE_SERIES_LIST, token);
-	entry->list->series_list.tenant = entry->tenant;
-	entry->list->series_list.metric = entry->metric;
-	entry->list->series_list.limit = BUILD_SLICE_SERIES;
+	entry->request = catalog_ask_again(entry->ask, STORE_SERIES_LIST, token);
+	entry->request->series_list.tenant = entry->tenant;
+	entry->request->series_list.metric = entry->metric;
+	entry->request->series_list.limit = SLICE_SERIES;
 	return ask_submit(entry->ask);
-}
-
-static int find_accept_listed(struct index_entry *entry)
-{
-	const struct store_series_list *list = &entry->list->series_list;
-	for (size_t i = 0; i < list->count; i++) {
-		int err = tag_index_add(entry->index, list->series[i].handle,
-					list->series[i].tags_text);
-		if (err)
-			return err;
-	}
-	size_t bytes = tag_index_bytes(entry->index);
-	find_count_entry(entry, ENTRY_BYTES + bytes, tag_index_series(entry->index));
-	return bytes <= entry->catalog->options.index_max_bytes ? 0 : ERR_LIMIT;
 }
 
 static void build_done(void *owner, int err)
 {
 	struct index_entry *entry = FROM_OWNER(index_entry, owner);
+	const struct store_request *request = entry->request;
+	bool begins = request->op == STORE_SERIES_NEWS; /* the listing comes now */
 	if (entry->catalog->closing)
 		err = ERR_CANCELLED;
-	if (!err)
-		err = find_accept_listed(entry);
-	bool more = !err && entry->list->more;
+	if (!err && begins)
+		entry->since = request->series_news.next_since;
+	else if (!err)
+		err = index_add_all(entry, request->series_list.series, request->series_list.count);
+	bool more = !err && (begins || request->more);
 	if (more)
-		err = build_slice(entry, &entry->list->token);
+		err = build_slice(entry, begins ? NULL : &request->token);
 	if (!more || err)
 		build_end(entry, err);
 }
@@ -354,7 +474,8 @@ static void build_begin(struct index_entry *entry)
 {
 	stat_add(STAT_catalog_index_builds, 1);
 	entry->ask = ask_new(entry->catalog, build_done, entry);
-	int err = build_slice(entry, NULL);
+	int err = catalog_is_shared(entry->catalog) ? news_slice(entry, NULL)
+						    : build_slice(entry, NULL);
 	if (err)
 		build_end(entry, err);
 }
@@ -367,10 +488,9 @@ static struct index_entry *usable_entry(struct catalog *catalog, const struct ca
 {
 	uint64_t hash = entry_hash(find->tenant, find->metric);
 	struct index_entry *entry = entry_find(catalog, hash, find->tenant, find->metric);
-	if (!entry || !entry->built)
+	if (!entry || entry_busy(entry))
 		return entry;
-	bool old = entry->generation != store_series_generation(catalog->store);
-	if ((old && !find->waited) || !entry_refresh(entry)) {
+	if ((entry_old(entry) && !find->waited) || !entry_refresh(entry)) {
 		entry_free(entry);
 		entry = NULL;
 	}
@@ -395,12 +515,17 @@ static void find_run(struct catalog_later *later)
 	}
 	use_remove(catalog, entry);
 	use_first(catalog, entry);
-	if (!entry->built) {
+	if (entry_busy(entry)) {
 		later_append(&entry->waiting, later);
 		return;
 	}
 	find_evict(catalog, entry);
 	publish_usage(catalog);
+	if (catalog_is_shared(catalog)) {
+		later_append(&entry->waiting, later);
+		news_begin(entry);
+		return;
+	}
 	find->search = tag_search_new(entry->index, find);
 	find_step(&find->later);
 }
@@ -427,9 +552,10 @@ void indexes_cancel(struct catalog *catalog)
 {
 	for (struct index_entry *entry = catalog->newest; entry; entry = entry->older) {
 		struct catalog_later *later;
-		if (entry->built)
+		if (!entry_busy(entry))
 			continue;
 		store_read_cancel(entry->ask->read);
+		later_move_all(&entry->asking, &entry->waiting);
 		while ((later = later_pop(&entry->waiting)))
 			find_finish(CONTAINER_OF(later, struct catalog_find, later), ERR_CANCELLED);
 	}

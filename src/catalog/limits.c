@@ -1,6 +1,9 @@
 #include "catalog/private.h"
 
-enum { LOAD_SLICE_SERIES = 8192 };
+enum {
+	LOAD_SLICE_SERIES = 8192,
+	COUNT_HOLDS_US = 60000000, /* before a tenant is refused; where the store is shared */
+};
 
 /* ---- The tenants --------------------------------------------------------------------------- */
 
@@ -58,14 +61,33 @@ static void fill_budget(struct catalog *catalog, struct tenant *tenant)
 		tenant->budget = full;
 }
 
+/* It is out of date, and to be taken again. */
+static void count_drop(struct tenant *tenant)
+{
+	tenant->state = COUNT_UNKNOWN;
+	tenant->epoch++;
+}
+
+/* Others may have forgotten series, so that there is room again. Counting takes a while, so it is
+ * done only where a tenant would be refused, and then once a minute at most. */
+static bool count_doubtful(struct catalog *catalog, const struct tenant *tenant)
+{
+	int64_t now_us = catalog->clock->mono_us(catalog->clock);
+	return catalog_is_shared(catalog) && now_us - tenant->counted_us >= COUNT_HOLDS_US;
+}
+
 enum permit tenant_reserve(struct catalog *catalog, struct tenant *tenant, size_t series)
 {
 	const struct catalog_options *options = &catalog->options;
 	if (options->series_per_tenant_max) {
 		if (tenant->state != COUNT_KNOWN)
 			return PERMIT_WAIT;
-		if (tenant->series + series > options->series_per_tenant_max)
-			return PERMIT_SERIES;
+		if (tenant->series + series > options->series_per_tenant_max) {
+			if (!count_doubtful(catalog, tenant))
+				return PERMIT_SERIES;
+			count_drop(tenant);
+			return PERMIT_WAIT;
+		}
 	}
 	if (options->new_series_per_minute_max) {
 		if (tenant->budget < (double)series)
@@ -90,8 +112,7 @@ void tenant_forget_count(struct catalog *catalog, struct slice name)
 	struct tenant *tenant = tenant_find(catalog, name);
 	if (!tenant || tenant->state != COUNT_KNOWN)
 		return;
-	tenant->state = COUNT_UNKNOWN;
-	tenant->epoch++;
+	count_drop(tenant);
 }
 
 /* ---- Counting ------------------------------------------------------------------------------ */
@@ -112,6 +133,7 @@ static void load_end(struct limits_load *load, int err)
 	pthread_mutex_lock(&catalog->lock);
 	tenant->state = err ? COUNT_UNKNOWN : COUNT_KNOWN;
 	tenant->series = load->series;
+	tenant->counted_us = catalog->clock->mono_us(catalog->clock);
 	tenant->epoch++;
 	struct catalog_open *waiting = tenant->waiting;
 	tenant->waiting = NULL;

@@ -37,9 +37,12 @@ struct tenant {
 	struct tenant *chain;
 	struct slice name;
 	enum { COUNT_UNKNOWN, COUNT_LOADING, COUNT_KNOWN } state;
-	uint64_t series; /* registered, and reserved by openings in flight */
-	uint64_t epoch;  /* of the count: reservations made before a new one are not given back */
-	double budget;   /* of new series now */
+	/* Registered, and reserved by openings in flight. What other processes register or forget
+	 * in a shared store since it was counted is not in it. */
+	uint64_t series;
+	int64_t counted_us; /* monotonic */
+	uint64_t epoch; /* of the count: reservations made before a new one are not given back */
+	double budget;  /* of new series now */
 	int64_t budget_us;
 	struct catalog_open *waiting; /* for the count */
 };
@@ -69,7 +72,8 @@ void open_resume(struct catalog_open *open, int err);
 
 struct index_entry;
 
-/* With the lock held: the new series of a group, for the indexes that there are. */
+/* With the lock held: the new series of a group, for the indexes that there are. Where the store is
+ * shared they come with its news. */
 void indexes_note(struct catalog *catalog, const struct catalog_group *group);
 /* The index of this metric is out of date. */
 void indexes_drop(struct catalog *catalog, struct slice tenant, struct slice metric);
@@ -130,6 +134,12 @@ struct catalog {
 	size_t spare_count;
 };
 
+/* Others register and forget series in the same store. It has news of those that they register. */
+static inline bool catalog_is_shared(const struct catalog *catalog)
+{
+	return catalog->store->engine->can & STORE_SHARED;
+}
+
 static inline void later_list_init(struct catalog_later *head)
 {
 	head->next = head->prev = head;
@@ -160,6 +170,13 @@ static inline struct catalog_later *later_pop(struct catalog_later *head)
 		return NULL;
 	later_remove(first);
 	return first;
+}
+
+static inline void later_move_all(struct catalog_later *from, struct catalog_later *to)
+{
+	struct catalog_later *later;
+	while ((later = later_pop(from)))
+		later_append(to, later);
 }
 
 /* Runs it on the catalog's thread, from the executor. */

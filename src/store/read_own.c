@@ -61,10 +61,10 @@ static int read_own_cell_scan(struct arena *arena, struct store_cell_scan *scan)
 	return err ? err : read_own_parts(arena, &scan->to);
 }
 
-static int read_own_series_list(struct arena *arena, struct store_series_list *list)
+static int read_own_metric(struct arena *arena, struct slice *tenant, struct slice *metric)
 {
-	int err = read_own_bytes(arena, &list->tenant);
-	return err ? err : read_own_bytes(arena, &list->metric);
+	int err = read_own_bytes(arena, tenant);
+	return err ? err : read_own_bytes(arena, metric);
 }
 
 /* Everything that a request points to, as it is read by the engine. */
@@ -92,7 +92,9 @@ static int read_own_request(struct arena *arena, struct store_request *r)
 	case STORE_SERIES_OPEN:
 		return read_own_series_open(arena, &r->series_open);
 	case STORE_SERIES_LIST:
-		return read_own_series_list(arena, &r->series_list);
+		return read_own_metric(arena, &r->series_list.tenant, &r->series_list.metric);
+	case STORE_SERIES_NEWS:
+		return read_own_metric(arena, &r->series_news.tenant, &r->series_news.metric);
 	case STORE_ENUMERATE:
 	case STORE_PERIODS:
 	case STORE_STATS:

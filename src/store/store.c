@@ -727,7 +727,15 @@ static int check_series_open(const struct store_series_open *open)
 	return store_check_tags(open->tags);
 }
 
-static int check_request(struct store_request *request)
+static int check_series_news(struct store_read *read, const struct store_series_news *news)
+{
+	if (!(read->store->engine->can & STORE_NEWS))
+		return errbuf_set(&read->error, ERR_INVALID, "the engine %s has no news of series",
+				  read->store->engine->name);
+	return news->tenant.len && news->metric.len ? 0 : ERR_INVALID;
+}
+
+static int check_request(struct store_read *read, struct store_request *request)
 {
 	if (request->token.len > STORE_TOKEN_MAX_BYTES)
 		return ERR_INVALID;
@@ -746,6 +754,8 @@ static int check_request(struct store_request *request)
 		return (unsigned)request->enumerate.table < TABLE_COUNT ? 0 : ERR_INVALID;
 	case STORE_SERIES_OPEN:
 		return check_series_open(&request->series_open);
+	case STORE_SERIES_NEWS:
+		return check_series_news(read, &request->series_news);
 	case STORE_SERIES_DESCRIBE:
 		return check_handles(request->series_describe.count);
 	case STORE_SHARES:
@@ -778,7 +788,7 @@ static void unlink_finished(struct store_read *read)
 static int check_requests(struct store_read *read)
 {
 	for (struct store_request *r = read->requests; r; r = r->next) {
-		r->err = check_request(r);
+		r->err = check_request(read, r);
 		if (r->err)
 			return r->err;
 	}

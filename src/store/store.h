@@ -84,6 +84,9 @@ enum store_capability {
 	STORE_VERIFIES = 1 << 9,    /* STORE_VERIFY */
 	STORE_HAS_SHARES = 1 << 10, /* STORE_SHARES */
 	STORE_REKEYS = 1 << 11,     /* store_rekey */
+	/* STORE_SERIES_NEWS. Whatever is STORE_SHARED has it; where one process has the store
+	 * nobody needs it. */
+	STORE_NEWS = 1 << 12,
 };
 
 /* ---- Writing ------------------------------------------------------------------------------- */
@@ -298,6 +301,7 @@ enum store_op {
 	STORE_ENUMERATE,
 	STORE_SERIES_OPEN,
 	STORE_SERIES_LIST,
+	STORE_SERIES_NEWS,
 	STORE_SERIES_DESCRIBE,
 	STORE_SHARES,
 	STORE_PERIODS,
@@ -478,6 +482,26 @@ struct store_series_list {
 	size_t count;
 };
 
+/* Series of one tenant and metric that were registered since, by whichever process, or registered
+ * again after they were forgotten; what is forgotten by now may be left out. In any order, sliced
+ * and resumed as a list is. For engines with STORE_NEWS, else store_read_submit says ERR_INVALID.
+ *
+ * It goes on where the last one ended: `since` is its next_since. A first one has since 0, gives no
+ * series, only next_since, in one slice. A series whose handle was in the answer of an OPEN that
+ * ended before the news were submitted is in these, or was in the news before them, or was
+ * registered before the first ones ended. So the first news, then a list that begins when they have
+ * ended, and all later news miss no series. What one answer gives is not in the next, unless it was
+ * registered again; what the list gave may be. A since is of use while the store is open, and to no
+ * other process. */
+struct store_series_news {
+	struct slice tenant, metric; /* neither may be empty */
+	uint64_t since;
+	size_t limit;                /* as of a list */
+	struct store_series *series; /* result */
+	size_t count;
+	uint64_t next_since; /* result of the last slice; never 0 */
+};
+
 /* series[i] of handles[i]; an unknown one has handle 0. */
 struct store_series_describe {
 	const uint64_t *handles;
@@ -566,6 +590,7 @@ struct store_request {
 		struct store_enumerate enumerate;
 		struct store_series_open series_open;
 		struct store_series_list series_list;
+		struct store_series_news series_news;
 		struct store_series_describe series_describe;
 		struct store_shares shares;
 		struct store_periods periods;
@@ -639,7 +664,8 @@ void store_read_cancel(struct store_read *read);
 /* Finishes what was accepted, then closes; blocks. No batch may be submitted any more. */
 void store_close(struct store *store);
 
-/* Rises whenever a handle may have died (series_forget): caches of handles are then emptied. */
+/* Rises whenever a handle may have died (series_forget): caches of handles are then emptied. What
+ * other processes forget need not raise it, on an engine whose handles live on. */
 uint64_t store_series_generation(struct store *store);
 
 /* A cell request, checked and flat: what store.c hands to the engine. The bytes are the caller's:

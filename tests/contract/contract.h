@@ -174,6 +174,9 @@ struct series_list {
 };
 struct series_list rig_list(struct rig *rig, const char *tenant, const char *metric, size_t limit,
 			    size_t points_max);
+/* Since the token, which goes on. */
+struct series_list rig_news(struct rig *rig, const char *tenant, const char *metric,
+			    uint64_t *since, size_t limit, size_t points_max);
 struct store_stats rig_stats(struct rig *rig);
 /* Asserts that nothing is wrong; how much was looked at. */
 uint64_t rig_verify(struct rig *rig);

@@ -1,7 +1,7 @@
 #include "far.h"
 
 #include "base/random.h"
-#include "naive_private.h"
+#include "naive_read.h"
 
 /* A request as it is on its way to one row. */
 struct far_piece {
@@ -43,6 +43,7 @@ struct far_store {
 	struct far *far;
 	struct clock *clock;
 	int64_t last_stamp_us;
+	uint64_t generation;   /* of series: what it has forgotten itself */
 	size_t batches, reads; /* that have not ended */
 	bool frozen, dead;
 };
@@ -212,6 +213,8 @@ static void far_land(struct far *far, size_t at)
 	pthread_mutex_lock(&far->naive->lock);
 	for (struct far_piece *piece = row->first; piece; piece = piece->next) {
 		int err = far_apply(far, row, piece);
+		if (batch->from && piece->request.kind == REQUEST_FORGET)
+			batch->from->generation++;
 		batch->result = batch->result ? batch->result : err;
 	}
 	pthread_mutex_unlock(&far->naive->lock);
@@ -416,6 +419,8 @@ static int far_read_submit(struct store_read *read)
 		r->from = from;
 		r->read = read;
 		r->points = read->points_max ? read->points_max : NAIVE_POINTS_PRESET;
+		if (far_chance(far, far->faults.cut))
+			r->points = smaller(r->points, 1 + random_below(&far->random, 4));
 		r->left = mem_alloc_array(count, sizeof(*r->left));
 		for (struct store_request *q = read->requests; q; q = q->next)
 			r->left[r->left_count++] = q;
@@ -447,6 +452,8 @@ static void far_answer(struct far *far, size_t at)
 	pthread_mutex_lock(&far->naive->lock);
 	naive_read_request(far->naive, r->read, request, &r->points);
 	pthread_mutex_unlock(&far->naive->lock);
+	if (far->bug == FAR_BUG_NEWS && request->op == STORE_SERIES_NEWS)
+		request->series_news.count -= request->series_news.count > 0;
 	if (!r->left_count)
 		far_end_read(far, at, 0);
 }
@@ -511,7 +518,11 @@ static int64_t far_stamp(struct store *store)
 
 static uint64_t far_generation(struct store *store)
 {
-	return store_series_generation(&far_store_of(store)->far->naive->store);
+	struct far_store *from = far_store_of(store);
+	pthread_mutex_lock(&from->far->lock);
+	uint64_t generation = from->generation;
+	pthread_mutex_unlock(&from->far->lock);
+	return generation;
 }
 
 /* What was told to have ended unknown may land after the process has gone. */
@@ -535,7 +546,7 @@ static void far_close(struct store *store)
 	mem_free(from);
 }
 
-#define FAR_CAN (STORE_SAMPLE_STAMPS | STORE_SHARED | STORE_REKEYS)
+#define FAR_CAN (STORE_SAMPLE_STAMPS | STORE_SHARED | STORE_REKEYS | STORE_NEWS)
 #define FAR_ENGINE(capabilities)                                                                   \
 	{                                                                                          \
 		.name = "far", .can = (capabilities), .append = far_append,                        \

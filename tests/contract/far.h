@@ -11,7 +11,8 @@
  *  - The requests of a read are answered at different moments; some reads fail.
  *  - Each process has a clock of its own. What one that is frozen has handed over lands when it is
  *    woken; of one that was killed some rows land later.
- *  - A handle lives on when its series is forgotten; an append to it brings the series back.
+ *  - A handle lives on when its series is forgotten; an append to it brings the series back. What
+ *    one process forgets another does not hear of (store_series_generation).
  *
  * It keeps what has landed in a naive engine. Nothing happens but in far_step, which one seed
  * decides; so one thread at a time calls it. Everything else may be called on any thread. */
@@ -26,6 +27,7 @@ struct far_faults {
 	unsigned unknown; /* landings: the outcome of the batch is not learned */
 	unsigned failed;  /* answers of a request: the read ends with ERR_UNKNOWN */
 	unsigned refused; /* submissions: ERR_BUSY */
+	unsigned cut;     /* reads: they give a few points at most, as if points_max were so low */
 };
 
 /* Faults of a program, planted in its store: tests that run on it have to find them. */
@@ -34,6 +36,7 @@ enum far_bug {
 	FAR_BUG_LATE_STAMPS, /* samples are stamped when they are handed over, whoever read what */
 	FAR_BUG_SERIAL,      /* it says that its writes are serial */
 	FAR_BUG_KNOWN,       /* an outcome that is not known is told as a success */
+	FAR_BUG_NEWS,        /* of the series in an answer of news one is left out */
 };
 
 struct far;

@@ -269,6 +269,31 @@ static void submissions_are_refused_and_reads_fail(UNUSED void **state)
 	rig_close(&rig);
 }
 
+/* Of a list of two series one comes, and the other with the next slice, or both do. */
+static void reads_are_cut_short(UNUSED void **state)
+{
+	size_t cut = 0;
+	for (uint64_t seed = 0; seed < SEEDS; seed++) {
+		struct rig rig;
+		bool over = false;
+		rig_open(&rig, seed, (struct far_faults){.cut = 1000});
+		struct store_read *read = store_read_new(rig.process[0], 1 << 20);
+		struct store_request *request = store_read_add(read, STORE_SERIES_LIST);
+		read->executor = &rig.queue.executor;
+		read->done = read_done;
+		read->owner = &over;
+		read->now_ms = T0;
+		assert_int_equal(store_read_submit(read), 0);
+		run(&rig);
+		assert_true(over);
+		assert_int_equal(request->series_list.count, request->more ? 1 : 2);
+		cut += request->more;
+		store_read_free(read);
+		rig_close(&rig);
+	}
+	assert_in_range(cut, 1, SEEDS - 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -278,6 +303,7 @@ int main(void)
 		cmocka_unit_test(what_is_unknown_lands_later_or_never),
 		cmocka_unit_test(what_a_killed_process_handed_over_lands_later_or_never),
 		cmocka_unit_test(submissions_are_refused_and_reads_fail),
+		cmocka_unit_test(reads_are_cut_short),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

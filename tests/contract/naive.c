@@ -71,6 +71,14 @@ struct naive_series *naive_series_of(struct naive *naive, uint64_t handle)
 	return &naive->series[index];
 }
 
+void naive_register(struct naive *naive, struct naive_series *series)
+{
+	if (series->alive)
+		return;
+	series->alive = true;
+	series->registration = ++naive->registrations;
+}
+
 struct naive_row *naive_row_of(struct naive_series *series, enum table table, int64_t period_ms)
 {
 	for (size_t i = 0; series && i < series->row_count; i++) {
@@ -637,7 +645,7 @@ int naive_apply(struct naive *naive, const struct naive_request *request, size_t
 	size_t fields = schema[request->target.table].field_count;
 	switch (request->kind) {
 	case REQUEST_APPEND:
-		naive_series_of(naive, request->handles[i])->alive = true;
+		naive_register(naive, naive_series_of(naive, request->handles[i]));
 		row = naive_request_row(naive, request, i);
 		put_sample(naive, row, request->target.retention, request->start_ms, stamp_us,
 			   request->values + i * fields, fields);
@@ -807,7 +815,7 @@ const struct store_engine naive_engine = {
 	.name = "naive",
 	.can = STORE_ATOMIC_STAGES | STORE_SNAPSHOTS | STORE_SAMPLE_STAMPS | STORE_SERIAL_WRITES |
 	       STORE_EXACT_FORGETTING | STORE_EXACT_SETS | STORE_COUNTS | STORE_VERIFIES |
-	       STORE_HAS_SHARES | STORE_REKEYS,
+	       STORE_HAS_SHARES | STORE_REKEYS | STORE_NEWS,
 	.append = naive_append,
 	.add_delete_range = naive_add_delete_range,
 	.add_cell = naive_add_cell,
@@ -826,6 +834,7 @@ struct store *naive_open(struct clock *clock)
 	struct naive *naive = mem_zalloc(sizeof(*naive));
 	naive->store.engine = &naive_engine;
 	naive->clock = clock;
+	naive->registrations = 1; /* as a since it is not 0 */
 	pthread_mutex_init(&naive->lock, NULL);
 	return &naive->store;
 }

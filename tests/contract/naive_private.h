@@ -40,6 +40,7 @@ struct naive_series {
 	bool alive;
 	struct slice tenant, metric, tags_text; /* owned */
 	int64_t first_seen_ms;
+	uint64_t registration; /* its number, the newest */
 	struct naive_row *rows;
 	size_t row_count;
 };
@@ -70,6 +71,7 @@ struct naive {
 	struct naive_series *series;
 	size_t series_count;
 	uint64_t epoch, generation, batch;
+	uint64_t registrations; /* the number of the last */
 	struct naive_table tables[TABLE_COUNT];
 	int64_t last_stamp_us;
 	int refuse_writes_err, fail_writes_err, refuse_reads_err;
@@ -128,6 +130,8 @@ extern const struct store_engine naive_engine;
 uint64_t naive_handle(const struct naive *naive, size_t index);
 /* NULL for a handle that is unknown or dead. */
 struct naive_series *naive_series_of(struct naive *naive, uint64_t handle);
+/* It is there, registered for the first time or again. */
+void naive_register(struct naive *naive, struct naive_series *series);
 struct naive_row *naive_row_of(struct naive_series *series, enum table table, int64_t period_ms);
 struct slice naive_copy(struct slice bytes);
 bool naive_sample_visible(const struct naive *naive, const struct naive_point *point, size_t field,

@@ -92,6 +92,8 @@ static int run_request(struct budget *budget, struct store_request *request)
 		return naive_series_open(budget, request);
 	case STORE_SERIES_LIST:
 		return naive_series_list(budget, request);
+	case STORE_SERIES_NEWS:
+		return naive_series_news(budget, request);
 	case STORE_SERIES_DESCRIBE:
 		return naive_series_describe(budget, request);
 	case STORE_SHARES:

@@ -80,6 +80,7 @@ size_t naive_all_rows(const struct naive *naive);
 int naive_enumerate(struct budget *budget, struct store_request *request);
 int naive_series_open(struct budget *budget, struct store_request *request);
 int naive_series_list(struct budget *budget, struct store_request *request);
+int naive_series_news(struct budget *budget, struct store_request *request);
 int naive_series_describe(struct budget *budget, struct store_request *request);
 
 #endif

@@ -191,19 +191,19 @@ static uint64_t register_series(struct naive *naive, struct slice tenant, struct
 	uint64_t forgotten =
 		naive->handles_revive ? find_series(naive, tenant, metric, tags_text, false) : 0;
 	if (forgotten) {
-		naive_series_of(naive, forgotten)->alive = true;
+		naive_register(naive, naive_series_of(naive, forgotten));
 		return forgotten;
 	}
 	size_t index = naive->series_count++;
 	naive->series =
 		mem_resize_array(naive->series, naive->series_count, sizeof(*naive->series));
 	naive->series[index] = (struct naive_series){
-		.alive = true,
 		.tenant = naive_copy(tenant),
 		.metric = naive_copy(metric),
 		.tags_text = naive_copy(tags_text),
 		.first_seen_ms = clock_wall_ms(naive->clock),
 	};
+	naive_register(naive, &naive->series[index]);
 	return naive_handle(naive, index);
 }
 
@@ -273,6 +273,49 @@ int naive_series_list(struct budget *budget, struct store_request *request)
 		list->count++;
 		budget->points--;
 	}
+	return 0;
+}
+
+/* Of these the one that was registered first after the number; series_count: none was. */
+static size_t next_registered(const struct naive *naive, const struct store_series_news *news,
+			      uint64_t after)
+{
+	size_t next = naive->series_count;
+	for (size_t i = 0; i < naive->series_count; i++) {
+		const struct naive_series *series = &naive->series[i];
+		if (series->alive && series->registration > after &&
+		    slice_equal(series->tenant, news->tenant) &&
+		    slice_equal(series->metric, news->metric) &&
+		    (next == naive->series_count ||
+		     series->registration < naive->series[next].registration))
+			next = i;
+	}
+	return next;
+}
+
+int naive_series_news(struct budget *budget, struct store_request *request)
+{
+	struct store_series_news *news = &request->series_news;
+	const struct naive *naive = budget->naive;
+	uint64_t at;
+	size_t next, room = slice_room(budget, news->limit, naive->series_count);
+	token_get(request, &at, sizeof(at));
+	at = at ? at : news->since;
+	at = at ? at : naive->registrations;
+	news->count = 0;
+	news->series = alloc_some(budget->read, &room, sizeof(*news->series));
+	if (!news->series)
+		return ERR_LIMIT;
+	while ((next = next_registered(naive, news, at)) < naive->series_count) {
+		if (news->count == room || !copy_series(budget, next, &news->series[news->count])) {
+			token_set(request, &at, sizeof(at));
+			return news->count || budget->points == 0 ? 0 : ERR_LIMIT;
+		}
+		at = naive->series[next].registration;
+		news->count++;
+		budget->points--;
+	}
+	news->next_since = naive->registrations;
 	return 0;
 }
 

@@ -642,6 +642,20 @@ struct rows rig_enumerate(struct rig *rig, enum table table, size_t limit, size_
 	return rows;
 }
 
+/* What a slice gives comes to `all`, with copies of its names. */
+static void keep_series(struct rig *rig, struct series_list *all, const struct store_series *given,
+			size_t count)
+{
+	all->list = grow(rig, all->list, all->count, count + 1, sizeof(*all->list));
+	for (size_t i = 0; i < count; i++) {
+		struct store_series *series = &all->list[all->count++];
+		*series = given[i];
+		series->tenant = arena_copy(&rig->keep, series->tenant);
+		series->metric = arena_copy(&rig->keep, series->metric);
+		series->tags_text = arena_copy(&rig->keep, series->tags_text);
+	}
+}
+
 struct series_list rig_list(struct rig *rig, const char *tenant, const char *metric, size_t limit,
 			    size_t points_max)
 {
@@ -657,19 +671,40 @@ struct series_list rig_list(struct rig *rig, const char *tenant, const char *met
 		const struct store_series_list *result = &request->series_list;
 		assert_true(!limit || result->count <= limit);
 		assert_true(!points_max || result->count <= points_max);
-		all.list = grow(rig, all.list, all.count, result->count + 1, sizeof(*all.list));
-		for (size_t i = 0; i < result->count; i++) {
-			struct store_series *series = &all.list[all.count++];
-			*series = result->series[i];
-			series->tenant = arena_copy(&rig->keep, series->tenant);
-			series->metric = arena_copy(&rig->keep, series->metric);
-			series->tags_text = arena_copy(&rig->keep, series->tags_text);
-		}
+		keep_series(rig, &all, result->series, result->count);
 		if (!request->more)
 			break;
 		assert_true(slice < 1000000);
 		request = next_slice(read, request, slice);
 	}
+	store_read_free(read);
+	return all;
+}
+
+struct series_list rig_news(struct rig *rig, const char *tenant, const char *metric,
+			    uint64_t *since, size_t limit, size_t points_max)
+{
+	struct store_read *read = rig_read_new(rig);
+	struct store_request *request = add_request(read, STORE_SERIES_NEWS);
+	struct series_list all = {0};
+	read->points_max = points_max;
+	request->series_news = (struct store_series_news){.tenant = slice_of(tenant),
+							  .metric = slice_of(metric),
+							  .since = *since,
+							  .limit = limit};
+	for (size_t slice = 0;; slice++) {
+		run_slice(rig, read, request);
+		const struct store_series_news *result = &request->series_news;
+		assert_true(!limit || result->count <= limit);
+		assert_true(!points_max || result->count <= points_max);
+		keep_series(rig, &all, result->series, result->count);
+		if (!request->more)
+			break;
+		assert_true(slice < 1000000);
+		request = next_slice(read, request, slice);
+	}
+	*since = request->series_news.next_since;
+	assert_int_not_equal(*since, 0);
 	store_read_free(read);
 	return all;
 }

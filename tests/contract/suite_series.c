@@ -216,6 +216,161 @@ static void list_by_tenant_and_metric(struct rig *rig)
 	}
 }
 
+/* Of t's cpu those with these tags are new, each by its handle. */
+static void expect_news(struct rig *rig, uint64_t *since, const char *const *tags, size_t count)
+{
+	struct series_list news = rig_news(rig, "t", "cpu", since, 0, 0);
+	assert_int_equal(news.count, count);
+	for (size_t i = 0; i < count; i++) {
+		assert_true(listed(news, "t", "cpu", tags[i]));
+		assert_int_equal(news.list[i].handle,
+				 rig_find(rig, "t", "cpu", news.list[i].tags_text.data));
+	}
+}
+
+static void news_are_what_was_registered_since(struct rig *rig)
+{
+	const char *cpu = "cpu";
+	uint64_t since = 0, h;
+	rig_series(rig, "cpu", "host=old");
+	expect_news(rig, &since, NULL, 0); /* what was there is in the list */
+	expect_news(rig, &since, NULL, 0);
+	rig_series(rig, "cpu", "host=a");
+	rig_series(rig, "cpu", "");
+	rig_series(rig, "cpu", "host=old"); /* not registered again */
+	rig_series(rig, "cpu2", "host=b");
+	rig_group(rig, "u", &cpu, 1, "host=c", false, &h, NULL);
+	rig_find(rig, "t", "cpu", "host=never");
+	uint64_t before = since;
+	expect_news(rig, &since, (const char *[]){"host=a", ""}, 2);
+	expect_news(rig, &since, NULL, 0);
+	rig_put(rig, RAW, rig_find(rig, "t", "cpu", "host=a"), T0, I(1)); /* a sample is none */
+	expect_news(rig, &since, NULL, 0);
+	rig_series(rig, "cpu", "host=d");
+	expect_news(rig, &since, (const char *[]){"host=d"}, 1);
+	/* Who has not gone on gets all. */
+	expect_news(rig, &before, (const char *[]){"host=a", "", "host=d"}, 3);
+	assert_int_equal(rig_news(rig, "u", "cpu", &before, 0, 0).count, 0);
+}
+
+/* An empty registry has a since, too, from which its first series is new. */
+static void news_of_a_metric_that_begins(struct rig *rig)
+{
+	uint64_t since = 0;
+	expect_news(rig, &since, NULL, 0);
+	rig_series(rig, "cpu", "host=a");
+	expect_news(rig, &since, (const char *[]){"host=a"}, 1);
+}
+
+static void news_come_in_slices(struct rig *rig)
+{
+	enum { SERIES = 7 };
+	char tags[16];
+	uint64_t since = 0;
+	rig_series(rig, "cpu", "i=old");
+	expect_news(rig, &since, NULL, 0);
+	for (int i = 0; i < SERIES; i++) {
+		snprintf(tags, sizeof(tags), "i=%d", i);
+		rig_series(rig, "cpu", tags);
+		rig_series(rig, "cpu2", tags);
+	}
+	for (size_t max = 0; max < 4; max++) {
+		for (size_t limit = 0; limit < 9; limit++) {
+			uint64_t from = since;
+			struct series_list news = rig_news(rig, "t", "cpu", &from, limit, max);
+			assert_int_equal(news.count, SERIES);
+			for (int i = 0; i < SERIES; i++) {
+				snprintf(tags, sizeof(tags), "i=%d", i);
+				assert_true(listed(news, "t", "cpu", tags));
+			}
+			assert_int_equal(rig_news(rig, "t", "cpu", &from, limit, max).count, 0);
+		}
+	}
+}
+
+static int forget(struct rig *rig, const uint64_t *handles, size_t n);
+
+static void news_when_it_is_registered_again(struct rig *rig)
+{
+	uint64_t since = 0, h = rig_series(rig, "cpu", "host=a");
+	expect_news(rig, &since, NULL, 0);
+	assert_int_equal(forget(rig, &h, 1), 0);
+	assert_int_equal(rig_news(rig, "t", "cpu", &since, 0, 0).count, 0);
+	rig_series(rig, "cpu", "host=a");
+	expect_news(rig, &since, (const char *[]){"host=a"}, 1);
+	expect_news(rig, &since, NULL, 0);
+}
+
+/* Between any two slices of the list, and of the news, a series is registered. */
+static void news_and_a_list_miss_none(struct rig *rig)
+{
+	enum { SERIES = 12 };
+	char tags[16];
+	size_t registered = 0;
+	bool seen[4 * SERIES] = {false};
+	uint64_t since = 0;
+	for (; registered < SERIES; registered++) {
+		snprintf(tags, sizeof(tags), "i=%zu", registered);
+		rig_series(rig, "cpu", tags);
+	}
+	expect_news(rig, &since, NULL, 0);
+	for (int pass = 0; pass < 2; pass++) {
+		struct store_read *read = rig_read_new(rig);
+		struct store_request *request =
+			store_read_add(read, pass ? STORE_SERIES_NEWS : STORE_SERIES_LIST);
+		if (pass)
+			request->series_news = (struct store_series_news){
+				.tenant = TEXT("t"), .metric = TEXT("cpu"), .since = since};
+		else
+			request->series_list = (struct store_series_list){.tenant = TEXT("t"),
+									  .metric = TEXT("cpu")};
+		read->points_max = 2;
+		for (bool more = true; more; more = request->more) {
+			assert_int_equal(rig_read(rig, read), 0);
+			const struct store_series *given =
+				pass ? request->series_news.series : request->series_list.series;
+			size_t count =
+				pass ? request->series_news.count : request->series_list.count;
+			for (size_t i = 0; i < count; i++)
+				seen[strtoul(given[i].tags_text.data + 2, NULL, 10)] = true;
+			if (registered == (pass ? 3 : 2) * SERIES)
+				continue;
+			snprintf(tags, sizeof(tags), "i=%zu", registered++);
+			rig_series(rig, "cpu", tags);
+		}
+		if (pass)
+			since = request->series_news.next_since;
+		store_read_free(read);
+	}
+	struct series_list rest = rig_news(rig, "t", "cpu", &since, 0, 0);
+	for (size_t i = 0; i < rest.count; i++)
+		seen[strtoul(rest.list[i].tags_text.data + 2, NULL, 10)] = true;
+	for (size_t i = 0; i < registered; i++)
+		assert_true(seen[i]);
+}
+
+/* Whose store others share has news; who has none refuses them. */
+static void news_where_there_are_any(struct rig *rig)
+{
+	const struct {
+		const char *tenant, *metric;
+	} wrong[] = {{"", "cpu"}, {"t", ""}, {"t", "cpu"}};
+	unsigned can = rig->store->engine->can;
+	assert_true(!(can & STORE_SHARED) || can & STORE_NEWS);
+	for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+		struct store_read *read = rig_read_new(rig);
+		struct store_request *request = store_read_add(read, STORE_SERIES_NEWS);
+		request->series_news.tenant = slice_of(wrong[i].tenant);
+		request->series_news.metric = slice_of(wrong[i].metric);
+		bool taken = i == 2 && can & STORE_NEWS;
+		assert_int_equal(rig_read(rig, read), taken ? 0 : ERR_INVALID);
+		assert_int_equal(request->err, taken ? 0 : ERR_INVALID);
+		if (!(can & STORE_NEWS))
+			assert_non_null(strstr(read->error.text, "has no news of series"));
+		store_read_free(read);
+	}
+}
+
 static void described_as_opened(struct rig *rig)
 {
 	uint64_t handles[4] = {rig_series(rig, "cpu", "dc=x,host=a"), 0, UINT64_MAX - 7, 0};
@@ -686,6 +841,12 @@ const struct contract_case cases_series[] = {
 	CASE(opens_of_one_batch_see_each_other),
 	CASE(longest_names),
 	CASE(list_by_tenant_and_metric),
+	CASE_NEEDS(news_are_what_was_registered_since, STORE_NEWS),
+	CASE_NEEDS(news_of_a_metric_that_begins, STORE_NEWS),
+	CASE_NEEDS(news_come_in_slices, STORE_NEWS),
+	CASE_NEEDS(news_when_it_is_registered_again, STORE_NEWS),
+	CASE_NEEDS(news_and_a_list_miss_none, STORE_NEWS),
+	CASE(news_where_there_are_any),
 	CASE(described_as_opened),
 	CASE(registered_with_its_first_sample_at_the_latest),
 	CASE_NEEDS(forgotten_only_without_data, STORE_EXACT_FORGETTING),

@@ -39,6 +39,18 @@ static void test_find_after_build(void **state)
 	assert_int_equal(catalog_usage(catalog).indexed_series, 2);
 }
 
+/* Nobody else has this store: once there is an index, a find asks the store for nothing. */
+static void test_find_reads_nothing(void **state)
+{
+	(void)state;
+	open_one("t", "cpu", "host=a");
+	find_now("t", "cpu", NULL, "host=a");
+	open_one("t", "cpu", "host=b");
+	naive_refuse_reads(store, ERR_BUSY, 1000);
+	find_now("t", "cpu", NULL, "host=a host=b");
+	naive_refuse_reads(store, 0, 0);
+}
+
 /* A series is registered while the index of its metric is being built, at each step of building. */
 static void test_find_race(void **state)
 {
@@ -499,6 +511,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_find),
 		TEST(test_find_after_build),
+		TEST(test_find_reads_nothing),
 		TEST(test_find_race),
 		TEST(test_find_cancel),
 		TEST(test_find_close),

@@ -25,10 +25,12 @@ static struct catalog *catalog;
 static struct catalog_options options;
 static struct arena arena;
 static bool closed;
+/* For a store that gets on only when it is told to; false: it could do nothing. */
+static bool (*pump_store)(void);
 
 static inline void pump(void)
 {
-	while (task_queue_run(&door) + task_queue_run(&loop))
+	while (task_queue_run(&door) + task_queue_run(&loop) + (pump_store && pump_store()))
 		;
 }
 

@@ -166,6 +166,8 @@ static int do_request(struct reading *r, struct store_request *request)
 					    clock_wall_ms(engine->options.clock));
 	case STORE_SERIES_LIST:
 		return series_list(r, request);
+	case STORE_SERIES_NEWS:
+		return ERR_INVALID; /* store.c refuses it, the engine does not have STORE_NEWS */
 	case STORE_SERIES_DESCRIBE:
 		return registry_series_describe(&engine->registry, r->reader->txn,
 						&request->series_describe, &r->read->arena);
