@@ -42,7 +42,7 @@ enum {
 	SERIES = TENANTS * MEASUREMENTS * HOSTS * FIELDS,
 	ACCEPTED_MAX = 100000,
 	RESTS_MAX = 30000, /* rounds until all is at rest */
-	LATE_SLOTS = 70,  /* so far back points lie where late ones are kept */
+	LATE_SLOTS = 70,   /* so far back points lie where late ones are kept */
 	/* So much longer than a slot is open its raw data is there: nothing waits for so long. */
 	LAG_MS = 2400000,
 };

@@ -14,7 +14,8 @@ PLANTS = {
     "deleted_once": ("a deletion does not repeat what ended unknown, or late", [
         ("src/rollup/delete.c", "\treturn err == ERR_UNKNOWN ||",
          "\treturn (err == ERR_UNKNOWN && !PLANTED(deleted_once)) ||"),
-        ("src/rollup/delete.c", "(!err && ago_ms >=", "(!err && !PLANTED(deleted_once) && ago_ms >=")]),
+        ("src/rollup/delete.c", "(!err && ago_ms >=",
+         "(!err && !PLANTED(deleted_once) && ago_ms >=")]),
     "wish_late": ("a deletion has the stamp of its writes, not that of the wish", [
         ("src/rollup/delete.c", "d->write->stamp_us = d->options.stamp_us;",
          "d->write->stamp_us = PLANTED(wish_late) ? 0 : d->options.stamp_us;")]),
