@@ -6,7 +6,7 @@
  *   PROGRAM NAME --seed N         one seed of it, told step by step
  *
  * Each is looked for in a process of its own, since some mistakes end in a crash. Included once in
- * a program, after its plants.h. */
+ * a program, after the list that plants.py made. */
 #ifndef TESTS_TOOLS_PLANTED_H
 #define TESTS_TOOLS_PLANTED_H
 

@@ -120,7 +120,7 @@ struct engine {
 	uint64_t queue_bytes;
 	bool queue_hurries; /* some that waits cannot wait */
 	bool stopping;
-	bool settle_wanted, settle_closed_only;
+	_Atomic bool settle_wanted, settle_closed_only; /* the writer reads them without the lock */
 	pthread_cond_t settled;
 
 	_Atomic int dead;         /* the error that ended it, or 0; ERR_READ_ONLY to inspect */
