@@ -133,7 +133,8 @@ static void load_end(struct limits_load *load, int err)
 	pthread_mutex_lock(&catalog->lock);
 	tenant->state = err ? COUNT_UNKNOWN : COUNT_KNOWN;
 	tenant->series = load->series;
-	tenant->counted_us = catalog->clock->mono_us(catalog->clock);
+	if (catalog_is_shared(catalog))
+		tenant->counted_us = catalog->clock->mono_us(catalog->clock);
 	tenant->epoch++;
 	struct catalog_open *waiting = tenant->waiting;
 	tenant->waiting = NULL;
