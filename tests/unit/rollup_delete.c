@@ -611,9 +611,123 @@ static void a_store_without_room_deletes_all_the_same(void **state)
 	deleting_close(&d);
 }
 
+/* ---- A store whose writes are not serial ----------------------------------------------------- */
+
+/* The harness' store says so; what is late or comes from the dead, the test writes itself. */
+static void deleting_open_far(struct deleting *d)
+{
+	static struct store_engine far;
+	deleting_open(d);
+	far = *d->r.h.store->engine;
+	far.can &= ~(unsigned)STORE_SERIAL_WRITES;
+	d->r.h.store->engine = &far;
+}
+
+/* Of the row of 10:15 of the metric m: what somebody made of 1.5, with the stamp that he took. */
+static void put_stale_row(struct deleting *d, int64_t stamp_us)
+{
+	const struct value v = value_f64(1.5);
+	const struct value values[] = {v, v, v, value_u64(1), v, v};
+	const struct store_target target = {.table = TABLE_DATA_DOWNSAMPLED,
+					    .retention = RETENTION_35_DAYS,
+					    .period_ms = 15 * MINUTE_MS};
+	uint64_t handle = rolled_handle(&d->r, "m");
+	struct store_write *write = store_write_new(d->r.h.store, 1 << 20);
+	write->stamp_us = stamp_us;
+	assert_int_equal(store_append_fields(write, &target, AT(15, 0),
+					     1u << ROLLUP_MIN | 1u << ROLLUP_MAX |
+						     1u << ROLLUP_SUM | 1u << ROLLUP_COUNT |
+						     1u << ROLLUP_FIRST | 1u << ROLLUP_LAST,
+					     &handle, 1, values),
+			 0);
+	harness_write(&d->r.h, write);
+	store_write_free(write);
+}
+
+static void delete_raw(struct deleting *d, int64_t stamp_us)
+{
+	const struct store_target target = {.table = TABLE_DATA_RAW};
+	uint64_t handle = rolled_handle(&d->r, "m");
+	struct store_write *write = store_write_new(d->r.h.store, 1 << 20);
+	write->stamp_us = stamp_us;
+	assert_int_equal(store_delete_range(write, &target, &handle, 1, AT(15, 0), AT(40, 0)), 0);
+	harness_write(&d->r.h, write);
+	store_write_free(write);
+}
+
+/* A job had read 1.5 before it was deleted, and its row comes when the mark of the deletion has
+ * been worked on. */
+static void a_row_that_comes_after_all_stays_away(void **state)
+{
+	(void)state;
+	struct deleting d;
+	deleting_open_far(&d);
+	write_example(&d, "m");
+	roll_up(&d);
+	struct rollup_delete_options options = options_of(&d, AT(15, 0), AT(40, 0));
+	assert_int_equal(run(&d, &options), 0);
+	int64_t stale_us = store_stamp(d.r.h.store);
+	roll_up(&d);
+	put_stale_row(&d, stale_us);
+	rolled_expect(&d.r, "m", 15 * MINUTE_MS, TEN_MS,
+		      QUARTER("0", "1.2") " " QUARTER("45", "3.4"));
+	deleting_close(&d);
+}
+
+/* Who deleted the samples died, and the mark that he had made was worked on before they went: rows
+ * that know of them stand, with stamps above his wish, and no mark speaks of them. Only who goes on
+ * for him takes them away, and has what is left made again. */
+static void who_goes_on_takes_rows_that_nothing_corrects(void **state)
+{
+	(void)state;
+	struct deleting d;
+	deleting_open_far(&d);
+	write_example(&d, "m");
+	struct rollup_delete_options options = options_of(&d, AT(15, 0), AT(40, 0));
+	options.stamp_us = store_stamp(d.r.h.store);
+	roll_up(&d);
+	int64_t stale_us = store_stamp(d.r.h.store);
+	delete_raw(&d, options.stamp_us);
+	assert_int_equal(run(&d, &options), 0);
+	roll_up(&d);
+	rolled_expect(&d.r, "m", 15 * MINUTE_MS, TEN_MS,
+		      QUARTER("0", "1.2") " " QUARTER("15", "1.5") " " QUARTER(
+			      "30", "1.1") " " QUARTER("45", "3.4"));
+	options.again = true;
+	assert_int_equal(run(&d, &options), 0);
+	rolled_expect(&d.r, "m", 15 * MINUTE_MS, TEN_MS, "");
+	roll_up(&d);
+	put_stale_row(&d, stale_us);
+	rolled_expect(&d.r, "m", 15 * MINUTE_MS, TEN_MS,
+		      QUARTER("0", "1.2") " " QUARTER("45", "3.4"));
+	rolled_expect(&d.r, "m", HOUR_MS, TEN_MS,
+		      "0:min=1.2,max=3.4,sum=4.6,count=2,first=1.2,last=3.4");
+	deleting_close(&d);
+}
+
+/* The wish is of before the second 1.5 came. */
+static void what_came_after_the_wish_stays(void **state)
+{
+	(void)state;
+	struct deleting d;
+	deleting_open_far(&d);
+	write_example(&d, "m");
+	struct rollup_delete_options options = options_of(&d, AT(15, 0), AT(40, 0));
+	options.stamp_us = store_stamp(d.r.h.store);
+	rolled_put(&d.r, "m", "1.5", AT(16, 0));
+	assert_int_equal(run(&d, &options), 0);
+	roll_up(&d);
+	rolled_expect(&d.r, "m", 15 * MINUTE_MS, TEN_MS,
+		      QUARTER("0", "1.2") " " QUARTER("15", "1.5") " " QUARTER("45", "3.4"));
+	deleting_close(&d);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_row_that_comes_after_all_stays_away),
+		cmocka_unit_test(who_goes_on_takes_rows_that_nothing_corrects),
+		cmocka_unit_test(what_came_after_the_wish_stays),
 		cmocka_unit_test(what_lies_in_the_time_goes),
 		cmocka_unit_test(the_edges_of_the_time),
 		cmocka_unit_test(much_goes_piece_by_piece),
