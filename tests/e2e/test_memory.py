@@ -92,9 +92,10 @@ WARM_ROUNDS, ROUNDS = (600, 4000) if long_run() else (40, 100)
 CHEAP = 1200
 # In seconds the heaps of threads grow by some pages still.
 LEFT_MAX_BYTES = 16 if long_run() else 32
-# Four bytes for its next number, two for its columns, four in a list that grows by doubling; the
-# first two for 4,096 shapes at once. A series that was remembered would take 8 of its own.
-SHAPE_BYTES, SHAPES_AT_ONCE_BYTES = 4 + 2 + 8, 4096 * (4 + 2) + 8192
+# Four bytes for its next number, two for its columns, four in a list that grows by doubling, and a
+# range of 16 for the handles that were forgotten, in leaves that are half full at least; the first
+# two for 4,096 shapes at once. A series that was remembered would take 8 of its own.
+SHAPE_BYTES, SHAPES_AT_ONCE_BYTES = 4 + 2 + 8 + 2 * 16, 4096 * (4 + 2) + 8192
 # Of some 70 bytes for each group that waits to be settled, in a table that grows by doubling. How
 # many wait depends on how busy the machine is; those of the long form's 4,000 rounds would take ten
 # times as much.
