@@ -97,9 +97,9 @@ LEFT_MAX_BYTES = 16 if long_run() else 32
 # two for 4,096 shapes at once. A series that was remembered would take 8 of its own.
 SHAPE_BYTES, SHAPES_AT_ONCE_BYTES = 4 + 2 + 8 + 2 * 16, 4096 * (4 + 2) + 8192
 # Of some 70 bytes for each group that waits to be settled, in a table that grows by doubling. How
-# many wait depends on how busy the machine is; those of the long form's 4,000 rounds would take ten
-# times as much.
-LISTED_AT_ONCE_BYTES = 512 << 10
+# many wait depends on how fast rounds go: of 600 rounds they have taken 1 MB, and would take 8 MB
+# of all of the long form.
+LISTED_AT_ONCE_BYTES = (2 << 20) if long_run() else (512 << 10)
 ASKED = [
     "/", "/style.css", "/metrics", "/-/ready", "/nosuch", "/api/stats", "/api/version",
     "/api/metadata/tenants", "/api/metadata/metricNames", "/api/metadata/tagKeys?metricName=m",
