@@ -188,8 +188,8 @@ struct marks_reading {
 	const struct mark_slot
 		*slots; /* one slot in up to MARKS_READING_MAX partitions; they stay */
 	size_t slot_count;
-	/* Whoever finishes all marks says so of the slot, if none was made later than this, by the
-	 * wall clock. 0: the slot goes on being listed. */
+	/* When all marks of the slot are finished, and the last was made before this time (wall
+	 * clock), the slot is listed no more. 0: it goes on being listed. */
 	int64_t settled_ms;
 	/* The last part. */
 	struct mark *part;

@@ -77,11 +77,13 @@ static int resize_slot(struct resize *r, struct mark_slot old)
 	return err;
 }
 
-int marks_resize(struct store *store, int64_t from_slot_ms, int64_t to_slot_ms, int64_t now_ms,
-		 struct slice writer)
+/* Nobody works on marks meanwhile, so none of them comes too late. */
+int marks_resize(struct store *store, struct clock *clock, int64_t from_slot_ms, int64_t to_slot_ms,
+		 int64_t now_ms, struct slice writer)
 {
 	struct resize r = {.from_ms = from_slot_ms, .to_ms = to_slot_ms, .now_ms = now_ms};
-	r.marks = marks_store_open(&(struct marks_store_options){.store = store, .writer = writer});
+	r.marks = marks_store_open(&(struct marks_store_options){
+		.store = store, .writer = writer, .clock = clock, .late_ms = INT64_MAX});
 	task_queue_init(&r.queue);
 	int err = resize_list_slots(&r);
 	for (size_t i = 0; i < r.slot_count && !err; i++)

@@ -7,9 +7,10 @@
 #ifndef MARKS_RESIZE_H
 #define MARKS_RESIZE_H
 
+#include "base/clock.h"
 #include "store/store.h"
 
-int marks_resize(struct store *store, int64_t from_slot_ms, int64_t to_slot_ms, int64_t now_ms,
-		 struct slice writer) MUST_CHECK;
+int marks_resize(struct store *store, struct clock *clock, int64_t from_slot_ms, int64_t to_slot_ms,
+		 int64_t now_ms, struct slice writer) MUST_CHECK;
 
 #endif

@@ -456,7 +456,7 @@ static void marks_store_take_slot_cells(struct marks_store_reading *r, size_t pl
 	}
 }
 
-/* Of one slot of one partition: the columns that stand for it. */
+/* Reads the columns of mark_slots that stand for one slot of one partition. */
 static int marks_store_read_slot_cells(struct marks_reading *reading, size_t place,
 				       struct task_queue *queue, int64_t now_ms)
 {
@@ -492,7 +492,7 @@ static int marks_store_read_slots(struct marks_reading *reading, struct task_que
 	return err;
 }
 
-/* Of slots whose marks are all finished, and were all made before settled_ms. */
+/* Removes the slots whose marks are all finished, if all were made before settled_ms. */
 static int marks_store_finish_slots(const struct marks_reading *reading, struct task_queue *queue)
 {
 	const struct marks_store_reading *r = reading->of_store;

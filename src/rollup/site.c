@@ -115,6 +115,7 @@ int rollup_site_read(struct rollup_site *site, const struct conf *conf, struct f
 
 static int site_open_marks(struct rollup_site *site, struct errbuf *e)
 {
+	int64_t late_ms = recent_touches_write_max_ms(site->quiet_ms, site->skew_max_ms);
 	if (site->redis.host[0])
 		return marks_redis_open(
 			&(struct marks_redis_options){
@@ -125,14 +126,14 @@ static int site_open_marks(struct rollup_site *site, struct errbuf *e)
 				.writer = slice_of(site->name),
 				.slot_ms = site->granularities.slot_ms,
 				.quiet_ms = site->quiet_ms,
+				.late_ms = late_ms,
 				.late_after_ms = site->late.after_ms,
 			},
 			&site->marks, e);
-	site->marks = marks_store_open(&(struct marks_store_options){
-		.store = site->store,
-		.writer = slice_of(site->name),
-		.clock = site->clock,
-		.late_ms = recent_touches_write_max_ms(site->quiet_ms, site->skew_max_ms)});
+	site->marks = marks_store_open(&(struct marks_store_options){.store = site->store,
+								     .writer = slice_of(site->name),
+								     .clock = site->clock,
+								     .late_ms = late_ms});
 	return 0;
 }
 

@@ -199,8 +199,8 @@ static int settle_slot(struct settling *s, struct slice name, const struct store
 	if (before_ms < 1000 || before_ms % 1000 || before_ms > SLOT_WIDTH_MAX_MS)
 		return ERR_DAMAGED;
 	if (before_ms != slot_ms) {
-		int err = marks_resize(s->site->store, before_ms, slot_ms, s->now_ms,
-				       SLICE("resize"));
+		int err = marks_resize(s->site->store, s->site->clock, before_ms, slot_ms,
+				       s->now_ms, SLICE("resize"));
 		if (err)
 			return err;
 	}

@@ -110,11 +110,11 @@ struct store_write {
 	size_t stages_kept;
 	size_t samples, cells; /* how many values other than NONE, and cell writes, were added */
 	/* The stamp of the batch's samples, in microseconds, for engines with STORE_SAMPLE_STAMPS.
-	 * Whoever computes samples from others takes it (store_stamp) before it reads those. 0: the
-	 * first submission takes one. It is kept when the batch is submitted again; reset clears
-	 * it. Requests of the batch that meet on a row are ordered: each one's stamp is one above
-	 * that of the one before. Of equal stamps a deletion wins, then the class that keeps the
-	 * sample, but not for ever, the longer, then the greater value. */
+	 * A caller who computes samples from other samples takes the stamp (store_stamp) before it
+	 * reads those. 0: the first submission takes one. It is kept when the batch is submitted
+	 * again; reset clears it. Requests of the batch that meet on a row are ordered: each one's
+	 * stamp is one above that of the one before. Of equal stamps a deletion wins, then the
+	 * class that keeps the sample, but not for ever, the longer, then the greater value. */
 	int64_t stamp_us;
 	bool rekeys; /* store.c's: it holds a store_rekey */
 	/* A hint, which reset keeps: what is appended are many rows of each series, one after the

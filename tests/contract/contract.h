@@ -28,8 +28,8 @@ struct contract_engine {
 	void (*settle)(void *context, struct store *store);
 	/* Closes, and removes what lay on disk. */
 	void (*close)(void *context, struct store *store);
-	/* Of an engine that survives a kill: closes, lets `work` write in a process of
-	 * its own that is killed when `work` returns, and opens again. */
+	/* Closes the store, lets `work` write in another process, which is killed when
+	 * `work` returns, and opens the store again. NULL: the engine survives no kill. */
 	struct store *(*kill_in)(void *context, struct store *store, struct clock *clock,
 				 void (*work)(struct store *store, struct clock *clock));
 };

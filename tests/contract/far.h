@@ -22,7 +22,7 @@
 #include "base/clock.h"
 #include "store/store.h"
 
-/* Of a thousand. */
+/* How often each fault happens, in a thousand times. */
 struct far_faults {
 	unsigned unknown; /* landings: the outcome of the batch is not learned */
 	unsigned failed;  /* answers of a request: the read ends with ERR_UNKNOWN */

@@ -128,7 +128,7 @@ static int64_t value_of(struct rig *rig, size_t series)
 	return value;
 }
 
-/* Of two rows of a batch either is there first, for some seed. */
+/* A batch has two rows. With some seeds the first lands first, with others the second. */
 static void rows_of_a_batch_land_in_any_order(UNUSED void **state)
 {
 	size_t first[2] = {0, 0};
@@ -215,7 +215,7 @@ static void what_is_unknown_lands_later_or_never(UNUSED void **state)
 	assert_true(later && never);
 }
 
-/* Of a process that is killed some rows land, after it has gone, and others do not. */
+/* A process is killed. Some of its rows land after that, the others never. */
 static void what_a_killed_process_handed_over_lands_later_or_never(UNUSED void **state)
 {
 	size_t landed[3] = {0};
@@ -269,7 +269,7 @@ static void submissions_are_refused_and_reads_fail(UNUSED void **state)
 	rig_close(&rig);
 }
 
-/* Of a list of two series one comes, and the other with the next slice, or both do. */
+/* Two series are listed. Sometimes each comes in a slice of its own, sometimes both in one. */
 static void reads_are_cut_short(UNUSED void **state)
 {
 	size_t cut = 0;

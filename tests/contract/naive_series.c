@@ -276,7 +276,8 @@ int naive_series_list(struct budget *budget, struct store_request *request)
 	return 0;
 }
 
-/* Of these the one that was registered first after the number; series_count: none was. */
+/* The index of the first series of that tenant and metric whose number is above `after`;
+ * series_count: there is none. */
 static size_t next_registered(const struct naive *naive, const struct store_series_news *news,
 			      uint64_t after)
 {

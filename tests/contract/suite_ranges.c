@@ -539,7 +539,7 @@ static void of_two_samples_the_higher_stamp_stays(struct rig *rig)
 	expect_all(rig, RAW, h, POINTS({T0, {I(1)}}));
 	stamped(rig, h, I(3), 150);
 	expect_all(rig, RAW, h, POINTS({T0, {I(3)}}));
-	/* Of equal stamps the greater value, whichever comes first. */
+	/* Two values have one stamp: the greater wins, whichever comes first. */
 	stamped(rig, h, I(2), 150);
 	expect_all(rig, RAW, h, POINTS({T0, {I(3)}}));
 	stamped(rig, h, I(4), 150);

@@ -216,7 +216,7 @@ static void list_by_tenant_and_metric(struct rig *rig)
 	}
 }
 
-/* Of t's cpu those with these tags are new, each by its handle. */
+/* The news of metric cpu of tenant t are the series with these tags, each with its handle. */
 static void expect_news(struct rig *rig, uint64_t *since, const char *const *tags, size_t count)
 {
 	struct series_list news = rig_news(rig, "t", "cpu", since, 0, 0);

@@ -145,9 +145,11 @@ int marks_redis_open(const struct marks_redis_options *options, struct marks **m
 				  err_text(err));
 	}
 	t->options = *options;
-	marks_init(
-		&t->base, &ops,
-		&(struct marks_store_options){.store = options->store, .writer = options->writer});
+	marks_init(&t->base, &ops,
+		   &(struct marks_store_options){.store = options->store,
+						 .writer = options->writer,
+						 .clock = options->clock,
+						 .late_ms = options->late_ms});
 	atomic_init(&t->stamps, random_system_seed());
 	err = redis_marks_connect(t);
 	if (err) {

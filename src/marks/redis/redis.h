@@ -33,6 +33,7 @@ struct marks_redis_options {
 	char separator;      /* ':' or '|' */
 	struct slice writer; /* names this process in marks of the store; the caller's */
 	int64_t slot_ms, quiet_ms;
+	int64_t late_ms; /* of marks in the store (marks/store.h) */
 	/* What is older may be late (retention/late.h): its marks are made in the store, since they
 	 * could not be made again from raw data. 0: late points are not kept. */
 	int64_t late_after_ms;
