@@ -239,12 +239,27 @@ enum {
 
 /* Unless told so, glibc raises both by itself, up to 64 MB that each thread may keep, whenever it
  * sees something large freed. */
-void mem_give_back(void)
+void mem_keep_little(void)
 {
 	/* Another allocator, such as a sanitizer's, has no such sizes and says so: nothing is lost.
 	 */
 	mallopt(M_MMAP_THRESHOLD, MAPPED_FROM_BYTES);
 	mallopt(M_TRIM_THRESHOLD, KEPT_MAX_BYTES);
+}
+
+void mem_give_back(void)
+{
+	pthread_mutex_lock(&spare_chunks.lock);
+	struct arena_chunk *spare = spare_chunks.list;
+	spare_chunks.list = NULL;
+	spare_chunks.count = 0;
+	pthread_mutex_unlock(&spare_chunks.lock);
+	while (spare) {
+		struct arena_chunk *older = spare->older;
+		free(spare);
+		spare = older;
+	}
+	malloc_trim(0);
 }
 
 size_t mem_kept_bytes(void)

@@ -244,7 +244,7 @@ static int command_run(const struct command *command, int argc, char *const *arg
 
 int command_main(int argc, char *const *argv)
 {
-	mem_give_back();
+	mem_keep_little();
 	if (argc > 0)
 		command_find_program(argv[0]);
 	if (argc < 2) {

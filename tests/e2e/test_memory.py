@@ -9,7 +9,7 @@ import statistics
 import struct
 import time
 
-from server import long_run, running
+from server import eventually, long_run, running
 
 import pytest
 
@@ -76,6 +76,17 @@ def test_metrics_and_stats_say_the_same(server):
     # These change while the writer works.
     assert server.metric("granary_store_registry_memory_bytes") > 0
     assert server.metric("granary_store_journal_list_bytes") > 0
+
+
+def test_memory_of_sealed_heads_goes_back_to_the_system(make_server):
+    server = make_server(options=["--store.journal_max_age=4s"])
+    with running(server):
+        full = load(server, 0, 3 * MANY)
+        assert full["heads"] > 16 << 20
+            # All are sealed; their directory stays.
+        eventually(lambda: memory(server)["heads"] < 4 << 20, lambda: memory(server))
+        # They lay all over the heaps, between what stays.
+        assert memory(server)["anonymous"] < full["anonymous"] - full["heads"] * 3 // 4
 
 
 # ---- Churn

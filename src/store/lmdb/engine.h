@@ -141,6 +141,9 @@ struct engine {
 	size_t cut_count;       /* pages cut in the present transaction */
 	bool cut_waits;         /* heads were sealed for the sake of it */
 
+	/* maintain.c */
+	uint64_t heads_most_bytes; /* since memory was last given back */
+
 	/* seal.c */
 	struct seal_queue seals;
 	struct head **sealed; /* in the present transaction: they go once it is committed */

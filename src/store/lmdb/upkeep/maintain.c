@@ -14,7 +14,10 @@
  * (heads, the ring of journal pages, the set of unsettled groups) follows only there. */
 #include "store/lmdb/upkeep/upkeep.h"
 
-enum { SLICE_US = 20000 };
+enum {
+	SLICE_US = 20000,
+	GIVE_BACK_BYTES = 8 << 20,
+};
 
 /* Whether a cycle is worth running though no batch waits. */
 bool maintain_due(struct engine *engine)
@@ -74,6 +77,19 @@ int maintain(struct engine *engine, MDB_txn *txn, bool *more)
 	return err;
 }
 
+/* Heads grow for hours and are sealed within seconds: their memory lies all over the heaps, where
+ * nothing gives it back by itself. */
+static void give_back(struct engine *engine)
+{
+	uint64_t bytes = engine->heads.bytes;
+	if (bytes > engine->heads_most_bytes) {
+		engine->heads_most_bytes = bytes;
+	} else if (engine->heads_most_bytes - bytes >= GIVE_BACK_BYTES) {
+		mem_give_back();
+		engine->heads_most_bytes = bytes;
+	}
+}
+
 void maintain_committed(struct engine *engine)
 {
 	/* Settling last: it asks whether anything is left. */
@@ -82,6 +98,7 @@ void maintain_committed(struct engine *engine)
 	seal_committed(engine);
 	journal_list_committed(engine);
 	settle_committed(engine);
+	give_back(engine);
 }
 
 void maintain_aborted(struct engine *engine)
