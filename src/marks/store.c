@@ -6,7 +6,7 @@
 #include "marks/cell.h"
 #include "marks/driver.h"
 #include "marks/set.h"
-#include "marks/watermark.h"
+#include "marks/watermark_cells.h"
 #include "store/wait.h"
 
 enum {
@@ -112,6 +112,16 @@ static int marks_store_put_cell(const struct marks *marks, struct store_write *w
 	return store_log_put(write, TABLE_MARKS, &place.row, &place.column, value);
 }
 
+/* Before their marks, in the same write. */
+static int marks_store_put_late(const struct marks *marks, struct store_write *write,
+				int64_t now_ms, const struct mark_touch *touches, size_t count)
+{
+	if (!marks->watermark || !marks_store_is_shared(marks))
+		return 0;
+	return watermark_cells_put_late(marks->watermark, write, marks->of_store.writer, now_ms,
+					touches, count);
+}
+
 static int marks_store_put_touches(const struct marks *marks, struct store_write *write,
 				   int64_t now_ms, const struct mark_touch *touches, size_t count,
 				   size_t *added)
@@ -122,7 +132,9 @@ static int marks_store_put_touches(const struct marks *marks, struct store_write
 	while (*added < count && !err) {
 		const struct mark_touch *first = &touches[*added];
 		size_t n = marks_store_fill_cell(&value, now_ms, first, count - *added);
-		err = marks_store_put_cell(marks, write, first->slot, buf_slice(&value));
+		err = marks_store_put_late(marks, write, now_ms, first, n);
+		err = err ? err
+			  : marks_store_put_cell(marks, write, first->slot, buf_slice(&value));
 		if (!err)
 			*added += n;
 	}

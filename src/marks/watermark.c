@@ -8,11 +8,6 @@
 
 #define NO_SLOT INT64_MAX
 
-/* The oldest slot of some touches, and when the last of them was. */
-struct watermark_touched {
-	int64_t slot_s, at_ms;
-};
-
 /* Touches go in two lots, so that what is written without a pause moves on, too: to `fresh` come
  * the new ones, and when those before them have gone it takes their place. */
 struct watermark_times {
@@ -27,6 +22,7 @@ static const struct watermark_times no_times = {
 struct watermark_metric {
 	struct watermark_metric *next; /* of its place */
 	uint64_t hash;
+	uint64_t call; /* of watermark_touch_each, that gave it last */
 	struct watermark_times times;
 	size_t tenant_len, metric_len;
 	char text[]; /* the tenant and the metric */
@@ -34,6 +30,7 @@ struct watermark_metric {
 
 struct watermark {
 	int64_t slot_ms, quiet_ms;
+	bool shared;
 	/* Touches of earlier slots count, whether they have ended or not: they did when this was
 	 * said, and the clock may have been set back. */
 	_Atomic int64_t ended_s;
@@ -43,13 +40,15 @@ struct watermark {
 	struct watermark_times any;
 	struct watermark_metric *places[WATERMARK_MAX];
 	size_t count;
+	uint64_t calls; /* of watermark_touch_each */
 };
 
-struct watermark *watermark_new(int64_t slot_ms, int64_t quiet_ms)
+struct watermark *watermark_new(int64_t slot_ms, int64_t quiet_ms, bool shared)
 {
 	struct watermark *b = mem_zalloc(sizeof(*b));
 	b->slot_ms = slot_ms;
 	b->quiet_ms = quiet_ms;
+	b->shared = shared;
 	b->any = no_times;
 	pthread_mutex_init(&b->lock, NULL);
 	return b;
@@ -109,17 +108,23 @@ static struct watermark_metric *watermark_add(struct watermark *b, uint64_t hash
 	return one;
 }
 
+/* NULL: there is no room. */
+static struct watermark_metric *watermark_metric_of(struct watermark *b, struct slice tenant,
+						    struct slice metric)
+{
+	uint64_t hash = watermark_hash_of(tenant, metric);
+	struct watermark_metric *one = watermark_find(b, hash, tenant, metric);
+	if (!one && b->count < WATERMARK_MAX)
+		one = watermark_add(b, hash, tenant, metric);
+	return one;
+}
+
 /* The times of a metric; a metric that has no room shares those of all. */
 static struct watermark_times *watermark_times_of(struct watermark *b, struct slice tenant,
 						  struct slice metric)
 {
-	uint64_t hash = watermark_hash_of(tenant, metric);
-	struct watermark_metric *one = watermark_find(b, hash, tenant, metric);
-	if (!one && b->count == WATERMARK_MAX)
-		return &b->any;
-	if (!one)
-		one = watermark_add(b, hash, tenant, metric);
-	return &one->times;
+	struct watermark_metric *one = watermark_metric_of(b, tenant, metric);
+	return one ? &one->times : &b->any;
 }
 
 /* ---- Asking ---------------------------------------------------------------------------------- */
@@ -143,10 +148,10 @@ int64_t watermark_before_ms(struct watermark *b, struct slice tenant, struct sli
 
 /* ---- Touches --------------------------------------------------------------------------------- */
 
-static void watermark_touch_one(struct watermark *b, int64_t now_ms, const struct mark_touch *touch)
+static void watermark_touch_one(struct watermark_times *times, int64_t now_ms,
+				const struct mark_touch *touch)
 {
-	struct watermark_touched *fresh =
-		&watermark_times_of(b, touch->tenant, touch->series_set.metric)->fresh;
+	struct watermark_touched *fresh = &times->fresh;
 	if (fresh->slot_s > touch->slot.slot_s)
 		fresh->slot_s = touch->slot.slot_s;
 	if (fresh->at_ms < now_ms)
@@ -179,9 +184,47 @@ void watermark_touch(struct watermark *b, int64_t now_ms, const struct mark_touc
 	for (; i < count; i++) {
 		int64_t slot_s = touches[i].slot.slot_s;
 		if (slot_s <= last_s && slot_s >= b->closed_s)
-			watermark_touch_one(b, now_ms, &touches[i]);
+			watermark_touch_one(watermark_times_of(b, touches[i].tenant,
+							       touches[i].series_set.metric),
+					    now_ms, &touches[i]);
 	}
 	pthread_mutex_unlock(&b->lock);
+}
+
+static int watermark_put_metric(struct watermark *b, const struct mark_touch *touch, int64_t now_ms,
+				watermark_put *put, void *owner)
+{
+	struct watermark_metric *one =
+		watermark_metric_of(b, touch->tenant, touch->series_set.metric);
+	struct watermark_times *times = one ? &one->times : &b->any;
+	bool known = one && one->call == b->calls && times->fresh.slot_s <= touch->slot.slot_s;
+	watermark_touch_one(times, now_ms, touch);
+	if (known)
+		return 0;
+	if (one)
+		one->call = b->calls;
+	const struct watermark_touched lots[WATERMARK_LOTS] = {times->fresh, times->settling};
+	return one ? put(owner, touch->tenant, touch->series_set.metric, lots)
+		   : put(owner, SLICE(""), SLICE(""), lots);
+}
+
+int watermark_touch_each(struct watermark *b, int64_t now_ms, const struct mark_touch *touches,
+			 size_t count, watermark_put *put, void *owner)
+{
+	int64_t last_s;
+	int err = 0;
+	size_t i = watermark_first_ended(b, now_ms, touches, count, &last_s);
+	if (i == count)
+		return 0;
+	pthread_mutex_lock(&b->lock);
+	b->calls++;
+	for (; i < count && !err; i++) {
+		int64_t slot_s = touches[i].slot.slot_s;
+		if (slot_s <= last_s && slot_s >= b->closed_s)
+			err = watermark_put_metric(b, &touches[i], now_ms, put, owner);
+	}
+	pthread_mutex_unlock(&b->lock);
+	return err;
 }
 
 /* ---- A pass ---------------------------------------------------------------------------------- */
@@ -213,11 +256,15 @@ void watermark_found(struct watermark *b, int64_t slot_s, const struct mark *mar
 {
 	pthread_mutex_lock(&b->lock);
 	for (size_t i = 0; i < count; i++) {
-		if (marks[i].waits)
+		if (!marks[i].waits)
+			continue;
+		if (!b->shared)
 			watermark_find_slot(
 				b,
 				watermark_times_of(b, marks[i].tenant, marks[i].series_set.metric),
 				slot_s);
+		else if (marks[i].touched_ms <= b->asof_ms - b->quiet_ms)
+			watermark_find_slot(b, &b->any, slot_s);
 	}
 	pthread_mutex_unlock(&b->lock);
 }
@@ -229,14 +276,32 @@ void watermark_found_any(struct watermark *b, int64_t slot_s)
 	pthread_mutex_unlock(&b->lock);
 }
 
+bool watermark_counts(const struct watermark *b, const struct watermark_touched *touched,
+		      int64_t asof_ms)
+{
+	return touched->slot_s != NO_SLOT && touched->at_ms > asof_ms - b->quiet_ms;
+}
+
 /* A touch of later than now is of before the clock was set back: it is as if it were of now. */
 static void watermark_settle(const struct watermark *b, struct watermark_touched *touched,
-			     int64_t now_ms)
+			     int64_t now_ms, int64_t asof_ms)
 {
 	if (touched->at_ms > now_ms)
 		touched->at_ms = now_ms;
-	if (touched->at_ms <= b->asof_ms - b->quiet_ms)
+	if (!watermark_counts(b, touched, asof_ms))
 		*touched = (struct watermark_touched){NO_SLOT, 0};
+}
+
+/* What settles makes room for the fresh ones. */
+static void watermark_settle_lots(const struct watermark *b, struct watermark_times *times,
+				  int64_t now_ms, int64_t asof_ms)
+{
+	watermark_settle(b, &times->fresh, now_ms, asof_ms);
+	watermark_settle(b, &times->settling, now_ms, asof_ms);
+	if (times->settling.slot_s != NO_SLOT)
+		return;
+	times->settling = times->fresh;
+	times->fresh = (struct watermark_touched){NO_SLOT, 0};
 }
 
 static void watermark_end_times(const struct watermark *b, struct watermark_times *times,
@@ -245,22 +310,15 @@ static void watermark_end_times(const struct watermark *b, struct watermark_time
 	if (all || times->found_s < times->marked_s)
 		times->marked_s = times->found_s;
 	times->found_s = NO_SLOT;
-	if (!all)
-		return;
-	watermark_settle(b, &times->fresh, now_ms);
-	watermark_settle(b, &times->settling, now_ms);
-	if (times->settling.slot_s != NO_SLOT)
-		return;
-	times->settling = times->fresh;
-	times->fresh = (struct watermark_touched){NO_SLOT, 0};
+	if (all)
+		watermark_settle_lots(b, times, now_ms, b->asof_ms);
 }
 
-static void watermark_end_place(struct watermark *b, struct watermark_metric **place,
-				int64_t now_ms, bool all)
+/* Metrics of which nothing waits and nothing was touched go. */
+static void watermark_leave_out(struct watermark *b, struct watermark_metric **place)
 {
 	while (*place) {
 		struct watermark_metric *metric = *place;
-		watermark_end_times(b, &metric->times, now_ms, all);
 		if (watermark_oldest_of(&metric->times) != NO_SLOT) {
 			place = &metric->next;
 			continue;
@@ -275,8 +333,11 @@ void watermark_end(struct watermark *b, int64_t now_ms, bool all)
 {
 	pthread_mutex_lock(&b->lock);
 	watermark_end_times(b, &b->any, now_ms, all);
-	for (size_t i = 0; i < WATERMARK_MAX; i++)
-		watermark_end_place(b, &b->places[i], now_ms, all);
+	for (size_t i = 0; i < WATERMARK_MAX; i++) {
+		for (struct watermark_metric *one = b->places[i]; one; one = one->next)
+			watermark_end_times(b, &one->times, now_ms, all);
+		watermark_leave_out(b, &b->places[i]);
+	}
 	if (all)
 		b->before_s = watermark_over_before_s(b);
 	pthread_mutex_unlock(&b->lock);
@@ -286,5 +347,28 @@ void watermark_forget(struct watermark *b)
 {
 	pthread_mutex_lock(&b->lock);
 	b->before_s = 0;
+	pthread_mutex_unlock(&b->lock);
+}
+
+int64_t watermark_end_own(struct watermark *b)
+{
+	pthread_mutex_lock(&b->lock);
+	int64_t before_s = smaller_of(watermark_over_before_s(b), b->any.found_s);
+	b->any.found_s = NO_SLOT;
+	pthread_mutex_unlock(&b->lock);
+	return before_s;
+}
+
+void watermark_learn(struct watermark *b, int64_t now_ms, int64_t asof_ms, int64_t before_s)
+{
+	pthread_mutex_lock(&b->lock);
+	if (atomic_load(&b->ended_s) < before_s)
+		atomic_store(&b->ended_s, before_s);
+	watermark_settle_lots(b, &b->any, now_ms, asof_ms);
+	for (size_t i = 0; i < WATERMARK_MAX; i++) {
+		for (struct watermark_metric *one = b->places[i]; one; one = one->next)
+			watermark_settle_lots(b, &one->times, now_ms, asof_ms);
+		watermark_leave_out(b, &b->places[i]);
+	}
 	pthread_mutex_unlock(&b->lock);
 }

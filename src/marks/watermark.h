@@ -15,6 +15,10 @@
  * It is kept by tenant and metric, so that late samples of one metric do not slow down queries of
  * others. Metrics beyond WATERMARK_MAX share one watermark, that of their oldest slot.
  *
+ * Where several processes share the store each knows its own touches and the marks of its own
+ * partitions only. There they tell each other, and this is what one has to tell: see
+ * watermark_cells.h.
+ *
  * Threads: any; a lock of its own, under which nothing else is taken. */
 #ifndef MARKS_WATERMARK_H
 #define MARKS_WATERMARK_H
@@ -25,7 +29,8 @@ enum { WATERMARK_MAX = 1 << 12 };
 
 struct watermark;
 
-struct watermark *watermark_new(int64_t slot_ms, int64_t quiet_ms);
+/* `shared`: other processes write the same store. */
+struct watermark *watermark_new(int64_t slot_ms, int64_t quiet_ms, bool shared);
 void watermark_free(struct watermark *watermark);
 
 /* All samples of earlier times are rolled up, as far as is known; 0: none. In ms. `metric` is as
@@ -35,6 +40,19 @@ int64_t watermark_before_ms(struct watermark *watermark, struct slice tenant, st
 /* Touches at now_ms, by the wall clock; before their samples can be read. */
 void watermark_touch(struct watermark *watermark, int64_t now_ms, const struct mark_touch *touches,
 		     size_t count);
+/* The same, and gives the oldest slots of each of these metrics to `put`, at least once, under the
+ * lock. `lots` are the touches that count still; a metric without room has an empty tenant and an
+ * empty name. Returns the first error of `put`. */
+struct watermark_touched {
+	int64_t slot_s; /* the oldest of some touches; INT64_MAX: there is none */
+	int64_t at_ms;  /* the last of them */
+};
+enum { WATERMARK_LOTS = 2 };
+typedef int watermark_put(void *owner, struct slice tenant, struct slice metric,
+			  const struct watermark_touched lots[WATERMARK_LOTS]);
+int watermark_touch_each(struct watermark *watermark, int64_t now_ms,
+			 const struct mark_touch *touches, size_t count, watermark_put *put,
+			 void *owner) MUST_CHECK;
 
 /* ---- A pass ---------------------------------------------------------------------------------- */
 
@@ -50,5 +68,19 @@ void watermark_found_any(struct watermark *watermark, int64_t slot_s);
 void watermark_end(struct watermark *watermark, int64_t now_ms, bool all);
 /* Other processes roll up, too, from now on: nothing is known until a pass sees all marks. */
 void watermark_forget(struct watermark *watermark);
+
+/* ---- Where the store is shared, instead of watermark_end --------------------------------------
+ */
+
+/* Ends a pass that saw all marks of its partitions: slots before this one, in s, are rolled up but
+ * for the marks of touches that are no older than the quiet time. */
+int64_t watermark_end_own(struct watermark *watermark);
+/* Every partition has seen a pass that began at asof_ms or later, and slots before before_s are
+ * rolled up in all: touches that are older by the quiet time count no more. */
+void watermark_learn(struct watermark *watermark, int64_t now_ms, int64_t asof_ms,
+		     int64_t before_s);
+/* Whether a touch counts that some process told of, after passes that began at asof_ms. */
+bool watermark_counts(const struct watermark *watermark, const struct watermark_touched *touched,
+		      int64_t asof_ms);
 
 #endif

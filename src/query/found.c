@@ -89,7 +89,8 @@ static int64_t rolled_before_ms(const struct query_run *run)
 	const struct query_spec *spec = &run->query.spec;
 	if (!options->rolled_before_ms)
 		return floor_to(run->now_ms, options->granularities->slot_ms);
-	return options->rolled_before_ms(options->rollup_owner, spec->tenant, spec->metric);
+	return options->rolled_before_ms(options->rollup_owner, spec->tenant, spec->metric,
+					 run->asked);
 }
 
 /* All series of a query are of one metric, so rules say the same of each. */

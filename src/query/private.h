@@ -130,8 +130,9 @@ struct timed_cell {
  *
  *   NEW        query_start              -> FINDING, or WAITING while concurrent_max others run
  *   WAITING    a place is free          -> FINDING
- *   FINDING    the series are there     -> READING the first stage, or FILTERING
- *   FILTERING  those meant are known    -> READING the first stage
+ *   FINDING    the series are there     -> READING the first stage, or FILTERING, or ASKING
+ *   FILTERING  those meant are known    -> READING the first stage, or ASKING
+ *   ASKING     roll-ups go so far       -> READING the first stage
  *   READING    all its parts are there  -> ANSWERING, or READING the next where it has no point
  *   ANSWERING  the last point is read   -> READING the next
  *   READING    there is no next stage   -> ENDED
@@ -146,6 +147,7 @@ enum run_state {
 	RUN_WAITING, /* for a place */
 	RUN_FINDING,
 	RUN_FILTERING, /* a thread of the pool looks which series are meant */
+	RUN_ASKING,    /* the store says how far the metric is rolled up */
 	RUN_READING,
 	RUN_ANSWERING, /* a stage is there */
 	RUN_ENDED,
@@ -179,9 +181,11 @@ struct query_run {
 	struct task filter_task; /* to the pool and back */
 	bool filter_in_flight;
 	atomic_bool filter_dropped; /* nobody wants to know any more */
-	struct query_home home;     /* of all its series */
-	struct query_plan plan;     /* made when they are found */
-	int64_t asked_us;           /* when finding began, or the first of the jobs in flight */
+	struct store_read *asking;  /* how far the metric is rolled up; NULL: nobody has to */
+	struct watermark_asked *asked;
+	struct query_home home; /* of all its series */
+	struct query_plan plan; /* made when they are found */
+	int64_t asked_us;       /* when finding began, or the first of the jobs in flight */
 
 	struct query_job *jobs[JOBS_MAX];
 	size_t in_flight;

@@ -10,6 +10,7 @@
 
 enum {
 	TICK_MS = 1000,
+	ASKING_MAX_BYTES = 8 << 20,
 	FILTER_FACTOR =
 		5, /* times as many series as may be read are looked at where some are not kept */
 };
@@ -415,6 +416,45 @@ static void go_on_found(struct query_run *run)
 	run->ready(run->owner);
 }
 
+static void query_asked(struct store_read *read, int err)
+{
+	struct query_run *run = FROM_OWNER(query_run, read->owner);
+	if (!err) {
+		go_on_found(run);
+		return;
+	}
+	errbuf_set(&run->query.error, err, "how far the metric is rolled up cannot be read: %s",
+		   err_text(err));
+	query_finish(run, err);
+	run->ready(run->owner);
+}
+
+/* The series that are meant are known; how far their metric is rolled up may have to be asked. */
+static void query_ask_rolled(struct query_run *run)
+{
+	const struct query_options *options = &run->engine->options;
+	const struct query_spec *spec = &run->query.spec;
+	int err = 0;
+	if (options->rolled_ask && run->find.count) {
+		run->asking = store_read_new(options->store, ASKING_MAX_BYTES);
+		err = options->rolled_ask(options->rollup_owner, spec->tenant, spec->metric,
+					  run->asking, &run->asked);
+	}
+	if (!err && !run->asked) {
+		go_on_found(run);
+		return;
+	}
+	run->state = RUN_ASKING;
+	run->asking->executor = options->executor;
+	run->asking->done = query_asked;
+	run->asking->owner = run;
+	run->asking->now_ms = run->now_ms;
+	run->asking->deadline_us = run->deadline_us;
+	err = err ? err : store_read_submit(run->asking);
+	if (err)
+		query_asked(run->asking, err);
+}
+
 static void filter_done(struct task *task)
 {
 	struct query_run *run = CONTAINER_OF(task, struct query_run, filter_task);
@@ -423,7 +463,7 @@ static void filter_done(struct task *task)
 	if (run->dropped)
 		query_run_free(run);
 	else if (run->state == RUN_FILTERING)
-		go_on_found(run);
+		query_ask_rolled(run);
 }
 
 /* On a thread of the pool. */
@@ -468,7 +508,7 @@ static void query_found(struct catalog_find *find, int err)
 	if (!err && run->state == RUN_FILTERING)
 		return;
 	if (!err) {
-		go_on_found(run);
+		query_ask_rolled(run);
 		return;
 	}
 	query_finish(run, err);
@@ -534,6 +574,7 @@ static void query_run_free(struct query_run *run)
 	if (run->older)
 		run->older->newer = run->newer;
 	free_buffers(run);
+	store_read_free(run->asking);
 	arena_release(&run->query.arena);
 	run->magic = 0;
 	mem_free(run);
@@ -701,7 +742,8 @@ static bool overdue(const struct query_run *run, int64_t now_us)
 {
 	return now_us >= run->deadline_us &&
 	       (run->state == RUN_WAITING || run->state == RUN_FINDING ||
-		run->state == RUN_FILTERING || run->state == RUN_ANSWERING);
+		run->state == RUN_FILTERING || run->state == RUN_ASKING ||
+		run->state == RUN_ANSWERING);
 }
 
 static void end_overdue(struct query_run *run)
@@ -709,6 +751,10 @@ static void end_overdue(struct query_run *run)
 	bool giving = run->state == RUN_ANSWERING;
 	if (run->state == RUN_FINDING)
 		catalog_find_cancel(&run->find);
+	if (run->state == RUN_ASKING) {
+		store_read_free(run->asking);
+		run->asking = NULL;
+	}
 	atomic_store(&run->filter_dropped, true);
 	end_late(run);
 	if (giving)

@@ -57,6 +57,8 @@ struct query_home {
 	int64_t period_ms; /* 0 for tables without one */
 };
 
+struct watermark_asked;
+
 struct query_options {
 	struct store *store;
 	struct catalog *catalog;
@@ -84,9 +86,14 @@ struct query_options {
 	void *home_owner;
 	/* Roll-ups of what lies in data_raw; they are there as long as the engine. NULL: none. */
 	const struct granularities *granularities;
+	/* What a read has to ask before the next is known: adds it to the read, in whose arena
+	 * *asked lies; NULL there: nothing. NULL here: never anything. */
+	int (*rolled_ask)(void *owner, struct slice tenant, struct slice metric,
+			  struct store_read *read, struct watermark_asked **asked);
 	/* All data of the metric with a time before this one is rolled up, in all granularities.
 	 * NULL: all is before the present slot. */
-	int64_t (*rolled_before_ms)(void *owner, struct slice tenant, struct slice metric);
+	int64_t (*rolled_before_ms)(void *owner, struct slice tenant, struct slice metric,
+				    const struct watermark_asked *asked);
 	/* But, in a granularity, what was written before it was configured, or when the metric was
 	 * a counter and is none now, or the other way round: of these times there may be such data.
 	 * NULL: 0. */

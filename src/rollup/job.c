@@ -2,7 +2,7 @@
 
 #include "base/stats.h"
 #include "loop/job.h"
-#include "marks/watermark.h"
+#include "marks/watermark_cells.h"
 #include "rollup/slot_worker.h"
 
 /* Slots that are worked on at once: while one writes, others read. */
@@ -122,6 +122,22 @@ static int64_t pass_behind_ms(const struct rollup_pass *pass, int64_t now_ms)
 	return since_ms < now_ms ? now_ms - since_ms : 0;
 }
 
+/* The rows of the pass are durable. */
+static void pass_tell(struct rollup_job *job, int64_t now_ms, bool saw_all)
+{
+	const struct rollup_site *site = job->site;
+	const struct watermark_rolled rolled = {
+		.writer = slice_of(site->name),
+		.partitions = &job->own,
+		.asof_ms = job->asof_ms,
+		.before_s = watermark_end_own(site->watermark),
+	};
+	int err = watermark_cells_exchange(site->watermark, site->store, job->queue,
+					   saw_all ? &rolled : NULL, site->partitions, now_ms);
+	if (err)
+		pass_keep_error(job, err);
+}
+
 /* This process does not know what others roll up, and the pass may have missed marks that were lost
  * meanwhile. */
 static void pass_end_watermark(struct rollup_job *job, int64_t now_ms)
@@ -132,6 +148,10 @@ static void pass_end_watermark(struct rollup_job *job, int64_t now_ms)
 	bool saw_all = !job->partial && !marks.incomplete && marks.losses == job->losses;
 	if (!watermark)
 		return;
+	if (rollup_site_is_shared(job->site)) {
+		pass_tell(job, now_ms, saw_all);
+		return;
+	}
 	watermark_end(watermark, now_ms, owns_all && saw_all);
 	if (!owns_all)
 		watermark_forget(watermark);

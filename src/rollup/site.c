@@ -8,7 +8,7 @@
 #include "lease/owners.h"
 #include "marks/recent.h"
 #include "marks/store.h"
-#include "marks/watermark.h"
+#include "marks/watermark_cells.h"
 #include "rollup/aggregate_row.h"
 #include "rollup/backfill.h"
 #include "wire/timetext.h"
@@ -157,16 +157,19 @@ int rollup_site_open(struct rollup_site *site, struct store *store, struct clock
 {
 	site->store = store;
 	site->clock = clock;
-	if (store->engine->can & STORE_SHARED && site_open_shared(site, e))
+	if (rollup_site_is_shared(site) && site_open_shared(site, e))
 		return ERR_INVALID;
 	int err = stored_settings_open(site, clock_sure_ms(clock), e);
 	err = err ? err : site_open_marks(site, e);
-	if (err || !site->own.count)
-		return err;
-	site->backfill = backfill_new(site);
-	site->watermark = watermark_new(site->granularities.slot_ms, site->quiet_ms);
-	marks_tell(site->marks, site->watermark);
-	return 0;
+	bool shared = rollup_site_is_shared(site);
+	if (!err && (site->own.count || shared)) {
+		site->watermark =
+			watermark_new(site->granularities.slot_ms, site->quiet_ms, shared);
+		marks_tell(site->marks, site->watermark);
+	}
+	if (!err && site->own.count)
+		site->backfill = backfill_new(site);
+	return err;
 }
 
 void rollup_site_close(struct rollup_site *site)
@@ -182,12 +185,36 @@ void rollup_site_close(struct rollup_site *site)
 
 /* ---- For queries ----------------------------------------------------------------------------- */
 
-int64_t rollup_site_before_ms(void *owner, struct slice tenant, struct slice metric)
+bool rollup_site_is_shared(const struct rollup_site *site)
+{
+	return site->store->engine->can & STORE_SHARED;
+}
+
+int rollup_site_ask(void *owner, struct slice tenant, struct slice metric, struct store_read *read,
+		    struct watermark_asked **asked)
+{
+	const struct rollup_site *site = owner;
+	struct buf encoded;
+	*asked = NULL;
+	if (!rollup_site_is_shared(site) || !marks_in_writes(site->marks))
+		return 0;
+	buf_init(&encoded, 2 * METRIC_MAX_BYTES);
+	int err = series_set_encode(metric, (struct tags){NULL, 0}, &encoded);
+	err = err ? err : watermark_cells_ask(read, tenant, buf_slice(&encoded), asked);
+	buf_release(&encoded);
+	return err;
+}
+
+int64_t rollup_site_before_ms(void *owner, struct slice tenant, struct slice metric,
+			      const struct watermark_asked *asked)
 {
 	const struct rollup_site *site = owner;
 	struct buf encoded;
 	if (!site->watermark || marks_state(site->marks).incomplete)
 		return 0;
+	if (rollup_site_is_shared(site))
+		return asked ? watermark_cells_before_ms(site->watermark, asked, site->partitions)
+			     : 0;
 	buf_init(&encoded, 2 * METRIC_MAX_BYTES);
 	int err = series_set_encode(metric, (struct tags){NULL, 0}, &encoded);
 	int64_t before_ms =

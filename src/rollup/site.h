@@ -18,6 +18,7 @@ struct backfill;
 struct conf;
 struct files;
 struct watermark;
+struct watermark_asked;
 
 struct rollup_site {
 	struct store *store;
@@ -62,11 +63,20 @@ int rollup_site_open(struct rollup_site *site, struct store *store, struct clock
 		     struct errbuf *e) MUST_CHECK;
 void rollup_site_close(struct rollup_site *site);
 
-/* For queries (query/query.h), on any thread; the owner is the site. All samples of the metric of
- * earlier times are rolled up in all granularities, as far as this process has written them or the
- * last pass has seen their marks. 0: before the first pass, while marks are lost, and where other
- * processes roll up partitions of their own. The metric's plain name. */
-int64_t rollup_site_before_ms(void *owner, struct slice tenant, struct slice metric);
+/* Whether other processes write the same store. */
+bool rollup_site_is_shared(const struct rollup_site *site);
+
+/* For queries (query/query.h), on any thread; the owner is the site. Adds to a read what has to be
+ * asked before it is known how far a metric is rolled up; *asked is NULL if nothing has to.
+ * ERR_LIMIT: the read has no room. The metric's plain name. */
+int rollup_site_ask(void *owner, struct slice tenant, struct slice metric, struct store_read *read,
+		    struct watermark_asked **asked) MUST_CHECK;
+/* All samples of the metric of earlier times are rolled up in all granularities, as far as is
+ * known: in a store that is shared by what the read says, else by what this process has written and
+ * the last pass has seen. 0: before the first pass, while marks are lost, and where Redis has the
+ * marks of several processes. */
+int64_t rollup_site_before_ms(void *owner, struct slice tenant, struct slice metric,
+			      const struct watermark_asked *asked);
 /* As stored_settings_since_ms, and as rollup_is_counter. */
 int64_t rollup_site_since_ms(void *owner, struct slice metric, size_t granularity);
 bool rollup_site_is_counter(void *owner, struct slice metric);

@@ -156,6 +156,13 @@ const struct table_def schema[TABLE_COUNT] = {
 		.key_count = 1, .key = {{"partition", PART_U64}},
 		.column_count = 2, .column = {{"slot", PART_U64}, {"writer", PART_TEXT}},
 	},
+	[TABLE_WATERMARKS] = {
+		.name = "watermarks", .kind = TABLE_CELLS, .cell_kind = CELL_STAMPED,
+		.help = "Up to when processes have rolled up, and which metrics are late.",
+		.key_count = 3,
+		.key = {{"kind", PART_TEXT}, {"tenant", PART_TEXT}, {"metric", PART_TEXT}},
+		.column_count = 1, .column = {{"writer", PART_TEXT}},
+	},
 };
 /* clang-format on */
 

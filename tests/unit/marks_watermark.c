@@ -48,7 +48,7 @@ static void pass(int64_t asof_ms)
 static int begin(void **state)
 {
 	(void)state;
-	watermark = watermark_new(HOUR_MS, 5 * MINUTE_MS);
+	watermark = watermark_new(HOUR_MS, 5 * MINUTE_MS, false);
 	return 0;
 }
 

@@ -3,7 +3,9 @@
  * the plainest of loops. */
 #include <math.h>
 
+#include "marks/watermark_cells.h"
 #include "query_harness.h"
+#include "task_step.h"
 #include "retention/granularity.h"
 #include "retention/retention.h"
 
@@ -19,7 +21,7 @@ static int64_t rolled_ms;
 static bool counts, lates; /* the series are counters; some of their samples came late */
 
 static int64_t rolled_before(UNUSED void *owner, UNUSED struct slice tenant,
-			     UNUSED struct slice metric)
+			     UNUSED struct slice metric, UNUSED const struct watermark_asked *asked)
 {
 	return rolled_ms;
 }
@@ -667,6 +669,61 @@ static void test_late_samples_count_beside_the_others(void **state)
 	}
 }
 
+/* Asks what any store answers; what came of it says nothing here. */
+static int ask_first(UNUSED void *owner, struct slice tenant, struct slice metric,
+		     struct store_read *read, struct watermark_asked **asked)
+{
+	return watermark_cells_ask(read, tenant, metric, asked);
+}
+
+static int refuse_to_ask(UNUSED void *owner, UNUSED struct slice tenant, UNUSED struct slice metric,
+			 UNUSED struct store_read *read, struct watermark_asked **asked)
+{
+	*asked = NULL;
+	return ERR_LIMIT;
+}
+
+static int64_t rolled_as_asked(UNUSED void *owner, UNUSED struct slice tenant,
+			       UNUSED struct slice metric, const struct watermark_asked *asked)
+{
+	bool answered = asked && !asked->late->err && !asked->late->more;
+	return answered ? rolled_ms : 0;
+}
+
+/* Rows say 6 in three samples where raw data says 1. */
+static void test_how_far_is_asked_before_data_is_read(UNUSED void **state)
+{
+	struct asked a;
+	with_granularities(NOON);
+	uint64_t x = open_series("t", "m", "h=a");
+	put_gauge(x, AT(5), NOON - AT(5), 6, 3);
+	put(x, NOON - AT(5), 1);
+	options.rolled_before_ms = rolled_as_asked;
+	engine_again();
+	expect_growth(FN_SUM, AT(5), false, "h=a: -1900000=1; ");
+	options.rolled_ask = ask_first;
+	engine_again();
+	expect_growth(FN_SUM, AT(5), true, "h=a: -1900000=6; ");
+	/* It goes away at any moment. */
+	for (int steps = 0; steps < 12; steps++) {
+		ask_from_noon(&a, -AT(20), AT(10));
+		assert_int_equal(query_start(a.query), 0);
+		for (int i = 0; i < steps; i++)
+			task_step(&loop);
+		query_free(a.query);
+		pump();
+	}
+	options.rolled_ask = refuse_to_ask;
+	engine_again();
+	ask_from_noon(&a, -AT(20), AT(10));
+	assert_int_equal(query_start(a.query), 0);
+	pump();
+	assert_int_equal(a.query->err, ERR_LIMIT);
+	assert_non_null(strstr(a.query->error.text, "how far the metric is rolled up"));
+	query_free(a.query);
+	options.rolled_ask = NULL;
+}
+
 /* A question that begins a millisecond after a bucket does not have its late samples either, and
  * one that ends so has both. */
 static void test_late_samples_lie_where_their_bucket_begins(void **state)
@@ -846,6 +903,7 @@ int main(void)
 		TEST(test_increase_of_what_was_rolled_up_as_a_gauge),
 		TEST(test_rules_clip_what_is_shown),
 		TEST(test_late_samples_count_beside_the_others),
+		TEST(test_how_far_is_asked_before_data_is_read),
 		TEST(test_late_samples_lie_where_their_bucket_begins),
 		TEST(test_growth_goes_by_late_samples),
 		TEST(test_nothing_answers),

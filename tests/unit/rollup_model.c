@@ -4,7 +4,9 @@
  * all, and goes on when it was broken off. Whenever all has come to rest, every row of every
  * granularity is what a plain loop makes of the raw data, those of late points what it makes of
  * late data, every sample of a request that was answered well is in one of the two unless a
- * deletion since was of its time, and no mark is left. */
+ * deletion since was of its time, and no mark is left. On a far store a query at any moment has
+ * each such sample, too: in a row of the time up to which its metric is rolled up, else in raw
+ * data. */
 #include "rollup_model.h"
 
 #include "tools/long_run.h"
@@ -27,10 +29,11 @@ static bool run_seeds(struct run *run, uint64_t first, uint64_t last)
 		if (!run_seed(run, seed, how, sizeof(how)))
 			printf("seed %llu, %s\n", (unsigned long long)seed, how);
 	}
-	printf("roll-ups, %s store: seeds %llu..%llu, %zu steps each, %llu late samples: %llu are "
-	       "wrong\n",
+	printf("roll-ups, %s store: seeds %llu..%llu, %zu steps each, %llu late samples, %llu of "
+	       "queries from rows: %llu are wrong\n",
 	       run->far ? "far" : "slow", (unsigned long long)first, (unsigned long long)last,
-	       run->steps, (unsigned long long)run->late, (unsigned long long)run->wrong);
+	       run->steps, (unsigned long long)run->late, (unsigned long long)run->from_rows,
+	       (unsigned long long)run->wrong);
 	return !run->wrong;
 }
 

@@ -64,6 +64,7 @@ struct process {
 	struct process_clock clock;
 	struct task_queue queue;
 	struct marks *marks;
+	struct watermark *watermark; /* of a far store */
 	char name[24];
 	bool dead, frozen;
 };
@@ -180,6 +181,7 @@ struct model {
 	struct point *doubtful;
 	size_t doubtful_count;
 	uint64_t late_seen; /* late samples that were looked at */
+	uint64_t from_rows; /* samples that queries found in rows */
 	char failure[512];
 };
 
@@ -237,7 +239,7 @@ struct run {
 	bool far;         /* on a far store, else on the slow one */
 	enum far_bug bug; /* that is planted there */
 	bool trace;
-	uint64_t late, wrong; /* samples seen, and seeds */
+	uint64_t late, from_rows, wrong; /* samples seen, and seeds */
 };
 
 /* Whether the seed goes well; if not, `how` says what is wrong. */
@@ -285,6 +287,9 @@ void deleter_kill(struct deleter *d);
 /* ---- rollup_model_right.c -------------------------------------------------------------------- */
 
 size_t marked_rows(struct model *m);
+/* Of a far store, at any moment: a query has one of the samples that were taken, from a row if the
+ * watermark says so, else from raw data. */
+bool check_query(struct model *m);
 /* Its rows are what a plain loop makes of its samples, and what was taken is there. */
 bool check_series(struct model *m, unsigned series);
 

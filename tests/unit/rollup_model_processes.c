@@ -4,6 +4,7 @@
 #include "retention/late.h"
 #include "marks/recent.h"
 #include "marks/store.h"
+#include "marks/watermark.h"
 
 /* ---- Processes ------------------------------------------------------------------------------- */
 
@@ -52,6 +53,9 @@ void process_open(struct model *m, struct process *p, const char *kind, size_t i
 	}
 	p->marks = marks_store_open(
 		&(struct marks_store_options){.store = p->store, .writer = slice_of(p->name)});
+	p->watermark = m->far ? watermark_new(SLOT_MS, QUIET_MS, true) : NULL;
+	if (p->watermark)
+		marks_tell(p->marks, p->watermark);
 }
 
 void process_kill(struct model *m, struct process *p)
@@ -75,6 +79,8 @@ void process_freeze(struct process *p, bool frozen)
 void process_release(struct process *p)
 {
 	marks_close(p->marks);
+	if (p->watermark)
+		watermark_free(p->watermark);
 	store_close(p->store);
 	task_queue_release(&p->queue);
 }
@@ -246,6 +252,8 @@ void worker_open(struct model *m, struct worker *w, size_t i)
 	process_open(m, &w->p, "worker", m->one_name ? 0 : i);
 	w->site = (struct rollup_site){.store = w->p.store,
 				       .marks = w->p.marks,
+				       .watermark = w->p.watermark,
+				       .partitions = PARTITIONS,
 				       .clock = &w->p.clock.clock,
 				       .granularities = m->granularities,
 				       .slice_points = m->slice_points,
@@ -255,6 +263,7 @@ void worker_open(struct model *m, struct worker *w, size_t i)
 				       .late = late_of(m),
 				       .counter_suffixes = counters,
 				       .counter_suffix_count = 1};
+	snprintf(w->site.name, sizeof(w->site.name), "%s", w->p.name);
 	w->job = rollup_job_new(&w->site, run_lanes);
 	w->leases = leases_new(&(struct leases_options){.store = w->p.store,
 							.clock = &w->p.clock.clock,

@@ -1,6 +1,7 @@
 /* Of the model of roll-ups: what is to be there when all is at rest. */
 #include "rollup_model.h"
 
+#include "marks/watermark_cells.h"
 #include "retention/late.h"
 #include "rollup/aggregate_row.h"
 
@@ -218,14 +219,12 @@ static bool check_accepted(struct model *m, const char *name, unsigned series,
 	return true;
 }
 
-bool check_series(struct model *m, unsigned series)
+static uint64_t find_handle(struct model *m, struct store_read *read, unsigned series)
 {
-	unsigned field = series % FIELDS, host = series / FIELDS % HOSTS;
 	char name[64], value[8];
-	bool tenant = series / FIELDS / HOSTS / MEASUREMENTS, counter = field == FIELDS - 1;
-	snprintf(value, sizeof(value), "%u", host);
+	bool tenant = series / FIELDS / HOSTS / MEASUREMENTS;
+	snprintf(value, sizeof(value), "%u", series / FIELDS % HOSTS);
 	metric_name(series, name);
-	struct store_read *read = store_read_new(m->landed, 256 << 20);
 	struct store_request *request = store_read_add(read, STORE_SERIES_OPEN);
 	struct tag tag = {SLICE("h"), slice_of(value)};
 	struct slice metric = slice_of(name);
@@ -236,7 +235,17 @@ bool check_series(struct model *m, unsigned series)
 					   .count = 1,
 					   .find_only = true};
 	own_read(m, read);
-	uint64_t handle = request->series_open.handles[0];
+	return request->series_open.handles[0];
+}
+
+bool check_series(struct model *m, unsigned series)
+{
+	unsigned field = series % FIELDS;
+	char name[64];
+	bool counter = field == FIELDS - 1;
+	metric_name(series, name);
+	struct store_read *read = store_read_new(m->landed, 256 << 20);
+	uint64_t handle = find_handle(m, read, series);
 	const struct store_points *raw = points_of(m, read, TABLE_DATA_RAW, 0, &handle);
 	const struct store_points *late = points_of(m, read, TABLE_DATA_LATE, 0, &handle);
 	bool right = check_accepted(m, name, series, raw, late);
@@ -251,6 +260,93 @@ bool check_series(struct model *m, unsigned series)
 			.counter = counter};
 		right = check_rows(m, &c, (struct samples){raw, 0}, (struct samples){late, 0});
 	}
+	store_read_free(read);
+	return right;
+}
+
+/* ---- Queries --------------------------------------------------------------------------------- */
+
+static int64_t rolled_before_ms(struct model *m, struct store_read *read, unsigned series)
+{
+	char name[64];
+	bool tenant = series / FIELDS / HOSTS / MEASUREMENTS;
+	struct watermark_asked *asked;
+	metric_name(series, name);
+	int err = watermark_cells_ask(read, tenant ? SLICE("u") : SLICE("default"), slice_of(name),
+				      &asked);
+	ASSERT(!err);
+	own_read(m, read);
+	return watermark_cells_before_ms(m->deleter.p.watermark, asked, PARTITIONS);
+}
+
+static bool may_be_deleted(const struct model *m, const struct point *point)
+{
+	const struct deleter *d = &m->deleter;
+	return (d->wanted || d->works) && point->series % FIELDS == d->series % FIELDS &&
+	       point->ts_ms >= d->from_ms && point->ts_ms < d->to_ms;
+}
+
+/* How many times of the bucket have a sample that was taken. */
+static uint64_t count_taken(const struct model *m, unsigned series, int64_t from_ms,
+			    int64_t width_ms)
+{
+	int64_t seen[POINTS_MAX];
+	uint64_t count = 0;
+	for (size_t i = 0; i < m->accepted_count && count < POINTS_MAX; i++) {
+		const struct point *point = &m->accepted[i];
+		bool is_new =
+			point->series == series && floor_to(point->ts_ms, width_ms) == from_ms;
+		for (size_t k = 0; k < count && is_new; k++)
+			is_new = seen[k] != point->ts_ms;
+		if (is_new)
+			seen[count++] = point->ts_ms;
+	}
+	return count;
+}
+
+static uint64_t count_of_row(const struct store_points *rows, int64_t ts_ms)
+{
+	for (size_t i = 0; i < rows->count; i++) {
+		struct value count = value_at(rows, ROLLUP_COUNT, i);
+		if (rows->ts_ms[i] == ts_ms && count.type != VALUE_NONE)
+			return (uint64_t)value_as_f64(count);
+	}
+	return 0;
+}
+
+static bool query_has(struct model *m, struct store_read *read, const struct point *point)
+{
+	int64_t width_ms = m->granularities.list[0].width_ms;
+	int64_t from_ms = floor_to(point->ts_ms, width_ms);
+	int64_t before_ms = rolled_before_ms(m, read, point->series);
+	uint64_t handle = find_handle(m, read, point->series);
+	if (point->ts_ms >= before_ms)
+		return has_sample(points_of(m, read, TABLE_DATA_RAW, 0, &handle), point->ts_ms) ||
+		       differ(m, "a query of %lld lacks a sample: raw data, from %lld on",
+			      (long long)(point->ts_ms - BEGIN_MS),
+			      (long long)(before_ms - BEGIN_MS));
+	uint64_t count = count_of_row(points_of(m, read, TABLE_DATA_DOWNSAMPLED, width_ms, &handle),
+				      from_ms);
+	uint64_t taken = count_taken(m, point->series, from_ms, width_ms);
+	m->from_rows++;
+	return count >= taken ||
+	       differ(m,
+		      "a query of %lld lacks a sample: the row has %llu of %llu, rolled up before "
+		      "%lld",
+		      (long long)(point->ts_ms - BEGIN_MS), (unsigned long long)count,
+		      (unsigned long long)taken, (long long)(before_ms - BEGIN_MS));
+}
+
+bool check_query(struct model *m)
+{
+	size_t last = m->accepted_count < 300 ? m->accepted_count : 300;
+	if (!last || m->late)
+		return true;
+	const struct point *point = &m->accepted[m->accepted_count - 1 - pick(m, last)];
+	if (point->series % FIELDS == FIELDS - 1 || may_be_deleted(m, point))
+		return true; /* rows of counters have no count */
+	struct store_read *read = store_read_new(m->landed, 256 << 20);
+	bool right = query_has(m, read, point);
 	store_read_free(read);
 	return right;
 }

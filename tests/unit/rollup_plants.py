@@ -23,4 +23,14 @@ PLANTS = {
         ("src/marks/store.c", "cell->stamp_us >= reading->settled_ms * 1000",
          "(!PLANTED(slot_early) &&\n\t\t\t\t\t     "
          "cell->stamp_us >= reading->settled_ms * 1000)")]),
+    "watermark_early": ("a pass tells how far it has rolled up before its rows are there", [
+        ("src/rollup/job.c", "\tpass_begin(job, queue, own, asof_ms, until_ms);",
+         "\tpass_begin(job, queue, own, asof_ms, until_ms);\n"
+         "\tif (PLANTED(watermark_early))\n\t\tpass_tell(job, asof_ms, true);")]),
+    "late_untold": ("nobody is told of a touch of a slot that has ended", [
+        ("src/marks/store.c", "if (!marks->watermark || !marks_store_is_shared(marks))",
+         "if (PLANTED(late_untold) || !marks->watermark || !marks_store_is_shared(marks))")]),
+    "late_forgotten": ("a late touch counts no more when a pass began after it", [
+        ("src/marks/watermark.c", "touched->at_ms > asof_ms - b->quiet_ms;",
+         "touched->at_ms > asof_ms - (PLANTED(late_forgotten) ? 0 : b->quiet_ms);")]),
 }

@@ -34,7 +34,7 @@ static void run_workers(const char *name, void (*run)(struct task_queue *queue, 
 static void racer_open(struct racer *racer)
 {
 	rolled_open(&racer->r, quarter_and_hour, 2);
-	racer->watermark = watermark_new(HOUR_MS, racer->r.site.quiet_ms);
+	racer->watermark = watermark_new(HOUR_MS, racer->r.site.quiet_ms, false);
 	marks_tell(racer->r.h.marks, racer->watermark);
 	racer->r.site.watermark = racer->watermark;
 	racer->job = rollup_job_new(&racer->r.site, run_workers);
@@ -201,7 +201,7 @@ static void queries_do_not_take_rows_that_lack_a_late_point(void **state)
 static void write_late_and_pass(struct racer *racer)
 {
 	write_late(racer);
-	rolled_pass_at(&racer->r, rolled_now_ms(&racer->r) + 5 * MINUTE_MS);
+	rolled_pass_at(&racer->r, rolled_now_ms(&racer->r) + 5 * MINUTE_MS, false);
 }
 
 static void rows_of_a_job_that_stood_still_do_not_replace_newer_ones(void **state)
