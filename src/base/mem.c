@@ -4,7 +4,6 @@
 #include <malloc.h>
 #include <pthread.h>
 #include <stdalign.h>
-#include <stdatomic.h>
 
 static NORETURN void out_of_memory(size_t size_bytes)
 {
@@ -12,21 +11,11 @@ static NORETURN void out_of_memory(size_t size_bytes)
 	abort();
 }
 
-enum { LARGE_BYTES = 256 << 10 };
-static atomic_bool large_was_asked_for; /* since mem_rests() */
-
-static inline void note_size(size_t size_bytes)
-{
-	if (UNLIKELY(size_bytes >= LARGE_BYTES))
-		atomic_store_explicit(&large_was_asked_for, true, memory_order_relaxed);
-}
-
 void *mem_alloc(size_t size_bytes)
 {
 	void *ptr = malloc(size_bytes ? size_bytes : 1);
 	if (!ptr)
 		out_of_memory(size_bytes);
-	note_size(size_bytes);
 	return ptr;
 }
 
@@ -35,7 +24,6 @@ void *mem_zalloc(size_t size_bytes)
 	void *ptr = calloc(1, size_bytes ? size_bytes : 1);
 	if (!ptr)
 		out_of_memory(size_bytes);
-	note_size(size_bytes);
 	return ptr;
 }
 
@@ -44,7 +32,6 @@ void *mem_resize(void *ptr, size_t size_bytes)
 	void *grown = realloc(ptr, size_bytes ? size_bytes : 1);
 	if (!grown)
 		out_of_memory(size_bytes);
-	note_size(size_bytes);
 	return grown;
 }
 
@@ -245,11 +232,9 @@ char *arena_printf(struct arena *arena, const char *fmt, ...)
 	return text;
 }
 
-/* What a query needs at once, and frees at its end, is not to be mapped again, page by page, for
- * the next: that took a seventh of the CPU of averages over a year. */
 enum {
-	MAPPED_FROM_BYTES = 8 << 20,
-	KEPT_MAX_BYTES = 16 << 20,
+	MAPPED_FROM_BYTES = 2 * ARENA_CHUNK_MAX_BYTES, /* chunks of arenas are no mappings */
+	KEPT_MAX_BYTES = 1 << 20,
 };
 
 /* Unless told so, glibc raises both by itself, up to 64 MB that each thread may keep, whenever it
@@ -260,11 +245,6 @@ void mem_keep_little(void)
 	 */
 	mallopt(M_MMAP_THRESHOLD, MAPPED_FROM_BYTES);
 	mallopt(M_TRIM_THRESHOLD, KEPT_MAX_BYTES);
-}
-
-bool mem_rests(void)
-{
-	return !atomic_exchange(&large_was_asked_for, false);
 }
 
 void mem_give_back(void)

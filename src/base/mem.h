@@ -16,16 +16,13 @@ void mem_free(void *ptr);
 void *mem_alloc_array(size_t count, size_t size_bytes);
 void *mem_resize_array(void *ptr, size_t count, size_t size_bytes);
 
-/* From here on what is freed goes back to the system but for 16 MB at the end of each heap, of
- * which every thread may have one, until mem_give_back(). Once, before there are threads. */
+/* From here on what is freed goes back to the system but for about a megabyte at the end of each
+ * heap, of which every thread may have one. Once, before there are threads. */
 void mem_keep_little(void);
 /* What is free in the middle of heaps goes back to the system now. For who has freed very much at
  * once: it looks at every free piece, while nobody else has memory from that heap (2 ms for 30 MB).
  */
 void mem_give_back(void);
-/* Whether nothing large was asked for since the last call: else there may be something to give
- * back, now and then. */
-bool mem_rests(void);
 /* What has been freed and is kept for the next user: memory of this process that nobody holds. What
  * mem_give_back() gave back is in it until it is used again: the heap cannot tell. Looks at every
  * free piece: for people who ask, not for each event. */

@@ -13,7 +13,6 @@
  * error, and what the disk holds is known again after a restart. */
 #include <fcntl.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -50,7 +49,6 @@ enum {
 	 * group. */
 	STOP_AGAIN_MS = 1000,
 	SWEEP_INTERVAL_MS = 3600 * 1000,
-	MEMORY_INTERVAL_MS = 10000,
 	INGEST_TICK_MS = 200,
 	HOSTNAME_MAX_BYTES = 256,
 	/* Descriptors that are left to what is opened later: files, a worker that takes the place
@@ -81,9 +79,7 @@ struct serve {
 	struct rollup_deletions *deletions;
 	struct http_route *routes;
 	struct api api;
-	struct loop_timer *sweep_timer, *ingest_timer, *memory_timer;
-	struct task memory_task;
-	atomic_bool memory_in_pool;
+	struct loop_timer *sweep_timer, *ingest_timer;
 	struct stop_phases stopping;
 	int status;
 };
@@ -100,7 +96,6 @@ static void serve_begin_http(void *owner)
 	struct serve *s = owner;
 	s->api.ready = false;
 	loop_timer_close(s->sweep_timer);
-	loop_timer_close(s->memory_timer);
 	http_server_stop(s->http, serve_grace_ms(s), stop_phases_end_phase, &s->stopping);
 }
 
@@ -266,25 +261,6 @@ static void serve_on_ingest_timer(void *owner)
 {
 	struct serve *s = owner;
 	ingest_tick(s->ingest);
-}
-
-/* On a thread of the pool: it may take some ms. */
-static void serve_give_memory_back(struct task *task)
-{
-	struct serve *s = CONTAINER_OF(task, struct serve, memory_task);
-	mem_give_back();
-	atomic_store(&s->memory_in_pool, false);
-}
-
-static void serve_on_memory_timer(void *owner)
-{
-	struct serve *s = owner;
-	if (atomic_load(&s->memory_in_pool) || mem_rests())
-		return;
-	atomic_store(&s->memory_in_pool, true);
-	s->memory_task.run = serve_give_memory_back;
-	if (pool_submit(s->pool, &s->memory_task))
-		atomic_store(&s->memory_in_pool, false); /* the next time */
 }
 
 /* ---- Starting ------------------------------------------------------------------------------- */
@@ -596,8 +572,6 @@ static int serve_start(struct serve *s, struct errbuf *e)
 	loop_timer_start(s->sweep_timer, SWEEP_INTERVAL_MS, SWEEP_INTERVAL_MS);
 	s->ingest_timer = loop_timer_new(s->loop, serve_on_ingest_timer, s);
 	loop_timer_start(s->ingest_timer, INGEST_TICK_MS, INGEST_TICK_MS);
-	s->memory_timer = loop_timer_new(s->loop, serve_on_memory_timer, s);
-	loop_timer_start(s->memory_timer, MEMORY_INTERVAL_MS, MEMORY_INTERVAL_MS);
 	err = err ? err : stop_phases_open_signals(&s->stopping, serve_on_reload_signal, e);
 	err = err ? err : serve_listen_http(s, e);
 	err = err ? err : serve_listeners_open(s->conf, s->loop, s->ingest, &s->doors, e);
