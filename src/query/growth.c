@@ -66,8 +66,8 @@ static void growth_part(struct query_run *run, struct query_job *job)
 	stage->series_next += count;
 	job->part = 0;
 	job->token.len = 0;
-	mem_free(job->grown);
-	job->grown = mem_zalloc(count * stage->windows * sizeof(*job->grown));
+	job->grown = job_clear_array(job->grown, &job->grown_room, count * stage->windows,
+				     sizeof(*job->grown));
 	/* A stage lies between start and end, where something is answered. */
 	if (!growth_ask_part(run, job))
 		job_ask_points(job, QUERY_PART_RAW, 0, stage->from_ms, stage->from_ms);

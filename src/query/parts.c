@@ -120,3 +120,15 @@ struct query_chunk run_chunk(const struct query_run *run, size_t row, size_t cou
 				    .bits = run->bits,
 				    .types = run->types};
 }
+
+void *job_clear_array(void *array, size_t *room, size_t count, size_t size_bytes)
+{
+	if (count > *room) {
+		mem_free(array);
+		array = mem_alloc_array(count, size_bytes);
+		*room = count;
+	}
+	if (count)
+		memset(array, 0, count * size_bytes);
+	return array;
+}

@@ -84,7 +84,9 @@ struct query_job {
 	bool redo;   /* therefore buckets are read one by one, the second time */
 	/* By series and window, of those windows that several asks tell of. */
 	struct store_summary *made;
+	size_t made_count, made_room;
 	struct grown *grown; /* growth: likewise */
+	size_t grown_room;
 };
 
 /* How points come: raw.c, stitch.c, windows.c, growth.c, last.c, merge.c. */
@@ -250,6 +252,8 @@ struct store_request *job_ask_windows(struct query_job *job, int granularity,
 				      int64_t window_ms);
 void job_ask_points(struct query_job *job, int granularity, unsigned fields, int64_t start_ms,
 		    int64_t end_ms);
+/* An array of a job's part, cleared: the one of the part before, if it has room for `count`. */
+void *job_clear_array(void *array, size_t *room, size_t count, size_t size_bytes) MUST_CHECK;
 /* How many series the next part of the stage has, each of `windows` summaries. */
 size_t run_part_series(const struct query_run *run, size_t windows);
 /* The series of the rows become run->order and stage.series, by handle. */

@@ -206,9 +206,9 @@ static void summaries_part(struct query_run *run, struct query_job *job)
 	job->read->points_max =
 		run_is_raw(run) ? 0 : TURN_SLICES * run->engine->options.slice_points;
 	ask_all(job);
-	mem_free(job->made);
-	job->made = run->shared_count ? mem_zalloc(count * run->shared_count * sizeof(*job->made))
-				      : NULL;
+	job->made_count = count * run->shared_count;
+	job->made =
+		job_clear_array(job->made, &job->made_room, job->made_count, sizeof(*job->made));
 }
 
 /* ---- What arrives ------------------------------------------------------------------------------
@@ -386,17 +386,18 @@ static void summaries_fold_made(struct query_job *job)
 	}
 }
 
-static bool summaries_arrived(struct query_run *run, struct query_job *job)
+static bool summaries_arrived(UNUSED struct query_run *run, struct query_job *job)
 {
 	bool more = false;
 	for (size_t i = 0; i < job->ask_count; i++)
 		more = summaries_fold_new(job, &job->asks[i]) || more;
 	if (more)
 		summaries_ask_again(job);
-	if (more || !job->made)
+	if (more || !job->made_count)
 		return more;
 	if (job->beyond && !job->redo) {
-		memset(job->made, 0, job->count * run->shared_count * sizeof(*job->made));
+		job->made = job_clear_array(job->made, &job->made_room, job->made_count,
+					    sizeof(*job->made));
 		store_read_reset(job->read);
 		job->redo = true;
 		ask_all(job);

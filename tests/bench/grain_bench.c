@@ -268,6 +268,7 @@ int main(int argc, char **argv)
 		{"only", required_argument, NULL, 'o'},   {"late", required_argument, NULL, 'l'},
 		{"data", required_argument, NULL, 'd'},   {NULL, 0, NULL, 0}};
 	static struct bench bench = {.series = 1000, .rounds = 10};
+	mem_keep_little(); /* as the server does */
 	const char *path = NULL;
 	struct errbuf e;
 	int option;
