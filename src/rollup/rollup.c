@@ -118,6 +118,11 @@ static int64_t rollup_run_pass(struct rollup *r, struct job *job, int64_t asof_m
 static int64_t rollup_take_and_run(struct rollup *r, struct job *job)
 {
 	int64_t asof_ms = rollup_wall_ms(r);
+	if (atomic_load(&r->site->settings.are_others)) {
+		r->held = (struct partitions){0};
+		rollup_show_leases(r, ERR_INVALID, false);
+		return asof_ms + r->site->every_ms;
+	}
 	int err = leases_take(r->leases, job_queue(job), &r->site->own, &r->held, &r->until_ms);
 	if (err && !job_is_stopping(job))
 		rollup_say(r, "the leases could not be taken", err_text(err));

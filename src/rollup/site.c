@@ -161,9 +161,11 @@ int rollup_site_open(struct rollup_site *site, struct store *store, struct clock
 		return ERR_INVALID;
 	int err = stored_settings_open(site, clock_sure_ms(clock), e);
 	err = err ? err : site_open_marks(site, e);
+	/* Whoever makes marks of all may note it for those that roll up. */
+	if (!err && (site->own.count || store->engine->can & STORE_SHARED))
+		site->backfill = backfill_new(site);
 	if (err || !site->own.count)
 		return err;
-	site->backfill = backfill_new(site);
 	site->watermark = watermark_new(site->granularities.slot_ms, site->quiet_ms);
 	marks_tell(site->marks, site->watermark);
 	return 0;

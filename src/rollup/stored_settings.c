@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "marks/resize.h"
 #include "retention/lengthened.h"
+#include "rollup/shared_settings.h"
 #include "rollup/site.h"
 #include "store/wait.h"
 #include "wire/number.h"
@@ -12,13 +13,17 @@ enum {
 	SETTINGS_WRITE_MAX_BYTES = 1 << 20,
 	SUFFIXES_MAX_BYTES = 64 << 10,
 	SUFFIXES_SHOWN_BYTES = 1000,
+	/* How often what was settled is looked at again because another process was first, or
+	 * because it is not known what became of it. */
+	TRIES = 20,
 };
 
-enum settings_row { ROW_RETENTION_RAW, ROW_ROLLUP_SINCE, SETTINGS_ROWS };
+enum settings_row { ROW_RETENTION_RAW, ROW_ROLLUP_SINCE, ROW_SHARED, SETTINGS_ROWS };
 
 static const struct store_parts settings_rows[SETTINGS_ROWS] = {
 	[ROW_RETENTION_RAW] = {{SLICE("retention-raw")}},
 	[ROW_ROLLUP_SINCE] = {{SLICE("rollup-since")}},
+	[ROW_SHARED] = {{SLICE("settings")}},
 };
 static const struct slice rebuilt_note = SLICE(" rebuilt"), recount_name = SLICE("recount");
 
@@ -29,9 +34,21 @@ struct settings_cells {
 	struct task_queue *queue;
 	struct store_read *read;
 	struct store_write *write;
-	struct store_request *rows[SETTINGS_ROWS];
+	struct settings_row_cells {
+		struct store_request *request;
+		struct store_cell *list; /* what they point to lies in the read's memory */
+		size_t count;
+	} rows[SETTINGS_ROWS];
 	bool empty; /* there is no series: nothing was ever written */
+	/* Of what is to be written. Another process may have been first. */
+	struct store_write_cond **outcomes;
+	size_t outcome_count;
 };
+
+static bool settings_are_shared(const struct store *store)
+{
+	return store->engine->can & STORE_SHARED;
+}
 
 static void settings_begin(struct settings_cells *c, struct store *store, struct task_queue *queue)
 {
@@ -44,46 +61,94 @@ static void settings_end(struct settings_cells *c)
 {
 	store_read_free(c->read);
 	store_write_free(c->write);
+	for (size_t i = 0; i < SETTINGS_ROWS; i++)
+		mem_free(c->rows[i].list);
+	mem_free(c->outcomes);
 }
 
-static int settings_read(struct settings_cells *c, int64_t now_ms)
+static struct store_request *settings_ask(struct settings_cells *c, int64_t now_ms)
 {
+	store_read_reset(c->read);
+	c->read->now_ms = now_ms;
 	struct store_request *list = store_read_add(c->read, STORE_SERIES_LIST);
 	ASSERT(list); /* the first of an empty arena */
 	list->series_list.limit = 1;
 	for (size_t i = 0; i < SETTINGS_ROWS; i++) {
-		c->rows[i] = store_read_add(c->read, STORE_CELL_SCAN);
-		ASSERT(c->rows[i]);
-		c->rows[i]->cell_scan.table = TABLE_LEASES;
-		c->rows[i]->cell_scan.key = settings_rows[i];
+		struct store_request *request = store_read_add(c->read, STORE_CELL_SCAN);
+		ASSERT(request);
+		request->cell_scan.table = TABLE_LEASES;
+		request->cell_scan.key = settings_rows[i];
+		c->rows[i].request = request;
+		c->rows[i].count = 0;
 	}
-	c->read->now_ms = now_ms;
-	int err = store_read_wait(c->read, c->queue);
-	c->empty = list->series_list.count == 0;
-	return err;
+	return list;
+}
+
+/* What the last slice has given. True: there is more. */
+static bool settings_take_slice(struct settings_row_cells *row)
+{
+	const struct store_cell_scan *scan = &row->request->cell_scan;
+	row->list = mem_resize_array(row->list, row->count + scan->count + 1, sizeof(*row->list));
+	if (scan->count)
+		memcpy(row->list + row->count, scan->cells, scan->count * sizeof(*row->list));
+	row->count += scan->count;
+	return row->request->more;
+}
+
+static int settings_read(struct settings_cells *c, int64_t now_ms)
+{
+	const struct store_request *list = settings_ask(c, now_ms);
+	bool asked[SETTINGS_ROWS], more = true;
+	memset(asked, true, sizeof(asked));
+	c->empty = true;
+	while (more) {
+		int err = store_read_wait(c->read, c->queue);
+		if (err)
+			return err;
+		c->empty &= list->series_list.count == 0;
+		more = c->empty && list->more;
+		for (size_t i = 0; i < SETTINGS_ROWS; i++) {
+			asked[i] = asked[i] && settings_take_slice(&c->rows[i]);
+			more |= asked[i];
+		}
+	}
+	return 0;
 }
 
 static const struct store_cell *settings_find(const struct settings_cells *c, enum settings_row row,
 					      struct slice name)
 {
-	const struct store_cell_scan *scan = &c->rows[row]->cell_scan;
-	for (size_t i = 0; i < scan->count; i++) {
-		if (slice_equal(scan->cells[i].column.part[0], name))
-			return &scan->cells[i];
+	const struct settings_row_cells *cells = &c->rows[row];
+	for (size_t i = 0; i < cells->count; i++) {
+		if (slice_equal(cells->list[i].column.part[0], name))
+			return &cells->list[i];
 	}
 	return NULL;
 }
 
+/* Where the outcome of one more condition is to come. */
+static struct store_write_cond **settings_outcome(struct settings_cells *c)
+{
+	c->outcomes = mem_resize_array(c->outcomes, c->outcome_count + 1, sizeof(*c->outcomes));
+	c->outcomes[c->outcome_count] = NULL;
+	return &c->outcomes[c->outcome_count++];
+}
+
 /* In the place of `before`, NULL: there is none. */
+static int settings_replace(struct settings_cells *c, enum settings_row row, struct slice name,
+			    const struct store_cell *before, struct slice value)
+{
+	struct store_parts column = {{name}};
+	return store_cell_put_if(c->write, TABLE_LEASES, &settings_rows[row], &column,
+				 before ? before->version : 0, value, 0, settings_outcome(c));
+}
+
 static int settings_put(struct settings_cells *c, enum settings_row row, struct slice name,
 			const struct store_cell *before, struct slice value)
 {
-	struct store_write_cond *outcome;
-	struct store_parts column = {{name}};
 	if (before && slice_equal(before->value, value))
 		return 0;
-	return store_cell_put_if(c->write, TABLE_LEASES, &settings_rows[row], &column,
-				 before ? before->version : 0, value, 0, &outcome);
+	return settings_replace(c, row, name, before, value);
 }
 
 static int settings_put_ms(struct settings_cells *c, struct slice name,
@@ -96,9 +161,25 @@ static int settings_put_ms(struct settings_cells *c, struct slice name,
 
 static int settings_remove(struct settings_cells *c, const struct store_cell *cell)
 {
-	struct store_write_cond *outcome;
 	return store_cell_delete_if(c->write, TABLE_LEASES, &settings_rows[ROW_ROLLUP_SINCE],
-				    &cell->column, cell->version, &outcome);
+				    &cell->column, cell->version, settings_outcome(c));
+}
+
+/* Writes what there is to be written. ERR_RETRY: another process was first with some of it, and has
+ * to be heard. ERR_UNKNOWN, in a store that is shared: it is to be looked at, too. */
+static int settings_write(struct settings_cells *c)
+{
+	int err = c->write->cells ? store_write_wait(c->write, c->queue) : 0;
+	for (size_t i = 0; i < c->outcome_count && !err; i++) {
+		if (!c->outcomes[i] || !c->outcomes[i]->applied)
+			err = ERR_RETRY;
+	}
+	return err;
+}
+
+static bool settings_are_to_be_read_again(const struct settings_cells *c, int err)
+{
+	return err == ERR_RETRY || (err == ERR_UNKNOWN && settings_are_shared(c->write->store));
 }
 
 /* ---- Values ---------------------------------------------------------------------------------- */
@@ -168,6 +249,9 @@ struct settling {
 	struct rollup_site *site;
 	int64_t now_ms;
 	struct settings_cells cells;
+	/* Where the store is shared: what all have in common is changed; it is this process's by
+	 * now. */
+	bool changes, claimed;
 };
 
 /* The slot in which a granularity is configured, or a metric becomes a counter, has samples of
@@ -199,8 +283,8 @@ static int settle_slot(struct settling *s, struct slice name, const struct store
 	if (before_ms < 1000 || before_ms % 1000 || before_ms > SLOT_WIDTH_MAX_MS)
 		return ERR_DAMAGED;
 	if (before_ms != slot_ms) {
-		int err = marks_resize(s->site->store, s->site->clock, before_ms, slot_ms,
-				       s->now_ms, SLICE("resize"));
+		int err = marks_resize(s->site->store, s->cells.queue, s->site->clock, before_ms,
+				       slot_ms, s->now_ms, SLICE("resize"));
 		if (err)
 			return err;
 	}
@@ -301,6 +385,9 @@ static int settle_counters(struct settling *s, struct slice name, const struct s
 	if (changed.len)
 		settings_warn_of_suffixes(buf_slice(&changed));
 	int err = settle_recount(s, buf_slice(&changed));
+	/* If it broke off between the two, `recount` would never be made. */
+	if (!(site->store->engine->can & STORE_ATOMIC_STAGES))
+		store_write_next_stage(s->cells.write);
 	if (!err)
 		err = settings_put(&s->cells, ROW_ROLLUP_SINCE, name, before, buf_slice(&suffixes));
 	buf_release(&suffixes);
@@ -373,57 +460,168 @@ static bool settings_is_setting(const struct settling *s, struct slice name)
 /* Cells of granularities that are configured no more. */
 static int settings_remove_others(struct settling *s)
 {
-	const struct store_cell_scan *scan = &s->cells.rows[ROW_ROLLUP_SINCE]->cell_scan;
+	const struct settings_row_cells *cells = &s->cells.rows[ROW_ROLLUP_SINCE];
 	int err = 0;
-	for (size_t i = 0; i < scan->count && !err; i++) {
-		if (!settings_is_setting(s, scan->cells[i].column.part[0]))
-			err = settings_remove(&s->cells, &scan->cells[i]);
+	for (size_t i = 0; i < cells->count && !err; i++) {
+		if (!settings_is_setting(s, cells->list[i].column.part[0]))
+			err = settings_remove(&s->cells, &cells->list[i]);
 	}
 	return err;
 }
 
+/* ---- What all processes have in common --------------------------------------------------------
+ */
+
+/* What an earlier process handed over for one of the cells, and never heard of, comes too late from
+ * now on. */
+static int settings_renew_all(struct settings_cells *c)
+{
+	int err = 0;
+	for (enum settings_row row = 0; row < ROW_SHARED && !err; row++) {
+		const struct settings_row_cells *cells = &c->rows[row];
+		for (size_t i = 0; i < cells->count && !err; i++)
+			err = settings_replace(c, row, cells->list[i].column.part[0],
+					       &cells->list[i], cells->list[i].value);
+	}
+	return err;
+}
+
+/* Nobody else may be at work: what others write, and what they believe of the store, is by what
+ * they were started with. */
+static int settle_shared_change(struct settling *s,
+				const struct shared_settings_difference *difference,
+				struct errbuf *e)
+{
+	const struct rollup_site *site = s->site;
+	char other[SHARED_SETTINGS_NAME_MAX_BYTES];
+	int err = shared_settings_find_other(site->store, s->cells.queue, slice_of(site->name),
+					     s->now_ms, site->skew_max_ms, other);
+	if (err)
+		return errbuf_set(e, err, "who else is at work: %s", err_text(err));
+	if (other[0])
+		return shared_settings_refuse(difference, other, e);
+	s->changes = true;
+	s->claimed = false;
+	log_info("%.*s is another one than at the last start: it is changed for all processes that "
+		 "share the store; none is at work",
+		 (int)difference->option.len, difference->option.data);
+	return 0;
+}
+
+/* The cell is put also when it stays as it is, so that what an earlier process handed over for it
+ * comes too late. A store without room takes no change. */
+static int settle_shared_claim(struct settling *s, const struct store_cell *before)
+{
+	struct settings_cells *c = &s->cells;
+	int err = settings_replace(c, ROW_SHARED, shared_settings_column.part[0], before,
+				   buf_slice(&s->site->settings.shared));
+	if (!err && s->changes) {
+		store_write_next_stage(c->write);
+		err = settings_renew_all(c);
+	}
+	err = err ? err : settings_write(c);
+	if ((err == ERR_FULL || err == ERR_READ_ONLY) && before && !s->changes)
+		err = 0;
+	s->claimed = !err;
+	store_write_reset(c->write);
+	c->outcome_count = 0;
+	return err ? err : settings_read(c, s->now_ms);
+}
+
+/* Where several processes share the store: they have the same settings, or do not start. */
+static int settle_shared(struct settling *s, struct errbuf *e)
+{
+	struct shared_settings_difference difference;
+	struct buf *own = &s->site->settings.shared;
+	const struct store_cell *before =
+		settings_find(&s->cells, ROW_SHARED, shared_settings_column.part[0]);
+	if (own->failed)
+		return errbuf_set(e, ERR_LIMIT,
+				  "retention.rules and rollup.counter_suffixes are "
+				  "too long for a store that processes share");
+	if (before && shared_settings_differ(before->value, buf_slice(own), &difference)) {
+		int err = settle_shared_change(s, &difference, e);
+		if (err)
+			return err;
+	}
+	if (s->claimed)
+		return 0;
+	int err = settle_shared_claim(s, before);
+	return err ? errbuf_set(e, err, "what all processes have in common: %s", err_text(err)) : 0;
+}
+
+/* ---- A start --------------------------------------------------------------------------------- */
+
 /* A store without room serves what it has. The next start then finds the same changes, of a later
  * time. */
-static int settings_store(struct settings_cells *c)
+static int settings_store(struct settling *s)
 {
-	int err = c->write->cells ? store_write_wait(c->write, c->queue) : 0;
+	int err = settings_write(&s->cells);
 	if (err != ERR_FULL && err != ERR_READ_ONLY)
 		return err;
+	s->site->settings.is_unstored = true;
 	log_warn("settings of retention and roll-ups cannot be stored: %s; the next start compares "
 		 "its configuration with that of the last start that could store it",
 		 err_text(err));
 	return 0;
 }
 
-int stored_settings_open(struct rollup_site *site, int64_t now_ms, struct errbuf *e)
+static int settle_once(struct settling *s, struct errbuf *e)
+{
+	int err = settings_read(&s->cells, s->now_ms);
+	if (err)
+		return errbuf_set(e, err, "%s", err_text(err));
+	if (settings_are_shared(s->site->store))
+		err = settle_shared(s, e);
+	err = err ? err : settle_all(s, e);
+	if (err)
+		return err;
+	err = settings_remove_others(s);
+	err = err ? err : settle_granularities(s);
+	err = err ? err : settings_store(s);
+	return err ? errbuf_set(e, err, "%s", err_text(err)) : 0;
+}
+
+int stored_settings_settle(struct rollup_site *site, struct task_queue *queue, int64_t now_ms,
+			   struct errbuf *e)
 {
 	struct settling s = {.site = site, .now_ms = now_ms};
-	struct task_queue queue;
+	struct late_samples late = site->late;
+	int err = ERR_RETRY;
 	memset(&site->settings, 0, sizeof(site->settings));
 	buf_init(&site->settings.recount, SUFFIXES_MAX_BYTES);
-	task_queue_init(&queue);
-	settings_begin(&s.cells, site->store, &queue);
-	int err = settings_read(&s.cells, now_ms);
-	if (err)
-		errbuf_set(e, err, "%s", err_text(err));
-	else
-		err = settle_all(&s, e);
-	if (!err) {
-		err = settings_remove_others(&s);
-		err = err ? err : settle_granularities(&s);
-		err = err ? err : settings_store(&s.cells);
-		if (err)
-			errbuf_set(e, err, "%s", err_text(err));
+	buf_init(&site->settings.shared, SHARED_SETTINGS_MAX_BYTES);
+	if (settings_are_shared(site->store))
+		shared_settings_print(site, &site->settings.shared);
+	for (int tries = 0; tries < TRIES && err; tries++) {
+		site->late = late;
+		buf_clear(&site->settings.recount);
+		settings_begin(&s.cells, site->store, queue);
+		err = settle_once(&s, e);
+		bool again = settings_are_to_be_read_again(&s.cells, err);
+		settings_end(&s.cells);
+		if (!again)
+			break;
 	}
-	settings_end(&s.cells);
-	task_queue_release(&queue);
+	if (err == ERR_INVALID)
+		return err; /* the sentence says all */
 	return err ? errbuf_prefix(e, err, "cannot read or store the settings of the last start")
 		   : 0;
+}
+
+int stored_settings_open(struct rollup_site *site, int64_t now_ms, struct errbuf *e)
+{
+	struct task_queue queue;
+	task_queue_init(&queue);
+	int err = stored_settings_settle(site, &queue, now_ms, e);
+	task_queue_release(&queue);
+	return err;
 }
 
 void stored_settings_release(struct stored_settings *settings)
 {
 	buf_release(&settings->recount);
+	buf_release(&settings->shared);
 }
 
 /* ---- Recount --------------------------------------------------------------------------------- */
@@ -463,6 +661,51 @@ int64_t stored_settings_recount_last_ms(const struct stored_settings *settings)
 	return settings_lines_next(&rest, &time) ? settings_since_ms(time) : 0;
 }
 
+/* ---- What other processes change --------------------------------------------------------------
+ */
+
+static bool settings_are_others(struct rollup_site *site, const struct settings_cells *c)
+{
+	struct shared_settings_difference difference;
+	const struct store_cell *cell =
+		settings_find(c, ROW_SHARED, shared_settings_column.part[0]);
+	bool others = cell && shared_settings_differ(cell->value, buf_slice(&site->settings.shared),
+						     &difference);
+	if (others && !atomic_load(&site->settings.are_others))
+		log_error("%.*s is %.100s here and another one in the store, which a process that "
+			  "was started meanwhile has changed: this one rolls nothing up until it "
+			  "is started anew",
+			  (int)difference.option.len, difference.option.data,
+			  difference.own.len ? difference.own.data : "empty");
+	atomic_store(&site->settings.are_others, others);
+	return others;
+}
+
+/* While processes are at work nothing is configured; backfill alone changes what stands there, and
+ * it makes times 0 and takes `recount` away. */
+int stored_settings_follow(struct rollup_site *site, struct task_queue *queue)
+{
+	const struct granularities *granularities = &site->granularities;
+	char width[GRANULARITY_WIDTH_MAX_BYTES];
+	struct settings_cells c;
+	if (!settings_are_shared(site->store) || site->settings.is_unstored)
+		return 0;
+	settings_begin(&c, site->store, queue);
+	int err = settings_read(&c, clock_wall_ms(site->clock));
+	bool follows = !err && !settings_are_others(site, &c);
+	for (size_t g = 0; g < granularities->count && follows; g++) {
+		struct slice name = settings_width_name(&granularities->list[g], width);
+		const struct store_cell *cell = settings_find(&c, ROW_ROLLUP_SINCE, name);
+		int64_t since_ms = cell ? settings_since_ms(cell->value) : INT64_MAX;
+		if (since_ms < atomic_load(&site->settings.since_ms[g]))
+			atomic_store(&site->settings.since_ms[g], since_ms);
+	}
+	if (follows && !settings_find(&c, ROW_ROLLUP_SINCE, recount_name))
+		atomic_store(&site->settings.recount_is_over, true);
+	settings_end(&c);
+	return err;
+}
+
 /* ---- Backfill -------------------------------------------------------------------------------- */
 
 int stored_settings_rebuilt(const struct rollup_site *site, struct task_queue *queue,
@@ -489,12 +732,25 @@ int stored_settings_rebuilt(const struct rollup_site *site, struct task_queue *q
 	return err;
 }
 
-static int settings_note_granularity(struct settings_cells *c, struct slice name, bool all)
+/* What this process knows of the cell is what stands there, so what it says of it holds. With `all`
+ * it has to stand there, too, that all marks were made: another process may have begun anew. */
+static bool settings_note_holds(const struct settings_cells *c, struct slice text, int64_t since_ms,
+				bool all)
+{
+	if (!settings_are_shared(c->write->store))
+		return true;
+	return settings_since_ms(text) == since_ms && (!all || slice_ends_with(text, rebuilt_note));
+}
+
+static int settings_note_granularity(struct settings_cells *c, struct slice name, int64_t since_ms,
+				     bool all)
 {
 	const struct store_cell *cell = settings_find(c, ROW_ROLLUP_SINCE, name);
 	struct buf value;
-	if (!cell)
+	if (!cell || slice_equal(cell->value, SLICE("0")))
 		return 0;
+	if (!settings_note_holds(c, cell->value, since_ms, all))
+		return ERR_EXISTS;
 	buf_init(&value, NUMBER_PRINT_MAX_BYTES + rebuilt_note.len + 1);
 	if (all)
 		buf_append_char(&value, '0');
@@ -506,17 +762,19 @@ static int settings_note_granularity(struct settings_cells *c, struct slice name
 	return err;
 }
 
-static int settings_note_recount(struct settings_cells *c, bool all)
+static int settings_note_recount(struct settings_cells *c, int64_t since_ms, bool all)
 {
 	const struct store_cell *cell = settings_find(c, ROW_ROLLUP_SINCE, recount_name);
 	struct slice rest = cell ? cell->value : SLICE(""), time;
 	struct buf value;
 	if (!cell)
 		return 0;
+	if (!settings_lines_next(&rest, &time))
+		return all ? settings_remove(c, cell) : ERR_DAMAGED;
+	if (!settings_note_holds(c, time, since_ms, all))
+		return ERR_EXISTS;
 	if (all)
 		return settings_remove(c, cell);
-	if (!settings_lines_next(&rest, &time))
-		return ERR_DAMAGED;
 	buf_init(&value, cell->value.len + rebuilt_note.len);
 	buf_printf(&value, "%lld%s\n", (long long)settings_since_ms(time), rebuilt_note.data);
 	buf_append(&value, rest.data, rest.len);
@@ -525,23 +783,36 @@ static int settings_note_recount(struct settings_cells *c, bool all)
 	return err;
 }
 
-int stored_settings_note(const struct rollup_site *site, struct task_queue *queue, unsigned which,
-			 bool all)
+static int settings_note_once(struct settings_cells *c, const struct rollup_site *site,
+			      unsigned which, bool all)
 {
 	const struct granularities *granularities = &site->granularities;
-	struct settings_cells c;
 	char width[GRANULARITY_WIDTH_MAX_BYTES];
-	settings_begin(&c, site->store, queue);
-	int err = settings_read(&c, clock_wall_ms(site->clock));
+	int err = settings_read(c, clock_wall_ms(site->clock));
 	for (size_t g = 0; g < granularities->count && !err; g++) {
 		if (which >> g & 1)
 			err = settings_note_granularity(
-				&c, settings_width_name(&granularities->list[g], width), all);
+				c, settings_width_name(&granularities->list[g], width),
+				atomic_load(&site->settings.since_ms[g]), all);
 	}
 	if (!err && which >> granularities->count & 1)
-		err = settings_note_recount(&c, all);
-	if (!err && c.write->cells)
-		err = store_write_wait(c.write, queue);
-	settings_end(&c);
+		err = settings_note_recount(c, stored_settings_recount_last_ms(&site->settings),
+					    all);
+	return err ? err : settings_write(c);
+}
+
+int stored_settings_note(const struct rollup_site *site, struct task_queue *queue, unsigned which,
+			 bool all)
+{
+	int err = ERR_RETRY;
+	for (int tries = 0; tries < TRIES; tries++) {
+		struct settings_cells c;
+		settings_begin(&c, site->store, queue);
+		err = settings_note_once(&c, site, which, all);
+		bool again = settings_are_to_be_read_again(&c, err);
+		settings_end(&c);
+		if (!again)
+			break;
+	}
 	return err;
 }
