@@ -1,5 +1,6 @@
 #include "rollup/shared_settings.h"
 
+#include "base/log.h"
 #include "rollup/site.h"
 #include "store/wait.h"
 #include "wire/timetext.h"
@@ -138,6 +139,21 @@ bool shared_settings_differ(struct slice stored, struct slice own,
 	return difference->option.len != 0;
 }
 
+bool shared_settings_have_granularity(struct slice text, struct slice width)
+{
+	struct slice list;
+	if (!shared_settings_find(text, SLICE("rollup.granularities"), &list))
+		return false;
+	while (list.len > width.len) {
+		const char *end = memchr(list.data, ',', list.len);
+		size_t len = end ? (size_t)(end - list.data) + 1 : list.len;
+		if (memcmp(list.data, width.data, width.len) == 0 && list.data[width.len] == ':')
+			return true;
+		list = (struct slice){list.data + len, list.len - len};
+	}
+	return false;
+}
+
 /* ---- Who is at work -------------------------------------------------------------------------- */
 
 struct shared_settings_looking {
@@ -185,6 +201,16 @@ static const char *shared_settings_shown(struct slice value, char to[SHOWN_VALUE
 		 (int)(cut ? SHOWN_VALUE_BYTES - 1 : value.len), value.len ? value.data : "",
 		 cut ? "..." : "");
 	return value.len ? to : "empty";
+}
+
+void shared_settings_complain(const struct shared_settings_difference *difference)
+{
+	char stored[SHOWN_VALUE_BYTES + 4], own[SHOWN_VALUE_BYTES + 4];
+	log_error("%.*s is %s here and %s in the store, where another process has changed it: this "
+		  "one rolls nothing up until it is started anew with the same",
+		  (int)difference->option.len, difference->option.data,
+		  shared_settings_shown(difference->own, own),
+		  shared_settings_shown(difference->stored, stored));
 }
 
 int shared_settings_refuse(const struct shared_settings_difference *difference, const char *other,

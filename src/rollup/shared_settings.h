@@ -41,6 +41,9 @@ struct shared_settings_difference {
 bool shared_settings_differ(struct slice stored, struct slice own,
 			    struct shared_settings_difference *difference);
 
+/* Whether a granularity of that width is configured, as granularity_width_print has it. */
+bool shared_settings_have_granularity(struct slice text, struct slice width);
+
 /* Looks for a process other than the one called `own` that is at work on the store, or was until
  * skew_max_ms ago: *name, empty if there is none. Blocks for some reads; the store's error. */
 int shared_settings_find_other(struct store *store, struct task_queue *queue, struct slice own,
@@ -51,5 +54,7 @@ int shared_settings_find_other(struct store *store, struct task_queue *queue, st
  * with the stored settings. */
 int shared_settings_refuse(const struct shared_settings_difference *difference, const char *other,
 			   struct errbuf *e);
+/* Says so of a process that is at work when the stored ones have become others. */
+void shared_settings_complain(const struct shared_settings_difference *difference);
 
 #endif

@@ -249,9 +249,10 @@ struct settling {
 	struct rollup_site *site;
 	int64_t now_ms;
 	struct settings_cells cells;
-	/* Where the store is shared: what all have in common is changed; it is this process's by
+	/* Where the store is shared: the settings that all have in common are this process's by
 	 * now. */
-	bool changes, claimed;
+	bool claimed;
+	uint64_t seen_version; /* of the cell that has them, as last changed */
 };
 
 /* The slot in which a granularity is configured, or a metric becomes a counter, has samples of
@@ -472,81 +473,136 @@ static int settings_remove_others(struct settling *s)
 /* ---- What all processes have in common --------------------------------------------------------
  */
 
+/* Writes, and reads again. */
+static int settings_write_and_read(struct settling *s)
+{
+	struct settings_cells *c = &s->cells;
+	int err = settings_write(c);
+	store_write_reset(c->write);
+	c->outcome_count = 0;
+	return err ? err : settings_read(c, s->now_ms);
+}
+
+static bool settings_are_of_new_granularity(const struct settling *s, struct slice before,
+					    struct slice name)
+{
+	const struct granularities *granularities = &s->site->granularities;
+	char width[GRANULARITY_WIDTH_MAX_BYTES];
+	bool is = false;
+	for (size_t g = 0; g < granularities->count; g++)
+		is |= slice_equal(name, settings_width_name(&granularities->list[g], width));
+	return is && !shared_settings_have_granularity(before, name);
+}
+
 /* What an earlier process handed over for one of the cells, and never heard of, comes too late from
  * now on. */
-static int settings_renew_all(struct settings_cells *c)
+static int settings_renew_all(struct settling *s, struct slice before)
 {
 	int err = 0;
 	for (enum settings_row row = 0; row < ROW_SHARED && !err; row++) {
-		const struct settings_row_cells *cells = &c->rows[row];
-		for (size_t i = 0; i < cells->count && !err; i++)
-			err = settings_replace(c, row, cells->list[i].column.part[0],
-					       &cells->list[i], cells->list[i].value);
+		const struct settings_row_cells *cells = &s->cells.rows[row];
+		for (size_t i = 0; i < cells->count && !err; i++) {
+			struct slice name = cells->list[i].column.part[0];
+			if (!settings_are_of_new_granularity(s, before, name))
+				err = settings_replace(&s->cells, row, name, &cells->list[i],
+						       cells->list[i].value);
+		}
 	}
 	return err;
 }
 
+/* Until now processes were at work without them. A cell that is there already is of a process that
+ * ended before that, and was written later. */
+static int settings_begin_granularities(struct settling *s, struct slice before)
+{
+	const struct granularities *granularities = &s->site->granularities;
+	char width[GRANULARITY_WIDTH_MAX_BYTES];
+	int err = 0;
+	for (size_t g = 0; g < granularities->count && !err; g++) {
+		struct slice name = settings_width_name(&granularities->list[g], width);
+		if (!shared_settings_have_granularity(before, name))
+			err = settings_put_ms(&s->cells, name,
+					      settings_find(&s->cells, ROW_ROLLUP_SINCE, name),
+					      s->cells.empty ? 0 : settings_next_slot_ms(s));
+	}
+	return err;
+}
+
+/* The settings of before are replaced after this: who starts with the new ones may rely on these
+ * cells. Each start changes the version of the settings; so while that is the same nobody else was
+ * at work, and what is new begins when it did the first time. */
+static int settle_shared_change(struct settling *s, const struct store_cell *before)
+{
+	if (before->version != s->seen_version)
+		s->now_ms = larger_of(s->now_ms, clock_sure_ms(s->site->clock));
+	s->seen_version = before->version;
+	int err = settings_renew_all(s, before->value);
+	err = err ? err : settings_begin_granularities(s, before->value);
+	return err ? err : settings_write_and_read(s);
+}
+
 /* Nobody else may be at work: what others write, and what they believe of the store, is by what
  * they were started with. */
-static int settle_shared_change(struct settling *s,
-				const struct shared_settings_difference *difference,
-				struct errbuf *e)
+static int settle_shared_check(const struct settling *s,
+			       const struct shared_settings_difference *difference,
+			       struct errbuf *e)
 {
 	const struct rollup_site *site = s->site;
 	char other[SHARED_SETTINGS_NAME_MAX_BYTES];
 	int err = shared_settings_find_other(site->store, s->cells.queue, slice_of(site->name),
-					     s->now_ms, site->skew_max_ms, other);
+					     clock_sure_ms(site->clock), site->skew_max_ms, other);
 	if (err)
 		return errbuf_set(e, err, "who else is at work: %s", err_text(err));
 	if (other[0])
 		return shared_settings_refuse(difference, other, e);
-	s->changes = true;
-	s->claimed = false;
 	log_info("%.*s is another one than at the last start: it is changed for all processes that "
 		 "share the store; none is at work",
 		 (int)difference->option.len, difference->option.data);
 	return 0;
 }
 
-/* The cell is put also when it stays as it is, so that what an earlier process handed over for it
- * comes too late. A store without room takes no change. */
-static int settle_shared_claim(struct settling *s, const struct store_cell *before)
+/* The cell is put also when it stays as it is: what an earlier process handed over for it comes too
+ * late then, and who is about to change it sees that somebody has started. */
+static int settle_shared_claim(struct settling *s, uint64_t version)
 {
 	struct settings_cells *c = &s->cells;
-	int err = settings_replace(c, ROW_SHARED, shared_settings_column.part[0], before,
-				   buf_slice(&s->site->settings.shared));
-	if (!err && s->changes) {
-		store_write_next_stage(c->write);
-		err = settings_renew_all(c);
-	}
-	err = err ? err : settings_write(c);
-	if ((err == ERR_FULL || err == ERR_READ_ONLY) && before && !s->changes)
-		err = 0;
+	struct slice name = shared_settings_column.part[0];
+	const struct store_cell *before = settings_find(c, ROW_SHARED, name);
+	if (before ? before->version != version : version)
+		return ERR_RETRY;
+	int err =
+		settings_replace(c, ROW_SHARED, name, before, buf_slice(&s->site->settings.shared));
+	err = err ? err : settings_write_and_read(s);
 	s->claimed = !err;
-	store_write_reset(c->write);
-	c->outcome_count = 0;
-	return err ? err : settings_read(c, s->now_ms);
+	return err;
 }
 
-/* Where several processes share the store: they have the same settings, or do not start. */
+/* Where several processes share the store: they have the same settings, or do not start. A store
+ * without room takes no change. */
 static int settle_shared(struct settling *s, struct errbuf *e)
 {
 	struct shared_settings_difference difference;
-	struct buf *own = &s->site->settings.shared;
+	const struct buf *own = &s->site->settings.shared;
 	const struct store_cell *before =
 		settings_find(&s->cells, ROW_SHARED, shared_settings_column.part[0]);
+	uint64_t version = before ? before->version : 0;
+	int err = 0;
 	if (own->failed)
 		return errbuf_set(e, ERR_LIMIT,
 				  "retention.rules and rollup.counter_suffixes are "
 				  "too long for a store that processes share");
-	if (before && shared_settings_differ(before->value, buf_slice(own), &difference)) {
-		int err = settle_shared_change(s, &difference, e);
+	bool changes = before && shared_settings_differ(before->value, buf_slice(own), &difference);
+	if (changes) {
+		s->claimed = false;
+		err = settle_shared_check(s, &difference, e);
 		if (err)
 			return err;
+		err = settle_shared_change(s, before);
 	}
-	if (s->claimed)
-		return 0;
-	int err = settle_shared_claim(s, before);
+	if (!err && !s->claimed)
+		err = settle_shared_claim(s, version);
+	if ((err == ERR_FULL || err == ERR_READ_ONLY) && version && !changes)
+		err = settings_read(&s->cells, s->now_ms);
 	return err ? errbuf_set(e, err, "what all processes have in common: %s", err_text(err)) : 0;
 }
 
@@ -672,11 +728,7 @@ static bool settings_are_others(struct rollup_site *site, const struct settings_
 	bool others = cell && shared_settings_differ(cell->value, buf_slice(&site->settings.shared),
 						     &difference);
 	if (others && !atomic_load(&site->settings.are_others))
-		log_error("%.*s is %.100s here and another one in the store, which a process that "
-			  "was started meanwhile has changed: this one rolls nothing up until it "
-			  "is started anew",
-			  (int)difference.option.len, difference.option.data,
-			  difference.own.len ? difference.own.data : "empty");
+		shared_settings_complain(&difference);
 	atomic_store(&site->settings.are_others, others);
 	return others;
 }
