@@ -84,7 +84,7 @@ static void backfill_read_notes(struct backfill *b, struct task_queue *queue)
 }
 
 /* What other processes have noted, and brought to an end. Their marks were made before the note, so
- * the next pass finds them. */
+ * whoever looks for marks after this finds them. */
 static void backfill_follow(struct backfill *b, struct task_queue *queue)
 {
 	unsigned noted, over = 0;
@@ -94,10 +94,8 @@ static void backfill_follow(struct backfill *b, struct task_queue *queue)
 	for (size_t i = 0; i < backfill_items(b); i++)
 		over |= (unsigned)!backfill_since_ms(b, i) << i;
 	noted &= ~over;
-	if (noted & ~b->rebuilt) {
+	if (noted & ~b->rebuilt)
 		b->passed = false;
-		b->after = b->passes;
-	}
 	b->rebuilt = noted | (b->rebuilt & ~b->noted & ~over);
 	b->noted = noted;
 }

@@ -435,6 +435,15 @@ static void seeded_note_time(struct seeded *s)
 	}
 }
 
+/* The store remembers the configuration of who is at work. A cell of a granularity more is one of
+ * somebody who has ended. */
+static void seeded_expect_stored(const struct member *p)
+{
+	assert_true(is_stored("  5s = 0\n"));
+	assert_true(!is_many(p) || is_stored("  10s = "));
+	assert_true(is_stored(is_many(p) ? "  counters = _total\n" : "  counters = _count\n"));
+}
+
 /* All that are at work have the same configuration, and believe the same. */
 static void seeded_judge(struct seeded *s, const struct member *p)
 {
@@ -449,7 +458,7 @@ static void seeded_judge(struct seeded *s, const struct member *p)
 	}
 	assert_true(p->site.settings.since_ms[0] == 0);
 	assert_true(!is_many(p) || p->site.settings.since_ms[1] > s->without_ms);
-	assert_true(is_stored(is_many(p) ? "  10s = " : "  5s = 0"));
+	seeded_expect_stored(p);
 }
 
 static void seeded_finish_start(struct seeded *s, struct member *p)
@@ -486,6 +495,8 @@ static void seeded_begin(struct seeded *s, struct member *p)
 /* It ends as it should, or is killed, and then seems to be at work for a while. */
 static void seeded_end(struct member *p, bool killed)
 {
+	if (p->runs)
+		seeded_expect_stored(p);
 	if (killed)
 		be_at_work(p, now_ms() + LEASE_MS);
 	else
@@ -541,6 +552,7 @@ static void whoever_starts_when_one_configuration_is_at_work(void **state)
 	many.granularities[1] = "10s";
 	few = many;
 	few.granularities[1] = NULL;
+	few.suffix = "_count";
 	for (uint64_t seed = 1; seed <= seeds; seed++) {
 		struct seeded *s = mem_zalloc(sizeof(*s));
 		random_init(&s->random, seed);
@@ -577,14 +589,14 @@ struct cluster {
 	struct member members[3];
 };
 
-static void cluster_open(struct cluster *c, struct configured configured)
+static void cluster_open(struct cluster *c, struct configured configured, uint64_t seed)
 {
 	struct configured before = usual;
 	struct member first;
 	before.granularities[1] = NULL;
 	before.suffix = "_count";
 	before.raw_ms = configured.raw_ms;
-	world_open(1);
+	world_open(seed);
 	assert_true(member_start(&first, before));
 	register_series();
 	member_stop(&first);
@@ -664,7 +676,7 @@ static void backfill_ends_when_no_process_has_marks_left(void **state)
 	(void)state;
 	struct cluster c;
 	struct member *a = &c.members[0], *b = &c.members[1], *reader = &c.members[2];
-	cluster_open(&c, for_ever());
+	cluster_open(&c, for_ever(), 1);
 	pass(a);
 	mark(reader);
 	backfill_rebuilt(reader->site.backfill, &reader->queue);
@@ -694,7 +706,7 @@ static void backfill_may_end_in_two_processes(void **state)
 	for (uint64_t order = 0; order < 2; order++) {
 		struct cluster c;
 		struct member *a = &c.members[0], *b = &c.members[1];
-		cluster_open(&c, for_ever());
+		cluster_open(&c, for_ever(), 1);
 		backfill_rebuilt(a->site.backfill, &a->queue);
 		pass(b);
 		/* Both have found that it is at its end, and read the cells. */
@@ -718,7 +730,7 @@ static void an_end_of_before_is_not_noted(void **state)
 	(void)state;
 	struct cluster c;
 	struct member *a = &c.members[0];
-	cluster_open(&c, for_ever());
+	cluster_open(&c, for_ever(), 1);
 	backfill_rebuilt(a->site.backfill, &a->queue);
 	set_cell("rollup-since", "1h", "1700060400000 rebuilt", 0);
 	assert_int_equal(stored_settings_note(&a->site, &a->queue, 2, true), ERR_EXISTS);
@@ -738,7 +750,7 @@ static void another_process_waits_to_the_end(void **state)
 	(void)state;
 	struct cluster c;
 	struct member *a = &c.members[0], *b = &c.members[1];
-	cluster_open(&c, usual);
+	cluster_open(&c, usual, 1);
 	backfill_rebuilt(a->site.backfill, &a->queue);
 	pass(a);
 	pass(a);
@@ -755,14 +767,19 @@ static void another_process_waits_to_the_end(void **state)
 	cluster_close(&c);
 }
 
-/* What became of the note is not learned, or another's comes between: it is read again. */
+/* What became of a start or of the note is not learned, or another's comes between: it is read
+ * again. */
 static void outcomes_that_are_not_learned(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= 50; seed++) {
 		struct cluster c;
 		struct member *a = &c.members[0], *b = &c.members[1];
-		cluster_open(&c, for_ever());
+		cluster_open(&c, for_ever(), seed);
+		struct member fourth;
+		far_set_faults(far, &(struct far_faults){200, 0, 0, 500});
+		assert_true(member_start(&fourth, for_ever()));
+		member_stop(&fourth);
 		far_set_faults(far, &(struct far_faults){400, 0, 0, 500});
 		backfill_rebuilt(a->site.backfill, &a->queue);
 		for (int i = 0; i < 40; i++) {
