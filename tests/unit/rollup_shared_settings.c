@@ -18,7 +18,17 @@
 #include "store/wait.h"
 #include "tools/long_run.h"
 
-enum { PARTITIONS = 8, LEASE_MS = 30000, MEMBERS = 3, SEED_STEPS = 2500 };
+enum {
+	PARTITIONS = 8,
+	LEASE_MS = 30000,
+	MEMBERS = 3,
+	SEED_STEPS = 2500,
+#ifdef __SANITIZE_ADDRESS__
+	SEEDS = 1000,
+#else
+	SEEDS = 10000,
+#endif
+};
 
 #define SECOND_MS INT64_C(1000)
 #define MINUTE_MS INT64_C(60000)
@@ -378,6 +388,27 @@ static void a_rolling_restart_changes_nothing(void **state)
 	far_free(far);
 }
 
+/* Somebody was about to begin with a granularity more, and ended; its cell came when others were at
+ * work, who have nothing of that granularity. */
+static void a_cell_that_comes_late_counts_for_nothing(void **state)
+{
+	(void)state;
+	struct configured without = usual;
+	struct member first, second;
+	without.granularities[1] = NULL;
+	world_open(1);
+	assert_true(member_start(&first, without));
+	register_series();
+	set_cell("rollup-since", "1h", "1700046000000", 0);
+	advance(3 * HOUR_MS);
+	member_stop(&first);
+	assert_true(member_start(&second, usual));
+	assert_true(second.site.settings.since_ms[1] == NOON_MS + 4 * HOUR_MS);
+	assert_true(is_stored("  1h = 1700064000000\n"));
+	member_stop(&second);
+	far_free(far);
+}
+
 /* A process that nobody could see has another configuration, or one that was started beside it: it
  * rolls nothing up. */
 static void settings_that_others_change_are_seen(void **state)
@@ -536,6 +567,8 @@ static void seeded_step(struct seeded *s)
 		advance((int64_t)random_below(&s->random, 20000));
 	else if (kind >= 980 && kind < 986)
 		seeded_end_all(s);
+	else if (kind >= 986 && p->starts)
+		seeded_end(p, false);
 	if (p->starts && stepped_over(&p->start))
 		seeded_finish_start(s, p);
 	seeded_note_time(s);
@@ -544,7 +577,7 @@ static void seeded_step(struct seeded *s)
 static void whoever_starts_when_one_configuration_is_at_work(void **state)
 {
 	struct seeded sum = {0};
-	size_t seeds = long_run() ? 100000 : 2000;
+	size_t seeds = long_run() ? 100000 : SEEDS;
 	(void)state;
 	many = usual;
 	many.slot_ms = 10 * SECOND_MS;
@@ -800,6 +833,7 @@ int main(void)
 		cmocka_unit_test(another_configuration_is_refused_while_one_is_at_work),
 		cmocka_unit_test(how_many_more_differ_is_said),
 		cmocka_unit_test(a_rolling_restart_changes_nothing),
+		cmocka_unit_test(a_cell_that_comes_late_counts_for_nothing),
 		cmocka_unit_test(settings_that_others_change_are_seen),
 		cmocka_unit_test(whoever_starts_when_one_configuration_is_at_work),
 		cmocka_unit_test(backfill_ends_when_no_process_has_marks_left),
