@@ -12,6 +12,7 @@
 #include "contract/far.h"
 #include "marks/store.h"
 #include "rollup/backfill.h"
+#include "rollup/follower.h"
 #include "rollup/shared_settings.h"
 #include "rollup/site.h"
 #include "stepped.h"
@@ -827,6 +828,29 @@ static void outcomes_that_are_not_learned(void **state)
 	}
 }
 
+/* The thread that follows ends when it is asked to; where one process has the store there is none.
+ */
+static void the_follower_ends(void **state)
+{
+	(void)state;
+	struct cluster c;
+	struct member *p = &c.members[2];
+	struct task_queue loop;
+	struct rollup_site of_one = {.store = NULL};
+	cluster_open(&c, usual, 1);
+	task_queue_init(&loop);
+	struct rollup_follower *follower = rollup_follower_new(&p->site, &loop.executor);
+	assert_false(rollup_follower_is_over(follower));
+	rollup_follower_stop(follower);
+	while (!rollup_follower_is_over(follower))
+		task_queue_wait(&loop);
+	rollup_follower_free(follower);
+	of_one.store = far_landed(far);
+	assert_null(rollup_follower_new(&of_one, &loop.executor));
+	task_queue_release(&loop);
+	cluster_close(&c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -841,6 +865,7 @@ int main(void)
 		cmocka_unit_test(an_end_of_before_is_not_noted),
 		cmocka_unit_test(another_process_waits_to_the_end),
 		cmocka_unit_test(outcomes_that_are_not_learned),
+		cmocka_unit_test(the_follower_ends),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
