@@ -114,7 +114,8 @@ static int64_t rollup_run_pass(struct rollup *r, struct job *job, int64_t asof_m
 	return pass.next_ready_ms < next_ms ? pass.next_ready_ms : next_ms;
 }
 
-/* Takes the leases, and does a pass over what they are of. Returns when to do so again. */
+/* Takes the leases, and does a pass over what they are of. Returns when to do so again. Where other
+ * processes have changed what all have in common, it lets them go instead. */
 static int64_t rollup_take_and_run(struct rollup *r, struct job *job)
 {
 	int64_t asof_ms = rollup_wall_ms(r);

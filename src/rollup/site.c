@@ -159,6 +159,7 @@ int rollup_site_open(struct rollup_site *site, struct store *store, struct clock
 	site->clock = clock;
 	if (store->engine->can & STORE_SHARED && site_open_shared(site, e))
 		return ERR_INVALID;
+	/* Where the store is shared, others have to see by now that this process is at work. */
 	int err = stored_settings_open(site, clock_sure_ms(clock), e);
 	err = err ? err : site_open_marks(site, e);
 	/* Whoever makes marks of all may note it for those that roll up. */

@@ -3,245 +3,12 @@
 #include "base/log.h"
 #include "marks/resize.h"
 #include "retention/lengthened.h"
+#include "rollup/settings_cells.h"
 #include "rollup/shared_settings.h"
 #include "rollup/site.h"
-#include "store/wait.h"
 #include "wire/number.h"
 
-enum {
-	SETTINGS_READ_MAX_BYTES = 1 << 20,
-	SETTINGS_WRITE_MAX_BYTES = 1 << 20,
-	SUFFIXES_MAX_BYTES = 64 << 10,
-	SUFFIXES_SHOWN_BYTES = 1000,
-	/* How often what was settled is looked at again because another process was first, or
-	 * because it is not known what became of it. */
-	TRIES = 20,
-};
-
-enum settings_row { ROW_RETENTION_RAW, ROW_ROLLUP_SINCE, ROW_SHARED, SETTINGS_ROWS };
-
-static const struct store_parts settings_rows[SETTINGS_ROWS] = {
-	[ROW_RETENTION_RAW] = {{SLICE("retention-raw")}},
-	[ROW_ROLLUP_SINCE] = {{SLICE("rollup-since")}},
-	[ROW_SHARED] = {{SLICE("settings")}},
-};
-static const struct slice rebuilt_note = SLICE(" rebuilt"), recount_name = SLICE("recount");
-
-/* ---- Cells ----------------------------------------------------------------------------------- */
-
-/* The settings as they are read, and what becomes of them. */
-struct settings_cells {
-	struct task_queue *queue;
-	struct store_read *read;
-	struct store_write *write;
-	struct settings_row_cells {
-		struct store_request *request;
-		struct store_cell *list; /* what they point to lies in the read's memory */
-		size_t count;
-	} rows[SETTINGS_ROWS];
-	bool empty; /* there is no series: nothing was ever written */
-	/* Of what is to be written. Another process may have been first. */
-	struct store_write_cond **outcomes;
-	size_t outcome_count;
-};
-
-static bool settings_are_shared(const struct store *store)
-{
-	return store->engine->can & STORE_SHARED;
-}
-
-static void settings_begin(struct settings_cells *c, struct store *store, struct task_queue *queue)
-{
-	*c = (struct settings_cells){.queue = queue};
-	c->read = store_read_new(store, SETTINGS_READ_MAX_BYTES);
-	c->write = store_write_new(store, SETTINGS_WRITE_MAX_BYTES);
-}
-
-static void settings_end(struct settings_cells *c)
-{
-	store_read_free(c->read);
-	store_write_free(c->write);
-	for (size_t i = 0; i < SETTINGS_ROWS; i++)
-		mem_free(c->rows[i].list);
-	mem_free(c->outcomes);
-}
-
-static struct store_request *settings_ask(struct settings_cells *c, int64_t now_ms)
-{
-	store_read_reset(c->read);
-	c->read->now_ms = now_ms;
-	struct store_request *list = store_read_add(c->read, STORE_SERIES_LIST);
-	ASSERT(list); /* the first of an empty arena */
-	list->series_list.limit = 1;
-	for (size_t i = 0; i < SETTINGS_ROWS; i++) {
-		struct store_request *request = store_read_add(c->read, STORE_CELL_SCAN);
-		ASSERT(request);
-		request->cell_scan.table = TABLE_LEASES;
-		request->cell_scan.key = settings_rows[i];
-		c->rows[i].request = request;
-		c->rows[i].count = 0;
-	}
-	return list;
-}
-
-/* What the last slice has given. True: there is more. */
-static bool settings_take_slice(struct settings_row_cells *row)
-{
-	const struct store_cell_scan *scan = &row->request->cell_scan;
-	row->list = mem_resize_array(row->list, row->count + scan->count + 1, sizeof(*row->list));
-	if (scan->count)
-		memcpy(row->list + row->count, scan->cells, scan->count * sizeof(*row->list));
-	row->count += scan->count;
-	return row->request->more;
-}
-
-static int settings_read(struct settings_cells *c, int64_t now_ms)
-{
-	const struct store_request *list = settings_ask(c, now_ms);
-	bool asked[SETTINGS_ROWS], more = true;
-	memset(asked, true, sizeof(asked));
-	c->empty = true;
-	while (more) {
-		int err = store_read_wait(c->read, c->queue);
-		if (err)
-			return err;
-		c->empty &= list->series_list.count == 0;
-		more = c->empty && list->more;
-		for (size_t i = 0; i < SETTINGS_ROWS; i++) {
-			asked[i] = asked[i] && settings_take_slice(&c->rows[i]);
-			more |= asked[i];
-		}
-	}
-	return 0;
-}
-
-static const struct store_cell *settings_find(const struct settings_cells *c, enum settings_row row,
-					      struct slice name)
-{
-	const struct settings_row_cells *cells = &c->rows[row];
-	for (size_t i = 0; i < cells->count; i++) {
-		if (slice_equal(cells->list[i].column.part[0], name))
-			return &cells->list[i];
-	}
-	return NULL;
-}
-
-/* Where the outcome of one more condition is to come. */
-static struct store_write_cond **settings_outcome(struct settings_cells *c)
-{
-	c->outcomes = mem_resize_array(c->outcomes, c->outcome_count + 1, sizeof(*c->outcomes));
-	c->outcomes[c->outcome_count] = NULL;
-	return &c->outcomes[c->outcome_count++];
-}
-
-/* In the place of `before`, NULL: there is none. */
-static int settings_replace(struct settings_cells *c, enum settings_row row, struct slice name,
-			    const struct store_cell *before, struct slice value)
-{
-	struct store_parts column = {{name}};
-	return store_cell_put_if(c->write, TABLE_LEASES, &settings_rows[row], &column,
-				 before ? before->version : 0, value, 0, settings_outcome(c));
-}
-
-static int settings_put(struct settings_cells *c, enum settings_row row, struct slice name,
-			const struct store_cell *before, struct slice value)
-{
-	if (before && slice_equal(before->value, value))
-		return 0;
-	return settings_replace(c, row, name, before, value);
-}
-
-static int settings_put_ms(struct settings_cells *c, struct slice name,
-			   const struct store_cell *before, int64_t ms)
-{
-	char number[NUMBER_PRINT_MAX_BYTES];
-	struct slice value = {number, number_print_u64(number, (uint64_t)ms)};
-	return settings_put(c, ROW_ROLLUP_SINCE, name, before, value);
-}
-
-static int settings_remove(struct settings_cells *c, const struct store_cell *cell)
-{
-	return store_cell_delete_if(c->write, TABLE_LEASES, &settings_rows[ROW_ROLLUP_SINCE],
-				    &cell->column, cell->version, settings_outcome(c));
-}
-
-/* Writes what there is to be written. ERR_RETRY: another process was first with some of it, and has
- * to be heard. ERR_UNKNOWN, in a store that is shared: it is to be looked at, too. */
-static int settings_write(struct settings_cells *c)
-{
-	int err = c->write->cells ? store_write_wait(c->write, c->queue) : 0;
-	for (size_t i = 0; i < c->outcome_count && !err; i++) {
-		if (!c->outcomes[i] || !c->outcomes[i]->applied)
-			err = ERR_RETRY;
-	}
-	return err;
-}
-
-static bool settings_are_to_be_read_again(const struct settings_cells *c, int err)
-{
-	return err == ERR_RETRY || (err == ERR_UNKNOWN && settings_are_shared(c->write->store));
-}
-
-/* ---- Values ---------------------------------------------------------------------------------- */
-
-/* INT64_MAX: it is none. */
-static int64_t settings_ms(struct slice text)
-{
-	uint64_t number = 0;
-	const char *end = number_scan_digits(text.data, text.data + text.len, &number);
-	return end == text.data + text.len && number <= INT64_MAX ? (int64_t)number : INT64_MAX;
-}
-
-/* The time in the cell of a granularity, or in the first line of `recount`. */
-static int64_t settings_since_ms(struct slice text)
-{
-	if (slice_ends_with(text, rebuilt_note))
-		text.len -= rebuilt_note.len;
-	return settings_ms(text);
-}
-
-static struct slice settings_width_name(const struct granularity *granularity,
-					char to[GRANULARITY_WIDTH_MAX_BYTES])
-{
-	return (struct slice){to, granularity_width_print(to, granularity->width_ms)};
-}
-
-/* Cuts the next line off from *rest; each has a newline at its end. */
-static bool settings_lines_next(struct slice *rest, struct slice *line)
-{
-	const char *at = rest->len ? memchr(rest->data, '\n', rest->len) : NULL;
-	if (!at)
-		return false;
-	*line = (struct slice){rest->data, (size_t)(at - rest->data)};
-	*rest = (struct slice){at + 1, rest->len - line->len - 1};
-	return true;
-}
-
-static void settings_lines_add(struct buf *to, struct slice line)
-{
-	buf_append(to, line.data, line.len);
-	buf_append_char(to, '\n');
-}
-
-static bool settings_lines_have(struct slice lines, struct slice wanted)
-{
-	struct slice line;
-	while (settings_lines_next(&lines, &line)) {
-		if (slice_equal(line, wanted))
-			return true;
-	}
-	return false;
-}
-
-/* Adds the lines of `from` that neither `other` nor `to` has. */
-static void settings_lines_add_missing(struct buf *to, struct slice from, struct slice other)
-{
-	struct slice line;
-	while (settings_lines_next(&from, &line)) {
-		if (!settings_lines_have(other, line) && !settings_lines_have(buf_slice(to), line))
-			settings_lines_add(to, line);
-	}
-}
+enum { SUFFIXES_SHOWN_BYTES = 1000 };
 
 /* ---- What a change does ---------------------------------------------------------------------- */
 
@@ -347,7 +114,8 @@ static void settings_warn_of_suffixes(struct slice changed)
  * is the end of every name. */
 static int settle_recount(struct settling *s, struct slice changed)
 {
-	const struct store_cell *before = settings_find(&s->cells, ROW_ROLLUP_SINCE, recount_name);
+	const struct store_cell *before =
+		settings_find(&s->cells, ROW_ROLLUP_SINCE, settings_recount_name);
 	struct buf *recount = &s->site->settings.recount;
 	struct slice earlier = before ? before->value : SLICE(""), time;
 	if (before && !changed.len)
@@ -366,7 +134,8 @@ static int settle_recount(struct settling *s, struct slice changed)
 		settings_lines_add(recount, now);
 		settings_lines_add(recount, SLICE(""));
 	}
-	return settings_put(&s->cells, ROW_ROLLUP_SINCE, recount_name, before, buf_slice(recount));
+	return settings_put(&s->cells, ROW_ROLLUP_SINCE, settings_recount_name, before,
+			    buf_slice(recount));
 }
 
 static int settle_counters(struct settling *s, struct slice name, const struct store_cell *before)
@@ -375,8 +144,8 @@ static int settle_counters(struct settling *s, struct slice name, const struct s
 	struct buf suffixes, changed;
 	if (!site->granularities.count)
 		return 0;
-	buf_init(&suffixes, SUFFIXES_MAX_BYTES);
-	buf_init(&changed, 2 * SUFFIXES_MAX_BYTES);
+	buf_init(&suffixes, SETTINGS_SUFFIXES_MAX_BYTES);
+	buf_init(&changed, 2 * SETTINGS_SUFFIXES_MAX_BYTES);
 	for (size_t i = 0; i < site->counter_suffix_count; i++)
 		settings_lines_add(&suffixes, slice_of(site->counter_suffixes[i]));
 	if (before && !s->cells.empty) {
@@ -450,7 +219,7 @@ static bool settings_is_setting(const struct settling *s, struct slice name)
 {
 	const struct granularities *granularities = &s->site->granularities;
 	char width[GRANULARITY_WIDTH_MAX_BYTES];
-	bool is = slice_equal(name, recount_name);
+	bool is = slice_equal(name, settings_recount_name);
 	for (size_t i = 0; i < ARRAY_LEN(stored_settings); i++)
 		is |= slice_equal(name, stored_settings[i].name);
 	for (size_t g = 0; g < granularities->count; g++)
@@ -645,11 +414,11 @@ int stored_settings_settle(struct rollup_site *site, struct task_queue *queue, i
 	struct late_samples late = site->late;
 	int err = ERR_RETRY;
 	memset(&site->settings, 0, sizeof(site->settings));
-	buf_init(&site->settings.recount, SUFFIXES_MAX_BYTES);
+	buf_init(&site->settings.recount, SETTINGS_SUFFIXES_MAX_BYTES);
 	buf_init(&site->settings.shared, SHARED_SETTINGS_MAX_BYTES);
 	if (settings_are_shared(site->store))
 		shared_settings_print(site, &site->settings.shared);
-	for (int tries = 0; tries < TRIES && err; tries++) {
+	for (int tries = 0; tries < SETTINGS_TRIES && err; tries++) {
 		site->late = late;
 		buf_clear(&site->settings.recount);
 		settings_begin(&s.cells, site->store, queue);
@@ -715,156 +484,4 @@ int64_t stored_settings_recount_last_ms(const struct stored_settings *settings)
 	if (atomic_load(&settings->recount_is_over))
 		return 0;
 	return settings_lines_next(&rest, &time) ? settings_since_ms(time) : 0;
-}
-
-/* ---- What other processes change --------------------------------------------------------------
- */
-
-static bool settings_are_others(struct rollup_site *site, const struct settings_cells *c)
-{
-	struct shared_settings_difference difference;
-	const struct store_cell *cell =
-		settings_find(c, ROW_SHARED, shared_settings_column.part[0]);
-	bool others = cell && shared_settings_differ(cell->value, buf_slice(&site->settings.shared),
-						     &difference);
-	if (others && !atomic_load(&site->settings.are_others))
-		shared_settings_complain(&difference);
-	atomic_store(&site->settings.are_others, others);
-	return others;
-}
-
-/* While processes are at work nothing is configured; backfill alone changes what stands there, and
- * it makes times 0 and takes `recount` away. */
-int stored_settings_follow(struct rollup_site *site, struct task_queue *queue)
-{
-	const struct granularities *granularities = &site->granularities;
-	char width[GRANULARITY_WIDTH_MAX_BYTES];
-	struct settings_cells c;
-	if (!settings_are_shared(site->store) || site->settings.is_unstored)
-		return 0;
-	settings_begin(&c, site->store, queue);
-	int err = settings_read(&c, clock_wall_ms(site->clock));
-	bool follows = !err && !settings_are_others(site, &c);
-	for (size_t g = 0; g < granularities->count && follows; g++) {
-		struct slice name = settings_width_name(&granularities->list[g], width);
-		const struct store_cell *cell = settings_find(&c, ROW_ROLLUP_SINCE, name);
-		int64_t since_ms = cell ? settings_since_ms(cell->value) : INT64_MAX;
-		if (since_ms < atomic_load(&site->settings.since_ms[g]))
-			atomic_store(&site->settings.since_ms[g], since_ms);
-	}
-	if (follows && !settings_find(&c, ROW_ROLLUP_SINCE, recount_name))
-		atomic_store(&site->settings.recount_is_over, true);
-	settings_end(&c);
-	return err;
-}
-
-/* ---- Backfill -------------------------------------------------------------------------------- */
-
-int stored_settings_rebuilt(const struct rollup_site *site, struct task_queue *queue,
-			    unsigned *rebuilt)
-{
-	const struct granularities *granularities = &site->granularities;
-	char width[GRANULARITY_WIDTH_MAX_BYTES];
-	struct settings_cells c;
-	*rebuilt = 0;
-	settings_begin(&c, site->store, queue);
-	int err = settings_read(&c, clock_wall_ms(site->clock));
-	for (size_t g = 0; g < granularities->count && !err; g++) {
-		struct slice name = settings_width_name(&granularities->list[g], width);
-		const struct store_cell *cell = settings_find(&c, ROW_ROLLUP_SINCE, name);
-		if (cell && slice_ends_with(cell->value, rebuilt_note))
-			*rebuilt |= 1u << g;
-	}
-	const struct store_cell *recount =
-		err ? NULL : settings_find(&c, ROW_ROLLUP_SINCE, recount_name);
-	struct slice rest = recount ? recount->value : SLICE(""), time;
-	if (settings_lines_next(&rest, &time) && slice_ends_with(time, rebuilt_note))
-		*rebuilt |= 1u << granularities->count;
-	settings_end(&c);
-	return err;
-}
-
-/* What this process knows of the cell is what stands there, so what it says of it holds. With `all`
- * it has to stand there, too, that all marks were made: another process may have begun anew. */
-static bool settings_note_holds(const struct settings_cells *c, struct slice text, int64_t since_ms,
-				bool all)
-{
-	if (!settings_are_shared(c->write->store))
-		return true;
-	return settings_since_ms(text) == since_ms && (!all || slice_ends_with(text, rebuilt_note));
-}
-
-static int settings_note_granularity(struct settings_cells *c, struct slice name, int64_t since_ms,
-				     bool all)
-{
-	const struct store_cell *cell = settings_find(c, ROW_ROLLUP_SINCE, name);
-	struct buf value;
-	if (!cell || slice_equal(cell->value, SLICE("0")))
-		return 0;
-	if (!settings_note_holds(c, cell->value, since_ms, all))
-		return ERR_EXISTS;
-	buf_init(&value, NUMBER_PRINT_MAX_BYTES + rebuilt_note.len + 1);
-	if (all)
-		buf_append_char(&value, '0');
-	else
-		buf_printf(&value, "%lld%s", (long long)settings_since_ms(cell->value),
-			   rebuilt_note.data);
-	int err = settings_put(c, ROW_ROLLUP_SINCE, name, cell, buf_slice(&value));
-	buf_release(&value);
-	return err;
-}
-
-static int settings_note_recount(struct settings_cells *c, int64_t since_ms, bool all)
-{
-	const struct store_cell *cell = settings_find(c, ROW_ROLLUP_SINCE, recount_name);
-	struct slice rest = cell ? cell->value : SLICE(""), time;
-	struct buf value;
-	if (!cell)
-		return 0;
-	if (!settings_lines_next(&rest, &time))
-		return all ? settings_remove(c, cell) : ERR_DAMAGED;
-	if (!settings_note_holds(c, time, since_ms, all))
-		return ERR_EXISTS;
-	if (all)
-		return settings_remove(c, cell);
-	buf_init(&value, cell->value.len + rebuilt_note.len);
-	buf_printf(&value, "%lld%s\n", (long long)settings_since_ms(time), rebuilt_note.data);
-	buf_append(&value, rest.data, rest.len);
-	int err = settings_put(c, ROW_ROLLUP_SINCE, recount_name, cell, buf_slice(&value));
-	buf_release(&value);
-	return err;
-}
-
-static int settings_note_once(struct settings_cells *c, const struct rollup_site *site,
-			      unsigned which, bool all)
-{
-	const struct granularities *granularities = &site->granularities;
-	char width[GRANULARITY_WIDTH_MAX_BYTES];
-	int err = settings_read(c, clock_wall_ms(site->clock));
-	for (size_t g = 0; g < granularities->count && !err; g++) {
-		if (which >> g & 1)
-			err = settings_note_granularity(
-				c, settings_width_name(&granularities->list[g], width),
-				atomic_load(&site->settings.since_ms[g]), all);
-	}
-	if (!err && which >> granularities->count & 1)
-		err = settings_note_recount(c, stored_settings_recount_last_ms(&site->settings),
-					    all);
-	return err ? err : settings_write(c);
-}
-
-int stored_settings_note(const struct rollup_site *site, struct task_queue *queue, unsigned which,
-			 bool all)
-{
-	int err = ERR_RETRY;
-	for (int tries = 0; tries < TRIES; tries++) {
-		struct settings_cells c;
-		settings_begin(&c, site->store, queue);
-		err = settings_note_once(&c, site, which, all);
-		bool again = settings_are_to_be_read_again(&c, err);
-		settings_end(&c);
-		if (!again)
-			break;
-	}
-	return err;
 }
