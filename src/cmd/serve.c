@@ -157,6 +157,14 @@ static bool serve_inventory_over(const void *owner)
 	return !s->inventory || inventory_keeper_idle(s->inventory);
 }
 
+/* The log says which. */
+static void serve_on_other_settings(void *owner)
+{
+	struct serve *s = owner;
+	s->status = EXIT_FAILED;
+	stop_phases_begin(&s->stopping);
+}
+
 static void serve_begin_rollups(void *owner)
 {
 	struct serve *s = owner;
@@ -586,7 +594,8 @@ static int serve_start(struct serve *s, struct errbuf *e)
 	serve_open_host(s);
 	if (s->site.own.count)
 		s->rollup = rollup_new(&s->site, loop_executor(s->loop));
-	s->follower = rollup_follower_new(&s->site, loop_executor(s->loop));
+	s->follower =
+		rollup_follower_new(&s->site, loop_executor(s->loop), serve_on_other_settings, s);
 	s->api.rollup = s->rollup;
 	err = serve_bound_connections(s, e);
 	if (err)

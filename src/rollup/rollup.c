@@ -114,8 +114,9 @@ static int64_t rollup_run_pass(struct rollup *r, struct job *job, int64_t asof_m
 	return pass.next_ready_ms < next_ms ? pass.next_ready_ms : next_ms;
 }
 
-/* Takes the leases, and does a pass over what they are of. Returns when to do so again. Where other
- * processes have changed what all have in common, it lets them go instead. */
+/* Takes the leases, and does a pass over what they are of. Returns when to do so again. Where
+ * another process has changed what all have in common, and this one is about to end, it lets them
+ * go. */
 static int64_t rollup_take_and_run(struct rollup *r, struct job *job)
 {
 	int64_t asof_ms = rollup_wall_ms(r);

@@ -207,7 +207,7 @@ void shared_settings_complain(const struct shared_settings_difference *differenc
 {
 	char stored[SHOWN_VALUE_BYTES + 4], own[SHOWN_VALUE_BYTES + 4];
 	log_error("%.*s is %s here and %s in the store, where another process has changed it: this "
-		  "one rolls nothing up until it is started anew with the same",
+		  "process ends; start it with the same",
 		  (int)difference->option.len, difference->option.data,
 		  shared_settings_shown(difference->own, own),
 		  shared_settings_shown(difference->stored, stored));

@@ -828,26 +828,51 @@ static void outcomes_that_are_not_learned(void **state)
 	}
 }
 
-/* The thread that follows ends when it is asked to; where one process has the store there is none.
- */
+static void note_others(void *owner)
+{
+	*(bool *)owner = true;
+}
+
+/* Until it is over; the store goes on meanwhile. */
+static void wait_for_follower(struct rollup_follower *follower, struct task_queue *loop)
+{
+	while (!rollup_follower_is_over(follower)) {
+		(void)far_step(far);
+		task_queue_run(loop);
+	}
+	rollup_follower_free(follower);
+}
+
+/* It ends when it is asked to, or when the settings are others. Where one process has the store
+ * there is none. */
 static void the_follower_ends(void **state)
 {
 	(void)state;
 	struct cluster c;
-	struct member *p = &c.members[2];
+	struct member other, *p = &c.members[2];
+	struct configured with_other = usual;
 	struct task_queue loop;
 	struct rollup_site of_one = {.store = NULL};
+	bool others = false;
 	cluster_open(&c, usual, 1);
 	task_queue_init(&loop);
-	struct rollup_follower *follower = rollup_follower_new(&p->site, &loop.executor);
+	struct rollup_follower *follower =
+		rollup_follower_new(&p->site, &loop.executor, note_others, &others);
 	assert_false(rollup_follower_is_over(follower));
 	rollup_follower_stop(follower);
-	while (!rollup_follower_is_over(follower))
-		task_queue_wait(&loop);
-	rollup_follower_free(follower);
+	wait_for_follower(follower, &loop);
+	assert_false(others);
+	for (size_t i = 0; i < 3; i++)
+		leave(&c.members[i]); /* they stand still, say */
+	with_other.quiet_ms = HOUR_MS;
+	assert_true(member_start(&other, with_other));
+	follower = rollup_follower_new(&p->site, &loop.executor, note_others, &others);
+	wait_for_follower(follower, &loop);
+	assert_true(others);
 	of_one.store = far_landed(far);
-	assert_null(rollup_follower_new(&of_one, &loop.executor));
+	assert_null(rollup_follower_new(&of_one, &loop.executor, note_others, &others));
 	task_queue_release(&loop);
+	member_stop(&other);
 	cluster_close(&c);
 }
 
