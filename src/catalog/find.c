@@ -9,7 +9,8 @@
  * not used there: the store's news are. Their first token is taken before the listing, and each
  * find asks for what came since, before it looks; its own process' series are among that. A read of
  * news serves the finds that were there when it was submitted. Those that come meanwhile may know
- * of a series that it misses, so they wait for the next one, all together.
+ * of a series that it misses, so they wait for the next one, all together. An index that was not
+ * asked for so long that its news have gone is built again for whoever asks.
  *
  * An index dies when series may have been forgotten (the store's generation has changed), when too
  * much was registered between two uses to keep, or when the memory is needed. What other processes
@@ -359,6 +360,19 @@ static void news_go_on(struct index_entry *entry)
 		later_do(catalog, later, find_run);
 }
 
+/* Nobody knows what came since the last news: the index is built again for all who wait. */
+static void news_have_gone(struct index_entry *entry)
+{
+	struct catalog *catalog = entry->catalog;
+	entry->outdated = true;
+	later_move_all(&entry->waiting, &entry->asking);
+	later_move_all(&entry->asking, &entry->waiting);
+	ask_release(entry->ask);
+	entry->ask = NULL;
+	news_go_on(entry);
+	publish_usage(catalog);
+}
+
 /* Who is told may do anything with the catalog, so the entry is left in order first. */
 static void news_end(struct index_entry *entry, int err)
 {
@@ -400,7 +414,9 @@ static void news_done(void *owner, int err)
 		entry->since = news->next_since;
 	if (more)
 		err = news_slice(entry, &entry->request->token);
-	if (!more || err)
+	if (err == ERR_NOT_FOUND)
+		news_have_gone(entry);
+	else if (!more || err)
 		news_end(entry, err);
 }
 

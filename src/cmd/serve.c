@@ -39,6 +39,7 @@
 #include "loop/pool.h"
 #include "query/query.h"
 #include "rollup/deletions.h"
+#include "rollup/follower.h"
 #include "rollup/rollup.h"
 #include "store/lmdb/lmdb.h"
 
@@ -76,6 +77,7 @@ struct serve {
 	struct serve_polling *polling;
 	struct rollup_site site;
 	struct rollup *rollup; /* NULL: this process rolls nothing up */
+	struct rollup_follower *follower;
 	struct rollup_deletions *deletions;
 	struct http_route *routes;
 	struct api api;
@@ -155,9 +157,18 @@ static bool serve_inventory_over(const void *owner)
 	return !s->inventory || inventory_keeper_idle(s->inventory);
 }
 
+/* The log says which. */
+static void serve_on_other_settings(void *owner)
+{
+	struct serve *s = owner;
+	s->status = EXIT_FAILED;
+	stop_phases_begin(&s->stopping);
+}
+
 static void serve_begin_rollups(void *owner)
 {
 	struct serve *s = owner;
+	rollup_follower_stop(s->follower);
 	if (s->rollup)
 		rollup_stop(s->rollup);
 }
@@ -165,7 +176,7 @@ static void serve_begin_rollups(void *owner)
 static bool serve_are_rollups_over(const void *owner)
 {
 	const struct serve *s = owner;
-	return !s->rollup || rollup_is_over(s->rollup);
+	return rollup_follower_is_over(s->follower) && (!s->rollup || rollup_is_over(s->rollup));
 }
 
 static void serve_begin_catalog(void *owner)
@@ -584,6 +595,8 @@ static int serve_start(struct serve *s, struct errbuf *e)
 	serve_open_host(s);
 	if (s->site.own.count)
 		s->rollup = rollup_new(&s->site, loop_executor(s->loop));
+	s->follower =
+		rollup_follower_new(&s->site, loop_executor(s->loop), serve_on_other_settings, s);
 	s->api.rollup = s->rollup;
 	err = serve_bound_connections(s, e);
 	if (err)
@@ -601,6 +614,7 @@ static void serve_release(struct serve *s)
 	if (s->deletions)
 		rollup_deletions_free(s->deletions);
 	ingest_free(s->ingest);
+	rollup_follower_free(s->follower);
 	if (s->rollup)
 		rollup_free(s->rollup);
 	rollup_site_close(&s->site);

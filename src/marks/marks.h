@@ -145,6 +145,9 @@ int marks_mark_wait(struct marks *marks, struct task_queue *queue, int64_t now_m
 struct marks_listing {
 	struct marks *marks;
 	const struct partitions *own; /* the caller's: no others are wanted; NULL: all are */
+	/* With `own`, in a store that is shared: of writes that failed there may be marks besides,
+	 * which nobody waits for; they are not looked for. */
+	bool only_told;
 	/* The last page. */
 	struct mark_slot *slots;
 	size_t count;

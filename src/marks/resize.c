@@ -6,7 +6,7 @@
 
 struct resize {
 	int64_t from_ms, to_ms, now_ms;
-	struct task_queue queue;
+	struct task_queue *queue;
 	struct marks *marks;
 	/* All slots that had marks at first: marks that are made are not resized. */
 	struct mark_slot *slots;
@@ -18,7 +18,7 @@ static int resize_list_slots(struct resize *r)
 	struct marks_listing listing = {.marks = r->marks};
 	int err = 0;
 	while (!err && !listing.over) {
-		err = marks_list(&listing, &r->queue, r->now_ms);
+		err = marks_list(&listing, r->queue, r->now_ms);
 		r->slots = mem_resize_array(r->slots, r->slot_count + listing.count + 1,
 					    sizeof(*r->slots));
 		if (listing.count)
@@ -41,7 +41,7 @@ static int resize_mark_slot(struct resize *r, struct mark_slot slot, const struc
 						 .series_set = marks[i].series_set,
 						 .deleted = marks[i].deleted};
 	mark_touches_sort(touches, count);
-	int err = marks_mark_wait(r->marks, &r->queue, r->now_ms, touches, count);
+	int err = marks_mark_wait(r->marks, r->queue, r->now_ms, touches, count);
 	mem_free(touches);
 	return err;
 }
@@ -61,7 +61,7 @@ static int resize_part(struct resize *r, struct mark_slot old, struct marks_read
 	for (size_t i = 0; i < reading->count; i++)
 		reading->part[i].finished = true;
 	if (!err && !stays)
-		err = marks_finish(reading, &r->queue);
+		err = marks_finish(reading, r->queue);
 	return err;
 }
 
@@ -70,7 +70,7 @@ static int resize_slot(struct resize *r, struct mark_slot old)
 	struct marks_reading reading = {.marks = r->marks, .slots = &old, .slot_count = 1};
 	int err = 0;
 	while (!err && !reading.over) {
-		err = marks_read(&reading, &r->queue, r->now_ms);
+		err = marks_read(&reading, r->queue, r->now_ms);
 		err = err ? err : resize_part(r, old, &reading);
 	}
 	marks_reading_release(&reading);
@@ -78,18 +78,17 @@ static int resize_slot(struct resize *r, struct mark_slot old)
 }
 
 /* Nobody works on marks meanwhile, so none of them comes too late. */
-int marks_resize(struct store *store, struct clock *clock, int64_t from_slot_ms, int64_t to_slot_ms,
-		 int64_t now_ms, struct slice writer)
+int marks_resize(struct store *store, struct task_queue *queue, struct clock *clock,
+		 int64_t from_slot_ms, int64_t to_slot_ms, int64_t now_ms, struct slice writer)
 {
-	struct resize r = {.from_ms = from_slot_ms, .to_ms = to_slot_ms, .now_ms = now_ms};
+	struct resize r = {
+		.from_ms = from_slot_ms, .to_ms = to_slot_ms, .now_ms = now_ms, .queue = queue};
 	r.marks = marks_store_open(&(struct marks_store_options){
 		.store = store, .writer = writer, .clock = clock, .late_ms = INT64_MAX});
-	task_queue_init(&r.queue);
 	int err = resize_list_slots(&r);
 	for (size_t i = 0; i < r.slot_count && !err; i++)
 		err = resize_slot(&r, r.slots[i]);
 	marks_close(r.marks);
 	mem_free(r.slots);
-	task_queue_release(&r.queue);
 	return err;
 }

@@ -292,7 +292,8 @@ static bool marks_store_is_by_slots(const struct marks_listing *listing, int64_t
 	int64_t enumerated_ms = atomic_load(&listing->marks->enumerated_ms);
 	if (!listing->own || !marks_store_is_shared(listing->marks) || listing->token.len)
 		return false;
-	return listing->cursor || (enumerated_ms && now_ms - enumerated_ms < ENUMERATE_EVERY_MS);
+	return listing->only_told || listing->cursor ||
+	       (enumerated_ms && now_ms - enumerated_ms < ENUMERATE_EVERY_MS);
 }
 
 int marks_store_list(struct marks_listing *listing, struct task_queue *queue, int64_t now_ms)

@@ -5,6 +5,7 @@
 
 struct backfill {
 	struct rollup_site *site;
+	bool shared; /* other processes roll up, too */
 
 	pthread_mutex_t lock; /* guards the rest */
 	bool known;           /* what an earlier process noted has been read */
@@ -46,18 +47,23 @@ static int64_t backfill_last_since_ms(const struct backfill *b, unsigned items)
 
 /* ---- Notes ----------------------------------------------------------------------------------- */
 
-/* If the store refuses the note for good, it holds all the same until the next start. */
+static bool backfill_may_go_later(int err)
+{
+	return err == ERR_BUSY || err == ERR_TIMEOUT || err == ERR_CANCELLED || err == ERR_RETRY ||
+	       err == ERR_UNKNOWN || err == ERR_EXISTS;
+}
+
+/* If the store refuses the note for good, it holds all the same until the next start; but where
+ * other processes have to know it, it does not. */
 static int backfill_note(const struct backfill *b, struct task_queue *queue, unsigned items,
 			 bool all)
 {
 	int err = stored_settings_note(b->site, queue, items, all);
-	if (err && err != ERR_BUSY && err != ERR_TIMEOUT && err != ERR_CANCELLED) {
-		log_warn("roll-ups: cannot store that %s: %s; the next start does that work again",
-			 all ? "they are made of all raw data" : "all raw data is marked",
-			 err_text(err));
-		return 0;
-	}
-	return err;
+	if (!err || backfill_may_go_later(err))
+		return err;
+	log_warn("roll-ups: cannot store that %s: %s; the next start does that work again",
+		 all ? "they are made of all raw data" : "all raw data is marked", err_text(err));
+	return b->shared ? err : 0;
 }
 
 static void backfill_note_rebuilt(struct backfill *b, struct task_queue *queue)
@@ -75,6 +81,23 @@ static void backfill_read_notes(struct backfill *b, struct task_queue *queue)
 	b->noted |= noted;
 	b->rebuilt |= noted;
 	b->known = true;
+}
+
+/* What other processes have noted, and brought to an end. Their marks were made before the note, so
+ * whoever looks for marks after this finds them. */
+static void backfill_follow(struct backfill *b, struct task_queue *queue)
+{
+	unsigned noted, over = 0;
+	if (stored_settings_follow(b->site, queue) ||
+	    stored_settings_rebuilt(b->site, queue, &noted))
+		return;
+	for (size_t i = 0; i < backfill_items(b); i++)
+		over |= (unsigned)!backfill_since_ms(b, i) << i;
+	noted &= ~over;
+	if (noted & ~b->rebuilt)
+		b->passed = false;
+	b->rebuilt = noted | (b->rebuilt & ~b->noted & ~over);
+	b->noted = noted;
 }
 
 /* From now on queries take the roll-ups. */
@@ -101,11 +124,34 @@ static int64_t backfill_whole_ms(const struct backfill *b, uint8_t level)
 	return retention_whole_ms(&b->site->retention, level, clock_age_ms(b->site->clock));
 }
 
-/* Queries take nothing from where marks are left; but marks may yet go because it is too late for
- * them. */
-static void backfill_look_at_pass(struct backfill *b, int64_t before_ms)
+/* The first slot that has marks, in whichever partition; INT64_MAX: none has. 0: it cannot tell. */
+static int64_t backfill_first_marked_ms(const struct backfill *b, struct task_queue *queue)
 {
-	bool for_ever = !rollup_site_shortest_ms(b->site);
+	struct partitions all = {{0}, 0};
+	struct marks_listing listing = {.marks = b->site->marks, .own = &all, .only_told = true};
+	int64_t first_ms = INT64_MAX;
+	int err = 0;
+	for (uint32_t p = 0; p < b->site->partitions; p++)
+		partitions_add(&all, p);
+	while (!err && !listing.over) {
+		err = marks_list(&listing, queue, clock_wall_ms(b->site->clock));
+		for (size_t i = 0; i < listing.count && !err; i++) {
+			int64_t slot_ms = listing.slots[i].slot_s * 1000;
+			first_ms = slot_ms < first_ms ? slot_ms : first_ms;
+		}
+	}
+	marks_listing_release(&listing);
+	return err ? 0 : first_ms;
+}
+
+/* Queries take nothing from where marks are left; but marks may yet go because it is too late for
+ * them. What passes of other processes have left is looked up; their queries may not know of these
+ * marks yet, so none may be left. */
+static void backfill_look_at_pass(struct backfill *b, struct task_queue *queue, int64_t before_ms)
+{
+	bool for_ever = !rollup_site_shortest_ms(b->site) && !b->shared;
+	if (b->shared)
+		before_ms = backfill_first_marked_ms(b, queue);
 	b->passed = b->passes > b->after &&
 		    (for_ever || before_ms >= backfill_last_since_ms(b, b->rebuilt));
 	for (uint8_t level = 0; b->passed && level <= b->site->retention.last_level; level++)
@@ -134,13 +180,24 @@ void backfill_begin_pass(struct backfill *b)
 void backfill_end_pass(struct backfill *b, struct task_queue *queue, int64_t before_ms)
 {
 	pthread_mutex_lock(&b->lock);
-	if (!b->known)
+	if (b->shared)
+		backfill_follow(b, queue);
+	else if (!b->known)
 		backfill_read_notes(b, queue);
 	backfill_note_rebuilt(b, queue);
-	if (b->rebuilt && !b->passed)
-		backfill_look_at_pass(b, before_ms);
+	if (b->rebuilt && !b->passed && (!b->shared || b->rebuilt == b->noted))
+		backfill_look_at_pass(b, queue, before_ms);
 	if (b->passed && backfill_closed_are_gone(b))
 		backfill_finish(b, queue);
+	pthread_mutex_unlock(&b->lock);
+}
+
+void backfill_look(struct backfill *b, struct task_queue *queue)
+{
+	pthread_mutex_lock(&b->lock);
+	if (b->shared)
+		backfill_follow(b, queue);
+	backfill_note_rebuilt(b, queue);
 	pthread_mutex_unlock(&b->lock);
 }
 
@@ -174,6 +231,7 @@ struct backfill *backfill_new(struct rollup_site *site)
 {
 	struct backfill *b = mem_zalloc(sizeof(*b));
 	b->site = site;
+	b->shared = site->store->engine->can & STORE_SHARED;
 	pthread_mutex_init(&b->lock, NULL);
 	return b;
 }

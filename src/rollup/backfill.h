@@ -10,13 +10,19 @@
  *     would take rows that are not there;
  *  3. where raw data is not kept for ever, that pass has to leave none of these marks, and then the
  *     raw data of slots that were closed has to be gone: these slots were not marked, or their
- * marks went because it was too late for them;
+ *     marks went because it was too late for them;
  *  4. since_ms becomes 0 and `recount` is over, in the store and then for queries: whatever raw
  * data there is, roll-ups are made of it or it is marked.
  *
  * What is refused by the store is tried again after the next pass.
  *
- * Threads: any. backfill_note and backfill_after_pass wait for the store. */
+ * Where several processes share the store, each that rolls up does all of this from 2. on, whoever
+ * made the marks: it reads the notes after each of its passes. There the pass has to leave no such
+ * mark in any partition, also where raw data is kept for ever, since queries of other processes
+ * need not know of the marks. The end is a condition on the cells as they were noted, so it is
+ * harmless that several come to it; all others follow (stored_settings_follow).
+ *
+ * Threads: any. backfill_rebuilt, backfill_end_pass and backfill_look wait for the store. */
 #ifndef ROLLUP_BACKFILL_H
 #define ROLLUP_BACKFILL_H
 
@@ -39,5 +45,8 @@ void backfill_begin_pass(struct backfill *backfill);
 /* That pass is over. before_ms: it left no mark of an earlier time; 0: it cannot tell. Reads first
  * what an earlier process noted. */
 void backfill_end_pass(struct backfill *backfill, struct task_queue *queue, int64_t before_ms);
+/* Between passes, and where there are none: looks what other processes have noted or brought to an
+ * end, and notes what is not noted yet. */
+void backfill_look(struct backfill *backfill, struct task_queue *queue);
 
 #endif

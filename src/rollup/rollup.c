@@ -114,10 +114,17 @@ static int64_t rollup_run_pass(struct rollup *r, struct job *job, int64_t asof_m
 	return pass.next_ready_ms < next_ms ? pass.next_ready_ms : next_ms;
 }
 
-/* Takes the leases, and does a pass over what they are of. Returns when to do so again. */
+/* Takes the leases, and does a pass over what they are of. Returns when to do so again. Where
+ * another process has changed what all have in common, and this one is about to end, it lets them
+ * go. */
 static int64_t rollup_take_and_run(struct rollup *r, struct job *job)
 {
 	int64_t asof_ms = rollup_wall_ms(r);
+	if (atomic_load(&r->site->settings.are_others)) {
+		r->held = (struct partitions){0};
+		rollup_show_leases(r, ERR_INVALID, false);
+		return asof_ms + r->site->every_ms;
+	}
 	int err = leases_take(r->leases, job_queue(job), &r->site->own, &r->held, &r->until_ms);
 	if (err && !job_is_stopping(job))
 		rollup_say(r, "the leases could not be taken", err_text(err));

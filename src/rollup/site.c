@@ -159,17 +159,17 @@ int rollup_site_open(struct rollup_site *site, struct store *store, struct clock
 	site->clock = clock;
 	if (rollup_site_is_shared(site) && site_open_shared(site, e))
 		return ERR_INVALID;
+	/* Where the store is shared, others have to see by now that this process is at work. */
 	int err = stored_settings_open(site, clock_sure_ms(clock), e);
 	err = err ? err : site_open_marks(site, e);
 	bool shared = rollup_site_is_shared(site);
-	if (!err && (site->own.count || shared)) {
-		site->watermark =
-			watermark_new(site->granularities.slot_ms, site->quiet_ms, shared);
-		marks_tell(site->marks, site->watermark);
-	}
-	if (!err && site->own.count)
-		site->backfill = backfill_new(site);
-	return err;
+	if (err || (!site->own.count && !shared))
+		return err;
+	/* Whoever makes marks of all may note it for those that roll up. */
+	site->backfill = backfill_new(site);
+	site->watermark = watermark_new(site->granularities.slot_ms, site->quiet_ms, shared);
+	marks_tell(site->marks, site->watermark);
+	return 0;
 }
 
 void rollup_site_close(struct rollup_site *site)

@@ -25,7 +25,7 @@ struct rollup_site {
 	struct marks *marks;
 	/* Is told what stays marked. NULL: this process rolls nothing up, and nobody asks. */
 	struct watermark *watermark;
-	struct backfill *backfill; /* NULL likewise */
+	struct backfill *backfill; /* NULL likewise, but not where the store is shared */
 	struct clock *clock;
 	struct granularities granularities; /* none in it: nothing is marked or rolled up */
 	/* A mark of a partition beyond them is taken for one of them; 0: it is left. */

@@ -2,6 +2,12 @@
  * At each start they are compared with the configuration of now; a change may concern data that is
  * there already.
  *
+ * Where several processes share the store, all have the same configuration (shared_settings.h), and
+ * a start with another one is refused while any is at work. So what is settled here is settled
+ * alone, or by several that start at once and want the same: each looks at what became of each of
+ * its conditions, and settles again from what is there when another was first. What backfill of one
+ * process notes the others follow.
+ *
  * They are conditional cells of the table `leases`; times are in ms:
  *
  *     row            column     value
@@ -38,6 +44,10 @@ struct stored_settings {
 	_Atomic int64_t since_ms[GRANULARITIES_MAX];
 	struct buf recount;           /* the cell of that name */
 	_Atomic bool recount_is_over; /* backfill has made it void */
+	/* Where the store is shared: */
+	struct buf shared;       /* this process's shared settings */
+	_Atomic bool are_others; /* another process has changed them since */
+	bool is_unstored;        /* the store had no room for all of this */
 };
 
 /* Compares the site's configuration with the settings, does what changes ask for, and stores those
@@ -45,8 +55,15 @@ struct stored_settings {
  * configured one before, and whose after_ms is as far as late samples were ever kept. Before
  * anything is written by this process; blocks for a read and a write, or for as long as
  * marks_resize takes. The store's error with a sentence that names the setting; ERR_DAMAGED: it is
- * none. The settings are to be released in any case. */
+ * none; ERR_INVALID: a process is at work with other shared settings. The settings are to be
+ * released in any case.
+ *
+ * Where the store is shared, this process has to be seen to be at work by then, under site->name
+ * (shared_settings_find_other). */
 int stored_settings_open(struct rollup_site *site, int64_t now_ms, struct errbuf *e) MUST_CHECK;
+/* The same; waits on the queue. */
+int stored_settings_settle(struct rollup_site *site, struct task_queue *queue, int64_t now_ms,
+			   struct errbuf *e) MUST_CHECK;
 void stored_settings_release(struct stored_settings *settings);
 
 /* Queries take raw samples of earlier times of the metric, since roll-ups of the granularity are
@@ -61,6 +78,11 @@ int64_t stored_settings_recount_last_ms(const struct stored_settings *settings);
 /* The same of the value of a cell, which may be any bytes. */
 int64_t recount_before_ms(struct slice value, struct slice metric);
 
+/* Takes over what backfill of other processes has brought to an end, and sees whether the shared
+ * settings are still this process's: settings.are_others. Waits for the store. Without effect where
+ * one process has the store. On one thread at a time. */
+int stored_settings_follow(struct rollup_site *site, struct task_queue *queue) MUST_CHECK;
+
 /* ---- What backfill notes; both wait for the store ---------------------------------------------
  */
 
@@ -68,7 +90,9 @@ int64_t recount_before_ms(struct slice value, struct slice metric);
 int stored_settings_rebuilt(const struct rollup_site *site, struct task_queue *queue,
 			    unsigned *rebuilt) MUST_CHECK;
 /* Notes that those in `which` have been rebuilt, or with `all` that roll-ups are made of all there
- * is. A cell that is not there is not made. */
+ * is. A cell that is not there is not made, and what another process has noted before stays.
+ * ERR_EXISTS, where the store is shared: there is something else than this process believes, and
+ * nothing was noted. */
 int stored_settings_note(const struct rollup_site *site, struct task_queue *queue, unsigned which,
 			 bool all) MUST_CHECK;
 

@@ -54,6 +54,8 @@ enum {
 	/* How long a deleted or expired stamped cell goes on winning over lower stamps, at least.
 	 */
 	STORE_TOMBSTONE_MS = 86400000,
+	/* How long news of a series are kept after it was registered, at least. */
+	STORE_NEWS_MS = 86400000,
 };
 
 /* Times of samples: any signed 64-bit ms but the two ends. */
@@ -280,8 +282,15 @@ void store_write_next_stage(struct store_write *write);
  * After `done` the same batch may be submitted again. */
 int store_write_submit(struct store_write *write) MUST_CHECK;
 
-/* Microseconds, strictly rising in this process and above every stamp stored before. Set once by
- * the caller and kept on retry. */
+/* Microseconds. Set once by the caller and kept on retry.
+ *
+ * A stamp is above every stamp that this process took before, also after its clock was set back,
+ * and above every stamp with which an earlier process of its name stored something. A shared engine
+ * knows that from the end of the predecessor's session; then it has to keep its stamps below the
+ * end of its own, and within the permitted difference of clocks of the store's clock. Of what
+ * processes of other names take at the same time no engine knows anything: two may take the same
+ * stamp, and what both put with it is a tie. Where one process has the store, as with LMDB, all
+ * that was stored before is an earlier process's. */
 int64_t store_stamp(struct store *store);
 
 /* ---- Reading ------------------------------------------------------------------------------- */
@@ -492,7 +501,11 @@ struct store_series_list {
  * registered before the first ones ended. So the first news, then a list that begins when they have
  * ended, and all later news miss no series. What one answer gives is not in the next, unless it was
  * registered again; what the list gave may be. A since is of use while the store is open, and to no
- * other process. */
+ * other process.
+ *
+ * News are kept for STORE_NEWS_MS at least, and need not be for longer. ERR_NOT_FOUND: the since,
+ * or the token, is so old that some that came after it may have gone. Then nothing of the answer
+ * counts, and whoever asks begins with first news and a list again. */
 struct store_series_news {
 	struct slice tenant, metric; /* neither may be empty */
 	uint64_t since;

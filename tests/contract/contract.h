@@ -199,7 +199,8 @@ extern const struct contract_case cases_ranges[], cases_values[], cases_retentio
 	cases_aggregate[], cases_cells[], cases_conditional[], cases_log[], cases_series[],
 	cases_batches[];
 
-/* Runs all cases, or those named; the number that failed. */
+/* Runs all cases, or those named; the number that failed. With --needs it runs none, and lists for
+ * each capability that the engine lacks the cases that it is excused from. */
 int contract_run(const struct contract_engine *engine, int argc, char **argv);
 
 #endif

@@ -644,11 +644,19 @@ void far_set_faults(struct far *far, const struct far_faults *faults)
 void far_plant(struct far *far, enum far_bug bug)
 {
 	far->bug = bug;
+	far->naive->news_gone_untold = bug == FAR_BUG_NEWS_GONE;
 }
 
 struct store *far_landed(struct far *far)
 {
 	return &far->naive->store;
+}
+
+void far_forget_news(struct far *far)
+{
+	pthread_mutex_lock(&far->naive->lock);
+	far->naive->news_gone = far->naive->registrations;
+	pthread_mutex_unlock(&far->naive->lock);
 }
 
 void far_settle(struct far *far)

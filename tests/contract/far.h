@@ -37,6 +37,7 @@ enum far_bug {
 	FAR_BUG_SERIAL,      /* it says that its writes are serial */
 	FAR_BUG_KNOWN,       /* an outcome that is not known is told as a success */
 	FAR_BUG_NEWS,        /* of the series in an answer of news one is left out */
+	FAR_BUG_NEWS_GONE,   /* who asks for news that have gone is given none, and not told so */
 };
 
 struct far;
@@ -50,6 +51,8 @@ struct store *far_landed(struct far *far);
 void far_free(struct far *far);
 /* Removes what has been expired for longer than the longest query. */
 void far_settle(struct far *far);
+/* As if STORE_NEWS_MS had passed: the news that there are have gone. */
+void far_forget_news(struct far *far);
 
 /* One row lands, or one request is answered. False: there is none, but of those that are frozen. */
 bool far_step(struct far *far);

@@ -77,6 +77,7 @@ void naive_register(struct naive *naive, struct naive_series *series)
 		return;
 	series->alive = true;
 	series->registration = ++naive->registrations;
+	series->registered_ms = clock_wall_ms(naive->clock);
 }
 
 struct naive_row *naive_row_of(struct naive_series *series, enum table table, int64_t period_ms)

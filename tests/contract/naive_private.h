@@ -41,6 +41,7 @@ struct naive_series {
 	struct slice tenant, metric, tags_text; /* owned */
 	int64_t first_seen_ms;
 	uint64_t registration; /* its number, the newest */
+	int64_t registered_ms; /* likewise, by the store's clock */
 	struct naive_row *rows;
 	size_t row_count;
 };
@@ -72,6 +73,8 @@ struct naive {
 	size_t series_count;
 	uint64_t epoch, generation, batch;
 	uint64_t registrations; /* the number of the last */
+	uint64_t news_gone;     /* news up to that number have gone, however young they are */
+	bool news_gone_untold;  /* a mistake to plant: nobody is told so */
 	struct naive_table tables[TABLE_COUNT];
 	int64_t last_stamp_us;
 	int refuse_writes_err, fail_writes_err, refuse_reads_err;

@@ -294,6 +294,22 @@ static size_t next_registered(const struct naive *naive, const struct store_seri
 	return next;
 }
 
+/* Whether the news of some series that was registered after number `after` have gone. */
+static bool some_news_are_gone(const struct naive *naive, const struct store_series_news *news,
+			       uint64_t after)
+{
+	int64_t kept_ms = clock_wall_ms(naive->clock) - STORE_NEWS_MS;
+	for (size_t i = 0; i < naive->series_count; i++) {
+		const struct naive_series *series = &naive->series[i];
+		if (series->registration > after &&
+		    (series->registered_ms < kept_ms || series->registration <= naive->news_gone) &&
+		    slice_equal(series->tenant, news->tenant) &&
+		    slice_equal(series->metric, news->metric))
+			return true;
+	}
+	return false;
+}
+
 int naive_series_news(struct budget *budget, struct store_request *request)
 {
 	struct store_series_news *news = &request->series_news;
@@ -304,6 +320,11 @@ int naive_series_news(struct budget *budget, struct store_request *request)
 	at = at ? at : news->since;
 	at = at ? at : naive->registrations;
 	news->count = 0;
+	if (some_news_are_gone(naive, news, at)) {
+		if (!naive->news_gone_untold)
+			return ERR_NOT_FOUND;
+		at = naive->registrations;
+	}
 	news->series = alloc_some(budget->read, &room, sizeof(*news->series));
 	if (!news->series)
 		return ERR_LIMIT;

@@ -778,32 +778,100 @@ static unsigned offers(const struct contract_engine *engine)
 
 enum { CASES_MAX = 256 };
 
-int contract_run(const struct contract_engine *engine, int argc, char **argv)
+static const struct {
+	enum store_capability capability;
+	const char *name;
+} capabilities[] = {
+	{STORE_ATOMIC_STAGES, "atomic stages"},
+	{STORE_SNAPSHOTS, "snapshots"},
+	{STORE_SAMPLE_STAMPS, "sample stamps"},
+	{STORE_SURVIVES_KILL, "survives a kill"},
+	{STORE_SERIAL_WRITES, "serial writes"},
+	{STORE_SHARED, "shared"},
+	{STORE_EXACT_FORGETTING, "exact forgetting"},
+	{STORE_EXACT_SETS, "exact sets"},
+	{STORE_COUNTS, "counts"},
+	{STORE_VERIFIES, "verify"},
+	{STORE_HAS_SHARES, "shares"},
+	{STORE_REKEYS, "re-keying"},
+	{STORE_NEWS, "news"},
+};
+
+/* All of them, in their order. */
+static size_t list_cases(const struct contract_case *cases[CASES_MAX])
 {
-	static struct CMUnitTest tests[CASES_MAX];
-	static struct run runs[CASES_MAX];
-	const struct contract_case *const suites[] = {
+	static const struct contract_case *const suites[] = {
 		cases_ranges,      cases_values, cases_retention, cases_aggregate, cases_cells,
 		cases_conditional, cases_log,    cases_series,    cases_batches,
 	};
 	size_t count = 0;
-	unsigned can = offers(engine);
 	for (size_t s = 0; s < ARRAY_LEN(suites); s++) {
 		for (const struct contract_case *c = suites[s]; c->name; c++) {
-			if (!chosen(c->name, argc, argv))
-				continue;
-			if (c->needs & ~can) {
-				printf("%s: excused, the engine lacks %#x\n", c->name,
-				       c->needs & ~can);
-				continue;
-			}
 			ASSERT(count < CASES_MAX);
-			runs[count] = (struct run){c, engine};
-			tests[count] = (struct CMUnitTest){.name = c->name,
-							   .test_func = run_case,
-							   .initial_state = &runs[count]};
-			count++;
+			cases[count++] = c;
 		}
+	}
+	return count;
+}
+
+/* Which cases the engine is excused from, by what it lacks; a case may stand there twice. */
+static int print_needs(const struct contract_engine *engine)
+{
+	const struct contract_case *cases[CASES_MAX];
+	size_t count = list_cases(cases), excused = 0;
+	unsigned can = offers(engine);
+	for (size_t i = 0; i < ARRAY_LEN(capabilities); i++) {
+		unsigned capability = capabilities[i].capability;
+		size_t needed = 0;
+		for (size_t c = 0; c < count; c++)
+			needed += (cases[c]->needs & capability) != 0;
+		printf("%s, %s: %s, cases that need it: %zu\n", engine->name, capabilities[i].name,
+		       can & capability ? "yes" : "no", needed);
+		for (size_t c = 0; c < count && !(can & capability); c++) {
+			if (cases[c]->needs & capability)
+				printf("    %s\n", cases[c]->name);
+		}
+	}
+	for (size_t c = 0; c < count; c++)
+		excused += (cases[c]->needs & ~can) != 0;
+	printf("%s: %zu of %zu cases are excused\n", engine->name, excused, count);
+	return 0;
+}
+
+static void print_excuse(const struct contract_case *c, unsigned lacks)
+{
+	const char *separator = ": excused, the engine lacks ";
+	printf("%s", c->name);
+	for (size_t i = 0; i < ARRAY_LEN(capabilities); i++) {
+		if (!(c->needs & lacks & (unsigned)capabilities[i].capability))
+			continue;
+		printf("%s%s", separator, capabilities[i].name);
+		separator = ", ";
+	}
+	printf("\n");
+}
+
+int contract_run(const struct contract_engine *engine, int argc, char **argv)
+{
+	static struct CMUnitTest tests[CASES_MAX];
+	static struct run runs[CASES_MAX];
+	const struct contract_case *cases[CASES_MAX];
+	if (argc == 2 && strcmp(argv[1], "--needs") == 0)
+		return print_needs(engine);
+	size_t count = 0, all = list_cases(cases);
+	unsigned can = offers(engine);
+	for (size_t i = 0; i < all; i++) {
+		const struct contract_case *c = cases[i];
+		if (!chosen(c->name, argc, argv))
+			continue;
+		if (c->needs & ~can) {
+			print_excuse(c, ~can);
+			continue;
+		}
+		runs[count] = (struct run){c, engine};
+		tests[count] = (struct CMUnitTest){
+			.name = c->name, .test_func = run_case, .initial_state = &runs[count]};
+		count++;
 	}
 	return _cmocka_run_group_tests(engine->name, tests, count, NULL, NULL);
 }

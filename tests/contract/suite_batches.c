@@ -724,6 +724,7 @@ static void batches_may_be_freed_in_flight(struct rig *rig)
 	assert_int_equal(point.ts_ms, T0 + 19);
 }
 
+/* In a process, and from one to the next of its name. */
 static void stamps_rise(struct rig *rig)
 {
 	int64_t last = store_stamp(rig->store);

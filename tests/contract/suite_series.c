@@ -349,6 +349,44 @@ static void news_and_a_list_miss_none(struct rig *rig)
 		assert_true(seen[i]);
 }
 
+/* Asks once, since a time that is not moved on. */
+static int ask_news(struct rig *rig, uint64_t since, size_t *count)
+{
+	struct store_read *read = rig_read_new(rig);
+	struct store_request *request = store_read_add(read, STORE_SERIES_NEWS);
+	request->series_news = (struct store_series_news){
+		.tenant = TEXT("t"), .metric = TEXT("cpu"), .since = since};
+	int err = rig_read(rig, read);
+	*count = err ? 0 : request->series_news.count;
+	store_read_free(read);
+	return err;
+}
+
+/* News are there for a day; whoever comes later is given them, or told that they have gone. */
+static void news_go_after_a_day_and_say_so(struct rig *rig)
+{
+	uint64_t since = 0, fresh = 0;
+	size_t count;
+	expect_news(rig, &since, NULL, 0);
+	rig_series(rig, "cpu", "host=a");
+	rig_advance_ms(rig, STORE_NEWS_MS - 1);
+	assert_int_equal(ask_news(rig, since, &count), 0);
+	assert_int_equal(count, 1);
+	rig_series(rig, "cpu", "host=b");
+	rig_advance_ms(rig, 2);
+	rig_settle(rig);
+	int err = ask_news(rig, since, &count);
+	assert_true(err == ERR_NOT_FOUND || (!err && count == 2));
+	rig_advance_ms(rig, 400 * (int64_t)DAY_MS);
+	rig_settle(rig);
+	err = ask_news(rig, since, &count);
+	assert_true(err == ERR_NOT_FOUND || (!err && count == 2));
+	assert_int_equal(rig_news(rig, "t", "cpu", &fresh, 0, 0).count, 0);
+	assert_int_equal(rig_list(rig, "t", "cpu", 0, 0).count, 2);
+	rig_series(rig, "cpu", "host=c");
+	expect_news(rig, &fresh, (const char *[]){"host=c"}, 1);
+}
+
 /* Whose store others share has news; who has none refuses them. */
 static void news_where_there_are_any(struct rig *rig)
 {
@@ -846,6 +884,7 @@ const struct contract_case cases_series[] = {
 	CASE_NEEDS(news_come_in_slices, STORE_NEWS),
 	CASE_NEEDS(news_when_it_is_registered_again, STORE_NEWS),
 	CASE_NEEDS(news_and_a_list_miss_none, STORE_NEWS),
+	CASE_NEEDS(news_go_after_a_day_and_say_so, STORE_NEWS),
 	CASE(news_where_there_are_any),
 	CASE(described_as_opened),
 	CASE(registered_with_its_first_sample_at_the_latest),

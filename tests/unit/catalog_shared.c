@@ -191,6 +191,39 @@ static void test_find_news_fail(void **state)
 	assert_int_equal(stat_get(STAT_catalog_index_builds), builds);
 }
 
+/* An index that was not asked for so long that its news have gone is built again, for all who wait
+ * for it; then it is kept by news as before. */
+static void test_find_news_gone(void **state)
+{
+	(void)state;
+	other_opens("host=a");
+	find_now("t", "cpu", NULL, "host=a");
+	int64_t builds = stat_get(STAT_catalog_index_builds);
+	other_opens("host=b");
+	far_forget_news(far);
+	other_opens("host=c");
+	struct finding first, second, third;
+	find_begin(&first, "t", "cpu", NULL);
+	task_queue_run(&loop);
+	find_begin(&second, "t", "cpu", "host=b");
+	find_begin(&third, "t", "cpu", "host=c");
+	pump();
+	check_found(&first, "host=a host=b host=c");
+	check_found(&second, "host=b");
+	check_found(&third, "host=c");
+	assert_int_equal(stat_get(STAT_catalog_index_builds), builds + 1);
+	other_opens("host=d");
+	find_now("t", "cpu", NULL, "host=a host=b host=c host=d");
+	clock_virtual_advance(&clock_, 30 * INT64_C(86400000000));
+	find_now("t", "cpu", NULL, "host=a host=b host=c host=d");
+	assert_int_equal(stat_get(STAT_catalog_index_builds), builds + 1); /* there were none */
+	other_opens("host=e");
+	clock_virtual_advance(&clock_, 30 * INT64_C(86400000000));
+	find_now("t", "cpu", NULL, "host=a host=b host=c host=d host=e");
+	assert_int_equal(stat_get(STAT_catalog_index_builds), builds + 2);
+	assert_int_equal(catalog_usage(catalog).indexed_series, 5);
+}
+
 /* The store stands still; whoever waits is told at once. */
 static void test_close_during_news(void **state)
 {
@@ -264,8 +297,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		SHARED_TEST(test_find_others),           SHARED_TEST(test_find_forgotten_by_others),
 		SHARED_TEST(test_find_joins_later_news), SHARED_TEST(test_find_cancel_news),
-		SHARED_TEST(test_find_news_fail),        SHARED_TEST(test_close_during_news),
-		SHARED_TEST(test_find_news_too_large),   SHARED_TEST(test_room_that_others_made),
+		SHARED_TEST(test_find_news_fail),        SHARED_TEST(test_find_news_gone),
+		SHARED_TEST(test_close_during_news),     SHARED_TEST(test_find_news_too_large),
+		SHARED_TEST(test_room_that_others_made),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
