@@ -2,7 +2,10 @@
  *
  * `samples` tables hold numbers by time: a row is a series (and a period, where the table has one),
  * a column is a time in ms, the value is one number per field. `cells` tables hold anything: a row
- * key and a column of named parts, a value of bytes. Names, keys and fields are the documents'. */
+ * key and a column of named parts, a value of bytes. Names, keys and fields are the documents'.
+ *
+ * Where a table lives is declared beside what kind it is: in the store that all processes share, or
+ * in this node's own. Where the only store is the embedded one, both are the same. */
 #ifndef STORE_SCHEMA_H
 #define STORE_SCHEMA_H
 
@@ -48,6 +51,14 @@ enum cell_kind {
 	CELL_SERIES,      /* series_sets: written by registering a series, read as cells */
 };
 
+/* What is removed from a shared log may come back, and what is put into a removed range may not be
+ * seen. So only a table whose readers go by ranges of columns, and whose writers never put into a
+ * range that was removed, may be both a log and shared. */
+enum table_place {
+	PLACE_SHARED, /* in the store of all processes */
+	PLACE_OWN,    /* in a store of this node alone, whatever the processes share */
+};
+
 enum part_type {
 	PART_TEXT,
 	PART_BYTES,
@@ -64,6 +75,7 @@ struct part_def {
 struct table_def {
 	const char *name;
 	enum table_kind kind;
+	enum table_place place;
 	const char *help;
 
 	/* samples */
@@ -75,6 +87,7 @@ struct table_def {
 
 	/* cells */
 	enum cell_kind cell_kind;
+	bool by_ranges; /* of a log: its readers go by ranges, so that it may be shared */
 	size_t key_count, column_count;
 	struct part_def key[TABLE_PARTS_MAX], column[TABLE_PARTS_MAX];
 };
@@ -83,6 +96,9 @@ extern const struct table_def schema[TABLE_COUNT];
 
 /* The table of that name, or -1. */
 int schema_find(struct slice name);
+
+/* What in the declaration contradicts something else in it, or NULL. */
+const char *schema_fault(const struct table_def *def);
 
 /* The span of time whose samples lie together on disk, in ms: about a day for raw data, a month
  * (30 days) for periods up to an hour, a year (360 days) for longer ones. Segments are aligned
