@@ -7,43 +7,50 @@ const struct table_def schema[TABLE_COUNT] = {
 	[TABLE_RAW_DATA] = {
 		.name = "raw_data", .kind = TABLE_SAMPLES, .place = PLACE_SHARED,
 		.help = "Polled values as they came (E).",
-		.has_period = true, .field_count = 1, .fields = {"value"}, .derived_part = "year",
+		.has_period = true, .field_count = 1, .fields = {{"value", FIELD_ANY}}, .derived_part = "year",
 	},
 	[TABLE_BASE_RATES] = {
 		.name = "base_rates", .kind = TABLE_SAMPLES, .place = PLACE_SHARED,
 		.help = "Growth of a counter per bin of its base frequency (E).",
 		.has_period = true, .field_count = 5,
-		.fields = {"val", "is_valid", "covered_ms", "flags", "unplaced"},
+		.fields = {{"val", FIELD_INTEGER}, {"is_valid", FIELD_INTEGER},
+			   {"covered_ms", FIELD_INTEGER}, {"flags", FIELD_INTEGER},
+			   {"unplaced", FIELD_INTEGER}},
 		.derived_part = "year",
 	},
 	[TABLE_RATE_AGGREGATIONS] = {
 		.name = "rate_aggregations", .kind = TABLE_SAMPLES, .place = PLACE_SHARED,
 		.help = "Growth of a counter per aggregation period (E).",
 		.has_period = true, .field_count = 5,
-		.fields = {"val", "count", "covered_ms", "flags", "unplaced"},
+		.fields = {{"val", FIELD_INTEGER}, {"count", FIELD_INTEGER},
+			   {"covered_ms", FIELD_INTEGER}, {"flags", FIELD_INTEGER},
+			   {"unplaced", FIELD_INTEGER}},
 		.derived_part = "year",
 	},
 	[TABLE_STAT_AGGREGATIONS] = {
 		.name = "stat_aggregations", .kind = TABLE_SAMPLES, .place = PLACE_SHARED,
 		.help = "Smallest and largest rate per aggregation period (E).",
 		.has_period = true, .field_count = 4,
-		.fields = {"min", "max", "min_ts", "max_ts"}, .derived_part = "year",
+		.fields = {{"min", FIELD_REAL}, {"max", FIELD_REAL}, {"min_ts", FIELD_INTEGER},
+			   {"max_ts", FIELD_INTEGER}}, .derived_part = "year",
 	},
 	[TABLE_DATA_RAW] = {
 		.name = "data_raw", .kind = TABLE_SAMPLES, .place = PLACE_SHARED,
 		.help = "Tagged metrics as they came (C).",
-		.field_count = 1, .fields = {"value"},
+		.field_count = 1, .fields = {{"value", FIELD_ANY}},
 	},
 	[TABLE_DATA_DOWNSAMPLED] = {
 		.name = "data_downsampled", .kind = TABLE_SAMPLES, .place = PLACE_SHARED,
 		.help = "Roll-ups per granularity (C); the document's aggregator is the field.",
 		.has_period = true, .field_count = 8,
-		.fields = {"min", "max", "sum", "count", "avg", "increase", "first", "last"},
+		.fields = {{"min", FIELD_ANY}, {"max", FIELD_ANY}, {"sum", FIELD_ANY},
+			   {"count", FIELD_INTEGER}, {"avg", FIELD_REAL},
+			   {"increase", FIELD_ANY}, {"first", FIELD_ANY}, {"last", FIELD_ANY}},
 	},
 	[TABLE_DATA_LATE] = {
 		.name = "data_late", .kind = TABLE_SAMPLES, .place = PLACE_SHARED,
 		.help = "Points that came after their slot had closed (C).",
-		.field_count = 1, .fields = {"value"},
+		.field_count = 1, .fields = {{"value", FIELD_ANY}},
 	},
 	[TABLE_METRIC_NAMES] = {
 		.name = "metric_names", .kind = TABLE_CELLS, .cell_kind = CELL_SET,
@@ -192,8 +199,20 @@ static const char *samples_fault(const struct table_def *def)
 		return "a table of samples without fields, or with too many";
 	if (def->key_count || def->column_count)
 		return "a table of samples with parts of a key or a column";
+	for (size_t f = 0; f < def->field_count; f++)
+		if (!def->fields[f].name || def->fields[f].type < FIELD_ANY ||
+		    def->fields[f].type > FIELD_INTEGER)
+			return "a field without a name or a type";
 	/* Their handles are of the registry, which all processes share. */
 	return def->place == PLACE_SHARED ? NULL : "a table of samples that is not shared";
+}
+
+static const char *parts_fault(const struct part_def *parts, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (!parts[i].name)
+			return "a part of a key or a column without a name";
+	return NULL;
 }
 
 static const char *cells_fault(const struct table_def *def)
@@ -210,7 +229,8 @@ static const char *cells_fault(const struct table_def *def)
 		return "a log that is shared though its readers do not go by ranges";
 	if (!is_log && def->place == PLACE_OWN)
 		return "a table that is no log and not shared";
-	return NULL;
+	const char *fault = parts_fault(def->key, def->key_count);
+	return fault ? fault : parts_fault(def->column, def->column_count);
 }
 
 const char *schema_fault(const struct table_def *def)

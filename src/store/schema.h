@@ -10,6 +10,7 @@
 #define STORE_SCHEMA_H
 
 #include "base/base.h"
+#include "model/value.h"
 
 /* The numbers are on disk: never renumber, only append. */
 enum table {
@@ -65,7 +66,21 @@ enum part_type {
 	PART_U64, /* 8 bytes, big endian, so that byte order is number order */
 };
 
+/* Which numbers a field of samples holds. An engine may keep those of a type in a column of its
+ * own, so a field says no more than what is really written to it. What older versions wrote of
+ * other types is read all the same. */
+enum field_type {
+	FIELD_ANY = 1,
+	FIELD_REAL,
+	FIELD_INTEGER, /* signed or not */
+};
+
 enum { TABLE_FIELDS_MAX = 8, TABLE_PARTS_MAX = 4 };
+
+struct field_def {
+	const char *name;
+	enum field_type type;
+};
 
 struct part_def {
 	const char *name;
@@ -81,7 +96,7 @@ struct table_def {
 	/* samples */
 	bool has_period; /* one row per series and period_ms; else period_ms is 0 */
 	size_t field_count;
-	const char *fields[TABLE_FIELDS_MAX];
+	struct field_def fields[TABLE_FIELDS_MAX];
 	/* What follows from ts and no caller names: the documents' year and Cassandra's buckets. */
 	const char *derived_part;
 
@@ -99,6 +114,13 @@ int schema_find(struct slice name);
 
 /* What in the declaration contradicts something else in it, or NULL. */
 const char *schema_fault(const struct table_def *def);
+
+/* VALUE_NONE may stand in every field. */
+static inline bool field_takes(enum field_type type, enum value_type value)
+{
+	return type == FIELD_ANY || value == VALUE_NONE ||
+	       (type == FIELD_REAL) == (value == VALUE_F64);
+}
 
 /* The span of time whose samples lie together on disk, in ms: about a day for raw data, a month
  * (30 days) for periods up to an hour, a year (360 days) for longer ones. Segments are aligned

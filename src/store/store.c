@@ -171,6 +171,32 @@ static int check_append(const struct store_target *target, unsigned fields, size
 	return check_retention(target->retention, e);
 }
 
+static int refuse_type(const struct table_def *def, const struct field_def *field, struct errbuf *e)
+{
+	return errbuf_set(e, ERR_INVALID, "%s in %s of %s, which holds %s",
+			  field->type == FIELD_REAL ? "an integer" : "a real number", field->name,
+			  def->name, field->type == FIELD_REAL ? "real numbers" : "integers");
+}
+
+/* Whether each field takes its values; those of a table of one field that takes any, as most are,
+ * are not looked at. */
+static int check_types(enum table table, unsigned fields, size_t n, const struct value *values,
+		       struct errbuf *e)
+{
+	const struct table_def *def = &schema[table];
+	size_t step = fields_count(fields), place = 0;
+	for (size_t f = 0; f < def->field_count; f++) {
+		if (!(fields >> f & 1))
+			continue;
+		enum field_type type = def->fields[f].type;
+		for (size_t i = 0; i < n && type != FIELD_ANY; i++)
+			if (!field_takes(type, values[i * step + place].type))
+				return refuse_type(def, &def->fields[f], e);
+		place++;
+	}
+	return 0;
+}
+
 int store_append_fields(struct store_write *write, const struct store_target *target, int64_t ts_ms,
 			unsigned fields, const uint64_t *handles, size_t n,
 			const struct value *values)
@@ -183,6 +209,9 @@ int store_append_fields(struct store_write *write, const struct store_target *ta
 	ptrdiff_t there = count_values(values, n * fields_count(fields));
 	if (there < 0)
 		return errbuf_set(&write->error, ERR_INVALID, "a value of unknown type");
+	err = check_types(target->table, fields, n, values, &write->error);
+	if (err)
+		return err;
 	err = write->store->engine->append(write, target, ts_ms, fields, handles, n, values);
 	if (!err)
 		write->samples += (size_t)there;
@@ -198,8 +227,9 @@ int store_append(struct store_write *write, const struct store_target *target, i
 					 n, values);
 }
 
-static int check_columns(const struct store_columns *columns, struct errbuf *e)
+static int check_columns(enum table table, const struct store_columns *columns, struct errbuf *e)
 {
+	const struct table_def *def = &schema[table];
 	if (!columns->count)
 		return errbuf_set(e, ERR_INVALID, "no times given");
 	if (columns->type == VALUE_NONE || (unsigned)columns->type > VALUE_U64)
@@ -207,6 +237,9 @@ static int check_columns(const struct store_columns *columns, struct errbuf *e)
 	for (size_t t = 1; t < columns->count; t++)
 		if (columns->ts_ms[t] <= columns->ts_ms[t - 1])
 			return errbuf_set(e, ERR_INVALID, "times that do not ascend");
+	for (size_t f = 0; f < def->field_count; f++)
+		if (columns->fields >> f & 1 && !field_takes(def->fields[f].type, columns->type))
+			return refuse_type(def, &def->fields[f], e);
 	int err = store_check_time(columns->ts_ms[0], e);
 	return err ? err : store_check_time(columns->ts_ms[columns->count - 1], e);
 }
@@ -233,7 +266,7 @@ int store_append_columns(struct store_write *write, const struct store_target *t
 	const struct store_engine *engine = write->store->engine;
 	int err = check_append(target, columns->fields, columns->n, &write->error);
 	if (!err)
-		err = check_columns(columns, &write->error);
+		err = check_columns(target->table, columns, &write->error);
 	if (err)
 		return err;
 	if (!engine->append_columns || !write->in_runs)

@@ -158,7 +158,8 @@ struct store_target {
  * another retention class: the later write wins while it lives; whether the earlier one shows once
  * that has expired is the engine's business.
  * ERR_LIMIT: the batch is full, submit it first (or n > STORE_GROUP_MAX). ERR_INVALID: table,
- * period, time or count outside the contract. ERR_NOT_FOUND, here or from `done`: no such handle,
+ * period, time or count outside the contract, or a value of a type that schema.h does not have for
+ * its field. ERR_NOT_FOUND, here or from `done`: no such handle,
  * or no longer; from `done`, the other rows of that stage may be there or not. Open the series
  * again and repeat the batch. */
 int store_append(struct store_write *write, const struct store_target *target, int64_t ts_ms,
