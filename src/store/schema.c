@@ -247,6 +247,16 @@ int64_t schema_segment_ms(enum table table, int64_t period_ms)
 	return period_ms <= 3600000 ? 30 * DAY_MS : 360 * DAY_MS;
 }
 
+int64_t schema_bucket_ms(enum table table, int64_t period_ms)
+{
+	if (table == TABLE_RAW_DATA || table == TABLE_DATA_RAW || table == TABLE_DATA_LATE ||
+	    period_ms < 30000)
+		return DAY_MS;
+	if (period_ms < 300000)
+		return 7 * DAY_MS;
+	return period_ms < 3600000 ? 28 * DAY_MS : 364 * DAY_MS;
+}
+
 static const int64_t class_days[RETENTION_CLASSES] = {2, 7, 35, 400, 0};
 
 enum retention_class retention_class_for(int64_t retention_ms)

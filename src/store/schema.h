@@ -127,6 +127,12 @@ static inline bool field_takes(enum field_type type, enum value_type value)
  * to the epoch. */
 int64_t schema_segment_ms(enum table table, int64_t period_ms);
 
+/* The span of time whose samples of a series an engine with rows keeps in one partition, in ms; so
+ * wide that a partition of ten series has some ten thousands of rows, at most about 10 MB. Buckets
+ * are aligned to the epoch, and each width is a whole number of the next smaller ones. An engine
+ * that has written with a width keeps it. */
+int64_t schema_bucket_ms(enum table table, int64_t period_ms);
+
 /* Physical lifetimes; fixed at writing. The configured retention clips reads. On disk. */
 enum retention_class {
 	RETENTION_2_DAYS = 0,

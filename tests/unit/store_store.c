@@ -141,6 +141,38 @@ static void what_contradicts_itself_in_the_schema_is_found(UNUSED void **state)
 	assert_string_equal(schema_fault(&def), "a table without a name or a help text");
 }
 
+/* The table of widths for partitions of ten series, whose rows a partition must come out. */
+static void buckets_have_some_ten_thousands_of_rows(UNUSED void **state)
+{
+	static const struct {
+		enum table table;
+		int64_t period_ms, every_ms, days, rows;
+	} widths[] = {
+		{TABLE_DATA_RAW, 0, 10000, 1, 86400},
+		{TABLE_DATA_LATE, 0, 10000, 1, 86400},
+		{TABLE_RAW_DATA, 30000, 30000, 1, 28800},
+		{TABLE_BASE_RATES, 30000, 30000, 7, 201600},
+		{TABLE_RATE_AGGREGATIONS, 3600000, 3600000, 364, 87360},
+		{TABLE_STAT_AGGREGATIONS, 3600000, 3600000, 364, 87360},
+		{TABLE_DATA_DOWNSAMPLED, 300000, 300000, 28, 80640},
+		{TABLE_DATA_DOWNSAMPLED, 3600000, 3600000, 364, 87360},
+		/* Not in that table: on either side of the edges. */
+		{TABLE_RAW_DATA, 300000, 300000, 1, 2880},
+		{TABLE_BASE_RATES, 10000, 10000, 1, 86400},
+		{TABLE_BASE_RATES, 29999, 30000, 1, 28800},
+		{TABLE_BASE_RATES, 60000, 60000, 7, 100800},
+		{TABLE_DATA_DOWNSAMPLED, 299999, 300000, 7, 20160},
+		{TABLE_DATA_DOWNSAMPLED, 900000, 900000, 28, 26880},
+		{TABLE_DATA_DOWNSAMPLED, 3599999, 3600000, 28, 6720},
+		{TABLE_DATA_DOWNSAMPLED, 86400000, 86400000, 364, 3640},
+	};
+	for (size_t i = 0; i < ARRAY_LEN(widths); i++) {
+		int64_t width_ms = schema_bucket_ms(widths[i].table, widths[i].period_ms);
+		assert_int_equal(width_ms, widths[i].days * 86400000);
+		assert_int_equal(width_ms / widths[i].every_ms * 10, widths[i].rows);
+	}
+}
+
 static void retention_takes_the_shortest_class_that_keeps(UNUSED void **state)
 {
 	const int64_t day = 86400000;
@@ -164,6 +196,7 @@ int main(void)
 		cmocka_unit_test(schema_is_whole),
 		cmocka_unit_test(only_queues_are_the_nodes_own),
 		cmocka_unit_test(what_contradicts_itself_in_the_schema_is_found),
+		cmocka_unit_test(buckets_have_some_ten_thousands_of_rows),
 		cmocka_unit_test(retention_takes_the_shortest_class_that_keeps),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
