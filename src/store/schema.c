@@ -7,7 +7,8 @@ const struct table_def schema[TABLE_COUNT] = {
 	[TABLE_RAW_DATA] = {
 		.name = "raw_data", .kind = TABLE_SAMPLES, .place = PLACE_SHARED,
 		.help = "Polled values as they came (E).",
-		.has_period = true, .field_count = 1, .fields = {{"value", FIELD_ANY}}, .derived_part = "year",
+		.has_period = true, .field_count = 1, .fields = {{"value", FIELD_ANY}},
+		.derived_part = "year",
 	},
 	[TABLE_BASE_RATES] = {
 		.name = "base_rates", .kind = TABLE_SAMPLES, .place = PLACE_SHARED,
@@ -32,7 +33,8 @@ const struct table_def schema[TABLE_COUNT] = {
 		.help = "Smallest and largest rate per aggregation period (E).",
 		.has_period = true, .field_count = 4,
 		.fields = {{"min", FIELD_REAL}, {"max", FIELD_REAL}, {"min_ts", FIELD_INTEGER},
-			   {"max_ts", FIELD_INTEGER}}, .derived_part = "year",
+			   {"max_ts", FIELD_INTEGER}},
+		.derived_part = "year",
 	},
 	[TABLE_DATA_RAW] = {
 		.name = "data_raw", .kind = TABLE_SAMPLES, .place = PLACE_SHARED,
@@ -238,6 +240,12 @@ const char *schema_fault(const struct table_def *def)
 	if (!def->name || !def->help)
 		return "a table without a name or a help text";
 	return def->kind == TABLE_SAMPLES ? samples_fault(def) : cells_fault(def);
+}
+
+size_t schema_value_max_bytes(enum table table)
+{
+	return schema[table].place == PLACE_OWN ? TABLE_OWN_VALUE_MAX_BYTES
+						: TABLE_SHARED_VALUE_MAX_BYTES;
 }
 
 int64_t schema_segment_ms(enum table table, int64_t period_ms)

@@ -122,6 +122,14 @@ static inline bool field_takes(enum field_type type, enum value_type value)
 	       (type == FIELD_REAL) == (value == VALUE_F64);
 }
 
+/* Of a cell's value. A store of several processes sends a row's cells whole, and keeps whole what
+ * it reads, so what all share is in small pieces. */
+enum {
+	TABLE_SHARED_VALUE_MAX_BYTES = 1 << 20,
+	TABLE_OWN_VALUE_MAX_BYTES = 16 << 20,
+};
+size_t schema_value_max_bytes(enum table table);
+
 /* The span of time whose samples lie together on disk, in ms: about a day for raw data, a month
  * (30 days) for periods up to an hour, a year (360 days) for longer ones. Segments are aligned
  * to the epoch. */

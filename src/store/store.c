@@ -385,9 +385,10 @@ static int add_cell(struct store_write *write, enum cell_kind kind, const struct
 		err = check_column(cell->table, column, def->column_count, e);
 	if (err)
 		return err;
-	if (cell->value.len > STORE_VALUE_MAX_BYTES)
-		return errbuf_set(e, ERR_LIMIT, "a value of %zu bytes in %s; at most %d",
-				  cell->value.len, def->name, STORE_VALUE_MAX_BYTES);
+	size_t value_max_bytes = schema_value_max_bytes(cell->table);
+	if (cell->value.len > value_max_bytes)
+		return errbuf_set(e, ERR_LIMIT, "a value of %zu bytes in %s; at most %zu",
+				  cell->value.len, def->name, value_max_bytes);
 	if (cell->expires_ms < 0)
 		return errbuf_set(e, ERR_INVALID, "an expiry before 1970");
 	if (cell->stamp_us == INT64_MIN)

@@ -41,7 +41,9 @@
 enum {
 	STORE_KEY_MAX_BYTES = 4000,   /* a cell's row key, as store_parts_bytes counts it */
 	STORE_COLUMN_MAX_BYTES = 400, /* a column likewise; not those of series_sets */
-	STORE_VALUE_MAX_BYTES = 16 << 20,
+	/* The longest of any table; a table that is shared takes less: schema_value_max_bytes. What
+	 * is stored already may have any length up to this. */
+	STORE_VALUE_MAX_BYTES = TABLE_OWN_VALUE_MAX_BYTES,
 	STORE_SET_ELEMENTS_MAX = 64,
 	STORE_SET_ELEMENT_MAX_BYTES = 255,
 	STORE_BATCH_MAX_BYTES = 64 << 20,
