@@ -61,7 +61,7 @@ enum table_place {
 };
 
 enum part_type {
-	PART_TEXT,
+	PART_TEXT, /* valid UTF-8, any characters, NUL too */
 	PART_BYTES,
 	PART_U64, /* 8 bytes, big endian, so that byte order is number order */
 };

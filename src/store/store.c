@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "base/owner.h"
+#include "base/utf8.h"
 #include "store/read_own.h"
 
 /* ---- Sums ---------------------------------------------------------------------------------- */
@@ -340,6 +341,24 @@ static int store_check_key(enum table table, const struct store_parts *key, stru
 	return 0;
 }
 
+static int check_texts(const struct table_def *table, const struct store_parts *parts,
+		       const struct part_def *defs, size_t count, struct errbuf *e)
+{
+	for (size_t i = 0; i < count; i++)
+		if (defs[i].type == PART_TEXT && !utf8_is_valid(parts->part[i]))
+			return errbuf_set(e, ERR_INVALID, "%s of %s is not UTF-8", defs[i].name,
+					  table->name);
+	return 0;
+}
+
+/* Of what is put: what older versions stored can be removed, whatever it is called. */
+static int check_put(const struct table_def *def, const struct store_parts *key,
+		     const struct store_parts *column, struct errbuf *e)
+{
+	int err = check_texts(def, key, def->key, def->key_count, e);
+	return err ? err : check_texts(def, column, def->column, def->column_count, e);
+}
+
 /* Columns of series_sets hold whole series-sets, bounded by model/series.h. */
 static size_t column_max_bytes(enum table table)
 {
@@ -383,6 +402,8 @@ static int add_cell(struct store_write *write, enum cell_kind kind, const struct
 	err = store_check_key(cell->table, key, e);
 	if (!err)
 		err = check_column(cell->table, column, def->column_count, e);
+	if (!err && cell->action != CELL_DELETE && cell->action != CELL_DELETE_IF)
+		err = check_put(def, key, column, e);
 	if (err)
 		return err;
 	size_t value_max_bytes = schema_value_max_bytes(cell->table);

@@ -220,7 +220,9 @@ struct store_rekeying {
 int store_rekey(struct store_write *write, const struct store_rekeying *rekeying) MUST_CHECK;
 
 /* The parts of a row key or of a column, as many as the table declares, in its order. A part may be
- * empty but not NULL; a row key may not be empty as a whole. */
+ * empty but not NULL; a row key may not be empty as a whole. What is put has valid UTF-8 in each
+ * PART_TEXT, else ERR_INVALID. What is read, removed or a bound of a range may have any bytes
+ * there: older versions stored such. */
 struct store_parts {
 	struct slice part[TABLE_PARTS_MAX];
 };
