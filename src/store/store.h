@@ -8,8 +8,10 @@
  *  - Success of a write means durable: fsynced, or acknowledged at the configured consistency. A
  *    read submitted after that completion sees the whole batch. Writing the same thing twice is a
  *    no-op.
- *  - A write batch is atomic per row and may have ordered stages (stage 2 is sent after stage 1 is
- *    durable). Within a batch, the later of two writes of one sample wins.
+ *  - A write batch is atomic per row, as long as what a stage puts into the row has not more than
+ *    STORE_ROW_WHOLE_BYTES; beyond that it comes in the order of the requests, so that what comes
+ *    later is never there without what came before. It may have ordered stages (stage 2 is sent
+ *    after stage 1 is durable). Within a batch, the later of two writes of one sample wins.
  *  - A read carries its query's now: what has expired by then is invisible from the first slice to
  *    the last, and is removed at least one query deadline later.
  *  - What a batch points to belongs to the batch: names, keys, columns, handles and values are
@@ -44,6 +46,7 @@ enum {
 	/* The longest of any table; a table that is shared takes less: schema_value_max_bytes. What
 	 * is stored already may have any length up to this. */
 	STORE_VALUE_MAX_BYTES = TABLE_OWN_VALUE_MAX_BYTES,
+	STORE_ROW_WHOLE_BYTES = 32 << 10, /* keys, columns and values of a row that is written */
 	STORE_SET_ELEMENTS_MAX = 64,
 	STORE_SET_ELEMENT_MAX_BYTES = 255,
 	STORE_BATCH_MAX_BYTES = 64 << 20,
