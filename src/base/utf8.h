@@ -25,6 +25,18 @@ static inline size_t utf8_length(const uint8_t *p, size_t left)
 	return 0;
 }
 
+/* Whether the whole text is such sequences. */
+static inline bool utf8_is_valid(struct slice text)
+{
+	const uint8_t *p = (const uint8_t *)text.data;
+	for (size_t at = 0, n; at < text.len; at += n) {
+		n = utf8_length(p + at, text.len - at);
+		if (!n)
+			return false;
+	}
+	return true;
+}
+
 /* The code point of a sequence of two to four bytes. */
 static inline uint32_t utf8_code(const uint8_t *p, size_t len)
 {

@@ -125,6 +125,12 @@ struct store_parts row_key(enum oidset_kind kind, struct slice device);
 struct store_parts walk_key(enum oidset_kind kind, struct slice device);
 struct store_parts walk_column(void);
 void row_column(struct slice name, int64_t begin_ms, int64_t end_ms, struct row_column *column);
+/* A name that is not UTF-8 is written out, as one that granary polls itself is: it becomes part of
+ * a column. ERR_LIMIT: the arena is full. */
+int row_name_clean(struct slice *name, struct arena *arena) MUST_CHECK;
+/* False: it is the same. True: an older version put the row there, cut within a character. */
+bool row_column_of_before(struct slice name, int64_t begin_ms, int64_t end_ms,
+			  struct row_column *column);
 /* What the cell of such a column holds of `row`; `scratch` has it where the name is cut. ERR_LIMIT:
  * it has no room. */
 int row_cell_value(const struct row_column *column, const struct inventory_row *row,

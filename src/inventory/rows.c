@@ -2,8 +2,9 @@
  *
  * A row of a device is a cell of table `versioned_rows`, key (kind, device), column (end, name,
  * begin): all that lived at some time t or later lie together behind the end t, those that are open
- * at the very end. To close a row is to delete the cell and to put it again under its end, in one
- * write, which is atomic as both are of one key.
+ * at the very end. To close a row is to put the cell again under its end and to delete it where it
+ * was, in one write. That is atomic, as both are of one key, up to STORE_ROW_WHOLE_BYTES; a longer
+ * write comes in this order.
  *
  * The value are the attributes. A device may give a name that is longer than a column can be: then
  * the column has its beginning and a hash of it all, and the value has the name behind the
@@ -37,18 +38,29 @@ struct store_parts walk_column(void)
 	return (struct store_parts){.part = {{zero, 8}, SLICE(""), {zero, 8}}};
 }
 
-/* Names that begin alike are told apart by the hash. */
-static struct slice cut_name(struct slice name, char cut[ROW_NAME_CUT_BYTES + 1])
+/* How many of the bytes that are kept are whole characters. */
+static size_t whole_characters(struct slice name)
+{
+	size_t kept = ROW_NAME_KEPT_BYTES;
+	while (kept > ROW_NAME_KEPT_BYTES - 4 && ((uint8_t)name.data[kept] & 0xc0) == 0x80)
+		kept--;
+	return kept;
+}
+
+/* Names that begin alike are told apart by the hash. Older versions cut within a character. */
+static struct slice cut_name(struct slice name, bool whole, char cut[ROW_NAME_CUT_BYTES + 1])
 {
 	ASSERT(name.len > ROW_NAME_KEPT_BYTES); /* or it would have had room */
 	struct hash128 hash = hash128(name.data, name.len, 0);
-	memcpy(cut, name.data, ROW_NAME_KEPT_BYTES);
-	snprintf(cut + ROW_NAME_KEPT_BYTES, ROW_NAME_CUT_BYTES + 1 - ROW_NAME_KEPT_BYTES,
-		 "~%016llx%016llx", (unsigned long long)hash.high, (unsigned long long)hash.low);
-	return (struct slice){cut, ROW_NAME_CUT_BYTES};
+	size_t kept = whole ? whole_characters(name) : ROW_NAME_KEPT_BYTES;
+	memcpy(cut, name.data, kept);
+	snprintf(cut + kept, ROW_NAME_CUT_BYTES + 1 - kept, "~%016llx%016llx",
+		 (unsigned long long)hash.high, (unsigned long long)hash.low);
+	return (struct slice){cut, strlen(cut + kept) + kept};
 }
 
-void row_column(struct slice name, int64_t begin_ms, int64_t end_ms, struct row_column *column)
+static void make_column(struct slice name, int64_t begin_ms, int64_t end_ms, bool whole,
+			struct row_column *column)
 {
 	be64_put(column->end, ordered_i64(end_ms));
 	be64_put(column->begin, ordered_i64(begin_ms));
@@ -56,9 +68,21 @@ void row_column(struct slice name, int64_t begin_ms, int64_t end_ms, struct row_
 		.part = {{(const char *)column->end, 8}, name, {(const char *)column->begin, 8}}};
 	column->is_cut = store_parts_bytes(&column->parts, 3) > STORE_COLUMN_MAX_BYTES;
 	if (column->is_cut) {
-		column->parts.part[1] = cut_name(name, column->cut);
+		column->parts.part[1] = cut_name(name, whole, column->cut);
 		ASSERT(store_parts_bytes(&column->parts, 3) <= STORE_COLUMN_MAX_BYTES);
 	}
+}
+
+void row_column(struct slice name, int64_t begin_ms, int64_t end_ms, struct row_column *column)
+{
+	make_column(name, begin_ms, end_ms, true, column);
+}
+
+bool row_column_of_before(struct slice name, int64_t begin_ms, int64_t end_ms,
+			  struct row_column *column)
+{
+	make_column(name, begin_ms, end_ms, false, column);
+	return column->is_cut && whole_characters(name) != ROW_NAME_KEPT_BYTES;
 }
 
 int row_cell_value(const struct row_column *column, const struct inventory_row *row,

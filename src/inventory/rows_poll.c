@@ -7,13 +7,18 @@
 #include <stdlib.h>
 
 #include "base/buf.h"
+#include "base/utf8.h"
 #include "inventory/private.h"
 #include "model/poll.h"
 #include "wire/json.h"
 #include "wire/number.h"
 #include "wire/snmp_index.h"
 
-enum { ATTRIBUTES_MAX_BYTES = 1 << 20, NO_COLUMN = -1 };
+/* With the name behind them, where that is cut in the column, they are one value. */
+enum {
+	ATTRIBUTES_MAX_BYTES = TABLE_SHARED_VALUE_MAX_BYTES - 2 * (POLL_TEXT_MAX_BYTES + 1),
+	NO_COLUMN = -1
+};
 
 struct polled {
 	const struct poll *poll;
@@ -295,9 +300,18 @@ static int make(struct polled *t, enum oidset_kind kind, size_t row, struct name
 						  : other_name(t, kind, row),
 				.index = index_of(t, row)};
 	if (t->scratch.failed)
-		return ERR_LIMIT;
+		return ERR_INVALID;
 	named->attributes = arena_copy(t->arena, buf_slice(&t->scratch));
-	return named->attributes.data ? 0 : ERR_LIMIT;
+	int err = row_name_clean(&named->name, t->arena);
+	err = err ? err : row_name_clean(&named->index, t->arena);
+	return err || named->attributes.data ? err : ERR_LIMIT;
+}
+
+int row_name_clean(struct slice *name, struct arena *arena)
+{
+	if (!utf8_is_valid(*name))
+		*name = octets_text(*name, arena);
+	return name->data || !name->len ? 0 : ERR_LIMIT;
 }
 
 static int rows_poll_by_name(const void *left, const void *right)

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "base/buf.h"
+#include "base/log.h"
 #include "base/owner.h"
 #include "inventory/private.h"
 
@@ -38,7 +39,7 @@ static int put_row(struct inventory_rows_update *u, const struct inventory_row *
 	struct row_column column;
 	struct buf scratch;
 	struct slice value;
-	buf_init(&scratch, STORE_VALUE_MAX_BYTES);
+	buf_init(&scratch, schema_value_max_bytes(TABLE_VERSIONED_ROWS));
 	row_column(row->name, row->begin_ms, end_ms, &column);
 	int err = row_cell_value(&column, row, &scratch, &value);
 	if (!err)
@@ -48,17 +49,48 @@ static int put_row(struct inventory_rows_update *u, const struct inventory_row *
 	return err;
 }
 
-static int close_row(struct inventory_rows_update *u, const struct inventory_row *row,
-		     int64_t stamp_us)
+/* Under whichever name it was put. */
+static int delete_row(struct inventory_rows_update *u, const struct inventory_row *row,
+		      int64_t stamp_us)
 {
 	struct store_parts key = row_key(u->kind, u->device);
 	struct row_column column;
 	row_column(row->name, row->begin_ms, row->end_ms, &column);
 	int err = store_cell_delete(u->write, TABLE_VERSIONED_ROWS, &key, &column.parts, stamp_us);
-	/* One that began at this very time has not lived. */
-	if (!err && row->begin_ms < u->ts_ms)
-		err = put_row(u, row, u->ts_ms, stamp_us);
+	if (!err && row_column_of_before(row->name, row->begin_ms, row->end_ms, &column))
+		err = store_cell_delete(u->write, TABLE_VERSIONED_ROWS, &key, &column.parts,
+					stamp_us);
 	return err;
+}
+
+/* One that an older version stored may have more attributes than a cell takes now, or a name that
+ * is not UTF-8. */
+static int put_closed(struct inventory_rows_update *u, const struct inventory_row *row,
+		      int64_t stamp_us)
+{
+	struct inventory_row closed = *row;
+	struct arena arena;
+	arena_init_small(&arena, 4 * row->name.len + 64);
+	if (row->name.len + 1 + row->attributes.len >
+	    schema_value_max_bytes(TABLE_VERSIONED_ROWS)) {
+		log_warn("of row \"" SHOWN "\" of device \"" SHOWN "\", which has ended, no "
+			 "attributes are kept: they are too long",
+			 SHOWN_OF(row->name), SHOWN_OF(u->device));
+		closed.attributes = SLICE("{}");
+	}
+	int err = row_name_clean(&closed.name, &arena);
+	err = err ? err : put_row(u, &closed, u->ts_ms, stamp_us);
+	arena_release(&arena);
+	return err;
+}
+
+/* First it is put where it ends: if the write ends in between, it is closed again by the poll that
+ * is repeated, and not lost. One that began at this very time has not lived. */
+static int close_row(struct inventory_rows_update *u, const struct inventory_row *row,
+		     int64_t stamp_us)
+{
+	int err = row->begin_ms < u->ts_ms ? put_closed(u, row, stamp_us) : 0;
+	return err ? err : delete_row(u, row, stamp_us);
 }
 
 /* What opens may stand where something is closed, so its stamp is the higher one. */

@@ -3,6 +3,7 @@
 #include <stdatomic.h>
 
 #include "base/buf.h"
+#include "base/utf8.h"
 #include "marks/cell.h"
 #include "marks/driver.h"
 #include "marks/set.h"
@@ -606,7 +607,8 @@ static int marks_store_finish_cell(struct marks_store_reading *r,
 	for (size_t i = 0; i < cell->count; i++)
 		left += marks_store_stays(r, cell, i);
 	r->left[cell->place] |= left > 0;
-	if (left == cell->count && left)
+	/* One whose writer had a name that is not UTF-8 is not written again: it stays whole. */
+	if (left && (left == cell->count || !utf8_is_valid(cell->writer)))
 		return 0;
 	marks_store_place_of(&place, cell->slot, cell->stamp_us, cell->writer);
 	if (!left)

@@ -2,6 +2,7 @@
  * is looked up before the first one of it is filled in, and remembered from then on. */
 #include "base/cursor.h"
 #include "base/hash.h"
+#include "base/utf8.h"
 #include "model/counter_key.h"
 #include "persist/counters.h"
 #include "wire/json.h"
@@ -31,6 +32,8 @@ static int text_row_key(struct counters *c, const struct item *item, const struc
 	memcpy(key.path, row->parts, sizeof(key.path));
 	buf_init(&out, COUNTER_KEY_MAX_BYTES);
 	int err = counter_key_encode(&key, &out);
+	if (!err && !utf8_is_valid(buf_slice(&out)))
+		err = ERR_INVALID;
 	if (!err)
 		*made = arena_copy(&c->batch->arena, buf_slice(&out));
 	buf_release(&out);

@@ -1,6 +1,7 @@
 /* The persister of versioned rows: interfaces, SAPs, LSPs, outlets (E: IfRefPollPersister and its
  * kin). Each poll is compared with the rows of its device that are open. */
 #include "base/stats.h"
+#include "base/utf8.h"
 #include "persist/persister.h"
 
 struct rows {
@@ -41,11 +42,15 @@ static int read_rows(struct rows *r, struct persist_item *item, struct errbuf *e
 	struct poll_values values;
 	struct inventory_row *rows = NULL;
 	struct inventory_rows_update *update = &r->update;
+	if (!utf8_is_valid(item->poll.device))
+		return errbuf_set(e, ERR_INVALID, "the name of its device is not UTF-8");
 	int err = poll_decode_names(&item->poll, arena, &names, e);
 	err = err ? err : poll_decode_values(&item->poll, arena, &values, e);
 	if (!err)
 		err = inventory_rows_from_poll(item->oidset->kind, &item->poll, &names, &values,
 					       arena, &rows, &update->count);
+	if (err == ERR_INVALID && !e->text[0])
+		errbuf_set(e, err, "the attributes of a row are too long");
 	update->rows = rows;
 	return err;
 }

@@ -17,7 +17,8 @@
 #include "base/cursor.h"
 #include "rate/rate.h"
 
-enum { CHECKPOINT_MAX_BYTES = 8 << 20 };
+/* One that an older version wrote may have been longer; it is read all the same. */
+enum { CHECKPOINT_MAX_BYTES = TABLE_SHARED_VALUE_MAX_BYTES, CHECKPOINT_READ_MAX_BYTES = 8 << 20 };
 
 /* Nothing is in any bin yet. */
 #define CHECKPOINT_NEVER INT64_MIN

@@ -21,7 +21,7 @@
 enum {
 	WRITE_MAX_BYTES = 32 << 20,
 	BINS_LEAST = 4, /* fewer times than these the store gathers row by row */
-	CELLS_MAX_BYTES = 2 * CHECKPOINT_MAX_BYTES + (1 << 20),
+	CELLS_MAX_BYTES = 2 * CHECKPOINT_READ_MAX_BYTES + (1 << 20),
 };
 
 struct rate_job {
@@ -90,7 +90,7 @@ struct rate_job *rate_job_new(struct store *store, struct executor *executor)
 	job->write->owner = job;
 	job->write->in_runs = true;
 	buf_init(&job->writer.bytes, CHECKPOINT_MAX_BYTES);
-	buf_init(&job->old_kept, CHECKPOINT_MAX_BYTES);
+	buf_init(&job->old_kept, CHECKPOINT_READ_MAX_BYTES);
 	return job;
 }
 
@@ -707,6 +707,9 @@ static int rate_job_put_cell(struct rate_job *job, uint64_t column_id, int64_t u
 		err = merge_rows(job, &old, fed);
 	if (!err)
 		err = checkpoint_end(&job->writer, &bytes);
+	if (err == ERR_LIMIT)
+		errbuf_set(&job->error, err, "a checkpoint of more than %d bytes",
+			   CHECKPOINT_MAX_BYTES);
 	return err ? err : rate_job_put_bytes(job, column_id, bytes);
 }
 

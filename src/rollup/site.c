@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "base/random.h"
+#include "base/utf8.h"
 #include "conf/conf.h"
 #include "lease/owners.h"
 #include "marks/recent.h"
@@ -102,6 +103,10 @@ int rollup_site_read(struct rollup_site *site, const struct conf *conf, struct f
 	snprintf(site->name, sizeof(site->name), "%s", conf->rollup_name);
 	if (!site->name[0] && gethostname(site->name, sizeof(site->name) - 1))
 		snprintf(site->name, sizeof(site->name), "granary");
+	if (!utf8_is_valid(slice_of(site->name)))
+		return errbuf_set(e, ERR_INVALID,
+				  "the name of this process, rollup.name or else the host's, is "
+				  "not UTF-8");
 	if (!site->granularities.count)
 		return 0;
 	err = owners_configured(conf, files, slice_of(site->name), &site->own, &site->share, e);

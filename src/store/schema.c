@@ -5,54 +5,65 @@
 /* clang-format off */
 const struct table_def schema[TABLE_COUNT] = {
 	[TABLE_RAW_DATA] = {
-		.name = "raw_data", .kind = TABLE_SAMPLES,
+		.name = "raw_data", .kind = TABLE_SAMPLES, .place = PLACE_SHARED,
 		.help = "Polled values as they came (E).",
-		.has_period = true, .field_count = 1, .fields = {"value"}, .derived_part = "year",
+		.has_period = true, .field_count = 1, .fields = {{"value", FIELD_ANY}},
+		.derived_part = "year",
 	},
 	[TABLE_BASE_RATES] = {
-		.name = "base_rates", .kind = TABLE_SAMPLES,
+		.name = "base_rates", .kind = TABLE_SAMPLES, .place = PLACE_SHARED,
 		.help = "Growth of a counter per bin of its base frequency (E).",
 		.has_period = true, .field_count = 5,
-		.fields = {"val", "is_valid", "covered_ms", "flags", "unplaced"},
+		.fields = {{"val", FIELD_INTEGER}, {"is_valid", FIELD_INTEGER},
+			   {"covered_ms", FIELD_INTEGER}, {"flags", FIELD_INTEGER},
+			   {"unplaced", FIELD_INTEGER}},
 		.derived_part = "year",
 	},
 	[TABLE_RATE_AGGREGATIONS] = {
-		.name = "rate_aggregations", .kind = TABLE_SAMPLES,
+		.name = "rate_aggregations", .kind = TABLE_SAMPLES, .place = PLACE_SHARED,
 		.help = "Growth of a counter per aggregation period (E).",
 		.has_period = true, .field_count = 5,
-		.fields = {"val", "count", "covered_ms", "flags", "unplaced"},
+		.fields = {{"val", FIELD_INTEGER}, {"count", FIELD_INTEGER},
+			   {"covered_ms", FIELD_INTEGER}, {"flags", FIELD_INTEGER},
+			   {"unplaced", FIELD_INTEGER}},
 		.derived_part = "year",
 	},
 	[TABLE_STAT_AGGREGATIONS] = {
-		.name = "stat_aggregations", .kind = TABLE_SAMPLES,
+		.name = "stat_aggregations", .kind = TABLE_SAMPLES, .place = PLACE_SHARED,
 		.help = "Smallest and largest rate per aggregation period (E).",
 		.has_period = true, .field_count = 4,
-		.fields = {"min", "max", "min_ts", "max_ts"}, .derived_part = "year",
+		.fields = {{"min", FIELD_REAL}, {"max", FIELD_REAL}, {"min_ts", FIELD_INTEGER},
+			   {"max_ts", FIELD_INTEGER}},
+		.derived_part = "year",
 	},
 	[TABLE_DATA_RAW] = {
-		.name = "data_raw", .kind = TABLE_SAMPLES,
+		.name = "data_raw", .kind = TABLE_SAMPLES, .place = PLACE_SHARED,
 		.help = "Tagged metrics as they came (C).",
-		.field_count = 1, .fields = {"value"},
+		.field_count = 1, .fields = {{"value", FIELD_ANY}},
 	},
 	[TABLE_DATA_DOWNSAMPLED] = {
-		.name = "data_downsampled", .kind = TABLE_SAMPLES,
+		.name = "data_downsampled", .kind = TABLE_SAMPLES, .place = PLACE_SHARED,
 		.help = "Roll-ups per granularity (C); the document's aggregator is the field.",
 		.has_period = true, .field_count = 8,
-		.fields = {"min", "max", "sum", "count", "avg", "increase", "first", "last"},
+		.fields = {{"min", FIELD_ANY}, {"max", FIELD_ANY}, {"sum", FIELD_ANY},
+			   {"count", FIELD_INTEGER}, {"avg", FIELD_REAL},
+			   {"increase", FIELD_ANY}, {"first", FIELD_ANY}, {"last", FIELD_ANY}},
 	},
 	[TABLE_DATA_LATE] = {
-		.name = "data_late", .kind = TABLE_SAMPLES,
+		.name = "data_late", .kind = TABLE_SAMPLES, .place = PLACE_SHARED,
 		.help = "Points that came after their slot had closed (C).",
-		.field_count = 1, .fields = {"value"},
+		.field_count = 1, .fields = {{"value", FIELD_ANY}},
 	},
 	[TABLE_METRIC_NAMES] = {
 		.name = "metric_names", .kind = TABLE_CELLS, .cell_kind = CELL_SET,
+		.place = PLACE_SHARED,
 		.help = "Metrics of a tenant and the aggregators that exist of each (C).",
 		.key_count = 1, .key = {{"tenant", PART_TEXT}},
 		.column_count = 1, .column = {{"metric_name", PART_TEXT}},
 	},
 	[TABLE_SERIES_SETS] = {
 		.name = "series_sets", .kind = TABLE_CELLS, .cell_kind = CELL_SERIES,
+		.place = PLACE_SHARED,
 		.help = "Series of a metric by each of their tags (C).",
 		.key_count = 2, .key = {{"tenant", PART_TEXT}, {"metric_name", PART_TEXT}},
 		.column_count = 3,
@@ -61,84 +72,98 @@ const struct table_def schema[TABLE_COUNT] = {
 	},
 	[TABLE_CHUKWA] = {
 		.name = "chukwa", .kind = TABLE_CELLS, .cell_kind = CELL_STAMPED,
+		.place = PLACE_SHARED,
 		.help = "Metrics under the row key of K: day, metric md5, source md5.",
 		.key_count = 1, .key = {{"day_metric_source", PART_BYTES}},
 		.column_count = 2, .column = {{"family", PART_TEXT}, {"qualifier", PART_BYTES}},
 	},
 	[TABLE_CHUKWA_METADATA] = {
 		.name = "chukwa_metadata", .kind = TABLE_CELLS, .cell_kind = CELL_STAMPED,
+		.place = PLACE_SHARED,
 		.help = "What metrics, sources and boards exist (K).",
 		.key_count = 1, .key = {{"group", PART_TEXT}},
 		.column_count = 2, .column = {{"family", PART_TEXT}, {"name", PART_TEXT}},
 	},
 	[TABLE_CHUNK_SINK] = {
 		.name = "chunk_sink", .kind = TABLE_CELLS, .cell_kind = CELL_STAMPED,
+		.place = PLACE_SHARED,
 		.help = "Chunks of a stream by the sequence id of their end (K).",
 		.key_count = 2, .key = {{"stream", PART_TEXT}, {"day", PART_U64}},
 		.column_count = 1, .column = {{"sequence_id", PART_U64}},
 	},
 	[TABLE_OOPS] = {
 		.name = "oops", .kind = TABLE_CELLS, .cell_kind = CELL_STAMPED,
+		.place = PLACE_SHARED,
 		.help = "Fault reports, an attribute a column (O).",
 		.key_count = 1, .key = {{"oops_id", PART_TEXT}},
 		.column_count = 1, .column = {{"attribute", PART_TEXT}},
 	},
 	[TABLE_SUMMARIES] = {
 		.name = "summaries", .kind = TABLE_CELLS, .cell_kind = CELL_STAMPED,
+		.place = PLACE_SHARED,
 		.help = "Top lists and counts of a day's reports (O).",
 		.key_count = 1, .key = {{"day", PART_TEXT}},
 		.column_count = 1, .column = {{"summary", PART_TEXT}},
 	},
 	[TABLE_DAY_OOPS] = {
 		.name = "day_oops", .kind = TABLE_CELLS, .cell_kind = CELL_STAMPED,
+		.place = PLACE_SHARED,
 		.help = "Reports of a day by the time of receipt (O).",
 		.key_count = 1, .key = {{"day", PART_TEXT}},
 		.column_count = 1, .column = {{"time_uuid", PART_BYTES}},
 	},
 	[TABLE_METRIC_INFO] = {
 		.name = "metric_info", .kind = TABLE_CELLS, .cell_kind = CELL_STAMPED,
+		.place = PLACE_SHARED,
 		.help = "Kind, unit and home table of a metric.",
 		.key_count = 1, .key = {{"tenant", PART_TEXT}},
 		.column_count = 2, .column = {{"metric_name", PART_TEXT}, {"property", PART_TEXT}},
 	},
 	[TABLE_LEASES] = {
 		.name = "leases", .kind = TABLE_CELLS, .cell_kind = CELL_CONDITIONAL,
+		.place = PLACE_SHARED,
 		.help = "Who owns a piece of derived work, until when.",
 		.key_count = 1, .key = {{"kind", PART_TEXT}},
 		.column_count = 1, .column = {{"name", PART_TEXT}},
 	},
 	[TABLE_MARKS] = {
 		.name = "marks", .kind = TABLE_CELLS, .cell_kind = CELL_LOG,
+		.place = PLACE_SHARED, .by_ranges = true,
 		.help = "Series of a slot that wait for their roll-up, as each batch touched them.",
 		.key_count = 2, .key = {{"partition", PART_U64}, {"slot", PART_U64}},
 		.column_count = 2, .column = {{"stamp", PART_U64}, {"writer", PART_TEXT}},
 	},
 	[TABLE_QUEUE] = {
 		.name = "queue", .kind = TABLE_CELLS, .cell_kind = CELL_LOG,
+		.place = PLACE_OWN,
 		.help = "Messages that wait for a persister, by shard of their key.",
 		.key_count = 2, .key = {{"queue", PART_TEXT}, {"shard", PART_U64}},
 		.column_count = 1, .column = {{"sequence", PART_U64}},
 	},
 	[TABLE_QUEUE_ASIDE] = {
 		.name = "queue_aside", .kind = TABLE_CELLS, .cell_kind = CELL_LOG,
+		.place = PLACE_OWN,
 		.help = "Messages that no persister could read, with the reason.",
 		.key_count = 1, .key = {{"queue", PART_TEXT}},
 		.column_count = 1, .column = {{"sequence", PART_U64}},
 	},
 	[TABLE_RATE_CHECKPOINTS] = {
 		.name = "rate_checkpoints", .kind = TABLE_CELLS, .cell_kind = CELL_STAMPED,
+		.place = PLACE_SHARED,
 		.help = "Up to where bins are written, and what is open, by runs of counters.",
 		.key_count = 2, .key = {{"device", PART_TEXT}, {"oidset", PART_TEXT}},
 		.column_count = 1, .column = {{"first_row", PART_U64}},
 	},
 	[TABLE_DEVICES] = {
 		.name = "devices", .kind = TABLE_CELLS, .cell_kind = CELL_STAMPED,
+		.place = PLACE_SHARED,
 		.help = "What is polled.",
 		.key_count = 1, .key = {{"kind", PART_TEXT}},
 		.column_count = 1, .column = {{"name", PART_TEXT}},
 	},
 	[TABLE_VERSIONED_ROWS] = {
 		.name = "versioned_rows", .kind = TABLE_CELLS, .cell_kind = CELL_STAMPED,
+		.place = PLACE_SHARED,
 		.help = "Interfaces, SAPs, LSPs, outlets of devices, each version a row.",
 		.key_count = 2, .key = {{"kind", PART_TEXT}, {"device", PART_TEXT}},
 		.column_count = 3,
@@ -146,12 +171,14 @@ const struct table_def schema[TABLE_COUNT] = {
 	},
 	[TABLE_RAW_TEXT] = {
 		.name = "raw_text", .kind = TABLE_CELLS, .cell_kind = CELL_STAMPED,
+		.place = PLACE_SHARED,
 		.help = "Polled values that are no numbers, as JSON, under the row key of E.",
 		.key_count = 1, .key = {{"row_key", PART_TEXT}},
 		.column_count = 1, .column = {{"ts", PART_U64}},
 	},
 	[TABLE_MARK_SLOTS] = {
 		.name = "mark_slots", .kind = TABLE_CELLS, .cell_kind = CELL_STAMPED,
+		.place = PLACE_SHARED,
 		.help = "Slots of a partition that may have marks, by who made the last of them.",
 		.key_count = 1, .key = {{"partition", PART_U64}},
 		.column_count = 2, .column = {{"slot", PART_U64}, {"writer", PART_TEXT}},
@@ -175,11 +202,74 @@ int schema_find(struct slice name)
 	return -1;
 }
 
+static const char *samples_fault(const struct table_def *def)
+{
+	if (def->field_count < 1 || def->field_count > TABLE_FIELDS_MAX)
+		return "a table of samples without fields, or with too many";
+	if (def->key_count || def->column_count)
+		return "a table of samples with parts of a key or a column";
+	for (size_t f = 0; f < def->field_count; f++)
+		if (!def->fields[f].name || def->fields[f].type < FIELD_ANY ||
+		    def->fields[f].type > FIELD_INTEGER)
+			return "a field without a name or a type";
+	/* Their handles are of the registry, which all processes share. */
+	return def->place == PLACE_SHARED ? NULL : "a table of samples that is not shared";
+}
+
+static const char *parts_fault(const struct part_def *parts, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (!parts[i].name)
+			return "a part of a key or a column without a name";
+	return NULL;
+}
+
+static const char *cells_fault(const struct table_def *def)
+{
+	bool is_log = def->cell_kind == CELL_LOG;
+	if (def->key_count < 1 || def->key_count > TABLE_PARTS_MAX || def->column_count < 1 ||
+	    def->column_count > TABLE_PARTS_MAX)
+		return "a table of cells without parts of a key or a column, or with too many";
+	if (def->field_count || def->has_period)
+		return "a table of cells with fields or a period";
+	if (def->by_ranges && !is_log)
+		return "by_ranges of a table that is no log";
+	if (is_log && def->place == PLACE_SHARED && !def->by_ranges)
+		return "a log that is shared though its readers do not go by ranges";
+	if (!is_log && def->place == PLACE_OWN)
+		return "a table that is no log and not shared";
+	const char *fault = parts_fault(def->key, def->key_count);
+	return fault ? fault : parts_fault(def->column, def->column_count);
+}
+
+const char *schema_fault(const struct table_def *def)
+{
+	if (!def->name || !def->help)
+		return "a table without a name or a help text";
+	return def->kind == TABLE_SAMPLES ? samples_fault(def) : cells_fault(def);
+}
+
+size_t schema_value_max_bytes(enum table table)
+{
+	return schema[table].place == PLACE_OWN ? TABLE_OWN_VALUE_MAX_BYTES
+						: TABLE_SHARED_VALUE_MAX_BYTES;
+}
+
 int64_t schema_segment_ms(enum table table, int64_t period_ms)
 {
 	if (table == TABLE_RAW_DATA || table == TABLE_DATA_RAW || table == TABLE_DATA_LATE)
 		return DAY_MS;
 	return period_ms <= 3600000 ? 30 * DAY_MS : 360 * DAY_MS;
+}
+
+int64_t schema_bucket_ms(enum table table, int64_t period_ms)
+{
+	if (table == TABLE_RAW_DATA || table == TABLE_DATA_RAW || table == TABLE_DATA_LATE ||
+	    period_ms < 30000)
+		return DAY_MS;
+	if (period_ms < 300000)
+		return 7 * DAY_MS;
+	return period_ms < 3600000 ? 28 * DAY_MS : 364 * DAY_MS;
 }
 
 static const int64_t class_days[RETENTION_CLASSES] = {2, 7, 35, 400, 0};

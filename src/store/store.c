@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "base/owner.h"
+#include "base/utf8.h"
 #include "store/read_own.h"
 
 /* ---- Sums ---------------------------------------------------------------------------------- */
@@ -171,6 +172,32 @@ static int check_append(const struct store_target *target, unsigned fields, size
 	return check_retention(target->retention, e);
 }
 
+static int refuse_type(const struct table_def *def, const struct field_def *field, struct errbuf *e)
+{
+	return errbuf_set(e, ERR_INVALID, "%s in %s of %s, which holds %s",
+			  field->type == FIELD_REAL ? "an integer" : "a real number", field->name,
+			  def->name, field->type == FIELD_REAL ? "real numbers" : "integers");
+}
+
+/* Whether each field takes its values; those of a table of one field that takes any, as most are,
+ * are not looked at. */
+static int check_types(enum table table, unsigned fields, size_t n, const struct value *values,
+		       struct errbuf *e)
+{
+	const struct table_def *def = &schema[table];
+	size_t step = fields_count(fields), place = 0;
+	for (size_t f = 0; f < def->field_count; f++) {
+		if (!(fields >> f & 1))
+			continue;
+		enum field_type type = def->fields[f].type;
+		for (size_t i = 0; i < n && type != FIELD_ANY; i++)
+			if (!field_takes(type, values[i * step + place].type))
+				return refuse_type(def, &def->fields[f], e);
+		place++;
+	}
+	return 0;
+}
+
 int store_append_fields(struct store_write *write, const struct store_target *target, int64_t ts_ms,
 			unsigned fields, const uint64_t *handles, size_t n,
 			const struct value *values)
@@ -183,6 +210,9 @@ int store_append_fields(struct store_write *write, const struct store_target *ta
 	ptrdiff_t there = count_values(values, n * fields_count(fields));
 	if (there < 0)
 		return errbuf_set(&write->error, ERR_INVALID, "a value of unknown type");
+	err = check_types(target->table, fields, n, values, &write->error);
+	if (err)
+		return err;
 	err = write->store->engine->append(write, target, ts_ms, fields, handles, n, values);
 	if (!err)
 		write->samples += (size_t)there;
@@ -198,8 +228,9 @@ int store_append(struct store_write *write, const struct store_target *target, i
 					 n, values);
 }
 
-static int check_columns(const struct store_columns *columns, struct errbuf *e)
+static int check_columns(enum table table, const struct store_columns *columns, struct errbuf *e)
 {
+	const struct table_def *def = &schema[table];
 	if (!columns->count)
 		return errbuf_set(e, ERR_INVALID, "no times given");
 	if (columns->type == VALUE_NONE || (unsigned)columns->type > VALUE_U64)
@@ -207,6 +238,9 @@ static int check_columns(const struct store_columns *columns, struct errbuf *e)
 	for (size_t t = 1; t < columns->count; t++)
 		if (columns->ts_ms[t] <= columns->ts_ms[t - 1])
 			return errbuf_set(e, ERR_INVALID, "times that do not ascend");
+	for (size_t f = 0; f < def->field_count; f++)
+		if (columns->fields >> f & 1 && !field_takes(def->fields[f].type, columns->type))
+			return refuse_type(def, &def->fields[f], e);
 	int err = store_check_time(columns->ts_ms[0], e);
 	return err ? err : store_check_time(columns->ts_ms[columns->count - 1], e);
 }
@@ -233,7 +267,7 @@ int store_append_columns(struct store_write *write, const struct store_target *t
 	const struct store_engine *engine = write->store->engine;
 	int err = check_append(target, columns->fields, columns->n, &write->error);
 	if (!err)
-		err = check_columns(columns, &write->error);
+		err = check_columns(target->table, columns, &write->error);
 	if (err)
 		return err;
 	if (!engine->append_columns || !write->in_runs)
@@ -307,6 +341,24 @@ static int store_check_key(enum table table, const struct store_parts *key, stru
 	return 0;
 }
 
+static int check_texts(const struct table_def *table, const struct store_parts *parts,
+		       const struct part_def *defs, size_t count, struct errbuf *e)
+{
+	for (size_t i = 0; i < count; i++)
+		if (defs[i].type == PART_TEXT && !utf8_is_valid(parts->part[i]))
+			return errbuf_set(e, ERR_INVALID, "%s of %s is not UTF-8", defs[i].name,
+					  table->name);
+	return 0;
+}
+
+/* Of what is put: what older versions stored can be removed, whatever it is called. */
+static int check_put(const struct table_def *def, const struct store_parts *key,
+		     const struct store_parts *column, struct errbuf *e)
+{
+	int err = check_texts(def, key, def->key, def->key_count, e);
+	return err ? err : check_texts(def, column, def->column, def->column_count, e);
+}
+
 /* Columns of series_sets hold whole series-sets, bounded by model/series.h. */
 static size_t column_max_bytes(enum table table)
 {
@@ -350,11 +402,14 @@ static int add_cell(struct store_write *write, enum cell_kind kind, const struct
 	err = store_check_key(cell->table, key, e);
 	if (!err)
 		err = check_column(cell->table, column, def->column_count, e);
+	if (!err && cell->action != CELL_DELETE && cell->action != CELL_DELETE_IF)
+		err = check_put(def, key, column, e);
 	if (err)
 		return err;
-	if (cell->value.len > STORE_VALUE_MAX_BYTES)
-		return errbuf_set(e, ERR_LIMIT, "a value of %zu bytes in %s; at most %d",
-				  cell->value.len, def->name, STORE_VALUE_MAX_BYTES);
+	size_t value_max_bytes = schema_value_max_bytes(cell->table);
+	if (cell->value.len > value_max_bytes)
+		return errbuf_set(e, ERR_LIMIT, "a value of %zu bytes in %s; at most %zu",
+				  cell->value.len, def->name, value_max_bytes);
 	if (cell->expires_ms < 0)
 		return errbuf_set(e, ERR_INVALID, "an expiry before 1970");
 	if (cell->stamp_us == INT64_MIN)

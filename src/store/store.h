@@ -8,8 +8,10 @@
  *  - Success of a write means durable: fsynced, or acknowledged at the configured consistency. A
  *    read submitted after that completion sees the whole batch. Writing the same thing twice is a
  *    no-op.
- *  - A write batch is atomic per row and may have ordered stages (stage 2 is sent after stage 1 is
- *    durable). Within a batch, the later of two writes of one sample wins.
+ *  - A write batch is atomic per row, as long as what a stage puts into the row has not more than
+ *    STORE_ROW_WHOLE_BYTES; beyond that it comes in the order of the requests, so that what comes
+ *    later is never there without what came before. It may have ordered stages (stage 2 is sent
+ *    after stage 1 is durable). Within a batch, the later of two writes of one sample wins.
  *  - A read carries its query's now: what has expired by then is invisible from the first slice to
  *    the last, and is removed at least one query deadline later.
  *  - What a batch points to belongs to the batch: names, keys, columns, handles and values are
@@ -41,7 +43,10 @@
 enum {
 	STORE_KEY_MAX_BYTES = 4000,   /* a cell's row key, as store_parts_bytes counts it */
 	STORE_COLUMN_MAX_BYTES = 400, /* a column likewise; not those of series_sets */
-	STORE_VALUE_MAX_BYTES = 16 << 20,
+	/* The longest of any table; a table that is shared takes less: schema_value_max_bytes. What
+	 * is stored already may have any length up to this. */
+	STORE_VALUE_MAX_BYTES = TABLE_OWN_VALUE_MAX_BYTES,
+	STORE_ROW_WHOLE_BYTES = 32 << 10, /* keys, columns and values of a row that is written */
 	STORE_SET_ELEMENTS_MAX = 64,
 	STORE_SET_ELEMENT_MAX_BYTES = 255,
 	STORE_BATCH_MAX_BYTES = 64 << 20,
@@ -160,7 +165,8 @@ struct store_target {
  * another retention class: the later write wins while it lives; whether the earlier one shows once
  * that has expired is the engine's business.
  * ERR_LIMIT: the batch is full, submit it first (or n > STORE_GROUP_MAX). ERR_INVALID: table,
- * period, time or count outside the contract. ERR_NOT_FOUND, here or from `done`: no such handle,
+ * period, time or count outside the contract, or a value of a type that schema.h does not have for
+ * its field. ERR_NOT_FOUND, here or from `done`: no such handle,
  * or no longer; from `done`, the other rows of that stage may be there or not. Open the series
  * again and repeat the batch. */
 int store_append(struct store_write *write, const struct store_target *target, int64_t ts_ms,
@@ -219,7 +225,9 @@ struct store_rekeying {
 int store_rekey(struct store_write *write, const struct store_rekeying *rekeying) MUST_CHECK;
 
 /* The parts of a row key or of a column, as many as the table declares, in its order. A part may be
- * empty but not NULL; a row key may not be empty as a whole. */
+ * empty but not NULL; a row key may not be empty as a whole. What is put has valid UTF-8 in each
+ * PART_TEXT, else ERR_INVALID. What is read, removed or a bound of a range may have any bytes
+ * there: older versions stored such. */
 struct store_parts {
 	struct slice part[TABLE_PARTS_MAX];
 };

@@ -11,13 +11,16 @@ struct far_piece {
 	int64_t stamp_us;
 };
 
-/* What a stage of a batch puts into one row: it lands as one. */
+/* What a stage of a batch puts into one row: it lands as one, unless it is too long for that. Then
+ * it is in several of these, of which one lands after the other. */
 struct far_row {
 	struct far_batch *batch;
 	size_t stage;
 	uint64_t number;       /* rises with each row that was handed over */
 	int64_t not_before_us; /* by the store's clock */
 	struct far_piece *first, *last;
+	size_t bytes;       /* of the pieces */
+	bool goes_on;       /* what was put into the row before lies in another of these */
 	struct arena arena; /* the pieces */
 };
 
@@ -62,7 +65,11 @@ struct far {
 	bool stopped;
 };
 
-enum { ROW_MAX_BYTES = 128 << 20, DELAY_MAX_US = 180000000 };
+enum {
+	ROW_MAX_BYTES = 128 << 20,
+	ROW_WHOLE_MAX_BYTES = STORE_ROW_WHOLE_BYTES,
+	DELAY_MAX_US = 180000000
+};
 
 static struct far_store *far_store_of(const struct store *store)
 {
@@ -121,11 +128,39 @@ static void far_free_row(struct far *far, size_t at)
 	mem_free(row);
 }
 
+static bool far_same_row(const struct naive_request *a, const struct naive_request *b)
+{
+	if ((a->kind == REQUEST_CELL) != (b->kind == REQUEST_CELL))
+		return false;
+	if (a->kind == REQUEST_CELL)
+		return a->cell.table == b->cell.table && slice_equal(a->cell.key, b->cell.key);
+	return a->handles[0] == b->handles[0] && a->target.table == b->target.table &&
+	       a->target.period_ms == b->target.period_ms &&
+	       (a->kind == REQUEST_FORGET) == (b->kind == REQUEST_FORGET);
+}
+
+/* What was put into the same row by the same batch has not landed yet. */
+static bool far_waits_for_its_row(const struct far *far, const struct far_row *row)
+{
+	for (size_t i = 0; row->goes_on && i < far->row_count; i++) {
+		const struct far_row *other = far->rows[i];
+		if (other->batch == row->batch && other->stage == row->stage &&
+		    other->number < row->number &&
+		    far_same_row(&other->first->request, &row->first->request))
+			return true;
+	}
+	return false;
+}
+
 /* Nobody waits for the batch any more: half of the rows of this stage land some time, the others do
- * not, nor do those of later stages. */
+ * not, nor do those of later stages, nor what comes behind what has not landed. */
 static void far_abandon(struct far *far, const struct far_batch *batch)
 {
 	int64_t now_us = far->naive->clock->wall_us(far->naive->clock);
+	for (size_t i = far->row_count; i > 0; i--)
+		if (far->rows[i - 1]->batch == batch &&
+		    far_waits_for_its_row(far, far->rows[i - 1]))
+			far_free_row(far, i - 1);
 	for (size_t i = far->row_count; i > 0; i--) {
 		struct far_row *row = far->rows[i - 1];
 		if (row->batch != batch)
@@ -163,17 +198,6 @@ static bool far_is_log(const struct far_row *row)
 	return request->kind == REQUEST_CELL && schema[request->cell.table].cell_kind == CELL_LOG;
 }
 
-static bool far_same_row(const struct naive_request *a, const struct naive_request *b)
-{
-	if ((a->kind == REQUEST_CELL) != (b->kind == REQUEST_CELL))
-		return false;
-	if (a->kind == REQUEST_CELL)
-		return a->cell.table == b->cell.table && slice_equal(a->cell.key, b->cell.key);
-	return a->handles[0] == b->handles[0] && a->target.table == b->target.table &&
-	       a->target.period_ms == b->target.period_ms &&
-	       (a->kind == REQUEST_FORGET) == (b->kind == REQUEST_FORGET);
-}
-
 /* Rows of a log land in the order of their numbers, but for those that nobody waits for. */
 static bool far_is_first_of_log(const struct far *far, const struct far_row *row)
 {
@@ -192,7 +216,7 @@ static bool far_may_land(const struct far *far, const struct far_row *row)
 	const struct far_batch *batch = row->batch;
 	return row->stage == batch->stage && !(batch->from && batch->from->frozen) &&
 	       row->not_before_us <= far->naive->clock->wall_us(far->naive->clock) &&
-	       far_is_first_of_log(far, row);
+	       far_is_first_of_log(far, row) && !far_waits_for_its_row(far, row);
 }
 
 /* The outcome of a condition is its caller's while that waits. */
@@ -266,17 +290,34 @@ static void far_next_stage(struct store_write *write)
 	naive_engine.next_stage(write);
 }
 
+static size_t far_request_bytes(const struct naive_request *request)
+{
+	const struct store_cell_write *cell = &request->cell;
+	return request->kind == REQUEST_CELL
+		       ? cell->key.len + cell->column.len + cell->to.len + cell->value.len
+		       : sizeof(int64_t) + TABLE_FIELDS_MAX * sizeof(struct value);
+}
+
 /* That of the stage which the request goes to, the newest of them first; a new one where there is
- * none. */
+ * none, or no room in it. */
 static struct far_row *far_row_for(struct far *far, struct far_batch *batch, size_t stage,
 				   const struct naive_request *request)
 {
+	size_t bytes = far_request_bytes(request);
+	bool goes_on = false;
 	for (size_t i = far->row_count; i > 0 && far->rows[i - 1]->batch == batch; i--) {
 		struct far_row *row = far->rows[i - 1];
-		if (row->stage == stage && far_same_row(&row->first->request, request))
-			return row;
+		if (row->stage != stage || !far_same_row(&row->first->request, request))
+			continue;
+		goes_on = row->bytes + bytes > ROW_WHOLE_MAX_BYTES;
+		if (goes_on)
+			break;
+		row->bytes += bytes;
+		return row;
 	}
 	struct far_row *row = mem_zalloc(sizeof(*row));
+	row->bytes = bytes;
+	row->goes_on = goes_on;
 	row->batch = batch;
 	row->stage = stage;
 	row->number = ++far->numbers;

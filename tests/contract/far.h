@@ -2,7 +2,9 @@
  * Cassandra can promise, and what it does not promise it breaks as often as it can.
  *
  *  - Rows of one batch, of several and of different processes land in any order. A stage begins
- *    when all rows of the one before have landed; the rows of a stage are not one. Only what one
+ *    when all rows of the one before have landed; the rows of a stage are not one. What a stage
+ *    puts into one row is one up to STORE_ROW_WHOLE_BYTES; what is longer lands in pieces, one
+ *    after the other, in the order of the requests, or ends in between. Only what one
  *    process puts into one row of a log lands as it was put.
  *  - The write with the higher stamp wins a sample or a stamped cell, whichever lands first.
  *    Conditional cells are linearizable. Expiry is by the store's clock.

@@ -216,6 +216,59 @@ static void what_is_unknown_lands_later_or_never(UNUSED void **state)
 }
 
 /* A process is killed. Some of its rows land after that, the others never. */
+/* A row of `count` cells of 1,000 bytes: how many there are, which are the first ones. */
+static size_t first_cells_of(struct rig *rig, size_t count)
+{
+	static const struct store_parts key = {{SLICE("row")}};
+	static char bytes[1000];
+	struct store_write *write = store_write_new(rig->process[0], 1 << 20);
+	write->executor = &rig->queue.executor;
+	write->done = write_done;
+	write->owner = rig;
+	for (size_t i = 0; i < count; i++) {
+		char column[4] = {(char)('a' + i / 26), (char)('a' + i % 26)};
+		const struct store_parts at = {{slice_of(column)}};
+		assert_int_equal(store_cell_put(write, TABLE_OOPS, &key, &at,
+						(struct slice){bytes, sizeof(bytes)}, 1, 0),
+				 0);
+	}
+	assert_int_equal(store_write_submit(write), 0);
+	run(rig);
+	clock_virtual_advance(&rig->clock, 1000000000);
+	run(rig);
+	store_write_free(write);
+	struct store_read *read = landed_read(rig);
+	struct store_request *request = store_read_add(read, STORE_CELL_SCAN);
+	request->cell_scan = (struct store_cell_scan){.table = TABLE_OOPS, .key = key};
+	run_read(rig, read);
+	size_t there = request->cell_scan.count;
+	for (size_t i = 0; i < there; i++) {
+		struct slice column = request->cell_scan.cells[i].column.part[0];
+		assert_int_equal((column.data[0] - 'a') * 26 + column.data[1] - 'a', i);
+	}
+	store_read_free(read);
+	return there;
+}
+
+/* 32 KiB are 32 cells of 1,000 bytes with their keys and columns; the next ones may be missing. */
+static void a_long_row_lands_in_pieces_one_after_the_other(UNUSED void **state)
+{
+	unsigned parts = 0;
+	for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+		struct rig rig;
+		rig_open(&rig, seed, (struct far_faults){.unknown = 500});
+		size_t there = first_cells_of(&rig, 100);
+		assert_true(there % 32 == 0 || there == 100);
+		parts |= 1u << (there + 31) / 32;
+		rig_close(&rig);
+		rig_open(&rig, seed, (struct far_faults){.unknown = 500});
+		assert_int_equal(first_cells_of(&rig, 32) % 32, 0);
+		rig_close(&rig);
+	}
+	/* Each end was seen but that nothing lands: what is first landed before it was unknown. */
+	assert_int_equal(parts, 1 << 1 | 1 << 2 | 1 << 3 | 1 << 4);
+}
+
 static void what_a_killed_process_handed_over_lands_later_or_never(UNUSED void **state)
 {
 	size_t landed[3] = {0};
@@ -301,6 +354,7 @@ int main(void)
 		cmocka_unit_test(the_higher_stamp_stays_whichever_lands_first),
 		cmocka_unit_test(what_a_frozen_process_handed_over_lands_when_it_wakes),
 		cmocka_unit_test(what_is_unknown_lands_later_or_never),
+		cmocka_unit_test(a_long_row_lands_in_pieces_one_after_the_other),
 		cmocka_unit_test(what_a_killed_process_handed_over_lands_later_or_never),
 		cmocka_unit_test(submissions_are_refused_and_reads_fail),
 		cmocka_unit_test(reads_are_cut_short),

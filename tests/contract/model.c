@@ -72,24 +72,34 @@ int64_t model_pick_ts(struct model *model, size_t place)
 	}
 }
 
+/* Texts are UTF-8, bytes are not. Both are in the same order. */
 struct store_parts model_key(enum table table, size_t index)
 {
-	static const struct slice texts[MODEL_KEYS] = {
+	static const struct slice bytes[MODEL_KEYS] = {
 		{"a", 1}, {"a\0b", 3}, {"\xff\xff", 2}, {"a longer key than the others", 28}};
+	static const struct slice texts[MODEL_KEYS] = {{"a", 1},
+						       {"a\0b", 3},
+						       {"\xf4\x8f\xbf\xbf\xc3\xbf", 6},
+						       {"a longer key than the others", 28}};
 	static const char numbers[MODEL_KEYS][8] = {{0}, {0, 1}, {0, 0, 0, 0, 0, 0, 0, 9}, {-1}};
 	struct store_parts key = {0};
 	for (size_t p = 0; p < schema[table].key_count; p++) {
-		bool number = schema[table].key[p].type == PART_U64;
-		key.part[p] = number ? (struct slice){numbers[index], 8} : texts[index];
+		enum part_type type = schema[table].key[p].type;
+		key.part[p] = type == PART_U64    ? (struct slice){numbers[index], 8}
+			      : type == PART_TEXT ? texts[index]
+						  : bytes[index];
 	}
 	return key;
 }
 
 struct store_parts model_column(enum table table, size_t index)
 {
-	static const struct slice texts[MODEL_COLUMNS] = {{"", 0},  {"\0", 1},  {"\0\xff", 2},
+	static const struct slice bytes[MODEL_COLUMNS] = {{"", 0},  {"\0", 1},  {"\0\xff", 2},
 							  {"a", 1}, {"a\0", 2}, {"ab", 2},
 							  {"b", 1}, {"\xff", 1}};
+	static const struct slice texts[MODEL_COLUMNS] = {
+		{"", 0},   {"\0", 1}, {"\0\xef\xbf\xbf", 4},  {"a", 1}, {"a\0", 2},
+		{"ab", 2}, {"b", 1},  {"\xf4\x8f\xbf\xbf", 4}};
 	static const char numbers[MODEL_COLUMNS][8] = {{0},
 						       {0, 0, 0, 0, 0, 0, 0, 1},
 						       {0, 0, 0, 0, 0, 0, 0, 2},
@@ -101,8 +111,10 @@ struct store_parts model_column(enum table table, size_t index)
 	struct store_parts column = {0};
 	for (size_t p = 0; p < schema[table].column_count; p++) {
 		size_t which = p ? index * 5 % MODEL_COLUMNS : index;
-		bool number = schema[table].column[p].type == PART_U64;
-		column.part[p] = number ? (struct slice){numbers[which], 8} : texts[which];
+		enum part_type type = schema[table].column[p].type;
+		column.part[p] = type == PART_U64    ? (struct slice){numbers[which], 8}
+				 : type == PART_TEXT ? texts[which]
+						     : bytes[which];
 	}
 	return column;
 }

@@ -80,13 +80,23 @@ static struct value pick_value(struct model *model, size_t series, size_t field,
 	}
 }
 
-static void pick_values(struct model *model, const size_t *series, size_t n, size_t fields,
+/* About the same number, of a type that the field takes. */
+static struct value fit(struct value value, enum field_type type)
+{
+	if (field_takes(type, value.type))
+		return value;
+	return type == FIELD_REAL ? value_f64(value_as_f64(value)) : value_u64(value.bits);
+}
+
+static void pick_values(struct model *model, const size_t *series, size_t n, enum table table,
 			int64_t ts_ms, struct value *values)
 {
+	size_t fields = schema[table].field_count;
 	unsigned holes = chance(model, 50) ? 0 : (unsigned)pick(model, 60);
 	for (size_t i = 0; i < n; i++) {
 		for (size_t f = 0; f < fields; f++) {
-			values[i * fields + f] = pick_value(model, series[i], f, ts_ms);
+			values[i * fields + f] = fit(pick_value(model, series[i], f, ts_ms),
+						     schema[table].fields[f].type);
 			if (chance(model, holes))
 				values[i * fields + f] = (struct value){0, VALUE_NONE};
 		}
@@ -129,7 +139,7 @@ static int append(struct model *model, struct side *side, struct batch *batch, s
 	struct value values[MODEL_SERIES * TABLE_FIELDS_MAX];
 	const struct store_target *p = &model_places[place];
 	handles_of(side, series, n, handles);
-	pick_values(model, series, n, schema[p->table].field_count, ts_ms, values);
+	pick_values(model, series, n, p->table, ts_ms, values);
 	for (size_t i = 0; i < n; i++)
 		model->ever[series[i]][place] = true;
 	return store_append(
@@ -140,8 +150,17 @@ static int append(struct model *model, struct side *side, struct batch *batch, s
 		ts_ms, handles, n, values);
 }
 
-/* One that suits all of the series; false: there is none. */
-static bool pick_type(struct model *model, const size_t *series, size_t n, enum value_type *type)
+static unsigned fields_of(enum table table, enum value_type type)
+{
+	unsigned fields = 0;
+	for (size_t f = 0; f < schema[table].field_count; f++)
+		fields |= (unsigned)field_takes(schema[table].fields[f].type, type) << f;
+	return fields;
+}
+
+/* One that suits all of the series and some field; false: there is none. */
+static bool pick_type(struct model *model, enum table table, const size_t *series, size_t n,
+		      enum value_type *type)
 {
 	unsigned wanted = 0;
 	for (size_t i = 0; i < n; i++) {
@@ -151,7 +170,7 @@ static bool pick_type(struct model *model, const size_t *series, size_t n, enum 
 	*type = (enum value_type)(VALUE_F64 + pick(model, 3));
 	if (wanted)
 		*type = wanted & 1u << VALUE_I64 ? VALUE_I64 : VALUE_U64;
-	return !(wanted & (wanted - 1));
+	return !(wanted & (wanted - 1)) && fields_of(table, *type);
 }
 
 static uint64_t pick_bits(struct model *model, enum value_type type)
@@ -169,6 +188,8 @@ static int append_columns(struct model *model, struct side *side, struct batch *
 	uint64_t handles[MODEL_SERIES];
 	const struct store_target *p = &model_places[place];
 	unsigned fields = 1 + (unsigned)pick(model, (1u << schema[p->table].field_count) - 1);
+	unsigned suitable = fields_of(p->table, type);
+	fields = fields & suitable ? fields & suitable : suitable;
 	handles_of(side, series, n, handles);
 	for (size_t i = 0; i < n * fields_count(fields) * times; i++)
 		bits[i] = pick_bits(model, type);
@@ -199,7 +220,8 @@ static int add_append(struct model *model, struct side *side, struct batch *batc
 		times = 1;
 	for (size_t i = 0; i < times; i++)
 		all_ms[i] = ts_ms + (int64_t)i * every_ms;
-	by_column = n && times > 1 && by_column && pick_type(model, series, n, &type);
+	by_column = n && times > 1 && by_column &&
+		    pick_type(model, model_places[place].table, series, n, &type);
 	if (n)
 		model_trace(
 			model, "append %zu times from %lld, %zu series from %zu, %s %lld%s", times,

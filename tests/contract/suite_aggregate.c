@@ -54,11 +54,11 @@ static void last_before_of_many_has_all_fields(struct rig *rig)
 	struct store_target rates = {TABLE_BASE_RATES, RETENTION_EVER, 30000};
 	uint64_t handles[3] = {rig_series(rig, "a", ""), rig_series(rig, "b", ""),
 			       rig_series(rig, "c", "")};
-	rig_put_fields(rig, rates, handles[0], T0, (struct value[]){F(1), I(1), NONE, NONE, U(9)});
+	rig_put_fields(rig, rates, handles[0], T0, (struct value[]){I(1), I(1), NONE, NONE, U(9)});
 	rig_put_fields(rig, rates, handles[0], T0 + 1,
 		       (struct value[]){NONE, NONE, I(7), NONE, NONE});
 	rig_put_fields(rig, rates, handles[2], T0 + 5,
-		       (struct value[]){F(2), NONE, NONE, NONE, NONE});
+		       (struct value[]){I(2), NONE, NONE, NONE, NONE});
 	for (int pass = 0; pass < 2; pass++) {
 		for (size_t max = 0; max < 3; max++) {
 			struct store_read *read = rig_read_new(rig);
@@ -346,8 +346,8 @@ static void one_field_of_several(struct rig *rig)
 	uint64_t h = rig_series(rig, "a", "");
 	size_t windows;
 	rig_put_all(rig, rates, h,
-		    POINTS({T0, {F(1), NONE, I(10), NONE, NONE}},
-			   {T0 + 1, {F(2), I(1), NONE, NONE, NONE}},
+		    POINTS({T0, {I(1), NONE, I(10), NONE, NONE}},
+			   {T0 + 1, {I(2), I(1), NONE, NONE, NONE}},
 			   {T0 + 2, {NONE, I(0), I(30), NONE, NONE}}));
 	for (int pass = 0; pass < 2; pass++) {
 		static const uint64_t counts[] = {2, 2, 2, 0, 0};

@@ -122,8 +122,21 @@ static void sizes_of_cells_at_their_limits(struct rig *rig)
 	assert_int_equal(try_put(rig, write, STORE_KEY_MAX_BYTES, STORE_COLUMN_MAX_BYTES, 1), 0);
 	assert_int_equal(try_put(rig, write, STORE_KEY_MAX_BYTES + 1, 1, 1), ERR_LIMIT);
 	assert_int_equal(try_put(rig, write, 1, STORE_COLUMN_MAX_BYTES + 1, 1), ERR_LIMIT);
-	assert_int_equal(try_put(rig, write, 1, 1, STORE_VALUE_MAX_BYTES), 0);
-	assert_int_equal(try_put(rig, write, 1, 1, STORE_VALUE_MAX_BYTES + 1), ERR_LIMIT);
+	assert_int_equal(try_put(rig, write, 1, 1, 1048576), 0);
+	assert_int_equal(try_put(rig, write, 1, 1, 1048577), ERR_LIMIT);
+	assert_string_equal(write->error.text, "a value of 1048577 bytes in oops; at most 1048576");
+	/* In a table of the node's own. */
+	assert_int_equal(store_log_put(write, TABLE_QUEUE, PARTS(TEXT("q"), TEXT("12345678")),
+				       PARTS(TEXT("12345678")), filled(rig, 16777216)),
+			 0);
+	assert_int_equal(store_log_put(write, TABLE_QUEUE, PARTS(TEXT("q"), TEXT("12345678")),
+				       PARTS(TEXT("12345678")), filled(rig, 16777217)),
+			 ERR_LIMIT);
+	/* A log that is shared. */
+	assert_int_equal(store_log_put(write, TABLE_MARKS,
+				       PARTS(TEXT("12345678"), TEXT("12345678")),
+				       PARTS(TEXT("12345678"), TEXT("w")), filled(rig, 1048577)),
+			 ERR_LIMIT);
 	/* Two parts, of which the inner one takes two bytes to close and one more for each 00. */
 	struct slice inner = filled(rig, STORE_COLUMN_MAX_BYTES - 2);
 	const struct store_parts *key = PARTS(TEXT("k"));
@@ -137,7 +150,7 @@ static void sizes_of_cells_at_their_limits(struct rig *rig)
 	assert_int_equal(
 		store_cell_put(write, TABLE_CHUKWA, key, PARTS(inner, TEXT("")), TEXT("v"), 1, 0),
 		ERR_LIMIT);
-	assert_int_equal(write->cells, 3);
+	assert_int_equal(write->cells, 4);
 	rig_commit(rig, write);
 	assert_int_equal(rig_enumerate(rig, TABLE_OOPS, 0, 0).count, 2);
 }

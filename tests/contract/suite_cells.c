@@ -304,6 +304,9 @@ static void scan_between_two_columns(struct rig *rig)
 	expect_scan(rig, scan, all, 0);
 }
 
+/* The character with the greatest bytes, U+10FFFF. */
+#define LAST "\xf4\x8f\xbf\xbf"
+
 /* Parts with 00 and ff inside, which an order of flat bytes would mix up: by hand, part by part. */
 static void order_is_part_by_part(struct rig *rig)
 {
@@ -311,13 +314,13 @@ static void order_is_part_by_part(struct rig *rig)
 		{{TEXT(""), TEXT("")}},        {{TEXT(""), TEXT("\0")}},
 		{{TEXT(""), TEXT("\xff")}},    {{TEXT("\0"), TEXT("")}},
 		{{TEXT("\0"), TEXT("z")}},     {{TEXT("\0\0"), TEXT("a")}},
-		{{TEXT("\0\x01"), TEXT("a")}}, {{TEXT("\0\xff"), TEXT("a")}},
+		{{TEXT("\0\x01"), TEXT("a")}}, {{TEXT("\0\xc3\xbf"), TEXT("a")}},
 		{{TEXT("\x01"), TEXT("a")}},   {{TEXT("a"), TEXT("")}},
 		{{TEXT("a"), TEXT("\0\x01")}}, {{TEXT("a"), TEXT("z")}},
 		{{TEXT("a\0"), TEXT("a")}},    {{TEXT("a\0\x01"), TEXT("a")}},
 		{{TEXT("a\x01"), TEXT("a")}},  {{TEXT("ab"), TEXT("a")}},
-		{{TEXT("\xff"), TEXT("")}},    {{TEXT("\xff"), TEXT("\xff\xff")}},
-		{{TEXT("\xff\0"), TEXT("")}},  {{TEXT("\xff\xff"), TEXT("")}},
+		{{TEXT(LAST), TEXT("")}},      {{TEXT(LAST), TEXT("\xff\xff")}},
+		{{TEXT(LAST "\0"), TEXT("")}}, {{TEXT(LAST LAST), TEXT("")}},
 	};
 	enum { COUNT = ARRAY_LEN(columns) };
 	const struct store_parts *key = PARTS(TEXT("k\0ey"));
@@ -346,11 +349,64 @@ static void order_is_part_by_part(struct rig *rig)
 	assert_int_equal(rig_scan(rig, &scan, 0).count, 3);
 	scan.to = *PARTS(TEXT("a"));
 	assert_int_equal(rig_scan(rig, &scan, 0).count, 0);
-	scan.to = *PARTS(TEXT("\xff"));
+	scan.to = *PARTS(TEXT(LAST));
 	assert_int_equal(rig_scan(rig, &scan, 1).count, 7);
-	scan.from = *PARTS(TEXT("\xff"));
+	scan.from = *PARTS(TEXT(LAST));
 	scan.to = (struct store_parts){0};
 	assert_int_equal(rig_scan(rig, &scan, 0).count, 4);
+	/* Bounds may be any bytes: cut characters, and what stands in no text. */
+	scan.from = *PARTS(TEXT("\xf4\x8f\xbf"));
+	scan.to = *PARTS(TEXT("\xff"));
+	assert_int_equal(rig_scan(rig, &scan, 0).count, 4);
+	scan.from = *PARTS(TEXT("\xff"));
+	scan.to = (struct store_parts){0};
+	assert_int_equal(rig_scan(rig, &scan, 0).count, 0);
+}
+
+/* What stands in no valid UTF-8: a byte alone, a character cut or overlong, a half of a pair, a
+ * character beyond the last. */
+static void texts_that_are_not_utf8_are_not_put(struct rig *rig)
+{
+	static const struct slice bad[] = {TEXT("\xff"),         TEXT("a\x80"),
+					   TEXT("\xe2\x82"),     TEXT("\xc0\x80"),
+					   TEXT("\xed\xa0\x80"), TEXT("\xf4\x90\x80\x80")};
+	const struct store_parts *good = PARTS(TEXT("gr\xc3\xbc\xc3\x9f\0"));
+	struct store_write_cond *outcome;
+	struct store_write *write = rig_write_new(rig);
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+		const struct store_parts *parts = PARTS(bad[i]);
+		struct slice v = TEXT("v");
+		assert_int_equal(store_cell_put(write, TABLE_OOPS, parts, good, v, 1, 0),
+				 ERR_INVALID);
+		assert_string_equal(write->error.text, "oops_id of oops is not UTF-8");
+		assert_int_equal(store_cell_put(write, TABLE_OOPS, good, parts, v, 1, 0),
+				 ERR_INVALID);
+		assert_string_equal(write->error.text, "attribute of oops is not UTF-8");
+		assert_int_equal(store_set_add(write, TABLE_METRIC_NAMES, good, parts, v),
+				 ERR_INVALID);
+		assert_int_equal(
+			store_cell_put_if(write, TABLE_LEASES, good, parts, 0, v, 0, &outcome),
+			ERR_INVALID);
+		assert_int_equal(store_log_put(write, TABLE_QUEUE, PARTS(bad[i], TEXT("12345678")),
+					       PARTS(TEXT("12345678")), v),
+				 ERR_INVALID);
+		/* Bytes may be any; and what is not there may be removed, whatever it is called. */
+		assert_int_equal(store_cell_put(write, TABLE_CHUKWA, parts,
+						PARTS(TEXT("t"), bad[i]), v, 1, 0),
+				 0);
+		assert_int_equal(store_cell_delete(write, TABLE_OOPS, parts, parts, 1), 0);
+		assert_int_equal(store_log_remove(write, TABLE_QUEUE,
+						  PARTS(bad[i], TEXT("12345678")), PARTS({0}),
+						  PARTS({0})),
+				 0);
+	}
+	assert_int_equal(store_cell_put(write, TABLE_OOPS, good, good, TEXT("v"), 1, 0), 0);
+	rig_commit(rig, write);
+	struct store_cell cell;
+	assert_true(rig_cell_get(rig, TABLE_OOPS, good, good, &cell));
+	assert_int_equal(rig_enumerate(rig, TABLE_CHUKWA, 0, 0).count, ARRAY_LEN(bad));
+	assert_int_equal(rig_enumerate(rig, TABLE_LEASES, 0, 0).count, 0);
+	assert_int_equal(rig_enumerate(rig, TABLE_QUEUE, 0, 0).count, 0);
 }
 
 /* Rows whose keys are prefixes of each other, or would be the same if parts were just joined. */
@@ -533,8 +589,8 @@ static void large_values_come_back_whole(struct rig *rig)
 				      65535,
 				      65536,
 				      1000000,
-				      STORE_VALUE_MAX_BYTES - 1,
-				      STORE_VALUE_MAX_BYTES};
+				      TABLE_SHARED_VALUE_MAX_BYTES - 1,
+				      TABLE_SHARED_VALUE_MAX_BYTES};
 	for (int pass = 0; pass < 2; pass++) {
 		for (size_t l = 0; l < ARRAY_LEN(lens); l++) {
 			char column[16];
@@ -554,7 +610,7 @@ static void large_values_come_back_whole(struct rig *rig)
 	}
 	/* A smaller one over a large one, and the other way round. */
 	rig_cell_put(rig, TABLE_OOPS, DAY_KEY, PARTS(TEXT("14")), TEXT("small"), 2, 0);
-	struct slice large = patterned(rig, 5000000, 9);
+	struct slice large = patterned(rig, 999999, 9);
 	rig_cell_put(rig, TABLE_OOPS, DAY_KEY, PARTS(TEXT("0")), large, 2, 0);
 	struct store_cell cell;
 	assert_true(rig_cell_get(rig, TABLE_OOPS, DAY_KEY, PARTS(TEXT("14")), &cell));
@@ -746,6 +802,7 @@ const struct contract_case cases_cells[] = {
 	CASE(expiry_follows_the_querys_now),
 	CASE(scan_between_two_columns),
 	CASE(order_is_part_by_part),
+	CASE(texts_that_are_not_utf8_are_not_put),
 	CASE(rows_do_not_run_together),
 	CASE(numbers_are_in_the_order_of_numbers),
 	CASE(many_cells_in_one_row),

@@ -161,8 +161,9 @@ static void removal_and_samples_are_one_batch(struct rig *rig)
 
 static void values_of_every_length(struct rig *rig)
 {
-	static const size_t lengths[] = {0, 1, 1900, 1901, 4050, 4051, 4052, 4080, 8200, 100000};
-	static char bytes[100000];
+	static const size_t lengths[] = {
+		0, 1, 1900, 1901, 4050, 4051, 4052, 4080, 8200, 100000, STORE_VALUE_MAX_BYTES};
+	static char bytes[STORE_VALUE_MAX_BYTES];
 	for (size_t i = 0; i < sizeof(bytes); i++)
 		bytes[i] = (char)(i * 7 + i / 251);
 	for (int round = 0; round < 2; round++) {
@@ -180,7 +181,7 @@ static void values_of_every_length(struct rig *rig)
 	struct store_cell_scan scan = {.table = TABLE_QUEUE, .key = *ROW(1)};
 	struct cells cells = rig_scan(rig, &scan, 0);
 	assert_int_equal(cells.count, ARRAY_LEN(lengths) - 4);
-	assert_slice(cells.list[0].value, (struct slice){bytes, lengths[5]});
+	assert_slice(cells.list[0].value, (struct slice){bytes, lengths[ARRAY_LEN(lengths) - 5]});
 	rig_verify(rig);
 	rig_log_remove(rig, TABLE_QUEUE, ROW(1), NOTHING, NOTHING);
 	EXPECT_NONE(rig, 1);

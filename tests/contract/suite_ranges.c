@@ -430,8 +430,11 @@ static void tables_and_periods_are_apart(struct rig *rig)
 				struct store_target place = {(enum table)t, RETENTION_EVER,
 							     schema[t].has_period ? p * 30000 : 0};
 				struct point point = {.ts_ms = T0};
-				for (size_t f = 0; f < schema[t].field_count; f++)
-					point.values[f] = I(1000 * t + 100 * p + (int64_t)f);
+				for (size_t f = 0; f < schema[t].field_count; f++) {
+					int64_t n = 1000 * t + 100 * p + (int64_t)f;
+					bool real = schema[t].fields[f].type == FIELD_REAL;
+					point.values[f] = real ? F((double)n) : I(n);
+				}
 				if (pass == 0)
 					rig_put_fields(rig, place, h, T0, point.values);
 				else

@@ -142,8 +142,8 @@ static void shapes_survive_every_codec(struct rig *rig)
 static void fields_of_one_time_lie_together(struct rig *rig)
 {
 	uint64_t h = rig_series(rig, "ifHCInOctets", "device=r");
-	struct points two = POINTS({T0, {F(1.5), I(1), I(30000), U(0), NONE}},
-				   {T0 + 30000, {F(2.5), I(0), I(15000), U(5), U(77)}});
+	struct points two = POINTS({T0, {U(15), I(1), I(30000), U(0), NONE}},
+				   {T0 + 30000, {U(25), I(0), I(15000), U(5), U(77)}});
 	rig_put_all(rig, RATES, h, two);
 	for (int pass = 0; pass < 2; pass++) {
 		expect_all(rig, RATES, h, two);
@@ -154,20 +154,20 @@ static void fields_of_one_time_lie_together(struct rig *rig)
 static void fields_are_written_one_by_one(struct rig *rig)
 {
 	uint64_t h = rig_series(rig, "ifHCInOctets", "device=r");
-	rig_put_fields(rig, RATES, h, T0, (struct value[]){F(1), NONE, NONE, NONE, NONE});
+	rig_put_fields(rig, RATES, h, T0, (struct value[]){I(1), NONE, NONE, NONE, NONE});
 	rig_put_fields(rig, RATES, h, T0, (struct value[]){NONE, NONE, I(3), NONE, NONE});
-	expect_all(rig, RATES, h, POINTS({T0, {F(1), NONE, I(3), NONE, NONE}}));
+	expect_all(rig, RATES, h, POINTS({T0, {I(1), NONE, I(3), NONE, NONE}}));
 	rig_settle(rig);
 	rig_put_fields(rig, RATES, h, T0, (struct value[]){NONE, NONE, NONE, NONE, U(5)});
-	expect_all(rig, RATES, h, POINTS({T0, {F(1), NONE, I(3), NONE, U(5)}}));
+	expect_all(rig, RATES, h, POINTS({T0, {I(1), NONE, I(3), NONE, U(5)}}));
 	/* NONE leaves alone; another type overwrites. */
-	rig_put_fields(rig, RATES, h, T0, (struct value[]){NONE, NONE, F(4.5), NONE, NONE});
-	expect_all(rig, RATES, h, POINTS({T0, {F(1), NONE, F(4.5), NONE, U(5)}}));
+	rig_put_fields(rig, RATES, h, T0, (struct value[]){NONE, NONE, U(45), NONE, NONE});
+	expect_all(rig, RATES, h, POINTS({T0, {I(1), NONE, U(45), NONE, U(5)}}));
 	rig_settle(rig);
-	expect_all(rig, RATES, h, POINTS({T0, {F(1), NONE, F(4.5), NONE, U(5)}}));
+	expect_all(rig, RATES, h, POINTS({T0, {I(1), NONE, U(45), NONE, U(5)}}));
 	rig_reopen(rig);
 	h = rig_find(rig, "t", "ifHCInOctets", "device=r");
-	expect_all(rig, RATES, h, POINTS({T0, {F(1), NONE, F(4.5), NONE, U(5)}}));
+	expect_all(rig, RATES, h, POINTS({T0, {I(1), NONE, U(45), NONE, U(5)}}));
 	assert_int_equal(rig_stats(rig).tables[TABLE_BASE_RATES].samples, 3);
 }
 
@@ -196,13 +196,13 @@ static void some_fields_of_several_series_at_once(struct rig *rig)
 	assert_int_equal(write->samples, 6);
 	/* Of unlike types, and not next to each other. */
 	assert_int_equal(append_some(write, 1 << 2 | 1 << 3, (uint64_t[]){h[2], h[0]}, 2,
-				     (struct value[]){I(-2), F(0.5), U(12), I(13)}),
+				     (struct value[]){I(-2), U(5), U(12), I(13)}),
 			 0);
 	rig_commit(rig, write);
 	for (int pass = 0; pass < 2; pass++) {
 		expect_all(rig, RATES, h[0], POINTS({T0, {U(10), U(11), U(12), I(13), U(14)}}));
 		expect_all(rig, RATES, h[1], POINTS({T0, {U(20), U(2), U(3), U(4), U(24)}}));
-		expect_all(rig, RATES, h[2], POINTS({T0, {U(30), NONE, I(-2), F(0.5), NONE}}));
+		expect_all(rig, RATES, h[2], POINTS({T0, {U(30), NONE, I(-2), U(5), NONE}}));
 		rig_settle(rig);
 	}
 }
@@ -219,6 +219,39 @@ static void no_field_and_one_too_many_are_refused(struct rig *rig)
 	assert_int_equal(append_some(write, 0x1f, &h, 1, values), 0);
 	rig_commit(rig, write);
 	expect_all(rig, RATES, h, POINTS({T0, {U(1), U(2), U(3), U(4), U(5)}}));
+}
+
+static void fields_take_the_types_that_the_schema_says(struct rig *rig)
+{
+	static const struct store_target extremes = {TABLE_STAT_AGGREGATIONS, RETENTION_EVER,
+						     3600000},
+					 rollups = {TABLE_DATA_DOWNSAMPLED, RETENTION_EVER, 60000};
+	uint64_t h = rig_series(rig, "in", "device=r");
+	struct store_write *write = rig_write_new(rig);
+	struct value real = F(1), whole = I(1), both[2] = {U(1), F(1)};
+	assert_int_equal(append_some(write, 1 << 4, &h, 1, &real), ERR_INVALID);
+	assert_string_equal(write->error.text,
+			    "a real number in unplaced of base_rates, which holds integers");
+	assert_int_equal(append_some(write, 1 << 0 | 1 << 1, &h, 1, both), ERR_INVALID);
+	assert_int_equal(store_append_fields(write, &extremes, T0, 1 << 1, &h, 1, &whole),
+			 ERR_INVALID);
+	assert_string_equal(write->error.text,
+			    "an integer in max of stat_aggregations, which holds real numbers");
+	int64_t ts_ms = T0;
+	struct store_columns columns = {&ts_ms, 1,         1 << 0 | 1 << 3,   &h,
+					1,      VALUE_U64, (uint64_t[]){1, 2}};
+	assert_int_equal(store_append_columns(write, &rollups, &columns), 0);
+	columns.fields = 1 << 0 | 1 << 4;
+	assert_int_equal(store_append_columns(write, &rollups, &columns), ERR_INVALID);
+	assert_int_equal(append_some(write, 1 << 0 | 1 << 1, &h, 1, (struct value[]){NONE, U(2)}),
+			 0);
+	assert_int_equal(store_append_fields(write, &extremes, T0, 1 << 0 | 1 << 2, &h, 1,
+					     (struct value[]){F(1), I(-1)}),
+			 0);
+	rig_commit(rig, write);
+	expect_all(rig, RATES, h, POINTS({T0, {NONE, U(2)}}));
+	expect_all(rig, extremes, h, POINTS({T0, {F(1), NONE, I(-1)}}));
+	expect_all(rig, rollups, h, POINTS({T0, {U(1), NONE, NONE, U(2)}}));
 }
 
 static void nothing_but_none_is_nothing(struct rig *rig)
@@ -238,9 +271,9 @@ static void wanted_fields_alone_are_given(struct rig *rig)
 {
 	uint64_t h = rig_series(rig, "ifHCInOctets", "device=r");
 	rig_put_all(rig, RATES, h,
-		    POINTS({T0, {F(1), I(1), NONE, NONE, NONE}},
+		    POINTS({T0, {I(1), I(1), NONE, NONE, NONE}},
 			   {T0 + 1, {NONE, NONE, I(2), NONE, NONE}},
-			   {T0 + 2, {F(3), NONE, NONE, NONE, NONE}},
+			   {T0 + 2, {I(3), NONE, NONE, NONE, NONE}},
 			   {T0 + 3, {NONE, NONE, NONE, U(4), NONE}}));
 	struct store_range range = {
 		.table = TABLE_BASE_RATES,
@@ -255,7 +288,7 @@ static void wanted_fields_alone_are_given(struct rig *rig)
 			struct points points;
 			range.fields = 1;
 			assert_int_equal(rig_range(rig, &range, max, &points), 0);
-			assert_points(points, POINTS({T0, {F(1)}}, {T0 + 2, {F(3)}}), 5);
+			assert_points(points, POINTS({T0, {I(1)}}, {T0 + 2, {I(3)}}), 5);
 			range.fields = 1 << 1 | 1 << 2;
 			assert_int_equal(rig_range(rig, &range, max, &points), 0);
 			assert_points(points,
@@ -267,7 +300,7 @@ static void wanted_fields_alone_are_given(struct rig *rig)
 			range.limit = 1;
 			range.backward = true;
 			assert_int_equal(rig_range(rig, &range, max, &points), 0);
-			assert_points(points, POINTS({T0 + 2, {F(3)}}), 5);
+			assert_points(points, POINTS({T0 + 2, {I(3)}}), 5);
 			range.limit = 0;
 			range.backward = false;
 		}
@@ -278,7 +311,7 @@ static void wanted_fields_alone_are_given(struct rig *rig)
 static void unasked_fields_have_no_column(struct rig *rig)
 {
 	uint64_t h = rig_series(rig, "ifHCInOctets", "device=r");
-	rig_put_fields(rig, RATES, h, T0, (struct value[]){F(1), I(1), I(2), U(3), U(4)});
+	rig_put_fields(rig, RATES, h, T0, (struct value[]){I(1), I(1), I(2), U(3), U(4)});
 	struct store_read *read = rig_read_new(rig);
 	struct store_request *request = store_read_add(read, STORE_RANGE);
 	request->range = (struct store_range){
@@ -701,6 +734,7 @@ const struct contract_case cases_values[] = {
 	CASE(fields_are_written_one_by_one),
 	CASE(some_fields_of_several_series_at_once),
 	CASE(no_field_and_one_too_many_are_refused),
+	CASE(fields_take_the_types_that_the_schema_says),
 	CASE(nothing_but_none_is_nothing),
 	CASE(wanted_fields_alone_are_given),
 	CASE(unasked_fields_have_no_column),

@@ -175,7 +175,7 @@ static int append_one(struct world *world, struct direct_write *w, const unsigne
 	for (size_t i = 0; i < n; i++) {
 		for (unsigned f = 0; f < fields; f++)
 			values[i * fields + f] =
-				version_value(world->seed, series[i], ts_ms, f, id);
+				version_value(world->seed, series[i], ts_ms, f, rates, id);
 	}
 	int err = store_append(w->write,
 			       &(struct store_target){row->table, row->retention, row->period_ms},

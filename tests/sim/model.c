@@ -234,11 +234,11 @@ bool register_resolve(struct reg *reg, uint32_t id, bool holes, struct cut *cut)
 
 /* Of four kinds, so that every codec has its share; two versions never have the same. */
 struct value version_value(uint64_t seed, unsigned series, int64_t ts_ms, unsigned field,
-			   uint32_t id)
+			   bool integer, uint32_t id)
 {
 	uint64_t name[] = {series, (uint64_t)ts_ms, field, id};
 	uint64_t bits = hash64(name, sizeof(name), seed);
-	switch ((series + field) % 4) {
+	switch ((series + field) % (integer ? 2 : 4)) {
 	case 0:
 		return value_i64((int64_t)(bits % 1000 * 100000 + id));
 	case 1:

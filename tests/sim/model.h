@@ -86,8 +86,8 @@ struct cut {
 };
 bool register_resolve(struct reg *reg, uint32_t id, bool holes, struct cut *cut);
 
-/* The value of a version. */
+/* The value of a version; an integer where the table takes nothing else. */
 struct value version_value(uint64_t seed, unsigned series, int64_t ts_ms, unsigned field,
-			   uint32_t id);
+			   bool integer, uint32_t id);
 
 #endif

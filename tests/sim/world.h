@@ -169,7 +169,7 @@ static inline struct value row_value(const struct world *world, const struct row
 				     int64_t ts_ms, unsigned field, uint32_t id)
 {
 	unsigned series = row->decimals ? row->series * 4 + 2 : row->series;
-	return version_value(world->seed, series, ts_ms, field, id);
+	return version_value(world->seed, series, ts_ms, field, row->table == TABLE_BASE_RATES, id);
 }
 struct batch *new_batch(struct world *world, bool ordered);
 /* Runs tasks that were posted, at most `most`. */

@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/cursor.h"
 #include "inventory/inventory.h"
+#include "inventory/private.h"
 #include "model/poll.h"
 #include "naive.h"
 
@@ -122,7 +123,7 @@ static struct buf message;
 static void poll_start(const char *oidset, const char *columns)
 {
 	poll_builder_init(&builder);
-	buf_init(&message, 1 << 20);
+	buf_init(&message, POLL_BYTES_MAX);
 	assert_int_equal(poll_begin(&builder, SLICE("rtr_a"), slice_of(oidset), T0_MS, &e), 0);
 	while (*columns) {
 		size_t len = strcspn(columns, " ");
@@ -143,21 +144,26 @@ static void set_text(size_t row, size_t column, const char *text)
 	assert_int_equal(poll_set_text(&builder, row, column, slice_of(text), false, &e), 0);
 }
 
-static size_t poll_rows(enum oidset_kind kind, struct inventory_row **rows)
+static int poll_rows_or_not(enum oidset_kind kind, struct inventory_row **rows, size_t *count)
 {
 	struct poll poll;
 	struct poll_names names;
 	struct poll_values values;
-	size_t count;
 	assert_int_equal(poll_encode(&builder, 0, true, &message, &e), 0);
 	struct slice copy = arena_copy(&arena, buf_slice(&message));
 	assert_int_equal(poll_open(copy, &poll, &e), 0);
 	assert_int_equal(poll_decode_names(&poll, &arena, &names, &e), 0);
 	assert_int_equal(poll_decode_values(&poll, &arena, &values, &e), 0);
-	assert_int_equal(
-		inventory_rows_from_poll(kind, &poll, &names, &values, &arena, rows, &count), 0);
+	int err = inventory_rows_from_poll(kind, &poll, &names, &values, &arena, rows, count);
 	poll_builder_release(&builder);
 	buf_release(&message);
+	return err;
+}
+
+static size_t poll_rows(enum oidset_kind kind, struct inventory_row **rows)
+{
+	size_t count;
+	assert_int_equal(poll_rows_or_not(kind, rows, &count), 0);
 	return count;
 }
 
@@ -217,6 +223,40 @@ static void interfaces_of_one_name_are_told_apart(void **state)
 	static const char *const names[] = {"#4", "a#1", "a#3", "b"};
 	for (size_t i = 0; i < 4; i++)
 		assert_true(slice_equal(rows[i].name, slice_of(names[i])));
+}
+
+/* As granary's own poller writes them, and told apart still. */
+static void names_that_are_not_utf8_are_written_out(void **state)
+{
+	(void)state;
+	struct inventory_row *rows;
+	poll_start("IfRefPoll", "ifName");
+	set_text(poll_row_of("1", ""), 0, "caf\xe9");
+	set_text(poll_row_of("2", ""), 0, "caf\xea");
+	set_text(poll_row_of("3", ""), 0, "caf\xc3\xa9");
+	assert_int_equal(poll_rows(OIDSET_INTERFACES, &rows), 3);
+	static const char *const names[] = {"caf\\xe9", "caf\\xea", "caf\xc3\xa9"};
+	for (size_t i = 0; i < 3; i++)
+		assert_true(slice_equal(rows[i].name, slice_of(names[i])));
+}
+
+/* 20 columns of 50,000 bytes are beyond what a cell takes. */
+static void a_row_that_is_too_long_is_invalid(void **state)
+{
+	(void)state;
+	static char text[50001];
+	struct inventory_row *rows;
+	size_t count;
+	memset(text, 'x', sizeof(text) - 1);
+	for (size_t columns = 10; columns <= 20; columns += 10) {
+		poll_start("Sap", columns == 10 ? "a b c d e f g h i j"
+						: "a b c d e f g h i j k l m n o p q r s t");
+		size_t row = poll_row_of("1.2.3", "");
+		for (size_t c = 0; c < columns; c++)
+			set_text(row, c, text);
+		assert_int_equal(poll_rows_or_not(OIDSET_SAPS, &rows, &count),
+				 columns == 10 ? 0 : ERR_INVALID);
+	}
 }
 
 /* Where the description is on devices that have no ifAlias. */
@@ -460,6 +500,63 @@ static void a_long_name_stopped_the_rows_behind_it(void **state)
 	check_rows(4, 9, 0, wanted);
 }
 
+/* As an older version put it, past store.c. */
+static void put_of_before(struct slice name, struct slice attributes)
+{
+	struct row_column column;
+	struct store_parts key = row_key(OIDSET_INTERFACES, SLICE("rtr_a"));
+	struct inventory_row row = {.name = name, .attributes = attributes};
+	struct buf scratch, key_bytes, column_bytes;
+	struct slice value;
+	buf_init(&scratch, 4 << 20);
+	buf_init(&key_bytes, 4000);
+	buf_init(&column_bytes, 4000);
+	if (!row_column_of_before(name, T0_MS + MINUTE_MS, INVENTORY_FOREVER_MS, &column))
+		row_column(name, T0_MS + MINUTE_MS, INVENTORY_FOREVER_MS, &column);
+	assert_int_equal(row_cell_value(&column, &row, &scratch, &value), 0);
+	assert_int_equal(store_parts_encode(&key, 2, &key_bytes), 0);
+	assert_int_equal(store_parts_encode(&column.parts, 3, &column_bytes), 0);
+	struct store_write *write = store_write_new(store, 8 << 20);
+	write->executor = &queue.executor;
+	write->done = written;
+	assert_int_equal(
+		store->engine->add_cell(
+			write, &(struct store_cell_write){.action = CELL_PUT,
+							  .table = TABLE_VERSIONED_ROWS,
+							  .key = buf_slice(&key_bytes),
+							  .column = buf_slice(&column_bytes),
+							  .value = value,
+							  .stamp_us = 1}),
+		0);
+	write->stage_count = 1;
+	assert_int_equal(store_write_submit(write), 0);
+	pump();
+	assert_int_equal(done_err, 0);
+	store_write_free(write);
+	buf_release(&scratch);
+	buf_release(&key_bytes);
+	buf_release(&column_bytes);
+}
+
+/* A name that is no UTF-8; one that was cut within its 64th character; and attributes of 1.5 MiB,
+ * which are left out. */
+static void rows_of_before_are_closed(void **state)
+{
+	(void)state;
+	static char much[3 << 19];
+	char m[2 * 200 + 2] = "m", wanted[1000];
+	for (size_t i = 0; i < 200; i++)
+		strcat(m, "\xc3\xbc");
+	memset(much, 'x', sizeof(much));
+	put_of_before(SLICE("caf\xe9"), SLICE("one"));
+	put_of_before(slice_of(m), SLICE("two"));
+	put_of_before(SLICE("zzz"), (struct slice){much, sizeof(much)});
+	poll_at(2, "xe0=one@0", true, 1, 3);
+	snprintf(wanted, sizeof(wanted), "caf\\xe9=one:1-2 %s=two:1-2 zzz={}:1-2 xe0=one:2-*", m);
+	check_rows(0, 9, 0, wanted);
+	poll_at(3, "xe0=one@0", true, 0, 0);
+}
+
 /* More of them than one order of hashes is likely to be that of the names by chance. */
 static void long_names_that_begin_alike_are_told_apart(void **state)
 {
@@ -539,12 +636,15 @@ int main(void)
 		TEST(what_a_poll_changes),
 		TEST(interfaces_are_rows_with_the_documents_columns),
 		TEST(interfaces_of_one_name_are_told_apart),
+		TEST(names_that_are_not_utf8_are_written_out),
+		TEST(a_row_that_is_too_long_is_invalid),
 		TEST(descriptions_of_other_vendors),
 		TEST(other_kinds_keep_all_columns),
 		TEST(rows_of_messages_are_named_like_polled_ones),
 		TEST(versions_lie_behind_each_other),
 		TEST(the_same_poll_twice_changes_nothing),
 		TEST(a_long_name_stopped_the_rows_behind_it),
+		TEST(rows_of_before_are_closed),
 		TEST(long_names_that_begin_alike_are_told_apart),
 		TEST(a_read_can_be_dropped),
 		TEST(what_a_read_asks_for_is_its_own),

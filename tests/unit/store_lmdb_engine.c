@@ -905,6 +905,66 @@ static void a_number_that_is_cut_short_is_damage(void **state)
 	store_read_free(read);
 }
 
+/* What an older version stored goes to the engine at once, past store.c. */
+static void put_past_the_checks(struct rig *rig, const struct store_cell_write *cell)
+{
+	struct store_write *write = store_write_new(rig->store, 8 << 20);
+	write->executor = &rig->queue.executor;
+	write->done = write_done;
+	write->owner = rig;
+	assert_int_equal(rig->store->engine->add_cell(write, cell), 0);
+	write->stage_count = 1;
+	assert_int_equal(store_write_submit(write), 0);
+	task_queue_wait(&rig->queue);
+	assert_int_equal(rig->err, 0);
+	store_write_free(write);
+}
+
+static struct store_cell_get get_oops(struct rig *rig, struct slice key, struct slice column)
+{
+	struct store_read *read = new_read(rig);
+	struct store_request *request = store_read_add(read, STORE_CELL_GET);
+	request->cell_get =
+		(struct store_cell_get){.table = TABLE_OOPS, .key = {{key}}, .column = {{column}}};
+	assert_int_equal(run_read(rig, read), 0);
+	struct store_cell_get get = request->cell_get;
+	store_read_free(read);
+	return get;
+}
+
+/* Before, a value was as long as 16 MiB, and a text could be any bytes. */
+static void what_is_refused_now_and_was_stored_is_read_and_removed(void **state)
+{
+	static const char text[] = "caf\xe9";
+	static char bytes[3 << 20];
+	struct rig *rig = *state;
+	struct errbuf e;
+	assert_int_equal(open_store(rig, &e), 0);
+	struct store_cell_write cell = {.action = CELL_PUT,
+					.table = TABLE_OOPS,
+					.key = slice_of(text),
+					.column = slice_of(text),
+					.value = {bytes, sizeof(bytes)},
+					.stamp_us = 1};
+	put_past_the_checks(rig, &cell);
+	struct store_cell_get get = get_oops(rig, slice_of(text), slice_of(text));
+	assert_true(get.found);
+	assert_int_equal(get.cell.value.len, sizeof(bytes));
+	struct store_write *write = store_write_new(rig->store, 8 << 20);
+	const struct store_parts parts = {{slice_of(text)}};
+	write->executor = &rig->queue.executor;
+	write->done = write_done;
+	write->owner = rig;
+	assert_int_equal(store_cell_put(write, TABLE_OOPS, &parts, &parts, SLICE("v"), 2, 0),
+			 ERR_INVALID);
+	assert_int_equal(store_cell_delete(write, TABLE_OOPS, &parts, &parts, 2), 0);
+	assert_int_equal(store_write_submit(write), 0);
+	task_queue_wait(&rig->queue);
+	assert_int_equal(rig->err, 0);
+	store_write_free(write);
+	assert_false(get_oops(rig, slice_of(text), slice_of(text)).found);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -930,6 +990,7 @@ int main(void)
 		CASE(damaged_journal_is_refused),
 		CASE(the_bytes_of_the_file_add_up),
 		CASE(a_number_that_is_cut_short_is_damage),
+		CASE(what_is_refused_now_and_was_stored_is_read_and_removed),
 		CASE(a_damaged_journal_can_be_looked_at),
 		CASE(a_journal_of_unknown_shapes_can_be_looked_at),
 	};

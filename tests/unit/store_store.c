@@ -99,21 +99,78 @@ static void damaged_parts_are_refused(UNUSED void **state)
 static void schema_is_whole(UNUSED void **state)
 {
 	for (int t = 0; t < TABLE_COUNT; t++) {
-		const struct table_def *def = &schema[t];
-		assert_non_null(def->name);
-		assert_non_null(def->help);
-		assert_int_equal(schema_find(slice_of(def->name)), t);
-		if (def->kind == TABLE_SAMPLES) {
-			assert_in_range(def->field_count, 1, TABLE_FIELDS_MAX);
-			for (size_t f = 0; f < def->field_count; f++)
-				assert_non_null(def->fields[f]);
-		} else {
-			assert_in_range(def->key_count, 1, TABLE_PARTS_MAX);
-			assert_in_range(def->column_count, 1, TABLE_PARTS_MAX);
-		}
+		assert_null(schema_fault(&schema[t]));
+		assert_int_equal(schema_find(slice_of(schema[t].name)), t);
 	}
 	assert_int_equal(schema_find(TEXT("nothing")), -1);
 	assert_int_equal(schema_find(TEXT("")), -1);
+}
+
+/* Of two processes on one store each would take what the other put for its own. */
+static void only_queues_are_the_nodes_own(UNUSED void **state)
+{
+	for (int t = 0; t < TABLE_COUNT; t++) {
+		bool own = t == TABLE_QUEUE || t == TABLE_QUEUE_ASIDE;
+		assert_int_equal(schema[t].place, own ? PLACE_OWN : PLACE_SHARED);
+		assert_int_equal(schema[t].by_ranges, t == TABLE_MARKS);
+	}
+}
+
+static void what_contradicts_itself_in_the_schema_is_found(UNUSED void **state)
+{
+	struct table_def def = schema[TABLE_QUEUE];
+	def.place = PLACE_SHARED;
+	assert_string_equal(schema_fault(&def),
+			    "a log that is shared though its readers do not go by ranges");
+	def.by_ranges = true;
+	assert_null(schema_fault(&def));
+	def = schema[TABLE_OOPS];
+	def.by_ranges = true;
+	assert_string_equal(schema_fault(&def), "by_ranges of a table that is no log");
+	def = schema[TABLE_LEASES];
+	def.place = PLACE_OWN;
+	assert_string_equal(schema_fault(&def), "a table that is no log and not shared");
+	def.key_count = 0;
+	assert_non_null(schema_fault(&def));
+	def = schema[TABLE_DATA_RAW];
+	def.place = PLACE_OWN;
+	assert_string_equal(schema_fault(&def), "a table of samples that is not shared");
+	def.field_count = TABLE_FIELDS_MAX + 1;
+	assert_non_null(schema_fault(&def));
+	def.help = NULL;
+	assert_string_equal(schema_fault(&def), "a table without a name or a help text");
+}
+
+/* The table of widths for partitions of ten series, whose rows a partition must come out. */
+static void buckets_have_some_ten_thousands_of_rows(UNUSED void **state)
+{
+	static const struct {
+		enum table table;
+		int64_t period_ms, every_ms, days, rows;
+	} widths[] = {
+		{TABLE_DATA_RAW, 0, 10000, 1, 86400},
+		{TABLE_DATA_LATE, 0, 10000, 1, 86400},
+		{TABLE_RAW_DATA, 30000, 30000, 1, 28800},
+		{TABLE_BASE_RATES, 30000, 30000, 7, 201600},
+		{TABLE_RATE_AGGREGATIONS, 3600000, 3600000, 364, 87360},
+		{TABLE_STAT_AGGREGATIONS, 3600000, 3600000, 364, 87360},
+		{TABLE_DATA_DOWNSAMPLED, 300000, 300000, 28, 80640},
+		{TABLE_DATA_DOWNSAMPLED, 3600000, 3600000, 364, 87360},
+		/* Not in that table: on either side of the edges. */
+		{TABLE_RAW_DATA, 300000, 300000, 1, 2880},
+		{TABLE_BASE_RATES, 10000, 10000, 1, 86400},
+		{TABLE_BASE_RATES, 29999, 30000, 1, 28800},
+		{TABLE_BASE_RATES, 60000, 60000, 7, 100800},
+		{TABLE_DATA_DOWNSAMPLED, 299999, 300000, 7, 20160},
+		{TABLE_DATA_DOWNSAMPLED, 900000, 900000, 28, 26880},
+		{TABLE_DATA_DOWNSAMPLED, 3599999, 3600000, 28, 6720},
+		{TABLE_DATA_DOWNSAMPLED, 86400000, 86400000, 364, 3640},
+	};
+	for (size_t i = 0; i < ARRAY_LEN(widths); i++) {
+		int64_t width_ms = schema_bucket_ms(widths[i].table, widths[i].period_ms);
+		assert_int_equal(width_ms, widths[i].days * 86400000);
+		assert_int_equal(width_ms / widths[i].every_ms * 10, widths[i].rows);
+	}
 }
 
 static void retention_takes_the_shortest_class_that_keeps(UNUSED void **state)
@@ -137,6 +194,9 @@ int main(void)
 		cmocka_unit_test(bounds_end_at_the_first_part_that_is_missing),
 		cmocka_unit_test(damaged_parts_are_refused),
 		cmocka_unit_test(schema_is_whole),
+		cmocka_unit_test(only_queues_are_the_nodes_own),
+		cmocka_unit_test(what_contradicts_itself_in_the_schema_is_found),
+		cmocka_unit_test(buckets_have_some_ten_thousands_of_rows),
 		cmocka_unit_test(retention_takes_the_shortest_class_that_keeps),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
