@@ -73,8 +73,8 @@ static int put_closed(struct inventory_rows_update *u, const struct inventory_ro
 	arena_init_small(&arena, 4 * row->name.len + 64);
 	if (row->name.len + 1 + row->attributes.len >
 	    schema_value_max_bytes(TABLE_VERSIONED_ROWS)) {
-		log_warn("of row \"" SHOWN "\" of device \"" SHOWN "\", which has ended, no "
-			 "attributes are kept: they are too long",
+		log_warn("row \"" SHOWN "\" of device \"" SHOWN "\" has ended; its attributes are "
+			 "not kept: they are too long",
 			 SHOWN_OF(row->name), SHOWN_OF(u->device));
 		closed.attributes = SLICE("{}");
 	}

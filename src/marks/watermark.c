@@ -5,6 +5,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 
 #define NO_SLOT INT64_MAX
 
@@ -108,13 +109,15 @@ static struct watermark_metric *watermark_add(struct watermark *b, uint64_t hash
 	return one;
 }
 
-/* NULL: there is no room. */
+/* NULL: there is no room; or, where the name is to be the key of a cell, it is no text. */
 static struct watermark_metric *watermark_metric_of(struct watermark *b, struct slice tenant,
 						    struct slice metric)
 {
 	uint64_t hash = watermark_hash_of(tenant, metric);
 	struct watermark_metric *one = watermark_find(b, hash, tenant, metric);
-	if (!one && b->count < WATERMARK_MAX)
+	bool fits = b->count < WATERMARK_MAX &&
+		    !(b->shared && !(utf8_is_valid(tenant) && utf8_is_valid(metric)));
+	if (!one && fits)
 		one = watermark_add(b, hash, tenant, metric);
 	return one;
 }

@@ -185,6 +185,7 @@ const struct table_def schema[TABLE_COUNT] = {
 	},
 	[TABLE_WATERMARKS] = {
 		.name = "watermarks", .kind = TABLE_CELLS, .cell_kind = CELL_STAMPED,
+		.place = PLACE_SHARED,
 		.help = "Up to when processes have rolled up, and which metrics are late.",
 		.key_count = 3,
 		.key = {{"kind", PART_TEXT}, {"tenant", PART_TEXT}, {"metric", PART_TEXT}},

@@ -236,6 +236,16 @@ static void metrics_without_room_hold_back_all(UNUSED void **state)
 	assert_before("m7", 100);
 }
 
+static void a_metric_that_is_no_text_holds_back_all(UNUSED void **state)
+{
+	pass(one, "one", "0-3", AT(100, 30), 0);
+	touch(one, "one", AT(100, 31), 42, "\xff");
+	assert_before("other", 42);
+	assert_before("\xff", 42);
+	pass(one, "one", "0-3", AT(100, 36), 0);
+	assert_before("\xff", 100);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -256,6 +266,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(cells_that_cannot_be_read_disturb_nothing_else,
 						begin, end),
 		cmocka_unit_test_setup_teardown(metrics_without_room_hold_back_all, begin, end),
+		cmocka_unit_test_setup_teardown(a_metric_that_is_no_text_holds_back_all, begin,
+						end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
