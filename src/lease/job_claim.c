@@ -22,14 +22,14 @@ static const struct {
 };
 
 struct job_claims {
-	struct session *session;
+	struct lease_session *session;
 
 	pthread_mutex_t lock; /* guards the next */
 	bool taken[JOB_CLAIM_COUNT];
 	uint64_t versions[JOB_CLAIM_COUNT]; /* of the cell, by whoever has taken it */
 };
 
-struct job_claims *job_claims_new(struct session *session)
+struct job_claims *job_claims_new(struct lease_session *session)
 {
 	struct job_claims *c = mem_zalloc(sizeof(*c));
 	c->session = session;
@@ -84,7 +84,7 @@ static int job_claim_refuse(enum job_claim_kind kind, struct slice holder,
 static int job_claim_look(struct job_claims *c, struct task_queue *queue, enum job_claim_kind kind,
 			  struct store_read *read, uint64_t *version, struct errbuf *e)
 {
-	const struct session_options *own = session_options_of(c->session);
+	const struct lease_session_options *own = lease_session_options_of(c->session);
 	struct sessions all = {0};
 	struct store_request *request = store_read_add(read, STORE_CELL_GET);
 	ASSERT(request); /* the first of an empty arena */
@@ -119,7 +119,7 @@ static int job_claim_write(struct store_write *write, struct task_queue *queue)
 static int job_claim_put(struct job_claims *c, struct task_queue *queue, enum job_claim_kind kind,
 			 uint64_t version, struct errbuf *e)
 {
-	const struct session_options *own = session_options_of(c->session);
+	const struct lease_session_options *own = lease_session_options_of(c->session);
 	const struct store_parts column = job_claim_column(kind);
 	struct store_write *write = store_write_new(own->store, JOB_CLAIM_WRITE_MAX_BYTES);
 	struct store_write_cond *outcome;
@@ -141,9 +141,9 @@ static int job_claim_take_shared(struct job_claims *c, struct task_queue *queue,
 {
 	struct session_hold hold;
 	uint64_t version = 0;
-	struct store_read *read =
-		store_read_new(session_options_of(c->session)->store, JOB_CLAIM_READ_MAX_BYTES);
-	int err = session_renew(c->session, queue, &hold);
+	struct store_read *read = store_read_new(lease_session_options_of(c->session)->store,
+						 JOB_CLAIM_READ_MAX_BYTES);
+	int err = lease_session_renew(c->session, queue, &hold);
 	if (err)
 		errbuf_set(e, err, "the session of this process is not renewed: %s", err_text(err));
 	err = err ? err : job_claim_look(c, queue, kind, read, &version, e);
@@ -156,7 +156,7 @@ int job_claims_take(struct job_claims *c, struct task_queue *queue, enum job_cla
 		    struct errbuf *e)
 {
 	int err = job_claim_take_here(c, kind, e);
-	if (err || !session_is_shared(c->session))
+	if (err || !lease_session_is_shared(c->session))
 		return err;
 	err = job_claim_take_shared(c, queue, kind, e);
 	if (err)
@@ -167,8 +167,8 @@ int job_claims_take(struct job_claims *c, struct task_queue *queue, enum job_cla
 static int job_claim_delete(struct job_claims *c, enum job_claim_kind kind)
 {
 	const struct store_parts column = job_claim_column(kind);
-	struct store_write *write =
-		store_write_new(session_options_of(c->session)->store, JOB_CLAIM_WRITE_MAX_BYTES);
+	struct store_write *write = store_write_new(lease_session_options_of(c->session)->store,
+						    JOB_CLAIM_WRITE_MAX_BYTES);
 	struct store_write_cond *outcome;
 	struct task_queue queue;
 	task_queue_init(&queue);

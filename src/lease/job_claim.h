@@ -19,7 +19,7 @@ enum job_claim_kind {
 struct job_claims;
 
 /* The session is the caller's. */
-struct job_claims *job_claims_new(struct session *session);
+struct job_claims *job_claims_new(struct lease_session *session);
 void job_claims_free(struct job_claims *claims);
 
 /* ERR_BUSY with a sentence that names who does such work; or the store's error with a sentence. */

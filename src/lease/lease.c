@@ -31,9 +31,9 @@ struct leases {
 struct leases *leases_new(const struct leases_options *options)
 {
 	struct leases *l = mem_zalloc(sizeof(*l));
-	struct store *store = session_options_of(options->session)->store;
+	struct store *store = lease_session_options_of(options->session)->store;
 	l->options = *options;
-	l->holder = session_options_of(options->session)->holder;
+	l->holder = lease_session_options_of(options->session)->holder;
 	l->write = store_write_new(store, WRITE_MAX_BYTES);
 	l->read = store_read_new(store, READ_MAX_BYTES);
 	l->lines = (struct log_rate){.lines_max = LINES_A_MINUTE};
@@ -137,7 +137,7 @@ static int leases_look(struct leases *l, struct task_queue *queue)
 	l->claims = store_read_add(l->read, STORE_CELL_SCAN);
 	ASSERT(l->claims); /* the first of an empty arena */
 	l->claims->cell_scan = (struct store_cell_scan){.table = TABLE_LEASES, .key = lease_key};
-	l->read->now_ms = clock_wall_ms(session_options_of(l->options.session)->clock);
+	l->read->now_ms = clock_wall_ms(lease_session_options_of(l->options.session)->clock);
 	int err = store_read_wait(l->read, queue);
 	if (!err && l->claims->more)
 		err = ERR_LIMIT;
@@ -147,7 +147,8 @@ static int leases_look(struct leases *l, struct task_queue *queue)
 /* A claim of a later program, or a damaged one, is left to whoever may know it. */
 static void leases_warn_unread(struct leases *l, const struct store_cell *cell)
 {
-	log_rated(&l->lines, clock_mono_ms(session_options_of(l->options.session)->clock), LOG_WARN,
+	log_rated(&l->lines, clock_mono_ms(lease_session_options_of(l->options.session)->clock),
+		  LOG_WARN,
 		  "the claim \"" SHOWN
 		  "\" (table leases, kind rollup) cannot be read: it is none of "
 		  "a partition by a process; it is left as it is",
@@ -293,7 +294,7 @@ int leases_take(struct leases *l, struct task_queue *queue, const struct partiti
 {
 	struct session_hold hold;
 	l->wanted = *wanted;
-	int err = session_renew(l->options.session, queue, &hold);
+	int err = lease_session_renew(l->options.session, queue, &hold);
 	*until_ms = hold.until_ms;
 	err = err ? err : leases_take_claims(l, queue, hold.breaks);
 	*held = err ? (struct partitions){0} : l->held;

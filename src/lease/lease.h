@@ -23,8 +23,8 @@
 struct leases;
 
 struct leases_options {
-	struct session *session; /* the caller's; its roles say the same */
-	bool share;              /* take no more than others that share */
+	struct lease_session *session; /* the caller's; its roles say the same */
+	bool share;                    /* take no more than others that share */
 };
 
 struct leases *leases_new(const struct leases_options *options);

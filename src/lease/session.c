@@ -16,8 +16,8 @@ enum {
 
 static const struct store_parts session_row = {{SLICE("session")}};
 
-struct session {
-	struct session_options options;
+struct lease_session {
+	struct lease_session_options options;
 
 	pthread_mutex_t lock; /* guards the rest; held while a renewal is written */
 	struct store_write *write;
@@ -25,9 +25,9 @@ struct session {
 	uint64_t version; /* that the cell was given; 0: none */
 };
 
-struct session *session_new(const struct session_options *options)
+struct lease_session *lease_session_new(const struct lease_session_options *options)
 {
-	struct session *s = mem_zalloc(sizeof(*s));
+	struct lease_session *s = mem_zalloc(sizeof(*s));
 	ASSERT(options->holder.len && options->holder.len <= SESSION_HOLDER_MAX_BYTES);
 	s->options = *options;
 	pthread_mutex_init(&s->lock, NULL);
@@ -35,26 +35,26 @@ struct session *session_new(const struct session_options *options)
 	return s;
 }
 
-void session_free(struct session *s)
+void lease_session_free(struct lease_session *s)
 {
 	pthread_mutex_destroy(&s->lock);
 	store_write_free(s->write);
 	mem_free(s);
 }
 
-const struct session_options *session_options_of(const struct session *s)
+const struct lease_session_options *lease_session_options_of(const struct lease_session *s)
 {
 	return &s->options;
 }
 
-bool session_is_shared(const struct session *s)
+bool lease_session_is_shared(const struct lease_session *s)
 {
 	return s->options.store->engine->can & STORE_SHARED;
 }
 
 /* ---- Renewing -------------------------------------------------------------------------------- */
 
-static int session_put(struct session *s, struct task_queue *queue, int64_t until_ms,
+static int session_put(struct lease_session *s, struct task_queue *queue, int64_t until_ms,
 		       struct store_write_cond **outcome)
 {
 	const struct store_parts column = {{s->options.holder}};
@@ -77,7 +77,7 @@ static int session_put(struct session *s, struct task_queue *queue, int64_t unti
 }
 
 /* Whether this process wrote it: by a renewal whose outcome was lost, or before a restart. */
-static bool session_is_own(struct session *s, const struct store_write_cond *outcome)
+static bool session_is_own(struct lease_session *s, const struct store_write_cond *outcome)
 {
 	struct errbuf e = {""};
 	struct session_cell cell;
@@ -92,7 +92,7 @@ static bool session_is_own(struct session *s, const struct store_write_cond *out
 }
 
 /* If the cell is not what it was, once more by what is there. *lost: it was not ours meanwhile. */
-static int session_put_until(struct session *s, struct task_queue *queue, int64_t until_ms,
+static int session_put_until(struct lease_session *s, struct task_queue *queue, int64_t until_ms,
 			     bool *lost)
 {
 	struct store_write_cond *outcome = NULL;
@@ -110,7 +110,7 @@ static int session_put_until(struct session *s, struct task_queue *queue, int64_
 	return 0;
 }
 
-static int session_renew_locked(struct session *s, struct task_queue *queue)
+static int session_renew_locked(struct lease_session *s, struct task_queue *queue)
 {
 	int64_t until_ms = clock_wall_ms(s->options.clock) + s->options.lease_ms;
 	bool lost = false;
@@ -125,7 +125,8 @@ static int session_renew_locked(struct session *s, struct task_queue *queue)
 	return 0;
 }
 
-int session_renew(struct session *s, struct task_queue *queue, struct session_hold *hold)
+int lease_session_renew(struct lease_session *s, struct task_queue *queue,
+			struct session_hold *hold)
 {
 	pthread_mutex_lock(&s->lock);
 	int err = session_renew_locked(s, queue);
@@ -134,7 +135,7 @@ int session_renew(struct session *s, struct task_queue *queue, struct session_ho
 	return err;
 }
 
-int session_end(struct session *s, struct task_queue *queue)
+int lease_session_end(struct lease_session *s, struct task_queue *queue)
 {
 	const struct store_parts column = {{s->options.holder}};
 	struct store_write_cond *outcome;
@@ -155,7 +156,7 @@ int session_end(struct session *s, struct task_queue *queue)
 /* ---- The others ------------------------------------------------------------------------------ */
 
 /* As our clock said before they were read. */
-static void sessions_take(struct sessions *all, const struct session *s,
+static void sessions_take(struct sessions *all, const struct lease_session *s,
 			  const struct store_cell *cell)
 {
 	struct session_seen *seen = &all->list[all->count++];
@@ -175,7 +176,7 @@ static void sessions_take(struct sessions *all, const struct session *s,
 		  SHOWN_OF(holder), e.text);
 }
 
-int sessions_look(struct sessions *all, const struct session *s, struct task_queue *queue)
+int sessions_look(struct sessions *all, const struct lease_session *s, struct task_queue *queue)
 {
 	if (!all->read) {
 		all->read = store_read_new(s->options.store, SESSIONS_READ_MAX_BYTES);
@@ -215,10 +216,10 @@ const struct session_seen *sessions_find(const struct sessions *all, struct slic
 
 /* ---- The start ------------------------------------------------------------------------------- */
 
-static int session_check_names(const struct session *s, const struct sessions *all,
+static int session_check_names(const struct lease_session *s, const struct sessions *all,
 			       struct errbuf *e)
 {
-	const struct session_options *own = &s->options;
+	const struct lease_session_options *own = &s->options;
 	for (size_t i = 0; i < all->count; i++) {
 		const struct session_cell *other = &all->list[i].cell;
 		if (!all->list[i].alive || all->list[i].unread ||
@@ -239,17 +240,17 @@ static int session_check_names(const struct session *s, const struct sessions *a
 
 /* It is there before it looks at the others: of two that start at once one at least sees the other.
  */
-int session_open(struct session *s, struct task_queue *queue, struct errbuf *e)
+int lease_session_open(struct lease_session *s, struct task_queue *queue, struct errbuf *e)
 {
 	struct session_hold hold;
 	struct sessions all = {0};
-	if (!session_is_shared(s))
+	if (!lease_session_is_shared(s))
 		return 0;
-	int err = session_renew(s, queue, &hold);
+	int err = lease_session_renew(s, queue, &hold);
 	err = err ? err : sessions_look(&all, s, queue);
 	if (err)
 		errbuf_set(e, err, "the session of this process cannot begin: %s", err_text(err));
-	else if ((err = session_check_names(s, &all, e)) != 0 && session_end(s, queue))
+	else if ((err = session_check_names(s, &all, e)) != 0 && lease_session_end(s, queue))
 		log_warn("the session of this process is not taken away, and ends by itself");
 	sessions_release(&all);
 	return err;

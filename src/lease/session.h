@@ -31,10 +31,10 @@
 
 enum { SESSION_HOLDER_MAX_BYTES = 255 };
 
-struct session;
+struct lease_session;
 
 /* Texts are the caller's. */
-struct session_options {
+struct lease_session_options {
 	struct store *store;
 	struct clock *clock;
 	struct slice holder;  /* the name and, where a store is shared, a number by lot */
@@ -47,11 +47,11 @@ struct session_options {
 };
 
 /* Nothing is written yet. */
-struct session *session_new(const struct session_options *options);
-void session_free(struct session *session);
-const struct session_options *session_options_of(const struct session *session);
+struct lease_session *lease_session_new(const struct lease_session_options *options);
+void lease_session_free(struct lease_session *session);
+const struct lease_session_options *lease_session_options_of(const struct lease_session *session);
 /* Whether others use the store. */
-bool session_is_shared(const struct session *session);
+bool lease_session_is_shared(const struct lease_session *session);
 
 struct session_hold {
 	int64_t until_ms; /* it lasts so long by the wall clock, at least */
@@ -60,14 +60,15 @@ struct session_hold {
 
 /* Begins or renews it. A cell that cannot be read, or names another holder, is told of and written
  * anew, which is a break. ERR_RETRY: somebody else writes the cell; or the store's error. */
-int session_renew(struct session *session, struct task_queue *queue,
-		  struct session_hold *hold) MUST_CHECK;
+int lease_session_renew(struct lease_session *session, struct task_queue *queue,
+			struct session_hold *hold) MUST_CHECK;
 /* Takes its cell away, if there is one. */
-int session_end(struct session *session, struct task_queue *queue) MUST_CHECK;
+int lease_session_end(struct lease_session *session, struct task_queue *queue) MUST_CHECK;
 
 /* Begins it where others use the store. ERR_INVALID with a sentence: a process of the same name has
  * other settings; then it is ended again. Or the store's error with a sentence. */
-int session_open(struct session *session, struct task_queue *queue, struct errbuf *e) MUST_CHECK;
+int lease_session_open(struct lease_session *session, struct task_queue *queue,
+		       struct errbuf *e) MUST_CHECK;
 
 /* All sessions. */
 struct sessions {
@@ -84,7 +85,7 @@ struct session_seen {
 
 /* To be called after the claims were read that are to be judged. Reuses what is in *sessions; zeros
  * at first. */
-int sessions_look(struct sessions *sessions, const struct session *session,
+int sessions_look(struct sessions *sessions, const struct lease_session *session,
 		  struct task_queue *queue) MUST_CHECK;
 void sessions_release(struct sessions *sessions);
 /* NULL: there is none of that holder. */

@@ -193,7 +193,8 @@ static void rollup_over(void *owner)
 
 bool rollup_is_wanted(const struct rollup_site *site)
 {
-	return site->granularities.count && (site->own.count || session_is_shared(site->session));
+	return site->granularities.count &&
+	       (site->own.count || lease_session_is_shared(site->session));
 }
 
 struct rollup *rollup_new(const struct rollup_site *site, struct executor *executor)

@@ -182,7 +182,7 @@ static int site_open_shared(struct rollup_site *site, struct errbuf *e)
 static int site_open_session(struct rollup_site *site, struct errbuf *e)
 {
 	struct task_queue queue;
-	site->session = session_new(&(struct session_options){
+	site->session = lease_session_new(&(struct lease_session_options){
 		.store = site->store,
 		.clock = site->clock,
 		.holder = slice_of(site->name),
@@ -196,7 +196,7 @@ static int site_open_session(struct rollup_site *site, struct errbuf *e)
 	});
 	site->claims = job_claims_new(site->session);
 	task_queue_init(&queue);
-	int err = session_open(site->session, &queue, e);
+	int err = lease_session_open(site->session, &queue, e);
 	task_queue_release(&queue);
 	return err;
 }
@@ -205,13 +205,13 @@ static void site_close_session(struct rollup_site *site)
 {
 	struct task_queue queue;
 	task_queue_init(&queue);
-	int err = session_end(site->session, &queue);
+	int err = lease_session_end(site->session, &queue);
 	if (err)
 		log_warn("the session of this process is not taken away, and ends by itself: %s",
 			 err_text(err));
 	task_queue_release(&queue);
 	job_claims_free(site->claims);
-	session_free(site->session);
+	lease_session_free(site->session);
 }
 
 int rollup_site_open(struct rollup_site *site, struct store *store, struct clock *clock,

@@ -18,7 +18,7 @@ struct backfill;
 struct conf;
 struct files;
 struct job_claims;
-struct session;
+struct lease_session;
 struct watermark;
 
 struct rollup_site {
@@ -53,7 +53,7 @@ struct rollup_site {
 	uint64_t settings_sum; /* a hash of what processes that share a store have to agree on */
 	/* What this process has a right to. The session is renewed by the job (rollup.h), and by
 	 * whoever takes a claim. */
-	struct session *session;
+	struct lease_session *session;
 	struct job_claims *claims;
 	struct partitions own; /* by configuration, or all that may be taken */
 	bool share;            /* these are shared with others that share */

@@ -186,14 +186,14 @@ static void worker_count_batch(struct slot_worker *worker, size_t count,
 	stat_add(STAT_rollup_rows, (int64_t)result->rows);
 }
 
-/* Whoever follows stamps his rows above the end of our session, so ours lie within. Where samples
- * have no stamps the clock alone says when it ends. */
+/* Whoever follows stamps his rows above the end of our session, so ours lie within. Where nobody
+ * else uses the store nobody follows, and stamps may be ahead of a clock that was set back. */
 static bool worker_may_begin(const struct slot_worker *worker, int64_t *stamp_us)
 {
 	struct store *store = worker->site->store;
 	int64_t now_ms = clock_wall_ms(worker->site->clock);
 	*stamp_us = store_stamp(store);
-	if (store->engine->can & STORE_SAMPLE_STAMPS && *stamp_us / 1000 > now_ms)
+	if (store->engine->can & STORE_SHARED && *stamp_us / 1000 > now_ms)
 		now_ms = *stamp_us / 1000;
 	return now_ms < worker->until_ms;
 }

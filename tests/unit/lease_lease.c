@@ -8,7 +8,7 @@
 enum { HOLDERS_MAX = 4 };
 
 struct holder {
-	struct session *session;
+	struct lease_session *session;
 	struct leases *leases;
 	struct partitions held;
 };
@@ -31,12 +31,13 @@ static void begin(struct shared *s, size_t i, bool share)
 {
 	static const char *const names[HOLDERS_MAX] = {"a", "ab", "c", "d"};
 	struct holder *holder = &s->holders[i];
-	holder->session = session_new(&(struct session_options){.store = s->h.store,
-								.clock = &s->h.clock.clock,
-								.holder = slice_of(names[i]),
-								.name = slice_of(names[i]),
-								.roles = share ? SESSION_SHARES : 0,
-								.lease_ms = LEASE_MS});
+	holder->session = lease_session_new(
+		&(struct lease_session_options){.store = s->h.store,
+						.clock = &s->h.clock.clock,
+						.holder = slice_of(names[i]),
+						.name = slice_of(names[i]),
+						.roles = share ? SESSION_SHARES : 0,
+						.lease_ms = LEASE_MS});
 	holder->leases =
 		leases_new(&(struct leases_options){.session = holder->session, .share = share});
 }
@@ -44,7 +45,7 @@ static void begin(struct shared *s, size_t i, bool share)
 static void die(struct shared *s, size_t i)
 {
 	leases_free(s->holders[i].leases);
-	session_free(s->holders[i].session);
+	lease_session_free(s->holders[i].session);
 	s->holders[i] = (struct holder){0};
 }
 
@@ -86,7 +87,7 @@ static unsigned take(struct shared *s, size_t i, const char *wanted)
 static void give(struct shared *s, size_t i)
 {
 	assert_int_equal(leases_give(s->holders[i].leases, &s->h.queue), 0);
-	assert_int_equal(session_end(s->holders[i].session, &s->h.queue), 0);
+	assert_int_equal(lease_session_end(s->holders[i].session, &s->h.queue), 0);
 	s->holders[i].held = (struct partitions){0};
 }
 

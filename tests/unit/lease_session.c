@@ -30,7 +30,7 @@ struct process {
 	struct store *store;
 	struct process_clock clock;
 	char holder[32];
-	struct session *session; /* NULL: it is not there */
+	struct lease_session *session; /* NULL: it is not there */
 	struct leases *leases;
 	struct job_claims *jobs;
 	struct partitions held;
@@ -112,7 +112,7 @@ static struct process *begin(struct shared *s, size_t i, struct begun begun)
 	const char *name = begun.name ? begun.name : "h";
 	snprintf(p->holder, sizeof(p->holder), "%s-%zu", name, i);
 	p->store = s->far ? far_open(s->far, &p->clock.clock, 0) : s->naive;
-	p->session = session_new(&(struct session_options){
+	p->session = lease_session_new(&(struct lease_session_options){
 		.store = p->store,
 		.clock = &p->clock.clock,
 		.holder = slice_of(p->holder),
@@ -133,7 +133,7 @@ static void die(struct process *p)
 {
 	leases_free(p->leases);
 	job_claims_free(p->jobs);
-	session_free(p->session);
+	lease_session_free(p->session);
 	p->session = NULL;
 }
 
@@ -302,7 +302,7 @@ static void a_session_that_is_gone_has_broken(struct shared *s)
 	struct process *b = begin(s, 1, (struct begun){.list = true});
 	struct session_hold hold;
 	assert_int_equal(take(s, a), 0xff);
-	assert_int_equal(session_renew(a->session, &s->queue, &hold), 0);
+	assert_int_equal(lease_session_renew(a->session, &s->queue, &hold), 0);
 	assert_int_equal(hold.breaks, 1);
 	/* Somebody takes its cell away. */
 	const struct store_parts row = {{SLICE("session")}}, column = {{SLICE("h-0")}};
@@ -358,7 +358,7 @@ ON_BOTH(cells_that_cannot_be_read_disturb_nothing_else)
 static void expect_refused(struct shared *s, struct process *p, const char *want)
 {
 	struct errbuf e = {""};
-	assert_int_equal(session_open(p->session, &s->queue, &e), ERR_INVALID);
+	assert_int_equal(lease_session_open(p->session, &s->queue, &e), ERR_INVALID);
 	assert_string_equal(e.text, want);
 }
 
@@ -366,7 +366,7 @@ static void processes_of_one_name_have_the_same_settings(struct shared *s)
 {
 	struct errbuf e = {""};
 	struct process *a = begin(s, 0, (struct begun){.settings = 7});
-	assert_int_equal(session_open(a->session, &s->queue, &e), 0);
+	assert_int_equal(lease_session_open(a->session, &s->queue, &e), 0);
 	struct process *b = begin(s, 1, (struct begun){.settings = 8});
 	expect_refused(s, b,
 		       "two processes of the name \"h\" have different settings of roll-ups or "
@@ -376,7 +376,7 @@ static void processes_of_one_name_have_the_same_settings(struct shared *s)
 	assert_true(version_of(s, a->store, "session", "h-1") == 0);
 	assert_int_equal(take(s, a), 0xff);
 	struct process *c = begin(s, 2, (struct begun){.settings = 7});
-	assert_int_equal(session_open(c->session, &s->queue, &e), 0);
+	assert_int_equal(lease_session_open(c->session, &s->queue, &e), 0);
 }
 ON_BOTH(processes_of_one_name_have_the_same_settings)
 
@@ -384,12 +384,12 @@ static void others_and_the_dead_may_have_other_settings(struct shared *s)
 {
 	struct errbuf e = {""};
 	struct process *a = begin(s, 0, (struct begun){.settings = 7});
-	assert_int_equal(session_open(a->session, &s->queue, &e), 0);
+	assert_int_equal(lease_session_open(a->session, &s->queue, &e), 0);
 	struct process *b = begin(s, 1, (struct begun){.settings = 8, .name = "g"});
-	assert_int_equal(session_open(b->session, &s->queue, &e), 0);
+	assert_int_equal(lease_session_open(b->session, &s->queue, &e), 0);
 	pass_ms(s, LEASE_MS + SKEW_MS);
 	struct process *c = begin(s, 2, (struct begun){.settings = 8});
-	assert_int_equal(session_open(c->session, &s->queue, &e), 0);
+	assert_int_equal(lease_session_open(c->session, &s->queue, &e), 0);
 }
 ON_BOTH(others_and_the_dead_may_have_other_settings)
 

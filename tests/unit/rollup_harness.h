@@ -62,11 +62,12 @@ static inline void rolled_begin(struct rolled *r, const char *const *granulariti
 						     .granularities = &site->granularities});
 	site->store = r->h.store;
 	site->marks = r->h.marks;
-	site->session = session_new(&(struct session_options){.store = site->store,
-							      .clock = site->clock,
-							      .holder = SLICE("h"),
-							      .name = SLICE("h"),
-							      .lease_ms = 2 * MINUTE_MS});
+	site->session =
+		lease_session_new(&(struct lease_session_options){.store = site->store,
+								  .clock = site->clock,
+								  .holder = SLICE("h"),
+								  .name = SLICE("h"),
+								  .lease_ms = 2 * MINUTE_MS});
 	site->claims = job_claims_new(site->session);
 	r->job = rolled_job(r);
 }
@@ -81,7 +82,7 @@ static inline void rolled_close(struct rolled *r)
 {
 	rollup_job_free(r->job);
 	job_claims_free(r->site.claims);
-	session_free(r->site.session);
+	lease_session_free(r->site.session);
 	harness_close(&r->h);
 }
 

@@ -88,7 +88,7 @@ struct thread {
 struct worker {
 	struct process p;
 	struct model *model;
-	struct session *session;
+	struct lease_session *session;
 	struct leases *leases;
 	struct partitions held; /* it believes to hold them */
 	int64_t until_ms;       /* until then, by its clock */

@@ -303,7 +303,7 @@ void worker_open(struct model *m, struct worker *w, size_t i)
 				       .counter_suffixes = counters,
 				       .counter_suffix_count = 1};
 	w->job = rollup_job_new(&w->site, run_lanes);
-	w->session = session_new(&(struct session_options){
+	w->session = lease_session_new(&(struct lease_session_options){
 		.store = w->p.store,
 		.clock = &w->p.clock.clock,
 		.holder = slice_of(w->p.name),
@@ -336,6 +336,6 @@ void worker_kill(struct worker *w)
 	ASSERT(!w->works);
 	rollup_job_free(w->job);
 	leases_free(w->leases);
-	session_free(w->session);
+	lease_session_free(w->session);
 	process_release(&w->p);
 }

@@ -8,7 +8,7 @@ PLANTS = {
     "stamp_late": ("rows are stamped when they are written, not before their samples are read", [
         (BATCH + "batch.c", "b->write->stamp_us = stamp_us;",
          "b->write->stamp_us = PLANTED(stamp_late) ? 0 : stamp_us;")]),
-    "claim_early": ("a claim is taken over at the end of its session, without the difference of clocks", [
+    "claim_early": ("a claim is taken over as soon as its session ends by another clock", [
         ("src/lease/session.c", "seen->cell.until_ms + s->options.skew_max_ms",
          "seen->cell.until_ms +\n\t\t\t    (PLANTED(claim_early) ? 0 : s->options.skew_max_ms)")]),
     "break_unseen": ("claims outlive the session that broke", [
