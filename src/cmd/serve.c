@@ -593,7 +593,7 @@ static int serve_start(struct serve *s, struct errbuf *e)
 	s->api.persist = serve_polling_persist(s->polling);
 	s->api.poller = serve_polling_poller(s->polling);
 	serve_open_host(s);
-	if (s->site.own.count)
+	if (rollup_is_wanted(&s->site))
 		s->rollup = rollup_new(&s->site, loop_executor(s->loop));
 	s->follower =
 		rollup_follower_new(&s->site, loop_executor(s->loop), serve_on_other_settings, s);

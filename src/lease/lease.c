@@ -7,29 +7,36 @@ enum {
 	WRITE_MAX_BYTES = 4 << 20,
 	READ_MAX_BYTES = 8 << 20,
 	NAME_MAX_BYTES = 24,
-	NOT_HELD = 0,
+	LINES_A_MINUTE = 3,
+	NOT_THERE = 0,
 };
 
 struct leases {
 	struct leases_options options;
+	struct slice holder; /* the session's */
 	struct store_write *write;
 	struct store_read *read;
-	struct store_request *members, *leases;
+	struct store_request *claims; /* of `read` */
+	struct sessions sessions;
+	uint64_t breaks; /* of the session, when it was renewed last */
 	struct partitions wanted, held;
+	struct partitions own;             /* claims in our name that are not held */
+	struct partitions taken;           /* claims of others that are alive */
 	struct partitions asked, given;    /* by the present write */
-	uint64_t versions[PARTITIONS_MAX]; /* NOT_HELD, or what the cell was given */
+	uint64_t versions[PARTITIONS_MAX]; /* NOT_THERE, or what the cell was given */
 	struct store_write_cond *outcomes[PARTITIONS_MAX]; /* of those asked for */
-	uint64_t member_version;
-	struct store_write_cond *member; /* NULL: not asked */
-	int64_t until_ms;
+	struct log_rate lines;                             /* of claims that cannot be read */
 };
 
 struct leases *leases_new(const struct leases_options *options)
 {
 	struct leases *l = mem_zalloc(sizeof(*l));
+	struct store *store = lease_session_options_of(options->session)->store;
 	l->options = *options;
-	l->write = store_write_new(options->store, WRITE_MAX_BYTES);
-	l->read = store_read_new(options->store, READ_MAX_BYTES);
+	l->holder = lease_session_options_of(options->session)->holder;
+	l->write = store_write_new(store, WRITE_MAX_BYTES);
+	l->read = store_read_new(store, READ_MAX_BYTES);
+	l->lines = (struct log_rate){.lines_max = LINES_A_MINUTE};
 	return l;
 }
 
@@ -37,13 +44,13 @@ void leases_free(struct leases *l)
 {
 	store_write_free(l->write);
 	store_read_free(l->read);
+	sessions_release(&l->sessions);
 	mem_free(l);
 }
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
 static const struct store_parts lease_key = {{SLICE("rollup")}};
-static const struct store_parts member_key = {{SLICE("rollup-member")}};
 
 static struct store_parts leases_name_of(uint32_t partition, char to[NAME_MAX_BYTES])
 {
@@ -56,8 +63,7 @@ static int leases_put_one(struct leases *l, uint32_t partition)
 	char name[NAME_MAX_BYTES];
 	struct store_parts column = leases_name_of(partition, name);
 	return store_cell_put_if(l->write, TABLE_LEASES, &lease_key, &column,
-				 l->versions[partition], l->options.holder, l->until_ms,
-				 &l->outcomes[partition]);
+				 l->versions[partition], l->holder, 0, &l->outcomes[partition]);
 }
 
 static int leases_give_one(struct leases *l, uint32_t partition)
@@ -69,128 +75,174 @@ static int leases_give_one(struct leases *l, uint32_t partition)
 				    l->versions[partition], &outcome);
 }
 
-/* Asks for those in `asked`, gives back those in `given`, and renews the membership if wanted. */
-static int leases_write_once(struct leases *l, struct task_queue *queue, bool member)
+/* Asks for those in `asked`, and gives back those in `given`. What is given is not held any more,
+ * whatever comes of it: if the outcome is lost, the claim may go at any later time, until it is
+ * written anew. */
+static int leases_write_once(struct leases *l, struct task_queue *queue)
 {
-	const struct store_parts member_column = {{l->options.holder}};
 	int err = 0;
 	store_write_reset(l->write);
 	memset(l->outcomes, 0, sizeof(l->outcomes));
-	l->member = NULL;
-	if (member)
-		err = store_cell_put_if(l->write, TABLE_LEASES, &member_key, &member_column,
-					l->member_version, l->options.holder, l->until_ms,
-					&l->member);
 	for (uint32_t p = 0; p < PARTITIONS_MAX && !err; p++) {
-		if (partitions_has(&l->asked, p))
+		if (partitions_has(&l->asked, p)) {
 			err = leases_put_one(l, p);
-		else if (partitions_has(&l->given, p))
+		} else if (partitions_has(&l->given, p)) {
 			err = leases_give_one(l, p);
+			partitions_remove(&l->held, p);
+		}
 	}
 	return err ? err : store_write_wait(l->write, queue);
 }
 
-/* Takes what the cell has now: another one's, or our own from before a restart, of a renewal whose
- * outcome was lost, or one that has ended meanwhile. True: it is ours, but has to be asked for by
- * that version. */
-static bool leases_take_outcome(const struct leases *l, const struct store_write_cond *outcome,
-				uint64_t *version)
+/* Leaves in `asked` those that turn out to be free, or ours by another version: of a write whose
+ * outcome was lost. */
+static void leases_take_outcomes(struct leases *l)
 {
-	bool ours = !outcome->applied &&
-		    (!outcome->version || slice_equal(outcome->value, l->options.holder));
-	*version = outcome->applied || ours ? outcome->version : NOT_HELD;
-	return ours;
-}
-
-static bool leases_take_outcomes(struct leases *l)
-{
-	bool ours = l->member && leases_take_outcome(l, l->member, &l->member_version);
 	for (uint32_t p = 0; p < PARTITIONS_MAX; p++) {
 		const struct store_write_cond *outcome = l->outcomes[p];
-		if (partitions_has(&l->given, p)) {
-			l->versions[p] = NOT_HELD;
-			partitions_remove(&l->held, p);
-		}
 		if (!outcome)
 			continue;
-		ours |= leases_take_outcome(l, outcome, &l->versions[p]);
+		l->versions[p] = outcome->version;
 		if (outcome->applied)
 			partitions_add(&l->held, p);
-		else
-			partitions_remove(&l->held, p);
+		if (outcome->applied ||
+		    (outcome->version && !slice_equal(outcome->value, l->holder)))
+			partitions_remove(&l->asked, p);
 	}
-	return ours;
 }
 
-/* Those that turn out to be ours are asked for once more, by their version. */
-static int leases_write_leases(struct leases *l, struct task_queue *queue, bool member)
+static int leases_write_claims(struct leases *l, struct task_queue *queue)
 {
-	int err = leases_write_once(l, queue, member);
-	if (err || !leases_take_outcomes(l))
+	if (!l->asked.count && !l->given.count)
+		return 0;
+	int err = leases_write_once(l, queue);
+	if (err)
 		return err;
-	err = leases_write_once(l, queue, member);
+	leases_take_outcomes(l);
+	l->given = (struct partitions){0};
+	if (!l->asked.count)
+		return 0;
+	err = leases_write_once(l, queue);
 	if (!err)
-		(void)leases_take_outcomes(l);
+		leases_take_outcomes(l);
 	return err;
 }
 
-/* ---- Sharing --------------------------------------------------------------------------------- */
+/* ---- Looking --------------------------------------------------------------------------------- */
 
-/* Who shares, and who has what. */
+/* The claims first, then the sessions that they name (session.h). */
 static int leases_look(struct leases *l, struct task_queue *queue)
 {
 	store_read_reset(l->read);
-	l->members = store_read_add(l->read, STORE_CELL_SCAN);
-	l->leases = store_read_add(l->read, STORE_CELL_SCAN);
-	ASSERT(l->members && l->leases); /* the first of an empty arena */
-	l->members->cell_scan = (struct store_cell_scan){.table = TABLE_LEASES, .key = member_key};
-	l->leases->cell_scan = (struct store_cell_scan){.table = TABLE_LEASES, .key = lease_key};
-	l->read->now_ms = clock_wall_ms(l->options.clock);
+	l->claims = store_read_add(l->read, STORE_CELL_SCAN);
+	ASSERT(l->claims); /* the first of an empty arena */
+	l->claims->cell_scan = (struct store_cell_scan){.table = TABLE_LEASES, .key = lease_key};
+	l->read->now_ms = clock_wall_ms(lease_session_options_of(l->options.session)->clock);
 	int err = store_read_wait(l->read, queue);
-	return !err && (l->members->more || l->leases->more) ? ERR_LIMIT : err;
+	if (!err && l->claims->more)
+		err = ERR_LIMIT;
+	return err ? err : sessions_look(&l->sessions, l->options.session, queue);
 }
 
-/* The holder's place among the members, or how many there are. */
-static size_t leases_place_of(const struct leases *l, struct slice holder)
+/* A claim of a later program, or a damaged one, is left to whoever may know it. */
+static void leases_warn_unread(struct leases *l, const struct store_cell *cell)
 {
-	const struct store_cell_scan *scan = &l->members->cell_scan;
-	size_t at = 0;
-	while (at < scan->count && !slice_equal(scan->cells[at].column.part[0], holder))
-		at++;
-	return at;
+	log_rated(&l->lines, clock_mono_ms(lease_session_options_of(l->options.session)->clock),
+		  LOG_WARN,
+		  "the claim \"" SHOWN
+		  "\" (table leases, kind rollup) cannot be read: it is none of "
+		  "a partition by a process; it is left as it is",
+		  SHOWN_OF(cell->column.part[0]));
 }
 
-/* Finds the wanted leases that others hold, and how many of these strangers hold, who do not share.
- */
-static size_t leases_note_taken(struct leases *l, struct partitions *taken)
+/* False: there is no such partition, or it is not wanted. */
+static bool leases_partition_of(struct leases *l, const struct store_cell *cell, uint64_t *p)
 {
-	const struct store_cell_scan *scan = &l->leases->cell_scan;
+	struct slice name = cell->column.part[0];
+	if (number_parse_u64(name.data, name.data + name.len, p)) {
+		leases_warn_unread(l, cell);
+		return false;
+	}
+	return *p < PARTITIONS_MAX && partitions_has(&l->wanted, (uint32_t)*p);
+}
+
+static bool leases_is_holder(struct slice text)
+{
+	bool good = text.len && text.len <= SESSION_HOLDER_MAX_BYTES;
+	for (size_t i = 0; i < text.len && good; i++)
+		good = (unsigned char)text.data[i] >= ' ';
+	return good;
+}
+
+/* Whose claim it is. True: it belongs to a stranger, who does not share. */
+static bool leases_note_claim(struct leases *l, const struct store_cell *cell, uint32_t p)
+{
+	const struct session_seen *seen = sessions_find(&l->sessions, cell->value);
+	bool unread = !leases_is_holder(cell->value);
+	l->versions[p] = cell->version;
+	if (slice_equal(cell->value, l->holder)) {
+		if (!partitions_has(&l->held, p))
+			partitions_add(&l->own, p);
+		return false;
+	}
+	if (unread)
+		leases_warn_unread(l, cell);
+	partitions_remove(&l->held, p);
+	if (!unread && !(seen && seen->alive))
+		return false;
+	partitions_add(&l->taken, p);
+	return unread || !(seen->cell.roles & SESSION_SHARES);
+}
+
+/* Who has what. Returns how many of the wanted partitions strangers have. */
+static size_t leases_note_claims(struct leases *l)
+{
+	const struct store_cell_scan *scan = &l->claims->cell_scan;
+	struct partitions there = {0};
 	size_t strange = 0;
+	l->own = l->taken = (struct partitions){0};
 	for (size_t i = 0; i < scan->count; i++) {
-		struct slice name = scan->cells[i].column.part[0];
 		uint64_t p;
-		if (number_parse_u64(name.data, name.data + name.len, &p) || p >= PARTITIONS_MAX ||
-		    !partitions_has(&l->wanted, (uint32_t)p))
+		if (!leases_partition_of(l, &scan->cells[i], &p))
 			continue;
-		if (slice_equal(scan->cells[i].value, l->options.holder)) {
-			l->versions[p] = scan->cells[i].version;
+		partitions_add(&there, (uint32_t)p);
+		strange += leases_note_claim(l, &scan->cells[i], (uint32_t)p);
+	}
+	for (uint32_t p = 0; p < PARTITIONS_MAX; p++) {
+		if (partitions_has(&there, p))
 			continue;
-		}
-		partitions_add(taken, (uint32_t)p);
-		strange += leases_place_of(l, scan->cells[i].value) == l->members->cell_scan.count;
+		l->versions[p] = NOT_THERE;
+		partitions_remove(&l->held, p);
 	}
 	return strange;
 }
 
-/* Free leases are asked for from our own place on, so that not all ask for the same. */
-static void leases_ask_for_more(struct leases *l, const struct partitions *taken, size_t share)
+/* ---- Sharing --------------------------------------------------------------------------------- */
+
+/* How many sessions share, and which of them is ours; that is there, or there is none yet. */
+static size_t leases_members(const struct leases *l, size_t *own_place)
 {
-	uint32_t first = (uint32_t)(leases_place_of(l, l->options.holder) * share);
+	size_t members = 0;
+	*own_place = 0;
+	for (size_t i = 0; i < l->sessions.count; i++) {
+		const struct session_seen *seen = &l->sessions.list[i];
+		if (!seen->alive || !(seen->cell.roles & SESSION_SHARES))
+			continue;
+		if (slice_equal(seen->cell.holder, l->holder))
+			*own_place = members;
+		members++;
+	}
+	return members ? members : 1;
+}
+
+/* Free partitions are asked for from our own place on, so that not all ask for the same. */
+static void leases_ask_for_more(struct leases *l, size_t first, size_t share)
+{
 	for (uint32_t i = 0; i < PARTITIONS_MAX; i++) {
-		uint32_t p = (first + i) % PARTITIONS_MAX;
+		uint32_t p = ((uint32_t)first + i) % PARTITIONS_MAX;
 		if (l->held.count + l->asked.count >= share)
 			return;
-		if (partitions_has(&l->wanted, p) && !partitions_has(taken, p) &&
+		if (partitions_has(&l->wanted, p) && !partitions_has(&l->taken, p) &&
 		    !partitions_has(&l->held, p))
 			partitions_add(&l->asked, p);
 	}
@@ -206,63 +258,56 @@ static void leases_give_what_is_beyond(struct leases *l, size_t share)
 	}
 }
 
+/* What is in our own name is asked for in any case: nobody else would take it. */
 static void leases_choose(struct leases *l)
 {
-	struct partitions taken = {0};
-	size_t left = l->wanted.count - leases_note_taken(l, &taken);
-	size_t members = l->members->cell_scan.count ? l->members->cell_scan.count : 1;
-	size_t share = (left + members - 1) / members;
-	l->asked = l->given = (struct partitions){0};
-	leases_ask_for_more(l, &taken, share);
+	size_t strange = leases_note_claims(l), place;
+	size_t members = leases_members(l, &place);
+	size_t share = l->options.share ? (l->wanted.count - strange + members - 1) / members
+					: PARTITIONS_MAX;
+	l->asked = l->own;
+	l->given = (struct partitions){0};
+	leases_ask_for_more(l, place * share, share);
 	leases_give_what_is_beyond(l, share);
 }
 
 /* ---- Taking and giving ----------------------------------------------------------------------- */
 
-/* Renews what it has, and its membership; then it looks who else there is, and takes what is free
- * up to its share or gives back what is beyond it. */
-static int leases_take_share(struct leases *l, struct task_queue *queue)
+/* After a break others may have what was held; what they have not is written anew, so that nobody
+ * takes it who believed the session to be dead. */
+static int leases_take_claims(struct leases *l, struct task_queue *queue, uint64_t breaks)
 {
-	l->asked = l->held;
-	int err = leases_write_leases(l, queue, true);
-	err = err ? err : leases_look(l, queue);
+	if (breaks != l->breaks)
+		l->held = (struct partitions){0};
+	l->breaks = breaks;
+	if (!l->options.share && l->held.count == l->wanted.count)
+		return 0;
+	int err = leases_look(l, queue);
 	if (err)
 		return err;
 	leases_choose(l);
-	return leases_write_leases(l, queue, false);
+	return leases_write_claims(l, queue);
 }
 
 int leases_take(struct leases *l, struct task_queue *queue, const struct partitions *wanted,
 		struct partitions *held, int64_t *until_ms)
 {
-	l->wanted = l->asked = *wanted;
-	l->given = (struct partitions){0};
-	l->until_ms = *until_ms = clock_wall_ms(l->options.clock) + l->options.lease_ms;
-	int err = l->options.share ? leases_take_share(l, queue)
-				   : leases_write_leases(l, queue, false);
+	struct session_hold hold;
+	l->wanted = *wanted;
+	int err = lease_session_renew(l->options.session, queue, &hold);
+	*until_ms = hold.until_ms;
+	err = err ? err : leases_take_claims(l, queue, hold.breaks);
 	*held = err ? (struct partitions){0} : l->held;
 	return err;
 }
 
-static int leases_give_member(struct leases *l)
-{
-	struct store_parts column = {{l->options.holder}};
-	struct store_write_cond *outcome;
-	uint64_t version = l->member_version;
-	l->member_version = 0;
-	return version ? store_cell_delete_if(l->write, TABLE_LEASES, &member_key, &column, version,
-					      &outcome)
-		       : 0;
-}
-
 int leases_give(struct leases *l, struct task_queue *queue)
 {
+	int err = 0;
 	store_write_reset(l->write);
-	int err = leases_give_member(l);
 	for (uint32_t p = 0; p < PARTITIONS_MAX && !err; p++) {
-		if (l->versions[p] != NOT_HELD)
+		if (partitions_has(&l->held, p))
 			err = leases_give_one(l, p);
-		l->versions[p] = NOT_HELD;
 	}
 	l->held = (struct partitions){0};
 	return err || !l->write->cells ? err : store_write_wait(l->write, queue);

@@ -1,42 +1,42 @@
-/* Leases: who rolls up which partitions. A lease is a conditional cell (`leases`, kind "rollup",
- * name the partition's number) that expires; its value is the holder's name.
+/* Leases: who rolls up which partitions. A lease is a claim (session.h): a conditional cell
+ * (`leases`, kind "rollup", name the partition's number) whose value is the holder's name. It has
+ * no end of its own, but that of the holder's session. (Earlier programs wrote such cells with an
+ * end and without a session: nobody alive has them.)
  *
- * All wanted leases are taken and renewed in one write. A process that shares (`any`) is listed in
- * the same way (kind "rollup-member", name the holder's). It renews the leases that it has; then it
- * looks who else is listed, and takes free leases up to its share or gives back those beyond it.
- * The share is the partitions that no stranger holds, divided by the members, rounded up. So shares
- * are even some looks after a process came or went, and the leases of a process that died are taken
- * over when they end.
+ * The session is renewed each time. A process that has all that it wants, and does not share, looks
+ * no further. The others look who is there and who has what. They take what is free or claimed by
+ * the dead. A process that shares (`any`) says so in its session; it takes no more than its share,
+ * and gives back what is beyond that. The share is the partitions that no stranger holds, divided
+ * by the members, rounded up. So shares are even some looks after a process came or went, and what
+ * a process had that died is taken over when its session has ended.
  *
- * When leases_take returns, everything that was handed to the store before it is durable. The job
- * relies on that.
+ * On a store whose writes are serial: when leases_take returns, everything that was handed to the
+ * store before it is durable.
  *
  * Leases wait for the store, on the thread of the queue that they are given. */
 #ifndef LEASE_LEASE_H
 #define LEASE_LEASE_H
 
-#include "base/clock.h"
 #include "lease/partition.h"
-#include "store/store.h"
+#include "lease/session.h"
 
 struct leases;
 
 struct leases_options {
-	struct store *store;
-	struct clock *clock;
-	struct slice holder; /* the caller's */
-	int64_t lease_ms;
-	bool share; /* take no more than others that share */
+	struct lease_session *session; /* the caller's; its roles say the same */
+	bool share;                    /* take no more than others that share */
 };
 
 struct leases *leases_new(const struct leases_options *options);
 void leases_free(struct leases *leases);
 
-/* Takes, renews and gives back. *held: the wanted leases that are held until *until_ms at least, by
- * the wall clock. `wanted` is the same in every call. Or the store's error. */
+/* Takes, renews and gives back. *held: the wanted leases that are held until *until_ms, by the wall
+ * clock, and no longer. `wanted` is the same in every call. Or the store's error; then none is
+ * held.
+ */
 int leases_take(struct leases *leases, struct task_queue *queue, const struct partitions *wanted,
 		struct partitions *held, int64_t *until_ms) MUST_CHECK;
-/* Gives back all leases, so that others need not wait for their end. */
+/* Gives back all leases, so that others need not wait for the session's end. */
 int leases_give(struct leases *leases, struct task_queue *queue) MUST_CHECK;
 
 #endif

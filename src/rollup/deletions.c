@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/stats.h"
+#include "lease/job_claim.h"
 #include "loop/job.h"
 #include "rollup/deletion_note.h"
 #include "store/wait.h"
@@ -14,6 +15,7 @@ enum {
 	SPEC_MAX_BYTES = 1 << 20,
 	LINE_MAX_BYTES = 64 << 10,
 	NAME_MAX_BYTES = 32,
+	LEFT_WAIT_MS = 5000,
 };
 
 static const struct store_parts row = {{SLICE("deletion")}};
@@ -24,7 +26,7 @@ struct rollup_deletions {
 	struct catalog *catalog; /* NULL: none */
 	bool stopping;
 	struct job *job;            /* NULL: none is at work */
-	struct store_read *left;    /* the notes that were there at the start */
+	struct store_read *left;    /* the notes that are there */
 	rollup_deletion_done *done; /* NULL: nobody waits */
 	void *owner;
 
@@ -236,14 +238,28 @@ static void deletion_end(struct rollup_deletions *d)
 	deletion_say_end(d);
 }
 
-static void deletion_run(UNUSED struct job *job, void *owner)
+static void deletion_note_and_work(struct rollup_deletions *d)
 {
-	struct rollup_deletions *d = owner;
-	d->err = d->spec.only_count ? 0 : deletion_note(d);
+	d->err = deletion_note(d);
 	if (d->err)
 		errbuf_set(&d->error, d->err, "%s", err_text(d->err));
 	else
 		deletion_work(d, false);
+}
+
+static void deletion_run(struct job *job, void *owner)
+{
+	struct rollup_deletions *d = owner;
+	if (d->spec.only_count) {
+		deletion_work(d, false);
+	} else {
+		d->err = job_claims_take(d->site->claims, job_queue(job), JOB_CLAIM_DELETION,
+					 &d->error);
+		if (!d->err) {
+			deletion_note_and_work(d);
+			job_claims_give(d->site->claims, JOB_CLAIM_DELETION);
+		}
+	}
 	deletion_end(d);
 }
 
@@ -283,9 +299,39 @@ static int deletion_take_left(struct rollup_deletions *d, const struct store_cel
 	return 0;
 }
 
-static void deletion_run_left(struct job *job, void *owner)
+static int deletion_read_left(struct rollup_deletions *d, struct task_queue *queue)
 {
-	struct rollup_deletions *d = owner;
+	store_read_reset(d->left);
+	struct store_request *request = store_read_add(d->left, STORE_CELL_SCAN);
+	ASSERT(request); /* the first of an empty arena */
+	request->cell_scan.table = TABLE_LEASES;
+	request->cell_scan.key = row;
+	d->left->now_ms = clock_wall_ms(d->site->clock);
+	return store_read_wait(d->left, queue);
+}
+
+/* Others that share the store may be at work on what is noted: only what nobody alive has is left.
+ */
+static int deletion_claim_left(struct rollup_deletions *d, struct job *job)
+{
+	struct errbuf e = {""};
+	bool told = false;
+	int err = job_claims_take(d->site->claims, job_queue(job), JOB_CLAIM_DELETION, &e);
+	for (; err;
+	     err = job_claims_take(d->site->claims, job_queue(job), JOB_CLAIM_DELETION, &e)) {
+		if (!told)
+			log_info("deletions that are noted wait until it is known whose they are: "
+				 "%s",
+				 e.text);
+		told = true;
+		if (job_sleep(job, LEFT_WAIT_MS))
+			return ERR_CANCELLED;
+	}
+	return 0;
+}
+
+static void deletion_work_on_left(struct rollup_deletions *d, struct job *job)
+{
 	const struct store_cell_scan *scan = &d->left->requests->cell_scan;
 	for (size_t i = 0; i < scan->count && !job_is_stopping(job); i++) {
 		struct errbuf e = {""};
@@ -299,6 +345,20 @@ static void deletion_run_left(struct job *job, void *owner)
 		deletion_work(d, true);
 		deletion_end(d);
 	}
+}
+
+static void deletion_run_left(struct job *job, void *owner)
+{
+	struct rollup_deletions *d = owner;
+	if (deletion_claim_left(d, job))
+		return;
+	int err = deletion_read_left(d, job_queue(job));
+	if (!err)
+		deletion_work_on_left(d, job);
+	else if (err != ERR_CANCELLED)
+		log_error("cannot look for deletions that were left: %s; the next start does",
+			  store_read_sentence(d->left, err));
+	job_claims_give(d->site->claims, JOB_CLAIM_DELETION);
 }
 
 /* The next one may be asked for from within. */
@@ -325,15 +385,10 @@ static int deletion_start(struct rollup_deletions *d, void (*run)(struct job *jo
 static void deletion_look(struct rollup_deletions *d)
 {
 	struct task_queue queue;
-	struct store_request *request = store_read_add(d->left, STORE_CELL_SCAN);
-	ASSERT(request); /* the first of an empty arena */
-	request->cell_scan.table = TABLE_LEASES;
-	request->cell_scan.key = row;
-	d->left->now_ms = clock_wall_ms(d->site->clock);
 	task_queue_init(&queue);
-	int err = store_read_wait(d->left, &queue);
+	int err = deletion_read_left(d, &queue);
 	task_queue_release(&queue);
-	if (!err && request->cell_scan.count)
+	if (!err && d->left->requests->cell_scan.count)
 		err = deletion_start(d, deletion_run_left);
 	if (err)
 		log_error("cannot look for deletions that the last run left: %s",

@@ -6,7 +6,11 @@
  * note; there the deletion is made without it, since it is what makes room, and whoever saw no
  * answer asks once more.
  *
- * Counts only are not written down.
+ * Where several processes share the store, one of them deletes at a time (lease/job_claim.h). What
+ * is noted there belongs to it: another goes on with it when it starts, and the first one's session
+ * is over.
+ *
+ * Counts only are not written down, and need no claim.
  *
  * The work is done by a job (loop/job.h); everything here belongs to the thread of the executor,
  * which is that of the catalog. */

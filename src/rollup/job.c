@@ -256,9 +256,11 @@ static void pass_take_result(struct rollup_job *job, int64_t slot_s, int err,
 	pass_keep_next(job, result->next_ready_ms);
 	if (err)
 		pass_keep_error(job, err);
-	if (err && job->site->watermark)
+	if ((err || result->cut) && job->site->watermark)
 		watermark_found_any(job->site->watermark, slot_s);
 	job->cut |= err != 0;
+	if (result->cut)
+		pass_leave_rest(job);
 	if (err || result->failed)
 		pass_keep_ready(job, result->ready_since_ms);
 	if (err || result->waiting)
@@ -278,7 +280,7 @@ static void pass_run_worker(struct task_queue *queue, void *owner)
 	while (count) {
 		struct slot_worker_result result;
 		int err = slot_worker_run(w->worker, queue, slots, count, job->asof_ms,
-					  job->seen_ms, &result);
+					  job->seen_ms, job->until_ms, &result);
 		pass_take_result(job, slots->slot_s, err, &result);
 		slots = pass_next_slot(job, &count);
 	}

@@ -58,8 +58,9 @@ struct rollup_pass {
 };
 
 /* A pass over the partitions in *own. Everything that was handed to the store before asof_ms is
- * durable: marks are judged by that time. No slot is begun at until_ms (wall clock) or later, nor
- * when the queue, on which the pass waits, has been stopped. */
+ * durable: marks are judged by that time. Nothing is begun at until_ms (wall clock) or later, nor
+ * has any row a stamp of then; and no slot is begun when the queue, on which the pass waits, has
+ * been stopped. */
 struct rollup_pass rollup_job_run(struct rollup_job *job, struct task_queue *queue,
 				  const struct partitions *own, int64_t asof_ms, int64_t until_ms);
 

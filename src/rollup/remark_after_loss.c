@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "lease/job_claim.h"
 #include "loop/job.h"
 #include "rollup/remark.h"
 
@@ -15,6 +16,7 @@ struct remark_after_loss {
 	struct remark_options remark;
 	struct remark_result result;
 	int err;
+	struct errbuf refusal; /* somebody else makes them */
 	bool stopping;
 	struct log_rate lines;
 };
@@ -35,19 +37,24 @@ void remark_after_loss_free(struct remark_after_loss *r)
 	mem_free(r);
 }
 
-static void remark_after_loss_warn(struct remark_after_loss *r, int err)
+static void remark_after_loss_warn(struct remark_after_loss *r, const char *why)
 {
 	log_rated(&r->lines, clock_mono_ms(r->site->clock), LOG_WARN,
 		  "roll-ups: marks that were lost could not be made again: %s; making them begins "
 		  "again from the start",
-		  err_text(err));
+		  why);
 }
 
 static void remark_after_loss_run(struct job *job, void *owner)
 {
 	struct remark_after_loss *r = owner;
 	r->remark.queue = job_queue(job);
+	r->refusal.text[0] = 0;
+	r->err = job_claims_take(r->site->claims, job_queue(job), JOB_CLAIM_RESTORE, &r->refusal);
+	if (r->err)
+		return;
 	r->err = remark(&r->remark, &r->result);
+	job_claims_give(r->site->claims, JOB_CLAIM_RESTORE);
 }
 
 static void remark_after_loss_over(void *owner)
@@ -58,7 +65,7 @@ static void remark_after_loss_over(void *owner)
 	if (r->stopping)
 		return;
 	if (r->err) {
-		remark_after_loss_warn(r, r->err);
+		remark_after_loss_warn(r, r->refusal.text[0] ? r->refusal.text : err_text(r->err));
 		return;
 	}
 	log_info(
@@ -86,7 +93,7 @@ void remark_after_loss_look(struct remark_after_loss *r, int64_t asof_ms)
 	int err = job_start("remark", remark_after_loss_run, remark_after_loss_over, r, r->executor,
 			    &r->job);
 	if (err)
-		remark_after_loss_warn(r, err);
+		remark_after_loss_warn(r, err_text(err));
 }
 
 void remark_after_loss_stop(struct remark_after_loss *r)

@@ -22,7 +22,7 @@ struct rollup {
 	struct leases *leases;
 	struct remark_after_loss *remark;
 	struct partitions held;
-	int64_t until_ms; /* of the leases */
+	int64_t until_ms; /* of the leases; 0: none are held */
 	struct log_rate lines;
 
 	pthread_mutex_t lock; /* guards the next */
@@ -129,6 +129,8 @@ static int64_t rollup_take_and_run(struct rollup *r, struct job *job)
 	if (err && !job_is_stopping(job))
 		rollup_say(r, "the leases could not be taken", err_text(err));
 	rollup_show_leases(r, err, !err && r->held.count);
+	if (err)
+		r->until_ms = 0;
 	if (err || !r->held.count)
 		return rollup_wall_ms(r) + (err ? TICK_MS : r->site->every_ms);
 	remark_after_loss_look(r->remark, asof_ms);
@@ -142,7 +144,7 @@ static int rollup_rest_until(const struct rollup *r, struct job *job, int64_t ne
 	const struct rollup_site *site = r->site;
 	int64_t renew_ms = r->until_ms - site->lease_ms / 4, now_ms = rollup_wall_ms(r);
 	int64_t tick_ms = site->quiet_ms / TICKS_OF_QUIET + 1;
-	if (renew_ms > now_ms && renew_ms < next_ms)
+	if (r->until_ms && renew_ms < next_ms)
 		next_ms = renew_ms;
 	if (tick_ms > TICK_MS)
 		tick_ms = TICK_MS;
@@ -160,8 +162,8 @@ static void rollup_give_leases(struct rollup *r)
 	task_queue_init(&queue);
 	int err = leases_give(r->leases, &queue);
 	if (err)
-		log_warn("roll-ups: cannot give back the leases of %zu partitions, which end by "
-			 "themselves: %s",
+		log_warn("roll-ups: cannot give back the leases of %zu partitions, which end with "
+			 "the session: %s",
 			 r->held.count, err_text(err));
 	task_queue_release(&queue);
 }
@@ -174,10 +176,7 @@ static void rollup_run(struct job *job, void *owner)
 	int64_t next_ms = 0;
 	r->pass = rollup_job_new(r->site, NULL);
 	r->leases = leases_new(&(struct leases_options){
-		.store = r->site->store,
-		.clock = r->site->clock,
-		.holder = slice_of(r->site->name),
-		.lease_ms = r->site->lease_ms,
+		.session = r->site->session,
 		.share = r->site->share,
 	});
 	r->remark = remark_after_loss_new(r->site, &job_queue(job)->executor);
@@ -199,10 +198,16 @@ static void rollup_over(void *owner)
 	r->job = NULL;
 }
 
+bool rollup_is_wanted(const struct rollup_site *site)
+{
+	return site->granularities.count &&
+	       (site->own.count || lease_session_is_shared(site->session));
+}
+
 struct rollup *rollup_new(const struct rollup_site *site, struct executor *executor)
 {
 	struct rollup *r = mem_zalloc(sizeof(*r));
-	ASSERT(site->granularities.count && site->own.count);
+	ASSERT(rollup_is_wanted(site));
 	r->site = site;
 	r->lines = (struct log_rate){.lines_max = LINES_A_MINUTE};
 	pthread_mutex_init(&r->lock, NULL);

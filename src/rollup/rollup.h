@@ -9,7 +9,7 @@
  * marks/watermark.h) and which granularities there are.
  *
  * Failure modes. A crash at any point leaves marks, which are worked on again; rows are put, so
- * doing it twice changes nothing. A pass ends when its leases end. A store that refuses is asked
+ * doing it twice changes nothing. A pass ends before its leases end. A store that refuses is asked
  * again at the next look.
  *
  * Threads: a job (loop/job.h) does all of it. rollup_new, rollup_stop, rollup_is_over and
@@ -22,7 +22,10 @@
 
 struct rollup;
 
-/* The site has one granularity and one partition of its own at least, and is the caller's. */
+/* Whether there is something to do: partitions to roll up or, where others share the store, the
+ * session of this process to be kept. */
+bool rollup_is_wanted(const struct rollup_site *site);
+/* The site is open, and the caller's; the job is wanted. */
 struct rollup *rollup_new(const struct rollup_site *site, struct executor *executor);
 /* Ends a pass after the slots that are at work and gives the leases back; then it is over. */
 void rollup_stop(struct rollup *rollup);

@@ -1,6 +1,7 @@
 #include "rollup/shared_settings.h"
 
 #include "base/log.h"
+#include "lease/session.h"
 #include "rollup/site.h"
 #include "store/wait.h"
 #include "wire/timetext.h"
@@ -156,39 +157,19 @@ bool shared_settings_have_granularity(struct slice text, struct slice width)
 
 /* ---- Who is at work -------------------------------------------------------------------------- */
 
-struct shared_settings_looking {
-	struct slice own;
-	char *name;
-};
-
-static int shared_settings_take_cell(const struct store_cell *cell, void *owner)
-{
-	const struct shared_settings_looking *looking = owner;
-	struct slice column = cell->column.part[0];
-	bool is_number = column.len && column.data[0] >= '0' && column.data[0] <= '9';
-	struct slice who = is_number ? cell->value : column;
-	if (slice_equal(column, looking->own) || slice_equal(cell->value, looking->own))
-		return 0;
-	snprintf(looking->name, SHARED_SETTINGS_NAME_MAX_BYTES, SHOWN, SHOWN_OF(who));
-	return ERR_EXISTS;
-}
-
-/* Cells of these rows expire when a process does not renew them: each process that is at work has
- * one at least. */
-int shared_settings_find_other(struct store *store, struct task_queue *queue, struct slice own,
-			       int64_t now_ms, int64_t skew_max_ms,
+int shared_settings_find_other(const struct rollup_site *site, struct task_queue *queue,
 			       char name[SHARED_SETTINGS_NAME_MAX_BYTES])
 {
-	static const struct store_parts rows[] = {
-		{{SLICE("session")}}, {{SLICE("rollup-member")}}, {{SLICE("rollup")}}};
-	struct shared_settings_looking looking = {own, name};
-	struct errbuf why;
-	int err = 0;
+	struct sessions all = {0};
+	int err = sessions_look(&all, site->session, queue);
 	name[0] = 0;
-	for (size_t i = 0; i < ARRAY_LEN(rows) && !err; i++)
-		err = store_row_wait(store, queue, now_ms - skew_max_ms, TABLE_LEASES, &rows[i],
-				     shared_settings_take_cell, &looking, &why);
-	return err == ERR_EXISTS ? 0 : err;
+	for (size_t i = 0; i < all.count && !err && !name[0]; i++) {
+		struct slice holder = all.list[i].cell.holder;
+		if (all.list[i].alive && !slice_equal(holder, slice_of(site->name)))
+			snprintf(name, SHARED_SETTINGS_NAME_MAX_BYTES, SHOWN, SHOWN_OF(holder));
+	}
+	sessions_release(&all);
+	return err;
 }
 
 /* ---- Sentences ------------------------------------------------------------------------------- */

@@ -44,10 +44,9 @@ bool shared_settings_differ(struct slice stored, struct slice own,
 /* Whether a granularity of that width is configured, as granularity_width_print has it. */
 bool shared_settings_have_granularity(struct slice text, struct slice width);
 
-/* Looks for a process other than the one called `own` that is at work on the store, or was until
- * skew_max_ms ago: *name, empty if there is none. Blocks for some reads; the store's error. */
-int shared_settings_find_other(struct store *store, struct task_queue *queue, struct slice own,
-			       int64_t now_ms, int64_t skew_max_ms,
+/* Looks for a process other than the site's that is at work on the store, by its session: *name,
+ * empty if there is none. Waits; the store's error. */
+int shared_settings_find_other(const struct rollup_site *site, struct task_queue *queue,
 			       char name[SHARED_SETTINGS_NAME_MAX_BYTES]) MUST_CHECK;
 
 /* Returns ERR_INVALID with the sentence for somebody who starts a process while `other` is at work

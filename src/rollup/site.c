@@ -3,9 +3,12 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/hash.h"
+#include "base/log.h"
 #include "base/random.h"
 #include "base/utf8.h"
 #include "conf/conf.h"
+#include "lease/job_claim.h"
 #include "lease/owners.h"
 #include "marks/recent.h"
 #include "marks/store.h"
@@ -81,6 +84,27 @@ static int site_read_late(struct rollup_site *site, const struct conf *conf, str
 	return conf_refuse(conf, CONF_ID_rollup_late, e);
 }
 
+static uint64_t site_sum_list(uint64_t sum, const struct conf_list *list)
+{
+	for (size_t i = 0; i < list->count; i++)
+		sum = hash64(list->items[i], strlen(list->items[i]) + 1, sum);
+	return hash64(NULL, 0, sum);
+}
+
+/* Of what has to be the same in all processes that share a store. */
+static uint64_t site_sum_settings(const struct conf *conf)
+{
+	const int64_t numbers[] = {
+		conf->retention_raw_ms, conf->rollup_slot_ms,  conf->partitions,
+		conf->rollup_quiet_ms,  conf->rollup_lease_ms, conf->rollup_skew_max_ms,
+	};
+	uint64_t sum = hash64(numbers, sizeof(numbers), 0);
+	sum = hash64(conf->rollup_late, strlen(conf->rollup_late), sum);
+	sum = site_sum_list(sum, &conf->retention_rules);
+	sum = site_sum_list(sum, &conf->rollup_granularities);
+	return site_sum_list(sum, &conf->rollup_counter_suffixes);
+}
+
 int rollup_site_read(struct rollup_site *site, const struct conf *conf, struct files *files,
 		     struct errbuf *e)
 {
@@ -94,6 +118,8 @@ int rollup_site_read(struct rollup_site *site, const struct conf *conf, struct f
 		.redis_separator = conf->rollup_redis_separator[0],
 		.counter_suffixes = conf->rollup_counter_suffixes.items,
 		.counter_suffix_count = conf->rollup_counter_suffixes.count,
+		.address = conf->listen,
+		.settings_sum = site_sum_settings(conf),
 	};
 	int err = granularities_read(conf, &site->granularities, e);
 	err = err ? err : retention_read(conf, &site->granularities, &site->retention, e);
@@ -107,6 +133,7 @@ int rollup_site_read(struct rollup_site *site, const struct conf *conf, struct f
 		return errbuf_set(e, ERR_INVALID,
 				  "the name of this process, rollup.name or else the host's, is "
 				  "not UTF-8");
+	site->name_given_len = strlen(site->name);
 	if (!site->granularities.count)
 		return 0;
 	err = owners_configured(conf, files, slice_of(site->name), &site->own, &site->share, e);
@@ -147,7 +174,7 @@ static int site_open_marks(struct rollup_site *site, struct errbuf *e)
  * what a write may take (recent_touches_write_max_ms). */
 static int site_open_shared(struct rollup_site *site, struct errbuf *e)
 {
-	size_t len = strlen(site->name);
+	size_t len = site->name_given_len;
 	snprintf(site->name + len, sizeof(site->name) - len, "-%016llx",
 		 (unsigned long long)random_system_seed());
 	if (site->quiet_ms >= QUIET_SKEWS * site->skew_max_ms)
@@ -155,6 +182,41 @@ static int site_open_shared(struct rollup_site *site, struct errbuf *e)
 	return errbuf_set(e, ERR_INVALID,
 			  "rollup.quiet is too short for processes that share a store: five times "
 			  "rollup.clock_difference is the least");
+}
+
+static int site_open_session(struct rollup_site *site, struct errbuf *e)
+{
+	struct task_queue queue;
+	site->session = lease_session_new(&(struct lease_session_options){
+		.store = site->store,
+		.clock = site->clock,
+		.holder = slice_of(site->name),
+		.name = {site->name, site->name_given_len},
+		.address = slice_of(site->address),
+		.roles = (site->own.count ? SESSION_ROLLS_UP : 0) |
+			 (site->own.count && site->share ? SESSION_SHARES : 0),
+		.settings = site->settings_sum,
+		.lease_ms = site->lease_ms,
+		.skew_max_ms = site->skew_max_ms,
+	});
+	site->claims = job_claims_new(site->session);
+	task_queue_init(&queue);
+	int err = lease_session_open(site->session, &queue, e);
+	task_queue_release(&queue);
+	return err;
+}
+
+static void site_close_session(struct rollup_site *site)
+{
+	struct task_queue queue;
+	task_queue_init(&queue);
+	int err = lease_session_end(site->session, &queue);
+	if (err)
+		log_warn("the session of this process is not taken away, and ends by itself: %s",
+			 err_text(err));
+	task_queue_release(&queue);
+	job_claims_free(site->claims);
+	lease_session_free(site->session);
 }
 
 int rollup_site_open(struct rollup_site *site, struct store *store, struct clock *clock,
@@ -165,7 +227,8 @@ int rollup_site_open(struct rollup_site *site, struct store *store, struct clock
 	if (rollup_site_is_shared(site) && site_open_shared(site, e))
 		return ERR_INVALID;
 	/* Where the store is shared, others have to see by now that this process is at work. */
-	int err = stored_settings_open(site, clock_sure_ms(clock), e);
+	int err = site_open_session(site, e);
+	err = err ? err : stored_settings_open(site, clock_sure_ms(clock), e);
 	err = err ? err : site_open_marks(site, e);
 	bool shared = rollup_site_is_shared(site);
 	if (err || (!site->own.count && !shared))
@@ -185,6 +248,8 @@ void rollup_site_close(struct rollup_site *site)
 		watermark_free(site->watermark);
 	if (site->backfill)
 		backfill_free(site->backfill);
+	if (site->session)
+		site_close_session(site);
 	stored_settings_release(&site->settings);
 }
 

@@ -17,6 +17,8 @@
 struct backfill;
 struct conf;
 struct files;
+struct job_claims;
+struct lease_session;
 struct watermark;
 struct watermark_asked;
 
@@ -47,6 +49,13 @@ struct rollup_site {
 	/* The name of this process among those that roll up; in a store that several processes
 	 * share, with a number that no other process has. */
 	char name[256];
+	size_t name_given_len; /* so much of it is configured */
+	const char *address;   /* where this process is reached */
+	uint64_t settings_sum; /* a hash of what processes that share a store have to agree on */
+	/* What this process has a right to. The session is renewed by the job (rollup.h), and by
+	 * whoever takes a claim. */
+	struct lease_session *session;
+	struct job_claims *claims;
 	struct partitions own; /* by configuration, or all that may be taken */
 	bool share;            /* these are shared with others that share */
 	int64_t every_ms, lease_ms;

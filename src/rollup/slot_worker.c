@@ -13,7 +13,7 @@ enum { DAMAGED_LINES_A_MINUTE = 3, TOLD_MAX = 1000 };
 struct slot_worker {
 	const struct rollup_site *site;
 	int64_t slot_s;
-	int64_t asof_ms, seen_ms;
+	int64_t asof_ms, seen_ms, until_ms;
 	struct rollup_batch *batch;
 	struct rollup_batch_mark *ready; /* of the part */
 	size_t ready_count;
@@ -186,15 +186,31 @@ static void worker_count_batch(struct slot_worker *worker, size_t count,
 	stat_add(STAT_rollup_rows, (int64_t)result->rows);
 }
 
+/* Whoever follows stamps his rows above the end of our session, so ours lie within. Where nobody
+ * else uses the store nobody follows, and stamps may be ahead of a clock that was set back. */
+static bool worker_may_begin(const struct slot_worker *worker, int64_t *stamp_us)
+{
+	struct store *store = worker->site->store;
+	int64_t now_ms = clock_wall_ms(worker->site->clock);
+	*stamp_us = store_stamp(store);
+	if (store->engine->can & STORE_SHARED && *stamp_us / 1000 > now_ms)
+		now_ms = *stamp_us / 1000;
+	return now_ms < worker->until_ms;
+}
+
 /* The marks of the part that are ready, a batch after the other. */
 static int worker_roll_up_ready(struct slot_worker *worker, struct task_queue *queue)
 {
 	size_t max = rollup_batch_max(&worker->site->granularities);
 	for (size_t at = 0, count; at < worker->ready_count; at += count) {
 		struct rollup_batch_result result;
+		int64_t stamp_us;
+		worker->result.cut = !worker_may_begin(worker, &stamp_us);
+		if (worker->result.cut)
+			return 0;
 		count = worker->ready_count - at < max ? worker->ready_count - at : max;
-		int err = rollup_batch_run(worker->batch, queue, worker->slot_s, &worker->ready[at],
-					   count, &result);
+		int err = rollup_batch_run(worker->batch, queue, worker->slot_s, stamp_us,
+					   &worker->ready[at], count, &result);
 		err = err ? err : fault("rollup_finish");
 		if (err)
 			return err;
@@ -220,11 +236,12 @@ static void worker_count_unread(struct slot_worker *worker, size_t unread, const
 
 int slot_worker_run(struct slot_worker *worker, struct task_queue *queue,
 		    const struct mark_slot *slots, size_t count, int64_t asof_ms, int64_t seen_ms,
-		    struct slot_worker_result *result)
+		    int64_t until_ms, struct slot_worker_result *result)
 {
 	struct clock *clock = worker->site->clock;
 	worker->asof_ms = asof_ms;
 	worker->seen_ms = seen_ms;
+	worker->until_ms = until_ms;
 	worker->slot_s = slots[0].slot_s;
 	worker->result = (struct slot_worker_result){.next_ready_ms = INT64_MAX,
 						     .ready_since_ms = INT64_MAX};
@@ -233,7 +250,7 @@ int slot_worker_run(struct slot_worker *worker, struct task_queue *queue,
 					.slot_count = count,
 					.settled_ms = asof_ms - worker->site->quiet_ms};
 	int err = 0;
-	while (!err && !reading.over) {
+	while (!err && !reading.over && !worker->result.cut) {
 		err = marks_read(&reading, queue, clock_wall_ms(clock));
 		worker_count_unread(worker, reading.unread, reading.unread_name);
 		worker_choose_marks(worker, reading.part, reading.count);

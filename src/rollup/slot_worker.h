@@ -21,13 +21,15 @@ struct slot_worker_result {
 	int64_t next_ready_ms;  /* INT64_MAX: nothing waits */
 	int64_t ready_since_ms; /* when the first of what was ready became so; INT64_MAX: none was
 				 */
+	bool cut;               /* it ended at until_ms, before it was through */
 };
 
 /* `slots`: one slot in up to MARKS_READING_MAX partitions. asof_ms: see rollup_job_run; seen_ms:
- * what was ready at this time has been rolled up, 0: of nothing that is known. After an error of
- * the store *result is what was done by then. */
+ * what was ready at this time has been rolled up, 0: of nothing that is known. No batch is begun at
+ * until_ms or later, nor with such a stamp where others share the store. After an error of the
+ * store *result is what was done by then. */
 int slot_worker_run(struct slot_worker *worker, struct task_queue *queue,
 		    const struct mark_slot *slots, size_t count, int64_t asof_ms, int64_t seen_ms,
-		    struct slot_worker_result *result) MUST_CHECK;
+		    int64_t until_ms, struct slot_worker_result *result) MUST_CHECK;
 
 #endif

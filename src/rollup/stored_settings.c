@@ -318,8 +318,7 @@ static int settle_shared_check(const struct settling *s,
 {
 	const struct rollup_site *site = s->site;
 	char other[SHARED_SETTINGS_NAME_MAX_BYTES];
-	int err = shared_settings_find_other(site->store, s->cells.queue, slice_of(site->name),
-					     clock_sure_ms(site->clock), site->skew_max_ms, other);
+	int err = shared_settings_find_other(site, s->cells.queue, other);
 	if (err)
 		return errbuf_set(e, err, "who else is at work: %s", err_text(err));
 	if (other[0])

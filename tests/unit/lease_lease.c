@@ -8,6 +8,7 @@
 enum { HOLDERS_MAX = 4 };
 
 struct holder {
+	struct lease_session *session;
 	struct leases *leases;
 	struct partitions held;
 };
@@ -29,16 +30,22 @@ static void open_all(struct shared *s, uint32_t partitions)
 static void begin(struct shared *s, size_t i, bool share)
 {
 	static const char *const names[HOLDERS_MAX] = {"a", "ab", "c", "d"};
-	s->holders[i].leases = leases_new(&(struct leases_options){.store = s->h.store,
-								   .clock = &s->h.clock.clock,
-								   .holder = slice_of(names[i]),
-								   .lease_ms = LEASE_MS,
-								   .share = share});
+	struct holder *holder = &s->holders[i];
+	holder->session = lease_session_new(
+		&(struct lease_session_options){.store = s->h.store,
+						.clock = &s->h.clock.clock,
+						.holder = slice_of(names[i]),
+						.name = slice_of(names[i]),
+						.roles = share ? SESSION_SHARES : 0,
+						.lease_ms = LEASE_MS});
+	holder->leases =
+		leases_new(&(struct leases_options){.session = holder->session, .share = share});
 }
 
 static void die(struct shared *s, size_t i)
 {
 	leases_free(s->holders[i].leases);
+	lease_session_free(s->holders[i].session);
 	s->holders[i] = (struct holder){0};
 }
 
@@ -56,7 +63,7 @@ static int try_to_take(struct shared *s, size_t i, const struct partitions *want
 	int64_t until_ms;
 	struct holder *holder = &s->holders[i];
 	int err = leases_take(holder->leases, &s->h.queue, wanted, &holder->held, &until_ms);
-	assert_true(until_ms == clock_wall_ms(&s->h.clock.clock) + LEASE_MS);
+	assert_true(err || until_ms == clock_wall_ms(&s->h.clock.clock) + LEASE_MS);
 	return err;
 }
 
@@ -80,6 +87,7 @@ static unsigned take(struct shared *s, size_t i, const char *wanted)
 static void give(struct shared *s, size_t i)
 {
 	assert_int_equal(leases_give(s->holders[i].leases, &s->h.queue), 0);
+	assert_int_equal(lease_session_end(s->holders[i].session, &s->h.queue), 0);
 	s->holders[i].held = (struct partitions){0};
 }
 

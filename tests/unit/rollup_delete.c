@@ -2,6 +2,8 @@
  * what breaks off and goes on. */
 #include "rollup_harness.h"
 
+#include "store/wait.h"
+
 #include "base/fault.h"
 #include "rollup/deletions.h"
 
@@ -591,6 +593,59 @@ static void a_note_that_stays_is_said(void **state)
 	assert_true(said);
 }
 
+static void put_note(struct deleting *d)
+{
+	static const char note[] = "{\"version\": 1, \"tenant\": \"default\", \"metric\": \"m\", "
+				   "\"tags\": [], \"from\": 0, \"to\": 1, \"whole\": true, "
+				   "\"by\": \"somebody\"}";
+	const struct store_parts row = {{SLICE("deletion")}};
+	char name[32];
+	snprintf(name, sizeof(name), "%020lld", (long long)store_stamp(d->r.h.store));
+	const struct store_parts column = {{slice_of(name)}};
+	struct store_write *write = store_write_new(d->r.h.store, 1 << 16);
+	struct store_write_cond *outcome;
+	assert_int_equal(store_cell_put_if(write, TABLE_LEASES, &row, &column, 0, slice_of(note), 0,
+					   &outcome),
+			 0);
+	assert_int_equal(store_write_wait(write, &d->r.h.queue), 0);
+	store_write_free(write);
+}
+
+/* Every process that started repeated what another one was at. */
+static void what_another_process_is_at_is_left_to_it(void **state)
+{
+	(void)state;
+	struct deleting d;
+	struct asked asked;
+	struct errbuf e;
+	deleting_open(&d);
+	later_arm(d.r.h.store, 0, NULL, NULL);
+	later.engine.can |= STORE_SHARED;
+	write_example(&d, "m,h=a");
+	struct lease_session_options options = *lease_session_options_of(d.r.site.session);
+	options.holder = SLICE("other");
+	struct lease_session *session = lease_session_new(&options);
+	struct job_claims *claims = job_claims_new(session);
+	assert_int_equal(job_claims_take(claims, &d.r.h.queue, JOB_CLAIM_DELETION, &e), 0);
+	put_note(&d);
+	struct rollup_deletions *waits = deletions_of(&d);
+	assert_int_equal(ask(waits, &asked), ERR_BUSY);
+	rollup_deletions_stop(waits);
+	finish(&d, waits);
+	rollup_deletions_free(waits);
+	assert_int_equal(rolled_samples(&d.r, TABLE_DATA_RAW, "m,h=a"), 4);
+	/* It dies, and its session ends. */
+	rolled_set_ms(&d.r, rolled_now_ms(&d.r) + options.lease_ms);
+	struct rollup_deletions *next = deletions_of(&d);
+	finish(&d, next);
+	rollup_deletions_free(next);
+	assert_int_equal(rolled_handle(&d.r, "m,h=a"), 0);
+	job_claims_free(claims);
+	lease_session_free(session);
+	later_disarm(d.r.h.store);
+	deleting_close(&d);
+}
+
 /* It is what makes room. */
 static void a_store_without_room_deletes_all_the_same(void **state)
 {
@@ -744,6 +799,7 @@ int main(void)
 		cmocka_unit_test(what_was_written_after_a_deletion_outlives_the_next_start),
 		cmocka_unit_test(a_note_that_stays_is_said),
 		cmocka_unit_test(a_store_without_room_deletes_all_the_same),
+		cmocka_unit_test(what_another_process_is_at_is_left_to_it),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

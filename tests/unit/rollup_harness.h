@@ -6,6 +6,7 @@
 #include "ingest_harness.h"
 
 #include "ingest/line_feed.h"
+#include "lease/job_claim.h"
 #include "rollup/job.h"
 #include "retention/late.h"
 #include "rollup/aggregate_row.h"
@@ -61,6 +62,13 @@ static inline void rolled_begin(struct rolled *r, const char *const *granulariti
 						     .granularities = &site->granularities});
 	site->store = r->h.store;
 	site->marks = r->h.marks;
+	site->session =
+		lease_session_new(&(struct lease_session_options){.store = site->store,
+								  .clock = site->clock,
+								  .holder = SLICE("h"),
+								  .name = SLICE("h"),
+								  .lease_ms = 2 * MINUTE_MS});
+	site->claims = job_claims_new(site->session);
 	r->job = rolled_job(r);
 }
 
@@ -73,6 +81,8 @@ static inline void rolled_open(struct rolled *r, const char *const *granularitie
 static inline void rolled_close(struct rolled *r)
 {
 	rollup_job_free(r->job);
+	job_claims_free(r->site.claims);
+	lease_session_free(r->site.session);
 	harness_close(&r->h);
 }
 

@@ -465,6 +465,51 @@ static void a_clock_that_is_ahead_loses_no_roll_up(void **state)
 	clock_watch_release(&watch);
 }
 
+/* The clock when the session of the pass has ended: at its second write. */
+static struct {
+	struct rolled *r;
+	unsigned writes;
+	int64_t until_ms;
+} ending;
+
+static void end_session(const char *name)
+{
+	if (strcmp(name, "rollup_write") == 0 && ++ending.writes == 2)
+		rolled_set_ms(ending.r, ending.until_ms);
+}
+
+/* With 3,601 rows a series, nine series are a batch. What was begun in time is written; of the
+ * rest nothing is, and the next pass does it. */
+static void a_session_that_ends_in_the_pass_ends_the_pass(void **state)
+{
+	static const char *const seconds[] = {"1s:14d", "1h:365d"};
+	(void)state;
+	struct rolled r;
+	begin(&r, seconds, 2);
+	for (int i = 0; i < 30; i++) {
+		char series[16];
+		snprintf(series, sizeof(series), "m,h=a%d", i);
+		rolled_put(&r, series, "1.5", AT(1, 0));
+	}
+	rolled_set_ms(&r, AT(65, 0));
+	ending.r = &r;
+	ending.writes = 0;
+	ending.until_ms = AT(66, 0);
+	fault_set_pause(end_session);
+	struct rollup_pass pass =
+		rollup_job_run(r.job, &r.h.queue, &r.own, rolled_now_ms(&r), ending.until_ms);
+	fault_set_pause(NULL);
+	assert_int_equal(pass.err, 0);
+	assert_int_equal(pass.rolled_up, 18);
+	assert_int_equal(pass.rows, 36);
+	assert_int_equal(ending.writes, 2);
+	assert_true(pass.oldest_slot_s <= TEN_MS / 1000);
+	pass = rolled_pass(&r);
+	assert_int_equal(pass.rolled_up, 12);
+	assert_true(pass.oldest_slot_s == INT64_MAX);
+	rolled_close(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -483,6 +528,7 @@ int main(void)
 		cmocka_unit_test(a_late_point_is_taken_in),
 		cmocka_unit_test(a_point_between_read_and_removal_is_not_lost),
 		cmocka_unit_test(a_pass_that_is_stopped_does_not_say_that_all_is_done),
+		cmocka_unit_test(a_session_that_ends_in_the_pass_ends_the_pass),
 		cmocka_unit_test(who_sends_a_line_a_minute_is_not_refused_in_the_end),
 		cmocka_unit_test(a_late_touch_says_nothing_of_a_field_that_came_since),
 		cmocka_unit_test(a_sample_that_is_handed_over_when_its_series_is_quiet_is_refused),

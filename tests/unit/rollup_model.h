@@ -89,10 +89,14 @@ struct thread {
 struct worker {
 	struct process p;
 	struct model *model;
+	struct lease_session *session;
 	struct leases *leases;
+	struct partitions held; /* it believes to hold them */
+	int64_t until_ms;       /* until then, by its clock */
 	struct rollup_site site;
 	struct rollup_job *job;
 	struct partitions own;
+	bool share;
 	struct thread work, lanes[LANES_MAX];
 	size_t lane_count; /* that it waits for */
 	bool works;
@@ -169,6 +173,7 @@ struct model {
 	struct taker takers[TAKERS];
 	struct worker workers[WORKERS];
 	struct client clients[CLIENTS];
+	int64_t dead_until_ms[PARTITIONS]; /* what workers that died had, until then */
 	struct deleter deleter;
 	unsigned deletes; /* how readily it begins, in percent */
 	/* Of a far store, those that were done. */

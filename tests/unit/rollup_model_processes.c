@@ -179,19 +179,65 @@ void worker_pause(UNUSED const char *name)
 	thread->stands = false;
 }
 
+static int64_t own_wall_ms(struct worker *w)
+{
+	return clock_wall_ms(&w->p.clock.clock);
+}
+
+/* Never two owners at one moment, each by its own clock; and whoever follows has stamps above all
+ * that the one before could give. */
+static void check_owners(struct worker *w)
+{
+	struct model *m = w->model;
+	for (uint32_t p = 0; p < PARTITIONS; p++) {
+		if (partitions_has(&w->held, p) && own_wall_ms(w) < m->dead_until_ms[p])
+			differ(m,
+			       "%s follows one that died in partition %u with stamps that are "
+			       "not above",
+			       w->p.name, p);
+	}
+	for (size_t i = 0; i < WORKERS; i++) {
+		struct worker *other = &m->workers[i];
+		for (uint32_t p = 0; p < PARTITIONS && other != w; p++) {
+			if (!partitions_has(&w->held, p) || !partitions_has(&other->held, p))
+				continue;
+			if (own_wall_ms(other) < other->until_ms)
+				differ(m, "%s and %s own partition %u at once", w->p.name,
+				       other->p.name, p);
+			if (own_wall_ms(w) < other->until_ms)
+				differ(m,
+				       "%s follows %s in partition %u with stamps that are not "
+				       "above",
+				       w->p.name, other->p.name, p);
+		}
+	}
+}
+
+static int take_leases(struct worker *w, struct task_queue *queue)
+{
+	struct partitions held;
+	int64_t until_ms;
+	int err = leases_take(w->leases, queue, &w->own, &held, &until_ms);
+	w->held = held;
+	w->until_ms = until_ms;
+	trace(w->model, "%s: leases of %zu until %lld, error %d", w->p.name, w->held.count,
+	      (long long)(w->until_ms - BEGIN_MS), err);
+	if (w->model->far && !w->p.dead && own_wall_ms(w) < w->until_ms)
+		check_owners(w);
+	return err;
+}
+
 static void run_worker(struct task_queue *queue, void *owner)
 {
 	struct worker *w = owner;
 	struct model *m = w->model;
-	struct partitions held;
-	int64_t asof_ms = clock_wall_ms(&w->p.clock.clock), until_ms;
-	int err = leases_take(w->leases, queue, &w->own, &held, &until_ms);
-	trace(m, "%s: leases of %zu, error %d", w->p.name, held.count, err);
+	int64_t asof_ms = own_wall_ms(w);
+	int err = take_leases(w, queue);
 	w->next_ms = now_ms(m) + (err ? TICK_MS : EVERY_MS);
-	if (err || !held.count)
+	if (err || !w->held.count)
 		return;
 	struct rollup_pass pass =
-		rollup_job_run(w->job, queue, &held, asof_ms, until_ms - LEASE_MS / 4);
+		rollup_job_run(w->job, queue, &w->held, asof_ms, w->until_ms - LEASE_MS / 4);
 	w->next_ms = now_ms(m) + (pass.err ? TICK_MS : EVERY_MS);
 	if (pass.next_ready_ms < w->next_ms)
 		w->next_ms = pass.next_ready_ms;
@@ -248,7 +294,8 @@ void worker_open(struct model *m, struct worker *w, size_t i)
 {
 	static const char *const counters[] = {"_total"};
 	struct partitions own = w->own;
-	*w = (struct worker){.model = m, .own = own, .next_ms = now_ms(m)};
+	bool share = w->share;
+	*w = (struct worker){.model = m, .own = own, .share = share, .next_ms = now_ms(m)};
 	process_open(m, &w->p, "worker", m->one_name ? 0 : i);
 	w->site = (struct rollup_site){.store = w->p.store,
 				       .marks = w->p.marks,
@@ -265,10 +312,16 @@ void worker_open(struct model *m, struct worker *w, size_t i)
 				       .counter_suffix_count = 1};
 	snprintf(w->site.name, sizeof(w->site.name), "%s", w->p.name);
 	w->job = rollup_job_new(&w->site, run_lanes);
-	w->leases = leases_new(&(struct leases_options){.store = w->p.store,
-							.clock = &w->p.clock.clock,
-							.holder = slice_of(w->p.name),
-							.lease_ms = LEASE_MS});
+	w->session = lease_session_new(&(struct lease_session_options){
+		.store = w->p.store,
+		.clock = &w->p.clock.clock,
+		.holder = slice_of(w->p.name),
+		.name = SLICE("worker"),
+		.roles = SESSION_ROLLS_UP | (share ? SESSION_SHARES : 0),
+		.lease_ms = LEASE_MS,
+		.skew_max_ms = m->far ? SKEW_MS : 0,
+	});
+	w->leases = leases_new(&(struct leases_options){.session = w->session, .share = share});
 }
 
 void worker_tick(struct worker *w)
@@ -281,11 +334,17 @@ void worker_tick(struct worker *w)
 
 void worker_kill(struct worker *w)
 {
-	process_kill(w->model, &w->p);
+	struct model *m = w->model;
+	for (uint32_t p = 0; p < PARTITIONS; p++) {
+		if (partitions_has(&w->held, p) && w->until_ms > m->dead_until_ms[p])
+			m->dead_until_ms[p] = w->until_ms;
+	}
+	process_kill(m, &w->p);
 	while (worker_step(w))
 		;
 	ASSERT(!w->works);
 	rollup_job_free(w->job);
 	leases_free(w->leases);
+	lease_session_free(w->session);
 	process_release(&w->p);
 }

@@ -267,6 +267,7 @@ static void begin(struct model *m, uint64_t seed, const struct run *run)
 		const char *text = own[i ? pick(m, ARRAY_LEN(own)) : 0];
 		err = partitions_parse(slice_of(text), PARTITIONS, &m->workers[i].own, &e);
 		ASSERT(!err);
+		m->workers[i].share = m->workers[i].own.count == PARTITIONS && chance(m, 50);
 		worker_open(m, &m->workers[i], i);
 	}
 	for (size_t i = 0; i < CLIENTS; i++)
@@ -304,6 +305,7 @@ bool run_seed(struct run *run, uint64_t seed, char *how, size_t how_bytes)
 			right = check_query(m);
 		if (right && (m->step % m->check_steps == 0 || m->step == run->steps))
 			right = check_all(m);
+		right &= !m->failure[0];
 	}
 	snprintf(how, how_bytes, "step %zu: %s", m->step - 1, m->failure);
 	run->late += m->late_seen;

@@ -10,6 +10,7 @@
 
 #include "base/random.h"
 #include "contract/far.h"
+#include "lease/session.h"
 #include "marks/store.h"
 #include "rollup/backfill.h"
 #include "rollup/follower.h"
@@ -161,15 +162,24 @@ static void set_cell(const char *row, const char *name, const char *value, int64
 	task_queue_release(&queue);
 }
 
-/* As whoever keeps its membership does, until `expires_ms`; 0: it goes on being at work. */
-static void be_at_work(const struct member *p, int64_t expires_ms)
+/* As whoever renews its session does, until `until_ms`; 0: it goes on being at work. */
+static void be_at_work(const struct member *p, int64_t until_ms)
 {
-	set_cell("rollup-member", p->site.name, p->site.name, expires_ms);
+	const struct session_cell cell = {.holder = slice_of(p->site.name),
+					  .name = slice_of(p->site.name),
+					  .address = SLICE(""),
+					  .until_ms = until_ms ? until_ms : INT64_MAX / 2};
+	struct buf value;
+	buf_init(&value, 4096);
+	session_cell_put(&cell, &value);
+	buf_append_char(&value, 0);
+	set_cell("session", p->site.name, value.data, 0);
+	buf_release(&value);
 }
 
 static void leave(const struct member *p)
 {
-	set_cell("rollup-member", p->site.name, NULL, 0);
+	set_cell("session", p->site.name, NULL, 0);
 }
 
 /* From now on the store is not empty. */
@@ -218,6 +228,14 @@ static void member_configure(struct member *p)
 	site->late.kept_ms = retention_longest_ms(&site->retention, &site->granularities);
 	snprintf(site->redis.host, sizeof(site->redis.host), "%s", c->redis ? "redis" : "");
 	snprintf(site->name, sizeof(site->name), "host-%u", ++incarnations);
+	site->session = lease_session_new(&(struct lease_session_options){
+		.store = p->store,
+		.clock = &clock_.clock,
+		.holder = slice_of(site->name),
+		.name = slice_of(site->name),
+		.lease_ms = HOUR_MS,
+		.skew_max_ms = c->skew_ms,
+	});
 }
 
 static void member_open(struct member *p, struct configured configured)
@@ -245,6 +263,7 @@ static void member_close(struct member *p)
 	stored_settings_release(&p->site.settings);
 	while (far_step(far))
 		;
+	lease_session_free(p->site.session);
 	store_close(p->store);
 	task_queue_release(&p->queue);
 }

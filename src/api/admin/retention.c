@@ -4,6 +4,7 @@
 #include "api/params.h"
 #include "base/log.h"
 #include "conf/conf.h"
+#include "lease/job_claim.h"
 #include "retention/late.h"
 #include "retention/rekey.h"
 #include "retention/usage.h"
@@ -26,6 +27,7 @@ struct retention_call {
 	struct retention_rekey_options apply;
 	uint64_t failed;
 	int err;
+	struct errbuf refusal; /* another process is at it */
 	void (*answer)(const struct retention_call *call, struct json_writer *json);
 };
 
@@ -178,9 +180,17 @@ static void retention_run(struct api_call *base)
 	struct retention_call *call = retention_call_of(base);
 	call->options.scope.queue = job_queue(base->job);
 	call->apply.scope = call->options.scope;
+	struct job_claims *claims = base->api->site->claims;
+	if (call->moves)
+		call->err = job_claims_take(claims, call->options.scope.queue, JOB_CLAIM_APPLY,
+					    &call->refusal);
+	if (call->refusal.text[0])
+		return;
 	call->err = retention_usage(&call->options, &call->survey);
 	if (!call->err && call->moves)
 		call->err = retention_rekey(&call->apply, &call->survey, &call->failed);
+	if (call->moves)
+		job_claims_give(claims, JOB_CLAIM_APPLY);
 }
 
 static void retention_answer(struct retention_call *call)
@@ -197,7 +207,9 @@ static void retention_over(struct api_call *base)
 	struct retention_call *call = retention_call_of(base);
 	const char *what = call->moves ? "not all could be moved, and another run moves the rest"
 				       : "what is stored could not be read";
-	if (base->request && call->err)
+	if (base->request && call->refusal.text[0])
+		api_call_fail(base, http_status_of(call->err), "%s", call->refusal.text);
+	else if (base->request && call->err)
 		api_call_fail(base, http_status_of(call->err), "%s: %s", what, err_text(call->err));
 	else if (base->request)
 		retention_answer(call);

@@ -1,6 +1,7 @@
 #include "api/admin/admin.h"
 #include "api/call.h"
 #include "api/params.h"
+#include "lease/job_claim.h"
 #include "rollup/rebuild.h"
 #include "wire/json.h"
 
@@ -11,6 +12,7 @@ struct rebuild_call {
 	struct rollup_rebuild rebuild;
 	struct remark_result result;
 	int err;
+	struct errbuf refusal;                                   /* another one is at work */
 	char tenant[TENANT_MAX_BYTES], metric[METRIC_MAX_BYTES]; /* what `rebuild` points to */
 };
 
@@ -53,15 +55,21 @@ static void rebuild_answer(struct rebuild_call *call)
 static void rebuild_run(struct api_call *base)
 {
 	struct rebuild_call *call = rebuild_call_of(base);
-	const struct api *api = base->api;
-	call->err =
-		rollup_rebuild_run(api->site, job_queue(base->job), &call->rebuild, &call->result);
+	const struct rollup_site *site = base->api->site;
+	struct task_queue *queue = job_queue(base->job);
+	call->err = job_claims_take(site->claims, queue, JOB_CLAIM_REBUILD, &call->refusal);
+	if (call->err)
+		return;
+	call->err = rollup_rebuild_run(site, queue, &call->rebuild, &call->result);
+	job_claims_give(site->claims, JOB_CLAIM_REBUILD);
 }
 
 static void rebuild_over(struct api_call *base)
 {
 	struct rebuild_call *call = rebuild_call_of(base);
-	if (base->request && call->err)
+	if (base->request && call->refusal.text[0])
+		api_call_fail(base, http_status_of(call->err), "%s", call->refusal.text);
+	else if (base->request && call->err)
 		api_call_fail(base, http_status_of(call->err),
 			      "%s; %llu marks were made and stay, and another run makes the rest",
 			      err_text(call->err), (unsigned long long)call->result.marks);
@@ -128,8 +136,6 @@ static void rebuild_on_end(struct http_request *request)
 	else if (!api->site->granularities.count)
 		http_reply_error(request, 422,
 				 "rollup.granularities has none: nothing is rolled up");
-	else if (api_calls_have(api, &rebuild_kind))
-		http_reply_error(request, 503, "a rebuild of marks is at work already");
 	else
 		rebuild_begin(request, &rebuild);
 }

@@ -138,7 +138,7 @@ static int batch_read_phase(struct rollup_batch *b, enum batch_phase phase,
 
 /* ---- A batch --------------------------------------------------------------------------------- */
 
-static void batch_begin(struct rollup_batch *b, int64_t slot_s,
+static void batch_begin(struct rollup_batch *b, int64_t slot_s, int64_t stamp_us,
 			const struct rollup_batch_mark *marks, size_t count)
 {
 	ASSERT(count && count <= rollup_batch_max(&b->site->granularities));
@@ -159,15 +159,15 @@ static void batch_begin(struct rollup_batch *b, int64_t slot_s,
 	}
 	store_write_reset(b->write);
 	/* Before its samples are read: rows that somebody makes of more of them win. */
-	b->write->stamp_us = store_stamp(b->site->store);
+	b->write->stamp_us = stamp_us;
 }
 
 int rollup_batch_run(struct rollup_batch *b, struct task_queue *queue, int64_t slot_s,
-		     const struct rollup_batch_mark *marks, size_t count,
+		     int64_t stamp_us, const struct rollup_batch_mark *marks, size_t count,
 		     struct rollup_batch_result *result)
 {
 	b->queue = queue;
-	batch_begin(b, slot_s, marks, count);
+	batch_begin(b, slot_s, stamp_us, marks, count);
 	int err = batch_open_series(b);
 	if (!err)
 		err = batch_read_phase(b, BATCH_RAW, batch_read_data);

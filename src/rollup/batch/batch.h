@@ -35,11 +35,12 @@ struct rollup_batch_result {
 	uint64_t halved;  /* of these only late points are, raw data was lost */
 };
 
-/* Rolls up these marks of one slot, at most rollup_batch_max many. 0: what could be computed of
+/* Rolls up these marks of one slot, at most rollup_batch_max many. `stamp_us`: of the rows, taken
+ * before the call, since the samples are read in it. 0: what could be computed of
  * each series is durable, and its mark says `finished`, or else its data is damaged or the mark
  * stays. Otherwise the store's error; nothing is finished. */
 int rollup_batch_run(struct rollup_batch *batch, struct task_queue *queue, int64_t slot_s,
-		     const struct rollup_batch_mark *marks, size_t count,
+		     int64_t stamp_us, const struct rollup_batch_mark *marks, size_t count,
 		     struct rollup_batch_result *result) MUST_CHECK;
 
 #endif

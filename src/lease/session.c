@@ -1,0 +1,263 @@
+#include "lease/session.h"
+
+#include <pthread.h>
+
+#include "base/grow.h"
+#include "store/wait.h"
+
+enum {
+	SESSION_WRITE_MAX_BYTES = 64 << 10,
+	SESSIONS_READ_MAX_BYTES = 8 << 20,
+	SESSION_VALUE_MAX_BYTES = 4096,
+	SESSION_LINES_A_MINUTE = 3,
+	/* A dead one stays to be seen for so long: that its cell is gone must not tell anybody that
+	 * it is dead before its own clock does. */
+	SESSION_KEPT_MS = 86400000,
+};
+
+static const struct store_parts session_row = {{SLICE("session")}};
+
+struct lease_session {
+	struct lease_session_options options;
+
+	pthread_mutex_t lock; /* guards the rest; held while a renewal is written */
+	struct store_write *write;
+	struct session_hold hold;
+	uint64_t version; /* that the cell was given; 0: none */
+};
+
+struct lease_session *lease_session_new(const struct lease_session_options *options)
+{
+	struct lease_session *s = mem_zalloc(sizeof(*s));
+	ASSERT(options->holder.len && options->holder.len <= SESSION_HOLDER_MAX_BYTES);
+	s->options = *options;
+	pthread_mutex_init(&s->lock, NULL);
+	s->write = store_write_new(options->store, SESSION_WRITE_MAX_BYTES);
+	return s;
+}
+
+void lease_session_free(struct lease_session *s)
+{
+	pthread_mutex_destroy(&s->lock);
+	store_write_free(s->write);
+	mem_free(s);
+}
+
+const struct lease_session_options *lease_session_options_of(const struct lease_session *s)
+{
+	return &s->options;
+}
+
+bool lease_session_is_shared(const struct lease_session *s)
+{
+	return s->options.store->engine->can & STORE_SHARED;
+}
+
+/* ---- Renewing -------------------------------------------------------------------------------- */
+
+static int session_put(struct lease_session *s, struct task_queue *queue, int64_t until_ms,
+		       struct store_write_cond **outcome)
+{
+	const struct store_parts column = {{s->options.holder}};
+	const struct session_cell cell = {.holder = s->options.holder,
+					  .name = s->options.name,
+					  .address = s->options.address,
+					  .roles = s->options.roles,
+					  .settings = s->options.settings,
+					  .until_ms = until_ms};
+	struct buf value;
+	buf_init(&value, SESSION_VALUE_MAX_BYTES);
+	session_cell_put(&cell, &value);
+	store_write_reset(s->write);
+	int err = value.failed ? ERR_LIMIT
+			       : store_cell_put_if(s->write, TABLE_LEASES, &session_row, &column,
+						   s->version, buf_slice(&value),
+						   until_ms + SESSION_KEPT_MS, outcome);
+	buf_release(&value);
+	return err ? err : store_write_wait(s->write, queue);
+}
+
+/* Whether this process wrote it: by a renewal whose outcome was lost, or before a restart. */
+static bool session_is_own(struct lease_session *s, const struct store_write_cond *outcome)
+{
+	struct errbuf e = {""};
+	struct session_cell cell;
+	int err = session_cell_read(outcome->value, &s->write->arena, &cell, &e);
+	if (!err && !slice_equal(cell.holder, s->options.holder))
+		err = errbuf_set(&e, ERR_INVALID, "it names another holder");
+	if (err)
+		log_warn("the session of this process, \"" SHOWN
+			 "\" (table leases, kind session), cannot be read: %s; it begins anew",
+			 SHOWN_OF(s->options.holder), e.text);
+	return !err;
+}
+
+/* If the cell is not what it was, once more by what is there. *lost: it was not ours meanwhile. */
+static int session_put_until(struct lease_session *s, struct task_queue *queue, int64_t until_ms,
+			     bool *lost)
+{
+	struct store_write_cond *outcome = NULL;
+	int err = session_put(s, queue, until_ms, &outcome);
+	if (!err && !outcome->applied) {
+		*lost = !outcome->version || !session_is_own(s, outcome);
+		s->version = outcome->version;
+		err = session_put(s, queue, until_ms, &outcome);
+	}
+	if (err)
+		return err;
+	if (!outcome->applied)
+		return ERR_RETRY;
+	s->version = outcome->version;
+	return 0;
+}
+
+static int session_renew_locked(struct lease_session *s, struct task_queue *queue)
+{
+	int64_t until_ms = clock_wall_ms(s->options.clock) + s->options.lease_ms;
+	bool lost = false;
+	int err = session_put_until(s, queue, until_ms, &lost);
+	if (err)
+		return err;
+	/* What counts is when this is known, not when it was asked for: nobody took it for dead
+	 * before its end. */
+	if (lost || clock_wall_ms(s->options.clock) >= s->hold.until_ms)
+		s->hold.breaks++;
+	s->hold.until_ms = until_ms;
+	return 0;
+}
+
+int lease_session_renew(struct lease_session *s, struct task_queue *queue,
+			struct session_hold *hold)
+{
+	pthread_mutex_lock(&s->lock);
+	int err = session_renew_locked(s, queue);
+	*hold = s->hold;
+	pthread_mutex_unlock(&s->lock);
+	return err;
+}
+
+int lease_session_end(struct lease_session *s, struct task_queue *queue)
+{
+	const struct store_parts column = {{s->options.holder}};
+	struct store_write_cond *outcome;
+	int err = 0;
+	pthread_mutex_lock(&s->lock);
+	store_write_reset(s->write);
+	if (s->version)
+		err = store_cell_delete_if(s->write, TABLE_LEASES, &session_row, &column,
+					   s->version, &outcome);
+	if (!err && s->version)
+		err = store_write_wait(s->write, queue);
+	s->version = 0;
+	s->hold.until_ms = 0;
+	pthread_mutex_unlock(&s->lock);
+	return err;
+}
+
+/* ---- The others ------------------------------------------------------------------------------ */
+
+struct sessions_looking {
+	struct sessions *all;
+	const struct lease_session *session;
+};
+
+/* Alive as our clock said before it was read. */
+static int sessions_take(const struct store_cell *cell, void *owner)
+{
+	const struct sessions_looking *looking = owner;
+	struct sessions *all = looking->all;
+	const struct lease_session_options *own = &looking->session->options;
+	struct slice holder = arena_copy(&all->arena, cell->column.part[0]);
+	struct slice value = arena_copy(&all->arena, cell->value);
+	struct errbuf e = {""};
+	if (!holder.data || !value.data)
+		return ERR_LIMIT;
+	GROW(all->list, all->room, all->count + 1);
+	struct session_seen *seen = &all->list[all->count++];
+	int err = session_cell_read(value, &all->arena, &seen->cell, &e);
+	if (!err && !slice_equal(seen->cell.holder, holder))
+		err = errbuf_set(&e, ERR_INVALID, "it names another holder");
+	seen->unread = err != 0;
+	seen->alive = err || all->now_ms < seen->cell.until_ms + own->skew_max_ms;
+	if (!err)
+		return 0;
+	seen->cell = (struct session_cell){.holder = holder};
+	log_rated(&all->lines, clock_mono_ms(own->clock), LOG_WARN,
+		  "the session \"" SHOWN "\" (table leases, kind session) cannot be read: %s; it "
+		  "counts as alive until it ends, and what it has claimed is left to it",
+		  SHOWN_OF(holder), e.text);
+	return 0;
+}
+
+int sessions_look(struct sessions *all, const struct lease_session *s, struct task_queue *queue)
+{
+	struct sessions_looking looking = {all, s};
+	struct errbuf why;
+	if (!all->arena.max_bytes) {
+		arena_init(&all->arena, SESSIONS_READ_MAX_BYTES);
+		all->lines = (struct log_rate){.lines_max = SESSION_LINES_A_MINUTE};
+	}
+	arena_reset(&all->arena);
+	all->count = 0;
+	all->now_ms = clock_wall_ms(s->options.clock);
+	return store_row_wait(s->options.store, queue, all->now_ms, TABLE_LEASES, &session_row,
+			      sessions_take, &looking, &why);
+}
+
+void sessions_release(struct sessions *all)
+{
+	arena_release(&all->arena);
+	mem_free(all->list);
+	*all = (struct sessions){0};
+}
+
+const struct session_seen *sessions_find(const struct sessions *all, struct slice holder)
+{
+	for (size_t i = 0; i < all->count; i++) {
+		if (slice_equal(all->list[i].cell.holder, holder))
+			return &all->list[i];
+	}
+	return NULL;
+}
+
+/* ---- The start ------------------------------------------------------------------------------- */
+
+static int session_check_names(const struct lease_session *s, const struct sessions *all,
+			       struct errbuf *e)
+{
+	const struct lease_session_options *own = &s->options;
+	for (size_t i = 0; i < all->count; i++) {
+		const struct session_cell *other = &all->list[i].cell;
+		if (!all->list[i].alive || all->list[i].unread ||
+		    !slice_equal(other->name, own->name) || other->settings == own->settings)
+			continue;
+		return errbuf_set(
+			e, ERR_INVALID,
+			"two processes of the name \"" SHOWN
+			"\" have different settings of roll-ups or retention: %.*s, which is at "
+			"work%s%.*s, and %.*s, which does not start; give this one the settings of "
+			"the other, or another rollup.name",
+			SHOWN_OF(own->name), (int)other->holder.len, other->holder.data,
+			other->address.len ? " at " : "", (int)other->address.len,
+			other->address.data, (int)own->holder.len, own->holder.data);
+	}
+	return 0;
+}
+
+/* It is there before it looks at the others: of two that start at once one at least sees the other.
+ */
+int lease_session_open(struct lease_session *s, struct task_queue *queue, struct errbuf *e)
+{
+	struct session_hold hold;
+	struct sessions all = {0};
+	if (!lease_session_is_shared(s))
+		return 0;
+	int err = lease_session_renew(s, queue, &hold);
+	err = err ? err : sessions_look(&all, s, queue);
+	if (err)
+		errbuf_set(e, err, "the session of this process cannot begin: %s", err_text(err));
+	else if ((err = session_check_names(s, &all, e)) != 0 && lease_session_end(s, queue))
+		log_warn("the session of this process is not taken away, and ends by itself");
+	sessions_release(&all);
+	return err;
+}
