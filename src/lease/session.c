@@ -63,7 +63,7 @@ static int session_put(struct lease_session *s, struct task_queue *queue, int64_
 					  .name = s->options.name,
 					  .address = s->options.address,
 					  .roles = s->options.roles,
-					  .settings = s->options.settings,
+					  .at_ms = until_ms - s->options.lease_ms,
 					  .until_ms = until_ms};
 	struct buf value;
 	buf_init(&value, SESSION_VALUE_MAX_BYTES);
@@ -161,6 +161,22 @@ struct sessions_looking {
 	const struct lease_session *session;
 };
 
+/* Whose clock is behind cannot be told from whoever renews late; but he finds that ours is ahead.
+ */
+static void session_compare_clock(const struct sessions_looking *looking,
+				  const struct session_cell *cell)
+{
+	const struct lease_session_options *own = &looking->session->options;
+	int64_t ahead_ms = cell->at_ms - looking->all->now_ms;
+	if (ahead_ms <= own->skew_max_ms)
+		return;
+	log_rated(
+		&looking->all->lines, clock_mono_ms(own->clock), LOG_ERROR,
+		"the clock of \"" SHOWN "\" is %lld ms ahead of this process' clock, more than "
+		"rollup.clock_difference (%lld ms): roll-ups may be wrong until the clocks are set",
+		SHOWN_OF(cell->holder), (long long)ahead_ms, (long long)own->skew_max_ms);
+}
+
 /* Alive as our clock said before it was read. */
 static int sessions_take(const struct store_cell *cell, void *owner)
 {
@@ -179,8 +195,10 @@ static int sessions_take(const struct store_cell *cell, void *owner)
 		err = errbuf_set(&e, ERR_INVALID, "it names another holder");
 	seen->unread = err != 0;
 	seen->alive = err || all->now_ms < seen->cell.until_ms + own->skew_max_ms;
-	if (!err)
+	if (!err) {
+		session_compare_clock(looking, &seen->cell);
 		return 0;
+	}
 	seen->cell = (struct session_cell){.holder = holder};
 	log_rated(&all->lines, clock_mono_ms(own->clock), LOG_WARN,
 		  "the session \"" SHOWN "\" (table leases, kind session) cannot be read: %s; it "
@@ -222,30 +240,6 @@ const struct session_seen *sessions_find(const struct sessions *all, struct slic
 
 /* ---- The start ------------------------------------------------------------------------------- */
 
-static int session_check_names(const struct lease_session *s, const struct sessions *all,
-			       struct errbuf *e)
-{
-	const struct lease_session_options *own = &s->options;
-	for (size_t i = 0; i < all->count; i++) {
-		const struct session_cell *other = &all->list[i].cell;
-		if (!all->list[i].alive || all->list[i].unread ||
-		    !slice_equal(other->name, own->name) || other->settings == own->settings)
-			continue;
-		return errbuf_set(
-			e, ERR_INVALID,
-			"two processes of the name \"" SHOWN
-			"\" have different settings of roll-ups or retention: %.*s, which is at "
-			"work%s%.*s, and %.*s, which does not start; give this one the settings of "
-			"the other, or another rollup.name",
-			SHOWN_OF(own->name), (int)other->holder.len, other->holder.data,
-			other->address.len ? " at " : "", (int)other->address.len,
-			other->address.data, (int)own->holder.len, own->holder.data);
-	}
-	return 0;
-}
-
-/* It is there before it looks at the others: of two that start at once one at least sees the other.
- */
 int lease_session_open(struct lease_session *s, struct task_queue *queue, struct errbuf *e)
 {
 	struct session_hold hold;
@@ -253,11 +247,9 @@ int lease_session_open(struct lease_session *s, struct task_queue *queue, struct
 	if (!lease_session_is_shared(s))
 		return 0;
 	int err = lease_session_renew(s, queue, &hold);
-	err = err ? err : sessions_look(&all, s, queue);
-	if (err)
-		errbuf_set(e, err, "the session of this process cannot begin: %s", err_text(err));
-	else if ((err = session_check_names(s, &all, e)) != 0 && lease_session_end(s, queue))
-		log_warn("the session of this process is not taken away, and ends by itself");
+	err = err ? err : sessions_look(&all, s, queue); /* whose clocks are off */
 	sessions_release(&all);
-	return err;
+	return err ? errbuf_set(e, err, "the session of this process cannot begin: %s",
+				err_text(err))
+		   : 0;
 }

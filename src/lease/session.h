@@ -41,7 +41,6 @@ struct lease_session_options {
 	struct slice name;    /* as it was configured */
 	struct slice address; /* where it is reached; may be empty */
 	unsigned roles;       /* enum session_role */
-	uint64_t settings;    /* see session_cell.h */
 	int64_t lease_ms;     /* of a renewal */
 	int64_t skew_max_ms;  /* by how much clocks may differ; a quarter of the lease at most */
 };
@@ -65,8 +64,8 @@ int lease_session_renew(struct lease_session *session, struct task_queue *queue,
 /* Takes its cell away, if there is one. */
 int lease_session_end(struct lease_session *session, struct task_queue *queue) MUST_CHECK;
 
-/* Begins it where others use the store. ERR_INVALID with a sentence: a process of the same name has
- * other settings; then it is ended again. Or the store's error with a sentence. */
+/* Begins it where others use the store, and names in the log those whose clocks are ahead by more
+ * than is permitted. The store's error with a sentence. */
 int lease_session_open(struct lease_session *session, struct task_queue *queue,
 		       struct errbuf *e) MUST_CHECK;
 

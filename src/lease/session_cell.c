@@ -2,15 +2,13 @@
 
 #include "wire/json.h"
 
-enum { SESSION_CELL_VERSION = 1, SETTINGS_DIGITS = 16 };
+enum { SESSION_CELL_VERSION = 1 };
 
 static const char *const session_cell_roles[] = {"rollup", "share"};
 
 void session_cell_put(const struct session_cell *cell, struct buf *out)
 {
 	struct json_writer json;
-	char settings[SETTINGS_DIGITS + 1];
-	snprintf(settings, sizeof(settings), "%016llx", (unsigned long long)cell->settings);
 	json_writer_init(&json, out);
 	json_write_object_begin(&json);
 	json_put_i64(&json, "version", SESSION_CELL_VERSION);
@@ -24,7 +22,7 @@ void session_cell_put(const struct session_cell *cell, struct buf *out)
 			json_write_text(&json, session_cell_roles[i]);
 	}
 	json_write_array_end(&json);
-	json_put_text(&json, "settings", settings);
+	json_put_i64(&json, "at", cell->at_ms);
 	json_put_i64(&json, "until", cell->until_ms);
 	json_write_object_end(&json);
 }
@@ -44,25 +42,6 @@ static int session_cell_read_roles(const struct json *root, struct session_cell 
 	return err;
 }
 
-static int session_cell_read_settings(const struct json *root, struct session_cell *cell,
-				      struct errbuf *e)
-{
-	struct slice text;
-	int err = json_get_text(root, "settings", &text, e);
-	if (err)
-		return err;
-	if (text.len != SETTINGS_DIGITS)
-		return errbuf_set(e, ERR_INVALID, "its settings are no hash of 16 digits");
-	for (size_t i = 0; i < text.len; i++) {
-		static const char digits[] = "0123456789abcdef";
-		const char *digit = memchr(digits, text.data[i], SETTINGS_DIGITS);
-		if (!digit)
-			return errbuf_set(e, ERR_INVALID, "its settings are no hash of 16 digits");
-		cell->settings = cell->settings << 4 | (uint64_t)(digit - digits);
-	}
-	return 0;
-}
-
 int session_cell_read(struct slice text, struct arena *arena, struct session_cell *cell,
 		      struct errbuf *e)
 {
@@ -77,6 +56,6 @@ int session_cell_read(struct slice text, struct arena *arena, struct session_cel
 	err = err ? err : json_get_text(root, "name", &cell->name, e);
 	err = err ? err : json_get_text(root, "address", &cell->address, e);
 	err = err ? err : session_cell_read_roles(root, cell, e);
-	err = err ? err : session_cell_read_settings(root, cell, e);
+	err = err ? err : json_get_i64(root, "at", &cell->at_ms, e);
 	return err ? err : json_get_i64(root, "until", &cell->until_ms, e);
 }

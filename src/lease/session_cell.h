@@ -1,11 +1,10 @@
 /* Private to lease/: what a session's cell says, as JSON.
  *
  *   {"version": 1, "holder": "h1-00c0ffee00c0ffee", "name": "h1", "address": "10.0.0.1:8470",
- *    "roles": ["rollup", "share"], "settings": "89abcdef01234567", "until": 1600000000000}
+ *    "roles": ["rollup", "share"], "at": 1599999880000, "until": 1600000000000}
  *
- * `holder`: the name of the cell, too; `address` empty: none is known; `settings`: a hash of what
- * processes that share a store have to agree on; `until` in ms. Roles that this program does not
- * know are skipped. */
+ * `holder`: the name of the cell, too; `address` empty: none is known; `at`: when it was renewed,
+ * by the holder's clock, in ms, as `until`. Roles that this program does not know are skipped. */
 #ifndef LEASE_SESSION_CELL_H
 #define LEASE_SESSION_CELL_H
 
@@ -20,8 +19,7 @@ enum session_role {
 struct session_cell {
 	struct slice holder, name, address;
 	unsigned roles; /* enum session_role */
-	uint64_t settings;
-	int64_t until_ms;
+	int64_t at_ms, until_ms;
 };
 
 void session_cell_put(const struct session_cell *cell, struct buf *out);

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "base/hash.h"
 #include "base/log.h"
 #include "base/random.h"
 #include "base/utf8.h"
@@ -84,27 +83,6 @@ static int site_read_late(struct rollup_site *site, const struct conf *conf, str
 	return conf_refuse(conf, CONF_ID_rollup_late, e);
 }
 
-static uint64_t site_sum_list(uint64_t sum, const struct conf_list *list)
-{
-	for (size_t i = 0; i < list->count; i++)
-		sum = hash64(list->items[i], strlen(list->items[i]) + 1, sum);
-	return hash64(NULL, 0, sum);
-}
-
-/* Of what has to be the same in all processes that share a store. */
-static uint64_t site_sum_settings(const struct conf *conf)
-{
-	const int64_t numbers[] = {
-		conf->retention_raw_ms, conf->rollup_slot_ms,  conf->partitions,
-		conf->rollup_quiet_ms,  conf->rollup_lease_ms, conf->rollup_skew_max_ms,
-	};
-	uint64_t sum = hash64(numbers, sizeof(numbers), 0);
-	sum = hash64(conf->rollup_late, strlen(conf->rollup_late), sum);
-	sum = site_sum_list(sum, &conf->retention_rules);
-	sum = site_sum_list(sum, &conf->rollup_granularities);
-	return site_sum_list(sum, &conf->rollup_counter_suffixes);
-}
-
 int rollup_site_read(struct rollup_site *site, const struct conf *conf, struct files *files,
 		     struct errbuf *e)
 {
@@ -119,7 +97,6 @@ int rollup_site_read(struct rollup_site *site, const struct conf *conf, struct f
 		.counter_suffixes = conf->rollup_counter_suffixes.items,
 		.counter_suffix_count = conf->rollup_counter_suffixes.count,
 		.address = conf->listen,
-		.settings_sum = site_sum_settings(conf),
 	};
 	int err = granularities_read(conf, &site->granularities, e);
 	err = err ? err : retention_read(conf, &site->granularities, &site->retention, e);
@@ -195,7 +172,6 @@ static int site_open_session(struct rollup_site *site, struct errbuf *e)
 		.address = slice_of(site->address),
 		.roles = (site->own.count ? SESSION_ROLLS_UP : 0) |
 			 (site->own.count && site->share ? SESSION_SHARES : 0),
-		.settings = site->settings_sum,
 		.lease_ms = site->lease_ms,
 		.skew_max_ms = site->skew_max_ms,
 	});

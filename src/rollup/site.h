@@ -51,7 +51,6 @@ struct rollup_site {
 	char name[256];
 	size_t name_given_len; /* so much of it is configured */
 	const char *address;   /* where this process is reached */
-	uint64_t settings_sum; /* a hash of what processes that share a store have to agree on */
 	/* What this process has a right to. The session is renewed by the job (rollup.h), and by
 	 * whoever takes a claim. */
 	struct lease_session *session;

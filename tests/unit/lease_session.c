@@ -95,10 +95,9 @@ static void open_all(struct shared *s, bool far)
 	s->naive->engine = &s->engine;
 }
 
-/* What is different from one that shares, with settings 1 and the name "h". */
+/* What is different from one that shares, with the name "h". */
 struct begun {
 	bool list;
-	uint64_t settings;
 	const char *name;
 	int64_t off_ms;
 };
@@ -119,7 +118,6 @@ static struct process *begin(struct shared *s, size_t i, struct begun begun)
 		.name = slice_of(name),
 		.address = SLICE("10.0.0.1:8470"),
 		.roles = SESSION_ROLLS_UP | (begun.list ? 0 : SESSION_SHARES),
-		.settings = begun.settings ? begun.settings : 1,
 		.lease_ms = LEASE_MS,
 		.skew_max_ms = SKEW_MS,
 	});
@@ -355,43 +353,31 @@ ON_BOTH(cells_that_cannot_be_read_disturb_nothing_else)
 
 /* ---- The start ------------------------------------------------------------------------------- */
 
-static void expect_refused(struct shared *s, struct process *p, const char *want)
+/* How many lines are said of the others. */
+static unsigned lines_of_others(struct shared *s, struct process *p)
 {
-	struct errbuf e = {""};
-	assert_int_equal(lease_session_open(p->session, &s->queue, &e), ERR_INVALID);
-	assert_string_equal(e.text, want);
+	struct sessions all = {0};
+	assert_int_equal(sessions_look(&all, p->session, &s->queue), 0);
+	unsigned lines = all.lines.lines;
+	sessions_release(&all);
+	return lines;
 }
 
-static void processes_of_one_name_have_the_same_settings(struct shared *s)
+static void a_clock_that_is_too_far_ahead_is_named(struct shared *s)
 {
 	struct errbuf e = {""};
-	struct process *a = begin(s, 0, (struct begun){.settings = 7});
+	struct process *a = begin(s, 0, (struct begun){.off_ms = SKEW_MS});
+	struct process *b = begin(s, 1, (struct begun){0});
 	assert_int_equal(lease_session_open(a->session, &s->queue, &e), 0);
-	struct process *b = begin(s, 1, (struct begun){.settings = 8});
-	expect_refused(s, b,
-		       "two processes of the name \"h\" have different settings of roll-ups or "
-		       "retention: h-0, which is at work at 10.0.0.1:8470, and h-1, which does not "
-		       "start; give this one the settings of the other, or another rollup.name");
-	/* It left nothing behind, and the first is as it was. */
-	assert_true(version_of(s, a->store, "session", "h-1") == 0);
-	assert_int_equal(take(s, a), 0xff);
-	struct process *c = begin(s, 2, (struct begun){.settings = 7});
-	assert_int_equal(lease_session_open(c->session, &s->queue, &e), 0);
-}
-ON_BOTH(processes_of_one_name_have_the_same_settings)
-
-static void others_and_the_dead_may_have_other_settings(struct shared *s)
-{
-	struct errbuf e = {""};
-	struct process *a = begin(s, 0, (struct begun){.settings = 7});
-	assert_int_equal(lease_session_open(a->session, &s->queue, &e), 0);
-	struct process *b = begin(s, 1, (struct begun){.settings = 8, .name = "g"});
 	assert_int_equal(lease_session_open(b->session, &s->queue, &e), 0);
-	pass_ms(s, LEASE_MS + SKEW_MS);
-	struct process *c = begin(s, 2, (struct begun){.settings = 8});
+	assert_int_equal(lines_of_others(s, b), 0);
+	struct process *c = begin(s, 2, (struct begun){.off_ms = SKEW_MS + 1});
 	assert_int_equal(lease_session_open(c->session, &s->queue, &e), 0);
+	assert_int_equal(lines_of_others(s, b), 1);
+	assert_int_equal(lines_of_others(s, a), 0);
+	assert_int_equal(lines_of_others(s, c), 0);
 }
-ON_BOTH(others_and_the_dead_may_have_other_settings)
+ON_BOTH(a_clock_that_is_too_far_ahead_is_named)
 
 /* ---- Jobs ------------------------------------------------------------------------------------ */
 
@@ -531,8 +517,7 @@ int main(void)
 		TESTS_OF(a_session_that_is_gone_has_broken),
 		TESTS_OF(what_the_version_before_wrote_is_taken),
 		TESTS_OF(cells_that_cannot_be_read_disturb_nothing_else),
-		TESTS_OF(processes_of_one_name_have_the_same_settings),
-		TESTS_OF(others_and_the_dead_may_have_other_settings),
+		TESTS_OF(a_clock_that_is_too_far_ahead_is_named),
 		TESTS_OF(a_job_runs_once_at_a_time),
 		TESTS_OF(a_job_of_the_dead_is_free_when_their_session_has_ended),
 		cmocka_unit_test(who_was_frozen_overwrites_nothing),
