@@ -1,6 +1,8 @@
 /* Work of which one may be done at a time: in this process and, where others share the store, in
  * all. There it is a conditional cell (`leases`, kind "job", name the job's, value the holder),
- * which lives with the holder's session (session.h).
+ * which lives with the holder's session (session.h). Whoever stood still for longer than that, and
+ * goes on, may be at it beside his successor: the work is such that doing it twice does no harm,
+ * and a deletion has the stamp of the wish.
  *
  * Threads: any; taking and giving wait for the store where it is shared. */
 #ifndef LEASE_JOB_CLAIM_H

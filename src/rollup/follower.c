@@ -1,8 +1,6 @@
 #include "rollup/follower.h"
 
-#include "base/log.h"
 #include "base/mem.h"
-#include "lease/session.h"
 #include "loop/job.h"
 #include "rollup/backfill.h"
 #include "rollup/site.h"
@@ -16,27 +14,13 @@ struct rollup_follower {
 	void *owner;
 };
 
-/* A process that rolls nothing up has a session all the same: it is at work. */
-static void rollup_follower_renew(const struct rollup_follower *f, struct job *job)
-{
-	struct session_hold hold;
-	int err = f->site->own.count ? 0
-				     : lease_session_renew(f->site->session, job_queue(job), &hold);
-	if (err && !job_is_stopping(job))
-		log_warn(
-			"the session of this process cannot be renewed: %s; the server tries again",
-			err_text(err));
-}
-
 /* A look that fails is one of many. Each site of a shared store has its backfill. */
 static void rollup_follower_run(struct job *job, void *owner)
 {
 	const struct rollup_follower *f = owner;
-	int64_t every_ms = smaller_of(FOLLOW_EVERY_MS, f->site->lease_ms / 4);
-	do {
-		rollup_follower_renew(f, job);
+	do
 		backfill_look(f->site->backfill, job_queue(job));
-	} while (!atomic_load(&f->site->settings.are_others) && !job_sleep(job, every_ms));
+	while (!atomic_load(&f->site->settings.are_others) && !job_sleep(job, FOLLOW_EVERY_MS));
 }
 
 static void rollup_follower_over(void *owner)

@@ -18,7 +18,7 @@ struct rollup {
 	struct job *job; /* NULL: it is over */
 
 	/* The job's. */
-	struct rollup_job *pass;
+	struct rollup_job *pass; /* NULL: this process has no partitions */
 	struct leases *leases;
 	struct remark_after_loss *remark;
 	struct partitions held;
@@ -174,7 +174,7 @@ static void rollup_run(struct job *job, void *owner)
 {
 	struct rollup *r = owner;
 	int64_t next_ms = 0;
-	r->pass = rollup_job_new(r->site, NULL);
+	r->pass = r->site->own.count ? rollup_job_new(r->site, NULL) : NULL;
 	r->leases = leases_new(&(struct leases_options){
 		.session = r->site->session,
 		.share = r->site->share,
@@ -186,7 +186,8 @@ static void rollup_run(struct job *job, void *owner)
 	while (!remark_after_loss_rests(r->remark))
 		task_queue_wait(job_queue(job));
 	rollup_give_leases(r);
-	rollup_job_free(r->pass);
+	if (r->pass)
+		rollup_job_free(r->pass);
 	leases_free(r->leases);
 	remark_after_loss_free(r->remark);
 }
@@ -200,8 +201,7 @@ static void rollup_over(void *owner)
 
 bool rollup_is_wanted(const struct rollup_site *site)
 {
-	return site->granularities.count &&
-	       (site->own.count || lease_session_is_shared(site->session));
+	return site->own.count || lease_session_is_shared(site->session);
 }
 
 struct rollup *rollup_new(const struct rollup_site *site, struct executor *executor)
