@@ -201,7 +201,7 @@ static void queries_do_not_take_rows_that_lack_a_late_point(void **state)
 static void write_late_and_pass(struct racer *racer)
 {
 	write_late(racer);
-	rolled_pass_at(&racer->r, rolled_now_ms(&racer->r) + 5 * MINUTE_MS, false);
+	rolled_pass_at(&racer->r, rolled_now_ms(&racer->r) + 5 * MINUTE_MS);
 }
 
 static void rows_of_a_job_that_stood_still_do_not_replace_newer_ones(void **state)
