@@ -217,6 +217,9 @@ static int take_leases(struct worker *w, struct task_queue *queue)
 {
 	struct partitions held;
 	int64_t until_ms;
+	/* Nothing is begun meanwhile, and what is given back may be another's before this one hears
+	 * of it. */
+	w->held = (struct partitions){0};
 	int err = leases_take(w->leases, queue, &w->own, &held, &until_ms);
 	w->held = held;
 	w->until_ms = until_ms;
