@@ -1,5 +1,7 @@
 /* Rows that are filled and emptied for hours do not make the file grow: pages counted after the
  * first times are as many as after the last. */
+#include <sched.h>
+
 #include "base/cursor.h"
 #include "base/fault.h"
 #include "base/random.h"
@@ -198,6 +200,15 @@ static void submit(struct store_write *write, struct ended *ended, int *count)
 	assert_int_equal(store_write_submit(write), 0);
 }
 
+/* The writer does nothing before all batches are submitted. */
+static _Atomic bool all_submitted;
+
+static void until_all_are_submitted(UNUSED const char *name)
+{
+	while (!all_submitted)
+		sched_yield();
+}
+
 static uint64_t cells_there(struct rig *rig)
 {
 	return rig_stats(rig).tables[TABLE_QUEUE].samples;
@@ -215,6 +226,7 @@ static void a_large_removal_holds_up_nobody(UNUSED void **state)
 	int64_t commits = stat_get(STAT_store_commits);
 	struct store_write *writes[4] = {removal_of(&rig, 1)};
 	static const uint64_t shards[4] = {0, 2, 1, 3};
+	fault_set_pause(until_all_are_submitted);
 	submit(writes[0], &ends[0], &count);
 	for (size_t i = 1; i < 4; i++) {
 		struct row row;
@@ -224,8 +236,10 @@ static void a_large_removal_holds_up_nobody(UNUSED void **state)
 			store_log_put(writes[i], TABLE_QUEUE, &row.key, &row.at, TEXT("x")), 0);
 		submit(writes[i], &ends[i], &count);
 	}
+	all_submitted = true;
 	while (count < 4)
 		task_queue_wait(&rig.queue);
+	fault_set_pause(NULL);
 	for (size_t i = 0; i < 4; i++) {
 		assert_int_equal(ends[i].err, 0);
 		store_write_free(writes[i]);
