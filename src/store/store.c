@@ -181,8 +181,8 @@ static int refuse_type(const struct table_def *def, const struct field_def *fiel
 
 /* Whether each field takes its values; those of a table of one field that takes any, as most are,
  * are not looked at. */
-static int check_types(enum table table, unsigned fields, size_t n, const struct value *values,
-		       struct errbuf *e)
+static int check_field_types(enum table table, unsigned fields, size_t n,
+			     const struct value *values, struct errbuf *e)
 {
 	const struct table_def *def = &schema[table];
 	size_t step = fields_count(fields), place = 0;
@@ -210,7 +210,7 @@ int store_append_fields(struct store_write *write, const struct store_target *ta
 	ptrdiff_t there = count_values(values, n * fields_count(fields));
 	if (there < 0)
 		return errbuf_set(&write->error, ERR_INVALID, "a value of unknown type");
-	err = check_types(target->table, fields, n, values, &write->error);
+	err = check_field_types(target->table, fields, n, values, &write->error);
 	if (err)
 		return err;
 	err = write->store->engine->append(write, target, ts_ms, fields, handles, n, values);

@@ -266,10 +266,12 @@ int store_cell_delete_if(struct store_write *write, enum table table, const stru
 
 /* Log cells: what passes through. A row has one writer at a time, which puts columns above those it
  * put before (a lower one is taken too, but may cost more); what it puts again is overwritten.
- * Removing takes columns from <= column < to, bounds as in a scan, at once and for good: nothing of
- * them stays to be swept, and a put that comes later is seen, so it is for the writer to see to it
- * that a batch of unknown outcome is settled before it goes on. It costs what it removes. Neither
- * stamps nor expiry. */
+ * Removing takes columns from <= column < to, bounds as in a scan, for good: nothing of them stays
+ * to be swept, and a put that comes later is seen, so it is for the writer to see to it that a
+ * batch of unknown outcome is settled before it goes on. It costs what it removes: an engine may
+ * carry a batch that does nothing but remove out in slices, between which others are durable. Then
+ * a reader may see some of it gone; `done` comes when all of it is. If it fails, the same again
+ * removes the rest. Neither stamps nor expiry. */
 int store_log_put(struct store_write *write, enum table table, const struct store_parts *key,
 		  const struct store_parts *column, struct slice value) MUST_CHECK;
 int store_log_remove(struct store_write *write, enum table table, const struct store_parts *key,

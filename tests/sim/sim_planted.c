@@ -4,7 +4,7 @@
 #include "tools/planted.h"
 #include "world.h"
 
-enum { SEEDS_MAX = 2000, STEPS = 180 };
+enum { SEEDS_MAX = 8000, STEPS = 180 };
 
 static struct world world;
 

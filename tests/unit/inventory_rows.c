@@ -546,7 +546,7 @@ static void rows_of_before_are_closed(void **state)
 	static char much[3 << 19];
 	char m[2 * 200 + 2] = "m", wanted[1000];
 	for (size_t i = 0; i < 200; i++)
-		strcat(m, "\xc3\xbc");
+		memcpy(m + 1 + 2 * i, "\xc3\xbc", 2);
 	memset(much, 'x', sizeof(much));
 	put_of_before(SLICE("caf\xe9"), SLICE("one"));
 	put_of_before(slice_of(m), SLICE("two"));

@@ -170,6 +170,41 @@ static void test_malformed_messages(void **state)
 	}
 }
 
+/* One row of one text, as a message from elsewhere may have it. */
+static void put_text_of(const char *device, const char *oidset, const char *oid, const char *path)
+{
+	const char *queue = inventory_conf_oidset(conf, slice_of(oidset))->queue->name.data;
+	struct slice part = slice_of(path);
+	struct poll_builder b;
+	struct errbuf e;
+	struct buf message;
+	poll_builder_init(&b);
+	buf_init(&message, 1 << 20);
+	assert_int_equal(poll_begin(&b, slice_of(device), slice_of(oidset), T0_S * 1000, &e), 0);
+	assert_int_equal(poll_add_column(&b, slice_of(oid), &e), 0);
+	assert_int_equal(poll_add_row(&b, &part, 1, T0_S * 1000, &e), 0);
+	assert_int_equal(poll_set_text(&b, 0, 0, SLICE("up"), false, &e), 0);
+	assert_int_equal(poll_encode(&b, 0, true, &message, &e), 0);
+	put_bytes(queue, "router_a", buf_slice(&message));
+	poll_builder_release(&b);
+	buf_release(&message);
+}
+
+/* The text of one is refused, the rows of a device of such a name lie aside; what comes behind them
+ * is stored. */
+static void test_names_that_are_not_utf8(void **state)
+{
+	(void)state;
+	put_text_of("router_a", "FastPoll", "ifInOctets", "caf\xe9");
+	put_text_of("rtr_\xe9", "IfRefPoll", "ifName", "1");
+	put_text_of("router_a", "IfRefPoll", "ifName", "1");
+	put_text_of("router_a", "FastPoll", "ifInOctets", "caf\xc3\xa9");
+	wait_until(nothing_pending, NULL);
+	expect_text("snmp:router_a:FastPoll:ifInOctets:caf\xc3\xa9:30000", T0_S, "\"up\"");
+	assert_int_equal(counted(STAT_persist_refused_series), 1);
+	assert_int_equal(counted(STAT_persist_aside), 1);
+}
+
 static void rows_read(struct inventory_rows_read *read, int err)
 {
 	assert_int_equal(err, 0);
@@ -528,6 +563,7 @@ int main(void)
 		TEST(test_texts_have_an_order),
 		TEST(test_many_texts),
 		TEST(test_malformed_messages),
+		TEST(test_names_that_are_not_utf8),
 		TEST(test_polls_that_the_configuration_does_not_know_stay),
 		TEST(test_interfaces_have_versions),
 		TEST(test_a_long_name_froze_all_interfaces_of_its_device),

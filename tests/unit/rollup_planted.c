@@ -3,7 +3,7 @@
 #include "rollup_model.h"
 #include "tools/planted.h"
 
-enum { SEEDS_MAX = 2000, STEPS = 9000 };
+enum { SEEDS_MAX = 6000, STEPS = 9000 };
 
 static bool run_model(uint64_t seed, bool trace, char *how, size_t how_bytes)
 {

@@ -1,7 +1,11 @@
 /* Rows that are filled and emptied for hours do not make the file grow: pages counted after the
  * first times are as many as after the last. */
+#include <sched.h>
+
 #include "base/cursor.h"
+#include "base/fault.h"
 #include "base/random.h"
+#include "base/stats.h"
 #include "contract.h"
 #include "lmdb_dir.h"
 #include "store/lmdb/lmdb.h"
@@ -147,10 +151,145 @@ static void what_passes_through_leaves_no_pages(UNUSED void **state)
 	rig_close(&rig);
 }
 
+/* ---- A large removal ------------------------------------------------------------------------- */
+
+enum { CELLS = 100000, CELL_BYTES = 100, PER_BATCH = 5000 };
+
+static void fill_row(struct rig *rig, uint64_t shard)
+{
+	static char bytes[CELL_BYTES];
+	for (uint64_t n = 0; n < CELLS;) {
+		struct store_write *write = rig_write_new(rig);
+		for (int i = 0; i < PER_BATCH; i++, n++) {
+			struct row row;
+			row_of(&row, shard, n);
+			assert_int_equal(store_log_put(write, TABLE_QUEUE, &row.key, &row.at,
+						       (struct slice){bytes, sizeof(bytes)}),
+					 0);
+		}
+		rig_commit(rig, write);
+	}
+}
+
+static struct store_write *removal_of(struct rig *rig, uint64_t shard)
+{
+	const struct store_parts ends = {{{0}}};
+	struct store_write *write = rig_write_new(rig);
+	struct row row;
+	row_of(&row, shard, 0);
+	assert_int_equal(store_log_remove(write, TABLE_QUEUE, &row.key, &ends, &ends), 0);
+	return write;
+}
+
+struct ended {
+	int place, *count, err;
+};
+
+static void note_end(struct store_write *write, int err)
+{
+	struct ended *ended = write->owner;
+	ended->err = err;
+	ended->place = ++*ended->count;
+}
+
+static void submit(struct store_write *write, struct ended *ended, int *count)
+{
+	*ended = (struct ended){.count = count};
+	write->done = note_end;
+	write->owner = ended;
+	assert_int_equal(store_write_submit(write), 0);
+}
+
+/* The writer does nothing before all batches are submitted. */
+static _Atomic bool all_submitted;
+
+static void until_all_are_submitted(UNUSED const char *name)
+{
+	while (!all_submitted)
+		sched_yield();
+}
+
+static uint64_t cells_there(struct rig *rig)
+{
+	return rig_stats(rig).tables[TABLE_QUEUE].samples;
+}
+
+/* 100,000 cells of 100 bytes are some slices of 4 MiB. What is put elsewhere goes before, and what
+ * is put into the row waits, so that it stays; what comes behind that waits too. */
+static void a_large_removal_holds_up_nobody(UNUSED void **state)
+{
+	struct rig rig;
+	struct ended ends[4];
+	int count = 0;
+	rig_open(&rig, &engine);
+	fill_row(&rig, 1);
+	int64_t commits = stat_get(STAT_store_commits);
+	struct store_write *writes[4] = {removal_of(&rig, 1)};
+	static const uint64_t shards[4] = {0, 2, 1, 3};
+	fault_set_pause(until_all_are_submitted);
+	submit(writes[0], &ends[0], &count);
+	for (size_t i = 1; i < 4; i++) {
+		struct row row;
+		row_of(&row, shards[i], CELLS / 2);
+		writes[i] = rig_write_new(&rig);
+		assert_int_equal(
+			store_log_put(writes[i], TABLE_QUEUE, &row.key, &row.at, TEXT("x")), 0);
+		submit(writes[i], &ends[i], &count);
+	}
+	all_submitted = true;
+	while (count < 4)
+		task_queue_wait(&rig.queue);
+	fault_set_pause(NULL);
+	for (size_t i = 0; i < 4; i++) {
+		assert_int_equal(ends[i].err, 0);
+		store_write_free(writes[i]);
+	}
+	assert_true(ends[1].place < ends[0].place);
+	assert_true(ends[0].place < ends[2].place && ends[2].place < ends[3].place);
+	assert_true(stat_get(STAT_store_commits) - commits >= CELLS * CELL_BYTES / (4 << 20));
+	assert_int_equal(cells_there(&rig), 3);
+	rig_verify(&rig);
+	rig_close(&rig);
+}
+
+/* The second slice fails: some of it is gone, and the same removal again mends it. Then one that is
+ * under way when the store is closed: it is finished. */
+static void a_removal_that_breaks_off_is_repeated(UNUSED void **state)
+{
+	struct rig rig;
+	struct ended end;
+	int count = 0;
+	rig_open(&rig, &engine);
+	fill_row(&rig, 1);
+	struct store_write *write = removal_of(&rig, 1);
+	fault_arm("store.batch", FAULT_ERROR, 2, 1);
+	submit(write, &end, &count);
+	while (!count)
+		task_queue_wait(&rig.queue);
+	fault_disarm_all();
+	assert_int_equal(end.err, ERR_FAULT);
+	assert_in_range(cells_there(&rig), CELLS / 10, CELLS - 100);
+	rig_verify(&rig);
+	store_write_free(write);
+	write = removal_of(&rig, 1);
+	submit(write, &end, &count);
+	rig_reopen(&rig);
+	while (count < 2)
+		task_queue_wait(&rig.queue);
+	assert_int_equal(end.err, 0);
+	store_write_free(write);
+	assert_int_equal(cells_there(&rig), 0);
+	assert_int_equal(rig_enumerate(&rig, TABLE_QUEUE, 0, 0).count, 0);
+	rig_verify(&rig);
+	rig_close(&rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_passes_through_leaves_no_pages),
+		cmocka_unit_test(a_large_removal_holds_up_nobody),
+		cmocka_unit_test(a_removal_that_breaks_off_is_repeated),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

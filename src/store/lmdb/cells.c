@@ -11,6 +11,7 @@ enum {
 	 * second place. */
 	LOG_INLINE_MAX_BYTES = PAGE_VALUE_MAX_BYTES - CELL_HEADER_BYTES,
 	SWEEP_STEPS = 2000,
+	SWEEP_US = 20000,
 };
 
 int cells_add(struct store_write *write, const struct store_cell_write *cell)
@@ -297,19 +298,31 @@ static int first_to_remove(MDB_cursor *cursor, const struct store_cell_write *wr
 	return cell_parse(cell_key_slice(at), value, cell);
 }
 
-/* Searches again after each: what the cursor stood on has gone. */
-static int apply_log_remove(struct engine *engine, MDB_txn *txn,
-			    const struct store_cell_write *write)
+/* About, with what its page and key cost. */
+static size_t cell_stored_bytes(const struct cell_key *key, const struct cell *cell)
+{
+	size_t value = cell->flags & CELL_IN_BLOB ? cell->blob_len : cell->inlined.len;
+	return 2 * RECORD_HEADER_BYTES + key->len + value;
+}
+
+/* Searches again after each: what the cursor stood on has gone. It ends a slice only before a cell
+ * that is left, so whoever finds none has removed the last one. */
+int cells_remove(struct engine *engine, MDB_txn *txn, const struct store_cell_write *write,
+		 struct removal_slice *slice, bool *left)
 {
 	struct cell_key at;
 	struct cell cell;
 	MDB_cursor *cursor;
 	bool removed = false;
+	*left = false;
 	cell_key_make(write->table, write->key, write->column, &at);
 	int err = env_error(mdb_cursor_open(txn, engine->env.dbi[DB_CELLS], &cursor));
 	if (err)
 		return err;
 	while (!(err = first_to_remove(cursor, write, &at, &cell))) {
+		*left = slice && removed && removal_spent(slice, cell_stored_bytes(&at, &cell));
+		if (*left)
+			break;
 		err = cell_blob_delete(engine, txn, &cell);
 		if (!err)
 			err = env_error(mdb_cursor_del(cursor, 0));
@@ -331,8 +344,9 @@ int cells_apply(struct engine *engine, MDB_txn *txn, struct store_write *batch,
 	struct cell cell;
 	/* A copy: what is read moves when its page is written. */
 	uint8_t copy[PAGE_VALUE_MAX_BYTES];
+	bool left;
 	if (write->action == CELL_LOG_REMOVE)
-		return apply_log_remove(engine, txn, write);
+		return cells_remove(engine, txn, write, NULL, &left);
 	cell_key_make(write->table, write->key, write->column, &key);
 	int err = env_get(txn, engine->env.dbi[DB_CELLS], cell_key_slice(&key), &value);
 	bool found = !err;
@@ -389,6 +403,7 @@ int cells_sweep(struct engine *engine, MDB_txn *txn, int64_t now_ms, uint8_t at[
 {
 	MDB_cursor *cursor;
 	struct slice key = {(const char *)at, *at_len}, value;
+	int64_t until_us = engine_now_us(engine) + SWEEP_US;
 	if (!key.len)
 		key = SLICE("\0");
 	int err = env_error(mdb_cursor_open(txn, engine->env.dbi[DB_CELLS], &cursor));
@@ -397,6 +412,8 @@ int cells_sweep(struct engine *engine, MDB_txn *txn, int64_t now_ms, uint8_t at[
 	err = env_seek(cursor, &key, &value);
 	for (int step = 0; !err && step < SWEEP_STEPS; step++) {
 		struct cell cell;
+		if (step % 64 == 63 && engine_now_us(engine) >= until_us)
+			break;
 		/* A longer key, or a cell that cannot be read, is for verify to name. */
 		bool whole = key.len <= CELL_KEY_MAX_BYTES && !cell_parse(key, value, &cell);
 		if (!whole || !sweepable(&cell, (enum table)key.data[0], now_ms)) {

@@ -37,6 +37,8 @@ struct cycle {
 	uint32_t journaled;            /* bit by table: it has rows in these pages */
 	bool with_upkeep, more_upkeep; /* more: there is more to do at once */
 	struct store_write *blamed;    /* failed for a reason of its own */
+	struct removal_slice removal;
+	bool removal_left; /* some batch goes on in the next cycle */
 };
 
 static struct store_write *write_of(struct task *task)
@@ -131,6 +133,7 @@ static void writer_run_done(struct task *task)
 static void writer_complete(struct store_write *write, int err)
 {
 	unfold_release(write);
+	removal_ended(write);
 	if (err)
 		write->err = err;
 	if (err == ERR_FULL && !write->error.text[0])
@@ -289,6 +292,12 @@ static int put_batch(struct cycle *cycle, struct store_write *write)
 	int err = fault("store.batch");
 	if (!err && cycle->engine->full && batch_grows(write))
 		err = ERR_FULL;
+	if (!err && removal_alone(write)) {
+		cycle->has_cells = true;
+		err = removal_put(&cycle->removal, cycle->txn, write->stages);
+		cycle->removal_left |= removal_is_left(write);
+		return err;
+	}
 	for (struct store_stage *s = write->stages; s && !err; s = s->next) {
 		if (s->rekeying)
 			err = put_rekeying(cycle, s->rekeying);
@@ -388,7 +397,7 @@ static void apply_batches(struct cycle *cycle)
 	for (struct task *t = cycle->batches; t; t = t->next) {
 		struct store_write *write = write_of(t);
 		samples += write->samples;
-		cells += write->cells;
+		cells += removal_is_left(write) ? 0 : write->cells;
 		for (struct store_stage *s = write->stages; s; s = s->next) {
 			for (struct record_chunk *c = chunks_left(s); c; c = c->next)
 				apply_chunk(cycle, s, c, now_us);
@@ -418,6 +427,67 @@ static void committed(struct cycle *cycle)
 	engine->next_sequence = end;
 }
 
+/* ---- Removals that take several commits (removal.c) ------------------------------------------ */
+
+/* Before all that waits. */
+static void put_back(struct engine *engine, struct task *first)
+{
+	uint64_t bytes = 0;
+	struct task *last = NULL;
+	for (struct task *t = first; t; t = t->next) {
+		bytes += write_of(t)->arena.used_bytes;
+		last = t;
+	}
+	if (!last)
+		return;
+	pthread_mutex_lock(&engine->queue_lock);
+	last->next = engine->queue_first;
+	engine->queue_first = first;
+	if (!engine->queue_last)
+		engine->queue_last = last;
+	engine->queue_bytes += bytes;
+	engine->queue_hurries = true;
+	pthread_mutex_unlock(&engine->queue_lock);
+}
+
+/* Whether a batch before this one in the cycle goes on to remove from a row that it touches. */
+static bool waits_for_removal(const struct cycle *cycle, struct store_write *write)
+{
+	for (struct task *t = cycle->batches; cycle->removal_left && t != &write->task; t = t->next)
+		if (removal_is_left(write_of(t)) && removal_meets(write_of(t), write))
+			return true;
+	return false;
+}
+
+/* The batch that waits, and all behind it, are no longer the cycle's. */
+static void leave_waiting(struct cycle *cycle, struct task *first)
+{
+	struct task **at = &cycle->batches;
+	while (*at != first)
+		at = &(*at)->next;
+	*at = NULL;
+	put_back(cycle->engine, first);
+}
+
+/* What has ended is completed, the others go on. */
+static void complete_or_go_on(struct cycle *cycle)
+{
+	struct task *left = NULL, **end = &left;
+	for (struct task *t = cycle->batches, *next; t; t = next) {
+		next = t->next;
+		t->next = NULL;
+		removal_committed(write_of(t));
+		if (!removal_is_left(write_of(t))) {
+			writer_complete(write_of(t), 0);
+			continue;
+		}
+		*end = t;
+		end = &t->next;
+	}
+	cycle->batches = NULL;
+	put_back(cycle->engine, left);
+}
+
 /* ---- Cycles ---------------------------------------------------------------------------------- */
 
 /* Heads are sealed before the batches come: a deletion takes its samples out of extents within this
@@ -430,6 +500,10 @@ static int writer_fill(struct cycle *cycle)
 	if (!err && cycle->with_upkeep)
 		err = maintain(cycle->engine, cycle->txn, &cycle->more_upkeep);
 	for (struct task *t = cycle->batches; t && !err; t = t->next) {
+		if (waits_for_removal(cycle, write_of(t))) {
+			leave_waiting(cycle, t);
+			break;
+		}
 		err = put_batch(cycle, write_of(t));
 		if (err)
 			cycle->blamed = write_of(t);
@@ -471,6 +545,8 @@ static void begin_empty(struct cycle *cycle)
 	cycle->sequence = cycle->engine->next_sequence;
 	cycle->now_ms = clock_wall_ms(cycle->engine->options.clock);
 	journal_page_init(&cycle->page, cycle->sequence, cycle->now_ms);
+	removal_begin(&cycle->removal, cycle->engine);
+	cycle->removal_left = false;
 }
 
 /* One transaction. An error that is returned undid everything; the batches are still the cycle's.
@@ -563,7 +639,7 @@ static bool run_cycle(struct cycle *cycle)
 		err = cycle->engine->dead ? ERR_READ_ONLY : try_commit(cycle);
 		if (!err) {
 			committed(cycle);
-			complete_all(cycle->batches, 0);
+			complete_or_go_on(cycle);
 			return cycle->more_upkeep;
 		}
 		verdict = after_error(cycle, err);

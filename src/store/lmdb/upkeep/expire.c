@@ -12,6 +12,7 @@
 
 enum {
 	EXPIRE_KEYS = 2000, /* extents deleted in one slice */
+	EXPIRE_US = 20000,
 	EXPIRE_INTERVAL_US = 60000000,
 	REKEYING_US = 10000000, /* after each batch that re-keys */
 };
@@ -46,7 +47,8 @@ static int expire_slice(struct engine *engine, MDB_txn *txn, const struct segmen
 		return err;
 	group_prefix(&id, from);
 	*done = false;
-	for (int n = 0; n < EXPIRE_KEYS;) {
+	int64_t until_us = engine_now_us(engine) + EXPIRE_US;
+	for (int n = 0; n < EXPIRE_KEYS && (n % 64 != 63 || engine_now_us(engine) < until_us);) {
 		struct slice key = {(const char *)from, from_len}, value;
 		err = env_seek(cursor, &key, &value);
 		if (err || key.len < SEGMENT_PREFIX_BYTES ||
