@@ -57,5 +57,9 @@ int session_cell_read(struct slice text, struct arena *arena, struct session_cel
 	err = err ? err : json_get_text(root, "address", &cell->address, e);
 	err = err ? err : session_cell_read_roles(root, cell, e);
 	err = err ? err : json_get_i64(root, "at", &cell->at_ms, e);
-	return err ? err : json_get_i64(root, "until", &cell->until_ms, e);
+	err = err ? err : json_get_i64(root, "until", &cell->until_ms, e);
+	if (!err &&
+	    (cell->at_ms < 0 || cell->at_ms > cell->until_ms || cell->until_ms > INT64_MAX / 2))
+		err = errbuf_set(e, ERR_INVALID, "its times are out of range");
+	return err;
 }

@@ -148,7 +148,7 @@ int marks_touches_add(struct marks *marks, struct store_write *write, int64_t no
 {
 	size_t before = *added;
 	int err = marks_store_put_touches(marks, write, now_ms, touches, count, added);
-	if (marks->watermark && *added > before)
+	if (marks->watermark && !marks_store_is_shared(marks) && *added > before)
 		watermark_touch(marks->watermark, now_ms, touches + before, *added - before);
 	return err;
 }

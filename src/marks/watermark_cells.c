@@ -17,6 +17,11 @@ enum {
 	LATE_HOLDS_MS = 2 * ROLLED_HOLDS_MS,
 };
 
+#define SLOT_MAX_S (INT64_MAX / 1000)
+
+/* rolled: version u8 = 1 | asof_ms i64 | before_s i64 | partitions as text, "0,5-8"
+ * late:   version u8 = 1 | fresh: slot_s i64, at_ms i64 | settling: slot_s i64, at_ms i64
+ * Big endian. slot_s INT64_MAX: no touch. */
 static const struct store_parts rolled_row = {{SLICE("rolled"), SLICE(""), SLICE("")}};
 static const struct store_parts any_row = {{SLICE("any"), SLICE(""), SLICE("")}};
 
@@ -81,8 +86,9 @@ static int64_t watermark_late_slot_s(const struct watermark *watermark,
 	for (size_t i = 0; i < WATERMARK_LOTS; i++) {
 		struct watermark_touched lot = {(int64_t)be64_get(bytes + 1 + 16 * i),
 						(int64_t)be64_get(bytes + 9 + 16 * i)};
-		if (watermark_counts(watermark, &lot, asof_ms))
-			oldest_s = smaller_of(oldest_s, lot.slot_s);
+		if (!watermark_counts(watermark, &lot, asof_ms))
+			continue;
+		oldest_s = smaller_of(oldest_s, larger_of(lot.slot_s, 0));
 	}
 	return oldest_s;
 }
@@ -124,6 +130,8 @@ static bool watermark_take_rolled(struct watermark_told *told, const struct stor
 	if (partitions_parse(text, PARTITIONS_MAX, &partitions, &e))
 		return false;
 	int64_t asof_ms = (int64_t)be64_get(bytes + 1), before_s = (int64_t)be64_get(bytes + 9);
+	if (asof_ms < 0 || before_s < 0 || before_s > SLOT_MAX_S)
+		return false;
 	for (uint32_t p = 0; p < PARTITIONS_MAX; p++) {
 		if (!partitions_has(&partitions, p) || asof_ms < told->asof_ms[p])
 			continue;

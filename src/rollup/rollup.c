@@ -115,13 +115,14 @@ static int64_t rollup_run_pass(struct rollup *r, struct job *job, int64_t asof_m
 }
 
 /* Takes the leases, and does a pass over what they are of. Returns when to do so again. Where
- * another process has changed what all have in common, and this one is about to end, it lets them
- * go. */
+ * another process has changed the shared settings this one is about to end: it begins nothing more,
+ * and gives the leases back when the job ends. */
 static int64_t rollup_take_and_run(struct rollup *r, struct job *job)
 {
 	int64_t asof_ms = rollup_wall_ms(r);
 	if (atomic_load(&r->site->settings.are_others)) {
 		r->held = (struct partitions){0};
+		r->until_ms = 0;
 		rollup_show_leases(r, ERR_INVALID, false);
 		return asof_ms + r->site->every_ms;
 	}

@@ -105,6 +105,8 @@ int rollup_site_read(struct rollup_site *site, const struct conf *conf, struct f
 	site->late.kept_ms = retention_longest_ms(&site->retention, &site->granularities);
 	snprintf(site->name, sizeof(site->name), "%s", conf->rollup_name);
 	if (!site->name[0] && gethostname(site->name, sizeof(site->name) - 1))
+		site->name[0] = 0;
+	if (!site->name[0])
 		snprintf(site->name, sizeof(site->name), "granary");
 	if (!utf8_is_valid(slice_of(site->name)))
 		return errbuf_set(e, ERR_INVALID,

@@ -25,9 +25,10 @@ struct watermark_asked;
 struct rollup_site {
 	struct store *store;
 	struct marks *marks;
-	/* Is told what stays marked. NULL: this process rolls nothing up, and nobody asks. */
+	/* Is told what stays marked. NULL: this process rolls nothing up, and no other process
+	 * writes the store. */
 	struct watermark *watermark;
-	struct backfill *backfill; /* NULL likewise, but not where the store is shared */
+	struct backfill *backfill; /* NULL likewise */
 	struct clock *clock;
 	struct granularities granularities; /* none in it: nothing is marked or rolled up */
 	/* A mark of a partition beyond them is taken for one of them; 0: it is left. */

@@ -80,8 +80,8 @@ enum store_capability {
 	/* The write with the higher stamp wins a sample; without this the write accepted later. */
 	STORE_SAMPLE_STAMPS = 1 << 2,
 	STORE_SURVIVES_KILL = 1 << 3, /* opens again after its process was killed */
-	/* A durable write means that whatever any process submitted before it is durable, but for
-	 * what batches do nothing but remove from logs. */
+	/* A durable write means that whatever any process submitted before it is durable, except
+	 * batches that only remove from logs. */
 	STORE_SERIAL_WRITES = 1 << 4,
 	STORE_SHARED = 1 << 5, /* other processes write the same store */
 	/* A series that has data is never forgotten; of one that is forgotten the handle is dead.

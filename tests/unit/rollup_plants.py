@@ -9,11 +9,11 @@ PLANTS = {
         (BATCH + "batch.c", "b->write->stamp_us = stamp_us;",
          "b->write->stamp_us = PLANTED(stamp_late) ? 0 : stamp_us;")]),
     "claim_early": ("a claim is taken over as soon as its session ends by another clock", [
-        ("src/lease/session.c", "seen->cell.until_ms + s->options.skew_max_ms",
-         "seen->cell.until_ms +\n\t\t\t    (PLANTED(claim_early) ? 0 : s->options.skew_max_ms)")]),
+        ("src/lease/session.c", "seen->cell.until_ms + own->skew_max_ms",
+         "seen->cell.until_ms +\n\t\t\t    (PLANTED(claim_early) ? 0 : own->skew_max_ms)")]),
     "judged_late": ("a session is judged by what the clock says after it was read", [
-        ("src/lease/session.c", "all->read->now_ms <",
-         "(PLANTED(judged_late) ? clock_wall_ms(s->options.clock) : all->read->now_ms) <")]),
+        ("src/lease/session.c", "all->now_ms <",
+         "(PLANTED(judged_late) ? clock_wall_ms(own->clock) : all->now_ms) <")]),
     "break_unseen": ("claims outlive the session that broke", [
         ("src/lease/lease.c", "if (breaks != l->breaks)",
          "if (!PLANTED(break_unseen) && breaks != l->breaks)")]),

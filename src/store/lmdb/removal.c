@@ -17,8 +17,7 @@ enum {
 
 void removal_begin(struct removal_slice *slice, struct engine *engine)
 {
-	*slice = (struct removal_slice){.engine = engine,
-					.until_us = engine_now_us(engine) + SLICE_US};
+	*slice = (struct removal_slice){.engine = engine};
 }
 
 bool removal_spent(struct removal_slice *slice, size_t bytes)
@@ -48,6 +47,9 @@ int removal_put(struct removal_slice *slice, MDB_txn *txn, struct store_stage *s
 	struct cell_node *node = stage->removed_to ? stage->removed_to : stage->first_cell;
 	bool left = false;
 	int err = 0;
+	/* What upkeep took of this cycle before is not the removal's. */
+	if (!slice->until_us)
+		slice->until_us = engine_now_us(slice->engine) + SLICE_US;
 	while (node && !err && !left) {
 		err = cells_remove(slice->engine, txn, &node->cell, slice, &left);
 		if (!left)

@@ -84,7 +84,8 @@ static void give_back(struct engine *engine)
 	uint64_t bytes = engine->heads.bytes;
 	if (bytes > engine->heads_most_bytes) {
 		engine->heads_most_bytes = bytes;
-	} else if (engine->heads_most_bytes - bytes >= GIVE_BACK_BYTES) {
+	} else if (engine->heads_most_bytes - bytes >= GIVE_BACK_BYTES &&
+		   bytes <= engine->heads_most_bytes / 4 * 3) {
 		mem_give_back();
 		engine->heads_most_bytes = bytes;
 	}
