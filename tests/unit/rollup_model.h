@@ -242,6 +242,7 @@ static inline void metric_name(unsigned series, char to[64])
 struct run {
 	size_t steps;
 	bool far;         /* on a far store, else on the slow one */
+	bool deletes;     /* in every seed, and often */
 	enum far_bug bug; /* that is planted there */
 	bool trace;
 	uint64_t late, from_rows, wrong; /* samples seen, and seeds */

@@ -272,7 +272,10 @@ static void begin(struct model *m, uint64_t seed, const struct run *run)
 	}
 	for (size_t i = 0; i < CLIENTS; i++)
 		m->clients[i].model = m;
-	m->deletes = chance(m, 50) ? 1 + (unsigned)pick(m, 100) : 0;
+	if (run->deletes)
+		m->deletes = 50 + (unsigned)pick(m, 50);
+	else
+		m->deletes = chance(m, 50) ? 1 + (unsigned)pick(m, 100) : 0;
 	deleter_open(m);
 }
 

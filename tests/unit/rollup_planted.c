@@ -7,7 +7,7 @@ enum { SEEDS_MAX = 6000, STEPS = 9000 };
 
 static bool run_model(uint64_t seed, bool trace, char *how, size_t how_bytes)
 {
-	struct run run = {.steps = STEPS, .far = true, .trace = trace};
+	struct run run = {.steps = STEPS, .far = true, .deletes = true, .trace = trace};
 	return run_seed(&run, seed, how, how_bytes);
 }
 
