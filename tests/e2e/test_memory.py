@@ -79,11 +79,11 @@ def test_metrics_and_stats_say_the_same(server):
 
 
 def test_memory_of_sealed_heads_goes_back_to_the_system(make_server):
-    server = make_server(options=["--store.journal_max_age=4s"])
+    server = make_server(options=["--store.journal_max_age=20s"])
     with running(server):
         full = load(server, 0, 3 * MANY)
         assert full["heads"] > 16 << 20
-            # All are sealed; their directory stays.
+        # All are sealed; their directory stays.
         eventually(lambda: memory(server)["heads"] < 4 << 20, lambda: memory(server))
         # They lay all over the heaps, between what stays.
         assert memory(server)["anonymous"] < full["anonymous"] - full["heads"] * 3 // 4
