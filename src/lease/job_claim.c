@@ -54,7 +54,8 @@ static int job_claim_take_here(struct job_claims *c, enum job_claim_kind kind, s
 {
 	pthread_mutex_lock(&c->lock);
 	bool taken = c->taken[kind];
-	c->taken[kind] = true;
+	if (!taken)
+		c->taken[kind] = true;
 	pthread_mutex_unlock(&c->lock);
 	return taken ? errbuf_set(e, ERR_BUSY, "%s is at work, in this process",
 				  job_claim_kinds[kind].what)
@@ -64,6 +65,7 @@ static int job_claim_take_here(struct job_claims *c, enum job_claim_kind kind, s
 static void job_claim_give_here(struct job_claims *c, enum job_claim_kind kind)
 {
 	pthread_mutex_lock(&c->lock);
+	ASSERT(c->taken[kind]);
 	c->taken[kind] = false;
 	c->versions[kind] = 0;
 	pthread_mutex_unlock(&c->lock);
@@ -182,7 +184,6 @@ static int job_claim_delete(struct job_claims *c, enum job_claim_kind kind)
 
 void job_claims_give(struct job_claims *c, enum job_claim_kind kind)
 {
-	ASSERT(c->taken[kind]);
 	int err = c->versions[kind] ? job_claim_delete(c, kind) : 0;
 	if (err)
 		log_warn("the right to a %s is not given back, and is free when the session of "

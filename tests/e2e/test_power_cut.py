@@ -49,7 +49,7 @@ def store_round(place, options, number, pause_s):
     cut(place, number)
     _, words = writer.communicate(timeout=60)
     # While it opens there is nobody to answer yet: that is a refusal, with its reason.
-    opening = writer.returncode == 1 and "rror" in words
+    opening = writer.returncode == 1 and ("rror" in words or "cannot be read" in words)
     assert writer.returncode == DISK_GONE or opening, (number, writer.returncode, words)
     place.unmount()
     place.mount()

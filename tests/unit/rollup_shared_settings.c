@@ -530,6 +530,7 @@ static void seeded_finish_start(struct seeded *s, struct member *p)
 		    p->err == ERR_RETRY);
 	leave(p);
 	stored_settings_release(&p->site.settings);
+	lease_session_free(p->site.session);
 	far_kill(p->store);
 	store_close(p->store);
 	task_queue_release(&p->queue);
@@ -558,6 +559,7 @@ static void seeded_end(struct member *p, bool killed)
 	if (p->starts)
 		stepped_release(&p->start);
 	stored_settings_release(&p->site.settings);
+	lease_session_free(p->site.session);
 	store_close(p->store);
 	task_queue_release(&p->queue);
 	*p = (struct member){0};
