@@ -199,7 +199,7 @@ static void find_note_series(struct index_entry *entry, uint64_t handle, const s
 
 void indexes_note(struct catalog *catalog, const struct catalog_group *group)
 {
-	if (!catalog->index_count || catalog_is_shared(catalog))
+	if (!catalog->index_count || store_is_shared(catalog->store))
 		return;
 	struct buf *text = &catalog->note_text;
 	buf_clear(text);
@@ -431,7 +431,7 @@ static void build_end(struct index_entry *entry, int err)
 	struct errbuf why;
 	errbuf_set(&why, err, "%s", store_read_sentence(entry->ask->read, err));
 	later_list_init(&waiting);
-	if (err || !catalog_is_shared(catalog))
+	if (err || !store_is_shared(catalog->store))
 		later_move_all(&entry->waiting, &waiting);
 	ask_release(entry->ask);
 	entry->ask = NULL;
@@ -445,7 +445,7 @@ static void build_end(struct index_entry *entry, int err)
 		find_count_entry(entry, ENTRY_BYTES + tag_index_bytes(entry->index),
 				 tag_index_series(entry->index));
 		find_evict(catalog, entry);
-		if (catalog_is_shared(catalog) && entry->waiting.next != &entry->waiting)
+		if (store_is_shared(catalog->store) && entry->waiting.next != &entry->waiting)
 			news_begin(entry);
 	}
 	publish_usage(catalog);
@@ -490,7 +490,7 @@ static void build_begin(struct index_entry *entry)
 {
 	stat_add(STAT_catalog_index_builds, 1);
 	entry->ask = ask_new(entry->catalog, build_done, entry);
-	int err = catalog_is_shared(entry->catalog) ? news_slice(entry, NULL)
+	int err = store_is_shared(entry->catalog->store) ? news_slice(entry, NULL)
 						    : build_slice(entry, NULL);
 	if (err)
 		build_end(entry, err);
@@ -537,7 +537,7 @@ static void find_run(struct catalog_later *later)
 	}
 	find_evict(catalog, entry);
 	publish_usage(catalog);
-	if (catalog_is_shared(catalog)) {
+	if (store_is_shared(catalog->store)) {
 		later_append(&entry->waiting, later);
 		news_begin(entry);
 		return;

@@ -73,7 +73,7 @@ static void count_drop(struct tenant *tenant)
 static bool count_doubtful(struct catalog *catalog, const struct tenant *tenant)
 {
 	int64_t now_us = catalog->clock->mono_us(catalog->clock);
-	return catalog_is_shared(catalog) && now_us - tenant->counted_us >= COUNT_HOLDS_US;
+	return store_is_shared(catalog->store) && now_us - tenant->counted_us >= COUNT_HOLDS_US;
 }
 
 enum permit tenant_reserve(struct catalog *catalog, struct tenant *tenant, size_t series)
@@ -133,7 +133,7 @@ static void load_end(struct limits_load *load, int err)
 	pthread_mutex_lock(&catalog->lock);
 	tenant->state = err ? COUNT_UNKNOWN : COUNT_KNOWN;
 	tenant->series = load->series;
-	if (catalog_is_shared(catalog))
+	if (store_is_shared(catalog->store))
 		tenant->counted_us = catalog->clock->mono_us(catalog->clock);
 	tenant->epoch++;
 	struct catalog_open *waiting = tenant->waiting;

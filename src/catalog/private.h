@@ -134,12 +134,6 @@ struct catalog {
 	size_t spare_count;
 };
 
-/* Others register and forget series in the same store. It has news of those that they register. */
-static inline bool catalog_is_shared(const struct catalog *catalog)
-{
-	return catalog->store->engine->can & STORE_SHARED;
-}
-
 static inline void later_list_init(struct catalog_later *head)
 {
 	head->next = head->prev = head;

@@ -357,7 +357,7 @@ static struct query_engine *serve_new_queries(struct serve *s)
 		.home_of = serve_polling_home_of,
 		.home_owner = s->polling,
 		.granularities = &s->site.granularities,
-		.rolled_ask = rollup_site_is_shared(&s->site) ? rollup_site_ask : NULL,
+		.rolled_ask = store_is_shared(s->site.store) ? rollup_site_ask : NULL,
 		.rolled_before_ms = rollup_site_before_ms,
 		.rolled_since_ms = rollup_site_since_ms,
 		.late_after_ms = s->site.late.after_ms,

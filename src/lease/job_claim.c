@@ -96,12 +96,16 @@ static int job_claim_look(struct job_claims *c, struct task_queue *queue, enum j
 	int err = store_read_wait(read, queue);
 	err = err ? err : sessions_look(&all, c->session, queue);
 	if (err)
-		errbuf_set(e, err, "cannot see whether %s is at work: %s",
+		errbuf_set(e, err, "whether %s is at work cannot be read: %s",
 			   job_claim_kinds[kind].what, err_text(err));
 	if (!err && request->cell_get.found) {
 		struct slice holder = request->cell_get.cell.value;
 		const struct session_seen *seen = sessions_find(&all, holder);
 		*version = request->cell_get.cell.version;
+		if (!lease_session_is_holder(holder))
+			log_warn("the claim \"%s\" (table leases, kind job) cannot be read: it "
+				 "names no process; it is taken over",
+				 job_claim_kinds[kind].name);
 		if (seen && seen->alive && !slice_equal(holder, own->holder))
 			err = job_claim_refuse(kind, holder, seen, e);
 	}
@@ -118,18 +122,29 @@ static int job_claim_write(struct store_write *write, struct task_queue *queue)
 	return err;
 }
 
+static int job_claim_put_once(struct job_claims *c, struct store_write *write,
+			      struct task_queue *queue, enum job_claim_kind kind, uint64_t version,
+			      struct store_write_cond **outcome)
+{
+	const struct store_parts column = job_claim_column(kind);
+	store_write_reset(write);
+	int err = store_cell_put_if(write, TABLE_LEASES, &job_row, &column, version,
+				    lease_session_options_of(c->session)->holder, 0, outcome);
+	return err ? err : job_claim_write(write, queue);
+}
+
+/* Once more if its holder gave the claim back meanwhile. */
 static int job_claim_put(struct job_claims *c, struct task_queue *queue, enum job_claim_kind kind,
 			 uint64_t version, struct errbuf *e)
 {
 	const struct lease_session_options *own = lease_session_options_of(c->session);
-	const struct store_parts column = job_claim_column(kind);
 	struct store_write *write = store_write_new(own->store, JOB_CLAIM_WRITE_MAX_BYTES);
-	struct store_write_cond *outcome;
-	int err = store_cell_put_if(write, TABLE_LEASES, &job_row, &column, version, own->holder, 0,
-				    &outcome);
-	err = err ? err : job_claim_write(write, queue);
+	struct store_write_cond *outcome = NULL;
+	int err = job_claim_put_once(c, write, queue, kind, version, &outcome);
+	if (!err && !outcome->applied && !outcome->version)
+		err = job_claim_put_once(c, write, queue, kind, 0, &outcome);
 	if (err)
-		errbuf_set(e, err, "cannot claim the right to it: %s", err_text(err));
+		errbuf_set(e, err, "the right to this job cannot be claimed: %s", err_text(err));
 	else if (!outcome->applied && !slice_equal(outcome->value, own->holder))
 		err = job_claim_refuse(kind, outcome->value, NULL, e);
 	if (!err)
@@ -147,7 +162,8 @@ static int job_claim_take_shared(struct job_claims *c, struct task_queue *queue,
 						 JOB_CLAIM_READ_MAX_BYTES);
 	int err = lease_session_renew(c->session, queue, &hold);
 	if (err)
-		errbuf_set(e, err, "the session of this process is not renewed: %s", err_text(err));
+		errbuf_set(e, err, "the session of this process cannot be renewed: %s",
+			   err_text(err));
 	err = err ? err : job_claim_look(c, queue, kind, read, &version, e);
 	err = err ? err : job_claim_put(c, queue, kind, version, e);
 	store_read_free(read);
@@ -158,7 +174,7 @@ int job_claims_take(struct job_claims *c, struct task_queue *queue, enum job_cla
 		    struct errbuf *e)
 {
 	int err = job_claim_take_here(c, kind, e);
-	if (err || !lease_session_is_shared(c->session))
+	if (err || !store_is_shared(lease_session_options_of(c->session)->store))
 		return err;
 	err = job_claim_take_shared(c, queue, kind, e);
 	if (err)
@@ -186,8 +202,8 @@ void job_claims_give(struct job_claims *c, enum job_claim_kind kind)
 {
 	int err = c->versions[kind] ? job_claim_delete(c, kind) : 0;
 	if (err)
-		log_warn("the right to a %s is not given back, and is free when the session of "
-			 "this process ends: %s",
+		log_warn("the claim \"%s\" of this process (table leases, kind job) cannot be "
+			 "removed: %s; it holds until the session of this process ends",
 			 job_claim_kinds[kind].name, err_text(err));
 	job_claim_give_here(c, kind);
 }

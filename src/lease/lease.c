@@ -166,19 +166,11 @@ static bool leases_partition_of(struct leases *l, const struct store_cell *cell,
 	return *p < PARTITIONS_MAX && partitions_has(&l->wanted, (uint32_t)*p);
 }
 
-static bool leases_is_holder(struct slice text)
-{
-	bool good = text.len && text.len <= SESSION_HOLDER_MAX_BYTES;
-	for (size_t i = 0; i < text.len && good; i++)
-		good = (unsigned char)text.data[i] >= ' ';
-	return good;
-}
-
 /* Whose claim it is. True: it belongs to a stranger, who does not share. */
 static bool leases_note_claim(struct leases *l, const struct store_cell *cell, uint32_t p)
 {
 	const struct session_seen *seen = sessions_find(&l->sessions, cell->value);
-	bool unread = !leases_is_holder(cell->value);
+	bool unread = !lease_session_is_holder(cell->value);
 	l->versions[p] = cell->version;
 	if (slice_equal(cell->value, l->holder)) {
 		if (!partitions_has(&l->held, p))

@@ -10,8 +10,8 @@ enum {
 	SESSIONS_READ_MAX_BYTES = 8 << 20,
 	SESSION_VALUE_MAX_BYTES = 4096,
 	SESSION_LINES_A_MINUTE = 3,
-	/* A dead one stays to be seen for so long: that its cell is gone must not tell anybody that
-	 * it is dead before its own clock does. */
+	/* A cell stays for so long after the session's end. The store removes it by the store's
+	 * clock, and that may be ahead of the clocks of those who judge the session by its end. */
 	SESSION_KEPT_MS = 86400000,
 };
 
@@ -25,6 +25,14 @@ struct lease_session {
 	struct session_hold hold;
 	uint64_t version; /* that the cell was given; 0: none */
 };
+
+bool lease_session_is_holder(struct slice text)
+{
+	bool good = text.len && text.len <= SESSION_HOLDER_MAX_BYTES;
+	for (size_t i = 0; i < text.len && good; i++)
+		good = (unsigned char)text.data[i] >= ' ';
+	return good;
+}
 
 struct lease_session *lease_session_new(const struct lease_session_options *options)
 {
@@ -46,11 +54,6 @@ void lease_session_free(struct lease_session *s)
 const struct lease_session_options *lease_session_options_of(const struct lease_session *s)
 {
 	return &s->options;
-}
-
-bool lease_session_is_shared(const struct lease_session *s)
-{
-	return s->options.store->engine->can & STORE_SHARED;
 }
 
 /* ---- Renewing -------------------------------------------------------------------------------- */
@@ -193,7 +196,6 @@ static int sessions_take(const struct store_cell *cell, void *owner)
 	int err = session_cell_read(value, &all->arena, &seen->cell, &e);
 	if (!err && !slice_equal(seen->cell.holder, holder))
 		err = errbuf_set(&e, ERR_INVALID, "it names another holder");
-	seen->unread = err != 0;
 	seen->alive = err || all->now_ms < seen->cell.until_ms + own->skew_max_ms;
 	if (!err) {
 		session_compare_clock(looking, &seen->cell);
@@ -202,7 +204,8 @@ static int sessions_take(const struct store_cell *cell, void *owner)
 	seen->cell = (struct session_cell){.holder = holder};
 	log_rated(&all->lines, clock_mono_ms(own->clock), LOG_WARN,
 		  "the session \"" SHOWN "\" (table leases, kind session) cannot be read: %s; it "
-		  "counts as alive until it ends, and what it has claimed is left to it",
+		  "counts as alive as long as the cell is there, and what it has claimed is left "
+		  "to it",
 		  SHOWN_OF(holder), e.text);
 	return 0;
 }
@@ -244,7 +247,7 @@ int lease_session_open(struct lease_session *s, struct task_queue *queue, struct
 {
 	struct session_hold hold;
 	struct sessions all = {0};
-	if (!lease_session_is_shared(s))
+	if (!store_is_shared(s->options.store))
 		return 0;
 	int err = lease_session_renew(s, queue, &hold);
 	err = err ? err : sessions_look(&all, s, queue); /* whose clocks are off */

@@ -31,6 +31,9 @@
 
 enum { SESSION_HOLDER_MAX_BYTES = 255 };
 
+/* Whether a claim can be one of this holder. */
+bool lease_session_is_holder(struct slice text);
+
 struct lease_session;
 
 /* Texts are the caller's. */
@@ -49,8 +52,6 @@ struct lease_session_options {
 struct lease_session *lease_session_new(const struct lease_session_options *options);
 void lease_session_free(struct lease_session *session);
 const struct lease_session_options *lease_session_options_of(const struct lease_session *session);
-/* Whether others use the store. */
-bool lease_session_is_shared(const struct lease_session *session);
 
 struct session_hold {
 	int64_t until_ms; /* it lasts so long by the wall clock, at least */
@@ -80,7 +81,6 @@ struct sessions {
 struct session_seen {
 	struct session_cell cell; /* of one that cannot be read, its holder alone */
 	bool alive;               /* one that cannot be read counts as alive */
-	bool unread;
 };
 
 /* To be called after the claims were read that are to be judged. Reuses what is in *sessions; zeros

@@ -50,11 +50,6 @@ static void marks_store_place_of(struct marks_store_place *place, struct mark_sl
 	place->column.part[1] = writer;
 }
 
-static bool marks_store_is_shared(const struct marks *marks)
-{
-	return marks->of_store.store->engine->can & STORE_SHARED;
-}
-
 /* The row and the column of mark_slots that belong to the place of a mark. */
 static struct store_parts marks_store_slots_row(const struct marks_store_place *place)
 {
@@ -102,7 +97,7 @@ static int marks_store_put_cell(const struct marks *marks, struct store_write *w
 	struct marks_store_place place;
 	int64_t stamp_us = store_stamp(write->store);
 	marks_store_place_of(&place, slot, stamp_us, marks->of_store.writer);
-	if (marks_store_is_shared(marks)) {
+	if (store_is_shared(marks->of_store.store)) {
 		struct store_parts row = marks_store_slots_row(&place);
 		struct store_parts column = marks_store_slots_column(&place);
 		int err = store_cell_put(write, TABLE_MARK_SLOTS, &row, &column, SLICE(""),
@@ -117,7 +112,7 @@ static int marks_store_put_cell(const struct marks *marks, struct store_write *w
 static int marks_store_put_late(const struct marks *marks, struct store_write *write,
 				int64_t now_ms, const struct mark_touch *touches, size_t count)
 {
-	if (!marks->watermark || !marks_store_is_shared(marks))
+	if (!marks->watermark || !store_is_shared(marks->of_store.store))
 		return 0;
 	return watermark_cells_put_late(marks->watermark, write, marks->of_store.writer, now_ms,
 					touches, count);
@@ -148,7 +143,7 @@ int marks_touches_add(struct marks *marks, struct store_write *write, int64_t no
 {
 	size_t before = *added;
 	int err = marks_store_put_touches(marks, write, now_ms, touches, count, added);
-	if (marks->watermark && !marks_store_is_shared(marks) && *added > before)
+	if (marks->watermark && !store_is_shared(marks->of_store.store) && *added > before)
 		watermark_touch(marks->watermark, now_ms, touches + before, *added - before);
 	return err;
 }
@@ -291,7 +286,7 @@ static int marks_store_list_own(struct marks_listing *listing, struct task_queue
 static bool marks_store_is_by_slots(const struct marks_listing *listing, int64_t now_ms)
 {
 	int64_t enumerated_ms = atomic_load(&listing->marks->enumerated_ms);
-	if (!listing->own || !marks_store_is_shared(listing->marks) || listing->token.len)
+	if (!listing->own || !store_is_shared(listing->marks->of_store.store) || listing->token.len)
 		return false;
 	return listing->only_told || listing->cursor ||
 	       (enumerated_ms && now_ms - enumerated_ms < ENUMERATE_EVERY_MS);
@@ -536,7 +531,7 @@ int marks_store_read(struct marks_reading *reading, struct task_queue *queue, in
 	if (begins)
 		reading->of_store = marks_store_begin_reading(reading->marks);
 	struct marks_store_reading *r = reading->of_store;
-	if (begins && reading->settled_ms && marks_store_is_shared(reading->marks)) {
+	if (begins && reading->settled_ms && store_is_shared(reading->marks->of_store.store)) {
 		int begin_err = marks_store_read_slots(reading, queue, now_ms);
 		if (begin_err)
 			return begin_err;

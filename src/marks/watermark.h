@@ -15,9 +15,8 @@
  * It is kept by tenant and metric, so that late samples of one metric do not slow down queries of
  * others. Metrics beyond WATERMARK_MAX share one watermark, that of their oldest slot.
  *
- * Where several processes share the store each knows its own touches and the marks of its own
- * partitions only. There they tell each other, and this is what one has to tell: see
- * watermark_cells.h.
+ * Where several processes share the store each of them knows its own touches and the marks of its
+ * own partitions, and no others. There they tell each other what they know (watermark_cells.h).
  *
  * Threads: any; a lock of its own, under which nothing else is taken. */
 #ifndef MARKS_WATERMARK_H
@@ -40,8 +39,8 @@ int64_t watermark_before_ms(struct watermark *watermark, struct slice tenant, st
 /* Touches at now_ms, by the wall clock; before their samples can be read. */
 void watermark_touch(struct watermark *watermark, int64_t now_ms, const struct mark_touch *touches,
 		     size_t count);
-/* The same, and gives the oldest slots of each of these metrics to `put`, at least once, under the
- * lock. `lots` are the touches that count still; a metric without room has an empty tenant and an
+/* The same, and gives the touches of each of these metrics to `put` (NULL: to nobody), at least once,
+ * under the lock: the two lots that still count. A metric without room has an empty tenant and an
  * empty name. Returns the first error of `put`. */
 struct watermark_touched {
 	int64_t slot_s; /* the oldest of some touches; INT64_MAX: there is none */
@@ -79,6 +78,10 @@ int64_t watermark_end_own(struct watermark *watermark);
  * rolled up in all: touches that are older by the quiet time count no more. */
 void watermark_learn(struct watermark *watermark, int64_t now_ms, int64_t asof_ms,
 		     int64_t before_s);
+/* A cell of the table `watermarks` cannot be read: a line in the log, a few of them a minute. `what`:
+ * what comes of it. */
+void watermark_warn_unread(struct watermark *watermark, const struct store_parts *row,
+			   struct slice writer, const char *what);
 /* Whether a touch counts that some process told of, after passes that began at asof_ms. */
 bool watermark_counts(const struct watermark *watermark, const struct watermark_touched *touched,
 		      int64_t asof_ms);

@@ -30,13 +30,6 @@ static struct store_parts watermark_late_row(struct slice tenant, struct slice m
 	return (struct store_parts){{SLICE("late"), tenant, metric}};
 }
 
-static void watermark_warn(const struct store_parts *key, const struct store_cell *cell,
-			   const char *what)
-{
-	log_warn("roll-ups: table watermarks, row %s, column %.*s: %s", key->part[0].data,
-		 (int)cell->column.part[0].len, cell->column.part[0].data, what);
-}
-
 /* ---- Late touches ---------------------------------------------------------------------------- */
 
 struct watermark_late_put {
@@ -72,15 +65,14 @@ int watermark_cells_put_late(struct watermark *watermark, struct store_write *wr
 }
 
 /* The oldest slot of the cell that counts; INT64_MAX: none does. */
-static int64_t watermark_late_slot_s(const struct watermark *watermark,
-				     const struct store_parts *key, const struct store_cell *cell,
-				     int64_t asof_ms)
+static int64_t watermark_late_slot_s(struct watermark *watermark, const struct store_parts *row,
+				     const struct store_cell *cell, int64_t asof_ms)
 {
 	int64_t oldest_s = INT64_MAX;
 	const uint8_t *bytes = (const uint8_t *)cell->value.data;
 	if (cell->value.len != LATE_BYTES || bytes[0] != VERSION) {
-		watermark_warn(key, cell,
-			       "the late touches cannot be read; nothing counts as rolled up");
+		watermark_warn_unread(watermark, row, cell->column.part[0],
+				      "what it is of counts as not rolled up");
 		return 0;
 	}
 	for (size_t i = 0; i < WATERMARK_LOTS; i++) {
@@ -143,17 +135,18 @@ static bool watermark_take_rolled(struct watermark_told *told, const struct stor
 }
 
 /* The least of all partitions; 0: nothing is known of one. */
-static void watermark_sum_up(const struct store_request *request, uint32_t partition_count,
-			     int64_t *asof_ms, int64_t *before_s)
+static void watermark_sum_up(struct watermark *watermark, const struct store_request *request,
+			     uint32_t partition_count, int64_t *asof_ms, int64_t *before_s)
 {
 	const struct store_cell_scan *scan = &request->cell_scan;
 	struct watermark_told *told = mem_zalloc(sizeof(*told));
 	ASSERT(partition_count && partition_count <= PARTITIONS_MAX);
 	for (size_t i = 0; i < scan->count; i++) {
 		if (!watermark_take_rolled(told, &scan->cells[i]))
-			watermark_warn(&rolled_row, &scan->cells[i],
-				       "what the process has rolled up cannot be read; its "
-				       "partitions count as not rolled up");
+			watermark_warn_unread(watermark, &rolled_row,
+					      scan->cells[i].column.part[0],
+					      "the partitions of that process count as not rolled "
+					      "up");
 	}
 	*asof_ms = *before_s = request->more ? 0 : INT64_MAX;
 	for (uint32_t p = 0; p < partition_count; p++) {
@@ -197,7 +190,7 @@ int watermark_cells_exchange(struct watermark *watermark, struct store *store,
 	err = store_read_wait(read, queue);
 	if (!err) {
 		int64_t asof_ms, before_s;
-		watermark_sum_up(request, partition_count, &asof_ms, &before_s);
+		watermark_sum_up(watermark, request, partition_count, &asof_ms, &before_s);
 		watermark_learn(watermark, now_ms, asof_ms, before_s);
 	}
 	store_read_free(read);
@@ -225,7 +218,7 @@ int64_t watermark_cells_before_ms(struct watermark *watermark, const struct wate
 {
 	const struct store_request *late[] = {asked->any, asked->late};
 	int64_t asof_ms, before_s;
-	watermark_sum_up(asked->rolled, partition_count, &asof_ms, &before_s);
+	watermark_sum_up(watermark, asked->rolled, partition_count, &asof_ms, &before_s);
 	for (size_t r = 0; r < ARRAY_LEN(late); r++) {
 		const struct store_cell_scan *scan = &late[r]->cell_scan;
 		for (size_t i = 0; i < scan->count; i++)

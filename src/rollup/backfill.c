@@ -17,6 +17,7 @@ struct backfill {
 	uint64_t after;  /* the marks were made when so many passes had begun */
 	bool passed;     /* the marks are worked on, and these slots were closed by then: */
 	int64_t closed_ms[RETENTION_LEVELS_MAX]; /* up to here, by level; 0: none */
+	int refused; /* why the store does not take the note, as the log has it; 0: it takes it */
 };
 
 /* ---- Items ----------------------------------------------------------------------------------- */
@@ -55,15 +56,18 @@ static bool backfill_may_go_later(int err)
 
 /* If the store refuses the note for good, it holds all the same until the next start; but where
  * other processes have to know it, it does not. */
-static int backfill_note(const struct backfill *b, struct task_queue *queue, unsigned items,
-			 bool all)
+static int backfill_note(struct backfill *b, struct task_queue *queue, unsigned items, bool all)
 {
 	int err = stored_settings_note(b->site, queue, items, all);
-	if (!err || backfill_may_go_later(err))
-		return err;
-	log_warn("roll-ups: cannot store that %s: %s; the next start does that work again",
-		 all ? "they are made of all raw data" : "all raw data is marked", err_text(err));
-	return b->shared ? err : 0;
+	int refused = backfill_may_go_later(err) ? 0 : err;
+	if (refused && refused != b->refused)
+		log_warn("roll-ups: that %s cannot be stored: %s; %s",
+			 all ? "they are made of all raw data" : "all raw data is marked",
+			 err_text(err),
+			 b->shared ? "it is tried again after each pass"
+				   : "the next start does that work again");
+	b->refused = refused;
+	return refused && !b->shared ? 0 : err;
 }
 
 static void backfill_note_rebuilt(struct backfill *b, struct task_queue *queue)
@@ -76,7 +80,7 @@ static void backfill_note_rebuilt(struct backfill *b, struct task_queue *queue)
 static void backfill_read_notes(struct backfill *b, struct task_queue *queue)
 {
 	unsigned noted;
-	if (stored_settings_rebuilt(b->site, queue, &noted))
+	if (stored_settings_follow(b->site, queue, &noted))
 		return;
 	b->noted |= noted;
 	b->rebuilt |= noted;
@@ -88,8 +92,7 @@ static void backfill_read_notes(struct backfill *b, struct task_queue *queue)
 static void backfill_follow(struct backfill *b, struct task_queue *queue)
 {
 	unsigned noted, over = 0;
-	if (stored_settings_follow(b->site, queue) ||
-	    stored_settings_rebuilt(b->site, queue, &noted))
+	if (stored_settings_follow(b->site, queue, &noted))
 		return;
 	for (size_t i = 0; i < backfill_items(b); i++)
 		over |= (unsigned)!backfill_since_ms(b, i) << i;
@@ -231,7 +234,7 @@ struct backfill *backfill_new(struct rollup_site *site)
 {
 	struct backfill *b = mem_zalloc(sizeof(*b));
 	b->site = site;
-	b->shared = site->store->engine->can & STORE_SHARED;
+	b->shared = store_is_shared(site->store);
 	pthread_mutex_init(&b->lock, NULL);
 	return b;
 }

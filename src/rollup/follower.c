@@ -35,7 +35,7 @@ static void rollup_follower_over(void *owner)
 struct rollup_follower *rollup_follower_new(struct rollup_site *site, struct executor *executor,
 					    void (*others)(void *owner), void *owner)
 {
-	if (!(site->store->engine->can & STORE_SHARED))
+	if (!store_is_shared(site->store))
 		return NULL;
 	struct rollup_follower *f = mem_zalloc(sizeof(*f));
 	f->site = site;

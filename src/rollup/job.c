@@ -148,7 +148,7 @@ static void pass_end_watermark(struct rollup_job *job, int64_t now_ms)
 	bool saw_all = !job->partial && !marks.incomplete && marks.losses == job->losses;
 	if (!watermark)
 		return;
-	if (rollup_site_is_shared(job->site)) {
+	if (store_is_shared(job->site->store)) {
 		pass_tell(job, now_ms, saw_all);
 		return;
 	}

@@ -202,7 +202,7 @@ static void rollup_over(void *owner)
 
 bool rollup_is_wanted(const struct rollup_site *site)
 {
-	return site->own.count || lease_session_is_shared(site->session);
+	return site->own.count || store_is_shared(site->store);
 }
 
 struct rollup *rollup_new(const struct rollup_site *site, struct executor *executor)

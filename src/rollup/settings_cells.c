@@ -15,11 +15,6 @@ const struct slice settings_rebuilt_note = SLICE(" rebuilt"),
 
 /* ---- Cells ----------------------------------------------------------------------------------- */
 
-bool settings_are_shared(const struct store *store)
-{
-	return store->engine->can & STORE_SHARED;
-}
-
 void settings_begin(struct settings_cells *c, struct store *store, struct task_queue *queue)
 {
 	*c = (struct settings_cells){.queue = queue};
@@ -146,7 +141,7 @@ int settings_write(struct settings_cells *c)
 
 bool settings_are_to_be_read_again(const struct settings_cells *c, int err)
 {
-	return err == ERR_RETRY || (err == ERR_UNKNOWN && settings_are_shared(c->write->store));
+	return err == ERR_RETRY || (err == ERR_UNKNOWN && store_is_shared(c->write->store));
 }
 
 /* ---- Values ---------------------------------------------------------------------------------- */

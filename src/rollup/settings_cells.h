@@ -37,9 +37,6 @@ struct settings_cells {
 	size_t outcome_count;
 };
 
-/* Others may write the same store. */
-bool settings_are_shared(const struct store *store);
-
 void settings_begin(struct settings_cells *c, struct store *store, struct task_queue *queue);
 void settings_end(struct settings_cells *c);
 /* All cells, anew. */

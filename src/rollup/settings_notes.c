@@ -22,51 +22,51 @@ static bool settings_are_others(struct rollup_site *site, const struct settings_
 
 /* While processes are at work nothing is configured; backfill alone changes what stands there, and
  * it makes times 0 and takes `recount` away. */
-int stored_settings_follow(struct rollup_site *site, struct task_queue *queue)
+static void settings_take_ended(struct rollup_site *site, const struct settings_cells *c)
 {
 	const struct granularities *granularities = &site->granularities;
 	char width[GRANULARITY_WIDTH_MAX_BYTES];
-	struct settings_cells c;
-	if (!settings_are_shared(site->store) || site->settings.is_unstored)
-		return 0;
-	settings_begin(&c, site->store, queue);
-	int err = settings_read(&c, clock_wall_ms(site->clock));
-	bool follows = !err && !settings_are_others(site, &c);
-	for (size_t g = 0; g < granularities->count && follows; g++) {
+	for (size_t g = 0; g < granularities->count; g++) {
 		struct slice name = settings_width_name(&granularities->list[g], width);
-		const struct store_cell *cell = settings_find(&c, ROW_ROLLUP_SINCE, name);
+		const struct store_cell *cell = settings_find(c, ROW_ROLLUP_SINCE, name);
 		int64_t since_ms = cell ? settings_since_ms(cell->value) : INT64_MAX;
 		if (since_ms < atomic_load(&site->settings.since_ms[g]))
 			atomic_store(&site->settings.since_ms[g], since_ms);
 	}
-	if (follows && !settings_find(&c, ROW_ROLLUP_SINCE, settings_recount_name))
+	if (!settings_find(c, ROW_ROLLUP_SINCE, settings_recount_name))
 		atomic_store(&site->settings.recount_is_over, true);
-	settings_end(&c);
-	return err;
 }
 
 /* ---- Backfill -------------------------------------------------------------------------------- */
 
-int stored_settings_rebuilt(const struct rollup_site *site, struct task_queue *queue,
-			    unsigned *rebuilt)
+static unsigned settings_rebuilt(const struct rollup_site *site, const struct settings_cells *c)
 {
 	const struct granularities *granularities = &site->granularities;
 	char width[GRANULARITY_WIDTH_MAX_BYTES];
-	struct settings_cells c;
-	*rebuilt = 0;
-	settings_begin(&c, site->store, queue);
-	int err = settings_read(&c, clock_wall_ms(site->clock));
-	for (size_t g = 0; g < granularities->count && !err; g++) {
+	unsigned rebuilt = 0;
+	for (size_t g = 0; g < granularities->count; g++) {
 		struct slice name = settings_width_name(&granularities->list[g], width);
-		const struct store_cell *cell = settings_find(&c, ROW_ROLLUP_SINCE, name);
+		const struct store_cell *cell = settings_find(c, ROW_ROLLUP_SINCE, name);
 		if (cell && slice_ends_with(cell->value, settings_rebuilt_note))
-			*rebuilt |= 1u << g;
+			rebuilt |= 1u << g;
 	}
 	const struct store_cell *recount =
-		err ? NULL : settings_find(&c, ROW_ROLLUP_SINCE, settings_recount_name);
+		settings_find(c, ROW_ROLLUP_SINCE, settings_recount_name);
 	struct slice rest = recount ? recount->value : SLICE(""), time;
 	if (settings_lines_next(&rest, &time) && slice_ends_with(time, settings_rebuilt_note))
-		*rebuilt |= 1u << granularities->count;
+		rebuilt |= 1u << granularities->count;
+	return rebuilt;
+}
+
+int stored_settings_follow(struct rollup_site *site, struct task_queue *queue, unsigned *rebuilt)
+{
+	struct settings_cells c;
+	bool follows = store_is_shared(site->store) && !site->settings.is_unstored;
+	settings_begin(&c, site->store, queue);
+	int err = settings_read(&c, clock_wall_ms(site->clock));
+	if (!err && follows && !settings_are_others(site, &c))
+		settings_take_ended(site, &c);
+	*rebuilt = err ? 0 : settings_rebuilt(site, &c);
 	settings_end(&c);
 	return err;
 }
@@ -76,7 +76,7 @@ int stored_settings_rebuilt(const struct rollup_site *site, struct task_queue *q
 static bool settings_note_holds(const struct settings_cells *c, struct slice text, int64_t since_ms,
 				bool all)
 {
-	if (!settings_are_shared(c->write->store))
+	if (!store_is_shared(c->write->store))
 		return true;
 	return settings_since_ms(text) == since_ms &&
 	       (!all || slice_ends_with(text, settings_rebuilt_note));

@@ -67,6 +67,37 @@ static int site_check_lease(const struct conf *conf, struct errbuf *e)
 			   e);
 }
 
+/* Rows that somebody makes of more samples have to have the higher stamp, whichever clock it is of:
+ * between the two readings lies the quiet time, less what a write may take
+ * (recent_touches_write_max_ms). */
+static void site_check_shared_quiet(const struct conf *conf, struct errbuf *e)
+{
+	char quiet[DURATION_PRINT_MAX_BYTES], skew[DURATION_PRINT_MAX_BYTES];
+	if (conf->rollup_quiet_ms >= QUIET_SKEWS * conf->rollup_skew_max_ms)
+		return;
+	errbuf_set(e, ERR_INVALID,
+		   "a quiet time of %s is too short where processes share a store and their clocks "
+		   "may differ by %s: five times that is the least",
+		   duration_print(quiet, conf->rollup_quiet_ms),
+		   duration_print(skew, conf->rollup_skew_max_ms));
+	(void)conf_refuse(conf, CONF_ID_rollup_quiet_ms, e);
+}
+
+static int site_read_name(struct rollup_site *site, const struct conf *conf, struct errbuf *e)
+{
+	snprintf(site->name, sizeof(site->name), "%s", conf->rollup_name);
+	if (!site->name[0] && gethostname(site->name, sizeof(site->name) - 1))
+		site->name[0] = 0;
+	if (!site->name[0])
+		snprintf(site->name, sizeof(site->name), "granary");
+	site->name_given_len = strlen(site->name);
+	if (utf8_is_valid(slice_of(site->name)))
+		return 0;
+	errbuf_set(e, ERR_INVALID, "the name of this process%s is not UTF-8",
+		   conf->rollup_name[0] ? "" : ", which is the host's,");
+	return conf_refuse(conf, CONF_ID_rollup_name, e);
+}
+
 /* What is kept late has to be kept longer than what was in time. */
 static int site_read_late(struct rollup_site *site, const struct conf *conf, struct errbuf *e)
 {
@@ -103,22 +134,14 @@ int rollup_site_read(struct rollup_site *site, const struct conf *conf, struct f
 	if (err)
 		return err;
 	site->late.kept_ms = retention_longest_ms(&site->retention, &site->granularities);
-	snprintf(site->name, sizeof(site->name), "%s", conf->rollup_name);
-	if (!site->name[0] && gethostname(site->name, sizeof(site->name) - 1))
-		site->name[0] = 0;
-	if (!site->name[0])
-		snprintf(site->name, sizeof(site->name), "granary");
-	if (!utf8_is_valid(slice_of(site->name)))
-		return errbuf_set(e, ERR_INVALID,
-				  "the name of this process, rollup.name or else the host's, is "
-				  "not UTF-8");
-	site->name_given_len = strlen(site->name);
-	if (!site->granularities.count)
-		return 0;
+	site_check_shared_quiet(conf, &site->unshared);
+	err = site_read_name(site, conf, e);
+	err = err ? err : site_check_lease(conf, e);
+	if (err || !site->granularities.count)
+		return err;
 	err = owners_configured(conf, files, slice_of(site->name), &site->own, &site->share, e);
 	err = err ? err : site_read_tracking(site, conf, e);
 	err = err ? err : site_check_quiet(conf, e);
-	err = err ? err : site_check_lease(conf, e);
 	return err ? err : site_read_late(site, conf, e);
 }
 
@@ -148,19 +171,13 @@ static int site_open_marks(struct rollup_site *site, struct errbuf *e)
 	return 0;
 }
 
-/* Processes of one name are two all the same. Rows that somebody makes of more samples have to have
- * the higher stamp, whichever clock it is of: between the two readings lies the quiet time, less
- * what a write may take (recent_touches_write_max_ms). */
+/* Processes of one name are two all the same. */
 static int site_open_shared(struct rollup_site *site, struct errbuf *e)
 {
 	size_t len = site->name_given_len;
 	snprintf(site->name + len, sizeof(site->name) - len, "-%016llx",
 		 (unsigned long long)random_system_seed());
-	if (site->quiet_ms >= QUIET_SKEWS * site->skew_max_ms)
-		return 0;
-	return errbuf_set(e, ERR_INVALID,
-			  "rollup.quiet is too short for processes that share a store: five times "
-			  "rollup.clock_difference is the least");
+	return site->unshared.text[0] ? errbuf_set(e, ERR_INVALID, "%s", site->unshared.text) : 0;
 }
 
 static int site_open_session(struct rollup_site *site, struct errbuf *e)
@@ -202,13 +219,13 @@ int rollup_site_open(struct rollup_site *site, struct store *store, struct clock
 {
 	site->store = store;
 	site->clock = clock;
-	if (rollup_site_is_shared(site) && site_open_shared(site, e))
+	if (store_is_shared(site->store) && site_open_shared(site, e))
 		return ERR_INVALID;
 	/* Where the store is shared, others have to see by now that this process is at work. */
 	int err = site_open_session(site, e);
 	err = err ? err : stored_settings_open(site, clock_sure_ms(clock), e);
 	err = err ? err : site_open_marks(site, e);
-	bool shared = rollup_site_is_shared(site);
+	bool shared = store_is_shared(site->store);
 	if (err || (!site->own.count && !shared))
 		return err;
 	/* Whoever makes marks of all may note it for those that roll up. */
@@ -233,18 +250,13 @@ void rollup_site_close(struct rollup_site *site)
 
 /* ---- For queries ----------------------------------------------------------------------------- */
 
-bool rollup_site_is_shared(const struct rollup_site *site)
-{
-	return site->store->engine->can & STORE_SHARED;
-}
-
 int rollup_site_ask(void *owner, struct slice tenant, struct slice metric, struct store_read *read,
 		    struct watermark_asked **asked)
 {
 	const struct rollup_site *site = owner;
 	struct buf encoded;
 	*asked = NULL;
-	if (!rollup_site_is_shared(site) || !marks_in_writes(site->marks))
+	if (!store_is_shared(site->store) || !marks_in_writes(site->marks))
 		return 0;
 	buf_init(&encoded, 2 * METRIC_MAX_BYTES);
 	int err = series_set_encode(metric, (struct tags){NULL, 0}, &encoded);
@@ -260,7 +272,7 @@ int64_t rollup_site_before_ms(void *owner, struct slice tenant, struct slice met
 	struct buf encoded;
 	if (!site->watermark || marks_state(site->marks).incomplete)
 		return 0;
-	if (rollup_site_is_shared(site))
+	if (store_is_shared(site->store))
 		return asked ? watermark_cells_before_ms(site->watermark, asked, site->partitions)
 			     : 0;
 	buf_init(&encoded, 2 * METRIC_MAX_BYTES);

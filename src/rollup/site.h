@@ -59,6 +59,7 @@ struct rollup_site {
 	struct partitions own; /* by configuration, or all that may be taken */
 	bool share;            /* these are shared with others that share */
 	int64_t every_ms, lease_ms;
+	struct errbuf unshared; /* why it may not share its store; empty: it may */
 	struct redis_url redis; /* that has the marks; no host: the store has them */
 	char redis_separator;
 };
@@ -71,9 +72,6 @@ int rollup_site_read(struct rollup_site *site, const struct conf *conf, struct f
 int rollup_site_open(struct rollup_site *site, struct store *store, struct clock *clock,
 		     struct errbuf *e) MUST_CHECK;
 void rollup_site_close(struct rollup_site *site);
-
-/* Whether other processes write the same store. */
-bool rollup_site_is_shared(const struct rollup_site *site);
 
 /* For queries (query/query.h), on any thread; the owner is the site. Adds to a read what has to be
  * asked before it is known how far a metric is rolled up; *asked is NULL if nothing has to.

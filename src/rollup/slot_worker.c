@@ -193,7 +193,7 @@ static bool worker_may_begin(const struct slot_worker *worker, int64_t *stamp_us
 	struct store *store = worker->site->store;
 	int64_t now_ms = clock_wall_ms(worker->site->clock);
 	*stamp_us = store_stamp(store);
-	if (store->engine->can & STORE_SHARED && *stamp_us / 1000 > now_ms)
+	if (store_is_shared(store) && *stamp_us / 1000 > now_ms)
 		now_ms = *stamp_us / 1000;
 	return now_ms < worker->until_ms;
 }

@@ -395,7 +395,7 @@ static int settle_once(struct settling *s, struct errbuf *e)
 	int err = settings_read(&s->cells, s->now_ms);
 	if (err)
 		return errbuf_set(e, err, "%s", err_text(err));
-	if (settings_are_shared(s->site->store))
+	if (store_is_shared(s->site->store))
 		err = settle_shared(s, e);
 	err = err ? err : settle_all(s, e);
 	if (err)
@@ -415,7 +415,7 @@ int stored_settings_settle(struct rollup_site *site, struct task_queue *queue, i
 	memset(&site->settings, 0, sizeof(site->settings));
 	buf_init(&site->settings.recount, SETTINGS_SUFFIXES_MAX_BYTES);
 	buf_init(&site->settings.shared, SHARED_SETTINGS_MAX_BYTES);
-	if (settings_are_shared(site->store))
+	if (store_is_shared(site->store))
 		shared_settings_print(site, &site->settings.shared);
 	for (int tries = 0; tries < SETTINGS_TRIES && err; tries++) {
 		site->late = late;

@@ -78,17 +78,15 @@ int64_t stored_settings_recount_last_ms(const struct stored_settings *settings);
 /* The same of the value of a cell, which may be any bytes. */
 int64_t recount_before_ms(struct slice value, struct slice metric);
 
-/* Takes over what backfill of other processes has brought to an end, and sees whether the shared
- * settings are still this process's: settings.are_others. Waits for the store. Without effect where
- * one process has the store. On one thread at a time. */
-int stored_settings_follow(struct rollup_site *site, struct task_queue *queue) MUST_CHECK;
-
 /* ---- What backfill notes; both wait for the store ---------------------------------------------
  */
 
-/* Which granularities are noted as rebuilt, bit by place, and at the bit after these `recount`. */
-int stored_settings_rebuilt(const struct rollup_site *site, struct task_queue *queue,
-			    unsigned *rebuilt) MUST_CHECK;
+/* Where the store is shared, takes over what backfill of other processes has brought to an end, and
+ * sees whether the shared settings are still this process's: settings.are_others. *rebuilt: which
+ * granularities are noted as rebuilt, bit by place, and at the bit after these `recount`. On one
+ * thread at a time. */
+int stored_settings_follow(struct rollup_site *site, struct task_queue *queue,
+			   unsigned *rebuilt) MUST_CHECK;
 /* Notes that those in `which` have been rebuilt, or with `all` that roll-ups are made of all there
  * is. A cell that is not there is not made, and what another process has noted before stays.
  * ERR_EXISTS, where the store is shared: there is something else than this process believes, and

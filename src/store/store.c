@@ -591,6 +591,11 @@ int store_write_submit(struct store_write *write)
 	return 0;
 }
 
+bool store_is_shared(const struct store *store)
+{
+	return store->engine->can & STORE_SHARED;
+}
+
 int64_t store_stamp(struct store *store)
 {
 	return store->engine->stamp(store);

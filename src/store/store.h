@@ -97,6 +97,9 @@ enum store_capability {
 	STORE_NEWS = 1 << 12,
 };
 
+/* Whether other processes write to the same store. */
+bool store_is_shared(const struct store *store);
+
 /* ---- Writing ------------------------------------------------------------------------------- */
 
 struct store_write;

@@ -181,6 +181,36 @@ static struct store_write *removal_of(struct rig *rig, uint64_t shard)
 	return write;
 }
 
+/* The same cells, each by a range of its own. */
+static struct store_write *removal_one_by_one(struct rig *rig, uint64_t shard)
+{
+	struct store_write *write = rig_write_new(rig);
+	for (uint64_t n = 0; n < CELLS; n++) {
+		struct row from, to;
+		row_of(&from, shard, n);
+		row_of(&to, shard, n + 1);
+		assert_int_equal(
+			store_log_remove(write, TABLE_QUEUE, &from.key, &from.at, &to.at), 0);
+	}
+	return write;
+}
+
+static struct store_write *forgetting_of(struct rig *rig, uint64_t handle)
+{
+	struct store_write *write = rig_write_new(rig);
+	assert_int_equal(store_series_forget(write, &handle, 1), 0);
+	return write;
+}
+
+static struct store_write *put_into(struct rig *rig, uint64_t shard)
+{
+	struct store_write *write = rig_write_new(rig);
+	struct row row;
+	row_of(&row, shard, CELLS / 2);
+	assert_int_equal(store_log_put(write, TABLE_QUEUE, &row.key, &row.at, TEXT("x")), 0);
+	return write;
+}
+
 struct ended {
 	int place, *count, err;
 };
@@ -214,42 +244,55 @@ static uint64_t cells_there(struct rig *rig)
 	return rig_stats(rig).tables[TABLE_QUEUE].samples;
 }
 
-/* 100,000 cells of 100 bytes are some slices of 4 MiB. What is put elsewhere goes before, and what
- * is put into the row waits, so that it stays; what comes behind that waits too. */
-static void a_large_removal_holds_up_nobody(UNUSED void **state)
+/* 100,000 cells of 100 bytes are some slices of 4 MiB. What is put elsewhere, or forgets a series,
+ * goes before, and what is put into the row waits, so that it stays; what comes behind that waits
+ * too. */
+static void removal_holds_up_nobody(struct store_write *(*removal_new)(struct rig *rig,
+								       uint64_t shard))
 {
+	enum { REMOVAL, FORGETTING, ELSEWHERE, SAME_ROW, BEHIND, WRITES };
 	struct rig rig;
-	struct ended ends[4];
+	struct ended ends[WRITES];
 	int count = 0;
 	rig_open(&rig, &engine);
 	fill_row(&rig, 1);
+	uint64_t handle = rig_series(&rig, "m", "host=a");
 	int64_t commits = stat_get(STAT_store_commits);
-	struct store_write *writes[4] = {removal_of(&rig, 1)};
-	static const uint64_t shards[4] = {0, 2, 1, 3};
+	struct store_write *writes[WRITES] = {
+		[REMOVAL] = removal_new(&rig, 1),    [FORGETTING] = forgetting_of(&rig, handle),
+		[ELSEWHERE] = put_into(&rig, 2),     [SAME_ROW] = put_into(&rig, 1),
+		[BEHIND] = put_into(&rig, 3),
+	};
+	all_submitted = false;
 	fault_set_pause(until_all_are_submitted);
-	submit(writes[0], &ends[0], &count);
-	for (size_t i = 1; i < 4; i++) {
-		struct row row;
-		row_of(&row, shards[i], CELLS / 2);
-		writes[i] = rig_write_new(&rig);
-		assert_int_equal(
-			store_log_put(writes[i], TABLE_QUEUE, &row.key, &row.at, TEXT("x")), 0);
+	for (size_t i = 0; i < WRITES; i++)
 		submit(writes[i], &ends[i], &count);
-	}
 	all_submitted = true;
-	while (count < 4)
+	while (count < WRITES)
 		task_queue_wait(&rig.queue);
 	fault_set_pause(NULL);
-	for (size_t i = 0; i < 4; i++) {
+	for (size_t i = 0; i < WRITES; i++) {
 		assert_int_equal(ends[i].err, 0);
 		store_write_free(writes[i]);
 	}
-	assert_true(ends[1].place < ends[0].place);
-	assert_true(ends[0].place < ends[2].place && ends[2].place < ends[3].place);
+	assert_true(ends[FORGETTING].place < ends[REMOVAL].place);
+	assert_true(ends[ELSEWHERE].place < ends[REMOVAL].place);
+	assert_true(ends[REMOVAL].place < ends[SAME_ROW].place);
+	assert_true(ends[SAME_ROW].place < ends[BEHIND].place);
 	assert_true(stat_get(STAT_store_commits) - commits >= CELLS * CELL_BYTES / (4 << 20));
 	assert_int_equal(cells_there(&rig), 3);
 	rig_verify(&rig);
 	rig_close(&rig);
+}
+
+static void a_large_removal_holds_up_nobody(UNUSED void **state)
+{
+	removal_holds_up_nobody(removal_of);
+}
+
+static void many_small_removals_hold_up_nobody(UNUSED void **state)
+{
+	removal_holds_up_nobody(removal_one_by_one);
 }
 
 /* The second slice fails: some of it is gone, and the same removal again mends it. Then one that is
@@ -289,6 +332,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_passes_through_leaves_no_pages),
 		cmocka_unit_test(a_large_removal_holds_up_nobody),
+		cmocka_unit_test(many_small_removals_hold_up_nobody),
 		cmocka_unit_test(a_removal_that_breaks_off_is_repeated),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

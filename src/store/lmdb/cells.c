@@ -305,8 +305,8 @@ static size_t cell_stored_bytes(const struct cell_key *key, const struct cell *c
 	return 2 * RECORD_HEADER_BYTES + key->len + value;
 }
 
-/* Searches again after each: what the cursor stood on has gone. It ends a slice only before a cell
- * that is left, so whoever finds none has removed the last one. */
+/* Searches again after each: what the cursor stood on has gone. It stops only before a cell that is
+ * left, so whoever finds none has removed the last one. */
 int cells_remove(struct engine *engine, MDB_txn *txn, const struct store_cell_write *write,
 		 struct removal_slice *slice, bool *left)
 {
@@ -320,7 +320,8 @@ int cells_remove(struct engine *engine, MDB_txn *txn, const struct store_cell_wr
 	if (err)
 		return err;
 	while (!(err = first_to_remove(cursor, write, &at, &cell))) {
-		*left = slice && removed && removal_spent(slice, cell_stored_bytes(&at, &cell));
+		size_t bytes = cell_stored_bytes(&at, &cell);
+		*left = slice && slice->spent;
 		if (*left)
 			break;
 		err = cell_blob_delete(engine, txn, &cell);
@@ -329,6 +330,8 @@ int cells_remove(struct engine *engine, MDB_txn *txn, const struct store_cell_wr
 		if (err)
 			break;
 		removed = true;
+		if (slice)
+			removal_charge(slice, bytes);
 	}
 	if (err == ERR_NOT_FOUND)
 		err = removed ? drop_row_if_empty(engine, txn, cursor, at.bytes) : 0;

@@ -34,8 +34,9 @@ struct store_stage {
 	struct forget_node *forgets;
 	const struct store_rekeying *rekeying; /* NULL: none */
 	bool grows;                            /* holds something other than deletions */
-	/* Of removals in slices (removal.c), the first cell of which something is left: by the
-	 * transaction, and durable. NULL: nothing, or it has not begun. */
+	/* Of removals in slices (removal.c), the first range of which something is left: when the
+	 * transaction commits, and as of the last commit. NULL: nothing is left, or no slice was
+	 * taken yet. */
 	struct cell_node *removing, *removed_to;
 	/* Bit by table: its rows go to extents at once, not to journal and heads (bulk_append.c).
 	 * Set when the stage is put into a transaction. */
@@ -281,17 +282,19 @@ struct removal_slice {
 	struct engine *engine;
 	int64_t until_us;
 	uint64_t bytes;
-	unsigned cells;
+	unsigned steps;
 	bool spent;
 };
 void removal_begin(struct removal_slice *slice, struct engine *engine);
-/* Counts a cell of so many bytes. */
-bool removal_spent(struct removal_slice *slice, size_t bytes);
+/* A step has been done: a cell of so many bytes is removed, or a range is at its end. */
+void removal_charge(struct removal_slice *slice, size_t bytes);
 bool removal_alone(const struct store_write *write);
 /* Of a batch that removal_alone is true of: goes on with it. */
 int removal_put(struct removal_slice *slice, MDB_txn *txn, struct store_stage *stage) MUST_CHECK;
 /* Whether the transaction leaves some of it; after the commit; and when the batch has ended. */
 bool removal_is_left(const struct store_write *write);
+/* Whether a commit has begun it and not ended it. */
+bool removal_goes_on(const struct store_write *write);
 void removal_committed(struct store_write *write);
 void removal_ended(struct store_write *write);
 /* Whether a batch touches a row of which the one that is `left` goes on to remove. */
@@ -299,7 +302,7 @@ bool removal_meets(const struct store_write *left, const struct store_write *wri
 
 /* cells.c, cells_read.c; how a cell is stored: cell.h. */
 int cells_add(struct store_write *write, const struct store_cell_write *cell) MUST_CHECK;
-/* As much as the slice takes, at least one cell; *left: there is more. NULL: all. */
+/* Until the slice is spent; *left: there is more. NULL: all. */
 int cells_remove(struct engine *engine, MDB_txn *txn, const struct store_cell_write *write,
 		 struct removal_slice *slice, bool *left) MUST_CHECK;
 /* *refused: a set was full; everything else is done. */

@@ -5,13 +5,15 @@
  * Until then it stands at the head of the queue. What is put behind it goes on, but for a batch
  * that has cells of a log row that is being removed from: that one would lose what it puts, so it
  * waits, and with it all that came later. A slice that is undone, or a process that ends in
- * between, leaves cells that were to go; whoever asked asks again. */
+ * between, leaves cells that were to go; whoever asked asks again.
+ *
+ * All removals of a transaction share its one slice. The first cell of a slice always goes. */
 #include "store/lmdb/engine.h"
 
 enum {
 	SLICE_US = 20000,
 	SLICE_BYTES = 4 << 20,
-	CELLS_PER_LOOK = 64, /* at the clock */
+	STEPS_PER_LOOK = 64, /* at the clock */
 	COMPARISONS_MAX = 100000,
 };
 
@@ -20,14 +22,13 @@ void removal_begin(struct removal_slice *slice, struct engine *engine)
 	*slice = (struct removal_slice){.engine = engine};
 }
 
-bool removal_spent(struct removal_slice *slice, size_t bytes)
+void removal_charge(struct removal_slice *slice, size_t bytes)
 {
 	slice->bytes += bytes;
-	slice->cells++;
-	if (!slice->spent && slice->cells % CELLS_PER_LOOK == 0)
-		slice->spent = engine_now_us(slice->engine) >= slice->until_us;
+	slice->steps++;
+	if (slice->steps % STEPS_PER_LOOK == 0)
+		slice->spent |= engine_now_us(slice->engine) >= slice->until_us;
 	slice->spent |= slice->bytes >= SLICE_BYTES;
-	return slice->spent;
 }
 
 bool removal_alone(const struct store_write *write)
@@ -45,13 +46,14 @@ bool removal_alone(const struct store_write *write)
 int removal_put(struct removal_slice *slice, MDB_txn *txn, struct store_stage *stage)
 {
 	struct cell_node *node = stage->removed_to ? stage->removed_to : stage->first_cell;
-	bool left = false;
 	int err = 0;
 	/* What upkeep took of this cycle before is not the removal's. */
 	if (!slice->until_us)
 		slice->until_us = engine_now_us(slice->engine) + SLICE_US;
-	while (node && !err && !left) {
+	while (node && !err && !slice->spent) {
+		bool left;
 		err = cells_remove(slice->engine, txn, &node->cell, slice, &left);
+		removal_charge(slice, 0);
 		if (!left)
 			node = node->next;
 	}
@@ -62,6 +64,11 @@ int removal_put(struct removal_slice *slice, MDB_txn *txn, struct store_stage *s
 bool removal_is_left(const struct store_write *write)
 {
 	return write->stages && write->stages->removing;
+}
+
+bool removal_goes_on(const struct store_write *write)
+{
+	return write->stages && write->stages->removed_to;
 }
 
 void removal_committed(struct store_write *write)

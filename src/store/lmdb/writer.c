@@ -99,16 +99,19 @@ static bool is_alone(const struct store_write *write)
 	return forget_wanted(write) || rekey_wanted(write);
 }
 
-/* Up to CYCLE_BYTES_MAX of what waits, at least one batch if there is any. */
+/* Up to CYCLE_BYTES_MAX of what waits, at least one batch if there is any. Removals that go on (they
+ * stand first) come in addition, and with whoever is to be alone: they touch no samples. */
 static struct task *writer_next_batches(struct engine *engine)
 {
 	struct task *first = engine->queue_first, *last = NULL;
-	uint64_t bytes = 0;
-	for (struct task *t = first; t && bytes < CYCLE_BYTES_MAX; t = t->next) {
-		bool alone = is_alone(write_of(t));
-		if (alone && last)
+	uint64_t bytes = 0, bytes_going_on = 0;
+	for (struct task *t = first; t && bytes - bytes_going_on < CYCLE_BYTES_MAX; t = t->next) {
+		bool goes_on = removal_goes_on(write_of(t)), alone = is_alone(write_of(t));
+		if (alone && bytes > bytes_going_on)
 			break;
 		bytes += write_of(t)->arena.used_bytes;
+		if (goes_on)
+			bytes_going_on += write_of(t)->arena.used_bytes;
 		last = t;
 		if (alone)
 			break;
@@ -430,7 +433,7 @@ static void committed(struct cycle *cycle)
 /* ---- Removals that take several commits (removal.c) ------------------------------------------ */
 
 /* Before all that waits. */
-static void put_back(struct engine *engine, struct task *first)
+static void writer_put_back(struct engine *engine, struct task *first)
 {
 	uint64_t bytes = 0;
 	struct task *last = NULL;
@@ -451,7 +454,7 @@ static void put_back(struct engine *engine, struct task *first)
 }
 
 /* Whether a batch before this one in the cycle goes on to remove from a row that it touches. */
-static bool waits_for_removal(const struct cycle *cycle, struct store_write *write)
+static bool writer_waits_for_removal(const struct cycle *cycle, struct store_write *write)
 {
 	for (struct task *t = cycle->batches; cycle->removal_left && t != &write->task; t = t->next)
 		if (removal_is_left(write_of(t)) && removal_meets(write_of(t), write))
@@ -460,17 +463,17 @@ static bool waits_for_removal(const struct cycle *cycle, struct store_write *wri
 }
 
 /* The batch that waits, and all behind it, are no longer the cycle's. */
-static void leave_waiting(struct cycle *cycle, struct task *first)
+static void writer_leave_waiting(struct cycle *cycle, struct task *first)
 {
 	struct task **at = &cycle->batches;
 	while (*at != first)
 		at = &(*at)->next;
 	*at = NULL;
-	put_back(cycle->engine, first);
+	writer_put_back(cycle->engine, first);
 }
 
 /* What has ended is completed, the others go on. */
-static void complete_or_go_on(struct cycle *cycle)
+static void writer_complete_or_go_on(struct cycle *cycle)
 {
 	struct task *left = NULL, **end = &left;
 	for (struct task *t = cycle->batches, *next; t; t = next) {
@@ -485,7 +488,7 @@ static void complete_or_go_on(struct cycle *cycle)
 		end = &t->next;
 	}
 	cycle->batches = NULL;
-	put_back(cycle->engine, left);
+	writer_put_back(cycle->engine, left);
 }
 
 /* ---- Cycles ---------------------------------------------------------------------------------- */
@@ -495,13 +498,15 @@ static void complete_or_go_on(struct cycle *cycle)
  * or stay a head. Sealed after it, deleted samples would be there again. */
 static int writer_fill(struct cycle *cycle)
 {
-	cycle->engine->rekeys = cycle->batches && rekey_wanted(write_of(cycle->batches));
+	cycle->engine->rekeys = false;
+	for (struct task *t = cycle->batches; t; t = t->next)
+		cycle->engine->rekeys |= rekey_wanted(write_of(t));
 	int err = registry_write(&cycle->engine->registry, cycle->txn, &cycle->written);
 	if (!err && cycle->with_upkeep)
 		err = maintain(cycle->engine, cycle->txn, &cycle->more_upkeep);
 	for (struct task *t = cycle->batches; t && !err; t = t->next) {
-		if (waits_for_removal(cycle, write_of(t))) {
-			leave_waiting(cycle, t);
+		if (writer_waits_for_removal(cycle, write_of(t))) {
+			writer_leave_waiting(cycle, t);
 			break;
 		}
 		err = put_batch(cycle, write_of(t));
@@ -639,7 +644,7 @@ static bool run_cycle(struct cycle *cycle)
 		err = cycle->engine->dead ? ERR_READ_ONLY : try_commit(cycle);
 		if (!err) {
 			committed(cycle);
-			complete_or_go_on(cycle);
+			writer_complete_or_go_on(cycle);
 			return cycle->more_upkeep;
 		}
 		verdict = after_error(cycle, err);
