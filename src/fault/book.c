@@ -1,0 +1,339 @@
+#include "fault/book_private.h"
+
+#include "base/grow.h"
+#include "base/log.h"
+#include "base/stats.h"
+#include "store/wait.h"
+
+enum {
+	WRITE_MAX_BYTES = 48 << 20,
+	ARENA_MAX_BYTES = 128 << 20,
+	LIST_CHUNK = 32,
+	LIST_ARENA_MAX_BYTES = 16 << 20,
+	DAY_MS = 86400000,
+};
+
+struct fault_book *fault_book_new(const struct fault_site *site, struct slice tenant)
+{
+	struct fault_book *book = mem_zalloc(sizeof(*book));
+	book->site = site;
+	book->tenant_text = mem_copy_text(tenant);
+	book->tenant = (struct slice){book->tenant_text, tenant.len};
+	book->read = store_read_new(site->store, BOOK_READ_MAX_BYTES);
+	book->write = store_write_new(site->store, WRITE_MAX_BYTES);
+	arena_init(&book->arena, ARENA_MAX_BYTES);
+	pthread_mutex_init(&book->lock, NULL);
+	return book;
+}
+
+void fault_book_free(struct fault_book *book)
+{
+	if (!book)
+		return;
+	book_forget(book);
+	book_positions_release(&book->positions);
+	mem_free(book->days);
+	mem_free(book->open.list);
+	mem_free(book->recount.list);
+	mem_free(book->clear.list);
+	mem_free(book->arrived);
+	store_read_free(book->read);
+	store_write_free(book->write);
+	arena_release(&book->arena);
+	pthread_mutex_destroy(&book->lock);
+	mem_free(book->tenant_text);
+	mem_free(book);
+}
+
+void fault_book_disown(struct fault_book *book)
+{
+	pthread_mutex_lock(&book->lock);
+	book->owned = book->restored = false;
+	pthread_mutex_unlock(&book->lock);
+}
+
+/* ---- A pass of the owner --------------------------------------------------------------------- */
+
+static int book_recount_days(struct fault_book *book, struct task_queue *queue, struct errbuf *e)
+{
+	while (book->recount.count) {
+		struct fault_day *day = NULL, *fresh = NULL;
+		int64_t number = book->recount.list[0].day;
+		int err = book_load_day(book, queue, number, &day, e);
+		err = err ? err : book_count_day(book, queue, number, &fresh, e);
+		if (err)
+			return err;
+		fault_day_replace(day, &fresh);
+		book_days_remove(&book->recount, number);
+		book->changed = true;
+		stats_add(STAT_fault_recounts, 1);
+	}
+	return 0;
+}
+
+/* When nothing more can come of a day, but what nobody was told to be there. */
+static bool book_is_past(const struct fault_book *book, int64_t day)
+{
+	int64_t late_us = (book->site->write_max_ms + book->site->skew_max_ms) * 1000;
+	return book->site->clock->wall_us(book->site->clock) >=
+	       (day + 1) * FAULT_DAY_US + late_us;
+}
+
+static int book_close_days(struct fault_book *book, struct task_queue *queue, struct errbuf *e)
+{
+	int64_t due_ms = clock_mono_ms(book->site->clock) + STORE_QUERY_DEADLINE_MAX_MS;
+	for (size_t i = 0; i < book->open.count;) {
+		int64_t number = book->open.list[i].day;
+		struct fault_day *day;
+		if (!book_is_past(book, number)) {
+			i++;
+			continue;
+		}
+		int err = book_load_day(book, queue, number, &day, e);
+		if (err)
+			return err;
+		fault_day_close(day);
+		book_days_remove(&book->open, number);
+		book_days_add(&book->clear, number, due_ms);
+		book->changed = true;
+	}
+	return 0;
+}
+
+/* Writers of processes that are gone: after a day nothing of them can land any more. Where one
+ * process has the store nothing lands of those that were before it. */
+static void book_look_at_writers(struct fault_book *book, const struct fault_owner_view *view)
+{
+	int64_t now_ms = clock_mono_ms(book->site->clock);
+	bool shared = store_is_shared(book->site->store);
+	for (size_t i = 0; i < book->positions.writer_count; i++) {
+		struct book_writer *writer = &book->positions.writers[i];
+		if (writer->ended || writer->ending || !writer->holder)
+			continue;
+		if (!shared) {
+			writer->ending = writer->began_us < book->site->started_us;
+		} else if (!view->is_dead(view->owner, slice_of(writer->holder))) {
+			writer->dead_ms = 0;
+		} else {
+			writer->dead_ms = writer->dead_ms ? writer->dead_ms : now_ms;
+			writer->ending = now_ms - writer->dead_ms > DAY_MS;
+		}
+		book->changed = book->changed || writer->ending;
+	}
+}
+
+/* Days that are written and closed are read again when somebody asks. */
+static void book_drop_days(struct fault_book *book)
+{
+	for (size_t i = 0; i < book->day_count;) {
+		const struct fault_day *day = book->days[i];
+		if (day->closed && !fault_day_is_dirty(day))
+			book_forget_day(book, day->day);
+		else
+			i++;
+	}
+}
+
+static bool book_is_dirty(const struct fault_book *book)
+{
+	bool dirty = book->changed;
+	for (size_t i = 0; i < book->day_count; i++)
+		dirty = dirty || fault_day_is_dirty(book->days[i]);
+	return dirty;
+}
+
+/* The stamp was taken before anything was read. */
+static int book_do_pass(struct fault_book *book, struct task_queue *queue, int64_t stamp_us,
+			const struct fault_owner_view *view, struct errbuf *e)
+{
+	int err = book->owned ? 0 : book_begin_tenure(book, queue, stamp_us, e);
+	err = err ? err : book_catch_up(book, queue, e);
+	if (!err && !book->owned) /* it had to begin anew meanwhile */
+		return errbuf_set(e, ERR_RETRY, "the book was read again");
+	err = err ? err : book_recount_days(book, queue, e);
+	err = err ? err : book_close_days(book, queue, e);
+	err = err ? err : book_clear_days(book, queue, stamp_us, e);
+	if (err)
+		return err;
+	book_look_at_writers(book, view);
+	if (book_is_dirty(book))
+		err = book_write_checkpoint(book, queue, stamp_us, view, e);
+	if (!err)
+		book_drop_days(book);
+	return err;
+}
+
+int fault_book_pass(struct fault_book *book, struct task_queue *queue,
+		    const struct fault_owner_view *view, struct errbuf *e)
+{
+	pthread_mutex_lock(&book->lock);
+	int64_t stamp_us = store_stamp(book->site->store);
+	int err = 0;
+	if (stamp_us / 1000 >= view->until_ms)
+		err = errbuf_set(e, ERR_TIMEOUT, "the time of this owner is over");
+	err = err ? err : book_do_pass(book, queue, stamp_us, view, e);
+	/* What was answered after the end others may not have seen when they began. */
+	if (clock_wall_ms(book->site->clock) >= view->until_ms)
+		book->owned = book->restored = false;
+	pthread_mutex_unlock(&book->lock);
+	return err;
+}
+
+int fault_book_recount(struct fault_book *book, int64_t day, struct errbuf *e)
+{
+	int err = 0;
+	pthread_mutex_lock(&book->lock);
+	if (book->owned)
+		book_days_add(&book->recount, day, 0);
+	else
+		err = errbuf_set(e, ERR_INVALID,
+				 "this process does not count the reports of tenant " SHOWN,
+				 SHOWN_OF(book->tenant));
+	pthread_mutex_unlock(&book->lock);
+	return err;
+}
+
+/* ---- Reading --------------------------------------------------------------------------------- */
+
+/* Who is not the owner does not know when a day was closed. */
+static int book_read_it(struct fault_book *book, struct task_queue *queue, int64_t number,
+			struct fault_day_view **view, struct errbuf *e)
+{
+	struct fault_day *day = NULL, *fresh = NULL;
+	if (!book->owned && book_is_past(book, number))
+		book->restored = false;
+	int err = book_catch_up(book, queue, e);
+	err = err ? err : book_load_day(book, queue, number, &day, e);
+	if (!err && book_days_have(&book->recount, number)) {
+		err = book_count_day(book, queue, number, &fresh, e);
+		if (!err && day->closed)
+			fault_day_close(fresh);
+	}
+	*view = err ? NULL : fault_day_view_new(fresh ? fresh : day);
+	fault_day_free(fresh);
+	if (!err && !day->total && !book_days_have(&book->open, number))
+		book_forget_day(book, number);
+	return err;
+}
+
+int fault_book_read_day(struct fault_book *book, struct task_queue *queue, int64_t day,
+			struct fault_day_view **view, struct errbuf *e)
+{
+	pthread_mutex_lock(&book->lock);
+	int err = book_read_it(book, queue, day, view, e);
+	for (int i = 0; i < 10 && err == ERR_RETRY; i++) {
+		book->owned = book->restored = false;
+		err = book_read_it(book, queue, day, view, e);
+	}
+	pthread_mutex_unlock(&book->lock);
+	return err;
+}
+
+/* ---- Lists ----------------------------------------------------------------------------------- */
+
+struct book_list {
+	const struct fault_book *book;
+	struct task_queue *queue;
+	const struct fault_list_filter *filter;
+	struct book_positions positions;
+	struct fault_cursor *cursor;
+	struct arena arena; /* of the chunk */
+	struct book_arrived list[LIST_CHUNK];
+	struct slice ids[LIST_CHUNK];
+	struct book_listings listings[LIST_CHUNK];
+	size_t count;
+	bool over;
+};
+
+static bool book_fits(const struct fault_list_filter *filter, const struct book_arrived *arrived)
+{
+	struct fault_order order = book_order_of(arrived);
+	if (order.date_us < filter->from_us || order.date_us >= filter->to_us ||
+	    fault_order_compare(&order, &filter->after) >= 0)
+		return false;
+	for (size_t i = 0; i < FAULT_TEXTS; i++)
+		if (filter->texts[i].data &&
+		    !slice_equal(filter->texts[i], arrived->arrival.facts.texts[i]))
+			return false;
+	return true;
+}
+
+static int book_list_keep(struct book_list *l, const struct book_arrived *arrived)
+{
+	struct book_arrived *kept = &l->list[l->count];
+	*kept = *arrived;
+	kept->arrival.id = arena_copy(&l->arena, arrived->arrival.id);
+	if (!kept->arrival.id.data)
+		return ERR_LIMIT;
+	for (size_t i = 0; i < FAULT_TEXTS; i++) {
+		struct slice *text = &kept->arrival.facts.texts[i];
+		*text = arena_copy(&l->arena, *text);
+		if (!text->data)
+			return ERR_LIMIT;
+	}
+	l->ids[l->count++] = kept->arrival.id;
+	return 0;
+}
+
+static int book_list_fill(struct book_list *l, struct errbuf *e)
+{
+	int err = 0;
+	arena_reset(&l->arena);
+	l->count = 0;
+	while (!err && !l->over && l->count < LIST_CHUNK) {
+		const struct book_arrived *arrived;
+		err = fault_cursor_next(l->cursor, &arrived, e);
+		l->over = !err && (!arrived || arrived->arrival.date_us < l->filter->from_us);
+		if (!err && !l->over && book_fits(l->filter, arrived))
+			err = book_list_keep(l, arrived);
+	}
+	return err ? err
+		   : book_read_listings(l->book, l->queue, l->ids, l->count, &l->arena, l->listings,
+					e);
+}
+
+static int book_list_all(struct book_list *l, bool (*each)(void *owner, const struct fault_listed *),
+			 void *owner, struct errbuf *e)
+{
+	while (!l->over) {
+		int err = book_list_fill(l, e);
+		if (err)
+			return err;
+		for (size_t i = 0; i < l->count; i++) {
+			struct fault_order order = book_order_of(&l->list[i]), first;
+			const struct fault_listed listed = {order, l->ids[i],
+							    l->list[i].arrival.facts};
+			if (book_is_first(&l->positions, &order, l->ids[i], &l->listings[i],
+					  &first) &&
+			    !each(owner, &listed))
+				return 0;
+		}
+	}
+	return 0;
+}
+
+int fault_book_list(struct fault_book *book, struct task_queue *queue,
+		    const struct fault_list_filter *filter,
+		    bool (*each)(void *owner, const struct fault_listed *report), void *owner,
+		    struct errbuf *e)
+{
+	struct book_list *l = mem_zalloc(sizeof(*l));
+	l->book = book;
+	l->queue = queue;
+	l->filter = filter;
+	arena_init(&l->arena, LIST_ARENA_MAX_BYTES);
+	pthread_mutex_lock(&book->lock);
+	int err = book_catch_up(book, queue, e);
+	if (!err)
+		book_positions_copy(&l->positions, &book->positions);
+	pthread_mutex_unlock(&book->lock);
+	int64_t newest_us = smaller_of(filter->to_us, filter->after.date_us);
+	err = err ? err
+		  : fault_cursor_new(book, &l->positions, queue, newest_us, true, &l->cursor, e);
+	err = err ? err : book_list_all(l, each, owner, e);
+	fault_cursor_free(l->cursor);
+	book_positions_release(&l->positions);
+	arena_release(&l->arena);
+	mem_free(l);
+	return err;
+}

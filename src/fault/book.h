@@ -1,0 +1,79 @@
+/* The book of a tenant: what its reports add up to, and which arrivals that are.
+ *
+ * It is a function of the set of arrivals that it has: catching up adds what has come since, from
+ * whichever writer, in any order. The owner of the tenant keeps checkpoints of it in the store;
+ * everybody else begins with the last one that is whole, and catches up by the same function. So an
+ * answer of any process has every report that was acknowledged before it was asked
+ * (doc/format-faults.md).
+ *
+ * An arrival counts if it is the first, by date, writer and sequence, of those of its id that the
+ * book has. Which others there are, `oops` lists; an arrival whose own entry there had not come yet
+ * when it was added is remembered, so that two are never counted for one. Where it turns out later
+ * that another was first, the days of both are counted anew. So are days in which more happened than
+ * a summary can take in in another order (day.h), and closed days to which something is added.
+ *
+ * Order of events in a pass of the owner: a stamp is taken; the book catches up; days are counted
+ * anew and closed; a checkpoint is written under that stamp, in two stages. If the outcome of that
+ * is not known the tenure ends, and the next pass begins another from what the store has.
+ *
+ * Threads: any that may wait; each call waits for the store on the thread of the queue that it is
+ * given. A lock of the book lets one in at a time. */
+#ifndef FAULT_BOOK_H
+#define FAULT_BOOK_H
+
+#include "base/exec.h"
+#include "fault/site.h"
+
+struct fault_book;
+
+/* The site is the caller's; the tenant's name is copied. */
+struct fault_book *fault_book_new(const struct fault_site *site, struct slice tenant);
+void fault_book_free(struct fault_book *book);
+
+/* What the owner does, again and again: begins a tenure if there is none, and does a pass. The
+ * process owns the tenant until until_ms, by the wall clock: nothing is written with a later stamp.
+ * Sessions of processes that are dead are those for which `is_dead` says so. ERR_TIMEOUT: the time
+ * is over. The store's error with a sentence. */
+struct fault_owner_view {
+	int64_t until_ms;
+	/* Whether the process with this session will write no more. */
+	bool (*is_dead)(void *owner, struct slice holder);
+	void *owner;
+};
+int fault_book_pass(struct fault_book *book, struct task_queue *queue,
+		    const struct fault_owner_view *view, struct errbuf *e) MUST_CHECK;
+/* The process owns the tenant no more, or another begins: what it has is forgotten. */
+void fault_book_disown(struct fault_book *book);
+
+/* The summary of a day, with every report that was acknowledged before. The caller frees it. */
+int fault_book_read_day(struct fault_book *book, struct task_queue *queue, int64_t day,
+			struct fault_day_view **view, struct errbuf *e) MUST_CHECK;
+
+/* Counts a day anew in the next pass of the owner. ERR_INVALID: this process does not own the
+ * tenant. */
+int fault_book_recount(struct fault_book *book, int64_t day, struct errbuf *e) MUST_CHECK;
+
+/* ---- Arrivals by time ------------------------------------------------------------------------ */
+
+struct fault_listed {
+	struct fault_order order;
+	struct slice id;
+	struct fault_facts facts;
+};
+
+struct fault_list_filter {
+	int64_t from_us, to_us; /* from <= date < to */
+	/* Where it has data, the report's is this one. */
+	struct slice texts[FAULT_TEXTS];
+	/* Those that were received before this one; date_us INT64_MAX: from the newest on. */
+	struct fault_order after;
+};
+
+/* Gives reports, newest first, to `each` until it says no or there are none left. What is given is
+ * valid during the call. */
+int fault_book_list(struct fault_book *book, struct task_queue *queue,
+		    const struct fault_list_filter *filter,
+		    bool (*each)(void *owner, const struct fault_listed *report), void *owner,
+		    struct errbuf *e) MUST_CHECK;
+
+#endif

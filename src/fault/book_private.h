@@ -1,0 +1,183 @@
+/* Private to the book: its parts. book.c has its life and its passes, book_read.c what is read of
+ * the store, book_count.c what arrivals add up to, book_write.c the checkpoints. All is called with
+ * the lock held. */
+#ifndef FAULT_BOOK_PRIVATE_H
+#define FAULT_BOOK_PRIVATE_H
+
+#include <pthread.h>
+
+#include "base/cursor.h"
+#include "base/grow.h"
+
+#include "fault/book.h"
+#include "fault/tables.h"
+
+enum {
+	BOOK_HOLES_MAX = 1 << 14, /* of a writer */
+	BOOK_UNLISTED_MAX = 100000,
+	BOOK_READ_MAX_BYTES = 32 << 20,
+	BOOK_LISTINGS_MAX = 64, /* arrivals of one id that are looked at */
+};
+
+/* How far a writer has been read. */
+struct book_writer {
+	uint64_t writer, next; /* all before `next` but the holes are in the book */
+	uint64_t *holes;       /* ascending */
+	size_t hole_count, hole_room;
+	int64_t began_us, last_us; /* last_us: of the last arrival that is in the book; INT64_MIN */
+	char *holder;
+	bool ended;	   /* its cell says so: nothing comes after `end` */
+	uint64_t end;
+	bool ending;	   /* the checkpoint to come says that it has ended */
+	int64_t dead_ms;   /* by the monotonic clock: since when its session is dead; 0: it is not */
+};
+
+/* An arrival that is in the book though `oops` did not list it yet. */
+struct book_unlisted {
+	struct fault_order order;
+	struct hash128 digest;
+	char *id;
+	size_t id_len;
+	int64_t since_ms; /* by the monotonic clock */
+};
+
+/* A day's number, and when something is to be done about it. */
+struct book_day {
+	int64_t day;
+	int64_t due_ms; /* by the monotonic clock */
+};
+struct book_days {
+	struct book_day *list;
+	size_t count, room;
+};
+bool book_days_have(const struct book_days *days, int64_t day);
+void book_days_add(struct book_days *days, int64_t day, int64_t due_ms);
+void book_days_remove(struct book_days *days, int64_t day);
+
+/* Which arrivals the book has. */
+struct book_positions {
+	struct book_writer *writers; /* by number, ascending */
+	size_t writer_count, writer_room;
+	struct book_unlisted *unlisted;
+	size_t unlisted_count, unlisted_room;
+};
+
+struct fault_book {
+	const struct fault_site *site; /* this, and the tenant, never change */
+	char *tenant_text;
+	struct slice tenant;
+	pthread_mutex_t lock; /* guards all below */
+	bool restored;
+	struct fault_version version; /* of the checkpoint that it began with or wrote last */
+	bool owned;		      /* `version.tenure` is a tenure of this process */
+	bool changed;		      /* since the last checkpoint: positions, or lists of days */
+	struct fault_tenures tenures;
+	struct book_positions positions;
+	struct fault_day **days; /* those in memory: all that are open, and a few that are not */
+	size_t day_count, day_room;
+	struct book_days open;	  /* not closed yet; by the checkpoint and by what came since */
+	struct book_days recount; /* to be counted anew */
+	struct book_days clear;	  /* closed, their rows of volumes are to go */
+	struct store_read *read;
+	struct store_write *write;
+	/* Arrivals that were read and are to be added. */
+	struct book_arrived *arrived;
+	size_t arrived_count, arrived_room;
+	struct arena arena; /* of what was read: reset with each round */
+};
+
+struct book_arrived {
+	struct fault_arrival arrival;
+	struct fault_place place;
+};
+
+static inline struct fault_order book_order_of(const struct book_arrived *arrived)
+{
+	return (struct fault_order){arrived->arrival.date_us, arrived->place};
+}
+
+/* ---- book_read.c ----------------------------------------------------------------------------- */
+
+void book_forget(struct fault_book *book);
+/* Forgets everything, and begins with the last checkpoint. */
+int book_restore(struct fault_book *book, struct task_queue *queue, struct errbuf *e) MUST_CHECK;
+/* Adds all that has arrived. */
+int book_catch_up(struct fault_book *book, struct task_queue *queue, struct errbuf *e) MUST_CHECK;
+/* A day's summary as the checkpoint has it, which stays in memory. */
+int book_load_day(struct fault_book *book, struct task_queue *queue, int64_t day,
+		  struct fault_day **to, struct errbuf *e) MUST_CHECK;
+struct fault_day *book_find_day(const struct fault_book *book, int64_t day);
+void book_forget_day(struct fault_book *book, int64_t day);
+/* Which arrivals of each id are listed: to[i] of ids[i], in `arena`. Without the lock. */
+struct book_listings {
+	struct fault_listing *list;
+	size_t count;
+};
+int book_read_listings(const struct fault_book *book, struct task_queue *queue,
+		       const struct slice *ids, size_t count, struct arena *arena,
+		       struct book_listings *to, struct errbuf *e) MUST_CHECK;
+int book_read_wait(struct fault_book *book, struct task_queue *queue, struct errbuf *e) MUST_CHECK;
+struct store_request *book_add_request(struct fault_book *book, enum store_op op);
+void book_begin_read(struct fault_book *book);
+
+/* ---- positions.c ----------------------------------------------------------------------------- */
+
+void book_positions_clear(struct book_positions *positions);
+void book_positions_release(struct book_positions *positions);
+/* A copy, for who reads without the lock. */
+void book_positions_copy(struct book_positions *to, const struct book_positions *from);
+struct book_writer *book_find_writer(const struct book_positions *positions, uint64_t writer);
+struct book_writer *book_add_writer(struct book_positions *positions, uint64_t writer);
+/* Whether the book has an arrival. */
+bool book_has(const struct book_positions *positions, struct fault_place place);
+/* Whether an arrival, which the book has, is the report of its id; else *first is. */
+bool book_is_first(const struct book_positions *positions, const struct fault_order *order,
+		   struct slice id, const struct book_listings *listings,
+		   struct fault_order *first);
+/* The first of the other arrivals of the id that the book has. False: it has no other. */
+bool book_first_other(const struct book_positions *positions, const struct fault_order *order,
+		      struct slice id, const struct book_listings *listings,
+		      struct fault_order *first);
+
+/* ---- book_count.c ---------------------------------------------------------------------------- */
+
+/* What was read of arrivals is in the book from then on. */
+int book_count(struct fault_book *book, struct task_queue *queue, struct errbuf *e) MUST_CHECK;
+/* A day from nothing, by the arrivals that the book has. */
+int book_count_day(struct fault_book *book, struct task_queue *queue, int64_t day,
+		   struct fault_day **to, struct errbuf *e) MUST_CHECK;
+
+/* ---- book_write.c ---------------------------------------------------------------------------- */
+
+int book_begin_tenure(struct fault_book *book, struct task_queue *queue, int64_t stamp_us,
+		      struct errbuf *e) MUST_CHECK;
+int book_write_checkpoint(struct fault_book *book, struct task_queue *queue, int64_t stamp_us,
+			  const struct fault_owner_view *view, struct errbuf *e) MUST_CHECK;
+/* Rows of volumes of closed days that nobody reads any more. */
+int book_clear_days(struct fault_book *book, struct task_queue *queue, int64_t stamp_us,
+		    struct errbuf *e) MUST_CHECK;
+
+/* A cell of `fault_books`. */
+struct book_cell {
+	uint64_t checkpoint;
+	bool whole; /* the rest is there */
+	struct cursor rest;
+};
+int book_cell_begin(struct slice value, struct book_cell *cell) MUST_CHECK;
+int book_cell_take(struct fault_book *book, struct book_cell *cell) MUST_CHECK;
+
+/* ---- cursor.c -------------------------------------------------------------------------------- */
+
+/* The arrivals of the positions, in the order of receipt: forward from a time on, or backward from
+ * that time on. Voids are left out, and so are bodies. Without the lock, unless the positions are
+ * the book's. It is to be freed also after an error. */
+struct fault_cursor;
+int fault_cursor_new(const struct fault_book *book, const struct book_positions *positions,
+		     struct task_queue *queue, int64_t from_us, bool backward,
+		     struct fault_cursor **cursor, struct errbuf *e) MUST_CHECK;
+/* NULL in *arrived: there are no more. Valid until the next call. */
+int fault_cursor_next(struct fault_cursor *cursor, const struct book_arrived **arrived,
+		      struct errbuf *e) MUST_CHECK;
+void fault_cursor_free(struct fault_cursor *cursor);
+
+#endif

@@ -1,0 +1,346 @@
+/* Checkpoints of the book (doc/format-faults.md, **The book**). */
+#include "base/stats.h"
+#include "fault/book_private.h"
+#include "fault/put.h"
+#include "store/wait.h"
+
+enum {
+	CELL_VERSION = 1,
+	CELL_MAX_BYTES = 1 << 20,
+	WRITERS_MAX = 100000,
+	DAYS_MAX = 4000, /* of a list */
+	CLEAR_CELLS = 2000, /* removed at a time */
+};
+
+/* ---- The cell -------------------------------------------------------------------------------- */
+
+static void book_put_writer(const struct book_writer *writer, struct buf *out)
+{
+	uint64_t before = 0;
+	buf_append(out, &writer->writer, 8);
+	fault_put_varint(out, writer->next);
+	fault_put_varint(out, writer->hole_count);
+	for (size_t i = 0; i < writer->hole_count; i++) {
+		fault_put_varint(out, writer->holes[i] - before);
+		before = writer->holes[i];
+	}
+}
+
+static bool book_is_kept(const struct book_writer *writer)
+{
+	return !writer->ended && !writer->ending;
+}
+
+static void book_put_days(const struct book_days *days, struct buf *out)
+{
+	fault_put_varint(out, days->count);
+	for (size_t i = 0; i < days->count; i++) {
+		char text[FAULT_DAY_TEXT_BYTES + 1];
+		fault_day_text(days->list[i].day, text);
+		fault_put_text(out, slice_of(text));
+	}
+}
+
+static void book_cell_put(const struct fault_book *book, uint64_t checkpoint, struct buf *out)
+{
+	size_t count = 0;
+	const struct book_positions *positions = &book->positions;
+	for (size_t i = 0; i < positions->writer_count; i++)
+		count += book_is_kept(&positions->writers[i]);
+	buf_append_char(out, CELL_VERSION);
+	fault_put_varint(out, checkpoint);
+	buf_append_char(out, 1);
+	fault_put_varint(out, count);
+	for (size_t i = 0; i < positions->writer_count; i++)
+		if (book_is_kept(&positions->writers[i]))
+			book_put_writer(&positions->writers[i], out);
+	book_put_days(&book->open, out);
+	book_put_days(&book->recount, out);
+	book_put_days(&book->clear, out);
+}
+
+int book_cell_begin(struct slice value, struct book_cell *cell)
+{
+	cell->rest = cursor_of(value.data, value.len);
+	uint8_t version = cursor_u8(&cell->rest);
+	if (!cell->rest.bad && version != CELL_VERSION)
+		return ERR_VERSION;
+	cell->checkpoint = cursor_varint(&cell->rest);
+	cell->whole = cursor_u8(&cell->rest) != 0;
+	return cell->rest.bad ? ERR_DAMAGED : 0;
+}
+
+static void book_take_holes_of(struct book_writer *writer, struct cursor *c)
+{
+	uint64_t count = cursor_varint(c), hole = 0;
+	if (count > BOOK_HOLES_MAX)
+		c->bad = true;
+	if (c->bad)
+		return;
+	GROW(writer->holes, writer->hole_room, (size_t)count);
+	for (uint64_t i = 0; i < count; i++) {
+		hole += cursor_varint(c);
+		writer->holes[writer->hole_count++] = hole;
+	}
+}
+
+static void book_take_days(struct book_days *days, struct cursor *c)
+{
+	uint64_t count = cursor_varint(c);
+	if (count > DAYS_MAX)
+		c->bad = true;
+	for (uint64_t i = 0; i < count && !c->bad; i++) {
+		int64_t day;
+		if (fault_day_parse(fault_take_text(c, FAULT_DAY_TEXT_BYTES), &day))
+			c->bad = true;
+		else
+			book_days_add(days, day, 0);
+	}
+}
+
+int book_cell_take(struct fault_book *book, struct book_cell *cell)
+{
+	struct cursor *c = &cell->rest;
+	uint64_t count = cursor_varint(c);
+	if (count > WRITERS_MAX)
+		return ERR_DAMAGED;
+	for (uint64_t i = 0; i < count && !c->bad; i++) {
+		struct book_writer *writer = book_add_writer(&book->positions, cursor_u64(c));
+		writer->next = cursor_varint(c);
+		book_take_holes_of(writer, c);
+	}
+	book_take_days(&book->open, c);
+	book_take_days(&book->recount, c);
+	book_take_days(&book->clear, c);
+	return c->bad ? ERR_DAMAGED : 0;
+}
+
+/* ---- Writing --------------------------------------------------------------------------------- */
+
+struct book_writing {
+	struct fault_book *book;
+	int64_t stamp_us;
+	int64_t day;
+};
+
+static int book_put_book(const struct book_writing *w, uint64_t tenure, struct slice value)
+{
+	struct fault_parts key, column;
+	fault_books_key(&key, w->book->tenant);
+	fault_books_column(&column, tenure);
+	return store_cell_put(w->book->write, TABLE_FAULT_BOOKS, &key.parts, &column.parts, value,
+			      w->stamp_us, 0);
+}
+
+/* The cell of the tenure and checkpoint that the book is at. */
+static int book_put_cell(const struct book_writing *w, struct fault_version version)
+{
+	struct buf value;
+	buf_init(&value, CELL_MAX_BYTES);
+	book_cell_put(w->book, version.checkpoint, &value);
+	int err = value.failed ? ERR_LIMIT : book_put_book(w, version.tenure, buf_slice(&value));
+	buf_release(&value);
+	return err;
+}
+
+static int book_put_cut(const struct book_writing *w, struct fault_version version)
+{
+	char bytes[16] = {CELL_VERSION};
+	size_t len = 1 + varint_put((uint8_t *)bytes + 1, version.checkpoint);
+	bytes[len++] = 0;
+	return book_put_book(w, version.tenure, (struct slice){bytes, len});
+}
+
+/* What could not be added, or what the write ended with. */
+static int book_wait(struct fault_book *book, struct task_queue *queue, int err, struct errbuf *e)
+{
+	if (!err)
+		err = store_write_wait(book->write, queue);
+	if (!err)
+		return 0;
+	const char *why = book->write->error.text[0] ? book->write->error.text : err_text(err);
+	return errbuf_set(e, err, "%s", why);
+}
+
+int book_begin_tenure(struct fault_book *book, struct task_queue *queue, int64_t stamp_us,
+		      struct errbuf *e)
+{
+	const struct book_writing w = {.book = book, .stamp_us = stamp_us};
+	struct fault_version version = {(uint64_t)stamp_us, 0}, before;
+	int err = book_restore(book, queue, e);
+	if (err)
+		return err;
+	before = book->version;
+	if (before.tenure >= version.tenure)
+		return errbuf_set(e, ERR_RETRY,
+				  "an owner of the tenant had a clock that was ahead of this one");
+	store_write_reset(book->write);
+	err = book_put_cell(&w, version);
+	if (!err && before.tenure)
+		err = book_put_cut(&w, before);
+	err = book_wait(book, queue, err, e);
+	if (err) {
+		book->restored = false;
+		return err;
+	}
+	fault_tenures_put(&book->tenures, version);
+	book->version = version;
+	book->owned = true;
+	return 0;
+}
+
+static int book_put_summary(void *owner, bool of_volumes, struct slice column, struct slice value)
+{
+	struct book_writing *w = owner;
+	struct fault_parts key;
+	const struct store_parts name = {{column}};
+	fault_summaries_key(&key, w->book->tenant, w->day, of_volumes);
+	return store_cell_put(w->book->write, TABLE_SUMMARIES, &key.parts, &name, value,
+			      w->stamp_us, 0);
+}
+
+static int book_put_ended(const struct book_writing *w, const struct book_writer *writer)
+{
+	struct fault_parts key, column;
+	struct buf value;
+	const struct fault_writer_cell cell = {
+		.ended = true,
+		.next = writer->next,
+		.began_us = writer->began_us,
+		.last_us = writer->last_us,
+		.holder = slice_of(writer->holder ? writer->holder : ""),
+	};
+	buf_init(&value, CELL_MAX_BYTES);
+	fault_writer_cell_encode(&cell, &value);
+	fault_writers_key(&key, w->book->tenant);
+	fault_writers_column(&column, writer->writer);
+	int err = store_cell_put(w->book->write, TABLE_REPORT_WRITERS, &key.parts, &column.parts,
+				 buf_slice(&value), w->stamp_us, 0);
+	buf_release(&value);
+	return err;
+}
+
+/* The entry by id of an arrival whose writer did not come to write it: it is a function of the
+ * arrival, so it does not matter who writes it, nor how often. */
+static int book_put_listing(const struct book_writing *w, const struct book_unlisted *unlisted)
+{
+	struct fault_parts key, column;
+	uint8_t value[FAULT_LISTING_BYTES];
+	struct slice id = {unlisted->id, unlisted->id_len};
+	const struct fault_listing listing = {unlisted->order, unlisted->digest};
+	fault_oops_key(&key, w->book->tenant, id);
+	fault_oops_column(&column, id, unlisted->order.place);
+	fault_listing_encode(&listing, value);
+	return store_cell_put(w->book->write, TABLE_OOPS, &key.parts, &column.parts,
+			      (struct slice){(char *)value, sizeof(value)}, w->stamp_us, 0);
+}
+
+static int book_put_all(struct book_writing *w, struct fault_version version)
+{
+	struct fault_book *book = w->book;
+	const struct book_positions *positions = &book->positions;
+	int64_t now_ms = clock_mono_ms(book->site->clock);
+	int err = 0;
+	store_write_reset(book->write);
+	for (size_t i = 0; i < book->day_count && !err; i++) {
+		w->day = book->days[i]->day;
+		err = fault_day_write(book->days[i], version, book_put_summary, w);
+	}
+	for (size_t i = 0; i < positions->writer_count && !err; i++)
+		if (positions->writers[i].ending)
+			err = book_put_ended(w, &positions->writers[i]);
+	for (size_t i = 0; i < positions->unlisted_count && !err; i++)
+		if (now_ms - positions->unlisted[i].since_ms > book->site->write_max_ms)
+			err = book_put_listing(w, &positions->unlisted[i]);
+	store_write_next_stage(book->write);
+	return err ? err : book_put_cell(w, version);
+}
+
+static void book_end_writers(struct fault_book *book)
+{
+	for (size_t i = 0; i < book->positions.writer_count; i++) {
+		struct book_writer *writer = &book->positions.writers[i];
+		if (!writer->ending)
+			continue;
+		stats_add(STAT_fault_holes, writer->hole_count);
+		writer->ending = false;
+		writer->ended = true;
+		writer->end = writer->next;
+		writer->hole_count = 0;
+	}
+}
+
+/* Until this is whole a checkpoint with the same number may be tried again with other values; once
+ * the outcome is not known it may not, and the tenure is over. */
+int book_write_checkpoint(struct fault_book *book, struct task_queue *queue, int64_t stamp_us,
+			  const struct fault_owner_view *view, struct errbuf *e)
+{
+	struct book_writing w = {.book = book, .stamp_us = stamp_us};
+	struct fault_version version = {book->version.tenure, book->version.checkpoint + 1};
+	int err = book_put_all(&w, version);
+	if (!err && clock_wall_ms(book->site->clock) >= view->until_ms)
+		err = errbuf_set(e, ERR_TIMEOUT, "the time of this owner is over");
+	else
+		err = book_wait(book, queue, err, e);
+	if (err == ERR_UNKNOWN || err == ERR_CANCELLED)
+		book->owned = book->restored = false;
+	if (err)
+		return err;
+	for (size_t i = 0; i < book->day_count; i++)
+		fault_day_written(book->days[i], version);
+	book_end_writers(book);
+	fault_tenures_put(&book->tenures, version);
+	book->version = version;
+	book->changed = false;
+	stats_add(STAT_fault_checkpoints, 1);
+	return 0;
+}
+
+/* ---- Rows of volumes ------------------------------------------------------------------------- */
+
+static int book_delete_volume(const struct store_cell *cell, void *owner)
+{
+	struct book_writing *w = owner;
+	struct fault_parts key;
+	if (w->book->write->cells >= CLEAR_CELLS)
+		return 0;
+	fault_summaries_key(&key, w->book->tenant, w->day, true);
+	return store_cell_delete(w->book->write, TABLE_SUMMARIES, &key.parts, &cell->column,
+				 w->stamp_us);
+}
+
+/* *empty: nothing is left of it. */
+static int book_clear_some(struct book_writing *w, struct task_queue *queue, bool *empty,
+			   struct errbuf *e)
+{
+	struct fault_book *book = w->book;
+	struct fault_parts key;
+	store_write_reset(book->write);
+	fault_summaries_key(&key, book->tenant, w->day, true);
+	int err = store_row_wait(book->site->store, queue, clock_wall_ms(book->site->clock),
+				 TABLE_SUMMARIES, &key.parts, book_delete_volume, w, e);
+	*empty = !err && book->write->cells == 0;
+	return err || *empty ? err : book_wait(book, queue, 0, e);
+}
+
+int book_clear_days(struct fault_book *book, struct task_queue *queue, int64_t stamp_us,
+		    struct errbuf *e)
+{
+	int64_t now_ms = clock_mono_ms(book->site->clock);
+	for (size_t i = 0; i < book->clear.count; i++) {
+		const struct book_day *day = &book->clear.list[i];
+		struct book_writing w = {.book = book, .stamp_us = stamp_us, .day = day->day};
+		bool empty = false;
+		if (day->due_ms > now_ms)
+			continue;
+		int err = book_clear_some(&w, queue, &empty, e);
+		if (err)
+			return err;
+		if (empty) {
+			book_days_remove(&book->clear, w.day);
+			book->changed = true;
+		}
+		break; /* some of one day in a pass: nobody waits for it */
+	}
+	return 0;
+}

@@ -1,0 +1,615 @@
+#include "fault/day.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/grow.h"
+#include "fault/put.h"
+#include "wire/calendar.h"
+
+enum {
+	STATE_CLOSED = 1,
+	VALUE_MAX_BYTES = 1 << 20,
+	HASH_TEXT_BYTES = 32,
+	NAME_MAX_BYTES = FAULT_COLUMN_MAX_BYTES - 7, /* behind `volume.` */
+};
+
+static const char volume_prefix[] = "volume.";
+
+static const struct slice day_column_names[FAULT_COLUMNS] = {
+	[FAULT_COLUMN_DURATION] = SLICE("duration"),
+	[FAULT_COLUMN_STATEMENTS] = SLICE("statement count"),
+	[FAULT_COLUMN_TOTAL] = SLICE("total"),
+	[FAULT_COLUMN_HOURS] = SLICE("hours"),
+	[FAULT_COLUMN_STATE] = SLICE("state"),
+	[FAULT_COLUMN_VOLUME] = SLICE("volume"),
+	[FAULT_COLUMN_REST] = SLICE("rest"),
+};
+
+/* ---- Lists ----------------------------------------------------------------------------------- */
+
+/* Whether `a` stands before `b`. */
+static int day_top_compare(const struct fault_top *a, const struct fault_top *b)
+{
+	if (a->value != b->value)
+		return a->value > b->value ? -1 : 1;
+	return slice_compare(a->id, b->id);
+}
+
+static int day_top_compare_sort(const void *a, const void *b)
+{
+	return day_top_compare(a, b);
+}
+
+static void day_list_release(struct fault_list *list)
+{
+	for (size_t i = 0; i < list->count; i++)
+		mem_free((char *)(uintptr_t)list->list[i].id.data);
+	mem_free(list->list);
+	*list = (struct fault_list){NULL, 0, 0};
+}
+
+/* False: it is not among the first. */
+static bool day_list_add(struct fault_list *list, size_t max, struct fault_top top)
+{
+	size_t at = list->count;
+	while (at > 0 && day_top_compare(&top, &list->list[at - 1]) < 0)
+		at--;
+	if (at >= max)
+		return false;
+	top.id.data = mem_copy_text(top.id);
+	if (list->count == max)
+		mem_free((char *)(uintptr_t)list->list[--list->count].id.data);
+	GROW(list->list, list->room, list->count + 1);
+	memmove(list->list + at + 1, list->list + at, (list->count - at) * sizeof(*list->list));
+	list->list[at] = top;
+	list->count++;
+	return true;
+}
+
+static void day_list_put(const struct fault_list *list, struct buf *out)
+{
+	fault_put_varint(out, list->count);
+	for (size_t i = 0; i < list->count; i++) {
+		fault_put_varint(out, list->list[i].value);
+		fault_put_text(out, list->list[i].id);
+	}
+}
+
+static int day_list_take(struct fault_list *list, struct cursor *c)
+{
+	uint64_t count = cursor_varint(c);
+	if (count > FAULT_LIST_MAX)
+		return ERR_DAMAGED;
+	for (uint64_t i = 0; i < count && !c->bad; i++) {
+		struct fault_top top = {.value = cursor_varint(c)};
+		top.id = fault_take_text(c, FAULT_COLUMN_MAX_BYTES);
+		if (!c->bad)
+			day_list_add(list, FAULT_LIST_MAX, top);
+	}
+	return c->bad ? ERR_DAMAGED : 0;
+}
+
+/* ---- Names ----------------------------------------------------------------------------------- */
+
+void fault_day_text(int64_t day, char to[FAULT_DAY_TEXT_BYTES + 1])
+{
+	struct date date = date_of_days(day);
+	snprintf(to, FAULT_DAY_TEXT_BYTES + 1, "%04u%02u%02u", (unsigned)date.year % 10000,
+		 (unsigned)date.month, (unsigned)date.day);
+}
+
+void fault_day_volumes_text(int64_t day, char to[FAULT_VOLUMES_TEXT_BYTES + 1])
+{
+	fault_day_text(day, to);
+	memcpy(to + FAULT_DAY_TEXT_BYTES, "/volumes", sizeof("/volumes"));
+}
+
+int fault_day_parse(struct slice text, int64_t *day)
+{
+	unsigned numbers[3] = {0, 0, 0};
+	if (text.len != FAULT_DAY_TEXT_BYTES)
+		return ERR_INVALID;
+	for (size_t i = 0; i < FAULT_DAY_TEXT_BYTES; i++) {
+		unsigned digit = (unsigned)(uint8_t)text.data[i] - '0';
+		unsigned *number = &numbers[i < 4 ? 0 : i / 2 - 1];
+		if (digit > 9)
+			return ERR_INVALID;
+		*number = *number * 10 + digit;
+	}
+	if (numbers[1] < 1 || numbers[1] > 12 || numbers[2] < 1)
+		return ERR_INVALID;
+	*day = days_of_date((struct date){numbers[0], (int)numbers[1], (int)numbers[2]});
+	char same[FAULT_DAY_TEXT_BYTES + 1];
+	fault_day_text(*day, same);
+	return memcmp(same, text.data, FAULT_DAY_TEXT_BYTES) ? ERR_INVALID : 0;
+}
+
+static void day_put_escaped(struct buf *name, struct slice text)
+{
+	for (size_t i = 0; i < text.len; i++) {
+		uint8_t c = (uint8_t)text.data[i];
+		if (c == '\\' || c == ':')
+			buf_append_char(name, '\\');
+		if (c < 0x20 || c == 0x7f)
+			buf_printf(name, "\\x%02x", c);
+		else
+			buf_append_char(name, (char)c);
+	}
+}
+
+void fault_volume_name(const struct fault_facts *facts, struct buf *name)
+{
+	size_t begin = name->len;
+	day_put_escaped(name, facts->texts[FAULT_CONTEXT]);
+	buf_append_char(name, ':');
+	day_put_escaped(name, facts->texts[FAULT_EXCEPTION]);
+	if (name->len - begin <= NAME_MAX_BYTES)
+		return;
+	struct hash128 hash = hash128(name->data + begin, name->len - begin, 0);
+	size_t cut = begin + NAME_MAX_BYTES - HASH_TEXT_BYTES - 1;
+	while ((name->data[cut] & 0xc0) == 0x80)
+		cut--;
+	name->len = cut;
+	buf_printf(name, "~%016llx%016llx", (unsigned long long)hash.high,
+		   (unsigned long long)hash.low);
+}
+
+/* ---- Counting -------------------------------------------------------------------------------- */
+
+struct fault_day *fault_day_new(int64_t day, const struct fault_day_limits *limits)
+{
+	struct fault_day *d = mem_zalloc(sizeof(*d));
+	ASSERT(limits->list_max <= FAULT_LIST_MAX && limits->names_max > 0);
+	d->day = day;
+	d->limits = *limits;
+	for (size_t i = 0; i < FAULT_COLUMNS; i++)
+		buf_init(&d->columns[i].written, VALUE_MAX_BYTES);
+	return d;
+}
+
+static void day_release_volumes(struct fault_day *day)
+{
+	for (size_t at = 0; at < day->volumes.slot_count; at++) {
+		struct fault_volume *volume = hash_table_at(&day->volumes, at);
+		if (volume)
+			mem_free(volume->name);
+	}
+	hash_table_release(&day->volumes);
+	day->names = 0;
+}
+
+void fault_day_free(struct fault_day *day)
+{
+	if (!day)
+		return;
+	day_release_volumes(day);
+	day_list_release(&day->longest);
+	day_list_release(&day->most);
+	day_list_release(&day->largest);
+	for (size_t i = 0; i < FAULT_COLUMNS; i++)
+		buf_release(&day->columns[i].written);
+	mem_free(day);
+}
+
+static void day_touch(struct fault_day *day, enum fault_column column)
+{
+	day->columns[column].dirty = true;
+}
+
+static int64_t day_latest_first_us(const struct fault_day *day)
+{
+	int64_t latest_us = INT64_MIN;
+	for (size_t at = 0; at < day->volumes.slot_count; at++) {
+		const struct fault_volume *volume = hash_table_at(&day->volumes, at);
+		if (volume && volume->count)
+			latest_us = larger_of(latest_us, volume->first_us);
+	}
+	return latest_us;
+}
+
+/* The slot of a name, which is there from then on. */
+static struct fault_volume *day_volume(struct fault_day *day, struct slice name)
+{
+	bool added;
+	struct hash128 hash = hash128(name.data, name.len, 0);
+	struct fault_volume *volume =
+		hash_table_add(&day->volumes, hash, sizeof(*volume), &added);
+	if (added) {
+		volume->name = mem_copy_text(name);
+		volume->name_len = name.len;
+	}
+	return volume;
+}
+
+/* One of a name beyond the largest number of names. */
+static void day_count_rest(struct fault_day *day, int64_t date_us)
+{
+	day->rest++;
+	day_touch(day, FAULT_COLUMN_REST);
+	if (date_us <= day->latest_first_us)
+		day->disordered = true;
+}
+
+static void day_count_volume(struct fault_day *day, struct slice name, int64_t date_us)
+{
+	const struct fault_volume *known =
+		hash_table_find(&day->volumes, hash128(name.data, name.len, 0));
+	if (!(known && known->count) && day->names >= day->limits.names_max) {
+		day_count_rest(day, date_us);
+		return;
+	}
+	struct fault_volume *volume = day_volume(day, name);
+	volume->first_us = volume->count ? smaller_of(volume->first_us, date_us) : date_us;
+	day->names += volume->count == 0;
+	volume->count++;
+	volume->dirty = true;
+	if (volume->count == 1 && day->names == day->limits.names_max)
+		day->latest_first_us = day_latest_first_us(day);
+}
+
+void fault_day_add(struct fault_day *day, const struct fault_arrival *arrival)
+{
+	const struct fault_facts *facts = &arrival->facts;
+	ASSERT(fault_day_of(arrival->date_us) == day->day);
+	if (day->closed)
+		day->disordered = true;
+	if (facts->duration_us >= 0 &&
+	    day_list_add(&day->longest, day->limits.list_max,
+			 (struct fault_top){(uint64_t)facts->duration_us, arrival->id}))
+		day_touch(day, FAULT_COLUMN_DURATION);
+	if (facts->statements >= 0 &&
+	    day_list_add(&day->most, day->limits.list_max,
+			 (struct fault_top){(uint64_t)facts->statements, arrival->id}))
+		day_touch(day, FAULT_COLUMN_STATEMENTS);
+	day->total++;
+	day->hours[(arrival->date_us - day->day * FAULT_DAY_US) / (FAULT_DAY_US / FAULT_HOURS)]++;
+	day_touch(day, FAULT_COLUMN_TOTAL);
+	day_touch(day, FAULT_COLUMN_HOURS);
+	if (day->closed)
+		return;
+	struct buf name;
+	buf_init(&name, 4 * (FAULT_CONTEXT_MAX_BYTES + FAULT_EXCEPTION_MAX_BYTES) + 64);
+	fault_volume_name(facts, &name);
+	day_count_volume(day, buf_slice(&name), arrival->date_us);
+	buf_release(&name);
+}
+
+/* All volumes that there are, largest first, of equal ones by name; of a closed day those that were
+ * kept. At most `max`. */
+static size_t day_largest(const struct fault_day *day, struct fault_top *to, size_t max)
+{
+	size_t count = 0;
+	if (day->closed) {
+		for (; count < max && count < day->largest.count; count++)
+			to[count] = day->largest.list[count];
+		return count;
+	}
+	struct fault_top *all = mem_alloc_array(day->names, sizeof(*all));
+	for (size_t at = 0; at < day->volumes.slot_count; at++) {
+		const struct fault_volume *volume = hash_table_at(&day->volumes, at);
+		if (volume && volume->count)
+			all[count++] = (struct fault_top){volume->count,
+							  {volume->name, volume->name_len}};
+	}
+	qsort(all, count, sizeof(*all), day_top_compare_sort);
+	count = count < max ? count : max;
+	for (size_t i = 0; i < count; i++)
+		to[i] = all[i];
+	mem_free(all);
+	return count;
+}
+
+void fault_day_close(struct fault_day *day)
+{
+	if (day->closed)
+		return;
+	size_t max = day->limits.list_max;
+	struct fault_top *list = mem_alloc_array(max, sizeof(*list));
+	size_t count = day_largest(day, list, max);
+	for (size_t i = 0; i < count; i++)
+		day_list_add(&day->largest, max, list[i]);
+	mem_free(list);
+	day_release_volumes(day);
+	day->closed = true;
+	day_touch(day, FAULT_COLUMN_STATE);
+	day_touch(day, FAULT_COLUMN_VOLUME);
+}
+
+static void day_copy_list(struct fault_list *to, const struct fault_list *from)
+{
+	for (size_t i = 0; i < from->count; i++)
+		day_list_add(to, FAULT_LIST_MAX, from->list[i]);
+}
+
+struct fault_day_view *fault_day_view_new(const struct fault_day *day)
+{
+	struct fault_day_view *view = mem_zalloc(sizeof(*view));
+	struct fault_top *largest = mem_alloc_array(day->limits.list_max, sizeof(*largest));
+	size_t count = day_largest(day, largest, day->limits.list_max);
+	view->day = day->day;
+	view->total = day->total;
+	memcpy(view->hours, day->hours, sizeof(view->hours));
+	view->rest = day->rest;
+	view->closed = day->closed;
+	day_copy_list(&view->longest, &day->longest);
+	day_copy_list(&view->most, &day->most);
+	for (size_t i = 0; i < count; i++)
+		day_list_add(&view->largest, FAULT_LIST_MAX, largest[i]);
+	mem_free(largest);
+	return view;
+}
+
+void fault_day_view_free(struct fault_day_view *view)
+{
+	if (!view)
+		return;
+	day_list_release(&view->longest);
+	day_list_release(&view->most);
+	day_list_release(&view->largest);
+	mem_free(view);
+}
+
+/* The volumes of `fresh` take the place of the day's; names that are none any more stay with a count
+ * of 0 until that is written. */
+static void day_replace_volumes(struct fault_day *day, struct fault_day *fresh)
+{
+	for (size_t at = 0; at < day->volumes.slot_count; at++) {
+		struct fault_volume *volume = hash_table_at(&day->volumes, at);
+		if (volume && volume->count) {
+			volume->count = 0;
+			volume->dirty = true;
+		}
+	}
+	for (size_t at = 0; at < fresh->volumes.slot_count; at++) {
+		const struct fault_volume *from = hash_table_at(&fresh->volumes, at);
+		if (!from || !from->count)
+			continue;
+		struct fault_volume *volume =
+			day_volume(day, (struct slice){from->name, from->name_len});
+		volume->count = from->count;
+		volume->first_us = from->first_us;
+		volume->dirty = true;
+	}
+	day->names = fresh->names;
+	day->latest_first_us = fresh->latest_first_us;
+}
+
+static void day_move_list(struct fault_list *to, struct fault_list *from)
+{
+	day_list_release(to);
+	*to = *from;
+	*from = (struct fault_list){NULL, 0, 0};
+}
+
+void fault_day_replace(struct fault_day *day, struct fault_day **fresh_place)
+{
+	struct fault_day *fresh = *fresh_place;
+	ASSERT(fresh->day == day->day);
+	*fresh_place = NULL;
+	if (day->closed)
+		fault_day_close(fresh);
+	day_move_list(&day->longest, &fresh->longest);
+	day_move_list(&day->most, &fresh->most);
+	day_move_list(&day->largest, &fresh->largest);
+	if (!day->closed)
+		day_replace_volumes(day, fresh);
+	day->total = fresh->total;
+	memcpy(day->hours, fresh->hours, sizeof(day->hours));
+	day->rest = fresh->rest;
+	day->disordered = false;
+	for (size_t i = 0; i < FAULT_COLUMNS; i++)
+		day->columns[i].dirty = i != FAULT_COLUMN_VOLUME || day->closed;
+	fault_day_free(fresh);
+}
+
+/* ---- Cells ----------------------------------------------------------------------------------- */
+
+/* What the cell of a column is to hold; nothing: there is none. */
+static void day_put_column(const struct fault_day *day, enum fault_column column, struct buf *out)
+{
+	switch (column) {
+	case FAULT_COLUMN_DURATION:
+		day_list_put(&day->longest, out);
+		return;
+	case FAULT_COLUMN_STATEMENTS:
+		day_list_put(&day->most, out);
+		return;
+	case FAULT_COLUMN_TOTAL:
+		fault_put_varint(out, day->total);
+		return;
+	case FAULT_COLUMN_HOURS:
+		for (size_t h = 0; h < FAULT_HOURS; h++)
+			fault_put_varint(out, day->hours[h]);
+		return;
+	case FAULT_COLUMN_STATE:
+		buf_append_char(out, day->closed ? STATE_CLOSED : 0);
+		return;
+	case FAULT_COLUMN_VOLUME:
+		if (day->closed)
+			day_list_put(&day->largest, out);
+		return;
+	case FAULT_COLUMN_REST:
+		fault_put_varint(out, day->rest);
+		return;
+	case FAULT_COLUMNS:
+		break;
+	}
+	ASSERT(false);
+}
+
+static int day_take_column(struct fault_day *day, enum fault_column column, struct cursor *c)
+{
+	switch (column) {
+	case FAULT_COLUMN_DURATION:
+		return day_list_take(&day->longest, c);
+	case FAULT_COLUMN_STATEMENTS:
+		return day_list_take(&day->most, c);
+	case FAULT_COLUMN_TOTAL:
+		day->total = cursor_varint(c);
+		break;
+	case FAULT_COLUMN_HOURS:
+		for (size_t h = 0; h < FAULT_HOURS; h++)
+			day->hours[h] = cursor_varint(c);
+		break;
+	case FAULT_COLUMN_STATE:
+		day->closed = cursor_u8(c) == STATE_CLOSED;
+		break;
+	case FAULT_COLUMN_VOLUME:
+		return day_list_take(&day->largest, c);
+	case FAULT_COLUMN_REST:
+		day->rest = cursor_varint(c);
+		break;
+	case FAULT_COLUMNS:
+		break;
+	}
+	return c->bad ? ERR_DAMAGED : 0;
+}
+
+static int day_load_volume(struct fault_day *day, struct slice name, struct slice value,
+			   struct fault_version version)
+{
+	struct cursor c = cursor_of(value.data, value.len);
+	uint64_t count = value.len ? cursor_varint(&c) : 0;
+	uint64_t first_us = value.len ? cursor_varint(&c) : 0;
+	if (c.bad)
+		return ERR_DAMAGED;
+	if (!count)
+		return 0;
+	struct fault_volume *volume = day_volume(day, name);
+	day->names += volume->count == 0;
+	volume->count = volume->written_count = count;
+	volume->first_us = volume->written_first_us = (int64_t)first_us;
+	volume->version = version;
+	if (day->names >= day->limits.names_max)
+		day->latest_first_us = larger_of(day->latest_first_us, day_latest_first_us(day));
+	return 0;
+}
+
+int fault_day_load(struct fault_day *day, bool of_volumes, struct slice column, struct slice value,
+		   struct fault_version version)
+{
+	size_t prefix = sizeof(volume_prefix) - 1;
+	if (of_volumes) {
+		if (column.len < prefix || memcmp(column.data, volume_prefix, prefix) != 0)
+			return 0;
+		return day_load_volume(
+			day, (struct slice){column.data + prefix, column.len - prefix}, value,
+			version);
+	}
+	for (size_t i = 0; i < FAULT_COLUMNS; i++) {
+		if (!slice_equal(column, day_column_names[i]))
+			continue;
+		struct cursor c = cursor_of(value.data, value.len);
+		buf_clear(&day->columns[i].written);
+		buf_append(&day->columns[i].written, value.data, value.len);
+		day->columns[i].version = version;
+		return value.len ? day_take_column(day, (enum fault_column)i, &c) : 0;
+	}
+	return 0;
+}
+
+/* A cell of checkpoint `version` whose value before was `before`. */
+static int day_give(bool of_volumes, struct slice column, const struct fault_versioned *cell,
+		    fault_day_put *put, void *owner)
+{
+	struct buf value;
+	buf_init(&value, 2 * VALUE_MAX_BYTES);
+	fault_versioned_encode(cell, &value);
+	int err = value.failed ? ERR_LIMIT : put(owner, of_volumes, column, buf_slice(&value));
+	buf_release(&value);
+	return err;
+}
+
+static int day_write_column(struct fault_day *day, enum fault_column column,
+			    struct fault_version version, fault_day_put *put, void *owner)
+{
+	struct buf value;
+	buf_init(&value, VALUE_MAX_BYTES);
+	day_put_column(day, column, &value);
+	const struct fault_versioned cell = {
+		.version = version,
+		.value = buf_slice(&value),
+		.has_before = day->columns[column].version.tenure != 0,
+		.before_version = day->columns[column].version,
+		.before = buf_slice(&day->columns[column].written),
+	};
+	int err = value.failed ? ERR_LIMIT
+			       : day_give(false, day_column_names[column], &cell, put, owner);
+	buf_release(&value);
+	return err;
+}
+
+static struct slice day_volume_value(char to[20], uint64_t count, int64_t first_us)
+{
+	size_t len = 0;
+	if (count) {
+		len = varint_put((uint8_t *)to, count);
+		len += varint_put((uint8_t *)to + len, (uint64_t)first_us);
+	}
+	return (struct slice){to, len};
+}
+
+static int day_write_volume(const struct fault_volume *volume, struct fault_version version,
+			    fault_day_put *put, void *owner)
+{
+	char column[FAULT_COLUMN_MAX_BYTES], value[20], before[20];
+	size_t prefix = sizeof(volume_prefix) - 1;
+	ASSERT(prefix + volume->name_len <= sizeof(column));
+	memcpy(column, volume_prefix, prefix);
+	memcpy(column + prefix, volume->name, volume->name_len);
+	const struct fault_versioned cell = {
+		.version = version,
+		.value = day_volume_value(value, volume->count, volume->first_us),
+		.has_before = volume->version.tenure != 0,
+		.before_version = volume->version,
+		.before = day_volume_value(before, volume->written_count,
+					   volume->written_first_us),
+	};
+	return day_give(true, (struct slice){column, prefix + volume->name_len}, &cell, put, owner);
+}
+
+int fault_day_write(struct fault_day *day, struct fault_version version, fault_day_put *put,
+		    void *owner)
+{
+	int err = 0;
+	for (size_t i = 0; i < FAULT_COLUMNS && !err; i++)
+		if (day->columns[i].dirty)
+			err = day_write_column(day, (enum fault_column)i, version, put, owner);
+	for (size_t at = 0; at < day->volumes.slot_count && !err; at++) {
+		const struct fault_volume *volume = hash_table_at(&day->volumes, at);
+		if (volume && volume->dirty)
+			err = day_write_volume(volume, version, put, owner);
+	}
+	return err;
+}
+
+void fault_day_written(struct fault_day *day, struct fault_version version)
+{
+	for (size_t i = 0; i < FAULT_COLUMNS; i++) {
+		if (!day->columns[i].dirty)
+			continue;
+		buf_clear(&day->columns[i].written);
+		day_put_column(day, (enum fault_column)i, &day->columns[i].written);
+		day->columns[i].version = version;
+		day->columns[i].dirty = false;
+	}
+	for (size_t at = 0; at < day->volumes.slot_count; at++) {
+		struct fault_volume *volume = hash_table_at(&day->volumes, at);
+		if (!volume || !volume->dirty)
+			continue;
+		volume->written_count = volume->count;
+		volume->written_first_us = volume->first_us;
+		volume->version = version;
+		volume->dirty = false;
+	}
+}
+
+/* Each report that is added changes the total. */
+bool fault_day_is_dirty(const struct fault_day *day)
+{
+	for (size_t i = 0; i < FAULT_COLUMNS; i++)
+		if (day->columns[i].dirty)
+			return true;
+	return false;
+}

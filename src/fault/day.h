@@ -1,0 +1,132 @@
+/* The summary of a day of a tenant (document O, Summaries): the longest reports, those with most
+ * statements, how many there were of each context and exception, and by hour. In memory, with what
+ * is known of its cells (doc/format-faults.md, **Summaries**).
+ *
+ * Reports are added in any order, each once. What depends on an order that they did not come in
+ * makes the day `disordered`: then it is to be counted anew, in the order of receipt. That happens
+ * only where there are more names than may be kept.
+ *
+ * Pure; one thread at a time. */
+#ifndef FAULT_DAY_H
+#define FAULT_DAY_H
+
+#include "base/hash_table.h"
+#include "fault/arrival.h"
+#include "fault/versioned.h"
+
+#define FAULT_DAY_US INT64_C(86400000000)
+
+enum {
+	FAULT_DAY_TEXT_BYTES = 8, /* YYYYMMDD */
+	FAULT_VOLUMES_TEXT_BYTES = FAULT_DAY_TEXT_BYTES + 8,
+	FAULT_HOURS = 24,
+	FAULT_LIST_MAX = 1000,
+	FAULT_COLUMN_MAX_BYTES = 400,
+};
+
+struct fault_day_limits {
+	size_t list_max;  /* reports in a list, and names in the list of a closed day */
+	size_t names_max; /* of one day; what is of further names is counted as the rest */
+};
+
+struct fault_top {
+	uint64_t value;  /* microseconds, or statements */
+	struct slice id; /* the day's */
+};
+
+struct fault_list {
+	struct fault_top *list; /* descending, of equal ones by id ascending */
+	size_t count, room;
+};
+
+/* How many reports of one context and exception. A slot of a hash table. */
+struct fault_volume {
+	struct hash128 hash; /* of the name */
+	char *name;	     /* `context:exception`, escaped; the day's */
+	size_t name_len;
+	uint64_t count, written_count;
+	int64_t first_us, written_first_us; /* when the first was received */
+	struct fault_version version;	    /* of what is written */
+	bool dirty;
+};
+
+/* Cells of the day's own row. */
+enum fault_column {
+	FAULT_COLUMN_DURATION,
+	FAULT_COLUMN_STATEMENTS,
+	FAULT_COLUMN_TOTAL,
+	FAULT_COLUMN_HOURS,
+	FAULT_COLUMN_STATE,
+	FAULT_COLUMN_VOLUME,
+	FAULT_COLUMN_REST,
+	FAULT_COLUMNS
+};
+
+struct fault_day {
+	int64_t day; /* since the epoch */
+	struct fault_day_limits limits;
+	struct fault_list longest, most;
+	uint64_t total, hours[FAULT_HOURS], rest;
+	bool closed, disordered;
+	struct hash_table volumes; /* of an open day */
+	size_t names;		   /* of these, with a count above 0 */
+	int64_t latest_first_us;   /* of the names, once there are names_max */
+	struct fault_list largest; /* of a closed day: `id` is a name */
+	struct {
+		struct buf written; /* as it is stored */
+		struct fault_version version;
+		bool dirty;
+	} columns[FAULT_COLUMNS];
+};
+
+struct fault_day *fault_day_new(int64_t day, const struct fault_day_limits *limits);
+void fault_day_free(struct fault_day *day);
+
+/* `YYYYMMDD`; of the row of volumes `YYYYMMDD/volumes`. Both close with a zero. */
+void fault_day_text(int64_t day, char to[FAULT_DAY_TEXT_BYTES + 1]);
+void fault_day_volumes_text(int64_t day, char to[FAULT_VOLUMES_TEXT_BYTES + 1]);
+/* ERR_INVALID: it is none. */
+int fault_day_parse(struct slice text, int64_t *day) MUST_CHECK;
+static inline int64_t fault_day_of(int64_t date_us)
+{
+	return floor_div(date_us, FAULT_DAY_US);
+}
+
+/* A report that was received on this day. Of a closed day: it is disordered from then on. */
+void fault_day_add(struct fault_day *day, const struct fault_arrival *arrival);
+/* The list of the largest volumes takes the place of all of them. */
+void fault_day_close(struct fault_day *day);
+/* The counts are those of `fresh`, which is freed; cells that changed by that are to be written. */
+void fault_day_replace(struct fault_day *day, struct fault_day **fresh);
+
+/* What a day says to those who ask: a copy. */
+struct fault_day_view {
+	int64_t day;
+	uint64_t total, hours[FAULT_HOURS], rest;
+	bool closed;
+	struct fault_list longest, most;
+	struct fault_list largest; /* volumes, of all that there are, or that were kept */
+};
+struct fault_day_view *fault_day_view_new(const struct fault_day *day);
+void fault_day_view_free(struct fault_day_view *view);
+
+/* The name of a context and exception, escaped, cut to what a column may have behind `volume.`. */
+void fault_volume_name(const struct fault_facts *facts, struct buf *name);
+
+/* ---- Cells ----------------------------------------------------------------------------------- */
+
+/* What is stored of it; of cells that are not known to this program: nothing. ERR_DAMAGED: no
+ * program wrote that. */
+int fault_day_load(struct fault_day *day, bool of_volumes, struct slice column, struct slice value,
+		   struct fault_version version) MUST_CHECK;
+
+/* Gives each cell that has changed since it was written, of checkpoint `version`, to `put`; stops at
+ * its first error. */
+typedef int fault_day_put(void *owner, bool of_volumes, struct slice column, struct slice value);
+int fault_day_write(struct fault_day *day, struct fault_version version, fault_day_put *put,
+		    void *owner) MUST_CHECK;
+/* All that was given is written now. */
+void fault_day_written(struct fault_day *day, struct fault_version version);
+bool fault_day_is_dirty(const struct fault_day *day);
+
+#endif

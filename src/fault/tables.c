@@ -1,0 +1,124 @@
+#include "fault/tables.h"
+
+#include "fault/put.h"
+
+enum { SHARD_BITS = 12, WRITER_VERSION = 1 };
+
+static const struct slice tables_date = SLICE("date");
+/* The least text above `date`. */
+static const struct slice tables_after_date = SLICE("date\0");
+
+static struct slice tables_number(uint8_t to[8], uint64_t number)
+{
+	be64_put(to, number);
+	return (struct slice){(char *)to, 8};
+}
+
+void fault_writers_key(struct fault_parts *to, struct slice tenant)
+{
+	to->parts = (struct store_parts){{tenant}};
+}
+
+void fault_writers_column(struct fault_parts *to, uint64_t writer)
+{
+	to->parts = (struct store_parts){{tables_number(to->numbers[0], writer)}};
+}
+
+void fault_arrivals_key(struct fault_parts *to, struct slice tenant, struct fault_place place)
+{
+	to->parts = (struct store_parts){
+		{tenant, tables_number(to->numbers[0], place.writer),
+		 tables_number(to->numbers[1], place.sequence >> FAULT_RUN_BITS)}};
+}
+
+void fault_arrivals_column(struct fault_parts *to, uint64_t sequence)
+{
+	to->parts = (struct store_parts){{tables_number(to->numbers[0], sequence)}};
+}
+
+void fault_oops_key(struct fault_parts *to, struct slice tenant, struct slice id)
+{
+	uint64_t shard = hash64(id.data, id.len, 0) & ((1 << SHARD_BITS) - 1);
+	to->parts = (struct store_parts){{tenant, tables_number(to->numbers[0], shard)}};
+}
+
+void fault_oops_column(struct fault_parts *to, struct slice id, struct fault_place place)
+{
+	be64_put(to->place, place.writer);
+	be64_put(to->place + 8, place.sequence);
+	to->parts = (struct store_parts){
+		{id, tables_date, {(char *)to->place, sizeof(to->place)}}};
+}
+
+void fault_oops_bound(struct fault_parts *to, struct slice id, bool after)
+{
+	to->parts = (struct store_parts){{id, after ? tables_after_date : tables_date}};
+}
+
+void fault_books_key(struct fault_parts *to, struct slice tenant)
+{
+	to->parts = (struct store_parts){{tenant}};
+}
+
+void fault_books_column(struct fault_parts *to, uint64_t tenure)
+{
+	to->parts = (struct store_parts){{tables_number(to->numbers[0], tenure)}};
+}
+
+void fault_summaries_key(struct fault_parts *to, struct slice tenant, int64_t day, bool of_volumes)
+{
+	if (of_volumes)
+		fault_day_volumes_text(day, to->text);
+	else
+		fault_day_text(day, to->text);
+	to->parts = (struct store_parts){{tenant, slice_of(to->text)}};
+}
+
+uint64_t fault_part_number(struct slice part)
+{
+	return part.len == 8 ? be64_get((const uint8_t *)part.data) : 0;
+}
+
+/* ---- Values ---------------------------------------------------------------------------------- */
+
+void fault_writer_cell_encode(const struct fault_writer_cell *cell, struct buf *out)
+{
+	buf_append_char(out, WRITER_VERSION);
+	buf_append_char(out, cell->ended);
+	fault_put_varint(out, cell->next);
+	buf_append(out, &cell->began_us, 8);
+	buf_append(out, &cell->last_us, 8);
+	fault_put_text(out, cell->holder);
+}
+
+int fault_writer_cell_decode(struct slice bytes, struct fault_writer_cell *cell)
+{
+	struct cursor c = cursor_of(bytes.data, bytes.len);
+	uint8_t version = cursor_u8(&c);
+	if (!c.bad && version != WRITER_VERSION)
+		return ERR_VERSION;
+	cell->ended = cursor_u8(&c) != 0;
+	cell->next = cursor_varint(&c);
+	cell->began_us = (int64_t)cursor_u64(&c);
+	cell->last_us = (int64_t)cursor_u64(&c);
+	cell->holder = fault_take_text(&c, STORE_COLUMN_MAX_BYTES);
+	return c.bad ? ERR_DAMAGED : 0;
+}
+
+void fault_listing_encode(const struct fault_listing *listing, uint8_t to[FAULT_LISTING_BYTES])
+{
+	memcpy(to, &listing->order.date_us, 8);
+	memcpy(to + 8, &listing->digest, 16);
+}
+
+bool fault_listing_decode(const struct store_cell *cell, struct fault_listing *listing)
+{
+	struct slice place = cell->column.part[2];
+	if (place.len != 16 || cell->value.len != FAULT_LISTING_BYTES)
+		return false;
+	listing->order.place.writer = be64_get((const uint8_t *)place.data);
+	listing->order.place.sequence = be64_get((const uint8_t *)place.data + 8);
+	memcpy(&listing->order.date_us, cell->value.data, 8);
+	memcpy(&listing->digest, cell->value.data + 8, 16);
+	return true;
+}

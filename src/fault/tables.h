@@ -1,0 +1,53 @@
+/* Keys and columns of the tables of faults, and the small values in them (doc/format-faults.md). */
+#ifndef FAULT_TABLES_H
+#define FAULT_TABLES_H
+
+#include "fault/arrival.h"
+#include "fault/day.h"
+#include "store/store.h"
+
+/* Parts of a key or a column, with the memory of those that are made. */
+struct fault_parts {
+	struct store_parts parts;
+	uint8_t numbers[3][8];
+	uint8_t place[16];
+	char text[FAULT_VOLUMES_TEXT_BYTES + 1];
+};
+
+void fault_writers_key(struct fault_parts *to, struct slice tenant);
+void fault_writers_column(struct fault_parts *to, uint64_t writer);
+void fault_arrivals_key(struct fault_parts *to, struct slice tenant, struct fault_place place);
+void fault_arrivals_column(struct fault_parts *to, uint64_t sequence);
+void fault_oops_key(struct fault_parts *to, struct slice tenant, struct slice id);
+/* Of an arrival; the first and, with `after`, the one after the last that an id may have. */
+void fault_oops_column(struct fault_parts *to, struct slice id, struct fault_place place);
+void fault_oops_bound(struct fault_parts *to, struct slice id, bool after);
+void fault_books_key(struct fault_parts *to, struct slice tenant);
+void fault_books_column(struct fault_parts *to, uint64_t tenure);
+void fault_summaries_key(struct fault_parts *to, struct slice tenant, int64_t day, bool of_volumes);
+
+/* A part that is a number; 0 where it is none. */
+uint64_t fault_part_number(struct slice part);
+
+/* A cell of `report_writers`. */
+struct fault_writer_cell {
+	bool ended;
+	uint64_t next;	  /* of one that has ended */
+	int64_t began_us; /* when it was made */
+	int64_t last_us;  /* of one that has ended: when it received its last; INT64_MIN: nothing */
+	struct slice holder;
+};
+void fault_writer_cell_encode(const struct fault_writer_cell *cell, struct buf *out);
+int fault_writer_cell_decode(struct slice bytes, struct fault_writer_cell *cell) MUST_CHECK;
+
+/* A cell of `oops` with the attribute `date`. */
+struct fault_listing {
+	struct fault_order order;
+	struct hash128 digest;
+};
+enum { FAULT_LISTING_BYTES = 24 };
+void fault_listing_encode(const struct fault_listing *listing, uint8_t to[FAULT_LISTING_BYTES]);
+/* False: no program wrote it. */
+bool fault_listing_decode(const struct store_cell *cell, struct fault_listing *listing) MUST_CHECK;
+
+#endif
