@@ -66,7 +66,7 @@ static int book_recount_days(struct fault_book *book, struct task_queue *queue, 
 		fault_day_replace(day, &fresh);
 		book_days_remove(&book->recount, number);
 		book->changed = true;
-		stats_add(STAT_fault_recounts, 1);
+		stat_add(STAT_fault_recounts, 1);
 	}
 	return 0;
 }

@@ -66,7 +66,7 @@ static void book_add(struct fault_book *book, const struct book_arrived *arrived
 	struct fault_order order = book_order_of(arrived), first;
 	struct fault_day *day = book_find_day(book, fault_day_of(order.date_us));
 	if (book_first_other(&book->positions, &order, arrived->arrival.id, listings, &first)) {
-		stats_add(STAT_fault_arrivals_struck, 1);
+		stat_add(STAT_fault_arrivals_struck, 1);
 		if (fault_order_compare(&first, &order) < 0)
 			return;
 		book_days_add(&book->recount, fault_day_of(first.date_us), 0);

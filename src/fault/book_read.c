@@ -336,7 +336,7 @@ static void book_add_arrived(struct fault_book *book, struct book_writer *writer
 	struct book_arrived arrived = {.place = {writer->writer, sequence}};
 	book->changed = true;
 	if (fault_arrival_decode(value, &arrived.arrival)) {
-		stats_add(STAT_fault_arrivals_damaged, 1);
+		stat_add(STAT_fault_arrivals_damaged, 1);
 		log_warn("faults: report %llu of writer %016llx of tenant " SHOWN
 			 " (table report_arrivals) cannot be read; it is left out",
 			 (unsigned long long)sequence, (unsigned long long)writer->writer,

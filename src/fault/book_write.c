@@ -262,7 +262,7 @@ static void book_end_writers(struct fault_book *book)
 		struct book_writer *writer = &book->positions.writers[i];
 		if (!writer->ending)
 			continue;
-		stats_add(STAT_fault_holes, writer->hole_count);
+		stat_add(STAT_fault_holes, writer->hole_count);
 		writer->ending = false;
 		writer->ended = true;
 		writer->end = writer->next;
@@ -292,7 +292,7 @@ int book_write_checkpoint(struct fault_book *book, struct task_queue *queue, int
 	fault_tenures_put(&book->tenures, version);
 	book->version = version;
 	book->changed = false;
-	stats_add(STAT_fault_checkpoints, 1);
+	stat_add(STAT_fault_checkpoints, 1);
 	return 0;
 }
 

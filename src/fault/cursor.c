@@ -75,7 +75,7 @@ static int cursor_keep(struct cursor_writer *w, struct fault_arrival *arrival, u
 	return 0;
 }
 
-static int cursor_take(struct fault_cursor *cursor, struct cursor_writer *w,
+static int cursor_take_cells(struct fault_cursor *cursor, struct cursor_writer *w,
 		       const struct store_cell_scan *scan)
 {
 	int err = 0;
@@ -114,7 +114,7 @@ static int cursor_fill(struct fault_cursor *cursor, struct cursor_writer *w, str
 		uint64_t at = cursor->backward ? w->next - 1 : w->next;
 		uint64_t run = at >> FAULT_RUN_BITS;
 		err = cursor_scan(cursor, w->writer, run, w->next, WINDOW, &request, e);
-		err = err ? err : cursor_take(cursor, w, &request->cell_scan);
+		err = err ? err : cursor_take_cells(cursor, w, &request->cell_scan);
 		if (err == ERR_LIMIT)
 			errbuf_set(e, err, "reports of one writer take too much memory");
 		if (!err && !request->more && request->cell_scan.count < WINDOW)

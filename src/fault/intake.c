@@ -137,7 +137,7 @@ static void intake_add_void(struct intake_writer *writer, uint64_t sequence, int
 	GROW(writer->voids, writer->void_room, writer->void_count + 1);
 	writer->voids[writer->void_count++] = (struct intake_void){sequence, date_us};
 	writer->intake->voids++;
-	stats_add(STAT_fault_voids, 1);
+	stat_add(STAT_fault_voids, 1);
 }
 
 static void intake_on_voids_written(struct store_write *write, int err)
@@ -251,16 +251,16 @@ static void intake_count(const struct fault_submission *s)
 	for (size_t i = 0; i < s->count; i++) {
 		switch (s->items[i].outcome) {
 		case FAULT_TAKEN:
-			stats_add(STAT_fault_taken, 1);
+			stat_add(STAT_fault_taken, 1);
 			break;
 		case FAULT_REPEATED:
-			stats_add(STAT_fault_repeated, 1);
+			stat_add(STAT_fault_repeated, 1);
 			break;
 		case FAULT_CONFLICT:
-			stats_add(STAT_fault_conflicts, 1);
+			stat_add(STAT_fault_conflicts, 1);
 			break;
 		case FAULT_FAILED:
-			stats_add(STAT_fault_failed, 1);
+			stat_add(STAT_fault_failed, 1);
 			break;
 		}
 	}
