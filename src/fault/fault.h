@@ -1,0 +1,79 @@
+/* Fault reports (document O, OOPS Repository): taken, counted, read.
+ *
+ *     door  --submission-->  intake  --arrival, then id-->  store
+ *                                                            |
+ *     page, CLI  <--day, list, report--  book of the tenant  <--  owner: a pass each second
+ *
+ * This is the whole of it for one process: its intake, a book of each tenant that anybody asked for
+ * or wrote to, and the job that owns tenants: it takes the leases of their partitions, and does
+ * their passes (book.h).
+ *
+ * Threads: fault_open, fault_stop, fault_is_over, fault_close, fault_tick and the intake belong to
+ * the thread of the executor. What waits (fault_read_report, and what book.h has) runs on any thread
+ * that may wait. */
+#ifndef FAULT_FAULT_H
+#define FAULT_FAULT_H
+
+#include "fault/book.h"
+#include "fault/intake.h"
+#include "fault/report.h"
+#include "lease/session.h"
+
+enum { FAULT_TENANTS_MAX = 10000 };
+
+struct fault_options {
+	struct store *store;
+	struct clock *clock;
+	struct executor *executor;
+	struct lease_session *session;
+	struct fault_day_limits limits;
+	struct fault_masks masks;
+	int64_t skew_max_ms, write_max_ms;
+	int64_t every_ms; /* between passes */
+	uint64_t seed;	  /* of writers' numbers */
+};
+
+struct fault;
+
+/* Blocks for a moment. The store's error, with a sentence. The texts are the caller's. */
+int fault_open(const struct fault_options *options, struct fault **fault,
+	       struct errbuf *e) MUST_CHECK;
+/* Begins to own tenants. */
+void fault_start(struct fault *fault);
+/* The owner ends after the pass that is at work, with a last checkpoint. */
+void fault_stop(struct fault *fault);
+bool fault_is_over(const struct fault *fault); /* and no submission is at work */
+void fault_close(struct fault *fault);
+void fault_tick(struct fault *fault); /* several times a second */
+
+struct fault_intake *fault_intake_of(struct fault *fault);
+const struct fault_site *fault_site_of(const struct fault *fault);
+
+/* The book of a tenant, which lives as long as `fault`. Any thread. ERR_LIMIT: there are
+ * FAULT_TENANTS_MAX already. */
+int fault_book_of(struct fault *fault, struct slice tenant, struct fault_book **book,
+		  struct errbuf *e) MUST_CHECK;
+
+/* ---- One report ------------------------------------------------------------------------------ */
+
+struct fault_found {
+	struct slice id; /* as it is stored */
+	struct fault_order order;
+	struct fault_facts facts;
+	struct buf body;      /* JSON; the caller's to release */
+	size_t conflict_count; /* other contents that came under this id at the same time */
+};
+
+/* Finds a report as people write ids: as given, in large or small letters, each with and without
+ * `OOPS-`. Texts go to the arena. ERR_NOT_FOUND; ERR_DAMAGED; or the store's error, with a sentence.
+ */
+int fault_read_report(struct fault *fault, struct task_queue *queue, struct slice tenant,
+		      struct slice id, struct arena *arena, struct fault_found *found,
+		      struct errbuf *e) MUST_CHECK;
+
+/* The TimeUUID of a report (RFC 9562, version 1), as `day_oops` of document O has it: made of the
+ * time of receipt and the writer. Ends with a zero. */
+enum { FAULT_UUID_TEXT_BYTES = 36 };
+void fault_time_uuid(const struct fault_order *order, char to[FAULT_UUID_TEXT_BYTES + 1]);
+
+#endif
