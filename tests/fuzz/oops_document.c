@@ -1,12 +1,21 @@
-/* A fault report in any form: what is read can be written as JSON and in the old form. */
+/* A fault report in any form: what is read is UTF-8, and can be written as JSON and in the old
+ * form. */
 #include "base/buf.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "wire/oops_document.h"
 #include "wire/oops_rfc822.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { MEMORY_MAX_BYTES = 16 << 20, UNPACKED_MAX_BYTES = 64 << 10 };
+
+static void check_text(const struct json *node)
+{
+	ASSERT(utf8_is_valid(node->text) && utf8_is_valid(node->key));
+	for (const struct json *child = node->first; child; child = child->next)
+		check_text(child);
+}
 
 static void write_both_ways(const struct json *root, struct buf *out)
 {
@@ -33,8 +42,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 				      &arena, &root, &dialect, &e);
 	ASSERT((err == 0) == (e.text[0] == 0));
 	ASSERT(unpacked.len <= UNPACKED_MAX_BYTES && oops_dialect_name(dialect));
-	if (err == 0)
+	if (err == 0) {
+		check_text(root);
 		write_both_ways(root, &out);
+	}
 	buf_release(&out);
 	buf_release(&unpacked);
 	arena_release(&arena);

@@ -147,6 +147,32 @@ static void text_is_kept_as_far_as_it_is_utf8(void **state)
 	       "ab\":null}");
 }
 
+/* The writer of JSON replaces wrong bytes too, so the tree itself is looked at. */
+static void the_tree_is_utf8(void **state)
+{
+	struct arena arena;
+	struct json *root;
+	(void)state;
+	arena_init(&arena, 1 << 20);
+	assert_int_equal(bson_parse(SLICE("\x11\0\0\0"
+					  "\x02\xff"
+					  "k\0"
+					  "\x04\0\0\0a\xe9z\0"
+					  "\0"),
+				    &arena, &root, NULL),
+			 0);
+	assert_true(slice_equal(root->first->key, SLICE("\xef\xbf\xbdk")));
+	assert_true(slice_equal(root->first->text, SLICE("a\xef\xbf\xbdz")));
+	assert_int_equal(bson_parse(SLICE("\x0c\0\0\0"
+					  "\x0br\0"
+					  "\xe9\0i\0"
+					  "\0"),
+				    &arena, &root, NULL),
+			 0);
+	assert_true(slice_equal(root->first->text, SLICE("/\xef\xbf\xbd/i")));
+	arena_release(&arena);
+}
+
 static void binary_is_text_or_base64(void **state)
 {
 	(void)state;
@@ -452,6 +478,7 @@ int main(void)
 		cmocka_unit_test(numbers_stay_exact),
 		cmocka_unit_test(a_number_has_its_literal),
 		cmocka_unit_test(text_is_kept_as_far_as_it_is_utf8),
+		cmocka_unit_test(the_tree_is_utf8),
 		cmocka_unit_test(binary_is_text_or_base64),
 		cmocka_unit_test(other_types),
 		cmocka_unit_test(code_with_scope_is_an_object),

@@ -235,6 +235,7 @@ static void variables(void **state)
 	expect("\n=\n\n", "{\"req_vars\":{\"\":\"\"},\"tb_text\":\"\\n\"}");
 	expect("\na=%41%c3%A9%ff%4%zz%\n\n",
 	       "{\"req_vars\":{\"a\":\"A\xc3\xa9\xef\xbf\xbd%4%zz%\"},\"tb_text\":\"\\n\"}");
+	expect("\na=%4", "{\"req_vars\":{\"a\":\"%4\"},\"tb_text\":\"a=%4\"}");
 	expect("\na=b+c\n\n", "{\"req_vars\":{\"a\":\"b+c\"},\"tb_text\":\"\\n\"}");
 	expect("\na=1\na=2\n\n", "{\"req_vars\":{\"a\":\"1\",\"a\":\"2\"},\"tb_text\":\"\\n\"}");
 	/* Lines that say nothing are left out; Python ends lines at more than LF. */
@@ -291,6 +292,27 @@ static void utf8_stays_and_all_else_is_replaced(void **state)
 	expect_slice(SLICE("User: a\0b\n\nk=\0\n\n"),
 		     "{\"username\":\"a\\u0000b\",\"req_vars\":{\"k\":\"\\u0000\"},"
 		     "\"tb_text\":\"\\n\"}");
+}
+
+/* The writer of JSON replaces wrong bytes too, so the tree itself is looked at. */
+static void the_tree_is_utf8(void **state)
+{
+	struct arena arena;
+	struct json *root;
+	(void)state;
+	arena_init(&arena, 1 << 20);
+	assert_int_equal(oops_rfc822_parse(SLICE("User: a\xff"
+						 "b\n\n%ff=%fe\n\ntraceback\xc3"),
+					   &arena, &root, NULL),
+			 0);
+	const struct json *variable = json_member(root, "req_vars")->first;
+	assert_true(slice_equal(json_member(root, "username")->text, SLICE("a\xef\xbf\xbd"
+									   "b")));
+	assert_true(slice_equal(variable->key, SLICE("\xef\xbf\xbd")));
+	assert_true(slice_equal(variable->text, SLICE("\xef\xbf\xbd")));
+	assert_true(
+		slice_equal(json_member(root, "tb_text")->text, SLICE("traceback\xef\xbf\xbd")));
+	arena_release(&arena);
 }
 
 static void what_is_written_is_ascii_in_lines(void **state)
@@ -376,6 +398,23 @@ static void the_arena_bounds_the_tree(void **state)
 	}
 }
 
+/* Of a value that is no text, what does not fit is not left out in silence. */
+static void a_value_that_does_not_fit_says_so(void **state)
+{
+	static const char report[] = "{\"id\":[\"01234567890123456789012345678901234567890123\"]}";
+	struct arena arena;
+	struct buf out;
+	struct json *root;
+	(void)state;
+	arena_init(&arena, 1 << 20);
+	buf_init(&out, 40);
+	assert_int_equal(json_parse(slice_of(report), &arena, &root, NULL), 0);
+	oops_rfc822_write(root, &out);
+	assert_true(out.failed);
+	buf_release(&out);
+	arena_release(&arena);
+}
+
 /* Cut anywhere or with any byte changed, a report is read. */
 static void damaged_reports_are_read(void **state)
 {
@@ -426,11 +465,13 @@ int main(void)
 		cmocka_unit_test(statements),
 		cmocka_unit_test(the_traceback_begins_with_its_word),
 		cmocka_unit_test(utf8_stays_and_all_else_is_replaced),
+		cmocka_unit_test(the_tree_is_utf8),
 		cmocka_unit_test(what_is_written_is_ascii_in_lines),
 		cmocka_unit_test(variables_are_quoted_and_sorted),
 		cmocka_unit_test(rows_of_other_shapes_are_written_as_far_as_they_go),
 		cmocka_unit_test(times_are_written_as_python_does),
 		cmocka_unit_test(a_full_buffer_says_so),
+		cmocka_unit_test(a_value_that_does_not_fit_says_so),
 		cmocka_unit_test(the_arena_bounds_the_tree),
 		cmocka_unit_test(damaged_reports_are_read),
 		cmocka_unit_test(the_first_line_tells),
