@@ -1,0 +1,34 @@
+/* Facts of a report: what lists, summaries and filters need of it, small enough to be kept beside
+ * each report and read by the million. Texts are cut to their limits, between characters. */
+#ifndef FAULT_FACTS_H
+#define FAULT_FACTS_H
+
+#include "base/base.h"
+
+enum {
+	FAULT_ID_MAX_BYTES = 200,
+	FAULT_CONTEXT_MAX_BYTES = 512,
+	FAULT_EXCEPTION_MAX_BYTES = 512,
+	FAULT_LABEL_MAX_BYTES = 200, /* level, release, environment, host, user */
+};
+
+/* The place of a text in struct fault_facts. The numbers are on disk: never renumber, only append.
+ */
+enum fault_text {
+	FAULT_CONTEXT = 0,
+	FAULT_EXCEPTION = 1,
+	FAULT_LEVEL = 2,
+	FAULT_RELEASE = 3,
+	FAULT_ENVIRONMENT = 4,
+	FAULT_HOST = 5,
+	FAULT_USER = 6,
+	FAULT_TEXTS
+};
+
+struct fault_facts {
+	struct slice texts[FAULT_TEXTS]; /* len 0: the report has none */
+	int64_t duration_us;             /* -1: none is known */
+	int64_t statements;              /* of a database, in the timeline; -1: it has none */
+};
+
+#endif
