@@ -164,7 +164,7 @@ static bool mask_name_part_is_harmless(const struct mask_name_parts *parts, size
 	return false;
 }
 
-bool mask_name_is_secret(const struct mask_words *words, struct slice name)
+static bool mask_name_judge(const struct mask_words *words, struct slice name)
 {
 	struct mask_name_parts parts;
 	mask_name_cut(name, &parts);
@@ -174,6 +174,17 @@ bool mask_name_is_secret(const struct mask_words *words, struct slice name)
 			       !mask_name_part_is_harmless(&parts, parts.count - 1);
 	}
 	return false;
+}
+
+bool mask_name_is_secret(struct mask_words *words, struct slice name)
+{
+	if (!name.len)
+		return false;
+	size_t place = name.len * 7 + (uint8_t)name.data[0] * 3 + (uint8_t)name.data[name.len - 1];
+	struct mask_name_known *known = &words->known[place % MASK_NAMES_KNOWN];
+	if (!slice_equal(known->name, name))
+		*known = (struct mask_name_known){name, mask_name_judge(words, name)};
+	return known->secret;
 }
 
 bool mask_name_is_header(struct slice name)

@@ -18,18 +18,25 @@
 enum {
 	MASK_NAME_MAX_BYTES = 128, /* of a longer name the last that many are looked at */
 	MASK_NAME_LONG_BYTES = 5,
+	MASK_NAMES_KNOWN = 64, /* a power of two */
 };
 
-/* The words by their last character, made for a tree. It points to the masks. */
+/* The words by their last character, made for a tree. It points to the masks, and to names that it
+ * was asked for: those of one report are few, and come again with each frame of a trace. */
 struct mask_words {
 	const struct fault_masks *masks;
 	uint8_t first[128];                 /* by character: a word's place + 1 */
 	uint8_t next[FAULT_MASK_WORDS_MAX]; /* of the same last character */
+	struct mask_name_known {
+		struct slice name;
+		bool secret;
+	} known[MASK_NAMES_KNOWN];
 };
 
 void mask_words_init(struct mask_words *words, const struct fault_masks *masks);
 
-bool mask_name_is_secret(const struct mask_words *words, struct slice name);
+/* The name has to stay where it is as long as the words are asked. */
+bool mask_name_is_secret(struct mask_words *words, struct slice name);
 
 /* Whether the value is a header's, which goes to the end of its line: authorization, cookie. */
 bool mask_name_is_header(struct slice name);

@@ -288,8 +288,8 @@ static size_t mask_text_operator(struct slice text, size_t at)
 	return len;
 }
 
-static bool mask_text_assigned(const struct mask_words *words, struct slice text, size_t from,
-			       size_t at, struct mask_span *span)
+static bool mask_text_assigned(struct mask_words *words, struct slice text, size_t from, size_t at,
+			       struct mask_span *span)
 {
 	struct mask_text_name name;
 	size_t len = mask_text_operator(text, at);
@@ -415,7 +415,7 @@ static const uint8_t mask_text_stops[256] = {
 };
 
 /* *at is where the pass goes on, if there is nothing. */
-static bool mask_text_at(const struct mask_words *words, struct slice text, size_t from, size_t *at,
+static bool mask_text_at(struct mask_words *words, struct slice text, size_t from, size_t *at,
 			 struct mask_span *span)
 {
 	switch ((enum mask_text_stop)mask_text_stops[(uint8_t)text.data[*at]]) {
@@ -437,7 +437,7 @@ static bool mask_text_at(const struct mask_words *words, struct slice text, size
 	return false;
 }
 
-bool mask_text_next(const struct mask_words *words, struct slice text, size_t from,
+bool mask_text_next(struct mask_words *words, struct slice text, size_t from,
 		    struct mask_span *span)
 {
 	for (size_t at = from; at < text.len; at++) {

@@ -30,7 +30,7 @@ struct mask_span {
 
 /* The first secret that begins at `from` or later; what is before `from` is looked at no more, but
  * as the surroundings of what follows. For the next one: from = span->end. */
-bool mask_text_next(const struct mask_words *words, struct slice text, size_t from,
+bool mask_text_next(struct mask_words *words, struct slice text, size_t from,
 		    struct mask_span *span) MUST_CHECK;
 
 #endif
