@@ -272,13 +272,11 @@ static bool mask_text_bare(struct slice text, const struct mask_text_name *name,
 	       mask_text_is_bare_secret(word);
 }
 
-/* The operator at `at`: =, ==, ===, =>, := or a colon. How long it is; 0: another, or none that
- * gives a value. */
+/* How long the operator at `at` is: =, ==, ===, =>, := or a colon. Others that end with = have no
+ * name before it. */
 static size_t mask_text_operator(struct slice text, size_t at)
 {
 	size_t len = 1;
-	if (at && strchr("=!<>:", text.data[at - 1]) && text.data[at - 1])
-		return 0;
 	if (text.data[at] == ':')
 		return at + 1 < text.len && text.data[at + 1] == '=' ? 2 : 1;
 	while (len < 3 && at + len < text.len && text.data[at + len] == '=')
@@ -293,8 +291,6 @@ static bool mask_text_assigned(struct mask_words *words, struct slice text, size
 {
 	struct mask_text_name name;
 	size_t len = mask_text_operator(text, at);
-	if (!len)
-		return false;
 	mask_text_name_before(text, from, at, &name);
 	if (!name.name.len || !mask_name_is_secret(words, name.name))
 		return false;
@@ -329,7 +325,7 @@ static bool mask_text_userinfo(struct slice text, size_t at, struct mask_span *s
 		if (c == '@')
 			sign = end;
 	}
-	if (!colon || sign <= colon + 1)
+	if (!colon || !sign)
 		return false;
 	*span = (struct mask_span){colon + 1, sign};
 	struct slice found = {text.data + span->begin, span->end - span->begin};

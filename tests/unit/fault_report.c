@@ -277,6 +277,9 @@ static void timelines(void **state)
 	assert_int_equal(report.facts.statements, 1);
 	expect_body("{\"timeline\":[{\"statement\":\"SET password='<hidden>'\"}]}");
 	expect_nothing_refused();
+	/* Its secrets are those of the list, and not of a text. */
+	read_oops("{\"timeline\":\"[{\\\"statement\\\":{\\\"token\\\":{\\\"a\\\":\\\"x\\\"}}}]\"}");
+	expect_body("{\"timeline\":[{\"statement\":{\"token\":{\"a\":\"<hidden>\"}}}]}");
 	read_oops("{\"timeline\":\"[cut\"}");
 	expect_body("{\"timeline\":\"[cut\"}");
 	expect_refused("timeline: it is no list");
@@ -479,6 +482,9 @@ static int read_small(const char *text, size_t body_max_bytes, size_t memory_max
 	error.text[0] = 0;
 	int err = fault_report_read(document, FAULT_OF_OOPS, (struct slice){NULL, 0}, &options,
 				    &small, &report, &error);
+	report.body = arena_copy(&arena, report.body);
+	report.id = arena_copy(&arena, report.id);
+	report.facts.texts[FAULT_CONTEXT] = arena_copy(&arena, report.facts.texts[FAULT_CONTEXT]);
 	arena_release(&small);
 	return err;
 }
@@ -491,19 +497,37 @@ static void a_body_has_a_maximum(void **state)
 	assert_string_equal(error.text, "the report has more than 12 bytes");
 }
 
+/* Whatever memory there is, a report is whole or none. */
 static void memory_has_a_maximum(void **state)
 {
+	struct hash128 digest =
+		digest_of("{\"\":1.0,\"a\":2.0,\"b\":{\"y\":\"token=x\",\"z\":1.0},"
+			  "\"context\":\"c\",\"level\":[],\"req_vars\":[[\"a\",1.0]],"
+			  "\"timeline\":\"[[1,2]]\"}");
+	struct hash128 name = hash128("", 0, 0);
+	char expected[300];
 	int err = ERR_LIMIT;
 	(void)state;
 	for (size_t max = 0; err; max += 16) {
-		err = read_small(
-			"{\"b\":{\"z\":1,\"y\":\"token=x\"},\"a\":1,\"a\":2,\"context\":\"c\","
-			"\"\":1,\"req_vars\":[[\"a\",1]],\"timeline\":\"[[1,2]]\"}",
-			1000, max);
+		err = read_small("{\"b\":{\"z\":1,\"y\":\"token=x\"},\"a\":1,\"a\":2,"
+				 "\"context\":\"c\",\"level\":[],\"\":1,\"req_vars\":[[\"a\",1]],"
+				 "\"timeline\":\"[[1,2]]\"}",
+				 1000, max);
 		assert_true(err == 0 || err == ERR_LIMIT);
 		assert_true(err == 0 || error.text[0]);
 		assert_true(max < 1 << 16);
 	}
+	snprintf(expected, sizeof(expected), "OOPS-%016" PRIx64 "%016" PRIx64, digest.high,
+		 digest.low);
+	expect_slice(report.id, expected);
+	expect_fact(FAULT_CONTEXT, "c");
+	snprintf(expected, sizeof(expected),
+		 "{\"REQUEST.a\":1,\"a\":2,\"b\":{\"y\":\"token=<hidden>\",\"z\":1},"
+		 "\"context\":\"c\",\"level\":[],\"timeline\":[[1,2]],"
+		 "\"~%016" PRIx64 "%016" PRIx64 "\":1}",
+		 name.high, name.low);
+	expect_body(expected);
+	assert_int_equal(report.refused_count, 3);
 }
 
 static void nesting_as_deep_as_a_tree_has_it(void **state)
