@@ -470,10 +470,11 @@ static bool intake_first(const struct store_request *request, struct fault_listi
 	return any;
 }
 
-static void intake_judge(struct fault_item *item)
+/* By what was read of its id first, where several items have it: not all is read at one moment. */
+static void intake_judge(struct fault_submission *s, struct fault_item *item)
 {
 	struct fault_listing first;
-	if (!intake_first(item->request, &first)) {
+	if (!intake_first(s->items[item->same].request, &first)) {
 		item->outcome = FAULT_TAKEN;
 		return;
 	}
@@ -495,7 +496,7 @@ static void intake_on_read(struct store_read *read, int err)
 		item->outcome = FAULT_TAKEN;
 		if (err)
 			continue;
-		intake_judge(item);
+		intake_judge(s, item);
 	}
 	if (err)
 		intake_fail(s, err);
