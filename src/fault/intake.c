@@ -338,11 +338,12 @@ static void intake_on_written(struct store_write *write, int err)
 	struct fault_submission *s = write->owner;
 	if (!err || write->stages_kept > 0)
 		s->writer->registered = true;
+	s->unknown = s->unknown || err == ERR_UNKNOWN || write->stages_kept > s->arrivals_stage;
 	if (!err) {
 		if (s->intake->options.written)
 			s->intake->options.written(s->intake->options.owner, s->tenant);
 		intake_end(s);
-	} else if (err == ERR_UNKNOWN || write->stages_kept > s->arrivals_stage) {
+	} else if (s->unknown && err != ERR_CANCELLED) {
 		s->again = true; /* at the next tick */
 	} else {
 		intake_make_voids(s);
@@ -566,7 +567,7 @@ int fault_intake_submit(struct fault_intake *intake, struct fault_submission *s)
 	s->read = NULL;
 	s->write = NULL;
 	s->writer = NULL;
-	s->again = false;
+	s->again = s->unknown = false;
 	s->next = NULL;
 	intake->in_flight += s->count;
 	if (intake_must_wait(intake, s)) {
