@@ -38,7 +38,6 @@ struct book_unlisted {
 	struct hash128 digest;
 	char *id;
 	size_t id_len;
-	int64_t since_ms; /* by the monotonic clock */
 };
 
 /* A day's number, and when something is to be done about it. */

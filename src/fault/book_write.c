@@ -220,8 +220,9 @@ static int book_put_ended(const struct book_writing *w, const struct book_writer
 	return err;
 }
 
-/* The entry by id of an arrival whose writer did not come to write it: it is a function of the
- * arrival, so it does not matter who writes it, nor how often. */
+/* The entry by id of an arrival whose writer did not come to write it yet. Whoever begins with this
+ * checkpoint finds by it that the arrival is there. It is a function of the arrival, so it does not
+ * matter who writes it, nor how often. */
 static int book_put_listing(const struct book_writing *w, const struct book_unlisted *unlisted)
 {
 	struct fault_parts key, column;
@@ -239,7 +240,6 @@ static int book_put_all(struct book_writing *w, struct fault_version version)
 {
 	struct fault_book *book = w->book;
 	const struct book_positions *positions = &book->positions;
-	int64_t now_ms = clock_mono_ms(book->site->clock);
 	int err = 0;
 	store_write_reset(book->write);
 	for (size_t i = 0; i < book->day_count && !err; i++) {
@@ -250,8 +250,7 @@ static int book_put_all(struct book_writing *w, struct fault_version version)
 		if (positions->writers[i].ending)
 			err = book_put_ended(w, &positions->writers[i]);
 	for (size_t i = 0; i < positions->unlisted_count && !err; i++)
-		if (now_ms - positions->unlisted[i].since_ms > book->site->write_max_ms)
-			err = book_put_listing(w, &positions->unlisted[i]);
+		err = book_put_listing(w, &positions->unlisted[i]);
 	store_write_next_stage(book->write);
 	return err ? err : book_put_cell(w, version);
 }
