@@ -88,7 +88,7 @@ static bool step_store(struct model *m)
 	if (m->far)
 		return far_step(m->far);
 	bool any = m->slow.write_count || m->slow.read_count;
-	if (!m->rests && pick(m, 1000) < m->full)
+	if (m->faulty && pick(m, 1000) < m->full)
 		naive_fail_writes(m->landed, ERR_FULL, 1);
 	if (m->slow.write_count && (!m->slow.read_count || chance(m, 50)))
 		slow_write(&m->slow);
@@ -175,6 +175,7 @@ static bool all_counted(const struct model *m, size_t after)
 
 static void set_faults(struct model *m, bool on)
 {
+	m->faulty = on;
 	m->slow.fails = on ? m->fails : 0;
 	m->slow.refuses = on ? m->refuses : 0;
 	if (!m->far)
@@ -243,9 +244,10 @@ static bool ask_all(struct model *m)
 
 static bool check_all(struct model *m)
 {
-	m->rests = true;
 	set_faults(m, false);
-	bool right = stay_at_rest(m, LATE_MS, 2) && check_rest(m) && ask_all(m);
+	bool right = come_to_rest(m);
+	m->rests = true;
+	right = right && stay_at_rest(m, LATE_MS, 2) && check_rest(m) && ask_all(m);
 	trace(m, "all is at rest");
 	if (right && chance(m, 30))
 		right = stay_at_rest(m, CLEAR_MS, 12) && check_rest(m) && check_cleared(m);
