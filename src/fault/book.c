@@ -187,6 +187,10 @@ int fault_book_pass(struct fault_book *book, struct task_queue *queue,
 	atomic_store(&book->touched, false);
 	int64_t stamp_us = store_stamp(book->site->store);
 	int err = 0;
+	/* Others may have owned the tenant since the process did so in the last pass. */
+	if (clock_wall_ms(book->site->clock) >= book->until_ms)
+		book->owned = book->restored = false;
+	book->until_ms = view->until_ms;
 	if (stamp_us / 1000 >= view->until_ms)
 		err = errbuf_set(e, ERR_TIMEOUT, "the time of this owner is over");
 	err = err ? err : book_do_pass(book, queue, stamp_us, view, e);

@@ -70,6 +70,7 @@ struct fault_book {
 	bool restored;
 	struct fault_version version; /* of the checkpoint that it began with or wrote last */
 	bool owned;		      /* `version.tenure` is a tenure of this process */
+	int64_t until_ms;	      /* by the wall clock: that of the last pass */
 	bool changed;		      /* since the last checkpoint: positions, or lists of days */
 	struct fault_tenures tenures;
 	struct book_positions positions;
