@@ -118,14 +118,15 @@ static int book_close_days(struct fault_book *book, struct task_queue *queue, st
 }
 
 /* Writers of processes that are gone: after a day nothing of them can land any more. Where one
- * process has the store nothing lands of those that were before it. */
+ * process has the store nothing lands of those that were before it. One that no checkpoint has yet
+ * waits for the next: else whoever begins with that would take it for one that was counted. */
 static void book_look_at_writers(struct fault_book *book, const struct fault_owner_view *view)
 {
 	int64_t now_ms = clock_mono_ms(book->site->clock);
 	bool shared = store_is_shared(book->site->store);
 	for (size_t i = 0; i < book->positions.writer_count; i++) {
 		struct book_writer *writer = &book->positions.writers[i];
-		if (writer->ended || writer->ending || !writer->holder)
+		if (writer->ended || writer->ending || !writer->kept || !writer->holder)
 			continue;
 		if (!shared) {
 			writer->ending = writer->began_us < book->site->started_us;

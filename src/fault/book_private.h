@@ -28,6 +28,7 @@ struct book_writer {
 	char *holder;
 	bool ended;	   /* its cell says so: nothing comes after `end` */
 	uint64_t end;
+	bool kept;	   /* the last checkpoint has it */
 	bool ending;	   /* the checkpoint to come says that it has ended */
 	int64_t dead_ms;   /* by the monotonic clock: since when its session is dead; 0: it is not */
 };
