@@ -338,11 +338,12 @@ static void intake_on_written(struct store_write *write, int err)
 	struct fault_submission *s = write->owner;
 	if (!err || write->stages_kept > 0)
 		s->writer->registered = true;
+	s->unknown = s->unknown || err == ERR_UNKNOWN || write->stages_kept > s->arrivals_stage;
 	if (!err) {
 		if (s->intake->options.written)
 			s->intake->options.written(s->intake->options.owner, s->tenant);
 		intake_end(s);
-	} else if (err == ERR_UNKNOWN || write->stages_kept > s->arrivals_stage) {
+	} else if (s->unknown && err != ERR_CANCELLED) {
 		s->again = true; /* at the next tick */
 	} else {
 		intake_make_voids(s);
@@ -470,10 +471,11 @@ static bool intake_first(const struct store_request *request, struct fault_listi
 	return any;
 }
 
-static void intake_judge(struct fault_item *item)
+/* By what was read of its id first, where several items have it: not all is read at one moment. */
+static void intake_judge(struct fault_submission *s, struct fault_item *item)
 {
 	struct fault_listing first;
-	if (!intake_first(item->request, &first)) {
+	if (!intake_first(s->items[item->same].request, &first)) {
 		item->outcome = FAULT_TAKEN;
 		return;
 	}
@@ -495,7 +497,7 @@ static void intake_on_read(struct store_read *read, int err)
 		item->outcome = FAULT_TAKEN;
 		if (err)
 			continue;
-		intake_judge(item);
+		intake_judge(s, item);
 	}
 	if (err)
 		intake_fail(s, err);
@@ -565,7 +567,7 @@ int fault_intake_submit(struct fault_intake *intake, struct fault_submission *s)
 	s->read = NULL;
 	s->write = NULL;
 	s->writer = NULL;
-	s->again = false;
+	s->again = s->unknown = false;
 	s->next = NULL;
 	intake->in_flight += s->count;
 	if (intake_must_wait(intake, s)) {
