@@ -14,6 +14,9 @@ enum {
 	MASK_TEXT_OPENED_MAX = 3, /* brackets and calls before a literal: lower(trim('x')) */
 	MASK_TEXT_LABEL_MAX = 60, /* RSA PRIVATE KEY */
 	MASK_TEXT_SCHEME_MIN = 8, /* bytes of what follows Bearer */
+	MASK_TEXT_CODED_MIN = 16,
+	MASK_TEXT_LITERAL_MAX_BYTES = 200, /* before a name that is in one */
+	MASK_TEXT_DIGITS_MIN = 3,          /* of a secret that is a number without quotes */
 };
 
 static bool mask_text_is_blank(char c)
@@ -130,16 +133,41 @@ static bool mask_text_is_small_word(struct slice text, const char *small)
 	return text.len == strlen(small) && mask_text_has(text, 0, small);
 }
 
-/* What stands for a value that is not there, or was masked by the sender. */
-static bool mask_text_stands_for_value(struct slice value, struct slice name)
+/* A name of code: `self.password`, `new_token`. */
+static bool mask_text_is_variable(struct mask_words *words, struct slice value)
 {
-	static const char *const words[] = {"none",      "null", "nil", "true",     "false",
-					    "undefined", "%s",   "?",   "<hidden>", "[filtered]"};
-	for (size_t i = 0; i < ARRAY_LEN(words); i++) {
-		if (mask_text_is_small_word(value, words[i]))
+	bool joined = false;
+	for (size_t i = 0; i < value.len; i++) {
+		if (!mask_text_is_word(value.data[i]) && value.data[i] != '.')
+			return false;
+		joined |= value.data[i] == '.' || value.data[i] == '_';
+	}
+	return joined && mask_name_is_secret(words, value);
+}
+
+/* One or two bytes of punctuation, as parsers compare tokens with. */
+static bool mask_text_is_punctuation(struct slice value)
+{
+	for (size_t i = 0; i < value.len; i++) {
+		if (mask_text_is_word(value.data[i]) || (value.data[i] & 0x80))
+			return false;
+	}
+	return value.len <= 2;
+}
+
+/* What stands for a value that is not there, or was masked by the sender. */
+static bool mask_text_stands_for_value(struct mask_words *words, struct slice value,
+				       struct slice name)
+{
+	static const char *const constants[] = {
+		"none", "null",     "nil",        "true", "false",  "undefined", "%s",
+		"?",    "<hidden>", "[filtered]", "str",  "string", "bytes"};
+	for (size_t i = 0; i < ARRAY_LEN(constants); i++) {
+		if (mask_text_is_small_word(value, constants[i]))
 			return true;
 	}
-	if (!value.len || mask_text_all_of(value, "*") || slice_equal(value, name))
+	if (mask_text_is_punctuation(value) || mask_text_all_of(value, "*") ||
+	    slice_equal(value, name) || mask_text_is_variable(words, value))
 		return true;
 	struct slice rest = {value.data + 1, value.len - 1};
 	switch (value.data[0]) {
@@ -149,8 +177,8 @@ static bool mask_text_stands_for_value(struct slice value, struct slice name)
 		return mask_text_all_word(rest);
 	case '%': /* %(name)s */
 		return value.len > 3 && value.data[1] == '(' && slice_ends_with(value, SLICE(")s"));
-	case '{':
-		return value.data[value.len - 1] == '}';
+	case '{': /* {name!r}, {} */
+		return rest.data[0] == '}' || mask_text_is_word(rest.data[0]);
 	default:
 		return false;
 	}
@@ -217,7 +245,7 @@ static size_t mask_text_word_end(struct slice text, size_t at)
 		if (c <= ' ' || c == 0x7f || strchr("&;\"'`<>", c))
 			break;
 	}
-	while (end > at && strchr(",)]}.", text.data[end - 1]))
+	while (end > at && strchr(",)]}.:", text.data[end - 1]))
 		end--;
 	return end;
 }
@@ -251,25 +279,51 @@ static bool mask_text_is_bare_secret(struct slice word)
 	return digit;
 }
 
-/* The value at `at` without quotes. */
-static bool mask_text_bare(struct slice text, const struct mask_text_name *name, bool colon,
-			   bool spaced, size_t at, struct mask_span *span)
+static bool mask_text_is_number(struct slice word)
 {
-	if (name->line && mask_name_is_header(name->name)) {
-		*span = (struct mask_span){at, mask_text_line_end(text, at)};
-		return span->begin < span->end;
-	}
-	*span = (struct mask_span){at, mask_text_word_end(text, at)};
+	return word.len >= MASK_TEXT_DIGITS_MIN && mask_text_all_of(word, "0123456789");
+}
+
+enum mask_text_kind {
+	MASK_TEXT_COLONED,  /* name: value */
+	MASK_TEXT_ASSIGNED, /* name = value, of code, SQL and files of options */
+	MASK_TEXT_JOINED,   /* name=value */
+	MASK_TEXT_COMPARED, /* name == value and others */
+};
+
+/* `Cookie: a=b; c=d`, `HTTP_COOKIE=a=b; c=d`, and not `cookies=None,`. */
+static bool mask_text_is_header(struct slice text, const struct mask_text_name *name,
+				enum mask_text_kind kind, size_t begin, size_t end)
+{
+	if (!name->line || begin >= end || !mask_name_is_header(name->name))
+		return false;
+	return kind == MASK_TEXT_COLONED ||
+	       (kind == MASK_TEXT_JOINED && memchr(text.data + begin, '=', end - begin));
+}
+
+/* The value at `at` without quotes. */
+static bool mask_text_bare(struct slice text, const struct mask_text_name *name,
+			   enum mask_text_kind kind, size_t at, struct mask_span *span)
+{
+	*span = (struct mask_span){at, mask_text_line_end(text, at)};
+	if (mask_text_is_header(text, name, kind, span->begin, span->end))
+		return true;
+	span->end = mask_text_word_end(text, at);
 	if (span->begin >= span->end)
 		return false;
 	struct slice word = {text.data + at, span->end - at};
-	if (colon)
-		return number_is_digit(*word.data) ||
-		       (name->line && mask_text_ends_with_word(text, span->end));
-	if (!spaced || number_is_digit(*word.data))
+	bool line = name->line && mask_text_ends_with_word(text, span->end);
+	switch (kind) {
+	case MASK_TEXT_COLONED:
+		return mask_text_is_number(word) || line;
+	case MASK_TEXT_ASSIGNED:
+		return mask_text_is_number(word) || (line && mask_text_is_bare_secret(word));
+	case MASK_TEXT_JOINED:
 		return true;
-	return name->line && mask_text_ends_with_word(text, span->end) &&
-	       mask_text_is_bare_secret(word);
+	case MASK_TEXT_COMPARED:
+		break;
+	}
+	return false;
 }
 
 /* How long the operator at `at` is: =, ==, ===, =>, := or a colon. Others that end with = have no
@@ -286,6 +340,34 @@ static size_t mask_text_operator(struct slice text, size_t at)
 	return len;
 }
 
+/* The quote at `quote` may be the end of the literal that the name is in: `"token=" + x`. */
+static bool mask_text_ends_literal(struct slice text, size_t name, size_t quote)
+{
+	size_t floor = name > MASK_TEXT_LITERAL_MAX_BYTES ? name - MASK_TEXT_LITERAL_MAX_BYTES : 0;
+	bool open = false;
+	if (quote + 1 < text.len && mask_text_is_word(text.data[quote + 1]))
+		return false;
+	for (size_t at = name; at > floor && !mask_text_ends_line(text.data[at - 1]); at--)
+		open ^= text.data[at - 1] == text.data[quote];
+	return open;
+}
+
+static enum mask_text_kind mask_text_kind_of(struct slice text, const struct mask_text_name *name,
+					     size_t at, size_t len, size_t value)
+{
+	if (len > 1)
+		return MASK_TEXT_COMPARED;
+	if (text.data[at] == ':')
+		return MASK_TEXT_COLONED;
+	return name->spaced || value > at + len ? MASK_TEXT_ASSIGNED : MASK_TEXT_JOINED;
+}
+
+/* Of a line `Name: value`; `token[:2]` begins one, too. */
+static bool mask_text_is_line_name(const struct mask_text_name *name)
+{
+	return name->line && !memchr(name->name.data, '[', name->name.len);
+}
+
 static bool mask_text_assigned(struct mask_words *words, struct slice text, size_t from, size_t at,
 			       struct mask_span *span)
 {
@@ -294,24 +376,27 @@ static bool mask_text_assigned(struct mask_words *words, struct slice text, size
 	mask_text_name_before(text, from, at, &name);
 	if (!name.name.len || !mask_name_is_secret(words, name.name))
 		return false;
-	bool colon = len == 1 && text.data[at] == ':';
-	if (colon && !name.quoted && !name.line)
-		return false;
 	size_t value = mask_text_skip_blanks(text, at + len);
-	bool spaced = name.spaced || value > at + len;
+	enum mask_text_kind kind = mask_text_kind_of(text, &name, at, len, value);
+	if (kind == MASK_TEXT_COLONED && !name.quoted && !mask_text_is_line_name(&name))
+		return false;
 	size_t quote = mask_text_opening(text, value);
+	if (quote == value && !name.quoted &&
+	    mask_text_ends_literal(text, (size_t)(name.name.data - text.data), quote))
+		return false;
 	if (quote < text.len)
 		*span = (struct mask_span){quote + 1, mask_text_closing(text, quote)};
-	else if (!mask_text_bare(text, &name, colon, spaced, value, span))
+	else if (!mask_text_bare(text, &name, kind, value, span))
 		return false;
 	struct slice found = {text.data + span->begin, span->end - span->begin};
-	return !mask_text_stands_for_value(found, name.name);
+	return !mask_text_stands_for_value(words, found, name.name);
 }
 
 /* ---- By shape ------------------------------------------------------------------------------- */
 
 /* RFC 3986, 3.2.1: userinfo is ended by the last @ of the authority. `at` is the colon of ://. */
-static bool mask_text_userinfo(struct slice text, size_t at, struct mask_span *span)
+static bool mask_text_userinfo(struct mask_words *words, struct slice text, size_t at,
+			       struct mask_span *span)
 {
 	size_t begin = at + 3, end = begin, colon = 0, sign = 0;
 	if (!at || !mask_text_is_word(text.data[at - 1]))
@@ -329,7 +414,7 @@ static bool mask_text_userinfo(struct slice text, size_t at, struct mask_span *s
 		return false;
 	*span = (struct mask_span){colon + 1, sign};
 	struct slice found = {text.data + span->begin, span->end - span->begin};
-	return !mask_text_stands_for_value(found, SLICE("password"));
+	return !mask_text_stands_for_value(words, found, SLICE("password"));
 }
 
 /* RFC 7468: -----BEGIN label----- ... -----END label-----; `at` is the first hyphen. */
@@ -357,13 +442,14 @@ static bool mask_text_private_key(struct slice text, size_t at, struct mask_span
 	return true;
 }
 
-/* As no word of prose is: with a digit, or a capital after a small letter. */
+/* As no word is: with a digit, or long and with a capital after a small letter. */
 static bool mask_text_is_coded(struct slice word)
 {
 	bool small = false;
 	for (size_t i = 0; i < word.len; i++) {
 		char c = word.data[i];
-		if (number_is_digit(c) || (small && c >= 'A' && c <= 'Z'))
+		if (number_is_digit(c) ||
+		    (small && c >= 'A' && c <= 'Z' && word.len >= MASK_TEXT_CODED_MIN))
 			return true;
 		small = c >= 'a' && c <= 'z';
 	}
@@ -386,9 +472,11 @@ static bool mask_text_scheme(struct slice text, size_t at, struct mask_span *spa
 	size_t end = begin;
 	for (; end < text.len; end++) {
 		char c = text.data[end];
-		if (!mask_text_is_word(c) && (!c || !strchr("-.~+/=", c)))
+		if (!mask_text_is_word(c) && (!c || !strchr("-.~+/", c)))
 			break;
 	}
+	while (end < text.len && text.data[end] == '=')
+		end++;
 	*span = (struct mask_span){begin, end};
 	return end - begin >= MASK_TEXT_SCHEME_MIN &&
 	       mask_text_is_coded((struct slice){text.data + begin, end - begin});
@@ -417,7 +505,7 @@ static bool mask_text_at(struct mask_words *words, struct slice text, size_t fro
 	switch ((enum mask_text_stop)mask_text_stops[(uint8_t)text.data[*at]]) {
 	case MASK_TEXT_COLON:
 		if (mask_text_has(text, *at, "://"))
-			return mask_text_userinfo(text, *at, span);
+			return mask_text_userinfo(words, text, *at, span);
 		return mask_text_assigned(words, text, from, *at, span);
 	case MASK_TEXT_EQUALS:
 		return mask_text_assigned(words, text, from, *at, span);

@@ -12,8 +12,10 @@
  *     -----BEGIN RSA PRIVATE KEY-----       to its end, or to that of the text
  *
  * A name may be quoted, and the quotes may be escaped. What stands for a value is none: `?`, `%s`,
- * `$1`, `:name`, `***`, `None`, the name itself (`login(password=password)`). Prose is none:
- * "password: must be longer", "Unexpected token '<'".
+ * `$1`, `:name`, `{name}`, `***`, `None`, the name itself or another one (`login(password=password,
+ * token=self.token)`), punctuation (`token == "("`). Prose is none: "password: must be longer",
+ * "Unexpected token '<'". Numbers without quotes are secrets from three digits on, and not where
+ * they are compared with `==`.
  *
  * Cards have the digits that an issuer gives (ISO/IEC 7812), in one run or in the groups that stand
  * on a card, parted by blanks or hyphens, pass the check of Luhn, and stand neither within a word,
