@@ -98,7 +98,6 @@ static bool book_is_past(const struct fault_book *book, int64_t day)
 
 static int book_close_days(struct fault_book *book, struct task_queue *queue, struct errbuf *e)
 {
-	int64_t due_ms = clock_mono_ms(book->site->clock) + STORE_QUERY_DEADLINE_MAX_MS;
 	for (size_t i = 0; i < book->open.count;) {
 		int64_t number = book->open.list[i].day;
 		struct fault_day *day;
@@ -111,7 +110,7 @@ static int book_close_days(struct fault_book *book, struct task_queue *queue, st
 			return err;
 		fault_day_close(day);
 		book_days_remove(&book->open, number);
-		book_days_add(&book->clear, number, due_ms);
+		book_days_add(&book->clear, number, BOOK_NOT_DUE);
 		book->changed = true;
 	}
 	return 0;

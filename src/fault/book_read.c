@@ -254,6 +254,7 @@ static int book_read_checkpoint(struct fault_book *book, struct task_queue *queu
 
 static int book_restore_once(struct fault_book *book, struct task_queue *queue, struct errbuf *e)
 {
+	int64_t begun_ms = clock_mono_ms(book->site->clock);
 	book_forget(book);
 	int err = book_read_writers(book, queue, e);
 	err = err ? err : book_read_checkpoint(book, queue, e);
@@ -261,6 +262,9 @@ static int book_restore_once(struct fault_book *book, struct task_queue *queue, 
 		struct fault_day *day;
 		err = book_load_day(book, queue, book->open.list[i].day, &day, e);
 	}
+	/* Volumes of days that have been closed since may be gone. */
+	if (!err && clock_mono_ms(book->site->clock) - begun_ms >= STORE_QUERY_DEADLINE_MAX_MS)
+		err = ERR_RETRY;
 	book->restored = !err;
 	return err;
 }

@@ -94,7 +94,7 @@ static void book_take_days(struct book_days *days, struct cursor *c)
 		if (fault_day_parse(fault_take_text(c, FAULT_DAY_TEXT_BYTES), &day))
 			c->bad = true;
 		else
-			book_days_add(days, day, 0);
+			book_days_add(days, day, BOOK_NOT_DUE);
 	}
 }
 
@@ -177,11 +177,16 @@ static void book_note_written_of(struct book_writer *writer)
 	writer->hole_count = 0;
 }
 
-/* The cell of this checkpoint is there. */
+/* The cell of this checkpoint is there. Whoever read the one before may still be reading volumes of
+ * a day that this one has closed. */
 static void book_note_written(struct fault_book *book, struct fault_version version)
 {
+	int64_t due_ms = clock_mono_ms(book->site->clock) + STORE_QUERY_DEADLINE_MAX_MS;
 	for (size_t i = 0; i < book->positions.writer_count; i++)
 		book_note_written_of(&book->positions.writers[i]);
+	for (size_t i = 0; i < book->clear.count; i++)
+		if (book->clear.list[i].due_ms == BOOK_NOT_DUE)
+			book->clear.list[i].due_ms = due_ms;
 	fault_tenures_put(&book->tenures, version);
 	book->version = version;
 }
