@@ -236,7 +236,7 @@ static int book_read_it(struct fault_book *book, struct task_queue *queue, int64
 	}
 	*view = err ? NULL : fault_day_view_new(fresh ? fresh : day);
 	fault_day_free(fresh);
-	if (!err && !day->total && !book_days_have(&book->open, number))
+	if (!err && !day->total && !fault_day_is_dirty(day) && !book_days_have(&book->open, number))
 		book_forget_day(book, number);
 	return err;
 }
