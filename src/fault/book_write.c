@@ -194,7 +194,7 @@ static void book_note_written(struct fault_book *book, struct fault_version vers
 int book_begin_tenure(struct fault_book *book, struct task_queue *queue, int64_t stamp_us,
 		      struct errbuf *e)
 {
-	const struct book_writing w = {.book = book, .stamp_us = stamp_us};
+	struct book_writing w = {.book = book, .stamp_us = stamp_us};
 	struct fault_version version = {(uint64_t)stamp_us, 0}, before;
 	int err = book_restore(book, queue, e);
 	if (err)
@@ -204,7 +204,13 @@ int book_begin_tenure(struct fault_book *book, struct task_queue *queue, int64_t
 		return errbuf_set(e, ERR_RETRY,
 				  "an owner of the tenant had a clock that was ahead of this one");
 	store_write_reset(book->write);
-	err = book_put_cell(&w, version);
+	/* First the last tenure's cell is fixed as it was read; then what follows may come one after
+	 * the other, as it does where the row is long. */
+	if (before.tenure)
+		err = book_put_cell(&w, before);
+	store_write_next_stage(book->write);
+	err = err ? err : book_put_cell(&w, version);
+	w.stamp_us++; /* of two values with one stamp the greater would stay */
 	if (!err && before.tenure)
 		err = book_put_cut(&w, before);
 	err = book_wait(book, queue, err, e);
