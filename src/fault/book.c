@@ -98,7 +98,6 @@ static bool book_is_past(const struct fault_book *book, int64_t day)
 
 static int book_close_days(struct fault_book *book, struct task_queue *queue, struct errbuf *e)
 {
-	int64_t due_ms = clock_mono_ms(book->site->clock) + STORE_QUERY_DEADLINE_MAX_MS;
 	for (size_t i = 0; i < book->open.count;) {
 		int64_t number = book->open.list[i].day;
 		struct fault_day *day;
@@ -111,7 +110,7 @@ static int book_close_days(struct fault_book *book, struct task_queue *queue, st
 			return err;
 		fault_day_close(day);
 		book_days_remove(&book->open, number);
-		book_days_add(&book->clear, number, due_ms);
+		book_days_add(&book->clear, number, BOOK_NOT_DUE);
 		book->changed = true;
 	}
 	return 0;
@@ -237,7 +236,7 @@ static int book_read_it(struct fault_book *book, struct task_queue *queue, int64
 	}
 	*view = err ? NULL : fault_day_view_new(fresh ? fresh : day);
 	fault_day_free(fresh);
-	if (!err && !day->total && !book_days_have(&book->open, number))
+	if (!err && !day->total && !fault_day_is_dirty(day) && !book_days_have(&book->open, number))
 		book_forget_day(book, number);
 	return err;
 }

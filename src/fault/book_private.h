@@ -46,6 +46,7 @@ struct book_day {
 	int64_t day;
 	int64_t due_ms; /* by the monotonic clock */
 };
+#define BOOK_NOT_DUE INT64_MAX /* not before a checkpoint that has it in its list is whole */
 struct book_days {
 	struct book_day *list;
 	size_t count, room;

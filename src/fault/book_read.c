@@ -213,9 +213,8 @@ struct book_checkpoint_reading {
 	struct buf last; /* the value of the last tenure that says where it is */
 };
 
-static int book_take_tenure(const struct store_cell *cell, void *owner)
+static int book_take_tenure(const struct store_cell *cell, struct book_checkpoint_reading *reading)
 {
-	struct book_checkpoint_reading *reading = owner;
 	struct fault_book *book = reading->book;
 	uint64_t tenure = fault_part_number(cell->column.part[0]);
 	struct book_cell read;
@@ -223,23 +222,41 @@ static int book_take_tenure(const struct store_cell *cell, void *owner)
 	if (err)
 		return err;
 	fault_tenures_put(&book->tenures, (struct fault_version){tenure, read.checkpoint});
-	if (!read.whole || tenure < book->version.tenure)
+	if (!read.whole || book->version.tenure)
 		return 0;
 	book->version = (struct fault_version){tenure, read.checkpoint};
-	buf_clear(&reading->last);
 	buf_append(&reading->last, cell->value.data, cell->value.len);
 	return 0;
 }
 
+/* The newest tenure first, since the read may take several slices: those before it are over then,
+ * and their last checkpoints stay as they are. */
+static int book_read_tenures(struct book_checkpoint_reading *reading, struct task_queue *queue,
+			     struct errbuf *e)
+{
+	struct fault_book *book = reading->book;
+	struct fault_parts key;
+	struct store_request *request;
+	int err;
+	fault_books_key(&key, book->tenant);
+	book_begin_read(book);
+	request = book_add_request(book, STORE_CELL_SCAN);
+	request->cell_scan = (struct store_cell_scan){
+		.table = TABLE_FAULT_BOOKS, .key = key.parts, .backward = true};
+	do {
+		err = book_read_wait(book, queue, e);
+		for (size_t i = 0; i < request->cell_scan.count && !err; i++)
+			err = book_take_tenure(&request->cell_scan.cells[i], reading);
+	} while (!err && request->more);
+	return err;
+}
+
 static int book_read_checkpoint(struct fault_book *book, struct task_queue *queue, struct errbuf *e)
 {
-	struct fault_parts key;
 	struct book_checkpoint_reading reading = {.book = book};
 	struct book_cell cell;
 	buf_init(&reading.last, STORE_VALUE_MAX_BYTES);
-	fault_books_key(&key, book->tenant);
-	int err = store_row_wait(book->site->store, queue, clock_wall_ms(book->site->clock),
-				 TABLE_FAULT_BOOKS, &key.parts, book_take_tenure, &reading, e);
+	int err = book_read_tenures(&reading, queue, e);
 	if (!err && reading.last.len) {
 		err = book_cell_begin(buf_slice(&reading.last), &cell);
 		err = err ? err : book_cell_take(book, &cell);
@@ -254,6 +271,7 @@ static int book_read_checkpoint(struct fault_book *book, struct task_queue *queu
 
 static int book_restore_once(struct fault_book *book, struct task_queue *queue, struct errbuf *e)
 {
+	int64_t begun_ms = clock_mono_ms(book->site->clock);
 	book_forget(book);
 	int err = book_read_writers(book, queue, e);
 	err = err ? err : book_read_checkpoint(book, queue, e);
@@ -261,6 +279,9 @@ static int book_restore_once(struct fault_book *book, struct task_queue *queue, 
 		struct fault_day *day;
 		err = book_load_day(book, queue, book->open.list[i].day, &day, e);
 	}
+	/* Volumes of days that have been closed since may be gone. */
+	if (!err && clock_mono_ms(book->site->clock) - begun_ms >= STORE_QUERY_DEADLINE_MAX_MS)
+		err = ERR_RETRY;
 	book->restored = !err;
 	return err;
 }

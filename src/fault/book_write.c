@@ -94,7 +94,7 @@ static void book_take_days(struct book_days *days, struct cursor *c)
 		if (fault_day_parse(fault_take_text(c, FAULT_DAY_TEXT_BYTES), &day))
 			c->bad = true;
 		else
-			book_days_add(days, day, 0);
+			book_days_add(days, day, BOOK_NOT_DUE);
 	}
 }
 
@@ -177,11 +177,16 @@ static void book_note_written_of(struct book_writer *writer)
 	writer->hole_count = 0;
 }
 
-/* The cell of this checkpoint is there. */
+/* The cell of this checkpoint is there. Whoever read the one before may still be reading volumes of
+ * a day that this one has closed. */
 static void book_note_written(struct fault_book *book, struct fault_version version)
 {
+	int64_t due_ms = clock_mono_ms(book->site->clock) + STORE_QUERY_DEADLINE_MAX_MS;
 	for (size_t i = 0; i < book->positions.writer_count; i++)
 		book_note_written_of(&book->positions.writers[i]);
+	for (size_t i = 0; i < book->clear.count; i++)
+		if (book->clear.list[i].due_ms == BOOK_NOT_DUE)
+			book->clear.list[i].due_ms = due_ms;
 	fault_tenures_put(&book->tenures, version);
 	book->version = version;
 }
@@ -189,7 +194,7 @@ static void book_note_written(struct fault_book *book, struct fault_version vers
 int book_begin_tenure(struct fault_book *book, struct task_queue *queue, int64_t stamp_us,
 		      struct errbuf *e)
 {
-	const struct book_writing w = {.book = book, .stamp_us = stamp_us};
+	struct book_writing w = {.book = book, .stamp_us = stamp_us};
 	struct fault_version version = {(uint64_t)stamp_us, 0}, before;
 	int err = book_restore(book, queue, e);
 	if (err)
@@ -199,7 +204,13 @@ int book_begin_tenure(struct fault_book *book, struct task_queue *queue, int64_t
 		return errbuf_set(e, ERR_RETRY,
 				  "an owner of the tenant had a clock that was ahead of this one");
 	store_write_reset(book->write);
-	err = book_put_cell(&w, version);
+	/* First the last tenure's cell is fixed as it was read; then what follows may come one after
+	 * the other, as it does where the row is long. */
+	if (before.tenure)
+		err = book_put_cell(&w, before);
+	store_write_next_stage(book->write);
+	err = err ? err : book_put_cell(&w, version);
+	w.stamp_us++; /* of two values with one stamp the greater would stay */
 	if (!err && before.tenure)
 		err = book_put_cut(&w, before);
 	err = book_wait(book, queue, err, e);

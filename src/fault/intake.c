@@ -15,6 +15,9 @@ enum {
 	LISTINGS_MAX = 64,
 	CLOCK_BACK_US = 1000000, /* a clock that is set back by more begins a writer */
 };
+/* A writer that wrote nothing for so long writes no more: its process may have been frozen, and after
+ * a day others take it for dead (book.c). */
+#define IDLE_MAX_US INT64_C(43200000000)
 
 struct intake_void {
 	uint64_t sequence;
@@ -101,14 +104,15 @@ static struct intake_writer *intake_begin_writer(struct fault_intake *intake, st
 }
 
 /* The writer of a tenant; another one where the clock was set back, so that within one writer the
- * dates rise and are right. */
+ * dates rise and are right, or where it has not written for long. */
 static struct intake_writer *intake_writer_of(struct fault_intake *intake, struct slice tenant)
 {
 	int64_t now_us = intake->site->clock->wall_us(intake->site->clock);
 	struct intake_writer *writer = intake->writers;
 	while (writer && (writer->old || !slice_equal(writer->tenant, tenant)))
 		writer = writer->next_writer;
-	if (writer && now_us < writer->last_us - CLOCK_BACK_US) {
+	if (writer && writer->next &&
+	    (now_us < writer->last_us - CLOCK_BACK_US || now_us > writer->last_us + IDLE_MAX_US)) {
 		writer->old = true;
 		writer = NULL;
 	}

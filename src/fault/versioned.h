@@ -37,9 +37,9 @@ void fault_tenures_release(struct fault_tenures *tenures);
 void fault_tenures_put(struct fault_tenures *tenures, struct fault_version last);
 bool fault_tenures_have(const struct fault_tenures *tenures, struct fault_version version);
 
-/* The value that holds by those that are whole, and its version. ERR_RETRY: the cell is of so late a
- * checkpoint that the tenures have to be read again. A cell of which no value is of a checkpoint
- * that is whole has none. */
+/* The value that holds by those that are whole, and its version. ERR_RETRY: the cell is of a later
+ * tenure, or of so late a checkpoint, that the tenures have to be read again. A cell of which no
+ * value is of a checkpoint that is whole has none. */
 int fault_versioned_choose(const struct fault_versioned *cell, const struct fault_tenures *tenures,
 			   struct slice *value, struct fault_version *version) MUST_CHECK;
 

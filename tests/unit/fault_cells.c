@@ -122,6 +122,9 @@ static void what_was_not_whole_is_as_if_it_had_not_been(UNUSED void **state)
 	assert_holds(&tenures, V(20, 4), V(10, 5), 0, "before");
 	assert_holds(&tenures, V(20, 5), V(20, 4), ERR_RETRY, NULL);
 	assert_holds(&tenures, V(30, 0), V(20, 4), ERR_RETRY, NULL);
+	/* Tenure 30 began with 20.2, since 20.3 came too late for it. */
+	assert_holds(&tenures, V(30, 1), V(20, 2), ERR_RETRY, NULL);
+	assert_holds(&tenures, V(30, 1), V(0, 0), ERR_RETRY, NULL);
 	fault_tenures_put(&tenures, V(20, 4));
 	assert_holds(&tenures, V(20, 5), V(20, 4), 0, "before");
 	assert_int_equal(tenures.count, 2);

@@ -232,6 +232,7 @@ static inline bool differ(struct model *m, const char *fmt, ...)
 	if (!m->failure[0])
 		vsnprintf(m->failure, sizeof(m->failure), fmt, args);
 	va_end(args);
+	trace(m, "WRONG: %s", m->failure);
 	return false;
 }
 
