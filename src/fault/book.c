@@ -1,5 +1,7 @@
 #include "fault/book_private.h"
 
+#include <stdatomic.h>
+
 #include "base/grow.h"
 #include "base/log.h"
 #include "base/stats.h"
@@ -43,6 +45,21 @@ void fault_book_free(struct fault_book *book)
 	pthread_mutex_destroy(&book->lock);
 	mem_free(book->tenant_text);
 	mem_free(book);
+}
+
+struct slice fault_book_tenant(const struct fault_book *book)
+{
+	return book->tenant;
+}
+
+void fault_book_touch(struct fault_book *book)
+{
+	atomic_store(&book->touched, true);
+}
+
+bool fault_book_is_touched(const struct fault_book *book)
+{
+	return atomic_load(&book->touched);
 }
 
 void fault_book_disown(struct fault_book *book)
@@ -167,6 +184,7 @@ int fault_book_pass(struct fault_book *book, struct task_queue *queue,
 		    const struct fault_owner_view *view, struct errbuf *e)
 {
 	pthread_mutex_lock(&book->lock);
+	atomic_store(&book->touched, false);
 	int64_t stamp_us = store_stamp(book->site->store);
 	int err = 0;
 	if (stamp_us / 1000 >= view->until_ms)
@@ -176,6 +194,8 @@ int fault_book_pass(struct fault_book *book, struct task_queue *queue,
 	if (clock_wall_ms(book->site->clock) >= view->until_ms)
 		book->owned = book->restored = false;
 	pthread_mutex_unlock(&book->lock);
+	if (err)
+		fault_book_touch(book);
 	return err;
 }
 
@@ -183,9 +203,10 @@ int fault_book_recount(struct fault_book *book, int64_t day, struct errbuf *e)
 {
 	int err = 0;
 	pthread_mutex_lock(&book->lock);
-	if (book->owned)
+	if (book->owned) {
 		book_days_add(&book->recount, day, 0);
-	else
+		fault_book_touch(book);
+	} else
 		err = errbuf_set(e, ERR_INVALID,
 				 "this process does not count the reports of tenant " SHOWN,
 				 SHOWN_OF(book->tenant));

@@ -29,6 +29,7 @@ struct fault_book;
 /* The site is the caller's; the tenant's name is copied. */
 struct fault_book *fault_book_new(const struct fault_site *site, struct slice tenant);
 void fault_book_free(struct fault_book *book);
+struct slice fault_book_tenant(const struct fault_book *book);
 
 /* What the owner does, again and again: begins a tenure if there is none, and does a pass. The
  * process owns the tenant until until_ms, by the wall clock: nothing is written with a later stamp.
@@ -42,6 +43,10 @@ struct fault_owner_view {
 };
 int fault_book_pass(struct fault_book *book, struct task_queue *queue,
 		    const struct fault_owner_view *view, struct errbuf *e) MUST_CHECK;
+/* Something was written for the tenant: a pass has something to do. Any thread. */
+void fault_book_touch(struct fault_book *book);
+/* Whether it was since the last pass began. */
+bool fault_book_is_touched(const struct fault_book *book);
 /* The process owns the tenant no more, or another begins: what it has is forgotten. */
 void fault_book_disown(struct fault_book *book);
 

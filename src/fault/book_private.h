@@ -66,6 +66,7 @@ struct fault_book {
 	const struct fault_site *site; /* this, and the tenant, never change */
 	char *tenant_text;
 	struct slice tenant;
+	_Atomic bool touched;
 	pthread_mutex_t lock; /* guards all below */
 	bool restored;
 	struct fault_version version; /* of the checkpoint that it began with or wrote last */

@@ -40,7 +40,7 @@ int fault_open(const struct fault_options *options, struct fault **fault,
 	       struct errbuf *e) MUST_CHECK;
 /* Begins to own tenants. */
 void fault_start(struct fault *fault);
-/* The owner ends after the pass that is at work, with a last checkpoint. */
+/* The owner ends after the pass that is at work. */
 void fault_stop(struct fault *fault);
 bool fault_is_over(const struct fault *fault); /* and no submission is at work */
 void fault_close(struct fault *fault);

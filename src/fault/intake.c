@@ -39,6 +39,7 @@ struct intake_writer {
 };
 
 struct fault_intake {
+	struct fault_intake_options options;
 	const struct fault_site *site;
 	struct executor *executor;
 	struct random random;
@@ -47,14 +48,14 @@ struct fault_intake {
 	size_t in_flight, voids; /* reports */
 };
 
-struct fault_intake *fault_intake_new(const struct fault_site *site, struct executor *executor,
-				      uint64_t seed)
+struct fault_intake *fault_intake_new(const struct fault_intake_options *options)
 {
 	struct fault_intake *intake = mem_zalloc(sizeof(*intake));
-	intake->site = site;
-	intake->executor = executor;
+	intake->options = *options;
+	intake->site = options->site;
+	intake->executor = options->executor;
 	intake->waiting_end = &intake->waiting;
-	random_init(&intake->random, seed);
+	random_init(&intake->random, options->seed);
 	return intake;
 }
 
@@ -315,6 +316,8 @@ static void intake_on_written(struct store_write *write, int err)
 	if (!err || write->stages_kept > 0)
 		s->writer->registered = true;
 	if (!err) {
+		if (s->intake->options.written)
+			s->intake->options.written(s->intake->options.owner, s->tenant);
 		intake_end(s);
 	} else if (err == ERR_UNKNOWN || write->stages_kept > s->arrivals_stage) {
 		s->again = true; /* at the next tick */

@@ -64,9 +64,15 @@ struct fault_submission {
 
 struct fault_intake;
 
-/* The site is the caller's. `seed` decides the writers' numbers. */
-struct fault_intake *fault_intake_new(const struct fault_site *site, struct executor *executor,
-				      uint64_t seed);
+struct fault_intake_options {
+	const struct fault_site *site; /* the caller's */
+	struct executor *executor;
+	uint64_t seed; /* of the writers' numbers */
+	/* Reports of this tenant have been written. May be NULL. */
+	void (*written)(void *owner, struct slice tenant);
+	void *owner;
+};
+struct fault_intake *fault_intake_new(const struct fault_intake_options *options);
 /* When it is idle. */
 void fault_intake_free(struct fault_intake *intake);
 bool fault_intake_is_idle(const struct fault_intake *intake);

@@ -50,7 +50,10 @@ void leases_free(struct leases *l)
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
-static const struct store_parts lease_key = {{SLICE("rollup")}};
+static struct store_parts leases_key(const struct leases *l)
+{
+	return (struct store_parts){{slice_of(l->options.kind)}};
+}
 
 static struct store_parts leases_name_of(uint32_t partition, char to[NAME_MAX_BYTES])
 {
@@ -61,17 +64,17 @@ static struct store_parts leases_name_of(uint32_t partition, char to[NAME_MAX_BY
 static int leases_put_one(struct leases *l, uint32_t partition)
 {
 	char name[NAME_MAX_BYTES];
-	struct store_parts column = leases_name_of(partition, name);
-	return store_cell_put_if(l->write, TABLE_LEASES, &lease_key, &column,
+	struct store_parts key = leases_key(l), column = leases_name_of(partition, name);
+	return store_cell_put_if(l->write, TABLE_LEASES, &key, &column,
 				 l->versions[partition], l->holder, 0, &l->outcomes[partition]);
 }
 
 static int leases_give_one(struct leases *l, uint32_t partition)
 {
 	char name[NAME_MAX_BYTES];
-	struct store_parts column = leases_name_of(partition, name);
+	struct store_parts key = leases_key(l), column = leases_name_of(partition, name);
 	struct store_write_cond *outcome;
-	return store_cell_delete_if(l->write, TABLE_LEASES, &lease_key, &column,
+	return store_cell_delete_if(l->write, TABLE_LEASES, &key, &column,
 				    l->versions[partition], &outcome);
 }
 
@@ -136,7 +139,7 @@ static int leases_look(struct leases *l, struct task_queue *queue)
 	store_read_reset(l->read);
 	l->claims = store_read_add(l->read, STORE_CELL_SCAN);
 	ASSERT(l->claims); /* the first of an empty arena */
-	l->claims->cell_scan = (struct store_cell_scan){.table = TABLE_LEASES, .key = lease_key};
+	l->claims->cell_scan = (struct store_cell_scan){.table = TABLE_LEASES, .key = leases_key(l)};
 	l->read->now_ms = clock_wall_ms(lease_session_options_of(l->options.session)->clock);
 	int err = store_read_wait(l->read, queue);
 	if (!err && l->claims->more)
@@ -150,9 +153,9 @@ static void leases_warn_unread(struct leases *l, const struct store_cell *cell)
 	log_rated(&l->lines, clock_mono_ms(lease_session_options_of(l->options.session)->clock),
 		  LOG_WARN,
 		  "the claim \"" SHOWN
-		  "\" (table leases, kind rollup) cannot be read: it is none of "
+		  "\" (table leases, kind %s) cannot be read: it is none of "
 		  "a partition by a process; it is left as it is",
-		  SHOWN_OF(cell->column.part[0]));
+		  SHOWN_OF(cell->column.part[0]), l->options.kind);
 }
 
 /* False: there is no such partition, or it is not wanted. */

@@ -1,5 +1,6 @@
-/* Leases: who rolls up which partitions. A lease is a claim (session.h): a conditional cell
- * (`leases`, kind "rollup", name the partition's number) whose value is the holder's name. It has
+/* Leases: who does a kind of work on which partitions: rolls up series, counts tenants' fault
+ * reports. A lease is a claim (session.h): a conditional cell (`leases`, the kind of work, name the
+ * partition's number) whose value is the holder's name. It has
  * no end of its own, but that of the holder's session. (Earlier programs wrote such cells with an
  * end and without a session: nobody alive has them.)
  *
@@ -24,6 +25,7 @@ struct leases;
 
 struct leases_options {
 	struct lease_session *session; /* the caller's; its roles say the same */
+	const char *kind;              /* a constant: "rollup", "fault" */
 	bool share;                    /* take no more than others that share */
 };
 

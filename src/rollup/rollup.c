@@ -178,6 +178,7 @@ static void rollup_run(struct job *job, void *owner)
 	r->pass = r->site->own.count ? rollup_job_new(r->site, NULL) : NULL;
 	r->leases = leases_new(&(struct leases_options){
 		.session = r->site->session,
+		.kind = "rollup",
 		.share = r->site->share,
 	});
 	r->remark = remark_after_loss_new(r->site, &job_queue(job)->executor);

@@ -228,7 +228,7 @@ static size_t first_cells_of(struct rig *rig, size_t count)
 	for (size_t i = 0; i < count; i++) {
 		char column[4] = {(char)('a' + i / 26), (char)('a' + i % 26)};
 		const struct store_parts at = {{slice_of(column)}};
-		assert_int_equal(store_cell_put(write, TABLE_OOPS, &key, &at,
+		assert_int_equal(store_cell_put(write, TABLE_DEVICES, &key, &at,
 						(struct slice){bytes, sizeof(bytes)}, 1, 0),
 				 0);
 	}
@@ -239,7 +239,7 @@ static size_t first_cells_of(struct rig *rig, size_t count)
 	store_write_free(write);
 	struct store_read *read = landed_read(rig);
 	struct store_request *request = store_read_add(read, STORE_CELL_SCAN);
-	request->cell_scan = (struct store_cell_scan){.table = TABLE_OOPS, .key = key};
+	request->cell_scan = (struct store_cell_scan){.table = TABLE_DEVICES, .key = key};
 	run_read(rig, read);
 	size_t there = request->cell_scan.count;
 	for (size_t i = 0; i < there; i++) {

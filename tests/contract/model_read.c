@@ -271,7 +271,7 @@ static void pick_aggregate(struct model *model, const struct side *side, struct 
 
 static enum table pick_cells(struct model *model)
 {
-	static const enum table tables[] = {TABLE_OOPS,   TABLE_CHUKWA,       TABLE_CHUNK_SINK,
+	static const enum table tables[] = {TABLE_DEVICES,   TABLE_CHUKWA,       TABLE_CHUNK_SINK,
 					    TABLE_LEASES, TABLE_METRIC_NAMES, TABLE_SERIES_SETS,
 					    TABLE_QUEUE};
 	return tables[pick(model, ARRAY_LEN(tables))];
@@ -339,7 +339,7 @@ static enum store_op pick_op(struct model *model)
 static void fill_request(struct model *model, const struct side *side, struct store_request *r)
 {
 	static const enum table enumerated[] = {
-		TABLE_DATA_RAW, TABLE_BASE_RATES, TABLE_RAW_DATA,    TABLE_OOPS,
+		TABLE_DATA_RAW, TABLE_BASE_RATES, TABLE_RAW_DATA,    TABLE_DEVICES,
 		TABLE_LEASES,   TABLE_CHUNK_SINK, TABLE_SERIES_SETS, TABLE_QUEUE};
 	switch (r->op) {
 	case STORE_RANGE:

@@ -68,7 +68,7 @@ static void appends_outside_the_contract(struct rig *rig)
 {
 	uint64_t h = rig_series(rig, "cpu", "");
 	struct store_write *write = rig_write_new(rig);
-	assert_int_equal(try_append(write, TABLE_OOPS, 0, 4, T0, h), ERR_INVALID);
+	assert_int_equal(try_append(write, TABLE_DEVICES, 0, 4, T0, h), ERR_INVALID);
 	assert_int_equal(try_append(write, (enum table) - 1, 0, 4, T0, h), ERR_INVALID);
 	assert_int_equal(try_append(write, TABLE_COUNT, 0, 4, T0, h), ERR_INVALID);
 	assert_int_equal(try_append(write, TABLE_DATA_RAW, 1000, 4, T0, h), ERR_INVALID);
@@ -96,7 +96,7 @@ static void appends_outside_the_contract(struct rig *rig)
 				   &h, 1, 1, 2),
 		ERR_INVALID);
 	assert_int_equal(
-		store_delete_range(write, &(struct store_target){.table = TABLE_OOPS}, &h, 1, 1, 2),
+		store_delete_range(write, &(struct store_target){.table = TABLE_DEVICES}, &h, 1, 1, 2),
 		ERR_INVALID);
 	assert_int_equal(store_delete_range(write, &RAW, handles, STORE_GROUP_MAX + 1, 1, 2),
 			 ERR_LIMIT);
@@ -112,7 +112,7 @@ static void appends_outside_the_contract(struct rig *rig)
 static int try_put(struct rig *rig, struct store_write *write, size_t key, size_t column,
 		   size_t value)
 {
-	return store_cell_put(write, TABLE_OOPS, PARTS(filled(rig, key)),
+	return store_cell_put(write, TABLE_DEVICES, PARTS(filled(rig, key)),
 			      PARTS(filled(rig, column)), filled(rig, value), 1, 0);
 }
 
@@ -152,7 +152,7 @@ static void sizes_of_cells_at_their_limits(struct rig *rig)
 		ERR_LIMIT);
 	assert_int_equal(write->cells, 4);
 	rig_commit(rig, write);
-	assert_int_equal(rig_enumerate(rig, TABLE_OOPS, 0, 0).count, 2);
+	assert_int_equal(rig_enumerate(rig, TABLE_DEVICES, 0, 0).count, 2);
 }
 
 static void cells_outside_the_contract(struct rig *rig)
@@ -170,15 +170,15 @@ static void cells_outside_the_contract(struct rig *rig)
 			 ERR_INVALID);
 	assert_int_equal(store_cell_put(write, TABLE_COUNT, a, a, TEXT("v"), 1, 0), ERR_INVALID);
 	assert_int_equal(store_cell_delete(write, TABLE_LEASES, a, a, 1), ERR_INVALID);
-	assert_int_equal(store_set_add(write, TABLE_OOPS, a, a, TEXT("v")), ERR_INVALID);
-	assert_int_equal(store_cell_put_if(write, TABLE_OOPS, a, a, 0, TEXT("v"), 0, &outcome),
+	assert_int_equal(store_set_add(write, TABLE_DEVICES, a, a, TEXT("v")), ERR_INVALID);
+	assert_int_equal(store_cell_put_if(write, TABLE_DEVICES, a, a, 0, TEXT("v"), 0, &outcome),
 			 ERR_INVALID);
-	assert_int_equal(store_cell_delete_if(write, TABLE_OOPS, a, a, 1, &outcome), ERR_INVALID);
+	assert_int_equal(store_cell_delete_if(write, TABLE_DEVICES, a, a, 1, &outcome), ERR_INVALID);
 	assert_int_equal(store_cell_delete_if(write, TABLE_LEASES, a, a, 0, &outcome), ERR_INVALID);
 	/* Parts that are missing, empty or of the wrong length. */
-	assert_int_equal(store_cell_put(write, TABLE_OOPS, PARTS({NULL, 0}), a, TEXT("v"), 1, 0),
+	assert_int_equal(store_cell_put(write, TABLE_DEVICES, PARTS({NULL, 0}), a, TEXT("v"), 1, 0),
 			 ERR_INVALID);
-	assert_int_equal(store_cell_put(write, TABLE_OOPS, PARTS(TEXT("")), a, TEXT("v"), 1, 0),
+	assert_int_equal(store_cell_put(write, TABLE_DEVICES, PARTS(TEXT("")), a, TEXT("v"), 1, 0),
 			 ERR_INVALID);
 	assert_int_equal(store_cell_put(write, TABLE_CHUKWA, a, a, TEXT("v"), 1, 0), ERR_INVALID);
 	assert_int_equal(store_cell_put(write, TABLE_CHUNK_SINK, PARTS(TEXT("s"), TEXT("1234567")),
@@ -187,7 +187,7 @@ static void cells_outside_the_contract(struct rig *rig)
 	assert_int_equal(store_cell_put(write, TABLE_CHUNK_SINK, PARTS(TEXT("s"), TEXT("12345678")),
 					PARTS(TEXT("123456789")), TEXT("v"), 1, 0),
 			 ERR_INVALID);
-	assert_int_equal(store_cell_put(write, TABLE_OOPS, a, a, TEXT("v"), 1, -1), ERR_INVALID);
+	assert_int_equal(store_cell_put(write, TABLE_DEVICES, a, a, TEXT("v"), 1, -1), ERR_INVALID);
 	assert_int_equal(store_set_add(write, TABLE_METRIC_NAMES, a, a, TEXT("")), ERR_INVALID);
 	assert_int_equal(store_set_add(write, TABLE_METRIC_NAMES, a, a,
 				       filled(rig, STORE_SET_ELEMENT_MAX_BYTES + 1)),
@@ -196,7 +196,7 @@ static void cells_outside_the_contract(struct rig *rig)
 				       filled(rig, STORE_SET_ELEMENT_MAX_BYTES)),
 			 0);
 	rig_commit(rig, write);
-	assert_int_equal(rig_enumerate(rig, TABLE_OOPS, 0, 0).count, 0);
+	assert_int_equal(rig_enumerate(rig, TABLE_DEVICES, 0, 0).count, 0);
 	assert_int_equal(rig_enumerate(rig, TABLE_LEASES, 0, 0).count, 0);
 	assert_int_equal(rig_enumerate(rig, TABLE_METRIC_NAMES, 0, 0).count, 1);
 }
@@ -224,7 +224,7 @@ static void reads_outside_the_contract(struct rig *rig)
 		int err;
 	} wrong[] = {
 		{{.op = (enum store_op)99}, ERR_INVALID},
-		{{.op = STORE_RANGE, .range = {.table = TABLE_OOPS}}, ERR_INVALID},
+		{{.op = STORE_RANGE, .range = {.table = TABLE_DEVICES}}, ERR_INVALID},
 		{{.op = STORE_RANGE, .range = {.table = TABLE_RAW_DATA}}, ERR_INVALID},
 		{{.op = STORE_RANGE, .range = {.table = TABLE_DATA_RAW, .period_ms = 1}},
 		 ERR_INVALID},
@@ -268,22 +268,22 @@ static void reads_outside_the_contract(struct rig *rig)
 				.end_ms = INT64_MAX,
 				.window_ms = 1}},
 		 ERR_LIMIT},
-		{{.op = STORE_LAST_BEFORE, .last_before = {.table = TABLE_OOPS}}, ERR_INVALID},
-		{{.op = STORE_AGGREGATE, .aggregate = {.table = TABLE_OOPS, .window_ms = 1}},
+		{{.op = STORE_LAST_BEFORE, .last_before = {.table = TABLE_DEVICES}}, ERR_INVALID},
+		{{.op = STORE_AGGREGATE, .aggregate = {.table = TABLE_DEVICES, .window_ms = 1}},
 		 ERR_INVALID},
-		{{.op = STORE_CELL_GET, .cell_get = {.table = TABLE_OOPS}}, ERR_INVALID},
+		{{.op = STORE_CELL_GET, .cell_get = {.table = TABLE_DEVICES}}, ERR_INVALID},
 		{{.op = STORE_CELL_GET,
 		  .cell_get = {.table = TABLE_DATA_RAW, .key = {{metric}}, .column = {{metric}}}},
 		 ERR_INVALID},
 		{{.op = STORE_CELL_GET,
-		  .cell_get = {.table = TABLE_OOPS, .key = {{long_key}}, .column = {{metric}}}},
+		  .cell_get = {.table = TABLE_DEVICES, .key = {{long_key}}, .column = {{metric}}}},
 		 ERR_LIMIT},
 		{{.op = STORE_CELL_SCAN, .cell_scan = {.table = TABLE_DATA_RAW}}, ERR_INVALID},
 		{{.op = STORE_CELL_SCAN,
-		  .cell_scan = {.table = TABLE_OOPS, .key = {{metric}}, .from = {{long_key}}}},
+		  .cell_scan = {.table = TABLE_DEVICES, .key = {{metric}}, .from = {{long_key}}}},
 		 ERR_LIMIT},
 		{{.op = STORE_ENUMERATE, .enumerate = {.table = TABLE_COUNT}}, ERR_INVALID},
-		{{.op = STORE_PERIODS, .periods = {.table = TABLE_OOPS}}, ERR_INVALID},
+		{{.op = STORE_PERIODS, .periods = {.table = TABLE_DEVICES}}, ERR_INVALID},
 		{{.op = STORE_SERIES_OPEN,
 		  .series_open = {.tenant = TEXT("t"), .metrics = &metric}},
 		 ERR_INVALID},
@@ -405,7 +405,7 @@ static void stages_are_kept_one_after_another(struct rig *rig)
 	assert_int_equal(try_append(write, TABLE_DATA_RAW, 0, 4, T0, h), 0);
 	store_write_next_stage(write);
 	store_write_next_stage(write);
-	assert_int_equal(store_cell_put(write, TABLE_OOPS, PARTS(TEXT("a")), PARTS(TEXT("b")),
+	assert_int_equal(store_cell_put(write, TABLE_DEVICES, PARTS(TEXT("a")), PARTS(TEXT("b")),
 					TEXT("checkpoint"), 1, 0),
 			 0);
 	assert_int_equal(try_append(write, TABLE_DATA_RAW, 0, 4, T0 + 1, h), 0);
@@ -416,7 +416,7 @@ static void stages_are_kept_one_after_another(struct rig *rig)
 	assert_int_equal(write->stages_kept, 3);
 	store_write_free(write);
 	expect_all(rig, RAW, h, POINTS({T0 + 1, {I(1)}}));
-	assert_true(rig_cell_get(rig, TABLE_OOPS, PARTS(TEXT("a")), PARTS(TEXT("b")), &cell));
+	assert_true(rig_cell_get(rig, TABLE_DEVICES, PARTS(TEXT("a")), PARTS(TEXT("b")), &cell));
 }
 
 /* A stage that fails keeps those before it and stops those behind it. */
@@ -439,14 +439,14 @@ static void failed_stage_stops_the_next(struct rig *rig)
 		return;
 	}
 	store_write_next_stage(write);
-	assert_int_equal(store_cell_put(write, TABLE_OOPS, PARTS(TEXT("a")), PARTS(TEXT("b")),
+	assert_int_equal(store_cell_put(write, TABLE_DEVICES, PARTS(TEXT("a")), PARTS(TEXT("b")),
 					TEXT("checkpoint"), 1, 0),
 			 0);
 	assert_int_equal(rig_write(rig, write), ERR_NOT_FOUND);
 	assert_int_equal(write->stages_kept, 1);
 	store_write_free(write);
 	expect_all(rig, RAW, h, POINTS({T0, {I(1)}}));
-	assert_false(rig_cell_get(rig, TABLE_OOPS, PARTS(TEXT("a")), PARTS(TEXT("b")), &cell));
+	assert_false(rig_cell_get(rig, TABLE_DEVICES, PARTS(TEXT("a")), PARTS(TEXT("b")), &cell));
 }
 
 /* A reader never finds a part of a stage. */
@@ -496,7 +496,7 @@ static void requests_of_one_read_are_apart(struct rig *rig)
 	uint64_t h = rig_series(rig, "cpu", "host=a");
 	for (int64_t i = 0; i < 20; i++)
 		rig_put(rig, RAW, h, T0 + i, I(i));
-	rig_cell_put(rig, TABLE_OOPS, PARTS(TEXT("a")), PARTS(TEXT("b")), TEXT("v"), 1, 0);
+	rig_cell_put(rig, TABLE_DEVICES, PARTS(TEXT("a")), PARTS(TEXT("b")), TEXT("v"), 1, 0);
 	struct store_read *read = rig_read_new(rig);
 	struct store_request *range = store_read_add(read, STORE_RANGE);
 	struct store_request *last = store_read_add(read, STORE_LAST_BEFORE);
@@ -510,7 +510,7 @@ static void requests_of_one_read_are_apart(struct rig *rig)
 	last->last_before = (struct store_last_before){
 		.table = TABLE_DATA_RAW, .handles = &h, .handle_count = 1, .before_ms = T0 + 10};
 	get->cell_get = (struct store_cell_get){
-		.table = TABLE_OOPS, .key = {{TEXT("a")}}, .column = {{TEXT("b")}}};
+		.table = TABLE_DEVICES, .key = {{TEXT("a")}}, .column = {{TEXT("b")}}};
 	read->points_max = 6;
 	size_t points = 0, lasts = 0, series = 0;
 	for (int slice = 0; slice == 0 || range->more || last->more || get->more || list->more;
@@ -543,10 +543,10 @@ static void requests_of_one_read_are_apart(struct rig *rig)
 /* A request that comes when the read has given all its points says more, whatever kind it is. */
 static void request_behind_the_last_point_says_more(struct rig *rig)
 {
-	static const enum table tables[] = {TABLE_DATA_RAW, TABLE_OOPS, TABLE_SERIES_SETS};
+	static const enum table tables[] = {TABLE_DATA_RAW, TABLE_DEVICES, TABLE_SERIES_SETS};
 	uint64_t h = rig_series(rig, "cpu", "host=a");
 	rig_put(rig, RAW, h, T0, I(1));
-	rig_cell_put(rig, TABLE_OOPS, PARTS(TEXT("a")), PARTS(TEXT("b")), TEXT("v"), 1, 0);
+	rig_cell_put(rig, TABLE_DEVICES, PARTS(TEXT("a")), PARTS(TEXT("b")), TEXT("v"), 1, 0);
 	struct store_read *read = rig_read_new(rig);
 	struct store_request *requests[7];
 	for (size_t i = 0; i < 3; i++) {
@@ -556,7 +556,7 @@ static void request_behind_the_last_point_says_more(struct rig *rig)
 	requests[3] = store_read_add(read, STORE_SERIES_LIST);
 	requests[4] = store_read_add(read, STORE_CELL_SCAN);
 	requests[4]->cell_scan =
-		(struct store_cell_scan){.table = TABLE_OOPS, .key = {{TEXT("a")}}};
+		(struct store_cell_scan){.table = TABLE_DEVICES, .key = {{TEXT("a")}}};
 	requests[5] = store_read_add(read, STORE_RANGE);
 	requests[5]->range = (struct store_range){
 		.table = TABLE_DATA_RAW, .handles = &h, .handle_count = 1, .end_ms = INT64_MAX};
@@ -632,7 +632,7 @@ static void what_a_read_points_to_is_its_own(struct rig *rig)
 {
 	uint64_t h = rig_series(rig, "cpu", "a=b");
 	rig_put(rig, RAW, h, T0, I(7));
-	rig_cell_put(rig, TABLE_OOPS, PARTS(TEXT("key")), PARTS(TEXT("col")), TEXT("v"), 1, 0);
+	rig_cell_put(rig, TABLE_DEVICES, PARTS(TEXT("key")), PARTS(TEXT("col")), TEXT("v"), 1, 0);
 	struct store_read *read = rig_read_new(rig);
 	uint64_t *handles = mem_alloc_array(1, sizeof(*handles));
 	char *text = mem_copy_text(TEXT("tcpuabkeycol"));
@@ -667,9 +667,9 @@ static void what_a_read_points_to_is_its_own(struct rig *rig)
 	r[3]->shares = (struct store_shares){
 		.table = TABLE_DATA_RAW, .handles = handles, .handle_count = 1};
 	r[4]->cell_get =
-		(struct store_cell_get){.table = TABLE_OOPS, .key = {{key}}, .column = {{column}}};
+		(struct store_cell_get){.table = TABLE_DEVICES, .key = {{key}}, .column = {{column}}};
 	r[5]->cell_scan =
-		(struct store_cell_scan){.table = TABLE_OOPS, .key = {{key}}, .from = {{column}}};
+		(struct store_cell_scan){.table = TABLE_DEVICES, .key = {{key}}, .from = {{column}}};
 	r[6]->series_open = (struct store_series_open){
 		.tenant = tenant, .tags = {tags, 1}, .metrics = metrics, .count = 1};
 	r[7]->series_list = (struct store_series_list){.tenant = tenant, .metric = metrics[0]};
@@ -752,7 +752,7 @@ static void stamps_rise(struct rig *rig)
 	rig_advance_ms(rig, -3600000); /* the wall clock was set back */
 	last = store_stamp(rig->store);
 	assert_true(last > (T0 + 5000) * 1000);
-	rig_cell_put(rig, TABLE_OOPS, PARTS(TEXT("a")), PARTS(TEXT("b")), TEXT("v"), last, 0);
+	rig_cell_put(rig, TABLE_DEVICES, PARTS(TEXT("a")), PARTS(TEXT("b")), TEXT("v"), last, 0);
 	rig_reopen(rig);
 	assert_true(store_stamp(rig->store) > last);
 }
@@ -770,8 +770,8 @@ static void figures_add_up(struct rig *rig)
 			rig_put_fields(rig, rates, h, T0,
 				       (struct value[]){I(1), I(2), {0, VALUE_NONE}, I(4), I(5)});
 	}
-	rig_cell_put(rig, TABLE_OOPS, PARTS(TEXT("a")), PARTS(TEXT("b")), TEXT("v"), 1, 0);
-	rig_cell_put(rig, TABLE_OOPS, PARTS(TEXT("a")), PARTS(TEXT("c")), TEXT("v"), 1, 0);
+	rig_cell_put(rig, TABLE_DEVICES, PARTS(TEXT("a")), PARTS(TEXT("b")), TEXT("v"), 1, 0);
+	rig_cell_put(rig, TABLE_DEVICES, PARTS(TEXT("a")), PARTS(TEXT("c")), TEXT("v"), 1, 0);
 	rig_settle(rig);
 	for (int pass = 0; pass < 2; pass++) {
 		struct store_stats stats = rig_stats(rig);
@@ -781,8 +781,8 @@ static void figures_add_up(struct rig *rig)
 		assert_int_equal(stats.tables[TABLE_BASE_RATES].rows, 1);
 		assert_int_equal(stats.tables[TABLE_BASE_RATES].samples, 4);
 		assert_int_equal(stats.tables[TABLE_DATA_LATE].samples, 0);
-		assert_int_equal(stats.tables[TABLE_OOPS].rows, 1);
-		assert_int_equal(stats.tables[TABLE_OOPS].samples, 2);
+		assert_int_equal(stats.tables[TABLE_DEVICES].rows, 1);
+		assert_int_equal(stats.tables[TABLE_DEVICES].samples, 2);
 		assert_true(rig_verify(rig) > 0);
 		rig_reopen(rig);
 	}
@@ -828,7 +828,7 @@ static void write_and_die(struct store *store, struct clock *clock)
 	rig_put(&rig, RAW, h, T0 + 1, I(2));
 	rig_put(&rig, RAW, fresh, T0, I(3));
 	rig_delete(&rig, RAW, h, T0, T0 + 1);
-	rig_cell_put(&rig, TABLE_OOPS, PARTS(TEXT("a")), PARTS(TEXT("b")), TEXT("v"), 1, 0);
+	rig_cell_put(&rig, TABLE_DEVICES, PARTS(TEXT("a")), PARTS(TEXT("b")), TEXT("v"), 1, 0);
 }
 
 /* What was answered with success is there; what was deleted is not. */
@@ -844,7 +844,7 @@ static void killed_process_leaves_what_it_answered(struct rig *rig)
 			   POINTS({T0 + 1, {I(2)}}));
 		expect_all(rig, RAW, rig_find(rig, "t", "cpu", "host=new"), POINTS({T0, {I(3)}}));
 		assert_true(
-			rig_cell_get(rig, TABLE_OOPS, PARTS(TEXT("a")), PARTS(TEXT("b")), &cell));
+			rig_cell_get(rig, TABLE_DEVICES, PARTS(TEXT("a")), PARTS(TEXT("b")), &cell));
 		rig_verify(rig);
 		if (round == 1)
 			rig_settle(rig);

@@ -1,7 +1,8 @@
 /* Stamped and set cells: which write wins, scans and their bounds, expiry, sizes. */
 #include "contract.h"
 
-#define DAY_KEY PARTS(TEXT("2023-11-14"))
+#define DAY_KEY  PARTS(TEXT("default"), TEXT("2023-11-14"))
+#define KIND_KEY PARTS(TEXT("2023-11-14"))
 
 static void put(struct rig *rig, const char *column, const char *value, int64_t stamp_us)
 {
@@ -38,9 +39,9 @@ static void cell_is_where_it_was_put(struct rig *rig)
 	expect_cell(rig, "duration", "17", 1);
 	expect_absent(rig, "duratio");
 	expect_absent(rig, "duration2");
-	assert_false(rig_cell_get(rig, TABLE_SUMMARIES, PARTS(TEXT("2023-11-15")),
+	assert_false(rig_cell_get(rig, TABLE_SUMMARIES, PARTS(TEXT("default"), TEXT("2023-11-15")),
 				  PARTS(TEXT("duration")), &cell));
-	assert_false(rig_cell_get(rig, TABLE_OOPS, DAY_KEY, PARTS(TEXT("duration")), &cell));
+	assert_false(rig_cell_get(rig, TABLE_DEVICES, KIND_KEY, PARTS(TEXT("duration")), &cell));
 	put(rig, "empty", "", 1);
 	expect_cell(rig, "empty", "", 1);
 	put(rig, "", "a column without a name", 1);
@@ -176,27 +177,27 @@ static void stamped_twice_is_there_once(struct rig *rig)
 static void expired_cell_is_invisible_from_its_ms(struct rig *rig)
 {
 	struct store_cell cell;
-	struct store_cell_scan scan = {.table = TABLE_OOPS, .key = *DAY_KEY};
-	rig_cell_put(rig, TABLE_OOPS, DAY_KEY, PARTS(TEXT("a")), TEXT("v"), 1, T0 + 1000);
-	rig_cell_put(rig, TABLE_OOPS, DAY_KEY, PARTS(TEXT("b")), TEXT("v"), 1, T0 + 1001);
-	rig_cell_put(rig, TABLE_OOPS, DAY_KEY, PARTS(TEXT("c")), TEXT("v"), 1, 0);
+	struct store_cell_scan scan = {.table = TABLE_DEVICES, .key = *KIND_KEY};
+	rig_cell_put(rig, TABLE_DEVICES, KIND_KEY, PARTS(TEXT("a")), TEXT("v"), 1, T0 + 1000);
+	rig_cell_put(rig, TABLE_DEVICES, KIND_KEY, PARTS(TEXT("b")), TEXT("v"), 1, T0 + 1001);
+	rig_cell_put(rig, TABLE_DEVICES, KIND_KEY, PARTS(TEXT("c")), TEXT("v"), 1, 0);
 	rig_advance_ms(rig, 999);
 	assert_int_equal(rig_scan(rig, &scan, 0).count, 3);
-	assert_true(rig_cell_get(rig, TABLE_OOPS, DAY_KEY, PARTS(TEXT("a")), &cell));
+	assert_true(rig_cell_get(rig, TABLE_DEVICES, KIND_KEY, PARTS(TEXT("a")), &cell));
 	assert_int_equal(cell.expires_ms, T0 + 1000);
 	rig_advance_ms(rig, 1);
 	assert_int_equal(rig_scan(rig, &scan, 0).count, 2);
-	assert_false(rig_cell_get(rig, TABLE_OOPS, DAY_KEY, PARTS(TEXT("a")), &cell));
-	assert_true(rig_cell_get(rig, TABLE_OOPS, DAY_KEY, PARTS(TEXT("b")), &cell));
+	assert_false(rig_cell_get(rig, TABLE_DEVICES, KIND_KEY, PARTS(TEXT("a")), &cell));
+	assert_true(rig_cell_get(rig, TABLE_DEVICES, KIND_KEY, PARTS(TEXT("b")), &cell));
 	rig_settle(rig);
 	rig_reopen(rig);
 	rig_advance_ms(rig, 1);
 	assert_int_equal(rig_scan(rig, &scan, 0).count, 1);
 	/* What has expired still wins over a lower stamp, and a higher one over it. */
-	rig_cell_put(rig, TABLE_OOPS, DAY_KEY, PARTS(TEXT("a")), TEXT("old"), 0, 0);
+	rig_cell_put(rig, TABLE_DEVICES, KIND_KEY, PARTS(TEXT("a")), TEXT("old"), 0, 0);
 	assert_int_equal(rig_scan(rig, &scan, 0).count, 1);
-	rig_cell_put(rig, TABLE_OOPS, DAY_KEY, PARTS(TEXT("a")), TEXT("new"), 2, 0);
-	assert_true(rig_cell_get(rig, TABLE_OOPS, DAY_KEY, PARTS(TEXT("a")), &cell));
+	rig_cell_put(rig, TABLE_DEVICES, KIND_KEY, PARTS(TEXT("a")), TEXT("new"), 2, 0);
+	assert_true(rig_cell_get(rig, TABLE_DEVICES, KIND_KEY, PARTS(TEXT("a")), &cell));
 	assert_slice(cell.value, TEXT("new"));
 	assert_int_equal(cell.expires_ms, 0);
 }
@@ -221,9 +222,9 @@ static void of_equal_stamps_the_later_expiry(struct rig *rig)
 	};
 	struct store_cell cell;
 	for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
-		rig_cell_put(rig, TABLE_OOPS, DAY_KEY, PARTS(TEXT("a")), slice_of(steps[i].value),
+		rig_cell_put(rig, TABLE_DEVICES, KIND_KEY, PARTS(TEXT("a")), slice_of(steps[i].value),
 			     1, steps[i].expires_ms);
-		assert_true(rig_cell_get(rig, TABLE_OOPS, DAY_KEY, PARTS(TEXT("a")), &cell));
+		assert_true(rig_cell_get(rig, TABLE_DEVICES, KIND_KEY, PARTS(TEXT("a")), &cell));
 		assert_slice(cell.value, slice_of(steps[i].expected));
 		assert_int_equal(cell.expires_ms, steps[i].expected_ms);
 	}
@@ -232,14 +233,14 @@ static void of_equal_stamps_the_later_expiry(struct rig *rig)
 /* The query's now decides, not the clock. */
 static void expiry_follows_the_querys_now(struct rig *rig)
 {
-	rig_cell_put(rig, TABLE_OOPS, DAY_KEY, PARTS(TEXT("a")), TEXT("v"), 1, T0 + 1000);
+	rig_cell_put(rig, TABLE_DEVICES, KIND_KEY, PARTS(TEXT("a")), TEXT("v"), 1, T0 + 1000);
 	rig_advance_ms(rig, 5000);
 	for (int64_t now_ms = T0 + 999; now_ms <= T0 + 1000; now_ms++) {
 		struct store_read *read = rig_read_new(rig);
 		struct store_request *request = store_read_add(read, STORE_CELL_GET);
 		read->now_ms = now_ms;
 		request->cell_get = (struct store_cell_get){
-			.table = TABLE_OOPS, .key = *DAY_KEY, .column = *PARTS(TEXT("a"))};
+			.table = TABLE_DEVICES, .key = *KIND_KEY, .column = *PARTS(TEXT("a"))};
 		assert_int_equal(rig_read(rig, read), 0);
 		assert_int_equal(request->cell_get.found, now_ms < T0 + 1000);
 		store_read_free(read);
@@ -376,12 +377,12 @@ static void texts_that_are_not_utf8_are_not_put(struct rig *rig)
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
 		const struct store_parts *parts = PARTS(bad[i]);
 		struct slice v = TEXT("v");
-		assert_int_equal(store_cell_put(write, TABLE_OOPS, parts, good, v, 1, 0),
+		assert_int_equal(store_cell_put(write, TABLE_DEVICES, parts, good, v, 1, 0),
 				 ERR_INVALID);
-		assert_string_equal(write->error.text, "oops_id of oops is not UTF-8");
-		assert_int_equal(store_cell_put(write, TABLE_OOPS, good, parts, v, 1, 0),
+		assert_string_equal(write->error.text, "kind of devices is not UTF-8");
+		assert_int_equal(store_cell_put(write, TABLE_DEVICES, good, parts, v, 1, 0),
 				 ERR_INVALID);
-		assert_string_equal(write->error.text, "attribute of oops is not UTF-8");
+		assert_string_equal(write->error.text, "name of devices is not UTF-8");
 		assert_int_equal(store_set_add(write, TABLE_METRIC_NAMES, good, parts, v),
 				 ERR_INVALID);
 		assert_int_equal(
@@ -394,16 +395,16 @@ static void texts_that_are_not_utf8_are_not_put(struct rig *rig)
 		assert_int_equal(store_cell_put(write, TABLE_CHUKWA, parts,
 						PARTS(TEXT("t"), bad[i]), v, 1, 0),
 				 0);
-		assert_int_equal(store_cell_delete(write, TABLE_OOPS, parts, parts, 1), 0);
+		assert_int_equal(store_cell_delete(write, TABLE_DEVICES, parts, parts, 1), 0);
 		assert_int_equal(store_log_remove(write, TABLE_QUEUE,
 						  PARTS(bad[i], TEXT("12345678")), PARTS({0}),
 						  PARTS({0})),
 				 0);
 	}
-	assert_int_equal(store_cell_put(write, TABLE_OOPS, good, good, TEXT("v"), 1, 0), 0);
+	assert_int_equal(store_cell_put(write, TABLE_DEVICES, good, good, TEXT("v"), 1, 0), 0);
 	rig_commit(rig, write);
 	struct store_cell cell;
-	assert_true(rig_cell_get(rig, TABLE_OOPS, good, good, &cell));
+	assert_true(rig_cell_get(rig, TABLE_DEVICES, good, good, &cell));
 	assert_int_equal(rig_enumerate(rig, TABLE_CHUKWA, 0, 0).count, ARRAY_LEN(bad));
 	assert_int_equal(rig_enumerate(rig, TABLE_LEASES, 0, 0).count, 0);
 	assert_int_equal(rig_enumerate(rig, TABLE_QUEUE, 0, 0).count, 0);
@@ -517,12 +518,12 @@ static void long_keys_stay_apart(struct rig *rig)
 				struct slice value = {key.data + key.len - 1, 1};
 				struct store_cell cell;
 				if (pass == 0)
-					rig_cell_put(rig, TABLE_OOPS, PARTS(key), PARTS(TEXT("a")),
+					rig_cell_put(rig, TABLE_DEVICES, PARTS(key), PARTS(TEXT("a")),
 						     value, 1, 0);
-				assert_true(rig_cell_get(rig, TABLE_OOPS, PARTS(key),
+				assert_true(rig_cell_get(rig, TABLE_DEVICES, PARTS(key),
 							 PARTS(TEXT("a")), &cell));
 				assert_slice(cell.value, value);
-				struct store_cell_scan scan = {.table = TABLE_OOPS,
+				struct store_cell_scan scan = {.table = TABLE_DEVICES,
 							       .key = *PARTS(key)};
 				assert_int_equal(rig_scan(rig, &scan, 1).count, 1);
 			}
@@ -532,7 +533,7 @@ static void long_keys_stay_apart(struct rig *rig)
 		if (pass == 1)
 			rig_settle(rig);
 	}
-	struct rows rows = rig_enumerate(rig, TABLE_OOPS, 2, 0);
+	struct rows rows = rig_enumerate(rig, TABLE_DEVICES, 2, 0);
 	assert_int_equal(rows.count, 3 * ARRAY_LEN(lens));
 	size_t full = 0;
 	for (size_t i = 0; i < rows.count; i++)
@@ -546,10 +547,10 @@ static void long_columns_stay_apart_and_in_order(struct rig *rig)
 	for (char c = 'e'; c >= 'a'; c--) {
 		struct slice column = filled(rig, STORE_COLUMN_MAX_BYTES, 'c');
 		((char *)(uintptr_t)column.data)[column.len - 1] = c;
-		rig_cell_put(rig, TABLE_OOPS, PARTS(key), PARTS(column), TEXT("v"), 1, 0);
+		rig_cell_put(rig, TABLE_DEVICES, PARTS(key), PARTS(column), TEXT("v"), 1, 0);
 	}
 	for (size_t max = 0; max < 3; max++) {
-		struct store_cell_scan scan = {.table = TABLE_OOPS, .key = *PARTS(key)};
+		struct store_cell_scan scan = {.table = TABLE_DEVICES, .key = *PARTS(key)};
 		struct cells cells = rig_scan(rig, &scan, max);
 		assert_int_equal(cells.count, 5);
 		for (size_t i = 0; i < 5; i++) {
@@ -598,9 +599,9 @@ static void large_values_come_back_whole(struct rig *rig)
 			struct slice value = patterned(rig, lens[l], (uint32_t)l);
 			snprintf(column, sizeof(column), "%zu", l);
 			if (pass == 0)
-				rig_cell_put(rig, TABLE_OOPS, DAY_KEY, PARTS(slice_of(column)),
+				rig_cell_put(rig, TABLE_DEVICES, KIND_KEY, PARTS(slice_of(column)),
 					     value, 1, 0);
-			assert_true(rig_cell_get(rig, TABLE_OOPS, DAY_KEY, PARTS(slice_of(column)),
+			assert_true(rig_cell_get(rig, TABLE_DEVICES, KIND_KEY, PARTS(slice_of(column)),
 						 &cell));
 			assert_slice(cell.value, value);
 			arena_reset(&rig->keep);
@@ -609,16 +610,16 @@ static void large_values_come_back_whole(struct rig *rig)
 		rig_reopen(rig);
 	}
 	/* A smaller one over a large one, and the other way round. */
-	rig_cell_put(rig, TABLE_OOPS, DAY_KEY, PARTS(TEXT("14")), TEXT("small"), 2, 0);
+	rig_cell_put(rig, TABLE_DEVICES, KIND_KEY, PARTS(TEXT("14")), TEXT("small"), 2, 0);
 	struct slice large = patterned(rig, 999999, 9);
-	rig_cell_put(rig, TABLE_OOPS, DAY_KEY, PARTS(TEXT("0")), large, 2, 0);
+	rig_cell_put(rig, TABLE_DEVICES, KIND_KEY, PARTS(TEXT("0")), large, 2, 0);
 	struct store_cell cell;
-	assert_true(rig_cell_get(rig, TABLE_OOPS, DAY_KEY, PARTS(TEXT("14")), &cell));
+	assert_true(rig_cell_get(rig, TABLE_DEVICES, KIND_KEY, PARTS(TEXT("14")), &cell));
 	assert_slice(cell.value, TEXT("small"));
-	assert_true(rig_cell_get(rig, TABLE_OOPS, DAY_KEY, PARTS(TEXT("0")), &cell));
+	assert_true(rig_cell_get(rig, TABLE_DEVICES, KIND_KEY, PARTS(TEXT("0")), &cell));
 	assert_slice(cell.value, large);
 	/* A scan that cannot hold them all at once still gives them all. */
-	struct store_cell_scan scan = {.table = TABLE_OOPS, .key = *DAY_KEY};
+	struct store_cell_scan scan = {.table = TABLE_DEVICES, .key = *KIND_KEY};
 	assert_int_equal(rig_scan(rig, &scan, 1).count, ARRAY_LEN(lens));
 	rig_verify(rig);
 }
@@ -630,7 +631,7 @@ static void row_larger_than_the_reads_memory(struct rig *rig)
 	for (int i = 0; i < CELLS; i++) {
 		char column[16];
 		snprintf(column, sizeof(column), "%02d", i);
-		rig_cell_put(rig, TABLE_OOPS, DAY_KEY, PARTS(slice_of(column)),
+		rig_cell_put(rig, TABLE_DEVICES, KIND_KEY, PARTS(slice_of(column)),
 			     patterned(rig, VALUE_BYTES, (uint32_t)i), 1, 0);
 	}
 	struct store_read *model = rig_read_new(rig);
@@ -644,7 +645,7 @@ static void row_larger_than_the_reads_memory(struct rig *rig)
 		store_read_reset(read);
 		struct store_request *request = store_read_add(read, STORE_CELL_SCAN);
 		request->token = token;
-		request->cell_scan = (struct store_cell_scan){.table = TABLE_OOPS, .key = *DAY_KEY};
+		request->cell_scan = (struct store_cell_scan){.table = TABLE_DEVICES, .key = *KIND_KEY};
 		assert_int_equal(rig_read(rig, read), 0);
 		more = request->more;
 		token = request->token;
@@ -661,7 +662,7 @@ static void row_larger_than_the_reads_memory(struct rig *rig)
 	read->done = model->done;
 	read->now_ms = model->now_ms;
 	struct store_request *request = store_read_add(read, STORE_CELL_SCAN);
-	request->cell_scan = (struct store_cell_scan){.table = TABLE_OOPS, .key = *DAY_KEY};
+	request->cell_scan = (struct store_cell_scan){.table = TABLE_DEVICES, .key = *KIND_KEY};
 	assert_int_equal(rig_read(rig, read), ERR_LIMIT);
 	assert_int_equal(request->err, ERR_LIMIT);
 	store_read_free(read);
@@ -786,7 +787,7 @@ static void rows_are_enumerated_with_their_parts(struct rig *rig)
 			assert_int_equal(seen, 0x3ff);
 		}
 	}
-	assert_int_equal(rig_enumerate(rig, TABLE_OOPS, 0, 0).count, 0);
+	assert_int_equal(rig_enumerate(rig, TABLE_DEVICES, 0, 0).count, 0);
 }
 
 const struct contract_case cases_cells[] = {

@@ -108,7 +108,7 @@ static void refused_condition_leaves_the_rest(struct rig *rig)
 	struct store_write *write = rig_write_new(rig);
 	assert_int_equal(
 		store_cell_put_if(write, TABLE_LEASES, KEY, COLUMN, 0, TEXT("b"), 0, &lost), 0);
-	assert_int_equal(store_cell_put(write, TABLE_OOPS, KEY, COLUMN, TEXT("v"), 1, 0), 0);
+	assert_int_equal(store_cell_put(write, TABLE_DEVICES, KEY, COLUMN, TEXT("v"), 1, 0), 0);
 	assert_int_equal(store_cell_put_if(write, TABLE_LEASES, KEY, PARTS(TEXT("other")), 0,
 					   TEXT("b"), 0, &won),
 			 0);
@@ -117,7 +117,7 @@ static void refused_condition_leaves_the_rest(struct rig *rig)
 	assert_outcome(*lost, false, "a");
 	assert_outcome(*won, true, "b");
 	store_write_free(write);
-	assert_true(rig_cell_get(rig, TABLE_OOPS, KEY, COLUMN, &cell));
+	assert_true(rig_cell_get(rig, TABLE_DEVICES, KEY, COLUMN, &cell));
 	expect_lease(rig, "a", version);
 }
 

@@ -830,7 +830,7 @@ static void enumeration_during_writes_misses_nothing(struct rig *rig)
 		snprintf(tags, sizeof(tags), "i=%zu", i);
 		h[i] = rig_series(rig, "cpu", tags);
 		rig_put(rig, RAW, h[i], T0, I(1));
-		rig_cell_put(rig, TABLE_OOPS, PARTS(slice_of(tags)), PARTS(TEXT("a")), TEXT("v"), 1,
+		rig_cell_put(rig, TABLE_DEVICES, PARTS(slice_of(tags)), PARTS(TEXT("a")), TEXT("v"), 1,
 			     0);
 	}
 	rig_settle(rig);
@@ -839,7 +839,7 @@ static void enumeration_during_writes_misses_nothing(struct rig *rig)
 	struct store_request *cells = store_read_add(read, STORE_ENUMERATE);
 	size_t cells_seen = 0;
 	rows->enumerate = (struct store_enumerate){.table = TABLE_DATA_RAW, .limit = 5};
-	cells->enumerate = (struct store_enumerate){.table = TABLE_OOPS, .limit = 5};
+	cells->enumerate = (struct store_enumerate){.table = TABLE_DEVICES, .limit = 5};
 	for (int round = 0; round == 0 || rows->more || cells->more; round++) {
 		bool rows_ran = round == 0 || rows->more, cells_ran = round == 0 || cells->more;
 		assert_int_equal(rig_read(rig, read), 0);
@@ -856,7 +856,7 @@ static void enumeration_during_writes_misses_nothing(struct rig *rig)
 			rig_put(rig, RAW, fresh, T0 + round, I(2));
 			rig_put(rig, RAW, h[(round * 7 + k) % SERIES], T0 + 1 + round, I(3));
 			snprintf(tags, sizeof(tags), "%c%d", k ? 'z' : 'a', round);
-			rig_cell_put(rig, TABLE_OOPS, PARTS(slice_of(tags)), PARTS(TEXT("a")),
+			rig_cell_put(rig, TABLE_DEVICES, PARTS(slice_of(tags)), PARTS(TEXT("a")),
 				     TEXT("v"), 1, 0);
 			if (k == 1)
 				rig_delete(rig, RAW, fresh, INT64_MIN, INT64_MAX);

@@ -39,7 +39,7 @@ static void begin(struct shared *s, size_t i, bool share)
 						.roles = share ? SESSION_SHARES : 0,
 						.lease_ms = LEASE_MS});
 	holder->leases =
-		leases_new(&(struct leases_options){.session = holder->session, .share = share});
+		leases_new(&(struct leases_options){.session = holder->session, .kind = "rollup", .share = share});
 }
 
 static void die(struct shared *s, size_t i)

@@ -122,7 +122,7 @@ static struct process *begin(struct shared *s, size_t i, struct begun begun)
 		.skew_max_ms = SKEW_MS,
 	});
 	p->leases =
-		leases_new(&(struct leases_options){.session = p->session, .share = !begun.list});
+		leases_new(&(struct leases_options){.session = p->session, .kind = "rollup", .share = !begun.list});
 	p->jobs = job_claims_new(p->session);
 	return p;
 }

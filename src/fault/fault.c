@@ -1,0 +1,343 @@
+#include "fault/fault.h"
+
+#include <pthread.h>
+#include <stdio.h>
+
+#include "base/grow.h"
+#include "base/hash_table.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "fault/tables.h"
+#include "lease/lease.h"
+#include "loop/job.h"
+#include "store/wait.h"
+
+enum {
+	PARTITIONS = 64, /* of tenants, among processes: on disk, so it stays */
+	KEY_BYTES = 16,
+	KEY_TRIES = 20,
+	KEY_MEMORY_BYTES = 1 << 20,
+	LINES_A_MINUTE = 3,
+	LOOK_MS = 60000, /* for tenants that others have written to, and for days that are past */
+};
+
+/* A slot of the table of books. */
+struct fault_slot {
+	struct hash128 hash;
+	struct fault_book *book;
+};
+
+struct fault {
+	struct fault_options options;
+	struct fault_site site;
+	struct fault_intake *intake;
+	uint64_t seed; /* of hashes of tenants */
+	pthread_mutex_t lock; /* guards the next */
+	struct hash_table books;
+
+	struct job *job; /* NULL: it is over, or has not begun */
+	/* The job's. */
+	struct leases *leases;
+	struct partitions all, held;
+	int64_t until_ms;
+	struct sessions sessions;
+	struct log_rate lines;
+	int64_t look_ms; /* monotonic: when all tenants are to be looked at */
+	struct fault_owned *owned;
+	size_t owned_count, owned_room;
+};
+
+/* A book that the job looks at. */
+struct fault_owned {
+	struct fault_book *book;
+	uint32_t partition;
+	bool held;
+};
+
+const struct fault_site *fault_site_of(const struct fault *fault)
+{
+	return &fault->site;
+}
+
+struct fault_intake *fault_intake_of(struct fault *fault)
+{
+	return fault->intake;
+}
+
+/* ---- Books ----------------------------------------------------------------------------------- */
+
+int fault_book_of(struct fault *fault, struct slice tenant, struct fault_book **book,
+		  struct errbuf *e)
+{
+	bool added = false;
+	struct hash128 hash = hash128(tenant.data, tenant.len, fault->seed);
+	pthread_mutex_lock(&fault->lock);
+	struct fault_slot *slot = hash_table_find(&fault->books, hash);
+	if (!slot && fault->books.count < FAULT_TENANTS_MAX) {
+		slot = hash_table_add(&fault->books, hash, sizeof(*slot), &added);
+		slot->book = fault_book_new(&fault->site, tenant);
+	}
+	*book = slot ? slot->book : NULL;
+	pthread_mutex_unlock(&fault->lock);
+	return *book ? 0
+		     : errbuf_set(e, ERR_LIMIT, "there are fault reports of %d tenants already",
+				  FAULT_TENANTS_MAX);
+}
+
+static void fault_on_written(void *owner, struct slice tenant)
+{
+	struct fault *fault = owner;
+	struct fault_book *book;
+	if (!fault_book_of(fault, tenant, &book, NULL))
+		fault_book_touch(book);
+}
+
+/* ---- The owner ------------------------------------------------------------------------------- */
+
+static int fault_see_row(const struct store_row *row, void *owner)
+{
+	struct fault *fault = owner;
+	struct fault_book *book;
+	struct errbuf e;
+	if (fault_book_of(fault, row->key.part[0], &book, &e))
+		log_rated(&fault->lines, clock_mono_ms(fault->site.clock), LOG_WARN,
+			  "faults: the reports of tenant " SHOWN " are not counted: %s",
+			  SHOWN_OF(row->key.part[0]), e.text);
+	return 0;
+}
+
+/* Tenants that anybody has written to. */
+static int fault_look(struct fault *fault, struct job *job, struct errbuf *e)
+{
+	int err = store_rows_wait(fault->site.store, job_queue(job),
+				  clock_wall_ms(fault->site.clock), TABLE_REPORT_WRITERS,
+				  fault_see_row, fault, e);
+	if (!err && store_is_shared(fault->site.store))
+		err = sessions_look(&fault->sessions, fault->options.session, job_queue(job));
+	return err;
+}
+
+static int fault_take_leases(struct fault *fault, struct job *job)
+{
+	if (!store_is_shared(fault->site.store)) {
+		fault->held = fault->all;
+		fault->until_ms = INT64_MAX;
+		return 0;
+	}
+	return leases_take(fault->leases, job_queue(job), &fault->all, &fault->held,
+			   &fault->until_ms);
+}
+
+static bool fault_is_dead(void *owner, struct slice holder)
+{
+	const struct fault *fault = owner;
+	const struct session_seen *seen = sessions_find(&fault->sessions, holder);
+	return !seen || !seen->alive;
+}
+
+static struct fault_owned *fault_owned_of(struct fault *fault, struct fault_book *book)
+{
+	for (size_t i = 0; i < fault->owned_count; i++)
+		if (fault->owned[i].book == book)
+			return &fault->owned[i];
+	struct slice tenant = fault_book_tenant(book);
+	uint32_t partition =
+		consistent_hash(hash64(tenant.data, tenant.len, 0), PARTITIONS);
+	GROW(fault->owned, fault->owned_room, fault->owned_count + 1);
+	fault->owned[fault->owned_count] = (struct fault_owned){book, partition, false};
+	return &fault->owned[fault->owned_count++];
+}
+
+/* The list of books at this moment: the job looks at them without the lock, since none goes. */
+static void fault_list_books(struct fault *fault)
+{
+	pthread_mutex_lock(&fault->lock);
+	if (fault->owned_count < fault->books.count) {
+		for (size_t at = 0; at < fault->books.slot_count; at++) {
+			const struct fault_slot *slot = hash_table_at(&fault->books, at);
+			if (slot)
+				fault_owned_of(fault, slot->book);
+		}
+	}
+	pthread_mutex_unlock(&fault->lock);
+}
+
+static void fault_pass_of(struct fault *fault, struct job *job, struct fault_owned *owned)
+{
+	const struct fault_owner_view view = {
+		.until_ms = fault->until_ms, .is_dead = fault_is_dead, .owner = fault};
+	struct errbuf e = {""};
+	int err = fault_book_pass(owned->book, job_queue(job), &view, &e);
+	if (!err || err == ERR_RETRY || err == ERR_CANCELLED)
+		return;
+	struct slice tenant = fault_book_tenant(owned->book);
+	log_rated(&fault->lines, clock_mono_ms(fault->site.clock), LOG_WARN,
+		  "faults: the reports of tenant " SHOWN
+		  " are not counted: %s; the server tries again",
+		  SHOWN_OF(tenant), e.text);
+}
+
+/* All that are held, or only those for which there is something to do. */
+static void fault_run_passes(struct fault *fault, struct job *job, bool all)
+{
+	fault_list_books(fault);
+	for (size_t i = 0; i < fault->owned_count; i++) {
+		struct fault_owned *owned = &fault->owned[i];
+		bool held = partitions_has(&fault->held, owned->partition);
+		if (owned->held && !held)
+			fault_book_disown(owned->book);
+		owned->held = held;
+		if (held && (all || fault_book_is_touched(owned->book)))
+			fault_pass_of(fault, job, owned);
+	}
+}
+
+static void fault_turn(struct fault *fault, struct job *job)
+{
+	int64_t now_ms = clock_mono_ms(fault->site.clock);
+	struct errbuf e = {""};
+	bool all = now_ms >= fault->look_ms;
+	int err = fault_take_leases(fault, job);
+	if (!err && all)
+		err = fault_look(fault, job, &e);
+	if (err && err != ERR_CANCELLED)
+		log_rated(&fault->lines, now_ms, LOG_WARN,
+			  "faults: reports are not counted: %s; the server tries again",
+			  e.text[0] ? e.text : err_text(err));
+	if (err)
+		return;
+	if (all)
+		fault->look_ms = now_ms + LOOK_MS;
+	fault_run_passes(fault, job, all);
+}
+
+static void fault_run(struct job *job, void *owner)
+{
+	struct fault *fault = owner;
+	do
+		fault_turn(fault, job);
+	while (!job_sleep(job, fault->options.every_ms));
+}
+
+static void fault_over(void *owner)
+{
+	struct fault *fault = owner;
+	job_free(fault->job);
+	fault->job = NULL;
+}
+
+void fault_start(struct fault *fault)
+{
+	int err = job_start("faults", fault_run, fault_over, fault, fault->options.executor,
+			    &fault->job);
+	ASSERT(!err); /* one of the first */
+}
+
+void fault_stop(struct fault *fault)
+{
+	if (fault->job)
+		job_stop(fault->job);
+}
+
+bool fault_is_over(const struct fault *fault)
+{
+	return !fault->job && fault_intake_is_idle(fault->intake);
+}
+
+void fault_tick(struct fault *fault)
+{
+	fault_intake_tick(fault->intake);
+}
+
+/* ---- Life ------------------------------------------------------------------------------------ */
+
+static const struct store_parts fault_key_row = {{SLICE("fault")}};
+static const struct store_parts fault_key_column = {{SLICE("digest key")}};
+
+/* Of several processes that begin a store at once one writes it, and all have it. */
+static int fault_read_key(struct fault *fault, struct task_queue *queue, struct errbuf *e)
+{
+	struct store_write *write = store_write_new(fault->site.store, KEY_MEMORY_BYTES);
+	struct store_write_cond *outcome = NULL;
+	uint64_t made[KEY_BYTES / 8] = {random_system_seed(), random_system_seed()};
+	struct slice value = {(const char *)made, KEY_BYTES};
+	int err = ERR_UNKNOWN;
+	for (int i = 0; i < KEY_TRIES && err == ERR_UNKNOWN; i++) {
+		store_write_reset(write);
+		err = store_cell_put_if(write, TABLE_LEASES, &fault_key_row, &fault_key_column, 0,
+					value, 0, &outcome);
+		err = err ? err : store_write_wait(write, queue);
+	}
+	if (!err && !outcome->applied)
+		value = outcome->value;
+	if (!err && value.len != KEY_BYTES)
+		err = ERR_DAMAGED;
+	if (err)
+		errbuf_set(e, err,
+			   "the key of fault reports (leases, row fault, digest key) cannot be "
+			   "read: %s",
+			   err_text(err));
+	else
+		memcpy(&fault->site.digest_key, value.data, sizeof(fault->site.digest_key));
+	store_write_free(write);
+	return err;
+}
+
+int fault_open(const struct fault_options *options, struct fault **to, struct errbuf *e)
+{
+	struct fault *fault = mem_zalloc(sizeof(*fault));
+	struct task_queue queue;
+	fault->options = *options;
+	fault->site = (struct fault_site){
+		.store = options->store,
+		.clock = options->clock,
+		.holder = lease_session_options_of(options->session)->holder,
+		.started_us = store_stamp(options->store),
+		.masks = options->masks,
+		.limits = options->limits,
+		.skew_max_ms = options->skew_max_ms,
+		.write_max_ms = options->write_max_ms,
+	};
+	fault->seed = random_system_seed();
+	fault->lines = (struct log_rate){.lines_max = LINES_A_MINUTE};
+	pthread_mutex_init(&fault->lock, NULL);
+	for (uint32_t p = 0; p < PARTITIONS; p++)
+		partitions_add(&fault->all, p);
+	fault->leases = leases_new(&(struct leases_options){
+		.session = options->session, .kind = "fault", .share = true});
+	fault->intake = fault_intake_new(&(struct fault_intake_options){
+		.site = &fault->site,
+		.executor = options->executor,
+		.seed = options->seed,
+		.written = fault_on_written,
+		.owner = fault,
+	});
+	task_queue_init(&queue);
+	int err = fault_read_key(fault, &queue, e);
+	task_queue_release(&queue);
+	*to = fault;
+	if (err) {
+		fault_close(fault);
+		*to = NULL;
+	}
+	return err;
+}
+
+void fault_close(struct fault *fault)
+{
+	if (!fault)
+		return;
+	ASSERT(fault_is_over(fault));
+	for (size_t at = 0; at < fault->books.slot_count; at++) {
+		const struct fault_slot *slot = hash_table_at(&fault->books, at);
+		if (slot)
+			fault_book_free(slot->book);
+	}
+	hash_table_release(&fault->books);
+	fault_intake_free(fault->intake);
+	leases_free(fault->leases);
+	sessions_release(&fault->sessions);
+	mem_free(fault->owned);
+	pthread_mutex_destroy(&fault->lock);
+	mem_free(fault);
+}

@@ -1,0 +1,212 @@
+/* One report, found as people write ids. */
+#include <ctype.h>
+#include <stdio.h>
+
+#include "fault/fault.h"
+#include "fault/tables.h"
+#include "store/wait.h"
+
+enum {
+	FORMS_MAX = 8,
+	LISTINGS_MAX = 64,
+	READ_MAX_BYTES = 4 << 20,
+	PREFIX_LEN = 5,
+};
+
+static const char find_prefix[] = "OOPS-";
+
+struct find_form {
+	struct slice id;
+	struct store_request *request;
+	struct fault_parts key, from, to;
+};
+
+struct find {
+	const struct fault_site *site;
+	struct slice tenant;
+	struct arena *arena;
+	struct store_read *read;
+	struct find_form forms[FORMS_MAX];
+	size_t count;
+};
+
+/* ---- Forms of an id -------------------------------------------------------------------------- */
+
+static int find_same(int c)
+{
+	return c;
+}
+
+static void find_add_form(struct find *find, const char *prefix, struct slice text,
+			  int (*letter)(int))
+{
+	size_t prefix_len = strlen(prefix);
+	char *id = arena_alloc(find->arena, prefix_len + text.len + 1);
+	if (!id)
+		return;
+	memcpy(id, prefix, prefix_len);
+	for (size_t i = 0; i < text.len; i++)
+		id[prefix_len + i] = (char)letter((unsigned char)text.data[i]);
+	struct slice form = {id, prefix_len + text.len};
+	for (size_t i = 0; i < find->count; i++)
+		if (slice_equal(find->forms[i].id, form))
+			return;
+	if (form.len && form.len <= FAULT_ID_MAX_BYTES)
+		find->forms[find->count++].id = form;
+}
+
+static void find_add_forms(struct find *find, struct slice id)
+{
+	struct slice rest = id;
+	bool prefixed = id.len > PREFIX_LEN;
+	for (size_t i = 0; i < PREFIX_LEN && prefixed; i++)
+		prefixed = toupper((unsigned char)id.data[i]) == find_prefix[i];
+	if (prefixed)
+		rest = (struct slice){id.data + PREFIX_LEN, id.len - PREFIX_LEN};
+	find_add_form(find, "", id, find_same);
+	find_add_form(find, find_prefix, rest, find_same);
+	find_add_form(find, "", rest, find_same);
+	find_add_form(find, find_prefix, rest, tolower);
+	find_add_form(find, find_prefix, rest, toupper);
+	find_add_form(find, "", rest, tolower);
+	find_add_form(find, "", rest, toupper);
+}
+
+/* ---- Reading --------------------------------------------------------------------------------- */
+
+static void find_begin_read(struct find *find)
+{
+	store_read_reset(find->read);
+	find->read->now_ms = clock_wall_ms(find->site->clock);
+}
+
+static int find_wait(struct find *find, struct task_queue *queue, struct errbuf *e)
+{
+	int err = store_read_wait(find->read, queue);
+	return err ? errbuf_set(e, err, "%s", store_read_sentence(find->read, err)) : 0;
+}
+
+static void find_ask(struct find *find)
+{
+	find_begin_read(find);
+	for (size_t i = 0; i < find->count; i++) {
+		struct find_form *form = &find->forms[i];
+		fault_oops_key(&form->key, find->tenant, form->id);
+		fault_oops_bound(&form->from, form->id, false);
+		fault_oops_bound(&form->to, form->id, true);
+		form->request = store_read_add(find->read, STORE_CELL_SCAN);
+		ASSERT(form->request); /* some few in an empty arena */
+		form->request->cell_scan = (struct store_cell_scan){
+			.table = TABLE_OOPS,
+			.key = form->key.parts,
+			.from = form->from.parts,
+			.to = form->to.parts,
+			.limit = LISTINGS_MAX,
+		};
+	}
+}
+
+/* The first arrival of an id. False: it has none. */
+static bool find_first(const struct find_form *form, struct fault_listing *first,
+		       size_t *conflict_count)
+{
+	bool any = false;
+	*conflict_count = 0;
+	for (size_t i = 0; i < form->request->cell_scan.count; i++) {
+		struct fault_listing listing;
+		if (!fault_listing_decode(&form->request->cell_scan.cells[i], &listing))
+			continue;
+		*conflict_count += any && (listing.digest.low != first->digest.low ||
+					   listing.digest.high != first->digest.high);
+		if (!any || fault_order_compare(&listing.order, &first->order) < 0)
+			*first = listing;
+		any = true;
+	}
+	return any;
+}
+
+static int find_take(struct find *find, const struct store_cell *cell, struct fault_found *found,
+		     struct errbuf *e)
+{
+	struct fault_arrival arrival;
+	int err = fault_arrival_decode(cell->value, &arrival);
+	if (!err && arrival.is_void)
+		err = ERR_DAMAGED;
+	err = err ? err : fault_body_unpack(&arrival, &found->body);
+	if (err)
+		return errbuf_set(e, err, "report " SHOWN " cannot be read: %s",
+				  SHOWN_OF(found->id), err_text(err));
+	found->facts = arrival.facts;
+	for (size_t i = 0; i < FAULT_TEXTS; i++) {
+		struct slice *text = &found->facts.texts[i];
+		*text = arena_copy(find->arena, *text);
+		if (!text->data)
+			return errbuf_set(e, ERR_LIMIT, "the report takes too much memory");
+	}
+	return 0;
+}
+
+static int find_read_arrival(struct find *find, struct task_queue *queue, struct fault_found *found,
+			     struct errbuf *e)
+{
+	struct fault_parts key, column;
+	fault_arrivals_key(&key, find->tenant, found->order.place);
+	fault_arrivals_column(&column, found->order.place.sequence);
+	find_begin_read(find);
+	struct store_request *request = store_read_add(find->read, STORE_CELL_GET);
+	ASSERT(request); /* the first of an empty arena */
+	request->cell_get = (struct store_cell_get){
+		.table = TABLE_REPORT_ARRIVALS, .key = key.parts, .column = column.parts};
+	int err = find_wait(find, queue, e);
+	if (!err && !request->cell_get.found)
+		err = errbuf_set(e, ERR_NOT_FOUND, "report " SHOWN " is there no more",
+				 SHOWN_OF(found->id));
+	return err ? err : find_take(find, &request->cell_get.cell, found, e);
+}
+
+static int find_report(struct find *find, struct task_queue *queue, struct slice id,
+		       struct fault_found *found, struct errbuf *e)
+{
+	find_add_forms(find, id);
+	find_ask(find);
+	int err = find_wait(find, queue, e);
+	if (err)
+		return err;
+	for (size_t i = 0; i < find->count; i++) {
+		struct fault_listing first;
+		if (!find_first(&find->forms[i], &first, &found->conflict_count))
+			continue;
+		found->id = find->forms[i].id;
+		found->order = first.order;
+		return find_read_arrival(find, queue, found, e);
+	}
+	return errbuf_set(e, ERR_NOT_FOUND, "there is no report " SHOWN, SHOWN_OF(id));
+}
+
+int fault_read_report(struct fault *fault, struct task_queue *queue, struct slice tenant,
+		      struct slice id, struct arena *arena, struct fault_found *found,
+		      struct errbuf *e)
+{
+	struct find find = {.site = fault_site_of(fault), .tenant = tenant, .arena = arena};
+	*found = (struct fault_found){.id = id};
+	buf_init(&found->body, FAULT_BODY_MAX_BYTES);
+	find.read = store_read_new(find.site->store, READ_MAX_BYTES);
+	int err = find_report(&find, queue, id, found, e);
+	store_read_free(find.read);
+	return err;
+}
+
+/* ---- TimeUUID -------------------------------------------------------------------------------- */
+
+/* 100 ns since 1582-10-15, of which 122,192,928,000,000,000 lie before 1970. */
+void fault_time_uuid(const struct fault_order *order, char to[FAULT_UUID_TEXT_BYTES + 1])
+{
+	uint64_t ticks = (uint64_t)order->date_us * 10 + UINT64_C(0x01b21dd213814000);
+	uint64_t writer = order->place.writer;
+	snprintf(to, FAULT_UUID_TEXT_BYTES + 1, "%08x-%04x-%04x-%04x-%012llx",
+		 (unsigned)(ticks & 0xffffffff), (unsigned)(ticks >> 32 & 0xffff),
+		 (unsigned)(ticks >> 48 & 0x0fff) | 0x1000u,
+		 (unsigned)(writer >> 50 & 0x3fff) | 0x8000u,
+		 (unsigned long long)((writer & UINT64_C(0xffffffffffff)) |
+				      UINT64_C(0x010000000000)));
+}
