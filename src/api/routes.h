@@ -48,10 +48,10 @@ struct api {
 	const struct rollup_site *site; /* of roll-ups, and of retention */
 	struct rollup *rollup;          /* NULL: this process rolls nothing up */
 	struct rollup_deletions *deletions;
-	struct fault *fault;        /* reports of faults */
-	struct pool *fault_pool;    /* reads their bodies */
-	struct v2_zones *zones;     /* of reports about interfaces */
-	struct api_call *calls; /* in flight: none may be when queues, catalog and store end */
+	struct fault *fault;     /* reports of faults */
+	struct pool *fault_pool; /* reads their bodies */
+	struct v2_zones *zones;  /* of reports about interfaces */
+	struct api_call *calls;  /* in flight: none may be when queues, catalog and store end */
 	const struct conf *conf;
 	const char *program; /* calls this one again, as a shell reads it; NULL: granary */
 	int64_t started_ms;  /* wall clock */

@@ -197,8 +197,8 @@ int oops_batch_read(struct oops_batch *batch, struct slice body, struct slice id
 	struct json *root;
 	ASSERT(!batch->count);
 	arena_init(&tree, OOPS_TREE_MAX_BYTES);
-	arena_init(&r.scratch, OOPS_SCRATCH_FACTOR * options->report.body_max_bytes +
-				       OOPS_SCRATCH_MORE_BYTES);
+	arena_init(&r.scratch,
+		   OOPS_SCRATCH_FACTOR * options->report.body_max_bytes + OOPS_SCRATCH_MORE_BYTES);
 	buf_init(&unpacked, OOPS_UNPACKED_MAX_BYTES);
 	buf_init(&r.packed, 2 * TABLE_SHARED_VALUE_MAX_BYTES + options->report.body_max_bytes);
 	int err = oops_document_parse(body, OOPS_UNPACKED_MAX_BYTES, &unpacked, &tree, &root,

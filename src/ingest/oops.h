@@ -23,7 +23,7 @@ struct oops_options {
 /* A report of a body. */
 struct oops_report {
 	struct slice id; /* len 0: it is not known */
-	int err;	 /* 0: it is among the items */
+	int err;         /* 0: it is among the items */
 	const char *sentence;
 	const struct slice *refused; /* parts of it that were not understood, a sentence each */
 	size_t refused_shown, refused_count;

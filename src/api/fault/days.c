@@ -33,8 +33,8 @@ struct days_call {
 	struct fault_list_filter filter;
 	size_t limit, count;
 	bool more;
-	struct fault_order last;  /* that was given */
-	struct fault_day *part;   /* counted here */
+	struct fault_order last; /* that was given */
+	struct fault_day *part;  /* counted here */
 	int err;
 	struct errbuf error;
 };
@@ -214,7 +214,7 @@ static void days_over(struct api_call *base)
 	struct days_call *call = days_call_of(base);
 	if (!base->request)
 		return;
-	base->cut = call->more ? "limit" : NULL;
+	base->cut = call->more && call->what != DAYS_OOPS ? "limit" : NULL;
 	if (call->err)
 		api_call_fail_with(base, call->err, call->error.text);
 	else

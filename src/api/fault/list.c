@@ -46,12 +46,8 @@ static const struct {
 	const char *name;
 	enum fault_text text;
 } list_texts[] = {
-	{"context", FAULT_CONTEXT},
-	{"exception", FAULT_EXCEPTION},
-	{"level", FAULT_LEVEL},
-	{"release", FAULT_RELEASE},
-	{"environment", FAULT_ENVIRONMENT},
-	{"host", FAULT_HOST},
+	{"context", FAULT_CONTEXT}, {"exception", FAULT_EXCEPTION},     {"level", FAULT_LEVEL},
+	{"release", FAULT_RELEASE}, {"environment", FAULT_ENVIRONMENT}, {"host", FAULT_HOST},
 	{"user", FAULT_USER},
 };
 _Static_assert(ARRAY_LEN(list_texts) == FAULT_TEXTS, "all texts have a name");
@@ -198,7 +194,6 @@ static void list_over(struct api_call *base)
 	if (call->more) {
 		notation_put_token(&call->last, token);
 		http_reply_header(base->request, "X-Granary-Token", token);
-		base->cut = "limit";
 	}
 	api_call_end(base);
 }

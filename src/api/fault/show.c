@@ -148,7 +148,7 @@ static void show_end(struct http_request *request)
 	call->tenant = arena_copy(&call->call.arena, tenant);
 	call->id = arena_copy(&call->call.arena, id);
 	ASSERT(call->tenant.data && call->id.data); /* parts of a head */
-	call->err = ERR_CANCELLED;		    /* until it has run */
+	call->err = ERR_CANCELLED;                  /* until it has run */
 	api_call_start_job(&call->call);
 }
 

@@ -234,9 +234,8 @@ static void take_answer_array(struct take_call *call)
 static void take_answer(struct take_call *call)
 {
 	if (call->err)
-		api_call_fail(&call->call,
-			      call->err == ERR_LIMIT ? 413 : http_status_of(call->err), "%s",
-			      call->error.text);
+		api_call_fail(&call->call, call->err == ERR_LIMIT ? 413 : http_status_of(call->err),
+			      "%s", call->error.text);
 	else if (call->batch.is_array)
 		take_answer_array(call);
 	else
