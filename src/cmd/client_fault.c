@@ -27,12 +27,12 @@ static const struct client_fault_args *client_fault_args_of(const struct command
 
 /* ---- show ------------------------------------------------------------------------------------ */
 
-/* A text as it is, anything else as JSON. */
+/* A text or number as it is, anything else as JSON. */
 static void client_fault_add_value(struct text_table *table, const struct json *value)
 {
 	struct json_writer writer;
 	struct buf text;
-	if (value->type == JSON_T_STRING) {
+	if (value->type == JSON_T_STRING || value->type == JSON_T_NUMBER) {
 		text_table_add(table, value->text);
 		return;
 	}

@@ -286,11 +286,12 @@ static void intake_end(struct fault_submission *s)
 	intake_begin_waiting(intake);
 }
 
-/* Of those that were to be written. */
+/* Of those that were to be written, and of those that have the same id as one of these. */
 static void intake_fail(struct fault_submission *s, int err)
 {
 	for (size_t i = 0; i < s->count; i++) {
-		if (s->items[i].outcome != FAULT_TAKEN)
+		const struct fault_item *first = &s->items[s->items[i].same];
+		if (s->items[i].outcome != FAULT_TAKEN && first->outcome != FAULT_FAILED)
 			continue;
 		s->items[i].outcome = FAULT_FAILED;
 		s->items[i].err = err;
@@ -414,6 +415,10 @@ static void intake_write(struct fault_submission *s)
 		intake_number(s, &s->items[i]);
 		count++;
 	}
+	/* What stands twice in a submission is the first, which has a date by now. */
+	for (size_t i = 0; i < s->count; i++)
+		if (s->items[s->items[i].same].outcome == FAULT_TAKEN)
+			s->items[i].date_us = s->items[s->items[i].same].date_us;
 	if (!count) {
 		intake_end(s);
 		return;
@@ -435,6 +440,7 @@ static void intake_write(struct fault_submission *s)
 static bool intake_first(const struct store_request *request, struct fault_listing *first)
 {
 	bool any = false;
+	*first = (struct fault_listing){0};
 	for (size_t i = 0; i < request->cell_scan.count; i++) {
 		struct fault_listing listing;
 		if (!fault_listing_decode(&request->cell_scan.cells[i], &listing) ||
