@@ -37,6 +37,21 @@ static inline bool utf8_is_valid(struct slice text)
 	return true;
 }
 
+/* Copies the text with U+FFFD for each byte that belongs to no sequence; returns how many bytes
+ * stand at `to` then. There is room for UTF8_REPAIRED_BYTES_MAX for each byte of the text. */
+enum { UTF8_REPAIRED_BYTES_MAX = 3 };
+static inline size_t utf8_repair(char *to, struct slice text)
+{
+	const uint8_t *p = (const uint8_t *)text.data;
+	char *begin = to;
+	for (size_t at = 0, n; at < text.len; at += n ? n : 1) {
+		n = utf8_length(p + at, text.len - at);
+		memcpy(to, n ? (const char *)p + at : "\xef\xbf\xbd", n ? n : 3);
+		to += n ? n : 3;
+	}
+	return (size_t)(to - begin);
+}
+
 /* The code point of a sequence of two to four bytes. */
 static inline uint32_t utf8_code(const uint8_t *p, size_t len)
 {

@@ -111,6 +111,7 @@ static bool find_first(const struct find_form *form, struct fault_listing *first
 		       size_t *conflict_count)
 {
 	bool any = false;
+	*first = (struct fault_listing){0};
 	*conflict_count = 0;
 	for (size_t i = 0; i < form->request->cell_scan.count; i++) {
 		struct fault_listing listing;

@@ -267,6 +267,28 @@ static void intake_count(const struct fault_submission *s)
 	}
 }
 
+static bool intake_same_digest(struct hash128 a, struct hash128 b)
+{
+	return a.low == b.low && a.high == b.high;
+}
+
+/* Items whose id another item of the submission has, too: what became of that one decides. */
+static void intake_judge_same(struct fault_submission *s)
+{
+	for (size_t i = 0; i < s->count; i++) {
+		struct fault_item *item = &s->items[i];
+		const struct fault_item *first = &s->items[item->same];
+		if (first == item || item->outcome != FAULT_TAKEN)
+			continue;
+		bool same = intake_same_digest(first->digest, item->digest);
+		item->outcome = first->outcome == FAULT_FAILED ? FAULT_FAILED
+				: same			       ? FAULT_REPEATED
+							       : FAULT_CONFLICT;
+		item->err = first->err;
+		item->date_us = first->date_us;
+	}
+}
+
 static void intake_end(struct fault_submission *s)
 {
 	struct fault_intake *intake = s->intake;
@@ -281,17 +303,17 @@ static void intake_end(struct fault_submission *s)
 	s->read = NULL;
 	s->write = NULL;
 	intake->in_flight -= s->count;
+	intake_judge_same(s);
 	intake_count(s);
 	s->done(s);
 	intake_begin_waiting(intake);
 }
 
-/* Of those that were to be written, and of those that have the same id as one of these. */
+/* Of those that were to be written. */
 static void intake_fail(struct fault_submission *s, int err)
 {
 	for (size_t i = 0; i < s->count; i++) {
-		const struct fault_item *first = &s->items[s->items[i].same];
-		if (s->items[i].outcome != FAULT_TAKEN && first->outcome != FAULT_FAILED)
+		if (s->items[i].outcome != FAULT_TAKEN || s->items[i].same != i)
 			continue;
 		s->items[i].outcome = FAULT_FAILED;
 		s->items[i].err = err;
@@ -415,10 +437,6 @@ static void intake_write(struct fault_submission *s)
 		intake_number(s, &s->items[i]);
 		count++;
 	}
-	/* What stands twice in a submission is the first, which has a date by now. */
-	for (size_t i = 0; i < s->count; i++)
-		if (s->items[s->items[i].same].outcome == FAULT_TAKEN)
-			s->items[i].date_us = s->items[s->items[i].same].date_us;
 	if (!count) {
 		intake_end(s);
 		return;
@@ -452,11 +470,6 @@ static bool intake_first(const struct store_request *request, struct fault_listi
 	return any;
 }
 
-static bool intake_same_digest(struct hash128 a, struct hash128 b)
-{
-	return a.low == b.low && a.high == b.high;
-}
-
 static void intake_judge(struct fault_item *item)
 {
 	struct fault_listing first;
@@ -467,18 +480,6 @@ static void intake_judge(struct fault_item *item)
 	item->outcome = intake_same_digest(first.digest, item->digest) ? FAULT_REPEATED
 								       : FAULT_CONFLICT;
 	item->date_us = first.order.date_us;
-}
-
-/* An item whose id another item of the submission has, too. */
-static void intake_judge_same(struct fault_submission *s, struct fault_item *item)
-{
-	const struct fault_item *first = &s->items[item->same];
-	bool same = intake_same_digest(first->digest, item->digest);
-	item->date_us = first->date_us;
-	if (first->outcome != FAULT_TAKEN)
-		intake_judge(item);
-	else
-		item->outcome = same ? FAULT_REPEATED : FAULT_CONFLICT;
 }
 
 static void intake_on_read(struct store_read *read, int err)
@@ -494,10 +495,7 @@ static void intake_on_read(struct store_read *read, int err)
 		item->outcome = FAULT_TAKEN;
 		if (err)
 			continue;
-		if (item->same == i)
-			intake_judge(item);
-		else
-			intake_judge_same(s, item);
+		intake_judge(item);
 	}
 	if (err)
 		intake_fail(s, err);

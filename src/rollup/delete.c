@@ -595,15 +595,11 @@ static int delete_sweep(struct deleting *d)
 	return err ? err : delete_sweep_rows(d, stamp_us, open_ms, to_ms);
 }
 
-/* What is made of samples that have gone is found by nobody where it is not marked (a whole deletion
- * marks nothing), or may be done before it comes (another process is at it again). */
 static bool delete_must_sweep(const struct deleting *d)
 {
 	const struct rollup_delete_options *o = &d->options;
-	unsigned can = o->site->store->engine->can;
-	bool is_found = o->whole ? can & STORE_EXACT_FORGETTING : !o->again;
-	return !is_found && !o->only_count && o->site->granularities.count &&
-	       !(can & STORE_SERIAL_WRITES);
+	return o->again && !o->only_count && o->site->granularities.count &&
+	       !(o->site->store->engine->can & STORE_SERIAL_WRITES);
 }
 
 /* Members whose raw data is kept for as long are at work together. Damaged series are left, the

@@ -10,6 +10,8 @@
 #include "wire/number.h"
 #include "wire/plain.h"
 
+enum { REPLACEMENT = 0xfffd }; /* of what is no character */
+
 enum expect {
 	EXPECT_VALUE,
 	EXPECT_FIRST_VALUE, /* of an array, or its end */
@@ -86,8 +88,8 @@ static int32_t hex_four(const char *p, const char *end)
 }
 
 /* After `\u`: the code point of one escape, or of two that are the halves of a surrogate pair; *p
- * moves after it. */
-static int32_t unicode_escape(const char **p, const char *end, const char **reason)
+ * moves after it. A half by itself is bad, or REPLACEMENT if it may be. */
+static int32_t unicode_escape(const char **p, const char *end, bool lone, const char **reason)
 {
 	int32_t code = hex_four(*p, end);
 	if (code < 0) {
@@ -98,18 +100,20 @@ static int32_t unicode_escape(const char **p, const char *end, const char **reas
 	if (code < 0xd800 || code > 0xdfff)
 		return code;
 	*reason = "half of a surrogate pair";
+	int32_t half = lone ? REPLACEMENT : -1;
 	if (code > 0xdbff || end - *p < 2 || (*p)[0] != '\\' || (*p)[1] != 'u')
-		return -1;
+		return half;
 	int32_t low = hex_four(*p + 2, end);
 	if (low < 0xdc00 || low > 0xdfff)
-		return -1;
+		return half;
 	*p += 6;
 	return 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
 }
 
 /* Writes what the string [p, end), known to be good but for its escapes, says. NULL: an escape is
  * bad, *p is left on its backslash. */
-static char *json_unescape(const char **p, const char *end, char *to, const char **reason)
+static char *json_unescape(const char **p, const char *end, char *to, bool lone,
+			   const char **reason)
 {
 	while (*p < end) {
 		const char *slash = memchr(*p, '\\', (size_t)(end - *p));
@@ -121,7 +125,7 @@ static char *json_unescape(const char **p, const char *end, char *to, const char
 			break;
 		const char *after = slash + 2; /* the scan saw a character after each backslash */
 		if (slash[1] == 'u') {
-			int32_t code = unicode_escape(&after, end, reason);
+			int32_t code = unicode_escape(&after, end, lone, reason);
 			if (code < 0)
 				return NULL;
 			to += utf8_put(to, (uint32_t)code);
@@ -183,7 +187,7 @@ static bool json_parse_string(struct json_reader *r)
 		json_fail(r, p, "too much text with escapes");
 		return false;
 	}
-	const char *reason, *stop = json_unescape(&p, end, copy, &reason);
+	const char *reason, *stop = json_unescape(&p, end, copy, r->lone_surrogates, &reason);
 	if (!stop) {
 		json_fail(r, p, reason);
 		return false;

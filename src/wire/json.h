@@ -2,8 +2,10 @@
  *
  * The reader is strict: it takes what the standard takes and nothing else, and agrees with
  * Python's json module except where that one is laxer or richer:
- *  - NaN, Infinity and -Infinity are refused; the text must be UTF-8, without a byte order mark;
- *  - an escaped surrogate without its other half is refused, since no UTF-8 can hold it;
+ *  - NaN, Infinity and -Infinity are refused, unless `allow_nan` is set; the text must be UTF-8,
+ *    without a byte order mark;
+ *  - an escaped surrogate without its other half is refused, since no UTF-8 can hold it, unless
+ *    `lone_surrogates` is set;
  *  - arrays and objects nest at most JSON_DEPTH_MAX deep;
  *  - a number has at most NUMBER_TEXT_MAX_BYTES;
  *  - integers beyond 64 bits become the nearest double.
@@ -59,6 +61,9 @@ struct json_reader {
 	/* To be set after init: NaN, Infinity and -Infinity are taken as numbers (->number is then
 	 * not finite), for doors that refuse the one value and keep the rest of the text. */
 	bool allow_nan;
+	/* To be set after init: an escaped surrogate without its other half becomes U+FFFD, for
+	 * doors whose senders cut text in the middle of a character. */
+	bool lone_surrogates;
 
 	/* private */
 	const char *start, *at, *end;
@@ -119,6 +124,11 @@ struct json {
  * arena is full. */
 int json_parse(struct slice text, struct arena *arena, struct json **root,
 	       struct errbuf *e) MUST_CHECK;
+/* The same with `allow_nan` and `lone_surrogates`, for doors that keep what can be understood. A
+ * number that is not finite, 1e999 too, is in the tree as a string, its literal: JSON could not be
+ * written of the number. */
+int json_parse_lax(struct slice text, struct arena *arena, struct json **root,
+		   struct errbuf *e) MUST_CHECK;
 
 /* The member with this key, of several the last; NULL if there is none or `object` is NULL or no
  * object. */

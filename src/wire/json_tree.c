@@ -1,17 +1,14 @@
 /* JSON as a tree, made from the reader's events without recursion. */
 #include <math.h>
 
-#include "base/mem.h"
 #include "wire/json.h"
+#include "wire/json_make.h"
 
-/* Where the next child goes, by level; level 0 is the root itself. */
 struct builder {
 	struct json_reader reader;
-	struct arena *arena;
-	struct json *parent[JSON_DEPTH_MAX + 1];
-	struct json **tail[JSON_DEPTH_MAX + 1];
-	unsigned level;
+	struct json_maker maker;
 	struct slice key; /* of the value that comes next */
+	bool lax;
 };
 
 static enum json_type event_type(enum json_event event)
@@ -35,36 +32,29 @@ static enum json_type event_type(enum json_event event)
 
 static int json_add_node(struct builder *b, enum json_event event)
 {
-	struct json *node = arena_zalloc(b->arena, sizeof(*node));
+	if (b->lax && event == JSON_NUMBER && !isfinite(value_as_f64(b->reader.number)))
+		event = JSON_STRING;
+	struct json *node = json_make(&b->maker, event_type(event), b->key);
 	if (!node)
 		return ERR_LIMIT;
-	node->type = event_type(event);
 	node->boolean = event == JSON_TRUE;
 	node->offset = b->reader.offset;
-	node->key = b->key;
 	b->key = (struct slice){NULL, 0};
 	if (event == JSON_NUMBER || event == JSON_STRING)
 		node->text = b->reader.text;
 	if (event == JSON_NUMBER)
 		node->number = b->reader.number;
-	*b->tail[b->level] = node;
-	b->tail[b->level] = &node->next;
-	if (b->parent[b->level])
-		b->parent[b->level]->count++;
-	if (event == JSON_ARRAY_BEGIN || event == JSON_OBJECT_BEGIN) {
-		b->level++;
-		b->parent[b->level] = node;
-		b->tail[b->level] = &node->first;
-	}
 	return 0;
 }
 
-int json_parse(struct slice text, struct arena *arena, struct json **root, struct errbuf *e)
+static int json_parse_tree(struct slice text, bool lax, struct arena *arena, struct json **root,
+			   struct errbuf *e)
 {
-	struct builder b = {.arena = arena};
-	b.tail[0] = root;
-	*root = NULL;
+	struct builder b = {.lax = lax};
+	json_maker_init(&b.maker, arena, root);
 	json_reader_init(&b.reader, text, arena);
+	b.reader.allow_nan = lax;
+	b.reader.lone_surrogates = lax;
 	for (;;) {
 		enum json_event event = json_next(&b.reader);
 		int err = 0;
@@ -78,7 +68,7 @@ int json_parse(struct slice text, struct arena *arena, struct json **root, struc
 			break;
 		case JSON_ARRAY_END:
 		case JSON_OBJECT_END:
-			b.level--;
+			json_make_end(&b.maker);
 			break;
 		default:
 			err = json_add_node(&b, event);
@@ -86,6 +76,16 @@ int json_parse(struct slice text, struct arena *arena, struct json **root, struc
 		if (err)
 			return errbuf_set(e, err, "more values than memory is allowed for");
 	}
+}
+
+int json_parse(struct slice text, struct arena *arena, struct json **root, struct errbuf *e)
+{
+	return json_parse_tree(text, false, arena, root, e);
+}
+
+int json_parse_lax(struct slice text, struct arena *arena, struct json **root, struct errbuf *e)
+{
+	return json_parse_tree(text, true, arena, root, e);
 }
 
 /* ---- Getters -------------------------------------------------------------------------------- */

@@ -435,6 +435,56 @@ static void nan_is_a_number_only_where_it_is_allowed(void **state)
 	arena_release(&arena);
 }
 
+/* The texts of half_a_surrogate_pair_is_refused, and what is kept of them; "R" stands for U+FFFD.
+ */
+static void half_a_surrogate_pair_is_replaced_where_it_may_be(void **state)
+{
+	static const struct {
+		const char *json, *text;
+	} cases[] = {
+		{"\"\\ud800\"", "R"},
+		{"\"\\udc00\"", "R"},
+		{"\"a\\ud800x\"", "aRx"},
+		{"\"\\ud800\\n\"", "R\n"},
+		{"\"\\ud800\\ud800\"", "RR"},
+		{"\"\\ude00\\ud83d\"", "RR"},
+		{"\"\\ud800\\u0041\"", "RA"},
+		{"\"\\ud83d\\ud83d\\ude00\"", "R\xf0\x9f\x98\x80"},
+		{"\"\\ud83d\\ude00\\ude00\"", "\xf0\x9f\x98\x80R"},
+		{"\"\\udbff\\\\\"", "R\\"},
+	};
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct arena arena;
+		struct json_reader r;
+		struct buf shown;
+		arena_init(&arena, 4096);
+		buf_init(&shown, 4096);
+		json_reader_init(&r, slice_of(cases[i].json), &arena);
+		r.lone_surrogates = true;
+		assert_int_equal(json_next(&r), JSON_STRING);
+		for (size_t at = 0; at < r.text.len; at++) {
+			bool replaced = r.text.len - at >= 3 &&
+					memcmp(r.text.data + at, "\xef\xbf\xbd", 3) == 0;
+			buf_append_char(&shown, replaced ? 'R' : r.text.data[at]);
+			at += replaced ? 2 : 0;
+		}
+		assert_true(slice_equal(buf_slice(&shown), slice_of(cases[i].text)));
+		assert_int_equal(json_next(&r), JSON_END);
+		buf_release(&shown);
+		arena_release(&arena);
+	}
+	struct arena arena;
+	struct json_reader r;
+	arena_init(&arena, 4096);
+	json_reader_init(&r, SLICE("\"\\ud800\\u12\""), &arena);
+	r.lone_surrogates = true;
+	assert_int_equal(json_next(&r), JSON_BAD);
+	assert_string_equal(r.reason, "\\u without four hexadecimal digits");
+	assert_int_equal(r.offset, 7);
+	arena_release(&arena);
+}
+
 /* ---- Places --------------------------------------------------------------------------------- */
 
 static void faults_have_line_and_column(void **state)
@@ -485,6 +535,35 @@ static void members_are_found_and_the_last_of_equals_counts(void **state)
 	assert_true(value_identical(b->first->next->first->next->number, value_f64(3)));
 	assert_null(b->first->next->next->next);
 	assert_int_equal(b->first->next->offset, 14);
+	arena_release(&arena);
+}
+
+static void a_lax_tree_keeps_what_can_be_understood(void **state)
+{
+	static const char text[] =
+		"[NaN,-Infinity,Infinity,1e999,-1e999,1.5,\"\\udfff\",{\"\\ud800\":0}]";
+	static const char *const kept[] = {"NaN", "-Infinity", "Infinity", "1e999", "-1e999"};
+	struct arena arena;
+	struct json *root;
+	struct errbuf e;
+	(void)state;
+	arena_init(&arena, 1 << 16);
+	assert_int_equal(json_parse(slice_of(text), &arena, &root, &e), ERR_INVALID);
+	assert_int_equal(json_parse_lax(slice_of(text), &arena, &root, &e), 0);
+	const struct json *node = root->first;
+	for (size_t i = 0; i < ARRAY_LEN(kept); i++, node = node->next) {
+		assert_int_equal(node->type, JSON_T_STRING);
+		assert_true(slice_equal(node->text, slice_of(kept[i])));
+	}
+	assert_int_equal(node->type, JSON_T_NUMBER);
+	assert_true(slice_equal(node->next->text, SLICE("\xef\xbf\xbd")));
+	assert_true(slice_equal(node->next->next->first->key, SLICE("\xef\xbf\xbd")));
+	/* The strict one leaves an infinity a number. */
+	assert_int_equal(json_parse(SLICE("1e999"), &arena, &root, &e), 0);
+	assert_int_equal(root->type, JSON_T_NUMBER);
+	/* All else is as strict. */
+	assert_int_equal(json_parse_lax(SLICE("[1,]"), &arena, &root, &e), ERR_INVALID);
+	assert_string_equal(e.text, "line 1, column 4: not a value");
 	arena_release(&arena);
 }
 
@@ -720,8 +799,10 @@ int main(void)
 		cmocka_unit_test(a_value_can_be_skipped),
 		cmocka_unit_test(what_was_read_before_is_skipped_by_comparing),
 		cmocka_unit_test(nan_is_a_number_only_where_it_is_allowed),
+		cmocka_unit_test(half_a_surrogate_pair_is_replaced_where_it_may_be),
 		cmocka_unit_test(faults_have_line_and_column),
 		cmocka_unit_test(members_are_found_and_the_last_of_equals_counts),
+		cmocka_unit_test(a_lax_tree_keeps_what_can_be_understood),
 		cmocka_unit_test(getters_fail_closed),
 		cmocka_unit_test(the_writer_sets_commas_and_escapes),
 		cmocka_unit_test(members_are_written_with_their_keys),
