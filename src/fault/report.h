@@ -6,8 +6,8 @@
  * (mask.h) before anything else sees them, but for the digest.
  *
  * The document's own id is taken if it can be one; else the report gets one made of its digest, and
- * the attribute `reported.id` keeps the sender's. The sender's date becomes `reported.date`: a
- * report is filed by when it was received.
+ * the attribute `reported.id` keeps the sender's. `id` is no attribute of the body, and neither is
+ * `date`: the sender's becomes `reported.date`, as a report is filed by when it was received.
  *
  * Pure; memory from the caller's arena. */
 #ifndef FAULT_REPORT_H
@@ -31,13 +31,16 @@ enum {
 
 struct fault_report {
 	struct slice id;
-	bool id_given;         /* by the sender; else it is made of the digest */
-	struct hash128 digest; /* of the document before masking, keyed: same content, same digest
-				*/
+	bool id_given; /* by the sender; else it is made of the digest */
+	/* Keyed, of the document before masking, without its id: the same content has the same
+	 * digest, whatever the order of its members. */
+	struct hash128 digest;
 	struct fault_facts facts;
-	struct slice body;     /* JSON: an object of all attributes, by name ascending */
+	/* JSON: an object of all attributes, by name ascending, as are the members of objects in
+	 * it. `duration` is in ms. */
+	struct slice body;
 	struct slice refused[FAULT_REFUSED_MAX]; /* a sentence each */
-	size_t refused_count;  /* of all; may be more than there are sentences */
+	size_t refused_count;                    /* of all; may be more than there are sentences */
 };
 
 struct fault_report_options {
@@ -54,7 +57,8 @@ int fault_report_read(struct json *document, enum fault_dialect dialect, struct 
 		      const struct fault_report_options *options, struct arena *arena,
 		      struct fault_report *report, struct errbuf *e) MUST_CHECK;
 
-/* 1 to FAULT_ID_MAX_BYTES of UTF-8 without `/`, blanks and control characters. */
+/* 1 to FAULT_ID_MAX_BYTES of UTF-8 without `/`, blanks and control characters, and not `.` or `..`:
+ * it is a part of addresses. */
 bool fault_id_valid(struct slice id);
 
 #endif

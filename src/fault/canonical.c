@@ -1,0 +1,110 @@
+#include "fault/canonical.h"
+
+#include "wire/number.h"
+
+struct canonical_member {
+	struct json *node;
+	size_t place;
+};
+
+static int canonical_by_name(const void *a, const void *b)
+{
+	const struct canonical_member *x = a, *y = b;
+	int order = slice_compare(x->node->key, y->node->key);
+	return order ? order : (x->place > y->place) - (x->place < y->place);
+}
+
+static bool canonical_is_sorted(const struct json *object)
+{
+	for (const struct json *member = object->first; member && member->next;
+	     member = member->next) {
+		if (slice_compare(member->key, member->next->key) >= 0)
+			return false;
+	}
+	return true;
+}
+
+static void canonical_link(struct json *object, const struct canonical_member *members,
+			   size_t count)
+{
+	struct json **tail = &object->first;
+	object->count = 0;
+	for (size_t i = 0; i < count; i++) {
+		struct json *node = members[i].node;
+		if (i + 1 < count && slice_equal(node->key, members[i + 1].node->key))
+			continue;
+		*tail = node;
+		tail = &node->next;
+		object->count++;
+	}
+	*tail = NULL;
+}
+
+static int canonical_sort_members(struct json *object, struct arena *arena)
+{
+	size_t count = 0;
+	if (canonical_is_sorted(object))
+		return 0;
+	for (const struct json *member = object->first; member; member = member->next)
+		count++;
+	struct canonical_member *members = arena_alloc(arena, count * sizeof(*members));
+	if (!members)
+		return ERR_LIMIT;
+	count = 0;
+	for (struct json *member = object->first; member; member = member->next, count++)
+		members[count] = (struct canonical_member){member, count};
+	qsort(members, count, sizeof(*members), canonical_by_name);
+	canonical_link(object, members, count);
+	return 0;
+}
+
+int canonical_sort(struct json *tree, unsigned levels_max, struct arena *arena)
+{
+	int err = 0;
+	if (tree->type != JSON_T_OBJECT && tree->type != JSON_T_ARRAY)
+		return 0;
+	if (!levels_max)
+		return ERR_INVALID;
+	if (tree->type == JSON_T_OBJECT)
+		err = canonical_sort_members(tree, arena);
+	for (struct json *child = tree->first; !err && child; child = child->next)
+		err = canonical_sort(child, levels_max - 1, arena);
+	return err;
+}
+
+/* A literal ends with a digit; NaN and Infinity, which some readers give, do not. */
+static void canonical_write_number(struct json_writer *writer, const struct json *node)
+{
+	if (node->text.len && number_is_digit(node->text.data[node->text.len - 1]))
+		json_write_raw(writer, node->text);
+	else
+		json_write_number(writer, node->number);
+}
+
+void canonical_write(struct json_writer *writer, const struct json *tree)
+{
+	switch (tree->type) {
+	case JSON_T_NUMBER:
+		canonical_write_number(writer, tree);
+		break;
+	case JSON_T_ARRAY:
+		json_write_array_begin(writer);
+		for (const struct json *item = tree->first; item; item = item->next)
+			canonical_write(writer, item);
+		json_write_array_end(writer);
+		break;
+	case JSON_T_OBJECT:
+		json_write_object_begin(writer);
+		for (const struct json *member = tree->first; member; member = member->next) {
+			json_write_key_slice(writer, member->key);
+			canonical_write(writer, member);
+		}
+		json_write_object_end(writer);
+		break;
+	case JSON_T_NULL:
+	case JSON_T_BOOL:
+	case JSON_T_STRING:
+		json_write_tree(writer, tree);
+		break;
+	}
+}

@@ -1,0 +1,445 @@
+/* One pass over the text that stops at the bytes with which a secret can begin or be given away:
+ * the
+ * `=` or `:` after its name, a digit, a hyphen of a PEM header, the B of Bearer. Around such a byte
+ * it looks back at most MASK_TEXT_NAME_MAX_BYTES and a few more, and ahead as far as what it takes
+ * or one word, so no text costs more than a few times its length. */
+#include "fault/mask_text.h"
+
+#include "fault/mask_card.h"
+#include "wire/number.h"
+
+enum {
+	MASK_TEXT_NAME_MAX_BYTES = 100,
+	MASK_TEXT_BLANKS_MAX = 8, /* around an operator */
+	MASK_TEXT_OPENED_MAX = 3, /* brackets and calls before a literal: lower(trim('x')) */
+	MASK_TEXT_LABEL_MAX = 60, /* RSA PRIVATE KEY */
+	MASK_TEXT_SCHEME_MIN = 8, /* bytes of what follows Bearer */
+};
+
+static bool mask_text_is_blank(char c)
+{
+	return c == ' ' || c == '\t';
+}
+
+static bool mask_text_is_quote(char c)
+{
+	return c == '"' || c == '\'' || c == '`';
+}
+
+static bool mask_text_is_word(char c)
+{
+	char small = (char)(c | 0x20);
+	return (small >= 'a' && small <= 'z') || number_is_digit(c) || c == '_';
+}
+
+static bool mask_text_ends_line(char c)
+{
+	return c == '\n' || c == '\r';
+}
+
+static size_t mask_text_skip_blanks(struct slice text, size_t at)
+{
+	while (at < text.len && mask_text_is_blank(text.data[at]))
+		at++;
+	return at;
+}
+
+/* Whether `small`, in small letters, stands at `at`. */
+static bool mask_text_has(struct slice text, size_t at, const char *small)
+{
+	size_t len = strlen(small);
+	if (at > text.len || text.len - at < len)
+		return false;
+	for (size_t i = 0; i < len; i++) {
+		char c = text.data[at + i];
+		if ((c >= 'A' && c <= 'Z' ? c | 0x20 : c) != small[i])
+			return false;
+	}
+	return true;
+}
+
+/* ---- The name before an operator ------------------------------------------------------------ */
+
+struct mask_text_name {
+	struct slice name;
+	bool quoted;
+	bool line;   /* begins its line */
+	bool spaced; /* a blank stands between name and operator */
+};
+
+static bool mask_text_in_name(char c)
+{
+	return mask_text_is_word(c) || (c & 0x80) || (c && strchr("-.[]%", c));
+}
+
+/* Only blanks between the beginning of a line and `at`. */
+static bool mask_text_begins_line(struct slice text, size_t at)
+{
+	size_t floor = at > MASK_TEXT_NAME_MAX_BYTES ? at - MASK_TEXT_NAME_MAX_BYTES : 0;
+	while (at > floor && mask_text_is_blank(text.data[at - 1]))
+		at--;
+	return at == 0 || mask_text_ends_line(text.data[at - 1]);
+}
+
+/* `at` is where the operator begins; the name begins at `from` or later. */
+static void mask_text_name_before(struct slice text, size_t from, size_t at,
+				  struct mask_text_name *found)
+{
+	*found = (struct mask_text_name){.name = {NULL, 0}};
+	size_t end = at, floor = at > MASK_TEXT_BLANKS_MAX ? at - MASK_TEXT_BLANKS_MAX : 0;
+	while (end > from && end > floor && mask_text_is_blank(text.data[end - 1]))
+		end--;
+	found->spaced = end < at;
+	size_t close = end;
+	if (close > from && text.data[close - 1] == ']')
+		close--;
+	if (close > from && mask_text_is_quote(text.data[close - 1])) {
+		found->quoted = true;
+		for (end = close - 1; end > from && text.data[end - 1] == '\\';)
+			end--;
+	}
+	floor = end > MASK_TEXT_NAME_MAX_BYTES ? end - MASK_TEXT_NAME_MAX_BYTES : 0;
+	size_t begin = end;
+	while (begin > from && begin > floor && mask_text_in_name(text.data[begin - 1]))
+		begin--;
+	found->name = (struct slice){text.data + begin, end - begin};
+	found->line = !found->quoted && mask_text_begins_line(text, begin);
+}
+
+/* ---- The value after it --------------------------------------------------------------------- */
+
+static bool mask_text_all_of(struct slice text, const char *set)
+{
+	for (size_t i = 0; i < text.len; i++) {
+		if (!text.data[i] || !strchr(set, text.data[i]))
+			return false;
+	}
+	return true;
+}
+
+static bool mask_text_all_word(struct slice text)
+{
+	size_t i = 0;
+	while (i < text.len && mask_text_is_word(text.data[i]))
+		i++;
+	return text.len && i == text.len;
+}
+
+static bool mask_text_is_small_word(struct slice text, const char *small)
+{
+	return text.len == strlen(small) && mask_text_has(text, 0, small);
+}
+
+/* What stands for a value that is not there, or was masked by the sender. */
+static bool mask_text_stands_for_value(struct slice value, struct slice name)
+{
+	static const char *const words[] = {"none",      "null", "nil", "true",     "false",
+					    "undefined", "%s",   "?",   "<hidden>", "[filtered]"};
+	for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+		if (mask_text_is_small_word(value, words[i]))
+			return true;
+	}
+	if (!value.len || mask_text_all_of(value, "*") || slice_equal(value, name))
+		return true;
+	struct slice rest = {value.data + 1, value.len - 1};
+	switch (value.data[0]) {
+	case '$': /* PostgreSQL */
+		return mask_text_all_of(rest, "0123456789");
+	case ':': /* Oracle, SQLite, SQLAlchemy */
+		return mask_text_all_word(rest);
+	case '%': /* %(name)s */
+		return value.len > 3 && value.data[1] == '(' && slice_ends_with(value, SLICE(")s"));
+	case '{':
+		return value.data[value.len - 1] == '}';
+	default:
+		return false;
+	}
+}
+
+/* The opening quote of a literal at `at`, behind brackets, calls and a letter as in u'x'; text.len:
+ * there is none. */
+static size_t mask_text_opening(struct slice text, size_t at)
+{
+	for (int opened = 0; opened <= MASK_TEXT_OPENED_MAX; opened++) {
+		size_t word = at;
+		while (word < text.len && mask_text_is_word(text.data[word]))
+			word++;
+		size_t slash = word;
+		while (slash < text.len && text.data[slash] == '\\')
+			slash++;
+		if (word - at <= 1 && slash < text.len && mask_text_is_quote(text.data[slash]))
+			return slash;
+		if (word >= text.len ||
+		    !(text.data[word] == '(' || (word == at && text.data[word] == '[')))
+			return text.len;
+		at = mask_text_skip_blanks(text, word + 1);
+	}
+	return text.len;
+}
+
+static size_t mask_text_slashes_before(struct slice text, size_t from, size_t at)
+{
+	size_t begin = at;
+	while (begin > from && text.data[begin - 1] == '\\')
+		begin--;
+	return at - begin;
+}
+
+/* The end of the literal whose opening quote is at `quote`; that of the text if it is cut. A quote
+ * that is escaped more often than the opening one is in it, and so are two quotes (SQL). */
+static size_t mask_text_closing(struct slice text, size_t quote)
+{
+	char c = text.data[quote];
+	size_t escaped = mask_text_slashes_before(text, 0, quote);
+	for (size_t at = quote + 1; at < text.len; at++) {
+		const char *found = memchr(text.data + at, c, text.len - at);
+		if (!found)
+			break;
+		at = (size_t)(found - text.data);
+		size_t slashes = mask_text_slashes_before(text, quote + 1, at);
+		if (slashes > escaped)
+			continue;
+		if (!slashes && at + 1 < text.len && text.data[at + 1] == c) {
+			at++;
+			continue;
+		}
+		return at - slashes;
+	}
+	return text.len;
+}
+
+/* A word of a query, a form, a header: what ends it may be punctuation of the text around it. */
+static size_t mask_text_word_end(struct slice text, size_t at)
+{
+	size_t end = at;
+	for (; end < text.len; end++) {
+		unsigned char c = (unsigned char)text.data[end];
+		if (c <= ' ' || c == 0x7f || strchr("&;\"'`<>", c))
+			break;
+	}
+	while (end > at && strchr(",)]}.", text.data[end - 1]))
+		end--;
+	return end;
+}
+
+static size_t mask_text_line_end(struct slice text, size_t at)
+{
+	while (at < text.len && !mask_text_ends_line(text.data[at]))
+		at++;
+	while (at && mask_text_is_blank(text.data[at - 1]))
+		at--;
+	return at;
+}
+
+/* A word that is all that is left of its line. */
+static bool mask_text_ends_with_word(struct slice text, size_t end)
+{
+	end = mask_text_skip_blanks(text, end);
+	return end == text.len || mask_text_ends_line(text.data[end]);
+}
+
+/* A word with a digit and without what code has in it: `password = hunter2`, and not
+ * `token = get_token2()`. */
+static bool mask_text_is_bare_secret(struct slice word)
+{
+	bool digit = false;
+	for (size_t i = 0; i < word.len; i++) {
+		if (strchr("()[].", word.data[i]))
+			return false;
+		digit |= number_is_digit(word.data[i]);
+	}
+	return digit;
+}
+
+/* The value at `at` without quotes. */
+static bool mask_text_bare(struct slice text, const struct mask_text_name *name, bool colon,
+			   bool spaced, size_t at, struct mask_span *span)
+{
+	if (name->line && mask_name_is_header(name->name)) {
+		*span = (struct mask_span){at, mask_text_line_end(text, at)};
+		return span->begin < span->end;
+	}
+	*span = (struct mask_span){at, mask_text_word_end(text, at)};
+	if (span->begin >= span->end)
+		return false;
+	struct slice word = {text.data + at, span->end - at};
+	if (colon)
+		return number_is_digit(*word.data) ||
+		       (name->line && mask_text_ends_with_word(text, span->end));
+	if (!spaced || number_is_digit(*word.data))
+		return true;
+	return name->line && mask_text_ends_with_word(text, span->end) &&
+	       mask_text_is_bare_secret(word);
+}
+
+/* How long the operator at `at` is: =, ==, ===, =>, := or a colon. Others that end with = have no
+ * name before it. */
+static size_t mask_text_operator(struct slice text, size_t at)
+{
+	size_t len = 1;
+	if (text.data[at] == ':')
+		return at + 1 < text.len && text.data[at + 1] == '=' ? 2 : 1;
+	while (len < 3 && at + len < text.len && text.data[at + len] == '=')
+		len++;
+	if (len == 1 && at + 1 < text.len && text.data[at + 1] == '>')
+		len = 2;
+	return len;
+}
+
+static bool mask_text_assigned(struct mask_words *words, struct slice text, size_t from, size_t at,
+			       struct mask_span *span)
+{
+	struct mask_text_name name;
+	size_t len = mask_text_operator(text, at);
+	mask_text_name_before(text, from, at, &name);
+	if (!name.name.len || !mask_name_is_secret(words, name.name))
+		return false;
+	bool colon = len == 1 && text.data[at] == ':';
+	if (colon && !name.quoted && !name.line)
+		return false;
+	size_t value = mask_text_skip_blanks(text, at + len);
+	bool spaced = name.spaced || value > at + len;
+	size_t quote = mask_text_opening(text, value);
+	if (quote < text.len)
+		*span = (struct mask_span){quote + 1, mask_text_closing(text, quote)};
+	else if (!mask_text_bare(text, &name, colon, spaced, value, span))
+		return false;
+	struct slice found = {text.data + span->begin, span->end - span->begin};
+	return !mask_text_stands_for_value(found, name.name);
+}
+
+/* ---- By shape ------------------------------------------------------------------------------- */
+
+/* RFC 3986, 3.2.1: userinfo is ended by the last @ of the authority. `at` is the colon of ://. */
+static bool mask_text_userinfo(struct slice text, size_t at, struct mask_span *span)
+{
+	size_t begin = at + 3, end = begin, colon = 0, sign = 0;
+	if (!at || !mask_text_is_word(text.data[at - 1]))
+		return false;
+	for (; end < text.len; end++) {
+		unsigned char c = (unsigned char)text.data[end];
+		if (c <= ' ' || strchr("/?#\"'`<>\\", c))
+			break;
+		if (c == ':' && !colon && !sign)
+			colon = end;
+		if (c == '@')
+			sign = end;
+	}
+	if (!colon || !sign)
+		return false;
+	*span = (struct mask_span){colon + 1, sign};
+	struct slice found = {text.data + span->begin, span->end - span->begin};
+	return !mask_text_stands_for_value(found, SLICE("password"));
+}
+
+/* RFC 7468: -----BEGIN label----- ... -----END label-----; `at` is the first hyphen. */
+static bool mask_text_private_key(struct slice text, size_t at, struct mask_span *span)
+{
+	static const char begin[] = "-----BEGIN ", end[] = "-----END ", kind[] = "PRIVATE KEY";
+	const size_t begin_len = sizeof(begin) - 1, end_len = sizeof(end) - 1;
+	if (text.len - at < begin_len || memcmp(text.data + at, begin, begin_len) != 0)
+		return false;
+	const char *label = text.data + at + begin_len;
+	size_t left = text.len - at - begin_len;
+	size_t label_max = left < MASK_TEXT_LABEL_MAX ? left : MASK_TEXT_LABEL_MAX;
+	const char *label_end = memmem(label, label_max, "-----", 5);
+	size_t label_len = label_end ? (size_t)(label_end - label) : label_max;
+	if (!memmem(label, label_len, kind, sizeof(kind) - 1))
+		return false;
+	*span = (struct mask_span){at, text.len};
+	const char *last = memmem(label, left, end, end_len);
+	if (last) {
+		left = (size_t)(text.data + text.len - last) - end_len;
+		last = memmem(last + end_len, left, "-----", 5);
+	}
+	if (last)
+		span->end = (size_t)(last - text.data) + 5;
+	return true;
+}
+
+/* As no word of prose is: with a digit, or a capital after a small letter. */
+static bool mask_text_is_coded(struct slice word)
+{
+	bool small = false;
+	for (size_t i = 0; i < word.len; i++) {
+		char c = word.data[i];
+		if (number_is_digit(c) || (small && c >= 'A' && c <= 'Z'))
+			return true;
+		small = c >= 'a' && c <= 'z';
+	}
+	return false;
+}
+
+/* RFC 6750, 2.1: b64token; of Basic (RFC 7617) it is base64. */
+static bool mask_text_scheme(struct slice text, size_t at, struct mask_span *span)
+{
+	size_t begin = at;
+	if (at && mask_text_is_word(text.data[at - 1]))
+		return false;
+	if (mask_text_has(text, at, "bearer "))
+		begin += 7;
+	else if (mask_text_has(text, at, "basic "))
+		begin += 6;
+	else
+		return false;
+	begin = mask_text_skip_blanks(text, begin);
+	size_t end = begin;
+	for (; end < text.len; end++) {
+		char c = text.data[end];
+		if (!mask_text_is_word(c) && (!c || !strchr("-.~+/=", c)))
+			break;
+	}
+	*span = (struct mask_span){begin, end};
+	return end - begin >= MASK_TEXT_SCHEME_MIN &&
+	       mask_text_is_coded((struct slice){text.data + begin, end - begin});
+}
+
+/* ---- The pass ------------------------------------------------------------------------------- */
+
+enum mask_text_stop {
+	MASK_TEXT_NOTHING,
+	MASK_TEXT_EQUALS,
+	MASK_TEXT_COLON,
+	MASK_TEXT_HYPHEN,
+	MASK_TEXT_DIGIT,
+	MASK_TEXT_B
+};
+
+static const uint8_t mask_text_stops[256] = {
+	['='] = MASK_TEXT_EQUALS,        [':'] = MASK_TEXT_COLON, ['-'] = MASK_TEXT_HYPHEN,
+	['0' ... '9'] = MASK_TEXT_DIGIT, ['B'] = MASK_TEXT_B,     ['b'] = MASK_TEXT_B,
+};
+
+/* *at is where the pass goes on, if there is nothing. */
+static bool mask_text_at(struct mask_words *words, struct slice text, size_t from, size_t *at,
+			 struct mask_span *span)
+{
+	switch ((enum mask_text_stop)mask_text_stops[(uint8_t)text.data[*at]]) {
+	case MASK_TEXT_COLON:
+		if (mask_text_has(text, *at, "://"))
+			return mask_text_userinfo(text, *at, span);
+		return mask_text_assigned(words, text, from, *at, span);
+	case MASK_TEXT_EQUALS:
+		return mask_text_assigned(words, text, from, *at, span);
+	case MASK_TEXT_HYPHEN:
+		return mask_text_private_key(text, *at, span);
+	case MASK_TEXT_B:
+		return mask_text_scheme(text, *at, span);
+	case MASK_TEXT_DIGIT:
+		return mask_card_at(text, at, &span->begin, &span->end);
+	case MASK_TEXT_NOTHING:
+		break;
+	}
+	return false;
+}
+
+bool mask_text_next(struct mask_words *words, struct slice text, size_t from,
+		    struct mask_span *span)
+{
+	for (size_t at = from; at < text.len; at++) {
+		if (mask_text_stops[(uint8_t)text.data[at]] &&
+		    mask_text_at(words, text, from, &at, span))
+			return true;
+	}
+	return false;
+}
