@@ -7,7 +7,7 @@
 #include "fault/tables.h"
 
 enum {
-	READ_MAX_BYTES = 8 << 20,
+	READ_MAX_BYTES = 64 << 20, /* FAULT_ITEMS_MAX ids, each with some arrivals */
 	WRITE_MAX_BYTES = 48 << 20,
 	/* Reports that are being written, and voids that are to be: readers look for what comes next
 	 * in two rows, so fewer than a row has. */
@@ -323,8 +323,6 @@ static void intake_fail(struct fault_submission *s, int err)
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
-static void intake_submit_write(struct fault_submission *s);
-
 /* Nothing of the arrivals is there, nor will be. */
 static void intake_make_voids(struct fault_submission *s)
 {
@@ -343,22 +341,34 @@ static void intake_on_written(struct store_write *write, int err)
 			s->intake->options.written(s->intake->options.owner, s->tenant);
 		intake_end(s);
 	} else if (err == ERR_UNKNOWN || write->stages_kept > s->arrivals_stage) {
-		s->again = true; /* at the next tick */
+		s->again = s->unsure = true; /* at the next tick */
 	} else {
 		intake_make_voids(s);
 		intake_fail(s, err);
 	}
 }
 
-static void intake_submit_write(struct fault_submission *s)
+/* An error: the store does not take it, and nothing was sent. */
+static int intake_submit_write(struct fault_submission *s)
 {
 	s->again = false;
 	s->write->executor = s->intake->executor;
 	s->write->done = intake_on_written;
 	s->write->owner = s;
 	int err = store_write_submit(s->write);
-	if (err)
+	s->again = err == ERR_BUSY;
+	return s->again ? 0 : err;
+}
+
+static void intake_submit_again(struct fault_submission *s)
+{
+	int err = intake_submit_write(s);
+	if (err && s->unsure) {
 		s->again = true;
+	} else if (err) {
+		intake_make_voids(s);
+		intake_fail(s, err);
+	}
 }
 
 static int intake_put_writer(struct fault_submission *s, int64_t stamp_us)
@@ -444,12 +454,11 @@ static void intake_write(struct fault_submission *s)
 	s->arrivals_stage = !s->writer->registered;
 	s->write = store_write_new(s->intake->site->store, WRITE_MAX_BYTES);
 	int err = intake_fill_write(s);
-	if (err) {
-		intake_make_voids(s);
-		intake_fail(s, err);
+	err = err ? err : intake_submit_write(s);
+	if (!err)
 		return;
-	}
-	intake_submit_write(s);
+	s->writer->next -= count; /* nobody has a number behind these yet */
+	intake_fail(s, err);
 }
 
 /* ---- Looking ids up -------------------------------------------------------------------------- */
@@ -565,7 +574,7 @@ int fault_intake_submit(struct fault_intake *intake, struct fault_submission *s)
 	s->read = NULL;
 	s->write = NULL;
 	s->writer = NULL;
-	s->again = false;
+	s->again = s->unsure = false;
 	s->next = NULL;
 	intake->in_flight += s->count;
 	if (intake_must_wait(intake, s)) {
@@ -579,9 +588,11 @@ int fault_intake_submit(struct fault_intake *intake, struct fault_submission *s)
 
 void fault_intake_tick(struct fault_intake *intake)
 {
-	for (struct fault_submission *s = intake->active; s; s = s->next)
+	for (struct fault_submission *s = intake->active, *next; s; s = next) {
+		next = s->next;
 		if (s->again)
-			intake_submit_write(s);
+			intake_submit_again(s);
+	}
 	for (struct intake_writer *w = intake->writers; w; w = w->next_writer)
 		intake_write_voids(w);
 	intake_drop_old(intake);

@@ -116,6 +116,7 @@ def made_by_python_oops():
         {}["customer"]
     except KeyError:
         report = config.create({"exc_info": sys.exc_info(), "url": "http://shop.example/login"})
+    report["tb_text"] = "Traceback (most recent call last):\n" + report["tb_text"]
     report.update(id="OOPS-" + uuid.uuid4().hex, username="anna, 7", duration=1.25,
                   req_vars={"REQUEST_METHOD": "POST", "HTTP_COOKIE": "session=" + SECRETS[2]},
                   timeline=[[0, 12, "SQL-main", "SELECT 1"], [13, 20, "SQL-main", "SELECT 2"],
@@ -328,7 +329,7 @@ def test_a_report_is_found_as_people_write_its_id(server):
 def test_all_attributes_come_back(server):
     sent = {"id": "OOPS-1", "context": "/ä", "exception": "E", "URL": "http://h/?q=1",
             "bug.launchpad": "12345", "HTTP.method": "GET", "extra": [1, 2.5, None, True, {"a": []}],
-            "big": 2**70, "date": 1298505600000, "text": "\ud83d\ude00\n", "date_iso": "mine",
+            "big": 2**70, "date": 1298505600000, "text": "😀\n", "date_iso": "mine",
             "user": {"name": "anna"}, "userid": 7}
     assert post(server, json.dumps(sent)).status == 201
     kept = report_of(server, "OOPS-1")

@@ -13,6 +13,8 @@ enum {
 	DAYS_ANSWER_MAX_BYTES = 128 << 20,
 	DAYS_ARENA_MAX_BYTES = 64 << 10,
 	DAYS_LOOK_EVERY = 1000, /* reports, at the time */
+	DAYS_OWNER_TRIES = 20,
+	DAYS_OWNER_WAIT_MS = 200,
 	DAY_MINUTES = 24 * 60,
 };
 #define MINUTE_US INT64_C(60000000)
@@ -106,14 +108,25 @@ static void days_put_view(struct days_call *call, const struct fault_day_view *v
 	json_write_object_end(json);
 }
 
+/* It is the owner's to do so. A process becomes that some time after the first report, or never,
+ * where another one is. */
+static int days_recount(struct days_call *call, struct fault_book *book)
+{
+	int err = fault_book_recount(book, call->day, &call->error);
+	for (int i = 0; i < DAYS_OWNER_TRIES && err == ERR_INVALID; i++) {
+		if (job_sleep(call->call.job, DAYS_OWNER_WAIT_MS))
+			return ERR_CANCELLED;
+		err = fault_book_recount(book, call->day, &call->error);
+	}
+	return err == ERR_INVALID ? ERR_RETRY : err;
+}
+
 /* One that is counted anew is counted for this answer, if the owner has not done it meanwhile. */
 static int days_run_summary(struct days_call *call, struct fault_book *book)
 {
 	struct task_queue *queue = job_queue(call->call.job);
 	struct fault_day_view *view;
-	int err = call->recounts ? fault_book_recount(book, call->day, &call->error) : 0;
-	if (err == ERR_INVALID)
-		err = ERR_RETRY; /* another process counts, or this one does not yet */
+	int err = call->recounts ? days_recount(call, book) : 0;
 	err = err ? err : fault_book_read_day(book, queue, call->day, &view, &call->error);
 	if (err)
 		return err;
@@ -290,7 +303,7 @@ static int days_read_path(const struct http_request *request, struct days_call *
 			  struct errbuf *e)
 {
 	size_t count = request->segment_count;
-	if (count > 3 && !request->segments[count - 1].len)
+	if (count && !request->segments[count - 1].len)
 		count--;
 	struct slice verb = count == 4 ? request->segments[3] : SLICE("");
 	bool known = call->recounts ? slice_equal(verb, SLICE("recount"))
