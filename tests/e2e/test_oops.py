@@ -1,6 +1,6 @@
 """Fault reports against the real server: the three formats as python-oops and its kin write them,
-repeats and conflicts, arrays, masks, days, lists; crashes, full disks and clients that leave. What a
-day says is compared with a count in Python over what was sent."""
+repeats and conflicts, arrays, masks, days, lists; crashes, full disks and clients that leave. What
+a day says is compared with a count in Python over what was sent."""
 
 import bz2
 import collections
@@ -328,8 +328,8 @@ def test_a_report_is_found_as_people_write_its_id(server):
 
 def test_all_attributes_come_back(server):
     sent = {"id": "OOPS-1", "context": "/ä", "exception": "E", "URL": "http://h/?q=1",
-            "bug.launchpad": "12345", "HTTP.method": "GET", "extra": [1, 2.5, None, True, {"a": []}],
-            "big": 2**70, "date": 1298505600000, "text": "😀\n", "date_iso": "mine",
+            "bug.launchpad": "12345", "HTTP.method": "GET", "big": 2**70,
+            "extra": [1, 2.5, None, True, {"a": []}], "date": 1298505600000, "text": "😀\n", "date_iso": "mine",
             "user": {"name": "anna"}, "userid": 7}
     assert post(server, json.dumps(sent)).status == 201
     kept = report_of(server, "OOPS-1")
@@ -623,7 +623,8 @@ def test_a_report_in_a_day_that_is_closed(clock_server):
     noon = int(time.time()) // 86400 * 86400 + 86400 + 43200
     server.set_wall(noon - int(time.time()))
     day = time.strftime("%Y%m%d", time.gmtime(noon))
-    assert post(server, [{"id": f"OOPS-{n}", "context": f"/{n % 3}"} for n in range(9)]).status == 200
+    reports = [{"id": f"OOPS-{n}", "context": f"/{n % 3}"} for n in range(9)]
+    assert post(server, reports).status == 200
     server.set_wall(server.wall_s + 43200 + 300)
     eventually(lambda: day_of(server, day)["closed"])
     server.set_wall(noon + 60 - int(time.time()))
@@ -668,7 +669,7 @@ def test_clients_that_leave(make_server):
 
 
 class Senders:
-    """Threads that send reports, one or some at a time, until the server goes; what was answered."""
+    """Threads that send reports, one or some at a time, until the server goes; what it answered."""
 
     def __init__(self, server, seed, count=4):
         self.server, self.answered, self.lock = server, {}, threading.Lock()

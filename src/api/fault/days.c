@@ -8,9 +8,8 @@
 #include "fault/fault.h"
 
 enum {
-	DAYS_PRESET = 1000,
-	DAYS_LIMIT_MAX = 100000,
-	DAYS_ANSWER_MAX_BYTES = 128 << 20,
+	DAYS_LIMIT_MAX = FAULT_LIST_MAX,
+	DAYS_ANSWER_MAX_BYTES = 32 << 20,
 	DAYS_ARENA_MAX_BYTES = 64 << 10,
 	DAYS_LOOK_EVERY = 1000, /* reports, at the time */
 	DAYS_OWNER_TRIES = 20,
@@ -75,11 +74,12 @@ static void days_put_top(struct json_writer *json, const char *key, const struct
 	json_write_array_end(json);
 }
 
-static void days_put_volumes(struct days_call *call, const struct fault_list *largest)
+static void days_put_volumes(struct days_call *call, const struct fault_day_view *view)
 {
 	struct json_writer *json = &call->call.json;
+	const struct fault_list *largest = &view->largest;
 	size_t shown = largest->count < call->limit ? largest->count : call->limit;
-	call->more = shown < largest->count;
+	call->more = shown < view->names;
 	json_write_key(json, "volume");
 	json_write_object_begin(json);
 	for (size_t i = 0; i < shown; i++) {
@@ -103,7 +103,7 @@ static void days_put_view(struct days_call *call, const struct fault_day_view *v
 	json_write_array_end(json);
 	days_put_top(json, "duration", &view->longest, true);
 	days_put_top(json, "statement count", &view->most, false);
-	days_put_volumes(call, &view->largest);
+	days_put_volumes(call, view);
 	json_put_u64(json, "rest", view->rest);
 	json_write_object_end(json);
 }
@@ -319,7 +319,7 @@ static int days_read_path(const struct http_request *request, struct days_call *
 
 static int days_read(const struct http_request *request, struct days_call *call, struct errbuf *e)
 {
-	struct days_question q = {.limit = DAYS_PRESET};
+	struct days_question q = {.limit = DAYS_LIMIT_MAX};
 	int err = days_read_path(request, call, e);
 	err = err ? err : params_read_route(request, 0, &q, e);
 	err = err ? err : days_read_part(&q, call, e);
