@@ -118,14 +118,15 @@ static int book_close_days(struct fault_book *book, struct task_queue *queue, st
 }
 
 /* Writers of processes that are gone: after a day nothing of them can land any more. Where one
- * process has the store nothing lands of those that were before it. */
+ * process has the store nothing lands of those that were before it. One that no checkpoint has yet
+ * waits for the next: else whoever begins with that would take it for one that was counted. */
 static void book_look_at_writers(struct fault_book *book, const struct fault_owner_view *view)
 {
 	int64_t now_ms = clock_mono_ms(book->site->clock);
 	bool shared = store_is_shared(book->site->store);
 	for (size_t i = 0; i < book->positions.writer_count; i++) {
 		struct book_writer *writer = &book->positions.writers[i];
-		if (writer->ended || writer->ending || !writer->holder)
+		if (writer->ended || writer->ending || !writer->kept || !writer->holder)
 			continue;
 		if (!shared) {
 			writer->ending = writer->began_us < book->site->started_us;
@@ -187,6 +188,10 @@ int fault_book_pass(struct fault_book *book, struct task_queue *queue,
 	atomic_store(&book->touched, false);
 	int64_t stamp_us = store_stamp(book->site->store);
 	int err = 0;
+	/* Others may have owned the tenant since the process did so in the last pass. */
+	if (clock_wall_ms(book->site->clock) >= book->until_ms)
+		book->owned = book->restored = false;
+	book->until_ms = view->until_ms;
 	if (stamp_us / 1000 >= view->until_ms)
 		err = errbuf_set(e, ERR_TIMEOUT, "the time of this owner is over");
 	err = err ? err : book_do_pass(book, queue, stamp_us, view, e);

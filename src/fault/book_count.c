@@ -27,7 +27,6 @@ static void book_note_unlisted(struct fault_book *book, const struct book_arrive
 		.digest = arrived->arrival.digest,
 		.id = mem_copy_text(arrived->arrival.id),
 		.id_len = arrived->arrival.id.len,
-		.since_ms = clock_mono_ms(book->site->clock),
 	};
 }
 

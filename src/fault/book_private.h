@@ -28,6 +28,7 @@ struct book_writer {
 	char *holder;
 	bool ended;	   /* its cell says so: nothing comes after `end` */
 	uint64_t end;
+	bool kept;	   /* the last checkpoint has it */
 	bool ending;	   /* the checkpoint to come says that it has ended */
 	int64_t dead_ms;   /* by the monotonic clock: since when its session is dead; 0: it is not */
 };
@@ -38,7 +39,6 @@ struct book_unlisted {
 	struct hash128 digest;
 	char *id;
 	size_t id_len;
-	int64_t since_ms; /* by the monotonic clock */
 };
 
 /* A day's number, and when something is to be done about it. */
@@ -71,6 +71,7 @@ struct fault_book {
 	bool restored;
 	struct fault_version version; /* of the checkpoint that it began with or wrote last */
 	bool owned;		      /* `version.tenure` is a tenure of this process */
+	int64_t until_ms;	      /* by the wall clock: that of the last pass */
 	bool changed;		      /* since the last checkpoint: positions, or lists of days */
 	struct fault_tenures tenures;
 	struct book_positions positions;

@@ -152,6 +152,48 @@ int book_load_day(struct fault_book *book, struct task_queue *queue, int64_t day
 	return 0;
 }
 
+/* ---- Writers --------------------------------------------------------------------------------- */
+
+/* One that had ended before the checkpoint was read, and is not in it, was in an earlier one as a
+ * whole. Of one that has ended since nobody knows whether the checkpoint was before or after. */
+static int book_take_writer(const struct store_cell *cell, void *owner)
+{
+	struct fault_book *book = owner;
+	struct fault_writer_cell read;
+	uint64_t number = fault_part_number(cell->column.part[0]);
+	struct book_writer *writer = book_find_writer(&book->positions, number);
+	int err = fault_writer_cell_decode(cell->value, &read);
+	if (err)
+		return err;
+	bool known = writer && (writer->kept || writer->ended);
+	if (book->restored && read.ended && !known)
+		return ERR_RETRY;
+	if (!writer) {
+		writer = book_add_writer(&book->positions, number);
+		writer->next = read.ended ? read.next : 0;
+		writer->last_us = read.ended ? read.last_us : INT64_MIN;
+	}
+	if (!writer->holder)
+		writer->holder = mem_copy_text(read.holder);
+	writer->began_us = read.began_us;
+	writer->ended = read.ended;
+	writer->end = read.next;
+	return 0;
+}
+
+static int book_read_writers(struct fault_book *book, struct task_queue *queue, struct errbuf *e)
+{
+	struct fault_parts key;
+	fault_writers_key(&key, book->tenant);
+	int err = store_row_wait(book->site->store, queue, clock_wall_ms(book->site->clock),
+				 TABLE_REPORT_WRITERS, &key.parts, book_take_writer, book, e);
+	if (err == ERR_DAMAGED || err == ERR_VERSION)
+		errbuf_set(e, err,
+			   "a writer of tenant " SHOWN " (table report_writers) cannot be read: %s",
+			   SHOWN_OF(book->tenant), err_text(err));
+	return err;
+}
+
 /* ---- The checkpoint -------------------------------------------------------------------------- */
 
 void book_forget(struct fault_book *book)
@@ -213,7 +255,8 @@ static int book_read_checkpoint(struct fault_book *book, struct task_queue *queu
 static int book_restore_once(struct fault_book *book, struct task_queue *queue, struct errbuf *e)
 {
 	book_forget(book);
-	int err = book_read_checkpoint(book, queue, e);
+	int err = book_read_writers(book, queue, e);
+	err = err ? err : book_read_checkpoint(book, queue, e);
 	for (size_t i = 0; i < book->open.count && !err; i++) {
 		struct fault_day *day;
 		err = book_load_day(book, queue, book->open.list[i].day, &day, e);
@@ -231,44 +274,6 @@ int book_restore(struct fault_book *book, struct task_queue *queue, struct errbu
 		errbuf_set(e, err, "the owner of tenant " SHOWN " writes checkpoints faster than "
 				   "they can be read",
 			   SHOWN_OF(book->tenant));
-	return err;
-}
-
-/* ---- Writers --------------------------------------------------------------------------------- */
-
-/* One that has ended and is not in the checkpoint was in it as a whole. */
-static int book_take_writer(const struct store_cell *cell, void *owner)
-{
-	struct fault_book *book = owner;
-	struct fault_writer_cell read;
-	uint64_t number = fault_part_number(cell->column.part[0]);
-	struct book_writer *writer = book_find_writer(&book->positions, number);
-	int err = fault_writer_cell_decode(cell->value, &read);
-	if (err)
-		return err;
-	if (!writer) {
-		writer = book_add_writer(&book->positions, number);
-		writer->next = read.ended ? read.next : 0;
-		writer->last_us = read.ended ? read.last_us : INT64_MIN;
-	}
-	if (!writer->holder)
-		writer->holder = mem_copy_text(read.holder);
-	writer->began_us = read.began_us;
-	writer->ended = read.ended;
-	writer->end = read.next;
-	return 0;
-}
-
-static int book_read_writers(struct fault_book *book, struct task_queue *queue, struct errbuf *e)
-{
-	struct fault_parts key;
-	fault_writers_key(&key, book->tenant);
-	int err = store_row_wait(book->site->store, queue, clock_wall_ms(book->site->clock),
-				 TABLE_REPORT_WRITERS, &key.parts, book_take_writer, book, e);
-	if (err == ERR_DAMAGED || err == ERR_VERSION)
-		errbuf_set(e, err,
-			   "a writer of tenant " SHOWN " (table report_writers) cannot be read: %s",
-			   SHOWN_OF(book->tenant), err_text(err));
 	return err;
 }
 

@@ -105,7 +105,10 @@ int book_cell_take(struct fault_book *book, struct book_cell *cell)
 	if (count > WRITERS_MAX)
 		return ERR_DAMAGED;
 	for (uint64_t i = 0; i < count && !c->bad; i++) {
-		struct book_writer *writer = book_add_writer(&book->positions, cursor_u64(c));
+		uint64_t number = cursor_u64(c);
+		struct book_writer *writer = book_find_writer(&book->positions, number);
+		writer = writer ? writer : book_add_writer(&book->positions, number);
+		writer->kept = true;
 		writer->next = cursor_varint(c);
 		book_take_holes_of(writer, c);
 	}
@@ -162,6 +165,27 @@ static int book_wait(struct fault_book *book, struct task_queue *queue, int err,
 	return errbuf_set(e, err, "%s", why);
 }
 
+static void book_note_written_of(struct book_writer *writer)
+{
+	writer->kept = book_is_kept(writer);
+	if (!writer->ending)
+		return;
+	stat_add(STAT_fault_holes, writer->hole_count);
+	writer->ending = false;
+	writer->ended = true;
+	writer->end = writer->next;
+	writer->hole_count = 0;
+}
+
+/* The cell of this checkpoint is there. */
+static void book_note_written(struct fault_book *book, struct fault_version version)
+{
+	for (size_t i = 0; i < book->positions.writer_count; i++)
+		book_note_written_of(&book->positions.writers[i]);
+	fault_tenures_put(&book->tenures, version);
+	book->version = version;
+}
+
 int book_begin_tenure(struct fault_book *book, struct task_queue *queue, int64_t stamp_us,
 		      struct errbuf *e)
 {
@@ -183,8 +207,7 @@ int book_begin_tenure(struct fault_book *book, struct task_queue *queue, int64_t
 		book->restored = false;
 		return err;
 	}
-	fault_tenures_put(&book->tenures, version);
-	book->version = version;
+	book_note_written(book, version);
 	book->owned = true;
 	return 0;
 }
@@ -220,8 +243,9 @@ static int book_put_ended(const struct book_writing *w, const struct book_writer
 	return err;
 }
 
-/* The entry by id of an arrival whose writer did not come to write it: it is a function of the
- * arrival, so it does not matter who writes it, nor how often. */
+/* The entry by id of an arrival whose writer did not come to write it yet. Whoever begins with this
+ * checkpoint finds by it that the arrival is there. It is a function of the arrival, so it does not
+ * matter who writes it, nor how often. */
 static int book_put_listing(const struct book_writing *w, const struct book_unlisted *unlisted)
 {
 	struct fault_parts key, column;
@@ -239,7 +263,6 @@ static int book_put_all(struct book_writing *w, struct fault_version version)
 {
 	struct fault_book *book = w->book;
 	const struct book_positions *positions = &book->positions;
-	int64_t now_ms = clock_mono_ms(book->site->clock);
 	int err = 0;
 	store_write_reset(book->write);
 	for (size_t i = 0; i < book->day_count && !err; i++) {
@@ -250,24 +273,9 @@ static int book_put_all(struct book_writing *w, struct fault_version version)
 		if (positions->writers[i].ending)
 			err = book_put_ended(w, &positions->writers[i]);
 	for (size_t i = 0; i < positions->unlisted_count && !err; i++)
-		if (now_ms - positions->unlisted[i].since_ms > book->site->write_max_ms)
-			err = book_put_listing(w, &positions->unlisted[i]);
+		err = book_put_listing(w, &positions->unlisted[i]);
 	store_write_next_stage(book->write);
 	return err ? err : book_put_cell(w, version);
-}
-
-static void book_end_writers(struct fault_book *book)
-{
-	for (size_t i = 0; i < book->positions.writer_count; i++) {
-		struct book_writer *writer = &book->positions.writers[i];
-		if (!writer->ending)
-			continue;
-		stat_add(STAT_fault_holes, writer->hole_count);
-		writer->ending = false;
-		writer->ended = true;
-		writer->end = writer->next;
-		writer->hole_count = 0;
-	}
 }
 
 /* Until this is whole a checkpoint with the same number may be tried again with other values; once
@@ -288,9 +296,7 @@ int book_write_checkpoint(struct fault_book *book, struct task_queue *queue, int
 		return err;
 	for (size_t i = 0; i < book->day_count; i++)
 		fault_day_written(book->days[i], version);
-	book_end_writers(book);
-	fault_tenures_put(&book->tenures, version);
-	book->version = version;
+	book_note_written(book, version);
 	book->changed = false;
 	stat_add(STAT_fault_checkpoints, 1);
 	return 0;

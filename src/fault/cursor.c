@@ -119,6 +119,7 @@ static int cursor_fill(struct fault_cursor *cursor, struct cursor_writer *w, str
 			errbuf_set(e, err, "reports of one writer take too much memory");
 		if (!err && !request->more && request->cell_scan.count < WINDOW)
 			cursor_leave_run(cursor, w, run);
+		w->over = w->over || (cursor->backward && w->next == 0);
 	}
 	return err;
 }

@@ -336,12 +336,13 @@ static void intake_on_written(struct store_write *write, int err)
 	struct fault_submission *s = write->owner;
 	if (!err || write->stages_kept > 0)
 		s->writer->registered = true;
+	s->unknown = s->unknown || err == ERR_UNKNOWN || write->stages_kept > s->arrivals_stage;
 	if (!err) {
 		if (s->intake->options.written)
 			s->intake->options.written(s->intake->options.owner, s->tenant);
 		intake_end(s);
-	} else if (err == ERR_UNKNOWN || write->stages_kept > s->arrivals_stage) {
-		s->again = s->unsure = true; /* at the next tick */
+	} else if (s->unknown && err != ERR_CANCELLED) {
+		s->again = true; /* at the next tick */
 	} else {
 		intake_make_voids(s);
 		intake_fail(s, err);
@@ -363,7 +364,7 @@ static int intake_submit_write(struct fault_submission *s)
 static void intake_submit_again(struct fault_submission *s)
 {
 	int err = intake_submit_write(s);
-	if (err && s->unsure) {
+	if (err && s->unknown && err != ERR_CANCELLED) {
 		s->again = true;
 	} else if (err) {
 		intake_make_voids(s);
@@ -479,10 +480,11 @@ static bool intake_first(const struct store_request *request, struct fault_listi
 	return any;
 }
 
-static void intake_judge(struct fault_item *item)
+/* By what was read of its id first, where several items have it: not all is read at one moment. */
+static void intake_judge(struct fault_submission *s, struct fault_item *item)
 {
 	struct fault_listing first;
-	if (!intake_first(item->request, &first)) {
+	if (!intake_first(s->items[item->same].request, &first)) {
 		item->outcome = FAULT_TAKEN;
 		return;
 	}
@@ -504,7 +506,7 @@ static void intake_on_read(struct store_read *read, int err)
 		item->outcome = FAULT_TAKEN;
 		if (err)
 			continue;
-		intake_judge(item);
+		intake_judge(s, item);
 	}
 	if (err)
 		intake_fail(s, err);
@@ -574,7 +576,7 @@ int fault_intake_submit(struct fault_intake *intake, struct fault_submission *s)
 	s->read = NULL;
 	s->write = NULL;
 	s->writer = NULL;
-	s->again = s->unsure = false;
+	s->again = s->unknown = false;
 	s->next = NULL;
 	intake->in_flight += s->count;
 	if (intake_must_wait(intake, s)) {

@@ -59,7 +59,7 @@ struct fault_submission {
 	struct store_write *write;
 	size_t arrivals_stage; /* which stage of the write has the arrivals */
 	bool again;	       /* the write is to be sent again */
-	bool unsure;	       /* a part of it may be there */
+	bool unknown;	       /* arrivals of it may be there, or are */
 	struct fault_submission *next;
 };
 

@@ -173,6 +173,18 @@ static void far_abandon(struct far *far, const struct far_batch *batch)
 	}
 }
 
+/* There is no room for a stage: nothing of it lands, nor of those after it. */
+static bool far_ends_full(struct far *far, struct far_batch *batch)
+{
+	if (!batch->write || !batch->waiting || !far_chance(far, far->faults.full))
+		return false;
+	far_tell(batch, ERR_FULL);
+	for (size_t i = far->row_count; i > 0; i--)
+		if (far->rows[i - 1]->batch == batch)
+			far_free_row(far, i - 1);
+	return true;
+}
+
 /* Goes to the next stage that has rows. The batch lives while it has rows, and the caller's row is
  * one of them. */
 static void far_advance(struct far *far, struct far_batch *batch)
@@ -182,6 +194,8 @@ static void far_advance(struct far *far, struct far_batch *batch)
 		for (size_t i = 0; i < far->row_count; i++)
 			batch->waiting +=
 				far->rows[i]->batch == batch && far->rows[i]->stage == batch->stage;
+		if (far_ends_full(far, batch))
+			return;
 	}
 	if (batch->waiting)
 		return;
@@ -420,7 +434,8 @@ static int far_write_submit(struct store_write *write)
 		batch->rows_left = 1;
 		from->batches++;
 		far_encode(far, batch);
-		far_advance(far, batch);
+		if (!far_ends_full(far, batch))
+			far_advance(far, batch);
 		if (--batch->rows_left == 0)
 			mem_free(batch);
 		pthread_cond_broadcast(&far->changed);

@@ -30,6 +30,7 @@ struct far_faults {
 	unsigned failed;  /* answers of a request: the read ends with ERR_UNKNOWN */
 	unsigned refused; /* submissions: ERR_BUSY */
 	unsigned cut;     /* reads: they give a few points at most, as if points_max were so low */
+	unsigned full;    /* stages, before they begin: the batch ends with ERR_FULL */
 };
 
 /* Faults of a program, planted in its store: tests that run on it have to find them. */

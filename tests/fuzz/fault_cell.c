@@ -1,0 +1,71 @@
+/* Any bytes as each cell of faults: nothing is read outside, and what is taken for an arrival or a
+ * summary is the same when it is written and read again. */
+#include "fault/book_private.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check_arrival(struct slice bytes)
+{
+	struct fault_arrival arrival, again;
+	struct buf out;
+	if (fault_arrival_decode(bytes, &arrival))
+		return;
+	buf_init(&out, 2 * bytes.len + 64);
+	fault_arrival_encode(&arrival, &out);
+	ASSERT(!out.failed && !fault_arrival_decode(buf_slice(&out), &again));
+	ASSERT(arrival.is_void == again.is_void && arrival.date_us == again.date_us);
+	ASSERT(slice_equal(arrival.id, again.id) && slice_equal(arrival.packed, again.packed));
+	ASSERT(arrival.facts.duration_us == again.facts.duration_us);
+	for (size_t i = 0; i < FAULT_TEXTS && !arrival.is_void; i++)
+		ASSERT(slice_equal(arrival.facts.texts[i], again.facts.texts[i]));
+	buf_release(&out);
+	buf_init(&out, 1 << 20);
+	if (!arrival.is_void && !fault_body_unpack(&arrival, &out))
+		ASSERT(out.len == arrival.body_bytes);
+	buf_release(&out);
+}
+
+static void check_day(struct slice bytes)
+{
+	static const char *const columns[] = {"duration", "statement count", "total", "hours",
+					      "state",    "volume",	     "rest",  "other"};
+	const struct fault_day_limits limits = {.list_max = 10, .names_max = 10};
+	struct fault_day *day = fault_day_new(0, &limits);
+	for (size_t i = 0; i < ARRAY_LEN(columns); i++) {
+		int err = fault_day_load(day, false, slice_of(columns[i]), bytes,
+					 (struct fault_version){1, 1});
+		ASSERT(!err || err == ERR_DAMAGED);
+	}
+	int err = fault_day_load(day, true, SLICE("volume.a:b"), bytes,
+				 (struct fault_version){1, 1});
+	ASSERT(!err || err == ERR_DAMAGED);
+	fault_day_view_free(fault_day_view_new(day));
+	fault_day_free(day);
+}
+
+static void check_book(struct slice bytes)
+{
+	struct fault_book book = {.site = NULL};
+	struct book_cell cell;
+	if (!book_cell_begin(bytes, &cell) && cell.whole && !book_cell_take(&book, &cell))
+		ASSERT(!cell.rest.bad);
+	book_positions_release(&book.positions);
+	mem_free(book.open.list);
+	mem_free(book.recount.list);
+	mem_free(book.clear.list);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct slice bytes = {size ? (const char *)data : "", size};
+	struct fault_versioned versioned;
+	struct fault_writer_cell writer;
+	check_arrival(bytes);
+	check_day(bytes);
+	check_book(bytes);
+	if (!fault_versioned_decode(bytes, &versioned))
+		check_day(versioned.value);
+	if (!fault_writer_cell_decode(bytes, &writer))
+		ASSERT(writer.holder.len <= size);
+	return 0;
+}

@@ -1,0 +1,369 @@
+/* Of the model of faults: its steps, and a seed from beginning to end. */
+#include "fault_model.h"
+
+#include "naive.h"
+
+/* ---- Time ------------------------------------------------------------------------------------ */
+
+static void advance(struct model *m, int64_t by_ms)
+{
+	clock_virtual_advance(&m->clock, by_ms * 1000);
+	m->unsettled_ms += by_ms;
+}
+
+/* To where something is decided, or just beside it. */
+static void advance_to_edge(struct model *m)
+{
+	static const int64_t after_ms[] = {0, SKEW_MS, WRITE_MAX_MS, WRITE_MAX_MS + SKEW_MS,
+					   WRITE_MAX_MS + SKEW_MS + SKEW_MS / 2};
+	int64_t of_day_ms = now_ms(m) % DAY_MS;
+	int64_t to_ms = after_ms[pick(m, ARRAY_LEN(after_ms))] + (int64_t)pick(m, 3) - 1;
+	if (chance(m, 20))
+		advance(m, chance(m, 50) ? LEASE_MS : CLEAR_MS);
+	else if (of_day_ms < to_ms)
+		advance(m, to_ms - of_day_ms);
+	else if (of_day_ms > DAY_MS / 2)
+		advance(m, DAY_MS - of_day_ms + to_ms);
+}
+
+/* All that was handed over has landed, or never will. */
+static void settle(struct model *m)
+{
+	for (size_t i = 0; m->far && i < m->process_count; i++)
+		process_freeze(&m->processes[i], false);
+	advance(m, LATE_MS);
+	while (m->far && far_step(m->far))
+		;
+	m->unsettled_ms = 0;
+}
+
+/* To shortly before midnight. */
+static void pass_night(struct model *m)
+{
+	int64_t left_ms = DAY_MS - now_ms(m) % DAY_MS - 1 - (int64_t)pick(m, 60000);
+	if (left_ms < DAY_MS / 2)
+		return;
+	if (chance(m, 50) || m->unsettled_ms + left_ms > UNSETTLED_MAX_MS)
+		settle(m);
+	if (m->unsettled_ms + left_ms > UNSETTLED_MAX_MS)
+		left_ms = UNSETTLED_MAX_MS;
+	advance(m, left_ms);
+	trace(m, "a night has passed");
+	settle(m);
+}
+
+/* ---- Steps ----------------------------------------------------------------------------------- */
+
+static struct process *some_process(struct model *m)
+{
+	size_t i = pick(m, m->process_count);
+	if (i == m->which && !chance(m, m->sluggish))
+		i = pick(m, m->process_count);
+	return &m->processes[i];
+}
+
+static void restart(struct model *m, struct process *p)
+{
+	size_t place = p->place;
+	trace(m, "%s dies", p->name);
+	process_kill(p);
+	process_open(m, p, place);
+}
+
+/* A process freezes, or goes on, or its clock is set. */
+static void disturb(struct model *m)
+{
+	struct process *p = &m->processes[pick(m, m->process_count)];
+	if (!m->far || chance(m, 50)) {
+		p->clock.off_us = clock_off_us(m);
+		trace(m, "the clock of %s is off by %lld us", p->name, (long long)p->clock.off_us);
+		return;
+	}
+	trace(m, "%s %s", p->name, p->frozen ? "goes on" : "freezes");
+	process_freeze(p, !p->frozen);
+}
+
+static bool step_store(struct model *m)
+{
+	if (m->far)
+		return far_step(m->far);
+	bool any = m->slow.write_count || m->slow.read_count;
+	if (m->faulty && pick(m, 1000) < m->full)
+		naive_fail_writes(m->landed, ERR_FULL, 1);
+	if (m->slow.write_count && (!m->slow.read_count || chance(m, 50)))
+		slow_write(&m->slow);
+	else
+		slow_read(&m->slow, pick(m, m->slow.read_count + 1));
+	return any;
+}
+
+static void step_some_process(struct model *m)
+{
+	struct process *p = some_process(m);
+	if (!p->frozen)
+		(void)process_step(p);
+}
+
+static void tick_some_process(struct model *m)
+{
+	struct process *p = some_process(m);
+	if (p->frozen)
+		return;
+	if (chance(m, 50))
+		fault_intake_tick(p->intake);
+	else
+		process_tick(p);
+}
+
+static void run_step(struct model *m)
+{
+	unsigned kind = (unsigned)pick(m, 1000);
+	if (pick(m, 1000) < m->disturbs)
+		disturb(m);
+	if (pick(m, 10000) < m->nights)
+		pass_night(m);
+	if (kind < 380)
+		step_some_process(m);
+	else if (kind < 700)
+		for (unsigned i = 0; i < m->far_steps; i++)
+			(void)step_store(m);
+	else if (kind < 760)
+		client_begin(&m->clients[pick(m, CLIENTS)]);
+	else if (kind < 850)
+		tick_some_process(m);
+	else if (kind < 880)
+		process_ask(some_process(m));
+	else if (kind < 970)
+		advance(m, (int64_t)pick(m, m->pace_ms));
+	else if (kind < 972)
+		advance(m, (int64_t)pick(m, 2 * LEASE_MS));
+	else if (kind < 975)
+		restart(m, some_process(m));
+	else if (pick(m, 25) < m->edges)
+		advance_to_edge(m);
+}
+
+/* ---- Rest ------------------------------------------------------------------------------------ */
+
+static bool work_off(struct model *m)
+{
+	bool any = false;
+	for (size_t i = 0; i < m->process_count; i++)
+		any |= process_step(&m->processes[i]);
+	return step_store(m) || any;
+}
+
+static bool all_sent(struct model *m)
+{
+	bool sent = true;
+	for (size_t i = 0; i < CLIENTS; i++) {
+		struct client *c = &m->clients[i];
+		if (c->waits && !c->process)
+			client_begin(c);
+		sent &= !c->waits && !c->process;
+	}
+	return sent;
+}
+
+static bool all_counted(const struct model *m, size_t after)
+{
+	for (size_t t = 0; t < TENANTS; t++)
+		if (m->pass_of[t] <= after)
+			return false;
+	return true;
+}
+
+static void set_faults(struct model *m, bool on)
+{
+	m->faulty = on;
+	m->slow.fails = on ? m->fails : 0;
+	m->slow.refuses = on ? m->refuses : 0;
+	if (!m->far)
+		naive_fail_writes(m->landed, 0, 0);
+	else if (on)
+		far_set_faults(m->far, &(struct far_faults){.unknown = m->fails,
+							    .failed = m->fails,
+							    .refused = m->refuses,
+							    .cut = m->cut,
+							    .full = m->full});
+	else
+		far_set_faults(m->far, &(struct far_faults){0});
+}
+
+/* Nothing fails any more, and time passes until what was sent is taken, and counted. */
+static bool come_to_rest(struct model *m)
+{
+	size_t after = SIZE_MAX, rounds = 0;
+	for (size_t i = 0; i < m->process_count; i++) {
+		if (m->far)
+			process_freeze(&m->processes[i], false);
+		else
+			m->processes[i].clock.off_us = 0;
+	}
+	for (; rounds < RESTS_MAX; rounds++) {
+		if (work_off(m))
+			continue;
+		if (!all_sent(m))
+			after = SIZE_MAX;
+		else if (after == SIZE_MAX)
+			after = m->passes;
+		else if (all_counted(m, after))
+			break;
+		advance(m, TICK_MS);
+		for (size_t i = 0; i < m->process_count; i++) {
+			fault_intake_tick(m->processes[i].intake);
+			process_tick(&m->processes[i]);
+		}
+	}
+	return rounds < RESTS_MAX || differ(m, "it does not come to rest");
+}
+
+/* So long, and so many passes. */
+static bool stay_at_rest(struct model *m, int64_t ms, size_t passes)
+{
+	bool right = true;
+	advance(m, ms);
+	for (size_t i = 0; i < passes && right; i++)
+		right = come_to_rest(m);
+	return right;
+}
+
+/* Each process is asked some. */
+static bool ask_all(struct model *m)
+{
+	for (size_t i = 0; i < m->process_count; i++) {
+		struct process *p = &m->processes[i];
+		for (size_t n = 0; n < 3; n++) {
+			process_ask(p);
+			while (p->reader.works && work_off(m))
+				;
+		}
+	}
+	return !m->failure[0];
+}
+
+static bool check_all(struct model *m)
+{
+	set_faults(m, false);
+	bool right = come_to_rest(m);
+	m->rests = true;
+	right = right && stay_at_rest(m, LATE_MS, 2) && check_rest(m) && ask_all(m);
+	trace(m, "all is at rest");
+	if (right && chance(m, 30))
+		right = stay_at_rest(m, CLEAR_MS, 12) && check_rest(m) && check_cleared(m);
+	m->unsettled_ms = 0;
+	set_faults(m, true);
+	m->rests = false;
+	return right;
+}
+
+/* ---- Runs ------------------------------------------------------------------------------------ */
+
+static void begin_store(struct model *m)
+{
+	m->process_count = 1 + pick(m, PROCESSES_MAX);
+	m->slow = (struct slow){.random = &m->random};
+	if (m->process_count > 1 || chance(m, 40)) {
+		m->far = far_new(&m->clock.clock, m->seed, &(struct far_faults){0});
+		m->landed = far_landed(m->far);
+	} else {
+		m->landed = m->slow.store = naive_open(&m->clock.clock);
+	}
+}
+
+static void choose_paces(struct model *m)
+{
+	static const uint64_t paces_ms[] = {20, 150, 1000};
+	m->pace_ms = paces_ms[pick(m, ARRAY_LEN(paces_ms))];
+	m->edges = 1 + pick(m, 25);
+	m->nights = chance(m, 70) ? 1 + (unsigned)pick(m, 20) : 0;
+	m->disturbs = (unsigned)pick(m, 8);
+	m->far_steps = 1 + (unsigned)pick(m, 4);
+	m->sluggish = chance(m, 50) ? 2 : 100;
+	m->which = pick(m, m->process_count);
+	m->check_steps = 200 + pick(m, 2000);
+	m->slice_arrivals = chance(m, 50) ? 1 + pick(m, 6) : 0;
+	if (chance(m, 70)) {
+		m->fails = (unsigned)pick(m, 60);
+		m->refuses = (unsigned)pick(m, 60);
+		m->full = chance(m, 50) ? (unsigned)pick(m, 60) : 0;
+		m->cut = chance(m, 50) ? (unsigned)pick(m, 300) : 0;
+	}
+}
+
+static void choose_clients(struct model *m)
+{
+	m->contents = 2 + (unsigned)pick(m, CONTENTS - 1);
+	m->ids = 1 + (unsigned)pick(m, 6);
+	m->reuse = (unsigned)pick(m, 90);
+	m->many = (unsigned)pick(m, 60);
+	m->takers = 1 + (unsigned)pick(m, m->process_count);
+	for (size_t i = 0; i < CLIENTS; i++)
+		m->clients[i].model = m;
+}
+
+static void begin(struct model *m, uint64_t seed, const struct run *run)
+{
+	*m = (struct model){.seed = seed, .trace = run->trace, .first_day = BEGIN_DAY - 3};
+	random_init(&m->random, seed);
+	clock_virtual_init(&m->clock, (BEGIN_DAY * DAY_MS + DAY_MS - 1 -
+				       (int64_t)pick(m, 120000)) * 1000);
+	task_queue_init(&m->own);
+	begin_store(m);
+	choose_paces(m);
+	choose_clients(m);
+	m->site = (struct fault_site){
+		.store = m->landed,
+		.clock = &m->clock.clock,
+		.holder = SLICE("onlooker"),
+		.limits = {.list_max = LIST_MAX, .names_max = NAMES_MAX},
+		.skew_max_ms = SKEW_MS,
+		.write_max_ms = WRITE_MAX_MS,
+		.slice_arrivals = m->slice_arrivals,
+	};
+	m->acks = mem_alloc_array(ACKS_MAX, sizeof(*m->acks));
+	set_faults(m, true);
+	for (size_t t = 0; t < TENANTS; t++)
+		m->onlookers[t] = fault_book_new(&m->site, tenant_names[t]);
+	for (size_t i = 0; i < m->process_count; i++)
+		process_open(m, &m->processes[i], i);
+	trace(m, "%zu processes, %s", m->process_count, m->far ? "far" : "slow");
+}
+
+static void end(struct model *m)
+{
+	for (size_t i = 0; i < m->process_count; i++)
+		process_kill(&m->processes[i]);
+	for (size_t t = 0; t < TENANTS; t++)
+		fault_book_free(m->onlookers[t]);
+	if (m->far)
+		far_free(m->far);
+	else
+		store_close(m->slow.store);
+	task_queue_release(&m->own);
+	mem_free(m->arrivals);
+	mem_free(m->acks);
+}
+
+bool run_seed(struct run *run, uint64_t seed, char *how, size_t how_bytes)
+{
+	struct model *m = mem_alloc(sizeof(*m));
+	bool right = true;
+	begin(m, seed, run);
+	for (m->step = 1; m->step <= run->steps && right; m->step++) {
+		run_step(m);
+		if (chance(m, 1))
+			right = check_landed(m);
+		if (right && (m->step % m->check_steps == 0 || m->step == run->steps))
+			right = check_all(m);
+		right &= !m->failure[0];
+	}
+	snprintf(how, how_bytes, "step %zu: %s", m->step - 1, m->failure);
+	run->answers += m->answers;
+	run->exact += m->exact;
+	run->arrivals += m->arrival_count;
+	run->wrong += !right;
+	end(m);
+	mem_free(m);
+	return right;
+}
