@@ -299,6 +299,18 @@ void api_call_start_job(struct api_call *call)
 		      JOBS_MAX);
 }
 
+/* Who answers stays in the list, since something of it is held. */
+void api_calls_tick(const struct api *api)
+{
+	struct errbuf e;
+	for (struct api_call *call = api->calls; call; call = call->next) {
+		if (!call->kind->late || !call->request || !api_call_check_time(call, &e))
+			continue;
+		ASSERT(call->held);
+		call->kind->late(call);
+	}
+}
+
 bool api_calls_have(const struct api *api, const struct api_call_kind *kind)
 {
 	const struct api_call *call = api->calls;

@@ -36,6 +36,9 @@ struct api_call_kind {
 	size_t arena_max_bytes, out_max_bytes;
 	size_t flush_bytes; /* gathered before it is sent; 0: the answer always leaves whole */
 	bool timed;         /* turns end it when query.timeout has passed */
+	/* query.timeout has passed while something is held: answers. May be NULL; needs
+	 * api_call_set_deadline. */
+	void (*late)(struct api_call *call);
 	/* The request has ended, by an answer or without one: cancels what is at work. May be NULL.
 	 */
 	void (*ended)(struct api_call *call);
@@ -117,6 +120,9 @@ bool api_call_settle(struct api_call *call) MUST_CHECK;
 /* Has a job run the kind's `run`. Where too many jobs are at work, the request is answered by 503.
  */
 void api_call_start_job(struct api_call *call);
+
+/* Looks whether calls are late; to be called several times a second. */
+void api_calls_tick(const struct api *api);
 
 /* One of this kind is at work. */
 bool api_calls_have(const struct api *api, const struct api_call_kind *kind);

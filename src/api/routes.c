@@ -3,6 +3,7 @@
 #include "api/admin/admin.h"
 #include "api/admin/pollers.h"
 #include "api/esmond/esmond.h"
+#include "api/fault/faults.h"
 #include "api/influx/influx.h"
 #include "api/metrics/metrics.h"
 #include "api/opentsdb/opentsdb.h"
@@ -17,6 +18,8 @@
 #define BODY_STREAMED 32 << 20, 256 << 20
 #define BODY_GATHERED 32 << 20, 64 << 20
 #define BODY_QUESTION 1 << 20, 2 << 20
+/* Read as a whole, as trees; what is packed by gzip has no more than what is not. */
+#define BODY_REPORTS 32 << 20, 0
 
 const struct http_route api_routes[] = {
 	{VERB_GET, "/", false, ROLE_READ, NO_BODY, &self_page,
@@ -136,6 +139,29 @@ const struct http_route api_routes[] = {
 	{VERB_POST, "/api/v2/write", false, ROLE_WRITE, BODY_STREAMED, &line_v2_write_handler,
 	 "The same for senders of the second version of that protocol; org and bucket are ignored.",
 	 "curl -d 'cpu,host=a usage=1.5' 'http://127.0.0.1:8470/api/v2/write?org=o&bucket=b'"},
+	{VERB_GET, "/oops", false, ROLE_READ, NO_BODY, &faults_list,
+	 "Fault reports by the time of receipt, newest first; JSON or format=csv.",
+	 "/oops/?since=1h-ago", .params = faults_list_params},
+	{VERB_POST, "/oops", false, ROLE_WRITE, BODY_REPORTS, &faults_post,
+	 "Takes a fault report, or an array of them: JSON, BSON or rfc822, also packed by bzip2.",
+	 "curl -d '{\"id\":\"OOPS-7f3c\",\"context\":\"/login\",\"exception\":\"KeyError\"}' "
+	 "http://127.0.0.1:8470/oops",
+	 .params = faults_take_params},
+	{VERB_GET, "/oops/days/", true, ROLE_READ, NO_BODY, &faults_day,
+	 "/oops/days/DAY: the longest reports of a day, those with most statements, and how many "
+	 "there were of each context and exception; /oops/days/DAY/oops: its reports.",
+	 "/oops/days/today", .params = faults_day_params},
+	{VERB_POST, "/oops/days/", true, ROLE_ADMIN, NO_BODY, &faults_recount,
+	 "/oops/days/DAY/recount: counts the reports of a day anew.", "granary fault recount today",
+	 .params = faults_recount_params},
+	{VERB_GET, "/oops/", true, ROLE_READ, NO_BODY, &faults_show,
+	 "A fault report, whole; its id in large or small letters, with OOPS- and without.",
+	 "/oops/OOPS-7f3c", .params = faults_show_params},
+	{VERB_PUT, "/oops/", true, ROLE_WRITE, BODY_REPORTS, &faults_put,
+	 "Takes one fault report, under this id.",
+	 "curl -X PUT -d '{\"context\":\"/login\",\"exception\":\"KeyError\"}' "
+	 "http://127.0.0.1:8470/oops/OOPS-7f3c",
+	 .params = faults_take_params},
 	{VERB_POST, "/api/recompute", false, ROLE_ADMIN, NO_BODY, &recompute_handler,
 	 "Makes a device's bins and aggregates once more from its raw data; says what differed.",
 	 "granary recompute --device rtr_a --from 7d-ago --to now --dry-run",

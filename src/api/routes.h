@@ -14,12 +14,14 @@
 struct api_call;
 struct catalog;
 struct conf;
+struct fault;
 struct ingest;
 struct inventory_conf;
 struct inventory_keeper;
 struct persist;
 struct poller;
 struct pollers;
+struct pool;
 struct query_engine;
 struct rollup;
 struct rollup_deletions;
@@ -46,8 +48,10 @@ struct api {
 	const struct rollup_site *site; /* of roll-ups, and of retention */
 	struct rollup *rollup;          /* NULL: this process rolls nothing up */
 	struct rollup_deletions *deletions;
-	struct v2_zones *zones; /* of reports */
-	struct api_call *calls; /* in flight: none may be when queues, catalog and store end */
+	struct fault *fault;     /* reports of faults */
+	struct pool *fault_pool; /* reads their bodies */
+	struct v2_zones *zones;  /* of reports about interfaces */
+	struct api_call *calls;  /* in flight: none may be when queues, catalog and store end */
 	const struct conf *conf;
 	const char *program; /* calls this one again, as a shell reads it; NULL: granary */
 	int64_t started_ms;  /* wall clock */

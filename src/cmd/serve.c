@@ -26,6 +26,7 @@
 #include "base/log.h"
 #include "catalog/catalog.h"
 #include "cmd/command.h"
+#include "cmd/serve_faults.h"
 #include "cmd/serve_listeners.h"
 #include "cmd/serve_polling.h"
 #include "cmd/stop_phases.h"
@@ -79,6 +80,7 @@ struct serve {
 	struct rollup *rollup; /* NULL: this process rolls nothing up */
 	struct rollup_follower *follower;
 	struct rollup_deletions *deletions;
+	struct serve_faults *faults;
 	struct http_route *routes;
 	struct api api;
 	struct loop_timer *sweep_timer, *ingest_timer;
@@ -125,6 +127,17 @@ static bool serve_queries_over(const void *owner)
 	const struct serve *s = owner;
 	return query_engine_idle(s->queries) && !s->api.calls &&
 	       (!s->deletions || rollup_deletions_idle(s->deletions));
+}
+
+/* No request is at work any more, so that no report comes after the last that is counted. */
+static void serve_begin_faults(void *owner)
+{
+	serve_faults_stop(((struct serve *)owner)->faults);
+}
+
+static bool serve_are_faults_over(const void *owner)
+{
+	return serve_faults_are_over(((const struct serve *)owner)->faults);
 }
 
 static void serve_begin_polling(void *owner)
@@ -191,6 +204,7 @@ static const struct stop_phase phases[] = {
 	{"requests that are being answered", serve_begin_http, NULL},
 	{"streams", serve_begin_doors, NULL},
 	{"queries", serve_begin_queries, serve_queries_over},
+	{"fault reports", serve_begin_faults, serve_are_faults_over},
 	{"polling", serve_begin_polling, serve_is_polling_over},
 	{"host metrics", serve_begin_host, NULL},
 	{"writes", NULL, serve_writes_over},
@@ -272,6 +286,8 @@ static void serve_on_ingest_timer(void *owner)
 {
 	struct serve *s = owner;
 	ingest_tick(s->ingest);
+	serve_faults_tick(s->faults);
+	api_calls_tick(&s->api);
 }
 
 /* ---- Starting ------------------------------------------------------------------------------- */
@@ -397,6 +413,18 @@ static struct http_route *serve_configured_routes(const struct conf *conf)
 	return routes;
 }
 
+static int serve_open_faults(struct serve *s, struct errbuf *e)
+{
+	const struct serve_faults_options options = {
+		.conf = s->conf,
+		.store = s->store,
+		.clock = lmdb_clock(s->store),
+		.loop = s->loop,
+		.session = s->site.session,
+	};
+	return serve_faults_open(&options, &s->faults, e);
+}
+
 static struct http_server *serve_new_http(struct serve *s)
 {
 	const struct conf *c = s->conf;
@@ -426,6 +454,8 @@ static struct http_server *serve_new_http(struct serve *s)
 		.zones = s->zones,
 		.site = &s->site,
 		.deletions = s->deletions,
+		.fault = serve_faults_fault(s->faults),
+		.fault_pool = serve_faults_pool(s->faults),
 		.conf = s->conf,
 		.started_ms = clock_wall_ms(clock_real()),
 		.program = command_program(),
@@ -562,6 +592,7 @@ static void serve_print_ready(struct serve *s)
 static int serve_start(struct serve *s, struct errbuf *e)
 {
 	int err = rollup_site_open(&s->site, s->store, lmdb_clock(s->store), e);
+	err = err ? err : serve_open_faults(s, e);
 	s->pool = pool_new(1, 16, "host");
 	s->filter_pool = pool_new(1, (size_t)s->conf->query_concurrent_max, "filter");
 	s->catalog = serve_new_catalog(s);
@@ -617,6 +648,7 @@ static void serve_release(struct serve *s)
 	rollup_follower_free(s->follower);
 	if (s->rollup)
 		rollup_free(s->rollup);
+	serve_faults_free(s->faults);
 	rollup_site_close(&s->site);
 	inventory_keeper_free(s->inventory);
 	v2_zones_free(s->zones);
@@ -669,8 +701,8 @@ static int serve_run(const struct command_args *args)
 	int status = EXIT_WRONG_USE;
 	if (conf_read(s.conf, files_real(), args->conf_argc, args->conf_argv, &e) ||
 	    inventory_conf_read(s.conf, files_real(), &s.inventory_conf, &e) ||
-	    serve_check_hosts(s.conf, &e) || rollup_site_read(&s.site, s.conf, files_real(), &e) ||
-	    fault_arm_from_env(&e)) {
+	    serve_check_hosts(s.conf, &e) || serve_faults_check(s.conf, &e) ||
+	    rollup_site_read(&s.site, s.conf, files_real(), &e) || fault_arm_from_env(&e)) {
 		terminal_complain("granary serve: %s", e.text);
 	} else {
 		serve_check_reloads();

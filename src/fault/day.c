@@ -325,9 +325,10 @@ static void day_copy_list(struct fault_list *to, const struct fault_list *from)
 struct fault_day_view *fault_day_view_new(const struct fault_day *day)
 {
 	struct fault_day_view *view = mem_zalloc(sizeof(*view));
-	struct fault_top *largest = mem_alloc_array(day->limits.list_max, sizeof(*largest));
-	size_t count = day_largest(day, largest, day->limits.list_max);
+	struct fault_top *largest = mem_alloc_array(FAULT_LIST_MAX, sizeof(*largest));
+	size_t count = day_largest(day, largest, FAULT_LIST_MAX);
 	view->day = day->day;
+	view->names = day->closed ? day->largest.count : day->names;
 	view->total = day->total;
 	memcpy(view->hours, day->hours, sizeof(view->hours));
 	view->rest = day->rest;

@@ -105,7 +105,8 @@ struct fault_day_view {
 	uint64_t total, hours[FAULT_HOURS], rest;
 	bool closed;
 	struct fault_list longest, most;
-	struct fault_list largest; /* volumes, of all that there are, or that were kept */
+	struct fault_list largest; /* volumes, FAULT_LIST_MAX at most */
+	size_t names;		   /* volumes there are, or were kept */
 };
 struct fault_day_view *fault_day_view_new(const struct fault_day *day);
 void fault_day_view_free(struct fault_day_view *view);

@@ -7,7 +7,7 @@
 #include "fault/tables.h"
 
 enum {
-	READ_MAX_BYTES = 8 << 20,
+	READ_MAX_BYTES = 64 << 20, /* FAULT_ITEMS_MAX ids, each with some arrivals */
 	WRITE_MAX_BYTES = 48 << 20,
 	/* Reports that are being written, and voids that are to be: readers look for what comes next
 	 * in two rows, so fewer than a row has. */
@@ -327,8 +327,6 @@ static void intake_fail(struct fault_submission *s, int err)
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
-static void intake_submit_write(struct fault_submission *s);
-
 /* Nothing of the arrivals is there, nor will be. */
 static void intake_make_voids(struct fault_submission *s)
 {
@@ -355,15 +353,27 @@ static void intake_on_written(struct store_write *write, int err)
 	}
 }
 
-static void intake_submit_write(struct fault_submission *s)
+/* An error: the store does not take it, and nothing was sent. */
+static int intake_submit_write(struct fault_submission *s)
 {
 	s->again = false;
 	s->write->executor = s->intake->executor;
 	s->write->done = intake_on_written;
 	s->write->owner = s;
 	int err = store_write_submit(s->write);
-	if (err)
+	s->again = err == ERR_BUSY;
+	return s->again ? 0 : err;
+}
+
+static void intake_submit_again(struct fault_submission *s)
+{
+	int err = intake_submit_write(s);
+	if (err && s->unknown && err != ERR_CANCELLED) {
 		s->again = true;
+	} else if (err) {
+		intake_make_voids(s);
+		intake_fail(s, err);
+	}
 }
 
 static int intake_put_writer(struct fault_submission *s, int64_t stamp_us)
@@ -449,12 +459,11 @@ static void intake_write(struct fault_submission *s)
 	s->arrivals_stage = !s->writer->registered;
 	s->write = store_write_new(s->intake->site->store, WRITE_MAX_BYTES);
 	int err = intake_fill_write(s);
-	if (err) {
-		intake_make_voids(s);
-		intake_fail(s, err);
+	err = err ? err : intake_submit_write(s);
+	if (!err)
 		return;
-	}
-	intake_submit_write(s);
+	s->writer->next -= count; /* nobody has a number behind these yet */
+	intake_fail(s, err);
 }
 
 /* ---- Looking ids up -------------------------------------------------------------------------- */
@@ -585,9 +594,11 @@ int fault_intake_submit(struct fault_intake *intake, struct fault_submission *s)
 
 void fault_intake_tick(struct fault_intake *intake)
 {
-	for (struct fault_submission *s = intake->active; s; s = s->next)
+	for (struct fault_submission *s = intake->active, *next; s; s = next) {
+		next = s->next;
 		if (s->again)
-			intake_submit_write(s);
+			intake_submit_again(s);
+	}
 	for (struct intake_writer *w = intake->writers; w; w = w->next_writer)
 		intake_write_voids(w);
 	intake_drop_old(intake);

@@ -113,6 +113,13 @@ def device(world):
             "oidsets": ["FastPollHC", "IfRefPoll"], "begin": "2020-01-01"}
 
 
+def report(world):
+    """Often one that is there, with the same content or another."""
+    return {"id": f"OOPS-{world.random.randrange(50)}", "context": world.name(),
+            "exception": f"E{world.random.randrange(3)}", "duration": world.random.randrange(5),
+            "n": world.new(), "timeline": [[0, 1, "SQL-main", f"SELECT {world.new()}"]]}
+
+
 FILTERS = [{"type": "wildcard", "tagk": "h", "filter": "*", "groupBy": True},
            {"type": "regexp", "tagk": "h", "filter": "(o|n)(l|[0-9]+)*.*1", "groupBy": True}]
 
@@ -211,6 +218,14 @@ REQUESTS = {
     "POST /api/pollers/…": sends("/api/pollers/site_b/report", {
         "problem": "", "pending": 1, "pendingBytes": 9, "aside": 0, "dropped": 0, "devices": []},
         []),
+    "GET /oops": any_of("/oops", "/oops?context={n}&limit=5", "/oops?since={t}&format=csv"),
+    "POST /oops": sends("/oops", report, lambda world: [report(world) for _ in range(20)], b"{",
+                        lambda world: {"context": world.name()}),
+    "GET /oops/…": any_of(*(f"/oops/OOPS-{n}" for n in range(5))),
+    "PUT /oops/…": sends("/oops/OOPS-1", report, {"context": "a"}),
+    "GET /oops/days/…": any_of("/oops/days/today", "/oops/days/today?from=00:00",
+                               "/oops/days/today/oops?limit=7", "/oops/days/yesterday"),
+    "POST /oops/days/…": get("/oops/days/today/recount"),
     "GET /query": any_of("/query?q=SHOW%20DATABASES", "/query?q=CREATE%20DATABASE%20{n}"),
     "POST /query": get("/query?q=SHOW%20DATABASES"),
     "GET /ping": any_of("/ping", "/ping?verbose=true"),

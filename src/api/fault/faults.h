@@ -1,0 +1,48 @@
+/* The handlers of fault reports (document O, OOPS Repository; doc/faults.md), for the table of
+ * routes.
+ *
+ * A day is written 2026-11-24, 20261124, today or yesterday, in UTC. Durations are ms, with a
+ * fraction where there is one; dates are ms since the epoch. */
+#ifndef API_FAULT_FAULTS_H
+#define API_FAULT_FAULTS_H
+
+#include "api/params.h"
+
+/* POST /oops: one report, or an array of reports in JSON; PUT /oops/ID: one, under this id. When it
+ * answers with success they are durable; the submission is carried through though its client goes.
+ *
+ * One: 201 {"id":"OOPS-7f3c","date":1298505600123,"result":"taken"}, or 200 and "repeated" where it
+ * was there already; with "refused":["timeline: ..."] where parts were not understood. 409 where
+ * another report has this id, which stays: {"error":{...},"id":...,"date":...}. 400 it is none; 413
+ * too large; 503 not known yet, or too much at once: sending it again is harmless; 507 no room. The
+ * header X-Oops-Id has the id.
+ *
+ * An array: {"results":[{"id":...,"date":...,"result":"taken"}, {"result":"failed","error":"..."},
+ * ...],"taken":1,"repeated":0,"failed":1} in its order, and "error" where not all were taken: 200;
+ * 400, or 409 where all others are conflicts; 503 and 507 where the store had a part in it. */
+extern const struct http_handler faults_post, faults_put;
+extern const struct param faults_take_params[];
+
+/* GET /oops/ID: {"id":...,"date":...,"date_iso":...,"conflicts":1, attributes ...}. As people write
+ * ids: in large or small letters, with `OOPS-` and without. */
+extern const struct http_handler faults_show;
+extern const struct param faults_show_params[];
+
+/* GET /oops: {"reports":[{"id":...,"date":...,"context":...,"exception":...,"duration":...,
+ * "statements":...,"level":...,"release":...,"environment":...,"host":...,"user":...}, ...],
+ * "token":"..."}, newest first, without what a report does not have. `token` is there if there are
+ * more: the same question with it goes on. */
+extern const struct http_handler faults_list;
+extern const struct param faults_list_params[];
+
+/* GET /oops/days/DAY: the summary of document O: {"day":"20261124","closed":false,"total":3,
+ * "hours":[24 counts],"duration":[[ms,id],...],"statement count":[[count,id],...],
+ * "volume":{"context:exception":count,...},"rest":0}. GET /oops/days/DAY/oops: `day_oops` of it:
+ * {"day":"20261124","oops":[[TimeUUID,id],...],"token":"..."}, newest first. */
+extern const struct http_handler faults_day;
+extern const struct param faults_day_params[];
+/* POST /oops/days/DAY/recount: the same of the day, counted anew. */
+extern const struct http_handler faults_recount;
+extern const struct param faults_recount_params[];
+
+#endif

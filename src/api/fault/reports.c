@@ -1,0 +1,284 @@
+/* Reports by the time of receipt, newest first, as JSON or CSV. */
+#include "api/fault/faults.h"
+
+#include "api/call.h"
+#include "api/fault/notation.h"
+#include "conf/conf.h"
+#include "fault/fault.h"
+
+enum {
+	REPORTS_PRESET = 100,
+	REPORTS_LIMIT_MAX = 1000,
+	REPORTS_ANSWER_MAX_BYTES = 64 << 20,
+	REPORTS_ARENA_MAX_BYTES = 256 << 10,
+	REPORTS_LOOK_EVERY = 100, /* reports, at the time */
+};
+
+struct reports_question {
+	struct slice tenant, token;
+	struct slice texts[FAULT_TEXTS];
+	int64_t since_ms, until_ms;
+	size_t limit;
+	int csv; /* its place in reports_formats */
+};
+
+struct reports_call {
+	struct api_call call;
+	struct reports_question question; /* its texts are in the call's arena */
+	struct fault_list_filter filter;
+	size_t count;
+	bool more;
+	struct fault_order last; /* that was given */
+	int err;
+	struct errbuf error;
+};
+
+static const struct api_call_kind reports_kind;
+
+static struct reports_call *reports_call_of(struct api_call *call)
+{
+	ASSERT(call->kind == &reports_kind);
+	return CONTAINER_OF(call, struct reports_call, call);
+}
+
+/* What a report's facts are called, in the order of CSV. */
+static const struct {
+	const char *name;
+	enum fault_text text;
+} reports_texts[] = {
+	{"context", FAULT_CONTEXT}, {"exception", FAULT_EXCEPTION},     {"level", FAULT_LEVEL},
+	{"release", FAULT_RELEASE}, {"environment", FAULT_ENVIRONMENT}, {"host", FAULT_HOST},
+	{"user", FAULT_USER},
+};
+_Static_assert(ARRAY_LEN(reports_texts) == FAULT_TEXTS, "all texts have a name");
+
+/* ---- JSON ------------------------------------------------------------------------------------ */
+
+static void reports_put_json(struct json_writer *json, const struct fault_listed *report)
+{
+	const struct fault_facts *facts = &report->facts;
+	json_write_object_begin(json);
+	json_put_string(json, "id", report->id);
+	json_put_i64(json, "date", notation_ms(report->order.date_us));
+	for (size_t i = 0; i < ARRAY_LEN(reports_texts); i++) {
+		struct slice text = facts->texts[reports_texts[i].text];
+		if (text.len)
+			json_put_string(json, reports_texts[i].name, text);
+	}
+	if (facts->duration_us >= 0) {
+		json_write_key(json, "duration");
+		notation_write_ms(json, facts->duration_us);
+	}
+	if (facts->statements >= 0)
+		json_put_i64(json, "statements", facts->statements);
+	json_write_object_end(json);
+}
+
+/* ---- CSV (RFC 4180) -------------------------------------------------------------------------- */
+
+static void reports_put_field(struct buf *out, struct slice text)
+{
+	bool plain = true;
+	for (size_t i = 0; i < text.len; i++)
+		plain = plain && !strchr(",\"\n\r", text.data[i]);
+	if (plain) {
+		buf_append(out, text.data, text.len);
+		return;
+	}
+	buf_append_char(out, '"');
+	for (size_t i = 0; i < text.len; i++) {
+		if (text.data[i] == '"')
+			buf_append_char(out, '"');
+		buf_append_char(out, text.data[i]);
+	}
+	buf_append_char(out, '"');
+}
+
+static void reports_put_titles(struct buf *out)
+{
+	buf_append_text(out, "id,date,duration,statements");
+	for (size_t i = 0; i < ARRAY_LEN(reports_texts); i++)
+		buf_printf(out, ",%s", reports_texts[i].name);
+	buf_append_char(out, '\n');
+}
+
+static void reports_put_csv(struct buf *out, const struct fault_listed *report)
+{
+	const struct fault_facts *facts = &report->facts;
+	char ms[NOTATION_MS_BYTES];
+	reports_put_field(out, report->id);
+	buf_printf(out, ",%lld,", (long long)notation_ms(report->order.date_us));
+	if (facts->duration_us >= 0)
+		buf_append(out, ms, notation_print_ms(ms, facts->duration_us));
+	buf_append_char(out, ',');
+	if (facts->statements >= 0)
+		buf_printf(out, "%lld", (long long)facts->statements);
+	for (size_t i = 0; i < ARRAY_LEN(reports_texts); i++) {
+		buf_append_char(out, ',');
+		reports_put_field(out, facts->texts[reports_texts[i].text]);
+	}
+	buf_append_char(out, '\n');
+}
+
+/* ---- On the job's thread --------------------------------------------------------------------- */
+
+static bool reports_each(void *owner, const struct fault_listed *report)
+{
+	struct reports_call *call = owner;
+	call->more = call->count == call->question.limit;
+	if (call->more)
+		return false;
+	if (call->question.csv)
+		reports_put_csv(&call->call.out, report);
+	else
+		reports_put_json(&call->call.json, report);
+	call->last = report->order;
+	call->count++;
+	if (call->count % REPORTS_LOOK_EVERY == 0)
+		call->err = api_call_check_time(&call->call, &call->error);
+	return !call->err;
+}
+
+static void reports_begin(struct reports_call *call)
+{
+	struct json_writer *json = &call->call.json;
+	if (call->question.csv) {
+		reports_put_titles(&call->call.out);
+		return;
+	}
+	json_write_object_begin(json);
+	json_write_key(json, "reports");
+	json_write_array_begin(json);
+}
+
+static void reports_finish(struct reports_call *call)
+{
+	struct json_writer *json = &call->call.json;
+	char token[NOTATION_TOKEN_BYTES];
+	if (call->question.csv)
+		return;
+	json_write_array_end(json);
+	if (call->more) {
+		notation_put_token(&call->last, token);
+		json_put_text(json, "token", token);
+	}
+	json_write_object_end(json);
+}
+
+static void reports_run(struct api_call *base)
+{
+	struct reports_call *call = reports_call_of(base);
+	struct fault_book *book;
+	int err = fault_book_of(base->api->fault, call->question.tenant, &book, &call->error);
+	reports_begin(call);
+	call->err = 0;
+	if (!err)
+		err = fault_book_list(book, job_queue(base->job), &call->filter, reports_each, call,
+				      &call->error);
+	reports_finish(call);
+	call->err = err ? err : call->err;
+}
+
+/* ---- The call -------------------------------------------------------------------------------- */
+
+static void reports_over(struct api_call *base)
+{
+	struct reports_call *call = reports_call_of(base);
+	char token[NOTATION_TOKEN_BYTES];
+	if (!base->request)
+		return;
+	if (call->err) {
+		api_call_fail_with(base, call->err, call->error.text);
+		return;
+	}
+	if (call->more) {
+		notation_put_token(&call->last, token);
+		http_reply_header(base->request, "X-Granary-Token", token);
+	}
+	api_call_end(base);
+}
+
+static const struct api_call_kind reports_kind = {.arena_max_bytes = REPORTS_ARENA_MAX_BYTES,
+						  .out_max_bytes = REPORTS_ANSWER_MAX_BYTES,
+						  .job_name = "reports",
+						  .run = reports_run,
+						  .over = reports_over};
+
+static const char *const reports_formats[] = {"json", "csv", NULL};
+
+#define REPORTS_FIELD(field_) offsetof(struct reports_question, field_)
+#define REPORTS_TEXT(text_)   PARAM_TEXT, REPORTS_FIELD(texts) + (text_) * sizeof(struct slice)
+
+const struct param faults_list_params[] = {
+	{"tenant", PARAM_TENANT, REPORTS_FIELD(tenant), .help = "Whose reports."},
+	{"context", REPORTS_TEXT(FAULT_CONTEXT), .help = "Only of this context."},
+	{"exception", REPORTS_TEXT(FAULT_EXCEPTION), .help = "Only of this exception."},
+	{"host", REPORTS_TEXT(FAULT_HOST), .help = "Only of this machine."},
+	{"release", REPORTS_TEXT(FAULT_RELEASE), .help = "Only of this release."},
+	{"environment", REPORTS_TEXT(FAULT_ENVIRONMENT), .help = "Only of this environment."},
+	{"level", REPORTS_TEXT(FAULT_LEVEL), .help = "Only of this level."},
+	{"user", REPORTS_TEXT(FAULT_USER), .help = "Only of this user."},
+	{"since", PARAM_TIME, REPORTS_FIELD(since_ms), .help = "Received then or later."},
+	{"until", PARAM_TIME, REPORTS_FIELD(until_ms), .help = "Received before then."},
+	{"limit", PARAM_NUMBER, REPORTS_FIELD(limit), 1, REPORTS_LIMIT_MAX,
+	 .help = "At most so many reports; 100 where it is left out."},
+	{"token", PARAM_TEXT, REPORTS_FIELD(token),
+	 .help = "Goes on behind the answer that gave it, newest first."},
+	{"format", PARAM_WORD, REPORTS_FIELD(csv), .words = reports_formats,
+	 .help = "The shape of the answer; json where it is left out."},
+	{NULL}};
+
+static int reports_read(const struct http_request *request, struct reports_call *call,
+			struct errbuf *e)
+{
+	struct reports_question *q = &call->question;
+	struct fault_list_filter *filter = &call->filter;
+	*q = (struct reports_question){
+		.since_ms = INT64_MIN, .until_ms = INT64_MAX, .limit = REPORTS_PRESET};
+	int err = params_read_route(request, clock_wall_ms(call->call.api->clock), q, e);
+	filter->after.date_us = INT64_MAX;
+	if (!err && q->token.data)
+		err = notation_token(q->token, &filter->after, e);
+	if (!err && q->since_ms > q->until_ms)
+		err = errbuf_set(e, ERR_INVALID, "since lies after until");
+	filter->from_us = notation_us(q->since_ms);
+	filter->to_us = notation_us(q->until_ms);
+	return err;
+}
+
+/* The job reads them when the request may be gone. */
+static int reports_keep_texts(struct reports_call *call, struct errbuf *e)
+{
+	struct arena *arena = &call->call.arena;
+	struct reports_question *q = &call->question;
+	bool kept = true;
+	for (size_t i = 0; i < FAULT_TEXTS; i++) {
+		if (!q->texts[i].data)
+			continue;
+		call->filter.texts[i] = arena_copy(arena, q->texts[i]);
+		kept = kept && call->filter.texts[i].data;
+	}
+	q->tenant = arena_copy(arena, q->tenant);
+	kept = kept && q->tenant.data;
+	return kept ? 0 : errbuf_set(e, ERR_INVALID, "the parameters are too long");
+}
+
+static void reports_end(struct http_request *request)
+{
+	struct reports_call *call = mem_zalloc(sizeof(*call));
+	struct errbuf e = {""};
+	api_call_init(&call->call, request, &reports_kind);
+	api_call_set_deadline(&call->call);
+	int err = reports_read(request, call, &e);
+	err = err ? err : reports_keep_texts(call, &e);
+	if (err) {
+		api_call_fail(&call->call, 400, "%s", e.text);
+		return;
+	}
+	if (call->question.csv)
+		call->call.content_type = "text/csv";
+	call->err = ERR_CANCELLED; /* until it has run */
+	api_call_start_job(&call->call);
+}
+
+const struct http_handler faults_list = API_CALL_HANDLER(reports_end);

@@ -1,0 +1,155 @@
+/* One report, whole. */
+#include "api/fault/faults.h"
+
+#include "api/call.h"
+#include "api/fault/notation.h"
+#include "fault/fault.h"
+#include "wire/timetext.h"
+
+enum {
+	SHOW_ARENA_MAX_BYTES = 16 << 20,
+	SHOW_ANSWER_MAX_BYTES = 2 * FAULT_BODY_MAX_BYTES,
+};
+
+struct show_call {
+	struct api_call call;
+	struct slice tenant, id; /* in the call's arena */
+	struct fault_found found;
+	int err;
+	struct errbuf error;
+};
+
+static const struct api_call_kind show_kind;
+
+static struct show_call *show_call_of(struct api_call *call)
+{
+	ASSERT(call->kind == &show_kind);
+	return CONTAINER_OF(call, struct show_call, call);
+}
+
+static void show_release(struct api_call *call)
+{
+	buf_release(&show_call_of(call)->found.body);
+}
+
+/* ---- On the job's thread --------------------------------------------------------------------- */
+
+/* What stands in front of the attributes, and what one is called that has such a name. */
+static const struct {
+	const char *name, *attribute;
+} show_own[] = {
+	{"id", "reported.id"},
+	{"date", "reported.date"},
+	{"date_iso", "reported.date_iso"},
+	{"conflicts", "reported.conflicts"},
+};
+
+static struct slice show_name(struct slice name)
+{
+	for (size_t i = 0; i < ARRAY_LEN(show_own); i++) {
+		if (slice_equal(name, slice_of(show_own[i].name)))
+			return slice_of(show_own[i].attribute);
+	}
+	return name;
+}
+
+static void show_put_attributes(struct show_call *call)
+{
+	struct json_writer *json = &call->call.json;
+	struct json_reader reader;
+	json_reader_init(&reader, buf_slice(&call->found.body), &call->call.arena);
+	if (json_next(&reader) != JSON_OBJECT_BEGIN) {
+		call->err = ERR_DAMAGED;
+		return;
+	}
+	while (json_next(&reader) == JSON_KEY) {
+		json_write_key_slice(json, show_name(reader.text));
+		enum json_event event = json_next(&reader);
+		size_t offset = reader.offset;
+		if (!json_skip(&reader, event)) {
+			json_write_null(json);
+			break;
+		}
+		json_write_raw(json, json_text_from(&reader, offset));
+	}
+	if (reader.reason)
+		call->err = reader.arena_full ? ERR_LIMIT : ERR_DAMAGED;
+}
+
+static void show_put(struct show_call *call)
+{
+	const struct fault_found *found = &call->found;
+	struct json_writer *json = &call->call.json;
+	int64_t date_ms = notation_ms(found->order.date_us);
+	char iso[TIME_PRINT_MAX_BYTES];
+	json_write_object_begin(json);
+	json_put_string(json, "id", found->id);
+	json_put_i64(json, "date", date_ms);
+	json_put_string(json, "date_iso", (struct slice){iso, time_print(iso, date_ms)});
+	if (found->conflict_count)
+		json_put_u64(json, "conflicts", found->conflict_count);
+	show_put_attributes(call);
+	json_write_object_end(json);
+}
+
+static void show_run(struct api_call *base)
+{
+	struct show_call *call = show_call_of(base);
+	call->err = fault_read_report(base->api->fault, job_queue(base->job), call->tenant,
+				      call->id, &base->arena, &call->found, &call->error);
+	if (call->err)
+		return;
+	show_put(call);
+	if (call->err)
+		errbuf_set(&call->error, call->err, "report " SHOWN " cannot be read: %s",
+			   SHOWN_OF(call->found.id), err_text(call->err));
+}
+
+/* ---- The call -------------------------------------------------------------------------------- */
+
+static void show_over(struct api_call *base)
+{
+	struct show_call *call = show_call_of(base);
+	if (!base->request)
+		return;
+	if (call->err)
+		api_call_fail_with(base, call->err, call->error.text);
+	else
+		api_call_end(base);
+}
+
+static const struct api_call_kind show_kind = {.arena_max_bytes = SHOW_ARENA_MAX_BYTES,
+					       .out_max_bytes = SHOW_ANSWER_MAX_BYTES,
+					       .release = show_release,
+					       .job_name = "report",
+					       .run = show_run,
+					       .over = show_over};
+
+/* ---- What is asked --------------------------------------------------------------------------- */
+
+const struct param faults_show_params[] = {
+	{"tenant", PARAM_TENANT, 0, .help = "Whose report it is."}, {NULL}};
+
+static void show_end(struct http_request *request)
+{
+	struct slice tenant, id = notation_id(request);
+	struct errbuf e = {""};
+	if (params_read_route(request, 0, &tenant, &e)) {
+		http_reply_error(request, 400, "%s", e.text);
+		return;
+	}
+	/* Of what cannot be an id there is no report. */
+	if (!fault_id_valid(id)) {
+		http_reply_error(request, 404, "there is no report " SHOWN, SHOWN_OF(id));
+		return;
+	}
+	struct show_call *call = mem_zalloc(sizeof(*call));
+	api_call_init(&call->call, request, &show_kind);
+	call->tenant = arena_copy(&call->call.arena, tenant);
+	call->id = arena_copy(&call->call.arena, id);
+	ASSERT(call->tenant.data && call->id.data); /* parts of a head */
+	call->err = ERR_CANCELLED;                  /* until it has run */
+	api_call_start_job(&call->call);
+}
+
+const struct http_handler faults_show = API_CALL_HANDLER(show_end);

@@ -1,0 +1,390 @@
+/* fault: reports of faults, by a server's API (api/fault/faults.h). */
+#include <stdio.h>
+
+#include "base/file.h"
+#include "cmd/client.h"
+#include "cmd/client_private.h"
+#include "wire/timetext.h"
+
+enum {
+	CLIENT_FAULT_FILE_MAX_BYTES = 32 << 20,
+	CLIENT_FAULT_ARENA_MAX_BYTES = 256 << 20,
+	CLIENT_FAULT_CELL_MAX_BYTES = 16 << 20,
+};
+
+struct client_fault_args {
+	struct command_args line;
+	const char *id, *day;
+	const char *context, *exception, *host, *release, *environment, *level, *user;
+	const char *since, *until, *from, *to, *limit, *token;
+	struct command_words files;
+};
+
+static const struct client_fault_args *client_fault_args_of(const struct command_args *args)
+{
+	return CONTAINER_OF(args, const struct client_fault_args, line);
+}
+
+/* ---- show ------------------------------------------------------------------------------------ */
+
+/* A text or number as it is, anything else as JSON. */
+static void client_fault_add_value(struct text_table *table, const struct json *value)
+{
+	struct json_writer writer;
+	struct buf text;
+	if (value->type == JSON_T_STRING || value->type == JSON_T_NUMBER) {
+		text_table_add(table, value->text);
+		return;
+	}
+	buf_init(&text, CLIENT_FAULT_CELL_MAX_BYTES);
+	json_writer_init(&writer, &text);
+	json_write_tree(&writer, value);
+	text_table_add(table, buf_slice(&text));
+	buf_release(&text);
+}
+
+static void client_fault_print_report(const struct command_args *args, const struct json *root,
+				      UNUSED struct arena *arena)
+{
+	static const char *const titles[] = {"attribute", "value"};
+	struct text_table table;
+	text_table_init(&table, ARRAY_LEN(titles), titles);
+	for (const struct json *member = root->first; member; member = member->next) {
+		text_table_add(&table, member->key);
+		client_fault_add_value(&table, member);
+	}
+	text_table_print(&table, args->output);
+	text_table_release(&table);
+}
+
+static int client_fault_show(const struct command_args *args)
+{
+	struct buf path;
+	buf_init(&path, CLIENT_PATH_MAX_BYTES);
+	client_path(&path, "/oops/", client_fault_args_of(args)->id);
+	int status = client_show(args, NULL, path.data, args->output == OUTPUT_JSON,
+				 client_fault_print_report);
+	buf_release(&path);
+	return status;
+}
+
+/* ---- list ------------------------------------------------------------------------------------ */
+
+static void client_fault_add_date(struct text_table *table, const struct json *report)
+{
+	char text[TIME_PRINT_MAX_BYTES];
+	int64_t ms;
+	if (json_get_i64(report, "date", &ms, NULL))
+		text_table_add(table, SLICE(""));
+	else
+		text_table_add(table, (struct slice){text, time_print(text, ms)});
+}
+
+static void client_fault_print_list(const struct command_args *args, const struct json *root,
+				    UNUSED struct arena *arena)
+{
+	static const char *const titles[] = {"date",     "id",         "context", "exception",
+					     "duration", "statements", "release", "host"};
+	const struct json *list = json_member(root, "reports");
+	const struct json *token = json_member(root, "token");
+	struct text_table table;
+	text_table_init(&table, ARRAY_LEN(titles), titles);
+	for (const struct json *report = list ? list->first : NULL; report; report = report->next) {
+		client_fault_add_date(&table, report);
+		for (size_t i = 1; i < ARRAY_LEN(titles); i++)
+			text_table_add_member(&table, report, titles[i]);
+	}
+	text_table_print(&table, args->output);
+	text_table_release(&table);
+	if (token)
+		terminal_complain("there are more: --token %.*s goes on", (int)token->text.len,
+				  token->text.data);
+}
+
+static int client_fault_list(const struct command_args *args)
+{
+	return client_show_route(args, NULL, "/oops", client_fault_print_list);
+}
+
+/* ---- day, recount ---------------------------------------------------------------------------- */
+
+static void client_fault_add_top(struct text_table *table, const struct json *day, const char *what)
+{
+	const struct json *list = json_member(day, what);
+	for (const struct json *top = list ? list->first : NULL; top; top = top->next) {
+		if (top->count != 2)
+			continue;
+		text_table_add(table, slice_of(what));
+		text_table_add(table, top->first->text);
+		text_table_add(table, top->first->next->text);
+	}
+}
+
+static void client_fault_add_volumes(struct text_table *table, const struct json *day)
+{
+	const struct json *volumes = json_member(day, "volume");
+	for (const struct json *one = volumes ? volumes->first : NULL; one; one = one->next) {
+		text_table_add(table, SLICE("volume"));
+		text_table_add(table, one->text);
+		text_table_add(table, one->key);
+	}
+}
+
+static void client_fault_add_count(struct text_table *table, const struct json *day,
+				   const char *what)
+{
+	text_table_add(table, slice_of(what));
+	text_table_addf(table, "%lld", (long long)client_i64(day, what));
+	text_table_add(table, SLICE(""));
+}
+
+static void client_fault_print_day(const struct command_args *args, const struct json *root,
+				   UNUSED struct arena *arena)
+{
+	static const char *const titles[] = {"what", "count", "of"};
+	struct text_table table;
+	text_table_init(&table, ARRAY_LEN(titles), titles);
+	client_fault_add_count(&table, root, "total");
+	client_fault_add_top(&table, root, "duration");
+	client_fault_add_top(&table, root, "statement count");
+	client_fault_add_volumes(&table, root);
+	client_fault_add_count(&table, root, "rest");
+	text_table_print(&table, args->output);
+	text_table_release(&table);
+}
+
+static void client_fault_param(struct buf *path, const char *name, const char *value)
+{
+	if (value)
+		client_param(path, name, value);
+}
+
+static int client_fault_ask_day(const struct command_args *args, const char *method,
+				const char *behind)
+{
+	const struct client_fault_args *fault = client_fault_args_of(args);
+	struct buf path;
+	buf_init(&path, CLIENT_PATH_MAX_BYTES);
+	client_path(&path, "/oops/days/", fault->day ? fault->day : "today");
+	client_path(&path, behind, "");
+	client_fault_param(&path, "from", fault->from);
+	client_fault_param(&path, "to", fault->to);
+	client_fault_param(&path, "limit", fault->limit);
+	int status = client_show(args, method, path.data, args->output == OUTPUT_JSON,
+				 client_fault_print_day);
+	buf_release(&path);
+	return status;
+}
+
+static int client_fault_day(const struct command_args *args)
+{
+	return client_fault_ask_day(args, NULL, "");
+}
+
+static int client_fault_recount(const struct command_args *args)
+{
+	return client_fault_ask_day(args, "POST", "/recount");
+}
+
+/* ---- put ------------------------------------------------------------------------------------- */
+
+static const struct json *client_fault_error_of(const struct json *result)
+{
+	const struct json *error = json_member(result, "error");
+	return error && error->type == JSON_T_OBJECT ? json_member(error, "message") : error;
+}
+
+static int client_fault_add_result(struct text_table *table, const char *file,
+				   const struct json *result)
+{
+	const struct json *error = client_fault_error_of(result);
+	text_table_add(table, slice_of(file));
+	text_table_add_member(table, result, "id");
+	client_fault_add_date(table, result);
+	if (json_member(result, "result"))
+		text_table_add_member(table, result, "result");
+	else
+		text_table_add(table, SLICE("failed"));
+	text_table_add(table, error ? error->text : SLICE(""));
+	return error ? ERR_INVALID : 0;
+}
+
+/* Of an array a row for each of its reports; of what cannot be read none. */
+static int client_fault_add_results(const struct command_args *args, struct text_table *table,
+				    const char *file, const struct client_answer *answer)
+{
+	struct arena arena;
+	struct json *root;
+	int err = 0;
+	arena_init(&arena, CLIENT_FAULT_ARENA_MAX_BYTES);
+	if (json_parse(buf_slice(&answer->body), &arena, &root, NULL)) {
+		command_complain(args, "%s: %s", file, answer->error.text);
+		arena_release(&arena);
+		return ERR_INVALID;
+	}
+	const struct json *list = json_member(root, "results");
+	if (!list)
+		err = client_fault_add_result(table, file, root);
+	for (const struct json *one = list ? list->first : NULL; one; one = one->next) {
+		if (client_fault_add_result(table, file, one))
+			err = ERR_INVALID;
+	}
+	arena_release(&arena);
+	return err;
+}
+
+static int client_fault_send(const struct command_args *args, struct text_table *table,
+			     const char *file)
+{
+	struct client_answer answer;
+	struct buf body;
+	buf_init(&body, CLIENT_FAULT_FILE_MAX_BYTES);
+	client_answer_init(&answer);
+	answer.quiet = true;
+	int err = files_real()->read(files_real(), file, CLIENT_FAULT_FILE_MAX_BYTES, &body);
+	if (err) {
+		command_complain(args, "%s: %s", file, err_text(err));
+	} else {
+		struct slice bytes = body.len ? buf_slice(&body) : SLICE("");
+		err = client_request(args, NULL, "/oops", "application/octet-stream", bytes,
+				     &answer);
+		int refused = client_fault_add_results(args, table, file, &answer);
+		err = err ? err : refused;
+	}
+	if (args->output == OUTPUT_JSON && answer.body.len)
+		client_print_body(&answer);
+	client_answer_release(&answer);
+	buf_release(&body);
+	return err;
+}
+
+static int client_fault_put(const struct command_args *args)
+{
+	static const char *const titles[] = {"file", "id", "date", "result", "error"};
+	const struct client_fault_args *fault = client_fault_args_of(args);
+	struct text_table table;
+	bool failed = false;
+	text_table_init(&table, ARRAY_LEN(titles), titles);
+	for (size_t i = 0; i < fault->files.count; i++)
+		failed = client_fault_send(args, &table, fault->files.items[i]) || failed;
+	if (args->output != OUTPUT_JSON)
+		text_table_print(&table, args->output);
+	text_table_release(&table);
+	return failed ? EXIT_FAILED : EXIT_OK;
+}
+
+/* ---- The commands ---------------------------------------------------------------------------- */
+
+#define ROW(type, field, ...)   COMMAND_ROW(command_##type, client_fault_args, field, __VA_ARGS__)
+#define PARAM(type, field, ...) ROW(type, field, __VA_ARGS__, .param = #field)
+
+static const struct command_option client_fault_show_options[] = {
+	ROW(text, id, NULL, "ID",
+	    "its id, in large or small letters, with OOPS- in front of it or without",
+	    .required = true),
+	CLIENT_TENANT("whose report"),
+	CLIENT_SERVER,
+	CLIENT_OUTPUT,
+};
+
+static const struct command_option client_fault_list_options[] = {
+	PARAM(text, context, "--context", "TEXT", "only of this context"),
+	PARAM(text, exception, "--exception", "TEXT", "only of this exception"),
+	PARAM(text, host, "--host", "NAME", "only of this machine"),
+	PARAM(text, release, "--release", "TEXT", "only of this release"),
+	PARAM(text, environment, "--environment", "TEXT", "only of this environment"),
+	PARAM(text, level, "--level", "TEXT", "only of this level"),
+	PARAM(text, user, "--user", "TEXT", "only of this user"),
+	PARAM(time, since, "--since", "TIME", "received then or later"),
+	PARAM(time, until, "--until", "TIME", "received before then", .otherwise = "now"),
+	PARAM(text, limit, "--limit", "N", "at most so many, up to 1000", .otherwise = "100"),
+	PARAM(text, token, "--token", "TOKEN", "go on behind the list that gave it"),
+	CLIENT_TENANT("whose reports"),
+	CLIENT_SERVER,
+	CLIENT_OUTPUT,
+};
+
+#define CLIENT_FAULT_DAY                                                                           \
+	ROW(text, day, NULL, "DAY", "2026-11-24, 20261124, today or yesterday, in UTC",            \
+	    .otherwise = "today")
+#define CLIENT_FAULT_VOLUMES                                                                       \
+	ROW(text, limit, "--limit", "N", "at most so many volumes", .otherwise = "1000")
+
+static const struct command_option client_fault_day_options[] = {
+	CLIENT_FAULT_DAY,
+	ROW(text, from, "--from", "HH:MM", "only what was received from this minute on"),
+	ROW(text, to, "--to", "HH:MM", "and before this one"),
+	CLIENT_FAULT_VOLUMES,
+	CLIENT_TENANT("whose reports"),
+	CLIENT_SERVER,
+	CLIENT_OUTPUT,
+};
+
+static const struct command_option client_fault_recount_options[] = {
+	CLIENT_FAULT_DAY, CLIENT_FAULT_VOLUMES, CLIENT_TENANT("whose reports"),
+	CLIENT_SERVER,    CLIENT_OUTPUT,
+};
+
+static const struct command_option client_fault_put_options[] = {
+	ROW(text, files, NULL, "FILE", "one report, or JSON with an array of them",
+	    .required = true, .words_max = COMMAND_WORDS_MAX),
+	CLIENT_TENANT("whose reports they are"),
+	CLIENT_SERVER,
+	CLIENT_OUTPUT,
+};
+
+#define CLIENT_FAULT_DAY_COLUMNS                                                                   \
+	"total\treports that were received on that day\n"                                          \
+	"duration\tthe longest, a row each: ms and id\n"                                           \
+	"statement count\tthose with most statements of a database, a row each: count and id\n"    \
+	"volume\thow many there were of each context and exception, the most first\n"              \
+	"rest\treports of contexts and exceptions beyond fault.names_max\n"
+
+static const struct command client_fault_verbs[] = {
+	{.name = "fault show",
+	 .summary = "prints one report",
+	 .about = "Prints all attributes of a report.\n",
+	 COMMAND_TAKES(client_fault_show_options, client_fault_args),
+	 .run = client_fault_show},
+	{.name = "fault list",
+	 .summary = "lists reports, newest first",
+	 .about = "Lists reports by the time of receipt, newest first: duration is in ms, "
+		  "statements "
+		  "are those of a database in the timeline.\n",
+	 COMMAND_TAKES(client_fault_list_options, client_fault_args),
+	 .run = client_fault_list},
+	{.name = "fault day",
+	 .summary = "prints the summary of a day",
+	 .about = "Prints what a day's reports add up to:\n" CLIENT_FAULT_DAY_COLUMNS
+		  "With --from or --to the reports of that time are counted for the answer.\n",
+	 COMMAND_TAKES(client_fault_day_options, client_fault_args),
+	 .run = client_fault_day},
+	{.name = "fault recount",
+	 .summary = "counts the reports of a day anew",
+	 .about = "Counts the reports of a day anew from what is stored, and prints the "
+		  "summary:\n" CLIENT_FAULT_DAY_COLUMNS,
+	 COMMAND_TAKES(client_fault_recount_options, client_fault_args),
+	 .run = client_fault_recount},
+	{.name = "fault put",
+	 .summary = "sends reports to the server",
+	 .about =
+		 "Sends files with reports: JSON, BSON and rfc822 as python-oops writes them, also "
+		 "packed by bzip2; of each report it prints what became of it:\n"
+		 "taken\tit is on disk\n"
+		 "repeated\tit was there already\n"
+		 "conflict\tanother report has its id, which stays\n"
+		 "failed\tit was not stored\n"
+		 "Exit status: 0 all are taken or repeated, 1 not all, 2 wrong use.\n",
+	 COMMAND_TAKES(client_fault_put_options, client_fault_args),
+	 .run = client_fault_put},
+};
+
+const struct command client_fault = {
+	.name = "fault",
+	.summary = "take in, list and count reports of faults",
+	.examples = "granary fault put OOPS-7f3c.json\n"
+		    "granary fault list --context /login --since 1h-ago\n"
+		    "granary fault day yesterday -o table\n"
+		    "granary fault show OOPS-7f3c\n",
+	COMMAND_VERBS(client_fault_verbs),
+};

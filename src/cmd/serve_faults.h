@@ -1,0 +1,41 @@
+/* Fault reports in the server: what takes them, counts them and reads them (fault/fault.h), and the
+ * workers that read their bodies. One part of the server, put together and taken apart here. The
+ * loop's thread. */
+#ifndef CMD_SERVE_FAULTS_H
+#define CMD_SERVE_FAULTS_H
+
+#include "base/base.h"
+#include "base/clock.h"
+
+struct conf;
+struct fault;
+struct lease_session;
+struct loop;
+struct pool;
+struct serve_faults;
+struct store;
+
+/* Refuses words for masks that no name can contain: ERR_INVALID with a sentence. */
+int serve_faults_check(const struct conf *conf, struct errbuf *e) MUST_CHECK;
+
+struct serve_faults_options {
+	const struct conf *conf; /* all outlive it */
+	struct store *store;
+	struct clock *clock;
+	struct loop *loop;
+	struct lease_session *session;
+};
+
+/* Blocks for a moment. On an error nothing is open. */
+int serve_faults_open(const struct serve_faults_options *options, struct serve_faults **faults,
+		      struct errbuf *e) MUST_CHECK;
+/* NULL is allowed for these. */
+void serve_faults_tick(struct serve_faults *faults); /* several times a second */
+void serve_faults_stop(struct serve_faults *faults); /* when no request is at work any more */
+bool serve_faults_are_over(const struct serve_faults *faults);
+void serve_faults_free(struct serve_faults *faults); /* over */
+
+struct fault *serve_faults_fault(const struct serve_faults *faults);
+struct pool *serve_faults_pool(const struct serve_faults *faults);
+
+#endif
