@@ -360,6 +360,23 @@ static void long_names(void **state)
 	buf_release(&out);
 }
 
+/* Each `=` looked for the end of the line: 8 MB would take longer than a test may. */
+static void a_long_line_is_gone_through_once(void **state)
+{
+	static const struct slice piece = {" token = x", 10};
+	struct arena arena;
+	struct buf text;
+	(void)state;
+	arena_init(&arena, 1 << 20);
+	buf_init(&text, 8 << 20);
+	while (buf_append(&text, piece.data, piece.len) == 0)
+		continue;
+	struct json node = {.type = JSON_T_STRING, .text = buf_slice(&text)};
+	assert_int_equal(fault_mask_tree(&fault_masks_preset, &node, &arena), 0);
+	buf_release(&text);
+	arena_release(&arena);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -371,6 +388,7 @@ int main(void)
 		cmocka_unit_test(words_can_be_others),
 		cmocka_unit_test(a_full_arena_hides_the_whole_text),
 		cmocka_unit_test(long_names),
+		cmocka_unit_test(a_long_line_is_gone_through_once),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
