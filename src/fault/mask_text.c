@@ -291,23 +291,27 @@ enum mask_text_kind {
 	MASK_TEXT_COMPARED, /* name == value and others */
 };
 
-/* `Cookie: a=b; c=d`, `HTTP_COOKIE=a=b; c=d`, and not `cookies=None,`. */
-static bool mask_text_is_header(struct slice text, const struct mask_text_name *name,
-				enum mask_text_kind kind, size_t begin, size_t end)
+/* `Cookie: a=b; c=d`, `HTTP_COOKIE=a=b; c=d`, and not `cookies=None,`. Only a name that begins its
+ * line is looked at, so a line is gone through once. */
+static bool mask_text_header(struct slice text, const struct mask_text_name *name,
+			     enum mask_text_kind kind, size_t at, struct mask_span *span)
 {
-	if (!name->line || begin >= end || !mask_name_is_header(name->name))
+	if (!name->line || !mask_name_is_header(name->name))
+		return false;
+	*span = (struct mask_span){at, mask_text_line_end(text, at)};
+	if (span->begin >= span->end)
 		return false;
 	return kind == MASK_TEXT_COLONED ||
-	       (kind == MASK_TEXT_JOINED && memchr(text.data + begin, '=', end - begin));
+	       (kind == MASK_TEXT_JOINED && memchr(text.data + at, '=', span->end - at));
 }
 
 /* The value at `at` without quotes. */
 static bool mask_text_bare(struct slice text, const struct mask_text_name *name,
 			   enum mask_text_kind kind, size_t at, struct mask_span *span)
 {
-	*span = (struct mask_span){at, mask_text_line_end(text, at)};
-	if (mask_text_is_header(text, name, kind, span->begin, span->end))
+	if (mask_text_header(text, name, kind, at, span))
 		return true;
+	span->begin = at;
 	span->end = mask_text_word_end(text, at);
 	if (span->begin >= span->end)
 		return false;
