@@ -66,29 +66,48 @@ struct fault_intake *fault_intake_of(struct fault *fault)
 
 /* ---- Books ----------------------------------------------------------------------------------- */
 
-int fault_book_of(struct fault *fault, struct slice tenant, struct fault_book **book,
-		  struct errbuf *e)
+/* With the lock. NULL: there is none, and, with `add`, no room for one more. */
+static struct fault_book *fault_find_book(struct fault *fault, struct slice tenant, bool add)
 {
 	bool added = false;
 	struct hash128 hash = hash128(tenant.data, tenant.len, fault->seed);
-	pthread_mutex_lock(&fault->lock);
 	struct fault_slot *slot = hash_table_find(&fault->books, hash);
-	if (!slot && fault->books.count < FAULT_TENANTS_MAX) {
+	if (!slot && add && fault->books.count < FAULT_TENANTS_MAX) {
 		slot = hash_table_add(&fault->books, hash, sizeof(*slot), &added);
 		slot->book = fault_book_new(&fault->site, tenant);
 	}
-	*book = slot ? slot->book : NULL;
+	return slot ? slot->book : NULL;
+}
+
+static struct fault_book *fault_book_of(struct fault *fault, struct slice tenant)
+{
+	pthread_mutex_lock(&fault->lock);
+	struct fault_book *book = fault_find_book(fault, tenant, true);
 	pthread_mutex_unlock(&fault->lock);
-	return *book ? 0
-		     : errbuf_set(e, ERR_LIMIT, "there are fault reports of %d tenants already",
-				  FAULT_TENANTS_MAX);
+	return book;
+}
+
+struct fault_book *fault_book_borrow(struct fault *fault, struct slice tenant)
+{
+	pthread_mutex_lock(&fault->lock);
+	struct fault_book *book = fault_find_book(fault, tenant, false);
+	pthread_mutex_unlock(&fault->lock);
+	return book ? book : fault_book_new(&fault->site, tenant);
+}
+
+void fault_book_return(struct fault *fault, struct fault_book *book)
+{
+	pthread_mutex_lock(&fault->lock);
+	bool stays = fault_find_book(fault, fault_book_tenant(book), false) == book;
+	pthread_mutex_unlock(&fault->lock);
+	if (!stays)
+		fault_book_free(book);
 }
 
 static void fault_on_written(void *owner, struct slice tenant)
 {
-	struct fault *fault = owner;
-	struct fault_book *book;
-	if (!fault_book_of(fault, tenant, &book, NULL))
+	struct fault_book *book = fault_book_of(owner, tenant);
+	if (book)
 		fault_book_touch(book);
 }
 
@@ -97,12 +116,12 @@ static void fault_on_written(void *owner, struct slice tenant)
 static int fault_see_row(const struct store_row *row, void *owner)
 {
 	struct fault *fault = owner;
-	struct fault_book *book;
-	struct errbuf e;
-	if (fault_book_of(fault, row->key.part[0], &book, &e))
+	if (!fault_book_of(fault, row->key.part[0]))
 		log_rated(&fault->lines, clock_mono_ms(fault->site.clock), LOG_WARN,
-			  "faults: the reports of tenant " SHOWN " are not counted: %s",
-			  SHOWN_OF(row->key.part[0]), e.text);
+			  "faults: the reports of tenant " SHOWN
+			  " are counted by nobody in advance, but for each question anew: there "
+			  "are reports of %d tenants already",
+			  SHOWN_OF(row->key.part[0]), FAULT_TENANTS_MAX);
 	return 0;
 }
 

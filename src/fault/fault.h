@@ -49,10 +49,11 @@ void fault_tick(struct fault *fault); /* several times a second */
 struct fault_intake *fault_intake_of(struct fault *fault);
 const struct fault_site *fault_site_of(const struct fault *fault);
 
-/* The book of a tenant, which lives as long as `fault`. Any thread. ERR_LIMIT: there are
- * FAULT_TENANTS_MAX already. */
-int fault_book_of(struct fault *fault, struct slice tenant, struct fault_book **book,
-		  struct errbuf *e) MUST_CHECK;
+/* The book of a tenant that reports were taken of, here or by other processes; of any other tenant
+ * one that is made for the moment, so that whoever only asks fills no memory. It is to be given
+ * back. Any thread. */
+struct fault_book *fault_book_borrow(struct fault *fault, struct slice tenant);
+void fault_book_return(struct fault *fault, struct fault_book *book);
 
 /* ---- One report ------------------------------------------------------------------------------ */
 

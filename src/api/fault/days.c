@@ -210,16 +210,15 @@ static int days_run_oops(struct days_call *call, struct fault_book *book)
 static void days_run(struct api_call *base)
 {
 	struct days_call *call = days_call_of(base);
-	struct fault_book *book;
+	struct fault_book *book = fault_book_borrow(base->api->fault, call->tenant);
 	call->err = 0;
-	int err = fault_book_of(base->api->fault, call->tenant, &book, &call->error);
-	if (!err && call->what == DAYS_SUMMARY)
-		err = days_run_summary(call, book);
-	else if (!err && call->what == DAYS_PART)
-		err = days_run_part(call, book);
-	else if (!err)
-		err = days_run_oops(call, book);
-	call->err = err;
+	if (call->what == DAYS_SUMMARY)
+		call->err = days_run_summary(call, book);
+	else if (call->what == DAYS_PART)
+		call->err = days_run_part(call, book);
+	else
+		call->err = days_run_oops(call, book);
+	fault_book_return(base->api->fault, book);
 }
 
 static void days_over(struct api_call *base)

@@ -168,13 +168,12 @@ static void reports_finish(struct reports_call *call)
 static void reports_run(struct api_call *base)
 {
 	struct reports_call *call = reports_call_of(base);
-	struct fault_book *book;
-	int err = fault_book_of(base->api->fault, call->question.tenant, &book, &call->error);
+	struct fault_book *book = fault_book_borrow(base->api->fault, call->question.tenant);
 	reports_begin(call);
 	call->err = 0;
-	if (!err)
-		err = fault_book_list(book, job_queue(base->job), &call->filter, reports_each, call,
-				      &call->error);
+	int err = fault_book_list(book, job_queue(base->job), &call->filter, reports_each, call,
+				  &call->error);
+	fault_book_return(base->api->fault, book);
 	reports_finish(call);
 	call->err = err ? err : call->err;
 }
