@@ -3,7 +3,7 @@
 #include "base/cursor.h"
 #include "base/hash.h"
 #include "base/stats.h"
-#include "store/lmdb/engine.h"
+#include "store/lmdb/sweep_index.h"
 
 enum {
 	SLICE_EXTENTS = 2000,
@@ -424,16 +424,37 @@ static const char *verify_cell(struct verifying *v, struct slice key, struct sli
 	return inspect_has_key(v, DB_CELL_ROWS, key.data, 17) ? NULL : "its row is not registered";
 }
 
-static const char *verify_cell_row(struct slice key, struct slice value)
+static const char *verify_cell_row(struct verifying *v, struct slice key, struct slice value)
 {
-	struct slice payload;
-	if (key.len != 17 || record_open(key, value, &payload))
-		return "the checksum is wrong";
-	struct hash128 hash = hash128(payload.data, payload.len, 0);
-	return be64_get((const uint8_t *)key.data + 1) == hash.high &&
-			       be64_get((const uint8_t *)key.data + 9) == hash.low
+	struct cell_row row;
+	if (cell_row_parse(key, value, &row))
+		return "the checksum is wrong, or the hash is not that of the key";
+	if (!row.is_deleted || v->is_copying)
+		return NULL;
+	return sweep_index_has_row(&v->engine->env, v->txn, (const uint8_t *)key.data,
+				   sweep_row_minute(&row))
 		       ? NULL
-		       : "the hash is not that of the key";
+		       : "its deletion is not in the index of what is swept";
+}
+
+static const char *verify_sweep_row(struct verifying *v, const struct sweep_entry *entry)
+{
+	struct slice key = {(const char *)entry->row, CELL_ROW_KEY_BYTES}, value;
+	struct cell_row row;
+	if (env_get(v->txn, v->engine->env.dbi[DB_CELL_ROWS], key, &value))
+		return "it points to nothing";
+	if (cell_row_parse(key, value, &row) || !row.is_deleted)
+		return "the row that it points to was not deleted";
+	return sweep_row_is_due(&row, entry->minute)
+		       ? NULL
+		       : "the row that it points to is due at another time";
+}
+
+static const char *verify_sweep_index(struct verifying *v, struct slice key)
+{
+	struct sweep_entry entry;
+	return sweep_index_parse(key, &entry) ? "the key cannot be read"
+					      : verify_sweep_row(v, &entry);
 }
 
 static const char *verify_entry(struct verifying *v, struct slice key, struct slice value)
@@ -456,9 +477,11 @@ static const char *verify_entry(struct verifying *v, struct slice key, struct sl
 	case DB_CELLS:
 		return verify_cell(v, key, value);
 	case DB_CELL_ROWS:
-		return verify_cell_row(key, value);
+		return verify_cell_row(v, key, value);
 	case DB_BLOBS:
 		return record_open(key, value, &payload) ? "the checksum is wrong" : NULL;
+	case DB_SWEEP_INDEX:
+		return verify_sweep_index(v, key);
 	case DB_META:
 	case DB_COUNT:
 		break;
@@ -596,8 +619,9 @@ int inspect_verify(struct engine *engine, struct reader *reader, struct store_re
 	int err = verify_token_decode(&v, &from, &key);
 	if (err)
 		return err;
-	bool at_end = false;
-	err = verify_db(&v, key, &request->token, &at_end);
+	bool at_end = !env_has(&engine->env, v.db);
+	if (!at_end)
+		err = verify_db(&v, key, &request->token, &at_end);
 	request->more = !at_end || v.db + 1 < DB_COUNT;
 	if (at_end && request->more) {
 		v.db++;

@@ -26,6 +26,7 @@
 #include "base/grow.h"
 #include "base/hash.h"
 #include "store/lmdb/inspect/repair.h"
+#include "store/lmdb/sweep_index.h"
 
 enum {
 	COMMIT_ENTRIES = 16384,
@@ -160,6 +161,7 @@ static void see_counters(struct repairing *r, struct slice key, struct slice val
 	struct group_id id;
 	struct extent extent;
 	struct block block;
+	struct cell_row row;
 	struct cell cell;
 	int64_t first_ts_ms;
 	uint32_t flush;
@@ -175,6 +177,9 @@ static void see_counters(struct repairing *r, struct slice key, struct slice val
 		rise(&r->counters[COUNTER_VERSION], cell.blob + 1);
 		if (cell.stamp_us > 0)
 			rise(&r->counters[COUNTER_STAMP], (uint64_t)cell.stamp_us);
+	} else if (r->db == DB_CELL_ROWS && !cell_row_parse(key, value, &row)) {
+		if (row.stamp_us > 0)
+			rise(&r->counters[COUNTER_STAMP], (uint64_t)row.stamp_us);
 	}
 }
 
@@ -243,10 +248,25 @@ static const char *check_entry(struct repairing *r, enum db db, struct slice key
 	}
 }
 
+/* Whether its cells have gone, the old index may no longer say. */
+static int index_row(struct repairing *r, struct slice key, struct slice value)
+{
+	const struct env *env = &r->engine->env;
+	const uint8_t *bytes = (const uint8_t *)key.data;
+	struct cell_row row;
+	int err = cell_row_parse(key, value, &row);
+	if (err || !row.is_deleted)
+		return err;
+	err = sweep_index_put_row(env, r->txn, bytes, SWEEP_NOW);
+	return err ? err : sweep_index_put_row(env, r->txn, bytes, sweep_row_minute(&row));
+}
+
 static int index_entry(struct repairing *r, enum db db, struct slice key, struct slice value)
 {
 	struct band_view band;
 	struct slice payload;
+	if (db == DB_CELL_ROWS)
+		return index_row(r, key, value);
 	if (db == DB_SHAPES) {
 		int err = record_open(key, value, &payload);
 		return err ? err
@@ -292,7 +312,7 @@ static int repair_copy_entry(struct pages_walk *walk, struct slice key, struct s
 	}
 	see_counters(r, key, value);
 	int err = put_new(r, r->db, key, value);
-	if (!err && (r->db == DB_SHAPES || r->db == DB_BANDS))
+	if (!err && (r->db == DB_SHAPES || r->db == DB_BANDS || r->db == DB_CELL_ROWS))
 		err = index_entry(r, r->db, key, value);
 	if (!err && r->db == DB_EXTENTS && r->has_lost_band)
 		repair_note_group(r, key);

@@ -6,8 +6,9 @@
  * its place in the directory. While that lasts upkeep writes no extents (is_expiring). When no
  * segment is left, the cells are swept once, in slices too (expire_cells). All of it once in a
  * minute, by either clock. While the clock is doubted (doubt.c) nothing goes, and what has begun to
- * go waits. */
+ * go waits; but for the cells of rows that were deleted, which go by no clock. */
 #include "base/stats.h"
+#include "store/lmdb/sweep_index.h"
 #include "store/lmdb/upkeep/upkeep.h"
 
 enum {
@@ -109,6 +110,7 @@ static void expire_rest(struct engine *engine, int64_t now_us, int64_t now_ms)
 		engine->is_sweeping = true;
 		engine->sweep_key_len = 0;
 	}
+	engine->sweep.is_running = true;
 }
 
 /* What is re-keyed next may be just what would go. */
@@ -147,16 +149,18 @@ int expire(struct engine *engine, MDB_txn *txn, bool *more)
 int expire_cells(struct engine *engine, MDB_txn *txn, bool *more)
 {
 	struct clock_judgement now;
-	if (!engine->is_sweeping)
+	int err = 0;
+	if (!engine->is_sweeping && !engine->sweep.is_running)
 		return 0;
 	clock_judge(engine->options.clock, &now);
-	engine->is_sweeping = !now.doubted;
-	if (now.doubted)
-		return 0;
-	int err = cells_sweep(engine, txn, floor_div(now.wall_us, 1000), engine->sweep_key,
-			      &engine->sweep_key_len);
-	engine->is_sweeping = !err && engine->sweep_key_len;
-	*more = *more || engine->is_sweeping;
+	int64_t now_ms = floor_div(now.wall_us, 1000);
+	engine->is_sweeping &= !now.doubted;
+	if (engine->sweep.is_running)
+		err = sweep_due(engine, txn, now.doubted ? SWEEP_NOW : sweep_minute(now_ms));
+	if (!err && engine->is_sweeping)
+		err = cells_sweep(engine, txn, now_ms, engine->sweep_key, &engine->sweep_key_len);
+	engine->is_sweeping = !err && engine->is_sweeping && engine->sweep_key_len;
+	*more = *more || engine->is_sweeping || engine->sweep.is_running;
 	return err;
 }
 
@@ -173,4 +177,5 @@ void expire_committed(struct engine *engine)
 void expire_aborted(struct engine *engine)
 {
 	engine->has_expired = false;
+	engine->sweep.key_len = engine->sweep.cell_len = 0;
 }

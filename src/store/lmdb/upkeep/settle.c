@@ -157,7 +157,7 @@ static bool closed_is_settled(struct engine *engine)
 			return false;
 	}
 	return engine->seals.count == 0 && !journal_list_can_cut(engine) && !engine->is_expiring &&
-	       engine->found_unsettled;
+	       !engine->sweep.is_running && engine->found_unsettled;
 }
 
 static bool settle_is_done(struct engine *engine)
@@ -166,7 +166,7 @@ static bool settle_is_done(struct engine *engine)
 		return closed_is_settled(engine);
 	return !engine->heads.oldest && engine->unsettled.table.count == 0 &&
 	       engine->seals.count == 0 && engine->journal_count == 0 && !engine->is_expiring &&
-	       engine->found_unsettled;
+	       !engine->sweep.is_running && engine->found_unsettled;
 }
 
 void settle_committed(struct engine *engine)
