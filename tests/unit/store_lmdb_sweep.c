@@ -212,6 +212,138 @@ static void a_deletion_is_forgotten(UNUSED void **state)
 	rig_close(&rig);
 }
 
+/* ---- Cells that expire or are deleted ---------------------------------------------------------
+ */
+
+/* `count` cells of a row, with that expiry. */
+static void put_many(struct rig *rig, enum table table, const char *key, int count,
+		     int64_t expires_ms)
+{
+	for (int n = 0; n < count;) {
+		struct store_write *write = rig_write_new(rig);
+		for (int i = 0; i < PER_BATCH && n < count; i++, n++) {
+			char column[16];
+			snprintf(column, sizeof(column), "%06d", n);
+			assert_int_equal(store_cell_put(write, table, PARTS(slice_of(key)),
+							PARTS(slice_of(column)), TEXT("v"), 5,
+							expires_ms),
+					 0);
+		}
+		rig_commit(rig, write);
+	}
+}
+
+/* 100,000 cells that stay, half of which expire some time, and 10 that are due, in two tables: the
+ * sweep looks at those 10, and once in each of the two tables at what comes next. */
+static void a_sweep_costs_what_it_removes(UNUSED void **state)
+{
+	struct rig rig;
+	rig_open(&rig, &engine);
+	put_many(&rig, TABLE_OOPS, "stays", 50000, 0);
+	put_many(&rig, TABLE_OOPS, "stays longer", 25000, T0 + 30 * (int64_t)DAY_MS);
+	put_many(&rig, TABLE_SUMMARIES, "stays longer", 25000, T0 + 30 * (int64_t)DAY_MS);
+	put_many(&rig, TABLE_OOPS, "goes", 5, T0 + HOUR_MS);
+	for (int i = 0; i < 5; i++) {
+		const char column[] = {(char)('a' + i), 0};
+		rig_cell_delete(&rig, TABLE_SUMMARIES, PARTS(TEXT("deleted")),
+				PARTS(slice_of(column)), 6);
+	}
+	rig_settle(&rig);
+	int64_t looked = stat_get(STAT_store_sweep_looked);
+	int64_t swept = stat_get(STAT_store_swept_cells);
+	rig_advance_ms(&rig, DAY_MS + HOUR_MS + 60000);
+	wait_until_cells(&rig, 75000);
+	while (rig_stats(&rig).tables[TABLE_SUMMARIES].samples != 25000)
+		usleep(1000);
+	assert_int_equal(stat_get(STAT_store_swept_cells) - swept, 10);
+	assert_int_equal(held(&rig).rows, 2);
+	rig_verify(&rig);
+	/* One pass, and of another one the beginning at most. */
+	looked = stat_get(STAT_store_sweep_looked) - looked;
+	assert_in_range(looked, 10, 10 + 2 + 2);
+	rig_close(&rig);
+}
+
+/* Counts of cells that are stored, swept up to the minute. */
+static void expect_held(struct rig *rig, uint64_t oops, uint64_t leases)
+{
+	rig_settle(rig);
+	struct store_stats stats = rig_stats(rig);
+	assert_int_equal(stats.tables[TABLE_OOPS].samples, oops);
+	assert_int_equal(stats.tables[TABLE_LEASES].samples, leases);
+	rig_verify(rig);
+}
+
+/* The time of grace of a stamped cell is a day, of any other the longest query; then the minute
+ * ends. T0 is 20 seconds into a minute. */
+static void what_is_due_goes_in_its_minute(UNUSED void **state)
+{
+	static char long_value[20000];
+	struct rig rig;
+	rig_open(&rig, &engine);
+	rig_cell_put(&rig, TABLE_OOPS, ROW, PARTS(TEXT("expires")), TEXT("v"), 5, T0 + 40000);
+	rig_cell_put(&rig, TABLE_OOPS, ROW, PARTS(TEXT("long")),
+		     (struct slice){long_value, sizeof(long_value)}, 5, T0 + 39999);
+	rig_cell_delete(&rig, TABLE_OOPS, ROW, PARTS(TEXT("deleted")), 5);
+	rig_cell_put(&rig, TABLE_OOPS, ROW, PARTS(TEXT("never")), TEXT("v"), 5, INT64_MAX);
+	struct store_write_cond lease =
+		rig_put_if(&rig, PARTS(TEXT("k")), PARTS(TEXT("a")), 0, "v", T0 + 100000);
+	assert_true(lease.applied);
+	rig_put_if(&rig, PARTS(TEXT("k")), PARTS(TEXT("b")), 0, "v", T0 + 100000);
+	expect_held(&rig, 4, 2);
+	/* One lease is renewed, then for good; the other one ends and is taken away. */
+	lease = rig_put_if(&rig, PARTS(TEXT("k")), PARTS(TEXT("a")), lease.version, "v",
+			   T0 + HOUR_MS);
+	rig_advance_ms(&rig, 100000 + STORE_QUERY_DEADLINE_MAX_MS);
+	expect_held(&rig, 4, 2);
+	rig_advance_ms(&rig, 60000);
+	expect_held(&rig, 4, 1);
+	lease = rig_put_if(&rig, PARTS(TEXT("k")), PARTS(TEXT("a")), lease.version, "v", 0);
+	assert_true(lease.applied);
+	rig_advance_ms(&rig, DAY_MS - 100000 - STORE_QUERY_DEADLINE_MAX_MS - 60000 + 39999);
+	expect_held(&rig, 4, 1);
+	rig_advance_ms(&rig, 1);
+	expect_held(&rig, 2, 1);
+	rig_advance_ms(&rig, 60000);
+	expect_held(&rig, 1, 1);
+	assert_int_equal(rig_stats(&rig).blob_bytes, 0);
+	/* And taken away at once. */
+	assert_true(rig_delete_if(&rig, PARTS(TEXT("k")), PARTS(TEXT("a")), lease.version).applied);
+	expect_held(&rig, 1, 0);
+	rig_close(&rig);
+}
+
+/* What is put over a cell takes its place in the index. */
+static void what_is_overwritten_goes_by_its_last_expiry(UNUSED void **state)
+{
+	static const int64_t expiries[] = {0, T0 + HOUR_MS, T0 + 2 * HOUR_MS, T0 + HOUR_MS};
+	struct rig rig;
+	rig_open(&rig, &engine);
+	for (size_t from = 0; from < ARRAY_LEN(expiries); from++) {
+		for (size_t to = 0; to < ARRAY_LEN(expiries); to++) {
+			char column[] = {(char)('a' + from), (char)('a' + to), 0};
+			rig_cell_put(&rig, TABLE_OOPS, ROW, PARTS(slice_of(column)), TEXT("v"), 5,
+				     expiries[from]);
+			rig_cell_put(&rig, TABLE_OOPS, ROW, PARTS(slice_of(column)), TEXT("v"), 6,
+				     expiries[to]);
+			rig_verify(&rig);
+		}
+	}
+	rig_cell_put(&rig, TABLE_OOPS, ROW, PARTS(TEXT("again")), TEXT("v"), 5, 0);
+	rig_cell_delete(&rig, TABLE_OOPS, ROW, PARTS(TEXT("again")), 6);
+	rig_cell_put(&rig, TABLE_OOPS, ROW, PARTS(TEXT("again")), TEXT("v"), 7, 0);
+	expect_held(&rig, 17, 0);
+	rig_advance_ms(&rig, DAY_MS + HOUR_MS + 60000);
+	expect_held(&rig, 9, 0);
+	rig_advance_ms(&rig, HOUR_MS);
+	expect_held(&rig, 5, 0);
+	/* A row's deletion takes its cells out of the index. */
+	rig_cell_put(&rig, TABLE_OOPS, ROW, PARTS(TEXT("later")), TEXT("v"), 8, T0 + 100 * HOUR_MS);
+	rig_row_delete(&rig, TABLE_OOPS, ROW, 8);
+	expect_held(&rig, 0, 0);
+	rig_close(&rig);
+}
+
 /* ---- Verify, repair, compaction -------------------------------------------------------------- */
 
 static void change_file(struct rig *rig, void (*change)(struct env *env, MDB_txn *txn))
@@ -282,7 +414,43 @@ static void point_to_another_time(struct env *env, MDB_txn *txn)
 	assert_int_equal(sweep_index_put_row(env, txn, row, minute + 1), 0);
 }
 
-static void rows_and_index_are_compared(UNUSED void **state)
+static struct slice cell_bytes(struct cell_key *key)
+{
+	cell_key_make(TABLE_OOPS, SLICE("row"), SLICE("a"), key);
+	return cell_key_slice(key);
+}
+
+/* Of the cell that the tests put: it expires in an hour. */
+static uint32_t cell_minute(void)
+{
+	const struct cell cell = {.stamp_us = 5, .expires_ms = T0 + HOUR_MS};
+	return sweep_cell_minute(TABLE_OOPS, &cell);
+}
+
+static void take_cell_out(struct env *env, MDB_txn *txn)
+{
+	struct cell_key key;
+	assert_true(sweep_index_has_cell(env, txn, cell_bytes(&key), cell_minute()));
+	assert_int_equal(
+		sweep_index_move_cell(env, txn, cell_bytes(&key), cell_minute(), SWEEP_NEVER), 0);
+}
+
+static void point_to_no_cell(struct env *env, MDB_txn *txn)
+{
+	struct cell_key key;
+	cell_key_make(TABLE_OOPS, SLICE("row"), SLICE("b"), &key);
+	assert_int_equal(sweep_index_move_cell(env, txn, cell_key_slice(&key), SWEEP_NEVER, 7), 0);
+}
+
+static void point_to_a_cell_of_another_time(struct env *env, MDB_txn *txn)
+{
+	struct cell_key key;
+	assert_int_equal(
+		sweep_index_move_cell(env, txn, cell_bytes(&key), SWEEP_NEVER, cell_minute() + 1),
+		0);
+}
+
+static void the_index_is_compared_with_what_it_is_of(UNUSED void **state)
 {
 	static const struct {
 		void (*change)(struct env *env, MDB_txn *txn);
@@ -293,11 +461,16 @@ static void rows_and_index_are_compared(UNUSED void **state)
 		{point_to_nothing, "sweep_index: "},
 		{point_to_nothing, "it points to nothing"},
 		{point_to_another_time, "is due at another time"},
+		{take_cell_out, "cells: "},
+		{take_cell_out, "it is not in the index"},
+		{point_to_no_cell, "it points to nothing"},
+		{point_to_a_cell_of_another_time, "is due at another time"},
 	};
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		struct rig rig;
 		rig_open(&rig, &engine);
 		rig_row_delete(&rig, TABLE_OOPS, ROW, 5);
+		rig_cell_put(&rig, TABLE_OOPS, ROW, PARTS(TEXT("a")), TEXT("v"), 6, T0 + HOUR_MS);
 		rig_settle(&rig);
 		rig_verify(&rig);
 		change_file(&rig, cases[i].change);
@@ -320,10 +493,11 @@ static void repair_makes_the_index_again(UNUSED void **state)
 	struct lmdb_repaired done;
 	char copy[sizeof(dir.path) + 8];
 	rig_open(&rig, &engine);
-	rig_cell_put(&rig, TABLE_OOPS, ROW, PARTS(TEXT("a")), TEXT("v"), 6, 0);
+	rig_cell_put(&rig, TABLE_OOPS, ROW, PARTS(TEXT("a")), TEXT("v"), 6, T0 + HOUR_MS);
 	rig_row_delete(&rig, TABLE_OOPS, ROW, 5);
 	rig_settle(&rig);
 	change_file(&rig, take_row_out);
+	change_file(&rig, take_cell_out);
 	store_close(rig.store);
 	snprintf(copy, sizeof(copy), "%s/copy", dir.path);
 	const struct lmdb_options old = options_of(&rig.clock.clock);
@@ -339,8 +513,10 @@ static void repair_makes_the_index_again(UNUSED void **state)
 	rig_verify(&rig);
 	rig_advance_ms(&rig, 2 * STORE_TOMBSTONE_MS);
 	rig_settle(&rig);
+	assert_int_equal(held(&rig).samples, 0);
+	assert_int_equal(held(&rig).rows, 0);
 	rig_cell_put(&rig, TABLE_OOPS, ROW, PARTS(TEXT("b")), TEXT("a day after it"), 5, 0);
-	assert_int_equal(seen(&rig), 2);
+	assert_int_equal(seen(&rig), 1);
 	rig_close(&rig);
 }
 
@@ -362,6 +538,94 @@ static void compaction_keeps_the_index(UNUSED void **state)
 	rig_close(&rig);
 }
 
+/* ---- A store of before the index --------------------------------------------------------------
+ */
+
+/* As format 2 had it: no such database, and no note of it. */
+static void make_old(struct env *env, MDB_txn *txn)
+{
+	const uint32_t version = 2;
+	assert_int_equal(mdb_drop(txn, env->dbi[DB_SWEEP_INDEX], 1), 0);
+	assert_int_equal(env_delete(txn, env->dbi[DB_META], SLICE(ENV_SWEEP_INDEX)), 0);
+	assert_int_equal(env_put(txn, env->dbi[DB_META], SLICE("format"),
+				 (struct slice){(const char *)&version, sizeof(version)}),
+			 0);
+}
+
+static bool is_indexed(struct env *env)
+{
+	struct cell_key at;
+	MDB_txn *txn;
+	bool is_whole;
+	assert_int_equal(mdb_txn_begin(env->mdb, NULL, MDB_RDONLY, &txn), 0);
+	assert_int_equal(sweep_index_note_read(env, txn, &is_whole, &at), 0);
+	mdb_txn_abort(txn);
+	return is_whole;
+}
+
+static void fill_and_die(struct rig *rig)
+{
+	fault_arm("store.committed", FAULT_KILL, 2, 1);
+	rig->store = open_again(&rig->clock.clock);
+	rig_settle(rig);
+}
+
+/* It is filled in slices, goes on after a kill, and is whole then. What is due goes, and what is
+ * changed meanwhile is in it once. */
+static void a_store_of_before_the_index(UNUSED void **state)
+{
+	struct rig rig;
+	int status;
+	rig_open(&rig, &engine);
+	put_large(&rig, ROW);
+	put_many(&rig, TABLE_OOPS, "expires", 30000, T0 + HOUR_MS);
+	put_many(&rig, TABLE_SUMMARIES, "expires", 7, T0 + 30 * (int64_t)DAY_MS);
+	rig_cell_delete(&rig, TABLE_OOPS, ROW, PARTS(TEXT("000007")), 6);
+	change_file(&rig, make_old);
+	/* To look at it needs none. */
+	rig_verify(&rig);
+	assert_int_equal(held(&rig).samples, LARGE + 30000);
+	store_close(rig.store);
+	pid_t child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		fill_and_die(&rig);
+		_exit(1);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	struct lmdb_options options = options_of(&rig.clock.clock);
+	struct errbuf e = {""};
+	struct env env;
+	options.files = files_real();
+	assert_int_equal(env_open(&env, &options, &e), 0);
+	assert_false(is_indexed(&env));
+	env_close(&env);
+	rig.store = open_again(&rig.clock.clock);
+	rig_cell_put(&rig, TABLE_SUMMARIES, PARTS(TEXT("expires")), PARTS(TEXT("000000")),
+		     TEXT("v"), 6, 0);
+	rig_cell_put(&rig, TABLE_OOPS, PARTS(TEXT("expires")), PARTS(TEXT("000000")), TEXT("v"), 6,
+		     T0 + 30 * (int64_t)DAY_MS);
+	rig_settle(&rig);
+	rig_verify(&rig);
+	rig_advance_ms(&rig, DAY_MS + HOUR_MS + 60000);
+	rig_settle(&rig);
+	assert_int_equal(held(&rig).samples, LARGE - 1 + 1);
+	assert_int_equal(rig_stats(&rig).tables[TABLE_SUMMARIES].samples, 7);
+	rig_verify(&rig);
+	rig_advance_ms(&rig, 30 * (int64_t)DAY_MS);
+	rig_settle(&rig);
+	assert_int_equal(held(&rig).samples, LARGE - 1);
+	assert_int_equal(rig_stats(&rig).tables[TABLE_SUMMARIES].samples, 1);
+	rig_verify(&rig);
+	store_close(rig.store);
+	assert_int_equal(env_open(&env, &options, &e), 0);
+	assert_true(is_indexed(&env));
+	env_close(&env);
+	rig.store = open_again(&rig.clock.clock);
+	rig_close(&rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -369,9 +633,13 @@ int main(void)
 		cmocka_unit_test(a_slice_that_fails_is_done_again),
 		cmocka_unit_test(a_kill_between_two_slices),
 		cmocka_unit_test(a_deletion_is_forgotten),
-		cmocka_unit_test(rows_and_index_are_compared),
+		cmocka_unit_test(a_sweep_costs_what_it_removes),
+		cmocka_unit_test(what_is_due_goes_in_its_minute),
+		cmocka_unit_test(what_is_overwritten_goes_by_its_last_expiry),
+		cmocka_unit_test(the_index_is_compared_with_what_it_is_of),
 		cmocka_unit_test(repair_makes_the_index_again),
 		cmocka_unit_test(compaction_keeps_the_index),
+		cmocka_unit_test(a_store_of_before_the_index),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

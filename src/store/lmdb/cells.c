@@ -3,7 +3,6 @@
 #include <stdatomic.h>
 
 #include "base/cursor.h"
-#include "base/stats.h"
 #include "store/lmdb/sweep_index.h"
 
 enum {
@@ -11,8 +10,6 @@ enum {
 	/* For log cells, which are read and removed once: a page of their own costs less than a
 	 * second place. */
 	LOG_INLINE_MAX_BYTES = PAGE_VALUE_MAX_BYTES - CELL_HEADER_BYTES,
-	SWEEP_STEPS = 2000,
-	SWEEP_US = 20000,
 };
 
 int cells_add(struct store_write *write, const struct store_cell_write *cell)
@@ -61,9 +58,20 @@ static int cells_put_row(struct engine *engine, MDB_txn *txn, const struct store
 	return err;
 }
 
-/* Into a row that is there. */
+/* When it may be swept; NULL for no cell. */
+static int cells_index(struct engine *engine, MDB_txn *txn, const struct cell_key *key,
+		       const struct cell *before, const struct cell *after)
+{
+	enum table table = (enum table)key->bytes[0];
+	return sweep_index_move_cell(&engine->env, txn, cell_key_slice(key),
+				     before ? sweep_cell_minute(table, before) : SWEEP_NEVER,
+				     after ? sweep_cell_minute(table, after) : SWEEP_NEVER);
+}
+
+/* Into a row that is there, in the place of the one that is stored, or NULL. */
 static int cells_put_into(struct engine *engine, MDB_txn *txn, const struct store_cell_write *write,
-			  const struct cell_key *key, struct cell *cell, struct slice value)
+			  const struct cell_key *key, const struct cell *stored, struct cell *cell,
+			  struct slice value)
 {
 	uint8_t bytes[PAGE_VALUE_MAX_BYTES];
 	size_t inline_max_bytes =
@@ -92,16 +100,18 @@ static int cells_put_into(struct engine *engine, MDB_txn *txn, const struct stor
 	}
 	size_t len = (size_t)(p - bytes);
 	record_seal(cell_key_slice(key), bytes, len);
-	return env_put(txn, engine->env.dbi[DB_CELLS], cell_key_slice(key),
-		       (struct slice){(const char *)bytes, len});
+	int err = env_put(txn, engine->env.dbi[DB_CELLS], cell_key_slice(key),
+			  (struct slice){(const char *)bytes, len});
+	return err ? err : cells_index(engine, txn, key, stored, cell);
 }
 
 static int cells_put(struct engine *engine, MDB_txn *txn, const struct store_cell_write *write,
-		     const struct cell_key *key, struct cell *cell, struct slice value)
+		     const struct cell_key *key, const struct cell *stored, struct cell *cell,
+		     struct slice value)
 {
 	int64_t gone_us;
 	int err = cells_put_row(engine, txn, write, &gone_us);
-	return err ? err : cells_put_into(engine, txn, write, key, cell, value);
+	return err ? err : cells_put_into(engine, txn, write, key, stored, cell, value);
 }
 
 /* Byte order of a stored value and a given one, by parts where it is a blob. */
@@ -177,7 +187,7 @@ static int apply_stamped(struct engine *engine, MDB_txn *txn, const struct store
 		cell.flags = CELL_DELETED;
 		cell.expires_ms = deleted_at_ms(engine);
 	}
-	return cells_put_into(engine, txn, write, key, &cell, write->value);
+	return cells_put_into(engine, txn, write, key, stored, &cell, write->value);
 }
 
 /* Its cells stay where they are, unseen, for the sweep to remove (cells_sweep.c). */
@@ -213,10 +223,13 @@ static int apply_row_delete(struct engine *engine, MDB_txn *txn,
 	return err;
 }
 
-static int delete_conditional(struct engine *engine, MDB_txn *txn, const struct cell_key *key)
+static int delete_conditional(struct engine *engine, MDB_txn *txn, const struct cell_key *key,
+			      const struct cell *stored)
 {
 	MDB_cursor *cursor;
 	int err = env_delete(txn, engine->env.dbi[DB_CELLS], cell_key_slice(key));
+	if (!err)
+		err = cells_index(engine, txn, key, stored, NULL);
 	if (!err)
 		err = env_error(mdb_cursor_open(txn, engine->env.dbi[DB_CELLS], &cursor));
 	if (err)
@@ -244,11 +257,11 @@ static int apply_conditional(struct engine *engine, MDB_txn *txn, struct store_w
 	if (err)
 		return err;
 	if (write->action == CELL_DELETE_IF)
-		return delete_conditional(engine, txn, key);
+		return delete_conditional(engine, txn, key, stored);
 	struct cell cell = {.version = engine->next_version++, .expires_ms = write->expires_ms};
 	outcome->version = cell.version;
 	outcome->value = write->value;
-	return cells_put(engine, txn, write, key, &cell, write->value);
+	return cells_put(engine, txn, write, key, stored, &cell, write->value);
 }
 
 /* Inserts the element into the sorted list (u16 length, text); *grew false if it was there. */
@@ -307,7 +320,7 @@ static int apply_set(struct engine *engine, MDB_txn *txn, const struct store_cel
 		err = cell_blob_delete(engine, txn, stored);
 	struct cell cell = {0};
 	if (!err && grew)
-		err = cells_put(engine, txn, write, key, &cell, buf_slice(&set));
+		err = cells_put(engine, txn, write, key, stored, &cell, buf_slice(&set));
 	buf_release(&set);
 	mem_free(old);
 	return err;
@@ -318,7 +331,7 @@ static int apply_log_put(struct engine *engine, MDB_txn *txn, const struct store
 {
 	struct cell cell = {0};
 	int err = stored ? cell_blob_delete(engine, txn, stored) : 0;
-	return err ? err : cells_put(engine, txn, write, key, &cell, write->value);
+	return err ? err : cells_put(engine, txn, write, key, stored, &cell, write->value);
 }
 
 /* The first cell of the row at or after `at`, if it lies before `to`: its key there, a copy, and
@@ -418,64 +431,4 @@ int cells_apply(struct engine *engine, MDB_txn *txn, struct store_write *batch,
 		return err == ERR_LIMIT ? 0 : err;
 	}
 	return ERR_INVALID;
-}
-
-/* ---- Sweeping -------------------------------------------------------------------------------- */
-
-/* When nothing depends on the cell any more: long deleted, or long expired. */
-static bool sweepable(const struct cell *cell, enum table table, int64_t now_ms)
-{
-	int64_t grace_ms = STORE_QUERY_DEADLINE_MAX_MS;
-	if (schema[table].cell_kind == CELL_STAMPED)
-		grace_ms = STORE_TOMBSTONE_MS;
-	return cell->expires_ms && cell->expires_ms < now_ms - grace_ms;
-}
-
-static int drop_cell(struct engine *engine, MDB_txn *txn, MDB_cursor *cursor,
-		     const struct cell *cell, const uint8_t *key)
-{
-	int err = cell_blob_delete(engine, txn, cell);
-	stat_add(STAT_store_swept_cells, 1);
-	if (!err)
-		err = env_error(mdb_cursor_del(cursor, 0));
-	return err ? err : cell_row_drop_if_empty(engine, txn, cursor, key);
-}
-
-int cells_sweep(struct engine *engine, MDB_txn *txn, int64_t now_ms, uint8_t at[CELL_KEY_MAX_BYTES],
-		size_t *at_len)
-{
-	MDB_cursor *cursor;
-	struct slice key = {(const char *)at, *at_len}, value;
-	int64_t until_us = engine_now_us(engine) + SWEEP_US;
-	if (!key.len)
-		key = SLICE("\0");
-	int err = env_error(mdb_cursor_open(txn, engine->env.dbi[DB_CELLS], &cursor));
-	if (err)
-		return err;
-	err = env_seek(cursor, &key, &value);
-	for (int step = 0; !err && step < SWEEP_STEPS; step++) {
-		struct cell cell;
-		if (step % 64 == 63 && engine_now_us(engine) >= until_us)
-			break;
-		/* A longer key, or a cell that cannot be read, is for verify to name. */
-		bool whole = key.len <= CELL_KEY_MAX_BYTES && !cell_parse(key, value, &cell);
-		if (!whole || !sweepable(&cell, (enum table)key.data[0], now_ms)) {
-			err = env_next(cursor, &key, &value);
-			continue;
-		}
-		*at_len = key.len;
-		memcpy(at, key.data, key.len);
-		err = drop_cell(engine, txn, cursor, &cell, at);
-		key = (struct slice){(const char *)at, *at_len};
-		if (!err)
-			err = env_seek(cursor, &key, &value);
-	}
-	if (!err) {
-		*at_len = key.len < CELL_KEY_MAX_BYTES ? key.len : CELL_KEY_MAX_BYTES;
-		memcpy(at, key.data, *at_len);
-	}
-	mdb_cursor_close(cursor);
-	if (err == ERR_NOT_FOUND)
-		*at_len = 0;
-	return err == ERR_NOT_FOUND ? 0 : err;
 }

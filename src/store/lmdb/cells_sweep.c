@@ -1,5 +1,6 @@
-/* Sweeping: what has been deleted leaves the disk, in slices of the writer's transactions, as the
- * index says (sweep_index.h).
+/* Sweeping: what has expired or been deleted leaves the disk, in slices of the writer's
+ * transactions, as the index says (sweep_index.h). A store of before the index has that made first,
+ * in slices too.
  *
  * A row that was deleted is swept twice: as soon as it is, its cells go, as far as the deletion
  * covers them; a day later the deletion itself, which until then keeps late cells out. The second
@@ -34,6 +35,27 @@ static int sweep_remove_cell(struct sweeping *s, const struct cell *cell)
 	return err ? err : env_error(mdb_cursor_del(s->cells, 0));
 }
 
+/* What is not there, or has another time by now, is no longer the entry's. */
+static int sweep_cell(struct sweeping *s, const struct sweep_entry *entry,
+		      enum sweep_outcome *outcome)
+{
+	enum table table = (enum table)entry->key.bytes[0];
+	struct slice key = cell_key_slice(&entry->key), value;
+	struct cell cell;
+	int err = env_seek(s->cells, &key, &value);
+	if (err || !slice_equal(key, cell_key_slice(&entry->key)))
+		return err == ERR_NOT_FOUND ? 0 : err;
+	if (cell_parse(key, value, &cell) || !env_may_free(s->txn, key, value)) {
+		*outcome = SWEEP_KEPT;
+		return 0;
+	}
+	if (sweep_cell_minute(table, &cell) != entry->minute)
+		return 0;
+	removal_charge(&s->slice, cell_stored_bytes(key.len, &cell));
+	err = sweep_remove_cell(s, &cell);
+	return err ? err : cell_row_drop_if_empty(s->engine, s->txn, s->cells, entry->key.bytes);
+}
+
 /* Removes the cells that the deletion covers, from where the pass is. Searches again after each:
  * what the cursor stood on has gone. */
 static int sweep_row_cells(struct sweeping *s, const uint8_t row[CELL_ROW_KEY_BYTES],
@@ -59,6 +81,10 @@ static int sweep_row_cells(struct sweeping *s, const uint8_t row[CELL_ROW_KEY_BY
 		}
 		err = sweep_remove_cell(s, &cell);
 		key = (struct slice){(const char *)pass->cell, pass->cell_len};
+		if (!err)
+			err = sweep_index_move_cell(&s->engine->env, s->txn, key,
+						    sweep_cell_minute((enum table)row[0], &cell),
+						    SWEEP_NEVER);
 		if (!err)
 			err = env_seek(s->cells, &key, &value);
 	}
@@ -87,7 +113,7 @@ static int sweep_forget_deletion(struct sweeping *s, const uint8_t row[CELL_ROW_
 static int sweep_row(struct sweeping *s, const struct sweep_entry *entry,
 		     enum sweep_outcome *outcome)
 {
-	struct slice key = {(const char *)entry->row, CELL_ROW_KEY_BYTES}, value;
+	struct slice key = cell_key_slice(&entry->key), value;
 	struct cell_row row;
 	int err = env_get(s->txn, s->engine->env.dbi[DB_CELL_ROWS], key, &value);
 	if (err)
@@ -98,11 +124,11 @@ static int sweep_row(struct sweeping *s, const struct sweep_entry *entry,
 	}
 	if (!sweep_row_is_due(&row, entry->minute))
 		return 0;
-	err = sweep_row_cells(s, entry->row, row.stamp_us);
+	err = sweep_row_cells(s, entry->key.bytes, row.stamp_us);
 	if (!err && s->engine->sweep.cell_len)
 		*outcome = SWEEP_LEFT;
 	else if (!err && entry->minute != SWEEP_NOW)
-		err = sweep_forget_deletion(s, entry->row, &row);
+		err = sweep_forget_deletion(s, entry->key.bytes, &row);
 	return err;
 }
 
@@ -135,7 +161,10 @@ static int sweep_step(struct sweeping *s, struct slice key)
 	sweep_go_on_at(pass, key);
 	if (!is_whole)
 		outcome = SWEEP_KEPT;
-	int err = is_whole ? sweep_row(s, &entry, &outcome) : 0;
+	int err = 0;
+	if (is_whole)
+		err = entry.is_row ? sweep_row(s, &entry, &outcome)
+				   : sweep_cell(s, &entry, &outcome);
 	if (err || outcome == SWEEP_LEFT)
 		return err;
 	if (outcome == SWEEP_DONE)
@@ -179,4 +208,59 @@ int sweep_due(struct engine *engine, MDB_txn *txn, uint32_t minute)
 	if (s.index)
 		mdb_cursor_close(s.index);
 	return err;
+}
+
+/* ---- The cells of before the index ----------------------------------------------------------- */
+
+/* A longer key, or a cell that cannot be read, is for verify to name. */
+static int fill_cell(struct sweeping *s, struct slice key, struct slice value)
+{
+	struct cell cell;
+	if (key.len < CELL_ROW_KEY_BYTES || key.len > CELL_KEY_MAX_BYTES ||
+	    cell_parse(key, value, &cell))
+		return 0;
+	return sweep_index_move_cell(&s->engine->env, s->txn, key, SWEEP_NEVER,
+				     sweep_cell_minute((enum table)key.data[0], &cell));
+}
+
+/* A slice from `at` on, which is left at what comes next; ERR_NOT_FOUND: there is nothing more. */
+static int fill_slice(struct sweeping *s, struct cell_key *at)
+{
+	struct slice key = cell_key_slice(at), value;
+	removal_begin(&s->slice, s->engine);
+	removal_start(&s->slice);
+	if (!key.len)
+		key = SLICE("\0");
+	int err = env_seek(s->cells, &key, &value);
+	while (!err && !s->slice.spent) {
+		removal_charge(&s->slice, key.len + value.len);
+		err = fill_cell(s, key, value);
+		if (!err)
+			err = env_next(s->cells, &key, &value);
+	}
+	at->len = key.len < sizeof(at->bytes) ? key.len : sizeof(at->bytes);
+	if (!err)
+		memcpy(at->bytes, key.data, at->len);
+	return err;
+}
+
+/* What is noted is what has been committed: so it is looked at again in the next transaction. */
+int sweep_index_fill(struct engine *engine, MDB_txn *txn, bool *more)
+{
+	struct sweeping s = {.engine = engine, .txn = txn};
+	struct cell_key at;
+	if (engine->is_indexed)
+		return 0;
+	int err = sweep_index_note_read(&engine->env, txn, &engine->is_indexed, &at);
+	if (err || engine->is_indexed)
+		return err;
+	err = env_error(mdb_cursor_open(txn, engine->env.dbi[DB_CELLS], &s.cells));
+	if (err)
+		return err;
+	err = fill_slice(&s, &at);
+	mdb_cursor_close(s.cells);
+	*more = true;
+	if (err && err != ERR_NOT_FOUND)
+		return err;
+	return sweep_index_note_put(&engine->env, txn, err ? NULL : &at);
 }

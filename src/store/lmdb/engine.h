@@ -187,10 +187,8 @@ struct engine {
 	int64_t rekeyed_us; /* when something was re-keyed last, 0 never: expiry waits */
 	bool is_expiring, has_expired;
 	struct segment_id expired; /* in the present transaction */
-	bool is_sweeping;
-	uint8_t sweep_key[CELL_KEY_MAX_BYTES];
-	size_t sweep_key_len;
 	struct sweep_pass sweep;
+	bool is_indexed; /* all cells that are to be swept are in DB_SWEEP_INDEX */
 
 	/* space.c */
 	int64_t room_due_us;
@@ -329,14 +327,12 @@ int cells_scan(struct engine *engine, MDB_txn *txn, struct store_read *read,
 	       struct store_request *request, size_t *budget) MUST_CHECK;
 int cells_enumerate(struct engine *engine, MDB_txn *txn, struct store_read *read,
 		    struct store_request *request, size_t *budget) MUST_CHECK;
-/* Removes expired cells and old tombstones from `key` on, by a clock that is believed; *key_len 0
- * at the end. */
-int cells_sweep(struct engine *engine, MDB_txn *txn, int64_t now_ms,
-		uint8_t key[CELL_KEY_MAX_BYTES], size_t *key_len) MUST_CHECK;
 
 /* cells_sweep.c: goes on with engine->sweep, a slice of it, up to what is due in that minute by a
  * clock that is believed (sweep_index.h). */
 int sweep_due(struct engine *engine, MDB_txn *txn, uint32_t minute) MUST_CHECK;
+/* Goes on to put the cells of a store of before the index into it, until engine->is_indexed. */
+int sweep_index_fill(struct engine *engine, MDB_txn *txn, bool *more) MUST_CHECK;
 
 /* read.c: on the pool. */
 int read_submit(struct store_read *read) MUST_CHECK;

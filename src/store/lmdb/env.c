@@ -411,11 +411,14 @@ static int env_end_write(MDB_txn *txn, int err, const char *file, struct errbuf 
 	return err ? errbuf_set(e, err, "%s: %s", file, err_text(err)) : 0;
 }
 
-static int put_no_deletion(struct env *env, MDB_txn *txn)
+/* Nothing was deleted, and nothing lacks in the index of what is swept. */
+static int put_notes(struct env *env, MDB_txn *txn)
 {
 	const uint64_t no_deletion = 0;
-	return env_put_record(txn, env->dbi[DB_META], SLICE(ENV_DELETIONS),
-			      (struct slice){(const char *)&no_deletion, sizeof(no_deletion)});
+	int err = env_put_record(txn, env->dbi[DB_META], SLICE(ENV_DELETIONS),
+				 (struct slice){(const char *)&no_deletion, sizeof(no_deletion)});
+	return err ? err
+		   : env_put_record(txn, env->dbi[DB_META], SLICE(ENV_SWEEP_INDEX), SLICE("\1"));
 }
 
 /* `found`: the format of what is there, 0: nothing is. What an earlier format holds the present one
@@ -444,7 +447,7 @@ static int open_databases(struct env *env, uint32_t found, bool only_look, const
 	if (raises)
 		err = put_format(env, txn);
 	if (!found && !err)
-		err = put_no_deletion(env, txn);
+		err = put_notes(env, txn);
 	return env_end_write(txn, err, file, e);
 }
 

@@ -8,7 +8,7 @@
 #include "store/lmdb/lmdb.h"
 
 enum db {
-	DB_META,         /* text -> format version, counters, deletions, clock */
+	DB_META,         /* text -> format version, counters, deletions, clock, sweep_index */
 	DB_SHAPES,       /* shape -> tenant, metrics */
 	DB_SHAPE_INDEX,  /* hash(tenant, metrics), shape */
 	DB_METRIC_INDEX, /* hash(tenant, metric), shape */
@@ -19,7 +19,7 @@ enum db {
 	DB_CELL_ROWS,    /* table, hash(key) -> key, deletion */
 	DB_CELLS,        /* table, hash(key), column -> cell */
 	DB_BLOBS,        /* blob, part -> bytes of a long cell */
-	DB_SWEEP_INDEX,  /* table, minute, hash(key): what may go then. None before format 3 */
+	DB_SWEEP_INDEX,  /* table, minute, hash(key)[, column]: what may go. Not before format 3 */
 	DB_COUNT
 };
 
@@ -45,6 +45,8 @@ struct env {
 /* In DB_META: the highest sequence of a deletion, u64 after the checksum. */
 #define ENV_DELETIONS "deletions"
 #define ENV_CLOCK     "clock"
+/* Whether DB_SWEEP_INDEX has all cells of DB_CELLS that it should have (sweep_index.h). */
+#define ENV_SWEEP_INDEX "sweep_index"
 
 /* The data file, and the one that compaction writes beside it. */
 #define ENV_FILE     "data.mdb"

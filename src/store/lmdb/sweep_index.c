@@ -8,29 +8,42 @@ _Static_assert(TABLE_COUNT <= 64, "tables are bits of a number, and numbers belo
 
 struct sweep_key {
 	uint8_t bytes[SWEEP_HEAD_BYTES + CELL_KEY_MAX_BYTES];
-	size_t len;
 };
+
+static struct slice sweep_cell_key(struct sweep_key *key, struct slice cell_key, uint32_t minute)
+{
+	ASSERT(cell_key.len >= CELL_ROW_KEY_BYTES && cell_key.len <= CELL_KEY_MAX_BYTES);
+	key->bytes[0] = (uint8_t)cell_key.data[0];
+	be32_put(key->bytes + 1, minute);
+	memcpy(key->bytes + SWEEP_HEAD_BYTES, cell_key.data + 1, cell_key.len - 1);
+	return (struct slice){(const char *)key->bytes, SWEEP_HEAD_BYTES + cell_key.len - 1};
+}
 
 static struct slice sweep_row_key(struct sweep_key *key, const uint8_t row[CELL_ROW_KEY_BYTES],
 				  uint32_t minute)
 {
-	key->bytes[0] = row[0] | SWEEP_ROW;
-	be32_put(key->bytes + 1, minute);
-	memcpy(key->bytes + SWEEP_HEAD_BYTES, row + 1, CELL_ROW_KEY_BYTES - 1);
-	key->len = SWEEP_HEAD_BYTES + CELL_ROW_KEY_BYTES - 1;
-	return (struct slice){(const char *)key->bytes, key->len};
+	struct slice of_cell = {(const char *)row, CELL_ROW_KEY_BYTES};
+	struct slice made = sweep_cell_key(key, of_cell, minute);
+	key->bytes[0] |= SWEEP_ROW;
+	return made;
 }
 
 int sweep_index_parse(struct slice key, struct sweep_entry *entry)
 {
 	const uint8_t *bytes = (const uint8_t *)key.data;
-	if (key.len != SWEEP_HEAD_BYTES + CELL_ROW_KEY_BYTES - 1)
+	if (key.len < SWEEP_HEAD_BYTES + CELL_ROW_KEY_BYTES - 1 ||
+	    key.len > SWEEP_HEAD_BYTES + CELL_KEY_MAX_BYTES - 1)
 		return ERR_DAMAGED;
 	entry->is_row = bytes[0] & SWEEP_ROW;
 	entry->minute = be32_get(bytes + 1);
-	entry->row[0] = bytes[0] & ~SWEEP_ROW;
-	memcpy(entry->row + 1, bytes + SWEEP_HEAD_BYTES, CELL_ROW_KEY_BYTES - 1);
-	return entry->is_row && entry->row[0] < TABLE_COUNT ? 0 : ERR_DAMAGED;
+	entry->key.len = key.len - SWEEP_HEAD_BYTES + 1;
+	entry->key.bytes[0] = bytes[0] & ~SWEEP_ROW;
+	memcpy(entry->key.bytes + 1, bytes + SWEEP_HEAD_BYTES, entry->key.len - 1);
+	bool has_column = entry->key.len > CELL_ROW_KEY_BYTES;
+	if (entry->key.bytes[0] >= TABLE_COUNT || (entry->is_row && has_column) ||
+	    (!entry->is_row && entry->minute == SWEEP_NEVER))
+		return ERR_DAMAGED;
+	return 0;
 }
 
 /* The last one of all does not come. */
@@ -46,6 +59,17 @@ static uint32_t sweep_minute_after(int64_t ms, int64_t grace_ms)
 	return ms > INT64_MAX - grace_ms ? UINT32_MAX : sweep_minute(ms + grace_ms) + 1;
 }
 
+/* A stamped cell goes on winning over lower stamps; any other may still be read by a query that
+ * began before. Of a deleted one `expires_ms` is when it was. */
+uint32_t sweep_cell_minute(enum table table, const struct cell *cell)
+{
+	bool is_stamped = schema[table].cell_kind == CELL_STAMPED;
+	if (!cell->expires_ms)
+		return SWEEP_NEVER;
+	return sweep_minute_after(cell->expires_ms,
+				  is_stamped ? STORE_TOMBSTONE_MS : STORE_QUERY_DEADLINE_MAX_MS);
+}
+
 uint32_t sweep_row_minute(const struct cell_row *row)
 {
 	return sweep_minute_after(row->deleted_ms, STORE_TOMBSTONE_MS);
@@ -54,6 +78,28 @@ uint32_t sweep_row_minute(const struct cell_row *row)
 bool sweep_row_is_due(const struct cell_row *row, uint32_t minute)
 {
 	return row->is_deleted && (minute == SWEEP_NOW || minute == sweep_row_minute(row));
+}
+
+int sweep_index_move_cell(const struct env *env, MDB_txn *txn, struct slice cell_key, uint32_t from,
+			  uint32_t to)
+{
+	struct sweep_key key;
+	MDB_dbi dbi = env->dbi[DB_SWEEP_INDEX];
+	if (from == to)
+		return 0;
+	int err = from ? env_delete(txn, dbi, sweep_cell_key(&key, cell_key, from)) : 0;
+	if (!err && to)
+		err = env_put(txn, dbi, sweep_cell_key(&key, cell_key, to), SLICE(""));
+	return err;
+}
+
+bool sweep_index_has_cell(const struct env *env, MDB_txn *txn, struct slice cell_key,
+			  uint32_t minute)
+{
+	struct sweep_key key;
+	struct slice value;
+	return env_get(txn, env->dbi[DB_SWEEP_INDEX], sweep_cell_key(&key, cell_key, minute),
+		       &value) == 0;
 }
 
 int sweep_index_put_row(const struct env *env, MDB_txn *txn, const uint8_t row[CELL_ROW_KEY_BYTES],
@@ -77,6 +123,35 @@ bool sweep_index_has_row(const struct env *env, MDB_txn *txn, const uint8_t row[
 	struct slice value;
 	return env_get(txn, env->dbi[DB_SWEEP_INDEX], sweep_row_key(&key, row, minute), &value) ==
 	       0;
+}
+
+/* The note: 1 u8, or 0 u8 and the key of the cell that comes next. */
+int sweep_index_note_read(const struct env *env, MDB_txn *txn, bool *is_whole, struct cell_key *key)
+{
+	struct slice name = SLICE(ENV_SWEEP_INDEX), value, payload;
+	int err = env_get(txn, env->dbi[DB_META], name, &value);
+	*is_whole = false;
+	key->len = 0;
+	if (!err)
+		err = record_open(name, value, &payload);
+	if (err) /* not begun, or what was noted is lost: then it begins again */
+		return err == ERR_NOT_FOUND || err == ERR_DAMAGED ? 0 : err;
+	*is_whole = payload.len && payload.data[0];
+	if (payload.len > 1 && payload.len - 1 <= sizeof(key->bytes)) {
+		key->len = payload.len - 1;
+		memcpy(key->bytes, payload.data + 1, key->len);
+	}
+	return 0;
+}
+
+int sweep_index_note_put(const struct env *env, MDB_txn *txn, const struct cell_key *key)
+{
+	char bytes[1 + CELL_KEY_MAX_BYTES] = {!key};
+	size_t len = key ? key->len : 0;
+	if (len)
+		memcpy(bytes + 1, key->bytes, len);
+	return env_put_record(txn, env->dbi[DB_META], SLICE(ENV_SWEEP_INDEX),
+			      (struct slice){bytes, 1 + len});
 }
 
 /* Each table's first entry of a row, if there is one. */

@@ -244,7 +244,8 @@ struct verifying {
 	struct store_read *read;
 	struct store_verify *out;
 	enum db db;
-	bool is_copying; /* indexes are made later */
+	bool is_copying;    /* indexes are made later */
+	bool cells_indexed; /* the index of what is swept has all cells that it should have */
 	/* Of this database so far, as long as all slices saw one state of the store: else 0. */
 	uint64_t txn_id, entries;
 };
@@ -415,13 +416,20 @@ static const char *verify_index(struct verifying *v, struct slice key, enum db t
 
 static const char *verify_cell(struct verifying *v, struct slice key, struct slice value)
 {
-	struct slice payload;
-	if (key.len < 17 || (uint8_t)key.data[0] >= TABLE_COUNT ||
-	    schema[(uint8_t)key.data[0]].kind != TABLE_CELLS)
+	struct cell cell;
+	if (key.len < CELL_ROW_KEY_BYTES || key.len > CELL_KEY_MAX_BYTES ||
+	    (uint8_t)key.data[0] >= TABLE_COUNT || schema[(uint8_t)key.data[0]].kind != TABLE_CELLS)
 		return "the key cannot be read";
-	if (record_open(key, value, &payload))
-		return "the checksum is wrong";
-	return inspect_has_key(v, DB_CELL_ROWS, key.data, 17) ? NULL : "its row is not registered";
+	if (cell_parse(key, value, &cell))
+		return "the checksum or the header is wrong";
+	if (!inspect_has_key(v, DB_CELL_ROWS, key.data, CELL_ROW_KEY_BYTES))
+		return "its row is not registered";
+	uint32_t minute = sweep_cell_minute((enum table)key.data[0], &cell);
+	if (minute == SWEEP_NEVER || !v->cells_indexed)
+		return NULL;
+	return sweep_index_has_cell(&v->engine->env, v->txn, key, minute)
+		       ? NULL
+		       : "it is not in the index of what is swept";
 }
 
 static const char *verify_cell_row(struct verifying *v, struct slice key, struct slice value)
@@ -439,7 +447,7 @@ static const char *verify_cell_row(struct verifying *v, struct slice key, struct
 
 static const char *verify_sweep_row(struct verifying *v, const struct sweep_entry *entry)
 {
-	struct slice key = {(const char *)entry->row, CELL_ROW_KEY_BYTES}, value;
+	struct slice key = cell_key_slice(&entry->key), value;
 	struct cell_row row;
 	if (env_get(v->txn, v->engine->env.dbi[DB_CELL_ROWS], key, &value))
 		return "it points to nothing";
@@ -450,11 +458,24 @@ static const char *verify_sweep_row(struct verifying *v, const struct sweep_entr
 		       : "the row that it points to is due at another time";
 }
 
+static const char *verify_sweep_cell(struct verifying *v, const struct sweep_entry *entry)
+{
+	struct slice key = cell_key_slice(&entry->key), value;
+	struct cell cell;
+	if (env_get(v->txn, v->engine->env.dbi[DB_CELLS], key, &value))
+		return "it points to nothing";
+	return cell_parse(key, value, &cell) ||
+			       sweep_cell_minute((enum table)key.data[0], &cell) != entry->minute
+		       ? "the cell that it points to is due at another time, or never"
+		       : NULL;
+}
+
 static const char *verify_sweep_index(struct verifying *v, struct slice key)
 {
 	struct sweep_entry entry;
-	return sweep_index_parse(key, &entry) ? "the key cannot be read"
-					      : verify_sweep_row(v, &entry);
+	if (sweep_index_parse(key, &entry))
+		return "the key cannot be read";
+	return entry.is_row ? verify_sweep_row(v, &entry) : verify_sweep_cell(v, &entry);
 }
 
 static const char *verify_entry(struct verifying *v, struct slice key, struct slice value)
@@ -608,6 +629,7 @@ int inspect_verify(struct engine *engine, struct reader *reader, struct store_re
 			      .db = DB_SHAPES,
 			      .txn_id = mdb_txn_id(reader->txn)};
 	struct store_token from = request->token;
+	struct cell_key next;
 	struct slice key;
 	request->verify.sentence_count = 0;
 	request->verify.sentences =
@@ -617,6 +639,8 @@ int inspect_verify(struct engine *engine, struct reader *reader, struct store_re
 	if (from.len == 0)
 		request->verify.checked = request->verify.problems = 0;
 	int err = verify_token_decode(&v, &from, &key);
+	if (!err && env_has(&engine->env, DB_SWEEP_INDEX))
+		err = sweep_index_note_read(&engine->env, v.txn, &v.cells_indexed, &next);
 	if (err)
 		return err;
 	bool at_end = !env_has(&engine->env, v.db);
