@@ -252,7 +252,7 @@ static void assert_present_version(struct env *env, MDB_txn *txn)
 	struct slice value;
 	assert_int_equal(env_get(txn, env->dbi[DB_META], SLICE("format"), &value), 0);
 	assert_int_equal(value.len, 4);
-	assert_memory_equal(value.data, "\3\0\0\0", 4);
+	assert_memory_equal(value.data, "\4\0\0\0", 4);
 }
 
 static void an_earlier_format_is_raised(void **state)
@@ -275,7 +275,7 @@ static void newer_format_is_refused(void **state)
 	close_store(rig);
 	with_env(rig, raise_version);
 	assert_int_equal(open_store(rig, &e), ERR_VERSION);
-	assert_non_null(strstr(e.text, "format 4"));
+	assert_non_null(strstr(e.text, "format 5"));
 	rig->store = NULL;
 }
 

@@ -25,6 +25,43 @@ void cell_key_make(enum table table, struct slice key, struct slice column, stru
 	out->len = CELL_ROW_KEY_BYTES + column.len;
 }
 
+static uint8_t *put_field(uint8_t *to, uint64_t field)
+{
+	if (!field)
+		return to;
+	memcpy(to, &field, 8);
+	return to + 8;
+}
+
+size_t cell_encode(struct slice key, const struct cell *cell, uint8_t to[PAGE_VALUE_MAX_BYTES])
+{
+	unsigned fields = (cell->stamp_us ? CELL_HAS_STAMP : 0) |
+			  (cell->expires_ms ? CELL_HAS_EXPIRY : 0) |
+			  (cell->version ? CELL_HAS_VERSION : 0);
+	uint8_t *p = to + RECORD_HEADER_BYTES;
+	*p++ = (uint8_t)(cell->flags | CELL_SHORT | fields);
+	p = put_field(p, (uint64_t)cell->stamp_us);
+	p = put_field(p, (uint64_t)cell->expires_ms);
+	p = put_field(p, cell->version);
+	if (cell->flags & CELL_IN_BLOB) {
+		memcpy(p, &cell->blob, 8);
+		memcpy(p + 8, &cell->blob_len, 8);
+		p += 16;
+	} else if (cell->inlined.len) {
+		ASSERT(cell->inlined.len <= (size_t)(to + PAGE_VALUE_MAX_BYTES - p));
+		memcpy(p, cell->inlined.data, cell->inlined.len);
+		p += cell->inlined.len;
+	}
+	size_t len = (size_t)(p - to);
+	record_seal(key, to, len);
+	return len;
+}
+
+static uint64_t read_field(struct cursor *c, unsigned flags, unsigned flag)
+{
+	return flags & CELL_SHORT && !(flags & flag) ? 0 : cursor_u64(c);
+}
+
 int cell_parse(struct slice key, struct slice value, struct cell *cell)
 {
 	struct slice payload;
@@ -32,10 +69,11 @@ int cell_parse(struct slice key, struct slice value, struct cell *cell)
 	if (err)
 		return err;
 	struct cursor c = cursor_of(payload.data, payload.len);
-	*cell = (struct cell){.flags = cursor_u8(&c)};
-	cell->stamp_us = (int64_t)cursor_u64(&c);
-	cell->expires_ms = (int64_t)cursor_u64(&c);
-	cell->version = cursor_u64(&c);
+	unsigned flags = cursor_u8(&c);
+	*cell = (struct cell){.flags = flags & (CELL_DELETED | CELL_IN_BLOB)};
+	cell->stamp_us = (int64_t)read_field(&c, flags, CELL_HAS_STAMP);
+	cell->expires_ms = (int64_t)read_field(&c, flags, CELL_HAS_EXPIRY);
+	cell->version = read_field(&c, flags, CELL_HAS_VERSION);
 	if (cell->flags & CELL_IN_BLOB) {
 		cell->blob = cursor_u64(&c);
 		cell->blob_len = cursor_u64(&c);

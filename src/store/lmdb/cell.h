@@ -1,9 +1,10 @@
 /* A cell as it is stored: its key, its record, its blob; and its row. Private to store/lmdb.
  *
  * Key of DB_CELLS: table u8 | hash of the row key, 128 bits | column as encoded. Value: crc u32 |
- * flags u8 | stamp i64 | expires i64 | version u64 | payload, or (blob u64, length u64) where the
- * payload is long: then its bytes lie in DB_BLOBS under (blob, part). Of a deleted cell `expires`
- * is when it was deleted.
+ * flags u8 | fields | payload, or (blob u64, length u64) where the payload is long: then its bytes
+ * lie in DB_BLOBS under (blob, part). The fields are stamp i64, expires i64, version u64, each if a
+ * flag says so; one that is not there is 0. Without CELL_SHORT, as earlier programs wrote it, all
+ * are there. Of a deleted cell `expires` is when it was deleted.
  *
  * DB_CELL_ROWS says which row key belongs to a hash, so that keys may be longer than LMDB's, and
  * whether the row was deleted. Key: table u8 | hash. Value: crc u32 | row key | of one that was
@@ -16,7 +17,12 @@
 enum {
 	CELL_DELETED = 1,
 	CELL_IN_BLOB = 2,
-	CELL_HEADER_BYTES = RECORD_HEADER_BYTES + 1 + 8 + 8 + 8,
+	/* On disk alone. */
+	CELL_SHORT = 4,
+	CELL_HAS_STAMP = 8,
+	CELL_HAS_EXPIRY = 16,
+	CELL_HAS_VERSION = 32,
+	CELL_HEADER_MIN_BYTES = RECORD_HEADER_BYTES + 1,
 };
 
 struct cell_key {
@@ -47,6 +53,10 @@ static inline bool cell_is_of_row(struct slice key, const uint8_t row[CELL_ROW_K
 	return key.len >= CELL_ROW_KEY_BYTES && memcmp(key.data, row, CELL_ROW_KEY_BYTES) == 0;
 }
 
+/* The value of a cell, with its checksum: how long it is. A payload that is not in a blob is
+ * `inlined`. */
+size_t cell_encode(struct slice key, const struct cell *cell,
+		   uint8_t to[PAGE_VALUE_MAX_BYTES]) MUST_CHECK;
 /* ERR_DAMAGED. What is inlined stays where `value` is. */
 int cell_parse(struct slice key, struct slice value, struct cell *cell) MUST_CHECK;
 

@@ -9,7 +9,7 @@ enum {
 	INLINE_MAX_BYTES = 1900,
 	/* For log cells, which are read and removed once: a page of their own costs less than a
 	 * second place. */
-	LOG_INLINE_MAX_BYTES = PAGE_VALUE_MAX_BYTES - CELL_HEADER_BYTES,
+	LOG_INLINE_MAX_BYTES = PAGE_VALUE_MAX_BYTES - CELL_HEADER_MIN_BYTES,
 };
 
 int cells_add(struct store_write *write, const struct store_cell_write *cell)
@@ -76,7 +76,7 @@ static int cells_put_into(struct engine *engine, MDB_txn *txn, const struct stor
 	uint8_t bytes[PAGE_VALUE_MAX_BYTES];
 	size_t inline_max_bytes =
 		write->action == CELL_LOG_PUT ? LOG_INLINE_MAX_BYTES : INLINE_MAX_BYTES;
-	uint8_t *p = bytes + RECORD_HEADER_BYTES;
+	cell->inlined = value;
 	if (value.len > inline_max_bytes) {
 		cell->flags |= CELL_IN_BLOB;
 		cell->blob = engine->next_version++;
@@ -85,21 +85,7 @@ static int cells_put_into(struct engine *engine, MDB_txn *txn, const struct stor
 		if (err)
 			return err;
 	}
-	*p++ = (uint8_t)cell->flags;
-	memcpy(p, &cell->stamp_us, 8);
-	memcpy(p + 8, &cell->expires_ms, 8);
-	memcpy(p + 16, &cell->version, 8);
-	p += 24;
-	if (cell->flags & CELL_IN_BLOB) {
-		memcpy(p, &cell->blob, 8);
-		memcpy(p + 8, &cell->blob_len, 8);
-		p += 16;
-	} else if (value.len) {
-		memcpy(p, value.data, value.len);
-		p += value.len;
-	}
-	size_t len = (size_t)(p - bytes);
-	record_seal(cell_key_slice(key), bytes, len);
+	size_t len = cell_encode(cell_key_slice(key), cell, bytes);
 	int err = env_put(txn, engine->env.dbi[DB_CELLS], cell_key_slice(key),
 			  (struct slice){(const char *)bytes, len});
 	return err ? err : cells_index(engine, txn, key, stored, cell);

@@ -24,7 +24,7 @@ enum db {
 };
 
 enum {
-	FORMAT_VERSION = 3,
+	FORMAT_VERSION = 4,
 	PAGE_VALUE_MAX_BYTES = 4080, /* a value that fills one page of LMDB and no more */
 	KEY_MAX_BYTES = 511,         /* LMDB's own */
 	RECORD_HEADER_BYTES = 4,     /* CRC-32C over key and the rest of the value */
