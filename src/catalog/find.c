@@ -491,7 +491,7 @@ static void build_begin(struct index_entry *entry)
 	stat_add(STAT_catalog_index_builds, 1);
 	entry->ask = ask_new(entry->catalog, build_done, entry);
 	int err = store_is_shared(entry->catalog->store) ? news_slice(entry, NULL)
-						    : build_slice(entry, NULL);
+							 : build_slice(entry, NULL);
 	if (err)
 		build_end(entry, err);
 }

@@ -147,7 +147,8 @@ void fault_body_pack(struct slice body, struct buf *packed)
 	char *to = buf_reserve(packed, bound);
 	if (!to)
 		return;
-	size_t len = ZSTD_compressCCtx(arrival_packer(), to, bound, body.data, body.len, PACK_LEVEL);
+	size_t len =
+		ZSTD_compressCCtx(arrival_packer(), to, bound, body.data, body.len, PACK_LEVEL);
 	ASSERT(!ZSTD_isError(len)); /* there is room for the worst */
 	packed->len += len;
 }

@@ -8,7 +8,7 @@
 #include "fault/facts.h"
 
 enum {
-	FAULT_RUN_BITS = 12, /* a row has so many sequence numbers: 1 << 12 */
+	FAULT_RUN_BITS = 12,            /* a row has so many sequence numbers: 1 << 12 */
 	FAULT_BODY_MAX_BYTES = 8 << 20, /* of an attribute's object, before it is compressed */
 	FAULT_FACTS_MAX = 64,
 };

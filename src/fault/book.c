@@ -92,8 +92,7 @@ static int book_recount_days(struct fault_book *book, struct task_queue *queue, 
 static bool book_is_past(const struct fault_book *book, int64_t day)
 {
 	int64_t late_us = (book->site->write_max_ms + book->site->skew_max_ms) * 1000;
-	return book->site->clock->wall_us(book->site->clock) >=
-	       (day + 1) * FAULT_DAY_US + late_us;
+	return book->site->clock->wall_us(book->site->clock) >= (day + 1) * FAULT_DAY_US + late_us;
 }
 
 static int book_close_days(struct fault_book *book, struct task_queue *queue, struct errbuf *e)
@@ -317,8 +316,9 @@ static int book_list_fill(struct book_list *l, struct errbuf *e)
 					e);
 }
 
-static int book_list_all(struct book_list *l, bool (*each)(void *owner, const struct fault_listed *),
-			 void *owner, struct errbuf *e)
+static int book_list_all(struct book_list *l,
+			 bool (*each)(void *owner, const struct fault_listed *), void *owner,
+			 struct errbuf *e)
 {
 	while (!l->over) {
 		int err = book_list_fill(l, e);

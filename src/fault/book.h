@@ -9,8 +9,8 @@
  * An arrival counts if it is the first, by date, writer and sequence, of those of its id that the
  * book has. Which others there are, `oops` lists; an arrival whose own entry there had not come yet
  * when it was added is remembered, so that two are never counted for one. Where it turns out later
- * that another was first, the days of both are counted anew. So are days in which more happened than
- * a summary can take in in another order (day.h), and closed days to which something is added.
+ * that another was first, the days of both are counted anew. So are days in which more happened
+ * than a summary can take in in another order (day.h), and closed days to which something is added.
  *
  * Order of events in a pass of the owner: a stamp is taken; the book catches up; days are counted
  * anew and closed; a checkpoint is written under that stamp, in two stages. If the outcome of that

@@ -40,7 +40,8 @@ static int book_look_at_unlisted(struct fault_book *book, struct task_queue *que
 	struct slice *ids = mem_alloc_array(count, sizeof(*ids));
 	struct book_listings *listings = mem_alloc_array(count, sizeof(*listings));
 	for (size_t i = 0; i < count; i++)
-		ids[i] = (struct slice){book->positions.unlisted[i].id, book->positions.unlisted[i].id_len};
+		ids[i] = (struct slice){book->positions.unlisted[i].id,
+					book->positions.unlisted[i].id_len};
 	int err = book_read_listings(book, queue, ids, count, &book->arena, listings, e);
 	for (size_t i = 0; i < count && !err; i++) {
 		if (book_is_listed(&listings[i], book->positions.unlisted[i].order.place))
@@ -94,8 +95,7 @@ static int book_prepare(struct fault_book *book, struct task_queue *queue, struc
 				    &day, e);
 		ids[i] = book->arrived[i].arrival.id;
 	}
-	return err ? err
-		   : book_read_listings(book, queue, ids, count, &book->arena, listings, e);
+	return err ? err : book_read_listings(book, queue, ids, count, &book->arena, listings, e);
 }
 
 int book_count(struct fault_book *book, struct task_queue *queue, struct errbuf *e)

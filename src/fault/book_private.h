@@ -26,11 +26,11 @@ struct book_writer {
 	size_t hole_count, hole_room;
 	int64_t began_us, last_us; /* last_us: of the last arrival that is in the book; INT64_MIN */
 	char *holder;
-	bool ended;	   /* its cell says so: nothing comes after `end` */
+	bool ended; /* its cell says so: nothing comes after `end` */
 	uint64_t end;
-	bool kept;	   /* the last checkpoint has it */
-	bool ending;	   /* the checkpoint to come says that it has ended */
-	int64_t dead_ms;   /* by the monotonic clock: since when its session is dead; 0: it is not */
+	bool kept;       /* the last checkpoint has it */
+	bool ending;     /* the checkpoint to come says that it has ended */
+	int64_t dead_ms; /* by the monotonic clock: since when its session is dead; 0: it is not */
 };
 
 /* An arrival that is in the book though `oops` did not list it yet. */
@@ -71,16 +71,16 @@ struct fault_book {
 	pthread_mutex_t lock; /* guards all below */
 	bool restored;
 	struct fault_version version; /* of the checkpoint that it began with or wrote last */
-	bool owned;		      /* `version.tenure` is a tenure of this process */
-	int64_t until_ms;	      /* by the wall clock: that of the last pass */
-	bool changed;		      /* since the last checkpoint: positions, or lists of days */
+	bool owned;                   /* `version.tenure` is a tenure of this process */
+	int64_t until_ms;             /* by the wall clock: that of the last pass */
+	bool changed;                 /* since the last checkpoint: positions, or lists of days */
 	struct fault_tenures tenures;
 	struct book_positions positions;
 	struct fault_day **days; /* those in memory: all that are open, and a few that are not */
 	size_t day_count, day_room;
-	struct book_days open;	  /* not closed yet; by the checkpoint and by what came since */
+	struct book_days open;    /* not closed yet; by the checkpoint and by what came since */
 	struct book_days recount; /* to be counted anew */
-	struct book_days clear;	  /* closed, their rows of volumes are to go */
+	struct book_days clear;   /* closed, their rows of volumes are to go */
 	struct store_read *read;
 	struct store_write *write;
 	/* Arrivals that were read and are to be added. */

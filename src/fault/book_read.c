@@ -102,8 +102,8 @@ static int book_take_summary(const struct store_cell *cell, void *owner)
 		return 0;
 	}
 	int err = fault_versioned_choose(&versioned, &reading->book->tenures, &value, &version);
-	if (!err && fault_day_load(reading->day, reading->of_volumes, cell->column.part[0], value,
-				   version))
+	if (!err &&
+	    fault_day_load(reading->day, reading->of_volumes, cell->column.part[0], value, version))
 		reading->damaged++;
 	return err;
 }
@@ -135,8 +135,8 @@ int book_load_day(struct fault_book *book, struct task_queue *queue, int64_t day
 	*to = book_find_day(book, day);
 	if (*to)
 		return 0;
-	struct book_day_reading reading = {
-		.book = book, .day = fault_day_new(day, &book->site->limits)};
+	struct book_day_reading reading = {.book = book,
+					   .day = fault_day_new(day, &book->site->limits)};
 	int err = book_read_summaries(&reading, queue, e);
 	reading.of_volumes = true;
 	if (!err && !reading.day->closed)
@@ -292,8 +292,9 @@ int book_restore(struct fault_book *book, struct task_queue *queue, struct errbu
 	for (int i = 0; i < RESTORES_MAX && err == ERR_RETRY; i++)
 		err = book_restore_once(book, queue, e);
 	if (err == ERR_RETRY)
-		errbuf_set(e, err, "the owner of tenant " SHOWN " writes checkpoints faster than "
-				   "they can be read",
+		errbuf_set(e, err,
+			   "the owner of tenant " SHOWN " writes checkpoints faster than "
+			   "they can be read",
 			   SHOWN_OF(book->tenant));
 	return err;
 }
@@ -338,7 +339,8 @@ static struct store_request *book_ask_run(struct fault_book *book, struct book_r
 
 static void book_ask_holes(struct fault_book *book, struct book_round *round)
 {
-	size_t count = round->writer->hole_count < HOLES_MAX ? round->writer->hole_count : HOLES_MAX;
+	size_t count =
+		round->writer->hole_count < HOLES_MAX ? round->writer->hole_count : HOLES_MAX;
 	round->hole_count = count;
 	round->holes = arena_alloc(&book->arena, (count + 1) * sizeof(*round->holes));
 	ASSERT(round->holes);
@@ -349,10 +351,9 @@ static void book_ask_holes(struct fault_book *book, struct book_round *round)
 		fault_arrivals_key(&parts[0], book->tenant, place);
 		fault_arrivals_column(&parts[1], place.sequence);
 		round->holes[i] = book_add_request(book, STORE_CELL_GET);
-		round->holes[i]->cell_get =
-			(struct store_cell_get){.table = TABLE_REPORT_ARRIVALS,
-						.key = parts[0].parts,
-						.column = parts[1].parts};
+		round->holes[i]->cell_get = (struct store_cell_get){.table = TABLE_REPORT_ARRIVALS,
+								    .key = parts[0].parts,
+								    .column = parts[1].parts};
 	}
 }
 
@@ -416,7 +417,8 @@ static void book_take_holes(struct fault_book *book, struct book_round *round, b
 	struct book_writer *writer = round->writer;
 	size_t left = 0;
 	for (size_t i = 0; i < writer->hole_count; i++) {
-		const struct store_request *request = i < round->hole_count ? round->holes[i] : NULL;
+		const struct store_request *request =
+			i < round->hole_count ? round->holes[i] : NULL;
 		*more = *more || (request && request->more);
 		if (request && request->cell_get.found)
 			book_add_arrived(book, writer, writer->holes[i],
@@ -535,8 +537,8 @@ static int book_take_listings(struct arena *arena, const struct store_request *r
 
 /* Slice by slice, until each id has all of its own. */
 static int book_wait_for_listings(struct task_queue *queue, struct store_read *read,
-				  struct book_id_request *asked, size_t count,
-				  struct arena *arena, struct book_listings *to, struct errbuf *e)
+				  struct book_id_request *asked, size_t count, struct arena *arena,
+				  struct book_listings *to, struct errbuf *e)
 {
 	for (bool more = true; more;) {
 		int err = store_read_wait(read, queue);

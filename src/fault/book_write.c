@@ -9,7 +9,6 @@ enum {
 	CELL_MAX_BYTES = 1 << 20,
 	WRITERS_MAX = 100000,
 	DAYS_MAX = 4000, /* of a list */
-	CLEAR_CELLS = 2000, /* removed at a time */
 };
 
 /* ---- The cell -------------------------------------------------------------------------------- */
@@ -204,8 +203,8 @@ int book_begin_tenure(struct fault_book *book, struct task_queue *queue, int64_t
 		return errbuf_set(e, ERR_RETRY,
 				  "an owner of the tenant had a clock that was ahead of this one");
 	store_write_reset(book->write);
-	/* First the last tenure's cell is fixed as it was read; then what follows may come one after
-	 * the other, as it does where the row is long. */
+	/* First the last tenure's cell is fixed as it was read; then what follows may come one
+	 * after the other, as it does where the row is long. */
 	if (before.tenure)
 		err = book_put_cell(&w, before);
 	store_write_next_stage(book->write);
@@ -315,49 +314,24 @@ int book_write_checkpoint(struct fault_book *book, struct task_queue *queue, int
 
 /* ---- Rows of volumes ------------------------------------------------------------------------- */
 
-static int book_delete_volume(const struct store_cell *cell, void *owner)
-{
-	struct book_writing *w = owner;
-	struct fault_parts key;
-	if (w->book->write->cells >= CLEAR_CELLS)
-		return 0;
-	fault_summaries_key(&key, w->book->tenant, w->day, true);
-	return store_cell_delete(w->book->write, TABLE_SUMMARIES, &key.parts, &cell->column,
-				 w->stamp_us);
-}
-
-/* *empty: nothing is left of it. */
-static int book_clear_some(struct book_writing *w, struct task_queue *queue, bool *empty,
-			   struct errbuf *e)
-{
-	struct fault_book *book = w->book;
-	struct fault_parts key;
-	store_write_reset(book->write);
-	fault_summaries_key(&key, book->tenant, w->day, true);
-	int err = store_row_wait(book->site->store, queue, clock_wall_ms(book->site->clock),
-				 TABLE_SUMMARIES, &key.parts, book_delete_volume, w, e);
-	*empty = !err && book->write->cells == 0;
-	return err || *empty ? err : book_wait(book, queue, 0, e);
-}
-
 int book_clear_days(struct fault_book *book, struct task_queue *queue, int64_t stamp_us,
 		    struct errbuf *e)
 {
 	int64_t now_ms = clock_mono_ms(book->site->clock);
 	for (size_t i = 0; i < book->clear.count; i++) {
 		const struct book_day *day = &book->clear.list[i];
-		struct book_writing w = {.book = book, .stamp_us = stamp_us, .day = day->day};
-		bool empty = false;
+		struct fault_parts key;
 		if (day->due_ms > now_ms)
 			continue;
-		int err = book_clear_some(&w, queue, &empty, e);
+		fault_summaries_key(&key, book->tenant, day->day, true);
+		store_write_reset(book->write);
+		int err = store_row_delete(book->write, TABLE_SUMMARIES, &key.parts, stamp_us);
+		err = book_wait(book, queue, err, e);
 		if (err)
 			return err;
-		if (empty) {
-			book_days_remove(&book->clear, w.day);
-			book->changed = true;
-		}
-		break; /* some of one day in a pass: nobody waits for it */
+		book_days_remove(&book->clear, day->day);
+		book->changed = true;
+		break; /* one in a pass: nobody waits for it */
 	}
 	return 0;
 }

@@ -1,5 +1,5 @@
-/* The arrivals of a book in the order of receipt: those of each writer are in that order already, so
- * they are merged. */
+/* The arrivals of a book in the order of receipt: those of each writer are in that order already,
+ * so they are merged. */
 #include "base/grow.h"
 #include "fault/book_private.h"
 #include "store/wait.h"
@@ -12,7 +12,7 @@ enum {
 
 struct cursor_writer {
 	uint64_t writer, next; /* next: the number to go on with; backward the one after it */
-	uint64_t end;	       /* forward: the number after the last */
+	uint64_t end;          /* forward: the number after the last */
 	struct book_arrived window[WINDOW];
 	size_t count, at;
 	struct arena arena; /* of the window */
@@ -76,7 +76,7 @@ static int cursor_keep(struct cursor_writer *w, struct fault_arrival *arrival, u
 }
 
 static int cursor_take_cells(struct fault_cursor *cursor, struct cursor_writer *w,
-		       const struct store_cell_scan *scan)
+			     const struct store_cell_scan *scan)
 {
 	int err = 0;
 	for (size_t i = 0; i < scan->count && !err; i++) {

@@ -213,8 +213,7 @@ static struct fault_volume *day_volume(struct fault_day *day, struct slice name)
 {
 	bool added;
 	struct hash128 hash = hash128(name.data, name.len, 0);
-	struct fault_volume *volume =
-		hash_table_add(&day->volumes, hash, sizeof(*volume), &added);
+	struct fault_volume *volume = hash_table_add(&day->volumes, hash, sizeof(*volume), &added);
 	if (added) {
 		volume->name = mem_copy_text(name);
 		volume->name_len = name.len;
@@ -289,8 +288,8 @@ static size_t day_largest(const struct fault_day *day, struct fault_top *to, siz
 	for (size_t at = 0; at < day->volumes.slot_count; at++) {
 		const struct fault_volume *volume = hash_table_at(&day->volumes, at);
 		if (volume && volume->count)
-			all[count++] = (struct fault_top){volume->count,
-							  {volume->name, volume->name_len}};
+			all[count++] =
+				(struct fault_top){volume->count, {volume->name, volume->name_len}};
 	}
 	qsort(all, count, sizeof(*all), day_top_compare_sort);
 	count = count < max ? count : max;
@@ -351,8 +350,8 @@ void fault_day_view_free(struct fault_day_view *view)
 	mem_free(view);
 }
 
-/* The volumes of `fresh` take the place of the day's; names that are none any more stay with a count
- * of 0 until that is written. */
+/* The volumes of `fresh` take the place of the day's; names that are none any more stay with a
+ * count of 0 until that is written. */
 static void day_replace_volumes(struct fault_day *day, struct fault_day *fresh)
 {
 	for (size_t at = 0; at < day->volumes.slot_count; at++) {
@@ -494,9 +493,9 @@ int fault_day_load(struct fault_day *day, bool of_volumes, struct slice column, 
 	if (of_volumes) {
 		if (column.len < prefix || memcmp(column.data, volume_prefix, prefix) != 0)
 			return 0;
-		return day_load_volume(
-			day, (struct slice){column.data + prefix, column.len - prefix}, value,
-			version);
+		return day_load_volume(day,
+				       (struct slice){column.data + prefix, column.len - prefix},
+				       value, version);
 	}
 	for (size_t i = 0; i < FAULT_COLUMNS; i++) {
 		if (!slice_equal(column, day_column_names[i]))
@@ -564,8 +563,7 @@ static int day_write_volume(const struct fault_volume *volume, struct fault_vers
 		.value = day_volume_value(value, volume->count, volume->first_us),
 		.has_before = volume->version.tenure != 0,
 		.before_version = volume->version,
-		.before = day_volume_value(before, volume->written_count,
-					   volume->written_first_us),
+		.before = day_volume_value(before, volume->written_count, volume->written_first_us),
 	};
 	return day_give(true, (struct slice){column, prefix + volume->name_len}, &cell, put, owner);
 }

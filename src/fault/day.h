@@ -42,11 +42,11 @@ struct fault_list {
 /* How many reports of one context and exception. A slot of a hash table. */
 struct fault_volume {
 	struct hash128 hash; /* of the name */
-	char *name;	     /* `context:exception`, escaped; the day's */
+	char *name;          /* `context:exception`, escaped; the day's */
 	size_t name_len;
 	uint64_t count, written_count;
 	int64_t first_us, written_first_us; /* when the first was received */
-	struct fault_version version;	    /* of what is written */
+	struct fault_version version;       /* of what is written */
 	bool dirty;
 };
 
@@ -69,7 +69,7 @@ struct fault_day {
 	uint64_t total, hours[FAULT_HOURS], rest;
 	bool closed, disordered;
 	struct hash_table volumes; /* of an open day */
-	size_t names;		   /* of these, with a count above 0 */
+	size_t names;              /* of these, with a count above 0 */
 	int64_t latest_first_us;   /* of the names, once there are names_max */
 	struct fault_list largest; /* of a closed day: `id` is a name */
 	struct {
@@ -106,7 +106,7 @@ struct fault_day_view {
 	bool closed;
 	struct fault_list longest, most;
 	struct fault_list largest; /* volumes, FAULT_LIST_MAX at most */
-	size_t names;		   /* volumes there are, or were kept */
+	size_t names;              /* volumes there are, or were kept */
 };
 struct fault_day_view *fault_day_view_new(const struct fault_day *day);
 void fault_day_view_free(struct fault_day_view *view);
@@ -121,8 +121,8 @@ void fault_volume_name(const struct fault_facts *facts, struct buf *name);
 int fault_day_load(struct fault_day *day, bool of_volumes, struct slice column, struct slice value,
 		   struct fault_version version) MUST_CHECK;
 
-/* Gives each cell that has changed since it was written, of checkpoint `version`, to `put`; stops at
- * its first error. */
+/* Gives each cell that has changed since it was written, of checkpoint `version`, to `put`; stops
+ * at its first error. */
 typedef int fault_day_put(void *owner, bool of_volumes, struct slice column, struct slice value);
 int fault_day_write(struct fault_day *day, struct fault_version version, fault_day_put *put,
 		    void *owner) MUST_CHECK;

@@ -31,7 +31,7 @@ struct fault {
 	struct fault_options options;
 	struct fault_site site;
 	struct fault_intake *intake;
-	uint64_t seed; /* of hashes of tenants */
+	uint64_t seed;        /* of hashes of tenants */
 	pthread_mutex_t lock; /* guards the next */
 	struct hash_table books;
 
@@ -128,9 +128,9 @@ static int fault_see_row(const struct store_row *row, void *owner)
 /* Tenants that anybody has written to. */
 static int fault_look(struct fault *fault, struct job *job, struct errbuf *e)
 {
-	int err = store_rows_wait(fault->site.store, job_queue(job),
-				  clock_wall_ms(fault->site.clock), TABLE_REPORT_WRITERS,
-				  fault_see_row, fault, e);
+	int err =
+		store_rows_wait(fault->site.store, job_queue(job), clock_wall_ms(fault->site.clock),
+				TABLE_REPORT_WRITERS, fault_see_row, fault, e);
 	if (!err && store_is_shared(fault->site.store))
 		err = sessions_look(&fault->sessions, fault->options.session, job_queue(job));
 	return err;
@@ -160,8 +160,7 @@ static struct fault_owned *fault_owned_of(struct fault *fault, struct fault_book
 		if (fault->owned[i].book == book)
 			return &fault->owned[i];
 	struct slice tenant = fault_book_tenant(book);
-	uint32_t partition =
-		consistent_hash(hash64(tenant.data, tenant.len, 0), PARTITIONS);
+	uint32_t partition = consistent_hash(hash64(tenant.data, tenant.len, 0), PARTITIONS);
 	GROW(fault->owned, fault->owned_room, fault->owned_count + 1);
 	fault->owned[fault->owned_count] = (struct fault_owned){book, partition, false};
 	return &fault->owned[fault->owned_count++];

@@ -9,8 +9,8 @@
  * their passes (book.h).
  *
  * Threads: fault_open, fault_stop, fault_is_over, fault_close, fault_tick and the intake belong to
- * the thread of the executor. What waits (fault_read_report, and what book.h has) runs on any thread
- * that may wait. */
+ * the thread of the executor. What waits (fault_read_report, and what book.h has) runs on any
+ * thread that may wait. */
 #ifndef FAULT_FAULT_H
 #define FAULT_FAULT_H
 
@@ -30,7 +30,7 @@ struct fault_options {
 	struct fault_masks masks;
 	int64_t skew_max_ms, write_max_ms;
 	int64_t every_ms; /* between passes */
-	uint64_t seed;	  /* of writers' numbers */
+	uint64_t seed;    /* of writers' numbers */
 };
 
 struct fault;
@@ -61,12 +61,13 @@ struct fault_found {
 	struct slice id; /* as it is stored */
 	struct fault_order order;
 	struct fault_facts facts;
-	struct buf body;      /* JSON; the caller's to release */
+	struct buf body;       /* JSON; the caller's to release */
 	size_t conflict_count; /* other contents that came under this id at the same time */
 };
 
 /* Finds a report as people write ids: as given, in large or small letters, each with and without
- * `OOPS-`. Texts go to the arena. ERR_NOT_FOUND; ERR_DAMAGED; or the store's error, with a sentence.
+ * `OOPS-`. Texts go to the arena. ERR_NOT_FOUND; ERR_DAMAGED; or the store's error, with a
+ * sentence.
  */
 int fault_read_report(struct fault *fault, struct task_queue *queue, struct slice tenant,
 		      struct slice id, struct arena *arena, struct fault_found *found,

@@ -107,8 +107,8 @@ static void find_ask(struct find *find)
 }
 
 /* The first arrival of an id. False: it has none. */
-static bool find_first(const struct find_form *form, struct fault_listing *first,
-		       size_t *conflict_count)
+static bool find_first_arrival(const struct find_form *form, struct fault_listing *first,
+			       size_t *conflict_count)
 {
 	bool any = false;
 	*first = (struct fault_listing){0};
@@ -175,7 +175,7 @@ static int find_report(struct find *find, struct task_queue *queue, struct slice
 		return err;
 	for (size_t i = 0; i < find->count; i++) {
 		struct fault_listing first;
-		if (!find_first(&find->forms[i], &first, &found->conflict_count))
+		if (!find_first_arrival(&find->forms[i], &first, &found->conflict_count))
 			continue;
 		found->id = find->forms[i].id;
 		found->order = first.order;

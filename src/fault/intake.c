@@ -9,14 +9,14 @@
 enum {
 	READ_MAX_BYTES = 64 << 20, /* FAULT_ITEMS_MAX ids, each with some arrivals */
 	WRITE_MAX_BYTES = 48 << 20,
-	/* Reports that are being written, and voids that are to be: readers look for what comes next
-	 * in two rows, so fewer than a row has. */
+	/* Reports that are being written, and voids that are to be: readers look for what comes
+	 * next in two rows, so fewer than a row has. */
 	IN_FLIGHT_MAX = 4000,
 	LISTINGS_MAX = 64,
 	CLOCK_BACK_US = 1000000, /* a clock that is set back by more begins a writer */
 };
-/* A writer that wrote nothing for so long writes no more: its process may have been frozen, and after
- * a day others take it for dead (book.c). */
+/* A writer that wrote nothing for so long writes no more: its process may have been frozen, and
+ * after a day others take it for dead (book.c). */
 #define IDLE_MAX_US INT64_C(43200000000)
 
 struct intake_void {
@@ -34,8 +34,8 @@ struct intake_writer {
 	struct intake_void *voids;
 	size_t void_count, void_room;
 	struct store_write *void_write; /* NULL: none is under way */
-	size_t voids_written;		/* so many of the first */
-	size_t submissions;		/* that write by it */
+	size_t voids_written;           /* so many of the first */
+	size_t submissions;             /* that write by it */
 	struct fault_intake *intake;
 	struct intake_writer *next_writer;
 	bool old; /* another has taken its place */
@@ -286,7 +286,7 @@ static void intake_judge_same(struct fault_submission *s)
 			continue;
 		bool same = intake_same_digest(first->digest, item->digest);
 		item->outcome = first->outcome == FAULT_FAILED ? FAULT_FAILED
-				: same			       ? FAULT_REPEATED
+				: same                         ? FAULT_REPEATED
 							       : FAULT_CONFLICT;
 		item->err = first->err;
 		item->date_us = first->date_us;
@@ -398,8 +398,8 @@ static int intake_put_listing(struct fault_submission *s, const struct fault_ite
 {
 	struct fault_parts key, column;
 	uint8_t value[FAULT_LISTING_BYTES];
-	const struct fault_listing listing = {
-		{item->date_us, {s->writer->writer, item->sequence}}, item->digest};
+	const struct fault_listing listing = {{item->date_us, {s->writer->writer, item->sequence}},
+					      item->digest};
 	fault_listing_encode(&listing, value);
 	fault_oops_key(&key, s->tenant, item->id);
 	fault_oops_column(&column, item->id, listing.order.place);
@@ -492,8 +492,8 @@ static void intake_judge(struct fault_submission *s, struct fault_item *item)
 		item->outcome = FAULT_TAKEN;
 		return;
 	}
-	item->outcome = intake_same_digest(first.digest, item->digest) ? FAULT_REPEATED
-								       : FAULT_CONFLICT;
+	item->outcome =
+		intake_same_digest(first.digest, item->digest) ? FAULT_REPEATED : FAULT_CONFLICT;
 	item->date_us = first.order.date_us;
 }
 

@@ -18,10 +18,10 @@
 #include "fault/site.h"
 
 enum fault_outcome {
-	FAULT_TAKEN,	/* it is durable */
+	FAULT_TAKEN,    /* it is durable */
 	FAULT_REPEATED, /* it was there, with the same content */
 	FAULT_CONFLICT, /* a report with this id was there, with another content, and stays */
-	FAULT_FAILED,	/* `err` says why */
+	FAULT_FAILED,   /* `err` says why */
 };
 
 struct fault_item {
@@ -58,8 +58,8 @@ struct fault_submission {
 	struct store_read *read;
 	struct store_write *write;
 	size_t arrivals_stage; /* which stage of the write has the arrivals */
-	bool again;	       /* the write is to be sent again */
-	bool unknown;	       /* arrivals of it may be there, or are */
+	bool again;            /* the write is to be sent again */
+	bool unknown;          /* arrivals of it may be there, or are */
 	struct fault_submission *next;
 };
 
@@ -78,9 +78,10 @@ struct fault_intake *fault_intake_new(const struct fault_intake_options *options
 void fault_intake_free(struct fault_intake *intake);
 bool fault_intake_is_idle(const struct fault_intake *intake);
 
-/* `done` comes in any case, maybe from within this call. ERR_BUSY: too much waits already, and nothing was begun;
- * ERR_LIMIT: more than FAULT_ITEMS_MAX items. */
-int fault_intake_submit(struct fault_intake *intake, struct fault_submission *submission) MUST_CHECK;
+/* `done` comes in any case, maybe from within this call. ERR_BUSY: too much waits already, and
+ * nothing was begun; ERR_LIMIT: more than FAULT_ITEMS_MAX items. */
+int fault_intake_submit(struct fault_intake *intake,
+			struct fault_submission *submission) MUST_CHECK;
 
 /* To be called several times a second: sends again what is to be sent again. */
 void fault_intake_tick(struct fault_intake *intake);

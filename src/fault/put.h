@@ -18,7 +18,8 @@ static inline void fault_put_text(struct buf *out, struct slice text)
 	buf_append(out, text.data, text.len);
 }
 
-/* Points into what is read; empty and bad where it is longer than max_bytes or than what is left. */
+/* Points into what is read; empty and bad where it is longer than max_bytes or than what is left.
+ */
 static inline struct slice fault_take_text(struct cursor *c, size_t max_bytes)
 {
 	uint64_t len = cursor_varint(c);

@@ -10,8 +10,8 @@
 struct fault_site {
 	struct store *store;
 	struct clock *clock;
-	struct slice holder;  /* of this process' session */
-	int64_t started_us;   /* a stamp that was taken before this process wrote anything */
+	struct slice holder; /* of this process' session */
+	int64_t started_us;  /* a stamp that was taken before this process wrote anything */
 	uint64_t digest_key;
 	struct fault_masks masks;
 	struct fault_day_limits limits;

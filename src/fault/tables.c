@@ -46,8 +46,7 @@ void fault_oops_column(struct fault_parts *to, struct slice id, struct fault_pla
 {
 	be64_put(to->place, place.writer);
 	be64_put(to->place + 8, place.sequence);
-	to->parts = (struct store_parts){
-		{id, tables_date, {(char *)to->place, sizeof(to->place)}}};
+	to->parts = (struct store_parts){{id, tables_date, {(char *)to->place, sizeof(to->place)}}};
 }
 
 void fault_oops_bound(struct fault_parts *to, struct slice id, bool after)

@@ -32,7 +32,7 @@ uint64_t fault_part_number(struct slice part);
 /* A cell of `report_writers`. */
 struct fault_writer_cell {
 	bool ended;
-	uint64_t next;	  /* of one that has ended */
+	uint64_t next;    /* of one that has ended */
 	int64_t began_us; /* when it was made */
 	int64_t last_us;  /* of one that has ended: when it received its last; INT64_MIN: nothing */
 	struct slice holder;

@@ -89,8 +89,8 @@ int fault_versioned_choose(const struct fault_versioned *cell, const struct faul
 	uint64_t newest = tenures->count ? tenures->list[tenures->count - 1].tenure : 0;
 	*value = SLICE("");
 	*version = (struct fault_version){0, 0};
-	/* Its tenure may have begun with an earlier checkpoint than the newest that is known, so what
-	 * was before it says nothing. */
+	/* Its tenure may have begun with an earlier checkpoint than the newest that is known, so
+	 * what was before it says nothing. */
 	if (cell->version.tenure > newest)
 		return ERR_RETRY;
 	if (fault_tenures_have(tenures, cell->version)) {

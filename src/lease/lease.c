@@ -65,8 +65,8 @@ static int leases_put_one(struct leases *l, uint32_t partition)
 {
 	char name[NAME_MAX_BYTES];
 	struct store_parts key = leases_key(l), column = leases_name_of(partition, name);
-	return store_cell_put_if(l->write, TABLE_LEASES, &key, &column,
-				 l->versions[partition], l->holder, 0, &l->outcomes[partition]);
+	return store_cell_put_if(l->write, TABLE_LEASES, &key, &column, l->versions[partition],
+				 l->holder, 0, &l->outcomes[partition]);
 }
 
 static int leases_give_one(struct leases *l, uint32_t partition)
@@ -74,8 +74,8 @@ static int leases_give_one(struct leases *l, uint32_t partition)
 	char name[NAME_MAX_BYTES];
 	struct store_parts key = leases_key(l), column = leases_name_of(partition, name);
 	struct store_write_cond *outcome;
-	return store_cell_delete_if(l->write, TABLE_LEASES, &key, &column,
-				    l->versions[partition], &outcome);
+	return store_cell_delete_if(l->write, TABLE_LEASES, &key, &column, l->versions[partition],
+				    &outcome);
 }
 
 /* Asks for those in `asked`, and gives back those in `given`. What is given is not held any more,
@@ -139,7 +139,8 @@ static int leases_look(struct leases *l, struct task_queue *queue)
 	store_read_reset(l->read);
 	l->claims = store_read_add(l->read, STORE_CELL_SCAN);
 	ASSERT(l->claims); /* the first of an empty arena */
-	l->claims->cell_scan = (struct store_cell_scan){.table = TABLE_LEASES, .key = leases_key(l)};
+	l->claims->cell_scan =
+		(struct store_cell_scan){.table = TABLE_LEASES, .key = leases_key(l)};
 	l->read->now_ms = clock_wall_ms(lease_session_options_of(l->options.session)->clock);
 	int err = store_read_wait(l->read, queue);
 	if (!err && l->claims->more)
@@ -152,8 +153,7 @@ static void leases_warn_unread(struct leases *l, const struct store_cell *cell)
 {
 	log_rated(&l->lines, clock_mono_ms(lease_session_options_of(l->options.session)->clock),
 		  LOG_WARN,
-		  "the claim \"" SHOWN
-		  "\" (table leases, kind %s) cannot be read: it is none of "
+		  "the claim \"" SHOWN "\" (table leases, kind %s) cannot be read: it is none of "
 		  "a partition by a process; it is left as it is",
 		  SHOWN_OF(cell->column.part[0]), l->options.kind);
 }

@@ -39,9 +39,9 @@ int64_t watermark_before_ms(struct watermark *watermark, struct slice tenant, st
 /* Touches at now_ms, by the wall clock; before their samples can be read. */
 void watermark_touch(struct watermark *watermark, int64_t now_ms, const struct mark_touch *touches,
 		     size_t count);
-/* The same, and gives the touches of each of these metrics to `put` (NULL: to nobody), at least once,
- * under the lock: the two lots that still count. A metric without room has an empty tenant and an
- * empty name. Returns the first error of `put`. */
+/* The same, and gives the touches of each of these metrics to `put` (NULL: to nobody), at least
+ * once, under the lock: the two lots that still count. A metric without room has an empty tenant
+ * and an empty name. Returns the first error of `put`. */
 struct watermark_touched {
 	int64_t slot_s; /* the oldest of some touches; INT64_MAX: there is none */
 	int64_t at_ms;  /* the last of them */
@@ -78,8 +78,8 @@ int64_t watermark_end_own(struct watermark *watermark);
  * rolled up in all: touches that are older by the quiet time count no more. */
 void watermark_learn(struct watermark *watermark, int64_t now_ms, int64_t asof_ms,
 		     int64_t before_s);
-/* A cell of the table `watermarks` cannot be read: a line in the log, a few of them a minute. `what`:
- * what comes of it. */
+/* A cell of the table `watermarks` cannot be read: a line in the log, a few of them a minute.
+ * `what`: what comes of it. */
 void watermark_warn_unread(struct watermark *watermark, const struct store_parts *row,
 			   struct slice writer, const char *what);
 /* Whether a touch counts that some process told of, after passes that began at asof_ms. */

@@ -143,8 +143,7 @@ static void watermark_sum_up(struct watermark *watermark, const struct store_req
 	ASSERT(partition_count && partition_count <= PARTITIONS_MAX);
 	for (size_t i = 0; i < scan->count; i++) {
 		if (!watermark_take_rolled(told, &scan->cells[i]))
-			watermark_warn_unread(watermark, &rolled_row,
-					      scan->cells[i].column.part[0],
+			watermark_warn_unread(watermark, &rolled_row, scan->cells[i].column.part[0],
 					      "the partitions of that process count as not rolled "
 					      "up");
 	}

@@ -271,8 +271,8 @@ static void pick_aggregate(struct model *model, const struct side *side, struct 
 
 static enum table pick_cells(struct model *model)
 {
-	static const enum table tables[] = {TABLE_DEVICES,   TABLE_CHUKWA,       TABLE_CHUNK_SINK,
-					    TABLE_LEASES, TABLE_METRIC_NAMES, TABLE_SERIES_SETS,
+	static const enum table tables[] = {TABLE_DEVICES, TABLE_CHUKWA,       TABLE_CHUNK_SINK,
+					    TABLE_LEASES,  TABLE_METRIC_NAMES, TABLE_SERIES_SETS,
 					    TABLE_QUEUE};
 	return tables[pick(model, ARRAY_LEN(tables))];
 }

@@ -95,9 +95,9 @@ static void appends_outside_the_contract(struct rig *rig)
 				   &(struct store_target){.table = TABLE_DATA_RAW, .period_ms = 7},
 				   &h, 1, 1, 2),
 		ERR_INVALID);
-	assert_int_equal(
-		store_delete_range(write, &(struct store_target){.table = TABLE_DEVICES}, &h, 1, 1, 2),
-		ERR_INVALID);
+	assert_int_equal(store_delete_range(write, &(struct store_target){.table = TABLE_DEVICES},
+					    &h, 1, 1, 2),
+			 ERR_INVALID);
 	assert_int_equal(store_delete_range(write, &RAW, handles, STORE_GROUP_MAX + 1, 1, 2),
 			 ERR_LIMIT);
 	assert_int_equal(store_series_forget(write, handles, 0), ERR_INVALID);
@@ -124,7 +124,8 @@ static void sizes_of_cells_at_their_limits(struct rig *rig)
 	assert_int_equal(try_put(rig, write, 1, STORE_COLUMN_MAX_BYTES + 1, 1), ERR_LIMIT);
 	assert_int_equal(try_put(rig, write, 1, 1, 1048576), 0);
 	assert_int_equal(try_put(rig, write, 1, 1, 1048577), ERR_LIMIT);
-	assert_string_equal(write->error.text, "a value of 1048577 bytes in oops; at most 1048576");
+	assert_string_equal(write->error.text,
+			    "a value of 1048577 bytes in devices; at most 1048576");
 	/* In a table of the node's own. */
 	assert_int_equal(store_log_put(write, TABLE_QUEUE, PARTS(TEXT("q"), TEXT("12345678")),
 				       PARTS(TEXT("12345678")), filled(rig, 16777216)),
@@ -173,7 +174,8 @@ static void cells_outside_the_contract(struct rig *rig)
 	assert_int_equal(store_set_add(write, TABLE_DEVICES, a, a, TEXT("v")), ERR_INVALID);
 	assert_int_equal(store_cell_put_if(write, TABLE_DEVICES, a, a, 0, TEXT("v"), 0, &outcome),
 			 ERR_INVALID);
-	assert_int_equal(store_cell_delete_if(write, TABLE_DEVICES, a, a, 1, &outcome), ERR_INVALID);
+	assert_int_equal(store_cell_delete_if(write, TABLE_DEVICES, a, a, 1, &outcome),
+			 ERR_INVALID);
 	assert_int_equal(store_cell_delete_if(write, TABLE_LEASES, a, a, 0, &outcome), ERR_INVALID);
 	/* Parts that are missing, empty or of the wrong length. */
 	assert_int_equal(store_cell_put(write, TABLE_DEVICES, PARTS({NULL, 0}), a, TEXT("v"), 1, 0),
@@ -666,10 +668,10 @@ static void what_a_read_points_to_is_its_own(struct rig *rig)
 						   .window_ms = 10};
 	r[3]->shares = (struct store_shares){
 		.table = TABLE_DATA_RAW, .handles = handles, .handle_count = 1};
-	r[4]->cell_get =
-		(struct store_cell_get){.table = TABLE_DEVICES, .key = {{key}}, .column = {{column}}};
-	r[5]->cell_scan =
-		(struct store_cell_scan){.table = TABLE_DEVICES, .key = {{key}}, .from = {{column}}};
+	r[4]->cell_get = (struct store_cell_get){
+		.table = TABLE_DEVICES, .key = {{key}}, .column = {{column}}};
+	r[5]->cell_scan = (struct store_cell_scan){
+		.table = TABLE_DEVICES, .key = {{key}}, .from = {{column}}};
 	r[6]->series_open = (struct store_series_open){
 		.tenant = tenant, .tags = {tags, 1}, .metrics = metrics, .count = 1};
 	r[7]->series_list = (struct store_series_list){.tenant = tenant, .metric = metrics[0]};
@@ -843,8 +845,8 @@ static void killed_process_leaves_what_it_answered(struct rig *rig)
 		expect_all(rig, RAW, rig_find(rig, "t", "cpu", "host=old"),
 			   POINTS({T0 + 1, {I(2)}}));
 		expect_all(rig, RAW, rig_find(rig, "t", "cpu", "host=new"), POINTS({T0, {I(3)}}));
-		assert_true(
-			rig_cell_get(rig, TABLE_DEVICES, PARTS(TEXT("a")), PARTS(TEXT("b")), &cell));
+		assert_true(rig_cell_get(rig, TABLE_DEVICES, PARTS(TEXT("a")), PARTS(TEXT("b")),
+					 &cell));
 		rig_verify(rig);
 		if (round == 1)
 			rig_settle(rig);

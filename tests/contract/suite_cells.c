@@ -222,8 +222,8 @@ static void of_equal_stamps_the_later_expiry(struct rig *rig)
 	};
 	struct store_cell cell;
 	for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
-		rig_cell_put(rig, TABLE_DEVICES, KIND_KEY, PARTS(TEXT("a")), slice_of(steps[i].value),
-			     1, steps[i].expires_ms);
+		rig_cell_put(rig, TABLE_DEVICES, KIND_KEY, PARTS(TEXT("a")),
+			     slice_of(steps[i].value), 1, steps[i].expires_ms);
 		assert_true(rig_cell_get(rig, TABLE_DEVICES, KIND_KEY, PARTS(TEXT("a")), &cell));
 		assert_slice(cell.value, slice_of(steps[i].expected));
 		assert_int_equal(cell.expires_ms, steps[i].expected_ms);
@@ -301,7 +301,7 @@ static void scan_between_two_columns(struct rig *rig)
 		rig_settle(rig);
 		rig_reopen(rig);
 	}
-	scan.key = *PARTS(TEXT("2023-11-13"));
+	scan.key = *PARTS(TEXT("default"), TEXT("2023-11-13"));
 	expect_scan(rig, scan, all, 0);
 }
 
@@ -518,8 +518,8 @@ static void long_keys_stay_apart(struct rig *rig)
 				struct slice value = {key.data + key.len - 1, 1};
 				struct store_cell cell;
 				if (pass == 0)
-					rig_cell_put(rig, TABLE_DEVICES, PARTS(key), PARTS(TEXT("a")),
-						     value, 1, 0);
+					rig_cell_put(rig, TABLE_DEVICES, PARTS(key),
+						     PARTS(TEXT("a")), value, 1, 0);
 				assert_true(rig_cell_get(rig, TABLE_DEVICES, PARTS(key),
 							 PARTS(TEXT("a")), &cell));
 				assert_slice(cell.value, value);
@@ -601,8 +601,8 @@ static void large_values_come_back_whole(struct rig *rig)
 			if (pass == 0)
 				rig_cell_put(rig, TABLE_DEVICES, KIND_KEY, PARTS(slice_of(column)),
 					     value, 1, 0);
-			assert_true(rig_cell_get(rig, TABLE_DEVICES, KIND_KEY, PARTS(slice_of(column)),
-						 &cell));
+			assert_true(rig_cell_get(rig, TABLE_DEVICES, KIND_KEY,
+						 PARTS(slice_of(column)), &cell));
 			assert_slice(cell.value, value);
 			arena_reset(&rig->keep);
 		}
@@ -645,7 +645,8 @@ static void row_larger_than_the_reads_memory(struct rig *rig)
 		store_read_reset(read);
 		struct store_request *request = store_read_add(read, STORE_CELL_SCAN);
 		request->token = token;
-		request->cell_scan = (struct store_cell_scan){.table = TABLE_DEVICES, .key = *KIND_KEY};
+		request->cell_scan =
+			(struct store_cell_scan){.table = TABLE_DEVICES, .key = *KIND_KEY};
 		assert_int_equal(rig_read(rig, read), 0);
 		more = request->more;
 		token = request->token;

@@ -66,7 +66,8 @@ static void a_row_goes_up_to_the_stamp(struct rig *rig)
 	put(rig, "c", "above", 11);
 	drop(rig, "d", 8);
 	drop(rig, "e", 12);
-	rig_cell_put(rig, TABLE_CHUKWA, DAY_KEY, PARTS(TEXT("a"), TEXT("")), TEXT("elsewhere"), 1, 0);
+	rig_cell_put(rig, TABLE_CHUKWA, DAY_KEY, PARTS(TEXT("a"), TEXT("")), TEXT("elsewhere"), 1,
+		     0);
 	rig_cell_put(rig, TABLE_DEVICES, PARTS(TEXT("2023-11-1")), PARTS(TEXT("a")),
 		     TEXT("a shorter key"), 1, 0);
 	drop_row(rig, 10);
@@ -138,8 +139,8 @@ static void a_deleted_row_is_not_enumerated(struct rig *rig)
 		put(rig, "a", "v", 5 * pass + 1);
 		put(rig, "b", "v", 5 * pass + 2);
 		drop(rig, "c", 5 * pass + 4);
-		rig_cell_put(rig, TABLE_DEVICES, PARTS(TEXT("other")), PARTS(TEXT("a")),
-			     TEXT("v"), 1, 0);
+		rig_cell_put(rig, TABLE_DEVICES, PARTS(TEXT("other")), PARTS(TEXT("a")), TEXT("v"),
+			     1, 0);
 		for (size_t max = 0; max < 2; max++)
 			assert_int_equal(rig_enumerate(rig, TABLE_DEVICES, 0, max).count, 2);
 		drop_row(rig, 5 * pass + 2);
@@ -164,8 +165,7 @@ static void a_row_is_deleted_within_a_batch(struct rig *rig)
 		struct store_write *write = rig_write_new(rig);
 		int64_t at_us = 100 * (first + 1);
 		if (first)
-			assert_int_equal(store_row_delete(write, TABLE_DEVICES, DAY_KEY, at_us),
-					 0);
+			assert_int_equal(store_row_delete(write, TABLE_DEVICES, DAY_KEY, at_us), 0);
 		for (int64_t i = -1; i <= 1; i++) {
 			char column[] = {(char)('b' + i), 0};
 			assert_int_equal(store_cell_put(write, TABLE_DEVICES, DAY_KEY,
@@ -174,8 +174,7 @@ static void a_row_is_deleted_within_a_batch(struct rig *rig)
 					 0);
 		}
 		if (!first)
-			assert_int_equal(store_row_delete(write, TABLE_DEVICES, DAY_KEY, at_us),
-					 0);
+			assert_int_equal(store_row_delete(write, TABLE_DEVICES, DAY_KEY, at_us), 0);
 		assert_int_equal(write->cells, 4);
 		for (int i = 0; i < 2; i++) {
 			assert_int_equal(rig_write(rig, write), 0);

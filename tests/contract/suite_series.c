@@ -830,8 +830,8 @@ static void enumeration_during_writes_misses_nothing(struct rig *rig)
 		snprintf(tags, sizeof(tags), "i=%zu", i);
 		h[i] = rig_series(rig, "cpu", tags);
 		rig_put(rig, RAW, h[i], T0, I(1));
-		rig_cell_put(rig, TABLE_DEVICES, PARTS(slice_of(tags)), PARTS(TEXT("a")), TEXT("v"), 1,
-			     0);
+		rig_cell_put(rig, TABLE_DEVICES, PARTS(slice_of(tags)), PARTS(TEXT("a")), TEXT("v"),
+			     1, 0);
 	}
 	rig_settle(rig);
 	struct store_read *read = rig_read_new(rig);

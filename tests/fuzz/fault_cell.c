@@ -28,7 +28,7 @@ static void check_arrival(struct slice bytes)
 static void check_day(struct slice bytes)
 {
 	static const char *const columns[] = {"duration", "statement count", "total", "hours",
-					      "state",    "volume",	     "rest",  "other"};
+					      "state",    "volume",          "rest",  "other"};
 	const struct fault_day_limits limits = {.list_max = 10, .names_max = 10};
 	struct fault_day *day = fault_day_new(0, &limits);
 	for (size_t i = 0; i < ARRAY_LEN(columns); i++) {
@@ -36,8 +36,8 @@ static void check_day(struct slice bytes)
 					 (struct fault_version){1, 1});
 		ASSERT(!err || err == ERR_DAMAGED);
 	}
-	int err = fault_day_load(day, true, SLICE("volume.a:b"), bytes,
-				 (struct fault_version){1, 1});
+	int err =
+		fault_day_load(day, true, SLICE("volume.a:b"), bytes, (struct fault_version){1, 1});
 	ASSERT(!err || err == ERR_DAMAGED);
 	fault_day_view_free(fault_day_view_new(day));
 	fault_day_free(day);

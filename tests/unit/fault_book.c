@@ -151,8 +151,7 @@ static size_t volumes_stored(struct harness *h)
 	fault_summaries_key(&key, TEXT("t"), DAY0, true);
 	struct store_read *read = store_read_new(h->store, 1 << 20);
 	struct store_request *request = store_read_add(read, STORE_CELL_SCAN);
-	request->cell_scan =
-		(struct store_cell_scan){.table = TABLE_SUMMARIES, .key = key.parts};
+	request->cell_scan = (struct store_cell_scan){.table = TABLE_SUMMARIES, .key = key.parts};
 	read->now_ms = clock_wall_ms(&h->clock.clock);
 	assert_int_equal(store_read_wait(read, &h->queue), 0);
 	size_t count = request->cell_scan.count;

@@ -7,17 +7,17 @@
 /* ---- Bytes of the format, put together by hand ----------------------------------------------- */
 
 static const uint8_t arrival_bytes[] = {
-	1, 1,					  /* version, report */
-	0x40, 0x42, 0x0f, 0, 0, 0, 0, 0,	  /* 1,000,000 us */
-	1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, /* digest */
-	3, 'O', '-', '1',			  /* id */
-	4,					  /* facts */
-	0, 1, 'c',				  /* context */
-	6, 2, 'm', 'e',				  /* user */
-	32, 2, 0xac, 0x02,			  /* 300 us */
-	33, 1, 7,				  /* statements */
-	0, 5,					  /* no dictionary, five bytes of body */
-	'p', 'a', 'c', 'k',
+	1,    1,                                                    /* version, report */
+	0x40, 0x42, 0x0f, 0,    0, 0, 0, 0,                         /* 1,000,000 us */
+	1,    0,    0,    0,    0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, /* digest */
+	3,    'O',  '-',  '1',                                      /* id */
+	4,                                                          /* facts */
+	0,    1,    'c',                                            /* context */
+	6,    2,    'm',  'e',                                      /* user */
+	32,   2,    0xac, 0x02,                                     /* 300 us */
+	33,   1,    7,                                              /* statements */
+	0,    5, /* no dictionary, five bytes of body */
+	'p',  'a',  'c',  'k',
 };
 
 static void an_arrival_is_as_the_page_has_it(UNUSED void **state)
@@ -51,17 +51,20 @@ static void other_bytes_are_no_arrival(UNUSED void **state)
 	uint8_t bytes[sizeof(arrival_bytes)];
 	struct fault_arrival arrival;
 	for (size_t len = 0; len < sizeof(bytes) - 4; len++)
-		assert_int_equal(fault_arrival_decode(
-					 (struct slice){(const char *)arrival_bytes, len}, &arrival),
-				 ERR_DAMAGED);
+		assert_int_equal(
+			fault_arrival_decode((struct slice){(const char *)arrival_bytes, len},
+					     &arrival),
+			ERR_DAMAGED);
 	memcpy(bytes, arrival_bytes, sizeof(bytes));
 	bytes[0] = 2;
-	assert_int_equal(fault_arrival_decode((struct slice){(char *)bytes, sizeof(bytes)}, &arrival),
-			 ERR_VERSION);
+	assert_int_equal(
+		fault_arrival_decode((struct slice){(char *)bytes, sizeof(bytes)}, &arrival),
+		ERR_VERSION);
 	bytes[0] = 1;
 	bytes[1] = 9;
-	assert_int_equal(fault_arrival_decode((struct slice){(char *)bytes, sizeof(bytes)}, &arrival),
-			 ERR_DAMAGED);
+	assert_int_equal(
+		fault_arrival_decode((struct slice){(char *)bytes, sizeof(bytes)}, &arrival),
+		ERR_DAMAGED);
 	bytes[1] = 0; /* a void: all but the date is nothing */
 	assert_int_equal(fault_arrival_decode((struct slice){(char *)bytes, 10}, &arrival), 0);
 	assert_true(arrival.is_void);
@@ -70,7 +73,8 @@ static void other_bytes_are_no_arrival(UNUSED void **state)
 
 static void bodies_are_packed(UNUSED void **state)
 {
-	static const char body[] = "{\"a\":\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\"}";
+	static const char body[] =
+		"{\"a\":\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\"}";
 	struct fault_arrival arrival = {.body_bytes = sizeof(body) - 1};
 	struct buf packed, out;
 	buf_init(&packed, 1000);
@@ -139,7 +143,7 @@ static void days_have_eight_digits(UNUSED void **state)
 		const char *text;
 		int64_t day;
 	} good[] = {{"19700101", 0}, {"20110227", 15032}, {"20240229", 19782}, {"19691231", -1}};
-	static const char *const bad[] = {"",	      "2011022",  "201102277", "20110230",
+	static const char *const bad[] = {"",         "2011022",  "201102277", "20110230",
 					  "20111301", "20110001", "2011022a",  "20230229"};
 	char text[FAULT_DAY_TEXT_BYTES + 1];
 	int64_t day;
@@ -155,9 +159,8 @@ static void days_have_eight_digits(UNUSED void **state)
 
 static void assert_name(const char *context, const char *exception, const char *expected)
 {
-	struct fault_facts facts = {
-		.texts = {[FAULT_CONTEXT] = slice_of(context),
-			  [FAULT_EXCEPTION] = slice_of(exception)}};
+	struct fault_facts facts = {.texts = {[FAULT_CONTEXT] = slice_of(context),
+					      [FAULT_EXCEPTION] = slice_of(exception)}};
 	struct buf name;
 	buf_init(&name, 10000);
 	fault_volume_name(&facts, &name);
@@ -192,8 +195,8 @@ static void long_names_are_cut_and_differ(UNUSED void **state)
 	assert_memory_equal(names[0].data, names[1].data, 300);
 	assert_false(slice_equal(buf_slice(&names[0]), buf_slice(&names[1])));
 	context[391] = '\0'; /* 391 + 1 + 1 */
-	struct fault_facts facts = {.texts = {[FAULT_CONTEXT] = slice_of(context),
-					      [FAULT_EXCEPTION] = TEXT("x")}};
+	struct fault_facts facts = {
+		.texts = {[FAULT_CONTEXT] = slice_of(context), [FAULT_EXCEPTION] = TEXT("x")}};
 	buf_clear(&names[0]);
 	fault_volume_name(&facts, &names[0]);
 	assert_int_equal(names[0].len, 393);

@@ -95,9 +95,11 @@ static inline struct fault_item harness_item(const char *id, const char *content
 static inline void harness_submit(struct harness *h, struct fault_item *items, size_t count)
 {
 	bool done = false;
-	struct fault_submission s = {
-		.tenant = TEXT("t"), .items = items, .count = count, .done = harness_done,
-		.owner = &done};
+	struct fault_submission s = {.tenant = TEXT("t"),
+				     .items = items,
+				     .count = count,
+				     .done = harness_done,
+				     .owner = &done};
 	assert_int_equal(fault_intake_submit(h->intake, &s), 0);
 	while (!done)
 		task_queue_wait(&h->queue);

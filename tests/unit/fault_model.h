@@ -119,7 +119,7 @@ struct process {
 struct client {
 	struct model *model;
 	struct process *process; /* it waits for an answer; NULL: it does not */
-	bool waits;		 /* to send what was not taken again */
+	bool waits;              /* to send what was not taken again */
 	unsigned tenant;
 	size_t count;
 	struct report {
@@ -158,14 +158,14 @@ struct model {
 	size_t step;
 
 	uint64_t pace_ms;   /* the most that passes at a time, mostly */
-	uint64_t edges;	    /* how many steps of a thousand go to an edge of time */
+	uint64_t edges;     /* how many steps of a thousand go to an edge of time */
 	unsigned nights;    /* that pass at once, of ten thousand steps */
 	unsigned disturbs;  /* how often clocks are set and processes freeze, per mille */
 	unsigned far_steps; /* at a time */
 	unsigned sluggish;  /* how readily one of the processes moves, in percent */
-	size_t which;	    /* of them */
+	size_t which;       /* of them */
 	unsigned contents, ids, reuse, many; /* of clients */
-	unsigned takers; /* the first of the processes, to which reports are sent */
+	unsigned takers;    /* the first of the processes, to which reports are sent */
 	size_t check_steps; /* how often all comes to rest */
 	unsigned fails, refuses, full, cut;
 	size_t slice_arrivals;
@@ -184,7 +184,7 @@ struct model {
 	size_t arrival_count, arrival_room;
 	struct ack *acks;
 	size_t ack_count, acks_seen; /* seen: of them is known that they are right */
-	size_t passes;		     /* that were begun */
+	size_t passes;               /* that were begun */
 	size_t pass_of[TENANTS];     /* the number of the last that ended well */
 	bool faulty, rests;
 

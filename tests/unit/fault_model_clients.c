@@ -1,8 +1,7 @@
 /* Of the model of faults: who sends reports, and what is in them. */
 #include "fault_model.h"
 
-static const struct slice contexts[CONTEXTS] = {SLICE(""), SLICE("c"), SLICE("c:1"),
-						SLICE("c\\2")};
+static const struct slice contexts[CONTEXTS] = {SLICE(""), SLICE("c"), SLICE("c:1"), SLICE("c\\2")};
 static const struct slice exceptions[EXCEPTIONS] = {SLICE(""), SLICE("E"), SLICE("F:x"),
 						    SLICE("G\x01")};
 /* As doc/format-faults.md escapes them. */

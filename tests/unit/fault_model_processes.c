@@ -215,8 +215,8 @@ void process_open(struct model *m, struct process *p, size_t place)
 		.lease_ms = LEASE_MS,
 		.skew_max_ms = SKEW_MS,
 	});
-	p->leases = leases_new(&(struct leases_options){
-		.session = p->session, .kind = "fault", .share = true});
+	p->leases = leases_new(
+		&(struct leases_options){.session = p->session, .kind = "fault", .share = true});
 	p->reader.process = p;
 	for (size_t t = 0; t < TENANTS; t++) {
 		p->books[t] = fault_book_new(&p->site, tenant_names[t]);

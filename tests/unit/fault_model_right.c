@@ -298,9 +298,9 @@ static bool may_be_closed(struct model *m, int64_t day)
 /* What an answer may say of an id. It counts one report of it, which was received no later than
  * those that had landed when it was asked. */
 struct known {
-	bool settled;	   /* one had landed then, so one is there */
-	uint32_t hours;	   /* of the day: those that it may have been received in */
-	bool elsewhere;	   /* it may have been received on another day */
+	bool settled;   /* one had landed then, so one is there */
+	uint32_t hours; /* of the day: those that it may have been received in */
+	bool elsewhere; /* it may have been received on another day */
 };
 
 static struct known *known_of(const struct model *m, const struct answer *a)
@@ -450,9 +450,8 @@ static bool check_listed(struct model *m, const struct answer *a, const char *wh
 		if (arrival->tenant != a->tenant || arrival->id != id)
 			continue;
 		may_miss = may_miss || !fits(a, arrival);
-		found = found ||
-			(listed && fits(a, arrival) && listed_is_right(listed, arrival) &&
-			 fault_order_compare(&listed->order, &arrival->order) == 0);
+		found = found || (listed && fits(a, arrival) && listed_is_right(listed, arrival) &&
+				  fault_order_compare(&listed->order, &arrival->order) == 0);
 		settled = arrival->look <= a->look;
 	}
 	may_miss = may_miss || !settled || a->count == a->stop;
@@ -505,8 +504,10 @@ static bool check_list(struct model *m, const struct answer *a, const char *whos
 static int64_t some_day(struct model *m)
 {
 	int64_t today = now_ms(m) / DAY_MS;
-	int64_t day = chance(m, 60) ? today - (int64_t)pick(m, 2)
-				    : m->first_day + (int64_t)pick(m, (uint64_t)(today + 2 - m->first_day));
+	int64_t day =
+		chance(m, 60)
+			? today - (int64_t)pick(m, 2)
+			: m->first_day + (int64_t)pick(m, (uint64_t)(today + 2 - m->first_day));
 	return day;
 }
 
@@ -676,9 +677,9 @@ bool check_cleared(struct model *m)
 						 &key.parts, see_volume, &count, &e);
 			ASSERT(!err);
 			if (count)
-				return differ(m, "%zu volumes of day %lld of %s, which is closed, stay",
-					      count, (long long)(day - BEGIN_DAY),
-					      tenant_names[t].data);
+				return differ(
+					m, "%zu volumes of day %lld of %s, which is closed, stay",
+					count, (long long)(day - BEGIN_DAY), tenant_names[t].data);
 		}
 	}
 	return true;

@@ -310,8 +310,8 @@ static void begin(struct model *m, uint64_t seed, const struct run *run)
 {
 	*m = (struct model){.seed = seed, .trace = run->trace, .first_day = BEGIN_DAY - 3};
 	random_init(&m->random, seed);
-	clock_virtual_init(&m->clock, (BEGIN_DAY * DAY_MS + DAY_MS - 1 -
-				       (int64_t)pick(m, 120000)) * 1000);
+	clock_virtual_init(&m->clock,
+			   (BEGIN_DAY * DAY_MS + DAY_MS - 1 - (int64_t)pick(m, 120000)) * 1000);
 	task_queue_init(&m->own);
 	begin_store(m);
 	choose_paces(m);

@@ -38,8 +38,8 @@ static void begin(struct shared *s, size_t i, bool share)
 						.name = slice_of(names[i]),
 						.roles = share ? SESSION_SHARES : 0,
 						.lease_ms = LEASE_MS});
-	holder->leases =
-		leases_new(&(struct leases_options){.session = holder->session, .kind = "rollup", .share = share});
+	holder->leases = leases_new(&(struct leases_options){
+		.session = holder->session, .kind = "rollup", .share = share});
 }
 
 static void die(struct shared *s, size_t i)

@@ -121,8 +121,8 @@ static struct process *begin(struct shared *s, size_t i, struct begun begun)
 		.lease_ms = LEASE_MS,
 		.skew_max_ms = SKEW_MS,
 	});
-	p->leases =
-		leases_new(&(struct leases_options){.session = p->session, .kind = "rollup", .share = !begun.list});
+	p->leases = leases_new(&(struct leases_options){
+		.session = p->session, .kind = "rollup", .share = !begun.list});
 	p->jobs = job_claims_new(p->session);
 	return p;
 }

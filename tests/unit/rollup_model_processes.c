@@ -324,7 +324,8 @@ void worker_open(struct model *m, struct worker *w, size_t i)
 		.lease_ms = LEASE_MS,
 		.skew_max_ms = m->far ? SKEW_MS : 0,
 	});
-	w->leases = leases_new(&(struct leases_options){.session = w->session, .kind = "rollup", .share = share});
+	w->leases = leases_new(
+		&(struct leases_options){.session = w->session, .kind = "rollup", .share = share});
 }
 
 void worker_tick(struct worker *w)

@@ -924,8 +924,8 @@ static struct store_cell_get get_oops(struct rig *rig, struct slice key, struct 
 {
 	struct store_read *read = new_read(rig);
 	struct store_request *request = store_read_add(read, STORE_CELL_GET);
-	request->cell_get =
-		(struct store_cell_get){.table = TABLE_DEVICES, .key = {{key}}, .column = {{column}}};
+	request->cell_get = (struct store_cell_get){
+		.table = TABLE_DEVICES, .key = {{key}}, .column = {{column}}};
 	assert_int_equal(run_read(rig, read), 0);
 	struct store_cell_get get = request->cell_get;
 	store_read_free(read);

@@ -189,8 +189,8 @@ static struct store_write *removal_one_by_one(struct rig *rig, uint64_t shard)
 		struct row from, to;
 		row_of(&from, shard, n);
 		row_of(&to, shard, n + 1);
-		assert_int_equal(
-			store_log_remove(write, TABLE_QUEUE, &from.key, &from.at, &to.at), 0);
+		assert_int_equal(store_log_remove(write, TABLE_QUEUE, &from.key, &from.at, &to.at),
+				 0);
 	}
 	return write;
 }
@@ -259,8 +259,8 @@ static void removal_holds_up_nobody(struct store_write *(*removal_new)(struct ri
 	uint64_t handle = rig_series(&rig, "m", "host=a");
 	int64_t commits = stat_get(STAT_store_commits);
 	struct store_write *writes[WRITES] = {
-		[REMOVAL] = removal_new(&rig, 1),    [FORGETTING] = forgetting_of(&rig, handle),
-		[ELSEWHERE] = put_into(&rig, 2),     [SAME_ROW] = put_into(&rig, 1),
+		[REMOVAL] = removal_new(&rig, 1), [FORGETTING] = forgetting_of(&rig, handle),
+		[ELSEWHERE] = put_into(&rig, 2),  [SAME_ROW] = put_into(&rig, 1),
 		[BEHIND] = put_into(&rig, 3),
 	};
 	all_submitted = false;

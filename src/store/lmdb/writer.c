@@ -99,8 +99,8 @@ static bool is_alone(const struct store_write *write)
 	return forget_wanted(write) || rekey_wanted(write);
 }
 
-/* Up to CYCLE_BYTES_MAX of what waits, at least one batch if there is any. Removals that go on (they
- * stand first) come in addition, and with whoever is to be alone: they touch no samples. */
+/* Up to CYCLE_BYTES_MAX of what waits, at least one batch if there is any. Removals that go on
+ * (they stand first) come in addition, and with whoever is to be alone: they touch no samples. */
 static struct task *writer_next_batches(struct engine *engine)
 {
 	struct task *first = engine->queue_first, *last = NULL;
