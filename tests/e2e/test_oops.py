@@ -116,6 +116,7 @@ def made_by_python_oops():
         {}["customer"]
     except KeyError:
         report = config.create({"exc_info": sys.exc_info(), "url": "http://shop.example/login"})
+    report["time"] = report["time"].replace(microsecond=500000)  # bson rounds, rfc822 does not
     report["tb_text"] = "Traceback (most recent call last):\n" + report["tb_text"]
     report.update(id="OOPS-" + uuid.uuid4().hex, username="anna, 7", duration=1.25,
                   req_vars={"REQUEST_METHOD": "POST", "HTTP_COOKIE": "session=" + SECRETS[2]},
