@@ -389,6 +389,18 @@ static int check_cell_kind(enum table table, enum cell_kind kind, struct errbuf 
 	return errbuf_set(e, ERR_INVALID, "%s has no cells of this kind", table_name(table));
 }
 
+static int check_stamp(int64_t stamp_us, struct errbuf *e)
+{
+	return stamp_us == INT64_MIN ? errbuf_set(e, ERR_INVALID, "a stamp of INT64_MIN") : 0;
+}
+
+static int add_checked_cell(struct store_write *write, const struct store_cell_write *cell)
+{
+	int err = write->store->engine->add_cell(write, cell);
+	write->cells += !err;
+	return added(write, err);
+}
+
 /* Checks what all cell writes share, flattens the parts and hands the cell to the engine. */
 static int add_cell(struct store_write *write, enum cell_kind kind, const struct store_parts *key,
 		    const struct store_parts *column, struct store_cell_write *cell)
@@ -412,13 +424,12 @@ static int add_cell(struct store_write *write, enum cell_kind kind, const struct
 				  cell->value.len, def->name, value_max_bytes);
 	if (cell->expires_ms < 0)
 		return errbuf_set(e, ERR_INVALID, "an expiry before 1970");
-	if (cell->stamp_us == INT64_MIN)
-		return errbuf_set(e, ERR_INVALID, "a stamp of INT64_MIN");
+	err = check_stamp(cell->stamp_us, e);
+	if (err)
+		return err;
 	cell->key = store_parts_put(key_bytes, key, def->key_count);
 	cell->column = store_parts_put(column_bytes, column, def->column_count);
-	err = write->store->engine->add_cell(write, cell);
-	write->cells += !err;
-	return added(write, err);
+	return add_checked_cell(write, cell);
 }
 
 int store_cell_put(struct store_write *write, enum table table, const struct store_parts *key,
@@ -444,6 +455,26 @@ int store_cell_delete(struct store_write *write, enum table table, const struct 
 		.stamp_us = stamp_us,
 	};
 	return add_cell(write, CELL_STAMPED, key, column, &cell);
+}
+
+int store_row_delete(struct store_write *write, enum table table, const struct store_parts *key,
+		     int64_t stamp_us)
+{
+	char key_bytes[STORE_KEY_MAX_BYTES];
+	struct store_cell_write cell = {
+		.action = CELL_ROW_DELETE,
+		.table = table,
+		.stamp_us = stamp_us,
+	};
+	int err = check_cell_kind(table, CELL_STAMPED, &write->error);
+	if (!err)
+		err = store_check_key(table, key, &write->error);
+	if (!err)
+		err = check_stamp(stamp_us, &write->error);
+	if (err)
+		return err;
+	cell.key = store_parts_put(key_bytes, key, schema[table].key_count);
+	return add_checked_cell(write, &cell);
 }
 
 int store_set_add(struct store_write *write, enum table table, const struct store_parts *key,
@@ -542,9 +573,7 @@ int store_log_remove(struct store_write *write, enum table table, const struct s
 	cell.column = store_parts_put(from_bytes, from, def->column_count);
 	cell.to = store_parts_put(to_bytes, to, def->column_count);
 	cell.to_end = !to->part[0].data;
-	err = write->store->engine->add_cell(write, &cell);
-	write->cells += !err;
-	return added(write, err);
+	return add_checked_cell(write, &cell);
 }
 
 int store_series_forget(struct store_write *write, const uint64_t *handles, size_t n)

@@ -56,8 +56,8 @@ enum {
 	STORE_TOKEN_MAX_BYTES = 512,
 	STORE_QUERY_DEADLINE_MAX_MS = 300000,
 	STORE_DEADLINE_PRESET_MS = 30000, /* of a read that says none */
-	/* How long a deleted or expired stamped cell goes on winning over lower stamps, at least.
-	 */
+	/* How long a deleted or expired stamped cell, or a deleted row, goes on winning over lower
+	 * stamps, at least. */
 	STORE_TOMBSTONE_MS = 86400000,
 	/* How long news of a series are kept after it was registered, at least. */
 	STORE_NEWS_MS = 86400000,
@@ -245,6 +245,12 @@ int store_cell_put(struct store_write *write, enum table table, const struct sto
 		   int64_t expires_ms) MUST_CHECK;
 int store_cell_delete(struct store_write *write, enum table table, const struct store_parts *key,
 		      const struct store_parts *column, int64_t stamp_us) MUST_CHECK;
+/* A whole row of stamped cells: each of its cells is gone as if it had been deleted with this
+ * stamp, those too that are put later. So of equal stamps the deletion wins, a cell with a higher
+ * stamp is seen, and a put with another one is not, for STORE_TOMBSTONE_MS at least. It costs no
+ * more than one cell, however many the row has: what they take is given back later, in slices. */
+int store_row_delete(struct store_write *write, enum table table, const struct store_parts *key,
+		     int64_t stamp_us) MUST_CHECK;
 
 /* Set cells: adds one element, 1 to STORE_SET_ELEMENT_MAX_BYTES. A set that is full leaves it out:
  * then `done` says ERR_LIMIT though everything else of the batch is durable. */
@@ -700,6 +706,7 @@ uint64_t store_series_generation(struct store *store);
 enum cell_action {
 	CELL_PUT,
 	CELL_DELETE,
+	CELL_ROW_DELETE, /* without a column */
 	CELL_ADD,
 	CELL_PUT_IF,
 	CELL_DELETE_IF,

@@ -143,6 +143,8 @@ void rig_cell_put(struct rig *rig, enum table table, const struct store_parts *k
 		  int64_t expires_ms);
 void rig_cell_delete(struct rig *rig, enum table table, const struct store_parts *key,
 		     const struct store_parts *column, int64_t stamp_us);
+void rig_row_delete(struct rig *rig, enum table table, const struct store_parts *key,
+		    int64_t stamp_us);
 void rig_log_put(struct rig *rig, enum table table, const struct store_parts *key,
 		 const struct store_parts *column, struct slice value);
 void rig_log_remove(struct rig *rig, enum table table, const struct store_parts *key,
@@ -196,8 +198,8 @@ struct contract_case {
 
 /* One array per suite_*.c, ended by a NULL name. */
 extern const struct contract_case cases_ranges[], cases_values[], cases_retention[],
-	cases_aggregate[], cases_cells[], cases_conditional[], cases_log[], cases_series[],
-	cases_batches[];
+	cases_aggregate[], cases_cells[], cases_rows[], cases_conditional[], cases_log[],
+	cases_series[], cases_batches[];
 
 /* Runs all cases, or those named; the number that failed. With --needs it runs none, and lists for
  * each capability that the engine lacks the cases that it is excused from. */

@@ -299,8 +299,13 @@ static int add_stamped(struct model *model, struct batch *batch)
 	struct store_parts key = model_key(table, k), column = model_column(table, c);
 	int64_t stamp_us = pick_stamp(model), expires_ms = pick_expiry(model);
 	struct slice value = pick_bytes(model);
-	bool put = chance(model, 75);
+	bool put = chance(model, 75), whole_row = !put && chance(model, 30);
 	model->ever_cells[table][k] = true;
+	if (whole_row) {
+		model_trace(model, "delete row %s key %zu, stamp %lld", schema[table].name, k,
+			    (long long)stamp_us);
+		return store_row_delete(batch->write, table, &key, stamp_us);
+	}
 	model_trace(model, "%s %s key %zu column %zu, stamp %lld, expires %lld, %zu bytes",
 		    put ? "put" : "delete", schema[table].name, k, c, (long long)stamp_us,
 		    (long long)expires_ms, value.len);

@@ -16,6 +16,8 @@ static const char *const bug_names[NAIVE_BUG_COUNT] = {
 	[NAIVE_BUG_COMPARE_ROUNDS] = "compare_rounds",
 	[NAIVE_BUG_EQUAL_STAMP_LATE] = "equal_stamp_late",
 	[NAIVE_BUG_DELETE_FORGETS] = "delete_forgets",
+	[NAIVE_BUG_ROW_SPARES_EQUAL] = "row_spares_equal",
+	[NAIVE_BUG_ROW_FORGETS] = "row_forgets",
 	[NAIVE_BUG_VERSION_REUSED] = "version_reused",
 	[NAIVE_BUG_EXPIRED_LEASE] = "expired_lease",
 	[NAIVE_BUG_SCAN_TO] = "scan_to",
@@ -295,10 +297,11 @@ static struct naive_cells *make_cells(struct naive_table *table, struct slice ke
 	table->rows = insert_at(table->rows, table->count, table->count, sizeof(*table->rows));
 	struct naive_cells *cells = &table->rows[table->count++];
 	cells->key = naive_copy(key);
+	cells->gone_us = INT64_MIN;
 	return cells;
 }
 
-/* The cell of that column; made, as deleted, where there is none. */
+/* The cell of that column; made, as deleted with its row, where there is none. */
 static struct naive_cell *make_cell(struct naive_cells *row, struct slice column)
 {
 	size_t at = 0;
@@ -312,7 +315,7 @@ static struct naive_cell *make_cell(struct naive_cells *row, struct slice column
 		.column = naive_copy(column),
 		.value = naive_copy(SLICE("")),
 		.deleted = true,
-		.stamp_us = INT64_MIN,
+		.stamp_us = row->gone_us,
 	};
 	return &row->cells[at];
 }
@@ -330,7 +333,7 @@ static int compare_stamped(const struct naive_cell *old, const struct store_cell
 {
 	if (old->stamp_us != new->stamp_us)
 		return old->stamp_us < new->stamp_us ? -1 : 1;
-	bool new_deleted = new->action == CELL_DELETE;
+	bool new_deleted = new->action != CELL_PUT;
 	if (old->deleted || new_deleted)
 		return (int)old->deleted - (int)new_deleted;
 	if (old->expires_ms != new->expires_ms)
@@ -348,11 +351,27 @@ static void apply_stamped(struct naive *naive, struct naive_cell *cell,
 	if (order >= 0 && !late)
 		return;
 	set_value(cell, write->value);
-	cell->deleted = write->action == CELL_DELETE;
+	cell->deleted = write->action != CELL_PUT;
 	cell->stamp_us = write->stamp_us;
 	cell->expires_ms = write->expires_ms;
 	if (cell->deleted && naive->bug == NAIVE_BUG_DELETE_FORGETS)
 		cell->stamp_us = INT64_MIN;
+}
+
+/* Each cell is deleted, those that are not there yet, too. */
+static void apply_row_delete(struct naive *naive, struct naive_cells *row,
+			     const struct store_cell_write *write)
+{
+	for (size_t i = 0; i < row->count; i++) {
+		bool spared = naive->bug == NAIVE_BUG_ROW_SPARES_EQUAL &&
+			      row->cells[i].stamp_us == write->stamp_us;
+		if (!spared)
+			apply_stamped(naive, &row->cells[i], write);
+	}
+	if (write->stamp_us > row->gone_us && naive->bug != NAIVE_BUG_ROW_FORGETS)
+		row->gone_us = write->stamp_us;
+	if (write->stamp_us > naive->last_stamp_us)
+		naive->last_stamp_us = write->stamp_us;
 }
 
 static void apply_conditional(struct naive *naive, struct arena *arena, struct naive_cell *cell,
@@ -440,6 +459,10 @@ static int apply_cell(struct naive *naive, struct arena *arena,
 		remove_log(naive, row, request);
 		return 0;
 	}
+	if (request->action == CELL_ROW_DELETE) {
+		apply_row_delete(naive, row, request);
+		return 0;
+	}
 	struct naive_cell *cell = make_cell(row, request->column);
 	switch (request->action) {
 	case CELL_PUT:
@@ -454,6 +477,7 @@ static int apply_cell(struct naive *naive, struct arena *arena,
 		put_log(naive, cell, request->value);
 		return 0;
 	case CELL_LOG_REMOVE:
+	case CELL_ROW_DELETE:
 		break; /* above */
 	case CELL_ADD:
 		return apply_add(naive, cell, request->value);

@@ -45,6 +45,8 @@ enum naive_bug {
 	NAIVE_BUG_COMPARE_ROUNDS,   /* integers are compared as doubles */
 	NAIVE_BUG_EQUAL_STAMP_LATE, /* of equal stamps the later write wins */
 	NAIVE_BUG_DELETE_FORGETS,   /* a deleted cell leaves no stamp behind */
+	NAIVE_BUG_ROW_SPARES_EQUAL, /* a deleted row keeps cells of the same stamp */
+	NAIVE_BUG_ROW_FORGETS,      /* a deleted row takes late cells */
 	NAIVE_BUG_VERSION_REUSED,   /* a cell that was deleted begins at version 1 again */
 	NAIVE_BUG_EXPIRED_LEASE,    /* an expired conditional cell still counts as there */
 	NAIVE_BUG_SCAN_TO,          /* the end of a scan is inclusive */

@@ -56,6 +56,7 @@ struct naive_cell {
 
 struct naive_cells {
 	struct slice key;         /* owned */
+	int64_t gone_us;          /* the highest stamp with which the row was deleted, for ever */
 	struct naive_cell *cells; /* ascending by column */
 	size_t count;
 };

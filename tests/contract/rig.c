@@ -510,6 +510,14 @@ void rig_cell_delete(struct rig *rig, enum table table, const struct store_parts
 	rig_commit(rig, write);
 }
 
+void rig_row_delete(struct rig *rig, enum table table, const struct store_parts *key,
+		    int64_t stamp_us)
+{
+	struct store_write *write = rig_write_new(rig);
+	assert_int_equal(store_row_delete(write, table, key, stamp_us), 0);
+	rig_commit(rig, write);
+}
+
 void rig_set_add(struct rig *rig, enum table table, const struct store_parts *key,
 		 const struct store_parts *column, const char *element)
 {
@@ -801,8 +809,8 @@ static const struct {
 static size_t list_cases(const struct contract_case *cases[CASES_MAX])
 {
 	static const struct contract_case *const suites[] = {
-		cases_ranges,      cases_values, cases_retention, cases_aggregate, cases_cells,
-		cases_conditional, cases_log,    cases_series,    cases_batches,
+		cases_ranges, cases_values,      cases_retention, cases_aggregate, cases_cells,
+		cases_rows,   cases_conditional, cases_log,       cases_series,    cases_batches,
 	};
 	size_t count = 0;
 	for (size_t s = 0; s < ARRAY_LEN(suites); s++) {

@@ -161,8 +161,19 @@ static void removal_and_samples_are_one_batch(struct rig *rig)
 
 static void values_of_every_length(struct rig *rig)
 {
-	static const size_t lengths[] = {
-		0, 1, 1900, 1901, 4050, 4051, 4052, 4080, 8200, 100000, STORE_VALUE_MAX_BYTES};
+	static const size_t lengths[] = {0,
+					 1,
+					 1900,
+					 1901,
+					 4050,
+					 4051,
+					 4052,
+					 4075,
+					 4076,
+					 4080,
+					 8200,
+					 100000,
+					 STORE_VALUE_MAX_BYTES};
 	static char bytes[STORE_VALUE_MAX_BYTES];
 	for (size_t i = 0; i < sizeof(bytes); i++)
 		bytes[i] = (char)(i * 7 + i / 251);

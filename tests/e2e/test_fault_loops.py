@@ -103,9 +103,15 @@ def declared_end(loop, ended):
 
 
 def answered_well_after(log):
-    """Writes that were answered with success after the fault."""
-    after = itertools.dropwhile(lambda line: not line.startswith("H "), log.splitlines())
-    return [line for line in after if line.startswith("A ") and line.endswith(" 0")]
+    """Writes that went out after the fault and were answered with success. What was out when it
+    came may have been in the commit before: whether that is there, the check knows."""
+    out, well = set(), []
+    for line in itertools.dropwhile(lambda line: not line.startswith("H "), log.splitlines()):
+        if line.startswith("S "):
+            out.add(line[2:])
+        elif line.startswith("A ") and line.endswith(" 0") and line[2:-2] in out:
+            well.append(line)
+    return well
 
 
 def run_one(loop, n):

@@ -5,11 +5,15 @@ import pathlib
 import tarfile
 
 from rollups import state, until_nothing_waits
-from server import running
+from server import run, running
 
 DATA = pathlib.Path(__file__).parents[1] / "data"
 OPTIONS = ["--rollup.granularities=5m,1h", "--rollup.name=before", "--rollup.partitions=4"]
 BEGIN = 1795417200
+
+
+def whole(server):
+    assert run("verify", "--data", server.data).returncode == 0
 
 
 def test_marks_of_an_earlier_version_are_rolled_up(make_server):
@@ -17,6 +21,7 @@ def test_marks_of_an_earlier_version_are_rolled_up(make_server):
     server.data.mkdir()
     with tarfile.open(DATA / "store_with_marks.tgz") as archive:
         archive.extractall(server.data)
+    whole(server)
     with running(server):
         until_nothing_waits(server)
         assert state(server)["held"] == "0-3"
@@ -39,3 +44,4 @@ def test_marks_of_an_earlier_version_are_rolled_up(make_server):
         # The raw samples are what they were.
         raw = server.values("disk_used", "host=h2", **hour)
         assert list(raw.values()) == [2000 + minute for minute in range(60)]
+    whole(server)

@@ -45,6 +45,7 @@ enum {
 };
 
 #define BASE_MS INT64_C(1704067200000) /* 2024-01-01T00:00:00Z */
+#define FAR_MS  INT64_C(4102444800000) /* 2100-01-01T00:00:00Z */
 
 struct look {
 	struct store *store;
@@ -280,6 +281,36 @@ static int put_cells(struct look *look, unsigned from, unsigned to)
 	return err;
 }
 
+static const struct store_parts deleted_row = {{{"deleted", 7}}};
+
+/* Put with a stamp that the deletion does not cover. */
+static bool stays_in_deleted_row(unsigned cell)
+{
+	return cell == LONG_CELL || cell % 5 == 0;
+}
+
+/* A row that is deleted as a whole, while some of its cells are later ones. All expire some time.
+ * The others may be in the file still, since the store is closed at once. */
+static int put_deleted_row(struct look *look)
+{
+	struct store_write *write = write_new(look);
+	int err = 0;
+	for (unsigned c = 0; c < CELLS && !err; c++) {
+		uint8_t bytes[CELL_LONG_BYTES];
+		struct cell_name name;
+		cell_name(&name, c);
+		err = store_cell_put(write, TABLE_CHUKWA_METADATA, &deleted_row, &name.column,
+				     cell_value(c, bytes), stays_in_deleted_row(c) ? 3 : 1 + c % 2,
+				     FAR_MS + c * INT64_C(100000));
+	}
+	if (!err)
+		err = store_row_delete(write, TABLE_CHUKWA_METADATA, &deleted_row, 2);
+	if (!err)
+		err = write_wait(look, write);
+	store_write_free(write);
+	return err;
+}
+
 static int make(struct look *look, const char *path, int stage)
 {
 	int err = look_open(look, path);
@@ -299,6 +330,8 @@ static int make(struct look *look, const char *path, int stage)
 		err = put_rows(look, ROWS_SETTLED, ROWS); /* which stay in the journal */
 	if (!err && stage == 2)
 		err = delete_rows(look, false, DELETED_LATE_FROM, DELETED_LATE_TO);
+	if (!err && stage == 2)
+		err = put_deleted_row(look);
 	if (err)
 		return err;
 	store_close(look->store);
@@ -307,10 +340,12 @@ static int make(struct look *look, const char *path, int stage)
 
 /* ---- Looking --------------------------------------------------------------------------------- */
 
-static void deleted_is_back(const struct look *look)
+static void deleted_is_back(const struct look *look, const char *what)
 {
-	if (look->repaired)
-		wrong("a deleted sample is there again");
+	if (!look->repaired)
+		return;
+	fprintf(stderr, "damage_store: %s\n", what);
+	wrong("what was deleted is there again");
 }
 
 /* The runs of rows that are not there, of one series. */
@@ -342,7 +377,7 @@ static void look_at_points(const struct look *look, const struct store_points *p
 			wrong("times that do not ascend");
 		there[row] = true;
 		if (is_deleted(look, band, (unsigned)row))
-			deleted_is_back(look);
+			deleted_is_back(look, "a sample");
 		else
 			++*count;
 	}
@@ -408,7 +443,7 @@ static void look_at_summary(struct look *look, const struct store_summary *summa
 	if (summary->count > ROWS)
 		wrong("a count of more than there are");
 	if (summary->count > kept) { /* whole pages of an earlier time */
-		deleted_is_back(look);
+		deleted_is_back(look, "a sample");
 		return;
 	}
 	missing(look, "samples of a sum", kept - summary->count);
@@ -491,12 +526,13 @@ static void look_at_cells(struct look *look)
 	}
 }
 
-static void look_at_row(struct look *look)
+/* `expected`: how many of its cells are there; of all that were put. */
+static void look_at_row(struct look *look, struct store_parts key, size_t expected)
 {
 	struct store_request *r;
 	struct store_read *read = read_new(look, STORE_CELL_SCAN, &r);
-	r->cell_scan = (struct store_cell_scan){.table = TABLE_CHUKWA_METADATA,
-						.key = {{SLICE("damage")}}};
+	size_t count = 0;
+	r->cell_scan = (struct store_cell_scan){.table = TABLE_CHUKWA_METADATA, .key = key};
 	int err = read_wait(look, read);
 	if (err)
 		named(look, "scan", err);
@@ -509,9 +545,13 @@ static void look_at_row(struct look *look)
 		if (cell >= CELLS ||
 		    !slice_equal(r->cell_scan.cells[i].value, cell_value(cell, bytes)))
 			wrong("a cell of a row that nobody wrote");
+		if (expected == CELLS || stays_in_deleted_row(cell))
+			count++;
+		else
+			deleted_is_back(look, "a cell of a deleted row");
 	}
 	if (!err)
-		missing(look, "cells of a row", CELLS - r->cell_scan.count);
+		missing(look, "cells of a row", expected - count);
 	store_read_free(read);
 }
 
@@ -567,8 +607,12 @@ static void look_at_all(struct look *look)
 		look_at_aggregate(look, b);
 		look_at_names(look, b);
 	}
+	size_t stays = 0;
+	for (unsigned c = 0; c < CELLS; c++)
+		stays += stays_in_deleted_row(c);
 	look_at_cells(look);
-	look_at_row(look);
+	look_at_row(look, (struct store_parts){{SLICE("damage")}}, CELLS);
+	look_at_row(look, deleted_row, stays);
 	look_over(look, STORE_SERIES_LIST, "list", (size_t)bands * SERIES);
 	look_over(look, STORE_ENUMERATE, "enumerate", (size_t)bands * SERIES);
 	look_over(look, STORE_STATS, "stats", 0);

@@ -4,9 +4,10 @@
  *   fault_store work --data DIR --log FILE [--recovers]
  *   fault_store check --data DIR --log FILE
  *
- * There are some groups: each is three series whose samples share their times, and a cell. An
- * operation gives a group its next version: all its samples and its cell, in one batch; versions of
- * one kind delete the samples. So a group is always at one version as a whole. The log says which
+ * There are some groups: each is three series whose samples share their times, a cell, and a row of
+ * cells of its own. An operation gives a group its next version: all its samples, its cell, and its
+ * row anew, which is deleted with what it had, all in one batch; versions of one kind delete the
+ * samples. So a group is always at one version as a whole. The log says which
  * operation went out (S) and how it was answered (A): with 0 the group is at that version; refused
  * it is where it was; with an unknown outcome, or without an answer, at either. Group EXPIRED has
  * samples that are older than their retention: nobody may ever see them.
@@ -40,6 +41,7 @@ enum {
 };
 
 #define BASE_MS INT64_C(1704067200000) /* 2024-01-01T00:00:00Z */
+#define FAR_MS  INT64_C(4102444800000) /* 2100-01-01T00:00:00Z */
 
 struct group {
 	uint64_t handles[SERIES];
@@ -301,6 +303,27 @@ static int add_cell(unsigned id, unsigned version, struct store_write *write)
 			      0);
 }
 
+static struct store_parts row_key(unsigned id, char text[16])
+{
+	snprintf(text, 16, "row %u", id);
+	return (struct store_parts){{slice_of(text)}};
+}
+
+/* The row is deleted, and then has one cell, which expires some time. */
+static int renew_row(unsigned id, unsigned version, struct store_write *write)
+{
+	char key_text[16], column_text[16];
+	struct store_parts key = row_key(id, key_text);
+	snprintf(column_text, sizeof(column_text), "%u", version % 3);
+	struct store_parts column = {{SLICE("r"), slice_of(column_text)}};
+	uint8_t byte = (uint8_t)version;
+	int err = store_row_delete(write, TABLE_CHUKWA_METADATA, &key, 2 * version);
+	return err ? err
+		   : store_cell_put(write, TABLE_CHUKWA_METADATA, &key, &column,
+				    (struct slice){(const char *)&byte, 1}, 2 * version + 1,
+				    FAR_MS + version * INT64_C(100000));
+}
+
 /* The store is dead: nothing is taken any more, nothing hangs, and it can be closed. */
 NORETURN static void end_dead(struct life *life)
 {
@@ -328,6 +351,8 @@ static int next_version(struct life *life, unsigned id)
 	int err = add_samples(group, id, write);
 	if (!err)
 		err = add_cell(id, group->version, write);
+	if (!err)
+		err = renew_row(id, group->version, write);
 	dprintf(life->log, "S %u %u\n", id, group->version);
 	if (!err)
 		err = write_wait(life, write, &wait);
@@ -397,6 +422,26 @@ static int read_cell(struct life *life, unsigned id, unsigned *version)
 	return err;
 }
 
+/* Just what was put with the version. */
+static int check_row(struct life *life, unsigned id, unsigned version)
+{
+	struct wait wait;
+	struct store_read *read = read_new(life, &wait);
+	struct store_request *request = store_read_add(read, STORE_CELL_SCAN);
+	char text[16];
+	ASSERT(request);
+	request->cell_scan =
+		(struct store_cell_scan){.table = TABLE_CHUKWA_METADATA, .key = row_key(id, text)};
+	int err = read_wait(life, read, &wait);
+	const struct store_cell_scan *scan = &request->cell_scan;
+	if (!err && scan->count != (version > 0))
+		broken("group %u at version %u: its row has %zu cells", id, version, scan->count);
+	if (!err && version && (uint8_t)scan->cells[0].value.data[0] != version)
+		broken("group %u at version %u: its row has a cell of another", id, version);
+	store_read_free(read);
+	return err;
+}
+
 static void compare(unsigned id, unsigned version, unsigned series,
 		    const struct store_points *points)
 {
@@ -426,6 +471,9 @@ static int check_group(struct life *life, unsigned id)
 	if (version >= VERSIONS_MAX || !(group->may_be >> version & 1))
 		broken("group %u is at version %u, which was not answered (may be %llx)", id,
 		       version, (unsigned long long)group->may_be);
+	err = check_row(life, id, version);
+	if (err)
+		return err;
 	struct store_read *read = read_new(life, &wait);
 	struct store_request *request = store_read_add(read, STORE_RANGE);
 	ASSERT(request);

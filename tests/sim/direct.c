@@ -14,13 +14,13 @@ struct row *direct_row(struct world *world, unsigned series, bool rates)
 
 struct store_parts sim_cell_key(size_t cell, char text[8])
 {
-	snprintf(text, 8, "oops%zu", cell / 4);
+	snprintf(text, 8, "oops%zu", cell / ROW_CELLS);
 	return (struct store_parts){{slice_of(text)}};
 }
 
 struct store_parts sim_cell_column(size_t cell, char text[8])
 {
-	snprintf(text, 8, "c%zu", cell % 4);
+	snprintf(text, 8, "c%zu", cell % ROW_CELLS);
 	return (struct store_parts){{slice_of(text)}};
 }
 
@@ -56,6 +56,7 @@ struct direct_write {
 	struct condition conditions[CONDITIONS_MAX];
 	size_t condition_count;
 	int64_t stamp_us; /* the highest of its cells */
+	bool is_late;     /* a cell has a stamp that was taken long before */
 };
 
 bool learn_lease(struct world *world, size_t number, uint32_t id, uint64_t version)
@@ -233,7 +234,7 @@ static void add_deletion(struct world *world, struct direct_write *w)
 }
 
 /* A stamp of now, or one that was taken before and comes late. */
-static int64_t take_stamp(struct world *world)
+static int64_t take_stamp(struct world *world, struct direct_write *w)
 {
 	int64_t held_us = world->held_stamp_us, stamp_us = store_stamp(world->store);
 	if (stamp_us <= world->stamp_most_us)
@@ -243,13 +244,40 @@ static int64_t take_stamp(struct world *world)
 	world->held_stamp_us = 0;
 	/* A deletion is remembered for a day. */
 	bool usable = held_us && stamp_us - held_us < STORE_TOMBSTONE_MS / 2 * INT64_C(1000);
-	if (usable && chance(world, 50))
+	if (usable && chance(world, 50)) {
+		w->is_late = true;
 		return held_us;
+	}
 	if (chance(world, 30)) {
 		world->held_stamp_us = stamp_us;
 		stamp_us = world->stamp_most_us = store_stamp(world->store);
 	}
 	return stamp_us;
+}
+
+static void take_part(struct direct_write *w, struct reg *reg, const struct version *v)
+{
+	register_add(reg, *v);
+	if (v->stamp_us > w->stamp_us)
+		w->stamp_us = v->stamp_us;
+}
+
+/* One version of each of its cells. */
+static void add_row_deletion(struct world *world, struct direct_write *w)
+{
+	char key_text[8];
+	size_t first = pick(world, CELLS / ROW_CELLS) * ROW_CELLS;
+	struct store_parts key = sim_cell_key(first, key_text);
+	struct version v = {.batch = w->batch,
+			    .id = ++world->next_id,
+			    .deletes = true,
+			    .seen_at = UINT64_MAX,
+			    .stamp_us = take_stamp(world, w)};
+	say(world, "row of cell %zu: deleted by %u", first, v.id);
+	if (store_row_delete(w->write, TABLE_OOPS, &key, v.stamp_us))
+		return;
+	for (size_t i = 0; i < ROW_CELLS; i++)
+		take_part(w, &world->cells[first + i], &v);
 }
 
 static void add_cell(struct world *world, struct direct_write *w)
@@ -262,16 +290,14 @@ static void add_cell(struct world *world, struct direct_write *w)
 			    .id = ++world->next_id,
 			    .deletes = chance(world, 25),
 			    .seen_at = UINT64_MAX,
-			    .stamp_us = take_stamp(world)};
+			    .stamp_us = take_stamp(world, w)};
 	say(world, "cell %zu: %s%u", cell, v.deletes ? "deleted by " : "", v.id);
 	int err = v.deletes ? store_cell_delete(w->write, TABLE_OOPS, &key, &column, v.stamp_us)
 			    : store_cell_put(w->write, TABLE_OOPS, &key, &column,
 					     sim_cell_value(v.id, text), v.stamp_us, 0);
 	if (err)
 		return;
-	register_add(&world->cells[cell], v);
-	if (v.stamp_us > w->stamp_us)
-		w->stamp_us = v.stamp_us;
+	take_part(w, &world->cells[cell], &v);
 }
 
 static void add_condition(struct world *world, struct direct_write *w)
@@ -310,10 +336,20 @@ static void add_request(struct world *world, struct direct_write *w)
 		add_append(world, w);
 	else if (kind < 74)
 		add_deletion(world, w);
-	else if (kind < 87)
+	else if (kind < 77)
+		add_row_deletion(world, w);
+	else if (kind < 88)
 		add_cell(world, w);
 	else
 		add_condition(world, w);
+}
+
+bool direct_is_late(const struct world *world)
+{
+	for (size_t i = 0; i < WRITES_MAX; i++)
+		if (world->writes[i] && world->writes[i]->is_late)
+			return true;
+	return false;
 }
 
 void direct_write_step(struct world *world)

@@ -384,9 +384,9 @@ static bool check_cells(struct direct_read *r, bool resolve, struct cut *cut)
 			continue;
 		const char *column = q->cell_get.column.part[0].data;
 		const char *key = q->cell_get.key.part[0].data;
-		size_t number = column[0] == 'l'
-					? CELLS + (size_t)(column[1] - '0')
-					: (size_t)(key[4] - '0') * 4 + (size_t)(column[1] - '0');
+		size_t number = column[0] == 'l' ? CELLS + (size_t)(column[1] - '0')
+						 : (size_t)(key[4] - '0') * ROW_CELLS +
+							   (size_t)(column[1] - '0');
 		if (!check_cell(r, number, &q->cell_get, resolve, cut))
 			return false;
 	}

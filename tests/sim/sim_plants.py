@@ -114,6 +114,9 @@ PLANTS = {
         (LMDB + "cells.c", "\tif (write->stamp_us != stored->stamp_us)\n\t\treturn 0;",
          "\t*wins = *wins || PLANTED(stamp_order);\n"
          "\tif (write->stamp_us != stored->stamp_us)\n\t\treturn 0;")]),
+    "row_seen": ("reads do not look whether a row was deleted", [
+        (LMDB + "cell.c", "\tif (!(engine->deleted_rows >> table & 1))\n",
+         "\tif (!(engine->deleted_rows >> table & 1) || PLANTED(row_seen))\n")]),
     "condition_passed": ("a conditional write replaces any version", [
         (LMDB + "cells.c", "{.applied = version == write->version};",
          "{.applied = version == write->version ||\n"

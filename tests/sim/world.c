@@ -320,7 +320,7 @@ static void pass_time(struct world *world)
 		ms = (int64_t)pick(world, 400);
 	else if (kind < 35)
 		ms = (int64_t)pick(world, 90000);
-	else if (kind < 38)
+	else if (kind < 38 || direct_is_late(world))
 		ms = (int64_t)pick(world, 7 * HOUR_MS);
 	else
 		ms = (int64_t)pick(world, (kind == 38 ? 2 : 9) * DAY_MS);

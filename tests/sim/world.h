@@ -26,8 +26,9 @@ enum {
 	DOOR_SERIES = 6, /* of each */
 	SERIES = DIRECT_SERIES + DOORS * DOOR_SERIES,
 	ROWS = 2 * DIRECT_SERIES + DOORS * DOOR_SERIES,
-	CELLS = 12, /* stamped */
-	LEASES = 3, /* conditional */
+	CELLS = 12,    /* stamped */
+	ROW_CELLS = 4, /* of which a row has so many */
+	LEASES = 3,    /* conditional */
 	LEASE_VERSIONS = 64,
 	WRITES_MAX = 12, /* in flight */
 	READS_MAX = 6,
@@ -191,6 +192,8 @@ struct slice sim_cell_value(uint32_t id, char text[CELL_VALUE_MAX]);
 /* What a version number says belongs to one version for ever. */
 bool learn_lease(struct world *world, size_t number, uint32_t id, uint64_t version);
 
+/* A cell with a late stamp is under way: it has to come within a day of what was deleted. */
+bool direct_is_late(const struct world *world);
 void direct_write_step(struct world *world);
 
 /* ---- reads.c: reads of the store itself */

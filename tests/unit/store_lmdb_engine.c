@@ -252,7 +252,7 @@ static void assert_present_version(struct env *env, MDB_txn *txn)
 	struct slice value;
 	assert_int_equal(env_get(txn, env->dbi[DB_META], SLICE("format"), &value), 0);
 	assert_int_equal(value.len, 4);
-	assert_memory_equal(value.data, "\2\0\0\0", 4);
+	assert_memory_equal(value.data, "\4\0\0\0", 4);
 }
 
 static void an_earlier_format_is_raised(void **state)
@@ -275,7 +275,7 @@ static void newer_format_is_refused(void **state)
 	close_store(rig);
 	with_env(rig, raise_version);
 	assert_int_equal(open_store(rig, &e), ERR_VERSION);
-	assert_non_null(strstr(e.text, "format 3"));
+	assert_non_null(strstr(e.text, "format 5"));
 	rig->store = NULL;
 }
 
@@ -925,7 +925,7 @@ static struct store_cell_get get_oops(struct rig *rig, struct slice key, struct 
 	struct store_read *read = new_read(rig);
 	struct store_request *request = store_read_add(read, STORE_CELL_GET);
 	request->cell_get =
-		(struct store_cell_get){.table = TABLE_OOPS, .key = {{key}}, .column = {{column}}};
+		(struct store_cell_get){.table = TABLE_DEVICES, .key = {{key}}, .column = {{column}}};
 	assert_int_equal(run_read(rig, read), 0);
 	struct store_cell_get get = request->cell_get;
 	store_read_free(read);
@@ -941,7 +941,7 @@ static void what_is_refused_now_and_was_stored_is_read_and_removed(void **state)
 	struct errbuf e;
 	assert_int_equal(open_store(rig, &e), 0);
 	struct store_cell_write cell = {.action = CELL_PUT,
-					.table = TABLE_OOPS,
+					.table = TABLE_DEVICES,
 					.key = slice_of(text),
 					.column = slice_of(text),
 					.value = {bytes, sizeof(bytes)},
@@ -955,9 +955,9 @@ static void what_is_refused_now_and_was_stored_is_read_and_removed(void **state)
 	write->executor = &rig->queue.executor;
 	write->done = write_done;
 	write->owner = rig;
-	assert_int_equal(store_cell_put(write, TABLE_OOPS, &parts, &parts, SLICE("v"), 2, 0),
+	assert_int_equal(store_cell_put(write, TABLE_DEVICES, &parts, &parts, SLICE("v"), 2, 0),
 			 ERR_INVALID);
-	assert_int_equal(store_cell_delete(write, TABLE_OOPS, &parts, &parts, 2), 0);
+	assert_int_equal(store_cell_delete(write, TABLE_DEVICES, &parts, &parts, 2), 0);
 	assert_int_equal(store_write_submit(write), 0);
 	task_queue_wait(&rig->queue);
 	assert_int_equal(rig->err, 0);

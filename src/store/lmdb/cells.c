@@ -3,15 +3,13 @@
 #include <stdatomic.h>
 
 #include "base/cursor.h"
-#include "store/lmdb/cell.h"
+#include "store/lmdb/sweep_index.h"
 
 enum {
 	INLINE_MAX_BYTES = 1900,
 	/* For log cells, which are read and removed once: a page of their own costs less than a
 	 * second place. */
-	LOG_INLINE_MAX_BYTES = PAGE_VALUE_MAX_BYTES - CELL_HEADER_BYTES,
-	SWEEP_STEPS = 2000,
-	SWEEP_US = 20000,
+	LOG_INLINE_MAX_BYTES = PAGE_VALUE_MAX_BYTES - CELL_HEADER_MIN_BYTES,
 };
 
 int cells_add(struct store_write *write, const struct store_cell_write *cell)
@@ -34,59 +32,72 @@ int cells_add(struct store_write *write, const struct store_cell_write *cell)
 		stage->first_cell = node;
 	stage->last_cell = node;
 	stage->grows =
-		stage->grows || (cell->action != CELL_DELETE && cell->action != CELL_LOG_REMOVE);
+		stage->grows || (cell->action != CELL_DELETE && cell->action != CELL_ROW_DELETE &&
+				 cell->action != CELL_LOG_REMOVE);
 	return 0;
 }
 
-static int cells_put_row(struct engine *engine, MDB_txn *txn, const struct store_cell_write *cell)
+/* Makes the row unless it is there; *gone_us: up to which stamp it was deleted, else INT64_MIN. */
+static int cells_put_row(struct engine *engine, MDB_txn *txn, const struct store_cell_write *cell,
+			 int64_t *gone_us)
 {
-	uint8_t bytes[CELL_ROW_KEY_BYTES], value[PAGE_VALUE_MAX_BYTES];
-	cell_row_key(cell->table, cell->key, bytes);
+	uint8_t bytes[CELL_ROW_KEY_BYTES];
 	struct slice key = {(const char *)bytes, CELL_ROW_KEY_BYTES}, there;
+	struct cell_row row = {.key = cell->key};
+	*gone_us = INT64_MIN;
+	cell_row_key(cell->table, cell->key, bytes);
 	int err = env_get(txn, engine->env.dbi[DB_CELL_ROWS], key, &there);
-	if (err != ERR_NOT_FOUND)
+	if (err == ERR_NOT_FOUND)
+		return cell_row_put(txn, engine->env.dbi[DB_CELL_ROWS], bytes, &row);
+	/* A value as long as the key alone, as nearly all are, is not looked at. */
+	if (err || there.len == RECORD_HEADER_BYTES + cell->key.len)
 		return err;
-	memcpy(value + RECORD_HEADER_BYTES, cell->key.data, cell->key.len);
-	record_seal(key, value, RECORD_HEADER_BYTES + cell->key.len);
-	return env_put(txn, engine->env.dbi[DB_CELL_ROWS], key,
-		       (struct slice){(const char *)value, RECORD_HEADER_BYTES + cell->key.len});
+	err = cell_row_parse(key, there, &row);
+	if (!err && row.is_deleted)
+		*gone_us = row.stamp_us;
+	return err;
 }
 
-static int cells_put(struct engine *engine, MDB_txn *txn, const struct store_cell_write *write,
-		     const struct cell_key *key, struct cell *cell, struct slice value)
+/* When it may be swept; NULL for no cell. */
+static int cells_index(struct engine *engine, MDB_txn *txn, const struct cell_key *key,
+		       const struct cell *before, const struct cell *after)
+{
+	enum table table = (enum table)key->bytes[0];
+	return sweep_index_move_cell(&engine->env, txn, cell_key_slice(key),
+				     before ? sweep_cell_minute(table, before) : SWEEP_NEVER,
+				     after ? sweep_cell_minute(table, after) : SWEEP_NEVER);
+}
+
+/* Into a row that is there, in the place of the one that is stored, or NULL. */
+static int cells_put_into(struct engine *engine, MDB_txn *txn, const struct store_cell_write *write,
+			  const struct cell_key *key, const struct cell *stored, struct cell *cell,
+			  struct slice value)
 {
 	uint8_t bytes[PAGE_VALUE_MAX_BYTES];
 	size_t inline_max_bytes =
 		write->action == CELL_LOG_PUT ? LOG_INLINE_MAX_BYTES : INLINE_MAX_BYTES;
-	uint8_t *p = bytes + RECORD_HEADER_BYTES;
-	int err = cells_put_row(engine, txn, write);
-	if (err)
-		return err;
+	cell->inlined = value;
 	if (value.len > inline_max_bytes) {
 		cell->flags |= CELL_IN_BLOB;
 		cell->blob = engine->next_version++;
 		cell->blob_len = value.len;
-		err = cell_blob_write(engine, txn, cell->blob, value);
+		int err = cell_blob_write(engine, txn, cell->blob, value);
 		if (err)
 			return err;
 	}
-	*p++ = (uint8_t)cell->flags;
-	memcpy(p, &cell->stamp_us, 8);
-	memcpy(p + 8, &cell->expires_ms, 8);
-	memcpy(p + 16, &cell->version, 8);
-	p += 24;
-	if (cell->flags & CELL_IN_BLOB) {
-		memcpy(p, &cell->blob, 8);
-		memcpy(p + 8, &cell->blob_len, 8);
-		p += 16;
-	} else if (value.len) {
-		memcpy(p, value.data, value.len);
-		p += value.len;
-	}
-	size_t len = (size_t)(p - bytes);
-	record_seal(cell_key_slice(key), bytes, len);
-	return env_put(txn, engine->env.dbi[DB_CELLS], cell_key_slice(key),
-		       (struct slice){(const char *)bytes, len});
+	size_t len = cell_encode(cell_key_slice(key), cell, bytes);
+	int err = env_put(txn, engine->env.dbi[DB_CELLS], cell_key_slice(key),
+			  (struct slice){(const char *)bytes, len});
+	return err ? err : cells_index(engine, txn, key, stored, cell);
+}
+
+static int cells_put(struct engine *engine, MDB_txn *txn, const struct store_cell_write *write,
+		     const struct cell_key *key, const struct cell *stored, struct cell *cell,
+		     struct slice value)
+{
+	int64_t gone_us;
+	int err = cells_put_row(engine, txn, write, &gone_us);
+	return err ? err : cells_put_into(engine, txn, write, key, stored, cell, value);
 }
 
 /* Byte order of a stored value and a given one, by parts where it is a blob. */
@@ -133,52 +144,83 @@ static int64_t deleted_at_ms(struct engine *engine)
 	return floor_div(now.sure_us > now.wall_us ? now.sure_us : now.wall_us, 1000);
 }
 
+/* Stamps that are taken from now on are above it. */
+static void cells_see_stamp(struct engine *engine, int64_t stamp_us)
+{
+	int64_t high = engine->stamp_us;
+	while (stamp_us > high &&
+	       !atomic_compare_exchange_weak(&engine->stamp_us, &high, stamp_us)) {
+	}
+}
+
 static int apply_stamped(struct engine *engine, MDB_txn *txn, const struct store_cell_write *write,
 			 const struct cell_key *key, const struct cell *stored)
 {
-	if (stored) {
-		bool wins;
-		int err = stamped_wins(engine, txn, stored, write, &wins);
-		if (err || !wins)
-			return err;
-		err = cell_blob_delete(engine, txn, stored);
-		if (err)
-			return err;
-	}
-	int64_t high = engine->stamp_us;
-	while (write->stamp_us > high &&
-	       !atomic_compare_exchange_weak(&engine->stamp_us, &high, write->stamp_us)) {
-	}
+	int64_t gone_us;
+	bool wins = true;
+	int err = stored ? stamped_wins(engine, txn, stored, write, &wins) : 0;
+	if (err || !wins)
+		return err;
+	err = cells_put_row(engine, txn, write, &gone_us);
+	if (err || write->stamp_us <= gone_us)
+		return err;
+	err = stored ? cell_blob_delete(engine, txn, stored) : 0;
+	if (err)
+		return err;
+	cells_see_stamp(engine, write->stamp_us);
 	struct cell cell = {.stamp_us = write->stamp_us, .expires_ms = write->expires_ms};
 	if (write->action == CELL_DELETE) {
 		cell.flags = CELL_DELETED;
 		cell.expires_ms = deleted_at_ms(engine);
 	}
-	return cells_put(engine, txn, write, key, &cell, write->value);
+	return cells_put_into(engine, txn, write, key, stored, &cell, write->value);
 }
 
-static int drop_row_if_empty(struct engine *engine, MDB_txn *txn, MDB_cursor *cursor,
-			     const uint8_t row[CELL_ROW_KEY_BYTES])
+/* Its cells stay where they are, unseen, for the sweep to remove (cells_sweep.c). */
+static int apply_row_delete(struct engine *engine, MDB_txn *txn,
+			    const struct store_cell_write *write)
 {
-	struct slice key = {(const char *)row, CELL_ROW_KEY_BYTES}, value;
-	int err = env_seek(cursor, &key, &value);
+	uint8_t bytes[CELL_ROW_KEY_BYTES];
+	struct slice key = {(const char *)bytes, CELL_ROW_KEY_BYTES}, value;
+	struct cell_row row = {0};
+	cell_row_key(write->table, write->key, bytes);
+	int err = env_get(txn, engine->env.dbi[DB_CELL_ROWS], key, &value);
+	if (!err)
+		err = cell_row_parse(key, value, &row);
 	if (err && err != ERR_NOT_FOUND)
 		return err;
-	if (!err && key.len >= CELL_ROW_KEY_BYTES && memcmp(key.data, row, CELL_ROW_KEY_BYTES) == 0)
+	if (row.is_deleted && row.stamp_us >= write->stamp_us)
 		return 0;
-	return env_delete(txn, engine->env.dbi[DB_CELL_ROWS],
-			  (struct slice){(const char *)row, CELL_ROW_KEY_BYTES});
+	err = row.is_deleted
+		      ? sweep_index_delete_row(&engine->env, txn, bytes, sweep_row_minute(&row))
+		      : 0;
+	if (err)
+		return err;
+	cells_see_stamp(engine, write->stamp_us);
+	row = (struct cell_row){write->key, true, write->stamp_us, deleted_at_ms(engine)};
+	err = cell_row_put(txn, engine->env.dbi[DB_CELL_ROWS], bytes, &row);
+	if (!err)
+		err = sweep_index_put_row(&engine->env, txn, bytes, SWEEP_NOW);
+	if (!err)
+		err = sweep_index_put_row(&engine->env, txn, bytes, sweep_row_minute(&row));
+	/* Readers who can see the row look for it from now on. */
+	engine->deleted_rows |= UINT64_C(1) << write->table;
+	engine->sweep = (struct sweep_pass){.is_running = true};
+	return err;
 }
 
-static int delete_conditional(struct engine *engine, MDB_txn *txn, const struct cell_key *key)
+static int delete_conditional(struct engine *engine, MDB_txn *txn, const struct cell_key *key,
+			      const struct cell *stored)
 {
 	MDB_cursor *cursor;
 	int err = env_delete(txn, engine->env.dbi[DB_CELLS], cell_key_slice(key));
 	if (!err)
+		err = cells_index(engine, txn, key, stored, NULL);
+	if (!err)
 		err = env_error(mdb_cursor_open(txn, engine->env.dbi[DB_CELLS], &cursor));
 	if (err)
 		return err;
-	err = drop_row_if_empty(engine, txn, cursor, key->bytes);
+	err = cell_row_drop_if_empty(engine, txn, cursor, key->bytes);
 	mdb_cursor_close(cursor);
 	return err;
 }
@@ -201,11 +243,11 @@ static int apply_conditional(struct engine *engine, MDB_txn *txn, struct store_w
 	if (err)
 		return err;
 	if (write->action == CELL_DELETE_IF)
-		return delete_conditional(engine, txn, key);
+		return delete_conditional(engine, txn, key, stored);
 	struct cell cell = {.version = engine->next_version++, .expires_ms = write->expires_ms};
 	outcome->version = cell.version;
 	outcome->value = write->value;
-	return cells_put(engine, txn, write, key, &cell, write->value);
+	return cells_put(engine, txn, write, key, stored, &cell, write->value);
 }
 
 /* Inserts the element into the sorted list (u16 length, text); *grew false if it was there. */
@@ -264,7 +306,7 @@ static int apply_set(struct engine *engine, MDB_txn *txn, const struct store_cel
 		err = cell_blob_delete(engine, txn, stored);
 	struct cell cell = {0};
 	if (!err && grew)
-		err = cells_put(engine, txn, write, key, &cell, buf_slice(&set));
+		err = cells_put(engine, txn, write, key, stored, &cell, buf_slice(&set));
 	buf_release(&set);
 	mem_free(old);
 	return err;
@@ -275,7 +317,7 @@ static int apply_log_put(struct engine *engine, MDB_txn *txn, const struct store
 {
 	struct cell cell = {0};
 	int err = stored ? cell_blob_delete(engine, txn, stored) : 0;
-	return err ? err : cells_put(engine, txn, write, key, &cell, write->value);
+	return err ? err : cells_put(engine, txn, write, key, stored, &cell, write->value);
 }
 
 /* The first cell of the row at or after `at`, if it lies before `to`: its key there, a copy, and
@@ -298,13 +340,6 @@ static int first_to_remove(MDB_cursor *cursor, const struct store_cell_write *wr
 	return cell_parse(cell_key_slice(at), value, cell);
 }
 
-/* About, with what its page and key cost. */
-static size_t cell_stored_bytes(const struct cell_key *key, const struct cell *cell)
-{
-	size_t value = cell->flags & CELL_IN_BLOB ? cell->blob_len : cell->inlined.len;
-	return 2 * RECORD_HEADER_BYTES + key->len + value;
-}
-
 /* Searches again after each: what the cursor stood on has gone. It stops only before a cell that is
  * left, so whoever finds none has removed the last one. */
 int cells_remove(struct engine *engine, MDB_txn *txn, const struct store_cell_write *write,
@@ -320,7 +355,7 @@ int cells_remove(struct engine *engine, MDB_txn *txn, const struct store_cell_wr
 	if (err)
 		return err;
 	while (!(err = first_to_remove(cursor, write, &at, &cell))) {
-		size_t bytes = cell_stored_bytes(&at, &cell);
+		size_t bytes = cell_stored_bytes(at.len, &cell);
 		*left = slice && slice->spent;
 		if (*left)
 			break;
@@ -334,7 +369,7 @@ int cells_remove(struct engine *engine, MDB_txn *txn, const struct store_cell_wr
 			removal_charge(slice, bytes);
 	}
 	if (err == ERR_NOT_FOUND)
-		err = removed ? drop_row_if_empty(engine, txn, cursor, at.bytes) : 0;
+		err = removed ? cell_row_drop_if_empty(engine, txn, cursor, at.bytes) : 0;
 	mdb_cursor_close(cursor);
 	return err;
 }
@@ -350,6 +385,8 @@ int cells_apply(struct engine *engine, MDB_txn *txn, struct store_write *batch,
 	bool left;
 	if (write->action == CELL_LOG_REMOVE)
 		return cells_remove(engine, txn, write, NULL, &left);
+	if (write->action == CELL_ROW_DELETE)
+		return apply_row_delete(engine, txn, write);
 	cell_key_make(write->table, write->key, write->column, &key);
 	int err = env_get(txn, engine->env.dbi[DB_CELLS], cell_key_slice(&key), &value);
 	bool found = !err;
@@ -372,6 +409,7 @@ int cells_apply(struct engine *engine, MDB_txn *txn, struct store_write *batch,
 	case CELL_LOG_PUT:
 		return apply_log_put(engine, txn, write, &key, found ? &cell : NULL);
 	case CELL_LOG_REMOVE:
+	case CELL_ROW_DELETE:
 		break; /* above */
 	case CELL_ADD:
 		err = apply_set(engine, txn, write, &key, found ? &cell : NULL);
@@ -379,63 +417,4 @@ int cells_apply(struct engine *engine, MDB_txn *txn, struct store_write *batch,
 		return err == ERR_LIMIT ? 0 : err;
 	}
 	return ERR_INVALID;
-}
-
-/* ---- Sweeping -------------------------------------------------------------------------------- */
-
-/* When nothing depends on the cell any more: long deleted, or long expired. */
-static bool sweepable(const struct cell *cell, enum table table, int64_t now_ms)
-{
-	int64_t grace_ms = STORE_QUERY_DEADLINE_MAX_MS;
-	if (schema[table].cell_kind == CELL_STAMPED)
-		grace_ms = STORE_TOMBSTONE_MS;
-	return cell->expires_ms && cell->expires_ms < now_ms - grace_ms;
-}
-
-static int drop_cell(struct engine *engine, MDB_txn *txn, MDB_cursor *cursor,
-		     const struct cell *cell, const uint8_t *key)
-{
-	int err = cell_blob_delete(engine, txn, cell);
-	if (!err)
-		err = env_error(mdb_cursor_del(cursor, 0));
-	return err ? err : drop_row_if_empty(engine, txn, cursor, key);
-}
-
-int cells_sweep(struct engine *engine, MDB_txn *txn, int64_t now_ms, uint8_t at[CELL_KEY_MAX_BYTES],
-		size_t *at_len)
-{
-	MDB_cursor *cursor;
-	struct slice key = {(const char *)at, *at_len}, value;
-	int64_t until_us = engine_now_us(engine) + SWEEP_US;
-	if (!key.len)
-		key = SLICE("\0");
-	int err = env_error(mdb_cursor_open(txn, engine->env.dbi[DB_CELLS], &cursor));
-	if (err)
-		return err;
-	err = env_seek(cursor, &key, &value);
-	for (int step = 0; !err && step < SWEEP_STEPS; step++) {
-		struct cell cell;
-		if (step % 64 == 63 && engine_now_us(engine) >= until_us)
-			break;
-		/* A longer key, or a cell that cannot be read, is for verify to name. */
-		bool whole = key.len <= CELL_KEY_MAX_BYTES && !cell_parse(key, value, &cell);
-		if (!whole || !sweepable(&cell, (enum table)key.data[0], now_ms)) {
-			err = env_next(cursor, &key, &value);
-			continue;
-		}
-		*at_len = key.len;
-		memcpy(at, key.data, key.len);
-		err = drop_cell(engine, txn, cursor, &cell, at);
-		key = (struct slice){(const char *)at, *at_len};
-		if (!err)
-			err = env_seek(cursor, &key, &value);
-	}
-	if (!err) {
-		*at_len = key.len < CELL_KEY_MAX_BYTES ? key.len : CELL_KEY_MAX_BYTES;
-		memcpy(at, key.data, *at_len);
-	}
-	mdb_cursor_close(cursor);
-	if (err == ERR_NOT_FOUND)
-		*at_len = 0;
-	return err == ERR_NOT_FOUND ? 0 : err;
 }

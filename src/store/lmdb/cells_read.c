@@ -3,7 +3,12 @@
 #include "base/hash.h"
 #include "store/lmdb/cell.h"
 
-enum { TOKEN_HEADER_BYTES = 8 + 16 };
+enum {
+	TOKEN_HEADER_BYTES = 8 + 16,
+	/* Of a row that was deleted and is not swept yet: it is given if the first of them do not
+	 * tell whether any is left. */
+	ENUMERATE_CELLS_MAX = 1000,
+};
 
 /* ERR_DAMAGED also for a number that has not eight bytes: nobody above looks at how many there are.
  */
@@ -55,13 +60,31 @@ static int get_series_set(struct engine *engine, MDB_txn *txn, struct store_read
 	return err;
 }
 
+/* A stored cell, unless it has expired or gone with its row. */
+static int get_stored(struct engine *engine, MDB_txn *txn, struct store_read *read,
+		      struct store_cell_get *get, struct slice row, struct slice column)
+{
+	struct cell_key key;
+	struct slice value;
+	struct cell cell;
+	int64_t gone_us;
+	cell_key_make(get->table, row, column, &key);
+	int err = env_get(txn, engine->env.dbi[DB_CELLS], cell_key_slice(&key), &value);
+	if (!err)
+		err = cell_parse(cell_key_slice(&key), value, &cell);
+	if (err || !cell_visible(&cell, read->now_ms))
+		return err;
+	err = cell_row_gone_us(engine, txn, get->table, row, &gone_us);
+	if (err || cell.stamp_us <= gone_us)
+		return err == ERR_NOT_FOUND ? ERR_DAMAGED : err;
+	get->found = true;
+	return cells_read_show(engine, txn, get->table, column, &cell, &read->arena, &get->cell);
+}
+
 int cells_get(struct engine *engine, MDB_txn *txn, struct store_read *read,
 	      struct store_cell_get *get)
 {
 	struct buf row, column;
-	struct cell_key key;
-	struct slice value;
-	struct cell cell;
 	const struct table_def *def = &schema[get->table];
 	get->found = false;
 	buf_init(&row, STORE_KEY_MAX_BYTES);
@@ -69,19 +92,10 @@ int cells_get(struct engine *engine, MDB_txn *txn, struct store_read *read,
 	int err = store_parts_encode(&get->key, def->key_count, &row);
 	if (!err)
 		err = store_parts_encode(&get->column, def->column_count, &column);
-	if (!err && def->cell_kind == CELL_SERIES) {
+	if (!err && def->cell_kind == CELL_SERIES)
 		err = get_series_set(engine, txn, read, get, buf_slice(&column));
-	} else if (!err) {
-		cell_key_make(get->table, buf_slice(&row), buf_slice(&column), &key);
-		err = env_get(txn, engine->env.dbi[DB_CELLS], cell_key_slice(&key), &value);
-		if (!err)
-			err = cell_parse(cell_key_slice(&key), value, &cell);
-		if (!err && cell_visible(&cell, read->now_ms)) {
-			get->found = true;
-			err = cells_read_show(engine, txn, get->table, buf_slice(&column), &cell,
-					      &read->arena, &get->cell);
-		}
-	}
+	else if (!err)
+		err = get_stored(engine, txn, read, get, buf_slice(&row), buf_slice(&column));
 	buf_release(&row);
 	buf_release(&column);
 	return err == ERR_NOT_FOUND ? 0 : err;
@@ -100,7 +114,9 @@ struct cells_read_scan {
 	size_t cap;
 	size_t *budget;
 	bool stopped;
-	bool open_end; /* `to` is the row's end */
+	bool open_end;   /* `to` is the row's end */
+	bool has_row;    /* else a cell that is met is damage */
+	int64_t gone_us; /* cells with this stamp, or a lower one, went with their row */
 };
 
 static void cells_read_put_token(struct store_token *token, uint64_t given, struct slice column)
@@ -149,7 +165,12 @@ static int scan_stored(struct cells_read_scan *scan)
 	uint8_t row[CELL_ROW_KEY_BYTES];
 	MDB_cursor *cursor;
 	MDB_val k, v;
-	int err = env_error(mdb_cursor_open(scan->txn, scan->engine->env.dbi[DB_CELLS], &cursor));
+	int err = cell_row_gone_us(scan->engine, scan->txn, in->table, buf_slice(&scan->row),
+				   &scan->gone_us);
+	scan->has_row = !err;
+	if (!err || err == ERR_NOT_FOUND)
+		err = env_error(
+			mdb_cursor_open(scan->txn, scan->engine->env.dbi[DB_CELLS], &cursor));
 	if (err)
 		return err;
 	cell_row_key(in->table, buf_slice(&scan->row), row);
@@ -168,15 +189,16 @@ static int scan_stored(struct cells_read_scan *scan)
 	for (; !got && !scan_done(scan);
 	     got = mdb_cursor_get(cursor, &k, &v, in->backward ? MDB_PREV : MDB_NEXT)) {
 		struct slice key = slice_of_val(k);
-		if (key.len < CELL_ROW_KEY_BYTES || memcmp(key.data, row, CELL_ROW_KEY_BYTES) != 0)
+		if (!cell_is_of_row(key, row))
 			break;
 		struct slice column = {key.data + CELL_ROW_KEY_BYTES, key.len - CELL_ROW_KEY_BYTES};
 		if (slice_compare(column, from) < 0 ||
 		    (!open_end && slice_compare(column, to) >= 0))
 			break;
 		struct cell cell;
-		err = cell_parse(key, slice_of_val(v), &cell);
-		if (!err && cell_visible(&cell, scan->read->now_ms))
+		err = scan->has_row ? cell_parse(key, slice_of_val(v), &cell) : ERR_DAMAGED;
+		if (!err && cell_visible(&cell, scan->read->now_ms) &&
+		    cell.stamp_us > scan->gone_us)
 			err = scan_add(scan, column, &cell);
 		if (err)
 			break;
@@ -310,6 +332,44 @@ static int enumerate_add(struct store_request *request, struct arena *arena, str
 	return err;
 }
 
+/* Whether a cell of a row that was deleted may be there all the same. */
+static int enumerate_has_cells(struct engine *engine, MDB_txn *txn, const uint8_t *row,
+			       int64_t gone_us, int64_t now_ms, bool *has)
+{
+	struct slice key = {(const char *)row, CELL_ROW_KEY_BYTES}, value;
+	MDB_cursor *cursor;
+	*has = false;
+	int err = env_error(mdb_cursor_open(txn, engine->env.dbi[DB_CELLS], &cursor));
+	if (err)
+		return err;
+	err = env_seek(cursor, &key, &value);
+	for (int n = 0; !err && !*has && cell_is_of_row(key, row); n++) {
+		struct cell cell;
+		*has = n == ENUMERATE_CELLS_MAX || cell_parse(key, value, &cell) ||
+		       (cell_visible(&cell, now_ms) && cell.stamp_us > gone_us);
+		err = env_next(cursor, &key, &value);
+	}
+	mdb_cursor_close(cursor);
+	return err == ERR_NOT_FOUND ? 0 : err;
+}
+
+/* The key of the row; *given false: it was deleted. It counts for the budget all the same. */
+static int enumerate_row(struct engine *engine, MDB_txn *txn, struct store_read *read,
+			 enum table table, struct slice key, struct slice value,
+			 struct slice *row_key, bool *given)
+{
+	struct cell_row row = {0};
+	*given = true;
+	if (!(engine->deleted_rows >> table & 1))
+		return record_open(key, value, row_key);
+	int err = cell_row_parse(key, value, &row);
+	*row_key = row.key;
+	if (err || !row.is_deleted)
+		return err;
+	return enumerate_has_cells(engine, txn, (const uint8_t *)key.data, row.stamp_us,
+				   read->now_ms, given);
+}
+
 /* Token: the hash of the last row given. */
 int cells_enumerate(struct engine *engine, MDB_txn *txn, struct store_read *read,
 		    struct store_request *request, size_t *budget)
@@ -338,8 +398,9 @@ int cells_enumerate(struct engine *engine, MDB_txn *txn, struct store_read *read
 			request->more = true;
 			break;
 		}
-		err = record_open(key, value, &payload);
-		if (!err)
+		bool given;
+		err = enumerate_row(engine, txn, read, out->table, key, value, &payload, &given);
+		if (!err && given)
 			err = enumerate_add(request, &read->arena, payload, &cap);
 		if (err == ERR_LIMIT && out->count) {
 			request->more = true;

@@ -102,9 +102,28 @@ bool datafile_find_in(struct datafile *file, uint64_t page)
 	memset(file->found, 0, sizeof(file->found));
 	if (pages_leaf(&walk, page))
 		return false;
-	for (int db = 0; db < DB_COUNT; db++)
-		all = all && file->found[db];
+	for (enum db db = 0; db < DB_COUNT; db++)
+		all = all && (file->found[db] || !format_has(1, db));
 	return all;
+}
+
+static int format_entry(struct pages_walk *walk, struct slice key, struct slice value,
+			UNUSED uint64_t page)
+{
+	uint32_t *version = walk->context;
+	if (slice_equal(key, SLICE("format")) && value.len == sizeof(*version))
+		memcpy(version, value.data, sizeof(*version));
+	return 0;
+}
+
+int datafile_format(struct datafile *file, uint32_t *version)
+{
+	struct pages_walk walk = {.pages = &file->pages,
+				  .tree = file->trees[DB_META],
+				  .context = version,
+				  .entry = format_entry};
+	*version = 0;
+	return file->found[DB_META] ? pages_walk(&walk) : 0;
 }
 
 /* ---- The start ------------------------------------------------------------------------------- */

@@ -31,7 +31,10 @@ void datafile_close(struct datafile *file);
 /* Finds the databases; a loss is of one that is not found. */
 int datafile_find(struct datafile *file, datafile_lost *lost, void *context) MUST_CHECK;
 
-/* Whether that page, whatever leads to it, is a list of all databases: which are then found. */
+/* 0: it cannot be read. */
+int datafile_format(struct datafile *file, uint32_t *version) MUST_CHECK;
+/* Whether that page, whatever leads to it, is a list of all databases: which are then found. What
+ * earlier formats lack may be missing. */
 bool datafile_find_in(struct datafile *file, uint64_t page) MUST_CHECK;
 
 /* What a server's start does not survive: both meta pages, the whole free list, the list of

@@ -5,6 +5,7 @@
 #include "base/cursor.h"
 #include "base/log.h"
 #include "base/stats.h"
+#include "store/lmdb/sweep_index.h"
 
 /* ---- Adders ---------------------------------------------------------------------------------- */
 
@@ -402,6 +403,7 @@ static int engine_load(struct engine *engine, struct errbuf *e)
 			err = doubt_load(engine, txn);
 		if (!err)
 			err = load_directory(engine, txn);
+		engine->deleted_rows = sweep_index_tables(&engine->env, txn);
 		mdb_txn_abort(txn);
 	}
 	if (err)

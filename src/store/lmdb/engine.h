@@ -110,6 +110,15 @@ struct reader {
 	struct scratch *scratch;
 };
 
+/* A pass over what is due to be swept (cells_sweep.c). */
+struct sweep_pass {
+	bool is_running;
+	/* Where it goes on in the index; of the row there, in its cells. Nothing: where that
+	 * begins. */
+	uint8_t key[KEY_MAX_BYTES], cell[KEY_MAX_BYTES];
+	size_t key_len, cell_len;
+};
+
 struct engine {
 	uint32_t magic;
 	struct store store;
@@ -131,6 +140,9 @@ struct engine {
 	_Atomic int cycle_err;    /* the last one of the writer, until lmdb_settle clears it */
 	_Atomic bool full;        /* no room: only what frees some is taken */
 	_Atomic int64_t stamp_us; /* the last one given */
+	/* A bit for each table that may have rows which were deleted: set before the commit that
+	 * deletes the first, so that whoever sees such a row sees the bit. */
+	_Atomic uint64_t deleted_rows;
 
 	/* The writer's own, from here to `pool`. */
 	pthread_t writer;
@@ -175,9 +187,8 @@ struct engine {
 	int64_t rekeyed_us; /* when something was re-keyed last, 0 never: expiry waits */
 	bool is_expiring, has_expired;
 	struct segment_id expired; /* in the present transaction */
-	bool is_sweeping;
-	uint8_t sweep_key[CELL_KEY_MAX_BYTES];
-	size_t sweep_key_len;
+	struct sweep_pass sweep;
+	bool is_indexed; /* all cells that are to be swept are in DB_SWEEP_INDEX */
 
 	/* space.c */
 	int64_t room_due_us;
@@ -286,6 +297,8 @@ struct removal_slice {
 	bool spent;
 };
 void removal_begin(struct removal_slice *slice, struct engine *engine);
+/* Its time runs from the first of these on. */
+void removal_start(struct removal_slice *slice);
 /* A step has been done: a cell of so many bytes is removed, or a range is at its end. */
 void removal_charge(struct removal_slice *slice, size_t bytes);
 bool removal_alone(const struct store_write *write);
@@ -314,10 +327,12 @@ int cells_scan(struct engine *engine, MDB_txn *txn, struct store_read *read,
 	       struct store_request *request, size_t *budget) MUST_CHECK;
 int cells_enumerate(struct engine *engine, MDB_txn *txn, struct store_read *read,
 		    struct store_request *request, size_t *budget) MUST_CHECK;
-/* Removes expired cells and old tombstones from `key` on, by a clock that is believed; *key_len 0
- * at the end. */
-int cells_sweep(struct engine *engine, MDB_txn *txn, int64_t now_ms,
-		uint8_t key[CELL_KEY_MAX_BYTES], size_t *key_len) MUST_CHECK;
+
+/* cells_sweep.c: goes on with engine->sweep, a slice of it, up to what is due in that minute by a
+ * clock that is believed (sweep_index.h). */
+int sweep_due(struct engine *engine, MDB_txn *txn, uint32_t minute) MUST_CHECK;
+/* Goes on to put the cells of a store of before the index into it, until engine->is_indexed. */
+int sweep_index_fill(struct engine *engine, MDB_txn *txn, bool *more) MUST_CHECK;
 
 /* read.c: on the pool. */
 int read_submit(struct store_read *read) MUST_CHECK;

@@ -29,6 +29,7 @@ const char *const db_names[DB_COUNT] = {
 	[DB_CELL_ROWS] = "cell_rows",
 	[DB_CELLS] = "cells",
 	[DB_BLOBS] = "blobs",
+	[DB_SWEEP_INDEX] = "sweep_index",
 };
 
 int env_error(int mdb_error)
@@ -410,27 +411,43 @@ static int env_end_write(MDB_txn *txn, int err, const char *file, struct errbuf 
 	return err ? errbuf_set(e, err, "%s: %s", file, err_text(err)) : 0;
 }
 
-static int open_databases(struct env *env, bool is_new, const char *file, struct errbuf *e)
+/* Nothing was deleted, and nothing lacks in the index of what is swept. */
+static int put_notes(struct env *env, MDB_txn *txn)
+{
+	const uint64_t no_deletion = 0;
+	int err = env_put_record(txn, env->dbi[DB_META], SLICE(ENV_DELETIONS),
+				 (struct slice){(const char *)&no_deletion, sizeof(no_deletion)});
+	return err ? err
+		   : env_put_record(txn, env->dbi[DB_META], SLICE(ENV_SWEEP_INDEX), SLICE("\1"));
+}
+
+/* `found`: the format of what is there, 0: nothing is. What an earlier format holds the present one
+ * holds too, so the store is made one of the present: from now on earlier programs refuse it, since
+ * they could not read what this one writes. */
+static int open_databases(struct env *env, uint32_t found, bool only_look, const char *file,
+			  struct errbuf *e)
 {
 	MDB_txn *txn;
-	int err = env_error(mdb_txn_begin(env->mdb, NULL, is_new ? 0 : MDB_RDONLY, &txn));
+	bool raises = found < FORMAT_VERSION && !only_look;
+	int err = env_error(mdb_txn_begin(env->mdb, NULL, raises ? 0 : MDB_RDONLY, &txn));
 	if (err)
 		return errbuf_set(e, err, "%s: %s", file, err_text(err));
-	for (int i = 0; i < DB_COUNT; i++) {
-		err = env_error(
-			mdb_dbi_open(txn, db_names[i], is_new ? MDB_CREATE : 0, &env->dbi[i]));
+	for (enum db db = 0; db < DB_COUNT; db++) {
+		bool is_missing = !found || !format_has(found, db);
+		if (is_missing && !raises)
+			continue;
+		err = env_error(mdb_dbi_open(txn, db_names[db], is_missing ? MDB_CREATE : 0,
+					     &env->dbi[db]));
 		if (err) {
 			mdb_txn_abort(txn);
 			return errbuf_set(e, ERR_DAMAGED, "%s is damaged: no database \"%s\" (%s)",
-					  file, db_names[i], err_text(err));
+					  file, db_names[db], err_text(err));
 		}
 	}
-	const uint64_t no_deletion = 0;
-	if (is_new)
+	if (raises)
 		err = put_format(env, txn);
-	if (is_new && !err)
-		err = env_put_record(txn, env->dbi[DB_META], SLICE(ENV_DELETIONS),
-				     (struct slice){(const char *)&no_deletion, 8});
+	if (!found && !err)
+		err = put_notes(env, txn);
 	return env_end_write(txn, err, file, e);
 }
 
@@ -465,17 +482,6 @@ static int env_check_format(struct env *env, const char *file, uint32_t *found, 
 	}
 	mdb_txn_abort(txn);
 	return err;
-}
-
-/* What an earlier format holds the present one holds too: from now on earlier programs refuse it,
- * since they could not read what this one writes. */
-static int raise_format(struct env *env, const char *file, struct errbuf *e)
-{
-	MDB_txn *txn;
-	int err = env_error(mdb_txn_begin(env->mdb, NULL, 0, &txn));
-	if (err)
-		return errbuf_set(e, err, "%s: %s", file, err_text(err));
-	return env_end_write(txn, put_format(env, txn), file, e);
 }
 
 /* LMDB met pages that do not fit together, in the middle of something. */
@@ -691,9 +697,7 @@ static int open_file(struct env *env, const struct lmdb_options *options, const 
 				 file);
 	*is_new = !found;
 	if (!err)
-		err = open_databases(env, !found, file, e);
-	if (!err && found && found < FORMAT_VERSION && !options->inspect)
-		err = raise_format(env, file, e);
+		err = open_databases(env, found, options->inspect, file, e);
 	if (err)
 		return err;
 	env->sync_fd = open(file, O_RDONLY | O_CLOEXEC);

@@ -8,7 +8,7 @@
 #include "store/lmdb/lmdb.h"
 
 enum db {
-	DB_META,         /* text -> format version, counters, deletions, clock */
+	DB_META,         /* text -> format version, counters, deletions, clock, sweep_index */
 	DB_SHAPES,       /* shape -> tenant, metrics */
 	DB_SHAPE_INDEX,  /* hash(tenant, metrics), shape */
 	DB_METRIC_INDEX, /* hash(tenant, metric), shape */
@@ -16,14 +16,15 @@ enum db {
 	DB_BAND_INDEX,   /* hash(tenant, tags[, metric]), shape, ordinal */
 	DB_JOURNAL,      /* sequence -> a page of records */
 	DB_EXTENTS,      /* doc/format-store.md -> blocks */
-	DB_CELL_ROWS,    /* table, hash(key) -> key */
+	DB_CELL_ROWS,    /* table, hash(key) -> key, deletion */
 	DB_CELLS,        /* table, hash(key), column -> cell */
 	DB_BLOBS,        /* blob, part -> bytes of a long cell */
+	DB_SWEEP_INDEX,  /* table, minute, hash(key)[, column]: what may go. Not before format 3 */
 	DB_COUNT
 };
 
 enum {
-	FORMAT_VERSION = 2,
+	FORMAT_VERSION = 4,
 	PAGE_VALUE_MAX_BYTES = 4080, /* a value that fills one page of LMDB and no more */
 	KEY_MAX_BYTES = 511,         /* LMDB's own */
 	RECORD_HEADER_BYTES = 4,     /* CRC-32C over key and the rest of the value */
@@ -31,7 +32,7 @@ enum {
 
 struct env {
 	MDB_env *mdb;
-	MDB_dbi dbi[DB_COUNT];
+	MDB_dbi dbi[DB_COUNT]; /* 0, which is LMDB's own free list: not there */
 	int lock_fd;
 	bool only_read; /* nothing can be written, and nothing is */
 	int sync_fd;    /* of the data file: hears of syncs that failed on LMDB's */
@@ -44,6 +45,8 @@ struct env {
 /* In DB_META: the highest sequence of a deletion, u64 after the checksum. */
 #define ENV_DELETIONS "deletions"
 #define ENV_CLOCK     "clock"
+/* Whether DB_SWEEP_INDEX has all cells of DB_CELLS that it should have (sweep_index.h). */
+#define ENV_SWEEP_INDEX "sweep_index"
 
 /* The data file, and the one that compaction writes beside it. */
 #define ENV_FILE     "data.mdb"
@@ -52,6 +55,17 @@ struct env {
 enum { ENV_NAME_MAX_BYTES = 4096 };
 
 extern const char *const db_names[DB_COUNT];
+
+/* A store of an earlier format that is only looked at lacks what came later. */
+static inline bool env_has(const struct env *env, enum db db)
+{
+	return env->dbi[db] != 0;
+}
+/* Whether the store of a format has the database. */
+static inline bool format_has(uint32_t version, enum db db)
+{
+	return db != DB_SWEEP_INDEX || version >= 3;
+}
 
 /* LMDB knows `env` by its address: it stays where it is until env_close. */
 int env_open(struct env *env, const struct lmdb_options *options, struct errbuf *e) MUST_CHECK;

@@ -22,6 +22,12 @@ void removal_begin(struct removal_slice *slice, struct engine *engine)
 	*slice = (struct removal_slice){.engine = engine};
 }
 
+void removal_start(struct removal_slice *slice)
+{
+	if (!slice->until_us)
+		slice->until_us = engine_now_us(slice->engine) + SLICE_US;
+}
+
 void removal_charge(struct removal_slice *slice, size_t bytes)
 {
 	slice->bytes += bytes;
@@ -48,8 +54,7 @@ int removal_put(struct removal_slice *slice, MDB_txn *txn, struct store_stage *s
 	struct cell_node *node = stage->removed_to ? stage->removed_to : stage->first_cell;
 	int err = 0;
 	/* What upkeep took of this cycle before is not the removal's. */
-	if (!slice->until_us)
-		slice->until_us = engine_now_us(slice->engine) + SLICE_US;
+	removal_start(slice);
 	while (node && !err && !slice->spent) {
 		bool left;
 		err = cells_remove(slice->engine, txn, &node->cell, slice, &left);

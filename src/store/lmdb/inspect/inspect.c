@@ -3,7 +3,7 @@
 #include "base/cursor.h"
 #include "base/hash.h"
 #include "base/stats.h"
-#include "store/lmdb/engine.h"
+#include "store/lmdb/sweep_index.h"
 
 enum {
 	SLICE_EXTENTS = 2000,
@@ -244,7 +244,8 @@ struct verifying {
 	struct store_read *read;
 	struct store_verify *out;
 	enum db db;
-	bool is_copying; /* indexes are made later */
+	bool is_copying;    /* indexes are made later */
+	bool cells_indexed; /* the index of what is swept has all cells that it should have */
 	/* Of this database so far, as long as all slices saw one state of the store: else 0. */
 	uint64_t txn_id, entries;
 };
@@ -415,25 +416,66 @@ static const char *verify_index(struct verifying *v, struct slice key, enum db t
 
 static const char *verify_cell(struct verifying *v, struct slice key, struct slice value)
 {
-	struct slice payload;
-	if (key.len < 17 || (uint8_t)key.data[0] >= TABLE_COUNT ||
-	    schema[(uint8_t)key.data[0]].kind != TABLE_CELLS)
+	struct cell cell;
+	if (key.len < CELL_ROW_KEY_BYTES || key.len > CELL_KEY_MAX_BYTES ||
+	    (uint8_t)key.data[0] >= TABLE_COUNT || schema[(uint8_t)key.data[0]].kind != TABLE_CELLS)
 		return "the key cannot be read";
-	if (record_open(key, value, &payload))
-		return "the checksum is wrong";
-	return inspect_has_key(v, DB_CELL_ROWS, key.data, 17) ? NULL : "its row is not registered";
+	if (cell_parse(key, value, &cell))
+		return "the checksum or the header is wrong";
+	if (!inspect_has_key(v, DB_CELL_ROWS, key.data, CELL_ROW_KEY_BYTES))
+		return "its row is not registered";
+	uint32_t minute = sweep_cell_minute((enum table)key.data[0], &cell);
+	if (minute == SWEEP_NEVER || !v->cells_indexed)
+		return NULL;
+	return sweep_index_has_cell(&v->engine->env, v->txn, key, minute)
+		       ? NULL
+		       : "it is not in the index of what is swept";
 }
 
-static const char *verify_cell_row(struct slice key, struct slice value)
+static const char *verify_cell_row(struct verifying *v, struct slice key, struct slice value)
 {
-	struct slice payload;
-	if (key.len != 17 || record_open(key, value, &payload))
-		return "the checksum is wrong";
-	struct hash128 hash = hash128(payload.data, payload.len, 0);
-	return be64_get((const uint8_t *)key.data + 1) == hash.high &&
-			       be64_get((const uint8_t *)key.data + 9) == hash.low
+	struct cell_row row;
+	if (cell_row_parse(key, value, &row))
+		return "the checksum is wrong, or the hash is not that of the key";
+	if (!row.is_deleted || v->is_copying)
+		return NULL;
+	return sweep_index_has_row(&v->engine->env, v->txn, (const uint8_t *)key.data,
+				   sweep_row_minute(&row))
 		       ? NULL
-		       : "the hash is not that of the key";
+		       : "its deletion is not in the index of what is swept";
+}
+
+static const char *verify_sweep_row(struct verifying *v, const struct sweep_entry *entry)
+{
+	struct slice key = cell_key_slice(&entry->key), value;
+	struct cell_row row;
+	if (env_get(v->txn, v->engine->env.dbi[DB_CELL_ROWS], key, &value))
+		return "it points to nothing";
+	if (cell_row_parse(key, value, &row) || !row.is_deleted)
+		return "the row that it points to was not deleted";
+	return sweep_row_is_due(&row, entry->minute)
+		       ? NULL
+		       : "the row that it points to is due at another time";
+}
+
+static const char *verify_sweep_cell(struct verifying *v, const struct sweep_entry *entry)
+{
+	struct slice key = cell_key_slice(&entry->key), value;
+	struct cell cell;
+	if (env_get(v->txn, v->engine->env.dbi[DB_CELLS], key, &value))
+		return "it points to nothing";
+	return cell_parse(key, value, &cell) ||
+			       sweep_cell_minute((enum table)key.data[0], &cell) != entry->minute
+		       ? "the cell that it points to is due at another time, or never"
+		       : NULL;
+}
+
+static const char *verify_sweep_index(struct verifying *v, struct slice key)
+{
+	struct sweep_entry entry;
+	if (sweep_index_parse(key, &entry))
+		return "the key cannot be read";
+	return entry.is_row ? verify_sweep_row(v, &entry) : verify_sweep_cell(v, &entry);
 }
 
 static const char *verify_entry(struct verifying *v, struct slice key, struct slice value)
@@ -456,9 +498,11 @@ static const char *verify_entry(struct verifying *v, struct slice key, struct sl
 	case DB_CELLS:
 		return verify_cell(v, key, value);
 	case DB_CELL_ROWS:
-		return verify_cell_row(key, value);
+		return verify_cell_row(v, key, value);
 	case DB_BLOBS:
 		return record_open(key, value, &payload) ? "the checksum is wrong" : NULL;
+	case DB_SWEEP_INDEX:
+		return verify_sweep_index(v, key);
 	case DB_META:
 	case DB_COUNT:
 		break;
@@ -585,6 +629,7 @@ int inspect_verify(struct engine *engine, struct reader *reader, struct store_re
 			      .db = DB_SHAPES,
 			      .txn_id = mdb_txn_id(reader->txn)};
 	struct store_token from = request->token;
+	struct cell_key next;
 	struct slice key;
 	request->verify.sentence_count = 0;
 	request->verify.sentences =
@@ -594,10 +639,13 @@ int inspect_verify(struct engine *engine, struct reader *reader, struct store_re
 	if (from.len == 0)
 		request->verify.checked = request->verify.problems = 0;
 	int err = verify_token_decode(&v, &from, &key);
+	if (!err && env_has(&engine->env, DB_SWEEP_INDEX))
+		err = sweep_index_note_read(&engine->env, v.txn, &v.cells_indexed, &next);
 	if (err)
 		return err;
-	bool at_end = false;
-	err = verify_db(&v, key, &request->token, &at_end);
+	bool at_end = !env_has(&engine->env, v.db);
+	if (!at_end)
+		err = verify_db(&v, key, &request->token, &at_end);
 	request->more = !at_end || v.db + 1 < DB_COUNT;
 	if (at_end && request->more) {
 		v.db++;

@@ -77,11 +77,12 @@ int stats_pages(struct env *env, MDB_txn *txn, struct store_stats *stats)
 		[DB_CELL_ROWS] = &cells,
 		[DB_CELLS] = &cells,
 		[DB_BLOBS] = &stats->blob_bytes,
+		[DB_SWEEP_INDEX] = &cells,
 	};
 	struct env_pages pages;
 	int err = env_count_pages(env, &pages);
 	for (int db = 0; db < DB_COUNT && !err; db++)
-		err = add_pages(txn, env->dbi[db], owner[db]);
+		err = env_has(env, (enum db)db) ? add_pages(txn, env->dbi[db], owner[db]) : 0;
 	if (!err)
 		err = add_pages(txn, FREE_DBI, &stats->other_bytes);
 	if (!err)

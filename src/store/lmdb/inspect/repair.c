@@ -26,6 +26,7 @@
 #include "base/grow.h"
 #include "base/hash.h"
 #include "store/lmdb/inspect/repair.h"
+#include "store/lmdb/sweep_index.h"
 
 enum {
 	COMMIT_ENTRIES = 16384,
@@ -135,12 +136,14 @@ int repair_commit(struct repairing *r)
 	return err ? err : env_error(mdb_txn_begin(r->engine->env.mdb, NULL, 0, &r->txn));
 }
 
-/* What is there already stays. */
-static int put_new(struct repairing *r, enum db db, struct slice key, struct slice value)
+/* What is there already stays: *is_new false. */
+static int put_new(struct repairing *r, enum db db, struct slice key, struct slice value,
+		   bool *is_new)
 {
 	struct slice present;
 	int err = env_get(r->txn, r->engine->env.dbi[db], key, &present);
-	if (err != ERR_NOT_FOUND)
+	*is_new = err == ERR_NOT_FOUND;
+	if (!*is_new)
 		return err;
 	err = env_put(r->txn, r->engine->env.dbi[db], key, value);
 	r->done->copied += !err;
@@ -160,6 +163,7 @@ static void see_counters(struct repairing *r, struct slice key, struct slice val
 	struct group_id id;
 	struct extent extent;
 	struct block block;
+	struct cell_row row;
 	struct cell cell;
 	int64_t first_ts_ms;
 	uint32_t flush;
@@ -175,6 +179,9 @@ static void see_counters(struct repairing *r, struct slice key, struct slice val
 		rise(&r->counters[COUNTER_VERSION], cell.blob + 1);
 		if (cell.stamp_us > 0)
 			rise(&r->counters[COUNTER_STAMP], (uint64_t)cell.stamp_us);
+	} else if (r->db == DB_CELL_ROWS && !cell_row_parse(key, value, &row)) {
+		if (row.stamp_us > 0)
+			rise(&r->counters[COUNTER_STAMP], (uint64_t)row.stamp_us);
 	}
 }
 
@@ -243,10 +250,41 @@ static const char *check_entry(struct repairing *r, enum db db, struct slice key
 	}
 }
 
+static int index_cell(struct repairing *r, struct slice key, struct slice value)
+{
+	struct cell cell;
+	int err = cell_parse(key, value, &cell);
+	return err ? err
+		   : sweep_index_move_cell(&r->engine->env, r->txn, key, SWEEP_NEVER,
+					   sweep_cell_minute((enum table)key.data[0], &cell));
+}
+
+/* Whether its cells have gone, the old index may no longer say. */
+static int index_row(struct repairing *r, struct slice key, struct slice value)
+{
+	const struct env *env = &r->engine->env;
+	const uint8_t *bytes = (const uint8_t *)key.data;
+	struct cell_row row;
+	int err = cell_row_parse(key, value, &row);
+	if (err || !row.is_deleted)
+		return err;
+	err = sweep_index_put_row(env, r->txn, bytes, SWEEP_NOW);
+	return err ? err : sweep_index_put_row(env, r->txn, bytes, sweep_row_minute(&row));
+}
+
+static bool has_index(enum db db)
+{
+	return db == DB_SHAPES || db == DB_BANDS || db == DB_CELL_ROWS || db == DB_CELLS;
+}
+
 static int index_entry(struct repairing *r, enum db db, struct slice key, struct slice value)
 {
 	struct band_view band;
 	struct slice payload;
+	if (db == DB_CELL_ROWS)
+		return index_row(r, key, value);
+	if (db == DB_CELLS)
+		return index_cell(r, key, value);
 	if (db == DB_SHAPES) {
 		int err = record_open(key, value, &payload);
 		return err ? err
@@ -291,8 +329,9 @@ static int repair_copy_entry(struct pages_walk *walk, struct slice key, struct s
 		return 0;
 	}
 	see_counters(r, key, value);
-	int err = put_new(r, r->db, key, value);
-	if (!err && (r->db == DB_SHAPES || r->db == DB_BANDS))
+	bool is_new;
+	int err = put_new(r, r->db, key, value, &is_new);
+	if (!err && is_new && has_index(r->db))
 		err = index_entry(r, r->db, key, value);
 	if (!err && r->db == DB_EXTENTS && r->has_lost_band)
 		repair_note_group(r, key);

@@ -59,7 +59,7 @@ static void check_counts(struct page_check *check, const struct pages_walk *walk
 			     "of an earlier time, perhaps");
 }
 
-static int check_database(struct page_check *check, enum db db)
+static int check_database(struct page_check *check, enum db db, uint32_t version)
 {
 	struct pages_walk walk = {.pages = &check->file.pages,
 				  .tree = check->file.trees[db],
@@ -67,6 +67,8 @@ static int check_database(struct page_check *check, enum db db)
 				  .context = check,
 				  .lost = check_lost};
 	check->db = db;
+	if (!check->file.found[db] && version && !format_has(version, db))
+		return 0;
 	if (!check->file.found[db]) {
 		tell_of_tree(check, db_names[db], 0, "there is no such database");
 		return 0;
@@ -95,6 +97,7 @@ static void check_rest(struct page_check *check)
 static int check_all(struct page_check *check)
 {
 	struct pages *pages = &check->file.pages;
+	uint32_t version = 0;
 	size_t losses;
 	verify_check_meta_pages(check);
 	int err = pages_walk_free(pages, check, check_free_lost, &losses);
@@ -103,8 +106,10 @@ static int check_all(struct page_check *check)
 			     "it is not that of the last commit");
 	if (!err)
 		err = datafile_find(&check->file, check_tree_lost, check);
+	if (!err)
+		err = datafile_format(&check->file, &version);
 	for (int db = 0; db < DB_COUNT && !err; db++)
-		err = check_database(check, (enum db)db);
+		err = check_database(check, (enum db)db, version);
 	if (!err)
 		check_rest(check);
 	return err;

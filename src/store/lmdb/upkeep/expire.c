@@ -4,10 +4,11 @@
  * Samples go by whole segments, the first expired one of the directory at a time: its extents in
  * slices, then, with the commit that deleted the last of them, its heads, its unsettled groups and
  * its place in the directory. While that lasts upkeep writes no extents (is_expiring). When no
- * segment is left, the cells are swept once, in slices too (expire_cells). All of it once in a
- * minute, by either clock. While the clock is doubted (doubt.c) nothing goes, and what has begun to
- * go waits. */
+ * segment is left, the cells that are due are swept, in slices too (expire_cells). All of it once
+ * in a minute, by either clock. While the clock is doubted (doubt.c) nothing goes, and what has
+ * begun to go waits; but for the cells of rows that were deleted, which go by no clock. */
 #include "base/stats.h"
+#include "store/lmdb/sweep_index.h"
 #include "store/lmdb/upkeep/upkeep.h"
 
 enum {
@@ -105,10 +106,7 @@ static void expire_rest(struct engine *engine, int64_t now_us, int64_t now_ms)
 	engine->is_expiring = false;
 	engine->expire_due_us = now_us + EXPIRE_INTERVAL_US;
 	engine->expire_wall_ms = now_ms + EXPIRE_INTERVAL_US / 1000;
-	if (!engine->is_sweeping) {
-		engine->is_sweeping = true;
-		engine->sweep_key_len = 0;
-	}
+	engine->sweep.is_running = true;
 }
 
 /* What is re-keyed next may be just what would go. */
@@ -147,16 +145,13 @@ int expire(struct engine *engine, MDB_txn *txn, bool *more)
 int expire_cells(struct engine *engine, MDB_txn *txn, bool *more)
 {
 	struct clock_judgement now;
-	if (!engine->is_sweeping)
-		return 0;
+	int err = sweep_index_fill(engine, txn, more);
+	if (err || !engine->sweep.is_running)
+		return err;
 	clock_judge(engine->options.clock, &now);
-	engine->is_sweeping = !now.doubted;
-	if (now.doubted)
-		return 0;
-	int err = cells_sweep(engine, txn, floor_div(now.wall_us, 1000), engine->sweep_key,
-			      &engine->sweep_key_len);
-	engine->is_sweeping = !err && engine->sweep_key_len;
-	*more = *more || engine->is_sweeping;
+	err = sweep_due(engine, txn,
+			now.doubted ? SWEEP_NOW : sweep_minute(floor_div(now.wall_us, 1000)));
+	*more = *more || engine->sweep.is_running;
 	return err;
 }
 
@@ -173,4 +168,5 @@ void expire_committed(struct engine *engine)
 void expire_aborted(struct engine *engine)
 {
 	engine->has_expired = false;
+	engine->sweep.key_len = engine->sweep.cell_len = 0;
 }

@@ -25,7 +25,7 @@ bool maintain_due(struct engine *engine)
 	int64_t now = engine_now_us(engine);
 	return engine->settle_wanted || engine->cut_waits || engine->seals.count ||
 	       !engine->found_unsettled || now >= engine->room_due_us || engine->is_expiring ||
-	       engine->is_sweeping;
+	       !engine->is_indexed || engine->sweep.is_running;
 }
 
 /* In order of need. What the oldest heads leave in the journal is cut with whatever is committed

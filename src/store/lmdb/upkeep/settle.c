@@ -141,6 +141,11 @@ int settle_find(struct engine *engine, MDB_txn *txn, bool *more)
 	return err == ERR_NOT_FOUND ? 0 : err;
 }
 
+static bool cells_are_due(const struct engine *engine)
+{
+	return engine->sweep.is_running || !engine->is_indexed;
+}
+
 /* Nothing is left of segments that are closed. */
 static bool closed_is_settled(struct engine *engine)
 {
@@ -157,7 +162,7 @@ static bool closed_is_settled(struct engine *engine)
 			return false;
 	}
 	return engine->seals.count == 0 && !journal_list_can_cut(engine) && !engine->is_expiring &&
-	       engine->found_unsettled;
+	       !cells_are_due(engine) && engine->found_unsettled;
 }
 
 static bool settle_is_done(struct engine *engine)
@@ -166,7 +171,7 @@ static bool settle_is_done(struct engine *engine)
 		return closed_is_settled(engine);
 	return !engine->heads.oldest && engine->unsettled.table.count == 0 &&
 	       engine->seals.count == 0 && engine->journal_count == 0 && !engine->is_expiring &&
-	       engine->found_unsettled;
+	       !cells_are_due(engine) && engine->found_unsettled;
 }
 
 void settle_committed(struct engine *engine)
