@@ -11,6 +11,7 @@ enum {
 	WRITE_MAX_BYTES = 48 << 20,
 	ARENA_MAX_BYTES = 128 << 20,
 	LIST_CHUNK = 32,
+	LIST_LOOK_EVERY = 256, /* reports, at the clock */
 	LIST_ARENA_MAX_BYTES = 16 << 20,
 	DAY_MS = 86400000,
 };
@@ -266,6 +267,7 @@ struct book_list {
 	struct slice ids[LIST_CHUNK];
 	struct book_listings listings[LIST_CHUNK];
 	size_t count;
+	size_t looked_at; /* reports, of all chunks */
 	bool over;
 };
 
@@ -299,6 +301,16 @@ static int book_list_keep(struct book_list *l, const struct book_arrived *arrive
 	return 0;
 }
 
+/* Looks at the clock once for some reports. */
+static int book_list_check_time(struct book_list *l, struct errbuf *e)
+{
+	struct clock *clock = l->book->site->clock;
+	if (!l->filter->deadline_us || l->looked_at++ % LIST_LOOK_EVERY ||
+	    clock->mono_us(clock) < l->filter->deadline_us)
+		return 0;
+	return errbuf_set(e, ERR_TIMEOUT, "the reports could not be looked through in time");
+}
+
 static int book_list_fill(struct book_list *l, struct errbuf *e)
 {
 	int err = 0;
@@ -306,7 +318,8 @@ static int book_list_fill(struct book_list *l, struct errbuf *e)
 	l->count = 0;
 	while (!err && !l->over && l->count < LIST_CHUNK) {
 		const struct book_arrived *arrived;
-		err = fault_cursor_next(l->cursor, &arrived, e);
+		err = book_list_check_time(l, e);
+		err = err ? err : fault_cursor_next(l->cursor, &arrived, e);
 		l->over = !err && (!arrived || arrived->arrival.date_us < l->filter->from_us);
 		if (!err && !l->over && book_fits(l->filter, arrived))
 			err = book_list_keep(l, arrived);

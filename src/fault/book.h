@@ -72,10 +72,11 @@ struct fault_list_filter {
 	struct slice texts[FAULT_TEXTS];
 	/* Those that were received before this one; date_us INT64_MAX: from the newest on. */
 	struct fault_order after;
+	int64_t deadline_us; /* monotonic; 0: none */
 };
 
 /* Gives reports, newest first, to `each` until it says no or there are none left. What is given is
- * valid during the call. */
+ * valid during the call. ERR_TIMEOUT: the deadline passed, however few reports there were to give. */
 int fault_book_list(struct fault_book *book, struct task_queue *queue,
 		    const struct fault_list_filter *filter,
 		    bool (*each)(void *owner, const struct fault_listed *report), void *owner,

@@ -11,7 +11,6 @@ enum {
 	DAYS_LIMIT_MAX = FAULT_LIST_MAX,
 	DAYS_ANSWER_MAX_BYTES = 32 << 20,
 	DAYS_ARENA_MAX_BYTES = 64 << 10,
-	DAYS_LOOK_EVERY = 1000, /* reports, at the time */
 	DAYS_OWNER_TRIES = 20,
 	DAYS_OWNER_WAIT_MS = 200,
 	DAY_MINUTES = 24 * 60,
@@ -137,20 +136,13 @@ static int days_run_summary(struct days_call *call, struct fault_book *book)
 
 /* ---- A part of a day ------------------------------------------------------------------------- */
 
-static bool days_go_on(struct days_call *call)
-{
-	if (++call->count % DAYS_LOOK_EVERY == 0)
-		call->err = api_call_check_time(&call->call, &call->error);
-	return !call->err;
-}
-
 static bool days_count(void *owner, const struct fault_listed *report)
 {
 	struct days_call *call = owner;
 	const struct fault_arrival arrival = {
 		.date_us = report->order.date_us, .id = report->id, .facts = report->facts};
 	fault_day_add(call->part, &arrival);
-	return days_go_on(call);
+	return true;
 }
 
 static int days_run_part(struct days_call *call, struct fault_book *book)
@@ -159,8 +151,8 @@ static int days_run_part(struct days_call *call, struct fault_book *book)
 	call->part = fault_day_new(call->day, &site->limits);
 	int err = fault_book_list(book, job_queue(call->call.job), &call->filter, days_count, call,
 				  &call->error);
-	if (err || call->err)
-		return err ? err : call->err;
+	if (err)
+		return err;
 	struct fault_day_view *view = fault_day_view_new(call->part);
 	days_put_view(call, view);
 	fault_day_view_free(view);
@@ -183,7 +175,8 @@ static bool days_put_oops(void *owner, const struct fault_listed *report)
 	json_write_string(json, report->id);
 	json_write_array_end(json);
 	call->last = report->order;
-	return days_go_on(call);
+	call->count++;
+	return true;
 }
 
 static int days_run_oops(struct days_call *call, struct fault_book *book)
@@ -202,7 +195,7 @@ static int days_run_oops(struct days_call *call, struct fault_book *book)
 		json_put_text(json, "token", token);
 	}
 	json_write_object_end(json);
-	return err ? err : call->err;
+	return err;
 }
 
 /* ---- The call -------------------------------------------------------------------------------- */
@@ -211,7 +204,6 @@ static void days_run(struct api_call *base)
 {
 	struct days_call *call = days_call_of(base);
 	struct fault_book *book = fault_book_borrow(base->api->fault, call->tenant);
-	call->err = 0;
 	if (call->what == DAYS_SUMMARY)
 		call->err = days_run_summary(call, book);
 	else if (call->what == DAYS_PART)
@@ -294,6 +286,7 @@ static int days_read_part(const struct days_question *q, struct days_call *call,
 	call->filter.from_us = begin_us + call->from_minute * MINUTE_US;
 	call->filter.to_us = begin_us + call->to_minute * MINUTE_US;
 	call->filter.after.date_us = INT64_MAX;
+	call->filter.deadline_us = call->call.deadline_us;
 	return err;
 }
 

@@ -11,7 +11,6 @@ enum {
 	REPORTS_LIMIT_MAX = 1000,
 	REPORTS_ANSWER_MAX_BYTES = 64 << 20,
 	REPORTS_ARENA_MAX_BYTES = 256 << 10,
-	REPORTS_LOOK_EVERY = 100, /* reports, at the time */
 };
 
 struct reports_question {
@@ -134,9 +133,7 @@ static bool reports_each(void *owner, const struct fault_listed *report)
 		reports_put_json(&call->call.json, report);
 	call->last = report->order;
 	call->count++;
-	if (call->count % REPORTS_LOOK_EVERY == 0)
-		call->err = api_call_check_time(&call->call, &call->error);
-	return !call->err;
+	return true;
 }
 
 static void reports_begin(struct reports_call *call)
@@ -170,12 +167,11 @@ static void reports_run(struct api_call *base)
 	struct reports_call *call = reports_call_of(base);
 	struct fault_book *book = fault_book_borrow(base->api->fault, call->question.tenant);
 	reports_begin(call);
-	call->err = 0;
 	int err = fault_book_list(book, job_queue(base->job), &call->filter, reports_each, call,
 				  &call->error);
 	fault_book_return(base->api->fault, book);
 	reports_finish(call);
-	call->err = err ? err : call->err;
+	call->err = err;
 }
 
 /* ---- The call -------------------------------------------------------------------------------- */
@@ -236,6 +232,7 @@ static int reports_read(const struct http_request *request, struct reports_call 
 		.since_ms = INT64_MIN, .until_ms = INT64_MAX, .limit = REPORTS_PRESET};
 	int err = params_read_route(request, clock_wall_ms(call->call.api->clock), q, e);
 	filter->after.date_us = INT64_MAX;
+	filter->deadline_us = call->call.deadline_us;
 	if (!err && q->token.data)
 		err = notation_token(q->token, &filter->after, e);
 	if (!err && q->since_ms > q->until_ms)

@@ -1,0 +1,48 @@
+/* Any bytes as a body of POST /oops: each report of it can be submitted, or a sentence says why
+ * not; what is packed is the whole body again. */
+#include "ingest/oops.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { BODY_MAX_BYTES = 1 << 20 };
+
+static void check_item(const struct fault_item *item)
+{
+	struct buf body;
+	const struct fault_arrival arrival = {.body_bytes = item->body_bytes,
+					      .packed = item->packed};
+	buf_init(&body, BODY_MAX_BYTES);
+	ASSERT(fault_id_valid(item->id));
+	ASSERT(fault_body_unpack(&arrival, &body) == 0);
+	ASSERT(body.len == item->body_bytes && body.len >= 2 && body.data[0] == '{');
+	buf_release(&body);
+}
+
+static void read_body(struct slice bytes, struct slice id, bool takes_array)
+{
+	const struct oops_options options = {.report = {1, &fault_masks_preset, BODY_MAX_BYTES},
+					     .takes_array = takes_array};
+	struct oops_batch batch;
+	struct errbuf e = {""};
+	size_t good = 0;
+	oops_batch_init(&batch);
+	int err = oops_batch_read(&batch, bytes, id, &options, &e);
+	ASSERT(!err || (e.text[0] && (err == ERR_INVALID || err == ERR_LIMIT)));
+	for (size_t i = 0; i < batch.count && !err; i++) {
+		const struct oops_report *report = &batch.reports[i];
+		ASSERT(report->err ? report->sentence[0] != 0 : report->item == good);
+		good += !report->err;
+	}
+	ASSERT(err || good == batch.item_count);
+	for (size_t i = 0; i < batch.item_count; i++)
+		check_item(&batch.items[i]);
+	oops_batch_release(&batch);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct slice bytes = {size ? (const char *)data : "", size};
+	read_body(bytes, (struct slice){NULL, 0}, true);
+	read_body(bytes, SLICE("OOPS-1"), false);
+	return 0;
+}
