@@ -33,7 +33,7 @@ SANITIZERS = ["asan", "tsan"]
 # What of e2e every ./test runs under the sanitizers; all of it with --long or --sanitized.
 # test_going_away chooses its servers itself.
 E2E_SANITIZED = ["test_delete.py"]
-NOT_UNDER_ASAN = {"sim_planted", "rollup_planted"}
+NOT_UNDER_ASAN = {"sim_planted", "rollup_planted", "fault_planted"}
 # All fuzz targets together, on two cores.
 FUZZ_SECONDS, FUZZ_SECONDS_LONG = 100, 3600
 LONG_FACTOR = 20

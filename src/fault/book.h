@@ -76,7 +76,8 @@ struct fault_list_filter {
 };
 
 /* Gives reports, newest first, to `each` until it says no or there are none left. What is given is
- * valid during the call. ERR_TIMEOUT: the deadline passed, however few reports there were to give. */
+ * valid during the call. ERR_TIMEOUT: the deadline passed, however few reports there were to give.
+ */
 int fault_book_list(struct fault_book *book, struct task_queue *queue,
 		    const struct fault_list_filter *filter,
 		    bool (*each)(void *owner, const struct fault_listed *report), void *owner,

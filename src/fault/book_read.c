@@ -10,7 +10,7 @@ enum {
 	ARRIVALS_PRESET = 1000,
 	IDS_MAX = 1000, /* of one read */
 	WRITERS_MAX = 200,
-	HOLES_MAX = 1000, /* looked at in a round, of a writer */
+	HOLES_MAX = 1000, /* looked at in a round; more where one writer has more */
 };
 
 /* ---- Lists of days --------------------------------------------------------------------------- */
@@ -339,8 +339,7 @@ static struct store_request *book_ask_run(struct fault_book *book, struct book_r
 
 static void book_ask_holes(struct fault_book *book, struct book_round *round)
 {
-	size_t count =
-		round->writer->hole_count < HOLES_MAX ? round->writer->hole_count : HOLES_MAX;
+	size_t count = round->writer->hole_count;
 	round->hole_count = count;
 	round->holes = arena_alloc(&book->arena, (count + 1) * sizeof(*round->holes));
 	ASSERT(round->holes);
@@ -434,11 +433,14 @@ static int book_take_round(struct fault_book *book, struct book_round *round, bo
 			   struct errbuf *e)
 {
 	bool cut[2] = {false, false};
+	uint64_t run = round->writer->next >> FAULT_RUN_BITS;
 	book_take_holes(book, round, more);
 	int err = book_take_run(book, round->writer, round->runs[0], &cut[0], e);
 	if (!err && !cut[0])
 		err = book_take_run(book, round->writer, round->runs[1], &cut[1], e);
-	*more = *more || cut[0] || cut[1];
+	/* It has come to another row: the one after that was not asked for. */
+	bool entered = round->writer->next >> FAULT_RUN_BITS != run;
+	*more = *more || cut[0] || cut[1] || entered;
 	return err;
 }
 
@@ -470,11 +472,12 @@ static int book_take_rounds(struct fault_book *book, struct task_queue *queue,
 static int book_read_some(struct fault_book *book, struct task_queue *queue, size_t *at, bool *more,
 			  struct errbuf *e)
 {
-	size_t count = 0;
+	size_t count = 0, holes = 0;
 	struct book_round *rounds = arena_alloc(&book->arena, WRITERS_MAX * sizeof(*rounds));
 	ASSERT(rounds);
 	book_begin_read(book);
-	for (; *at < book->positions.writer_count && count < WRITERS_MAX; ++*at) {
+	for (; *at < book->positions.writer_count && count < WRITERS_MAX && holes < HOLES_MAX;
+	     ++*at) {
 		if (book_writer_is_over(&book->positions.writers[*at]))
 			continue;
 		struct book_round *round = &rounds[count++];
@@ -482,6 +485,7 @@ static int book_read_some(struct fault_book *book, struct task_queue *queue, siz
 		round->runs[0] = book_ask_run(book, round, 0);
 		round->runs[1] = book_ask_run(book, round, 1);
 		book_ask_holes(book, round);
+		holes += round->hole_count;
 	}
 	return count ? book_take_rounds(book, queue, rounds, count, more, e) : 0;
 }

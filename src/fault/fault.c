@@ -195,8 +195,8 @@ static void fault_pass_of(struct fault *fault, struct job *job, struct fault_own
 		  SHOWN_OF(tenant), e.text);
 }
 
-/* All that are held, or only those for which there is something to do. */
-static void fault_run_passes(struct fault *fault, struct job *job, bool all)
+/* What is not held now may be another's before it is held again. */
+static void fault_see_held(struct fault *fault)
 {
 	fault_list_books(fault);
 	for (size_t i = 0; i < fault->owned_count; i++) {
@@ -205,7 +205,16 @@ static void fault_run_passes(struct fault *fault, struct job *job, bool all)
 		if (owned->held && !held)
 			fault_book_disown(owned->book);
 		owned->held = held;
-		if (held && (all || fault_book_is_touched(owned->book)))
+	}
+}
+
+/* All that are held, or only those for which there is something to do. */
+static void fault_run_passes(struct fault *fault, struct job *job, bool all)
+{
+	fault_see_held(fault); /* also of tenants that were found just now */
+	for (size_t i = 0; i < fault->owned_count; i++) {
+		struct fault_owned *owned = &fault->owned[i];
+		if (owned->held && (all || fault_book_is_touched(owned->book)))
 			fault_pass_of(fault, job, owned);
 	}
 }
@@ -216,6 +225,7 @@ static void fault_turn(struct fault *fault, struct job *job)
 	struct errbuf e = {""};
 	bool all = now_ms >= fault->look_ms;
 	int err = fault_take_leases(fault, job);
+	fault_see_held(fault);
 	if (!err && all)
 		err = fault_look(fault, job, &e);
 	if (err && err != ERR_CANCELLED)

@@ -186,6 +186,7 @@ struct model {
 	size_t ack_count, acks_seen; /* seen: of them is known that they are right */
 	size_t passes;               /* that were begun */
 	size_t pass_of[TENANTS];     /* the number of the last that ended well */
+	size_t watch;                /* for so many steps it is looked at more often */
 	bool faulty, rests;
 
 	uint64_t answers, exact; /* that were compared, and those with nothing between */

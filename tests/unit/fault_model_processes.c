@@ -92,14 +92,15 @@ static void run_turn(struct task_queue *queue, void *owner)
 	int err = take_leases(p, queue);
 	p->next_ms = now_ms(m) + EVERY_MS;
 	trace(m, "%s: holds %zu, error %d", p->name, p->held.count, err);
-	for (unsigned t = 0; t < TENANTS && !err; t++) {
+	for (unsigned t = 0; t < TENANTS; t++) {
 		bool held = partitions_has(&p->held, t);
 		if (p->owns[t] && !held)
 			fault_book_disown(p->books[t]);
 		p->owns[t] = held;
-		if (held)
-			do_pass(p, queue, t);
 	}
+	for (unsigned t = 0; t < TENANTS && !err; t++)
+		if (p->owns[t])
+			do_pass(p, queue, t);
 	ask_owner(p, queue);
 }
 

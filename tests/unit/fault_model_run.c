@@ -3,6 +3,8 @@
 
 #include "naive.h"
 
+enum { WATCH_STEPS = 60 };
+
 /* ---- Time ------------------------------------------------------------------------------------ */
 
 static void advance(struct model *m, int64_t by_ms)
@@ -81,6 +83,7 @@ static void disturb(struct model *m)
 	}
 	trace(m, "%s %s", p->name, p->frozen ? "goes on" : "freezes");
 	process_freeze(p, !p->frozen);
+	m->watch = p->frozen ? 0 : WATCH_STEPS;
 }
 
 static bool step_store(struct model *m)
@@ -280,7 +283,7 @@ static void choose_paces(struct model *m)
 	static const uint64_t paces_ms[] = {20, 150, 1000};
 	m->pace_ms = paces_ms[pick(m, ARRAY_LEN(paces_ms))];
 	m->edges = 1 + pick(m, 25);
-	m->nights = chance(m, 70) ? 1 + (unsigned)pick(m, 20) : 0;
+	m->nights = chance(m, 70) ? 1 + (unsigned)pick(m, chance(m, 30) ? 200 : 20) : 0;
 	m->disturbs = (unsigned)pick(m, 8);
 	m->far_steps = 1 + (unsigned)pick(m, 4);
 	m->sluggish = chance(m, 50) ? 2 : 100;
@@ -356,8 +359,9 @@ bool run_seed(struct run *run, uint64_t seed, char *how, size_t how_bytes)
 	begin(m, seed, run);
 	for (m->step = 1; m->step <= run->steps && right; m->step++) {
 		run_step(m);
-		if (chance(m, 1))
+		if (chance(m, m->watch ? 15 : 1))
 			right = check_landed(m);
+		m->watch -= m->watch > 0;
 		if (right && (m->step % m->check_steps == 0 || m->step == run->steps))
 			right = check_all(m);
 		right &= !m->failure[0];

@@ -1,0 +1,135 @@
+"""Mistakes that the model of faults has to find (tests/sim/plants.py).
+
+name: (what it does, [(file, text as it stands, text with the mistake)])"""
+
+F = "src/fault/"
+
+PLANTS = {
+    "stamp_late": ("a checkpoint is written whenever it is ready, under a stamp of then", [
+        (F + "book.c", "err = book_write_checkpoint(book, queue, stamp_us, view, e);",
+         "err = book_write_checkpoint(\n\t\t\tbook, queue,\n\t\t\tPLANTED(stamp_late) ? "
+         "store_stamp(book->site->store) : stamp_us,\n\t\t\tview, e);"),
+        (F + "book_write.c", "if (!err && clock_wall_ms(book->site->clock) >= view->until_ms)",
+         "if (!err && !PLANTED(stamp_late) &&\n\t    "
+         "clock_wall_ms(book->site->clock) >= view->until_ms)")]),
+    "book_early": ("the cell of the book is written before the summaries", [
+        (F + "book_write.c", "\tstore_write_reset(book->write);\n"
+         "\tfor (size_t i = 0; i < book->day_count && !err; i++) {",
+         "\tstore_write_reset(book->write);\n\tif (PLANTED(book_early)) {\n"
+         "\t\terr = book_put_cell(w, version);\n\t\tstore_write_next_stage(book->write);\n\t}\n"
+         "\tfor (size_t i = 0; i < book->day_count && !err; i++) {")]),
+    "not_cut": ("who begins a tenure leaves the last one as it is", [
+        (F + "book_write.c", "\tif (before.tenure)\n\t\terr = book_put_cell(&w, before);",
+         "\tif (before.tenure && !PLANTED(not_cut))\n\t\terr = book_put_cell(&w, before);"),
+        (F + "book_write.c", "\tif (!err && before.tenure)\n",
+         "\tif (!err && before.tenure && !PLANTED(not_cut))\n")]),
+    "not_before": ("cells do not hold the value before", [
+        (F + "versioned.c", "\tif (cell->has_before)\n\t\tversioned_put",
+         "\tif (cell->has_before && !PLANTED(not_before))\n\t\tversioned_put")]),
+    "not_whole": ("a value counts whether its checkpoint is whole or not", [
+        (F + "versioned.c", "\tif (fault_tenures_have(tenures, cell->version)) {",
+         "\tif (PLANTED(not_whole) || fault_tenures_have(tenures, cell->version)) {")]),
+    "too_late": ("a value of a much later checkpoint is as if it were not there", [
+        (F + "versioned.c", "\t\treturn ERR_RETRY; /* two",
+         "\t\treturn PLANTED(too_late) ? 0 : ERR_RETRY; /* two")]),
+    "unlisted": ("arrivals that are not listed yet are not remembered", [
+        (F + "book_count.c", "\t\tif (!book_is_listed(&listings[i], book->arrived[i].place))",
+         "\t\tif (!PLANTED(unlisted) &&\n"
+         "\t\t    !book_is_listed(&listings[i], book->arrived[i].place))")]),
+    "never_listed": ("a checkpoint does not list its arrivals", [
+        (F + "book_write.c", "i < positions->unlisted_count && !err; i++)",
+         "i < positions->unlisted_count && !err && !PLANTED(never_listed); i++)")]),
+    "holes": ("what is not there yet is never looked for again", [
+        (F + "book_read.c", "\twhile (writer->next < to)\n",
+         "\tif (PLANTED(holes))\n\t\twriter->next = to;\n\twhile (writer->next < to)\n")]),
+    "sequence": ("the first of an id is the one with the least sequence number", [
+        (F + "positions.c", "\tif (!*any || fault_order_compare(order, first) < 0)",
+         "\tif (!*any || (PLANTED(sequence) ? order->place.sequence < first->place.sequence\n"
+         "\t\t\t\t\t: fault_order_compare(order, first) < 0))"),
+        (F + "book_count.c", "\t\tif (fault_order_compare(&first, &order) < 0)",
+         "\t\tif (PLANTED(sequence) ? first.place.sequence < order.place.sequence\n"
+         "\t\t\t\t\t: fault_order_compare(&first, &order) < 0)"),
+        (F + "positions.c", "\t       fault_order_compare(order, first) < 0;",
+         "\t       (PLANTED(sequence) ? order->place.sequence < first->place.sequence\n"
+         "\t\t\t\t   : fault_order_compare(order, first) < 0);")]),
+    "not_recounted": ("a day stays though another arrival than the one it counted was first", [
+        (F + "book_count.c", "\t\tbook_days_add(&book->recount, fault_day_of(first.date_us), 0);",
+         "\t\tif (!PLANTED(not_recounted))\n"
+         "\t\t\tbook_days_add(&book->recount, fault_day_of(first.date_us), 0);")]),
+    "disordered": ("names beyond the largest number are counted in any order", [
+        (F + "day.c", "\tif (date_us <= day->latest_first_us)\n",
+         "\tif (!PLANTED(disordered) && date_us <= day->latest_first_us)\n")]),
+    "closed_kept": ("what comes to a closed day is added to its lists, and that is all", [
+        (F + "day.c", "\tif (day->closed)\n\t\tday->disordered = true;",
+         "\tif (day->closed && !PLANTED(closed_kept))\n\t\tday->disordered = true;")]),
+    "closed_early": ("a day is closed at its end", [
+        (F + "book.c", "\t       (day + 1) * FAULT_DAY_US + late_us;",
+         "\t       (day + 1) * FAULT_DAY_US + (PLANTED(closed_early) ? 0 : late_us);")]),
+    "never_closed": ("days stay open", [
+        (F + "book.c", "\t\tif (!book_is_past(book, number)) {",
+         "\t\tif (PLANTED(never_closed) || !book_is_past(book, number)) {")]),
+    "cleared_early": ("volumes go as soon as the day is closed in memory", [
+        (F + "book_write.c", "\t\tif (day->due_ms > now_ms)",
+         "\t\tif (!PLANTED(cleared_early) && day->due_ms > now_ms)")]),
+    "ended_early": ("a writer has ended as soon as its process is dead", [
+        (F + "book.c", "\t\t\twriter->ending = now_ms - writer->dead_ms > DAY_MS;",
+         "\t\t\twriter->ending =\n"
+         "\t\t\t\tPLANTED(ended_early) || now_ms - writer->dead_ms > DAY_MS;")]),
+    "ended_unkept": ("a writer ends though no checkpoint has it", [
+        (F + "book.c", "writer->ending || !writer->kept ||",
+         "writer->ending || (!writer->kept && !PLANTED(ended_unkept)) ||")]),
+    "ended_unknown": ("of a writer that is new, and has ended, all is taken to be counted", [
+        (F + "book_read.c", "\tif (book->restored && read.ended && !known)",
+         "\tif (!PLANTED(ended_unknown) && book->restored && read.ended && !known)")]),
+    "owned_on": ("a tenure goes on though others may have owned the tenant", [
+        (F + "book.c", "\tif (clock_wall_ms(book->site->clock) >= book->until_ms)",
+         "\tif (!PLANTED(owned_on) && clock_wall_ms(book->site->clock) >= book->until_ms)")]),
+    "unknown_on": ("a checkpoint whose outcome is not known is tried again with other values", [
+        (F + "book_write.c", "\tif (err == ERR_UNKNOWN || err == ERR_CANCELLED)\n",
+         "\tif (!PLANTED(unknown_on) && (err == ERR_UNKNOWN || err == ERR_CANCELLED))\n")]),
+    "oldest_first": ("the row of tenures is read from its beginning", [
+        (F + "book_read.c", ".key = key.parts, .backward = true};",
+         ".key = key.parts, .backward = !PLANTED(oldest_first)};"),
+        (F + "book_read.c", "\tif (!read.whole || book->version.tenure)\n\t\treturn 0;",
+         "\tif (!read.whole || (book->version.tenure && !PLANTED(oldest_first)))\n"
+         "\t\treturn 0;\n\tbuf_clear(&reading->last);")]),
+    "one_slice": ("what lies behind the first slice of a row is left for the next time", [
+        (F + "book_read.c", "\t*more = *more || cut[0] || cut[1] || entered;",
+         "\t*more = !PLANTED(one_slice) && (*more || cut[0] || cut[1] || entered);")]),
+    "half_round": ("after an error the positions stay as far as they have come", [
+        (F + "book_read.c", "\t\tbook_positions_release(&book->positions);\n"
+         "\t\tbook->positions = before;",
+         "\t\tif (PLANTED(half_round)) {\n\t\t\tbook_positions_release(&before);\n"
+         "\t\t\treturn err;\n\t\t}\n\t\tbook_positions_release(&book->positions);\n"
+         "\t\tbook->positions = before;")]),
+    "id_early": ("an arrival and its entry by id are written at once", [
+        (F + "intake.c", "\tstore_write_next_stage(s->write);\n\tfor (size_t i = 0;",
+         "\tif (!PLANTED(id_early))\n\t\tstore_write_next_stage(s->write);\n"
+         "\tfor (size_t i = 0;")]),
+    "void_early": ("a refusal makes voids of what an earlier sending may have stored", [
+        (F + "intake.c", "\t} else if (s->unknown && err != ERR_CANCELLED) {",
+         "\t} else if (err != ERR_CANCELLED &&\n\t\t   (PLANTED(void_early) ? err == "
+         "ERR_UNKNOWN ||\n\t\t\t\t\t\t write->stages_kept > s->arrivals_stage\n"
+         "\t\t\t\t\t       : s->unknown)) {")]),
+    "unknown_done": ("a write whose outcome is not known is told as done", [
+        (F + "intake.c", "\tif (!err) {\n\t\tif (s->intake->options.written)",
+         "\tif (!err || (PLANTED(unknown_done) && err == ERR_UNKNOWN)) {\n"
+         "\t\tif (s->intake->options.written)")]),
+    "one_writer": ("a clock that is set back does not begin a writer", [
+        (F + "intake.c", "(now_us < writer->last_us - CLOCK_BACK_US ||",
+         "((!PLANTED(one_writer) && now_us < writer->last_us - CLOCK_BACK_US) ||"),
+        (F + "intake.c", "item->date_us = writer->last_us = larger_of(now_us, writer->last_us + 1);",
+         "item->date_us = writer->last_us =\n\t\tPLANTED(one_writer) ? now_us : "
+         "larger_of(now_us, writer->last_us + 1);")]),
+    "idle": ("a writer goes on after any time", [
+        (F + "intake.c", "now_us > writer->last_us + IDLE_MAX_US)",
+         "(!PLANTED(idle) && now_us > writer->last_us + IDLE_MAX_US))")]),
+    "judged_apart": ("items of one id are judged by different readings", [
+        (F + "intake.c", "\tif (!intake_first(s->items[item->same].request, &first)) {",
+         "\tif (!intake_first(PLANTED(judged_apart) ? item->request\n"
+         "\t\t\t\t\t\t: s->items[item->same].request,\n\t\t\t  &first)) {")]),
+    "same_kept": ("an item is repeated though the first of its submission has failed", [
+        (F + "intake.c", "first->outcome == FAULT_FAILED ? FAULT_FAILED",
+         "!PLANTED(same_kept) && first->outcome == FAULT_FAILED\n"
+         "\t\t\t\t\t? FAULT_FAILED")]),
+}
