@@ -31,28 +31,28 @@ void http_core_init(struct http_core *core, struct clock *clock, const struct ht
 void http_core_release(struct http_core *core)
 {
 	ASSERT(core->memory_bytes == 0 && core->gzip_active == 0);
-	while (core->gunzip_count)
-		gunzip_free(core->gunzips[--core->gunzip_count]);
+	while (core->decoder_count)
+		body_decoder_free(core->decoders[--core->decoder_count]);
 	while (core->gzip_count)
 		gzip_free(core->gzips[--core->gzip_count]);
 	buf_release(&core->scratch);
 }
 
-struct gunzip *http_core_take_gunzip(struct http_core *core)
+struct body_decoder *http_core_take_decoder(struct http_core *core)
 {
-	return core->gunzip_count ? core->gunzips[--core->gunzip_count] : gunzip_new();
+	return core->decoder_count ? core->decoders[--core->decoder_count] : body_decoder_new();
 }
 
-void http_core_give_gunzip(struct http_core *core, struct gunzip **gunzip)
+void http_core_give_decoder(struct http_core *core, struct body_decoder **decoder)
 {
-	if (!*gunzip)
+	if (!*decoder)
 		return;
-	gunzip_reset(*gunzip);
-	if (core->gunzip_count < CODERS_IDLE_MAX)
-		core->gunzips[core->gunzip_count++] = *gunzip;
+	body_decoder_end(*decoder);
+	if (core->decoder_count < CODERS_IDLE_MAX)
+		core->decoders[core->decoder_count++] = *decoder;
 	else
-		gunzip_free(*gunzip);
-	*gunzip = NULL;
+		body_decoder_free(*decoder);
+	*decoder = NULL;
 }
 
 struct gzip *http_core_take_gzip(struct http_core *core)
@@ -138,7 +138,7 @@ static void release_request(struct http_conn *conn)
 	if (!conn->held)
 		return;
 	conn->held = conn->live = false;
-	http_core_give_gunzip(conn->core, &conn->gunzip);
+	http_core_give_decoder(conn->core, &conn->decoder);
 	http_core_give_gzip(conn->core, &conn->gzip);
 	buf_release(&conn->packed);
 	conn->packed_rest = (struct slice){NULL, 0};
@@ -167,8 +167,8 @@ static void refuse_head(struct http_conn *conn, int status, const char *message)
 	http_conn_enter(conn, PHASE_LINGER);
 }
 
-/* Of what is gathered before it is used a handler has had nothing yet, and of a gzipped body it has
- * nothing before all of that is known to be good. A question is not stored in any case. */
+/* Of what is gathered before it is used a handler has had nothing yet, and of a compressed body it
+ * has nothing before all of that is known to be good. A question is not stored in any case. */
 static const char *fate_of_body(const struct http_conn *conn)
 {
 	const struct http_request *request = &conn->request;
@@ -317,8 +317,10 @@ static void dispatch(struct http_conn *conn)
 	if (!route)
 		return;
 	if (!http_body_begin(conn)) {
-		http_reply_header(request, "Accept-Encoding", "gzip");
-		http_reply_error(request, 415, "the only Content-Encoding understood is gzip");
+		char names[CODING_NAMES_BYTES];
+		http_reply_header(request, "Accept-Encoding", coding_names(names));
+		http_reply_error(request, 415, "one Content-Encoding of these is understood: %s",
+				 names);
 	} else if (http_body_is_too_large(conn, reason)) {
 		http_reply_error(request, 413, "%s%s", reason, fate_of_body(conn));
 	} else {

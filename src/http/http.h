@@ -1,10 +1,10 @@
 /* The HTTP/1.1 server: requests come to handlers by a table of routes.
  *
  * A handler is told of a request in pieces: `begin` when the head is there, `body` for each piece
- * of the (decoded) body, `end` after the last one. A gzipped body reaches it when all of it has
- * come and its checksum and length have been found right, never before. It answers whenever it
- * likes, from one of these or later from a completion on the loop, either at once (http_reply) or
- * as a stream (http_stream_*).
+ * of the (decoded) body, `end` after the last one. A compressed body (coding.h) reaches it when all
+ * of it has come and its end, checksum and length have been found right, never before. It answers
+ * whenever it likes, from one of these or later from a completion on the loop, either at once
+ * (http_reply) or as a stream (http_stream_*).
  *
  * The life of a request ends with exactly one of:
  *  - the handler's answer is complete (http_reply, http_reply_error, http_stream_end or
@@ -74,7 +74,7 @@ struct http_route {
 	bool prefix;
 	enum http_role role;
 	size_t body_max_bytes;    /* as sent; 0: no body is taken (413) */
-	size_t decoded_max_bytes; /* after gzip; 0: as body_max_bytes */
+	size_t decoded_max_bytes; /* once it is decoded; 0: as body_max_bytes */
 	const struct http_handler *handler;
 	const char *help;    /* a sentence */
 	const char *example; /* path with query, or a command line; NULL: none */
@@ -217,8 +217,9 @@ struct http_limits {
 	unsigned per_address_max; /* of these; 0: no bound of its own */
 	unsigned headers_max, params_max;
 	size_t head_max_bytes;     /* request line and headers */
-	size_t memory_max_bytes;   /* gathered and gzipped bodies, and what handlers charge: all
-				    * requests; one gzipped body may be a quarter of it */
+	size_t memory_max_bytes;   /* gathered and compressed bodies, large decoders, and what
+				    * handlers charge: all requests; one compressed body may be a
+				    * quarter of it */
 	const char *packed_option; /* what that quarter is of, for answers; may be NULL */
 	size_t unsent_max_bytes;   /* per connection; streams are told to wait at half of it */
 	size_t drain_max_bytes;    /* of a refused body */

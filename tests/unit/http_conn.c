@@ -148,6 +148,18 @@ static void assert_written(const char *begins)
 	test.looked_at = out->len;
 }
 
+static bool was_written(const char *text)
+{
+	struct buf *out = &test.fake->out;
+	return memmem(out->data, out->len, text, strlen(text));
+}
+
+static void forget_written(void)
+{
+	buf_clear(&test.fake->out);
+	test.fake->sent = test.looked_at = 0;
+}
+
 #define GET_H  "GET /h HTTP/1.1\r\nHost: h\r\n\r\n"
 #define POST_H "POST /h HTTP/1.1\r\nHost: h\r\nContent-Length: 6\r\n\r\n"
 
@@ -385,6 +397,182 @@ static void test_a_gzipped_body_is_bounded(void **state)
 	send_hello(SIZE_MAX, "");
 	assert_log("begin limit ");
 	assert_written("HTTP/1.1 413 ");
+	assert_int_equal(test.core.memory_bytes, 0);
+}
+
+/* ---- Other codings --------------------------------------------------------------------------- */
+
+static const struct coded {
+	const char *coding;
+	size_t len;
+	uint8_t bytes[32];
+} hellos[] = {
+	/* zlib.compress(b"hello") of Python, without head and checksum, `printf hello | brotli` */
+	{"deflate",
+	 13,
+	 {0x78, 0x9c, 0xcb, 0x48, 0xcd, 0xc9, 0xc9, 0x07, 0, 0x06, 0x2c, 0x02, 0x15}},
+	{"deflate", 7, {0xcb, 0x48, 0xcd, 0xc9, 0xc9, 0x07, 0x00}},
+	{"br", 9, {0x0b, 0x02, 0x80, 'h', 'e', 'l', 'l', 'o', 0x03}},
+};
+/* `head -c 16M /dev/zero | brotli -w 24` */
+static const struct coded zeros = {
+	"br",
+	14,
+	{0x9f, 0xff, 0xff, 0xff, 0xf8, 0x27, 0, 0xe2, 0xb1, 0x40, 0x20, 0xf7, 0xfe, 0x1f}};
+
+/* On a connection of its own, its first `len` bytes, each in a read of its own; `more` is what
+ * stands behind it in the same body. */
+static void send_coded(const char *path, const struct coded *coded, size_t len, const char *more)
+{
+	struct buf sent;
+	fake_free(test.fake);
+	test.fake = fake_new(&test.core);
+	test.looked_at = 0;
+	buf_init(&sent, 10000);
+	buf_printf(&sent,
+		   "POST %s HTTP/1.1\r\nHost: h\r\nContent-Encoding: %s\r\n"
+		   "Content-Length: %zu\r\n\r\n",
+		   path, coded->coding, len + strlen(more));
+	buf_append(&sent, coded->bytes, len);
+	buf_append_text(&sent, more);
+	fake_input(test.fake, buf_slice(&sent), 1);
+	buf_release(&sent);
+}
+
+static void test_bodies_of_other_codings(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(hellos); i++) {
+		send_coded("/z", &hellos[i], hellos[i].len, "");
+		assert_log("begin hello end ");
+		answer();
+		send_coded("/g", &hellos[i], hellos[i].len, "");
+		assert_log("begin end ");
+		assert_true(slice_equal(buf_slice(&test.request->body), SLICE("hello")));
+		answer();
+		assert_int_equal(test.core.memory_bytes, 0);
+	}
+}
+
+static void test_of_a_cut_body_nothing_is_handed_out(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(hellos); i++) {
+		for (size_t len = 1; len < hellos[i].len; len++) {
+			send_coded("/z", &hellos[i], len, "");
+			assert_log("begin invalid ");
+			assert_written("HTTP/1.1 400 Bad Request\r\n");
+			send_coded("/g", &hellos[i], len, "");
+			assert_log("begin invalid ");
+		}
+	}
+	assert_int_equal(test.core.memory_bytes, 0);
+}
+
+static void test_of_a_body_with_something_behind_it_nothing_is_handed_out(void **state)
+{
+	int64_t deflate = stat_get(STAT_http_refused_deflate), br = stat_get(STAT_http_refused_br);
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(hellos); i++) {
+		send_coded("/z", &hellos[i], hellos[i].len, "x");
+		assert_log("begin invalid ");
+		assert_written("HTTP/1.1 400 Bad Request\r\n");
+		send_coded("/g", &hellos[i], hellos[i].len, "x");
+		assert_log("begin invalid ");
+	}
+	assert_int_equal(stat_get(STAT_http_refused_deflate), deflate + 4);
+	assert_int_equal(stat_get(STAT_http_refused_br), br + 2);
+}
+
+/* Headers of one name are a list, and of two codings one would be left in the body. */
+static void test_two_codings(void **state)
+{
+	static const struct {
+		const char *headers;
+		int status;
+	} cases[] = {
+		{"Content-Encoding: br\r\nContent-Encoding: gzip\r\n", 415},
+		{"Content-Encoding: br\r\nContent-Encoding: br\r\n", 415},
+		{"Content-Encoding: br, br\r\n", 415},
+		{"Content-Encoding: identity\r\nContent-Encoding: zstd\r\n", 415},
+		{"Content-Encoding: br\r\nContent-Encoding: zstd\r\n", 415},
+		{"Content-Encoding: identity\r\nContent-Encoding: br\r\n", 200},
+		{"Content-Encoding: br\r\nContent-Encoding:\r\n", 200},
+	};
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		char head[300];
+		snprintf(head, sizeof(head),
+			 "POST /g HTTP/1.1\r\nHost: h\r\n%sContent-Length: 9\r\n\r\n",
+			 cases[i].headers);
+		client_sends(head);
+		fake_input(test.fake, (struct slice){(const char *)hellos[2].bytes, 9}, SIZE_MAX);
+		if (cases[i].status == 200) {
+			assert_log("begin end ");
+			assert_true(slice_equal(buf_slice(&test.request->body), SLICE("hello")));
+			answer();
+			assert_written("HTTP/1.1 200 OK\r\n");
+		} else {
+			assert_log("");
+			assert_written("HTTP/1.1 415 Unsupported Media Type\r\n");
+		}
+		assert_int_equal(was_written("\r\nAccept-Encoding: gzip, deflate, br\r\n"),
+				 cases[i].status == 415);
+		forget_written();
+	}
+}
+
+/* What a body of 14 bytes makes the decoder hold counts as what it holds itself. */
+static void test_the_memory_of_a_decoder(void **state)
+{
+	int64_t before = stat_get(STAT_http_memory_refused);
+	(void)state;
+	test.core.limits.memory_max_bytes = 1 << 20;
+	send_coded("/z", &zeros, zeros.len, "");
+	assert_log("begin busy ");
+	assert_written("HTTP/1.1 503 Service Unavailable\r\n");
+	send_coded("/g", &zeros, zeros.len, "");
+	assert_log("begin busy ");
+	assert_int_equal(stat_get(STAT_http_memory_refused), before + 2);
+	assert_int_equal(test.core.memory_bytes, 0);
+}
+
+/* Its decoder holds all of it when it is asked for the first piece. */
+static void test_a_paused_brotli_body_waits(void **state)
+{
+	(void)state;
+	test.core.limits.memory_max_bytes = 64 << 20;
+	test.pause_body = true;
+	send_coded("/z", &zeros, zeros.len, "");
+	assert_log("begin  ");
+	for (int i = 1; i < 128; i++) {
+		assert_false(fake_step(test.fake));
+		http_request_resume(test.request);
+		fake_step(test.fake);
+		assert_log(i < 127 ? " " : " end ");
+	}
+	answer();
+}
+
+/* 16 MB of zeros are what /z takes, and no byte more. */
+static void test_a_brotli_bomb(void **state)
+{
+	static struct http_route tight[ARRAY_LEN(routes)];
+	(void)state;
+	test.core.limits.memory_max_bytes = 64 << 20;
+	test.answer_at_end = true;
+	send_coded("/z", &zeros, zeros.len, "");
+	assert_written("HTTP/1.1 200 OK\r\n");
+	buf_clear(&test.log);
+	memcpy(tight, routes, sizeof(routes));
+	tight[2].decoded_max_bytes = (1 << 24) - 1;
+	test.core.routes = tight;
+	send_coded("/z", &zeros, zeros.len, "");
+	assert_log("begin limit ");
+	assert_written("HTTP/1.1 413 Payload Too Large\r\n");
+	send_coded("/g", &zeros, zeros.len, "");
+	assert_log("begin limit ");
+	assert_written("HTTP/1.1 413 Payload Too Large\r\n");
 	assert_int_equal(test.core.memory_bytes, 0);
 }
 
@@ -671,6 +859,13 @@ int main(void)
 		TEST(test_of_a_damaged_gzipped_body_nothing_is_handed_out),
 		TEST(test_a_paused_gzipped_body_waits_whole),
 		TEST(test_a_gzipped_body_is_bounded),
+		TEST(test_bodies_of_other_codings),
+		TEST(test_of_a_cut_body_nothing_is_handed_out),
+		TEST(test_of_a_body_with_something_behind_it_nothing_is_handed_out),
+		TEST(test_two_codings),
+		TEST(test_the_memory_of_a_decoder),
+		TEST(test_a_paused_brotli_body_waits),
+		TEST(test_a_brotli_bomb),
 		TEST(test_the_end_of_each_request),
 		TEST(test_broken_while_answering),
 		TEST(test_the_client_ends_and_waits),
