@@ -30,7 +30,7 @@ void http_core_init(struct http_core *core, struct clock *clock, const struct ht
 
 void http_core_release(struct http_core *core)
 {
-	ASSERT(core->memory_bytes == 0 && core->gzip_active == 0);
+	ASSERT(core->memory_bytes == 0 && core->gzip_active == 0 && core->endless_count == 0);
 	while (core->decoder_count)
 		body_decoder_free(core->decoders[--core->decoder_count]);
 	while (core->gzip_count)
@@ -138,6 +138,9 @@ static void release_request(struct http_conn *conn)
 	if (!conn->held)
 		return;
 	conn->held = conn->live = false;
+	if (conn->endless)
+		stat_set(STAT_http_endless, --conn->core->endless_count);
+	conn->endless = false;
 	http_core_give_decoder(conn->core, &conn->decoder);
 	http_core_give_gzip(conn->core, &conn->gzip);
 	buf_release(&conn->packed);
@@ -383,13 +386,6 @@ static bool step_head(struct http_conn *conn, struct slice *in)
 
 /* ---- ANSWER, DISCARD, LINGER ----------------------------------------------------------------- */
 
-static bool step_answer(struct http_conn *conn, struct slice *in)
-{
-	(void)conn;
-	(void)in;
-	return false; /* http_conn_answered goes on */
-}
-
 static bool step_discard(struct http_conn *conn, struct slice *in)
 {
 	size_t len = conn->body_left < in->len ? (size_t)conn->body_left : in->len;
@@ -408,6 +404,15 @@ static bool step_linger(struct http_conn *conn, struct slice *in)
 	if (conn->drained_bytes > conn->core->limits.drain_max_bytes)
 		http_conn_close(conn);
 	return false;
+}
+
+static bool step_answer(struct http_conn *conn, struct slice *in)
+{
+	/* Nothing is answered behind a stream without end. What comes there is read all the same,
+	 * since only so is the client's end noticed. */
+	if (conn->endless)
+		step_linger(conn, in);
+	return false; /* http_conn_answered goes on */
 }
 
 /* Where the connection goes when an answer is complete and the body may not be. */
@@ -566,7 +571,7 @@ void http_conn_eof(struct http_conn *conn)
 	conn->at_end = true;
 	/* The rest of a body that was promised does not come any more. In HEAD it is a good end, or
 	 * the end of half a head, which nobody waits for either. */
-	if (conn->phase == PHASE_BODY || conn->phase == PHASE_DISCARD)
+	if (conn->phase == PHASE_BODY || conn->phase == PHASE_DISCARD || conn->endless)
 		http_conn_close(conn);
 	http_conn_settle(conn);
 }
@@ -688,8 +693,20 @@ void http_conn_tick(struct http_conn *conn)
 	http_conn_settle(conn);
 }
 
+/* Whether the client takes the end of the stream is not waited for. */
+static void stop_endless(struct http_conn *conn)
+{
+	abort_request(conn, ERR_CANCELLED);
+	if (conn->head.minor_1)
+		buf_append_text(&conn->out, "0\r\n\r\n");
+	http_conn_flush(conn);
+	http_conn_close(conn);
+}
+
 void http_conn_stop(struct http_conn *conn)
 {
+	if (conn->endless)
+		stop_endless(conn);
 	/* A head that is not there in full is nothing that was asked yet. */
 	if (conn->phase == PHASE_HEAD) {
 		if (http_conn_unsent(conn))

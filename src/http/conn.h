@@ -62,8 +62,9 @@ struct http_core {
 	void *context;
 	struct site site;
 	bool stopping;
-	size_t memory_bytes; /* charged by requests */
-	size_t read_bytes;   /* of a body at once: what a paused request may have to keep */
+	size_t memory_bytes;    /* charged by requests */
+	unsigned endless_count; /* streams without end that are open */
+	size_t read_bytes;      /* of a body at once: what a paused request may have to keep */
 	struct body_decoder *decoders[CODERS_IDLE_MAX];
 	struct gzip *gzips[CODERS_IDLE_MAX];
 	size_t decoder_count, gzip_count; /* idle */
@@ -161,7 +162,7 @@ struct http_conn {
 
 	/* The answer */
 	bool streaming;
-	bool stream_chunked;
+	bool endless;     /* the stream has no end of its own: the connection ends with it */
 	bool wants_drain; /* the producer was told to wait */
 	struct gzip *gzip;
 	struct buf out; /* to be written at the end of the turn */
@@ -185,7 +186,8 @@ void http_conn_tick(struct http_conn *conn);
 void http_conn_is_spare(struct http_conn *conn);
 /* Whether it may be closed for the sake of another: it waits for a request, or for its end. */
 bool http_conn_may_go(struct http_conn *conn);
-/* The server stops: an idle connection is closed, a busy one after its answer. */
+/* The server stops: an idle connection is closed, a busy one after its answer, one with a stream
+ * without end at once. */
 void http_conn_stop(struct http_conn *conn);
 /* Aborts the request that is being answered, if any, and closes. */
 void http_conn_close(struct http_conn *conn);

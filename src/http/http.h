@@ -195,6 +195,14 @@ int http_status_of(int err);
 void http_error_json(struct buf *out, int status, struct slice message);
 
 void http_stream_begin(struct http_request *request, int status, const char *content_type);
+/* The same, 200, for a stream without an end of its own, as of events (text/event-stream); from
+ * `end` or later, and after http_reply_head(). What is written leaves at once and as it is; nobody
+ * on its way keeps it (Cache-Control: no-store). The stream may be silent for as long as its client
+ * is there: it ends by `abort` when the client sends its end, and at once when the server stops.
+ * An error, and the request is over: ERR_CANCELLED, its client has gone; ERR_LIMIT, answered with
+ * 503, since as many such streams are open as may be (endless_max, and half of the connections at
+ * most) or since the server stops. */
+int http_stream_begin_endless(struct http_request *request, const char *content_type) MUST_CHECK;
 /* 0: taken, go on. ERR_BUSY: taken, but wait for `drained` before the next. ERR_LIMIT: not taken,
  * because more than unsent_max_bytes would wait (it was not heeded, or the piece is too large). */
 int http_stream_write(struct http_request *request, struct slice piece) MUST_CHECK;
@@ -214,7 +222,9 @@ struct http_limits {
 	size_t host_count;
 	const char *hosts_option;
 	unsigned connections_max;
-	unsigned per_address_max; /* of these; 0: no bound of its own */
+	unsigned per_address_max;   /* of these; 0: no bound of its own */
+	unsigned endless_max;       /* streams without end, and where that is set, for answers */
+	const char *endless_option; /* may be NULL */
 	unsigned headers_max, params_max;
 	size_t head_max_bytes;     /* request line and headers */
 	size_t memory_max_bytes;   /* gathered and compressed bodies, large decoders, and what
@@ -230,8 +240,9 @@ struct http_limits {
 	size_t progress_min_bytes;
 };
 
-/* The defaults: 1,024 connections, 16 KB of head, 100 headers, 256 parameters, 256 MB of memory,
- * 1 MB unsent, 64 MB drained, 10 s for a head, 60 s idle, 10 s body, 30 s write, 1,000 bytes. */
+/* The defaults: 1,024 connections, 256 streams without end, 16 KB of head, 100 headers, 256
+ * parameters, 256 MB of memory, 1 MB unsent, 64 MB drained, 10 s for a head, 60 s idle, 10 s body,
+ * 30 s write, 1,000 bytes. */
 extern const struct http_limits http_limits_default;
 
 /* A name or an address, perhaps with a port, as Host has it. */
@@ -252,9 +263,9 @@ void http_server_bound(struct http_server *server, unsigned connections_max);
 /* The address of the last one, with the port that was chosen. */
 struct loop_address http_server_address(const struct http_server *server);
 
-/* Takes no more connections, lets the requests that are being answered finish for `grace_ms`, then
- * aborts them; calls `done` when the last connection is closed, after which http_server_free is
- * allowed. */
+/* Takes no more connections, ends streams that have no end of their own, lets the other requests
+ * that are being answered finish for `grace_ms`, then aborts them; calls `done` when the last
+ * connection is closed, after which http_server_free is allowed. */
 void http_server_stop(struct http_server *server, int64_t grace_ms, void (*done)(void *owner),
 		      void *owner);
 void http_server_free(struct http_server *server);

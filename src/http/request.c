@@ -4,6 +4,7 @@
 
 const struct http_limits http_limits_default = {
 	.connections_max = 1024,
+	.endless_max = 256,
 	.headers_max = 100,
 	.params_max = 256,
 	.head_max_bytes = 16 << 10,

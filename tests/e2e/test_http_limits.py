@@ -617,3 +617,95 @@ def test_a_mirror():
         assert client.answer().body == body
         assert peak < 16 << 10
         assert server.counts()["drained"] > 0
+
+
+# ---- Events -------------------------------------------------------------------------------------
+
+
+def next_event(client):
+    """One chunk is one event."""
+    size = int(client.take_line(), 16)
+    event = client.take(size)
+    assert client.take_line() == b""
+    return event
+
+
+def watch(server, target="/events", *headers):
+    """Its client, and the headers of the answer."""
+    client = server.client()
+    client.send(request("GET", target, *headers))
+    status, headers = client.head()
+    assert status == 200
+    return client, headers
+
+
+def test_each_event_leaves_at_once(server):
+    client, headers = watch(server, "/events?every=20", "Accept-Encoding: gzip")
+    with client:
+        assert headers["content-type"] == "text/event-stream"
+        assert headers["cache-control"] == "no-store"
+        assert "content-encoding" not in headers
+        for number in range(10):
+            assert next_event(client) == b"id: %d\ndata: number %d\n\n" % (number, number)
+
+
+def test_silent_events_are_not_cut():
+    """Every deadline passes many times meanwhile, which another connection shows by its own."""
+    limits = {name: 100 for name in ("header_timeout_ms", "idle_timeout_ms", "body_timeout_ms",
+                                     "write_timeout_ms")}
+    with Server(**limits) as server:
+        client, _ = watch(server)
+        with client:
+            assert next_event(client).startswith(b"id: 0\n")
+            for _ in range(5):
+                with server.client() as idle:
+                    idle.assert_closed()
+            assert not select.select([client.socket], [], [], 0)[0]
+            assert server.counts()["events"] == 1
+            client.socket.shutdown(socket.SHUT_WR)  # its end ends them
+            client.assert_closed()
+        server.wait_for(lambda counts: counts["events"] == 0)
+
+
+def test_events_are_bounded():
+    with Server(endless_max=3) as server:
+        watching = [watch(server)[0] for _ in range(3)]
+        with server.client() as fourth:
+            answer = fourth.get("/events")
+            assert answer.status == 503 and "streams without end" in error_of(answer)
+            assert answer.headers["retry-after"] == "1"
+            assert fourth.get("/hello").status == 200
+            watching[0].socket.close()
+            server.wait_for(lambda counts: counts["events"] == 2)
+            fourth.send(request("GET", "/events"))
+            assert fourth.head()[0] == 200
+        for client in watching[1:]:
+            client.socket.close()
+
+
+def test_viewers_leave_places_for_others():
+    """At most half of them."""
+    with Server(connections_max=10) as server:
+        watching = [watch(server)[0] for _ in range(5)]
+        with server.client() as other:
+            assert other.get("/events").status == 503
+            assert other.get("/hello").status == 200
+        for client in watching:
+            client.socket.close()
+
+
+def test_a_stop_ends_events_at_once():
+    """Others have their grace, which is far longer than anybody waits here."""
+    with Server(grace_ms=10 * PATIENCE_S * 1000) as server:
+        clients = [watch(server, "/events?every=20")[0], watch(server)[0]]
+        with server.client() as busy:
+            busy.send(request("GET", "/later?ms=300&say=done"))
+            server.wait_for(lambda counts: counts["begun"] == 3)
+            server.process.terminate()
+            for client in clients:
+                while client.take_line() != b"0":
+                    pass
+                assert client.take_line() == b""
+                client.assert_closed()
+            assert busy.answer().body == b"done"
+        assert server.process.wait(PATIENCE_S) == 0

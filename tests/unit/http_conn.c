@@ -576,6 +576,191 @@ static void test_a_brotli_bomb(void **state)
 	assert_int_equal(test.core.memory_bytes, 0);
 }
 
+/* ---- Streams without end --------------------------------------------------------------------- */
+
+#define GET_EVENTS "GET /h HTTP/1.1\r\nHost: h\r\nAccept-Encoding: gzip\r\n\r\n"
+
+/* The last bytes that were written. */
+static void assert_ends(const char *end)
+{
+	struct buf *out = &test.fake->out;
+	assert_true(out->len >= strlen(end));
+	assert_memory_equal(out->data + out->len - strlen(end), end, strlen(end));
+}
+
+static void begin_events(void)
+{
+	client_sends(GET_EVENTS);
+	assert_log("begin end ");
+	assert_int_equal(http_stream_begin_endless(test.request, "text/event-stream"), 0);
+	fake_step(test.fake);
+	assert_written("HTTP/1.1 200 OK\r\n");
+}
+
+static void send_event(const char *event)
+{
+	assert_int_equal(http_stream_write(test.request, slice_of(event)), 0);
+	fake_step(test.fake);
+}
+
+static void test_each_event_leaves_at_once(void **state)
+{
+	(void)state;
+	begin_events();
+	assert_true(was_written("\r\nCache-Control: no-store\r\n"));
+	assert_true(was_written("\r\nContent-Type: text/event-stream\r\n"));
+	assert_true(was_written("\r\nTransfer-Encoding: chunked\r\n"));
+	assert_false(was_written("Content-Encoding"));
+	send_event("data: 1\n\n");
+	assert_ends("\r\n9\r\ndata: 1\n\n\r\n");
+	pass_ms(1000);
+	send_event("data: 22\n\n");
+	assert_ends("\r\na\r\ndata: 22\n\n\r\n");
+	assert_int_equal(fake_unsent(&test.fake->conn), 0);
+	http_stream_end(test.request);
+	test.request = NULL;
+	assert_ends("\r\n0\r\n\r\n");
+	assert_true(test.fake->shut);
+}
+
+/* Whoever begins it: gzip would keep the first event for itself. */
+static void test_events_are_not_gzipped(void **state)
+{
+	static const struct {
+		const char *type;
+		bool gzipped;
+	} cases[] = {{"text/event-stream", false},
+		     {"text/event-stream; charset=utf-8", false},
+		     {"text/plain", true}};
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		client_sends(GET_EVENTS);
+		forget_written();
+		http_stream_begin(test.request, 200, cases[i].type);
+		send_event("data: 1\n\n");
+		assert_int_equal(was_written("Content-Encoding: gzip"), cases[i].gzipped);
+		assert_int_equal(was_written("data: 1\n\n"), !cases[i].gzipped);
+		http_stream_end(test.request);
+		test.request = NULL;
+		fake_step(test.fake);
+	}
+	client_sends(GET_EVENTS);
+	assert_int_equal(http_stream_begin_endless(test.request, "text/plain"), 0);
+	send_event("1\n");
+	assert_true(was_written("1\n"));
+}
+
+static void test_silent_events_have_no_deadline(void **state)
+{
+	(void)state;
+	begin_events();
+	for (int i = 0; i < 1000; i++)
+		pass_ms(100000);
+	assert_false(test.fake->closed);
+	send_event("data: late\n\n");
+	assert_ends("data: late\n\n\r\n");
+	pass_ms(100000);
+	pass_ms(100000);
+	assert_false(test.fake->closed);
+	assert_log("");
+	assert_int_equal(stat_get(STAT_http_endless), 1);
+	http_conn_eof(&test.fake->conn);
+	assert_log("cancelled ");
+	assert_true(test.fake->closed);
+	assert_int_equal(test.core.endless_count, 0);
+	assert_int_equal(stat_get(STAT_http_endless), 0);
+}
+
+/* One that takes nothing is not there. */
+static void test_events_that_are_not_read(void **state)
+{
+	(void)state;
+	begin_events();
+	test.fake->blocked = true;
+	send_event("data: 1\n\n");
+	pass_ms(0);
+	pass_ms(29999);
+	assert_false(test.fake->closed);
+	pass_ms(1);
+	assert_true(test.fake->closed);
+	assert_log("cancelled ");
+}
+
+static void test_events_of_a_client_that_has_ended_before(void **state)
+{
+	(void)state;
+	client_sends(GET_EVENTS);
+	http_conn_eof(&test.fake->conn);
+	assert_log("begin end ");
+	assert_int_equal(http_stream_begin_endless(test.request, "text/event-stream"),
+			 ERR_CANCELLED);
+	assert_log(""); /* it has been told by the error */
+	assert_true(test.fake->closed);
+}
+
+/* It is read, for else the end of the client would not be noticed, and it is bounded. */
+static void test_what_comes_behind_a_request_for_events(void **state)
+{
+	static char piece[1000];
+	(void)state;
+	client_sends(GET_EVENTS GET_H);
+	assert_log("begin end ");
+	assert_int_equal(http_stream_begin_endless(test.request, "text/event-stream"), 0);
+	fake_step(test.fake);
+	client_sends(GET_H);
+	assert_log("");
+	assert_int_equal(test.fake->conn.kept.len, 0);
+	send_event("data: 1\n\n");
+	test.core.limits.drain_max_bytes = 100000;
+	for (int i = 0; i < 200 && !test.fake->closed; i++) {
+		assert_true(test.fake->read_max > 0);
+		fake_input(test.fake, (struct slice){piece, sizeof(piece)}, SIZE_MAX);
+	}
+	assert_true(test.fake->closed);
+	assert_log("cancelled ");
+}
+
+/* As many as may be, and half of the connections at most. */
+static void test_events_are_bounded(void **state)
+{
+	(void)state;
+	for (int half = 0; half < 2; half++) {
+		struct fake *first = test.fake, *second = fake_new(&test.core);
+		int64_t before = stat_get(STAT_http_endless_refused);
+		test.core.limits.endless_max = half ? 256 : 1;
+		test.core.limits.endless_option = half ? NULL : "faults.viewers_max";
+		test.core.limits.connections_max = half ? 2 : 1024;
+		begin_events();
+		struct http_request *request = test.request;
+		test.request = NULL;
+		test.fake = second;
+		client_sends(GET_EVENTS);
+		assert_int_equal(http_stream_begin_endless(test.request, "text/event-stream"),
+				 ERR_LIMIT);
+		test.request = NULL;
+		assert_true(was_written("HTTP/1.1 503 Service Unavailable\r\n"));
+		assert_true(was_written("\r\nRetry-After: 1\r\n"));
+		assert_true(was_written("as many streams without end as may be, 1"));
+		assert_int_equal(was_written("(faults.viewers_max)"), !half);
+		assert_int_equal(stat_get(STAT_http_endless_refused), before + 1);
+		/* The connection goes on, with requests that have an end; and there is a place
+		 * again when the first has gone. */
+		client_sends(GET_H);
+		answer();
+		buf_clear(&test.log);
+		test.request = request;
+		fake_free(first);
+		assert_log("cancelled ");
+		test.looked_at = second->out.len;
+		begin_events();
+		http_conn_eof(&second->conn);
+		assert_log("cancelled ");
+		fake_free(second);
+		test.fake = fake_new(&test.core);
+		test.looked_at = 0;
+	}
+}
+
 static void test_the_end_of_each_request(void **state)
 {
 	(void)state;
@@ -841,6 +1026,57 @@ static void test_stopping_an_idle_one(void **state)
 	assert_true(test.fake->closed);
 }
 
+/* An answer that has an end may come to it; one without is ended, and nothing is waited for. */
+static void test_stopping_events(void **state)
+{
+	(void)state;
+	begin_events();
+	send_event("data: 1\n\n");
+	test.core.stopping = true;
+	http_conn_stop(&test.fake->conn);
+	assert_log("cancelled ");
+	assert_true(test.fake->closed);
+	assert_ends("data: 1\n\n\r\n0\r\n\r\n");
+	assert_int_equal(test.core.endless_count, 0);
+}
+
+static void test_stopping_events_that_are_not_read(void **state)
+{
+	(void)state;
+	begin_events();
+	test.fake->blocked = true;
+	send_event("data: 1\n\n");
+	test.core.stopping = true;
+	http_conn_stop(&test.fake->conn);
+	assert_log("cancelled ");
+	assert_true(test.fake->closed);
+}
+
+static void test_stopping_a_stream_that_has_an_end(void **state)
+{
+	(void)state;
+	client_sends(GET_H);
+	http_stream_begin(test.request, 200, "text/plain");
+	test.core.stopping = true;
+	http_conn_stop(&test.fake->conn);
+	assert_log("begin end ");
+	assert_false(test.fake->closed);
+	http_stream_end(test.request);
+	test.request = NULL;
+	assert_true(test.fake->shut);
+}
+
+static void test_events_that_begin_while_it_stops(void **state)
+{
+	(void)state;
+	client_sends(GET_H);
+	test.core.stopping = true;
+	http_conn_stop(&test.fake->conn);
+	assert_int_equal(http_stream_begin_endless(test.request, "text/event-stream"), ERR_LIMIT);
+	assert_written("HTTP/1.1 503 Service Unavailable\r\n");
+	assert_true(test.fake->shut);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -866,6 +1102,13 @@ int main(void)
 		TEST(test_the_memory_of_a_decoder),
 		TEST(test_a_paused_brotli_body_waits),
 		TEST(test_a_brotli_bomb),
+		TEST(test_each_event_leaves_at_once),
+		TEST(test_events_are_not_gzipped),
+		TEST(test_silent_events_have_no_deadline),
+		TEST(test_events_that_are_not_read),
+		TEST(test_events_of_a_client_that_has_ended_before),
+		TEST(test_what_comes_behind_a_request_for_events),
+		TEST(test_events_are_bounded),
 		TEST(test_the_end_of_each_request),
 		TEST(test_broken_while_answering),
 		TEST(test_the_client_ends_and_waits),
@@ -883,6 +1126,10 @@ int main(void)
 		TEST(test_a_gathered_body_can_be_taken),
 		TEST(test_stopping),
 		TEST(test_stopping_an_idle_one),
+		TEST(test_stopping_events),
+		TEST(test_stopping_events_that_are_not_read),
+		TEST(test_stopping_a_stream_that_has_an_end),
+		TEST(test_events_that_begin_while_it_stops),
 	};
 #undef TEST
 	return cmocka_run_group_tests(tests, NULL, NULL);
