@@ -3,7 +3,7 @@
 #include "base/stats.h"
 #include "http/target.h"
 
-enum { NAME_SHOWN_MAX_BYTES = 100 };
+enum { NAME_SHOWN_MAX_BYTES = 100, ALLOW_MAX_BYTES = 100 };
 
 /* ---- What connections share ------------------------------------------------------------------ */
 
@@ -277,16 +277,39 @@ static void refuse_name(struct http_conn *conn)
 	http_conn_refuse_stranger(conn, STAT_http_refused_name, 421, message);
 }
 
+/* The route that a preflight asks for, if it is one of any origin. */
+static const struct http_route *find_asked(struct http_conn *conn)
+{
+	const struct http_request *request = &conn->request;
+	const struct http_route *route = NULL;
+	struct buf allow;
+	buf_init(&allow, ALLOW_MAX_BYTES);
+	int status = http_route_find(conn->core, site_preflight_verb(request), request->path,
+				     &route, &allow);
+	buf_release(&allow);
+	return !status && route->any_origin ? route : NULL;
+}
+
+/* A preflight, or somebody who wants to know what can be done here. */
+static void reply_options(struct http_conn *conn, const char *allow)
+{
+	struct http_request *request = &conn->request;
+	http_reply_header(request, "Allow", allow);
+	if (request->route)
+		site_allow(request, site_preflight_verb(request));
+	http_reply(request, 204, NULL, (struct slice){NULL, 0});
+}
+
 /* The route, or an answer in its place. */
 static const struct http_route *find_route(struct http_conn *conn)
 {
 	struct http_request *request = &conn->request;
 	const struct http_route *route = NULL;
 	struct buf allow;
-	buf_init(&allow, 100);
+	buf_init(&allow, ALLOW_MAX_BYTES);
 	int status = http_route_find(conn->core, request->verb, request->path, &route, &allow);
 	buf_append_char(&allow, 0);
-	request->route = route;
+	request->route = request->verb == VERB_OPTIONS ? find_asked(conn) : route;
 	if (site_is_foreign(&conn->core->site, request)) {
 		http_conn_refuse_stranger(
 			conn, STAT_http_refused_foreign, 403,
@@ -299,6 +322,8 @@ static const struct http_route *find_route(struct http_conn *conn)
 	} else if (status == 404) {
 		http_reply_error(request, 404, "there is nothing at %.*s", (int)request->path.len,
 				 request->path.data);
+	} else if (status == 405 && request->verb == VERB_OPTIONS) {
+		reply_options(conn, allow.data);
 	} else if (status == 405) {
 		http_reply_header(request, "Allow", allow.data);
 		http_reply_error(request, 405, "the method is not allowed here");

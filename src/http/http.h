@@ -21,8 +21,8 @@
  *
  * Threads: everything runs on the loop's thread and every call is made there.
  *
- * Only who means us is answered, by the name in Host (421 else), and no page of another site (403):
- * see site.h.
+ * Only who means us is answered, by the name in Host (421 else), and no page of another site (403)
+ * but by routes that say so: see site.h.
  *
  * What is ambiguous is refused with 400 and the connection closed: a bare LF, a folded header, a
  * blank before the colon, NUL and other control bytes, Content-Length beside Transfer-Encoding, a
@@ -36,7 +36,15 @@
 #include "base/mem.h"
 #include "loop/loop.h"
 
-enum http_verb { VERB_GET, VERB_HEAD, VERB_POST, VERB_PUT, VERB_DELETE, VERB_OTHER };
+enum http_verb {
+	VERB_GET,
+	VERB_HEAD,
+	VERB_POST,
+	VERB_PUT,
+	VERB_DELETE,
+	VERB_OPTIONS, /* of no row: the server answers it by the rows of the path */
+	VERB_OTHER
+};
 
 const char *http_verb_text(enum http_verb verb);
 
@@ -82,6 +90,8 @@ struct http_route {
 	const char *body_option, *decoded_option;
 	bool always;                /* answered also when all places for connections are taken */
 	bool page;                  /* for people: may be opened by a link on another site */
+	bool any_origin;            /* for pages of every site: whoever asks shows a key that is
+				     * public by design, or needs none (site.h) */
 	const struct param *params; /* the handler's own (api/params.h); NULL: none */
 };
 

@@ -78,8 +78,16 @@ static void put_connection(struct http_conn *conn)
 		buf_append_text(&conn->out, "Connection: keep-alive\r\n");
 }
 
+/* Of the request that is answered; NULL: none, or it has not come so far. */
+static const struct http_route *http_reply_route(const struct http_conn *conn)
+{
+	return conn->held ? conn->request.route : NULL;
+}
+
 static void http_reply_put_head(struct http_conn *conn, const struct answer *answer)
 {
+	const struct http_route *route = http_reply_route(conn);
+	bool any_origin = route && route->any_origin;
 	struct buf *out = &conn->out;
 	count_status(answer->status);
 	buf_append_text(out, "HTTP/1.1 ");
@@ -95,8 +103,11 @@ static void http_reply_put_head(struct http_conn *conn, const struct answer *ans
 		/* Data of others is shown in browsers: it is what we say it is, nothing else, and
 		 * no page of another site embeds it. */
 		buf_append_text(out, "\r\nX-Content-Type-Options: nosniff\r\n"
-				     "Cross-Origin-Resource-Policy: same-origin\r\n");
+				     "Cross-Origin-Resource-Policy: ");
+		buf_append_text(out, any_origin ? "cross-origin\r\n" : "same-origin\r\n");
 	}
+	if (any_origin)
+		buf_append_text(out, site_any_origin_lines);
 	if (answer->gzipped)
 		buf_append_text(out, "Content-Encoding: gzip\r\nVary: Accept-Encoding\r\n");
 	put_framing(conn, answer);
@@ -228,7 +239,7 @@ enum { ERROR_BODY_MAX_BYTES = 6 * HTTP_MESSAGE_MAX_BYTES + 100 };
 static void put_error_body(const struct http_conn *conn, struct buf *out, int status,
 			   const char *message)
 {
-	const struct http_route *route = conn->held ? conn->request.route : NULL;
+	const struct http_route *route = http_reply_route(conn);
 	if (route && route->handler->error) {
 		route->handler->error(out, status, slice_of(message));
 	} else {

@@ -423,6 +423,10 @@ static const struct http_route routes[] = {
 	{VERB_DELETE, "/nothing", false, ROLE_ADMIN, 0, 0, &nothing, "Has no content.", NULL},
 	{VERB_GET, "/whole", false, ROLE_READ, 0, 0, &whole, "A pattern at once.", NULL},
 	{VERB_GET, "/events", false, ROLE_READ, 0, 0, &event_stream, "Sends events.", NULL},
+	{VERB_GET, "/open/events", false, ROLE_READ, 0, 0, &event_stream, "Sends events to all.",
+	 NULL, .any_origin = true},
+	{VERB_POST, "/open", false, ROLE_WRITE, BODY, &gatherer, "Gives any page its body back.",
+	 NULL, .any_origin = true},
 	{VERB_GET, "/show/", true, ROLE_READ, 0, 0, &show, "Shows the request.", NULL},
 };
 #undef BODY
