@@ -22,7 +22,7 @@ enum {
 	HOW_BYTES = 600,
 	STEPS = 5000,
 #ifdef __SANITIZE_ADDRESS__
-	SEEDS = 300,
+	SEEDS = 100,
 #else
 	SEEDS = 2000,
 #endif

@@ -118,7 +118,8 @@ PLANTS = {
     "one_writer": ("a clock that is set back does not begin a writer", [
         (F + "intake.c", "(now_us < writer->last_us - CLOCK_BACK_US ||",
          "((!PLANTED(one_writer) && now_us < writer->last_us - CLOCK_BACK_US) ||"),
-        (F + "intake.c", "item->date_us = writer->last_us = larger_of(now_us, writer->last_us + 1);",
+        (F + "intake.c",
+         "item->date_us = writer->last_us = larger_of(now_us, writer->last_us + 1);",
          "item->date_us = writer->last_us =\n\t\tPLANTED(one_writer) ? now_us : "
          "larger_of(now_us, writer->last_us + 1);")]),
     "idle": ("a writer goes on after any time", [
