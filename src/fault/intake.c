@@ -335,13 +335,22 @@ static void intake_make_voids(struct fault_submission *s)
 			intake_add_void(s->writer, s->items[i].sequence, s->items[i].date_us);
 }
 
+/* Others may have taken its writer for dead meanwhile. */
+static bool intake_is_too_late(const struct fault_submission *s)
+{
+	int64_t now_us = s->intake->site->clock->wall_us(s->intake->site->clock);
+	return now_us > s->numbered_us + IDLE_MAX_US;
+}
+
 static void intake_on_written(struct store_write *write, int err)
 {
 	struct fault_submission *s = write->owner;
 	if (!err || write->stages_kept > 0)
 		s->writer->registered = true;
 	s->unknown = s->unknown || err == ERR_UNKNOWN || write->stages_kept > s->arrivals_stage;
-	if (!err) {
+	if (intake_is_too_late(s)) {
+		intake_fail(s, ERR_UNKNOWN);
+	} else if (!err) {
 		if (s->intake->options.written)
 			s->intake->options.written(s->intake->options.owner, s->tenant);
 		intake_end(s);
@@ -367,6 +376,10 @@ static int intake_submit_write(struct fault_submission *s)
 
 static void intake_submit_again(struct fault_submission *s)
 {
+	if (intake_is_too_late(s)) {
+		intake_fail(s, ERR_UNKNOWN);
+		return;
+	}
 	int err = intake_submit_write(s);
 	if (err && s->unknown && err != ERR_CANCELLED) {
 		s->again = true;
@@ -456,6 +469,7 @@ static void intake_write(struct fault_submission *s)
 		intake_end(s);
 		return;
 	}
+	s->numbered_us = s->writer->last_us;
 	s->arrivals_stage = !s->writer->registered;
 	s->write = store_write_new(s->intake->site->store, WRITE_MAX_BYTES);
 	int err = intake_fill_write(s);

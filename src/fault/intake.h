@@ -60,6 +60,7 @@ struct fault_submission {
 	size_t arrivals_stage; /* which stage of the write has the arrivals */
 	bool again;            /* the write is to be sent again */
 	bool unknown;          /* arrivals of it may be there, or are */
+	int64_t numbered_us;   /* when its reports were received */
 	struct fault_submission *next;
 };
 

@@ -1,5 +1,5 @@
-/* What is between the socket and a handler's body bytes: chunks and gzip. Bytes in, bytes out, no
- * I/O. Private to http/. */
+/* What is between the socket and a handler's body bytes: chunks here, what is compressed in
+ * coding.h. Bytes in, bytes out, no I/O. Private to http/. */
 #ifndef HTTP_BODY_H
 #define HTTP_BODY_H
 
@@ -27,29 +27,5 @@ struct chunked {
  */
 enum body_result chunked_next(struct chunked *chunked, struct slice *in, struct slice *piece,
 			      const char **reason);
-
-/* A gzip stream of one or more members, inflated piece by piece: how much becomes of it is the
- * caller's to watch after each piece. */
-struct gunzip;
-
-struct gunzip *gunzip_new(void);
-void gunzip_reset(struct gunzip *gunzip);
-void gunzip_free(struct gunzip *gunzip);
-/* *piece is valid until the next call. `last`: no bytes come after *in; then the end of the input
- * gives END, or BAD if the stream is cut off. */
-enum body_result gunzip_next(struct gunzip *gunzip, struct slice *in, bool last,
-			     struct slice *piece, const char **reason);
-
-/* The other way. */
-struct gzip;
-struct buf;
-
-struct gzip *gzip_new(void);
-void gzip_reset(struct gzip *gzip);
-void gzip_free(struct gzip *gzip);
-/* Appends what has become of the bytes so far; with `last` all, and the end. The buffer must have
- * room for gzip_bound(bytes.len): ERR_LIMIT else. */
-int gzip_write(struct gzip *gzip, struct slice bytes, bool last, struct buf *out) MUST_CHECK;
-size_t gzip_bound(size_t bytes);
 
 #endif

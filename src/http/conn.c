@@ -3,7 +3,7 @@
 #include "base/stats.h"
 #include "http/target.h"
 
-enum { NAME_SHOWN_MAX_BYTES = 100 };
+enum { NAME_SHOWN_MAX_BYTES = 100, ALLOW_MAX_BYTES = 100 };
 
 /* ---- What connections share ------------------------------------------------------------------ */
 
@@ -30,29 +30,29 @@ void http_core_init(struct http_core *core, struct clock *clock, const struct ht
 
 void http_core_release(struct http_core *core)
 {
-	ASSERT(core->memory_bytes == 0 && core->gzip_active == 0);
-	while (core->gunzip_count)
-		gunzip_free(core->gunzips[--core->gunzip_count]);
+	ASSERT(core->memory_bytes == 0 && core->gzip_active == 0 && core->endless_count == 0);
+	while (core->decoder_count)
+		body_decoder_free(core->decoders[--core->decoder_count]);
 	while (core->gzip_count)
 		gzip_free(core->gzips[--core->gzip_count]);
 	buf_release(&core->scratch);
 }
 
-struct gunzip *http_core_take_gunzip(struct http_core *core)
+struct body_decoder *http_core_take_decoder(struct http_core *core)
 {
-	return core->gunzip_count ? core->gunzips[--core->gunzip_count] : gunzip_new();
+	return core->decoder_count ? core->decoders[--core->decoder_count] : body_decoder_new();
 }
 
-void http_core_give_gunzip(struct http_core *core, struct gunzip **gunzip)
+void http_core_give_decoder(struct http_core *core, struct body_decoder **decoder)
 {
-	if (!*gunzip)
+	if (!*decoder)
 		return;
-	gunzip_reset(*gunzip);
-	if (core->gunzip_count < CODERS_IDLE_MAX)
-		core->gunzips[core->gunzip_count++] = *gunzip;
+	body_decoder_end(*decoder);
+	if (core->decoder_count < CODERS_IDLE_MAX)
+		core->decoders[core->decoder_count++] = *decoder;
 	else
-		gunzip_free(*gunzip);
-	*gunzip = NULL;
+		body_decoder_free(*decoder);
+	*decoder = NULL;
 }
 
 struct gzip *http_core_take_gzip(struct http_core *core)
@@ -138,7 +138,10 @@ static void release_request(struct http_conn *conn)
 	if (!conn->held)
 		return;
 	conn->held = conn->live = false;
-	http_core_give_gunzip(conn->core, &conn->gunzip);
+	if (conn->endless)
+		stat_set(STAT_http_endless, --conn->core->endless_count);
+	conn->endless = false;
+	http_core_give_decoder(conn->core, &conn->decoder);
 	http_core_give_gzip(conn->core, &conn->gzip);
 	buf_release(&conn->packed);
 	conn->packed_rest = (struct slice){NULL, 0};
@@ -167,8 +170,8 @@ static void refuse_head(struct http_conn *conn, int status, const char *message)
 	http_conn_enter(conn, PHASE_LINGER);
 }
 
-/* Of what is gathered before it is used a handler has had nothing yet, and of a gzipped body it has
- * nothing before all of that is known to be good. A question is not stored in any case. */
+/* Of what is gathered before it is used a handler has had nothing yet, and of a compressed body it
+ * has nothing before all of that is known to be good. A question is not stored in any case. */
 static const char *fate_of_body(const struct http_conn *conn)
 {
 	const struct http_request *request = &conn->request;
@@ -274,16 +277,39 @@ static void refuse_name(struct http_conn *conn)
 	http_conn_refuse_stranger(conn, STAT_http_refused_name, 421, message);
 }
 
+/* The route that a preflight asks for, if it is one of any origin. */
+static const struct http_route *find_asked(struct http_conn *conn)
+{
+	const struct http_request *request = &conn->request;
+	const struct http_route *route = NULL;
+	struct buf allow;
+	buf_init(&allow, ALLOW_MAX_BYTES);
+	int status = http_route_find(conn->core, site_preflight_verb(request), request->path,
+				     &route, &allow);
+	buf_release(&allow);
+	return !status && route->any_origin ? route : NULL;
+}
+
+/* A preflight, or somebody who wants to know what can be done here. */
+static void reply_options(struct http_conn *conn, const char *allow)
+{
+	struct http_request *request = &conn->request;
+	http_reply_header(request, "Allow", allow);
+	if (request->route)
+		site_allow(request, site_preflight_verb(request));
+	http_reply(request, 204, NULL, (struct slice){NULL, 0});
+}
+
 /* The route, or an answer in its place. */
 static const struct http_route *find_route(struct http_conn *conn)
 {
 	struct http_request *request = &conn->request;
 	const struct http_route *route = NULL;
 	struct buf allow;
-	buf_init(&allow, 100);
+	buf_init(&allow, ALLOW_MAX_BYTES);
 	int status = http_route_find(conn->core, request->verb, request->path, &route, &allow);
 	buf_append_char(&allow, 0);
-	request->route = route;
+	request->route = request->verb == VERB_OPTIONS ? find_asked(conn) : route;
 	if (site_is_foreign(&conn->core->site, request)) {
 		http_conn_refuse_stranger(
 			conn, STAT_http_refused_foreign, 403,
@@ -296,6 +322,8 @@ static const struct http_route *find_route(struct http_conn *conn)
 	} else if (status == 404) {
 		http_reply_error(request, 404, "there is nothing at %.*s", (int)request->path.len,
 				 request->path.data);
+	} else if (status == 405 && request->verb == VERB_OPTIONS) {
+		reply_options(conn, allow.data);
 	} else if (status == 405) {
 		http_reply_header(request, "Allow", allow.data);
 		http_reply_error(request, 405, "the method is not allowed here");
@@ -317,8 +345,10 @@ static void dispatch(struct http_conn *conn)
 	if (!route)
 		return;
 	if (!http_body_begin(conn)) {
-		http_reply_header(request, "Accept-Encoding", "gzip");
-		http_reply_error(request, 415, "the only Content-Encoding understood is gzip");
+		char names[CODING_NAMES_BYTES];
+		http_reply_header(request, "Accept-Encoding", coding_names(names));
+		http_reply_error(request, 415, "one Content-Encoding of these is understood: %s",
+				 names);
 	} else if (http_body_is_too_large(conn, reason)) {
 		http_reply_error(request, 413, "%s%s", reason, fate_of_body(conn));
 	} else {
@@ -381,13 +411,6 @@ static bool step_head(struct http_conn *conn, struct slice *in)
 
 /* ---- ANSWER, DISCARD, LINGER ----------------------------------------------------------------- */
 
-static bool step_answer(struct http_conn *conn, struct slice *in)
-{
-	(void)conn;
-	(void)in;
-	return false; /* http_conn_answered goes on */
-}
-
 static bool step_discard(struct http_conn *conn, struct slice *in)
 {
 	size_t len = conn->body_left < in->len ? (size_t)conn->body_left : in->len;
@@ -406,6 +429,15 @@ static bool step_linger(struct http_conn *conn, struct slice *in)
 	if (conn->drained_bytes > conn->core->limits.drain_max_bytes)
 		http_conn_close(conn);
 	return false;
+}
+
+static bool step_answer(struct http_conn *conn, struct slice *in)
+{
+	/* Nothing is answered behind a stream without end. What comes there is read all the same,
+	 * since only so is the client's end noticed. */
+	if (conn->endless)
+		step_linger(conn, in);
+	return false; /* http_conn_answered goes on */
 }
 
 /* Where the connection goes when an answer is complete and the body may not be. */
@@ -564,7 +596,7 @@ void http_conn_eof(struct http_conn *conn)
 	conn->at_end = true;
 	/* The rest of a body that was promised does not come any more. In HEAD it is a good end, or
 	 * the end of half a head, which nobody waits for either. */
-	if (conn->phase == PHASE_BODY || conn->phase == PHASE_DISCARD)
+	if (conn->phase == PHASE_BODY || conn->phase == PHASE_DISCARD || conn->endless)
 		http_conn_close(conn);
 	http_conn_settle(conn);
 }
@@ -686,8 +718,20 @@ void http_conn_tick(struct http_conn *conn)
 	http_conn_settle(conn);
 }
 
+/* Whether the client takes the end of the stream is not waited for. */
+static void stop_endless(struct http_conn *conn)
+{
+	abort_request(conn, ERR_CANCELLED);
+	if (conn->head.minor_1)
+		buf_append_text(&conn->out, "0\r\n\r\n");
+	http_conn_flush(conn);
+	http_conn_close(conn);
+}
+
 void http_conn_stop(struct http_conn *conn)
 {
+	if (conn->endless)
+		stop_endless(conn);
 	/* A head that is not there in full is nothing that was asked yet. */
 	if (conn->phase == PHASE_HEAD) {
 		if (http_conn_unsent(conn))

@@ -25,7 +25,7 @@
 #ifndef HTTP_CONN_H
 #define HTTP_CONN_H
 
-#include "http/body.h"
+#include "http/coding.h"
 #include "http/head.h"
 #include "http/http.h"
 #include "http/site.h"
@@ -47,8 +47,9 @@ enum {
 	READ_MIN_BYTES = 4 << 10,       /* of a body at once, however many connections there are */
 	GZIP_WHOLE_MAX_BYTES = 4 << 20, /* a larger answer at once goes out as it is */
 	REPLY_HEADERS_MAX_BYTES = 8 << 10,
-	PACKED_SHARE = 4,             /* one gzipped body: of the memory for all */
-	PACKED_STEP_BYTES = 64 << 10, /* of it inflated at once */
+	PACKED_SHARE = 4,              /* one compressed body: of the memory for all */
+	PACKED_STEP_BYTES = 64 << 10,  /* of it decoded at once */
+	DECODER_FREE_BYTES = 64 << 10, /* of a decoder's memory; more is charged to its request */
 	REASON_MAX_BYTES = 200,
 };
 
@@ -61,11 +62,12 @@ struct http_core {
 	void *context;
 	struct site site;
 	bool stopping;
-	size_t memory_bytes; /* charged by requests */
-	size_t read_bytes;   /* of a body at once: what a paused request may have to keep */
-	struct gunzip *gunzips[CODERS_IDLE_MAX];
+	size_t memory_bytes;    /* charged by requests */
+	unsigned endless_count; /* streams without end that are open */
+	size_t read_bytes;      /* of a body at once: what a paused request may have to keep */
+	struct body_decoder *decoders[CODERS_IDLE_MAX];
 	struct gzip *gzips[CODERS_IDLE_MAX];
-	size_t gunzip_count, gzip_count; /* idle */
+	size_t decoder_count, gzip_count; /* idle */
 	size_t gzip_active;
 	struct buf scratch; /* gzipped bytes on their way out */
 	int64_t date_s;
@@ -88,9 +90,9 @@ struct http_transport {
 	void (*close)(struct http_conn *conn);
 };
 
-/* A gzipped body for a handler that takes pieces: what is wrong with it shows at its end, when a
- * handler that had been given it would have made use of it. So it is kept as it was sent, inflated
- * once for its checksum and its length, and then once more for the handler. */
+/* A compressed body for a handler that takes pieces: what is wrong with it shows at its end, when a
+ * handler that had been given it would have made use of it. So it is kept as it was sent, decoded
+ * once for its end, its checksum and its length, and then once more for the handler. */
 enum packed_state {
 	PACKED_NOT, /* another body: each piece is handed out as it comes */
 	PACKED_COMES,
@@ -145,20 +147,22 @@ struct http_conn {
 	bool may_end; /* while paused: see http_request_pause_body */
 	bool waits_for_continue;
 	struct chunked chunked;
-	uint64_t body_left;     /* by length: not yet framed */
-	size_t framed;          /* bytes at the front of the input known to be body */
-	uint64_t encoded_bytes; /* framed so far */
-	size_t turn_bytes;      /* decoded in this turn */
-	struct gunzip *gunzip;
+	uint64_t body_left;           /* by length: not yet framed */
+	size_t framed;                /* bytes at the front of the input known to be body */
+	uint64_t encoded_bytes;       /* framed so far */
+	size_t turn_bytes;            /* decoded in this turn */
+	struct body_decoder *decoder; /* NULL: the body is not compressed */
+	const struct coding *coding;  /* of the decoder */
+	size_t decoder_charged_bytes; /* of its memory, with what is free */
 	enum packed_state packed_state;
 	struct buf packed;         /* such a body as sent */
-	struct slice packed_rest;  /* of it, not inflated yet in this pass */
+	struct slice packed_rest;  /* of it, not decoded yet in this pass */
 	uint64_t packed_max_bytes; /* of it: the route's bound or the memory's */
 	uint64_t checked_bytes;    /* what it has become in the first pass */
 
 	/* The answer */
 	bool streaming;
-	bool stream_chunked;
+	bool endless;     /* the stream has no end of its own: the connection ends with it */
 	bool wants_drain; /* the producer was told to wait */
 	struct gzip *gzip;
 	struct buf out; /* to be written at the end of the turn */
@@ -182,14 +186,16 @@ void http_conn_tick(struct http_conn *conn);
 void http_conn_is_spare(struct http_conn *conn);
 /* Whether it may be closed for the sake of another: it waits for a request, or for its end. */
 bool http_conn_may_go(struct http_conn *conn);
-/* The server stops: an idle connection is closed, a busy one after its answer. */
+/* The server stops: an idle connection is closed, a busy one after its answer, one with a stream
+ * without end at once. */
 void http_conn_stop(struct http_conn *conn);
 /* Aborts the request that is being answered, if any, and closes. */
 void http_conn_close(struct http_conn *conn);
 
 /* ---- conn_body.c ----------------------------------------------------------------------------- */
 
-/* A request has its route: how its body is decoded. false: the coding is none of ours. */
+/* A request has its route: how its body is decoded. false: the coding is none of ours, or there are
+ * several. */
 bool http_body_begin(struct http_conn *conn) MUST_CHECK;
 /* Whether the head says that it is longer than it may be; then `reason` names the bound. */
 bool http_body_is_too_large(const struct http_conn *conn, char reason[REASON_MAX_BYTES]) MUST_CHECK;
@@ -223,8 +229,8 @@ void http_conn_defer(struct http_conn *conn);
 /* Writes an answer of the server itself: the error in JSON, for a request that no handler has. */
 void http_conn_refuse(struct http_conn *conn, int status, const char *message);
 
-struct gunzip *http_core_take_gunzip(struct http_core *core);
-void http_core_give_gunzip(struct http_core *core, struct gunzip **gunzip);
+struct body_decoder *http_core_take_decoder(struct http_core *core);
+void http_core_give_decoder(struct http_core *core, struct body_decoder **decoder);
 struct gzip *http_core_take_gzip(struct http_core *core);
 void http_core_give_gzip(struct http_core *core, struct gzip **gzip);
 

@@ -1,9 +1,9 @@
 /* The body of a request, from the transport to its handler: found in the input by its length or its
- * chunks, inflated, held to its bounds, and given piece by piece or gathered.
+ * chunks, decoded, held to its bounds, and given piece by piece or gathered.
  *
- * A body that is not gzipped, or that is gathered before the handler has any of it, goes through in
- * one pass. A gzipped one for a handler that takes pieces goes through in two (enum packed_state),
- * since what is wrong with it shows at its end. */
+ * A body that is not compressed, or that is gathered before the handler has any of it, goes through
+ * in one pass. A compressed one for a handler that takes pieces goes through in two (enum
+ * packed_state), since what is wrong with it shows at its end. */
 #include "http/conn.h"
 
 #include "base/stats.h"
@@ -24,14 +24,35 @@ static void init_packed(struct http_conn *conn)
 	buf_init(&conn->packed, max_bytes);
 }
 
+/* NULL in *coding: the body is as it is. Headers of one name are a list (RFC 9110 5.3), so a second
+ * one would be a second coding. */
+static bool http_body_find_coding(const struct http_request *request, const struct coding **coding)
+{
+	*coding = NULL;
+	for (size_t i = 0; i < request->header_count; i++) {
+		const struct http_header *header = &request->headers[i];
+		if (!head_name_is(header->name, "content-encoding") || !header->value.len ||
+		    head_name_is(header->value, "identity"))
+			continue;
+		const struct coding *found = coding_find(header->value);
+		if (!found || *coding)
+			return false;
+		*coding = found;
+	}
+	return true;
+}
+
 bool http_body_begin(struct http_conn *conn)
 {
-	struct slice coding = http_header(&conn->request, "content-encoding");
-	if (!has_body(conn) || !coding.len || head_name_is(coding, "identity"))
+	if (!has_body(conn))
 		return true;
-	if (!head_name_is(coding, "gzip") && !head_name_is(coding, "x-gzip"))
+	if (!http_body_find_coding(&conn->request, &conn->coding))
 		return false;
-	conn->gunzip = http_core_take_gunzip(conn->core);
+	if (!conn->coding)
+		return true;
+	conn->decoder = http_core_take_decoder(conn->core);
+	conn->decoder_charged_bytes = DECODER_FREE_BYTES;
+	body_decoder_begin(conn->decoder, conn->coding);
 	if (conn->request.route->handler->body)
 		init_packed(conn);
 	return true;
@@ -64,7 +85,7 @@ static void http_body_too_large(const struct http_conn *conn, char reason[REASON
 		return;
 	}
 	snprintf(reason, REASON_MAX_BYTES, "the %sbody is larger than %zu bytes%s%s%s",
-		 conn->packed_state ? "gzipped " : "", max_bytes, option ? " (" : "",
+		 conn->packed_state ? "compressed " : "", max_bytes, option ? " (" : "",
 		 option ? option : "", option ? ")" : "");
 }
 
@@ -95,9 +116,9 @@ static void refuse_decoded(struct http_conn *conn)
 	http_conn_refuse_body(conn, ERR_LIMIT, 413, reason);
 }
 
-static void refuse_gzip(struct http_conn *conn, const char *reason)
+static void refuse_coded(struct http_conn *conn, const char *reason)
 {
-	stat_add(STAT_http_refused_gzip, 1);
+	stat_add(conn->coding->refused, 1);
 	http_conn_refuse_body(conn, ERR_INVALID, 400, reason);
 }
 
@@ -126,7 +147,7 @@ static void http_body_gather(struct http_conn *conn, struct slice piece)
 	if (!http_body_charge(conn, piece.len))
 		return;
 	/* One allocation where the length is known and no lie worth the memory. */
-	size_t whole = conn->gunzip ? 0 : (size_t)conn->body_left + piece.len;
+	size_t whole = conn->decoder ? 0 : (size_t)conn->body_left + piece.len;
 	if (!request->body.len && whole <= TURN_MAX_BYTES && whole <= request->body.max &&
 	    !buf_reserve(&request->body, whole))
 		ASSERT(false);
@@ -140,7 +161,7 @@ static void http_body_deliver(struct http_conn *conn, struct slice piece)
 	const struct http_route *route = request->route;
 	request->body_bytes += piece.len;
 	conn->turn_bytes += piece.len;
-	if (conn->gunzip)
+	if (conn->decoder)
 		stat_add(STAT_http_decoded_bytes, (int64_t)piece.len);
 	if (request->body_bytes > http_body_decoded_max(route))
 		refuse_decoded(conn);
@@ -157,7 +178,20 @@ static void http_body_end_body(struct http_conn *conn)
 	route->handler->end(&conn->request);
 }
 
-/* ---- Gzipped bodies -------------------------------------------------------------------------- */
+/* ---- Compressed bodies ----------------------------------------------------------------------- */
+
+/* A client says by a few bytes of brotli how much memory its decoder takes: so that counts, too,
+ * right after it was taken. false: refused. */
+static bool http_body_charge_decoder(struct http_conn *conn)
+{
+	size_t peak_bytes = body_decoder_peak_bytes(conn->decoder);
+	if (peak_bytes <= conn->decoder_charged_bytes)
+		return true;
+	if (!http_body_charge(conn, peak_bytes - conn->decoder_charged_bytes))
+		return false;
+	conn->decoder_charged_bytes = peak_bytes;
+	return true;
+}
 
 static void http_body_pack(struct http_conn *conn, struct slice piece)
 {
@@ -171,7 +205,7 @@ static void http_body_begin_pass(struct http_conn *conn, enum packed_state state
 {
 	conn->packed_state = state;
 	conn->packed_rest = buf_slice(&conn->packed);
-	gunzip_reset(conn->gunzip);
+	body_decoder_begin(conn->decoder, conn->coding);
 }
 
 static void http_body_check(struct http_conn *conn, struct slice piece)
@@ -190,22 +224,24 @@ static void http_body_end_pass(struct http_conn *conn)
 		http_body_end_body(conn);
 }
 
-/* Inflates a little of what was kept. What is used counts for the turn as well as what becomes of
+/* Decodes a little of what was kept. What is used counts for the turn as well as what becomes of
  * it, since there may be ever so much of the one with nothing of the other. */
-static void inflate_packed(struct http_conn *conn)
+static void decode_packed(struct http_conn *conn)
 {
 	struct slice piece, in = conn->packed_rest;
 	const char *reason;
 	if (in.len > PACKED_STEP_BYTES)
 		in.len = PACKED_STEP_BYTES;
 	bool last = in.len == conn->packed_rest.len;
-	enum body_result result = gunzip_next(conn->gunzip, &in, last, &piece, &reason);
+	enum body_result result = body_decoder_next(conn->decoder, &in, last, &piece, &reason);
 	size_t used = (size_t)(in.data - conn->packed_rest.data);
 	if (used)
 		conn->packed_rest = (struct slice){in.data, conn->packed_rest.len - used};
 	conn->turn_bytes += used;
+	if (!http_body_charge_decoder(conn))
+		return;
 	if (result == BODY_BAD)
-		refuse_gzip(conn, reason);
+		refuse_coded(conn, reason);
 	else if (result == BODY_END)
 		http_body_end_pass(conn);
 	else if (result == BODY_PIECE && conn->packed_state == PACKED_CHECKED)
@@ -260,16 +296,18 @@ static bool take_framed(struct http_conn *conn, struct slice *in)
 /* Hands out one piece of the framed bytes. false: more input is wanted. */
 static bool http_body_decode(struct http_conn *conn, struct slice *in, bool last)
 {
-	if (!conn->gunzip || conn->packed_state)
+	if (!conn->decoder || conn->packed_state)
 		return take_framed(conn, in);
 	struct slice piece = {in->data, conn->framed}, rest = piece;
 	const char *reason;
-	enum body_result result = gunzip_next(conn->gunzip, &rest, last, &piece, &reason);
+	enum body_result result = body_decoder_next(conn->decoder, &rest, last, &piece, &reason);
 	size_t used = conn->framed - rest.len;
 	*in = (struct slice){in->data + used, in->len - used};
 	conn->framed -= used;
+	if (!http_body_charge_decoder(conn))
+		return true;
 	if (result == BODY_BAD)
-		refuse_gzip(conn, reason);
+		refuse_coded(conn, reason);
 	else if (result == BODY_PIECE)
 		http_body_deliver(conn, piece);
 	return result == BODY_PIECE || result == BODY_BAD;
@@ -284,23 +322,30 @@ static void send_continue(struct http_conn *conn)
 	buf_append(&conn->out, text, sizeof(text) - 1);
 }
 
+/* Whether there is something that a pause holds back. */
+static bool http_body_has_more(const struct http_conn *conn)
+{
+	return conn->framed || conn->packed_rest.len ||
+	       (conn->decoder && body_decoder_holds_pieces(conn->decoder));
+}
+
 bool http_body_step(struct http_conn *conn, struct slice *in)
 {
 	const char *reason;
 	/* With nothing left to hold back, it may be the end. */
-	if (conn->paused && (conn->framed || conn->packed_rest.len || !conn->may_end))
+	if (conn->paused && (!conn->may_end || http_body_has_more(conn)))
 		return false;
 	if (conn->turn_bytes >= TURN_MAX_BYTES) {
 		http_conn_defer(conn);
 		return false;
 	}
 	if (conn->packed_state > PACKED_COMES) {
-		inflate_packed(conn);
+		decode_packed(conn);
 		return true;
 	}
 	if (in->len)
 		conn->waits_for_continue = false;
-	/* What gunzip still holds comes before the next bytes are looked at. */
+	/* What the decoder still holds comes before the next bytes are looked at. */
 	if (http_body_decode(conn, in, false))
 		return true;
 	switch (frame(conn, in, &reason)) {

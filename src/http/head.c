@@ -144,17 +144,12 @@ static int http_head_bad(struct http_head *head, int status, const char *reason)
 	return ERR_INVALID;
 }
 
-static enum http_verb verb_of(struct slice method)
+enum http_verb head_verb(struct slice method)
 {
-	static const char *const verbs[] = {
-		[VERB_GET] = "GET", [VERB_HEAD] = "HEAD",     [VERB_POST] = "POST",
-		[VERB_PUT] = "PUT", [VERB_DELETE] = "DELETE",
-	};
-	for (size_t i = 0; i < ARRAY_LEN(verbs); i++) {
-		if (slice_equal(method, slice_of(verbs[i])))
-			return (enum http_verb)i;
-	}
-	return VERB_OTHER;
+	enum http_verb verb = 0;
+	while (verb < VERB_OTHER && !slice_equal(method, slice_of(http_verb_text(verb))))
+		verb++;
+	return verb;
 }
 
 static int parse_version(struct slice version, struct http_head *head)
@@ -180,7 +175,7 @@ static int parse_request_line(struct slice line, struct http_head *head)
 				     "percent-encoded");
 	if (slice_equal(method, SLICE("CONNECT")))
 		return http_head_bad(head, 400, "this is no proxy");
-	head->verb = verb_of(method);
+	head->verb = head_verb(method);
 	head->target = target;
 	return parse_version(line, head);
 }

@@ -41,6 +41,8 @@ void head_use_our_limit(void);
 int head_parse(struct slice bytes, struct arena *arena, unsigned headers_max,
 	       struct http_head *head) MUST_CHECK;
 
+/* VERB_OTHER: none of those that have a name. */
+enum http_verb head_verb(struct slice method);
 /* a == b, where b is in lower case and a in any. */
 bool head_name_is(struct slice a, const char *b);
 /* Whether a comma-separated list of tokens (`gzip;q=0.5, br`) holds `token` (lower case) with a

@@ -1,10 +1,10 @@
 /* The HTTP/1.1 server: requests come to handlers by a table of routes.
  *
  * A handler is told of a request in pieces: `begin` when the head is there, `body` for each piece
- * of the (decoded) body, `end` after the last one. A gzipped body reaches it when all of it has
- * come and its checksum and length have been found right, never before. It answers whenever it
- * likes, from one of these or later from a completion on the loop, either at once (http_reply) or
- * as a stream (http_stream_*).
+ * of the (decoded) body, `end` after the last one. A compressed body (coding.h) reaches it when all
+ * of it has come and its end, checksum and length have been found right, never before. It answers
+ * whenever it likes, from one of these or later from a completion on the loop, either at once
+ * (http_reply) or as a stream (http_stream_*).
  *
  * The life of a request ends with exactly one of:
  *  - the handler's answer is complete (http_reply, http_reply_error, http_stream_end or
@@ -21,8 +21,8 @@
  *
  * Threads: everything runs on the loop's thread and every call is made there.
  *
- * Only who means us is answered, by the name in Host (421 else), and no page of another site (403):
- * see site.h.
+ * Only who means us is answered, by the name in Host (421 else), and no page of another site (403)
+ * but by routes that say so: see site.h.
  *
  * What is ambiguous is refused with 400 and the connection closed: a bare LF, a folded header, a
  * blank before the colon, NUL and other control bytes, Content-Length beside Transfer-Encoding, a
@@ -36,7 +36,15 @@
 #include "base/mem.h"
 #include "loop/loop.h"
 
-enum http_verb { VERB_GET, VERB_HEAD, VERB_POST, VERB_PUT, VERB_DELETE, VERB_OTHER };
+enum http_verb {
+	VERB_GET,
+	VERB_HEAD,
+	VERB_POST,
+	VERB_PUT,
+	VERB_DELETE,
+	VERB_OPTIONS, /* of no row: the server answers it by the rows of the path */
+	VERB_OTHER
+};
 
 const char *http_verb_text(enum http_verb verb);
 
@@ -74,7 +82,7 @@ struct http_route {
 	bool prefix;
 	enum http_role role;
 	size_t body_max_bytes;    /* as sent; 0: no body is taken (413) */
-	size_t decoded_max_bytes; /* after gzip; 0: as body_max_bytes */
+	size_t decoded_max_bytes; /* once it is decoded; 0: as body_max_bytes */
 	const struct http_handler *handler;
 	const char *help;    /* a sentence */
 	const char *example; /* path with query, or a command line; NULL: none */
@@ -82,6 +90,8 @@ struct http_route {
 	const char *body_option, *decoded_option;
 	bool always;                /* answered also when all places for connections are taken */
 	bool page;                  /* for people: may be opened by a link on another site */
+	bool any_origin;            /* for pages of every site: whoever asks shows a key that is
+				     * public by design, or needs none (site.h) */
 	const struct param *params; /* the handler's own (api/params.h); NULL: none */
 };
 
@@ -195,6 +205,14 @@ int http_status_of(int err);
 void http_error_json(struct buf *out, int status, struct slice message);
 
 void http_stream_begin(struct http_request *request, int status, const char *content_type);
+/* The same, 200, for a stream without an end of its own, as of events (text/event-stream); from
+ * `end` or later, and after http_reply_head(). What is written leaves at once and as it is; nobody
+ * on its way keeps it (Cache-Control: no-store). The stream may be silent for as long as its client
+ * is there: it ends by `abort` when the client sends its end, and at once when the server stops.
+ * An error, and the request is over: ERR_CANCELLED, its client has gone; ERR_LIMIT, answered with
+ * 503, since as many such streams are open as may be (endless_max, and half of the connections at
+ * most) or since the server stops. */
+int http_stream_begin_endless(struct http_request *request, const char *content_type) MUST_CHECK;
 /* 0: taken, go on. ERR_BUSY: taken, but wait for `drained` before the next. ERR_LIMIT: not taken,
  * because more than unsent_max_bytes would wait (it was not heeded, or the piece is too large). */
 int http_stream_write(struct http_request *request, struct slice piece) MUST_CHECK;
@@ -214,11 +232,14 @@ struct http_limits {
 	size_t host_count;
 	const char *hosts_option;
 	unsigned connections_max;
-	unsigned per_address_max; /* of these; 0: no bound of its own */
+	unsigned per_address_max;   /* of these; 0: no bound of its own */
+	unsigned endless_max;       /* streams without end, and where that is set, for answers */
+	const char *endless_option; /* may be NULL */
 	unsigned headers_max, params_max;
 	size_t head_max_bytes;     /* request line and headers */
-	size_t memory_max_bytes;   /* gathered and gzipped bodies, and what handlers charge: all
-				    * requests; one gzipped body may be a quarter of it */
+	size_t memory_max_bytes;   /* gathered and compressed bodies, large decoders, and what
+				    * handlers charge: all requests; one compressed body may be a
+				    * quarter of it */
 	const char *packed_option; /* what that quarter is of, for answers; may be NULL */
 	size_t unsent_max_bytes;   /* per connection; streams are told to wait at half of it */
 	size_t drain_max_bytes;    /* of a refused body */
@@ -229,8 +250,9 @@ struct http_limits {
 	size_t progress_min_bytes;
 };
 
-/* The defaults: 1,024 connections, 16 KB of head, 100 headers, 256 parameters, 256 MB of memory,
- * 1 MB unsent, 64 MB drained, 10 s for a head, 60 s idle, 10 s body, 30 s write, 1,000 bytes. */
+/* The defaults: 1,024 connections, 256 streams without end, 16 KB of head, 100 headers, 256
+ * parameters, 256 MB of memory, 1 MB unsent, 64 MB drained, 10 s for a head, 60 s idle, 10 s body,
+ * 30 s write, 1,000 bytes. */
 extern const struct http_limits http_limits_default;
 
 /* A name or an address, perhaps with a port, as Host has it. */
@@ -251,9 +273,9 @@ void http_server_bound(struct http_server *server, unsigned connections_max);
 /* The address of the last one, with the port that was chosen. */
 struct loop_address http_server_address(const struct http_server *server);
 
-/* Takes no more connections, lets the requests that are being answered finish for `grace_ms`, then
- * aborts them; calls `done` when the last connection is closed, after which http_server_free is
- * allowed. */
+/* Takes no more connections, ends streams that have no end of their own, lets the other requests
+ * that are being answered finish for `grace_ms`, then aborts them; calls `done` when the last
+ * connection is closed, after which http_server_free is allowed. */
 void http_server_stop(struct http_server *server, int64_t grace_ms, void (*done)(void *owner),
 		      void *owner);
 void http_server_free(struct http_server *server);

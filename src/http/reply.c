@@ -78,8 +78,16 @@ static void put_connection(struct http_conn *conn)
 		buf_append_text(&conn->out, "Connection: keep-alive\r\n");
 }
 
+/* Of the request that is answered; NULL: none, or it has not come so far. */
+static const struct http_route *http_reply_route(const struct http_conn *conn)
+{
+	return conn->held ? conn->request.route : NULL;
+}
+
 static void http_reply_put_head(struct http_conn *conn, const struct answer *answer)
 {
+	const struct http_route *route = http_reply_route(conn);
+	bool any_origin = route && route->any_origin;
 	struct buf *out = &conn->out;
 	count_status(answer->status);
 	buf_append_text(out, "HTTP/1.1 ");
@@ -95,8 +103,11 @@ static void http_reply_put_head(struct http_conn *conn, const struct answer *ans
 		/* Data of others is shown in browsers: it is what we say it is, nothing else, and
 		 * no page of another site embeds it. */
 		buf_append_text(out, "\r\nX-Content-Type-Options: nosniff\r\n"
-				     "Cross-Origin-Resource-Policy: same-origin\r\n");
+				     "Cross-Origin-Resource-Policy: ");
+		buf_append_text(out, any_origin ? "cross-origin\r\n" : "same-origin\r\n");
 	}
+	if (any_origin)
+		buf_append_text(out, site_any_origin_lines);
 	if (answer->gzipped)
 		buf_append_text(out, "Content-Encoding: gzip\r\nVary: Accept-Encoding\r\n");
 	put_framing(conn, answer);
@@ -155,8 +166,13 @@ static void consider_closing(struct http_conn *conn)
 
 /* ---- At once --------------------------------------------------------------------------------- */
 
+/* What gzip makes much smaller. Events are left out: each is wanted at once, and gzip would hold it
+ * back. */
 static bool http_reply_is_text(const char *content_type)
 {
+	static const char events[] = "text/event-stream";
+	if (strncmp(content_type, events, sizeof(events) - 1) == 0)
+		return false;
 	return strncmp(content_type, "text/", 5) == 0 || strstr(content_type, "json") ||
 	       strstr(content_type, "xml");
 }
@@ -223,7 +239,7 @@ enum { ERROR_BODY_MAX_BYTES = 6 * HTTP_MESSAGE_MAX_BYTES + 100 };
 static void put_error_body(const struct http_conn *conn, struct buf *out, int status,
 			   const char *message)
 {
-	const struct http_route *route = conn->held ? conn->request.route : NULL;
+	const struct http_route *route = http_reply_route(conn);
 	if (route && route->handler->error) {
 		route->handler->error(out, status, slice_of(message));
 	} else {
@@ -295,7 +311,8 @@ void http_stream_begin(struct http_request *request, int status, const char *con
 {
 	struct http_conn *conn = request->conn;
 	ASSERT(conn->live && !conn->streaming && !has_no_body(status));
-	if (http_reply_is_text(content_type) && takes_gzip(request) && request->verb != VERB_HEAD)
+	if (http_reply_is_text(content_type) && takes_gzip(request) && request->verb != VERB_HEAD &&
+	    !conn->endless)
 		conn->gzip = http_core_take_gzip(conn->core);
 	conn->streaming = true;
 	/* Without chunks the end of the connection is the end of the answer. */
@@ -310,6 +327,49 @@ void http_stream_begin(struct http_request *request, int status, const char *con
 	buf_clear(&request->reply_headers); /* from now on: trailers */
 	if (!conn->running)
 		http_conn_defer(conn);
+}
+
+/* Viewers are not to take the places of all others. */
+static unsigned endless_most(const struct http_core *core)
+{
+	unsigned half = (core->limits.connections_max + 1) / 2;
+	return core->limits.endless_max < half ? core->limits.endless_max : half;
+}
+
+static void refuse_endless(struct http_request *request)
+{
+	const struct http_core *core = request->conn->core;
+	const char *option = core->limits.endless_option;
+	stat_add(STAT_http_endless_refused, 1);
+	if (core->stopping)
+		http_reply_error(request, 503, "the server stops");
+	else
+		http_reply_error(request, 503,
+				 "there are as many streams without end as may be, %u%s%s%s",
+				 endless_most(core), option ? " (" : "", option ? option : "",
+				 option ? ")" : "");
+}
+
+int http_stream_begin_endless(struct http_request *request, const char *content_type)
+{
+	struct http_conn *conn = request->conn;
+	struct http_core *core = conn->core;
+	ASSERT(conn->live && conn->phase == PHASE_ANSWER);
+	if (conn->at_end) {
+		conn->live = false;
+		http_conn_close(conn);
+		return ERR_CANCELLED;
+	}
+	if (core->stopping || core->endless_count >= endless_most(core)) {
+		refuse_endless(request);
+		return ERR_LIMIT;
+	}
+	stat_set(STAT_http_endless, ++core->endless_count);
+	conn->endless = true;
+	conn->closing = true;
+	http_reply_header(request, "Cache-Control", "no-store");
+	http_stream_begin(request, 200, content_type);
+	return 0;
 }
 
 static void put_chunk(struct http_conn *conn, struct slice piece)

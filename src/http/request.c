@@ -4,6 +4,7 @@
 
 const struct http_limits http_limits_default = {
 	.connections_max = 1024,
+	.endless_max = 256,
 	.headers_max = 100,
 	.params_max = 256,
 	.head_max_bytes = 16 << 10,
@@ -20,8 +21,9 @@ const struct http_limits http_limits_default = {
 const char *http_verb_text(enum http_verb verb)
 {
 	static const char *const texts[] = {
-		[VERB_GET] = "GET", [VERB_HEAD] = "HEAD",     [VERB_POST] = "POST",
-		[VERB_PUT] = "PUT", [VERB_DELETE] = "DELETE", [VERB_OTHER] = "OTHER",
+		[VERB_GET] = "GET",     [VERB_HEAD] = "HEAD",     [VERB_POST] = "POST",
+		[VERB_PUT] = "PUT",     [VERB_DELETE] = "DELETE", [VERB_OPTIONS] = "OPTIONS",
+		[VERB_OTHER] = "OTHER",
 	};
 	return texts[verb];
 }
@@ -72,7 +74,10 @@ int http_route_find(const struct http_core *core, enum http_verb verb, struct sl
 			add_allowed(allow, route->verb);
 		allowed |= 1U << route->verb;
 	}
-	return allowed ? 405 : 404;
+	if (!allowed)
+		return 404;
+	buf_append_text(allow, ", OPTIONS"); /* which every path has */
+	return 405;
 }
 
 /* ---- Look-up --------------------------------------------------------------------------------- */

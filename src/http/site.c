@@ -181,6 +181,8 @@ static bool site_is_visit(const struct http_request *request)
 
 bool site_is_foreign(const struct site *site, const struct http_request *request)
 {
+	if (request->route && request->route->any_origin)
+		return false;
 	for (size_t i = 0; i < request->header_count; i++) {
 		const struct http_header *header = &request->headers[i];
 		if (head_name_is(header->name, "origin") &&
@@ -192,4 +194,31 @@ bool site_is_foreign(const struct site *site, const struct http_request *request
 			return true;
 	}
 	return false;
+}
+
+/* ---- Routes of any origin -------------------------------------------------------------------- */
+
+/* Browsers let a page send no other headers than these and read none of ours but these, beside the
+ * few that are always allowed: those of Sentry's protocol. */
+#define SITE_SENT_HEADERS                                                                          \
+	"Content-Type, Content-Encoding, Authorization, X-Sentry-Auth, sentry-trace, baggage"
+#define SITE_READ_HEADERS "X-Sentry-Error, X-Sentry-Rate-Limits, Retry-After"
+/* For which a browser need not ask again: a day. Each has a bound of its own. */
+#define SITE_PREFLIGHT_MAX_AGE_S "86400"
+
+const char site_any_origin_lines[] = "Access-Control-Allow-Origin: *\r\n"
+				     "Access-Control-Expose-Headers: " SITE_READ_HEADERS "\r\n";
+
+enum http_verb site_preflight_verb(const struct http_request *request)
+{
+	if (request->verb != VERB_OPTIONS)
+		return VERB_OTHER;
+	return head_verb(http_header(request, "Access-Control-Request-Method"));
+}
+
+void site_allow(struct http_request *request, enum http_verb verb)
+{
+	http_reply_header(request, "Access-Control-Allow-Methods", http_verb_text(verb));
+	http_reply_header(request, "Access-Control-Allow-Headers", SITE_SENT_HEADERS);
+	http_reply_header(request, "Access-Control-Max-Age", SITE_PREFLIGHT_MAX_AGE_S);
 }

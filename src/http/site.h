@@ -6,7 +6,13 @@
  * and the configured names are answered. The port is let be: it is another one behind a tunnel.
  *
  * A page. A browser says by Origin and by Sec-Fetch-Site (Fetch Metadata, W3C) for which page it
- * asks: it must be one of ours. Nobody but browsers sends either. */
+ * asks: it must be one of ours. Nobody but browsers sends either.
+ *
+ * A route of any origin (http_route) is for the pages of all sites, as the door for the reports of
+ * their scripts is. It is told so by the rules of CORS (Fetch, WHATWG, 3.3): its answers say that
+ * every page may read them, and a preflight, by which a browser asks beforehand, is answered with
+ * what may be sent. What a page asks for with its visitor's cookies or passwords it cannot read
+ * even so. The name is looked at as on every other route. */
 #ifndef HTTP_SITE_H
 #define HTTP_SITE_H
 
@@ -40,8 +46,16 @@ void site_listens(struct site *site, const struct loop_address *address);
  * without Host, as no browser's is. */
 bool site_is_meant(const struct site *site, const struct http_request *request,
 		   bool http_1_0) MUST_CHECK;
-/* Whether a page of another site has its visitor's browser send this; a route that is a page may be
- * opened by a link of others. After site_is_meant(). */
+/* Whether a page of another site has its visitor's browser send this, which may not; a route that
+ * is a page may be opened by a link of others, one of any origin may be used by all. After
+ * site_is_meant(). */
 bool site_is_foreign(const struct site *site, const struct http_request *request) MUST_CHECK;
+
+/* The verb that a preflight asks for; VERB_OTHER: the request is none, or its verb has no name. */
+enum http_verb site_preflight_verb(const struct http_request *request);
+/* Adds to the answer of such a preflight what a page may send. */
+void site_allow(struct http_request *request, enum http_verb verb);
+/* What every answer of a route of any origin says, as ready lines. */
+extern const char site_any_origin_lines[];
 
 #endif

@@ -1,6 +1,7 @@
 """tests/tools/http_echo.c, a server of nothing but HTTP, and raw sockets to it. Fixtures: `server`,
 shared by the cases of a file, and `client`, a connection to it."""
 
+import ctypes
 import gzip
 import json
 import os
@@ -9,6 +10,7 @@ import re
 import signal
 import socket
 import subprocess
+import zlib
 
 import pytest
 
@@ -173,6 +175,21 @@ def post(*lines, body=b"", version=b"1.1"):
 
 def chunked(*pieces):
     return b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in pieces) + b"0\r\n\r\n"
+
+
+def brotli(data, window_bits=22, quality=5):
+    """As Google's encoder has it, whose library stands beside that of the decoder."""
+    encoder = ctypes.CDLL("libbrotlienc.so.1")
+    room = ctypes.c_size_t(len(data) + len(data) // 2 + 1024)
+    packed = ctypes.create_string_buffer(room.value)
+    assert encoder.BrotliEncoderCompress(quality, window_bits, 0, ctypes.c_size_t(len(data)), data,
+                                         ctypes.byref(room), packed) == 1
+    return packed.raw[:room.value]
+
+
+def raw_deflate(data, level=6):
+    packer = zlib.compressobj(level, zlib.DEFLATED, -15)
+    return packer.compress(data) + packer.flush()
 
 
 def error_of(answer):

@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+import raw_http
 from browser import Browser
 from server import ROOT
 from test_doors import Doors
@@ -316,3 +317,85 @@ def test_a_link_on_another_site(browser, doors, elsewhere):
         browser.wait_loaded()
         assert browser.run("return [location.href, document.title];") == [server.url + path, title]
     assert "page of another site" in browser.run("return document.body.innerText;")
+
+
+# ---- Routes of any origin: tests/tools/http_echo.c has /open and /open/events -------------------
+
+FETCH = """
+const all = [];
+for (const [path, init] of requests) {
+    try {
+        const r = await fetch(base + path, init);
+        all.push([r.status, await r.text(), r.headers.get('Retry-After')]);
+    } catch (error) {
+        all.push(null);
+    }
+}
+return all;
+"""
+EVENTS = """
+const source = new EventSource(base + path), seen = [];
+return await new Promise(over => {
+    source.onmessage = e => {
+        seen.push(e.data);
+        if (seen.length === 3) { source.close(); over(seen); }
+    };
+    source.onerror = () => { source.close(); over(seen.concat(['error'])); };
+});
+"""
+
+
+def sent(method, body="hello", **headers):
+    return {"method": method, "body": body, "headers": {k.replace("_", "-"): v
+                                                        for k, v in headers.items()}}
+
+
+def test_a_page_of_another_site_and_a_route_of_any_origin(browser, elsewhere):
+    """It may send what Sentry's scripts send, and read the answer, also what is refused there."""
+    large = "x" * (raw_http.BODY_MAX + 1)
+    with raw_http.Server() as server:
+        browser.open(f"http://evil.example:{elsewhere().port}/")
+        got = browser.run(FETCH, base=f"http://127.0.0.1:{server.port}", requests=[
+            ["/open", sent("POST")],
+            ["/open", sent("POST", "{}", Content_Type="application/json", X_Sentry_Auth="Sentry",
+                           sentry_trace="a-b", baggage="c=d", Authorization="x")],
+            ["/open", sent("POST", "hello", Content_Encoding="zstd")],
+            ["/open", sent("POST", "hello", Content_Encoding="br")],
+            ["/open", sent("POST", large)],
+            # A header, a verb and a visitor's credentials that nothing allows.
+            ["/open", sent("POST", X_Other="1")], ["/open", sent("PUT")],
+            ["/open", {"method": "OPTIONS"}], ["/open", {"method": "GET"}],
+            ["/open", {**sent("POST"), "credentials": "include"}]])
+        assert [one and one[0] for one in got] == [200, 200, 415, 400, 413] + 5 * [None]
+        assert [one[1] for one in got[:2]] == ["hello", "{}"]
+        # Of the last the answer is hidden; it has come, as a simple request of any page may.
+        counts = server.counts()
+        assert (counts["begun"], counts["aborted"]) == (4, 1)
+        assert browser.run(EVENTS, base=f"http://127.0.0.1:{server.port}",
+                           path="/open/events?every=20") == ["number 0", "number 1", "number 2"]
+
+
+def test_a_page_of_another_site_and_the_routes_beside_it(browser, elsewhere):
+    with raw_http.Server() as server:
+        browser.open(f"http://evil.example:{elsewhere().port}/")
+        base = f"http://127.0.0.1:{server.port}"
+        requests = [[path, init] for path in ("/gather", "/open/events", "/open/x", "/length")
+                    for init in (sent("POST"), sent("POST", X_Sentry_Auth="Sentry"),
+                                 sent("PUT"), sent("POST", Content_Type="application/json"))]
+        requests += [["/hello", {}], ["/show/", {}], ["/nothing", {"method": "DELETE"}],
+                     ["/events", {}], ["/later", {}]]
+        assert browser.run(FETCH, base=base, requests=requests) == len(requests) * [None]
+        assert browser.run(EVENTS, base=base, path="/events") == ["error"]
+        assert server.counts()["begun"] == 0
+
+
+def test_a_name_that_becomes_ours_and_a_route_of_any_origin(browser, elsewhere):
+    """It is asked for by the name of somebody else: that is refused here, too."""
+    with raw_http.Server() as server:
+        site = elsewhere("127.0.0.2", server.port)
+        browser.open(f"http://rebound.example:{server.port}/")
+        site.rebind(server.port)
+        got = browser.run(FETCH, base=f"http://rebound.example:{server.port}", requests=[
+            ["/open", sent("POST")], ["/open", sent("POST", X_Sentry_Auth="Sentry")]])
+        assert [one[0] for one in got] == [421, 421]
+        assert server.counts()["begun"] == 0

@@ -9,6 +9,8 @@ import zlib
 
 import pytest
 
+from raw_http import brotli, raw_deflate
+
 LINES = 120_000
 START_S = 1_700_000_000
 GZIP = {"Content-Encoding": "gzip"}
@@ -98,6 +100,30 @@ def test_of_a_damaged_body_nothing_is_stored(server, bodies, path):
     assert server.metric("granary_http_memory_bytes") == 0
 
 
+@pytest.mark.parametrize("coding", ["zlib", "raw deflate", "brotli"])
+@pytest.mark.parametrize("path", [WRITES[0], "/api/put"])
+def test_of_a_body_of_another_coding_that_is_not_whole_nothing_is_stored(server, path, coding):
+    good = points() if path == "/api/put" else lines()
+    name, packed = {"zlib": ("deflate", zlib.compress(good, 1)),
+                    "raw deflate": ("deflate", raw_deflate(good, 1)),
+                    "brotli": ("br", brotli(good))}[coding]
+    before = refused(server, name), server.metric("granary_ingest_samples_total")
+    bad = [packed[:len(packed) * 3 // 4], packed[:-1], packed + b"x"]
+    if coding == "zlib":
+        bad.append(packed[:-1] + bytes([packed[-1] ^ 1]))
+    for body in bad:
+        answer = server.request("POST", path, body, {"Content-Encoding": name})
+        assert answer.status == 400, answer
+        assert b"; nothing of it was stored" in answer.body
+    assert values(server) == []
+    assert refused(server, name) == before[0] + len(bad)
+    assert server.metric("granary_ingest_samples_total") == before[1]
+    assert server.request("POST", path, packed, {"Content-Encoding": name}).status == 204
+    rng = random.Random(2)
+    assert values(server) == [rng.randrange(1000, 2000) for _ in range(LINES)]
+    assert server.metric("granary_http_memory_bytes") == 0
+
+
 @pytest.mark.parametrize("path", WRITES + ["/api/put"])
 def test_of_a_body_that_is_too_long_decoded_nothing_is_stored(make_server, bodies, path):
     """A bomb of valid points: the first of them are within the bound."""
@@ -123,7 +149,7 @@ def test_a_gzipped_body_is_bounded_by_the_memory_for_bodies(make_server, bodies)
     for chunked in (False, True):
         answer = server.request("POST", WRITES[0], iter([body]) if chunked else body, GZIP)
         assert answer.status == 413, answer
-        assert (b"the gzipped body is larger than 262144 bytes (a quarter of http.memory_max); "
+        assert (b"the compressed body is larger than 262144 bytes (a quarter of http.memory_max); "
                 b"nothing of it was stored") in answer.body
     assert refused(server, "too_large") == 2
     assert values(server) == []

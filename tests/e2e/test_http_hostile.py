@@ -93,6 +93,7 @@ AMBIGUOUS = {
     "target without slash": b"GET hello HTTP/1.1\r\n" + H + b"\r\n",
     "target of another scheme": b"GET ftp://h/hello HTTP/1.1\r\n" + H + b"\r\n",
     "target an asterisk": b"GET * HTTP/1.1\r\n" + H + b"\r\n",
+    "OPTIONS of an asterisk": b"OPTIONS * HTTP/1.1\r\n" + H + b"\r\n",
     "CONNECT": b"CONNECT h:80 HTTP/1.1\r\n" + H + b"\r\n",
     "encoded NUL in the path": b"GET /hello%00 HTTP/1.1\r\n" + H + b"\r\n",
     "half an escape": b"GET /hello%4 HTTP/1.1\r\n" + H + b"\r\n",
@@ -330,12 +331,25 @@ def test_what_is_not_there(client):
 
 
 def test_what_is_not_allowed(client):
-    for method in ("POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE"):
+    for method in ("POST", "PUT", "DELETE", "PATCH", "TRACE"):
         client.send(request(method, "/hello"))
         answer = client.answer()
-        assert (answer.status, answer.headers["allow"]) == (405, "GET, HEAD")
+        assert (answer.status, answer.headers["allow"]) == (405, "GET, HEAD, OPTIONS")
     answer = client.get("/gather")
-    assert (answer.status, answer.headers["allow"]) == (405, "POST, PUT")
+    assert (answer.status, answer.headers["allow"]) == (405, "POST, PUT, OPTIONS")
+
+
+def test_options_says_what_is_allowed(client):
+    for target, allowed in (("/hello", "GET, HEAD, OPTIONS"), ("/gather", "POST, PUT, OPTIONS"),
+                            ("/open", "POST, OPTIONS")):
+        for headers in ([], ["Content-Length: 5"], ["Access-Control-Request-Method: PUT"]):
+            client.send(request("OPTIONS", target, *headers))
+            client.send(b"hello" if "Content-Length: 5" in headers else b"")
+            answer = client.answer()
+            assert (answer.status, answer.headers["allow"]) == (204, allowed)
+            assert not any(name.startswith("access-control-") for name in answer.headers)
+    client.send(request("OPTIONS", "/nowhere"))
+    assert client.answer().status == 404
 
 
 def test_head_is_get_without_the_body(client):

@@ -14,8 +14,8 @@ import zlib
 import pytest
 
 from raw_http import (BODY_MAX, DECODED_MAX, ERR_CANCELLED, ERR_INVALID, ERR_LIMIT, ERR_TIMEOUT,
-                      PATIENCE_S, SMUGGLED, Server, chunked, error_of, one_client, pattern, post,
-                      request, shared_server)
+                      PATIENCE_S, SMUGGLED, Server, brotli, chunked, error_of, one_client, pattern,
+                      post, raw_deflate, request, shared_server)
 
 
 # ---- Limits -------------------------------------------------------------------------------------
@@ -223,7 +223,30 @@ def test_silent_connections_on_spare_places_go_soon():
         assert client.answer().status == 200
 
 
-# ---- gzip ---------------------------------------------------------------------------------------
+# ---- Codings ------------------------------------------------------------------------------------
+
+PACKERS = {  # name: its coding, and how it is made
+    "gzip": ("gzip", gzip.compress), "zlib": ("deflate", zlib.compress),
+    "raw deflate": ("deflate", raw_deflate), "brotli": ("br", brotli),
+    "brotli in a large window": ("br", lambda data: brotli(data, 24)),
+    "brotli in a small window": ("br", lambda data: brotli(data, 10)),
+    "brotli at its best": ("br", lambda data: brotli(data, 22, 11)),
+    "brotli at its fastest": ("br", lambda data: brotli(data, 22, 0)),
+}
+
+
+@pytest.mark.parametrize("name", PACKERS)
+def test_a_compressed_body(client, name):
+    coding, pack = PACKERS[name]
+    letters = bytes(random.Random(1).randrange(97, 123) for _ in range(300000))
+    for text in (b"", b"h", letters, letters[:1000] * 1000, random.Random(2).randbytes(1 << 20)):
+        packed = pack(text)
+        for target, body in (("/gather", text), ("/length", b"%d\n" % len(text))):
+            assert client.post(target, packed, f"Content-Encoding: {coding}").body == body
+            client.send(request("POST", target, f"Content-Encoding: {coding.upper()}",
+                                "Transfer-Encoding: chunked"))
+            client.send(chunked(*[packed[i:i + 1000] for i in range(0, len(packed), 1000)]))
+            assert client.answer().body == body
 
 
 def test_a_gzipped_body(client):
@@ -241,11 +264,46 @@ def test_a_gzipped_body(client):
 
 
 def test_other_codings(client):
-    for coding in ("br", "deflate", "gzip, gzip", "zstd", "compress"):
-        answer = client.post("/gather", b"hello", f"Content-Encoding: {coding}")
+    for headers in (["gzip, gzip"], ["gzip, br"], ["br, deflate"], ["zstd"], ["compress"], ["x-br"],
+                    ["base64"], ["gzip", "br"], ["br", "br"], ["identity", "zstd"]):
+        answer = client.post("/gather", b"hello", *[f"Content-Encoding: {c}" for c in headers])
         assert answer.status == 415
-        assert answer.headers["accept-encoding"] == "gzip"
+        assert answer.headers["accept-encoding"] == "gzip, deflate, br"
+        assert "gzip, deflate, br" in error_of(answer)
     assert client.post("/gather", b"hello").status == 200
+
+
+def damaged_bodies():
+    """Of each coding, what is not whole and what is another coding."""
+    text = b"hello" * 1000
+    packed = {name: pack(text) for name, (_, pack) in PACKERS.items()}
+    for name, (coding, _) in PACKERS.items():
+        good = packed[name]
+        for what, bad in (("half", good[:len(good) // 2]), ("but its last byte", good[:-1]),
+                          ("its first byte", good[:1]), ("something behind", good + b"x"),
+                          ("a zero behind", good + b"\0"), ("text", text)):
+            yield f"{name}: {what}", coding, bad
+        for other in ("gzip", "zlib", "raw deflate", "brotli"):
+            if PACKERS[other][0] != coding:
+                yield f"{name}: {other} is sent", coding, packed[other]
+        if coding != "gzip":
+            yield f"{name}: twice", coding, good + good
+    yield "zlib: wrong checksum", "deflate", packed["zlib"][:-1] + b"\0"
+
+
+@pytest.mark.parametrize("target", ["/gather", "/length"])
+@pytest.mark.parametrize("name,coding,body", list(damaged_bodies()),
+                         ids=lambda value: value if isinstance(value, str) else "")
+def test_damaged_bodies(server, target, name, coding, body):
+    assert name
+    before = server.counts()
+    with server.client() as client:
+        answer = client.post(target, body, f"Content-Encoding: {coding}")
+        assert answer.status == 400
+        assert {"br": "brotli"}.get(coding, coding) in error_of(answer)
+    after = server.counts()
+    assert (after["aborted"], after["last_abort"]) == (before["aborted"] + 1, ERR_INVALID)
+    assert after["memory_bytes"] == 0
 
 
 def damaged_gzip():
@@ -276,23 +334,28 @@ def test_damaged_gzip(server, name, body):
     assert (after["aborted"], after["last_abort"]) == (before["aborted"] + 1, ERR_INVALID)
 
 
-def bomb(decoded_bytes):
-    packer = zlib.compressobj(1, zlib.DEFLATED, 31)
+def bomb(decoded_bytes, wbits=31):
+    packer = zlib.compressobj(1, zlib.DEFLATED, wbits)
     zeros = b"\0" * (1 << 20)
     pieces = [packer.compress(zeros) for _ in range(decoded_bytes >> 20)]
     return b"".join(pieces) + packer.flush()
 
 
 @pytest.fixture(scope="module", name="bombed")
-def one_bomb():
-    return bomb(256 << 20)
+def all_bombs():
+    """Of 256 MB each; brotli's has some 200 bytes."""
+    bombs = {"gzip": bomb(256 << 20), "deflate": bomb(256 << 20, 15),
+             "br": brotli(b"\0" * (256 << 20), 24, 9)}
+    assert len(bombs["br"]) < 1000
+    return bombs
 
 
+@pytest.mark.parametrize("coding", ["gzip", "deflate", "br"])
 @pytest.mark.parametrize("target", ["/gather", "/length"])
-def test_a_bomb_stops_at_the_limit(bombed, target):
+def test_a_bomb_stops_at_the_limit(bombed, target, coding):
     with Server() as server:
         with server.client() as client:
-            answer = client.post(target, bombed, "Content-Encoding: gzip")
+            answer = client.post(target, bombed[coding], f"Content-Encoding: {coding}")
             assert answer.status == 413
         assert server.counts()["last_abort"] == ERR_LIMIT
         assert server.anonymous_kb() < 64 << 10
@@ -305,15 +368,37 @@ def test_decoded_limit_and_one_past_it(client):
     assert client.post("/length", beyond, "Content-Encoding: gzip").status == 413
 
 
-def test_a_bomb_does_not_hold_up_others(server, bombed):
-    """A body that takes long to inflate is done in turns: others are answered meanwhile."""
+@pytest.mark.parametrize("coding", ["gzip", "br"])
+def test_a_bomb_does_not_hold_up_others(server, bombed, coding):
+    """A body that takes long to decode is done in turns: others are answered meanwhile."""
     with server.client() as one, server.client() as other:
-        one.send(request("POST", "/flood", "Content-Encoding: gzip",
-                         f"Content-Length: {len(bombed)}") + bombed)
+        one.send(request("POST", "/flood", f"Content-Encoding: {coding}",
+                         f"Content-Length: {len(bombed[coding])}") + bombed[coding])
         for _ in range(20):
             assert other.get("/hello").status == 200
         assert not select.select([one.socket], [], [], 0)[0]
         assert one.answer().body == b"%d\n" % (256 << 20)
+
+
+def test_the_memory_of_brotli_is_bounded(bombed):
+    """Its window belongs to the memory for bodies, from when a body of some bytes asks for it."""
+    with Server(memory_max_bytes=40 << 20) as server:
+        waiting, begun = [], brotli(b"\0" * (16 << 20), 24, 11)[:-1]
+        for _ in range(2):
+            waiting.append(server.client())
+            waiting[-1].send(request("POST", "/gather", "Content-Encoding: br",
+                                     "Transfer-Encoding: chunked"),
+                             b"%x\r\n" % len(begun), begun, b"\r\n")
+        server.wait_for(lambda counts: counts["memory_bytes"] >= 31 << 20)
+        with server.client() as third:
+            answer = third.post("/flood", bombed["br"], "Content-Encoding: br")
+            assert answer.status == 503 and "http.memory_max" in error_of(answer)
+        for client in waiting:
+            client.socket.close()
+        server.wait_for(lambda counts: counts["memory_bytes"] == 0)
+        with server.client() as fourth:
+            answer = fourth.post("/flood", bombed["br"], "Content-Encoding: br")
+            assert answer.body == b"%d\n" % (256 << 20)
 
 
 def test_gzipped_answers(client):
@@ -532,3 +617,95 @@ def test_a_mirror():
         assert client.answer().body == body
         assert peak < 16 << 10
         assert server.counts()["drained"] > 0
+
+
+# ---- Events -------------------------------------------------------------------------------------
+
+
+def next_event(client):
+    """One chunk is one event."""
+    size = int(client.take_line(), 16)
+    event = client.take(size)
+    assert client.take_line() == b""
+    return event
+
+
+def watch(server, target="/events", *headers):
+    """Its client, and the headers of the answer."""
+    client = server.client()
+    client.send(request("GET", target, *headers))
+    status, headers = client.head()
+    assert status == 200
+    return client, headers
+
+
+def test_each_event_leaves_at_once(server):
+    client, headers = watch(server, "/events?every=20", "Accept-Encoding: gzip")
+    with client:
+        assert headers["content-type"] == "text/event-stream"
+        assert headers["cache-control"] == "no-store"
+        assert "content-encoding" not in headers
+        for number in range(10):
+            assert next_event(client) == b"id: %d\ndata: number %d\n\n" % (number, number)
+
+
+def test_silent_events_are_not_cut():
+    """Every deadline passes many times meanwhile, which another connection shows by its own."""
+    limits = {name: 100 for name in ("header_timeout_ms", "idle_timeout_ms", "body_timeout_ms",
+                                     "write_timeout_ms")}
+    with Server(**limits) as server:
+        client, _ = watch(server)
+        with client:
+            assert next_event(client).startswith(b"id: 0\n")
+            for _ in range(5):
+                with server.client() as idle:
+                    idle.assert_closed()
+            assert not select.select([client.socket], [], [], 0)[0]
+            assert server.counts()["events"] == 1
+            client.socket.shutdown(socket.SHUT_WR)  # its end ends them
+            client.assert_closed()
+        server.wait_for(lambda counts: counts["events"] == 0)
+
+
+def test_events_are_bounded():
+    with Server(endless_max=3) as server:
+        watching = [watch(server)[0] for _ in range(3)]
+        with server.client() as fourth:
+            answer = fourth.get("/events")
+            assert answer.status == 503 and "streams without end" in error_of(answer)
+            assert answer.headers["retry-after"] == "1"
+            assert fourth.get("/hello").status == 200
+            watching[0].socket.close()
+            server.wait_for(lambda counts: counts["events"] == 2)
+            fourth.send(request("GET", "/events"))
+            assert fourth.head()[0] == 200
+        for client in watching[1:]:
+            client.socket.close()
+
+
+def test_viewers_leave_places_for_others():
+    """At most half of them."""
+    with Server(connections_max=10) as server:
+        watching = [watch(server)[0] for _ in range(5)]
+        with server.client() as other:
+            assert other.get("/events").status == 503
+            assert other.get("/hello").status == 200
+        for client in watching:
+            client.socket.close()
+
+
+def test_a_stop_ends_events_at_once():
+    """Others have their grace, which is far longer than anybody waits here."""
+    with Server(grace_ms=10 * PATIENCE_S * 1000) as server:
+        clients = [watch(server, "/events?every=20")[0], watch(server)[0]]
+        with server.client() as busy:
+            busy.send(request("GET", "/later?ms=300&say=done"))
+            server.wait_for(lambda counts: counts["begun"] == 3)
+            server.process.terminate()
+            for client in clients:
+                while client.take_line() != b"0":
+                    pass
+                assert client.take_line() == b""
+                client.assert_closed()
+            assert busy.answer().body == b"done"
+        assert server.process.wait(PATIENCE_S) == 0

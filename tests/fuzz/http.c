@@ -121,6 +121,36 @@ static void mirror_end(struct http_request *request)
 	http_stream_end(request);
 }
 
+/* A stream without end; now and then its handler ends it all the same. */
+static void events_go_on(struct http_request *request)
+{
+	if (now_and_then(4)) {
+		fuzz.ended++;
+		http_stream_end(request);
+		return;
+	}
+	int err = http_stream_write(request, SLICE("data: x\n\n"));
+	if (fuzz.late_count < LATE_MAX)
+		fuzz.late[fuzz.late_count++] = request;
+	ASSERT(!err || err == ERR_BUSY || err == ERR_LIMIT);
+}
+
+static void events_end(struct http_request *request)
+{
+	note(request, 2);
+	if (http_stream_begin_endless(request, "text/event-stream"))
+		fuzz.ended++;
+	else
+		events_go_on(request);
+}
+
+static void events_drained(struct http_request *request)
+{
+	ASSERT(request);
+}
+
+static const struct http_handler events_handler = {
+	.begin = on_begin, .end = events_end, .abort = on_abort, .drained = events_drained};
 static const struct http_handler gather_handler = {
 	.begin = on_begin, .end = gather_end, .abort = on_abort};
 static const struct http_handler mirror_handler = {.begin = mirror_begin,
@@ -134,6 +164,9 @@ static const struct http_route routes[] = {
 	{VERB_POST, "/p", false, ROLE_WRITE, 10000, 20000, &gather_handler, "", NULL},
 	{VERB_POST, "/m", false, ROLE_WRITE, 20000, 100000, &mirror_handler, "", NULL},
 	{VERB_GET, "/v/", true, ROLE_READ, 0, 0, &gather_handler, "", NULL},
+	{VERB_POST, "/o", false, ROLE_WRITE, 10000, 20000, &gather_handler, "", NULL,
+	 .any_origin = true},
+	{VERB_GET, "/e", false, ROLE_READ, 0, 0, &events_handler, "", NULL},
 };
 
 static void go_on_late(void)
@@ -142,6 +175,8 @@ static void go_on_late(void)
 	forget_late(request);
 	if (request->route->handler == &gather_handler)
 		answer(request);
+	else if (request->route->handler == &events_handler)
+		events_go_on(request);
 	else
 		http_request_resume(request);
 }
@@ -160,6 +195,13 @@ static void something_happens(struct fake *fake)
 		clock_virtual_advance(&fuzz.clock, (int64_t)random_below(&fuzz.random, 3000000));
 		http_conn_tick(&fake->conn);
 		break;
+	case 3:
+		if (!fuzz.core.stopping && now_and_then(8)) {
+			fuzz.core.stopping = true;
+			http_conn_stop(&fake->conn);
+			break;
+		}
+		/* fall through */
 	default:
 		if (fuzz.late_count)
 			go_on_late();

@@ -1,7 +1,7 @@
 /* A server of nothing but HTTP, for tests/e2e/test_http_*.py: routes that answer at once,
  * late, piece by piece, never, or half. Prints `listening ADDR:PORT`, ends cleanly on SIGTERM.
  *
- *   http_echo [NAME=NUMBER]...     limits by their names, as header_timeout_ms=200 */
+ *   http_echo [NAME=NUMBER]...     limits by their names, as header_timeout_ms=200, and grace_ms */
 #include <ctype.h>
 #include <signal.h>
 
@@ -14,7 +14,8 @@ enum { BODY_MAX_BYTES = 4 << 20, DECODED_MAX_BYTES = 16 << 20, PIECE_BYTES = 16 
 static struct {
 	struct loop *loop;
 	struct http_server *server;
-	unsigned begun, ended, drained;
+	unsigned begun, ended, drained, events;
+	int64_t grace_ms; /* of a stop */
 	int last_abort;
 	unsigned aborted;
 } tool;
@@ -70,8 +71,8 @@ static void counts_end(struct http_request *request)
 	buf_init(&out, 1000);
 	buf_printf(&out,
 		   "{\"begun\":%u,\"aborted\":%u,\"last_abort\":%d,\"drained\":%u,"
-		   "\"write_timeouts\":%lld,\"memory_bytes\":%lld}",
-		   tool.begun, tool.aborted, tool.last_abort, tool.drained,
+		   "\"events\":%u,\"write_timeouts\":%lld,\"memory_bytes\":%lld}",
+		   tool.begun, tool.aborted, tool.last_abort, tool.drained, tool.events,
 		   (long long)stat_get(STAT_http_timeouts_write),
 		   (long long)stat_get(STAT_http_memory_bytes));
 	http_reply(request, 200, "application/json", buf_slice(&out));
@@ -272,6 +273,58 @@ static void later_abort(struct http_request *request, int err)
 
 static const struct http_handler later = {.end = later_end, .abort = later_abort};
 
+/* ---- /events: one event at once, then one each ?every=MS, for ever --------------------------- */
+
+struct events {
+	struct http_request *request;
+	struct loop_timer *timer;
+	unsigned number;
+};
+
+static void events_send(void *owner)
+{
+	struct events *events = owner;
+	char text[64];
+	snprintf(text, sizeof(text), "id: %u\ndata: number %u\n\n", events->number, events->number);
+	events->number++;
+	int err = http_stream_write(events->request, slice_of(text));
+	ASSERT(!err);
+}
+
+static void events_end(struct http_request *request)
+{
+	tool.begun++;
+	if (http_reply_head(request, "text/event-stream") ||
+	    http_stream_begin_endless(request, "text/event-stream"))
+		return;
+	struct events *events = mem_zalloc(sizeof(*events));
+	uint64_t every_ms = number_param(request, "every", 0);
+	events->request = request;
+	events->timer = loop_timer_new(tool.loop, events_send, events);
+	request->owner = events;
+	tool.events++;
+	events_send(events);
+	if (every_ms)
+		loop_timer_start(events->timer, every_ms, every_ms);
+}
+
+static void events_abort(struct http_request *request, int err)
+{
+	struct events *events = request->owner;
+	tool.events--;
+	loop_timer_close(events->timer);
+	mem_free(events);
+	count_abort(request, err);
+}
+
+static void events_drained(struct http_request *request)
+{
+	(void)request;
+}
+
+static const struct http_handler event_stream = {
+	.end = events_end, .abort = events_abort, .drained = events_drained};
+
 /* ---- /early: refuses at the head, whatever the body ------------------------------------------ */
 
 static void early_begin(struct http_request *request)
@@ -369,6 +422,11 @@ static const struct http_route routes[] = {
 	{VERB_POST, "/early", false, ROLE_WRITE, 1 << 30, 0, &early, "Refuses.", NULL},
 	{VERB_DELETE, "/nothing", false, ROLE_ADMIN, 0, 0, &nothing, "Has no content.", NULL},
 	{VERB_GET, "/whole", false, ROLE_READ, 0, 0, &whole, "A pattern at once.", NULL},
+	{VERB_GET, "/events", false, ROLE_READ, 0, 0, &event_stream, "Sends events.", NULL},
+	{VERB_GET, "/open/events", false, ROLE_READ, 0, 0, &event_stream, "Sends events to all.",
+	 NULL, .any_origin = true},
+	{VERB_POST, "/open", false, ROLE_WRITE, BODY, &gatherer, "Gives any page its body back.",
+	 NULL, .any_origin = true},
 	{VERB_GET, "/show/", true, ROLE_READ, 0, 0, &show, "Shows the request.", NULL},
 };
 #undef BODY
@@ -389,13 +447,17 @@ static const struct limit limits_by_name[] = {
 	LIMIT(params_max),         LIMIT(head_max_bytes),  LIMIT(memory_max_bytes),
 	LIMIT(unsent_max_bytes),   LIMIT(drain_max_bytes), LIMIT(header_timeout_ms),
 	LIMIT(idle_timeout_ms),    LIMIT(body_timeout_ms), LIMIT(write_timeout_ms),
-	LIMIT(progress_min_bytes),
+	LIMIT(progress_min_bytes), LIMIT(endless_max),
 };
 #undef LIMIT
 
 static bool set_limit(struct http_limits *limits, const char *text)
 {
 	const char *equals = strchr(text, '=');
+	if (strncmp(text, "grace_ms=", strlen("grace_ms=")) == 0) {
+		tool.grace_ms = strtoll(equals + 1, NULL, 10);
+		return true;
+	}
 	for (size_t i = 0; equals && i < ARRAY_LEN(limits_by_name); i++) {
 		const struct limit *limit = &limits_by_name[i];
 		if (!slice_equal((struct slice){text, (size_t)(equals - text)},
@@ -419,13 +481,14 @@ static void on_term(void *owner, int signum)
 {
 	(void)owner;
 	(void)signum;
-	http_server_stop(tool.server, 500, on_stopped, NULL);
+	http_server_stop(tool.server, tool.grace_ms, on_stopped, NULL);
 }
 
 int main(int argc, char **argv)
 {
 	static const char *const hosts[] = {"h"};
 	struct http_limits limits = http_limits_default;
+	tool.grace_ms = 500;
 	limits.hosts = hosts;
 	limits.host_count = ARRAY_LEN(hosts);
 	struct loop_address address;

@@ -293,7 +293,10 @@ static void test_the_table_of_routes(void **state)
 	for (size_t i = 0; i < api_route_count; i++) {
 		const struct http_route *route = &api_routes[i];
 		assert_int_equal(route->path[0], '/');
-		assert_true(route->verb != VERB_OTHER && route->verb != VERB_HEAD);
+		assert_true(route->verb != VERB_OTHER && route->verb != VERB_HEAD &&
+			    route->verb != VERB_OPTIONS);
+		/* No door is for the pages of other sites. */
+		assert_false(route->any_origin);
 		assert_non_null(route->handler->end);
 		assert_true(!route->decoded_max_bytes || route->body_max_bytes);
 		for (size_t j = 0; j < i; j++) {

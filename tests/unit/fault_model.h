@@ -86,6 +86,7 @@ struct reader {
 	struct stepped work;
 	struct answer answer;
 	bool works;
+	size_t stands; /* until this step of the model */
 };
 
 /* Takes reports, counts those of tenants that it owns, and answers; as fault.c does. */
@@ -111,6 +112,7 @@ struct process {
 	struct fault_book *books[TENANTS];
 	struct stepped work;
 	bool works;
+	size_t stands; /* until this step of the model */
 
 	struct reader reader;
 };
@@ -162,6 +164,7 @@ struct model {
 	unsigned nights;    /* that pass at once, of ten thousand steps */
 	unsigned disturbs;  /* how often clocks are set and processes freeze, per mille */
 	unsigned far_steps; /* at a time */
+	unsigned pauses;    /* how often threads stand for a while, in percent of their steps */
 	unsigned sluggish;  /* how readily one of the processes moves, in percent */
 	size_t which;       /* of them */
 	unsigned contents, ids, reuse, many; /* of clients */

@@ -128,7 +128,7 @@ void process_ask(struct process *p)
 		return;
 	answer_choose(m, &r->answer);
 	struct fault_book **book = &r->books[r->answer.tenant];
-	if (chance(m, 15)) {
+	if (chance(m, 25)) {
 		fault_book_free(*book);
 		*book = fault_book_new(&p->site, tenant_names[r->answer.tenant]);
 	}
@@ -136,10 +136,21 @@ void process_ask(struct process *p)
 	r->works = true;
 }
 
+/* The machine does not run a thread for a while. */
+static bool stands(struct process *p, size_t *until)
+{
+	struct model *m = p->model;
+	if (p->dead || m->rests || !m->faulty)
+		return false;
+	if (m->step >= *until && chance(m, m->pauses))
+		*until = m->step + pick(m, 400);
+	return m->step < *until;
+}
+
 static bool step_reader(struct process *p)
 {
 	struct reader *r = &p->reader;
-	if (!r->works || !stepped_ready(&r->work))
+	if (!r->works || !stepped_ready(&r->work) || stands(p, &r->stands))
 		return false;
 	(void)stepped_step(&r->work);
 	if (!stepped_over(&r->work))
@@ -154,7 +165,7 @@ static bool step_reader(struct process *p)
 
 static bool step_work(struct process *p)
 {
-	if (!p->works || !stepped_ready(&p->work))
+	if (!p->works || !stepped_ready(&p->work) || stands(p, &p->stands))
 		return false;
 	(void)stepped_step(&p->work);
 	if (stepped_over(&p->work)) {

@@ -28,14 +28,17 @@ static void advance_to_edge(struct model *m)
 		advance(m, DAY_MS - of_day_ms + to_ms);
 }
 
-/* All that was handed over has landed, or never will. */
+/* All that was handed over has landed, or never will. Whoever is frozen may stay so. */
 static void settle(struct model *m)
 {
+	bool stay = chance(m, 50);
 	for (size_t i = 0; m->far && i < m->process_count; i++)
-		process_freeze(&m->processes[i], false);
+		far_freeze(m->processes[i].store, false);
 	advance(m, LATE_MS);
 	while (m->far && far_step(m->far))
 		;
+	for (size_t i = 0; m->far && i < m->process_count; i++)
+		process_freeze(&m->processes[i], stay && m->processes[i].frozen);
 	m->unsettled_ms = 0;
 }
 
@@ -286,6 +289,7 @@ static void choose_paces(struct model *m)
 	m->nights = chance(m, 70) ? 1 + (unsigned)pick(m, chance(m, 30) ? 200 : 20) : 0;
 	m->disturbs = (unsigned)pick(m, 8);
 	m->far_steps = 1 + (unsigned)pick(m, 4);
+	m->pauses = chance(m, 50) ? (unsigned)pick(m, 10) : 0;
 	m->sluggish = chance(m, 50) ? 2 : 100;
 	m->which = pick(m, m->process_count);
 	m->check_steps = 200 + pick(m, 2000);

@@ -148,6 +148,18 @@ static void assert_written(const char *begins)
 	test.looked_at = out->len;
 }
 
+static bool was_written(const char *text)
+{
+	struct buf *out = &test.fake->out;
+	return memmem(out->data, out->len, text, strlen(text));
+}
+
+static void forget_written(void)
+{
+	buf_clear(&test.fake->out);
+	test.fake->sent = test.looked_at = 0;
+}
+
 #define GET_H  "GET /h HTTP/1.1\r\nHost: h\r\n\r\n"
 #define POST_H "POST /h HTTP/1.1\r\nHost: h\r\nContent-Length: 6\r\n\r\n"
 
@@ -386,6 +398,367 @@ static void test_a_gzipped_body_is_bounded(void **state)
 	assert_log("begin limit ");
 	assert_written("HTTP/1.1 413 ");
 	assert_int_equal(test.core.memory_bytes, 0);
+}
+
+/* ---- Other codings --------------------------------------------------------------------------- */
+
+static const struct coded {
+	const char *coding;
+	size_t len;
+	uint8_t bytes[32];
+} hellos[] = {
+	/* zlib.compress(b"hello") of Python, without head and checksum, `printf hello | brotli` */
+	{"deflate",
+	 13,
+	 {0x78, 0x9c, 0xcb, 0x48, 0xcd, 0xc9, 0xc9, 0x07, 0, 0x06, 0x2c, 0x02, 0x15}},
+	{"deflate", 7, {0xcb, 0x48, 0xcd, 0xc9, 0xc9, 0x07, 0x00}},
+	{"br", 9, {0x0b, 0x02, 0x80, 'h', 'e', 'l', 'l', 'o', 0x03}},
+};
+/* `head -c 16M /dev/zero | brotli -w 24` */
+static const struct coded zeros = {
+	"br",
+	14,
+	{0x9f, 0xff, 0xff, 0xff, 0xf8, 0x27, 0, 0xe2, 0xb1, 0x40, 0x20, 0xf7, 0xfe, 0x1f}};
+
+/* On a connection of its own, its first `len` bytes, each in a read of its own; `more` is what
+ * stands behind it in the same body. */
+static void send_coded(const char *path, const struct coded *coded, size_t len, const char *more)
+{
+	struct buf sent;
+	fake_free(test.fake);
+	test.fake = fake_new(&test.core);
+	test.looked_at = 0;
+	buf_init(&sent, 10000);
+	buf_printf(&sent,
+		   "POST %s HTTP/1.1\r\nHost: h\r\nContent-Encoding: %s\r\n"
+		   "Content-Length: %zu\r\n\r\n",
+		   path, coded->coding, len + strlen(more));
+	buf_append(&sent, coded->bytes, len);
+	buf_append_text(&sent, more);
+	fake_input(test.fake, buf_slice(&sent), 1);
+	buf_release(&sent);
+}
+
+static void test_bodies_of_other_codings(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(hellos); i++) {
+		send_coded("/z", &hellos[i], hellos[i].len, "");
+		assert_log("begin hello end ");
+		answer();
+		send_coded("/g", &hellos[i], hellos[i].len, "");
+		assert_log("begin end ");
+		assert_true(slice_equal(buf_slice(&test.request->body), SLICE("hello")));
+		answer();
+		assert_int_equal(test.core.memory_bytes, 0);
+	}
+}
+
+static void test_of_a_cut_body_nothing_is_handed_out(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(hellos); i++) {
+		for (size_t len = 1; len < hellos[i].len; len++) {
+			send_coded("/z", &hellos[i], len, "");
+			assert_log("begin invalid ");
+			assert_written("HTTP/1.1 400 Bad Request\r\n");
+			send_coded("/g", &hellos[i], len, "");
+			assert_log("begin invalid ");
+		}
+	}
+	assert_int_equal(test.core.memory_bytes, 0);
+}
+
+static void test_of_a_body_with_something_behind_it_nothing_is_handed_out(void **state)
+{
+	int64_t deflate = stat_get(STAT_http_refused_deflate), br = stat_get(STAT_http_refused_br);
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(hellos); i++) {
+		send_coded("/z", &hellos[i], hellos[i].len, "x");
+		assert_log("begin invalid ");
+		assert_written("HTTP/1.1 400 Bad Request\r\n");
+		send_coded("/g", &hellos[i], hellos[i].len, "x");
+		assert_log("begin invalid ");
+	}
+	assert_int_equal(stat_get(STAT_http_refused_deflate), deflate + 4);
+	assert_int_equal(stat_get(STAT_http_refused_br), br + 2);
+}
+
+/* Headers of one name are a list, and of two codings one would be left in the body. */
+static void test_two_codings(void **state)
+{
+	static const struct {
+		const char *headers;
+		int status;
+	} cases[] = {
+		{"Content-Encoding: br\r\nContent-Encoding: gzip\r\n", 415},
+		{"Content-Encoding: br\r\nContent-Encoding: br\r\n", 415},
+		{"Content-Encoding: br, br\r\n", 415},
+		{"Content-Encoding: identity\r\nContent-Encoding: zstd\r\n", 415},
+		{"Content-Encoding: br\r\nContent-Encoding: zstd\r\n", 415},
+		{"Content-Encoding: identity\r\nContent-Encoding: br\r\n", 200},
+		{"Content-Encoding: br\r\nContent-Encoding:\r\n", 200},
+	};
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		char head[300];
+		snprintf(head, sizeof(head),
+			 "POST /g HTTP/1.1\r\nHost: h\r\n%sContent-Length: 9\r\n\r\n",
+			 cases[i].headers);
+		client_sends(head);
+		fake_input(test.fake, (struct slice){(const char *)hellos[2].bytes, 9}, SIZE_MAX);
+		if (cases[i].status == 200) {
+			assert_log("begin end ");
+			assert_true(slice_equal(buf_slice(&test.request->body), SLICE("hello")));
+			answer();
+			assert_written("HTTP/1.1 200 OK\r\n");
+		} else {
+			assert_log("");
+			assert_written("HTTP/1.1 415 Unsupported Media Type\r\n");
+		}
+		assert_int_equal(was_written("\r\nAccept-Encoding: gzip, deflate, br\r\n"),
+				 cases[i].status == 415);
+		forget_written();
+	}
+}
+
+/* What a body of 14 bytes makes the decoder hold counts as what it holds itself. */
+static void test_the_memory_of_a_decoder(void **state)
+{
+	int64_t before = stat_get(STAT_http_memory_refused);
+	(void)state;
+	test.core.limits.memory_max_bytes = 1 << 20;
+	send_coded("/z", &zeros, zeros.len, "");
+	assert_log("begin busy ");
+	assert_written("HTTP/1.1 503 Service Unavailable\r\n");
+	send_coded("/g", &zeros, zeros.len, "");
+	assert_log("begin busy ");
+	assert_int_equal(stat_get(STAT_http_memory_refused), before + 2);
+	assert_int_equal(test.core.memory_bytes, 0);
+}
+
+/* Its decoder holds all of it when it is asked for the first piece. */
+static void test_a_paused_brotli_body_waits(void **state)
+{
+	(void)state;
+	test.core.limits.memory_max_bytes = 64 << 20;
+	test.pause_body = true;
+	send_coded("/z", &zeros, zeros.len, "");
+	assert_log("begin  ");
+	for (int i = 1; i < 128; i++) {
+		assert_false(fake_step(test.fake));
+		http_request_resume(test.request);
+		fake_step(test.fake);
+		assert_log(i < 127 ? " " : " end ");
+	}
+	answer();
+}
+
+/* 16 MB of zeros are what /z takes, and no byte more. */
+static void test_a_brotli_bomb(void **state)
+{
+	static struct http_route tight[ARRAY_LEN(routes)];
+	(void)state;
+	test.core.limits.memory_max_bytes = 64 << 20;
+	test.answer_at_end = true;
+	send_coded("/z", &zeros, zeros.len, "");
+	assert_written("HTTP/1.1 200 OK\r\n");
+	buf_clear(&test.log);
+	memcpy(tight, routes, sizeof(routes));
+	tight[2].decoded_max_bytes = (1 << 24) - 1;
+	test.core.routes = tight;
+	send_coded("/z", &zeros, zeros.len, "");
+	assert_log("begin limit ");
+	assert_written("HTTP/1.1 413 Payload Too Large\r\n");
+	send_coded("/g", &zeros, zeros.len, "");
+	assert_log("begin limit ");
+	assert_written("HTTP/1.1 413 Payload Too Large\r\n");
+	assert_int_equal(test.core.memory_bytes, 0);
+}
+
+/* ---- Streams without end --------------------------------------------------------------------- */
+
+#define GET_EVENTS "GET /h HTTP/1.1\r\nHost: h\r\nAccept-Encoding: gzip\r\n\r\n"
+
+/* The last bytes that were written. */
+static void assert_ends(const char *end)
+{
+	struct buf *out = &test.fake->out;
+	assert_true(out->len >= strlen(end));
+	assert_memory_equal(out->data + out->len - strlen(end), end, strlen(end));
+}
+
+static void begin_events(void)
+{
+	client_sends(GET_EVENTS);
+	assert_log("begin end ");
+	assert_int_equal(http_stream_begin_endless(test.request, "text/event-stream"), 0);
+	fake_step(test.fake);
+	assert_written("HTTP/1.1 200 OK\r\n");
+}
+
+static void send_event(const char *event)
+{
+	assert_int_equal(http_stream_write(test.request, slice_of(event)), 0);
+	fake_step(test.fake);
+}
+
+static void test_each_event_leaves_at_once(void **state)
+{
+	(void)state;
+	begin_events();
+	assert_true(was_written("\r\nCache-Control: no-store\r\n"));
+	assert_true(was_written("\r\nContent-Type: text/event-stream\r\n"));
+	assert_true(was_written("\r\nTransfer-Encoding: chunked\r\n"));
+	assert_false(was_written("Content-Encoding"));
+	send_event("data: 1\n\n");
+	assert_ends("\r\n9\r\ndata: 1\n\n\r\n");
+	pass_ms(1000);
+	send_event("data: 22\n\n");
+	assert_ends("\r\na\r\ndata: 22\n\n\r\n");
+	assert_int_equal(fake_unsent(&test.fake->conn), 0);
+	http_stream_end(test.request);
+	test.request = NULL;
+	assert_ends("\r\n0\r\n\r\n");
+	assert_true(test.fake->shut);
+}
+
+/* Whoever begins it: gzip would keep the first event for itself. */
+static void test_events_are_not_gzipped(void **state)
+{
+	static const struct {
+		const char *type;
+		bool gzipped;
+	} cases[] = {{"text/event-stream", false},
+		     {"text/event-stream; charset=utf-8", false},
+		     {"text/plain", true}};
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		client_sends(GET_EVENTS);
+		forget_written();
+		http_stream_begin(test.request, 200, cases[i].type);
+		send_event("data: 1\n\n");
+		assert_int_equal(was_written("Content-Encoding: gzip"), cases[i].gzipped);
+		assert_int_equal(was_written("data: 1\n\n"), !cases[i].gzipped);
+		http_stream_end(test.request);
+		test.request = NULL;
+		fake_step(test.fake);
+	}
+	client_sends(GET_EVENTS);
+	assert_int_equal(http_stream_begin_endless(test.request, "text/plain"), 0);
+	send_event("1\n");
+	assert_true(was_written("1\n"));
+}
+
+static void test_silent_events_have_no_deadline(void **state)
+{
+	(void)state;
+	begin_events();
+	for (int i = 0; i < 1000; i++)
+		pass_ms(100000);
+	assert_false(test.fake->closed);
+	send_event("data: late\n\n");
+	assert_ends("data: late\n\n\r\n");
+	pass_ms(100000);
+	pass_ms(100000);
+	assert_false(test.fake->closed);
+	assert_log("");
+	assert_int_equal(stat_get(STAT_http_endless), 1);
+	http_conn_eof(&test.fake->conn);
+	assert_log("cancelled ");
+	assert_true(test.fake->closed);
+	assert_int_equal(test.core.endless_count, 0);
+	assert_int_equal(stat_get(STAT_http_endless), 0);
+}
+
+/* One that takes nothing is not there. */
+static void test_events_that_are_not_read(void **state)
+{
+	(void)state;
+	begin_events();
+	test.fake->blocked = true;
+	send_event("data: 1\n\n");
+	pass_ms(0);
+	pass_ms(29999);
+	assert_false(test.fake->closed);
+	pass_ms(1);
+	assert_true(test.fake->closed);
+	assert_log("cancelled ");
+}
+
+static void test_events_of_a_client_that_has_ended_before(void **state)
+{
+	(void)state;
+	client_sends(GET_EVENTS);
+	http_conn_eof(&test.fake->conn);
+	assert_log("begin end ");
+	assert_int_equal(http_stream_begin_endless(test.request, "text/event-stream"),
+			 ERR_CANCELLED);
+	assert_log(""); /* it has been told by the error */
+	assert_true(test.fake->closed);
+}
+
+/* It is read, for else the end of the client would not be noticed, and it is bounded. */
+static void test_what_comes_behind_a_request_for_events(void **state)
+{
+	static char piece[1000];
+	(void)state;
+	client_sends(GET_EVENTS GET_H);
+	assert_log("begin end ");
+	assert_int_equal(http_stream_begin_endless(test.request, "text/event-stream"), 0);
+	fake_step(test.fake);
+	client_sends(GET_H);
+	assert_log("");
+	assert_int_equal(test.fake->conn.kept.len, 0);
+	send_event("data: 1\n\n");
+	test.core.limits.drain_max_bytes = 100000;
+	for (int i = 0; i < 200 && !test.fake->closed; i++) {
+		assert_true(test.fake->read_max > 0);
+		fake_input(test.fake, (struct slice){piece, sizeof(piece)}, SIZE_MAX);
+	}
+	assert_true(test.fake->closed);
+	assert_log("cancelled ");
+}
+
+/* As many as may be, and half of the connections at most. */
+static void test_events_are_bounded(void **state)
+{
+	(void)state;
+	for (int half = 0; half < 2; half++) {
+		struct fake *first = test.fake, *second = fake_new(&test.core);
+		int64_t before = stat_get(STAT_http_endless_refused);
+		test.core.limits.endless_max = half ? 256 : 1;
+		test.core.limits.endless_option = half ? NULL : "faults.viewers_max";
+		test.core.limits.connections_max = half ? 2 : 1024;
+		begin_events();
+		struct http_request *request = test.request;
+		test.request = NULL;
+		test.fake = second;
+		client_sends(GET_EVENTS);
+		assert_int_equal(http_stream_begin_endless(test.request, "text/event-stream"),
+				 ERR_LIMIT);
+		test.request = NULL;
+		assert_true(was_written("HTTP/1.1 503 Service Unavailable\r\n"));
+		assert_true(was_written("\r\nRetry-After: 1\r\n"));
+		assert_true(was_written("as many streams without end as may be, 1"));
+		assert_int_equal(was_written("(faults.viewers_max)"), !half);
+		assert_int_equal(stat_get(STAT_http_endless_refused), before + 1);
+		/* The connection goes on, with requests that have an end; and there is a place
+		 * again when the first has gone. */
+		client_sends(GET_H);
+		answer();
+		buf_clear(&test.log);
+		test.request = request;
+		fake_free(first);
+		assert_log("cancelled ");
+		test.looked_at = second->out.len;
+		begin_events();
+		http_conn_eof(&second->conn);
+		assert_log("cancelled ");
+		fake_free(second);
+		test.fake = fake_new(&test.core);
+		test.looked_at = 0;
+	}
 }
 
 static void test_the_end_of_each_request(void **state)
@@ -653,6 +1026,57 @@ static void test_stopping_an_idle_one(void **state)
 	assert_true(test.fake->closed);
 }
 
+/* An answer that has an end may come to it; one without is ended, and nothing is waited for. */
+static void test_stopping_events(void **state)
+{
+	(void)state;
+	begin_events();
+	send_event("data: 1\n\n");
+	test.core.stopping = true;
+	http_conn_stop(&test.fake->conn);
+	assert_log("cancelled ");
+	assert_true(test.fake->closed);
+	assert_ends("data: 1\n\n\r\n0\r\n\r\n");
+	assert_int_equal(test.core.endless_count, 0);
+}
+
+static void test_stopping_events_that_are_not_read(void **state)
+{
+	(void)state;
+	begin_events();
+	test.fake->blocked = true;
+	send_event("data: 1\n\n");
+	test.core.stopping = true;
+	http_conn_stop(&test.fake->conn);
+	assert_log("cancelled ");
+	assert_true(test.fake->closed);
+}
+
+static void test_stopping_a_stream_that_has_an_end(void **state)
+{
+	(void)state;
+	client_sends(GET_H);
+	http_stream_begin(test.request, 200, "text/plain");
+	test.core.stopping = true;
+	http_conn_stop(&test.fake->conn);
+	assert_log("begin end ");
+	assert_false(test.fake->closed);
+	http_stream_end(test.request);
+	test.request = NULL;
+	assert_true(test.fake->shut);
+}
+
+static void test_events_that_begin_while_it_stops(void **state)
+{
+	(void)state;
+	client_sends(GET_H);
+	test.core.stopping = true;
+	http_conn_stop(&test.fake->conn);
+	assert_int_equal(http_stream_begin_endless(test.request, "text/event-stream"), ERR_LIMIT);
+	assert_written("HTTP/1.1 503 Service Unavailable\r\n");
+	assert_true(test.fake->shut);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -671,6 +1095,20 @@ int main(void)
 		TEST(test_of_a_damaged_gzipped_body_nothing_is_handed_out),
 		TEST(test_a_paused_gzipped_body_waits_whole),
 		TEST(test_a_gzipped_body_is_bounded),
+		TEST(test_bodies_of_other_codings),
+		TEST(test_of_a_cut_body_nothing_is_handed_out),
+		TEST(test_of_a_body_with_something_behind_it_nothing_is_handed_out),
+		TEST(test_two_codings),
+		TEST(test_the_memory_of_a_decoder),
+		TEST(test_a_paused_brotli_body_waits),
+		TEST(test_a_brotli_bomb),
+		TEST(test_each_event_leaves_at_once),
+		TEST(test_events_are_not_gzipped),
+		TEST(test_silent_events_have_no_deadline),
+		TEST(test_events_that_are_not_read),
+		TEST(test_events_of_a_client_that_has_ended_before),
+		TEST(test_what_comes_behind_a_request_for_events),
+		TEST(test_events_are_bounded),
 		TEST(test_the_end_of_each_request),
 		TEST(test_broken_while_answering),
 		TEST(test_the_client_ends_and_waits),
@@ -688,6 +1126,10 @@ int main(void)
 		TEST(test_a_gathered_body_can_be_taken),
 		TEST(test_stopping),
 		TEST(test_stopping_an_idle_one),
+		TEST(test_stopping_events),
+		TEST(test_stopping_events_that_are_not_read),
+		TEST(test_stopping_a_stream_that_has_an_end),
+		TEST(test_events_that_begin_while_it_stops),
 	};
 #undef TEST
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -70,6 +70,25 @@ static void test_a_head(void **state)
 	arena_release(&arena);
 }
 
+/* Methods are told apart by case (RFC 9110 9.1). */
+static void test_verbs(void **state)
+{
+	static const char *const others[] = {"",     "OTHER",  "get",   "GE",
+					     "GETS", "OPTION", "PATCH", "TRACE"};
+	(void)state;
+	assert_int_equal(head_verb(SLICE("GET")), VERB_GET);
+	assert_int_equal(head_verb(SLICE("HEAD")), VERB_HEAD);
+	assert_int_equal(head_verb(SLICE("POST")), VERB_POST);
+	assert_int_equal(head_verb(SLICE("PUT")), VERB_PUT);
+	assert_int_equal(head_verb(SLICE("DELETE")), VERB_DELETE);
+	assert_int_equal(head_verb(SLICE("OPTIONS")), VERB_OPTIONS);
+	for (size_t i = 0; i < ARRAY_LEN(others); i++)
+		assert_int_equal(head_verb(slice_of(others[i])), VERB_OTHER);
+	assert_int_equal(head_verb((struct slice){NULL, 0}), VERB_OTHER);
+	for (enum http_verb verb = 0; verb < VERB_OTHER; verb++)
+		assert_int_equal(head_verb(slice_of(http_verb_text(verb))), verb);
+}
+
 /* Connection, by version (RFC 9112 9.3). */
 static void test_who_keeps_the_connection(void **state)
 {
@@ -223,6 +242,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_the_end_of_a_head),
 		cmocka_unit_test(test_a_head),
+		cmocka_unit_test(test_verbs),
 		cmocka_unit_test(test_who_keeps_the_connection),
 		cmocka_unit_test(test_lists_and_weights),
 		cmocka_unit_test(test_percent_decoding),

@@ -15,11 +15,29 @@ static void ok_end(struct http_request *request)
 
 static const struct http_handler ok = {.end = ok_end};
 
+static void too_often_end(struct http_request *request)
+{
+	http_reply_header(request, "Retry-After", "60");
+	http_reply_error(request, 429, "too often");
+}
+
+static const struct http_handler too_often = {.end = too_often_end};
+
 static const struct http_route routes[] = {
 	{VERB_GET, "/", false, ROLE_READ, 0, 0, &ok, "", NULL, .page = true},
 	{VERB_GET, "/r", false, ROLE_READ, 0, 0, &ok, "", NULL},
 	{VERB_POST, "/w", false, ROLE_WRITE, 1000, 0, &ok, "", NULL},
+	{VERB_GET, "/open", false, ROLE_READ, 0, 0, &ok, "", NULL},
+	{VERB_POST, "/open", false, ROLE_WRITE, 1000, 0, &ok, "", NULL, .any_origin = true},
+	{VERB_GET, "/open/read", false, ROLE_READ, 0, 0, &ok, "", NULL, .any_origin = true},
+	{VERB_POST, "/open/often", false, ROLE_WRITE, 1000, 0, &too_often, "", NULL,
+	 .any_origin = true},
 };
+
+static struct {
+	char text[4096]; /* of the last answer */
+	bool spare;      /* the connection is one too many */
+} answer;
 
 /* Listens on 127.0.0.1:8470 and [::1]:8470. The status of the answer; both refusals close. */
 static int status_of(const char *head)
@@ -39,9 +57,13 @@ static int status_of(const char *head)
 	site_listens(&core.site, &v4);
 	site_listens(&core.site, &v6);
 	struct fake *fake = fake_new(&core);
+	if (answer.spare)
+		http_conn_is_spare(&fake->conn);
 	fake_input(fake, slice_of(head), SIZE_MAX);
 	assert_true(fake->out.len > 12);
 	buf_append_char(&fake->out, 0);
+	assert_true(fake->out.len <= sizeof(answer.text));
+	memcpy(answer.text, fake->out.data, fake->out.len);
 	int status = (int)strtol(fake->out.data + strlen("HTTP/1.1 "), NULL, 10);
 	if (status == 421) {
 		assert_non_null(strstr(fake->out.data, "http.hosts"));
@@ -146,7 +168,7 @@ static void test_targets_and_versions(void **state)
 	assert_status("PUT /w HTTP/1.1\r\nHost: localhost\r\nOrigin: null\r\n\r\n", 403);
 	assert_status("OPTIONS /w HTTP/1.1\r\nHost: localhost\r\nOrigin: http://evil\r\n\r\n", 403);
 	assert_status("GET /none HTTP/1.1\r\nHost: localhost\r\nOrigin: http://evil\r\n\r\n", 403);
-	assert_status("OPTIONS /w HTTP/1.1\r\nHost: localhost\r\n\r\n", 405);
+	assert_status("OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n", 400);
 }
 
 static void test_origins(void **state)
@@ -236,6 +258,192 @@ static void test_fetch_metadata(void **state)
 		      403);
 }
 
+/* ---- Routes of any origin -------------------------------------------------------------------- */
+
+#define EVIL "Host: localhost:8470\r\nOrigin: http://evil.example\r\nSec-Fetch-Site: cross-site\r\n"
+#define ASK  "Access-Control-Request-Method: "
+
+/* How often the last answer has that line. */
+static unsigned lines_of(const char *line)
+{
+	unsigned count = 0;
+	for (const char *at = answer.text; (at = strstr(at, line)); at++)
+		count++;
+	return count;
+}
+
+/* The answer says that any page may read it, once, or nothing of the kind. */
+static void assert_any_origin(const char *head, int status, bool any)
+{
+	assert_status(head, status);
+	assert_int_equal(lines_of("\r\nAccess-Control-Allow-Origin: *\r\n"), any);
+	assert_int_equal(lines_of("\r\nAccess-Control-Expose-Headers: X-Sentry-Error, "
+				  "X-Sentry-Rate-Limits, Retry-After\r\n"),
+			 any);
+	assert_int_equal(lines_of("\r\nCross-Origin-Resource-Policy: same-origin\r\n") && any, 0);
+	assert_int_equal(lines_of("Access-Control-") > 0, any);
+	assert_int_equal(lines_of("Access-Control-Allow-Credentials"), 0);
+}
+
+static void test_a_route_of_any_origin(void **state)
+{
+	static const char *const origins[] = {
+		"Origin: http://evil.example",
+		"Origin: null",
+		"Origin: http://localhost:8470",
+		"Origin: nonsense",
+		"Sec-Fetch-Site: cross-site",
+		"Sec-Fetch-Site: none",
+		"X: no browser",
+	};
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(origins); i++) {
+		char head[300];
+		snprintf(head, sizeof(head),
+			 "POST /open HTTP/1.1\r\nHost: localhost:8470\r\n%s\r\n"
+			 "Content-Length: 2\r\n\r\nhi",
+			 origins[i]);
+		assert_any_origin(head, 200, true);
+		snprintf(head, sizeof(head),
+			 "GET /open/read HTTP/1.1\r\nHost: localhost:8470\r\n%s\r\n\r\n",
+			 origins[i]);
+		assert_any_origin(head, 200, true);
+	}
+	assert_any_origin("HEAD /open/read HTTP/1.1\r\n" EVIL "\r\n", 200, true);
+	assert_any_origin("POST /open/ HTTP/1.1\r\n" EVIL "Content-Length: 0\r\n\r\n", 200, true);
+}
+
+/* Another verb of the same path, a path below it, beside it, or another name. */
+static void test_what_is_near_a_route_of_any_origin(void **state)
+{
+	(void)state;
+	assert_any_origin("GET /open HTTP/1.1\r\n" EVIL "\r\n", 403, false);
+	assert_any_origin("PUT /open HTTP/1.1\r\n" EVIL "\r\n", 403, false);
+	assert_any_origin("POST /open/read HTTP/1.1\r\n" EVIL "Content-Length: 0\r\n\r\n", 403,
+			  false);
+	assert_any_origin("POST /open/x HTTP/1.1\r\n" EVIL "Content-Length: 0\r\n\r\n", 403, false);
+	assert_any_origin("POST /ope HTTP/1.1\r\n" EVIL "Content-Length: 0\r\n\r\n", 403, false);
+	assert_any_origin("POST /w HTTP/1.1\r\n" EVIL "Content-Length: 0\r\n\r\n", 403, false);
+	assert_any_origin("POST //open HTTP/1.1\r\n" EVIL "Content-Length: 0\r\n\r\n", 403, false);
+	assert_any_origin("POST /open/../w HTTP/1.1\r\n" EVIL "Content-Length: 0\r\n\r\n", 403,
+			  false);
+	assert_any_origin("POST /w?/open HTTP/1.1\r\n" EVIL "Content-Length: 0\r\n\r\n", 403,
+			  false);
+	assert_any_origin("PUT /open HTTP/1.1\r\nHost: localhost\r\n\r\n", 405, false);
+	assert_any_origin("GET /none HTTP/1.1\r\nHost: localhost\r\n\r\n", 404, false);
+	assert_any_origin("GET /r HTTP/1.1\r\nHost: localhost\r\n\r\n", 200, false);
+	assert_any_origin("POST /open HTTP/1.1\r\nHost: evil.example\r\nContent-Length: 0\r\n\r\n",
+			  421, false);
+	assert_any_origin("POST http://evil.example/open HTTP/1.1\r\nHost: localhost\r\n"
+			  "Content-Length: 0\r\n\r\n",
+			  421, false);
+	assert_any_origin("POST /open HTTP/1.1\r\nContent-Length: 0\r\n\r\n", 400, false);
+}
+
+/* A page may read these, too: how often it may come, what is wrong with what it sent. */
+static void test_refusals_of_a_route_of_any_origin(void **state)
+{
+	(void)state;
+	assert_any_origin("POST /open HTTP/1.1\r\n" EVIL "Content-Length: 1001\r\n\r\n", 413, true);
+	assert_any_origin("POST /open HTTP/1.1\r\n" EVIL "Content-Encoding: zstd\r\n"
+			  "Content-Length: 1\r\n\r\n",
+			  415, true);
+	assert_any_origin("POST /open HTTP/1.1\r\n" EVIL "Content-Encoding: br\r\n"
+			  "Content-Length: 5\r\n\r\nhello",
+			  400, true);
+	assert_any_origin("POST /open HTTP/1.1\r\n" EVIL "Transfer-Encoding: chunked\r\n\r\nx", 400,
+			  true);
+	assert_any_origin("POST /open/often HTTP/1.1\r\n" EVIL "Content-Length: 0\r\n\r\n", 429,
+			  true);
+	answer.spare = true;
+	assert_any_origin("POST /open HTTP/1.1\r\n" EVIL "Content-Length: 0\r\n\r\n", 503, true);
+	assert_any_origin("OPTIONS /open HTTP/1.1\r\n" EVIL ASK "POST\r\n\r\n", 503, true);
+	answer.spare = false;
+	/* Of a head that cannot be understood nobody knows the route. */
+	assert_any_origin("POST /open HTTP/1.1\r\n" EVIL "A : b\r\n\r\n", 400, false);
+}
+
+static void test_a_preflight(void **state)
+{
+	(void)state;
+	assert_any_origin("OPTIONS /open HTTP/1.1\r\n" EVIL ASK "POST\r\n"
+			  "Access-Control-Request-Headers: content-type,x-sentry-auth\r\n\r\n",
+			  204, true);
+	assert_int_equal(lines_of("\r\nAllow: GET, HEAD, POST, OPTIONS\r\n"), 1);
+	assert_int_equal(lines_of("\r\nAccess-Control-Allow-Methods: POST\r\n"), 1);
+	assert_int_equal(
+		lines_of("\r\nAccess-Control-Allow-Headers: Content-Type, Content-Encoding, "
+			 "Authorization, X-Sentry-Auth, sentry-trace, baggage\r\n"),
+		1);
+	assert_int_equal(lines_of("\r\nAccess-Control-Max-Age: 86400\r\n"), 1);
+	assert_int_equal(lines_of("Content-Length"), 0);
+	assert_any_origin("OPTIONS /open HTTP/1.1\r\nHost: localhost\r\nOrigin: null\r\n" ASK
+			  "POST\r\n\r\n",
+			  204, true);
+	assert_any_origin("OPTIONS /open/read HTTP/1.1\r\n" EVIL ASK "GET\r\n\r\n", 204, true);
+	assert_int_equal(lines_of("\r\nAccess-Control-Allow-Methods: GET\r\n"), 1);
+	assert_any_origin("OPTIONS http://localhost/open HTTP/1.1\r\n" EVIL ASK "POST\r\n\r\n", 204,
+			  true);
+	/* With a body, as no browser has it, and as a page of ours asks. */
+	assert_any_origin("OPTIONS /open HTTP/1.1\r\n" EVIL ASK
+			  "POST\r\nContent-Length: 5\r\n\r\nhello",
+			  204, true);
+	assert_any_origin(
+		"OPTIONS /open HTTP/1.1\r\nHost: localhost\r\nOrigin: http://localhost\r\n" ASK
+		"POST\r\n\r\n",
+		204, true);
+}
+
+static void test_a_preflight_of_what_pages_of_others_may_not(void **state)
+{
+	static const char *const verbs[] = {"GET",     "HEAD",  "PUT",       "DELETE",    "PATCH",
+					    "OPTIONS", "OTHER", "CONNECT",   "post",      "Post",
+					    "",        "*",     "POST, GET", "POST POST", "POSTS"};
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(verbs); i++) {
+		char head[300];
+		snprintf(head, sizeof(head), "OPTIONS /open HTTP/1.1\r\n" EVIL ASK "%s\r\n\r\n",
+			 verbs[i]);
+		assert_any_origin(head, 403, false);
+	}
+	assert_any_origin("OPTIONS /open HTTP/1.1\r\n" EVIL "\r\n", 403, false);
+	assert_any_origin("OPTIONS /w HTTP/1.1\r\n" EVIL ASK "POST\r\n\r\n", 403, false);
+	assert_any_origin("OPTIONS /r HTTP/1.1\r\n" EVIL ASK "GET\r\n\r\n", 403, false);
+	assert_any_origin("OPTIONS / HTTP/1.1\r\n" EVIL ASK "GET\r\n\r\n", 403, false);
+	assert_any_origin("OPTIONS /none HTTP/1.1\r\n" EVIL ASK "POST\r\n\r\n", 403, false);
+	assert_any_origin("OPTIONS /w HTTP/1.1\r\nHost: localhost\r\nOrigin: null\r\n" ASK
+			  "POST\r\n\r\n",
+			  403, false);
+	assert_any_origin("OPTIONS /open HTTP/1.1\r\nHost: evil.example\r\n"
+			  "Origin: http://evil.example\r\n" ASK "POST\r\n\r\n",
+			  421, false);
+	assert_any_origin("OPTIONS http://evil.example/open HTTP/1.1\r\n" EVIL ASK "POST\r\n\r\n",
+			  421, false);
+	assert_any_origin("OPTIONS /open HTTP/1.1\r\nOrigin: null\r\n" ASK "POST\r\n\r\n", 400,
+			  false);
+	assert_any_origin("OPTIONS * HTTP/1.1\r\n" EVIL ASK "POST\r\n\r\n", 400, false);
+	/* The verb that is asked for is no verb of the request. */
+	assert_any_origin("GET /open HTTP/1.1\r\n" EVIL ASK "POST\r\n\r\n", 403, false);
+	assert_any_origin("PUT /open HTTP/1.1\r\n" EVIL ASK "POST\r\n\r\n", 403, false);
+}
+
+/* Of whoever is no page of another site. */
+static void test_options(void **state)
+{
+	(void)state;
+	assert_any_origin("OPTIONS /w HTTP/1.1\r\nHost: localhost\r\n\r\n", 204, false);
+	assert_int_equal(lines_of("\r\nAllow: POST, OPTIONS\r\n"), 1);
+	assert_any_origin(
+		"OPTIONS /r HTTP/1.1\r\nHost: localhost\r\nOrigin: http://localhost\r\n" ASK
+		"GET\r\n\r\n",
+		204, false);
+	assert_int_equal(lines_of("\r\nAllow: GET, HEAD, OPTIONS\r\n"), 1);
+	assert_any_origin("OPTIONS /open HTTP/1.1\r\nHost: localhost\r\n\r\n", 204, false);
+	assert_any_origin("OPTIONS /none HTTP/1.1\r\nHost: localhost\r\n\r\n", 404, false);
+	assert_any_origin("PUT /r HTTP/1.1\r\nHost: localhost\r\n\r\n", 405, false);
+	assert_int_equal(lines_of("\r\nAllow: GET, HEAD, OPTIONS\r\n"), 1);
+}
+
 static void test_what_can_be_configured(void **state)
 {
 	static const char *const bad[] = {"",    ".",       "http://a", "a/b",
@@ -256,6 +464,12 @@ int main(void)
 		cmocka_unit_test(test_targets_and_versions),
 		cmocka_unit_test(test_origins),
 		cmocka_unit_test(test_fetch_metadata),
+		cmocka_unit_test(test_a_route_of_any_origin),
+		cmocka_unit_test(test_what_is_near_a_route_of_any_origin),
+		cmocka_unit_test(test_refusals_of_a_route_of_any_origin),
+		cmocka_unit_test(test_a_preflight),
+		cmocka_unit_test(test_a_preflight_of_what_pages_of_others_may_not),
+		cmocka_unit_test(test_options),
 		cmocka_unit_test(test_what_can_be_configured),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

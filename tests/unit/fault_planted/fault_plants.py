@@ -112,8 +112,8 @@ PLANTS = {
          "ERR_UNKNOWN ||\n\t\t\t\t\t\t write->stages_kept > s->arrivals_stage\n"
          "\t\t\t\t\t       : s->unknown)) {")]),
     "unknown_done": ("a write whose outcome is not known is told as done", [
-        (F + "intake.c", "\tif (!err) {\n\t\tif (s->intake->options.written)",
-         "\tif (!err || (PLANTED(unknown_done) && err == ERR_UNKNOWN)) {\n"
+        (F + "intake.c", "\t} else if (!err) {\n\t\tif (s->intake->options.written)",
+         "\t} else if (!err || (PLANTED(unknown_done) && err == ERR_UNKNOWN)) {\n"
          "\t\tif (s->intake->options.written)")]),
     "one_writer": ("a clock that is set back does not begin a writer", [
         (F + "intake.c", "(now_us < writer->last_us - CLOCK_BACK_US ||",
@@ -124,6 +124,9 @@ PLANTS = {
     "idle": ("a writer goes on after any time", [
         (F + "intake.c", "now_us > writer->last_us + IDLE_MAX_US)",
          "(!PLANTED(idle) && now_us > writer->last_us + IDLE_MAX_US))")]),
+    "acked_late": ("what is done a day later is told as done", [
+        (F + "intake.c", "\treturn now_us > s->numbered_us + IDLE_MAX_US;",
+         "\treturn !PLANTED(acked_late) && now_us > s->numbered_us + IDLE_MAX_US;")]),
     "judged_apart": ("items of one id are judged by different readings", [
         (F + "intake.c", "\tif (!intake_first(s->items[item->same].request, &first)) {",
          "\tif (!intake_first(PLANTED(judged_apart) ? item->request\n"
