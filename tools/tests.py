@@ -505,9 +505,9 @@ def c_names():
         names[part] = {}
         for directory in directories:
             folder = os.path.join(ROOT, "tests", directory)
-            for file_name in os.listdir(folder):
+            for file_name in (name for name in os.listdir(folder) if name.endswith(".c")):
                 with open(os.path.join(folder, file_name), encoding="utf-8") as file:
-                    if file_name.endswith(".c") and re.search(r"^int main\(", file.read(), re.M):
+                    if re.search(r"^int main\(", file.read(), re.M):
                         names[part][file_name[:-2]] = f"tests/{directory}/{file_name[:-2]}"
     return names
 

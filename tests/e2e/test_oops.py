@@ -674,7 +674,11 @@ def test_clients_that_leave(make_server):
             if chance.random() < 0.7:
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         sent |= {r["id"]: r for r in reports}
-    listed = pages(server, limit=1000)
+
+    def settled():  # what was on its way when its client left is there
+        listed = pages(server, limit=1000)
+        return listed if day_of(server)["total"] == len(listed) else None
+    listed = eventually(settled) if hours_left() else pages(server, limit=1000)
     assert len({r["id"] for r in listed}) == len(listed) > 0
     for r in listed:
         kept = report_of(server, r["id"])
