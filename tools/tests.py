@@ -501,7 +501,8 @@ def count_pytest(results, cases, status, output, long, sanitizer=""):
 def c_names():
     """C tests by part, each with its target. It has the name of the file with its main()."""
     names = {}
-    for part, directories in (("unit", ["unit"]), ("contract", ["contract", "sim"])):
+    for part, directories in (("unit", ["unit", "unit/fault_planted"]),
+                              ("contract", ["contract", "sim"])):
         names[part] = {}
         for directory in directories:
             folder = os.path.join(ROOT, "tests", directory)
