@@ -307,8 +307,11 @@ static void what_is_due_goes_in_its_minute(UNUSED void **state)
 	rig_advance_ms(&rig, 60000);
 	expect_held(&rig, 1, 1);
 	assert_int_equal(rig_stats(&rig).blob_bytes, 0);
-	/* And taken away at once. */
+	/* One that stays, and one that expires, are taken away at once. */
 	assert_true(rig_delete_if(&rig, PARTS(TEXT("k")), PARTS(TEXT("a")), lease.version).applied);
+	lease = rig_put_if(&rig, PARTS(TEXT("k")), PARTS(TEXT("c")), 0, "v",
+			   T0 + 2 * (int64_t)DAY_MS);
+	assert_true(rig_delete_if(&rig, PARTS(TEXT("k")), PARTS(TEXT("c")), lease.version).applied);
 	expect_held(&rig, 1, 0);
 	rig_close(&rig);
 }
