@@ -274,7 +274,7 @@ static void add_row_deletion(struct world *world, struct direct_write *w)
 			    .seen_at = UINT64_MAX,
 			    .stamp_us = take_stamp(world, w)};
 	say(world, "row of cell %zu: deleted by %u", first, v.id);
-	if (store_row_delete(w->write, TABLE_OOPS, &key, v.stamp_us))
+	if (store_row_delete(w->write, TABLE_DEVICES, &key, v.stamp_us))
 		return;
 	for (size_t i = 0; i < ROW_CELLS; i++)
 		take_part(w, &world->cells[first + i], &v);
@@ -292,8 +292,8 @@ static void add_cell(struct world *world, struct direct_write *w)
 			    .seen_at = UINT64_MAX,
 			    .stamp_us = take_stamp(world, w)};
 	say(world, "cell %zu: %s%u", cell, v.deletes ? "deleted by " : "", v.id);
-	int err = v.deletes ? store_cell_delete(w->write, TABLE_OOPS, &key, &column, v.stamp_us)
-			    : store_cell_put(w->write, TABLE_OOPS, &key, &column,
+	int err = v.deletes ? store_cell_delete(w->write, TABLE_DEVICES, &key, &column, v.stamp_us)
+			    : store_cell_put(w->write, TABLE_DEVICES, &key, &column,
 					     sim_cell_value(v.id, text), v.stamp_us, 0);
 	if (err)
 		return;

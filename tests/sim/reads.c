@@ -372,8 +372,9 @@ static void add_cells(struct direct_read *r, bool all)
 		/* The names live as long as the read. */
 		key.part[0] = arena_copy(&r->read->arena, key.part[0]);
 		column.part[0] = arena_copy(&r->read->arena, column.part[0]);
-		q->cell_get = (struct store_cell_get){
-			.table = lease ? TABLE_LEASES : TABLE_OOPS, .key = key, .column = column};
+		q->cell_get = (struct store_cell_get){.table = lease ? TABLE_LEASES : TABLE_DEVICES,
+						      .key = key,
+						      .column = column};
 	}
 }
 

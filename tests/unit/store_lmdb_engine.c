@@ -920,7 +920,7 @@ static void put_past_the_checks(struct rig *rig, const struct store_cell_write *
 	store_write_free(write);
 }
 
-static struct store_cell_get get_oops(struct rig *rig, struct slice key, struct slice column)
+static struct store_cell_get get_device(struct rig *rig, struct slice key, struct slice column)
 {
 	struct store_read *read = new_read(rig);
 	struct store_request *request = store_read_add(read, STORE_CELL_GET);
@@ -947,7 +947,7 @@ static void what_is_refused_now_and_was_stored_is_read_and_removed(void **state)
 					.value = {bytes, sizeof(bytes)},
 					.stamp_us = 1};
 	put_past_the_checks(rig, &cell);
-	struct store_cell_get get = get_oops(rig, slice_of(text), slice_of(text));
+	struct store_cell_get get = get_device(rig, slice_of(text), slice_of(text));
 	assert_true(get.found);
 	assert_int_equal(get.cell.value.len, sizeof(bytes));
 	struct store_write *write = store_write_new(rig->store, 8 << 20);
@@ -962,7 +962,7 @@ static void what_is_refused_now_and_was_stored_is_read_and_removed(void **state)
 	task_queue_wait(&rig->queue);
 	assert_int_equal(rig->err, 0);
 	store_write_free(write);
-	assert_false(get_oops(rig, slice_of(text), slice_of(text)).found);
+	assert_false(get_device(rig, slice_of(text), slice_of(text)).found);
 }
 
 int main(void)

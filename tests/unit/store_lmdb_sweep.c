@@ -76,7 +76,7 @@ static const struct contract_engine engine = {.name = "sweep",
 
 static struct store_table_stats held(struct rig *rig)
 {
-	return rig_stats(rig).tables[TABLE_OOPS];
+	return rig_stats(rig).tables[TABLE_DEVICES];
 }
 
 static void wait_until_cells(struct rig *rig, uint64_t count)
@@ -97,7 +97,7 @@ static void put_large(struct rig *rig, const struct store_parts *key)
 		for (int i = 0; i < PER_BATCH; i++, n++) {
 			char column[16];
 			snprintf(column, sizeof(column), "%06d", n);
-			assert_int_equal(store_cell_put(write, TABLE_OOPS, key,
+			assert_int_equal(store_cell_put(write, TABLE_DEVICES, key,
 							PARTS(slice_of(column)),
 							(struct slice){bytes, sizeof(bytes)}, 5, 0),
 					 0);
@@ -108,7 +108,7 @@ static void put_large(struct rig *rig, const struct store_parts *key)
 
 static size_t seen(struct rig *rig)
 {
-	struct store_cell_scan scan = {.table = TABLE_OOPS, .key = *ROW};
+	struct store_cell_scan scan = {.table = TABLE_DEVICES, .key = *ROW};
 	return rig_scan(rig, &scan, 0).count;
 }
 
@@ -119,9 +119,9 @@ static void a_large_row_goes_in_slices(UNUSED void **state)
 	struct rig rig;
 	rig_open(&rig, &engine);
 	put_large(&rig, ROW);
-	rig_cell_put(&rig, TABLE_OOPS, ROW, PARTS(TEXT("new")), TEXT("v"), 6, 0);
+	rig_cell_put(&rig, TABLE_DEVICES, ROW, PARTS(TEXT("new")), TEXT("v"), 6, 0);
 	int64_t commits = stat_get(STAT_store_commits), swept = stat_get(STAT_store_swept_cells);
-	rig_row_delete(&rig, TABLE_OOPS, ROW, 5);
+	rig_row_delete(&rig, TABLE_DEVICES, ROW, 5);
 	assert_int_equal(seen(&rig), 1);
 	wait_until_cells(&rig, 1);
 	assert_true(stat_get(STAT_store_commits) - commits >= LARGE * LARGE_BYTES / (4 << 20));
@@ -138,7 +138,7 @@ static void a_slice_that_fails_is_done_again(UNUSED void **state)
 	rig_open(&rig, &engine);
 	put_large(&rig, ROW);
 	fault_arm("store.commit", FAULT_ERROR, 3, 1); /* the deletion, a slice, this one */
-	rig_row_delete(&rig, TABLE_OOPS, ROW, 5);
+	rig_row_delete(&rig, TABLE_DEVICES, ROW, 5);
 	wait_until_cells(&rig, 0);
 	fault_disarm_all();
 	assert_int_equal(seen(&rig), 0);
@@ -150,7 +150,7 @@ static void put_and_delete(struct rig *rig)
 {
 	put_large(rig, ROW);
 	fault_arm("store.committed", FAULT_KILL, 3, 1);
-	rig_row_delete(rig, TABLE_OOPS, ROW, 5);
+	rig_row_delete(rig, TABLE_DEVICES, ROW, 5);
 	wait_until_cells(rig, 0);
 }
 
@@ -177,10 +177,10 @@ static void a_kill_between_two_slices(UNUSED void **state)
 	assert_int_equal(lmdb_open(&look, &rig.store, &e), 0);
 	assert_in_range(held(&rig).samples, 1, LARGE - 1);
 	assert_int_equal(seen(&rig), 0);
-	assert_int_equal(rig_enumerate(&rig, TABLE_OOPS, 0, 0).count, held(&rig).samples > 1000);
+	assert_int_equal(rig_enumerate(&rig, TABLE_DEVICES, 0, 0).count, held(&rig).samples > 1000);
 	rig_verify(&rig);
 	rig_reopen(&rig);
-	rig_cell_put(&rig, TABLE_OOPS, ROW, PARTS(TEXT("000001")), TEXT("late"), 5, 0);
+	rig_cell_put(&rig, TABLE_DEVICES, ROW, PARTS(TEXT("000001")), TEXT("late"), 5, 0);
 	assert_int_equal(seen(&rig), 0);
 	wait_until_cells(&rig, 0);
 	rig_verify(&rig);
@@ -193,11 +193,11 @@ static void a_deletion_is_forgotten(UNUSED void **state)
 {
 	struct rig rig;
 	rig_open(&rig, &engine);
-	rig_cell_put(&rig, TABLE_OOPS, ROW, PARTS(TEXT("a")), TEXT("v"), 5, 0);
-	rig_cell_put(&rig, TABLE_OOPS, PARTS(TEXT("b")), PARTS(TEXT("a")), TEXT("v"), 6, 0);
-	rig_row_delete(&rig, TABLE_OOPS, ROW, 5);
-	rig_row_delete(&rig, TABLE_OOPS, PARTS(TEXT("b")), 5);
-	rig_row_delete(&rig, TABLE_OOPS, PARTS(TEXT("c")), 5);
+	rig_cell_put(&rig, TABLE_DEVICES, ROW, PARTS(TEXT("a")), TEXT("v"), 5, 0);
+	rig_cell_put(&rig, TABLE_DEVICES, PARTS(TEXT("b")), PARTS(TEXT("a")), TEXT("v"), 6, 0);
+	rig_row_delete(&rig, TABLE_DEVICES, ROW, 5);
+	rig_row_delete(&rig, TABLE_DEVICES, PARTS(TEXT("b")), 5);
+	rig_row_delete(&rig, TABLE_DEVICES, PARTS(TEXT("c")), 5);
 	rig_settle(&rig);
 	assert_int_equal(held(&rig).rows, 3);
 	assert_int_equal(held(&rig).samples, 1);
@@ -215,7 +215,8 @@ static void a_deletion_is_forgotten(UNUSED void **state)
 /* ---- Cells that expire or are deleted ---------------------------------------------------------
  */
 
-/* `count` cells of a row, with that expiry. */
+/* `count` cells of a row, with that expiry. The key's second part is for the tables that have one.
+ */
 static void put_many(struct rig *rig, enum table table, const char *key, int count,
 		     int64_t expires_ms)
 {
@@ -224,10 +225,10 @@ static void put_many(struct rig *rig, enum table table, const char *key, int cou
 		for (int i = 0; i < PER_BATCH && n < count; i++, n++) {
 			char column[16];
 			snprintf(column, sizeof(column), "%06d", n);
-			assert_int_equal(store_cell_put(write, table, PARTS(slice_of(key)),
-							PARTS(slice_of(column)), TEXT("v"), 5,
-							expires_ms),
-					 0);
+			assert_int_equal(
+				store_cell_put(write, table, PARTS(slice_of(key), TEXT("")),
+					       PARTS(slice_of(column)), TEXT("v"), 5, expires_ms),
+				0);
 		}
 		rig_commit(rig, write);
 	}
@@ -239,13 +240,13 @@ static void a_sweep_costs_what_it_removes(UNUSED void **state)
 {
 	struct rig rig;
 	rig_open(&rig, &engine);
-	put_many(&rig, TABLE_OOPS, "stays", 50000, 0);
-	put_many(&rig, TABLE_OOPS, "stays longer", 25000, T0 + 30 * (int64_t)DAY_MS);
+	put_many(&rig, TABLE_DEVICES, "stays", 50000, 0);
+	put_many(&rig, TABLE_DEVICES, "stays longer", 25000, T0 + 30 * (int64_t)DAY_MS);
 	put_many(&rig, TABLE_SUMMARIES, "stays longer", 25000, T0 + 30 * (int64_t)DAY_MS);
-	put_many(&rig, TABLE_OOPS, "goes", 5, T0 + HOUR_MS);
+	put_many(&rig, TABLE_DEVICES, "goes", 5, T0 + HOUR_MS);
 	for (int i = 0; i < 5; i++) {
 		const char column[] = {(char)('a' + i), 0};
-		rig_cell_delete(&rig, TABLE_SUMMARIES, PARTS(TEXT("deleted")),
+		rig_cell_delete(&rig, TABLE_SUMMARIES, PARTS(TEXT("deleted"), TEXT("")),
 				PARTS(slice_of(column)), 6);
 	}
 	rig_settle(&rig);
@@ -269,7 +270,7 @@ static void expect_held(struct rig *rig, uint64_t oops, uint64_t leases)
 {
 	rig_settle(rig);
 	struct store_stats stats = rig_stats(rig);
-	assert_int_equal(stats.tables[TABLE_OOPS].samples, oops);
+	assert_int_equal(stats.tables[TABLE_DEVICES].samples, oops);
 	assert_int_equal(stats.tables[TABLE_LEASES].samples, leases);
 	rig_verify(rig);
 }
@@ -281,11 +282,11 @@ static void what_is_due_goes_in_its_minute(UNUSED void **state)
 	static char long_value[20000];
 	struct rig rig;
 	rig_open(&rig, &engine);
-	rig_cell_put(&rig, TABLE_OOPS, ROW, PARTS(TEXT("expires")), TEXT("v"), 5, T0 + 40000);
-	rig_cell_put(&rig, TABLE_OOPS, ROW, PARTS(TEXT("long")),
+	rig_cell_put(&rig, TABLE_DEVICES, ROW, PARTS(TEXT("expires")), TEXT("v"), 5, T0 + 40000);
+	rig_cell_put(&rig, TABLE_DEVICES, ROW, PARTS(TEXT("long")),
 		     (struct slice){long_value, sizeof(long_value)}, 5, T0 + 39999);
-	rig_cell_delete(&rig, TABLE_OOPS, ROW, PARTS(TEXT("deleted")), 5);
-	rig_cell_put(&rig, TABLE_OOPS, ROW, PARTS(TEXT("never")), TEXT("v"), 5, INT64_MAX);
+	rig_cell_delete(&rig, TABLE_DEVICES, ROW, PARTS(TEXT("deleted")), 5);
+	rig_cell_put(&rig, TABLE_DEVICES, ROW, PARTS(TEXT("never")), TEXT("v"), 5, INT64_MAX);
 	struct store_write_cond lease =
 		rig_put_if(&rig, PARTS(TEXT("k")), PARTS(TEXT("a")), 0, "v", T0 + 100000);
 	assert_true(lease.applied);
@@ -325,24 +326,25 @@ static void what_is_overwritten_goes_by_its_last_expiry(UNUSED void **state)
 	for (size_t from = 0; from < ARRAY_LEN(expiries); from++) {
 		for (size_t to = 0; to < ARRAY_LEN(expiries); to++) {
 			char column[] = {(char)('a' + from), (char)('a' + to), 0};
-			rig_cell_put(&rig, TABLE_OOPS, ROW, PARTS(slice_of(column)), TEXT("v"), 5,
-				     expiries[from]);
-			rig_cell_put(&rig, TABLE_OOPS, ROW, PARTS(slice_of(column)), TEXT("v"), 6,
-				     expiries[to]);
+			rig_cell_put(&rig, TABLE_DEVICES, ROW, PARTS(slice_of(column)), TEXT("v"),
+				     5, expiries[from]);
+			rig_cell_put(&rig, TABLE_DEVICES, ROW, PARTS(slice_of(column)), TEXT("v"),
+				     6, expiries[to]);
 			rig_verify(&rig);
 		}
 	}
-	rig_cell_put(&rig, TABLE_OOPS, ROW, PARTS(TEXT("again")), TEXT("v"), 5, 0);
-	rig_cell_delete(&rig, TABLE_OOPS, ROW, PARTS(TEXT("again")), 6);
-	rig_cell_put(&rig, TABLE_OOPS, ROW, PARTS(TEXT("again")), TEXT("v"), 7, 0);
+	rig_cell_put(&rig, TABLE_DEVICES, ROW, PARTS(TEXT("again")), TEXT("v"), 5, 0);
+	rig_cell_delete(&rig, TABLE_DEVICES, ROW, PARTS(TEXT("again")), 6);
+	rig_cell_put(&rig, TABLE_DEVICES, ROW, PARTS(TEXT("again")), TEXT("v"), 7, 0);
 	expect_held(&rig, 17, 0);
 	rig_advance_ms(&rig, DAY_MS + HOUR_MS + 60000);
 	expect_held(&rig, 9, 0);
 	rig_advance_ms(&rig, HOUR_MS);
 	expect_held(&rig, 5, 0);
 	/* A row's deletion takes its cells out of the index. */
-	rig_cell_put(&rig, TABLE_OOPS, ROW, PARTS(TEXT("later")), TEXT("v"), 8, T0 + 100 * HOUR_MS);
-	rig_row_delete(&rig, TABLE_OOPS, ROW, 8);
+	rig_cell_put(&rig, TABLE_DEVICES, ROW, PARTS(TEXT("later")), TEXT("v"), 8,
+		     T0 + 100 * HOUR_MS);
+	rig_row_delete(&rig, TABLE_DEVICES, ROW, 8);
 	expect_held(&rig, 0, 0);
 	rig_close(&rig);
 }
@@ -388,7 +390,7 @@ static void expect_problem(struct rig *rig, const char *what)
 
 static void row_bytes(uint8_t to[CELL_ROW_KEY_BYTES], const char *key)
 {
-	cell_row_key(TABLE_OOPS, slice_of(key), to);
+	cell_row_key(TABLE_DEVICES, slice_of(key), to);
 }
 
 static const struct cell_row deleted_now = {.is_deleted = true, .stamp_us = 5, .deleted_ms = T0};
@@ -419,7 +421,7 @@ static void point_to_another_time(struct env *env, MDB_txn *txn)
 
 static struct slice cell_bytes(struct cell_key *key)
 {
-	cell_key_make(TABLE_OOPS, SLICE("row"), SLICE("a"), key);
+	cell_key_make(TABLE_DEVICES, SLICE("row"), SLICE("a"), key);
 	return cell_key_slice(key);
 }
 
@@ -427,7 +429,7 @@ static struct slice cell_bytes(struct cell_key *key)
 static uint32_t cell_minute(void)
 {
 	const struct cell cell = {.stamp_us = 5, .expires_ms = T0 + HOUR_MS};
-	return sweep_cell_minute(TABLE_OOPS, &cell);
+	return sweep_cell_minute(TABLE_DEVICES, &cell);
 }
 
 static void take_cell_out(struct env *env, MDB_txn *txn)
@@ -441,7 +443,7 @@ static void take_cell_out(struct env *env, MDB_txn *txn)
 static void point_to_no_cell(struct env *env, MDB_txn *txn)
 {
 	struct cell_key key;
-	cell_key_make(TABLE_OOPS, SLICE("row"), SLICE("b"), &key);
+	cell_key_make(TABLE_DEVICES, SLICE("row"), SLICE("b"), &key);
 	assert_int_equal(sweep_index_move_cell(env, txn, cell_key_slice(&key), SWEEP_NEVER, 7), 0);
 }
 
@@ -472,8 +474,9 @@ static void the_index_is_compared_with_what_it_is_of(UNUSED void **state)
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		struct rig rig;
 		rig_open(&rig, &engine);
-		rig_row_delete(&rig, TABLE_OOPS, ROW, 5);
-		rig_cell_put(&rig, TABLE_OOPS, ROW, PARTS(TEXT("a")), TEXT("v"), 6, T0 + HOUR_MS);
+		rig_row_delete(&rig, TABLE_DEVICES, ROW, 5);
+		rig_cell_put(&rig, TABLE_DEVICES, ROW, PARTS(TEXT("a")), TEXT("v"), 6,
+			     T0 + HOUR_MS);
 		rig_settle(&rig);
 		rig_verify(&rig);
 		change_file(&rig, cases[i].change);
@@ -496,8 +499,8 @@ static void repair_makes_the_index_again(UNUSED void **state)
 	struct lmdb_repaired done;
 	char copy[sizeof(dir.path) + 8];
 	rig_open(&rig, &engine);
-	rig_cell_put(&rig, TABLE_OOPS, ROW, PARTS(TEXT("a")), TEXT("v"), 6, T0 + HOUR_MS);
-	rig_row_delete(&rig, TABLE_OOPS, ROW, 5);
+	rig_cell_put(&rig, TABLE_DEVICES, ROW, PARTS(TEXT("a")), TEXT("v"), 6, T0 + HOUR_MS);
+	rig_row_delete(&rig, TABLE_DEVICES, ROW, 5);
 	rig_settle(&rig);
 	change_file(&rig, take_row_out);
 	change_file(&rig, take_cell_out);
@@ -510,7 +513,7 @@ static void repair_makes_the_index_again(UNUSED void **state)
 	options.path = copy;
 	assert_int_equal(lmdb_open(&options, &rig.store, &e), 0);
 	rig_verify(&rig);
-	rig_cell_put(&rig, TABLE_OOPS, ROW, PARTS(TEXT("b")), TEXT("late"), 5, 0);
+	rig_cell_put(&rig, TABLE_DEVICES, ROW, PARTS(TEXT("b")), TEXT("late"), 5, 0);
 	assert_int_equal(seen(&rig), 1);
 	rig_settle(&rig);
 	rig_verify(&rig);
@@ -518,7 +521,7 @@ static void repair_makes_the_index_again(UNUSED void **state)
 	rig_settle(&rig);
 	assert_int_equal(held(&rig).samples, 0);
 	assert_int_equal(held(&rig).rows, 0);
-	rig_cell_put(&rig, TABLE_OOPS, ROW, PARTS(TEXT("b")), TEXT("a day after it"), 5, 0);
+	rig_cell_put(&rig, TABLE_DEVICES, ROW, PARTS(TEXT("b")), TEXT("a day after it"), 5, 0);
 	assert_int_equal(seen(&rig), 1);
 	rig_close(&rig);
 }
@@ -529,14 +532,14 @@ static void compaction_keeps_the_index(UNUSED void **state)
 	struct errbuf e = {""};
 	struct lmdb_compaction done;
 	rig_open(&rig, &engine);
-	rig_row_delete(&rig, TABLE_OOPS, ROW, 5);
+	rig_row_delete(&rig, TABLE_DEVICES, ROW, 5);
 	store_close(rig.store);
 	const struct lmdb_options options = options_of(&rig.clock.clock);
 	if (lmdb_compact(&options, false, &done, &e))
 		fail_msg("%s", e.text);
 	rig.store = open_again(&rig.clock.clock);
 	rig_verify(&rig);
-	rig_cell_put(&rig, TABLE_OOPS, ROW, PARTS(TEXT("a")), TEXT("late"), 5, 0);
+	rig_cell_put(&rig, TABLE_DEVICES, ROW, PARTS(TEXT("a")), TEXT("late"), 5, 0);
 	assert_int_equal(seen(&rig), 0);
 	rig_close(&rig);
 }
@@ -624,17 +627,17 @@ static void a_store_of_before_the_index(UNUSED void **state)
 	int status;
 	rig_open(&rig, &engine);
 	put_large(&rig, ROW);
-	put_many(&rig, TABLE_OOPS, "expires", 30000, T0 + HOUR_MS);
+	put_many(&rig, TABLE_DEVICES, "expires", 30000, T0 + HOUR_MS);
 	put_many(&rig, TABLE_SUMMARIES, "expires", 7, T0 + 30 * (int64_t)DAY_MS);
-	rig_cell_delete(&rig, TABLE_OOPS, ROW, PARTS(TEXT("000007")), 6);
+	rig_cell_delete(&rig, TABLE_DEVICES, ROW, PARTS(TEXT("000007")), 6);
 	static char bytes[20000];
 	struct store_cell cell;
-	rig_cell_put(&rig, TABLE_OOPS, ROW, PARTS(TEXT("000008")),
+	rig_cell_put(&rig, TABLE_DEVICES, ROW, PARTS(TEXT("000008")),
 		     (struct slice){bytes, sizeof(bytes)}, 6, T0 + 30 * (int64_t)DAY_MS);
 	change_file(&rig, make_old);
 	/* To look at it needs none. */
 	rig_verify(&rig);
-	assert_true(rig_cell_get(&rig, TABLE_OOPS, ROW, PARTS(TEXT("000008")), &cell));
+	assert_true(rig_cell_get(&rig, TABLE_DEVICES, ROW, PARTS(TEXT("000008")), &cell));
 	assert_slice(cell.value, (struct slice){bytes, sizeof(bytes)});
 	assert_int_equal(cell.stamp_us, 6);
 	assert_int_equal(cell.expires_ms, T0 + 30 * (int64_t)DAY_MS);
@@ -656,10 +659,10 @@ static void a_store_of_before_the_index(UNUSED void **state)
 	assert_false(is_indexed(&env));
 	env_close(&env);
 	rig.store = open_again(&rig.clock.clock);
-	rig_cell_put(&rig, TABLE_SUMMARIES, PARTS(TEXT("expires")), PARTS(TEXT("000000")),
+	rig_cell_put(&rig, TABLE_SUMMARIES, PARTS(TEXT("expires"), TEXT("")), PARTS(TEXT("000000")),
 		     TEXT("v"), 6, 0);
-	rig_cell_put(&rig, TABLE_OOPS, PARTS(TEXT("expires")), PARTS(TEXT("000000")), TEXT("v"), 6,
-		     T0 + 30 * (int64_t)DAY_MS);
+	rig_cell_put(&rig, TABLE_DEVICES, PARTS(TEXT("expires")), PARTS(TEXT("000000")), TEXT("v"),
+		     6, T0 + 30 * (int64_t)DAY_MS);
 	rig_settle(&rig);
 	rig_verify(&rig);
 	rig_advance_ms(&rig, DAY_MS + HOUR_MS + 60000);
