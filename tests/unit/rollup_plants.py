@@ -37,9 +37,10 @@ PLANTS = {
          "\tpass_begin(job, queue, own, asof_ms, until_ms);\n"
          "\tif (PLANTED(watermark_early))\n\t\tpass_tell(job, asof_ms, true);")]),
     "late_untold": ("nobody is told of a touch of a slot that has ended", [
-        ("src/marks/store.c", "if (!marks->watermark || !marks_store_is_shared(marks))",
-         "if (PLANTED(late_untold) || !marks->watermark || !marks_store_is_shared(marks))")]),
+        ("src/marks/store.c", "if (!marks->watermark || !store_is_shared(marks->of_store.store))",
+         "if (PLANTED(late_untold) || !marks->watermark ||\n\t    "
+         "!store_is_shared(marks->of_store.store))")]),
     "late_forgotten": ("a late touch counts no more when a pass began after it", [
-        ("src/marks/watermark.c", "touched->at_ms > asof_ms - b->quiet_ms;",
-         "touched->at_ms > asof_ms - (PLANTED(late_forgotten) ? 0 : b->quiet_ms);")]),
+        ("src/marks/watermark.c", "touched->at_ms > asof_ms - w->quiet_ms;",
+         "touched->at_ms > asof_ms - (PLANTED(late_forgotten) ? 0 : w->quiet_ms);")]),
 }

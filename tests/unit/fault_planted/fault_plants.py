@@ -63,8 +63,8 @@ PLANTS = {
         (F + "day.c", "\tif (day->closed)\n\t\tday->disordered = true;",
          "\tif (day->closed && !PLANTED(closed_kept))\n\t\tday->disordered = true;")]),
     "closed_early": ("a day is closed at its end", [
-        (F + "book.c", "\t       (day + 1) * FAULT_DAY_US + late_us;",
-         "\t       (day + 1) * FAULT_DAY_US + (PLANTED(closed_early) ? 0 : late_us);")]),
+        (F + "book.c", ">= (day + 1) * FAULT_DAY_US + late_us;",
+         ">=\n\t       (day + 1) * FAULT_DAY_US + (PLANTED(closed_early) ? 0 : late_us);")]),
     "never_closed": ("days stay open", [
         (F + "book.c", "\t\tif (!book_is_past(book, number)) {",
          "\t\tif (PLANTED(never_closed) || !book_is_past(book, number)) {")]),
