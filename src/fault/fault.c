@@ -282,13 +282,31 @@ void fault_tick(struct fault *fault)
 static const struct store_parts fault_key_row = {{SLICE("fault")}};
 static const struct store_parts fault_key_column = {{SLICE("digest key")}};
 
+/* The key that is stored. ERR_NOT_FOUND: there is none. */
+static int fault_find_key(struct fault *fault, struct task_queue *queue, struct slice value)
+{
+	struct store_read *read = store_read_new(fault->site.store, KEY_MEMORY_BYTES);
+	struct store_request *request = store_read_add(read, STORE_CELL_GET);
+	ASSERT(request); /* the first of an empty arena */
+	request->cell_get = (struct store_cell_get){
+		.table = TABLE_LEASES, .key = fault_key_row, .column = fault_key_column};
+	read->now_ms = clock_wall_ms(fault->site.clock);
+	int err = store_read_wait(read, queue);
+	if (!err && !request->cell_get.found)
+		err = ERR_NOT_FOUND;
+	if (!err && request->cell_get.cell.value.len != value.len)
+		err = ERR_DAMAGED;
+	if (!err)
+		memcpy((char *)(uintptr_t)value.data, request->cell_get.cell.value.data, value.len);
+	store_read_free(read);
+	return err;
+}
+
 /* Of several processes that begin a store at once one writes it, and all have it. */
-static int fault_read_key(struct fault *fault, struct task_queue *queue, struct errbuf *e)
+static int fault_make_key(struct fault *fault, struct task_queue *queue, struct slice value)
 {
 	struct store_write *write = store_write_new(fault->site.store, KEY_MEMORY_BYTES);
 	struct store_write_cond *outcome = NULL;
-	uint64_t made[KEY_BYTES / 8] = {random_system_seed(), random_system_seed()};
-	struct slice value = {(const char *)made, KEY_BYTES};
 	int err = ERR_UNKNOWN;
 	for (int i = 0; i < KEY_TRIES && err == ERR_UNKNOWN; i++) {
 		store_write_reset(write);
@@ -296,19 +314,32 @@ static int fault_read_key(struct fault *fault, struct task_queue *queue, struct 
 					value, 0, &outcome);
 		err = err ? err : store_write_wait(write, queue);
 	}
-	if (!err && !outcome->applied)
-		value = outcome->value;
-	if (!err && value.len != KEY_BYTES)
-		err = ERR_DAMAGED;
-	if (err)
-		errbuf_set(e, err,
-			   "the key of fault reports (leases, row fault, digest key) cannot be "
-			   "read: %s",
-			   err_text(err));
-	else
-		memcpy(&fault->site.digest_key, value.data, sizeof(fault->site.digest_key));
 	store_write_free(write);
-	return err;
+	return err ? err : fault_find_key(fault, queue, value);
+}
+
+/* A store that takes no writes takes no reports, so the server goes on without a stored key. */
+static int fault_read_key(struct fault *fault, struct task_queue *queue, struct errbuf *e)
+{
+	uint64_t key[KEY_BYTES / 8] = {random_system_seed(), random_system_seed()};
+	struct slice value = {(const char *)key, KEY_BYTES};
+	int err = fault_find_key(fault, queue, value);
+	bool made = err == ERR_NOT_FOUND;
+	if (made)
+		err = fault_make_key(fault, queue, value);
+	if (made && err && err != ERR_DAMAGED) {
+		log_warn("faults: the key of fault reports cannot be written: %s; until the next "
+			 "start a report that is sent again may be taken for another one",
+			 err_text(err));
+		err = 0;
+	}
+	memcpy(&fault->site.digest_key, key, sizeof(fault->site.digest_key));
+	return err ? errbuf_set(
+			     e, err,
+			     "the key of fault reports (leases, row fault, digest key) cannot be "
+			     "read: %s",
+			     err_text(err))
+		   : 0;
 }
 
 int fault_open(const struct fault_options *options, struct fault **to, struct errbuf *e)

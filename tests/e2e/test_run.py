@@ -246,7 +246,7 @@ def test_a_newer_format_is_refused(server):
     value right behind its key."""
     server.stop()
     path = server.data / "data.mdb"
-    whole, mark = path.read_bytes(), b"format" + struct.pack("<I", 2)
+    whole, mark = path.read_bytes(), b"format" + struct.pack("<I", 4)
     assert mark in whole
     path.write_bytes(whole.replace(mark, b"format" + struct.pack("<I", 77)))
     for command in (["serve", "--listen", "127.0.0.1:0"], ["stats"], ["verify"]):
