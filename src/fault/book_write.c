@@ -72,7 +72,8 @@ int book_cell_begin(struct slice value, struct book_cell *cell)
 static void book_take_holes_of(struct book_writer *writer, struct cursor *c)
 {
 	uint64_t count = cursor_varint(c), hole = 0;
-	if (count > BOOK_HOLES_MAX)
+	/* A writer stands once; where it stands twice the cell is damaged. */
+	if (count > BOOK_HOLES_MAX || writer->hole_count)
 		c->bad = true;
 	if (c->bad)
 		return;
