@@ -16,7 +16,7 @@
 
 enum {
 	SLICE_US = 20000,
-	GIVE_BACK_BYTES = 8 << 20,
+	GIVE_BACK_BYTES = 2 << 20,
 };
 
 /* Whether a cycle is worth running though no batch waits. */
