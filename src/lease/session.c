@@ -164,13 +164,14 @@ struct sessions_looking {
 	const struct lease_session *session;
 };
 
-/* Whose clock is behind cannot be told from whoever renews late; but he finds that ours is ahead.
+/* By our clock after the read: the session may have been renewed while the read was under way.
+ * Whose clock is behind cannot be told from whoever renews late; but he finds that ours is ahead.
  */
 static void session_compare_clock(const struct sessions_looking *looking,
 				  const struct session_cell *cell)
 {
 	const struct lease_session_options *own = &looking->session->options;
-	int64_t ahead_ms = cell->at_ms - looking->all->now_ms;
+	int64_t ahead_ms = cell->at_ms - clock_wall_ms(own->clock);
 	if (ahead_ms <= own->skew_max_ms)
 		return;
 	log_rated(
