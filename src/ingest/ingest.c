@@ -163,6 +163,20 @@ static bool ingest_judged_too_long_ago(const struct ingest *ingest,
 #define TOO_LATE     "its samples were written too late for their roll-ups; send them again"
 
 static void ingest_write_all_marked(struct request *q);
+static int ingest_submit_pending(struct request *q, struct pending_write *pending);
+
+/* Sends a write whose outcome is not known again: the same samples with the same stamp, so
+ * whichever of both lands last changes nothing. A sender's repetition has another stamp, maybe a
+ * lower one if another process takes it, and then what lands late would win over it, unseen by
+ * roll-ups. It goes on for as long as its marks are sure to stand; after that the sender has to
+ * repeat it, since it has to be marked anew. */
+static bool ingest_sends_again(struct request *q, struct pending_write *pending, int err)
+{
+	const struct ingest *ingest = q->r.ingest;
+	return err == ERR_UNKNOWN && ingest->options.partitions &&
+	       !(pending->write->store->engine->can & STORE_SERIAL_WRITES) &&
+	       !ingest_judged_too_long_ago(ingest, pending) && !ingest_submit_pending(q, pending);
+}
 
 /* A request with writes in `waiting` is not freed by pending_write_over(). */
 static void ingest_on_written(struct store_write *write, int err)
@@ -171,6 +185,8 @@ static void ingest_on_written(struct store_write *write, int err)
 	struct request *q = pending->request;
 	bool others = q->waiting;
 	q->marks_under_way -= pending->marks;
+	if (ingest_sends_again(q, pending, err))
+		return;
 	if ((!err || err == ERR_LIMIT) && !(write->store->engine->can & STORE_SERIAL_WRITES) &&
 	    ingest_judged_too_long_ago(q->r.ingest, pending))
 		err = errbuf_set(&write->error, ERR_UNKNOWN, TOO_LATE);

@@ -1,6 +1,8 @@
 /* How series that are known come to be marked: without the catalog, once a request, in order. */
 #include "rollup_harness.h"
 
+#include <limits.h>
+
 #include "base/stats.h"
 #include "marks/recent.h"
 
@@ -117,6 +119,60 @@ static void what_waits_to_be_marked_does_not_wait_for_ever(void **state)
 	rolled_close(&r);
 }
 
+/* A store of which several processes write, as far as ingest can see. */
+static void rolled_open_unserial(struct rolled *r, struct store_engine *engine)
+{
+	rolled_open(r, hours, 1);
+	*engine = *r->h.store->engine;
+	engine->can &= ~(unsigned)STORE_SERIAL_WRITES;
+	r->h.store->engine = engine;
+}
+
+/* The sender had to repeat it, with another stamp. */
+static void what_ended_unknown_is_sent_again_until_it_is_known(void **state)
+{
+	(void)state;
+	struct store_engine engine;
+	struct rolled r;
+	rolled_open_unserial(&r, &engine);
+	rolled_put(&r, "m", "1", AT(0, 0));
+	int64_t failed = stat_get(STAT_ingest_failed);
+	naive_fail_writes(r.h.store, ERR_UNKNOWN, 5);
+	rolled_put(&r, "m", "2", AT(60, 0));
+	assert_int_equal(stat_get(STAT_ingest_failed), failed);
+	assert_int_equal(rolled_samples(&r, TABLE_DATA_RAW, "m"), 2);
+	rolled_close(&r);
+}
+
+static int64_t stepped_us; /* what the stepped clock says */
+
+static int64_t step_wall_us(struct clock *clock)
+{
+	(void)clock;
+	return stepped_us += 1000000;
+}
+
+/* Its marks may be gone by then, so it has to come again with new ones. */
+static void what_stays_unknown_is_told_when_its_marks_may_be_gone(void **state)
+{
+	(void)state;
+	struct store_engine engine;
+	struct rolled r;
+	rolled_open_unserial(&r, &engine);
+	rolled_put(&r, "m", "1", AT(0, 0));
+	int64_t begun_ms = rolled_now_ms(&r);
+	stepped_us = begun_ms * 1000;
+	r.h.clock.clock.wall_us = step_wall_us; /* a second passes with each look */
+	naive_fail_writes(r.h.store, ERR_UNKNOWN, UINT_MAX);
+	struct ingest_request *request = rolled_send(&r, "m value=2 1598266800000\n");
+	assert_int_equal(request->err, ERR_UNKNOWN);
+	int64_t max_ms = recent_touches_write_max_ms(r.site.quiet_ms, 0);
+	assert_true(stepped_us / 1000 >= begun_ms + max_ms);
+	ingest_request_free(request);
+	naive_fail_writes(r.h.store, 0, 0);
+	rolled_close(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -124,6 +180,8 @@ int main(void)
 		cmocka_unit_test(a_request_marks_a_known_series_once),
 		cmocka_unit_test(the_order_of_a_request_is_kept),
 		cmocka_unit_test(what_waits_to_be_marked_does_not_wait_for_ever),
+		cmocka_unit_test(what_ended_unknown_is_sent_again_until_it_is_known),
+		cmocka_unit_test(what_stays_unknown_is_told_when_its_marks_may_be_gone),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -126,6 +126,9 @@ struct point {
 	int64_t ts_ms;
 	int64_t begun_ms; /* when it was sent (again) */
 	bool deleted;     /* or maybe */
+	/* Of a far store: the stamp of its sending is above this; of one that is lost, not above.
+	 */
+	int64_t stamp_us;
 };
 
 /* Who sends a text until it is taken. */
@@ -185,6 +188,9 @@ struct model {
 	 * without anybody's knowledge. Rows of their buckets may know of them or not. */
 	struct point *doubtful;
 	size_t doubtful_count;
+	/* Of a far store: samples of sendings that failed, and may land later. */
+	struct point *lost;
+	size_t lost_count;
 	uint64_t late_seen; /* late samples that were looked at */
 	uint64_t from_rows; /* samples that queries found in rows */
 	char failure[512];

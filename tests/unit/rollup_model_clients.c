@@ -143,9 +143,35 @@ static void doubt(struct model *m, const struct point *point)
 }
 
 /* A far store may have some of it all the same, or get it later. */
+static void lose(struct model *m, const struct client *c)
+{
+	int64_t last_us = far_last_stamp_us(c->taker->p.store);
+	for (size_t i = 0; i < c->point_count; i++) {
+		ASSERT(m->lost_count < ACCEPTED_MAX);
+		m->lost[m->lost_count] = c->points[i];
+		m->lost[m->lost_count++].stamp_us = last_us;
+	}
+}
+
+/* A sending of the sample by another process failed, and its clock was ahead. If it lands after the
+ * slot was rolled up, it wins, and no row has it: nobody but a sender who is told of the failure
+ * knows of it, and he has sent another one. */
+static bool may_be_outdone(const struct model *m, const struct point *point)
+{
+	for (size_t i = 0; i < m->lost_count; i++) {
+		const struct point *lost = &m->lost[i];
+		if (lost->series == point->series && lost->ts_ms == point->ts_ms &&
+		    lost->stamp_us > point->stamp_us)
+			return true;
+	}
+	return false;
+}
+
 void client_failed(struct client *c, bool again)
 {
 	struct model *m = c->model;
+	if (m->far)
+		lose(m, c);
 	c->waits = again;
 	c->failed = true;
 	for (size_t i = 0; m->far && !again && i < c->point_count; i++)
@@ -165,7 +191,7 @@ static void accept(struct client *c)
 	struct model *m = c->model;
 	for (size_t i = 0; i < c->point_count; i++) {
 		ASSERT(m->accepted_count < ACCEPTED_MAX);
-		if (may_be_twice(m, c, &c->points[i]))
+		if (may_be_twice(m, c, &c->points[i]) || may_be_outdone(m, &c->points[i]))
 			doubt(m, &c->points[i]);
 		bool taken = m->far ? may_be_taken(m, &c->points[i]) : c->points[i].deleted;
 		if (!taken)
@@ -201,6 +227,7 @@ void client_begin(struct client *c)
 	for (size_t i = 0; i < c->point_count; i++) {
 		c->points[i].deleted = false;
 		c->points[i].begun_ms = now_ms(m);
+		c->points[i].stamp_us = m->far ? store_stamp(taker->p.store) : 0;
 	}
 	c->taker = taker;
 	c->r = ingest_request_new(c->taker->ingest,

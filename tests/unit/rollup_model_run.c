@@ -260,6 +260,7 @@ static void begin(struct model *m, uint64_t seed, const struct run *run)
 	m->cache_max_bytes = cache_bytes[pick(m, ARRAY_LEN(cache_bytes))];
 	m->accepted = mem_alloc_array(ACCEPTED_MAX, sizeof(*m->accepted));
 	m->doubtful = mem_alloc_array(ACCEPTED_MAX, sizeof(*m->doubtful));
+	m->lost = mem_alloc_array(ACCEPTED_MAX, sizeof(*m->lost));
 	for (size_t i = 0; i < TAKERS; i++)
 		taker_open(m, &m->takers[i], i);
 	for (size_t i = 0; i < WORKERS; i++) {
@@ -293,6 +294,7 @@ static void end(struct model *m)
 	task_queue_release(&m->own);
 	mem_free(m->accepted);
 	mem_free(m->doubtful);
+	mem_free(m->lost);
 	mem_free(m->deletions);
 }
 
