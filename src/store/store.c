@@ -300,10 +300,21 @@ int store_delete_range(struct store_write *write, const struct store_target *tar
 								   start_ms, end_ms));
 }
 
+/* Refuses what the engine did not declare. */
+static int check_offered(const struct store *store, enum store_capability needed, const char *what,
+			 struct errbuf *e)
+{
+	return store->engine->can & needed
+		       ? 0
+		       : errbuf_set(e, ERR_INVALID, "the engine %s %s", store->engine->name, what);
+}
+
 int store_rekey(struct store_write *write, const struct store_rekeying *rekeying)
 {
-	int err = check_span(&rekeying->target, rekeying->n, rekeying->start_ms, rekeying->end_ms,
-			     &write->error);
+	int err = check_offered(write->store, STORE_REKEYS, "re-keys no samples", &write->error);
+	if (!err)
+		err = check_span(&rekeying->target, rekeying->n, rekeying->start_ms,
+				 rekeying->end_ms, &write->error);
 	if (!err)
 		err = check_retention(rekeying->target.retention, &write->error);
 	if (err)
@@ -816,16 +827,36 @@ static int check_series_open(const struct store_series_open *open)
 	return store_check_tags(open->tags);
 }
 
-static int check_series_news(struct store_read *read, const struct store_series_news *news)
+static int check_series_news(const struct store_series_news *news)
 {
-	if (!(read->store->engine->can & STORE_NEWS))
-		return errbuf_set(&read->error, ERR_INVALID, "the engine %s has no news of series",
-				  read->store->engine->name);
 	return news->tenant.len && news->metric.len ? 0 : ERR_INVALID;
+}
+
+static int check_op_offered(struct store_read *read, enum store_op op)
+{
+	switch (op) {
+	case STORE_SERIES_NEWS:
+		return check_offered(read->store, STORE_NEWS, "has no news of series",
+				     &read->error);
+	case STORE_SHARES:
+		return check_offered(read->store, STORE_HAS_SHARES, "does not know shares",
+				     &read->error);
+	case STORE_STATS:
+		return check_offered(read->store, STORE_COUNTS, "does not count what it has",
+				     &read->error);
+	case STORE_VERIFY:
+		return check_offered(read->store, STORE_VERIFIES, "does not verify what it has",
+				     &read->error);
+	default:
+		return 0;
+	}
 }
 
 static int check_request(struct store_read *read, struct store_request *request)
 {
+	int err = check_op_offered(read, request->op);
+	if (err)
+		return err;
 	if (request->token.len > STORE_TOKEN_MAX_BYTES)
 		return ERR_INVALID;
 	switch (request->op) {
@@ -844,7 +875,7 @@ static int check_request(struct store_read *read, struct store_request *request)
 	case STORE_SERIES_OPEN:
 		return check_series_open(&request->series_open);
 	case STORE_SERIES_NEWS:
-		return check_series_news(read, &request->series_news);
+		return check_series_news(&request->series_news);
 	case STORE_SERIES_DESCRIBE:
 		return check_handles(request->series_describe.count);
 	case STORE_SHARES:

@@ -73,7 +73,9 @@ struct store {
 	const struct store_engine *engine;
 };
 
-/* What an engine offers beyond the contract. Cases of tests/contract name what they need. */
+/* What an engine offers beyond the contract. Cases of tests/contract name what they need. A request
+ * that needs what the engine did not declare is refused with ERR_INVALID and a sentence: when it is
+ * submitted, or, of a write, when it is added. doc/store-engines.md says what each engine has. */
 enum store_capability {
 	STORE_ATOMIC_STAGES = 1 << 0, /* a stage is atomic over all its rows */
 	STORE_SNAPSHOTS = 1 << 1,     /* one read batch sees one moment */

@@ -180,7 +180,11 @@ struct series_list rig_list(struct rig *rig, const char *tenant, const char *met
 struct series_list rig_news(struct rig *rig, const char *tenant, const char *metric,
 			    uint64_t *since, size_t limit, size_t points_max);
 struct store_stats rig_stats(struct rig *rig);
-/* Asserts that nothing is wrong; how much was looked at. */
+/* Assert what an engine that counts says of a table. */
+void rig_expect_samples(struct rig *rig, enum table table, uint64_t samples);
+void rig_expect_rows(struct rig *rig, enum table table, uint64_t rows);
+/* Asserts that nothing is wrong; how much was looked at. 1 of an engine that does not
+ * verify. */
 uint64_t rig_verify(struct rig *rig);
 
 /* ---- Cases */

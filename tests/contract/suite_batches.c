@@ -207,13 +207,49 @@ static void cells_outside_the_contract(struct rig *rig)
 static void expect_refused(struct rig *rig, const struct store_request *request, int err)
 {
 	struct store_read *read = rig_read_new(rig);
-	struct store_request *first = store_read_add(read, STORE_STATS);
+	struct store_request *first = store_read_add(read, STORE_SERIES_LIST);
 	struct store_request *added = store_read_add(read, request->op);
 	*added = *request;
 	assert_int_equal(rig_read(rig, read), err);
 	assert_int_equal(added->err, err);
 	assert_int_equal(first->err, 0);
 	store_read_free(read);
+}
+
+/* What needs a capability is served where it was declared, and refused with a sentence elsewhere.
+ */
+static void what_was_not_declared_is_refused(struct rig *rig)
+{
+	static const struct {
+		enum store_op op;
+		unsigned needs;
+	} reads[] = {{STORE_STATS, STORE_COUNTS},
+		     {STORE_VERIFY, STORE_VERIFIES},
+		     {STORE_SHARES, STORE_HAS_SHARES},
+		     {STORE_SERIES_NEWS, STORE_NEWS}};
+	uint64_t h = rig_series(rig, "cpu", "");
+	unsigned can = rig->store->engine->can;
+	for (size_t i = 0; i < ARRAY_LEN(reads); i++) {
+		struct store_read *read = rig_read_new(rig);
+		struct store_request *request = store_read_add(read, reads[i].op);
+		if (reads[i].op == STORE_SHARES)
+			request->shares = (struct store_shares){
+				.table = TABLE_DATA_RAW, .handles = &h, .handle_count = 1};
+		if (reads[i].op == STORE_SERIES_NEWS)
+			request->series_news = (struct store_series_news){.tenant = TEXT("t"),
+									  .metric = TEXT("cpu")};
+		bool offered = can & reads[i].needs;
+		assert_int_equal(rig_read(rig, read), offered ? 0 : ERR_INVALID);
+		assert_true(offered || read->error.text[0]);
+		store_read_free(read);
+	}
+	struct store_write *write = rig_write_new(rig);
+	bool rekeys = can & STORE_REKEYS;
+	assert_int_equal(store_rekey(write, &(struct store_rekeying){RAW, STORE_REKEY_COPY, &h, 1,
+								     T0, T0 + 1}),
+			 rekeys ? 0 : ERR_INVALID);
+	assert_true(rekeys || write->error.text[0]);
+	store_write_free(write);
 }
 
 static void reads_outside_the_contract(struct rig *rig)
@@ -642,11 +678,12 @@ static void what_a_read_points_to_is_its_own(struct rig *rig)
 	struct slice *metrics = mem_alloc_array(1, sizeof(*metrics));
 	struct tag *tags = mem_alloc_array(1, sizeof(*tags));
 	struct store_request *r[10];
-	const enum store_op ops[] = {STORE_RANGE,       STORE_LAST_BEFORE, STORE_AGGREGATE,
-				     STORE_SHARES,      STORE_CELL_GET,    STORE_CELL_SCAN,
-				     STORE_SERIES_OPEN, STORE_SERIES_LIST, STORE_SERIES_DESCRIBE};
+	const enum store_op ops[] = {STORE_RANGE,       STORE_LAST_BEFORE,     STORE_AGGREGATE,
+				     STORE_CELL_GET,    STORE_CELL_SCAN,       STORE_SERIES_OPEN,
+				     STORE_SERIES_LIST, STORE_SERIES_DESCRIBE, STORE_SHARES};
+	bool shares = rig->store->engine->can & STORE_HAS_SHARES;
 	int result = 1;
-	for (size_t i = 0; i < ARRAY_LEN(ops); i++)
+	for (size_t i = 0; i < ARRAY_LEN(ops) - !shares; i++)
 		r[i] = store_read_add(read, ops[i]);
 	handles[0] = h;
 	metrics[0] = (struct slice){text + 1, 3};
@@ -666,16 +703,17 @@ static void what_a_read_points_to_is_its_own(struct rig *rig)
 						   .start_ms = T0,
 						   .end_ms = T0 + 10,
 						   .window_ms = 10};
-	r[3]->shares = (struct store_shares){
-		.table = TABLE_DATA_RAW, .handles = handles, .handle_count = 1};
-	r[4]->cell_get = (struct store_cell_get){
+	r[3]->cell_get = (struct store_cell_get){
 		.table = TABLE_DEVICES, .key = {{key}}, .column = {{column}}};
-	r[5]->cell_scan = (struct store_cell_scan){
+	r[4]->cell_scan = (struct store_cell_scan){
 		.table = TABLE_DEVICES, .key = {{key}}, .from = {{column}}};
-	r[6]->series_open = (struct store_series_open){
+	r[5]->series_open = (struct store_series_open){
 		.tenant = tenant, .tags = {tags, 1}, .metrics = metrics, .count = 1};
-	r[7]->series_list = (struct store_series_list){.tenant = tenant, .metric = metrics[0]};
-	r[8]->series_describe = (struct store_series_describe){.handles = handles, .count = 1};
+	r[6]->series_list = (struct store_series_list){.tenant = tenant, .metric = metrics[0]};
+	r[7]->series_describe = (struct store_series_describe){.handles = handles, .count = 1};
+	if (shares)
+		r[8]->shares = (struct store_shares){
+			.table = TABLE_DATA_RAW, .handles = handles, .handle_count = 1};
 	read->owner = &result;
 	read->done = keep_result;
 	assert_int_equal(store_read_submit(read), 0);
@@ -690,14 +728,15 @@ static void what_a_read_points_to_is_its_own(struct rig *rig)
 	assert_int_equal(r[0]->range.handles[0], h);
 	assert_int_equal(r[1]->last_before.points[0].count, 1);
 	assert_int_equal(r[2]->aggregate.windows[0].list[0].count, 1);
-	assert_int_equal(r[3]->shares.list[RETENTION_EVER].samples, 1);
-	assert_true(r[4]->cell_get.found);
-	assert_int_equal(r[5]->cell_scan.count, 1);
-	assert_slice(r[5]->cell_scan.cells[0].column.part[0], TEXT("col"));
-	assert_int_equal(r[6]->series_open.handles[0], h);
-	assert_int_equal(r[7]->series_list.count, 1);
-	assert_slice(r[7]->series_list.series[0].metric, TEXT("cpu"));
-	assert_int_equal(r[8]->series_describe.series[0].handle, h);
+	if (shares)
+		assert_int_equal(r[8]->shares.list[RETENTION_EVER].samples, 1);
+	assert_true(r[3]->cell_get.found);
+	assert_int_equal(r[4]->cell_scan.count, 1);
+	assert_slice(r[4]->cell_scan.cells[0].column.part[0], TEXT("col"));
+	assert_int_equal(r[5]->series_open.handles[0], h);
+	assert_int_equal(r[6]->series_list.count, 1);
+	assert_slice(r[6]->series_list.series[0].metric, TEXT("cpu"));
+	assert_int_equal(r[7]->series_describe.series[0].handle, h);
 	store_read_free(read);
 }
 
@@ -858,6 +897,7 @@ const struct contract_case cases_batches[] = {
 	CASE(appends_outside_the_contract),
 	CASE(sizes_of_cells_at_their_limits),
 	CASE(cells_outside_the_contract),
+	CASE(what_was_not_declared_is_refused),
 	CASE(reads_outside_the_contract),
 	CASE(tags_outside_the_contract),
 	CASE(full_batch_is_still_good),

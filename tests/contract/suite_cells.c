@@ -493,8 +493,8 @@ static void many_cells_in_one_row(struct rig *rig)
 		rig_settle(rig);
 		rig_reopen(rig);
 	}
-	assert_int_equal(rig_stats(rig).tables[TABLE_SUMMARIES].samples, COUNT);
-	assert_int_equal(rig_stats(rig).tables[TABLE_SUMMARIES].rows, 1);
+	rig_expect_samples(rig, TABLE_SUMMARIES, COUNT);
+	rig_expect_rows(rig, TABLE_SUMMARIES, 1);
 }
 
 /* ---- Sizes --------------------------------------------------------------------------------- */

@@ -179,7 +179,7 @@ static void written_again_the_later_wins(struct rig *rig)
 	rig_reopen(rig);
 	h = rig_find(rig, "t", "cpu", "host=a");
 	expect_all(rig, RAW, h, POINTS({T0, {value_u64(3)}}, {T0 + 1, {I(7)}}));
-	assert_int_equal(rig_stats(rig).tables[TABLE_DATA_RAW].rows, 1);
+	rig_expect_rows(rig, TABLE_DATA_RAW, 1);
 }
 
 static void within_a_batch_the_later_wins(struct rig *rig)
@@ -210,7 +210,7 @@ static void batch_sent_twice_is_there_once(struct rig *rig)
 	expect_all(rig, RAW, h, POINTS({T0, {I(1)}}, {T0 + 5, {I(2)}}));
 	rig_settle(rig);
 	expect_all(rig, RAW, h, POINTS({T0, {I(1)}}, {T0 + 5, {I(2)}}));
-	assert_int_equal(rig_stats(rig).tables[TABLE_DATA_RAW].samples, 2);
+	rig_expect_samples(rig, TABLE_DATA_RAW, 2);
 }
 
 /* Data of yesterday, last month and ten years ago, after newer data was sealed. */
@@ -262,7 +262,7 @@ static void late_sample_overwrites_what_is_settled(struct rig *rig)
 	expect_all(rig, RAW, h, (struct points){expected, 200});
 	rig_settle(rig);
 	expect_all(rig, RAW, h, (struct points){expected, 200});
-	assert_int_equal(rig_stats(rig).tables[TABLE_DATA_RAW].samples, 200);
+	rig_expect_samples(rig, TABLE_DATA_RAW, 200);
 }
 
 static void deletion_takes_start_and_leaves_end(struct rig *rig)

@@ -168,7 +168,7 @@ static void fields_are_written_one_by_one(struct rig *rig)
 	rig_reopen(rig);
 	h = rig_find(rig, "t", "ifHCInOctets", "device=r");
 	expect_all(rig, RATES, h, POINTS({T0, {I(1), NONE, U(45), NONE, U(5)}}));
-	assert_int_equal(rig_stats(rig).tables[TABLE_BASE_RATES].samples, 3);
+	rig_expect_samples(rig, TABLE_BASE_RATES, 3);
 }
 
 static int append_some(struct store_write *write, unsigned fields, const uint64_t *handles,
