@@ -2,12 +2,12 @@
 
 #include <pthread.h>
 
+#include "lease/cell.h"
 #include "store/wait.h"
 
 enum {
 	JOB_CLAIM_WRITE_MAX_BYTES = 64 << 10,
 	JOB_CLAIM_READ_MAX_BYTES = 64 << 10,
-	JOB_CLAIM_TRIES = 3,
 };
 
 static const struct store_parts job_row = {{SLICE("job")}};
@@ -113,15 +113,6 @@ static int job_claim_look(struct job_claims *c, struct task_queue *queue, enum j
 	return err;
 }
 
-/* A claim whose outcome is not known could be there for as long as this process lives. */
-static int job_claim_write(struct store_write *write, struct task_queue *queue)
-{
-	int err = ERR_UNKNOWN;
-	for (int i = 0; i < JOB_CLAIM_TRIES && err == ERR_UNKNOWN; i++)
-		err = store_write_wait(write, queue);
-	return err;
-}
-
 static int job_claim_put_once(struct job_claims *c, struct store_write *write,
 			      struct task_queue *queue, enum job_claim_kind kind, uint64_t version,
 			      struct store_write_cond **outcome)
@@ -130,7 +121,8 @@ static int job_claim_put_once(struct job_claims *c, struct store_write *write,
 	store_write_reset(write);
 	int err = store_cell_put_if(write, TABLE_LEASES, &job_row, &column, version,
 				    lease_session_options_of(c->session)->holder, 0, outcome);
-	return err ? err : job_claim_write(write, queue);
+	/* A claim whose outcome is not known could be there for as long as this process lives. */
+	return err ? err : store_write_wait_known(write, queue);
 }
 
 /* Once more if its holder gave the claim back meanwhile. */
@@ -185,14 +177,12 @@ int job_claims_take(struct job_claims *c, struct task_queue *queue, enum job_cla
 static int job_claim_delete(struct job_claims *c, enum job_claim_kind kind)
 {
 	const struct store_parts column = job_claim_column(kind);
-	struct store_write *write = store_write_new(lease_session_options_of(c->session)->store,
-						    JOB_CLAIM_WRITE_MAX_BYTES);
-	struct store_write_cond *outcome;
+	const struct lease_session_options *own = lease_session_options_of(c->session);
+	struct store_write *write = store_write_new(own->store, JOB_CLAIM_WRITE_MAX_BYTES);
 	struct task_queue queue;
 	task_queue_init(&queue);
-	int err = store_cell_delete_if(write, TABLE_LEASES, &job_row, &column, c->versions[kind],
-				       &outcome);
-	err = err ? err : job_claim_write(write, &queue);
+	int err =
+		lease_cell_remove(write, &queue, &job_row, &column, c->versions[kind], own->holder);
 	task_queue_release(&queue);
 	store_write_free(write);
 	return err;

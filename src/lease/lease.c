@@ -25,6 +25,7 @@ struct leases {
 	struct partitions asked, given;    /* by the present write */
 	uint64_t versions[PARTITIONS_MAX]; /* NOT_THERE, or what the cell was given */
 	struct store_write_cond *outcomes[PARTITIONS_MAX]; /* of those asked for */
+	struct store_write_cond *gives[PARTITIONS_MAX];    /* of those given back */
 	struct log_rate lines;                             /* of claims that cannot be read */
 };
 
@@ -73,9 +74,8 @@ static int leases_give_one(struct leases *l, uint32_t partition)
 {
 	char name[NAME_MAX_BYTES];
 	struct store_parts key = leases_key(l), column = leases_name_of(partition, name);
-	struct store_write_cond *outcome;
 	return store_cell_delete_if(l->write, TABLE_LEASES, &key, &column, l->versions[partition],
-				    &outcome);
+				    &l->gives[partition]);
 }
 
 /* Asks for those in `asked`, and gives back those in `given`. What is given is not held any more,
@@ -122,6 +122,7 @@ static int leases_write_claims(struct leases *l, struct task_queue *queue)
 	if (err)
 		return err;
 	leases_take_outcomes(l);
+	/* What was not given after all is in our own name still, and the next look finds it. */
 	l->given = (struct partitions){0};
 	if (!l->asked.count)
 		return 0;
@@ -296,14 +297,33 @@ int leases_take(struct leases *l, struct task_queue *queue, const struct partiti
 	return err;
 }
 
-int leases_give(struct leases *l, struct task_queue *queue)
+/* Gives back those in `given`, and leaves there what turns out to be ours by another version. */
+static int leases_give_once(struct leases *l, struct task_queue *queue)
 {
 	int err = 0;
 	store_write_reset(l->write);
 	for (uint32_t p = 0; p < PARTITIONS_MAX && !err; p++) {
-		if (partitions_has(&l->held, p))
+		if (partitions_has(&l->given, p))
 			err = leases_give_one(l, p);
 	}
+	err = err || !l->write->cells ? err : store_write_wait_known(l->write, queue);
+	for (uint32_t p = 0; p < PARTITIONS_MAX && !err; p++) {
+		if (!partitions_has(&l->given, p))
+			continue;
+		const struct store_write_cond *outcome = l->gives[p];
+		l->versions[p] = outcome->version;
+		if (outcome->applied || !outcome->version ||
+		    !slice_equal(outcome->value, l->holder))
+			partitions_remove(&l->given, p);
+	}
+	return err;
+}
+
+int leases_give(struct leases *l, struct task_queue *queue)
+{
+	l->given = l->held;
 	l->held = (struct partitions){0};
-	return err || !l->write->cells ? err : store_write_wait(l->write, queue);
+	int err = leases_give_once(l, queue);
+	err = err || !l->given.count ? err : leases_give_once(l, queue);
+	return err || !l->given.count ? err : ERR_RETRY;
 }

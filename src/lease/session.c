@@ -139,18 +139,30 @@ int lease_session_renew(struct lease_session *s, struct task_queue *queue,
 	return err;
 }
 
-int lease_session_end(struct lease_session *s, struct task_queue *queue)
+static int session_delete(struct lease_session *s, struct task_queue *queue, uint64_t version,
+			  struct store_write_cond **outcome)
 {
 	const struct store_parts column = {{s->options.holder}};
-	struct store_write_cond *outcome;
-	int err = 0;
-	pthread_mutex_lock(&s->lock);
 	store_write_reset(s->write);
-	if (s->version)
-		err = store_cell_delete_if(s->write, TABLE_LEASES, &session_row, &column,
-					   s->version, &outcome);
-	if (!err && s->version)
-		err = store_write_wait(s->write, queue);
+	int err = store_cell_delete_if(s->write, TABLE_LEASES, &session_row, &column, version,
+				       outcome);
+	return err ? err : store_write_wait_known(s->write, queue);
+}
+
+/* A renewal whose outcome was lost may have given the cell another version. */
+static int session_end_locked(struct lease_session *s, struct task_queue *queue)
+{
+	struct store_write_cond *outcome;
+	int err = session_delete(s, queue, s->version, &outcome);
+	if (!err && !outcome->applied && outcome->version && session_is_own(s, outcome))
+		err = session_delete(s, queue, outcome->version, &outcome);
+	return err || outcome->applied || !outcome->version ? err : ERR_RETRY;
+}
+
+int lease_session_end(struct lease_session *s, struct task_queue *queue)
+{
+	pthread_mutex_lock(&s->lock);
+	int err = s->version ? session_end_locked(s, queue) : 0;
 	s->version = 0;
 	s->hold.until_ms = 0;
 	pthread_mutex_unlock(&s->lock);

@@ -131,14 +131,15 @@ static int deletion_write(struct store_write *write)
 {
 	struct task_queue queue;
 	task_queue_init(&queue);
-	int err = store_write_wait(write, &queue);
+	int err = store_write_wait_known(write, &queue);
 	task_queue_release(&queue);
 	return err;
 }
 
-static int deletion_put_note(struct rollup_deletions *d, struct store_write *write,
-			     struct store_write_cond **outcome)
+/* ERR_EXISTS: there is another one of that name. */
+static int deletion_put_note(struct rollup_deletions *d, struct store_write *write)
 {
+	struct store_write_cond *outcome;
 	struct buf note;
 	snprintf(d->name, sizeof(d->name), "%020lld", (long long)store_stamp(d->site->store));
 	struct store_parts column = {{slice_of(d->name)}};
@@ -146,7 +147,12 @@ static int deletion_put_note(struct rollup_deletions *d, struct store_write *wri
 	deletion_note_put(&d->spec, &note);
 	int err = note.failed ? ERR_LIMIT
 			      : store_cell_put_if(write, TABLE_LEASES, &row, &column, 0,
-						  buf_slice(&note), 0, outcome);
+						  buf_slice(&note), 0, &outcome);
+	err = err ? err : deletion_write(write);
+	/* Where it is not applied it may have been by the first of several tries. */
+	if (!err && !outcome->applied && !slice_equal(outcome->value, buf_slice(&note)))
+		err = ERR_EXISTS;
+	d->version = err ? 0 : outcome->version;
 	buf_release(&note);
 	return err;
 }
@@ -154,13 +160,8 @@ static int deletion_put_note(struct rollup_deletions *d, struct store_write *wri
 /* A store without room takes no note, but the deletion makes room. */
 static int deletion_note(struct rollup_deletions *d)
 {
-	struct store_write_cond *outcome;
 	struct store_write *write = store_write_new(d->site->store, WRITE_MAX_BYTES);
-	int err = deletion_put_note(d, write, &outcome);
-	err = err ? err : deletion_write(write);
-	if (!err && !outcome->applied)
-		err = ERR_EXISTS;
-	d->version = err ? 0 : outcome->version;
+	int err = deletion_put_note(d, write);
 	store_write_free(write);
 	if (err != ERR_FULL)
 		return err;
@@ -178,6 +179,8 @@ static void deletion_cross_out(struct rollup_deletions *d)
 	struct store_write *write = store_write_new(d->site->store, WRITE_MAX_BYTES);
 	int err = store_cell_delete_if(write, TABLE_LEASES, &row, &column, d->version, &outcome);
 	err = err ? err : deletion_write(write);
+	if (!err && !outcome->applied && outcome->version)
+		err = ERR_EXISTS; /* not what was noted: the note of somebody else */
 	store_write_free(write);
 	if (err)
 		d->err = errbuf_set(&d->error, err,

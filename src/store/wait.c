@@ -1,5 +1,6 @@
 #include "store/wait.h"
 
+enum { WRITE_TRIES = 3 };
 enum { SLICE_MAX_BYTES = 2 * STORE_VALUE_MAX_BYTES, SLICE_ROWS_MAX = 10000 };
 
 static void wait_read_done(struct store_read *read, int err)
@@ -39,6 +40,14 @@ int store_write_wait(struct store_write *write, struct task_queue *queue)
 	write->owner = &answer;
 	int err = store_write_submit(write);
 	return err ? err : task_queue_wait_for(queue, &answer);
+}
+
+int store_write_wait_known(struct store_write *write, struct task_queue *queue)
+{
+	int err = ERR_UNKNOWN;
+	for (int i = 0; i < WRITE_TRIES && err == ERR_UNKNOWN; i++)
+		err = store_write_wait(write, queue);
+	return err;
 }
 
 /* What goes through what a request gives; one of these. */

@@ -19,6 +19,11 @@ int store_read_wait(struct store_read *read, struct task_queue *queue) MUST_CHEC
 /* What store_write_submit refuses, or what the write ended with. */
 int store_write_wait(struct store_write *write, struct task_queue *queue) MUST_CHECK;
 
+/* The same; a write whose outcome is not known is submitted again, a few times at most. What it has
+ * conditions of may be refused by what its own first submission left: then each outcome says what
+ * is there. */
+int store_write_wait_known(struct store_write *write, struct task_queue *queue) MUST_CHECK;
+
 /* Gives each cell of a row to `each`, in the order of columns, as of now_ms (wall clock), some MB
  * at a time; stops at the first error of `each`. An error of the store has its sentence in `e`. */
 int store_row_wait(struct store *store, struct task_queue *queue, int64_t now_ms, enum table table,

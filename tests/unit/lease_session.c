@@ -449,6 +449,64 @@ static void a_job_of_the_dead_is_free_when_their_session_has_ended(struct shared
 }
 ON_BOTH(a_job_of_the_dead_is_free_when_their_session_has_ended)
 
+/* The cell says what it said, and has another version: of a write whose outcome was lost. */
+static void write_again(struct shared *s, struct process *p, const char *kind, const char *name)
+{
+	const struct store_parts row = {{slice_of(kind)}}, column = {{slice_of(name)}};
+	struct store_read *read = store_read_new(p->store, 1 << 16);
+	struct store_request *request = store_read_add(read, STORE_CELL_GET);
+	request->cell_get =
+		(struct store_cell_get){.table = TABLE_LEASES, .key = row, .column = column};
+	read->now_ms = clock_wall_ms(&s->clock.clock);
+	assert_int_equal(store_read_wait(read, &s->queue), 0);
+	assert_true(request->cell_get.found);
+	struct store_write *write = store_write_new(p->store, 1 << 16);
+	struct store_write_cond *outcome;
+	assert_int_equal(store_cell_put_if(write, TABLE_LEASES, &row, &column,
+					   request->cell_get.cell.version,
+					   request->cell_get.cell.value, 0, &outcome),
+			 0);
+	assert_int_equal(store_write_wait(write, &s->queue), 0);
+	assert_true(outcome->applied);
+	store_write_free(write);
+	store_read_free(read);
+}
+
+/* They stayed, and the others had to wait for the end of the session, or for ever. */
+static void what_is_given_back_goes_by_any_version(struct shared *s)
+{
+	struct errbuf e;
+	struct process *a = begin(s, 0, (struct begun){0});
+	assert_int_equal(take(s, a), 0xff);
+	assert_int_equal(take_job(s, a, &e), 0);
+	write_again(s, a, "job", "deletion");
+	job_claims_give(a->jobs, JOB_CLAIM_DELETION);
+	assert_true(version_of(s, a->store, "job", "deletion") == 0);
+	write_again(s, a, "rollup", "3");
+	assert_int_equal(leases_give(a->leases, &s->queue), 0);
+	for (const char *name = "01234567"; *name; name++)
+		assert_true(version_of(s, a->store, "rollup", (char[]){*name, 0}) == 0);
+	write_again(s, a, "session", "h-0");
+	assert_int_equal(lease_session_end(a->session, &s->queue), 0);
+	assert_true(version_of(s, a->store, "session", "h-0") == 0);
+}
+ON_BOTH(what_is_given_back_goes_by_any_version)
+
+/* It was taken over meanwhile. */
+static void what_another_has_is_not_given_back(struct shared *s)
+{
+	struct process *a = begin(s, 0, (struct begun){.list = true});
+	struct process *b = begin(s, 1, (struct begun){.list = true});
+	assert_int_equal(take(s, a), 0xff);
+	pass_ms(s, LEASE_MS + SKEW_MS);
+	assert_int_equal(take_of(s, b, "0-2"), 7);
+	assert_int_equal(leases_give(a->leases, &s->queue), 0);
+	assert_true(version_of(s, a->store, "rollup", "2") != 0);
+	assert_true(version_of(s, a->store, "rollup", "3") == 0);
+	assert_int_equal(take_of(s, b, "0-2"), 7);
+}
+ON_BOTH(what_another_has_is_not_given_back)
+
 /* ---- Rows ------------------------------------------------------------------------------------ */
 
 static uint64_t open_series(struct shared *s, struct store *store)
@@ -548,6 +606,8 @@ int main(void)
 		TESTS_OF(a_session_that_is_renewed_during_a_slow_read_is_not_ahead),
 		TESTS_OF(a_job_runs_once_at_a_time),
 		TESTS_OF(a_job_of_the_dead_is_free_when_their_session_has_ended),
+		TESTS_OF(what_is_given_back_goes_by_any_version),
+		TESTS_OF(what_another_has_is_not_given_back),
 		cmocka_unit_test(who_was_frozen_overwrites_nothing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -563,7 +563,7 @@ static void what_was_written_after_a_deletion_outlives_the_next_start(void **sta
 
 static void fail_write(void *argument)
 {
-	naive_fail_writes(argument, ERR_UNKNOWN, 1);
+	naive_fail_writes(argument, ERR_UNKNOWN, 3); /* as often as it is tried */
 }
 
 /* The next start will delete once more, so whoever asked has to know. */
