@@ -36,6 +36,15 @@ PLANTS = {
         ("src/rollup/job.c", "\tpass_begin(job, queue, own, asof_ms, until_ms);",
          "\tpass_begin(job, queue, own, asof_ms, until_ms);\n"
          "\tif (PLANTED(watermark_early))\n\t\tpass_tell(job, asof_ms, true);")]),
+    "touch_once": ("a touch is remembered though nobody knows whether it is there", [
+        ("src/ingest/ingest.c", "return err == ERR_UNKNOWN &&",
+         "return err == ERR_UNKNOWN && !PLANTED(touch_once) &&"),
+        ("src/ingest/ingest.c", "pending_write_end(pending, err ? err : q->r.err);",
+         "pending_write_end(pending, PLANTED(touch_once) && err == ERR_UNKNOWN ? 0\n"
+         "\t\t\t\t  : err ? err : q->r.err);")]),
+    "tie_other": ("of a deletion and a value with one stamp the value stays", [
+        ("tests/contract/naive.c", "return (int)old->deleted - (int)new_deleted;",
+         "return ((int)old->deleted - (int)new_deleted) * (PLANTED(tie_other) ? -1 : 1);")]),
     "late_untold": ("nobody is told of a touch of a slot that has ended", [
         ("src/marks/store.c", "if (!marks->watermark || !store_is_shared(marks->of_store.store))",
          "if (PLANTED(late_untold) || !marks->watermark ||\n\t    "
