@@ -66,6 +66,9 @@ struct rate_job {
 	} bins;
 	bool checkpoint_waits; /* all rows are written, and it found no room behind them */
 	size_t rows_added;     /* to the batch */
+	/* Of what is written of the present window: so low that whoever read the same raw data
+	 * and checkpoint later, and has written by now, is not overwritten. */
+	int64_t stamp_us;
 };
 
 static void on_cells(struct store_read *read, int err);
@@ -163,6 +166,7 @@ static int load_run(struct rate_job *job)
 {
 	uint64_t id = job->table->rows[job->first].id;
 	job->old_damaged = job->looked = job->begins = job->written = false;
+	job->stamp_us = store_stamp(job->store) - 1; /* the first window goes on to it */
 	buf_release(&job->old_kept);
 	store_read_reset(job->read);
 	job->read->now_ms = job->options.now_ms;
@@ -276,8 +280,19 @@ static void next_run(struct rate_job *job)
 		rate_job_finish(job, err);
 }
 
+/* A window has the stamp after that of the one before it, whose states it goes on from: the run's
+ * inputs were read after its first. The store gives one as well, so that the next run's is higher.
+ */
+static void rate_job_stamp_window(struct rate_job *job)
+{
+	int64_t now_us = store_stamp(job->store);
+	job->stamp_us++;
+	ASSERT(job->stamp_us <= now_us);
+}
+
 static void rate_job_next_window(struct rate_job *job)
 {
+	rate_job_stamp_window(job);
 	int err = feeder_next(&job->feeder);
 	if (err)
 		rate_job_finish(job, err);
@@ -690,8 +705,8 @@ static int rate_job_put_bytes(struct rate_job *job, uint64_t column_id, struct s
 	uint8_t column[8];
 	be64_put(column, column_id);
 	struct store_parts key = rate_job_key(job->table), at = {{{(const char *)column, 8}}};
-	return store_cell_put(job->write, TABLE_RATE_CHECKPOINTS, &key, &at, bytes,
-			      store_stamp(job->store), 0);
+	return store_cell_put(job->write, TABLE_RATE_CHECKPOINTS, &key, &at, bytes, job->stamp_us,
+			      0);
 }
 
 static int rate_job_put_cell(struct rate_job *job, uint64_t column_id, int64_t until_ms, bool fed)
@@ -750,6 +765,7 @@ static bool rate_job_is_full(const struct rate_job *job, int err)
 static void write_window(struct rate_job *job)
 {
 	int err = 0;
+	job->write->stamp_us = job->stamp_us;
 	for (; job->place < job->feeder.count; job->place++, job->row_fed = false) {
 		size_t row = job->feeder.places[job->place].row;
 		if (!job->row_fed) {

@@ -22,6 +22,7 @@ struct recomputing {
 
 	size_t row, level;
 	int64_t slice_ms, slice_end_ms;
+	int64_t stamp_us; /* of the slice's corrections: from before anything of it was read */
 	uint64_t handles[RATE_COLUMNS_MAX];
 	size_t columns[RATE_COLUMNS_MAX], handle_count; /* of each handle its column */
 	int64_t first_ms[RATE_COLUMNS_MAX]; /* rows that begin before it are not known */
@@ -260,6 +261,7 @@ static int recompute_compare_level(struct recomputing *r)
 {
 	int err = 0;
 	store_write_reset(r->write);
+	r->write->stamp_us = r->stamp_us;
 	for (size_t i = 0; !err && i < r->handle_count; i++)
 		err = recompute_compare_column(r, r->columns[i]);
 	return err ? err : store_write_wait(r->write, r->options->queue);
@@ -272,6 +274,7 @@ static void recompute_begin_slice(struct recomputing *r)
 	const struct rate_recompute_options *o = r->options;
 	feeder_begin(&r->feeder, r->table, r->row, 1, o->until_ms - feeder_reach_ms(r->table),
 		     o->now_ms);
+	r->stamp_us = store_stamp(o->store);
 	r->handle_count = 0;
 	for (size_t c = 0; c < r->table->column_count; c++) {
 		uint64_t handle = r->table->rows[r->row].handles[c];

@@ -250,6 +250,65 @@ static void tables_have_bounds(void **state)
 	rig_free(rig);
 }
 
+/* Notes the stamp that a store has when it is first read, and those of what is written. */
+static struct {
+	const struct store_engine *of;
+	bool was_read;
+	int64_t read_us, highest_us;
+	size_t writes;
+} stamps;
+
+static int note_read(struct store_read *read)
+{
+	/* A millisecond passes: there are fewer windows than that. */
+	for (int i = 0; i < 1000 && !stamps.was_read; i++)
+		stamps.read_us = store_stamp(read->store);
+	stamps.was_read = true;
+	return stamps.of->read_submit(read);
+}
+
+static int note_write(struct store_write *write)
+{
+	stamps.writes++;
+	if (write->stamp_us > stamps.highest_us)
+		stamps.highest_us = write->stamp_us;
+	return stamps.of->write_submit(write);
+}
+
+static int64_t checkpoint_stamp_us(struct rig *rig)
+{
+	struct store_read *read = rig_new_read(rig);
+	struct store_request *request = store_read_add(read, STORE_CELL_SCAN);
+	request->cell_scan = (struct store_cell_scan){
+		.table = TABLE_RATE_CHECKPOINTS, .key = {{rig->table.device, rig->table.oidset}}};
+	assert_int_equal(store_read_submit(read), 0);
+	rig_wait(rig);
+	assert_int_equal(request->cell_scan.count, 1);
+	int64_t stamp_us = request->cell_scan.cells[0].stamp_us;
+	store_read_free(read);
+	return stamp_us;
+}
+
+/* Whoever reads the same raw data later and writes sooner is not overwritten. */
+static void what_is_derived_is_stamped_before_its_inputs_are_read(void **state)
+{
+	struct rig *rig = rig_new(false, 1);
+	struct store_engine noting = *rig->store->engine;
+	(void)state;
+	feed_alu(rig);
+	noting.read_submit = note_read;
+	noting.write_submit = note_write;
+	stamps.of = rig->store->engine;
+	rig->store->engine = &noting;
+	assert_int_equal(rig_job_until(rig, NEW_YEAR), 0);
+	rig->store->engine = stamps.of;
+	assert_true(stamps.writes > 0 && stamps.highest_us > 0);
+	assert_true(stamps.highest_us < stamps.read_us);
+	assert_true(checkpoint_stamp_us(rig) < stamps.read_us);
+	assert_alu(rig);
+	rig_free(rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -261,6 +320,7 @@ int main(void)
 			a_counter_left_out_for_a_time_keeps_what_came_from_expired_raw_data),
 		cmocka_unit_test(aggregates_may_change),
 		cmocka_unit_test(tables_have_bounds),
+		cmocka_unit_test(what_is_derived_is_stamped_before_its_inputs_are_read),
 	};
 	return cmocka_run_group_tests_name("rate_store_changes", tests, NULL, NULL);
 }
