@@ -129,6 +129,15 @@ static void delete_add_granularity(struct deleting *d, int64_t width_ms, int64_t
 		delete_add_cut(d, width_ms, last_ms, open_from_ms, kept);
 }
 
+/* Of series that are to be forgotten nothing is marked where the engine knows which are: an append
+ * to one of them fails, so nobody makes rows of what went. Elsewhere a row may come yet, and bring
+ * its series back. */
+static bool delete_marks_slots(const struct rollup_delete_options *o)
+{
+	return o->site->granularities.count &&
+	       (!o->whole || !(o->site->store->engine->can & STORE_EXACT_FORGETTING));
+}
+
 /* Rows come first: one that is made again meanwhile is of samples that go, and mark it, or of some
  * that came since.
  *
@@ -139,7 +148,7 @@ static void delete_list_spans(struct deleting *d, int64_t raw_ms)
 {
 	const struct rollup_delete_options *o = &d->options;
 	int64_t now_ms = clock_age_ms(o->site->clock), open_from_ms = INT64_MAX;
-	bool marks = o->site->granularities.count && !o->whole;
+	bool marks = delete_marks_slots(o);
 	d->span_count = 0;
 	if (marks)
 		open_from_ms = rollup_site_open_from_ms(o->site, raw_ms);

@@ -263,7 +263,7 @@ static void choose_deletion(struct deleter *d)
 	d->series = (unsigned)pick(m, SERIES);
 	d->host = hosts[d->series / FIELDS % HOSTS];
 	d->has_selector = chance(m, 50);
-	d->whole = !m->far && chance(m, 20);
+	d->whole = chance(m, 20);
 	d->from_ms = now_ms(m) / SLOT_MS * SLOT_MS -
 		     (int64_t)pick(m, m->late && chance(m, 50) ? LATE_SLOTS : 5) * SLOT_MS;
 	d->to_ms = d->from_ms + (1 + (int64_t)pick(m, 4)) * SLOT_MS;

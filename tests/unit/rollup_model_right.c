@@ -283,7 +283,7 @@ static bool may_be_deleted(const struct model *m, const struct point *point)
 {
 	const struct deleter *d = &m->deleter;
 	return (d->wanted || d->works) && point->series % FIELDS == d->series % FIELDS &&
-	       point->ts_ms >= d->from_ms && point->ts_ms < d->to_ms;
+	       (d->whole || (point->ts_ms >= d->from_ms && point->ts_ms < d->to_ms));
 }
 
 /* How many times of the bucket have a sample that was taken. */
