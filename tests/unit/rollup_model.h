@@ -121,6 +121,16 @@ struct deleter {
 	int64_t from_ms, to_ms;
 };
 
+/* Of a far store: makes the marks of all raw data and late points again. */
+struct rebuilder {
+	struct process p;
+	struct model *model;
+	struct stepped work;
+	bool works;
+	bool wanted; /* it was begun, and is to be begun again if it broke off */
+	int err;     /* what it ended with */
+};
+
 struct point {
 	unsigned series;
 	int64_t ts_ms;
@@ -179,6 +189,8 @@ struct model {
 	int64_t dead_until_ms[PARTITIONS]; /* what workers that died had, until then */
 	struct deleter deleter;
 	unsigned deletes; /* how readily it begins, in percent */
+	struct rebuilder rebuilder;
+	unsigned rebuilds; /* how readily it begins, per mille */
 	/* Of a far store, those that were done. */
 	struct deleter *deletions;
 	size_t deletion_count;
@@ -295,6 +307,13 @@ void deleter_tick(struct deleter *d);
 bool deleter_step(struct deleter *d);
 /* What was wanted is wanted still. */
 void deleter_kill(struct deleter *d);
+
+void rebuilder_open(struct model *m);
+void rebuilder_tick(struct rebuilder *r);
+/* Goes on by a step. False: there is nothing that it could do. */
+bool rebuilder_step(struct rebuilder *r);
+/* What was begun is wanted still. */
+void rebuilder_kill(struct rebuilder *r);
 
 /* ---- rollup_model_right.c -------------------------------------------------------------------- */
 

@@ -1,5 +1,8 @@
-/* Of the model of roll-ups: who sends samples until they are taken, and who deletes some. */
+/* Of the model of roll-ups: who sends samples until they are taken, who deletes some, and who
+ * makes marks again. */
 #include "rollup_model.h"
+
+#include "rollup/remark.h"
 
 /* ---- Clients --------------------------------------------------------------------------------- */
 
@@ -362,4 +365,64 @@ void deleter_kill(struct deleter *d)
 		;
 	ASSERT(!d->works);
 	process_release(&d->p);
+}
+
+/* ---- Who makes marks again ------------------------------------------------------------------- */
+
+static void run_rebuild(struct task_queue *queue, void *owner)
+{
+	struct rebuilder *r = owner;
+	struct model *m = r->model;
+	const struct rollup_site site = {.store = r->p.store,
+					 .marks = r->p.marks,
+					 .clock = &r->p.clock.clock,
+					 .granularities = m->granularities,
+					 .partitions = PARTITIONS,
+					 .quiet_ms = QUIET_MS,
+					 .skew_max_ms = SKEW_MS,
+					 .retention.levels_ms = {m->raw_ms}};
+	struct remark_result result;
+	r->err = remark(
+		&(struct remark_options){
+			.site = &site, .queue = queue, .to_ms = INT64_MAX, .with_late = m->late},
+		&result);
+	trace(m, "rebuild: %llu marks, error %d", (unsigned long long)result.marks, r->err);
+}
+
+bool rebuilder_step(struct rebuilder *r)
+{
+	if (!r->works || !stepped_ready(&r->work))
+		return false;
+	(void)stepped_step(&r->work);
+	if (!stepped_over(&r->work))
+		return true;
+	stepped_release(&r->work);
+	r->works = false;
+	r->wanted = r->err != 0;
+	return true;
+}
+
+void rebuilder_open(struct model *m)
+{
+	struct rebuilder *r = &m->rebuilder;
+	r->model = m;
+	r->works = false;
+	process_open(m, &r->p, "rebuilder", 0);
+}
+
+void rebuilder_tick(struct rebuilder *r)
+{
+	if (r->works || r->p.frozen || (!r->wanted && pick(r->model, 1000) >= r->model->rebuilds))
+		return;
+	stepped_start(&r->work, run_rebuild, r);
+	r->works = r->wanted = true;
+}
+
+void rebuilder_kill(struct rebuilder *r)
+{
+	process_kill(r->model, &r->p);
+	while (rebuilder_step(r))
+		;
+	ASSERT(!r->works);
+	process_release(&r->p);
 }

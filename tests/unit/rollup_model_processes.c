@@ -51,8 +51,12 @@ void process_open(struct model *m, struct process *p, const char *kind, size_t i
 		p->store = &p->slow.store;
 		snprintf(p->name, sizeof(p->name), "%s%zu", kind, i);
 	}
-	p->marks = marks_store_open(
-		&(struct marks_store_options){.store = p->store, .writer = slice_of(p->name)});
+	p->marks = marks_store_open(&(struct marks_store_options){
+		.store = p->store,
+		.writer = slice_of(p->name),
+		.clock = &p->clock.clock,
+		.late_ms = recent_touches_write_max_ms(QUIET_MS, m->far ? SKEW_MS : 0),
+	});
 	p->watermark = m->far ? watermark_new(SLOT_MS, QUIET_MS, true) : NULL;
 	if (p->watermark)
 		marks_tell(p->marks, p->watermark);

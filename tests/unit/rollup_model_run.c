@@ -22,11 +22,14 @@ static void advance_to_edge(struct model *m)
 	advance(m, by_ms + (int64_t)pick(m, 3) - 1);
 }
 
-/* Those that take line protocol, then those that roll up, then the one that deletes. */
-enum { PROCESSES = TAKERS + WORKERS + 1 };
+/* Those that take line protocol, then those that roll up, then the one that deletes, and of a far
+ * store the one that makes marks again. */
+enum { PROCESSES = TAKERS + WORKERS + 2 };
 
 static struct process *process_at(struct model *m, size_t i)
 {
+	if (i == TAKERS + WORKERS + 1)
+		return &m->rebuilder.p;
 	if (i == TAKERS + WORKERS)
 		return &m->deleter.p;
 	return i < TAKERS ? &m->takers[i].p : &m->workers[i - TAKERS].p;
@@ -48,6 +51,12 @@ static void step_some_process(struct model *m)
 static void restart_something(struct model *m)
 {
 	size_t i = pick(m, TAKERS + WORKERS + (m->deletes != 0));
+	if (m->rebuilds && chance(m, 20)) {
+		trace(m, "rebuilder dies");
+		rebuilder_kill(&m->rebuilder);
+		rebuilder_open(m);
+		return;
+	}
 	if (i == TAKERS + WORKERS) {
 		trace(m, "deleter dies");
 		deleter_kill(&m->deleter);
@@ -106,6 +115,11 @@ static void run_step(struct model *m)
 		deleter_tick(&m->deleter);
 		deleter_step(&m->deleter);
 	}
+	if (m->rebuilds && chance(m, 10)) {
+		rebuilder_tick(&m->rebuilder);
+		if (!m->rebuilder.p.frozen)
+			rebuilder_step(&m->rebuilder);
+	}
 	if (kind >= 350 && kind < 750 && !chance(m, m->store))
 		return;
 	if (kind < 350)
@@ -136,6 +150,7 @@ static bool work_off(struct model *m)
 	for (size_t i = 0; i < WORKERS; i++)
 		any |= worker_step(&m->workers[i]);
 	any |= deleter_step(&m->deleter);
+	any |= rebuilder_step(&m->rebuilder);
 	if (m->far)
 		return far_step(m->far) || any;
 	any |= m->slow.write_count || m->slow.read_count;
@@ -180,7 +195,9 @@ static bool come_to_rest(struct model *m)
 			continue;
 		if (m->deleter.wanted && !m->deleter.works)
 			deleter_begin(&m->deleter);
-		if (all_sent(m) && !marked_rows(m) && !m->deleter.wanted)
+		if (m->rebuilder.wanted)
+			rebuilder_tick(&m->rebuilder);
+		if (all_sent(m) && !marked_rows(m) && !m->deleter.wanted && !m->rebuilder.wanted)
 			break;
 		advance(m, TICK_MS);
 		for (size_t i = 0; i < WORKERS; i++)
@@ -278,6 +295,8 @@ static void begin(struct model *m, uint64_t seed, const struct run *run)
 	else
 		m->deletes = chance(m, 50) ? 1 + (unsigned)pick(m, 100) : 0;
 	deleter_open(m);
+	m->rebuilds = run->far && chance(m, 30) ? 20 + (unsigned)pick(m, 100) : 0;
+	rebuilder_open(m);
 }
 
 static void end(struct model *m)
@@ -287,6 +306,7 @@ static void end(struct model *m)
 	for (size_t i = 0; i < WORKERS; i++)
 		worker_kill(&m->workers[i]);
 	deleter_kill(&m->deleter);
+	rebuilder_kill(&m->rebuilder);
 	if (m->far)
 		far_free(m->far);
 	else
