@@ -62,7 +62,8 @@ struct session_hold {
  * anew, which is a break. ERR_RETRY: somebody else writes the cell; or the store's error. */
 int lease_session_renew(struct lease_session *session, struct task_queue *queue,
 			struct session_hold *hold) MUST_CHECK;
-/* Takes its cell away, if there is one. ERR_RETRY: somebody else writes it; or the store's error. */
+/* Takes its cell away, if there is one. ERR_RETRY: somebody else writes it; or the store's error.
+ */
 int lease_session_end(struct lease_session *session, struct task_queue *queue) MUST_CHECK;
 
 /* Begins it where others use the store, and names in the log those whose clocks are ahead by more

@@ -1,12 +1,12 @@
 /* Property test of roll-ups. Some processes that take line protocol and some that roll up share a
  * store that is far away (slow_store.h); a seed decides who does what next, what fails, who dies
  * and is started again, and how the clock moves on. One more deletes samples, of some time or of
- * all, and goes on when it was broken off; on a far store another one makes all marks again. Whenever all has come to rest, every row of every
- * granularity is what a plain loop makes of the raw data, those of late points what it makes of
- * late data, every sample of a request that was answered well is in one of the two unless a
- * deletion since was of its time, and no mark is left. On a far store a query at any moment has
- * each such sample, too: in a row of the time up to which its metric is rolled up, else in raw
- * data. */
+ * all, and goes on when it was broken off; on a far store another one makes all marks again.
+ * Whenever all has come to rest, every row of every granularity is what a plain loop makes of the
+ * raw data, those of late points what it makes of late data, every sample of a request that was
+ * answered well is in one of the two unless a deletion since was of its time, and no mark is left.
+ * On a far store a query at any moment has each such sample, too: in a row of the time up to which
+ * its metric is rolled up, else in raw data. */
 #include "rollup_model.h"
 
 #include "tools/long_run.h"
