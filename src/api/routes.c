@@ -20,7 +20,6 @@
 #define BODY_QUESTION 1 << 20, 2 << 20
 /* Read as a whole, as trees; what is packed by gzip has no more than what is not. */
 #define BODY_REPORTS 32 << 20, 0
-
 const struct http_route api_routes[] = {
 	{VERB_GET, "/", false, ROLE_READ, NO_BODY, &self_page,
 	 "This page: what is collected, how the server is doing, and every route.", "/",
@@ -154,6 +153,26 @@ const struct http_route api_routes[] = {
 	{VERB_POST, "/oops/days/", true, ROLE_ADMIN, NO_BODY, &faults_recount,
 	 "/oops/days/DAY/recount: counts the reports of a day anew.", "granary fault recount today",
 	 .params = faults_recount_params},
+	{VERB_GET, "/oops/projects", false, ROLE_ADMIN, NO_BODY, &projects_list,
+	 "Projects: numbers of tenants and their keys, by which Sentry's clients send reports.",
+	 "/oops/projects"},
+	{VERB_POST, "/oops/projects", false, ROLE_ADMIN, NO_BODY, &projects_add,
+	 "Makes a project of a tenant, with a key.", "granary fault project add shop",
+	 .params = projects_add_params},
+	{VERB_POST, "/oops/projects/#/keys", false, ROLE_ADMIN, NO_BODY, &projects_key_add,
+	 "Adds a key to a project.", "granary fault project key add 1"},
+	{VERB_DELETE, "/oops/projects/#/keys/", true, ROLE_ADMIN, NO_BODY, &projects_key_remove,
+	 "Takes a key of a project back: whoever sends with it is refused.",
+	 "granary fault project key remove 1 0123456789abcdef0123456789abcdef"},
+	{VERB_POST, "/api/#/envelope", false, ROLE_WRITE, BODY_REPORTS, &sentry_envelope,
+	 "Takes what Sentry's clients send to a project: events, slow transactions.",
+	 "curl --data-binary @envelope 'http://127.0.0.1:8470/api/1/envelope/?sentry_key=KEY'",
+	 .any_origin = true, .params = sentry_params},
+	{VERB_POST, "/api/#/store", false, ROLE_WRITE, BODY_REPORTS, &sentry_store,
+	 "Takes one event of older clients of Sentry.",
+	 "curl -d '{\"exception\":{\"values\":[{\"type\":\"KeyError\"}]}}' "
+	 "'http://127.0.0.1:8470/api/1/store/?sentry_key=KEY'",
+	 .any_origin = true, .params = sentry_params},
 	{VERB_GET, "/oops/", true, ROLE_READ, NO_BODY, &faults_show,
 	 "A fault report, whole; its id in large or small letters, with OOPS- and without.",
 	 "/oops/OOPS-7f3c", .params = faults_show_params},

@@ -18,6 +18,7 @@ struct client_fault_args {
 	const char *context, *exception, *host, *release, *environment, *level, *user;
 	const char *since, *until, *from, *to, *limit, *token;
 	struct command_words files;
+	struct command_words project;
 };
 
 static const struct client_fault_args *client_fault_args_of(const struct command_args *args)
@@ -273,6 +274,11 @@ static int client_fault_put(const struct command_args *args)
 	return failed ? EXIT_FAILED : EXIT_OK;
 }
 
+static int client_fault_run_project(const struct command_args *args)
+{
+	return client_fault_project(args, &client_fault_args_of(args)->project);
+}
+
 /* ---- The commands ---------------------------------------------------------------------------- */
 
 #define ROW(type, field, ...)   COMMAND_ROW(command_##type, client_fault_args, field, __VA_ARGS__)
@@ -333,6 +339,14 @@ static const struct command_option client_fault_put_options[] = {
 	CLIENT_OUTPUT,
 };
 
+static const struct command_option client_fault_project_options[] = {
+	ROW(text, project, NULL, "WHAT",
+	    "list, add NAME, key add NUMBER or key remove NUMBER KEY", .required = true,
+	    .words_max = 4),
+	CLIENT_SERVER,
+	CLIENT_OUTPUT,
+};
+
 #define CLIENT_FAULT_DAY_COLUMNS                                                                   \
 	"total\treports that were received on that day\n"                                          \
 	"duration\tthe longest, a row each: ms and id\n"                                           \
@@ -377,6 +391,16 @@ static const struct command client_fault_verbs[] = {
 		 "Exit status: 0 all are taken or repeated, 1 not all, 2 wrong use.\n",
 	 COMMAND_TAKES(client_fault_put_options, client_fault_args),
 	 .run = client_fault_put},
+	{.name = "fault project",
+	 .summary = "lists and makes projects, to which Sentry's clients send",
+	 .about = "A project is a tenant with a number and keys. Sentry's clients are given its "
+		  "address, the DSN, as http://KEY@127.0.0.1:8470/1:\n"
+		  "list\tall projects, a row for each key\n"
+		  "add NAME\tmakes a project of the tenant NAME, and prints its DSN\n"
+		  "key add NUMBER\tgives it one more key, and prints the DSN with it\n"
+		  "key remove NUMBER KEY\tfrom then on whoever sends with this key is refused\n",
+	 COMMAND_TAKES(client_fault_project_options, client_fault_args),
+	 .run = client_fault_run_project},
 };
 
 const struct command client_fault = {
@@ -385,6 +409,7 @@ const struct command client_fault = {
 	.examples = "granary fault put OOPS-7f3c.json\n"
 		    "granary fault list --context /login --since 1h-ago\n"
 		    "granary fault day yesterday -o table\n"
-		    "granary fault show OOPS-7f3c\n",
+		    "granary fault show OOPS-7f3c\n"
+		    "granary fault project add shop\n",
 	COMMAND_VERBS(client_fault_verbs),
 };

@@ -87,6 +87,9 @@ int client_show(const struct command_args *args, const char *method, const char 
 int client_show_route(const struct command_args *args, const char *method, const char *route,
 		      client_print *print);
 
+/* `fault project`, with the words behind it. The exit status. */
+int client_fault_project(const struct command_args *args, const struct command_words *words);
+
 /* ---- Tables --------------------------------------------------------------------------------- */
 
 /* Rows of texts, printed with aligned columns or as CSV. Cells are copied; a full table drops rows

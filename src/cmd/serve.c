@@ -581,10 +581,12 @@ static void serve_print_ready(struct serve *s)
 		       "--server http://%s\n"
 		       "  curl -s 'http://%s/api/query?tenant=host&"
 		       "metricName=SystemMetrics.LoadAverage.1&start=1h-ago'\n"
-		       "  %s stats --server http://%s\n"
-		       "\n"
-		       "Ctrl-C stops the server.\n",
+		       "  %s stats --server http://%s\n",
 		       command_program(), text, text, command_program(), text);
+	if (s->conf->welcome) {
+		serve_faults_print_dsn(s->faults, text);
+		printf("\nCtrl-C stops the server.\n");
+	}
 	fflush(stdout);
 }
 

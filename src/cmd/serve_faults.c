@@ -1,5 +1,7 @@
 #include "cmd/serve_faults.h"
 
+#include <stdio.h>
+
 #include "base/random.h"
 #include "conf/conf.h"
 #include "fault/fault.h"
@@ -117,6 +119,16 @@ void serve_faults_free(struct serve_faults *faults)
 	fault_close(faults->fault);
 	mem_free(faults->words);
 	mem_free(faults);
+}
+
+void serve_faults_print_dsn(const struct serve_faults *faults, const char *address)
+{
+	struct fault_project project;
+	if (!faults || !fault_projects_find(fault_projects_of(faults->fault), 1, &project) ||
+	    !project.key_count)
+		return;
+	printf("\nSentry's clients send faults to the DSN http://%s@%s/%d\n", project.keys[0],
+	       address, 1);
 }
 
 struct fault *serve_faults_fault(const struct serve_faults *faults)

@@ -35,6 +35,10 @@ void serve_faults_stop(struct serve_faults *faults); /* when no request is at wo
 bool serve_faults_are_over(const struct serve_faults *faults);
 void serve_faults_free(struct serve_faults *faults); /* over */
 
+/* Prints the address of project 1 to standard output, which Sentry's clients are given; nothing
+ * where the store takes no writes and has none. `address` is that of the server. */
+void serve_faults_print_dsn(const struct serve_faults *faults, const char *address);
+
 struct fault *serve_faults_fault(const struct serve_faults *faults);
 struct pool *serve_faults_pool(const struct serve_faults *faults);
 

@@ -19,6 +19,9 @@ struct fault_attribute {
 	const char *name;   /* as O has it; ends with `.`: all that begin so */
 	const char *sent;   /* in a document, if a report has another name for it; else NULL */
 	const char *python; /* as python-oops has it; NULL: the same, or it has none */
+	/* Where an event of Sentry's clients has it (sentry.h): member.member, other places behind
+	 * a `|`; NULL: nowhere, or it is made of several members. */
+	const char *sentry;
 	enum fault_shape shape;
 	int fact;         /* enum fault_text; -1: none of them. Of two rows the first one wins. */
 	const char *help; /* a sentence */

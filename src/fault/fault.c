@@ -31,6 +31,7 @@ struct fault {
 	struct fault_options options;
 	struct fault_site site;
 	struct fault_intake *intake;
+	struct fault_projects *projects;
 	uint64_t seed;        /* of hashes of tenants */
 	pthread_mutex_t lock; /* guards the next */
 	struct hash_table books;
@@ -62,6 +63,11 @@ const struct fault_site *fault_site_of(const struct fault *fault)
 struct fault_intake *fault_intake_of(struct fault *fault)
 {
 	return fault->intake;
+}
+
+struct fault_projects *fault_projects_of(struct fault *fault)
+{
+	return fault->projects;
 }
 
 /* ---- Books ----------------------------------------------------------------------------------- */
@@ -125,7 +131,7 @@ static int fault_see_row(const struct store_row *row, void *owner)
 	return 0;
 }
 
-/* Tenants that anybody has written to. */
+/* Tenants that anybody has written to; and what other processes have changed. */
 static int fault_look(struct fault *fault, struct job *job, struct errbuf *e)
 {
 	int err =
@@ -133,6 +139,8 @@ static int fault_look(struct fault *fault, struct job *job, struct errbuf *e)
 				TABLE_REPORT_WRITERS, fault_see_row, fault, e);
 	if (!err && store_is_shared(fault->site.store))
 		err = sessions_look(&fault->sessions, fault->options.session, job_queue(job));
+	if (!err && store_is_shared(fault->site.store))
+		err = fault_projects_load(fault->projects, job_queue(job), e);
 	return err;
 }
 
@@ -371,8 +379,10 @@ int fault_open(const struct fault_options *options, struct fault **to, struct er
 		.written = fault_on_written,
 		.owner = fault,
 	});
+	fault->projects = fault_projects_new(options->store, options->clock);
 	task_queue_init(&queue);
 	int err = fault_read_key(fault, &queue, e);
+	err = err ? err : fault_projects_open(fault->projects, &queue, e);
 	task_queue_release(&queue);
 	*to = fault;
 	if (err) {
@@ -394,6 +404,7 @@ void fault_close(struct fault *fault)
 	}
 	hash_table_release(&fault->books);
 	fault_intake_free(fault->intake);
+	fault_projects_free(fault->projects);
 	leases_free(fault->leases);
 	sessions_release(&fault->sessions);
 	mem_free(fault->owned);

@@ -16,6 +16,7 @@
 
 #include "fault/book.h"
 #include "fault/intake.h"
+#include "fault/projects.h"
 #include "fault/report.h"
 #include "lease/session.h"
 
@@ -48,6 +49,7 @@ void fault_tick(struct fault *fault); /* several times a second */
 
 struct fault_intake *fault_intake_of(struct fault *fault);
 const struct fault_site *fault_site_of(const struct fault *fault);
+struct fault_projects *fault_projects_of(struct fault *fault);
 
 /* The book of a tenant that reports were taken of, here or by other processes; of any other tenant
  * one that is made for the moment, so that whoever only asks fills no memory. It is to be given

@@ -4,6 +4,7 @@
  *     digest      of that text, before anything is taken away
  *     unpack      a timeline that is a text of JSON
  *     mask        the whole tree: nothing below sees a secret but the id, which is an address
+ *     add         of an event of Sentry's clients what it says in the words of a report
  *     map         members to attributes: names of dialects, the request's variables, long names
  *     shape       values of known attributes: texts, the duration, the timeline; the facts
  *     write       the body
@@ -18,6 +19,7 @@
 #include "base/visible.h"
 #include "fault/attributes.h"
 #include "fault/canonical.h"
+#include "fault/sentry.h"
 #include "fault/timeline.h"
 #include "wire/number.h"
 
@@ -172,10 +174,11 @@ static size_t report_child_count(const struct json *node)
 	return count;
 }
 
-/* Room for all that there can be: members, and the request's variables, which become attributes. */
+/* Room for all that there can be: members, the request's variables, which become attributes, and
+ * what an event says in the words of a report. */
 static int report_list_members(struct report_reading *r, struct json *document)
 {
-	size_t max = report_child_count(document);
+	size_t max = report_child_count(document) + fault_attribute_count;
 	const struct json *variables = json_member(document, "req_vars");
 	if (variables)
 		max += report_child_count(variables);
@@ -298,14 +301,15 @@ struct report_there {
 static void report_map_one(struct report_reading *r, struct report_attribute *a,
 			   const struct report_there *there)
 {
-	if (slice_equal(a->name, SLICE("req_vars"))) {
+	if (r->dialect != FAULT_OF_SENTRY && slice_equal(a->name, SLICE("req_vars"))) {
 		report_unpack_request(r, a);
 		return;
 	}
 	if (!a->known || a->how == FAULT_NAMED_SO)
 		return;
 	uint64_t bit = UINT64_C(1) << (a->known - fault_attributes);
-	if (a->how == FAULT_NAMED_IN_PYTHON && ((there->named | there->sent) & bit)) {
+	if (a->how == FAULT_NAMED_IN_PYTHON &&
+	    (r->dialect == FAULT_OF_SENTRY || ((there->named | there->sent) & bit))) {
 		a->known = NULL;
 		return;
 	}
@@ -378,6 +382,53 @@ static void report_take_masked_names(struct report_reading *r)
 {
 	for (size_t i = 0; i < r->count; i++)
 		r->attributes[i].name = r->attributes[i].value->key;
+}
+
+/* ---- Events of Sentry's clients -------------------------------------------------------------- */
+
+/* {"values": [...]} becomes the list, so that all clients' events have one shape. */
+static void report_take_exceptions(struct report_attribute *a)
+{
+	const struct json *values = json_member(a->value, "values");
+	if (a->value->type == JSON_T_STRING)
+		return;
+	a->name = fault_sentry_name(a->name);
+	if (!values || values->type != JSON_T_ARRAY || a->value->first->next)
+		return;
+	a->value->type = JSON_T_ARRAY;
+	a->value->first = values->first;
+	a->value->count = values->count;
+}
+
+static bool report_has(const struct report_reading *r, struct slice name)
+{
+	for (size_t i = 0; i < r->count; i++) {
+		if (!r->attributes[i].dropped && slice_equal(r->attributes[i].name, name))
+			return true;
+	}
+	return false;
+}
+
+/* After masking: what is hidden in the event gives nothing. What is made of several parts of it is
+ * masked by its own name, too. */
+static void report_add_of_event(struct report_reading *r, const struct json *event)
+{
+	struct json *made = fault_sentry_attributes(event, r->arena);
+	r->arena_full |= !made;
+	if (!made)
+		return;
+	fault_mask_tree(r->options->masks, made, r->arena);
+	for (size_t i = 0; i < r->count; i++) {
+		if (slice_equal(r->attributes[i].name, SLICE("exception")))
+			report_take_exceptions(&r->attributes[i]);
+	}
+	for (struct json *member = made->first; member; member = member->next) {
+		if (report_has(r, member->key))
+			continue;
+		r->attributes[r->count] = (struct report_attribute){
+			.name = member->key, .value = member, .place = r->places++};
+		r->count++;
+	}
 }
 
 /* What was dropped goes; if it was doubled, that is said. */
@@ -615,6 +666,8 @@ static int report_read(struct report_reading *r, struct json *document, struct s
 	fault_mask_tree(r->options->masks, document, r->arena);
 	report_take_masked_names(r);
 	report_drop(r, true);
+	if (r->dialect == FAULT_OF_SENTRY)
+		report_add_of_event(r, document);
 	report_map(r);
 	report_drop(r, false);
 	report_fit_names(r);

@@ -22,6 +22,7 @@
 enum fault_dialect {
 	FAULT_OF_OOPS,   /* JSON with the names of O; those of python-oops are known there, too */
 	FAULT_OF_PYTHON, /* python-oops: BSON, rfc822; durations are in seconds */
+	FAULT_OF_SENTRY, /* an event of Sentry's clients (sentry.h) */
 };
 
 enum {

@@ -78,7 +78,8 @@ struct http_handler {
 struct http_route {
 	enum http_verb verb;
 	const char *path; /* `/api/put`, also with a slash behind it; with `prefix`, `/v2/` stands
-			   * for all that begins so */
+			   * for all that begins so; `#` in it stands for a number of up to
+			   * HTTP_NUMBER_DIGITS_MAX digits */
 	bool prefix;
 	enum http_role role;
 	size_t body_max_bytes;    /* as sent; 0: no body is taken (413) */
@@ -103,7 +104,7 @@ struct http_param {
 	struct slice name, value; /* decoded */
 };
 
-enum { HTTP_SEGMENTS_MAX = 16, HTTP_MESSAGE_MAX_BYTES = 1000 };
+enum { HTTP_SEGMENTS_MAX = 16, HTTP_MESSAGE_MAX_BYTES = 1000, HTTP_NUMBER_DIGITS_MAX = 18 };
 
 struct http_conn;
 

@@ -30,12 +30,25 @@ const char *http_verb_text(enum http_verb verb)
 
 /* ---- Routes ---------------------------------------------------------------------------------- */
 
+/* How many bytes of the text `#` of a route stands for: digits. */
+static size_t path_digits(struct slice text)
+{
+	size_t len = 0;
+	while (len < text.len && len < HTTP_NUMBER_DIGITS_MAX && text.data[len] >= '0' &&
+	       text.data[len] <= '9')
+		len++;
+	return len;
+}
+
 static bool path_is_below(const struct http_route *route, struct slice path)
 {
-	size_t len = strlen(route->path);
-	if (route->prefix ? path.len < len : path.len != len)
-		return false;
-	return memcmp(path.data, route->path, len) == 0;
+	for (const char *c = route->path; *c; c++) {
+		size_t len = *c == '#' ? path_digits(path) : path.len && *path.data == *c;
+		if (!len)
+			return false;
+		path = (struct slice){path.data + len, path.len - len};
+	}
+	return route->prefix || !path.len;
 }
 
 /* With a slash at its end a path is the same as without. */

@@ -1,10 +1,10 @@
 #include "ingest/oops.h"
 
+#include "ingest/oops_reading.h"
 #include "store/schema.h"
 #include "wire/oops_document.h"
 
 enum {
-	OOPS_TREE_MAX_BYTES = 256 << 20, /* of a whole body */
 	OOPS_BATCH_MAX_BYTES = 96 << 20,
 	/* While one report is read: its attributes, what masks replace, and its body. */
 	OOPS_SCRATCH_FACTOR = 8,
@@ -13,16 +13,6 @@ enum {
 	OOPS_PACKED_MAX_BYTES = TABLE_SHARED_VALUE_MAX_BYTES - (8 << 10),
 	/* Of a batch, so that a submission is smaller than a write may be. */
 	OOPS_PACKED_ALL_MAX_BYTES = 36 << 20,
-};
-
-struct oops_reading {
-	struct oops_batch *batch;
-	const struct oops_options *options;
-	enum fault_dialect dialect;
-	struct arena scratch; /* of one report */
-	struct buf packed;
-	size_t packed_bytes; /* of all */
-	struct errbuf *e;
 };
 
 void oops_batch_init(struct oops_batch *batch)
@@ -34,6 +24,21 @@ void oops_batch_init(struct oops_batch *batch)
 void oops_batch_release(struct oops_batch *batch)
 {
 	arena_release(&batch->arena);
+}
+
+void oops_reading_init(struct oops_reading *r, struct oops_batch *batch,
+		       const struct fault_report_options *options, struct errbuf *e)
+{
+	*r = (struct oops_reading){.batch = batch, .options = options, .e = e};
+	arena_init(&r->scratch,
+		   OOPS_SCRATCH_FACTOR * options->body_max_bytes + OOPS_SCRATCH_MORE_BYTES);
+	buf_init(&r->packed, 2 * TABLE_SHARED_VALUE_MAX_BYTES + options->body_max_bytes);
+}
+
+void oops_reading_release(struct oops_reading *r)
+{
+	buf_release(&r->packed);
+	arena_release(&r->scratch);
 }
 
 /* ---- One report ------------------------------------------------------------------------------ */
@@ -127,14 +132,13 @@ static struct slice oops_id_of(const struct json *document, struct arena *arena)
 	return arena_copy(arena, id->text);
 }
 
-/* What is wrong with the report is said there; an error is one of the whole body. */
-static int oops_read_one(struct oops_reading *r, struct json *document, struct slice id,
-			 struct oops_report *report)
+int oops_read_one(struct oops_reading *r, struct json *document, struct slice id,
+		  struct oops_report *report)
 {
 	struct fault_report read;
 	struct errbuf why = {""};
 	arena_reset(&r->scratch);
-	report->err = fault_report_read(document, r->dialect, id, &r->options->report, &r->scratch,
+	report->err = fault_report_read(document, r->dialect, id, r->options, &r->scratch,
 					&read, &why);
 	if (!report->err)
 		report->err = oops_pack(r, &read, &why);
@@ -147,7 +151,7 @@ static int oops_read_one(struct oops_reading *r, struct json *document, struct s
 
 /* ---- A body ---------------------------------------------------------------------------------- */
 
-static int oops_make_room(struct oops_batch *batch, size_t count, struct errbuf *e)
+int oops_make_room(struct oops_batch *batch, size_t count, struct errbuf *e)
 {
 	batch->count = count;
 	if (!count)
@@ -157,11 +161,11 @@ static int oops_make_room(struct oops_batch *batch, size_t count, struct errbuf 
 	return batch->reports && batch->items ? 0 : oops_no_memory(e);
 }
 
-static int oops_read_array(struct oops_reading *r, struct json *array)
+static int oops_read_array(struct oops_reading *r, struct json *array, bool takes_array)
 {
 	const struct slice none = {NULL, 0};
 	size_t at = 0;
-	if (!r->options->takes_array)
+	if (!takes_array)
 		return errbuf_set(r->e, ERR_INVALID,
 				  "this is an array: PUT takes one report, POST /oops an array");
 	if (array->count > FAULT_ITEMS_MAX)
@@ -176,8 +180,7 @@ static int oops_read_array(struct oops_reading *r, struct json *array)
 	return err;
 }
 
-/* What is wrong with the only report is wrong with the body. */
-static int oops_read_single(struct oops_reading *r, struct json *document, struct slice id)
+int oops_read_single(struct oops_reading *r, struct json *document, struct slice id)
 {
 	int err = oops_make_room(r->batch, 1, r->e);
 	err = err ? err : oops_read_one(r, document, id, r->batch->reports);
@@ -190,26 +193,24 @@ static int oops_read_single(struct oops_reading *r, struct json *document, struc
 int oops_batch_read(struct oops_batch *batch, struct slice body, struct slice id,
 		    const struct oops_options *options, struct errbuf *e)
 {
-	struct oops_reading r = {.batch = batch, .options = options, .e = e};
+	struct oops_reading r;
 	enum oops_dialect dialect;
 	struct arena tree;
 	struct buf unpacked;
 	struct json *root;
 	ASSERT(!batch->count);
 	arena_init(&tree, OOPS_TREE_MAX_BYTES);
-	arena_init(&r.scratch,
-		   OOPS_SCRATCH_FACTOR * options->report.body_max_bytes + OOPS_SCRATCH_MORE_BYTES);
+	oops_reading_init(&r, batch, &options->report, e);
 	buf_init(&unpacked, OOPS_UNPACKED_MAX_BYTES);
-	buf_init(&r.packed, 2 * TABLE_SHARED_VALUE_MAX_BYTES + options->report.body_max_bytes);
 	int err = oops_document_parse(body, OOPS_UNPACKED_MAX_BYTES, &unpacked, &tree, &root,
 				      &dialect, e);
 	r.dialect = dialect == OOPS_JSON ? FAULT_OF_OOPS : FAULT_OF_PYTHON;
 	if (!err)
-		err = root->type == JSON_T_ARRAY ? oops_read_array(&r, root)
-						 : oops_read_single(&r, root, id);
-	buf_release(&r.packed);
+		err = root->type == JSON_T_ARRAY
+			      ? oops_read_array(&r, root, options->takes_array)
+			      : oops_read_single(&r, root, id);
 	buf_release(&unpacked);
-	arena_release(&r.scratch);
+	oops_reading_release(&r);
 	arena_release(&tree);
 	return err;
 }

@@ -215,6 +215,13 @@ const struct table_def schema[TABLE_COUNT] = {
 		.key_count = 1, .key = {{"tenant", PART_TEXT}},
 		.column_count = 1, .column = {{"tenure", PART_U64}},
 	},
+	[TABLE_FAULT_PROJECTS] = {
+		.name = "fault_projects", .kind = TABLE_CELLS, .cell_kind = CELL_CONDITIONAL,
+		.place = PLACE_SHARED,
+		.help = "Numbers of tenants and their keys, for Sentry's clients.",
+		.key_count = 1, .key = {{"kind", PART_TEXT}},
+		.column_count = 1, .column = {{"number", PART_U64}},
+	},
 };
 /* clang-format on */
 

@@ -23,6 +23,22 @@
 extern const struct http_handler faults_post, faults_put;
 extern const struct param faults_take_params[];
 
+/* POST /api/NUMBER/envelope and POST /api/NUMBER/store, also with a slash behind them: what Sentry's
+ * clients send to a project. 200 {"id":"<32 digits>"}: its event is durable, or it has none. Errors
+ * are {"detail":"...","causes":[]}: 400 no envelope, 403 no such project or key, 409 another event
+ * has this id, 413, 429 with Retry-After and X-Sentry-Rate-Limits, before the body is read; 503 and
+ * 507 as above. */
+extern const struct http_handler sentry_envelope, sentry_store;
+extern const struct param sentry_params[];
+
+/* GET /oops/projects: {"projects":[{"number":1,"tenant":"default","keys":["..."],
+ * "dsn":["http://KEY@HOST:PORT/1"]}, ...]}; of the addresses the host is that of the request. POST
+ * /oops/projects?name=NAME: 201 and the project; 409 the tenant has one. POST
+ * /oops/projects/NUMBER/keys: 201 and the project, with one more key, its last. DELETE
+ * /oops/projects/NUMBER/keys/KEY: the project without it. */
+extern const struct http_handler projects_list, projects_add, projects_key_add, projects_key_remove;
+extern const struct param projects_add_params[];
+
 /* GET /oops/ID: {"id":...,"date":...,"date_iso":...,"conflicts":1, attributes ...}. As people write
  * ids: in large or small letters, with `OOPS-` and without. */
 extern const struct http_handler faults_show;

@@ -4,26 +4,12 @@
  * everything belongs, stays until then. */
 #include "api/fault/faults.h"
 
-#include "api/call.h"
 #include "api/fault/notation.h"
+#include "api/fault/take.h"
 #include "base/stats.h"
 #include "conf/conf.h"
-#include "fault/fault.h"
-#include "ingest/oops.h"
-#include "loop/pool.h"
 
 enum { TAKE_ANSWER_MAX_BYTES = 64 << 20, TAKE_ARENA_MAX_BYTES = 64 << 10 };
-
-struct take_call {
-	struct api_call call;
-	struct slice tenant, id; /* in the call's arena */
-	struct oops_options options;
-	struct task task; /* on the worker, then back */
-	struct oops_batch batch;
-	int err; /* of the body as a whole */
-	struct errbuf error;
-	struct fault_submission submission;
-};
 
 static const struct api_call_kind take_kind;
 
@@ -46,8 +32,7 @@ static const struct fault_item *take_item_of(const struct take_call *call,
 	return report->err ? NULL : &call->batch.items[report->item];
 }
 
-/* 201 taken, 200 repeated; else why not. */
-static int take_status(const struct take_call *call, const struct oops_report *report)
+int take_status(const struct take_call *call, const struct oops_report *report)
 {
 	const struct fault_item *item = take_item_of(call, report);
 	if (!item)
@@ -79,8 +64,8 @@ static const char *take_result(int status)
 	}
 }
 
-static void take_sentence(const struct take_call *call, const struct oops_report *report,
-			  int status, struct errbuf *e)
+void take_sentence(const struct take_call *call, const struct oops_report *report, int status,
+		   struct errbuf *e)
 {
 	const struct fault_item *item = take_item_of(call, report);
 	if (!item)
@@ -262,7 +247,7 @@ static void take_on_submitted(struct fault_submission *submission)
 {
 	struct take_call *call = take_call_of(api_call_from(submission->owner));
 	if (api_call_settle(&call->call))
-		take_answer(call);
+		call->door->answer(call);
 }
 
 static void take_submit(struct take_call *call)
@@ -306,8 +291,7 @@ static void take_read(struct task *task)
 {
 	struct take_call *call = CONTAINER_OF(task, struct take_call, task);
 	struct executor *executor = loop_executor(call->call.api->loop);
-	call->err = oops_batch_read(&call->batch, buf_slice(&call->call.body), call->id,
-				    &call->options, &call->error);
+	call->err = call->door->read(call);
 	task->run = take_on_read;
 	executor->post(executor, task);
 }
@@ -317,28 +301,34 @@ static void take_read(struct task *task)
 const struct param faults_take_params[] = {
 	{"tenant", PARAM_TENANT, 0, .help = "Whose reports they are."}, {NULL}};
 
-static void take_begin(struct http_request *request, struct slice id)
+static int take_read_oops(struct take_call *call)
+{
+	const struct oops_options options = {.report = call->options,
+					     .takes_array = !call->id.data};
+	return oops_batch_read(&call->batch, buf_slice(&call->call.body), call->id, &options,
+			       &call->error);
+}
+
+static const struct take_door take_door_oops = {.read = take_read_oops, .answer = take_answer};
+
+void take_begin(struct http_request *request, const struct take_order *order)
 {
 	const struct api *api = api_of(request);
 	const struct fault_site *site = fault_site_of(api->fault);
-	struct slice tenant;
-	struct errbuf e = {""};
-	if (params_read_route(request, 0, &tenant, &e)) {
-		http_reply_error(request, 400, "%s", e.text);
-		return;
-	}
+	struct slice id = order->id;
 	struct take_call *call = mem_zalloc(sizeof(*call));
 	api_call_init(&call->call, request, &take_kind);
 	api_call_set_deadline(&call->call);
 	oops_batch_init(&call->batch);
-	call->tenant = arena_copy(&call->call.arena, tenant);
+	call->door = order->door;
+	call->is_envelope = order->is_envelope;
+	call->tenant = arena_copy(&call->call.arena, order->tenant);
 	call->id = id.data ? arena_copy(&call->call.arena, id) : id;
 	ASSERT(call->tenant.data && !call->id.data == !id.data); /* parts of a head */
-	call->options = (struct oops_options){
-		.report = {.digest_key = site->digest_key,
-			   .masks = &site->masks,
-			   .body_max_bytes = (size_t)api->conf->fault_report_max_bytes},
-		.takes_array = !id.data,
+	call->options = (struct fault_report_options){
+		.digest_key = site->digest_key,
+		.masks = &site->masks,
+		.body_max_bytes = (size_t)api->conf->fault_report_max_bytes,
 	};
 	call->task.run = take_read;
 	call->call.held++;
@@ -348,19 +338,29 @@ static void take_begin(struct http_request *request, struct slice id)
 	call->err = errbuf_set(&call->error, ERR_BUSY,
 			       "too many reports wait to be read: send this again later");
 	if (api_call_settle(&call->call))
-		take_answer(call);
+		call->door->answer(call);
+}
+
+static void take_begin_oops(struct http_request *request, struct slice id)
+{
+	struct take_order order = {.door = &take_door_oops, .id = id};
+	struct errbuf e = {""};
+	if (params_read_route(request, 0, &order.tenant, &e))
+		http_reply_error(request, 400, "%s", e.text);
+	else
+		take_begin(request, &order);
 }
 
 static void take_post_end(struct http_request *request)
 {
-	take_begin(request, (struct slice){NULL, 0});
+	take_begin_oops(request, (struct slice){NULL, 0});
 }
 
 static void take_put_end(struct http_request *request)
 {
 	struct slice id = notation_id(request);
 	if (fault_id_valid(id))
-		take_begin(request, id);
+		take_begin_oops(request, id);
 	else
 		http_reply_error(request, 400,
 				 "\"" SHOWN "\" cannot be the id of a report: 1 to %d bytes of "

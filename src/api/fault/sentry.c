@@ -1,0 +1,205 @@
+/* The doors of Sentry's clients. Who sends is asked for as early as it can be known: by the head,
+ * before the body is read; of the few clients that say it in the envelope only, when that is here.
+ * What is sent is then read, submitted and kept as any other report is (take.c). */
+#include "api/fault/faults.h"
+
+#include <inttypes.h>
+
+#include "api/fault/take.h"
+#include "base/stats.h"
+#include "conf/conf.h"
+#include "ingest/sentry.h"
+#include "wire/number.h"
+#include "wire/sentry_auth.h"
+
+/* ---- Answers --------------------------------------------------------------------------------- */
+
+/* What clients look for in a refusal. */
+static void sentry_write_error(struct buf *out, UNUSED int status, struct slice message)
+{
+	struct json_writer json;
+	json_writer_init(&json, out);
+	json_write_object_begin(&json);
+	json_put_string(&json, "detail", message);
+	json_put_strings(&json, "causes", NULL, 0);
+	json_write_object_end(&json);
+}
+
+static void sentry_answer_item(struct take_call *call)
+{
+	const struct oops_report *report = call->batch.reports;
+	int status = report ? take_status(call, report) : 200;
+	struct errbuf e;
+	if (status >= 300) {
+		take_sentence(call, report, status, &e);
+		api_call_fail(&call->call, status, "%s", e.text);
+		return;
+	}
+	json_write_object_begin(&call->call.json);
+	if (call->id.len)
+		json_put_string(&call->call.json, "id", call->id);
+	json_write_object_end(&call->call.json);
+	call->call.status = 200;
+	api_call_end(&call->call);
+}
+
+static void sentry_answer(struct take_call *call)
+{
+	if (call->err)
+		api_call_fail(&call->call, call->err == ERR_LIMIT ? 413 : http_status_of(call->err),
+			      "%s", call->error.text);
+	else
+		sentry_answer_item(call);
+}
+
+static int sentry_read(struct take_call *call)
+{
+	const struct sentry_options options = {.report = call->options,
+					       .is_envelope = call->is_envelope,
+					       .slow_ms = call->call.api->conf->fault_slow_ms};
+	return sentry_batch_read(&call->batch, buf_slice(&call->call.body), &options, &call->id,
+				 &call->error);
+}
+
+static const struct take_door sentry_door = {.read = sentry_read, .answer = sentry_answer};
+
+/* ---- Who sends ------------------------------------------------------------------------------- */
+
+/* /api/NUMBER/... */
+static uint64_t sentry_number(const struct http_request *request)
+{
+	uint64_t number = 0;
+	ASSERT(request->segment_count >= 3);
+	struct slice digits = request->segments[1];
+	int err = number_parse_u64(digits.data, digits.data + digits.len, &number);
+	return err ? 0 : number;
+}
+
+static struct slice sentry_key_of_head(const struct http_request *request)
+{
+	struct slice key = sentry_auth_key(http_header(request, "X-Sentry-Auth"));
+	if (!key.len)
+		key = sentry_auth_key(http_header(request, "Authorization"));
+	return key.len ? key : http_param(request, "sentry_key");
+}
+
+/* That of the envelope's `dsn`. Its texts are the body's or the arena's. */
+static struct slice sentry_key_of_envelope(struct http_request *request, uint64_t number)
+{
+	struct sentry_envelope envelope;
+	struct sentry_dsn dsn;
+	struct slice text, none = {NULL, 0};
+	struct slice body = request->body.len ? buf_slice(&request->body) : SLICE("");
+	if (sentry_envelope_begin(&envelope, body, &request->arena, NULL) ||
+	    json_get_text(envelope.headers, "dsn", &text, NULL) || !sentry_dsn_parse(text, &dsn) ||
+	    dsn.project != number)
+		return none;
+	return dsn.key;
+}
+
+static void sentry_refuse_key(struct http_request *request, bool is_key, uint64_t number)
+{
+	stat_add(STAT_sentry_refused_key, 1);
+	if (!is_key)
+		http_reply_error(request, 403,
+				 "there is no project %" PRIu64
+				 "; granary fault project list has those that there are",
+				 number);
+	else
+		http_reply_error(request, 403,
+				 "this is no key of project %" PRIu64
+				 ": a key stands in X-Sentry-Auth, in sentry_key or in the dsn of "
+				 "the envelope, and granary fault project list has them",
+				 number);
+}
+
+/* False: 429 has been answered. */
+static bool sentry_take_quota(struct http_request *request, uint64_t number)
+{
+	const struct api *api = api_of(request);
+	const struct fault_quota_limits limits = {
+		.most = {[FAULT_MINUTE] = (uint64_t)api->conf->fault_quota_minute,
+			 [FAULT_HOUR] = (uint64_t)api->conf->fault_quota_hour,
+			 [FAULT_DAY] = (uint64_t)api->conf->fault_quota_day_bytes}};
+	char seconds[32], rate_limits[64];
+	int64_t wait_ms =
+		fault_projects_take_quota(fault_projects_of(api->fault), number, &limits);
+	if (!wait_ms)
+		return true;
+	long long wait_s = (long long)((wait_ms + 999) / 1000);
+	snprintf(seconds, sizeof(seconds), "%lld", wait_s);
+	/* No categories: all of them. */
+	snprintf(rate_limits, sizeof(rate_limits), "%lld::organization", wait_s);
+	stat_add(STAT_sentry_refused_quota, 1);
+	http_reply_header(request, "Retry-After", seconds);
+	http_reply_header(request, "X-Sentry-Rate-Limits", rate_limits);
+	http_reply_error(request, 429,
+			 "project %" PRIu64
+			 " has sent as much as it may (fault.quota): send again in %lld s",
+			 number, wait_s);
+	return false;
+}
+
+/* ---- Handlers -------------------------------------------------------------------------------- */
+
+static void sentry_begin(struct http_request *request)
+{
+	struct fault_projects *projects = fault_projects_of(api_of(request)->fault);
+	uint64_t number = sentry_number(request);
+	struct slice key = sentry_key_of_head(request);
+	struct fault_project project;
+	bool found = fault_projects_find(projects, number, &project);
+	if (!found || (key.len && !fault_project_has_key(&project, key)))
+		sentry_refuse_key(request, found, number);
+	else if (sentry_take_quota(request, number) && request->content_length > 0)
+		fault_projects_add_bytes(projects, number, (uint64_t)request->content_length);
+}
+
+static void sentry_end(struct http_request *request, bool is_envelope)
+{
+	struct fault_projects *projects = fault_projects_of(api_of(request)->fault);
+	uint64_t number = sentry_number(request);
+	struct slice key = sentry_key_of_head(request);
+	struct fault_project project;
+	if (!key.len && is_envelope)
+		key = sentry_key_of_envelope(request, number);
+	bool found = fault_projects_find(projects, number, &project);
+	if (!found || !fault_project_has_key(&project, key)) {
+		sentry_refuse_key(request, found, number);
+		return;
+	}
+	if (request->content_length < 0) /* in chunks: as long as it is unpacked */
+		fault_projects_add_bytes(projects, number, request->body_bytes);
+	const struct take_order order = {.door = &sentry_door,
+					 .tenant = slice_of(project.tenant),
+					 .is_envelope = is_envelope};
+	take_begin(request, &order);
+}
+
+static void sentry_envelope_end(struct http_request *request)
+{
+	sentry_end(request, true);
+}
+
+static void sentry_store_end(struct http_request *request)
+{
+	sentry_end(request, false);
+}
+
+#define SENTRY_HANDLER(end_)                                                                       \
+	{                                                                                          \
+		.begin = sentry_begin, .end = (end_), .drained = api_call_drained,                 \
+		.abort = api_call_aborted, .error = sentry_write_error                             \
+	}
+
+const struct http_handler sentry_envelope = SENTRY_HANDLER(sentry_envelope_end);
+const struct http_handler sentry_store = SENTRY_HANDLER(sentry_store_end);
+
+/* What else clients say here is passed over. */
+const struct param sentry_params[] = {
+	{"sentry_key", PARAM_OTHER, 0, .help = "A key of the project."},
+	{"sentry_version", PARAM_OTHER, 0},
+	{"sentry_client", PARAM_OTHER, 0},
+	{"sentry_secret", PARAM_OTHER, 0},
+	{"sentry_timestamp", PARAM_OTHER, 0},
+	{NULL}};

@@ -1,0 +1,79 @@
+/* Projects: what Sentry's clients call a tenant. Each has a number, which stands in the address
+ * they send to, and keys, one of which they show. A key is public by design: it says whose reports
+ * they are, and is taken back where somebody misuses it.
+ *
+ * They lie in the table `fault_projects` (doc/format-faults.md), a cell each, changed under the
+ * condition that nobody has changed it meanwhile. All are in memory, too, as they were when this
+ * process read them last: at its start, at its own changes, and, where processes share the store,
+ * each minute.
+ *
+ * Threads: what waits (load, add, keys) on any thread that may; the others on any, but take quotas
+ * from one at a time, which the lock sees to. */
+#ifndef FAULT_PROJECTS_H
+#define FAULT_PROJECTS_H
+
+#include "base/clock.h"
+#include "fault/quota.h"
+#include "model/series.h"
+#include "store/store.h"
+
+enum {
+	FAULT_PROJECTS_MAX = 10000,
+	FAULT_PROJECT_KEYS_MAX = 16,
+	FAULT_PROJECT_KEY_BYTES = 32, /* small hexadecimal digits */
+};
+
+struct fault_project {
+	uint64_t number; /* from 1 */
+	char tenant[TENANT_MAX_BYTES + 1];
+	size_t key_count;
+	char keys[FAULT_PROJECT_KEYS_MAX][FAULT_PROJECT_KEY_BYTES + 1];
+};
+
+struct fault_projects;
+
+struct fault_projects *fault_projects_new(struct store *store, struct clock *clock);
+void fault_projects_free(struct fault_projects *projects);
+
+/* Reads them anew. What cannot be read is told of in the log and left out. The store's error with a
+ * sentence; then those in memory stay. */
+int fault_projects_load(struct fault_projects *projects, struct task_queue *queue,
+			struct errbuf *e) MUST_CHECK;
+/* Reads them, and makes project 1, of the tenant `default`, where it is not there. A store that
+ * takes no writes has none then, which is told of in the log. */
+int fault_projects_open(struct fault_projects *projects, struct task_queue *queue,
+			struct errbuf *e) MUST_CHECK;
+
+/* False: no project has this number. */
+bool fault_projects_find(struct fault_projects *projects, uint64_t number,
+			 struct fault_project *found) MUST_CHECK;
+/* Whether it is a key of the project; takes as long for each key of its length. */
+bool fault_project_has_key(const struct fault_project *project, struct slice key) MUST_CHECK;
+/* As many as there were, by number, from the caller's memory to be freed: mem_free. */
+struct fault_project *fault_projects_copy(struct fault_projects *projects, size_t *count);
+
+/* fault_quota.h, of the project's tenant. */
+int64_t fault_projects_take_quota(struct fault_projects *projects, uint64_t number,
+				  const struct fault_quota_limits *limits) MUST_CHECK;
+void fault_projects_add_bytes(struct fault_projects *projects, uint64_t number, uint64_t bytes);
+
+/* A project of this tenant, with a key. ERR_INVALID: no tenant can have this name; ERR_EXISTS: it
+ * has one, which is in *project; ERR_LIMIT: there are as many as there may be; the store's error;
+ * with a sentence. */
+int fault_projects_add(struct fault_projects *projects, struct task_queue *queue,
+		       struct slice tenant, struct fault_project *project,
+		       struct errbuf *e) MUST_CHECK;
+/* One more key, which is the last in *project. ERR_NOT_FOUND, ERR_LIMIT, the store's error; with a
+ * sentence. */
+int fault_projects_add_key(struct fault_projects *projects, struct task_queue *queue,
+			   uint64_t number, struct fault_project *project,
+			   struct errbuf *e) MUST_CHECK;
+int fault_projects_remove_key(struct fault_projects *projects, struct task_queue *queue,
+			      uint64_t number, struct slice key, struct fault_project *project,
+			      struct errbuf *e) MUST_CHECK;
+
+/* A cell's value. ERR_VERSION, ERR_DAMAGED. */
+void fault_project_encode(const struct fault_project *project, struct buf *out);
+int fault_project_decode(struct slice bytes, struct fault_project *project) MUST_CHECK;
+
+#endif

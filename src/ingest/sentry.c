@@ -1,0 +1,150 @@
+#include "ingest/sentry.h"
+
+#include "base/stats.h"
+#include "fault/sentry.h"
+#include "ingest/oops_reading.h"
+
+/* ---- Items by type --------------------------------------------------------------------------- */
+
+static const struct sentry_type {
+	struct slice name;
+	enum stat_id count;
+} sentry_types[] = {
+	{SLICE("event"), STAT_sentry_event},
+	{SLICE("transaction"), STAT_sentry_transaction},
+	{SLICE("attachment"), STAT_sentry_attachment},
+	{SLICE("session"), STAT_sentry_session},
+	{SLICE("sessions"), STAT_sentry_sessions},
+	{SLICE("client_report"), STAT_sentry_client_report},
+	{SLICE("user_report"), STAT_sentry_user_report},
+	{SLICE("feedback"), STAT_sentry_feedback},
+	{SLICE("check_in"), STAT_sentry_check_in},
+	{SLICE("log"), STAT_sentry_log},
+	{SLICE("span"), STAT_sentry_span},
+	{SLICE("trace_metric"), STAT_sentry_trace_metric},
+	{SLICE("profile"), STAT_sentry_profile},
+	{SLICE("profile_chunk"), STAT_sentry_profile},
+	{SLICE("replay_event"), STAT_sentry_replay},
+	{SLICE("replay_recording"), STAT_sentry_replay},
+};
+
+static void sentry_count(struct slice type)
+{
+	for (size_t i = 0; i < ARRAY_LEN(sentry_types); i++) {
+		if (slice_equal(sentry_types[i].name, type)) {
+			stat_add(sentry_types[i].count, 1);
+			return;
+		}
+	}
+	stat_add(STAT_sentry_other, 1);
+}
+
+/* ---- Events ---------------------------------------------------------------------------------- */
+
+struct sentry_reading {
+	struct oops_reading oops;
+	const struct sentry_options *options;
+	struct arena tree;
+	struct slice id; /* 32 digits in the batch's arena, or of len 0 */
+	struct errbuf *e;
+};
+
+/* The first one that is an id holds. */
+static void sentry_take_id(struct sentry_reading *r, const struct json *object)
+{
+	const struct json *member = json_member(object, "event_id");
+	char digits[SENTRY_ID_BYTES];
+	if (r->id.len || !member || member->type != JSON_T_STRING ||
+	    !sentry_id_parse(member->text, digits))
+		return;
+	struct slice copy = arena_copy(&r->oops.batch->arena, (struct slice){digits, SENTRY_ID_BYTES});
+	if (copy.data)
+		r->id = copy;
+}
+
+static int sentry_parse_event(struct sentry_reading *r, struct slice text, struct json **event)
+{
+	int err = json_parse_lax(text, &r->tree, event, r->e);
+	if (!err && (*event)->type != JSON_T_OBJECT)
+		err = errbuf_set(r->e, ERR_INVALID, "it is no object of JSON");
+	if (err)
+		return errbuf_prefix(r->e, err, "the event");
+	sentry_take_id(r, *event);
+	return 0;
+}
+
+static int sentry_read_event(struct sentry_reading *r, struct json *event)
+{
+	int err = oops_read_single(&r->oops, event, r->id);
+	if (err || r->id.len)
+		return err;
+	/* A made one is OOPS- and 32 digits, and is found without OOPS-, too. */
+	struct slice made = r->oops.batch->reports->id;
+	ASSERT(made.len >= SENTRY_ID_BYTES);
+	r->id = (struct slice){made.data + made.len - SENTRY_ID_BYTES, SENTRY_ID_BYTES};
+	return 0;
+}
+
+/* ---- Envelopes ------------------------------------------------------------------------------- */
+
+/* What an envelope has of what becomes a report. */
+static int sentry_read_item(struct sentry_reading *r, const struct sentry_item *item)
+{
+	bool is_transaction = slice_equal(item->type, SLICE("transaction"));
+	struct json *event;
+	sentry_count(item->type);
+	if ((!is_transaction && !slice_equal(item->type, SLICE("event"))) ||
+	    r->oops.batch->count)
+		return 0;
+	int err = sentry_parse_event(r, item->payload, &event);
+	if (err || !is_transaction)
+		return err ? err : sentry_read_event(r, event);
+	double ms = fault_sentry_duration_ms(event); /* NaN is not more */
+	if (!r->options->slow_ms || !(ms > (double)r->options->slow_ms))
+		return 0;
+	stat_add(STAT_sentry_slow, 1);
+	return sentry_read_event(r, event);
+}
+
+static int sentry_read_envelope(struct sentry_reading *r, struct slice body)
+{
+	struct sentry_envelope envelope;
+	struct sentry_item item;
+	int err = sentry_envelope_begin(&envelope, body, &r->tree, r->e);
+	if (err)
+		return err;
+	sentry_take_id(r, envelope.headers);
+	while (!(err = sentry_envelope_next(&envelope, &r->tree, &item, r->e))) {
+		err = sentry_read_item(r, &item);
+		if (err)
+			return err;
+	}
+	if (err == ERR_NOT_FOUND)
+		return 0;
+	stat_add(STAT_sentry_cut, 1);
+	return r->oops.batch->item_count ? 0 : err;
+}
+
+static int sentry_read_store(struct sentry_reading *r, struct slice body)
+{
+	struct json *event;
+	sentry_count(SLICE("event"));
+	int err = sentry_parse_event(r, body, &event);
+	return err ? err : sentry_read_event(r, event);
+}
+
+int sentry_batch_read(struct oops_batch *batch, struct slice body,
+		      const struct sentry_options *options, struct slice *id, struct errbuf *e)
+{
+	struct sentry_reading r = {.options = options, .e = e};
+	ASSERT(!batch->count);
+	arena_init(&r.tree, OOPS_TREE_MAX_BYTES);
+	oops_reading_init(&r.oops, batch, &options->report, e);
+	r.oops.dialect = FAULT_OF_SENTRY;
+	int err = options->is_envelope ? sentry_read_envelope(&r, body)
+				       : sentry_read_store(&r, body);
+	*id = r.id;
+	oops_reading_release(&r.oops);
+	arena_release(&r.tree);
+	return err;
+}
