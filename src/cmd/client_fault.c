@@ -340,9 +340,8 @@ static const struct command_option client_fault_put_options[] = {
 };
 
 static const struct command_option client_fault_project_options[] = {
-	ROW(text, project, NULL, "WHAT",
-	    "list, add NAME, key add NUMBER or key remove NUMBER KEY", .required = true,
-	    .words_max = 4),
+	ROW(text, project, NULL, "WHAT", "list, add NAME, key add NUMBER or key remove NUMBER KEY",
+	    .required = true, .words_max = 4),
 	CLIENT_SERVER,
 	CLIENT_OUTPUT,
 };

@@ -47,15 +47,14 @@ static void client_project_print_dsn(UNUSED const struct command_args *args,
 }
 
 static void client_project_print_nothing(UNUSED const struct command_args *args,
-					 UNUSED const struct json *root,
-					 UNUSED struct arena *arena)
+					 UNUSED const struct json *root, UNUSED struct arena *arena)
 {
 }
 
 /* ---- What is asked --------------------------------------------------------------------------- */
 
-static int client_project_ask(const struct command_args *args, const char *method,
-			      const char *path, client_print *print)
+static int client_project_ask(const struct command_args *args, const char *method, const char *path,
+			      client_print *print)
 {
 	return client_show(args, method, path, args->output == OUTPUT_JSON, print);
 }
@@ -78,9 +77,9 @@ static int client_project_key(const struct command_args *args, const char *numbe
 	buf_init(&path, CLIENT_PATH_MAX_BYTES);
 	client_path(&path, "/oops/projects/", number);
 	client_path(&path, key ? "/keys/" : "/keys", key ? key : "");
-	int status = client_project_ask(args, key ? "DELETE" : "POST", path.data,
-					key ? client_project_print_nothing
-					    : client_project_print_dsn);
+	int status =
+		client_project_ask(args, key ? "DELETE" : "POST", path.data,
+				   key ? client_project_print_nothing : client_project_print_dsn);
 	buf_release(&path);
 	return status;
 }

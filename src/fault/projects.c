@@ -221,8 +221,7 @@ static int projects_see_cell(const struct store_cell *cell, void *owner)
 	return 0;
 }
 
-int fault_projects_load(struct fault_projects *projects, struct task_queue *queue,
-			struct errbuf *e)
+int fault_projects_load(struct fault_projects *projects, struct task_queue *queue, struct errbuf *e)
 {
 	return store_row_wait(projects->store, queue, clock_wall_ms(projects->clock),
 			      TABLE_FAULT_PROJECTS, &projects_row, projects_see_cell, projects, e);
@@ -236,10 +235,10 @@ static int projects_read(struct fault_projects *projects, struct task_queue *que
 	struct store_read *read = store_read_new(projects->store, PROJECT_MEMORY_BYTES);
 	struct store_request *request = store_read_add(read, STORE_CELL_GET);
 	ASSERT(request); /* the first of an empty arena */
-	request->cell_get = (struct store_cell_get){.table = TABLE_FAULT_PROJECTS,
-						    .key = projects_row,
-						    .column = projects_column(project->number,
-									      bytes)};
+	request->cell_get =
+		(struct store_cell_get){.table = TABLE_FAULT_PROJECTS,
+					.key = projects_row,
+					.column = projects_column(project->number, bytes)};
 	read->now_ms = clock_wall_ms(projects->clock);
 	int err = store_read_wait(read, queue);
 	const struct store_cell_get *got = &request->cell_get;
@@ -326,7 +325,8 @@ int fault_projects_add(struct fault_projects *projects, struct task_queue *queue
 {
 	int err = ERR_RETRY;
 	if (!tenant_valid(tenant))
-		return errbuf_set(e, ERR_INVALID, "name \"" SHOWN "\" is not 1 to %d of A-Za-z0-9_.-",
+		return errbuf_set(e, ERR_INVALID,
+				  "name \"" SHOWN "\" is not 1 to %d of A-Za-z0-9_.-",
 				  SHOWN_OF(tenant), TENANT_MAX_BYTES);
 	for (int i = 0; i < PROJECT_TRIES && err == ERR_RETRY; i++)
 		err = projects_add_once(projects, queue, tenant, project, e);
@@ -400,12 +400,10 @@ int fault_projects_remove_key(struct fault_projects *projects, struct task_queue
 			      uint64_t number, struct slice key, struct fault_project *project,
 			      struct errbuf *e)
 {
-	return projects_change_of(projects, queue, number, projects_change_remove, key, project,
-				  e);
+	return projects_change_of(projects, queue, number, projects_change_remove, key, project, e);
 }
 
-int fault_projects_open(struct fault_projects *projects, struct task_queue *queue,
-			struct errbuf *e)
+int fault_projects_open(struct fault_projects *projects, struct task_queue *queue, struct errbuf *e)
 {
 	struct fault_project first = {.number = 1};
 	int err = fault_projects_load(projects, queue, e);

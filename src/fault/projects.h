@@ -52,7 +52,7 @@ bool fault_project_has_key(const struct fault_project *project, struct slice key
 /* As many as there were, by number, from the caller's memory to be freed: mem_free. */
 struct fault_project *fault_projects_copy(struct fault_projects *projects, size_t *count);
 
-/* fault_quota.h, of the project's tenant. */
+/* As in quota.h, of the project's tenant. */
 int64_t fault_projects_take_quota(struct fault_projects *projects, uint64_t number,
 				  const struct fault_quota_limits *limits) MUST_CHECK;
 void fault_projects_add_bytes(struct fault_projects *projects, uint64_t number, uint64_t bytes);

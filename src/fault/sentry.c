@@ -85,8 +85,8 @@ static const struct json *sentry_at_place(const struct json *event, const char *
 		place = sentry_take_step(place + 1, name);
 		at = json_member(list ? sentry_last(list) : at, name);
 	}
-	bool is_scalar = !sentry_is_nothing(at) && at->type != JSON_T_ARRAY &&
-			 at->type != JSON_T_OBJECT;
+	bool is_scalar =
+		!sentry_is_nothing(at) && at->type != JSON_T_ARRAY && at->type != JSON_T_OBJECT;
 	return is_scalar && (at->type != JSON_T_STRING || at->text.len) ? at : NULL;
 }
 
@@ -128,7 +128,8 @@ static void sentry_add_places(struct sentry_making *making, const struct json *e
 {
 	for (size_t i = 0; i < fault_attribute_count; i++) {
 		const struct fault_attribute *row = &fault_attributes[i];
-		const struct json *found = row->sentry ? sentry_at_places(event, row->sentry) : NULL;
+		const struct json *found =
+			row->sentry ? sentry_at_places(event, row->sentry) : NULL;
 		if (found)
 			sentry_add(making, row->name, *found);
 	}
@@ -247,8 +248,7 @@ static void sentry_add_timeline(struct sentry_making *making, const struct json 
 	struct sentry_step step = {0};
 	if (!items || !items->first)
 		return;
-	struct json *timeline =
-		sentry_add(making, "timeline", (struct json){.type = JSON_T_ARRAY});
+	struct json *timeline = sentry_add(making, "timeline", (struct json){.type = JSON_T_ARRAY});
 	if (!timeline)
 		return;
 	struct json **tail = &timeline->first;

@@ -138,8 +138,8 @@ int oops_read_one(struct oops_reading *r, struct json *document, struct slice id
 	struct fault_report read;
 	struct errbuf why = {""};
 	arena_reset(&r->scratch);
-	report->err = fault_report_read(document, r->dialect, id, r->options, &r->scratch,
-					&read, &why);
+	report->err =
+		fault_report_read(document, r->dialect, id, r->options, &r->scratch, &read, &why);
 	if (!report->err)
 		report->err = oops_pack(r, &read, &why);
 	if (!report->err)
@@ -206,9 +206,8 @@ int oops_batch_read(struct oops_batch *batch, struct slice body, struct slice id
 				      &dialect, e);
 	r.dialect = dialect == OOPS_JSON ? FAULT_OF_OOPS : FAULT_OF_PYTHON;
 	if (!err)
-		err = root->type == JSON_T_ARRAY
-			      ? oops_read_array(&r, root, options->takes_array)
-			      : oops_read_single(&r, root, id);
+		err = root->type == JSON_T_ARRAY ? oops_read_array(&r, root, options->takes_array)
+						 : oops_read_single(&r, root, id);
 	buf_release(&unpacked);
 	oops_reading_release(&r);
 	arena_release(&tree);

@@ -57,7 +57,8 @@ static void sentry_take_id(struct sentry_reading *r, const struct json *object)
 	if (r->id.len || !member || member->type != JSON_T_STRING ||
 	    !sentry_id_parse(member->text, digits))
 		return;
-	struct slice copy = arena_copy(&r->oops.batch->arena, (struct slice){digits, SENTRY_ID_BYTES});
+	struct slice copy =
+		arena_copy(&r->oops.batch->arena, (struct slice){digits, SENTRY_ID_BYTES});
 	if (copy.data)
 		r->id = copy;
 }
@@ -93,8 +94,7 @@ static int sentry_read_item(struct sentry_reading *r, const struct sentry_item *
 	bool is_transaction = slice_equal(item->type, SLICE("transaction"));
 	struct json *event;
 	sentry_count(item->type);
-	if ((!is_transaction && !slice_equal(item->type, SLICE("event"))) ||
-	    r->oops.batch->count)
+	if ((!is_transaction && !slice_equal(item->type, SLICE("event"))) || r->oops.batch->count)
 		return 0;
 	int err = sentry_parse_event(r, item->payload, &event);
 	if (err || !is_transaction)
@@ -141,8 +141,8 @@ int sentry_batch_read(struct oops_batch *batch, struct slice body,
 	arena_init(&r.tree, OOPS_TREE_MAX_BYTES);
 	oops_reading_init(&r.oops, batch, &options->report, e);
 	r.oops.dialect = FAULT_OF_SENTRY;
-	int err = options->is_envelope ? sentry_read_envelope(&r, body)
-				       : sentry_read_store(&r, body);
+	int err =
+		options->is_envelope ? sentry_read_envelope(&r, body) : sentry_read_store(&r, body);
 	*id = r.id;
 	oops_reading_release(&r.oops);
 	arena_release(&r.tree);

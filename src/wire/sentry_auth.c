@@ -33,8 +33,8 @@ static struct slice auth_take_item(struct slice *rest)
 struct slice sentry_auth_key(struct slice header)
 {
 	struct slice rest = auth_trim(header);
-	if (!rest.len || (!auth_strip(&rest, SLICE("Sentry ")) &&
-			  !auth_strip(&rest, SLICE("sentry "))))
+	if (!rest.len ||
+	    (!auth_strip(&rest, SLICE("Sentry ")) && !auth_strip(&rest, SLICE("sentry "))))
 		return (struct slice){NULL, 0};
 	while (rest.len) {
 		struct slice item = auth_take_item(&rest);

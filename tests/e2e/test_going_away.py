@@ -43,6 +43,14 @@ class World:
     def __init__(self, seed):
         self.random = random.Random(seed)
         self.number = seed % 1000 * 1000000
+        self.key, self.spare = "", ("1", "0" * 32)
+
+    def learn(self, server):
+        """The key of project 1, and another project's, which may go; project 1 stays."""
+        projects = server.get("/oops/projects").json["projects"]
+        self.key = projects[0]["keys"][0]
+        self.spare = next(((p["number"], p["keys"][0]) for p in projects[1:] if p["keys"]),
+                          self.spare)
 
     def new(self):
         self.number += 1
@@ -118,6 +126,28 @@ def report(world):
     return {"id": f"OOPS-{world.random.randrange(50)}", "context": world.name(),
             "exception": f"E{world.random.randrange(3)}", "duration": world.random.randrange(5),
             "n": world.new(), "timeline": [[0, 1, "SQL-main", f"SELECT {world.new()}"]]}
+
+
+def event(world):
+    return {"event_id": f"{world.random.randrange(50):032x}", "transaction": world.name(),
+            "exception": {"values": [{"type": f"E{world.random.randrange(3)}"}]}, "n": world.new()}
+
+
+def sentry(door, make):
+    """With the key, or with none."""
+    def request(world):
+        key = world.random.choice(["", world.key, world.key])
+        return f"/api/1/{door}/?sentry_key={key}", make(world)
+    return request
+
+
+def envelope(world):
+    return b'{}\n{"type":"event"}\n' + json.dumps(event(world)).encode()
+
+
+def remove_key(world):
+    number, key = world.spare
+    return f"/oops/projects/{number}/keys/{key}", b""
 
 
 FILTERS = [{"type": "wildcard", "tagk": "h", "filter": "*", "groupBy": True},
@@ -221,6 +251,12 @@ REQUESTS = {
     "GET /oops": any_of("/oops", "/oops?context={n}&limit=5", "/oops?since={t}&format=csv"),
     "POST /oops": sends("/oops", report, lambda world: [report(world) for _ in range(20)], b"{",
                         lambda world: {"context": world.name()}),
+    "GET /oops/projects": get("/oops/projects"),
+    "POST /oops/projects": any_of(*(f"/oops/projects?name=p{n}" for n in range(6))),
+    "POST /oops/projects/#/keys": any_of("/oops/projects/2/keys", "/oops/projects/3/keys"),
+    "DELETE /oops/projects/#/keys/…": remove_key,
+    "POST /api/#/envelope": sentry("envelope", envelope),
+    "POST /api/#/store": sentry("store", lambda world: json.dumps(event(world)).encode()),
     "GET /oops/…": any_of(*(f"/oops/OOPS-{n}" for n in range(5))),
     "PUT /oops/…": sends("/oops/OOPS-1", report, {"context": "a"}),
     "GET /oops/days/…": any_of("/oops/days/today", "/oops/days/today?from=00:00",
@@ -333,6 +369,7 @@ class Clients:
 
     def go(self, seed):
         rng, world = random.Random(seed), World(seed)
+        world.learn(self.server)
         routes = list(self.routes)
         while not self.stop.is_set():
             rng.shuffle(routes)
@@ -407,6 +444,7 @@ def test_every_route_answers_some(make_server, tmp_path):
     routes, answered = {}, set()
 
     def ask_all():
+        world.learn(server)
         for route in routes_of(server):  # once more those that answered: others need what they do
             path, body = REQUESTS[route](world)
             kind = {"Content-Type": "application/json"} if body[:1] in (b"{", b"[") else {}

@@ -23,11 +23,11 @@
 extern const struct http_handler faults_post, faults_put;
 extern const struct param faults_take_params[];
 
-/* POST /api/NUMBER/envelope and POST /api/NUMBER/store, also with a slash behind them: what Sentry's
- * clients send to a project. 200 {"id":"<32 digits>"}: its event is durable, or it has none. Errors
- * are {"detail":"...","causes":[]}: 400 no envelope, 403 no such project or key, 409 another event
- * has this id, 413, 429 with Retry-After and X-Sentry-Rate-Limits, before the body is read; 503 and
- * 507 as above. */
+/* POST /api/NUMBER/envelope and POST /api/NUMBER/store, also with a slash behind them: what
+ * Sentry's clients send to a project. 200 {"id":"<32 digits>"}: its event is durable, or it has
+ * none. Errors are {"detail":"...","causes":[]}: 400 no envelope, 403 no such project or key, 409
+ * another event has this id, 413, 429 with Retry-After and X-Sentry-Rate-Limits, before the body is
+ * read; 503 and 507 as above. */
 extern const struct http_handler sentry_envelope, sentry_store;
 extern const struct param sentry_params[];
 

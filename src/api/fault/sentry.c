@@ -66,7 +66,7 @@ static const struct take_door sentry_door = {.read = sentry_read, .answer = sent
 /* ---- Who sends ------------------------------------------------------------------------------- */
 
 /* /api/NUMBER/... */
-static uint64_t sentry_number(const struct http_request *request)
+static uint64_t sentry_project_of(const struct http_request *request)
 {
 	uint64_t number = 0;
 	ASSERT(request->segment_count >= 3);
@@ -122,8 +122,7 @@ static bool sentry_take_quota(struct http_request *request, uint64_t number)
 			 [FAULT_HOUR] = (uint64_t)api->conf->fault_quota_hour,
 			 [FAULT_DAY] = (uint64_t)api->conf->fault_quota_day_bytes}};
 	char seconds[32], rate_limits[64];
-	int64_t wait_ms =
-		fault_projects_take_quota(fault_projects_of(api->fault), number, &limits);
+	int64_t wait_ms = fault_projects_take_quota(fault_projects_of(api->fault), number, &limits);
 	if (!wait_ms)
 		return true;
 	long long wait_s = (long long)((wait_ms + 999) / 1000);
@@ -145,7 +144,7 @@ static bool sentry_take_quota(struct http_request *request, uint64_t number)
 static void sentry_begin(struct http_request *request)
 {
 	struct fault_projects *projects = fault_projects_of(api_of(request)->fault);
-	uint64_t number = sentry_number(request);
+	uint64_t number = sentry_project_of(request);
 	struct slice key = sentry_key_of_head(request);
 	struct fault_project project;
 	bool found = fault_projects_find(projects, number, &project);
@@ -158,7 +157,7 @@ static void sentry_begin(struct http_request *request)
 static void sentry_end(struct http_request *request, bool is_envelope)
 {
 	struct fault_projects *projects = fault_projects_of(api_of(request)->fault);
-	uint64_t number = sentry_number(request);
+	uint64_t number = sentry_project_of(request);
 	struct slice key = sentry_key_of_head(request);
 	struct fault_project project;
 	if (!key.len && is_envelope)
