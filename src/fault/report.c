@@ -198,8 +198,10 @@ static int report_list_members(struct report_reading *r, struct json *document)
 }
 
 /* What is no content: the id, and what python-oops notes of where it read the report. */
-static bool report_is_content(struct slice name)
+static bool report_is_content(const struct report_reading *r, struct slice name)
 {
+	if (r->dialect == FAULT_OF_SENTRY)
+		return !slice_equal(name, SLICE("event_id"));
 	return !slice_equal(name, SLICE("id")) &&
 	       !slice_equal(name, SLICE("datedir_repo_filepath"));
 }
@@ -212,7 +214,7 @@ static int report_make_digest(struct report_reading *r)
 	json_writer_init(&writer, &text);
 	json_write_object_begin(&writer);
 	for (const struct report_attribute *a = r->attributes; a < r->attributes + r->count; a++) {
-		if (a->dropped || !report_is_content(a->name))
+		if (a->dropped || !report_is_content(r, a->name))
 			continue;
 		json_write_key_slice(&writer, a->name);
 		json_write_tree(&writer, a->value);

@@ -1,0 +1,296 @@
+"""The doors of Sentry's clients: projects and keys, what is refused, quotas, pages of other sites,
+all shapes of bodies. What real clients send is in test_sentry_clients.py."""
+
+import gzip
+import json
+import re
+import zlib
+
+import brotli
+import pytest
+
+from server import eventually, run
+
+KEY = "0123456789abcdef" * 2
+ID = "fc6d8c0c43fc4630ad850ee518f1b9d0"
+DASHED = "fc6d8c0c-43fc-4630-ad85-0ee518f1b9d0"
+EVENT = {"transaction": "/login", "exception": [{"type": "KeyError", "value": "x"}]}
+
+
+def projects_of(server):
+    answer = server.get("/oops/projects")
+    assert answer.status == 200, answer
+    return answer.json["projects"]
+
+
+@pytest.fixture
+def key(server):
+    return projects_of(server)[0]["keys"][0]
+
+
+def envelope(*items, **headers):
+    lines = [json.dumps(headers)]
+    for name, payload in items:
+        lines += [json.dumps({"type": name}), json.dumps(payload)]
+    return "\n".join(lines).encode()
+
+
+def send(server, body, key=None, path="/api/1/envelope/", headers=()):
+    """By default an envelope to project 1, with the key in the head."""
+    headers = dict(headers)
+    if key is not None:
+        headers["X-Sentry-Auth"] = f"Sentry sentry_version=7, sentry_key={key}"
+    return server.request("POST", path, body, headers)
+
+
+def expect_refused(answer, status, sentence):
+    assert answer.status == status, answer
+    assert re.search(sentence, answer.json["detail"]), answer.json
+    assert answer.json["causes"] == []
+
+
+# ---- Projects -----------------------------------------------------------------------------------
+
+
+def test_projects(server):
+    (first,) = projects_of(server)
+    key = first["keys"][0]
+    host = server.url.removeprefix("http://").rstrip("/")
+    assert first == {"number": 1, "tenant": "default", "keys": [key],
+                     "dsn": [f"http://{key}@{host}/1"]}
+    answer = server.request("POST", "/oops/projects?name=shop")
+    assert answer.status == 201
+    assert (answer.json["number"], answer.json["tenant"]) == (2, "shop")
+    assert projects_of(server) == [first, answer.json]
+    answer = server.request("POST", "/oops/projects?name=shop")
+    assert answer.status == 409
+    assert answer.json["error"]["message"] == "the tenant shop has project 2"
+    assert server.request("POST", "/oops/projects").status == 400
+    answer = server.request("POST", "/oops/projects?name=a/b")
+    assert answer.status == 400
+    assert answer.json["error"]["message"] == 'name "a/b" is not 1 to 64 of A-Za-z0-9_.-'
+    server.restart()
+    assert [p["tenant"] for p in projects_of(server)] == ["default", "shop"]
+
+
+def test_keys_come_and_go(server, key):
+    body = envelope(("event", EVENT))
+    answer = server.request("POST", "/oops/projects/1/keys")
+    assert answer.status == 201
+    old, new = answer.json["keys"]
+    assert old == key
+    assert [send(server, body, k).status for k in (old, new)] == [200, 200]
+    answer = server.request("DELETE", f"/oops/projects/1/keys/{old}")
+    assert (answer.status, answer.json["keys"]) == (200, [new])
+    assert [send(server, body, k).status for k in (old, new)] == [403, 200]
+    assert server.request("DELETE", f"/oops/projects/1/keys/{old}").status == 404
+    assert server.request("POST", "/oops/projects/9/keys").status == 404
+    assert server.request("DELETE", f"/oops/projects/9/keys/{old}").status == 404
+    server.restart()
+    assert projects_of(server)[0]["keys"] == [new]
+
+
+def test_command(server):
+    def command(*words):
+        return run("fault", "project", *words, "--server", server.url)
+    done = command("add", "shop")
+    assert done.returncode == 0
+    dsn = done.stdout.strip()
+    assert projects_of(server)[1]["dsn"] == [dsn]
+    second = command("key", "add", "2").stdout.strip()
+    rows = command("list", "-o", "csv").stdout.splitlines()
+    assert rows[0] == "number,tenant,key,dsn"
+    assert [row.split(",")[3] for row in rows[2:]] == [dsn, second]
+    done = command("key", "remove", "2", re.match("http://(.*)@", dsn)[1])
+    assert (done.returncode, done.stdout) == (0, "")
+    assert projects_of(server)[1]["dsn"] == [second]
+    done = command("add", "shop")
+    assert (done.returncode, "the tenant shop has project 2" in done.stderr) == (1, True)
+    for words in (["key"], ["add"], ["key", "add", "x"], ["remove", "2"], ["list", "more"]):
+        assert command(*words).returncode == 2, words
+
+
+def test_events_go_to_the_tenant_of_their_project(server):
+    dsn = run("fault", "project", "add", "shop", "--server", server.url).stdout.strip()
+    key = re.match("http://(.*)@", dsn)[1]
+    assert send(server, envelope(("event", EVENT), event_id=ID), key,
+                "/api/2/envelope/", {"X-Tenant": "default"}).json == {"id": ID}
+    assert server.get(f"/oops/{ID}").status == 404
+    assert server.get(f"/oops/{ID}", tenant="shop").json["context"] == "/login"
+
+
+# ---- Who sends ----------------------------------------------------------------------------------
+
+
+def test_ways_to_show_a_key(server, key):
+    body = envelope(("event", EVENT))
+    dsn = projects_of(server)[0]["dsn"][0]
+    auth = f"Sentry sentry_client=x/1, sentry_key={key}, sentry_version=7"
+    assert send(server, body, headers={"x-sentry-auth": auth}).status == 200
+    assert send(server, body, headers={"Authorization": auth}).status == 200
+    assert send(server, body,
+                path=f"/api/1/envelope?sentry_version=7&sentry_key={key}&more=1").status == 200
+    assert send(server, envelope(("event", EVENT), dsn=dsn)).status == 200
+    assert send(server, json.dumps(EVENT), path=f"/api/1/store?sentry_key={key}").status == 200
+
+
+def test_who_is_refused(server, key):
+    body = envelope(("event", EVENT))
+    expect_refused(send(server, body), 403, "^this is no key of project 1: ")
+    expect_refused(send(server, body, KEY), 403, "^this is no key of project 1: ")
+    expect_refused(send(server, body, key[:-1]), 403, "^this is no key of project 1: ")
+    for number in ("2", "0", "99999999999999999"):
+        expect_refused(send(server, body, key, f"/api/{number}/envelope/"), 403,
+                       f"^there is no project {number};")
+    for dsn in (f"http://{KEY}@host/1", f"http://{key}@host/2", "x", 5):
+        expect_refused(send(server, envelope(("event", EVENT), dsn=dsn)), 403, "no key of")
+    assert send(server, body, key, "/api/x/envelope/").status == 404
+    assert send(server, body, key, "/api//envelope/").status == 404
+    assert server.metric("granary_sentry_refused_total", reason="key") == 10
+    assert server.get("/oops").json["reports"] == []
+
+
+def test_pages_of_other_sites_may_send(server, key):
+    page = {"Origin": "https://shop.example", "Sec-Fetch-Site": "cross-site"}
+    asked = {**page, "Access-Control-Request-Method": "POST",
+             "Access-Control-Request-Headers": "content-type"}
+    for door in ("envelope/", "store/"):
+        answer = server.request("OPTIONS", f"/api/1/{door}", b"", asked)
+        assert answer.status == 204
+        assert answer.headers["Access-Control-Allow-Origin"] == "*"
+        assert answer.headers["Access-Control-Allow-Methods"] == "POST"
+    answer = send(server, envelope(("event", EVENT)), path=f"/api/1/envelope/?sentry_key={key}",
+                  headers={**page, "Content-Type": "text/plain;charset=UTF-8"})
+    assert answer.status == 200
+    assert answer.headers["Access-Control-Allow-Origin"] == "*"
+    answer = send(server, b"", headers=page)
+    assert answer.status == 403
+    assert answer.headers["Access-Control-Allow-Origin"] == "*"
+    assert server.request("POST", "/oops", json.dumps(EVENT), page).status == 403
+
+
+# ---- Quotas -------------------------------------------------------------------------------------
+
+
+def test_quota_of_requests(make_server):
+    server = make_server(options=["--fault.quota.hour=2"])
+    server.start()
+    key = projects_of(server)[0]["keys"][0]
+    body = envelope(("event", EVENT))
+    assert [send(server, body, key).status for _ in range(3)] == [200, 200, 429]
+    # Who shows no key of the project uses up nothing of what it may send.
+    expect_refused(send(server, body, KEY), 403, "no key")
+    answer = send(server, body, key)
+    expect_refused(answer, 429, "^project 1 has sent as much as it may")
+    wait_s = int(answer.headers["Retry-After"])
+    assert 0 < wait_s <= 3600
+    assert answer.headers["X-Sentry-Rate-Limits"] == f"{wait_s}::organization"
+    assert server.metric("granary_sentry_refused_total", reason="quota") == 2
+    # Each tenant has its own.
+    other = run("fault", "project", "add", "shop", "--server", server.url).stdout
+    other = re.match("http://(.*)@", other)[1]
+    assert send(server, body, other, "/api/2/envelope/").status == 200
+
+
+def test_quota_of_bytes_is_heeded_before_the_body_is_read(make_server):
+    server = make_server(options=["--fault.quota.day_bytes=1000"])
+    server.start()
+    key = projects_of(server)[0]["keys"][0]
+    assert send(server, envelope(("event", {"message": "m" * 1000})), key).status == 200
+    head = (f"POST /api/1/envelope/?sentry_key={key} HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+            "Content-Length: 1000000\r\n\r\n")
+    answer = server.raw(head.encode(), until_closed=False)
+    assert answer.startswith(b"HTTP/1.1 429 "), answer
+
+
+# ---- Bodies -------------------------------------------------------------------------------------
+
+
+def test_codings_and_chunks(server, key):
+    body = envelope(("event", EVENT))
+    packed = zlib.compressobj(wbits=-15)
+    for coding, coded in (("gzip", gzip.compress(body)), ("deflate", zlib.compress(body)),
+                          ("deflate", packed.compress(body) + packed.flush()),
+                          ("br", brotli.compress(body))):
+        assert send(server, coded, key, headers={"Content-Encoding": coding}).status == 200, coding
+    answer = server.request("POST", f"/api/1/envelope/?sentry_key={key}",
+                            b"7\r\n%s\r\n%x\r\n%s\r\n0\r\n\r\n"
+                            % (body[:7], len(body) - 7, body[7:]),
+                            {"Transfer-Encoding": "chunked"})
+    assert answer.status == 200
+    assert len({r["id"] for r in server.get("/oops").json["reports"]}) == 1
+
+
+def test_ids(server, key):
+    for given in (ID, DASHED, ID.upper()):
+        answer = send(server, envelope(("event", {**EVENT, "event_id": given})), key)
+        assert answer.json == {"id": ID}, answer
+    # The envelope's wins over the event's, and neither is content.
+    body = envelope(("event", {**EVENT, "event_id": "0" * 32}), event_id=DASHED)
+    assert send(server, body, key).json == {"id": ID}
+    assert len(server.get("/oops").json["reports"]) == 1
+    body = envelope(("event", {**EVENT, "more": 1}), event_id=ID)
+    expect_refused(send(server, body, key), 409, "^there is another report with the id ")
+    made = send(server, envelope(("event", EVENT)), key).json["id"]
+    assert re.fullmatch("[0-9a-f]{32}", made)
+    assert server.get(f"/oops/{made}").json["id"] == f"OOPS-{made}"
+    again = send(server, json.dumps(EVENT), key, "/api/1/store/").json["id"]
+    assert again == made
+
+
+def test_items_are_counted(server, key):
+    names = ["session", "sessions", "client_report", "attachment", "future", "x" * 300]
+    answer = send(server, envelope(*[(name, {}) for name in names], event_id=ID), key)
+    assert (answer.status, answer.json) == (200, {"id": ID})
+    assert send(server, b"{}", key).json == {}
+    for name in names[:4]:
+        assert server.metric("granary_sentry_items_total", type=name) == 1
+    assert server.metric("granary_sentry_items_total", type="other") == 2
+    assert server.get("/oops").json["reports"] == []
+
+
+def test_slow_transactions(make_server):
+    server = make_server(options=["--fault.slow=2s"])
+    server.start()
+    key = projects_of(server)[0]["keys"][0]
+
+    def transaction(number, seconds):
+        return envelope(("transaction", {
+            "type": "transaction", "transaction": f"/{number}", "start_timestamp": 1700000000,
+            "timestamp": 1700000000 + seconds,
+            "spans": [{"op": "db.sql.query", "description": "SELECT 1",
+                       "start_timestamp": 1700000000, "timestamp": 1700000001}]}))
+    for number, seconds in enumerate((1.5, 2, 2.5)):
+        assert send(server, transaction(number, seconds), key).status == 200
+    (report,) = server.get("/oops").json["reports"]
+    assert (report["context"], report["exception"]) == ("/2", "SoftRequestTimeout")
+    assert (report["duration"], report["statements"]) == (2500, 1)
+    assert server.metric("granary_sentry_items_total", type="transaction") == 3
+    assert server.metric("granary_sentry_slow_total") == 1
+
+
+def test_what_is_wrong_with_a_body(server, key):
+    expect_refused(send(server, b"", key), 400, "^the envelope is empty")
+    expect_refused(send(server, b"[]", key), 400, "^headers of the envelope: ")
+    expect_refused(send(server, b'{}\n{"type":"event"}\n{"a":', key), 400, "^the event: line 1")
+    expect_refused(send(server, b'{}\n{"type":"event","length":9}\n{}', key), 400,
+                   "^item 0 of the envelope: its payload has 2 bytes")
+    expect_refused(send(server, b"5", key, "/api/1/store/"), 400, "^the event: it is no object")
+    expect_refused(send(server, envelope(("event", {"a": "x" * 2000000})), key), 413,
+                   "^the report has more than")
+    # An event in front of what is damaged is taken.
+    body = envelope(("event", EVENT)) + b'\n{"type":"attachment","length":9}\n{}'
+    assert send(server, body, key).status == 200
+    assert server.metric("granary_sentry_cut_total") == 2
+    # Half a character and a number that is none do not cost the event.
+    text = b'{}\n{"type":"event"}\n{"message":"a\\ud83d","extra":{"n":NaN},"event_id":"%s"}'
+    assert send(server, text % ID.encode(), key).status == 200
+    report = server.get(f"/oops/{ID}").json
+    assert (report["value"], report["extra"]) == ("a\ufffd", {"n": "NaN"})
+
+
+def test_run_prints_the_dsn(make_server):
+    server = make_server(options=["--welcome=true"])
+    server.start()
+    (dsn,) = projects_of(server)[0]["dsn"]
+    eventually(lambda: f"Sentry's clients send faults to the DSN {dsn}\n" in server.log_text())
