@@ -427,7 +427,7 @@ def test_d6_a_longer_file_is_never_taken_for_a_beginning(tmp_path):
 
 def test_d7_sending_again_after_an_unknown_outcome(make_server, monkeypatch):
     """The commit is done and the process dies before it answers: the client sends again."""
-    monkeypatch.setenv("GRANARY_FAULTS", "store.committed=kill@3")
+    monkeypatch.setenv("GRANARY_FAULTS", "store.committed=kill@4")
     server = make_server(options=["--rollup.granularities="])  # which has commits of its own
     server.start()
     sent = 0

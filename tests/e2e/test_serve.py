@@ -19,9 +19,9 @@ def wait_for_log(server, words):
 
 
 def test_a_failed_commit_is_answered_and_ends_the_process_with_74(make_server, monkeypatch):
-    """The disk breaks at the fourth commit: its writer is told, nothing after it is accepted, and
+    """The disk breaks at the fifth commit: its writer is told, nothing after it is accepted, and
     what was answered with success before is there after a restart."""
-    monkeypatch.setenv("GRANARY_FAULTS", "store.sync=error@4")
+    monkeypatch.setenv("GRANARY_FAULTS", "store.sync=error@5")
     server = make_server(options=["--rollup.granularities="])  # which has commits of its own
     server.start()
     kept = {}

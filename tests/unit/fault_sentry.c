@@ -197,8 +197,8 @@ static void what_is_hidden_in_an_event_is_hidden_in_the_report(void **state)
 		   "\"exception\":{\"values\":[{\"type\":\"A\",\"value\":\"password=x9\"}]}}");
 	expect_body("{\"URL\":\"http://a/?token=<hidden>\",\"exception\":\"A\","
 		    "\"exceptions\":[{\"type\":\"A\",\"value\":\"password=<hidden>\"}],"
-		    "\"request\":{\"cookies\":{\"a\":\"<hidden>\"},\"url\":\"http://a/"
-		    "?token=<hidden>\"},"
+		    "\"request\":{\"cookies\":{\"a\":\"<hidden>\"},"
+		    "\"url\":\"http://a/?token=<hidden>\"},"
 		    "\"value\":\"password=<hidden>\"}");
 	read_event_with("{\"user\":{\"id\":\"7\"}}", &masks);
 	expect_body("{\"user\":{\"id\":\"<hidden>\"},\"userid\":\"<hidden>\"}");
