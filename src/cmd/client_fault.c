@@ -15,7 +15,7 @@ enum {
 struct client_fault_args {
 	struct command_args line;
 	const char *id, *day;
-	const char *context, *exception, *host, *release, *environment, *level, *user;
+	const char *context, *exception, *host, *release, *environment, *level, *user, *group;
 	const char *since, *until, *from, *to, *limit, *token;
 	struct command_words files;
 	struct command_words project;
@@ -187,6 +187,44 @@ static int client_fault_recount(const struct command_args *args)
 	return client_fault_ask_day(args, "POST", "/recount");
 }
 
+/* ---- why ------------------------------------------------------------------------------------- */
+
+static void client_fault_print_why(const struct command_args *args, const struct json *root,
+				   UNUSED struct arena *arena)
+{
+	static const char *const titles[] = {"what", "text", "application"};
+	static const char *const heads[] = {"group", "title", "rule"};
+	const struct json *words = json_member(root, "words");
+	struct text_table table;
+	text_table_init(&table, ARRAY_LEN(titles), titles);
+	for (size_t i = 0; i < ARRAY_LEN(heads); i++) {
+		text_table_add(&table, slice_of(heads[i]));
+		text_table_add_member(&table, root, heads[i]);
+		text_table_add(&table, SLICE(""));
+	}
+	for (const struct json *word = words ? words->first : NULL; word; word = word->next) {
+		const struct json *application = json_member(word, "application");
+		text_table_add_member(&table, word, "kind");
+		text_table_add_member(&table, word, "text");
+		text_table_add(&table,
+			       application && application->boolean ? SLICE("yes") : SLICE("no"));
+	}
+	text_table_print(&table, args->output);
+	text_table_release(&table);
+}
+
+static int client_fault_why(const struct command_args *args)
+{
+	struct buf path;
+	buf_init(&path, CLIENT_PATH_MAX_BYTES);
+	client_path(&path, "/oops/", client_fault_args_of(args)->id);
+	client_path(&path, "/why", "");
+	int status = client_show(args, NULL, path.data, args->output == OUTPUT_JSON,
+				 client_fault_print_why);
+	buf_release(&path);
+	return status;
+}
+
 /* ---- put ------------------------------------------------------------------------------------- */
 
 static const struct json *client_fault_error_of(const struct json *result)
@@ -301,6 +339,7 @@ static const struct command_option client_fault_list_options[] = {
 	PARAM(text, environment, "--environment", "TEXT", "only of this environment"),
 	PARAM(text, level, "--level", "TEXT", "only of this level"),
 	PARAM(text, user, "--user", "TEXT", "only of this user"),
+	PARAM(text, group, "--group", "NAME", "only of this group"),
 	PARAM(time, since, "--since", "TIME", "received then or later"),
 	PARAM(time, until, "--until", "TIME", "received before then", .otherwise = "now"),
 	PARAM(text, limit, "--limit", "N", "at most so many, up to 1000", .otherwise = "100"),
@@ -366,6 +405,13 @@ static const struct command client_fault_verbs[] = {
 		  "are those of a database in the timeline.\n",
 	 COMMAND_TAKES(client_fault_list_options, client_fault_args),
 	 .run = client_fault_list},
+	{.name = "fault why",
+	 .summary = "says why a report is in its group",
+	 .about = "Prints the group of a report, the rule by which it was made and the words that "
+		  "made it: types, frames, a message. A word that is not the application's counts "
+		  "in the hash of all frames only.\n",
+	 COMMAND_TAKES(client_fault_show_options, client_fault_args),
+	 .run = client_fault_why},
 	{.name = "fault day",
 	 .summary = "prints the summary of a day",
 	 .about = "Prints what a day's reports add up to:\n" CLIENT_FAULT_DAY_COLUMNS

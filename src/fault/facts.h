@@ -22,6 +22,8 @@ enum fault_text {
 	FAULT_ENVIRONMENT = 4,
 	FAULT_HOST = 5,
 	FAULT_USER = 6,
+	FAULT_GROUP = 7,     /* its name (group.h) */
+	FAULT_GROUP_ALL = 8, /* that of all frames, where it is another one */
 	FAULT_TEXTS
 };
 

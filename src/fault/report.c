@@ -7,6 +7,7 @@
  *     add         of an event of Sentry's clients what it says in the words of a report
  *     map         members to attributes: names of dialects, the request's variables, long names
  *     shape       values of known attributes: texts, the duration, the timeline; the facts
+ *     group       of what the body will have, so that it can be found again from there
  *     write       the body
  *
  * Where the arena ends, the rest is gone through without it, and the end says so. */
@@ -19,6 +20,7 @@
 #include "base/visible.h"
 #include "fault/attributes.h"
 #include "fault/canonical.h"
+#include "fault/group.h"
 #include "fault/sentry.h"
 #include "fault/timeline.h"
 #include "wire/number.h"
@@ -633,6 +635,41 @@ static void report_gather_facts(struct report_reading *r)
 	}
 }
 
+/* The attributes as an object, as the body is read again. */
+static const struct json *report_object(struct report_reading *r)
+{
+	struct json *object = arena_zalloc(r->arena, sizeof(*object));
+	struct json *members = arena_alloc(r->arena, r->count * sizeof(*members));
+	r->arena_full |= !object || !members;
+	if (!object || !members)
+		return NULL;
+	object->type = JSON_T_OBJECT;
+	object->count = r->count;
+	object->first = r->count ? members : NULL;
+	for (size_t i = 0; i < r->count; i++) {
+		members[i] = *r->attributes[i].value;
+		members[i].key = r->attributes[i].name;
+		members[i].next = i + 1 < r->count ? &members[i + 1] : NULL;
+	}
+	return object;
+}
+
+static void report_find_group(struct report_reading *r)
+{
+	const struct json *object = report_object(r);
+	struct fault_group group;
+	struct slice *texts = r->report->facts.texts;
+	if (!object)
+		return;
+	if (fault_group_make(object, r->arena, &group)) {
+		r->arena_full = true;
+		return;
+	}
+	texts[FAULT_GROUP] = group.name;
+	if (!slice_equal(group.all, group.name))
+		texts[FAULT_GROUP_ALL] = group.all;
+}
+
 /* ---- The whole ------------------------------------------------------------------------------ */
 
 static int report_write_body(struct report_reading *r)
@@ -677,6 +714,7 @@ static int report_read(struct report_reading *r, struct json *document, struct s
 	report_drop(r, true);
 	report_shape(r);
 	report_gather_facts(r);
+	report_find_group(r);
 	err = report_write_body(r);
 	return err || !r->arena_full ? err : report_no_memory(r);
 }

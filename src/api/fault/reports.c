@@ -45,9 +45,15 @@ static const struct {
 	const char *name;
 	enum fault_text text;
 } reports_texts[] = {
-	{"context", FAULT_CONTEXT}, {"exception", FAULT_EXCEPTION},     {"level", FAULT_LEVEL},
-	{"release", FAULT_RELEASE}, {"environment", FAULT_ENVIRONMENT}, {"host", FAULT_HOST},
+	{"context", FAULT_CONTEXT},
+	{"exception", FAULT_EXCEPTION},
+	{"level", FAULT_LEVEL},
+	{"release", FAULT_RELEASE},
+	{"environment", FAULT_ENVIRONMENT},
+	{"host", FAULT_HOST},
 	{"user", FAULT_USER},
+	{"group", FAULT_GROUP},
+	{"group_all", FAULT_GROUP_ALL},
 };
 _Static_assert(ARRAY_LEN(reports_texts) == FAULT_TEXTS, "all texts have a name");
 
@@ -213,6 +219,7 @@ const struct param faults_list_params[] = {
 	{"environment", REPORTS_TEXT(FAULT_ENVIRONMENT), .help = "Only of this environment."},
 	{"level", REPORTS_TEXT(FAULT_LEVEL), .help = "Only of this level."},
 	{"user", REPORTS_TEXT(FAULT_USER), .help = "Only of this user."},
+	{"group", REPORTS_TEXT(FAULT_GROUP), .help = "Only of this group."},
 	{"since", PARAM_TIME, REPORTS_FIELD(since_ms), .help = "Received then or later."},
 	{"until", PARAM_TIME, REPORTS_FIELD(until_ms), .help = "Received before then."},
 	{"limit", PARAM_NUMBER, REPORTS_FIELD(limit), 1, REPORTS_LIMIT_MAX,

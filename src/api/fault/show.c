@@ -1,19 +1,22 @@
-/* One report, whole. */
+/* One report, whole; and why it is in its group. */
 #include "api/fault/faults.h"
 
 #include "api/call.h"
 #include "api/fault/notation.h"
 #include "fault/fault.h"
+#include "fault/group.h"
 #include "wire/timetext.h"
 
 enum {
 	SHOW_ARENA_MAX_BYTES = 16 << 20,
 	SHOW_ANSWER_MAX_BYTES = 2 * FAULT_BODY_MAX_BYTES,
+	SHOW_GROUP_MAX_BYTES = 256 << 20, /* a body as a tree, while the job looks at it */
 };
 
 struct show_call {
 	struct api_call call;
 	struct slice tenant, id; /* in the call's arena */
+	bool why;                /* asked is why it is in its group */
 	struct fault_found found;
 	int err;
 	struct errbuf error;
@@ -42,6 +45,8 @@ static const struct {
 	{"date", "reported.date"},
 	{"date_iso", "reported.date_iso"},
 	{"conflicts", "reported.conflicts"},
+	{"group", "reported.group"},
+	{"title", "reported.title"},
 };
 
 static struct slice show_name(struct slice name)
@@ -76,7 +81,42 @@ static void show_put_attributes(struct show_call *call)
 		call->err = reader.arena_full ? ERR_LIMIT : ERR_DAMAGED;
 }
 
-static void show_put(struct show_call *call)
+/* The name that was stored with the report: rules of a later version may give another one. */
+static void show_put_group(struct show_call *call, const struct fault_group *group)
+{
+	struct slice stored = call->found.facts.texts[FAULT_GROUP];
+	json_put_string(&call->call.json, "group", stored.len ? stored : group->name);
+	json_put_string(&call->call.json, "title", group->title);
+}
+
+static void show_put_why(struct show_call *call, const struct fault_group *group)
+{
+	struct json_writer *json = &call->call.json;
+	json_write_object_begin(json);
+	json_put_string(json, "id", call->found.id);
+	show_put_group(call, group);
+	json_put_i64(json, "version", FAULT_GROUP_VERSION);
+	json_put_text(json, "rule", fault_group_rule_name(group->rule));
+	json_write_key(json, "hashes");
+	json_write_object_begin(json);
+	json_put_string(json, "application", group->name);
+	json_put_string(json, "all", group->all);
+	json_write_object_end(json);
+	json_write_key(json, "words");
+	json_write_array_begin(json);
+	for (size_t i = 0; i < group->count; i++) {
+		const struct fault_word *word = &group->words[i];
+		json_write_object_begin(json);
+		json_put_text(json, "kind", fault_word_kind_name(word->kind));
+		json_put_string(json, "text", word->text);
+		json_put_bool(json, "application", word->application);
+		json_write_object_end(json);
+	}
+	json_write_array_end(json);
+	json_write_object_end(json);
+}
+
+static void show_put(struct show_call *call, const struct fault_group *group)
 {
 	const struct fault_found *found = &call->found;
 	struct json_writer *json = &call->call.json;
@@ -88,8 +128,25 @@ static void show_put(struct show_call *call)
 	json_put_string(json, "date_iso", (struct slice){iso, time_print(iso, date_ms)});
 	if (found->conflict_count)
 		json_put_u64(json, "conflicts", found->conflict_count);
+	show_put_group(call, group);
 	show_put_attributes(call);
 	json_write_object_end(json);
+}
+
+static void show_put_found(struct show_call *call)
+{
+	struct arena arena;
+	struct json *body;
+	struct fault_group group;
+	arena_init(&arena, SHOW_GROUP_MAX_BYTES);
+	int err = json_parse(buf_slice(&call->found.body), &arena, &body, NULL);
+	err = err == ERR_INVALID ? ERR_DAMAGED : err;
+	call->err = err ? err : fault_group_make(body, &arena, &group);
+	if (!call->err && call->why)
+		show_put_why(call, &group);
+	else if (!call->err)
+		show_put(call, &group);
+	arena_release(&arena);
 }
 
 static void show_run(struct api_call *base)
@@ -99,7 +156,7 @@ static void show_run(struct api_call *base)
 				      call->id, &base->arena, &call->found, &call->error);
 	if (call->err)
 		return;
-	show_put(call);
+	show_put_found(call);
 	if (call->err)
 		errbuf_set(&call->error, call->err, "report " SHOWN " cannot be read: %s",
 			   SHOWN_OF(call->found.id), err_text(call->err));
@@ -133,6 +190,9 @@ const struct param faults_show_params[] = {
 static void show_end(struct http_request *request)
 {
 	struct slice tenant, id = notation_id(request);
+	bool why = request->segment_count == 3 && slice_equal(request->segments[2], SLICE("why"));
+	if (why)
+		id = request->segments[1];
 	struct errbuf e = {""};
 	if (params_read_route(request, 0, &tenant, &e)) {
 		http_reply_error(request, 400, "%s", e.text);
@@ -148,7 +208,8 @@ static void show_end(struct http_request *request)
 	call->tenant = arena_copy(&call->call.arena, tenant);
 	call->id = arena_copy(&call->call.arena, id);
 	ASSERT(call->tenant.data && call->id.data); /* parts of a head */
-	call->err = ERR_CANCELLED;                  /* until it has run */
+	call->why = why;
+	call->err = ERR_CANCELLED; /* until it has run */
 	api_call_start_job(&call->call);
 }
 

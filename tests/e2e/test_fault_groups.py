@@ -1,0 +1,61 @@
+"""Groups of fault reports through the server: hundreds of traces as several languages write them,
+of which it is known what they are of (fault_traces.py), lists of a group, and why a report is in
+it."""
+
+import collections
+import json
+
+import fault_traces
+from server import run
+from test_oops import command, pages, post, report_of
+
+TRACES_MIN = 300
+
+
+def send(server, reports):
+    for at in range(0, len(reports), 100):
+        answer = post(server, reports[at:at + 100])
+        assert answer.status == 200, answer
+        assert all(item["result"] == "taken" for item in answer.json["results"])
+
+
+def test_traces_are_grouped_by_what_failed(server):
+    made = fault_traces.reports()
+    assert len(made) >= TRACES_MIN
+    fault_of = {f"OOPS-{number}": fault for number, (fault, _) in enumerate(made)}
+    send(server, [{**report, "id": f"OOPS-{number}"} for number, (_, report) in enumerate(made)])
+    groups, faults = collections.defaultdict(set), collections.defaultdict(set)
+    for report in pages(server, limit=1000):
+        groups[fault_of[report["id"]]].add(report["group"])
+        faults[report["group"]].add(fault_of[report["id"]])
+    assert len(groups) == len(set(fault_of.values()))
+    assert {fault: found for fault, found in groups.items() if len(found) > 1} == {}
+    assert {group: found for group, found in faults.items() if len(found) > 1} == {}
+
+
+def test_a_group_is_listed_and_explained(server):
+    trace = ('Traceback (most recent call last):\n'
+             '  File "/srv/web/shop/views.py", line {}, in pay\n    no()\nKeyError: {}\n')
+    reports = [{"id": f"OOPS-a{n}", "exception": "KeyError", "value": f"{n}",
+                "tb_text": trace.format(n, n)} for n in range(3)]
+    other = {"id": "OOPS-b", "exception": "KeyError", "value": "1", "fingerprint": ["mine"],
+             "group": "of the sender"}
+    send(server, reports + [other])
+    shown = report_of(server, "OOPS-a1")
+    group = shown["group"]
+    assert group.startswith("1-") and len(group) == 22 and shown["title"] == "KeyError: 1"
+    assert {report["id"] for report in pages(server, group=group)} == {r["id"] for r in reports}
+    assert report_of(server, "OOPS-b")["reported.group"] == "of the sender"
+    why = server.get("/oops/a1/why")
+    assert why.status == 200, why
+    assert {key: why.json[key] for key in ("id", "group", "rule", "words")} == {
+        "id": "OOPS-a1", "group": group, "rule": "frames", "words": [
+            {"kind": "frame", "text": "shop/views.py pay", "application": True},
+            {"kind": "type", "text": "KeyError", "application": True}]}
+    assert server.get("/oops/OOPS-b/why").json["rule"] == "fingerprint"
+    assert server.get("/oops/OOPS-none/why").status == 404
+    assert "shop/views.py pay" in command(server, "why", "OOPS-a2").stdout
+    assert json.loads(command(server, "why", "a2", "-o", "json").stdout)["group"] == group
+    listed = json.loads(command(server, "list", "--group", group, "-o", "json").stdout)
+    assert len(listed["reports"]) == 3
+    assert run("fault", "why", "--server", server.url, "OOPS-none").returncode == 1
