@@ -29,6 +29,7 @@ struct fault_projects {
 	pthread_mutex_t lock; /* guards the list */
 	struct projects_slot *list;
 	size_t count, room; /* by number ascending */
+	uint64_t largest;   /* number that is taken, also of one that cannot be read */
 };
 
 struct fault_projects *fault_projects_new(struct store *store, struct clock *clock)
@@ -124,6 +125,8 @@ static struct projects_slot *projects_slot_of(const struct fault_projects *proje
 static bool projects_keep(struct fault_projects *projects, const struct fault_project *project)
 {
 	struct projects_slot *slot = projects_slot_of(projects, project->number);
+	projects->largest =
+		project->number > projects->largest ? project->number : projects->largest;
 	if (slot) {
 		slot->project = *project;
 		return true;
@@ -205,6 +208,10 @@ static int projects_see_cell(const struct store_cell *cell, void *owner)
 	struct fault_project project = {.number = fault_part_number(cell->column.part[0])};
 	int err = fault_project_decode(cell->value, &project);
 	if (err || !project.number) {
+		pthread_mutex_lock(&projects->lock);
+		if (project.number < UINT64_MAX && project.number > projects->largest)
+			projects->largest = project.number;
+		pthread_mutex_unlock(&projects->lock);
 		log_warn("faults: project %" PRIu64
 			 " (table fault_projects) cannot be read: %s; reports that are sent to "
 			 "it are refused",
@@ -295,7 +302,7 @@ static bool projects_find_tenant(struct fault_projects *projects, struct slice t
 		if (has)
 			*found = projects->list[i].project;
 	}
-	*next = projects->count ? projects->list[projects->count - 1].project.number + 1 : 1;
+	*next = projects->largest + 1;
 	pthread_mutex_unlock(&projects->lock);
 	return has;
 }

@@ -51,6 +51,55 @@ static void the_first_project_is_there_and_stays(void **state)
 	assert_string_equal(project_of(1).keys[0], first.keys[0]);
 }
 
+/* What cannot be written is not there; the server starts, and writes it at the next start. */
+static void a_store_that_takes_no_writes(void **state)
+{
+	(void)state;
+	struct clock_virtual clock;
+	struct fault_project project;
+	clock_virtual_init(&clock, T0_US);
+	struct store *store = naive_open(&clock.clock);
+	struct fault_projects *none = fault_projects_new(store, &clock.clock);
+	naive_refuse_writes(store, ERR_FULL, 1);
+	assert_int_equal(fault_projects_open(none, &h.queue, &error), 0);
+	assert_false(fault_projects_find(none, 1, &project));
+	naive_refuse_writes(store, ERR_FULL, 1);
+	assert_int_equal(fault_projects_add(none, &h.queue, TEXT("shop"), &project, &error),
+			 ERR_FULL);
+	assert_true(error.text[0]);
+	assert_int_equal(fault_projects_open(none, &h.queue, &error), 0);
+	assert_true(fault_projects_find(none, 1, &project));
+	assert_string_equal(project.tenant, "default");
+	fault_projects_free(none);
+	store_close(store);
+}
+
+/* Another cell is no reason not to start; those that can be read are there. */
+static void a_cell_that_cannot_be_read(void **state)
+{
+	(void)state;
+	static const uint8_t two[8] = {0, 0, 0, 0, 0, 0, 0, 2};
+	const struct store_parts row = {{TEXT("project")}}, column = {{{(const char *)two, 8}}};
+	struct store_write_cond *outcome;
+	struct fault_project project;
+	struct store_write *write = store_write_new(h.store, 1 << 16);
+	assert_int_equal(store_cell_put_if(write, TABLE_FAULT_PROJECTS, &row, &column, 0,
+					   TEXT("\1\3"), 0, &outcome),
+			 0);
+	assert_int_equal(store_write_wait(write, &h.queue), 0);
+	store_write_free(write);
+	fault_projects_free(projects);
+	open_projects();
+	assert_string_equal(project_of(1).tenant, "default");
+	assert_false(fault_projects_find(projects, 2, &project));
+	assert_int_equal(fault_projects_add_key(projects, &h.queue, 2, &project, &error),
+			 ERR_DAMAGED);
+	assert_string_equal(error.text, "project 2 is not changed: damaged data");
+	/* Its number stays taken. */
+	assert_int_equal(fault_projects_add(projects, &h.queue, TEXT("shop"), &project, &error), 0);
+	assert_int_equal(project.number, 3);
+}
+
 static void projects_of_tenants(void **state)
 {
 	(void)state;
@@ -176,6 +225,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(the_first_project_is_there_and_stays),
+		TEST(a_store_that_takes_no_writes),
+		TEST(a_cell_that_cannot_be_read),
 		TEST(projects_of_tenants),
 		TEST(two_processes_give_two_numbers),
 		TEST(keys),
