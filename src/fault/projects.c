@@ -121,12 +121,18 @@ static struct projects_slot *projects_slot_of(const struct fault_projects *proje
 		       : NULL;
 }
 
+/* With the lock. */
+static void projects_take_number(struct fault_projects *projects, uint64_t number)
+{
+	if (number > projects->largest && number < UINT64_MAX)
+		projects->largest = number;
+}
+
 /* With the lock. False: there are too many. */
 static bool projects_keep(struct fault_projects *projects, const struct fault_project *project)
 {
 	struct projects_slot *slot = projects_slot_of(projects, project->number);
-	projects->largest =
-		project->number > projects->largest ? project->number : projects->largest;
+	projects_take_number(projects, project->number);
 	if (slot) {
 		slot->project = *project;
 		return true;
@@ -209,8 +215,7 @@ static int projects_see_cell(const struct store_cell *cell, void *owner)
 	int err = fault_project_decode(cell->value, &project);
 	if (err || !project.number) {
 		pthread_mutex_lock(&projects->lock);
-		if (project.number < UINT64_MAX && project.number > projects->largest)
-			projects->largest = project.number;
+		projects_take_number(projects, project.number);
 		pthread_mutex_unlock(&projects->lock);
 		log_warn("faults: project %" PRIu64
 			 " (table fault_projects) cannot be read: %s; reports that are sent to "
