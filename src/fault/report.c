@@ -125,12 +125,13 @@ static void report_take_id(struct report_reading *r, const struct json *document
 {
 	struct fault_report *report = r->report;
 	const struct json *member = json_member(document, "id");
-	struct slice own = report_document_id(document);
+	bool is_event = r->dialect == FAULT_OF_SENTRY; /* whose `id` is some member of its own */
+	struct slice own = is_event ? (struct slice){NULL, 0} : report_document_id(document);
 	report->id_given = beside.data || fault_id_valid(own);
 	struct slice id = beside.data ? beside : own;
 	r->keeps_id = member && member->type != JSON_T_NULL &&
 		      (!report->id_given || !slice_equal(id, own));
-	if (!report->id_given && r->keeps_id)
+	if (!report->id_given && r->keeps_id && !is_event)
 		report_refuse(r, "id: it cannot be one, so the report has another; it is kept as "
 				 "reported.id");
 	if (report->id_given) {

@@ -30,15 +30,19 @@ static int end(void **state)
 	return 0;
 }
 
-static void read_event_with(const char *text, const struct fault_masks *masks)
+static void read_event_as(const char *text, const struct fault_masks *masks, struct slice id)
 {
 	struct fault_report_options options = {KEY, masks, BODY_MAX_BYTES};
 	struct errbuf e = {""};
 	struct json *document;
 	if (json_parse_lax(slice_of(text), &arena, &document, &e) ||
-	    fault_report_read(document, FAULT_OF_SENTRY, SLICE("e1"), &options, &arena, &report,
-			      &e))
+	    fault_report_read(document, FAULT_OF_SENTRY, id, &options, &arena, &report, &e))
 		fail_msg("%s: %s", text, e.text);
+}
+
+static void read_event_with(const char *text, const struct fault_masks *masks)
+{
+	read_event_as(text, masks, SLICE("e1"));
 }
 
 static void read_event(const char *text)
@@ -216,6 +220,20 @@ static void names_of_other_dialects_mean_nothing_here(void **state)
 	assert_int_equal(report.refused_count, 0);
 }
 
+/* Fuzzing found that the door relied on an id of its own making. */
+static void a_member_called_id_is_not_the_id(void **state)
+{
+	(void)state;
+	read_event("{\"id\":\"OOPS-1\",\"date\":5}");
+	assert_true(slice_equal(report.id, SLICE("e1")));
+	expect_body("{\"reported.date\":5,\"reported.id\":\"OOPS-1\"}");
+	read_event_as("{\"id\":\"OOPS-1\"}", &fault_masks_preset, (struct slice){NULL, 0});
+	assert_false(report.id_given);
+	assert_int_equal(report.id.len, 37);
+	expect_body("{\"reported.id\":\"OOPS-1\"}");
+	assert_int_equal(report.refused_count, 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, end)
 
 int main(void)
@@ -228,6 +246,7 @@ int main(void)
 		TEST(a_transaction_that_was_slow),
 		TEST(what_is_hidden_in_an_event_is_hidden_in_the_report),
 		TEST(names_of_other_dialects_mean_nothing_here),
+		TEST(a_member_called_id_is_not_the_id),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
