@@ -97,10 +97,21 @@ static bool report_id_takes(const uint8_t *p, size_t len)
 	return len && !visible_is_command(utf8_code(p, len));
 }
 
+/* Addresses under /oops/ that are no reports. */
+static bool report_id_is_taken(struct slice id)
+{
+	static const struct slice names[] = {SLICE("days"), SLICE("groups"), SLICE("live"),
+					     SLICE("projects")};
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (slice_equal(id, names[i]))
+			return true;
+	return false;
+}
+
 bool fault_id_valid(struct slice id)
 {
 	if (!id.len || id.len > FAULT_ID_MAX_BYTES || slice_equal(id, SLICE(".")) ||
-	    slice_equal(id, SLICE("..")))
+	    slice_equal(id, SLICE("..")) || report_id_is_taken(id))
 		return false;
 	const uint8_t *p = (const uint8_t *)id.data;
 	for (size_t at = 0, len; at < id.len; at += len) {
@@ -732,7 +743,8 @@ int fault_report_read(struct json *document, enum fault_dialect dialect, struct 
 	if (id.data && !fault_id_valid(id))
 		return errbuf_set(e, ERR_INVALID,
 				  "\"" SHOWN "\" cannot be the id of a report: 1 to %d bytes of "
-				  "UTF-8 without /, blanks and control characters",
+				  "UTF-8 without /, blanks and control characters, and not days, "
+				  "groups, live or projects",
 				  SHOWN_OF(id), FAULT_ID_MAX_BYTES);
 	return report_read(&r, document, id);
 }

@@ -58,8 +58,8 @@ int fault_report_read(struct json *document, enum fault_dialect dialect, struct 
 		      const struct fault_report_options *options, struct arena *arena,
 		      struct fault_report *report, struct errbuf *e) MUST_CHECK;
 
-/* 1 to FAULT_ID_MAX_BYTES of UTF-8 without `/`, blanks and control characters, and not `.` or `..`:
- * it is a part of addresses. */
+/* 1 to FAULT_ID_MAX_BYTES of UTF-8 without `/`, blanks and control characters, and not `.`, `..`,
+ * `days`, `groups`, `live` or `projects`: it is a part of addresses. */
 bool fault_id_valid(struct slice id);
 
 #endif

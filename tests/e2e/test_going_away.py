@@ -257,7 +257,7 @@ REQUESTS = {
     "DELETE /oops/projects/#/keys/…": remove_key,
     "POST /api/#/envelope": sentry("envelope", envelope),
     "POST /api/#/store": sentry("store", lambda world: json.dumps(event(world)).encode()),
-    "GET /oops/…": any_of(*(f"/oops/OOPS-{n}" for n in range(5))),
+    "GET /oops/…": any_of(*(f"/oops/OOPS-{n}" for n in range(5)), "/oops/OOPS-1/why"),
     "PUT /oops/…": sends("/oops/OOPS-1", report, {"context": "a"}),
     "GET /oops/days/…": any_of("/oops/days/today", "/oops/days/today?from=00:00",
                                "/oops/days/today/oops?limit=7", "/oops/days/yesterday"),

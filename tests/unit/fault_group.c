@@ -248,6 +248,17 @@ static void statements_of_time_outs(void **state)
 		     "type SoftTimeout|statement update t set a = ?");
 }
 
+/* ---- Names ----------------------------------------------------------------------------------- */
+
+/* Names are on disk, so those of a version stay: of the bytes 01, 08 and seven 00, KeyError, XXH3
+ * with seed 1, as libxxhash gives it. */
+static void the_name_of_a_group(void **state)
+{
+	(void)state;
+	assert_true(slice_equal(group_of("{\"exception\":\"KeyError\"}").name,
+				SLICE("1-541d1cfa6743c1f07c79")));
+}
+
 /* ---- Hostile --------------------------------------------------------------------------------- */
 
 /* A program was crashed from outside by such a name once: it looked behind its end. */
@@ -321,6 +332,7 @@ int main(void)
 		cmocka_unit_test(a_trace_of_javascript),
 		cmocka_unit_test(traces_of_c),
 		cmocka_unit_test(statements_of_time_outs),
+		cmocka_unit_test(the_name_of_a_group),
 		cmocka_unit_test(names_that_are_only_brackets),
 		cmocka_unit_test(long_names),
 		cmocka_unit_test(titles),
