@@ -316,10 +316,15 @@ def test_what_cannot_be_an_id(server, name):
 
 def test_a_report_is_found_as_people_write_its_id(server):
     post(server, {"id": "OOPS-7f3c", "context": "/a"})
-    post(server, {"id": "days", "context": "/b"})
+    post(server, {"id": "weeks", "context": "/b"})
     for name in ("OOPS-7f3c", "7f3c", "7F3C", "oops-7F3C", "OOPS-7F3C/"):
         assert report_of(server, name)["id"] == "OOPS-7f3c"
-    assert report_of(server, "OOPS-days")["context"] == "/b"
+    assert report_of(server, "OOPS-weeks")["context"] == "/b"
+    for name in ("days", "groups", "live", "projects"):  # addresses that are no reports
+        assert put(server, name, {"context": "/c"}).status == 400
+        taken = post(server, {"id": name, "context": f"/{name}"})
+        assert taken.status == 201 and taken.json["id"] != name, taken
+        assert report_of(server, taken.json["id"])["reported.id"] == name
     answer = server.get("/oops/OOPS-9")
     assert (answer.status, answer.json["error"]["message"]) == (404, "there is no report OOPS-9")
 
