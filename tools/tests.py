@@ -456,7 +456,7 @@ def run_e2e(results, names, long, progress, sanitizer=""):
         command += [f"--junitxml={report}"]
         command += sorted(f"tests/e2e/{name}" for name in names) or ["tests/e2e"]
         factor = (LONG_FACTOR if long else 1) * (10 if sanitizer else 1)
-        status, output = run(command, 1200 * factor, env, progress=progress)
+        status, output = run(command, 2700 * factor, env, progress=progress)
         if sanitizer:
             for line in re.findall(r"^not under .*", output, re.M):
                 say(line)

@@ -39,10 +39,10 @@ extern const struct param sentry_params[];
 extern const struct http_handler projects_list, projects_add, projects_key_add, projects_key_remove;
 extern const struct param projects_add_params[];
 
-/* GET /oops/ID: {"id":...,"date":...,"date_iso":...,"conflicts":1,
- * "group":...,"title":..., attributes ...}. As people write
- * ids: in large or small letters, with `OOPS-` and without. */
-/* GET /oops/ID/why: by what rule the report is in its group, and the words that made it (group.h):
+/* GET /oops/ID: {"id":...,"date":...,"date_iso":...,"conflicts":1,"group":...,"title":...,
+ * attributes ...}. As people write ids: in large or small letters, with `OOPS-` and without.
+ *
+ * GET /oops/ID/why: by what rule the report is in its group, and the words that made it (group.h):
  * {"id":...,"group":...,"title":...,"version":1,"rule":"frames","hashes":{"application":...,
  * "all":...},"words":[{"kind":"frame","text":...,"application":true},...]}. */
 extern const struct http_handler faults_show;

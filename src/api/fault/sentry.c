@@ -141,6 +141,8 @@ static bool sentry_take_quota(struct http_request *request, uint64_t number)
 
 /* ---- Handlers -------------------------------------------------------------------------------- */
 
+/* Whoever shows no key in the head is counted when the envelope has shown one, so that nobody
+ * without a key uses up a project's quota. */
 static void sentry_begin(struct http_request *request)
 {
 	struct fault_projects *projects = fault_projects_of(api_of(request)->fault);
@@ -150,7 +152,7 @@ static void sentry_begin(struct http_request *request)
 	bool found = fault_projects_find(projects, number, &project);
 	if (!found || (key.len && !fault_project_has_key(&project, key)))
 		sentry_refuse_key(request, found, number);
-	else if (sentry_take_quota(request, number) && request->content_length > 0)
+	else if (key.len && sentry_take_quota(request, number) && request->content_length > 0)
 		fault_projects_add_bytes(projects, number, (uint64_t)request->content_length);
 }
 
@@ -160,6 +162,7 @@ static void sentry_end(struct http_request *request, bool is_envelope)
 	uint64_t number = sentry_project_of(request);
 	struct slice key = sentry_key_of_head(request);
 	struct fault_project project;
+	bool is_counted = key.len > 0; /* by sentry_begin */
 	if (!key.len && is_envelope)
 		key = sentry_key_of_envelope(request, number);
 	bool found = fault_projects_find(projects, number, &project);
@@ -167,7 +170,10 @@ static void sentry_end(struct http_request *request, bool is_envelope)
 		sentry_refuse_key(request, found, number);
 		return;
 	}
-	if (request->content_length < 0) /* in chunks: as long as it is unpacked */
+	if (!is_counted && !sentry_take_quota(request, number))
+		return;
+	/* In chunks it is as long as it is unpacked. */
+	if (!is_counted || request->content_length < 0)
 		fault_projects_add_bytes(projects, number, request->body_bytes);
 	const struct take_order order = {.door = &sentry_door,
 					 .tenant = slice_of(project.tenant),
