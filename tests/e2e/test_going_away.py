@@ -365,11 +365,17 @@ class Clients:
         self.stop = threading.Event()
         self.asked, self.failed = dict.fromkeys(routes, 0), []
         self.lock = threading.Lock()
-        self.threads = [threading.Thread(target=self.go, args=(seed + i,)) for i in range(CLIENTS)]
+        self.threads = [threading.Thread(target=self.go, args=(seed + i, self.world(seed + i)))
+                        for i in range(CLIENTS)]
 
-    def go(self, seed):
-        rng, world = random.Random(seed), World(seed)
+    def world(self, seed):
+        """Not by the threads: the server's kept connection is for one at a time."""
+        world = World(seed)
         world.learn(self.server)
+        return world
+
+    def go(self, seed, world):
+        rng = random.Random(seed)
         routes = list(self.routes)
         while not self.stop.is_set():
             rng.shuffle(routes)
