@@ -195,7 +195,8 @@ def all_requests(server):
         example = re.search(r'<a href="([^"]+)"', rest)
         path_of, body = REQUESTS.get(f"{method} {path}", (
             example[1].replace("&amp;", "&") if example else path + ("rtr" if below else ""), None))
-        requests.append([method, path_of.replace("#", "1"), body if method != "POST" else body or "x"])
+        path_of = path_of.replace("#", "1")
+        requests.append([method, path_of, body if method != "POST" else body or "x"])
     return requests
 
 
