@@ -58,15 +58,22 @@ static void client_fault_print_report(const struct command_args *args, const str
 	text_table_release(&table);
 }
 
-static int client_fault_show(const struct command_args *args)
+/* `behind`: "", or what is asked about the report. */
+static int client_fault_ask_report(const struct command_args *args, const char *behind,
+				   client_print *print)
 {
 	struct buf path;
 	buf_init(&path, CLIENT_PATH_MAX_BYTES);
 	client_path(&path, "/oops/", client_fault_args_of(args)->id);
-	int status = client_show(args, NULL, path.data, args->output == OUTPUT_JSON,
-				 client_fault_print_report);
+	client_path(&path, behind, "");
+	int status = client_show(args, NULL, path.data, args->output == OUTPUT_JSON, print);
 	buf_release(&path);
 	return status;
+}
+
+static int client_fault_show(const struct command_args *args)
+{
+	return client_fault_ask_report(args, "", client_fault_print_report);
 }
 
 /* ---- list ------------------------------------------------------------------------------------ */
@@ -215,14 +222,7 @@ static void client_fault_print_why(const struct command_args *args, const struct
 
 static int client_fault_why(const struct command_args *args)
 {
-	struct buf path;
-	buf_init(&path, CLIENT_PATH_MAX_BYTES);
-	client_path(&path, "/oops/", client_fault_args_of(args)->id);
-	client_path(&path, "/why", "");
-	int status = client_show(args, NULL, path.data, args->output == OUTPUT_JSON,
-				 client_fault_print_why);
-	buf_release(&path);
-	return status;
+	return client_fault_ask_report(args, "/why", client_fault_print_why);
 }
 
 /* ---- put ------------------------------------------------------------------------------------- */

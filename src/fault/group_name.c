@@ -10,7 +10,7 @@ enum {
 static size_t grouping_name_run_end(struct slice text, size_t at)
 {
 	while (at < text.len &&
-	       (grouping_is_digit(text.data[at]) || grouping_is_letter(text.data[at])))
+	       (number_is_digit(text.data[at]) || grouping_is_letter(text.data[at])))
 		at++;
 	return at;
 }
@@ -21,9 +21,9 @@ static bool grouping_name_is_hash(struct slice run)
 	if (run.len > 2 && run.data[0] == '0' && run.data[1] == 'x')
 		from = 2;
 	for (size_t i = from; i < run.len; i++) {
-		if (!grouping_is_hex(run.data[i]))
+		if (number_hex_digit(run.data[i]) < 0)
 			return false;
-		digits += grouping_is_digit(run.data[i]);
+		digits += number_is_digit(run.data[i]);
 	}
 	return from == 2 || (digits && run.len >= NAME_HEX_MIN);
 }
@@ -49,8 +49,8 @@ static bool grouping_name_is_numbered(const struct buf *to)
 static void grouping_name_put_run(struct slice run, struct buf *to)
 {
 	for (size_t at = 0, end; at < run.len; at = end) {
-		bool digit = grouping_is_digit(run.data[at]);
-		for (end = at; end < run.len && grouping_is_digit(run.data[end]) == digit;)
+		bool digit = number_is_digit(run.data[at]);
+		for (end = at; end < run.len && number_is_digit(run.data[end]) == digit;)
 			end++;
 		if (digit &&
 		    (end - at >= NAME_DIGITS_MIN || (!at && grouping_name_is_numbered(to))))
@@ -63,7 +63,7 @@ static void grouping_name_put_run(struct slice run, struct buf *to)
 static bool grouping_name_is_all_hex(struct slice run)
 {
 	for (size_t i = 0; i < run.len; i++)
-		if (!grouping_is_hex(run.data[i]))
+		if (number_hex_digit(run.data[i]) < 0)
 			return false;
 	return run.len > 0;
 }
@@ -75,8 +75,8 @@ static size_t grouping_name_version_end(struct slice text, size_t at)
 	if (at && !memchr("-@_/", text.data[at - 1], 4))
 		return at;
 	while (i < text.len &&
-	       (grouping_is_digit(text.data[i]) ||
-		(text.data[i] == '.' && i + 1 < text.len && grouping_is_digit(text.data[i + 1])))) {
+	       (number_is_digit(text.data[i]) ||
+		(text.data[i] == '.' && i + 1 < text.len && number_is_digit(text.data[i + 1])))) {
 		points += text.data[i] == '.';
 		i++;
 	}
@@ -87,7 +87,7 @@ static size_t grouping_name_version_end(struct slice text, size_t at)
 static size_t grouping_name_lambda_end(struct slice text)
 {
 	size_t end = text.len;
-	while (end && grouping_is_digit(text.data[end - 1]))
+	while (end && number_is_digit(text.data[end - 1]))
 		end--;
 	bool numbered = end < text.len && end && text.data[end - 1] == '$';
 	return numbered && grouping_find(text, 0, SLICE("lambda$")) < text.len ? end : text.len;

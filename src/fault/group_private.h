@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "fault/group.h"
+#include "wire/number.h"
 
 enum {
 	GROUP_LOOK_MAX_BYTES = 1024, /* how far a scanner looks ahead for an end */
@@ -36,8 +37,6 @@ size_t grouping_find(struct slice text, size_t at, struct slice what);
 size_t grouping_find_last(struct slice text, char c);
 /* Without blanks around it. */
 struct slice grouping_trim(struct slice text);
-bool grouping_is_digit(char c);
-bool grouping_is_hex(char c);
 bool grouping_is_letter(char c); /* of ASCII, or a byte of another character */
 
 static inline bool grouping_is_blank(char c)
@@ -47,7 +46,7 @@ static inline bool grouping_is_blank(char c)
 
 static inline bool grouping_is_word(char c)
 {
-	return grouping_is_letter(c) || grouping_is_digit(c) || c == '_';
+	return grouping_is_letter(c) || number_is_digit(c) || c == '_';
 }
 
 /* ---- What varies is taken out of texts (group_text.c, group_statement.c, group_name.c) --------
@@ -89,9 +88,9 @@ static inline bool grouping_same_word(const struct fault_word *a, const struct f
 
 /* A trace begins: frames before it are of another one. */
 void grouping_begin_trace(struct grouping_making *making);
-/* Of a framework, a library or the language: by where it lies. */
+/* Whether the frame lies in a framework, a library or the language. */
 bool grouping_is_foreign(const struct grouping_frame *frame);
-/* What is no frame of a program adds nothing; one that repeats the last ones is folded. */
+/* A frame without function and place adds nothing. Frames that repeat the last ones are folded. */
 void grouping_add_frame(struct grouping_making *making, const struct grouping_frame *frame);
 /* An exception of a chain, before or after its frames. */
 void grouping_add_exception(struct grouping_making *making, struct slice type, struct slice value);

@@ -82,7 +82,7 @@ static size_t grouping_statement_parameter_end(struct slice sql, size_t at)
 
 static void grouping_statement_put_sql_name(struct slice name, struct buf *to)
 {
-	if (grouping_is_digit(name.data[0])) {
+	if (number_is_digit(name.data[0])) {
 		grouping_statement_put_placeholder(to);
 		return;
 	}
@@ -109,7 +109,7 @@ static bool grouping_statement_is_sign(struct slice sql, size_t at, const struct
 	size_t end = to->len;
 	while (end && to->data[end - 1] == ' ')
 		end--;
-	return sql.data[at] == '-' && at + 1 < sql.len && grouping_is_digit(sql.data[at + 1]) &&
+	return sql.data[at] == '-' && at + 1 < sql.len && number_is_digit(sql.data[at + 1]) &&
 	       end && memchr("(,=<>", to->data[end - 1], 5);
 }
 

@@ -10,16 +10,6 @@ enum {
 
 /* ---- Bytes ----------------------------------------------------------------------------------- */
 
-bool grouping_is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
-bool grouping_is_hex(char c)
-{
-	return grouping_is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
-}
-
 bool grouping_is_letter(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (unsigned char)c >= 0x80;
@@ -79,14 +69,15 @@ static bool grouping_text_is_number(struct slice word)
 	if (word.len && (word.data[0] == '-' || word.data[0] == '+' || word.data[0] == '#' ||
 			 word.data[0] == '$'))
 		at++;
-	bool begins = at < word.len && grouping_is_digit(word.data[at]);
+	bool begins = at < word.len && number_is_digit(word.data[at]);
 	bool hex = true;
 	for (; at < word.len; at++) {
 		char c = word.data[at];
-		digits += grouping_is_digit(c);
+		digits += number_is_digit(c);
 		letters += grouping_is_letter(c);
-		hex = hex && (grouping_is_hex(c) || c == '-' || c == ':' || c == '.' || c == '_');
-		if (!grouping_is_hex(c) && !grouping_is_letter(c) && !memchr("-:.+/%_", c, 7))
+		hex = hex &&
+		      (number_hex_digit(c) >= 0 || c == '-' || c == ':' || c == '.' || c == '_');
+		if (number_hex_digit(c) < 0 && !grouping_is_letter(c) && !memchr("-:.+/%_", c, 7))
 			return false;
 	}
 	return digits && (begins || (hex && digits + letters >= TEXT_HEX_MIN));
@@ -113,9 +104,9 @@ static void grouping_text_put_value(struct buf *to)
 static void grouping_text_put_mixed(struct slice word, struct buf *to)
 {
 	for (size_t at = 0; at < word.len; at++) {
-		if (!grouping_is_digit(word.data[at]))
+		if (!number_is_digit(word.data[at]))
 			buf_append_char(to, word.data[at]);
-		else if (!at || !grouping_is_digit(word.data[at - 1]))
+		else if (!at || !number_is_digit(word.data[at - 1]))
 			buf_append_char(to, '#');
 	}
 }

@@ -24,7 +24,7 @@ struct trace_reading {
 
 static size_t grouping_trace_digits_end(struct slice text, size_t at)
 {
-	while (at < text.len && grouping_is_digit(text.data[at]))
+	while (at < text.len && number_is_digit(text.data[at]))
 		at++;
 	return at;
 }
@@ -34,7 +34,7 @@ static struct slice grouping_trace_without_line(struct slice text)
 {
 	for (int i = 0; i < 2; i++) {
 		size_t end = text.len;
-		while (end && grouping_is_digit(text.data[end - 1]))
+		while (end && number_is_digit(text.data[end - 1]))
 			end--;
 		if (end == text.len || !end || text.data[end - 1] != ':')
 			break;
@@ -60,7 +60,7 @@ static bool grouping_trace_read_python(struct slice line, struct grouping_frame 
 	return true;
 }
 
-/* Of `pkg.Class.method(File.java:12)`, behind `app//` or `java.base@17/`. */
+/* `pkg.Class.method(File.java:12)`; `app//` or `java.base@17/` may stand before it. */
 static bool grouping_trace_read_java(struct slice text, size_t open, struct grouping_frame *frame)
 {
 	struct slice place = grouping_part(text, open + 1, text.len - 1);
@@ -209,7 +209,7 @@ static bool grouping_trace_read_gdb(struct slice line, struct grouping_frame *fr
 		return true;
 	frame->file = grouping_trace_c_place(text);
 	frame->function = grouping_trace_c_function(text);
-	/* Of the sanitizers there may be no argument between. */
+	/* Sanitizers write the place right after the function, without arguments. */
 	if (frame->file.len && frame->file.data >= text.data) {
 		size_t place = (size_t)(frame->file.data - text.data);
 		if (frame->function.len > place)
@@ -269,7 +269,7 @@ static bool grouping_trace_read_type(struct slice line, struct slice *type, stru
 {
 	size_t at = 0, part = 0;
 	while (at < line.len && at < GROUP_LOOK_MAX_BYTES &&
-	       (grouping_is_letter(line.data[at]) || grouping_is_digit(line.data[at]) ||
+	       (grouping_is_letter(line.data[at]) || number_is_digit(line.data[at]) ||
 		line.data[at] == '_' || line.data[at] == '.' || line.data[at] == '$')) {
 		if (line.data[at] == '.' || line.data[at] == '$')
 			part = at + 1;

@@ -35,19 +35,19 @@ struct fault_projects;
 struct fault_projects *fault_projects_new(struct store *store, struct clock *clock);
 void fault_projects_free(struct fault_projects *projects);
 
-/* Reads them anew. What cannot be read is told of in the log and left out. The store's error with a
- * sentence; then those in memory stay. */
+/* Reads all projects again. A project that cannot be read is named in the log and left out. The
+ * store's error with a sentence; then the projects in memory stay. */
 int fault_projects_load(struct fault_projects *projects, struct task_queue *queue,
 			struct errbuf *e) MUST_CHECK;
 /* Reads them, and makes project 1, of the tenant `default`, where it is not there. A store that
- * takes no writes has none then, which is told of in the log. */
+ * takes no writes has none then, and the log says so. */
 int fault_projects_open(struct fault_projects *projects, struct task_queue *queue,
 			struct errbuf *e) MUST_CHECK;
 
 /* False: no project has this number. */
 bool fault_projects_find(struct fault_projects *projects, uint64_t number,
 			 struct fault_project *found) MUST_CHECK;
-/* Whether it is a key of the project; takes as long for each key of its length. */
+/* Whether it is a key of the project. Compared in constant time. */
 bool fault_project_has_key(const struct fault_project *project, struct slice key) MUST_CHECK;
 /* As many as there were, by number, from the caller's memory to be freed: mem_free. */
 struct fault_project *fault_projects_copy(struct fault_projects *projects, size_t *count);

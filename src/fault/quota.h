@@ -1,6 +1,6 @@
-/* How much a tenant may send: so many requests in a minute and in an hour, and so many bytes in a
- * day. A span begins with the first request after the one before has ended; it is this process'
- * own, and begins anew when the process does. Pure. */
+/* How much a tenant may send: requests in a minute and in an hour, bytes in a day. Each span begins
+ * with the first request after the last span has ended. Every process counts for itself, from zero
+ * when it starts. Pure. */
 #ifndef FAULT_QUOTA_H
 #define FAULT_QUOTA_H
 

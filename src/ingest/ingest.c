@@ -168,8 +168,8 @@ static int ingest_submit_pending(struct request *q, struct pending_write *pendin
 /* Sends a write whose outcome is not known again: the same samples with the same stamp, so
  * whichever of both lands last changes nothing. A sender's repetition has another stamp, maybe a
  * lower one if another process takes it, and then what lands late would win over it, unseen by
- * roll-ups. It goes on for as long as its marks are sure to stand; after that the sender has to
- * repeat it, since it has to be marked anew. */
+ * roll-ups. The write is sent again only while its marks are sure to stand. After that the sender
+ * has to repeat it, and the repetition makes new marks. */
 static bool ingest_sends_again(struct request *q, struct pending_write *pending, int err)
 {
 	const struct ingest *ingest = q->r.ingest;

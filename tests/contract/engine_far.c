@@ -7,21 +7,12 @@ struct far_context {
 	pthread_t thread;
 };
 
-static void *run_far(void *far)
-{
-	while (far_await(far)) {
-		while (far_step(far)) {
-		}
-	}
-	return NULL;
-}
-
 static struct store *open_far(void *context, struct clock *clock)
 {
 	static const struct far_faults none;
 	struct far_context *c = context;
 	c->far = far_new(clock, c->seed, &none);
-	assert_int_equal(pthread_create(&c->thread, NULL, run_far, c->far), 0);
+	assert_int_equal(pthread_create(&c->thread, NULL, far_run, c->far), 0);
 	return far_open(c->far, clock, 0);
 }
 

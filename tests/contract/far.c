@@ -553,6 +553,16 @@ bool far_await(struct far *far)
 	return going;
 }
 
+void *far_run(void *context)
+{
+	struct far *far = context;
+	while (far_await(far)) {
+		while (far_step(far)) {
+		}
+	}
+	return NULL;
+}
+
 void far_stop(struct far *far)
 {
 	pthread_mutex_lock(&far->lock);

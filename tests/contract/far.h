@@ -61,6 +61,8 @@ void far_forget_news(struct far *far);
 bool far_step(struct far *far);
 /* Waits until something was handed over, or far_stop. False: stopped. */
 bool far_await(struct far *far);
+/* Does so until far_stop, as the function of a thread. `far` is a struct far. NULL. */
+void *far_run(void *far);
 void far_stop(struct far *far);
 
 /* The store as one process has it. Its stamps are by `clock`, and above `after_us`: those of the

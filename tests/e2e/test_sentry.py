@@ -136,9 +136,9 @@ def test_ways_to_show_a_key(server, key):
 
 def test_who_is_refused(server, key):
     body = envelope(("event", EVENT))
-    expect_refused(send(server, body), 403, "^this is no key of project 1: ")
-    expect_refused(send(server, body, KEY), 403, "^this is no key of project 1: ")
-    expect_refused(send(server, body, key[:-1]), 403, "^this is no key of project 1: ")
+    expect_refused(send(server, body), 403, "no key of project 1: ")
+    expect_refused(send(server, body, KEY), 403, "no key of project 1: ")
+    expect_refused(send(server, body, key[:-1]), 403, "no key of project 1: ")
     for number in ("2", "0", "99999999999999999"):
         expect_refused(send(server, body, key, f"/api/{number}/envelope/"), 403,
                        f"^there is no project {number};")

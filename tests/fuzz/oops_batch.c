@@ -2,21 +2,9 @@
  * not; what is packed is the whole body again. */
 #include "ingest/oops.h"
 
+#include "fault_item.h"
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-enum { BODY_MAX_BYTES = 1 << 20 };
-
-static void check_item(const struct fault_item *item)
-{
-	struct buf body;
-	const struct fault_arrival arrival = {.body_bytes = item->body_bytes,
-					      .packed = item->packed};
-	buf_init(&body, BODY_MAX_BYTES);
-	ASSERT(fault_id_valid(item->id));
-	ASSERT(fault_body_unpack(&arrival, &body) == 0);
-	ASSERT(body.len == item->body_bytes && body.len >= 2 && body.data[0] == '{');
-	buf_release(&body);
-}
 
 static void read_body(struct slice bytes, struct slice id, bool takes_array)
 {

@@ -74,15 +74,6 @@ static int64_t wall_ms(struct process *p)
 	return clock_wall_ms(&p->clock.clock);
 }
 
-static void *run_far(void *far)
-{
-	while (far_await(far)) {
-		while (far_step(far)) {
-		}
-	}
-	return NULL;
-}
-
 static void open_all(struct shared *s, bool far)
 {
 	static const struct far_faults none;
@@ -93,7 +84,7 @@ static void open_all(struct shared *s, bool far)
 		partitions_add(&s->wanted, p);
 	if (far) {
 		s->far = far_new(&s->clock.clock, 1, &none);
-		assert_int_equal(pthread_create(&s->thread, NULL, run_far, s->far), 0);
+		assert_int_equal(pthread_create(&s->thread, NULL, far_run, s->far), 0);
 		return;
 	}
 	s->naive = naive_open(&s->clock.clock);

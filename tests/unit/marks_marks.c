@@ -356,15 +356,6 @@ static void a_touch_of_a_clock_that_is_ahead_counts(void **state)
 
 static const struct mark_slot others = {SLOT_S + 3600, 4};
 
-static void *run_far(void *far)
-{
-	while (far_await(far)) {
-		while (far_step(far)) {
-		}
-	}
-	return NULL;
-}
-
 struct shared {
 	struct marks t;
 	struct far *far;
@@ -378,7 +369,7 @@ static void shared_open(struct shared *s)
 	clock_virtual_init(&s->t.clock, SLOT_S * 1000000);
 	task_queue_init(&s->t.queue);
 	s->far = far_new(&s->t.clock.clock, 1, &none);
-	assert_int_equal(pthread_create(&s->thread, NULL, run_far, s->far), 0);
+	assert_int_equal(pthread_create(&s->thread, NULL, far_run, s->far), 0);
 	s->t.store = far_open(s->far, &s->t.clock.clock, 0);
 	s->t.marks = marks_store_open(&(struct marks_store_options){.store = s->t.store,
 								    .writer = SLICE("w"),

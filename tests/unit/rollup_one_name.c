@@ -32,15 +32,6 @@ struct world {
 	pthread_t thread;
 };
 
-static void *run_far(void *far)
-{
-	while (far_await(far)) {
-		while (far_step(far)) {
-		}
-	}
-	return NULL;
-}
-
 static void world_open(struct world *w, bool far)
 {
 	static const struct far_faults none;
@@ -50,7 +41,7 @@ static void world_open(struct world *w, bool far)
 	if (!far)
 		return;
 	w->far = far_new(&w->clock.clock, 1, &none);
-	assert_int_equal(pthread_create(&w->thread, NULL, run_far, w->far), 0);
+	assert_int_equal(pthread_create(&w->thread, NULL, far_run, w->far), 0);
 }
 
 static void world_close(struct world *w)

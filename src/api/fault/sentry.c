@@ -52,16 +52,29 @@ static void sentry_answer(struct take_call *call)
 		sentry_answer_item(call);
 }
 
-static int sentry_read(struct take_call *call)
+static int sentry_read(struct take_call *call, bool is_envelope)
 {
 	const struct sentry_options options = {.report = call->options,
-					       .is_envelope = call->is_envelope,
+					       .is_envelope = is_envelope,
 					       .slow_ms = call->call.api->conf->fault_slow_ms};
 	return sentry_batch_read(&call->batch, buf_slice(&call->call.body), &options, &call->id,
 				 &call->error);
 }
 
-static const struct take_door sentry_door = {.read = sentry_read, .answer = sentry_answer};
+static int sentry_read_at_envelope(struct take_call *call)
+{
+	return sentry_read(call, true);
+}
+
+static int sentry_read_at_store(struct take_call *call)
+{
+	return sentry_read(call, false);
+}
+
+static const struct take_door sentry_door_envelope = {.read = sentry_read_at_envelope,
+						      .answer = sentry_answer};
+static const struct take_door sentry_door_store = {.read = sentry_read_at_store,
+						   .answer = sentry_answer};
 
 /* ---- Who sends ------------------------------------------------------------------------------- */
 
@@ -103,13 +116,13 @@ static void sentry_refuse_key(struct http_request *request, bool is_key, uint64_
 	if (!is_key)
 		http_reply_error(request, 403,
 				 "there is no project %" PRIu64
-				 "; granary fault project list has those that there are",
+				 "; granary fault project list shows all projects",
 				 number);
 	else
 		http_reply_error(request, 403,
-				 "this is no key of project %" PRIu64
-				 ": a key stands in X-Sentry-Auth, in sentry_key or in the dsn of "
-				 "the envelope, and granary fault project list has them",
+				 "the request has no key of project %" PRIu64
+				 ": send one in X-Sentry-Auth, in sentry_key or in the dsn of the "
+				 "envelope; granary fault project list shows the keys",
 				 number);
 }
 
@@ -141,8 +154,8 @@ static bool sentry_take_quota(struct http_request *request, uint64_t number)
 
 /* ---- Handlers -------------------------------------------------------------------------------- */
 
-/* Whoever shows no key in the head is counted when the envelope has shown one, so that nobody
- * without a key uses up a project's quota. */
+/* A request with a key in its head is counted here. One whose key stands in the envelope is counted
+ * by sentry_end, after the key was compared: a request without a key uses up no quota. */
 static void sentry_begin(struct http_request *request)
 {
 	struct fault_projects *projects = fault_projects_of(api_of(request)->fault);
@@ -156,14 +169,14 @@ static void sentry_begin(struct http_request *request)
 		fault_projects_add_bytes(projects, number, (uint64_t)request->content_length);
 }
 
-static void sentry_end(struct http_request *request, bool is_envelope)
+static void sentry_end(struct http_request *request, const struct take_door *door)
 {
 	struct fault_projects *projects = fault_projects_of(api_of(request)->fault);
 	uint64_t number = sentry_project_of(request);
 	struct slice key = sentry_key_of_head(request);
 	struct fault_project project;
 	bool is_counted = key.len > 0; /* by sentry_begin */
-	if (!key.len && is_envelope)
+	if (!key.len && door == &sentry_door_envelope)
 		key = sentry_key_of_envelope(request, number);
 	bool found = fault_projects_find(projects, number, &project);
 	if (!found || !fault_project_has_key(&project, key)) {
@@ -175,20 +188,18 @@ static void sentry_end(struct http_request *request, bool is_envelope)
 	/* In chunks it is as long as it is unpacked. */
 	if (!is_counted || request->content_length < 0)
 		fault_projects_add_bytes(projects, number, request->body_bytes);
-	const struct take_order order = {.door = &sentry_door,
-					 .tenant = slice_of(project.tenant),
-					 .is_envelope = is_envelope};
+	const struct take_order order = {.door = door, .tenant = slice_of(project.tenant)};
 	take_begin(request, &order);
 }
 
 static void sentry_envelope_end(struct http_request *request)
 {
-	sentry_end(request, true);
+	sentry_end(request, &sentry_door_envelope);
 }
 
 static void sentry_store_end(struct http_request *request)
 {
-	sentry_end(request, false);
+	sentry_end(request, &sentry_door_store);
 }
 
 #define SENTRY_HANDLER(end_)                                                                       \

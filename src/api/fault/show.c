@@ -10,7 +10,9 @@
 enum {
 	SHOW_ARENA_MAX_BYTES = 16 << 20,
 	SHOW_ANSWER_MAX_BYTES = 2 * FAULT_BODY_MAX_BYTES,
-	SHOW_GROUP_MAX_BYTES = 256 << 20, /* a body as a tree, while the job looks at it */
+	/* A body as a tree. Twice what one may take when it comes (OOPS_TREE_MAX_BYTES), so that
+	 * each report that was taken can be shown. */
+	SHOW_GROUP_MAX_BYTES = 512 << 20,
 };
 
 struct show_call {

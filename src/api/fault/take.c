@@ -321,7 +321,6 @@ void take_begin(struct http_request *request, const struct take_order *order)
 	api_call_set_deadline(&call->call);
 	oops_batch_init(&call->batch);
 	call->door = order->door;
-	call->is_envelope = order->is_envelope;
 	call->tenant = arena_copy(&call->call.arena, order->tenant);
 	call->id = id.data ? arena_copy(&call->call.arena, id) : id;
 	ASSERT(call->tenant.data && !call->id.data == !id.data); /* parts of a head */

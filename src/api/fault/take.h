@@ -24,7 +24,6 @@ struct take_call {
 	/* The report's, given beside the body; where it has no data there is none. In the call's
 	 * arena, or, of one that the door has read, in the batch's. */
 	struct slice id;
-	bool is_envelope; /* of the doors of Sentry's clients */
 	struct fault_report_options options;
 	struct task task; /* on the worker, then back */
 	struct oops_batch batch;
@@ -36,7 +35,6 @@ struct take_call {
 struct take_order {
 	const struct take_door *door;
 	struct slice tenant, id;
-	bool is_envelope;
 };
 
 /* In the handler's `end`. */
