@@ -5,7 +5,8 @@
 
 writes OUT_DIR/planted_NAME.c for each source that LIST names, a file such as sim_plants.py, and
 OUT_DIR/plants.h with the list. In a copy every mistake is there and asleep: PLANTED(name) is true
-for the one that the test has woken. The product's own sources know nothing of this.
+for the one that the test has woken. The product's own sources know nothing of this. A list may
+have SOON, the names of those that ./test looks for; all of them are looked for with --long.
 
 A place that is not found (somebody has changed the line) is left out of the copy; the test then
 fails and names it: give it the new text in the list."""
@@ -20,7 +21,9 @@ def out_name(path):
 
 def main():
     source_dir, out_dir, path_of_list = sys.argv[1:]
-    plants = runpy.run_path(path_of_list)["PLANTS"]
+    read = runpy.run_path(path_of_list)
+    plants = read["PLANTS"]
+    soon = read.get("SOON", plants)
     texts, applied = {}, {}
     for name, (_, edits) in plants.items():
         applied[name] = True
@@ -42,7 +45,8 @@ def main():
         file.write("enum plant { PLANT_none, " + ", ".join("PLANT_" + n for n in plants) +
                    ", PLANT_COUNT };\nextern int planted;\n")
         file.write("#define PLANT_LIST " + " ".join(
-            f'{{"{n}", "{what}", {int(applied[n])}}},' for n, (what, _) in plants.items()) + "\n")
+            f'{{"{n}", "{what}", {int(applied[n])}, {int(n in soon)}}},'
+            for n, (what, _) in plants.items()) + "\n")
         file.write("#endif\n")
 
 

@@ -22,9 +22,9 @@ enum {
 	HOW_BYTES = 600,
 	STEPS = 5000,
 #ifdef __SANITIZE_ADDRESS__
-	SEEDS = 100,
+	SEEDS = 40,
 #else
-	SEEDS = 2000,
+	SEEDS = 500,
 #endif
 	SEEDS_LONG = 100000,
 };

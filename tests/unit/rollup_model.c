@@ -16,9 +16,9 @@ enum {
 	PLANTED_SEEDS = 300,
 	HOW_BYTES = 600,
 #ifdef __SANITIZE_ADDRESS__
-	FAR_SEEDS = 300,
+	FAR_SEEDS = 80,
 #else
-	FAR_SEEDS = 2000,
+	FAR_SEEDS = 600,
 #endif
 };
 

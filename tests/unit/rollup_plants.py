@@ -53,3 +53,5 @@ PLANTS = {
         ("src/marks/watermark.c", "touched->at_ms > asof_ms - w->quiet_ms;",
          "touched->at_ms > asof_ms - (PLANTED(late_forgotten) ? 0 : w->quiet_ms);")]),
 }
+
+SOON = set(PLANTS) - {"stamp_late"}

@@ -137,3 +137,5 @@ PLANTS = {
          "!PLANTED(same_kept) && first->outcome == FAULT_FAILED\n"
          "\t\t\t\t\t? FAULT_FAILED")]),
 }
+
+SOON = {"stamp_late", "book_early"}
