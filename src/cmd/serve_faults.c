@@ -73,7 +73,8 @@ int serve_faults_open(const struct serve_faults_options *options, struct serve_f
 		.executor = loop_executor(options->loop),
 		.session = options->session,
 		.limits = {.list_max = (size_t)conf->fault_list_max,
-			   .names_max = (size_t)conf->fault_names_max},
+			   .names_max = (size_t)conf->fault_names_max,
+			   .groups_max = (size_t)conf->fault_groups_max},
 		.masks = serve_faults_masks(conf, &faults->words),
 		.skew_max_ms = conf->rollup_skew_max_ms,
 		/* What is acknowledged, is acknowledged by then. */

@@ -78,6 +78,7 @@ static int book_recount_days(struct fault_book *book, struct task_queue *queue, 
 		struct fault_day *day = NULL, *fresh = NULL;
 		int64_t number = book->recount.list[0].day;
 		int err = book_load_day(book, queue, number, &day, e);
+		err = err ? err : book_load_groups(book, queue, day, e);
 		err = err ? err : book_count_day(book, queue, number, &fresh, e);
 		if (err)
 			return err;

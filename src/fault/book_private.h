@@ -109,6 +109,11 @@ int book_catch_up(struct fault_book *book, struct task_queue *queue, struct errb
 /* A day's summary as the checkpoint has it, which stays in memory. */
 int book_load_day(struct fault_book *book, struct task_queue *queue, int64_t day,
 		  struct fault_day **to, struct errbuf *e) MUST_CHECK;
+/* Those of a closed day are not loaded with it. */
+int book_load_groups(struct fault_book *book, struct task_queue *queue, struct fault_day *day,
+		     struct errbuf *e) MUST_CHECK;
+/* Some cells of a day cannot be read: it is to be counted anew. */
+void book_warn_damaged(struct fault_book *book, int64_t day, size_t cells);
 struct fault_day *book_find_day(const struct fault_book *book, int64_t day);
 void book_forget_day(struct fault_book *book, int64_t day);
 /* Which arrivals of each id are listed: to[i] of ids[i], in `arena`. Without the lock. */

@@ -86,7 +86,7 @@ void book_forget_day(struct fault_book *book, int64_t day)
 struct book_day_reading {
 	struct fault_book *book;
 	struct fault_day *day;
-	bool of_volumes, any;
+	enum fault_row row;
 	size_t damaged;
 };
 
@@ -96,37 +96,37 @@ static int book_take_summary(const struct store_cell *cell, void *owner)
 	struct fault_versioned versioned;
 	struct fault_version version;
 	struct slice value;
-	reading->any = true;
 	if (fault_versioned_decode(cell->value, &versioned)) {
 		reading->damaged++;
 		return 0;
 	}
 	int err = fault_versioned_choose(&versioned, &reading->book->tenures, &value, &version);
 	if (!err &&
-	    fault_day_load(reading->day, reading->of_volumes, cell->column.part[0], value, version))
+	    fault_day_load(reading->day, reading->row, cell->column.part[0], value, version))
 		reading->damaged++;
 	return err;
 }
 
-static int book_read_summaries(struct book_day_reading *reading, struct task_queue *queue,
-			       struct errbuf *e)
+static int book_read_summaries(struct book_day_reading *reading, enum fault_row row,
+			       struct task_queue *queue, struct errbuf *e)
 {
 	const struct fault_book *book = reading->book;
 	struct fault_parts key;
-	fault_summaries_key(&key, book->tenant, reading->day->day, reading->of_volumes);
+	reading->row = row;
+	fault_summaries_key(&key, book->tenant, reading->day->day, row);
 	return store_row_wait(book->site->store, queue, clock_wall_ms(book->site->clock),
 			      TABLE_SUMMARIES, &key.parts, book_take_summary, reading, e);
 }
 
 /* Raw is the truth: what cannot be read is counted from the reports. */
-static void book_warn_damaged(struct fault_book *book, const struct book_day_reading *reading)
+void book_warn_damaged(struct fault_book *book, int64_t day, size_t cells)
 {
 	char text[FAULT_DAY_TEXT_BYTES + 1];
-	fault_day_text(reading->day->day, text);
+	fault_day_text(day, text);
 	log_warn("faults: %zu cells of the summary of %s (table summaries, tenant " SHOWN
 		 ") cannot be read; the day is counted anew from its reports",
-		 reading->damaged, text, SHOWN_OF(book->tenant));
-	book_days_add(&book->recount, reading->day->day, 0);
+		 cells, text, SHOWN_OF(book->tenant));
+	book_days_add(&book->recount, day, 0);
 }
 
 int book_load_day(struct fault_book *book, struct task_queue *queue, int64_t day,
@@ -137,19 +137,36 @@ int book_load_day(struct fault_book *book, struct task_queue *queue, int64_t day
 		return 0;
 	struct book_day_reading reading = {.book = book,
 					   .day = fault_day_new(day, &book->site->limits)};
-	int err = book_read_summaries(&reading, queue, e);
-	reading.of_volumes = true;
+	int err = book_read_summaries(&reading, FAULT_ROW_DAY, queue, e);
 	if (!err && !reading.day->closed)
-		err = book_read_summaries(&reading, queue, e);
+		err = book_read_summaries(&reading, FAULT_ROW_VOLUMES, queue, e);
+	reading.day->has_groups = !reading.day->closed;
+	if (!err && !reading.day->closed)
+		err = book_read_summaries(&reading, FAULT_ROW_GROUPS, queue, e);
 	if (err) {
 		fault_day_free(reading.day);
 		return err;
 	}
 	if (reading.damaged)
-		book_warn_damaged(book, &reading);
+		book_warn_damaged(book, day, reading.damaged);
+	else if (!reading.day->closed && fault_day_lacks_groups(reading.day))
+		book_days_add(&book->recount, day, 0);
 	GROW(book->days, book->day_room, book->day_count + 1);
 	book->days[book->day_count++] = *to = reading.day;
 	return 0;
+}
+
+int book_load_groups(struct fault_book *book, struct task_queue *queue, struct fault_day *day,
+		     struct errbuf *e)
+{
+	struct book_day_reading reading = {.book = book, .day = day};
+	if (day->has_groups)
+		return 0;
+	int err = book_read_summaries(&reading, FAULT_ROW_GROUPS, queue, e);
+	day->has_groups = !err;
+	if (!err && reading.damaged)
+		book_warn_damaged(book, day->day, reading.damaged);
+	return err;
 }
 
 /* ---- Writers --------------------------------------------------------------------------------- */

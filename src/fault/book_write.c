@@ -223,14 +223,26 @@ int book_begin_tenure(struct fault_book *book, struct task_queue *queue, int64_t
 	return 0;
 }
 
-static int book_put_summary(void *owner, bool of_volumes, struct slice column, struct slice value)
+/* That a group has reports on this day. It may stay without any: then its cell of the day says so.
+ */
+static int book_put_group_day(const struct book_writing *w, struct slice group)
+{
+	struct fault_parts key, column;
+	fault_groups_key(&key, w->book->tenant, group);
+	fault_groups_column(&column, w->day);
+	return store_cell_put(w->book->write, TABLE_FAULT_GROUPS, &key.parts, &column.parts,
+			      SLICE("\1"), w->stamp_us, 0);
+}
+
+static int book_put_summary(void *owner, enum fault_row row, const struct fault_name_cell *cell)
 {
 	struct book_writing *w = owner;
 	struct fault_parts key;
-	const struct store_parts name = {{column}};
-	fault_summaries_key(&key, w->book->tenant, w->day, of_volumes);
-	return store_cell_put(w->book->write, TABLE_SUMMARIES, &key.parts, &name, value,
-			      w->stamp_us, 0);
+	const struct store_parts column = {{cell->column}};
+	fault_summaries_key(&key, w->book->tenant, w->day, row);
+	int err = store_cell_put(w->book->write, TABLE_SUMMARIES, &key.parts, &column, cell->value,
+				 w->stamp_us, 0);
+	return err || !cell->enters.len ? err : book_put_group_day(w, cell->enters);
 }
 
 static int book_put_ended(const struct book_writing *w, const struct book_writer *writer)
@@ -324,7 +336,7 @@ int book_clear_days(struct fault_book *book, struct task_queue *queue, int64_t s
 		struct fault_parts key;
 		if (day->due_ms > now_ms)
 			continue;
-		fault_summaries_key(&key, book->tenant, day->day, true);
+		fault_summaries_key(&key, book->tenant, day->day, FAULT_ROW_VOLUMES);
 		store_write_reset(book->write);
 		int err = store_row_delete(book->write, TABLE_SUMMARIES, &key.parts, stamp_us);
 		err = book_wait(book, queue, err, e);

@@ -14,8 +14,6 @@ enum {
 	NAME_MAX_BYTES = FAULT_COLUMN_MAX_BYTES - 7, /* behind `volume.` */
 };
 
-static const char volume_prefix[] = "volume.";
-
 static const struct slice day_column_names[FAULT_COLUMNS] = {
 	[FAULT_COLUMN_DURATION] = SLICE("duration"),
 	[FAULT_COLUMN_STATEMENTS] = SLICE("statement count"),
@@ -24,6 +22,7 @@ static const struct slice day_column_names[FAULT_COLUMNS] = {
 	[FAULT_COLUMN_STATE] = SLICE("state"),
 	[FAULT_COLUMN_VOLUME] = SLICE("volume"),
 	[FAULT_COLUMN_REST] = SLICE("rest"),
+	[FAULT_COLUMN_GROUPS_REST] = SLICE("groups rest"),
 };
 
 /* ---- Lists ----------------------------------------------------------------------------------- */
@@ -99,10 +98,14 @@ void fault_day_text(int64_t day, char to[FAULT_DAY_TEXT_BYTES + 1])
 		 (unsigned)date.month, (unsigned)date.day);
 }
 
-void fault_day_volumes_text(int64_t day, char to[FAULT_VOLUMES_TEXT_BYTES + 1])
+void fault_day_row_text(int64_t day, enum fault_row row, char to[FAULT_ROW_TEXT_BYTES + 1])
 {
+	static const char *const behind[] = {[FAULT_ROW_DAY] = "",
+					     [FAULT_ROW_VOLUMES] = "/volumes",
+					     [FAULT_ROW_GROUPS] = "/groups"};
 	fault_day_text(day, to);
-	memcpy(to + FAULT_DAY_TEXT_BYTES, "/volumes", sizeof("/volumes"));
+	snprintf(to + FAULT_DAY_TEXT_BYTES, FAULT_ROW_TEXT_BYTES + 1 - FAULT_DAY_TEXT_BYTES, "%s",
+		 behind[row]);
 }
 
 int fault_day_parse(struct slice text, int64_t *day)
@@ -160,30 +163,23 @@ void fault_volume_name(const struct fault_facts *facts, struct buf *name)
 struct fault_day *fault_day_new(int64_t day, const struct fault_day_limits *limits)
 {
 	struct fault_day *d = mem_zalloc(sizeof(*d));
-	ASSERT(limits->list_max <= FAULT_LIST_MAX && limits->names_max > 0);
+	ASSERT(limits->list_max <= FAULT_LIST_MAX);
 	d->day = day;
 	d->limits = *limits;
+	fault_names_init(&d->volumes, day * FAULT_DAY_US, limits->names_max, false);
+	fault_names_init(&d->groups, day * FAULT_DAY_US, limits->groups_max, true);
+	d->has_groups = true;
 	for (size_t i = 0; i < FAULT_COLUMNS; i++)
 		buf_init(&d->columns[i].written, VALUE_MAX_BYTES);
 	return d;
-}
-
-static void day_release_volumes(struct fault_day *day)
-{
-	for (size_t at = 0; at < day->volumes.slot_count; at++) {
-		struct fault_volume *volume = hash_table_at(&day->volumes, at);
-		if (volume)
-			mem_free(volume->name);
-	}
-	hash_table_release(&day->volumes);
-	day->names = 0;
 }
 
 void fault_day_free(struct fault_day *day)
 {
 	if (!day)
 		return;
-	day_release_volumes(day);
+	fault_names_release(&day->volumes);
+	fault_names_release(&day->groups);
 	day_list_release(&day->longest);
 	day_list_release(&day->most);
 	day_list_release(&day->largest);
@@ -197,62 +193,41 @@ static void day_touch(struct fault_day *day, enum fault_column column)
 	day->columns[column].dirty = true;
 }
 
-static int64_t day_latest_first_us(const struct fault_day *day)
+static void day_add_to_groups(struct fault_day *day, const struct fault_arrival *arrival)
 {
-	int64_t latest_us = INT64_MIN;
-	for (size_t at = 0; at < day->volumes.slot_count; at++) {
-		const struct fault_volume *volume = hash_table_at(&day->volumes, at);
-		if (volume && volume->count)
-			latest_us = larger_of(latest_us, volume->first_us);
-	}
-	return latest_us;
-}
-
-/* The slot of a name, which is there from then on. */
-static struct fault_volume *day_volume(struct fault_day *day, struct slice name)
-{
-	bool added;
-	struct hash128 hash = hash128(name.data, name.len, 0);
-	struct fault_volume *volume = hash_table_add(&day->volumes, hash, sizeof(*volume), &added);
-	if (added) {
-		volume->name = mem_copy_text(name);
-		volume->name_len = name.len;
-	}
-	return volume;
-}
-
-/* One of a name beyond the largest number of names. */
-static void day_count_rest(struct fault_day *day, int64_t date_us)
-{
-	day->rest++;
-	day_touch(day, FAULT_COLUMN_REST);
-	if (date_us <= day->latest_first_us)
-		day->disordered = true;
-}
-
-static void day_count_volume(struct fault_day *day, struct slice name, int64_t date_us)
-{
-	const struct fault_volume *known =
-		hash_table_find(&day->volumes, hash128(name.data, name.len, 0));
-	if (!(known && known->count) && day->names >= day->limits.names_max) {
-		day_count_rest(day, date_us);
+	struct slice group = arrival->facts.texts[FAULT_GROUP];
+	if (!group.len) /* it came before there were groups */
 		return;
-	}
-	struct fault_volume *volume = day_volume(day, name);
-	volume->first_us = volume->count ? smaller_of(volume->first_us, date_us) : date_us;
-	day->names += volume->count == 0;
-	volume->count++;
-	volume->dirty = true;
-	if (volume->count == 1 && day->names == day->limits.names_max)
-		day->latest_first_us = day_latest_first_us(day);
+	if (!day->has_groups)
+		day->late = true;
+	else if (!fault_names_add(&day->groups, group, arrival))
+		day_touch(day, FAULT_COLUMN_GROUPS_REST);
+}
+
+static void day_add_to_volumes(struct fault_day *day, const struct fault_arrival *arrival)
+{
+	struct buf name;
+	buf_init(&name, 4 * (FAULT_CONTEXT_MAX_BYTES + FAULT_EXCEPTION_MAX_BYTES) + 64);
+	fault_volume_name(&arrival->facts, &name);
+	if (!fault_names_add(&day->volumes, buf_slice(&name), arrival))
+		day_touch(day, FAULT_COLUMN_REST);
+	buf_release(&name);
+}
+
+bool fault_day_lacks_groups(const struct fault_day *day)
+{
+	return day->total && !day->columns[FAULT_COLUMN_GROUPS_REST].version.tenure;
+}
+
+bool fault_day_is_disordered(const struct fault_day *day)
+{
+	return day->late || day->volumes.disordered || day->groups.disordered;
 }
 
 void fault_day_add(struct fault_day *day, const struct fault_arrival *arrival)
 {
 	const struct fault_facts *facts = &arrival->facts;
 	ASSERT(fault_day_of(arrival->date_us) == day->day);
-	if (day->closed)
-		day->disordered = true;
 	if (facts->duration_us >= 0 &&
 	    day_list_add(&day->longest, day->limits.list_max,
 			 (struct fault_top){(uint64_t)facts->duration_us, arrival->id}))
@@ -266,12 +241,13 @@ void fault_day_add(struct fault_day *day, const struct fault_arrival *arrival)
 	day_touch(day, FAULT_COLUMN_TOTAL);
 	day_touch(day, FAULT_COLUMN_HOURS);
 	if (day->closed)
-		return;
-	struct buf name;
-	buf_init(&name, 4 * (FAULT_CONTEXT_MAX_BYTES + FAULT_EXCEPTION_MAX_BYTES) + 64);
-	fault_volume_name(facts, &name);
-	day_count_volume(day, buf_slice(&name), arrival->date_us);
-	buf_release(&name);
+		day->late = true;
+	else
+		day_add_to_volumes(day, arrival);
+	day_add_to_groups(day, arrival);
+	/* By this cell a day is known that has its groups counted. */
+	if (!day->columns[FAULT_COLUMN_GROUPS_REST].version.tenure)
+		day_touch(day, FAULT_COLUMN_GROUPS_REST);
 }
 
 /* All volumes that there are, largest first, of equal ones by name; of a closed day those that were
@@ -284,12 +260,11 @@ static size_t day_largest(const struct fault_day *day, struct fault_top *to, siz
 			to[count] = day->largest.list[count];
 		return count;
 	}
-	struct fault_top *all = mem_alloc_array(day->names, sizeof(*all));
-	for (size_t at = 0; at < day->volumes.slot_count; at++) {
-		const struct fault_volume *volume = hash_table_at(&day->volumes, at);
-		if (volume && volume->count)
-			all[count++] =
-				(struct fault_top){volume->count, {volume->name, volume->name_len}};
+	struct fault_top *all = mem_alloc_array(day->volumes.count, sizeof(*all));
+	for (size_t at = 0; at < day->volumes.table.slot_count; at++) {
+		const struct fault_name *volume = fault_names_at(&day->volumes, at);
+		if (volume)
+			all[count++] = (struct fault_top){volume->count, volume->name};
 	}
 	qsort(all, count, sizeof(*all), day_top_compare_sort);
 	count = count < max ? count : max;
@@ -297,6 +272,14 @@ static size_t day_largest(const struct fault_day *day, struct fault_top *to, siz
 		to[i] = all[i];
 	mem_free(all);
 	return count;
+}
+
+/* The rest stays. */
+static void day_drop_volumes(struct fault_day *day)
+{
+	uint64_t rest = day->volumes.rest;
+	fault_names_release(&day->volumes);
+	day->volumes.rest = rest;
 }
 
 void fault_day_close(struct fault_day *day)
@@ -309,7 +292,7 @@ void fault_day_close(struct fault_day *day)
 	for (size_t i = 0; i < count; i++)
 		day_list_add(&day->largest, max, list[i]);
 	mem_free(list);
-	day_release_volumes(day);
+	day_drop_volumes(day);
 	day->closed = true;
 	day_touch(day, FAULT_COLUMN_STATE);
 	day_touch(day, FAULT_COLUMN_VOLUME);
@@ -327,10 +310,10 @@ struct fault_day_view *fault_day_view_new(const struct fault_day *day)
 	struct fault_top *largest = mem_alloc_array(FAULT_LIST_MAX, sizeof(*largest));
 	size_t count = day_largest(day, largest, FAULT_LIST_MAX);
 	view->day = day->day;
-	view->names = day->closed ? day->largest.count : day->names;
+	view->names = day->closed ? day->largest.count : day->volumes.count;
 	view->total = day->total;
 	memcpy(view->hours, day->hours, sizeof(view->hours));
-	view->rest = day->rest;
+	view->rest = day->volumes.rest;
 	view->closed = day->closed;
 	day_copy_list(&view->longest, &day->longest);
 	day_copy_list(&view->most, &day->most);
@@ -350,31 +333,6 @@ void fault_day_view_free(struct fault_day_view *view)
 	mem_free(view);
 }
 
-/* The volumes of `fresh` take the place of the day's; names that are none any more stay with a
- * count of 0 until that is written. */
-static void day_replace_volumes(struct fault_day *day, struct fault_day *fresh)
-{
-	for (size_t at = 0; at < day->volumes.slot_count; at++) {
-		struct fault_volume *volume = hash_table_at(&day->volumes, at);
-		if (volume && volume->count) {
-			volume->count = 0;
-			volume->dirty = true;
-		}
-	}
-	for (size_t at = 0; at < fresh->volumes.slot_count; at++) {
-		const struct fault_volume *from = hash_table_at(&fresh->volumes, at);
-		if (!from || !from->count)
-			continue;
-		struct fault_volume *volume =
-			day_volume(day, (struct slice){from->name, from->name_len});
-		volume->count = from->count;
-		volume->first_us = from->first_us;
-		volume->dirty = true;
-	}
-	day->names = fresh->names;
-	day->latest_first_us = fresh->latest_first_us;
-}
-
 static void day_move_list(struct fault_list *to, struct fault_list *from)
 {
 	day_list_release(to);
@@ -385,19 +343,18 @@ static void day_move_list(struct fault_list *to, struct fault_list *from)
 void fault_day_replace(struct fault_day *day, struct fault_day **fresh_place)
 {
 	struct fault_day *fresh = *fresh_place;
-	ASSERT(fresh->day == day->day);
+	ASSERT(fresh->day == day->day && day->has_groups);
 	*fresh_place = NULL;
 	if (day->closed)
 		fault_day_close(fresh);
 	day_move_list(&day->longest, &fresh->longest);
 	day_move_list(&day->most, &fresh->most);
 	day_move_list(&day->largest, &fresh->largest);
-	if (!day->closed)
-		day_replace_volumes(day, fresh);
+	fault_names_replace(&day->volumes, &fresh->volumes);
+	fault_names_replace(&day->groups, &fresh->groups);
 	day->total = fresh->total;
 	memcpy(day->hours, fresh->hours, sizeof(day->hours));
-	day->rest = fresh->rest;
-	day->disordered = false;
+	day->late = false;
 	for (size_t i = 0; i < FAULT_COLUMNS; i++)
 		day->columns[i].dirty = i != FAULT_COLUMN_VOLUME || day->closed;
 	fault_day_free(fresh);
@@ -430,7 +387,10 @@ static void day_put_column(const struct fault_day *day, enum fault_column column
 			day_list_put(&day->largest, out);
 		return;
 	case FAULT_COLUMN_REST:
-		fault_put_varint(out, day->rest);
+		fault_put_varint(out, day->volumes.rest);
+		return;
+	case FAULT_COLUMN_GROUPS_REST:
+		fault_put_varint(out, day->groups.rest);
 		return;
 	case FAULT_COLUMNS:
 		break;
@@ -458,7 +418,10 @@ static int day_take_column(struct fault_day *day, enum fault_column column, stru
 	case FAULT_COLUMN_VOLUME:
 		return day_list_take(&day->largest, c);
 	case FAULT_COLUMN_REST:
-		day->rest = cursor_varint(c);
+		day->volumes.rest = cursor_varint(c);
+		break;
+	case FAULT_COLUMN_GROUPS_REST:
+		day->groups.rest = cursor_varint(c);
 		break;
 	case FAULT_COLUMNS:
 		break;
@@ -466,37 +429,12 @@ static int day_take_column(struct fault_day *day, enum fault_column column, stru
 	return c->bad ? ERR_DAMAGED : 0;
 }
 
-static int day_load_volume(struct fault_day *day, struct slice name, struct slice value,
-			   struct fault_version version)
+int fault_day_load(struct fault_day *day, enum fault_row row, struct slice column,
+		   struct slice value, struct fault_version version)
 {
-	struct cursor c = cursor_of(value.data, value.len);
-	uint64_t count = value.len ? cursor_varint(&c) : 0;
-	uint64_t first_us = value.len ? cursor_varint(&c) : 0;
-	if (c.bad)
-		return ERR_DAMAGED;
-	if (!count)
-		return 0;
-	struct fault_volume *volume = day_volume(day, name);
-	day->names += volume->count == 0;
-	volume->count = volume->written_count = count;
-	volume->first_us = volume->written_first_us = (int64_t)first_us;
-	volume->version = version;
-	if (day->names >= day->limits.names_max)
-		day->latest_first_us = larger_of(day->latest_first_us, day_latest_first_us(day));
-	return 0;
-}
-
-int fault_day_load(struct fault_day *day, bool of_volumes, struct slice column, struct slice value,
-		   struct fault_version version)
-{
-	size_t prefix = sizeof(volume_prefix) - 1;
-	if (of_volumes) {
-		if (column.len < prefix || memcmp(column.data, volume_prefix, prefix) != 0)
-			return 0;
-		return day_load_volume(day,
-				       (struct slice){column.data + prefix, column.len - prefix},
-				       value, version);
-	}
+	if (row != FAULT_ROW_DAY)
+		return fault_names_load(row == FAULT_ROW_GROUPS ? &day->groups : &day->volumes,
+					column, value, version);
 	for (size_t i = 0; i < FAULT_COLUMNS; i++) {
 		if (!slice_equal(column, day_column_names[i]))
 			continue;
@@ -509,78 +447,53 @@ int fault_day_load(struct fault_day *day, bool of_volumes, struct slice column, 
 	return 0;
 }
 
-/* A cell of checkpoint `version` whose value before was `before`. */
-static int day_give(bool of_volumes, struct slice column, const struct fault_versioned *cell,
-		    fault_day_put *put, void *owner)
-{
-	struct buf value;
-	buf_init(&value, 2 * VALUE_MAX_BYTES);
-	fault_versioned_encode(cell, &value);
-	int err = value.failed ? ERR_LIMIT : put(owner, of_volumes, column, buf_slice(&value));
-	buf_release(&value);
-	return err;
-}
-
 static int day_write_column(struct fault_day *day, enum fault_column column,
 			    struct fault_version version, fault_day_put *put, void *owner)
 {
-	struct buf value;
+	struct buf value, cell;
 	buf_init(&value, VALUE_MAX_BYTES);
+	buf_init(&cell, 2 * VALUE_MAX_BYTES);
 	day_put_column(day, column, &value);
-	const struct fault_versioned cell = {
+	const struct fault_versioned versioned = {
 		.version = version,
 		.value = buf_slice(&value),
 		.has_before = day->columns[column].version.tenure != 0,
 		.before_version = day->columns[column].version,
 		.before = buf_slice(&day->columns[column].written),
 	};
-	int err = value.failed ? ERR_LIMIT
-			       : day_give(false, day_column_names[column], &cell, put, owner);
+	fault_versioned_encode(&versioned, &cell);
+	const struct fault_name_cell given = {.column = day_column_names[column],
+					      .value = buf_slice(&cell)};
+	int err = value.failed || cell.failed ? ERR_LIMIT : put(owner, FAULT_ROW_DAY, &given);
 	buf_release(&value);
+	buf_release(&cell);
 	return err;
 }
 
-static struct slice day_volume_value(char to[20], uint64_t count, int64_t first_us)
-{
-	size_t len = 0;
-	if (count) {
-		len = varint_put((uint8_t *)to, count);
-		len += varint_put((uint8_t *)to + len, (uint64_t)first_us);
-	}
-	return (struct slice){to, len};
-}
+/* To whom cells of names are given. */
+struct day_putting {
+	enum fault_row row;
+	fault_day_put *put;
+	void *owner;
+};
 
-static int day_write_volume(const struct fault_volume *volume, struct fault_version version,
-			    fault_day_put *put, void *owner)
+static int day_put_name(void *owner, const struct fault_name_cell *cell)
 {
-	char column[FAULT_COLUMN_MAX_BYTES], value[20], before[20];
-	size_t prefix = sizeof(volume_prefix) - 1;
-	ASSERT(prefix + volume->name_len <= sizeof(column));
-	memcpy(column, volume_prefix, prefix);
-	memcpy(column + prefix, volume->name, volume->name_len);
-	const struct fault_versioned cell = {
-		.version = version,
-		.value = day_volume_value(value, volume->count, volume->first_us),
-		.has_before = volume->version.tenure != 0,
-		.before_version = volume->version,
-		.before = day_volume_value(before, volume->written_count, volume->written_first_us),
-	};
-	return day_give(true, (struct slice){column, prefix + volume->name_len}, &cell, put, owner);
+	const struct day_putting *putting = owner;
+	return putting->put(putting->owner, putting->row, cell);
 }
 
 int fault_day_write(struct fault_day *day, struct fault_version version, fault_day_put *put,
 		    void *owner)
 {
+	struct day_putting volumes = {FAULT_ROW_VOLUMES, put, owner};
+	struct day_putting groups = {FAULT_ROW_GROUPS, put, owner};
 	int err = 0;
 	for (size_t i = 0; i < FAULT_COLUMNS && !err; i++)
 		if (day->columns[i].dirty)
 			err = day_write_column(day, (enum fault_column)i, version, put, owner);
-	for (size_t at = 0; at < day->volumes.slot_count && !err; at++) {
-		const struct fault_volume *volume = hash_table_at(&day->volumes, at);
-		if (volume && volume->dirty)
-			err = day_write_volume(volume, version, put, owner);
-	}
-	return err;
+	err = err ? err : fault_names_write(&day->volumes, version, day_put_name, &volumes);
+	return err ? err : fault_names_write(&day->groups, version, day_put_name, &groups);
 }
 
 void fault_day_written(struct fault_day *day, struct fault_version version)
@@ -593,15 +506,8 @@ void fault_day_written(struct fault_day *day, struct fault_version version)
 		day->columns[i].version = version;
 		day->columns[i].dirty = false;
 	}
-	for (size_t at = 0; at < day->volumes.slot_count; at++) {
-		struct fault_volume *volume = hash_table_at(&day->volumes, at);
-		if (!volume || !volume->dirty)
-			continue;
-		volume->written_count = volume->count;
-		volume->written_first_us = volume->first_us;
-		volume->version = version;
-		volume->dirty = false;
-	}
+	fault_names_written(&day->volumes, version);
+	fault_names_written(&day->groups, version);
 }
 
 /* Each report that is added changes the total. */

@@ -1,33 +1,35 @@
 /* The summary of a day of a tenant (document O, Summaries): the longest reports, those with most
- * statements, how many there were of each context and exception, and by hour. In memory, with what
- * is known of its cells (doc/format-faults.md, **Summaries**).
+ * statements, how many there were of each context and exception, and by hour; and what the reports
+ * of each group add up to. In memory, with what is known of its cells (doc/format-faults.md,
+ * **Summaries**).
  *
  * Reports are added in any order, each once. What depends on an order that they did not come in
- * makes the day `disordered`: then it is to be counted anew, in the order of receipt. That happens
- * only where there are more names than may be kept.
+ * makes the day disordered: then it is to be counted anew, in the order of receipt. That happens
+ * only where there are more names, or groups, than may be kept, and where the day is closed.
  *
  * Pure; one thread at a time. */
 #ifndef FAULT_DAY_H
 #define FAULT_DAY_H
 
-#include "base/hash_table.h"
-#include "fault/arrival.h"
-#include "fault/versioned.h"
+#include "fault/names.h"
 
 #define FAULT_DAY_US INT64_C(86400000000)
 
 enum {
 	FAULT_DAY_TEXT_BYTES = 8, /* YYYYMMDD */
-	FAULT_VOLUMES_TEXT_BYTES = FAULT_DAY_TEXT_BYTES + 8,
+	FAULT_ROW_TEXT_BYTES = FAULT_DAY_TEXT_BYTES + 8,
 	FAULT_HOURS = 24,
 	FAULT_LIST_MAX = 1000,
-	FAULT_COLUMN_MAX_BYTES = 400,
 };
 
 struct fault_day_limits {
-	size_t list_max;  /* reports in a list, and names in the list of a closed day */
-	size_t names_max; /* of one day; what is of further names is counted as the rest */
+	size_t list_max;   /* reports in a list, and names in the list of a closed day */
+	size_t names_max;  /* of one day; what is of further names is counted as the rest */
+	size_t groups_max; /* likewise */
 };
+
+/* The rows of a day in `summaries`. */
+enum fault_row { FAULT_ROW_DAY, FAULT_ROW_VOLUMES, FAULT_ROW_GROUPS };
 
 struct fault_top {
 	uint64_t value;  /* microseconds, or statements */
@@ -39,17 +41,6 @@ struct fault_list {
 	size_t count, room;
 };
 
-/* How many reports of one context and exception. A slot of a hash table. */
-struct fault_volume {
-	struct hash128 hash; /* of the name */
-	char *name;          /* `context:exception`, escaped; the day's */
-	size_t name_len;
-	uint64_t count, written_count;
-	int64_t first_us, written_first_us; /* when the first was received */
-	struct fault_version version;       /* of what is written */
-	bool dirty;
-};
-
 /* Cells of the day's own row. */
 enum fault_column {
 	FAULT_COLUMN_DURATION,
@@ -59,6 +50,7 @@ enum fault_column {
 	FAULT_COLUMN_STATE,
 	FAULT_COLUMN_VOLUME,
 	FAULT_COLUMN_REST,
+	FAULT_COLUMN_GROUPS_REST,
 	FAULT_COLUMNS
 };
 
@@ -66,12 +58,14 @@ struct fault_day {
 	int64_t day; /* since the epoch */
 	struct fault_day_limits limits;
 	struct fault_list longest, most;
-	uint64_t total, hours[FAULT_HOURS], rest;
-	bool closed, disordered;
-	struct hash_table volumes; /* of an open day */
-	size_t names;              /* of these, with a count above 0 */
-	int64_t latest_first_us;   /* of the names, once there are names_max */
+	uint64_t total, hours[FAULT_HOURS];
+	bool closed;
+	bool late; /* a report was added to the closed day */
+	struct fault_names
+		volumes;           /* `context:exception`, escaped; of a closed day the rest only */
 	struct fault_list largest; /* of a closed day: `id` is a name */
+	struct fault_names groups;
+	bool has_groups; /* `groups` has all that is stored */
 	struct {
 		struct buf written; /* as it is stored */
 		struct fault_version version;
@@ -82,9 +76,9 @@ struct fault_day {
 struct fault_day *fault_day_new(int64_t day, const struct fault_day_limits *limits);
 void fault_day_free(struct fault_day *day);
 
-/* `YYYYMMDD`; of the row of volumes `YYYYMMDD/volumes`. Both close with a zero. */
+/* `YYYYMMDD`; of the row of volumes `YYYYMMDD/volumes`, and so on. Both close with a zero. */
 void fault_day_text(int64_t day, char to[FAULT_DAY_TEXT_BYTES + 1]);
-void fault_day_volumes_text(int64_t day, char to[FAULT_VOLUMES_TEXT_BYTES + 1]);
+void fault_day_row_text(int64_t day, enum fault_row row, char to[FAULT_ROW_TEXT_BYTES + 1]);
 /* ERR_INVALID: it is none. */
 int fault_day_parse(struct slice text, int64_t *day) MUST_CHECK;
 static inline int64_t fault_day_of(int64_t date_us)
@@ -92,11 +86,16 @@ static inline int64_t fault_day_of(int64_t date_us)
 	return floor_div(date_us, FAULT_DAY_US);
 }
 
-/* A report that was received on this day. Of a closed day: it is disordered from then on. */
+/* A report that was received on this day. Of a closed day, or one whose groups are not there: it is
+ * disordered from then on. */
 void fault_day_add(struct fault_day *day, const struct fault_arrival *arrival);
+/* Whether it has reports that were counted before there were groups. */
+bool fault_day_lacks_groups(const struct fault_day *day);
+bool fault_day_is_disordered(const struct fault_day *day);
 /* The list of the largest volumes takes the place of all of them. */
 void fault_day_close(struct fault_day *day);
-/* The counts are those of `fresh`, which is freed; cells that changed by that are to be written. */
+/* The counts are those of `fresh`, which is freed; cells that changed by that are to be written.
+ * The day has its groups. */
 void fault_day_replace(struct fault_day *day, struct fault_day **fresh);
 
 /* What a day says to those who ask: a copy. */
@@ -118,12 +117,12 @@ void fault_volume_name(const struct fault_facts *facts, struct buf *name);
 
 /* What is stored of it; of cells that are not known to this program: nothing. ERR_DAMAGED: no
  * program wrote that. */
-int fault_day_load(struct fault_day *day, bool of_volumes, struct slice column, struct slice value,
-		   struct fault_version version) MUST_CHECK;
+int fault_day_load(struct fault_day *day, enum fault_row row, struct slice column,
+		   struct slice value, struct fault_version version) MUST_CHECK;
 
 /* Gives each cell that has changed since it was written, of checkpoint `version`, to `put`; stops
  * at its first error. */
-typedef int fault_day_put(void *owner, bool of_volumes, struct slice column, struct slice value);
+typedef int fault_day_put(void *owner, enum fault_row row, const struct fault_name_cell *cell);
 int fault_day_write(struct fault_day *day, struct fault_version version, fault_day_put *put,
 		    void *owner) MUST_CHECK;
 /* All that was given is written now. */

@@ -9,7 +9,7 @@ enum {
 	FAULT_ID_MAX_BYTES = 200,
 	FAULT_CONTEXT_MAX_BYTES = 512,
 	FAULT_EXCEPTION_MAX_BYTES = 512,
-	FAULT_LABEL_MAX_BYTES = 200, /* level, release, environment, host, user */
+	FAULT_LABEL_MAX_BYTES = 200, /* level, release, environment, host, user, title */
 };
 
 /* The place of a text in struct fault_facts. The numbers are on disk: never renumber, only append.
@@ -24,6 +24,7 @@ enum fault_text {
 	FAULT_USER = 6,
 	FAULT_GROUP = 7,     /* its name (group.h) */
 	FAULT_GROUP_ALL = 8, /* that of all frames, where it is another one */
+	FAULT_TITLE = 9,     /* of its group */
 	FAULT_TEXTS
 };
 

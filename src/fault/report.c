@@ -680,6 +680,7 @@ static void report_find_group(struct report_reading *r)
 	texts[FAULT_GROUP] = group.name;
 	if (!slice_equal(group.all, group.name))
 		texts[FAULT_GROUP_ALL] = group.all;
+	texts[FAULT_TITLE] = report_fact_copy(r, group.title, FAULT_LABEL_MAX_BYTES);
 }
 
 /* ---- The whole ------------------------------------------------------------------------------ */

@@ -64,13 +64,22 @@ void fault_books_column(struct fault_parts *to, uint64_t tenure)
 	to->parts = (struct store_parts){{tables_number(to->numbers[0], tenure)}};
 }
 
-void fault_summaries_key(struct fault_parts *to, struct slice tenant, int64_t day, bool of_volumes)
+void fault_summaries_key(struct fault_parts *to, struct slice tenant, int64_t day,
+			 enum fault_row row)
 {
-	if (of_volumes)
-		fault_day_volumes_text(day, to->text);
-	else
-		fault_day_text(day, to->text);
+	fault_day_row_text(day, row, to->text);
 	to->parts = (struct store_parts){{tenant, slice_of(to->text)}};
+}
+
+void fault_groups_key(struct fault_parts *to, struct slice tenant, struct slice group)
+{
+	to->parts = (struct store_parts){{tenant, group}};
+}
+
+void fault_groups_column(struct fault_parts *to, int64_t day)
+{
+	fault_day_text(day, to->text);
+	to->parts = (struct store_parts){{slice_of(to->text)}};
 }
 
 uint64_t fault_part_number(struct slice part)

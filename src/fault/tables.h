@@ -11,7 +11,7 @@ struct fault_parts {
 	struct store_parts parts;
 	uint8_t numbers[3][8];
 	uint8_t place[16];
-	char text[FAULT_VOLUMES_TEXT_BYTES + 1];
+	char text[FAULT_ROW_TEXT_BYTES + 1];
 };
 
 void fault_writers_key(struct fault_parts *to, struct slice tenant);
@@ -24,7 +24,10 @@ void fault_oops_column(struct fault_parts *to, struct slice id, struct fault_pla
 void fault_oops_bound(struct fault_parts *to, struct slice id, bool after);
 void fault_books_key(struct fault_parts *to, struct slice tenant);
 void fault_books_column(struct fault_parts *to, uint64_t tenure);
-void fault_summaries_key(struct fault_parts *to, struct slice tenant, int64_t day, bool of_volumes);
+void fault_summaries_key(struct fault_parts *to, struct slice tenant, int64_t day,
+			 enum fault_row row);
+void fault_groups_key(struct fault_parts *to, struct slice tenant, struct slice group);
+void fault_groups_column(struct fault_parts *to, int64_t day);
 
 /* A part that is a number; 0 where it is none. */
 uint64_t fault_part_number(struct slice part);

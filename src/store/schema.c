@@ -222,6 +222,20 @@ const struct table_def schema[TABLE_COUNT] = {
 		.key_count = 1, .key = {{"kind", PART_TEXT}},
 		.column_count = 1, .column = {{"number", PART_U64}},
 	},
+	[TABLE_FAULT_GROUPS] = {
+		.name = "fault_groups", .kind = TABLE_CELLS, .cell_kind = CELL_STAMPED,
+		.place = PLACE_SHARED,
+		.help = "On which days a group has reports.",
+		.key_count = 2, .key = {{"tenant", PART_TEXT}, {"group", PART_TEXT}},
+		.column_count = 1, .column = {{"day", PART_TEXT}},
+	},
+	[TABLE_FAULT_SAID] = {
+		.name = "fault_said", .kind = TABLE_CELLS, .cell_kind = CELL_CONDITIONAL,
+		.place = PLACE_SHARED,
+		.help = "What people have said of a group: resolved, muted, whose it is.",
+		.key_count = 1, .key = {{"tenant", PART_TEXT}},
+		.column_count = 1, .column = {{"group", PART_TEXT}},
+	},
 };
 /* clang-format on */
 

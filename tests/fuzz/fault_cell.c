@@ -27,18 +27,22 @@ static void check_arrival(struct slice bytes)
 
 static void check_day(struct slice bytes)
 {
-	static const char *const columns[] = {"duration", "statement count", "total", "hours",
-					      "state",    "volume",          "rest",  "other"};
-	const struct fault_day_limits limits = {.list_max = 10, .names_max = 10};
+	static const char *const columns[] = {"duration", "statement count", "total",
+					      "hours",    "state",           "volume",
+					      "rest",     "groups rest",     "other"};
+	const struct fault_day_limits limits = {.list_max = 10, .names_max = 10, .groups_max = 10};
 	struct fault_day *day = fault_day_new(0, &limits);
 	for (size_t i = 0; i < ARRAY_LEN(columns); i++) {
-		int err = fault_day_load(day, false, slice_of(columns[i]), bytes,
+		int err = fault_day_load(day, FAULT_ROW_DAY, slice_of(columns[i]), bytes,
 					 (struct fault_version){1, 1});
 		ASSERT(!err || err == ERR_DAMAGED);
 	}
-	int err =
-		fault_day_load(day, true, SLICE("volume.a:b"), bytes, (struct fault_version){1, 1});
+	int err = fault_day_load(day, FAULT_ROW_VOLUMES, SLICE("volume.a:b"), bytes,
+				 (struct fault_version){1, 1});
 	ASSERT(!err || err == ERR_DAMAGED);
+	err = fault_day_load(day, FAULT_ROW_GROUPS, SLICE("group.1-a"), bytes,
+			     (struct fault_version){1, 1});
+	ASSERT(!err || err == ERR_DAMAGED || err == ERR_VERSION);
 	fault_day_view_free(fault_day_view_new(day));
 	fault_day_free(day);
 }

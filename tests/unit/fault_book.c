@@ -148,7 +148,7 @@ static void check_closed(const struct fault_day_view *view)
 static size_t volumes_stored(struct harness *h)
 {
 	struct fault_parts key;
-	fault_summaries_key(&key, TEXT("t"), DAY0, true);
+	fault_summaries_key(&key, TEXT("t"), DAY0, FAULT_ROW_VOLUMES);
 	struct store_read *read = store_read_new(h->store, 1 << 20);
 	struct store_request *request = store_read_add(read, STORE_CELL_SCAN);
 	request->cell_scan = (struct store_cell_scan){.table = TABLE_SUMMARIES, .key = key.parts};

@@ -35,7 +35,7 @@ static inline void harness_start(struct harness *h)
 		.clock = &h->clock.clock,
 		.holder = TEXT("h1"),
 		.started_us = store_stamp(h->store),
-		.limits = {.list_max = 3, .names_max = 4},
+		.limits = {.list_max = 3, .names_max = 4, .groups_max = 4},
 		.skew_max_ms = 1000,
 		.write_max_ms = 2000,
 	};

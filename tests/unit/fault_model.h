@@ -2,14 +2,14 @@
  *
  * fault_model.c says what it is and runs seeds, fault_model_run.c one of them,
  * fault_model_processes.c has what takes, counts and reads, fault_model_clients.c who sends,
- * fault_model_right.c what is right. */
+ * fault_model_right.c what is right, fault_model_groups.c what is right of groups. */
 #ifndef TESTS_UNIT_FAULT_MODEL_H
 #define TESTS_UNIT_FAULT_MODEL_H
 
 #include <stdio.h>
 
 #include "contract/far.h"
-#include "fault/book.h"
+#include "fault/groups.h"
 #include "fault/intake.h"
 #include "lease/lease.h"
 #include "slow_store.h"
@@ -28,6 +28,9 @@ enum {
 	ACKS_MAX = 10000,
 	LIST_MAX = 3,
 	NAMES_MAX = 4,
+	GROUPS = 5, /* the last is none */
+	USERS = 3,
+	GROUPS_MAX = 3,
 	HOURS = 24,
 	LEASE_MS = 30000,
 	SKEW_MS = 3000,      /* of the clocks of any two processes of a far store, at most */
@@ -60,17 +63,24 @@ struct listed {
 	unsigned context, exception;
 };
 
+/* What is asked: a day, reports, all groups of a day, or one group. */
+enum asked { ASKED_DAY, ASKED_LIST, ASKED_GROUPS, ASKED_GROUP };
+
 /* Something that is asked of a book, and the answer. */
 struct answer {
+	enum asked what;
 	unsigned tenant;
 	int64_t day;
-	bool lists, of_landed;
+	bool of_landed;
 	struct fault_list_filter filter; /* of a list */
 	int context;                     /* that the filter wants; -1: any */
 	size_t stop;                     /* after so many */
 	size_t look;                     /* what had landed when it was asked */
 	int err;
 	struct errbuf e;
+	unsigned group;
+	struct fault_groups sums;
+	struct fault_group_history history;
 	struct fault_day_view *view;
 	struct listed *list;
 	size_t count;
@@ -275,10 +285,12 @@ bool process_step(struct process *p);
 /* What a report of this content has. */
 struct content {
 	struct slice context, exception;
-	const char *name; /* of the volume, escaped */
+	struct slice group, user; /* a group of none: it has none */
+	const char *name;         /* of the volume, escaped */
 	int64_t duration_us, statements;
 };
 struct content content_of(unsigned content);
+struct slice group_name(unsigned group);
 /* Which of the contexts this is, and of the exceptions; else one more than there are. */
 unsigned context_of(struct slice text);
 unsigned exception_of(struct slice text);
@@ -296,6 +308,8 @@ void answer_choose(struct model *m, struct answer *a);
 void answer_run(struct answer *a, struct fault_book *book, struct task_queue *queue);
 /* It has what had landed when it was asked, and nothing that has not landed. */
 bool answer_check(struct model *m, struct answer *a, const char *whose);
+/* Whether nothing has landed since it was asked. */
+bool answer_is_exact(const struct model *m, const struct answer *a);
 /* At any moment: who looks at what has landed sees what a recount gives, whether he has a book
  * already or begins with the checkpoint. */
 bool check_landed(struct model *m);
@@ -303,5 +317,13 @@ bool check_landed(struct model *m);
 bool check_rest(struct model *m);
 /* When that has lasted: rows of volumes are gone. */
 bool check_cleared(struct model *m);
+int64_t day_of(int64_t date_us);
+size_t hour_of(int64_t date_us);
+
+/* ---- fault_model_groups.c -------------------------------------------------------------------- */
+
+/* Whether groups are what a recount of what has landed gives. Where something has landed meanwhile,
+ * no report is in them that nobody sent. */
+bool check_groups(struct model *m, const struct answer *a, const char *whose);
 
 #endif

@@ -12,12 +12,23 @@ static const char *const names[CONTEXTS][EXCEPTIONS] = {
 	{"c\\\\2:", "c\\\\2:E", "c\\\\2:F\\:x", "c\\\\2:G\\x01"},
 };
 
+static const struct slice groups[GROUPS] = {SLICE("1-a"), SLICE("1-b"), SLICE("1-c"), SLICE("1-d"),
+					    SLICE("")};
+static const struct slice users[USERS] = {SLICE("anna"), SLICE(""), SLICE("bob")};
+
+struct slice group_name(unsigned group)
+{
+	return groups[group];
+}
+
 struct content content_of(unsigned content)
 {
 	unsigned context = content % CONTEXTS, exception = content / CONTEXTS % EXCEPTIONS;
 	return (struct content){
 		.context = contexts[context],
 		.exception = exceptions[exception],
+		.group = groups[content % GROUPS],
+		.user = users[content / GROUPS % USERS],
 		.name = names[context][exception],
 		.duration_us = content % 5 ? (int64_t)(content * 37 % 7) * 1000 : -1,
 		.statements = content % 3 ? (int64_t)(content * 11 % 4) : -1,
@@ -140,6 +151,8 @@ void client_begin(struct client *c)
 			c->items[i].facts.texts[t] = SLICE("");
 		c->items[i].facts.texts[FAULT_CONTEXT] = content.context;
 		c->items[i].facts.texts[FAULT_EXCEPTION] = content.exception;
+		c->items[i].facts.texts[FAULT_GROUP] = content.group;
+		c->items[i].facts.texts[FAULT_USER] = content.user;
 	}
 	c->submission = (struct fault_submission){
 		.tenant = tenant_names[c->tenant],

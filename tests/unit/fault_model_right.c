@@ -171,12 +171,12 @@ static void count_name(struct summary *s, const char *name)
 		s->rest++;
 }
 
-static int64_t day_of(int64_t date_us)
+int64_t day_of(int64_t date_us)
 {
 	return date_us / 1000 / DAY_MS;
 }
 
-static size_t hour_of(int64_t date_us)
+size_t hour_of(int64_t date_us)
 {
 	return (size_t)(date_us / 1000 % DAY_MS / 3600000);
 }
@@ -372,7 +372,7 @@ static bool check_bounds(struct model *m, const struct answer *a, const char *wh
 }
 
 /* Nothing has landed since it was asked. */
-static bool is_exact(const struct model *m, const struct answer *a)
+bool answer_is_exact(const struct model *m, const struct answer *a)
 {
 	for (size_t i = 0; i < m->arrival_count; i++)
 		if (m->arrivals[i].tenant == a->tenant && m->arrivals[i].look > a->look)
@@ -383,7 +383,7 @@ static bool is_exact(const struct model *m, const struct answer *a)
 static bool check_view(struct model *m, struct answer *a, const char *whose)
 {
 	struct summary *s = mem_alloc(sizeof(*s));
-	bool exact = is_exact(m, a);
+	bool exact = answer_is_exact(m, a);
 	char of[80];
 	snprintf(of, sizeof(of), "%s of %s, day %lld%s", whose, tenant_names[a->tenant].data,
 		 (long long)(a->day - BEGIN_DAY), exact ? "" : " among writes");
@@ -478,7 +478,7 @@ static bool check_list(struct model *m, const struct answer *a, const char *whos
 	for (unsigned id = 0; id <= m->next_id && right; id++)
 		right = check_listed(m, a, whose, id);
 	m->answers++;
-	if (!right || !is_exact(m, a))
+	if (!right || !answer_is_exact(m, a))
 		return right;
 	m->exact++;
 	return check_before_end(m, a, whose);
@@ -501,10 +501,13 @@ void answer_choose(struct model *m, struct answer *a)
 	*a = (struct answer){.tenant = (unsigned)pick(m, TENANTS), .context = -1};
 	(void)look(m);
 	a->day = some_day(m);
-	a->lists = chance(m, 30);
+	a->what = chance(m, 30) ? ASKED_LIST : ASKED_DAY;
+	a->group = (unsigned)pick(m, GROUPS - 1);
 	a->look = m->looks;
 	a->stop = chance(m, 20) ? 1 + pick(m, 5) : SIZE_MAX;
 	a->filter = (struct fault_list_filter){.to_us = INT64_MAX, .after.date_us = INT64_MAX};
+	if (chance(m, 5))
+		a->what = chance(m, 50) ? ASKED_GROUPS : ASKED_GROUP;
 	if (chance(m, 50)) {
 		a->filter.from_us = a->day * DAY_MS * 1000;
 		a->filter.to_us = (a->day + 1) * DAY_MS * 1000;
@@ -534,11 +537,21 @@ static bool take_listed(void *owner, const struct fault_listed *report)
 
 void answer_run(struct answer *a, struct fault_book *book, struct task_queue *queue)
 {
-	if (a->lists) {
+	switch (a->what) {
+	case ASKED_DAY:
+		a->err = fault_book_read_day(book, queue, a->day, &a->view, &a->e);
+		return;
+	case ASKED_LIST:
 		a->list = mem_alloc_array(LISTED_MAX, sizeof(*a->list));
 		a->err = fault_book_list(book, queue, &a->filter, take_listed, a, &a->e);
-	} else {
-		a->err = fault_book_read_day(book, queue, a->day, &a->view, &a->e);
+		return;
+	case ASKED_GROUPS:
+		a->err = fault_book_read_groups(book, queue, a->day, a->day, 0, &a->sums, &a->e);
+		return;
+	case ASKED_GROUP:
+		a->err = fault_book_read_group(book, queue, group_name(a->group), &a->history,
+					       &a->e);
+		return;
 	}
 }
 
@@ -552,17 +565,21 @@ static bool may_fail(const struct model *m, const struct answer *a)
 
 bool answer_check(struct model *m, struct answer *a, const char *whose)
 {
+	static const char *const asked[] = {"summary", "list", "groups", "group"};
 	bool right = look(m);
 	trace(m, "%s: %s %s day %lld, error %d, total %llu, closed %d, listed %zu", whose,
-	      a->lists ? "list" : "summary", tenant_names[a->tenant].data,
-	      (long long)(a->day - BEGIN_DAY), a->err,
+	      asked[a->what], tenant_names[a->tenant].data, (long long)(a->day - BEGIN_DAY), a->err,
 	      a->view ? (unsigned long long)a->view->total : 0, a->view ? a->view->closed : 0,
 	      a->count);
 	if (right && a->err && !may_fail(m, a))
 		right = differ(m, "%s: what was asked ends with error %d: %s", whose, a->err,
 			       a->e.text);
 	else if (right && !a->err)
-		right = a->lists ? check_list(m, a, whose) : check_view(m, a, whose);
+		right = a->what == ASKED_LIST  ? check_list(m, a, whose)
+			: a->what == ASKED_DAY ? check_view(m, a, whose)
+					       : check_groups(m, a, whose);
+	fault_groups_release(&a->sums);
+	fault_group_history_release(&a->history);
 	fault_day_view_free(a->view);
 	mem_free(a->list);
 	a->view = NULL;
@@ -573,13 +590,13 @@ bool answer_check(struct model *m, struct answer *a, const char *whose)
 /* ---- At any moment --------------------------------------------------------------------------- */
 
 static bool ask_landed(struct model *m, struct fault_book *book, unsigned tenant, int64_t day,
-		       bool lists, const char *whose)
+		       enum asked what, const char *whose)
 {
 	struct answer a;
 	answer_choose(m, &a);
 	a.tenant = tenant;
 	a.day = day;
-	a.lists = lists;
+	a.what = what;
 	a.of_landed = true;
 	answer_run(&a, book, &m->own);
 	return answer_check(m, &a, whose);
@@ -590,8 +607,12 @@ static bool check_book(struct model *m, struct fault_book *book, unsigned tenant
 {
 	bool right = true;
 	for (int64_t day = m->first_day; day <= now_ms(m) / DAY_MS + 1 && right; day++)
-		right = ask_landed(m, book, tenant, day, false, whose);
-	return right && ask_landed(m, book, tenant, m->first_day, true, whose);
+		right = ask_landed(m, book, tenant, day, ASKED_DAY, whose);
+	right = right && ask_landed(m, book, tenant, m->first_day, ASKED_LIST, whose);
+	if (!right || !chance(m, 30))
+		return right;
+	return ask_landed(m, book, tenant, some_day(m), ASKED_GROUPS, whose) &&
+	       ask_landed(m, book, tenant, m->first_day, ASKED_GROUP, whose);
 }
 
 static bool check_begins(struct model *m, unsigned tenant)
@@ -637,6 +658,9 @@ bool check_rest(struct model *m)
 	bool right = true;
 	for (unsigned t = 0; t < TENANTS && right; t++) {
 		right = check_begins(m, t) && check_book(m, m->onlookers[t], t, "who looks on");
+		for (int64_t day = m->first_day; day <= now_ms(m) / DAY_MS && right; day++)
+			right = ask_landed(m, m->onlookers[t], t, day, ASKED_GROUPS,
+					   "at rest, who looks on");
 		for (int64_t day = m->first_day; (day + 1) * DAY_MS < past_ms && right; day++)
 			right = check_closed(m, t, day);
 	}
@@ -657,7 +681,7 @@ bool check_cleared(struct model *m)
 		for (int64_t day = m->first_day; (day + 1) * DAY_MS < past_ms; day++) {
 			struct fault_parts key;
 			struct errbuf e;
-			fault_summaries_key(&key, tenant_names[t], day, true);
+			fault_summaries_key(&key, tenant_names[t], day, FAULT_ROW_VOLUMES);
 			int err = store_row_wait(m->landed, &m->own, now_ms(m), TABLE_SUMMARIES,
 						 &key.parts, see_volume, &count, &e);
 			ASSERT(!err);

@@ -327,7 +327,7 @@ static void begin(struct model *m, uint64_t seed, const struct run *run)
 		.store = m->landed,
 		.clock = &m->clock.clock,
 		.holder = SLICE("onlooker"),
-		.limits = {.list_max = LIST_MAX, .names_max = NAMES_MAX},
+		.limits = {.list_max = LIST_MAX, .names_max = NAMES_MAX, .groups_max = GROUPS_MAX},
 		.skew_max_ms = SKEW_MS,
 		.write_max_ms = WRITE_MAX_MS,
 		.slice_arrivals = m->slice_arrivals,

@@ -54,6 +54,7 @@ static const struct {
 	{"user", FAULT_USER},
 	{"group", FAULT_GROUP},
 	{"group_all", FAULT_GROUP_ALL},
+	{"title", FAULT_TITLE},
 };
 _Static_assert(ARRAY_LEN(reports_texts) == FAULT_TEXTS, "all texts have a name");
 

@@ -1,0 +1,298 @@
+#include "fault/groups.h"
+
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "fault/book_private.h"
+#include "store/wait.h"
+
+enum { RETRIES_MAX = 10, LOOK_EVERY = 256 /* cells, at the clock */ };
+
+/* ---- What is put together -------------------------------------------------------------------- */
+
+void fault_groups_release(struct fault_groups *groups)
+{
+	for (size_t at = 0; at < groups->table.slot_count; at++) {
+		struct fault_group_sum *sum = fault_groups_at(groups, at);
+		if (!sum)
+			continue;
+		mem_free((char *)(uintptr_t)sum->name.data);
+		fault_tally_release(&sum->tally);
+	}
+	hash_table_release(&groups->table);
+	*groups = (struct fault_groups){0};
+}
+
+void fault_group_history_release(struct fault_group_history *history)
+{
+	fault_tally_release(&history->tally);
+	mem_free(history->days);
+	*history = (struct fault_group_history){0};
+}
+
+/* NULL: there are too many. */
+static struct fault_group_sum *groups_sum(struct fault_groups *groups, struct slice name)
+{
+	bool added = false;
+	struct hash128 hash = hash128(name.data, name.len, 0);
+	struct fault_group_sum *sum = hash_table_find(&groups->table, hash);
+	if (!sum && groups->table.count >= FAULT_GROUPS_READ_MAX) {
+		groups->left_out++;
+		return NULL;
+	}
+	if (!sum)
+		sum = hash_table_add(&groups->table, hash, sizeof(*sum), &added);
+	if (added)
+		sum->name = (struct slice){mem_copy_text(name), name.len};
+	return sum;
+}
+
+static void history_add_day(struct fault_group_history *history, int64_t day,
+			    const struct fault_tally *tally)
+{
+	if (!tally->count)
+		return;
+	GROW(history->days, history->room, history->count + 1);
+	struct fault_group_day *added = &history->days[history->count++];
+	*added = (struct fault_group_day){.day = day, .count = tally->count};
+	memcpy(added->hours, tally->hours, sizeof(added->hours));
+	fault_tally_merge(&history->tally, tally);
+}
+
+/* ---- Of one day ------------------------------------------------------------------------------ */
+
+/* A question: about all groups, or about one. */
+struct groups_reading {
+	struct fault_book *book;
+	struct task_queue *queue;
+	int64_t day;
+	struct fault_groups *groups;
+	struct fault_group_history *history;
+	struct slice group;
+	int64_t deadline_us;
+	size_t looked_at, damaged;
+	struct errbuf *e;
+};
+
+static int groups_check_time(struct groups_reading *r)
+{
+	struct clock *clock = r->book->site->clock;
+	if (!r->deadline_us || r->looked_at++ % LOOK_EVERY ||
+	    clock->mono_us(clock) < r->deadline_us)
+		return 0;
+	return errbuf_set(r->e, ERR_TIMEOUT, "the groups could not be looked through in time");
+}
+
+/* The groups of a day that is in memory. */
+static int groups_take_names(struct groups_reading *r, const struct fault_names *names)
+{
+	int err = 0;
+	if (r->history) {
+		const struct fault_name *name = fault_names_find(names, r->group);
+		struct fault_tally tally = {0};
+		err = name ? fault_names_tally(names, name, &tally) : 0;
+		history_add_day(r->history, r->day, &tally);
+		fault_tally_release(&tally);
+		return err;
+	}
+	for (size_t at = 0; at < names->table.slot_count && !err; at++) {
+		const struct fault_name *name = fault_names_at(names, at);
+		struct fault_group_sum *sum = name ? groups_sum(r->groups, name->name) : NULL;
+		err = groups_check_time(r);
+		if (!err && sum)
+			err = fault_names_tally(names, name, &sum->tally);
+	}
+	return err;
+}
+
+/* A cell of a row of groups. */
+static int groups_take_cell(const struct store_cell *cell, void *owner)
+{
+	struct groups_reading *r = owner;
+	static const struct slice prefix = SLICE("group.");
+	struct slice column = cell->column.part[0], value;
+	struct fault_versioned versioned;
+	struct fault_version version;
+	struct fault_tally tally = {0};
+	if (column.len < prefix.len || memcmp(column.data, prefix.data, prefix.len) != 0)
+		return 0;
+	int err = fault_versioned_decode(cell->value, &versioned);
+	err = err ? err : fault_versioned_choose(&versioned, &r->book->tenures, &value, &version);
+	if (err == ERR_RETRY)
+		return err;
+	err = err ? err : fault_tally_take(&tally, r->day * FAULT_DAY_US, value);
+	r->damaged += err != 0;
+	if (!err && r->history) {
+		history_add_day(r->history, r->day, &tally);
+	} else if (!err && tally.count) {
+		struct fault_group_sum *sum =
+			groups_sum(r->groups, (struct slice){column.data + prefix.len,
+							     column.len - prefix.len});
+		if (sum)
+			fault_tally_merge(&sum->tally, &tally);
+	}
+	fault_tally_release(&tally);
+	return groups_check_time(r);
+}
+
+/* One cell of a day that is not in memory. */
+static int groups_read_cell(struct groups_reading *r)
+{
+	struct fault_parts key;
+	struct buf column;
+	struct store_request *request;
+	buf_init(&column, FAULT_COLUMN_MAX_BYTES);
+	buf_printf(&column, "group.%.*s", (int)r->group.len, r->group.data);
+	fault_summaries_key(&key, r->book->tenant, r->day, FAULT_ROW_GROUPS);
+	book_begin_read(r->book);
+	request = book_add_request(r->book, STORE_CELL_GET);
+	request->cell_get = (struct store_cell_get){
+		.table = TABLE_SUMMARIES, .key = key.parts, .column = {{buf_slice(&column)}}};
+	int err = book_read_wait(r->book, r->queue, r->e);
+	if (!err && request->cell_get.found)
+		err = groups_take_cell(&request->cell_get.cell, r);
+	buf_release(&column);
+	return err;
+}
+
+static int groups_read_stored(struct groups_reading *r)
+{
+	const struct fault_book *book = r->book;
+	struct fault_parts key;
+	if (r->history)
+		return groups_read_cell(r);
+	fault_summaries_key(&key, book->tenant, r->day, FAULT_ROW_GROUPS);
+	return store_row_wait(book->site->store, r->queue, clock_wall_ms(book->site->clock),
+			      TABLE_SUMMARIES, &key.parts, groups_take_cell, r, r->e);
+}
+
+/* A day with cells that cannot be read is one to be counted anew from then on: then all is to be
+ * read again. */
+static int groups_read_day(struct groups_reading *r, int64_t number)
+{
+	const struct fault_day *day = book_find_day(r->book, number);
+	struct fault_day *fresh = NULL;
+	int err;
+	r->day = number;
+	r->damaged = 0;
+	if (book_days_have(&r->book->recount, number)) {
+		err = book_count_day(r->book, r->queue, number, &fresh, r->e);
+		err = err ? err : groups_take_names(r, &fresh->groups);
+		fault_day_free(fresh);
+	} else if (day && day->has_groups) {
+		err = groups_take_names(r, &day->groups);
+	} else {
+		err = groups_read_stored(r);
+	}
+	if (err || !r->damaged)
+		return err;
+	book_warn_damaged(r->book, number, r->damaged);
+	fault_book_touch(r->book);
+	return errbuf_set(r->e, ERR_RETRY, "groups of a day cannot be read, and are counted anew");
+}
+
+/* ---- Of several days ------------------------------------------------------------------------- */
+
+struct groups_days {
+	int64_t *list;
+	size_t count, room;
+};
+
+static void groups_add_day(struct groups_days *days, int64_t day)
+{
+	GROW(days->list, days->room, days->count + 1);
+	days->list[days->count++] = day;
+}
+
+static int groups_take_day(const struct store_cell *cell, void *owner)
+{
+	int64_t day;
+	if (!fault_day_parse(cell->column.part[0], &day))
+		groups_add_day(owner, day);
+	return 0;
+}
+
+static int groups_compare_days(const void *one, const void *other)
+{
+	int64_t a = *(const int64_t *)one, b = *(const int64_t *)other;
+	return (a > b) - (a < b);
+}
+
+/* On which days a group may have reports: by checkpoints, and by what the book knows beside them.
+ */
+static int groups_list_days(struct groups_reading *r, struct groups_days *days)
+{
+	const struct fault_book *book = r->book;
+	struct fault_parts key;
+	fault_groups_key(&key, book->tenant, r->group);
+	int err = store_row_wait(book->site->store, r->queue, clock_wall_ms(book->site->clock),
+				 TABLE_FAULT_GROUPS, &key.parts, groups_take_day, days, r->e);
+	for (size_t i = 0; i < book->day_count && !err; i++)
+		groups_add_day(days, book->days[i]->day);
+	for (size_t i = 0; i < book->recount.count && !err; i++)
+		groups_add_day(days, book->recount.list[i].day);
+	if (days->count)
+		qsort(days->list, days->count, sizeof(*days->list), groups_compare_days);
+	return err;
+}
+
+static int groups_read_history(struct groups_reading *r)
+{
+	struct groups_days days = {NULL, 0, 0};
+	int err = book_catch_up(r->book, r->queue, r->e);
+	err = err ? err : groups_list_days(r, &days);
+	for (size_t i = 0; i < days.count && !err; i++)
+		if (i == 0 || days.list[i] != days.list[i - 1])
+			err = groups_read_day(r, days.list[i]);
+	mem_free(days.list);
+	return err;
+}
+
+static int groups_read_all(struct groups_reading *r, int64_t first_day, int64_t last_day)
+{
+	int err = book_catch_up(r->book, r->queue, r->e);
+	for (int64_t day = first_day; day <= last_day && !err; day++) {
+		r->looked_at = 0; /* once a day at least */
+		err = groups_check_time(r);
+		err = err ? err : groups_read_day(r, day);
+	}
+	return err;
+}
+
+int fault_book_read_groups(struct fault_book *book, struct task_queue *queue, int64_t first_day,
+			   int64_t last_day, int64_t deadline_us, struct fault_groups *groups,
+			   struct errbuf *e)
+{
+	struct groups_reading r = {
+		.book = book, .queue = queue, .groups = groups, .deadline_us = deadline_us, .e = e};
+	ASSERT(last_day - first_day < FAULT_GROUPS_DAYS_MAX);
+	*groups = (struct fault_groups){0};
+	pthread_mutex_lock(&book->lock);
+	int err = groups_read_all(&r, first_day, last_day);
+	for (int i = 0; i < RETRIES_MAX && err == ERR_RETRY; i++) {
+		fault_groups_release(groups);
+		if (!r.damaged)
+			book->owned = book->restored = false;
+		err = groups_read_all(&r, first_day, last_day);
+	}
+	pthread_mutex_unlock(&book->lock);
+	return err;
+}
+
+int fault_book_read_group(struct fault_book *book, struct task_queue *queue, struct slice group,
+			  struct fault_group_history *history, struct errbuf *e)
+{
+	struct groups_reading r = {
+		.book = book, .queue = queue, .history = history, .group = group, .e = e};
+	*history = (struct fault_group_history){0};
+	pthread_mutex_lock(&book->lock);
+	int err = groups_read_history(&r);
+	for (int i = 0; i < RETRIES_MAX && err == ERR_RETRY; i++) {
+		fault_group_history_release(history);
+		if (!r.damaged)
+			book->owned = book->restored = false;
+		err = groups_read_history(&r);
+	}
+	pthread_mutex_unlock(&book->lock);
+	return err;
+}

@@ -1,0 +1,57 @@
+/* The groups of a tenant, by its book: what the reports of each add up to over some days, with
+ * every report that was acknowledged before.
+ *
+ * Threads: any that may wait, as book.h has it. Reading takes the lock of the book. */
+#ifndef FAULT_GROUPS_H
+#define FAULT_GROUPS_H
+
+#include "fault/book.h"
+
+enum {
+	FAULT_GROUPS_DAYS_MAX = 400,    /* of one question about all groups */
+	FAULT_GROUPS_READ_MAX = 200000, /* groups of one answer; further ones are left out */
+};
+
+/* A group. A slot of a hash table. */
+struct fault_group_sum {
+	struct hash128 hash; /* of the name */
+	struct slice name;   /* the slot's */
+	struct fault_tally tally;
+};
+
+struct fault_groups {
+	struct hash_table table;
+	uint64_t left_out; /* groups of days, beyond FAULT_GROUPS_READ_MAX */
+};
+
+/* All groups with reports on these days, first and last included. ERR_TIMEOUT: the deadline passed
+ * (monotonic; 0: there is none); the store's error; with a sentence. It is to be released also
+ * after an error. */
+int fault_book_read_groups(struct fault_book *book, struct task_queue *queue, int64_t first_day,
+			   int64_t last_day, int64_t deadline_us, struct fault_groups *groups,
+			   struct errbuf *e) MUST_CHECK;
+void fault_groups_release(struct fault_groups *groups);
+/* The group at a place of the table below its slot_count; NULL: there is none. */
+static inline struct fault_group_sum *fault_groups_at(const struct fault_groups *groups, size_t at)
+{
+	return hash_table_at(&groups->table, at);
+}
+
+struct fault_group_day {
+	int64_t day; /* since the epoch */
+	uint64_t count, hours[FAULT_TALLY_HOURS];
+};
+
+/* One group, of all days. */
+struct fault_group_history {
+	struct fault_tally tally;
+	struct fault_group_day *days; /* those with reports, ascending */
+	size_t count, room;
+};
+
+/* A group that has no report is empty. As above. */
+int fault_book_read_group(struct fault_book *book, struct task_queue *queue, struct slice group,
+			  struct fault_group_history *history, struct errbuf *e) MUST_CHECK;
+void fault_group_history_release(struct fault_group_history *history);
+
+#endif

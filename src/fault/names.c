@@ -1,0 +1,294 @@
+#include "fault/names.h"
+
+#include "base/mem.h"
+#include "fault/put.h"
+
+enum { NAMES_VALUE_MAX_BYTES = 512 << 10 };
+
+static struct slice names_prefix(const struct fault_names *names)
+{
+	return names->tallies ? SLICE("group.") : SLICE("volume.");
+}
+
+void fault_names_init(struct fault_names *names, int64_t day_us, size_t max, bool tallies)
+{
+	ASSERT(max > 0);
+	*names = (struct fault_names){.day_us = day_us, .max = max, .tallies = tallies};
+}
+
+static void names_drop_tally(struct fault_name *name)
+{
+	if (name->tally)
+		fault_tally_release(name->tally);
+	mem_free(name->tally);
+	name->tally = NULL;
+}
+
+static void names_drop_text(struct slice text)
+{
+	mem_free((char *)(uintptr_t)text.data);
+}
+
+void fault_names_release(struct fault_names *names)
+{
+	for (size_t at = 0; at < names->table.slot_count; at++) {
+		struct fault_name *name = hash_table_at(&names->table, at);
+		if (!name)
+			continue;
+		names_drop_tally(name);
+		names_drop_text(name->name);
+		names_drop_text(name->written);
+	}
+	hash_table_release(&names->table);
+	fault_names_init(names, names->day_us, names->max, names->tallies);
+}
+
+/* The slot of a name, which is there from then on. */
+static struct fault_name *names_slot(struct fault_names *names, struct slice text)
+{
+	bool added;
+	struct hash128 hash = hash128(text.data, text.len, 0);
+	struct fault_name *name = hash_table_add(&names->table, hash, sizeof(*name), &added);
+	if (added)
+		name->name = (struct slice){mem_copy_text(text), text.len};
+	return name;
+}
+
+const struct fault_name *fault_names_find(const struct fault_names *names, struct slice text)
+{
+	const struct fault_name *name =
+		hash_table_find(&names->table, hash128(text.data, text.len, 0));
+	return name && name->count ? name : NULL;
+}
+
+const struct fault_name *fault_names_at(const struct fault_names *names, size_t at)
+{
+	const struct fault_name *name = hash_table_at(&names->table, at);
+	return name && name->count ? name : NULL;
+}
+
+int fault_names_tally(const struct fault_names *names, const struct fault_name *name,
+		      struct fault_tally *to)
+{
+	struct fault_tally read;
+	if (name->tally) {
+		fault_tally_merge(to, name->tally);
+		return 0;
+	}
+	int err = fault_tally_take(&read, names->day_us, name->written);
+	if (!err)
+		fault_tally_merge(to, &read);
+	fault_tally_release(&read);
+	return err;
+}
+
+/* ---- Counting -------------------------------------------------------------------------------- */
+
+static int64_t names_latest_first_us(const struct fault_names *names)
+{
+	int64_t latest_us = INT64_MIN;
+	for (size_t at = 0; at < names->table.slot_count; at++) {
+		const struct fault_name *name = fault_names_at(names, at);
+		if (name)
+			latest_us = larger_of(latest_us, name->first_us);
+	}
+	return latest_us;
+}
+
+/* That its cell can be read is known since it was loaded. */
+static void names_unpack(const struct fault_names *names, struct fault_name *name)
+{
+	if (name->tally)
+		return;
+	name->tally = mem_zalloc(sizeof(*name->tally));
+	int err = name->count ? fault_tally_take(name->tally, names->day_us, name->written) : 0;
+	ASSERT(!err);
+}
+
+bool fault_names_add(struct fault_names *names, struct slice text,
+		     const struct fault_arrival *arrival)
+{
+	int64_t date_us = arrival->date_us;
+	if (!fault_names_find(names, text) && names->count >= names->max) {
+		names->rest++;
+		names->disordered |= date_us <= names->latest_first_us;
+		return false;
+	}
+	struct fault_name *name = names_slot(names, text);
+	if (names->tallies) {
+		names_unpack(names, name);
+		fault_tally_add(name->tally, arrival);
+	}
+	name->first_us = name->count ? smaller_of(name->first_us, date_us) : date_us;
+	names->count += name->count == 0;
+	name->count++;
+	name->dirty = true;
+	if (name->count == 1 && names->count == names->max)
+		names->latest_first_us = names_latest_first_us(names);
+	return true;
+}
+
+/* Names that are none any more stay with a count of 0 until that is written. */
+static void names_empty(struct fault_names *names)
+{
+	for (size_t at = 0; at < names->table.slot_count; at++) {
+		struct fault_name *name = hash_table_at(&names->table, at);
+		if (!name || !name->count)
+			continue;
+		names_drop_tally(name);
+		name->count = 0;
+		name->dirty = true;
+	}
+}
+
+void fault_names_replace(struct fault_names *names, struct fault_names *fresh)
+{
+	names_empty(names);
+	for (size_t at = 0; at < fresh->table.slot_count; at++) {
+		struct fault_name *from = hash_table_at(&fresh->table, at);
+		if (!from || !from->count)
+			continue;
+		struct fault_name *name = names_slot(names, from->name);
+		name->count = from->count;
+		name->first_us = from->first_us;
+		name->tally = from->tally;
+		name->dirty = true;
+		from->tally = NULL;
+	}
+	names->count = fresh->count;
+	names->latest_first_us = fresh->latest_first_us;
+	names->rest = fresh->rest;
+	names->disordered = false;
+	fault_names_release(fresh);
+}
+
+/* ---- Cells ----------------------------------------------------------------------------------- */
+
+/* What the cell of a name is to hold; nothing: there is none. */
+static void names_put(const struct fault_names *names, const struct fault_name *name,
+		      struct buf *out)
+{
+	if (!name->count)
+		return;
+	if (names->tallies) {
+		ASSERT(name->tally); /* reports were added since it was written */
+		fault_tally_put(name->tally, names->day_us, out);
+		return;
+	}
+	fault_put_varint(out, name->count);
+	fault_put_varint(out, (uint64_t)name->first_us);
+}
+
+static int names_take(const struct fault_names *names, struct slice value, uint64_t *count,
+		      int64_t *first_us)
+{
+	*count = 0;
+	*first_us = 0;
+	if (names->tallies) {
+		struct fault_tally tally;
+		int err = fault_tally_take(&tally, names->day_us, value);
+		*count = err ? 0 : tally.count;
+		*first_us = tally.first.date_us;
+		fault_tally_release(&tally);
+		return err;
+	}
+	struct cursor c = cursor_of(value.data, value.len);
+	if (!value.len)
+		return 0;
+	*count = cursor_varint(&c);
+	*first_us = (int64_t)cursor_varint(&c);
+	return c.bad ? ERR_DAMAGED : 0;
+}
+
+int fault_names_load(struct fault_names *names, struct slice column, struct slice value,
+		     struct fault_version version)
+{
+	struct slice prefix = names_prefix(names);
+	uint64_t count;
+	int64_t first_us;
+	if (column.len < prefix.len || memcmp(column.data, prefix.data, prefix.len) != 0)
+		return 0;
+	int err = names_take(names, value, &count, &first_us);
+	if (err || !count)
+		return err;
+	struct fault_name *name = names_slot(
+		names, (struct slice){column.data + prefix.len, column.len - prefix.len});
+	names->count += name->count == 0;
+	name->count = count;
+	name->first_us = first_us;
+	name->entered = true;
+	name->version = version;
+	names_drop_text(name->written);
+	name->written = (struct slice){mem_copy_text(value), value.len};
+	if (names->count >= names->max)
+		names->latest_first_us =
+			larger_of(names->latest_first_us, names_latest_first_us(names));
+	return 0;
+}
+
+static int names_write_one(const struct fault_names *names, const struct fault_name *name,
+			   struct fault_version version, fault_names_put *put, void *owner)
+{
+	struct slice prefix = names_prefix(names);
+	char column[FAULT_COLUMN_MAX_BYTES];
+	struct buf value, cell;
+	ASSERT(prefix.len + name->name.len <= sizeof(column));
+	memcpy(column, prefix.data, prefix.len);
+	memcpy(column + prefix.len, name->name.data, name->name.len);
+	buf_init(&value, NAMES_VALUE_MAX_BYTES);
+	buf_init(&cell, 2 * NAMES_VALUE_MAX_BYTES);
+	names_put(names, name, &value);
+	const struct fault_versioned versioned = {
+		.version = version,
+		.value = buf_slice(&value),
+		.has_before = name->version.tenure != 0,
+		.before_version = name->version,
+		.before = name->written,
+	};
+	fault_versioned_encode(&versioned, &cell);
+	const struct fault_name_cell given = {
+		.column = {column, prefix.len + name->name.len},
+		.value = buf_slice(&cell),
+		.enters = names->tallies && name->count && !name->entered ? name->name : SLICE(""),
+	};
+	int err = value.failed || cell.failed ? ERR_LIMIT : put(owner, &given);
+	buf_release(&value);
+	buf_release(&cell);
+	return err;
+}
+
+int fault_names_write(const struct fault_names *names, struct fault_version version,
+		      fault_names_put *put, void *owner)
+{
+	int err = 0;
+	for (size_t at = 0; at < names->table.slot_count && !err; at++) {
+		const struct fault_name *name = hash_table_at(&names->table, at);
+		if (name && name->dirty)
+			err = names_write_one(names, name, version, put, owner);
+	}
+	return err;
+}
+
+static void names_note_written(const struct fault_names *names, struct fault_name *name,
+			       struct fault_version version)
+{
+	struct buf value;
+	buf_init(&value, NAMES_VALUE_MAX_BYTES);
+	names_put(names, name, &value);
+	names_drop_text(name->written);
+	name->written = (struct slice){mem_copy_text(buf_slice(&value)), value.len};
+	name->version = version;
+	name->entered |= name->count > 0;
+	name->dirty = false;
+	names_drop_tally(name);
+	buf_release(&value);
+}
+
+void fault_names_written(struct fault_names *names, struct fault_version version)
+{
+	for (size_t at = 0; at < names->table.slot_count; at++) {
+		struct fault_name *name = hash_table_at(&names->table, at);
+		if (name && name->dirty)
+			names_note_written(names, name, version);
+	}
+}

@@ -1,0 +1,82 @@
+/* What is counted by name on one day: pairs of context and exception, and groups. Each name is a
+ * cell of a row of the day. At most so many names are counted, in the order of receipt; reports of
+ * further ones are the rest.
+ *
+ * Reports are added in any order. Where a report came before one that was counted in its place, the
+ * names are `disordered`: they are to be counted anew, in the order of receipt.
+ *
+ * Of a name of a group a tally is kept, too. It is in memory as its cell's bytes, but for those
+ * that reports were added to since the last checkpoint.
+ *
+ * Pure; one thread at a time. */
+#ifndef FAULT_NAMES_H
+#define FAULT_NAMES_H
+
+#include "base/hash_table.h"
+#include "fault/tally.h"
+#include "fault/versioned.h"
+
+enum { FAULT_COLUMN_MAX_BYTES = 400 };
+
+/* A slot of a hash table. */
+struct fault_name {
+	struct hash128 hash; /* of the name */
+	struct slice name;   /* the slot's */
+	uint64_t count;
+	int64_t first_us;             /* when the first was received; of count 0 it means nothing */
+	struct slice written;         /* the cell's value as it is stored; the slot's */
+	struct fault_version version; /* of that */
+	struct fault_tally *tally;    /* of a group; NULL: it is as `written` has it */
+	bool dirty;
+	bool entered; /* of a group: a checkpoint has written that it has reports on this day */
+};
+
+struct fault_names {
+	int64_t day_us; /* when the day begins */
+	size_t max;
+	bool tallies; /* they are groups */
+	struct hash_table table;
+	size_t count;            /* names with a count above 0 */
+	int64_t latest_first_us; /* of the names, once there are `max` */
+	uint64_t rest;
+	bool disordered;
+};
+
+void fault_names_init(struct fault_names *names, int64_t day_us, size_t max, bool tallies);
+/* It is empty then. */
+void fault_names_release(struct fault_names *names);
+
+/* False: the report is of the rest. */
+bool fault_names_add(struct fault_names *names, struct slice name,
+		     const struct fault_arrival *arrival);
+/* What there is takes the place of all; of `fresh` nothing is left. */
+void fault_names_replace(struct fault_names *names, struct fault_names *fresh);
+
+const struct fault_name *fault_names_find(const struct fault_names *names, struct slice name);
+/* The name at a place of the table below its slot_count; NULL: there is none with a report. */
+const struct fault_name *fault_names_at(const struct fault_names *names, size_t at);
+/* The tally of a group, which is added to `to`. ERR_DAMAGED: no program wrote its cell. */
+int fault_names_tally(const struct fault_names *names, const struct fault_name *name,
+		      struct fault_tally *to) MUST_CHECK;
+
+/* ---- Cells ----------------------------------------------------------------------------------- */
+
+/* A cell's value. ERR_DAMAGED, ERR_VERSION. */
+int fault_names_load(struct fault_names *names, struct slice column, struct slice value,
+		     struct fault_version version) MUST_CHECK;
+
+/* A cell that has changed. */
+struct fault_name_cell {
+	struct slice column;
+	struct slice value; /* versioned.h */
+	struct slice
+		enters; /* the name of a group whose first cell of this day it is; len 0: none */
+};
+typedef int fault_names_put(void *owner, const struct fault_name_cell *cell);
+/* Gives each cell that has changed to `put`; stops at its first error. */
+int fault_names_write(const struct fault_names *names, struct fault_version version,
+		      fault_names_put *put, void *owner) MUST_CHECK;
+/* All that was given is written now. */
+void fault_names_written(struct fault_names *names, struct fault_version version);
+
+#endif

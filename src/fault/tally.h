@@ -1,0 +1,83 @@
+/* What the reports of a group add up to: how many, when, the first and the last, and which values
+ * their facts have, with how many reports of each. Of a day, as a cell has it
+ * (doc/format-faults.md, **Summaries**), or of many.
+ *
+ * It does not depend on the order in which reports are added, nor on how they are divided among
+ * the tallies that are put together. Where a fact has more values than may be kept, those are kept
+ * whose hashes are least: so each that is kept has been counted from its first report on, and how
+ * many there are follows from the greatest of the hashes.
+ *
+ * Pure; one thread at a time. */
+#ifndef FAULT_TALLY_H
+#define FAULT_TALLY_H
+
+#include "base/cursor.h"
+#include "fault/arrival.h"
+
+enum {
+	FAULT_TALLY_HOURS = 24,
+	FAULT_VALUE_MAX_BYTES = 80, /* a longer text is cut, and closed by its hash */
+	FAULT_VALUES_MAX = 1000,    /* of any fact */
+};
+
+/* The facts whose values are counted. The numbers are on disk: never renumber, only append. */
+enum fault_tally_fact {
+	FAULT_TALLY_RELEASE = 0,
+	FAULT_TALLY_ENVIRONMENT = 1,
+	FAULT_TALLY_HOST = 2,
+	FAULT_TALLY_USER = 3,
+	FAULT_TALLY_LEVEL = 4,
+	FAULT_TALLY_CONTEXT = 5,
+	FAULT_TALLY_EXCEPTION = 6,
+	FAULT_TALLY_FACTS
+};
+
+/* What a fact is called in answers, and where reports have it. */
+const char *fault_tally_fact_name(enum fault_tally_fact fact);
+enum fault_text fault_tally_fact_text(enum fault_tally_fact fact);
+
+struct fault_value {
+	uint64_t hash;
+	struct slice text; /* the tally's; empty: reports without it, which only releases count */
+	uint64_t count;
+	int64_t first_us, last_us; /* when the first and the last of them were received */
+};
+
+struct fault_values {
+	struct fault_value *list; /* by hash, ascending */
+	size_t count, room;
+	uint64_t rest; /* reports of values that are not kept; above 0 where there are such */
+};
+
+struct fault_tally_end {
+	int64_t date_us;
+	struct slice id; /* the tally's; of two of one time the lesser text is the earlier */
+};
+
+struct fault_tally {
+	uint64_t count;                    /* 0: nothing else is set */
+	uint64_t hours[FAULT_TALLY_HOURS]; /* of the day in UTC, of all days */
+	struct fault_tally_end first, last;
+	struct slice title; /* the first's; the tally's */
+	struct fault_values values[FAULT_TALLY_FACTS];
+};
+
+/* Zeroed: empty. */
+void fault_tally_release(struct fault_tally *tally);
+void fault_tally_add(struct fault_tally *tally, const struct fault_arrival *arrival);
+void fault_tally_merge(struct fault_tally *tally, const struct fault_tally *other);
+
+/* How many values a fact has. *about: more than are kept, so it is an estimate. */
+uint64_t fault_values_distinct(const struct fault_values *values, bool *about);
+/* NULL: no report has it, or it is not kept. */
+const struct fault_value *fault_values_find(const struct fault_values *values, struct slice text);
+/* The values with most reports, of equal ones by text; `to` has room for all that are kept. Those
+ * of reports without the fact are left out. */
+size_t fault_values_largest(const struct fault_values *values, const struct fault_value **to);
+
+/* A tally of one day, and its cell's value; an empty one has none. */
+void fault_tally_put(const struct fault_tally *tally, int64_t day_us, struct buf *out);
+/* ERR_DAMAGED, ERR_VERSION. It is to be released also after an error. */
+int fault_tally_take(struct fault_tally *tally, int64_t day_us, struct slice value) MUST_CHECK;
+
+#endif

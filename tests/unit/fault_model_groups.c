@@ -1,0 +1,172 @@
+/* Of the model of faults: what is right of groups, by plain loops over the reports that have
+ * landed. */
+#include "fault_model.h"
+
+/* Of a group: what its reports add up to. */
+struct sum {
+	uint64_t count, hours[HOURS], users[USERS];
+	const struct arrival *first, *last;
+};
+
+/* Whether the group is among those of the day that are counted: the first GROUPS_MAX, by when the
+ * first report of each was received. */
+static bool is_counted(bool counted[GROUPS], unsigned group)
+{
+	size_t count = 0;
+	for (unsigned g = 0; g < GROUPS; g++)
+		count += counted[g];
+	counted[group] = group < GROUPS - 1 && (counted[group] || count < GROUPS_MAX);
+	return counted[group];
+}
+
+static void count_one(struct sum *sum, const struct arrival *a)
+{
+	sum->first = sum->count ? sum->first : a;
+	sum->last = a;
+	sum->count++;
+	sum->hours[hour_of(a->order.date_us)]++;
+	sum->users[a->content / GROUPS % USERS]++;
+}
+
+/* Of each id the first that was received counts. Adds to what there is. */
+static void count_groups(const struct model *m, unsigned tenant, int64_t day,
+			 struct sum sums[GROUPS])
+{
+	bool *seen = mem_zalloc(IDS_MAX * sizeof(*seen));
+	bool counted[GROUPS] = {false};
+	for (size_t i = 0; i < m->arrival_count; i++) {
+		const struct arrival *a = &m->arrivals[i];
+		if (a->tenant != tenant || seen[a->id])
+			continue;
+		seen[a->id] = true;
+		if (day_of(a->order.date_us) == day && is_counted(counted, a->content % GROUPS))
+			count_one(&sums[a->content % GROUPS], a);
+	}
+	mem_free(seen);
+}
+
+static bool same_users(struct model *m, const char *whose, const struct fault_values *values,
+		       const struct sum *sum)
+{
+	uint64_t distinct = 0;
+	bool about;
+	for (unsigned u = 0; u < USERS; u++) {
+		struct slice name = content_of(u * GROUPS).user;
+		const struct fault_value *value = name.len ? fault_values_find(values, name) : NULL;
+		uint64_t count = value ? value->count : 0, wanted = name.len ? sum->users[u] : 0;
+		distinct += wanted > 0;
+		if (count != wanted)
+			return differ(m, "%s: %llu of user %u, not %llu", whose,
+				      (unsigned long long)count, u, (unsigned long long)wanted);
+	}
+	if (fault_values_distinct(values, &about) != distinct || about)
+		return differ(m, "%s: the users are not %llu", whose, (unsigned long long)distinct);
+	return true;
+}
+
+/* The time of a report, and of two of one time the id that is the first, or last, by its text. */
+static bool same_end(struct model *m, const char *whose, const struct fault_tally_end *end,
+		     const struct arrival *wanted)
+{
+	if (end->date_us != wanted->order.date_us)
+		return differ(m, "%s: an end is at %lld, not %lld", whose, (long long)end->date_us,
+			      (long long)wanted->order.date_us);
+	return true;
+}
+
+static bool same_tally(struct model *m, const char *whose, unsigned group,
+		       const struct fault_tally *tally, const struct sum *sum)
+{
+	char of[120];
+	snprintf(of, sizeof(of), "%s, group " SHOWN, whose, SHOWN_OF(group_name(group)));
+	if (tally->count != sum->count)
+		return differ(m, "%s: %llu reports, not %llu", of, (unsigned long long)tally->count,
+			      (unsigned long long)sum->count);
+	if (!sum->count)
+		return true;
+	for (size_t h = 0; h < HOURS; h++)
+		if (tally->hours[h] != sum->hours[h])
+			return differ(m, "%s: %llu in hour %zu, not %llu", of,
+				      (unsigned long long)tally->hours[h], h,
+				      (unsigned long long)sum->hours[h]);
+	return same_end(m, of, &tally->first, sum->first) &&
+	       same_end(m, of, &tally->last, sum->last) &&
+	       same_users(m, of, &tally->values[FAULT_TALLY_USER], sum);
+}
+
+static bool check_all(struct model *m, const struct answer *a, const char *whose)
+{
+	struct sum sums[GROUPS] = {0};
+	size_t groups = 0;
+	bool right = true;
+	count_groups(m, a->tenant, a->day, sums);
+	for (unsigned g = 0; g < GROUPS && right; g++) {
+		static const struct fault_tally none;
+		struct slice name = group_name(g);
+		const struct fault_group_sum *sum =
+			hash_table_find(&a->sums.table, hash128(name.data, name.len, 0));
+		right = same_tally(m, whose, g, sum ? &sum->tally : &none, &sums[g]);
+		groups += sums[g].count > 0;
+	}
+	if (right && a->sums.table.count != groups)
+		right = differ(m, "%s: %zu groups, not %zu", whose, a->sums.table.count, groups);
+	return right;
+}
+
+static bool check_history(struct model *m, const struct answer *a, const char *whose)
+{
+	struct sum all = {0};
+	size_t days = 0;
+	bool right = true;
+	/* A clock may have been ahead. */
+	for (int64_t day = m->first_day; day <= now_ms(m) / DAY_MS + 2 && right; day++) {
+		struct sum sums[GROUPS] = {0};
+		const struct sum *sum = &sums[a->group];
+		count_groups(m, a->tenant, day, sums);
+		if (!sum->count)
+			continue;
+		if (days == a->history.count || a->history.days[days].day != day ||
+		    a->history.days[days].count != sum->count)
+			return differ(m, "%s: not %llu reports of day %lld", whose,
+				      (unsigned long long)sum->count, (long long)(day - BEGIN_DAY));
+		days++;
+		all.first = all.count ? all.first : sum->first;
+		all.last = sum->last;
+		all.count += sum->count;
+		for (size_t h = 0; h < HOURS; h++)
+			all.hours[h] += sum->hours[h];
+		for (size_t u = 0; u < USERS; u++)
+			all.users[u] += sum->users[u];
+	}
+	if (days != a->history.count)
+		return differ(m, "%s: %zu days, not %zu", whose, a->history.count, days);
+	return same_tally(m, whose, a->group, &a->history.tally, &all);
+}
+
+/* No more than have landed. */
+static bool check_most(struct model *m, const struct answer *a, const char *whose)
+{
+	uint64_t counted = a->history.tally.count, landed = 0;
+	for (size_t at = 0; at < a->sums.table.slot_count; at++) {
+		const struct fault_group_sum *sum = fault_groups_at(&a->sums, at);
+		counted += sum ? sum->tally.count : 0;
+	}
+	for (size_t i = 0; i < m->arrival_count; i++)
+		landed += m->arrivals[i].tenant == a->tenant;
+	return counted <= landed || differ(m, "%s: %llu reports in groups, of %llu", whose,
+					   (unsigned long long)counted, (unsigned long long)landed);
+}
+
+bool check_groups(struct model *m, const struct answer *a, const char *whose)
+{
+	bool exact = answer_is_exact(m, a);
+	char of[80];
+	snprintf(of, sizeof(of), "%s of %s, %s of day %lld", whose, tenant_names[a->tenant].data,
+		 a->what == ASKED_GROUP ? "a group, asked" : "groups",
+		 (long long)(a->day - BEGIN_DAY));
+	m->answers++;
+	m->exact += exact;
+	if (!exact)
+		return check_most(m, a, of);
+	return a->what == ASKED_GROUPS ? check_all(m, a, of) : check_history(m, a, of);
+}

@@ -1,0 +1,250 @@
+/* What the reports of a group add up to, and the names of a day that are counted. */
+#include "fault_harness.h"
+
+#include "fault/names.h"
+
+enum { REPORTS = 3000, PARTS = 5 };
+
+#define HOUR_US INT64_C(3600000000)
+#define DAY_US  (19000 * 24 * HOUR_US)
+
+/* Its texts live as long as the next call for the same slot. */
+struct made {
+	struct fault_arrival arrival;
+	char id[24], user[24], host[120];
+};
+
+static void make(struct made *made, unsigned number, unsigned users)
+{
+	int id = snprintf(made->id, sizeof(made->id), "id%u", number);
+	int user = snprintf(made->user, sizeof(made->user), "user%u", number % users);
+	int host = snprintf(made->host, sizeof(made->host), "%s%u",
+			    number % 2 ? ""
+				       : "a host with a name of more than eighty bytes, as one "
+					 "of a cloud may have it, ",
+			    number % 3);
+	made->arrival = (struct fault_arrival){.date_us = DAY_US + number * INT64_C(28000000),
+					       .id = {made->id, (size_t)id},
+					       .facts = {.duration_us = -1, .statements = -1}};
+	for (size_t t = 0; t < FAULT_TEXTS; t++)
+		made->arrival.facts.texts[t] = TEXT("");
+	made->arrival.facts.texts[FAULT_USER] = (struct slice){made->user, (size_t)user};
+	made->arrival.facts.texts[FAULT_HOST] = (struct slice){made->host, (size_t)host};
+	made->arrival.facts.texts[FAULT_TITLE] = TEXT("E: t");
+	if (number % 7)
+		made->arrival.facts.texts[FAULT_RELEASE] = TEXT("1.2");
+}
+
+static void a_cell_is_as_the_page_has_it(UNUSED void **state)
+{
+	/* clang-format off */
+	static const uint8_t bytes[] = {
+		1,                                  /* version */
+		2,                                  /* reports */
+		0x80, 0xcd, 0xad, 0x9d, 0x01,       /* the first: 330 s after midnight */
+		0x80, 0xc8, 0xce, 0xb4, 0x0d,       /* the last: an hour later */
+		3, 'i', 'd', '1', 3, 'i', 'd', '2', /* their ids */
+		4, 'E', ':', ' ', 't',              /* the title */
+		3, 1, 1,                            /* hours 0 and 1 have one each */
+		1,                                  /* one fact: */
+		2,                                  /* two releases, each with its count and times */
+		0, 1, 0x80, 0xcd, 0xad, 0x9d, 0x01, 0,
+		3, '1', '.', '2', 1, 0x80, 0xcd, 0xad, 0x9d, 0x01, 0,
+		0,                                  /* and no others */
+	};
+	/* clang-format on */
+	struct slice value = {(const char *)bytes, sizeof(bytes)};
+	struct fault_tally tally;
+	bool about;
+	assert_int_equal(fault_tally_take(&tally, DAY_US, value), 0);
+	assert_int_equal(tally.count, 2);
+	assert_int_equal(tally.first.date_us, DAY_US + 330000000);
+	assert_int_equal(tally.last.date_us, DAY_US + 3930000000);
+	assert_true(slice_equal(tally.first.id, TEXT("id1")));
+	assert_true(slice_equal(tally.last.id, TEXT("id2")));
+	assert_true(slice_equal(tally.title, TEXT("E: t")));
+	assert_int_equal(tally.hours[0], 1);
+	assert_int_equal(tally.hours[1], 1);
+	assert_int_equal(fault_values_distinct(&tally.values[FAULT_TALLY_RELEASE], &about), 1);
+	assert_false(about);
+	const struct fault_value *none =
+		fault_values_find(&tally.values[FAULT_TALLY_RELEASE], TEXT(""));
+	assert_non_null(none);
+	assert_int_equal(none->count, 1);
+	fault_tally_release(&tally);
+	for (size_t len = 1; len < sizeof(bytes); len++) {
+		assert_int_equal(
+			fault_tally_take(&tally, DAY_US, (struct slice){(const char *)bytes, len}),
+			ERR_DAMAGED);
+		fault_tally_release(&tally);
+	}
+	assert_int_equal(fault_tally_take(&tally, DAY_US, TEXT("\2")), ERR_VERSION);
+	fault_tally_release(&tally);
+}
+
+/* The bytes of the reports `from` a number on, each `step`th. */
+static void add_some(struct fault_tally *tally, unsigned from, unsigned step, unsigned users)
+{
+	struct made made;
+	for (unsigned i = from; i < REPORTS; i += step) {
+		make(&made, i, users);
+		fault_tally_add(tally, &made.arrival);
+	}
+}
+
+/* Whatever the order, and however they are divided; also beyond what is kept. */
+static void it_does_not_depend_on_the_order(UNUSED void **state)
+{
+	for (unsigned users = 10; users <= 2000; users += 1990) {
+		struct fault_tally forward = {0}, parts = {0};
+		struct buf one, other;
+		struct made made;
+		add_some(&forward, 0, 1, users);
+		for (unsigned p = PARTS; p-- > 0;) {
+			struct fault_tally part = {0}, again;
+			add_some(&part, p, PARTS, users);
+			buf_init(&one, 1 << 20);
+			fault_tally_put(&part, DAY_US, &one);
+			assert_int_equal(fault_tally_take(&again, DAY_US, buf_slice(&one)), 0);
+			fault_tally_merge(&parts, &again);
+			fault_tally_release(&part);
+			fault_tally_release(&again);
+			buf_release(&one);
+		}
+		buf_init(&one, 1 << 20);
+		buf_init(&other, 1 << 20);
+		fault_tally_put(&forward, DAY_US, &one);
+		fault_tally_put(&parts, DAY_US, &other);
+		assert_int_equal(one.len, other.len);
+		assert_memory_equal(one.data, other.data, one.len);
+		buf_release(&one);
+		buf_release(&other);
+		make(&made, 0, users);
+		assert_true(slice_equal(forward.first.id, made.arrival.id));
+		make(&made, REPORTS - 1, users);
+		assert_true(slice_equal(forward.last.id, made.arrival.id));
+		fault_tally_release(&forward);
+		fault_tally_release(&parts);
+	}
+}
+
+/* REPORTS reports of so many users: each has as many, or one more. */
+static void users_are_exact_to_a_thousand(UNUSED void **state)
+{
+	static const unsigned counts[] = {1, 999, 1000, 1001, 3000};
+	for (size_t i = 0; i < ARRAY_LEN(counts); i++) {
+		struct fault_tally tally = {0};
+		const struct fault_values *users = &tally.values[FAULT_TALLY_USER];
+		bool about;
+		add_some(&tally, 0, 1, counts[i]);
+		uint64_t distinct = fault_values_distinct(users, &about);
+		assert_int_equal(about, counts[i] > 1000);
+		/* Of a thousand hashes the estimate is within 3.2 %, five times in a row within 16.
+		 */
+		if (about)
+			assert_in_range(distinct, counts[i] * 84 / 100, counts[i] * 116 / 100);
+		else
+			assert_int_equal(distinct, counts[i]);
+		assert_true(users->count <= FAULT_VALUES_MAX);
+		for (size_t v = 0; v < users->count; v++)
+			assert_in_range(users->list[v].count, REPORTS / counts[i],
+					REPORTS / counts[i] + 1);
+		fault_tally_release(&tally);
+	}
+}
+
+/* Six hosts: two texts of three numbers; long ones are cut and stay apart. */
+static void values_are_counted(UNUSED void **state)
+{
+	struct fault_tally tally = {0};
+	const struct fault_value *largest[FAULT_VALUES_MAX];
+	struct made made;
+	bool about;
+	add_some(&tally, 0, 1, 10);
+	const struct fault_values *hosts = &tally.values[FAULT_TALLY_HOST];
+	assert_int_equal(fault_values_distinct(hosts, &about), 6);
+	assert_int_equal(fault_values_largest(hosts, largest), 6);
+	for (size_t i = 0; i < 6; i++) {
+		assert_int_equal(largest[i]->count, REPORTS / 6);
+		assert_true(largest[i]->text.len <= FAULT_VALUE_MAX_BYTES);
+	}
+	make(&made, 2, 10); /* the first with an even number and the host 2 */
+	const struct fault_value *host =
+		fault_values_find(hosts, made.arrival.facts.texts[FAULT_HOST]);
+	assert_non_null(host);
+	assert_int_equal(host->first_us, made.arrival.date_us);
+	make(&made, REPORTS - 4, 10); /* 2996: even, and 2 over multiples of three */
+	assert_int_equal(host->last_us, made.arrival.date_us);
+	const struct fault_value *none =
+		fault_values_find(&tally.values[FAULT_TALLY_RELEASE], TEXT(""));
+	assert_int_equal(none->count, REPORTS / 7 + 1); /* 0, 7, ... 2996 */
+	fault_tally_release(&tally);
+}
+
+static int note_entered(void *owner, const struct fault_name_cell *cell)
+{
+	*(size_t *)owner += cell->enters.len > 0;
+	return 0;
+}
+
+/* A group whose first cell is written when it has no report any more is not entered by that, but
+ * by the next that has one; and once only. */
+static void a_group_is_entered_with_its_first_reports(UNUSED void **state)
+{
+	struct fault_names names, none;
+	struct made made;
+	size_t entered = 0;
+	make(&made, 1, 1);
+	fault_names_init(&names, DAY_US, 10, true);
+	fault_names_init(&none, DAY_US, 10, true);
+	assert_true(fault_names_add(&names, TEXT("g"), &made.arrival));
+	fault_names_replace(&names, &none);
+	assert_int_equal(
+		fault_names_write(&names, (struct fault_version){1, 1}, note_entered, &entered), 0);
+	fault_names_written(&names, (struct fault_version){1, 1});
+	assert_int_equal(entered, 0);
+	for (unsigned checkpoint = 2; checkpoint < 4; checkpoint++) {
+		const struct fault_version version = {1, checkpoint};
+		assert_true(fault_names_add(&names, TEXT("g"), &made.arrival));
+		assert_int_equal(fault_names_write(&names, version, note_entered, &entered), 0);
+		fault_names_written(&names, version);
+		assert_int_equal(entered, 1);
+	}
+	fault_names_release(&names);
+}
+
+/* Those whose first report came first are counted; whether that is so is known. */
+static void further_names_are_the_rest(UNUSED void **state)
+{
+	static const char *const texts[] = {"a", "b", "c", "a"};
+	struct fault_names names;
+	struct made made;
+	fault_names_init(&names, DAY_US, 2, true);
+	for (unsigned i = 0; i < 4; i++) {
+		make(&made, i + 1, 1);
+		assert_int_equal(fault_names_add(&names, slice_of(texts[i]), &made.arrival),
+				 i != 2);
+	}
+	assert_int_equal(names.count, 2);
+	assert_int_equal(names.rest, 1);
+	assert_false(names.disordered);
+	assert_int_equal(fault_names_find(&names, TEXT("a"))->count, 2);
+	assert_null(fault_names_find(&names, TEXT("c")));
+	make(&made, 0, 1);
+	assert_false(fault_names_add(&names, TEXT("d"), &made.arrival));
+	assert_true(names.disordered);
+	fault_names_release(&names);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_cell_is_as_the_page_has_it),
+		cmocka_unit_test(it_does_not_depend_on_the_order),
+		cmocka_unit_test(users_are_exact_to_a_thousand),
+		cmocka_unit_test(values_are_counted),
+		cmocka_unit_test(a_group_is_entered_with_its_first_reports),
+		cmocka_unit_test(further_names_are_the_rest),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
