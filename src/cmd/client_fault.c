@@ -17,6 +17,8 @@ struct client_fault_args {
 	const char *id, *day;
 	const char *context, *exception, *host, *release, *environment, *level, *user, *group;
 	const char *since, *until, *from, *to, *limit, *token;
+	const char *status, *sort, *in, *reports, *within, *assignee, *tracker, *bug;
+	bool next;
 	struct command_words files;
 	struct command_words project;
 };
@@ -91,7 +93,7 @@ static void client_fault_add_date(struct text_table *table, const struct json *r
 static void client_fault_print_list(const struct command_args *args, const struct json *root,
 				    UNUSED struct arena *arena)
 {
-	static const char *const titles[] = {"date",     "id",         "context", "exception",
+	static const char *const titles[] = {"date",     "id",         "context", "title",
 					     "duration", "statements", "release", "host"};
 	const struct json *list = json_member(root, "reports");
 	const struct json *token = json_member(root, "token");
@@ -317,6 +319,14 @@ static int client_fault_run_project(const struct command_args *args)
 	return client_fault_project(args, &client_fault_args_of(args)->project);
 }
 
+static int client_fault_run_group(const struct command_args *args)
+{
+	const struct client_fault_args *fault = client_fault_args_of(args);
+	bool says = fault->status || fault->in || fault->next || fault->reports || fault->within ||
+		    fault->assignee || fault->tracker || fault->bug;
+	return client_fault_group(args, fault->group, says);
+}
+
 /* ---- The commands ---------------------------------------------------------------------------- */
 
 #define ROW(type, field, ...)   COMMAND_ROW(command_##type, client_fault_args, field, __VA_ARGS__)
@@ -345,6 +355,40 @@ static const struct command_option client_fault_list_options[] = {
 	PARAM(text, limit, "--limit", "N", "at most so many, up to 1000", .otherwise = "100"),
 	PARAM(text, token, "--token", "TOKEN", "go on behind the list that gave it"),
 	CLIENT_TENANT("whose reports"),
+	CLIENT_SERVER,
+	CLIENT_OUTPUT,
+};
+
+static const struct command_option client_fault_groups_options[] = {
+	PARAM(time, since, "--since", "TIME", "days from this time's on", .otherwise = "13d-ago"),
+	PARAM(time, until, "--until", "TIME", "days up to this time's", .otherwise = "now"),
+	PARAM(text, status, "--status", "STATUS", "only open, resolved or muted ones"),
+	PARAM(text, context, "--context", "TEXT", "only with reports of this context"),
+	PARAM(text, exception, "--exception", "TEXT", "only with reports of this exception"),
+	PARAM(text, host, "--host", "NAME", "only with reports of this machine"),
+	PARAM(text, release, "--release", "TEXT", "only with reports of this release"),
+	PARAM(text, environment, "--environment", "TEXT", "only with reports of this environment"),
+	PARAM(text, level, "--level", "TEXT", "only with reports of this level"),
+	PARAM(text, user, "--user", "TEXT", "only with reports of this user"),
+	PARAM(text, sort, "--sort", "BY", "what stands first: last, first, count or users",
+	      .otherwise = "last"),
+	PARAM(text, limit, "--limit", "N", "at most so many, up to 1000", .otherwise = "100"),
+	CLIENT_TENANT("whose groups"),
+	CLIENT_SERVER,
+	CLIENT_OUTPUT,
+};
+
+static const struct command_option client_fault_group_options[] = {
+	ROW(text, group, NULL, "GROUP", "its name", .required = true),
+	PARAM(text, status, "--status", "STATUS", "it is open, resolved or muted from now on"),
+	PARAM(text, in, "--in", "RELEASE", "resolved in this release"),
+	PARAM(flag, next, "--next", NULL, "resolved in the release after the newest that it has"),
+	ROW(text, reports, "--until", "N", "muted until so many further reports", .param = "until"),
+	PARAM(text, within, "--within", "HOURS", "that is, within so many whole hours, as 24h"),
+	PARAM(text, assignee, "--assignee", "NAME", "whose it is; empty: nobody's"),
+	PARAM(text, tracker, "--tracker", "NAME", "the tracker that has the bug"),
+	PARAM(text, bug, "--bug", "BUG", "which bug it is; empty: none"),
+	CLIENT_TENANT("whose group"),
 	CLIENT_SERVER,
 	CLIENT_OUTPUT,
 };
@@ -412,6 +456,22 @@ static const struct command client_fault_verbs[] = {
 		  "in the hash of all frames only.\n",
 	 COMMAND_TAKES(client_fault_show_options, client_fault_args),
 	 .run = client_fault_why},
+	{.name = "fault groups",
+	 .summary = "lists groups of reports",
+	 .about = "Lists groups with reports of these days: how many reports and users each has, "
+		  "when the first and the last were received, and whether it is open.\n",
+	 COMMAND_TAKES(client_fault_groups_options, client_fault_args),
+	 .run = client_fault_groups},
+	{.name = "fault group",
+	 .summary = "prints one group, or says something of it",
+	 .about = "Prints a group: its newest report, its releases, machines, users and days. With "
+		  "--status, --assignee, or --tracker and --bug it says something of it first:\n"
+		  "open\tit is to be looked at\n"
+		  "resolved\tit is open again with the next report; with --in or --next with the "
+		  "first of a release that has the mend\n"
+		  "muted\tit is open again never, or with --until after so many reports\n",
+	 COMMAND_TAKES(client_fault_group_options, client_fault_args),
+	 .run = client_fault_run_group},
 	{.name = "fault day",
 	 .summary = "prints the summary of a day",
 	 .about = "Prints what a day's reports add up to:\n" CLIENT_FAULT_DAY_COLUMNS
@@ -454,6 +514,8 @@ const struct command client_fault = {
 	.examples = "granary fault put OOPS-7f3c.json\n"
 		    "granary fault list --context /login --since 1h-ago\n"
 		    "granary fault day yesterday -o table\n"
+		    "granary fault groups --status open --sort count -o table\n"
+		    "granary fault group 1-541d1cfa6743c1f07c79 --status resolved --in 1.4.3\n"
 		    "granary fault show OOPS-7f3c\n"
 		    "granary fault project add shop\n",
 	COMMAND_VERBS(client_fault_verbs),

@@ -87,6 +87,10 @@ int client_show(const struct command_args *args, const char *method, const char 
 int client_show_route(const struct command_args *args, const char *method, const char *route,
 		      client_print *print);
 
+/* `fault groups`; `fault group`, which says something of it if its options do. The exit status. */
+int client_fault_groups(const struct command_args *args);
+int client_fault_group(const struct command_args *args, const char *group, bool says);
+
 /* `fault project`, with the words behind it. The exit status. */
 int client_fault_project(const struct command_args *args, const struct command_words *words);
 

@@ -44,13 +44,17 @@ class World:
         self.random = random.Random(seed)
         self.number = seed % 1000 * 1000000
         self.key, self.spare = "", ("1", "0" * 32)
+        self.group = "1-none"
 
     def learn(self, server):
-        """The key of project 1, and another project's, which may go; project 1 stays."""
+        """The key of project 1, and another project's, which may go; project 1 stays. A group that
+        is there."""
         projects = server.get("/oops/projects").json["projects"]
         self.key = projects[0]["keys"][0]
         self.spare = next(((p["number"], p["keys"][0]) for p in projects[1:] if p["keys"]),
                           self.spare)
+        groups = server.get("/oops/groups").json["groups"]
+        self.group = groups[0]["group"] if groups else self.group
 
     def new(self):
         self.number += 1
@@ -143,6 +147,16 @@ def sentry(door, make):
 
 def envelope(world):
     return b'{}\n{"type":"event"}\n' + json.dumps(event(world)).encode()
+
+
+def a_group(world):
+    return f"/oops/groups/{world.group}", b""
+
+
+def says_of_a_group(world):
+    said = world.random.choice(["status=resolved&next=true", "status=muted&until=2&within=1h",
+                                "status=open&assignee=anna", "tracker=jira&bug=1"])
+    return f"/oops/groups/{world.group}?{said}", b""
 
 
 def remove_key(world):
@@ -251,6 +265,9 @@ REQUESTS = {
     "GET /oops": any_of("/oops", "/oops?context={n}&limit=5", "/oops?since={t}&format=csv"),
     "POST /oops": sends("/oops", report, lambda world: [report(world) for _ in range(20)], b"{",
                         lambda world: {"context": world.name()}),
+    "GET /oops/groups": any_of("/oops/groups", "/oops/groups?status=muted&sort=users"),
+    "GET /oops/groups/…": a_group,
+    "PUT /oops/groups/…": says_of_a_group,
     "GET /oops/projects": get("/oops/projects"),
     "POST /oops/projects": any_of(*(f"/oops/projects?name=p{n}" for n in range(6))),
     "POST /oops/projects/#/keys": any_of("/oops/projects/2/keys", "/oops/projects/3/keys"),

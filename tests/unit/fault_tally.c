@@ -47,7 +47,7 @@ static void a_cell_is_as_the_page_has_it(UNUSED void **state)
 		4, 'E', ':', ' ', 't',              /* the title */
 		3, 1, 1,                            /* hours 0 and 1 have one each */
 		1,                                  /* one fact: */
-		2,                                  /* two releases, each with its count and times */
+		2,                                  /* two releases: count, times */
 		0, 1, 0x80, 0xcd, 0xad, 0x9d, 0x01, 0,
 		3, '1', '.', '2', 1, 0x80, 0xcd, 0xad, 0x9d, 0x01, 0,
 		0,                                  /* and no others */
@@ -139,8 +139,7 @@ static void users_are_exact_to_a_thousand(UNUSED void **state)
 		add_some(&tally, 0, 1, counts[i]);
 		uint64_t distinct = fault_values_distinct(users, &about);
 		assert_int_equal(about, counts[i] > 1000);
-		/* Of a thousand hashes the estimate is within 3.2 %, five times in a row within 16.
-		 */
+		/* A thousand hashes give it within some 3.2 %; five times that is 16. */
 		if (about)
 			assert_in_range(distinct, counts[i] * 84 / 100, counts[i] * 116 / 100);
 		else

@@ -55,6 +55,16 @@ extern const struct param faults_show_params[];
 extern const struct http_handler faults_list;
 extern const struct param faults_list_params[];
 
+/* GET /oops/groups: {"groups":[{"group":...,"title":...,"status":"open","count":...,"first":ms,
+ * "first_id":...,"last":ms,"last_id":...,"users":...,"release":...}, ...],"total":N}: what reports
+ * of the days asked add up to; `again` where reports have opened it again. GET /oops/groups/GROUP:
+ * one, of all days, with "said", "bugs", "facts":{"release":{"distinct":N,"values":[{"value":...,
+ * "count":...,"first":ms,"last":ms}, ...],"rest":N}, ...},"days":[["20261124",count], ...] and
+ * "hours". PUT /oops/groups/GROUP?status=resolved...: says something of it, and answers the same.
+ */
+extern const struct http_handler faults_groups, faults_group, faults_say;
+extern const struct param faults_groups_params[], faults_group_params[], faults_say_params[];
+
 /* GET /oops/days/DAY: the summary of document O: {"day":"20261124","closed":false,"total":3,
  * "hours":[24 counts],"duration":[[ms,id],...],"statement count":[[count,id],...],
  * "volume":{"context:exception":count,...},"rest":0}. GET /oops/days/DAY/oops: `day_oops` of it:

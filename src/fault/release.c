@@ -1,0 +1,103 @@
+#include "fault/release.h"
+
+enum { NUMBERS_MAX = 4, DIGITS_MAX = 18 };
+
+/* A version in its parts. */
+struct release_version {
+	uint64_t numbers[NUMBERS_MAX]; /* those that it does not have are 0 */
+	struct slice before; /* behind the `-`: what comes before the release; len 0: none */
+};
+
+static bool release_is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* The part up to `end`, which is taken off; all of it where that is not there. */
+static struct slice release_take(struct slice *text, char end)
+{
+	const char *at = text->len ? memchr(text->data, end, text->len) : NULL;
+	struct slice part = {text->data, at ? (size_t)(at - text->data) : text->len};
+	size_t used = part.len + (at ? 1 : 0);
+	*text = (struct slice){text->data + used, text->len - used};
+	return part;
+}
+
+static bool release_number(struct slice text, uint64_t *number)
+{
+	*number = 0;
+	for (size_t i = 0; i < text.len; i++) {
+		if (!release_is_digit(text.data[i]))
+			return false;
+		*number = *number * 10 + (uint64_t)(text.data[i] - '0');
+	}
+	return text.len > 0 && text.len <= DIGITS_MAX;
+}
+
+static bool release_parse(struct slice text, struct release_version *version)
+{
+	*version = (struct release_version){.before = release_take(&text, '+')};
+	struct slice numbers = release_take(&version->before, '-');
+	if (numbers.len && numbers.data[0] == 'v')
+		numbers = (struct slice){numbers.data + 1, numbers.len - 1};
+	if (numbers.len && numbers.data[numbers.len - 1] == '.')
+		return false;
+	for (size_t i = 0; i < NUMBERS_MAX && (numbers.len || i == 0); i++)
+		if (!release_number(release_take(&numbers, '.'), &version->numbers[i]))
+			return false;
+	return !numbers.len;
+}
+
+/* Identifiers between dots: numbers by their value, before texts; texts by their bytes. */
+static int release_compare_identifiers(struct slice a, struct slice b)
+{
+	uint64_t x, y;
+	bool a_counts = release_number(a, &x), b_counts = release_number(b, &y);
+	if (a_counts && b_counts)
+		return (x > y) - (x < y);
+	if (a_counts != b_counts)
+		return a_counts ? -1 : 1;
+	return slice_compare(a, b);
+}
+
+/* One that has such a part comes before one that has none. */
+static int release_compare_before(struct slice a, struct slice b)
+{
+	if (!a.len || !b.len)
+		return (a.len == 0) - (b.len == 0);
+	while (a.len && b.len) {
+		int order =
+			release_compare_identifiers(release_take(&a, '.'), release_take(&b, '.'));
+		if (order)
+			return order;
+	}
+	return (a.len > 0) - (b.len > 0);
+}
+
+/* What stands before the last `@`, which is taken off. */
+static struct slice release_package(struct slice *text)
+{
+	for (size_t i = text->len; i > 0; i--) {
+		if (text->data[i - 1] != '@')
+			continue;
+		struct slice package = {text->data, i - 1};
+		*text = (struct slice){text->data + i, text->len - i};
+		return package;
+	}
+	return SLICE("");
+}
+
+bool fault_release_compare(struct slice a, struct slice b, int *order)
+{
+	struct release_version x, y;
+	struct slice package = release_package(&a);
+	*order = 0;
+	if (!slice_equal(package, release_package(&b)) || !release_parse(a, &x) ||
+	    !release_parse(b, &y))
+		return false;
+	for (size_t i = 0; i < NUMBERS_MAX && !*order; i++)
+		*order = (x.numbers[i] > y.numbers[i]) - (x.numbers[i] < y.numbers[i]);
+	if (!*order)
+		*order = release_compare_before(x.before, y.before);
+	return true;
+}

@@ -1,0 +1,91 @@
+/* What people have said of a group: that it is resolved, or muted; whose it is; which bugs it is.
+ * It is kept by group in the table `fault_said` (doc/format-faults.md), each cell changed under the
+ * condition that nobody has changed it meanwhile. Whether a group is open follows from that and
+ * from its reports. */
+#ifndef FAULT_SAID_H
+#define FAULT_SAID_H
+
+#include "fault/groups.h"
+
+enum {
+	FAULT_SAID_BUGS_MAX = 16,
+	FAULT_SAID_TEXT_MAX_BYTES = 200, /* of a release, an assignee, a tracker, a bug */
+	FAULT_SAID_HOURS_MAX = 24 * 31,
+};
+
+/* The numbers are on disk: never renumber, only append. */
+enum fault_status { FAULT_OPEN = 0, FAULT_RESOLVED = 1, FAULT_MUTED = 2 };
+
+/* Which reports open a resolved group again, of those that came after it was said. */
+enum fault_resolved {
+	FAULT_RESOLVED_NOW = 0,   /* all */
+	FAULT_RESOLVED_IN = 1,    /* of this release, or a later one */
+	FAULT_RESOLVED_AFTER = 2, /* of a release that is later than this one */
+};
+
+struct fault_bug {
+	struct slice tracker, bug;
+};
+
+/* Zeroed: nothing was said. Texts are in an arena. */
+struct fault_said {
+	enum fault_status status;
+	int64_t said_us; /* when the status was said */
+	enum fault_resolved resolved;
+	struct slice release; /* len 0: none. Of RESOLVED_AFTER: there was none then */
+	/* Of a muted group: it is open again after so many further reports; 0: never. */
+	uint64_t until;
+	uint64_t hours; /* that is, within so many successive hours; 0: within any time */
+	/* How many there were when it was said: of all time, and of that hour. */
+	uint64_t before, before_of_hour;
+	struct slice assignee;
+	struct fault_bug bugs[FAULT_SAID_BUGS_MAX];
+	size_t bug_count;
+};
+
+/* What the status is. *again: it was resolved or muted, and reports have opened it again. A report
+ * without a release opens what is resolved by releases: nobody can say that it has the mend. Where
+ * releases are no versions (release.h), one is later than another whose first report came later. */
+enum fault_status fault_said_status(const struct fault_said *said,
+				    const struct fault_group_history *history, bool *again);
+const char *fault_status_name(enum fault_status status);
+
+/* How many reports a group had until now, for `before` and `before_of_hour`. */
+void fault_said_count_before(struct fault_said *said, const struct fault_group_history *history,
+			     int64_t now_us);
+
+void fault_said_encode(const struct fault_said *said, struct buf *out);
+/* Texts point into the bytes. ERR_DAMAGED, ERR_VERSION. */
+int fault_said_decode(struct slice bytes, struct fault_said *said) MUST_CHECK;
+
+/* ---- In the store ---------------------------------------------------------------------------- */
+
+/* What was said of a group. Texts go to the arena. The store's error, with a sentence. */
+int fault_said_read(const struct fault_site *site, struct task_queue *queue, struct slice tenant,
+		    struct slice group, struct arena *arena, struct fault_said *said,
+		    struct errbuf *e) MUST_CHECK;
+
+/* Changes it: `change` makes of what is there what is to be there, and may be called again where
+ * somebody else came first; it may refuse, with a sentence. ERR_UNKNOWN: nobody knows whether it
+ * is there. */
+typedef int fault_said_change(void *owner, struct fault_said *said, struct errbuf *e);
+int fault_said_write(const struct fault_site *site, struct task_queue *queue, struct slice tenant,
+		     struct slice group, fault_said_change *change, void *owner,
+		     struct arena *arena, struct fault_said *said, struct errbuf *e) MUST_CHECK;
+
+/* All groups of which something was said, by name, in the arena. */
+struct fault_said_group {
+	struct slice group;
+	struct fault_said said;
+};
+struct fault_said_list {
+	struct fault_said_group *list; /* by name, ascending */
+	size_t count, room;
+};
+int fault_said_read_all(const struct fault_site *site, struct task_queue *queue,
+			struct slice tenant, struct arena *arena, struct fault_said_list *list,
+			struct errbuf *e) MUST_CHECK;
+/* NULL: nothing was said. */
+const struct fault_said *fault_said_find(const struct fault_said_list *list, struct slice group);
+
+#endif
