@@ -19,8 +19,17 @@ size_t grouping_find(struct slice text, size_t at, struct slice what)
 {
 	size_t left = at < text.len ? text.len - at : 0;
 	size_t look = left < GROUP_LOOK_MAX_BYTES ? left : GROUP_LOOK_MAX_BYTES;
-	const char *found = look ? memmem(text.data + at, look, what.data, what.len) : NULL;
-	return found ? (size_t)(found - text.data) : text.len;
+	if (look < what.len)
+		return text.len;
+	/* What is looked for is a few bytes of this program, and texts are short: memmem(3)
+	 * prepares longer than that takes. */
+	const char *from = text.data + at, *last = from + look - what.len;
+	while (from <= last && (from = memchr(from, what.data[0], (size_t)(last - from) + 1))) {
+		if (memcmp(from, what.data, what.len) == 0)
+			return (size_t)(from - text.data);
+		from++;
+	}
+	return text.len;
 }
 
 size_t grouping_find_last(struct slice text, char c)
