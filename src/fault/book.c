@@ -8,7 +8,7 @@
 #include "store/wait.h"
 
 enum {
-	WRITE_MAX_BYTES = 48 << 20,
+	WRITE_PRESET_BYTES = 16 << 20,
 	ARENA_MAX_BYTES = 128 << 20,
 	LIST_CHUNK = 32,
 	LIST_LOOK_EVERY = 256, /* reports, at the clock */
@@ -23,7 +23,8 @@ struct fault_book *fault_book_new(const struct fault_site *site, struct slice te
 	book->tenant_text = mem_copy_text(tenant);
 	book->tenant = (struct slice){book->tenant_text, tenant.len};
 	book->read = store_read_new(site->store, BOOK_READ_MAX_BYTES);
-	book->write = store_write_new(site->store, WRITE_MAX_BYTES);
+	book->write = store_write_new(site->store,
+				      site->write_bytes ? site->write_bytes : WRITE_PRESET_BYTES);
 	arena_init(&book->arena, ARENA_MAX_BYTES);
 	pthread_mutex_init(&book->lock, NULL);
 	return book;

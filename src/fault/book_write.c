@@ -122,37 +122,13 @@ int book_cell_take(struct fault_book *book, struct book_cell *cell)
 
 struct book_writing {
 	struct fault_book *book;
+	struct task_queue *queue;
+	struct errbuf *e;
 	int64_t stamp_us;
+	int64_t until_ms; /* by the wall clock: nothing is written later; INT64_MAX: whenever */
 	int64_t day;
+	bool any; /* the write has a cell */
 };
-
-static int book_put_book(const struct book_writing *w, uint64_t tenure, struct slice value)
-{
-	struct fault_parts key, column;
-	fault_books_key(&key, w->book->tenant);
-	fault_books_column(&column, tenure);
-	return store_cell_put(w->book->write, TABLE_FAULT_BOOKS, &key.parts, &column.parts, value,
-			      w->stamp_us, 0);
-}
-
-/* The cell of the tenure and checkpoint that the book is at. */
-static int book_put_cell(const struct book_writing *w, struct fault_version version)
-{
-	struct buf value;
-	buf_init(&value, CELL_MAX_BYTES);
-	book_cell_put(w->book, version.checkpoint, &value);
-	int err = value.failed ? ERR_LIMIT : book_put_book(w, version.tenure, buf_slice(&value));
-	buf_release(&value);
-	return err;
-}
-
-static int book_put_cut(const struct book_writing *w, struct fault_version version)
-{
-	char bytes[16] = {CELL_VERSION};
-	size_t len = 1 + varint_put((uint8_t *)bytes + 1, version.checkpoint);
-	bytes[len++] = 0;
-	return book_put_book(w, version.tenure, (struct slice){bytes, len});
-}
 
 /* What could not be added, or what the write ended with. */
 static int book_wait(struct fault_book *book, struct task_queue *queue, int err, struct errbuf *e)
@@ -163,6 +139,61 @@ static int book_wait(struct fault_book *book, struct task_queue *queue, int err,
 		return 0;
 	const char *why = book->write->error.text[0] ? book->write->error.text : err_text(err);
 	return errbuf_set(e, err, "%s", why);
+}
+
+static int book_send(struct book_writing *w)
+{
+	if (clock_wall_ms(w->book->site->clock) >= w->until_ms)
+		return errbuf_set(w->e, ERR_TIMEOUT, "the time of this owner is over");
+	return book_wait(w->book, w->queue, 0, w->e);
+}
+
+/* Where the write is full what it has is written first: of a checkpoint nothing counts before its
+ * last cell, which is that of the book. */
+static int book_put(struct book_writing *w, enum table table, const struct store_parts *key,
+		    const struct store_parts *column, struct slice value)
+{
+	struct store_write *write = w->book->write;
+	int err = store_cell_put(write, table, key, column, value, w->stamp_us, 0);
+	if (err == ERR_LIMIT && w->any) {
+		err = book_send(w);
+		if (err)
+			return err;
+		store_write_reset(write);
+		w->any = false;
+		err = store_cell_put(write, table, key, column, value, w->stamp_us, 0);
+	}
+	w->any |= !err;
+	return err ? errbuf_set(w->e, err, "%s",
+				write->error.text[0] ? write->error.text : err_text(err))
+		   : 0;
+}
+
+static int book_put_book(struct book_writing *w, uint64_t tenure, struct slice value)
+{
+	struct fault_parts key, column;
+	fault_books_key(&key, w->book->tenant);
+	fault_books_column(&column, tenure);
+	return book_put(w, TABLE_FAULT_BOOKS, &key.parts, &column.parts, value);
+}
+
+/* The cell of the tenure and checkpoint that the book is at. */
+static int book_put_cell(struct book_writing *w, struct fault_version version)
+{
+	struct buf value;
+	buf_init(&value, CELL_MAX_BYTES);
+	book_cell_put(w->book, version.checkpoint, &value);
+	int err = value.failed ? ERR_LIMIT : book_put_book(w, version.tenure, buf_slice(&value));
+	buf_release(&value);
+	return err;
+}
+
+static int book_put_cut(struct book_writing *w, struct fault_version version)
+{
+	char bytes[16] = {CELL_VERSION};
+	size_t len = 1 + varint_put((uint8_t *)bytes + 1, version.checkpoint);
+	bytes[len++] = 0;
+	return book_put_book(w, version.tenure, (struct slice){bytes, len});
 }
 
 static void book_note_written_of(struct book_writer *writer)
@@ -194,7 +225,8 @@ static void book_note_written(struct fault_book *book, struct fault_version vers
 int book_begin_tenure(struct fault_book *book, struct task_queue *queue, int64_t stamp_us,
 		      struct errbuf *e)
 {
-	struct book_writing w = {.book = book, .stamp_us = stamp_us};
+	struct book_writing w = {
+		.book = book, .queue = queue, .e = e, .stamp_us = stamp_us, .until_ms = INT64_MAX};
 	struct fault_version version = {(uint64_t)stamp_us, 0}, before;
 	int err = book_restore(book, queue, e);
 	if (err)
@@ -225,13 +257,12 @@ int book_begin_tenure(struct fault_book *book, struct task_queue *queue, int64_t
 
 /* That a group has reports on this day. It may stay without any: then its cell of the day says so.
  */
-static int book_put_group_day(const struct book_writing *w, struct slice group)
+static int book_put_group_day(struct book_writing *w, struct slice group)
 {
 	struct fault_parts key, column;
 	fault_groups_key(&key, w->book->tenant, group);
 	fault_groups_column(&column, w->day);
-	return store_cell_put(w->book->write, TABLE_FAULT_GROUPS, &key.parts, &column.parts,
-			      SLICE("\1"), w->stamp_us, 0);
+	return book_put(w, TABLE_FAULT_GROUPS, &key.parts, &column.parts, SLICE("\1"));
 }
 
 static int book_put_summary(void *owner, enum fault_row row, const struct fault_name_cell *cell)
@@ -240,12 +271,11 @@ static int book_put_summary(void *owner, enum fault_row row, const struct fault_
 	struct fault_parts key;
 	const struct store_parts column = {{cell->column}};
 	fault_summaries_key(&key, w->book->tenant, w->day, row);
-	int err = store_cell_put(w->book->write, TABLE_SUMMARIES, &key.parts, &column, cell->value,
-				 w->stamp_us, 0);
+	int err = book_put(w, TABLE_SUMMARIES, &key.parts, &column, cell->value);
 	return err || !cell->enters.len ? err : book_put_group_day(w, cell->enters);
 }
 
-static int book_put_ended(const struct book_writing *w, const struct book_writer *writer)
+static int book_put_ended(struct book_writing *w, const struct book_writer *writer)
 {
 	struct fault_parts key, column;
 	struct buf value;
@@ -260,8 +290,7 @@ static int book_put_ended(const struct book_writing *w, const struct book_writer
 	fault_writer_cell_encode(&cell, &value);
 	fault_writers_key(&key, w->book->tenant);
 	fault_writers_column(&column, writer->writer);
-	int err = store_cell_put(w->book->write, TABLE_REPORT_WRITERS, &key.parts, &column.parts,
-				 buf_slice(&value), w->stamp_us, 0);
+	int err = book_put(w, TABLE_REPORT_WRITERS, &key.parts, &column.parts, buf_slice(&value));
 	buf_release(&value);
 	return err;
 }
@@ -269,7 +298,7 @@ static int book_put_ended(const struct book_writing *w, const struct book_writer
 /* The entry by id of an arrival whose writer did not come to write it yet. Whoever begins with this
  * checkpoint finds by it that the arrival is there. It is a function of the arrival, so it does not
  * matter who writes it, nor how often. */
-static int book_put_listing(const struct book_writing *w, const struct book_unlisted *unlisted)
+static int book_put_listing(struct book_writing *w, const struct book_unlisted *unlisted)
 {
 	struct fault_parts key, column;
 	uint8_t value[FAULT_LISTING_BYTES];
@@ -278,8 +307,8 @@ static int book_put_listing(const struct book_writing *w, const struct book_unli
 	fault_oops_key(&key, w->book->tenant, id);
 	fault_oops_column(&column, id, unlisted->order.place);
 	fault_listing_encode(&listing, value);
-	return store_cell_put(w->book->write, TABLE_OOPS, &key.parts, &column.parts,
-			      (struct slice){(char *)value, sizeof(value)}, w->stamp_us, 0);
+	return book_put(w, TABLE_OOPS, &key.parts, &column.parts,
+			(struct slice){(char *)value, sizeof(value)});
 }
 
 static int book_put_all(struct book_writing *w, struct fault_version version)
@@ -306,13 +335,14 @@ static int book_put_all(struct book_writing *w, struct fault_version version)
 int book_write_checkpoint(struct fault_book *book, struct task_queue *queue, int64_t stamp_us,
 			  const struct fault_owner_view *view, struct errbuf *e)
 {
-	struct book_writing w = {.book = book, .stamp_us = stamp_us};
+	struct book_writing w = {.book = book,
+				 .queue = queue,
+				 .e = e,
+				 .stamp_us = stamp_us,
+				 .until_ms = view->until_ms};
 	struct fault_version version = {book->version.tenure, book->version.checkpoint + 1};
 	int err = book_put_all(&w, version);
-	if (!err && clock_wall_ms(book->site->clock) >= view->until_ms)
-		err = errbuf_set(e, ERR_TIMEOUT, "the time of this owner is over");
-	else
-		err = book_wait(book, queue, err, e);
+	err = err ? err : book_send(&w);
 	if (err == ERR_UNKNOWN || err == ERR_CANCELLED)
 		book->owned = book->restored = false;
 	if (err)

@@ -18,7 +18,9 @@ struct fault_site {
 	/* By how much clocks of processes may differ, and how long a write may take: what is
 	 * acknowledged later has failed. */
 	int64_t skew_max_ms, write_max_ms;
-	size_t slice_arrivals; /* of one read of a writer; 0: the preset; fewer are for tests */
+	/* 0: the preset; less is for tests. */
+	size_t slice_arrivals; /* of one read of a writer */
+	size_t write_bytes;    /* of one write of the book */
 };
 
 #endif

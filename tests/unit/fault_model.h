@@ -44,7 +44,8 @@ enum {
 	/* Of the time in which nobody waits until all has landed: less than the day after which
 	 * nothing of a dead process lands any more. */
 	UNSETTLED_MAX_MS = 85000000,
-	RESTS_MAX = 30000, /* rounds until all is at rest */
+	WRITE_LEAST_BYTES = 6000, /* of a write of a book: any of its cells fits */
+	RESTS_MAX = 30000,        /* rounds until all is at rest */
 };
 #define BEGIN_DAY INT64_C(19000)
 
@@ -181,7 +182,7 @@ struct model {
 	unsigned takers;    /* the first of the processes, to which reports are sent */
 	size_t check_steps; /* how often all comes to rest */
 	unsigned fails, refuses, full, cut;
-	size_t slice_arrivals;
+	size_t slice_arrivals, write_bytes;
 	int64_t first_day, unsettled_ms;
 
 	struct process processes[PROCESSES_MAX];

@@ -294,6 +294,7 @@ static void choose_paces(struct model *m)
 	m->which = pick(m, m->process_count);
 	m->check_steps = 200 + pick(m, 2000);
 	m->slice_arrivals = chance(m, 50) ? 1 + pick(m, 6) : 0;
+	m->write_bytes = chance(m, 50) ? WRITE_LEAST_BYTES : 0;
 	if (chance(m, 70)) {
 		m->fails = (unsigned)pick(m, 60);
 		m->refuses = (unsigned)pick(m, 60);
@@ -331,6 +332,7 @@ static void begin(struct model *m, uint64_t seed, const struct run *run)
 		.skew_max_ms = SKEW_MS,
 		.write_max_ms = WRITE_MAX_MS,
 		.slice_arrivals = m->slice_arrivals,
+		.write_bytes = m->write_bytes,
 	};
 	m->acks = mem_alloc_array(ACKS_MAX, sizeof(*m->acks));
 	set_faults(m, true);

@@ -9,9 +9,9 @@ PLANTS = {
         (F + "book.c", "err = book_write_checkpoint(book, queue, stamp_us, view, e);",
          "err = book_write_checkpoint(\n\t\t\tbook, queue,\n\t\t\tPLANTED(stamp_late) ? "
          "store_stamp(book->site->store) : stamp_us,\n\t\t\tview, e);"),
-        (F + "book_write.c", "if (!err && clock_wall_ms(book->site->clock) >= view->until_ms)",
-         "if (!err && !PLANTED(stamp_late) &&\n\t    "
-         "clock_wall_ms(book->site->clock) >= view->until_ms)")]),
+        (F + "book_write.c", "\tif (clock_wall_ms(w->book->site->clock) >= w->until_ms)",
+         "\tif (!PLANTED(stamp_late) &&\n\t    "
+         "clock_wall_ms(w->book->site->clock) >= w->until_ms)")]),
     "book_early": ("the cell of the book is written before the summaries", [
         (F + "book_write.c", "\tstore_write_reset(book->write);\n"
          "\tfor (size_t i = 0; i < book->day_count && !err; i++) {",
@@ -57,11 +57,14 @@ PLANTS = {
          "\t\tif (!PLANTED(not_recounted))\n"
          "\t\t\tbook_days_add(&book->recount, fault_day_of(first.date_us), 0);")]),
     "disordered": ("names beyond the largest number are counted in any order", [
-        (F + "day.c", "\tif (date_us <= day->latest_first_us)\n",
-         "\tif (!PLANTED(disordered) && date_us <= day->latest_first_us)\n")]),
+        (F + "names.c", "names->disordered |= date_us <= names->latest_first_us;",
+         "names->disordered |=\n\t\t\t!PLANTED(disordered) && date_us <= "
+         "names->latest_first_us;")]),
     "closed_kept": ("what comes to a closed day is added to its lists, and that is all", [
-        (F + "day.c", "\tif (day->closed)\n\t\tday->disordered = true;",
-         "\tif (day->closed && !PLANTED(closed_kept))\n\t\tday->disordered = true;")]),
+        (F + "day.c", "\tif (day->closed)\n\t\tday->late = true;",
+         "\tif (day->closed)\n\t\tday->late = !PLANTED(closed_kept);"),
+        (F + "day.c", "\tif (!day->has_groups)\n\t\tday->late = true;",
+         "\tif (!day->has_groups)\n\t\tday->late = !PLANTED(closed_kept);")]),
     "closed_early": ("a day is closed at its end", [
         (F + "book.c", ">= (day + 1) * FAULT_DAY_US + late_us;",
          ">=\n\t       (day + 1) * FAULT_DAY_US + (PLANTED(closed_early) ? 0 : late_us);")]),
@@ -136,6 +139,13 @@ PLANTS = {
         (F + "intake.c", "first->outcome == FAULT_FAILED ? FAULT_FAILED",
          "!PLANTED(same_kept) && first->outcome == FAULT_FAILED\n"
          "\t\t\t\t\t? FAULT_FAILED")]),
+    "not_entered": ("the days on which a group has reports are not noted", [
+        (F + "book_write.c", "\treturn err || !cell->enters.len ? err",
+         "\treturn err || !cell->enters.len || PLANTED(not_entered) ? err")]),
+    "groups_stay": ("a closed day that is counted anew keeps groups that it has no more", [
+        (F + "book.c", "err = err ? err : book_load_groups(book, queue, day, e);",
+         "if (PLANTED(groups_stay))\n\t\t\tday->has_groups = true;\n"
+         "\t\terr = err ? err : book_load_groups(book, queue, day, e);")]),
 }
 
-SOON = {"stamp_late", "book_early"}
+SOON = {"stamp_late", "book_early", "not_entered"}
