@@ -17,7 +17,8 @@ void fault_groups_release(struct fault_groups *groups)
 		if (!sum)
 			continue;
 		mem_free((char *)(uintptr_t)sum->name.data);
-		fault_tally_release(&sum->tally);
+		fault_tally_release(sum->tally);
+		mem_free(sum->tally);
 	}
 	hash_table_release(&groups->table);
 	*groups = (struct fault_groups){0};
@@ -43,7 +44,9 @@ static struct fault_group_sum *groups_sum(struct fault_groups *groups, struct sl
 	if (!sum)
 		sum = hash_table_add(&groups->table, hash, sizeof(*sum), &added);
 	if (added)
-		sum->name = (struct slice){mem_copy_text(name), name.len};
+		*sum = (struct fault_group_sum){.hash = hash,
+						.name = {mem_copy_text(name), name.len},
+						.tally = mem_zalloc(sizeof(*sum->tally))};
 	return sum;
 }
 
@@ -56,7 +59,7 @@ static void history_add_day(struct fault_group_history *history, int64_t day,
 	struct fault_group_day *added = &history->days[history->count++];
 	*added = (struct fault_group_day){.day = day, .count = tally->count};
 	memcpy(added->hours, tally->hours, sizeof(added->hours));
-	fault_tally_merge(&history->tally, tally);
+	fault_tally_merge(&history->tally, tally, FAULT_TALLY_ALL);
 }
 
 /* ---- Of one day ------------------------------------------------------------------------------ */
@@ -69,6 +72,7 @@ struct groups_reading {
 	struct fault_groups *groups;
 	struct fault_group_history *history;
 	struct slice group;
+	unsigned facts;
 	int64_t deadline_us;
 	size_t looked_at, damaged;
 	struct errbuf *e;
@@ -90,7 +94,7 @@ static int groups_take_names(struct groups_reading *r, const struct fault_names 
 	if (r->history) {
 		const struct fault_name *name = fault_names_find(names, r->group);
 		struct fault_tally tally = {0};
-		err = name ? fault_names_tally(names, name, &tally) : 0;
+		err = name ? fault_names_tally(names, name, r->facts, &tally) : 0;
 		history_add_day(r->history, r->day, &tally);
 		fault_tally_release(&tally);
 		return err;
@@ -100,7 +104,7 @@ static int groups_take_names(struct groups_reading *r, const struct fault_names 
 		struct fault_group_sum *sum = name ? groups_sum(r->groups, name->name) : NULL;
 		err = groups_check_time(r);
 		if (!err && sum)
-			err = fault_names_tally(names, name, &sum->tally);
+			err = fault_names_tally(names, name, r->facts, sum->tally);
 	}
 	return err;
 }
@@ -129,7 +133,7 @@ static int groups_take_cell(const struct store_cell *cell, void *owner)
 			groups_sum(r->groups, (struct slice){column.data + prefix.len,
 							     column.len - prefix.len});
 		if (sum)
-			fault_tally_merge(&sum->tally, &tally);
+			fault_tally_merge(sum->tally, &tally, r->facts);
 	}
 	fault_tally_release(&tally);
 	return groups_check_time(r);
@@ -248,10 +252,10 @@ static int groups_read_history(struct groups_reading *r)
 	return err;
 }
 
-static int groups_read_all(struct groups_reading *r, int64_t first_day, int64_t last_day)
+static int groups_read_all(struct groups_reading *r, const struct fault_groups_question *question)
 {
 	int err = book_catch_up(r->book, r->queue, r->e);
-	for (int64_t day = first_day; day <= last_day && !err; day++) {
+	for (int64_t day = question->first_day; day <= question->last_day && !err; day++) {
 		r->looked_at = 0; /* once a day at least */
 		err = groups_check_time(r);
 		err = err ? err : groups_read_day(r, day);
@@ -259,21 +263,25 @@ static int groups_read_all(struct groups_reading *r, int64_t first_day, int64_t 
 	return err;
 }
 
-int fault_book_read_groups(struct fault_book *book, struct task_queue *queue, int64_t first_day,
-			   int64_t last_day, int64_t deadline_us, struct fault_groups *groups,
-			   struct errbuf *e)
+int fault_book_read_groups(struct fault_book *book, struct task_queue *queue,
+			   const struct fault_groups_question *question,
+			   struct fault_groups *groups, struct errbuf *e)
 {
-	struct groups_reading r = {
-		.book = book, .queue = queue, .groups = groups, .deadline_us = deadline_us, .e = e};
-	ASSERT(last_day - first_day < FAULT_GROUPS_DAYS_MAX);
+	struct groups_reading r = {.book = book,
+				   .queue = queue,
+				   .groups = groups,
+				   .facts = question->facts,
+				   .deadline_us = question->deadline_us,
+				   .e = e};
+	ASSERT(question->last_day - question->first_day < FAULT_GROUPS_DAYS_MAX);
 	*groups = (struct fault_groups){0};
 	pthread_mutex_lock(&book->lock);
-	int err = groups_read_all(&r, first_day, last_day);
+	int err = groups_read_all(&r, question);
 	for (int i = 0; i < RETRIES_MAX && err == ERR_RETRY; i++) {
 		fault_groups_release(groups);
 		if (!r.damaged)
 			book->owned = book->restored = false;
-		err = groups_read_all(&r, first_day, last_day);
+		err = groups_read_all(&r, question);
 	}
 	pthread_mutex_unlock(&book->lock);
 	return err;
@@ -282,8 +290,12 @@ int fault_book_read_groups(struct fault_book *book, struct task_queue *queue, in
 int fault_book_read_group(struct fault_book *book, struct task_queue *queue, struct slice group,
 			  struct fault_group_history *history, struct errbuf *e)
 {
-	struct groups_reading r = {
-		.book = book, .queue = queue, .history = history, .group = group, .e = e};
+	struct groups_reading r = {.book = book,
+				   .queue = queue,
+				   .history = history,
+				   .group = group,
+				   .facts = FAULT_TALLY_ALL,
+				   .e = e};
 	*history = (struct fault_group_history){0};
 	pthread_mutex_lock(&book->lock);
 	int err = groups_read_history(&r);

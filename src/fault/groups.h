@@ -16,7 +16,7 @@ enum {
 struct fault_group_sum {
 	struct hash128 hash; /* of the name */
 	struct slice name;   /* the slot's */
-	struct fault_tally tally;
+	struct fault_tally *tally;
 };
 
 struct fault_groups {
@@ -24,12 +24,17 @@ struct fault_groups {
 	uint64_t left_out; /* groups of days, beyond FAULT_GROUPS_READ_MAX */
 };
 
-/* All groups with reports on these days, first and last included. ERR_TIMEOUT: the deadline passed
- * (monotonic; 0: there is none); the store's error; with a sentence. It is to be released also
- * after an error. */
-int fault_book_read_groups(struct fault_book *book, struct task_queue *queue, int64_t first_day,
-			   int64_t last_day, int64_t deadline_us, struct fault_groups *groups,
-			   struct errbuf *e) MUST_CHECK;
+struct fault_groups_question {
+	int64_t first_day, last_day; /* both included */
+	unsigned facts;              /* whose values are put together: bits (tally.h) */
+	int64_t deadline_us;         /* monotonic; 0: there is none */
+};
+
+/* All groups with reports on these days. ERR_TIMEOUT: the deadline passed; the store's error; with
+ * a sentence. It is to be released also after an error. */
+int fault_book_read_groups(struct fault_book *book, struct task_queue *queue,
+			   const struct fault_groups_question *question,
+			   struct fault_groups *groups, struct errbuf *e) MUST_CHECK;
 void fault_groups_release(struct fault_groups *groups);
 /* The group at a place of the table below its slot_count; NULL: there is none. */
 static inline struct fault_group_sum *fault_groups_at(const struct fault_groups *groups, size_t at)

@@ -68,16 +68,16 @@ const struct fault_name *fault_names_at(const struct fault_names *names, size_t 
 }
 
 int fault_names_tally(const struct fault_names *names, const struct fault_name *name,
-		      struct fault_tally *to)
+		      unsigned facts, struct fault_tally *to)
 {
 	struct fault_tally read;
 	if (name->tally) {
-		fault_tally_merge(to, name->tally);
+		fault_tally_merge(to, name->tally, facts);
 		return 0;
 	}
 	int err = fault_tally_take(&read, names->day_us, name->written);
 	if (!err)
-		fault_tally_merge(to, &read);
+		fault_tally_merge(to, &read, facts);
 	fault_tally_release(&read);
 	return err;
 }

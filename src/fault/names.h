@@ -55,9 +55,10 @@ void fault_names_replace(struct fault_names *names, struct fault_names *fresh);
 const struct fault_name *fault_names_find(const struct fault_names *names, struct slice name);
 /* The name at a place of the table below its slot_count; NULL: there is none with a report. */
 const struct fault_name *fault_names_at(const struct fault_names *names, size_t at);
-/* The tally of a group, which is added to `to`. ERR_DAMAGED: no program wrote its cell. */
+/* The tally of a group, some facts of it (tally.h), is added to `to`. ERR_DAMAGED: no program wrote
+ * its cell. */
 int fault_names_tally(const struct fault_names *names, const struct fault_name *name,
-		      struct fault_tally *to) MUST_CHECK;
+		      unsigned facts, struct fault_tally *to) MUST_CHECK;
 
 /* ---- Cells ----------------------------------------------------------------------------------- */
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/grow.h"
+#include "base/mem.h"
 #include "fault/put.h"
 
 enum { TALLY_VERSION = 1, HASH_TEXT_BYTES = 17 }; /* `~` and 16 digits */
@@ -81,6 +81,15 @@ static void tally_note(struct fault_value *value, uint64_t count, int64_t first_
 	value->count += count;
 }
 
+/* Most facts of most groups have one value, and groups are many. */
+static void tally_make_room(struct fault_values *values)
+{
+	if (values->count < values->room)
+		return;
+	values->room = values->room ? values->room * 2 : 1;
+	values->list = mem_resize_array(values->list, values->room, sizeof(*values->list));
+}
+
 /* Some reports of a value, which is kept, or is not among those with the least hashes. */
 static void tally_add_value(struct fault_values *values, size_t max, struct slice text,
 			    uint64_t count, int64_t first_us, int64_t last_us)
@@ -99,7 +108,7 @@ static void tally_add_value(struct fault_values *values, size_t max, struct slic
 		values->rest += values->list[--values->count].count;
 		tally_drop(values->list[values->count].text);
 	}
-	GROW(values->list, values->room, values->count + 1);
+	tally_make_room(values);
 	struct fault_value *added = &values->list[at];
 	memmove(added + 1, added, (values->count - at) * sizeof(*added));
 	values->count++;
@@ -208,7 +217,7 @@ void fault_tally_add(struct fault_tally *tally, const struct fault_arrival *arri
 	}
 }
 
-void fault_tally_merge(struct fault_tally *tally, const struct fault_tally *other)
+void fault_tally_merge(struct fault_tally *tally, const struct fault_tally *other, unsigned facts)
 {
 	if (!other->count)
 		return;
@@ -219,6 +228,8 @@ void fault_tally_merge(struct fault_tally *tally, const struct fault_tally *othe
 		tally->hours[h] += other->hours[h];
 	for (size_t i = 0; i < FAULT_TALLY_FACTS; i++) {
 		const struct fault_values *from = &other->values[i];
+		if (!(facts >> i & 1))
+			continue;
 		tally->values[i].rest += from->rest;
 		for (size_t v = 0; v < from->count; v++)
 			tally_add_value(&tally->values[i], tally_facts[i].max, from->list[v].text,

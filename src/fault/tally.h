@@ -31,6 +31,7 @@ enum fault_tally_fact {
 	FAULT_TALLY_EXCEPTION = 6,
 	FAULT_TALLY_FACTS
 };
+#define FAULT_TALLY_ALL ((1u << FAULT_TALLY_FACTS) - 1)
 
 /* What a fact is called in answers, and where reports have it. */
 const char *fault_tally_fact_name(enum fault_tally_fact fact);
@@ -65,7 +66,8 @@ struct fault_tally {
 /* Zeroed: empty. */
 void fault_tally_release(struct fault_tally *tally);
 void fault_tally_add(struct fault_tally *tally, const struct fault_arrival *arrival);
-void fault_tally_merge(struct fault_tally *tally, const struct fault_tally *other);
+/* Of the facts only those whose bits are set: 1 << fact. */
+void fault_tally_merge(struct fault_tally *tally, const struct fault_tally *other, unsigned facts);
 
 /* How many values a fact has. *about: more than are kept, so it is an estimate. */
 uint64_t fault_values_distinct(const struct fault_values *values, bool *about);

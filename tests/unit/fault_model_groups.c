@@ -105,7 +105,7 @@ static bool check_all(struct model *m, const struct answer *a, const char *whose
 		struct slice name = group_name(g);
 		const struct fault_group_sum *sum =
 			hash_table_find(&a->sums.table, hash128(name.data, name.len, 0));
-		right = same_tally(m, whose, g, sum ? &sum->tally : &none, &sums[g]);
+		right = same_tally(m, whose, g, sum ? sum->tally : &none, &sums[g]);
 		groups += sums[g].count > 0;
 	}
 	if (right && a->sums.table.count != groups)
@@ -149,7 +149,7 @@ static bool check_most(struct model *m, const struct answer *a, const char *whos
 	uint64_t counted = a->history.tally.count, landed = 0;
 	for (size_t at = 0; at < a->sums.table.slot_count; at++) {
 		const struct fault_group_sum *sum = fault_groups_at(&a->sums, at);
-		counted += sum ? sum->tally.count : 0;
+		counted += sum ? sum->tally->count : 0;
 	}
 	for (size_t i = 0; i < m->arrival_count; i++)
 		landed += m->arrivals[i].tenant == a->tenant;

@@ -546,7 +546,10 @@ void answer_run(struct answer *a, struct fault_book *book, struct task_queue *qu
 		a->err = fault_book_list(book, queue, &a->filter, take_listed, a, &a->e);
 		return;
 	case ASKED_GROUPS:
-		a->err = fault_book_read_groups(book, queue, a->day, a->day, 0, &a->sums, &a->e);
+		a->err = fault_book_read_groups(
+			book, queue,
+			&(struct fault_groups_question){a->day, a->day, FAULT_TALLY_ALL, 0},
+			&a->sums, &a->e);
 		return;
 	case ASKED_GROUP:
 		a->err = fault_book_read_group(book, queue, group_name(a->group), &a->history,

@@ -106,7 +106,7 @@ static void it_does_not_depend_on_the_order(UNUSED void **state)
 			buf_init(&one, 1 << 20);
 			fault_tally_put(&part, DAY_US, &one);
 			assert_int_equal(fault_tally_take(&again, DAY_US, buf_slice(&one)), 0);
-			fault_tally_merge(&parts, &again);
+			fault_tally_merge(&parts, &again, FAULT_TALLY_ALL);
 			fault_tally_release(&part);
 			fault_tally_release(&again);
 			buf_release(&one);

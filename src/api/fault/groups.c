@@ -127,11 +127,11 @@ static void groups_put_row(struct groups_call *call, const struct groups_row *ro
 {
 	struct json_writer *json = &call->call.json;
 	const struct fault_value *release =
-		groups_newest(&row->sum->tally.values[FAULT_TALLY_RELEASE]);
+		groups_newest(&row->sum->tally->values[FAULT_TALLY_RELEASE]);
 	json_write_object_begin(json);
 	json_put_string(json, "group", row->sum->name);
 	groups_put_status(json, row->said, row->status, row->again);
-	groups_put_tally(json, &row->sum->tally);
+	groups_put_tally(json, row->sum->tally);
 	if (release)
 		json_put_string(json, "release", release->text);
 	json_write_object_end(json);
@@ -166,7 +166,7 @@ static bool groups_fits(const struct groups_question *q, const struct fault_tall
 static uint64_t groups_users(const struct groups_row *row)
 {
 	bool about;
-	return fault_values_distinct(&row->sum->tally.values[FAULT_TALLY_USER], &about);
+	return fault_values_distinct(&row->sum->tally->values[FAULT_TALLY_USER], &about);
 }
 
 static int groups_compare_names(const struct groups_row *a, const struct groups_row *b)
@@ -182,9 +182,9 @@ static int groups_compare_names(const struct groups_row *a, const struct groups_
 			return value_(a) > value_(b) ? -1 : 1;                                     \
 		return groups_compare_names(a, b);                                                 \
 	}
-#define GROUPS_LAST(row_)  ((row_)->sum->tally.last.date_us)
-#define GROUPS_FIRST(row_) ((row_)->sum->tally.first.date_us)
-#define GROUPS_COUNT(row_) ((row_)->sum->tally.count)
+#define GROUPS_LAST(row_)  ((row_)->sum->tally->last.date_us)
+#define GROUPS_FIRST(row_) ((row_)->sum->tally->first.date_us)
+#define GROUPS_COUNT(row_) ((row_)->sum->tally->count)
 GROUPS_COMPARE(groups_compare_last, GROUPS_LAST)
 GROUPS_COMPARE(groups_compare_first, GROUPS_FIRST)
 GROUPS_COMPARE(groups_compare_count, GROUPS_COUNT)
@@ -202,7 +202,7 @@ static int groups_choose(struct groups_call *call, struct fault_book *book,
 	*count = 0;
 	for (size_t at = 0; at < call->groups.table.slot_count && !err; at++) {
 		const struct fault_group_sum *sum = fault_groups_at(&call->groups, at);
-		if (!sum || !groups_fits(q, &sum->tally))
+		if (!sum || !groups_fits(q, sum->tally))
 			continue;
 		struct groups_row row = {.sum = sum, .said = fault_said_find(said, sum->name)};
 		err = groups_judge(call, book, &row);
@@ -228,18 +228,30 @@ static void groups_put_list(struct groups_call *call, const struct groups_row *r
 	call->call.cut = count > call->question.limit || call->groups.left_out ? "limit" : NULL;
 }
 
+/* Whose values are shown, or looked for. */
+static unsigned groups_facts(const struct groups_question *q)
+{
+	unsigned facts = 1u << FAULT_TALLY_USER | 1u << FAULT_TALLY_RELEASE;
+	for (size_t i = 0; i < FAULT_TALLY_FACTS; i++)
+		facts |= (unsigned)(q->texts[i].data != NULL) << i;
+	return facts;
+}
+
 static int groups_run_list(struct groups_call *call, struct fault_book *book)
 {
 	struct task_queue *queue = job_queue(call->call.job);
 	const struct groups_question *q = &call->question;
+	const struct fault_groups_question groups = {
+		.first_day = fault_day_of(notation_us(q->since_ms)),
+		.last_day = fault_day_of(notation_us(q->until_ms) - 1),
+		.facts = groups_facts(q),
+		.deadline_us = call->call.deadline_us,
+	};
 	struct fault_said_list said;
 	size_t count;
 	int err = fault_said_read_all(fault_site_of(call->call.api->fault), queue, q->tenant,
 				      &call->call.arena, &said, &call->error);
-	err = err ? err
-		  : fault_book_read_groups(book, queue, fault_day_of(notation_us(q->since_ms)),
-					   fault_day_of(notation_us(q->until_ms) - 1),
-					   call->call.deadline_us, &call->groups, &call->error);
+	err = err ? err : fault_book_read_groups(book, queue, &groups, &call->groups, &call->error);
 	if (err)
 		return err;
 	struct groups_row *rows = mem_alloc_array(call->groups.table.count + 1, sizeof(*rows));
