@@ -22,6 +22,7 @@ import threading
 import time
 import xml.etree.ElementTree as ElementTree
 
+import environment
 from missing import all_has_to_be_here
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -391,32 +392,14 @@ def run_fuzz(results, names, long):
 # ---- end to end --------------------------------------------------------------------------------
 
 
-def venv_python():
-    """pytest as tests/e2e/requirements.txt pins it, in a folder of its own; Debian's python3 when
-    it is there, since the one on the path may lack venv."""
+def pytest_python():
+    """Of an environment with pytest and the clients, as tests/e2e pins them."""
     directory = os.path.join(ROOT, ".venv")
-    python = os.path.join(directory, "bin", "python")
-    pinned = os.path.join(ROOT, "tests", "e2e", "requirements.txt")
     locked = os.path.join(ROOT, "tests", "e2e", "node")
-    mark = os.path.join(directory, "requirements.txt")
-    wanted = ""
-    for name in (pinned, os.path.join(locked, "package-lock.json")):
-        with open(name, encoding="utf-8") as file:
-            wanted += file.read()
-    if os.path.exists(mark):
-        with open(mark, encoding="utf-8") as file:
-            if file.read() == wanted:
-                return python
-    base = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
-    for command in ([base, "-m", "venv", "--clear", directory],
-                    [python, "-m", "pip", "install", "-q", "-r", pinned]):
-        status, output = run(command, 600)
-        if status != 0:
-            raise RuntimeError(f"{' '.join(command)}:\n{output}")
-    node_packages(python, locked, os.path.join(directory, "node"))
-    with open(mark, "w", encoding="utf-8") as file:
-        file.write(wanted)
-    return python
+    return environment.venv_python(
+        directory, os.path.join(ROOT, "tests", "e2e", "requirements.txt"), run,
+        also=[os.path.join(locked, "package-lock.json")],
+        fill=lambda python: node_packages(python, locked, os.path.join(directory, "node")))
 
 
 def node_packages(python, locked, directory):
@@ -452,7 +435,7 @@ def e2e_files():
 
 def run_e2e(results, names, long, progress, sanitizer=""):
     try:
-        python = venv_python()
+        python = pytest_python()
     except RuntimeError as error:
         results.add("e2e", "failed", str(error))
         return
