@@ -6,10 +6,9 @@ import platform
 import re
 import subprocess
 
+import faults
 import polling
-from servers import Granary, Victoria
-
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from servers import ROOT, Granary, Victoria
 
 
 def shown(value, unit):
@@ -91,13 +90,29 @@ ROLLUP_ROWS = [
      "10 s"),
 ]
 
+FAULT_ROWS = [
+    ("reports of 5 KB of known groups, per CPU-second", "reports of 5 KB per CPU-s", "", True, "",
+     ""),
+    ("the same, each the first of its group", "first reports of groups per CPU-s", "", True, "",
+     ""),
+    ("reports of 5 KB per second, the sender on the same cores", "reports of 5 KB per s", "", True,
+     "", ""),
+    ("reports of 50 KB per CPU-second", "reports of 50 KB per CPU-s", "", True, "", ""),
+    ("bytes stored, a report of 5 KB", "bytes a report of 5 KB", "B", False, "", ""),
+    ("a report of 50 KB", "bytes a report of 50 KB", "B", False, "", ""),
+    ("the summary of the day, p50; of bugsink the counts by hour", "a day, p50 ms", "ms", False, "",
+     ""),
+    ("a report by its id, p50", "a report by its id, p50 ms", "ms", False, "", ""),
+    ("memory after the reports of 5 KB", "RssAnon after reports", "B", False, "", ""),
+]
+
 
 def tables(bench):
     """Of what was measured."""
     found = bench.found["granary"]
     both = [(title, peer, [row for row in rows if row[1] in found]) for title, peer, rows in
             (("VictoriaMetrics", "victoria-metrics", ROWS), ("net-snmp", "net-snmp", COUNTER_ROWS),
-             ("-", "", ROLLUP_ROWS))]
+             ("-", "", ROLLUP_ROWS), (faults.Bugsink.name, faults.Bugsink.name, FAULT_ROWS))]
     return "\n\n".join(table(bench, *part) for part in both if part[2])
 
 
@@ -155,6 +170,12 @@ def keep_rounds(bench, path):
             bench.kept[name, key] = when[0] if when else " ".join(head.groups())
 
 
+def reports_sent(size):
+    """Of one round, to each server."""
+    ours, theirs = (faults.COUNTS[size][p] for p in (faults.FaultServer, faults.Bugsink))
+    return f"{theirs:,} of {ours:,} of {size}"
+
+
 def write_page(bench, path):
     """Replaces what was measured and keeps what people wrote below the line `## Notes`."""
     o = bench.options
@@ -176,7 +197,7 @@ measured stands under Rounds.
 
 - {today}, {machine()}
 - {Granary.version()} (commit {commit()}), victoria-metrics {Victoria.version()} and
-  net-snmp {polling.NetSnmp.version()} (Debian)
+  net-snmp {polling.NetSnmp.version()} (Debian), bugsink {faults.Bugsink.version()} (PyPI)
 - steady: {o.hosts:,} hosts x {o.points:,} points x 10 fields = {o.hosts * o.points * 10:,} samples
 - new series: {o.churn_hosts:,} hosts x 10 points = {o.churn_hosts * 10:,} series; the cost of
   their samples at the steady rate is subtracted in "new series per CPU-second"
@@ -215,6 +236,28 @@ whose first sample was taken before, are sent the rest of four hours, by a serve
 one without roll-ups. A year is asked of the store without HTTP, the best of ten times.
 
 {table(bench, "-", "", ROLLUP_ROWS)}
+
+## Fault reports
+
+bugsink takes the envelopes of Sentry's clients, too. Both are sent the same bytes in turns, by
+{faults.CONNECTIONS} connections: events as the Python client writes and gzips them, made from a
+seed before the clock starts, of {len(faults.GROUPS):,} groups. Each round begins with a copy of a
+directory that holds one report of each group. Of the events that Granary is sent, bugsink is sent
+the first, for which it takes as long: {reports_sent("5 KB")}, {reports_sent("50 KB")}.
+
+bugsink is run as its makers run it: gunicorn with a worker for each core, and snappea, which
+digests; SQLite in a directory of its own. Its limits of rates and of what it keeps are out of
+reach, and it sends no messages. CPU seconds and memory are those of all its processes. The clock
+ends when all reports are digested, for Granary when the summary of the day has all; that of CPU
+seconds ends when the server is quiet again. Granary answers after its commit is on disk, bugsink
+before it digests. Bytes are those of the pages in use.
+
+bugsink has no summary of a day. It is asked for its numbers of reports by the hour, Granary for
+these with volumes and the longest requests. One connection reads; bugsink closes it after each
+answer. Granary keeps each report by itself: segments of many reports, and search in their texts,
+do not exist yet, so neither is measured.
+
+{table(bench, faults.Bugsink.name, faults.Bugsink.name, FAULT_ROWS)}
 
 ## Rounds
 

@@ -1,7 +1,7 @@
-"""Measures Granary beside its peers (Debian's VictoriaMetrics and net-snmp), in one run, on one
-machine, with the same data.
+"""Measures Granary beside its peers (Debian's VictoriaMetrics and net-snmp, PyPI's bugsink), in one
+run, on one machine, with the same data.
 
-What is compared is CPU seconds of the two servers (user and system, of all threads, from the
+What is compared is CPU seconds of the servers (user and system, of all threads, from the
 process table): wall time says little where loader and server share two cores. Memory is anonymous
 resident memory, disk is pages in use with the length of the files beside it. Rounds alternate
 between the two servers and the median counts.
@@ -10,8 +10,10 @@ between the two servers and the median counts.
     ./bench --quick    a small size, nothing written
     ./bench --parts steady,queries
     ./bench --parts polling,fleet --servers granary --update
+    ./bench --parts faults --update
 
-Plain Python without packages; the loader, the querier and the generator are C (tests/bench).
+Plain Python without packages, but that bugsink has an environment of its own; the loader, the
+querier and the generator of samples are C (tests/bench).
 """
 
 import argparse
@@ -24,13 +26,14 @@ import subprocess
 import sys
 import tempfile
 
-from page import ROOT, keep_rounds, tables, write_page
+from faults import Faults
+from page import keep_rounds, tables, write_page
 from polling import Polling
 from rollups import Rollups
-from servers import FIELDS, INTERVAL_S, START_S, Granary, Server, Victoria
+from servers import FIELDS, INTERVAL_S, ROOT, START_S, Granary, Server, Victoria
 
 PARTS = ["steady", "series", "queries", "restart", "churn", "polling", "fleet",
-         "rollups"]
+         "rollups", "faults"]
 QUERY_HOURS = 12
 SCAN_WINDOWS = [(3600, "scan"), (300, "scan by 5 min")]
 # Odd, so that the median is one of them. A pass of the scan takes the faster server a few hundred
@@ -266,6 +269,8 @@ class Bench:
             Polling(self).run(o.parts)
         if "rollups" in o.parts and Granary in self.peers:
             Rollups(self).run()
+        if "faults" in o.parts and Granary in self.peers:
+            Faults(self).run()
 
     def close(self):
         for server in list(Server.running):
@@ -301,7 +306,7 @@ def parse():
     parser.add_argument("--churn-hosts", type=int)
     parser.add_argument("--query-hours", type=int)
     parser.add_argument("--rounds", type=int)
-    parser.add_argument("--servers", default="victoria-metrics,granary")
+    parser.add_argument("--servers", default="victoria-metrics,bugsink,granary")
     parser.add_argument("--work", help="directory for data; a temporary one by default")
     parser.add_argument("--keep", action="store_true", help="keep the generated files")
     parser.add_argument("--update", action="store_true", help="write the page, with what it has of "

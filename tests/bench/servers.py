@@ -1,4 +1,4 @@
-"""The two servers that are compared, and how each is asked the same thing."""
+"""The servers that are compared, and how each is asked the same thing."""
 
 import http.client
 import json
@@ -12,6 +12,7 @@ import tempfile
 import time
 import urllib.parse
 
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 START_S = 1451606400  # 2016-01-01T00:00:00Z
 INTERVAL_S = 10
@@ -42,9 +43,12 @@ class Server:
     name = ""
     running = set()  # ended with the benchmark, whatever ends that
 
-    def __init__(self, work, options=()):
+    def __init__(self, work, options=(), begin_with=None):
+        """With a copy of the folder `begin_with` as its data, else with none."""
         self.options = list(options)
         self.data = tempfile.mkdtemp(prefix=self.name + "-", dir=work)
+        if begin_with:
+            shutil.copytree(begin_with, self.data, dirs_exist_ok=True)
         self.port = free_port()
         self.log = open(os.path.join(work, self.name + ".log"), "a")
         self.start()
@@ -79,17 +83,25 @@ class Server:
         connection.close()
         return answer.status, body
 
+    def processes(self):
+        """Their ids; most servers are one process."""
+        return [self.process.pid]
+
     def cpu_s(self):
-        with open(f"/proc/{self.process.pid}/stat") as file:
-            fields = file.read().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / TICKS_PER_SECOND
+        ticks = 0
+        for pid in self.processes():
+            with open(f"/proc/{pid}/stat") as file:
+                fields = file.read().rsplit(")", 1)[1].split()
+            ticks += int(fields[11]) + int(fields[12])
+        return ticks / TICKS_PER_SECOND
 
     def anon_bytes(self):
-        with open(f"/proc/{self.process.pid}/status") as file:
-            for line in file:
-                if line.startswith("RssAnon:"):
-                    return int(line.split()[1]) * 1024
-        return 0
+        kilobytes = 0
+        for pid in self.processes():
+            with open(f"/proc/{pid}/status") as file:
+                kilobytes += sum(int(line.split()[1]) for line in file
+                                 if line.startswith("RssAnon:"))
+        return kilobytes * 1024
 
     def wait_quiet(self, at_most_s=60):
         """Until the server has used less than 3 % of a core for two seconds: what it put off while
@@ -101,7 +113,8 @@ class Server:
             time.sleep(1)
             quiet = quiet + 1 if self.cpu_s() - before < 0.03 else 0
 
-    def stop(self):
+    def end(self):
+        """Its data stays."""
         self.process.send_signal(signal.SIGTERM)
         try:
             self.process.wait(60)
@@ -110,7 +123,13 @@ class Server:
             self.process.wait()
         self.running.discard(self)
         self.log.close()
+
+    def remove(self):
         shutil.rmtree(self.data, ignore_errors=True)
+
+    def stop(self):
+        self.end()
+        self.remove()
 
 
 class Victoria(Server):
