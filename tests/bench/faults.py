@@ -90,7 +90,7 @@ class Connection:
     def received(self):
         found = self.socket.recv(1 << 20)
         if not found:
-            sys.exit("bench: a connection was closed within an answer")
+            raise ConnectionError("it closed a connection within an answer")
         return found
 
     def close(self):
@@ -122,9 +122,12 @@ def send(server, bodies):
     def work():
         connection = Connection(server.port)
         for one in left:  # a step of an iterator over a list is not divided
-            status, answer = connection.exchange(one)
+            try:
+                status, answer = connection.exchange(one)
+            except OSError as error:
+                status, answer = 0, str(error)
             if status != 200:
-                refused.append(f"{status}: {answer[:300]}")
+                refused.append(f"status {status}, {answer[:300]}")
                 break
         connection.close()
 
