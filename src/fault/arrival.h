@@ -44,7 +44,7 @@ struct fault_arrival {
 	struct hash128 digest;
 	struct slice id;
 	struct fault_facts facts;
-	uint64_t dictionary; /* 0: none */
+	uint64_t dictionary; /* by which the body was compressed; 0: none */
 	uint64_t body_bytes; /* before it was compressed */
 	struct slice packed; /* the body as it is stored */
 };
@@ -53,8 +53,8 @@ void fault_arrival_encode(const struct fault_arrival *arrival, struct buf *out);
 /* ERR_DAMAGED: no program wrote these bytes; ERR_VERSION: a later one did. */
 int fault_arrival_decode(struct slice bytes, struct fault_arrival *arrival) MUST_CHECK;
 
-/* Compresses a body, for `packed`. */
-void fault_body_pack(struct slice body, struct buf *packed);
+/* Compresses a body, for `packed`; by which dictionary, it gives back. */
+uint64_t fault_body_pack(struct slice body, struct buf *packed);
 /* The body, appended to `out`. ERR_DAMAGED, ERR_VERSION (of a dictionary that is not known),
  * ERR_LIMIT. */
 int fault_body_unpack(const struct fault_arrival *arrival, struct buf *out) MUST_CHECK;

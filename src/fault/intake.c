@@ -442,6 +442,7 @@ static int intake_fill_write(struct fault_submission *s)
 			.digest = item->digest,
 			.id = item->id,
 			.facts = item->facts,
+			.dictionary = item->dictionary,
 			.body_bytes = item->body_bytes,
 			.packed = item->packed,
 		};

@@ -29,7 +29,7 @@ struct fault_item {
 	struct slice id;
 	struct hash128 digest;
 	struct fault_facts facts;
-	uint64_t body_bytes;
+	uint64_t dictionary, body_bytes; /* arrival.h */
 	struct slice packed;
 
 	/* Result. */

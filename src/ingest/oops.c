@@ -96,6 +96,7 @@ static int oops_keep(struct oops_reading *r, const struct fault_report *read,
 		.id = arena_copy(&batch->arena, read->id),
 		.digest = read->digest,
 		.facts = read->facts,
+		.dictionary = r->dictionary,
 		.body_bytes = read->body.len,
 		.packed = arena_copy(&batch->arena, buf_slice(&r->packed)),
 	};
@@ -115,7 +116,7 @@ static int oops_keep(struct oops_reading *r, const struct fault_report *read,
 static int oops_pack(struct oops_reading *r, const struct fault_report *read, struct errbuf *why)
 {
 	buf_clear(&r->packed);
-	fault_body_pack(read->body, &r->packed);
+	r->dictionary = fault_body_pack(read->body, &r->packed);
 	if (!r->packed.failed && r->packed.len <= OOPS_PACKED_MAX_BYTES)
 		return 0;
 	return errbuf_set(why, ERR_LIMIT,

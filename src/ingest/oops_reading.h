@@ -13,6 +13,7 @@ struct oops_reading {
 	enum fault_dialect dialect;
 	struct arena scratch; /* of one report */
 	struct buf packed;
+	uint64_t dictionary; /* by which it is packed */
 	size_t packed_bytes; /* of all */
 	struct errbuf *e;
 };

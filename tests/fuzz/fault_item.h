@@ -9,7 +9,8 @@ enum { BODY_MAX_BYTES = 1 << 20 };
 static inline void check_item(const struct fault_item *item)
 {
 	struct buf body;
-	const struct fault_arrival arrival = {.body_bytes = item->body_bytes,
+	const struct fault_arrival arrival = {.dictionary = item->dictionary,
+					      .body_bytes = item->body_bytes,
 					      .packed = item->packed};
 	buf_init(&body, BODY_MAX_BYTES);
 	ASSERT(fault_id_valid(item->id));
