@@ -396,10 +396,15 @@ def pytest_python():
     """Of an environment with pytest and the clients, as tests/e2e pins them."""
     directory = os.path.join(ROOT, ".venv")
     locked = os.path.join(ROOT, "tests", "e2e", "node")
+    program = os.path.join(ROOT, "tests", "e2e", "go")
+
+    def fill(python):
+        node_packages(python, locked, os.path.join(directory, "node"))
+        go_program(program, os.path.join(directory, "bin", "sentry-go"))
+
     return environment.venv_python(
         directory, os.path.join(ROOT, "tests", "e2e", "requirements.txt"), run,
-        also=[os.path.join(locked, "package-lock.json")],
-        fill=lambda python: node_packages(python, locked, os.path.join(directory, "node")))
+        also=[os.path.join(locked, "package-lock.json"), *files_below(program)], fill=fill)
 
 
 def node_packages(python, locked, directory):
@@ -411,6 +416,23 @@ def node_packages(python, locked, directory):
                           "--no-audit", "--no-fund"], 600)
     if status != 0:
         say(f"npm ci in {directory}:\n{tail(output, 20)}")
+
+
+def files_below(folder):
+    return sorted(os.path.join(path, name) for path, _, names in os.walk(folder)
+                  for name in names)
+
+
+def go_program(source, program):
+    """The program of tests/e2e/go, with the modules that it pins, by Debian's Go when it is there.
+    Without it the test that needs it says so."""
+    go = "/usr/bin/go" if os.path.exists("/usr/bin/go") else "go"
+    if not shutil.which(go):
+        return
+    status, output = run([go, "build", "-mod=readonly", "-buildvcs=false", "-o", program, "."],
+                         600, cwd=source)
+    if status != 0:
+        say(f"go build in {source}:\n{tail(output, 20)}")
 
 
 def pytest_args(python, long, sanitizer=""):

@@ -20,6 +20,15 @@ static const struct json *grouping_event_values(const struct json *value)
 	return value && value->type == JSON_T_ARRAY ? value : NULL;
 }
 
+/* Go's client tells the application's frames by the folder that Go lies in. A program that was
+ * built with -trimpath does not know it, and has no whole paths: there the client calls all
+ * foreign. */
+static bool grouping_event_is_trimmed(const struct grouping_frame *frame)
+{
+	return grouping_is_of_go(frame) && frame->file.data[0] != '/' &&
+	       !memchr(frame->file.data, ':', frame->file.len);
+}
+
 static void grouping_event_add_frame(struct grouping_making *making, const struct json *item)
 {
 	const struct json *in_app = json_member(item, "in_app");
@@ -30,7 +39,7 @@ static void grouping_event_add_frame(struct grouping_making *making, const struc
 		frame.file = grouping_event_text(item, "abs_path");
 	if (!frame.module.len && !frame.file.len)
 		frame.file = grouping_event_text(item, "package");
-	if (in_app && in_app->type == JSON_T_BOOL)
+	if (in_app && in_app->type == JSON_T_BOOL && !grouping_event_is_trimmed(&frame))
 		frame.application = in_app->boolean;
 	grouping_add_frame(making, &frame);
 }
@@ -53,11 +62,18 @@ static bool grouping_event_is_true(const struct json *object, const char *name)
 	return value && value->type == JSON_T_BOOL && value->boolean;
 }
 
-/* A wrapper around one exception says nothing of its own; around several it does. */
+static bool grouping_event_is_group(const struct json *item)
+{
+	return grouping_event_is_true(json_member(item, "mechanism"), "is_exception_group");
+}
+
+/* A wrapper around one exception says nothing of its own; around several it does. Go's client calls
+ * each error of a chain a group. */
 static bool grouping_event_is_wrapper(const struct json *exceptions, const struct json *item)
 {
-	return grouping_event_is_true(json_member(item, "mechanism"), "is_exception_group") &&
-	       exceptions->count == 2;
+	const struct json *first = exceptions->first;
+	return exceptions->count == 2 && grouping_event_is_group(item) &&
+	       !grouping_event_is_group(item == first ? first->next : first);
 }
 
 static void grouping_event_add_exception(struct grouping_making *making, const struct json *item)

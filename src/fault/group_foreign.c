@@ -17,8 +17,8 @@ static const struct slice foreign_paths[] = {
 
 /* What a path begins with: where systems have their libraries. */
 static const struct slice foreign_begins[] = {
-	SLICE("/lib/"),       SLICE("/lib64/"), SLICE("/usr/lib/"),
-	SLICE("/usr/lib64/"), SLICE("raise.c"), SLICE("abort.c"),
+	SLICE("/lib/"),   SLICE("/lib64/"), SLICE("/usr/lib/"),          SLICE("/usr/lib64/"),
+	SLICE("raise.c"), SLICE("abort.c"), SLICE("/usr/local/go/src/"),
 };
 
 /* What the names of Java's modules, and those of Python that Sentry gives, begin with. */
@@ -78,13 +78,33 @@ static bool grouping_foreign_begins_any(struct slice text, const struct slice *l
 	return false;
 }
 
+bool grouping_is_of_go(const struct grouping_frame *frame)
+{
+	struct slice end = SLICE(".go");
+	return frame->module.len && frame->file.len > end.len &&
+	       !memcmp(frame->file.data + frame->file.len - end.len, end.data, end.len);
+}
+
+/* By a file as -trimpath leaves it: the path of a package, which begins with the name of a host.
+ * Those of Go's own library do not; those of other modules have a version. */
+static bool grouping_foreign_is_go(const struct grouping_frame *frame)
+{
+	struct slice file = frame->file;
+	if (!grouping_is_of_go(frame) || file.data[0] == '/' ||
+	    slice_equal(frame->module, SLICE("main")))
+		return false;
+	struct slice host = grouping_part(file, 0, grouping_find(file, 0, SLICE("/")));
+	return !memchr(host.data, '.', host.len) || grouping_find(file, 0, SLICE("@v")) < file.len;
+}
+
 bool grouping_is_foreign(const struct grouping_frame *frame)
 {
 	if (grouping_foreign_begins_any(frame->module, foreign_modules,
 					ARRAY_LEN(foreign_modules)) ||
 	    grouping_foreign_begins_any(frame->file, foreign_begins, ARRAY_LEN(foreign_begins)) ||
 	    grouping_foreign_begins_any(frame->function, foreign_function_begins,
-					ARRAY_LEN(foreign_function_begins)))
+					ARRAY_LEN(foreign_function_begins)) ||
+	    grouping_foreign_is_go(frame))
 		return true;
 	for (size_t i = 0; i < ARRAY_LEN(foreign_paths); i++)
 		if (grouping_find(frame->file, 0, foreign_paths[i]) < frame->file.len)

@@ -90,6 +90,7 @@ static inline bool grouping_same_word(const struct fault_word *a, const struct f
 void grouping_begin_trace(struct grouping_making *making);
 /* Whether the frame lies in a framework, a library or the language. */
 bool grouping_is_foreign(const struct grouping_frame *frame);
+bool grouping_is_of_go(const struct grouping_frame *frame);
 /* A frame without function and place adds nothing. Frames that repeat the last ones are folded. */
 void grouping_add_frame(struct grouping_making *making, const struct grouping_frame *frame);
 /* An exception of a chain, before or after its frames. */

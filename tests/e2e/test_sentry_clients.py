@@ -1,6 +1,6 @@
 """Sentry's clients, unchanged: of Python 2.x with Brotli and without, and Debian's, of node 7 and
-the newest. What each sent is taken from its transport, and read back from the server: it is the
-same but for what is masked."""
+the newest, and of Go. What each sent is taken from its transport, and read back from the server: it
+is the same but for what is masked."""
 
 import base64
 import gzip
@@ -15,6 +15,7 @@ import pytest
 
 HERE = pathlib.Path(__file__).parent
 NODE_MODULES = pathlib.Path(sys.prefix) / "node" / "node_modules"
+GO_PROGRAM = pathlib.Path(sys.prefix) / "bin" / "sentry-go"  # of tests/e2e/go, by tools/tests.py
 DEBIANS = "/usr/bin/python3"
 SECRET = "hunter2-pw"
 HIDDEN = "<hidden>"
@@ -145,3 +146,40 @@ def test_node(server, package):
     assert masked == {"shop_password_2"}, masked
     check_failure(event, report, "RangeError", "web-2")
     assert report["value"] == "no account for 12.5"
+
+
+def words_of(server, report):
+    """Rule and words of its group: those that are not the application's with a * behind them."""
+    answer = server.get(f"/oops/{report['id']}/why").json
+    return answer["rule"], [f"{word['kind']} {word['text']}{'' if word['application'] else '*'}"
+                            for word in answer["words"]]
+
+
+def test_go(server):
+    if not GO_PROGRAM.exists():
+        pytest.skip("the program with Sentry's client of Go is not built (tests/e2e/go)")
+    done = subprocess.run([GO_PROGRAM, dsn_of(server)], capture_output=True, text=True,
+                          timeout=PATIENCE_S)
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert said["version"] == "0.29.1"
+    events = [item for request in said["sent"] for _, item in items_of(unpacked(request))]
+    reports = [report_of(server, event) for event in events]
+    for event, report in zip(events, reports):
+        assert check_same(event, report) == {"shop_password_2"}
+    failure, panic, message = reports
+    check_failure(events[0], failure, "*fmt.wrapError", "web-3")
+    assert failure["value"] == "the order is lost: no account for 3"
+    rule, words = words_of(server, failure)
+    assert (rule, words[:2]) == ("frames", ["type *till.Declined", "type *fmt.wrapError"])
+    # Which functions of `sort` are in between depends on the version of Go.
+    ours, library = words[2:4] + words[-2:], words[4:-2]
+    assert ours == ["frame main main", "frame shop.test/shop/till Charge",
+                    "frame shop.test/shop/till Charge.func1", "frame main capture"]
+    assert library[0] == "frame sort Slice*"
+    assert all(word.startswith("frame sort ") and word.endswith("*") for word in library)
+    assert panic["level"] == "fatal"
+    assert words_of(server, panic) == ("frames", [
+        "type runtime.plainError", "frame main main", "frame main book",
+        "frame shop.test/shop/till Book"])
+    assert words_of(server, message) == ("message", ["message the disk is nearly full"])

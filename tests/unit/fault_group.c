@@ -175,6 +175,49 @@ static void two_hashes(void **state)
 	assert_memory_equal(one.name.data, "1-", 2);
 }
 
+#define CHAINED(type, mechanism)                                                                   \
+	"{\"type\":\"" type "\",\"mechanism\":{" mechanism                                         \
+	"},\"stacktrace\":{\"frames\":[" FRAME("m", type, "1", "true") "]}}"
+#define CHAIN(one, other) "{\"exceptions\":[" CHAINED("A", one) "," CHAINED("B", other) "]}"
+#define GROUP_OF          "\"is_exception_group\":true"
+
+/* The group around one exception is left out. Go's client calls each error of a chain a group, so
+ * nothing was left of it. */
+static void groups_of_exceptions(void **state)
+{
+	(void)state;
+	expect_words(CHAIN("", ""), "type A|frame m A|type B|frame m B");
+	expect_words(CHAIN("", GROUP_OF), "type A|frame m A");
+	expect_words(CHAIN(GROUP_OF, ""), "type B|frame m B");
+	expect_words(CHAIN(GROUP_OF, GROUP_OF), "type A|frame m A|type B|frame m B");
+}
+
+#define GO(module, place, in_app)                                                                  \
+	"{\"module\":\"" module "\",\"function\":\"F\"," place ",\"in_app\":" in_app "}"
+
+/* As Go's client writes them (0.29.1): with whole paths, and of a program built with -trimpath. */
+static void frames_of_go(void **state)
+{
+	(void)state;
+	expect_words(
+		EVENT(GO("main", "\"abs_path\":\"/srv/shop/main.go\"", "true") "," GO(
+			"sort", "\"abs_path\":\"/usr/lib/go-1.19/src/sort/slice.go\"", "false")),
+		"type E|frame main F|frame sort F*");
+	expect_words(
+		EVENT(GO("main", "\"filename\":\"shop/main.go\"", "false") "," GO(
+			"shop.test/till", "\"filename\":\"shop.test/till/till.go\"",
+			"false") "," GO("sort", "\"filename\":\"sort/slice.go\"",
+					"false") "," GO("host.test/lib",
+							"\"filename\":\"host.test/lib@v1.2.3/"
+							"a.go\"",
+							"false")),
+		"type E|frame main F|frame shop.test/till F|frame sort F*|frame host.test/lib F*");
+	/* Frames of other languages without whole paths are what their clients say. */
+	expect_words(EVENT(GO("shop", "\"filename\":\"shop/a.py\"",
+			      "true") "," GO("x.y", "\"filename\":\"x.y/a.py\"", "false")),
+		     "type E|frame shop F|frame x.y F*");
+}
+
 /* ---- Traces as texts ------------------------------------------------------------------------- */
 
 static void a_trace_of_python(void **state)
@@ -327,6 +370,8 @@ int main(void)
 		cmocka_unit_test(frames_without_lines),
 		cmocka_unit_test(recursion_is_folded),
 		cmocka_unit_test(two_hashes),
+		cmocka_unit_test(groups_of_exceptions),
+		cmocka_unit_test(frames_of_go),
 		cmocka_unit_test(a_trace_of_python),
 		cmocka_unit_test(a_trace_of_java),
 		cmocka_unit_test(a_trace_of_javascript),
