@@ -3,6 +3,7 @@
 #include "base/stats.h"
 #include "fault/sentry.h"
 #include "ingest/oops_reading.h"
+#include "wire/sentry_store.h"
 
 /* ---- Items by type --------------------------------------------------------------------------- */
 
@@ -127,10 +128,15 @@ static int sentry_read_envelope(struct sentry_reading *r, struct slice body)
 
 static int sentry_read_store(struct sentry_reading *r, struct slice body)
 {
+	struct sentry_store store;
 	struct json *event;
 	sentry_count(SLICE("event"));
-	int err = sentry_parse_event(r, body, &event);
-	return err ? err : sentry_read_event(r, event);
+	sentry_store_init(&store, OOPS_UNPACKED_MAX_BYTES);
+	int err = sentry_store_unpack(&store, body, r->e);
+	err = err ? err : sentry_parse_event(r, store.event, &event);
+	err = err ? err : sentry_read_event(r, event);
+	sentry_store_release(&store);
+	return err;
 }
 
 int sentry_batch_read(struct oops_batch *batch, struct slice body,

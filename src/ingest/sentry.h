@@ -1,10 +1,10 @@
 /* The doors of Sentry's clients, the part of them that takes time: from the bytes of a body to what
  * can be submitted (fault/intake.h). Their routes stand in api/fault/sentry.c.
  *
- * A body is an envelope (wire/sentry_envelope.h), or, at the older door /store/, one event in JSON.
- * The event of an envelope becomes a report; so does a transaction that took longer than `slow_ms`.
- * Of all other items only their number is kept, by type. What is wrong behind the event of an
- * envelope is counted, and the event is taken.
+ * A body is an envelope (wire/sentry_envelope.h), or, at the older door /store/, one event
+ * (wire/sentry_store.h). The event of an envelope becomes a report; so does a transaction that took
+ * longer than `slow_ms`. Of all other items only their number is kept, by type. What is wrong
+ * behind the event of an envelope is counted, and the event is taken.
  *
  * For a worker, as oops.h. No I/O, no globals but counters. */
 #ifndef INGEST_SENTRY_H

@@ -1,6 +1,7 @@
 """The doors of Sentry's clients: projects and keys, what is refused, quotas, pages of other sites,
 all shapes of bodies. What real clients send is in test_sentry_clients.py."""
 
+import base64
 import gzip
 import json
 import re
@@ -221,6 +222,32 @@ def test_codings_and_chunks(server, key):
                             {"Transfer-Encoding": "chunked"})
     assert answer.status == 200
     assert len({r["id"] for r in server.get("/oops").json["reports"]}) == 1
+
+
+def test_bodies_of_old_clients(server, key):
+    def store(body, **headers):
+        return send(server, body, key, "/api/1/store/", headers)
+    event = {**EVENT, "extra": {"more": "x" * 200}}
+    text = json.dumps(event).encode()
+    packed = zlib.compress(text)
+    bodies = (text, packed, base64.b64encode(text), base64.b64encode(packed),
+              base64.encodebytes(packed))
+    assert b"\n" in bodies[-1][:-1]
+    (made,) = {store(body, **{"Content-Type": "application/octet-stream"}).json["id"]
+               for body in bodies}
+    answer = server.request("POST", "/api/1/store/", zlib.compress(bodies[3]),
+                            {"Content-Encoding": "deflate",
+                             "X-Sentry-Auth": f"Sentry sentry_key={key}"})
+    assert answer.json == {"id": made}
+    report = server.get(f"/oops/{made}").json
+    assert (report["exception"], report["extra"]) == ("KeyError", event["extra"])
+    assert len(server.get("/oops").json["reports"]) == 1
+    expect_refused(store(packed[:-1]), 400, "^zlib: it ends before its end: it was cut$")
+    expect_refused(store(packed + b"x"), 400, "^zlib: something follows behind its end$")
+    expect_refused(store(b"eyJ-"), 400, "^base64: byte 3 does not belong there$")
+    expect_refused(store(base64.b64encode(zlib.compress(b"{"))), 400, "^the event: line 1")
+    bomb = zlib.compress(b" " * (33 << 20))
+    expect_refused(store(bomb), 413, "^zlib: more comes out of it than is allowed$")
 
 
 def test_ids(server, key):
