@@ -18,6 +18,7 @@ struct fault;
 struct ingest;
 struct inventory_conf;
 struct inventory_keeper;
+struct minute_sums;
 struct persist;
 struct poller;
 struct pollers;
@@ -48,10 +49,11 @@ struct api {
 	const struct rollup_site *site; /* of roll-ups, and of retention */
 	struct rollup *rollup;          /* NULL: this process rolls nothing up */
 	struct rollup_deletions *deletions;
-	struct fault *fault;     /* reports of faults */
-	struct pool *fault_pool; /* reads their bodies */
-	struct v2_zones *zones;  /* of reports about interfaces */
-	struct api_call *calls;  /* in flight: none may be when queues, catalog and store end */
+	struct fault *fault;      /* reports of faults */
+	struct pool *fault_pool;  /* reads their bodies */
+	struct minute_sums *sums; /* of what comes with them */
+	struct v2_zones *zones;   /* of reports about interfaces */
+	struct api_call *calls;   /* in flight: none may be when queues, catalog and store end */
 	const struct conf *conf;
 	const char *program; /* calls this one again, as a shell reads it; NULL: granary */
 	int64_t started_ms;  /* wall clock */

@@ -35,6 +35,7 @@
 #include "http/http.h"
 #include "ingest/host.h"
 #include "ingest/ingest.h"
+#include "ingest/minute_sums.h"
 #include "inventory/inventory.h"
 #include "loop/loop.h"
 #include "loop/pool.h"
@@ -68,6 +69,7 @@ struct serve {
 	struct pool *pool, *filter_pool;
 	struct catalog *catalog;
 	struct ingest *ingest;
+	struct minute_sums *sums;
 	struct query_engine *queries;
 	struct inventory_keeper *inventory;
 	struct v2_zones *zones;
@@ -159,6 +161,16 @@ static void serve_begin_host(void *owner)
 	s->host = NULL;
 }
 
+static void serve_begin_sums(void *owner)
+{
+	minute_sums_stop(((struct serve *)owner)->sums);
+}
+
+static bool serve_are_sums_over(const void *owner)
+{
+	return minute_sums_idle(((const struct serve *)owner)->sums);
+}
+
 static bool serve_writes_over(const void *owner)
 {
 	return ingest_idle(((const struct serve *)owner)->ingest);
@@ -207,6 +219,7 @@ static const struct stop_phase phases[] = {
 	{"fault reports", serve_begin_faults, serve_are_faults_over},
 	{"polling", serve_begin_polling, serve_is_polling_over},
 	{"host metrics", serve_begin_host, NULL},
+	{"sums of minutes", serve_begin_sums, serve_are_sums_over},
 	{"writes", NULL, serve_writes_over},
 	{"inventory", NULL, serve_inventory_over},
 	{"roll-ups", serve_begin_rollups, serve_are_rollups_over},
@@ -286,6 +299,7 @@ static void serve_on_ingest_timer(void *owner)
 {
 	struct serve *s = owner;
 	ingest_tick(s->ingest);
+	minute_sums_tick(s->sums);
 	serve_faults_tick(s->faults);
 	api_calls_tick(&s->api);
 }
@@ -447,6 +461,7 @@ static struct http_server *serve_new_http(struct serve *s)
 		.store = s->store,
 		.catalog = s->catalog,
 		.ingest = s->ingest,
+		.sums = s->sums,
 		.queries = s->queries,
 		.inventory = s->inventory,
 		.inventory_conf = s->inventory_conf,
@@ -599,6 +614,8 @@ static int serve_start(struct serve *s, struct errbuf *e)
 	s->filter_pool = pool_new(1, (size_t)s->conf->query_concurrent_max, "filter");
 	s->catalog = serve_new_catalog(s);
 	s->ingest = serve_new_ingest(s);
+	s->sums = minute_sums_new(
+		&(struct minute_sums_options){.ingest = s->ingest, .clock = lmdb_clock(s->store)});
 	s->polling = serve_polling_new(
 		&(struct serve_polling_options){.conf = s->conf,
 						.inventory_conf = s->inventory_conf,
@@ -646,6 +663,7 @@ static void serve_release(struct serve *s)
 	serve_polling_free(s->polling);
 	if (s->deletions)
 		rollup_deletions_free(s->deletions);
+	minute_sums_free(s->sums);
 	ingest_free(s->ingest);
 	rollup_follower_free(s->follower);
 	if (s->rollup)

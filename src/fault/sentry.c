@@ -137,9 +137,7 @@ static void sentry_add_places(struct sentry_making *making, const struct json *e
 
 /* ---- Times ----------------------------------------------------------------------------------- */
 
-/* A number or a text of seconds since the epoch, or ISO 8601, which may be without a zone: then it
- * is UTC. NaN: none. */
-static double sentry_time_ms(const struct json *value)
+double fault_sentry_time_ms(const struct json *value)
 {
 	char zoned[TIME_TEXT_MAX_BYTES];
 	int64_t ms;
@@ -164,8 +162,8 @@ static double sentry_time_ms(const struct json *value)
 
 double fault_sentry_duration_ms(const struct json *event)
 {
-	return sentry_time_ms(json_member(event, "timestamp")) -
-	       sentry_time_ms(json_member(event, "start_timestamp"));
+	return fault_sentry_time_ms(json_member(event, "timestamp")) -
+	       fault_sentry_time_ms(json_member(event, "start_timestamp"));
 }
 
 /* ---- The timeline ---------------------------------------------------------------------------- */
@@ -214,7 +212,7 @@ static const struct json *sentry_either(const struct json *object, const char *n
 /* A breadcrumb without a time is at that of the one before. */
 static bool sentry_read_crumb(const struct json *crumb, double *zero_ms, struct sentry_step *step)
 {
-	double ms = sentry_time_ms(json_member(crumb, "timestamp"));
+	double ms = fault_sentry_time_ms(json_member(crumb, "timestamp"));
 	if (crumb->type != JSON_T_OBJECT)
 		return false;
 	if (isnan(*zero_ms))
@@ -229,8 +227,8 @@ static bool sentry_read_crumb(const struct json *crumb, double *zero_ms, struct 
 
 static bool sentry_read_span(const struct json *span, double *zero_ms, struct sentry_step *step)
 {
-	double start_ms = sentry_time_ms(json_member(span, "start_timestamp")) - *zero_ms;
-	double stop_ms = sentry_time_ms(json_member(span, "timestamp")) - *zero_ms;
+	double start_ms = fault_sentry_time_ms(json_member(span, "start_timestamp")) - *zero_ms;
+	double stop_ms = fault_sentry_time_ms(json_member(span, "timestamp")) - *zero_ms;
 	if (span->type != JSON_T_OBJECT || !isfinite(start_ms))
 		return false;
 	step->start_ms = start_ms;
@@ -244,7 +242,7 @@ static void sentry_add_timeline(struct sentry_making *making, const struct json 
 {
 	const struct json *spans = sentry_list(json_member(event, "spans"));
 	const struct json *items = spans ? spans : sentry_list(sentry_member(event, "breadcrumbs"));
-	double zero_ms = spans ? sentry_time_ms(json_member(event, "start_timestamp")) : NAN;
+	double zero_ms = spans ? fault_sentry_time_ms(json_member(event, "start_timestamp")) : NAN;
 	struct sentry_step step = {0};
 	if (!items || !items->first)
 		return;

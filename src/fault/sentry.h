@@ -23,6 +23,10 @@
  * event's. NULL: the arena is full. */
 struct json *fault_sentry_attributes(const struct json *event, struct arena *arena);
 
+/* Of a member that has a time: a number or a text of seconds since the epoch, or ISO 8601, which
+ * may be without a zone: then it is UTC. NaN: it is none. */
+double fault_sentry_time_ms(const struct json *value);
+
 /* How long a transaction took; NaN: that is not known. */
 double fault_sentry_duration_ms(const struct json *event);
 

@@ -3,6 +3,7 @@
 #include "base/stats.h"
 #include "fault/sentry.h"
 #include "ingest/oops_reading.h"
+#include "ingest/sentry_counts.h"
 #include "wire/sentry_store.h"
 
 /* ---- Items by type --------------------------------------------------------------------------- */
@@ -47,6 +48,7 @@ struct sentry_reading {
 	const struct sentry_options *options;
 	struct arena tree;
 	struct slice id; /* 32 digits in the batch's arena, or of len 0 */
+	struct minute_counts *counts;
 	struct errbuf *e;
 };
 
@@ -89,12 +91,21 @@ static int sentry_read_event(struct sentry_reading *r, struct json *event)
 
 /* ---- Envelopes ------------------------------------------------------------------------------- */
 
-/* What an envelope has of what becomes a report. */
+/* What is wrong with counts costs no event. */
+static void sentry_read_counts(struct sentry_reading *r, const struct sentry_item *item)
+{
+	struct json *root;
+	if (sentry_counts_has(item->type) && !json_parse_lax(item->payload, &r->tree, &root, NULL))
+		sentry_counts_read(item->type, root, r->counts, &r->oops.batch->arena);
+}
+
+/* What an envelope has of what becomes a report, or a sample. */
 static int sentry_read_item(struct sentry_reading *r, const struct sentry_item *item)
 {
 	bool is_transaction = slice_equal(item->type, SLICE("transaction"));
 	struct json *event;
 	sentry_count(item->type);
+	sentry_read_counts(r, item);
 	if ((!is_transaction && !slice_equal(item->type, SLICE("event"))) || r->oops.batch->count)
 		return 0;
 	int err = sentry_parse_event(r, item->payload, &event);
@@ -140,9 +151,11 @@ static int sentry_read_store(struct sentry_reading *r, struct slice body)
 }
 
 int sentry_batch_read(struct oops_batch *batch, struct slice body,
-		      const struct sentry_options *options, struct slice *id, struct errbuf *e)
+		      const struct sentry_options *options, struct slice *id,
+		      struct minute_counts *counts, struct errbuf *e)
 {
-	struct sentry_reading r = {.options = options, .e = e};
+	struct sentry_reading r = {.options = options, .counts = counts, .e = e};
+	*counts = (struct minute_counts){.first = NULL};
 	ASSERT(!batch->count);
 	arena_init(&r.tree, OOPS_TREE_MAX_BYTES);
 	oops_reading_init(&r.oops, batch, &options->report, e);

@@ -1,7 +1,7 @@
 """A program that fails, with the client of Sentry that this interpreter has, 1.9 or 2: run by
-test_sentry_clients.py. Sends an exception with all that goes with one, a message, and with version
-2 a transaction; then prints the requests that left, as they left: path of the client's choosing,
-headers and body."""
+test_sentry_clients.py. Sends an exception with all that goes with one, a message, with version 2 a
+transaction, and a session; then prints the requests that left, as they left: path of the client's
+choosing, headers and body."""
 
 import base64
 import json
@@ -51,6 +51,8 @@ except Failing as error:
 sentry_sdk.capture_message("the disk is nearly full", level="warning")
 with sentry_sdk.start_transaction(op="task", name="nightly"):
     pass
+sentry_sdk.Hub.current.start_session()
+sentry_sdk.Hub.current.end_session()
 sentry_sdk.flush(timeout=60)
 sentry_sdk.Hub.current.client.close(timeout=60)
 print(json.dumps({"version": sentry_sdk.VERSION, "sent": sent}))

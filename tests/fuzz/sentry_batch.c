@@ -16,12 +16,14 @@ static void read_body(struct slice bytes, bool is_envelope)
 	char digits[SENTRY_ID_BYTES];
 	struct oops_batch batch;
 	struct errbuf e = {""};
+	struct minute_counts counts;
 	struct slice id;
 	oops_batch_init(&batch);
-	int err = sentry_batch_read(&batch, bytes, &options, &id, &e);
+	int err = sentry_batch_read(&batch, bytes, &options, &id, &counts, &e);
 	ASSERT(!err || (e.text[0] && (err == ERR_INVALID || err == ERR_LIMIT)));
 	ASSERT(!id.len || sentry_id_parse(id, digits));
 	ASSERT(err || batch.count <= 1);
+	ASSERT(counts.count <= MINUTE_COUNTS_MAX);
 	if (!err && batch.item_count)
 		check_item(batch.items);
 	ASSERT(err || !batch.item_count || id.len);

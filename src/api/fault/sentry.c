@@ -58,7 +58,7 @@ static int sentry_read(struct take_call *call, bool is_envelope)
 					       .is_envelope = is_envelope,
 					       .slow_ms = call->call.api->conf->fault_slow_ms};
 	return sentry_batch_read(&call->batch, buf_slice(&call->call.body), &options, &call->id,
-				 &call->error);
+				 &call->counts, &call->error);
 }
 
 static int sentry_read_at_envelope(struct take_call *call)

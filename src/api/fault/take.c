@@ -279,6 +279,8 @@ static void take_on_read(struct task *task)
 	ASSERT_IS(api_call, &call->call);
 	buf_release(&call->call.body);
 	stat_add(STAT_fault_failed, (int64_t)take_bad(call));
+	if (!call->err && call->counts.count)
+		minute_sums_add(call->call.api->sums, call->tenant, &call->counts);
 	call->submission.owner = call;
 	if (call->call.request && !call->err && call->batch.item_count)
 		take_submit(call);

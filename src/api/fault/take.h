@@ -5,6 +5,7 @@
 
 #include "api/call.h"
 #include "fault/fault.h"
+#include "ingest/minute_sums.h"
 #include "ingest/oops.h"
 #include "loop/pool.h"
 
@@ -27,7 +28,8 @@ struct take_call {
 	struct fault_report_options options;
 	struct task task; /* on the worker, then back */
 	struct oops_batch batch;
-	int err; /* of the body as a whole */
+	struct minute_counts counts; /* beside reports; in the batch's arena */
+	int err;                     /* of the body as a whole */
 	struct errbuf error;
 	struct fault_submission submission;
 };
