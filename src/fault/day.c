@@ -314,6 +314,7 @@ struct fault_day_view *fault_day_view_new(const struct fault_day *day)
 	view->total = day->total;
 	memcpy(view->hours, day->hours, sizeof(view->hours));
 	view->rest = day->volumes.rest;
+	view->groups_rest = day->groups.rest;
 	view->closed = day->closed;
 	day_copy_list(&view->longest, &day->longest);
 	day_copy_list(&view->most, &day->most);

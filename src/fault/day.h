@@ -102,6 +102,7 @@ void fault_day_replace(struct fault_day *day, struct fault_day **fresh);
 struct fault_day_view {
 	int64_t day;
 	uint64_t total, hours[FAULT_HOURS], rest;
+	uint64_t groups_rest; /* reports of groups that are not counted */
 	bool closed;
 	struct fault_list longest, most;
 	struct fault_list largest; /* volumes, FAULT_LIST_MAX at most */

@@ -9,7 +9,7 @@ import urllib.parse
 
 from server import run
 from test_fault_groups import send
-from test_oops import command, pages
+from test_oops import command, day_of, pages
 
 FACTS = {"release": "release", "environment": "environment", "host": "host", "level": "level",
          "user": "username", "context": "context", "exception": "exception"}
@@ -246,3 +246,4 @@ def test_many_groups_of_a_day_meet_their_bound(server):
     assert {g["last_id"] for g in answer["groups"]} == {f"OOPS-m{32 + n}" for n in range(5)}
     assert {g["count"] for g in answer["groups"]} == {5}
     assert len(pages(server)) == 40
+    assert day_of(server)["groups_rest"] == 15

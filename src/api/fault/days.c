@@ -104,6 +104,8 @@ static void days_put_view(struct days_call *call, const struct fault_day_view *v
 	days_put_top(json, "statement count", &view->most, false);
 	days_put_volumes(call, view);
 	json_put_u64(json, "rest", view->rest);
+	if (view->groups_rest)
+		json_put_u64(json, "groups_rest", view->groups_rest);
 	json_write_object_end(json);
 }
 
