@@ -68,6 +68,7 @@ static void history_add_day(struct fault_group_history *history, int64_t day,
 struct groups_reading {
 	struct fault_book *book;
 	struct task_queue *queue;
+	const struct fault_tenures *tenures; /* by which cells are read */
 	int64_t day;
 	struct fault_groups *groups;
 	struct fault_group_history *history;
@@ -121,7 +122,7 @@ static int groups_take_cell(const struct store_cell *cell, void *owner)
 	if (column.len < prefix.len || memcmp(column.data, prefix.data, prefix.len) != 0)
 		return 0;
 	int err = fault_versioned_decode(cell->value, &versioned);
-	err = err ? err : fault_versioned_choose(&versioned, &r->book->tenures, &value, &version);
+	err = err ? err : fault_versioned_choose(&versioned, r->tenures, &value, &version);
 	if (err == ERR_RETRY)
 		return err;
 	err = err ? err : fault_tally_take(&tally, r->day * FAULT_DAY_US, value);
@@ -159,40 +160,43 @@ static int groups_read_cell(struct groups_reading *r)
 	return err;
 }
 
-static int groups_read_stored(struct groups_reading *r)
+/* All of a day that is not in memory. Without the lock: a question may be about many days. */
+static int groups_read_row(struct groups_reading *r)
 {
 	const struct fault_book *book = r->book;
 	struct fault_parts key;
-	if (r->history)
-		return groups_read_cell(r);
 	fault_summaries_key(&key, book->tenant, r->day, FAULT_ROW_GROUPS);
 	return store_row_wait(book->site->store, r->queue, clock_wall_ms(book->site->clock),
 			      TABLE_SUMMARIES, &key.parts, groups_take_cell, r, r->e);
 }
 
-/* A day with cells that cannot be read is one to be counted anew from then on: then all is to be
- * read again. */
-static int groups_read_day(struct groups_reading *r, int64_t number)
+/* With the lock. A day with cells that cannot be read is one to be counted anew from then on: then
+ * all is to be read again. */
+static int groups_look_at_damage(struct groups_reading *r)
+{
+	if (!r->damaged)
+		return 0;
+	book_warn_damaged(r->book, r->day, r->damaged);
+	fault_book_touch(r->book);
+	return errbuf_set(r->e, ERR_RETRY, "groups of a day cannot be read, and are counted anew");
+}
+
+/* What the book has of a day in memory, or counts anew. *here: that is all. */
+static int groups_read_here(struct groups_reading *r, int64_t number, bool *here)
 {
 	const struct fault_day *day = book_find_day(r->book, number);
 	struct fault_day *fresh = NULL;
-	int err;
 	r->day = number;
 	r->damaged = 0;
+	*here = true;
 	if (book_days_have(&r->book->recount, number)) {
-		err = book_count_day(r->book, r->queue, number, &fresh, r->e);
+		int err = book_count_day(r->book, r->queue, number, &fresh, r->e);
 		err = err ? err : groups_take_names(r, &fresh->groups);
 		fault_day_free(fresh);
-	} else if (day && day->has_groups) {
-		err = groups_take_names(r, &day->groups);
-	} else {
-		err = groups_read_stored(r);
-	}
-	if (err || !r->damaged)
 		return err;
-	book_warn_damaged(r->book, number, r->damaged);
-	fault_book_touch(r->book);
-	return errbuf_set(r->e, ERR_RETRY, "groups of a day cannot be read, and are counted anew");
+	}
+	*here = day && day->has_groups;
+	return *here ? groups_take_names(r, &day->groups) : 0;
 }
 
 /* ---- Of several days ------------------------------------------------------------------------- */
@@ -243,24 +247,68 @@ static int groups_list_days(struct groups_reading *r, struct groups_days *days)
 static int groups_read_history(struct groups_reading *r)
 {
 	struct groups_days days = {NULL, 0, 0};
+	r->damaged = 0;
 	int err = book_catch_up(r->book, r->queue, r->e);
+	r->tenures = &r->book->tenures;
 	err = err ? err : groups_list_days(r, &days);
-	for (size_t i = 0; i < days.count && !err; i++)
-		if (i == 0 || days.list[i] != days.list[i - 1])
-			err = groups_read_day(r, days.list[i]);
+	for (size_t i = 0; i < days.count && !err; i++) {
+		bool here;
+		if (i > 0 && days.list[i] == days.list[i - 1])
+			continue;
+		err = groups_read_here(r, days.list[i], &here);
+		err = err || here ? err : groups_read_cell(r);
+		err = err ? err : groups_look_at_damage(r);
+	}
 	mem_free(days.list);
+	return err;
+}
+
+/* With the lock: the days that the book has. The others are listed, to be read by these tenures. */
+static int groups_begin_all(struct groups_reading *r, const struct fault_groups_question *question,
+			    struct groups_days *others, struct fault_tenures *tenures)
+{
+	r->damaged = 0;
+	int err = book_catch_up(r->book, r->queue, r->e);
+	for (int64_t day = question->first_day; day <= question->last_day && !err; day++) {
+		bool here;
+		err = groups_read_here(r, day, &here);
+		if (!err && !here)
+			groups_add_day(others, day);
+	}
+	for (size_t i = 0; i < r->book->tenures.count && !err; i++)
+		fault_tenures_put(tenures, r->book->tenures.list[i]);
 	return err;
 }
 
 static int groups_read_all(struct groups_reading *r, const struct fault_groups_question *question)
 {
-	int err = book_catch_up(r->book, r->queue, r->e);
-	for (int64_t day = question->first_day; day <= question->last_day && !err; day++) {
+	struct groups_days others = {NULL, 0, 0};
+	struct fault_tenures tenures = {NULL, 0, 0};
+	pthread_mutex_lock(&r->book->lock);
+	int err = groups_begin_all(r, question, &others, &tenures);
+	pthread_mutex_unlock(&r->book->lock);
+	r->tenures = &tenures;
+	for (size_t i = 0; i < others.count && !err; i++) {
 		r->looked_at = 0; /* once a day at least */
+		r->day = others.list[i];
 		err = groups_check_time(r);
-		err = err ? err : groups_read_day(r, day);
+		err = err ? err : groups_read_row(r);
+		if (err || !r->damaged)
+			continue;
+		pthread_mutex_lock(&r->book->lock);
+		err = groups_look_at_damage(r);
+		pthread_mutex_unlock(&r->book->lock);
 	}
+	mem_free(others.list);
+	fault_tenures_release(&tenures);
 	return err;
+}
+
+/* What was read does not fit together: the next time it begins with the last checkpoint. */
+static void groups_forget(struct groups_reading *r)
+{
+	if (!r->damaged)
+		r->book->owned = r->book->restored = false;
 }
 
 int fault_book_read_groups(struct fault_book *book, struct task_queue *queue,
@@ -275,15 +323,14 @@ int fault_book_read_groups(struct fault_book *book, struct task_queue *queue,
 				   .e = e};
 	ASSERT(question->last_day - question->first_day < FAULT_GROUPS_DAYS_MAX);
 	*groups = (struct fault_groups){0};
-	pthread_mutex_lock(&book->lock);
 	int err = groups_read_all(&r, question);
 	for (int i = 0; i < RETRIES_MAX && err == ERR_RETRY; i++) {
 		fault_groups_release(groups);
-		if (!r.damaged)
-			book->owned = book->restored = false;
+		pthread_mutex_lock(&book->lock);
+		groups_forget(&r);
+		pthread_mutex_unlock(&book->lock);
 		err = groups_read_all(&r, question);
 	}
-	pthread_mutex_unlock(&book->lock);
 	return err;
 }
 
@@ -301,8 +348,7 @@ int fault_book_read_group(struct fault_book *book, struct task_queue *queue, str
 	int err = groups_read_history(&r);
 	for (int i = 0; i < RETRIES_MAX && err == ERR_RETRY; i++) {
 		fault_group_history_release(history);
-		if (!r.damaged)
-			book->owned = book->restored = false;
+		groups_forget(&r);
 		err = groups_read_history(&r);
 	}
 	pthread_mutex_unlock(&book->lock);

@@ -1,7 +1,8 @@
 /* The groups of a tenant, by its book: what the reports of each add up to over some days, with
  * every report that was acknowledged before.
  *
- * Threads: any that may wait, as book.h has it. Reading takes the lock of the book. */
+ * Threads: any that may wait, as book.h has it. What the book has in memory is read with its lock,
+ * days that are stored only without it. */
 #ifndef FAULT_GROUPS_H
 #define FAULT_GROUPS_H
 
