@@ -1,6 +1,9 @@
 /* The book of a tenant in one process: what is counted, over checkpoints, restarts and days. */
 #include "fault_harness.h"
 
+#include "base/log.h"
+#include "base/stats.h"
+#include "fault/groups.h"
 #include "fault/tables.h"
 
 #define DAY0 (T0_US / FAULT_DAY_US)
@@ -212,6 +215,77 @@ static void a_closed_day_that_gets_more_is_counted_anew(UNUSED void **state)
 	harness_close(&h);
 }
 
+static void report_of_group(struct harness *h, const char *id)
+{
+	struct fault_item item = harness_item(id, id);
+	item.facts.texts[FAULT_GROUP] = TEXT("1-g");
+	harness_submit(h, &item, 1);
+}
+
+/* By a question about all groups, and by one about this. */
+static void check_group(struct harness *h, uint64_t count)
+{
+	const struct fault_groups_question question = {DAY0, DAY0, FAULT_TALLY_ALL, 0};
+	struct fault_groups groups;
+	struct fault_group_history history;
+	struct errbuf e = {""};
+	assert_int_equal(fault_book_read_groups(h->book, &h->queue, &question, &groups, &e), 0);
+	assert_int_equal(groups.table.count, 1);
+	for (size_t at = 0; at < groups.table.slot_count; at++)
+		if (fault_groups_at(&groups, at))
+			assert_int_equal(fault_groups_at(&groups, at)->tally->count, count);
+	fault_groups_release(&groups);
+	assert_int_equal(fault_book_read_group(h->book, &h->queue, TEXT("1-g"), &history, &e), 0);
+	assert_int_equal(history.tally.count, count);
+	assert_int_equal(history.count, 1);
+	fault_group_history_release(&history);
+}
+
+static void spoil_group(struct harness *h)
+{
+	const struct store_parts column = {{TEXT("group.1-g")}};
+	struct store_write *write = store_write_new(h->store, 1 << 20);
+	struct fault_parts key;
+	fault_summaries_key(&key, TEXT("t"), DAY0, FAULT_ROW_GROUPS);
+	assert_int_equal(store_cell_put(write, TABLE_SUMMARIES, &key.parts, &column, TEXT("noise"),
+					store_stamp(h->store), 0),
+			 0);
+	assert_int_equal(store_write_wait(write, &h->queue), 0);
+	store_write_free(write);
+}
+
+/* While the day is open, and when it is closed; the owner mends the cell. */
+static void a_group_that_cannot_be_read_is_counted_anew(UNUSED void **state)
+{
+	struct harness h;
+	harness_open(&h);
+	log_set_level(LOG_ERROR);
+	report_of_group(&h, "a");
+	report_of_group(&h, "b");
+	harness_pass(&h);
+	spoil_group(&h);
+	harness_restart(&h);
+	check_group(&h, 2);
+	harness_pass(&h);
+	harness_restart(&h);
+	check_group(&h, 2);
+	clock_virtual_advance(&h.clock, 2 * FAULT_DAY_US);
+	harness_pass(&h);
+	spoil_group(&h);
+	check_group(&h, 2);
+	harness_restart(&h);
+	check_group(&h, 2);
+	harness_pass(&h);
+	check_group(&h, 2);
+	harness_restart(&h);
+	int64_t recounts = stat_values[STAT_fault_recounts];
+	check_group(&h, 2);
+	harness_pass(&h);
+	assert_int_equal(stat_values[STAT_fault_recounts], recounts);
+	log_set_level(LOG_INFO);
+	harness_close(&h);
+}
+
 /* The owner's time ends between two passes: the one of after begins another tenure, and what the
  * first wrote stays. */
 static void an_owner_whose_time_is_over_writes_nothing(UNUSED void **state)
@@ -287,6 +361,7 @@ int main(void)
 		cmocka_unit_test(names_beyond_the_bound_are_the_rest),
 		cmocka_unit_test(a_day_is_closed),
 		cmocka_unit_test(a_closed_day_that_gets_more_is_counted_anew),
+		cmocka_unit_test(a_group_that_cannot_be_read_is_counted_anew),
 		cmocka_unit_test(an_owner_whose_time_is_over_writes_nothing),
 		cmocka_unit_test(reports_are_listed_newest_first),
 	};
