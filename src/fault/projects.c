@@ -263,24 +263,18 @@ static int projects_read(struct fault_projects *projects, struct task_queue *que
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
-/* ERR_EXISTS: it is not of this version; ERR_UNKNOWN: it may be there. */
+/* As store_put_if_wait; what is written is in memory, too. */
 static int projects_write(struct fault_projects *projects, struct task_queue *queue,
 			  const struct fault_project *project, uint64_t version)
 {
 	uint8_t bytes[8];
 	struct buf value;
-	struct store_write_cond *outcome = NULL;
 	const struct store_parts column = projects_column(project->number, bytes);
-	struct store_write *write = store_write_new(projects->store, PROJECT_MEMORY_BYTES);
 	buf_init(&value, PROJECT_VALUE_MAX_BYTES);
 	fault_project_encode(project, &value);
 	ASSERT(!value.failed);
-	int err = store_cell_put_if(write, TABLE_FAULT_PROJECTS, &projects_row, &column, version,
-				    buf_slice(&value), 0, &outcome);
-	err = err ? err : store_write_wait(write, queue);
-	if (!err && !outcome->applied)
-		err = ERR_EXISTS;
-	store_write_free(write);
+	int err = store_put_if_wait(projects->store, queue, TABLE_FAULT_PROJECTS, &projects_row,
+				    &column, version, buf_slice(&value));
 	buf_release(&value);
 	if (err)
 		return err;

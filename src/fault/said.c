@@ -219,23 +219,16 @@ int fault_said_read(const struct fault_site *site, struct task_queue *queue, str
 	return said_read(site, queue, tenant, group, arena, said, &version, e);
 }
 
-/* ERR_EXISTS: it is not of this version; ERR_UNKNOWN: it may be there. */
 static int said_put(const struct fault_site *site, struct task_queue *queue, struct slice tenant,
 		    struct slice group, const struct fault_said *said, uint64_t version)
 {
 	const struct store_parts key = {{tenant}}, column = {{group}};
-	struct store_write_cond *outcome = NULL;
-	struct store_write *write = store_write_new(site->store, SAID_MEMORY_BYTES);
 	struct buf value;
 	buf_init(&value, SAID_VALUE_MAX_BYTES);
 	fault_said_encode(said, &value);
 	ASSERT(!value.failed);
-	int err = store_cell_put_if(write, TABLE_FAULT_SAID, &key, &column, version,
-				    buf_slice(&value), 0, &outcome);
-	err = err ? err : store_write_wait(write, queue);
-	if (!err && !outcome->applied)
-		err = ERR_EXISTS;
-	store_write_free(write);
+	int err = store_put_if_wait(site->store, queue, TABLE_FAULT_SAID, &key, &column, version,
+				    buf_slice(&value));
 	buf_release(&value);
 	return err;
 }

@@ -1,6 +1,6 @@
 #include "store/wait.h"
 
-enum { WRITE_TRIES = 3 };
+enum { PUT_MEMORY_BYTES = 64 << 10, /* beside the value */ WRITE_TRIES = 3 };
 enum { SLICE_MAX_BYTES = 2 * STORE_VALUE_MAX_BYTES, SLICE_ROWS_MAX = 10000 };
 
 static void wait_read_done(struct store_read *read, int err)
@@ -88,6 +88,20 @@ static int wait_slices(struct store *store, struct task_queue *queue, int64_t no
 		asked.token = request->token;
 	}
 	store_read_free(read);
+	return err;
+}
+
+int store_put_if_wait(struct store *store, struct task_queue *queue, enum table table,
+		      const struct store_parts *key, const struct store_parts *column,
+		      uint64_t version, struct slice value)
+{
+	struct store_write *write = store_write_new(store, value.len + PUT_MEMORY_BYTES);
+	struct store_write_cond *outcome = NULL;
+	int err = store_cell_put_if(write, table, key, column, version, value, 0, &outcome);
+	err = err ? err : store_write_wait(write, queue);
+	if (!err && !outcome->applied)
+		err = ERR_EXISTS;
+	store_write_free(write);
 	return err;
 }
 

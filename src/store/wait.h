@@ -24,6 +24,12 @@ int store_write_wait(struct store_write *write, struct task_queue *queue) MUST_C
  * is there. */
 int store_write_wait_known(struct store_write *write, struct task_queue *queue) MUST_CHECK;
 
+/* Puts one conditional cell, which has this version now (0: which is not there). ERR_EXISTS: it has
+ * another one; ERR_UNKNOWN: nobody knows whether it was put; or the store's error. */
+int store_put_if_wait(struct store *store, struct task_queue *queue, enum table table,
+		      const struct store_parts *key, const struct store_parts *column,
+		      uint64_t version, struct slice value) MUST_CHECK;
+
 /* Gives each cell of a row to `each`, in the order of columns, as of now_ms (wall clock), some MB
  * at a time; stops at the first error of `each`. An error of the store has its sentence in `e`. */
 int store_row_wait(struct store *store, struct task_queue *queue, int64_t now_ms, enum table table,
