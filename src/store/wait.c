@@ -1,6 +1,6 @@
 #include "store/wait.h"
 
-enum { PUT_MEMORY_BYTES = 64 << 10, /* beside the value */ WRITE_TRIES = 3 };
+enum { WRITE_TRIES = 3, PUT_MEMORY_BYTES = 64 << 10 /* beside the value */ };
 enum { SLICE_MAX_BYTES = 2 * STORE_VALUE_MAX_BYTES, SLICE_ROWS_MAX = 10000 };
 
 static void wait_read_done(struct store_read *read, int err)
