@@ -202,7 +202,8 @@ def test_a_name_that_is_no_utf8_became_another_one(inventory):
 
 
 def test_what_is_wrong_is_said_and_changes_nothing(inventory):
-    ask(inventory, "device", "add", "a", "h", "--credentials", "lab")
+    # Of one that is polled the state would change meanwhile.
+    ask(inventory, "device", "add", "a", "h", "--credentials", "lab", "--active", "false")
     before = ask(inventory, "device", "list").stdout
     refused(inventory, "granary device add: device a: is there already",
             "device", "add", "a", "h", "--credentials", "lab")
