@@ -217,3 +217,15 @@ void param_describe(const struct param *param, struct buf *out)
 	if (param->missing)
 		buf_append_text(out, out->len ? ", must be given" : "must be given");
 }
+
+int params_keep(struct arena *arena, struct slice *text, const char *name, size_t max_bytes,
+		struct errbuf *e)
+{
+	if (!text->data)
+		return 0;
+	if (text->len > max_bytes)
+		return errbuf_set(e, ERR_INVALID, "%s has %zu bytes; at most %zu are taken", name,
+				  text->len, max_bytes);
+	*text = arena_copy(arena, *text);
+	return text->data ? 0 : errbuf_set(e, ERR_INVALID, "the parameters are too long");
+}

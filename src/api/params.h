@@ -47,6 +47,11 @@ int params_read_route(const struct http_request *request, int64_t now_ms, void *
 /* For a route without a table: it takes no parameter. True; or 400 has been answered. */
 bool params_none(struct http_request *request) MUST_CHECK;
 
+/* Copies a text into the arena, for work that goes on when the request is gone. One that was not
+ * given stays so. ERR_INVALID with a sentence: it has more than max_bytes. */
+int params_keep(struct arena *arena, struct slice *text, const char *name, size_t max_bytes,
+		struct errbuf *e) MUST_CHECK;
+
 /* All `tag`s, into an array in `arena`. ERR_INVALID, ERR_LIMIT with a sentence. */
 int params_selectors(const struct http_request *request, struct arena *arena,
 		     struct catalog_selector **list, size_t *count, struct errbuf *e) MUST_CHECK;

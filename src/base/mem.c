@@ -62,6 +62,16 @@ char *mem_copy_text(struct slice text)
 	return copy;
 }
 
+struct slice mem_copy_slice(struct slice text)
+{
+	return (struct slice){mem_copy_text(text), text.len};
+}
+
+void mem_free_slice(struct slice text)
+{
+	mem_free((char *)(uintptr_t)text.data);
+}
+
 void mem_free(void *ptr)
 {
 	free(ptr);

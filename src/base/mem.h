@@ -11,6 +11,9 @@ void *mem_zalloc(size_t size_bytes);
 void *mem_resize(void *ptr, size_t size_bytes);
 char *mem_copy_text(struct slice text); /* zero-terminated */
 void mem_free(void *ptr);
+/* A copy that belongs to the caller, who gives it back by mem_free_slice. */
+struct slice mem_copy_slice(struct slice text);
+void mem_free_slice(struct slice text);
 
 /* An array of `count` objects of `size_bytes` each; an overflow of the product aborts. */
 void *mem_alloc_array(size_t count, size_t size_bytes);

@@ -80,11 +80,11 @@ static int client_fault_show(const struct command_args *args)
 
 /* ---- list ------------------------------------------------------------------------------------ */
 
-static void client_fault_add_date(struct text_table *table, const struct json *report)
+void client_fault_add_time(struct text_table *table, const struct json *object, const char *key)
 {
 	char text[TIME_PRINT_MAX_BYTES];
 	int64_t ms;
-	if (json_get_i64(report, "date", &ms, NULL))
+	if (json_get_i64(object, key, &ms, NULL))
 		text_table_add(table, SLICE(""));
 	else
 		text_table_add(table, (struct slice){text, time_print(text, ms)});
@@ -100,7 +100,7 @@ static void client_fault_print_list(const struct command_args *args, const struc
 	struct text_table table;
 	text_table_init(&table, ARRAY_LEN(titles), titles);
 	for (const struct json *report = list ? list->first : NULL; report; report = report->next) {
-		client_fault_add_date(&table, report);
+		client_fault_add_time(&table, report, "date");
 		for (size_t i = 1; i < ARRAY_LEN(titles); i++)
 			text_table_add_member(&table, report, titles[i]);
 	}
@@ -241,7 +241,7 @@ static int client_fault_add_result(struct text_table *table, const char *file,
 	const struct json *error = client_fault_error_of(result);
 	text_table_add(table, slice_of(file));
 	text_table_add_member(table, result, "id");
-	client_fault_add_date(table, result);
+	client_fault_add_time(table, result, "date");
 	if (json_member(result, "result"))
 		text_table_add_member(table, result, "result");
 	else
@@ -341,14 +341,18 @@ static const struct command_option client_fault_show_options[] = {
 	CLIENT_OUTPUT,
 };
 
+/* Facts of reports, by which lists choose. */
+#define CLIENT_FAULT_FACTS(only)                                                                   \
+	PARAM(text, context, "--context", "TEXT", only " this context"),                           \
+		PARAM(text, exception, "--exception", "TEXT", only " this exception"),             \
+		PARAM(text, host, "--host", "NAME", only " this machine"),                         \
+		PARAM(text, release, "--release", "TEXT", only " this release"),                   \
+		PARAM(text, environment, "--environment", "TEXT", only " this environment"),       \
+		PARAM(text, level, "--level", "TEXT", only " this level"),                         \
+		PARAM(text, user, "--user", "TEXT", only " this user")
+
 static const struct command_option client_fault_list_options[] = {
-	PARAM(text, context, "--context", "TEXT", "only of this context"),
-	PARAM(text, exception, "--exception", "TEXT", "only of this exception"),
-	PARAM(text, host, "--host", "NAME", "only of this machine"),
-	PARAM(text, release, "--release", "TEXT", "only of this release"),
-	PARAM(text, environment, "--environment", "TEXT", "only of this environment"),
-	PARAM(text, level, "--level", "TEXT", "only of this level"),
-	PARAM(text, user, "--user", "TEXT", "only of this user"),
+	CLIENT_FAULT_FACTS("only of"),
 	PARAM(text, group, "--group", "NAME", "only of this group"),
 	PARAM(time, since, "--since", "TIME", "received then or later"),
 	PARAM(time, until, "--until", "TIME", "received before then", .otherwise = "now"),
@@ -363,13 +367,7 @@ static const struct command_option client_fault_groups_options[] = {
 	PARAM(time, since, "--since", "TIME", "days from this time's on", .otherwise = "13d-ago"),
 	PARAM(time, until, "--until", "TIME", "days up to this time's", .otherwise = "now"),
 	PARAM(text, status, "--status", "STATUS", "only open, resolved or muted ones"),
-	PARAM(text, context, "--context", "TEXT", "only with reports of this context"),
-	PARAM(text, exception, "--exception", "TEXT", "only with reports of this exception"),
-	PARAM(text, host, "--host", "NAME", "only with reports of this machine"),
-	PARAM(text, release, "--release", "TEXT", "only with reports of this release"),
-	PARAM(text, environment, "--environment", "TEXT", "only with reports of this environment"),
-	PARAM(text, level, "--level", "TEXT", "only with reports of this level"),
-	PARAM(text, user, "--user", "TEXT", "only with reports of this user"),
+	CLIENT_FAULT_FACTS("only with reports of"),
 	PARAM(text, sort, "--sort", "BY", "what stands first: last, first, count or users",
 	      .otherwise = "last"),
 	PARAM(text, limit, "--limit", "N", "at most so many, up to 1000", .otherwise = "100"),
@@ -467,9 +465,9 @@ static const struct command client_fault_verbs[] = {
 	 .about = "Prints a group: its newest report, its releases, machines, users and days. With "
 		  "--status, --assignee, or --tracker and --bug it says something of it first:\n"
 		  "open\tit is to be looked at\n"
-		  "resolved\tit is open again with the next report; with --in or --next with the "
+		  "resolved\tthe next report opens it again; with --in or --next only the "
 		  "first of a release that has the mend\n"
-		  "muted\tit is open again never, or with --until after so many reports\n",
+		  "muted\treports do not open it again; with --until so many reports do\n",
 	 COMMAND_TAKES(client_fault_group_options, client_fault_args),
 	 .run = client_fault_run_group},
 	{.name = "fault day",

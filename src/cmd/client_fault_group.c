@@ -1,19 +1,7 @@
 /* fault groups, fault group: groups of reports, by a server's API (api/fault/groups.c). */
 #include "cmd/client_private.h"
-#include "wire/timetext.h"
 
 /* ---- What is printed ------------------------------------------------------------------------- */
-
-static void client_group_add_time(struct text_table *table, const struct json *object,
-				  const char *key)
-{
-	char text[TIME_PRINT_MAX_BYTES];
-	int64_t ms;
-	if (json_get_i64(object, key, &ms, NULL))
-		text_table_add(table, SLICE(""));
-	else
-		text_table_add(table, (struct slice){text, time_print(text, ms)});
-}
 
 static void client_group_print_list(const struct command_args *args, const struct json *root,
 				    UNUSED struct arena *arena)
@@ -28,8 +16,8 @@ static void client_group_print_list(const struct command_args *args, const struc
 		text_table_add_member(&table, group, "status");
 		text_table_add_member(&table, group, "count");
 		text_table_add_member(&table, group, "users");
-		client_group_add_time(&table, group, "first");
-		client_group_add_time(&table, group, "last");
+		client_fault_add_time(&table, group, "first");
+		client_fault_add_time(&table, group, "last");
 		text_table_add_member(&table, group, "title");
 		text_table_add_member(&table, group, "release");
 		text_table_add_member(&table, group, "assignee");
@@ -48,7 +36,7 @@ static void client_group_add_values(struct text_table *table, const struct json 
 		text_table_add(table, fact->key);
 		text_table_add_member(table, one, "value");
 		text_table_add_member(table, one, "count");
-		client_group_add_time(table, one, "last");
+		client_fault_add_time(table, one, "last");
 	}
 }
 
@@ -83,7 +71,7 @@ static void client_group_print(const struct command_args *args, const struct jso
 	text_table_add(&table, SLICE("reports"));
 	text_table_add_member(&table, root, "last_id");
 	text_table_add_member(&table, root, "count");
-	client_group_add_time(&table, root, "last");
+	client_fault_add_time(&table, root, "last");
 	for (const struct json *fact = facts ? facts->first : NULL; fact; fact = fact->next)
 		client_group_add_values(&table, fact);
 	for (const struct json *day = days ? days->first : NULL; day; day = day->next) {

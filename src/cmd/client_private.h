@@ -41,6 +41,8 @@ void client_route(struct buf *path, const struct command_args *args, const char 
 void client_path(struct buf *path, const char *route, const char *name);
 void client_param(struct buf *path, const char *name, const char *value);
 
+struct text_table;
+
 struct client_answer {
 	long status;
 	struct buf body;
@@ -86,6 +88,9 @@ int client_show(const struct command_args *args, const char *method, const char 
 /* The same of a route, with the parameters that rows name; JSON is printed as it comes. */
 int client_show_route(const struct command_args *args, const char *method, const char *route,
 		      client_print *print);
+
+/* A cell with the time of a member, which is in ms; empty where there is none. */
+void client_fault_add_time(struct text_table *table, const struct json *object, const char *key);
 
 /* `fault groups`; `fault group`, which says something of it if its options do. The exit status. */
 int client_fault_groups(const struct command_args *args);

@@ -123,7 +123,7 @@ extern const size_t fault_dictionary_1_bytes;
 /* A thread packs again and again: what zstd needs for it is kept until the thread ends. */
 static pthread_key_t arrival_packers;
 static pthread_once_t arrival_once = PTHREAD_ONCE_INIT;
-static ZSTD_CDict *arrival_packing; /* these two by all threads, which read them only */
+static ZSTD_CDict *arrival_packing; /* all threads read these two */
 static ZSTD_DDict *arrival_unpacking;
 
 static void arrival_free_packer(void *packer)

@@ -7,7 +7,11 @@
 #include "base/hash.h"
 #include "fault/facts.h"
 
+#define FAULT_HOUR_US INT64_C(3600000000)
+#define FAULT_DAY_US  (FAULT_HOURS * FAULT_HOUR_US)
+
 enum {
+	FAULT_HOURS = 24,               /* of a day */
 	FAULT_RUN_BITS = 12,            /* a row has so many sequence numbers: 1 << 12 */
 	FAULT_BODY_MAX_BYTES = 8 << 20, /* of an attribute's object, before it is compressed */
 	FAULT_FACTS_MAX = 64,
@@ -53,7 +57,7 @@ void fault_arrival_encode(const struct fault_arrival *arrival, struct buf *out);
 /* ERR_DAMAGED: no program wrote these bytes; ERR_VERSION: a later one did. */
 int fault_arrival_decode(struct slice bytes, struct fault_arrival *arrival) MUST_CHECK;
 
-/* Compresses a body, for `packed`; by which dictionary, it gives back. */
+/* Compresses a body, for `packed`. Returns the number of the dictionary, for `dictionary`. */
 uint64_t fault_body_pack(struct slice body, struct buf *packed);
 /* The body, appended to `out`. ERR_DAMAGED, ERR_VERSION (of a dictionary that is not known),
  * ERR_LIMIT. */

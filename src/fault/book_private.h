@@ -112,7 +112,7 @@ int book_load_day(struct fault_book *book, struct task_queue *queue, int64_t day
 /* Those of a closed day are not loaded with it. */
 int book_load_groups(struct fault_book *book, struct task_queue *queue, struct fault_day *day,
 		     struct errbuf *e) MUST_CHECK;
-/* Some cells of a day cannot be read: it is to be counted anew. */
+/* Logs that so many cells of a day cannot be read. The next pass counts the day anew. */
 void book_warn_damaged(struct fault_book *book, int64_t day, size_t cells);
 struct fault_day *book_find_day(const struct fault_book *book, int64_t day);
 void book_forget_day(struct fault_book *book, int64_t day);

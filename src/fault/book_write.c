@@ -148,8 +148,8 @@ static int book_send(struct book_writing *w)
 	return book_wait(w->book, w->queue, 0, w->e);
 }
 
-/* Where the write is full what it has is written first: of a checkpoint nothing counts before its
- * last cell, which is that of the book. */
+/* Adds a cell to the write. A write that is full is sent first: the cells of a checkpoint count
+ * only when its last cell is there, the cell of the book. */
 static int book_put(struct book_writing *w, enum table table, const struct store_parts *key,
 		    const struct store_parts *column, struct slice value)
 {
@@ -255,8 +255,8 @@ int book_begin_tenure(struct fault_book *book, struct task_queue *queue, int64_t
 	return 0;
 }
 
-/* That a group has reports on this day. It may stay without any: then its cell of the day says so.
- */
+/* Notes that a group has reports on this day. If a recount takes them away the note stays, and the
+ * group's cell of the day says that there are none. */
 static int book_put_group_day(struct book_writing *w, struct slice group)
 {
 	struct fault_parts key, column;

@@ -43,7 +43,7 @@ static int day_top_compare_sort(const void *a, const void *b)
 static void day_list_release(struct fault_list *list)
 {
 	for (size_t i = 0; i < list->count; i++)
-		mem_free((char *)(uintptr_t)list->list[i].id.data);
+		mem_free_slice(list->list[i].id);
 	mem_free(list->list);
 	*list = (struct fault_list){NULL, 0, 0};
 }
@@ -56,9 +56,9 @@ static bool day_list_add(struct fault_list *list, size_t max, struct fault_top t
 		at--;
 	if (at >= max)
 		return false;
-	top.id.data = mem_copy_text(top.id);
+	top.id = mem_copy_slice(top.id);
 	if (list->count == max)
-		mem_free((char *)(uintptr_t)list->list[--list->count].id.data);
+		mem_free_slice(list->list[--list->count].id);
 	GROW(list->list, list->room, list->count + 1);
 	memmove(list->list + at + 1, list->list + at, (list->count - at) * sizeof(*list->list));
 	list->list[at] = top;
@@ -237,7 +237,7 @@ void fault_day_add(struct fault_day *day, const struct fault_arrival *arrival)
 			 (struct fault_top){(uint64_t)facts->statements, arrival->id}))
 		day_touch(day, FAULT_COLUMN_STATEMENTS);
 	day->total++;
-	day->hours[(arrival->date_us - day->day * FAULT_DAY_US) / (FAULT_DAY_US / FAULT_HOURS)]++;
+	day->hours[(arrival->date_us - day->day * FAULT_DAY_US) / FAULT_HOUR_US]++;
 	day_touch(day, FAULT_COLUMN_TOTAL);
 	day_touch(day, FAULT_COLUMN_HOURS);
 	if (day->closed)
@@ -245,7 +245,7 @@ void fault_day_add(struct fault_day *day, const struct fault_arrival *arrival)
 	else
 		day_add_to_volumes(day, arrival);
 	day_add_to_groups(day, arrival);
-	/* By this cell a day is known that has its groups counted. */
+	/* This cell tells days whose groups are counted from days of before there were groups. */
 	if (!day->columns[FAULT_COLUMN_GROUPS_REST].version.tenure)
 		day_touch(day, FAULT_COLUMN_GROUPS_REST);
 }
@@ -471,7 +471,7 @@ static int day_write_column(struct fault_day *day, enum fault_column column,
 	return err;
 }
 
-/* To whom cells of names are given. */
+/* Takes cells of names, which do not know their row, and gives them on with it. */
 struct day_putting {
 	enum fault_row row;
 	fault_day_put *put;

@@ -3,9 +3,10 @@
  * of each group add up to. In memory, with what is known of its cells (doc/format-faults.md,
  * **Summaries**).
  *
- * Reports are added in any order, each once. What depends on an order that they did not come in
- * makes the day disordered: then it is to be counted anew, in the order of receipt. That happens
- * only where there are more names, or groups, than may be kept, and where the day is closed.
+ * Reports are added in any order, each once. Two counts depend on the order: which names and groups
+ * are kept where there are too many, and the lists of a closed day. A report that came out of order
+ * for one of these makes the day disordered. The owner then counts the day anew from its reports,
+ * in the order of receipt.
  *
  * Pure; one thread at a time. */
 #ifndef FAULT_DAY_H
@@ -13,12 +14,9 @@
 
 #include "fault/names.h"
 
-#define FAULT_DAY_US INT64_C(86400000000)
-
 enum {
 	FAULT_DAY_TEXT_BYTES = 8, /* YYYYMMDD */
 	FAULT_ROW_TEXT_BYTES = FAULT_DAY_TEXT_BYTES + 8,
-	FAULT_HOURS = 24,
 	FAULT_LIST_MAX = 1000,
 };
 

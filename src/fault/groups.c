@@ -16,7 +16,7 @@ void fault_groups_release(struct fault_groups *groups)
 		struct fault_group_sum *sum = fault_groups_at(groups, at);
 		if (!sum)
 			continue;
-		mem_free((char *)(uintptr_t)sum->name.data);
+		mem_free_slice(sum->name);
 		fault_tally_release(sum->tally);
 		mem_free(sum->tally);
 	}
@@ -32,7 +32,7 @@ void fault_group_history_release(struct fault_group_history *history)
 }
 
 /* NULL: there are too many. */
-static struct fault_group_sum *groups_sum(struct fault_groups *groups, struct slice name)
+static struct fault_group_sum *book_groups_sum(struct fault_groups *groups, struct slice name)
 {
 	bool added = false;
 	struct hash128 hash = hash128(name.data, name.len, 0);
@@ -45,13 +45,13 @@ static struct fault_group_sum *groups_sum(struct fault_groups *groups, struct sl
 		sum = hash_table_add(&groups->table, hash, sizeof(*sum), &added);
 	if (added)
 		*sum = (struct fault_group_sum){.hash = hash,
-						.name = {mem_copy_text(name), name.len},
+						.name = mem_copy_slice(name),
 						.tally = mem_zalloc(sizeof(*sum->tally))};
 	return sum;
 }
 
-static void history_add_day(struct fault_group_history *history, int64_t day,
-			    const struct fault_tally *tally)
+static void book_groups_add_history(struct fault_group_history *history, int64_t day,
+				    const struct fault_tally *tally)
 {
 	if (!tally->count)
 		return;
@@ -65,7 +65,7 @@ static void history_add_day(struct fault_group_history *history, int64_t day,
 /* ---- Of one day ------------------------------------------------------------------------------ */
 
 /* A question: about all groups, or about one. */
-struct groups_reading {
+struct book_groups_reading {
 	struct fault_book *book;
 	struct task_queue *queue;
 	const struct fault_tenures *tenures; /* by which cells are read */
@@ -79,7 +79,7 @@ struct groups_reading {
 	struct errbuf *e;
 };
 
-static int groups_check_time(struct groups_reading *r)
+static int book_groups_check_time(struct book_groups_reading *r)
 {
 	struct clock *clock = r->book->site->clock;
 	if (!r->deadline_us || r->looked_at++ % LOOK_EVERY ||
@@ -89,21 +89,21 @@ static int groups_check_time(struct groups_reading *r)
 }
 
 /* The groups of a day that is in memory. */
-static int groups_take_names(struct groups_reading *r, const struct fault_names *names)
+static int book_groups_take_names(struct book_groups_reading *r, const struct fault_names *names)
 {
 	int err = 0;
 	if (r->history) {
 		const struct fault_name *name = fault_names_find(names, r->group);
 		struct fault_tally tally = {0};
 		err = name ? fault_names_tally(names, name, r->facts, &tally) : 0;
-		history_add_day(r->history, r->day, &tally);
+		book_groups_add_history(r->history, r->day, &tally);
 		fault_tally_release(&tally);
 		return err;
 	}
 	for (size_t at = 0; at < names->table.slot_count && !err; at++) {
 		const struct fault_name *name = fault_names_at(names, at);
-		struct fault_group_sum *sum = name ? groups_sum(r->groups, name->name) : NULL;
-		err = groups_check_time(r);
+		struct fault_group_sum *sum = name ? book_groups_sum(r->groups, name->name) : NULL;
+		err = book_groups_check_time(r);
 		if (!err && sum)
 			err = fault_names_tally(names, name, r->facts, sum->tally);
 	}
@@ -111,9 +111,9 @@ static int groups_take_names(struct groups_reading *r, const struct fault_names 
 }
 
 /* A cell of a row of groups. */
-static int groups_take_cell(const struct store_cell *cell, void *owner)
+static int book_groups_take_cell(const struct store_cell *cell, void *owner)
 {
-	struct groups_reading *r = owner;
+	struct book_groups_reading *r = owner;
 	static const struct slice prefix = SLICE("group.");
 	struct slice column = cell->column.part[0], value;
 	struct fault_versioned versioned;
@@ -128,20 +128,20 @@ static int groups_take_cell(const struct store_cell *cell, void *owner)
 	err = err ? err : fault_tally_take(&tally, r->day * FAULT_DAY_US, value);
 	r->damaged += err != 0;
 	if (!err && r->history) {
-		history_add_day(r->history, r->day, &tally);
+		book_groups_add_history(r->history, r->day, &tally);
 	} else if (!err && tally.count) {
 		struct fault_group_sum *sum =
-			groups_sum(r->groups, (struct slice){column.data + prefix.len,
-							     column.len - prefix.len});
+			book_groups_sum(r->groups, (struct slice){column.data + prefix.len,
+								  column.len - prefix.len});
 		if (sum)
 			fault_tally_merge(sum->tally, &tally, r->facts);
 	}
 	fault_tally_release(&tally);
-	return groups_check_time(r);
+	return book_groups_check_time(r);
 }
 
 /* One cell of a day that is not in memory. */
-static int groups_read_cell(struct groups_reading *r)
+static int book_groups_read_cell(struct book_groups_reading *r)
 {
 	struct fault_parts key;
 	struct buf column;
@@ -155,34 +155,38 @@ static int groups_read_cell(struct groups_reading *r)
 		.table = TABLE_SUMMARIES, .key = key.parts, .column = {{buf_slice(&column)}}};
 	int err = book_read_wait(r->book, r->queue, r->e);
 	if (!err && request->cell_get.found)
-		err = groups_take_cell(&request->cell_get.cell, r);
+		err = book_groups_take_cell(&request->cell_get.cell, r);
 	buf_release(&column);
 	return err;
 }
 
-/* All of a day that is not in memory. Without the lock: a question may be about many days. */
-static int groups_read_row(struct groups_reading *r)
+/* Takes a day that is in the store only. Without the lock, since a question may be about many days.
+ */
+static int book_groups_read_row(struct book_groups_reading *r)
 {
 	const struct fault_book *book = r->book;
 	struct fault_parts key;
 	fault_summaries_key(&key, book->tenant, r->day, FAULT_ROW_GROUPS);
 	return store_row_wait(book->site->store, r->queue, clock_wall_ms(book->site->clock),
-			      TABLE_SUMMARIES, &key.parts, groups_take_cell, r, r->e);
+			      TABLE_SUMMARIES, &key.parts, book_groups_take_cell, r, r->e);
 }
 
-/* With the lock. A day with cells that cannot be read is one to be counted anew from then on: then
- * all is to be read again. */
-static int groups_look_at_damage(struct groups_reading *r)
+/* With the lock. The next pass counts a day anew of which a cell cannot be read. The question
+ * begins again, and counts that day itself. */
+static int book_groups_look_at_damage(struct book_groups_reading *r)
 {
 	if (!r->damaged)
 		return 0;
 	book_warn_damaged(r->book, r->day, r->damaged);
 	fault_book_touch(r->book);
-	return errbuf_set(r->e, ERR_RETRY, "groups of a day cannot be read, and are counted anew");
+	return errbuf_set(r->e, ERR_RETRY,
+			  "the counts of groups of a day cannot be read; the server makes them "
+			  "again from the reports");
 }
 
-/* What the book has of a day in memory, or counts anew. *here: that is all. */
-static int groups_read_here(struct groups_reading *r, int64_t number, bool *here)
+/* With the lock. Takes a day that is in memory, or that waits to be counted anew. *here false: the
+ * day is in the store only, and nothing was taken. */
+static int book_groups_read_here(struct book_groups_reading *r, int64_t number, bool *here)
 {
 	const struct fault_day *day = book_find_day(r->book, number);
 	struct fault_day *fresh = NULL;
@@ -191,112 +195,115 @@ static int groups_read_here(struct groups_reading *r, int64_t number, bool *here
 	*here = true;
 	if (book_days_have(&r->book->recount, number)) {
 		int err = book_count_day(r->book, r->queue, number, &fresh, r->e);
-		err = err ? err : groups_take_names(r, &fresh->groups);
+		err = err ? err : book_groups_take_names(r, &fresh->groups);
 		fault_day_free(fresh);
 		return err;
 	}
 	*here = day && day->has_groups;
-	return *here ? groups_take_names(r, &day->groups) : 0;
+	return *here ? book_groups_take_names(r, &day->groups) : 0;
 }
 
 /* ---- Of several days ------------------------------------------------------------------------- */
 
-struct groups_days {
+struct book_groups_days {
 	int64_t *list;
 	size_t count, room;
 };
 
-static void groups_add_day(struct groups_days *days, int64_t day)
+static void book_groups_add_day(struct book_groups_days *days, int64_t day)
 {
 	GROW(days->list, days->room, days->count + 1);
 	days->list[days->count++] = day;
 }
 
-static int groups_take_day(const struct store_cell *cell, void *owner)
+static int book_groups_take_day(const struct store_cell *cell, void *owner)
 {
 	int64_t day;
 	if (!fault_day_parse(cell->column.part[0], &day))
-		groups_add_day(owner, day);
+		book_groups_add_day(owner, day);
 	return 0;
 }
 
-static int groups_compare_days(const void *one, const void *other)
+static int book_groups_compare_days(const void *one, const void *other)
 {
 	int64_t a = *(const int64_t *)one, b = *(const int64_t *)other;
 	return (a > b) - (a < b);
 }
 
-/* On which days a group may have reports: by checkpoints, and by what the book knows beside them.
- */
-static int groups_list_days(struct groups_reading *r, struct groups_days *days)
+/* Lists the days on which a group may have reports: those that checkpoints have noted, and those of
+ * which the book knows more than the last checkpoint. */
+static int book_groups_list_days(struct book_groups_reading *r, struct book_groups_days *days)
 {
 	const struct fault_book *book = r->book;
 	struct fault_parts key;
 	fault_groups_key(&key, book->tenant, r->group);
 	int err = store_row_wait(book->site->store, r->queue, clock_wall_ms(book->site->clock),
-				 TABLE_FAULT_GROUPS, &key.parts, groups_take_day, days, r->e);
+				 TABLE_FAULT_GROUPS, &key.parts, book_groups_take_day, days, r->e);
 	for (size_t i = 0; i < book->day_count && !err; i++)
-		groups_add_day(days, book->days[i]->day);
+		book_groups_add_day(days, book->days[i]->day);
 	for (size_t i = 0; i < book->recount.count && !err; i++)
-		groups_add_day(days, book->recount.list[i].day);
+		book_groups_add_day(days, book->recount.list[i].day);
 	if (days->count)
-		qsort(days->list, days->count, sizeof(*days->list), groups_compare_days);
+		qsort(days->list, days->count, sizeof(*days->list), book_groups_compare_days);
 	return err;
 }
 
-static int groups_read_history(struct groups_reading *r)
+static int book_groups_read_history(struct book_groups_reading *r)
 {
-	struct groups_days days = {NULL, 0, 0};
+	struct book_groups_days days = {NULL, 0, 0};
 	r->damaged = 0;
 	int err = book_catch_up(r->book, r->queue, r->e);
 	r->tenures = &r->book->tenures;
-	err = err ? err : groups_list_days(r, &days);
+	err = err ? err : book_groups_list_days(r, &days);
 	for (size_t i = 0; i < days.count && !err; i++) {
 		bool here;
 		if (i > 0 && days.list[i] == days.list[i - 1])
 			continue;
-		err = groups_read_here(r, days.list[i], &here);
-		err = err || here ? err : groups_read_cell(r);
-		err = err ? err : groups_look_at_damage(r);
+		err = book_groups_read_here(r, days.list[i], &here);
+		err = err || here ? err : book_groups_read_cell(r);
+		err = err ? err : book_groups_look_at_damage(r);
 	}
 	mem_free(days.list);
 	return err;
 }
 
-/* With the lock: the days that the book has. The others are listed, to be read by these tenures. */
-static int groups_begin_all(struct groups_reading *r, const struct fault_groups_question *question,
-			    struct groups_days *others, struct fault_tenures *tenures)
+/* With the lock. Takes the days that the book has, and lists the others, which are to be read by
+ * these tenures. */
+static int book_groups_begin_all(struct book_groups_reading *r,
+				 const struct fault_groups_question *question,
+				 struct book_groups_days *others, struct fault_tenures *tenures)
 {
 	r->damaged = 0;
 	int err = book_catch_up(r->book, r->queue, r->e);
 	for (int64_t day = question->first_day; day <= question->last_day && !err; day++) {
 		bool here;
-		err = groups_read_here(r, day, &here);
+		err = book_groups_read_here(r, day, &here);
 		if (!err && !here)
-			groups_add_day(others, day);
+			book_groups_add_day(others, day);
 	}
 	for (size_t i = 0; i < r->book->tenures.count && !err; i++)
 		fault_tenures_put(tenures, r->book->tenures.list[i]);
 	return err;
 }
 
-static int groups_read_all(struct groups_reading *r, const struct fault_groups_question *question)
+static int book_groups_read_all(struct book_groups_reading *r,
+				const struct fault_groups_question *question)
 {
-	struct groups_days others = {NULL, 0, 0};
+	struct book_groups_days others = {NULL, 0, 0};
 	struct fault_tenures tenures = {NULL, 0, 0};
 	pthread_mutex_lock(&r->book->lock);
-	int err = groups_begin_all(r, question, &others, &tenures);
+	int err = book_groups_begin_all(r, question, &others, &tenures);
 	pthread_mutex_unlock(&r->book->lock);
 	r->tenures = &tenures;
 	for (size_t i = 0; i < others.count && !err; i++) {
 		r->looked_at = 0; /* once a day at least */
 		r->day = others.list[i];
-		err = groups_check_time(r);
-		err = err ? err : groups_read_row(r);
+		err = book_groups_check_time(r);
+		err = err ? err : book_groups_read_row(r);
 		if (err || !r->damaged)
 			continue;
 		pthread_mutex_lock(&r->book->lock);
-		err = groups_look_at_damage(r);
+		err = book_groups_look_at_damage(r);
 		pthread_mutex_unlock(&r->book->lock);
 	}
 	mem_free(others.list);
@@ -304,8 +311,9 @@ static int groups_read_all(struct groups_reading *r, const struct fault_groups_q
 	return err;
 }
 
-/* What was read does not fit together: the next time it begins with the last checkpoint. */
-static void groups_forget(struct groups_reading *r)
+/* With the lock. The cells that were read are of checkpoints that the book does not know, so it is
+ * to begin with the last checkpoint. Damage alone is no reason for that. */
+static void book_groups_forget(struct book_groups_reading *r)
 {
 	if (!r->damaged)
 		r->book->owned = r->book->restored = false;
@@ -315,21 +323,21 @@ int fault_book_read_groups(struct fault_book *book, struct task_queue *queue,
 			   const struct fault_groups_question *question,
 			   struct fault_groups *groups, struct errbuf *e)
 {
-	struct groups_reading r = {.book = book,
-				   .queue = queue,
-				   .groups = groups,
-				   .facts = question->facts,
-				   .deadline_us = question->deadline_us,
-				   .e = e};
+	struct book_groups_reading r = {.book = book,
+					.queue = queue,
+					.groups = groups,
+					.facts = question->facts,
+					.deadline_us = question->deadline_us,
+					.e = e};
 	ASSERT(question->last_day - question->first_day < FAULT_GROUPS_DAYS_MAX);
 	*groups = (struct fault_groups){0};
-	int err = groups_read_all(&r, question);
+	int err = book_groups_read_all(&r, question);
 	for (int i = 0; i < RETRIES_MAX && err == ERR_RETRY; i++) {
 		fault_groups_release(groups);
 		pthread_mutex_lock(&book->lock);
-		groups_forget(&r);
+		book_groups_forget(&r);
 		pthread_mutex_unlock(&book->lock);
-		err = groups_read_all(&r, question);
+		err = book_groups_read_all(&r, question);
 	}
 	return err;
 }
@@ -337,19 +345,19 @@ int fault_book_read_groups(struct fault_book *book, struct task_queue *queue,
 int fault_book_read_group(struct fault_book *book, struct task_queue *queue, struct slice group,
 			  struct fault_group_history *history, struct errbuf *e)
 {
-	struct groups_reading r = {.book = book,
-				   .queue = queue,
-				   .history = history,
-				   .group = group,
-				   .facts = FAULT_TALLY_ALL,
-				   .e = e};
+	struct book_groups_reading r = {.book = book,
+					.queue = queue,
+					.history = history,
+					.group = group,
+					.facts = FAULT_TALLY_ALL,
+					.e = e};
 	*history = (struct fault_group_history){0};
 	pthread_mutex_lock(&book->lock);
-	int err = groups_read_history(&r);
+	int err = book_groups_read_history(&r);
 	for (int i = 0; i < RETRIES_MAX && err == ERR_RETRY; i++) {
 		fault_group_history_release(history);
-		groups_forget(&r);
-		err = groups_read_history(&r);
+		book_groups_forget(&r);
+		err = book_groups_read_history(&r);
 	}
 	pthread_mutex_unlock(&book->lock);
 	return err;

@@ -45,7 +45,7 @@ static inline struct fault_group_sum *fault_groups_at(const struct fault_groups 
 
 struct fault_group_day {
 	int64_t day; /* since the epoch */
-	uint64_t count, hours[FAULT_TALLY_HOURS];
+	uint64_t count, hours[FAULT_HOURS];
 };
 
 /* One group, of all days. */

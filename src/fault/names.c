@@ -24,11 +24,6 @@ static void names_drop_tally(struct fault_name *name)
 	name->tally = NULL;
 }
 
-static void names_drop_text(struct slice text)
-{
-	mem_free((char *)(uintptr_t)text.data);
-}
-
 void fault_names_release(struct fault_names *names)
 {
 	for (size_t at = 0; at < names->table.slot_count; at++) {
@@ -36,8 +31,8 @@ void fault_names_release(struct fault_names *names)
 		if (!name)
 			continue;
 		names_drop_tally(name);
-		names_drop_text(name->name);
-		names_drop_text(name->written);
+		mem_free_slice(name->name);
+		mem_free_slice(name->written);
 	}
 	hash_table_release(&names->table);
 	fault_names_init(names, names->day_us, names->max, names->tallies);
@@ -50,7 +45,7 @@ static struct fault_name *names_slot(struct fault_names *names, struct slice tex
 	struct hash128 hash = hash128(text.data, text.len, 0);
 	struct fault_name *name = hash_table_add(&names->table, hash, sizeof(*name), &added);
 	if (added)
-		name->name = (struct slice){mem_copy_text(text), text.len};
+		name->name = mem_copy_slice(text);
 	return name;
 }
 
@@ -95,7 +90,7 @@ static int64_t names_latest_first_us(const struct fault_names *names)
 	return latest_us;
 }
 
-/* That its cell can be read is known since it was loaded. */
+/* The cell can be read: fault_names_load has done so. */
 static void names_unpack(const struct fault_names *names, struct fault_name *name)
 {
 	if (name->tally)
@@ -128,7 +123,7 @@ bool fault_names_add(struct fault_names *names, struct slice text,
 	return true;
 }
 
-/* Names that are none any more stay with a count of 0 until that is written. */
+/* The slots stay: the next checkpoint has to write that these names have no reports. */
 static void names_empty(struct fault_names *names)
 {
 	for (size_t at = 0; at < names->table.slot_count; at++) {
@@ -164,7 +159,7 @@ void fault_names_replace(struct fault_names *names, struct fault_names *fresh)
 
 /* ---- Cells ----------------------------------------------------------------------------------- */
 
-/* What the cell of a name is to hold; nothing: there is none. */
+/* The value of a name's cell. It is empty for a name without reports. */
 static void names_put(const struct fault_names *names, const struct fault_name *name,
 		      struct buf *out)
 {
@@ -218,8 +213,8 @@ int fault_names_load(struct fault_names *names, struct slice column, struct slic
 	name->first_us = first_us;
 	name->entered = true;
 	name->version = version;
-	names_drop_text(name->written);
-	name->written = (struct slice){mem_copy_text(value), value.len};
+	mem_free_slice(name->written);
+	name->written = mem_copy_slice(value);
 	if (names->count >= names->max)
 		names->latest_first_us =
 			larger_of(names->latest_first_us, names_latest_first_us(names));
@@ -275,8 +270,8 @@ static void names_note_written(const struct fault_names *names, struct fault_nam
 	struct buf value;
 	buf_init(&value, NAMES_VALUE_MAX_BYTES);
 	names_put(names, name, &value);
-	names_drop_text(name->written);
-	name->written = (struct slice){mem_copy_text(buf_slice(&value)), value.len};
+	mem_free_slice(name->written);
+	name->written = mem_copy_slice(buf_slice(&value));
 	name->version = version;
 	name->entered |= name->count > 0;
 	name->dirty = false;

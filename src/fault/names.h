@@ -2,11 +2,12 @@
  * cell of a row of the day. At most so many names are counted, in the order of receipt; reports of
  * further ones are the rest.
  *
- * Reports are added in any order. Where a report came before one that was counted in its place, the
- * names are `disordered`: they are to be counted anew, in the order of receipt.
+ * Reports are added in any order. If a report was received before the first report of a name that
+ * was counted in its place, the names are `disordered`: whoever has the reports counts them anew,
+ * in the order of receipt.
  *
- * Of a name of a group a tally is kept, too. It is in memory as its cell's bytes, but for those
- * that reports were added to since the last checkpoint.
+ * Each group has a tally, too. A tally lies in memory as the bytes of its cell. It is unpacked when
+ * a report is added, until the next checkpoint is written.
  *
  * Pure; one thread at a time. */
 #ifndef FAULT_NAMES_H
@@ -49,11 +50,11 @@ void fault_names_release(struct fault_names *names);
 /* False: the report is of the rest. */
 bool fault_names_add(struct fault_names *names, struct slice name,
 		     const struct fault_arrival *arrival);
-/* What there is takes the place of all; of `fresh` nothing is left. */
+/* The names of `fresh` take the place of all names; `fresh` is empty then. */
 void fault_names_replace(struct fault_names *names, struct fault_names *fresh);
 
 const struct fault_name *fault_names_find(const struct fault_names *names, struct slice name);
-/* The name at a place of the table below its slot_count; NULL: there is none with a report. */
+/* The name at a place of the table below its slot_count; NULL: no name with reports is there. */
 const struct fault_name *fault_names_at(const struct fault_names *names, size_t at);
 /* The tally of a group, some facts of it (tally.h), is added to `to`. ERR_DAMAGED: no program wrote
  * its cell. */

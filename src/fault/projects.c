@@ -263,7 +263,7 @@ static int projects_read(struct fault_projects *projects, struct task_queue *que
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
-/* As store_put_if_wait; what is written is in memory, too. */
+/* Writes a project, as store_put_if_wait does, and then keeps it in memory. */
 static int projects_write(struct fault_projects *projects, struct task_queue *queue,
 			  const struct fault_project *project, uint64_t version)
 {

@@ -60,7 +60,7 @@ static int release_compare_identifiers(struct slice a, struct slice b)
 	return slice_compare(a, b);
 }
 
-/* One that has such a part comes before one that has none. */
+/* A version with a part behind `-` comes before the same version without. */
 static int release_compare_before(struct slice a, struct slice b)
 {
 	if (!a.len || !b.len)

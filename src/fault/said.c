@@ -15,16 +15,10 @@ enum {
 	SAID_TRIES = 20,
 };
 
-#define SAID_HOUR_US INT64_C(3600000000)
-
 /* ---- The status ------------------------------------------------------------------------------ */
 
-const char *fault_status_name(enum fault_status status)
-{
-	static const char *const names[] = {
-		[FAULT_OPEN] = "open", [FAULT_RESOLVED] = "resolved", [FAULT_MUTED] = "muted"};
-	return names[status];
-}
+const char *const fault_statuses[] = {
+	[FAULT_OPEN] = "open", [FAULT_RESOLVED] = "resolved", [FAULT_MUTED] = "muted", NULL};
 
 /* Whether a release is the one that was said to have the mend, or later. */
 static bool said_has_mend(const struct fault_said *said, const struct fault_values *releases,
@@ -56,12 +50,12 @@ static bool said_is_regressed(const struct fault_said *said, const struct fault_
 	return false;
 }
 
-/* Reports of an hour, by its number since the epoch; none before it was said. */
+/* The reports of an hour that came after the status was said. */
 static uint64_t said_hour(const struct fault_said *said, const struct fault_group_day *day,
 			  size_t hour)
 {
-	int64_t number = day->day * FAULT_TALLY_HOURS + (int64_t)hour;
-	int64_t from = floor_div(said->said_us, SAID_HOUR_US);
+	int64_t number = day->day * FAULT_HOURS + (int64_t)hour;
+	int64_t from = floor_div(said->said_us, FAULT_HOUR_US);
 	uint64_t count = day->hours[hour];
 	if (number < from)
 		return 0;
@@ -70,23 +64,23 @@ static uint64_t said_hour(const struct fault_said *said, const struct fault_grou
 	return count - smaller_of(count, said->before_of_hour);
 }
 
-/* Whether so many reports came within so many successive hours: for each hour with reports those
- * that end with it. */
+/* Whether `until` reports came within `hours` successive hours. Looks at the hours that end with
+ * each hour in turn. */
 static bool said_is_over_within(const struct fault_said *said,
 				const struct fault_group_history *history)
 {
 	size_t first_day = 0, first_hour = 0;
 	uint64_t sum = 0;
 	for (size_t d = 0; d < history->count; d++) {
-		for (size_t h = 0; h < FAULT_TALLY_HOURS; h++) {
-			int64_t number = history->days[d].day * FAULT_TALLY_HOURS + (int64_t)h;
+		for (size_t h = 0; h < FAULT_HOURS; h++) {
+			int64_t number = history->days[d].day * FAULT_HOURS + (int64_t)h;
 			sum += said_hour(said, &history->days[d], h);
-			while (number - (history->days[first_day].day * FAULT_TALLY_HOURS +
+			while (number - (history->days[first_day].day * FAULT_HOURS +
 					 (int64_t)first_hour) >=
 			       (int64_t)said->hours) {
 				sum -= said_hour(said, &history->days[first_day], first_hour);
-				first_day += first_hour == FAULT_TALLY_HOURS - 1;
-				first_hour = (first_hour + 1) % FAULT_TALLY_HOURS;
+				first_day += first_hour == FAULT_HOURS - 1;
+				first_hour = (first_hour + 1) % FAULT_HOURS;
 			}
 			if (sum >= said->until)
 				return true;
@@ -117,14 +111,13 @@ enum fault_status fault_said_status(const struct fault_said *said,
 void fault_said_count_before(struct fault_said *said, const struct fault_group_history *history,
 			     int64_t now_us)
 {
-	int64_t hour = floor_div(now_us, SAID_HOUR_US);
+	int64_t hour = floor_div(now_us, FAULT_HOUR_US);
 	said->before = history->tally.count;
 	said->before_of_hour = 0;
 	for (size_t d = 0; d < history->count; d++)
-		if (history->days[d].day == floor_div(hour, FAULT_TALLY_HOURS))
+		if (history->days[d].day == floor_div(hour, FAULT_HOURS))
 			said->before_of_hour =
-				history->days[d]
-					.hours[hour - history->days[d].day * FAULT_TALLY_HOURS];
+				history->days[d].hours[hour - history->days[d].day * FAULT_HOURS];
 }
 
 /* ---- Cells ----------------------------------------------------------------------------------- */
@@ -180,7 +173,7 @@ int fault_said_decode(struct slice bytes, struct fault_said *said)
 
 /* ---- In the store ---------------------------------------------------------------------------- */
 
-/* What is there, with texts in the arena. *version 0: nothing. */
+/* Reads the cell of a group; texts go to the arena. *version 0: there is no cell. */
 static int said_read(const struct fault_site *site, struct task_queue *queue, struct slice tenant,
 		     struct slice group, struct arena *arena, struct fault_said *said,
 		     uint64_t *version, struct errbuf *e)
@@ -253,7 +246,7 @@ int fault_said_write(const struct fault_site *site, struct task_queue *queue, st
 		   : 0;
 }
 
-/* Of whoever reads all of them. */
+/* Reads what was said of all groups of a tenant. */
 struct said_reading {
 	struct arena *arena;
 	struct fault_said_list *list;

@@ -33,10 +33,11 @@ struct fault_said {
 	int64_t said_us; /* when the status was said */
 	enum fault_resolved resolved;
 	struct slice release; /* len 0: none. Of RESOLVED_AFTER: there was none then */
-	/* Of a muted group: it is open again after so many further reports; 0: never. */
+	/* Of a muted group. So many further reports open it; 0: no number of reports does. */
 	uint64_t until;
-	uint64_t hours; /* that is, within so many successive hours; 0: within any time */
-	/* How many there were when it was said: of all time, and of that hour. */
+	/* Only reports within so many successive hours count together; 0: all do. */
+	uint64_t hours;
+	/* Reports of the group when the status was said: of all time, and of that hour. */
 	uint64_t before, before_of_hour;
 	struct slice assignee;
 	struct fault_bug bugs[FAULT_SAID_BUGS_MAX];
@@ -48,7 +49,8 @@ struct fault_said {
  * releases are no versions (release.h), one is later than another whose first report came later. */
 enum fault_status fault_said_status(const struct fault_said *said,
 				    const struct fault_group_history *history, bool *again);
-const char *fault_status_name(enum fault_status status);
+/* What each status is called; ends with NULL. */
+extern const char *const fault_statuses[];
 
 /* How many reports a group had until now, for `before` and `before_of_hour`. */
 void fault_said_count_before(struct fault_said *said, const struct fault_group_history *history,
@@ -65,9 +67,9 @@ int fault_said_read(const struct fault_site *site, struct task_queue *queue, str
 		    struct slice group, struct arena *arena, struct fault_said *said,
 		    struct errbuf *e) MUST_CHECK;
 
-/* Changes it: `change` makes of what is there what is to be there, and may be called again where
- * somebody else came first; it may refuse, with a sentence. ERR_UNKNOWN: nobody knows whether it
- * is there. */
+/* Changes what was said of a group. `change` is given what is stored, and turns it into what is to
+ * be stored, or refuses with a sentence. It is called again if another writer came first.
+ * ERR_UNKNOWN: nobody knows whether the change is stored. */
 typedef int fault_said_change(void *owner, struct fault_said *said, struct errbuf *e);
 int fault_said_write(const struct fault_site *site, struct task_queue *queue, struct slice tenant,
 		     struct slice group, fault_said_change *change, void *owner,

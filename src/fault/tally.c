@@ -34,19 +34,9 @@ enum fault_text fault_tally_fact_text(enum fault_tally_fact fact)
 	return tally_facts[fact].text;
 }
 
-static struct slice tally_keep(struct slice text)
-{
-	return (struct slice){mem_copy_text(text), text.len};
-}
-
-static void tally_drop(struct slice text)
-{
-	mem_free((char *)(uintptr_t)text.data);
-}
-
 /* ---- Values ---------------------------------------------------------------------------------- */
 
-/* The text as it is kept; `room` is for one that is cut. */
+/* The text that is kept of a value; a text that is cut is made in `room`. */
 static struct slice tally_cut(struct slice text, char room[FAULT_VALUE_MAX_BYTES + 1])
 {
 	if (text.len <= FAULT_VALUE_MAX_BYTES)
@@ -81,7 +71,7 @@ static void tally_note(struct fault_value *value, uint64_t count, int64_t first_
 	value->count += count;
 }
 
-/* Most facts of most groups have one value, and groups are many. */
+/* From room for one value on: groups are many, and most of their facts have one value. */
 static void tally_make_room(struct fault_values *values)
 {
 	if (values->count < values->room)
@@ -90,7 +80,7 @@ static void tally_make_room(struct fault_values *values)
 	values->list = mem_resize_array(values->list, values->room, sizeof(*values->list));
 }
 
-/* Some reports of a value, which is kept, or is not among those with the least hashes. */
+/* Adds some reports of a value. If its hash is not among the least ones they go to the rest. */
 static void tally_add_value(struct fault_values *values, size_t max, struct slice text,
 			    uint64_t count, int64_t first_us, int64_t last_us)
 {
@@ -106,20 +96,20 @@ static void tally_add_value(struct fault_values *values, size_t max, struct slic
 	}
 	if (values->count == max) {
 		values->rest += values->list[--values->count].count;
-		tally_drop(values->list[values->count].text);
+		mem_free_slice(values->list[values->count].text);
 	}
 	tally_make_room(values);
 	struct fault_value *added = &values->list[at];
 	memmove(added + 1, added, (values->count - at) * sizeof(*added));
 	values->count++;
-	*added = (struct fault_value){.hash = hash, .text = tally_keep(text)};
+	*added = (struct fault_value){.hash = hash, .text = mem_copy_slice(text)};
 	tally_note(added, count, first_us, last_us);
 }
 
 static void tally_release_values(struct fault_values *values)
 {
 	for (size_t i = 0; i < values->count; i++)
-		tally_drop(values->list[i].text);
+		mem_free_slice(values->list[i].text);
 	mem_free(values->list);
 }
 
@@ -142,6 +132,16 @@ const struct fault_value *fault_values_find(const struct fault_values *values, s
 	size_t at = tally_place(values, hash);
 	bool there = at < values->count && values->list[at].hash == hash;
 	return there ? &values->list[at] : NULL;
+}
+
+const struct fault_value *fault_values_newest(const struct fault_values *values)
+{
+	const struct fault_value *newest = NULL;
+	for (size_t i = 0; i < values->count; i++)
+		if (values->list[i].text.len &&
+		    (!newest || values->list[i].last_us > newest->last_us))
+			newest = &values->list[i];
+	return newest;
 }
 
 static int tally_compare_counts(const void *one, const void *other)
@@ -167,9 +167,9 @@ size_t fault_values_largest(const struct fault_values *values, const struct faul
 
 void fault_tally_release(struct fault_tally *tally)
 {
-	tally_drop(tally->first.id);
-	tally_drop(tally->last.id);
-	tally_drop(tally->title);
+	mem_free_slice(tally->first.id);
+	mem_free_slice(tally->last.id);
+	mem_free_slice(tally->title);
 	for (size_t i = 0; i < FAULT_TALLY_FACTS; i++)
 		tally_release_values(&tally->values[i]);
 	*tally = (struct fault_tally){0};
@@ -184,18 +184,19 @@ static bool tally_is_before(int64_t date_us, struct slice id, const struct fault
 
 static void tally_set_end(struct fault_tally_end *end, int64_t date_us, struct slice id)
 {
-	tally_drop(end->id);
-	*end = (struct fault_tally_end){date_us, tally_keep(id)};
+	mem_free_slice(end->id);
+	*end = (struct fault_tally_end){date_us, mem_copy_slice(id)};
 }
 
-/* Whether what has this first report is earlier than all that there is; the title is its. */
+/* The first and the last of some reports become those of the tally, if they are. The title is that
+ * of the first report. */
 static void tally_note_ends(struct fault_tally *tally, int64_t first_us, struct slice first,
 			    struct slice title, int64_t last_us, struct slice last)
 {
 	if (!tally->count || tally_is_before(first_us, first, &tally->first)) {
 		tally_set_end(&tally->first, first_us, first);
-		tally_drop(tally->title);
-		tally->title = tally_keep(title);
+		mem_free_slice(tally->title);
+		tally->title = mem_copy_slice(title);
 	}
 	if (!tally->count || !tally_is_before(last_us, last, &tally->last))
 		tally_set_end(&tally->last, last_us, last);
@@ -203,11 +204,11 @@ static void tally_note_ends(struct fault_tally *tally, int64_t first_us, struct 
 
 void fault_tally_add(struct fault_tally *tally, const struct fault_arrival *arrival)
 {
-	int64_t date_us = arrival->date_us, hour_us = INT64_C(3600000000);
+	int64_t date_us = arrival->date_us;
 	const struct slice *texts = arrival->facts.texts;
 	tally_note_ends(tally, date_us, arrival->id, texts[FAULT_TITLE], date_us, arrival->id);
 	tally->count++;
-	tally->hours[floor_div(date_us, hour_us) - floor_div(date_us, 24 * hour_us) * 24]++;
+	tally->hours[(date_us - floor_div(date_us, FAULT_DAY_US) * FAULT_DAY_US) / FAULT_HOUR_US]++;
 	for (size_t i = 0; i < FAULT_TALLY_FACTS; i++) {
 		char room[FAULT_VALUE_MAX_BYTES + 1];
 		struct slice text = tally_cut(texts[tally_facts[i].text], room);
@@ -224,7 +225,7 @@ void fault_tally_merge(struct fault_tally *tally, const struct fault_tally *othe
 	tally_note_ends(tally, other->first.date_us, other->first.id, other->title,
 			other->last.date_us, other->last.id);
 	tally->count += other->count;
-	for (size_t h = 0; h < FAULT_TALLY_HOURS; h++)
+	for (size_t h = 0; h < FAULT_HOURS; h++)
 		tally->hours[h] += other->hours[h];
 	for (size_t i = 0; i < FAULT_TALLY_FACTS; i++) {
 		const struct fault_values *from = &other->values[i];
@@ -240,7 +241,6 @@ void fault_tally_merge(struct fault_tally *tally, const struct fault_tally *othe
 
 /* ---- Cells ----------------------------------------------------------------------------------- */
 
-/* What is of one moment is said once: the time, and the id of a last report that is the first. */
 static void tally_put_times(struct buf *out, int64_t day_us, int64_t first_us, int64_t last_us)
 {
 	fault_put_varint(out, (uint64_t)(first_us - day_us));
@@ -270,10 +270,10 @@ void fault_tally_put(const struct fault_tally *tally, int64_t day_us, struct buf
 	fault_put_text(out, tally->first.id);
 	fault_put_text(out, tally->count == 1 ? SLICE("") : tally->last.id);
 	fault_put_text(out, tally->title);
-	for (size_t h = 0; h < FAULT_TALLY_HOURS; h++)
+	for (size_t h = 0; h < FAULT_HOURS; h++)
 		hours |= (uint64_t)(tally->hours[h] > 0) << h;
 	fault_put_varint(out, hours);
-	for (size_t h = 0; h < FAULT_TALLY_HOURS; h++)
+	for (size_t h = 0; h < FAULT_HOURS; h++)
 		if (tally->hours[h])
 			fault_put_varint(out, tally->hours[h]);
 	fault_put_varint(out, FAULT_TALLY_FACTS);
@@ -281,11 +281,11 @@ void fault_tally_put(const struct fault_tally *tally, int64_t day_us, struct buf
 		tally_put_values(&tally->values[i], day_us, out);
 }
 
-/* Times of a day, the later one second. */
+/* When the first and the last report came: since midnight, and since the first. */
 static void tally_take_times(struct cursor *c, int64_t day_us, int64_t *first_us, int64_t *last_us)
 {
 	uint64_t first = cursor_varint(c), behind = cursor_varint(c);
-	if (first > INT64_C(86400000000) || behind > INT64_C(86400000000))
+	if (first > FAULT_DAY_US || behind > FAULT_DAY_US)
 		c->bad = true;
 	*first_us = day_us + (c->bad ? 0 : (int64_t)first);
 	*last_us = *first_us + (c->bad ? 0 : (int64_t)behind);
@@ -332,7 +332,7 @@ int fault_tally_take(struct fault_tally *tally, int64_t day_us, struct slice val
 	struct slice last = fault_take_text(&c, FAULT_ID_MAX_BYTES);
 	struct slice title = fault_take_text(&c, FAULT_LABEL_MAX_BYTES);
 	uint64_t hours = cursor_varint(&c);
-	for (size_t h = 0; h < FAULT_TALLY_HOURS; h++)
+	for (size_t h = 0; h < FAULT_HOURS; h++)
 		tally->hours[h] = hours >> h & 1 ? cursor_varint(&c) : 0;
 	if (c.bad || !count)
 		return ERR_DAMAGED;

@@ -15,7 +15,6 @@
 #include "fault/arrival.h"
 
 enum {
-	FAULT_TALLY_HOURS = 24,
 	FAULT_VALUE_MAX_BYTES = 80, /* a longer text is cut, and closed by its hash */
 	FAULT_VALUES_MAX = 1000,    /* of any fact */
 };
@@ -56,8 +55,8 @@ struct fault_tally_end {
 };
 
 struct fault_tally {
-	uint64_t count;                    /* 0: nothing else is set */
-	uint64_t hours[FAULT_TALLY_HOURS]; /* of the day in UTC, of all days */
+	uint64_t count;              /* 0: nothing else is set */
+	uint64_t hours[FAULT_HOURS]; /* of the day in UTC, of all days */
 	struct fault_tally_end first, last;
 	struct slice title; /* the first's; the tally's */
 	struct fault_values values[FAULT_TALLY_FACTS];
@@ -73,6 +72,8 @@ void fault_tally_merge(struct fault_tally *tally, const struct fault_tally *othe
 uint64_t fault_values_distinct(const struct fault_values *values, bool *about);
 /* NULL: no report has it, or it is not kept. */
 const struct fault_value *fault_values_find(const struct fault_values *values, struct slice text);
+/* The value of the newest report that has one; NULL: none has. */
+const struct fault_value *fault_values_newest(const struct fault_values *values);
 /* The values with most reports, of equal ones by text; `to` has room for all that are kept. Those
  * of reports without the fact are left out. */
 size_t fault_values_largest(const struct fault_values *values, const struct fault_value **to);

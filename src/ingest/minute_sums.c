@@ -7,8 +7,8 @@
 
 enum {
 	MINUTE_MS = 60000,
-	/* Places of samples within a minute: at its begin, since queries that end now do not show
-	 * what lies after it. */
+	/* Samples lie in the first ten seconds of their minute: a query that ends now does not show
+	 * a sample that lies after now. */
 	MINUTE_PLACES = 10000,
 	SUMS_MAX = 10000,
 	SUMS_INTERVAL_MS = 1000,
@@ -111,7 +111,7 @@ bool minute_sums_idle(const struct minute_sums *sums)
 	return !sums->writing;
 }
 
-/* All are written: sums that follow are others, also where they are of the same minute. */
+/* All sums are written. A later sum of the same minute and series is another sample. */
 static void sums_begin_anew(struct minute_sums *sums)
 {
 	ASSERT(!sums->changed && !sums->under_way);

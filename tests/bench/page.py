@@ -91,17 +91,17 @@ ROLLUP_ROWS = [
 ]
 
 FAULT_ROWS = [
-    ("reports of 5 KB of known groups, per CPU-second", "reports of 5 KB per CPU-s", "", True, "",
-     ""),
+    ("reports of 5 KB of known groups, per CPU-second", "reports of 5 KB per CPU-s", "", True,
+     "1.5 k", "6 k"),
     ("the same, each the first of its group", "first reports of groups per CPU-s", "", True, "",
      ""),
     ("reports of 5 KB per second, the sender on the same cores", "reports of 5 KB per s", "", True,
-     "", ""),
-    ("reports of 50 KB per CPU-second", "reports of 50 KB per CPU-s", "", True, "", ""),
-    ("bytes stored, a report of 5 KB", "bytes a report of 5 KB", "B", False, "", ""),
-    ("a report of 50 KB", "bytes a report of 50 KB", "B", False, "", ""),
-    ("the summary of the day, p50; of bugsink the counts by hour", "a day, p50 ms", "ms", False, "",
-     ""),
+     "2 k", "10 k"),
+    ("reports of 50 KB per CPU-second", "reports of 50 KB per CPU-s", "", True, "200", "1 k"),
+    ("bytes stored, a report of 5 KB", "bytes a report of 5 KB", "B", False, "1 kB", "500 B"),
+    ("a report of 50 KB", "bytes a report of 50 KB", "B", False, "8 kB", "4 kB"),
+    ("the summary of the day, p50; of bugsink the counts by hour", "a day, p50 ms", "ms", False,
+     "50 ms", "5 ms"),
     ("a report by its id, p50", "a report by its id, p50 ms", "ms", False, "", ""),
     ("memory after the reports of 5 KB", "RssAnon after reports", "B", False, "", ""),
 ]

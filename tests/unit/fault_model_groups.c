@@ -8,6 +8,17 @@ struct sum {
 	const struct arrival *first, *last;
 };
 
+/* Of two reports of one time the one with the lesser text is the earlier. */
+static bool is_before(const struct arrival *a, const struct arrival *b)
+{
+	char one[24], other[24];
+	if (a->order.date_us != b->order.date_us)
+		return a->order.date_us < b->order.date_us;
+	snprintf(one, sizeof(one), "id%u", a->id);
+	snprintf(other, sizeof(other), "id%u", b->id);
+	return strcmp(one, other) < 0;
+}
+
 /* Whether the group is among those of the day that are counted: the first GROUPS_MAX, by when the
  * first report of each was received. */
 static bool is_counted(bool counted[GROUPS], unsigned group)
@@ -21,8 +32,8 @@ static bool is_counted(bool counted[GROUPS], unsigned group)
 
 static void count_one(struct sum *sum, const struct arrival *a)
 {
-	sum->first = sum->count ? sum->first : a;
-	sum->last = a;
+	sum->first = sum->count && is_before(sum->first, a) ? sum->first : a;
+	sum->last = sum->count && is_before(a, sum->last) ? sum->last : a;
 	sum->count++;
 	sum->hours[hour_of(a->order.date_us)]++;
 	sum->users[a->content / GROUPS % USERS]++;
@@ -64,14 +75,14 @@ static bool same_users(struct model *m, const char *whose, const struct fault_va
 	return true;
 }
 
-/* The time of a report, and of two of one time the id that is the first, or last, by its text. */
 static bool same_end(struct model *m, const char *whose, const struct fault_tally_end *end,
 		     const struct arrival *wanted)
 {
 	if (end->date_us != wanted->order.date_us)
 		return differ(m, "%s: an end is at %lld, not %lld", whose, (long long)end->date_us,
 			      (long long)wanted->order.date_us);
-	return true;
+	return id_of(end->id) == wanted->id ||
+	       differ(m, "%s: an end is " SHOWN ", not id%u", whose, SHOWN_OF(end->id), wanted->id);
 }
 
 static bool same_tally(struct model *m, const char *whose, unsigned group,

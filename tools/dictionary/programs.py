@@ -1,12 +1,13 @@
-"""Programs that fail as programs do, with Sentry's client of Python: `programs.py NAME`, the DSN in
-the environment. Each event is of other values, as those of a real day are."""
+"""Programs that fail as programs do, with Sentry's client of Python. `programs.py NAME` runs one of
+them; `programs.py` runs all, each in a process of its own. The environment has the DSN. Each event
+is of other values, as those of a real day are."""
 
 import asyncio
-import collections
 import json
 import os
 import random
 import string
+import subprocess
 import sys
 
 import sentry_sdk
@@ -201,12 +202,21 @@ def libraries():
             sentry_sdk.capture_exception(error)
 
 
-PROGRAMS = collections.OrderedDict((program.__name__, program) for program in (
-    plain, aio, django, flask, fastapi, celery, libraries))
+PROGRAMS = {program.__name__: program
+            for program in (plain, aio, django, flask, fastapi, celery, libraries)}
 
-if __name__ == "__main__":
+
+def main(name):
     sentry_sdk.init(dsn=os.environ["SENTRY_DSN"], release=f"{word()}@1.{RNG.randrange(40)}.0",
                     environment=RNG.choice(["production", "staging"]), server_name="web-3",
                     send_default_pii=True)
-    PROGRAMS[sys.argv[1]]()
+    PROGRAMS[name]()
     sentry_sdk.flush(60)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        main(sys.argv[1])
+    else:
+        for each in PROGRAMS:
+            subprocess.run([sys.executable, __file__, each], check=True)

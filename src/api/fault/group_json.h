@@ -1,0 +1,16 @@
+/* What answers about all groups and about one group have in common: members of an object. */
+#ifndef API_FAULT_GROUP_JSON_H
+#define API_FAULT_GROUP_JSON_H
+
+#include "fault/said.h"
+#include "wire/json.h"
+
+/* In ms since the epoch. */
+void group_json_date(struct json_writer *json, const char *key, int64_t date_us);
+/* `said` NULL: nothing was said. `again`: reports have opened the group again. */
+void group_json_status(struct json_writer *json, const struct fault_said *said,
+		       enum fault_status status, bool again);
+/* Title, count, first and last report, number of users. */
+void group_json_tally(struct json_writer *json, const struct fault_tally *tally);
+
+#endif
