@@ -100,6 +100,12 @@ static inline bool slice_equal(struct slice a, struct slice b)
 	return a.len == b.len && (a.len == 0 || memcmp(a.data, b.data, a.len) == 0);
 }
 
+static inline bool slice_starts_with(struct slice text, struct slice start)
+{
+	return text.len >= start.len &&
+	       (start.len == 0 || memcmp(text.data, start.data, start.len) == 0);
+}
+
 static inline bool slice_ends_with(struct slice text, struct slice end)
 {
 	return text.len >= end.len &&

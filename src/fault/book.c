@@ -80,7 +80,8 @@ static int book_recount_days(struct fault_book *book, struct task_queue *queue, 
 		int64_t number = book->recount.list[0].day;
 		int err = book_load_day(book, queue, number, &day, e);
 		err = err ? err : book_load_groups(book, queue, day, e);
-		err = err ? err : book_count_day(book, queue, number, &fresh, e);
+		err = err ? err
+			  : book_count_day(book, &book->positions, queue, number, 0, &fresh, e);
 		if (err)
 			return err;
 		fault_day_replace(day, &fresh);
@@ -232,7 +233,7 @@ static int book_read_it(struct fault_book *book, struct task_queue *queue, int64
 	int err = book_catch_up(book, queue, e);
 	err = err ? err : book_load_day(book, queue, number, &day, e);
 	if (!err && book_days_have(&book->recount, number)) {
-		err = book_count_day(book, queue, number, &fresh, e);
+		err = book_count_day(book, &book->positions, queue, number, 0, &fresh, e);
 		if (!err && day->closed)
 			fault_day_close(fresh);
 	}

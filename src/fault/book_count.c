@@ -120,6 +120,10 @@ int book_count(struct fault_book *book, struct task_queue *queue, struct errbuf 
 /* ---- A day from nothing ---------------------------------------------------------------------- */
 
 struct book_day_count {
+	const struct fault_book *book;
+	const struct book_positions *positions;
+	struct task_queue *queue;
+	int64_t deadline_us;
 	struct fault_day *day;
 	struct arena arena; /* of the chunk */
 	struct book_arrived list[CHUNK];
@@ -146,13 +150,16 @@ static int book_keep(struct book_day_count *c, const struct book_arrived *arrive
 	return 0;
 }
 
-static int book_count_chunk(struct fault_book *book, struct task_queue *queue,
-			    struct book_day_count *c, struct errbuf *e)
+static int book_count_chunk(struct book_day_count *c, struct errbuf *e)
 {
-	int err = book_read_listings(book, queue, c->ids, c->count, &c->arena, c->listings, e);
+	struct clock *clock = c->book->site->clock;
+	if (c->deadline_us && clock->mono_us(clock) >= c->deadline_us)
+		return errbuf_set(e, ERR_TIMEOUT, "a day could not be counted anew in time");
+	int err =
+		book_read_listings(c->book, c->queue, c->ids, c->count, &c->arena, c->listings, e);
 	for (size_t i = 0; i < c->count && !err; i++) {
 		struct fault_order order = book_order_of(&c->list[i]), first;
-		if (book_is_first(&book->positions, &order, c->ids[i], &c->listings[i], &first))
+		if (book_is_first(c->positions, &order, c->ids[i], &c->listings[i], &first))
 			fault_day_add(c->day, &c->list[i].arrival);
 	}
 	arena_reset(&c->arena);
@@ -160,30 +167,33 @@ static int book_count_chunk(struct fault_book *book, struct task_queue *queue,
 	return err;
 }
 
-static int book_count_all(struct fault_book *book, struct task_queue *queue,
-			  struct fault_cursor *cursor, struct book_day_count *c, struct errbuf *e)
+static int book_count_all(struct book_day_count *c, struct fault_cursor *cursor, struct errbuf *e)
 {
 	const struct book_arrived *arrived;
 	int err = fault_cursor_next(cursor, &arrived, e);
 	while (!err && arrived && fault_day_of(arrived->arrival.date_us) == c->day->day) {
 		err = book_keep(c, arrived);
 		if (!err && c->count == CHUNK)
-			err = book_count_chunk(book, queue, c, e);
+			err = book_count_chunk(c, e);
 		err = err ? err : fault_cursor_next(cursor, &arrived, e);
 	}
-	return err ? err : book_count_chunk(book, queue, c, e);
+	return err ? err : book_count_chunk(c, e);
 }
 
-int book_count_day(struct fault_book *book, struct task_queue *queue, int64_t day,
+int book_count_day(const struct fault_book *book, const struct book_positions *positions,
+		   struct task_queue *queue, int64_t day, int64_t deadline_us,
 		   struct fault_day **to, struct errbuf *e)
 {
 	struct book_day_count *c = mem_zalloc(sizeof(*c));
 	struct fault_cursor *cursor = NULL;
+	c->book = book;
+	c->positions = positions;
+	c->queue = queue;
+	c->deadline_us = deadline_us;
 	c->day = fault_day_new(day, &book->site->limits);
 	arena_init(&c->arena, ARENA_MAX_BYTES);
-	int err = fault_cursor_new(book, &book->positions, queue, day * FAULT_DAY_US, false,
-				   &cursor, e);
-	err = err ? err : book_count_all(book, queue, cursor, c, e);
+	int err = fault_cursor_new(book, positions, queue, day * FAULT_DAY_US, false, &cursor, e);
+	err = err ? err : book_count_all(c, cursor, e);
 	fault_cursor_free(cursor);
 	arena_release(&c->arena);
 	if (err)

@@ -151,8 +151,10 @@ bool book_first_other(const struct book_positions *positions, const struct fault
 
 /* What was read of arrivals is in the book from then on. */
 int book_count(struct fault_book *book, struct task_queue *queue, struct errbuf *e) MUST_CHECK;
-/* A day from nothing, by the arrivals that the book has. */
-int book_count_day(struct fault_book *book, struct task_queue *queue, int64_t day,
+/* A day from nothing, by the arrivals of the positions. Without the lock, unless the positions are
+ * the book's. deadline_us: monotonic, 0: there is none. ERR_TIMEOUT. */
+int book_count_day(const struct fault_book *book, const struct book_positions *positions,
+		   struct task_queue *queue, int64_t day, int64_t deadline_us,
 		   struct fault_day **to, struct errbuf *e) MUST_CHECK;
 
 /* ---- book_write.c ---------------------------------------------------------------------------- */

@@ -6,7 +6,11 @@
 #include "fault/book_private.h"
 #include "store/wait.h"
 
-enum { RETRIES_MAX = 10, LOOK_EVERY = 256 /* cells, at the clock */ };
+enum {
+	RETRIES_MAX = 10,
+	LOOK_EVERY = 256, /* cells, at the clock */
+	CELL_READ_MAX_BYTES = 4 << 20,
+};
 
 /* ---- What is put together -------------------------------------------------------------------- */
 
@@ -64,19 +68,36 @@ static void book_groups_add_history(struct fault_group_history *history, int64_t
 
 /* ---- Of one day ------------------------------------------------------------------------------ */
 
+struct book_groups_days {
+	int64_t *list;
+	size_t count, room;
+};
+
+static void book_groups_add_day(struct book_groups_days *days, int64_t day)
+{
+	GROW(days->list, days->room, days->count + 1);
+	days->list[days->count++] = day;
+}
+
 /* A question: about all groups, or about one. */
 struct book_groups_reading {
 	struct fault_book *book;
 	struct task_queue *queue;
-	const struct fault_tenures *tenures; /* by which cells are read */
-	int64_t day;
 	struct fault_groups *groups;
 	struct fault_group_history *history;
 	struct slice group;
+	int64_t first_day, last_day;
 	unsigned facts;
 	int64_t deadline_us;
-	size_t looked_at, damaged;
 	struct errbuf *e;
+	/* As the book was when the question began. */
+	struct fault_version version;
+	struct fault_tenures tenures;    /* by which cells are read */
+	struct book_positions positions; /* of days that are counted anew */
+	struct book_groups_days taken, recounts, stored;
+	/* Of the day that is read. */
+	int64_t day;
+	size_t looked_at, damaged;
 };
 
 static int book_groups_check_time(struct book_groups_reading *r)
@@ -88,7 +109,7 @@ static int book_groups_check_time(struct book_groups_reading *r)
 	return errbuf_set(r->e, ERR_TIMEOUT, "the groups could not be looked through in time");
 }
 
-/* The groups of a day that is in memory. */
+/* What is counted already. */
 static int book_groups_take_names(struct book_groups_reading *r, const struct fault_names *names)
 {
 	int err = 0;
@@ -114,25 +135,24 @@ static int book_groups_take_names(struct book_groups_reading *r, const struct fa
 static int book_groups_take_cell(const struct store_cell *cell, void *owner)
 {
 	struct book_groups_reading *r = owner;
-	static const struct slice prefix = SLICE("group.");
 	struct slice column = cell->column.part[0], value;
 	struct fault_versioned versioned;
 	struct fault_version version;
 	struct fault_tally tally = {0};
-	if (column.len < prefix.len || memcmp(column.data, prefix.data, prefix.len) != 0)
+	static const struct slice prefix = FAULT_GROUP_PREFIX;
+	if (!slice_starts_with(column, prefix))
 		return 0;
+	struct slice name = {column.data + prefix.len, column.len - prefix.len};
 	int err = fault_versioned_decode(cell->value, &versioned);
-	err = err ? err : fault_versioned_choose(&versioned, r->tenures, &value, &version);
+	err = err ? err : fault_versioned_choose(&versioned, &r->tenures, &value, &version);
 	if (err == ERR_RETRY)
 		return err;
-	err = err ? err : fault_tally_take(&tally, r->day * FAULT_DAY_US, value);
+	err = err ? err : fault_tally_take(&tally, r->day * FAULT_DAY_US, r->facts, value);
 	r->damaged += err != 0;
 	if (!err && r->history) {
 		book_groups_add_history(r->history, r->day, &tally);
 	} else if (!err && tally.count) {
-		struct fault_group_sum *sum =
-			book_groups_sum(r->groups, (struct slice){column.data + prefix.len,
-								  column.len - prefix.len});
+		struct fault_group_sum *sum = book_groups_sum(r->groups, name);
 		if (sum)
 			fault_tally_merge(sum->tally, &tally, r->facts);
 	}
@@ -140,28 +160,7 @@ static int book_groups_take_cell(const struct store_cell *cell, void *owner)
 	return book_groups_check_time(r);
 }
 
-/* One cell of a day that is not in memory. */
-static int book_groups_read_cell(struct book_groups_reading *r)
-{
-	struct fault_parts key;
-	struct buf column;
-	struct store_request *request;
-	buf_init(&column, FAULT_COLUMN_MAX_BYTES);
-	buf_printf(&column, "group.%.*s", (int)r->group.len, r->group.data);
-	fault_summaries_key(&key, r->book->tenant, r->day, FAULT_ROW_GROUPS);
-	book_begin_read(r->book);
-	request = book_add_request(r->book, STORE_CELL_GET);
-	request->cell_get = (struct store_cell_get){
-		.table = TABLE_SUMMARIES, .key = key.parts, .column = {{buf_slice(&column)}}};
-	int err = book_read_wait(r->book, r->queue, r->e);
-	if (!err && request->cell_get.found)
-		err = book_groups_take_cell(&request->cell_get.cell, r);
-	buf_release(&column);
-	return err;
-}
-
-/* Takes a day that is in the store only. Without the lock, since a question may be about many days.
- */
+/* All groups of a stored day. */
 static int book_groups_read_row(struct book_groups_reading *r)
 {
 	const struct fault_book *book = r->book;
@@ -171,152 +170,192 @@ static int book_groups_read_row(struct book_groups_reading *r)
 			      TABLE_SUMMARIES, &key.parts, book_groups_take_cell, r, r->e);
 }
 
-/* With the lock. The next pass counts a day anew of which a cell cannot be read. The question
- * begins again, and counts that day itself. */
+/* The one of a stored day. */
+static int book_groups_read_cell(struct book_groups_reading *r)
+{
+	const struct fault_book *book = r->book;
+	struct fault_parts key;
+	struct buf column;
+	struct store_read *read = store_read_new(book->site->store, CELL_READ_MAX_BYTES);
+	struct store_request *request = store_read_add(read, STORE_CELL_GET);
+	ASSERT(request); /* the first of an empty arena */
+	buf_init(&column, FAULT_COLUMN_MAX_BYTES);
+	buf_append(&column, FAULT_GROUP_PREFIX.data, FAULT_GROUP_PREFIX.len);
+	buf_append(&column, r->group.data, r->group.len);
+	fault_summaries_key(&key, book->tenant, r->day, FAULT_ROW_GROUPS);
+	request->cell_get = (struct store_cell_get){
+		.table = TABLE_SUMMARIES, .key = key.parts, .column = {{buf_slice(&column)}}};
+	read->now_ms = clock_wall_ms(book->site->clock);
+	int err = store_read_wait(read, r->queue);
+	if (err)
+		errbuf_set(r->e, err, "%s", store_read_sentence(read, err));
+	else if (request->cell_get.found)
+		err = book_groups_take_cell(&request->cell_get.cell, r);
+	buf_release(&column);
+	store_read_free(read);
+	return err;
+}
+
+/* The next pass counts a day anew of which a cell cannot be read. The question begins again, and
+ * counts that day itself. */
 static int book_groups_look_at_damage(struct book_groups_reading *r)
 {
 	if (!r->damaged)
 		return 0;
+	pthread_mutex_lock(&r->book->lock);
 	book_warn_damaged(r->book, r->day, r->damaged);
+	pthread_mutex_unlock(&r->book->lock);
 	fault_book_touch(r->book);
 	return errbuf_set(r->e, ERR_RETRY,
 			  "the counts of groups of a day cannot be read; the server makes them "
 			  "again from the reports");
 }
 
-/* With the lock. Takes a day that is in memory, or that waits to be counted anew. *here false: the
- * day is in the store only, and nothing was taken. */
-static int book_groups_read_here(struct book_groups_reading *r, int64_t number, bool *here)
+static int book_groups_read_stored(struct book_groups_reading *r, int64_t day)
 {
-	const struct fault_day *day = book_find_day(r->book, number);
-	struct fault_day *fresh = NULL;
-	r->day = number;
+	r->day = day;
 	r->damaged = 0;
-	*here = true;
-	if (book_days_have(&r->book->recount, number)) {
-		int err = book_count_day(r->book, r->queue, number, &fresh, r->e);
-		err = err ? err : book_groups_take_names(r, &fresh->groups);
-		fault_day_free(fresh);
-		return err;
-	}
-	*here = day && day->has_groups;
-	return *here ? book_groups_take_names(r, &day->groups) : 0;
+	r->looked_at = 0; /* at the clock once a day at least */
+	int err = book_groups_check_time(r);
+	err = err ? err : r->history ? book_groups_read_cell(r) : book_groups_read_row(r);
+	return err ? err : book_groups_look_at_damage(r);
+}
+
+static int book_groups_count(struct book_groups_reading *r, int64_t day)
+{
+	struct fault_day *fresh = NULL;
+	r->day = day;
+	int err =
+		book_count_day(r->book, &r->positions, r->queue, day, r->deadline_us, &fresh, r->e);
+	err = err ? err : book_groups_take_names(r, &fresh->groups);
+	fault_day_free(fresh);
+	return err;
 }
 
 /* ---- Of several days ------------------------------------------------------------------------- */
 
-struct book_groups_days {
-	int64_t *list;
-	size_t count, room;
-};
-
-static void book_groups_add_day(struct book_groups_days *days, int64_t day)
+static bool book_groups_days_have(const struct book_groups_days *days, int64_t day)
 {
-	GROW(days->list, days->room, days->count + 1);
-	days->list[days->count++] = day;
+	for (size_t i = 0; i < days->count; i++)
+		if (days->list[i] == day)
+			return true;
+	return false;
 }
 
-static int book_groups_take_day(const struct store_cell *cell, void *owner)
+/* With the lock. Takes the days that are in memory, and copies what the others are read by. */
+static int book_groups_begin(struct book_groups_reading *r)
 {
-	int64_t day;
-	if (!fault_day_parse(cell->column.part[0], &day))
-		book_groups_add_day(owner, day);
+	struct fault_book *book = r->book;
+	int err = book_catch_up(book, r->queue, r->e);
+	for (size_t i = 0; i < book->recount.count && !err; i++) {
+		int64_t day = book->recount.list[i].day;
+		if (day >= r->first_day && day <= r->last_day)
+			book_groups_add_day(&r->recounts, day);
+	}
+	for (size_t i = 0; i < book->day_count && !err; i++) {
+		const struct fault_day *day = book->days[i];
+		r->day = day->day;
+		if (r->day < r->first_day || r->day > r->last_day || !day->has_groups ||
+		    book_days_have(&book->recount, r->day))
+			continue;
+		book_groups_add_day(&r->taken, r->day);
+		err = book_groups_take_names(r, &day->groups);
+	}
+	if (err)
+		return err;
+	for (size_t i = 0; i < book->tenures.count; i++)
+		fault_tenures_put(&r->tenures, book->tenures.list[i]);
+	r->version = book->version;
+	if (r->recounts.count)
+		book_positions_copy(&r->positions, &book->positions);
 	return 0;
 }
 
-static int book_groups_compare_days(const void *one, const void *other)
+static void book_groups_add_stored(struct book_groups_reading *r, int64_t day)
 {
-	int64_t a = *(const int64_t *)one, b = *(const int64_t *)other;
-	return (a > b) - (a < b);
+	if (!book_groups_days_have(&r->taken, day) && !book_groups_days_have(&r->recounts, day))
+		book_groups_add_day(&r->stored, day);
 }
 
-/* Lists the days on which a group may have reports: those that checkpoints have noted, and those of
- * which the book knows more than the last checkpoint. */
-static int book_groups_list_days(struct book_groups_reading *r, struct book_groups_days *days)
+static int book_groups_see_day(const struct store_cell *cell, void *owner)
+{
+	int64_t day;
+	if (!fault_day_parse(cell->column.part[0], &day))
+		book_groups_add_stored(owner, day);
+	return 0;
+}
+
+/* Lists the days that are to be read: of one group those that checkpoints have noted. */
+static int book_groups_list_stored(struct book_groups_reading *r)
 {
 	const struct fault_book *book = r->book;
 	struct fault_parts key;
-	fault_groups_key(&key, book->tenant, r->group);
-	int err = store_row_wait(book->site->store, r->queue, clock_wall_ms(book->site->clock),
-				 TABLE_FAULT_GROUPS, &key.parts, book_groups_take_day, days, r->e);
-	for (size_t i = 0; i < book->day_count && !err; i++)
-		book_groups_add_day(days, book->days[i]->day);
-	for (size_t i = 0; i < book->recount.count && !err; i++)
-		book_groups_add_day(days, book->recount.list[i].day);
-	if (days->count)
-		qsort(days->list, days->count, sizeof(*days->list), book_groups_compare_days);
-	return err;
-}
-
-static int book_groups_read_history(struct book_groups_reading *r)
-{
-	struct book_groups_days days = {NULL, 0, 0};
-	r->damaged = 0;
-	int err = book_catch_up(r->book, r->queue, r->e);
-	r->tenures = &r->book->tenures;
-	err = err ? err : book_groups_list_days(r, &days);
-	for (size_t i = 0; i < days.count && !err; i++) {
-		bool here;
-		if (i > 0 && days.list[i] == days.list[i - 1])
-			continue;
-		err = book_groups_read_here(r, days.list[i], &here);
-		err = err || here ? err : book_groups_read_cell(r);
-		err = err ? err : book_groups_look_at_damage(r);
+	if (r->history) {
+		fault_groups_key(&key, book->tenant, r->group);
+		return store_row_wait(book->site->store, r->queue, clock_wall_ms(book->site->clock),
+				      TABLE_FAULT_GROUPS, &key.parts, book_groups_see_day, r, r->e);
 	}
-	mem_free(days.list);
-	return err;
+	for (int64_t day = r->first_day; day <= r->last_day; day++)
+		book_groups_add_stored(r, day);
+	return 0;
 }
 
-/* With the lock. Takes the days that the book has, and lists the others, which are to be read by
- * these tenures. */
-static int book_groups_begin_all(struct book_groups_reading *r,
-				 const struct fault_groups_question *question,
-				 struct book_groups_days *others, struct fault_tenures *tenures)
+static int book_groups_read_once(struct book_groups_reading *r)
 {
-	r->damaged = 0;
-	int err = book_catch_up(r->book, r->queue, r->e);
-	for (int64_t day = question->first_day; day <= question->last_day && !err; day++) {
-		bool here;
-		err = book_groups_read_here(r, day, &here);
-		if (!err && !here)
-			book_groups_add_day(others, day);
-	}
-	for (size_t i = 0; i < r->book->tenures.count && !err; i++)
-		fault_tenures_put(tenures, r->book->tenures.list[i]);
-	return err;
-}
-
-static int book_groups_read_all(struct book_groups_reading *r,
-				const struct fault_groups_question *question)
-{
-	struct book_groups_days others = {NULL, 0, 0};
-	struct fault_tenures tenures = {NULL, 0, 0};
 	pthread_mutex_lock(&r->book->lock);
-	int err = book_groups_begin_all(r, question, &others, &tenures);
+	int err = book_groups_begin(r);
 	pthread_mutex_unlock(&r->book->lock);
-	r->tenures = &tenures;
-	for (size_t i = 0; i < others.count && !err; i++) {
-		r->looked_at = 0; /* once a day at least */
-		r->day = others.list[i];
-		err = book_groups_check_time(r);
-		err = err ? err : book_groups_read_row(r);
-		if (err || !r->damaged)
-			continue;
-		pthread_mutex_lock(&r->book->lock);
-		err = book_groups_look_at_damage(r);
-		pthread_mutex_unlock(&r->book->lock);
-	}
-	mem_free(others.list);
-	fault_tenures_release(&tenures);
+	err = err ? err : book_groups_list_stored(r);
+	for (size_t i = 0; i < r->recounts.count && !err; i++)
+		err = book_groups_count(r, r->recounts.list[i]);
+	for (size_t i = 0; i < r->stored.count && !err; i++)
+		err = book_groups_read_stored(r, r->stored.list[i]);
 	return err;
 }
 
-/* With the lock. The cells that were read are of checkpoints that the book does not know, so it is
- * to begin with the last checkpoint. Damage alone is no reason for that. */
+/* Cells that were read are of checkpoints that were not known when the question began. If the book
+ * does not know them by now it is to begin with the last checkpoint. */
 static void book_groups_forget(struct book_groups_reading *r)
 {
-	if (!r->damaged)
-		r->book->owned = r->book->restored = false;
+	struct fault_book *book = r->book;
+	pthread_mutex_lock(&book->lock);
+	if (book->version.tenure == r->version.tenure &&
+	    book->version.checkpoint == r->version.checkpoint)
+		book->owned = book->restored = false;
+	pthread_mutex_unlock(&book->lock);
+}
+
+static void book_groups_release(struct book_groups_reading *r)
+{
+	if (r->history)
+		fault_group_history_release(r->history);
+	else
+		fault_groups_release(r->groups);
+	fault_tenures_release(&r->tenures);
+	book_positions_release(&r->positions);
+	r->positions = (struct book_positions){0};
+	r->taken.count = r->recounts.count = r->stored.count = 0;
+}
+
+/* Each damaged day lets the question begin again once, since from then on it is counted. */
+static int book_groups_read(struct book_groups_reading *r)
+{
+	int err = book_groups_read_once(r);
+	for (int i = 0; i < RETRIES_MAX && err == ERR_RETRY;) {
+		if (!r->damaged) {
+			book_groups_forget(r);
+			i++;
+		}
+		r->damaged = 0;
+		book_groups_release(r);
+		err = book_groups_read_once(r);
+	}
+	fault_tenures_release(&r->tenures);
+	book_positions_release(&r->positions);
+	mem_free(r->taken.list);
+	mem_free(r->recounts.list);
+	mem_free(r->stored.list);
+	return err;
 }
 
 int fault_book_read_groups(struct fault_book *book, struct task_queue *queue,
@@ -326,39 +365,38 @@ int fault_book_read_groups(struct fault_book *book, struct task_queue *queue,
 	struct book_groups_reading r = {.book = book,
 					.queue = queue,
 					.groups = groups,
+					.first_day = question->first_day,
+					.last_day = question->last_day,
 					.facts = question->facts,
 					.deadline_us = question->deadline_us,
 					.e = e};
-	ASSERT(question->last_day - question->first_day < FAULT_GROUPS_DAYS_MAX);
 	*groups = (struct fault_groups){0};
-	int err = book_groups_read_all(&r, question);
-	for (int i = 0; i < RETRIES_MAX && err == ERR_RETRY; i++) {
-		fault_groups_release(groups);
-		pthread_mutex_lock(&book->lock);
-		book_groups_forget(&r);
-		pthread_mutex_unlock(&book->lock);
-		err = book_groups_read_all(&r, question);
-	}
-	return err;
+	return book_groups_read(&r);
 }
 
-int fault_book_read_group(struct fault_book *book, struct task_queue *queue, struct slice group,
+static int book_groups_compare_days(const void *one, const void *other)
+{
+	const struct fault_group_day *a = one, *b = other;
+	return (a->day > b->day) - (a->day < b->day);
+}
+
+int fault_book_read_group(struct fault_book *book, struct task_queue *queue,
+			  const struct fault_group_question *question,
 			  struct fault_group_history *history, struct errbuf *e)
 {
 	struct book_groups_reading r = {.book = book,
 					.queue = queue,
 					.history = history,
-					.group = group,
-					.facts = FAULT_TALLY_ALL,
+					.group = question->group,
+					.first_day = INT64_MIN,
+					.last_day = INT64_MAX,
+					.facts = question->facts,
+					.deadline_us = question->deadline_us,
 					.e = e};
 	*history = (struct fault_group_history){0};
-	pthread_mutex_lock(&book->lock);
-	int err = book_groups_read_history(&r);
-	for (int i = 0; i < RETRIES_MAX && err == ERR_RETRY; i++) {
-		fault_group_history_release(history);
-		book_groups_forget(&r);
-		err = book_groups_read_history(&r);
-	}
-	pthread_mutex_unlock(&book->lock);
+	int err = book_groups_read(&r);
+	if (history->count)
+		qsort(history->days, history->count, sizeof(*history->days),
+		      book_groups_compare_days);
 	return err;
 }

@@ -1,8 +1,9 @@
 /* The groups of a tenant, by its book: what the reports of each add up to over some days, with
  * every report that was acknowledged before.
  *
- * Threads: any that may wait, as book.h has it. What the book has in memory is read with its lock,
- * days that are stored only without it. */
+ * Threads: any that may wait, as book.h has it. What the book has in memory is read with its lock.
+ * Days that are stored only are read without it, and days that wait to be counted anew are counted
+ * without it. */
 #ifndef FAULT_GROUPS_H
 #define FAULT_GROUPS_H
 
@@ -55,8 +56,15 @@ struct fault_group_history {
 	size_t count, room;
 };
 
+struct fault_group_question {
+	struct slice group;
+	unsigned facts;
+	int64_t deadline_us; /* as above */
+};
+
 /* A group that has no report is empty. As above. */
-int fault_book_read_group(struct fault_book *book, struct task_queue *queue, struct slice group,
+int fault_book_read_group(struct fault_book *book, struct task_queue *queue,
+			  const struct fault_group_question *question,
 			  struct fault_group_history *history, struct errbuf *e) MUST_CHECK;
 void fault_group_history_release(struct fault_group_history *history);
 

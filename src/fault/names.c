@@ -7,7 +7,7 @@ enum { NAMES_VALUE_MAX_BYTES = 512 << 10 };
 
 static struct slice names_prefix(const struct fault_names *names)
 {
-	return names->tallies ? SLICE("group.") : SLICE("volume.");
+	return names->tallies ? FAULT_GROUP_PREFIX : FAULT_VOLUME_PREFIX;
 }
 
 void fault_names_init(struct fault_names *names, int64_t day_us, size_t max, bool tallies)
@@ -70,7 +70,7 @@ int fault_names_tally(const struct fault_names *names, const struct fault_name *
 		fault_tally_merge(to, name->tally, facts);
 		return 0;
 	}
-	int err = fault_tally_take(&read, names->day_us, name->written);
+	int err = fault_tally_take(&read, names->day_us, facts, name->written);
 	if (!err)
 		fault_tally_merge(to, &read, facts);
 	fault_tally_release(&read);
@@ -96,7 +96,9 @@ static void names_unpack(const struct fault_names *names, struct fault_name *nam
 	if (name->tally)
 		return;
 	name->tally = mem_zalloc(sizeof(*name->tally));
-	int err = name->count ? fault_tally_take(name->tally, names->day_us, name->written) : 0;
+	int err = name->count ? fault_tally_take(name->tally, names->day_us, FAULT_TALLY_ALL,
+						 name->written)
+			      : 0;
 	ASSERT(!err);
 }
 
@@ -105,6 +107,9 @@ bool fault_names_add(struct fault_names *names, struct slice text,
 {
 	int64_t date_us = arrival->date_us;
 	if (!fault_names_find(names, text) && names->count >= names->max) {
+		if (!names->latest_known)
+			names->latest_first_us = names_latest_first_us(names);
+		names->latest_known = true;
 		names->rest++;
 		names->disordered |= date_us <= names->latest_first_us;
 		return false;
@@ -118,8 +123,7 @@ bool fault_names_add(struct fault_names *names, struct slice text,
 	names->count += name->count == 0;
 	name->count++;
 	name->dirty = true;
-	if (name->count == 1 && names->count == names->max)
-		names->latest_first_us = names_latest_first_us(names);
+	names->latest_known &= name->count > 1;
 	return true;
 }
 
@@ -151,7 +155,7 @@ void fault_names_replace(struct fault_names *names, struct fault_names *fresh)
 		from->tally = NULL;
 	}
 	names->count = fresh->count;
-	names->latest_first_us = fresh->latest_first_us;
+	names->latest_known = false;
 	names->rest = fresh->rest;
 	names->disordered = false;
 	fault_names_release(fresh);
@@ -181,7 +185,7 @@ static int names_take(const struct fault_names *names, struct slice value, uint6
 	*first_us = 0;
 	if (names->tallies) {
 		struct fault_tally tally;
-		int err = fault_tally_take(&tally, names->day_us, value);
+		int err = fault_tally_take(&tally, names->day_us, 0, value);
 		*count = err ? 0 : tally.count;
 		*first_us = tally.first.date_us;
 		fault_tally_release(&tally);
@@ -201,7 +205,7 @@ int fault_names_load(struct fault_names *names, struct slice column, struct slic
 	struct slice prefix = names_prefix(names);
 	uint64_t count;
 	int64_t first_us;
-	if (column.len < prefix.len || memcmp(column.data, prefix.data, prefix.len) != 0)
+	if (!slice_starts_with(column, prefix))
 		return 0;
 	int err = names_take(names, value, &count, &first_us);
 	if (err || !count)
@@ -215,9 +219,7 @@ int fault_names_load(struct fault_names *names, struct slice column, struct slic
 	name->version = version;
 	mem_free_slice(name->written);
 	name->written = mem_copy_slice(value);
-	if (names->count >= names->max)
-		names->latest_first_us =
-			larger_of(names->latest_first_us, names_latest_first_us(names));
+	names->latest_known = false;
 	return 0;
 }
 

@@ -18,6 +18,8 @@
 #include "fault/versioned.h"
 
 enum { FAULT_COLUMN_MAX_BYTES = 400 };
+#define FAULT_GROUP_PREFIX  SLICE("group.") /* of the column of a group's cell */
+#define FAULT_VOLUME_PREFIX SLICE("volume.")
 
 /* A slot of a hash table. */
 struct fault_name {
@@ -38,7 +40,8 @@ struct fault_names {
 	bool tallies; /* they are groups */
 	struct hash_table table;
 	size_t count;            /* names with a count above 0 */
-	int64_t latest_first_us; /* of the names, once there are `max` */
+	bool latest_known;       /* what follows is right, or too late: first reports get earlier */
+	int64_t latest_first_us; /* of the names */
 	uint64_t rest;
 	bool disordered;
 };

@@ -5,8 +5,13 @@
 
 #include "base/base.h"
 
-/* False: one of them is no version, or they are of different packages. Else *order is below 0 where
- * `a` comes before `b`, 0 where they are the same but for what stands behind a `+`. */
+bool fault_release_is_version(struct slice release);
+/* False: one of them is no version, or they are of different packages; a release that does not name
+ * its package is compared with any. Else *order is below 0 where `a` comes before `b`, 0 where they
+ * are the same but for what stands behind a `+`. */
 bool fault_release_compare(struct slice a, struct slice b, int *order) MUST_CHECK;
+/* An order of all texts: those that are no versions, by their bytes; then versions, of one version
+ * by their bytes. */
+int fault_release_order(struct slice a, struct slice b);
 
 #endif

@@ -20,34 +20,58 @@ enum {
 const char *const fault_statuses[] = {
 	[FAULT_OPEN] = "open", [FAULT_RESOLVED] = "resolved", [FAULT_MUTED] = "muted", NULL};
 
-/* Whether a release is the one that was said to have the mend, or later. */
-static bool said_has_mend(const struct fault_said *said, const struct fault_values *releases,
+/* Whether reports of a release open the group: it is the one that was said to have the mend, or a
+ * later one. An empty one: reports without a release. */
+static bool said_has_mend(const struct fault_said *said, const struct fault_tally *tally,
 			  const struct fault_value *release)
 {
 	int order;
 	bool in = said->resolved == FAULT_RESOLVED_IN;
-	if (!release->text.len || !said->release.len)
+	if (said->resolved == FAULT_RESOLVED_NOW || !release->text.len || !said->release.len)
 		return true;
 	if (slice_equal(release->text, said->release))
 		return in;
 	if (fault_release_compare(release->text, said->release, &order))
 		return in ? order >= 0 : order > 0;
-	const struct fault_value *named = fault_values_find(releases, said->release);
+	const struct fault_value *named =
+		fault_tally_find(tally, FAULT_TALLY_RELEASE, said->release);
 	return release->first_us > (named ? named->first_us : said->said_us);
 }
 
-static bool said_is_regressed(const struct fault_said *said, const struct fault_tally *tally)
+/* Adds those reports of a release that would open the group. */
+static void said_add_opening(const struct fault_said *said, const struct fault_tally *tally,
+			     const struct fault_value *release, const struct fault_value *reports,
+			     struct fault_value *sum)
+{
+	if (!reports->count || !said_has_mend(said, tally, release))
+		return;
+	sum->last_us = sum->count ? larger_of(sum->last_us, reports->last_us) : reports->last_us;
+	sum->count += reports->count;
+}
+
+/* The reports that would open a resolved group, whenever they came, and the last of them. Versions
+ * that are not kept are below all that are; of other releases that are not kept nothing is known.
+ */
+static struct fault_value said_opening(const struct fault_said *said,
+				       const struct fault_tally *tally)
 {
 	const struct fault_values *releases = &tally->values[FAULT_TALLY_RELEASE];
-	if (!tally->count || tally->last.date_us <= said->said_us)
-		return false;
-	if (said->resolved == FAULT_RESOLVED_NOW)
-		return true;
+	struct fault_value sum = {0};
 	for (size_t i = 0; i < releases->count; i++)
-		if (releases->list[i].last_us > said->said_us &&
-		    said_has_mend(said, releases, &releases->list[i]))
-			return true;
-	return false;
+		said_add_opening(said, tally, &releases->list[i], &releases->list[i], &sum);
+	said_add_opening(said, tally, &releases->none, &releases->none, &sum);
+	const struct fault_value *lowest =
+		releases->count ? &releases->list[releases->count - 1] : &releases->rest;
+	bool known = fault_release_is_version(lowest->text);
+	said_add_opening(said, tally, known ? lowest : &releases->rest, &releases->rest, &sum);
+	return sum;
+}
+
+/* One that came later, by its time of receipt; or one more, whatever clock it was received by. */
+static bool said_is_regressed(const struct fault_said *said, const struct fault_tally *tally)
+{
+	struct fault_value opening = said_opening(said, tally);
+	return opening.count > said->before || (opening.count && opening.last_us > said->said_us);
 }
 
 /* The reports of an hour that came after the status was said. */
@@ -112,7 +136,8 @@ void fault_said_count_before(struct fault_said *said, const struct fault_group_h
 			     int64_t now_us)
 {
 	int64_t hour = floor_div(now_us, FAULT_HOUR_US);
-	said->before = history->tally.count;
+	said->before = said->status == FAULT_RESOLVED ? said_opening(said, &history->tally).count
+						      : history->tally.count;
 	said->before_of_hour = 0;
 	for (size_t d = 0; d < history->count; d++)
 		if (history->days[d].day == floor_div(hour, FAULT_HOURS))
@@ -258,15 +283,17 @@ static int said_see_cell(const struct store_cell *cell, void *owner)
 	struct said_reading *reading = owner;
 	struct fault_said_list *list = reading->list;
 	struct fault_said said;
-	struct slice group = arena_copy(reading->arena, cell->column.part[0]);
-	struct slice value = arena_copy(reading->arena, cell->value);
-	if (!group.data || !value.data ||
+	if (fault_said_decode(cell->value, &said)) {
+		reading->damaged++;
+		return 0;
+	}
+	const struct fault_said_group group = {
+		.group = arena_copy(reading->arena, cell->column.part[0]),
+		.cell = arena_copy(reading->arena, cell->value)};
+	if (!group.group.data || !group.cell.data ||
 	    !GROW_IN_ARENA(reading->arena, list->list, list->room, list->count + 1))
 		return ERR_LIMIT;
-	if (fault_said_decode(value, &said))
-		reading->damaged++;
-	else
-		list->list[list->count++] = (struct fault_said_group){group, said};
+	list->list[list->count++] = group;
 	return 0;
 }
 
@@ -297,12 +324,13 @@ int fault_said_read_all(const struct fault_site *site, struct task_queue *queue,
 	return err;
 }
 
-const struct fault_said *fault_said_find(const struct fault_said_list *list, struct slice group)
+bool fault_said_find(const struct fault_said_list *list, struct slice group,
+		     struct fault_said *said)
 {
 	const struct fault_said_group key = {.group = group};
 	const struct fault_said_group *found =
 		list->count
 			? bsearch(&key, list->list, list->count, sizeof(*list->list), said_compare)
 			: NULL;
-	return found ? &found->said : NULL;
+	return found && !fault_said_decode(found->cell, said);
 }

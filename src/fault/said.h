@@ -37,7 +37,8 @@ struct fault_said {
 	uint64_t until;
 	/* Only reports within so many successive hours count together; 0: all do. */
 	uint64_t hours;
-	/* Reports of the group when the status was said: of all time, and of that hour. */
+	/* How many reports there were when the status was said: of a resolved group those that
+	 * would have opened it, of a muted one all; and all of that hour. */
 	uint64_t before, before_of_hour;
 	struct slice assignee;
 	struct fault_bug bugs[FAULT_SAID_BUGS_MAX];
@@ -46,13 +47,15 @@ struct fault_said {
 
 /* What the status is. *again: it was resolved or muted, and reports have opened it again. A report
  * without a release opens what is resolved by releases: nobody can say that it has the mend. Where
- * releases are no versions (release.h), one is later than another whose first report came later. */
+ * releases are no versions (release.h), one is later than another whose first report came later.
+ * Of the history's facts it needs the releases only (FAULT_SAID_FACTS). */
+#define FAULT_SAID_FACTS (1u << FAULT_TALLY_RELEASE)
 enum fault_status fault_said_status(const struct fault_said *said,
 				    const struct fault_group_history *history, bool *again);
 /* What each status is called; ends with NULL. */
 extern const char *const fault_statuses[];
 
-/* How many reports a group had until now, for `before` and `before_of_hour`. */
+/* Sets `before` and `before_of_hour`, by the reports that the group has now. */
 void fault_said_count_before(struct fault_said *said, const struct fault_group_history *history,
 			     int64_t now_us);
 
@@ -75,10 +78,9 @@ int fault_said_write(const struct fault_site *site, struct task_queue *queue, st
 		     struct slice group, fault_said_change *change, void *owner,
 		     struct arena *arena, struct fault_said *said, struct errbuf *e) MUST_CHECK;
 
-/* All groups of which something was said, by name, in the arena. */
+/* All groups of which something was said, as they are stored, in the arena. */
 struct fault_said_group {
-	struct slice group;
-	struct fault_said said;
+	struct slice group, cell;
 };
 struct fault_said_list {
 	struct fault_said_group *list; /* by name, ascending */
@@ -87,7 +89,8 @@ struct fault_said_list {
 int fault_said_read_all(const struct fault_site *site, struct task_queue *queue,
 			struct slice tenant, struct arena *arena, struct fault_said_list *list,
 			struct errbuf *e) MUST_CHECK;
-/* NULL: nothing was said. */
-const struct fault_said *fault_said_find(const struct fault_said_list *list, struct slice group);
+/* False: nothing was said. */
+bool fault_said_find(const struct fault_said_list *list, struct slice group,
+		     struct fault_said *said) MUST_CHECK;
 
 #endif

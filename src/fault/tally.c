@@ -5,24 +5,27 @@
 
 #include "base/mem.h"
 #include "fault/put.h"
+#include "fault/release.h"
 
-enum { TALLY_VERSION = 1, HASH_TEXT_BYTES = 17 }; /* `~` and 16 digits */
+enum { TALLY_VERSION = 2, HASH_TEXT_BYTES = 17 /* `~` and 16 digits */ };
 
 /* What is known of a fact. */
 static const struct tally_fact {
 	const char *name;
 	enum fault_text text;
+	size_t max_bytes; /* of a value */
 	size_t max;       /* values that are kept */
-	bool counts_none; /* reports without it, too: whether one came after a release matters */
 } tally_facts[FAULT_TALLY_FACTS] = {
-	[FAULT_TALLY_RELEASE] = {"release", FAULT_RELEASE, 200, true},
-	[FAULT_TALLY_ENVIRONMENT] = {"environment", FAULT_ENVIRONMENT, 100, false},
-	[FAULT_TALLY_HOST] = {"host", FAULT_HOST, FAULT_VALUES_MAX, false},
-	[FAULT_TALLY_USER] = {"user", FAULT_USER, FAULT_VALUES_MAX, false},
-	[FAULT_TALLY_LEVEL] = {"level", FAULT_LEVEL, 100, false},
-	[FAULT_TALLY_CONTEXT] = {"context", FAULT_CONTEXT, 200, false},
-	[FAULT_TALLY_EXCEPTION] = {"exception", FAULT_EXCEPTION, 100, false},
+	[FAULT_TALLY_RELEASE] = {"release", FAULT_RELEASE, FAULT_VALUE_MAX_BYTES, 200},
+	[FAULT_TALLY_ENVIRONMENT] = {"environment", FAULT_ENVIRONMENT, 80, 100},
+	[FAULT_TALLY_HOST] = {"host", FAULT_HOST, 80, FAULT_VALUES_MAX},
+	[FAULT_TALLY_USER] = {"user", FAULT_USER, 80, FAULT_VALUES_MAX},
+	[FAULT_TALLY_LEVEL] = {"level", FAULT_LEVEL, 80, 100},
+	[FAULT_TALLY_CONTEXT] = {"context", FAULT_CONTEXT, 80, 200},
+	[FAULT_TALLY_EXCEPTION] = {"exception", FAULT_EXCEPTION, 80, 100},
 };
+/* What people say of a release is not cut. */
+_Static_assert((int)FAULT_VALUE_MAX_BYTES >= (int)FAULT_LABEL_MAX_BYTES, "a release is kept whole");
 
 const char *fault_tally_fact_name(enum fault_tally_fact fact)
 {
@@ -36,39 +39,56 @@ enum fault_text fault_tally_fact_text(enum fault_tally_fact fact)
 
 /* ---- Values ---------------------------------------------------------------------------------- */
 
-/* The text that is kept of a value; a text that is cut is made in `room`. */
-static struct slice tally_cut(struct slice text, char room[FAULT_VALUE_MAX_BYTES + 1])
+/* The value of a text; a text that is cut is made in `room`. */
+static struct fault_value tally_value(enum fault_tally_fact fact, struct slice text,
+				      char room[FAULT_VALUE_MAX_BYTES + 1])
 {
-	if (text.len <= FAULT_VALUE_MAX_BYTES)
-		return text;
-	size_t cut = FAULT_VALUE_MAX_BYTES - HASH_TEXT_BYTES;
+	size_t cut = tally_facts[fact].max_bytes - HASH_TEXT_BYTES;
+	uint64_t hash = hash64(text.data, text.len, 0);
+	if (text.len <= tally_facts[fact].max_bytes)
+		return (struct fault_value){.hash = hash, .text = text};
 	while (cut && ((uint8_t)text.data[cut] & 0xc0) == 0x80)
 		cut--;
 	memcpy(room, text.data, cut);
-	int len = snprintf(room + cut, HASH_TEXT_BYTES + 1, "~%016llx",
-			   (unsigned long long)hash64(text.data, text.len, 0));
-	return (struct slice){room, cut + (size_t)len};
+	int len = snprintf(room + cut, HASH_TEXT_BYTES + 1, "~%016llx", (unsigned long long)hash);
+	text = (struct slice){room, cut + (size_t)len};
+	return (struct fault_value){.hash = hash64(text.data, text.len, 0), .text = text};
+}
+
+/* Below 0 where `a` comes before `b`. */
+static int tally_compare(enum fault_tally_fact fact, const struct fault_value *a,
+			 const struct fault_value *b)
+{
+	if (fact == FAULT_TALLY_RELEASE)
+		return fault_release_order(b->text, a->text);
+	return (a->hash > b->hash) - (a->hash < b->hash);
 }
 
 /* The place of a value, or where it would be. */
-static size_t tally_place(const struct fault_values *values, uint64_t hash)
+static size_t tally_place(const struct fault_values *values, enum fault_tally_fact fact,
+			  const struct fault_value *value, bool *there)
 {
 	size_t low = 0, high = values->count;
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
-		if (values->list[middle].hash < hash)
+		if (tally_compare(fact, &values->list[middle], value) < 0)
 			low = middle + 1;
 		else
 			high = middle;
 	}
+	*there = low < values->count && !tally_compare(fact, &values->list[low], value);
 	return low;
 }
 
-static void tally_note(struct fault_value *value, uint64_t count, int64_t first_us, int64_t last_us)
+/* Adds the reports of one to those of another. */
+static void tally_note(struct fault_value *value, const struct fault_value *more)
 {
-	value->first_us = value->count ? smaller_of(value->first_us, first_us) : first_us;
-	value->last_us = value->count ? larger_of(value->last_us, last_us) : last_us;
-	value->count += count;
+	if (!more->count)
+		return;
+	value->first_us =
+		value->count ? smaller_of(value->first_us, more->first_us) : more->first_us;
+	value->last_us = value->count ? larger_of(value->last_us, more->last_us) : more->last_us;
+	value->count += more->count;
 }
 
 /* From room for one value on: groups are many, and most of their facts have one value. */
@@ -80,30 +100,29 @@ static void tally_make_room(struct fault_values *values)
 	values->list = mem_resize_array(values->list, values->room, sizeof(*values->list));
 }
 
-/* Adds some reports of a value. If its hash is not among the least ones they go to the rest. */
-static void tally_add_value(struct fault_values *values, size_t max, struct slice text,
-			    uint64_t count, int64_t first_us, int64_t last_us)
+/* Adds some reports of a value. If it is not among the first in the order they go to the rest. */
+static void tally_add_value(struct fault_tally *tally, enum fault_tally_fact fact,
+			    const struct fault_value *more)
 {
-	uint64_t hash = hash64(text.data, text.len, 0);
-	size_t at = tally_place(values, hash);
-	if (at < values->count && values->list[at].hash == hash) {
-		tally_note(&values->list[at], count, first_us, last_us);
-		return;
-	}
-	if (at == max) {
-		values->rest += count;
+	struct fault_values *values = &tally->values[fact];
+	size_t max = tally_facts[fact].max;
+	bool there;
+	size_t at = tally_place(values, fact, more, &there);
+	if (there || at == max) {
+		tally_note(there ? &values->list[at] : &values->rest, more);
 		return;
 	}
 	if (values->count == max) {
-		values->rest += values->list[--values->count].count;
-		mem_free_slice(values->list[values->count].text);
+		struct fault_value *last = &values->list[--values->count];
+		tally_note(&values->rest, last);
+		mem_free_slice(last->text);
 	}
 	tally_make_room(values);
 	struct fault_value *added = &values->list[at];
 	memmove(added + 1, added, (values->count - at) * sizeof(*added));
 	values->count++;
-	*added = (struct fault_value){.hash = hash, .text = mem_copy_slice(text)};
-	tally_note(added, count, first_us, last_us);
+	*added = *more;
+	added->text = mem_copy_slice(more->text);
 }
 
 static void tally_release_values(struct fault_values *values)
@@ -113,35 +132,32 @@ static void tally_release_values(struct fault_values *values)
 	mem_free(values->list);
 }
 
-/* By the least hashes: of n values that are spread evenly the k-th has the hash k/n of all. */
-uint64_t fault_values_distinct(const struct fault_values *values, bool *about)
+/* By the least hashes: of n values that are spread evenly the k-th has the hash k/n of all. Senders
+ * may have chosen values whose hashes are not. */
+uint64_t fault_tally_distinct(const struct fault_tally *tally, enum fault_tally_fact fact,
+			      bool *about)
 {
-	size_t none = fault_values_find(values, SLICE("")) != NULL;
-	*about = values->rest > 0 && values->count > 1;
-	if (!*about)
-		return values->count - none;
+	const struct fault_values *values = &tally->values[fact];
+	*about = values->rest.count > 0;
+	if (!*about || fact == FAULT_TALLY_RELEASE || values->count < 2)
+		return values->count;
 	double part = (double)values->list[values->count - 1].hash / 0x1p64;
-	return (uint64_t)((double)(values->count - 1) / part) - none;
+	double most = (double)(values->count + values->rest.count);
+	double distinct = part > 0 ? (double)(values->count - 1) / part : most;
+	return (uint64_t)(distinct < most ? distinct : most);
 }
 
-const struct fault_value *fault_values_find(const struct fault_values *values, struct slice text)
+const struct fault_value *fault_tally_find(const struct fault_tally *tally,
+					   enum fault_tally_fact fact, struct slice text)
 {
 	char room[FAULT_VALUE_MAX_BYTES + 1];
-	text = tally_cut(text, room);
-	uint64_t hash = hash64(text.data, text.len, 0);
-	size_t at = tally_place(values, hash);
-	bool there = at < values->count && values->list[at].hash == hash;
+	const struct fault_values *values = &tally->values[fact];
+	struct fault_value value = tally_value(fact, text, room);
+	bool there;
+	if (!text.len)
+		return values->none.count ? &values->none : NULL;
+	size_t at = tally_place(values, fact, &value, &there);
 	return there ? &values->list[at] : NULL;
-}
-
-const struct fault_value *fault_values_newest(const struct fault_values *values)
-{
-	const struct fault_value *newest = NULL;
-	for (size_t i = 0; i < values->count; i++)
-		if (values->list[i].text.len &&
-		    (!newest || values->list[i].last_us > newest->last_us))
-			newest = &values->list[i];
-	return newest;
 }
 
 static int tally_compare_counts(const void *one, const void *other)
@@ -153,14 +169,27 @@ static int tally_compare_counts(const void *one, const void *other)
 	return slice_compare(a->text, b->text);
 }
 
-size_t fault_values_largest(const struct fault_values *values, const struct fault_value **to)
+size_t fault_tally_largest(const struct fault_tally *tally, enum fault_tally_fact fact,
+			   const struct fault_value **to)
 {
-	size_t count = 0;
+	const struct fault_values *values = &tally->values[fact];
 	for (size_t i = 0; i < values->count; i++)
-		if (values->list[i].text.len)
-			to[count++] = &values->list[i];
-	qsort(to, count, sizeof(*to), tally_compare_counts);
-	return count;
+		to[i] = &values->list[i];
+	if (values->count)
+		qsort(to, values->count, sizeof(*to), tally_compare_counts);
+	return values->count;
+}
+
+const struct fault_value *fault_tally_latest_release(const struct fault_tally *tally)
+{
+	const struct fault_values *releases = &tally->values[FAULT_TALLY_RELEASE];
+	const struct fault_value *latest = releases->list;
+	if (!releases->count || fault_release_is_version(latest->text))
+		return latest;
+	for (size_t i = 1; i < releases->count; i++)
+		if (releases->list[i].first_us > latest->first_us)
+			latest = &releases->list[i];
+	return latest;
 }
 
 /* ---- Adding ---------------------------------------------------------------------------------- */
@@ -209,12 +238,15 @@ void fault_tally_add(struct fault_tally *tally, const struct fault_arrival *arri
 	tally_note_ends(tally, date_us, arrival->id, texts[FAULT_TITLE], date_us, arrival->id);
 	tally->count++;
 	tally->hours[(date_us - floor_div(date_us, FAULT_DAY_US) * FAULT_DAY_US) / FAULT_HOUR_US]++;
-	for (size_t i = 0; i < FAULT_TALLY_FACTS; i++) {
+	for (enum fault_tally_fact i = 0; i < FAULT_TALLY_FACTS; i++) {
 		char room[FAULT_VALUE_MAX_BYTES + 1];
-		struct slice text = tally_cut(texts[tally_facts[i].text], room);
-		if (text.len || tally_facts[i].counts_none)
-			tally_add_value(&tally->values[i], tally_facts[i].max, text, 1, date_us,
-					date_us);
+		struct fault_value value = tally_value(i, texts[tally_facts[i].text], room);
+		value.count = 1;
+		value.first_us = value.last_us = date_us;
+		if (value.text.len)
+			tally_add_value(tally, i, &value);
+		else
+			tally_note(&tally->values[i].none, &value);
 	}
 }
 
@@ -227,15 +259,14 @@ void fault_tally_merge(struct fault_tally *tally, const struct fault_tally *othe
 	tally->count += other->count;
 	for (size_t h = 0; h < FAULT_HOURS; h++)
 		tally->hours[h] += other->hours[h];
-	for (size_t i = 0; i < FAULT_TALLY_FACTS; i++) {
+	for (enum fault_tally_fact i = 0; i < FAULT_TALLY_FACTS; i++) {
 		const struct fault_values *from = &other->values[i];
 		if (!(facts >> i & 1))
 			continue;
-		tally->values[i].rest += from->rest;
+		tally_note(&tally->values[i].none, &from->none);
+		tally_note(&tally->values[i].rest, &from->rest);
 		for (size_t v = 0; v < from->count; v++)
-			tally_add_value(&tally->values[i], tally_facts[i].max, from->list[v].text,
-					from->list[v].count, from->list[v].first_us,
-					from->list[v].last_us);
+			tally_add_value(tally, i, &from->list[v]);
 	}
 }
 
@@ -247,16 +278,23 @@ static void tally_put_times(struct buf *out, int64_t day_us, int64_t first_us, i
 	fault_put_varint(out, (uint64_t)(last_us - first_us));
 }
 
+/* Reports, and when the first and the last of them came, if there are any. */
+static void tally_put_reports(const struct fault_value *value, int64_t day_us, struct buf *out)
+{
+	fault_put_varint(out, value->count);
+	if (value->count)
+		tally_put_times(out, day_us, value->first_us, value->last_us);
+}
+
 static void tally_put_values(const struct fault_values *values, int64_t day_us, struct buf *out)
 {
+	tally_put_reports(&values->none, day_us, out);
+	tally_put_reports(&values->rest, day_us, out);
 	fault_put_varint(out, values->count);
 	for (size_t i = 0; i < values->count; i++) {
-		const struct fault_value *value = &values->list[i];
-		fault_put_text(out, value->text);
-		fault_put_varint(out, value->count);
-		tally_put_times(out, day_us, value->first_us, value->last_us);
+		fault_put_text(out, values->list[i].text);
+		tally_put_reports(&values->list[i], day_us, out);
 	}
-	fault_put_varint(out, values->rest);
 }
 
 void fault_tally_put(const struct fault_tally *tally, int64_t day_us, struct buf *out)
@@ -291,32 +329,51 @@ static void tally_take_times(struct cursor *c, int64_t day_us, int64_t *first_us
 	*last_us = *first_us + (c->bad ? 0 : (int64_t)behind);
 }
 
-static void tally_take_values(struct fault_values *values, size_t max, int64_t day_us,
-			      struct cursor *c)
+static void tally_take_reports(struct fault_value *value, int64_t day_us, struct cursor *c)
 {
+	value->count = cursor_varint(c);
+	if (value->count)
+		tally_take_times(c, day_us, &value->first_us, &value->last_us);
+}
+
+/* wanted false: what is read goes nowhere. */
+static void tally_take_values(struct fault_tally *tally, enum fault_tally_fact fact, bool wanted,
+			      int64_t day_us, struct cursor *c)
+{
+	struct fault_value none = {0}, rest = {0};
+	char room[FAULT_VALUE_MAX_BYTES + 1];
+	tally_take_reports(&none, day_us, c);
+	tally_take_reports(&rest, day_us, c);
 	uint64_t count = cursor_varint(c);
-	if (count > FAULT_VALUES_MAX)
+	if (count > tally_facts[fact].max)
 		c->bad = true;
 	for (uint64_t i = 0; i < count && !c->bad; i++) {
-		int64_t first_us, last_us;
-		struct slice text = fault_take_text(c, FAULT_VALUE_MAX_BYTES);
-		uint64_t reports = cursor_varint(c);
-		tally_take_times(c, day_us, &first_us, &last_us);
-		if (!c->bad)
-			tally_add_value(values, max, text, reports, first_us, last_us);
+		struct slice text = fault_take_text(c, tally_facts[fact].max_bytes);
+		struct fault_value value = {.text = text};
+		if (wanted)
+			value = tally_value(fact, text, room);
+		tally_take_reports(&value, day_us, c);
+		if (!value.text.len || !value.count)
+			c->bad = true;
+		if (wanted && !c->bad)
+			tally_add_value(tally, fact, &value);
 	}
-	values->rest += cursor_varint(c);
+	if (!wanted || c->bad)
+		return;
+	tally_note(&tally->values[fact].none, &none);
+	tally_note(&tally->values[fact].rest, &rest);
 }
 
 /* Facts that a later program has added are passed over. */
-static void tally_take_facts(struct fault_tally *tally, int64_t day_us, struct cursor *c)
+static void tally_take_facts(struct fault_tally *tally, int64_t day_us, unsigned facts,
+			     struct cursor *c)
 {
-	uint64_t facts = cursor_varint(c);
-	for (uint64_t i = 0; i < facts && i < FAULT_TALLY_FACTS && !c->bad; i++)
-		tally_take_values(&tally->values[i], tally_facts[i].max, day_us, c);
+	uint64_t count = cursor_varint(c);
+	for (enum fault_tally_fact i = 0; i < count && i < FAULT_TALLY_FACTS && !c->bad; i++)
+		tally_take_values(tally, i, facts >> i & 1, day_us, c);
 }
 
-int fault_tally_take(struct fault_tally *tally, int64_t day_us, struct slice value)
+int fault_tally_take(struct fault_tally *tally, int64_t day_us, unsigned facts, struct slice value)
 {
 	struct cursor c = cursor_of(value.data, value.len);
 	*tally = (struct fault_tally){0};
@@ -338,6 +395,6 @@ int fault_tally_take(struct fault_tally *tally, int64_t day_us, struct slice val
 		return ERR_DAMAGED;
 	tally_note_ends(tally, first_us, first, title, last_us, last.len ? last : first);
 	tally->count = count;
-	tally_take_facts(tally, day_us, &c);
+	tally_take_facts(tally, day_us, facts, &c);
 	return c.bad ? ERR_DAMAGED : 0;
 }

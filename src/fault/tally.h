@@ -4,8 +4,10 @@
  *
  * It does not depend on the order in which reports are added, nor on how they are divided among
  * the tallies that are put together. Where a fact has more values than may be kept, those are kept
- * whose hashes are least: so each that is kept has been counted from its first report on, and how
- * many there are follows from the greatest of the hashes.
+ * that come first in an order of their texts: so each that is kept has been counted from its first
+ * report on. Of releases that is the order of versions, the latest first. Of other facts it is the
+ * order of hashes: those that are kept are chosen by chance, and how many there are follows from
+ * the greatest of their hashes.
  *
  * Pure; one thread at a time. */
 #ifndef FAULT_TALLY_H
@@ -15,8 +17,8 @@
 #include "fault/arrival.h"
 
 enum {
-	FAULT_VALUE_MAX_BYTES = 80, /* a longer text is cut, and closed by its hash */
-	FAULT_VALUES_MAX = 1000,    /* of any fact */
+	FAULT_VALUE_MAX_BYTES = 200, /* of any fact; a longer text is cut, and closed by its hash */
+	FAULT_VALUES_MAX = 1000,     /* likewise */
 };
 
 /* The facts whose values are counted. The numbers are on disk: never renumber, only append. */
@@ -38,15 +40,16 @@ enum fault_text fault_tally_fact_text(enum fault_tally_fact fact);
 
 struct fault_value {
 	uint64_t hash;
-	struct slice text; /* the tally's; empty: reports without it, which only releases count */
+	struct slice text; /* the tally's */
 	uint64_t count;
 	int64_t first_us, last_us; /* when the first and the last of them were received */
 };
 
 struct fault_values {
-	struct fault_value *list; /* by hash, ascending */
+	struct fault_value *list; /* in the order of the fact */
 	size_t count, room;
-	uint64_t rest; /* reports of values that are not kept; above 0 where there are such */
+	struct fault_value none; /* reports without the fact */
+	struct fault_value rest; /* reports of values that are not kept */
 };
 
 struct fault_tally_end {
@@ -68,19 +71,26 @@ void fault_tally_add(struct fault_tally *tally, const struct fault_arrival *arri
 /* Of the facts only those whose bits are set: 1 << fact. */
 void fault_tally_merge(struct fault_tally *tally, const struct fault_tally *other, unsigned facts);
 
-/* How many values a fact has. *about: more than are kept, so it is an estimate. */
-uint64_t fault_values_distinct(const struct fault_values *values, bool *about);
-/* NULL: no report has it, or it is not kept. */
-const struct fault_value *fault_values_find(const struct fault_values *values, struct slice text);
-/* The value of the newest report that has one; NULL: none has. */
-const struct fault_value *fault_values_newest(const struct fault_values *values);
-/* The values with most reports, of equal ones by text; `to` has room for all that are kept. Those
- * of reports without the fact are left out. */
-size_t fault_values_largest(const struct fault_values *values, const struct fault_value **to);
+/* How many values a fact has. *about: more than are kept, so it is an estimate; of releases it is
+ * how many are kept. */
+uint64_t fault_tally_distinct(const struct fault_tally *tally, enum fault_tally_fact fact,
+			      bool *about);
+/* Those of reports that have this value; of an empty one those that have none. NULL: no report has
+ * it, or it is not kept. */
+const struct fault_value *fault_tally_find(const struct fault_tally *tally,
+					   enum fault_tally_fact fact, struct slice text);
+/* The values with most reports, of equal ones by text; `to` has room for all that are kept. */
+size_t fault_tally_largest(const struct fault_tally *tally, enum fault_tally_fact fact,
+			   const struct fault_value **to);
+/* The latest release: the highest version; where there is none that whose first report came last.
+ * NULL: no report has one. */
+const struct fault_value *fault_tally_latest_release(const struct fault_tally *tally);
 
 /* A tally of one day, and its cell's value; an empty one has none. */
 void fault_tally_put(const struct fault_tally *tally, int64_t day_us, struct buf *out);
-/* ERR_DAMAGED, ERR_VERSION. It is to be released also after an error. */
-int fault_tally_take(struct fault_tally *tally, int64_t day_us, struct slice value) MUST_CHECK;
+/* Of the facts as fault_tally_merge. ERR_DAMAGED, ERR_VERSION. It is to be released also after an
+ * error. */
+int fault_tally_take(struct fault_tally *tally, int64_t day_us, unsigned facts,
+		     struct slice value) MUST_CHECK;
 
 #endif

@@ -61,12 +61,6 @@ static bool next_decimal(struct slice *line, double *number)
 	return field.len && number_parse_f64(field.data, field.data + field.len, number) == 0;
 }
 
-static bool procfs_starts_with(struct slice text, const char *prefix)
-{
-	size_t len = strlen(prefix);
-	return text.len >= len && memcmp(text.data, prefix, len) == 0;
-}
-
 /* Room for one more in an array that grows by doubling in the arena: what it outgrows stays there
  * until the round ends, at most as much again. */
 static void *procfs_grow(struct arena *arena, void *array, size_t count, size_t size_bytes)
@@ -107,7 +101,7 @@ int proc_stat_parse(struct slice text, struct arena *arena, struct proc_stat *ou
 	while (procfs_next_line(&text, &line)) {
 		struct slice name = procfs_next_field(&line);
 		struct proc_cpu cpu = {.core = 0};
-		if (!procfs_starts_with(name, "cpu"))
+		if (!slice_starts_with(name, SLICE("cpu")))
 			continue;
 		if (!next_numbers(&line, cpu.ticks, PROC_CPU_STATES))
 			return ERR_INVALID;
@@ -313,8 +307,8 @@ int proc_diskstats_parse(struct slice text, struct arena *arena, struct proc_dis
 		struct proc_disk disk = {
 			.name = name,
 			.partition = is_partition(out, name),
-			.stacked =
-				procfs_starts_with(name, "dm-") || procfs_starts_with(name, "md"),
+			.stacked = slice_starts_with(name, SLICE("dm-")) ||
+				   slice_starts_with(name, SLICE("md")),
 			.reads = n[0],
 			.read_bytes = n[2] * SECTOR_BYTES,
 			.writes = n[4],

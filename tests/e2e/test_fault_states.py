@@ -42,11 +42,13 @@ def status_of(server, group):
 
 
 def made(rng, number):
+    """Half of the groups have all facts in every report."""
+    fault = rng.randrange(20)
     report = {"id": f"OOPS-{number}", "exception": rng.choice(["KeyError", "ValueError"]),
-              "fingerprint": [f"fault {rng.randrange(20)}"], "value": f"number {number}"}
+              "fingerprint": [f"fault {fault}"], "value": f"number {number}"}
     for name, most in [("release", 4), ("environment", 2), ("host", 9), ("level", 2),
                        ("username", 30), ("context", 5)]:
-        if rng.random() < 0.8:
+        if fault % 2 or rng.random() < 0.8:
             report[name] = f"{name}{rng.randrange(most)}"
     return report
 
@@ -107,6 +109,10 @@ def test_groups_are_a_count_of_what_was_sent(server):
     wanted = {name for name, reports in by_group.items()
               if any(r.get("host") == "host3" for r in reports)}
     assert {g["group"] for g in groups_of(server, host="host3")["groups"]} == wanted
+    for fact, name in FACTS.items():
+        wanted = {group for group, reports in by_group.items()
+                  if any(name not in report for report in reports)}
+        assert {g["group"] for g in groups_of(server, **{fact: ""})["groups"]} == wanted, fact
     assert groups_of(server, until="1d-ago", since="5d-ago")["groups"] == []
     table = command(server, "groups", "-o", "csv").stdout.splitlines()
     assert len(table) == 1 + len(by_group)
@@ -145,6 +151,14 @@ def test_what_is_resolved_is_opened_by_the_reports_that_should(server):
     assert status_of(server, group) == "resolved"
     a_group(server, release="shop@2.0")
     assert status_of(server, group) == "open+"
+    # The latest is the highest, not the one of the last report.
+    a_group(server, release="shop@1.0.0")
+    say(server, group, status="resolved", next="true")
+    assert group_of(server, group)["said"]["after"] == "shop@2.0"
+    assert {g["group"]: g for g in groups_of(server)["groups"]}[group]["release"] == "shop@2.0"
+    for release in ["shop@1.0.0", "2.0", "web@1"]:
+        a_group(server, release=release)
+        assert status_of(server, group) == ("open+" if release == "web@1" else "resolved")
     # Where releases are no versions, the one that came first is the earlier.
     say(server, group, status="resolved", **{"in": "f00dfeed"})
     a_group(server, release="shop@2.0")

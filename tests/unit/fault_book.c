@@ -235,7 +235,8 @@ static void check_group(struct harness *h, uint64_t count)
 		if (fault_groups_at(&groups, at))
 			assert_int_equal(fault_groups_at(&groups, at)->tally->count, count);
 	fault_groups_release(&groups);
-	assert_int_equal(fault_book_read_group(h->book, &h->queue, TEXT("1-g"), &history, &e), 0);
+	const struct fault_group_question one = {TEXT("1-g"), FAULT_TALLY_ALL, 0};
+	assert_int_equal(fault_book_read_group(h->book, &h->queue, &one, &history, &e), 0);
 	assert_int_equal(history.tally.count, count);
 	assert_int_equal(history.count, 1);
 	fault_group_history_release(&history);

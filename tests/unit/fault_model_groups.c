@@ -56,21 +56,21 @@ static void count_groups(const struct model *m, unsigned tenant, int64_t day,
 	mem_free(seen);
 }
 
-static bool same_users(struct model *m, const char *whose, const struct fault_values *values,
+static bool same_users(struct model *m, const char *whose, const struct fault_tally *tally,
 		       const struct sum *sum)
 {
 	uint64_t distinct = 0;
 	bool about;
 	for (unsigned u = 0; u < USERS; u++) {
 		struct slice name = content_of(u * GROUPS).user;
-		const struct fault_value *value = name.len ? fault_values_find(values, name) : NULL;
-		uint64_t count = value ? value->count : 0, wanted = name.len ? sum->users[u] : 0;
-		distinct += wanted > 0;
+		const struct fault_value *value = fault_tally_find(tally, FAULT_TALLY_USER, name);
+		uint64_t count = value ? value->count : 0, wanted = sum->users[u];
+		distinct += name.len > 0 && wanted > 0;
 		if (count != wanted)
 			return differ(m, "%s: %llu of user %u, not %llu", whose,
 				      (unsigned long long)count, u, (unsigned long long)wanted);
 	}
-	if (fault_values_distinct(values, &about) != distinct || about)
+	if (fault_tally_distinct(tally, FAULT_TALLY_USER, &about) != distinct || about)
 		return differ(m, "%s: the users are not %llu", whose, (unsigned long long)distinct);
 	return true;
 }
@@ -101,8 +101,7 @@ static bool same_tally(struct model *m, const char *whose, unsigned group,
 				      (unsigned long long)tally->hours[h], h,
 				      (unsigned long long)sum->hours[h]);
 	return same_end(m, of, &tally->first, sum->first) &&
-	       same_end(m, of, &tally->last, sum->last) &&
-	       same_users(m, of, &tally->values[FAULT_TALLY_USER], sum);
+	       same_end(m, of, &tally->last, sum->last) && same_users(m, of, tally, sum);
 }
 
 static bool check_all(struct model *m, const struct answer *a, const char *whose)

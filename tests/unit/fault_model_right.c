@@ -552,8 +552,10 @@ void answer_run(struct answer *a, struct fault_book *book, struct task_queue *qu
 			&a->sums, &a->e);
 		return;
 	case ASKED_GROUP:
-		a->err = fault_book_read_group(book, queue, group_name(a->group), &a->history,
-					       &a->e);
+		a->err = fault_book_read_group(
+			book, queue,
+			&(struct fault_group_question){group_name(a->group), FAULT_TALLY_ALL, 0},
+			&a->history, &a->e);
 		return;
 	}
 }

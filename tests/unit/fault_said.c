@@ -10,16 +10,33 @@
 static void releases_are_ordered(UNUSED void **state)
 {
 	static const char *const order[] = {
-		"0.9",        "1.0.0-alpha",  "1.0.0-alpha.1", "1.0.0-alpha.beta",
-		"1.0.0-beta", "1.0.0-beta.2", "1.0.0-beta.11", "1.0.0-rc.1",
-		"1.0.0",      "1.0.0.1",      "1.2.0",         "v1.10.0",
-		"2.0.0",      "2.1.0",        "2.1.1",         "10.0",
+		"0.9",
+		"1.0.0-alpha",
+		"1.0.0-alpha.1",
+		"1.0.0-alpha.beta",
+		"1.0.0-beta",
+		"1.0.0-beta.2",
+		"1.0.0-beta.11",
+		"1.0.0-rc.1",
+		"1.0.0",
+		"1.0.0.1",
+		"1.2.0",
+		"v1.10.0",
+		"2.0.0",
+		"2.1.0",
+		"2.1.1",
+		"10.0",
+		"20261124.1",
+		"99999999999999999999",
+		"0100000000000000000000",
 	};
 	for (size_t i = 0; i < ARRAY_LEN(order); i++) {
 		for (size_t j = 0; j < ARRAY_LEN(order); j++) {
 			int is, wanted = (i > j) - (i < j);
 			assert_true(
 				fault_release_compare(slice_of(order[i]), slice_of(order[j]), &is));
+			assert_int_equal((is > 0) - (is < 0), wanted);
+			is = fault_release_order(slice_of(order[i]), slice_of(order[j]));
 			assert_int_equal((is > 0) - (is < 0), wanted);
 		}
 	}
@@ -32,17 +49,11 @@ static void builds_and_packages(UNUSED void **state)
 	assert_int_equal(order, 0);
 	assert_true(fault_release_compare(TEXT("@org/web@1.2"), TEXT("@org/web@1.10"), &order));
 	assert_true(order < 0);
-	static const char *const others[] = {"web@1.2",
-					     "1.2",
-					     "",
-					     "shop@",
-					     "shop@x",
-					     "shop@1.",
-					     "shop@1..2",
-					     "shop@1.2.3.4.5",
-					     "shop@-1",
-					     "f00dfeed",
-					     "shop@1234567890123456789"};
+	assert_true(fault_release_compare(TEXT("shop@1.9"), TEXT("1.10"), &order));
+	assert_true(order < 0);
+	static const char *const others[] = {"web@1.2",        "",        "shop@",
+					     "shop@x",         "shop@1.", "shop@1..2",
+					     "shop@1.2.3.4.5", "shop@-1", "f00dfeed"};
 	for (size_t i = 0; i < ARRAY_LEN(others); i++)
 		assert_false(fault_release_compare(TEXT("shop@1.2"), slice_of(others[i]), &order));
 }
@@ -83,6 +94,110 @@ static void a_cell_is_as_the_page_has_it(UNUSED void **state)
 				 ERR_DAMAGED);
 	assert_int_equal(fault_said_decode(TEXT("\2"), &said), ERR_VERSION);
 	assert_int_equal(fault_said_decode(TEXT("\1\3"), &said), ERR_DAMAGED);
+}
+
+/* A release that a report has, by number; 0: none. */
+static const char *const release_names[] = {
+	"", "shop@1.9", "1.9.1", "shop@1.10", "web@1.10", "f00d", "beef", "cafe",
+};
+enum { NONE, V1_9, V1_9_1, V1_10, WEB, FOOD, BEEF, CAFE };
+
+static void came(struct fault_tally *tally, unsigned id, int64_t second, unsigned release)
+{
+	char text[8];
+	int len = snprintf(text, sizeof(text), "id%u", id);
+	struct fault_arrival arrival = {.date_us = second * 1000000, .id = {text, (size_t)len}};
+	for (size_t i = 0; i < FAULT_TEXTS; i++)
+		arrival.facts.texts[i] = SLICE("");
+	arrival.facts.texts[FAULT_RELEASE] = slice_of(release_names[release]);
+	fault_tally_add(tally, &arrival);
+}
+
+/* One report came before it was said, in second 100, and one after: which ones open the group. */
+static void resolved_until_a_report_has_the_mend(UNUSED void **state)
+{
+	static const struct {
+		enum fault_resolved resolved;
+		unsigned release, before;
+		int64_t second;
+		unsigned after;
+		bool opens;
+	} cases[] = {
+		{FAULT_RESOLVED_NOW, NONE, V1_9, 101, V1_9, true},
+		{FAULT_RESOLVED_NOW, NONE, V1_9, 99, V1_9, true}, /* a clock that was set back */
+		{FAULT_RESOLVED_IN, V1_10, V1_9, 101, V1_9, false},
+		{FAULT_RESOLVED_IN, V1_10, V1_9, 101, V1_9_1, false},
+		{FAULT_RESOLVED_IN, V1_10, V1_9, 101, V1_10, true},
+		{FAULT_RESOLVED_IN, V1_10, V1_9, 1, V1_10, true},
+		{FAULT_RESOLVED_IN, V1_10, V1_9, 1, V1_9, false},
+		{FAULT_RESOLVED_IN, V1_10, V1_9, 101, NONE, true},
+		{FAULT_RESOLVED_IN, V1_10, V1_10, 101, V1_10, true},
+		{FAULT_RESOLVED_IN, V1_10, V1_10, 101, V1_9, false},
+		{FAULT_RESOLVED_IN, V1_10, V1_10, 1, V1_10, true},
+		{FAULT_RESOLVED_AFTER, V1_9, V1_9, 101, V1_9, false},
+		{FAULT_RESOLVED_AFTER, V1_9, V1_9, 101, V1_9_1, true},
+		{FAULT_RESOLVED_AFTER, NONE, NONE, 101, V1_9, true}, /* there was none */
+		{FAULT_RESOLVED_AFTER, NONE, NONE, 101, NONE, true},
+		/* No versions, or other packages: by when the first came. */
+		{FAULT_RESOLVED_IN, V1_10, V1_9, 101, WEB, true},
+		{FAULT_RESOLVED_AFTER, FOOD, FOOD, 101, BEEF, true},
+		{FAULT_RESOLVED_AFTER, FOOD, FOOD, 101, FOOD, false},
+		{FAULT_RESOLVED_IN, FOOD, FOOD, 101, FOOD, true},
+	};
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct fault_group_history history = {0};
+		struct fault_said said = {.status = FAULT_RESOLVED,
+					  .said_us = 100000000,
+					  .resolved = cases[i].resolved,
+					  .release = slice_of(release_names[cases[i].release])};
+		bool again;
+		came(&history.tally, 1, 50, cases[i].before);
+		fault_said_count_before(&said, &history, said.said_us);
+		assert_int_equal(fault_said_status(&said, &history, &again), FAULT_RESOLVED);
+		assert_false(again);
+		came(&history.tally, 2, cases[i].second, cases[i].after);
+		assert_int_equal(fault_said_status(&said, &history, &again) == FAULT_OPEN,
+				 cases[i].opens);
+		assert_int_equal(again, cases[i].opens);
+		fault_tally_release(&history.tally);
+	}
+}
+
+/* Of a group with 300 releases, of which 200 are kept, and which was resolved in one of them: what
+ * it is after a report of a release that is not kept. */
+static enum fault_status after_300(const char *format, const char *in, const char *then)
+{
+	struct fault_group_history history = {0};
+	struct fault_arrival arrival = {.id = TEXT("a")};
+	char text[16];
+	bool again;
+	for (size_t i = 0; i < FAULT_TEXTS; i++)
+		arrival.facts.texts[i] = SLICE("");
+	for (unsigned i = 0; i < 300; i++) {
+		int len = snprintf(text, sizeof(text), format, i);
+		arrival.facts.texts[FAULT_RELEASE] = (struct slice){text, (size_t)len};
+		arrival.date_us = i + 1;
+		fault_tally_add(&history.tally, &arrival);
+	}
+	struct fault_said said = {.status = FAULT_RESOLVED,
+				  .said_us = 400,
+				  .resolved = FAULT_RESOLVED_IN,
+				  .release = slice_of(in)};
+	fault_said_count_before(&said, &history, said.said_us);
+	arrival.facts.texts[FAULT_RELEASE] = slice_of(then);
+	arrival.date_us = 401;
+	fault_tally_add(&history.tally, &arrival);
+	enum fault_status status = fault_said_status(&said, &history, &again);
+	fault_tally_release(&history.tally);
+	return status;
+}
+
+/* Versions that are not kept are lower than those that are; of other names nothing is known. */
+static void releases_that_are_not_kept(UNUSED void **state)
+{
+	assert_int_equal(after_300("1.%u", "2.0", "1.0"), FAULT_RESOLVED);
+	assert_int_equal(after_300("1.%u", "2.0", "2.0"), FAULT_OPEN);
+	assert_int_equal(after_300("commit%u", "commit299", "aaa"), FAULT_OPEN);
 }
 
 /* Of a group that was muted in hour 1000 (16 o'clock of day 41), when that hour had 2 reports. */
@@ -131,6 +246,8 @@ int main(void)
 		cmocka_unit_test(releases_are_ordered),
 		cmocka_unit_test(builds_and_packages),
 		cmocka_unit_test(a_cell_is_as_the_page_has_it),
+		cmocka_unit_test(resolved_until_a_report_has_the_mend),
+		cmocka_unit_test(releases_that_are_not_kept),
 		cmocka_unit_test(muted_until_so_many_within_a_time),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

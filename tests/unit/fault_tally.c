@@ -33,13 +33,15 @@ static void make(struct made *made, unsigned number, unsigned users)
 	made->arrival.facts.texts[FAULT_TITLE] = TEXT("E: t");
 	if (number % 7)
 		made->arrival.facts.texts[FAULT_RELEASE] = TEXT("1.2");
+	if (users > REPORTS / 3)
+		made->arrival.facts.texts[FAULT_RELEASE] = made->arrival.facts.texts[FAULT_USER];
 }
 
 static void a_cell_is_as_the_page_has_it(UNUSED void **state)
 {
 	/* clang-format off */
 	static const uint8_t bytes[] = {
-		1,                                  /* version */
+		2,                                  /* version */
 		2,                                  /* reports */
 		0x80, 0xcd, 0xad, 0x9d, 0x01,       /* the first: 330 s after midnight */
 		0x80, 0xc8, 0xce, 0xb4, 0x0d,       /* the last: an hour later */
@@ -47,16 +49,16 @@ static void a_cell_is_as_the_page_has_it(UNUSED void **state)
 		4, 'E', ':', ' ', 't',              /* the title */
 		3, 1, 1,                            /* hours 0 and 1 have one each */
 		1,                                  /* one fact: */
-		2,                                  /* two releases: count, times */
-		0, 1, 0x80, 0xcd, 0xad, 0x9d, 0x01, 0,
+		1, 0x80, 0xcd, 0xad, 0x9d, 0x01, 0, /* one without a release: when, and 0 later */
+		0,                                  /* none of releases that are not here */
+		1,                                  /* one release */
 		3, '1', '.', '2', 1, 0x80, 0xcd, 0xad, 0x9d, 0x01, 0,
-		0,                                  /* and no others */
 	};
 	/* clang-format on */
 	struct slice value = {(const char *)bytes, sizeof(bytes)};
 	struct fault_tally tally;
 	bool about;
-	assert_int_equal(fault_tally_take(&tally, DAY_US, value), 0);
+	assert_int_equal(fault_tally_take(&tally, DAY_US, FAULT_TALLY_ALL, value), 0);
 	assert_int_equal(tally.count, 2);
 	assert_int_equal(tally.first.date_us, DAY_US + 330000000);
 	assert_int_equal(tally.last.date_us, DAY_US + 3930000000);
@@ -65,20 +67,20 @@ static void a_cell_is_as_the_page_has_it(UNUSED void **state)
 	assert_true(slice_equal(tally.title, TEXT("E: t")));
 	assert_int_equal(tally.hours[0], 1);
 	assert_int_equal(tally.hours[1], 1);
-	assert_int_equal(fault_values_distinct(&tally.values[FAULT_TALLY_RELEASE], &about), 1);
+	assert_int_equal(fault_tally_distinct(&tally, FAULT_TALLY_RELEASE, &about), 1);
 	assert_false(about);
-	const struct fault_value *none =
-		fault_values_find(&tally.values[FAULT_TALLY_RELEASE], TEXT(""));
+	const struct fault_value *none = fault_tally_find(&tally, FAULT_TALLY_RELEASE, TEXT(""));
 	assert_non_null(none);
 	assert_int_equal(none->count, 1);
 	fault_tally_release(&tally);
 	for (size_t len = 1; len < sizeof(bytes); len++) {
-		assert_int_equal(
-			fault_tally_take(&tally, DAY_US, (struct slice){(const char *)bytes, len}),
-			ERR_DAMAGED);
+		assert_int_equal(fault_tally_take(&tally, DAY_US, FAULT_TALLY_ALL,
+						  (struct slice){(const char *)bytes, len}),
+				 ERR_DAMAGED);
 		fault_tally_release(&tally);
 	}
-	assert_int_equal(fault_tally_take(&tally, DAY_US, TEXT("\2")), ERR_VERSION);
+	assert_int_equal(fault_tally_take(&tally, DAY_US, 0, TEXT("\1")), ERR_VERSION);
+	assert_int_equal(fault_tally_take(&tally, DAY_US, 0, TEXT("\3")), ERR_VERSION);
 	fault_tally_release(&tally);
 }
 
@@ -105,7 +107,9 @@ static void it_does_not_depend_on_the_order(UNUSED void **state)
 			add_some(&part, p, PARTS, users);
 			buf_init(&one, 1 << 20);
 			fault_tally_put(&part, DAY_US, &one);
-			assert_int_equal(fault_tally_take(&again, DAY_US, buf_slice(&one)), 0);
+			assert_int_equal(
+				fault_tally_take(&again, DAY_US, FAULT_TALLY_ALL, buf_slice(&one)),
+				0);
 			fault_tally_merge(&parts, &again, FAULT_TALLY_ALL);
 			fault_tally_release(&part);
 			fault_tally_release(&again);
@@ -137,7 +141,7 @@ static void users_are_exact_to_a_thousand(UNUSED void **state)
 		const struct fault_values *users = &tally.values[FAULT_TALLY_USER];
 		bool about;
 		add_some(&tally, 0, 1, counts[i]);
-		uint64_t distinct = fault_values_distinct(users, &about);
+		uint64_t distinct = fault_tally_distinct(&tally, FAULT_TALLY_USER, &about);
 		assert_int_equal(about, counts[i] > 1000);
 		/* A thousand hashes give it within some 3.2 %; five times that is 16. */
 		if (about)
@@ -160,23 +164,90 @@ static void values_are_counted(UNUSED void **state)
 	struct made made;
 	bool about;
 	add_some(&tally, 0, 1, 10);
-	const struct fault_values *hosts = &tally.values[FAULT_TALLY_HOST];
-	assert_int_equal(fault_values_distinct(hosts, &about), 6);
-	assert_int_equal(fault_values_largest(hosts, largest), 6);
+	assert_int_equal(fault_tally_distinct(&tally, FAULT_TALLY_HOST, &about), 6);
+	assert_int_equal(fault_tally_largest(&tally, FAULT_TALLY_HOST, largest), 6);
 	for (size_t i = 0; i < 6; i++) {
 		assert_int_equal(largest[i]->count, REPORTS / 6);
-		assert_true(largest[i]->text.len <= FAULT_VALUE_MAX_BYTES);
+		assert_true(largest[i]->text.len <= 80);
 	}
 	make(&made, 2, 10); /* the first with an even number and the host 2 */
 	const struct fault_value *host =
-		fault_values_find(hosts, made.arrival.facts.texts[FAULT_HOST]);
+		fault_tally_find(&tally, FAULT_TALLY_HOST, made.arrival.facts.texts[FAULT_HOST]);
 	assert_non_null(host);
 	assert_int_equal(host->first_us, made.arrival.date_us);
 	make(&made, REPORTS - 4, 10); /* 2996: even, and 2 over multiples of three */
 	assert_int_equal(host->last_us, made.arrival.date_us);
-	const struct fault_value *none =
-		fault_values_find(&tally.values[FAULT_TALLY_RELEASE], TEXT(""));
+	const struct fault_value *none = fault_tally_find(&tally, FAULT_TALLY_RELEASE, TEXT(""));
 	assert_int_equal(none->count, REPORTS / 7 + 1); /* 0, 7, ... 2996 */
+	fault_tally_release(&tally);
+}
+
+static void add_release(struct fault_tally *tally, unsigned number, const char *format,
+			unsigned release)
+{
+	struct made made;
+	char text[FAULT_LABEL_MAX_BYTES + 1];
+	make(&made, number, 1);
+	int len = snprintf(text, sizeof(text), format, release);
+	made.arrival.facts.texts[FAULT_RELEASE] = (struct slice){text, (size_t)len};
+	fault_tally_add(tally, &made.arrival);
+}
+
+/* Of 1,000 releases, one report each but three of the latest, the 200 with the highest versions are
+ * kept; in whatever order they come, and though other names come, too. */
+static void the_latest_releases_are_kept(UNUSED void **state)
+{
+	for (unsigned step = 1; step < 1000; step += 996) { /* 997 is a prime */
+		struct fault_tally tally = {0};
+		const struct fault_values *releases = &tally.values[FAULT_TALLY_RELEASE];
+		bool about;
+		for (unsigned i = 0; i < 1000; i++) {
+			add_release(&tally, i, "1.%u.0", i * step % 1000);
+			if (i % 100 == 0)
+				add_release(&tally, i, "commit-%u", i);
+		}
+		add_release(&tally, 5, "1.%u.0", 999);
+		add_release(&tally, 6, "1.%u.0", 999);
+		assert_int_equal(fault_tally_distinct(&tally, FAULT_TALLY_RELEASE, &about), 200);
+		assert_true(about);
+		assert_true(slice_equal(fault_tally_latest_release(&tally)->text, TEXT("1.999.0")));
+		assert_int_equal(fault_tally_latest_release(&tally)->count, 3);
+		assert_true(slice_equal(releases->list[199].text, TEXT("1.800.0")));
+		assert_null(fault_tally_find(&tally, FAULT_TALLY_RELEASE, TEXT("1.799.0")));
+		assert_int_equal(releases->rest.count, 800 + 10);
+		fault_tally_release(&tally);
+	}
+}
+
+/* Where there are no versions that is the latest whose first report came last. */
+static void the_latest_of_names_came_last(UNUSED void **state)
+{
+	struct fault_tally tally = {0};
+	add_release(&tally, 10, "b%u", 1);
+	assert_null(fault_tally_find(&tally, FAULT_TALLY_RELEASE, TEXT("")));
+	add_release(&tally, 20, "a%u", 1);
+	add_release(&tally, 30, "b%u", 1);
+	add_release(&tally, 15, "c%u", 1);
+	assert_true(slice_equal(fault_tally_latest_release(&tally)->text, TEXT("a1")));
+	fault_tally_release(&tally);
+	add_release(&tally, 1, "%.0u", 0);
+	assert_null(fault_tally_latest_release(&tally));
+	assert_int_equal(fault_tally_find(&tally, FAULT_TALLY_RELEASE, TEXT(""))->count, 1);
+	fault_tally_release(&tally);
+}
+
+/* A release of 200 bytes is kept whole: two that differ in the last one are two. */
+static void releases_are_not_cut(UNUSED void **state)
+{
+	struct fault_tally tally = {0};
+	bool about;
+	char text[FAULT_LABEL_MAX_BYTES + 1];
+	memset(text, 'p', sizeof(text));
+	memcpy(text + sizeof(text) - 6, "@1.%u", 6);
+	add_release(&tally, 1, text, 10);
+	add_release(&tally, 2, text, 9);
+	assert_int_equal(fault_tally_distinct(&tally, FAULT_TALLY_RELEASE, &about), 2);
+	assert_true(slice_ends_with(fault_tally_latest_release(&tally)->text, TEXT("pp@1.10")));
 	fault_tally_release(&tally);
 }
 
@@ -242,6 +313,9 @@ int main(void)
 		cmocka_unit_test(it_does_not_depend_on_the_order),
 		cmocka_unit_test(users_are_exact_to_a_thousand),
 		cmocka_unit_test(values_are_counted),
+		cmocka_unit_test(the_latest_releases_are_kept),
+		cmocka_unit_test(the_latest_of_names_came_last),
+		cmocka_unit_test(releases_are_not_cut),
 		cmocka_unit_test(a_group_is_entered_with_its_first_reports),
 		cmocka_unit_test(further_names_are_the_rest),
 	};

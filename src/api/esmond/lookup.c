@@ -12,11 +12,6 @@ static const struct {
 	{"regex", LOOKUP_REGEX, false},       {"iregex", LOOKUP_REGEX, true},
 };
 
-static bool v2_lookup_begins_with(struct slice text, struct slice with)
-{
-	return text.len >= with.len && memcmp(text.data, with.data, with.len) == 0;
-}
-
 /* The suffix behind `__`; none is `exact`. ERR_INVALID: there is no such one. */
 static int read_suffix(struct slice rest, struct v2_lookup *lookup, struct errbuf *e)
 {
@@ -46,10 +41,10 @@ static struct slice v2_lookup_find_field(struct slice name, const char *const *f
 	struct slice found = {NULL, 0};
 	for (size_t i = 0; fields[i]; i++) {
 		struct slice known = slice_of(fields[i]);
-		if (!v2_lookup_begins_with(name, known))
+		if (!slice_starts_with(name, known))
 			continue;
 		struct slice rest = {name.data + known.len, name.len - known.len};
-		if (rest.len && !v2_lookup_begins_with(rest, SLICE("__")))
+		if (rest.len && !slice_starts_with(rest, SLICE("__")))
 			continue;
 		if (!found.data || rest.len < found.len) {
 			found = rest;

@@ -42,12 +42,13 @@ static struct group_call *group_call_of(struct api_call *call)
 
 /* ---- One group, whole ------------------------------------------------------------------------ */
 
-static void group_put_values(struct json_writer *json, const struct fault_values *values)
+static void group_put_values(struct json_writer *json, const struct fault_tally *tally,
+			     enum fault_tally_fact fact)
 {
 	const struct fault_value *largest[FAULT_VALUES_MAX];
 	bool about;
-	size_t count = fault_values_largest(values, largest);
-	uint64_t distinct = fault_values_distinct(values, &about), left_out = 0;
+	size_t count = fault_tally_largest(tally, fact, largest);
+	uint64_t distinct = fault_tally_distinct(tally, fact, &about), left_out = 0;
 	json_write_object_begin(json);
 	json_put_u64(json, "distinct", distinct);
 	if (about)
@@ -67,7 +68,7 @@ static void group_put_values(struct json_writer *json, const struct fault_values
 		json_write_object_end(json);
 	}
 	json_write_array_end(json);
-	json_put_u64(json, "rest", values->rest + left_out);
+	json_put_u64(json, "rest", tally->values[fact].rest.count + left_out);
 	json_write_object_end(json);
 }
 
@@ -125,14 +126,14 @@ static void group_put_group(struct group_call *call, const struct fault_group_hi
 	enum fault_status status = fault_said_status(said, history, &again);
 	json_write_object_begin(json);
 	json_put_string(json, "group", call->group);
-	group_json_status(json, said, status, again);
+	group_json_status(json, said->assignee, status, again);
 	group_json_tally(json, &history->tally);
 	group_put_said(json, said);
 	json_write_key(json, "facts");
 	json_write_object_begin(json);
-	for (size_t i = 0; i < FAULT_TALLY_FACTS; i++) {
-		json_write_key(json, fault_tally_fact_name((enum fault_tally_fact)i));
-		group_put_values(json, &history->tally.values[i]);
+	for (enum fault_tally_fact i = 0; i < FAULT_TALLY_FACTS; i++) {
+		json_write_key(json, fault_tally_fact_name(i));
+		group_put_values(json, &history->tally, i);
 	}
 	json_write_object_end(json);
 	group_put_days(json, history);
@@ -163,15 +164,14 @@ static int group_say_bug(const struct group_saying *saying, struct fault_said *s
 static void group_say_status(const struct group_call *call, struct fault_said *said)
 {
 	const struct group_saying *saying = &call->saying;
-	const struct fault_values *releases = &call->history->tally.values[FAULT_TALLY_RELEASE];
-	const struct fault_value *newest = fault_values_newest(releases);
+	const struct fault_value *latest = fault_tally_latest_release(&call->history->tally);
 	struct clock *clock = call->call.api->clock;
 	said->status = (enum fault_status)saying->status;
 	said->said_us = clock->wall_us(clock);
 	said->resolved = saying->next      ? FAULT_RESOLVED_AFTER
 			 : saying->in.data ? FAULT_RESOLVED_IN
 					   : FAULT_RESOLVED_NOW;
-	said->release = saying->next      ? (newest ? newest->text : SLICE(""))
+	said->release = saying->next      ? (latest ? latest->text : SLICE(""))
 			: saying->in.data ? saying->in
 					  : SLICE("");
 	said->until = saying->until;
@@ -196,7 +196,9 @@ static int group_run_group(struct group_call *call, struct fault_book *book)
 	struct task_queue *queue = job_queue(call->call.job);
 	struct fault_group_history history;
 	struct fault_said said;
-	int err = fault_book_read_group(book, queue, call->group, &history, &call->error);
+	const struct fault_group_question question = {call->group, FAULT_TALLY_ALL,
+						      call->call.deadline_us};
+	int err = fault_book_read_group(book, queue, &question, &history, &call->error);
 	if (!err && !history.tally.count)
 		err = errbuf_set(&call->error, ERR_NOT_FOUND, "there is no group " SHOWN,
 				 SHOWN_OF(call->group));
@@ -256,7 +258,7 @@ const struct param faults_say_params[] = {
 	 .help = "Of resolved: the release with the mend. Reports of it, and of later ones, open "
 		 "the group again."},
 	{"next", PARAM_FLAG, SAYING_FIELD(next),
-	 .help = "Of resolved: the release after the newest that the group has."},
+	 .help = "Of resolved: a release after the latest that the group has."},
 	{"until", PARAM_NUMBER, SAYING_FIELD(until), 1, UINT32_MAX,
 	 .help = "Of muted: it is open again after so many further reports."},
 	{"within", PARAM_TEXT, SAYING_FIELD(within),

@@ -7,21 +7,20 @@ void group_json_date(struct json_writer *json, const char *key, int64_t date_us)
 	json_put_i64(json, key, notation_ms(date_us));
 }
 
-void group_json_status(struct json_writer *json, const struct fault_said *said,
-		       enum fault_status status, bool again)
+void group_json_status(struct json_writer *json, struct slice assignee, enum fault_status status,
+		       bool again)
 {
 	json_put_text(json, "status", fault_statuses[status]);
 	if (again)
 		json_put_bool(json, "again", true);
-	if (said && said->assignee.len)
-		json_put_string(json, "assignee", said->assignee);
+	if (assignee.len)
+		json_put_string(json, "assignee", assignee);
 }
 
 static void group_json_users(struct json_writer *json, const struct fault_tally *tally)
 {
 	bool about;
-	json_put_u64(json, "users",
-		     fault_values_distinct(&tally->values[FAULT_TALLY_USER], &about));
+	json_put_u64(json, "users", fault_tally_distinct(tally, FAULT_TALLY_USER, &about));
 	if (about)
 		json_put_bool(json, "users_about", true);
 }

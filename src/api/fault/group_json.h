@@ -7,9 +7,9 @@
 
 /* In ms since the epoch. */
 void group_json_date(struct json_writer *json, const char *key, int64_t date_us);
-/* `said` NULL: nothing was said. `again`: reports have opened the group again. */
-void group_json_status(struct json_writer *json, const struct fault_said *said,
-		       enum fault_status status, bool again);
+/* `again`: reports have opened the group again. An empty assignee is left out. */
+void group_json_status(struct json_writer *json, struct slice assignee, enum fault_status status,
+		       bool again);
 /* Title, count, first and last report, number of users. */
 void group_json_tally(struct json_writer *json, const struct fault_tally *tally);
 

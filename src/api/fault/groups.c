@@ -31,7 +31,7 @@ struct groups_question {
 /* A group of the answer. */
 struct groups_row {
 	const struct fault_group_sum *sum;
-	const struct fault_said *said; /* NULL: nothing was said */
+	struct slice assignee; /* len 0: nobody's */
 	enum fault_status status;
 	bool again;
 };
@@ -60,11 +60,10 @@ static void groups_release(struct api_call *call)
 static void groups_put_row(struct groups_call *call, const struct groups_row *row)
 {
 	struct json_writer *json = &call->call.json;
-	const struct fault_value *release =
-		fault_values_newest(&row->sum->tally->values[FAULT_TALLY_RELEASE]);
+	const struct fault_value *release = fault_tally_latest_release(row->sum->tally);
 	json_write_object_begin(json);
 	json_put_string(json, "group", row->sum->name);
-	group_json_status(json, row->said, row->status, row->again);
+	group_json_status(json, row->assignee, row->status, row->again);
 	group_json_tally(json, row->sum->tally);
 	if (release)
 		json_put_string(json, "release", release->text);
@@ -72,26 +71,31 @@ static void groups_put_row(struct groups_call *call, const struct groups_row *ro
 }
 
 /* The status follows from all reports of a group, not from those of the days that are asked. */
-static int groups_judge(struct groups_call *call, struct fault_book *book, struct groups_row *row)
+static int groups_judge(struct groups_call *call, struct fault_book *book,
+			const struct fault_said_list *list, struct groups_row *row)
 {
+	const struct fault_group_question question = {row->sum->name, FAULT_SAID_FACTS,
+						      call->call.deadline_us};
 	struct fault_group_history history;
-	if (!row->said || row->said->status == FAULT_OPEN)
+	struct fault_said said;
+	row->assignee = SLICE("");
+	if (!fault_said_find(list, row->sum->name, &said))
 		return 0;
-	int err = api_call_check_time(&call->call, &call->error);
-	if (err)
-		return err;
-	err = fault_book_read_group(book, job_queue(call->call.job), row->sum->name, &history,
-				    &call->error);
+	row->assignee = said.assignee;
+	if (said.status == FAULT_OPEN)
+		return 0;
+	int err = fault_book_read_group(book, job_queue(call->call.job), &question, &history,
+					&call->error);
 	if (!err)
-		row->status = fault_said_status(row->said, &history, &row->again);
+		row->status = fault_said_status(&said, &history, &row->again);
 	fault_group_history_release(&history);
 	return err;
 }
 
 static bool groups_fits(const struct groups_question *q, const struct fault_tally *tally)
 {
-	for (size_t i = 0; i < FAULT_TALLY_FACTS; i++)
-		if (q->texts[i].data && !fault_values_find(&tally->values[i], q->texts[i]))
+	for (enum fault_tally_fact i = 0; i < FAULT_TALLY_FACTS; i++)
+		if (q->texts[i].data && !fault_tally_find(tally, i, q->texts[i]))
 			return false;
 	return tally->first.date_us < notation_us(q->until_ms) &&
 	       tally->last.date_us >= notation_us(q->since_ms);
@@ -100,7 +104,7 @@ static bool groups_fits(const struct groups_question *q, const struct fault_tall
 static uint64_t groups_users(const struct groups_row *row)
 {
 	bool about;
-	return fault_values_distinct(&row->sum->tally->values[FAULT_TALLY_USER], &about);
+	return fault_tally_distinct(row->sum->tally, FAULT_TALLY_USER, &about);
 }
 
 static int groups_compare_names(const struct groups_row *a, const struct groups_row *b)
@@ -142,15 +146,15 @@ static int groups_choose(struct groups_call *call, struct fault_book *book,
 		const struct fault_group_sum *sum = fault_groups_at(&call->groups, at);
 		if (!sum || !groups_fits(q, sum->tally))
 			continue;
-		struct groups_row row = {.sum = sum, .said = fault_said_find(said, sum->name)};
-		err = q->status < 0 ? 0 : groups_judge(call, book, &row);
+		struct groups_row row = {.sum = sum};
+		err = q->status < 0 ? 0 : groups_judge(call, book, said, &row);
 		if (!err && (q->status < 0 || (int)row.status == q->status))
 			rows[(*count)++] = row;
 	}
 	if (*count)
 		qsort(rows, *count, sizeof(*rows), compares[q->sort]);
 	for (size_t i = 0; i < *count && i < q->limit && q->status < 0 && !err; i++)
-		err = groups_judge(call, book, &rows[i]);
+		err = groups_judge(call, book, said, &rows[i]);
 	return err;
 }
 

@@ -123,12 +123,6 @@ static int device_names_by_bytes(const void *left, const void *right)
 	return slice_compare(*(const struct slice *)left, *(const struct slice *)right);
 }
 
-static bool device_names_begins_with(struct slice text, struct slice prefix)
-{
-	return text.len >= prefix.len &&
-	       (!prefix.len || memcmp(text.data, prefix.data, prefix.len) == 0);
-}
-
 int device_names_list(const struct device_names *names, struct slice prefix, struct arena *arena,
 		      struct slice *values, size_t *count)
 {
@@ -137,7 +131,7 @@ int device_names_list(const struct device_names *names, struct slice prefix, str
 		struct slice name = arena_copy(arena, device_names_name_of(names, values[i]));
 		if (!name.data)
 			return ERR_LIMIT;
-		if (device_names_begins_with(name, prefix))
+		if (slice_starts_with(name, prefix))
 			values[kept++] = name;
 	}
 	if (kept > 1)

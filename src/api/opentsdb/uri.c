@@ -16,12 +16,6 @@ bool opentsdb_uri_asked(const struct http_request *request)
 
 /* ---- Texts ----------------------------------------------------------------------------------- */
 
-static bool uri_begins_with(struct slice text, const char *with)
-{
-	size_t len = strlen(with);
-	return text.len >= len && memcmp(text.data, with, len) == 0;
-}
-
 /* What stands before the next `at` that is in no brackets, which is passed; false: nothing is left.
  */
 static bool uri_next(struct slice *rest, char at, struct slice *part)
@@ -174,7 +168,7 @@ static int write_rate_options(struct json_writer *writer, struct slice text, str
 /* What stands between the aggregator and the metric. */
 static int write_part(struct json_writer *writer, struct slice part, struct errbuf *e)
 {
-	bool rate = uri_begins_with(part, "rate");
+	bool rate = slice_starts_with(part, SLICE("rate"));
 	if (part.len && part.data[0] >= '0' && part.data[0] <= '9') {
 		json_put_string(writer, "downsample", part);
 	} else if (rate && part.len == 4) {
@@ -184,7 +178,7 @@ static int write_part(struct json_writer *writer, struct slice part, struct errb
 		return write_rate_options(writer, (struct slice){part.data + 5, part.len - 6}, e);
 	} else if (slice_equal(part, SLICE("explicit_tags"))) {
 		json_put_bool(writer, "explicitTags", true);
-	} else if (!uri_begins_with(part, "rollup_")) { /* what answers is chosen here */
+	} else if (!slice_starts_with(part, SLICE("rollup_"))) { /* what answers is chosen here */
 		return errbuf_set(e, ERR_INVALID,
 				  "\"" SHOWN "\" is none of an interval (1m-avg), rate, "
 				  "rate{counter}, explicit_tags",
