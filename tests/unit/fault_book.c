@@ -242,12 +242,12 @@ static void check_group(struct harness *h, uint64_t count)
 	fault_group_history_release(&history);
 }
 
-static void spoil_group(struct harness *h)
+static void spoil_group(struct harness *h, int64_t day)
 {
 	const struct store_parts column = {{TEXT("group.1-g")}};
 	struct store_write *write = store_write_new(h->store, 1 << 20);
 	struct fault_parts key;
-	fault_summaries_key(&key, TEXT("t"), DAY0, FAULT_ROW_GROUPS);
+	fault_summaries_key(&key, TEXT("t"), day, FAULT_ROW_GROUPS);
 	assert_int_equal(store_cell_put(write, TABLE_SUMMARIES, &key.parts, &column, TEXT("noise"),
 					store_stamp(h->store), 0),
 			 0);
@@ -264,7 +264,7 @@ static void a_group_that_cannot_be_read_is_counted_anew(UNUSED void **state)
 	report_of_group(&h, "a");
 	report_of_group(&h, "b");
 	harness_pass(&h);
-	spoil_group(&h);
+	spoil_group(&h, DAY0);
 	harness_restart(&h);
 	check_group(&h, 2);
 	harness_pass(&h);
@@ -272,7 +272,7 @@ static void a_group_that_cannot_be_read_is_counted_anew(UNUSED void **state)
 	check_group(&h, 2);
 	clock_virtual_advance(&h.clock, 2 * FAULT_DAY_US);
 	harness_pass(&h);
-	spoil_group(&h);
+	spoil_group(&h, DAY0);
 	check_group(&h, 2);
 	harness_restart(&h);
 	check_group(&h, 2);
@@ -283,6 +283,47 @@ static void a_group_that_cannot_be_read_is_counted_anew(UNUSED void **state)
 	check_group(&h, 2);
 	harness_pass(&h);
 	assert_int_equal(stat_values[STAT_fault_recounts], recounts);
+	log_set_level(LOG_INFO);
+	harness_close(&h);
+}
+
+/* More days than a question that finds nothing but changes begins again; until its deadline. */
+static void many_days_that_cannot_be_read_are_counted_anew(UNUSED void **state)
+{
+	enum { DAYS = 12 };
+	struct harness h;
+	struct errbuf e = {""};
+	harness_open(&h);
+	log_set_level(LOG_ERROR);
+	for (int i = 0; i < DAYS; i++) {
+		char id[8];
+		snprintf(id, sizeof(id), "id%d", i);
+		report_of_group(&h, id);
+		harness_pass(&h);
+		clock_virtual_advance(&h.clock, FAULT_DAY_US);
+	}
+	harness_pass(&h);
+	for (int i = 0; i < DAYS; i++)
+		spoil_group(&h, DAY0 + i);
+	for (int64_t late = 1; late >= 0; late--) {
+		int64_t deadline_us = late ? h.clock.clock.mono_us(&h.clock.clock) : 0;
+		const struct fault_groups_question question = {DAY0, DAY0 + DAYS - 1,
+							       FAULT_TALLY_ALL, deadline_us};
+		const struct fault_group_question one = {TEXT("1-g"), FAULT_TALLY_ALL, deadline_us};
+		struct fault_groups groups;
+		struct fault_group_history history;
+		int err = late ? ERR_TIMEOUT : 0;
+		assert_int_equal(fault_book_read_groups(h.book, &h.queue, &question, &groups, &e),
+				 err);
+		assert_int_equal(fault_book_read_group(h.book, &h.queue, &one, &history, &e), err);
+		for (size_t at = 0; at < groups.table.slot_count && !late; at++)
+			if (fault_groups_at(&groups, at))
+				assert_int_equal(fault_groups_at(&groups, at)->tally->count, DAYS);
+		if (!late)
+			assert_int_equal(history.count, DAYS);
+		fault_groups_release(&groups);
+		fault_group_history_release(&history);
+	}
 	log_set_level(LOG_INFO);
 	harness_close(&h);
 }
@@ -363,6 +404,7 @@ int main(void)
 		cmocka_unit_test(a_day_is_closed),
 		cmocka_unit_test(a_closed_day_that_gets_more_is_counted_anew),
 		cmocka_unit_test(a_group_that_cannot_be_read_is_counted_anew),
+		cmocka_unit_test(many_days_that_cannot_be_read_are_counted_anew),
 		cmocka_unit_test(an_owner_whose_time_is_over_writes_nothing),
 		cmocka_unit_test(reports_are_listed_newest_first),
 	};
