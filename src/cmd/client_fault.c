@@ -16,7 +16,7 @@ struct client_fault_args {
 	struct command_args line;
 	const char *id, *day;
 	const char *context, *exception, *host, *release, *environment, *level, *user, *group;
-	const char *since, *until, *from, *to, *limit, *token;
+	const char *since, *until, *from, *to, *limit, *token, *search;
 	const char *status, *sort, *in, *reports, *within, *assignee, *tracker, *bug;
 	bool next;
 	struct command_words files;
@@ -106,6 +106,8 @@ static void client_fault_print_list(const struct command_args *args, const struc
 	}
 	text_table_print(&table, args->output);
 	text_table_release(&table);
+	if (json_member(root, "reached"))
+		terminal_complain("the time was over before all were looked at");
 	if (token)
 		terminal_complain("there are more: --token %.*s goes on", (int)token->text.len,
 				  token->text.data);
@@ -354,6 +356,8 @@ static const struct command_option client_fault_show_options[] = {
 static const struct command_option client_fault_list_options[] = {
 	CLIENT_FAULT_FACTS("only of"),
 	PARAM(text, group, "--group", "NAME", "only of this group"),
+	ROW(text, search, "--search", "WORDS",
+	    "only with these: word \"some words\" -word host:db1 -host:db1", .param = "q"),
 	PARAM(time, since, "--since", "TIME", "received then or later"),
 	PARAM(time, until, "--until", "TIME", "received before then", .otherwise = "now"),
 	PARAM(text, limit, "--limit", "N", "at most so many, up to 1000", .otherwise = "100"),
@@ -380,7 +384,7 @@ static const struct command_option client_fault_group_options[] = {
 	ROW(text, group, NULL, "GROUP", "its name", .required = true),
 	PARAM(text, status, "--status", "STATUS", "it is open, resolved or muted from now on"),
 	PARAM(text, in, "--in", "RELEASE", "resolved in this release"),
-	PARAM(flag, next, "--next", NULL, "resolved in the release after the newest that it has"),
+	PARAM(flag, next, "--next", NULL, "resolved in a release after the latest that it has"),
 	ROW(text, reports, "--until", "N", "muted until so many further reports", .param = "until"),
 	PARAM(text, within, "--within", "HOURS", "that is, within so many whole hours, as 24h"),
 	PARAM(text, assignee, "--assignee", "NAME", "whose it is; empty: nobody's"),

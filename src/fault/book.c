@@ -11,7 +11,6 @@ enum {
 	WRITE_PRESET_BYTES = 16 << 20,
 	ARENA_MAX_BYTES = 128 << 20,
 	LIST_CHUNK = 32,
-	LIST_LOOK_EVERY = 256, /* reports, at the clock */
 	LIST_ARENA_MAX_BYTES = 16 << 20,
 	DAY_MS = 86400000,
 };
@@ -270,12 +269,14 @@ struct book_list {
 	struct slice ids[LIST_CHUNK];
 	struct book_listings listings[LIST_CHUNK];
 	size_t count;
-	size_t looked_at; /* reports, of all chunks */
-	bool over;
+	struct fault_search search;
+	bool over, late; /* late: since the time was over */
 };
 
-static bool book_fits(const struct fault_list_filter *filter, const struct book_arrived *arrived)
+static bool book_list_fits(void *owner, const struct book_arrived *arrived)
 {
+	struct book_list *l = owner;
+	const struct fault_list_filter *filter = l->filter;
 	struct fault_order order = book_order_of(arrived);
 	if (order.date_us < filter->from_us || order.date_us >= filter->to_us ||
 	    fault_order_compare(&order, &filter->after) >= 0)
@@ -284,7 +285,7 @@ static bool book_fits(const struct fault_list_filter *filter, const struct book_
 		if (filter->texts[i].data &&
 		    !slice_equal(filter->texts[i], arrived->arrival.facts.texts[i]))
 			return false;
-	return true;
+	return !filter->search || fault_search_fits(&l->search, &arrived->arrival);
 }
 
 static int book_list_keep(struct book_list *l, const struct book_arrived *arrived)
@@ -304,16 +305,7 @@ static int book_list_keep(struct book_list *l, const struct book_arrived *arrive
 	return 0;
 }
 
-/* Looks at the clock once for some reports. */
-static int book_list_check_time(struct book_list *l, struct errbuf *e)
-{
-	struct clock *clock = l->book->site->clock;
-	if (!l->filter->deadline_us || l->looked_at++ % LIST_LOOK_EVERY ||
-	    clock->mono_us(clock) < l->filter->deadline_us)
-		return 0;
-	return errbuf_set(e, ERR_TIMEOUT, "the reports could not be looked through in time");
-}
-
+/* After the time is over those that were found are still given. */
 static int book_list_fill(struct book_list *l, struct errbuf *e)
 {
 	int err = 0;
@@ -321,21 +313,23 @@ static int book_list_fill(struct book_list *l, struct errbuf *e)
 	l->count = 0;
 	while (!err && !l->over && l->count < LIST_CHUNK) {
 		const struct book_arrived *arrived;
-		err = book_list_check_time(l, e);
-		err = err ? err : fault_cursor_next(l->cursor, &arrived, e);
-		l->over = !err && (!arrived || arrived->arrival.date_us < l->filter->from_us);
-		if (!err && !l->over && book_fits(l->filter, arrived))
+		err = fault_cursor_next(l->cursor, &arrived, e);
+		l->over = err == ERR_TIMEOUT || (!err && !arrived);
+		if (!err && !l->over)
 			err = book_list_keep(l, arrived);
 	}
-	return err ? err
-		   : book_read_listings(l->book, l->queue, l->ids, l->count, &l->arena, l->listings,
-					e);
+	l->late = err == ERR_TIMEOUT;
+	return err && !l->late ? err
+			       : book_read_listings(l->book, l->queue, l->ids, l->count, &l->arena,
+						    l->listings, e);
 }
 
+/* *enough: `each` wants no more. */
 static int book_list_all(struct book_list *l,
 			 bool (*each)(void *owner, const struct fault_listed *), void *owner,
-			 struct errbuf *e)
+			 bool *enough, struct errbuf *e)
 {
+	*enough = false;
 	while (!l->over) {
 		int err = book_list_fill(l, e);
 		if (err)
@@ -344,37 +338,61 @@ static int book_list_all(struct book_list *l,
 			struct fault_order order = book_order_of(&l->list[i]), first;
 			const struct fault_listed listed = {order, l->ids[i],
 							    l->list[i].arrival.facts};
-			if (book_is_first(&l->positions, &order, l->ids[i], &l->listings[i],
-					  &first) &&
-			    !each(owner, &listed))
+			*enough = book_is_first(&l->positions, &order, l->ids[i], &l->listings[i],
+						&first) &&
+				  !each(owner, &listed);
+			if (*enough)
 				return 0;
 		}
 	}
 	return 0;
 }
 
+static int book_list_run(struct book_list *l, bool (*each)(void *, const struct fault_listed *),
+			 void *owner, struct fault_order *reached, struct errbuf *e)
+{
+	const struct fault_list_filter *filter = l->filter;
+	const struct fault_cursor_filter looked = {.fits = book_list_fits,
+						   .owner = l,
+						   .oldest_us = filter->from_us,
+						   .deadline_us = filter->deadline_us};
+	int64_t newest_us = smaller_of(filter->to_us, filter->after.date_us);
+	bool enough = false;
+	int err = fault_cursor_new(l->book, &l->positions, l->queue, newest_us, true, &looked,
+				   &l->cursor, e);
+	err = err ? err : book_list_all(l, each, owner, &enough, e);
+	if (!err && !enough && l->late) {
+		err = ERR_TIMEOUT;
+		if (!fault_cursor_reached(l->cursor, reached))
+			*reached = filter->after;
+	}
+	fault_cursor_free(l->cursor);
+	return err;
+}
+
 int fault_book_list(struct fault_book *book, struct task_queue *queue,
 		    const struct fault_list_filter *filter,
 		    bool (*each)(void *owner, const struct fault_listed *report), void *owner,
-		    struct errbuf *e)
+		    struct fault_order *reached, struct errbuf *e)
 {
 	struct book_list *l = mem_zalloc(sizeof(*l));
 	l->book = book;
 	l->queue = queue;
 	l->filter = filter;
 	arena_init(&l->arena, LIST_ARENA_MAX_BYTES);
+	if (filter->search)
+		fault_search_init(&l->search, filter->search);
+	*reached = filter->after;
 	pthread_mutex_lock(&book->lock);
 	int err = book_catch_up(book, queue, e);
 	if (!err)
 		book_positions_copy(&l->positions, &book->positions);
 	pthread_mutex_unlock(&book->lock);
-	int64_t newest_us = smaller_of(filter->to_us, filter->after.date_us);
-	err = err ? err
-		  : fault_cursor_new(book, &l->positions, queue, newest_us, true, &l->cursor, e);
-	err = err ? err : book_list_all(l, each, owner, e);
-	fault_cursor_free(l->cursor);
+	err = err ? err : book_list_run(l, each, owner, reached, e);
 	book_positions_release(&l->positions);
 	arena_release(&l->arena);
+	if (filter->search)
+		fault_search_release(&l->search);
 	mem_free(l);
 	return err;
 }

@@ -22,6 +22,7 @@
 #define FAULT_BOOK_H
 
 #include "base/exec.h"
+#include "fault/search.h"
 #include "fault/site.h"
 
 struct fault_book;
@@ -70,6 +71,7 @@ struct fault_list_filter {
 	int64_t from_us, to_us; /* from <= date < to */
 	/* Where it has data, the report's is this one. */
 	struct slice texts[FAULT_TEXTS];
+	const struct words_question *search; /* NULL: whatever their texts are */
 	/* Those that were received before this one; date_us INT64_MAX: from the newest on. */
 	struct fault_order after;
 	int64_t deadline_us; /* monotonic; 0: none */
@@ -77,10 +79,11 @@ struct fault_list_filter {
 
 /* Gives reports, newest first, to `each` until it says no or there are none left. What is given is
  * valid during the call. ERR_TIMEOUT: the deadline passed, however few reports there were to give.
- */
+ * All that were received after `reached` were given then, and the same question goes on behind it;
+ * it is `filter->after` if nothing was looked at. */
 int fault_book_list(struct fault_book *book, struct task_queue *queue,
 		    const struct fault_list_filter *filter,
 		    bool (*each)(void *owner, const struct fault_listed *report), void *owner,
-		    struct errbuf *e) MUST_CHECK;
+		    struct fault_order *reached, struct errbuf *e) MUST_CHECK;
 
 #endif

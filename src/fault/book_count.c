@@ -123,7 +123,6 @@ struct book_day_count {
 	const struct fault_book *book;
 	const struct book_positions *positions;
 	struct task_queue *queue;
-	int64_t deadline_us;
 	struct fault_day *day;
 	struct arena arena; /* of the chunk */
 	struct book_arrived list[CHUNK];
@@ -152,9 +151,6 @@ static int book_keep(struct book_day_count *c, const struct book_arrived *arrive
 
 static int book_count_chunk(struct book_day_count *c, struct errbuf *e)
 {
-	struct clock *clock = c->book->site->clock;
-	if (c->deadline_us && clock->mono_us(clock) >= c->deadline_us)
-		return errbuf_set(e, ERR_TIMEOUT, "a day could not be counted anew in time");
 	int err =
 		book_read_listings(c->book, c->queue, c->ids, c->count, &c->arena, c->listings, e);
 	for (size_t i = 0; i < c->count && !err; i++) {
@@ -189,10 +185,11 @@ int book_count_day(const struct fault_book *book, const struct book_positions *p
 	c->book = book;
 	c->positions = positions;
 	c->queue = queue;
-	c->deadline_us = deadline_us;
 	c->day = fault_day_new(day, &book->site->limits);
 	arena_init(&c->arena, ARENA_MAX_BYTES);
-	int err = fault_cursor_new(book, positions, queue, day * FAULT_DAY_US, false, &cursor, e);
+	const struct fault_cursor_filter filter = {.deadline_us = deadline_us};
+	int err = fault_cursor_new(book, positions, queue, day * FAULT_DAY_US, false, &filter,
+				   &cursor, e);
 	err = err ? err : book_count_all(c, cursor, e);
 	fault_cursor_free(cursor);
 	arena_release(&c->arena);

@@ -179,15 +179,27 @@ int book_cell_take(struct fault_book *book, struct book_cell *cell) MUST_CHECK;
 /* ---- cursor.c -------------------------------------------------------------------------------- */
 
 /* The arrivals of the positions, in the order of receipt: forward from a time on, or backward from
- * that time on. Voids are left out, and so are bodies. Without the lock, unless the positions are
- * the book's. It is to be freed also after an error. */
+ * that time on. Voids are left out. What is given is without its body. Without the lock, unless the
+ * positions are the book's. It is to be freed also after an error. */
+struct fault_cursor_filter {
+	/* Whether an arrival is to be given; it has its body here. NULL: all are. */
+	bool (*fits)(void *owner, const struct book_arrived *arrived);
+	void *owner;
+	int64_t oldest_us;   /* backward: of those that are older none is looked at */
+	int64_t deadline_us; /* monotonic; 0: none */
+};
 struct fault_cursor;
 int fault_cursor_new(const struct fault_book *book, const struct book_positions *positions,
 		     struct task_queue *queue, int64_t from_us, bool backward,
-		     struct fault_cursor **cursor, struct errbuf *e) MUST_CHECK;
-/* NULL in *arrived: there are no more. Valid until the next call. */
+		     const struct fault_cursor_filter *filter, struct fault_cursor **cursor,
+		     struct errbuf *e) MUST_CHECK;
+/* NULL in *arrived: there are no more. Valid until the next call. ERR_TIMEOUT: the deadline passed.
+ */
 int fault_cursor_next(struct fault_cursor *cursor, const struct book_arrived **arrived,
 		      struct errbuf *e) MUST_CHECK;
+/* Backward, after ERR_TIMEOUT: of the arrivals that come after this one in the order of receipt all
+ * that fit were given; none of the others was. False: nothing was looked at. */
+bool fault_cursor_reached(const struct fault_cursor *cursor, struct fault_order *after);
 void fault_cursor_free(struct fault_cursor *cursor);
 
 #endif

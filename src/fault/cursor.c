@@ -17,6 +17,8 @@ struct cursor_writer {
 	size_t count, at;
 	struct arena arena; /* of the window */
 	bool over;
+	bool looked;
+	struct fault_order seen; /* the last one that was looked at, if any was */
 };
 
 struct fault_cursor {
@@ -24,6 +26,7 @@ struct fault_cursor {
 	const struct book_positions *positions;
 	struct task_queue *queue;
 	bool backward;
+	struct fault_cursor_filter filter;
 	struct store_read *read;
 	struct cursor_writer **writers;
 	size_t count;
@@ -75,18 +78,35 @@ static int cursor_keep(struct cursor_writer *w, struct fault_arrival *arrival, u
 	return 0;
 }
 
+static int cursor_look(struct fault_cursor *cursor, struct cursor_writer *w,
+		       struct fault_arrival *arrival, uint64_t sequence)
+{
+	const struct fault_cursor_filter *filter = &cursor->filter;
+	const struct book_arrived arrived = {.arrival = *arrival, .place = {w->writer, sequence}};
+	w->over = cursor->backward && arrival->date_us < filter->oldest_us;
+	w->looked = true;
+	w->seen = book_order_of(&arrived);
+	if (w->over || (filter->fits && !filter->fits(filter->owner, &arrived)))
+		return 0;
+	return cursor_keep(w, arrival, sequence);
+}
+
 static int cursor_take_cells(struct fault_cursor *cursor, struct cursor_writer *w,
 			     const struct store_cell_scan *scan)
 {
+	struct clock *clock = cursor->book->site->clock;
+	int64_t deadline_us = cursor->filter.deadline_us;
 	int err = 0;
-	for (size_t i = 0; i < scan->count && !err; i++) {
+	for (size_t i = 0; i < scan->count && !err && !w->over; i++) {
 		uint64_t sequence = fault_part_number(scan->cells[i].column.part[0]);
 		struct fault_place place = {w->writer, sequence};
 		struct fault_arrival arrival;
+		if (deadline_us && clock->mono_us(clock) >= deadline_us)
+			return ERR_TIMEOUT;
 		w->next = cursor->backward ? sequence : sequence + 1;
 		if (book_has(cursor->positions, place) &&
 		    !fault_arrival_decode(scan->cells[i].value, &arrival) && !arrival.is_void)
-			err = cursor_keep(w, &arrival, sequence);
+			err = cursor_look(cursor, w, &arrival, sequence);
 	}
 	return err;
 }
@@ -117,6 +137,8 @@ static int cursor_fill(struct fault_cursor *cursor, struct cursor_writer *w, str
 		err = err ? err : cursor_take_cells(cursor, w, &request->cell_scan);
 		if (err == ERR_LIMIT)
 			errbuf_set(e, err, "reports of one writer take too much memory");
+		if (err == ERR_TIMEOUT)
+			errbuf_set(e, err, "the reports could not be looked through in time");
 		if (!err && !request->more && request->cell_scan.count < WINDOW)
 			cursor_leave_run(cursor, w, run);
 		w->over = w->over || (cursor->backward && w->next == 0);
@@ -196,7 +218,8 @@ static int cursor_begin_writer(struct fault_cursor *cursor, const struct book_wr
 
 int fault_cursor_new(const struct fault_book *book, const struct book_positions *positions,
 		     struct task_queue *queue, int64_t from_us, bool backward,
-		     struct fault_cursor **to, struct errbuf *e)
+		     const struct fault_cursor_filter *filter, struct fault_cursor **to,
+		     struct errbuf *e)
 {
 	struct fault_cursor *cursor = mem_zalloc(sizeof(*cursor));
 	int err = 0;
@@ -204,12 +227,32 @@ int fault_cursor_new(const struct fault_book *book, const struct book_positions 
 	cursor->positions = positions;
 	cursor->queue = queue;
 	cursor->backward = backward;
+	cursor->filter = *filter;
 	cursor->read = store_read_new(book->site->store, READ_MAX_BYTES);
 	cursor->writers = mem_alloc_array(positions->writer_count, sizeof(*cursor->writers));
 	for (size_t i = 0; i < positions->writer_count && !err; i++)
 		err = cursor_begin_writer(cursor, &positions->writers[i], from_us, e);
 	*to = cursor;
 	return err;
+}
+
+bool fault_cursor_reached(const struct fault_cursor *cursor, struct fault_order *after)
+{
+	*after = (struct fault_order){.date_us = INT64_MIN};
+	for (size_t i = 0; i < cursor->count; i++) {
+		const struct cursor_writer *w = cursor->writers[i];
+		struct fault_order order = w->seen;
+		if (w->at < w->count) { /* all that come after it were given */
+			order = book_order_of(&w->window[w->at]);
+			order.place.sequence++;
+		} else if (w->over)
+			continue;
+		else if (!w->looked)
+			return false;
+		if (fault_order_compare(&order, after) > 0)
+			*after = order;
+	}
+	return true;
 }
 
 void fault_cursor_free(struct fault_cursor *cursor)

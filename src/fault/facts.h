@@ -27,6 +27,8 @@ enum fault_text {
 	FAULT_TITLE = 9,     /* of its group */
 	FAULT_TEXTS
 };
+/* What it is called in answers and questions. */
+const char *fault_text_name(enum fault_text text);
 
 struct fault_facts {
 	struct slice texts[FAULT_TEXTS]; /* len 0: the report has none */

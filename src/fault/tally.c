@@ -11,26 +11,20 @@ enum { TALLY_VERSION = 2, HASH_TEXT_BYTES = 17 /* `~` and 16 digits */ };
 
 /* What is known of a fact. */
 static const struct tally_fact {
-	const char *name;
 	enum fault_text text;
 	size_t max_bytes; /* of a value */
 	size_t max;       /* values that are kept */
 } tally_facts[FAULT_TALLY_FACTS] = {
-	[FAULT_TALLY_RELEASE] = {"release", FAULT_RELEASE, FAULT_VALUE_MAX_BYTES, 200},
-	[FAULT_TALLY_ENVIRONMENT] = {"environment", FAULT_ENVIRONMENT, 80, 100},
-	[FAULT_TALLY_HOST] = {"host", FAULT_HOST, 80, FAULT_VALUES_MAX},
-	[FAULT_TALLY_USER] = {"user", FAULT_USER, 80, FAULT_VALUES_MAX},
-	[FAULT_TALLY_LEVEL] = {"level", FAULT_LEVEL, 80, 100},
-	[FAULT_TALLY_CONTEXT] = {"context", FAULT_CONTEXT, 80, 200},
-	[FAULT_TALLY_EXCEPTION] = {"exception", FAULT_EXCEPTION, 80, 100},
+	[FAULT_TALLY_RELEASE] = {FAULT_RELEASE, FAULT_VALUE_MAX_BYTES, 200},
+	[FAULT_TALLY_ENVIRONMENT] = {FAULT_ENVIRONMENT, 80, 100},
+	[FAULT_TALLY_HOST] = {FAULT_HOST, 80, FAULT_VALUES_MAX},
+	[FAULT_TALLY_USER] = {FAULT_USER, 80, FAULT_VALUES_MAX},
+	[FAULT_TALLY_LEVEL] = {FAULT_LEVEL, 80, 100},
+	[FAULT_TALLY_CONTEXT] = {FAULT_CONTEXT, 80, 200},
+	[FAULT_TALLY_EXCEPTION] = {FAULT_EXCEPTION, 80, 100},
 };
 /* What people say of a release is not cut. */
 _Static_assert((int)FAULT_VALUE_MAX_BYTES >= (int)FAULT_LABEL_MAX_BYTES, "a release is kept whole");
-
-const char *fault_tally_fact_name(enum fault_tally_fact fact)
-{
-	return tally_facts[fact].name;
-}
 
 enum fault_text fault_tally_fact_text(enum fault_tally_fact fact)
 {

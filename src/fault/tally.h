@@ -34,8 +34,7 @@ enum fault_tally_fact {
 };
 #define FAULT_TALLY_ALL ((1u << FAULT_TALLY_FACTS) - 1)
 
-/* What a fact is called in answers, and where reports have it. */
-const char *fault_tally_fact_name(enum fault_tally_fact fact);
+/* Where reports have a fact. */
 enum fault_text fault_tally_fact_text(enum fault_tally_fact fact);
 
 struct fault_value {

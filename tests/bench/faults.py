@@ -53,6 +53,7 @@ class FaultServer(Granary):
 # second.
 COUNTS = {"5 KB": {FaultServer: 5000, Bugsink: 150}, "50 KB": {FaultServer: 1000, Bugsink: 60}}
 READS = {FaultServer: 1000, Bugsink: 60}
+SEARCHES = 10
 # Those that a round sends before, and which do not count: bugsink loads its parts as they are used.
 WARMING = 20
 QUICK = 10  # times as few
@@ -205,7 +206,20 @@ class Faults:
                 note(peer, "reports of 5 KB per s", len(envelopes) / seconds)
                 note(peer, "RssAnon after reports", server.anon_bytes())
                 self.read(peer, server)
+                if peer is FaultServer:
+                    self.search(server, envelopes)
         server.stop()
+
+    def search(self, server, envelopes):
+        """For a word of the first report that was sent: all others are looked at before it. bugsink
+        has no search in texts."""
+        cpu_s = server.cpu_s()
+        for _ in range(SEARCHES):
+            found = json.loads(server.get(f"/oops?q={envelopes[0][0]}")[1])
+            if len(found["reports"]) != 1 or "token" in found:
+                sys.exit(f"bench: a search for one report found {found}")
+        self.bench.note(FaultServer, "reports searched per CPU-s",
+                        SEARCHES * server.reports() / (server.cpu_s() - cpu_s))
 
     def read(self, peer, server):
         """One connection, which bugsink closes after each answer."""

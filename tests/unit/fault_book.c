@@ -360,7 +360,9 @@ static void assert_listed(struct harness *h, struct fault_list_filter filter, co
 {
 	struct errbuf e;
 	struct listed listed = {.max = 100};
-	assert_int_equal(fault_book_list(h->book, &h->queue, &filter, list_one, &listed, &e), 0);
+	struct fault_order reached;
+	assert_int_equal(
+		fault_book_list(h->book, &h->queue, &filter, list_one, &listed, &reached, &e), 0);
 	assert_string_equal(listed.ids, ids);
 }
 

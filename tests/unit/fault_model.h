@@ -74,9 +74,10 @@ struct answer {
 	int64_t day;
 	bool of_landed;
 	struct fault_list_filter filter; /* of a list */
-	int context;                     /* that the filter wants; -1: any */
-	size_t stop;                     /* after so many */
-	size_t look;                     /* what had landed when it was asked */
+	struct fault_order reached;
+	int context; /* that the filter wants; -1: any */
+	size_t stop; /* after so many */
+	size_t look; /* what had landed when it was asked */
 	int err;
 	struct errbuf e;
 	unsigned group;

@@ -543,7 +543,8 @@ void answer_run(struct answer *a, struct fault_book *book, struct task_queue *qu
 		return;
 	case ASKED_LIST:
 		a->list = mem_alloc_array(LISTED_MAX, sizeof(*a->list));
-		a->err = fault_book_list(book, queue, &a->filter, take_listed, a, &a->e);
+		a->err = fault_book_list(book, queue, &a->filter, take_listed, a, &a->reached,
+					 &a->e);
 		return;
 	case ASKED_GROUPS:
 		a->err = fault_book_read_groups(

@@ -151,8 +151,9 @@ static int days_run_part(struct days_call *call, struct fault_book *book)
 {
 	const struct fault_site *site = fault_site_of(call->call.api->fault);
 	call->part = fault_day_new(call->day, &site->limits);
+	struct fault_order reached;
 	int err = fault_book_list(book, job_queue(call->call.job), &call->filter, days_count, call,
-				  &call->error);
+				  &reached, &call->error);
 	if (err)
 		return err;
 	struct fault_day_view *view = fault_day_view_new(call->part);
@@ -185,12 +186,13 @@ static int days_run_oops(struct days_call *call, struct fault_book *book)
 {
 	struct json_writer *json = &call->call.json;
 	char token[NOTATION_TOKEN_BYTES];
+	struct fault_order reached;
 	json_write_object_begin(json);
 	days_put_day(call);
 	json_write_key(json, "oops");
 	json_write_array_begin(json);
 	int err = fault_book_list(book, job_queue(call->call.job), &call->filter, days_put_oops,
-				  call, &call->error);
+				  call, &reached, &call->error);
 	json_write_array_end(json);
 	if (call->more) {
 		notation_put_token(&call->last, token);

@@ -132,7 +132,7 @@ static void group_put_group(struct group_call *call, const struct fault_group_hi
 	json_write_key(json, "facts");
 	json_write_object_begin(json);
 	for (enum fault_tally_fact i = 0; i < FAULT_TALLY_FACTS; i++) {
-		json_write_key(json, fault_tally_fact_name(i));
+		json_write_key(json, fault_text_name(fault_tally_fact_text(i)));
 		group_put_values(json, &history->tally, i);
 	}
 	json_write_object_end(json);

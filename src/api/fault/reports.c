@@ -14,7 +14,7 @@ enum {
 };
 
 struct reports_question {
-	struct slice tenant, token;
+	struct slice tenant, token, q;
 	struct slice texts[FAULT_TEXTS];
 	int64_t since_ms, until_ms;
 	size_t limit;
@@ -26,8 +26,11 @@ struct reports_call {
 	struct reports_question question; /* its texts are in the call's arena */
 	struct fault_list_filter filter;
 	size_t count;
-	bool more;
-	struct fault_order last; /* that was given */
+	struct words_question search; /* in the call's arena */
+	bool more, late;              /* late: the time was over */
+	/* Behind which the same question goes on: the last one that was given, or how far it was
+	 * looked. */
+	struct fault_order last, reached;
 	int err;
 	struct errbuf error;
 };
@@ -40,24 +43,6 @@ static struct reports_call *reports_call_of(struct api_call *call)
 	return CONTAINER_OF(call, struct reports_call, call);
 }
 
-/* What a report's facts are called, in the order of CSV. */
-static const struct {
-	const char *name;
-	enum fault_text text;
-} reports_texts[] = {
-	{"context", FAULT_CONTEXT},
-	{"exception", FAULT_EXCEPTION},
-	{"level", FAULT_LEVEL},
-	{"release", FAULT_RELEASE},
-	{"environment", FAULT_ENVIRONMENT},
-	{"host", FAULT_HOST},
-	{"user", FAULT_USER},
-	{"group", FAULT_GROUP},
-	{"group_all", FAULT_GROUP_ALL},
-	{"title", FAULT_TITLE},
-};
-_Static_assert(ARRAY_LEN(reports_texts) == FAULT_TEXTS, "all texts have a name");
-
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
 static void reports_put_json(struct json_writer *json, const struct fault_listed *report)
@@ -66,11 +51,9 @@ static void reports_put_json(struct json_writer *json, const struct fault_listed
 	json_write_object_begin(json);
 	json_put_string(json, "id", report->id);
 	json_put_i64(json, "date", notation_ms(report->order.date_us));
-	for (size_t i = 0; i < ARRAY_LEN(reports_texts); i++) {
-		struct slice text = facts->texts[reports_texts[i].text];
-		if (text.len)
-			json_put_string(json, reports_texts[i].name, text);
-	}
+	for (enum fault_text i = 0; i < FAULT_TEXTS; i++)
+		if (facts->texts[i].len)
+			json_put_string(json, fault_text_name(i), facts->texts[i]);
 	if (facts->duration_us >= 0) {
 		json_write_key(json, "duration");
 		notation_write_ms(json, facts->duration_us);
@@ -103,8 +86,8 @@ static void reports_put_field(struct buf *out, struct slice text)
 static void reports_put_titles(struct buf *out)
 {
 	buf_append_text(out, "id,date,duration,statements");
-	for (size_t i = 0; i < ARRAY_LEN(reports_texts); i++)
-		buf_printf(out, ",%s", reports_texts[i].name);
+	for (enum fault_text i = 0; i < FAULT_TEXTS; i++)
+		buf_printf(out, ",%s", fault_text_name(i));
 	buf_append_char(out, '\n');
 }
 
@@ -119,9 +102,9 @@ static void reports_put_csv(struct buf *out, const struct fault_listed *report)
 	buf_append_char(out, ',');
 	if (facts->statements >= 0)
 		buf_printf(out, "%lld", (long long)facts->statements);
-	for (size_t i = 0; i < ARRAY_LEN(reports_texts); i++) {
+	for (enum fault_text i = 0; i < FAULT_TEXTS; i++) {
 		buf_append_char(out, ',');
-		reports_put_field(out, facts->texts[reports_texts[i].text]);
+		reports_put_field(out, facts->texts[i]);
 	}
 	buf_append_char(out, '\n');
 }
@@ -162,11 +145,26 @@ static void reports_finish(struct reports_call *call)
 	if (call->question.csv)
 		return;
 	json_write_array_end(json);
+	if (call->late)
+		json_put_i64(json, "reached", notation_ms(call->last.date_us));
 	if (call->more) {
 		notation_put_token(&call->last, token);
 		json_put_text(json, "token", token);
 	}
 	json_write_object_end(json);
+}
+
+/* What could be looked at in time is an answer, as long as that was something. */
+static int reports_look_at_time(struct reports_call *call, int err)
+{
+	call->late =
+		err == ERR_TIMEOUT && fault_order_compare(&call->reached, &call->filter.after) != 0;
+	if (!call->late)
+		return err;
+	call->call.cut = "time";
+	call->last = call->reached;
+	call->more = call->reached.date_us != INT64_MIN;
+	return 0;
 }
 
 static void reports_run(struct api_call *base)
@@ -175,10 +173,10 @@ static void reports_run(struct api_call *base)
 	struct fault_book *book = fault_book_borrow(base->api->fault, call->question.tenant);
 	reports_begin(call);
 	int err = fault_book_list(book, job_queue(base->job), &call->filter, reports_each, call,
-				  &call->error);
+				  &call->reached, &call->error);
 	fault_book_return(base->api->fault, book);
+	call->err = reports_look_at_time(call, err);
 	reports_finish(call);
-	call->err = err;
 }
 
 /* ---- The call -------------------------------------------------------------------------------- */
@@ -221,6 +219,8 @@ const struct param faults_list_params[] = {
 	{"level", REPORTS_TEXT(FAULT_LEVEL), .help = "Only of this level."},
 	{"user", REPORTS_TEXT(FAULT_USER), .help = "Only of this user."},
 	{"group", REPORTS_TEXT(FAULT_GROUP), .help = "Only of this group."},
+	{"q", PARAM_TEXT, REPORTS_FIELD(q),
+	 .help = "Only with these words: word \"some words\" -word host:db1 -host:db1."},
 	{"since", PARAM_TIME, REPORTS_FIELD(since_ms), .help = "Received then or later."},
 	{"until", PARAM_TIME, REPORTS_FIELD(until_ms), .help = "Received before then."},
 	{"limit", PARAM_NUMBER, REPORTS_FIELD(limit), 1, REPORTS_LIMIT_MAX,
@@ -264,7 +264,12 @@ static int reports_keep_texts(struct reports_call *call, struct errbuf *e)
 	}
 	q->tenant = arena_copy(arena, q->tenant);
 	kept = kept && q->tenant.data;
-	return kept ? 0 : errbuf_set(e, ERR_INVALID, "the parameters are too long");
+	if (!kept)
+		return errbuf_set(e, ERR_INVALID, "the parameters are too long");
+	if (!q->q.data)
+		return 0;
+	call->filter.search = &call->search;
+	return words_question_parse(q->q, arena, &call->search, e);
 }
 
 static void reports_end(struct http_request *request)

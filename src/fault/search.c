@@ -1,0 +1,124 @@
+#include "fault/search.h"
+
+#include "wire/json.h"
+
+enum { SEARCH_ARENA_MAX_BYTES = 2 * FAULT_BODY_MAX_BYTES };
+
+void fault_search_init(struct fault_search *search, const struct words_question *question)
+{
+	words_looker_init(&search->looker, question);
+	buf_init(&search->body, FAULT_BODY_MAX_BYTES + FAULT_ID_MAX_BYTES);
+	arena_init(&search->arena, SEARCH_ARENA_MAX_BYTES);
+}
+
+void fault_search_release(struct fault_search *search)
+{
+	words_looker_release(&search->looker);
+	buf_release(&search->body);
+	arena_release(&search->arena);
+}
+
+/* Where the reader of a body is. Tags are an object, or an array of pairs: {"browser": "x"} or
+ * [["browser", "x"]]. */
+struct search_place {
+	unsigned depth;
+	struct slice attribute; /* at depth 1 */
+	struct slice tag;       /* within `tags` */
+	bool in_tags, in_pair;
+};
+
+static void search_see_scalar(struct fault_search *search, struct search_place *place,
+			      struct slice text)
+{
+	if (place->depth == 1)
+		words_look_at_value(&search->looker, place->attribute, text);
+	if (place->in_pair && !place->tag.data)
+		place->tag = text;
+	else if (place->in_tags && place->tag.data)
+		words_look_at_value(&search->looker, place->tag, text);
+}
+
+static void search_see_key(struct search_place *place, struct slice key)
+{
+	if (place->depth == 1) {
+		place->attribute = key;
+		place->in_tags = slice_equal(key, SLICE("tags"));
+		place->tag = (struct slice){NULL, 0};
+	} else if (place->depth == 2) {
+		place->tag = key;
+	}
+}
+
+static void search_see(struct fault_search *search, struct search_place *place,
+		       enum json_event event, struct slice text)
+{
+	switch (event) {
+	case JSON_KEY:
+		search_see_key(place, text);
+		return;
+	case JSON_STRING:
+	case JSON_NUMBER:
+		words_look(&search->looker, text);
+		search_see_scalar(search, place, text);
+		return;
+	case JSON_TRUE:
+	case JSON_FALSE:
+		search_see_scalar(search, place,
+				  event == JSON_TRUE ? SLICE("true") : SLICE("false"));
+		return;
+	case JSON_OBJECT_BEGIN:
+	case JSON_ARRAY_BEGIN:
+		place->depth++;
+		place->in_pair = place->in_tags && event == JSON_ARRAY_BEGIN && place->depth == 3;
+		if (place->in_pair)
+			place->tag = (struct slice){NULL, 0};
+		return;
+	case JSON_OBJECT_END:
+	case JSON_ARRAY_END:
+		place->depth--;
+		place->in_pair = false;
+		place->in_tags = place->in_tags && place->depth > 1;
+		return;
+	case JSON_NULL:
+	case JSON_BAD:
+	case JSON_END:
+		return;
+	}
+}
+
+static bool search_look_at_body(struct fault_search *search)
+{
+	struct json_reader reader;
+	struct search_place place = {0};
+	enum json_event event;
+	arena_reset(&search->arena);
+	json_reader_init(&reader, buf_slice(&search->body), &search->arena);
+	for (event = json_next(&reader); event != JSON_BAD && event != JSON_END;
+	     event = json_next(&reader)) {
+		search_see(search, &place, event, reader.text);
+		if (words_looker_fails(&search->looker))
+			return false;
+	}
+	return event == JSON_END;
+}
+
+bool fault_search_fits(struct fault_search *search, const struct fault_arrival *arrival)
+{
+	buf_clear(&search->body);
+	words_looker_begin(&search->looker);
+	if (!search->looker.question->count)
+		return true;
+	words_look(&search->looker, arrival->id);
+	for (enum fault_text i = 0; i < FAULT_TEXTS; i++)
+		words_look_at_value(&search->looker, slice_of(fault_text_name(i)),
+				    arrival->facts.texts[i]);
+	/* The id stands behind the body, for what may fit. */
+	if (fault_body_unpack(arrival, &search->body))
+		return false;
+	size_t body_len = search->body.len;
+	buf_append(&search->body, arrival->id.data, arrival->id.len);
+	if (!words_looker_may_fit(&search->looker, buf_slice(&search->body)))
+		return false;
+	search->body.len = body_len;
+	return search_look_at_body(search) && words_looker_fits(&search->looker);
+}

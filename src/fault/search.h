@@ -1,0 +1,24 @@
+/* Search in the texts of reports (words/question.h): words are looked for in the id and in all
+ * texts and numbers of the body, not in the names of attributes. A key is one of the facts, an
+ * attribute of the body, or a tag of Sentry's clients; its value is compared as a whole.
+ *
+ * One thread at a time. */
+#ifndef FAULT_SEARCH_H
+#define FAULT_SEARCH_H
+
+#include "fault/arrival.h"
+#include "words/question.h"
+
+struct fault_search {
+	struct words_looker looker;
+	struct buf body;
+	struct arena arena; /* of the body's strings */
+};
+
+/* The question is the caller's. */
+void fault_search_init(struct fault_search *search, const struct words_question *question);
+void fault_search_release(struct fault_search *search);
+/* Whether a report fits. One whose body cannot be read does not. */
+bool fault_search_fits(struct fault_search *search, const struct fault_arrival *arrival);
+
+#endif

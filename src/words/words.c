@@ -1,0 +1,109 @@
+#include "words/words.h"
+
+#include <locale.h>
+#include <pthread.h>
+#include <wctype.h>
+
+#include "base/utf8.h"
+
+enum { ASCII_MAX = 0x7f };
+
+enum words_class { WORDS_OTHER, WORDS_SMALL /* and digits */, WORDS_CAPITAL };
+
+static locale_t words_locale; /* 0: the system has none */
+static pthread_once_t words_once = PTHREAD_ONCE_INIT;
+
+static void words_open_locale(void)
+{
+	words_locale = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
+}
+
+static const uint8_t words_ascii[ASCII_MAX + 1] = {
+	['0' ... '9'] = WORDS_SMALL, ['a' ... 'z'] = WORDS_SMALL, ['A' ... 'Z'] = WORDS_CAPITAL};
+
+/* Beyond ASCII. */
+static enum words_class words_class_of(uint32_t code)
+{
+	pthread_once(&words_once, words_open_locale);
+	if (!words_locale)
+		return WORDS_SMALL;
+	if (!iswalnum_l((wint_t)code, words_locale))
+		return WORDS_OTHER;
+	return iswupper_l((wint_t)code, words_locale) ? WORDS_CAPITAL : WORDS_SMALL;
+}
+
+/* The character at a place of a text, and its length in bytes; of bytes that are no UTF-8 it is
+ * WORDS_OTHER, of one byte. */
+static inline enum words_class words_at(struct slice text, size_t at, uint32_t *code, size_t *len)
+{
+	const uint8_t *p = (const uint8_t *)text.data + at;
+	*len = 1;
+	*code = *p;
+	if (*p <= ASCII_MAX)
+		return words_ascii[*p];
+	size_t bytes = utf8_length(p, text.len - at);
+	if (!bytes)
+		return WORDS_OTHER;
+	*len = bytes;
+	*code = utf8_code(p, bytes);
+	return words_class_of(*code);
+}
+
+bool words_next(struct slice *text, struct slice *word)
+{
+	size_t at = 0, len = 0;
+	uint32_t code;
+	while (at < text->len && words_at(*text, at, &code, &len) == WORDS_OTHER)
+		at += len;
+	size_t begin = at;
+	while (at < text->len && words_at(*text, at, &code, &len) != WORDS_OTHER)
+		at += len;
+	*word = (struct slice){text->data + begin, at - begin};
+	*text = (struct slice){text->data + at, text->len - at};
+	return word->len > 0;
+}
+
+/* A part ends before a capital that follows a small letter, and before the last of some capitals
+ * where a small letter follows that. */
+bool words_next_part(struct slice *word, struct slice *part)
+{
+	enum words_class before = WORDS_CAPITAL;
+	size_t at = 0, len = 0, last = 0;
+	uint32_t code;
+	while (at < word->len) {
+		enum words_class now = words_at(*word, at, &code, &len);
+		if (now == WORDS_CAPITAL && before == WORDS_SMALL)
+			break;
+		if (now == WORDS_SMALL && before == WORDS_CAPITAL && last > 0) {
+			at = last;
+			break;
+		}
+		last = at;
+		before = now;
+		at += len;
+	}
+	*part = (struct slice){word->data, at};
+	*word = (struct slice){word->data + at, word->len - at};
+	return part->len > 0;
+}
+
+static uint32_t words_small(uint32_t code)
+{
+	if (code <= ASCII_MAX)
+		return code >= 'A' && code <= 'Z' ? code + 'a' - 'A' : code;
+	uint32_t small = words_locale ? (uint32_t)towlower_l((wint_t)code, words_locale) : code;
+	return small > ASCII_MAX ? small : code;
+}
+
+void words_fold(struct slice word, struct buf *out)
+{
+	/* A capital of two bytes may have a small letter of three. */
+	char *to = buf_reserve(out, 2 * word.len);
+	uint32_t code;
+	size_t len, used = 0;
+	for (size_t at = 0; to && at < word.len; at += len) {
+		words_at(word, at, &code, &len);
+		used += utf8_put(to + used, words_small(code));
+	}
+	out->len += used;
+}

@@ -1,0 +1,24 @@
+/* Words of a text, as they are searched for: its runs of letters and digits, in small letters. A
+ * word that is written in CamelCase has parts: KeyError has Key and Error, HTTPError has HTTP and
+ * Error.
+ *
+ * Letters, digits and small letters are those of glibc's C.UTF-8, code point by code point. Where
+ * the system has no such locale only those of ASCII are known; all other characters are letters. No
+ * letter beyond ASCII becomes one of ASCII: what is ASCII in small letters was so before.
+ *
+ * Pure; any thread. */
+#ifndef WORDS_WORDS_H
+#define WORDS_WORDS_H
+
+#include "base/buf.h"
+
+/* Takes the next word off a text, as it is written. False: there is none left. Bytes that are no
+ * UTF-8 separate words. */
+bool words_next(struct slice *text, struct slice *word);
+/* Takes the next part off a word. A word without an inner capital is its only part. False: there is
+ * none left. */
+bool words_next_part(struct slice *word, struct slice *part);
+/* Appends a word in small letters. */
+void words_fold(struct slice word, struct buf *out);
+
+#endif

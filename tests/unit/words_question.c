@@ -1,0 +1,182 @@
+/* Words of texts, and what people search for in them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "words/question.h"
+
+enum { WORDS_MAX = 12 };
+
+static void check_list(struct slice text, bool (*next)(struct slice *, struct slice *),
+		       const char *const wanted[WORDS_MAX])
+{
+	struct slice word, rest = text;
+	size_t count = 0;
+	while (next(&rest, &word)) {
+		if (!wanted[count] || !slice_equal(word, slice_of(wanted[count])))
+			fail_msg("%s: word %zu is %.*s", text.data, count, (int)word.len,
+				 word.data);
+		count++;
+	}
+	assert_null(wanted[count]);
+}
+
+static void words_are_runs_of_letters_and_digits(void **state)
+{
+	static const struct {
+		const char *text, *words[WORDS_MAX];
+	} cases[] = {
+		{"", {0}},
+		{" .,-_/\n", {0}},
+		{"lock wait timeout; 1205", {"lock", "wait", "timeout", "1205"}},
+		{"x.y_z-w/v:u", {"x", "y", "z", "w", "v", "u"}},
+		{"<p>a&amp;b</p>", {"p", "a", "amp", "b", "p"}},
+		{"Größe Ärger naïve", {"Größe", "Ärger", "naïve"}},
+		{"привет, МИР! 東京", {"привет", "МИР", "東京"}},
+		{"em\xe2\x80\x94"
+		 "dash \xe2\x80\x9cquoted\xe2\x80\x9d",
+		 {"em", "dash", "quoted"}},
+		{"a\xff"
+		 "b \xc3",
+		 {"a", "b"}},
+	};
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+		check_list(slice_of(cases[i].text), words_next, cases[i].words);
+}
+
+static void parts_of_camel_case(void **state)
+{
+	static const struct {
+		const char *word, *parts[WORDS_MAX];
+	} cases[] = {
+		{"error", {"error"}},
+		{"KeyError", {"Key", "Error"}},
+		{"keyErrorHere", {"key", "Error", "Here"}},
+		{"HTTPError", {"HTTP", "Error"}},
+		{"HTTP", {"HTTP"}},
+		{"HTTPErrorAGAIN", {"HTTP", "Error", "AGAIN"}},
+		{"utf8Error", {"utf8", "Error"}},
+		{"IPv6Address", {"I", "Pv6", "Address"}},
+		{"ÄrgerÜber", {"Ärger", "Über"}},
+		{"aB", {"a", "B"}},
+		{"Ab", {"Ab"}},
+	};
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+		check_list(slice_of(cases[i].word), words_next_part, cases[i].parts);
+}
+
+struct look {
+	const char *question, *text;
+	bool fits;
+};
+
+static bool look(const struct look *look, int *err, struct errbuf *e)
+{
+	struct arena arena;
+	struct words_question question;
+	struct words_looker looker;
+	bool fits = false;
+	arena_init(&arena, 1 << 20);
+	*err = words_question_parse(slice_of(look->question), &arena, &question, e);
+	if (!*err) {
+		words_looker_init(&looker, &question);
+		words_looker_begin(&looker);
+		words_look(&looker, slice_of(look->text));
+		words_look(&looker, SLICE("another text"));
+		words_look_at_value(&looker, SLICE("host"), SLICE("db 1"));
+		words_look_at_value(&looker, SLICE("code"), SLICE("12:30"));
+		words_look_at_value(&looker, SLICE("level"), SLICE(""));
+		fits = words_looker_fits(&looker);
+		words_looker_release(&looker);
+	}
+	arena_release(&arena);
+	return fits;
+}
+
+static void all_terms_have_to_hold(void **state)
+{
+	static const struct look looks[] = {
+		{"", "x", true},
+		{"error", "an ERROR", true},
+		{"Error", "KeyError: 7", true},
+		{"keyerror", "KeyError: 7", true},
+		{"erro", "KeyError", false},
+		{"key error", "KeyError", true},
+		{"\"key error\"", "KeyError", false}, /* one word */
+		{"\"key error\"", "a key, error", true},
+		{"\"key error\"", "error key", false},
+		{"\"a a b\"", "a a a b", true},
+		{"\"a b\"", "b a", false},
+		{"\"x another\"", "x", false}, /* in two texts */
+		{"x another", "x", true},
+		{"lock-wait", "LOCK wait", true},
+		{"lock-wait", "wait lock", false},
+		{"-x", "x", false},
+		{"-x", "y", true},
+		{"y -\"x y\"", "y x", true},
+		{"y -\"x y\"", "x y", false},
+		{"größe", "GRÖSSE GRÖßE", true}, /* code point by code point: ẞ is none here */
+		{"ärger", "ÄRGER", true},
+		{"host:\"db 1\"", "x", true},
+		{"host:db", "db", false},
+		{"-host:\"db 1\"", "x", false},
+		{"code:12:30", "x", true},
+		{"12:30", "at 12:30", true}, /* no name begins with a digit */
+		{"http://a.b/c", "see http://a.b/c", true},
+		{"std::sort", "std::sort", true},
+		{"error:", "error", true}, /* no value */
+		{"level:\"\"", "x", true},
+		{"level:error", "error", false},
+		{"\"a \\\"b\\\" \\\\ c\"", "a b c", true},
+		{"x\"y", "x y", true},
+		{"\t x \n", "x", true},
+	};
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(looks); i++) {
+		int err;
+		struct errbuf e = {""};
+		if (look(&looks[i], &err, &e) != looks[i].fits || err)
+			fail_msg("%s in %s: %s", looks[i].question, looks[i].text, e.text);
+	}
+}
+
+static void what_is_no_question(void **state)
+{
+	static const struct {
+		const char *question, *sentence;
+	} cases[] = {
+		{"\"a b", "not closed"},
+		{"host:\"a", "not closed"},
+		{"-", "no letter"},
+		{"a ... b", "no letter or digit in ..."},
+		{"\"\"", "no letter"},
+		{"1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21", "up to 20"},
+		{"1-2-3-4-5-6-7-8-9-10-1-2-3-4-5-6-7-8-9-20-1-2-3-4-5-6-7-8-9-30-"
+		 "1-2-3-4-5-6-7-8-9-40-1-2-3-4-5-6-7-8-9-50-1",
+		 "more than 50 words"},
+	};
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct errbuf e = {""};
+		int err;
+		look(&(struct look){cases[i].question, "x", false}, &err, &e);
+		assert_int_equal(err, ERR_INVALID);
+		if (!strstr(e.text, cases[i].sentence))
+			fail_msg("%s: %s", cases[i].question, e.text);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(words_are_runs_of_letters_and_digits),
+		cmocka_unit_test(parts_of_camel_case),
+		cmocka_unit_test(all_terms_have_to_hold),
+		cmocka_unit_test(what_is_no_question),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
