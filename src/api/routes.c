@@ -182,7 +182,8 @@ const struct http_route api_routes[] = {
 	 .any_origin = true, .params = sentry_params},
 	{VERB_GET, "/oops/", true, ROLE_READ, NO_BODY, &faults_show,
 	 "A fault report, whole; its id in large or small letters, with OOPS- and without. "
-	 "/oops/ID/why: by what rule and which words it is in its group.",
+	 "/oops/ID/why: by what rule and which words it is in its group. "
+	 "/oops/ID/attachments/N: a file that came with it, from 0 on.",
 	 "/oops/OOPS-7f3c", .params = faults_show_params},
 	{VERB_PUT, "/oops/", true, ROLE_WRITE, BODY_REPORTS, &faults_put,
 	 "Takes one fault report, under this id.",

@@ -11,6 +11,7 @@ enum {
 	KIND_REPORT = 1,
 	TAG_DURATION = 32,
 	TAG_STATEMENTS = 33,
+	TAG_ATTACHMENTS = 34,
 	PACK_LEVEL = 3,
 };
 
@@ -27,7 +28,9 @@ static void arrival_put_number(struct buf *out, unsigned tag, int64_t number)
 
 static void arrival_put_facts(struct buf *out, const struct fault_facts *facts)
 {
-	size_t count = (facts->duration_us >= 0) + (size_t)(facts->statements >= 0);
+	int64_t attachments = facts->attachments > 0 ? facts->attachments : -1;
+	size_t count = (facts->duration_us >= 0) + (size_t)(facts->statements >= 0) +
+		       (size_t)(attachments >= 0);
 	for (size_t i = 0; i < FAULT_TEXTS; i++)
 		count += facts->texts[i].len > 0;
 	fault_put_varint(out, count);
@@ -39,6 +42,7 @@ static void arrival_put_facts(struct buf *out, const struct fault_facts *facts)
 	}
 	arrival_put_number(out, TAG_DURATION, facts->duration_us);
 	arrival_put_number(out, TAG_STATEMENTS, facts->statements);
+	arrival_put_number(out, TAG_ATTACHMENTS, attachments);
 }
 
 void fault_arrival_encode(const struct fault_arrival *arrival, struct buf *out)
@@ -75,6 +79,8 @@ static void arrival_take_fact(struct cursor *c, struct fault_facts *facts)
 		facts->duration_us = arrival_number_of(bytes);
 	else if (tag == TAG_STATEMENTS)
 		facts->statements = arrival_number_of(bytes);
+	else if (tag == TAG_ATTACHMENTS)
+		facts->attachments = larger_of(arrival_number_of(bytes), 0);
 }
 
 static int arrival_take_report(struct cursor *c, struct fault_arrival *arrival)

@@ -34,6 +34,7 @@ struct fault_facts {
 	struct slice texts[FAULT_TEXTS]; /* len 0: the report has none */
 	int64_t duration_us;             /* -1: none is known */
 	int64_t statements;              /* of a database, in the timeline; -1: it has none */
+	int64_t attachments;             /* files that came with it (attachment.h); 0: none */
 };
 
 #endif

@@ -14,6 +14,7 @@
 #ifndef FAULT_FAULT_H
 #define FAULT_FAULT_H
 
+#include "fault/attachment.h"
 #include "fault/book.h"
 #include "fault/intake.h"
 #include "fault/projects.h"
@@ -65,6 +66,9 @@ struct fault_found {
 	struct fault_facts facts;
 	struct buf body;       /* JSON; the caller's to release */
 	size_t conflict_count; /* other contents that came under this id at the same time */
+	/* Its files, without their contents, by number; those that can be read. */
+	struct fault_attachment *attachments;
+	size_t attachment_count;
 };
 
 /* Finds a report as people write ids: as given, in large or small letters, each with and without
@@ -74,6 +78,12 @@ struct fault_found {
 int fault_read_report(struct fault *fault, struct task_queue *queue, struct slice tenant,
 		      struct slice id, struct arena *arena, struct fault_found *found,
 		      struct errbuf *e) MUST_CHECK;
+
+/* The content of a file that came with a report, appended to `content`. ERR_NOT_FOUND: there is
+ * none of this number, or it was not kept; ERR_DAMAGED; or the store's error, with a sentence. */
+int fault_read_attachment(struct fault *fault, struct task_queue *queue, struct slice tenant,
+			  const struct fault_found *found, uint64_t number, struct buf *content,
+			  struct errbuf *e) MUST_CHECK;
 
 /* The TimeUUID of a report (RFC 9562, version 1), as `day_oops` of document O has it: made of the
  * time of receipt and the writer. Ends with a zero. */

@@ -165,6 +165,52 @@ static int find_read_arrival(struct find *find, struct task_queue *queue, struct
 	return err ? err : find_take(find, &request->cell_get.cell, found, e);
 }
 
+static int find_see_attachment(const struct store_cell *cell, struct find *find,
+			       struct fault_found *found)
+{
+	struct fault_attachment attachment;
+	uint64_t number = fault_part_number(cell->column.part[2]);
+	if (number >= FAULT_ATTACHMENTS_MAX || fault_attachment_decode(cell->value, &attachment))
+		return 0;
+	attachment.name = arena_copy(find->arena, attachment.name);
+	attachment.type = arena_copy(find->arena, attachment.type);
+	if (!attachment.name.data || !attachment.type.data)
+		return ERR_LIMIT;
+	while (found->attachment_count < number) /* those in between cannot be read */
+		found->attachments[found->attachment_count++] =
+			(struct fault_attachment){.name = SLICE(""), .type = SLICE("")};
+	found->attachments[found->attachment_count++] = attachment;
+	return 0;
+}
+
+static int find_read_attachments(struct find *find, struct task_queue *queue,
+				 struct fault_found *found, struct errbuf *e)
+{
+	struct fault_parts key, from, to;
+	uint64_t sequence = found->order.place.sequence;
+	if (!found->facts.attachments)
+		return 0;
+	found->attachments =
+		arena_alloc(find->arena, FAULT_ATTACHMENTS_MAX * sizeof(*found->attachments));
+	if (!found->attachments)
+		return errbuf_set(e, ERR_LIMIT, "the report takes too much memory");
+	fault_arrivals_key(&key, find->tenant, found->order.place);
+	fault_attachments_column(&from, sequence, FAULT_ATTACHMENT_HEAD, 0);
+	fault_attachments_column(&to, sequence, FAULT_ATTACHMENT_CONTENT, 0);
+	find_begin_read(find);
+	struct store_request *request = store_read_add(find->read, STORE_CELL_SCAN);
+	ASSERT(request); /* the first of an empty arena */
+	request->cell_scan = (struct store_cell_scan){.table = TABLE_REPORT_ATTACHMENTS,
+						      .key = key.parts,
+						      .from = from.parts,
+						      .to = to.parts,
+						      .limit = FAULT_ATTACHMENTS_MAX};
+	int err = find_wait(find, queue, e);
+	for (size_t i = 0; i < request->cell_scan.count && !err; i++)
+		err = find_see_attachment(&request->cell_scan.cells[i], find, found);
+	return err;
+}
+
 static int find_report(struct find *find, struct task_queue *queue, struct slice id,
 		       struct fault_found *found, struct errbuf *e)
 {
@@ -179,7 +225,8 @@ static int find_report(struct find *find, struct task_queue *queue, struct slice
 			continue;
 		found->id = find->forms[i].id;
 		found->order = first.order;
-		return find_read_arrival(find, queue, found, e);
+		err = find_read_arrival(find, queue, found, e);
+		return err ? err : find_read_attachments(find, queue, found, e);
 	}
 	return errbuf_set(e, ERR_NOT_FOUND, "there is no report " SHOWN, SHOWN_OF(id));
 }
@@ -194,6 +241,38 @@ int fault_read_report(struct fault *fault, struct task_queue *queue, struct slic
 	find.read = store_read_new(find.site->store, READ_MAX_BYTES);
 	int err = find_report(&find, queue, id, found, e);
 	store_read_free(find.read);
+	return err;
+}
+
+int fault_read_attachment(struct fault *fault, struct task_queue *queue, struct slice tenant,
+			  const struct fault_found *found, uint64_t number, struct buf *content,
+			  struct errbuf *e)
+{
+	struct find find = {.site = fault_site_of(fault), .tenant = tenant};
+	struct fault_parts key, column;
+	if (number >= found->attachment_count || !found->attachments[number].kept)
+		return errbuf_set(e, ERR_NOT_FOUND,
+				  "report " SHOWN " has no file %llu that was kept",
+				  SHOWN_OF(found->id), (unsigned long long)number);
+	find.read = store_read_new(find.site->store, READ_MAX_BYTES);
+	fault_arrivals_key(&key, tenant, found->order.place);
+	fault_attachments_column(&column, found->order.place.sequence, FAULT_ATTACHMENT_CONTENT,
+				 number);
+	find_begin_read(&find);
+	struct store_request *request = store_read_add(find.read, STORE_CELL_GET);
+	ASSERT(request); /* the first of an empty arena */
+	request->cell_get = (struct store_cell_get){
+		.table = TABLE_REPORT_ATTACHMENTS, .key = key.parts, .column = column.parts};
+	int err = find_wait(&find, queue, e);
+	if (!err)
+		err = request->cell_get.found
+			      ? fault_attachment_unpack(request->cell_get.cell.value,
+							found->attachments[number].bytes, content)
+			      : ERR_DAMAGED;
+	store_read_free(find.read);
+	if (err && !e->text[0])
+		errbuf_set(e, err, "file %llu of report " SHOWN " cannot be read: %s",
+			   (unsigned long long)number, SHOWN_OF(found->id), err_text(err));
 	return err;
 }
 

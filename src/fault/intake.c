@@ -402,8 +402,30 @@ static int intake_put_writer(struct fault_submission *s, int64_t stamp_us)
 	int err = store_cell_put(s->write, TABLE_REPORT_WRITERS, &key.parts, &column.parts,
 				 buf_slice(&value), stamp_us, 0);
 	buf_release(&value);
-	store_write_next_stage(s->write);
 	return err;
+}
+
+/* A head is there if its content is: nobody looks for the content of one that was not kept. */
+static int intake_put_attachment(struct fault_submission *s, const struct fault_item *item,
+				 size_t number, int64_t stamp_us)
+{
+	const struct fault_attachment *attachment = &item->attachments[number];
+	const struct fault_place place = {s->writer->writer, item->sequence};
+	struct fault_parts key, column;
+	struct buf head;
+	buf_init(&head, 1 << 10);
+	fault_attachment_encode(attachment, &head);
+	ASSERT(!head.failed);
+	fault_arrivals_key(&key, s->tenant, place);
+	fault_attachments_column(&column, item->sequence, FAULT_ATTACHMENT_HEAD, number);
+	int err = store_cell_put(s->write, TABLE_REPORT_ATTACHMENTS, &key.parts, &column.parts,
+				 buf_slice(&head), stamp_us, 0);
+	buf_release(&head);
+	if (err || !attachment->kept)
+		return err;
+	fault_attachments_column(&column, item->sequence, FAULT_ATTACHMENT_CONTENT, number);
+	return store_cell_put(s->write, TABLE_REPORT_ATTACHMENTS, &key.parts, &column.parts,
+			      attachment->packed, stamp_us, 0);
 }
 
 static int intake_put_listing(struct fault_submission *s, const struct fault_item *item,
@@ -428,14 +450,39 @@ static void intake_number(struct fault_submission *s, struct fault_item *item)
 	item->date_us = writer->last_us = larger_of(now_us, writer->last_us + 1);
 }
 
+static bool intake_is_written(const struct fault_submission *s, size_t i)
+{
+	return s->items[i].outcome == FAULT_TAKEN && s->items[i].same == i;
+}
+
+/* What has to be there before an arrival is. */
+static int intake_fill_first(struct fault_submission *s, int64_t stamp_us)
+{
+	int err = 0;
+	s->arrivals_stage = !s->writer->registered;
+	if (s->arrivals_stage)
+		err = intake_put_writer(s, stamp_us);
+	for (size_t i = 0; i < s->count; i++) {
+		const struct fault_item *item = &s->items[i];
+		if (!intake_is_written(s, i))
+			continue;
+		for (int64_t n = 0; n < item->facts.attachments && !err; n++)
+			err = intake_put_attachment(s, item, (size_t)n, stamp_us);
+		s->arrivals_stage |= item->facts.attachments > 0;
+	}
+	if (s->arrivals_stage)
+		store_write_next_stage(s->write);
+	return err;
+}
+
 /* All requests of the write. A submission is smaller than a batch may be. */
 static int intake_fill_write(struct fault_submission *s)
 {
 	int64_t stamp_us = store_stamp(s->intake->site->store);
-	int err = s->arrivals_stage ? intake_put_writer(s, stamp_us) : 0;
+	int err = intake_fill_first(s, stamp_us);
 	for (size_t i = 0; i < s->count && !err; i++) {
 		struct fault_item *item = &s->items[i];
-		if (item->outcome != FAULT_TAKEN || item->same != i)
+		if (!intake_is_written(s, i))
 			continue;
 		const struct fault_arrival arrival = {
 			.date_us = item->date_us,
@@ -450,7 +497,7 @@ static int intake_fill_write(struct fault_submission *s)
 	}
 	store_write_next_stage(s->write);
 	for (size_t i = 0; i < s->count && !err; i++)
-		if (s->items[i].outcome == FAULT_TAKEN && s->items[i].same == i)
+		if (intake_is_written(s, i))
 			err = intake_put_listing(s, &s->items[i], stamp_us);
 	return err;
 }
@@ -461,7 +508,7 @@ static void intake_write(struct fault_submission *s)
 	s->writer = intake_writer_of(s->intake, s->tenant);
 	s->writer->submissions++;
 	for (size_t i = 0; i < s->count; i++) {
-		if (s->items[i].outcome != FAULT_TAKEN || s->items[i].same != i)
+		if (!intake_is_written(s, i))
 			continue;
 		intake_number(s, &s->items[i]);
 		count++;
@@ -471,7 +518,6 @@ static void intake_write(struct fault_submission *s)
 		return;
 	}
 	s->numbered_us = s->writer->last_us;
-	s->arrivals_stage = !s->writer->registered;
 	s->write = store_write_new(s->intake->site->store, WRITE_MAX_BYTES);
 	int err = intake_fill_write(s);
 	err = err ? err : intake_submit_write(s);

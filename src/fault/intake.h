@@ -2,9 +2,9 @@
  * already.
  *
  * Order of events, of one submission: its ids are looked up; what is not there gets a date and a
- * sequence number; the arrivals are written, and when they are durable the entries by id; then the
- * submission is done. While a report is on this way no other submission with its id begins, so that
- * a process never takes one report twice.
+ * sequence number; the attachments are written, and when they are durable the arrivals, and after
+ * these the entries by id; then the submission is done. While a report is on this way no other
+ * submission with its id begins, so that a process never takes one report twice.
  *
  * A write whose outcome is not known is sent again, as it was, until it is known: its submission is
  * not done before. What was refused leaves a void under its sequence number, so that nobody waits
@@ -15,6 +15,7 @@
 #define FAULT_INTAKE_H
 
 #include "base/exec.h"
+#include "fault/attachment.h"
 #include "fault/site.h"
 
 enum fault_outcome {
@@ -31,6 +32,7 @@ struct fault_item {
 	struct fault_facts facts;
 	uint64_t dictionary, body_bytes; /* arrival.h */
 	struct slice packed;
+	const struct fault_attachment *attachments; /* facts.attachments of them */
 
 	/* Result. */
 	enum fault_outcome outcome;
@@ -57,7 +59,7 @@ struct fault_submission {
 	struct intake_writer *writer;
 	struct store_read *read;
 	struct store_write *write;
-	size_t arrivals_stage; /* which stage of the write has the arrivals */
+	size_t arrivals_stage; /* which stage of the write has the arrivals: 0 or 1 */
 	bool again;            /* the write is to be sent again */
 	bool unknown;          /* arrivals of it may be there, or are */
 	int64_t numbered_us;   /* when its reports were received */

@@ -36,6 +36,14 @@ void fault_arrivals_column(struct fault_parts *to, uint64_t sequence)
 	to->parts = (struct store_parts){{tables_number(to->numbers[0], sequence)}};
 }
 
+void fault_attachments_column(struct fault_parts *to, uint64_t sequence,
+			      enum fault_attachment_part part, uint64_t number)
+{
+	to->parts = (struct store_parts){{tables_number(to->numbers[0], sequence),
+					  tables_number(to->numbers[1], part),
+					  tables_number(to->numbers[2], number)}};
+}
+
 void fault_oops_key(struct fault_parts *to, struct slice tenant, struct slice id)
 {
 	uint64_t shard = hash64(id.data, id.len, 0) & ((1 << SHARD_BITS) - 1);

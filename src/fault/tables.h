@@ -3,6 +3,7 @@
 #define FAULT_TABLES_H
 
 #include "fault/arrival.h"
+#include "fault/attachment.h"
 #include "fault/day.h"
 #include "store/store.h"
 
@@ -18,6 +19,9 @@ void fault_writers_key(struct fault_parts *to, struct slice tenant);
 void fault_writers_column(struct fault_parts *to, uint64_t writer);
 void fault_arrivals_key(struct fault_parts *to, struct slice tenant, struct fault_place place);
 void fault_arrivals_column(struct fault_parts *to, uint64_t sequence);
+/* Their rows are those of arrivals. */
+void fault_attachments_column(struct fault_parts *to, uint64_t sequence,
+			      enum fault_attachment_part part, uint64_t number);
 void fault_oops_key(struct fault_parts *to, struct slice tenant, struct slice id);
 /* Of an arrival; the first and, with `after`, the one after the last that an id may have. */
 void fault_oops_column(struct fault_parts *to, struct slice id, struct fault_place place);

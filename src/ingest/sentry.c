@@ -47,7 +47,9 @@ struct sentry_reading {
 	struct oops_reading oops;
 	const struct sentry_options *options;
 	struct arena tree;
-	struct slice id; /* 32 digits in the batch's arena, or of len 0 */
+	struct slice id;                      /* 32 digits in the batch's arena, or of len 0 */
+	struct fault_attachment *attachments; /* likewise */
+	size_t attachment_count, attachment_bytes;
 	struct minute_counts *counts;
 	struct errbuf *e;
 };
@@ -89,6 +91,71 @@ static int sentry_read_event(struct sentry_reading *r, struct json *event)
 	return 0;
 }
 
+/* ---- Attachments ----------------------------------------------------------------------------- */
+
+/* A text of an item's head, as long as one may be. */
+static struct slice sentry_label(struct sentry_reading *r, const struct sentry_item *item,
+				 const char *key)
+{
+	struct slice text = SLICE("");
+	if (json_get_text(item->headers, key, &text, NULL))
+		return SLICE("");
+	if (text.len > FAULT_ATTACHMENT_TEXT_MAX_BYTES) {
+		text.len = FAULT_ATTACHMENT_TEXT_MAX_BYTES;
+		while (text.len && ((uint8_t)text.data[text.len] & 0xc0) == 0x80)
+			text.len--;
+	}
+	text = arena_copy(&r->oops.batch->arena, text);
+	return text.data ? text : SLICE("");
+}
+
+static bool sentry_keep_content(struct sentry_reading *r, const struct sentry_item *item,
+				struct fault_attachment *attachment)
+{
+	struct buf packed;
+	size_t bytes = item->payload.len;
+	if (bytes > r->options->attachment_max_bytes ||
+	    r->attachment_bytes + bytes > FAULT_ATTACHMENTS_MAX_BYTES)
+		return false;
+	buf_init(&packed, 2 * FAULT_ATTACHMENT_MAX_BYTES);
+	fault_attachment_pack(item->payload, &packed);
+	attachment->packed = arena_copy(&r->oops.batch->arena, buf_slice(&packed));
+	bool kept = !packed.failed && attachment->packed.data;
+	buf_release(&packed);
+	r->attachment_bytes += kept ? bytes : 0;
+	return kept;
+}
+
+static void sentry_take_attachment(struct sentry_reading *r, const struct sentry_item *item)
+{
+	if (!r->attachments)
+		r->attachments = arena_alloc(&r->oops.batch->arena,
+					     FAULT_ATTACHMENTS_MAX * sizeof(*r->attachments));
+	if (!r->attachments || r->attachment_count == FAULT_ATTACHMENTS_MAX ||
+	    !r->options->attachment_max_bytes) {
+		stat_add(STAT_fault_attachments_refused, 1);
+		return;
+	}
+	struct fault_attachment *attachment = &r->attachments[r->attachment_count++];
+	*attachment = (struct fault_attachment){.name = sentry_label(r, item, "filename"),
+						.type = sentry_label(r, item, "content_type"),
+						.bytes = item->payload.len};
+	attachment->kept = sentry_keep_content(r, item, attachment);
+	stat_add(STAT_fault_attachments_refused, !attachment->kept);
+}
+
+/* They go with the report of the envelope. Without one there is nothing that they are of. */
+static void sentry_give_attachments(struct sentry_reading *r)
+{
+	if (!r->oops.batch->item_count) {
+		stat_add(STAT_fault_attachments_refused, (int64_t)r->attachment_count);
+		return;
+	}
+	struct fault_item *item = &r->oops.batch->items[0];
+	item->attachments = r->attachments;
+	item->facts.attachments = (int64_t)r->attachment_count;
+}
+
 /* ---- Envelopes ------------------------------------------------------------------------------- */
 
 /* What is wrong with counts costs no event. */
@@ -106,6 +173,8 @@ static int sentry_read_item(struct sentry_reading *r, const struct sentry_item *
 	struct json *event;
 	sentry_count(item->type);
 	sentry_read_counts(r, item);
+	if (slice_equal(item->type, SLICE("attachment")))
+		sentry_take_attachment(r, item);
 	if ((!is_transaction && !slice_equal(item->type, SLICE("event"))) || r->oops.batch->count)
 		return 0;
 	int err = sentry_parse_event(r, item->payload, &event);
@@ -131,6 +200,7 @@ static int sentry_read_envelope(struct sentry_reading *r, struct slice body)
 		if (err)
 			return err;
 	}
+	sentry_give_attachments(r);
 	if (err == ERR_NOT_FOUND)
 		return 0;
 	stat_add(STAT_sentry_cut, 1);

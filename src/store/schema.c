@@ -236,6 +236,15 @@ const struct table_def schema[TABLE_COUNT] = {
 		.key_count = 1, .key = {{"tenant", PART_TEXT}},
 		.column_count = 1, .column = {{"group", PART_TEXT}},
 	},
+	[TABLE_REPORT_ATTACHMENTS] = {
+		.name = "report_attachments", .kind = TABLE_CELLS, .cell_kind = CELL_STAMPED,
+		.place = PLACE_SHARED,
+		.help = "Files that came with fault reports.",
+		.key_count = 3,
+		.key = {{"tenant", PART_TEXT}, {"writer", PART_U64}, {"run", PART_U64}},
+		.column_count = 3,
+		.column = {{"sequence", PART_U64}, {"part", PART_U64}, {"number", PART_U64}},
+	},
 };
 /* clang-format on */
 

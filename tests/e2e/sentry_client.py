@@ -1,7 +1,7 @@
 """A program that fails, with the client of Sentry that this interpreter has, 1.9 or 2: run by
-test_sentry_clients.py. Sends an exception with all that goes with one, a message, with version 2 a
-transaction, and a session; then prints the requests that left, as they left: path of the client's
-choosing, headers and body."""
+test_sentry_clients.py. Sends an exception with all that goes with one, a message with two files,
+with version 2 a transaction, and a session; then prints the requests that left, as they left: path
+of the client's choosing, headers and body."""
 
 import base64
 import json
@@ -48,7 +48,10 @@ try:
         raise Failing("the order is lost") from error
 except Failing as error:
     sentry_sdk.capture_exception(error)
-sentry_sdk.capture_message("the disk is nearly full", level="warning")
+with sentry_sdk.push_scope() as scope:
+    scope.add_attachment(bytes=bytes(range(256)) * 400, filename="core dump.bin")
+    scope.add_attachment(bytes="größe\n".encode(), filename="größe.txt", content_type="text/plain")
+    sentry_sdk.capture_message("the disk is nearly full", level="warning")
 with sentry_sdk.start_transaction(op="task", name="nightly"):
     pass
 sentry_sdk.Hub.current.start_session()

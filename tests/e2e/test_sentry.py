@@ -4,6 +4,7 @@ all shapes of bodies. What real clients send is in test_sentry_clients.py."""
 import base64
 import gzip
 import json
+import random
 import re
 import time
 import zlib
@@ -277,6 +278,77 @@ def test_items_are_counted(server, key):
         assert server.metric("granary_sentry_items_total", type=name) == 1
     assert server.metric("granary_sentry_items_total", type="other") == 2
     assert server.get("/oops").json["reports"] == []
+
+
+def with_files(*contents, event_id=ID, event=EVENT):
+    """An envelope with an event in the middle of its files."""
+    lines = [json.dumps({"event_id": event_id}).encode()]
+    for number, content in enumerate(contents):
+        head = {"type": "attachment", "length": len(content), "filename": f"{number}.html",
+                "content_type": "text/html"}
+        lines += [json.dumps(head).encode(), content]
+        if number == 0 and event:
+            lines += [b'{"type":"event"}', json.dumps(event).encode()]
+    return b"\n".join(lines)
+
+
+def test_files_of_an_event(server, key):
+    contents = [b"<script>alert(1)</script>", b"", bytes(random.Random(3).randbytes(1000000)),
+                b"x" * 1000001, b"\n\r\n"]
+    assert send(server, with_files(*contents), key).status == 200
+    report = server.get(f"/oops/{ID}").json
+    assert [(f["bytes"], f["kept"]) for f in report["attachments"]] == [
+        (len(content), len(content) <= 1000000) for content in contents]
+    assert server.get("/oops").json["reports"][0]["attachments"] == 5
+    assert server.metric("granary_fault_attachments_refused_total") == 1
+    for restarted in (False, True):
+        if restarted:
+            server.kill()
+            server.start()
+        for number in (0, 1, 2, 4):
+            answer = server.get(f"/oops/{ID}/attachments/{number}")
+            assert (answer.status, answer.body) == (200, contents[number])
+            # No browser takes it for a page.
+            assert answer.headers["Content-Type"] == "application/octet-stream"
+            assert answer.headers["Content-Disposition"] == "attachment"
+            assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    for number in ("3", "5", "99999999999999999999", "-1", "x", ""):
+        assert server.get(f"/oops/{ID}/attachments/{number}").status == 404, number
+    # What is sent again has the files that came first; so has what conflicts with it.
+    assert send(server, with_files(b"others"), key).status == 200
+    other = {"message": "another"}
+    assert send(server, with_files(b"others", event=other), key).status == 409
+    assert server.get(f"/oops/{ID}/attachments/0").body == contents[0]
+    assert "attachments" not in server.get("/oops", q="another").json
+
+
+def test_files_without_an_event_or_too_many(server, key):
+    assert send(server, with_files(b"a", b"b", event=None), key).status == 200
+    assert server.metric("granary_fault_attachments_refused_total") == 2
+    assert server.get("/oops").json["reports"] == []
+    assert send(server, with_files(*[b"%d" % n for n in range(103)]), key).status == 200
+    report = server.get(f"/oops/{ID}").json
+    assert len(report["attachments"]) == 100
+    assert server.get(f"/oops/{ID}/attachments/99").body == b"99"
+    assert server.metric("granary_fault_attachments_refused_total") == 5
+    # Nine of one MB are more than 8 MiB.
+    large = [bytes(900000 + n) for n in range(10)]
+    assert send(server, with_files(*large, event_id="f" * 32), key).status == 200
+    files = server.get(f"/oops/{'f' * 32}").json["attachments"]
+    assert [f["kept"] for f in files] == [True] * 9 + [False]
+    # An attribute of this name is another thing.
+    event = {"message": "x", "attachments": [1], "event_id": "e" * 32}
+    assert send(server, envelope(("event", event)), key).status == 200
+    assert server.get(f"/oops/{'e' * 32}").json["reported.attachments"] == [1]
+
+
+def test_files_may_be_left_out(make_server):
+    server = make_server(options=["--fault.attachment_max=0"])
+    server.start()
+    key = projects_of(server)[0]["keys"][0]
+    assert send(server, with_files(b"a"), key).status == 200
+    assert "attachments" not in server.get(f"/oops/{ID}").json
+    server.stop()
 
 
 def test_sessions_and_discarded_events_are_metrics(server, key):

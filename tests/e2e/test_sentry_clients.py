@@ -43,7 +43,8 @@ def items_of(body):
     while rest.strip():
         line, rest = rest.split(b"\n", 1)
         item = json.loads(line)
-        yield item["type"], json.loads(rest[:item["length"]])
+        if item["type"] != "attachment":
+            yield item["type"], json.loads(rest[:item["length"]])
         rest = rest[item["length"]:].lstrip(b"\n")
 
 
@@ -132,6 +133,13 @@ def test_python(server, which):
     report = report_of(server, message)
     assert check_same(message, report) == set()
     assert (report["value"], report["level"]) == ("the disk is nearly full", "warning")
+    files = [("core dump.bin", "application/octet-stream", bytes(range(256)) * 400),
+             ("größe.txt", "text/plain", "größe\n".encode())]
+    for number, (name, content_type, content) in enumerate(files):
+        assert report["attachments"][number] == {"name": name, "type": content_type,
+                                                 "bytes": len(content), "kept": True}
+        answer = server.get(f"/oops/{message['event_id']}/attachments/{number}")
+        assert (answer.status, answer.body) == (200, content)
     assert "exception" not in report
     # The transaction was fast: it is counted, and not kept.
     assert len(server.get("/oops").json["reports"]) == 2

@@ -64,6 +64,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct slice bytes = {size ? (const char *)data : "", size};
 	struct fault_versioned versioned;
 	struct fault_writer_cell writer;
+	struct fault_attachment attachment;
+	struct buf content;
 	check_arrival(bytes);
 	check_day(bytes);
 	check_book(bytes);
@@ -71,5 +73,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		check_day(versioned.value);
 	if (!fault_writer_cell_decode(bytes, &writer))
 		ASSERT(writer.holder.len <= size);
+	if (!fault_attachment_decode(bytes, &attachment))
+		ASSERT(attachment.name.len + attachment.type.len < size);
+	buf_init(&content, FAULT_ATTACHMENT_MAX_BYTES);
+	if (!fault_attachment_unpack(bytes, size, &content))
+		ASSERT(content.len == size);
+	buf_release(&content);
 	return 0;
 }

@@ -45,6 +45,38 @@ static void an_arrival_is_as_the_page_has_it(UNUSED void **state)
 	buf_release(&out);
 }
 
+static void an_attachment_is_as_the_page_has_it(UNUSED void **state)
+{
+	static const uint8_t head[] = {1, 1, 0xac, 0x02, 1, 'n', 2, 't', '/'};
+	struct fault_attachment attachment;
+	struct slice bytes = {(const char *)head, sizeof(head)};
+	struct buf out;
+	assert_int_equal(fault_attachment_decode(bytes, &attachment), 0);
+	assert_true(attachment.kept);
+	assert_int_equal(attachment.bytes, 300);
+	assert_true(slice_equal(attachment.name, TEXT("n")));
+	assert_true(slice_equal(attachment.type, TEXT("t/")));
+	buf_init(&out, 1000);
+	fault_attachment_encode(&attachment, &out);
+	assert_int_equal(out.len, sizeof(head));
+	assert_memory_equal(out.data, head, sizeof(head));
+	for (size_t len = 0; len < sizeof(head); len++)
+		assert_int_equal(fault_attachment_decode((struct slice){(const char *)head, len},
+							 &attachment),
+				 ERR_DAMAGED);
+	assert_int_equal(fault_attachment_decode(TEXT("\2\1"), &attachment), ERR_VERSION);
+	assert_int_equal(fault_attachment_decode(TEXT("\1\2\0\0\0"), &attachment), ERR_DAMAGED);
+	/* Plain: what follows is the content. */
+	buf_clear(&out);
+	assert_int_equal(fault_attachment_unpack(TEXT("\0ab"), 2, &out), 0);
+	assert_true(slice_equal(buf_slice(&out), TEXT("ab")));
+	assert_int_equal(fault_attachment_unpack(TEXT("\0ab"), 3, &out), ERR_DAMAGED);
+	assert_int_equal(fault_attachment_unpack(TEXT(""), 0, &out), ERR_DAMAGED);
+	assert_int_equal(fault_attachment_unpack(TEXT("\2a"), 1, &out), ERR_DAMAGED);
+	assert_int_equal(fault_attachment_unpack(TEXT("\1ab"), 2, &out), ERR_DAMAGED);
+	buf_release(&out);
+}
+
 /* Cut anywhere before the body, of another version or kind. */
 static void other_bytes_are_no_arrival(UNUSED void **state)
 {
@@ -247,6 +279,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_arrival_is_as_the_page_has_it),
+		cmocka_unit_test(an_attachment_is_as_the_page_has_it),
 		cmocka_unit_test(other_bytes_are_no_arrival),
 		cmocka_unit_test(bodies_are_packed),
 		cmocka_unit_test(bodies_without_a_dictionary_are_read),

@@ -155,7 +155,8 @@ struct ack {
 struct arrival {
 	unsigned tenant, id, content;
 	struct fault_order order;
-	size_t look; /* the first that saw it */
+	size_t look;   /* the first that saw it */
+	bool attached; /* a file came with it */
 };
 
 struct model {

@@ -137,12 +137,16 @@ void client_begin(struct client *c)
 		choose_reports(c);
 	c->waits = true;
 	for (size_t i = 0; i < c->count; i++) {
+		static const struct fault_attachment file = {
+			.name = SLICE("f"), .type = SLICE(""), .kept = true, .packed = SLICE("f")};
 		const struct content content = content_of(c->reports[i].content);
 		c->items[i] = (struct fault_item){
 			.id = slice_of(c->reports[i].text),
 			.digest = {c->reports[i].content, 77},
 			.facts = {.duration_us = content.duration_us,
-				  .statements = content.statements},
+				  .statements = content.statements,
+				  .attachments = c->reports[i].content % 2},
+			.attachments = &file,
 			.body_bytes = 1,
 			.packed = SLICE("x"),
 			.date_us = INT64_MIN,

@@ -50,6 +50,7 @@ static int see_arrival(const struct store_cell *cell, void *owner)
 			  {fault_part_number(l->row->key.part[1]),
 			   fault_part_number(cell->column.part[0])}},
 		.look = l->m->looks,
+		.attached = read.facts.attachments > 0,
 	};
 	return 0;
 }
@@ -92,6 +93,23 @@ static bool check_ack(struct model *m, const struct ack *ack)
 		      (long long)ack->date_us);
 }
 
+/* The file of a report has landed before the report. */
+static bool check_file(struct model *m, const struct arrival *a)
+{
+	struct store_read *read = store_read_new(m->landed, 1 << 16);
+	struct store_request *request = store_read_add(read, STORE_CELL_GET);
+	struct fault_parts key, column;
+	fault_arrivals_key(&key, tenant_names[a->tenant], a->order.place);
+	fault_attachments_column(&column, a->order.place.sequence, FAULT_ATTACHMENT_CONTENT, 0);
+	request->cell_get = (struct store_cell_get){
+		.table = TABLE_REPORT_ATTACHMENTS, .key = key.parts, .column = column.parts};
+	read->now_ms = now_ms(m);
+	int err = store_read_wait(read, &m->own);
+	bool found = !err && request->cell_get.found;
+	store_read_free(read);
+	return found || differ(m, "report id%u has landed without its file", a->id);
+}
+
 bool look(struct model *m)
 {
 	struct looking l = {.m = m};
@@ -110,6 +128,8 @@ bool look(struct model *m)
 		const struct arrival *a = &m->arrivals[i];
 		if (a->id >= IDS_MAX || a->content >= CONTENTS || !m->sent[a->tenant][a->id])
 			right = differ(m, "a report has landed that nobody sent");
+		else if (a->attached && a->look == m->looks)
+			right = check_file(m, a);
 	}
 	for (; m->acks_seen < m->ack_count && right; m->acks_seen++)
 		right = check_ack(m, &m->acks[m->acks_seen]);

@@ -40,7 +40,9 @@ extern const struct http_handler projects_list, projects_add, projects_key_add, 
 extern const struct param projects_add_params[];
 
 /* GET /oops/ID: {"id":...,"date":...,"date_iso":...,"conflicts":1,"group":...,"title":...,
- * attributes ...}. As people write ids: in large or small letters, with `OOPS-` and without.
+ * attributes ...}. As people write ids: in large or small letters, with `OOPS-` and without. With
+ * "attachments":[{"name":...,"type":...,"bytes":...,"kept":true}] where files came with it; GET
+ * /oops/ID/attachments/N is the content of one, as bytes.
  *
  * GET /oops/ID/why: by what rule the report is in its group, and the words that made it (group.h):
  * {"id":...,"group":...,"title":...,"version":1,"rule":"frames","hashes":{"application":...,
@@ -51,7 +53,8 @@ extern const struct param faults_show_params[];
 /* GET /oops: {"reports":[{"id":...,"date":...,"context":...,"exception":...,"duration":...,
  * "statements":...,"level":...,"release":...,"environment":...,"host":...,"user":...}, ...],
  * "token":"..."}, newest first, without what a report does not have. `token` is there if there are
- * more: the same question with it goes on. */
+ * more: the same question with it goes on. `reached` is there if the time was over before all were
+ * looked at: those that were received after it were. `q` searches (words/question.h). */
 extern const struct http_handler faults_list;
 extern const struct param faults_list_params[];
 

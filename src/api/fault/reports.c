@@ -60,6 +60,8 @@ static void reports_put_json(struct json_writer *json, const struct fault_listed
 	}
 	if (facts->statements >= 0)
 		json_put_i64(json, "statements", facts->statements);
+	if (facts->attachments)
+		json_put_i64(json, "attachments", facts->attachments);
 	json_write_object_end(json);
 }
 

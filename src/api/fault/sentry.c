@@ -54,9 +54,11 @@ static void sentry_answer(struct take_call *call)
 
 static int sentry_read(struct take_call *call, bool is_envelope)
 {
-	const struct sentry_options options = {.report = call->options,
-					       .is_envelope = is_envelope,
-					       .slow_ms = call->call.api->conf->fault_slow_ms};
+	const struct sentry_options options = {
+		.report = call->options,
+		.is_envelope = is_envelope,
+		.slow_ms = call->call.api->conf->fault_slow_ms,
+		.attachment_max_bytes = (size_t)call->call.api->conf->fault_attachment_max_bytes};
 	return sentry_batch_read(&call->batch, buf_slice(&call->call.body), &options, &call->id,
 				 &call->counts, &call->error);
 }

@@ -1,10 +1,11 @@
-/* One report, whole; and why it is in its group. */
+/* One report, whole; why it is in its group; and the files that came with it. */
 #include "api/fault/faults.h"
 
 #include "api/call.h"
 #include "api/fault/notation.h"
 #include "fault/fault.h"
 #include "fault/group.h"
+#include "wire/number.h"
 #include "wire/timetext.h"
 
 enum {
@@ -15,10 +16,13 @@ enum {
 	SHOW_GROUP_MAX_BYTES = 512 << 20,
 };
 
+enum show_what { SHOW_REPORT, SHOW_WHY, SHOW_FILE };
+
 struct show_call {
 	struct api_call call;
 	struct slice tenant, id; /* in the call's arena */
-	bool why;                /* asked is why it is in its group */
+	enum show_what what;
+	uint64_t number; /* of a file */
 	struct fault_found found;
 	int err;
 	struct errbuf error;
@@ -49,6 +53,7 @@ static const struct {
 	{"conflicts", "reported.conflicts"},
 	{"group", "reported.group"},
 	{"title", "reported.title"},
+	{"attachments", "reported.attachments"},
 };
 
 static struct slice show_name(struct slice name)
@@ -118,6 +123,26 @@ static void show_put_why(struct show_call *call, const struct fault_group *group
 	json_write_object_end(json);
 }
 
+static void show_put_attachments(struct show_call *call)
+{
+	struct json_writer *json = &call->call.json;
+	if (!call->found.attachment_count)
+		return;
+	json_write_key(json, "attachments");
+	json_write_array_begin(json);
+	for (size_t i = 0; i < call->found.attachment_count; i++) {
+		const struct fault_attachment *attachment = &call->found.attachments[i];
+		json_write_object_begin(json);
+		json_put_string(json, "name", attachment->name);
+		if (attachment->type.len)
+			json_put_string(json, "type", attachment->type);
+		json_put_u64(json, "bytes", attachment->bytes);
+		json_put_bool(json, "kept", attachment->kept);
+		json_write_object_end(json);
+	}
+	json_write_array_end(json);
+}
+
 static void show_put(struct show_call *call, const struct fault_group *group)
 {
 	const struct fault_found *found = &call->found;
@@ -131,6 +156,7 @@ static void show_put(struct show_call *call, const struct fault_group *group)
 	if (found->conflict_count)
 		json_put_u64(json, "conflicts", found->conflict_count);
 	show_put_group(call, group);
+	show_put_attachments(call);
 	show_put_attributes(call);
 	json_write_object_end(json);
 }
@@ -144,7 +170,7 @@ static void show_put_found(struct show_call *call)
 	int err = json_parse(buf_slice(&call->found.body), &arena, &body, NULL);
 	err = err == ERR_INVALID ? ERR_DAMAGED : err;
 	call->err = err ? err : fault_group_make(body, &arena, &group);
-	if (!call->err && call->why)
+	if (!call->err && call->what == SHOW_WHY)
 		show_put_why(call, &group);
 	else if (!call->err)
 		show_put(call, &group);
@@ -156,7 +182,11 @@ static void show_run(struct api_call *base)
 	struct show_call *call = show_call_of(base);
 	call->err = fault_read_report(base->api->fault, job_queue(base->job), call->tenant,
 				      call->id, &base->arena, &call->found, &call->error);
-	if (call->err)
+	if (!call->err && call->what == SHOW_FILE)
+		call->err =
+			fault_read_attachment(base->api->fault, job_queue(base->job), call->tenant,
+					      &call->found, call->number, &base->out, &call->error);
+	if (call->err || call->what == SHOW_FILE)
 		return;
 	show_put_found(call);
 	if (call->err)
@@ -171,10 +201,14 @@ static void show_over(struct api_call *base)
 	struct show_call *call = show_call_of(base);
 	if (!base->request)
 		return;
-	if (call->err)
+	if (call->err) {
 		api_call_fail_with(base, call->err, call->error.text);
-	else
-		api_call_end(base);
+		return;
+	}
+	/* Whatever its sender calls it: no browser shows it as a page of ours. */
+	if (call->what == SHOW_FILE)
+		http_reply_header(base->request, "Content-Disposition", "attachment");
+	api_call_end(base);
 }
 
 static const struct api_call_kind show_kind = {.arena_max_bytes = SHOW_ARENA_MAX_BYTES,
@@ -189,12 +223,27 @@ static const struct api_call_kind show_kind = {.arena_max_bytes = SHOW_ARENA_MAX
 const struct param faults_show_params[] = {
 	{"tenant", PARAM_TENANT, 0, .help = "Whose report it is."}, {NULL}};
 
+/* /oops/ID, /oops/ID/why or /oops/ID/attachments/NUMBER. */
+static enum show_what show_read_path(const struct http_request *request, struct slice *id,
+				     uint64_t *number)
+{
+	const struct slice *segments = request->segments;
+	enum show_what what = SHOW_REPORT;
+	*number = 0;
+	if (request->segment_count == 3 && slice_equal(segments[2], SLICE("why")))
+		what = SHOW_WHY;
+	else if (request->segment_count == 4 && slice_equal(segments[2], SLICE("attachments")) &&
+		 !number_parse_u64(segments[3].data, segments[3].data + segments[3].len, number))
+		what = SHOW_FILE;
+	*id = what == SHOW_REPORT ? notation_id(request) : segments[1];
+	return what;
+}
+
 static void show_end(struct http_request *request)
 {
-	struct slice tenant, id = notation_id(request);
-	bool why = request->segment_count == 3 && slice_equal(request->segments[2], SLICE("why"));
-	if (why)
-		id = request->segments[1];
+	struct slice tenant, id;
+	uint64_t number;
+	enum show_what what = show_read_path(request, &id, &number);
 	struct errbuf e = {""};
 	if (params_read_route(request, 0, &tenant, &e)) {
 		http_reply_error(request, 400, "%s", e.text);
@@ -210,7 +259,10 @@ static void show_end(struct http_request *request)
 	call->tenant = arena_copy(&call->call.arena, tenant);
 	call->id = arena_copy(&call->call.arena, id);
 	ASSERT(call->tenant.data && call->id.data); /* parts of a head */
-	call->why = why;
+	call->what = what;
+	call->number = number;
+	if (what == SHOW_FILE)
+		call->call.content_type = "application/octet-stream";
 	call->err = ERR_CANCELLED; /* until it has run */
 	api_call_start_job(&call->call);
 }

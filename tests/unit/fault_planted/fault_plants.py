@@ -139,6 +139,9 @@ PLANTS = {
         (F + "intake.c", "first->outcome == FAULT_FAILED ? FAULT_FAILED",
          "!PLANTED(same_kept) && first->outcome == FAULT_FAILED\n"
          "\t\t\t\t\t? FAULT_FAILED")]),
+    "file_late": ("a file is written at once with its report", [
+        (F + "intake.c", "\t\ts->arrivals_stage |= item->facts.attachments > 0;",
+         "\t\ts->arrivals_stage |= !PLANTED(file_late) && item->facts.attachments > 0;")]),
     "not_entered": ("the days on which a group has reports are not noted", [
         (F + "book_write.c", "\treturn err || !cell->enters.len ? err",
          "\treturn err || !cell->enters.len || PLANTED(not_entered) ? err")]),
@@ -148,4 +151,4 @@ PLANTS = {
          "\t\terr = err ? err : book_load_groups(book, queue, day, e);")]),
 }
 
-SOON = {"stamp_late", "book_early", "not_entered"}
+SOON = {"stamp_late", "book_early", "not_entered", "file_late"}
