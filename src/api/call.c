@@ -37,7 +37,7 @@ void api_call_init(struct api_call *call, struct http_request *request,
 		   const struct api_call_kind *kind)
 {
 	ASSERT(kind->flush_bytes <= kind->out_max_bytes);
-	ASSERT(!kind->run == !kind->over && !kind->run == !kind->job_name);
+	ASSERT(!kind->run == !kind->job_name && (kind->run || !kind->over));
 	*call = (struct api_call){.magic = MAGIC_OF(api_call),
 				  .request = request,
 				  .api = api_of(request),
@@ -276,13 +276,23 @@ static void api_call_job_run(UNUSED struct job *job, void *owner)
 	call->kind->run(call);
 }
 
+static void api_call_over(struct api_call *call)
+{
+	if (call->kind->over)
+		call->kind->over(call);
+	else if (call->request && call->err)
+		api_call_fail_with(call, call->err, call->error.text);
+	else if (call->request)
+		api_call_end(call);
+}
+
 static void api_call_job_done(void *owner)
 {
 	struct api_call *call = api_call_from(owner);
 	ASSERT(call->held > 0);
 	job_free(call->job);
 	call->job = NULL;
-	call->kind->over(call);
+	api_call_over(call);
 	call->held--;
 	api_call_free_if_over(call);
 }
@@ -290,6 +300,7 @@ static void api_call_job_done(void *owner)
 void api_call_start_job(struct api_call *call)
 {
 	ASSERT(call->kind->run && !call->job);
+	call->err = ERR_CANCELLED;
 	call->held++;
 	if (job_start(call->kind->job_name, api_call_job_run, api_call_job_done, call,
 		      loop_executor(call->api->loop), &call->job) == 0)

@@ -48,7 +48,8 @@ struct api_call_kind {
 
 	/* For calls that a job works on: the job's name; `run`, its work, on the job's thread,
 	 * where nothing of the request may be read; and `over`, on the loop's thread, which answers
-	 * the request if its client is still there. */
+	 * the request if its client is still there. NULL: the answer is `out`, or the `err` that
+	 * `run` left. */
 	const char *job_name;
 	void (*run)(struct api_call *call);
 	void (*over)(struct api_call *call);
@@ -72,6 +73,8 @@ struct api_call {
 	int64_t timeout_ms, deadline_us; /* deadline_us: monotonic; 0: none */
 	struct job *job;
 	bool carried_through; /* the job goes on when the client has gone; else it is stopped */
+	int err;              /* of the job; ERR_CANCELLED until it has run */
+	struct errbuf error;  /* its sentence; may be empty */
 
 	/* private */
 	uint32_t magic;

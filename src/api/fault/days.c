@@ -35,8 +35,6 @@ struct days_call {
 	bool more;
 	struct fault_order last; /* that was given */
 	struct fault_day *part;  /* counted here */
-	int err;
-	struct errbuf error;
 };
 
 static const struct api_call_kind days_kind;
@@ -113,11 +111,11 @@ static void days_put_view(struct days_call *call, const struct fault_day_view *v
  * where another one is. */
 static int days_recount(struct days_call *call, struct fault_book *book)
 {
-	int err = fault_book_recount(book, call->day, &call->error);
+	int err = fault_book_recount(book, call->day, &call->call.error);
 	for (int i = 0; i < DAYS_OWNER_TRIES && err == ERR_INVALID; i++) {
 		if (job_sleep(call->call.job, DAYS_OWNER_WAIT_MS))
 			return ERR_CANCELLED;
-		err = fault_book_recount(book, call->day, &call->error);
+		err = fault_book_recount(book, call->day, &call->call.error);
 	}
 	return err == ERR_INVALID ? ERR_RETRY : err;
 }
@@ -128,7 +126,7 @@ static int days_run_summary(struct days_call *call, struct fault_book *book)
 	struct task_queue *queue = job_queue(call->call.job);
 	struct fault_day_view *view;
 	int err = call->recounts ? days_recount(call, book) : 0;
-	err = err ? err : fault_book_read_day(book, queue, call->day, &view, &call->error);
+	err = err ? err : fault_book_read_day(book, queue, call->day, &view, &call->call.error);
 	if (err)
 		return err;
 	days_put_view(call, view);
@@ -153,7 +151,7 @@ static int days_run_part(struct days_call *call, struct fault_book *book)
 	call->part = fault_day_new(call->day, &site->limits);
 	struct fault_order reached;
 	int err = fault_book_list(book, job_queue(call->call.job), &call->filter, days_count, call,
-				  &reached, &call->error);
+				  &reached, &call->call.error);
 	if (err)
 		return err;
 	struct fault_day_view *view = fault_day_view_new(call->part);
@@ -192,7 +190,7 @@ static int days_run_oops(struct days_call *call, struct fault_book *book)
 	json_write_key(json, "oops");
 	json_write_array_begin(json);
 	int err = fault_book_list(book, job_queue(call->call.job), &call->filter, days_put_oops,
-				  call, &reached, &call->error);
+				  call, &reached, &call->call.error);
 	json_write_array_end(json);
 	if (call->more) {
 		notation_put_token(&call->last, token);
@@ -209,24 +207,13 @@ static void days_run(struct api_call *base)
 	struct days_call *call = days_call_of(base);
 	struct fault_book *book = fault_book_borrow(base->api->fault, call->tenant);
 	if (call->what == DAYS_SUMMARY)
-		call->err = days_run_summary(call, book);
+		call->call.err = days_run_summary(call, book);
 	else if (call->what == DAYS_PART)
-		call->err = days_run_part(call, book);
+		call->call.err = days_run_part(call, book);
 	else
-		call->err = days_run_oops(call, book);
+		call->call.err = days_run_oops(call, book);
 	fault_book_return(base->api->fault, book);
-}
-
-static void days_over(struct api_call *base)
-{
-	struct days_call *call = days_call_of(base);
-	if (!base->request)
-		return;
 	base->cut = call->more && call->what != DAYS_OOPS ? "limit" : NULL;
-	if (call->err)
-		api_call_fail_with(base, call->err, call->error.text);
-	else
-		api_call_end(base);
 }
 
 static void days_release(struct api_call *base)
@@ -238,8 +225,7 @@ static const struct api_call_kind days_kind = {.arena_max_bytes = DAYS_ARENA_MAX
 					       .out_max_bytes = DAYS_ANSWER_MAX_BYTES,
 					       .release = days_release,
 					       .job_name = "day",
-					       .run = days_run,
-					       .over = days_over};
+					       .run = days_run};
 
 /* ---- What is asked --------------------------------------------------------------------------- */
 
@@ -345,7 +331,6 @@ static void days_begin(struct http_request *request, bool recounts)
 		api_call_fail(&call->call, http_status_of(err), "%s", e.text);
 		return;
 	}
-	call->err = ERR_CANCELLED; /* until it has run */
 	api_call_start_job(&call->call);
 }
 

@@ -28,8 +28,6 @@ struct group_call {
 	struct slice tenant, group; /* in the call's arena */
 	int64_t within_hours;
 	const struct fault_group_history *history; /* while it is said */
-	int err;
-	struct errbuf error;
 };
 
 static const struct api_call_kind group_kind;
@@ -198,17 +196,17 @@ static int group_run_group(struct group_call *call, struct fault_book *book)
 	struct fault_said said;
 	const struct fault_group_question question = {call->group, FAULT_TALLY_ALL,
 						      call->call.deadline_us};
-	int err = fault_book_read_group(book, queue, &question, &history, &call->error);
+	int err = fault_book_read_group(book, queue, &question, &history, &call->call.error);
 	if (!err && !history.tally.count)
-		err = errbuf_set(&call->error, ERR_NOT_FOUND, "there is no group " SHOWN,
+		err = errbuf_set(&call->call.error, ERR_NOT_FOUND, "there is no group " SHOWN,
 				 SHOWN_OF(call->group));
 	call->history = &history;
 	if (!err && call->says)
 		err = fault_said_write(site, queue, call->tenant, call->group, group_change, call,
-				       &call->call.arena, &said, &call->error);
+				       &call->call.arena, &said, &call->call.error);
 	else if (!err)
 		err = fault_said_read(site, queue, call->tenant, call->group, &call->call.arena,
-				      &said, &call->error);
+				      &said, &call->call.error);
 	if (!err)
 		group_put_group(call, &history, &said);
 	call->history = NULL;
@@ -222,26 +220,14 @@ static void group_run(struct api_call *base)
 {
 	struct group_call *call = group_call_of(base);
 	struct fault_book *book = fault_book_borrow(base->api->fault, call->tenant);
-	call->err = group_run_group(call, book);
+	call->call.err = group_run_group(call, book);
 	fault_book_return(base->api->fault, book);
-}
-
-static void group_over(struct api_call *base)
-{
-	struct group_call *call = group_call_of(base);
-	if (!base->request)
-		return;
-	if (call->err)
-		api_call_fail_with(base, call->err, call->error.text);
-	else
-		api_call_end(base);
 }
 
 static const struct api_call_kind group_kind = {.arena_max_bytes = GROUP_ARENA_MAX_BYTES,
 						.out_max_bytes = GROUP_ANSWER_MAX_BYTES,
 						.job_name = "group",
-						.run = group_run,
-						.over = group_over};
+						.run = group_run};
 
 /* ---- What is asked --------------------------------------------------------------------------- */
 
@@ -357,7 +343,6 @@ static void group_begin(struct http_request *request, bool says)
 		api_call_fail(&call->call, http_status_of(err), "%s", e.text);
 		return;
 	}
-	call->err = ERR_CANCELLED; /* until it has run */
 	api_call_start_job(&call->call);
 }
 

@@ -40,8 +40,6 @@ struct groups_call {
 	struct api_call call;
 	struct groups_question question; /* texts in the call's arena */
 	struct fault_groups groups;
-	int err;
-	struct errbuf error;
 };
 
 static const struct api_call_kind groups_kind;
@@ -85,7 +83,7 @@ static int groups_judge(struct groups_call *call, struct fault_book *book,
 	if (said.status == FAULT_OPEN)
 		return 0;
 	int err = fault_book_read_group(book, job_queue(call->call.job), &question, &history,
-					&call->error);
+					&call->call.error);
 	if (!err)
 		row->status = fault_said_status(&said, &history, &row->again);
 	fault_group_history_release(&history);
@@ -194,8 +192,9 @@ static int groups_run_list(struct groups_call *call, struct fault_book *book)
 	struct fault_said_list said;
 	size_t count;
 	int err = fault_said_read_all(fault_site_of(call->call.api->fault), queue, q->tenant,
-				      &call->call.arena, &said, &call->error);
-	err = err ? err : fault_book_read_groups(book, queue, &groups, &call->groups, &call->error);
+				      &call->call.arena, &said, &call->call.error);
+	err = err ? err
+		  : fault_book_read_groups(book, queue, &groups, &call->groups, &call->call.error);
 	if (err)
 		return err;
 	struct groups_row *rows = mem_alloc_array(call->groups.table.count + 1, sizeof(*rows));
@@ -212,27 +211,15 @@ static void groups_run(struct api_call *base)
 {
 	struct groups_call *call = groups_call_of(base);
 	struct fault_book *book = fault_book_borrow(base->api->fault, call->question.tenant);
-	call->err = groups_run_list(call, book);
+	call->call.err = groups_run_list(call, book);
 	fault_book_return(base->api->fault, book);
-}
-
-static void groups_over(struct api_call *base)
-{
-	struct groups_call *call = groups_call_of(base);
-	if (!base->request)
-		return;
-	if (call->err)
-		api_call_fail_with(base, call->err, call->error.text);
-	else
-		api_call_end(base);
 }
 
 static const struct api_call_kind groups_kind = {.arena_max_bytes = GROUPS_ARENA_MAX_BYTES,
 						 .out_max_bytes = GROUPS_ANSWER_MAX_BYTES,
 						 .release = groups_release,
 						 .job_name = "groups",
-						 .run = groups_run,
-						 .over = groups_over};
+						 .run = groups_run};
 
 /* ---- What is asked --------------------------------------------------------------------------- */
 
@@ -310,7 +297,6 @@ static void groups_end(struct http_request *request)
 		api_call_fail(&call->call, http_status_of(err), "%s", e.text);
 		return;
 	}
-	call->err = ERR_CANCELLED; /* until it has run */
 	api_call_start_job(&call->call);
 }
 

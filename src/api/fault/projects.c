@@ -20,8 +20,6 @@ struct projects_call {
 	uint64_t number;
 	struct slice text, host; /* name or key, and Host; in the call's arena */
 	struct fault_project project;
-	int err;
-	struct errbuf error;
 };
 
 static const struct api_call_kind projects_kind;
@@ -99,16 +97,17 @@ static void projects_run(struct api_call *base)
 	struct task_queue *queue = job_queue(base->job);
 	switch (call->act) {
 	case PROJECTS_ADD:
-		call->err = fault_projects_add(projects, queue, call->text, &call->project,
-					       &call->error);
+		call->call.err = fault_projects_add(projects, queue, call->text, &call->project,
+						    &call->call.error);
 		return;
 	case PROJECTS_KEY_ADD:
-		call->err = fault_projects_add_key(projects, queue, call->number, &call->project,
-						   &call->error);
+		call->call.err = fault_projects_add_key(projects, queue, call->number,
+							&call->project, &call->call.error);
 		return;
 	case PROJECTS_KEY_REMOVE:
-		call->err = fault_projects_remove_key(projects, queue, call->number, call->text,
-						      &call->project, &call->error);
+		call->call.err =
+			fault_projects_remove_key(projects, queue, call->number, call->text,
+						  &call->project, &call->call.error);
 		return;
 	}
 }
@@ -118,8 +117,8 @@ static void projects_over(struct api_call *base)
 	struct projects_call *call = projects_call_of(base);
 	if (!base->request)
 		return;
-	if (call->err) {
-		api_call_fail_with(base, call->err, call->error.text);
+	if (call->call.err) {
+		api_call_fail_with(base, call->call.err, call->call.error.text);
 		return;
 	}
 	base->status = call->act == PROJECTS_KEY_REMOVE ? 200 : 201;
@@ -144,7 +143,7 @@ static void projects_begin(struct http_request *request, enum projects_act act, 
 	call->text = arena_copy(&call->call.arena, text.data ? text : SLICE(""));
 	call->host = arena_copy(&call->call.arena, projects_host(request));
 	ASSERT(call->text.data && call->host.data); /* parts of a head */
-	call->err = ERR_CANCELLED;                  /* until it has run */
+	call->call.err = ERR_CANCELLED;             /* until it has run */
 	api_call_start_job(&call->call);
 }
 

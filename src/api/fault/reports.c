@@ -31,8 +31,6 @@ struct reports_call {
 	/* Behind which the same question goes on: the last one that was given, or how far it was
 	 * looked. */
 	struct fault_order last, reached;
-	int err;
-	struct errbuf error;
 };
 
 static const struct api_call_kind reports_kind;
@@ -175,9 +173,9 @@ static void reports_run(struct api_call *base)
 	struct fault_book *book = fault_book_borrow(base->api->fault, call->question.tenant);
 	reports_begin(call);
 	int err = fault_book_list(book, job_queue(base->job), &call->filter, reports_each, call,
-				  &call->reached, &call->error);
+				  &call->reached, &call->call.error);
 	fault_book_return(base->api->fault, book);
-	call->err = reports_look_at_time(call, err);
+	call->call.err = reports_look_at_time(call, err);
 	reports_finish(call);
 }
 
@@ -189,8 +187,8 @@ static void reports_over(struct api_call *base)
 	char token[NOTATION_TOKEN_BYTES];
 	if (!base->request)
 		return;
-	if (call->err) {
-		api_call_fail_with(base, call->err, call->error.text);
+	if (call->call.err) {
+		api_call_fail_with(base, call->call.err, call->call.error.text);
 		return;
 	}
 	if (call->more) {
@@ -288,7 +286,6 @@ static void reports_end(struct http_request *request)
 	}
 	if (call->question.csv)
 		call->call.content_type = "text/csv";
-	call->err = ERR_CANCELLED; /* until it has run */
 	api_call_start_job(&call->call);
 }
 

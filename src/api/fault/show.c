@@ -24,8 +24,6 @@ struct show_call {
 	enum show_what what;
 	uint64_t number; /* of a file */
 	struct fault_found found;
-	int err;
-	struct errbuf error;
 };
 
 static const struct api_call_kind show_kind;
@@ -71,7 +69,7 @@ static void show_put_attributes(struct show_call *call)
 	struct json_reader reader;
 	json_reader_init(&reader, buf_slice(&call->found.body), &call->call.arena);
 	if (json_next(&reader) != JSON_OBJECT_BEGIN) {
-		call->err = ERR_DAMAGED;
+		call->call.err = ERR_DAMAGED;
 		return;
 	}
 	while (json_next(&reader) == JSON_KEY) {
@@ -85,7 +83,7 @@ static void show_put_attributes(struct show_call *call)
 		json_write_raw(json, json_text_from(&reader, offset));
 	}
 	if (reader.reason)
-		call->err = reader.arena_full ? ERR_LIMIT : ERR_DAMAGED;
+		call->call.err = reader.arena_full ? ERR_LIMIT : ERR_DAMAGED;
 }
 
 /* The name that was stored with the report: rules of a later version may give another one. */
@@ -169,10 +167,10 @@ static void show_put_found(struct show_call *call)
 	arena_init(&arena, SHOW_GROUP_MAX_BYTES);
 	int err = json_parse(buf_slice(&call->found.body), &arena, &body, NULL);
 	err = err == ERR_INVALID ? ERR_DAMAGED : err;
-	call->err = err ? err : fault_group_make(body, &arena, &group);
-	if (!call->err && call->what == SHOW_WHY)
+	call->call.err = err ? err : fault_group_make(body, &arena, &group);
+	if (!call->call.err && call->what == SHOW_WHY)
 		show_put_why(call, &group);
-	else if (!call->err)
+	else if (!call->call.err)
 		show_put(call, &group);
 	arena_release(&arena);
 }
@@ -180,18 +178,18 @@ static void show_put_found(struct show_call *call)
 static void show_run(struct api_call *base)
 {
 	struct show_call *call = show_call_of(base);
-	call->err = fault_read_report(base->api->fault, job_queue(base->job), call->tenant,
-				      call->id, &base->arena, &call->found, &call->error);
-	if (!call->err && call->what == SHOW_FILE)
-		call->err =
-			fault_read_attachment(base->api->fault, job_queue(base->job), call->tenant,
-					      &call->found, call->number, &base->out, &call->error);
-	if (call->err || call->what == SHOW_FILE)
+	call->call.err = fault_read_report(base->api->fault, job_queue(base->job), call->tenant,
+					   call->id, &base->arena, &call->found, &call->call.error);
+	if (!call->call.err && call->what == SHOW_FILE)
+		call->call.err = fault_read_attachment(base->api->fault, job_queue(base->job),
+						       call->tenant, &call->found, call->number,
+						       &base->out, &call->call.error);
+	if (call->call.err || call->what == SHOW_FILE)
 		return;
 	show_put_found(call);
-	if (call->err)
-		errbuf_set(&call->error, call->err, "report " SHOWN " cannot be read: %s",
-			   SHOWN_OF(call->found.id), err_text(call->err));
+	if (call->call.err)
+		errbuf_set(&call->call.error, call->call.err, "report " SHOWN " cannot be read: %s",
+			   SHOWN_OF(call->found.id), err_text(call->call.err));
 }
 
 /* ---- The call -------------------------------------------------------------------------------- */
@@ -201,8 +199,8 @@ static void show_over(struct api_call *base)
 	struct show_call *call = show_call_of(base);
 	if (!base->request)
 		return;
-	if (call->err) {
-		api_call_fail_with(base, call->err, call->error.text);
+	if (call->call.err) {
+		api_call_fail_with(base, call->call.err, call->call.error.text);
 		return;
 	}
 	/* Whatever its sender calls it: no browser shows it as a page of ours. */
@@ -263,7 +261,6 @@ static void show_end(struct http_request *request)
 	call->number = number;
 	if (what == SHOW_FILE)
 		call->call.content_type = "application/octet-stream";
-	call->err = ERR_CANCELLED; /* until it has run */
 	api_call_start_job(&call->call);
 }
 
