@@ -363,7 +363,9 @@ static int book_list_run(struct book_list *l, bool (*each)(void *, const struct 
 	err = err ? err : book_list_all(l, each, owner, &enough, e);
 	if (!err && !enough && l->late) {
 		err = ERR_TIMEOUT;
-		if (!fault_cursor_reached(l->cursor, reached))
+		/* Others of the time of `after` may have been looked at only. */
+		if (!fault_cursor_reached(l->cursor, reached) ||
+		    fault_order_compare(reached, &filter->after) > 0)
 			*reached = filter->after;
 	}
 	fault_cursor_free(l->cursor);

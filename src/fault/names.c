@@ -4,6 +4,9 @@
 #include "fault/put.h"
 
 enum { NAMES_VALUE_MAX_BYTES = 512 << 10 };
+/* A group is a fact of reports, so it is no longer than a fact may be. */
+_Static_assert(sizeof("group.") - 1 + FAULT_LABEL_MAX_BYTES <= FAULT_COLUMN_MAX_BYTES,
+	       "a column has room for a group");
 
 static struct slice names_prefix(const struct fault_names *names)
 {
