@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "base/utf8.h"
 #include "wire/number.h"
 #include "wire/timetext.h"
 
@@ -226,6 +227,8 @@ int params_keep(struct arena *arena, struct slice *text, const char *name, size_
 	if (text->len > max_bytes)
 		return errbuf_set(e, ERR_INVALID, "%s has %zu bytes; at most %zu are taken", name,
 				  text->len, max_bytes);
+	if (!utf8_is_valid(*text))
+		return errbuf_set(e, ERR_INVALID, "%s is not UTF-8", name);
 	*text = arena_copy(arena, *text);
 	return text->data ? 0 : errbuf_set(e, ERR_INVALID, "the parameters are too long");
 }

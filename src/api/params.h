@@ -48,7 +48,7 @@ int params_read_route(const struct http_request *request, int64_t now_ms, void *
 bool params_none(struct http_request *request) MUST_CHECK;
 
 /* Copies a text into the arena, for work that goes on when the request is gone. One that was not
- * given stays so. ERR_INVALID with a sentence: it has more than max_bytes. */
+ * given stays so. ERR_INVALID with a sentence: it has more than max_bytes, or is not UTF-8. */
 int params_keep(struct arena *arena, struct slice *text, const char *name, size_t max_bytes,
 		struct errbuf *e) MUST_CHECK;
 

@@ -131,7 +131,7 @@ int fault_release_order(struct slice a, struct slice b)
 	bool a_is = release_parse(a, &x), b_is = release_parse(b, &y);
 	int order = 0;
 	if (a_is != b_is)
-		return a_is ? 1 : -1;
+		return a_is ? -1 : 1;
 	if (a_is)
 		order = release_compare_versions(&x, &y);
 	return order ? order : slice_compare(a, b);

@@ -10,7 +10,7 @@ bool fault_release_is_version(struct slice release);
  * its package is compared with any. Else *order is below 0 where `a` comes before `b`, 0 where they
  * are the same but for what stands behind a `+`. */
 bool fault_release_compare(struct slice a, struct slice b, int *order) MUST_CHECK;
-/* An order of all texts: those that are no versions, by their bytes; then versions, of one version
+/* An order of all texts: versions, of one version by their bytes; then those that are no versions,
  * by their bytes. */
 int fault_release_order(struct slice a, struct slice b);
 

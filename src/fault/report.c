@@ -49,7 +49,8 @@ struct report_reading {
 	struct fault_report *report;
 	struct report_attribute *attributes;
 	size_t count, places;
-	bool keeps_id; /* the document's, as reported.id */
+	struct slice given_id; /* by the sender, beside the document or in it; no data: none */
+	bool keeps_id;         /* the document's, as reported.id */
 	bool arena_full;
 	struct errbuf *e;
 };
@@ -130,23 +131,29 @@ static struct slice report_document_id(const struct json *document)
 	return (struct slice){NULL, 0};
 }
 
-/* Before masking: what would be hidden in it would be another id. */
-static void report_take_id(struct report_reading *r, const struct json *document,
-			   struct slice beside)
+/* Which id the sender gives. The `id` of an event of Sentry is some member of its own. */
+static void report_choose_id(struct report_reading *r, const struct json *document,
+			     struct slice beside)
 {
-	struct fault_report *report = r->report;
+	const struct slice none = {NULL, 0};
 	const struct json *member = json_member(document, "id");
-	bool is_event = r->dialect == FAULT_OF_SENTRY; /* whose `id` is some member of its own */
-	struct slice own = is_event ? (struct slice){NULL, 0} : report_document_id(document);
-	report->id_given = beside.data || fault_id_valid(own);
-	struct slice id = beside.data ? beside : own;
+	bool is_event = r->dialect == FAULT_OF_SENTRY;
+	struct slice own = is_event ? none : report_document_id(document);
+	r->given_id = beside.data ? beside : fault_id_valid(own) ? own : none;
 	r->keeps_id = member && member->type != JSON_T_NULL &&
-		      (!report->id_given || !slice_equal(id, own));
-	if (!report->id_given && r->keeps_id && !is_event)
+		      (!r->given_id.data || !slice_equal(r->given_id, own));
+	if (!r->given_id.data && r->keeps_id && !is_event)
 		report_refuse(r, "id: it cannot be one, so the report has another; it is kept as "
 				 "reported.id");
+}
+
+/* Before masking: what would be hidden in it would be another id. */
+static void report_take_id(struct report_reading *r)
+{
+	struct fault_report *report = r->report;
+	report->id_given = r->given_id.data != NULL;
 	if (report->id_given) {
-		report->id = arena_copy(r->arena, id);
+		report->id = arena_copy(r->arena, r->given_id);
 		r->arena_full |= !report->id.data;
 		return;
 	}
@@ -211,12 +218,13 @@ static int report_list_members(struct report_reading *r, struct json *document)
 	return 0;
 }
 
-/* What is no content: the id, and what python-oops notes of where it read the report. */
+/* What is no content: the id, unless the report has another one; and what python-oops notes of
+ * where it read the report. */
 static bool report_is_content(const struct report_reading *r, struct slice name)
 {
 	if (r->dialect == FAULT_OF_SENTRY)
 		return !slice_equal(name, SLICE("event_id"));
-	return !slice_equal(name, SLICE("id")) &&
+	return (r->keeps_id || !slice_equal(name, SLICE("id"))) &&
 	       !slice_equal(name, SLICE("datedir_repo_filepath"));
 }
 
@@ -709,11 +717,13 @@ static int report_write_body(struct report_reading *r)
 static int report_read(struct report_reading *r, struct json *document, struct slice id)
 {
 	int err = report_list_members(r, document);
-	if (!err)
-		err = report_make_digest(r);
 	if (err)
 		return err;
-	report_take_id(r, document, id);
+	report_choose_id(r, document, id);
+	err = report_make_digest(r);
+	if (err)
+		return err;
+	report_take_id(r);
 	report_unpack_timeline(r, document);
 	fault_mask_tree(r->options->masks, document, r->arena);
 	report_take_masked_names(r);

@@ -33,8 +33,8 @@ enum {
 struct fault_report {
 	struct slice id;
 	bool id_given; /* by the sender; else it is made of the digest */
-	/* Keyed, of the document before masking, without its id: the same content has the same
-	 * digest, whatever the order of its members. */
+	/* Keyed, of the document before masking, without its id, unless that is kept as
+	 * reported.id: the same content has the same digest, whatever the order of its members. */
 	struct hash128 digest;
 	struct fault_facts facts;
 	/* JSON: an object of all attributes, by name ascending, as are the members of objects in

@@ -49,9 +49,9 @@ static void said_add_opening(const struct fault_said *said, const struct fault_t
 	sum->count += reports->count;
 }
 
-/* The reports that would open a resolved group, whenever they came, and the last of them. Versions
- * that are not kept are below all that are; of other releases that are not kept nothing is known.
- */
+/* The reports that would open a resolved group, whenever they came, and the last of them. Where the
+ * last release that is kept is a version, only lower versions are not kept. Else nothing is known
+ * of those that are not. */
 static struct fault_value said_opening(const struct fault_said *said,
 				       const struct fault_tally *tally)
 {

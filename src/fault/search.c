@@ -109,6 +109,7 @@ bool fault_search_fits(struct fault_search *search, const struct fault_arrival *
 	if (!search->looker.question->count)
 		return true;
 	words_look(&search->looker, arrival->id);
+	words_look_at_value(&search->looker, SLICE("id"), arrival->id);
 	for (enum fault_text i = 0; i < FAULT_TEXTS; i++)
 		words_look_at_value(&search->looker, slice_of(fault_text_name(i)),
 				    arrival->facts.texts[i]);

@@ -1,6 +1,6 @@
 /* Search in the texts of reports (words/question.h): words are looked for in the id and in all
- * texts and numbers of the body, not in the names of attributes. A key is one of the facts, an
- * attribute of the body, or a tag of Sentry's clients; its value is compared as a whole.
+ * texts and numbers of the body, not in the names of attributes. A key is `id`, one of the
+ * facts, an attribute of the body, or a tag of Sentry's clients; its value is compared as a whole.
  *
  * One thread at a time. */
 #ifndef FAULT_SEARCH_H

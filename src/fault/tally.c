@@ -177,12 +177,14 @@ size_t fault_tally_largest(const struct fault_tally *tally, enum fault_tally_fac
 const struct fault_value *fault_tally_latest_release(const struct fault_tally *tally)
 {
 	const struct fault_values *releases = &tally->values[FAULT_TALLY_RELEASE];
-	const struct fault_value *latest = releases->list;
-	if (!releases->count || fault_release_is_version(latest->text))
-		return latest;
-	for (size_t i = 1; i < releases->count; i++)
-		if (releases->list[i].first_us > latest->first_us)
-			latest = &releases->list[i];
+	const struct fault_value *latest = NULL;
+	for (size_t i = 0; i < releases->count; i++) {
+		const struct fault_value *release = &releases->list[i];
+		if (fault_release_is_version(release->text)) /* the highest */
+			return release;
+		if (!latest || release->first_us > latest->first_us)
+			latest = release;
+	}
 	return latest;
 }
 

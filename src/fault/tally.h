@@ -5,9 +5,9 @@
  * It does not depend on the order in which reports are added, nor on how they are divided among
  * the tallies that are put together. Where a fact has more values than may be kept, those are kept
  * that come first in an order of their texts: so each that is kept has been counted from its first
- * report on. Of releases that is the order of versions, the latest first. Of other facts it is the
- * order of hashes: those that are kept are chosen by chance, and how many there are follows from
- * the greatest of their hashes.
+ * report on. Of releases names that are no versions come first, since nobody knows their order,
+ * then versions, the highest first. Of other facts it is the order of hashes: those that are kept
+ * are chosen by chance, and how many there are follows from the greatest of their hashes.
  *
  * Pure; one thread at a time. */
 #ifndef FAULT_TALLY_H

@@ -98,7 +98,8 @@ static int question_take_words(struct question_parsing *p, struct words_term *te
 		return errbuf_set(p->e, ERR_INVALID, "the search has more than %d words in a row",
 				  WORDS_OF_TERM_MAX);
 	if (!term->word_count)
-		return errbuf_set(p->e, ERR_INVALID, "the search has no letter or digit in %.*s",
+		return errbuf_set(p->e, ERR_INVALID,
+				  "the search has no letter or digit in \"%.*s\"",
 				  (int)smaller_of(whole.len, QUESTION_SHOWN_MAX), whole.data);
 	return 0;
 }
@@ -107,7 +108,7 @@ static int question_take_term(struct question_parsing *p)
 {
 	struct words_question *question = p->question;
 	if (question->count == WORDS_TERMS_MAX)
-		return errbuf_set(p->e, ERR_INVALID, "a search has up to %d words and phrases",
+		return errbuf_set(p->e, ERR_INVALID, "a search has up to %d terms",
 				  WORDS_TERMS_MAX);
 	struct words_term *term = &question->terms[question->count++];
 	*term = (struct words_term){.negated = *p->rest.data == '-'};

@@ -8,7 +8,7 @@
 
 enum { ASCII_MAX = 0x7f };
 
-enum words_class { WORDS_OTHER, WORDS_SMALL /* and digits */, WORDS_CAPITAL };
+enum words_class { WORDS_OTHER, WORDS_SMALL, WORDS_DIGIT, WORDS_CAPITAL };
 
 static locale_t words_locale; /* 0: the system has none */
 static pthread_once_t words_once = PTHREAD_ONCE_INIT;
@@ -19,7 +19,7 @@ static void words_open_locale(void)
 }
 
 static const uint8_t words_ascii[ASCII_MAX + 1] = {
-	['0' ... '9'] = WORDS_SMALL, ['a' ... 'z'] = WORDS_SMALL, ['A' ... 'Z'] = WORDS_CAPITAL};
+	['0' ... '9'] = WORDS_DIGIT, ['a' ... 'z'] = WORDS_SMALL, ['A' ... 'Z'] = WORDS_CAPITAL};
 
 /* Beyond ASCII. */
 static enum words_class words_class_of(uint32_t code)
@@ -63,8 +63,8 @@ bool words_next(struct slice *text, struct slice *word)
 	return word->len > 0;
 }
 
-/* A part ends before a capital that follows a small letter, and before the last of some capitals
- * where a small letter follows that. */
+/* A part ends before a capital that follows a small letter or a digit, and before the last of some
+ * capitals where a small letter follows that. */
 bool words_next_part(struct slice *word, struct slice *part)
 {
 	enum words_class before = WORDS_CAPITAL;
@@ -72,7 +72,7 @@ bool words_next_part(struct slice *word, struct slice *part)
 	uint32_t code;
 	while (at < word->len) {
 		enum words_class now = words_at(*word, at, &code, &len);
-		if (now == WORDS_CAPITAL && before == WORDS_SMALL)
+		if (now == WORDS_CAPITAL && before != WORDS_CAPITAL)
 			break;
 		if (now == WORDS_SMALL && before == WORDS_CAPITAL && last > 0) {
 			at = last;

@@ -1,6 +1,6 @@
 /* Words of a text, as they are searched for: its runs of letters and digits, in small letters. A
  * word that is written in CamelCase has parts: KeyError has Key and Error, HTTPError has HTTP and
- * Error.
+ * Error, MD5Sum has MD5 and Sum.
  *
  * Letters, digits and small letters are those of glibc's C.UTF-8, code point by code point. Where
  * the system has no such locale only those of ASCII are known; all other characters are letters. No

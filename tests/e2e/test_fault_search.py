@@ -9,10 +9,11 @@ from server import long_run
 from test_fault_groups import send
 from test_oops import command, pages
 
-WORDS = ["timeout", "lock", "Deadlock", "connection", "KeyError", "HTTPError", "userId", "4711",
-         "0x7f3c", "Änderung", "привет", "東京", "shop", "cart", "refused", "a", "the", "of", "is"]
+WORDS = ["timeout", "lock", "Deadlock", "connection", "KeyError", "HTTPError", "userId", "MD5Sum",
+         "4711", "0x7f3c", "Änderung", "привет", "東京", "shop", "cart", "refused", "a", "the", "of",
+         "is"]
 GLUE = [" ", " ", " ", "_", ".", "/", "-", ": ", ", ", "\n", " — "]
-PARTS = re.compile(r"(?<=[^\WA-ZÄÖÜ_])(?=[A-ZÄÖÜ])|(?<=[A-ZÄÖÜ])(?=[A-ZÄÖÜ][^\WA-ZÄÖÜ_])")
+PARTS = re.compile(r"(?<=[^\WA-ZÄÖÜ_])(?=[A-ZÄÖÜ])|(?<=[A-ZÄÖÜ])(?=[A-ZÄÖÜ][^\WA-ZÄÖÜ_\d])")
 KEYS = ["context", "exception", "release", "host", "browser", "queue", "branch", "HTTP.method"]
 
 
@@ -130,13 +131,15 @@ def test_what_people_type(server):
                    "url": "http://shop.example/cart?id=12"}])
     report = server.get("/oops/OOPS-7F3C").json
     for question in ["lock", "7f3c", "oops-7f3c", '"wait timeout" host:db1', "-refused", "",
-                     "http://shop.example", f"group:{report['group']}", 'release:""']:
+                     "http://shop.example", f"group:{report['group']}", 'release:""',
+                     "id:OOPS-7F3C"]:
         assert [r["id"] for r in pages(server, q=question)] == ["OOPS-7F3C"], question
-    for question in ["loc", "value", "-lock", "host:db", '"timeout wait"', "host:db2"]:
+    for question in ["id:7F3C", "loc", "value", "-lock", "host:db", '"timeout wait"', "host:db2"]:
         assert pages(server, q=question) == [], question
-    for question, sentence in [('"lock', "not closed"), ("a ?", "no letter or digit in ?"),
-                               (" ".join("abcdefghijklmnopqrstuvwxyz"), "up to 20 words")]:
+    for question, sentence in [('"lock', "not closed"), ("a ?", 'no letter or digit in "?"'),
+                               (" ".join("abcdefghijklmnopqrstuvwxyz"), "up to 20 terms")]:
         answer = server.get("/oops", q=question)
-        assert answer.status == 400 and sentence in answer.text, answer
+        assert answer.status == 400, answer
+        assert sentence in answer.json["error"]["message"], answer
     listed = command(server, "list", "--search", '"wait timeout" -refused', "-o", "csv").stdout
     assert "OOPS-7F3C" in listed and len(listed.splitlines()) == 2

@@ -224,6 +224,8 @@ REFUSED = [
     ({"bug": "1"}, "go together"),
     ({"assignee": "a" * 201}, "200"),
     ({"assign": "a"}, "assign"),
+    ({"assignee": b"\xff"}, "assignee is not UTF-8"),
+    ({"status": "resolved", "in": b"1.0\n"}, "in has a control character"),
 ]
 
 

@@ -434,6 +434,21 @@ def test_what_cannot_be_stored_as_one_value(make_server):
     server.stop()
 
 
+def test_an_id_that_cannot_be_one_is_content(server):
+    """Reports that differ in nothing else are several; each has its own."""
+    ids = set()
+    for sent in ("a/b", "c/d", None, 5.5, [1]):
+        report = {"m": 1} if sent is None else {"id": sent, "m": 1}
+        for status in (201, 200):
+            answer = post(server, report)
+            assert answer.status == status, answer
+        ids.add(answer.json["id"])
+        kept = report_of(server, answer.json["id"])
+        assert kept.get("reported.id") == (None if sent in (None, 5.5) else sent)
+    assert len(ids) == 5
+    assert post(server, {"id": None, "m": 1}).status == 200
+
+
 def test_what_can_be_understood_is_kept(server):
     answer = post(server, b'{"id":"OOPS-1","duration":NaN,"half":"\\ud83d","timeline":5}')
     assert answer.status == 201, answer
@@ -449,6 +464,8 @@ def test_what_can_be_understood_is_kept(server):
     ("/oops?limit=0", 400, "limit"), ("/oops?limit=1001", 400, "limit"),
     ("/oops?token=zz", 400, 'token \\"zz\\" is none that an answer has given'),
     ("/oops?since=now&until=1h-ago", 400, "since lies after until"),
+    ("/oops?context=%ff", 400, "context is not UTF-8"), ("/oops?q=x:%ff", 400, "q is not UTF-8"),
+    ("/oops/groups?host=%ff", 400, "host is not UTF-8"),
     ("/oops?since=soon", 400, "since"), ("/oops?format=xml", 400, "format"),
     ("/oops/days/2026-02-30", 400, "is no day"), ("/oops/days/20260230", 400, "is no day"),
     ("/oops/days/tomorrow", 400, "is no day"), ("/oops/days/", 404, "there is nothing"),

@@ -192,11 +192,13 @@ static enum fault_status after_300(const char *format, const char *in, const cha
 	return status;
 }
 
-/* Versions that are not kept are lower than those that are; of other names nothing is known. */
+/* Versions that are not kept are lower than those that are. Names come before versions; of those
+ * that are not kept nothing is known. */
 static void releases_that_are_not_kept(UNUSED void **state)
 {
 	assert_int_equal(after_300("1.%u", "2.0", "1.0"), FAULT_RESOLVED);
 	assert_int_equal(after_300("1.%u", "2.0", "2.0"), FAULT_OPEN);
+	assert_int_equal(after_300("1.%u", "1.400", "newhash"), FAULT_OPEN);
 	assert_int_equal(after_300("commit%u", "commit299", "aaa"), FAULT_OPEN);
 }
 

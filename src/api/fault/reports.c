@@ -11,6 +11,7 @@ enum {
 	REPORTS_LIMIT_MAX = 1000,
 	REPORTS_ANSWER_MAX_BYTES = 64 << 20,
 	REPORTS_ARENA_MAX_BYTES = 256 << 10,
+	REPORTS_TEXT_MAX_BYTES = 8 << 10, /* of a parameter */
 };
 
 struct reports_question {
@@ -255,19 +256,15 @@ static int reports_keep_texts(struct reports_call *call, struct errbuf *e)
 {
 	struct arena *arena = &call->call.arena;
 	struct reports_question *q = &call->question;
-	bool kept = true;
-	for (size_t i = 0; i < FAULT_TEXTS; i++) {
-		if (!q->texts[i].data)
-			continue;
-		call->filter.texts[i] = arena_copy(arena, q->texts[i]);
-		kept = kept && call->filter.texts[i].data;
+	int err = params_keep(arena, &q->tenant, "tenant", TENANT_MAX_BYTES, e);
+	for (enum fault_text i = 0; i < FAULT_TEXTS && !err; i++) {
+		err = params_keep(arena, &q->texts[i], fault_text_name(i), REPORTS_TEXT_MAX_BYTES,
+				  e);
+		call->filter.texts[i] = q->texts[i];
 	}
-	q->tenant = arena_copy(arena, q->tenant);
-	kept = kept && q->tenant.data;
-	if (!kept)
-		return errbuf_set(e, ERR_INVALID, "the parameters are too long");
-	if (!q->q.data)
-		return 0;
+	err = err ? err : params_keep(arena, &q->q, "q", REPORTS_TEXT_MAX_BYTES, e);
+	if (err || !q->q.data)
+		return err;
 	call->filter.search = &call->search;
 	return words_question_parse(q->q, arena, &call->search, e);
 }
