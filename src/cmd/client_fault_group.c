@@ -1,4 +1,4 @@
-/* fault groups, fault group: groups of reports, by a server's API (api/fault/groups.c). */
+/* fault groups, fault group: groups of reports, by a server's API (api/fault/groups.c, group.c). */
 #include "cmd/client_private.h"
 
 /* ---- What is printed ------------------------------------------------------------------------- */

@@ -124,25 +124,23 @@ static void cursor_leave_run(const struct fault_cursor *cursor, struct cursor_wr
 	}
 }
 
+/* Looks at the next slice of a writer, whose window is empty. */
 static int cursor_fill(struct fault_cursor *cursor, struct cursor_writer *w, struct errbuf *e)
 {
-	int err = 0;
+	struct store_request *request;
+	uint64_t at = cursor->backward ? w->next - 1 : w->next;
+	uint64_t run = at >> FAULT_RUN_BITS;
 	arena_reset(&w->arena);
 	w->count = w->at = 0;
-	while (!w->count && !w->over && !err) {
-		struct store_request *request;
-		uint64_t at = cursor->backward ? w->next - 1 : w->next;
-		uint64_t run = at >> FAULT_RUN_BITS;
-		err = cursor_scan(cursor, w->writer, run, w->next, WINDOW, &request, e);
-		err = err ? err : cursor_take_cells(cursor, w, &request->cell_scan);
-		if (err == ERR_LIMIT)
-			errbuf_set(e, err, "reports of one writer take too much memory");
-		if (err == ERR_TIMEOUT)
-			errbuf_set(e, err, "the reports could not be looked through in time");
-		if (!err && !request->more && request->cell_scan.count < WINDOW)
-			cursor_leave_run(cursor, w, run);
-		w->over = w->over || (cursor->backward && w->next == 0);
-	}
+	int err = cursor_scan(cursor, w->writer, run, w->next, WINDOW, &request, e);
+	err = err ? err : cursor_take_cells(cursor, w, &request->cell_scan);
+	if (err == ERR_LIMIT)
+		errbuf_set(e, err, "reports of one writer take too much memory");
+	if (err == ERR_TIMEOUT)
+		errbuf_set(e, err, "the reports could not be looked through in time");
+	if (!err && !request->more && request->cell_scan.count < WINDOW)
+		cursor_leave_run(cursor, w, run);
+	w->over = w->over || (cursor->backward && w->next == 0);
 	return err;
 }
 
@@ -268,29 +266,68 @@ void fault_cursor_free(struct fault_cursor *cursor)
 	mem_free(cursor);
 }
 
+static bool cursor_comes_first(const struct fault_cursor *cursor, const struct fault_order *a,
+			       const struct fault_order *b)
+{
+	int order = fault_order_compare(a, b);
+	return cursor->backward ? order > 0 : order < 0;
+}
+
+/* The writer whose window begins with the next arrival of those in windows. NULL: all are empty. */
+static struct cursor_writer *cursor_best(const struct fault_cursor *cursor,
+					 struct fault_order *order)
+{
+	struct cursor_writer *best = NULL;
+	for (size_t i = 0; i < cursor->count; i++) {
+		struct cursor_writer *w = cursor->writers[i];
+		if (w->at == w->count)
+			continue;
+		struct fault_order head = book_order_of(&w->window[w->at]);
+		if (best && !cursor_comes_first(cursor, &head, order))
+			continue;
+		best = w;
+		*order = head;
+	}
+	return best;
+}
+
+/* Of those with an empty window the one that has got least far, so that all go on together. NULL:
+ * there is none. */
+static struct cursor_writer *cursor_last(const struct fault_cursor *cursor)
+{
+	struct cursor_writer *last = NULL;
+	for (size_t i = 0; i < cursor->count; i++) {
+		struct cursor_writer *w = cursor->writers[i];
+		if (w->at < w->count || w->over)
+			continue;
+		if (!w->looked)
+			return w;
+		if (!last || cursor_comes_first(cursor, &w->seen, &last->seen))
+			last = w;
+	}
+	return last;
+}
+
 int fault_cursor_next(struct fault_cursor *cursor, const struct book_arrived **arrived,
 		      struct errbuf *e)
 {
-	struct cursor_writer *best = NULL;
-	struct fault_order order = {0}, best_order = {0};
+	struct fault_order order = {0};
 	*arrived = NULL;
-	for (size_t i = 0; i < cursor->count; i++) {
-		struct cursor_writer *w = cursor->writers[i];
-		int err = w->at == w->count ? cursor_fill(cursor, w, e) : 0;
-		if (err)
-			return err;
-		if (w->at == w->count)
+	for (;;) {
+		struct cursor_writer *best = cursor_best(cursor, &order);
+		struct cursor_writer *last = cursor_last(cursor);
+		bool passed = last && best && last->looked &&
+			      cursor_comes_first(cursor, &order, &last->seen);
+		if (last && !passed) {
+			int err = cursor_fill(cursor, last, e);
+			if (err)
+				return err;
 			continue;
-		order = book_order_of(&w->window[w->at]);
-		int compared = best ? fault_order_compare(&order, &best_order) : -1;
-		if (!best || (cursor->backward ? compared > 0 : compared < 0)) {
-			best = w;
-			best_order = order;
 		}
-	}
-	if (!best)
+		if (!best)
+			return 0;
+		cursor->given = best->window[best->at++];
+		*arrived = &cursor->given;
 		return 0;
-	cursor->given = best->window[best->at++];
-	*arrived = &cursor->given;
-	return 0;
+	}
 }

@@ -35,7 +35,7 @@ static bool said_has_mend(const struct fault_said *said, const struct fault_tall
 		return in ? order >= 0 : order > 0;
 	const struct fault_value *named =
 		fault_tally_find(tally, FAULT_TALLY_RELEASE, said->release);
-	return release->first_us > (named ? named->first_us : said->said_us);
+	return release->first_us > (in && named ? named->first_us : said->said_us);
 }
 
 /* Adds those reports of a release that would open the group. */
@@ -62,7 +62,10 @@ static struct fault_value said_opening(const struct fault_said *said,
 	said_add_opening(said, tally, &releases->none, &releases->none, &sum);
 	const struct fault_value *lowest =
 		releases->count ? &releases->list[releases->count - 1] : &releases->rest;
-	bool known = fault_release_is_version(lowest->text);
+	int order;
+	bool known =
+		fault_release_is_version(lowest->text) &&
+		(!said->release.len || fault_release_compare(lowest->text, said->release, &order));
 	said_add_opening(said, tally, known ? lowest : &releases->rest, &releases->rest, &sum);
 	return sum;
 }

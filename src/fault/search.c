@@ -34,8 +34,10 @@ static void search_see_scalar(struct fault_search *search, struct search_place *
 		words_look_at_value(&search->looker, place->attribute, text);
 	if (place->in_pair && !place->tag.data)
 		place->tag = text;
-	else if (place->in_tags && place->tag.data)
+	else if (place->in_tags && place->tag.data && (place->in_pair || place->depth == 2)) {
 		words_look_at_value(&search->looker, place->tag, text);
+		place->in_pair = false;
+	}
 }
 
 static void search_see_key(struct search_place *place, struct slice key)

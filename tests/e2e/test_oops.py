@@ -578,6 +578,9 @@ def test_a_list_that_takes_too_long(make_server):
     oldest = {"id": "OOPS-oldest", "context": "/rare", "value": "a word"}
     assert post(server, json.dumps([oldest])).status == 200
     for number in range(100):
+        if number in (40, 80):  # each process has a writer of its own: all go on together
+            server.stop()
+            server.start()
         body = json.dumps([{"id": f"OOPS-{number}-{i}", "context": "/a"} for i in range(1000)])
         assert post(server, body).status == 200
     assert server.get("/oops", context="/none").json == {"reports": []}

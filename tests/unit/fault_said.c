@@ -143,6 +143,8 @@ static void resolved_until_a_report_has_the_mend(UNUSED void **state)
 		{FAULT_RESOLVED_AFTER, FOOD, FOOD, 101, BEEF, true},
 		{FAULT_RESOLVED_AFTER, FOOD, FOOD, 101, FOOD, false},
 		{FAULT_RESOLVED_IN, FOOD, FOOD, 101, FOOD, true},
+		/* The next after 1.9 is none that was there. */
+		{FAULT_RESOLVED_AFTER, V1_9, WEB, 101, WEB, false},
 	};
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		struct fault_group_history history = {0};
@@ -199,6 +201,7 @@ static void releases_that_are_not_kept(UNUSED void **state)
 	assert_int_equal(after_300("1.%u", "2.0", "1.0"), FAULT_RESOLVED);
 	assert_int_equal(after_300("1.%u", "2.0", "2.0"), FAULT_OPEN);
 	assert_int_equal(after_300("1.%u", "1.400", "newhash"), FAULT_OPEN);
+	assert_int_equal(after_300("shop@1.%u", "web@1.0", "web@1.0"), FAULT_OPEN);
 	assert_int_equal(after_300("commit%u", "commit299", "aaa"), FAULT_OPEN);
 }
 

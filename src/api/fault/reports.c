@@ -147,7 +147,8 @@ static void reports_finish(struct reports_call *call)
 		return;
 	json_write_array_end(json);
 	if (call->late)
-		json_put_i64(json, "reached", notation_ms(call->last.date_us));
+		json_put_i64(json, "reached",
+			     notation_ms(call->last.date_us + 999)); /* not before */
 	if (call->more) {
 		notation_put_token(&call->last, token);
 		json_put_text(json, "token", token);
@@ -164,7 +165,7 @@ static int reports_look_at_time(struct reports_call *call, int err)
 		return err;
 	call->call.cut = "time";
 	call->last = call->reached;
-	call->more = call->reached.date_us != INT64_MIN;
+	call->more = true;
 	return 0;
 }
 
