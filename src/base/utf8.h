@@ -52,6 +52,15 @@ static inline size_t utf8_repair(char *to, struct slice text)
 	return (size_t)(to - begin);
 }
 
+/* So many bytes of a text, or fewer where the last character would be cut. */
+static inline size_t utf8_cut(struct slice text, size_t max_bytes)
+{
+	size_t len = text.len < max_bytes ? text.len : max_bytes;
+	while (len && len < text.len && ((uint8_t)text.data[len] & 0xc0) == 0x80)
+		len--;
+	return len;
+}
+
 /* The code point of a sequence of two to four bytes. */
 static inline uint32_t utf8_code(const uint8_t *p, size_t len)
 {

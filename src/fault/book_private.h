@@ -1,6 +1,7 @@
 /* Private to the book: its parts. book.c has its life and its passes, book_read.c what is read of
- * the store, book_count.c what arrivals add up to, book_write.c the checkpoints. All is called with
- * the lock held. */
+ * the store, positions.c which arrivals it has, book_count.c what arrivals add up to, cursor.c the
+ * arrivals in the order of receipt, groups.c questions about groups, book_write.c the checkpoints.
+ * All is called with the lock held, but for what says that it is not. */
 #ifndef FAULT_BOOK_PRIVATE_H
 #define FAULT_BOOK_PRIVATE_H
 
@@ -112,7 +113,8 @@ int book_load_day(struct fault_book *book, struct task_queue *queue, int64_t day
 /* Those of a closed day are not loaded with it. */
 int book_load_groups(struct fault_book *book, struct task_queue *queue, struct fault_day *day,
 		     struct errbuf *e) MUST_CHECK;
-/* Logs that so many cells of a day cannot be read. The next pass counts the day anew. */
+/* Logs that so many cells of a day cannot be read. The next pass counts the day from its reports.
+ */
 void book_warn_damaged(struct fault_book *book, int64_t day, size_t cells);
 struct fault_day *book_find_day(const struct fault_book *book, int64_t day);
 void book_forget_day(struct fault_book *book, int64_t day);
@@ -197,9 +199,9 @@ int fault_cursor_new(const struct fault_book *book, const struct book_positions 
  */
 int fault_cursor_next(struct fault_cursor *cursor, const struct book_arrived **arrived,
 		      struct errbuf *e) MUST_CHECK;
-/* Backward, after ERR_TIMEOUT: of the arrivals that come after this one in the order of receipt all
- * that fit were given; none of the others was. False: nothing was looked at. */
-bool fault_cursor_reached(const struct fault_cursor *cursor, struct fault_order *after);
+/* How far a backward cursor has come when it ends with ERR_TIMEOUT. It has given all fitting
+ * arrivals that were received later than `reached`, and no other. False: it looked at nothing. */
+bool fault_cursor_reached(const struct fault_cursor *cursor, struct fault_order *reached);
 void fault_cursor_free(struct fault_cursor *cursor);
 
 #endif

@@ -138,7 +138,7 @@ static int cursor_fill(struct fault_cursor *cursor, struct cursor_writer *w, str
 		errbuf_set(e, err, "reports of one writer take too much memory");
 	if (err == ERR_TIMEOUT)
 		errbuf_set(e, err, "the reports could not be looked through in time");
-	if (!err && !request->more && request->cell_scan.count < WINDOW)
+	if (!err && !w->over && !request->more && request->cell_scan.count < WINDOW)
 		cursor_leave_run(cursor, w, run);
 	w->over = w->over || (cursor->backward && w->next == 0);
 	return err;
@@ -234,21 +234,21 @@ int fault_cursor_new(const struct fault_book *book, const struct book_positions 
 	return err;
 }
 
-bool fault_cursor_reached(const struct fault_cursor *cursor, struct fault_order *after)
+bool fault_cursor_reached(const struct fault_cursor *cursor, struct fault_order *reached)
 {
-	*after = (struct fault_order){.date_us = INT64_MIN};
+	*reached = (struct fault_order){.date_us = INT64_MIN};
 	for (size_t i = 0; i < cursor->count; i++) {
 		const struct cursor_writer *w = cursor->writers[i];
 		struct fault_order order = w->seen;
-		if (w->at < w->count) { /* all that come after it were given */
+		if (w->at < w->count) { /* this arrival was not given */
 			order = book_order_of(&w->window[w->at]);
 			order.place.sequence++;
 		} else if (w->over)
 			continue;
 		else if (!w->looked)
 			return false;
-		if (fault_order_compare(&order, after) > 0)
-			*after = order;
+		if (fault_order_compare(&order, reached) > 0)
+			*reached = order;
 	}
 	return true;
 }
@@ -273,7 +273,7 @@ static bool cursor_comes_first(const struct fault_cursor *cursor, const struct f
 	return cursor->backward ? order > 0 : order < 0;
 }
 
-/* The writer whose window begins with the next arrival of those in windows. NULL: all are empty. */
+/* The writer whose window has the next arrival. NULL: all windows are empty. */
 static struct cursor_writer *cursor_best(const struct fault_cursor *cursor,
 					 struct fault_order *order)
 {
@@ -291,8 +291,8 @@ static struct cursor_writer *cursor_best(const struct fault_cursor *cursor,
 	return best;
 }
 
-/* Of those with an empty window the one that has got least far, so that all go on together. NULL:
- * there is none. */
+/* The writer that the cursor has looked through least of, among those with an empty window. So no
+ * writer without a fitting arrival uses up the time of the others. NULL: no window is empty. */
 static struct cursor_writer *cursor_last(const struct fault_cursor *cursor)
 {
 	struct cursor_writer *last = NULL;

@@ -5,8 +5,8 @@
  *
  * Reports are added in any order, each once. Two counts depend on the order: which names and groups
  * are kept where there are too many, and the lists of a closed day. A report that came out of order
- * for one of these makes the day disordered. The owner then counts the day anew from its reports,
- * in the order of receipt.
+ * for one of these makes the day disordered. Then the owner counts the reports of the day once
+ * more, in the order of receipt.
  *
  * Pure; one thread at a time. */
 #ifndef FAULT_DAY_H

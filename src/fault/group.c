@@ -31,15 +31,6 @@ const char *fault_word_kind_name(enum fault_word_kind kind)
 
 /* ---- Words ----------------------------------------------------------------------------------- */
 
-/* At most so many bytes, between characters. */
-static size_t grouping_cut(struct slice text, size_t max_bytes)
-{
-	size_t len = text.len < max_bytes ? text.len : max_bytes;
-	while (len && len < text.len && ((unsigned char)text.data[len] & 0xc0) == 0x80)
-		len--;
-	return len;
-}
-
 /* A long one is cut and closed by a hash, so that it stays another one than its likes. */
 static struct slice grouping_copy(struct grouping_making *making, struct slice text)
 {
@@ -47,7 +38,7 @@ static struct slice grouping_copy(struct grouping_making *making, struct slice t
 	if (text.len <= FAULT_GROUP_WORD_MAX_BYTES) {
 		copy = arena_copy(making->arena, text);
 	} else {
-		size_t kept = grouping_cut(text, FAULT_GROUP_WORD_MAX_BYTES - GROUP_CUT_DIGITS);
+		size_t kept = utf8_cut(text, FAULT_GROUP_WORD_MAX_BYTES - GROUP_CUT_DIGITS);
 		char *cut = arena_printf(making->arena, "%.*s~%016" PRIx64, (int)kept, text.data,
 					 hash64(text.data, text.len, 0));
 		copy = cut ? slice_of(cut) : (struct slice){NULL, 0};
@@ -253,9 +244,9 @@ static void grouping_make_title(struct grouping_making *making, const struct jso
 	const char *end = line.len ? memchr(line.data, '\n', line.len) : NULL;
 	if (end)
 		line = grouping_trim(grouping_part(line, 0, (size_t)(end - line.data)));
-	line.len = grouping_cut(line, FAULT_GROUP_TITLE_MAX_BYTES);
+	line.len = utf8_cut(line, FAULT_GROUP_TITLE_MAX_BYTES);
 	struct slice type = making->type;
-	type.len = grouping_cut(type, FAULT_GROUP_TITLE_MAX_BYTES);
+	type.len = utf8_cut(type, FAULT_GROUP_TITLE_MAX_BYTES);
 	buf_clear(to);
 	buf_append(to, type.data, type.len);
 	if (type.len && line.len)
@@ -263,7 +254,7 @@ static void grouping_make_title(struct grouping_making *making, const struct jso
 	buf_append(to, line.data, line.len);
 	struct slice title =
 		to->len ? buf_slice(to) : grouping_trim(grouping_text_of(report, "context"));
-	title.len = grouping_cut(title, FAULT_GROUP_TITLE_MAX_BYTES);
+	title.len = utf8_cut(title, FAULT_GROUP_TITLE_MAX_BYTES);
 	making->group->title = arena_copy(making->arena, title);
 	making->full |= !making->group->title.data;
 }

@@ -93,9 +93,9 @@ struct book_groups_reading {
 	/* As the book was when the question began. */
 	struct fault_version version;
 	struct fault_tenures tenures;    /* by which cells are read */
-	struct book_positions positions; /* of days that are counted anew */
+	struct book_positions positions; /* by which `recounts` are counted; else empty */
 	struct book_groups_days taken, recounts, stored;
-	/* Of the day that is read. */
+	/* The day that is being read. */
 	int64_t day;
 	size_t looked_at, damaged;
 };
@@ -146,7 +146,7 @@ static int book_groups_take_cell(const struct store_cell *cell, void *owner)
 	int err = fault_versioned_decode(cell->value, &versioned);
 	err = err ? err : fault_versioned_choose(&versioned, &r->tenures, &value, &version);
 	if (err == ERR_RETRY)
-		return err;
+		return errbuf_set(r->e, err, "the counts of groups were written again meanwhile");
 	err = err ? err : fault_tally_take(&tally, r->day * FAULT_DAY_US, r->facts, value);
 	r->damaged += err != 0;
 	if (!err && r->history) {
@@ -196,8 +196,8 @@ static int book_groups_read_cell(struct book_groups_reading *r)
 	return err;
 }
 
-/* The next pass counts a day anew of which a cell cannot be read. The question begins again, and
- * counts that day itself. */
+/* A cell of this day cannot be read. The owner will count the day from its reports, in its next
+ * pass. This question begins again, and counts the day itself. */
 static int book_groups_look_at_damage(struct book_groups_reading *r)
 {
 	if (!r->damaged)
@@ -333,7 +333,6 @@ static void book_groups_release(struct book_groups_reading *r)
 		fault_groups_release(r->groups);
 	fault_tenures_release(&r->tenures);
 	book_positions_release(&r->positions);
-	r->positions = (struct book_positions){0};
 	r->taken.count = r->recounts.count = r->stored.count = 0;
 }
 

@@ -1,9 +1,8 @@
 /* The groups of a tenant, by its book: what the reports of each add up to over some days, with
  * every report that was acknowledged before.
  *
- * Threads: any that may wait, as book.h has it. What the book has in memory is read with its lock.
- * Days that are stored only are read without it, and days that wait to be counted anew are counted
- * without it. */
+ * Threads: any that may wait, as book.h has it. The lock of the book is held while days in memory
+ * are read. It is not held while days are read from the store, or counted from their reports. */
 #ifndef FAULT_GROUPS_H
 #define FAULT_GROUPS_H
 

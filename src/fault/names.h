@@ -3,8 +3,8 @@
  * further ones are the rest.
  *
  * Reports are added in any order. If a report was received before the first report of a name that
- * was counted in its place, the names are `disordered`: whoever has the reports counts them anew,
- * in the order of receipt.
+ * was counted in its place, the names are `disordered`. Then somebody who has the reports has to
+ * count them once more, in the order of receipt.
  *
  * Each group has a tally, too. A tally lies in memory as the bytes of its cell. It is unpacked when
  * a report is added, until the next checkpoint is written.

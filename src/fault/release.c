@@ -36,7 +36,7 @@ static bool release_number(struct slice text, struct slice *number)
 	return text.len > 0;
 }
 
-/* Of numbers, however long. */
+/* A number may have any length. */
 static int release_compare_numbers(struct slice a, struct slice b)
 {
 	if (a.len != b.len)

@@ -372,11 +372,7 @@ static void report_map(struct report_reading *r)
 static struct slice report_hashed_name(struct report_reading *r, struct slice name)
 {
 	struct hash128 hash = hash128(name.data, name.len, 0);
-	size_t kept = name.len;
-	if (kept > FAULT_ATTRIBUTE_MAX_BYTES - REPORT_NAME_HASH_BYTES)
-		kept = FAULT_ATTRIBUTE_MAX_BYTES - REPORT_NAME_HASH_BYTES;
-	while (kept && kept < name.len && ((unsigned char)name.data[kept] & 0xc0) == 0x80)
-		kept--;
+	size_t kept = utf8_cut(name, FAULT_ATTRIBUTE_MAX_BYTES - REPORT_NAME_HASH_BYTES);
 	char *cut = arena_alloc(r->arena, kept + REPORT_NAME_HASH_BYTES + 1);
 	r->arena_full |= !cut;
 	if (!cut)

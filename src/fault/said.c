@@ -20,10 +20,11 @@ enum {
 const char *const fault_statuses[] = {
 	[FAULT_OPEN] = "open", [FAULT_RESOLVED] = "resolved", [FAULT_MUTED] = "muted", NULL};
 
-/* Whether reports of a release open the group: it is the one that was said to have the mend, or a
- * later one. An empty one: reports without a release. */
-static bool said_has_mend(const struct fault_said *said, const struct fault_tally *tally,
-			  const struct fault_value *release)
+/* Whether reports of a release open a resolved group. They do if the release should have the mend:
+ * if it is the one that was said, or a later one. A release with an empty text stands for reports
+ * without a release. */
+static bool said_opens(const struct fault_said *said, const struct fault_tally *tally,
+		       const struct fault_value *release)
 {
 	int order;
 	bool in = said->resolved == FAULT_RESOLVED_IN;
@@ -43,7 +44,7 @@ static void said_add_opening(const struct fault_said *said, const struct fault_t
 			     const struct fault_value *release, const struct fault_value *reports,
 			     struct fault_value *sum)
 {
-	if (!reports->count || !said_has_mend(said, tally, release))
+	if (!reports->count || !said_opens(said, tally, release))
 		return;
 	sum->last_us = sum->count ? larger_of(sum->last_us, reports->last_us) : reports->last_us;
 	sum->count += reports->count;

@@ -32,8 +32,9 @@ struct fault_said {
 	enum fault_status status;
 	int64_t said_us; /* when the status was said */
 	enum fault_resolved resolved;
-	struct slice release; /* len 0: none. Of RESOLVED_AFTER: there was none then */
-	/* Of a muted group. So many further reports open it; 0: no number of reports does. */
+	/* len 0: none. Of RESOLVED_AFTER: no report had a release when it was said. */
+	struct slice release;
+	/* Of a muted group: after so many further reports it is open again. 0: it stays muted. */
 	uint64_t until;
 	/* Only reports within so many successive hours count together; 0: all do. */
 	uint64_t hours;

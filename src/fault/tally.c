@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "fault/put.h"
 #include "fault/release.h"
 
@@ -37,12 +38,10 @@ enum fault_text fault_tally_fact_text(enum fault_tally_fact fact)
 static struct fault_value tally_value(enum fault_tally_fact fact, struct slice text,
 				      char room[FAULT_VALUE_MAX_BYTES + 1])
 {
-	size_t cut = tally_facts[fact].max_bytes - HASH_TEXT_BYTES;
 	uint64_t hash = hash64(text.data, text.len, 0);
 	if (text.len <= tally_facts[fact].max_bytes)
 		return (struct fault_value){.hash = hash, .text = text};
-	while (cut && ((uint8_t)text.data[cut] & 0xc0) == 0x80)
-		cut--;
+	size_t cut = utf8_cut(text, tally_facts[fact].max_bytes - HASH_TEXT_BYTES);
 	memcpy(room, text.data, cut);
 	int len = snprintf(room + cut, HASH_TEXT_BYTES + 1, "~%016llx", (unsigned long long)hash);
 	text = (struct slice){room, cut + (size_t)len};

@@ -1,6 +1,7 @@
 #include "ingest/sentry.h"
 
 #include "base/stats.h"
+#include "base/utf8.h"
 #include "fault/sentry.h"
 #include "ingest/oops_reading.h"
 #include "ingest/sentry_counts.h"
@@ -100,11 +101,7 @@ static struct slice sentry_label(struct sentry_reading *r, const struct sentry_i
 	struct slice text = SLICE("");
 	if (json_get_text(item->headers, key, &text, NULL))
 		return SLICE("");
-	if (text.len > FAULT_ATTACHMENT_TEXT_MAX_BYTES) {
-		text.len = FAULT_ATTACHMENT_TEXT_MAX_BYTES;
-		while (text.len && ((uint8_t)text.data[text.len] & 0xc0) == 0x80)
-			text.len--;
-	}
+	text.len = utf8_cut(text, FAULT_ATTACHMENT_TEXT_MAX_BYTES);
 	text = arena_copy(&r->oops.batch->arena, text);
 	return text.data ? text : SLICE("");
 }

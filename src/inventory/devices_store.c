@@ -11,6 +11,7 @@
 #include "base/hash_set.h"
 #include "base/log.h"
 #include "base/owner.h"
+#include "base/utf8.h"
 #include "inventory/private.h"
 #include "store/wait.h"
 
@@ -228,15 +229,6 @@ static struct hash128 keeper_hash_of_name(struct slice name)
 	return hash128(name.data, name.len, 0);
 }
 
-/* So much of it, or less so that no character is cut. */
-static size_t keeper_cut_len(struct slice name, size_t room)
-{
-	size_t len = name.len < room ? name.len : room;
-	while (len && len < name.len && ((unsigned char)name.data[len] & 0xc0) == 0x80)
-		len--;
-	return len;
-}
-
 /* NAME, or NAME~2, NAME~3 and so on: the first that is not in the set, which then has it. Made in
  * `text`. */
 static struct slice keeper_take_free_name(struct hash_set *taken, struct slice name,
@@ -245,7 +237,7 @@ static struct slice keeper_take_free_name(struct hash_set *taken, struct slice n
 	char suffix[24] = "";
 	for (size_t number = 2;; number++) {
 		size_t suffix_len = strlen(suffix);
-		size_t len = keeper_cut_len(name, INVENTORY_NAME_MAX_BYTES - suffix_len);
+		size_t len = utf8_cut(name, INVENTORY_NAME_MAX_BYTES - suffix_len);
 		struct slice made = {text, len + suffix_len};
 		if (len)
 			memcpy(text, name.data, len);

@@ -1,6 +1,6 @@
 #include "words/question.h"
 
-enum { QUESTION_WORD_MAX_BYTES = 1 << 16, QUESTION_SHOWN_MAX = 60 };
+enum { QUESTION_WORD_MAX_BYTES = 1 << 16 };
 
 _Static_assert(WORDS_TERMS_MAX <= 32, "found has a bit for each");
 
@@ -99,8 +99,8 @@ static int question_take_words(struct question_parsing *p, struct words_term *te
 				  WORDS_OF_TERM_MAX);
 	if (!term->word_count)
 		return errbuf_set(p->e, ERR_INVALID,
-				  "the search has no letter or digit in \"%.*s\"",
-				  (int)smaller_of(whole.len, QUESTION_SHOWN_MAX), whole.data);
+				  "the search has no letter or digit in \"" SHOWN "\"",
+				  SHOWN_OF(whole));
 	return 0;
 }
 
