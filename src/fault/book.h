@@ -71,7 +71,7 @@ struct fault_list_filter {
 	int64_t from_us, to_us; /* from <= date < to */
 	/* Where it has data, the report's is this one. */
 	struct slice texts[FAULT_TEXTS];
-	const struct words_question *search; /* NULL: whatever their texts are */
+	const struct words_query *search; /* NULL: whatever their texts are */
 	/* Those that were received before this one; date_us INT64_MAX: from the newest on. */
 	struct fault_order after;
 	int64_t deadline_us; /* monotonic; 0: none */

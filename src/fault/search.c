@@ -4,16 +4,16 @@
 
 enum { SEARCH_ARENA_MAX_BYTES = 2 * FAULT_BODY_MAX_BYTES };
 
-void fault_search_init(struct fault_search *search, const struct words_question *question)
+void fault_search_init(struct fault_search *search, const struct words_query *query)
 {
-	words_looker_init(&search->looker, question);
+	words_matcher_init(&search->matcher, query);
 	buf_init(&search->body, FAULT_BODY_MAX_BYTES + FAULT_ID_MAX_BYTES);
 	arena_init(&search->arena, SEARCH_ARENA_MAX_BYTES);
 }
 
 void fault_search_release(struct fault_search *search)
 {
-	words_looker_release(&search->looker);
+	words_matcher_release(&search->matcher);
 	buf_release(&search->body);
 	arena_release(&search->arena);
 }
@@ -31,11 +31,11 @@ static void search_see_scalar(struct fault_search *search, struct search_place *
 			      struct slice text)
 {
 	if (place->depth == 1)
-		words_look_at_value(&search->looker, place->attribute, text);
+		words_match_value(&search->matcher, place->attribute, text);
 	if (place->in_pair && !place->tag.data)
 		place->tag = text;
 	else if (place->in_tags && place->tag.data && (place->in_pair || place->depth == 2)) {
-		words_look_at_value(&search->looker, place->tag, text);
+		words_match_value(&search->matcher, place->tag, text);
 		place->in_pair = false;
 	}
 }
@@ -60,7 +60,7 @@ static void search_see(struct fault_search *search, struct search_place *place,
 		return;
 	case JSON_STRING:
 	case JSON_NUMBER:
-		words_look(&search->looker, text);
+		words_match(&search->matcher, text);
 		search_see_scalar(search, place, text);
 		return;
 	case JSON_TRUE:
@@ -98,7 +98,7 @@ static bool search_look_at_body(struct fault_search *search)
 	for (event = json_next(&reader); event != JSON_BAD && event != JSON_END;
 	     event = json_next(&reader)) {
 		search_see(search, &place, event, reader.text);
-		if (words_looker_fails(&search->looker))
+		if (words_matcher_fails(&search->matcher))
 			return false;
 	}
 	return event == JSON_END;
@@ -107,21 +107,21 @@ static bool search_look_at_body(struct fault_search *search)
 bool fault_search_fits(struct fault_search *search, const struct fault_arrival *arrival)
 {
 	buf_clear(&search->body);
-	words_looker_begin(&search->looker);
-	if (!search->looker.question->count)
+	words_matcher_begin(&search->matcher);
+	if (!search->matcher.query->count)
 		return true;
-	words_look(&search->looker, arrival->id);
-	words_look_at_value(&search->looker, SLICE("id"), arrival->id);
+	words_match(&search->matcher, arrival->id);
+	words_match_value(&search->matcher, SLICE("id"), arrival->id);
 	for (enum fault_text i = 0; i < FAULT_TEXTS; i++)
-		words_look_at_value(&search->looker, slice_of(fault_text_name(i)),
-				    arrival->facts.texts[i]);
+		words_match_value(&search->matcher, slice_of(fault_text_name(i)),
+				  arrival->facts.texts[i]);
 	/* The id stands behind the body, for what may fit. */
 	if (fault_body_unpack(arrival, &search->body))
 		return false;
 	size_t body_len = search->body.len;
 	buf_append(&search->body, arrival->id.data, arrival->id.len);
-	if (!words_looker_may_fit(&search->looker, buf_slice(&search->body)))
+	if (!words_matcher_may_fit(&search->matcher, buf_slice(&search->body)))
 		return false;
 	search->body.len = body_len;
-	return search_look_at_body(search) && words_looker_fits(&search->looker);
+	return search_look_at_body(search) && words_matcher_fits(&search->matcher);
 }

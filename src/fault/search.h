@@ -1,4 +1,4 @@
-/* Search in the texts of reports (words/question.h): words are looked for in the id and in all
+/* Search in the texts of reports (words/query.h): words are looked for in the id and in all
  * texts and numbers of the body, not in the names of attributes. A key is `id`, one of the
  * facts, an attribute of the body, or a tag of Sentry's clients; its value is compared as a whole.
  *
@@ -7,16 +7,16 @@
 #define FAULT_SEARCH_H
 
 #include "fault/arrival.h"
-#include "words/question.h"
+#include "words/query.h"
 
 struct fault_search {
-	struct words_looker looker;
+	struct words_matcher matcher;
 	struct buf body;
 	struct arena arena; /* of the body's strings */
 };
 
-/* The question is the caller's. */
-void fault_search_init(struct fault_search *search, const struct words_question *question);
+/* The query is the caller's. */
+void fault_search_init(struct fault_search *search, const struct words_query *query);
 void fault_search_release(struct fault_search *search);
 /* Whether a report fits. One whose body cannot be read does not. */
 bool fault_search_fits(struct fault_search *search, const struct fault_arrival *arrival);

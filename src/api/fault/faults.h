@@ -54,7 +54,7 @@ extern const struct param faults_show_params[];
  * "statements":...,"level":...,"release":...,"environment":...,"host":...,"user":...}, ...],
  * "token":"..."}, newest first, without what a report does not have. `token` is there if there are
  * more: the same question with it goes on. `reached` is there if the time was over before all were
- * looked at: those that were received after it were. `q` searches (words/question.h). */
+ * looked at: those that were received after it were. `q` searches (words/query.h). */
 extern const struct http_handler faults_list;
 extern const struct param faults_list_params[];
 

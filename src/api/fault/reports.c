@@ -27,8 +27,8 @@ struct reports_call {
 	struct reports_question question; /* its texts are in the call's arena */
 	struct fault_list_filter filter;
 	size_t count;
-	struct words_question search; /* in the call's arena */
-	bool more, late;              /* late: the time was over */
+	struct words_query search; /* in the call's arena */
+	bool more, late;           /* late: the time was over */
 	/* Behind which the same question goes on: the last one that was given, or how far it was
 	 * looked. */
 	struct fault_order last, reached;
@@ -267,7 +267,7 @@ static int reports_keep_texts(struct reports_call *call, struct errbuf *e)
 	if (err || !q->q.data)
 		return err;
 	call->filter.search = &call->search;
-	return words_question_parse(q->q, arena, &call->search, e);
+	return words_query_parse(q->q, arena, &call->search, e);
 }
 
 static void reports_end(struct http_request *request)

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "words/question.h"
+#include "words/query.h"
 
 enum { WORDS_MAX = 12 };
 
@@ -75,28 +75,28 @@ static void parts_of_camel_case(void **state)
 }
 
 struct look {
-	const char *question, *text;
+	const char *query, *text;
 	bool fits;
 };
 
 static bool look(const struct look *look, int *err, struct errbuf *e)
 {
 	struct arena arena;
-	struct words_question question;
-	struct words_looker looker;
+	struct words_query query;
+	struct words_matcher matcher;
 	bool fits = false;
 	arena_init(&arena, 1 << 20);
-	*err = words_question_parse(slice_of(look->question), &arena, &question, e);
+	*err = words_query_parse(slice_of(look->query), &arena, &query, e);
 	if (!*err) {
-		words_looker_init(&looker, &question);
-		words_looker_begin(&looker);
-		words_look(&looker, slice_of(look->text));
-		words_look(&looker, SLICE("another text"));
-		words_look_at_value(&looker, SLICE("host"), SLICE("db 1"));
-		words_look_at_value(&looker, SLICE("code"), SLICE("12:30"));
-		words_look_at_value(&looker, SLICE("level"), SLICE(""));
-		fits = words_looker_fits(&looker);
-		words_looker_release(&looker);
+		words_matcher_init(&matcher, &query);
+		words_matcher_begin(&matcher);
+		words_match(&matcher, slice_of(look->text));
+		words_match(&matcher, SLICE("another text"));
+		words_match_value(&matcher, SLICE("host"), SLICE("db 1"));
+		words_match_value(&matcher, SLICE("code"), SLICE("12:30"));
+		words_match_value(&matcher, SLICE("level"), SLICE(""));
+		fits = words_matcher_fits(&matcher);
+		words_matcher_release(&matcher);
 	}
 	arena_release(&arena);
 	return fits;
@@ -145,14 +145,14 @@ static void all_terms_have_to_hold(void **state)
 		int err;
 		struct errbuf e = {""};
 		if (look(&looks[i], &err, &e) != looks[i].fits || err)
-			fail_msg("%s in %s: %s", looks[i].question, looks[i].text, e.text);
+			fail_msg("%s in %s: %s", looks[i].query, looks[i].text, e.text);
 	}
 }
 
-static void what_is_no_question(void **state)
+static void what_is_no_query(void **state)
 {
 	static const struct {
-		const char *question, *sentence;
+		const char *query, *sentence;
 	} cases[] = {
 		{"\"a b", "not closed"},
 		{"host:\"a", "not closed"},
@@ -168,10 +168,10 @@ static void what_is_no_question(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		struct errbuf e = {""};
 		int err;
-		look(&(struct look){cases[i].question, "x", false}, &err, &e);
+		look(&(struct look){cases[i].query, "x", false}, &err, &e);
 		assert_int_equal(err, ERR_INVALID);
 		if (!strstr(e.text, cases[i].sentence))
-			fail_msg("%s: %s", cases[i].question, e.text);
+			fail_msg("%s: %s", cases[i].query, e.text);
 	}
 }
 
@@ -181,7 +181,7 @@ int main(void)
 		cmocka_unit_test(words_are_runs_of_letters_and_digits),
 		cmocka_unit_test(parts_of_camel_case),
 		cmocka_unit_test(all_terms_have_to_hold),
-		cmocka_unit_test(what_is_no_question),
+		cmocka_unit_test(what_is_no_query),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
