@@ -570,46 +570,6 @@ def test_lists_by_what_reports_say(filled):
     assert (rows[0]["id"], rows[0]["duration"]) == ("OOPS-x", "")
 
 
-def test_a_list_that_takes_too_long(make_server):
-    """However few it finds: a question that goes through everything ends by query.timeout, with
-    what it has found and how far it came, if it came anywhere. So it comes to the end."""
-    server = make_server()
-    server.start()
-    oldest = {"id": "OOPS-oldest", "context": "/rare", "value": "a word"}
-    assert post(server, json.dumps([oldest])).status == 200
-    for number in range(100):
-        if number in (40, 80):  # each process has a writer of its own: all go on together
-            server.stop()
-            server.start()
-        body = json.dumps([{"id": f"OOPS-{number}-{i}", "context": "/a"} for i in range(1000)])
-        assert post(server, body).status == 200
-    assert server.get("/oops", context="/none").json == {"reports": []}
-    server.stop()
-    server.options = ["--query.timeout=10ms"]
-    server.start()
-    answer = server.get("/oops/days/today?from=00:00")
-    assert answer.status == 422 and "10 ms" in answer.text, answer
-    for question in ({"context": "/rare"}, {"q": '"a word"'}):
-        found, token, answers, reached = [], {}, 0, None
-        while token is not None:
-            answer = server.get("/oops", **question, **token)
-            answers += 1
-            if answer.status == 422:  # nothing was looked at: the machine was busy
-                assert "10 ms" in answer.text, answer
-                continue
-            found += answer.json["reports"]
-            token = {"token": answer.json["token"]} if "token" in answer.json else None
-            if token:
-                assert answer.headers["X-Granary-Cut"] == "time"
-                assert reached is None or answer.json["reached"] <= reached
-                reached = answer.json["reached"]
-        assert answers > 1
-        assert [report["id"] for report in found] == ["OOPS-oldest"]
-    # A question that goes through little ends in time, though maybe not at once on a busy machine.
-    eventually(lambda: server.get("/oops?limit=1").json.get("reports"))
-    server.stop()
-
-
 def test_names_beyond_the_most(make_server):
     """The first names in order of receipt are counted by themselves, the others together."""
     server = make_server(options=["--fault.names_max=3"])

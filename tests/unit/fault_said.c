@@ -102,14 +102,12 @@ static const char *const release_names[] = {
 };
 enum { NONE, V1_9, V1_9_1, V1_10, WEB, FOOD, BEEF, CAFE };
 
-static void came(struct fault_tally *tally, unsigned id, int64_t second, unsigned release)
+static void came(struct fault_tally *tally, const char *id, int64_t date_us, const char *release)
 {
-	char text[8];
-	int len = snprintf(text, sizeof(text), "id%u", id);
-	struct fault_arrival arrival = {.date_us = second * 1000000, .id = {text, (size_t)len}};
+	struct fault_arrival arrival = {.date_us = date_us, .id = slice_of(id)};
 	for (size_t i = 0; i < FAULT_TEXTS; i++)
 		arrival.facts.texts[i] = SLICE("");
-	arrival.facts.texts[FAULT_RELEASE] = slice_of(release_names[release]);
+	arrival.facts.texts[FAULT_RELEASE] = slice_of(release);
 	fault_tally_add(tally, &arrival);
 }
 
@@ -153,11 +151,12 @@ static void resolved_until_a_report_has_the_mend(UNUSED void **state)
 					  .resolved = cases[i].resolved,
 					  .release = slice_of(release_names[cases[i].release])};
 		bool again;
-		came(&history.tally, 1, 50, cases[i].before);
+		came(&history.tally, "id1", 50000000, release_names[cases[i].before]);
 		fault_said_count_before(&said, &history, said.said_us);
 		assert_int_equal(fault_said_status(&said, &history, &again), FAULT_RESOLVED);
 		assert_false(again);
-		came(&history.tally, 2, cases[i].second, cases[i].after);
+		came(&history.tally, "id2", cases[i].second * 1000000,
+		     release_names[cases[i].after]);
 		assert_int_equal(fault_said_status(&said, &history, &again) == FAULT_OPEN,
 				 cases[i].opens);
 		assert_int_equal(again, cases[i].opens);
@@ -170,25 +169,18 @@ static void resolved_until_a_report_has_the_mend(UNUSED void **state)
 static enum fault_status after_300(const char *format, const char *in, const char *then)
 {
 	struct fault_group_history history = {0};
-	struct fault_arrival arrival = {.id = TEXT("a")};
 	char text[16];
 	bool again;
-	for (size_t i = 0; i < FAULT_TEXTS; i++)
-		arrival.facts.texts[i] = SLICE("");
 	for (unsigned i = 0; i < 300; i++) {
-		int len = snprintf(text, sizeof(text), format, i);
-		arrival.facts.texts[FAULT_RELEASE] = (struct slice){text, (size_t)len};
-		arrival.date_us = i + 1;
-		fault_tally_add(&history.tally, &arrival);
+		snprintf(text, sizeof(text), format, i);
+		came(&history.tally, "a", i + 1, text);
 	}
 	struct fault_said said = {.status = FAULT_RESOLVED,
 				  .said_us = 400,
 				  .resolved = FAULT_RESOLVED_IN,
 				  .release = slice_of(in)};
 	fault_said_count_before(&said, &history, said.said_us);
-	arrival.facts.texts[FAULT_RELEASE] = slice_of(then);
-	arrival.date_us = 401;
-	fault_tally_add(&history.tally, &arrival);
+	came(&history.tally, "a", 401, then);
 	enum fault_status status = fault_said_status(&said, &history, &again);
 	fault_tally_release(&history.tally);
 	return status;
