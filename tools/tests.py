@@ -39,6 +39,8 @@ NOT_UNDER_ASAN = {"sim_planted", "rollup_planted", "fault_planted"}
 FUZZ_SECONDS, FUZZ_SECONDS_LONG = 100, 3600
 LONG_FACTOR = 20
 WORKERS = max(1, min(4, os.cpu_count() or 1))
+# End-to-end tests wait a lot, so the other parts run beside them, and give way to them.
+NICE = 5
 
 SANITIZER_ENV = {
     "ASAN_OPTIONS": "abort_on_error=1:detect_leaks=1:strict_string_checks=1:"
@@ -64,18 +66,20 @@ class Results:
 
     def __init__(self):
         self.passed, self.failed, self.skipped = 0, [], []
+        self.lock = threading.Lock()
 
     def add(self, name, status, reason=""):
         if status == "skipped" and all_has_to_be_here():
             status = "failed"  # one that skips in a way of its own
-        if status == "passed":
-            self.passed += 1
-        elif status == "failed":
-            self.failed.append((name, reason))
-            say(f"FAILED  {name}: {reason}" if reason else f"FAILED  {name}")
-        else:
-            self.skipped.append((name, reason or "no reason given"))
-            say(f"skipped {name}: {reason or 'no reason given'}")
+        with self.lock:
+            if status == "passed":
+                self.passed += 1
+            elif status == "failed":
+                self.failed.append((name, reason))
+                say(f"FAILED  {name}: {reason}" if reason else f"FAILED  {name}")
+            else:
+                self.skipped.append((name, reason or "no reason given"))
+                say(f"skipped {name}: {reason or 'no reason given'}")
 
     def finish(self):
         """The list of what was not well, the count, and the exit status."""
@@ -94,29 +98,18 @@ def say(text):
     sys.stdout.flush()
 
 
-class Progress:
-    """Says how far the running part is, again and again, so that whoever waits sees it move."""
+class Part:
+    """A part that runs; `output` is that of the one program which reports its steps, if any."""
 
-    EVERY_S = 15
     STEP = re.compile(rb"\[ *(\d+%|\d+/\d+)\]")  # how pytest and ninja say it
 
-    def __init__(self, results):
-        self.results = results
-        self.part, self.begun, self.output = "", 0.0, None
-        threading.Thread(target=self.tell, daemon=True).start()
+    def __init__(self, name):
+        self.name, self.begun, self.output = name, time.monotonic(), None
 
-    def enter(self, part):
-        self.part, self.begun = part, time.monotonic()
-
-    def tell(self):
-        while True:
-            time.sleep(self.EVERY_S)
-            found = self.results.passed + len(self.results.failed)
-            say(f"... {self.part}, {time.monotonic() - self.begun:.0f} s{self.step()}; "
-                f"{found} cases so far")
+    def told(self):
+        return f"{self.name}, {time.monotonic() - self.begun:.0f} s{self.step()}"
 
     def step(self):
-        """The last step that the one program said which reports its steps."""
         output = self.output
         if output is None:
             return ""
@@ -125,6 +118,33 @@ class Progress:
             steps = self.STEP.findall(os.pread(output.fileno(), 65536, max(0, end - 65536)))
             return f", {steps[-1].decode()}" if steps else ""
         return ""  # it has just ended
+
+
+class Progress:
+    """Says how far the running parts are, again and again, so that whoever waits sees them move."""
+
+    EVERY_S = 15
+
+    def __init__(self, results):
+        self.results, self.parts = results, []
+        threading.Thread(target=self.tell, daemon=True).start()
+
+    @contextlib.contextmanager
+    def part(self, name):
+        part = Part(name)
+        self.parts.append(part)
+        try:
+            yield part
+        finally:
+            self.parts.remove(part)
+            say(f"{name}: {time.monotonic() - part.begun:.0f} s")
+
+    def tell(self):
+        while True:
+            time.sleep(self.EVERY_S)
+            found = self.results.passed + len(self.results.failed)
+            parts = "; ".join(part.told() for part in list(self.parts))
+            say(f"... {parts}; {found} cases so far")
 
 
 # Process groups that run now; they must not outlive us.
@@ -144,12 +164,12 @@ def end_all(*_):
     os._exit(130)
 
 
-def run(command, timeout_s, env=None, cwd=ROOT, progress=None):
+def run(command, timeout_s, env=None, cwd=ROOT, part=None):
     """Status and combined output. Each command has a process group, which dies with its time limit
     and with its leader, so that a server which a test started does not outlive it."""
     with tempfile.TemporaryFile() as out:
-        if progress:
-            progress.output = out
+        if part:
+            part.output = out
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out,
                                    stderr=subprocess.STDOUT, cwd=cwd, start_new_session=True,
                                    env={**os.environ, **(env or {})})
@@ -163,10 +183,14 @@ def run(command, timeout_s, env=None, cwd=ROOT, progress=None):
             status, late = -signal.SIGKILL, f"\nno end within {timeout_s} s\n"
         kill_group(process.pid)
         RUNNING.discard(process.pid)
-        if progress:
-            progress.output = None
+        if part:
+            part.output = None
         out.seek(0)
         return status, out.read().decode("utf-8", "replace") + late
+
+
+def gives_way():
+    return ["nice", "-n", str(NICE)]
 
 
 def tail(text, lines=40):
@@ -189,10 +213,8 @@ def died(status):
 def build(results, flavour, count, progress, targets):
     """Whether it stands: these targets, or without any all of it. A warning is an error
     (meson.build), so a pass means warning-free."""
-    started = time.monotonic()
-    progress.enter(f"building {BUILD_DIRS[flavour]}")
-    status, output = run(["tools/build", flavour, *targets], 1800, progress=progress)
-    say(f"built {BUILD_DIRS[flavour]} in {time.monotonic() - started:.0f} s")
+    with progress.part(f"building {BUILD_DIRS[flavour]}") as part:
+        status, output = run([*gives_way(), "tools/build", flavour, *targets], 1800, part=part)
     if status != 0:
         say(tail(output, 80))
         results.add(f"build:{flavour}", "failed", "does not build")
@@ -298,7 +320,7 @@ def run_programs(results, suites, names, long, flavours):
         env = SANITIZER_ENV if flavour == "asan" else {}
         factor = (LONG_FACTOR if long else 1) * (4 if flavour == "asan" else 1)
         with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
-            jobs = {pool.submit(run, t["command"], t["timeout_s"] * factor,
+            jobs = {pool.submit(run, [*gives_way(), *t["command"]], t["timeout_s"] * factor,
                                 {**t["env"], **env}): t for t in longest_first(tests)}
             for job in concurrent.futures.as_completed(jobs):
                 status, output = job.result()
@@ -318,8 +340,8 @@ def run_valgrind(results, long):
         results.add(f"valgrind/{name}", "failed", "there is no such test")
     factor = VALGRIND_FACTOR * (LONG_FACTOR if long else 1)
     with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
-        jobs = {pool.submit(run, VALGRIND + t["command"], t["timeout_s"] * factor, t["env"]): t
-                for t in tests}
+        jobs = {pool.submit(run, [*gives_way(), *VALGRIND, *t["command"]],
+                            t["timeout_s"] * factor, t["env"]): t for t in tests}
         for job in concurrent.futures.as_completed(jobs):
             status, output = job.result()
             count_program(results, f"valgrind/{jobs[job]['name']}", status, output, False)
@@ -359,14 +381,14 @@ def fuzz_one(name, program, seconds):
     os.makedirs(crash, exist_ok=True)
     corpus = os.path.join(ROOT, "tests", "fuzz", "corpus", name)
     with tempfile.TemporaryDirectory() as finds:
-        command = [program, f"-max_total_time={seconds}", "-timeout=10", "-rss_limit_mb=2048",
-                   "-max_len=65536", "-print_final_stats=1", "-verbosity=0",
+        command = [*gives_way(), program, f"-max_total_time={seconds}", "-timeout=10",
+                   "-rss_limit_mb=2048", "-max_len=65536", "-print_final_stats=1", "-verbosity=0",
                    f"-artifact_prefix={crash}/{name}-", finds]
         if os.path.isdir(corpus):
             command.append(corpus)
         dictionary = os.path.join(ROOT, "tests", "fuzz", name + ".dict")
         if os.path.exists(dictionary):
-            command.insert(1, f"-dict={dictionary}")
+            command.append(f"-dict={dictionary}")
         return run(command, seconds + 120, SANITIZER_ENV)
 
 
@@ -455,7 +477,7 @@ def e2e_files():
     return files
 
 
-def run_e2e(results, names, long, progress, sanitizer=""):
+def run_e2e(results, names, long, part, sanitizer=""):
     try:
         python = pytest_python()
     except RuntimeError as error:
@@ -467,7 +489,7 @@ def run_e2e(results, names, long, progress, sanitizer=""):
         command += [f"--junitxml={report}"]
         command += sorted(f"tests/e2e/{name}" for name in names) or ["tests/e2e"]
         factor = (LONG_FACTOR if long else 1) * (10 if sanitizer else 1)
-        status, output = run(command, 2700 * factor, env, progress=progress)
+        status, output = run(command, 2700 * factor, env, part=part)
         if sanitizer:
             for line in re.findall(r"^not under .*", output, re.M):
                 say(line)
@@ -485,13 +507,14 @@ def told_by(case):
 
 def count_pytest(results, cases, status, output, long, sanitizer=""):
     label = f"e2e ({sanitizer})" if sanitizer else "e2e"
-    before = len(results.failed)
+    any_bad = False
     for case in cases:
         name = f"{label}/{case.get('classname', '').split('.')[-1]}:{case.get('name')}"
         bad = case.find("failure")
         bad = case.find("error") if bad is None else bad
         skip = case.find("skipped")
         if bad is not None:
+            any_bad = True
             results.add(name, "failed", (bad.get("message") or "").splitlines()[:1] and
                         bad.get("message").splitlines()[0])
         elif skip is not None:
@@ -502,7 +525,7 @@ def count_pytest(results, cases, status, output, long, sanitizer=""):
                 tell(name, told_by(case))
     if status != 0:
         say(tail(output, 200))
-        if len(results.failed) == before:
+        if not any_bad:
             results.add(label, "failed", died(status))
 
 
@@ -634,15 +657,39 @@ def run_all_e2e(results, chosen, standing, options, progress):
     """As released; then under each sanitizer, a part of it unless all is wanted."""
     names = set() if "e2e" in chosen["parts"] else chosen["py"]
     if not options.sanitized:
-        progress.enter("e2e")
-        run_e2e(results, names, options.long, progress)
+        with progress.part("e2e") as part:
+            run_e2e(results, names, options.long, part)
     if not options.sanitized and names:
         return
-    part = names if options.sanitized or options.long else set(E2E_SANITIZED)
+    some = names if options.sanitized or options.long else set(E2E_SANITIZED)
     for sanitizer in SANITIZERS:
         if sanitizer in standing:
-            progress.enter(f"e2e ({sanitizer})")
-            run_e2e(results, part, options.long, progress, sanitizer)
+            with progress.part(f"e2e ({sanitizer})") as running:
+                run_e2e(results, some, options.long, running, sanitizer)
+
+
+def build_all(results, chosen, flavours, options, progress):
+    """Those of the flavours that stand."""
+    count = "build" in chosen["parts"]
+    whole = options.sanitized or options.long
+    return {f for f in flavours
+            if build(results, f, count, progress, targets_needed(chosen, f, whole))}
+
+
+def run_all_programs(results, chosen, standing, options, progress):
+    """All but the end-to-end tests."""
+    suites = chosen["parts"] & {"unit", "contract"}
+    flavours = [f for f in ("release", "asan") if f in flavours_needed(chosen, False)]
+    if (suites or chosen["c"]) and standing.issuperset(flavours):
+        with progress.part("programs of unit and contract"):
+            run_programs(results, suites, chosen["c"], options.long, flavours)
+    if "valgrind" in chosen["parts"] and "release" in standing:
+        with progress.part("valgrind"):
+            run_valgrind(results, options.long)
+    if ("fuzz" in chosen["parts"] or chosen["fuzz"]) and "fuzz" in standing:
+        with progress.part("fuzz"):
+            names = set() if "fuzz" in chosen["parts"] else chosen["fuzz"]
+            run_fuzz(results, names, options.long)
 
 
 def main():
@@ -669,27 +716,21 @@ def main():
     results = Results()
     progress = Progress(results)
     started = time.monotonic()
-    progress.enter("lint")
     if "lint" in chosen["parts"]:
-        run_lint(results)
-    count = "build" in chosen["parts"]
-    whole = options.sanitized or options.long
+        with progress.part("lint"):
+            run_lint(results)
     needed = flavours_needed(chosen, options.sanitized)
-    standing = {f for f in needed
-                if build(results, f, count, progress, targets_needed(chosen, f, whole))}
-    suites = chosen["parts"] & {"unit", "contract"}
-    flavours = [f for f in ("release", "asan") if f in needed]
-    if (suites or chosen["c"]) and standing.issuperset(flavours):
-        progress.enter("programs of unit and contract")
-        run_programs(results, suites, chosen["c"], options.long, flavours)
-    if "valgrind" in chosen["parts"] and "release" in standing:
-        progress.enter("valgrind")
-        run_valgrind(results, options.long)
-    if ("e2e" in chosen["parts"] or chosen["py"]) and "release" in standing:
-        run_all_e2e(results, chosen, standing, options, progress)
-    if ("fuzz" in chosen["parts"] or chosen["fuzz"]) and "fuzz" in standing:
-        progress.enter("fuzz")
-        run_fuzz(results, set() if "fuzz" in chosen["parts"] else chosen["fuzz"], options.long)
+    with concurrent.futures.ThreadPoolExecutor(1) as beside:
+        first = [f for f in ("release", *SANITIZERS) if f in needed]
+        standing = build_all(results, chosen, first, options, progress)
+        e2e = None
+        if ("e2e" in chosen["parts"] or chosen["py"]) and "release" in standing:
+            e2e = beside.submit(run_all_e2e, results, chosen, standing, options, progress)
+        rest = [f for f in needed if f not in first]
+        standing |= build_all(results, chosen, rest, options, progress)
+        run_all_programs(results, chosen, standing, options, progress)
+        if e2e:
+            e2e.result()
     say(f"in {time.monotonic() - started:.0f} s")
     return results.finish()
 

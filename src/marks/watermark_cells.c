@@ -110,7 +110,8 @@ struct watermark_told {
 	int64_t asof_ms[PARTITIONS_MAX], before_s[PARTITIONS_MAX];
 };
 
-static bool watermark_take_rolled(struct watermark_told *told, const struct store_cell *cell)
+static bool watermark_take_rolled(struct watermark_told *told, uint32_t partition_count,
+				  const struct store_cell *cell)
 {
 	struct partitions partitions;
 	struct errbuf e;
@@ -124,7 +125,7 @@ static bool watermark_take_rolled(struct watermark_told *told, const struct stor
 	int64_t asof_ms = (int64_t)be64_get(bytes + 1), before_s = (int64_t)be64_get(bytes + 9);
 	if (asof_ms < 0 || before_s < 0 || before_s > SLOT_MAX_S)
 		return false;
-	for (uint32_t p = 0; p < PARTITIONS_MAX; p++) {
+	for (uint32_t p = 0; p < partition_count; p++) {
 		if (!partitions_has(&partitions, p) || asof_ms < told->asof_ms[p])
 			continue;
 		if (asof_ms > told->asof_ms[p] || before_s < told->before_s[p])
@@ -142,7 +143,7 @@ static void watermark_sum_up(struct watermark *watermark, const struct store_req
 	struct watermark_told *told = mem_zalloc(sizeof(*told));
 	ASSERT(partition_count && partition_count <= PARTITIONS_MAX);
 	for (size_t i = 0; i < scan->count; i++) {
-		if (!watermark_take_rolled(told, &scan->cells[i]))
+		if (!watermark_take_rolled(told, partition_count, &scan->cells[i]))
 			watermark_warn_unread(watermark, &rolled_row, scan->cells[i].column.part[0],
 					      "the partitions of that process count as not rolled "
 					      "up");

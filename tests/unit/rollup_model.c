@@ -18,7 +18,7 @@ enum {
 #ifdef __SANITIZE_ADDRESS__
 	FAR_SEEDS = 80,
 #else
-	FAR_SEEDS = 600,
+	FAR_SEEDS = 2000,
 #endif
 };
 
