@@ -1,8 +1,6 @@
 #include "fault/arrival.h"
 
-#include <pthread.h>
-#include <zstd.h>
-
+#include "fault/pack.h"
 #include "fault/put.h"
 
 enum {
@@ -12,7 +10,6 @@ enum {
 	TAG_DURATION = 32,
 	TAG_STATEMENTS = 33,
 	TAG_ATTACHMENTS = 34,
-	PACK_LEVEL = 3,
 };
 
 /* ---- Writing --------------------------------------------------------------------------------- */
@@ -119,82 +116,7 @@ int fault_arrival_decode(struct slice bytes, struct fault_arrival *arrival)
 	return kind == KIND_REPORT ? arrival_take_report(&c, arrival) : ERR_DAMAGED;
 }
 
-/* ---- Bodies ---------------------------------------------------------------------------------- */
-
-/* The dictionary that is part of the program (tools/dictionary/make.py). */
-enum { DICTIONARY_SHIPPED = 1 };
-extern const char fault_dictionary_1[];
-extern const size_t fault_dictionary_1_bytes;
-
-/* A thread packs again and again: what zstd needs for it is kept until the thread ends. */
-static pthread_key_t arrival_packers;
-static pthread_once_t arrival_once = PTHREAD_ONCE_INIT;
-static ZSTD_CDict *arrival_packing; /* all threads read these two */
-static ZSTD_DDict *arrival_unpacking;
-
-static void arrival_free_packer(void *packer)
-{
-	ZSTD_freeCCtx(packer);
-}
-
-static void arrival_make_once(void)
-{
-	int err = pthread_key_create(&arrival_packers, arrival_free_packer);
-	arrival_packing =
-		ZSTD_createCDict(fault_dictionary_1, fault_dictionary_1_bytes, PACK_LEVEL);
-	arrival_unpacking = ZSTD_createDDict(fault_dictionary_1, fault_dictionary_1_bytes);
-	ASSERT(!err && arrival_packing && arrival_unpacking);
-}
-
-static ZSTD_CCtx *arrival_packer(void)
-{
-	pthread_once(&arrival_once, arrival_make_once);
-	ZSTD_CCtx *packer = pthread_getspecific(arrival_packers);
-	if (packer)
-		return packer;
-	packer = ZSTD_createCCtx();
-	ASSERT(packer && !pthread_setspecific(arrival_packers, packer));
-	return packer;
-}
-
-uint64_t fault_body_pack(struct slice body, struct buf *packed)
-{
-	size_t bound = ZSTD_compressBound(body.len);
-	char *to = buf_reserve(packed, bound);
-	if (!to)
-		return DICTIONARY_SHIPPED;
-	ZSTD_CCtx *packer = arrival_packer();
-	size_t len =
-		ZSTD_compress_usingCDict(packer, to, bound, body.data, body.len, arrival_packing);
-	ASSERT(!ZSTD_isError(len)); /* there is room for the worst */
-	packed->len += len;
-	return DICTIONARY_SHIPPED;
-}
-
-/* The bytes that came out, or zstd's error. */
-static size_t arrival_unpack(const struct fault_arrival *arrival, char *to, size_t want)
-{
-	struct slice packed = arrival->packed;
-	ZSTD_DCtx *unpacker = ZSTD_createDCtx();
-	ASSERT(unpacker);
-	pthread_once(&arrival_once, arrival_make_once);
-	size_t len = ZSTD_decompress_usingDDict(unpacker, to, want, packed.data, packed.len,
-						arrival->dictionary ? arrival_unpacking : NULL);
-	ZSTD_freeDCtx(unpacker);
-	return len;
-}
-
 int fault_body_unpack(const struct fault_arrival *arrival, struct buf *out)
 {
-	if (arrival->dictionary > DICTIONARY_SHIPPED)
-		return ERR_VERSION;
-	size_t want = (size_t)arrival->body_bytes;
-	char *to = buf_reserve(out, want);
-	if (!to)
-		return ERR_LIMIT;
-	size_t len = arrival_unpack(arrival, to, want);
-	if (ZSTD_isError(len) || len != want)
-		return ERR_DAMAGED;
-	out->len += len;
-	return 0;
+	return fault_unpack(arrival->dictionary, arrival->packed, arrival->body_bytes, out);
 }

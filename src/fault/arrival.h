@@ -10,9 +10,14 @@
 #define FAULT_HOUR_US INT64_C(3600000000)
 #define FAULT_DAY_US  (FAULT_HOURS * FAULT_HOUR_US)
 
+/* A row has so many sequence numbers: 1 << FAULT_RUN_BITS. On disk; less is for tests. */
+#ifndef FAULT_RUN_BITS
+#define FAULT_RUN_BITS 12
+#endif
+
 enum {
-	FAULT_HOURS = 24,               /* of a day */
-	FAULT_RUN_BITS = 12,            /* a row has so many sequence numbers: 1 << 12 */
+	FAULT_HOURS = 24, /* of a day */
+	FAULT_RUN_REPORTS = 1 << FAULT_RUN_BITS,
 	FAULT_BODY_MAX_BYTES = 8 << 20, /* of an attribute's object, before it is compressed */
 	FAULT_FACTS_MAX = 64,
 };
@@ -57,10 +62,7 @@ void fault_arrival_encode(const struct fault_arrival *arrival, struct buf *out);
 /* ERR_DAMAGED: no program wrote these bytes; ERR_VERSION: a later one did. */
 int fault_arrival_decode(struct slice bytes, struct fault_arrival *arrival) MUST_CHECK;
 
-/* Compresses a body, for `packed`. Returns the number of the dictionary, for `dictionary`. */
-uint64_t fault_body_pack(struct slice body, struct buf *packed);
-/* The body, appended to `out`. ERR_DAMAGED, ERR_VERSION (of a dictionary that is not known),
- * ERR_LIMIT. */
+/* The body, appended to `out` (pack.h). */
 int fault_body_unpack(const struct fault_arrival *arrival, struct buf *out) MUST_CHECK;
 
 #endif

@@ -34,6 +34,7 @@ void fault_book_free(struct fault_book *book)
 	if (!book)
 		return;
 	book_forget(book);
+	book_free_seals(book);
 	book_positions_release(&book->positions);
 	mem_free(book->days);
 	mem_free(book->open.list);
@@ -285,7 +286,7 @@ static bool book_list_fits(void *owner, const struct book_arrived *arrived)
 		if (filter->texts[i].data &&
 		    !slice_equal(filter->texts[i], arrived->arrival.facts.texts[i]))
 			return false;
-	return !filter->search || fault_search_fits(&l->search, &arrived->arrival);
+	return true;
 }
 
 static int book_list_keep(struct book_list *l, const struct book_arrived *arrived)
@@ -354,6 +355,7 @@ static int book_list_run(struct book_list *l, bool (*each)(void *, const struct 
 	const struct fault_list_filter *filter = l->filter;
 	const struct fault_cursor_filter looked = {.fits = book_list_fits,
 						   .owner = l,
+						   .search = filter->search ? &l->search : NULL,
 						   .oldest_us = filter->from_us,
 						   .deadline_us = filter->deadline_us};
 	int64_t newest_us = smaller_of(filter->to_us, filter->after.date_us);

@@ -44,6 +44,10 @@ struct fault_owner_view {
 };
 int fault_book_pass(struct fault_book *book, struct task_queue *queue,
 		    const struct fault_owner_view *view, struct errbuf *e) MUST_CHECK;
+/* Seals runs that a checkpoint has as a whole, and removes arrivals of those that were sealed long
+ * enough ago (seal.c). By the thread of the passes, after each. */
+int fault_book_seal(struct fault_book *book, struct task_queue *queue, int64_t until_ms,
+		    struct errbuf *e) MUST_CHECK;
 /* Something was written for the tenant: a pass has something to do. Any thread. */
 void fault_book_touch(struct fault_book *book);
 /* Whether it was since the last pass began. */

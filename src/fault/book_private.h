@@ -1,6 +1,7 @@
 /* Private to the book: its parts. book.c has its life and its passes, book_read.c what is read of
  * the store, positions.c which arrivals it has, book_count.c what arrivals add up to, cursor.c the
- * arrivals in the order of receipt, groups.c questions about groups, book_write.c the checkpoints.
+ * arrivals in the order of receipt, groups.c questions about groups, book_write.c the checkpoints,
+ * seal.c the sealing of runs.
  * All is called with the lock held, but for what says that it is not. */
 #ifndef FAULT_BOOK_PRIVATE_H
 #define FAULT_BOOK_PRIVATE_H
@@ -29,8 +30,9 @@ struct book_writer {
 	char *holder;
 	bool ended; /* its cell says so: nothing comes after `end` */
 	uint64_t end;
-	bool kept;       /* the last checkpoint has it */
-	bool ending;     /* the checkpoint to come says that it has ended */
+	bool kept;           /* the last checkpoint has it */
+	uint64_t whole_runs; /* so many of its runs the last checkpoint has as a whole */
+	bool ending;         /* the checkpoint to come says that it has ended */
 	int64_t dead_ms; /* by the monotonic clock: since when its session is dead; 0: it is not */
 };
 
@@ -75,6 +77,7 @@ struct fault_book {
 	bool owned;                   /* `version.tenure` is a tenure of this process */
 	int64_t until_ms;             /* by the wall clock: that of the last pass */
 	bool changed;                 /* since the last checkpoint: positions, or lists of days */
+	int64_t caught_ms;            /* monotonic: when the last catching up began */
 	struct fault_tenures tenures;
 	struct book_positions positions;
 	struct fault_day **days; /* those in memory: all that are open, and a few that are not */
@@ -88,6 +91,8 @@ struct fault_book {
 	struct book_arrived *arrived;
 	size_t arrived_count, arrived_room;
 	struct arena arena; /* of what was read: reset with each round */
+	/* Without the lock: the owner's thread alone. NULL: it did not look yet. */
+	struct fault_seals *seals;
 };
 
 struct book_arrived {
@@ -136,6 +141,8 @@ void book_positions_clear(struct book_positions *positions);
 void book_positions_release(struct book_positions *positions);
 /* A copy, for who reads without the lock. */
 void book_positions_copy(struct book_positions *to, const struct book_positions *from);
+/* So many of its runs the book has as a whole. */
+uint64_t book_whole_runs(const struct book_writer *writer);
 struct book_writer *book_find_writer(const struct book_positions *positions, uint64_t writer);
 struct book_writer *book_add_writer(struct book_positions *positions, uint64_t writer);
 /* Whether the book has an arrival. */
@@ -148,6 +155,10 @@ bool book_is_first(const struct book_positions *positions, const struct fault_or
 bool book_first_other(const struct book_positions *positions, const struct fault_order *order,
 		      struct slice id, const struct book_listings *listings,
 		      struct fault_order *first);
+
+/* ---- seal.c ---------------------------------------------------------------------------------- */
+
+void book_free_seals(struct fault_book *book);
 
 /* ---- book_count.c ---------------------------------------------------------------------------- */
 
@@ -184,11 +195,12 @@ int book_cell_take(struct fault_book *book, struct book_cell *cell) MUST_CHECK;
  * that time on. Voids are left out. What is given is without its body. Without the lock, unless the
  * positions are the book's. It is to be freed also after an error. */
 struct fault_cursor_filter {
-	/* Whether an arrival is to be given; it has its body here. NULL: all are. */
+	/* Whether an arrival is to be given. NULL: all are. */
 	bool (*fits)(void *owner, const struct book_arrived *arrived);
 	void *owner;
-	int64_t oldest_us;   /* backward: of those that are older none is looked at */
-	int64_t deadline_us; /* monotonic; 0: none */
+	struct fault_search *search; /* NULL: whatever is in them */
+	int64_t oldest_us;           /* backward: of those that are older none is looked at */
+	int64_t deadline_us;         /* monotonic; 0: none */
 };
 struct fault_cursor;
 int fault_cursor_new(const struct fault_book *book, const struct book_positions *positions,

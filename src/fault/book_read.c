@@ -299,7 +299,11 @@ static int book_restore_once(struct fault_book *book, struct task_queue *queue, 
 	/* Volumes of days that have been closed since may be gone. */
 	if (!err && clock_mono_ms(book->site->clock) - begun_ms >= STORE_QUERY_DEADLINE_MAX_MS)
 		err = ERR_RETRY;
+	for (size_t i = 0; i < book->positions.writer_count; i++)
+		book->positions.writers[i].whole_runs =
+			book_whole_runs(&book->positions.writers[i]);
 	book->restored = !err;
+	book->caught_ms = begun_ms;
 	return err;
 }
 
@@ -521,13 +525,28 @@ static int book_catch_up_once(struct fault_book *book, struct task_queue *queue,
 	return err;
 }
 
+/* Arrivals go a query deadline after a checkpoint that has them. What was caught up with longer ago
+ * may lack some that are gone. Where one process has the store, its own passes have them all. */
+static bool book_is_stale(const struct fault_book *book)
+{
+	return store_is_shared(book->site->store) &&
+	       clock_mono_ms(book->site->clock) - book->caught_ms >= STORE_QUERY_DEADLINE_MAX_MS;
+}
+
 int book_catch_up(struct fault_book *book, struct task_queue *queue, struct errbuf *e)
 {
 	int err = ERR_RETRY;
 	for (int i = 0; i < RESTORES_MAX && err == ERR_RETRY; i++) {
+		int64_t begun_ms = clock_mono_ms(book->site->clock);
+		if (book_is_stale(book))
+			book->restored = book->owned = false;
 		err = book_catch_up_once(book, queue, e);
+		if (!err && book_is_stale(book))
+			err = ERR_RETRY;
 		if (err == ERR_RETRY)
 			book->restored = book->owned = false;
+		if (!err)
+			book->caught_ms = begun_ms;
 	}
 	return err;
 }

@@ -199,13 +199,14 @@ static int book_put_cut(struct book_writing *w, struct fault_version version)
 static void book_note_written_of(struct book_writer *writer)
 {
 	writer->kept = book_is_kept(writer);
-	if (!writer->ending)
-		return;
-	stat_add(STAT_fault_holes, writer->hole_count);
-	writer->ending = false;
-	writer->ended = true;
-	writer->end = writer->next;
-	writer->hole_count = 0;
+	if (writer->ending) {
+		stat_add(STAT_fault_holes, writer->hole_count);
+		writer->ending = false;
+		writer->ended = true;
+		writer->end = writer->next;
+		writer->hole_count = 0;
+	}
+	writer->whole_runs = book_whole_runs(writer);
 }
 
 /* The cell of this checkpoint is there. Whoever read the one before may still be reading volumes of

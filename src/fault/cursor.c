@@ -1,7 +1,9 @@
 /* The arrivals of a book in the order of receipt: those of each writer are in that order already,
- * so they are merged. */
+ * so they are merged. Runs that are sealed are read as segments. */
 #include "base/grow.h"
-#include "fault/book_private.h"
+#include "base/log.h"
+#include "base/stats.h"
+#include "fault/cursor_run.h"
 #include "store/wait.h"
 
 enum {
@@ -18,7 +20,13 @@ struct cursor_writer {
 	struct arena arena; /* of the window */
 	bool over;
 	bool looked;
-	struct fault_order seen; /* the last one that was looked at, if any was */
+	/* The last one that was looked at, if any was. Before the first of a sealed run it is a
+	 * time that comes before all of the run, so the run is not opened before its time has come.
+	 */
+	struct fault_order seen;
+	bool in_sealed; /* `next` is in a run that is sealed, and this is its cell */
+	struct fault_run_cell cell;
+	struct cursor_run *run; /* NULL: it was not opened yet */
 };
 
 struct fault_cursor {
@@ -35,9 +43,20 @@ struct fault_cursor {
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
-/* A slice of a row: from a number on, or backward from before it. */
+static struct fault_sealed_site cursor_site(const struct fault_cursor *cursor)
+{
+	return (struct fault_sealed_site){cursor->book->site, cursor->book->tenant, cursor->queue};
+}
+
+/* What is asked of a run: whether it is sealed, and a slice of its arrivals. */
+struct cursor_question {
+	struct fault_run_question run;
+	struct store_request *arrivals;
+};
+
+/* From a number on, or backward from before it. */
 static int cursor_scan(struct fault_cursor *cursor, uint64_t writer, uint64_t run, uint64_t bound,
-		       size_t limit, struct store_request **request, struct errbuf *e)
+		       size_t limit, struct cursor_question *question, struct errbuf *e)
 {
 	struct fault_parts key, column;
 	struct fault_place place = {writer, run << FAULT_RUN_BITS};
@@ -45,9 +64,10 @@ static int cursor_scan(struct fault_cursor *cursor, uint64_t writer, uint64_t ru
 	fault_arrivals_column(&column, bound);
 	store_read_reset(cursor->read);
 	cursor->read->now_ms = clock_wall_ms(cursor->book->site->clock);
-	*request = store_read_add(cursor->read, STORE_CELL_SCAN);
-	ASSERT(*request); /* the first of an empty arena */
-	struct store_cell_scan *scan = &(*request)->cell_scan;
+	fault_run_ask(&question->run, cursor->read, cursor->book->tenant, place);
+	question->arrivals = store_read_add(cursor->read, STORE_CELL_SCAN);
+	ASSERT(question->arrivals); /* among the first of an empty arena */
+	struct store_cell_scan *scan = &question->arrivals->cell_scan;
 	*scan = (struct store_cell_scan){.table = TABLE_REPORT_ARRIVALS,
 					 .key = key.parts,
 					 .limit = limit,
@@ -58,6 +78,19 @@ static int cursor_scan(struct fault_cursor *cursor, uint64_t writer, uint64_t ru
 		scan->from = column.parts;
 	int err = store_read_wait(cursor->read, cursor->queue);
 	return err ? errbuf_set(e, err, "%s", store_read_sentence(cursor->read, err)) : 0;
+}
+
+/* Lists go on without what is damaged. */
+static void cursor_warn_damaged(const struct fault_cursor *cursor, const char *why)
+{
+	stat_add(STAT_fault_arrivals_damaged, 1);
+	log_warn("faults: a list of reports of tenant " SHOWN " lacks some: %s",
+		 SHOWN_OF(cursor->book->tenant), why);
+}
+
+static bool cursor_is_damage(int err)
+{
+	return err == ERR_DAMAGED || err == ERR_VERSION || err == ERR_LIMIT;
 }
 
 /* Without its body. */
@@ -78,35 +111,57 @@ static int cursor_keep(struct cursor_writer *w, struct fault_arrival *arrival, u
 	return 0;
 }
 
+/* place: of the report in the segment, where the run is sealed. */
+static int cursor_search(struct fault_cursor *cursor, struct cursor_writer *w,
+			 const struct fault_arrival *arrival, size_t place, bool *fits,
+			 struct errbuf *e)
+{
+	struct fault_sealed_site from = cursor_site(cursor);
+	*fits = true;
+	if (!cursor->filter.search)
+		return 0;
+	if (w->run)
+		return cursor_run_fits(&from, w->run, &cursor->filter, place, fits, e);
+	*fits = fault_search_fits(cursor->filter.search, arrival);
+	return 0;
+}
+
 static int cursor_look(struct fault_cursor *cursor, struct cursor_writer *w,
-		       struct fault_arrival *arrival, uint64_t sequence)
+		       struct fault_arrival *arrival, uint64_t sequence, size_t place,
+		       struct errbuf *e)
 {
 	const struct fault_cursor_filter *filter = &cursor->filter;
 	const struct book_arrived arrived = {.arrival = *arrival, .place = {w->writer, sequence}};
+	bool fits;
 	w->over = cursor->backward && arrival->date_us < filter->oldest_us;
 	w->looked = true;
 	w->seen = book_order_of(&arrived);
 	if (w->over || (filter->fits && !filter->fits(filter->owner, &arrived)))
 		return 0;
-	return cursor_keep(w, arrival, sequence);
+	int err = cursor_search(cursor, w, arrival, place, &fits, e);
+	return err || !fits ? err : cursor_keep(w, arrival, sequence);
+}
+
+static bool cursor_is_late(const struct fault_cursor *cursor)
+{
+	struct clock *clock = cursor->book->site->clock;
+	return cursor->filter.deadline_us && clock->mono_us(clock) >= cursor->filter.deadline_us;
 }
 
 static int cursor_take_cells(struct fault_cursor *cursor, struct cursor_writer *w,
-			     const struct store_cell_scan *scan)
+			     const struct store_cell_scan *scan, struct errbuf *e)
 {
-	struct clock *clock = cursor->book->site->clock;
-	int64_t deadline_us = cursor->filter.deadline_us;
 	int err = 0;
 	for (size_t i = 0; i < scan->count && !err && !w->over; i++) {
 		uint64_t sequence = fault_part_number(scan->cells[i].column.part[0]);
 		struct fault_place place = {w->writer, sequence};
 		struct fault_arrival arrival;
-		if (deadline_us && clock->mono_us(clock) >= deadline_us)
+		if (cursor_is_late(cursor))
 			return ERR_TIMEOUT;
 		w->next = cursor->backward ? sequence : sequence + 1;
 		if (book_has(cursor->positions, place) &&
 		    !fault_arrival_decode(scan->cells[i].value, &arrival) && !arrival.is_void)
-			err = cursor_look(cursor, w, &arrival, sequence);
+			err = cursor_look(cursor, w, &arrival, sequence, 0, e);
 	}
 	return err;
 }
@@ -115,6 +170,9 @@ static int cursor_take_cells(struct fault_cursor *cursor, struct cursor_writer *
 static void cursor_leave_run(const struct fault_cursor *cursor, struct cursor_writer *w,
 			     uint64_t run)
 {
+	cursor_run_free(w->run);
+	w->run = NULL;
+	w->in_sealed = false;
 	if (cursor->backward) {
 		w->next = run << FAULT_RUN_BITS;
 		w->over = run == 0;
@@ -124,55 +182,179 @@ static void cursor_leave_run(const struct fault_cursor *cursor, struct cursor_wr
 	}
 }
 
+/* A sealed run begins: what of time it has is known. */
+static void cursor_enter_sealed(const struct fault_cursor *cursor, struct cursor_writer *w,
+				uint64_t run, const struct fault_run_cell *cell)
+{
+	bool past = cursor->backward && cell->last_us < cursor->filter.oldest_us;
+	w->in_sealed = true;
+	w->cell = *cell;
+	if (!cell->reports) {
+		cursor_leave_run(cursor, w, run);
+		return;
+	}
+	w->over = past;
+	w->looked = true;
+	w->seen = cursor->backward ? (struct fault_order){.date_us = cell->last_us + 1}
+				   : (struct fault_order){.date_us = cell->first_us - 1,
+							  .place = {UINT64_MAX, UINT64_MAX}};
+}
+
+static int cursor_take_sealed(struct fault_cursor *cursor, struct cursor_writer *w, uint64_t run,
+			      struct errbuf *e)
+{
+	const struct fault_segment *segment = cursor_run_segment(w->run);
+	size_t at = fault_segment_find(segment, w->next);
+	int err = 0;
+	while (!err && !w->over && w->count < WINDOW) {
+		if (cursor_is_late(cursor))
+			return ERR_TIMEOUT;
+		if (at == (cursor->backward ? 0 : segment->count)) {
+			cursor_leave_run(cursor, w, run);
+			break;
+		}
+		size_t place = cursor->backward ? --at : at++;
+		struct fault_arrival arrival = segment->reports[place].arrival;
+		uint64_t sequence = segment->reports[place].sequence;
+		w->next = cursor->backward ? sequence : sequence + 1;
+		if (book_has(cursor->positions, (struct fault_place){w->writer, sequence}))
+			err = cursor_look(cursor, w, &arrival, sequence, place, e);
+	}
+	return err;
+}
+
+static int cursor_fill_sealed(struct fault_cursor *cursor, struct cursor_writer *w, uint64_t run,
+			      struct errbuf *e)
+{
+	const struct fault_sealed_site from = cursor_site(cursor);
+	int err = 0;
+	if (!w->run)
+		err = cursor_run_open(&from, (struct fault_place){w->writer, run << FAULT_RUN_BITS},
+				      &w->cell, &w->run, e);
+	err = err ? err : cursor_take_sealed(cursor, w, run, e);
+	if (!cursor_is_damage(err))
+		return err;
+	cursor_warn_damaged(cursor, e->text);
+	cursor_leave_run(cursor, w, run);
+	return 0;
+}
+
+static int cursor_fill_arrivals(struct fault_cursor *cursor, struct cursor_writer *w, uint64_t run,
+				struct errbuf *e)
+{
+	struct cursor_question question;
+	struct fault_run_cell cell;
+	int err = cursor_scan(cursor, w->writer, run, w->next, WINDOW, &question, e);
+	if (err)
+		return err;
+	err = fault_run_answer(&question.run, &cell);
+	if (!err) {
+		cursor_enter_sealed(cursor, w, run, &cell);
+		return 0;
+	}
+	if (err != ERR_NOT_FOUND) {
+		cursor_warn_damaged(cursor, "a cell of table report_runs cannot be read");
+		cursor_leave_run(cursor, w, run);
+		return 0;
+	}
+	const struct store_request *arrivals = question.arrivals;
+	err = cursor_take_cells(cursor, w, &arrivals->cell_scan, e);
+	if (err == ERR_LIMIT)
+		errbuf_set(e, err, "reports of one writer take too much memory");
+	if (!err && !w->over && !arrivals->more && arrivals->cell_scan.count < WINDOW)
+		cursor_leave_run(cursor, w, run);
+	return err;
+}
+
 /* Looks at the next slice of a writer, whose window is empty. */
 static int cursor_fill(struct fault_cursor *cursor, struct cursor_writer *w, struct errbuf *e)
 {
-	struct store_request *request;
 	uint64_t at = cursor->backward ? w->next - 1 : w->next;
 	uint64_t run = at >> FAULT_RUN_BITS;
 	arena_reset(&w->arena);
 	w->count = w->at = 0;
-	int err = cursor_scan(cursor, w->writer, run, w->next, WINDOW, &request, e);
-	err = err ? err : cursor_take_cells(cursor, w, &request->cell_scan);
-	if (err == ERR_LIMIT)
-		errbuf_set(e, err, "reports of one writer take too much memory");
+	int err = w->in_sealed ? cursor_fill_sealed(cursor, w, run, e)
+			       : cursor_fill_arrivals(cursor, w, run, e);
 	if (err == ERR_TIMEOUT)
 		errbuf_set(e, err, "the reports could not be looked through in time");
-	if (!err && !w->over && !request->more && request->cell_scan.count < WINDOW)
-		cursor_leave_run(cursor, w, run);
 	w->over = w->over || (cursor->backward && w->next == 0);
 	return err;
 }
 
 /* ---- Where it begins ------------------------------------------------------------------------- */
 
-/* The date of the first arrival from a number on, before `end`. False: there is none. */
+/* What a run says of a time. */
+struct cursor_found {
+	bool there;        /* an arrival, and its date */
+	uint64_t sequence; /* of it */
+	int64_t date_us;
+	bool sealed; /* the run is, and this is its cell */
+	struct fault_run_cell cell;
+};
+
+/* The first arrival of a run from a number on. */
+static int cursor_look_from(struct fault_cursor *cursor, const struct book_writer *writer,
+			    uint64_t *from, struct cursor_found *found, struct errbuf *e)
+{
+	struct cursor_question question;
+	struct fault_arrival arrival;
+	uint64_t run = *from >> FAULT_RUN_BITS;
+	int err = cursor_scan(cursor, writer->writer, run, *from, 1, &question, e);
+	if (err)
+		return err;
+	const struct store_request *arrivals = question.arrivals;
+	err = fault_run_answer(&question.run, &found->cell);
+	found->sealed = !err && found->cell.reports;
+	if (found->sealed)
+		return 0;
+	if (err != ERR_NOT_FOUND || !arrivals->cell_scan.count) {
+		/* Cut before its first: the same again. */
+		bool cut = err == ERR_NOT_FOUND && arrivals->more;
+		*from = cut ? *from : (run + 1) << FAULT_RUN_BITS;
+		return 0;
+	}
+	found->sequence = fault_part_number(arrivals->cell_scan.cells[0].column.part[0]);
+	found->there = found->sequence < writer->next &&
+		       !fault_arrival_decode(arrivals->cell_scan.cells[0].value, &arrival);
+	found->date_us = found->there ? arrival.date_us : 0;
+	*from = found->sequence + 1;
+	return 0;
+}
+
+/* The first from a number on that says anything, before the writer's end. */
 static int cursor_date_from(struct fault_cursor *cursor, const struct book_writer *writer,
-			    uint64_t from, uint64_t *sequence, int64_t *date_us, bool *there,
-			    struct errbuf *e)
+			    uint64_t from, struct cursor_found *found, struct errbuf *e)
 {
 	bool backward = cursor->backward;
 	int err = 0;
-	*there = false;
+	*found = (struct cursor_found){.there = false};
 	cursor->backward = false;
-	while (!err && !*there && from < writer->next) {
-		struct store_request *request;
-		struct fault_arrival arrival;
-		uint64_t run = from >> FAULT_RUN_BITS;
-		err = cursor_scan(cursor, writer->writer, run, from, 1, &request, e);
-		if (err || !request->cell_scan.count) {
-			/* Cut before its first: the same again. */
-			from = !err && request->more ? from : (run + 1) << FAULT_RUN_BITS;
-			continue;
-		}
-		*sequence = fault_part_number(request->cell_scan.cells[0].column.part[0]);
-		*there = *sequence < writer->next &&
-			 !fault_arrival_decode(request->cell_scan.cells[0].value, &arrival);
-		*date_us = *there ? arrival.date_us : 0;
-		from = *sequence + 1;
+	while (!err && !found->there && !found->sealed && from < writer->next) {
+		found->sequence = from;
+		err = cursor_look_from(cursor, writer, &from, found, e);
 	}
 	cursor->backward = backward;
 	return err;
+}
+
+/* The least number in a sealed run whose report is of this time or later; there is one. */
+static int cursor_find_sealed(struct fault_cursor *cursor, const struct book_writer *writer,
+			      const struct cursor_found *found, int64_t date_us, uint64_t *at,
+			      struct errbuf *e)
+{
+	const struct fault_sealed_site from = cursor_site(cursor);
+	const struct fault_place place = {writer->writer, found->sequence};
+	struct cursor_run *run;
+	int err = cursor_run_open(&from, place, &found->cell, &run, e);
+	const struct fault_segment *segment = cursor_run_segment(run);
+	size_t first = fault_segment_find_date(segment, date_us);
+	if (first < segment->count)
+		*at = segment->reports[first].sequence;
+	cursor_run_free(run);
+	if (!cursor_is_damage(err))
+		return err;
+	cursor_warn_damaged(cursor, e->text); /* the run is passed over when it is read */
+	return 0;
 }
 
 /* The least number whose arrival, and all after it, are of this time or later. */
@@ -182,16 +364,23 @@ static int cursor_find(struct fault_cursor *cursor, const struct book_writer *wr
 	uint64_t low = 0, high = writer->next;
 	int err = 0;
 	while (low < high && !err) {
-		uint64_t middle = low + (high - low) / 2, sequence = middle;
-		int64_t seen_us = 0;
-		bool there;
-		err = cursor_date_from(cursor, writer, middle, &sequence, &seen_us, &there, e);
-		if (there && seen_us < date_us)
-			low = sequence + 1;
+		struct cursor_found found;
+		uint64_t middle = low + (high - low) / 2;
+		err = cursor_date_from(cursor, writer, middle, &found, e);
+		uint64_t run = found.sequence & ~(uint64_t)(FAULT_RUN_REPORTS - 1);
+		if (found.sealed && found.cell.last_us < date_us)
+			low = run + FAULT_RUN_REPORTS;
+		else if (found.sealed && found.cell.first_us < date_us) {
+			low = high = run;
+			err = cursor_find_sealed(cursor, writer, &found, date_us, &low, e);
+		} else if (found.there && found.date_us < date_us)
+			low = found.sequence + 1;
+		else if (found.sealed && run <= middle)
+			high = run > low ? run : low;
 		else
 			high = middle;
 	}
-	*at = low;
+	*at = low < writer->next ? low : writer->next;
 	return err;
 }
 
@@ -258,6 +447,7 @@ void fault_cursor_free(struct fault_cursor *cursor)
 	if (!cursor)
 		return;
 	for (size_t i = 0; i < cursor->count; i++) {
+		cursor_run_free(cursor->writers[i]->run);
 		arena_release(&cursor->writers[i]->arena);
 		mem_free(cursor->writers[i]);
 	}

@@ -188,19 +188,28 @@ static void fault_list_books(struct fault *fault)
 	pthread_mutex_unlock(&fault->lock);
 }
 
+static void fault_say_of(struct fault *fault, const struct fault_owned *owned, int err,
+			 const char *what, const struct errbuf *e)
+{
+	struct slice tenant = fault_book_tenant(owned->book);
+	if (!err || err == ERR_RETRY || err == ERR_CANCELLED)
+		return;
+	log_rated(&fault->lines, clock_mono_ms(fault->site.clock), LOG_WARN,
+		  "faults: the reports of tenant " SHOWN " are not %s: %s; the server tries again",
+		  SHOWN_OF(tenant), what, e->text);
+}
+
 static void fault_pass_of(struct fault *fault, struct job *job, struct fault_owned *owned)
 {
 	const struct fault_owner_view view = {
 		.until_ms = fault->until_ms, .is_dead = fault_is_dead, .owner = fault};
 	struct errbuf e = {""};
 	int err = fault_book_pass(owned->book, job_queue(job), &view, &e);
-	if (!err || err == ERR_RETRY || err == ERR_CANCELLED)
+	fault_say_of(fault, owned, err, "counted", &e);
+	if (err)
 		return;
-	struct slice tenant = fault_book_tenant(owned->book);
-	log_rated(&fault->lines, clock_mono_ms(fault->site.clock), LOG_WARN,
-		  "faults: the reports of tenant " SHOWN
-		  " are not counted: %s; the server tries again",
-		  SHOWN_OF(tenant), e.text);
+	err = fault_book_seal(owned->book, job_queue(job), fault->until_ms, &e);
+	fault_say_of(fault, owned, err, "packed close", &e);
 }
 
 /* What is not held now may be another's before it is held again. */

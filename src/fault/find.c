@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "fault/fault.h"
-#include "fault/tables.h"
+#include "fault/sealed.h"
 #include "store/wait.h"
 
 enum {
@@ -126,18 +126,10 @@ static bool find_first_arrival(const struct find_form *form, struct fault_listin
 	return any;
 }
 
-static int find_take(struct find *find, const struct store_cell *cell, struct fault_found *found,
-		     struct errbuf *e)
+static int find_keep_facts(struct find *find, const struct fault_facts *facts,
+			   struct fault_found *found, struct errbuf *e)
 {
-	struct fault_arrival arrival;
-	int err = fault_arrival_decode(cell->value, &arrival);
-	if (!err && arrival.is_void)
-		err = ERR_DAMAGED;
-	err = err ? err : fault_body_unpack(&arrival, &found->body);
-	if (err)
-		return errbuf_set(e, err, "report " SHOWN " cannot be read: %s",
-				  SHOWN_OF(found->id), err_text(err));
-	found->facts = arrival.facts;
+	found->facts = *facts;
 	for (size_t i = 0; i < FAULT_TEXTS; i++) {
 		struct slice *text = &found->facts.texts[i];
 		*text = arena_copy(find->arena, *text);
@@ -147,22 +139,77 @@ static int find_take(struct find *find, const struct store_cell *cell, struct fa
 	return 0;
 }
 
+static int find_say_damaged(const struct fault_found *found, int err, struct errbuf *e)
+{
+	return errbuf_set(e, err, "report " SHOWN " cannot be read: %s", SHOWN_OF(found->id),
+			  err_text(err));
+}
+
+static int find_take(struct find *find, const struct store_cell *cell, struct fault_found *found,
+		     struct errbuf *e)
+{
+	struct fault_arrival arrival;
+	int err = fault_arrival_decode(cell->value, &arrival);
+	if (!err && arrival.is_void)
+		err = ERR_DAMAGED;
+	err = err ? err : fault_body_unpack(&arrival, &found->body);
+	return err ? find_say_damaged(found, err, e)
+		   : find_keep_facts(find, &arrival.facts, found, e);
+}
+
+/* Its run is sealed. */
+static int find_take_sealed(struct find *find, struct task_queue *queue,
+			    const struct fault_run_cell *cell, struct fault_found *found,
+			    struct errbuf *e)
+{
+	const struct fault_sealed_site from = {find->site, find->tenant, queue};
+	uint64_t sequence = found->order.place.sequence;
+	struct fault_run *run;
+	struct buf bodies;
+	buf_init(&bodies, FAULT_BODY_MAX_BYTES);
+	int err = fault_run_open(&from, found->order.place, cell, &run, e);
+	size_t at = err ? 0 : fault_segment_find(&run->segment, sequence);
+	const struct fault_sealed *report = &run->segment.reports[at];
+	if (!err && (at == run->segment.count || report->sequence != sequence))
+		err = errbuf_set(e, ERR_NOT_FOUND, "report " SHOWN " is there no more",
+				 SHOWN_OF(found->id));
+	err = err ? err : fault_run_read_block(&from, run, report->block, &bodies, e);
+	if (!err) {
+		struct slice body = fault_sealed_body(report, &bodies);
+		err = buf_append(&found->body, body.data, body.len);
+		err = err ? err : find_keep_facts(find, &report->arrival.facts, found, e);
+	}
+	fault_run_free(run);
+	buf_release(&bodies);
+	return err;
+}
+
 static int find_read_arrival(struct find *find, struct task_queue *queue, struct fault_found *found,
 			     struct errbuf *e)
 {
 	struct fault_parts key, column;
+	struct fault_run_question question;
+	struct fault_run_cell cell;
 	fault_arrivals_key(&key, find->tenant, found->order.place);
 	fault_arrivals_column(&column, found->order.place.sequence);
 	find_begin_read(find);
+	fault_run_ask(&question, find->read, find->tenant, found->order.place);
 	struct store_request *request = store_read_add(find->read, STORE_CELL_GET);
-	ASSERT(request); /* the first of an empty arena */
+	ASSERT(request); /* among the first of an empty arena */
 	request->cell_get = (struct store_cell_get){
 		.table = TABLE_REPORT_ARRIVALS, .key = key.parts, .column = column.parts};
 	int err = find_wait(find, queue, e);
-	if (!err && !request->cell_get.found)
-		err = errbuf_set(e, ERR_NOT_FOUND, "report " SHOWN " is there no more",
-				 SHOWN_OF(found->id));
-	return err ? err : find_take(find, &request->cell_get.cell, found, e);
+	if (err)
+		return err;
+	err = fault_run_answer(&question, &cell);
+	if (!err)
+		return find_take_sealed(find, queue, &cell, found, e);
+	if (err != ERR_NOT_FOUND)
+		return find_say_damaged(found, err, e);
+	if (!request->cell_get.found)
+		return errbuf_set(e, ERR_NOT_FOUND, "report " SHOWN " is there no more",
+				  SHOWN_OF(found->id));
+	return find_take(find, &request->cell_get.cell, found, e);
 }
 
 static int find_see_attachment(const struct store_cell *cell, struct find *find,

@@ -10,8 +10,8 @@ enum {
 	READ_MAX_BYTES = 64 << 20, /* FAULT_ITEMS_MAX ids, each with some arrivals */
 	WRITE_MAX_BYTES = 48 << 20,
 	/* Reports that are being written, and voids that are to be: readers look for what comes
-	 * next in two rows, so fewer than a row has. */
-	IN_FLIGHT_MAX = 4000,
+	 * next in two rows, so no more than a row has. */
+	IN_FLIGHT_MAX = FAULT_RUN_REPORTS,
 	LISTINGS_MAX = 64,
 	CLOCK_BACK_US = 1000000, /* a clock that is set back by more begins a writer */
 };

@@ -44,6 +44,14 @@ void book_positions_copy(struct book_positions *to, const struct book_positions 
 	}
 }
 
+uint64_t book_whole_runs(const struct book_writer *writer)
+{
+	if (writer->ended && writer->next >= writer->end && !writer->hole_count)
+		return (writer->end + FAULT_RUN_REPORTS - 1) >> FAULT_RUN_BITS;
+	uint64_t whole = writer->hole_count ? writer->holes[0] : writer->next;
+	return whole >> FAULT_RUN_BITS;
+}
+
 /* The place of a writer, or where it would be. */
 static size_t book_writer_place(const struct book_positions *positions, uint64_t writer)
 {

@@ -104,24 +104,58 @@ static bool search_look_at_body(struct fault_search *search)
 	return event == JSON_END;
 }
 
-bool fault_search_fits(struct fault_search *search, const struct fault_arrival *arrival)
+static void search_begin(struct fault_search *search, const struct fault_arrival *arrival)
 {
-	buf_clear(&search->body);
 	words_matcher_begin(&search->matcher);
-	if (!search->matcher.query->count)
-		return true;
 	words_match(&search->matcher, arrival->id);
 	words_match_value(&search->matcher, SLICE("id"), arrival->id);
 	for (enum fault_text i = 0; i < FAULT_TEXTS; i++)
 		words_match_value(&search->matcher, slice_of(fault_text_name(i)),
 				  arrival->facts.texts[i]);
-	/* The id stands behind the body, for what may fit. */
-	if (fault_body_unpack(arrival, &search->body))
-		return false;
+}
+
+/* The body is in search->body. The id stands behind it, for what may fit. */
+static bool search_fits(struct fault_search *search, const struct fault_arrival *arrival)
+{
 	size_t body_len = search->body.len;
+	search_begin(search, arrival);
 	buf_append(&search->body, arrival->id.data, arrival->id.len);
 	if (!words_matcher_may_fit(&search->matcher, buf_slice(&search->body)))
 		return false;
 	search->body.len = body_len;
 	return search_look_at_body(search) && words_matcher_fits(&search->matcher);
+}
+
+bool fault_search_fits(struct fault_search *search, const struct fault_arrival *arrival)
+{
+	if (!search->matcher.query->count)
+		return true;
+	buf_clear(&search->body);
+	return !fault_body_unpack(arrival, &search->body) && search_fits(search, arrival);
+}
+
+bool fault_search_fits_body(struct fault_search *search, const struct fault_arrival *arrival,
+			    struct slice body)
+{
+	if (!search->matcher.query->count)
+		return true;
+	buf_clear(&search->body);
+	return !buf_append(&search->body, body.data, body.len) && search_fits(search, arrival);
+}
+
+void fault_search_add_words(struct words_set *set, struct arena *arena,
+			    const struct fault_arrival *arrival, struct slice body)
+{
+	struct json_reader reader;
+	enum json_event event;
+	words_set_add(set, arrival->id);
+	for (enum fault_text i = 0; i < FAULT_TEXTS; i++)
+		words_set_add(set, arrival->facts.texts[i]);
+	arena_reset(arena);
+	json_reader_init(&reader, body, arena);
+	for (event = json_next(&reader); event != JSON_BAD && event != JSON_END;
+	     event = json_next(&reader)) {
+		if (event == JSON_STRING || event == JSON_NUMBER)
+			words_set_add(set, reader.text);
+	}
 }

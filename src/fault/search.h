@@ -7,7 +7,7 @@
 #define FAULT_SEARCH_H
 
 #include "fault/arrival.h"
-#include "words/query.h"
+#include "words/filter.h"
 
 struct fault_search {
 	struct words_matcher matcher;
@@ -18,7 +18,13 @@ struct fault_search {
 /* The query is the caller's. */
 void fault_search_init(struct fault_search *search, const struct words_query *query);
 void fault_search_release(struct fault_search *search);
-/* Whether a report fits. One whose body cannot be read does not. */
+/* Whether a report fits, whose body is packed in the arrival; or one with this body. One whose body
+ * cannot be read does not. */
 bool fault_search_fits(struct fault_search *search, const struct fault_arrival *arrival);
+bool fault_search_fits_body(struct fault_search *search, const struct fault_arrival *arrival,
+			    struct slice body);
+/* Adds all words of a report, and of its values, that a search could find. The arena is reset. */
+void fault_search_add_words(struct words_set *set, struct arena *arena,
+			    const struct fault_arrival *arrival, struct slice body);
 
 #endif

@@ -44,6 +44,26 @@ void fault_attachments_column(struct fault_parts *to, uint64_t sequence,
 					  tables_number(to->numbers[2], number)}};
 }
 
+void fault_segments_column(struct fault_parts *to, uint64_t name, enum fault_segment_part part,
+			   uint64_t number)
+{
+	to->parts = (struct store_parts){{tables_number(to->numbers[0], name),
+					  tables_number(to->numbers[1], part),
+					  tables_number(to->numbers[2], number)}};
+}
+
+void fault_runs_key(struct fault_parts *to, struct slice tenant)
+{
+	to->parts = (struct store_parts){{tenant}};
+}
+
+void fault_runs_column(struct fault_parts *to, struct fault_place place)
+{
+	to->parts = (struct store_parts){
+		{tables_number(to->numbers[0], place.writer),
+		 tables_number(to->numbers[1], place.sequence >> FAULT_RUN_BITS)}};
+}
+
 void fault_oops_key(struct fault_parts *to, struct slice tenant, struct slice id)
 {
 	uint64_t shard = hash64(id.data, id.len, 0) & ((1 << SHARD_BITS) - 1);

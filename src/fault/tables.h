@@ -22,6 +22,13 @@ void fault_arrivals_column(struct fault_parts *to, uint64_t sequence);
 /* Their rows are those of arrivals. */
 void fault_attachments_column(struct fault_parts *to, uint64_t sequence,
 			      enum fault_attachment_part part, uint64_t number);
+/* Their rows are those of arrivals, too. */
+enum fault_segment_part { FAULT_SEGMENT_DIRECTORY, FAULT_SEGMENT_FILTERS, FAULT_SEGMENT_BLOCK };
+void fault_segments_column(struct fault_parts *to, uint64_t name, enum fault_segment_part part,
+			   uint64_t number);
+void fault_runs_key(struct fault_parts *to, struct slice tenant);
+/* The run of this place. */
+void fault_runs_column(struct fault_parts *to, struct fault_place place);
 void fault_oops_key(struct fault_parts *to, struct slice tenant, struct slice id);
 /* Of an arrival; the first and, with `after`, the one after the last that an id may have. */
 void fault_oops_column(struct fault_parts *to, struct slice id, struct fault_place place);

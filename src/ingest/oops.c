@@ -1,5 +1,6 @@
 #include "ingest/oops.h"
 
+#include "fault/pack.h"
 #include "ingest/oops_reading.h"
 #include "store/schema.h"
 #include "wire/oops_document.h"
@@ -116,7 +117,7 @@ static int oops_keep(struct oops_reading *r, const struct fault_report *read,
 static int oops_pack(struct oops_reading *r, const struct fault_report *read, struct errbuf *why)
 {
 	buf_clear(&r->packed);
-	r->dictionary = fault_body_pack(read->body, &r->packed);
+	r->dictionary = fault_pack(read->body, &r->packed);
 	if (!r->packed.failed && r->packed.len <= OOPS_PACKED_MAX_BYTES)
 		return 0;
 	return errbuf_set(why, ERR_LIMIT,

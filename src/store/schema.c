@@ -245,6 +245,22 @@ const struct table_def schema[TABLE_COUNT] = {
 		.column_count = 3,
 		.column = {{"sequence", PART_U64}, {"part", PART_U64}, {"number", PART_U64}},
 	},
+	[TABLE_REPORT_SEGMENTS] = {
+		.name = "report_segments", .kind = TABLE_CELLS, .cell_kind = CELL_STAMPED,
+		.place = PLACE_SHARED,
+		.help = "Fault reports of full runs, packed close.",
+		.key_count = 3,
+		.key = {{"tenant", PART_TEXT}, {"writer", PART_U64}, {"run", PART_U64}},
+		.column_count = 3,
+		.column = {{"segment", PART_U64}, {"part", PART_U64}, {"number", PART_U64}},
+	},
+	[TABLE_REPORT_RUNS] = {
+		.name = "report_runs", .kind = TABLE_CELLS, .cell_kind = CELL_STAMPED,
+		.place = PLACE_SHARED,
+		.help = "Which runs of reports are packed close, and where.",
+		.key_count = 1, .key = {{"tenant", PART_TEXT}},
+		.column_count = 2, .column = {{"writer", PART_U64}, {"run", PART_U64}},
+	},
 };
 /* clang-format on */
 

@@ -4,6 +4,7 @@ turns. Both hold one report of each group before the rounds begin, so that group
 import json
 import os
 import random
+import re
 import shutil
 import socket
 import statistics
@@ -47,11 +48,23 @@ class FaultServer(Granary):
     def report_bytes(self):
         return self.stats()["usedBytes"]
 
+    def wait_sealed(self):
+        """Until all that it has sealed lies nowhere else: five minutes later."""
+        deadline = time.monotonic() + 600
+        while self.metric("fault_runs_sealed") != self.metric("fault_runs_cleared"):
+            if time.monotonic() > deadline:
+                sys.exit("bench: arrivals of sealed runs stay")
+            time.sleep(2)
+
+    def metric(self, name):
+        return int(re.search(rf"^granary_{name}_total (\d+)$", self.get("/metrics")[1].decode(),
+                             re.MULTILINE)[1])
+
 
 # Reports that a round sends. bugsink is sent the first ones of those that Granary is sent: it takes
 # as long for some hundred as Granary for some thousands, and CPU time is counted in hundredths of a
-# second.
-COUNTS = {"5 KB": {FaultServer: 5000, Bugsink: 150}, "50 KB": {FaultServer: 1000, Bugsink: 60}}
+# second. Granary seals each 4,096.
+COUNTS = {"5 KB": {FaultServer: 8192, Bugsink: 150}, "50 KB": {FaultServer: 4096, Bugsink: 60}}
 READS = {FaultServer: 1000, Bugsink: 60}
 SEARCHES = 10
 # Those that a round sends before, and which do not count: bugsink loads its parts as they are used.
@@ -168,9 +181,9 @@ class Faults:
                   f"sent as {statistics.mean(len(e[2]) for e in envelopes):,.0f}")
 
     def load(self, server, envelopes):
-        """Seconds until all are in, CPU seconds until it is quiet again, bytes that were added."""
+        """Seconds until all are in, CPU seconds until it is quiet again."""
         expected = server.reports() + len(envelopes)
-        stored, cpu_s, begun = server.report_bytes(), server.cpu_s(), time.monotonic()
+        cpu_s, begun = server.cpu_s(), time.monotonic()
         send(server, [body for _, _, body in envelopes])
         while server.reports() < expected:
             if time.monotonic() > begun + 300:
@@ -178,13 +191,13 @@ class Faults:
             time.sleep(0.2)
         seconds = time.monotonic() - begun
         server.wait_quiet()
-        return seconds, server.cpu_s() - cpu_s, server.report_bytes() - stored
+        return seconds, server.cpu_s() - cpu_s
 
     def known_groups(self, peer):
         """Fills the folder with which each of its rounds begins."""
         server = peer(self.bench.work)
         server.wait_quiet()
-        _, cpu_s, _ = self.load(server, self.firsts)
+        _, cpu_s = self.load(server, self.firsts)
         self.bench.note(peer, "first reports of groups per CPU-s", len(self.firsts) / cpu_s)
         if peer is Bugsink and server.groups() != self.group_count:
             sys.exit(f"bench: bugsink found {server.groups()} groups, not {self.group_count}")
@@ -199,9 +212,8 @@ class Faults:
         self.load(server, self.warming)
         for size, count in self.counts.items():
             envelopes = self.sent[size][:count[peer]]
-            seconds, cpu_s, stored = self.load(server, envelopes)
+            seconds, cpu_s = self.load(server, envelopes)
             note(peer, f"reports of {size} per CPU-s", len(envelopes) / cpu_s)
-            note(peer, f"bytes a report of {size}", stored / len(envelopes))
             if size == "5 KB":
                 note(peer, "reports of 5 KB per s", len(envelopes) / seconds)
                 note(peer, "RssAnon after reports", server.anon_bytes())
@@ -209,6 +221,23 @@ class Faults:
                 if peer is FaultServer:
                     self.search(server, envelopes)
         server.stop()
+
+    def stored(self, peer):
+        """In a directory of its own for each size, from the empty one on. Once in a run, since it
+        takes minutes."""
+        begun = []
+        for size, count in self.counts.items():
+            server = peer(self.bench.work)
+            server.wait_quiet()
+            begun.append((server, size, count[peer], server.report_bytes()))
+            self.load(server, self.sent[size][:count[peer]])
+        for server, size, count, before in begun:
+            if peer is FaultServer:
+                server.wait_sealed()
+            self.bench.note(peer, f"bytes a report of {size}",
+                            (server.report_bytes() - before) / count)
+            server.end()
+            server.remove()
 
     def search(self, server, envelopes):
         """For a word of the first report that was sent: all others are looked at before it. bugsink
@@ -253,6 +282,9 @@ class Faults:
             print(f"{self.group_count:,} groups, each of them new")
             for peer in self.peers:
                 self.known_groups(peer)
+            for peer in self.peers:
+                print(f"bytes of reports, {peer.name}")
+                self.stored(peer)
             for round_ in range(self.bench.options.rounds):
                 print(f"fault reports, round {round_ + 1} of {self.bench.options.rounds}")
                 for peer in self.peers:

@@ -1,6 +1,7 @@
 /* Cells of faults as doc/format-faults.md has them, and the summary of a day. */
 #include "fault_harness.h"
 
+#include "fault/pack.h"
 #include "fault/tables.h"
 #include "fault/versioned.h"
 
@@ -111,7 +112,7 @@ static void bodies_are_packed(UNUSED void **state)
 	struct buf packed, out;
 	buf_init(&packed, 1000);
 	buf_init(&out, 1000);
-	arrival.dictionary = fault_body_pack(SLICE(body), &packed);
+	arrival.dictionary = fault_pack(SLICE(body), &packed);
 	assert_int_equal(arrival.dictionary, 1);
 	assert_true(packed.len < sizeof(body) - 1);
 	arrival.packed = buf_slice(&packed);
@@ -159,7 +160,7 @@ static void a_small_report_is_packed_by_the_dictionary(UNUSED void **state)
 		"\"version\":\"2.75.0\"}],\"version\":\"2.75.0\"}}";
 	struct buf packed;
 	buf_init(&packed, 2000);
-	fault_body_pack(SLICE(body), &packed);
+	fault_pack(SLICE(body), &packed);
 	/* 413 bytes, of which `zstd -3` makes 281 without a dictionary, and 70 with this one. */
 	assert_true(packed.len < 140);
 	buf_release(&packed);

@@ -138,7 +138,10 @@ struct client {
 	size_t count;
 	struct report {
 		unsigned id, content;
-		char text[24];
+		char text[24]; /* the id, which is its body, too */
+		char packed[64];
+		size_t packed_len;
+		uint64_t dictionary;
 	} reports[ITEMS];
 	struct fault_item items[ITEMS];
 	struct fault_submission submission;
@@ -198,12 +201,14 @@ struct model {
 	size_t looks;
 	struct arrival *arrivals; /* by tenant, then in the order of receipt */
 	size_t arrival_count, arrival_room;
+	size_t sealed; /* of them */
+	size_t twice;  /* of these, whose arrival is still there */
 	struct ack *acks;
 	size_t ack_count, acks_seen; /* seen: of them is known that they are right */
 	size_t passes;               /* that were begun */
 	size_t pass_of[TENANTS];     /* the number of the last that ended well */
 	size_t watch;                /* for so many steps it is looked at more often */
-	bool faulty, rests;
+	bool faulty, rests, seals;
 
 	uint64_t answers, exact; /* that were compared, and those with nothing between */
 	char failure[512];
@@ -261,7 +266,7 @@ extern const struct slice tenant_names[TENANTS];
 struct run {
 	size_t steps;
 	bool trace;
-	uint64_t answers, exact, arrivals, wrong; /* seen; and seeds */
+	uint64_t answers, exact, arrivals, sealed, wrong; /* seen; and seeds */
 };
 
 /* Whether the seed goes well; if not, `how` says what is wrong. */

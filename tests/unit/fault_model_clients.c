@@ -1,6 +1,8 @@
 /* Of the model of faults: who sends reports, and what is in them. */
 #include "fault_model.h"
 
+#include "fault/pack.h"
+
 static const struct slice contexts[CONTEXTS] = {SLICE(""), SLICE("c"), SLICE("c:1"), SLICE("c\\2")};
 static const struct slice exceptions[EXCEPTIONS] = {SLICE(""), SLICE("E"), SLICE("F:x"),
 						    SLICE("G\x01")};
@@ -72,17 +74,28 @@ static unsigned some_id(struct model *m)
 	return m->next_id;
 }
 
+static void choose_report(struct model *m, struct report *report)
+{
+	struct buf packed;
+	report->id = some_id(m);
+	report->content = (unsigned)pick(m, m->contents);
+	snprintf(report->text, sizeof(report->text), "id%u", report->id);
+	buf_init(&packed, 1024);
+	report->dictionary = fault_pack(slice_of(report->text), &packed);
+	ASSERT(!packed.failed && packed.len <= sizeof(report->packed));
+	report->packed_len = packed.len;
+	memcpy(report->packed, packed.data, packed.len);
+	buf_release(&packed);
+}
+
 static void choose_reports(struct client *c)
 {
 	struct model *m = c->model;
 	c->tenant = (unsigned)pick(m, TENANTS * 2) % (TENANTS + 1) % TENANTS;
 	c->count = chance(m, m->many) ? 1 + pick(m, ITEMS) : 1;
 	for (size_t i = 0; i < c->count; i++) {
-		struct report *report = &c->reports[i];
-		report->id = some_id(m);
-		report->content = (unsigned)pick(m, m->contents);
-		snprintf(report->text, sizeof(report->text), "id%u", report->id);
-		m->sent[c->tenant][report->id] = true;
+		choose_report(m, &c->reports[i]);
+		m->sent[c->tenant][c->reports[i].id] = true;
 	}
 }
 
@@ -147,8 +160,9 @@ void client_begin(struct client *c)
 				  .statements = content.statements,
 				  .attachments = c->reports[i].content % 2},
 			.attachments = &file,
-			.body_bytes = 1,
-			.packed = SLICE("x"),
+			.dictionary = c->reports[i].dictionary,
+			.body_bytes = strlen(c->reports[i].text),
+			.packed = {c->reports[i].packed, c->reports[i].packed_len},
 			.date_us = INT64_MIN,
 		};
 		for (size_t t = 0; t < FAULT_TEXTS; t++)

@@ -68,6 +68,11 @@ static void do_pass(struct process *p, struct task_queue *queue, unsigned tenant
 	      err ? e.text : "");
 	if (!err && m->pass_of[tenant] < number)
 		m->pass_of[tenant] = number;
+	if (!err && m->seals) {
+		err = fault_book_seal(p->books[tenant], queue, p->until_ms, &e);
+		trace(m, "%s: seals of %s, error %d %s", p->name, tenant_names[tenant].data, err,
+		      err ? e.text : "");
+	}
 	if (err && (m->rests || err == ERR_DAMAGED || err == ERR_INVALID || err == ERR_VERSION) &&
 	    err != ERR_RETRY && err != ERR_TIMEOUT)
 		differ(m, "a pass of %s ends with error %d: %s", p->name, err, e.text);

@@ -312,6 +312,7 @@ static void choose_clients(struct model *m)
 	m->takers = 1 + (unsigned)pick(m, m->process_count);
 	for (size_t i = 0; i < CLIENTS; i++)
 		m->clients[i].model = m;
+	m->seals = chance(m, 70);
 }
 
 static void begin(struct model *m, uint64_t seed, const struct run *run)
@@ -376,6 +377,7 @@ bool run_seed(struct run *run, uint64_t seed, char *how, size_t how_bytes)
 	run->answers += m->answers;
 	run->exact += m->exact;
 	run->arrivals += m->arrival_count;
+	run->sealed += m->sealed;
 	run->wrong += !right;
 	end(m);
 	mem_free(m);

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "words/query.h"
+#include "words/filter.h"
 
 enum { WORDS_MAX = 12 };
 
@@ -175,6 +175,98 @@ static void what_is_no_query(void **state)
 	}
 }
 
+static struct words_query parse(const char *text, struct arena *arena)
+{
+	struct words_query query;
+	struct errbuf e;
+	assert_int_equal(words_query_parse(slice_of(text), arena, &query, &e), 0);
+	return query;
+}
+
+static bool may_fit(struct slice filter, const char *text)
+{
+	struct arena arena;
+	arena_init(&arena, 1 << 20);
+	struct words_query query = parse(text, &arena);
+	bool may = words_filter_may_fit(filter, &query);
+	arena_release(&arena);
+	return may;
+}
+
+static struct slice filter_of(const char *const *texts, size_t count, struct buf *to)
+{
+	struct words_set set;
+	words_set_init(&set);
+	for (size_t i = 0; i < count; i++)
+		words_set_add(&set, slice_of(texts[i]));
+	words_filter_put(&set, to);
+	words_set_release(&set);
+	return buf_slice(to);
+}
+
+/* Bits by an XXH3 of another's (Python's xxhash): the probes are hash + i * (hash >> 32 | 1) *
+ * 0x9e3779b97f4a7c15, of which the upper bits choose. */
+static void a_filter_is_as_the_page_has_it(void **state)
+{
+	static const char *const lock[] = {"Lock"}, *const key[] = {"KeyError"};
+	struct buf bytes;
+	(void)state;
+	buf_init(&bytes, 100);
+	assert_memory_equal(filter_of(lock, 1, &bytes).data, "\x55\x2a", 2);
+	assert_int_equal(bytes.len, 2);
+	buf_clear(&bytes);
+	assert_memory_equal(filter_of(key, 1, &bytes).data, "\x52\xb5\xad\x5a", 4);
+	assert_int_equal(bytes.len, 4);
+	buf_release(&bytes);
+}
+
+static void a_filter_excludes_what_lacks_a_word(void **state)
+{
+	static const char *const texts[] = {"Lock wait timeout; 1205", "DeadlockError in db-1"};
+	struct buf bytes;
+	(void)state;
+	buf_init(&bytes, 1000);
+	struct slice filter = filter_of(texts, ARRAY_LEN(texts), &bytes);
+	assert_true(may_fit(filter, "lock"));
+	assert_true(may_fit(filter, "deadlock \"db 1\" -nothing"));
+	assert_true(may_fit(filter, "host:\"wait 1205\" tag:true"));
+	assert_true(may_fit(filter, ""));
+	assert_true(may_fit(SLICE(""), "nothing"));
+	/* None of these is one of the few that are answered with maybe. */
+	assert_false(may_fit(filter, "nothing"));
+	assert_false(may_fit(filter, "lock nothing"));
+	assert_false(may_fit(filter, "\"lock nothing\""));
+	assert_false(may_fit(filter, "host:nothing"));
+	buf_release(&bytes);
+}
+
+/* 7 probes of 10 bits a word: 0.8 %. */
+static void a_filter_seldom_says_maybe(void **state)
+{
+	struct words_set set;
+	struct buf bytes;
+	char text[24];
+	size_t maybes = 0;
+	(void)state;
+	words_set_init(&set);
+	buf_init(&bytes, 1 << 20);
+	for (unsigned i = 0; i < 5000; i++) {
+		snprintf(text, sizeof(text), "word%u", i);
+		words_set_add(&set, slice_of(text));
+	}
+	words_filter_put(&set, &bytes);
+	assert_int_equal(bytes.len, 6250);
+	for (unsigned i = 0; i < 10000; i++) {
+		snprintf(text, sizeof(text), "word%u", i);
+		bool may = may_fit(buf_slice(&bytes), text);
+		assert_true(may || i >= 5000);
+		maybes += may && i >= 5000;
+	}
+	assert_in_range(maybes, 10, 75);
+	buf_release(&bytes);
+	words_set_release(&set);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -182,6 +274,9 @@ int main(void)
 		cmocka_unit_test(parts_of_camel_case),
 		cmocka_unit_test(all_terms_have_to_hold),
 		cmocka_unit_test(what_is_no_query),
+		cmocka_unit_test(a_filter_is_as_the_page_has_it),
+		cmocka_unit_test(a_filter_excludes_what_lacks_a_word),
+		cmocka_unit_test(a_filter_seldom_says_maybe),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -74,6 +74,18 @@ PLANTS = {
     "cleared_early": ("volumes go as soon as the day is closed in memory", [
         (F + "book_write.c", "\t\tif (day->due_ms > now_ms)",
          "\t\tif (!PLANTED(cleared_early) && day->due_ms > now_ms)")]),
+    "arrivals_early": ("arrivals go as soon as their run is sealed", [
+        (F + "seal.c", "clock_mono_ms(book->site->clock) + STORE_QUERY_DEADLINE_MAX_MS};",
+         "clock_mono_ms(book->site->clock) +\n"
+         "\t\t(PLANTED(arrivals_early) ? 0 : STORE_QUERY_DEADLINE_MAX_MS)};")]),
+    "cell_early": ("the cell of a sealed run is written before its directory", [
+        (F + "seal.c", "\terr = err ? err : seal_put_directory(s);",
+         "\ts->cell.chunks = PLANTED(cell_early);\n"
+         "\tif (PLANTED(cell_early) && !err)\n\t\terr = seal_put_cell(s);\n"
+         "\ts->cell.chunks = 0;\n\terr = err ? err : seal_put_directory(s);")]),
+    "stale_kept": ("a book goes on from where it was long ago", [
+        (F + "book_read.c", "\treturn store_is_shared(book->site->store) &&",
+         "\treturn !PLANTED(stale_kept) && store_is_shared(book->site->store) &&")]),
     "ended_early": ("a writer has ended as soon as its process is dead", [
         (F + "book.c", "\t\t\twriter->ending = now_ms - writer->dead_ms > DAY_MS;",
          "\t\t\twriter->ending =\n"
@@ -151,4 +163,4 @@ PLANTS = {
          "\t\terr = err ? err : book_load_groups(book, queue, day, e);")]),
 }
 
-SOON = {"stamp_late", "book_early", "not_entered", "file_late"}
+SOON = {"stamp_late", "book_early", "not_entered", "file_late", "arrivals_early"}

@@ -1,0 +1,199 @@
+#include "fault/sealed.h"
+
+#include "fault/put.h"
+#include "store/wait.h"
+
+enum {
+	FILTERS_MAX_BYTES = 32 << 20,
+	READ_MAX_BYTES = 2 * STORE_VALUE_MAX_BYTES,
+};
+
+/* ---- Which runs are sealed ------------------------------------------------------------------- */
+
+void fault_run_ask(struct fault_run_question *question, struct store_read *read,
+		   struct slice tenant, struct fault_place place)
+{
+	fault_runs_key(&question->key, tenant);
+	fault_runs_column(&question->column, place);
+	question->request = store_read_add(read, STORE_CELL_GET);
+	ASSERT(question->request); /* among the first of an empty arena */
+	question->request->cell_get = (struct store_cell_get){.table = TABLE_REPORT_RUNS,
+							      .key = question->key.parts,
+							      .column = question->column.parts};
+}
+
+int fault_run_answer(const struct fault_run_question *question, struct fault_run_cell *cell)
+{
+	const struct store_cell_get *get = &question->request->cell_get;
+	return get->found ? fault_run_cell_decode(get->cell.value, cell) : ERR_NOT_FOUND;
+}
+
+/* ---- Parts ----------------------------------------------------------------------------------- */
+
+/* Gives the cells of a part, in their order. */
+static int sealed_read_part(const struct fault_sealed_site *from, const struct fault_run *run,
+			    enum fault_segment_part part,
+			    int (*each)(void *owner, const struct store_cell *cell), void *owner,
+			    struct errbuf *e)
+{
+	struct fault_parts key, first, after;
+	struct store_read *read = store_read_new(from->site->store, READ_MAX_BYTES);
+	struct store_request *request = store_read_add(read, STORE_CELL_SCAN);
+	int err;
+	ASSERT(request); /* the first of an empty arena */
+	fault_arrivals_key(&key, from->tenant, run->place);
+	fault_segments_column(&first, run->cell.name, part, 0);
+	fault_segments_column(&after, run->cell.name, part + 1, 0);
+	request->cell_scan = (struct store_cell_scan){.table = TABLE_REPORT_SEGMENTS,
+						      .key = key.parts,
+						      .from = first.parts,
+						      .to = after.parts};
+	read->now_ms = clock_wall_ms(from->site->clock);
+	do {
+		err = store_read_wait(read, from->queue);
+		if (err)
+			errbuf_set(e, err, "%s", store_read_sentence(read, err));
+		for (size_t i = 0; i < request->cell_scan.count && !err; i++)
+			err = each(owner, &request->cell_scan.cells[i]);
+	} while (!err && request->more);
+	store_read_free(read);
+	return err;
+}
+
+static int sealed_say(const struct fault_sealed_site *from, const struct fault_run *run, int err,
+		      struct errbuf *e)
+{
+	return errbuf_set(e, err,
+			  "reports %llu to %llu of writer %016llx of tenant " SHOWN
+			  " (table report_segments) cannot be read: %s",
+			  (unsigned long long)run->place.sequence,
+			  (unsigned long long)run->place.sequence + FAULT_RUN_REPORTS - 1,
+			  (unsigned long long)run->place.writer, SHOWN_OF(from->tenant),
+			  err_text(err));
+}
+
+struct sealed_chunks {
+	struct buf bytes;
+	uint64_t count;
+};
+
+static int sealed_take_chunk(void *owner, const struct store_cell *cell)
+{
+	struct sealed_chunks *chunks = owner;
+	if (fault_part_number(cell->column.part[2]) != chunks->count)
+		return ERR_DAMAGED;
+	chunks->count++;
+	return buf_append(&chunks->bytes, cell->value.data, cell->value.len);
+}
+
+int fault_run_open(const struct fault_sealed_site *from, struct fault_place place,
+		   const struct fault_run_cell *cell, struct fault_run **to, struct errbuf *e)
+{
+	struct fault_run *run = mem_zalloc(sizeof(*run));
+	struct sealed_chunks chunks = {.count = 0};
+	*to = run;
+	run->place = (struct fault_place){place.writer,
+					  place.sequence & ~(uint64_t)(FAULT_RUN_REPORTS - 1)};
+	run->cell = *cell;
+	arena_init(&run->filters_arena, FILTERS_MAX_BYTES);
+	buf_init(&chunks.bytes, FAULT_DIRECTORY_MAX_BYTES);
+	int err =
+		sealed_read_part(from, run, FAULT_SEGMENT_DIRECTORY, sealed_take_chunk, &chunks, e);
+	if (!err && chunks.count != cell->chunks)
+		err = ERR_DAMAGED;
+	err = err ? err : fault_segment_decode(buf_slice(&chunks.bytes), &run->segment);
+	if (!err && run->segment.count != cell->reports)
+		err = ERR_DAMAGED;
+	buf_release(&chunks.bytes);
+	return err == ERR_DAMAGED || err == ERR_VERSION || err == ERR_LIMIT
+		       ? sealed_say(from, run, err, e)
+		       : err;
+}
+
+void fault_run_free(struct fault_run *run)
+{
+	if (!run)
+		return;
+	fault_segment_release(&run->segment);
+	arena_release(&run->filters_arena);
+	mem_free(run);
+}
+
+/* ---- Filters --------------------------------------------------------------------------------- */
+
+void fault_filters_begin(uint64_t first, uint64_t count, struct buf *out)
+{
+	fault_put_varint(out, first);
+	fault_put_varint(out, count);
+}
+
+void fault_filters_put(struct slice filter, struct buf *out)
+{
+	fault_put_text(out, filter);
+}
+
+static int sealed_take_filters(void *owner, const struct store_cell *cell)
+{
+	struct fault_run *run = owner;
+	struct cursor c = cursor_of(cell->value.data, cell->value.len);
+	uint64_t first = cursor_varint(&c), count = cursor_varint(&c);
+	if (c.bad || first > run->segment.block_count || count > run->segment.block_count - first)
+		return ERR_DAMAGED;
+	for (uint64_t i = 0; i < count && !c.bad; i++) {
+		struct slice filter = fault_take_text(&c, FILTERS_MAX_BYTES);
+		struct slice copy = arena_copy(&run->filters_arena, filter);
+		if (!copy.data)
+			return ERR_LIMIT;
+		if (!c.bad)
+			run->filters[first + i] = copy;
+	}
+	return c.bad ? ERR_DAMAGED : 0;
+}
+
+int fault_run_read_filters(const struct fault_sealed_site *from, struct fault_run *run,
+			   struct errbuf *e)
+{
+	size_t bytes = (run->segment.block_count + 1) * sizeof(*run->filters);
+	run->filters = arena_alloc(&run->filters_arena, bytes);
+	ASSERT(run->filters); /* the first of an empty arena */
+	memset(run->filters, 0, bytes);
+	int err = sealed_read_part(from, run, FAULT_SEGMENT_FILTERS, sealed_take_filters, run, e);
+	return err == ERR_DAMAGED || err == ERR_LIMIT ? sealed_say(from, run, err, e) : err;
+}
+
+/* ---- Bodies ---------------------------------------------------------------------------------- */
+
+int fault_run_read_block(const struct fault_sealed_site *from, const struct fault_run *run,
+			 size_t block, struct buf *bodies, struct errbuf *e)
+{
+	struct fault_parts key, column;
+	struct store_read *read = store_read_new(from->site->store, READ_MAX_BYTES);
+	struct store_request *request = store_read_add(read, STORE_CELL_GET);
+	ASSERT(request && block < run->segment.block_count);
+	fault_arrivals_key(&key, from->tenant, run->place);
+	fault_segments_column(&column, run->cell.name, FAULT_SEGMENT_BLOCK, block);
+	request->cell_get = (struct store_cell_get){
+		.table = TABLE_REPORT_SEGMENTS, .key = key.parts, .column = column.parts};
+	read->now_ms = clock_wall_ms(from->site->clock);
+	buf_clear(bodies);
+	int err = store_read_wait(read, from->queue);
+	if (err) {
+		errbuf_set(e, err, "%s", store_read_sentence(read, err));
+		store_read_free(read);
+		return err;
+	}
+	const struct fault_arrival packed = {
+		.dictionary = run->segment.dictionary,
+		.body_bytes = run->segment.blocks[block].body_bytes,
+		.packed = request->cell_get.cell.value,
+	};
+	err = request->cell_get.found ? fault_body_unpack(&packed, bodies) : ERR_DAMAGED;
+	store_read_free(read);
+	return err ? sealed_say(from, run, err, e) : 0;
+}
+
+struct slice fault_sealed_body(const struct fault_sealed *report, const struct buf *bodies)
+{
+	ASSERT(report->at + report->arrival.body_bytes <= bodies->len);
+	return (struct slice){bodies->data + report->at, (size_t)report->arrival.body_bytes};
+}

@@ -1,0 +1,81 @@
+/* Any bytes as the cells of a sealed run: nothing is read outside, and a directory that is read is
+ * the same when it is written and read again. */
+#include "fault/pack.h"
+#include "fault/put.h"
+#include "fault/segment.h"
+#include "words/filter.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check_blocks(const struct fault_segment *segment)
+{
+	size_t count = 0;
+	for (size_t b = 0; b < segment->block_count; b++) {
+		const struct fault_block *block = &segment->blocks[b];
+		for (uint32_t i = 0; i < block->count; i++, count++) {
+			const struct fault_sealed *report =
+				&segment->reports[segment->order[block->first + i]];
+			ASSERT(report->block == b);
+			ASSERT(report->at + report->arrival.body_bytes <= block->body_bytes);
+		}
+	}
+	ASSERT(count == segment->count);
+}
+
+static void check_same(const struct fault_segment *a, const struct fault_segment *b)
+{
+	ASSERT(a->count == b->count && a->block_count == b->block_count);
+	for (size_t i = 0; i < a->count; i++) {
+		const struct fault_sealed *x = &a->reports[i], *y = &b->reports[i];
+		ASSERT(x->sequence == y->sequence && x->block == y->block && x->at == y->at);
+		ASSERT(x->arrival.date_us == y->arrival.date_us);
+		ASSERT(slice_equal(x->arrival.id, y->arrival.id));
+		for (size_t t = 0; t < FAULT_TEXTS; t++)
+			ASSERT(slice_equal(x->arrival.facts.texts[t], y->arrival.facts.texts[t]));
+	}
+}
+
+static void check_directory(struct slice bytes)
+{
+	struct fault_segment segment, again;
+	struct buf out;
+	buf_init(&out, FAULT_DIRECTORY_MAX_BYTES);
+	if (!fault_segment_decode(bytes, &segment)) {
+		check_blocks(&segment);
+		fault_segment_encode(&segment, &out);
+		ASSERT(!out.failed && !fault_segment_decode(buf_slice(&out), &again));
+		check_same(&segment, &again);
+		fault_segment_release(&again);
+	}
+	fault_segment_release(&segment);
+	buf_release(&out);
+}
+
+/* As it lies packed; and what comes out when it is unpacked. */
+static void check_both(struct slice bytes)
+{
+	struct buf packed;
+	check_directory(bytes);
+	buf_init(&packed, 2 * bytes.len + 1000);
+	buf_append_char(&packed, 1);
+	fault_put_varint(&packed, FAULT_DICTIONARY_SHIPPED);
+	fault_put_varint(&packed, bytes.len);
+	fault_pack(bytes, &packed);
+	ASSERT(!packed.failed);
+	check_directory(buf_slice(&packed));
+	buf_release(&packed);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct slice bytes = {size ? (const char *)data : "", size};
+	struct words_term term = {.word_count = 1, .words = {SLICE("word")}};
+	const struct words_query query = {&term, 1};
+	struct fault_run_cell cell;
+	check_both(bytes);
+	if (!fault_run_cell_decode(bytes, &cell))
+		ASSERT(size > 26);
+	ASSERT(size || words_filter_may_fit(bytes, &query));
+	(void)words_filter_may_fit(bytes, &query);
+	return 0;
+}

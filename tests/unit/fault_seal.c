@@ -1,0 +1,290 @@
+/* Sealing, by one process on the naive store, with runs of four reports. */
+#include "fault_harness.h"
+
+#include <stdio.h>
+
+#include "base/log.h"
+#include "base/stats.h"
+#include "fault/pack.h"
+#include "fault/sealed.h"
+
+enum { MINUTES_5_US = 300000000, IDS_BYTES = 400 };
+
+static const struct fault_list_filter all = {
+	.from_us = INT64_MIN, .to_us = INT64_MAX, .after = {.date_us = INT64_MAX}};
+
+/* Reports 00, 01 ... of three groups; the text of each is its id and "words". Returns the date of
+ * the last. */
+static int64_t report(struct harness *h, unsigned first, unsigned count)
+{
+	static const char *const groups[] = {"b", "a", "c"};
+	int64_t date_us = 0;
+	for (unsigned i = first; i < first + count; i++) {
+		char id[8], body[64];
+		struct buf packed;
+		snprintf(id, sizeof(id), "%02u", i);
+		snprintf(body, sizeof(body), "{\"value\":\"words w%02u\"}", i);
+		buf_init(&packed, 1000);
+		struct fault_item item = harness_item(id, body);
+		item.dictionary = fault_pack(slice_of(body), &packed);
+		item.packed = buf_slice(&packed);
+		item.facts.texts[FAULT_GROUP] = slice_of(groups[i % 3]);
+		harness_submit(h, &item, 1);
+		assert_int_equal(item.outcome, FAULT_TAKEN);
+		date_us = item.date_us;
+		buf_release(&packed);
+	}
+	return date_us;
+}
+
+static void seal(struct harness *h)
+{
+	struct errbuf e = {""};
+	harness_pass(h);
+	assert_int_equal(fault_book_seal(h->book, &h->queue, INT64_MAX, &e), 0);
+}
+
+static int count_row(UNUSED const struct store_row *row, void *owner)
+{
+	(*(size_t *)owner)++;
+	return 0;
+}
+
+static size_t rows(struct harness *h, enum table table)
+{
+	struct errbuf e;
+	size_t count = 0;
+	assert_int_equal(store_rows_wait(h->store, &h->queue, clock_wall_ms(&h->clock.clock), table,
+					 count_row, &count, &e),
+			 0);
+	return count;
+}
+
+struct listed {
+	char ids[IDS_BYTES];
+};
+
+static bool list_one(void *owner, const struct fault_listed *listed)
+{
+	struct listed *l = owner;
+	size_t at = strlen(l->ids);
+	snprintf(l->ids + at, sizeof(l->ids) - at, "%.*s ", (int)listed->id.len, listed->id.data);
+	return true;
+}
+
+/* By whoever knows nothing but what is stored. */
+static void check_list(struct harness *h, struct fault_list_filter filter, const char *search,
+		       const char *ids)
+{
+	struct errbuf e = {""};
+	struct arena arena;
+	struct words_query query;
+	struct listed listed = {""};
+	struct fault_order reached;
+	struct fault_book *book = fault_book_new(&h->site, TEXT("t"));
+	arena_init(&arena, 1 << 20);
+	if (search) {
+		assert_int_equal(words_query_parse(slice_of(search), &arena, &query, &e), 0);
+		filter.search = &query;
+	}
+	assert_int_equal(fault_book_list(book, &h->queue, &filter, list_one, &listed, &reached, &e),
+			 0);
+	assert_string_equal(listed.ids, ids);
+	arena_release(&arena);
+	fault_book_free(book);
+}
+
+static void check_ten(struct harness *h, int64_t sixth_us)
+{
+	struct fault_list_filter filter = all;
+	check_list(h, all, NULL, "09 08 07 06 05 04 03 02 01 00 ");
+	check_list(h, all, "words", "09 08 07 06 05 04 03 02 01 00 ");
+	check_list(h, all, "w03", "03 ");
+	check_list(h, all, "w09", "09 ");
+	check_list(h, all, "words -w08 -w00", "09 07 06 05 04 03 02 01 ");
+	filter.texts[FAULT_GROUP] = TEXT("a");
+	check_list(h, filter, NULL, "07 04 01 ");
+	check_list(h, filter, "-w04", "07 01 ");
+	filter = all;
+	filter.to_us = sixth_us;
+	check_list(h, filter, NULL, "04 03 02 01 00 ");
+	filter.from_us = sixth_us;
+	filter.to_us = INT64_MAX;
+	check_list(h, filter, NULL, "09 08 07 06 05 ");
+	struct fault_day_view *view = harness_day(h, T0_US / FAULT_DAY_US, false);
+	assert_int_equal(view->total, 10);
+	fault_day_view_free(view);
+}
+
+static void full_runs_are_sealed_and_then_their_arrivals_go(UNUSED void **state)
+{
+	struct harness h;
+	harness_open(&h);
+	report(&h, 0, 5);
+	int64_t sixth_us = report(&h, 5, 1);
+	report(&h, 6, 4);
+	check_ten(&h, sixth_us);
+	assert_int_equal(rows(&h, TABLE_REPORT_ARRIVALS), 3);
+	seal(&h);
+	assert_int_equal(rows(&h, TABLE_REPORT_SEGMENTS), 2);
+	assert_int_equal(rows(&h, TABLE_REPORT_ARRIVALS), 3);
+	check_ten(&h, sixth_us);
+	clock_virtual_advance(&h.clock, MINUTES_5_US - 1000000);
+	seal(&h);
+	assert_int_equal(rows(&h, TABLE_REPORT_ARRIVALS), 3);
+	clock_virtual_advance(&h.clock, 1000000);
+	seal(&h);
+	assert_int_equal(rows(&h, TABLE_REPORT_ARRIVALS), 1);
+	check_ten(&h, sixth_us);
+	seal(&h);
+	assert_int_equal(rows(&h, TABLE_REPORT_SEGMENTS), 2);
+	harness_close(&h);
+}
+
+/* Another owner goes on: it clears what the first has sealed, and seals what comes. */
+static void a_start_goes_on_sealing(UNUSED void **state)
+{
+	struct harness h;
+	harness_open(&h);
+	report(&h, 0, 5);
+	int64_t sixth_us = report(&h, 5, 1);
+	seal(&h);
+	assert_int_equal(rows(&h, TABLE_REPORT_SEGMENTS), 1);
+	harness_restart(&h);
+	report(&h, 6, 4);
+	seal(&h);
+	/* The first writer has ended with its process, so its last run, of two, is sealed, too. */
+	assert_int_equal(rows(&h, TABLE_REPORT_SEGMENTS), 3);
+	assert_int_equal(rows(&h, TABLE_REPORT_ARRIVALS), 3);
+	clock_virtual_advance(&h.clock, MINUTES_5_US);
+	seal(&h);
+	assert_int_equal(rows(&h, TABLE_REPORT_ARRIVALS), 0);
+	check_ten(&h, sixth_us);
+	harness_close(&h);
+}
+
+/* What writer a row of arrivals is of: of the only one there is. */
+static int take_writer(const struct store_row *row, void *owner)
+{
+	*(uint64_t *)owner = fault_part_number(row->key.part[1]);
+	return 0;
+}
+
+static void put(struct harness *h, enum table table, const struct fault_parts *key,
+		const struct fault_parts *column, struct slice value)
+{
+	struct store_write *write = store_write_new(h->store, 1 << 20);
+	assert_int_equal(store_cell_put(write, table, &key->parts, &column->parts, value,
+					store_stamp(h->store), 0),
+			 0);
+	assert_int_equal(store_write_wait(write, &h->queue), 0);
+	store_write_free(write);
+}
+
+static struct fault_place place_of(struct harness *h, uint64_t sequence)
+{
+	struct errbuf e;
+	struct fault_place place = {0, sequence};
+	assert_int_equal(store_rows_wait(h->store, &h->queue, clock_wall_ms(&h->clock.clock),
+					 TABLE_REPORT_ARRIVALS, take_writer, &place.writer, &e),
+			 0);
+	return place;
+}
+
+/* Its run stays as it is; the others are sealed. */
+static void a_run_with_an_arrival_that_cannot_be_read_stays(UNUSED void **state)
+{
+	struct harness h;
+	struct fault_parts key, column;
+	harness_open(&h);
+	log_set_level(LOG_ERROR);
+	report(&h, 0, 10);
+	harness_pass(&h);
+	const struct fault_place place = place_of(&h, 2);
+	fault_arrivals_key(&key, TEXT("t"), place);
+	fault_arrivals_column(&column, place.sequence);
+	put(&h, TABLE_REPORT_ARRIVALS, &key, &column, TEXT("x"));
+	seal(&h);
+	assert_int_equal(rows(&h, TABLE_REPORT_SEGMENTS), 1);
+	clock_virtual_advance(&h.clock, MINUTES_5_US);
+	seal(&h);
+	assert_int_equal(rows(&h, TABLE_REPORT_ARRIVALS), 2);
+	check_list(&h, all, NULL, "09 08 07 06 05 04 03 01 00 ");
+	log_set_level(LOG_INFO);
+	harness_close(&h);
+}
+
+static int take_run(const struct store_cell *cell, void *owner)
+{
+	struct fault_run_cell *run = owner;
+	return run->name ? 0 : fault_run_cell_decode(cell->value, run);
+}
+
+/* A block, the directory, or the cell of the first run becomes noise: lists go on without its
+ * reports, and count it. */
+static void what_is_damaged_of_a_run_is_left_out(UNUSED void **state)
+{
+	static const enum fault_segment_part parts[] = {FAULT_SEGMENT_BLOCK,
+							FAULT_SEGMENT_DIRECTORY};
+	struct harness h;
+	struct fault_parts key, column;
+	struct fault_run_cell run = {.name = 0};
+	struct errbuf e;
+	harness_open(&h);
+	log_set_level(LOG_ERROR);
+	report(&h, 0, 10);
+	seal(&h);
+	fault_runs_key(&key, TEXT("t"));
+	assert_int_equal(store_row_wait(h.store, &h.queue, clock_wall_ms(&h.clock.clock),
+					TABLE_REPORT_RUNS, &key.parts, take_run, &run, &e),
+			 0);
+	for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+		int64_t damaged = stat_values[STAT_fault_arrivals_damaged];
+		fault_arrivals_key(&key, TEXT("t"), place_of(&h, 0));
+		fault_segments_column(&column, run.name, parts[i], 0);
+		put(&h, TABLE_REPORT_SEGMENTS, &key, &column, TEXT("\x01\x01\x10noise"));
+		check_list(&h, all, "words", "09 08 07 06 05 04 ");
+		assert_true(stat_values[STAT_fault_arrivals_damaged] > damaged);
+	}
+	check_list(&h, all, NULL, "09 08 07 06 05 04 ");
+	fault_runs_key(&key, TEXT("t"));
+	fault_runs_column(&column, place_of(&h, 0));
+	put(&h, TABLE_REPORT_RUNS, &key, &column, TEXT("\x01"));
+	check_list(&h, all, NULL, "09 08 07 06 05 04 ");
+	log_set_level(LOG_INFO);
+	harness_close(&h);
+}
+
+/* Filters only help: without them the bodies are read. */
+static void a_search_does_without_filters(UNUSED void **state)
+{
+	struct harness h;
+	struct fault_parts key, column;
+	struct fault_run_cell run = {.name = 0};
+	struct errbuf e;
+	harness_open(&h);
+	report(&h, 0, 10);
+	seal(&h);
+	fault_runs_key(&key, TEXT("t"));
+	assert_int_equal(store_row_wait(h.store, &h.queue, clock_wall_ms(&h.clock.clock),
+					TABLE_REPORT_RUNS, &key.parts, take_run, &run, &e),
+			 0);
+	fault_arrivals_key(&key, TEXT("t"), place_of(&h, 0));
+	fault_segments_column(&column, run.name, FAULT_SEGMENT_FILTERS, 0);
+	put(&h, TABLE_REPORT_SEGMENTS, &key, &column, TEXT("\x00\x09"));
+	check_list(&h, all, "w03", "03 ");
+	check_list(&h, all, "words w00", "00 ");
+	harness_close(&h);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(full_runs_are_sealed_and_then_their_arrivals_go),
+		cmocka_unit_test(a_start_goes_on_sealing),
+		cmocka_unit_test(a_run_with_an_arrival_that_cannot_be_read_stays),
+		cmocka_unit_test(what_is_damaged_of_a_run_is_left_out),
+		cmocka_unit_test(a_search_does_without_filters),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
