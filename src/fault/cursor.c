@@ -227,16 +227,19 @@ static int cursor_fill_sealed(struct fault_cursor *cursor, struct cursor_writer 
 			      struct errbuf *e)
 {
 	const struct fault_sealed_site from = cursor_site(cursor);
+	const struct fault_place place = {w->writer, run << FAULT_RUN_BITS};
+	bool none = false;
 	int err = 0;
 	if (!w->run)
-		err = cursor_run_open(&from, (struct fault_place){w->writer, run << FAULT_RUN_BITS},
-				      &w->cell, &w->run, e);
-	err = err ? err : cursor_take_sealed(cursor, w, run, e);
-	if (!cursor_is_damage(err))
-		return err;
-	cursor_warn_damaged(cursor, e->text);
-	cursor_leave_run(cursor, w, run);
-	return 0;
+		err = cursor_run_open(&from, place, &w->cell, cursor->filter.search, &w->run, &none,
+				      e);
+	if (!err && !none)
+		err = cursor_take_sealed(cursor, w, run, e);
+	if (cursor_is_damage(err))
+		cursor_warn_damaged(cursor, e->text);
+	if (cursor_is_damage(err) || none)
+		cursor_leave_run(cursor, w, run);
+	return cursor_is_damage(err) ? 0 : err;
 }
 
 static int cursor_fill_arrivals(struct fault_cursor *cursor, struct cursor_writer *w, uint64_t run,
@@ -344,13 +347,12 @@ static int cursor_find_sealed(struct fault_cursor *cursor, const struct book_wri
 {
 	const struct fault_sealed_site from = cursor_site(cursor);
 	const struct fault_place place = {writer->writer, found->sequence};
-	struct cursor_run *run;
-	int err = cursor_run_open(&from, place, &found->cell, &run, e);
-	const struct fault_segment *segment = cursor_run_segment(run);
-	size_t first = fault_segment_find_date(segment, date_us);
-	if (first < segment->count)
-		*at = segment->reports[first].sequence;
-	cursor_run_free(run);
+	struct fault_run *run = fault_run_new(place, &found->cell);
+	int err = fault_run_read_directory(&from, run, e);
+	size_t first = fault_segment_find_date(&run->segment, date_us);
+	if (first < run->segment.count)
+		*at = run->segment.reports[first].sequence;
+	fault_run_free(run);
 	if (!cursor_is_damage(err))
 		return err;
 	cursor_warn_damaged(cursor, e->text); /* the run is passed over when it is read */

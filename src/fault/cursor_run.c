@@ -3,18 +3,35 @@
 struct cursor_run {
 	struct fault_run *run;
 	struct buf bodies; /* of the block that was read last */
-	bool has_filters;
-	bool *looked; /* by block */
-	bool *fits;   /* by report, of blocks that were looked at */
+	bool *looked;      /* by block */
+	bool *fits;        /* by report, of blocks that were looked at */
 };
 
+/* Filters come before the directory: most runs lack a rare word. */
+static int cursor_run_filter(const struct fault_sealed_site *from, struct fault_run *run,
+			     const struct words_query *query, bool *none, struct errbuf *e)
+{
+	int err = fault_run_read_filters(from, run, e);
+	*none = true;
+	for (size_t b = 0; b < run->cell.blocks && *none; b++)
+		*none = !words_filter_may_fit(run->filters[b], query);
+	return err;
+}
+
 int cursor_run_open(const struct fault_sealed_site *from, struct fault_place place,
-		    const struct fault_run_cell *cell, struct cursor_run **to, struct errbuf *e)
+		    const struct fault_run_cell *cell, const struct fault_search *search,
+		    struct cursor_run **to, bool *none, struct errbuf *e)
 {
 	struct cursor_run *run = mem_zalloc(sizeof(*run));
+	int err = 0;
 	*to = run;
+	*none = false;
 	buf_init(&run->bodies, FAULT_BODY_MAX_BYTES);
-	int err = fault_run_open(from, place, cell, &run->run, e);
+	run->run = fault_run_new(place, cell);
+	if (search)
+		err = cursor_run_filter(from, run->run, search->matcher.query, none, e);
+	if (!err && !*none)
+		err = fault_run_read_directory(from, run->run, e);
 	run->looked = mem_zalloc(run->run->segment.block_count + 1);
 	run->fits = mem_zalloc(run->run->segment.count + 1);
 	return err;
@@ -53,16 +70,10 @@ static int cursor_run_look(const struct fault_sealed_site *from, struct cursor_r
 {
 	const struct fault_segment *segment = &run->run->segment;
 	const struct fault_block *block = &segment->blocks[number];
-	int err = 0;
 	run->looked[number] = true;
-	if (!run->has_filters)
-		err = fault_run_read_filters(from, run->run, e);
-	run->has_filters = true;
-	/* Bodies decide; filters that cannot be read exclude none. */
-	if ((err && err != ERR_DAMAGED) ||
-	    !words_filter_may_fit(run->run->filters[number], filter->search->matcher.query))
-		return err;
-	err = fault_run_read_block(from, run->run, number, &run->bodies, e);
+	if (!words_filter_may_fit(run->run->filters[number], filter->search->matcher.query))
+		return 0;
+	int err = fault_run_read_block(from, run->run, number, &run->bodies, e);
 	for (uint32_t i = 0; i < block->count && !err; i++)
 		cursor_run_match(run, filter, segment->order[block->first + i]);
 	return err;

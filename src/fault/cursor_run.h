@@ -8,10 +8,11 @@
 
 struct cursor_run;
 
-/* To be freed, also after an error. */
+/* search: NULL, or what is searched for: *none says that the run has nothing of it, and then it has
+ * no segment. To be freed, also after an error. */
 int cursor_run_open(const struct fault_sealed_site *from, struct fault_place place,
-		    const struct fault_run_cell *cell, struct cursor_run **to,
-		    struct errbuf *e) MUST_CHECK;
+		    const struct fault_run_cell *cell, const struct fault_search *search,
+		    struct cursor_run **to, bool *none, struct errbuf *e) MUST_CHECK;
 void cursor_run_free(struct cursor_run *run);
 const struct fault_segment *cursor_run_segment(const struct cursor_run *run);
 /* Whether the report at a place of the segment is one that the search finds, of those that fit

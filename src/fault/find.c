@@ -164,10 +164,10 @@ static int find_take_sealed(struct find *find, struct task_queue *queue,
 {
 	const struct fault_sealed_site from = {find->site, find->tenant, queue};
 	uint64_t sequence = found->order.place.sequence;
-	struct fault_run *run;
+	struct fault_run *run = fault_run_new(found->order.place, cell);
 	struct buf bodies;
 	buf_init(&bodies, FAULT_BODY_MAX_BYTES);
-	int err = fault_run_open(&from, found->order.place, cell, &run, e);
+	int err = fault_run_read_directory(&from, run, e);
 	size_t at = err ? 0 : fault_segment_find(&run->segment, sequence);
 	const struct fault_sealed *report = &run->segment.reports[at];
 	if (!err && (at == run->segment.count || report->sequence != sequence))

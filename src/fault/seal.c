@@ -230,6 +230,7 @@ static int seal_plan(struct seal_work *s)
 		return errbuf_set(s->e, ERR_RETRY, "a run of reports is not whole yet");
 	fault_segment_plan(&s->segment, s->reports, s->count);
 	s->cell.reports = s->count;
+	s->cell.blocks = s->segment.block_count;
 	if (s->count) {
 		s->cell.first_us = s->reports[0].arrival.date_us;
 		s->cell.last_us = s->reports[s->count - 1].arrival.date_us;

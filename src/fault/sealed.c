@@ -86,28 +86,16 @@ static int sealed_take_chunk(void *owner, const struct store_cell *cell)
 	return buf_append(&chunks->bytes, cell->value.data, cell->value.len);
 }
 
-int fault_run_open(const struct fault_sealed_site *from, struct fault_place place,
-		   const struct fault_run_cell *cell, struct fault_run **to, struct errbuf *e)
+struct fault_run *fault_run_new(struct fault_place place, const struct fault_run_cell *cell)
 {
 	struct fault_run *run = mem_zalloc(sizeof(*run));
-	struct sealed_chunks chunks = {.count = 0};
-	*to = run;
-	run->place = (struct fault_place){place.writer,
-					  place.sequence & ~(uint64_t)(FAULT_RUN_REPORTS - 1)};
+	place.sequence &= ~(uint64_t)(FAULT_RUN_REPORTS - 1);
+	run->place = place;
 	run->cell = *cell;
+	run->filters = mem_alloc_array(cell->blocks + 1, sizeof(*run->filters));
+	memset(run->filters, 0, (cell->blocks + 1) * sizeof(*run->filters));
 	arena_init(&run->filters_arena, FILTERS_MAX_BYTES);
-	buf_init(&chunks.bytes, FAULT_DIRECTORY_MAX_BYTES);
-	int err =
-		sealed_read_part(from, run, FAULT_SEGMENT_DIRECTORY, sealed_take_chunk, &chunks, e);
-	if (!err && chunks.count != cell->chunks)
-		err = ERR_DAMAGED;
-	err = err ? err : fault_segment_decode(buf_slice(&chunks.bytes), &run->segment);
-	if (!err && run->segment.count != cell->reports)
-		err = ERR_DAMAGED;
-	buf_release(&chunks.bytes);
-	return err == ERR_DAMAGED || err == ERR_VERSION || err == ERR_LIMIT
-		       ? sealed_say(from, run, err, e)
-		       : err;
+	return run;
 }
 
 void fault_run_free(struct fault_run *run)
@@ -115,8 +103,28 @@ void fault_run_free(struct fault_run *run)
 	if (!run)
 		return;
 	fault_segment_release(&run->segment);
+	mem_free(run->filters);
 	arena_release(&run->filters_arena);
 	mem_free(run);
+}
+
+int fault_run_read_directory(const struct fault_sealed_site *from, struct fault_run *run,
+			     struct errbuf *e)
+{
+	struct sealed_chunks chunks = {.count = 0};
+	buf_init(&chunks.bytes, FAULT_DIRECTORY_MAX_BYTES);
+	int err =
+		sealed_read_part(from, run, FAULT_SEGMENT_DIRECTORY, sealed_take_chunk, &chunks, e);
+	if (!err && chunks.count != run->cell.chunks)
+		err = ERR_DAMAGED;
+	err = err ? err : fault_segment_decode(buf_slice(&chunks.bytes), &run->segment);
+	if (!err && (run->segment.count != run->cell.reports ||
+		     run->segment.block_count != run->cell.blocks))
+		err = ERR_DAMAGED;
+	buf_release(&chunks.bytes);
+	return err == ERR_DAMAGED || err == ERR_VERSION || err == ERR_LIMIT
+		       ? sealed_say(from, run, err, e)
+		       : err;
 }
 
 /* ---- Filters --------------------------------------------------------------------------------- */
@@ -137,7 +145,7 @@ static int sealed_take_filters(void *owner, const struct store_cell *cell)
 	struct fault_run *run = owner;
 	struct cursor c = cursor_of(cell->value.data, cell->value.len);
 	uint64_t first = cursor_varint(&c), count = cursor_varint(&c);
-	if (c.bad || first > run->segment.block_count || count > run->segment.block_count - first)
+	if (c.bad || first > run->cell.blocks || count > run->cell.blocks - first)
 		return ERR_DAMAGED;
 	for (uint64_t i = 0; i < count && !c.bad; i++) {
 		struct slice filter = fault_take_text(&c, FILTERS_MAX_BYTES);
@@ -153,12 +161,11 @@ static int sealed_take_filters(void *owner, const struct store_cell *cell)
 int fault_run_read_filters(const struct fault_sealed_site *from, struct fault_run *run,
 			   struct errbuf *e)
 {
-	size_t bytes = (run->segment.block_count + 1) * sizeof(*run->filters);
-	run->filters = arena_alloc(&run->filters_arena, bytes);
-	ASSERT(run->filters); /* the first of an empty arena */
-	memset(run->filters, 0, bytes);
 	int err = sealed_read_part(from, run, FAULT_SEGMENT_FILTERS, sealed_take_filters, run, e);
-	return err == ERR_DAMAGED || err == ERR_LIMIT ? sealed_say(from, run, err, e) : err;
+	if (err != ERR_DAMAGED && err != ERR_LIMIT)
+		return err;
+	memset(run->filters, 0, run->cell.blocks * sizeof(*run->filters));
+	return 0;
 }
 
 /* ---- Bodies ---------------------------------------------------------------------------------- */

@@ -29,21 +29,22 @@ void fault_run_ask(struct fault_run_question *question, struct store_read *read,
 int fault_run_answer(const struct fault_run_question *question,
 		     struct fault_run_cell *cell) MUST_CHECK;
 
-/* A run that is open for reading. */
+/* A run that is read. */
 struct fault_run {
 	struct fault_place place; /* of its first number */
 	struct fault_run_cell cell;
 	struct fault_segment segment;
-	/* Of each block the words; of one whose data is NULL nothing is known. */
-	struct slice *filters;
+	struct slice *filters; /* of each block; of one whose len is 0 nothing is known */
 	struct arena filters_arena;
 };
 
-/* Reads the directory. The run is to be freed. */
-int fault_run_open(const struct fault_sealed_site *from, struct fault_place place,
-		   const struct fault_run_cell *cell, struct fault_run **to,
-		   struct errbuf *e) MUST_CHECK;
+/* The run of a place, of which nothing is read yet. */
+struct fault_run *fault_run_new(struct fault_place place, const struct fault_run_cell *cell);
 void fault_run_free(struct fault_run *run);
+/* Fills in `segment`. */
+int fault_run_read_directory(const struct fault_sealed_site *from, struct fault_run *run,
+			     struct errbuf *e) MUST_CHECK;
+/* Fills in `filters`. Of those that cannot be read nothing is known. */
 int fault_run_read_filters(const struct fault_sealed_site *from, struct fault_run *run,
 			   struct errbuf *e) MUST_CHECK;
 /* The bodies of a block, one behind the other, in `bodies`, which has room for

@@ -390,6 +390,7 @@ void fault_run_cell_encode(const struct fault_run_cell *cell, struct buf *out)
 	buf_append_char(out, cell->cleared);
 	buf_append(out, &cell->name, 8);
 	fault_put_varint(out, cell->chunks);
+	fault_put_varint(out, cell->blocks);
 	fault_put_varint(out, cell->reports);
 	buf_append(out, &cell->first_us, 8);
 	buf_append(out, &cell->last_us, 8);
@@ -405,9 +406,10 @@ int fault_run_cell_decode(struct slice bytes, struct fault_run_cell *cell)
 	cell->cleared = cursor_u8(&c) != 0;
 	cell->name = cursor_u64(&c);
 	cell->chunks = cursor_varint(&c);
+	cell->blocks = cursor_varint(&c);
 	cell->reports = cursor_varint(&c);
 	cell->first_us = (int64_t)cursor_u64(&c);
 	cell->last_us = (int64_t)cursor_u64(&c);
 	cell->bytes = cursor_varint(&c);
-	return c.bad ? ERR_DAMAGED : 0;
+	return c.bad || cell->blocks > FAULT_RUN_REPORTS ? ERR_DAMAGED : 0;
 }

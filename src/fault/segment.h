@@ -58,6 +58,7 @@ struct fault_run_cell {
 	bool cleared;    /* the arrivals are gone */
 	uint64_t name;   /* of the segment, among those that were made of this run */
 	uint64_t chunks; /* of the directory */
+	uint64_t blocks;
 	uint64_t reports;
 	int64_t first_us, last_us; /* when its first and last report were received */
 	uint64_t bytes;            /* of all cells of the segment */

@@ -3,8 +3,8 @@
 #include "base/hash.h"
 
 enum {
-	FILTER_BITS = 10, /* a word */
-	FILTER_PROBES = 7,
+	FILTER_BITS = 16, /* a word */
+	FILTER_PROBES = 8,
 	FILTER_WORD_MAX_BYTES = 1 << 16,
 	SET_ROOM_MIN = 1024,
 };

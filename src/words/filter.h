@@ -1,6 +1,6 @@
 /* A filter of words: whether some texts have a word is answered with no, or with maybe. So whoever
- * searches passes over what certainly lacks a word without unpacking it. A Bloom filter of 10 bits
- * and 7 probes a word: of words that are not there some 0.8 % are answered with maybe.
+ * searches passes over what certainly lacks a word without unpacking it. A Bloom filter of 16 bits
+ * and 8 probes a word: of words that are not there one in 1,700 is answered with maybe.
  *
  * It knows each word of the texts, whole and in parts, as words_fold writes it.
  *

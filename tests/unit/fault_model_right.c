@@ -72,7 +72,8 @@ static int see_run(const struct store_cell *cell, void *owner)
 	struct buf bodies;
 	if (fault_run_cell_decode(cell->value, &run_cell))
 		return ERR_DAMAGED;
-	int err = fault_run_open(&from, place, &run_cell, &run, &e);
+	run = fault_run_new(place, &run_cell);
+	int err = fault_run_read_directory(&from, run, &e);
 	buf_init(&bodies, FAULT_BODY_MAX_BYTES);
 	for (size_t i = 0; i < run->segment.count && !err; i++) {
 		const struct fault_sealed *report = &run->segment.reports[i];
