@@ -19,6 +19,7 @@ struct client_fault_args {
 	const char *since, *until, *from, *to, *limit, *token, *search;
 	const char *status, *sort, *in, *reports, *within, *assignee, *tracker, *bug;
 	bool next;
+	const char *datedir, *state;
 	struct command_words files;
 	struct command_words project;
 };
@@ -316,6 +317,12 @@ static int client_fault_put(const struct command_args *args)
 	return failed ? EXIT_FAILED : EXIT_OK;
 }
 
+static int client_fault_run_import(const struct command_args *args)
+{
+	const struct client_fault_args *fault = client_fault_args_of(args);
+	return client_fault_import(args, fault->datedir, fault->state);
+}
+
 static int client_fault_run_project(const struct command_args *args)
 {
 	return client_fault_project(args, &client_fault_args_of(args)->project);
@@ -424,6 +431,16 @@ static const struct command_option client_fault_put_options[] = {
 	CLIENT_OUTPUT,
 };
 
+static const struct command_option client_fault_import_options[] = {
+	ROW(text, datedir, NULL, "DATEDIR", "a folder with one for each day, as 2026-11-24",
+	    .required = true),
+	ROW(text, state, "--state", "FILE", "where it notes how far it came",
+	    .otherwise = "DATEDIR/metadata/granary-import"),
+	CLIENT_TENANT("whose reports they are"),
+	CLIENT_SERVER,
+	CLIENT_OUTPUT,
+};
+
 static const struct command_option client_fault_project_options[] = {
 	ROW(text, project, NULL, "WHAT", "list, add NAME, key add NUMBER or key remove NUMBER KEY",
 	    .required = true, .words_max = 4),
@@ -498,6 +515,22 @@ static const struct command client_fault_verbs[] = {
 		 "Exit status: 0 all are taken or repeated, 1 not all, 2 wrong use.\n",
 	 COMMAND_TAKES(client_fault_put_options, client_fault_args),
 	 .run = client_fault_put},
+	{.name = "fault import",
+	 .summary = "sends a whole datedir to the server",
+	 .about = "Sends each report of a datedir, as oops-datedir-repo of python-oops writes it, "
+		  "and "
+		  "prints a row for each day:\n"
+		  "day\tits folder\n"
+		  "files\thow many were read\n"
+		  "taken\tof these, reports that are on disk now\n"
+		  "repeated\tthose that the server had already\n"
+		  "failed\tthose that were not stored; each is named, with the reason\n"
+		  "Nothing is removed. Begun again, it goes on where it ended; a day is read again "
+		  "if its folder has changed. The time of receipt is that of the import; that of "
+		  "the report stays as reported.date.\n"
+		  "Exit status: 0 all are taken or repeated, 1 not all, 2 wrong use.\n",
+	 COMMAND_TAKES(client_fault_import_options, client_fault_args),
+	 .run = client_fault_run_import},
 	{.name = "fault project",
 	 .summary = "lists and makes projects, to which Sentry's clients send",
 	 .about = "A project is a tenant with a number and keys. Sentry's clients are given its "
@@ -514,6 +547,7 @@ const struct command client_fault = {
 	.name = "fault",
 	.summary = "take in, list and count reports of faults",
 	.examples = "granary fault put OOPS-7f3c.json\n"
+		    "granary fault import /var/lib/oops\n"
 		    "granary fault list --context /login --since 1h-ago\n"
 		    "granary fault day yesterday -o table\n"
 		    "granary fault groups --status open --sort count -o table\n"

@@ -96,6 +96,10 @@ void client_fault_add_time(struct text_table *table, const struct json *object, 
 int client_fault_groups(const struct command_args *args);
 int client_fault_group(const struct command_args *args, const char *group, bool says);
 
+/* `fault import` of a datedir; state: NULL, or the file that says how far it came. The exit
+ * status. */
+int client_fault_import(const struct command_args *args, const char *root, const char *state);
+
 /* `fault project`, with the words behind it. The exit status. */
 int client_fault_project(const struct command_args *args, const struct command_words *words);
 

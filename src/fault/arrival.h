@@ -10,7 +10,8 @@
 #define FAULT_HOUR_US INT64_C(3600000000)
 #define FAULT_DAY_US  (FAULT_HOURS * FAULT_HOUR_US)
 
-/* A row has so many sequence numbers: 1 << FAULT_RUN_BITS. On disk; less is for tests. */
+/* A row has so many sequence numbers: 1 << FAULT_RUN_BITS. On disk; less is for tests, and then
+ * what is made of a run's reports by parts is made of as many parts. */
 #ifndef FAULT_RUN_BITS
 #define FAULT_RUN_BITS 12
 #endif
@@ -18,6 +19,7 @@
 enum {
 	FAULT_HOURS = 24, /* of a day */
 	FAULT_RUN_REPORTS = 1 << FAULT_RUN_BITS,
+	FAULT_RUN_PART = FAULT_RUN_REPORTS > 128 ? FAULT_RUN_REPORTS / 64 : 2,
 	FAULT_BODY_MAX_BYTES = 8 << 20, /* of an attribute's object, before it is compressed */
 	FAULT_FACTS_MAX = 64,
 };

@@ -77,7 +77,6 @@ struct fault_book {
 	bool owned;                   /* `version.tenure` is a tenure of this process */
 	int64_t until_ms;             /* by the wall clock: that of the last pass */
 	bool changed;                 /* since the last checkpoint: positions, or lists of days */
-	int64_t caught_ms;            /* monotonic: when the last catching up began */
 	struct fault_tenures tenures;
 	struct book_positions positions;
 	struct fault_day **days; /* those in memory: all that are open, and a few that are not */

@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/stats.h"
 #include "fault/book_private.h"
+#include "fault/sealed.h"
 #include "store/wait.h"
 
 enum {
@@ -303,7 +304,6 @@ static int book_restore_once(struct fault_book *book, struct task_queue *queue, 
 		book->positions.writers[i].whole_runs =
 			book_whole_runs(&book->positions.writers[i]);
 	book->restored = !err;
-	book->caught_ms = begun_ms;
 	return err;
 }
 
@@ -329,6 +329,8 @@ struct book_round {
 	struct store_request **holes;
 	size_t hole_count;
 	struct fault_parts keys[2], from;
+	/* Whether the run of `next` is sealed, and of each hole its run. */
+	struct fault_run_question sealed, **holes_sealed;
 };
 
 static bool book_writer_is_over(const struct book_writer *writer)
@@ -358,18 +360,49 @@ static struct store_request *book_ask_run(struct fault_book *book, struct book_r
 	return request;
 }
 
+/* The arrivals of a sealed run may be gone. Where one process has the store, its own passes have
+ * them all before. */
+static void book_ask_sealed(struct fault_book *book, const struct book_writer *writer,
+			    uint64_t sequence, struct fault_run_question *question)
+{
+	struct fault_place place = {writer->writer, sequence};
+	question->request = NULL;
+	if (store_is_shared(book->site->store))
+		fault_run_ask(question, book->read, book->tenant, place);
+}
+
+static bool book_is_sealed(const struct fault_run_question *question)
+{
+	struct fault_run_cell cell;
+	return question->request && fault_run_answer(question, &cell) != ERR_NOT_FOUND;
+}
+
+static struct fault_run_question *book_ask_hole_sealed(struct fault_book *book,
+						       struct book_round *round, size_t i)
+{
+	const uint64_t *holes = round->writer->holes;
+	if (i && holes[i] >> FAULT_RUN_BITS == holes[i - 1] >> FAULT_RUN_BITS)
+		return round->holes_sealed[i - 1];
+	struct fault_run_question *question = arena_alloc(&book->arena, sizeof(*question));
+	ASSERT(question);
+	book_ask_sealed(book, round->writer, holes[i], question);
+	return question;
+}
+
 static void book_ask_holes(struct fault_book *book, struct book_round *round)
 {
 	size_t count = round->writer->hole_count;
 	round->hole_count = count;
 	round->holes = arena_alloc(&book->arena, (count + 1) * sizeof(*round->holes));
-	ASSERT(round->holes);
+	round->holes_sealed = arena_alloc(&book->arena, (count + 1) * sizeof(*round->holes_sealed));
+	ASSERT(round->holes && round->holes_sealed);
 	for (size_t i = 0; i < count; i++) {
 		struct fault_parts *parts = arena_alloc(&book->arena, 2 * sizeof(*parts));
 		ASSERT(parts);
 		struct fault_place place = {round->writer->writer, round->writer->holes[i]};
 		fault_arrivals_key(&parts[0], book->tenant, place);
 		fault_arrivals_column(&parts[1], place.sequence);
+		round->holes_sealed[i] = book_ask_hole_sealed(book, round, i);
 		round->holes[i] = book_add_request(book, STORE_CELL_GET);
 		round->holes[i]->cell_get = (struct store_cell_get){.table = TABLE_REPORT_ARRIVALS,
 								    .key = parts[0].parts,
@@ -432,7 +465,9 @@ static int book_take_run(struct fault_book *book, struct book_writer *writer,
 	return err;
 }
 
-static void book_take_holes(struct fault_book *book, struct book_round *round, bool *more)
+/* *gone: what the book lacks went with the arrivals of a sealed run. */
+static void book_take_holes(struct fault_book *book, struct book_round *round, bool *more,
+			    bool *gone)
 {
 	struct book_writer *writer = round->writer;
 	size_t left = 0;
@@ -440,11 +475,13 @@ static void book_take_holes(struct fault_book *book, struct book_round *round, b
 		const struct store_request *request =
 			i < round->hole_count ? round->holes[i] : NULL;
 		*more = *more || (request && request->more);
-		if (request && request->cell_get.found)
+		if (request && request->cell_get.found) {
 			book_add_arrived(book, writer, writer->holes[i],
 					 request->cell_get.cell.value);
-		else
-			writer->holes[left++] = writer->holes[i];
+			continue;
+		}
+		*gone = *gone || (request && book_is_sealed(round->holes_sealed[i]));
+		writer->holes[left++] = writer->holes[i];
 	}
 	writer->hole_count = left;
 }
@@ -453,14 +490,20 @@ static void book_take_holes(struct fault_book *book, struct book_round *round, b
 static int book_take_round(struct fault_book *book, struct book_round *round, bool *more,
 			   struct errbuf *e)
 {
-	bool cut[2] = {false, false};
-	uint64_t run = round->writer->next >> FAULT_RUN_BITS;
-	book_take_holes(book, round, more);
-	int err = book_take_run(book, round->writer, round->runs[0], &cut[0], e);
+	struct book_writer *writer = round->writer;
+	bool cut[2] = {false, false}, gone = false;
+	uint64_t run = writer->next >> FAULT_RUN_BITS;
+	book_take_holes(book, round, more, &gone);
+	int err = book_take_run(book, writer, round->runs[0], &cut[0], e);
+	if (!err && !cut[0] && writer->next >> FAULT_RUN_BITS == run &&
+	    !book_writer_is_over(writer))
+		gone = gone || book_is_sealed(&round->sealed);
+	if (!err && gone)
+		return ERR_RETRY; /* a checkpoint has it */
 	if (!err && !cut[0])
-		err = book_take_run(book, round->writer, round->runs[1], &cut[1], e);
+		err = book_take_run(book, writer, round->runs[1], &cut[1], e);
 	/* It has come to another row: the one after that was not asked for. */
-	bool entered = round->writer->next >> FAULT_RUN_BITS != run;
+	bool entered = writer->next >> FAULT_RUN_BITS != run;
 	*more = *more || cut[0] || cut[1] || entered;
 	return err;
 }
@@ -505,6 +548,7 @@ static int book_read_some(struct fault_book *book, struct task_queue *queue, siz
 		*round = (struct book_round){.writer = &book->positions.writers[*at]};
 		round->runs[0] = book_ask_run(book, round, 0);
 		round->runs[1] = book_ask_run(book, round, 1);
+		book_ask_sealed(book, round->writer, round->writer->next, &round->sealed);
 		book_ask_holes(book, round);
 		holes += round->hole_count;
 	}
@@ -525,28 +569,13 @@ static int book_catch_up_once(struct fault_book *book, struct task_queue *queue,
 	return err;
 }
 
-/* Arrivals go a query deadline after a checkpoint that has them. What was caught up with longer ago
- * may lack some that are gone. Where one process has the store, its own passes have them all. */
-static bool book_is_stale(const struct fault_book *book)
-{
-	return store_is_shared(book->site->store) &&
-	       clock_mono_ms(book->site->clock) - book->caught_ms >= STORE_QUERY_DEADLINE_MAX_MS;
-}
-
 int book_catch_up(struct fault_book *book, struct task_queue *queue, struct errbuf *e)
 {
 	int err = ERR_RETRY;
 	for (int i = 0; i < RESTORES_MAX && err == ERR_RETRY; i++) {
-		int64_t begun_ms = clock_mono_ms(book->site->clock);
-		if (book_is_stale(book))
-			book->restored = book->owned = false;
 		err = book_catch_up_once(book, queue, e);
-		if (!err && book_is_stale(book))
-			err = ERR_RETRY;
 		if (err == ERR_RETRY)
 			book->restored = book->owned = false;
-		if (!err)
-			book->caught_ms = begun_ms;
 	}
 	return err;
 }

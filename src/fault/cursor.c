@@ -7,7 +7,7 @@
 #include "store/wait.h"
 
 enum {
-	WINDOW = 64, /* arrivals of a writer that are read at a time */
+	WINDOW = FAULT_RUN_PART, /* arrivals of a writer that are read at a time */
 	WINDOW_MAX_BYTES = 8 << 20,
 	READ_MAX_BYTES = 2 * STORE_VALUE_MAX_BYTES,
 };
@@ -24,7 +24,8 @@ struct cursor_writer {
 	 * time that comes before all of the run, so the run is not opened before its time has come.
 	 */
 	struct fault_order seen;
-	bool in_sealed; /* `next` is in a run that is sealed, and this is its cell */
+	bool in_sealed;      /* it is within this run, which is sealed, and this is its cell */
+	uint64_t sealed_run; /* until it is left; `next` may be beyond its last report */
 	struct fault_run_cell cell;
 	struct cursor_run *run; /* NULL: it was not opened yet */
 };
@@ -39,7 +40,15 @@ struct fault_cursor {
 	struct cursor_writer **writers;
 	size_t count;
 	struct book_arrived given;
+	bool warned; /* that it lacks something */
 };
+
+static bool cursor_comes_first(const struct fault_cursor *cursor, const struct fault_order *a,
+			       const struct fault_order *b)
+{
+	int order = fault_order_compare(a, b);
+	return cursor->backward ? order > 0 : order < 0;
+}
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
@@ -81,9 +90,12 @@ static int cursor_scan(struct fault_cursor *cursor, uint64_t writer, uint64_t ru
 }
 
 /* Lists go on without what is damaged. */
-static void cursor_warn_damaged(const struct fault_cursor *cursor, const char *why)
+static void cursor_warn_damaged(struct fault_cursor *cursor, const char *why)
 {
 	stat_add(STAT_fault_arrivals_damaged, 1);
+	if (cursor->warned)
+		return;
+	cursor->warned = true;
 	log_warn("faults: a list of reports of tenant " SHOWN " lacks some: %s",
 		 SHOWN_OF(cursor->book->tenant), why);
 }
@@ -120,9 +132,15 @@ static int cursor_search(struct fault_cursor *cursor, struct cursor_writer *w,
 	*fits = true;
 	if (!cursor->filter.search)
 		return 0;
-	if (w->run)
-		return cursor_run_fits(&from, w->run, &cursor->filter, place, fits, e);
-	*fits = fault_search_fits(cursor->filter.search, arrival);
+	if (!w->run) {
+		*fits = fault_search_fits(cursor->filter.search, arrival);
+		return 0;
+	}
+	int err = cursor_run_fits(&from, w->run, &cursor->filter, place, fits, e);
+	if (!cursor_is_damage(err))
+		return err;
+	cursor_warn_damaged(cursor, e->text); /* of its block no report fits */
+	*fits = false;
 	return 0;
 }
 
@@ -186,18 +204,22 @@ static void cursor_leave_run(const struct fault_cursor *cursor, struct cursor_wr
 static void cursor_enter_sealed(const struct fault_cursor *cursor, struct cursor_writer *w,
 				uint64_t run, const struct fault_run_cell *cell)
 {
-	bool past = cursor->backward && cell->last_us < cursor->filter.oldest_us;
+	struct fault_order before = {.date_us = cell->last_us + 1};
+	if (!cursor->backward)
+		before = (struct fault_order){.date_us = cell->first_us - 1,
+					      .place = {UINT64_MAX, UINT64_MAX}};
 	w->in_sealed = true;
+	w->sealed_run = run;
 	w->cell = *cell;
 	if (!cell->reports) {
 		cursor_leave_run(cursor, w, run);
 		return;
 	}
-	w->over = past;
+	w->over = cursor->backward && cell->last_us < cursor->filter.oldest_us;
+	/* Some of it may have been given as arrivals. */
+	if (!w->looked || cursor_comes_first(cursor, &w->seen, &before))
+		w->seen = before;
 	w->looked = true;
-	w->seen = cursor->backward ? (struct fault_order){.date_us = cell->last_us + 1}
-				   : (struct fault_order){.date_us = cell->first_us - 1,
-							  .place = {UINT64_MAX, UINT64_MAX}};
 }
 
 static int cursor_take_sealed(struct fault_cursor *cursor, struct cursor_writer *w, uint64_t run,
@@ -255,12 +277,12 @@ static int cursor_fill_arrivals(struct fault_cursor *cursor, struct cursor_write
 		cursor_enter_sealed(cursor, w, run, &cell);
 		return 0;
 	}
-	if (err != ERR_NOT_FOUND) {
+	const struct store_request *arrivals = question.arrivals;
+	if (err != ERR_NOT_FOUND && !arrivals->cell_scan.count && !arrivals->more) {
 		cursor_warn_damaged(cursor, "a cell of table report_runs cannot be read");
 		cursor_leave_run(cursor, w, run);
 		return 0;
 	}
-	const struct store_request *arrivals = question.arrivals;
 	err = cursor_take_cells(cursor, w, &arrivals->cell_scan, e);
 	if (err == ERR_LIMIT)
 		errbuf_set(e, err, "reports of one writer take too much memory");
@@ -273,7 +295,7 @@ static int cursor_fill_arrivals(struct fault_cursor *cursor, struct cursor_write
 static int cursor_fill(struct fault_cursor *cursor, struct cursor_writer *w, struct errbuf *e)
 {
 	uint64_t at = cursor->backward ? w->next - 1 : w->next;
-	uint64_t run = at >> FAULT_RUN_BITS;
+	uint64_t run = w->in_sealed ? w->sealed_run : at >> FAULT_RUN_BITS;
 	arena_reset(&w->arena);
 	w->count = w->at = 0;
 	int err = w->in_sealed ? cursor_fill_sealed(cursor, w, run, e)
@@ -456,13 +478,6 @@ void fault_cursor_free(struct fault_cursor *cursor)
 	mem_free(cursor->writers);
 	store_read_free(cursor->read);
 	mem_free(cursor);
-}
-
-static bool cursor_comes_first(const struct fault_cursor *cursor, const struct fault_order *a,
-			       const struct fault_order *b)
-{
-	int order = fault_order_compare(a, b);
-	return cursor->backward ? order > 0 : order < 0;
 }
 
 /* The writer whose window has the next arrival. NULL: all windows are empty. */

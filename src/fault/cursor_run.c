@@ -32,8 +32,10 @@ int cursor_run_open(const struct fault_sealed_site *from, struct fault_place pla
 		err = cursor_run_filter(from, run->run, search->matcher.query, none, e);
 	if (!err && !*none)
 		err = fault_run_read_directory(from, run->run, e);
-	run->looked = mem_zalloc(run->run->segment.block_count + 1);
-	run->fits = mem_zalloc(run->run->segment.count + 1);
+	if (!err) {
+		run->looked = mem_zalloc(run->run->segment.block_count + 1);
+		run->fits = mem_zalloc(run->run->segment.count + 1);
+	}
 	return err;
 }
 

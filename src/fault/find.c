@@ -204,7 +204,7 @@ static int find_read_arrival(struct find *find, struct task_queue *queue, struct
 	err = fault_run_answer(&question, &cell);
 	if (!err)
 		return find_take_sealed(find, queue, &cell, found, e);
-	if (err != ERR_NOT_FOUND)
+	if (!request->cell_get.found && err != ERR_NOT_FOUND)
 		return find_say_damaged(found, err, e);
 	if (!request->cell_get.found)
 		return errbuf_set(e, ERR_NOT_FOUND, "report " SHOWN " is there no more",

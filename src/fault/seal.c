@@ -1,7 +1,6 @@
 /* Sealing: runs that a checkpoint has as a whole are packed close, and then their arrivals go.
  *
- *     ARRIVALS ----> segment durable ----> cell of the run durable ----> a query deadline ---->
- * CLEARED
+ *     arrivals -> segment durable -> cell of the run durable -> a query deadline -> cleared
  *
  * A run is sealed when the last whole checkpoint has all of it, so nobody who begins with that
  * checkpoint looks for its arrivals; who began before has at most a query deadline to come to an
@@ -23,14 +22,16 @@ enum {
 	SEND_BYTES = 256 << 10, /* a write is sent then */
 	WRITE_MAX_BYTES = SEND_BYTES + STORE_VALUE_MAX_BYTES + (64 << 10),
 	FILTER_MAX_BYTES = 512 << 10,
-	FILTERS_BYTES = 256 << 10, /* of a cell, and one filter more */
-	CHUNK_BYTES = 512 << 10,   /* of a directory */
+	FILTERS_BYTES = FAULT_RUN_REPORTS * 64, /* of a cell, and one filter more */
+	CHUNK_BYTES = FAULT_RUN_REPORTS * 128,  /* of a directory */
 	CELL_MAX_BYTES = 1 << 10,
 	WORDS_MAX_BYTES = 2 * FAULT_BODY_MAX_BYTES,
 	FACTS_MAX_BYTES = FAULT_DIRECTORY_MAX_BYTES,
 	READ_MAX_BYTES = 2 * STORE_VALUE_MAX_BYTES,
 	DIRECTORY_PACKED_MAX_BYTES = FAULT_DIRECTORY_MAX_BYTES + (1 << 20),
-	BUSY_MS = 1000, /* then the owner does another pass first */
+	BODIES_MAX_BYTES = 512 << 20,     /* of a run: some seconds */
+	FILTERS_ALL_MAX_BYTES = 16 << 20, /* of a run; further blocks have none */
+	BUSY_MS = 1000,                   /* then the owner does another pass first */
 };
 
 /* Up to which run a writer is sealed. */
@@ -99,6 +100,18 @@ static void seals_note(struct fault_book *book, struct fault_place place,
 		place, *cell, clock_mono_ms(book->site->clock) + STORE_QUERY_DEADLINE_MAX_MS};
 }
 
+/* In this tenure. */
+static void seals_pass_over(struct fault_book *book, struct fault_place place, const char *why)
+{
+	struct seal_writer *writer = seals_writer(book->seals, place.writer);
+	uint64_t next_run = (place.sequence >> FAULT_RUN_BITS) + 1;
+	writer->next_run = writer->next_run > next_run ? writer->next_run : next_run;
+	log_warn("faults: reports %llu and later of writer %016llx of tenant " SHOWN
+		 " stay as they are: %s",
+		 (unsigned long long)place.sequence, (unsigned long long)place.writer,
+		 SHOWN_OF(book->tenant), why);
+}
+
 static int seals_take_run(const struct store_cell *cell, void *owner)
 {
 	struct fault_book *book = owner;
@@ -106,9 +119,13 @@ static int seals_take_run(const struct store_cell *cell, void *owner)
 	struct fault_place place = {fault_part_number(cell->column.part[0]),
 				    fault_part_number(cell->column.part[1]) << FAULT_RUN_BITS};
 	int err = fault_run_cell_decode(cell->value, &run);
-	if (!err)
-		seals_note(book, place, &run);
-	return err;
+	/* The arrivals of one that cannot be read may be gone: it is not sealed once more. */
+	if (err) {
+		seals_pass_over(book, place, "its cell of table report_runs cannot be read");
+		return 0;
+	}
+	seals_note(book, place, &run);
+	return 0;
 }
 
 /* Once in a tenure. */
@@ -125,11 +142,6 @@ static int seals_read(struct fault_book *book, struct task_queue *queue, uint64_
 				 TABLE_REPORT_RUNS, &key.parts, seals_take_run, book, e);
 	if (!err)
 		book->seals->tenure = tenure;
-	if (err == ERR_DAMAGED || err == ERR_VERSION)
-		errbuf_set(e, err,
-			   "a sealed run of tenant " SHOWN
-			   " (table report_runs) cannot be read: %s",
-			   SHOWN_OF(book->tenant), err_text(err));
 	return err;
 }
 
@@ -154,7 +166,8 @@ struct seal_work {
 	struct fault_segment segment;
 	struct store_read *read;
 	struct store_write *write;
-	size_t written; /* bytes of the values in the write */
+	size_t written;      /* bytes of the values in the write */
+	size_t filter_bytes; /* of all so far */
 	struct buf bodies, packed, filters;
 	struct words_set words;
 	struct arena words_arena;
@@ -216,6 +229,24 @@ static int seal_take_arrival(const struct store_cell *cell, void *owner)
 	return kept ? 0 : ERR_LIMIT;
 }
 
+/* Whether they can be sealed, and read after that. */
+static int seal_check(const struct seal_work *s)
+{
+	uint64_t bytes = 0;
+	for (size_t i = 0; i < s->count; i++) {
+		const struct fault_arrival *arrival = &s->reports[i].arrival;
+		if (i && arrival->date_us < s->reports[i - 1].arrival.date_us)
+			return errbuf_set(s->e, ERR_DAMAGED, "their times fall");
+		if (arrival->body_bytes > FAULT_BODY_MAX_BYTES)
+			return errbuf_set(s->e, ERR_DAMAGED, "a body is too long");
+		bytes += arrival->body_bytes;
+	}
+	if (bytes > BODIES_MAX_BYTES)
+		return errbuf_set(s->e, ERR_LIMIT, "they have more than %d MiB",
+				  BODIES_MAX_BYTES >> 20);
+	return 0;
+}
+
 /* The facts of all reports, and in which order they go. ERR_DAMAGED: an arrival cannot be read. */
 static int seal_plan(struct seal_work *s)
 {
@@ -227,7 +258,10 @@ static int seal_plan(struct seal_work *s)
 	if (err)
 		return err;
 	if (s->cells < FAULT_RUN_REPORTS && !s->ended)
-		return errbuf_set(s->e, ERR_RETRY, "a run of reports is not whole yet");
+		return errbuf_set(s->e, ERR_DAMAGED, "some of them are not there");
+	err = seal_check(s);
+	if (err)
+		return err;
 	fault_segment_plan(&s->segment, s->reports, s->count);
 	s->cell.reports = s->count;
 	s->cell.blocks = s->segment.block_count;
@@ -243,7 +277,8 @@ static int seal_take_body(struct seal_work *s, const struct fault_sealed *report
 {
 	struct fault_arrival arrival;
 	if (!request->cell_get.found ||
-	    fault_arrival_decode(request->cell_get.cell.value, &arrival))
+	    fault_arrival_decode(request->cell_get.cell.value, &arrival) || arrival.is_void ||
+	    arrival.body_bytes != report->arrival.body_bytes)
 		return ERR_DAMAGED;
 	int err = fault_body_unpack(&arrival, &s->bodies);
 	if (!err)
@@ -309,7 +344,9 @@ static int seal_block(struct seal_work *s, size_t number)
 		return err;
 	fault_pack(buf_slice(&s->bodies), &s->packed);
 	buf_init(&filter, FILTER_MAX_BYTES);
-	words_filter_put(&s->words, &filter);
+	if (s->filter_bytes < FILTERS_ALL_MAX_BYTES)
+		words_filter_put(&s->words, &filter);
+	s->filter_bytes += filter.len;
 	err = s->packed.failed
 		      ? ERR_LIMIT
 		      : seal_put_part(s, FAULT_SEGMENT_BLOCK, number, buf_slice(&s->packed));
@@ -426,13 +463,10 @@ static int seal_run(struct fault_book *book, struct task_queue *queue, const str
 		stat_add(STAT_fault_runs_sealed, 1);
 		stat_add(STAT_fault_reports_sealed, s->cell.reports);
 		stat_add(STAT_fault_sealed_bytes, s->cell.bytes);
+	} else if (clock_wall_ms(book->site->clock) >= until_ms) {
+		err = ERR_TIMEOUT; /* another owner may have been at it */
 	} else if (err == ERR_DAMAGED || err == ERR_VERSION || err == ERR_LIMIT) {
-		log_warn("faults: reports %llu and later of writer %016llx of tenant " SHOWN
-			 " (table report_arrivals) stay unsealed: %s",
-			 (unsigned long long)s->place.sequence, (unsigned long long)s->place.writer,
-			 SHOWN_OF(book->tenant), err_text(err));
-		seals_writer(book->seals, s->place.writer)->next_run =
-			(s->place.sequence >> FAULT_RUN_BITS) + 1;
+		seals_pass_over(book, s->place, e->text[0] ? e->text : err_text(err));
 		err = 0;
 	}
 	sealing_release(s);
@@ -461,7 +495,7 @@ static size_t seals_list(struct fault_book *book, struct seal_run **to)
 
 /* *more: there may be another run of some writer. */
 static int seals_seal(struct fault_book *book, struct task_queue *queue, int64_t until_ms,
-		      bool *more, struct errbuf *e)
+		      int64_t busy_ms, bool *more, struct errbuf *e)
 {
 	struct seal_run *list = NULL;
 	size_t count = 0;
@@ -470,8 +504,11 @@ static int seals_seal(struct fault_book *book, struct task_queue *queue, int64_t
 		count = seals_list(book, &list);
 	pthread_mutex_unlock(&book->lock);
 	int err = 0;
-	for (size_t i = 0; i < count && !err; i++)
+	for (size_t i = 0; i < count && !err; i++) {
 		err = seal_run(book, queue, &list[i], until_ms, e);
+		if (clock_mono_ms(book->site->clock) >= busy_ms)
+			break;
+	}
 	mem_free(list);
 	*more = count > 0;
 	return err;
@@ -505,18 +542,66 @@ static int seals_clear_one(struct fault_book *book, struct task_queue *queue, in
 	return err;
 }
 
-/* Arrivals that nobody reads any more. */
+/* Reads all that is to be in the place of the arrivals. */
+static int seals_read_back(struct fault_book *book, struct task_queue *queue,
+			   const struct seal_due *due, struct errbuf *e)
+{
+	const struct fault_sealed_site from = {book->site, book->tenant, queue};
+	struct fault_run *run = fault_run_new(due->place, &due->cell);
+	struct buf bodies;
+	buf_init(&bodies, FAULT_BODY_MAX_BYTES);
+	int err = fault_run_read_directory(&from, run, e);
+	for (size_t b = 0; b < run->segment.block_count && !err; b++)
+		err = fault_run_read_block(&from, run, b, &bodies, e);
+	buf_release(&bodies);
+	fault_run_free(run);
+	return err;
+}
+
+/* The arrivals are what counts again. */
+static int seals_unseal(struct fault_book *book, struct task_queue *queue,
+			const struct seal_due *due, struct errbuf *e)
+{
+	struct fault_parts key, column;
+	struct store_write *write = store_write_new(book->site->store, WRITE_MAX_BYTES);
+	fault_runs_key(&key, book->tenant);
+	fault_runs_column(&column, due->place);
+	int err = store_cell_delete(write, TABLE_REPORT_RUNS, &key.parts, &column.parts,
+				    store_stamp(book->site->store));
+	err = err ? err : store_write_wait(write, queue);
+	if (err)
+		errbuf_set(e, err, "%s", write->error.text[0] ? write->error.text : err_text(err));
+	store_write_free(write);
+	return err;
+}
+
+static int seals_clear_whole(struct fault_book *book, struct task_queue *queue, int64_t until_ms,
+			     struct seal_due *due, struct errbuf *e)
+{
+	int err = seals_read_back(book, queue, due, e);
+	if (!err)
+		err = seals_clear_one(book, queue, until_ms, due, e);
+	else if (err == ERR_DAMAGED || err == ERR_VERSION || err == ERR_LIMIT) {
+		seals_pass_over(book, due->place, e->text);
+		return seals_unseal(book, queue, due, e);
+	}
+	stat_add(STAT_fault_runs_cleared, !err);
+	return err;
+}
+
+/* Arrivals that nobody reads any more. *more: there are more of them. */
 static int seals_clear(struct fault_book *book, struct task_queue *queue, int64_t until_ms,
-		       struct errbuf *e)
+		       int64_t busy_ms, bool *more, struct errbuf *e)
 {
 	struct fault_seals *seals = book->seals;
 	int64_t now_ms = clock_mono_ms(book->site->clock);
 	size_t done = 0;
 	int err = 0;
-	while (done < seals->due_count && seals->due[done].due_ms <= now_ms && !err) {
-		err = seals_clear_one(book, queue, until_ms, &seals->due[done], e);
+	*more = false;
+	while (done < seals->due_count && seals->due[done].due_ms <= now_ms && !err && !*more) {
+		err = seals_clear_whole(book, queue, until_ms, &seals->due[done], e);
 		done += !err;
-		stat_add(STAT_fault_runs_cleared, !err);
+		*more = clock_mono_ms(book->site->clock) >= busy_ms;
 	}
 	memmove(seals->due, seals->due + done, (seals->due_count - done) * sizeof(*seals->due));
 	seals->due_count -= done;
@@ -526,20 +611,21 @@ static int seals_clear(struct fault_book *book, struct task_queue *queue, int64_
 int fault_book_seal(struct fault_book *book, struct task_queue *queue, int64_t until_ms,
 		    struct errbuf *e)
 {
-	int64_t begun_ms = clock_mono_ms(book->site->clock);
+	int64_t busy_ms = clock_mono_ms(book->site->clock) + BUSY_MS;
+	bool more = false;
 	pthread_mutex_lock(&book->lock);
 	uint64_t tenure = book->owned ? book->version.tenure : 0;
 	pthread_mutex_unlock(&book->lock);
 	if (!tenure)
 		return 0;
 	int err = seals_read(book, queue, tenure, e);
-	err = err ? err : seals_clear(book, queue, until_ms, e);
-	for (bool more = true; more && !err;) {
-		err = seals_seal(book, queue, until_ms, &more, e);
-		if (more && clock_mono_ms(book->site->clock) - begun_ms >= BUSY_MS) {
-			fault_book_touch(book); /* the rest after the next pass */
+	err = err ? err : seals_clear(book, queue, until_ms, busy_ms, &more, e);
+	while (!err && clock_mono_ms(book->site->clock) < busy_ms) {
+		err = seals_seal(book, queue, until_ms, busy_ms, &more, e);
+		if (!more)
 			break;
-		}
 	}
+	if (more && !err)
+		fault_book_touch(book); /* the rest after the next pass */
 	return err;
 }

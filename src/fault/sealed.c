@@ -30,20 +30,22 @@ int fault_run_answer(const struct fault_run_question *question, struct fault_run
 
 /* ---- Parts ----------------------------------------------------------------------------------- */
 
-/* Gives the cells of a part, in their order. */
+/* Gives the cells of a part before a number, in their order. */
 static int sealed_read_part(const struct fault_sealed_site *from, const struct fault_run *run,
-			    enum fault_segment_part part,
+			    enum fault_segment_part part, uint64_t before,
 			    int (*each)(void *owner, const struct store_cell *cell), void *owner,
 			    struct errbuf *e)
 {
 	struct fault_parts key, first, after;
+	if (!before)
+		return 0;
 	struct store_read *read = store_read_new(from->site->store, READ_MAX_BYTES);
 	struct store_request *request = store_read_add(read, STORE_CELL_SCAN);
 	int err;
 	ASSERT(request); /* the first of an empty arena */
 	fault_arrivals_key(&key, from->tenant, run->place);
 	fault_segments_column(&first, run->cell.name, part, 0);
-	fault_segments_column(&after, run->cell.name, part + 1, 0);
+	fault_segments_column(&after, run->cell.name, part, before);
 	request->cell_scan = (struct store_cell_scan){.table = TABLE_REPORT_SEGMENTS,
 						      .key = key.parts,
 						      .from = first.parts,
@@ -108,18 +110,30 @@ void fault_run_free(struct fault_run *run)
 	mem_free(run);
 }
 
+static bool sealed_is_of_run(const struct fault_run *run)
+{
+	const struct fault_segment *segment = &run->segment;
+	if (segment->count != run->cell.reports || segment->block_count != run->cell.blocks)
+		return false;
+	if (!segment->count)
+		return true;
+	uint64_t first = segment->reports[0].sequence;
+	uint64_t last = segment->reports[segment->count - 1].sequence;
+	return first >= run->place.sequence && last < run->place.sequence + FAULT_RUN_REPORTS;
+}
+
 int fault_run_read_directory(const struct fault_sealed_site *from, struct fault_run *run,
 			     struct errbuf *e)
 {
 	struct sealed_chunks chunks = {.count = 0};
 	buf_init(&chunks.bytes, FAULT_DIRECTORY_MAX_BYTES);
-	int err =
-		sealed_read_part(from, run, FAULT_SEGMENT_DIRECTORY, sealed_take_chunk, &chunks, e);
+	/* An attempt that did not come to its end may have written more of them. */
+	int err = sealed_read_part(from, run, FAULT_SEGMENT_DIRECTORY, run->cell.chunks,
+				   sealed_take_chunk, &chunks, e);
 	if (!err && chunks.count != run->cell.chunks)
 		err = ERR_DAMAGED;
 	err = err ? err : fault_segment_decode(buf_slice(&chunks.bytes), &run->segment);
-	if (!err && (run->segment.count != run->cell.reports ||
-		     run->segment.block_count != run->cell.blocks))
+	if (!err && !sealed_is_of_run(run))
 		err = ERR_DAMAGED;
 	buf_release(&chunks.bytes);
 	return err == ERR_DAMAGED || err == ERR_VERSION || err == ERR_LIMIT
@@ -131,6 +145,8 @@ int fault_run_read_directory(const struct fault_sealed_site *from, struct fault_
 
 void fault_filters_begin(uint64_t first, uint64_t count, struct buf *out)
 {
+	uint64_t rules = words_rules();
+	buf_append(out, &rules, 8);
 	fault_put_varint(out, first);
 	fault_put_varint(out, count);
 }
@@ -144,7 +160,9 @@ static int sealed_take_filters(void *owner, const struct store_cell *cell)
 {
 	struct fault_run *run = owner;
 	struct cursor c = cursor_of(cell->value.data, cell->value.len);
-	uint64_t first = cursor_varint(&c), count = cursor_varint(&c);
+	uint64_t rules = cursor_u64(&c), first = cursor_varint(&c), count = cursor_varint(&c);
+	if (!c.bad && (rules != words_rules() || first != run->filters_next))
+		return 0; /* of another program or system, or of an attempt that did not end */
 	if (c.bad || first > run->cell.blocks || count > run->cell.blocks - first)
 		return ERR_DAMAGED;
 	for (uint64_t i = 0; i < count && !c.bad; i++) {
@@ -155,13 +173,15 @@ static int sealed_take_filters(void *owner, const struct store_cell *cell)
 		if (!c.bad)
 			run->filters[first + i] = copy;
 	}
+	run->filters_next = first + count;
 	return c.bad ? ERR_DAMAGED : 0;
 }
 
 int fault_run_read_filters(const struct fault_sealed_site *from, struct fault_run *run,
 			   struct errbuf *e)
 {
-	int err = sealed_read_part(from, run, FAULT_SEGMENT_FILTERS, sealed_take_filters, run, e);
+	int err = sealed_read_part(from, run, FAULT_SEGMENT_FILTERS, run->cell.blocks,
+				   sealed_take_filters, run, e);
 	if (err != ERR_DAMAGED && err != ERR_LIMIT)
 		return err;
 	memset(run->filters, 0, run->cell.blocks * sizeof(*run->filters));

@@ -36,6 +36,7 @@ struct fault_run {
 	struct fault_segment segment;
 	struct slice *filters; /* of each block; of one whose len is 0 nothing is known */
 	struct arena filters_arena;
+	uint64_t filters_next; /* the block with whose filter the next cell begins */
 };
 
 /* The run of a place, of which nothing is read yet. */
@@ -44,7 +45,7 @@ void fault_run_free(struct fault_run *run);
 /* Fills in `segment`. */
 int fault_run_read_directory(const struct fault_sealed_site *from, struct fault_run *run,
 			     struct errbuf *e) MUST_CHECK;
-/* Fills in `filters`. Of those that cannot be read nothing is known. */
+/* Fills in `filters`. Where some cannot be read nothing is known of any. */
 int fault_run_read_filters(const struct fault_sealed_site *from, struct fault_run *run,
 			   struct errbuf *e) MUST_CHECK;
 /* The bodies of a block, one behind the other, in `bodies`, which has room for
@@ -55,7 +56,8 @@ int fault_run_read_block(const struct fault_sealed_site *from, const struct faul
 /* A report's among them. */
 struct slice fault_sealed_body(const struct fault_sealed *report, const struct buf *bodies);
 
-/* What stands in the cells of filters: from which block on, how many, and the bytes of each. */
+/* What stands in the cells of filters: by which rules of words, from which block on, how many, and
+ * the bytes of each. */
 void fault_filters_begin(uint64_t first, uint64_t count, struct buf *out);
 void fault_filters_put(struct slice filter, struct buf *out);
 

@@ -300,8 +300,8 @@ static void segment_take_blocks(struct cursor *c, struct fault_segment *segment)
 			c->bad = block->body_bytes > FAULT_BODY_MAX_BYTES;
 		}
 	}
-	segment->block_count = (size_t)count;
 	c->bad = c->bad || at != segment->count;
+	segment->block_count = c->bad ? 0 : (size_t)count;
 }
 
 static int segment_take_all(struct cursor *c, struct fault_segment *segment)
@@ -411,5 +411,8 @@ int fault_run_cell_decode(struct slice bytes, struct fault_run_cell *cell)
 	cell->first_us = (int64_t)cursor_u64(&c);
 	cell->last_us = (int64_t)cursor_u64(&c);
 	cell->bytes = cursor_varint(&c);
-	return c.bad || cell->blocks > FAULT_RUN_REPORTS ? ERR_DAMAGED : 0;
+	bool right = !c.bad && cell->reports <= FAULT_RUN_REPORTS &&
+		     cell->blocks <= cell->reports && cell->first_us <= cell->last_us &&
+		     cell->first_us > INT64_MIN && cell->last_us < INT64_MAX;
+	return right ? 0 : ERR_DAMAGED;
 }

@@ -10,7 +10,7 @@
 #include "fault/arrival.h"
 
 enum {
-	FAULT_BLOCK_REPORTS = 64,
+	FAULT_BLOCK_REPORTS = FAULT_RUN_PART,
 	FAULT_BLOCK_BYTES = 512 << 10, /* of bodies, unless it is one report */
 	FAULT_DIRECTORY_MAX_BYTES = 32 << 20,
 };

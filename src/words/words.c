@@ -4,9 +4,10 @@
 #include <pthread.h>
 #include <wctype.h>
 
+#include "base/hash.h"
 #include "base/utf8.h"
 
-enum { ASCII_MAX = 0x7f };
+enum { ASCII_MAX = 0x7f, CODE_MAX = 0x10ffff };
 
 enum words_class { WORDS_OTHER, WORDS_SMALL, WORDS_DIGIT, WORDS_CAPITAL };
 
@@ -106,4 +107,23 @@ void words_fold(struct slice word, struct buf *out)
 		used += utf8_put(to + used, words_small(code));
 	}
 	out->len += used;
+}
+
+static uint64_t words_rules_hash;
+static pthread_once_t words_rules_once = PTHREAD_ONCE_INIT;
+
+static void words_hash_rules(void)
+{
+	for (uint32_t code = ASCII_MAX + 1; code <= CODE_MAX; code++) {
+		enum words_class class = words_class_of(code);
+		const uint32_t rule[] = {code, class, words_small(code)};
+		if (class != WORDS_OTHER)
+			words_rules_hash = hash64(rule, sizeof(rule), words_rules_hash);
+	}
+}
+
+uint64_t words_rules(void)
+{
+	pthread_once(&words_rules_once, words_hash_rules);
+	return words_rules_hash;
 }

@@ -20,5 +20,8 @@ bool words_next(struct slice *text, struct slice *word);
 bool words_next_part(struct slice *word, struct slice *part);
 /* Appends a word in small letters. */
 void words_fold(struct slice word, struct buf *out);
+/* A hash of which characters are letters, capitals and small ones here: where it is another one,
+ * words may be others. */
+uint64_t words_rules(void);
 
 #endif

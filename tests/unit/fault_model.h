@@ -18,6 +18,8 @@
 
 enum {
 	TENANTS = 2,
+	WORDS = 5,
+	BODY_BYTES = 40,
 	PROCESSES_MAX = 5,
 	CLIENTS = 4,
 	ITEMS = 4, /* of a submission, at most */
@@ -76,6 +78,10 @@ struct answer {
 	struct fault_list_filter filter; /* of a list */
 	struct fault_order reached;
 	int context; /* that the filter wants; -1: any */
+	int word;    /* that it searches for; -1: none */
+	char word_text[8];
+	struct words_term term;
+	struct words_query query;
 	size_t stop; /* after so many */
 	size_t look; /* what had landed when it was asked */
 	int err;
@@ -138,7 +144,8 @@ struct client {
 	size_t count;
 	struct report {
 		unsigned id, content;
-		char text[24]; /* the id, which is its body, too */
+		char text[24]; /* the id */
+		char body[BODY_BYTES];
 		char packed[64];
 		size_t packed_len;
 		uint64_t dictionary;
@@ -259,6 +266,8 @@ static inline bool differ(struct model *m, const char *fmt, ...)
 }
 
 extern const struct slice tenant_names[TENANTS];
+/* The body of a report, of two words: its id, and which of the WORDS it has. */
+struct slice body_of(unsigned id, char to[BODY_BYTES]);
 
 /* ---- fault_model_run.c ----------------------------------------------------------------------- */
 

@@ -74,6 +74,12 @@ static unsigned some_id(struct model *m)
 	return m->next_id;
 }
 
+struct slice body_of(unsigned id, char to[BODY_BYTES])
+{
+	snprintf(to, BODY_BYTES, "\"id%u w%u\"", id, id % WORDS);
+	return slice_of(to);
+}
+
 static void choose_report(struct model *m, struct report *report)
 {
 	struct buf packed;
@@ -81,7 +87,7 @@ static void choose_report(struct model *m, struct report *report)
 	report->content = (unsigned)pick(m, m->contents);
 	snprintf(report->text, sizeof(report->text), "id%u", report->id);
 	buf_init(&packed, 1024);
-	report->dictionary = fault_pack(slice_of(report->text), &packed);
+	report->dictionary = fault_pack(body_of(report->id, report->body), &packed);
 	ASSERT(!packed.failed && packed.len <= sizeof(report->packed));
 	report->packed_len = packed.len;
 	memcpy(report->packed, packed.data, packed.len);
@@ -161,7 +167,7 @@ void client_begin(struct client *c)
 				  .attachments = c->reports[i].content % 2},
 			.attachments = &file,
 			.dictionary = c->reports[i].dictionary,
-			.body_bytes = strlen(c->reports[i].text),
+			.body_bytes = strlen(c->reports[i].body),
 			.packed = {c->reports[i].packed, c->reports[i].packed_len},
 			.date_us = INT64_MIN,
 		};

@@ -83,9 +83,16 @@ PLANTS = {
          "\ts->cell.chunks = PLANTED(cell_early);\n"
          "\tif (PLANTED(cell_early) && !err)\n\t\terr = seal_put_cell(s);\n"
          "\ts->cell.chunks = 0;\n\terr = err ? err : seal_put_directory(s);")]),
-    "stale_kept": ("a book goes on from where it was long ago", [
-        (F + "book_read.c", "\treturn store_is_shared(book->site->store) &&",
-         "\treturn !PLANTED(stale_kept) && store_is_shared(book->site->store) &&")]),
+    "gone_kept": ("a book goes on though it lacks arrivals that are gone", [
+        (F + "book_read.c", "\tif (!err && gone)\n",
+         "\tif (!err && gone && !PLANTED(gone_kept))\n")]),
+    "run_lost": ("a run is found by its next number, though that may be of another", [
+        (F + "cursor.c", "\tuint64_t run = w->in_sealed ? w->sealed_run : at >> FAULT_RUN_BITS;",
+         "\tuint64_t run = w->in_sealed && !PLANTED(run_lost) ? w->sealed_run\n"
+         "\t\t\t\t\t\t\t   : at >> FAULT_RUN_BITS;")]),
+    "filtered": ("a filter excludes a word that it has", [
+        (F + "cursor_run.c", "\t\t*none = !words_filter_may_fit(run->filters[b], query);",
+         "\t\t*none = PLANTED(filtered) || !words_filter_may_fit(run->filters[b], query);")]),
     "ended_early": ("a writer has ended as soon as its process is dead", [
         (F + "book.c", "\t\t\twriter->ending = now_ms - writer->dead_ms > DAY_MS;",
          "\t\t\twriter->ending =\n"
