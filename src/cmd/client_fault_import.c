@@ -45,7 +45,7 @@ struct import_names {
 	size_t count, room;
 };
 
-struct import {
+struct fault_import {
 	const struct command_args *args;
 	const char *root, *state;
 	struct client_http *http;
@@ -91,7 +91,7 @@ static bool import_is_report(const char *name)
 }
 
 /* The names in a folder, in order. */
-static int import_list(struct import *im, const char *path, bool (*wanted)(const char *name),
+static int import_list(struct fault_import *im, const char *path, bool (*wanted)(const char *name),
 		       struct import_names *names)
 {
 	DIR *dir = opendir(path);
@@ -113,7 +113,7 @@ static int import_list(struct import *im, const char *path, bool (*wanted)(const
 }
 
 /* When a folder last changed, for import_day. */
-static int import_changed_ns(struct import *im, const char *path, int64_t *changed_ns)
+static int import_changed_ns(struct fault_import *im, const char *path, int64_t *changed_ns)
 {
 	struct stat found;
 	if (stat(path, &found)) {
@@ -126,20 +126,20 @@ static int import_changed_ns(struct import *im, const char *path, int64_t *chang
 
 /* ---- What was done --------------------------------------------------------------------------- */
 
-static struct import_day *import_day_of(struct import *im, const char *day)
+static struct import_day *import_day_of(struct fault_import *im, const char *day)
 {
 	for (size_t i = im->day_count; i--;)
 		if (strcmp(im->days[i].day, day) == 0)
 			return &im->days[i];
 	GROW(im->days, im->day_room, im->day_count + 1);
 	struct import_day *added = &im->days[im->day_count++];
-	*added = (struct import_day){.changed_ns = -1};
+	*added = (struct import_day){.changed_ns = 0};
 	memcpy(added->day, day, DAY_TEXT_BYTES);
 	return added;
 }
 
 /* `2026-11-24 1795518941061000000 OOPS-7f3c`. */
-static bool import_read_line(struct import *im, struct slice line)
+static bool import_read_line(struct fault_import *im, struct slice line)
 {
 	char day[DAY_TEXT_BYTES + 1] = "";
 	int64_t changed_ns = 0;
@@ -161,7 +161,7 @@ static bool import_read_line(struct import *im, struct slice line)
 	return true;
 }
 
-static int import_read_state(struct import *im)
+static int import_read_state(struct fault_import *im)
 {
 	struct buf bytes;
 	buf_init(&bytes, IMPORT_STATE_MAX_BYTES);
@@ -186,7 +186,7 @@ static int import_read_state(struct import *im)
 	return err;
 }
 
-static int import_make_state_dir(struct import *im)
+static int import_make_state_dir(struct fault_import *im)
 {
 	char path[IMPORT_PATH_BYTES];
 	snprintf(path, sizeof(path), "%s" IMPORT_STATE_DIR, im->root);
@@ -199,12 +199,12 @@ static int import_make_state_dir(struct import *im)
 	return err;
 }
 
-static int import_save(struct import *im)
+static int import_save(struct fault_import *im)
 {
 	struct buf bytes;
 	buf_init(&bytes, IMPORT_STATE_MAX_BYTES);
 	for (size_t i = 0; i < im->day_count; i++)
-		if (im->days[i].changed_ns >= 0)
+		if (im->days[i].last[0])
 			buf_printf(&bytes, "%s %lld %s\n", im->days[i].day,
 				   (long long)im->days[i].changed_ns, im->days[i].last);
 	int err = files_real()->replace(files_real(), im->state, buf_slice(&bytes), 0644);
@@ -224,7 +224,7 @@ static bool import_take_body(void *owner, UNUSED long status, struct slice piece
 	return buf_append(owner, piece.data, piece.len) == 0;
 }
 
-static void import_complain(struct import *im, const char *path, const char *sentence)
+static void import_complain(struct fault_import *im, const char *path, const char *sentence)
 {
 	command_complain(im->args, "%s: %s", path, sentence);
 	im->failed++;
@@ -232,7 +232,7 @@ static void import_complain(struct import *im, const char *path, const char *sen
 }
 
 /* One that has no room or no time now is asked again. */
-static int import_call(struct import *im, struct client_call *call, struct errbuf *e)
+static int import_call(struct fault_import *im, struct client_call *call, struct errbuf *e)
 {
 	for (int i = 1;; i++) {
 		buf_clear(&im->answer);
@@ -249,7 +249,7 @@ static int import_call(struct import *im, struct client_call *call, struct errbu
 }
 
 /* An error: the server takes no more. */
-static int import_send(struct import *im, const char *path)
+static int import_send(struct fault_import *im, const char *path)
 {
 	char tenant[256], sentence[512];
 	struct errbuf e;
@@ -280,7 +280,7 @@ static int import_send(struct import *im, const char *path)
 	return ERR_BUSY;
 }
 
-static int import_file(struct import *im, const char *path)
+static int import_file(struct fault_import *im, const char *path)
 {
 	buf_clear(&im->body);
 	im->files++;
@@ -296,7 +296,7 @@ static int import_file(struct import *im, const char *path)
 
 /* ---- Days ------------------------------------------------------------------------------------ */
 
-static int import_files(struct import *im, const char *folder, struct import_day *done,
+static int import_files(struct fault_import *im, const char *folder, struct import_day *done,
 			const struct import_names *names)
 {
 	char path[IMPORT_PATH_BYTES];
@@ -321,7 +321,7 @@ static int import_files(struct import *im, const char *folder, struct import_day
 	return err ? err : saved;
 }
 
-static void import_add_row(struct import *im, const char *day)
+static void import_add_row(struct fault_import *im, const char *day)
 {
 	text_table_add(&im->table, slice_of(day));
 	text_table_addf(&im->table, "%llu", (unsigned long long)im->files);
@@ -340,7 +340,7 @@ static void import_begin_day(struct import_day *done, int64_t changed_ns)
 	done->changed_ns = changed_ns > now_ns - IMPORT_SETTLED_NS ? 0 : changed_ns;
 }
 
-static int import_day(struct import *im, const char *day)
+static int import_day(struct fault_import *im, const char *day)
 {
 	char folder[IMPORT_PATH_BYTES];
 	struct import_names names;
@@ -363,14 +363,14 @@ static int import_day(struct import *im, const char *day)
 	return err;
 }
 
-static int import_all(struct import *im)
+static int import_all(struct fault_import *im)
 {
 	struct import_names days;
-	int err = import_read_state(im);
-	err = err ? err : import_save(im); /* whether it can be */
-	err = err ? err : import_list(im, im->root, import_is_day, &days);
+	int err = import_list(im, im->root, import_is_day, &days);
 	if (err)
 		return err;
+	err = import_read_state(im);
+	err = err ? err : import_save(im); /* whether it can be */
 	for (size_t i = 0; i < days.count && !err; i++)
 		err = import_day(im, days.list[i]);
 	import_free_names(&days);
@@ -382,7 +382,7 @@ int client_fault_import(const struct command_args *args, const char *root, const
 	static const char *const titles[] = {"day", "files", "taken", "repeated", "failed"};
 	const struct client_http_options how = {.server = args->server};
 	char preset[IMPORT_PATH_BYTES];
-	struct import im = {.args = args, .root = root, .state = state ? state : preset};
+	struct fault_import im = {.args = args, .root = root, .state = state ? state : preset};
 	if (snprintf(preset, sizeof(preset), "%s" IMPORT_STATE, root) >= (int)sizeof(preset)) {
 		command_complain(args, "%s: the name is too long", root);
 		return EXIT_FAILED;
