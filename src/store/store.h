@@ -311,8 +311,10 @@ int store_write_submit(struct store_write *write) MUST_CHECK;
  * knows that from the end of the predecessor's session; then it has to keep its stamps below the
  * end of its own, and within the permitted difference of clocks of the store's clock. Of what
  * processes of other names take at the same time no engine knows anything: two may take the same
- * stamp, and what both put with it is a tie. Where one process has the store, as with LMDB, all
- * that was stored before is an earlier process's. */
+ * stamp, and what both put with it is a tie. A stamp that a caller has made himself, ahead of the
+ * clock, does not count: a shared engine whose later stamps were above it would run away from the
+ * clock. Where one process has the store, as with LMDB, all that was stored before is an earlier
+ * process's. */
 int64_t store_stamp(struct store *store);
 
 /* ---- Reading ------------------------------------------------------------------------------- */

@@ -387,6 +387,8 @@ static void far_add_request(struct far *far, struct far_batch *batch, size_t sta
 	struct far_store *from = batch->from;
 	int64_t stamp_us =
 		far->bug == FAR_BUG_LATE_STAMPS ? far_stamp_locked(from) : batch->write->stamp_us;
+	/* Else a caller has made it himself, and what is taken later need not be above it. */
+	bool taken = stamp_us <= from->last_stamp_us;
 	if (request->kind == REQUEST_CELL)
 		far_add_piece(far, batch, stage, request, 0, 0);
 	for (size_t i = 0; request->kind != REQUEST_CELL && i < request->n; i++) {
@@ -394,7 +396,7 @@ static void far_add_request(struct far *far, struct far_batch *batch, size_t sta
 			request->kind == REQUEST_APPEND || request->kind == REQUEST_DELETE_RANGE;
 		struct naive_row *row = stamped ? naive_request_row(far->naive, request, i) : NULL;
 		int64_t next_us = row ? naive_next_stamp_us(far->naive, row, stamp_us) : stamp_us;
-		if (next_us > from->last_stamp_us)
+		if (taken && next_us > from->last_stamp_us)
 			from->last_stamp_us = next_us;
 		far_add_piece(far, batch, stage, request, i, next_us);
 	}

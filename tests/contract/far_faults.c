@@ -215,7 +215,25 @@ static void what_is_unknown_lands_later_or_never(UNUSED void **state)
 	assert_true(later && never);
 }
 
-/* A process is killed. Some of its rows land after that, the others never. */
+/* A caller writes with a stamp that is an hour ahead of the clock. The process did not take it:
+ * what it takes later is by its clock, and loses. */
+static void a_stamp_of_a_callers_own_moves_no_later_one(UNUSED void **state)
+{
+	const int64_t ahead_us = (T0 + 3600000) * 1000;
+	struct rig rig;
+	rig_open(&rig, 1, (struct far_faults){0});
+	int64_t before_us = store_stamp(rig.process[0]);
+	struct store_write *ahead = submit(&rig, 0, 1, 1, ahead_us);
+	assert_int_equal(far_last_stamp_us(rig.process[0]), before_us);
+	struct store_write *later = submit(&rig, 0, 1, 2, 0);
+	assert_in_range(later->stamp_us, before_us + 1, ahead_us - 1);
+	run(&rig);
+	assert_int_equal(value_of(&rig, 0), 1);
+	store_write_free(ahead);
+	store_write_free(later);
+	rig_close(&rig);
+}
+
 /* A row of `count` cells of 1,000 bytes: how many there are, which are the first ones. */
 static size_t first_cells_of(struct rig *rig, size_t count)
 {
@@ -269,6 +287,7 @@ static void a_long_row_lands_in_pieces_one_after_the_other(UNUSED void **state)
 	assert_int_equal(parts, 1 << 1 | 1 << 2 | 1 << 3 | 1 << 4);
 }
 
+/* A process is killed. Some of its rows land after that, the others never. */
 static void what_a_killed_process_handed_over_lands_later_or_never(UNUSED void **state)
 {
 	size_t landed[3] = {0};
@@ -354,6 +373,7 @@ int main(void)
 		cmocka_unit_test(the_higher_stamp_stays_whichever_lands_first),
 		cmocka_unit_test(what_a_frozen_process_handed_over_lands_when_it_wakes),
 		cmocka_unit_test(what_is_unknown_lands_later_or_never),
+		cmocka_unit_test(a_stamp_of_a_callers_own_moves_no_later_one),
 		cmocka_unit_test(a_long_row_lands_in_pieces_one_after_the_other),
 		cmocka_unit_test(what_a_killed_process_handed_over_lands_later_or_never),
 		cmocka_unit_test(submissions_are_refused_and_reads_fail),
