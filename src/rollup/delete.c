@@ -554,46 +554,60 @@ static int delete_of_span(struct deleting *d, const struct delete_span *span)
 
 /* ---- What may come yet ----------------------------------------------------------------------- */
 
-static int delete_sweep_rows(struct deleting *d, int64_t stamp_us, int64_t from_ms, int64_t to_ms)
+/* Slots from from_ms to before open_ms are closed: of these the rows of buckets that are cut stay.
+ */
+static int delete_sweep_rows(struct deleting *d, int64_t stamp_us, int64_t from_ms, int64_t open_ms,
+			     int64_t to_ms)
 {
-	const struct granularities *granularities = &d->options.site->granularities;
+	const struct rollup_delete_options *o = &d->options;
+	const struct granularities *granularities = &o->site->granularities;
 	int err = 0;
-	if (from_ms >= to_ms)
-		return 0;
 	store_write_reset(d->write);
 	d->write->stamp_us = stamp_us;
 	for (size_t g = 0; g < granularities->count && !err; g++) {
+		int64_t width_ms = granularities->list[g].width_ms;
+		int64_t last_ms = floor_to(o->to_ms, width_ms);
+		int64_t start_ms = open_ms > from_ms ? ceil_to(o->from_ms, width_ms) : from_ms;
+		int64_t end_ms = to_ms == open_ms && last_ms < to_ms ? last_ms : to_ms;
 		struct store_target target = {.table = TABLE_DATA_DOWNSAMPLED,
-					      .period_ms = granularities->list[g].width_ms};
-		err = store_delete_range(d->write, &target, d->handles + d->part.from,
-					 series_part_count(&d->part), from_ms, to_ms);
+					      .period_ms = width_ms};
+		if (start_ms < end_ms)
+			err = store_delete_range(d->write, &target, d->handles + d->part.from,
+						 series_part_count(&d->part), start_ms, end_ms);
 	}
-	return err ? err : store_write_wait(d->write, d->options.queue);
+	return err ? err : store_write_wait_known(d->write, d->options.queue);
 }
 
-/* Rows of the open slots that were made before the samples went, and that nothing corrects, go
- * whenever they come: the stamp is above theirs, since the samples have gone by now, and below
- * those of the rows that are made of these marks. Of closed slots those are marked that have rows.
- */
+/* Rows that were made before the samples went, and that nothing is sure to correct, go whenever
+ * they come: those of closed slots, and where the deletion was begun before, those of open ones.
+ * The stamp is above theirs, since the samples have gone by now, and below those of the rows that
+ * are made of these marks, of what was written since the wish. */
 static int delete_sweep(struct deleting *d)
 {
 	const struct rollup_site *site = d->options.site;
 	const struct granularities *granularities = &site->granularities;
 	int64_t raw_ms = d->members[d->part.from].raw_ms, slot_ms = granularities->slot_ms;
-	int64_t from_ms = floor_to(d->options.from_ms, slot_ms);
+	int64_t now_ms = clock_age_ms(site->clock);
+	int64_t from_ms = d->options.from_ms < 0 ? 0 : floor_to(d->options.from_ms, slot_ms);
 	int64_t to_ms = ceil_to(d->options.to_ms, slot_ms);
 	int64_t open_ms = rollup_site_open_from_ms(site, raw_ms);
-	int64_t stamp_us = store_stamp(site->store) + site->skew_max_ms * 1000;
 	uint64_t marked = 0;
 	open_ms = open_ms < from_ms ? from_ms : open_ms > to_ms ? to_ms : open_ms;
+	to_ms = d->options.again ? to_ms : open_ms;
+	if (from_ms >= to_ms)
+		return 0;
+	int64_t stamp_us = store_stamp(site->store) + site->skew_max_ms * 1000;
 	const struct delete_span spans[] = {
 		{.table = TABLE_DATA_DOWNSAMPLED,
 		 .period_ms = granularities->list[0].width_ms,
 		 .field = ROLLUP_SUM,
 		 .from_ms = from_ms,
 		 .to_ms = open_ms},
-		{.table = TABLE_DATA_RAW, .from_ms = open_ms, .to_ms = to_ms},
-		{.table = TABLE_DATA_LATE, .from_ms = open_ms, .to_ms = to_ms}};
+		{.table = TABLE_DATA_RAW,
+		 .from_ms = from_ms,
+		 .to_ms = to_ms,
+		 .mark_from_ms = raw_ms && now_ms > raw_ms ? now_ms - raw_ms : 0},
+		{.table = TABLE_DATA_LATE, .from_ms = from_ms, .to_ms = to_ms}};
 	int err = 0;
 	for (size_t i = 0; i < ARRAY_LEN(spans) && !err; i++) {
 		struct delete_span span = spans[i];
@@ -601,13 +615,13 @@ static int delete_sweep(struct deleting *d)
 		span.total = &marked;
 		err = delete_of_span(d, &span);
 	}
-	return err ? err : delete_sweep_rows(d, stamp_us, open_ms, to_ms);
+	return err ? err : delete_sweep_rows(d, stamp_us, from_ms, open_ms, to_ms);
 }
 
 static bool delete_must_sweep(const struct deleting *d)
 {
 	const struct rollup_delete_options *o = &d->options;
-	return o->again && !o->only_count && o->site->granularities.count &&
+	return !o->only_count && o->site->granularities.count &&
 	       !(o->site->store->engine->can & STORE_SERIAL_WRITES);
 }
 

@@ -14,7 +14,9 @@
  * other empty ones stays. Where a slot is closed, its
  * rows are of more than the raw data that there still is. Then nothing can make a cut bucket again:
  * its row stays as it is, and is counted as kept. (Rows of late points are made of these, which are
- * there for as long.)
+ * there for as long.) Nothing corrects rows of closed slots either: where rows have stamps, those
+ * of buckets that lie in the time as a whole are deleted once more when the samples have gone, with
+ * a stamp above all that may have been made of these.
  *
  * What is written to that time while it is being deleted goes or stays.
  *

@@ -669,13 +669,18 @@ static void a_store_without_room_deletes_all_the_same(void **state)
 /* ---- A store whose writes are not serial ----------------------------------------------------- */
 
 /* The harness' store says so; what is late or comes from the dead, the test writes itself. */
-static void deleting_open_far(struct deleting *d)
+static void deleting_make_far(struct deleting *d)
 {
 	static struct store_engine far;
-	deleting_open(d);
 	far = *d->r.h.store->engine;
 	far.can &= ~(unsigned)STORE_SERIAL_WRITES;
 	d->r.h.store->engine = &far;
+}
+
+static void deleting_open_far(struct deleting *d)
+{
+	deleting_open(d);
+	deleting_make_far(d);
 }
 
 /* Of the row of 10:15 of the metric m: what somebody made of 1.5, with the stamp that he took. */
@@ -760,6 +765,56 @@ static void who_goes_on_takes_rows_that_nothing_corrects(void **state)
 	deleting_close(&d);
 }
 
+/* The slot was rolled up between the wish and the deletion, and is closed by now: no job corrects
+ * the row of 10:15, which has the higher stamp, nor one that comes later. From 10:30 on the bucket
+ * is cut, as is the hour: their rows stay. */
+static void rows_of_a_closed_slot_go_whenever_they_were_made(void **state)
+{
+	(void)state;
+	struct deleting d;
+	deleting_open_far(&d);
+	write_example(&d, "m");
+	struct rollup_delete_options options = options_of(&d, AT(15, 0), AT(40, 0));
+	options.stamp_us = store_stamp(d.r.h.store);
+	roll_up(&d);
+	int64_t stale_us = store_stamp(d.r.h.store);
+	d.r.site.retention.levels_ms[0] = 24 * HOUR_MS;
+	rolled_set_ms(&d.r, AT(30 * 60, 0));
+	assert_int_equal(run(&d, &options), 0);
+	put_stale_row(&d, stale_us);
+	rolled_expect(&d.r, "m", 15 * MINUTE_MS, TEN_MS,
+		      QUARTER("0", "1.2") " " QUARTER("30", "1.1") " " QUARTER("45", "3.4"));
+	rolled_expect(&d.r, "m", HOUR_MS, TEN_MS,
+		      "0:min=1.1,max=3.4,sum=7.2,count=4,first=1.2,last=3.4");
+	deleting_close(&d);
+}
+
+/* 9 came for 10:20 when its hour was closed, and after the wish. */
+static void rows_of_late_points_that_stay_are_made_again(void **state)
+{
+	(void)state;
+	struct deleting d = {0};
+	rolled_begin(&d.r, quarter_and_hour, 2, 24 * HOUR_MS, NULL);
+	rolled_set_ms(&d.r, AT(50, 0));
+	deleting_make_far(&d);
+	write_example(&d, "m");
+	roll_up(&d);
+	rolled_set_ms(&d.r, AT(3 * 24 * 60, 0));
+	struct rollup_delete_options options = options_of(&d, AT(15, 0), AT(30, 0));
+	options.stamp_us = store_stamp(d.r.h.store);
+	rolled_put(&d.r, "m", "9", AT(20, 0));
+	roll_up(&d);
+	assert_int_equal(run(&d, &options), 0);
+	roll_up(&d);
+	rolled_expect(
+		&d.r, "m", 15 * MINUTE_MS, TEN_MS,
+		QUARTER("0",
+			"1.2") " "
+			       "15+:min=9.0,max=9.0,sum=9.0,count=1,first=9.0,last=9.0 " QUARTER(
+				       "30", "1.1") " " QUARTER("45", "3.4"));
+	rolled_close(&d.r);
+}
+
 /* The wish is of before the second 1.5 came. */
 static void what_came_after_the_wish_stays(void **state)
 {
@@ -783,6 +838,8 @@ int main(void)
 		cmocka_unit_test(a_row_that_comes_after_all_stays_away),
 		cmocka_unit_test(who_goes_on_takes_rows_that_nothing_corrects),
 		cmocka_unit_test(what_came_after_the_wish_stays),
+		cmocka_unit_test(rows_of_a_closed_slot_go_whenever_they_were_made),
+		cmocka_unit_test(rows_of_late_points_that_stay_are_made_again),
 		cmocka_unit_test(what_lies_in_the_time_goes),
 		cmocka_unit_test(the_edges_of_the_time),
 		cmocka_unit_test(much_goes_piece_by_piece),

@@ -28,6 +28,10 @@ PLANTS = {
     "wish_late": ("a deletion has the stamp of its writes, not that of the wish", [
         ("src/rollup/delete.c", "d->write->stamp_us = d->options.stamp_us;",
          "d->write->stamp_us = PLANTED(wish_late) ? 0 : d->options.stamp_us;")]),
+    "sweep_low": ("rows of closed slots go at the stamp of the wish, though they may be above it", [
+        ("src/rollup/delete.c", "stamp_us = store_stamp(site->store) + site->skew_max_ms * 1000;",
+         "stamp_us = PLANTED(sweep_low)\n\t\t\t\t   ? d->options.stamp_us\n"
+         "\t\t\t\t   : store_stamp(site->store) + site->skew_max_ms * 1000;")]),
     "slot_early": ("a slot is not listed any more though a mark of it may be on its way", [
         ("src/marks/store.c", "cell->stamp_us >= reading->settled_ms * 1000",
          "(!PLANTED(slot_early) &&\n\t\t\t\t\t     "
