@@ -49,12 +49,15 @@ class FaultServer(Granary):
         return self.stats()["usedBytes"]
 
     def wait_sealed(self):
-        """Until all that it has sealed lies nowhere else: five minutes later."""
-        deadline = time.monotonic() + 600
-        while self.metric("fault_runs_sealed") != self.metric("fault_runs_cleared"):
+        """Until all that it has sealed lies nowhere else, which is five minutes later, and the
+        room for it has been given back."""
+        deadline, used = time.monotonic() + 900, 0
+        while self.metric("fault_runs_sealed") != self.metric("fault_runs_cleared") or \
+                used != self.report_bytes():
             if time.monotonic() > deadline:
                 sys.exit("bench: arrivals of sealed runs stay")
-            time.sleep(2)
+            used = self.report_bytes()
+            time.sleep(10)
 
     def metric(self, name):
         return int(re.search(rf"^granary_{name}_total (\d+)$", self.get("/metrics")[1].decode(),
@@ -65,6 +68,9 @@ class FaultServer(Granary):
 # as long for some hundred as Granary for some thousands, and CPU time is counted in hundredths of a
 # second. Granary seals each 4,096.
 COUNTS = {"5 KB": {FaultServer: 8192, Bugsink: 150}, "50 KB": {FaultServer: 4096, Bugsink: 60}}
+# Of which the bytes are looked at: so many that those of the groups count for little.
+STORED = {"5 KB": {FaultServer: 16 * 4096, Bugsink: 150},
+          "50 KB": {FaultServer: 2 * 4096, Bugsink: 60}}
 READS = {FaultServer: 1000, Bugsink: 60}
 SEARCHES = 10
 # Those that a round sends before, and which do not count: bugsink loads its parts as they are used.
@@ -159,16 +165,17 @@ class Faults:
         self.bench = bench
         self.peers = [p for p in (Bugsink, FaultServer) if p.name in bench.options.servers]
         less = QUICK if bench.options.quick else 1
-        self.counts = {size: {p: count[p] // less for p in self.peers}
-                       for size, count in COUNTS.items()}
+        self.counts, self.stored_counts = (
+            {size: {p: count[p] // less for p in self.peers} for size, count in counts.items()}
+            for counts in (COUNTS, STORED))
         self.group_count = len(GROUPS) // less
         self.begun = {}  # a peer's folder with one report of each group
         for peer in self.peers:
             bench.found.setdefault(peer.name, {})
 
     def generate(self):
-        pick = random.Random(11)
-        events = {size: Events(7 + i, size) for i, size in enumerate(self.counts)}
+        self.pick = pick = random.Random(11)
+        self.events = events = {size: Events(7 + i, size) for i, size in enumerate(self.counts)}
         self.firsts = [events["5 KB"].envelope(group) for group in range(self.group_count)]
         pick.shuffle(self.firsts)
         self.warming = [events["5 KB"].envelope(pick.randrange(self.group_count))
@@ -226,11 +233,12 @@ class Faults:
         """In a directory of its own for each size, from the empty one on. Once in a run, since it
         takes minutes."""
         begun = []
-        for size, count in self.counts.items():
+        for size, count in self.stored_counts.items():
             server = peer(self.bench.work)
             server.wait_quiet()
             begun.append((server, size, count[peer], server.report_bytes()))
-            self.load(server, self.sent[size][:count[peer]])
+            self.load(server, [self.events[size].envelope(self.pick.randrange(self.group_count))
+                               for _ in range(count[peer])])
         for server, size, count, before in begun:
             if peer is FaultServer:
                 server.wait_sealed()

@@ -237,6 +237,16 @@ static bool stay_at_rest(struct model *m)
 	return right;
 }
 
+/* Writers may end meanwhile, and then runs are sealed once more. */
+static bool stay_until_cleared(struct model *m)
+{
+	bool right = true;
+	m->twice = SIZE_MAX;
+	for (int i = 0; i < 3 && m->twice && right; i++)
+		right = stay_at_rest(m) && check_rest(m) && look(m);
+	return right;
+}
+
 /* Each process is asked some. */
 static bool ask_all(struct model *m)
 {
@@ -260,7 +270,7 @@ static bool check_all(struct model *m)
 	right = right && come_to_rest(m) && come_to_rest(m) && check_rest(m) && ask_all(m);
 	trace(m, "all is at rest");
 	if (right && chance(m, 10))
-		right = stay_at_rest(m) && check_rest(m) && check_cleared(m);
+		right = stay_until_cleared(m) && check_cleared(m);
 	m->unsettled_ms = 0;
 	set_faults(m, true);
 	m->rests = false;

@@ -170,4 +170,5 @@ PLANTS = {
          "\t\terr = err ? err : book_load_groups(book, queue, day, e);")]),
 }
 
-SOON = {"stamp_late", "book_early", "not_entered", "file_late", "arrivals_early"}
+SOON = {"stamp_late", "book_early", "not_entered", "file_late", "arrivals_early",
+        "run_lost", "filtered"}
