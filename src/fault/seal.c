@@ -603,7 +603,9 @@ static int seals_clear(struct fault_book *book, struct task_queue *queue, int64_
 		done += !err;
 		*more = clock_mono_ms(book->site->clock) >= busy_ms;
 	}
-	memmove(seals->due, seals->due + done, (seals->due_count - done) * sizeof(*seals->due));
+	if (done)
+		memmove(seals->due, seals->due + done,
+			(seals->due_count - done) * sizeof(*seals->due));
 	seals->due_count -= done;
 	return err;
 }

@@ -95,7 +95,7 @@ static int parse_params(struct http_request *request, struct slice query, unsign
 	if (!params)
 		return ERR_INVALID;
 	request->params = params;
-	*reason = "a parameter is not properly percent-encoded";
+	*reason = "a parameter is not properly percent-encoded, or has a NUL";
 	while (query.len) {
 		struct slice name, value;
 		http_target_split_off(&query, '&', &value);

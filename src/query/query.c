@@ -112,8 +112,8 @@ int query_late(int64_t timeout_ms, struct errbuf *e)
 {
 	return errbuf_set(
 		e, ERR_TIMEOUT,
-		"the query took longer than %lld ms (query.timeout); ask for fewer series or less "
-		"time",
+		"the query took longer than %lld ms (query.timeout); ask for less: less time, or "
+		"fewer series",
 		(long long)timeout_ms);
 }
 

@@ -522,8 +522,7 @@ static void test_what_takes_too_long(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(paths); i++)
 		expect(paths[i], 422,
 		       "{\"detail\":\"the query took longer than 3000 ms (query.timeout); ask for "
-		       "fewer series "
-		       "or less time\"}\n");
+		       "less: less time, or fewer series\"}\n");
 	api.clock = &clock_.clock;
 	for (size_t i = 0; i < ARRAY_LEN(paths); i++)
 		expect_good(paths[i]);
