@@ -558,16 +558,17 @@ static int seals_read_back(struct fault_book *book, struct task_queue *queue,
 	return err;
 }
 
-/* The arrivals are what counts again. */
-static int seals_unseal(struct fault_book *book, struct task_queue *queue,
-			const struct seal_due *due, struct errbuf *e)
+/* The arrivals are what counts again. stamp_us: from before the segment was read. */
+static int seals_unseal(struct fault_book *book, struct task_queue *queue, int64_t until_ms,
+			int64_t stamp_us, const struct seal_due *due, struct errbuf *e)
 {
+	if (clock_wall_ms(book->site->clock) >= until_ms)
+		return errbuf_set(e, ERR_TIMEOUT, "the time of this owner is over");
 	struct fault_parts key, column;
 	struct store_write *write = store_write_new(book->site->store, WRITE_MAX_BYTES);
 	fault_runs_key(&key, book->tenant);
 	fault_runs_column(&column, due->place);
-	int err = store_cell_delete(write, TABLE_REPORT_RUNS, &key.parts, &column.parts,
-				    store_stamp(book->site->store));
+	int err = store_cell_delete(write, TABLE_REPORT_RUNS, &key.parts, &column.parts, stamp_us);
 	err = err ? err : store_write_wait(write, queue);
 	if (err)
 		errbuf_set(e, err, "%s", write->error.text[0] ? write->error.text : err_text(err));
@@ -578,12 +579,13 @@ static int seals_unseal(struct fault_book *book, struct task_queue *queue,
 static int seals_clear_whole(struct fault_book *book, struct task_queue *queue, int64_t until_ms,
 			     struct seal_due *due, struct errbuf *e)
 {
+	int64_t stamp_us = store_stamp(book->site->store);
 	int err = seals_read_back(book, queue, due, e);
 	if (!err)
 		err = seals_clear_one(book, queue, until_ms, due, e);
 	else if (err == ERR_DAMAGED || err == ERR_VERSION || err == ERR_LIMIT) {
 		seals_pass_over(book, due->place, e->text);
-		return seals_unseal(book, queue, due, e);
+		return seals_unseal(book, queue, until_ms, stamp_us, due, e);
 	}
 	stat_add(STAT_fault_runs_cleared, !err);
 	return err;
