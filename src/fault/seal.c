@@ -542,6 +542,78 @@ static int seals_clear_one(struct fault_book *book, struct task_queue *queue, in
 	return err;
 }
 
+/* The first cell of the run's row from a column on. ERR_NOT_FOUND: there is none. */
+static int seals_next_part(struct fault_book *book, struct task_queue *queue,
+			   const struct seal_due *due, struct store_read *read,
+			   struct fault_parts *at, struct errbuf *e)
+{
+	struct fault_parts key;
+	store_read_reset(read);
+	read->now_ms = clock_wall_ms(book->site->clock);
+	struct store_request *request = store_read_add(read, STORE_CELL_SCAN);
+	ASSERT(request); /* the first of an empty arena */
+	fault_arrivals_key(&key, book->tenant, due->place);
+	request->cell_scan = (struct store_cell_scan){
+		.table = TABLE_REPORT_SEGMENTS, .key = key.parts, .from = at->parts, .limit = 1};
+	int err = store_read_wait(read, queue);
+	if (err)
+		return errbuf_set(e, err, "%s", store_read_sentence(read, err));
+	if (!request->cell_scan.count)
+		return ERR_NOT_FOUND;
+	const struct store_parts *column = &request->cell_scan.cells[0].column;
+	fault_segments_column(at, fault_part_number(column->part[0]),
+			      (enum fault_segment_part)fault_part_number(column->part[1]),
+			      fault_part_number(column->part[2]));
+	return 0;
+}
+
+static int seals_delete_part(struct fault_book *book, struct task_queue *queue,
+			     const struct seal_due *due, const struct fault_parts *column,
+			     int64_t stamp_us, struct errbuf *e)
+{
+	struct fault_parts key;
+	struct store_write *write = store_write_new(book->site->store, WRITE_MAX_BYTES);
+	fault_arrivals_key(&key, book->tenant, due->place);
+	int err = store_cell_delete(write, TABLE_REPORT_SEGMENTS, &key.parts, &column->parts,
+				    stamp_us);
+	err = err ? err : store_write_wait(write, queue);
+	if (err)
+		errbuf_set(e, err, "%s", write->error.text[0] ? write->error.text : err_text(err));
+	store_write_free(write);
+	return err;
+}
+
+/* Segments of the same run that were not finished, or whose owner lost: nobody reads them. */
+static int seals_delete_others(struct fault_book *book, struct task_queue *queue, int64_t until_ms,
+			       int64_t stamp_us, const struct seal_due *due, struct errbuf *e)
+{
+	struct store_read *read = store_read_new(book->site->store, READ_MAX_BYTES);
+	struct fault_parts at;
+	int err = 0;
+	fault_segments_column(&at, 0, FAULT_SEGMENT_DIRECTORY, 0);
+	while (!err) {
+		err = seals_next_part(book, queue, due, read, &at, e);
+		if (err)
+			break;
+		uint64_t name = fault_part_number(at.parts.part[0]);
+		if (name == due->cell.name) {
+			if (name == UINT64_MAX)
+				break;
+			fault_segments_column(&at, name + 1, FAULT_SEGMENT_DIRECTORY, 0);
+		} else if (clock_wall_ms(book->site->clock) >= until_ms) {
+			err = errbuf_set(e, ERR_TIMEOUT, "the time of this owner is over");
+		} else {
+			err = seals_delete_part(book, queue, due, &at, stamp_us, e);
+			fault_segments_column(
+				&at, name,
+				(enum fault_segment_part)fault_part_number(at.parts.part[1]),
+				fault_part_number(at.parts.part[2]) + 1);
+		}
+	}
+	store_read_free(read);
+	return err == ERR_NOT_FOUND ? 0 : err;
+}
+
 /* Reads all that is to be in the place of the arrivals. */
 static int seals_read_back(struct fault_book *book, struct task_queue *queue,
 			   const struct seal_due *due, struct errbuf *e)
@@ -581,9 +653,10 @@ static int seals_clear_whole(struct fault_book *book, struct task_queue *queue, 
 {
 	int64_t stamp_us = store_stamp(book->site->store);
 	int err = seals_read_back(book, queue, due, e);
-	if (!err)
+	if (!err) {
 		err = seals_clear_one(book, queue, until_ms, due, e);
-	else if (err == ERR_DAMAGED || err == ERR_VERSION || err == ERR_LIMIT) {
+		err = err ? err : seals_delete_others(book, queue, until_ms, stamp_us, due, e);
+	} else if (err == ERR_DAMAGED || err == ERR_VERSION || err == ERR_LIMIT) {
 		seals_pass_over(book, due->place, e->text);
 		return seals_unseal(book, queue, until_ms, stamp_us, due, e);
 	}

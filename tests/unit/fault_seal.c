@@ -214,6 +214,40 @@ static void a_run_with_an_arrival_that_cannot_be_read_stays(UNUSED void **state)
 	harness_close(&h);
 }
 
+static int count_part(const struct store_cell *cell, void *owner)
+{
+	size_t *others = owner;
+	*others += fault_part_number(cell->column.part[0]) <= 1;
+	return 0;
+}
+
+/* As an owner leaves it that dies while it seals. */
+static void a_segment_that_was_not_finished_goes_with_the_arrivals(UNUSED void **state)
+{
+	struct harness h;
+	struct fault_parts key, column;
+	struct errbuf e;
+	size_t others = 0;
+	harness_open(&h);
+	report(&h, 0, 5);
+	int64_t sixth_us = report(&h, 5, 1);
+	report(&h, 6, 4);
+	seal(&h);
+	fault_arrivals_key(&key, TEXT("t"), place_of(&h, 0));
+	for (uint64_t number = 0; number < 5; number++) {
+		fault_segments_column(&column, number % 2, FAULT_SEGMENT_BLOCK, number);
+		put(&h, TABLE_REPORT_SEGMENTS, &key, &column, TEXT("left"));
+	}
+	clock_virtual_advance(&h.clock, MINUTES_5_US);
+	seal(&h);
+	assert_int_equal(store_row_wait(h.store, &h.queue, clock_wall_ms(&h.clock.clock),
+					TABLE_REPORT_SEGMENTS, &key.parts, count_part, &others, &e),
+			 0);
+	assert_int_equal(others, 0);
+	check_ten(&h, sixth_us);
+	harness_close(&h);
+}
+
 static int take_run(const struct store_cell *cell, void *owner)
 {
 	struct fault_run_cell *run = owner;
@@ -296,6 +330,7 @@ int main(void)
 		cmocka_unit_test(a_run_with_an_arrival_that_cannot_be_read_stays),
 		cmocka_unit_test(what_is_damaged_of_a_run_is_left_out),
 		cmocka_unit_test(a_search_does_without_filters),
+		cmocka_unit_test(a_segment_that_was_not_finished_goes_with_the_arrivals),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
