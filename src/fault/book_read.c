@@ -360,21 +360,18 @@ static struct store_request *book_ask_run(struct fault_book *book, struct book_r
 	return request;
 }
 
-/* The arrivals of a sealed run may be gone. Where one process has the store, its own passes have
- * them all before. */
+/* The arrivals of a sealed run may be gone. */
 static void book_ask_sealed(struct fault_book *book, const struct book_writer *writer,
 			    uint64_t sequence, struct fault_run_question *question)
 {
 	struct fault_place place = {writer->writer, sequence};
-	question->request = NULL;
-	if (store_is_shared(book->site->store))
-		fault_run_ask(question, book->read, book->tenant, place);
+	fault_run_ask(question, book->read, book->tenant, place);
 }
 
 static bool book_is_sealed(const struct fault_run_question *question)
 {
 	struct fault_run_cell cell;
-	return question->request && fault_run_answer(question, &cell) != ERR_NOT_FOUND;
+	return fault_run_answer(question, &cell) != ERR_NOT_FOUND;
 }
 
 static struct fault_run_question *book_ask_hole_sealed(struct fault_book *book,
