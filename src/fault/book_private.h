@@ -140,6 +140,8 @@ void book_positions_clear(struct book_positions *positions);
 void book_positions_release(struct book_positions *positions);
 /* A copy, for who reads without the lock. */
 void book_positions_copy(struct book_positions *to, const struct book_positions *from);
+/* It has ended, and the book has all of it. */
+bool book_writer_is_over(const struct book_writer *writer);
 /* So many of its runs the book has as a whole. */
 uint64_t book_whole_runs(const struct book_writer *writer);
 struct book_writer *book_find_writer(const struct book_positions *positions, uint64_t writer);

@@ -333,11 +333,6 @@ struct book_round {
 	struct fault_run_question sealed, **holes_sealed;
 };
 
-static bool book_writer_is_over(const struct book_writer *writer)
-{
-	return writer->ended && writer->next >= writer->end && !writer->hole_count;
-}
-
 static size_t book_slice(const struct fault_book *book)
 {
 	return book->site->slice_arrivals ? book->site->slice_arrivals : ARRIVALS_PRESET;
@@ -488,9 +483,9 @@ static int book_take_round(struct fault_book *book, struct book_round *round, bo
 			   struct errbuf *e)
 {
 	struct book_writer *writer = round->writer;
-	bool cut[2] = {false, false}, gone = false;
+	bool cut[2] = {false, false}, gone = false, left_of_holes = false;
 	uint64_t run = writer->next >> FAULT_RUN_BITS;
-	book_take_holes(book, round, more, &gone);
+	book_take_holes(book, round, &left_of_holes, &gone);
 	int err = book_take_run(book, writer, round->runs[0], &cut[0], e);
 	if (!err && !cut[0] && writer->next >> FAULT_RUN_BITS == run &&
 	    !book_writer_is_over(writer))
@@ -501,7 +496,11 @@ static int book_take_round(struct fault_book *book, struct book_round *round, bo
 		err = book_take_run(book, writer, round->runs[1], &cut[1], e);
 	/* It has come to another row: the one after that was not asked for. */
 	bool entered = writer->next >> FAULT_RUN_BITS != run;
-	*more = *more || cut[0] || cut[1] || entered;
+	bool left = left_of_holes || cut[0] || cut[1] || entered;
+	/* Nothing comes any more of what was not there. */
+	if (!err && !left && writer->ended && writer->next >= writer->end)
+		writer->hole_count = 0;
+	*more = *more || left;
 	return err;
 }
 

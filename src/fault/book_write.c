@@ -25,9 +25,11 @@ static void book_put_writer(const struct book_writer *writer, struct buf *out)
 	}
 }
 
+/* A writer that has ended is kept until all of it is counted: that it has may be known of a
+ * checkpoint that did not become whole. */
 static bool book_is_kept(const struct book_writer *writer)
 {
-	return !writer->ended && !writer->ending;
+	return !writer->ending && !book_writer_is_over(writer);
 }
 
 static void book_put_days(const struct book_days *days, struct buf *out)

@@ -44,9 +44,14 @@ void book_positions_copy(struct book_positions *to, const struct book_positions 
 	}
 }
 
+bool book_writer_is_over(const struct book_writer *writer)
+{
+	return writer->ended && writer->next >= writer->end && !writer->hole_count;
+}
+
 uint64_t book_whole_runs(const struct book_writer *writer)
 {
-	if (writer->ended && writer->next >= writer->end && !writer->hole_count)
+	if (book_writer_is_over(writer))
 		return (writer->end + FAULT_RUN_REPORTS - 1) >> FAULT_RUN_BITS;
 	uint64_t whole = writer->hole_count ? writer->holes[0] : writer->next;
 	return whole >> FAULT_RUN_BITS;

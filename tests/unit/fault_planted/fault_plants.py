@@ -116,8 +116,13 @@ PLANTS = {
          "\tif (!read.whole || (book->version.tenure && !PLANTED(oldest_first)))\n"
          "\t\treturn 0;\n\tbuf_clear(&reading->last);")]),
     "one_slice": ("what lies behind the first slice of a row is left for the next time", [
-        (F + "book_read.c", "\t*more = *more || cut[0] || cut[1] || entered;",
-         "\t*more = !PLANTED(one_slice) && (*more || cut[0] || cut[1] || entered);")]),
+        (F + "book_read.c", "\tbool left = left_of_holes || cut[0] || cut[1] || entered;",
+         "\tbool left = !PLANTED(one_slice) &&\n"
+         "\t\t    (left_of_holes || cut[0] || cut[1] || entered);")]),
+    "ended_left": ("a writer that has ended is left out though not all of it was counted", [
+        (F + "book_write.c", "\treturn !writer->ending && !book_writer_is_over(writer);",
+         "\treturn !writer->ending &&\n"
+         "\t       !(PLANTED(ended_left) ? writer->ended : book_writer_is_over(writer));")]),
     "half_round": ("after an error the positions stay as far as they have come", [
         (F + "book_read.c", "\t\tbook_positions_release(&book->positions);\n"
          "\t\tbook->positions = before;",
