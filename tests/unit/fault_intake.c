@@ -234,21 +234,22 @@ static void one_id_is_taken_by_one_submission_at_a_time(UNUSED void **state)
 
 static void too_much_is_refused(UNUSED void **state)
 {
-	enum { FULL = 4, ITEMS = FAULT_ITEMS_MAX };
+	/* At most 4,096 at a time, as a row of arrivals has. */
+	enum { FULL = 4, ITEMS = FAULT_ITEMS_MAX, LAST = 4096 - FULL * ITEMS + 1 };
 	struct harness h;
-	struct fault_item *items = mem_alloc_array(FULL * ITEMS + 1, sizeof(*items));
-	char(*ids)[16] = mem_alloc_array(FULL * ITEMS + 1, sizeof(*ids));
+	struct fault_item *items = mem_alloc_array(FULL * ITEMS + LAST, sizeof(*items));
+	char(*ids)[16] = mem_alloc_array(FULL * ITEMS + LAST, sizeof(*ids));
 	struct fault_submission s[FULL + 1];
 	bool done[FULL + 1] = {false};
 	harness_open(&h);
-	for (size_t i = 0; i < FULL * ITEMS + 1; i++) {
+	for (size_t i = 0; i < FULL * ITEMS + LAST; i++) {
 		snprintf(ids[i], sizeof(ids[i]), "id%zu", i);
 		items[i] = harness_item(ids[i], "x");
 	}
 	for (size_t i = 0; i < FULL + 1; i++) {
 		s[i] = (struct fault_submission){.tenant = TEXT("t"),
 						 .items = items + i * ITEMS,
-						 .count = i < FULL ? ITEMS : 1,
+						 .count = i < FULL ? ITEMS : LAST,
 						 .done = harness_done,
 						 .owner = &done[i]};
 		assert_int_equal(fault_intake_submit(h.intake, &s[i]), i < FULL ? 0 : ERR_BUSY);
@@ -261,7 +262,7 @@ static void too_much_is_refused(UNUSED void **state)
 	while (task_queue_run(&h.queue))
 		;
 	assert_true(done[FULL]);
-	assert_int_equal(total_of(&h), FULL * ITEMS + 1);
+	assert_int_equal(total_of(&h), FULL * ITEMS + LAST);
 	s[0].count = ITEMS + 1;
 	assert_int_equal(fault_intake_submit(h.intake, &s[0]), ERR_LIMIT);
 	harness_close(&h);

@@ -343,8 +343,8 @@ static void test_deadline(void **state)
 	assert_int_equal(a.readies, 1);
 	assert_int_equal(a.query->err, ERR_TIMEOUT);
 	assert_string_equal(a.query->error.text,
-			    "the query took longer than 500 ms (query.timeout); ask for fewer "
-			    "series or less time");
+			    "the query took longer than 500 ms (query.timeout); ask for less: "
+			    "less time, or fewer series");
 	query_free(a.query);
 }
 
