@@ -54,7 +54,7 @@ struct fault_import {
 	struct buf body, answer;
 	struct task_queue queue; /* to wait on */
 	struct text_table table;
-	/* Of the day at work. */
+	/* How many files of the present day: */
 	uint64_t files, taken, repeated, failed;
 	bool any_failed;
 };

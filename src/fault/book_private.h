@@ -1,7 +1,7 @@
 /* Private to the book: its parts. book.c has its life and its passes, book_read.c what is read of
  * the store, positions.c which arrivals it has, book_count.c what arrivals add up to, cursor.c the
  * arrivals in the order of receipt, groups.c questions about groups, book_write.c the checkpoints,
- * seal.c the sealing of runs.
+ * seal.c and seal_run.c the sealing of runs.
  * All is called with the lock held, but for what says that it is not. */
 #ifndef FAULT_BOOK_PRIVATE_H
 #define FAULT_BOOK_PRIVATE_H

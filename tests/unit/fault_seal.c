@@ -268,8 +268,8 @@ static void damage(struct harness *h, enum fault_segment_part part)
 	put(h, TABLE_REPORT_SEGMENTS, &key, &column, TEXT("\x01\x01\x10noise"));
 }
 
-/* Of the first run, whose blocks have 01 and 00, 03 and 02. The words of the other reports are not
- * in its filters, so nobody looks at what is damaged of it. */
+/* The first run is damaged. Its first block has reports 01 and 00, its second 03 and 02. A search
+ * for a word of another run does not meet the damage, since the filters exclude this run. */
 static void check_damaged(struct harness *h, const char *found)
 {
 	int64_t before = stat_values[STAT_fault_arrivals_damaged];

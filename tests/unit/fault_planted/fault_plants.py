@@ -79,7 +79,7 @@ PLANTS = {
          "clock_mono_ms(book->site->clock) +\n"
          "\t\t(PLANTED(arrivals_early) ? 0 : STORE_QUERY_DEADLINE_MAX_MS)};")]),
     "cell_early": ("the cell of a sealed run is written before its directory", [
-        (F + "seal.c", "\terr = err ? err : seal_put_directory(s);",
+        (F + "seal_run.c", "\terr = err ? err : seal_put_directory(s);",
          "\ts->cell.chunks = PLANTED(cell_early);\n"
          "\tif (PLANTED(cell_early) && !err)\n\t\terr = seal_put_cell(s);\n"
          "\ts->cell.chunks = 0;\n\terr = err ? err : seal_put_directory(s);")]),
