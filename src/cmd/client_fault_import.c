@@ -53,7 +53,9 @@ struct fault_import {
 	size_t day_count, day_room;
 	struct buf body, answer;
 	struct task_queue queue; /* to wait on */
-	struct text_table table;
+	struct text_table table; /* or, for JSON: */
+	struct buf json;
+	struct json_writer writer;
 	/* How many files of the present day: */
 	uint64_t files, taken, repeated, failed;
 	bool any_failed;
@@ -321,13 +323,19 @@ static int import_files(struct fault_import *im, const char *folder, struct impo
 	return err ? err : saved;
 }
 
+static const char *const import_titles[] = {"day", "files", "taken", "repeated", "failed"};
+
 static void import_add_row(struct fault_import *im, const char *day)
 {
+	const uint64_t counts[] = {im->files, im->taken, im->repeated, im->failed};
+	json_write_object_begin(&im->writer);
+	json_put_text(&im->writer, import_titles[0], day);
 	text_table_add(&im->table, slice_of(day));
-	text_table_addf(&im->table, "%llu", (unsigned long long)im->files);
-	text_table_addf(&im->table, "%llu", (unsigned long long)im->taken);
-	text_table_addf(&im->table, "%llu", (unsigned long long)im->repeated);
-	text_table_addf(&im->table, "%llu", (unsigned long long)im->failed);
+	for (size_t i = 0; i < ARRAY_LEN(counts); i++) {
+		json_put_u64(&im->writer, import_titles[i + 1], counts[i]);
+		text_table_addf(&im->table, "%llu", (unsigned long long)counts[i]);
+	}
+	json_write_object_end(&im->writer);
 }
 
 /* A folder that has just changed may change once more within the same tick of its clock: it is
@@ -379,7 +387,6 @@ static int import_all(struct fault_import *im)
 
 int client_fault_import(const struct command_args *args, const char *root, const char *state)
 {
-	static const char *const titles[] = {"day", "files", "taken", "repeated", "failed"};
 	const struct client_http_options how = {.server = args->server};
 	char preset[IMPORT_PATH_BYTES];
 	struct fault_import im = {.args = args, .root = root, .state = state ? state : preset};
@@ -391,11 +398,22 @@ int client_fault_import(const struct command_args *args, const char *root, const
 	buf_init(&im.body, IMPORT_FILE_MAX_BYTES);
 	buf_init(&im.answer, CLIENT_ANSWER_MAX_BYTES);
 	task_queue_init(&im.queue);
-	text_table_init(&im.table, ARRAY_LEN(titles), titles);
+	text_table_init(&im.table, ARRAY_LEN(import_titles), import_titles);
+	buf_init(&im.json, IMPORT_STATE_MAX_BYTES);
+	json_writer_init(&im.writer, &im.json);
+	json_write_object_begin(&im.writer);
+	json_write_key(&im.writer, "days");
+	json_write_array_begin(&im.writer);
 	int err = state ? 0 : import_make_state_dir(&im);
 	err = err ? err : import_all(&im);
-	text_table_print(&im.table, args->output);
+	json_write_array_end(&im.writer);
+	json_write_object_end(&im.writer);
+	if (args->output == OUTPUT_JSON)
+		printf("%.*s\n", (int)im.json.len, im.json.data);
+	else
+		text_table_print(&im.table, args->output);
 	text_table_release(&im.table);
+	buf_release(&im.json);
 	task_queue_release(&im.queue);
 	buf_release(&im.body);
 	buf_release(&im.answer);

@@ -4,6 +4,7 @@ import bz2
 import csv
 import datetime
 import io
+import json
 import os
 import subprocess
 
@@ -68,6 +69,9 @@ def test_a_datedir_is_imported_once(server, root):
     assert imported(server, root)[0] == [("2026-11-24", "31", "1", "30", "0")]
     # It has changed just now, so nobody knows whether it will once more.
     assert imported(server, root)[0] == [("2026-11-24", "31", "0", "31", "0")]
+    as_json = run("fault", "import", root, "--server", server.url, "-o", "json")
+    assert json.loads(as_json.stdout) == {"days": [
+        {"day": "2026-11-24", "files": 31, "taken": 0, "repeated": 31, "failed": 0}]}, as_json
 
 
 def test_what_is_no_report_is_named(server, root):
