@@ -68,7 +68,7 @@ class FaultServer(Granary):
 # as long for some hundred as Granary for some thousands, and CPU time is counted in hundredths of a
 # second. Granary seals each 4,096.
 COUNTS = {"5 KB": {FaultServer: 8192, Bugsink: 150}, "50 KB": {FaultServer: 4096, Bugsink: 60}}
-# Of which the bytes are looked at: so many that those of the groups count for little.
+# Of so many the bytes are measured, so that those of the groups count for little.
 STORED = {"5 KB": {FaultServer: 16 * 4096, Bugsink: 150},
           "50 KB": {FaultServer: 2 * 4096, Bugsink: 60}}
 READS = {FaultServer: 1000, Bugsink: 60}
@@ -165,9 +165,8 @@ class Faults:
         self.bench = bench
         self.peers = [p for p in (Bugsink, FaultServer) if p.name in bench.options.servers]
         less = QUICK if bench.options.quick else 1
-        self.counts, self.stored_counts = (
-            {size: {p: count[p] // less for p in self.peers} for size, count in counts.items()}
-            for counts in (COUNTS, STORED))
+        self.counts = {size: {p: count[p] // less for p in self.peers}
+                       for size, count in COUNTS.items()}
         self.group_count = len(GROUPS) // less
         self.begun = {}  # a peer's folder with one report of each group
         for peer in self.peers:
@@ -233,7 +232,7 @@ class Faults:
         """In a directory of its own for each size, from the empty one on. Once in a run, since it
         takes minutes."""
         begun = []
-        for size, count in self.stored_counts.items():
+        for size, count in STORED.items():
             server = peer(self.bench.work)
             server.wait_quiet()
             begun.append((server, size, count[peer], server.report_bytes()))
@@ -290,7 +289,7 @@ class Faults:
             print(f"{self.group_count:,} groups, each of them new")
             for peer in self.peers:
                 self.known_groups(peer)
-            for peer in self.peers:
+            for peer in self.peers if not self.bench.options.quick else []:
                 print(f"bytes of reports, {peer.name}")
                 self.stored(peer)
             for round_ in range(self.bench.options.rounds):

@@ -257,7 +257,7 @@ those of the pages in use, in an empty directory and once what was packed lies n
 
 bugsink has no summary of a day. It is asked for its numbers of reports by the hour, Granary for
 these with volumes and the longest requests. One connection reads; bugsink closes it after each
-answer. Of the searched reports some two thousand are not packed; bugsink has no search in texts.
+answer. All but a few of the searched reports are packed; bugsink has no search in texts.
 
 {table(bench, faults.Bugsink.name, faults.Bugsink.name, FAULT_ROWS)}
 
