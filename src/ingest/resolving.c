@@ -404,7 +404,7 @@ static void resolving_remember_all(struct resolving *resolving)
 {
 	struct request *q = resolving->request;
 	for (struct group *group = resolving->groups; group; group = group->next) {
-		if (resolving->open.groups[group->index].err == 0)
+		if (group->opened && group->opened->err == 0)
 			resolving_remember(q, group);
 	}
 	struct cache_usage usage = cache_usage(q->r.ingest->cache);
@@ -470,8 +470,7 @@ static void resolving_append_point(struct resolving *resolving, const struct res
 			       point->count);
 		return;
 	}
-	const struct catalog_group *opened =
-		resolving->opened ? &resolving->open.groups[point->group->index] : NULL;
+	const struct catalog_group *opened = point->group->opened;
 	if (LIKELY(!opened || !opened->err)) {
 		resolving_append_all(q, point);
 		return;
@@ -603,25 +602,31 @@ static void resolving_on_opened(struct catalog_open *open)
 	resolving_open_waiting(ingest);
 }
 
+/* What the round before has opened since it came to this one is known by now. */
 static int resolving_prepare(struct resolving *resolving)
 {
 	struct ingest *ingest = resolving->request->r.ingest;
 	struct catalog_group *groups =
 		arena_alloc(&resolving->arena, resolving->group_count * sizeof(*groups));
+	size_t count = 0;
 	if (!groups)
 		return ERR_LIMIT;
-	for (struct group *group = resolving->groups; group; group = group->next)
-		groups[group->index] = (struct catalog_group){.tenant = group->tenant,
-							      .tags = group->tags,
-							      .metrics = group->metrics,
-							      .count = group->count,
-							      .handles = group->handles};
+	for (struct group *group = resolving->groups; group; group = group->next) {
+		if (resolving_find_handles(resolving, group))
+			continue;
+		group->opened = &groups[count];
+		groups[count++] = (struct catalog_group){.tenant = group->tenant,
+							 .tags = group->tags,
+							 .metrics = group->metrics,
+							 .count = group->count,
+							 .handles = group->handles};
+	}
 	resolving->open = (struct catalog_open){.catalog = ingest->options.catalog,
 						.executor = ingest->options.executor,
 						.done = resolving_on_opened,
 						.owner = resolving,
 						.groups = groups,
-						.count = resolving->group_count};
+						.count = count};
 	return 0;
 }
 
@@ -636,11 +641,11 @@ void resolving_start(struct request *q)
 		return;
 	}
 	q->gathering = NULL;
-	if (!resolving->needs_catalog) {
+	int err = resolving->needs_catalog ? resolving_prepare(resolving) : 0;
+	if (!err && !resolving->open.count) {
 		resolving_apply(resolving);
 		return;
 	}
-	int err = resolving_prepare(resolving);
 	if (!err)
 		err = catalog_open_start(&resolving->open);
 	if (err) {
@@ -649,7 +654,7 @@ void resolving_start(struct request *q)
 		resolving_free(resolving);
 		return;
 	}
-	stat_add(STAT_ingest_unknown, (int64_t)resolving->group_count);
+	stat_add(STAT_ingest_unknown, (int64_t)resolving->open.count);
 	resolving->opened = true;
 	q->opening = resolving;
 	q->r.ingest->opening++;

@@ -20,7 +20,8 @@ struct group {
 	size_t count;
 	uint8_t level;         /* of all metrics (raw_retention.h), where `levels` is NULL */
 	const uint8_t *levels; /* of each metric */
-	size_t index;          /* in the request to the catalog, if there is one */
+	size_t index;          /* in the round */
+	const struct catalog_group *opened; /* NULL: the catalog was not asked for it */
 	struct group *next;
 };
 

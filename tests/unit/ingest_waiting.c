@@ -88,6 +88,25 @@ static void points_behind_an_opening_keep_their_order(void **state)
 	harness_close(&h);
 }
 
+static void what_an_opening_brings_is_not_asked_for_again(void **state)
+{
+	(void)state;
+	struct harness h = {0};
+	harness_open(&h, NULL);
+	int64_t unknown = stat_get(STAT_ingest_unknown);
+	struct ingest_request *r = harness_request(&h);
+	ingest_piece_begin(r);
+	add(r, "k=a", "m", 1, 1);
+	ingest_piece_end(r); /* in flight from here on */
+	add(r, "k=a", "m", 2, 2);
+	add(r, "k=b", "m", 2, 2);
+	harness_finish(&h, r);
+	ingest_request_free(r);
+	assert_int_equal(stat_get(STAT_ingest_unknown) - unknown, 2);
+	harness_expect(&h, "t:m,k=a 1=1.0f 2=2.0f\nt:m,k=b 2=2.0f\n");
+	harness_close(&h);
+}
+
 static void two_requests_may_want_the_same_new_series(void **state)
 {
 	(void)state;
@@ -308,6 +327,7 @@ int main(void)
 		cmocka_unit_test(abandoned_requests_free_themselves),
 		cmocka_unit_test(done_is_never_called_from_within),
 		cmocka_unit_test(points_behind_an_opening_keep_their_order),
+		cmocka_unit_test(what_an_opening_brings_is_not_asked_for_again),
 		cmocka_unit_test(two_requests_may_want_the_same_new_series),
 		cmocka_unit_test(a_request_that_brings_too_much_pauses),
 		cmocka_unit_test(what_others_have_gathered_is_written_when_memory_is_short),
