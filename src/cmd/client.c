@@ -158,7 +158,7 @@ int client_request(const struct command_args *args, const char *method, const ch
 	int err = client_http_call(http, &call, &e);
 	client_http_free(http);
 	answer->status = call.status;
-	answer->cut = call.cut;
+	snprintf(answer->cut, sizeof(answer->cut), "%s", call.cut);
 	memcpy(answer->granularities, call.granularities, sizeof(answer->granularities));
 	memcpy(answer->note, call.note, sizeof(answer->note));
 	if (err)
@@ -238,7 +238,10 @@ int client_show(const struct command_args *args, const char *method, const char 
 	/* For people only: what programs read is data and nothing else. */
 	if (!err && !as_it_comes && answer.granularities[0])
 		terminal_complain("answered by: %s", answer.granularities);
-	if (!err && answer.cut)
+	if (!err && strcmp(answer.cut, "time") == 0)
+		command_complain(args, "the server did not come to the end within its time "
+				       "(query.timeout)");
+	else if (!err && answer.cut[0])
 		command_complain(args, "the result was cut at the server's limit; ask for less");
 	if (!err && answer.note[0])
 		command_complain(args, "%s", answer.note);

@@ -123,8 +123,10 @@ static void client_http_take_headers(CURL *curl, struct client_call *call)
 	curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &call->status);
 	curl_easy_getinfo(curl, CURLINFO_RETRY_AFTER, &retry_after_s);
 	call->retry_after_ms = (int64_t)retry_after_s * 1000;
-	call->cut = curl_easy_header(curl, "X-Granary-Cut", 0, CURLH_HEADER | CURLH_TRAILER, -1,
-				     &header) == CURLHE_OK;
+	call->cut[0] = 0;
+	if (curl_easy_header(curl, "X-Granary-Cut", 0, CURLH_HEADER | CURLH_TRAILER, -1, &header) ==
+	    CURLHE_OK)
+		snprintf(call->cut, sizeof(call->cut), "%s", header->value);
 	call->etag[0] = 0;
 	if (curl_easy_header(curl, "ETag", 0, CURLH_HEADER, -1, &header) == CURLHE_OK &&
 	    strlen(header->value) <= CLIENT_ETAG_MAX_BYTES)

@@ -39,7 +39,8 @@ struct client_call {
 	long status;
 	int64_t retry_after_ms; /* 0: not said */
 	char etag[CLIENT_ETAG_MAX_BYTES + 1];
-	bool cut; /* the server says that there is more than it gave */
+	char cut[16]; /* why there is more than the server gave: X-Granary-Cut; empty: this is all
+		       */
 	char granularities[CLIENT_GRANULARITIES_MAX_BYTES +
 			   1];                /* X-Granary-Grain; longer ones are cut */
 	char note[CLIENT_NOTE_MAX_BYTES + 1]; /* X-Granary-Note; likewise */

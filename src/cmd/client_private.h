@@ -48,7 +48,8 @@ struct client_answer {
 	struct buf body;
 	bool to_stdout; /* in: a body of status 200 goes there instead */
 	struct terminal_lines printed;
-	bool cut; /* the server says that there is more than it gave */
+	char cut[16]; /* why there is more than the server gave: X-Granary-Cut; empty: this is all
+		       */
 	char granularities[CLIENT_GRANULARITIES_MAX_BYTES +
 			   1];                /* which data answered a query; empty: none did */
 	char note[CLIENT_NOTE_MAX_BYTES + 1]; /* why it has less than one may think */

@@ -116,6 +116,13 @@ int fault_arrival_decode(struct slice bytes, struct fault_arrival *arrival)
 	return kind == KIND_REPORT ? arrival_take_report(&c, arrival) : ERR_DAMAGED;
 }
 
+int fault_arrival_keep(struct fault_arrival *arrival, struct arena *arena)
+{
+	arrival->packed = SLICE("");
+	arrival->id = arena_copy(arena, arrival->id);
+	return arrival->id.data ? fault_facts_keep(&arrival->facts, arena) : ERR_LIMIT;
+}
+
 int fault_body_unpack(const struct fault_arrival *arrival, struct buf *out)
 {
 	return fault_unpack(arrival->dictionary, arrival->packed, arrival->body_bytes, out);

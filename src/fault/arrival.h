@@ -64,6 +64,9 @@ void fault_arrival_encode(const struct fault_arrival *arrival, struct buf *out);
 /* ERR_DAMAGED: no program wrote these bytes; ERR_VERSION: a later one did. */
 int fault_arrival_decode(struct slice bytes, struct fault_arrival *arrival) MUST_CHECK;
 
+/* Id and facts become copies in the arena, and the body goes. ERR_LIMIT. */
+int fault_arrival_keep(struct fault_arrival *arrival, struct arena *arena) MUST_CHECK;
+
 /* The body, appended to `out` (pack.h). */
 int fault_body_unpack(const struct fault_arrival *arrival, struct buf *out) MUST_CHECK;
 

@@ -293,15 +293,8 @@ static int book_list_keep(struct book_list *l, const struct book_arrived *arrive
 {
 	struct book_arrived *kept = &l->list[l->count];
 	*kept = *arrived;
-	kept->arrival.id = arena_copy(&l->arena, arrived->arrival.id);
-	if (!kept->arrival.id.data)
+	if (fault_arrival_keep(&kept->arrival, &l->arena))
 		return ERR_LIMIT;
-	for (size_t i = 0; i < FAULT_TEXTS; i++) {
-		struct slice *text = &kept->arrival.facts.texts[i];
-		*text = arena_copy(&l->arena, *text);
-		if (!text->data)
-			return ERR_LIMIT;
-	}
 	l->ids[l->count++] = kept->arrival.id;
 	return 0;
 }

@@ -134,17 +134,9 @@ struct book_day_count {
 static int book_keep(struct book_day_count *c, const struct book_arrived *arrived)
 {
 	struct book_arrived *kept = &c->list[c->count];
-	struct fault_facts *facts = &kept->arrival.facts;
 	*kept = *arrived;
-	kept->arrival.packed = SLICE("");
-	kept->arrival.id = arena_copy(&c->arena, arrived->arrival.id);
-	if (!kept->arrival.id.data)
+	if (fault_arrival_keep(&kept->arrival, &c->arena))
 		return ERR_LIMIT;
-	for (size_t i = 0; i < FAULT_TEXTS; i++) {
-		facts->texts[i] = arena_copy(&c->arena, facts->texts[i]);
-		if (!facts->texts[i].data)
-			return ERR_LIMIT;
-	}
 	c->ids[c->count++] = kept->arrival.id;
 	return 0;
 }

@@ -108,16 +108,8 @@ static bool cursor_is_damage(int err)
 /* Without its body. */
 static int cursor_keep(struct cursor_writer *w, struct fault_arrival *arrival, uint64_t sequence)
 {
-	arrival->packed = SLICE("");
-	arrival->id = arena_copy(&w->arena, arrival->id);
-	if (!arrival->id.data)
+	if (fault_arrival_keep(arrival, &w->arena))
 		return ERR_LIMIT;
-	for (size_t i = 0; i < FAULT_TEXTS; i++) {
-		struct slice *text = &arrival->facts.texts[i];
-		*text = arena_copy(&w->arena, *text);
-		if (!text->data)
-			return ERR_LIMIT;
-	}
 	w->window[w->count++] =
 		(struct book_arrived){.arrival = *arrival, .place = {w->writer, sequence}};
 	return 0;
@@ -132,14 +124,12 @@ static int cursor_search(struct fault_cursor *cursor, struct cursor_writer *w,
 	*fits = true;
 	if (!cursor->filter.search)
 		return 0;
-	if (!w->run) {
-		*fits = fault_search_fits(cursor->filter.search, arrival);
-		return 0;
-	}
-	int err = cursor_run_fits(&from, w->run, &cursor->filter, place, fits, e);
+	int err = w->run ? cursor_run_fits(&from, w->run, &cursor->filter, place, fits, e)
+			 : fault_search_fits(cursor->filter.search, arrival, fits);
 	if (!cursor_is_damage(err))
 		return err;
-	cursor_warn_damaged(cursor, e->text); /* of its block no report fits */
+	/* Of the block of a sealed one no report fits. */
+	cursor_warn_damaged(cursor, w->run ? e->text : "a body cannot be unpacked");
 	*fits = false;
 	return 0;
 }

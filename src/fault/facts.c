@@ -17,3 +17,13 @@ const char *fault_text_name(enum fault_text text)
 {
 	return facts_names[text];
 }
+
+int fault_facts_keep(struct fault_facts *facts, struct arena *arena)
+{
+	for (size_t i = 0; i < FAULT_TEXTS; i++) {
+		facts->texts[i] = arena_copy(arena, facts->texts[i]);
+		if (!facts->texts[i].data)
+			return ERR_LIMIT;
+	}
+	return 0;
+}

@@ -4,6 +4,7 @@
 #define FAULT_FACTS_H
 
 #include "base/base.h"
+#include "base/mem.h"
 
 enum {
 	FAULT_ID_MAX_BYTES = 200,
@@ -36,5 +37,7 @@ struct fault_facts {
 	int64_t statements;              /* of a database, in the timeline; -1: it has none */
 	int64_t attachments;             /* files that came with it (attachment.h); 0: none */
 };
+/* The texts become copies in the arena. ERR_LIMIT. */
+int fault_facts_keep(struct fault_facts *facts, struct arena *arena) MUST_CHECK;
 
 #endif

@@ -130,13 +130,9 @@ static int find_keep_facts(struct find *find, const struct fault_facts *facts,
 			   struct fault_found *found, struct errbuf *e)
 {
 	found->facts = *facts;
-	for (size_t i = 0; i < FAULT_TEXTS; i++) {
-		struct slice *text = &found->facts.texts[i];
-		*text = arena_copy(find->arena, *text);
-		if (!text->data)
-			return errbuf_set(e, ERR_LIMIT, "the report takes too much memory");
-	}
-	return 0;
+	return fault_facts_keep(&found->facts, find->arena)
+		       ? errbuf_set(e, ERR_LIMIT, "the report takes too much memory")
+		       : 0;
 }
 
 static int find_say_damaged(const struct fault_found *found, int err, struct errbuf *e)

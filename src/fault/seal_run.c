@@ -91,15 +91,9 @@ static int seal_take_arrival(const struct store_cell *cell, void *owner)
 	if (arrival->is_void)
 		return 0;
 	report->sequence = fault_part_number(cell->column.part[0]);
-	arrival->packed = SLICE("");
-	arrival->id = arena_copy(&s->arena, arrival->id);
-	bool kept = arrival->id.data;
-	for (size_t i = 0; i < FAULT_TEXTS; i++) {
-		arrival->facts.texts[i] = arena_copy(&s->arena, arrival->facts.texts[i]);
-		kept = kept && arrival->facts.texts[i].data;
-	}
-	s->count += kept;
-	return kept ? 0 : ERR_LIMIT;
+	int err = fault_arrival_keep(arrival, &s->arena);
+	s->count += !err;
+	return err;
 }
 
 /* Whether they can be sealed, and read after that. */

@@ -4,7 +4,6 @@
 #include "store/wait.h"
 
 enum {
-	FILTERS_MAX_BYTES = 32 << 20,
 	READ_MAX_BYTES = 2 * STORE_VALUE_MAX_BYTES,
 };
 
@@ -96,7 +95,7 @@ struct fault_run *fault_run_new(struct fault_place place, const struct fault_run
 	run->cell = *cell;
 	run->filters = mem_alloc_array(cell->blocks + 1, sizeof(*run->filters));
 	memset(run->filters, 0, (cell->blocks + 1) * sizeof(*run->filters));
-	arena_init(&run->filters_arena, FILTERS_MAX_BYTES);
+	arena_init(&run->filters_arena, FAULT_FILTERS_MAX_BYTES);
 	return run;
 }
 
@@ -143,38 +142,11 @@ int fault_run_read_directory(const struct fault_sealed_site *from, struct fault_
 
 /* ---- Filters --------------------------------------------------------------------------------- */
 
-void fault_filters_begin(uint64_t first, uint64_t count, struct buf *out)
-{
-	uint64_t rules = words_rules();
-	buf_append(out, &rules, 8);
-	fault_put_varint(out, first);
-	fault_put_varint(out, count);
-}
-
-void fault_filters_put(struct slice filter, struct buf *out)
-{
-	fault_put_text(out, filter);
-}
-
 static int sealed_take_filters(void *owner, const struct store_cell *cell)
 {
 	struct fault_run *run = owner;
-	struct cursor c = cursor_of(cell->value.data, cell->value.len);
-	uint64_t rules = cursor_u64(&c), first = cursor_varint(&c), count = cursor_varint(&c);
-	if (!c.bad && (rules != words_rules() || first != run->filters_next))
-		return 0; /* of another program or system, or of an attempt that did not end */
-	if (c.bad || first > run->cell.blocks || count > run->cell.blocks - first)
-		return ERR_DAMAGED;
-	for (uint64_t i = 0; i < count && !c.bad; i++) {
-		struct slice filter = fault_take_text(&c, FILTERS_MAX_BYTES);
-		struct slice copy = arena_copy(&run->filters_arena, filter);
-		if (!copy.data)
-			return ERR_LIMIT;
-		if (!c.bad)
-			run->filters[first + i] = copy;
-	}
-	run->filters_next = first + count;
-	return c.bad ? ERR_DAMAGED : 0;
+	return fault_filters_take(cell->value, run->cell.blocks, &run->filters_next, run->filters,
+				  &run->filters_arena);
 }
 
 int fault_run_read_filters(const struct fault_sealed_site *from, struct fault_run *run,

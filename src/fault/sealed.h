@@ -56,9 +56,4 @@ int fault_run_read_block(const struct fault_sealed_site *from, const struct faul
 /* A report's among them. */
 struct slice fault_sealed_body(const struct fault_sealed *report, const struct buf *bodies);
 
-/* What stands in the cells of filters: by which rules of words, from which block on, how many, and
- * the bytes of each. */
-void fault_filters_begin(uint64_t first, uint64_t count, struct buf *out);
-void fault_filters_put(struct slice filter, struct buf *out);
-
 #endif

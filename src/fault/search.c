@@ -126,12 +126,15 @@ static bool search_fits(struct fault_search *search, const struct fault_arrival 
 	return search_look_at_body(search) && words_matcher_fits(&search->matcher);
 }
 
-bool fault_search_fits(struct fault_search *search, const struct fault_arrival *arrival)
+int fault_search_fits(struct fault_search *search, const struct fault_arrival *arrival, bool *fits)
 {
+	*fits = true;
 	if (!search->matcher.query->count)
-		return true;
+		return 0;
 	buf_clear(&search->body);
-	return !fault_body_unpack(arrival, &search->body) && search_fits(search, arrival);
+	int err = fault_body_unpack(arrival, &search->body);
+	*fits = !err && search_fits(search, arrival);
+	return err;
 }
 
 bool fault_search_fits_body(struct fault_search *search, const struct fault_arrival *arrival,

@@ -18,9 +18,10 @@ struct fault_search {
 /* The query is the caller's. */
 void fault_search_init(struct fault_search *search, const struct words_query *query);
 void fault_search_release(struct fault_search *search);
-/* Whether a report fits, whose body is packed in the arrival; or one with this body. One whose body
- * cannot be read does not. */
-bool fault_search_fits(struct fault_search *search, const struct fault_arrival *arrival);
+/* Whether a report fits whose body is packed in the arrival. ERR_DAMAGED: it cannot be unpacked. */
+int fault_search_fits(struct fault_search *search, const struct fault_arrival *arrival,
+		      bool *fits) MUST_CHECK;
+/* Or one with this body. */
 bool fault_search_fits_body(struct fault_search *search, const struct fault_arrival *arrival,
 			    struct slice body);
 /* Adds all words of a report, and of its values, that a search could find. The arena is reset. */

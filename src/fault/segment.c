@@ -2,6 +2,7 @@
 
 #include "fault/pack.h"
 #include "fault/put.h"
+#include "words/words.h"
 
 enum {
 	SEGMENT_VERSION = 1,
@@ -380,6 +381,42 @@ size_t fault_segment_find_date(const struct fault_segment *segment, int64_t date
 			high = middle;
 	}
 	return low;
+}
+
+/* ---- Filters --------------------------------------------------------------------------------- */
+
+void fault_filters_begin(uint64_t first, uint64_t count, struct buf *out)
+{
+	uint64_t rules = words_rules();
+	buf_append(out, &rules, 8);
+	fault_put_varint(out, first);
+	fault_put_varint(out, count);
+}
+
+void fault_filters_put(struct slice filter, struct buf *out)
+{
+	fault_put_text(out, filter);
+}
+
+int fault_filters_take(struct slice bytes, uint64_t blocks, uint64_t *next, struct slice *list,
+		       struct arena *arena)
+{
+	struct cursor c = cursor_of(bytes.data, bytes.len);
+	uint64_t rules = cursor_u64(&c), first = cursor_varint(&c), count = cursor_varint(&c);
+	if (!c.bad && (rules != words_rules() || first != *next))
+		return 0;
+	if (c.bad || first > blocks || count > blocks - first)
+		return ERR_DAMAGED;
+	for (uint64_t i = 0; i < count; i++) {
+		struct slice filter = fault_take_text(&c, FAULT_FILTERS_MAX_BYTES);
+		if (c.bad)
+			return ERR_DAMAGED;
+		list[first + i] = arena_copy(arena, filter);
+		if (!list[first + i].data)
+			return ERR_LIMIT;
+	}
+	*next = first + count;
+	return 0;
 }
 
 /* ---- The cell of a run ----------------------------------------------------------------------- */

@@ -13,6 +13,7 @@ enum {
 	FAULT_BLOCK_REPORTS = FAULT_RUN_PART,
 	FAULT_BLOCK_BYTES = 512 << 10, /* of bodies, unless it is one report */
 	FAULT_DIRECTORY_MAX_BYTES = 32 << 20,
+	FAULT_FILTERS_MAX_BYTES = 32 << 20, /* of a run */
 };
 
 /* A report of a segment. Its arrival is without the packed body. */
@@ -52,6 +53,16 @@ void fault_segment_release(struct fault_segment *segment);
 size_t fault_segment_find(const struct fault_segment *segment, uint64_t sequence);
 /* Likewise of the first that was not received earlier. */
 size_t fault_segment_find_date(const struct fault_segment *segment, int64_t date_us);
+
+/* A cell of filters: those of `count` blocks from the block `first` on, which follow one by one. */
+void fault_filters_begin(uint64_t first, uint64_t count, struct buf *out);
+void fault_filters_put(struct slice filter, struct buf *out);
+/* Takes those that a cell has, of a run with so many blocks: list[b] is that of block b, in the
+ * arena. *next: the block with whose filter the cell has to begin, and then the next one. A cell
+ * that begins elsewhere is of an attempt that did not end, and one that was made by other rules of
+ * words says nothing: both are passed over. ERR_DAMAGED, ERR_LIMIT. */
+int fault_filters_take(struct slice bytes, uint64_t blocks, uint64_t *next, struct slice *list,
+		       struct arena *arena) MUST_CHECK;
 
 /* A cell of `report_runs`. */
 struct fault_run_cell {

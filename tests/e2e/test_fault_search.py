@@ -5,7 +5,7 @@ import json
 import random
 import re
 
-from server import eventually, long_run
+from server import eventually, long_run, run
 from test_fault_groups import send
 from test_oops import command, pages, post
 
@@ -191,6 +191,8 @@ def test_a_list_that_takes_too_long(make_server):
                 reached = answer.json["reached"]
         assert answers > 1
         assert [report["id"] for report in found] == ["OOPS-oldest"]
+    eventually(lambda: "its time (query.timeout)" in run(
+        "fault", "list", "--server", server.url, "--search", "-context:/a").stderr)
     # A question that goes through little ends in time, though maybe not at once on a busy machine.
     eventually(lambda: server.get("/oops?limit=1").json.get("reports"))
     server.stop()

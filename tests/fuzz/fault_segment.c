@@ -5,6 +5,8 @@
 #include "fault/segment.h"
 #include "words/filter.h"
 
+enum { FILTERS = 4 };
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_blocks(const struct fault_segment *segment)
@@ -66,6 +68,27 @@ static void check_both(struct slice bytes)
 	buf_release(&packed);
 }
 
+/* Of a run with a few blocks. What was taken lies in the arena as a whole. */
+static void check_filters(struct slice bytes)
+{
+	struct slice list[FILTERS] = {{NULL, 0}};
+	struct words_term term = {.word_count = 1, .words = {SLICE("word")}};
+	const struct words_query query = {&term, 1};
+	struct arena arena;
+	struct buf cell;
+	uint64_t rules = words_rules(), next = 0;
+	arena_init(&arena, FAULT_FILTERS_MAX_BYTES);
+	buf_init(&cell, bytes.len + 8);
+	buf_append(&cell, &rules, 8);
+	buf_append(&cell, bytes.data, bytes.len);
+	if (!fault_filters_take(buf_slice(&cell), FILTERS, &next, list, &arena))
+		ASSERT(next <= FILTERS);
+	buf_release(&cell);
+	for (size_t b = 0; b < FILTERS; b++)
+		(void)words_filter_may_fit(list[b], &query);
+	arena_release(&arena);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct slice bytes = {size ? (const char *)data : "", size};
@@ -73,6 +96,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	const struct words_query query = {&term, 1};
 	struct fault_run_cell cell;
 	check_both(bytes);
+	check_filters(bytes);
 	if (!fault_run_cell_decode(bytes, &cell))
 		ASSERT(size > 26);
 	ASSERT(size || words_filter_may_fit(bytes, &query));

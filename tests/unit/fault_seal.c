@@ -116,6 +116,19 @@ static void check_ten(struct harness *h, int64_t sixth_us)
 	fault_day_view_free(view);
 }
 
+static void a_search_counts_bodies_that_cannot_be_unpacked(UNUSED void **state)
+{
+	struct harness h;
+	harness_open(&h);
+	report(&h, 0, 2);
+	struct fault_item broken = harness_item("02", "these words are packed by nothing");
+	harness_submit(&h, &broken, 1);
+	int64_t damaged = stat_get(STAT_fault_arrivals_damaged);
+	check_list(&h, all, "words", "01 00 ");
+	assert_int_equal(stat_get(STAT_fault_arrivals_damaged), damaged + 1);
+	harness_close(&h);
+}
+
 static void full_runs_are_sealed_and_then_their_arrivals_go(UNUSED void **state)
 {
 	struct harness h;
@@ -325,6 +338,7 @@ static void a_search_does_without_filters(UNUSED void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_search_counts_bodies_that_cannot_be_unpacked),
 		cmocka_unit_test(full_runs_are_sealed_and_then_their_arrivals_go),
 		cmocka_unit_test(a_start_goes_on_sealing),
 		cmocka_unit_test(a_run_with_an_arrival_that_cannot_be_read_stays),
