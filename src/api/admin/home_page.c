@@ -3,10 +3,10 @@
 #include "api/call.h"
 #include "api/params.h"
 #include "base/stats.h"
-#include "base/visible.h"
 #include "catalog/catalog.h"
 #include "marks/marks.h"
 #include "rollup/site.h"
+#include "wire/html.h"
 
 enum {
 	PAGE_MAX_BYTES = 1 << 20,
@@ -115,60 +115,16 @@ const struct http_handler self_style = {.end = style_end};
 
 /* ---- Text of the page ------------------------------------------------------------------------ */
 
-static void put_html(struct buf *out, struct slice text)
-{
-	for (size_t i = 0; i < text.len; i++) {
-		char c = text.data[i];
-		if (c == '&')
-			buf_append_text(out, "&amp;");
-		else if (c == '<')
-			buf_append_text(out, "&lt;");
-		else if (c == '>')
-			buf_append_text(out, "&gt;");
-		else if (c == '"')
-			buf_append_text(out, "&quot;");
-		else if (c == '\'')
-			buf_append_text(out, "&#39;");
-		else
-			buf_append_char(out, c);
-	}
-}
-
-static void page_put_escaped(struct buf *out, struct slice text)
-{
-	char shown[VISIBLE_MAX_BYTES];
-	size_t taken;
-	for (; text.len; text.data += taken, text.len -= taken)
-		put_html(out, (struct slice){shown, visible_put(shown, text, &taken)});
-}
-
 /* A name of parts with dots between may be broken behind each. */
 static void page_put_name(struct buf *out, struct slice name)
 {
 	while (name.len) {
 		const char *dot = memchr(name.data, '.', name.len);
 		size_t len = dot ? (size_t)(dot - name.data) + 1 : name.len;
-		page_put_escaped(out, (struct slice){name.data, len});
+		html_put_text(out, (struct slice){name.data, len});
 		name = (struct slice){name.data + len, name.len - len};
 		if (name.len)
 			buf_append_text(out, "<wbr>");
-	}
-}
-
-static bool is_unreserved(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-	       c == '-' || c == '.' || c == '_' || c == '~';
-}
-
-/* As a value in a query (RFC 3986 2.3); needs no escaping for HTML then. */
-static void put_in_query(struct buf *out, struct slice text)
-{
-	for (size_t i = 0; i < text.len; i++) {
-		if (is_unreserved(text.data[i]))
-			buf_append_char(out, text.data[i]);
-		else
-			buf_printf(out, "%%%02X", (uint8_t)text.data[i]);
 	}
 }
 
@@ -249,19 +205,19 @@ static void put_command(struct buf *out, const struct api *api, struct slice com
 	static const struct slice name = {"granary ", 8};
 	buf_append_text(out, "<code>");
 	if (command.len > name.len && memcmp(command.data, name.data, name.len) == 0) {
-		page_put_escaped(out, slice_of(api->program ? api->program : "granary"));
+		html_put_text(out, slice_of(api->program ? api->program : "granary"));
 		command.data += name.len - 1;
 		command.len -= name.len - 1;
 	}
 	const char *at = memmem(command.data, command.len, preset, sizeof(preset) - 1);
 	if (at && host.len) {
 		size_t before = (size_t)(at - command.data);
-		page_put_escaped(out, (struct slice){command.data, before});
-		page_put_escaped(out, host);
+		html_put_text(out, (struct slice){command.data, before});
+		html_put_text(out, host);
 		before += sizeof(preset) - 1;
 		command = (struct slice){command.data + before, command.len - before};
 	}
-	page_put_escaped(out, command);
+	html_put_text(out, command);
 	buf_append_text(out, "</code>");
 }
 
@@ -274,9 +230,9 @@ static void put_example(struct buf *out, const struct api *api, const struct htt
 		return;
 	if (example.data[0] == '/' && route->verb == VERB_GET) {
 		buf_append_text(out, "<a href=\"");
-		page_put_escaped(out, example);
+		html_put_text(out, example);
 		buf_append_text(out, "\">");
-		page_put_escaped(out, example);
+		html_put_text(out, example);
 		buf_append_text(out, "</a>");
 	} else {
 		put_command(out, api, example, host);
@@ -296,9 +252,9 @@ static void put_params(struct buf *out, const struct param *param)
 		buf_printf(out, "<li><code>%s</code>", param->name);
 		if (what.len)
 			buf_append_text(out, " (");
-		page_put_escaped(out, buf_slice(&what));
+		html_put_text(out, buf_slice(&what));
 		buf_append_text(out, what.len ? "): " : ": ");
-		page_put_escaped(out, slice_of(param->help));
+		html_put_text(out, slice_of(param->help));
 		buf_append_text(out, "</li>");
 	}
 	buf_append_text(out, "</ul>");
@@ -312,9 +268,9 @@ static void put_routes(struct buf *out, const struct api *api, struct slice host
 	for (size_t i = 0; i < api_route_count; i++) {
 		const struct http_route *route = &api_routes[i];
 		buf_printf(out, "<tr><td><code>%s ", http_verb_text(route->verb));
-		page_put_escaped(out, slice_of(route->path));
+		html_put_text(out, slice_of(route->path));
 		buf_printf(out, "%s</code></td><td>", route->prefix ? "&hellip;" : "");
-		page_put_escaped(out, slice_of(route->help));
+		html_put_text(out, slice_of(route->help));
 		if (route->example)
 			buf_append_text(out, "<br>");
 		put_example(out, api, route, host);
@@ -395,9 +351,9 @@ static void list_next(struct page *page);
 static void page_put_metric(struct buf *out, struct slice tenant, struct slice metric)
 {
 	buf_append_text(out, "<li><a href=\"/api/query?tenant=");
-	put_in_query(out, tenant);
+	html_put_in_url(out, tenant);
 	buf_append_text(out, "&amp;metricName=");
-	put_in_query(out, metric);
+	html_put_in_url(out, metric);
 	buf_append_text(out, "&amp;start=10m-ago\">");
 	page_put_name(out, metric);
 	buf_append_text(out, "</a></li>\n");
@@ -408,14 +364,14 @@ static void put_tenant(struct page *page, int err)
 	struct buf *out = &page->call.out;
 	const struct catalog_list *list = &page->list;
 	buf_append_text(out, "<h3>");
-	page_put_escaped(out, list->tenant);
+	html_put_text(out, list->tenant);
 	if (!err)
 		buf_printf(out, " <small>%s%zu metric%s, the last ten minutes of each</small>",
 			   list->cut ? "the first " : "", list->count, list->count == 1 ? "" : "s");
 	buf_append_text(out, "</h3>\n");
 	if (err) {
 		buf_append_text(out, "<p>could not be listed: ");
-		page_put_escaped(out, slice_of(err_text(err)));
+		html_put_text(out, slice_of(err_text(err)));
 		buf_append_text(out, "</p>\n");
 		return;
 	}
@@ -426,7 +382,7 @@ static void put_tenant(struct page *page, int err)
 	if (!list->cut)
 		return;
 	buf_append_text(out, "<p><a href=\"/api/metadata/metricNames?tenant=");
-	put_in_query(out, list->tenant);
+	html_put_in_url(out, list->tenant);
 	buf_append_text(out, "\">all metrics</a></p>\n");
 }
 
