@@ -328,8 +328,9 @@ int fault_said_read_all(const struct fault_site *site, struct task_queue *queue,
 	return err;
 }
 
-bool fault_said_find(const struct fault_said_list *list, struct slice group,
-		     struct fault_said *said)
+/* False: nothing was said. */
+static bool said_find(const struct fault_said_list *list, struct slice group,
+		      struct fault_said *said)
 {
 	const struct fault_said_group key = {.group = group};
 	const struct fault_said_group *found =
@@ -337,4 +338,26 @@ bool fault_said_find(const struct fault_said_list *list, struct slice group,
 			? bsearch(&key, list->list, list->count, sizeof(*list->list), said_compare)
 			: NULL;
 	return found && !fault_said_decode(found->cell, said);
+}
+
+int fault_said_judge(const struct fault_said_list *list, struct fault_book *book,
+		     struct task_queue *queue, struct slice group, int64_t deadline_us,
+		     struct fault_said *said, enum fault_status *status, bool *again,
+		     struct errbuf *e)
+{
+	const struct fault_group_question question = {group, FAULT_SAID_FACTS, deadline_us};
+	struct fault_group_history history;
+	*status = FAULT_OPEN;
+	*again = false;
+	if (!said_find(list, group, said)) {
+		*said = (struct fault_said){.release = SLICE(""), .assignee = SLICE("")};
+		return 0;
+	}
+	if (said->status == FAULT_OPEN)
+		return 0;
+	int err = fault_book_read_group(book, queue, &question, &history, e);
+	if (!err)
+		*status = fault_said_status(said, &history, again);
+	fault_group_history_release(&history);
+	return err;
 }

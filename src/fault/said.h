@@ -90,8 +90,11 @@ struct fault_said_list {
 int fault_said_read_all(const struct fault_site *site, struct task_queue *queue,
 			struct slice tenant, struct arena *arena, struct fault_said_list *list,
 			struct errbuf *e) MUST_CHECK;
-/* False: nothing was said. */
-bool fault_said_find(const struct fault_said_list *list, struct slice group,
-		     struct fault_said *said) MUST_CHECK;
+/* What was said of a group of the list, which may be nothing, and its status, which follows from
+ * that and from all its reports. */
+int fault_said_judge(const struct fault_said_list *list, struct fault_book *book,
+		     struct task_queue *queue, struct slice group, int64_t deadline_us,
+		     struct fault_said *said, enum fault_status *status, bool *again,
+		     struct errbuf *e) MUST_CHECK;
 
 #endif

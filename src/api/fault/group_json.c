@@ -25,7 +25,7 @@ static void group_json_users(struct json_writer *json, const struct fault_tally 
 		json_put_bool(json, "users_about", true);
 }
 
-void group_json_tally(struct json_writer *json, const struct fault_tally *tally)
+void group_json_reports(struct json_writer *json, const struct fault_tally *tally)
 {
 	json_put_string(json, "title", tally->title);
 	json_put_u64(json, "count", tally->count);
@@ -33,5 +33,10 @@ void group_json_tally(struct json_writer *json, const struct fault_tally *tally)
 	json_put_string(json, "first_id", tally->first.id);
 	group_json_date(json, "last", tally->last.date_us);
 	json_put_string(json, "last_id", tally->last.id);
+}
+
+void group_json_tally(struct json_writer *json, const struct fault_tally *tally)
+{
+	group_json_reports(json, tally);
 	group_json_users(json, tally);
 }

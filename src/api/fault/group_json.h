@@ -10,7 +10,9 @@ void group_json_date(struct json_writer *json, const char *key, int64_t date_us)
 /* `again`: reports have opened the group again. An empty assignee is left out. */
 void group_json_status(struct json_writer *json, struct slice assignee, enum fault_status status,
 		       bool again);
-/* Title, count, first and last report, number of users. */
+/* Title, count, first and last report. */
+void group_json_reports(struct json_writer *json, const struct fault_tally *tally);
+/* The same, and the number of users. */
 void group_json_tally(struct json_writer *json, const struct fault_tally *tally);
 
 #endif

@@ -72,21 +72,11 @@ static void groups_put_row(struct groups_call *call, const struct groups_row *ro
 static int groups_judge(struct groups_call *call, struct fault_book *book,
 			const struct fault_said_list *list, struct groups_row *row)
 {
-	const struct fault_group_question question = {row->sum->name, FAULT_SAID_FACTS,
-						      call->call.deadline_us};
-	struct fault_group_history history;
 	struct fault_said said;
-	row->assignee = SLICE("");
-	if (!fault_said_find(list, row->sum->name, &said))
-		return 0;
+	int err = fault_said_judge(list, book, job_queue(call->call.job), row->sum->name,
+				   call->call.deadline_us, &said, &row->status, &row->again,
+				   &call->call.error);
 	row->assignee = said.assignee;
-	if (said.status == FAULT_OPEN)
-		return 0;
-	int err = fault_book_read_group(book, job_queue(call->call.job), &question, &history,
-					&call->call.error);
-	if (!err)
-		row->status = fault_said_status(&said, &history, &row->again);
-	fault_group_history_release(&history);
 	return err;
 }
 
