@@ -79,6 +79,18 @@ int fault_read_report(struct fault *fault, struct task_queue *queue, struct slic
 		      struct slice id, struct arena *arena, struct fault_found *found,
 		      struct errbuf *e) MUST_CHECK;
 
+/* The same of several reports of a tenant, one after the other: of a report that lies in a sealed
+ * run the directory is kept for the next one, which often lies in the same. To be released. */
+struct fault_finder {
+	struct fault *fault;
+	struct task_queue *queue;
+	struct slice tenant;
+	struct fault_run *run; /* private; NULL at first */
+};
+int fault_finder_read(struct fault_finder *finder, struct slice id, struct arena *arena,
+		      struct fault_found *found, struct errbuf *e) MUST_CHECK;
+void fault_finder_release(struct fault_finder *finder);
+
 /* The content of a file that came with a report, appended to `content`. ERR_NOT_FOUND: there is
  * none of this number, or it was not kept; ERR_DAMAGED; or the store's error, with a sentence. */
 int fault_read_attachment(struct fault *fault, struct task_queue *queue, struct slice tenant,

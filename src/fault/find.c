@@ -28,6 +28,7 @@ struct find {
 	struct store_read *read;
 	struct find_form forms[FORMS_MAX];
 	size_t count;
+	struct fault_run **run; /* the finder's */
 };
 
 /* ---- Forms of an id -------------------------------------------------------------------------- */
@@ -153,6 +154,26 @@ static int find_take(struct find *find, const struct store_cell *cell, struct fa
 		   : find_keep_facts(find, &arrival.facts, found, e);
 }
 
+/* The run of a report, with its directory: the one that is kept, or it takes its place. */
+static int find_read_run(struct find *find, const struct fault_sealed_site *from,
+			 struct fault_place place, const struct fault_run_cell *cell,
+			 struct errbuf *e)
+{
+	struct fault_run *kept = *find->run, *run = fault_run_new(place, cell);
+	if (kept && fault_place_equal(kept->place, run->place) && kept->cell.name == cell->name) {
+		fault_run_free(run);
+		return 0;
+	}
+	fault_run_free(kept);
+	*find->run = NULL;
+	int err = fault_run_read_directory(from, run, e);
+	if (err)
+		fault_run_free(run);
+	else
+		*find->run = run;
+	return err;
+}
+
 /* Its run is sealed. */
 static int find_take_sealed(struct find *find, struct task_queue *queue,
 			    const struct fault_run_cell *cell, struct fault_found *found,
@@ -160,22 +181,23 @@ static int find_take_sealed(struct find *find, struct task_queue *queue,
 {
 	const struct fault_sealed_site from = {find->site, find->tenant, queue};
 	uint64_t sequence = found->order.place.sequence;
-	struct fault_run *run = fault_run_new(found->order.place, cell);
-	struct buf bodies;
-	buf_init(&bodies, FAULT_BODY_MAX_BYTES);
-	int err = fault_run_read_directory(&from, run, e);
-	size_t at = err ? 0 : fault_segment_find(&run->segment, sequence);
+	int err = find_read_run(find, &from, found->order.place, cell, e);
+	if (err)
+		return err;
+	const struct fault_run *run = *find->run;
+	size_t at = fault_segment_find(&run->segment, sequence);
 	const struct fault_sealed *report = &run->segment.reports[at];
-	if (!err && (at == run->segment.count || report->sequence != sequence))
-		err = errbuf_set(e, ERR_NOT_FOUND, "report " SHOWN " is there no more",
-				 SHOWN_OF(found->id));
-	err = err ? err : fault_run_read_block(&from, run, report->block, &bodies, e);
+	struct buf bodies;
+	if (at == run->segment.count || report->sequence != sequence)
+		return errbuf_set(e, ERR_NOT_FOUND, "report " SHOWN " is there no more",
+				  SHOWN_OF(found->id));
+	buf_init(&bodies, FAULT_BODY_MAX_BYTES);
+	err = fault_run_read_block(&from, run, report->block, &bodies, e);
 	if (!err) {
 		struct slice body = fault_sealed_body(report, &bodies);
 		err = buf_append(&found->body, body.data, body.len);
 		err = err ? err : find_keep_facts(find, &report->arrival.facts, found, e);
 	}
-	fault_run_free(run);
 	buf_release(&bodies);
 	return err;
 }
@@ -274,16 +296,34 @@ static int find_report(struct find *find, struct task_queue *queue, struct slice
 	return errbuf_set(e, ERR_NOT_FOUND, "there is no report " SHOWN, SHOWN_OF(id));
 }
 
+int fault_finder_read(struct fault_finder *finder, struct slice id, struct arena *arena,
+		      struct fault_found *found, struct errbuf *e)
+{
+	struct find find = {.site = fault_site_of(finder->fault),
+			    .tenant = finder->tenant,
+			    .arena = arena,
+			    .run = &finder->run};
+	*found = (struct fault_found){.id = id};
+	buf_init(&found->body, FAULT_BODY_MAX_BYTES);
+	find.read = store_read_new(find.site->store, READ_MAX_BYTES);
+	int err = find_report(&find, finder->queue, id, found, e);
+	store_read_free(find.read);
+	return err;
+}
+
+void fault_finder_release(struct fault_finder *finder)
+{
+	fault_run_free(finder->run);
+	finder->run = NULL;
+}
+
 int fault_read_report(struct fault *fault, struct task_queue *queue, struct slice tenant,
 		      struct slice id, struct arena *arena, struct fault_found *found,
 		      struct errbuf *e)
 {
-	struct find find = {.site = fault_site_of(fault), .tenant = tenant, .arena = arena};
-	*found = (struct fault_found){.id = id};
-	buf_init(&found->body, FAULT_BODY_MAX_BYTES);
-	find.read = store_read_new(find.site->store, READ_MAX_BYTES);
-	int err = find_report(&find, queue, id, found, e);
-	store_read_free(find.read);
+	struct fault_finder finder = {.fault = fault, .queue = queue, .tenant = tenant};
+	int err = fault_finder_read(&finder, id, arena, found, e);
+	fault_finder_release(&finder);
 	return err;
 }
 
