@@ -148,7 +148,8 @@ const struct http_route api_routes[] = {
 	 .params = faults_take_params},
 	{VERB_GET, "/oops/days/", true, ROLE_READ, NO_BODY, &faults_day,
 	 "/oops/days/DAY: the longest reports of a day, those with most statements, and how many "
-	 "there were of each context and exception; /oops/days/DAY/oops: its reports.",
+	 "there were of each context and exception; /oops/days/DAY/oops: its reports; "
+	 "/oops/days/DAY/report: the daily report, also as text and HTML.",
 	 "/oops/days/today", .params = faults_day_params},
 	{VERB_POST, "/oops/days/", true, ROLE_ADMIN, NO_BODY, &faults_recount,
 	 "/oops/days/DAY/recount: counts the reports of a day anew.", "granary fault recount today",

@@ -14,7 +14,7 @@ enum {
 
 struct client_fault_args {
 	struct command_args line;
-	const char *id, *day;
+	const char *id, *day, *format;
 	const char *context, *exception, *host, *release, *environment, *level, *user, *group;
 	const char *since, *until, *from, *to, *limit, *token, *search;
 	const char *status, *sort, *in, *reports, *within, *assignee, *tracker, *bug;
@@ -197,6 +197,25 @@ static int client_fault_day(const struct command_args *args)
 static int client_fault_recount(const struct command_args *args)
 {
 	return client_fault_ask_day(args, "POST", "/recount");
+}
+
+/* ---- report ---------------------------------------------------------------------------------- */
+
+/* As the server makes it. */
+static int client_fault_report(const struct command_args *args)
+{
+	const struct client_fault_args *fault = client_fault_args_of(args);
+	struct client_fault_args shown = *fault;
+	struct buf route, path;
+	shown.line.output = strcmp(fault->format, "json") == 0 ? OUTPUT_JSON : OUTPUT_TABLE;
+	buf_init(&route, CLIENT_PATH_MAX_BYTES);
+	client_path(&route, "/oops/days/", fault->day ? fault->day : "today");
+	client_path(&route, "/report", "");
+	client_route(&path, args, route.data);
+	int status = client_show(&shown.line, NULL, path.data, true, NULL);
+	buf_release(&route);
+	buf_release(&path);
+	return status;
 }
 
 /* ---- why ------------------------------------------------------------------------------------- */
@@ -418,6 +437,14 @@ static const struct command_option client_fault_day_options[] = {
 	CLIENT_OUTPUT,
 };
 
+static const struct command_option client_fault_report_options[] = {
+	CLIENT_FAULT_DAY,
+	ROW(choice, format, "--output", "FORMAT", "what it is printed as", .letter = "-o",
+	    .preset = "text", .choices = "text html json", .param = "format"),
+	CLIENT_TENANT("whose reports"),
+	CLIENT_SERVER,
+};
+
 static const struct command_option client_fault_recount_options[] = {
 	CLIENT_FAULT_DAY, CLIENT_FAULT_VOLUMES, CLIENT_TENANT("whose reports"),
 	CLIENT_SERVER,    CLIENT_OUTPUT,
@@ -497,6 +524,13 @@ static const struct command client_fault_verbs[] = {
 		  "With --from or --to the reports of that time are counted for the answer.\n",
 	 COMMAND_TAKES(client_fault_day_options, client_fault_args),
 	 .run = client_fault_day},
+	{.name = "fault report",
+	 .summary = "prints the daily report",
+	 .about = "Prints what happened on a day: new groups; the pages that took longest, and had "
+		  "most statements; time-outs by page; and the groups of each class, those with "
+		  "most reports first. Of a day that is not over it is the report so far.\n",
+	 COMMAND_TAKES(client_fault_report_options, client_fault_args),
+	 .run = client_fault_report},
 	{.name = "fault recount",
 	 .summary = "counts the reports of a day anew",
 	 .about = "Counts the reports of a day anew from what is stored, and prints the "
@@ -550,6 +584,7 @@ const struct command client_fault = {
 		    "granary fault import /var/lib/oops\n"
 		    "granary fault list --context /login --since 1h-ago\n"
 		    "granary fault day yesterday -o table\n"
+		    "granary fault report yesterday | mail -s faults team@example.org\n"
 		    "granary fault groups --status open --sort count -o table\n"
 		    "granary fault group 1-541d1cfa6743c1f07c79 --status resolved --in 1.4.3\n"
 		    "granary fault show OOPS-7f3c\n"

@@ -66,6 +66,9 @@ struct fault_group {
 int fault_group_make(const struct json *report, struct arena *arena,
 		     struct fault_group *group) MUST_CHECK;
 
+/* Whether an exception is a time-out, by its type or its message. */
+bool fault_group_is_timeout(struct slice type, struct slice message);
+
 /* What a rule and a kind of word are called in answers. */
 const char *fault_group_rule_name(enum fault_group_rule rule);
 const char *fault_word_kind_name(enum fault_word_kind kind);

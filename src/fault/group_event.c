@@ -113,16 +113,16 @@ static bool grouping_event_has_word(struct slice text, const char *small)
 	return false;
 }
 
-static bool grouping_event_is_timeout(struct slice type, struct slice value)
+bool fault_group_is_timeout(struct slice type, struct slice message)
 {
 	static const char *const types[] = {"timeout", "timedout", "querycancel", "requestexpired"};
-	static const char *const values[] = {"statement timeout", "canceling statement",
-					     "lock wait timeout", "execution time exceeded"};
+	static const char *const messages[] = {"statement timeout", "canceling statement",
+					       "lock wait timeout", "execution time exceeded"};
 	for (size_t i = 0; i < ARRAY_LEN(types); i++)
 		if (grouping_event_has_word(type, types[i]))
 			return true;
-	for (size_t i = 0; i < ARRAY_LEN(values); i++)
-		if (grouping_event_has_word(value, values[i]))
+	for (size_t i = 0; i < ARRAY_LEN(messages); i++)
+		if (grouping_event_has_word(message, messages[i]))
 			return true;
 	return false;
 }
@@ -189,7 +189,7 @@ static struct slice grouping_event_longest(const struct json *timeline)
 struct slice grouping_statement_of(const struct json *report, struct slice type, struct slice value,
 				   bool has_frames)
 {
-	if (!grouping_event_is_timeout(type, value))
+	if (!fault_group_is_timeout(type, value))
 		return SLICE("");
 	struct slice statement = grouping_event_statement_in(value);
 	if (!statement.len && !has_frames)

@@ -10,6 +10,7 @@ enum {
 	RETRIES_MAX = 10,
 	LOOK_EVERY = 256, /* cells, at the clock */
 	CELL_READ_MAX_BYTES = 4 << 20,
+	OLDER_MAX = 500, /* groups that are asked for in one read */
 };
 
 /* ---- What is put together -------------------------------------------------------------------- */
@@ -100,13 +101,20 @@ struct book_groups_reading {
 	size_t looked_at, damaged;
 };
 
+static int book_groups_look_at_clock(const struct fault_book *book, int64_t deadline_us,
+				     struct errbuf *e)
+{
+	struct clock *clock = book->site->clock;
+	if (!deadline_us || clock->mono_us(clock) < deadline_us)
+		return 0;
+	return errbuf_set(e, ERR_TIMEOUT, "the groups could not be looked through in time");
+}
+
 static int book_groups_check_time(struct book_groups_reading *r)
 {
-	struct clock *clock = r->book->site->clock;
-	if (!r->deadline_us || r->looked_at++ % LOOK_EVERY ||
-	    clock->mono_us(clock) < r->deadline_us)
+	if (r->looked_at++ % LOOK_EVERY)
 		return 0;
-	return errbuf_set(r->e, ERR_TIMEOUT, "the groups could not be looked through in time");
+	return book_groups_look_at_clock(r->book, r->deadline_us, r->e);
 }
 
 /* What is counted already. */
@@ -397,5 +405,65 @@ int fault_book_read_group(struct fault_book *book, struct task_queue *queue,
 	if (history->count)
 		qsort(history->days, history->count, sizeof(*history->days),
 		      book_groups_compare_days);
+	return err;
+}
+
+/* ---- Whether there are older reports --------------------------------------------------------- */
+
+/* With the lock. No checkpoint may have noted these days yet. */
+static void book_older_look_at_days(const struct fault_book *book, int64_t before,
+				    struct fault_group_age *groups, size_t count)
+{
+	for (size_t i = 0; i < book->day_count; i++) {
+		const struct fault_day *day = book->days[i];
+		if (day->day >= before || !day->has_groups)
+			continue;
+		for (size_t at = 0; at < count; at++)
+			groups[at].older = groups[at].older ||
+					   fault_names_find(&day->groups, groups[at].group);
+	}
+}
+
+/* Some of the groups: in each row of theirs the first day that a checkpoint has noted. */
+static int book_older_read_some(struct fault_book *book, struct task_queue *queue, int64_t day,
+				struct fault_group_age *groups, size_t count, struct errbuf *e)
+{
+	struct store_read *read = store_read_new(book->site->store, CELL_READ_MAX_BYTES);
+	struct store_request *asked[OLDER_MAX];
+	struct fault_parts key, before;
+	fault_groups_column(&before, day);
+	for (size_t i = 0; i < count; i++) {
+		fault_groups_key(&key, book->tenant, groups[i].group);
+		asked[i] = store_read_add(read, STORE_CELL_SCAN);
+		ASSERT(asked[i]);
+		asked[i]->cell_scan = (struct store_cell_scan){.table = TABLE_FAULT_GROUPS,
+							       .key = key.parts,
+							       .to = before.parts,
+							       .limit = 1};
+	}
+	read->now_ms = clock_wall_ms(book->site->clock);
+	int err = store_read_wait(read, queue);
+	if (err)
+		errbuf_set(e, err, "%s", store_read_sentence(read, err));
+	for (size_t i = 0; i < count && !err; i++)
+		groups[i].older = groups[i].older || asked[i]->cell_scan.count;
+	store_read_free(read);
+	return err;
+}
+
+int fault_book_read_older(struct fault_book *book, struct task_queue *queue, int64_t day,
+			  struct fault_group_age *groups, size_t count, int64_t deadline_us,
+			  struct errbuf *e)
+{
+	pthread_mutex_lock(&book->lock);
+	int err = book_catch_up(book, queue, e);
+	if (!err)
+		book_older_look_at_days(book, day, groups, count);
+	pthread_mutex_unlock(&book->lock);
+	for (size_t at = 0; at < count && !err; at += OLDER_MAX) {
+		size_t some = count - at < OLDER_MAX ? count - at : OLDER_MAX;
+		err = book_groups_look_at_clock(book, deadline_us, e);
+		err = err ? err : book_older_read_some(book, queue, day, groups + at, some, e);
+	}
 	return err;
 }

@@ -43,6 +43,17 @@ static inline struct fault_group_sum *fault_groups_at(const struct fault_groups 
 	return hash_table_at(&groups->table, at);
 }
 
+/* Whether a group has reports of days before another one. A report that counts no more, as one that
+ * was struck later, may stand for one that does. */
+struct fault_group_age {
+	struct slice group;
+	bool older;
+};
+/* Looks up such days, as above, for groups whose `older` is not set yet. */
+int fault_book_read_older(struct fault_book *book, struct task_queue *queue, int64_t day,
+			  struct fault_group_age *groups, size_t count, int64_t deadline_us,
+			  struct errbuf *e) MUST_CHECK;
+
 struct fault_group_day {
 	int64_t day; /* since the epoch */
 	uint64_t count, hours[FAULT_HOURS];

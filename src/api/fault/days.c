@@ -1,9 +1,11 @@
-/* A day's reports: its summary, of the whole day or of a part of it, and `day_oops`. */
+/* A day's reports: its summary, of the whole day or of a part of it, `day_oops`, and the daily
+ * report (daily.c). */
 #include "api/fault/faults.h"
 
 #include <stdio.h>
 
 #include "api/call.h"
+#include "api/fault/daily.h"
 #include "api/fault/notation.h"
 #include "fault/fault.h"
 
@@ -19,7 +21,8 @@ enum {
 
 struct days_question {
 	struct slice tenant, from, to, token;
-	size_t limit;
+	size_t limit; /* 0: it was not given */
+	int format;   /* its place in daily_formats; -1: it was not given */
 };
 
 struct days_call {
@@ -28,7 +31,8 @@ struct days_call {
 	int64_t day;
 	bool recounts;
 	/* What it is about is a list of reports: of a part of a day, or to be shown. */
-	enum { DAYS_SUMMARY, DAYS_PART, DAYS_OOPS } what;
+	enum { DAYS_SUMMARY, DAYS_PART, DAYS_OOPS, DAYS_REPORT } what;
+	enum daily_format format; /* of the daily report */
 	int64_t from_minute, to_minute;
 	struct fault_list_filter filter;
 	size_t limit, count;
@@ -205,6 +209,10 @@ static int days_run_oops(struct days_call *call, struct fault_book *book)
 static void days_run(struct api_call *base)
 {
 	struct days_call *call = days_call_of(base);
+	if (call->what == DAYS_REPORT) {
+		base->err = daily_run(base, call->tenant, call->day, call->format);
+		return;
+	}
 	struct fault_book *book = fault_book_borrow(base->api->fault, call->tenant);
 	if (call->what == DAYS_SUMMARY)
 		call->call.err = days_run_summary(call, book);
@@ -216,6 +224,20 @@ static void days_run(struct api_call *base)
 	base->cut = call->more && call->what != DAYS_OOPS ? "limit" : NULL;
 }
 
+static void days_over(struct api_call *base)
+{
+	const struct days_call *call = days_call_of(base);
+	if (!base->request)
+		return;
+	if (base->err) {
+		api_call_fail_with(base, base->err, base->error.text);
+		return;
+	}
+	if (call->what == DAYS_REPORT)
+		daily_set_headers(base, call->format);
+	api_call_end(base);
+}
+
 static void days_release(struct api_call *base)
 {
 	fault_day_free(days_call_of(base)->part);
@@ -225,7 +247,8 @@ static const struct api_call_kind days_kind = {.arena_max_bytes = DAYS_ARENA_MAX
 					       .out_max_bytes = DAYS_ANSWER_MAX_BYTES,
 					       .release = days_release,
 					       .job_name = "day",
-					       .run = days_run};
+					       .run = days_run,
+					       .over = days_over};
 
 /* ---- What is asked --------------------------------------------------------------------------- */
 
@@ -243,6 +266,8 @@ const struct param faults_day_params[] = {
 	{DAYS_LIMIT},
 	{"token", PARAM_TEXT, DAYS_FIELD(token),
 	 .help = "Goes on with the reports behind the answer that gave it."},
+	{"format", PARAM_WORD, DAYS_FIELD(format), .words = daily_formats,
+	 .help = "The shape of the daily report; json where it is left out."},
 	{NULL}};
 const struct param faults_recount_params[] = {{DAYS_TENANT}, {DAYS_LIMIT}, {NULL}};
 
@@ -280,7 +305,8 @@ static int days_read_part(const struct days_question *q, struct days_call *call,
 	return err;
 }
 
-/* The part behind the day is `oops`, or of what is posted `recount`; or there is none. */
+/* The part behind the day is `oops` or `report`, or of what is posted `recount`; or there is none.
+ */
 static int days_read_path(const struct http_request *request, struct days_call *call,
 			  struct errbuf *e)
 {
@@ -289,22 +315,36 @@ static int days_read_path(const struct http_request *request, struct days_call *
 		count--;
 	struct slice verb = count == 4 ? request->segments[3] : SLICE("");
 	bool known = call->recounts ? slice_equal(verb, SLICE("recount"))
-				    : count == 3 || slice_equal(verb, SLICE("oops"));
+				    : count == 3 || slice_equal(verb, SLICE("oops")) ||
+					      slice_equal(verb, SLICE("report"));
 	if (count < 3 || count > 4 || !known)
 		return errbuf_set(e, ERR_NOT_FOUND, "there is nothing at %.*s",
 				  slice_shown_len(request->path), request->path.data);
 	if (verb.len && !call->recounts)
-		call->what = DAYS_OOPS;
+		call->what = slice_equal(verb, SLICE("oops")) ? DAYS_OOPS : DAYS_REPORT;
 	return notation_day(request->segments[2], clock_wall_ms(call->call.api->clock), &call->day,
 			    e);
 }
 
+/* The daily report is of a whole day. */
+static int days_read_report(const struct days_question *q, struct days_call *call, struct errbuf *e)
+{
+	if (call->what != DAYS_REPORT && q->format >= 0)
+		return errbuf_set(e, ERR_INVALID, "format is of /oops/days/DAY/report");
+	if (call->what == DAYS_REPORT && (q->from.data || q->to.data || q->limit))
+		return errbuf_set(e, ERR_INVALID,
+				  "the report of a day takes no from, to and limit");
+	call->format = q->format >= 0 ? (enum daily_format)q->format : DAILY_JSON;
+	return 0;
+}
+
 static int days_read(const struct http_request *request, struct days_call *call, struct errbuf *e)
 {
-	struct days_question q = {.limit = DAYS_LIMIT_MAX};
+	struct days_question q = {.format = -1};
 	int err = days_read_path(request, call, e);
 	err = err ? err : params_read_route(request, 0, &q, e);
 	err = err ? err : days_read_part(&q, call, e);
+	err = err ? err : days_read_report(&q, call, e);
 	if (err)
 		return err;
 	if (q.token.data && call->what != DAYS_OOPS)
@@ -313,7 +353,7 @@ static int days_read(const struct http_request *request, struct days_call *call,
 		err = notation_token(q.token, &call->filter.after, e);
 	if (call->what == DAYS_SUMMARY && (q.from.data || q.to.data))
 		call->what = DAYS_PART;
-	call->limit = q.limit;
+	call->limit = q.limit ? q.limit : DAYS_LIMIT_MAX;
 	call->tenant = arena_copy(&call->call.arena, q.tenant);
 	ASSERT(call->tenant.data); /* at most TENANT_MAX_BYTES */
 	return err;

@@ -71,7 +71,11 @@ extern const struct param faults_groups_params[], faults_group_params[], faults_
 /* GET /oops/days/DAY: the summary of document O: {"day":"20261124","closed":false,"total":3,
  * "hours":[24 counts],"duration":[[ms,id],...],"statement count":[[count,id],...],
  * "volume":{"context:exception":count,...},"rest":0}. GET /oops/days/DAY/oops: `day_oops` of it:
- * {"day":"20261124","oops":[[TimeUUID,id],...],"token":"..."}, newest first. */
+ * {"day":"20261124","oops":[[TimeUUID,id],...],"token":"..."}, newest first. GET
+ * /oops/days/DAY/report: the daily report (fault/daily.h), with format=text or html as text, or as
+ * a page: {"day":"20261124","tenant":...,"closed":false,"total":N,"before":N,"groups":N,"rest":N,
+ * "first":ms,"last":ms,"sections":[{"section":"new","title":...,"groups":[...],"total":N,
+ * "reports":N,"rest":N}, ...]}. */
 extern const struct http_handler faults_day;
 extern const struct param faults_day_params[];
 /* POST /oops/days/DAY/recount: the same of the day, counted anew. */
