@@ -284,3 +284,19 @@ void file_unlock(int fd)
 {
 	close(fd);
 }
+
+int file_check_secret(struct files *files, const char *path, struct errbuf *e)
+{
+	unsigned mode;
+	int err = files->mode(files, path, &mode);
+	if (err)
+		return errbuf_set(e, err, "%s: %s", path, err_text(err));
+	if (mode & (S_IRWXO | S_IWGRP))
+		return errbuf_set(
+			e, ERR_INVALID,
+			"%s: holds secrets, but others than its owner and group may read "
+			"it, or others than its owner may write it (mode %03o); chmod 600 "
+			"it",
+			path, mode & 0777);
+	return 0;
+}

@@ -37,6 +37,10 @@ struct files {
 
 struct files *files_real(void);
 
+/* A file that holds secrets: refused if others than its owner and group may read it, or others than
+ * its owner may write it. ERR_INVALID, or why it cannot be looked at, with a sentence. */
+int file_check_secret(struct files *files, const char *path, struct errbuf *e) MUST_CHECK;
+
 /* An exclusive lock on `path` (made if absent) by an open-file-description lock: released by
  * file_unlock or the end of the process. The file holds the holder's process id for people.
  * ERR_LOCKED: somebody has it, and e names the process. */

@@ -5,7 +5,6 @@
  * file than the OIDSet that names it, and one that takes the place of a shipped one does so in the
  * shipped OIDSets too. */
 #include <stdlib.h>
-#include <sys/stat.h>
 
 #include "base/hash.h"
 #include "conf/conf.h"
@@ -185,22 +184,6 @@ static int read_sets(struct conf_reader *r)
 
 /* ---- Secrets -------------------------------------------------------------------------------- */
 
-static int check_mode(struct files *files, const char *path, struct errbuf *e)
-{
-	unsigned mode;
-	int err = files->mode(files, path, &mode);
-	if (err)
-		return errbuf_set(e, err, "%s: %s", path, err_text(err));
-	if (mode & (S_IRWXO | S_IWGRP))
-		return errbuf_set(
-			e, ERR_INVALID,
-			"%s: holds secrets, but others than its owner and group may read "
-			"it, or others than its owner may write it (mode %03o); chmod 600 "
-			"it",
-			path, mode & 0777);
-	return 0;
-}
-
 static int read_secrets(struct conf_reader *r, const struct conf *conf, struct files *files)
 {
 	const char *path = conf->snmp_secrets_file;
@@ -208,7 +191,7 @@ static int read_secrets(struct conf_reader *r, const struct conf *conf, struct f
 	char where[512];
 	if (!*path)
 		return 0;
-	int err = check_mode(files, path, r->e);
+	int err = file_check_secret(files, path, r->e);
 	bool readable = !err;
 	err = err ? err
 		  : conf_tree_read(files, path, SECRETS_MAX_BYTES, &r->made->arena, &root, r->e);
