@@ -51,6 +51,7 @@ struct api {
 	struct rollup_deletions *deletions;
 	struct fault *fault;      /* reports of faults */
 	struct pool *fault_pool;  /* reads their bodies */
+	struct oops_amqp *amqp;   /* NULL: none come by AMQP */
 	struct minute_sums *sums; /* of what comes with them */
 	struct v2_zones *zones;   /* of reports about interfaces */
 	struct api_call *calls;   /* in flight: none may be when queues, catalog and store end */

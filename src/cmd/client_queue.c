@@ -271,7 +271,9 @@ const struct command client_queue = {
 		 "fits them: their OIDSet is not in this one, or for queues of another kind\n"
 		 "aside\tmessages that no persister could read, or for which no parking was left\n"
 		 "dropped\tmessages that lay aside and had to go since the server began, because "
-		 "there were too many\n",
+		 "there were too many\n"
+		 "amqp/QUEUE is a queue of RabbitMQ that fault reports come by: what came from "
+		 "there, what is not acknowledged yet, and what could not be taken.\n",
 	.examples = "granary queue --once\n"
 		    "granary queue --aside counters\n"
 		    "granary queue --retry counters\n",

@@ -131,6 +131,16 @@ static bool serve_queries_over(const void *owner)
 	       (!s->deletions || rollup_deletions_idle(s->deletions));
 }
 
+static void serve_begin_amqp(void *owner)
+{
+	serve_faults_stop_amqp(((struct serve *)owner)->faults);
+}
+
+static bool serve_is_amqp_over(const void *owner)
+{
+	return serve_faults_is_amqp_over(((const struct serve *)owner)->faults);
+}
+
 /* No request is at work any more, so that no report comes after the last that is counted. */
 static void serve_begin_faults(void *owner)
 {
@@ -216,6 +226,7 @@ static const struct stop_phase phases[] = {
 	{"requests that are being answered", serve_begin_http, NULL},
 	{"streams", serve_begin_doors, NULL},
 	{"queries", serve_begin_queries, serve_queries_over},
+	{"fault reports by AMQP", serve_begin_amqp, serve_is_amqp_over},
 	{"fault reports", serve_begin_faults, serve_are_faults_over},
 	{"polling", serve_begin_polling, serve_is_polling_over},
 	{"host metrics", serve_begin_host, NULL},
@@ -471,6 +482,7 @@ static struct http_server *serve_new_http(struct serve *s)
 		.deletions = s->deletions,
 		.fault = serve_faults_fault(s->faults),
 		.fault_pool = serve_faults_pool(s->faults),
+		.amqp = serve_faults_amqp(s->faults),
 		.conf = s->conf,
 		.started_ms = clock_wall_ms(clock_real()),
 		.program = command_program(),
@@ -652,6 +664,7 @@ static int serve_start(struct serve *s, struct errbuf *e)
 	if (err)
 		return err;
 	s->api.ready = true;
+	serve_faults_start_amqp(s->faults);
 	serve_print_ready(s);
 	return 0;
 }

@@ -5,6 +5,7 @@
 #include "base/random.h"
 #include "conf/conf.h"
 #include "fault/fault.h"
+#include "ingest/oops_amqp.h"
 #include "loop/loop.h"
 #include "loop/pool.h"
 
@@ -13,12 +14,16 @@ enum {
 	EVERY_MS = 1000,
 	/* Of bodies; connections are fewer, unless they are configured to be very many. */
 	BODIES_WAITING_MAX = 4096,
+	PASSWORD_MAX_BYTES = 255,
+	PASSWORD_FILE_MAX_BYTES = 4096,
 };
 
 struct serve_faults {
 	struct fault *fault;
 	struct pool *pool;
-	const char **words; /* of masks */
+	const char **words;     /* of masks */
+	struct oops_amqp *amqp; /* NULL: no reports come by AMQP */
+	char amqp_password[PASSWORD_MAX_BYTES + 1];
 };
 
 /* ---- Masks ----------------------------------------------------------------------------------- */
@@ -29,7 +34,7 @@ static bool serve_faults_is_word(const char *word)
 	return *word && !word[strspn(word, "abcdefghijklmnopqrstuvwxyz0123456789")];
 }
 
-int serve_faults_check(const struct conf *conf, struct errbuf *e)
+static int serve_faults_check_words(const struct conf *conf, struct errbuf *e)
 {
 	const struct conf_list *list = &conf->fault_mask;
 	for (size_t i = 0; i < list->count; i++) {
@@ -58,6 +63,83 @@ static struct fault_masks serve_faults_masks(const struct conf *conf, const char
 	if (list->count)
 		memcpy(*words + preset->word_count, list->items, list->count * sizeof(**words));
 	return (struct fault_masks){*words, count};
+}
+
+/* ---- AMQP ------------------------------------------------------------------------------------ */
+
+/* The first line of a file. */
+static int serve_faults_read_line(const char *path, char to[PASSWORD_MAX_BYTES + 1],
+				  struct errbuf *e)
+{
+	struct files *files = files_real();
+	struct buf text;
+	int err = file_check_secret(files, path, e);
+	if (err)
+		return err;
+	buf_init(&text, PASSWORD_FILE_MAX_BYTES);
+	err = files->read(files, path, PASSWORD_FILE_MAX_BYTES, &text);
+	const char *end = err || !text.len ? NULL : memchr(text.data, '\n', text.len);
+	size_t len = end ? (size_t)(end - text.data) : text.len;
+	if (err)
+		errbuf_set(e, err, "%s: %s", path, err_text(err));
+	else if (!len || len > PASSWORD_MAX_BYTES || memchr(text.data, 0, len))
+		err = errbuf_set(e, ERR_INVALID,
+				 "%s: its first line is no password of 1 to %d bytes", path,
+				 PASSWORD_MAX_BYTES);
+	else
+		snprintf(to, PASSWORD_MAX_BYTES + 1, "%.*s", (int)len, text.data);
+	buf_release(&text);
+	return err;
+}
+
+static int serve_faults_read_password(const struct conf *conf, char to[PASSWORD_MAX_BYTES + 1],
+				      struct errbuf *e)
+{
+	const char *path = conf->fault_amqp_password_file;
+	snprintf(to, PASSWORD_MAX_BYTES + 1, "guest"); /* the preset of RabbitMQ */
+	int err = *path ? serve_faults_read_line(path, to, e) : 0;
+	return err ? conf_refuse(conf, CONF_ID_fault_amqp_password_file, e) : 0;
+}
+
+static int serve_faults_check_amqp(const struct conf *conf, struct errbuf *e)
+{
+	char password[PASSWORD_MAX_BYTES + 1];
+	if (!tenant_valid(slice_of(conf->fault_amqp_tenant))) {
+		errbuf_set(e, ERR_INVALID, "\"%s\" cannot be the name of a tenant",
+			   conf->fault_amqp_tenant);
+		return conf_refuse(conf, CONF_ID_fault_amqp_tenant, e);
+	}
+	return *conf->fault_amqp_host ? serve_faults_read_password(conf, password, e) : 0;
+}
+
+int serve_faults_check(const struct conf *conf, struct errbuf *e)
+{
+	int err = serve_faults_check_words(conf, e);
+	return err ? err : serve_faults_check_amqp(conf, e);
+}
+
+static int serve_faults_open_amqp(struct serve_faults *faults,
+				  const struct serve_faults_options *options, struct errbuf *e)
+{
+	const struct conf *conf = options->conf;
+	const struct oops_amqp_options amqp = {
+		.host = conf->fault_amqp_host,
+		.port = (int)conf->fault_amqp_port,
+		.vhost = conf->fault_amqp_vhost,
+		.user = conf->fault_amqp_user,
+		.password = faults->amqp_password,
+		.queue = conf->fault_amqp_queue,
+		.prefetch = (size_t)conf->fault_amqp_prefetch,
+		.tenant = slice_of(conf->fault_amqp_tenant),
+		.report_max_bytes = (size_t)conf->fault_report_max_bytes,
+		.fault = faults->fault,
+		.store = options->store,
+		.executor = loop_executor(options->loop),
+	};
+	if (!*conf->fault_amqp_host)
+		return 0;
+	int err = serve_faults_read_password(conf, faults->amqp_password, e);
+	return err ? err : oops_amqp_new(&amqp, &faults->amqp, e);
 }
 
 /* ---- Life ------------------------------------------------------------------------------------ */
@@ -92,7 +174,24 @@ int serve_faults_open(const struct serve_faults_options *options, struct serve_f
 	faults->pool = pool_new(READERS, BODIES_WAITING_MAX, "reports");
 	fault_start(faults->fault);
 	*to = faults;
-	return 0;
+	return serve_faults_open_amqp(faults, options, e);
+}
+
+void serve_faults_start_amqp(struct serve_faults *faults)
+{
+	if (faults->amqp)
+		oops_amqp_start(faults->amqp);
+}
+
+void serve_faults_stop_amqp(struct serve_faults *faults)
+{
+	if (faults)
+		oops_amqp_stop(faults->amqp);
+}
+
+bool serve_faults_is_amqp_over(const struct serve_faults *faults)
+{
+	return !faults || oops_amqp_is_over(faults->amqp);
 }
 
 void serve_faults_tick(struct serve_faults *faults)
@@ -116,6 +215,7 @@ void serve_faults_free(struct serve_faults *faults)
 {
 	if (!faults)
 		return;
+	oops_amqp_free(faults->amqp);
 	pool_close(faults->pool);
 	fault_close(faults->fault);
 	mem_free(faults->words);
@@ -140,4 +240,9 @@ struct fault *serve_faults_fault(const struct serve_faults *faults)
 struct pool *serve_faults_pool(const struct serve_faults *faults)
 {
 	return faults ? faults->pool : NULL;
+}
+
+struct oops_amqp *serve_faults_amqp(const struct serve_faults *faults)
+{
+	return faults ? faults->amqp : NULL;
 }

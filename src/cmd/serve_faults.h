@@ -11,11 +11,13 @@ struct conf;
 struct fault;
 struct lease_session;
 struct loop;
+struct oops_amqp;
 struct pool;
 struct serve_faults;
 struct store;
 
-/* Refuses words for masks that no name can contain: ERR_INVALID with a sentence. */
+/* Refuses words for masks that no name can contain, and a password for AMQP that cannot be read:
+ * with a sentence. */
 int serve_faults_check(const struct conf *conf, struct errbuf *e) MUST_CHECK;
 
 struct serve_faults_options {
@@ -26,11 +28,15 @@ struct serve_faults_options {
 	struct lease_session *session;
 };
 
-/* Blocks for a moment. On an error nothing is open. */
+/* Blocks for a moment. On an error *faults is NULL, or is to be stopped and freed. */
 int serve_faults_open(const struct serve_faults_options *options, struct serve_faults **faults,
 		      struct errbuf *e) MUST_CHECK;
 /* NULL is allowed for these. */
 void serve_faults_tick(struct serve_faults *faults); /* several times a second */
+/* What comes by AMQP: begins when all else has; ends before the rest. */
+void serve_faults_start_amqp(struct serve_faults *faults); /* not NULL */
+void serve_faults_stop_amqp(struct serve_faults *faults);
+bool serve_faults_is_amqp_over(const struct serve_faults *faults);
 void serve_faults_stop(struct serve_faults *faults); /* when no request is at work any more */
 bool serve_faults_are_over(const struct serve_faults *faults);
 void serve_faults_free(struct serve_faults *faults); /* over */
@@ -41,5 +47,7 @@ void serve_faults_print_dsn(const struct serve_faults *faults, const char *addre
 
 struct fault *serve_faults_fault(const struct serve_faults *faults);
 struct pool *serve_faults_pool(const struct serve_faults *faults);
+/* NULL: no reports come by AMQP. */
+struct oops_amqp *serve_faults_amqp(const struct serve_faults *faults);
 
 #endif

@@ -4,6 +4,7 @@
 #include "api/params.h"
 #include "base/stats.h"
 #include "catalog/catalog.h"
+#include "ingest/oops_amqp.h"
 #include "marks/marks.h"
 #include "rollup/site.h"
 #include "wire/html.h"
@@ -35,6 +36,20 @@ static void say_redis(const struct api *api, struct buf *text)
 			   state.why);
 }
 
+static void say_amqp(const struct api *api, struct buf *text)
+{
+	struct oops_amqp_state state;
+	if (!api->amqp)
+		return;
+	oops_amqp_look(api->amqp, &state);
+	if (state.trouble.text[0])
+		buf_printf(
+			text,
+			"degraded: fault reports by AMQP (fault.amqp): %s; they stay in RabbitMQ "
+			"meanwhile\n",
+			state.trouble.text);
+}
+
 static void say_clock(const struct api *api, struct buf *text)
 {
 	struct clock_judgement judgement;
@@ -59,6 +74,7 @@ static void page_ready_end(struct http_request *request)
 	buf_init(&text, DEGRADED_MAX_BYTES);
 	say_redis(api, &text);
 	say_clock(api, &text);
+	say_amqp(api, &text);
 	if (!text.len)
 		buf_append_text(&text, "ready\n");
 	http_reply(request, 200, "text/plain; charset=utf-8", buf_slice(&text));

@@ -2,6 +2,7 @@
 
 #include "api/call.h"
 #include "api/json_reply.h"
+#include "ingest/oops_amqp.h"
 #include "inventory/inventory.h"
 #include "queue/queue.h"
 #include "queue/retry.h"
@@ -45,6 +46,24 @@ static void queues_write(const struct queue_def *def, struct queue *queue, struc
 	json_write_object_end(json);
 }
 
+/* Fault reports that come by AMQP, in the same numbers: what is not here yet waits in the broker.
+ */
+static void queues_write_amqp(struct oops_amqp *amqp, struct json_writer *json)
+{
+	struct oops_amqp_state state;
+	oops_amqp_look(amqp, &state);
+	json_write_object_begin(json);
+	json_put_string(json, "name", oops_amqp_name(amqp));
+	json_put_u64(json, "added", state.received);
+	json_put_u64(json, "done", state.acknowledged);
+	json_put_u64(json, "pending", state.held);
+	json_put_u64(json, "aside", state.aside);
+	json_put_u64(json, "dropped", state.dropped);
+	if (state.trouble.text[0])
+		json_put_text(json, "trouble", state.trouble.text);
+	json_write_object_end(json);
+}
+
 static void queues_list_end(struct http_request *http)
 {
 	const struct api *api = api_of(http);
@@ -55,6 +74,8 @@ static void queues_list_end(struct http_request *http)
 	json_write_array_begin(json);
 	for (size_t i = 0; i < api->inventory_conf->queue_count; i++)
 		queues_write(api->inventory_conf->queues[i], api->queues[i], json);
+	if (api->amqp)
+		queues_write_amqp(api->amqp, json);
 	json_write_array_end(json);
 	json_write_object_end(json);
 	json_reply_send(&reply, http);
@@ -127,25 +148,38 @@ static void queues_aside_read(struct store_read *read, int err)
 		queues_aside_answer(aside);
 }
 
-/* The queue that the request names; NULL after an answer that says so. */
-static struct queue *queues_find(struct http_request *http)
+/* What the request names: a queue of polls, or what comes by AMQP. */
+struct queues_named {
+	struct queue *queue; /* NULL: it is `amqp` */
+	struct oops_amqp *amqp;
+	struct slice name; /* lives as long as the server */
+};
+
+/* False after an answer that says that there is none. */
+static bool queues_find(struct http_request *http, struct queues_named *named)
 {
 	const struct api *api = api_of(http);
 	struct slice name = http_param(http, "queue");
+	*named = (struct queues_named){.amqp = api->amqp};
 	for (size_t i = 0; name.data && i < api->inventory_conf->queue_count; i++) {
 		if (slice_equal(api->inventory_conf->queues[i]->name, name))
-			return api->queues[i];
+			named->queue = api->queues[i];
 	}
-	http_reply_error(http, 404,
-			 "there is no queue " SHOWN ": name one with queue=", SHOWN_OF(name));
-	return NULL;
+	if (named->queue)
+		named->name = queue_name(named->queue);
+	else if (name.data && api->amqp && slice_equal(oops_amqp_name(api->amqp), name))
+		named->name = oops_amqp_name(api->amqp);
+	else
+		http_reply_error(http, 404, "there is no queue " SHOWN ": name one with queue=",
+				 SHOWN_OF(name));
+	return named->name.data;
 }
 
 static void queues_aside_end(struct http_request *http)
 {
 	struct api *api = api_of(http);
-	const struct queue *queue = queues_find(http);
-	if (!queue)
+	struct queues_named named;
+	if (!queues_find(http, &named))
 		return;
 	struct queues_asking *aside = mem_zalloc(sizeof(*aside));
 	api_call_init(&aside->call, http, &queues_aside_kind);
@@ -155,7 +189,7 @@ static void queues_aside_end(struct http_request *http)
 	aside->read->owner = aside;
 	aside->read->now_ms = clock_wall_ms(api->clock);
 	struct store_request *request = store_read_add(aside->read, STORE_CELL_SCAN);
-	queue_aside_scan(slice_of(queue->name), &request->cell_scan);
+	queue_aside_scan(named.name, &request->cell_scan);
 	int err = store_read_submit(aside->read);
 	if (err)
 		queues_aside_read(aside->read, err);
@@ -167,7 +201,7 @@ const struct http_handler queues_aside = API_CALL_HANDLER(queues_aside_end);
 
 struct queues_retrying {
 	struct api_call call;
-	struct queue *queue;
+	struct queues_named named;
 	struct queue_retry_result result;
 	struct errbuf error;
 	int err;
@@ -189,7 +223,7 @@ static void queues_retry_answer(struct queues_retrying *r)
 	} numbers[] = {{"given", r->result.given}, {"kept", r->result.kept}};
 	struct json_writer *json = &r->call.json;
 	json_write_object_begin(json);
-	json_put_string(json, "queue", queue_name(r->queue));
+	json_put_string(json, "queue", r->named.name);
 	for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
 		json_put_u64(json, numbers[i].key, numbers[i].number);
 	json_write_object_end(json);
@@ -206,13 +240,16 @@ static void queues_retry_fail(struct queues_retrying *r)
 		api_call_fail(&r->call, r->err == ERR_FULL ? 503 : http_status_of(r->err),
 			      "queue " SHOWN ": %s; %zu messages were given back, the others lie "
 			      "aside as before",
-			      SHOWN_OF(queue_name(r->queue)), r->error.text, r->result.given);
+			      SHOWN_OF(r->named.name), r->error.text, r->result.given);
 }
 
 static void queues_retry_run(struct api_call *call)
 {
 	struct queues_retrying *r = queues_retrying_of(call);
-	r->err = queue_retry(r->queue, job_queue(call->job), &r->result, &r->error);
+	if (r->named.queue)
+		r->err = queue_retry(r->named.queue, job_queue(call->job), &r->result, &r->error);
+	else
+		r->err = oops_amqp_retry(r->named.amqp, call->job, &r->result, &r->error);
 }
 
 static void queues_retry_over(struct api_call *call)
@@ -231,12 +268,12 @@ static const struct api_call_kind queues_retry_kind = {.out_max_bytes = LIST_MAX
 
 static void queues_retry_end(struct http_request *http)
 {
-	struct queue *queue = queues_find(http);
-	if (!queue)
+	struct queues_named named;
+	if (!queues_find(http, &named))
 		return;
 	struct queues_retrying *r = mem_zalloc(sizeof(*r));
 	api_call_init(&r->call, http, &queues_retry_kind);
-	r->queue = queue;
+	r->named = named;
 	api_call_start_job(&r->call);
 }
 
