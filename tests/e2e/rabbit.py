@@ -54,7 +54,6 @@ class Rabbit:
         # Else the first of Erlang starts one that stays.
         self.port_mapper = subprocess.Popen(["epmd", "-port", str(names_port)],
                                             env=self.environment, stdin=subprocess.DEVNULL)
-        self.start()
 
     def start(self):
         with open(self.folder / "log", "a") as log:
@@ -95,7 +94,8 @@ class Rabbit:
         self.process.wait()
 
     def end(self):
-        self.kill()
+        if self.process is not None:
+            self.kill()
         self.port_mapper.kill()
         self.port_mapper.wait()
 

@@ -28,8 +28,11 @@ ADDRESS, SECRET = "/checkout", "tok-4711-abc"
 @pytest.fixture(scope="module")
 def rabbit(tmp_path_factory):
     broker = Rabbit(tmp_path_factory.mktemp("rabbit") / "broker")
-    yield broker
-    broker.end()
+    try:
+        broker.start()
+        yield broker
+    finally:
+        broker.end()
 
 
 @pytest.fixture
