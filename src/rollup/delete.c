@@ -579,7 +579,8 @@ static int delete_sweep_rows(struct deleting *d, int64_t stamp_us, int64_t from_
 }
 
 /* Rows that were made before the samples went, and that nothing is sure to correct, go whenever
- * they come: those of closed slots, and where the deletion was begun before, those of open ones.
+ * they come: those of closed slots; and those of open ones where the deletion was begun before, or
+ * nothing is left of the series, for which no job makes rows again.
  * The stamp is above theirs, since the samples have gone by now, and below those of the rows that
  * are made of these marks, of what was written since the wish. */
 static int delete_sweep(struct deleting *d)
@@ -593,7 +594,7 @@ static int delete_sweep(struct deleting *d)
 	int64_t open_ms = rollup_site_open_from_ms(site, raw_ms);
 	uint64_t marked = 0;
 	open_ms = open_ms < from_ms ? from_ms : open_ms > to_ms ? to_ms : open_ms;
-	to_ms = d->options.again ? to_ms : open_ms;
+	to_ms = d->options.again || d->options.whole ? to_ms : open_ms;
 	if (from_ms >= to_ms)
 		return 0;
 	int64_t stamp_us = store_stamp(site->store) + site->skew_max_ms * 1000;

@@ -789,6 +789,24 @@ static void rows_of_a_closed_slot_go_whenever_they_were_made(void **state)
 	deleting_close(&d);
 }
 
+/* The open slot was rolled up between the wish and the deletion. Nothing is left of the series, so
+ * no job would take away these rows, which have higher stamps. */
+static void rows_of_a_series_that_goes_as_a_whole_go_whenever_they_were_made(void **state)
+{
+	(void)state;
+	struct deleting d;
+	deleting_open_far(&d);
+	write_example(&d, "m");
+	struct rollup_delete_options options = options_of(&d, 0, 0);
+	options.whole = true;
+	options.stamp_us = store_stamp(d.r.h.store);
+	roll_up(&d);
+	assert_int_equal(run(&d, &options), 0);
+	roll_up(&d);
+	rolled_expect(&d.r, "m", 15 * MINUTE_MS, TEN_MS, "");
+	deleting_close(&d);
+}
+
 /* 9 came for 10:20 when its hour was closed, and after the wish. */
 static void rows_of_late_points_that_stay_are_made_again(void **state)
 {
@@ -839,6 +857,7 @@ int main(void)
 		cmocka_unit_test(who_goes_on_takes_rows_that_nothing_corrects),
 		cmocka_unit_test(what_came_after_the_wish_stays),
 		cmocka_unit_test(rows_of_a_closed_slot_go_whenever_they_were_made),
+		cmocka_unit_test(rows_of_a_series_that_goes_as_a_whole_go_whenever_they_were_made),
 		cmocka_unit_test(rows_of_late_points_that_stay_are_made_again),
 		cmocka_unit_test(what_lies_in_the_time_goes),
 		cmocka_unit_test(the_edges_of_the_time),

@@ -180,8 +180,10 @@ static bool check_rows(struct model *m, struct checked *c, struct samples raw, s
 		skip_doubtful(m, c, ts_ms);
 		if (ts_ms == INT64_MAX)
 			return c->row == c->rows->count ||
-			       differ(m, "%s has a row of nothing, of %lld, width %lld", c->name,
-				      (long long)c->rows->ts_ms[c->row], (long long)c->width_ms);
+			       differ(m, "%s (series %u) has a row of nothing, of %lld, width %lld",
+				      c->name, c->series,
+				      (long long)(c->rows->ts_ms[c->row] - BEGIN_MS),
+				      (long long)c->width_ms);
 		struct want of_raw = want_bucket(&raw, ts_ms, c->width_ms);
 		struct want of_late = want_bucket(&late, ts_ms, c->width_ms);
 		if (m->far && is_doubtful(m, c, ts_ms)) {
