@@ -84,7 +84,7 @@ static int serve_faults_read_line(const char *path, char to[PASSWORD_MAX_BYTES +
 		errbuf_set(e, err, "%s: %s", path, err_text(err));
 	else if (!len || len > PASSWORD_MAX_BYTES || memchr(text.data, 0, len))
 		err = errbuf_set(e, ERR_INVALID,
-				 "%s: its first line is no password of 1 to %d bytes", path,
+				 "%s: the first line has to be a password of 1 to %d bytes", path,
 				 PASSWORD_MAX_BYTES);
 	else
 		snprintf(to, PASSWORD_MAX_BYTES + 1, "%.*s", (int)len, text.data);

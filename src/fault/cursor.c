@@ -128,7 +128,7 @@ static int cursor_search(struct fault_cursor *cursor, struct cursor_writer *w,
 			 : fault_search_fits(cursor->filter.search, arrival, fits);
 	if (!cursor_is_damage(err))
 		return err;
-	/* Of the block of a sealed one no report fits. */
+	/* No report fits of a sealed block that cannot be read: all of them lie in it together. */
 	cursor_warn_damaged(cursor, w->run ? e->text : "a body cannot be unpacked");
 	*fits = false;
 	return 0;

@@ -371,7 +371,7 @@ static int daily_read_report(struct daily_reading *r, struct slice id, struct da
 	known->read = !err;
 	if (!err)
 		known->context = found.facts.texts[FAULT_CONTEXT];
-	/* Of a timeline that takes too much memory no statement is known. */
+	/* A timeline that takes too much memory is passed over. */
 	if (!err && fault_statements_of(buf_slice(&found.body), &r->arena, &known->statements))
 		known->statements = (struct fault_statements){.repeated.text = SLICE(""),
 							      .expensive.text = SLICE("")};

@@ -49,7 +49,7 @@ struct fault_daily_group {
 	enum fault_daily_section section;
 	uint64_t before; /* reports of the day before */
 	bool is_new;
-	/* Of one that is shown. */
+	/* The rest is known of groups that are shown. */
 	bool judged;
 	const struct fault_said *said; /* NULL: nothing was said */
 	enum fault_status status;

@@ -22,7 +22,7 @@ static size_t daily_text_bytes(struct slice text, size_t characters)
 	return at;
 }
 
-/* Of a text that is too long for a line: where its first line ends. At a blank in the second half
+/* Where the first line of a text ends that is too long for one line: at a blank in the second half
  * of the line, if there is one. */
 static size_t daily_text_break(struct slice text, size_t columns)
 {

@@ -19,7 +19,8 @@ struct fault_statements {
 	struct fault_statement expensive; /* that took most time */
 };
 
-/* Of equal ones the first in the timeline counts. ERR_LIMIT: the arena is full. */
+/* If two statements are equal in that, the first in the timeline is taken. ERR_LIMIT: the arena is
+ * full. */
 int fault_statements_read(const struct json *timeline, struct arena *arena,
 			  struct fault_statements *to) MUST_CHECK;
 /* The same of a report's body. A timeline that is none has no statements. */

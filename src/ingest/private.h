@@ -27,11 +27,10 @@
 enum {
 	INGEST_SPARE_WRITES = 8,
 	INGEST_ARENA_MAX_BYTES = 2 << 20,
-	RESOLVING_OPEN_BYTES =
-		4 << 20, /* a round that has grown so much is opened within a piece */
-	/* A round of so many bytes pauses its request while another round is being opened: a round
-	 * is appended in one turn of the loop, some 60 ms of work. */
-	RESOLVING_CROWDED_BYTES = 4 << 20,
+	/* A round that has grown so much is opened within a piece. While another round is being
+	 * opened it pauses its request: a round is appended in one turn of the loop, which took
+	 * 60 ms where rounds had 8 MB. */
+	RESOLVING_OPEN_BYTES = 4 << 20,
 	RESOLVING_MAX_BYTES = 64 << 20,
 	RESOLVING_FIXED_BYTES = 4096,
 	/* Rounds of all requests that are being opened at once. Each needs a few MB of the catalog

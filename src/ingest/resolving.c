@@ -62,7 +62,7 @@ size_t resolving_bytes(const struct request *q)
 bool resolving_crowded(const struct request *q)
 {
 	return resolving_pending(q) && q->gathering &&
-	       q->gathering->arena.used_bytes > RESOLVING_CROWDED_BYTES;
+	       q->gathering->arena.used_bytes > RESOLVING_OPEN_BYTES;
 }
 
 static void resolving_finish_opening(struct resolving *resolving, int err)

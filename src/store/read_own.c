@@ -28,6 +28,7 @@ static int read_own_handles(struct arena *arena, const uint64_t **handles, size_
 	return 0;
 }
 
+/* Returns where the next text goes. */
 static size_t read_own_put(char *to, size_t at, struct slice *bytes)
 {
 	if (!bytes->data)

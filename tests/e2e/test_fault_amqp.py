@@ -435,7 +435,8 @@ def test_a_broker_that_says_nonsense(make_reader, what):
 def test_wrong_options(tmp_path):
     secret = tmp_path / "password"
     for text, mode, more, part in [
-            ("x", 0o644, (), "chmod 600 it"), ("", 0o600, (), "is no password of 1 to 255 bytes"),
+            ("x", 0o644, (), "chmod 600 it"),
+            ("", 0o600, (), "has to be a password of 1 to 255 bytes"),
             (256 * "x", 0o600, (), "is no password"), ("a\0b", 0o600, (), "is no password"),
             ("\nx", 0o600, (), "is no password"),
             ("x", 0o600, ("--fault.amqp.tenant=a/b",), "--fault.amqp.tenant: "),

@@ -68,7 +68,7 @@ static void check_both(struct slice bytes)
 	buf_release(&packed);
 }
 
-/* Of a run with a few blocks. What was taken lies in the arena as a whole. */
+/* The bytes are a cell of a run with a few blocks. Each filter that was taken can be asked. */
 static void check_filters(struct slice bytes)
 {
 	struct slice list[FILTERS] = {{NULL, 0}};

@@ -507,7 +507,7 @@ static void statements_are_counted_without_their_values(UNUSED void **state)
 			 "\"statement\": \"SELECT name FROM person WHERE id = 3\"}]}",
 			 "select name from person where id = ?", 3, 9500,
 			 "update person set name = ?", 100000);
-	/* Of equal ones the first; what has no length costs nothing. */
+	/* If two are equal the first is taken. A statement without a length costs nothing. */
 	check_statements("{\"timeline\": [[0, 2, \"SQL-a\", \"SELECT a\"],"
 			 "[2, 4, \"SQL-a\", \"SELECT b\"], [4, 4, \"SQL-a\", \"SELECT a\"],"
 			 "[4, 4, \"SQL-a\", \"SELECT b\"]]}",

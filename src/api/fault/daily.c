@@ -69,17 +69,6 @@ static void daily_put_timeouts(struct json_writer *json,
 
 /* ---- Groups ---------------------------------------------------------------------------------- */
 
-static void daily_put_bugs(struct json_writer *json, const struct fault_said *said)
-{
-	json_write_key(json, "bugs");
-	json_write_object_begin(json);
-	for (size_t i = 0; i < said->bug_count; i++) {
-		json_write_key_slice(json, said->bugs[i].tracker);
-		json_write_string(json, said->bugs[i].bug);
-	}
-	json_write_object_end(json);
-}
-
 static void daily_put_contexts(struct json_writer *json, const struct fault_daily_group *group)
 {
 	struct fault_daily_contexts contexts;
@@ -107,7 +96,7 @@ static void daily_put_group(struct json_writer *json, const struct fault_daily_g
 	json_put_bool(json, "new", group->is_new);
 	json_put_u64(json, "before", group->before);
 	if (said && said->bug_count)
-		daily_put_bugs(json, said);
+		group_json_bugs(json, said);
 	daily_put_statement(json, "statement", &group->statement);
 	daily_put_contexts(json, group);
 	json_write_object_end(json);

@@ -107,13 +107,7 @@ static void group_put_said(struct json_writer *json, const struct fault_said *sa
 			json_put_u64(json, "within_hours", said->hours);
 		json_write_object_end(json);
 	}
-	json_write_key(json, "bugs");
-	json_write_object_begin(json);
-	for (size_t i = 0; i < said->bug_count; i++) {
-		json_write_key_slice(json, said->bugs[i].tracker);
-		json_write_string(json, said->bugs[i].bug);
-	}
-	json_write_object_end(json);
+	group_json_bugs(json, said);
 }
 
 static void group_put_group(struct group_call *call, const struct fault_group_history *history,

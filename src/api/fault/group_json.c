@@ -25,6 +25,17 @@ static void group_json_users(struct json_writer *json, const struct fault_tally 
 		json_put_bool(json, "users_about", true);
 }
 
+void group_json_bugs(struct json_writer *json, const struct fault_said *said)
+{
+	json_write_key(json, "bugs");
+	json_write_object_begin(json);
+	for (size_t i = 0; i < said->bug_count; i++) {
+		json_write_key_slice(json, said->bugs[i].tracker);
+		json_write_string(json, said->bugs[i].bug);
+	}
+	json_write_object_end(json);
+}
+
 void group_json_reports(struct json_writer *json, const struct fault_tally *tally)
 {
 	json_put_string(json, "title", tally->title);
