@@ -35,8 +35,9 @@ static bool ingest_marks_has_handles(const struct group *group)
 static uint64_t ingest_marks_series_of(const struct cache_entry *entry)
 {
 	const uint64_t run[2] = {entry->first, entry->count};
+	/* A list of two handles may have the bytes of a run. */
 	return entry->is_list ? hash64(entry->list, entry->count * sizeof(*entry->list), entry->low)
-			      : hash64(run, sizeof(run), entry->low);
+			      : hash64(run, sizeof(run), ~entry->low);
 }
 
 /* By slots first: so mostly touches come in the order in which they are wanted. */

@@ -119,6 +119,42 @@ static void what_waits_to_be_marked_does_not_wait_for_ever(void **state)
 	rolled_close(&r);
 }
 
+static uint64_t series_generation;
+
+static uint64_t told_series_generation(struct store *store)
+{
+	(void)store;
+	return series_generation;
+}
+
+/* The handles 2 and 1 were taken for a run of one that begins with 2, which was marked. The line
+ * came to have them when some series were deleted and the handles of all lines were forgotten. */
+static void a_list_of_series_is_no_run_of_another(void **state)
+{
+	(void)state;
+	struct store_engine engine;
+	struct rolled r;
+	rolled_open(&r, hours, 1);
+	engine = *r.h.store->engine;
+	engine.series_generation = told_series_generation;
+	r.h.store->engine = &engine;
+	rolled_set_ms(&r, AT(121, 0));
+	rolled_write(&r, "m,h=a first=1 1598263200000\n");
+	assert_int_equal(rolled_pass_at(&r, AT(130, 0)).rolled_up, 1);
+	series_generation++;
+	rolled_write(&r, "m,h=a second=1 1598263200000\n");
+	series_generation++;
+	rolled_write(&r, "m,h=a second=1,first=1 1598266800000\n");
+	struct counts before = counts();
+	rolled_write(&r, "m,h=a second=2,first=2 1598263201000\n");
+	expect_since(before, 0, 2);
+	assert_int_equal(rolled_pass_at(&r, AT(140, 0)).rolled_up, 4);
+	rolled_expect(&r, "m_first,h=a", HOUR_MS, TEN_MS,
+		      "0:min=1.0,max=2.0,sum=3.0,count=2,first=1.0,last=2.0 "
+		      "60:min=1.0,max=1.0,sum=1.0,count=1,first=1.0,last=1.0");
+	rolled_close(&r);
+}
+
 /* A store of which several processes write, as far as ingest can see. */
 static void rolled_open_unserial(struct rolled *r, struct store_engine *engine)
 {
@@ -180,6 +216,7 @@ int main(void)
 		cmocka_unit_test(a_request_marks_a_known_series_once),
 		cmocka_unit_test(the_order_of_a_request_is_kept),
 		cmocka_unit_test(what_waits_to_be_marked_does_not_wait_for_ever),
+		cmocka_unit_test(a_list_of_series_is_no_run_of_another),
 		cmocka_unit_test(what_ended_unknown_is_sent_again_until_it_is_known),
 		cmocka_unit_test(what_stays_unknown_is_told_when_its_marks_may_be_gone),
 	};
