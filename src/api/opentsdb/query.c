@@ -54,12 +54,14 @@ struct opentsdb_call {
 	/* A chunk that was taken, but not yet added. */
 	bool has_chunk;
 	struct query_chunk chunk;
-	int64_t ts_ms[COMBINE_CHUNK_MAX];
-	uint64_t bits[COMBINE_CHUNK_MAX];
-	uint8_t types[COMBINE_CHUNK_MAX];
 	/* The group at work. */
 	size_t group;
 	bool group_said; /* its head is in out */
+	/* Points of the chunk, and those that are encoded. From here on the call is not cleared at
+	 * its beginning: clearing 100 KB takes 5 % of a short query's time. */
+	int64_t ts_ms[COMBINE_CHUNK_MAX];
+	uint64_t bits[COMBINE_CHUNK_MAX];
+	uint8_t types[COMBINE_CHUNK_MAX];
 	struct combine_point taken[COMBINE_CHUNK_MAX];
 };
 
@@ -517,8 +519,9 @@ static int opentsdb_query_read_request(struct opentsdb_call *call, struct errbuf
 
 static void opentsdb_query_end(struct http_request *request)
 {
-	struct opentsdb_call *call = mem_zalloc(sizeof(*call));
+	struct opentsdb_call *call = mem_alloc(sizeof(*call));
 	struct errbuf e;
+	memset(call, 0, offsetof(struct opentsdb_call, ts_ms));
 	api_call_init(&call->call, request, &kind);
 	call->call.advance = opentsdb_query_advance;
 	api_call_set_deadline(&call->call);
