@@ -81,14 +81,14 @@ static int client_store_read_slice(struct client_store_local *local, enum store_
 	ASSERT(request);
 	request->token = *token;
 	if (op == STORE_STATS)
-		request->stats = local->stats;
+		*request->stats = local->stats;
 	else
 		request->verify = (struct store_verify){.checked = local->checked,
 							.problems = local->problems};
 	local->read->now_ms = clock_wall_ms(clock_real());
 	int err = store_read_wait(local->read, &local->queue);
 	if (op == STORE_STATS) {
-		local->stats = request->stats;
+		local->stats = *request->stats;
 	} else {
 		local->checked = request->verify.checked;
 		local->problems = request->verify.problems;

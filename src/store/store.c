@@ -159,8 +159,8 @@ static int check_retention(enum retention_class retention, struct errbuf *e)
 }
 
 /* All of an append but its times and values. */
-static int check_append(const struct store_target *target, unsigned fields, size_t n,
-			struct errbuf *e)
+static inline int check_append(const struct store_target *target, unsigned fields, size_t n,
+			       struct errbuf *e)
 {
 	int err = check_samples(target->table, target->period_ms, e);
 	if (!err)
@@ -222,10 +222,9 @@ int store_append_fields(struct store_write *write, const struct store_target *ta
 int store_append(struct store_write *write, const struct store_target *target, int64_t ts_ms,
 		 const uint64_t *handles, size_t n, const struct value *values)
 {
-	int err = check_samples(target->table, target->period_ms, &write->error);
-	return err ? err
-		   : store_append_fields(write, target, ts_ms, all_fields(target->table), handles,
-					 n, values);
+	/* A table that holds no samples is refused there. */
+	unsigned fields = is_kind(target->table, TABLE_SAMPLES) ? all_fields(target->table) : 1;
+	return store_append_fields(write, target, ts_ms, fields, handles, n, values);
 }
 
 static int check_columns(enum table table, const struct store_columns *columns, struct errbuf *e)
@@ -704,6 +703,11 @@ struct store_request *store_read_add(struct store_read *read, enum store_op op)
 	if (!request)
 		return NULL;
 	request->op = op;
+	if (op == STORE_STATS) {
+		request->stats = arena_zalloc(&read->arena, sizeof(*request->stats));
+		if (!request->stats)
+			return NULL;
+	}
 	if (read->last_request)
 		read->last_request->next = request;
 	else

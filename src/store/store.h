@@ -631,7 +631,7 @@ struct store_request {
 		struct store_series_describe series_describe;
 		struct store_shares shares;
 		struct store_periods periods;
-		struct store_stats stats;
+		struct store_stats *stats; /* large: store_read_add gives it room */
 		struct store_verify verify;
 	};
 };

@@ -181,8 +181,8 @@ static struct store_table_stats stats_of(struct bench *bench, uint64_t *journal_
 	do {
 		store_wait(&bench->waiter, read);
 	} while (request->more);
-	struct store_table_stats stats = request->stats.tables[TABLE_DATA_RAW];
-	*journal_bytes = request->stats.journal_bytes;
+	struct store_table_stats stats = request->stats->tables[TABLE_DATA_RAW];
+	*journal_bytes = request->stats->journal_bytes;
 	store_read_free(read);
 	return stats;
 }

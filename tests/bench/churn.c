@@ -155,10 +155,10 @@ static void read_sizes(struct churn *churn, struct window *window)
 		struct store_request *request = store_read_add(read, STORE_STATS);
 		ASSERT(request);
 		request->token = token;
-		request->stats = stats;
+		*request->stats = stats;
 		store_wait(&churn->waiter, read);
 		token = request->token;
-		stats = request->stats;
+		stats = *request->stats;
 		more = request->more;
 		store_read_free(read);
 	}

@@ -41,10 +41,10 @@ static void count_cells(const struct budget *budget, struct store_table_stats *t
 
 static int run_stats(struct budget *budget, struct store_request *request)
 {
-	count_samples(budget->naive, request->stats.tables);
-	count_cells(budget, request->stats.tables);
+	count_samples(budget->naive, request->stats->tables);
+	count_cells(budget, request->stats->tables);
 	for (size_t i = 0; i < budget->naive->series_count; i++)
-		request->stats.series += budget->naive->series[i].alive;
+		request->stats->series += budget->naive->series[i].alive;
 	return 0;
 }
 

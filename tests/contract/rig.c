@@ -136,6 +136,10 @@ static struct store_request *next_slice(struct store_read *read, struct store_re
 	request = add_request(read, copy.op);
 	struct store_request fresh = *request;
 	*request = copy;
+	if (copy.op == STORE_STATS) {
+		request->stats = fresh.stats;
+		*request->stats = *copy.stats;
+	}
 	request->next = fresh.next;
 	request->ran = request->resumed = request->more = request->owned = false;
 	return request;
@@ -726,7 +730,7 @@ struct store_stats rig_stats(struct rig *rig)
 		request = next_slice(read, request, slice);
 		run_slice(rig, read, request);
 	}
-	struct store_stats stats = request->stats;
+	struct store_stats stats = *request->stats;
 	store_read_free(read);
 	return stats;
 }

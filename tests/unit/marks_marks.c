@@ -148,7 +148,7 @@ static size_t count_cells(struct marks *t)
 	assert_int_equal(store_read_submit(read), 0);
 	while (err == 1)
 		task_queue_wait(&t->queue);
-	size_t cells = request->stats.tables[TABLE_MARKS].samples;
+	size_t cells = request->stats->tables[TABLE_MARKS].samples;
 	store_read_free(read);
 	return cells;
 }

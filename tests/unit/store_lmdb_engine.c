@@ -856,7 +856,7 @@ static void the_bytes_of_the_file_add_up(void **state)
 	struct store_request *request = store_read_add(read, STORE_STATS);
 	assert_int_equal(run_read(rig, read), 0);
 	assert_false(request->more);
-	const struct store_stats *stats = &request->stats;
+	const struct store_stats *stats = request->stats;
 	uint64_t sum = stats->registry_bytes + stats->journal_page_bytes + stats->blob_bytes +
 		       stats->other_bytes + stats->free_bytes;
 	for (int t = 0; t < TABLE_COUNT; t++) {

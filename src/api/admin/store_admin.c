@@ -65,7 +65,7 @@ static void next_slice(struct admin *admin)
 	ASSERT(admin->slice);
 	admin->slice->token = admin->token;
 	if (admin->op == STORE_STATS)
-		admin->slice->stats = admin->stats;
+		*admin->slice->stats = admin->stats;
 	else
 		admin->slice->verify = (struct store_verify){.checked = admin->checked,
 							     .problems = admin->problems};
@@ -91,7 +91,7 @@ static void store_admin_take_slice(struct admin *admin)
 	const struct store_request *slice = admin->slice;
 	admin->token = slice->token;
 	if (admin->op == STORE_STATS) {
-		admin->stats = slice->stats;
+		admin->stats = *slice->stats;
 		return;
 	}
 	admin->checked = slice->verify.checked;

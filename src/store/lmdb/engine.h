@@ -159,6 +159,7 @@ struct engine {
 
 	/* maintain.c */
 	uint64_t heads_most_bytes; /* since memory was last given back */
+	int64_t give_back_due_us;
 
 	/* seal.c */
 	struct seal_queue seals;

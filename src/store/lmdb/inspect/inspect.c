@@ -224,7 +224,7 @@ static int stats_rest(struct engine *engine, MDB_txn *txn, struct store_stats *s
 int inspect_stats(struct engine *engine, struct reader *reader, struct store_request *request)
 {
 	MDB_cursor *cursor;
-	struct store_stats *stats = &request->stats;
+	struct store_stats *stats = request->stats;
 	if (request->token.len == 0)
 		*stats = (struct store_stats){0};
 	request->more = false;

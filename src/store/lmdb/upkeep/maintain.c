@@ -17,6 +17,7 @@
 enum {
 	SLICE_US = 20000,
 	GIVE_BACK_BYTES = 2 << 20,
+	GIVE_BACK_INTERVAL_US = 10000000,
 };
 
 /* Whether a cycle is worth running though no batch waits. */
@@ -78,16 +79,19 @@ int maintain(struct engine *engine, MDB_txn *txn, bool *more)
 }
 
 /* Heads grow for hours and are sealed within seconds: their memory lies all over the heaps, where
- * nothing gives it back by itself. */
+ * nothing gives it back by itself. Where much comes the next heads need it at once, and all that
+ * went back costs page faults, so it goes back now and then only. A cycle comes every second. */
 static void give_back(struct engine *engine)
 {
 	uint64_t bytes = engine->heads.bytes;
 	if (bytes > engine->heads_most_bytes) {
 		engine->heads_most_bytes = bytes;
 	} else if (engine->heads_most_bytes - bytes >= GIVE_BACK_BYTES &&
-		   bytes <= engine->heads_most_bytes / 4 * 3) {
+		   bytes <= engine->heads_most_bytes / 4 * 3 &&
+		   engine_now_us(engine) >= engine->give_back_due_us) {
 		mem_give_back();
 		engine->heads_most_bytes = bytes;
+		engine->give_back_due_us = engine_now_us(engine) + GIVE_BACK_INTERVAL_US;
 	}
 }
 
