@@ -166,6 +166,14 @@ static bool api_call_send(struct api_call *call)
 	return !err;
 }
 
+bool api_call_begin_endless(struct api_call *call)
+{
+	call->streaming = http_stream_begin_endless(call->request, call->content_type) == 0;
+	if (!call->streaming)
+		api_call_leave(call);
+	return call->streaming;
+}
+
 bool api_call_room(struct api_call *call)
 {
 	if (call->out.failed) {

@@ -108,6 +108,11 @@ void api_call_later(struct api_call *call);
 /* The same at once, for completions: unless the client is to read first. */
 void api_call_go_on(struct api_call *call);
 
+/* Begins a stream without an end of its own (http_stream_begin_endless), to which the owner writes
+ * by http_stream_write; its handler has a `drained` of its own. False: the request has ended, and
+ * the owner is gone. */
+bool api_call_begin_endless(struct api_call *call) MUST_CHECK;
+
 /* The answer is complete: `out`, with `status`. One that had no room is answered by 422. */
 void api_call_end(struct api_call *call);
 void api_call_fail(struct api_call *call, int status, const char *fmt, ...) PRINTF_LIKE(3, 4);

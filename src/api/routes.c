@@ -141,6 +141,9 @@ const struct http_route api_routes[] = {
 	{VERB_GET, "/oops", false, ROLE_READ, NO_BODY, &faults_list,
 	 "Fault reports by the time of receipt, newest first; JSON or format=csv.",
 	 "/oops/?since=1h-ago", .params = faults_list_params},
+	{VERB_GET, "/oops/live", false, ROLE_READ, NO_BODY, &faults_live,
+	 "Fault reports as they come, as server-sent events.", "/oops/live?level=error",
+	 .params = faults_live_params},
 	{VERB_POST, "/oops", false, ROLE_WRITE, BODY_REPORTS, &faults_post,
 	 "Takes a fault report, or an array of them: JSON, BSON or rfc822, also packed by bzip2.",
 	 "curl -d '{\"id\":\"OOPS-7f3c\",\"context\":\"/login\",\"exception\":\"KeyError\"}' "

@@ -393,6 +393,15 @@ static const struct command_option client_fault_list_options[] = {
 	CLIENT_OUTPUT,
 };
 
+static const struct command_option client_fault_tail_options[] = {
+	CLIENT_FAULT_FACTS("only of"),
+	PARAM(text, group, "--group", "NAME", "only of this group"),
+	PARAM(text, token, "--token", "TOKEN", "begin behind the report whose place it is"),
+	CLIENT_TENANT("whose reports"),
+	CLIENT_SERVER,
+	CLIENT_OUTPUT,
+};
+
 static const struct command_option client_fault_groups_options[] = {
 	PARAM(time, since, "--since", "TIME", "days from this time's on", .otherwise = "13d-ago"),
 	PARAM(time, until, "--until", "TIME", "days up to this time's", .otherwise = "now"),
@@ -495,6 +504,13 @@ static const struct command client_fault_verbs[] = {
 		  "are those of a database in the timeline.\n",
 	 COMMAND_TAKES(client_fault_list_options, client_fault_args),
 	 .run = client_fault_list},
+	{.name = "fault tail",
+	 .summary = "prints reports as they come",
+	 .about = "Prints each report when it has come, with JSON one a line, until it is ended. "
+		  "If the server goes away, it goes on behind the last report when the server is "
+		  "back.\n",
+	 COMMAND_TAKES(client_fault_tail_options, client_fault_args),
+	 .run = client_fault_tail},
 	{.name = "fault why",
 	 .summary = "says why a report is in its group",
 	 .about = "Prints the group of a report, the rule by which it was made and the words that "
@@ -583,6 +599,7 @@ const struct command client_fault = {
 	.examples = "granary fault put OOPS-7f3c.json\n"
 		    "granary fault import /var/lib/oops\n"
 		    "granary fault list --context /login --since 1h-ago\n"
+		    "granary fault tail --level error -o json\n"
 		    "granary fault day yesterday -o table\n"
 		    "granary fault report yesterday | mail -s faults team@example.org\n"
 		    "granary fault groups --status open --sort count -o table\n"

@@ -97,6 +97,9 @@ void client_fault_add_time(struct text_table *table, const struct json *object, 
 int client_fault_groups(const struct command_args *args);
 int client_fault_group(const struct command_args *args, const char *group, bool says);
 
+/* `fault tail`: until the server refuses it, or nobody reads what is printed. The exit status. */
+int client_fault_tail(const struct command_args *args);
+
 /* `fault import` of a datedir; state: NULL, or the file that says how far it came. The exit
  * status. */
 int client_fault_import(const struct command_args *args, const char *root, const char *state);
@@ -117,6 +120,7 @@ struct text_table {
 	size_t cell;
 	size_t rows;
 	bool full;
+	bool untitled; /* in: rows only, of a table that was begun before */
 };
 
 void text_table_init(struct text_table *table, size_t columns, const char *const *titles);

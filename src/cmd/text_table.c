@@ -128,11 +128,12 @@ static void text_table_print_csv_field(struct slice text)
 
 static void text_table_print_csv(const struct text_table *table)
 {
-	for (size_t i = 0; i < table->columns; i++) {
+	for (size_t i = 0; i < table->columns && !table->untitled; i++) {
 		fputs(i ? "," : "", stdout);
 		text_table_print_csv_field(slice_of(table->titles[i]));
 	}
-	fputs("\r\n", stdout);
+	if (!table->untitled)
+		fputs("\r\n", stdout);
 	for (const struct text_row *row = table->first; row; row = row->next) {
 		for (size_t i = 0; i < table->columns; i++) {
 			fputs(i ? "," : "", stdout);
@@ -208,7 +209,7 @@ static void text_table_print_aligned(const struct text_table *table)
 	struct text_table_column *columns = mem_alloc_array(table->columns, sizeof(*columns));
 
 	text_table_measure(table, columns);
-	for (size_t i = 0; i < table->columns; i++)
+	for (size_t i = 0; i < table->columns && !table->untitled; i++)
 		text_table_print_cell(&columns[i], slice_of(table->titles[i]),
 				      i + 1 == table->columns);
 	for (const struct text_row *row = table->first; row; row = row->next) {

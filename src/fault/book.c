@@ -35,6 +35,7 @@ void fault_book_free(struct fault_book *book)
 		return;
 	book_forget(book);
 	book_free_seals(book);
+	book_news_release(&book->news);
 	book_positions_release(&book->positions);
 	mem_free(book->days);
 	mem_free(book->open.list);
@@ -384,6 +385,8 @@ int fault_book_list(struct fault_book *book, struct task_queue *queue,
 	int err = book_catch_up(book, queue, e);
 	if (!err)
 		book_positions_copy(&l->positions, &book->positions);
+	if (filter->news)
+		*filter->news = book->news.next;
 	pthread_mutex_unlock(&book->lock);
 	err = err ? err : book_list_run(l, each, owner, reached, e);
 	book_positions_release(&l->positions);

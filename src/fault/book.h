@@ -79,6 +79,8 @@ struct fault_list_filter {
 	/* Those that were received before this one; date_us INT64_MAX: from the newest on. */
 	struct fault_order after;
 	int64_t deadline_us; /* monotonic; 0: none */
+	/* Where news go on behind the list, for who watches; may be NULL. */
+	uint64_t *news;
 };
 
 /* Gives reports, newest first, to `each` until it says no or there are none left. What is given is
@@ -89,5 +91,20 @@ int fault_book_list(struct fault_book *book, struct task_queue *queue,
 		    const struct fault_list_filter *filter,
 		    bool (*each)(void *owner, const struct fault_listed *report), void *owner,
 		    struct fault_order *reached, struct errbuf *e) MUST_CHECK;
+
+/* ---- News ------------------------------------------------------------------------------------ */
+
+enum { FAULT_NEWS_MAX = 1024 }; /* reports that are kept for whoever watches */
+
+/* From now on, or no longer, news are kept. Each who watches says so once, and that it has ended.
+ */
+void fault_book_watch(struct fault_book *book, bool on);
+/* Gives reports that have come to count since news were at *from, in the order in which the book
+ * met them, which is mostly that of receipt, and moves *from on. *missed: that many more have come
+ * and are not kept any more; it may count some that are no reports. What is given is valid during
+ * the call, under the lock of the book. After an error *from is where it was. */
+int fault_book_news(struct fault_book *book, struct task_queue *queue, uint64_t *from,
+		    void (*each)(void *owner, uint64_t number, const struct fault_listed *report),
+		    void *owner, uint64_t *missed, struct errbuf *e) MUST_CHECK;
 
 #endif

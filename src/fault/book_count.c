@@ -74,6 +74,7 @@ static void book_add(struct fault_book *book, const struct book_arrived *arrived
 	if (!day->closed)
 		book_days_add(&book->open, day->day, 0);
 	fault_day_add(day, &arrived->arrival);
+	book_news_add(book, arrived);
 	if (fault_day_is_disordered(day))
 		book_days_add(&book->recount, day->day, 0);
 }

@@ -1,7 +1,7 @@
 /* Private to the book: its parts. book.c has its life and its passes, book_read.c what is read of
  * the store, positions.c which arrivals it has, book_count.c what arrivals add up to, cursor.c the
  * arrivals in the order of receipt, groups.c questions about groups, book_write.c the checkpoints,
- * seal.c and seal_run.c the sealing of runs.
+ * seal.c and seal_run.c the sealing of runs, book_news.c what has come since somebody watches.
  * All is called with the lock held, but for what says that it is not. */
 #ifndef FAULT_BOOK_PRIVATE_H
 #define FAULT_BOOK_PRIVATE_H
@@ -66,6 +66,16 @@ struct book_positions {
 	size_t unlisted_count, unlisted_room;
 };
 
+/* Reports that have been added since somebody watches, by number: the newest of them. Numbers of
+ * which none is there are of reports that came while the book was read anew, or long ago. */
+struct book_news {
+	unsigned watchers;
+	uint64_t next;
+	struct book_new_report *reports; /* NULL: nobody has watched yet */
+	bool restoring;                  /* the book is read anew: `had` were in it before */
+	struct book_positions had;
+};
+
 struct fault_book {
 	const struct fault_site *site; /* this, and the tenant, never change */
 	char *tenant_text;
@@ -90,6 +100,7 @@ struct fault_book {
 	struct book_arrived *arrived;
 	size_t arrived_count, arrived_room;
 	struct arena arena; /* of what was read: reset with each round */
+	struct book_news news;
 	/* Without the lock: the owner's thread alone. NULL: it did not look yet. */
 	struct fault_seals *seals;
 };
@@ -160,6 +171,16 @@ bool book_first_other(const struct book_positions *positions, const struct fault
 /* ---- seal.c ---------------------------------------------------------------------------------- */
 
 void book_free_seals(struct fault_book *book);
+
+/* ---- book_news.c ----------------------------------------------------------------------------- */
+
+void book_news_release(struct book_news *news);
+/* A report was added. */
+void book_news_add(struct fault_book *book, const struct book_arrived *arrived);
+/* The book is about to be forgotten; has been read from a checkpoint; has all that has arrived. */
+void book_news_forget(struct fault_book *book);
+void book_news_restored(struct fault_book *book);
+void book_news_caught_up(struct fault_book *book);
 
 /* ---- book_count.c ---------------------------------------------------------------------------- */
 

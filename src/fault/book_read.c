@@ -216,6 +216,7 @@ static int book_read_writers(struct fault_book *book, struct task_queue *queue, 
 
 void book_forget(struct fault_book *book)
 {
+	book_news_forget(book);
 	book_positions_clear(&book->positions);
 	while (book->day_count)
 		fault_day_free(book->days[--book->day_count]);
@@ -304,6 +305,8 @@ static int book_restore_once(struct fault_book *book, struct task_queue *queue, 
 		book->positions.writers[i].whole_runs =
 			book_whole_runs(&book->positions.writers[i]);
 	book->restored = !err;
+	if (!err)
+		book_news_restored(book);
 	return err;
 }
 
@@ -573,6 +576,8 @@ int book_catch_up(struct fault_book *book, struct task_queue *queue, struct errb
 		if (err == ERR_RETRY)
 			book->restored = book->owned = false;
 	}
+	if (!err)
+		book_news_caught_up(book);
 	return err;
 }
 

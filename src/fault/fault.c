@@ -32,6 +32,7 @@ struct fault {
 	struct fault_site site;
 	struct fault_intake *intake;
 	struct fault_projects *projects;
+	struct fault_live *live;
 	uint64_t seed;        /* of hashes of tenants */
 	pthread_mutex_t lock; /* guards the next */
 	struct hash_table books;
@@ -68,6 +69,16 @@ struct fault_intake *fault_intake_of(struct fault *fault)
 struct fault_projects *fault_projects_of(struct fault *fault)
 {
 	return fault->projects;
+}
+
+struct fault_live *fault_live_of(struct fault *fault)
+{
+	return fault->live;
+}
+
+struct executor *fault_executor_of(const struct fault *fault)
+{
+	return fault->options.executor;
 }
 
 /* ---- Books ----------------------------------------------------------------------------------- */
@@ -112,9 +123,11 @@ void fault_book_return(struct fault *fault, struct fault_book *book)
 
 static void fault_on_written(void *owner, struct slice tenant)
 {
-	struct fault_book *book = fault_book_of(owner, tenant);
+	struct fault *fault = owner;
+	struct fault_book *book = fault_book_of(fault, tenant);
 	if (book)
 		fault_book_touch(book);
+	fault_live_wake(fault->live);
 }
 
 /* ---- The owner ------------------------------------------------------------------------------- */
@@ -276,22 +289,26 @@ void fault_start(struct fault *fault)
 	int err = job_start("faults", fault_run, fault_over, fault, fault->options.executor,
 			    &fault->job);
 	ASSERT(!err); /* one of the first */
+	fault_live_start(fault->live, fault->options.executor);
 }
 
 void fault_stop(struct fault *fault)
 {
+	fault_live_stop(fault->live);
 	if (fault->job)
 		job_stop(fault->job);
 }
 
 bool fault_is_over(const struct fault *fault)
 {
-	return !fault->job && fault_intake_is_idle(fault->intake);
+	return !fault->job && fault_live_is_over(fault->live) &&
+	       fault_intake_is_idle(fault->intake);
 }
 
 void fault_tick(struct fault *fault)
 {
 	fault_intake_tick(fault->intake);
+	fault_live_tick(fault->live);
 }
 
 /* ---- Life ------------------------------------------------------------------------------------ */
@@ -388,6 +405,7 @@ int fault_open(const struct fault_options *options, struct fault **to, struct er
 		.written = fault_on_written,
 		.owner = fault,
 	});
+	fault->live = fault_live_new(fault);
 	fault->projects = fault_projects_new(options->store, options->clock);
 	task_queue_init(&queue);
 	int err = fault_read_key(fault, &queue, e);
@@ -406,6 +424,7 @@ void fault_close(struct fault *fault)
 	if (!fault)
 		return;
 	ASSERT(fault_is_over(fault));
+	fault_live_free(fault->live);
 	for (size_t at = 0; at < fault->books.slot_count; at++) {
 		const struct fault_slot *slot = hash_table_at(&fault->books, at);
 		if (slot)

@@ -17,6 +17,7 @@
 #include "fault/attachment.h"
 #include "fault/book.h"
 #include "fault/intake.h"
+#include "fault/live.h"
 #include "fault/projects.h"
 #include "fault/report.h"
 #include "lease/session.h"
@@ -40,7 +41,7 @@ struct fault;
 /* Blocks for a moment. The store's error, with a sentence. The texts are the caller's. */
 int fault_open(const struct fault_options *options, struct fault **fault,
 	       struct errbuf *e) MUST_CHECK;
-/* Begins to own tenants. */
+/* Begins to own tenants, and to tell news. */
 void fault_start(struct fault *fault);
 /* The owner ends after the pass that is at work. */
 void fault_stop(struct fault *fault);
@@ -51,6 +52,8 @@ void fault_tick(struct fault *fault); /* several times a second */
 struct fault_intake *fault_intake_of(struct fault *fault);
 const struct fault_site *fault_site_of(const struct fault *fault);
 struct fault_projects *fault_projects_of(struct fault *fault);
+struct fault_live *fault_live_of(struct fault *fault);
+struct executor *fault_executor_of(const struct fault *fault);
 
 /* The book of a tenant that reports were taken of, here or by other processes; of any other tenant
  * one that is made for the moment, so that whoever only asks fills no memory. It is to be given

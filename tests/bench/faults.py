@@ -18,6 +18,7 @@ from fault_events import GROUPS, Events
 from servers import Granary, Server
 
 CONNECTIONS = 8
+LIVE_RATE = 1000  # reports a second
 
 
 class FaultServer(Granary):
@@ -160,6 +161,46 @@ def send(server, bodies):
         sys.exit(f"bench: {server.name} did not take a report: {refused[0]}")
 
 
+def send_paced(server, envelopes, rate, begun):
+    """So many a second, whatever the answers take; begun[id]: when each was due."""
+    lock, start, left = threading.Lock(), time.monotonic() + 0.1, iter(enumerate(envelopes))
+
+    def work():
+        connection = Connection(server.port)
+        while True:
+            with lock:
+                i, (id_, _, body) = next(left, (None, (None, None, None)))
+            if id_ is None:
+                break
+            begun[id_] = start + i / rate
+            time.sleep(max(0, begun[id_] - time.monotonic()))
+            status, answer = connection.exchange(sending(server, body))
+            if status != 200:
+                sys.exit(f"bench: {server.name} did not take a report: {answer[:300]}")
+        connection.close()
+
+    threads = [threading.Thread(target=work) for _ in range(CONNECTIONS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def watch(server, count, ready, shown):
+    """Reads the stream of reports as they come; shown[id]: when each was there."""
+    with socket.create_connection(("127.0.0.1", server.port)) as connection:
+        connection.sendall(request("GET", "/oops/live", {}))
+        for line in connection.makefile("rb"):
+            if line.startswith(b"event: ready"):
+                ready.set()
+            elif line.startswith(b"event: missed"):
+                sys.exit("bench: a viewer was not told of all reports")
+            elif line.startswith(b'data: {"id":"'):
+                shown[line.split(b'"', 4)[3].decode()] = time.monotonic()
+                if len(shown) == count:
+                    return
+
+
 class Faults:
     def __init__(self, bench):
         self.bench = bench
@@ -226,6 +267,7 @@ class Faults:
                 self.read(peer, server)
                 if peer is FaultServer:
                     self.search(server, envelopes)
+                    self.live(server)
         server.stop()
 
     def stored(self, peer):
@@ -245,6 +287,20 @@ class Faults:
                             (server.report_bytes() - before) / count)
             server.end()
             server.remove()
+
+    def live(self, server):
+        """At half of the rate that is to be taken at least."""
+        envelopes = [self.events["5 KB"].envelope(self.pick.randrange(self.group_count))
+                     for _ in range(LIVE_RATE * (2 if self.bench.options.quick else 10))]
+        ready, begun, shown = threading.Event(), {}, {}
+        viewer = threading.Thread(target=watch, args=(server, len(envelopes), ready, shown))
+        viewer.start()
+        ready.wait()
+        send_paced(server, envelopes, LIVE_RATE, begun)
+        viewer.join()
+        took = sorted(1000 * (shown[id_] - begun[id_]) for id_ in begun)
+        self.bench.note(FaultServer, "sent to shown live, p50 ms", statistics.median(took))
+        self.bench.note(FaultServer, "sent to shown live, p99 ms", took[len(took) * 99 // 100])
 
     def search(self, server, envelopes):
         """For a word of the first report that was sent: all others are looked at before it. bugsink

@@ -46,7 +46,8 @@ def fetch(address, path, method="GET"):
     request = urllib.request.Request(f"http://{address}{path}", method=method)
     try:
         with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
-            return answer.status, answer.headers, answer.read()
+            endless = answer.headers["Content-Type"] == "text/event-stream"
+            return answer.status, answer.headers, b"" if endless else answer.read()
     except urllib.error.HTTPError as error:
         return error.code, error.headers, error.read()
 

@@ -396,6 +396,102 @@ static void reports_are_listed_newest_first(UNUSED void **state)
 	harness_close(&h);
 }
 
+struct news {
+	struct listed told;
+	uint64_t from;
+};
+
+static void tell_one(void *owner, uint64_t number, const struct fault_listed *report)
+{
+	struct news *news = owner;
+	assert_true(number < news->from + FAULT_NEWS_MAX);
+	(void)list_one(&news->told, report);
+}
+
+static void assert_news(struct harness *h, struct news *news, const char *ids, uint64_t missed)
+{
+	struct errbuf e;
+	uint64_t really;
+	news->told = (struct listed){.max = 2 * FAULT_NEWS_MAX};
+	assert_int_equal(
+		fault_book_news(h->book, &h->queue, &news->from, tell_one, news, &really, &e), 0);
+	assert_int_equal(really, missed);
+	if (ids)
+		assert_string_equal(news->told.ids, ids);
+}
+
+static void begin_news(struct harness *h, struct news *news, const char *ids)
+{
+	*news = (struct news){.from = 0};
+	fault_book_watch(h->book, true);
+	assert_listed(h,
+		      (struct fault_list_filter){.from_us = INT64_MIN,
+						 .to_us = INT64_MAX,
+						 .after = {.date_us = INT64_MAX},
+						 .news = &news->from},
+		      ids);
+}
+
+static void news_are_given_once(UNUSED void **state)
+{
+	struct harness h;
+	struct news one, two;
+	harness_open(&h);
+	harness_report(&h, "a", "view", "Oops", 0, 0);
+	begin_news(&h, &one, "a ");
+	assert_news(&h, &one, "", 0);
+	harness_report(&h, "b", "view", "Oops", 0, 0);
+	begin_news(&h, &two, "b a ");
+	harness_report(&h, "c", "view", "Oops", 0, 0);
+	assert_news(&h, &one, "b c ", 0);
+	assert_news(&h, &two, "c ", 0);
+	fault_book_watch(h.book, false);
+	harness_pass(&h);
+	harness_report(&h, "d", "view", "Oops", 0, 0);
+	assert_news(&h, &one, "d ", 0);
+	assert_news(&h, &one, "", 0);
+	for (int i = 0; i < FAULT_NEWS_MAX + 6; i++) {
+		char id[8];
+		snprintf(id, sizeof(id), "%d", i);
+		harness_report(&h, id, "view", "Oops", 0, 0);
+	}
+	assert_news(&h, &one, NULL, 6);
+	assert_int_equal(one.told.count, FAULT_NEWS_MAX);
+	fault_book_watch(h.book, false);
+	harness_close(&h);
+}
+
+/* As after a write of the book whose outcome is not known, and where another process owns the
+ * tenant. */
+static void news_go_on_where_the_book_is_read_anew(UNUSED void **state)
+{
+	struct harness h;
+	struct news news;
+	harness_open(&h);
+	harness_report(&h, "a", "view", "Oops", 0, 0);
+	harness_pass(&h);
+	begin_news(&h, &news, "a ");
+	harness_report(&h, "b", "view", "Oops", 0, 0);
+	assert_news(&h, &news, "b ", 0);
+	fault_book_disown(h.book);
+	assert_news(&h, &news, "", 0);
+	harness_report(&h, "c", "view", "Oops", 0, 0);
+	fault_book_disown(h.book);
+	assert_news(&h, &news, "c ", 0);
+	struct fault_book *watched = h.book;
+	h.book = fault_book_new(&h.site, TEXT("t"));
+	harness_report(&h, "d", "view", "Oops", 0, 0);
+	harness_report(&h, "e", "view", "Oops", 0, 0);
+	harness_pass(&h);
+	fault_book_free(h.book);
+	h.book = watched;
+	harness_report(&h, "f", "view", "Oops", 0, 0);
+	fault_book_disown(h.book);
+	assert_news(&h, &news, "f ", 2); /* d and e it has from the checkpoint of the other */
+	fault_book_watch(h.book, false);
+	harness_close(&h);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -409,6 +505,8 @@ int main(void)
 		cmocka_unit_test(many_days_that_cannot_be_read_are_counted_anew),
 		cmocka_unit_test(an_owner_whose_time_is_over_writes_nothing),
 		cmocka_unit_test(reports_are_listed_newest_first),
+		cmocka_unit_test(news_are_given_once),
+		cmocka_unit_test(news_go_on_where_the_book_is_read_anew),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

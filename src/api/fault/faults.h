@@ -58,6 +58,14 @@ extern const struct param faults_show_params[];
 extern const struct http_handler faults_list;
 extern const struct param faults_list_params[];
 
+/* GET /oops/live: a stream of server-sent events, without end: `ready` when it has begun, `report`
+ * with the object of the list above for each report as it comes to count, its id a token, and
+ * `missed` with {"reports":N}, or {} where nobody knows how many, for those that the client is not
+ * told of. The header Last-Event-ID begins behind that event: up to 1,000 reports that were
+ * received since come first. */
+extern const struct http_handler faults_live;
+extern const struct param faults_live_params[];
+
 /* GET /oops/groups: {"groups":[{"group":...,"title":...,"status":"open","count":...,"first":ms,
  * "first_id":...,"last":ms,"last_id":...,"users":...,"release":...}, ...],"total":N}: what reports
  * of the days asked add up to; `again` where reports have opened it again. GET /oops/groups/GROUP:

@@ -3,6 +3,7 @@
 
 #include "api/call.h"
 #include "api/fault/notation.h"
+#include "api/fault/reports.h"
 #include "conf/conf.h"
 #include "fault/fault.h"
 
@@ -44,7 +45,7 @@ static struct reports_call *reports_call_of(struct api_call *call)
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-static void reports_put_json(struct json_writer *json, const struct fault_listed *report)
+void reports_put_json(struct json_writer *json, const struct fault_listed *report)
 {
 	const struct fault_facts *facts = &report->facts;
 	json_write_object_begin(json);

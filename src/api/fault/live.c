@@ -1,0 +1,216 @@
+/* GET /oops/live: reports as they come, as server-sent events (HTML, 9.2).
+ *
+ * A client that does not read is told nothing until it has, and then how much that was. */
+#include "api/fault/faults.h"
+
+#include "api/call.h"
+#include "api/fault/notation.h"
+#include "api/fault/reports.h"
+#include "base/stats.h"
+#include "conf/conf.h"
+#include "fault/fault.h"
+
+enum {
+	LIVE_ARENA_MAX_BYTES = 64 << 10,
+	LIVE_OUT_MAX_BYTES = 64 << 10, /* one event */
+	LIVE_TEXT_MAX_BYTES = 8 << 10, /* of a parameter */
+	LIVE_RETRY_MS = 2000,
+	LIVE_QUIET_US = 15000000, /* then the client is told that the server is still there */
+};
+
+struct live_question {
+	struct slice tenant, token;
+	struct slice texts[FAULT_TEXTS];
+};
+
+struct live_call {
+	struct api_call call;
+	struct live_question question; /* its texts are in the call's arena */
+	struct fault_viewer viewer;
+	bool begun;         /* it was said that it is told from now on */
+	bool full;          /* the client is to read first */
+	uint64_t held_back; /* since then */
+	int64_t said_us;    /* when something was last written */
+};
+
+static const struct api_call_kind live_kind;
+
+static struct live_call *live_call_of(struct api_call *call)
+{
+	ASSERT(call->kind == &live_kind);
+	return CONTAINER_OF(call, struct live_call, call);
+}
+
+/* ---- Events ---------------------------------------------------------------------------------- */
+
+static int64_t live_now_us(const struct live_call *call)
+{
+	struct clock *clock = call->call.api->clock;
+	return clock->mono_us(clock);
+}
+
+/* Sends the event in `out`. */
+static void live_send(struct live_call *call)
+{
+	struct buf *out = &call->call.out;
+	ASSERT(!out->failed && !call->full); /* there is room for the longest facts */
+	int err = http_stream_write(call->call.request, buf_slice(out));
+	ASSERT(err != ERR_LIMIT); /* one event, and it was heeded that others waited */
+	buf_clear(out);
+	call->full = err == ERR_BUSY;
+	call->said_us = live_now_us(call);
+}
+
+/* count 0: nobody knows how many. */
+static void live_send_missed(struct live_call *call, uint64_t count)
+{
+	if (count)
+		buf_printf(&call->call.out, "event: missed\ndata: {\"reports\":%llu}\n\n",
+			   (unsigned long long)count);
+	else
+		buf_append_text(&call->call.out, "event: missed\ndata: {}\n\n");
+	live_send(call);
+}
+
+static void live_send_report(struct live_call *call, const struct fault_listed *report)
+{
+	struct buf *out = &call->call.out;
+	char token[NOTATION_TOKEN_BYTES];
+	notation_put_token(&report->order, token);
+	buf_printf(out, "id: %s\nevent: report\ndata: ", token);
+	json_writer_init(&call->call.json, out);
+	reports_put_json(&call->call.json, report);
+	buf_append_text(out, "\n\n");
+	live_send(call);
+}
+
+static bool live_fits(const struct live_call *call, const struct fault_listed *report)
+{
+	for (size_t i = 0; i < FAULT_TEXTS; i++)
+		if (call->question.texts[i].data &&
+		    !slice_equal(call->question.texts[i], report->facts.texts[i]))
+			return false;
+	return true;
+}
+
+static void live_hold_back(struct live_call *call, uint64_t count)
+{
+	call->held_back += count;
+	stat_add(STAT_fault_news_held_back, (int64_t)count);
+}
+
+static void live_show_missed(struct live_call *call, const struct fault_told *told)
+{
+	if (call->full)
+		live_hold_back(call, told->missed);
+	else if (told->missed || told->cut)
+		live_send_missed(call, told->missed);
+}
+
+static void live_show(struct fault_viewer *viewer, const struct fault_told *told)
+{
+	struct live_call *call = CONTAINER_OF(viewer, struct live_call, viewer);
+	live_show_missed(call, told);
+	for (size_t i = 0; i < told->count; i++) {
+		if (!live_fits(call, &told->reports[i]))
+			continue;
+		if (call->full)
+			live_hold_back(call, 1);
+		else
+			live_send_report(call, &told->reports[i]);
+	}
+	bool quiet = live_now_us(call) - call->said_us >= LIVE_QUIET_US;
+	if (!call->full && (!call->begun || quiet)) {
+		buf_append_text(&call->call.out,
+				call->begun ? ":\n\n" : "event: ready\ndata: {}\n\n");
+		live_send(call);
+	}
+	call->begun = true;
+}
+
+static void live_drained(struct http_request *request)
+{
+	struct live_call *call = live_call_of(api_call_from(request->owner));
+	uint64_t held_back = call->held_back;
+	call->full = false;
+	call->held_back = 0;
+	if (held_back)
+		live_send_missed(call, held_back);
+}
+
+/* ---- The call -------------------------------------------------------------------------------- */
+
+static void live_ended(struct api_call *base)
+{
+	fault_live_leave(&live_call_of(base)->viewer);
+}
+
+static const struct api_call_kind live_kind = {.arena_max_bytes = LIVE_ARENA_MAX_BYTES,
+					       .out_max_bytes = LIVE_OUT_MAX_BYTES,
+					       .ended = live_ended};
+
+#define LIVE_FIELD(field_) offsetof(struct live_question, field_)
+#define LIVE_TEXT(text_)   PARAM_TEXT, LIVE_FIELD(texts) + (text_) * sizeof(struct slice)
+
+const struct param faults_live_params[] = {
+	{"tenant", PARAM_TENANT, LIVE_FIELD(tenant), .help = "Whose reports."},
+	{"context", LIVE_TEXT(FAULT_CONTEXT), .help = "Only of this context."},
+	{"exception", LIVE_TEXT(FAULT_EXCEPTION), .help = "Only of this exception."},
+	{"host", LIVE_TEXT(FAULT_HOST), .help = "Only of this machine."},
+	{"release", LIVE_TEXT(FAULT_RELEASE), .help = "Only of this release."},
+	{"environment", LIVE_TEXT(FAULT_ENVIRONMENT), .help = "Only of this environment."},
+	{"level", LIVE_TEXT(FAULT_LEVEL), .help = "Only of this level."},
+	{"user", LIVE_TEXT(FAULT_USER), .help = "Only of this user."},
+	{"group", LIVE_TEXT(FAULT_GROUP), .help = "Only of this group."},
+	{"token", PARAM_TEXT, LIVE_FIELD(token),
+	 .help = "Begins behind the event with this id, as the header Last-Event-ID does."},
+	{NULL}};
+
+static int live_keep_texts(struct live_call *call, struct errbuf *e)
+{
+	struct live_question *q = &call->question;
+	struct arena *arena = &call->call.arena;
+	int err = params_keep(arena, &q->tenant, "tenant", TENANT_MAX_BYTES, e);
+	for (enum fault_text i = 0; i < FAULT_TEXTS && !err; i++)
+		err = params_keep(arena, &q->texts[i], fault_text_name(i), LIVE_TEXT_MAX_BYTES, e);
+	return err;
+}
+
+/* A browser that comes again sends the header beside the address that it was given. */
+static int live_read(const struct http_request *request, struct live_call *call, struct errbuf *e)
+{
+	struct live_question *q = &call->question;
+	struct slice last = http_header(request, "Last-Event-ID");
+	int err = params_read_route(request, clock_wall_ms(call->call.api->clock), q, e);
+	if (last.len)
+		q->token = last;
+	call->viewer.has_seen = q->token.data != NULL;
+	if (!err && q->token.data)
+		err = notation_token(q->token, &call->viewer.seen, e);
+	return err ? err : live_keep_texts(call, e);
+}
+
+static void live_end(struct http_request *request)
+{
+	struct live_call *call = mem_zalloc(sizeof(*call));
+	struct errbuf e = {""};
+	api_call_init(&call->call, request, &live_kind);
+	call->call.content_type = "text/event-stream";
+	call->viewer.show = live_show;
+	int err = live_read(request, call, &e);
+	if (err) {
+		api_call_fail(&call->call, 400, "%s", e.text);
+		return;
+	}
+	if (api_call_answers_head(&call->call))
+		return;
+	if (!api_call_begin_endless(&call->call))
+		return;
+	buf_printf(&call->call.out, "retry: %d\n\n", LIVE_RETRY_MS);
+	live_send(call);
+	fault_live_watch(fault_live_of(call->call.api->fault), &call->viewer,
+			 call->question.tenant);
+}
+
+const struct http_handler faults_live = {
+	.end = live_end, .drained = live_drained, .abort = api_call_aborted};
