@@ -168,10 +168,11 @@ static bool api_call_send(struct api_call *call)
 
 bool api_call_begin_endless(struct api_call *call)
 {
-	call->streaming = http_stream_begin_endless(call->request, call->content_type) == 0;
-	if (!call->streaming)
+	bool begun = http_stream_begin_endless(call->request, call->content_type) == 0;
+	call->streaming = begun;
+	if (!begun)
 		api_call_leave(call);
-	return call->streaming;
+	return begun;
 }
 
 bool api_call_room(struct api_call *call)

@@ -12,14 +12,16 @@ enum {
 	TAIL_SENTENCE_BYTES = 1024,
 	TAIL_RETRY_MS = 2000,
 	TAIL_TOKEN_MAX_BYTES = 100,
+	TAIL_SILENT_MAX_S = 60, /* the server says something every 15 */
 };
 
 struct client_tail {
 	const struct command_args *args;
 	struct buf line, data, answer;
-	char event[16], token[TAIL_TOKEN_MAX_BYTES + 1]; /* token: of the last report */
-	bool titled, any;                                /* any: it was connected once */
-	bool gone;                                       /* nobody reads what is printed */
+	char event[16], id[TAIL_TOKEN_MAX_BYTES + 1]; /* of the event that comes */
+	char token[TAIL_TOKEN_MAX_BYTES + 1];         /* behind which it goes on */
+	bool titled, any;                             /* any: it was connected once */
+	bool gone;                                    /* nobody reads what is printed */
 	struct terminal_lines printed;
 };
 
@@ -85,7 +87,9 @@ static void client_tail_end_event(struct client_tail *tail)
 		client_tail_print(tail);
 	else if (strcmp(tail->event, "missed") == 0)
 		client_tail_complain_missed(tail);
-	tail->event[0] = 0;
+	if (!tail->gone && tail->id[0])
+		memcpy(tail->token, tail->id, sizeof(tail->token));
+	tail->event[0] = tail->id[0] = 0;
 	buf_clear(&tail->data);
 }
 
@@ -108,7 +112,7 @@ static void client_tail_take_line(struct client_tail *tail, struct slice line)
 	else if (client_tail_field(line, "event: ", &value))
 		snprintf(tail->event, sizeof(tail->event), "%.*s", (int)value.len, value.data);
 	else if (client_tail_field(line, "id: ", &value))
-		snprintf(tail->token, sizeof(tail->token), "%.*s", (int)value.len, value.data);
+		snprintf(tail->id, sizeof(tail->id), "%.*s", (int)value.len, value.data);
 }
 
 static bool client_tail_take(void *owner, long status, struct slice piece)
@@ -148,13 +152,15 @@ static bool client_tail_follow(struct client_tail *tail, struct client_http *htt
 	buf_clear(&tail->line);
 	buf_clear(&tail->data);
 	buf_clear(&tail->answer);
+	tail->event[0] = tail->id[0] = 0;
 	int err = client_http_call(http, &call, &e);
 	if (tail->gone)
 		return false;
 	if (!err && call.status != 200) {
+		bool passes = tail->any && call.status >= 502 && call.status <= 504;
 		client_http_sentence(buf_slice(&tail->answer), sentence, sizeof(sentence));
 		command_complain(tail->args, "%s", sentence);
-		return false;
+		return passes;
 	}
 	if (err && !tail->any)
 		command_complain(tail->args, "%s", e.text);
@@ -166,7 +172,8 @@ static bool client_tail_follow(struct client_tail *tail, struct client_http *htt
 
 int client_fault_tail(const struct command_args *args)
 {
-	const struct client_http_options how = {.server = args->server};
+	const struct client_http_options how = {.server = args->server,
+						.silent_max_s = TAIL_SILENT_MAX_S};
 	struct client_tail tail = {.args = args};
 	struct client_http *http = client_http_new(&how);
 	struct task_queue queue;

@@ -15,8 +15,9 @@ struct client_http_options {
 	const char *server; /* http://HOST:PORT; slashes at its end do not count */
 	int64_t timeout_ms; /* of a whole request; 0: none but for connecting */
 	const atomic_bool
-		*cancelled; /* ends what is under way, within about a second; may be NULL */
-	bool compressed;    /* answers may come so */
+		*cancelled;   /* ends what is under way, within about a second; may be NULL */
+	bool compressed;      /* answers may come so */
+	int64_t silent_max_s; /* without a byte for so long it is ended, ERR_TIMEOUT; 0: never */
 };
 
 enum {

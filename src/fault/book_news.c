@@ -59,22 +59,31 @@ void book_news_add(struct fault_book *book, const struct book_arrived *arrived)
 void book_news_forget(struct fault_book *book)
 {
 	struct book_news *news = &book->news;
-	if (!news->reports || news->restoring || !book->positions.writer_count)
+	if (!news->reports || news->restoring)
 		return;
 	book_positions_copy(&news->had, &book->positions);
 	news->restoring = true;
 }
 
+/* How many places the checkpoint has of a writer that the book did not have. */
+static uint64_t news_missed_of(const struct book_news *news, const struct fault_book *book,
+			       const struct book_writer *writer)
+{
+	const struct book_writer *had = book_find_writer(&news->had, writer->writer);
+	uint64_t next = had ? had->next : 0;
+	uint64_t missed = next < writer->next ? writer->next - next : 0;
+	for (size_t i = 0; had && i < had->hole_count; i++) {
+		const struct fault_place hole = {writer->writer, had->holes[i]};
+		missed += book_has(&book->positions, hole);
+	}
+	return missed;
+}
+
 void book_news_restored(struct fault_book *book)
 {
 	struct book_news *news = &book->news;
-	for (size_t i = 0; news->restoring && i < book->positions.writer_count; i++) {
-		const struct book_writer *writer = &book->positions.writers[i];
-		const struct book_writer *had = book_find_writer(&news->had, writer->writer);
-		uint64_t next = had ? had->next : 0;
-		if (next < writer->next)
-			news->next += writer->next - next;
-	}
+	for (size_t i = 0; news->restoring && i < book->positions.writer_count; i++)
+		news->next += news_missed_of(news, book, &book->positions.writers[i]);
 }
 
 void book_news_caught_up(struct fault_book *book)
@@ -83,6 +92,17 @@ void book_news_caught_up(struct fault_book *book)
 	if (news->restoring)
 		book_positions_release(&news->had);
 	news->restoring = false;
+}
+
+/* The days that are over only an owner closes and drops, in its own book and in the checkpoint:
+ * anybody else begins with that anew, an hour after each. */
+static void news_begin_day(struct fault_book *book)
+{
+	struct clock *clock = book->site->clock;
+	int64_t day = fault_day_of(clock->wall_us(clock) - FAULT_HOUR_US);
+	if (!book->owned && book->news.day && day > book->news.day)
+		book->restored = false;
+	book->news.day = day;
 }
 
 /* ---- Giving ---------------------------------------------------------------------------------- */
@@ -95,6 +115,7 @@ int fault_book_news(struct fault_book *book, struct task_queue *queue, uint64_t 
 	*missed = 0;
 	pthread_mutex_lock(&book->lock);
 	ASSERT(news->reports && *from <= news->next);
+	news_begin_day(book);
 	int err = book_catch_up(book, queue, e);
 	uint64_t kept_from = news->next < FAULT_NEWS_MAX ? 0 : news->next - FAULT_NEWS_MAX;
 	if (!err && *from < kept_from) {

@@ -73,6 +73,7 @@ struct book_news {
 	uint64_t next;
 	struct book_new_report *reports; /* NULL: nobody has watched yet */
 	bool restoring;                  /* the book is read anew: `had` were in it before */
+	int64_t day;                     /* in which it was last looked at */
 	struct book_positions had;
 };
 

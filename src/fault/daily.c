@@ -507,7 +507,9 @@ static int daily_read(struct daily_reading *r)
 {
 	int err = daily_read_groups(r);
 	err = err ? err : daily_read_view(r);
+	err = err ? err : daily_check_time(r);
 	err = err ? err : daily_read_total_before(r);
+	err = err ? err : daily_check_time(r);
 	err = err ? err : daily_read_statements(r, &r->daily->groups[FAULT_DAILY_TIMEOUTS]);
 	return err ? err : daily_read_statements(r, &r->daily->groups[FAULT_DAILY_SOFT_TIMEOUTS]);
 }

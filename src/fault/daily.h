@@ -134,10 +134,10 @@ int fault_daily_read(struct fault *fault, struct task_queue *queue,
 		     struct errbuf *e) MUST_CHECK;
 void fault_daily_release(struct fault_daily *daily);
 
-/* For fault_daily_read, and for tests: puts the groups of `sums` into their sections. Whether one
- * is new, and how many reports it had before, is in `list`, which fault_daily_list makes of them.
- * Pure. */
+/* For fault_daily_read, and for tests. Makes `list` of the groups of `sums`; whether one is new,
+ * and how many reports it had before, is found out then. Pure. */
 void fault_daily_list(struct fault_daily *daily);
+/* Puts those of `list` into their sections. Pure. */
 void fault_daily_arrange(struct fault_daily *daily);
 
 /* As plain text, whose lines have at most 80 characters, and as a page of HTML that needs nothing

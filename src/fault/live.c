@@ -13,9 +13,10 @@ enum {
 
 /* A viewer that is not told anything yet. */
 struct live_start {
-	struct fault_viewer *viewer; /* NULL: it has left */
+	struct fault_viewer *viewer; /* guarded by the lock; NULL: it has left */
 	bool has_seen;
 	struct fault_order seen;
+	struct slice texts[FAULT_TEXTS];
 	struct live_start *following;
 };
 
@@ -39,12 +40,13 @@ struct live_batch {
 	struct task task;
 	struct live_feed *feed;
 	struct live_start *start; /* for this viewer only */
-	uint64_t next;            /* its news begin there */
+	uint64_t from, next;      /* of these news; those of the viewer begin at `next` */
 	uint64_t *numbers;        /* of news, else NULL */
 	struct fault_listed *reports;
 	size_t count, room;
 	uint64_t missed;
 	bool cut;
+	struct fault_order newest; /* with `start` */
 	struct arena arena;
 };
 
@@ -62,7 +64,7 @@ struct fault_live {
 	struct log_rate lines;
 };
 
-/* ---- The executor's thread ------------------------------------------------------------------- */
+/* ---- Waking the job -------------------------------------------------------------------------- */
 
 /* On the job's thread. */
 static void live_awake(struct task *task)
@@ -87,6 +89,27 @@ void fault_live_wake(struct fault_live *live)
 		executor->post(executor, &live->wake);
 }
 
+/* ---- The executor's thread ------------------------------------------------------------------- */
+
+static struct live_start *live_start_new(struct fault_viewer *viewer)
+{
+	struct live_start *start = mem_zalloc(sizeof(*start));
+	start->viewer = viewer;
+	start->has_seen = viewer->has_seen;
+	start->seen = viewer->seen;
+	for (size_t i = 0; i < FAULT_TEXTS; i++)
+		if (viewer->texts[i].data)
+			start->texts[i] = mem_copy_slice(viewer->texts[i]);
+	return start;
+}
+
+static void live_start_free(struct live_start *start)
+{
+	for (size_t i = 0; i < FAULT_TEXTS; i++)
+		mem_free_slice(start->texts[i]);
+	mem_free(start);
+}
+
 static struct live_feed *live_feed_of(struct fault_live *live, struct slice tenant)
 {
 	struct live_feed *feed = live->feeds;
@@ -104,8 +127,7 @@ static struct live_feed *live_feed_of(struct fault_live *live, struct slice tena
 
 void fault_live_watch(struct fault_live *live, struct fault_viewer *viewer, struct slice tenant)
 {
-	struct live_start *start = mem_zalloc(sizeof(*start));
-	*start = (struct live_start){viewer, viewer->has_seen, viewer->seen, NULL};
+	struct live_start *start = live_start_new(viewer);
 	pthread_mutex_lock(&live->lock);
 	struct live_feed *feed = live_feed_of(live, tenant);
 	start->following = feed->starts;
@@ -123,6 +145,19 @@ void fault_live_watch(struct fault_live *live, struct fault_viewer *viewer, stru
 	fault_live_wake(live);
 }
 
+/* With the lock held. One that the job is at is freed by live_show_start. */
+static void live_drop_start(struct live_feed *feed, struct live_start *start)
+{
+	start->viewer = NULL;
+	for (struct live_start **at = &feed->starts; *at; at = &(*at)->following) {
+		if (*at != start)
+			continue;
+		*at = start->following;
+		live_start_free(start);
+		break;
+	}
+}
+
 void fault_live_leave(struct fault_viewer *viewer)
 {
 	struct live_feed *feed = viewer->feed;
@@ -131,26 +166,36 @@ void fault_live_leave(struct fault_viewer *viewer)
 	*viewer->place = viewer->following;
 	if (viewer->following)
 		viewer->following->place = viewer->place;
-	if (viewer->start)
-		viewer->start->viewer = NULL;
-	viewer->feed = NULL;
-	viewer->start = NULL;
 	stat_add(STAT_fault_viewers, -1);
 	pthread_mutex_lock(&feed->live->lock);
+	if (viewer->start)
+		live_drop_start(feed, viewer->start);
 	feed->viewer_count--;
 	pthread_mutex_unlock(&feed->live->lock);
+	viewer->feed = NULL;
+	viewer->start = NULL;
 }
 
 static void live_show_start(const struct live_batch *batch)
 {
 	struct fault_viewer *viewer = batch->start->viewer;
-	mem_free(batch->start);
+	live_start_free(batch->start);
 	if (!viewer)
 		return;
 	viewer->start = NULL;
 	viewer->next = batch->next;
-	viewer->show(viewer,
-		     &(struct fault_told){batch->reports, batch->count, batch->missed, batch->cut});
+	viewer->show(viewer, &(struct fault_told){.reports = batch->reports,
+						  .count = batch->count,
+						  .cut = batch->cut,
+						  .begins = true,
+						  .newest = batch->newest});
+}
+
+/* Those that are missed come before the others; a viewer that has begun within misses fewer. */
+static uint64_t live_missed_of(const struct live_batch *batch, const struct fault_viewer *viewer)
+{
+	uint64_t before = viewer->next > batch->from ? viewer->next - batch->from : 0;
+	return batch->missed > before ? batch->missed - before : 0;
 }
 
 /* A viewer that has begun later has some of it already. */
@@ -164,10 +209,11 @@ static void live_show_news(const struct live_batch *batch)
 			continue;
 		while (first < batch->count && batch->numbers[first] < viewer->next)
 			first++;
+		uint64_t missed = live_missed_of(batch, viewer);
 		viewer->next = batch->next;
 		viewer->show(viewer, &(struct fault_told){.reports = batch->reports + first,
 							  .count = batch->count - first,
-							  .missed = batch->missed});
+							  .missed = missed});
 	}
 }
 
@@ -240,13 +286,25 @@ static bool live_keep(struct live_batch *batch, const struct fault_listed *repor
 	return true;
 }
 
+static bool live_is_for(const struct live_start *start, const struct fault_listed *report)
+{
+	for (size_t i = 0; i < FAULT_TEXTS; i++)
+		if (start->texts[i].data && !slice_equal(start->texts[i], report->facts.texts[i]))
+			return false;
+	return true;
+}
+
 /* Newest first, up to the one that the viewer saw last. */
 static bool live_take_listed(void *owner, const struct fault_listed *report)
 {
 	struct live_batch *batch = owner;
 	const struct live_start *start = batch->start;
+	if (!batch->newest.date_us)
+		batch->newest = report->order;
 	if (!start->has_seen || fault_order_compare(&report->order, &start->seen) <= 0)
 		return false;
+	if (!live_is_for(start, report))
+		return true;
 	batch->cut = batch->count == batch->room || !live_keep(batch, report);
 	return !batch->cut;
 }
@@ -299,28 +357,40 @@ static bool live_begin(struct live_feed *feed, struct job *job, struct live_star
 	return true;
 }
 
-/* Those who have come: in their order, so long as the store can be read. */
+/* A viewer that has come; NULL: there is none. */
+static struct live_start *live_take_start(struct live_feed *feed)
+{
+	pthread_mutex_lock(&feed->live->lock);
+	struct live_start *start = feed->starts;
+	if (start)
+		feed->starts = start->following;
+	pthread_mutex_unlock(&feed->live->lock);
+	return start;
+}
+
+/* It is tried again, unless its viewer has left meanwhile. */
+static void live_put_start_back(struct live_feed *feed, struct live_start *start)
+{
+	pthread_mutex_lock(&feed->live->lock);
+	bool left = !start->viewer;
+	start->following = feed->starts;
+	if (!left)
+		feed->starts = start;
+	pthread_mutex_unlock(&feed->live->lock);
+	if (left)
+		live_start_free(start);
+}
+
+/* Those who have come, in any order, so long as the store can be read. */
 static void live_begin_all(struct live_feed *feed, struct job *job)
 {
-	struct fault_live *live = feed->live;
-	pthread_mutex_lock(&live->lock);
-	struct live_start *start = feed->starts;
-	feed->starts = NULL;
-	pthread_mutex_unlock(&live->lock);
-	while (start) {
-		struct live_start *following = start->following;
-		if (!live_begin(feed, job, start))
-			break;
-		start = following;
+	struct live_start *start;
+	while ((start = live_take_start(feed)) != NULL) {
+		if (live_begin(feed, job, start))
+			continue;
+		live_put_start_back(feed, start);
+		break;
 	}
-	pthread_mutex_lock(&live->lock);
-	while (start) {
-		struct live_start *following = start->following;
-		start->following = feed->starts;
-		feed->starts = start;
-		start = following;
-	}
-	pthread_mutex_unlock(&live->lock);
 }
 
 static void live_take_new(void *owner, uint64_t number, const struct fault_listed *report)
@@ -332,19 +402,18 @@ static void live_take_new(void *owner, uint64_t number, const struct fault_liste
 		batch->missed++;
 }
 
-/* True: there were some. */
+/* True: there were some. Viewers are told of nothing, too, and after an error: they see that the
+ * server is there. */
 static bool live_ask(struct live_feed *feed, struct job *job)
 {
 	struct live_batch *batch = live_batch_new(feed, FAULT_NEWS_MAX, true);
 	struct errbuf e = {""};
 	uint64_t missed;
+	batch->from = feed->next;
 	int err = fault_book_news(feed->book, job_queue(job), &feed->next, live_take_new, batch,
 				  &missed, &e);
-	if (err) {
+	if (err)
 		live_say(feed, err, &e);
-		live_drop(batch);
-		return false;
-	}
 	bool any = batch->count || missed;
 	batch->next = feed->next;
 	batch->missed += missed;
@@ -467,7 +536,7 @@ void fault_live_free(struct fault_live *live)
 		while (feed->starts) {
 			struct live_start *start = feed->starts;
 			feed->starts = start->following;
-			mem_free(start);
+			live_start_free(start);
 		}
 		live_feed_free(feed);
 	}

@@ -1,10 +1,13 @@
 /* Viewers of the news of tenants: reports are told to them as they come to count.
  *
  * One job asks the books for all viewers: of each tenant that has some, when something was written
- * there or a second has passed. What it finds it posts to the thread of the executor, once for all
- * viewers of the tenant. A viewer begins with what was received since the report that it saw last.
+ * there or a second has passed; one tenant after the other, so that one whose book is at work holds
+ * up the others. What it finds it posts to the thread of the executor, once for all viewers of the
+ * tenant. A viewer begins with what was received since the report that it saw last.
  *
- * Threads: all but what the job does belong to the thread of the executor. */
+ * Threads: the functions here belong to the thread of the executor, and so do viewers. Both threads
+ * use the list of tenants, and of each the viewers that begin and the number of all; a lock guards
+ * these. */
 #ifndef FAULT_LIVE_H
 #define FAULT_LIVE_H
 
@@ -17,19 +20,23 @@ struct fault_live;
 enum { FAULT_REPLAY_MAX = 1000 }; /* reports from before a viewer came */
 
 struct fault_told {
-	const struct fault_listed *reports; /* valid during the call */
+	/* Valid during the call. Those from before are the viewer's; of others it looks itself. */
+	const struct fault_listed *reports;
 	size_t count;
 	uint64_t missed; /* that many more came before them and are not told; about */
 	bool cut;        /* more were received since the last that the viewer saw */
+	bool begins;     /* reports from before; from now on it is told what comes */
+	/* With `begins`: the newest report of the tenant, of whatever kind. date_us 0: none. */
+	struct fault_order newest;
 };
 
-/* Whoever wants to be told. It begins with the first three filled in. */
+/* Whoever wants to be told. It begins with the first four filled in. */
 struct fault_viewer {
-	/* The first call says that from now on it is told; others may have nothing to tell. The
-	 * viewer may leave within. */
+	/* There may be nothing to tell. The viewer may leave within. */
 	void (*show)(struct fault_viewer *viewer, const struct fault_told *told);
 	bool has_seen; /* only then it is told of what was received after `seen` */
 	struct fault_order seen;
+	const struct slice *texts; /* FAULT_TEXTS, as of a list; they are copied */
 	/* private */
 	struct live_feed *feed; /* NULL: it does not watch */
 	struct live_start *start;

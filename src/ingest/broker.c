@@ -242,7 +242,9 @@ static int broker_read_content(struct broker *broker, struct broker_message *mes
 		if (err)
 			return err;
 		amqp_bytes_t part = frame.payload.body_fragment;
-		if (!part.len || part.len > message->whole_bytes - read)
+		if (!part.len)
+			return errbuf_set(e, ERR_RETRY, "a message has an empty frame");
+		if (part.len > message->whole_bytes - read)
 			return errbuf_set(e, ERR_RETRY, "a message is longer than it says");
 		size_t left = room - broker->body.len;
 		buf_append(&broker->body, part.bytes, part.len < left ? part.len : left);

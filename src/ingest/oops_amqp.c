@@ -150,7 +150,6 @@ static void oops_amqp_read(const struct oops_amqp *amqp, struct oops_amqp_messag
 	else
 		err = oops_batch_read(&message->batch, body, (struct slice){NULL, 0}, &options,
 				      &message->why);
-	stat_add(STAT_fault_failed, err != 0);
 	message->stage = err ? OOPS_AMQP_ODD : OOPS_AMQP_READ;
 }
 
@@ -165,6 +164,7 @@ static void oops_amqp_hold(struct oops_amqp *amqp, const struct broker_message *
 	message->kept = (struct slice){mem_copy_text(kept), kept.len};
 	oops_batch_init(&message->batch);
 	oops_amqp_read(amqp, message, from->body);
+	stat_add(STAT_fault_failed, message->stage == OOPS_AMQP_ODD);
 	amqp->held[amqp->count++] = message;
 	oops_amqp_show(amqp, 1, 0);
 }
@@ -294,10 +294,17 @@ static int oops_amqp_set_aside(struct oops_amqp *amqp, struct oops_amqp_message 
 	};
 	struct store_write *write = store_write_new(amqp->options.store, WRITE_MAX_BYTES);
 	pthread_mutex_lock(&amqp->lock);
+	uint64_t sequence = amqp->aside.next;
 	int err = queue_aside_add(&amqp->aside, &aside, write);
+	bool added = !err;
 	pthread_mutex_unlock(&amqp->lock);
 	err = err ? err : store_write_wait_known(write, job_queue(amqp->job));
 	store_write_free(write);
+	if (err && added) {
+		pthread_mutex_lock(&amqp->lock);
+		queue_aside_take_back(&amqp->aside, sequence);
+		pthread_mutex_unlock(&amqp->lock);
+	}
 	if (err)
 		return err;
 	message->stage = OOPS_AMQP_DONE;
@@ -446,6 +453,10 @@ static int oops_amqp_retry_one(struct oops_amqp *amqp, struct job *job,
 {
 	struct oops_amqp_message message = {.whole_bytes = from->whole_bytes}, *one = &message;
 	int err = 0;
+	if (from->bytes.len != from->whole_bytes) {
+		result->kept++; /* not all of it was kept */
+		return 0;
+	}
 	oops_batch_init(&message.batch);
 	oops_amqp_read(amqp, &message, from->bytes);
 	oops_amqp_submit_and_wait(amqp, job, &one, 1);
@@ -489,9 +500,11 @@ int oops_amqp_retry(struct oops_amqp *amqp, struct job *job, struct queue_retry_
 		err = oops_amqp_read_aside(amqp, job, read, next, until, &scan);
 		if (err || !scan->count)
 			break;
-		err = queue_aside_decode(scan->cells, &message);
+		bool damaged = queue_aside_decode(scan->cells, &message) != 0;
 		next = message.sequence + 1;
-		err = err ? err : oops_amqp_retry_one(amqp, job, &message, result);
+		result->kept += damaged;
+		if (!damaged)
+			err = oops_amqp_retry_one(amqp, job, &message, result);
 	}
 	store_read_free(read);
 	return err ? errbuf_set(e, err, "%s", err_text(err)) : 0;

@@ -135,6 +135,15 @@ int queue_aside_add(struct queue_aside *aside, const struct queue_aside_message 
 	return 0;
 }
 
+void queue_aside_take_back(struct queue_aside *aside, uint64_t sequence)
+{
+	aside_remove(aside, sequence);
+	if (sequence + 1 == aside->next)
+		aside->next--;
+	if (aside->first > aside->next)
+		aside->first = aside->next;
+}
+
 int queue_aside_remove(const struct queue_aside *aside, uint64_t sequence,
 		       struct store_write *write)
 {

@@ -38,6 +38,8 @@ int queue_aside_open(struct queue_aside *aside, struct slice queue, struct store
 /* Adds one to the write, and takes away what then is too many. ERR_LIMIT: the write is full. */
 int queue_aside_add(struct queue_aside *aside, const struct queue_aside_message *message,
 		    struct store_write *write) MUST_CHECK;
+/* The write with the one that was added last, which is `sequence`, has failed. */
+void queue_aside_take_back(struct queue_aside *aside, uint64_t sequence);
 /* Adds to the write that one is taken away; the lock is not needed. When it is durable it is said,
  * with the lock. */
 int queue_aside_remove(const struct queue_aside *aside, uint64_t sequence,

@@ -36,7 +36,7 @@ class Viewer:
         while (line := self.file.readline().strip()):
             name, value = line.split(b":", 1)
             self.headers[name.strip().lower().decode()] = value.strip().decode()
-        self.rest = b""
+        self.rest, self.last = b"", None
 
     def __enter__(self):
         return self
@@ -72,6 +72,7 @@ class Viewer:
             elif name == "data":
                 data.append(value)
             elif not line and data:
+                self.last = event_id or self.last
                 return Event(kind, event_id, json.loads("\n".join(data)))
         return None
 
@@ -154,6 +155,14 @@ def test_a_viewer_goes_on_where_it_was_also_after_a_kill(server):
         events = viewer.until_ready()
         assert events[0] == Event("missed", None, {})
         assert ids(events[1:]) == [f"f{i}" for i in range(5, REPLAYED + 5)]
+    # Large ones are sent as fast as they are read, and none is left out.
+    for first in range(0, REPLAYED, 100):
+        send(server, [f"g{i}" for i in range(first, first + 100)], value="x" * 150,
+             context="/" + "c" * 500, host="h" * 200, user="u" * 200, release="r" * 200)
+    with Viewer(server, last=events[-1].id, buffer=4096) as viewer:
+        assert ids(viewer.until_ready()) == [f"g{i}" for i in range(REPLAYED)]
+        send(server, ["h"])
+        assert ids(viewer.take(1)[0]) == ["h"]
 
 
 def test_a_viewer_that_does_not_read_holds_nobody_up(server):
@@ -175,14 +184,58 @@ def test_a_viewer_that_does_not_read_holds_nobody_up(server):
         wanted = iter(sent)
         assert all(name in wanted for name in ids(events))  # in their order, none twice
         # It was told what found room on its way, and then how much that was not.
-        events, missed = idle.take(batches * size)
-        assert 0 < len(events) < len(sent) and len(events) + missed == len(sent)
+        events, left_out = idle.take(batches * size)
+        assert 0 < len(events) < len(sent) and len(events) + left_out == len(sent)
         wanted = iter(sent)
         assert all(name in wanted for name in ids(events))
-        held_back = server.metric("granary_fault_news_held_back_total")
-        assert missed - held_back == server.metric("granary_fault_news_missed_total")
+        # Two viewers; what was kept for nobody both were left out of.
+        assert server.metric("granary_fault_news_held_back_total") \
+            + 2 * server.metric("granary_fault_news_missed_total") == missed + left_out
         send(server, ["after"])
         assert ids(idle.take(1)[0]) == ["after"]
+
+
+def test_a_viewer_that_saw_nothing_goes_on_too(server):
+    with Viewer(server) as viewer:
+        viewer.until_ready()
+    send(server, ["first"])
+    with Viewer(server, last=viewer.last) as viewer:
+        assert ids(viewer.until_ready()) == ["first"]
+    with Viewer(server) as viewer:
+        assert viewer.until_ready() == []
+    send(server, ["second"])
+    with Viewer(server, last=viewer.last) as viewer:
+        assert ids(viewer.until_ready()) == ["second"]
+
+
+def test_what_is_not_asked_for_takes_no_room(server):
+    with Viewer(server, "level=error") as viewer:
+        viewer.until_ready()
+    send(server, ["error"], level="error")
+    for first in (0, 1000):
+        send(server, [f"info{i}" for i in range(first, first + 1000)], level="info")
+    with Viewer(server, "level=error", last=viewer.last) as viewer:
+        assert ids(viewer.until_ready()) == ["error"]
+    with Viewer(server, "level=error", last=viewer.last) as viewer:
+        assert viewer.until_ready() == []
+
+
+def test_as_many_viewers_as_may_be(make_server):
+    server = make_server(options=["--http.connections_max=8"])
+    server.start()
+    viewers = [Viewer(server) for _ in range(4)]
+    for viewer in viewers:
+        viewer.until_ready()
+    for _ in range(3):
+        with Viewer(server) as refused:
+            assert refused.status == 503
+    viewers.pop().close()
+    eventually(lambda: server.metric("granary_fault_viewers") == 3)
+    with Viewer(server) as viewer:
+        assert viewer.status == 200 and viewer.until_ready() == []
+    for viewer in viewers:
+        viewer.close()
+    server.stop()
 
 
 def test_viewers_come_and_go_while_reports_come(server):

@@ -66,8 +66,16 @@ struct listed {
 	unsigned context, exception;
 };
 
-/* What is asked: a day, reports, all groups of a day, or one group. */
-enum asked { ASKED_DAY, ASKED_LIST, ASKED_GROUPS, ASKED_GROUP };
+/* Who watches a book: all reports that it had then, and that it was told of since. */
+struct watch {
+	bool on;
+	uint64_t from, missed;
+	struct listed *list;
+	size_t count;
+};
+
+/* What is asked: a day, reports, all groups of a day, one group, or the news. */
+enum asked { ASKED_DAY, ASKED_LIST, ASKED_GROUPS, ASKED_GROUP, ASKED_NEWS };
 
 /* Something that is asked of a book, and the answer. */
 struct answer {
@@ -92,6 +100,7 @@ struct answer {
 	struct fault_day_view *view;
 	struct listed *list;
 	size_t count;
+	struct watch *watch; /* of the book that is asked; NULL: nobody watches it */
 };
 
 struct model;
@@ -101,6 +110,7 @@ struct process;
 struct reader {
 	struct process *process;
 	struct fault_book *books[TENANTS];
+	struct watch watches[TENANTS];
 	struct stepped work;
 	struct answer answer;
 	bool works;
@@ -128,6 +138,7 @@ struct process {
 	bool owns[TENANTS];
 	int64_t until_ms, next_ms;
 	struct fault_book *books[TENANTS];
+	struct watch watches[TENANTS];
 	struct stepped work;
 	bool works;
 	size_t stands; /* until this step of the model */
@@ -323,6 +334,8 @@ bool look(struct model *m);
 /* Something is asked, of a book that may be anybody's. */
 void answer_choose(struct model *m, struct answer *a);
 void answer_run(struct answer *a, struct fault_book *book, struct task_queue *queue);
+/* Its book is gone. */
+void watch_end(struct watch *watch);
 /* It has what had landed when it was asked, and nothing that has not landed. */
 bool answer_check(struct model *m, struct answer *a, const char *whose);
 /* Whether nothing has landed since it was asked. */

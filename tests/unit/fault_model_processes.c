@@ -86,6 +86,7 @@ static void ask_owner(struct process *p, struct task_queue *queue)
 	if (p->dead || !chance(m, 30))
 		return;
 	answer_choose(m, &answer);
+	answer.watch = &p->watches[answer.tenant];
 	answer_run(&answer, p->books[answer.tenant], queue);
 	answer_check(m, &answer, p->name);
 }
@@ -135,8 +136,10 @@ void process_ask(struct process *p)
 	struct fault_book **book = &r->books[r->answer.tenant];
 	if (chance(m, 25)) {
 		fault_book_free(*book);
+		watch_end(&r->watches[r->answer.tenant]);
 		*book = fault_book_new(&p->site, tenant_names[r->answer.tenant]);
 	}
+	r->answer.watch = &r->watches[r->answer.tenant];
 	stepped_start(&r->work, run_reader, r);
 	r->works = true;
 }
@@ -268,6 +271,8 @@ void process_kill(struct process *p)
 	for (size_t t = 0; t < TENANTS; t++) {
 		fault_book_free(p->books[t]);
 		fault_book_free(p->reader.books[t]);
+		watch_end(&p->watches[t]);
+		watch_end(&p->reader.watches[t]);
 	}
 	fault_intake_free(p->intake);
 	leases_free(p->leases);

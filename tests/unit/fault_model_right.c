@@ -570,6 +570,102 @@ static bool check_list(struct model *m, const struct answer *a, const char *whos
 	return check_before_end(m, a, whose);
 }
 
+/* ---- News ------------------------------------------------------------------------------------ */
+
+static struct listed *keep_watched(struct watch *watch, const struct fault_listed *report)
+{
+	ASSERT(watch->count < LISTED_MAX);
+	struct listed *kept = &watch->list[watch->count++];
+	*kept = (struct listed){
+		.order = report->order,
+		.id = id_of(report->id),
+		.duration_us = report->facts.duration_us,
+		.statements = report->facts.statements,
+		.context = context_of(report->facts.texts[FAULT_CONTEXT]),
+		.exception = exception_of(report->facts.texts[FAULT_EXCEPTION]),
+	};
+	return kept;
+}
+
+static bool take_watched(void *owner, const struct fault_listed *report)
+{
+	(void)keep_watched(owner, report);
+	return true;
+}
+
+static void take_told(void *owner, UNUSED uint64_t number, const struct fault_listed *report)
+{
+	(void)keep_watched(owner, report);
+}
+
+static void watch_ask(struct answer *a, struct fault_book *book, struct task_queue *queue)
+{
+	struct watch *watch = a->watch;
+	uint64_t missed;
+	if (watch->on) {
+		a->err = fault_book_news(book, queue, &watch->from, take_told, watch, &missed,
+					 &a->e);
+		watch->missed += missed;
+		return;
+	}
+	if (!watch->list) {
+		watch->list = mem_alloc_array(LISTED_MAX, sizeof(*watch->list));
+		fault_book_watch(book, true);
+	}
+	watch->count = 0;
+	a->filter = (struct fault_list_filter){
+		.to_us = INT64_MAX, .after.date_us = INT64_MAX, .news = &watch->from};
+	a->err = fault_book_list(book, queue, &a->filter, take_watched, watch, &a->reached, &a->e);
+	watch->on = !a->err;
+}
+
+void watch_end(struct watch *watch)
+{
+	mem_free(watch->list);
+	*watch = (struct watch){.on = false};
+}
+
+static const struct arrival *find_arrival(const struct model *m, const struct answer *a,
+					  const struct listed *listed)
+{
+	for (size_t i = 0; i < m->arrival_count; i++)
+		if (m->arrivals[i].tenant == a->tenant &&
+		    fault_order_compare(&m->arrivals[i].order, &listed->order) == 0)
+			return &m->arrivals[i];
+	return NULL;
+}
+
+static bool is_watched(const struct watch *watch, unsigned id)
+{
+	for (size_t i = 0; i < watch->count; i++)
+		if (watch->list[i].id == id)
+			return true;
+	return false;
+}
+
+/* Each report was told once, as it is; and one of each id that was there when it was asked. */
+static bool check_news(struct model *m, const struct answer *a, const char *whose)
+{
+	const struct watch *watch = a->watch;
+	m->answers++;
+	for (size_t i = 0; i < watch->count; i++) {
+		const struct listed *told = &watch->list[i];
+		const struct arrival *arrival = find_arrival(m, a, told);
+		if (!arrival || !listed_is_right(told, arrival))
+			return differ(m, "%s: id%u is told as something else", whose, told->id);
+		for (size_t k = 0; k < i; k++)
+			if (fault_order_compare(&watch->list[k].order, &told->order) == 0)
+				return differ(m, "%s: id%u is told twice", whose, told->id);
+	}
+	for (size_t i = 0; i < m->arrival_count && !watch->missed; i++) {
+		const struct arrival *arrival = &m->arrivals[i];
+		if (arrival->tenant == a->tenant && arrival->look <= a->look &&
+		    !is_watched(watch, arrival->id))
+			return differ(m, "%s: id%u is not told", whose, arrival->id);
+	}
+	return true;
+}
+
 /* ---- Answers --------------------------------------------------------------------------------- */
 
 static int64_t some_day(struct model *m)
@@ -603,6 +699,8 @@ void answer_choose(struct model *m, struct answer *a)
 	a->filter = (struct fault_list_filter){.to_us = INT64_MAX, .after.date_us = INT64_MAX};
 	if (chance(m, 5))
 		a->what = chance(m, 50) ? ASKED_GROUPS : ASKED_GROUP;
+	if (chance(m, 10))
+		a->what = ASKED_NEWS;
 	if (chance(m, 50)) {
 		a->filter.from_us = a->day * DAY_MS * 1000;
 		a->filter.to_us = (a->day + 1) * DAY_MS * 1000;
@@ -634,7 +732,12 @@ static bool take_listed(void *owner, const struct fault_listed *report)
 
 void answer_run(struct answer *a, struct fault_book *book, struct task_queue *queue)
 {
+	if (a->what == ASKED_NEWS && !a->watch)
+		a->what = ASKED_LIST;
 	switch (a->what) {
+	case ASKED_NEWS:
+		watch_ask(a, book, queue);
+		return;
 	case ASKED_DAY:
 		a->err = fault_book_read_day(book, queue, a->day, &a->view, &a->e);
 		return;
@@ -668,7 +771,7 @@ static bool may_fail(const struct model *m, const struct answer *a)
 
 bool answer_check(struct model *m, struct answer *a, const char *whose)
 {
-	static const char *const asked[] = {"summary", "list", "groups", "group"};
+	static const char *const asked[] = {"summary", "list", "groups", "group", "news"};
 	bool right = look(m);
 	trace(m, "%s: %s %s day %lld, error %d, total %llu, closed %d, listed %zu", whose,
 	      asked[a->what], tenant_names[a->tenant].data, (long long)(a->day - BEGIN_DAY), a->err,
@@ -678,9 +781,10 @@ bool answer_check(struct model *m, struct answer *a, const char *whose)
 		right = differ(m, "%s: what was asked ends with error %d: %s", whose, a->err,
 			       a->e.text);
 	else if (right && !a->err)
-		right = a->what == ASKED_LIST  ? check_list(m, a, whose)
-			: a->what == ASKED_DAY ? check_view(m, a, whose)
-					       : check_groups(m, a, whose);
+		right = a->what == ASKED_LIST   ? check_list(m, a, whose)
+			: a->what == ASKED_DAY  ? check_view(m, a, whose)
+			: a->what == ASKED_NEWS ? check_news(m, a, whose)
+						: check_groups(m, a, whose);
 	fault_groups_release(&a->sums);
 	fault_group_history_release(&a->history);
 	fault_day_view_free(a->view);

@@ -1,6 +1,8 @@
 /* GET /oops/live: reports as they come, as server-sent events (HTML, 9.2).
  *
- * A client that does not read is told nothing until it has, and then how much that was. */
+ * A client that does not read is told nothing until it has, and then how much that was; what was
+ * received before it came is sent as fast as it reads. If it reads nothing for http.write_timeout
+ * the stream ends. */
 #include "api/fault/faults.h"
 
 #include "api/call.h"
@@ -27,10 +29,12 @@ struct live_call {
 	struct api_call call;
 	struct live_question question; /* its texts are in the call's arena */
 	struct fault_viewer viewer;
-	bool begun;         /* it was said that it is told from now on */
-	bool full;          /* the client is to read first */
-	uint64_t held_back; /* since then */
-	int64_t said_us;    /* when something was last written */
+	bool owes_ready;         /* that is to be said when the client has read */
+	bool again;              /* it is to begin again then, behind `viewer.seen` */
+	bool full;               /* the client is to read first */
+	uint64_t held_back;      /* since then */
+	int64_t said_us;         /* when something was last written */
+	struct fault_order last; /* that it was told of, or that is not for it */
 };
 
 static const struct api_call_kind live_kind;
@@ -72,12 +76,20 @@ static void live_send_missed(struct live_call *call, uint64_t count)
 	live_send(call);
 }
 
+/* Behind which the client goes on when it comes again. */
+static void live_put_id(struct live_call *call)
+{
+	char token[NOTATION_TOKEN_BYTES];
+	notation_put_token(&call->last, token);
+	buf_printf(&call->call.out, "id: %s\n", token);
+}
+
 static void live_send_report(struct live_call *call, const struct fault_listed *report)
 {
 	struct buf *out = &call->call.out;
-	char token[NOTATION_TOKEN_BYTES];
-	notation_put_token(&report->order, token);
-	buf_printf(out, "id: %s\nevent: report\ndata: ", token);
+	call->last = report->order;
+	live_put_id(call);
+	buf_append_text(out, "event: report\ndata: ");
 	json_writer_init(&call->call.json, out);
 	reports_put_json(&call->call.json, report);
 	buf_append_text(out, "\n\n");
@@ -107,25 +119,67 @@ static void live_show_missed(struct live_call *call, const struct fault_told *to
 		live_send_missed(call, told->missed);
 }
 
+static void live_send_ready(struct live_call *call)
+{
+	call->owes_ready = call->full;
+	if (call->full)
+		return;
+	live_put_id(call);
+	buf_append_text(&call->call.out, "event: ready\ndata: {}\n\n");
+	live_send(call);
+}
+
+/* What was received before it came. What finds no room is asked for again. */
+static void live_show_before(struct live_call *call, const struct fault_told *told)
+{
+	for (size_t i = 0; i < told->count && !call->again; i++) {
+		call->again = call->full;
+		if (call->again)
+			break;
+		live_send_report(call, &told->reports[i]);
+		call->viewer.seen = told->reports[i].order;
+	}
+	if (call->again)
+		return;
+	call->last = told->newest;
+	live_send_ready(call);
+}
+
+static void live_show_new(struct live_call *call, const struct fault_told *told)
+{
+	for (size_t i = 0; i < told->count; i++) {
+		bool fits = live_fits(call, &told->reports[i]);
+		if (fits && call->full)
+			live_hold_back(call, 1);
+		else if (!fits && !call->full)
+			call->last = told->reports[i].order;
+		else if (fits)
+			live_send_report(call, &told->reports[i]);
+	}
+	if (!call->full && live_now_us(call) - call->said_us >= LIVE_QUIET_US) {
+		live_put_id(call);
+		buf_append_text(&call->call.out, "\n");
+		live_send(call);
+	}
+}
+
 static void live_show(struct fault_viewer *viewer, const struct fault_told *told)
 {
 	struct live_call *call = CONTAINER_OF(viewer, struct live_call, viewer);
+	if (call->again)
+		return; /* it begins again behind all this */
 	live_show_missed(call, told);
-	for (size_t i = 0; i < told->count; i++) {
-		if (!live_fits(call, &told->reports[i]))
-			continue;
-		if (call->full)
-			live_hold_back(call, 1);
-		else
-			live_send_report(call, &told->reports[i]);
-	}
-	bool quiet = live_now_us(call) - call->said_us >= LIVE_QUIET_US;
-	if (!call->full && (!call->begun || quiet)) {
-		buf_append_text(&call->call.out,
-				call->begun ? ":\n\n" : "event: ready\ndata: {}\n\n");
-		live_send(call);
-	}
-	call->begun = true;
+	if (told->begins)
+		live_show_before(call, told);
+	else
+		live_show_new(call, told);
+}
+
+static void live_watch(struct live_call *call)
+{
+	call->again = false;
+	fault_live_watch(fault_live_of(call->call.api->fault), &call->viewer,
+			 call->question.tenant);
 }
 
 static void live_drained(struct http_request *request)
@@ -134,8 +188,15 @@ static void live_drained(struct http_request *request)
 	uint64_t held_back = call->held_back;
 	call->full = false;
 	call->held_back = 0;
+	if (call->again) {
+		fault_live_leave(&call->viewer);
+		live_watch(call);
+		return;
+	}
 	if (held_back)
 		live_send_missed(call, held_back);
+	if (call->owes_ready)
+		live_send_ready(call);
 }
 
 /* ---- The call -------------------------------------------------------------------------------- */
@@ -197,6 +258,7 @@ static void live_end(struct http_request *request)
 	api_call_init(&call->call, request, &live_kind);
 	call->call.content_type = "text/event-stream";
 	call->viewer.show = live_show;
+	call->viewer.texts = call->question.texts;
 	int err = live_read(request, call, &e);
 	if (err) {
 		api_call_fail(&call->call, 400, "%s", e.text);
@@ -208,8 +270,7 @@ static void live_end(struct http_request *request)
 		return;
 	buf_printf(&call->call.out, "retry: %d\n\n", LIVE_RETRY_MS);
 	live_send(call);
-	fault_live_watch(fault_live_of(call->call.api->fault), &call->viewer,
-			 call->question.tenant);
+	live_watch(call);
 }
 
 const struct http_handler faults_live = {
