@@ -385,8 +385,10 @@ int fault_book_list(struct fault_book *book, struct task_queue *queue,
 	int err = book_catch_up(book, queue, e);
 	if (!err)
 		book_positions_copy(&l->positions, &book->positions);
-	if (filter->news)
+	if (!err && filter->news) {
 		*filter->news = book->news.next;
+		book->news.begun = true;
+	}
 	pthread_mutex_unlock(&book->lock);
 	err = err ? err : book_list_run(l, each, owner, reached, e);
 	book_positions_release(&l->positions);

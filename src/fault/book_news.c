@@ -1,11 +1,16 @@
 /* News of a book: reports that have come to count since somebody watches, each given once.
  *
- * The book may be read anew from a checkpoint at any time. What it had before is no news then; what
- * the checkpoint has besides, since another process has counted it, never passes through here and
- * is missed, which is said. */
+ * The book may be read anew from a checkpoint at any time. What it had before is no news then. What
+ * it has besides when it has caught up is looked for among all arrivals, since some of that may
+ * have come with the checkpoint: another process has counted it. */
 #include "fault/book_private.h"
 
-enum { NEWS_ARENA_MAX_BYTES = 16 << 10 }; /* of one report: its id and facts */
+enum {
+	NEWS_ARENA_MAX_BYTES = 16 << 10, /* of one report: its id and facts */
+	NEWS_FIND_MAX_BYTES = 64 << 20,
+	NEWS_FIND_US = 1000000,
+};
+#define NEWS_OLDEST_US FAULT_DAY_US /* that is looked for */
 
 struct book_new_report {
 	uint64_t number;
@@ -44,7 +49,7 @@ void fault_book_watch(struct fault_book *book, bool on)
 void book_news_add(struct fault_book *book, const struct book_arrived *arrived)
 {
 	struct book_news *news = &book->news;
-	if (!news->reports || (news->restoring && book_has(&news->had, arrived->place)))
+	if (!news->reports || news->restoring)
 		return;
 	struct book_new_report *report = &news->reports[news->next % FAULT_NEWS_MAX];
 	struct fault_arrival kept = arrived->arrival;
@@ -65,33 +70,100 @@ void book_news_forget(struct fault_book *book)
 	news->restoring = true;
 }
 
-/* How many places the checkpoint has of a writer that the book did not have. */
-static uint64_t news_missed_of(const struct book_news *news, const struct fault_book *book,
-			       const struct book_writer *writer)
+/* How many places of a writer the book has that it did not have then. */
+static uint64_t news_new_of(const struct fault_book *book, const struct book_writer *writer)
 {
-	const struct book_writer *had = book_find_writer(&news->had, writer->writer);
+	const struct book_writer *had = book_find_writer(&book->news.had, writer->writer);
 	uint64_t next = had ? had->next : 0;
-	uint64_t missed = next < writer->next ? writer->next - next : 0;
+	uint64_t count = next < writer->next ? writer->next - next : 0;
 	for (size_t i = 0; had && i < had->hole_count; i++) {
 		const struct fault_place hole = {writer->writer, had->holes[i]};
-		missed += book_has(&book->positions, hole);
+		count += book_has(&book->positions, hole);
 	}
-	return missed;
+	return count;
 }
 
-void book_news_restored(struct fault_book *book)
+static bool news_is_new(void *owner, const struct book_arrived *arrived)
 {
-	struct book_news *news = &book->news;
-	for (size_t i = 0; news->restoring && i < book->positions.writer_count; i++)
-		news->next += news_missed_of(news, book, &book->positions.writers[i]);
+	const struct fault_book *book = owner;
+	return !book_has(&book->news.had, arrived->place);
 }
 
-void book_news_caught_up(struct fault_book *book)
+/* The newest of these many that the book has got. */
+static void news_find(struct fault_book *book, struct task_queue *queue, uint64_t wanted,
+		      struct arena *arena, struct book_arrived *list, size_t *count,
+		      struct errbuf *e)
+{
+	struct clock *clock = book->site->clock;
+	const struct fault_cursor_filter filter = {
+		.fits = news_is_new,
+		.owner = book,
+		.oldest_us = clock->wall_us(clock) - NEWS_OLDEST_US,
+		.deadline_us = clock->mono_us(clock) + NEWS_FIND_US,
+	};
+	const struct book_arrived *arrived = NULL;
+	struct fault_cursor *cursor;
+	int err = fault_cursor_new(book, &book->positions, queue, INT64_MAX, true, &filter, &cursor,
+				   e);
+	while (!err && *count < wanted && *count < FAULT_NEWS_MAX) {
+		err = fault_cursor_next(cursor, &arrived, e);
+		if (err || !arrived)
+			break;
+		list[*count] = *arrived;
+		err = fault_arrival_keep(&list[*count].arrival, arena);
+		*count += !err;
+	}
+	fault_cursor_free(cursor);
+}
+
+/* Those of them that count; the oldest first. */
+static int news_add_found(struct fault_book *book, struct task_queue *queue, struct arena *arena,
+			  const struct book_arrived *list, size_t count, struct errbuf *e)
+{
+	struct slice *ids = mem_alloc_array(count, sizeof(*ids));
+	struct book_listings *listings = mem_alloc_array(count, sizeof(*listings));
+	for (size_t i = 0; i < count; i++)
+		ids[i] = list[i].arrival.id;
+	int err = book_read_listings(book, queue, ids, count, arena, listings, e);
+	for (size_t i = count; i-- > 0 && !err;) {
+		struct fault_order order = book_order_of(&list[i]), first;
+		if (book_is_first(&book->positions, &order, ids[i], &listings[i], &first))
+			book_news_add(book, &list[i]);
+	}
+	mem_free(ids);
+	mem_free(listings);
+	return err;
+}
+
+/* What cannot be read of them is missed. */
+static void news_add_new(struct fault_book *book, struct task_queue *queue, uint64_t wanted)
+{
+	struct book_arrived *list = mem_alloc_array(FAULT_NEWS_MAX, sizeof(*list));
+	struct arena arena;
+	struct errbuf e;
+	size_t count = 0;
+	arena_init(&arena, NEWS_FIND_MAX_BYTES);
+	news_find(book, queue, wanted, &arena, list, &count, &e);
+	/* Too many, or too old, or no reports. */
+	book->news.next += wanted - count;
+	if (count && news_add_found(book, queue, &arena, list, count, &e))
+		book->news.next += count;
+	arena_release(&arena);
+	mem_free(list);
+}
+
+void book_news_caught_up(struct fault_book *book, struct task_queue *queue)
 {
 	struct book_news *news = &book->news;
-	if (news->restoring)
-		book_positions_release(&news->had);
+	uint64_t wanted = 0;
+	if (!news->restoring)
+		return;
+	for (size_t i = 0; i < book->positions.writer_count; i++)
+		wanted += news_new_of(book, &book->positions.writers[i]);
 	news->restoring = false;
+	if (wanted && news->begun)
+		news_add_new(book, queue, wanted);
+	book_positions_release(&news->had);
 }
 
 /* The days that are over only an owner closes and drops, in its own book and in the checkpoint:

@@ -72,6 +72,7 @@ struct book_news {
 	unsigned watchers;
 	uint64_t next;
 	struct book_new_report *reports; /* NULL: nobody has watched yet */
+	bool begun;                      /* somebody knows a number: `had` are what it knows of */
 	bool restoring;                  /* the book is read anew: `had` were in it before */
 	int64_t day;                     /* in which it was last looked at */
 	struct book_positions had;
@@ -178,10 +179,9 @@ void book_free_seals(struct fault_book *book);
 void book_news_release(struct book_news *news);
 /* A report was added. */
 void book_news_add(struct fault_book *book, const struct book_arrived *arrived);
-/* The book is about to be forgotten; has been read from a checkpoint; has all that has arrived. */
+/* The book is about to be forgotten; has all that has arrived. */
 void book_news_forget(struct fault_book *book);
-void book_news_restored(struct fault_book *book);
-void book_news_caught_up(struct fault_book *book);
+void book_news_caught_up(struct fault_book *book, struct task_queue *queue);
 
 /* ---- book_count.c ---------------------------------------------------------------------------- */
 

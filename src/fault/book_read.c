@@ -305,8 +305,6 @@ static int book_restore_once(struct fault_book *book, struct task_queue *queue, 
 		book->positions.writers[i].whole_runs =
 			book_whole_runs(&book->positions.writers[i]);
 	book->restored = !err;
-	if (!err)
-		book_news_restored(book);
 	return err;
 }
 
@@ -577,7 +575,7 @@ int book_catch_up(struct fault_book *book, struct task_queue *queue, struct errb
 			book->restored = book->owned = false;
 	}
 	if (!err)
-		book_news_caught_up(book);
+		book_news_caught_up(book, queue);
 	return err;
 }
 
