@@ -373,7 +373,7 @@ NONSENSE = {
     "a part that nothing began": (frame(3, 1, b"abc"), "has not begun"),
     "a header that nothing began": (header(3), "has not begun"),
     "a body that is too long": (DELIVER + header(3) + frame(3, 1, b"abcd"), "longer than it says"),
-    "a body of empty parts": (DELIVER + header(3) + frame(3, 1, b""), "longer than it says"),
+    "a body of empty parts": (DELIVER + header(3) + frame(3, 1, b""), "has an empty frame"),
     "a body without a header": (DELIVER + frame(3, 1, b"abc"), "is not its next"),
     "two at once": (DELIVER + header(3) + DELIVER, "within a message"),
     "no end of a frame": (b"\x01\0\x01\0\0\0\x04abcdX", "is broken"),
