@@ -43,6 +43,7 @@ struct live_batch {
 	uint64_t from, next;      /* of these news; those of the viewer begin at `next` */
 	uint64_t *numbers;        /* of news, else NULL */
 	struct fault_listed *reports;
+	struct slice *made; /* of each, by viewers */
 	size_t count, room;
 	uint64_t missed;
 	bool cut;
@@ -176,19 +177,28 @@ void fault_live_leave(struct fault_viewer *viewer)
 	viewer->start = NULL;
 }
 
-static void live_show_start(const struct live_batch *batch)
+/* What all viewers are told alike of the reports from `first` on. */
+static struct fault_told live_told(struct live_batch *batch, size_t first)
 {
+	return (struct fault_told){.reports = batch->reports + first,
+				   .count = batch->count - first,
+				   .made = batch->made + first,
+				   .arena = &batch->arena};
+}
+
+static void live_show_start(struct live_batch *batch)
+{
+	struct fault_told told = live_told(batch, 0);
 	struct fault_viewer *viewer = batch->start->viewer;
 	live_start_free(batch->start);
 	if (!viewer)
 		return;
 	viewer->start = NULL;
 	viewer->next = batch->next;
-	viewer->show(viewer, &(struct fault_told){.reports = batch->reports,
-						  .count = batch->count,
-						  .cut = batch->cut,
-						  .begins = true,
-						  .newest = batch->newest});
+	told.cut = batch->cut;
+	told.begins = true;
+	told.newest = batch->newest;
+	viewer->show(viewer, &told);
 }
 
 /* Those that are missed come before the others; a viewer that has begun within misses fewer. */
@@ -199,7 +209,7 @@ static uint64_t live_missed_of(const struct live_batch *batch, const struct faul
 }
 
 /* A viewer that has begun later has some of it already. */
-static void live_show_news(const struct live_batch *batch)
+static void live_show_news(struct live_batch *batch)
 {
 	struct fault_viewer *following;
 	for (struct fault_viewer *viewer = batch->feed->viewers; viewer; viewer = following) {
@@ -209,12 +219,20 @@ static void live_show_news(const struct live_batch *batch)
 			continue;
 		while (first < batch->count && batch->numbers[first] < viewer->next)
 			first++;
-		uint64_t missed = live_missed_of(batch, viewer);
+		struct fault_told told = live_told(batch, first);
+		told.missed = live_missed_of(batch, viewer);
 		viewer->next = batch->next;
-		viewer->show(viewer, &(struct fault_told){.reports = batch->reports + first,
-							  .count = batch->count - first,
-							  .missed = missed});
+		viewer->show(viewer, &told);
 	}
+}
+
+static void live_batch_free(struct live_batch *batch)
+{
+	arena_release(&batch->arena);
+	mem_free(batch->numbers);
+	mem_free(batch->reports);
+	mem_free(batch->made);
+	mem_free(batch);
 }
 
 static void live_show_batch(struct task *task)
@@ -228,10 +246,7 @@ static void live_show_batch(struct task *task)
 	pthread_mutex_lock(&live->lock);
 	batch->feed->batch_count--;
 	pthread_mutex_unlock(&live->lock);
-	arena_release(&batch->arena);
-	mem_free(batch->numbers);
-	mem_free(batch->reports);
-	mem_free(batch);
+	live_batch_free(batch);
 }
 
 void fault_live_tick(struct fault_live *live)
@@ -253,6 +268,7 @@ static struct live_batch *live_batch_new(struct live_feed *feed, size_t room, bo
 	batch->feed = feed;
 	batch->room = room;
 	batch->reports = mem_alloc_array(room, sizeof(*batch->reports));
+	batch->made = mem_zalloc(room * sizeof(*batch->made));
 	batch->numbers = numbered ? mem_alloc_array(room, sizeof(*batch->numbers)) : NULL;
 	arena_init(&batch->arena, BATCH_ARENA_MAX_BYTES);
 	return batch;
@@ -265,14 +281,6 @@ static void live_post(struct live_batch *batch, struct executor *executor)
 	batch->feed->batch_count++;
 	pthread_mutex_unlock(&live->lock);
 	executor->post(executor, &batch->task);
-}
-
-static void live_drop(struct live_batch *batch)
-{
-	arena_release(&batch->arena);
-	mem_free(batch->numbers);
-	mem_free(batch->reports);
-	mem_free(batch);
 }
 
 static bool live_keep(struct live_batch *batch, const struct fault_listed *report)
@@ -324,10 +332,10 @@ static void live_say(struct live_feed *feed, int err, const struct errbuf *e)
 	struct fault_live *live = feed->live;
 	struct clock *clock = fault_site_of(live->fault)->clock;
 	if (err != ERR_CANCELLED)
-		log_rated(
-			&live->lines, clock_mono_ms(clock), LOG_WARN,
-			"faults: the news of tenant %s cannot be read: %s; the server tries again",
-			feed->tenant, e->text[0] ? e->text : err_text(err));
+		log_rated(&live->lines, clock_mono_ms(clock), LOG_WARN,
+			  "faults: the news of tenant " SHOWN
+			  " cannot be read: %s; the server tries again",
+			  SHOWN_OF(slice_of(feed->tenant)), e->text[0] ? e->text : err_text(err));
 }
 
 /* What has come since the viewer left, and where news go on behind it. False: the store could not
@@ -347,7 +355,7 @@ static bool live_begin(struct live_feed *feed, struct job *job, struct live_star
 				  &reached, &e);
 	if (err) {
 		live_say(feed, err, &e);
-		live_drop(batch);
+		live_batch_free(batch);
 		return false;
 	}
 	live_turn_round(batch);

@@ -23,6 +23,10 @@ struct fault_told {
 	/* Valid during the call. Those from before are the viewer's; of others it looks itself. */
 	const struct fault_listed *reports;
 	size_t count;
+	/* What a viewer has made of each, for the next one; data NULL: nothing yet. Its bytes go to
+	 * the arena. */
+	struct slice *made;
+	struct arena *arena;
 	uint64_t missed; /* that many more came before them and are not told; about */
 	bool cut;        /* more were received since the last that the viewer saw */
 	bool begins;     /* reports from before; from now on it is told what comes */

@@ -84,15 +84,27 @@ static void live_put_id(struct live_call *call)
 	buf_printf(&call->call.out, "id: %s\n", token);
 }
 
-static void live_send_report(struct live_call *call, const struct fault_listed *report)
+static void live_put_report(struct live_call *call, const struct fault_listed *report)
 {
 	struct buf *out = &call->call.out;
-	call->last = report->order;
 	live_put_id(call);
 	buf_append_text(out, "event: report\ndata: ");
 	json_writer_init(&call->call.json, out);
 	reports_put_json(&call->call.json, report);
 	buf_append_text(out, "\n\n");
+}
+
+/* The event is the same for all who are told of it. */
+static void live_send_report(struct live_call *call, const struct fault_told *told, size_t i)
+{
+	struct slice *made = &told->made[i];
+	call->last = told->reports[i].order;
+	if (made->data) {
+		buf_append(&call->call.out, made->data, made->len);
+	} else {
+		live_put_report(call, &told->reports[i]);
+		*made = arena_copy(told->arena, buf_slice(&call->call.out));
+	}
 	live_send(call);
 }
 
@@ -136,7 +148,7 @@ static void live_show_before(struct live_call *call, const struct fault_told *to
 		call->again = call->full;
 		if (call->again)
 			break;
-		live_send_report(call, &told->reports[i]);
+		live_send_report(call, told, i);
 		call->viewer.seen = told->reports[i].order;
 	}
 	if (call->again)
@@ -154,7 +166,7 @@ static void live_show_new(struct live_call *call, const struct fault_told *told)
 		else if (!fits && !call->full)
 			call->last = told->reports[i].order;
 		else if (fits)
-			live_send_report(call, &told->reports[i]);
+			live_send_report(call, told, i);
 	}
 	if (!call->full && live_now_us(call) - call->said_us >= LIVE_QUIET_US) {
 		live_put_id(call);
