@@ -192,5 +192,5 @@ int client_fault_tail(const struct command_args *args)
 	buf_release(&tail.answer);
 	task_queue_release(&queue);
 	client_http_free(http);
-	return tail.gone ? EXIT_OK : EXIT_FAILED;
+	return EXIT_FAILED;
 }

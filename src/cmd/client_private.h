@@ -97,7 +97,8 @@ void client_fault_add_time(struct text_table *table, const struct json *object, 
 int client_fault_groups(const struct command_args *args);
 int client_fault_group(const struct command_args *args, const char *group, bool says);
 
-/* `fault tail`: until the server refuses it, or nobody reads what is printed. The exit status. */
+/* `fault tail`: until the server refuses it, or what is printed cannot be written. The exit status.
+ */
 int client_fault_tail(const struct command_args *args);
 
 /* `fault import` of a datedir; state: NULL, or the file that says how far it came. The exit

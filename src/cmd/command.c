@@ -1,5 +1,8 @@
+#include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/base.h"
 #include "base/buf.h"
@@ -229,6 +232,16 @@ static bool command_any_asks_for_help(int argc, char *const *argv)
 	return false;
 }
 
+/* What was printed goes out at the latest now. */
+static int command_end_output(int status)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return status;
+	fprintf(stderr, "granary: what was to be printed could not be written: %s\n",
+		strerror(errno));
+	return EXIT_FAILED;
+}
+
 static int command_run(const struct command *command, int argc, char *const *argv)
 {
 	if (command->verbs)
@@ -239,11 +252,21 @@ static int command_run(const struct command *command, int argc, char *const *arg
 	int status = command_parse(command, argc, argv, args) ? EXIT_WRONG_USE : command->run(args);
 	command_args_release(args);
 	mem_free(args);
-	return status;
+	return command_end_output(status);
+}
+
+/* Where one of these is closed, the next file that is opened, as of data, would have its number,
+ * and what is printed would go there. */
+static void command_open_outputs(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd)
+			abort(); /* nobody could be told */
 }
 
 int command_main(int argc, char *const *argv)
 {
+	command_open_outputs();
 	mem_keep_little();
 	if (argc > 0)
 		command_find_program(argv[0]);

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import pathlib
 import re
 import shutil
 import signal
@@ -44,6 +45,28 @@ def test_query_as_json_csv_and_table(filled):
     for output in ["csv", "json"]:
         assert ask(filled, *common, "-o", output).stderr == ""
     assert "2020-09-13T12:26:41Z" in table and "11.0" in table and "h-1" in table
+
+
+def test_what_cannot_be_printed_is_a_failure(filled):
+    for arguments in (["series", "cpu_idle"], ["query", "cpu_idle", "--start", "1600000000"]):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            ended = subprocess.run([granary(), *arguments, "--server", filled.url], stdout=full,
+                                   stderr=subprocess.PIPE, text=True, check=False)
+        assert ended.returncode == 1
+        assert "could not be written: No space left on device" in ended.stderr
+
+
+def test_a_server_without_outputs_writes_nothing_into_its_data(make_server):
+    """The first file that it opens would have the number of its standard output."""
+    server = make_server()
+    arguments = server.command()
+    server.process = subprocess.Popen(["sh", "-c", 'exec "$@" >&- 2>&- <&-', "sh", *arguments])
+    server.wait_ready()
+    assert server.write("m value=1 1600000000000000000").status == 204
+    numbers = {fd: (pathlib.Path(f"/proc/{server.process.pid}/fd/{fd}")).resolve()
+               for fd in (0, 1, 2)}
+    assert set(map(str, numbers.values())) == {"/dev/null"}
+    server.stop()
 
 
 def test_query_with_functions_and_tags(filled):
