@@ -201,6 +201,9 @@ def test_a_viewer_that_saw_nothing_goes_on_too(server):
     send(server, ["first"])
     with Viewer(server, last=viewer.last) as viewer:
         assert ids(viewer.until_ready()) == ["first"]
+    later = "0100000000000000" + 2 * "-0000000000000000"  # no report is of that time
+    with Viewer(server, last=later) as viewer:
+        assert viewer.until_ready() == [] and viewer.last == later
     with Viewer(server) as viewer:
         assert viewer.until_ready() == []
     send(server, ["second"])

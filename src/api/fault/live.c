@@ -154,6 +154,8 @@ static void live_show_before(struct live_call *call, const struct fault_told *to
 	if (call->again)
 		return;
 	call->last = told->newest;
+	if (call->viewer.has_seen && fault_order_compare(&call->viewer.seen, &call->last) > 0)
+		call->last = call->viewer.seen;
 	live_send_ready(call);
 }
 
