@@ -37,6 +37,8 @@ E2E_SANITIZED = ["test_delete.py"]
 NOT_UNDER_ASAN = {"sim_planted", "rollup_planted", "fault_planted"}
 # All fuzz targets together, on two cores.
 FUZZ_SECONDS, FUZZ_SECONDS_LONG = 100, 3600
+# End-to-end tests: all, and one of them. The one that hangs is named, and the rest goes on.
+E2E_SECONDS, E2E_CASE_SECONDS = 2700, 400
 LONG_FACTOR = 20
 WORKERS = max(1, min(4, os.cpu_count() or 1))
 # End-to-end tests wait a lot, so the other parts run beside them, and give way to them.
@@ -486,10 +488,10 @@ def run_e2e(results, names, long, part, sanitizer=""):
     command, env = pytest_args(python, long, sanitizer)
     with tempfile.TemporaryDirectory() as directory:
         report = os.path.join(directory, "report.xml")
-        command += [f"--junitxml={report}"]
-        command += sorted(f"tests/e2e/{name}" for name in names) or ["tests/e2e"]
         factor = (LONG_FACTOR if long else 1) * (10 if sanitizer else 1)
-        status, output = run(command, 2700 * factor, env, part=part)
+        command += [f"--junitxml={report}", f"--timeout={E2E_CASE_SECONDS * factor}"]
+        command += sorted(f"tests/e2e/{name}" for name in names) or ["tests/e2e"]
+        status, output = run(command, E2E_SECONDS * factor, env, part=part)
         if sanitizer:
             for line in re.findall(r"^not under .*", output, re.M):
                 say(line)

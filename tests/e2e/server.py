@@ -256,6 +256,8 @@ class Server:
         try:
             self.connection.request(method, path, body, headers or {})
             answer = self.connection.getresponse()
+            kind = answer.headers.get_content_type()
+            assert method == "HEAD" or kind != "text/event-stream", f"{path} has no end"
             return Answer(answer.status, answer.headers, answer.read())
         except (OSError, http.client.HTTPException):
             self.close()

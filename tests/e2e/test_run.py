@@ -13,6 +13,7 @@ import time
 import pytest
 
 from server import PATIENCE_S, ROOT, Server, build_folder, eventually, free_port, run
+from test_fault_live import Viewer
 
 pytestmark = pytest.mark.not_sanitized("./run starts the released program")
 
@@ -290,7 +291,12 @@ def test_the_page_links_to_every_route_and_the_links_work(server):
     assert page.status == 200 and page.headers["Content-Type"].startswith("text/html")
     links = set(re.findall(r'href="(/[^"]*)"', page.text))
     assert {"/metrics"} <= {link.split("?")[0] for link in links}
-    for link in links:
+    streams = {link for link in links if link.startswith("/oops/live?")}
+    assert len(streams) == 1
+    for link in streams:
+        with Viewer(server, link.partition("?")[2]) as viewer:
+            assert viewer.status == 200
+    for link in links - streams:
         answer = server.get(link.replace("&amp;", "&"))
         # Examples may name what is not here: it is understood, and not there.
         assert answer.status in (200, 204) or answer.status in (400, 404) and (
