@@ -32,7 +32,7 @@ struct live_call {
 	bool owes_ready;         /* that is to be said when the client has read */
 	bool again;              /* it is to begin again then, behind `viewer.seen` */
 	bool full;               /* the client is to read first */
-	uint64_t held_back;      /* since then */
+	uint64_t held_back;      /* since then, with what was missed */
 	int64_t said_us;         /* when something was last written */
 	struct fault_order last; /* that it was told of, or that is not for it */
 };
@@ -117,16 +117,16 @@ static bool live_fits(const struct live_call *call, const struct fault_listed *r
 	return true;
 }
 
-static void live_hold_back(struct live_call *call, uint64_t count)
+static void live_hold_back(struct live_call *call)
 {
-	call->held_back += count;
-	stat_add(STAT_fault_news_held_back, (int64_t)count);
+	call->held_back++;
+	stat_add(STAT_fault_news_held_back, 1);
 }
 
 static void live_show_missed(struct live_call *call, const struct fault_told *told)
 {
 	if (call->full)
-		live_hold_back(call, told->missed);
+		call->held_back += told->missed; /* the counter of missed news has them */
 	else if (told->missed || told->cut)
 		live_send_missed(call, told->missed);
 }
@@ -164,7 +164,7 @@ static void live_show_new(struct live_call *call, const struct fault_told *told)
 	for (size_t i = 0; i < told->count; i++) {
 		bool fits = live_fits(call, &told->reports[i]);
 		if (fits && call->full)
-			live_hold_back(call, 1);
+			live_hold_back(call);
 		else if (!fits && !call->full)
 			call->last = told->reports[i].order;
 		else if (fits)
