@@ -543,8 +543,10 @@ static int book_read_some(struct fault_book *book, struct task_queue *queue, siz
 			continue;
 		struct book_round *round = &rounds[count++];
 		*round = (struct book_round){.writer = &book->positions.writers[*at]};
-		round->runs[0] = book_ask_run(book, round, 0);
+		/* Requests are answered one after the other: whatever is seen of the second has
+		 * all before it in the first, where the store writes in order. */
 		round->runs[1] = book_ask_run(book, round, 1);
+		round->runs[0] = book_ask_run(book, round, 0);
 		book_ask_sealed(book, round->writer, round->writer->next, &round->sealed);
 		book_ask_holes(book, round);
 		holes += round->hole_count;

@@ -492,6 +492,69 @@ static void news_go_on_where_the_book_is_read_anew(UNUSED void **state)
 	harness_close(&h);
 }
 
+/* Between the first request of a read and the others something is written. */
+static struct {
+	const struct store_engine *inner;
+	struct store_engine engine;
+	struct harness *h; /* NULL: no longer */
+} split;
+
+static void post_nowhere(UNUSED struct executor *executor, UNUSED struct task *task)
+{
+}
+
+static void write_between(struct store_read *read, struct harness *h)
+{
+	struct executor nowhere = {post_nowhere}, *executor = read->executor;
+	struct store_request *rest = read->requests->next;
+	read->requests->next = NULL;
+	read->executor = &nowhere;
+	assert_int_equal(split.inner->read_submit(read), 0);
+	harness_report(h, "x", "view", "Oops", 0, 0);
+	harness_report(h, "y", "view", "Oops", 0, 0);
+	read->requests->next = rest;
+	read->requests = rest;
+	read->executor = executor;
+}
+
+static int submit_split(struct store_read *read)
+{
+	struct store_request *first = read->requests;
+	struct harness *h = split.h;
+	if (h && first->op == STORE_CELL_SCAN && first->next &&
+	    first->cell_scan.table == TABLE_REPORT_ARRIVALS) {
+		split.h = NULL;
+		write_between(read, h);
+	}
+	int err = split.inner->read_submit(read);
+	read->requests = first;
+	return err;
+}
+
+/* x is the last of its row, and y the first of the next. */
+static void news_come_in_the_order_of_receipt(UNUSED void **state)
+{
+	struct harness h;
+	struct news news;
+	harness_open(&h);
+	begin_news(&h, &news, "");
+	for (int i = 0; i < FAULT_RUN_REPORTS - 1; i++) {
+		char id[8];
+		snprintf(id, sizeof(id), "%d", i);
+		harness_report(&h, id, "view", "Oops", 0, 0);
+	}
+	assert_news(&h, &news, NULL, FAULT_RUN_REPORTS - 1 - FAULT_NEWS_MAX);
+	split.inner = h.store->engine;
+	split.engine = *split.inner;
+	split.engine.read_submit = submit_split;
+	split.h = &h;
+	h.store->engine = &split.engine;
+	assert_news(&h, &news, "x y ", 0);
+	assert_null(split.h);
+	fault_book_watch(h.book, false);
+	harness_close(&h);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -507,6 +570,7 @@ int main(void)
 		cmocka_unit_test(reports_are_listed_newest_first),
 		cmocka_unit_test(news_are_given_once),
 		cmocka_unit_test(news_go_on_where_the_book_is_read_anew),
+		cmocka_unit_test(news_come_in_the_order_of_receipt),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

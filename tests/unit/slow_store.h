@@ -1,7 +1,8 @@
 /* A store that is far away: each process has one of these, and what it submits is done later, when
  * the test says so. Writes are done in the order in which all processes handed them over, as a
- * store's one writer does; reads at any time. A process may be told to have died: what it handed
- * over last is lost, and what it still tries comes to nothing. */
+ * store's one writer does; reads at any time, and some are split: what was written between their
+ * requests only the later ones see. A process may be told to have died: what it handed over last is
+ * lost, and what it still tries comes to nothing. */
 #ifndef TESTS_UNIT_SLOW_STORE_H
 #define TESTS_UNIT_SLOW_STORE_H
 
@@ -195,6 +196,33 @@ static inline void slow_write(struct slow *slow)
 		write->err = ERR_UNKNOWN;
 }
 
+static inline void slow_post_nowhere(struct executor *executor, struct task *task)
+{
+	(void)executor;
+	(void)task;
+}
+
+/* Some of the first requests of a read; what is written then only the others see. */
+static inline void slow_begin_read(struct slow *slow, struct store_read *read)
+{
+	struct executor nowhere = {slow_post_nowhere}, *executor = read->executor;
+	struct store_request *first = read->requests, *last = first;
+	while (last->next && slow_chance(slow, 500))
+		last = last->next;
+	struct store_request *rest = last->next;
+	if (!rest)
+		return;
+	last->next = NULL;
+	read->executor = &nowhere;
+	int err = slow->store->engine->read_submit(read);
+	ASSERT(!err);
+	for (uint64_t n = random_below(slow->random, slow->write_count + 1); n > 0; n--)
+		slow_write(slow);
+	read->executor = executor;
+	last->next = rest;
+	read->requests = rest;
+}
+
 static inline void slow_read(struct slow *slow, size_t i)
 {
 	if (i >= slow->read_count)
@@ -207,9 +235,13 @@ static inline void slow_read(struct slow *slow, size_t i)
 		slow_end_read(read, ERR_UNKNOWN);
 		return;
 	}
+	struct store_request *first = read->requests;
 	read->store = slow->store;
+	if (slow->write_count && slow_chance(slow, 500))
+		slow_begin_read(slow, read);
 	int err = slow->store->engine->read_submit(read);
 	read->store = from;
+	read->requests = first;
 	ASSERT(!err);
 }
 
