@@ -57,8 +57,9 @@ class Rabbit:
 
     def start(self):
         with open(self.folder / "log", "a") as log:
-            self.process = subprocess.Popen([SERVER], env=self.environment, stdout=log, stderr=log,
-                                            stdin=subprocess.DEVNULL, start_new_session=True)
+            self.process = subprocess.Popen([SERVER], env=self.environment, cwd=self.folder,
+                                            stdout=log, stderr=log, stdin=subprocess.DEVNULL,
+                                            start_new_session=True)
         eventually(self.answers, lambda: (self.folder / "log").read_text()[-4000:])
 
     def answers(self):

@@ -235,6 +235,7 @@ def test_the_broker_is_lost_and_comes_back(reader, queue):
     publish = publisher(queue)
     assert publish(some_report(1)) == ["OOPS-1"]
     wait_done(reader, 1)
+    begun = time.monotonic()
     queue.rabbit.kill()
     eventually(lambda: "degraded: fault reports by AMQP" in reader.get("/-/ready").text)
     assert reader.metric("granary_amqp_connected") == 0
@@ -246,8 +247,10 @@ def test_the_broker_is_lost_and_comes_back(reader, queue):
     eventually(lambda: sorted(r["id"] for r in pages(reader)) == ["OOPS-1", "OOPS-2", "OOPS-3"])
     assert len(lines(reader, "they are taken from the queue")) == 2
     lost = lines(reader, "none are taken from the queue")
-    assert 1 <= len(lost) <= 3 and f"127.0.0.1:{queue.rabbit.port}" in lost[0], lost
-    assert reader.metric("granary_amqp_connections_total") == 2
+    minutes = 1 + int((time.monotonic() - begun) // 60)
+    assert 1 <= len(lost) <= 3 * minutes and f"127.0.0.1:{queue.rabbit.port}" in lost[0], lost
+    # A broker that starts may take a connection before it has its queues.
+    assert reader.metric("granary_amqp_connections_total") >= 2
 
 
 def test_a_queue_that_is_not_there(make_reader, queue):
