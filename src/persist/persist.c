@@ -10,6 +10,7 @@
 
 enum {
 	LOOK_INTERVAL_MS = 1000,
+	STOOD_MS = 2 * LOOK_INTERVAL_MS, /* without a look: the process itself stood still */
 	/* What comes before the newest is refused, so a poll of tomorrow would be the last until
 	 * then. */
 	AHEAD_MAX_MS = 600000,
@@ -71,8 +72,13 @@ static void persist_look(void *owner)
 {
 	struct persist *p = owner;
 	int64_t now_ms = clock_mono_ms(p->options.clock);
+	/* A process that was frozen hangs in no worker. */
+	if (now_ms - p->looked_ms > STOOD_MS)
+		p->awake_ms = now_ms;
+	p->looked_ms = now_ms;
 	for (size_t i = 0; i < p->post_count; i++) {
-		if (now_ms - worker_moved_ms(p->posts[i].worker) > p->options.hang_timeout_ms)
+		int64_t moved_ms = larger_of(worker_moved_ms(p->posts[i].worker), p->awake_ms);
+		if (now_ms - moved_ms > p->options.hang_timeout_ms)
 			persist_replace_worker(&p->posts[i]);
 	}
 	for (size_t i = 0; i < p->options.conf->queue_count; i++)
@@ -98,6 +104,7 @@ struct persist *persist_new(const struct persist_options *options)
 		}
 	}
 	p->catch_up = catch_up_new(p);
+	p->looked_ms = clock_mono_ms(options->clock);
 	p->looks = loop_timer_new(options->loop, persist_look, p);
 	loop_timer_start(p->looks, LOOK_INTERVAL_MS, LOOK_INTERVAL_MS);
 	return p;

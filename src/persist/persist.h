@@ -7,10 +7,11 @@
  * stored.
  *
  * The manager, on the main loop, looks every second whether each worker still moves. One that does
- * not for hang_timeout_ms is replaced: its polls are given to a new one, and what the old one may
- * still write is the same once more, since what is done is done once. Threads and not processes,
- * because they share the store, the catalog and the inventory, and because whatever could corrupt a
- * worker's memory would end a process that serves them all the same way.
+ * not for hang_timeout_ms, while the manager looked, is replaced: its polls are given to a new one,
+ * and what the old one may still write is the same once more, since what is done is done once.
+ * Threads and not processes, because they share the store, the catalog and the inventory, and
+ * because whatever could corrupt a worker's memory would end a process that serves them all the
+ * same way.
  *
  * Rates are made by the workers, and by jobs that recompute or catch up. What these share is who
  * makes those of which device (claims.h, under a lock of its own).

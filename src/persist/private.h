@@ -21,6 +21,7 @@ struct post {
 struct persist {
 	struct persist_options options;
 	struct loop_timer *looks;
+	int64_t looked_ms, awake_ms; /* monotonic; awake_ms: the process stood still before */
 	struct post *posts;
 	size_t post_count, stopped_count;
 	struct claims claims;

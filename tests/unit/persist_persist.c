@@ -552,6 +552,37 @@ static void test_a_worker_that_hangs(void **state)
 	expect_raw(XE, "0=1 30=2");
 }
 
+static _Atomic int64_t passed_us;
+
+static int64_t late_wall_us(UNUSED struct clock *clock)
+{
+	return clock_real()->wall_us(clock_real());
+}
+
+static int64_t late_mono_us(UNUSED struct clock *clock)
+{
+	return clock_real()->mono_us(clock_real()) + passed_us;
+}
+
+/* All threads stood still for a while, as under SIGSTOP; after that one hangs. */
+static void test_a_process_that_was_frozen(void **state)
+{
+	(void)state;
+	static struct clock late = {.wall_us = late_wall_us, .mono_us = late_mono_us};
+	persist_end();
+	options.hang_timeout_ms = 2500;
+	options.clock = &late;
+	persist_begin();
+	passed_us = 100000000;
+	fault_arm("persist_hang", FAULT_ERROR, 1, 1);
+	wait_until(was_replaced, NULL);
+	fault_disarm_all();
+	put_octets(T0_S, "xe-0/2/0", 1);
+	put_octets(T0_S + 30, "xe-0/2/0", 2);
+	expect_raw(XE, "0=1 30=2");
+	assert_int_equal(counted(STAT_persist_replaced), 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -576,6 +607,7 @@ int main(void)
 		TEST(test_a_limit_of_the_catalog),
 		TEST(test_a_device_that_was_wiped),
 		TEST(test_a_worker_that_hangs),
+		TEST(test_a_process_that_was_frozen),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
