@@ -20,6 +20,8 @@ struct client_fault_args {
 	const char *status, *sort, *in, *reports, *within, *assignee, *tracker, *bug;
 	bool next;
 	const char *datedir, *state;
+	const char *before, *bytes, *newest;
+	bool dry_run;
 	struct command_words files;
 	struct command_words project;
 };
@@ -197,6 +199,32 @@ static int client_fault_day(const struct command_args *args)
 static int client_fault_recount(const struct command_args *args)
 {
 	return client_fault_ask_day(args, "POST", "/recount");
+}
+
+/* ---- gc -------------------------------------------------------------------------------------- */
+
+static void client_fault_print_gc(const struct command_args *args, const struct json *root,
+				  UNUSED struct arena *arena)
+{
+	static const char *const titles[] = {"what", "reports", "bytes"};
+	static const char *const rows[][3] = {{"goes", "reports", "bytes"},
+					      {"all", "all_reports", "all_bytes"}};
+	struct text_table table;
+	text_table_init(&table, ARRAY_LEN(titles), titles);
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		text_table_add(&table, slice_of(rows[i][0]));
+		text_table_add_member(&table, root, rows[i][1]);
+		text_table_add_member(&table, root, rows[i][2]);
+	}
+	text_table_print(&table, args->output);
+	text_table_release(&table);
+	if (!client_fault_args_of(args)->dry_run && client_i64(root, "reports"))
+		terminal_complain("they go within some minutes");
+}
+
+static int client_fault_gc(const struct command_args *args)
+{
+	return client_show_route(args, "POST", "/oops/gc", client_fault_print_gc);
 }
 
 /* ---- report ---------------------------------------------------------------------------------- */
@@ -459,6 +487,20 @@ static const struct command_option client_fault_recount_options[] = {
 	CLIENT_SERVER,    CLIENT_OUTPUT,
 };
 
+static const struct command_option client_fault_gc_options[] = {
+	ROW(flag, dry_run, "--dry-run", NULL, "only say how many would go", .param = "dryRun"),
+	PARAM(time, before, "--before", "TIME", "those that were received before",
+	      .otherwise = "by fault.keep"),
+	PARAM(text, bytes, "--bytes", "N",
+	      "those of the fullest groups, until all take no more bytes",
+	      .otherwise = "by fault.keep_bytes"),
+	PARAM(text, newest, "--newest", "N", "so many of each group stay",
+	      .otherwise = "by fault.keep_newest"),
+	CLIENT_TENANT("whose reports"),
+	CLIENT_SERVER,
+	CLIENT_OUTPUT,
+};
+
 static const struct command_option client_fault_put_options[] = {
 	ROW(text, files, NULL, "FILE", "one report, or JSON with an array of them",
 	    .required = true, .words_max = COMMAND_WORDS_MAX),
@@ -553,6 +595,17 @@ static const struct command client_fault_verbs[] = {
 		  "summary:\n" CLIENT_FAULT_DAY_COLUMNS,
 	 COMMAND_TAKES(client_fault_recount_options, client_fault_args),
 	 .run = client_fault_recount},
+	{.name = "fault gc",
+	 .summary = "removes old reports, or those of the fullest groups",
+	 .about =
+		 "Removes reports and prints how many, and how many there are, with about how many "
+		 "bytes on disk. The first and the newest of each group stay, and what a bug or a "
+		 "list of a day refers to; so do reports that are not packed close yet, and those "
+		 "of days that are not over. What days and groups add up to stays as it is. "
+		 "Without --before and --bytes the options fault.keep and fault.keep_bytes say "
+		 "what goes, as the server does by itself every fault.collect_every.\n",
+	 COMMAND_TAKES(client_fault_gc_options, client_fault_args),
+	 .run = client_fault_gc},
 	{.name = "fault put",
 	 .summary = "sends reports to the server",
 	 .about =
@@ -605,6 +658,7 @@ const struct command client_fault = {
 		    "granary fault groups --status open --sort count -o table\n"
 		    "granary fault group 1-541d1cfa6743c1f07c79 --status resolved --in 1.4.3\n"
 		    "granary fault show OOPS-7f3c\n"
+		    "granary fault gc --before 90d-ago --dry-run\n"
 		    "granary fault project add shop\n",
 	COMMAND_VERBS(client_fault_verbs),
 };

@@ -162,6 +162,10 @@ int serve_faults_open(const struct serve_faults_options *options, struct serve_f
 		/* What is acknowledged, is acknowledged by then. */
 		.write_max_ms = conf->query_timeout_ms,
 		.every_ms = EVERY_MS,
+		.collect = {.keep_us = conf->fault_keep_ms * 1000,
+			    .bytes_max = (uint64_t)conf->fault_keep_bytes,
+			    .newest = (size_t)conf->fault_keep_newest},
+		.collect_every_ms = conf->fault_collect_every_ms,
 		.seed = random_system_seed(),
 	};
 	int err = fault_open(&fault, &faults->fault, e);

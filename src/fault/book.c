@@ -35,6 +35,7 @@ void fault_book_free(struct fault_book *book)
 		return;
 	book_forget(book);
 	book_free_seals(book);
+	fault_plan_free(book->plan);
 	book_news_release(&book->news);
 	book_positions_release(&book->positions);
 	mem_free(book->days);
@@ -72,6 +73,14 @@ void fault_book_disown(struct fault_book *book)
 	pthread_mutex_unlock(&book->lock);
 }
 
+bool fault_book_is_owned(struct fault_book *book)
+{
+	pthread_mutex_lock(&book->lock);
+	bool owned = book->owned;
+	pthread_mutex_unlock(&book->lock);
+	return owned;
+}
+
 /* ---- A pass of the owner --------------------------------------------------------------------- */
 
 static int book_recount_days(struct fault_book *book, struct task_queue *queue, struct errbuf *e)
@@ -87,6 +96,7 @@ static int book_recount_days(struct fault_book *book, struct task_queue *queue, 
 			return err;
 		fault_day_replace(day, &fresh);
 		book_days_remove(&book->recount, number);
+		book_note_recounted(book, number);
 		book->changed = true;
 		stat_add(STAT_fault_recounts, 1);
 	}
@@ -176,6 +186,7 @@ static int book_do_pass(struct fault_book *book, struct task_queue *queue, int64
 	err = err ? err : book_clear_days(book, queue, stamp_us, e);
 	if (err)
 		return err;
+	book_begin_collection(book);
 	book_look_at_writers(book, view);
 	if (book_is_dirty(book))
 		err = book_write_checkpoint(book, queue, stamp_us, view, e);
@@ -211,8 +222,12 @@ int fault_book_recount(struct fault_book *book, int64_t day, struct errbuf *e)
 {
 	int err = 0;
 	pthread_mutex_lock(&book->lock);
-	if (book->owned) {
-		book_days_add(&book->recount, day, 0);
+	if (book->owned && day < book->collected_day)
+		err = errbuf_set(e, ERR_EXISTS,
+				 "reports of that day may have been collected: "
+				 "the server cannot recount it");
+	else if (book->owned) {
+		book_recount_later(book, day);
 		fault_book_touch(book);
 	} else
 		err = errbuf_set(e, ERR_INVALID,

@@ -55,12 +55,15 @@ bool fault_book_is_touched(const struct fault_book *book);
 /* The process owns the tenant no more, or another begins: what it has is forgotten. */
 void fault_book_disown(struct fault_book *book);
 
+/* Whether this process counts the reports of the tenant at the moment. */
+bool fault_book_is_owned(struct fault_book *book);
+
 /* The summary of a day, with every report that was acknowledged before. The caller frees it. */
 int fault_book_read_day(struct fault_book *book, struct task_queue *queue, int64_t day,
 			struct fault_day_view **view, struct errbuf *e) MUST_CHECK;
 
 /* Counts a day anew in the next pass of the owner. ERR_INVALID: this process does not own the
- * tenant. */
+ * tenant. ERR_EXISTS: reports of the day may be gone. */
 int fault_book_recount(struct fault_book *book, int64_t day, struct errbuf *e) MUST_CHECK;
 
 /* ---- Arrivals by time ------------------------------------------------------------------------ */

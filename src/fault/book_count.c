@@ -69,14 +69,20 @@ static void book_add(struct fault_book *book, const struct book_arrived *arrived
 		stat_add(STAT_fault_arrivals_struck, 1);
 		if (fault_order_compare(&first, &order) < 0)
 			return;
-		book_days_add(&book->recount, fault_day_of(first.date_us), 0);
+		book_recount_later(book, fault_day_of(first.date_us));
+	}
+	if (day->unreadable) {
+		stat_add(STAT_fault_uncounted, 1);
+		return;
 	}
 	if (!day->closed)
 		book_days_add(&book->open, day->day, 0);
 	fault_day_add(day, &arrived->arrival);
 	book_news_add(book, arrived);
-	if (fault_day_is_disordered(day))
-		book_days_add(&book->recount, day->day, 0);
+	if (fault_day_is_disordered(day) && day->day < book->collected_day)
+		fault_day_settle(day);
+	else if (fault_day_is_disordered(day))
+		book_recount_later(book, day->day);
 }
 
 /* All that has to be read before anything is added. */
@@ -94,6 +100,8 @@ static int book_prepare(struct fault_book *book, struct task_queue *queue, struc
 		struct fault_day *day;
 		err = book_load_day(book, queue, fault_day_of(book->arrived[i].arrival.date_us),
 				    &day, e);
+		if (!err && day->day < book->collected_day)
+			err = book_load_groups(book, queue, day, e);
 		ids[i] = book->arrived[i].arrival.id;
 	}
 	return err ? err : book_read_listings(book, queue, ids, count, &book->arena, listings, e);

@@ -1,7 +1,8 @@
 /* Private to the book: its parts. book.c has its life and its passes, book_read.c what is read of
  * the store, positions.c which arrivals it has, book_count.c what arrivals add up to, cursor.c the
  * arrivals in the order of receipt, groups.c questions about groups, book_write.c the checkpoints,
- * seal.c and seal_run.c the sealing of runs, book_news.c what has come since somebody watches.
+ * seal.c and seal_run.c the sealing of runs, collect.c what goes of them, book_news.c what has come
+ * since somebody watches.
  * All is called with the lock held, but for what says that it is not. */
 #ifndef FAULT_BOOK_PRIVATE_H
 #define FAULT_BOOK_PRIVATE_H
@@ -11,7 +12,8 @@
 #include "base/cursor.h"
 #include "base/grow.h"
 
-#include "fault/book.h"
+#include "fault/collect.h"
+#include "fault/segment.h"
 #include "fault/tables.h"
 
 enum {
@@ -96,6 +98,11 @@ struct fault_book {
 	struct book_days open;    /* not closed yet; by the checkpoint and by what came since */
 	struct book_days recount; /* to be counted anew */
 	struct book_days clear;   /* closed, their rows of volumes are to go */
+	/* Reports of earlier days may be gone, so these days are never recounted. */
+	int64_t collected_day;
+	/* While there is one only the owner's thread changes it, without the lock but for what
+	 * checkpoints do. NULL: nothing is to be collected. */
+	struct fault_plan *plan;
 	struct store_read *read;
 	struct store_write *write;
 	/* Arrivals that were read and are to be added. */
@@ -124,6 +131,8 @@ void book_forget(struct fault_book *book);
 int book_restore(struct fault_book *book, struct task_queue *queue, struct errbuf *e) MUST_CHECK;
 /* Adds all that has arrived. */
 int book_catch_up(struct fault_book *book, struct task_queue *queue, struct errbuf *e) MUST_CHECK;
+/* Marks a day for a recount, unless some of its reports may be gone. */
+void book_recount_later(struct fault_book *book, int64_t day);
 /* A day's summary as the checkpoint has it, which stays in memory. */
 int book_load_day(struct fault_book *book, struct task_queue *queue, int64_t day,
 		  struct fault_day **to, struct errbuf *e) MUST_CHECK;
@@ -131,8 +140,8 @@ int book_load_day(struct fault_book *book, struct task_queue *queue, int64_t day
 int book_load_groups(struct fault_book *book, struct task_queue *queue, struct fault_day *day,
 		     struct errbuf *e) MUST_CHECK;
 /* Logs that so many cells of a day cannot be read. The next pass counts the day from its reports.
- */
-void book_warn_damaged(struct fault_book *book, int64_t day, size_t cells);
+ * False: it cannot, since some of them may be gone. */
+bool book_warn_damaged(struct fault_book *book, int64_t day, size_t cells);
 struct fault_day *book_find_day(const struct fault_book *book, int64_t day);
 void book_forget_day(struct fault_book *book, int64_t day);
 /* Which arrivals of each id are listed: to[i] of ids[i], in `arena`. Without the lock. */
@@ -173,6 +182,25 @@ bool book_first_other(const struct book_positions *positions, const struct fault
 /* ---- seal.c ---------------------------------------------------------------------------------- */
 
 void book_free_seals(struct fault_book *book);
+/* A run was sealed, or sealed again. By the owner's thread, within fault_book_seal. */
+void book_note_sealed(struct fault_book *book, struct fault_place place,
+		      const struct fault_run_cell *cell);
+/* Whether something of a run is still to go. By the same. */
+bool book_is_due(const struct fault_book *book, struct fault_place place);
+
+/* ---- collect.c ------------------------------------------------------------------------------- */
+
+/* Called before a checkpoint: the checkpoint then says from which days reports go. Days that wait
+ * for a recount come first. */
+void book_begin_collection(struct fault_book *book);
+/* A day was recounted: its lists may differ from those that the plan was made by. */
+void book_note_recounted(struct fault_book *book, int64_t day);
+/* It says so: at due_ms, by the monotonic clock, the first may go. */
+void book_note_collection(struct fault_book *book, int64_t due_ms);
+/* Carries the plan out until busy_ms, by the monotonic clock. *more: it is not done. By the owner's
+ * thread, without the lock. */
+int book_collect(struct fault_book *book, struct task_queue *queue, int64_t until_ms,
+		 int64_t busy_ms, bool *more, struct errbuf *e) MUST_CHECK;
 
 /* ---- book_news.c ----------------------------------------------------------------------------- */
 

@@ -42,6 +42,12 @@ void book_days_remove(struct book_days *days, int64_t day)
 	}
 }
 
+void book_recount_later(struct fault_book *book, int64_t day)
+{
+	if (day >= book->collected_day)
+		book_days_add(&book->recount, day, 0);
+}
+
 /* ---- Reading --------------------------------------------------------------------------------- */
 
 void book_begin_read(struct fault_book *book)
@@ -119,15 +125,19 @@ static int book_read_summaries(struct book_day_reading *reading, enum fault_row 
 			      TABLE_SUMMARIES, &key.parts, book_take_summary, reading, e);
 }
 
-/* Raw is the truth: what cannot be read is counted from the reports. */
-void book_warn_damaged(struct fault_book *book, int64_t day, size_t cells)
+/* Raw is the truth: what cannot be read is counted from the reports, if they are all there. */
+bool book_warn_damaged(struct fault_book *book, int64_t day, size_t cells)
 {
 	char text[FAULT_DAY_TEXT_BYTES + 1];
+	bool recounts = day >= book->collected_day;
 	fault_day_text(day, text);
 	log_warn("faults: %zu cells of the summary of %s (table summaries, tenant " SHOWN
-		 ") cannot be read; the day is counted anew from its reports",
-		 cells, text, SHOWN_OF(book->tenant));
-	book_days_add(&book->recount, day, 0);
+		 ") cannot be read; %s",
+		 cells, text, SHOWN_OF(book->tenant),
+		 recounts ? "the server recounts the day from its reports"
+			  : "they are left out, since reports of the day may have been collected");
+	book_recount_later(book, day);
+	return recounts;
 }
 
 int book_load_day(struct fault_book *book, struct task_queue *queue, int64_t day,
@@ -149,9 +159,9 @@ int book_load_day(struct fault_book *book, struct task_queue *queue, int64_t day
 		return err;
 	}
 	if (reading.damaged)
-		book_warn_damaged(book, day, reading.damaged);
+		reading.day->unreadable = !book_warn_damaged(book, day, reading.damaged);
 	else if (!reading.day->closed && fault_day_lacks_groups(reading.day))
-		book_days_add(&book->recount, day, 0);
+		book_recount_later(book, day);
 	GROW(book->days, book->day_room, book->day_count + 1);
 	book->days[book->day_count++] = *to = reading.day;
 	return 0;
@@ -166,7 +176,7 @@ int book_load_groups(struct fault_book *book, struct task_queue *queue, struct f
 	int err = book_read_summaries(&reading, FAULT_ROW_GROUPS, queue, e);
 	day->has_groups = !err;
 	if (!err && reading.damaged)
-		book_warn_damaged(book, day->day, reading.damaged);
+		day->unreadable |= !book_warn_damaged(book, day->day, reading.damaged);
 	return err;
 }
 
@@ -222,6 +232,7 @@ void book_forget(struct fault_book *book)
 		fault_day_free(book->days[--book->day_count]);
 	book->arrived_count = 0;
 	book->open.count = book->recount.count = book->clear.count = 0;
+	book->collected_day = 0;
 	fault_tenures_release(&book->tenures);
 	book->version = (struct fault_version){0, 0};
 	book->restored = book->owned = book->changed = false;

@@ -58,6 +58,8 @@ static void book_cell_put(const struct fault_book *book, uint64_t checkpoint, st
 	book_put_days(&book->open, out);
 	book_put_days(&book->recount, out);
 	book_put_days(&book->clear, out);
+	if (book->collected_day)
+		fault_put_varint(out, (uint64_t)book->collected_day);
 }
 
 int book_cell_begin(struct slice value, struct book_cell *cell)
@@ -117,6 +119,7 @@ int book_cell_take(struct fault_book *book, struct book_cell *cell)
 	book_take_days(&book->open, c);
 	book_take_days(&book->recount, c);
 	book_take_days(&book->clear, c);
+	book->collected_day = cursor_left(c) ? (int64_t)cursor_varint(c) : 0;
 	return c->bad ? ERR_DAMAGED : 0;
 }
 
@@ -223,6 +226,7 @@ static void book_note_written(struct fault_book *book, struct fault_version vers
 			book->clear.list[i].due_ms = due_ms;
 	fault_tenures_put(&book->tenures, version);
 	book->version = version;
+	book_note_collection(book, due_ms);
 }
 
 int book_begin_tenure(struct fault_book *book, struct task_queue *queue, int64_t stamp_us,

@@ -250,6 +250,16 @@ void fault_day_add(struct fault_day *day, const struct fault_arrival *arrival)
 		day_touch(day, FAULT_COLUMN_GROUPS_REST);
 }
 
+void fault_day_settle(struct fault_day *day)
+{
+	ASSERT(day->has_groups);
+	if (day->late) {
+		day->volumes.rest++;
+		day_touch(day, FAULT_COLUMN_REST);
+	}
+	day->late = day->volumes.disordered = day->groups.disordered = false;
+}
+
 /* All volumes that there are, largest first, of equal ones by name; of a closed day those that were
  * kept. At most `max`. */
 static size_t day_largest(const struct fault_day *day, struct fault_top *to, size_t max)

@@ -64,6 +64,8 @@ struct fault_day {
 	struct fault_list largest; /* of a closed day: `id` is a name */
 	struct fault_names groups;
 	bool has_groups; /* `groups` has all that is stored */
+	/* Its stored counts are damaged and cannot be made again: nothing is added to them. */
+	bool unreadable;
 	struct {
 		struct buf written; /* as it is stored */
 		struct fault_version version;
@@ -90,6 +92,9 @@ void fault_day_add(struct fault_day *day, const struct fault_arrival *arrival);
 /* Whether it has reports that were counted before there were groups. */
 bool fault_day_lacks_groups(const struct fault_day *day);
 bool fault_day_is_disordered(const struct fault_day *day);
+/* The day cannot be counted anew: what was added last stays as it was added, and of a closed day it
+ * counts as the rest. The day has its groups. */
+void fault_day_settle(struct fault_day *day);
 /* The list of the largest volumes takes the place of all of them. */
 void fault_day_close(struct fault_day *day);
 /* The counts are those of `fresh`, which is freed; cells that changed by that are to be written.

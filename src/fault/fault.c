@@ -7,6 +7,7 @@
 #include "base/hash_table.h"
 #include "base/log.h"
 #include "base/random.h"
+#include "fault/collector.h"
 #include "fault/tables.h"
 #include "lease/lease.h"
 #include "loop/job.h"
@@ -18,6 +19,8 @@ enum {
 	KEY_TRIES = 20,
 	KEY_MEMORY_BYTES = 1 << 20,
 	LINES_A_MINUTE = 3,
+	OWNER_TRIES = 20,
+	OWNER_WAIT_MS = 200,
 	LOOK_MS = 60000, /* for tenants that others have written to, and for days that are past */
 };
 
@@ -33,6 +36,7 @@ struct fault {
 	struct fault_intake *intake;
 	struct fault_projects *projects;
 	struct fault_live *live;
+	struct fault_collector *collector;
 	uint64_t seed;        /* of hashes of tenants */
 	pthread_mutex_t lock; /* guards the next */
 	struct hash_table books;
@@ -81,6 +85,11 @@ struct executor *fault_executor_of(const struct fault *fault)
 	return fault->options.executor;
 }
 
+const struct fault_collect_rules *fault_collect_rules_of(const struct fault *fault)
+{
+	return &fault->options.collect;
+}
+
 /* ---- Books ----------------------------------------------------------------------------------- */
 
 /* With the lock. NULL: there is none, and, with `add`, no room for one more. */
@@ -119,6 +128,34 @@ void fault_book_return(struct fault *fault, struct fault_book *book)
 	pthread_mutex_unlock(&fault->lock);
 	if (!stays)
 		fault_book_free(book);
+}
+
+struct fault_book **fault_copy_books(struct fault *fault, size_t *count)
+{
+	pthread_mutex_lock(&fault->lock);
+	struct fault_book **list = mem_alloc_array(fault->books.count, sizeof(struct fault_book *));
+	*count = 0;
+	for (size_t at = 0; at < fault->books.slot_count; at++) {
+		const struct fault_slot *slot = hash_table_at(&fault->books, at);
+		if (slot)
+			list[(*count)++] = slot->book;
+	}
+	pthread_mutex_unlock(&fault->lock);
+	return list;
+}
+
+int fault_wait_for_owner(struct fault_book *book, struct job *job, struct errbuf *e)
+{
+	for (int i = 0; !fault_book_is_owned(book); i++) {
+		if (i == OWNER_TRIES)
+			return errbuf_set(
+				e, ERR_RETRY,
+				"this process does not count the reports of tenant " SHOWN,
+				SHOWN_OF(fault_book_tenant(book)));
+		if (job_sleep(job, OWNER_WAIT_MS))
+			return ERR_CANCELLED;
+	}
+	return 0;
 }
 
 static void fault_on_written(void *owner, struct slice tenant)
@@ -190,15 +227,11 @@ static struct fault_owned *fault_owned_of(struct fault *fault, struct fault_book
 /* The list of books at this moment: the job looks at them without the lock, since none goes. */
 static void fault_list_books(struct fault *fault)
 {
-	pthread_mutex_lock(&fault->lock);
-	if (fault->owned_count < fault->books.count) {
-		for (size_t at = 0; at < fault->books.slot_count; at++) {
-			const struct fault_slot *slot = hash_table_at(&fault->books, at);
-			if (slot)
-				fault_owned_of(fault, slot->book);
-		}
-	}
-	pthread_mutex_unlock(&fault->lock);
+	size_t count;
+	struct fault_book **books = fault_copy_books(fault, &count);
+	for (size_t i = 0; i < count && fault->owned_count < count; i++)
+		fault_owned_of(fault, books[i]);
+	mem_free(books);
 }
 
 static void fault_say_of(struct fault *fault, const struct fault_owned *owned, int err,
@@ -290,11 +323,13 @@ void fault_start(struct fault *fault)
 			    &fault->job);
 	ASSERT(!err); /* one of the first */
 	fault_live_start(fault->live, fault->options.executor);
+	fault_collector_start(fault->collector, fault->options.executor);
 }
 
 void fault_stop(struct fault *fault)
 {
 	fault_live_stop(fault->live);
+	fault_collector_stop(fault->collector);
 	if (fault->job)
 		job_stop(fault->job);
 }
@@ -302,7 +337,7 @@ void fault_stop(struct fault *fault)
 bool fault_is_over(const struct fault *fault)
 {
 	return !fault->job && fault_live_is_over(fault->live) &&
-	       fault_intake_is_idle(fault->intake);
+	       fault_collector_is_over(fault->collector) && fault_intake_is_idle(fault->intake);
 }
 
 void fault_tick(struct fault *fault)
@@ -406,6 +441,7 @@ int fault_open(const struct fault_options *options, struct fault **to, struct er
 		.owner = fault,
 	});
 	fault->live = fault_live_new(fault);
+	fault->collector = fault_collector_new(fault, &options->collect, options->collect_every_ms);
 	fault->projects = fault_projects_new(options->store, options->clock);
 	task_queue_init(&queue);
 	int err = fault_read_key(fault, &queue, e);
@@ -425,6 +461,7 @@ void fault_close(struct fault *fault)
 		return;
 	ASSERT(fault_is_over(fault));
 	fault_live_free(fault->live);
+	fault_collector_free(fault->collector);
 	for (size_t at = 0; at < fault->books.slot_count; at++) {
 		const struct fault_slot *slot = hash_table_at(&fault->books, at);
 		if (slot)

@@ -16,6 +16,7 @@
 
 #include "fault/attachment.h"
 #include "fault/book.h"
+#include "fault/collect.h"
 #include "fault/intake.h"
 #include "fault/live.h"
 #include "fault/projects.h"
@@ -33,7 +34,9 @@ struct fault_options {
 	struct fault_masks masks;
 	int64_t skew_max_ms, write_max_ms;
 	int64_t every_ms; /* between passes */
-	uint64_t seed;    /* of writers' numbers */
+	struct fault_collect_rules collect;
+	int64_t collect_every_ms;
+	uint64_t seed; /* of writers' numbers */
 };
 
 struct fault;
@@ -60,6 +63,13 @@ struct executor *fault_executor_of(const struct fault *fault);
  * back. Any thread. */
 struct fault_book *fault_book_borrow(struct fault *fault, struct slice tenant);
 void fault_book_return(struct fault *fault, struct fault_book *book);
+/* All that there are now, of tenants that reports were taken of; the caller frees the list. None
+ * goes before the end. Any thread. */
+struct fault_book **fault_copy_books(struct fault *fault, size_t *count);
+/* Waits some seconds until this process counts the reports of a tenant: it begins some time after
+ * the first, or never, where another one does. ERR_RETRY, with a sentence; ERR_CANCELLED. */
+int fault_wait_for_owner(struct fault_book *book, struct job *job, struct errbuf *e) MUST_CHECK;
+const struct fault_collect_rules *fault_collect_rules_of(const struct fault *fault);
 
 /* ---- One report ------------------------------------------------------------------------------ */
 

@@ -205,14 +205,19 @@ static int book_groups_read_cell(struct book_groups_reading *r)
 }
 
 /* A cell of this day cannot be read. The owner will count the day from its reports, in its next
- * pass. This question begins again, and counts the day itself. */
+ * pass. This question begins again, and counts the day itself; unless some of them may be gone:
+ * then it goes on without the cell. */
 static int book_groups_look_at_damage(struct book_groups_reading *r)
 {
 	if (!r->damaged)
 		return 0;
 	pthread_mutex_lock(&r->book->lock);
-	book_warn_damaged(r->book, r->day, r->damaged);
+	bool recounts = book_warn_damaged(r->book, r->day, r->damaged);
 	pthread_mutex_unlock(&r->book->lock);
+	if (!recounts) {
+		r->damaged = 0;
+		return 0;
+	}
 	fault_book_touch(r->book);
 	return errbuf_set(r->e, ERR_RETRY,
 			  "the counts of groups of a day cannot be read; the server makes them "
@@ -347,6 +352,11 @@ static void book_groups_release(struct book_groups_reading *r)
 /* Each damaged day lets the question begin again once, since from then on it is counted. */
 static int book_groups_read(struct book_groups_reading *r)
 {
+	pthread_mutex_lock(&r->book->lock);
+	/* Reports of a day that was to be counted anew may have been collected since. */
+	if (!r->book->owned && r->book->recount.count)
+		r->book->restored = false;
+	pthread_mutex_unlock(&r->book->lock);
 	int err = book_groups_read_once(r);
 	for (int i = 0; i < RETRIES_MAX && err == ERR_RETRY;) {
 		if (!r->damaged) {

@@ -71,18 +71,26 @@ static struct seal_writer *seals_writer(struct fault_seals *seals, uint64_t writ
 	return &seals->writers[low];
 }
 
-static void seals_note(struct fault_book *book, struct fault_place place,
-		       const struct fault_run_cell *cell)
+void book_note_sealed(struct fault_book *book, struct fault_place place,
+		      const struct fault_run_cell *cell)
 {
 	struct fault_seals *seals = book->seals;
 	struct seal_writer *writer = seals_writer(seals, place.writer);
 	uint64_t next_run = (place.sequence >> FAULT_RUN_BITS) + 1;
 	writer->next_run = writer->next_run > next_run ? writer->next_run : next_run;
-	if (cell->cleared)
+	if (cell->cleared && !cell->rewritten)
 		return;
 	GROW(seals->due, seals->due_room, seals->due_count + 1);
 	seals->due[seals->due_count++] = (struct seal_due){
 		place, *cell, clock_mono_ms(book->site->clock) + STORE_QUERY_DEADLINE_MAX_MS};
+}
+
+bool book_is_due(const struct fault_book *book, struct fault_place place)
+{
+	for (size_t i = 0; i < book->seals->due_count; i++)
+		if (fault_place_equal(book->seals->due[i].place, place))
+			return true;
+	return false;
 }
 
 /* In this tenure. */
@@ -109,7 +117,7 @@ static int seals_take_run(const struct store_cell *cell, void *owner)
 		seals_pass_over(book, place, "its cell of table report_runs cannot be read");
 		return 0;
 	}
-	seals_note(book, place, &run);
+	book_note_sealed(book, place, &run);
 	return 0;
 }
 
@@ -142,8 +150,9 @@ static size_t seals_list(struct fault_book *book, struct seal_run **to)
 		const struct book_writer *writer = &positions->writers[i];
 		uint64_t run = seals_writer(book->seals, writer->writer)->next_run;
 		if (run < writer->whole_runs)
-			list[count++] = (struct seal_run){{writer->writer, run << FAULT_RUN_BITS},
-							  writer->ended};
+			list[count++] =
+				(struct seal_run){.place = {writer->writer, run << FAULT_RUN_BITS},
+						  .ended = writer->ended};
 	}
 	*to = list;
 	return count;
@@ -157,7 +166,7 @@ static int seals_seal_run(struct fault_book *book, struct task_queue *queue,
 	e->text[0] = 0;
 	int err = seal_run(book, queue, run, until_ms, &cell, e);
 	if (!err) {
-		seals_note(book, run->place, &cell);
+		book_note_sealed(book, run->place, &cell);
 		stat_add(STAT_fault_runs_sealed, 1);
 		stat_add(STAT_fault_reports_sealed, cell.reports);
 		stat_add(STAT_fault_sealed_bytes, cell.bytes);
@@ -191,23 +200,8 @@ static int seals_seal(struct fault_book *book, struct task_queue *queue, int64_t
 	return err;
 }
 
-/* Sends a write under a stamp, unless filling it in ended with an error, and frees it. Stamp and
- * sending are within the owner's time. */
-static int seals_send(struct fault_book *book, struct task_queue *queue, int64_t until_ms,
-		      int64_t stamp_us, struct store_write *write, int err, struct errbuf *e)
-{
-	bool late = clock_wall_ms(book->site->clock) >= until_ms || stamp_us / 1000 >= until_ms;
-	if (!err && !late)
-		err = store_write_wait(write, queue);
-	if (err)
-		errbuf_set(e, err, "%s", write->error.text[0] ? write->error.text : err_text(err));
-	else if (late)
-		err = errbuf_set(e, ERR_TIMEOUT, "the time of this owner is over");
-	store_write_free(write);
-	return err;
-}
-
-/* The arrivals go, and then the cell of the run says so. */
+/* The arrivals go, and then the cell of the run says so. Those of a run that was sealed again are
+ * gone. */
 static int seals_clear_one(struct fault_book *book, struct task_queue *queue, int64_t until_ms,
 			   struct seal_due *due, struct errbuf *e)
 {
@@ -215,18 +209,21 @@ static int seals_clear_one(struct fault_book *book, struct task_queue *queue, in
 	struct buf value;
 	int64_t stamp_us = store_stamp(book->site->store);
 	struct store_write *write = store_write_new(book->site->store, WRITE_MAX_BYTES);
+	bool gone = due->cell.rewritten;
 	due->cell.cleared = true;
+	due->cell.rewritten = false;
 	buf_init(&value, CELL_MAX_BYTES);
 	fault_run_cell_encode(&due->cell, &value);
 	fault_arrivals_key(&key, book->tenant, due->place);
 	fault_runs_key(&runs_key, book->tenant);
 	fault_runs_column(&column, due->place);
-	int err = store_row_delete(write, TABLE_REPORT_ARRIVALS, &key.parts, stamp_us);
+	int err = gone ? 0 : store_row_delete(write, TABLE_REPORT_ARRIVALS, &key.parts, stamp_us);
 	store_write_next_stage(write);
 	err = err ? err
 		  : store_cell_put(write, TABLE_REPORT_RUNS, &runs_key.parts, &column.parts,
 				   buf_slice(&value), stamp_us, 0);
-	err = seals_send(book, queue, until_ms, stamp_us, write, err, e);
+	err = seal_send_write(book, queue, until_ms, stamp_us, write, err, e);
+	due->cell.rewritten = gone && err;
 	buf_release(&value);
 	return err;
 }
@@ -265,10 +262,11 @@ static int seals_delete_part(struct fault_book *book, struct task_queue *queue, 
 	fault_arrivals_key(&key, book->tenant, due->place);
 	int err = store_cell_delete(write, TABLE_REPORT_SEGMENTS, &key.parts, &column->parts,
 				    stamp_us);
-	return seals_send(book, queue, until_ms, stamp_us, write, err, e);
+	return seal_send_write(book, queue, until_ms, stamp_us, write, err, e);
 }
 
-/* Segments of the same run that were not finished, or whose owner lost: nobody reads them. */
+/* Segments of the same run that were before it, that were not finished, or whose owner lost: nobody
+ * reads them. */
 static int seals_delete_others(struct fault_book *book, struct task_queue *queue, int64_t until_ms,
 			       int64_t stamp_us, const struct seal_due *due, struct errbuf *e)
 {
@@ -297,22 +295,6 @@ static int seals_delete_others(struct fault_book *book, struct task_queue *queue
 	return err == ERR_NOT_FOUND ? 0 : err;
 }
 
-/* Reads all that is to be in the place of the arrivals. */
-static int seals_read_back(struct fault_book *book, struct task_queue *queue,
-			   const struct seal_due *due, struct errbuf *e)
-{
-	const struct fault_sealed_site from = {book->site, book->tenant, queue};
-	struct fault_run *run = fault_run_new(due->place, &due->cell);
-	struct buf bodies;
-	buf_init(&bodies, FAULT_BODY_MAX_BYTES);
-	int err = fault_run_read_directory(&from, run, e);
-	for (size_t b = 0; b < run->segment.block_count && !err; b++)
-		err = fault_run_read_block(&from, run, b, &bodies, e);
-	buf_release(&bodies);
-	fault_run_free(run);
-	return err;
-}
-
 /* The arrivals are what counts again. stamp_us: from before the segment was read. */
 static int seals_unseal(struct fault_book *book, struct task_queue *queue, int64_t until_ms,
 			int64_t stamp_us, const struct seal_due *due, struct errbuf *e)
@@ -322,18 +304,23 @@ static int seals_unseal(struct fault_book *book, struct task_queue *queue, int64
 	fault_runs_key(&key, book->tenant);
 	fault_runs_column(&column, due->place);
 	int err = store_cell_delete(write, TABLE_REPORT_RUNS, &key.parts, &column.parts, stamp_us);
-	return seals_send(book, queue, until_ms, stamp_us, write, err, e);
+	return seal_send_write(book, queue, until_ms, stamp_us, write, err, e);
 }
 
 static int seals_clear_whole(struct fault_book *book, struct task_queue *queue, int64_t until_ms,
 			     struct seal_due *due, struct errbuf *e)
 {
 	int64_t stamp_us = store_stamp(book->site->store);
-	int err = seals_read_back(book, queue, due, e);
+	int err = seal_read_back(book, queue, due->place, &due->cell, e);
+	bool damaged = err == ERR_DAMAGED || err == ERR_VERSION || err == ERR_LIMIT;
+	if (damaged && due->cell.rewritten) {
+		seals_pass_over(book, due->place, e->text); /* nothing of it goes */
+		return 0;
+	}
 	if (!err) {
-		err = seals_clear_one(book, queue, until_ms, due, e);
-		err = err ? err : seals_delete_others(book, queue, until_ms, stamp_us, due, e);
-	} else if (err == ERR_DAMAGED || err == ERR_VERSION || err == ERR_LIMIT) {
+		err = seals_delete_others(book, queue, until_ms, stamp_us, due, e);
+		err = err ? err : seals_clear_one(book, queue, until_ms, due, e);
+	} else if (damaged) {
 		seals_pass_over(book, due->place, e->text);
 		return seals_unseal(book, queue, until_ms, stamp_us, due, e);
 	}
@@ -366,7 +353,7 @@ int fault_book_seal(struct fault_book *book, struct task_queue *queue, int64_t u
 		    struct errbuf *e)
 {
 	int64_t busy_ms = clock_mono_ms(book->site->clock) + BUSY_MS;
-	bool more = false;
+	bool more = false, collects = false;
 	pthread_mutex_lock(&book->lock);
 	uint64_t tenure = book->owned ? book->version.tenure : 0;
 	pthread_mutex_unlock(&book->lock);
@@ -374,12 +361,16 @@ int fault_book_seal(struct fault_book *book, struct task_queue *queue, int64_t u
 		return 0;
 	int err = seals_read(book, queue, tenure, e);
 	err = err ? err : seals_clear(book, queue, until_ms, busy_ms, &more, e);
+	/* Half of the time, so that what comes is sealed all the same. */
+	err = err || more
+		      ? err
+		      : book_collect(book, queue, until_ms, busy_ms - BUSY_MS / 2, &collects, e);
 	while (!err && clock_mono_ms(book->site->clock) < busy_ms) {
 		err = seals_seal(book, queue, until_ms, busy_ms, &more, e);
 		if (!more)
 			break;
 	}
-	if (more && !err)
+	if ((more || collects) && !err)
 		fault_book_touch(book); /* the rest after the next pass */
 	return err;
 }

@@ -1,6 +1,7 @@
 /* One run is sealed. What is made is a function of its arrivals, which never change; its stamp was
  * taken before they were read. So a run that two owners seal is sealed, by the one or the other,
- * and a segment whose cells were not all written is there for nobody.
+ * and a segment whose cells were not all written is there for nobody. A run of which some reports
+ * go is sealed again from its segment.
  *
  * Bodies are read block by block, so a run of any size takes the memory of one block. */
 #include "fault/seal_run.h"
@@ -30,8 +31,8 @@ struct seal_work {
 	struct task_queue *queue;
 	struct errbuf *e;
 	int64_t stamp_us, until_ms;
+	const struct seal_run *run;
 	struct fault_place place;
-	bool ended;
 	struct fault_run_cell cell; /* to be */
 	struct arena arena;         /* of the facts */
 	struct fault_sealed *reports;
@@ -42,9 +43,40 @@ struct seal_work {
 	size_t written;      /* bytes of the values in the write */
 	size_t filter_bytes; /* of all so far */
 	struct buf bodies, packed, filters;
+	struct buf from_bodies; /* of the block `from_block` of the segment that was */
+	size_t from_block;
 	struct words_set words;
 	struct arena words_arena;
 };
+
+int seal_send_write(struct fault_book *book, struct task_queue *queue, int64_t until_ms,
+		    int64_t stamp_us, struct store_write *write, int err, struct errbuf *e)
+{
+	bool late = clock_wall_ms(book->site->clock) >= until_ms || stamp_us / 1000 >= until_ms;
+	if (!err && !late)
+		err = store_write_wait(write, queue);
+	if (err)
+		errbuf_set(e, err, "%s", write->error.text[0] ? write->error.text : err_text(err));
+	else if (late)
+		err = errbuf_set(e, ERR_TIMEOUT, "the time of this owner is over");
+	store_write_free(write);
+	return err;
+}
+
+int seal_read_back(struct fault_book *book, struct task_queue *queue, struct fault_place place,
+		   const struct fault_run_cell *cell, struct errbuf *e)
+{
+	const struct fault_sealed_site from = {book->site, book->tenant, queue};
+	struct fault_run *run = fault_run_new(place, cell);
+	struct buf bodies;
+	buf_init(&bodies, FAULT_BODY_MAX_BYTES);
+	int err = fault_run_read_directory(&from, run, e);
+	for (size_t b = 0; b < run->segment.block_count && !err; b++)
+		err = fault_run_read_block(&from, run, b, &bodies, e);
+	buf_release(&bodies);
+	fault_run_free(run);
+	return err;
+}
 
 static int seal_send(struct seal_work *s)
 {
@@ -114,8 +146,7 @@ static int seal_check(const struct seal_work *s)
 	return 0;
 }
 
-/* The facts of all reports, and in which order they go. ERR_DAMAGED: an arrival cannot be read. */
-static int seal_plan(struct seal_work *s)
+static int seal_take_arrivals(struct seal_work *s)
 {
 	struct fault_parts key;
 	fault_arrivals_key(&key, s->book->tenant, s->place);
@@ -124,9 +155,28 @@ static int seal_plan(struct seal_work *s)
 			       TABLE_REPORT_ARRIVALS, &key.parts, seal_take_arrival, s, s->e);
 	if (err)
 		return err;
-	if (s->cells < FAULT_RUN_REPORTS && !s->ended)
+	if (s->cells < FAULT_RUN_REPORTS && !s->run->ended)
 		return errbuf_set(s->e, ERR_DAMAGED, "some of them are not there");
-	err = seal_check(s);
+	return 0;
+}
+
+static void seal_take_rest(struct seal_work *s)
+{
+	const struct fault_segment *from = &s->run->from->segment;
+	for (size_t i = 0; i < from->count; i++)
+		if (!s->run->gone[i])
+			s->reports[s->count++] = from->reports[i];
+}
+
+/* The facts of all reports, and in which order they go. ERR_DAMAGED: an arrival cannot be read. */
+static int seal_plan(struct seal_work *s)
+{
+	int err = 0;
+	if (s->run->from)
+		seal_take_rest(s);
+	else
+		err = seal_take_arrivals(s);
+	err = err ? err : seal_check(s);
 	if (err)
 		return err;
 	fault_segment_plan(&s->segment, s->reports, s->count);
@@ -183,6 +233,29 @@ static int seal_read_bodies(struct seal_work *s, const struct fault_block *block
 	return err;
 }
 
+/* One report of a block, of the segment that was. */
+static int seal_copy_body(struct seal_work *s, const struct fault_block *block, uint32_t *at)
+{
+	const struct fault_sealed_site site = {s->book->site, s->book->tenant, s->queue};
+	const struct fault_segment *from = &s->run->from->segment;
+	const struct fault_sealed *report =
+		&s->segment.reports[s->segment.order[block->first + *at]];
+	const struct fault_sealed *was = &from->reports[fault_segment_find(from, report->sequence)];
+	int err = 0;
+	if (s->from_block != was->block)
+		err = fault_run_read_block(&site, s->run->from, was->block, &s->from_bodies, s->e);
+	if (err)
+		return err;
+	s->from_block = was->block;
+	struct slice body = fault_sealed_body(was, &s->from_bodies);
+	err = buf_append(&s->bodies, body.data, body.len);
+	if (!err)
+		fault_search_add_words(&s->words, &s->words_arena, &report->arrival,
+				       fault_sealed_body(report, &s->bodies));
+	++*at;
+	return err;
+}
+
 static int seal_flush_filters(struct seal_work *s, uint64_t first, uint64_t count)
 {
 	struct buf value;
@@ -206,7 +279,8 @@ static int seal_block(struct seal_work *s, size_t number)
 	buf_clear(&s->packed);
 	words_set_clear(&s->words);
 	for (uint32_t at = 0; at < block->count && !err;)
-		err = seal_read_bodies(s, block, &at);
+		err = s->run->from ? seal_copy_body(s, block, &at)
+				   : seal_read_bodies(s, block, &at);
 	if (err)
 		return err;
 	fault_pack(buf_slice(&s->bodies), &s->packed);
@@ -273,7 +347,18 @@ static int seal_do(struct seal_work *s)
 	err = err ? err : seal_blocks(s);
 	err = err ? err : seal_put_directory(s);
 	err = err ? err : seal_send(s);
+	if (!err && s->run->from)
+		err = seal_read_back(s->book, s->queue, s->place, &s->cell, s->e);
 	return err ? err : seal_put_cell(s);
+}
+
+/* By what was, and what goes of it. */
+static uint64_t seal_name_of_rest(const struct seal_run *run)
+{
+	if (!run->from)
+		return 0;
+	return hash64((const char *)run->gone, run->from->segment.count * sizeof(*run->gone),
+		      run->from->cell.name);
 }
 
 static void seal_init(struct seal_work *s, struct fault_book *book, struct task_queue *queue,
@@ -286,17 +371,21 @@ static void seal_init(struct seal_work *s, struct fault_book *book, struct task_
 		.e = e,
 		.stamp_us = store_stamp(book->site->store),
 		.until_ms = until_ms,
+		.run = run,
 		.place = run->place,
-		.ended = run->ended,
+		.from_block = SIZE_MAX,
 	};
-	/* A process that seals a run again writes the same cells again. */
-	s->cell.name = hash64(holder.data, holder.len, run->place.writer ^ run->place.sequence);
+	/* A process that tries again writes the same cells again. */
+	s->cell.name = hash64(holder.data, holder.len,
+			      run->place.writer ^ run->place.sequence ^ seal_name_of_rest(run));
+	s->cell.cleared = s->cell.rewritten = run->from != NULL;
 	arena_init(&s->arena, FACTS_MAX_BYTES);
 	s->reports = mem_alloc_array(FAULT_RUN_REPORTS + 1, sizeof(*s->reports));
 	s->read = store_read_new(book->site->store, READ_MAX_BYTES);
 	s->write = store_write_new(book->site->store, WRITE_MAX_BYTES);
 	buf_init(&s->bodies, FAULT_BODY_MAX_BYTES);
 	buf_init(&s->packed, 2 * FAULT_BODY_MAX_BYTES);
+	buf_init(&s->from_bodies, FAULT_BODY_MAX_BYTES);
 	buf_init(&s->filters, 2 * STORE_VALUE_MAX_BYTES);
 	words_set_init(&s->words);
 	arena_init(&s->words_arena, WORDS_MAX_BYTES);
@@ -311,6 +400,7 @@ static void seal_release(struct seal_work *s)
 	store_write_free(s->write);
 	buf_release(&s->bodies);
 	buf_release(&s->packed);
+	buf_release(&s->from_bodies);
 	buf_release(&s->filters);
 	words_set_release(&s->words);
 	arena_release(&s->words_arena);

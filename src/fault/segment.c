@@ -7,6 +7,7 @@
 enum {
 	SEGMENT_VERSION = 1,
 	RUN_VERSION = 1,
+	RUN_REWRITTEN = 2,
 	ARENA_MAX_BYTES = 3 * FAULT_DIRECTORY_MAX_BYTES,
 };
 
@@ -424,7 +425,7 @@ int fault_filters_take(struct slice bytes, uint64_t blocks, uint64_t *next, stru
 void fault_run_cell_encode(const struct fault_run_cell *cell, struct buf *out)
 {
 	buf_append_char(out, RUN_VERSION);
-	buf_append_char(out, cell->cleared);
+	buf_append_char(out, cell->rewritten ? RUN_REWRITTEN : cell->cleared);
 	buf_append(out, &cell->name, 8);
 	fault_put_varint(out, cell->chunks);
 	fault_put_varint(out, cell->blocks);
@@ -440,7 +441,9 @@ int fault_run_cell_decode(struct slice bytes, struct fault_run_cell *cell)
 	uint8_t version = cursor_u8(&c);
 	if (!c.bad && version != RUN_VERSION)
 		return ERR_VERSION;
-	cell->cleared = cursor_u8(&c) != 0;
+	uint8_t state = cursor_u8(&c);
+	cell->cleared = state != 0;
+	cell->rewritten = state == RUN_REWRITTEN;
 	cell->name = cursor_u64(&c);
 	cell->chunks = cursor_varint(&c);
 	cell->blocks = cursor_varint(&c);

@@ -67,6 +67,7 @@ int fault_filters_take(struct slice bytes, uint64_t blocks, uint64_t *next, stru
 /* A cell of `report_runs`. */
 struct fault_run_cell {
 	bool cleared;    /* the arrivals are gone */
+	bool rewritten;  /* cleared, and earlier segments of the run are to go */
 	uint64_t name;   /* of the segment, among those that were made of this run */
 	uint64_t chunks; /* of the directory */
 	uint64_t blocks;

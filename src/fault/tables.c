@@ -2,7 +2,7 @@
 
 #include "fault/put.h"
 
-enum { SHARD_BITS = 12, WRITER_VERSION = 1 };
+enum { WRITER_VERSION = 1 };
 
 static const struct slice tables_date = SLICE("date");
 /* The least text above `date`. */
@@ -66,7 +66,11 @@ void fault_runs_column(struct fault_parts *to, struct fault_place place)
 
 void fault_oops_key(struct fault_parts *to, struct slice tenant, struct slice id)
 {
-	uint64_t shard = hash64(id.data, id.len, 0) & ((1 << SHARD_BITS) - 1);
+	fault_oops_shard_key(to, tenant, hash64(id.data, id.len, 0) & (FAULT_OOPS_SHARDS - 1));
+}
+
+void fault_oops_shard_key(struct fault_parts *to, struct slice tenant, uint64_t shard)
+{
 	to->parts = (struct store_parts){{tenant, tables_number(to->numbers[0], shard)}};
 }
 

@@ -29,7 +29,9 @@ void fault_segments_column(struct fault_parts *to, uint64_t name, enum fault_seg
 void fault_runs_key(struct fault_parts *to, struct slice tenant);
 /* The run of this place. */
 void fault_runs_column(struct fault_parts *to, struct fault_place place);
+enum { FAULT_OOPS_SHARDS = 1 << 12 };
 void fault_oops_key(struct fault_parts *to, struct slice tenant, struct slice id);
+void fault_oops_shard_key(struct fault_parts *to, struct slice tenant, uint64_t shard);
 /* Of an arrival; the first and, with `after`, the one after the last that an id may have. */
 void fault_oops_column(struct fault_parts *to, struct slice id, struct fault_place place);
 void fault_oops_bound(struct fault_parts *to, struct slice id, bool after);

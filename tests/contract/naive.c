@@ -766,9 +766,13 @@ static int naive_write_submit(struct store_write *write)
 	int refused = naive->refuse_writes ? naive->refuse_writes_err : 0;
 	if (refused)
 		naive->refuse_writes--;
-	else if (naive->fail_writes && naive->fail_writes--)
+	else if (naive->fail_writes && naive->good_writes-- == 0) {
+		naive->good_writes = 0;
+		naive->fail_writes--;
+		if (naive->keep_failed)
+			(void)apply_stages(naive, write);
 		write->err = naive->fail_writes_err;
-	else
+	} else
 		write->err = apply_stages(naive, write);
 	pthread_mutex_unlock(&naive->lock);
 	if (refused)
@@ -885,8 +889,21 @@ void naive_refuse_writes(struct store *store, int err, unsigned times)
 
 void naive_fail_writes(struct store *store, int err, unsigned times)
 {
+	naive_fail_writes_after(store, 0, err, times);
+}
+
+void naive_fail_writes_after(struct store *store, unsigned good, int err, unsigned times)
+{
+	naive_of(store)->keep_failed = false;
+	naive_of(store)->good_writes = good;
 	naive_of(store)->fail_writes_err = err;
 	naive_of(store)->fail_writes = times;
+}
+
+void naive_lose_outcomes(struct store *store, unsigned good, unsigned times)
+{
+	naive_fail_writes_after(store, good, ERR_UNKNOWN, times);
+	naive_of(store)->keep_failed = true;
 }
 
 void naive_refuse_reads(struct store *store, int err, unsigned times)

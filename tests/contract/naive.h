@@ -22,6 +22,10 @@ void naive_settle(struct store *store);
 void naive_refuse_writes(struct store *store, int err, unsigned times);
 /* The next `times` batches complete with `err`, and nothing of them is kept. */
 void naive_fail_writes(struct store *store, int err, unsigned times);
+/* The same behind so many that complete as ever. */
+void naive_fail_writes_after(struct store *store, unsigned good, int err, unsigned times);
+/* Likewise they complete with ERR_UNKNOWN, and all of them is kept. */
+void naive_lose_outcomes(struct store *store, unsigned good, unsigned times);
 void naive_refuse_reads(struct store *store, int err, unsigned times);
 /* Reads of samples and cells that came without a deadline. */
 uint64_t naive_endless_reads(struct store *store);

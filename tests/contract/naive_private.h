@@ -79,7 +79,8 @@ struct naive {
 	struct naive_table tables[TABLE_COUNT];
 	int64_t last_stamp_us;
 	int refuse_writes_err, fail_writes_err, refuse_reads_err;
-	unsigned refuse_writes, fail_writes, refuse_reads;
+	unsigned refuse_writes, good_writes, fail_writes, refuse_reads;
+	bool keep_failed;
 	uint64_t endless_reads;
 	uint64_t damaged; /* handle, 0: none */
 	/* Handles live on when their series is forgotten, and what is appended brings it back. */

@@ -18,15 +18,16 @@ HOOK = build_folder() / "tests" / "fault" / "clock_hook.so"
 
 
 class ClockServer(Server):
-    """A server whose clocks can be set: `set_wall`, and `pass_time` for all of them."""
+    """A server whose clocks can be set: `set_wall`, `pass_time` as while the machine sleeps, and
+    `pass_awake` for all of them."""
 
     def __init__(self, folder, config):
         super().__init__(folder, config)
         path = self.folder / "clock"
-        path.write_bytes(bytes(8))
+        path.write_bytes(bytes(16))
         with open(path, "r+b") as file:
-            self.offsets = mmap.mmap(file.fileno(), 8)
-        self.wall_s = self.passed_s = 0
+            self.offsets = mmap.mmap(file.fileno(), 16)
+        self.wall_s = self.passed_s = self.awake_s = 0
 
     def spawn(self):
         env = {**os.environ, "LD_PRELOAD": str(HOOK), "CLOCK_HOOK": str(self.folder / "clock")}
@@ -35,7 +36,8 @@ class ClockServer(Server):
                                             stderr=log, env=env)
 
     def _store(self):
-        self.offsets[:] = struct.pack("=ii", self.wall_s, self.passed_s)
+        self.offsets[8:] = struct.pack("=q", self.awake_s)
+        self.offsets[:8] = struct.pack("=ii", self.wall_s, self.passed_s)
 
     def set_wall(self, seconds):
         self.wall_s = seconds
@@ -45,6 +47,11 @@ class ClockServer(Server):
         self.wall_s += seconds
         self.passed_s += seconds
         self._store()
+
+    def pass_awake(self, seconds):
+        self.close()  # no connection is kept for so long
+        self.awake_s += seconds
+        self.pass_time(seconds)
 
     def is_doubted(self):
         return self.metric("granary_store_clock_doubted") == 1

@@ -281,6 +281,7 @@ REQUESTS = {
                                "/oops/days/today/oops?limit=7", "/oops/days/yesterday",
                                "/oops/days/today/report", "/oops/days/today/report?format=html"),
     "POST /oops/days/…": get("/oops/days/today/recount"),
+    "POST /oops/gc": any_of("/oops/gc?before=1h-ago", "/oops/gc?bytes=1&dryRun=true"),
     "GET /query": any_of("/query?q=SHOW%20DATABASES", "/query?q=CREATE%20DATABASE%20{n}"),
     "POST /query": get("/query?q=SHOW%20DATABASES"),
     "GET /ping": any_of("/ping", "/ping?verbose=true"),

@@ -38,11 +38,11 @@ static bool run_seeds(struct run *run, uint64_t first, uint64_t last)
 		fflush(stdout);
 	}
 	printf("faults: seeds %llu..%llu, %zu steps each, %llu reports, %llu of them sealed, %llu "
-	       "answers, %llu of them exact: %llu are wrong\n",
+	       "collected, %llu answers, %llu of them exact: %llu are wrong\n",
 	       (unsigned long long)first, (unsigned long long)last, run->steps,
 	       (unsigned long long)run->arrivals, (unsigned long long)run->sealed,
-	       (unsigned long long)run->answers, (unsigned long long)run->exact,
-	       (unsigned long long)run->wrong);
+	       (unsigned long long)run->gone, (unsigned long long)run->answers,
+	       (unsigned long long)run->exact, (unsigned long long)run->wrong);
 	return !run->wrong;
 }
 

@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "contract/far.h"
+#include "fault/collect.h"
 #include "fault/groups.h"
 #include "fault/intake.h"
 #include "lease/lease.h"
@@ -48,6 +49,7 @@ enum {
 	UNSETTLED_MAX_MS = 85000000,
 	WRITE_LEAST_BYTES = 6000, /* of a write of a book: any of its cells fits */
 	RESTS_MAX = 30000,        /* rounds until all is at rest */
+	KEEP_MS = 2 * DAY_MS,     /* then a report may be collected */
 };
 #define BEGIN_DAY INT64_C(19000)
 
@@ -178,6 +180,7 @@ struct arrival {
 	struct fault_order order;
 	size_t look;   /* the first that saw it */
 	bool attached; /* a file came with it */
+	bool gone;     /* it was collected; it counts all the same */
 };
 
 struct model {
@@ -227,6 +230,10 @@ struct model {
 	size_t pass_of[TENANTS];     /* the number of the last that ended well */
 	size_t watch;                /* for so many steps it is looked at more often */
 	bool faulty, rests, seals;
+	bool collects;
+	bool late[TENANTS]; /* a report turned up in a day of which some may be gone */
+	size_t newest;      /* reports of a group that no collection takes */
+	uint64_t gone;
 
 	uint64_t answers, exact; /* that were compared, and those with nothing between */
 	char failure[512];
@@ -286,7 +293,7 @@ struct slice body_of(unsigned id, char to[BODY_BYTES]);
 struct run {
 	size_t steps;
 	bool trace;
-	uint64_t answers, exact, arrivals, sealed, wrong; /* seen; and seeds */
+	uint64_t answers, exact, arrivals, sealed, gone, wrong; /* seen; and seeds */
 };
 
 /* Whether the seed goes well; if not, `how` says what is wrong. */
@@ -347,6 +354,9 @@ bool check_landed(struct model *m);
 bool check_rest(struct model *m);
 /* When that has lasted: rows of volumes are gone. */
 bool check_cleared(struct model *m);
+/* Whether the day may have one that could not be counted in its place: the day cannot be counted
+ * anew. */
+bool is_late(struct model *m, unsigned tenant, int64_t day);
 int64_t day_of(int64_t date_us);
 size_t hour_of(int64_t date_us);
 

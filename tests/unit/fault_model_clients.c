@@ -67,7 +67,7 @@ static unsigned some_id(struct model *m)
 	unsigned newest = m->next_id;
 	if (chance(m, m->reuse))
 		return newest - (unsigned)pick(m, newest < m->ids ? newest + 1 : m->ids);
-	if (chance(m, 3))
+	if (!m->collects && chance(m, 3))
 		return (unsigned)pick(m, newest + 1);
 	if (newest + 1 < IDS_MAX)
 		m->next_id++;

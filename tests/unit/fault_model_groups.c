@@ -176,7 +176,7 @@ bool check_groups(struct model *m, const struct answer *a, const char *whose)
 		 (long long)(a->day - BEGIN_DAY));
 	m->answers++;
 	m->exact += exact;
-	if (!exact)
+	if (!exact || is_late(m, a->tenant, a->what == ASKED_GROUPS ? a->day : m->first_day))
 		return check_most(m, a, of);
 	return a->what == ASKED_GROUPS ? check_all(m, a, of) : check_history(m, a, of);
 }

@@ -56,6 +56,22 @@ static int take_leases(struct process *p, struct task_queue *queue)
 	return err ? err : sessions_look(&p->sessions, p->session, queue);
 }
 
+static void collect(struct process *p, struct task_queue *queue, unsigned tenant)
+{
+	struct model *m = p->model;
+	const struct fault_collect_rules rules = {.keep_us = KEEP_MS * INT64_C(1000),
+						  .newest = m->newest};
+	struct fault_plan *plan;
+	struct errbuf e = {""};
+	int err = fault_plan_new(p->books[tenant], queue, &rules, 0, &plan, &e);
+	uint64_t reports = err ? 0 : fault_plan_view(plan).reports;
+	bool taken = reports && !fault_book_collect(p->books[tenant], plan, &e);
+	trace(m, "%s: plans for %s, error %d, %llu reports, %s", p->name, tenant_names[tenant].data,
+	      err, (unsigned long long)reports, taken ? "taken" : e.text);
+	if (!err && !taken)
+		fault_plan_free(plan);
+}
+
 static void do_pass(struct process *p, struct task_queue *queue, unsigned tenant)
 {
 	struct model *m = p->model;
@@ -73,6 +89,8 @@ static void do_pass(struct process *p, struct task_queue *queue, unsigned tenant
 		trace(m, "%s: seals of %s, error %d %s", p->name, tenant_names[tenant].data, err,
 		      err ? e.text : "");
 	}
+	if (!err && m->collects && chance(m, m->rests ? 20 : 4))
+		collect(p, queue, tenant);
 	if (err && (m->rests || err == ERR_DAMAGED || err == ERR_INVALID || err == ERR_VERSION) &&
 	    err != ERR_RETRY && err != ERR_TIMEOUT)
 		differ(m, "a pass of %s ends with error %d: %s", p->name, err, e.text);

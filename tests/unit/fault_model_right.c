@@ -24,6 +24,19 @@ static int compare_arrivals(const void *one, const void *other)
 								   : 0;
 }
 
+static bool is_in_list(const struct model *m, const struct arrival *arrival);
+
+/* Whether reports of the day may be collected. */
+static bool may_be_collected(struct model *m, int64_t day)
+{
+	return m->collects && day * DAY_MS + KEEP_MS <= now_ms(m) + SKEW_MS;
+}
+
+bool is_late(struct model *m, unsigned tenant, int64_t day)
+{
+	return m->late[tenant] && may_be_collected(m, day);
+}
+
 struct looking {
 	struct model *m;
 	const struct store_row *row;
@@ -31,14 +44,27 @@ struct looking {
 	size_t count, room;
 };
 
-static void see(struct looking *l, const struct fault_arrival *read, uint64_t writer,
-		uint64_t sequence)
+static struct arrival *add_arrival(struct looking *l)
 {
 	if (l->count == l->room) {
 		l->room = l->room ? 2 * l->room : 256;
 		l->list = mem_resize_array(l->list, l->room, sizeof(*l->list));
 	}
-	l->list[l->count++] = (struct arrival){
+	return &l->list[l->count++];
+}
+
+static void add_gone(struct looking *l, const struct arrival *arrival)
+{
+	struct arrival *gone = add_arrival(l);
+	l->m->gone += !arrival->gone;
+	*gone = *arrival;
+	gone->gone = true;
+}
+
+static void see(struct looking *l, const struct fault_arrival *read, uint64_t writer,
+		uint64_t sequence)
+{
+	*add_arrival(l) = (struct arrival){
 		.tenant = slice_equal(l->row->key.part[0], tenant_names[1]),
 		.id = id_of(read->id),
 		.content = (unsigned)read->digest.low,
@@ -124,18 +150,41 @@ static void leave_one_of_each(struct looking *l)
 	l->count = kept;
 }
 
-/* What was there is there still. */
+/* Whether a report is old, none of the first and the newest of its group, and in no list. */
+static bool may_go(struct model *m, const struct arrival *gone)
+{
+	size_t before = 0, after = 0;
+	for (size_t i = 0; i < m->arrival_count; i++) {
+		const struct arrival *a = &m->arrivals[i];
+		if (a->tenant != gone->tenant || a->content % GROUPS != gone->content % GROUPS)
+			continue;
+		before += fault_order_compare(&a->order, &gone->order) < 0;
+		after += fault_order_compare(&a->order, &gone->order) > 0;
+	}
+	return m->collects && before && after >= m->newest &&
+	       gone->order.date_us / 1000 + KEEP_MS <= now_ms(m) + SKEW_MS && !is_in_list(m, gone);
+}
+
+/* What was there is there still, unless it may have gone. */
 static bool take_looks(struct model *m, struct looking *l)
 {
-	size_t at = 0;
+	size_t at = 0, count = l->count;
 	for (size_t i = 0; i < m->arrival_count; i++) {
-		while (at < l->count && compare_arrivals(&l->list[at], &m->arrivals[i]) < 0)
+		while (at < count && compare_arrivals(&l->list[at], &m->arrivals[i]) < 0)
 			at++;
-		if (at == l->count || compare_arrivals(&l->list[at], &m->arrivals[i]) != 0)
+		bool there = at < count && compare_arrivals(&l->list[at], &m->arrivals[i]) == 0;
+		if (there && m->arrivals[i].gone)
+			return differ(m, "report id%u had gone, and is back", m->arrivals[i].id);
+		if (there)
+			l->list[at].look = m->arrivals[i].look;
+		else if (m->arrivals[i].gone || may_go(m, &m->arrivals[i]))
+			add_gone(l, &m->arrivals[i]);
+		else
 			return differ(m, "report id%u, which had landed, has gone",
 				      m->arrivals[i].id);
-		l->list[at].look = m->arrivals[i].look;
 	}
+	if (l->count > count)
+		qsort(l->list, l->count, sizeof(*l->list), compare_arrivals);
 	return true;
 }
 
@@ -195,6 +244,8 @@ bool look(struct model *m)
 			right = differ(m, "a report has landed that nobody sent");
 		else if (a->attached && a->look == m->looks)
 			right = check_file(m, a);
+		if (a->look == m->looks && may_be_collected(m, day_of(a->order.date_us)))
+			m->late[a->tenant] = true;
 	}
 	for (; m->acks_seen < m->ack_count && right; m->acks_seen++)
 		right = check_ack(m, &m->acks[m->acks_seen]);
@@ -301,6 +352,22 @@ static void recount(const struct model *m, unsigned tenant, int64_t day, bool cl
 	mem_free(seen);
 }
 
+/* Whether a list of its day, which is over, has it. */
+static bool is_in_list(const struct model *m, const struct arrival *arrival)
+{
+	struct summary *s = mem_alloc(sizeof(*s));
+	char id[24];
+	bool found = false;
+	snprintf(id, sizeof(id), "id%u", arrival->id);
+	recount(m, arrival->tenant, day_of(arrival->order.date_us), true, s);
+	for (size_t i = 0; i < s->longest.count; i++)
+		found = found || strcmp(s->longest.list[i].text, id) == 0;
+	for (size_t i = 0; i < s->most.count; i++)
+		found = found || strcmp(s->most.list[i].text, id) == 0;
+	mem_free(s);
+	return found;
+}
+
 /* ---- Summaries ------------------------------------------------------------------------------- */
 
 static void print_tops(char to[200], const struct top *list, size_t count)
@@ -337,14 +404,15 @@ static bool same_tops(struct model *m, const char *whose, const char *what,
 	return same || differ(m, "%s: %s are%s, not%s", whose, what, got, want);
 }
 
-static bool same_summary(struct model *m, const char *whose, const struct fault_day_view *view,
-			 const struct summary *s)
+static bool same_summary(struct model *m, const char *whose, unsigned tenant,
+			 const struct fault_day_view *view, const struct summary *s)
 {
-	if (view->total != s->total || view->rest != s->rest)
+	bool volumes = !is_late(m, tenant, view->day);
+	if (view->total != s->total || (volumes && view->rest != s->rest))
 		return differ(m, "%s: total %llu and rest %llu, not %llu and %llu", whose,
 			      (unsigned long long)view->total, (unsigned long long)view->rest,
 			      (unsigned long long)s->total, (unsigned long long)s->rest);
-	if (view->names != s->largest.count)
+	if (volumes && view->names != s->largest.count)
 		return differ(m, "%s: %zu names, not %zu", whose, view->names, s->largest.count);
 	for (size_t h = 0; h < HOURS; h++) {
 		if (view->hours[h] != s->hours[h])
@@ -354,7 +422,7 @@ static bool same_summary(struct model *m, const char *whose, const struct fault_
 	}
 	return same_tops(m, whose, "the longest", &view->longest, &s->longest) &&
 	       same_tops(m, whose, "those with most statements", &view->most, &s->most) &&
-	       same_tops(m, whose, "the volumes", &view->largest, &s->largest);
+	       (!volumes || same_tops(m, whose, "the volumes", &view->largest, &s->largest));
 }
 
 /* A day is closed when nothing more can come of it by the clock of who closes it. */
@@ -473,7 +541,7 @@ static bool check_view(struct model *m, struct answer *a, const char *whose)
 	snprintf(of, sizeof(of), "%s of %s, day %lld%s", whose, tenant_names[a->tenant].data,
 		 (long long)(a->day - BEGIN_DAY), exact ? "" : " among writes");
 	recount(m, a->tenant, a->day, a->view->closed, s);
-	bool right = exact ? same_summary(m, of, a->view, s) : check_bounds(m, a, of);
+	bool right = exact ? same_summary(m, of, a->tenant, a->view, s) : check_bounds(m, a, of);
 	m->answers++;
 	m->exact += exact;
 	mem_free(s);
@@ -520,7 +588,7 @@ static bool check_listed(struct model *m, const struct answer *a, const char *wh
 		const struct arrival *arrival = &m->arrivals[i];
 		if (arrival->tenant != a->tenant || arrival->id != id)
 			continue;
-		may_miss = may_miss || !fits(a, arrival);
+		may_miss = may_miss || !fits(a, arrival) || arrival->gone;
 		found = found || (listed && fits(a, arrival) && listed_is_right(listed, arrival) &&
 				  fault_order_compare(&listed->order, &arrival->order) == 0);
 		settled = arrival->look <= a->look;
@@ -541,7 +609,7 @@ static bool check_before_end(struct model *m, const struct answer *a, const char
 		if (arrival->tenant != a->tenant || seen[arrival->id])
 			continue;
 		seen[arrival->id] = true;
-		if (fits(a, arrival) && a->count &&
+		if (fits(a, arrival) && a->count && !arrival->gone &&
 		    fault_order_compare(&arrival->order, &a->list[a->count - 1].order) > 0 &&
 		    !find_listed(a, arrival->id))
 			right = differ(m, "%s: id%u is passed over", whose, arrival->id);
@@ -659,7 +727,7 @@ static bool check_news(struct model *m, const struct answer *a, const char *whos
 	}
 	for (size_t i = 0; i < m->arrival_count && !watch->missed; i++) {
 		const struct arrival *arrival = &m->arrivals[i];
-		if (arrival->tenant == a->tenant && arrival->look <= a->look &&
+		if (arrival->tenant == a->tenant && arrival->look <= a->look && !arrival->gone &&
 		    !is_watched(watch, arrival->id))
 			return differ(m, "%s: id%u is not told", whose, arrival->id);
 	}

@@ -323,6 +323,15 @@ static void choose_clients(struct model *m)
 	for (size_t i = 0; i < CLIENTS; i++)
 		m->clients[i].model = m;
 	m->seals = chance(m, 70);
+	m->collects = m->seals && chance(m, 40);
+	m->newest = 1 + pick(m, 2);
+	if (!m->collects)
+		return;
+	/* An id that is gone may come again: then it is another report. */
+	m->reuse = 0;
+	m->nights = 1 + (unsigned)pick(m, 40);
+	if (!m->far)
+		m->disturbs = 0;
 }
 
 static void begin(struct model *m, uint64_t seed, const struct run *run)
@@ -388,6 +397,7 @@ bool run_seed(struct run *run, uint64_t seed, char *how, size_t how_bytes)
 	run->exact += m->exact;
 	run->arrivals += m->arrival_count;
 	run->sealed += m->sealed;
+	run->gone += m->gone;
 	run->wrong += !right;
 	end(m);
 	mem_free(m);

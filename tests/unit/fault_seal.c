@@ -1,98 +1,9 @@
 /* Sealing, by one process on the naive store, with runs of four reports. */
-#include "fault_harness.h"
-
-#include <stdio.h>
+#include "fault_sealed_harness.h"
 
 #include "base/log.h"
 #include "base/stats.h"
-#include "fault/pack.h"
 #include "fault/sealed.h"
-
-enum { MINUTES_5_US = 300000000, IDS_BYTES = 400 };
-
-static const struct fault_list_filter all = {
-	.from_us = INT64_MIN, .to_us = INT64_MAX, .after = {.date_us = INT64_MAX}};
-
-/* Reports 00, 01 ... of three groups; the text of each is its id and "words". Returns the date of
- * the last. */
-static int64_t report(struct harness *h, unsigned first, unsigned count)
-{
-	static const char *const groups[] = {"b", "a", "c"};
-	int64_t date_us = 0;
-	for (unsigned i = first; i < first + count; i++) {
-		char id[8], body[64];
-		struct buf packed;
-		snprintf(id, sizeof(id), "%02u", i);
-		snprintf(body, sizeof(body), "{\"value\":\"words w%02u\"}", i);
-		buf_init(&packed, 1000);
-		struct fault_item item = harness_item(id, body);
-		item.dictionary = fault_pack(slice_of(body), &packed);
-		item.packed = buf_slice(&packed);
-		item.facts.texts[FAULT_GROUP] = slice_of(groups[i % 3]);
-		harness_submit(h, &item, 1);
-		assert_int_equal(item.outcome, FAULT_TAKEN);
-		date_us = item.date_us;
-		buf_release(&packed);
-	}
-	return date_us;
-}
-
-static void seal(struct harness *h)
-{
-	struct errbuf e = {""};
-	harness_pass(h);
-	assert_int_equal(fault_book_seal(h->book, &h->queue, INT64_MAX, &e), 0);
-}
-
-static int count_row(UNUSED const struct store_row *row, void *owner)
-{
-	(*(size_t *)owner)++;
-	return 0;
-}
-
-static size_t rows(struct harness *h, enum table table)
-{
-	struct errbuf e;
-	size_t count = 0;
-	assert_int_equal(store_rows_wait(h->store, &h->queue, clock_wall_ms(&h->clock.clock), table,
-					 count_row, &count, &e),
-			 0);
-	return count;
-}
-
-struct listed {
-	char ids[IDS_BYTES];
-};
-
-static bool list_one(void *owner, const struct fault_listed *listed)
-{
-	struct listed *l = owner;
-	size_t at = strlen(l->ids);
-	snprintf(l->ids + at, sizeof(l->ids) - at, "%.*s ", (int)listed->id.len, listed->id.data);
-	return true;
-}
-
-/* By whoever knows nothing but what is stored. */
-static void check_list(struct harness *h, struct fault_list_filter filter, const char *search,
-		       const char *ids)
-{
-	struct errbuf e = {""};
-	struct arena arena;
-	struct words_query query;
-	struct listed listed = {""};
-	struct fault_order reached;
-	struct fault_book *book = fault_book_new(&h->site, TEXT("t"));
-	arena_init(&arena, 1 << 20);
-	if (search) {
-		assert_int_equal(words_query_parse(slice_of(search), &arena, &query, &e), 0);
-		filter.search = &query;
-	}
-	assert_int_equal(fault_book_list(book, &h->queue, &filter, list_one, &listed, &reached, &e),
-			 0);
-	assert_string_equal(listed.ids, ids);
-	arena_release(&arena);
-	fault_book_free(book);
-}
 
 static void check_ten(struct harness *h, int64_t sixth_us)
 {
@@ -183,17 +94,6 @@ static int take_writer(const struct store_row *row, void *owner)
 	return 0;
 }
 
-static void put(struct harness *h, enum table table, const struct fault_parts *key,
-		const struct fault_parts *column, struct slice value)
-{
-	struct store_write *write = store_write_new(h->store, 1 << 20);
-	assert_int_equal(store_cell_put(write, table, &key->parts, &column->parts, value,
-					store_stamp(h->store), 0),
-			 0);
-	assert_int_equal(store_write_wait(write, &h->queue), 0);
-	store_write_free(write);
-}
-
 static struct fault_place place_of(struct harness *h, uint64_t sequence)
 {
 	struct errbuf e;
@@ -216,7 +116,7 @@ static void a_run_with_an_arrival_that_cannot_be_read_stays(UNUSED void **state)
 	const struct fault_place place = place_of(&h, 2);
 	fault_arrivals_key(&key, TEXT("t"), place);
 	fault_arrivals_column(&column, place.sequence);
-	put(&h, TABLE_REPORT_ARRIVALS, &key, &column, TEXT("x"));
+	put_cell(&h, TABLE_REPORT_ARRIVALS, &key, &column, TEXT("x"));
 	seal(&h);
 	assert_int_equal(rows(&h, TABLE_REPORT_SEGMENTS), 1);
 	clock_virtual_advance(&h.clock, MINUTES_5_US);
@@ -249,7 +149,7 @@ static void a_segment_that_was_not_finished_goes_with_the_arrivals(UNUSED void *
 	fault_arrivals_key(&key, TEXT("t"), place_of(&h, 0));
 	for (uint64_t number = 0; number < 5; number++) {
 		fault_segments_column(&column, number % 2, FAULT_SEGMENT_BLOCK, number);
-		put(&h, TABLE_REPORT_SEGMENTS, &key, &column, TEXT("left"));
+		put_cell(&h, TABLE_REPORT_SEGMENTS, &key, &column, TEXT("left"));
 	}
 	clock_virtual_advance(&h.clock, MINUTES_5_US);
 	seal(&h);
@@ -278,7 +178,7 @@ static void damage(struct harness *h, enum fault_segment_part part)
 			 0);
 	fault_arrivals_key(&key, TEXT("t"), place_of(h, 0));
 	fault_segments_column(&column, run.name, part, 0);
-	put(h, TABLE_REPORT_SEGMENTS, &key, &column, TEXT("\x01\x01\x10noise"));
+	put_cell(h, TABLE_REPORT_SEGMENTS, &key, &column, TEXT("\x01\x01\x10noise"));
 }
 
 /* The first run is damaged. Its first block has reports 01 and 00, its second 03 and 02. A search
@@ -315,7 +215,7 @@ static void what_is_damaged_of_a_run_is_left_out(UNUSED void **state)
 	check_ten(&h, sixth_us);
 	fault_runs_key(&key, TEXT("t"));
 	fault_runs_column(&column, place_of(&h, 0));
-	put(&h, TABLE_REPORT_RUNS, &key, &column, TEXT("\x01"));
+	put_cell(&h, TABLE_REPORT_RUNS, &key, &column, TEXT("\x01"));
 	check_ten(&h, sixth_us);
 	log_set_level(LOG_INFO);
 	harness_close(&h);

@@ -13,8 +13,6 @@ enum {
 	DAYS_LIMIT_MAX = FAULT_LIST_MAX,
 	DAYS_ANSWER_MAX_BYTES = 32 << 20,
 	DAYS_ARENA_MAX_BYTES = 64 << 10,
-	DAYS_OWNER_TRIES = 20,
-	DAYS_OWNER_WAIT_MS = 200,
 	DAY_MINUTES = 24 * 60,
 };
 #define MINUTE_US INT64_C(60000000)
@@ -111,16 +109,10 @@ static void days_put_view(struct days_call *call, const struct fault_day_view *v
 	json_write_object_end(json);
 }
 
-/* It is the owner's to do so. A process becomes that some time after the first report, or never,
- * where another one is. */
 static int days_recount(struct days_call *call, struct fault_book *book)
 {
-	int err = fault_book_recount(book, call->day, &call->call.error);
-	for (int i = 0; i < DAYS_OWNER_TRIES && err == ERR_INVALID; i++) {
-		if (job_sleep(call->call.job, DAYS_OWNER_WAIT_MS))
-			return ERR_CANCELLED;
-		err = fault_book_recount(book, call->day, &call->call.error);
-	}
+	int err = fault_wait_for_owner(book, call->call.job, &call->call.error);
+	err = err ? err : fault_book_recount(book, call->day, &call->call.error);
 	return err == ERR_INVALID ? ERR_RETRY : err;
 }
 

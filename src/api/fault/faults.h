@@ -86,6 +86,11 @@ extern const struct param faults_groups_params[], faults_group_params[], faults_
  * "reports":N,"rest":N}, ...]}. */
 extern const struct http_handler faults_day;
 extern const struct param faults_day_params[];
+/* POST /oops/gc: {"dry_run":false,"reports":N,"bytes":N,"runs":N,"all_reports":N,"all_bytes":N}:
+ * reports that go, by its parameters or by the options; `bytes` is about. They go within some
+ * minutes of the answer. 409: an earlier collection is not done yet. */
+extern const struct http_handler faults_gc;
+extern const struct param faults_gc_params[];
 /* POST /oops/days/DAY/recount: the same of the day, counted anew. */
 extern const struct http_handler faults_recount;
 extern const struct param faults_recount_params[];

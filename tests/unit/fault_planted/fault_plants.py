@@ -53,9 +53,9 @@ PLANTS = {
          "\t       (PLANTED(sequence) ? order->place.sequence < first->place.sequence\n"
          "\t\t\t\t   : fault_order_compare(order, first) < 0);")]),
     "not_recounted": ("a day stays though another arrival than the one it counted was first", [
-        (F + "book_count.c", "\t\tbook_days_add(&book->recount, fault_day_of(first.date_us), 0);",
+        (F + "book_count.c", "\t\tbook_recount_later(book, fault_day_of(first.date_us));",
          "\t\tif (!PLANTED(not_recounted))\n"
-         "\t\t\tbook_days_add(&book->recount, fault_day_of(first.date_us), 0);")]),
+         "\t\t\tbook_recount_later(book, fault_day_of(first.date_us));")]),
     "disordered": ("names beyond the largest number are counted in any order", [
         (F + "names.c", "names->disordered |= date_us <= names->latest_first_us;",
          "names->disordered |=\n\t\t\t!PLANTED(disordered) && date_us <= "
@@ -173,7 +173,24 @@ PLANTS = {
         (F + "book.c", "err = err ? err : book_load_groups(book, queue, day, e);",
          "if (PLANTED(groups_stay))\n\t\t\tday->has_groups = true;\n"
          "\t\terr = err ? err : book_load_groups(book, queue, day, e);")]),
+    "gone_listed": ("reports in the lists of days are collected", [
+        (F + "collect_plan.c", "making->day_is_whole && !hash_table_find(&making->listed, id) &&",
+         "making->day_is_whole &&\n\t    (PLANTED(gone_listed) || "
+         "!hash_table_find(&making->listed, id)) &&")]),
+    "gone_newest": ("the newest reports of a group are collected", [
+        (F + "collect_plan.c", "group->seen <= making->rules->newest ||",
+         "(!PLANTED(gone_newest) && group->seen <= making->rules->newest) ||")]),
+    "gone_early": ("reports go as soon as the checkpoint says from which days", [
+        (F + "collect.c", "\t\tplan->due_ms = due_ms;",
+         "\t\tplan->due_ms = PLANTED(gone_early) ? 0 : due_ms;")]),
+    "gone_recounted": ("a day is counted anew though reports of it are gone", [
+        (F + "book_count.c",
+         "\tif (fault_day_is_disordered(day) && day->day < book->collected_day)",
+         "\tif (!PLANTED(gone_recounted) && fault_day_is_disordered(day) &&\n"
+         "\t    day->day < book->collected_day)"),
+        (F + "book_read.c", "\tif (day >= book->collected_day)\n",
+         "\tif (PLANTED(gone_recounted) || day >= book->collected_day)\n")]),
 }
 
 SOON = {"stamp_late", "book_early", "not_entered", "file_late", "arrivals_early",
-        "run_lost", "filtered"}
+        "run_lost", "filtered", "gone_listed"}

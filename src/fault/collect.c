@@ -1,0 +1,359 @@
+/* A plan is carried out by the owner of the tenant, run by run. Before the first run the checkpoint
+ * has from which days reports go; between it and the first run lies the longest query.
+ *
+ * What is done to a run can be done again: entries that are gone are passed over, and the segment
+ * without the reports has a name that follows from that of the one before it. */
+#include "base/log.h"
+#include "base/stats.h"
+#include "fault/collect_plan.h"
+#include "fault/seal_run.h"
+#include "store/wait.h"
+
+enum {
+	LISTINGS_ARENA_MAX_BYTES = 64 << 20,
+	DELETES_MAX = 500, /* of one write, and those of one report more */
+	WRITE_MAX_BYTES = 4 << 20,
+	READ_MAX_BYTES = 1 << 20,
+};
+
+/* ---- Handing over ---------------------------------------------------------------------------- */
+
+int fault_book_collect(struct fault_book *book, struct fault_plan *plan, struct errbuf *e)
+{
+	int err = 0;
+	ASSERT(plan->due_ms == BOOK_NOT_DUE);
+	pthread_mutex_lock(&book->lock);
+	if (!book->owned)
+		err = errbuf_set(e, ERR_INVALID,
+				 "this process does not count the reports of tenant " SHOWN,
+				 SHOWN_OF(book->tenant));
+	else if (book->plan)
+		err = errbuf_set(e, ERR_EXISTS,
+				 "a collection of tenant " SHOWN " is at work already",
+				 SHOWN_OF(book->tenant));
+	if (!err) {
+		plan->tenure = book->version.tenure;
+		book->plan = plan;
+	}
+	pthread_mutex_unlock(&book->lock);
+	if (!err)
+		fault_book_touch(book);
+	return err;
+}
+
+void book_begin_collection(struct fault_book *book)
+{
+	struct fault_plan *plan = book->plan;
+	if (!plan || plan->tenure != book->version.tenure || plan->due_ms != BOOK_NOT_DUE ||
+	    book->recount.count)
+		return;
+	book->collected_day = larger_of(book->collected_day, plan->view.newest_day + 1);
+	book->changed = true;
+}
+
+void book_note_recounted(struct fault_book *book, int64_t day)
+{
+	if (book->plan && day <= book->plan->view.newest_day)
+		book->plan->tenure = 0;
+}
+
+void book_note_collection(struct fault_book *book, int64_t due_ms)
+{
+	struct fault_plan *plan = book->plan;
+	if (plan && plan->tenure == book->version.tenure && plan->due_ms == BOOK_NOT_DUE &&
+	    book->collected_day > plan->view.newest_day)
+		plan->due_ms = due_ms;
+}
+
+/* ---- A run ----------------------------------------------------------------------------------- */
+
+struct collect_work {
+	struct fault_book *book;
+	struct task_queue *queue;
+	struct errbuf *e;
+	int64_t until_ms, stamp_us;
+	struct fault_sealed_site site;
+	const struct hash_table *bugs;
+	const struct collect_plan_run *planned;
+	struct fault_run *run;
+	bool *gone; /* of each report of the segment */
+	size_t count;
+};
+
+/* The run as it is now. ERR_NOT_FOUND: it is not the one that was planned for. One that was sealed
+ * again by a write of which nobody knew is noted. */
+static int collect_find_run(struct collect_work *w, struct fault_run_cell *cell)
+{
+	struct fault_run_question question;
+	struct store_read *read = store_read_new(w->book->site->store, READ_MAX_BYTES);
+	read->now_ms = clock_wall_ms(w->book->site->clock);
+	fault_run_ask(&question, read, w->book->tenant, w->planned->place);
+	int err = store_read_wait(read, w->queue);
+	if (err)
+		errbuf_set(w->e, err, "%s", store_read_sentence(read, err));
+	err = err ? err : fault_run_answer(&question, cell);
+	bool due = book_is_due(w->book, w->planned->place);
+	if (!err && cell->rewritten && !due)
+		book_note_sealed(w->book, w->planned->place, cell);
+	if (!err && (due || !cell->cleared || cell->rewritten || cell->name != w->planned->name))
+		err = ERR_NOT_FOUND;
+	store_read_free(read);
+	return err;
+}
+
+static void collect_choose(struct collect_work *w)
+{
+	const struct fault_segment *segment = &w->run->segment;
+	for (size_t i = 0; i < segment->count; i++) {
+		struct slice group = segment->reports[i].arrival.facts.texts[FAULT_GROUP];
+		w->gone[i] = collect_plan_has(w->planned, segment->reports[i].sequence) &&
+			     !hash_table_find(w->bugs, collect_group_hash(group));
+	}
+}
+
+/* The name of an attribute begins so. It may also stand within a text: then the report stays, too.
+ */
+static bool collect_has_bug(struct slice body)
+{
+	static const char name[] = "\"bug.";
+	return memmem(body.data, body.len, name, sizeof(name) - 1) != NULL;
+}
+
+static int collect_keep_bugs_of(struct collect_work *w, size_t number, struct buf *bodies)
+{
+	const struct fault_segment *segment = &w->run->segment;
+	const struct fault_block *block = &segment->blocks[number];
+	const uint32_t *places = &segment->order[block->first];
+	bool any = false;
+	for (uint32_t i = 0; i < block->count; i++)
+		any = any || w->gone[places[i]];
+	int err = any ? fault_run_read_block(&w->site, w->run, number, bodies, w->e) : 0;
+	for (uint32_t i = 0; i < block->count && any && !err; i++) {
+		const struct fault_sealed *report = &segment->reports[places[i]];
+		if (w->gone[places[i]] && collect_has_bug(fault_sealed_body(report, bodies)))
+			w->gone[places[i]] = false;
+	}
+	return err;
+}
+
+static int collect_keep_bugs(struct collect_work *w)
+{
+	struct buf bodies;
+	int err = 0;
+	buf_init(&bodies, FAULT_BODY_MAX_BYTES);
+	for (size_t b = 0; b < w->run->segment.block_count && !err; b++)
+		err = collect_keep_bugs_of(w, b, &bodies);
+	buf_release(&bodies);
+	return err;
+}
+
+/* Where an id has several arrivals, which of them counts depends on all of them. */
+static int collect_keep_several(struct collect_work *w)
+{
+	const struct fault_segment *segment = &w->run->segment;
+	struct slice *ids = mem_alloc_array(segment->count, sizeof(*ids));
+	size_t *places = mem_alloc_array(segment->count, sizeof(*places)), count = 0;
+	struct book_listings *listings = mem_alloc_array(segment->count, sizeof(*listings));
+	struct arena arena;
+	arena_init(&arena, LISTINGS_ARENA_MAX_BYTES);
+	for (size_t i = 0; i < segment->count; i++) {
+		if (!w->gone[i])
+			continue;
+		places[count] = i;
+		ids[count++] = segment->reports[i].arrival.id;
+	}
+	int err = count ? book_read_listings(w->book, w->queue, ids, count, &arena, listings, w->e)
+			: 0;
+	for (size_t i = 0; i < count && !err; i++)
+		w->gone[places[i]] = listings[i].count <= 1;
+	arena_release(&arena);
+	mem_free(listings);
+	mem_free(places);
+	mem_free(ids);
+	return err;
+}
+
+static int collect_delete_entry(struct collect_work *w, const struct fault_sealed *report,
+				struct store_write *write, size_t *count)
+{
+	struct fault_parts key, column;
+	struct slice id = report->arrival.id;
+	const struct fault_place place = {w->run->place.writer, report->sequence};
+	fault_oops_key(&key, w->book->tenant, id);
+	fault_oops_column(&column, id, place);
+	++*count;
+	return store_cell_delete(write, TABLE_OOPS, &key.parts, &column.parts, w->stamp_us);
+}
+
+static int collect_delete_files(struct collect_work *w, const struct fault_sealed *report,
+				struct store_write *write, size_t *count)
+{
+	static const enum fault_attachment_part parts[] = {FAULT_ATTACHMENT_HEAD,
+							   FAULT_ATTACHMENT_CONTENT};
+	int64_t files = smaller_of(report->arrival.facts.attachments, FAULT_ATTACHMENTS_MAX);
+	struct fault_parts key, column;
+	int err = 0;
+	fault_arrivals_key(&key, w->book->tenant, w->run->place);
+	for (int64_t n = 0; n < files && !err; n++) {
+		for (size_t p = 0; p < ARRAY_LEN(parts) && !err; p++, ++*count) {
+			fault_attachments_column(&column, report->sequence, parts[p], (uint64_t)n);
+			err = store_cell_delete(write, TABLE_REPORT_ATTACHMENTS, &key.parts,
+						&column.parts, w->stamp_us);
+		}
+	}
+	return err;
+}
+
+typedef int collect_deleting(struct collect_work *w, const struct fault_sealed *report,
+			     struct store_write *write, size_t *count);
+
+/* In writes of bounded size. */
+static int collect_delete_all(struct collect_work *w, collect_deleting *add)
+{
+	const struct fault_segment *segment = &w->run->segment;
+	int err = 0;
+	for (size_t at = 0; at < segment->count && !err;) {
+		struct store_write *write = store_write_new(w->book->site->store, WRITE_MAX_BYTES);
+		size_t count = 0;
+		for (; at < segment->count && count < DELETES_MAX && !err; at++)
+			if (w->gone[at])
+				err = add(w, &segment->reports[at], write, &count);
+		err = seal_send_write(w->book, w->queue, w->until_ms, w->stamp_us, write, err,
+				      w->e);
+	}
+	return err;
+}
+
+/* First what points to a report, then what it points to. */
+static int collect_delete(struct collect_work *w)
+{
+	int err = collect_delete_all(w, collect_delete_entry);
+	return err ? err : collect_delete_all(w, collect_delete_files);
+}
+
+static size_t collect_count(const struct collect_work *w)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < w->run->segment.count; i++)
+		count += w->gone[i];
+	return count;
+}
+
+static int collect_read_run(struct collect_work *w, const struct fault_run_cell *cell)
+{
+	w->run = fault_run_new(w->planned->place, cell);
+	int err = fault_run_read_directory(&w->site, w->run, w->e);
+	if (err)
+		return err;
+	w->gone = mem_zalloc(w->run->segment.count + 1);
+	collect_choose(w);
+	if (!collect_plan_is_enough(collect_count(w), w->run->segment.count))
+		return 0;
+	err = collect_keep_bugs(w);
+	err = err ? err : collect_keep_several(w);
+	w->count = err ? 0 : collect_count(w);
+	return err;
+}
+
+/* *cell: of the run without them; *count: how many went, 0: it stays as it is. */
+static int collect_run(struct collect_work *w, struct fault_run_cell *cell, size_t *count)
+{
+	int err = collect_find_run(w, cell);
+	err = err ? err : collect_read_run(w, cell);
+	bool goes = !err && collect_plan_is_enough(w->count, w->run->segment.count);
+	*count = goes ? w->count : 0;
+	if (!goes)
+		return err;
+	const struct seal_run run = {.place = w->run->place, .from = w->run, .gone = w->gone};
+	err = collect_delete(w);
+	return err ? err : seal_run(w->book, w->queue, &run, w->until_ms, cell, w->e);
+}
+
+/* ---- The plan -------------------------------------------------------------------------------- */
+
+static void collect_drop(struct fault_book *book)
+{
+	pthread_mutex_lock(&book->lock);
+	fault_plan_free(book->plan);
+	book->plan = NULL;
+	pthread_mutex_unlock(&book->lock);
+}
+
+static void collect_end(struct fault_book *book, const struct fault_plan *plan)
+{
+	if (plan->done)
+		log_info("faults: %llu reports of tenant " SHOWN " were collected",
+			 (unsigned long long)plan->done, SHOWN_OF(book->tenant));
+	collect_drop(book);
+}
+
+/* One run of the plan. */
+static int collect_step(struct fault_book *book, struct task_queue *queue, int64_t until_ms,
+			struct fault_plan *plan, const struct hash_table *bugs, struct errbuf *e)
+{
+	struct collect_plan_run *planned = &plan->runs[plan->at];
+	struct fault_run_cell cell;
+	size_t count = 0;
+	if (!planned->gone) {
+		plan->at++;
+		return 0;
+	}
+	struct collect_work w = {.book = book,
+				 .queue = queue,
+				 .e = e,
+				 .until_ms = until_ms,
+				 .stamp_us = store_stamp(book->site->store),
+				 .site = {book->site, book->tenant, queue},
+				 .bugs = bugs,
+				 .planned = planned};
+	int err = collect_run(&w, &cell, &count);
+	fault_run_free(w.run);
+	mem_free(w.gone);
+	if (clock_wall_ms(book->site->clock) >= until_ms)
+		return errbuf_set(e, ERR_TIMEOUT, "the time of this owner is over");
+	if (err == ERR_DAMAGED || err == ERR_VERSION || err == ERR_LIMIT || err == ERR_NOT_FOUND) {
+		if (err != ERR_NOT_FOUND)
+			log_warn("faults: reports stay that are to go: %s",
+				 e->text[0] ? e->text : err_text(err));
+		e->text[0] = 0;
+		err = 0;
+		count = 0;
+	}
+	if (err)
+		return err;
+	if (count)
+		book_note_sealed(book, planned->place, &cell);
+	stat_add(STAT_fault_collected, (int64_t)count);
+	plan->done += count;
+	plan->at++;
+	return 0;
+}
+
+int book_collect(struct fault_book *book, struct task_queue *queue, int64_t until_ms,
+		 int64_t busy_ms, bool *more, struct errbuf *e)
+{
+	struct hash_table bugs = {NULL, 0, 0, 0};
+	int64_t now_ms = clock_mono_ms(book->site->clock);
+	pthread_mutex_lock(&book->lock);
+	struct fault_plan *plan = book->plan;
+	bool stale = plan && (!book->owned || plan->tenure != book->version.tenure);
+	bool due = plan && plan->due_ms <= now_ms;
+	pthread_mutex_unlock(&book->lock);
+	*more = false;
+	if (stale) {
+		log_info("faults: a collection of tenant " SHOWN " ends early: the counts that it "
+			 "was planned by were made anew; the next one goes on",
+			 SHOWN_OF(book->tenant));
+		collect_drop(book);
+	}
+	if (stale || !due)
+		return 0;
+	int err = collect_read_bugs(book->site, queue, book->tenant, &bugs, e);
+	while (!err && plan->at < plan->run_count && clock_mono_ms(book->site->clock) < busy_ms)
+		err = collect_step(book, queue, until_ms, plan, &bugs, e);
+	hash_table_release(&bugs);
+	*more = plan->at < plan->run_count;
+	if (!*more && !err)
+		collect_end(book, plan);
+	return err;
+}
