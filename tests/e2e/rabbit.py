@@ -130,4 +130,5 @@ class Queue:
     def publish(self, *bodies):
         with self.rabbit.connect() as connection, connection.channel() as channel:
             for body in bodies:
-                channel.basic_publish(amqp.Message(body, delivery_mode=2), self.exchange, "")
+                channel.basic_publish(amqp.Message(body, delivery_mode=2), self.exchange, "",
+                                      mandatory=True)  # else one that no queue takes is dropped
