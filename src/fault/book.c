@@ -130,10 +130,20 @@ static int book_close_days(struct fault_book *book, struct task_queue *queue, st
 	return 0;
 }
 
-/* Writers of processes that are gone: after a day nothing of them can land any more. Where one
- * process has the store nothing lands of those that were before it. One that no checkpoint has yet
- * waits for the next: else whoever begins with that would take it for one that was counted. */
-static void book_look_at_writers(struct fault_book *book, const struct fault_owner_view *view)
+/* Its process says that nothing comes of it any more, and all of it is here. The cell that says so
+ * has a lesser stamp than the one that will say that it has ended. */
+static bool book_has_all_of(const struct book_writer *writer, int64_t stamp_us)
+{
+	return writer->closed && writer->closed_us < stamp_us && writer->next >= writer->end &&
+	       !writer->hole_count;
+}
+
+/* Writers that are closed, and those of processes that are gone: after a day nothing of them can
+ * land any more. Where one process has the store nothing lands of those that were before it. One
+ * that no checkpoint has yet waits for the next: else whoever begins with that would take it for
+ * one that was counted. */
+static void book_look_at_writers(struct fault_book *book, int64_t stamp_us,
+				 const struct fault_owner_view *view)
 {
 	int64_t now_ms = clock_mono_ms(book->site->clock);
 	bool shared = store_is_shared(book->site->store);
@@ -141,7 +151,9 @@ static void book_look_at_writers(struct fault_book *book, const struct fault_own
 		struct book_writer *writer = &book->positions.writers[i];
 		if (writer->ended || writer->ending || !writer->kept || !writer->holder)
 			continue;
-		if (!shared) {
+		if (book_has_all_of(writer, stamp_us)) {
+			writer->ending = true;
+		} else if (!shared) {
 			writer->ending = writer->began_us < book->site->started_us;
 		} else if (!view->is_dead(view->owner, slice_of(writer->holder))) {
 			writer->dead_ms = 0;
@@ -187,7 +199,7 @@ static int book_do_pass(struct fault_book *book, struct task_queue *queue, int64
 	if (err)
 		return err;
 	book_begin_collection(book);
-	book_look_at_writers(book, view);
+	book_look_at_writers(book, stamp_us, view);
 	if (book_is_dirty(book))
 		err = book_write_checkpoint(book, queue, stamp_us, view, e);
 	if (!err)

@@ -31,6 +31,9 @@ struct book_writer {
 	int64_t began_us, last_us; /* last_us: of the last arrival that is in the book; INT64_MIN */
 	char *holder;
 	bool ended; /* its cell says so: nothing comes after `end` */
+	/* The process says so; `ended` follows when the book has all of it. */
+	bool closed;
+	int64_t closed_us; /* the stamp of the cell that says so */
 	uint64_t end;
 	bool kept;           /* the last checkpoint has it */
 	uint64_t whole_runs; /* so many of its runs the last checkpoint has as a whole */

@@ -194,17 +194,20 @@ static int book_take_writer(const struct store_cell *cell, void *owner)
 	if (err)
 		return err;
 	bool known = writer && (writer->kept || writer->ended);
-	if (book->restored && read.ended && !known)
+	bool ended = read.state == FAULT_WRITER_ENDED;
+	if (book->restored && ended && !known)
 		return ERR_RETRY;
 	if (!writer) {
 		writer = book_add_writer(&book->positions, number);
-		writer->next = read.ended ? read.next : 0;
-		writer->last_us = read.ended ? read.last_us : INT64_MIN;
+		writer->next = ended ? read.next : 0;
+		writer->last_us = ended ? read.last_us : INT64_MIN;
 	}
 	if (!writer->holder)
 		writer->holder = mem_copy_text(read.holder);
 	writer->began_us = read.began_us;
-	writer->ended = read.ended;
+	writer->ended = ended;
+	writer->closed = read.state == FAULT_WRITER_CLOSED;
+	writer->closed_us = cell->stamp_us;
 	writer->end = read.next;
 	return 0;
 }

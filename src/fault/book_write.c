@@ -287,7 +287,7 @@ static int book_put_ended(struct book_writing *w, const struct book_writer *writ
 	struct fault_parts key, column;
 	struct buf value;
 	const struct fault_writer_cell cell = {
-		.ended = true,
+		.state = FAULT_WRITER_ENDED,
 		.next = writer->next,
 		.began_us = writer->began_us,
 		.last_us = writer->last_us,

@@ -15,9 +15,13 @@ enum {
 	LISTINGS_MAX = 64,
 	CLOCK_BACK_US = 1000000, /* a clock that is set back by more begins a writer */
 };
-/* A writer that wrote nothing for so long writes no more: its process may have been frozen, and
+/* What a writer received longer ago it does not say any more: its process may have been frozen, and
  * after a day others take it for dead (book.c). */
 #define IDLE_MAX_US INT64_C(43200000000)
+/* A run that is not full is not sealed before its writer is closed: one that wrote nothing for so
+ * long, or whose run was begun so long ago. */
+#define QUIET_MAX_US (IDLE_MAX_US / 2)
+#define RUN_MAX_US   FAULT_DAY_US
 
 struct intake_void {
 	uint64_t sequence;
@@ -29,8 +33,9 @@ struct intake_writer {
 	char *tenant_text;
 	struct slice tenant;
 	uint64_t writer, next;
-	int64_t last_us;
-	bool registered; /* its cell is durable */
+	int64_t began_us;        /* a stamp from before it wrote anything; 0: it did not */
+	int64_t run_us, last_us; /* when it received the first of its present run, and its last */
+	bool registered;         /* its cell is durable */
 	struct intake_void *voids;
 	size_t void_count, void_room;
 	struct store_write *void_write; /* NULL: none is under way */
@@ -38,7 +43,11 @@ struct intake_writer {
 	size_t submissions;             /* that write by it */
 	struct fault_intake *intake;
 	struct intake_writer *next_writer;
-	bool old; /* another has taken its place */
+	bool old; /* it is given no more reports */
+	/* Of an old one of which nothing is left to be written: the write that says so. */
+	struct store_write *close_write; /* NULL: none is under way */
+	int64_t close_stamp_us;          /* 0: none was sent yet */
+	bool closed;
 };
 
 struct fault_intake {
@@ -72,7 +81,7 @@ static void intake_free_writer(struct intake_writer *writer)
 bool fault_intake_is_idle(const struct fault_intake *intake)
 {
 	for (const struct intake_writer *w = intake->writers; w; w = w->next_writer)
-		if (w->void_write)
+		if (w->void_write || w->close_write)
 			return false;
 	return !intake->in_flight;
 }
@@ -103,36 +112,28 @@ static struct intake_writer *intake_begin_writer(struct fault_intake *intake, st
 	return writer;
 }
 
-/* The writer of a tenant; another one where the clock was set back, so that within one writer the
- * dates rise and are right, or where it has not written for long. */
+/* Where the clock was set back, so that within one writer the dates rise and are right; or where
+ * there may be nothing more for long, and its run is to be sealed. */
+static bool intake_is_due(const struct intake_writer *writer, int64_t now_us)
+{
+	bool begun = writer->next % FAULT_RUN_REPORTS;
+	return writer->next && (now_us < writer->last_us - CLOCK_BACK_US ||
+				now_us > writer->last_us + QUIET_MAX_US ||
+				(begun && now_us > writer->run_us + RUN_MAX_US));
+}
+
+/* The writer of a tenant. */
 static struct intake_writer *intake_writer_of(struct fault_intake *intake, struct slice tenant)
 {
 	int64_t now_us = intake->site->clock->wall_us(intake->site->clock);
 	struct intake_writer *writer = intake->writers;
 	while (writer && (writer->old || !slice_equal(writer->tenant, tenant)))
 		writer = writer->next_writer;
-	if (writer && writer->next &&
-	    (now_us < writer->last_us - CLOCK_BACK_US || now_us > writer->last_us + IDLE_MAX_US)) {
+	if (writer && intake_is_due(writer, now_us)) {
 		writer->old = true;
 		writer = NULL;
 	}
 	return writer ? writer : intake_begin_writer(intake, tenant);
-}
-
-/* Writers whose clocks went on elsewhere, when nothing of them is left to be written. */
-static void intake_drop_old(struct fault_intake *intake)
-{
-	struct intake_writer **place = &intake->writers;
-	while (*place) {
-		struct intake_writer *writer = *place;
-		if (!writer->old || writer->submissions || writer->void_count ||
-		    writer->void_write) {
-			place = &writer->next_writer;
-			continue;
-		}
-		*place = writer->next_writer;
-		intake_free_writer(writer);
-	}
 }
 
 /* ---- Voids ----------------------------------------------------------------------------------- */
@@ -389,17 +390,24 @@ static void intake_submit_again(struct fault_submission *s)
 	}
 }
 
-static int intake_put_writer(struct fault_submission *s, int64_t stamp_us)
+static int intake_put_writer(struct store_write *write, const struct intake_writer *writer,
+			     enum fault_writer_state state, int64_t stamp_us)
 {
-	const struct fault_site *site = s->intake->site;
+	const struct fault_site *site = writer->intake->site;
 	struct fault_parts key, column;
 	struct buf value;
-	const struct fault_writer_cell cell = {.began_us = stamp_us, .holder = site->holder};
+	const struct fault_writer_cell cell = {
+		.state = state,
+		.next = state ? writer->next : 0,
+		.began_us = writer->began_us,
+		.last_us = state ? writer->last_us : 0,
+		.holder = site->holder,
+	};
 	buf_init(&value, 1 << 12);
 	fault_writer_cell_encode(&cell, &value);
-	fault_writers_key(&key, s->tenant);
-	fault_writers_column(&column, s->writer->writer);
-	int err = store_cell_put(s->write, TABLE_REPORT_WRITERS, &key.parts, &column.parts,
+	fault_writers_key(&key, writer->tenant);
+	fault_writers_column(&column, writer->writer);
+	int err = store_cell_put(write, TABLE_REPORT_WRITERS, &key.parts, &column.parts,
 				 buf_slice(&value), stamp_us, 0);
 	buf_release(&value);
 	return err;
@@ -446,8 +454,10 @@ static void intake_number(struct fault_submission *s, struct fault_item *item)
 {
 	struct intake_writer *writer = s->writer;
 	int64_t now_us = s->intake->site->clock->wall_us(s->intake->site->clock);
-	item->sequence = writer->next++;
 	item->date_us = writer->last_us = larger_of(now_us, writer->last_us + 1);
+	if (writer->next % FAULT_RUN_REPORTS == 0)
+		writer->run_us = item->date_us;
+	item->sequence = writer->next++;
 }
 
 static bool intake_is_written(const struct fault_submission *s, size_t i)
@@ -455,13 +465,76 @@ static bool intake_is_written(const struct fault_submission *s, size_t i)
 	return s->items[i].outcome == FAULT_TAKEN && s->items[i].same == i;
 }
 
+/* ---- The end of a writer --------------------------------------------------------------------- */
+
+static void intake_on_closed(struct store_write *write, int err)
+{
+	struct intake_writer *writer = write->owner;
+	const struct fault_intake_options *options = &writer->intake->options;
+	writer->close_write = NULL;
+	writer->closed = !err;
+	store_write_free(write);
+	if (!err && options->written)
+		options->written(options->owner, writer->tenant);
+}
+
+/* One whose outcome is not known is sent again under its stamp, so that it never replaces what the
+ * owner made of it meanwhile. The stamp was taken when the owner could not have taken the writer
+ * for dead yet. */
+static void intake_close_writer(struct intake_writer *writer)
+{
+	const struct fault_site *site = writer->intake->site;
+	if (!writer->close_stamp_us) {
+		writer->close_stamp_us = store_stamp(site->store);
+		writer->closed = !writer->registered ||
+				 site->clock->wall_us(site->clock) > writer->last_us + IDLE_MAX_US;
+		if (writer->closed)
+			return;
+	}
+	struct store_write *write = store_write_new(site->store, WRITE_MAX_BYTES);
+	int err = intake_put_writer(write, writer, FAULT_WRITER_CLOSED, writer->close_stamp_us);
+	ASSERT(!err); /* the first of an empty write */
+	write->executor = writer->intake->executor;
+	write->done = intake_on_closed;
+	write->owner = writer;
+	writer->close_write = write;
+	if (!store_write_submit(write))
+		return;
+	writer->close_write = NULL;
+	store_write_free(write);
+}
+
+/* Old writers go when nothing of them is left to be written. */
+static void intake_drop_old(struct fault_intake *intake)
+{
+	int64_t now_us = intake->site->clock->wall_us(intake->site->clock);
+	struct intake_writer **place = &intake->writers;
+	while (*place) {
+		struct intake_writer *writer = *place;
+		writer->old = writer->old || intake_is_due(writer, now_us);
+		if (writer->old && !writer->submissions && !writer->void_count &&
+		    !writer->void_write && !writer->close_write && !writer->closed)
+			intake_close_writer(writer);
+		if (!writer->closed) {
+			place = &writer->next_writer;
+			continue;
+		}
+		*place = writer->next_writer;
+		intake_free_writer(writer);
+	}
+}
+
+/* ---- Filling a write ------------------------------------------------------------------------- */
+
 /* What has to be there before an arrival is. */
 static int intake_fill_first(struct fault_submission *s, int64_t stamp_us)
 {
 	int err = 0;
 	s->arrivals_stage = !s->writer->registered;
-	if (s->arrivals_stage)
-		err = intake_put_writer(s, stamp_us);
+	if (s->arrivals_stage) {
+		s->writer->began_us = s->writer->began_us ? s->writer->began_us : stamp_us;
+		err = intake_put_writer(s->write, s->writer, FAULT_WRITER_WRITES, stamp_us);
+	}
 	for (size_t i = 0; i < s->count; i++) {
 		const struct fault_item *item = &s->items[i];
 		if (!intake_is_written(s, i))

@@ -124,7 +124,7 @@ uint64_t fault_part_number(struct slice part)
 void fault_writer_cell_encode(const struct fault_writer_cell *cell, struct buf *out)
 {
 	buf_append_char(out, WRITER_VERSION);
-	buf_append_char(out, cell->ended);
+	buf_append_char(out, (char)cell->state);
 	fault_put_varint(out, cell->next);
 	buf_append(out, &cell->began_us, 8);
 	buf_append(out, &cell->last_us, 8);
@@ -137,12 +137,13 @@ int fault_writer_cell_decode(struct slice bytes, struct fault_writer_cell *cell)
 	uint8_t version = cursor_u8(&c);
 	if (!c.bad && version != WRITER_VERSION)
 		return ERR_VERSION;
-	cell->ended = cursor_u8(&c) != 0;
+	uint8_t state = cursor_u8(&c);
 	cell->next = cursor_varint(&c);
 	cell->began_us = (int64_t)cursor_u64(&c);
 	cell->last_us = (int64_t)cursor_u64(&c);
 	cell->holder = fault_take_text(&c, STORE_COLUMN_MAX_BYTES);
-	return c.bad ? ERR_DAMAGED : 0;
+	cell->state = (enum fault_writer_state)state;
+	return c.bad || state > FAULT_WRITER_CLOSED ? ERR_DAMAGED : 0;
 }
 
 void fault_listing_encode(const struct fault_listing *listing, uint8_t to[FAULT_LISTING_BYTES])

@@ -45,12 +45,19 @@ void fault_groups_column(struct fault_parts *to, int64_t day);
 /* A part that is a number; 0 where it is none. */
 uint64_t fault_part_number(struct slice part);
 
+/* The numbers are on disk: never renumber, only append. */
+enum fault_writer_state {
+	FAULT_WRITER_WRITES = 0,
+	FAULT_WRITER_ENDED = 1,  /* the owner says so */
+	FAULT_WRITER_CLOSED = 2, /* its process says that nothing comes of it any more */
+};
+
 /* A cell of `report_writers`. */
 struct fault_writer_cell {
-	bool ended;
-	uint64_t next;    /* of one that has ended */
+	enum fault_writer_state state;
+	uint64_t next;    /* of one that does not write any more */
 	int64_t began_us; /* when it was made */
-	int64_t last_us;  /* of one that has ended: when it received its last; INT64_MIN: nothing */
+	int64_t last_us;  /* likewise: when it received its last; INT64_MIN: nothing */
 	struct slice holder;
 };
 void fault_writer_cell_encode(const struct fault_writer_cell *cell, struct buf *out);

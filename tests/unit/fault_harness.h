@@ -13,6 +13,7 @@
 #include "contract/naive.h"
 #include "fault/book.h"
 #include "fault/intake.h"
+#include "fault/tables.h"
 #include "store/wait.h"
 
 #define TEXT(t) ((struct slice){(t), sizeof(t) - 1})
@@ -157,6 +158,17 @@ static inline void assert_top(const struct fault_list *list, size_t at, uint64_t
 	assert_int_equal(list->list[at].value, value);
 	assert_int_equal(list->list[at].id.len, strlen(id));
 	assert_memory_equal(list->list[at].id.data, id, strlen(id));
+}
+
+static inline void put_cell(struct harness *h, enum table table, const struct fault_parts *key,
+			    const struct fault_parts *column, struct slice value)
+{
+	struct store_write *write = store_write_new(h->store, 1 << 20);
+	assert_int_equal(store_cell_put(write, table, &key->parts, &column->parts, value,
+					store_stamp(h->store), 0),
+			 0);
+	assert_int_equal(store_write_wait(write, &h->queue), 0);
+	store_write_free(write);
 }
 
 #endif

@@ -302,27 +302,156 @@ static void a_clock_that_is_set_back_begins_a_writer(UNUSED void **state)
 	harness_close(&h);
 }
 
-/* Whoever owns the tenant may have taken the writer for dead. */
-static void a_writer_that_was_idle_for_half_a_day_writes_no_more(UNUSED void **state)
+/* The cells of the writers, in the order of their beginning. */
+struct writers {
+	struct fault_writer_cell list[4];
+	uint64_t numbers[4];
+	size_t count;
+};
+
+static int take_writer(const struct store_cell *cell, void *owner)
 {
-	const int64_t half_a_day_us = INT64_C(43200000000);
+	struct writers *writers = owner;
+	struct fault_writer_cell read;
+	size_t at = writers->count++;
+	assert_true(at < 4);
+	assert_int_equal(fault_writer_cell_decode(cell->value, &read), 0);
+	for (; at && writers->list[at - 1].began_us > read.began_us; at--) {
+		writers->list[at] = writers->list[at - 1];
+		writers->numbers[at] = writers->numbers[at - 1];
+	}
+	writers->list[at] = read;
+	writers->numbers[at] = fault_part_number(cell->column.part[0]);
+	return 0;
+}
+
+static struct writers writers_of(struct harness *h)
+{
+	struct writers writers = {.count = 0};
+	struct fault_parts key;
+	struct errbuf e;
+	fault_writers_key(&key, TEXT("t"));
+	assert_int_equal(store_row_wait(h->store, &h->queue, 0, TABLE_REPORT_WRITERS, &key.parts,
+					take_writer, &writers, &e),
+			 0);
+	return writers;
+}
+
+#define HOURS_US(n) ((n)*INT64_C(3600000000))
+
+static void check_closed(struct harness *h, uint64_t next, int64_t last_us)
+{
+	struct writers writers = writers_of(h);
+	assert_int_equal(writers.count, 1);
+	assert_int_equal(writers.list[0].state, FAULT_WRITER_CLOSED);
+	assert_int_equal(writers.list[0].next, next);
+	assert_int_equal(writers.list[0].last_us, last_us);
+}
+
+static void check_open(struct harness *h, size_t at, size_t count)
+{
+	struct writers writers = writers_of(h);
+	assert_int_equal(writers.count, count);
+	assert_int_equal(writers.list[at].state, FAULT_WRITER_WRITES);
+}
+
+/* So that what it wrote is sealed, though its run is not full. */
+static void a_writer_is_closed_after_six_quiet_hours(UNUSED void **state)
+{
+	struct harness h;
+	harness_open(&h);
+	int64_t last_us = harness_report(&h, "a", "c", "E", 0, 0);
+	move_clock(&h, HOURS_US(6));
+	tick(&h);
+	check_open(&h, 0, 1);
+	move_clock(&h, 1);
+	tick(&h);
+	check_closed(&h, 1, last_us);
+	tick(&h);
+	harness_report(&h, "b", "c", "E", 0, 0);
+	check_open(&h, 1, 2);
+	assert_int_equal(total_of(&h), 1); /* the second is of the next day */
+	harness_close(&h);
+}
+
+static void a_writer_is_closed_when_its_run_is_a_day_old(UNUSED void **state)
+{
+	static const char *const ids[] = {"a", "b", "c", "d"};
+	struct harness h;
+	int64_t last_us = 0;
+	harness_open(&h);
+	for (size_t i = 0; i < 4; i++) {
+		last_us = harness_report(&h, ids[i], "c", "E", 0, 0);
+		move_clock(&h, HOURS_US(6));
+		tick(&h);
+	}
+	check_open(&h, 0, 1);
+	move_clock(&h, 1);
+	tick(&h);
+	check_closed(&h, 4, last_us);
+	harness_close(&h);
+}
+
+/* One that waits for others to be sent after it is given no more: what comes goes to another. */
+static void a_writer_is_closed_when_all_of_it_is_written(UNUSED void **state)
+{
+	struct harness h;
+	harness_open(&h);
+	int64_t last_us = harness_report(&h, "a", "c", "E", 0, 0);
+	naive_fail_writes(h.store, ERR_FULL, 2);
+	assert_int_equal(outcome_of(&h, "b"), FAULT_FAILED);
+	move_clock(&h, HOURS_US(6) + 2);
+	tick(&h); /* its void is refused */
+	check_open(&h, 0, 1);
+	tick(&h); /* its void is written */
+	tick(&h);
+	check_closed(&h, 2, last_us + 1);
+	harness_close(&h);
+}
+
+/* Its process may have been frozen, and whoever owns the tenant may have said that it has ended. */
+static void a_writer_that_was_not_looked_at_for_half_a_day_is_left(UNUSED void **state)
+{
 	struct harness h;
 	harness_open(&h);
 	harness_report(&h, "a", "c", "E", 0, 0);
-	move_clock(&h, half_a_day_us);
+	move_clock(&h, HOURS_US(12) + 1);
+	tick(&h);
+	check_open(&h, 0, 1);
 	harness_report(&h, "b", "c", "E", 0, 0);
-	move_clock(&h, half_a_day_us + 1);
-	harness_report(&h, "c", "c", "E", 0, 0);
-	struct places places = places_of(&h);
-	size_t of_first = 0, of_second = 0;
-	for (size_t i = 0; i < places.count; i++) {
-		bool last = places.list[i].date_us == T0_US + 2 * half_a_day_us + 1;
-		of_first += !last && places.list[i].writer == places.list[0].writer;
-		of_second += last && places.list[i].sequence == 0;
-	}
-	assert_int_equal(places.count, 3);
-	assert_true(of_first == 2 || of_first == 0);
-	assert_int_equal(of_second, 1);
+	check_open(&h, 0, 2);
+	check_open(&h, 1, 2);
+	assert_int_equal(total_of(&h), 1); /* the second is of the next day */
+	harness_close(&h);
+}
+
+/* The first is stored, and the owner ends the writer, before it is known. */
+static void a_writer_that_was_ended_is_not_closed_again(UNUSED void **state)
+{
+	struct harness h;
+	struct fault_parts key, column;
+	struct buf value;
+	harness_open(&h);
+	harness_report(&h, "a", "c", "E", 0, 0);
+	move_clock(&h, HOURS_US(6) + 1);
+	naive_lose_outcomes(h.store, 0, 1);
+	tick(&h);
+	struct writers writers = writers_of(&h);
+	assert_int_equal(writers.list[0].state, FAULT_WRITER_CLOSED);
+	assert_int_equal(fault_intake_is_idle(h.intake), true);
+	writers.list[0].state = FAULT_WRITER_ENDED;
+	writers.list[0].holder = TEXT("h1");
+	buf_init(&value, 1000);
+	fault_writer_cell_encode(&writers.list[0], &value);
+	fault_writers_key(&key, TEXT("t"));
+	fault_writers_column(&column, writers.numbers[0]);
+	move_clock(&h, 1000);
+	put_cell(&h, TABLE_REPORT_WRITERS, &key, &column, buf_slice(&value));
+	move_clock(&h, 1000);
+	tick(&h);
+	assert_int_equal(writers_of(&h).list[0].state, FAULT_WRITER_ENDED);
+	tick(&h);
+	buf_release(&value);
 	harness_close(&h);
 }
 
@@ -337,7 +466,11 @@ int main(void)
 		cmocka_unit_test(one_id_is_taken_by_one_submission_at_a_time),
 		cmocka_unit_test(too_much_is_refused),
 		cmocka_unit_test(a_clock_that_is_set_back_begins_a_writer),
-		cmocka_unit_test(a_writer_that_was_idle_for_half_a_day_writes_no_more),
+		cmocka_unit_test(a_writer_is_closed_after_six_quiet_hours),
+		cmocka_unit_test(a_writer_is_closed_when_its_run_is_a_day_old),
+		cmocka_unit_test(a_writer_is_closed_when_all_of_it_is_written),
+		cmocka_unit_test(a_writer_that_was_not_looked_at_for_half_a_day_is_left),
+		cmocka_unit_test(a_writer_that_was_ended_is_not_closed_again),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,6 +50,7 @@ enum {
 	WRITE_LEAST_BYTES = 6000, /* of a write of a book: any of its cells fits */
 	RESTS_MAX = 30000,        /* rounds until all is at rest */
 	KEEP_MS = 2 * DAY_MS,     /* then a report may be collected */
+	QUIET_MS = DAY_MS / 4,    /* then a writer is closed (intake.c) */
 };
 #define BEGIN_DAY INT64_C(19000)
 

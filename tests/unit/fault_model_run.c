@@ -57,6 +57,18 @@ static void pass_night(struct model *m)
 	settle(m);
 }
 
+/* So many that what writes nothing is closed, and far from midnight. */
+static void pass_hours(struct model *m)
+{
+	int64_t by_ms = QUIET_MS + (int64_t)pick(m, 60000);
+	if (chance(m, 50) || m->unsettled_ms + by_ms > UNSETTLED_MAX_MS)
+		settle(m);
+	if (now_ms(m) % DAY_MS + by_ms > DAY_MS - 600000)
+		return;
+	advance(m, by_ms);
+	trace(m, "hours have passed");
+}
+
 /* ---- Steps ----------------------------------------------------------------------------------- */
 
 static struct process *some_process(struct model *m)
@@ -126,8 +138,12 @@ static void run_step(struct model *m)
 	unsigned kind = (unsigned)pick(m, 1000);
 	if (pick(m, 1000) < m->disturbs)
 		disturb(m);
-	if (pick(m, 10000) < m->nights)
-		pass_night(m);
+	if (pick(m, 10000) < m->nights) {
+		if (chance(m, 50))
+			pass_hours(m);
+		else
+			pass_night(m);
+	}
 	if (kind < 380)
 		step_some_process(m);
 	else if (kind < 700)

@@ -104,6 +104,65 @@ static struct fault_place place_of(struct harness *h, uint64_t sequence)
 	return place;
 }
 
+static uint64_t total_of(struct harness *h)
+{
+	struct fault_day_view *view = harness_day(h, T0_US / FAULT_DAY_US, false);
+	uint64_t total = view->total;
+	fault_day_view_free(view);
+	return total;
+}
+
+static void close_writers(struct harness *h)
+{
+	clock_virtual_advance(&h->clock, INT64_C(7) * 3600 * 1000000);
+	fault_intake_tick(h->intake);
+	while (task_queue_run(&h->queue))
+		;
+}
+
+/* A run that will not be full any more. Reports that come go to another writer. */
+static void the_last_run_of_a_closed_writer_is_sealed(UNUSED void **state)
+{
+	struct harness h;
+	harness_open(&h);
+	report(&h, 0, 6);
+	seal(&h);
+	assert_int_equal(rows(&h, TABLE_REPORT_SEGMENTS), 1);
+	close_writers(&h);
+	report(&h, 6, 1);
+	seal(&h);
+	assert_int_equal(rows(&h, TABLE_REPORT_SEGMENTS), 2);
+	clock_virtual_advance(&h.clock, MINUTES_5_US);
+	seal(&h);
+	assert_int_equal(rows(&h, TABLE_REPORT_ARRIVALS), 1);
+	check_list(&h, all, NULL, "06 05 04 03 02 01 00 ");
+	assert_int_equal(total_of(&h), 6);
+	harness_restart(&h);
+	seal(&h);
+	check_list(&h, all, "words", "06 05 04 03 02 01 00 ");
+	assert_int_equal(total_of(&h), 6);
+	harness_close(&h);
+}
+
+/* A writer that no checkpoint has yet: whoever begins with one takes it for counted once it has
+ * ended. */
+static void a_writer_that_is_closed_before_it_is_counted_is_counted(UNUSED void **state)
+{
+	struct harness h;
+	harness_open(&h);
+	harness_pass(&h);
+	report(&h, 0, 3);
+	close_writers(&h);
+	assert_int_equal(total_of(&h), 3);
+	seal(&h);
+	assert_int_equal(rows(&h, TABLE_REPORT_SEGMENTS), 0);
+	assert_int_equal(total_of(&h), 3);
+	seal(&h);
+	assert_int_equal(rows(&h, TABLE_REPORT_SEGMENTS), 1);
+	assert_int_equal(total_of(&h), 3);
+	harness_close(&h);
+}
+
 /* Its run stays as it is; the others are sealed. */
 static void a_run_with_an_arrival_that_cannot_be_read_stays(UNUSED void **state)
 {
@@ -241,6 +300,8 @@ int main(void)
 		cmocka_unit_test(a_search_counts_bodies_that_cannot_be_unpacked),
 		cmocka_unit_test(full_runs_are_sealed_and_then_their_arrivals_go),
 		cmocka_unit_test(a_start_goes_on_sealing),
+		cmocka_unit_test(the_last_run_of_a_closed_writer_is_sealed),
+		cmocka_unit_test(a_writer_that_is_closed_before_it_is_counted_is_counted),
 		cmocka_unit_test(a_run_with_an_arrival_that_cannot_be_read_stays),
 		cmocka_unit_test(what_is_damaged_of_a_run_is_left_out),
 		cmocka_unit_test(a_search_does_without_filters),

@@ -101,15 +101,4 @@ static inline void check_list(struct harness *h, struct fault_list_filter filter
 	fault_book_free(book);
 }
 
-static inline void put_cell(struct harness *h, enum table table, const struct fault_parts *key,
-			    const struct fault_parts *column, struct slice value)
-{
-	struct store_write *write = store_write_new(h->store, 1 << 20);
-	assert_int_equal(store_cell_put(write, table, &key->parts, &column->parts, value,
-					store_stamp(h->store), 0),
-			 0);
-	assert_int_equal(store_write_wait(write, &h->queue), 0);
-	store_write_free(write);
-}
-
 #endif

@@ -101,8 +101,8 @@ PLANTS = {
         (F + "book.c", "writer->ending || !writer->kept ||",
          "writer->ending || (!writer->kept && !PLANTED(ended_unkept)) ||")]),
     "ended_unknown": ("of a writer that is new, and has ended, all is taken to be counted", [
-        (F + "book_read.c", "\tif (book->restored && read.ended && !known)",
-         "\tif (!PLANTED(ended_unknown) && book->restored && read.ended && !known)")]),
+        (F + "book_read.c", "\tif (book->restored && ended && !known)",
+         "\tif (!PLANTED(ended_unknown) && book->restored && ended && !known)")]),
     "owned_on": ("a tenure goes on though others may have owned the tenant", [
         (F + "book.c", "\tif (clock_wall_ms(book->site->clock) >= book->until_ms)",
          "\tif (!PLANTED(owned_on) && clock_wall_ms(book->site->clock) >= book->until_ms)")]),
@@ -150,8 +150,25 @@ PLANTS = {
          "item->date_us = writer->last_us =\n\t\tPLANTED(one_writer) ? now_us : "
          "larger_of(now_us, writer->last_us + 1);")]),
     "idle": ("a writer goes on after any time", [
-        (F + "intake.c", "now_us > writer->last_us + IDLE_MAX_US)",
-         "(!PLANTED(idle) && now_us > writer->last_us + IDLE_MAX_US))")]),
+        (F + "intake.c", "now_us > writer->last_us + QUIET_MAX_US ||",
+         "(!PLANTED(idle) && now_us > writer->last_us + QUIET_MAX_US) ||"),
+        (F + "intake.c", "(begun && now_us > writer->run_us + RUN_MAX_US))",
+         "(!PLANTED(idle) && begun && now_us > writer->run_us + RUN_MAX_US))")]),
+    "closed_late": ("a process closes a writer that may have ended", [
+        (F + "intake.c", "site->clock->wall_us(site->clock) > writer->last_us + IDLE_MAX_US;",
+         "(!PLANTED(closed_late) &&\n\t\t\t\t  site->clock->wall_us(site->clock) > "
+         "writer->last_us + IDLE_MAX_US);")]),
+    "closed_again": ("a writer is closed under another stamp each time", [
+        (F + "intake.c", "FAULT_WRITER_CLOSED, writer->close_stamp_us);",
+         "FAULT_WRITER_CLOSED,\n\t\t\t\t    PLANTED(closed_again) ? store_stamp(site->store)"
+         "\n\t\t\t\t\t\t\t  : writer->close_stamp_us);")]),
+    "ended_below": ("a writer is ended under a lesser stamp than it was closed", [
+        (F + "book.c", "writer->closed_us < stamp_us &&",
+         "(PLANTED(ended_below) || writer->closed_us < stamp_us) &&")]),
+    "ended_early": ("a writer that is closed is ended though not all of it is there", [
+        (F + "book.c", "writer->next >= writer->end &&\n\t       !writer->hole_count;",
+         "((writer->next >= writer->end && !writer->hole_count) ||\n"
+         "\t\tPLANTED(ended_early));")]),
     "acked_late": ("what is done a day later is told as done", [
         (F + "intake.c", "\treturn now_us > s->numbered_us + IDLE_MAX_US;",
          "\treturn !PLANTED(acked_late) && now_us > s->numbered_us + IDLE_MAX_US;")]),
@@ -169,7 +186,7 @@ PLANTS = {
     "not_entered": ("the days on which a group has reports are not noted", [
         (F + "book_write.c", "\treturn err || !cell->enters.len ? err",
          "\treturn err || !cell->enters.len || PLANTED(not_entered) ? err")]),
-    "groups_stay": ("a closed day that is counted anew keeps groups that it has no more", [
+    "groups_stay": ("a closed day that is recounted keeps groups that it has no more", [
         (F + "book.c", "err = err ? err : book_load_groups(book, queue, day, e);",
          "if (PLANTED(groups_stay))\n\t\t\tday->has_groups = true;\n"
          "\t\terr = err ? err : book_load_groups(book, queue, day, e);")]),
@@ -183,7 +200,7 @@ PLANTS = {
     "gone_early": ("reports go as soon as the checkpoint says from which days", [
         (F + "collect.c", "\t\tplan->due_ms = due_ms;",
          "\t\tplan->due_ms = PLANTED(gone_early) ? 0 : due_ms;")]),
-    "gone_recounted": ("a day is counted anew though reports of it are gone", [
+    "gone_recounted": ("a day is recounted though reports of it are gone", [
         (F + "book_count.c",
          "\tif (fault_day_is_disordered(day) && day->day < book->collected_day)",
          "\tif (!PLANTED(gone_recounted) && fault_day_is_disordered(day) &&\n"
