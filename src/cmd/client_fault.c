@@ -22,6 +22,8 @@ struct client_fault_args {
 	const char *datedir, *state;
 	const char *before, *bytes, *newest;
 	bool dry_run;
+	const char *kind;
+	bool held_back;
 	struct command_words files;
 	struct command_words project;
 };
@@ -119,6 +121,46 @@ static void client_fault_print_list(const struct command_args *args, const struc
 static int client_fault_list(const struct command_args *args)
 {
 	return client_show_route(args, NULL, "/oops", client_fault_print_list);
+}
+
+/* ---- messages -------------------------------------------------------------------------------- */
+
+/* What a message is about: its group, or its day or hour; and how many reports or messages. */
+static void client_fault_add_message(struct text_table *table, const struct json *message)
+{
+	static const char *const counts[] = {"reports", "messages"};
+	const struct json *about = json_member(message, "group");
+	about = about ? about : json_member(message, "day");
+	client_fault_add_time(table, message, "date");
+	text_table_add_member(table, message, "kind");
+	if (about || !json_member(message, "hour"))
+		text_table_add(table, about ? about->text : SLICE(""));
+	else
+		client_fault_add_time(table, message, "hour");
+	text_table_add_member(table, message, counts[!json_member(message, counts[0])]);
+	text_table_add_member(table, message, "report");
+	text_table_add_member(table, message, "title");
+}
+
+static void client_fault_print_messages(const struct command_args *args, const struct json *root,
+					UNUSED struct arena *arena)
+{
+	static const char *const titles[] = {"date", "kind", "of", "count", "report", "title"};
+	const struct json *list = json_member(root, "messages");
+	const struct json *more = json_member(root, "more");
+	struct text_table table;
+	text_table_init(&table, ARRAY_LEN(titles), titles);
+	for (const struct json *one = list ? list->first : NULL; one; one = one->next)
+		client_fault_add_message(&table, one);
+	text_table_print(&table, args->output);
+	text_table_release(&table);
+	if (more && more->boolean)
+		terminal_complain("there are more: --until or --limit shows others");
+}
+
+static int client_fault_messages(const struct command_args *args)
+{
+	return client_show_route(args, NULL, "/oops/messages", client_fault_print_messages);
 }
 
 /* ---- day, recount ---------------------------------------------------------------------------- */
@@ -458,6 +500,18 @@ static const struct command_option client_fault_group_options[] = {
 	CLIENT_OUTPUT,
 };
 
+static const struct command_option client_fault_messages_options[] = {
+	PARAM(text, kind, "--kind", "KIND", "only new, regressed, unmuted, day or held_back"),
+	ROW(flag, held_back, "--held-back", NULL, "also those that were held back",
+	    .param = "heldBack"),
+	PARAM(time, since, "--since", "TIME", "made then or later"),
+	PARAM(time, until, "--until", "TIME", "made before then", .otherwise = "now"),
+	PARAM(text, limit, "--limit", "N", "at most so many, up to 1000", .otherwise = "100"),
+	CLIENT_TENANT("whose messages"),
+	CLIENT_SERVER,
+	CLIENT_OUTPUT,
+};
+
 #define CLIENT_FAULT_DAY                                                                           \
 	ROW(text, day, NULL, "DAY", "2026-11-24, 20261124, today or yesterday, in UTC",            \
 	    .otherwise = "today")
@@ -576,6 +630,16 @@ static const struct command client_fault_verbs[] = {
 		  "muted\treports do not open it again; with --until so many reports do\n",
 	 COMMAND_TAKES(client_fault_group_options, client_fault_args),
 	 .run = client_fault_run_group},
+	{.name = "fault messages",
+	 .summary = "lists what reports have brought about",
+	 .about = "Lists messages, newest first. Each is of one cause and has an id of its own:\n"
+		  "new\tthe first report of a group\n"
+		  "regressed\ta report of a group that was resolved\n"
+		  "unmuted\ta muted group has as many reports as were to be waited for\n"
+		  "day\ta day that had reports is over\n"
+		  "held_back\thow many messages of an hour were more than fault.messages_max\n",
+	 COMMAND_TAKES(client_fault_messages_options, client_fault_args),
+	 .run = client_fault_messages},
 	{.name = "fault day",
 	 .summary = "prints the summary of a day",
 	 .about = "Prints what a day's reports add up to:\n" CLIENT_FAULT_DAY_COLUMNS
@@ -653,6 +717,7 @@ const struct command client_fault = {
 		    "granary fault import /var/lib/oops\n"
 		    "granary fault list --context /login --since 1h-ago\n"
 		    "granary fault tail --level error -o json\n"
+		    "granary fault messages --since 1d-ago\n"
 		    "granary fault day yesterday -o table\n"
 		    "granary fault report yesterday | mail -s faults team@example.org\n"
 		    "granary fault groups --status open --sort count -o table\n"

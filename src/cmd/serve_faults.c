@@ -166,6 +166,8 @@ int serve_faults_open(const struct serve_faults_options *options, struct serve_f
 			    .bytes_max = (uint64_t)conf->fault_keep_bytes,
 			    .newest = (size_t)conf->fault_keep_newest},
 		.collect_every_ms = conf->fault_collect_every_ms,
+		.messages_max = (uint64_t)conf->fault_messages_max,
+		.messages_keep_ms = conf->fault_messages_keep_ms,
 		.seed = random_system_seed(),
 	};
 	int err = fault_open(&fault, &faults->fault, e);

@@ -35,6 +35,7 @@ void fault_book_free(struct fault_book *book)
 		return;
 	book_forget(book);
 	book_free_seals(book);
+	book_free_teller(book);
 	fault_plan_free(book->plan);
 	book_news_release(&book->news);
 	book_positions_release(&book->positions);

@@ -48,6 +48,10 @@ int fault_book_pass(struct fault_book *book, struct task_queue *queue,
  * enough ago (seal.c). By the thread of the passes, after each. */
 int fault_book_seal(struct fault_book *book, struct task_queue *queue, int64_t until_ms,
 		    struct errbuf *e) MUST_CHECK;
+/* Makes the messages that the passes have found causes of (message.h), and counts them in *made. By
+ * the thread of the passes, after each. */
+int fault_book_tell(struct fault_book *book, struct task_queue *queue, int64_t until_ms,
+		    size_t *made, struct errbuf *e) MUST_CHECK;
 /* Something was written for the tenant: a pass has something to do. Any thread. */
 void fault_book_touch(struct fault_book *book);
 /* Whether it was since the last pass began. */

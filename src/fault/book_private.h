@@ -2,7 +2,7 @@
  * the store, positions.c which arrivals it has, book_count.c what arrivals add up to, cursor.c the
  * arrivals in the order of receipt, groups.c questions about groups, book_write.c the checkpoints,
  * seal.c and seal_run.c the sealing of runs, collect.c what goes of them, book_news.c what has come
- * since somebody watches.
+ * since somebody watches, tell.c what is told of it.
  * All is called with the lock held, but for what says that it is not. */
 #ifndef FAULT_BOOK_PRIVATE_H
 #define FAULT_BOOK_PRIVATE_H
@@ -115,6 +115,7 @@ struct fault_book {
 	struct book_news news;
 	/* Without the lock: the owner's thread alone. NULL: it did not look yet. */
 	struct fault_seals *seals;
+	struct fault_teller *teller; /* likewise */
 };
 
 struct book_arrived {
@@ -190,6 +191,10 @@ void book_note_sealed(struct fault_book *book, struct fault_place place,
 		      const struct fault_run_cell *cell);
 /* Whether something of a run is still to go. By the same. */
 bool book_is_due(const struct fault_book *book, struct fault_place place);
+
+/* ---- tell.c ---------------------------------------------------------------------------------- */
+
+void book_free_teller(struct fault_book *book);
 
 /* ---- collect.c ------------------------------------------------------------------------------- */
 

@@ -262,6 +262,15 @@ int book_begin_tenure(struct fault_book *book, struct task_queue *queue, int64_t
 	return 0;
 }
 
+/* It is looked at when the checkpoint is whole (tell.c). */
+static int book_put_cause(struct book_writing *w, int64_t day, struct slice group)
+{
+	const struct store_parts key = {{w->book->tenant}};
+	struct fault_parts column;
+	fault_causes_column(&column, day, group);
+	return book_put(w, TABLE_FAULT_CAUSES, &key, &column.parts, SLICE("\1"));
+}
+
 /* Notes that a group has reports on this day. If a recount takes them away the note stays, and the
  * group's cell of the day says that there are none. */
 static int book_put_group_day(struct book_writing *w, struct slice group)
@@ -269,7 +278,8 @@ static int book_put_group_day(struct book_writing *w, struct slice group)
 	struct fault_parts key, column;
 	fault_groups_key(&key, w->book->tenant, group);
 	fault_groups_column(&column, w->day);
-	return book_put(w, TABLE_FAULT_GROUPS, &key.parts, &column.parts, SLICE("\1"));
+	int err = book_put(w, TABLE_FAULT_GROUPS, &key.parts, &column.parts, SLICE("\1"));
+	return err ? err : book_put_cause(w, w->day, group);
 }
 
 static int book_put_summary(void *owner, enum fault_row row, const struct fault_name_cell *cell)
@@ -328,6 +338,9 @@ static int book_put_all(struct book_writing *w, struct fault_version version)
 		w->day = book->days[i]->day;
 		err = fault_day_write(book->days[i], version, book_put_summary, w);
 	}
+	for (size_t i = 0; i < book->clear.count && !err; i++)
+		if (book->clear.list[i].due_ms == BOOK_NOT_DUE)
+			err = book_put_cause(w, book->clear.list[i].day, SLICE(""));
 	for (size_t i = 0; i < positions->writer_count && !err; i++)
 		if (positions->writers[i].ending)
 			err = book_put_ended(w, &positions->writers[i]);

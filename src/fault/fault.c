@@ -250,12 +250,15 @@ static void fault_pass_of(struct fault *fault, struct job *job, struct fault_own
 	const struct fault_owner_view view = {
 		.until_ms = fault->until_ms, .is_dead = fault_is_dead, .owner = fault};
 	struct errbuf e = {""};
+	size_t made;
 	int err = fault_book_pass(owned->book, job_queue(job), &view, &e);
 	fault_say_of(fault, owned, err, "counted", &e);
 	if (err)
 		return;
 	err = fault_book_seal(owned->book, job_queue(job), fault->until_ms, &e);
 	fault_say_of(fault, owned, err, "packed close", &e);
+	err = fault_book_tell(owned->book, job_queue(job), fault->until_ms, &made, &e);
+	fault_say_of(fault, owned, err, "told of", &e);
 }
 
 /* What is not held now may be another's before it is held again. */
@@ -425,6 +428,8 @@ int fault_open(const struct fault_options *options, struct fault **to, struct er
 		.limits = options->limits,
 		.skew_max_ms = options->skew_max_ms,
 		.write_max_ms = options->write_max_ms,
+		.messages_max = options->messages_max,
+		.messages_keep_ms = options->messages_keep_ms,
 	};
 	fault->seed = random_system_seed();
 	fault->lines = (struct log_rate){.lines_max = LINES_A_MINUTE};

@@ -36,6 +36,8 @@ struct fault_options {
 	int64_t every_ms; /* between passes */
 	struct fault_collect_rules collect;
 	int64_t collect_every_ms;
+	uint64_t messages_max; /* of a tenant, in an hour; 0: any number */
+	int64_t messages_keep_ms;
 	uint64_t seed; /* of writers' numbers */
 };
 

@@ -18,6 +18,9 @@ struct fault_site {
 	/* By how much clocks of processes may differ, and how long a write may take: what is
 	 * acknowledged later has failed. */
 	int64_t skew_max_ms, write_max_ms;
+	/* Of a tenant's messages so many are told in an hour, 0: all; and how long each is kept. */
+	uint64_t messages_max;
+	int64_t messages_keep_ms;
 	/* 0: the preset; less is for tests. */
 	size_t slice_arrivals; /* of one read of a writer */
 	size_t write_bytes;    /* of one write of the book */

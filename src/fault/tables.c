@@ -114,6 +114,12 @@ void fault_groups_column(struct fault_parts *to, int64_t day)
 	to->parts = (struct store_parts){{slice_of(to->text)}};
 }
 
+void fault_causes_column(struct fault_parts *to, int64_t day, struct slice group)
+{
+	fault_day_text(day, to->text);
+	to->parts = (struct store_parts){{slice_of(to->text), group}};
+}
+
 uint64_t fault_part_number(struct slice part)
 {
 	return part.len == 8 ? be64_get((const uint8_t *)part.data) : 0;

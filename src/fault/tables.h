@@ -41,6 +41,8 @@ void fault_summaries_key(struct fault_parts *to, struct slice tenant, int64_t da
 			 enum fault_row row);
 void fault_groups_key(struct fault_parts *to, struct slice tenant, struct slice group);
 void fault_groups_column(struct fault_parts *to, int64_t day);
+/* A group that has its first reports of a day; or, without one, a day that is over. */
+void fault_causes_column(struct fault_parts *to, int64_t day, struct slice group);
 
 /* A part that is a number; 0 where it is none. */
 uint64_t fault_part_number(struct slice part);

@@ -261,6 +261,20 @@ const struct table_def schema[TABLE_COUNT] = {
 		.key_count = 1, .key = {{"tenant", PART_TEXT}},
 		.column_count = 2, .column = {{"writer", PART_U64}, {"run", PART_U64}},
 	},
+	[TABLE_FAULT_CAUSES] = {
+		.name = "fault_causes", .kind = TABLE_CELLS, .cell_kind = CELL_STAMPED,
+		.place = PLACE_SHARED,
+		.help = "Groups and days that may be a message, until somebody has looked.",
+		.key_count = 1, .key = {{"tenant", PART_TEXT}},
+		.column_count = 2, .column = {{"day", PART_TEXT}, {"group", PART_TEXT}},
+	},
+	[TABLE_FAULT_MESSAGES] = {
+		.name = "fault_messages", .kind = TABLE_CELLS, .cell_kind = CELL_STAMPED,
+		.place = PLACE_SHARED,
+		.help = "What reports have brought about that somebody is to be told of.",
+		.key_count = 1, .key = {{"tenant", PART_TEXT}},
+		.column_count = 1, .column = {{"id", PART_TEXT}},
+	},
 };
 /* clang-format on */
 

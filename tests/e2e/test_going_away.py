@@ -269,6 +269,7 @@ REQUESTS = {
     "GET /oops/groups": any_of("/oops/groups", "/oops/groups?status=muted&sort=users"),
     "GET /oops/groups/…": a_group,
     "PUT /oops/groups/…": says_of_a_group,
+    "GET /oops/messages": any_of("/oops/messages", "/oops/messages?kind=new&heldBack=true"),
     "GET /oops/projects": get("/oops/projects"),
     "POST /oops/projects": any_of(*(f"/oops/projects?name=p{n}" for n in range(6))),
     "POST /oops/projects/#/keys": any_of("/oops/projects/2/keys", "/oops/projects/3/keys"),

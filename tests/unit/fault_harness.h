@@ -39,6 +39,8 @@ static inline void harness_start(struct harness *h)
 		.limits = {.list_max = 3, .names_max = 4, .groups_max = 4},
 		.skew_max_ms = 1000,
 		.write_max_ms = 2000,
+		.messages_max = 3,
+		.messages_keep_ms = INT64_C(30) * 86400000,
 	};
 	h->intake = fault_intake_new(&(struct fault_intake_options){
 		.site = &h->site,

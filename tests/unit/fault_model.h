@@ -366,5 +366,7 @@ size_t hour_of(int64_t date_us);
 /* Whether groups are what a recount of what has landed gives. Where something has landed meanwhile,
  * no report is in them that nobody sent. */
 bool check_groups(struct model *m, const struct answer *a, const char *whose);
+/* Whether there is a message of each group, and of each day that is over, and of those only. */
+bool check_messages(struct model *m, unsigned tenant);
 
 #endif

@@ -2,6 +2,8 @@
  * landed. */
 #include "fault_model.h"
 
+#include "fault/message.h"
+
 /* Of a group: what its reports add up to. */
 struct sum {
 	uint64_t count, hours[HOURS], users[USERS];
@@ -179,4 +181,121 @@ bool check_groups(struct model *m, const struct answer *a, const char *whose)
 	if (!exact || is_late(m, a->tenant, a->what == ASKED_GROUPS ? a->day : m->first_day))
 		return check_most(m, a, of);
 	return a->what == ASKED_GROUPS ? check_all(m, a, of) : check_history(m, a, of);
+}
+
+/* ---- Messages -------------------------------------------------------------------------------- */
+
+enum { DAYS = 64, HOURS_ALL = DAYS * HOURS };
+
+struct messages {
+	struct model *m;
+	unsigned tenant;
+	bool groups[GROUPS], days[DAYS];
+	uint64_t held_back[HOURS_ALL], told_of[HOURS_ALL]; /* from the first day on */
+	int64_t last_us;
+};
+
+static unsigned group_number(struct slice name)
+{
+	unsigned g = 0;
+	while (g < GROUPS && !slice_equal(content_of(g).group, name))
+		g++;
+	return g;
+}
+
+static size_t hour_number(const struct messages *seen, int64_t us)
+{
+	int64_t hour = floor_div(us, FAULT_HOUR_US) - seen->m->first_day * HOURS;
+	ASSERT(hour >= 0 && hour < HOURS_ALL);
+	return (size_t)hour;
+}
+
+static int see_message(void *owner, const struct fault_message *message)
+{
+	struct messages *seen = owner;
+	unsigned group = group_number(message->group);
+	size_t day;
+	seen->held_back[hour_number(seen, message->date_us)] += message->held_back;
+	switch (message->kind) {
+	case FAULT_NEW_GROUP:
+		ASSERT(group < GROUPS);
+		if (seen->groups[group])
+			differ(seen->m, "two messages say that group %u is new", group);
+		seen->groups[group] = true;
+		break;
+	case FAULT_DAY_OVER:
+		day = hour_number(seen, message->of_us) / HOURS;
+		if (seen->days[day])
+			differ(seen->m, "two messages say that day %zu is over", day);
+		seen->days[day] = true;
+		break;
+	case FAULT_HELD_BACK:
+		seen->told_of[hour_number(seen, message->of_us)] += message->count;
+		break;
+	default:
+		differ(seen->m, "a message of kind %d", message->kind);
+	}
+	return 0;
+}
+
+/* Which groups anybody sent; and which count, which they may have to do for a moment only. */
+static bool check_new(const struct messages *seen)
+{
+	struct model *m = seen->m;
+	struct sum sums[GROUPS] = {{0}};
+	bool landed[GROUPS] = {false};
+	for (int64_t day = m->first_day; day <= now_ms(m) / DAY_MS; day++)
+		count_groups(m, seen->tenant, day, sums);
+	for (size_t i = 0; i < m->arrival_count; i++)
+		if (m->arrivals[i].tenant == seen->tenant)
+			landed[m->arrivals[i].content % GROUPS] = true;
+	for (unsigned g = 0; g < GROUPS; g++) {
+		const char *name = tenant_names[seen->tenant].data;
+		if (sums[g].count && !seen->groups[g] && !m->late[seen->tenant])
+			return differ(m, "group %u of %s is new, and there is no message", g, name);
+		if (!landed[g] && seen->groups[g])
+			return differ(m, "a message says that group %u of %s is new", g, name);
+	}
+	return true;
+}
+
+static bool has_reports(const struct model *m, unsigned tenant, int64_t day)
+{
+	bool seen[IDS_MAX] = {false};
+	for (size_t i = 0; i < m->arrival_count; i++) {
+		const struct arrival *a = &m->arrivals[i];
+		if (a->tenant != tenant || seen[a->id])
+			continue;
+		seen[a->id] = true;
+		if (day_of(a->order.date_us) == day)
+			return true;
+	}
+	return false;
+}
+
+/* Owners have had the time to close a day, and to tell what was held back in an hour. */
+bool check_messages(struct model *m, unsigned tenant)
+{
+	struct messages *seen = mem_zalloc(sizeof(*seen));
+	struct errbuf e = {""};
+	int64_t past_ms = now_ms(m) - WRITE_MAX_MS - 2 * SKEW_MS;
+	seen->m = m;
+	seen->tenant = tenant;
+	int err =
+		fault_messages_read(&m->site, &m->own, tenant_names[tenant], see_message, seen, &e);
+	bool right = !err && !m->failure[0] && check_new(seen);
+	for (int64_t day = m->first_day; (day + 1) * DAY_MS < past_ms && right; day++)
+		if (has_reports(m, tenant, day) && !seen->days[day - m->first_day])
+			right = differ(m, "day %lld of %s is over, and there is no message",
+				       (long long)(day - BEGIN_DAY), tenant_names[tenant].data);
+	int64_t hours = past_ms / 3600000 - m->first_day * HOURS;
+	for (int64_t h = 0; h < hours && right; h++)
+		if (seen->held_back[h] != seen->told_of[h])
+			right = differ(m,
+				       "of hour %lld of %s %llu messages are held back, not %llu",
+				       (long long)h, tenant_names[tenant].data,
+				       (unsigned long long)seen->held_back[h],
+				       (unsigned long long)seen->told_of[h]);
+	mem_free(seen);
+	return right;
 }

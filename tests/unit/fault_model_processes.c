@@ -89,6 +89,12 @@ static void do_pass(struct process *p, struct task_queue *queue, unsigned tenant
 		trace(m, "%s: seals of %s, error %d %s", p->name, tenant_names[tenant].data, err,
 		      err ? e.text : "");
 	}
+	if (!err) {
+		size_t made;
+		err = fault_book_tell(p->books[tenant], queue, p->until_ms, &made, &e);
+		trace(m, "%s: tells %zu of %s, error %d %s", p->name, made,
+		      tenant_names[tenant].data, err, err ? e.text : "");
+	}
 	if (!err && m->collects && chance(m, m->rests ? 20 : 4))
 		collect(p, queue, tenant);
 	if (err && (m->rests || err == ERR_DAMAGED || err == ERR_INVALID || err == ERR_VERSION) &&

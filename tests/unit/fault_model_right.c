@@ -932,7 +932,8 @@ bool check_rest(struct model *m)
 	int64_t past_ms = now_ms(m) - WRITE_MAX_MS - 2 * SKEW_MS;
 	bool right = true;
 	for (unsigned t = 0; t < TENANTS && right; t++) {
-		right = check_begins(m, t) && check_book(m, m->onlookers[t], t, "who looks on");
+		right = check_begins(m, t) && check_book(m, m->onlookers[t], t, "who looks on") &&
+			check_messages(m, t);
 		for (int64_t day = m->first_day; day <= now_ms(m) / DAY_MS && right; day++)
 			right = ask_landed(m, m->onlookers[t], t, day, ASKED_GROUPS,
 					   "at rest, who looks on");

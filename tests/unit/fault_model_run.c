@@ -369,6 +369,7 @@ static void begin(struct model *m, uint64_t seed, const struct run *run)
 		.write_max_ms = WRITE_MAX_MS,
 		.slice_arrivals = m->slice_arrivals,
 		.write_bytes = m->write_bytes,
+		.messages_max = chance(m, 50) ? pick(m, 3) : 0,
 	};
 	m->acks = mem_alloc_array(ACKS_MAX, sizeof(*m->acks));
 	set_faults(m, true);

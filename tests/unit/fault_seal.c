@@ -163,6 +163,37 @@ static void a_writer_that_is_closed_before_it_is_counted_is_counted(UNUSED void 
 	harness_close(&h);
 }
 
+/* What was told to have failed since nobody knew its outcome for too long may come yet. */
+static void a_closed_writer_ends_when_all_of_it_is_there(UNUSED void **state)
+{
+	struct harness h;
+	struct fault_parts key, column;
+	struct buf value;
+	harness_open(&h);
+	report(&h, 0, 2);
+	seal(&h);
+	const struct fault_writer_cell cell = {.state = FAULT_WRITER_CLOSED,
+					       .next = 3,
+					       .began_us = h.site.started_us,
+					       .holder = TEXT("h1")};
+	buf_init(&value, 1000);
+	fault_writer_cell_encode(&cell, &value);
+	fault_writers_key(&key, TEXT("t"));
+	fault_writers_column(&column, place_of(&h, 0).writer);
+	put_cell(&h, TABLE_REPORT_WRITERS, &key, &column, buf_slice(&value));
+	seal(&h);
+	seal(&h);
+	assert_int_equal(rows(&h, TABLE_REPORT_SEGMENTS), 0);
+	report(&h, 2, 1);
+	seal(&h);
+	seal(&h);
+	assert_int_equal(rows(&h, TABLE_REPORT_SEGMENTS), 1);
+	check_list(&h, all, NULL, "02 01 00 ");
+	assert_int_equal(total_of(&h), 3);
+	buf_release(&value);
+	harness_close(&h);
+}
+
 /* Its run stays as it is; the others are sealed. */
 static void a_run_with_an_arrival_that_cannot_be_read_stays(UNUSED void **state)
 {
@@ -302,6 +333,7 @@ int main(void)
 		cmocka_unit_test(a_start_goes_on_sealing),
 		cmocka_unit_test(the_last_run_of_a_closed_writer_is_sealed),
 		cmocka_unit_test(a_writer_that_is_closed_before_it_is_counted_is_counted),
+		cmocka_unit_test(a_closed_writer_ends_when_all_of_it_is_there),
 		cmocka_unit_test(a_run_with_an_arrival_that_cannot_be_read_stays),
 		cmocka_unit_test(what_is_damaged_of_a_run_is_left_out),
 		cmocka_unit_test(a_search_does_without_filters),

@@ -50,6 +50,15 @@ extern const struct param projects_add_params[];
 extern const struct http_handler faults_show;
 extern const struct param faults_show_params[];
 
+/* GET /oops/messages: {"messages":[{"id":"<32 digits>","date":...,"kind":"new","group":...,
+ * "title":...,"report":...,"environment":...,"level":...,"release":...,"reports":1}, ...],
+ * "more":false}, newest first, without what a message does not have. Of a group that is regressed
+ * or unmuted "said" is when it was resolved or muted; of a day that is over there are "day" and
+ * "reports"; of an hour with more messages than are told "hour" and "messages", how many were held
+ * back. */
+extern const struct http_handler faults_messages;
+extern const struct param faults_messages_params[];
+
 /* GET /oops: {"reports":[{"id":...,"date":...,"context":...,"exception":...,"duration":...,
  * "statements":...,"level":...,"release":...,"environment":...,"host":...,"user":...}, ...],
  * "token":"..."}, newest first, without what a report does not have. `token` is there if there are

@@ -165,10 +165,6 @@ PLANTS = {
     "ended_below": ("a writer is ended under a lesser stamp than it was closed", [
         (F + "book.c", "writer->closed_us < stamp_us &&",
          "(PLANTED(ended_below) || writer->closed_us < stamp_us) &&")]),
-    "ended_early": ("a writer that is closed is ended though not all of it is there", [
-        (F + "book.c", "writer->next >= writer->end &&\n\t       !writer->hole_count;",
-         "((writer->next >= writer->end && !writer->hole_count) ||\n"
-         "\t\tPLANTED(ended_early));")]),
     "acked_late": ("what is done a day later is told as done", [
         (F + "intake.c", "\treturn now_us > s->numbered_us + IDLE_MAX_US;",
          "\treturn !PLANTED(acked_late) && now_us > s->numbered_us + IDLE_MAX_US;")]),
@@ -190,6 +186,21 @@ PLANTS = {
         (F + "book.c", "err = err ? err : book_load_groups(book, queue, day, e);",
          "if (PLANTED(groups_stay))\n\t\t\tday->has_groups = true;\n"
          "\t\terr = err ? err : book_load_groups(book, queue, day, e);")]),
+    "told_early": ("causes go before their messages are there", [
+        (F + "tell.c", "\tstore_write_next_stage(write);\n\terr = err ? err : tell_delete_causes",
+         "\tif (!PLANTED(told_early))\n\t\tstore_write_next_stage(write);\n"
+         "\terr = err ? err : tell_delete_causes")]),
+    "told_by_date": ("the id of a message is of its date", [
+        (F + "tell.c", "\tfault_message_id(kind, group, of_us, made->id);",
+         "\tfault_message_id(kind, group,\n\t\t\t PLANTED(told_by_date)\n\t\t\t\t ? "
+         "t->book->site->clock->wall_us(t->book->site->clock)\n\t\t\t\t : of_us,\n"
+         "\t\t\t made->id);")]),
+    "uncaused": ("a checkpoint does not write causes of groups", [
+        (F + "book_write.c", "\treturn err ? err : book_put_cause(w, w->day, group);",
+         "\treturn err || PLANTED(uncaused) ? err : book_put_cause(w, w->day, group);")]),
+    "held_untold": ("what another owner held back is in no sum", [
+        (F + "tell.c", "\tif (get->found && !fault_message_decode(",
+         "\tif (!PLANTED(held_untold) && get->found && !fault_message_decode(")]),
     "gone_listed": ("reports in the lists of days are collected", [
         (F + "collect_plan.c", "making->day_is_whole && !hash_table_find(&making->listed, id) &&",
          "making->day_is_whole &&\n\t    (PLANTED(gone_listed) || "

@@ -1,0 +1,186 @@
+#include "fault/message.h"
+
+#include "base/hash.h"
+#include "base/log.h"
+#include "fault/put.h"
+#include "fault/tables.h"
+#include "store/wait.h"
+
+enum { MESSAGE_VERSION = 1, MESSAGE_CAUSE_MAX_BYTES = 1 << 10, MESSAGE_TEXTS = 6 };
+
+const char *const fault_message_kinds[] = {
+	[FAULT_NEW_GROUP] = "new", [FAULT_REGRESSED] = "regressed", [FAULT_UNMUTED] = "unmuted",
+	[FAULT_DAY_OVER] = "day",  [FAULT_HELD_BACK] = "held_back", NULL};
+
+void fault_message_id(enum fault_message_kind kind, struct slice subject, int64_t of_us,
+		      char to[FAULT_MESSAGE_ID_BYTES + 1])
+{
+	struct buf cause;
+	buf_init(&cause, MESSAGE_CAUSE_MAX_BYTES);
+	buf_append_char(&cause, (char)kind);
+	buf_append(&cause, &of_us, sizeof(of_us));
+	buf_append(&cause, subject.data, subject.len);
+	ASSERT(!cause.failed); /* names of groups are short */
+	struct hash128 hash = hash128(cause.data, cause.len, MESSAGE_VERSION);
+	snprintf(to, FAULT_MESSAGE_ID_BYTES + 1, "%016llx%016llx", (unsigned long long)hash.high,
+		 (unsigned long long)hash.low);
+	buf_release(&cause);
+}
+
+/* All texts of a message, in the order in which they are stored. */
+static void message_texts(struct fault_message *message, struct slice *to[MESSAGE_TEXTS])
+{
+	to[0] = &message->group;
+	to[1] = &message->title;
+	to[2] = &message->report;
+	to[3] = &message->environment;
+	to[4] = &message->level;
+	to[5] = &message->release;
+}
+
+void fault_message_encode(const struct fault_message *message, struct buf *out)
+{
+	struct fault_message copy = *message;
+	struct slice *texts[MESSAGE_TEXTS];
+	message_texts(&copy, texts);
+	buf_append_char(out, MESSAGE_VERSION);
+	buf_append_char(out, (char)message->kind);
+	buf_append_char(out, message->held_back);
+	buf_append(out, &message->date_us, 8);
+	buf_append(out, &message->of_us, 8);
+	fault_put_varint(out, message->count);
+	for (size_t i = 0; i < MESSAGE_TEXTS; i++)
+		fault_put_text(out, *texts[i]);
+}
+
+int fault_message_decode(struct slice bytes, struct fault_message *message)
+{
+	struct slice *texts[MESSAGE_TEXTS];
+	struct cursor c = cursor_of(bytes.data, bytes.len);
+	uint8_t version = cursor_u8(&c);
+	*message = (struct fault_message){.id = SLICE("")};
+	message_texts(message, texts);
+	if (!c.bad && version != MESSAGE_VERSION)
+		return ERR_VERSION;
+	uint8_t kind = cursor_u8(&c);
+	message->held_back = cursor_u8(&c) != 0;
+	message->date_us = (int64_t)cursor_u64(&c);
+	message->of_us = (int64_t)cursor_u64(&c);
+	message->count = cursor_varint(&c);
+	for (size_t i = 0; i < MESSAGE_TEXTS; i++)
+		*texts[i] = fault_take_text(&c, FAULT_MESSAGE_TEXT_MAX_BYTES);
+	message->kind = (enum fault_message_kind)kind;
+	return c.bad || kind >= FAULT_MESSAGE_KINDS ? ERR_DAMAGED : 0;
+}
+
+/* ---- In the store ---------------------------------------------------------------------------- */
+
+struct message_reading {
+	int (*each)(void *owner, const struct fault_message *message);
+	void *owner;
+	size_t damaged;
+};
+
+static int message_see_cell(const struct store_cell *cell, void *owner)
+{
+	struct message_reading *reading = owner;
+	struct fault_message message;
+	if (fault_message_decode(cell->value, &message)) {
+		reading->damaged++;
+		return 0;
+	}
+	message.id = cell->column.part[0];
+	return reading->each(reading->owner, &message);
+}
+
+int fault_messages_read(const struct fault_site *site, struct task_queue *queue,
+			struct slice tenant,
+			int (*each)(void *owner, const struct fault_message *message), void *owner,
+			struct errbuf *e)
+{
+	struct message_reading reading = {each, owner, 0};
+	const struct store_parts key = {{tenant}};
+	int err = store_row_wait(site->store, queue, clock_wall_ms(site->clock),
+				 TABLE_FAULT_MESSAGES, &key, message_see_cell, &reading, e);
+	if (reading.damaged)
+		log_warn("faults: %zu messages of tenant " SHOWN
+			 " (table fault_messages) cannot be read; they are left out",
+			 reading.damaged, SHOWN_OF(tenant));
+	return err;
+}
+
+/* ---- Lists ----------------------------------------------------------------------------------- */
+
+struct message_listing {
+	const struct fault_message_filter *filter;
+	struct fault_message_list *list;
+};
+
+void fault_message_list_release(struct fault_message_list *list)
+{
+	for (size_t i = 0; i < list->count; i++)
+		mem_free(list->memory[i]);
+	mem_free(list->memory);
+	mem_free(list->list);
+	*list = (struct fault_message_list){NULL};
+}
+
+/* Its texts point into what is returned. */
+static char *message_copy(const struct fault_message *message, struct fault_message *to)
+{
+	struct slice *texts[MESSAGE_TEXTS + 1];
+	size_t len = 0;
+	*to = *message;
+	message_texts(to, texts);
+	texts[MESSAGE_TEXTS] = &to->id;
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+		len += texts[i]->len;
+	char *memory = mem_alloc(len + 1), *at = memory;
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+		memcpy(at, texts[i]->data, texts[i]->len);
+		texts[i]->data = at;
+		at += texts[i]->len;
+	}
+	return memory;
+}
+
+static bool message_fits(const struct fault_message_filter *filter,
+			 const struct fault_message *message)
+{
+	return message->date_us >= filter->from_us && message->date_us < filter->to_us &&
+	       (filter->kind < 0 || (int)message->kind == filter->kind) &&
+	       (filter->held_back || !message->held_back);
+}
+
+static int message_list_one(void *owner, const struct fault_message *message)
+{
+	const struct message_listing *listing = owner;
+	struct fault_message_list *l = listing->list;
+	l->newest_us = larger_of(l->newest_us, message->date_us);
+	if (!message_fits(listing->filter, message))
+		return 0;
+	size_t at = l->count;
+	while (at && l->list[at - 1].date_us < message->date_us)
+		at--;
+	l->cut = l->cut || l->count == listing->filter->limit;
+	if (at == listing->filter->limit)
+		return 0;
+	if (l->count == listing->filter->limit)
+		mem_free(l->memory[--l->count]);
+	memmove(&l->list[at + 1], &l->list[at], (l->count - at) * sizeof(*l->list));
+	memmove(&l->memory[at + 1], &l->memory[at], (l->count - at) * sizeof(*l->memory));
+	l->memory[at] = message_copy(message, &l->list[at]);
+	l->count++;
+	return 0;
+}
+
+int fault_messages_list(const struct fault_site *site, struct task_queue *queue,
+			struct slice tenant, const struct fault_message_filter *filter,
+			struct fault_message_list *list, struct errbuf *e)
+{
+	struct message_listing listing = {filter, list};
+	*list = (struct fault_message_list){
+		.list = mem_alloc_array(filter->limit, sizeof(*list->list)),
+		.memory = mem_alloc_array(filter->limit, sizeof(*list->memory))};
+	return fault_messages_read(site, queue, tenant, message_list_one, &listing, e);
+}

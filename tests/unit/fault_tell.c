@@ -1,0 +1,453 @@
+/* Messages of what reports bring about, by one process on the naive store. */
+#include "fault_harness.h"
+
+#include "base/log.h"
+#include "fault/message.h"
+#include "fault/said.h"
+
+enum { TOLD_MAX = 16, TEXT_BYTES = 64 };
+
+/* All messages there are, in the order of their dates. */
+struct told {
+	struct one {
+		struct fault_message message; /* its texts are not to be looked at */
+		char id[FAULT_MESSAGE_ID_BYTES + 1], group[TEXT_BYTES], report[TEXT_BYTES];
+		char title[TEXT_BYTES], environment[TEXT_BYTES];
+	} list[TOLD_MAX];
+	size_t count;
+};
+
+static void keep(struct slice text, char *to)
+{
+	assert_true(text.len < TEXT_BYTES);
+	memcpy(to, text.data, text.len);
+	to[text.len] = 0;
+}
+
+static int take_message(void *owner, const struct fault_message *message)
+{
+	struct told *told = owner;
+	size_t at = told->count++;
+	assert_true(at < TOLD_MAX);
+	for (; at && told->list[at - 1].message.date_us > message->date_us; at--)
+		told->list[at] = told->list[at - 1];
+	struct one *one = &told->list[at];
+	one->message = *message;
+	keep(message->id, one->id);
+	keep(message->group, one->group);
+	keep(message->report, one->report);
+	keep(message->title, one->title);
+	keep(message->environment, one->environment);
+	return 0;
+}
+
+static struct told told_of(struct harness *h)
+{
+	struct told told = {.count = 0};
+	struct errbuf e = {""};
+	assert_int_equal(
+		fault_messages_read(&h->site, &h->queue, TEXT("t"), take_message, &told, &e), 0);
+	for (size_t i = 1; i < told.count; i++)
+		assert_true(told.list[i - 1].message.date_us < told.list[i].message.date_us);
+	return told;
+}
+
+static size_t tell(struct harness *h)
+{
+	struct errbuf e = {""};
+	size_t made;
+	assert_int_equal(fault_book_tell(h->book, &h->queue, INT64_MAX, &made, &e), 0);
+	return made;
+}
+
+/* A pass, and what follows from it. */
+static size_t pass(struct harness *h)
+{
+	harness_pass(h);
+	return tell(h);
+}
+
+static void report_of(struct harness *h, const char *id, const char *group, const char *release)
+{
+	struct fault_item item = harness_item(id, id);
+	item.facts.texts[FAULT_GROUP] = slice_of(group);
+	item.facts.texts[FAULT_TITLE] = slice_of(id);
+	item.facts.texts[FAULT_RELEASE] = slice_of(release);
+	item.facts.texts[FAULT_ENVIRONMENT] = TEXT("live");
+	harness_submit(h, &item, 1);
+	assert_int_equal(item.outcome, FAULT_TAKEN);
+}
+
+static void check_told(const struct one *one, enum fault_message_kind kind, const char *group,
+		       const char *report, uint64_t count)
+{
+	assert_int_equal(one->message.kind, kind);
+	assert_string_equal(one->group, group);
+	assert_string_equal(one->report, report);
+	assert_int_equal(one->message.count, count);
+}
+
+static void advance(struct harness *h, int64_t by_us)
+{
+	clock_virtual_advance(&h->clock, by_us);
+}
+
+#define HOUR_US INT64_C(3600000000)
+
+/* ---- New groups ------------------------------------------------------------------------------ */
+
+static void a_group_is_new_once(UNUSED void **state)
+{
+	struct harness h;
+	harness_open(&h);
+	report_of(&h, "a", "1-x", "");
+	report_of(&h, "b", "1-x", "");
+	assert_int_equal(pass(&h), 1);
+	struct told told = told_of(&h);
+	assert_int_equal(told.count, 1);
+	check_told(&told.list[0], FAULT_NEW_GROUP, "1-x", "a", 2);
+	assert_string_equal(told.list[0].title, "a");
+	assert_string_equal(told.list[0].environment, "live");
+	assert_int_equal(told.list[0].message.of_us, 0);
+	assert_int_equal(pass(&h), 0);
+	report_of(&h, "c", "1-x", "");
+	report_of(&h, "d", "1-y", "");
+	assert_int_equal(pass(&h), 1);
+	harness_restart(&h);
+	assert_int_equal(pass(&h), 0);
+	advance(&h, 24 * HOUR_US);
+	report_of(&h, "e", "1-x", "");
+	assert_int_equal(pass(&h), 1); /* the day that is over */
+	told = told_of(&h);
+	assert_int_equal(told.count, 3);
+	check_told(&told.list[1], FAULT_NEW_GROUP, "1-y", "d", 1);
+	check_told(&told.list[2], FAULT_DAY_OVER, "", "", 4);
+	harness_close(&h);
+}
+
+/* The checkpoint is there, and the process dies before it tells. */
+static void what_a_dead_process_did_not_tell_the_next_one_tells(UNUSED void **state)
+{
+	struct harness h;
+	harness_open(&h);
+	report_of(&h, "a", "1-x", "");
+	harness_pass(&h);
+	harness_restart(&h);
+	harness_pass(&h); /* which counts nothing more */
+	assert_int_equal(told_of(&h).count, 0);
+	assert_int_equal(tell(&h), 1);
+	struct told told = told_of(&h);
+	assert_int_equal(told.count, 1);
+	check_told(&told.list[0], FAULT_NEW_GROUP, "1-x", "a", 1);
+	harness_close(&h);
+}
+
+/* The message is there, and nobody learns it: it is not made another time. */
+static void a_message_whose_outcome_is_not_known_is_there_once(UNUSED void **state)
+{
+	struct harness h;
+	struct errbuf e;
+	size_t made;
+	harness_open(&h);
+	report_of(&h, "a", "1-x", "");
+	harness_pass(&h);
+	naive_lose_outcomes(h.store, 0, 1);
+	assert_int_equal(fault_book_tell(h.book, &h.queue, INT64_MAX, &made, &e), ERR_UNKNOWN);
+	struct told before = told_of(&h);
+	assert_int_equal(before.count, 1);
+	advance(&h, HOUR_US);
+	report_of(&h, "b", "1-y", "");
+	assert_int_equal(pass(&h), 1);
+	struct told told = told_of(&h);
+	assert_int_equal(told.count, 2);
+	assert_int_equal(told.list[0].message.date_us, before.list[0].message.date_us);
+	harness_close(&h);
+}
+
+/* Nothing of it is there: it is tried again. */
+static void a_message_that_is_refused_is_made_later(UNUSED void **state)
+{
+	struct harness h;
+	struct errbuf e;
+	size_t made;
+	harness_open(&h);
+	report_of(&h, "a", "1-x", "");
+	harness_pass(&h);
+	naive_fail_writes(h.store, ERR_FULL, 1);
+	assert_int_equal(fault_book_tell(h.book, &h.queue, INT64_MAX, &made, &e), ERR_FULL);
+	assert_int_equal(told_of(&h).count, 0);
+	assert_true(fault_book_is_touched(h.book));
+	assert_int_equal(pass(&h), 1);
+	assert_int_equal(told_of(&h).count, 1);
+	harness_close(&h);
+}
+
+/* The one whose time is over writes nothing. */
+static void an_owner_whose_time_is_over_tells_nothing(UNUSED void **state)
+{
+	struct harness h;
+	struct errbuf e;
+	size_t made;
+	harness_open(&h);
+	report_of(&h, "a", "1-x", "");
+	harness_pass(&h);
+	assert_int_equal(fault_book_tell(h.book, &h.queue, T0_US / 1000 - 1, &made, &e),
+			 ERR_TIMEOUT);
+	assert_int_equal(told_of(&h).count, 0);
+	fault_book_disown(h.book);
+	assert_int_equal(tell(&h), 0);
+	assert_int_equal(told_of(&h).count, 0);
+	harness_close(&h);
+}
+
+/* By a process whose clock was behind: the day before has a report of the group, too. */
+static void a_group_that_turns_up_in_an_earlier_day_is_new_once(UNUSED void **state)
+{
+	struct harness h;
+	harness_open(&h);
+	report_of(&h, "a", "1-x", "");
+	assert_int_equal(pass(&h), 1);
+	h.clock.wall_us -= 24 * HOUR_US;
+	report_of(&h, "b", "1-x", "");
+	assert_int_equal(pass(&h), 0);
+	struct told told = told_of(&h);
+	assert_int_equal(told.count, 1);
+	check_told(&told.list[0], FAULT_NEW_GROUP, "1-x", "a", 1);
+	harness_close(&h);
+}
+
+static void messages_go_after_their_time(UNUSED void **state)
+{
+	struct harness h;
+	harness_open(&h);
+	report_of(&h, "a", "1-x", "");
+	assert_int_equal(pass(&h), 1);
+	advance(&h, 30 * 24 * HOUR_US - 1000000);
+	assert_int_equal(told_of(&h).count, 1);
+	advance(&h, 1000000);
+	assert_int_equal(told_of(&h).count, 0);
+	harness_close(&h);
+}
+
+/* ---- Groups of which something was said ------------------------------------------------------ */
+
+static int say(void *owner, struct fault_said *said, UNUSED struct errbuf *e)
+{
+	*said = *(struct fault_said *)owner;
+	return 0;
+}
+
+static void say_of(struct harness *h, const char *group, struct fault_said said)
+{
+	struct fault_said stored;
+	struct arena arena;
+	struct errbuf e = {""};
+	said.said_us = h->clock.wall_us;
+	said.release = said.assignee = SLICE("");
+	arena_init(&arena, 1 << 20);
+	assert_int_equal(fault_said_write(&h->site, &h->queue, TEXT("t"), slice_of(group), say,
+					  &said, &arena, &stored, &e),
+			 0);
+	arena_release(&arena);
+}
+
+static void a_resolved_group_that_has_a_report_is_regressed(UNUSED void **state)
+{
+	struct harness h;
+	harness_open(&h);
+	report_of(&h, "a", "1-x", "");
+	assert_int_equal(pass(&h), 1);
+	say_of(&h, "1-x", (struct fault_said){.status = FAULT_RESOLVED, .before = 1});
+	int64_t said_us = h.clock.wall_us;
+	assert_int_equal(pass(&h), 0);
+	advance(&h, 1000000);
+	report_of(&h, "b", "1-x", "");
+	assert_int_equal(pass(&h), 1);
+	struct told told = told_of(&h);
+	assert_int_equal(told.count, 2);
+	check_told(&told.list[1], FAULT_REGRESSED, "1-x", "b", 2);
+	assert_int_equal(told.list[1].message.of_us, said_us);
+	report_of(&h, "c", "1-x", "");
+	assert_int_equal(pass(&h), 0); /* it is told already */
+	harness_restart(&h);
+	assert_int_equal(pass(&h), 0);
+	say_of(&h, "1-x", (struct fault_said){.status = FAULT_RESOLVED, .before = 3});
+	assert_int_equal(pass(&h), 0);
+	advance(&h, 1000000);
+	report_of(&h, "d", "1-x", "");
+	assert_int_equal(pass(&h), 1);
+	told = told_of(&h);
+	assert_int_equal(told.count, 3);
+	check_told(&told.list[2], FAULT_REGRESSED, "1-x", "d", 4);
+	assert_string_not_equal(told.list[1].id, told.list[2].id);
+	harness_close(&h);
+}
+
+static void a_muted_group_is_told_of_when_it_has_so_many(UNUSED void **state)
+{
+	struct harness h;
+	harness_open(&h);
+	report_of(&h, "a", "1-x", "");
+	report_of(&h, "b", "1-y", "");
+	assert_int_equal(pass(&h), 2);
+	say_of(&h, "1-x", (struct fault_said){.status = FAULT_MUTED, .until = 2, .before = 1});
+	say_of(&h, "1-y", (struct fault_said){.status = FAULT_MUTED}); /* for ever */
+	report_of(&h, "c", "1-x", "");
+	report_of(&h, "d", "1-y", "");
+	assert_int_equal(pass(&h), 0);
+	report_of(&h, "e", "1-x", "");
+	report_of(&h, "f", "1-y", "");
+	assert_int_equal(pass(&h), 1);
+	struct told told = told_of(&h);
+	assert_int_equal(told.count, 3);
+	check_told(&told.list[2], FAULT_UNMUTED, "1-x", "e", 3);
+	harness_close(&h);
+}
+
+/* A day that is in no memory any more gets a report that opens the group. */
+static void a_late_report_regresses_a_group_within_ten_minutes(UNUSED void **state)
+{
+	struct harness h;
+	harness_open(&h);
+	report_of(&h, "a", "1-x", "");
+	assert_int_equal(pass(&h), 1);
+	advance(&h, 24 * HOUR_US);
+	assert_int_equal(pass(&h), 1); /* the day is over */
+	say_of(&h, "1-x", (struct fault_said){.status = FAULT_RESOLVED, .before = 1});
+	assert_int_equal(pass(&h), 0);
+	h.clock.wall_us -= 24 * HOUR_US;
+	report_of(&h, "b", "1-x", "");
+	h.clock.wall_us += 24 * HOUR_US;
+	size_t made = pass(&h);
+	advance(&h, 600000000);
+	made += pass(&h);
+	assert_int_equal(made, 1);
+	struct told told = told_of(&h);
+	check_told(&told.list[2], FAULT_REGRESSED, "1-x", "b", 2);
+	harness_close(&h);
+}
+
+/* ---- Many ------------------------------------------------------------------------------------ */
+
+static void check_held_back(struct harness *h, size_t count, size_t held_back)
+{
+	struct told told = told_of(h);
+	size_t held = 0;
+	for (size_t i = 0; i < told.count; i++)
+		held += told.list[i].message.held_back;
+	assert_int_equal(told.count, count);
+	assert_int_equal(held, held_back);
+}
+
+/* Three of an hour; the others are told of in one when it is over. */
+static void more_than_so_many_are_told_of_in_one(UNUSED void **state)
+{
+	static const char *const groups[] = {"1-a", "1-b", "1-c", "1-d", "1-e", "1-f"};
+	struct harness h;
+	harness_open(&h); /* at 22:13:20 */
+	h.site.limits.groups_max = 6;
+	for (size_t i = 0; i < 4; i++)
+		report_of(&h, groups[i], groups[i], "");
+	assert_int_equal(pass(&h), 4);
+	check_held_back(&h, 4, 1);
+	harness_restart(&h);
+	h.site.limits.groups_max = 6;
+	report_of(&h, "e", "1-e", "");
+	assert_int_equal(pass(&h), 1);
+	check_held_back(&h, 5, 2);
+	advance(&h, 46 * 60 * INT64_C(1000000)); /* 22:59:20 */
+	assert_int_equal(pass(&h), 0);
+	advance(&h, 40 * INT64_C(1000000));
+	assert_int_equal(pass(&h), 1);
+	struct told told = told_of(&h);
+	assert_int_equal(told.count, 6);
+	check_told(&told.list[5], FAULT_HELD_BACK, "", "", 2);
+	assert_int_equal(told.list[5].message.of_us, T0_US - (13 * 60 + 20) * INT64_C(1000000));
+	assert_int_equal(pass(&h), 0);
+	harness_restart(&h);
+	h.site.limits.groups_max = 6;
+	report_of(&h, "f", "1-f", "");
+	assert_int_equal(pass(&h), 1);
+	check_held_back(&h, 7, 2);
+	harness_close(&h);
+}
+
+/* Dates rise whatever the clock does, so whoever reads on behind one misses none. */
+static void dates_rise_when_the_clock_is_set_back(UNUSED void **state)
+{
+	struct harness h;
+	harness_open(&h);
+	report_of(&h, "a", "1-x", "");
+	assert_int_equal(pass(&h), 1);
+	h.clock.wall_us -= HOUR_US;
+	harness_restart(&h);
+	report_of(&h, "b", "1-y", "");
+	assert_int_equal(pass(&h), 1);
+	struct told told = told_of(&h);
+	assert_int_equal(told.count, 2);
+	assert_string_equal(told.list[1].group, "1-y");
+	harness_close(&h);
+}
+
+/* ---- Cells ----------------------------------------------------------------------------------- */
+
+static void a_damaged_message_is_left_out(UNUSED void **state)
+{
+	struct harness h;
+	const struct fault_parts key = {.parts = {{TEXT("t")}}}, column = {.parts = {{TEXT("x")}}};
+	struct fault_message message;
+	struct buf out;
+	harness_open(&h);
+	log_set_level(LOG_ERROR);
+	report_of(&h, "a", "1-x", "");
+	assert_int_equal(pass(&h), 1);
+	put_cell(&h, TABLE_FAULT_MESSAGES, &key, &column, TEXT("\1\7noise"));
+	assert_int_equal(told_of(&h).count, 1);
+	harness_restart(&h);
+	assert_int_equal(pass(&h), 0);
+	log_set_level(LOG_INFO);
+	harness_close(&h);
+	buf_init(&out, 1000);
+	fault_message_encode(&(struct fault_message){.kind = FAULT_UNMUTED,
+						     .date_us = -5,
+						     .held_back = true,
+						     .of_us = 7,
+						     .count = 300,
+						     .group = TEXT("g"),
+						     .release = TEXT("r")},
+			     &out);
+	for (size_t len = 0; len < out.len; len++)
+		assert_int_equal(fault_message_decode((struct slice){out.data, len}, &message),
+				 ERR_DAMAGED);
+	assert_int_equal(fault_message_decode(buf_slice(&out), &message), 0);
+	assert_int_equal(message.kind, FAULT_UNMUTED);
+	assert_int_equal(message.date_us, -5);
+	assert_true(message.held_back);
+	assert_int_equal(message.of_us, 7);
+	assert_int_equal(message.count, 300);
+	assert_true(slice_equal(message.group, TEXT("g")));
+	assert_true(slice_equal(message.release, TEXT("r")));
+	assert_int_equal(message.title.len, 0);
+	assert_int_equal(fault_message_decode(TEXT("\2"), &message), ERR_VERSION);
+	buf_release(&out);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_group_is_new_once),
+		cmocka_unit_test(what_a_dead_process_did_not_tell_the_next_one_tells),
+		cmocka_unit_test(a_message_whose_outcome_is_not_known_is_there_once),
+		cmocka_unit_test(a_message_that_is_refused_is_made_later),
+		cmocka_unit_test(an_owner_whose_time_is_over_tells_nothing),
+		cmocka_unit_test(a_group_that_turns_up_in_an_earlier_day_is_new_once),
+		cmocka_unit_test(messages_go_after_their_time),
+		cmocka_unit_test(a_resolved_group_that_has_a_report_is_regressed),
+		cmocka_unit_test(a_muted_group_is_told_of_when_it_has_so_many),
+		cmocka_unit_test(a_late_report_regresses_a_group_within_ten_minutes),
+		cmocka_unit_test(more_than_so_many_are_told_of_in_one),
+		cmocka_unit_test(dates_rise_when_the_clock_is_set_back),
+		cmocka_unit_test(a_damaged_message_is_left_out),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
