@@ -259,6 +259,8 @@ static void fault_pass_of(struct fault *fault, struct job *job, struct fault_own
 	fault_say_of(fault, owned, err, "packed close", &e);
 	err = fault_book_tell(owned->book, job_queue(job), fault->until_ms, &made, &e);
 	fault_say_of(fault, owned, err, "told of", &e);
+	if (made)
+		fault_live_wake(fault->live);
 }
 
 /* What is not held now may be another's before it is held again. */

@@ -60,6 +60,7 @@ struct fault_live {
 	struct live_feed *feeds;
 	bool woken; /* the task is in the job's queue */
 	struct task wake;
+	struct message_live *messages; /* whose job it is, too */
 	/* The job's. */
 	bool due; /* it was woken, maybe while it waited for the store */
 	struct log_rate lines;
@@ -81,8 +82,9 @@ void fault_live_wake(struct fault_live *live)
 {
 	if (!live->job || live->stopping)
 		return;
+	bool watched = message_live_is_watched(live->messages);
 	pthread_mutex_lock(&live->lock);
-	bool wake = live->feeds && !live->woken;
+	bool wake = (live->feeds || watched) && !live->woken;
 	live->woken = live->woken || wake;
 	pthread_mutex_unlock(&live->lock);
 	struct executor *executor = &job_queue(live->job)->executor;
@@ -492,7 +494,10 @@ static void live_run(struct job *job, void *owner)
 		if (!live->due)
 			task_queue_wait(job_queue(job));
 		live->due = false;
-		if (live_look(live, job) && job_sleep(job, REST_MS))
+		bool more = message_live_look(live->messages, job, fault_executor_of(live->fault));
+		bool any = live_look(live, job);
+		live->due = live->due || more;
+		if (any && job_sleep(job, REST_MS))
 			break;
 	}
 	task_queue_run(job_queue(job)); /* nobody wakes a job that stops */
@@ -511,6 +516,7 @@ struct fault_live *fault_live_new(struct fault *fault)
 {
 	struct fault_live *live = mem_zalloc(sizeof(*live));
 	live->fault = fault;
+	live->messages = message_live_new(fault_site_of(fault));
 	live->wake.run = live_awake;
 	live->lines = (struct log_rate){.lines_max = LINES_A_MINUTE};
 	pthread_mutex_init(&live->lock, NULL);
@@ -535,6 +541,11 @@ bool fault_live_is_over(const struct fault_live *live)
 	return !live->job;
 }
 
+struct message_live *fault_live_messages(struct fault_live *live)
+{
+	return live->messages;
+}
+
 void fault_live_free(struct fault_live *live)
 {
 	while (live->feeds) {
@@ -548,6 +559,7 @@ void fault_live_free(struct fault_live *live)
 		}
 		live_feed_free(feed);
 	}
+	message_live_free(live->messages);
 	pthread_mutex_destroy(&live->lock);
 	mem_free(live);
 }

@@ -12,6 +12,7 @@
 #define FAULT_LIVE_H
 
 #include "fault/book.h"
+#include "fault/message_live.h"
 #include "loop/job.h"
 
 struct fault;
@@ -57,8 +58,9 @@ void fault_live_stop(struct fault_live *live);
 bool fault_live_is_over(const struct fault_live *live);
 /* Several times a second. */
 void fault_live_tick(struct fault_live *live);
-/* Something was written. */
+/* Something was written, or messages were made. */
 void fault_live_wake(struct fault_live *live);
+struct message_live *fault_live_messages(struct fault_live *live);
 
 /* The tenant's name is copied. */
 void fault_live_watch(struct fault_live *live, struct fault_viewer *viewer, struct slice tenant);

@@ -152,6 +152,27 @@ static bool message_fits(const struct fault_message_filter *filter,
 	       (filter->held_back || !message->held_back);
 }
 
+static void message_insert(struct fault_message_list *l, const struct fault_message *message)
+{
+	size_t at = l->count;
+	while (at && l->list[at - 1].date_us < message->date_us)
+		at--;
+	memmove(&l->list[at + 1], &l->list[at], (l->count - at) * sizeof(*l->list));
+	memmove(&l->memory[at + 1], &l->memory[at], (l->count - at) * sizeof(*l->memory));
+	l->memory[at] = message_copy(message, &l->list[at]);
+	l->count++;
+}
+
+static void message_insert_for(struct fault_message_list *l, const struct fault_message *message,
+			       size_t goes)
+{
+	mem_free(l->memory[goes]);
+	l->count--;
+	memmove(&l->list[goes], &l->list[goes + 1], (l->count - goes) * sizeof(*l->list));
+	memmove(&l->memory[goes], &l->memory[goes + 1], (l->count - goes) * sizeof(*l->memory));
+	message_insert(l, message);
+}
+
 static int message_list_one(void *owner, const struct fault_message *message)
 {
 	const struct message_listing *listing = owner;
@@ -159,18 +180,13 @@ static int message_list_one(void *owner, const struct fault_message *message)
 	l->newest_us = larger_of(l->newest_us, message->date_us);
 	if (!message_fits(listing->filter, message))
 		return 0;
-	size_t at = l->count;
-	while (at && l->list[at - 1].date_us < message->date_us)
-		at--;
 	l->cut = l->cut || l->count == listing->filter->limit;
-	if (at == listing->filter->limit)
-		return 0;
-	if (l->count == listing->filter->limit)
-		mem_free(l->memory[--l->count]);
-	memmove(&l->list[at + 1], &l->list[at], (l->count - at) * sizeof(*l->list));
-	memmove(&l->memory[at + 1], &l->memory[at], (l->count - at) * sizeof(*l->memory));
-	l->memory[at] = message_copy(message, &l->list[at]);
-	l->count++;
+	if (l->count < listing->filter->limit)
+		message_insert(l, message);
+	else if (!listing->filter->oldest && message->date_us > l->list[l->count - 1].date_us)
+		message_insert_for(l, message, l->count - 1);
+	else if (listing->filter->oldest && message->date_us < l->list[0].date_us)
+		message_insert_for(l, message, 0);
 	return 0;
 }
 

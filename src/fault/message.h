@@ -62,7 +62,8 @@ struct fault_message_filter {
 	int64_t from_us, to_us; /* from <= date < to */
 	int kind;               /* -1: any */
 	bool held_back;         /* those that were held back, too */
-	size_t limit;           /* the newest of them; at least 1 */
+	size_t limit;           /* so many of them, at least 1: */
+	bool oldest;            /* the oldest; else the newest */
 };
 
 struct fault_message_list {

@@ -21,13 +21,13 @@ REPLAYED = 1000
 class Viewer:
     """Reads the stream line by line, as the specification says."""
 
-    def __init__(self, server, query="", last=None, buffer=None):
+    def __init__(self, server, query="", last=None, buffer=None, path="/oops/live"):
         self.socket = socket.socket()
         if buffer:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
         self.socket.settimeout(PATIENCE_S)
         self.socket.connect(("127.0.0.1", server.port))
-        head = [f"GET /oops/live?{query} HTTP/1.1", "Host: localhost", "Accept-Encoding: gzip"]
+        head = [f"GET {path}?{query} HTTP/1.1", "Host: localhost", "Accept-Encoding: gzip"]
         head += [f"Last-Event-ID: {last}"] if last else []
         self.socket.sendall(("\r\n".join(head) + "\r\n\r\n").encode())
         self.file = self.socket.makefile("rb")

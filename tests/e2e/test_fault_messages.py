@@ -12,6 +12,7 @@ from server import eventually, long_run, run
 from test_clock import HOOK, ClockServer
 from test_fault_gc import go_on
 from test_fault_groups import send
+from test_fault_live import Viewer
 from test_fault_states import say
 from test_oops import command, pages
 
@@ -159,6 +160,76 @@ def test_a_day_is_over_and_messages_go(clock_server):
     assert messages_of(server) == []
 
 
+# ---- As they are made ----------------------------------------------------------------------------
+
+
+def viewer_of(server, query="", **more):
+    return Viewer(server, query, path="/oops/messages/live", **more)
+
+
+def take(viewer, count):
+    events = [viewer.next() for _ in range(count)]
+    assert {event.kind for event in events} <= {"message"}
+    return [event.data for event in events]
+
+
+def test_each_message_is_told_once_in_order(server):
+    send(server, [{"id": "old", "fingerprint": ["old"]}])
+    [old] = wait_new(server)
+    with viewer_of(server) as viewer, viewer_of(server, "environment=test") as other, \
+            viewer_of(server, "tenant=shop") as shop:
+        assert viewer.headers["content-type"] == "text/event-stream"
+        assert [v.until_ready() for v in (viewer, other, shop)] == [[], [], []]
+        chance = random.Random(3)
+        send(server, made(chance, 0, 40, 12))
+        send(server, [{"id": "t", "fingerprint": ["test"], "environment": "test"}])
+        groups = wait_new(server)
+        told = take(viewer, len(groups) - 1)
+        assert told == list(reversed(messages_of(server)))[1:]
+        assert {m["group"] for m in told} == set(groups) - {old}
+        assert [m["report"] for m in take(other, 1)] == ["t"]
+    with viewer_of(server, last=viewer.last) as again:
+        assert again.until_ready() == []
+        send(server, [{"id": "new", "fingerprint": ["new"]}])
+        assert take(again, 1)[0]["report"] == "new"
+    with viewer_of(server, "token=0") as whole:
+        events = whole.until_ready()
+        assert [e.data for e in events] == list(reversed(messages_of(server)))
+
+
+def test_a_viewer_goes_on_when_the_server_was_killed(server):
+    chance, told, last = random.Random(4), [], None
+    for n in range(20 if long_run() else 5):
+        with viewer_of(server, last=last) as viewer:
+            told += [e.data for e in viewer.until_ready()]
+            last = viewer.last or last
+            send(server, made(chance, n * 10, 10, 1000))
+            for event in (viewer.next() for _ in range(chance.randrange(4))):
+                told.append(event.data)
+                last = event.id
+            server.kill()
+        server.start()
+        wait_new(server)
+    with viewer_of(server, last=last) as viewer:
+        told += [e.data for e in viewer.until_ready()]
+    assert told == list(reversed(messages_of(server)))
+
+
+def test_a_viewer_that_does_not_read_misses_nothing(make_server):
+    """It is told what it has room for, and the rest when it has read."""
+    server = make_server(options=["--fault.messages_max=0"])
+    server.start()
+    with viewer_of(server, buffer=4096) as viewer:
+        assert viewer.until_ready() == []
+        send(server, [{"id": f"OOPS-{n:05}", "fingerprint": [f"fault {n}"],
+                       "exception": "E" * 180, "value": "v" * 180, "release": "r" * 190,
+                       "environment": "e" * 190} for n in range(3000)])
+        eventually(lambda: server.metric("granary_fault_messages_total") == 3000)
+        told = take(viewer, 3000)
+    assert len({m["report"] for m in told}) == 3000
+    assert told[-1000:] == list(reversed(messages_of(server)))
+
+
 def test_questions_that_make_no_sense(server):
     for params, sentence in [({"kind": "old"}, "kind"), ({"limit": 0}, "limit"),
                              ({"limit": 1001}, "limit"), ({"since": "x"}, "since"),
@@ -166,6 +237,10 @@ def test_questions_that_make_no_sense(server):
         answer = server.get("/oops/messages", **params)
         assert answer.status == 400 and sentence in answer.json["error"]["message"], answer
     assert messages_of(server, tenant="nobody") == []
+    for params in [{"token": "x"}, {"kind": "old"}, {"colour": "red"}]:
+        assert server.get("/oops/messages/live", **params).status == 400
+    answer = server.request("HEAD", "/oops/messages/live")
+    assert answer.status == 200 and answer.headers["Content-Type"] == "text/event-stream"
     failed = run("fault", "messages", "--server", server.url, "--kind", "old")
     assert failed.returncode == 1 and "kind" in failed.stderr
     assert json.loads(command(server, "messages", "-o", "json").stdout)["messages"] == []

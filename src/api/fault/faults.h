@@ -59,6 +59,12 @@ extern const struct param faults_show_params[];
 extern const struct http_handler faults_messages;
 extern const struct param faults_messages_params[];
 
+/* GET /oops/messages/live: server-sent events, each `message` with such an object; `id` is its date
+ * in microseconds, behind which the client goes on by Last-Event-ID or `token`. `ready`
+ * comes once, when all that there were have been told. */
+extern const struct http_handler faults_messages_live;
+extern const struct param faults_messages_live_params[];
+
 /* GET /oops: {"reports":[{"id":...,"date":...,"context":...,"exception":...,"duration":...,
  * "statements":...,"level":...,"release":...,"environment":...,"host":...,"user":...}, ...],
  * "token":"..."}, newest first, without what a report does not have. `token` is there if there are

@@ -187,9 +187,12 @@ PLANTS = {
          "if (PLANTED(groups_stay))\n\t\t\tday->has_groups = true;\n"
          "\t\terr = err ? err : book_load_groups(book, queue, day, e);")]),
     "told_early": ("causes go before their messages are there", [
-        (F + "tell.c", "\tstore_write_next_stage(write);\n\terr = err ? err : tell_delete_causes",
-         "\tif (!PLANTED(told_early))\n\t\tstore_write_next_stage(write);\n"
-         "\terr = err ? err : tell_delete_causes")]),
+        (F + "tell.c", "\tfor (size_t i = 0; i < t->made_count && !err; i++) {\n"
+         "\t\tstruct fault_message *message",
+         "\tif (PLANTED(told_early)) {\n\t\terr = tell_delete_causes(t, write, stamp_us);\n"
+         "\t\tstore_write_next_stage(write);\n\t}\n"
+         "\tfor (size_t i = 0; i < t->made_count && !err; i++) {\n"
+         "\t\tstruct fault_message *message")]),
     "told_by_date": ("the id of a message is of its date", [
         (F + "tell.c", "\tfault_message_id(kind, group, of_us, made->id);",
          "\tfault_message_id(kind, group,\n\t\t\t PLANTED(told_by_date)\n\t\t\t\t ? "
