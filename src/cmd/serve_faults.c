@@ -8,6 +8,7 @@
 #include "ingest/oops_amqp.h"
 #include "loop/loop.h"
 #include "loop/pool.h"
+#include "notify/notify.h"
 
 enum {
 	READERS = 2,
@@ -16,6 +17,7 @@ enum {
 	BODIES_WAITING_MAX = 4096,
 	PASSWORD_MAX_BYTES = 255,
 	PASSWORD_FILE_MAX_BYTES = 4096,
+	WEBHOOKS_FILE_MAX_BYTES = 256 << 10,
 };
 
 struct serve_faults {
@@ -24,6 +26,10 @@ struct serve_faults {
 	const char **words;     /* of masks */
 	struct oops_amqp *amqp; /* NULL: no reports come by AMQP */
 	char amqp_password[PASSWORD_MAX_BYTES + 1];
+	struct webhook *webhooks;
+	size_t webhook_count;
+	char webhooks_secret[PASSWORD_MAX_BYTES + 1];
+	struct notify *notify; /* NULL: there are no webhooks */
 };
 
 /* ---- Masks ----------------------------------------------------------------------------------- */
@@ -84,7 +90,7 @@ static int serve_faults_read_line(const char *path, char to[PASSWORD_MAX_BYTES +
 		errbuf_set(e, err, "%s: %s", path, err_text(err));
 	else if (!len || len > PASSWORD_MAX_BYTES || memchr(text.data, 0, len))
 		err = errbuf_set(e, ERR_INVALID,
-				 "%s: the first line has to be a password of 1 to %d bytes", path,
+				 "%s: the first line has to be a secret of 1 to %d bytes", path,
 				 PASSWORD_MAX_BYTES);
 	else
 		snprintf(to, PASSWORD_MAX_BYTES + 1, "%.*s", (int)len, text.data);
@@ -112,10 +118,110 @@ static int serve_faults_check_amqp(const struct conf *conf, struct errbuf *e)
 	return *conf->fault_amqp_host ? serve_faults_read_password(conf, password, e) : 0;
 }
 
+/* ---- Webhooks -------------------------------------------------------------------------------- */
+
+static void serve_faults_free_webhooks(struct webhook *list, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		webhook_release(&list[i]);
+	mem_free(list);
+}
+
+/* Lines but for empty ones and those that begin with `#`. */
+static int serve_faults_take_webhooks(const char *path, struct slice text, struct webhook *list,
+				      size_t *count, struct errbuf *e)
+{
+	struct errbuf why = {""};
+	for (size_t number = 1; text.len; number++) {
+		const char *end = memchr(text.data, '\n', text.len);
+		size_t len = end ? (size_t)(end - text.data) : text.len;
+		struct slice line = {text.data, len};
+		text = (struct slice){text.data + len + !!end, text.len - len - !!end};
+		if (!line.len || *line.data == '#')
+			continue;
+		if (*count == NOTIFY_WEBHOOKS_MAX)
+			return errbuf_set(e, ERR_LIMIT, "%s has more than %d webhooks", path,
+					  NOTIFY_WEBHOOKS_MAX);
+		int err = webhook_parse(line, &list[*count], &why);
+		if (err)
+			return errbuf_set(e, err, "line %zu of %s: %s", number, path, why.text);
+		++*count;
+	}
+	return 0;
+}
+
+static int serve_faults_read_webhooks(const struct conf *conf, struct webhook **to, size_t *count,
+				      struct errbuf *e)
+{
+	const char *path = conf->fault_webhooks_file;
+	struct webhook *list = mem_zalloc(NOTIFY_WEBHOOKS_MAX * sizeof(*list));
+	struct files *files = files_real();
+	struct buf text;
+	*count = 0;
+	buf_init(&text, WEBHOOKS_FILE_MAX_BYTES);
+	int err = file_check_secret(files, path, e);
+	if (!err && (err = files->read(files, path, WEBHOOKS_FILE_MAX_BYTES, &text)) != 0)
+		errbuf_set(e, err, "%s: %s", path, err_text(err));
+	if (!err && text.len)
+		err = serve_faults_take_webhooks(path, buf_slice(&text), list, count, e);
+	buf_release(&text);
+	*to = list;
+	if (!err)
+		return 0;
+	serve_faults_free_webhooks(list, *count);
+	*to = NULL;
+	*count = 0;
+	return conf_refuse(conf, CONF_ID_fault_webhooks_file, e);
+}
+
+static int serve_faults_read_webhooks_secret(const struct conf *conf,
+					     char to[PASSWORD_MAX_BYTES + 1], struct errbuf *e)
+{
+	const char *path = conf->fault_webhooks_secret_file;
+	int err = *path ? serve_faults_read_line(path, to, e) : 0;
+	return err ? conf_refuse(conf, CONF_ID_fault_webhooks_secret_file, e) : 0;
+}
+
+static int serve_faults_check_webhooks(const struct conf *conf, struct errbuf *e)
+{
+	char secret[PASSWORD_MAX_BYTES + 1];
+	struct webhook *list;
+	size_t count;
+	int err = serve_faults_read_webhooks_secret(conf, secret, e);
+	if (err || !*conf->fault_webhooks_file)
+		return err;
+	err = serve_faults_read_webhooks(conf, &list, &count, e);
+	if (!err)
+		serve_faults_free_webhooks(list, count);
+	return err;
+}
+
+static int serve_faults_start_webhooks(struct serve_faults *faults,
+				       const struct serve_faults_options *options, struct errbuf *e)
+{
+	const struct conf *conf = options->conf;
+	if (!*conf->fault_webhooks_file)
+		return 0;
+	int err = serve_faults_read_webhooks_secret(conf, faults->webhooks_secret, e);
+	err = err ? err
+		  : serve_faults_read_webhooks(conf, &faults->webhooks, &faults->webhook_count, e);
+	if (!err && faults->webhook_count)
+		faults->notify = notify_start(&(struct notify_options){
+			.fault = faults->fault,
+			.executor = loop_executor(options->loop),
+			.webhooks = faults->webhooks,
+			.count = faults->webhook_count,
+			.internal = conf->fault_webhooks_internal,
+			.secret = slice_of(faults->webhooks_secret),
+		});
+	return err;
+}
+
 int serve_faults_check(const struct conf *conf, struct errbuf *e)
 {
 	int err = serve_faults_check_words(conf, e);
-	return err ? err : serve_faults_check_amqp(conf, e);
+	err = err ? err : serve_faults_check_amqp(conf, e);
+	return err ? err : serve_faults_check_webhooks(conf, e);
 }
 
 static int serve_faults_open_amqp(struct serve_faults *faults,
@@ -180,7 +286,8 @@ int serve_faults_open(const struct serve_faults_options *options, struct serve_f
 	faults->pool = pool_new(READERS, BODIES_WAITING_MAX, "reports");
 	fault_start(faults->fault);
 	*to = faults;
-	return serve_faults_open_amqp(faults, options, e);
+	err = serve_faults_start_webhooks(faults, options, e);
+	return err ? err : serve_faults_open_amqp(faults, options, e);
 }
 
 void serve_faults_start_amqp(struct serve_faults *faults)
@@ -208,13 +315,17 @@ void serve_faults_tick(struct serve_faults *faults)
 
 void serve_faults_stop(struct serve_faults *faults)
 {
-	if (faults)
-		fault_stop(faults->fault);
+	if (!faults)
+		return;
+	if (faults->notify)
+		notify_stop(faults->notify);
+	fault_stop(faults->fault);
 }
 
 bool serve_faults_are_over(const struct serve_faults *faults)
 {
-	return !faults || fault_is_over(faults->fault);
+	return !faults || ((!faults->notify || notify_is_over(faults->notify)) &&
+			   fault_is_over(faults->fault));
 }
 
 void serve_faults_free(struct serve_faults *faults)
@@ -222,6 +333,8 @@ void serve_faults_free(struct serve_faults *faults)
 	if (!faults)
 		return;
 	oops_amqp_free(faults->amqp);
+	notify_free(faults->notify);
+	serve_faults_free_webhooks(faults->webhooks, faults->webhook_count);
 	pool_close(faults->pool);
 	fault_close(faults->fault);
 	mem_free(faults->words);

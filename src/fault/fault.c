@@ -1,6 +1,7 @@
 #include "fault/fault.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 
 #include "base/grow.h"
@@ -37,6 +38,7 @@ struct fault {
 	struct fault_projects *projects;
 	struct fault_live *live;
 	struct fault_collector *collector;
+	_Atomic uint64_t messages_made;
 	uint64_t seed;        /* of hashes of tenants */
 	pthread_mutex_t lock; /* guards the next */
 	struct hash_table books;
@@ -83,6 +85,11 @@ struct fault_live *fault_live_of(struct fault *fault)
 struct executor *fault_executor_of(const struct fault *fault)
 {
 	return fault->options.executor;
+}
+
+uint64_t fault_messages_made(const struct fault *fault)
+{
+	return atomic_load(&fault->messages_made);
 }
 
 const struct fault_collect_rules *fault_collect_rules_of(const struct fault *fault)
@@ -259,8 +266,10 @@ static void fault_pass_of(struct fault *fault, struct job *job, struct fault_own
 	fault_say_of(fault, owned, err, "packed close", &e);
 	err = fault_book_tell(owned->book, job_queue(job), fault->until_ms, &made, &e);
 	fault_say_of(fault, owned, err, "told of", &e);
-	if (made)
-		fault_live_wake(fault->live);
+	if (!made)
+		return;
+	atomic_fetch_add(&fault->messages_made, made);
+	fault_live_wake(fault->live);
 }
 
 /* What is not held now may be another's before it is held again. */

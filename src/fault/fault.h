@@ -71,6 +71,8 @@ struct fault_book **fault_copy_books(struct fault *fault, size_t *count);
 /* Waits some seconds until this process counts the reports of a tenant: it begins some time after
  * the first, or never, where another one does. ERR_RETRY, with a sentence; ERR_CANCELLED. */
 int fault_wait_for_owner(struct fault_book *book, struct job *job, struct errbuf *e) MUST_CHECK;
+/* It rises when messages were made by this process. Any thread. */
+uint64_t fault_messages_made(const struct fault *fault);
 const struct fault_collect_rules *fault_collect_rules_of(const struct fault *fault);
 
 /* ---- One report ------------------------------------------------------------------------------ */

@@ -2,6 +2,7 @@
 
 #include "base/hash.h"
 #include "base/log.h"
+#include "fault/day.h"
 #include "fault/put.h"
 #include "fault/tables.h"
 #include "store/wait.h"
@@ -71,6 +72,47 @@ int fault_message_decode(struct slice bytes, struct fault_message *message)
 		*texts[i] = fault_take_text(&c, FAULT_MESSAGE_TEXT_MAX_BYTES);
 	message->kind = (enum fault_message_kind)kind;
 	return c.bad || kind >= FAULT_MESSAGE_KINDS ? ERR_DAMAGED : 0;
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------ */
+
+static void message_put_text(struct json_writer *json, const char *key, struct slice text)
+{
+	if (!text.len)
+		return;
+	json_write_key(json, key);
+	json_write_string(json, text);
+}
+
+/* What the count is of. */
+static const char *message_count_key(enum fault_message_kind kind)
+{
+	return kind == FAULT_HELD_BACK ? "messages" : "reports";
+}
+
+void fault_message_put_json(struct json_writer *json, const struct fault_message *message)
+{
+	char day[FAULT_DAY_TEXT_BYTES + 1];
+	json_write_key(json, "id");
+	json_write_string(json, message->id);
+	json_put_i64(json, "date", floor_div(message->date_us, 1000));
+	json_put_text(json, "kind", fault_message_kinds[message->kind]);
+	if (message->kind == FAULT_DAY_OVER) {
+		fault_day_text(fault_day_of(message->of_us), day);
+		json_put_text(json, "day", day);
+	} else if (message->of_us) {
+		json_put_i64(json, message->kind == FAULT_HELD_BACK ? "hour" : "said",
+			     floor_div(message->of_us, 1000));
+	}
+	message_put_text(json, "group", message->group);
+	message_put_text(json, "title", message->title);
+	message_put_text(json, "report", message->report);
+	message_put_text(json, "environment", message->environment);
+	message_put_text(json, "level", message->level);
+	message_put_text(json, "release", message->release);
+	json_put_u64(json, message_count_key(message->kind), message->count);
+	if (message->held_back)
+		json_put_bool(json, "held_back", true);
 }
 
 /* ---- In the store ---------------------------------------------------------------------------- */

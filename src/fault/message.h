@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/exec.h"
 #include "fault/site.h"
+#include "wire/json.h"
 
 enum {
 	FAULT_MESSAGE_ID_BYTES = 32,
@@ -49,6 +50,9 @@ void fault_message_id(enum fault_message_kind kind, struct slice subject, int64_
 void fault_message_encode(const struct fault_message *message, struct buf *out);
 /* Texts point into the bytes. ERR_DAMAGED, ERR_VERSION. */
 int fault_message_decode(struct slice bytes, struct fault_message *message) MUST_CHECK;
+
+/* Its members of an object, without what the message does not have (api/fault/faults.h). */
+void fault_message_put_json(struct json_writer *json, const struct fault_message *message);
 
 /* Gives each message of a tenant, in any order, to `each`; stops at its first error. What is given
  * is valid during the call. Those that cannot be read are left out, and the log says so. The

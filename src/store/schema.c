@@ -275,6 +275,13 @@ const struct table_def schema[TABLE_COUNT] = {
 		.key_count = 1, .key = {{"tenant", PART_TEXT}},
 		.column_count = 1, .column = {{"id", PART_TEXT}},
 	},
+	[TABLE_FAULT_NOTES] = {
+		.name = "fault_notes", .kind = TABLE_CELLS, .cell_kind = CELL_STAMPED,
+		.place = PLACE_SHARED,
+		.help = "How far each webhook is with the messages of a tenant.",
+		.key_count = 1, .key = {{"tenant", PART_TEXT}},
+		.column_count = 1, .column = {{"webhook", PART_TEXT}},
+	},
 };
 /* clang-format on */
 

@@ -2,7 +2,6 @@
 #include "api/fault/faults.h"
 
 #include "api/call.h"
-#include "api/fault/messages_json.h"
 #include "api/fault/notation.h"
 #include "fault/fault.h"
 
@@ -37,55 +36,17 @@ static struct messages_call *messages_call_of(struct api_call *call)
 
 /* ---- The answer ------------------------------------------------------------------------------ */
 
-static void messages_put_text(struct json_writer *json, const char *key, struct slice text)
-{
-	if (!text.len)
-		return;
-	json_write_key(json, key);
-	json_write_string(json, text);
-}
-
-/* What the count is of. */
-static const char *messages_count_key(enum fault_message_kind kind)
-{
-	return kind == FAULT_HELD_BACK ? "messages" : "reports";
-}
-
-void messages_put_json(struct json_writer *json, const struct fault_message *message)
-{
-	char day[FAULT_DAY_TEXT_BYTES + 1];
-	json_write_object_begin(json);
-	json_write_key(json, "id");
-	json_write_string(json, message->id);
-	json_put_i64(json, "date", notation_ms(message->date_us));
-	json_put_text(json, "kind", fault_message_kinds[message->kind]);
-	if (message->kind == FAULT_DAY_OVER) {
-		fault_day_text(fault_day_of(message->of_us), day);
-		json_put_text(json, "day", day);
-	} else if (message->of_us) {
-		json_put_i64(json, message->kind == FAULT_HELD_BACK ? "hour" : "said",
-			     notation_ms(message->of_us));
-	}
-	messages_put_text(json, "group", message->group);
-	messages_put_text(json, "title", message->title);
-	messages_put_text(json, "report", message->report);
-	messages_put_text(json, "environment", message->environment);
-	messages_put_text(json, "level", message->level);
-	messages_put_text(json, "release", message->release);
-	json_put_u64(json, messages_count_key(message->kind), message->count);
-	if (message->held_back)
-		json_put_bool(json, "held_back", true);
-	json_write_object_end(json);
-}
-
 static void messages_put(struct messages_call *call, const struct fault_message_list *list)
 {
 	struct json_writer *json = &call->call.json;
 	json_write_object_begin(json);
 	json_write_key(json, "messages");
 	json_write_array_begin(json);
-	for (size_t i = 0; i < list->count; i++)
-		messages_put_json(json, &list->list[i]);
+	for (size_t i = 0; i < list->count; i++) {
+		json_write_object_begin(json);
+		fault_message_put_json(json, &list->list[i]);
+		json_write_object_end(json);
+	}
 	json_write_array_end(json);
 	json_put_bool(json, "more", list->cut);
 	json_write_object_end(json);

@@ -7,7 +7,7 @@
 #include <inttypes.h>
 
 #include "api/call.h"
-#include "api/fault/messages_json.h"
+#include "fault/message.h"
 #include "fault/fault.h"
 #include "wire/number.h"
 
@@ -83,7 +83,9 @@ static void messages_live_tell(struct messages_live_call *call, const struct fau
 	messages_live_put_id(call);
 	buf_append_text(out, "event: message\ndata: ");
 	json_writer_init(&call->call.json, out);
-	messages_put_json(&call->call.json, message);
+	json_write_object_begin(&call->call.json);
+	fault_message_put_json(&call->call.json, message);
+	json_write_object_end(&call->call.json);
 	buf_append_text(out, "\n\n");
 	messages_live_send(call);
 }

@@ -158,10 +158,6 @@ PLANTS = {
         (F + "intake.c", "site->clock->wall_us(site->clock) > writer->last_us + IDLE_MAX_US;",
          "(!PLANTED(closed_late) &&\n\t\t\t\t  site->clock->wall_us(site->clock) > "
          "writer->last_us + IDLE_MAX_US);")]),
-    "closed_again": ("a writer is closed under another stamp each time", [
-        (F + "intake.c", "FAULT_WRITER_CLOSED, writer->close_stamp_us);",
-         "FAULT_WRITER_CLOSED,\n\t\t\t\t    PLANTED(closed_again) ? store_stamp(site->store)"
-         "\n\t\t\t\t\t\t\t  : writer->close_stamp_us);")]),
     "ended_below": ("a writer is ended under a lesser stamp than it was closed", [
         (F + "book.c", "writer->closed_us < stamp_us &&",
          "(PLANTED(ended_below) || writer->closed_us < stamp_us) &&")]),
@@ -186,13 +182,6 @@ PLANTS = {
         (F + "book.c", "err = err ? err : book_load_groups(book, queue, day, e);",
          "if (PLANTED(groups_stay))\n\t\t\tday->has_groups = true;\n"
          "\t\terr = err ? err : book_load_groups(book, queue, day, e);")]),
-    "told_early": ("causes go before their messages are there", [
-        (F + "tell.c", "\tfor (size_t i = 0; i < t->made_count && !err; i++) {\n"
-         "\t\tstruct fault_message *message",
-         "\tif (PLANTED(told_early)) {\n\t\terr = tell_delete_causes(t, write, stamp_us);\n"
-         "\t\tstore_write_next_stage(write);\n\t}\n"
-         "\tfor (size_t i = 0; i < t->made_count && !err; i++) {\n"
-         "\t\tstruct fault_message *message")]),
     "told_by_date": ("the id of a message is of its date", [
         (F + "tell.c", "\tfault_message_id(kind, group, of_us, made->id);",
          "\tfault_message_id(kind, group,\n\t\t\t PLANTED(told_by_date)\n\t\t\t\t ? "
@@ -201,9 +190,6 @@ PLANTS = {
     "uncaused": ("a checkpoint does not write causes of groups", [
         (F + "book_write.c", "\treturn err ? err : book_put_cause(w, w->day, group);",
          "\treturn err || PLANTED(uncaused) ? err : book_put_cause(w, w->day, group);")]),
-    "held_untold": ("what another owner held back is in no sum", [
-        (F + "tell.c", "\tif (get->found && !fault_message_decode(",
-         "\tif (!PLANTED(held_untold) && get->found && !fault_message_decode(")]),
     "gone_listed": ("reports in the lists of days are collected", [
         (F + "collect_plan.c", "making->day_is_whole && !hash_table_find(&making->listed, id) &&",
          "making->day_is_whole &&\n\t    (PLANTED(gone_listed) || "

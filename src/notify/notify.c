@@ -1,0 +1,388 @@
+#include "notify/notify.h"
+
+#include "base/grow.h"
+#include "base/log.h"
+#include "base/stats.h"
+#include "fault/put.h"
+#include "notify/post.h"
+#include "store/wait.h"
+
+enum {
+	NOTIFY_VERSION = 1, /* of a note */
+	NOTIFY_EVERY_MS = 250,
+	NOTIFY_LOOK_US = 60000000, /* so often a tenant is looked at in any case */
+	NOTIFY_LIST_MAX = 100,     /* messages that are read at a time */
+	NOTIFY_LINES_MAX = 10000,  /* webhooks, each with a tenant */
+	NOTIFY_SENDING_MAX = 4,    /* at once to one webhook */
+	NOTIFY_BODY_MAX_BYTES = 64 << 10,
+	NOTIFY_NOTE_MAX_BYTES = 100,
+	NOTIFY_MEMORY_BYTES = 64 << 10,
+	NOTIFY_LOGS_A_MINUTE = 3,
+};
+/* After each try that failed; after the last it is given up. */
+static const int64_t notify_rests_us[] = {5000000,   10000000,  30000000,  60000000,
+					  120000000, 300000000, 600000000, 600000000};
+
+/* A webhook, and a tenant whose messages it is sent. */
+struct notify_line {
+	const struct webhook *webhook;
+	size_t *webhook_sending; /* so many lines of the webhook are sending */
+	struct fault_book *book;
+	bool begun; /* seen_us is right */
+	bool sending;
+	int64_t seen_us;         /* all messages up to then are done */
+	int64_t noted_us;        /* as it is stored */
+	uint64_t made;           /* fault_messages_made when it was read last */
+	int64_t look_us, due_us; /* monotonic */
+	size_t tries;
+	struct fault_message_list list; /* newest first; those below `left` are to be done */
+	size_t left;
+};
+
+struct notify {
+	struct notify_options options;
+	struct job *job; /* NULL: it is over */
+	/* The job's. */
+	struct posts *posts;
+	int64_t began_us;    /* by the wall clock */
+	struct job *running; /* `job`, as it knows itself */
+	struct notify_line **lines;
+	size_t count, room;
+	size_t book_count;                   /* of which there are lines */
+	size_t sending[NOTIFY_WEBHOOKS_MAX]; /* lines of each webhook */
+	struct log_rate logs;
+};
+
+static int64_t notify_now_us(const struct notify *notify)
+{
+	struct clock *clock = fault_site_of(notify->options.fault)->clock;
+	return clock->mono_us(clock);
+}
+
+/* ---- Notes ----------------------------------------------------------------------------------- */
+
+static int notify_write_note(struct notify *notify, struct notify_line *line)
+{
+	const struct fault_site *site = fault_site_of(notify->options.fault);
+	const struct store_parts key = {{fault_book_tenant(line->book)}};
+	const struct store_parts column = {{slice_of(line->webhook->name)}};
+	struct store_write *write = store_write_new(site->store, NOTIFY_MEMORY_BYTES);
+	struct buf value;
+	buf_init(&value, NOTIFY_NOTE_MAX_BYTES);
+	buf_append_char(&value, NOTIFY_VERSION);
+	buf_append(&value, &line->seen_us, 8);
+	int err = store_cell_put(write, TABLE_FAULT_NOTES, &key, &column, buf_slice(&value),
+				 store_stamp(site->store), 0);
+	err = err ? err : store_write_wait(write, job_queue(notify->running));
+	if (!err)
+		line->noted_us = line->seen_us;
+	buf_release(&value);
+	store_write_free(write);
+	return err;
+}
+
+/* ERR_NOT_FOUND: there is none. */
+static int notify_read_note(struct notify *notify, struct notify_line *line)
+{
+	const struct fault_site *site = fault_site_of(notify->options.fault);
+	struct store_read *read = store_read_new(site->store, NOTIFY_MEMORY_BYTES);
+	struct store_request *request = store_read_add(read, STORE_CELL_GET);
+	ASSERT(request); /* the first of an empty arena */
+	request->cell_get = (struct store_cell_get){.table = TABLE_FAULT_NOTES,
+						    .key = {{fault_book_tenant(line->book)}},
+						    .column = {{slice_of(line->webhook->name)}}};
+	read->now_ms = clock_wall_ms(site->clock);
+	int err = store_read_wait(read, job_queue(notify->running));
+	if (!err && !request->cell_get.found)
+		err = ERR_NOT_FOUND;
+	if (!err) {
+		struct slice value = request->cell_get.cell.value;
+		struct cursor c = cursor_of(value.data, value.len);
+		bool known = cursor_u8(&c) == NOTIFY_VERSION;
+		line->seen_us = line->noted_us = (int64_t)cursor_u64(&c);
+		err = c.bad || !known ? ERR_DAMAGED : 0;
+	}
+	store_read_free(read);
+	return err;
+}
+
+/* A new webhook begins with what is made since this process began; so does one whose note cannot be
+ * read, since nobody knows where it was. */
+static int notify_begin(struct notify *notify, struct notify_line *line)
+{
+	int err = notify_read_note(notify, line);
+	if (err == ERR_DAMAGED)
+		log_warn("webhooks: how far %s is with the messages of tenant " SHOWN
+			 " (table fault_notes) cannot be read; it goes on with those that are made "
+			 "since the start of this process",
+			 line->webhook->shown, SHOWN_OF(fault_book_tenant(line->book)));
+	if (err == ERR_NOT_FOUND || err == ERR_DAMAGED) {
+		line->seen_us = notify->began_us;
+		err = notify_write_note(notify, line);
+	}
+	line->begun = !err;
+	return err;
+}
+
+/* ---- Sending --------------------------------------------------------------------------------- */
+
+static void notify_put_text(const struct fault_message *message, struct slice tenant,
+			    struct json_writer *json)
+{
+	static const char *const whats[] = {[FAULT_NEW_GROUP] = "New fault",
+					    [FAULT_REGRESSED] = "A resolved fault is back",
+					    [FAULT_UNMUTED] = "A muted fault is frequent",
+					    [FAULT_DAY_OVER] = "The day is over",
+					    [FAULT_HELD_BACK] = "Messages were held back"};
+	struct buf text;
+	buf_init(&text, NOTIFY_BODY_MAX_BYTES);
+	buf_printf(&text, "%s (%.*s", whats[message->kind], (int)tenant.len, tenant.data);
+	if (message->environment.len)
+		buf_printf(&text, ", %.*s", (int)message->environment.len,
+			   message->environment.data);
+	struct slice about = message->title.len ? message->title : message->group;
+	if (about.len)
+		buf_printf(&text, "): %.*s", (int)about.len, about.data);
+	else
+		buf_printf(&text, "): %llu %s", (unsigned long long)message->count,
+			   message->kind == FAULT_HELD_BACK ? "messages" : "reports");
+	json_write_key(json, "text");
+	json_write_string(json, buf_slice(&text));
+	buf_release(&text);
+}
+
+static void notify_send(struct notify *notify, struct notify_line *line,
+			const struct fault_message *message)
+{
+	struct clock *clock = fault_site_of(notify->options.fault)->clock;
+	struct slice tenant = fault_book_tenant(line->book);
+	char id[FAULT_MESSAGE_ID_BYTES + 1];
+	struct json_writer json;
+	struct buf body;
+	buf_init(&body, NOTIFY_BODY_MAX_BYTES);
+	json_writer_init(&json, &body);
+	json_write_object_begin(&json);
+	fault_message_put_json(&json, message);
+	json_write_key(&json, "tenant");
+	json_write_string(&json, tenant);
+	notify_put_text(message, tenant, &json);
+	json_write_object_end(&json);
+	ASSERT(!body.failed); /* a message's texts are short */
+	snprintf(id, sizeof(id), "%.*s", (int)message->id.len, message->id.data);
+	posts_start(notify->posts,
+		    &(struct post_message){.url = line->webhook->url,
+					   .id = id,
+					   .body = buf_slice(&body),
+					   .secret = notify->options.secret,
+					   .wall_s = clock_wall_ms(clock) / 1000},
+		    line);
+	buf_release(&body);
+	line->sending = true;
+	++*line->webhook_sending;
+}
+
+/* The message is done with. */
+static void notify_pass_over(struct notify_line *line)
+{
+	line->seen_us = line->list.list[--line->left].date_us;
+	line->tries = 0;
+	line->due_us = 0;
+}
+
+static void notify_fail(struct notify *notify, struct notify_line *line, const char *reason)
+{
+	const struct fault_message *message = &line->list.list[line->left - 1];
+	struct slice tenant = fault_book_tenant(line->book);
+	stat_add(STAT_webhooks_failed, 1);
+	if (line->tries == 0)
+		log_rated(&notify->logs, notify_now_us(notify) / 1000, LOG_WARN,
+			  "webhooks: %s has not taken a message of tenant " SHOWN
+			  ": %s; the server tries again",
+			  line->webhook->shown, SHOWN_OF(tenant), reason);
+	if (line->tries < ARRAY_LEN(notify_rests_us)) {
+		line->due_us = notify_now_us(notify) + notify_rests_us[line->tries++];
+		return;
+	}
+	log_warn("webhooks: message " SHOWN " of tenant " SHOWN " is not sent to %s any more: %s",
+		 SHOWN_OF(message->id), SHOWN_OF(tenant), line->webhook->shown, reason);
+	stat_add(STAT_webhooks_given_up, 1);
+	notify_pass_over(line);
+}
+
+static void notify_take_results(struct notify *notify)
+{
+	struct post_result result;
+	while (posts_take(notify->posts, &result)) {
+		struct notify_line *line = result.owner;
+		line->sending = false;
+		--*line->webhook_sending;
+		if (!result.taken) {
+			notify_fail(notify, line, result.reason);
+			continue;
+		}
+		stat_add(STAT_webhooks_sent, 1);
+		notify_pass_over(line);
+	}
+}
+
+/* ---- A line ---------------------------------------------------------------------------------- */
+
+/* Messages that are not done yet, if there may be some. */
+static int notify_read(struct notify *notify, struct notify_line *line, struct errbuf *e)
+{
+	const struct fault_site *site = fault_site_of(notify->options.fault);
+	const struct fault_message_filter filter = {.from_us = line->seen_us + 1,
+						    .to_us = INT64_MAX,
+						    .kind = -1,
+						    .limit = NOTIFY_LIST_MAX,
+						    .oldest = true};
+	uint64_t made = fault_messages_made(notify->options.fault);
+	int64_t now_us = notify_now_us(notify);
+	if (line->made == made && now_us < line->look_us)
+		return 0;
+	fault_message_list_release(&line->list);
+	int err = fault_messages_list(site, job_queue(notify->running),
+				      fault_book_tenant(line->book), &filter, &line->list, e);
+	line->left = err ? 0 : line->list.count;
+	if (!err && !line->list.cut) {
+		line->made = made;
+		line->look_us = now_us + NOTIFY_LOOK_US;
+	}
+	return err;
+}
+
+/* The next message that it wants is sent; those before it are passed over. */
+static int notify_go_on(struct notify *notify, struct notify_line *line, struct errbuf *e)
+{
+	int err = line->begun ? 0 : notify_begin(notify, line);
+	if (!err && !line->left)
+		err = notify_read(notify, line, e);
+	while (!err && line->left &&
+	       !webhook_wants(line->webhook, &line->list.list[line->left - 1]))
+		notify_pass_over(line);
+	if (!err && line->noted_us != line->seen_us)
+		err = notify_write_note(notify, line);
+	if (!err && line->left && *line->webhook_sending < NOTIFY_SENDING_MAX)
+		notify_send(notify, line, &line->list.list[line->left - 1]);
+	return err;
+}
+
+/* Another process may have sent meanwhile, or it is a tenant's first time. */
+static void notify_forget(struct notify_line *line)
+{
+	fault_message_list_release(&line->list);
+	line->left = line->tries = 0;
+	line->begun = false;
+	line->due_us = line->look_us = 0;
+}
+
+static void notify_look_at(struct notify *notify, struct notify_line *line)
+{
+	struct errbuf e = {""};
+	if (line->sending || notify_now_us(notify) < line->due_us)
+		return;
+	if (!fault_book_is_owned(line->book)) {
+		notify_forget(line);
+		return;
+	}
+	int err = notify_go_on(notify, line, &e);
+	if (!err || err == ERR_CANCELLED)
+		return;
+	line->due_us = notify_now_us(notify) + notify_rests_us[0];
+	log_rated(&notify->logs, notify_now_us(notify) / 1000, LOG_WARN,
+		  "webhooks: messages of tenant " SHOWN " are not sent: %s; the server tries again",
+		  SHOWN_OF(fault_book_tenant(line->book)), e.text[0] ? e.text : err_text(err));
+}
+
+/* ---- The job --------------------------------------------------------------------------------- */
+
+static void notify_add_line(struct notify *notify, size_t number, struct fault_book *book)
+{
+	const struct webhook *webhook = &notify->options.webhooks[number];
+	struct slice tenant = fault_book_tenant(book);
+	for (size_t i = 0; i < notify->count; i++)
+		if (notify->lines[i]->webhook == webhook && notify->lines[i]->book == book)
+			return;
+	if ((webhook->tenant && !slice_equal(slice_of(webhook->tenant), tenant)) ||
+	    notify->count == NOTIFY_LINES_MAX)
+		return;
+	struct notify_line *line = mem_zalloc(sizeof(*line));
+	*line = (struct notify_line){
+		.webhook = webhook, .webhook_sending = &notify->sending[number], .book = book};
+	GROW(notify->lines, notify->room, notify->count + 1);
+	notify->lines[notify->count++] = line;
+}
+
+/* Books are only added. */
+static void notify_add_lines(struct notify *notify)
+{
+	size_t count;
+	struct fault_book **books = fault_copy_books(notify->options.fault, &count);
+	for (size_t i = 0; i < count && count != notify->book_count; i++)
+		for (size_t n = 0; n < notify->options.count; n++)
+			notify_add_line(notify, n, books[i]);
+	notify->book_count = count;
+	mem_free(books);
+}
+
+static void notify_run(struct job *job, void *owner)
+{
+	struct notify *notify = owner;
+	notify->running = job;
+	notify->posts = posts_new(notify->options.internal);
+	while (!job_is_stopping(job)) {
+		notify_add_lines(notify);
+		for (size_t i = 0; i < notify->count && !job_is_stopping(job); i++)
+			notify_look_at(notify, notify->lines[i]);
+		posts_wait(notify->posts, NOTIFY_EVERY_MS);
+		notify_take_results(notify);
+	}
+	posts_free(notify->posts);
+}
+
+/* ---- Life ------------------------------------------------------------------------------------ */
+
+static void notify_over(void *owner)
+{
+	struct notify *notify = owner;
+	job_free(notify->job);
+	notify->job = NULL;
+}
+
+struct notify *notify_start(const struct notify_options *options)
+{
+	struct notify *notify = mem_zalloc(sizeof(*notify));
+	ASSERT(options->count && options->count <= NOTIFY_WEBHOOKS_MAX);
+	notify->options = *options;
+	struct clock *clock = fault_site_of(options->fault)->clock;
+	notify->began_us = clock->wall_us(clock);
+	notify->logs = (struct log_rate){.lines_max = NOTIFY_LOGS_A_MINUTE};
+	int err = job_start("webhooks", notify_run, notify_over, notify, options->executor,
+			    &notify->job);
+	ASSERT(!err); /* one of the first */
+	return notify;
+}
+
+void notify_stop(struct notify *notify)
+{
+	if (notify->job)
+		job_stop(notify->job);
+}
+
+bool notify_is_over(const struct notify *notify)
+{
+	return !notify->job;
+}
+
+void notify_free(struct notify *notify)
+{
+	if (!notify)
+		return;
+	ASSERT(notify_is_over(notify));
+	for (size_t i = 0; i < notify->count; i++) {
+		fault_message_list_release(&notify->lines[i]->list);
+		mem_free(notify->lines[i]);
+	}
+	mem_free(notify->lines);
+	mem_free(notify);
+}

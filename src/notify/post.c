@@ -1,0 +1,194 @@
+#include "notify/post.h"
+
+#include <curl/curl.h>
+#include <inttypes.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+
+#include "base/mem.h"
+#include "notify/address.h"
+
+enum {
+	POST_TIMEOUT_S = 10,
+	POST_CONNECT_S = 5,
+	POST_ANSWER_MAX_BYTES = 64 << 10,
+	POST_HEADER_MAX_BYTES = 300,
+	POST_SIGNED_MAX_BYTES = 1 << 20,
+};
+
+struct post_sending {
+	struct posts *posts;
+	CURL *easy;
+	struct curl_slist *headers;
+	void *owner;
+	char error[CURL_ERROR_SIZE];
+	bool refused;    /* it was connected to an internal address */
+	size_t answered; /* bytes */
+	struct post_sending *following;
+};
+
+struct posts {
+	bool internal;
+	CURLM *multi;
+	struct post_sending *list;
+};
+
+struct posts *posts_new(bool internal)
+{
+	struct posts *posts = mem_zalloc(sizeof(*posts));
+	posts->internal = internal;
+	posts->multi = curl_multi_init();
+	ASSERT(posts->multi);
+	return posts;
+}
+
+static void post_free(struct post_sending *post)
+{
+	struct post_sending **place = &post->posts->list;
+	while (*place != post)
+		place = &(*place)->following;
+	*place = post->following;
+	curl_multi_remove_handle(post->posts->multi, post->easy);
+	curl_easy_cleanup(post->easy);
+	curl_slist_free_all(post->headers);
+	mem_free(post);
+}
+
+void posts_free(struct posts *posts)
+{
+	while (posts->list)
+		post_free(posts->list);
+	curl_multi_cleanup(posts->multi);
+	mem_free(posts);
+}
+
+/* ---- Callbacks ------------------------------------------------------------------------------- */
+
+static curl_socket_t post_open(void *owner, curlsocktype purpose, struct curl_sockaddr *address)
+{
+	struct post_sending *post = owner;
+	(void)purpose;
+	post->refused =
+		!post->posts->internal && address_is_internal(&address->addr, address->addrlen);
+	return post->refused ? CURL_SOCKET_BAD
+			     : socket(address->family, address->socktype | SOCK_CLOEXEC,
+				      address->protocol);
+}
+
+static size_t post_take_answer(char *bytes, size_t size, size_t count, void *owner)
+{
+	struct post_sending *post = owner;
+	(void)bytes;
+	post->answered += size * count;
+	return post->answered > POST_ANSWER_MAX_BYTES ? 0 : size * count;
+}
+
+/* ---- Beginning ------------------------------------------------------------------------------- */
+
+static void post_add_header(struct post_sending *post, const char *name, const char *value)
+{
+	char header[POST_HEADER_MAX_BYTES];
+	snprintf(header, sizeof(header), "%s: %s", name, value);
+	struct curl_slist *added = curl_slist_append(post->headers, header);
+	ASSERT(added); /* it allocates some bytes */
+	post->headers = added;
+}
+
+static void post_sign(struct post_sending *post, const struct post_message *message)
+{
+	unsigned char digest[EVP_MAX_MD_SIZE];
+	char value[POST_HEADER_MAX_BYTES];
+	unsigned len = 0;
+	struct buf text;
+	buf_init(&text, POST_SIGNED_MAX_BYTES);
+	buf_printf(&text, "%" PRId64 ".", message->wall_s);
+	buf_append(&text, message->body.data, message->body.len);
+	ASSERT(!text.failed);
+	const unsigned char *made =
+		HMAC(EVP_sha256(), message->secret.data, (int)message->secret.len,
+		     (const unsigned char *)text.data, text.len, digest, &len);
+	ASSERT(made && len == 32);
+	size_t at = (size_t)snprintf(value, sizeof(value), "t=%" PRId64 ",v1=", message->wall_s);
+	for (unsigned i = 0; i < len; i++)
+		at += (size_t)snprintf(value + at, sizeof(value) - at, "%02x", digest[i]);
+	post_add_header(post, "X-Granary-Signature", value);
+	buf_release(&text);
+}
+
+void posts_start(struct posts *posts, const struct post_message *message, void *owner)
+{
+	struct post_sending *post = mem_zalloc(sizeof(*post));
+	CURL *easy = curl_easy_init();
+	ASSERT(easy);
+	*post = (struct post_sending){
+		.posts = posts, .easy = easy, .owner = owner, .following = posts->list};
+	posts->list = post;
+	post_add_header(post, "Content-Type", "application/json");
+	post_add_header(post, "X-Granary-Id", message->id);
+	post_add_header(post, "Expect", "");
+	if (message->secret.len)
+		post_sign(post, message);
+	curl_easy_setopt(easy, CURLOPT_URL, message->url);
+	curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+	curl_easy_setopt(easy, CURLOPT_PROXY, "");
+	curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
+	curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
+	curl_easy_setopt(easy, CURLOPT_TIMEOUT, (long)POST_TIMEOUT_S);
+	curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT, (long)POST_CONNECT_S);
+	curl_easy_setopt(easy, CURLOPT_USERAGENT, "granary");
+	curl_easy_setopt(easy, CURLOPT_HTTPHEADER, post->headers);
+	curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE, (long)message->body.len);
+	curl_easy_setopt(easy, CURLOPT_COPYPOSTFIELDS, message->body.data);
+	curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, post->error);
+	curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, post_open);
+	curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, post);
+	curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, post_take_answer);
+	curl_easy_setopt(easy, CURLOPT_WRITEDATA, post);
+	curl_easy_setopt(easy, CURLOPT_PRIVATE, post);
+	curl_multi_add_handle(posts->multi, easy);
+}
+
+/* ---- The end --------------------------------------------------------------------------------- */
+
+void posts_wait(struct posts *posts, int ms)
+{
+	int running;
+	curl_multi_perform(posts->multi, &running);
+	curl_multi_poll(posts->multi, NULL, 0, ms, NULL);
+	curl_multi_perform(posts->multi, &running);
+}
+
+static void post_judge(struct post_sending *post, CURLcode code, struct post_result *result)
+{
+	long status = 0;
+	curl_easy_getinfo(post->easy, CURLINFO_RESPONSE_CODE, &status);
+	result->owner = post->owner;
+	/* What it says behind the head of its answer does not matter. */
+	bool answered = code == CURLE_OK || (code == CURLE_WRITE_ERROR && status);
+	result->taken = answered && status >= 200 && status < 300;
+	if (post->refused)
+		snprintf(result->reason, sizeof(result->reason), "its address is an internal one");
+	else if (answered)
+		snprintf(result->reason, sizeof(result->reason), "it answered %ld", status);
+	else
+		snprintf(result->reason, sizeof(result->reason), "%s",
+			 post->error[0] ? post->error : curl_easy_strerror(code));
+}
+
+bool posts_take(struct posts *posts, struct post_result *result)
+{
+	int left;
+	const CURLMsg *message = curl_multi_info_read(posts->multi, &left);
+	while (message && message->msg != CURLMSG_DONE)
+		message = curl_multi_info_read(posts->multi, &left);
+	if (!message)
+		return false;
+	char *owner = NULL;
+	CURLcode code = message->data.result;
+	curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &owner);
+	struct post_sending *post = (struct post_sending *)(void *)owner;
+	post_judge(post, code, result);
+	post_free(post);
+	return true;
+}

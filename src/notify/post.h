@@ -1,0 +1,41 @@
+/* POSTs of JSON to other servers, several at once, on one thread that may wait. The only file that
+ * knows libcurl's side of it.
+ *
+ * Where internal addresses are refused (address.h), the one that is connected to is looked at, not
+ * its name, which may mean another one by then. Nothing is redirected, no proxy is asked, TLS is
+ * verified, and what is answered is thrown away. */
+#ifndef NOTIFY_POST_H
+#define NOTIFY_POST_H
+
+#include "base/buf.h"
+
+enum { POST_REASON_BYTES = 200 };
+
+struct posts;
+
+struct posts *posts_new(bool internal);
+/* Those that are under way are broken off. */
+void posts_free(struct posts *posts);
+
+struct post_message {
+	const char *url;
+	const char *id;      /* X-Granary-Id */
+	struct slice body;   /* JSON; it is copied */
+	struct slice secret; /* len 0: it is not signed */
+	int64_t wall_s;      /* the time that is signed with it */
+};
+/* X-Granary-Signature: t=TIME,v1=HEX, the HMAC-SHA256 (RFC 2104) of `TIME.BODY` by the secret. */
+void posts_start(struct posts *posts, const struct post_message *message, void *owner);
+
+/* Waits until something has happened, at most so long. */
+void posts_wait(struct posts *posts, int ms);
+
+struct post_result {
+	void *owner;
+	bool taken; /* the server answered 2xx */
+	char reason[POST_REASON_BYTES];
+};
+/* One that has come to an end. False: none has. */
+bool posts_take(struct posts *posts, struct post_result *result) MUST_CHECK;
+
+#endif

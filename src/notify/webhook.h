@@ -1,0 +1,31 @@
+/* Webhooks: addresses to which messages are posted. Each is a line of words:
+ *
+ *     https://chat.example.org/hooks/7f3c tenant=shop environment=live kind=new
+ *
+ * Pure. */
+#ifndef NOTIFY_WEBHOOK_H
+#define NOTIFY_WEBHOOK_H
+
+#include "fault/message.h"
+#include "model/series.h"
+
+enum { WEBHOOK_NAME_BYTES = 16, WEBHOOK_LINE_MAX_BYTES = 2000 };
+
+struct webhook {
+	/* Small hexadecimal digits, of the whole line: another line is another webhook. */
+	char name[WEBHOOK_NAME_BYTES + 1];
+	char *url;   /* http or https; the webhook's own, as are the other texts */
+	char *shown; /* what of it may be shown: the path may be a secret */
+	char *tenant, *environment, *level; /* NULL: any */
+	int kind;                           /* enum fault_message_kind; -1: any */
+};
+
+/* ERR_INVALID, with a sentence that has nothing of the address; then there is nothing to release.
+ */
+int webhook_parse(struct slice line, struct webhook *webhook, struct errbuf *e) MUST_CHECK;
+void webhook_release(struct webhook *webhook);
+
+/* Sums of what was held back fit wherever no kind is asked for. */
+bool webhook_wants(const struct webhook *webhook, const struct fault_message *message);
+
+#endif
