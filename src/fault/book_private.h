@@ -116,6 +116,7 @@ struct fault_book {
 	/* Without the lock: the owner's thread alone. NULL: it did not look yet. */
 	struct fault_seals *seals;
 	struct fault_teller *teller; /* likewise */
+	bool causes;                 /* likewise: there may be some that were not looked at */
 };
 
 struct book_arrived {

@@ -268,6 +268,7 @@ static int book_put_cause(struct book_writing *w, int64_t day, struct slice grou
 	const struct store_parts key = {{w->book->tenant}};
 	struct fault_parts column;
 	fault_causes_column(&column, day, group);
+	w->book->causes = true;
 	return book_put(w, TABLE_FAULT_CAUSES, &key, &column.parts, SLICE("\1"));
 }
 

@@ -160,6 +160,7 @@ static int tell_begin(struct tell *t, uint64_t tenure)
 	book_free_teller(book);
 	t->teller = book->teller = mem_zalloc(sizeof(*book->teller));
 	t->teller->hour = INT64_MIN;
+	book->causes = true;
 	struct tell_beginning begin = {.teller = t->teller};
 	int err = fault_messages_read(book->site, t->queue, book->tenant, tell_see_message, &begin,
 				      t->e);
@@ -297,7 +298,7 @@ static int tell_groups_of_day(struct tell *t, struct tell_cause *causes, size_t 
 
 static int tell_causes(struct tell *t)
 {
-	int err = tell_read_causes(t);
+	int err = t->book->causes ? tell_read_causes(t) : 0;
 	for (size_t at = 0, next; at < t->cause_count && !err; at = next) {
 		struct tell_cause *cause = &t->causes[at];
 		next = at + 1;
@@ -599,6 +600,8 @@ int fault_book_tell(struct fault_book *book, struct task_queue *queue, int64_t u
 	}
 	if (t.more || err)
 		fault_book_touch(book);
+	else
+		book->causes = false;
 	arena_release(&t.arena);
 	mem_free(t.causes);
 	mem_free(t.made);
