@@ -154,10 +154,6 @@ PLANTS = {
          "(!PLANTED(idle) && now_us > writer->last_us + QUIET_MAX_US) ||"),
         (F + "intake.c", "(begun && now_us > writer->run_us + RUN_MAX_US))",
          "(!PLANTED(idle) && begun && now_us > writer->run_us + RUN_MAX_US))")]),
-    "closed_late": ("a process closes a writer that may have ended", [
-        (F + "intake.c", "site->clock->wall_us(site->clock) > writer->last_us + IDLE_MAX_US;",
-         "(!PLANTED(closed_late) &&\n\t\t\t\t  site->clock->wall_us(site->clock) > "
-         "writer->last_us + IDLE_MAX_US);")]),
     "ended_below": ("a writer is ended under a lesser stamp than it was closed", [
         (F + "book.c", "writer->closed_us < stamp_us &&",
          "(PLANTED(ended_below) || writer->closed_us < stamp_us) &&")]),
