@@ -7,7 +7,7 @@ enum { SEARCH_ARENA_MAX_BYTES = 2 * FAULT_BODY_MAX_BYTES };
 void fault_search_init(struct fault_search *search, const struct words_query *query)
 {
 	words_matcher_init(&search->matcher, query);
-	buf_init(&search->body, FAULT_BODY_MAX_BYTES + FAULT_ID_MAX_BYTES);
+	buf_init(&search->body, FAULT_BODY_MAX_BYTES);
 	arena_init(&search->arena, SEARCH_ARENA_MAX_BYTES);
 }
 
@@ -88,13 +88,13 @@ static void search_see(struct fault_search *search, struct search_place *place,
 	}
 }
 
-static bool search_look_at_body(struct fault_search *search)
+static bool search_look_at_body(struct fault_search *search, struct slice body)
 {
 	struct json_reader reader;
 	struct search_place place = {0};
 	enum json_event event;
 	arena_reset(&search->arena);
-	json_reader_init(&reader, buf_slice(&search->body), &search->arena);
+	json_reader_init(&reader, body, &search->arena);
 	for (event = json_next(&reader); event != JSON_BAD && event != JSON_END;
 	     event = json_next(&reader)) {
 		search_see(search, &place, event, reader.text);
@@ -114,16 +114,14 @@ static void search_begin(struct fault_search *search, const struct fault_arrival
 				  arrival->facts.texts[i]);
 }
 
-/* The body is in search->body. The id stands behind it, for what may fit. */
-static bool search_fits(struct fault_search *search, const struct fault_arrival *arrival)
+static bool search_fits(struct fault_search *search, const struct fault_arrival *arrival,
+			struct slice body)
 {
-	size_t body_len = search->body.len;
-	search_begin(search, arrival);
-	buf_append(&search->body, arrival->id.data, arrival->id.len);
-	if (!words_matcher_may_fit(&search->matcher, buf_slice(&search->body)))
+	const struct slice texts[] = {body, arrival->id};
+	if (!words_matcher_may_fit(&search->matcher, texts, ARRAY_LEN(texts)))
 		return false;
-	search->body.len = body_len;
-	return search_look_at_body(search) && words_matcher_fits(&search->matcher);
+	search_begin(search, arrival);
+	return search_look_at_body(search, body) && words_matcher_fits(&search->matcher);
 }
 
 int fault_search_fits(struct fault_search *search, const struct fault_arrival *arrival, bool *fits)
@@ -133,17 +131,14 @@ int fault_search_fits(struct fault_search *search, const struct fault_arrival *a
 		return 0;
 	buf_clear(&search->body);
 	int err = fault_body_unpack(arrival, &search->body);
-	*fits = !err && search_fits(search, arrival);
+	*fits = !err && search_fits(search, arrival, buf_slice(&search->body));
 	return err;
 }
 
 bool fault_search_fits_body(struct fault_search *search, const struct fault_arrival *arrival,
 			    struct slice body)
 {
-	if (!search->matcher.query->count)
-		return true;
-	buf_clear(&search->body);
-	return !buf_append(&search->body, body.data, body.len) && search_fits(search, arrival);
+	return !search->matcher.query->count || search_fits(search, arrival, body);
 }
 
 void fault_search_add_words(struct words_set *set, struct arena *arena,

@@ -204,11 +204,16 @@ static bool matcher_needle_is_in(const struct words_needle *needle, struct slice
 	return false;
 }
 
-bool words_matcher_may_fit(const struct words_matcher *matcher, struct slice bytes)
+bool words_matcher_may_fit(const struct words_matcher *matcher, const struct slice *texts,
+			   size_t count)
 {
-	for (size_t i = 0; i < matcher->needle_count; i++)
-		if (!matcher_needle_is_in(&matcher->needles[i], bytes))
+	for (size_t i = 0; i < matcher->needle_count; i++) {
+		size_t at = 0;
+		while (at < count && !matcher_needle_is_in(&matcher->needles[i], texts[at]))
+			at++;
+		if (at == count)
 			return false;
+	}
 	return true;
 }
 

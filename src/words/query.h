@@ -54,9 +54,10 @@ void words_matcher_init(struct words_matcher *matcher, const struct words_query 
 void words_matcher_release(struct words_matcher *matcher);
 /* Forgets what was found. */
 void words_matcher_begin(struct words_matcher *matcher);
-/* A fast look before words_match. `bytes` contain all texts that would be matched, and maybe more.
- * False: a word of the query is not in them, so the query does not fit. */
-bool words_matcher_may_fit(const struct words_matcher *matcher, struct slice bytes);
+/* A fast look before words_match. `texts` contain all that would be matched, and maybe more. False:
+ * a word of the query is in none of them, so the query does not fit. */
+bool words_matcher_may_fit(const struct words_matcher *matcher, const struct slice *texts,
+			   size_t count);
 /* Phrases do not go beyond a text. */
 void words_match(struct words_matcher *matcher, struct slice text);
 /* An attribute or tag of this name has this value. */
