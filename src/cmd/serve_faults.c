@@ -182,6 +182,30 @@ static int serve_faults_read_webhooks_secret(const struct conf *conf,
 	return err ? conf_refuse(conf, CONF_ID_fault_webhooks_secret_file, e) : 0;
 }
 
+static bool serve_faults_mails(const struct webhook *list, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (list[i].mails)
+			return true;
+	return false;
+}
+
+static int serve_faults_check_mail(const struct conf *conf, struct errbuf *e)
+{
+	const char *server = conf->fault_mail_server, *from = conf->fault_mail_from;
+	if (strncmp(server, "smtp://", 7) != 0 && strncmp(server, "smtps://", 8) != 0) {
+		errbuf_set(e, ERR_INVALID,
+			   "there are addresses of mail, and \"%s\" does not begin with smtp:// or "
+			   "smtps://",
+			   server);
+		return conf_refuse(conf, CONF_ID_fault_mail_server, e);
+	}
+	if (webhook_is_mailbox(slice_of(from)))
+		return 0;
+	errbuf_set(e, ERR_INVALID, "\"%s\" is no address of mail", from);
+	return conf_refuse(conf, CONF_ID_fault_mail_from, e);
+}
+
 static int serve_faults_check_webhooks(const struct conf *conf, struct errbuf *e)
 {
 	char secret[PASSWORD_MAX_BYTES + 1];
@@ -191,9 +215,11 @@ static int serve_faults_check_webhooks(const struct conf *conf, struct errbuf *e
 	if (err || !*conf->fault_webhooks_file)
 		return err;
 	err = serve_faults_read_webhooks(conf, &list, &count, e);
-	if (!err)
-		serve_faults_free_webhooks(list, count);
-	return err;
+	if (err)
+		return err;
+	bool mails = serve_faults_mails(list, count);
+	serve_faults_free_webhooks(list, count);
+	return mails ? serve_faults_check_mail(conf, e) : 0;
 }
 
 static int serve_faults_start_webhooks(struct serve_faults *faults,
@@ -213,6 +239,8 @@ static int serve_faults_start_webhooks(struct serve_faults *faults,
 			.count = faults->webhook_count,
 			.internal = conf->fault_webhooks_internal,
 			.secret = slice_of(faults->webhooks_secret),
+			.mail_server = conf->fault_mail_server,
+			.mail_from = conf->fault_mail_from,
 		});
 	return err;
 }

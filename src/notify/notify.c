@@ -3,6 +3,7 @@
 #include "base/grow.h"
 #include "base/log.h"
 #include "base/stats.h"
+#include "fault/daily.h"
 #include "fault/put.h"
 #include "notify/post.h"
 #include "store/wait.h"
@@ -15,6 +16,8 @@ enum {
 	NOTIFY_LINES_MAX = 10000,  /* webhooks, each with a tenant */
 	NOTIFY_SENDING_MAX = 4,    /* at once to one webhook */
 	NOTIFY_BODY_MAX_BYTES = 64 << 10,
+	NOTIFY_MAIL_MAX_BYTES = 16 << 20,
+	NOTIFY_DAILY_US = 60000000, /* to make a daily report */
 	NOTIFY_NOTE_MAX_BYTES = 100,
 	NOTIFY_MEMORY_BYTES = 64 << 10,
 	NOTIFY_LOGS_A_MINUTE = 3,
@@ -126,49 +129,113 @@ static int notify_begin(struct notify *notify, struct notify_line *line)
 
 /* ---- Sending --------------------------------------------------------------------------------- */
 
-static void notify_put_text(const struct fault_message *message, struct slice tenant,
-			    struct json_writer *json)
+/* A line for people. */
+static void notify_put_line(const struct fault_message *message, struct slice tenant,
+			    struct buf *text)
 {
 	static const char *const whats[] = {[FAULT_NEW_GROUP] = "New fault",
 					    [FAULT_REGRESSED] = "A resolved fault is back",
 					    [FAULT_UNMUTED] = "A muted fault is frequent",
 					    [FAULT_DAY_OVER] = "The day is over",
 					    [FAULT_HELD_BACK] = "Messages were held back"};
-	struct buf text;
-	buf_init(&text, NOTIFY_BODY_MAX_BYTES);
-	buf_printf(&text, "%s (%.*s", whats[message->kind], (int)tenant.len, tenant.data);
+	buf_printf(text, "%s (%.*s", whats[message->kind], (int)tenant.len, tenant.data);
 	if (message->environment.len)
-		buf_printf(&text, ", %.*s", (int)message->environment.len,
+		buf_printf(text, ", %.*s", (int)message->environment.len,
 			   message->environment.data);
 	struct slice about = message->title.len ? message->title : message->group;
 	if (about.len)
-		buf_printf(&text, "): %.*s", (int)about.len, about.data);
+		buf_printf(text, "): %.*s", (int)about.len, about.data);
 	else
-		buf_printf(&text, "): %llu %s", (unsigned long long)message->count,
+		buf_printf(text, "): %llu %s", (unsigned long long)message->count,
 			   message->kind == FAULT_HELD_BACK ? "messages" : "reports");
-	json_write_key(json, "text");
-	json_write_string(json, buf_slice(&text));
-	buf_release(&text);
 }
 
-static void notify_send(struct notify *notify, struct notify_line *line,
-			const struct fault_message *message)
+static void notify_put_fact(struct buf *text, const char *name, struct slice value)
+{
+	if (value.len)
+		buf_printf(text, "%-13s%.*s\n", name, (int)value.len, value.data);
+}
+
+static void notify_put_facts(const struct fault_message *message, struct buf *text)
+{
+	notify_put_fact(text, "group", message->group);
+	notify_put_fact(text, "report", message->report);
+	notify_put_fact(text, "environment", message->environment);
+	notify_put_fact(text, "level", message->level);
+	notify_put_fact(text, "release", message->release);
+	if (message->group.len)
+		buf_printf(text, "%-13s%llu\n", "reports", (unsigned long long)message->count);
+}
+
+/* The daily report, of a day that is over. */
+static int notify_put_day(struct notify *notify, struct notify_line *line, int64_t of_us,
+			  struct buf *text, struct errbuf *e)
+{
+	struct fault_daily daily;
+	const struct fault_daily_question question = {.tenant = fault_book_tenant(line->book),
+						      .day = fault_day_of(of_us),
+						      .deadline_us = notify_now_us(notify) +
+								     NOTIFY_DAILY_US};
+	int err = fault_daily_read(notify->options.fault, job_queue(notify->running), &question,
+				   &daily, e);
+	if (!err)
+		fault_daily_put_text(&daily, text);
+	fault_daily_release(&daily);
+	return err;
+}
+
+static int notify_mail(struct notify *notify, struct notify_line *line,
+		       const struct fault_message *message, const char *id, struct errbuf *e)
+{
+	struct clock *clock = fault_site_of(notify->options.fault)->clock;
+	struct buf subject, text;
+	int err = 0;
+	buf_init(&subject, NOTIFY_BODY_MAX_BYTES);
+	buf_init(&text, NOTIFY_MAIL_MAX_BYTES);
+	notify_put_line(message, fault_book_tenant(line->book), &subject);
+	for (size_t i = 0; i < subject.len; i++)
+		if ((unsigned char)subject.data[i] < ' ')
+			subject.data[i] = ' ';
+	buf_append(&text, subject.data, subject.len);
+	buf_append_text(&text, "\n\n");
+	if (message->kind == FAULT_DAY_OVER)
+		err = notify_put_day(notify, line, message->of_us, &text, e);
+	else
+		notify_put_facts(message, &text);
+	if (!err)
+		posts_start_mail(notify->posts,
+				 &(struct post_mail){.server = notify->options.mail_server,
+						     .from = notify->options.mail_from,
+						     .to = line->webhook->url,
+						     .id = id,
+						     .subject = buf_slice(&subject),
+						     .wall_s = clock_wall_ms(clock) / 1000,
+						     .text = buf_slice(&text)},
+				 line);
+	buf_release(&subject);
+	buf_release(&text);
+	return err;
+}
+
+static void notify_post(struct notify *notify, struct notify_line *line,
+			const struct fault_message *message, const char *id)
 {
 	struct clock *clock = fault_site_of(notify->options.fault)->clock;
 	struct slice tenant = fault_book_tenant(line->book);
-	char id[FAULT_MESSAGE_ID_BYTES + 1];
 	struct json_writer json;
-	struct buf body;
+	struct buf body, text;
 	buf_init(&body, NOTIFY_BODY_MAX_BYTES);
+	buf_init(&text, NOTIFY_BODY_MAX_BYTES);
+	notify_put_line(message, tenant, &text);
 	json_writer_init(&json, &body);
 	json_write_object_begin(&json);
 	fault_message_put_json(&json, message);
 	json_write_key(&json, "tenant");
 	json_write_string(&json, tenant);
-	notify_put_text(message, tenant, &json);
+	json_write_key(&json, "text");
+	json_write_string(&json, buf_slice(&text));
 	json_write_object_end(&json);
 	ASSERT(!body.failed); /* a message's texts are short */
-	snprintf(id, sizeof(id), "%.*s", (int)message->id.len, message->id.data);
 	posts_start(notify->posts,
 		    &(struct post_message){.url = line->webhook->url,
 					   .id = id,
@@ -176,9 +243,23 @@ static void notify_send(struct notify *notify, struct notify_line *line,
 					   .secret = notify->options.secret,
 					   .wall_s = clock_wall_ms(clock) / 1000},
 		    line);
+	buf_release(&text);
 	buf_release(&body);
-	line->sending = true;
-	++*line->webhook_sending;
+}
+
+static int notify_send(struct notify *notify, struct notify_line *line,
+		       const struct fault_message *message, struct errbuf *e)
+{
+	char id[FAULT_MESSAGE_ID_BYTES + 1];
+	int err = 0;
+	snprintf(id, sizeof(id), "%.*s", (int)message->id.len, message->id.data);
+	if (line->webhook->mails)
+		err = notify_mail(notify, line, message, id, e);
+	else
+		notify_post(notify, line, message, id);
+	line->sending = !err;
+	*line->webhook_sending += !err;
+	return err;
 }
 
 /* The message is done with. */
@@ -263,7 +344,7 @@ static int notify_go_on(struct notify *notify, struct notify_line *line, struct 
 	if (!err && line->noted_us != line->seen_us)
 		err = notify_write_note(notify, line);
 	if (!err && line->left && *line->webhook_sending < NOTIFY_SENDING_MAX)
-		notify_send(notify, line, &line->list.list[line->left - 1]);
+		err = notify_send(notify, line, &line->list.list[line->left - 1], e);
 	return err;
 }
 

@@ -1,9 +1,9 @@
-/* Sends messages to webhooks, from a job. The process that counts the reports of a tenant sends its
- * messages: to each webhook in their order, one at a time, each until it is taken, at least once
- * under its id. What is not taken after some tries, in about half an hour, is given up, and the log
- * names it; it stays in the list of messages. How far each webhook is lies in the table
- * `fault_notes`, so that a restart, or another owner, goes on there. A webhook that is new begins
- * with what is made since the process began.
+/* Sends messages to webhooks and by mail, from a job. The process that counts the reports of a
+ * tenant sends its messages: to each webhook in their order, one at a time, each until it is taken,
+ * at least once under its id. What is not taken after some tries, in about half an hour, is given
+ * up, and the log names it; it stays in the list of messages. How far each webhook is lies in the
+ * table `fault_notes`, so that a restart, or another owner, goes on there. A webhook that is new
+ * begins with what is made since the process began.
  *
  * Threads: the functions here belong to the thread of the executor. */
 #ifndef NOTIFY_NOTIFY_H
@@ -17,10 +17,11 @@ enum { NOTIFY_WEBHOOKS_MAX = 100 };
 struct notify_options {
 	struct fault *fault;
 	struct executor *executor;
-	const struct webhook *webhooks; /* the caller's, until it is over */
-	size_t count;                   /* at least 1 */
-	bool internal;                  /* they may be at internal addresses */
-	struct slice secret;            /* the caller's; len 0: nothing is signed */
+	const struct webhook *webhooks;      /* the caller's, until it is over */
+	size_t count;                        /* at least 1 */
+	bool internal;                       /* they may be at internal addresses */
+	struct slice secret;                 /* the caller's; len 0: nothing is signed */
+	const char *mail_server, *mail_from; /* post.h; the caller's */
 };
 
 struct notify;

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
+#include <time.h>
 
 #include "base/mem.h"
 #include "notify/address.h"
@@ -14,12 +15,14 @@ enum {
 	POST_ANSWER_MAX_BYTES = 64 << 10,
 	POST_HEADER_MAX_BYTES = 300,
 	POST_SIGNED_MAX_BYTES = 1 << 20,
+	POST_WORD_BYTES = 45, /* 60 characters of base64 */
 };
 
 struct post_sending {
 	struct posts *posts;
 	CURL *easy;
-	struct curl_slist *headers;
+	struct curl_slist *headers, *receivers;
+	curl_mime *mime; /* of a mail; else NULL */
 	void *owner;
 	char error[CURL_ERROR_SIZE];
 	bool refused;    /* it was connected to an internal address */
@@ -50,7 +53,9 @@ static void post_free(struct post_sending *post)
 	*place = post->following;
 	curl_multi_remove_handle(post->posts->multi, post->easy);
 	curl_easy_cleanup(post->easy);
+	curl_mime_free(post->mime);
 	curl_slist_free_all(post->headers);
+	curl_slist_free_all(post->receivers);
 	mem_free(post);
 }
 
@@ -68,8 +73,8 @@ static curl_socket_t post_open(void *owner, curlsocktype purpose, struct curl_so
 {
 	struct post_sending *post = owner;
 	(void)purpose;
-	post->refused =
-		!post->posts->internal && address_is_internal(&address->addr, address->addrlen);
+	post->refused = !post->mime && !post->posts->internal &&
+			address_is_internal(&address->addr, address->addrlen);
 	return post->refused ? CURL_SOCKET_BAD
 			     : socket(address->family, address->socktype | SOCK_CLOEXEC,
 				      address->protocol);
@@ -87,11 +92,15 @@ static size_t post_take_answer(char *bytes, size_t size, size_t count, void *own
 
 static void post_add_header(struct post_sending *post, const char *name, const char *value)
 {
-	char header[POST_HEADER_MAX_BYTES];
-	snprintf(header, sizeof(header), "%s: %s", name, value);
-	struct curl_slist *added = curl_slist_append(post->headers, header);
+	struct buf header;
+	buf_init(&header, POST_SIGNED_MAX_BYTES);
+	buf_printf(&header, "%s: %s", name, value);
+	buf_append_char(&header, 0);
+	ASSERT(!header.failed);
+	struct curl_slist *added = curl_slist_append(post->headers, header.data);
 	ASSERT(added); /* it allocates some bytes */
 	post->headers = added;
+	buf_release(&header);
 }
 
 static void post_sign(struct post_sending *post, const struct post_message *message)
@@ -115,7 +124,7 @@ static void post_sign(struct post_sending *post, const struct post_message *mess
 	buf_release(&text);
 }
 
-void posts_start(struct posts *posts, const struct post_message *message, void *owner)
+static struct post_sending *post_new(struct posts *posts, void *owner)
 {
 	struct post_sending *post = mem_zalloc(sizeof(*post));
 	CURL *easy = curl_easy_init();
@@ -123,6 +132,24 @@ void posts_start(struct posts *posts, const struct post_message *message, void *
 	*post = (struct post_sending){
 		.posts = posts, .easy = easy, .owner = owner, .following = posts->list};
 	posts->list = post;
+	curl_easy_setopt(easy, CURLOPT_PROXY, "");
+	curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
+	curl_easy_setopt(easy, CURLOPT_TIMEOUT, (long)POST_TIMEOUT_S);
+	curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT, (long)POST_CONNECT_S);
+	curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, post->error);
+	curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, post_open);
+	curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, post);
+	curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, post_take_answer);
+	curl_easy_setopt(easy, CURLOPT_WRITEDATA, post);
+	curl_easy_setopt(easy, CURLOPT_PRIVATE, post);
+	return post;
+}
+
+void posts_start(struct posts *posts, const struct post_message *message, void *owner)
+{
+	struct post_sending *post = post_new(posts, owner);
+	CURL *easy = post->easy;
 	post_add_header(post, "Content-Type", "application/json");
 	post_add_header(post, "X-Granary-Id", message->id);
 	post_add_header(post, "Expect", "");
@@ -130,22 +157,70 @@ void posts_start(struct posts *posts, const struct post_message *message, void *
 		post_sign(post, message);
 	curl_easy_setopt(easy, CURLOPT_URL, message->url);
 	curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
-	curl_easy_setopt(easy, CURLOPT_PROXY, "");
 	curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
-	curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-	curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
-	curl_easy_setopt(easy, CURLOPT_TIMEOUT, (long)POST_TIMEOUT_S);
-	curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT, (long)POST_CONNECT_S);
 	curl_easy_setopt(easy, CURLOPT_USERAGENT, "granary");
 	curl_easy_setopt(easy, CURLOPT_HTTPHEADER, post->headers);
 	curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE, (long)message->body.len);
 	curl_easy_setopt(easy, CURLOPT_COPYPOSTFIELDS, message->body.data);
-	curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, post->error);
-	curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, post_open);
-	curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, post);
-	curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, post_take_answer);
-	curl_easy_setopt(easy, CURLOPT_WRITEDATA, post);
-	curl_easy_setopt(easy, CURLOPT_PRIVATE, post);
+	curl_multi_add_handle(posts->multi, easy);
+}
+
+/* RFC 2047: encoded words of at most 75 characters, each of whole characters of UTF-8. */
+static void post_add_subject(struct post_sending *post, struct slice subject)
+{
+	struct buf header;
+	buf_init(&header, POST_SIGNED_MAX_BYTES);
+	while (subject.len) {
+		unsigned char word[POST_WORD_BYTES * 2];
+		size_t len = smaller_of(subject.len, POST_WORD_BYTES);
+		while (len < subject.len && len > 1 && (subject.data[len] & 0xc0) == 0x80)
+			len--;
+		int made = EVP_EncodeBlock(word, (const unsigned char *)subject.data, (int)len);
+		buf_printf(&header, "%s=?utf-8?B?%.*s?=", header.len ? "\r\n " : "", made,
+			   (const char *)word);
+		subject = (struct slice){subject.data + len, subject.len - len};
+	}
+	buf_append_char(&header, 0);
+	ASSERT(!header.failed);
+	post_add_header(post, "Subject", header.data);
+	buf_release(&header);
+}
+
+static void post_add_date(struct post_sending *post, int64_t wall_s)
+{
+	char value[POST_HEADER_MAX_BYTES];
+	time_t seconds = (time_t)wall_s;
+	struct tm utc;
+	gmtime_r(&seconds, &utc);
+	strftime(value, sizeof(value), "%a, %d %b %Y %H:%M:%S +0000", &utc);
+	post_add_header(post, "Date", value);
+}
+
+void posts_start_mail(struct posts *posts, const struct post_mail *mail, void *owner)
+{
+	struct post_sending *post = post_new(posts, owner);
+	char id[POST_HEADER_MAX_BYTES];
+	CURL *easy = post->easy;
+	post->mime = curl_mime_init(easy);
+	curl_mimepart *part = curl_mime_addpart(post->mime);
+	ASSERT(part);
+	curl_mime_data(part, mail->text.data, mail->text.len);
+	curl_mime_type(part, "text/plain; charset=utf-8");
+	curl_mime_encoder(part, "base64");
+	snprintf(id, sizeof(id), "<%s@granary>", mail->id);
+	post_add_header(post, "From", mail->from);
+	post_add_header(post, "To", mail->to);
+	post_add_subject(post, mail->subject);
+	post_add_date(post, mail->wall_s);
+	post_add_header(post, "Message-ID", id);
+	post_add_header(post, "Auto-Submitted", "auto-generated");
+	post->receivers = curl_slist_append(NULL, mail->to);
+	curl_easy_setopt(easy, CURLOPT_URL, mail->server);
+	curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "smtp,smtps");
+	curl_easy_setopt(easy, CURLOPT_MAIL_FROM, mail->from);
+	curl_easy_setopt(easy, CURLOPT_MAIL_RCPT, post->receivers);
+	curl_easy_setopt(easy, CURLOPT_HTTPHEADER, post->headers);
+	curl_easy_setopt(easy, CURLOPT_MIMEPOST, post->mime);
 	curl_multi_add_handle(posts->multi, easy);
 }
 
@@ -166,10 +241,10 @@ static void post_judge(struct post_sending *post, CURLcode code, struct post_res
 	result->owner = post->owner;
 	/* What it says behind the head of its answer does not matter. */
 	bool answered = code == CURLE_OK || (code == CURLE_WRITE_ERROR && status);
-	result->taken = answered && status >= 200 && status < 300;
+	result->taken = post->mime ? code == CURLE_OK : answered && status >= 200 && status < 300;
 	if (post->refused)
 		snprintf(result->reason, sizeof(result->reason), "its address is an internal one");
-	else if (answered)
+	else if (answered && status)
 		snprintf(result->reason, sizeof(result->reason), "it answered %ld", status);
 	else
 		snprintf(result->reason, sizeof(result->reason), "%s",

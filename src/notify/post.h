@@ -1,5 +1,5 @@
-/* POSTs of JSON to other servers, several at once, on one thread that may wait. The only file that
- * knows libcurl's side of it.
+/* POSTs of JSON to other servers, and mail, several at once, on one thread that may wait. The only
+ * file that knows libcurl's side of it.
  *
  * Where internal addresses are refused (address.h), the one that is connected to is looked at, not
  * its name, which may mean another one by then. Nothing is redirected, no proxy is asked, TLS is
@@ -27,12 +27,22 @@ struct post_message {
 /* X-Granary-Signature: t=TIME,v1=HEX, the HMAC-SHA256 (RFC 2104) of `TIME.BODY` by the secret. */
 void posts_start(struct posts *posts, const struct post_message *message, void *owner);
 
+struct post_mail {
+	const char *server; /* smtp://HOST:PORT or smtps://HOST:PORT; it may be internal */
+	const char *from, *to;
+	const char *id;       /* Message-ID is of it */
+	struct slice subject; /* UTF-8, without line breaks */
+	int64_t wall_s;       /* Date */
+	struct slice text;    /* UTF-8; it is copied */
+};
+void posts_start_mail(struct posts *posts, const struct post_mail *mail, void *owner);
+
 /* Waits until something has happened, at most so long. */
 void posts_wait(struct posts *posts, int ms);
 
 struct post_result {
 	void *owner;
-	bool taken; /* the server answered 2xx */
+	bool taken; /* the server answered 2xx, or took the mail */
 	char reason[POST_REASON_BYTES];
 };
 /* One that has come to an end. False: none has. */

@@ -78,6 +78,21 @@ static bool webhook_is_url(struct slice word)
 	return webhook_begins(word, "https://", &rest) || webhook_begins(word, "http://", &rest);
 }
 
+bool webhook_is_mailbox(struct slice text)
+{
+	static const char marks[] = "!#$%&'*+-/=?^_`{|}~.";
+	size_t ats = 0;
+	for (size_t i = 0; i < text.len; i++) {
+		char c = text.data[i];
+		bool known = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+			     (c >= '0' && c <= '9') || strchr(marks, c) || c == '@';
+		ats += c == '@';
+		if (!c || !known)
+			return false;
+	}
+	return ats == 1 && text.data[0] != '@' && text.data[text.len - 1] != '@';
+}
+
 /* Scheme, name and port. */
 static char *webhook_show(struct slice url)
 {
@@ -105,11 +120,14 @@ int webhook_parse(struct slice line, struct webhook *webhook, struct errbuf *e)
 	if (line.len > WEBHOOK_LINE_MAX_BYTES)
 		return errbuf_set(e, ERR_INVALID, "it has more than %d bytes",
 				  WEBHOOK_LINE_MAX_BYTES);
-	if (!webhook_is_url(word))
+	struct slice receiver;
+	webhook->mails = webhook_begins(word, "mailto:", &receiver) && webhook_is_mailbox(receiver);
+	if (!webhook->mails && !webhook_is_url(word))
 		return errbuf_set(e, ERR_INVALID,
-				  "it does not begin with https:// or http:// and a name");
-	webhook->url = mem_copy_text(word);
-	webhook->shown = webhook_show(word);
+				  "it does not begin with https:// or http:// and a name, or with "
+				  "mailto: and an address");
+	webhook->url = mem_copy_text(webhook->mails ? receiver : word);
+	webhook->shown = webhook->mails ? mem_copy_text(word) : webhook_show(word);
 	while ((word = webhook_word(&rest)).len) {
 		if (!webhook_set(webhook, word))
 			continue;

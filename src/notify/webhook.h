@@ -1,6 +1,7 @@
-/* Webhooks: addresses to which messages are posted. Each is a line of words:
+/* Webhooks: addresses to which messages are posted, or mailed. Each is a line of words:
  *
  *     https://chat.example.org/hooks/7f3c tenant=shop environment=live kind=new
+ *     mailto:team@example.org kind=day
  *
  * Pure. */
 #ifndef NOTIFY_WEBHOOK_H
@@ -14,7 +15,8 @@ enum { WEBHOOK_NAME_BYTES = 16, WEBHOOK_LINE_MAX_BYTES = 2000 };
 struct webhook {
 	/* Small hexadecimal digits, of the whole line: another line is another webhook. */
 	char name[WEBHOOK_NAME_BYTES + 1];
-	char *url;   /* http or https; the webhook's own, as are the other texts */
+	bool mails;
+	char *url;   /* http or https, or who receives mail; its own, as are the other texts */
 	char *shown; /* what of it may be shown: the path may be a secret */
 	char *tenant, *environment, *level; /* NULL: any */
 	int kind;                           /* enum fault_message_kind; -1: any */
@@ -24,6 +26,9 @@ struct webhook {
  */
 int webhook_parse(struct slice line, struct webhook *webhook, struct errbuf *e) MUST_CHECK;
 void webhook_release(struct webhook *webhook);
+
+/* One address, `name@host`, which stands for itself in a head of mail. */
+bool webhook_is_mailbox(struct slice text);
 
 /* Sums of what was held back fit wherever no kind is asked for. */
 bool webhook_wants(const struct webhook *webhook, const struct fault_message *message);

@@ -1,6 +1,8 @@
 """Messages that the server posts to webhooks: to an HTTP server of Python's library, which checks
 the signature by its own means, fails, hangs and redirects."""
 
+import email
+import email.policy
 import hashlib
 import hmac
 import http.server
@@ -10,10 +12,12 @@ import re
 import threading
 import time
 
+import aiosmtpd.controller
 import pytest
 
 from server import eventually, free_port, long_run, run, running
 from test_clock import HOOK, ClockServer
+from test_fault_gc import DAY_S, go_on
 from test_fault_groups import send
 from test_fault_messages import made, messages_of, wait_new
 
@@ -186,7 +190,7 @@ def test_what_is_never_taken_is_given_up(tmp_path, receiver):
     if not HOOK.exists():
         pytest.skip("a sanitizer has its own idea of preloaded calls")
     server = ClockServer(tmp_path, "")
-    server.options = [*getattr(server, "options", []), *options_of(tmp_path, receiver.url())]
+    server.options += options_of(tmp_path, receiver.url())
     server.start()
     try:
         receiver.answers = [500] * 9
@@ -210,12 +214,107 @@ def test_what_is_never_taken_is_given_up(tmp_path, receiver):
     assert "d" not in [m["report"] for m in receiver.messages()]
 
 
+# ---- Mail ----------------------------------------------------------------------------------------
+
+
+class Mailbox:
+    """What an SMTP server has taken."""
+
+    def __init__(self):
+        self.mails, self.answers = [], []
+
+    async def handle_DATA(self, _server, _session, envelope):
+        if self.answers:
+            return self.answers.pop(0)
+        self.mails.append((envelope.mail_from, envelope.rcpt_tos, email.message_from_bytes(
+            envelope.content, policy=email.policy.default)))
+        return "250 taken"
+
+
+@pytest.fixture
+def mailbox():
+    mailbox = Mailbox()
+    controller = aiosmtpd.controller.Controller(mailbox, hostname="127.0.0.1", port=free_port())
+    controller.start()
+    mailbox.options = [f"--fault.mail_server=smtp://127.0.0.1:{controller.port}",
+                       "--fault.mail_from=granary@shop.example"]
+    yield mailbox
+    controller.stop()
+
+
+def text_of(mail):
+    return next(part for part in mail.walk() if part.get_content_type() == "text/plain"
+                ).get_content().replace("\r\n", "\n")
+
+
+def test_messages_are_mailed(make_server, tmp_path, mailbox):
+    server = make_server(options=[*options_of(tmp_path, "mailto:team@shop.example",
+                                              internal=False), *mailbox.options])
+    mailbox.answers = ["451 not now"]
+    with running(server):
+        value = "für größere Körbe " * 9
+        send(server, [{"id": "a", "fingerprint": ["a"], "exception": "KeyError", "value": value,
+                       "environment": "live", "level": "error", "release": "shop@1.2"}])
+        wait_new(server)
+        eventually(lambda: counted(server, "sent") == 1)
+        [message] = messages_of(server)
+    [(sender, receivers, mail)] = mailbox.mails
+    assert (sender, receivers) == ("granary@shop.example", ["team@shop.example"])
+    assert (mail["From"], mail["To"]) == (sender, receivers[0])
+    assert mail["Subject"] == f"New fault (default, live): {message['title']}"
+    assert all(len(line) <= 78 for line in mail.as_string(
+        policy=email.policy.compat32).split("\n\n")[0].splitlines())
+    assert mail["Message-ID"] == f"<{message['id']}@granary>"
+    assert abs(mail["Date"].datetime.timestamp() - time.time()) < 60
+    assert mail["Auto-Submitted"] == "auto-generated"
+    assert text_of(mail).splitlines() == [
+        mail["Subject"], "", f"group        {message['group']}", "report       a",
+        "environment  live", "level        error", "release      shop@1.2", "reports      1"]
+    assert counted_before(server.log_text()) == 1
+
+
+def counted_before(log):
+    return log.count("mailto:team@shop.example has not taken a message")
+
+
+def test_the_daily_report_is_mailed(tmp_path, mailbox):
+    if not HOOK.exists():
+        pytest.skip("a sanitizer has its own idea of preloaded calls")
+    server = ClockServer(tmp_path, "")
+    server.options += [*options_of(tmp_path, "mailto:team@shop.example kind=day"),
+                       *mailbox.options]
+    server.start()
+    try:
+        server.pass_awake(DAY_S + DAY_S // 2 - int(time.time()) % DAY_S)
+        send(server, made(random.Random(5), 0, 50, 9))
+        wait_new(server)
+        day = time.strftime("%Y%m%d", time.gmtime(messages_of(server)[0]["date"] / 1000))
+        server.pass_awake(DAY_S)
+        go_on(server, lambda: mailbox.mails)
+        report = server.get(f"/oops/days/{day}/report", format="text").text
+    finally:
+        server.kill()
+    [(_, _, mail)] = mailbox.mails
+    assert mail["Subject"] == "The day is over (default): 50 reports"
+    assert text_of(mail).rstrip() == f"{mail['Subject']}\n\n{report}".rstrip()
+
+
+@pytest.mark.parametrize("options, sentence", [
+    ([], "fault.mail_server"), (["--fault.mail_server=127.0.0.1"], "smtp://"),
+    (["--fault.mail_server=smtp://127.0.0.1", "--fault.mail_from=a b@c"], "fault.mail_from")])
+def test_mail_needs_a_server_and_a_sender(tmp_path, options, sentence):
+    answer = run("serve", "--data", str(tmp_path / "data"), "--listen", "127.0.0.1:0",
+                 *options_of(tmp_path, "mailto:team@shop.example"), *options)
+    assert answer.returncode != 0 and sentence in answer.stderr, answer.stderr
+
+
 @pytest.mark.parametrize("line, sentence", [
     ("ftp://example.org/secret", "line 3 of .*: it does not begin with https:// or http://"),
     ("http://example.org/secret colour=red", '"colour=red" behind the address'),
     ("http://example.org/secret kind=old", '"kind=old" behind the address'),
     ("http://example.org/secret kind=new kind=new", '"kind=new" behind the address'),
     ("http://example.org/secret tenant=a/b", '"tenant=a/b" behind the address'),
+    ("mailto:a@b@c", "mailto: and an address"), ("mailto:a,b@c", "mailto: and an address"),
     ("http://example.org/" + "x" * 2000, "more than 2000 bytes")])
 def test_files_that_make_no_sense(tmp_path, line, sentence):
     answer = run("serve", "--data", str(tmp_path / "data"), "--listen",

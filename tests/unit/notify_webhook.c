@@ -90,6 +90,22 @@ static void what_makes_no_sense(UNUSED void **state)
 	}
 }
 
+static void mail(UNUSED void **state)
+{
+	static const char *const bad[] = {
+		"mailto:",       "mailto:a",     "mailto:@a",    "mailto:a@",
+		"mailto:a@b@c",  "mailto:a,b@c", "mailto:<a@b>", "mailto:a@b\r\nBcc:x",
+		"mailto:\"a\"@b"};
+	struct webhook webhook = parsed("mailto:o'neil+x@shop.example kind=day"), none;
+	struct errbuf e;
+	assert_true(webhook.mails);
+	assert_string_equal(webhook.url, "o'neil+x@shop.example");
+	assert_int_equal(webhook.kind, FAULT_DAY_OVER);
+	webhook_release(&webhook);
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+		assert_int_equal(webhook_parse(slice_of(bad[i]), &none, &e), ERR_INVALID);
+}
+
 static bool wants(const char *line, struct fault_message message)
 {
 	struct webhook webhook = parsed(line);
@@ -124,6 +140,7 @@ int main(void)
 		cmocka_unit_test(only_the_name_is_shown),
 		cmocka_unit_test(another_line_is_another_webhook),
 		cmocka_unit_test(what_makes_no_sense),
+		cmocka_unit_test(mail),
 		cmocka_unit_test(which_messages_it_wants),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
