@@ -5,7 +5,7 @@
  * the stream ends. */
 #include "api/fault/faults.h"
 
-#include "api/call.h"
+#include "api/events.h"
 #include "api/fault/notation.h"
 #include "api/fault/reports.h"
 #include "base/stats.h"
@@ -16,8 +16,6 @@ enum {
 	LIVE_ARENA_MAX_BYTES = 64 << 10,
 	LIVE_OUT_MAX_BYTES = 64 << 10, /* one event */
 	LIVE_TEXT_MAX_BYTES = 8 << 10, /* of a parameter */
-	LIVE_RETRY_MS = 2000,
-	LIVE_QUIET_US = 15000000, /* then the client is told that the server is still there */
 };
 
 struct live_question {
@@ -27,13 +25,12 @@ struct live_question {
 
 struct live_call {
 	struct api_call call;
+	struct events events;
 	struct live_question question; /* its texts are in the call's arena */
 	struct fault_viewer viewer;
 	bool owes_ready;         /* that is to be said when the client has read */
 	bool again;              /* it is to begin again then, behind `viewer.seen` */
-	bool full;               /* the client is to read first */
 	uint64_t held_back;      /* since then, with what was missed */
-	int64_t said_us;         /* when something was last written */
 	struct fault_order last; /* that it was told of, or that is not for it */
 };
 
@@ -47,24 +44,6 @@ static struct live_call *live_call_of(struct api_call *call)
 
 /* ---- Events ---------------------------------------------------------------------------------- */
 
-static int64_t live_now_us(const struct live_call *call)
-{
-	struct clock *clock = call->call.api->clock;
-	return clock->mono_us(clock);
-}
-
-/* Sends the event in `out`. */
-static void live_send(struct live_call *call)
-{
-	struct buf *out = &call->call.out;
-	ASSERT(!out->failed && !call->full); /* there is room for the longest facts */
-	int err = http_stream_write(call->call.request, buf_slice(out));
-	ASSERT(err != ERR_LIMIT); /* one event, and it was heeded that others waited */
-	buf_clear(out);
-	call->full = err == ERR_BUSY;
-	call->said_us = live_now_us(call);
-}
-
 /* count 0: nobody knows how many. */
 static void live_send_missed(struct live_call *call, uint64_t count)
 {
@@ -73,7 +52,7 @@ static void live_send_missed(struct live_call *call, uint64_t count)
 			   (unsigned long long)count);
 	else
 		buf_append_text(&call->call.out, "event: missed\ndata: {}\n\n");
-	live_send(call);
+	events_send(&call->events);
 }
 
 /* Behind which the client goes on when it comes again. */
@@ -105,7 +84,7 @@ static void live_send_report(struct live_call *call, const struct fault_told *to
 		live_put_report(call, &told->reports[i]);
 		*made = arena_copy(told->arena, buf_slice(&call->call.out));
 	}
-	live_send(call);
+	events_send(&call->events);
 }
 
 static bool live_fits(const struct live_call *call, const struct fault_listed *report)
@@ -125,7 +104,7 @@ static void live_hold_back(struct live_call *call)
 
 static void live_show_missed(struct live_call *call, const struct fault_told *told)
 {
-	if (call->full)
+	if (call->events.full)
 		call->held_back += told->missed; /* the counter of missed news has them */
 	else if (told->missed || told->cut)
 		live_send_missed(call, told->missed);
@@ -133,19 +112,19 @@ static void live_show_missed(struct live_call *call, const struct fault_told *to
 
 static void live_send_ready(struct live_call *call)
 {
-	call->owes_ready = call->full;
-	if (call->full)
+	call->owes_ready = call->events.full;
+	if (call->events.full)
 		return;
 	live_put_id(call);
 	buf_append_text(&call->call.out, "event: ready\ndata: {}\n\n");
-	live_send(call);
+	events_send(&call->events);
 }
 
 /* What was received before it came. What finds no room is asked for again. */
 static void live_show_before(struct live_call *call, const struct fault_told *told)
 {
 	for (size_t i = 0; i < told->count && !call->again; i++) {
-		call->again = call->full;
+		call->again = call->events.full;
 		if (call->again)
 			break;
 		live_send_report(call, told, i);
@@ -163,17 +142,17 @@ static void live_show_new(struct live_call *call, const struct fault_told *told)
 {
 	for (size_t i = 0; i < told->count; i++) {
 		bool fits = live_fits(call, &told->reports[i]);
-		if (fits && call->full)
+		if (fits && call->events.full)
 			live_hold_back(call);
-		else if (!fits && !call->full)
+		else if (!fits && !call->events.full)
 			call->last = told->reports[i].order;
 		else if (fits)
 			live_send_report(call, told, i);
 	}
-	if (!call->full && live_now_us(call) - call->said_us >= LIVE_QUIET_US) {
+	if (!call->events.full && events_are_quiet(&call->events)) {
 		live_put_id(call);
 		buf_append_text(&call->call.out, "\n");
-		live_send(call);
+		events_send(&call->events);
 	}
 }
 
@@ -200,7 +179,7 @@ static void live_drained(struct http_request *request)
 {
 	struct live_call *call = live_call_of(api_call_from(request->owner));
 	uint64_t held_back = call->held_back;
-	call->full = false;
+	call->events.full = false;
 	call->held_back = 0;
 	if (call->again) {
 		fault_live_leave(&call->viewer);
@@ -270,7 +249,7 @@ static void live_end(struct http_request *request)
 	struct live_call *call = mem_zalloc(sizeof(*call));
 	struct errbuf e = {""};
 	api_call_init(&call->call, request, &live_kind);
-	call->call.content_type = "text/event-stream";
+	events_init(&call->events, &call->call);
 	call->viewer.show = live_show;
 	call->viewer.texts = call->question.texts;
 	int err = live_read(request, call, &e);
@@ -278,13 +257,8 @@ static void live_end(struct http_request *request)
 		api_call_fail(&call->call, 400, "%s", e.text);
 		return;
 	}
-	if (api_call_answers_head(&call->call))
-		return;
-	if (!api_call_begin_endless(&call->call))
-		return;
-	buf_printf(&call->call.out, "retry: %d\n\n", LIVE_RETRY_MS);
-	live_send(call);
-	live_watch(call);
+	if (events_begin(&call->events))
+		live_watch(call);
 }
 
 const struct http_handler faults_live = {

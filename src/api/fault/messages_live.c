@@ -6,7 +6,7 @@
 
 #include <inttypes.h>
 
-#include "api/call.h"
+#include "api/events.h"
 #include "fault/message.h"
 #include "fault/fault.h"
 #include "wire/number.h"
@@ -14,9 +14,7 @@
 enum {
 	MESSAGES_LIVE_ARENA_MAX_BYTES = 64 << 10,
 	MESSAGES_LIVE_OUT_MAX_BYTES = 64 << 10, /* one event */
-	MESSAGES_LIVE_RETRY_MS = 2000,
 	MESSAGES_LIVE_TEXT_MAX_BYTES = 8 << 10, /* of a parameter */
-	MESSAGES_LIVE_QUIET_US = 15000000, /* then the client is told that the server is there */
 };
 
 struct messages_live_question {
@@ -26,11 +24,10 @@ struct messages_live_question {
 
 struct messages_live_call {
 	struct api_call call;
+	struct events events;
 	struct messages_live_question question; /* its texts are in the call's arena */
 	struct fault_message_viewer viewer;
-	bool ready;      /* the client was told so */
-	bool full;       /* the client is to read first */
-	int64_t said_us; /* when something was last written */
+	bool ready; /* the client was told so */
 };
 
 static const struct api_call_kind messages_live_kind;
@@ -42,24 +39,6 @@ static struct messages_live_call *messages_live_call_of(struct api_call *call)
 }
 
 /* ---- Events ---------------------------------------------------------------------------------- */
-
-static int64_t messages_live_now_us(const struct messages_live_call *call)
-{
-	struct clock *clock = call->call.api->clock;
-	return clock->mono_us(clock);
-}
-
-/* Sends the event in `out`. */
-static void messages_live_send(struct messages_live_call *call)
-{
-	struct buf *out = &call->call.out;
-	ASSERT(!out->failed && !call->full); /* there is room for the longest message */
-	int err = http_stream_write(call->call.request, buf_slice(out));
-	ASSERT(err != ERR_LIMIT); /* one event, and it was heeded that others waited */
-	buf_clear(out);
-	call->full = err == ERR_BUSY;
-	call->said_us = messages_live_now_us(call);
-}
 
 static void messages_live_put_id(struct messages_live_call *call)
 {
@@ -87,28 +66,28 @@ static void messages_live_tell(struct messages_live_call *call, const struct fau
 	fault_message_put_json(&call->call.json, message);
 	json_write_object_end(&call->call.json);
 	buf_append_text(out, "\n\n");
-	messages_live_send(call);
+	events_send(&call->events);
 }
 
 static void messages_live_show(struct fault_message_viewer *viewer,
 			       const struct fault_messages_told *told)
 {
 	struct messages_live_call *call = CONTAINER_OF(viewer, struct messages_live_call, viewer);
-	if (call->full)
+	if (call->events.full)
 		return; /* it begins again behind all this */
-	for (size_t i = told->count; i-- > 0 && !call->full;)
+	for (size_t i = told->count; i-- > 0 && !call->events.full;)
 		messages_live_tell(call, &told->list[i]);
-	if (call->full)
+	if (call->events.full)
 		return;
 	if (told->begins && !call->ready) {
 		call->ready = true;
 		messages_live_put_id(call);
 		buf_append_text(&call->call.out, "event: ready\ndata: {}\n\n");
-		messages_live_send(call);
-	} else if (messages_live_now_us(call) - call->said_us >= MESSAGES_LIVE_QUIET_US) {
+		events_send(&call->events);
+	} else if (events_are_quiet(&call->events)) {
 		messages_live_put_id(call);
 		buf_append_text(&call->call.out, "\n");
-		messages_live_send(call);
+		events_send(&call->events);
 	}
 }
 
@@ -122,9 +101,9 @@ static void messages_live_watch(struct messages_live_call *call)
 static void messages_live_drained(struct http_request *request)
 {
 	struct messages_live_call *call = messages_live_call_of(api_call_from(request->owner));
-	if (!call->full)
+	if (!call->events.full)
 		return;
-	call->full = false;
+	call->events.full = false;
 	message_live_leave(&call->viewer);
 	messages_live_watch(call);
 }
@@ -188,20 +167,15 @@ static void messages_live_end(struct http_request *request)
 	struct messages_live_call *call = mem_zalloc(sizeof(*call));
 	struct errbuf e = {""};
 	api_call_init(&call->call, request, &messages_live_kind);
-	call->call.content_type = "text/event-stream";
+	events_init(&call->events, &call->call);
 	call->viewer.show = messages_live_show;
 	int err = messages_live_read(request, call, &e);
 	if (err) {
 		api_call_fail(&call->call, 400, "%s", e.text);
 		return;
 	}
-	if (api_call_answers_head(&call->call))
-		return;
-	if (!api_call_begin_endless(&call->call))
-		return;
-	buf_printf(&call->call.out, "retry: %d\n\n", MESSAGES_LIVE_RETRY_MS);
-	messages_live_send(call);
-	messages_live_watch(call);
+	if (events_begin(&call->events))
+		messages_live_watch(call);
 }
 
 const struct http_handler faults_messages_live = {
