@@ -440,10 +440,10 @@ def test_wrong_options(tmp_path):
     secret = tmp_path / "password"
     for text, mode, more, part in [
             ("x", 0o644, (), "chmod 600 it"),
-            ("", 0o600, (), "has to be a password of 1 to 255 bytes"),
-            (256 * "x", 0o600, (), "has to be a password"),
-            ("a\0b", 0o600, (), "has to be a password"),
-            ("\nx", 0o600, (), "has to be a password"),
+            ("", 0o600, (), "has to be a secret of 1 to 255 bytes"),
+            (256 * "x", 0o600, (), "has to be a secret"),
+            ("a\0b", 0o600, (), "has to be a secret"),
+            ("\nx", 0o600, (), "has to be a secret"),
             ("x", 0o600, ("--fault.amqp.tenant=a/b",), "--fault.amqp.tenant: "),
             ("x", 0o600, ("--fault.amqp.prefetch=1001",), "--fault.amqp.prefetch: "),
             ("x", 0o600, ("--fault.amqp.queue=",), "--fault.amqp.queue: "),
