@@ -106,6 +106,7 @@ struct fault_book {
 	/* While there is one only the owner's thread changes it, without the lock but for what
 	 * checkpoints do. NULL: nothing is to be collected. */
 	struct fault_plan *plan;
+	uint64_t recounts; /* so many days were recounted */
 	struct store_read *read;
 	struct store_write *write;
 	/* Arrivals that were read and are to be added. */

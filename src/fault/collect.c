@@ -1,8 +1,10 @@
 /* A plan is carried out by the owner of the tenant, run by run. Before the first run the checkpoint
  * has from which days reports go; between it and the first run lies the longest query.
  *
- * What is done to a run can be done again: entries that are gone are passed over, and the segment
- * without the reports has a name that follows from that of the one before it. */
+ * Nothing of a run goes before the segment without its reports is durable and has been read back:
+ * then their entries go, and at once the cell names that segment. Their files go with the segment
+ * that was (seal.c). If a process dies between entries and cell the next plan may choose otherwise,
+ * so it puts back entries of reports that stay. */
 #include "base/log.h"
 #include "base/stats.h"
 #include "fault/collect_plan.h"
@@ -11,7 +13,7 @@
 
 enum {
 	LISTINGS_ARENA_MAX_BYTES = 64 << 20,
-	DELETES_MAX = 500, /* of one write, and those of one report more */
+	ENTRIES_MAX = 500, /* that one write puts back */
 	WRITE_MAX_BYTES = 4 << 20,
 	READ_MAX_BYTES = 1 << 20,
 };
@@ -31,10 +33,13 @@ int fault_book_collect(struct fault_book *book, struct fault_plan *plan, struct 
 		err = errbuf_set(e, ERR_EXISTS,
 				 "a collection of tenant " SHOWN " is at work already",
 				 SHOWN_OF(book->tenant));
-	if (!err) {
-		plan->tenure = book->version.tenure;
+	else if (plan->tenure != book->version.tenure || plan->recounts != book->recounts)
+		err = errbuf_set(e, ERR_RETRY,
+				 "reports of tenant " SHOWN
+				 " were recounted while it was looked for what goes; try again",
+				 SHOWN_OF(book->tenant));
+	if (!err)
 		book->plan = plan;
-	}
 	pthread_mutex_unlock(&book->lock);
 	if (!err)
 		fault_book_touch(book);
@@ -51,8 +56,17 @@ void book_begin_collection(struct fault_book *book)
 	book->changed = true;
 }
 
+bool fault_book_collects(struct fault_book *book)
+{
+	pthread_mutex_lock(&book->lock);
+	bool collects = book->plan;
+	pthread_mutex_unlock(&book->lock);
+	return collects;
+}
+
 void book_note_recounted(struct fault_book *book, int64_t day)
 {
+	book->recounts++;
 	if (book->plan && day <= book->plan->view.newest_day)
 		book->plan->tenure = 0;
 }
@@ -73,11 +87,9 @@ struct collect_work {
 	struct errbuf *e;
 	int64_t until_ms, stamp_us;
 	struct fault_sealed_site site;
-	const struct hash_table *bugs;
 	const struct collect_plan_run *planned;
 	struct fault_run *run;
 	bool *gone; /* of each report of the segment */
-	size_t count;
 };
 
 /* The run as it is now. ERR_NOT_FOUND: it is not the one that was planned for. One that was sealed
@@ -101,14 +113,26 @@ static int collect_find_run(struct collect_work *w, struct fault_run_cell *cell)
 	return err;
 }
 
-static void collect_choose(struct collect_work *w)
+/* Those of groups that have a bug by now stay. */
+static int collect_choose_again(struct collect_work *w)
 {
 	const struct fault_segment *segment = &w->run->segment;
-	for (size_t i = 0; i < segment->count; i++) {
+	struct hash_table bugs = {NULL, 0, 0, 0};
+	int err = collect_read_bugs(w->book->site, w->queue, w->book->tenant, &bugs, w->e);
+	for (size_t i = 0; i < segment->count && !err; i++) {
 		struct slice group = segment->reports[i].arrival.facts.texts[FAULT_GROUP];
-		w->gone[i] = collect_plan_has(w->planned, segment->reports[i].sequence) &&
-			     !hash_table_find(w->bugs, collect_group_hash(group));
+		w->gone[i] = w->gone[i] && !hash_table_find(&bugs, collect_group_hash(group));
 	}
+	hash_table_release(&bugs);
+	return err;
+}
+
+static int collect_choose(struct collect_work *w)
+{
+	const struct fault_segment *segment = &w->run->segment;
+	for (size_t i = 0; i < segment->count; i++)
+		w->gone[i] = collect_plan_has(w->planned, segment->reports[i].sequence);
+	return collect_choose_again(w);
 }
 
 /* The name of an attribute begins so. It may also stand within a text: then the report stays, too.
@@ -147,88 +171,92 @@ static int collect_keep_bugs(struct collect_work *w)
 	return err;
 }
 
-/* Where an id has several arrivals, which of them counts depends on all of them. */
-static int collect_keep_several(struct collect_work *w)
-{
-	const struct fault_segment *segment = &w->run->segment;
-	struct slice *ids = mem_alloc_array(segment->count, sizeof(*ids));
-	size_t *places = mem_alloc_array(segment->count, sizeof(*places)), count = 0;
-	struct book_listings *listings = mem_alloc_array(segment->count, sizeof(*listings));
-	struct arena arena;
-	arena_init(&arena, LISTINGS_ARENA_MAX_BYTES);
-	for (size_t i = 0; i < segment->count; i++) {
-		if (!w->gone[i])
-			continue;
-		places[count] = i;
-		ids[count++] = segment->reports[i].arrival.id;
-	}
-	int err = count ? book_read_listings(w->book, w->queue, ids, count, &arena, listings, w->e)
-			: 0;
-	for (size_t i = 0; i < count && !err; i++)
-		w->gone[places[i]] = listings[i].count <= 1;
-	arena_release(&arena);
-	mem_free(listings);
-	mem_free(places);
-	mem_free(ids);
-	return err;
-}
-
 static int collect_delete_entry(struct collect_work *w, const struct fault_sealed *report,
-				struct store_write *write, size_t *count)
+				struct store_write *write)
 {
 	struct fault_parts key, column;
 	struct slice id = report->arrival.id;
 	const struct fault_place place = {w->run->place.writer, report->sequence};
 	fault_oops_key(&key, w->book->tenant, id);
 	fault_oops_column(&column, id, place);
-	++*count;
 	return store_cell_delete(write, TABLE_OOPS, &key.parts, &column.parts, w->stamp_us);
 }
 
-static int collect_delete_files(struct collect_work *w, const struct fault_sealed *report,
-				struct store_write *write, size_t *count)
+/* It is a function of the arrival, as whoever took it wrote it. */
+static int collect_put_entry(struct collect_work *w, const struct fault_sealed *report,
+			     struct store_write *write)
 {
-	static const enum fault_attachment_part parts[] = {FAULT_ATTACHMENT_HEAD,
-							   FAULT_ATTACHMENT_CONTENT};
-	int64_t files = smaller_of(report->arrival.facts.attachments, FAULT_ATTACHMENTS_MAX);
 	struct fault_parts key, column;
-	int err = 0;
-	fault_arrivals_key(&key, w->book->tenant, w->run->place);
-	for (int64_t n = 0; n < files && !err; n++) {
-		for (size_t p = 0; p < ARRAY_LEN(parts) && !err; p++, ++*count) {
-			fault_attachments_column(&column, report->sequence, parts[p], (uint64_t)n);
-			err = store_cell_delete(write, TABLE_REPORT_ATTACHMENTS, &key.parts,
-						&column.parts, w->stamp_us);
-		}
-	}
-	return err;
+	uint8_t value[FAULT_LISTING_BYTES];
+	struct slice id = report->arrival.id;
+	const struct fault_listing listing = {
+		{report->arrival.date_us, {w->run->place.writer, report->sequence}},
+		report->arrival.digest};
+	fault_oops_key(&key, w->book->tenant, id);
+	fault_oops_column(&column, id, listing.order.place);
+	fault_listing_encode(&listing, value);
+	return store_cell_put(write, TABLE_OOPS, &key.parts, &column.parts,
+			      (struct slice){(char *)value, sizeof(value)}, w->stamp_us, 0);
 }
 
-typedef int collect_deleting(struct collect_work *w, const struct fault_sealed *report,
-			     struct store_write *write, size_t *count);
-
-/* In writes of bounded size. */
-static int collect_delete_all(struct collect_work *w, collect_deleting *add)
+/* Of the reports that are marked; in writes of bounded size. */
+static int collect_put_entries(struct collect_work *w, const bool *marked)
 {
 	const struct fault_segment *segment = &w->run->segment;
 	int err = 0;
 	for (size_t at = 0; at < segment->count && !err;) {
 		struct store_write *write = store_write_new(w->book->site->store, WRITE_MAX_BYTES);
 		size_t count = 0;
-		for (; at < segment->count && count < DELETES_MAX && !err; at++)
-			if (w->gone[at])
-				err = add(w, &segment->reports[at], write, &count);
-		err = seal_send_write(w->book, w->queue, w->until_ms, w->stamp_us, write, err,
-				      w->e);
+		for (; at < segment->count && count < ENTRIES_MAX && !err; at++) {
+			if (!marked[at])
+				continue;
+			err = collect_put_entry(w, &segment->reports[at], write);
+			count++;
+		}
+		if (err || count)
+			err = seal_send_write(w->book, w->queue, w->until_ms, w->stamp_us, write,
+					      err, w->e);
+		else
+			store_write_free(write);
 	}
 	return err;
 }
 
-/* First what points to a report, then what it points to. */
-static int collect_delete(struct collect_work *w)
+static bool collect_is_listed(const struct collect_work *w, const struct fault_sealed *report,
+			      const struct book_listings *listings)
 {
-	int err = collect_delete_all(w, collect_delete_entry);
-	return err ? err : collect_delete_all(w, collect_delete_files);
+	const struct fault_place place = {w->run->place.writer, report->sequence};
+	for (size_t i = 0; i < listings->count; i++)
+		if (fault_place_equal(listings->list[i].order.place, place))
+			return true;
+	return false;
+}
+
+/* Where an id has several arrivals, which of them counts depends on all of them: they stay. What
+ * stays, and has lost its entry, is listed again. */
+static int collect_look_at_entries(struct collect_work *w)
+{
+	const struct fault_segment *segment = &w->run->segment;
+	size_t count = segment->count;
+	struct slice *ids = mem_alloc_array(count + 1, sizeof(*ids));
+	struct book_listings *listings = mem_alloc_array(count + 1, sizeof(*listings));
+	bool *lost = mem_zalloc((count + 1) * sizeof(*lost));
+	struct arena arena;
+	arena_init(&arena, LISTINGS_ARENA_MAX_BYTES);
+	for (size_t i = 0; i < count; i++)
+		ids[i] = segment->reports[i].arrival.id;
+	int err = count ? book_read_listings(w->book, w->queue, ids, count, &arena, listings, w->e)
+			: 0;
+	for (size_t i = 0; i < count && !err; i++) {
+		w->gone[i] = w->gone[i] && listings[i].count <= 1;
+		lost[i] = !w->gone[i] && !collect_is_listed(w, &segment->reports[i], &listings[i]);
+	}
+	err = err ? err : collect_put_entries(w, lost);
+	arena_release(&arena);
+	mem_free(lost);
+	mem_free(listings);
+	mem_free(ids);
+	return err;
 }
 
 static size_t collect_count(const struct collect_work *w)
@@ -246,12 +274,24 @@ static int collect_read_run(struct collect_work *w, const struct fault_run_cell 
 	if (err)
 		return err;
 	w->gone = mem_zalloc(w->run->segment.count + 1);
-	collect_choose(w);
-	if (!collect_plan_is_enough(collect_count(w), w->run->segment.count))
-		return 0;
-	err = collect_keep_bugs(w);
-	err = err ? err : collect_keep_several(w);
-	w->count = err ? 0 : collect_count(w);
+	err = collect_choose(w);
+	err = err ? err : collect_keep_bugs(w);
+	return err ? err : collect_look_at_entries(w);
+}
+
+/* A group may have been given a bug meanwhile: then the run stays until the next plan. Entries and
+ * cell are one write, and, where the store has atomic stages, one step. */
+static int collect_before_cell(void *owner, struct store_write *write)
+{
+	struct collect_work *w = owner;
+	const struct fault_segment *segment = &w->run->segment;
+	size_t count = collect_count(w);
+	int err = collect_choose_again(w);
+	if (!err && collect_count(w) != count)
+		err = ERR_NOT_FOUND;
+	for (size_t i = 0; i < segment->count && !err; i++)
+		if (w->gone[i])
+			err = collect_delete_entry(w, &segment->reports[i], write);
 	return err;
 }
 
@@ -260,13 +300,17 @@ static int collect_run(struct collect_work *w, struct fault_run_cell *cell, size
 {
 	int err = collect_find_run(w, cell);
 	err = err ? err : collect_read_run(w, cell);
-	bool goes = !err && collect_plan_is_enough(w->count, w->run->segment.count);
-	*count = goes ? w->count : 0;
-	if (!goes)
+	*count = err ? 0 : collect_count(w);
+	if (err || !collect_plan_is_enough(*count, w->run->segment.count)) {
+		*count = 0;
 		return err;
-	const struct seal_run run = {.place = w->run->place, .from = w->run, .gone = w->gone};
-	err = collect_delete(w);
-	return err ? err : seal_run(w->book, w->queue, &run, w->until_ms, cell, w->e);
+	}
+	const struct seal_run run = {.place = w->run->place,
+				     .from = w->run,
+				     .gone = w->gone,
+				     .before_cell = collect_before_cell,
+				     .owner = w};
+	return seal_run(w->book, w->queue, &run, w->until_ms, cell, w->e);
 }
 
 /* ---- The plan -------------------------------------------------------------------------------- */
@@ -289,7 +333,7 @@ static void collect_end(struct fault_book *book, const struct fault_plan *plan)
 
 /* One run of the plan. */
 static int collect_step(struct fault_book *book, struct task_queue *queue, int64_t until_ms,
-			struct fault_plan *plan, const struct hash_table *bugs, struct errbuf *e)
+			struct fault_plan *plan, struct errbuf *e)
 {
 	struct collect_plan_run *planned = &plan->runs[plan->at];
 	struct fault_run_cell cell;
@@ -304,7 +348,6 @@ static int collect_step(struct fault_book *book, struct task_queue *queue, int64
 				 .until_ms = until_ms,
 				 .stamp_us = store_stamp(book->site->store),
 				 .site = {book->site, book->tenant, queue},
-				 .bugs = bugs,
 				 .planned = planned};
 	int err = collect_run(&w, &cell, &count);
 	fault_run_free(w.run);
@@ -332,7 +375,6 @@ static int collect_step(struct fault_book *book, struct task_queue *queue, int64
 int book_collect(struct fault_book *book, struct task_queue *queue, int64_t until_ms,
 		 int64_t busy_ms, bool *more, struct errbuf *e)
 {
-	struct hash_table bugs = {NULL, 0, 0, 0};
 	int64_t now_ms = clock_mono_ms(book->site->clock);
 	pthread_mutex_lock(&book->lock);
 	struct fault_plan *plan = book->plan;
@@ -341,17 +383,17 @@ int book_collect(struct fault_book *book, struct task_queue *queue, int64_t unti
 	pthread_mutex_unlock(&book->lock);
 	*more = false;
 	if (stale) {
-		log_info("faults: a collection of tenant " SHOWN " ends early: the counts that it "
-			 "was planned by were made anew; the next one goes on",
+		log_warn("faults: a collection of tenant " SHOWN " ends early: the counts that it "
+			 "was planned by were made anew; the next one, or `granary fault gc`, goes "
+			 "on",
 			 SHOWN_OF(book->tenant));
 		collect_drop(book);
 	}
 	if (stale || !due)
 		return 0;
-	int err = collect_read_bugs(book->site, queue, book->tenant, &bugs, e);
+	int err = 0;
 	while (!err && plan->at < plan->run_count && clock_mono_ms(book->site->clock) < busy_ms)
-		err = collect_step(book, queue, until_ms, plan, &bugs, e);
-	hash_table_release(&bugs);
+		err = collect_step(book, queue, until_ms, plan, e);
 	*more = plan->at < plan->run_count;
 	if (!*more && !err)
 		collect_end(book, plan);

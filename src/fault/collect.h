@@ -1,7 +1,8 @@
 /* Collection: reports that are old, or for which there is no room any more, go.
  *
  *     plan: two walks over all reports -> the checkpoint says from which days -> a query deadline
- *     -> by run: entries by id go -> files go -> the run is sealed again without them
+ *     -> by run: a segment without them -> their entries by id go -> the run has that segment
+ *     -> a query deadline -> the segment before it goes, and their files
  *
  * These stay, however old they are: the first report of each group and its newest ones; what is in
  * a list of a day that is over; reports with a bug, and those of a group that has one; and reports
@@ -21,6 +22,7 @@ struct fault_collect_rules {
 	int64_t keep_us;    /* what was received longer ago goes; 0: none does */
 	uint64_t bytes_max; /* of sealed runs: fullest groups go down first; 0: any number */
 	size_t newest;      /* so many of a group stay */
+	bool counts;        /* reports are counted though none can go */
 };
 
 struct fault_plan;
@@ -34,7 +36,7 @@ struct fault_plan_view {
 	int64_t newest_day;      /* of those that go; without any: 0 */
 };
 
-/* ERR_RETRY: nothing goes for its age, since the clock is doubted. ERR_TIMEOUT; ERR_CANCELLED; the
+/* ERR_RETRY: nothing goes, since the clock is doubted. ERR_TIMEOUT; ERR_CANCELLED; the
  * store's error; with a sentence. */
 int fault_plan_new(struct fault_book *book, struct task_queue *queue,
 		   const struct fault_collect_rules *rules, int64_t deadline_us,
@@ -43,8 +45,12 @@ struct fault_plan_view fault_plan_view(const struct fault_plan *plan);
 void fault_plan_free(struct fault_plan *plan);
 
 /* The owner carries the plan out, and frees it. ERR_INVALID: this process does not own the tenant;
- * ERR_EXISTS: an earlier one is not done yet; with a sentence. The plan stays the caller's then. */
+ * ERR_EXISTS: an earlier one is not done yet; ERR_RETRY: something was recounted since it was
+ * begun, or another owner may have been between; with a sentence. The plan stays the caller's then.
+ */
 int fault_book_collect(struct fault_book *book, struct fault_plan *plan,
 		       struct errbuf *e) MUST_CHECK;
+/* Whether a plan is at work. */
+bool fault_book_collects(struct fault_book *book);
 
 #endif

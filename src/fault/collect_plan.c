@@ -35,6 +35,7 @@ struct plan_making {
 	uint64_t sealed_weight; /* of reports in the plan's runs */
 	uint64_t level;         /* a group may weigh so much */
 	int64_t day;            /* whose lists these are; INT64_MIN: none were read */
+	bool any_old;           /* a sealed run has reports that are older than that */
 	bool day_is_whole;
 	struct hash_table listed;
 	struct hash_table struck, several; /* arrivals, and ids that have more than one */
@@ -104,6 +105,7 @@ static int collect_plan_take_run(const struct store_cell *cell, void *owner)
 					  .reports = run.reports,
 					  .may_go = run.cleared && !run.rewritten};
 	plan->view.sealed_bytes += run.bytes;
+	making->any_old = making->any_old || run.first_us < making->cut_us;
 	return 0;
 }
 
@@ -268,6 +270,7 @@ static int collect_plan_read_lists(struct plan_making *making, int64_t number)
 	struct fault_day *day = NULL;
 	pthread_mutex_lock(&book->lock);
 	int err = book_catch_up(book, making->queue, making->e);
+	bool was_there = book_find_day(book, number);
 	err = err ? err : book_load_day(book, making->queue, number, &day, making->e);
 	err = err ? err : book_load_groups(book, making->queue, day, making->e);
 	if (!err) {
@@ -278,6 +281,8 @@ static int collect_plan_read_lists(struct plan_making *making, int64_t number)
 				       !book_days_have(&book->recount, number);
 		collect_plan_add_listed(making, &day->longest);
 		collect_plan_add_listed(making, &day->most);
+		if (!was_there && day->closed && !fault_day_is_dirty(day))
+			book_forget_day(book, number);
 	}
 	pthread_mutex_unlock(&book->lock);
 	return err;
@@ -288,14 +293,13 @@ static void collect_plan_add_gone(struct plan_making *making, struct collect_pla
 {
 	struct fault_plan_view *view = &making->plan->view;
 	size_t bit = arrived->place.sequence & (FAULT_RUN_REPORTS - 1);
-	if (!run->gone) {
+	if (!run->gone)
 		run->gone = mem_zalloc((FAULT_RUN_REPORTS + 7) / 8);
-	}
 	run->gone[bit / 8] |= (uint8_t)(1u << bit % 8);
 	run->count++;
 	run->weight += collect_plan_weight(arrived);
 	view->reports++;
-	view->newest_day = larger_of(view->newest_day, fault_day_of(arrived->arrival.date_us));
+	run->newest_day = larger_of(run->newest_day, fault_day_of(arrived->arrival.date_us));
 }
 
 /* Whether it has to go, by age or by the weight of its group. */
@@ -347,6 +351,7 @@ static void collect_plan_leave_small(struct plan_making *making)
 			continue;
 		}
 		view->runs++;
+		view->newest_day = larger_of(view->newest_day, run->newest_day);
 		view->bytes += (uint64_t)((double)run->weight * bytes);
 	}
 }
@@ -399,9 +404,13 @@ static int collect_plan_begin(struct plan_making *making)
 	struct fault_book *book = making->book;
 	struct clock *clock = book->site->clock;
 	pthread_mutex_lock(&book->lock);
+	if (!book->owned)
+		book->restored = false; /* days may have been closed since */
 	int err = book_catch_up(book, making->queue, making->e);
 	if (!err)
 		book_positions_copy(&making->positions, &book->positions);
+	making->plan->tenure = book->version.tenure;
+	making->plan->recounts = book->recounts;
 	making->plan->day_end = fault_day_of(clock->wall_us(clock));
 	for (size_t i = 0; i < book->open.count; i++)
 		making->plan->day_end = smaller_of(making->plan->day_end, book->open.list[i].day);
@@ -414,6 +423,10 @@ static int collect_plan_make(struct plan_making *making)
 	const struct fault_site *site = making->book->site;
 	int err = collect_plan_begin(making);
 	err = err ? err : collect_plan_read_runs(making);
+	bool full = making->rules->bytes_max &&
+		    making->plan->view.sealed_bytes > making->rules->bytes_max;
+	if (!err && !making->rules->counts && !making->any_old && !full)
+		return 0;
 	err = err ? err
 		  : collect_read_bugs(site, making->queue, making->book->tenant, &making->bugs,
 				      making->e);

@@ -14,6 +14,7 @@ struct collect_plan_run {
 	uint64_t name, reports; /* of its segment */
 	bool may_go;            /* its arrivals are gone, and so are its earlier segments */
 	uint64_t count, weight; /* of its reports that go */
+	int64_t newest_day;     /* of these */
 	uint8_t *gone;          /* a bit of each sequence number; NULL: none goes */
 };
 
@@ -28,11 +29,12 @@ struct fault_plan {
 	size_t run_count, run_room;
 	int64_t day_end; /* reports of days before it may go */
 	struct fault_plan_view view;
+	uint64_t tenure;   /* in which it was made; 0: it is stale */
+	uint64_t recounts; /* of the book, when it was begun */
 	/* The owner's. */
-	uint64_t tenure; /* in which it was handed over */
-	int64_t due_ms;  /* monotonic; BOOK_NOT_DUE: no checkpoint says yet from which days */
-	size_t at;       /* the run that is next */
-	uint64_t done;   /* reports that are gone */
+	int64_t due_ms; /* monotonic; BOOK_NOT_DUE: no checkpoint says yet from which days */
+	size_t at;      /* the run that is next */
+	uint64_t done;  /* reports that are gone */
 };
 
 /* The run of a place; NULL: it is not among them. */

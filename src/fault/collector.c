@@ -27,7 +27,7 @@ static void collector_plan(struct fault_collector *collector, struct job *job,
 	if (!err)
 		return;
 	fault_plan_free(plan);
-	if (err != ERR_CANCELLED && err != ERR_EXISTS)
+	if (err != ERR_CANCELLED && err != ERR_EXISTS && err != ERR_RETRY)
 		log_rated(&collector->lines, clock_mono_ms(clock), LOG_WARN,
 			  "faults: no reports of tenant " SHOWN
 			  " are collected: %s; the server tries again",
@@ -41,7 +41,7 @@ static void collector_run(struct job *job, void *owner)
 		size_t count;
 		struct fault_book **books = fault_copy_books(collector->fault, &count);
 		for (size_t i = 0; i < count && !job_is_stopping(job); i++)
-			if (fault_book_is_owned(books[i]))
+			if (fault_book_is_owned(books[i]) && !fault_book_collects(books[i]))
 				collector_plan(collector, job, books[i]);
 		mem_free(books);
 	}

@@ -16,6 +16,8 @@ enum {
 	CELL_MAX_BYTES = 1 << 10,
 	WRITE_MAX_BYTES = 64 << 10, /* one cell, and a row that goes */
 	READ_MAX_BYTES = 2 * STORE_VALUE_MAX_BYTES,
+	FILES_MAX = 500, /* whose cells go in one write */
+	FILES_WRITE_BYTES = 1 << 20,
 	BUSY_MS = 1000, /* then the owner does another pass first */
 };
 
@@ -295,6 +297,83 @@ static int seals_delete_others(struct fault_book *book, struct task_queue *queue
 	return err == ERR_NOT_FOUND ? 0 : err;
 }
 
+/* ---- Files of reports that are gone ---------------------------------------------------------- */
+
+/* Cells of attachments. */
+struct seal_files {
+	const struct fault_segment *segment; /* what there is */
+	struct seal_file {
+		uint64_t sequence, part, number;
+	} * list; /* of reports that are not in it */
+	size_t count, room;
+};
+
+static bool seals_has_report(const struct fault_segment *segment, uint64_t sequence)
+{
+	size_t low = 0, high = segment->count;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (segment->reports[middle].sequence < sequence)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < segment->count && segment->reports[low].sequence == sequence;
+}
+
+static int seals_see_file(const struct store_cell *cell, void *owner)
+{
+	struct seal_files *files = owner;
+	const struct slice *part = cell->column.part;
+	if (seals_has_report(files->segment, fault_part_number(part[0])))
+		return 0;
+	GROW(files->list, files->room, files->count + 1);
+	files->list[files->count++] = (struct seal_file){
+		fault_part_number(part[0]), fault_part_number(part[1]), fault_part_number(part[2])};
+	return 0;
+}
+
+static int seals_delete_some_files(struct fault_book *book, struct task_queue *queue,
+				   int64_t until_ms, int64_t stamp_us, const struct seal_due *due,
+				   const struct seal_file *files, size_t count, struct errbuf *e)
+{
+	struct store_write *write = store_write_new(book->site->store, FILES_WRITE_BYTES);
+	struct fault_parts key, column;
+	int err = 0;
+	fault_arrivals_key(&key, book->tenant, due->place);
+	for (size_t i = 0; i < count && !err; i++) {
+		fault_attachments_column(&column, files[i].sequence,
+					 (enum fault_attachment_part)files[i].part,
+					 files[i].number);
+		err = store_cell_delete(write, TABLE_REPORT_ATTACHMENTS, &key.parts, &column.parts,
+					stamp_us);
+	}
+	return seal_send_write(book, queue, until_ms, stamp_us, write, err, e);
+}
+
+/* Those of reports of the run that its segment does not have. */
+static int seals_delete_files(struct fault_book *book, struct task_queue *queue, int64_t until_ms,
+			      int64_t stamp_us, const struct seal_due *due, struct errbuf *e)
+{
+	const struct fault_sealed_site from = {book->site, book->tenant, queue};
+	struct fault_run *run = fault_run_new(due->place, &due->cell);
+	struct seal_files files = {.segment = &run->segment};
+	struct fault_parts key;
+	fault_arrivals_key(&key, book->tenant, due->place);
+	int err = fault_run_read_directory(&from, run, e);
+	err = err ? err
+		  : store_row_wait(book->site->store, queue, clock_wall_ms(book->site->clock),
+				   TABLE_REPORT_ATTACHMENTS, &key.parts, seals_see_file, &files, e);
+	for (size_t at = 0; at < files.count && !err; at += FILES_MAX) {
+		size_t count = smaller_of(files.count - at, FILES_MAX);
+		err = seals_delete_some_files(book, queue, until_ms, stamp_us, due, &files.list[at],
+					      count, e);
+	}
+	mem_free(files.list);
+	fault_run_free(run);
+	return err;
+}
+
 /* The arrivals are what counts again. stamp_us: from before the segment was read. */
 static int seals_unseal(struct fault_book *book, struct task_queue *queue, int64_t until_ms,
 			int64_t stamp_us, const struct seal_due *due, struct errbuf *e)
@@ -318,7 +397,10 @@ static int seals_clear_whole(struct fault_book *book, struct task_queue *queue, 
 		return 0;
 	}
 	if (!err) {
-		err = seals_delete_others(book, queue, until_ms, stamp_us, due, e);
+		err = due->cell.rewritten
+			      ? seals_delete_files(book, queue, until_ms, stamp_us, due, e)
+			      : 0;
+		err = err ? err : seals_delete_others(book, queue, until_ms, stamp_us, due, e);
 		err = err ? err : seals_clear_one(book, queue, until_ms, due, e);
 	} else if (damaged) {
 		seals_pass_over(book, due->place, e->text);
@@ -362,9 +444,12 @@ int fault_book_seal(struct fault_book *book, struct task_queue *queue, int64_t u
 	int err = seals_read(book, queue, tenure, e);
 	err = err ? err : seals_clear(book, queue, until_ms, busy_ms, &more, e);
 	/* Half of the time, so that what comes is sealed all the same. */
-	err = err || more
-		      ? err
-		      : book_collect(book, queue, until_ms, busy_ms - BUSY_MS / 2, &collects, e);
+	int collect_err = 0;
+	if (!err && !more)
+		collect_err =
+			book_collect(book, queue, until_ms, busy_ms - BUSY_MS / 2, &collects, e);
+	if (collect_err == ERR_TIMEOUT || collect_err == ERR_CANCELLED)
+		err = collect_err;
 	while (!err && clock_mono_ms(book->site->clock) < busy_ms) {
 		err = seals_seal(book, queue, until_ms, busy_ms, &more, e);
 		if (!more)
@@ -372,5 +457,5 @@ int fault_book_seal(struct fault_book *book, struct task_queue *queue, int64_t u
 	}
 	if ((more || collects) && !err)
 		fault_book_touch(book); /* the rest after the next pass */
-	return err;
+	return err ? err : collect_err;
 }

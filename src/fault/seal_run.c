@@ -18,6 +18,7 @@ enum {
 	FILTERS_BYTES = FAULT_RUN_REPORTS * 64, /* of a cell, and one filter more */
 	CHUNK_BYTES = FAULT_RUN_REPORTS * 128,  /* of a directory */
 	CELL_MAX_BYTES = 1 << 10,
+	CELL_WRITE_MAX_BYTES = 16 << 20, /* and entries of a whole run that go */
 	WORDS_MAX_BYTES = 2 * FAULT_BODY_MAX_BYTES,
 	FACTS_MAX_BYTES = FAULT_DIRECTORY_MAX_BYTES,
 	READ_MAX_BYTES = 2 * STORE_VALUE_MAX_BYTES,
@@ -335,10 +336,14 @@ static int seal_put_cell(struct seal_work *s)
 	fault_run_cell_encode(&s->cell, &value);
 	fault_runs_key(&key, s->book->tenant);
 	fault_runs_column(&column, s->place);
-	int err =
-		seal_put_value(s, TABLE_REPORT_RUNS, &key.parts, &column.parts, buf_slice(&value));
+	struct store_write *write = store_write_new(s->book->site->store, CELL_WRITE_MAX_BYTES);
+	int err = s->run->before_cell ? s->run->before_cell(s->run->owner, write) : 0;
+	store_write_next_stage(write);
+	err = err ? err
+		  : store_cell_put(write, TABLE_REPORT_RUNS, &key.parts, &column.parts,
+				   buf_slice(&value), s->stamp_us, 0);
 	buf_release(&value);
-	return err ? err : seal_send(s);
+	return seal_send_write(s->book, s->queue, s->until_ms, s->stamp_us, write, err, s->e);
 }
 
 static int seal_do(struct seal_work *s)

@@ -12,6 +12,11 @@ struct seal_run {
 	 * segment which of its reports go. NULL: it is sealed for the first time. */
 	const struct fault_run *from;
 	const bool *gone;
+	/* Of that: adds to the write of the cell that names the segment, which is durable and was
+	 * read back, what is to happen before that, as a stage of its own. An error leaves the run
+	 * as it is. */
+	int (*before_cell)(void *owner, struct store_write *write);
+	void *owner;
 };
 
 /* Writes the segment of a run, and when that is durable the cell that says so, which it returns. A

@@ -100,6 +100,7 @@ static int gc_read(const struct http_request *request, struct gc_call *call, str
 	if (err)
 		return err;
 	call->rules = *fault_collect_rules_of(call->call.api->fault);
+	call->rules.counts = true;
 	if (q.before_ms != INT64_MIN || q.bytes) {
 		call->rules.keep_us = 0;
 		call->rules.bytes_max = q.bytes;
