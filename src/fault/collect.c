@@ -379,7 +379,7 @@ int book_collect(struct fault_book *book, struct task_queue *queue, int64_t unti
 	pthread_mutex_lock(&book->lock);
 	struct fault_plan *plan = book->plan;
 	bool stale = plan && (!book->owned || plan->tenure != book->version.tenure);
-	bool due = plan && plan->due_ms <= now_ms;
+	bool due = plan && plan->due_ms <= now_ms && !clock_is_doubted(book->site->clock);
 	pthread_mutex_unlock(&book->lock);
 	*more = false;
 	if (stale) {

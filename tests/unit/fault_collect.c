@@ -416,9 +416,15 @@ static void nothing_goes_while_the_clock_is_doubted(UNUSED void **state)
 	struct fault_plan *made;
 	struct errbuf e = {""};
 	open_ten(&h);
+	struct fault_plan *before = plan(&h, &one_day, 4);
 	h.clock.clock.judge = judge_doubted;
 	assert_int_equal(fault_plan_new(h.book, &h.queue, &one_day, 0, &made, &e), ERR_RETRY);
 	assert_null(made);
+	carry_out(&h, before);
+	check_list(&h, all, NULL, "09 08 07 06 05 04 03 02 01 00 ");
+	h.clock.clock.judge = NULL;
+	seal(&h);
+	check_list(&h, all, NULL, "09 08 07 02 01 00 ");
 	harness_close(&h);
 }
 
