@@ -195,14 +195,14 @@ static int serve_faults_check_mail(const struct conf *conf, struct errbuf *e)
 	const char *server = conf->fault_mail_server, *from = conf->fault_mail_from;
 	if (strncmp(server, "smtp://", 7) != 0 && strncmp(server, "smtps://", 8) != 0) {
 		errbuf_set(e, ERR_INVALID,
-			   "there are addresses of mail, and \"%s\" does not begin with smtp:// or "
+			   "there are mail addresses, and \"%s\" does not begin with smtp:// or "
 			   "smtps://",
 			   server);
 		return conf_refuse(conf, CONF_ID_fault_mail_server, e);
 	}
 	if (webhook_is_mailbox(slice_of(from)))
 		return 0;
-	errbuf_set(e, ERR_INVALID, "\"%s\" is no address of mail", from);
+	errbuf_set(e, ERR_INVALID, "\"%s\" is not a mail address", from);
 	return conf_refuse(conf, CONF_ID_fault_mail_from, e);
 }
 

@@ -199,7 +199,7 @@ static int collect_put_entry(struct collect_work *w, const struct fault_sealed *
 			      (struct slice){(char *)value, sizeof(value)}, w->stamp_us, 0);
 }
 
-/* Of the reports that are marked; in writes of bounded size. */
+/* Writes the entries of all marked reports, some hundred in one write. */
 static int collect_put_entries(struct collect_work *w, const bool *marked)
 {
 	const struct fault_segment *segment = &w->run->segment;
@@ -383,9 +383,9 @@ int book_collect(struct fault_book *book, struct task_queue *queue, int64_t unti
 	pthread_mutex_unlock(&book->lock);
 	*more = false;
 	if (stale) {
-		log_warn("faults: a collection of tenant " SHOWN " ends early: the counts that it "
-			 "was planned by were made anew; the next one, or `granary fault gc`, goes "
-			 "on",
+		log_warn("faults: a collection of tenant " SHOWN
+			 " ends early: a day was recounted, or the owner has changed; the next "
+			 "collection goes on, or `granary fault gc`",
 			 SHOWN_OF(book->tenant));
 		collect_drop(book);
 	}

@@ -262,7 +262,7 @@ static void collect_plan_add_listed(struct plan_making *making, const struct fau
 	}
 }
 
-/* Ids of the lists of a day. Nothing goes of one that is not over, or that has to be counted anew:
+/* Ids of the lists of a day. Nothing goes of a day that is not over, or that waits for a recount:
  * some of it cannot be read, or it was counted before there were groups. */
 static int collect_plan_read_lists(struct plan_making *making, int64_t number)
 {

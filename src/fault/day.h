@@ -92,7 +92,7 @@ void fault_day_add(struct fault_day *day, const struct fault_arrival *arrival);
 /* Whether it has reports that were counted before there were groups. */
 bool fault_day_lacks_groups(const struct fault_day *day);
 bool fault_day_is_disordered(const struct fault_day *day);
-/* The day cannot be counted anew: what was added last stays as it was added, and of a closed day it
+/* The day cannot be recounted: what was added last stays as it was added, and of a closed day it
  * counts as the rest. The day has its groups. */
 void fault_day_settle(struct fault_day *day);
 /* The list of the largest volumes takes the place of all of them. */

@@ -353,7 +353,7 @@ static void book_groups_release(struct book_groups_reading *r)
 static int book_groups_read(struct book_groups_reading *r)
 {
 	pthread_mutex_lock(&r->book->lock);
-	/* Reports of a day that was to be counted anew may have been collected since. */
+	/* Reports of a day that waited for a recount may have been collected since. */
 	if (!r->book->owned && r->book->recount.count)
 		r->book->restored = false;
 	pthread_mutex_unlock(&r->book->lock);

@@ -44,7 +44,8 @@ struct intake_writer {
 	struct fault_intake *intake;
 	struct intake_writer *next_writer;
 	bool old; /* it is given no more reports */
-	/* Of an old one of which nothing is left to be written: the write that says so. */
+	/* The write that closes an old writer. It is sent when all else of the writer is written.
+	 */
 	struct store_write *close_write; /* NULL: none is under way */
 	int64_t close_stamp_us;          /* 0: none was sent yet */
 	bool closed;

@@ -34,10 +34,10 @@ struct fault_message {
 	bool held_back;  /* it is in lists, and nobody is told of it but by FAULT_HELD_BACK */
 	/* When the group was resolved or muted; or when the day or the hour begins. Else 0. */
 	int64_t of_us;
-	/* Of a group: how many reports it had then. Of a day: how many it has. Of an hour: how many
+	/* A group: how many reports it had then. A day: how many it has. An hour: how many
 	 * messages were held back. */
 	uint64_t count;
-	/* Of a group: its name, and a report of it: of a new one the first, else the last. What a
+	/* The group, and one of its reports: the first of a new group, else the last. What a
 	 * group has of the others is of that one or one near to it. Empty: nothing. */
 	struct slice group, title, report, environment, level, release;
 };
