@@ -105,7 +105,7 @@ static int collect_plan_take_run(const struct store_cell *cell, void *owner)
 					  .reports = run.reports,
 					  .may_go = run.cleared && !run.rewritten};
 	plan->view.sealed_bytes += run.bytes;
-	making->any_old = making->any_old || run.first_us < making->cut_us;
+	making->any_old = making->any_old || (run.reports && run.first_us < making->cut_us);
 	return 0;
 }
 

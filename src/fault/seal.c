@@ -308,24 +308,13 @@ struct seal_files {
 	size_t count, room;
 };
 
-static bool seals_has_report(const struct fault_segment *segment, uint64_t sequence)
-{
-	size_t low = 0, high = segment->count;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (segment->reports[middle].sequence < sequence)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < segment->count && segment->reports[low].sequence == sequence;
-}
-
 static int seals_see_file(const struct store_cell *cell, void *owner)
 {
 	struct seal_files *files = owner;
 	const struct slice *part = cell->column.part;
-	if (seals_has_report(files->segment, fault_part_number(part[0])))
+	uint64_t sequence = fault_part_number(part[0]);
+	size_t at = fault_segment_find(files->segment, sequence);
+	if (at < files->segment->count && files->segment->reports[at].sequence == sequence)
 		return 0;
 	GROW(files->list, files->room, files->count + 1);
 	files->list[files->count++] = (struct seal_file){
