@@ -384,9 +384,15 @@ static void notify_add_line(struct notify *notify, size_t number, struct fault_b
 	for (size_t i = 0; i < notify->count; i++)
 		if (notify->lines[i]->webhook == webhook && notify->lines[i]->book == book)
 			return;
-	if ((webhook->tenant && !slice_equal(slice_of(webhook->tenant), tenant)) ||
-	    notify->count == NOTIFY_LINES_MAX)
+	if (webhook->tenant && !slice_equal(slice_of(webhook->tenant), tenant))
 		return;
+	if (notify->count == NOTIFY_LINES_MAX) {
+		log_rated(&notify->logs, notify_now_us(notify) / 1000, LOG_WARN,
+			  "webhooks: %s is not sent the messages of tenant " SHOWN
+			  ": webhooks have %d tenants to look after already",
+			  webhook->shown, SHOWN_OF(tenant), NOTIFY_LINES_MAX);
+		return;
+	}
 	struct notify_line *line = mem_zalloc(sizeof(*line));
 	*line = (struct notify_line){
 		.webhook = webhook, .webhook_sending = &notify->sending[number], .book = book};
