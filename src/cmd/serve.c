@@ -664,7 +664,7 @@ static int serve_start(struct serve *s, struct errbuf *e)
 	if (err)
 		return err;
 	s->api.ready = true;
-	serve_faults_start_amqp(s->faults);
+	serve_faults_start(s->faults, s->ingest, s->catalog);
 	serve_print_ready(s);
 	return 0;
 }

@@ -5,6 +5,7 @@
 #include "base/random.h"
 #include "conf/conf.h"
 #include "fault/fault.h"
+#include "ingest/fault_series.h"
 #include "ingest/oops_amqp.h"
 #include "loop/loop.h"
 #include "loop/pool.h"
@@ -30,6 +31,9 @@ struct serve_faults {
 	size_t webhook_count;
 	char webhooks_secret[PASSWORD_MAX_BYTES + 1];
 	struct notify *notify; /* NULL: there are no webhooks */
+	struct executor *executor;
+	size_t series_max;
+	struct fault_series *series; /* NULL: not begun */
 };
 
 /* ---- Masks ----------------------------------------------------------------------------------- */
@@ -311,6 +315,8 @@ int serve_faults_open(const struct serve_faults_options *options, struct serve_f
 		*to = NULL;
 		return err;
 	}
+	faults->executor = loop_executor(options->loop);
+	faults->series_max = (size_t)conf->fault_series_max;
 	faults->pool = pool_new(READERS, BODIES_WAITING_MAX, "reports");
 	fault_start(faults->fault);
 	*to = faults;
@@ -318,8 +324,14 @@ int serve_faults_open(const struct serve_faults_options *options, struct serve_f
 	return err ? err : serve_faults_open_amqp(faults, options, e);
 }
 
-void serve_faults_start_amqp(struct serve_faults *faults)
+void serve_faults_start(struct serve_faults *faults, struct ingest *ingest, struct catalog *catalog)
 {
+	faults->series = fault_series_start(
+		&(struct fault_series_options){.fault = faults->fault,
+					       .ingest = ingest,
+					       .catalog = catalog,
+					       .executor = faults->executor,
+					       .series_max = faults->series_max});
 	if (faults->amqp)
 		oops_amqp_start(faults->amqp);
 }
@@ -347,12 +359,15 @@ void serve_faults_stop(struct serve_faults *faults)
 		return;
 	if (faults->notify)
 		notify_stop(faults->notify);
+	if (faults->series)
+		fault_series_stop(faults->series);
 	fault_stop(faults->fault);
 }
 
 bool serve_faults_are_over(const struct serve_faults *faults)
 {
 	return !faults || ((!faults->notify || notify_is_over(faults->notify)) &&
+			   (!faults->series || fault_series_is_over(faults->series)) &&
 			   fault_is_over(faults->fault));
 }
 
@@ -362,6 +377,7 @@ void serve_faults_free(struct serve_faults *faults)
 		return;
 	oops_amqp_free(faults->amqp);
 	notify_free(faults->notify);
+	fault_series_free(faults->series);
 	serve_faults_free_webhooks(faults->webhooks, faults->webhook_count);
 	pool_close(faults->pool);
 	fault_close(faults->fault);

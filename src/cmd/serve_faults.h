@@ -7,8 +7,10 @@
 #include "base/base.h"
 #include "base/clock.h"
 
+struct catalog;
 struct conf;
 struct fault;
+struct ingest;
 struct lease_session;
 struct loop;
 struct oops_amqp;
@@ -33,8 +35,10 @@ int serve_faults_open(const struct serve_faults_options *options, struct serve_f
 		      struct errbuf *e) MUST_CHECK;
 /* NULL is allowed for these. */
 void serve_faults_tick(struct serve_faults *faults); /* several times a second */
-/* What comes by AMQP: begins when all else has; ends before the rest. */
-void serve_faults_start_amqp(struct serve_faults *faults); /* not NULL */
+/* What comes by AMQP, and the counts that become series: they begin when all else has. */
+void serve_faults_start(struct serve_faults *faults, struct ingest *ingest,
+			struct catalog *catalog); /* faults: not NULL */
+/* AMQP ends before the rest. */
 void serve_faults_stop_amqp(struct serve_faults *faults);
 bool serve_faults_is_amqp_over(const struct serve_faults *faults);
 void serve_faults_stop(struct serve_faults *faults); /* when no request is at work any more */

@@ -43,6 +43,7 @@ void fault_book_free(struct fault_book *book)
 	mem_free(book->open.list);
 	mem_free(book->recount.list);
 	mem_free(book->clear.list);
+	mem_free(book->late.list);
 	mem_free(book->arrived);
 	store_read_free(book->read);
 	store_write_free(book->write);
@@ -359,11 +360,11 @@ static int book_list_all(struct book_list *l,
 			return err;
 		for (size_t i = 0; i < l->count; i++) {
 			struct fault_order order = book_order_of(&l->list[i]), first;
+			bool struck = !book_is_first(&l->positions, &order, l->ids[i],
+						     &l->listings[i], &first);
 			const struct fault_listed listed = {order, l->ids[i],
-							    l->list[i].arrival.facts};
-			*enough = book_is_first(&l->positions, &order, l->ids[i], &l->listings[i],
-						&first) &&
-				  !each(owner, &listed);
+							    l->list[i].arrival.facts, struck};
+			*enough = (!struck || l->filter->struck) && !each(owner, &listed);
 			if (*enough)
 				return 0;
 		}

@@ -76,6 +76,7 @@ struct fault_listed {
 	struct fault_order order;
 	struct slice id;
 	struct fault_facts facts;
+	bool struck; /* it is none: another one of its id was first */
 };
 
 struct fault_list_filter {
@@ -86,6 +87,7 @@ struct fault_list_filter {
 	/* Those that were received before this one; date_us INT64_MAX: from the newest on. */
 	struct fault_order after;
 	int64_t deadline_us; /* monotonic; 0: none */
+	bool struck;         /* those that are struck are given, too */
 	/* Where news go on behind the list, for who watches; may be NULL. */
 	uint64_t *news;
 };

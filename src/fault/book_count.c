@@ -70,7 +70,9 @@ static void book_add(struct fault_book *book, const struct book_arrived *arrived
 		if (fault_order_compare(&first, &order) < 0)
 			return;
 		book_recount_later(book, fault_day_of(first.date_us));
+		book_note_late(book, first.date_us);
 	}
+	book_note_late(book, order.date_us);
 	if (day->unreadable) {
 		stat_add(STAT_fault_uncounted, 1);
 		return;

@@ -56,7 +56,7 @@ void book_news_add(struct fault_book *book, const struct book_arrived *arrived)
 	arena_reset(&report->arena);
 	report->there = fault_arrival_keep(&kept, &report->arena) == 0;
 	report->number = news->next++;
-	report->listed = (struct fault_listed){book_order_of(arrived), kept.id, kept.facts};
+	report->listed = (struct fault_listed){book_order_of(arrived), kept.id, kept.facts, false};
 }
 
 /* ---- The book is read anew ------------------------------------------------------------------- */

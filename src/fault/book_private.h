@@ -2,7 +2,7 @@
  * the store, positions.c which arrivals it has, book_count.c what arrivals add up to, cursor.c the
  * arrivals in the order of receipt, groups.c questions about groups, book_write.c the checkpoints,
  * seal.c and seal_run.c the sealing of runs, collect.c what goes of them, book_news.c what has come
- * since somebody watches, tell.c what is told of it.
+ * since somebody watches, tell.c what is told of it, minutes.c how many come in each minute.
  * All is called with the lock held, but for what says that it is not. */
 #ifndef FAULT_BOOK_PRIVATE_H
 #define FAULT_BOOK_PRIVATE_H
@@ -101,6 +101,10 @@ struct fault_book {
 	struct book_days open;    /* not closed yet; by the checkpoint and by what came since */
 	struct book_days recount; /* to be counted anew */
 	struct book_days clear;   /* closed, their rows of volumes are to go */
+	/* Minutes since 1970 (minutes.h): before `minutes` they are counted, 0: none is. What comes
+	 * of those before `minutes_closing` makes them late; those are to be counted again. */
+	int64_t minutes, minutes_closing;
+	struct book_days late; /* of minutes */
 	/* Reports of earlier days may be gone, so these days are never recounted. */
 	int64_t collected_day;
 	/* While there is one only the owner's thread changes it, without the lock but for what
@@ -211,6 +215,11 @@ void book_note_collection(struct fault_book *book, int64_t due_ms);
  * thread, without the lock. */
 int book_collect(struct fault_book *book, struct task_queue *queue, int64_t until_ms,
 		 int64_t busy_ms, bool *more, struct errbuf *e) MUST_CHECK;
+
+/* ---- minutes.c ------------------------------------------------------------------------------- */
+
+/* A report of this time was added, or is none any more. */
+void book_note_late(struct fault_book *book, int64_t date_us);
 
 /* ---- book_news.c ----------------------------------------------------------------------------- */
 

@@ -42,6 +42,14 @@ static void book_put_days(const struct book_days *days, struct buf *out)
 	}
 }
 
+static void book_put_minutes(const struct fault_book *book, struct buf *out)
+{
+	fault_put_varint(out, (uint64_t)book->minutes);
+	fault_put_varint(out, book->late.count);
+	for (size_t i = 0; i < book->late.count; i++)
+		fault_put_varint(out, (uint64_t)book->late.list[i].day);
+}
+
 static void book_cell_put(const struct fault_book *book, uint64_t checkpoint, struct buf *out)
 {
 	size_t count = 0;
@@ -58,8 +66,8 @@ static void book_cell_put(const struct fault_book *book, uint64_t checkpoint, st
 	book_put_days(&book->open, out);
 	book_put_days(&book->recount, out);
 	book_put_days(&book->clear, out);
-	if (book->collected_day)
-		fault_put_varint(out, (uint64_t)book->collected_day);
+	fault_put_varint(out, (uint64_t)book->collected_day);
+	book_put_minutes(book, out);
 }
 
 int book_cell_begin(struct slice value, struct book_cell *cell)
@@ -102,6 +110,16 @@ static void book_take_days(struct book_days *days, struct cursor *c)
 	}
 }
 
+static void book_take_minutes(struct fault_book *book, struct cursor *c)
+{
+	book->minutes = book->minutes_closing = (int64_t)cursor_varint(c);
+	uint64_t count = cursor_varint(c);
+	if (count > DAYS_MAX)
+		c->bad = true;
+	for (uint64_t i = 0; i < count && !c->bad; i++)
+		book_days_add(&book->late, (int64_t)cursor_varint(c), 0);
+}
+
 int book_cell_take(struct fault_book *book, struct book_cell *cell)
 {
 	struct cursor *c = &cell->rest;
@@ -119,7 +137,10 @@ int book_cell_take(struct fault_book *book, struct book_cell *cell)
 	book_take_days(&book->open, c);
 	book_take_days(&book->recount, c);
 	book_take_days(&book->clear, c);
+	/* Earlier versions end here, or behind the next. */
 	book->collected_day = cursor_left(c) ? (int64_t)cursor_varint(c) : 0;
+	if (cursor_left(c))
+		book_take_minutes(book, c);
 	return c->bad ? ERR_DAMAGED : 0;
 }
 

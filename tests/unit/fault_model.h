@@ -12,6 +12,7 @@
 #include "fault/collect.h"
 #include "fault/groups.h"
 #include "fault/intake.h"
+#include "fault/minutes.h"
 #include "lease/lease.h"
 #include "slow_store.h"
 #include "stepped.h"
@@ -184,6 +185,14 @@ struct arrival {
 	bool gone;     /* it was collected; it counts all the same */
 };
 
+/* What was given of a minute last: of a name, or of a group. */
+struct given {
+	unsigned tenant;
+	int64_t minute;
+	struct hash128 hash;
+	uint64_t reports, wanted;
+};
+
 struct model {
 	uint64_t seed;
 	struct random random;
@@ -232,9 +241,13 @@ struct model {
 	size_t watch;                /* for so many steps it is looked at more often */
 	bool faulty, rests, seals;
 	bool collects;
+	unsigned counts;    /* how often minutes are counted after a pass, in percent */
 	bool late[TENANTS]; /* a report turned up in a day of which some may be gone */
 	size_t newest;      /* reports of a group that no collection takes */
 	uint64_t gone;
+
+	struct given *given;
+	size_t given_count, given_room;
 
 	uint64_t answers, exact; /* that were compared, and those with nothing between */
 	char failure[512];
@@ -366,6 +379,14 @@ size_t hour_of(int64_t date_us);
 /* Whether groups are what a recount of what has landed gives. Where something has landed meanwhile,
  * no report is in them that nobody sent. */
 bool check_groups(struct model *m, const struct answer *a, const char *whose);
+/* Whether of each minute that is over what was given last is what has landed. */
+bool check_minutes(struct model *m, unsigned tenant);
+/* A minute is given. */
+int take_minute(void *owner, const struct fault_minute *minute, struct errbuf *e);
+struct minute_owner {
+	struct model *m;
+	unsigned tenant;
+};
 /* Whether there is a message of each group, and of each day that is over, and of those only. */
 bool check_messages(struct model *m, unsigned tenant);
 

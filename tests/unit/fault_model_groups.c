@@ -2,6 +2,7 @@
  * landed. */
 #include "fault_model.h"
 
+#include "base/grow.h"
 #include "fault/message.h"
 
 /* Of a group: what its reports add up to. */
@@ -298,4 +299,100 @@ bool check_messages(struct model *m, unsigned tenant)
 				       (unsigned long long)seen->told_of[h]);
 	mem_free(seen);
 	return right;
+}
+
+/* ---- Minutes --------------------------------------------------------------------------------- */
+
+/* By what it is called: a name has `-`, a group a text without. */
+static struct given *given_of(struct model *m, unsigned tenant, int64_t minute, const char *text)
+{
+	struct hash128 hash = hash128(text, strlen(text), 0);
+	for (size_t i = 0; i < m->given_count; i++) {
+		struct given *given = &m->given[i];
+		if (given->tenant == tenant && given->minute == minute &&
+		    memcmp(&given->hash, &hash, sizeof(hash)) == 0)
+			return given;
+	}
+	GROW(m->given, m->given_room, m->given_count + 1);
+	m->given[m->given_count] = (struct given){.tenant = tenant, .minute = minute, .hash = hash};
+	return &m->given[m->given_count++];
+}
+
+/* Where it is kept may be away. */
+int take_minute(void *owner, const struct fault_minute *minute, struct errbuf *e)
+{
+	const struct minute_owner *to = owner;
+	struct model *m = to->m;
+	bool taken = m->rests || !chance(m, m->fails);
+	trace(m, "minute %lld of %s is %staken", (long long)(minute->start_us / FAULT_MINUTE_US),
+	      tenant_names[to->tenant].data, taken ? "" : "not ");
+	if (!taken)
+		return errbuf_set(e, ERR_BUSY, "minutes are not taken");
+	if (minute->names_rest || minute->groups_rest)
+		differ(m, "a minute has a rest");
+	for (size_t at = 0; at < minute->counts.slot_count; at++) {
+		const struct fault_minute_count *count = hash_table_at(&minute->counts, at);
+		char text[100];
+		if (!count)
+			continue;
+		if (count->group)
+			snprintf(text, sizeof(text), SHOWN, SHOWN_OF(count->texts[0]));
+		else
+			snprintf(text, sizeof(text), SHOWN "-" SHOWN, SHOWN_OF(count->texts[0]),
+				 SHOWN_OF(count->texts[1]));
+		given_of(m, to->tenant, minute->start_us / FAULT_MINUTE_US, text)->reports =
+			count->reports;
+	}
+	return 0;
+}
+
+static void want_minutes(struct model *m, unsigned tenant)
+{
+	bool *seen = mem_zalloc(IDS_MAX * sizeof(*seen));
+	for (size_t i = 0; i < m->arrival_count; i++) {
+		const struct arrival *a = &m->arrivals[i];
+		struct content content = content_of(a->content);
+		int64_t minute = floor_div(a->order.date_us, FAULT_MINUTE_US);
+		char text[100];
+		if (a->tenant != tenant || seen[a->id])
+			continue;
+		seen[a->id] = true;
+		snprintf(text, sizeof(text), SHOWN, SHOWN_OF(content.group));
+		given_of(m, tenant, minute, text)->wanted++;
+		snprintf(text, sizeof(text), SHOWN "-" SHOWN, SHOWN_OF(content.context),
+			 SHOWN_OF(content.exception));
+		given_of(m, tenant, minute, text)->wanted++;
+	}
+	mem_free(seen);
+}
+
+/* Whether a report of the minute's day was collected: then nobody counts it again. */
+static bool some_are_gone(const struct model *m, unsigned tenant, int64_t minute)
+{
+	int64_t day = minute / FAULT_MINUTES_A_DAY;
+	for (size_t i = 0; i < m->arrival_count; i++)
+		if (m->arrivals[i].tenant == tenant && m->arrivals[i].gone &&
+		    day_of(m->arrivals[i].order.date_us) >= day)
+			return true;
+	return false;
+}
+
+/* Owners have had the time to give a minute that is over for so long. */
+bool check_minutes(struct model *m, unsigned tenant)
+{
+	int64_t past = (now_ms(m) - WRITE_MAX_MS - 3 * SKEW_MS) / 60000;
+	for (size_t i = 0; i < m->given_count; i++)
+		m->given[i].wanted = 0;
+	want_minutes(m, tenant);
+	for (size_t i = 0; i < m->given_count; i++) {
+		const struct given *given = &m->given[i];
+		if (given->tenant != tenant || given->minute >= past ||
+		    given->reports == given->wanted || m->late[tenant] ||
+		    some_are_gone(m, tenant, given->minute))
+			continue;
+		return differ(m, "%llu reports of %s in a minute %lld minutes ago, not %llu",
+			      (unsigned long long)given->reports, tenant_names[tenant].data,
+			      (long long)(past - given->minute), (unsigned long long)given->wanted);
+	}
+	return true;
 }

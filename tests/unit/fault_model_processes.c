@@ -72,6 +72,24 @@ static void collect(struct process *p, struct task_queue *queue, unsigned tenant
 		fault_plan_free(plan);
 }
 
+static void count_minutes(struct process *p, struct task_queue *queue, unsigned tenant)
+{
+	struct model *m = p->model;
+	struct minute_owner owner = {m, tenant};
+	const struct fault_minute_taker taker = {take_minute, &owner};
+	struct errbuf e = {""};
+	bool more = true;
+	int err = 0;
+	while (more && !err && !p->dead) {
+		int64_t late_ms = WRITE_MAX_MS + SKEW_MS;
+		int64_t until_us = p->clock.clock.wall_us(&p->clock.clock) - late_ms * 1000;
+		err = fault_book_count_minutes(p->books[tenant], queue, until_us, &taker, &more,
+					       &e);
+	}
+	trace(m, "%s: counts minutes of %s, error %d %s", p->name, tenant_names[tenant].data, err,
+	      err ? e.text : "");
+}
+
 static void do_pass(struct process *p, struct task_queue *queue, unsigned tenant)
 {
 	struct model *m = p->model;
@@ -95,6 +113,8 @@ static void do_pass(struct process *p, struct task_queue *queue, unsigned tenant
 		trace(m, "%s: tells %zu of %s, error %d %s", p->name, made,
 		      tenant_names[tenant].data, err, err ? e.text : "");
 	}
+	if (!err && (m->rests || chance(m, m->counts)))
+		count_minutes(p, queue, tenant);
 	if (!err && m->collects && chance(m, m->rests ? 20 : 4))
 		collect(p, queue, tenant);
 	if (err && (m->rests || err == ERR_DAMAGED || err == ERR_INVALID || err == ERR_VERSION) &&

@@ -933,7 +933,7 @@ bool check_rest(struct model *m)
 	bool right = true;
 	for (unsigned t = 0; t < TENANTS && right; t++) {
 		right = check_begins(m, t) && check_book(m, m->onlookers[t], t, "who looks on") &&
-			check_messages(m, t);
+			check_messages(m, t) && check_minutes(m, t);
 		for (int64_t day = m->first_day; day <= now_ms(m) / DAY_MS && right; day++)
 			right = ask_landed(m, m->onlookers[t], t, day, ASKED_GROUPS,
 					   "at rest, who looks on");

@@ -341,6 +341,7 @@ static void choose_clients(struct model *m)
 	m->seals = chance(m, 70);
 	m->collects = m->seals && chance(m, 40);
 	m->newest = 1 + pick(m, 2);
+	m->counts = chance(m, 50) ? 20 : 100;
 	if (!m->collects)
 		return;
 	/* An id that is gone may come again: then it is another report. */
@@ -392,6 +393,7 @@ static void end(struct model *m)
 		store_close(m->slow.store);
 	task_queue_release(&m->own);
 	mem_free(m->arrivals);
+	mem_free(m->given);
 	mem_free(m->acks);
 }
 

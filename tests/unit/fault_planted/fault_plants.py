@@ -203,6 +203,13 @@ PLANTS = {
          "\t    day->day < book->collected_day)"),
         (F + "book_read.c", "\tif (day >= book->collected_day)\n",
          "\tif (PLANTED(gone_recounted) || day >= book->collected_day)\n")]),
+    "never_late": ("what comes for a minute that was counted is not counted again", [
+        (F + "minutes.c", "\tif (!book->owned || minute >= book->minutes_closing)",
+         "\tif (PLANTED(never_late) || !book->owned || minute >= book->minutes_closing)")]),
+    "marked_early": ("a minute is noted as counted before it is taken", [
+        (F + "minutes.c", "\tif (!*more)\n\t\treturn 0;\n",
+         "\tif (!*more)\n\t\treturn 0;\n\tif (PLANTED(marked_early))\n"
+         "\t\tminutes_note_taken(book, &part, true);\n")]),
 }
 
 SOON = {"stamp_late", "book_early", "not_entered", "file_late", "arrivals_early",
