@@ -52,6 +52,8 @@ void fault_message_encode(const struct fault_message *message, struct buf *out)
 	fault_put_varint(out, message->count);
 	for (size_t i = 0; i < MESSAGE_TEXTS; i++)
 		fault_put_text(out, *texts[i]);
+	if (message->made_us != message->date_us)
+		buf_append(out, &message->made_us, 8);
 }
 
 int fault_message_decode(struct slice bytes, struct fault_message *message)
@@ -70,6 +72,7 @@ int fault_message_decode(struct slice bytes, struct fault_message *message)
 	message->count = cursor_varint(&c);
 	for (size_t i = 0; i < MESSAGE_TEXTS; i++)
 		*texts[i] = fault_take_text(&c, FAULT_MESSAGE_TEXT_MAX_BYTES);
+	message->made_us = cursor_left(&c) ? (int64_t)cursor_u64(&c) : message->date_us;
 	message->kind = (enum fault_message_kind)kind;
 	return c.bad || kind >= FAULT_MESSAGE_KINDS ? ERR_DAMAGED : 0;
 }
@@ -95,7 +98,7 @@ void fault_message_put_json(struct json_writer *json, const struct fault_message
 	char day[FAULT_DAY_TEXT_BYTES + 1];
 	json_write_key(json, "id");
 	json_write_string(json, message->id);
-	json_put_i64(json, "date", floor_div(message->date_us, 1000));
+	json_put_i64(json, "date", floor_div(message->made_us, 1000));
 	json_put_text(json, "kind", fault_message_kinds[message->kind]);
 	if (message->kind == FAULT_DAY_OVER) {
 		fault_day_text(fault_day_of(message->of_us), day);
@@ -189,7 +192,8 @@ static char *message_copy(const struct fault_message *message, struct fault_mess
 static bool message_fits(const struct fault_message_filter *filter,
 			 const struct fault_message *message)
 {
-	return message->date_us >= filter->from_us && message->date_us < filter->to_us &&
+	return message->made_us >= filter->from_us && message->made_us < filter->to_us &&
+	       message->date_us > filter->after_us &&
 	       (filter->kind < 0 || (int)message->kind == filter->kind) &&
 	       (filter->held_back || !message->held_back);
 }

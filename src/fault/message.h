@@ -16,6 +16,9 @@ enum {
 	FAULT_MESSAGE_TEXT_MAX_BYTES = 2000, /* of any */
 };
 
+/* In `fault_notes`, before the name of a group of which it was told that it is open again. */
+#define FAULT_NOTE_OF_GROUP "group/"
+
 /* The numbers are on disk: never renumber, only append. */
 enum fault_message_kind {
 	FAULT_NEW_GROUP = 0, /* the first report of a group */
@@ -30,8 +33,10 @@ extern const char *const fault_message_kinds[]; /* what each is called; ends wit
 struct fault_message {
 	struct slice id;
 	enum fault_message_kind kind;
-	int64_t date_us; /* when it was made; of a tenant's messages each is later than the last */
-	bool held_back;  /* it is in lists, and nobody is told of it but by FAULT_HELD_BACK */
+	int64_t made_us; /* when it was made, by the clock of who made it */
+	/* The same, but that of a tenant's messages each is later than the one before. */
+	int64_t date_us;
+	bool held_back; /* it is in lists, and nobody is told of it but by FAULT_HELD_BACK */
 	/* When the group was resolved or muted; or when the day or the hour begins. Else 0. */
 	int64_t of_us;
 	/* A group: how many reports it had then. A day: how many it has. An hour: how many
@@ -63,7 +68,8 @@ int fault_messages_read(const struct fault_site *site, struct task_queue *queue,
 			struct errbuf *e) MUST_CHECK;
 
 struct fault_message_filter {
-	int64_t from_us, to_us; /* from <= date < to */
+	int64_t from_us, to_us; /* from <= made < to */
+	int64_t after_us;       /* date > after */
 	int kind;               /* -1: any */
 	bool held_back;         /* those that were held back, too */
 	size_t limit;           /* so many of them, at least 1: */

@@ -16,7 +16,7 @@ struct message_feed {
 	/* Guarded by the lock. */
 	size_t viewer_count, batch_count;
 	uint64_t watches; /* so many have begun */
-	int64_t from_us;  /* messages from then on are looked for */
+	int64_t after_us; /* messages of later dates are looked for */
 	/* The executor's thread. */
 	struct fault_message_viewer *viewers;
 };
@@ -48,7 +48,7 @@ static struct message_feed *message_feed_of(struct message_live *live, struct sl
 	feed = mem_zalloc(sizeof(*feed));
 	feed->live = live;
 	feed->tenant = mem_copy_text(tenant);
-	feed->from_us = INT64_MAX;
+	feed->after_us = INT64_MAX;
 	feed->following = live->feeds;
 	live->feeds = feed;
 	return feed;
@@ -62,7 +62,7 @@ void message_live_watch(struct message_live *live, struct fault_message_viewer *
 	feed->viewer_count++;
 	viewer->number = ++feed->watches;
 	if (viewer->has_seen)
-		feed->from_us = smaller_of(feed->from_us, viewer->seen_us);
+		feed->after_us = smaller_of(feed->after_us, viewer->seen_us);
 	pthread_mutex_unlock(&live->lock);
 	viewer->feed = feed;
 	viewer->begun = false;
@@ -150,7 +150,7 @@ static void message_post(struct message_feed *feed, struct message_batch *batch,
 {
 	pthread_mutex_lock(&feed->live->lock);
 	if (feed->watches == batch->watches)
-		feed->from_us =
+		feed->after_us =
 			batch->list.cut ? batch->list.list[0].date_us : batch->list.newest_us;
 	feed->batch_count++;
 	pthread_mutex_unlock(&feed->live->lock);
@@ -162,15 +162,18 @@ static bool message_look_at(struct message_feed *feed, struct job *job, struct e
 {
 	struct message_live *live = feed->live;
 	struct message_batch *batch = mem_zalloc(sizeof(*batch));
-	struct fault_message_filter filter = {
-		.to_us = INT64_MAX, .kind = -1, .limit = FAULT_MESSAGES_TOLD_MAX, .oldest = true};
+	struct fault_message_filter filter = {.from_us = INT64_MIN,
+					      .to_us = INT64_MAX,
+					      .kind = -1,
+					      .limit = FAULT_MESSAGES_TOLD_MAX,
+					      .oldest = true};
 	struct errbuf e = {""};
 	batch->task.run = message_show_batch;
 	batch->feed = feed;
 	pthread_mutex_lock(&live->lock);
 	bool waits = feed->batch_count >= MESSAGE_BATCHES_MAX;
 	batch->watches = feed->watches;
-	filter.from_us = feed->from_us == INT64_MAX ? INT64_MAX : feed->from_us + 1;
+	filter.after_us = feed->after_us;
 	pthread_mutex_unlock(&live->lock);
 	if (waits) {
 		mem_free(batch);

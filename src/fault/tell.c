@@ -26,6 +26,7 @@ enum {
 	TELL_ARENA_BYTES = 16 << 20,
 	TELL_BUSY_US = 500000, /* of a turn; the rest waits for the next */
 	TELL_VALUE_BYTES = 16 << 10,
+	TELL_NOTE_VERSION = 1,
 };
 /* A group that was resolved or muted is looked at so often, whether it has more reports or not:
  * they may be of a day that is not in memory. */
@@ -38,17 +39,22 @@ struct tell_said {
 	uint64_t version;    /* of what was said */
 	uint64_t count;      /* reports on the days in memory, when it was looked at */
 	int64_t look_us;     /* monotonic: when it is to be looked at all the same; 0: now */
-	bool told;           /* it is open again, and there is a message */
+};
+
+/* A group of which it was told that it is open again. A slot of a hash table. */
+struct tell_told {
+	struct hash128 hash; /* of its name */
+	int64_t said_us;     /* when that was said which its reports have undone */
 };
 
 struct fault_teller {
 	uint64_t tenure; /* in which this was read */
 	int64_t last_us; /* when the last message was made */
-	int64_t hour;    /* of that, */
-	uint64_t told;   /* and so many of that hour are not held back */
+	int64_t hour;    /* that it is by the clock */
+	uint64_t told;   /* so many of that hour are not held back */
 	int64_t *hours;  /* in which some were held back, and FAULT_HELD_BACK was not made */
 	size_t hour_count, hour_room;
-	struct hash_table said;
+	struct hash_table said, opened; /* of tell_said, of tell_told */
 };
 
 /* A cell of `fault_causes`. */
@@ -62,8 +68,13 @@ struct tell_made {
 	struct fault_message message;
 	char id[FAULT_MESSAGE_ID_BYTES + 1];
 	bool there;             /* somebody made it already */
-	struct hash128 of_said; /* the group, of FAULT_REGRESSED and FAULT_UNMUTED */
+	struct hash128 of_said; /* the group, if it is one that is open again */
 };
+
+static bool tell_opens(const struct fault_message *message)
+{
+	return message->kind == FAULT_REGRESSED || message->kind == FAULT_UNMUTED;
+}
 
 /* A turn. */
 struct tell {
@@ -86,6 +97,7 @@ void book_free_teller(struct fault_book *book)
 		return;
 	mem_free(book->teller->hours);
 	hash_table_release(&book->teller->said);
+	hash_table_release(&book->teller->opened);
 	mem_free(book->teller);
 	book->teller = NULL;
 }
@@ -117,13 +129,15 @@ static void tell_forget_hour(struct fault_teller *teller, int64_t hour)
 	}
 }
 
+static int64_t tell_hour_now(const struct tell *t)
+{
+	struct clock *clock = t->book->site->clock;
+	return floor_div(clock->wall_us(clock), FAULT_HOUR_US);
+}
+
 static void tell_note(struct fault_teller *teller, const struct fault_message *message)
 {
-	int64_t hour = floor_div(message->date_us, FAULT_HOUR_US);
-	if (hour > teller->hour) {
-		teller->hour = hour;
-		teller->told = 0;
-	}
+	int64_t hour = floor_div(message->made_us, FAULT_HOUR_US);
 	teller->last_us = larger_of(teller->last_us, message->date_us);
 	if (message->held_back)
 		tell_add_hour(teller, hour);
@@ -149,6 +163,29 @@ static int tell_see_message(void *owner, const struct fault_message *message)
 	return 0;
 }
 
+static void tell_note_opened(struct fault_teller *teller, struct hash128 group, int64_t said_us)
+{
+	bool added;
+	struct tell_told *told = hash_table_add(&teller->opened, group, sizeof(*told), &added);
+	told->said_us = said_us;
+}
+
+/* A cell of `fault_notes` of a group, or of a webhook. */
+static int tell_see_note(const struct store_cell *cell, void *owner)
+{
+	static const struct slice of_group = SLICE(FAULT_NOTE_OF_GROUP);
+	struct slice column = cell->column.part[0];
+	struct cursor c = cursor_of(cell->value.data, cell->value.len);
+	bool known = cursor_u8(&c) == TELL_NOTE_VERSION;
+	int64_t said_us = (int64_t)cursor_u64(&c);
+	if (column.len > of_group.len && !c.bad && known &&
+	    memcmp(column.data, of_group.data, of_group.len) == 0)
+		tell_note_opened(owner,
+				 hash128(column.data + of_group.len, column.len - of_group.len, 0),
+				 said_us);
+	return 0;
+}
+
 /* Once in a tenure. */
 static int tell_begin(struct tell *t, uint64_t tenure)
 {
@@ -159,7 +196,7 @@ static int tell_begin(struct tell *t, uint64_t tenure)
 	}
 	book_free_teller(book);
 	t->teller = book->teller = mem_zalloc(sizeof(*book->teller));
-	t->teller->hour = INT64_MIN;
+	t->teller->hour = tell_hour_now(t);
 	book->causes = true;
 	struct tell_beginning begin = {.teller = t->teller};
 	int err = fault_messages_read(book->site, t->queue, book->tenant, tell_see_message, &begin,
@@ -167,6 +204,10 @@ static int tell_begin(struct tell *t, uint64_t tenure)
 	for (size_t i = 0; i < begin.count; i++)
 		tell_forget_hour(t->teller, begin.over[i]);
 	mem_free(begin.over);
+	const struct store_parts key = {{book->tenant}};
+	if (!err)
+		err = store_row_wait(book->site->store, t->queue, clock_wall_ms(book->site->clock),
+				     TABLE_FAULT_NOTES, &key, tell_see_note, t->teller, t->e);
 	if (!err)
 		t->teller->tenure = tenure;
 	return err;
@@ -351,7 +392,8 @@ static int tell_see_said(const struct store_cell *cell, void *owner)
 		&t->teller->said, hash128(group.data, group.len, 0), sizeof(*known), &added);
 	if (added || known->version != cell->version)
 		*known = (struct tell_said){.hash = known->hash, .version = cell->version};
-	if (known->told)
+	const struct tell_told *told = hash_table_find(&t->teller->opened, known->hash);
+	if (told && told->said_us == said.said_us)
 		return 0;
 	pthread_mutex_lock(&t->book->lock);
 	uint64_t count = tell_count_in_memory(t->book, group);
@@ -417,16 +459,17 @@ static int tell_said(struct tell *t)
 
 /* ---- Hours ----------------------------------------------------------------------------------- */
 
+/* It is over, or it was an hour by a clock that was ahead. */
 static bool tell_is_over(const struct tell *t, int64_t hour)
 {
-	struct clock *clock = t->book->site->clock;
-	return hour < floor_div(clock->wall_us(clock), FAULT_HOUR_US);
+	int64_t now = tell_hour_now(t);
+	return hour < now || hour > now + 1;
 }
 
 static int tell_count_held_back(void *owner, const struct fault_message *message)
 {
 	struct tell *t = owner;
-	int64_t hour = floor_div(message->date_us, FAULT_HOUR_US);
+	int64_t hour = floor_div(message->made_us, FAULT_HOUR_US);
 	for (size_t i = 0; i < t->made_count && message->held_back; i++) {
 		struct fault_message *sum = &t->made[i].message;
 		if (sum->kind == FAULT_HELD_BACK && sum->of_us == hour * FAULT_HOUR_US)
@@ -458,7 +501,7 @@ static void tell_note_there(struct tell *t, struct tell_made *made,
 	struct fault_message message;
 	made->there = get->found;
 	if (get->found && !fault_message_decode(get->cell.value, &message) && message.held_back)
-		tell_add_hour(t->teller, floor_div(message.date_us, FAULT_HOUR_US));
+		tell_add_hour(t->teller, floor_div(message.made_us, FAULT_HOUR_US));
 }
 
 /* Which of the messages are there already. */
@@ -488,11 +531,15 @@ static int tell_look_up(struct tell *t)
 static void tell_date(struct tell *t, struct fault_message *message)
 {
 	const struct fault_site *site = t->book->site;
-	message->date_us = larger_of(site->clock->wall_us(site->clock), t->teller->last_us + 1);
-	int64_t hour = floor_div(message->date_us, FAULT_HOUR_US);
-	uint64_t told = hour == t->teller->hour ? t->teller->told : 0;
+	message->made_us = site->clock->wall_us(site->clock);
+	message->date_us = larger_of(message->made_us, t->teller->last_us + 1);
+	int64_t hour = floor_div(message->made_us, FAULT_HOUR_US);
+	if (hour != t->teller->hour) {
+		t->teller->hour = hour;
+		t->teller->told = 0;
+	}
 	message->held_back = site->messages_max && message->kind != FAULT_HELD_BACK &&
-			     told >= site->messages_max;
+			     t->teller->told >= site->messages_max;
 }
 
 static int tell_put_message(struct tell *t, struct store_write *write, int64_t stamp_us,
@@ -501,13 +548,33 @@ static int tell_put_message(struct tell *t, struct store_write *write, int64_t s
 	const struct fault_site *site = t->book->site;
 	const struct store_parts key = {{t->book->tenant}}, column = {{message->id}};
 	int64_t expires_ms =
-		site->messages_keep_ms ? message->date_us / 1000 + site->messages_keep_ms : 0;
+		site->messages_keep_ms ? message->made_us / 1000 + site->messages_keep_ms : 0;
 	struct buf value;
 	buf_init(&value, TELL_VALUE_BYTES);
 	fault_message_encode(message, &value);
 	ASSERT(!value.failed);
 	int err = store_cell_put(write, TABLE_FAULT_MESSAGES, &key, &column, buf_slice(&value),
 				 stamp_us, expires_ms);
+	buf_release(&value);
+	return err;
+}
+
+/* It stays when the message has expired: the group may be open for longer than that. */
+static int tell_put_opened(struct tell *t, struct store_write *write, int64_t stamp_us,
+			   const struct fault_message *message)
+{
+	const struct store_parts key = {{t->book->tenant}};
+	struct buf column, value;
+	buf_init(&column, TELL_VALUE_BYTES);
+	buf_init(&value, TELL_VALUE_BYTES);
+	buf_append_text(&column, FAULT_NOTE_OF_GROUP);
+	buf_append(&column, message->group.data, message->group.len);
+	buf_append_char(&value, TELL_NOTE_VERSION);
+	buf_append(&value, &message->of_us, 8);
+	const struct store_parts columns = {{buf_slice(&column)}};
+	int err = store_cell_put(write, TABLE_FAULT_NOTES, &key, &columns, buf_slice(&value),
+				 stamp_us, 0);
+	buf_release(&column);
 	buf_release(&value);
 	return err;
 }
@@ -527,9 +594,8 @@ static int tell_delete_causes(struct tell *t, struct store_write *write, int64_t
 
 static void tell_note_made(struct tell *t, const struct tell_made *made)
 {
-	struct tell_said *said = hash_table_find(&t->teller->said, made->of_said);
-	if (said)
-		said->told = true;
+	if (tell_opens(&made->message))
+		tell_note_opened(t->teller, made->of_said, made->message.of_us);
 	if (made->message.kind == FAULT_HELD_BACK)
 		tell_forget_hour(t->teller, floor_div(made->message.of_us, FAULT_HOUR_US));
 	if (made->there)
@@ -548,7 +614,9 @@ static int tell_write(struct tell *t, size_t *made)
 	struct store_write *write = store_write_new(t->book->site->store, TELL_WRITE_BYTES);
 	for (size_t i = 0; i < t->made_count && !err; i++) {
 		struct fault_message *message = &t->made[i].message;
-		if (t->made[i].there)
+		if (tell_opens(message))
+			err = tell_put_opened(t, write, stamp_us, message);
+		if (err || t->made[i].there)
 			continue;
 		tell_date(t, message);
 		tell_note(t->teller, message);

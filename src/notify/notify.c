@@ -312,7 +312,8 @@ static void notify_take_results(struct notify *notify)
 static int notify_read(struct notify *notify, struct notify_line *line, struct errbuf *e)
 {
 	const struct fault_site *site = fault_site_of(notify->options.fault);
-	const struct fault_message_filter filter = {.from_us = line->seen_us + 1,
+	const struct fault_message_filter filter = {.from_us = INT64_MIN,
+						    .after_us = line->seen_us,
 						    .to_us = INT64_MAX,
 						    .kind = -1,
 						    .limit = NOTIFY_LIST_MAX,

@@ -216,7 +216,7 @@ static int see_message(void *owner, const struct fault_message *message)
 	struct messages *seen = owner;
 	unsigned group = group_number(message->group);
 	size_t day;
-	seen->held_back[hour_number(seen, message->date_us)] += message->held_back;
+	seen->held_back[hour_number(seen, message->made_us)] += message->held_back;
 	switch (message->kind) {
 	case FAULT_NEW_GROUP:
 		ASSERT(group < GROUPS);

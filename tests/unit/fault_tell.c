@@ -283,6 +283,27 @@ static void a_resolved_group_that_has_a_report_is_regressed(UNUSED void **state)
 	harness_close(&h);
 }
 
+/* Its message has expired, and the group is as open as it was. */
+static void a_regression_is_told_of_once_however_old_it_is(UNUSED void **state)
+{
+	struct harness h;
+	harness_open(&h);
+	report_of(&h, "a", "1-x", "");
+	assert_int_equal(pass(&h), 1);
+	say_of(&h, "1-x", (struct fault_said){.status = FAULT_RESOLVED, .before = 1});
+	advance(&h, 1000000);
+	report_of(&h, "b", "1-x", "");
+	assert_int_equal(pass(&h), 1);
+	advance(&h, 31 * 24 * HOUR_US);
+	assert_int_equal(pass(&h), 1); /* the day is over */
+	assert_int_equal(told_of(&h).count, 1);
+	harness_restart(&h);
+	assert_int_equal(pass(&h), 0);
+	report_of(&h, "c", "1-x", "");
+	assert_int_equal(pass(&h), 0);
+	harness_close(&h);
+}
+
 static void a_muted_group_is_told_of_when_it_has_so_many(UNUSED void **state)
 {
 	struct harness h;
@@ -389,6 +410,33 @@ static void dates_rise_when_the_clock_is_set_back(UNUSED void **state)
 	harness_close(&h);
 }
 
+/* 24 hours ahead for a moment: the three of an hour are those of the clock as it is then. */
+static void an_hour_is_that_of_the_clock(UNUSED void **state)
+{
+	static const char *const groups[] = {"1-a", "1-b", "1-c", "1-d", "1-e"};
+	struct harness h;
+	harness_open(&h);
+	h.clock.wall_us += 24 * HOUR_US;
+	report_of(&h, "ahead", "1-x", "");
+	assert_int_equal(pass(&h), 1);
+	h.clock.wall_us -= 24 * HOUR_US;
+	harness_restart(&h);
+	h.site.limits.groups_max = 6;
+	for (size_t i = 0; i < 4; i++)
+		report_of(&h, groups[i], groups[i], "");
+	assert_int_equal(pass(&h), 4);
+	check_held_back(&h, 5, 1);
+	advance(&h, HOUR_US);
+	report_of(&h, "e", "1-e", "");
+	assert_int_equal(pass(&h), 2); /* and how many were held back */
+	struct told told = told_of(&h);
+	assert_int_equal(told.count, 7);
+	for (size_t i = 0; i < 7; i++)
+		assert_int_equal(told.list[i].message.held_back, i == 4);
+	assert_in_range(told.list[6].message.made_us, T0_US + HOUR_US, T0_US + 2 * HOUR_US);
+	harness_close(&h);
+}
+
 /* ---- Cells ----------------------------------------------------------------------------------- */
 
 static void a_damaged_message_is_left_out(UNUSED void **state)
@@ -409,6 +457,7 @@ static void a_damaged_message_is_left_out(UNUSED void **state)
 	harness_close(&h);
 	buf_init(&out, 1000);
 	fault_message_encode(&(struct fault_message){.kind = FAULT_UNMUTED,
+						     .made_us = -5,
 						     .date_us = -5,
 						     .held_back = true,
 						     .of_us = 7,
@@ -428,6 +477,12 @@ static void a_damaged_message_is_left_out(UNUSED void **state)
 	assert_true(slice_equal(message.group, TEXT("g")));
 	assert_true(slice_equal(message.release, TEXT("r")));
 	assert_int_equal(message.title.len, 0);
+	message.made_us = -9;
+	buf_clear(&out);
+	fault_message_encode(&message, &out);
+	assert_int_equal(fault_message_decode(buf_slice(&out), &message), 0);
+	assert_int_equal(message.made_us, -9);
+	assert_int_equal(message.date_us, -5);
 	assert_int_equal(fault_message_decode(TEXT("\2"), &message), ERR_VERSION);
 	buf_release(&out);
 }
@@ -443,10 +498,12 @@ int main(void)
 		cmocka_unit_test(a_group_that_turns_up_in_an_earlier_day_is_new_once),
 		cmocka_unit_test(messages_go_after_their_time),
 		cmocka_unit_test(a_resolved_group_that_has_a_report_is_regressed),
+		cmocka_unit_test(a_regression_is_told_of_once_however_old_it_is),
 		cmocka_unit_test(a_muted_group_is_told_of_when_it_has_so_many),
 		cmocka_unit_test(a_late_report_regresses_a_group_within_ten_minutes),
 		cmocka_unit_test(more_than_so_many_are_told_of_in_one),
 		cmocka_unit_test(dates_rise_when_the_clock_is_set_back),
+		cmocka_unit_test(an_hour_is_that_of_the_clock),
 		cmocka_unit_test(a_damaged_message_is_left_out),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

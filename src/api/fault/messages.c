@@ -94,7 +94,8 @@ static int messages_read(const struct http_request *request, struct messages_cal
 	int err = params_read_route(request, clock_wall_ms(call->call.api->clock), &q, e);
 	if (err)
 		return err;
-	call->filter = (struct fault_message_filter){.from_us = notation_us(q.since_ms),
+	call->filter = (struct fault_message_filter){.after_us = INT64_MIN,
+						     .from_us = notation_us(q.since_ms),
 						     .to_us = notation_us(q.until_ms),
 						     .kind = q.kind,
 						     .held_back = q.held_back,
