@@ -8,8 +8,4 @@
  * `http://host/path?query`). ERR_INVALID with a constant reason. */
 int target_parse(struct http_request *request, unsigned params_max, const char **reason) MUST_CHECK;
 
-/* Decodes %XX, and `+` as a blank if `plus`. ERR_INVALID for a % without two hex digits and for an
- * encoded NUL, ERR_LIMIT when the arena is full. */
-int percent_decode(struct slice text, bool plus, struct arena *arena, struct slice *out) MUST_CHECK;
-
 #endif
