@@ -261,11 +261,11 @@ static int serve_faults_open_amqp(struct serve_faults *faults,
 {
 	const struct conf *conf = options->conf;
 	const struct oops_amqp_options amqp = {
-		.host = conf->fault_amqp_host,
-		.port = (int)conf->fault_amqp_port,
-		.vhost = conf->fault_amqp_vhost,
-		.user = conf->fault_amqp_user,
-		.password = faults->amqp_password,
+		.broker = {.host = conf->fault_amqp_host,
+			   .port = (int)conf->fault_amqp_port,
+			   .vhost = conf->fault_amqp_vhost,
+			   .user = conf->fault_amqp_user,
+			   .password = faults->amqp_password},
 		.queue = conf->fault_amqp_queue,
 		.prefetch = (size_t)conf->fault_amqp_prefetch,
 		.tenant = slice_of(conf->fault_amqp_tenant),

@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "base/stats.h"
-#include "ingest/broker.h"
+#include "broker/broker.h"
 #include "ingest/oops.h"
 #include "loop/job.h"
 #include "queue/aside.h"
@@ -104,11 +104,11 @@ static void oops_amqp_set_trouble(struct oops_amqp *amqp, const struct errbuf *t
 		log_rated(&amqp->lines, oops_amqp_now_ms(), LOG_WARN,
 			  "fault reports by AMQP: none are taken from the queue %s of %s:%d: %s; "
 			  "they stay in the queue, and the server tries again",
-			  o->queue, o->host, o->port, trouble->text);
+			  o->queue, o->broker.host, o->broker.port, trouble->text);
 	else
 		log_rated(&amqp->lines, oops_amqp_now_ms(), LOG_INFO,
 			  "fault reports by AMQP: they are taken from the queue %s of %s:%d",
-			  o->queue, o->host, o->port);
+			  o->queue, o->broker.host, o->broker.port);
 }
 
 static void oops_amqp_end_trouble(struct oops_amqp *amqp)
@@ -394,7 +394,11 @@ static bool oops_amqp_connect(struct oops_amqp *amqp)
 {
 	int64_t begun_ms = oops_amqp_now_ms();
 	struct errbuf e = {""};
-	if (!broker_open(amqp->broker, &e)) {
+	int err = broker_open(amqp->broker, &e);
+	if (!err)
+		err = broker_consume(amqp->broker, amqp->options.queue,
+				     (uint16_t)amqp->options.prefetch, &e);
+	if (!err) {
 		stat_add(STAT_amqp_connections, 1);
 		stat_set(STAT_amqp_connected, 1);
 		oops_amqp_end_trouble(amqp);
@@ -515,21 +519,11 @@ int oops_amqp_retry(struct oops_amqp *amqp, struct job *job, struct queue_retry_
 int oops_amqp_new(const struct oops_amqp_options *options, struct oops_amqp **to, struct errbuf *e)
 {
 	struct oops_amqp *amqp = mem_zalloc(sizeof(*amqp));
-	const struct broker_options broker = {
-		.host = options->host,
-		.port = options->port,
-		.vhost = options->vhost,
-		.user = options->user,
-		.password = options->password,
-		.queue = options->queue,
-		.prefetch = (uint16_t)options->prefetch,
-		.body_max_bytes = BODY_MAX_BYTES,
-	};
 	ASSERT(options->prefetch && options->prefetch <= OOPS_AMQP_PREFETCH_MAX);
 	amqp->options = *options;
 	amqp->site = fault_site_of(options->fault);
 	snprintf(amqp->name, sizeof(amqp->name), "amqp/%s", options->queue);
-	amqp->broker = broker_new(&broker);
+	amqp->broker = broker_new(&amqp->options.broker, BODY_MAX_BYTES);
 	amqp->lines = amqp->aside_lines = (struct log_rate){.lines_max = LINES_A_MINUTE};
 	snprintf(amqp->state.trouble.text, sizeof(amqp->state.trouble.text),
 		 "the server has not connected yet");

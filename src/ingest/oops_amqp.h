@@ -20,14 +20,14 @@
 #include "fault/fault.h"
 #include "loop/job.h"
 #include "queue/retry.h"
+#include "wire/amqp_address.h"
 
 enum { OOPS_AMQP_PREFETCH_MAX = 1000, OOPS_AMQP_NAME_MAX_BYTES = 264 };
 
 /* Texts are the caller's. */
 struct oops_amqp_options {
-	const char *host; /* where the broker is */
-	int port;
-	const char *vhost, *user, *password, *queue;
+	struct amqp_address broker;
+	const char *queue;
 	size_t prefetch; /* messages that are held at once */
 	struct slice tenant;
 	size_t report_max_bytes;
