@@ -1,7 +1,8 @@
-/* A connection with a broker of AMQP 0-9-1 (RabbitMQ), by which the messages of one queue come. The
- * folder alone knows librabbitmq.
+/* A connection with a broker of AMQP 0-9-1 (RabbitMQ), by which the messages of one queue come, or
+ * by which messages are published. The folder alone knows librabbitmq.
  *
- * The queue has to exist: whoever made it knows how long it lives, and what is bound to it.
+ * Queues and exchanges have to exist: whoever made them knows how long they live, and what is bound
+ * to what.
  *
  * Threads: one, which may wait; broker_interrupt may be called by any. */
 #ifndef BROKER_BROKER_H
@@ -47,5 +48,26 @@ int broker_next(struct broker *broker, int64_t wait_ms, struct broker_message *m
 /* Acknowledges the message of this tag and all before it. After an error nobody knows whether they
  * come again. */
 int broker_acknowledge(struct broker *broker, uint64_t tag, struct errbuf *e) MUST_CHECK;
+
+/* ---- Publishing ------------------------------------------------------------------------------ */
+
+enum { BROKER_PUBLISH_MAX_BYTES = 64 << 10 };
+
+/* Has the broker confirm from now on what is published. */
+int broker_ask_confirms(struct broker *broker, struct errbuf *e) MUST_CHECK;
+
+struct broker_publication {
+	const char *exchange, *key; /* up to AMQP_TEXT_MAX_BYTES, as are the next two */
+	const char *id, *type;      /* its properties message-id and type */
+	int64_t made_s;             /* its property timestamp */
+	struct slice body;          /* JSON, up to BROKER_PUBLISH_MAX_BYTES */
+};
+
+/* Publishes a persistent message, and waits until the broker has confirmed that a queue has it, 10
+ * s at most. An error has its sentence: no queue takes it, or nobody knows whether one has it.
+ * Heartbeats are sent within this call alone, so a connection by which nothing is published is to
+ * be closed after a few seconds. */
+int broker_publish(struct broker *broker, const struct broker_publication *publication,
+		   struct errbuf *e) MUST_CHECK;
 
 #endif

@@ -131,6 +131,14 @@ static void serve_faults_free_webhooks(struct webhook *list, size_t count)
 	mem_free(list);
 }
 
+static size_t serve_faults_count_way(const struct webhook *list, size_t count, enum webhook_way way)
+{
+	size_t found = 0;
+	for (size_t i = 0; i < count; i++)
+		found += list[i].way == way;
+	return found;
+}
+
 /* Lines but for empty ones and those that begin with `#`. */
 static int serve_faults_take_webhooks(const char *path, struct slice text, struct webhook *list,
 				      size_t *count, struct errbuf *e)
@@ -149,7 +157,9 @@ static int serve_faults_take_webhooks(const char *path, struct slice text, struc
 		int err = webhook_parse(line, &list[*count], &why);
 		if (err)
 			return errbuf_set(e, err, "line %zu of %s: %s", number, path, why.text);
-		++*count;
+		if (serve_faults_count_way(list, ++*count, WEBHOOK_PUBLISHES) > NOTIFY_BROKERS_MAX)
+			return errbuf_set(e, ERR_LIMIT, "%s has more than %d lines of amqp://",
+					  path, NOTIFY_BROKERS_MAX);
 	}
 	return 0;
 }
@@ -186,14 +196,6 @@ static int serve_faults_read_webhooks_secret(const struct conf *conf,
 	return err ? conf_refuse(conf, CONF_ID_fault_webhooks_secret_file, e) : 0;
 }
 
-static bool serve_faults_mails(const struct webhook *list, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		if (list[i].mails)
-			return true;
-	return false;
-}
-
 static int serve_faults_check_mail(const struct conf *conf, struct errbuf *e)
 {
 	const char *server = conf->fault_mail_server, *from = conf->fault_mail_from;
@@ -221,7 +223,7 @@ static int serve_faults_check_webhooks(const struct conf *conf, struct errbuf *e
 	err = serve_faults_read_webhooks(conf, &list, &count, e);
 	if (err)
 		return err;
-	bool mails = serve_faults_mails(list, count);
+	bool mails = serve_faults_count_way(list, count, WEBHOOK_MAILS) > 0;
 	serve_faults_free_webhooks(list, count);
 	return mails ? serve_faults_check_mail(conf, e) : 0;
 }

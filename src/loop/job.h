@@ -11,7 +11,7 @@
 #include "base/exec.h"
 
 enum {
-	JOBS_MAX = 32,       /* that run at once in this process */
+	JOBS_MAX = 48,       /* that run at once in this process */
 	JOBS_ALL_OF_MAX = 8, /* threads of one jobs_run_all */
 };
 

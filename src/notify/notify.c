@@ -15,7 +15,7 @@ enum {
 	NOTIFY_LIST_MAX = 100,     /* messages that are read at a time */
 	NOTIFY_LINES_MAX = 10000,  /* webhooks, each with a tenant */
 	NOTIFY_SENDING_MAX = 4,    /* at once to one webhook */
-	NOTIFY_BODY_MAX_BYTES = 64 << 10,
+	NOTIFY_BODY_MAX_BYTES = BROKER_PUBLISH_MAX_BYTES,
 	NOTIFY_MAIL_MAX_BYTES = 16 << 20,
 	NOTIFY_DAILY_US = 60000000, /* to make a daily report */
 	NOTIFY_NOTE_MAX_BYTES = 100,
@@ -217,17 +217,16 @@ static int notify_mail(struct notify *notify, struct notify_line *line,
 	return err;
 }
 
-static void notify_post(struct notify *notify, struct notify_line *line,
-			const struct fault_message *message, const char *id)
+/* The body of what is posted and published. */
+static void notify_put_json(struct notify_line *line, const struct fault_message *message,
+			    struct buf *body)
 {
-	struct clock *clock = fault_site_of(notify->options.fault)->clock;
 	struct slice tenant = fault_book_tenant(line->book);
 	struct json_writer json;
-	struct buf body, text;
-	buf_init(&body, NOTIFY_BODY_MAX_BYTES);
+	struct buf text;
 	buf_init(&text, NOTIFY_BODY_MAX_BYTES);
 	notify_put_line(message, tenant, &text);
-	json_writer_init(&json, &body);
+	json_writer_init(&json, body);
 	json_write_object_begin(&json);
 	fault_message_put_json(&json, message);
 	json_write_key(&json, "tenant");
@@ -235,28 +234,61 @@ static void notify_post(struct notify *notify, struct notify_line *line,
 	json_write_key(&json, "text");
 	json_write_string(&json, buf_slice(&text));
 	json_write_object_end(&json);
-	ASSERT(!body.failed); /* a message's texts are short */
+	ASSERT(!body->failed); /* a message's texts are short */
+	buf_release(&text);
+}
+
+static void notify_post(struct notify *notify, struct notify_line *line, const char *id,
+			struct slice body)
+{
+	struct clock *clock = fault_site_of(notify->options.fault)->clock;
 	posts_start(notify->posts,
 		    &(struct post_message){.url = line->webhook->url,
 					   .id = id,
-					   .body = buf_slice(&body),
+					   .body = body,
 					   .secret = notify->options.secret,
 					   .wall_s = clock_wall_ms(clock) / 1000},
 		    line);
-	buf_release(&text);
-	buf_release(&body);
+}
+
+static int notify_publish(struct notify *notify, struct notify_line *line,
+			  const struct fault_message *message, const char *id, struct slice body,
+			  struct errbuf *e)
+{
+	const struct webhook *webhook = line->webhook;
+	const struct broker_publication publication = {
+		.exchange = webhook->exchange ? webhook->exchange : "",
+		.key = webhook->key ? webhook->key : "",
+		.id = id,
+		.type = fault_message_kinds[message->kind],
+		.made_s = floor_div(message->made_us, 1000000),
+		.body = body,
+	};
+	return posts_start_publishing(notify->posts, &webhook->broker, &publication, line, e);
 }
 
 static int notify_send(struct notify *notify, struct notify_line *line,
 		       const struct fault_message *message, struct errbuf *e)
 {
 	char id[FAULT_MESSAGE_ID_BYTES + 1];
+	struct buf body;
 	int err = 0;
 	snprintf(id, sizeof(id), "%.*s", (int)message->id.len, message->id.data);
-	if (line->webhook->mails)
+	buf_init(&body, NOTIFY_BODY_MAX_BYTES);
+	if (line->webhook->way != WEBHOOK_MAILS)
+		notify_put_json(line, message, &body);
+	switch (line->webhook->way) {
+	case WEBHOOK_POSTS:
+		notify_post(notify, line, id, buf_slice(&body));
+		break;
+	case WEBHOOK_MAILS:
 		err = notify_mail(notify, line, message, id, e);
-	else
-		notify_post(notify, line, message, id);
+		break;
+	case WEBHOOK_PUBLISHES:
+		err = notify_publish(notify, line, message, id, buf_slice(&body), e);
+		break;
+	}
+	buf_release(&body);
 	line->sending = !err;
 	*line->webhook_sending += !err;
 	return err;
@@ -417,7 +449,7 @@ static void notify_run(struct job *job, void *owner)
 {
 	struct notify *notify = owner;
 	notify->running = job;
-	notify->posts = posts_new(notify->options.internal);
+	notify->posts = posts_new(job, notify->options.internal);
 	while (!job_is_stopping(job)) {
 		notify_add_lines(notify);
 		for (size_t i = 0; i < notify->count && !job_is_stopping(job); i++)

@@ -1,9 +1,9 @@
-/* Sends messages to webhooks and by mail, from a job. The process that counts the reports of a
- * tenant sends its messages: to each webhook in their order, one at a time, each until it is taken,
- * at least once under its id. What is not taken after some tries, in about half an hour, is given
- * up, and the log names it; it stays in the list of messages. How far each webhook is lies in the
- * table `fault_notes`, so that a restart, or another owner, goes on there. A webhook that is new
- * begins with what is made since the process began.
+/* Sends messages to webhooks, to brokers of AMQP and by mail, from a job. The process that counts
+ * the reports of a tenant sends its messages: to each webhook in their order, one at a time, each
+ * until it is taken, at least once under its id. What is not taken after some tries, in about half
+ * an hour, is given up, and the log names it; it stays in the list of messages. How far each
+ * webhook is lies in the table `fault_notes`, so that a restart, or another owner, goes on there. A
+ * webhook that is new begins with what is made since the process began.
  *
  * Threads: the functions here belong to the thread of the executor. */
 #ifndef NOTIFY_NOTIFY_H
@@ -12,7 +12,10 @@
 #include "fault/fault.h"
 #include "notify/webhook.h"
 
-enum { NOTIFY_WEBHOOKS_MAX = 100 };
+enum {
+	NOTIFY_WEBHOOKS_MAX = 100,
+	NOTIFY_BROKERS_MAX = 16, /* of them; each has a job and a connection of its own */
+};
 
 struct notify_options {
 	struct fault *fault;

@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "notify/address.h"
+#include "notify/publisher.h"
 
 enum {
 	POST_TIMEOUT_S = 10,
@@ -30,15 +31,34 @@ struct post_sending {
 	struct post_sending *following;
 };
 
+/* A message to a broker. */
+struct post_publishing {
+	struct publication publication;
+	struct posts *posts;
+	void *owner;
+	char *id, *body;
+	struct post_publishing *following; /* of those that have ended */
+};
+
+struct post_broker {
+	const struct amqp_address *address;
+	struct publisher *publisher;
+	struct post_broker *following;
+};
+
 struct posts {
 	bool internal;
 	CURLM *multi;
 	struct post_sending *list;
+	struct job *job;
+	struct post_broker *brokers;
+	struct post_publishing *published; /* or not */
 };
 
-struct posts *posts_new(bool internal)
+struct posts *posts_new(struct job *job, bool internal)
 {
 	struct posts *posts = mem_zalloc(sizeof(*posts));
+	posts->job = job;
 	posts->internal = internal;
 	posts->multi = curl_multi_init();
 	ASSERT(posts->multi);
@@ -59,8 +79,35 @@ static void post_free(struct post_sending *post)
 	mem_free(post);
 }
 
+/* The first of those that have ended. */
+static void post_free_published(struct posts *posts)
+{
+	struct post_publishing *publishing = posts->published;
+	posts->published = publishing->following;
+	mem_free(publishing->id);
+	mem_free(publishing->body);
+	mem_free(publishing);
+}
+
+static void posts_free_brokers(struct posts *posts)
+{
+	for (struct post_broker *broker = posts->brokers; broker; broker = broker->following)
+		publisher_stop(broker->publisher);
+	while (posts->brokers) {
+		struct post_broker *broker = posts->brokers;
+		while (!publisher_is_over(broker->publisher))
+			task_queue_wait(job_queue(posts->job));
+		publisher_free(broker->publisher);
+		posts->brokers = broker->following;
+		mem_free(broker);
+	}
+	while (posts->published)
+		post_free_published(posts);
+}
+
 void posts_free(struct posts *posts)
 {
+	posts_free_brokers(posts);
 	while (posts->list)
 		post_free(posts->list);
 	curl_multi_cleanup(posts->multi);
@@ -224,6 +271,67 @@ void posts_start_mail(struct posts *posts, const struct post_mail *mail, void *o
 	curl_multi_add_handle(posts->multi, easy);
 }
 
+/* ---- Publishing ------------------------------------------------------------------------------ */
+
+static void post_on_published(struct task *task)
+{
+	struct post_publishing *publishing =
+		CONTAINER_OF(task, struct post_publishing, publication.task);
+	publishing->following = publishing->posts->published;
+	publishing->posts->published = publishing;
+}
+
+/* On the broker's thread. */
+static void post_end_publishing(struct publication *publication)
+{
+	struct post_publishing *publishing =
+		CONTAINER_OF(publication, struct post_publishing, publication);
+	struct executor *executor = &job_queue(publishing->posts->job)->executor;
+	CURLM *multi = publishing->posts->multi;
+	publication->task.run = post_on_published;
+	executor->post(executor, &publication->task);
+	curl_multi_wakeup(multi);
+}
+
+static int posts_find_publisher(struct posts *posts, const struct amqp_address *address,
+				struct publisher **to)
+{
+	struct post_broker *broker = posts->brokers;
+	while (broker && broker->address != address)
+		broker = broker->following;
+	if (!broker) {
+		struct executor *executor = &job_queue(posts->job)->executor;
+		int err = publisher_start(address, executor, to);
+		if (err)
+			return err;
+		broker = mem_zalloc(sizeof(*broker));
+		*broker = (struct post_broker){address, *to, posts->brokers};
+		posts->brokers = broker;
+	}
+	*to = broker->publisher;
+	return 0;
+}
+
+int posts_start_publishing(struct posts *posts, const struct amqp_address *broker,
+			   const struct broker_publication *message, void *owner, struct errbuf *e)
+{
+	struct publisher *publisher;
+	int err = posts_find_publisher(posts, broker, &publisher);
+	if (err)
+		return errbuf_set(e, err, "%d background jobs run, which is the most", JOBS_MAX);
+	struct post_publishing *publishing = mem_zalloc(sizeof(*publishing));
+	publishing->posts = posts;
+	publishing->owner = owner;
+	publishing->id = mem_copy_text(slice_of(message->id));
+	publishing->body = mem_copy_text(message->body);
+	publishing->publication = (struct publication){
+		.content = *message, .publisher = publisher, .done = post_end_publishing};
+	publishing->publication.content.id = publishing->id;
+	publishing->publication.content.body.data = publishing->body;
+	publisher_publish(&publishing->publication);
+	return 0;
+}
+
 /* ---- The end --------------------------------------------------------------------------------- */
 
 void posts_wait(struct posts *posts, int ms)
@@ -232,6 +340,7 @@ void posts_wait(struct posts *posts, int ms)
 	curl_multi_perform(posts->multi, &running);
 	curl_multi_poll(posts->multi, NULL, 0, ms, NULL);
 	curl_multi_perform(posts->multi, &running);
+	task_queue_run(job_queue(posts->job));
 }
 
 static void post_judge(struct post_sending *post, CURLcode code, struct post_result *result)
@@ -251,9 +360,23 @@ static void post_judge(struct post_sending *post, CURLcode code, struct post_res
 			 post->error[0] ? post->error : curl_easy_strerror(code));
 }
 
+static bool posts_take_published(struct posts *posts, struct post_result *result)
+{
+	const struct post_publishing *publishing = posts->published;
+	if (!publishing)
+		return false;
+	result->owner = publishing->owner;
+	result->taken = publishing->publication.taken;
+	snprintf(result->reason, sizeof(result->reason), "%s", publishing->publication.why.text);
+	post_free_published(posts);
+	return true;
+}
+
 bool posts_take(struct posts *posts, struct post_result *result)
 {
 	int left;
+	if (posts_take_published(posts, result))
+		return true;
 	const CURLMsg *message = curl_multi_info_read(posts->multi, &left);
 	while (message && message->msg != CURLMSG_DONE)
 		message = curl_multi_info_read(posts->multi, &left);

@@ -1,5 +1,6 @@
-/* POSTs of JSON to other servers, and mail, several at once, on one thread that may wait. The only
- * file that knows libcurl's side of it.
+/* POSTs of JSON to other servers, mail, and messages that are published by AMQP, several at once,
+ * for one thread that may wait. The only file that knows libcurl's side of it; a broker has a
+ * thread of its own (publisher.h).
  *
  * Where internal addresses are refused (address.h), the one that is connected to is looked at, not
  * its name, which may mean another one by then. Nothing is redirected, no proxy is asked, TLS is
@@ -8,12 +9,15 @@
 #define NOTIFY_POST_H
 
 #include "base/buf.h"
+#include "broker/broker.h"
+#include "loop/job.h"
 
-enum { POST_REASON_BYTES = 200 };
+enum { POST_REASON_BYTES = 300 };
 
 struct posts;
 
-struct posts *posts_new(bool internal);
+/* The job is the one whose thread this is. */
+struct posts *posts_new(struct job *job, bool internal);
 /* Those that are under way are broken off. */
 void posts_free(struct posts *posts);
 
@@ -37,12 +41,19 @@ struct post_mail {
 };
 void posts_start_mail(struct posts *posts, const struct post_mail *mail, void *owner);
 
+/* Whoever has the same `broker` has the same thread, and waits for his turn. It is the caller's
+ * until the end, as are the texts of the message but for `id`; the body is copied. It may be
+ * internal. ERR_LIMIT with a sentence: there is no thread for it. */
+int posts_start_publishing(struct posts *posts, const struct amqp_address *broker,
+			   const struct broker_publication *message, void *owner,
+			   struct errbuf *e) MUST_CHECK;
+
 /* Waits until something has happened, at most so long. */
 void posts_wait(struct posts *posts, int ms);
 
 struct post_result {
 	void *owner;
-	bool taken; /* the server answered 2xx, or took the mail */
+	bool taken; /* the server answered 2xx, took the mail, or confirmed the message */
 	char reason[POST_REASON_BYTES];
 };
 /* One that has come to an end. False: none has. */

@@ -2,12 +2,15 @@
 
 #include "base/hash.h"
 
-enum { WEBHOOK_HASH_SEED = 1 };
+enum { WEBHOOK_HASH_SEED = 1, WEBHOOK_BROKER_MAX_BYTES = 16 << 10 };
 
 void webhook_release(struct webhook *webhook)
 {
 	mem_free(webhook->url);
 	mem_free(webhook->shown);
+	arena_release(&webhook->broker_texts);
+	mem_free(webhook->exchange);
+	mem_free(webhook->key);
 	mem_free(webhook->tenant);
 	mem_free(webhook->environment);
 	mem_free(webhook->level);
@@ -44,6 +47,12 @@ static int webhook_set_text(char **to, struct slice text)
 	return 0;
 }
 
+/* Of an exchange or a key. */
+static int webhook_set_name(char **to, struct slice text)
+{
+	return text.len <= AMQP_TEXT_MAX_BYTES ? webhook_set_text(to, text) : ERR_INVALID;
+}
+
 static int webhook_set_kind(struct webhook *webhook, struct slice text)
 {
 	for (int i = 0; fault_message_kinds[i]; i++) {
@@ -58,6 +67,11 @@ static int webhook_set_kind(struct webhook *webhook, struct slice text)
 static int webhook_set(struct webhook *webhook, struct slice word)
 {
 	struct slice text;
+	bool publishes = webhook->way == WEBHOOK_PUBLISHES;
+	if (publishes && webhook_begins(word, "exchange=", &text))
+		return webhook_set_name(&webhook->exchange, text);
+	if (publishes && webhook_begins(word, "key=", &text))
+		return webhook_set_name(&webhook->key, text);
 	if (webhook_begins(word, "tenant=", &text))
 		return tenant_valid(text) ? webhook_set_text(&webhook->tenant, text) : ERR_INVALID;
 	if (webhook_begins(word, "environment=", &text))
@@ -72,10 +86,15 @@ static int webhook_set(struct webhook *webhook, struct slice word)
 static bool webhook_is_url(struct slice word)
 {
 	struct slice rest;
+	return webhook_begins(word, "https://", &rest) || webhook_begins(word, "http://", &rest);
+}
+
+static bool webhook_is_visible(struct slice word)
+{
 	for (size_t i = 0; i < word.len; i++)
 		if ((unsigned char)word.data[i] <= ' ' || word.data[i] == 127)
 			return false;
-	return webhook_begins(word, "https://", &rest) || webhook_begins(word, "http://", &rest);
+	return true;
 }
 
 bool webhook_is_mailbox(struct slice text)
@@ -113,29 +132,65 @@ static char *webhook_show(struct slice url)
 	return text;
 }
 
+/* Who receives it. */
+static int webhook_set_receiver(struct webhook *webhook, struct slice word, struct errbuf *e)
+{
+	struct slice rest;
+	const char *reason;
+	bool visible = webhook_is_visible(word);
+	if (visible && webhook_begins(word, "amqp://", &rest)) {
+		webhook->way = WEBHOOK_PUBLISHES;
+		int err =
+			amqp_address_parse(word, &webhook->broker_texts, &webhook->broker, &reason);
+		ASSERT(err != ERR_LIMIT); /* a line is short */
+		if (err)
+			return errbuf_set(e, err, "%s", reason);
+	} else if (visible && webhook_begins(word, "mailto:", &rest) && webhook_is_mailbox(rest)) {
+		webhook->way = WEBHOOK_MAILS;
+		webhook->url = mem_copy_text(rest);
+	} else if (visible && webhook_is_url(word)) {
+		webhook->way = WEBHOOK_POSTS;
+		webhook->url = mem_copy_text(word);
+	} else {
+		return errbuf_set(e, ERR_INVALID,
+				  "it does not begin with https:// or http:// and a name, with "
+				  "amqp:// and a name, or with mailto: and an address");
+	}
+	webhook->shown = webhook->way == WEBHOOK_MAILS ? mem_copy_text(word) : webhook_show(word);
+	return 0;
+}
+
+static int webhook_set_words(struct webhook *webhook, struct slice rest, struct errbuf *e)
+{
+	struct slice word;
+	while ((word = webhook_word(&rest)).len) {
+		if (!webhook_set(webhook, word))
+			continue;
+		return errbuf_set(e, ERR_INVALID,
+				  "\"" SHOWN "\" behind the address is none of tenant=, "
+				  "environment=, level= and kind=, or of exchange= and key= behind "
+				  "amqp://, with a value, each once",
+				  SHOWN_OF(word));
+	}
+	if (webhook->way == WEBHOOK_PUBLISHES && !webhook->exchange && !webhook->key)
+		return errbuf_set(e, ERR_INVALID,
+				  "neither exchange= nor key= stands behind the address");
+	return 0;
+}
+
 int webhook_parse(struct slice line, struct webhook *webhook, struct errbuf *e)
 {
 	struct slice rest = line, word = webhook_word(&rest);
 	*webhook = (struct webhook){.kind = -1};
+	arena_init_small(&webhook->broker_texts, WEBHOOK_BROKER_MAX_BYTES);
 	if (line.len > WEBHOOK_LINE_MAX_BYTES)
 		return errbuf_set(e, ERR_INVALID, "it has more than %d bytes",
 				  WEBHOOK_LINE_MAX_BYTES);
-	struct slice receiver;
-	webhook->mails = webhook_begins(word, "mailto:", &receiver) && webhook_is_mailbox(receiver);
-	if (!webhook->mails && !webhook_is_url(word))
-		return errbuf_set(e, ERR_INVALID,
-				  "it does not begin with https:// or http:// and a name, or with "
-				  "mailto: and an address");
-	webhook->url = mem_copy_text(webhook->mails ? receiver : word);
-	webhook->shown = webhook->mails ? mem_copy_text(word) : webhook_show(word);
-	while ((word = webhook_word(&rest)).len) {
-		if (!webhook_set(webhook, word))
-			continue;
+	int err = webhook_set_receiver(webhook, word, e);
+	err = err ? err : webhook_set_words(webhook, rest, e);
+	if (err) {
 		webhook_release(webhook);
-		return errbuf_set(e, ERR_INVALID,
-				  "\"" SHOWN "\" behind the address is none of tenant=, "
-				  "environment=, level= and kind= with a value, each once",
-				  SHOWN_OF(word));
+		return err;
 	}
 	snprintf(webhook->name, sizeof(webhook->name), "%016llx",
 		 (unsigned long long)hash64(line.data, line.len, WEBHOOK_HASH_SEED));

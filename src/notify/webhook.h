@@ -1,7 +1,8 @@
-/* Webhooks: addresses to which messages are posted, or mailed. Each is a line of words:
+/* Webhooks: addresses to which messages are posted, mailed or published. Each is a line of words:
  *
  *     https://chat.example.org/hooks/7f3c tenant=shop environment=live kind=new
  *     mailto:team@example.org kind=day
+ *     amqp://granary:secret@rabbit.example/shop exchange=faults key=granary
  *
  * Pure. */
 #ifndef NOTIFY_WEBHOOK_H
@@ -9,15 +10,25 @@
 
 #include "fault/message.h"
 #include "model/series.h"
+#include "wire/amqp_address.h"
 
 enum { WEBHOOK_NAME_BYTES = 16, WEBHOOK_LINE_MAX_BYTES = 2000 };
+
+enum webhook_way {
+	WEBHOOK_POSTS,     /* by HTTP to `url` */
+	WEBHOOK_MAILS,     /* to `url`, who receives it */
+	WEBHOOK_PUBLISHES, /* to `broker` by AMQP */
+};
 
 struct webhook {
 	/* Small hexadecimal digits, of the whole line: another line is another webhook. */
 	char name[WEBHOOK_NAME_BYTES + 1];
-	bool mails;
-	char *url;   /* http or https, or who receives mail; its own, as are the other texts */
+	enum webhook_way way;
+	char *url;   /* its own, as are the other texts; NULL: it publishes */
 	char *shown; /* what of it may be shown: the path may be a secret */
+	struct amqp_address broker;
+	struct arena broker_texts;
+	char *exchange, *key;               /* of the broker; NULL: empty */
 	char *tenant, *environment, *level; /* NULL: any */
 	int kind;                           /* enum fault_message_kind; -1: any */
 };

@@ -17,7 +17,8 @@ from server import eventually, free_port
 
 # Debian's own start script runs it as another user.
 SERVER = pathlib.Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
-USER, PASSWORD, VHOST = "reporter", "rabbit's secret", "oopses"
+CONTROL = SERVER.with_name("rabbitmqctl")
+USER, PASSWORD, VHOST = "reporter", "rabbit's secret", "oopses/all"
 
 
 def definitions():
@@ -100,22 +101,29 @@ class Rabbit:
         self.port_mapper.kill()
         self.port_mapper.wait()
 
-    def queue(self):
+    def remember(self):
+        """What was made so far is known after a kill, too."""
+        subprocess.run([CONTROL, "eval", "mnesia:sync_log()."], env=self.environment, check=True,
+                       stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+
+    def queue(self, **more):
         self.names += 1
-        return Queue(self, f"oops-{self.names}")
+        return Queue(self, f"oops-{self.names}", **more)
 
 
 class Queue:
     """A durable queue behind a fanout exchange, as oops-tools' amqp2disk makes them."""
 
-    def __init__(self, rabbit, name):
-        self.rabbit, self.name, self.exchange = rabbit, name, f"{name}-exchange"
+    def __init__(self, rabbit, name, exchange=None, arguments=None):
+        self.rabbit, self.name, self.arguments = rabbit, name, arguments
+        self.exchange = exchange or f"{name}-exchange"
         self.make()
 
     def make(self):
         with self.rabbit.connect() as connection, connection.channel() as channel:
             channel.exchange_declare(self.exchange, "fanout", durable=True, auto_delete=False)
-            channel.queue_declare(self.name, durable=True, auto_delete=False)
+            channel.queue_declare(self.name, durable=True, auto_delete=False,
+                                  arguments=self.arguments)
             channel.queue_bind(self.name, self.exchange)
 
     def remove(self):
@@ -126,6 +134,14 @@ class Queue:
         """How many messages no consumer has."""
         with self.rabbit.connect() as connection, connection.channel() as channel:
             return channel.queue_declare(self.name, passive=True).message_count
+
+    def take(self):
+        """What is there now."""
+        taken = []
+        with self.rabbit.connect() as connection, connection.channel() as channel:
+            while message := channel.basic_get(self.name, no_ack=True):
+                taken.append(message)
+        return taken
 
     def publish(self, *bodies):
         with self.rabbit.connect() as connection, connection.channel() as channel:

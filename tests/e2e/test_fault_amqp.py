@@ -389,12 +389,17 @@ NONSENSE = {
 }
 
 
-class Nonsense(threading.Thread):
-    """Lets whoever connects log in and consume, then sends these bytes."""
+CONSUMING = [method(1, 60, 11), method(1, 60, 21, b"\x01c")]
 
-    def __init__(self, last):
+
+class Nonsense(threading.Thread):
+    """Lets whoever connects log in, and answers each frame of what he wants by one of these; with
+    the last answer it sends these bytes."""
+
+    def __init__(self, last, wanted=CONSUMING):
         super().__init__(daemon=True)
-        self.last, self.listener = last, socket.create_server(("127.0.0.1", 0))
+        self.answers = [*wanted[:-1], wanted[-1] + last]
+        self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
 
     def run(self):
@@ -413,8 +418,7 @@ class Nonsense(threading.Thread):
             said.read(8)  # the protocol
             connection.sendall(method(0, 10, 10, start))
             for answer in (method(0, 10, 30, tune), b"", method(0, 10, 41, b"\0"),
-                           method(1, 20, 11, bytes(4)), method(1, 60, 11),
-                           method(1, 60, 21, b"\x01c") + self.last):
+                           method(1, 20, 11, bytes(4)), *self.answers):
                 length = struct.unpack(">BHI", said.read(7))[2]
                 said.read(length + 1)
                 connection.sendall(answer)

@@ -80,7 +80,18 @@ static void what_makes_no_sense(UNUSED void **state)
 					    "http://a kind=",
 					    "http://a level=a level=a",
 					    "http://a x",
-					    "http://a environment"};
+					    "http://a environment",
+					    "http://a exchange=x",
+					    "mailto:a@b key=x",
+					    "amqp://a",
+					    "amqp://a tenant=b",
+					    "amqp://a:secret@b/c/d exchange=x",
+					    "amqp://a:sec\tsecret@b exchange=x",
+					    "amqp:// exchange=x",
+					    "amqps://secret@a exchange=x",
+					    "amqp://a exchange=",
+					    "amqp://a exchange=x exchange=y",
+					    "amqp://a key=x key=x"};
 	for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
 		struct webhook webhook;
 		struct errbuf e = {""};
@@ -98,12 +109,49 @@ static void mail(UNUSED void **state)
 		"mailto:\"a\"@b"};
 	struct webhook webhook = parsed("mailto:o'neil+x@shop.example kind=day"), none;
 	struct errbuf e;
-	assert_true(webhook.mails);
+	assert_int_equal(webhook.way, WEBHOOK_MAILS);
 	assert_string_equal(webhook.url, "o'neil+x@shop.example");
 	assert_int_equal(webhook.kind, FAULT_DAY_OVER);
 	webhook_release(&webhook);
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
 		assert_int_equal(webhook_parse(slice_of(bad[i]), &none, &e), ERR_INVALID);
+}
+
+static void a_broker_and_its_words(UNUSED void **state)
+{
+	struct webhook webhook = parsed("amqp://u:p%40w@a.example:5673/a%2Fb exchange=faults "
+					"key=k=1 tenant=shop kind=new");
+	assert_int_equal(webhook.way, WEBHOOK_PUBLISHES);
+	assert_null(webhook.url);
+	assert_string_equal(webhook.shown, "amqp://a.example:5673");
+	assert_string_equal(webhook.broker.host, "a.example");
+	assert_int_equal(webhook.broker.port, 5673);
+	assert_string_equal(webhook.broker.vhost, "a/b");
+	assert_string_equal(webhook.broker.user, "u");
+	assert_string_equal(webhook.broker.password, "p@w");
+	assert_string_equal(webhook.exchange, "faults");
+	assert_string_equal(webhook.key, "k=1");
+	assert_string_equal(webhook.tenant, "shop");
+	assert_int_equal(webhook.kind, FAULT_NEW_GROUP);
+	webhook_release(&webhook);
+	webhook = parsed("amqp://[::1] key=a.queue");
+	assert_null(webhook.exchange);
+	assert_string_equal(webhook.shown, "amqp://[::1]");
+	assert_string_equal(webhook.broker.host, "::1");
+	webhook_release(&webhook);
+}
+
+static void names_that_amqp_cannot_carry(UNUSED void **state)
+{
+	char line[300];
+	for (int len = 255; len <= 256; len++) {
+		struct webhook webhook;
+		struct errbuf e = {""};
+		snprintf(line, sizeof(line), "amqp://a key=%0*d", len, 1);
+		assert_int_equal(webhook_parse(slice_of(line), &webhook, &e),
+				 len > 255 ? ERR_INVALID : 0);
+		webhook_release(&webhook);
+	}
 }
 
 static bool wants(const char *line, struct fault_message message)
@@ -141,6 +189,8 @@ int main(void)
 		cmocka_unit_test(another_line_is_another_webhook),
 		cmocka_unit_test(what_makes_no_sense),
 		cmocka_unit_test(mail),
+		cmocka_unit_test(a_broker_and_its_words),
+		cmocka_unit_test(names_that_amqp_cannot_carry),
 		cmocka_unit_test(which_messages_it_wants),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
