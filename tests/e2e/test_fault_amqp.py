@@ -398,7 +398,8 @@ class Nonsense(threading.Thread):
 
     def __init__(self, last, wanted=CONSUMING):
         super().__init__(daemon=True)
-        self.answers = [*wanted[:-1], wanted[-1] + last]
+        self.answers, self.connections = [*wanted[:-1], wanted[-1] + last], 0
+        self.ended = 0  # by who had connected
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
 
@@ -408,8 +409,10 @@ class Nonsense(threading.Thread):
                 connection = self.listener.accept()[0]
             except OSError:
                 return
+            self.connections += 1
             with connection:
                 self.talk(connection)
+            self.ended += 1
 
     def talk(self, connection):
         start = b"\0\x09\0\0\0\0" + struct.pack(">I", 5) + b"PLAIN" + struct.pack(">I", 1) + b"C"

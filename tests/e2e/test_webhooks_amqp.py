@@ -5,6 +5,7 @@ import json
 import random
 import re
 import socket
+import struct
 import time
 import urllib.parse
 
@@ -46,6 +47,13 @@ def faults(*names):
     return [{"id": name, "fingerprint": [name]} for name in names]
 
 
+def send_of_shop(server, name):
+    """Of another tenant."""
+    answer = server.request("POST", "/oops", json.dumps(faults(name)[0]),
+                            {"Content-Type": "application/json", "X-Tenant": "shop"})
+    assert answer.status == 201
+
+
 def ids(published):
     return [message.properties["message_id"] for message in published]
 
@@ -65,10 +73,8 @@ def test_messages_are_published_as_they_are_posted(make, receiver, queue, rabbit
     with running(make(receiver.url(), f"{line_of(queue)} key=granary",
                       f"{address(rabbit.port)} key={to_shop.name} tenant=shop kind=new",
                       f"{line_of(of_kind)} kind=regressed")) as server:
-        send(server, made(random.Random(1), 0, 60, 20))
-        answer = server.request("POST", "/oops", json.dumps(faults("s")[0]),
-                                {"Content-Type": "application/json", "X-Tenant": "shop"})
-        assert answer.status == 201
+        send(server, made(random.Random(1), 0, 55, 10000))
+        send_of_shop(server, "s")
         wait_new(server)
         wanted = list(reversed(messages_of(server)))
         eventually(lambda: counted(server, "sent") == 2 * (len(wanted) + 1) + 1)
@@ -242,6 +248,30 @@ def test_a_broker_that_says_nonsense(make, what):
     with running(make(f"{address(broker.port)} key=x")) as server:
         send(server, faults("a"))
         eventually(lambda: logged(server, part), server.log_tail)
+    broker.listener.close()
+
+
+def test_no_message_follows_one_that_failed(make):
+    """By its connection: the next would be taken for confirmed by what comes late."""
+    broker = Nonsense(NONSENSE["a refusal"][0], CONFIRMING)
+    broker.start()
+    with running(make(f"{address(broker.port)} key=x")) as server:
+        send(server, faults("a"))
+        send_of_shop(server, "b")
+        eventually(lambda: counted(server, "failed") >= 2)
+        assert broker.connections >= 2
+    broker.listener.close()
+
+
+def test_a_connection_that_is_idle_is_closed(make):
+    """It has no heartbeats."""
+    broker = Nonsense(method(1, 60, 80, struct.pack(">QB", 1, 0)), CONFIRMING)
+    broker.start()
+    with running(make(f"{address(broker.port)} key=x")) as server:
+        send(server, faults("a"))
+        eventually(lambda: counted(server, "sent") == 1)
+        eventually(lambda: broker.ended == 1)
+        assert counted(server, "failed") == 0
     broker.listener.close()
 
 
