@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from rabbit import Rabbit
 from server import ROOT, Server, findings, running, sanitizer
 from snmp_agent import Snmpd
 
@@ -51,6 +52,22 @@ def agent(tmp_path_factory):
     daemon = Snmpd(tmp_path_factory.mktemp("snmpd")).start()
     yield daemon
     daemon.stop()
+
+
+@pytest.fixture(scope="module")
+def rabbit(tmp_path_factory):
+    """A RabbitMQ."""
+    broker = Rabbit(tmp_path_factory.mktemp("rabbit") / "broker")
+    try:
+        broker.start()
+        yield broker
+    finally:
+        broker.end()
+
+
+@pytest.fixture
+def queue(rabbit):
+    return rabbit.queue()
 
 
 def pytest_configure(config):

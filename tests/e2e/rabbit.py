@@ -101,10 +101,13 @@ class Rabbit:
         self.port_mapper.kill()
         self.port_mapper.wait()
 
+    def control(self, *arguments):
+        subprocess.run([CONTROL, *arguments], env=self.environment, check=True,
+                       stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+
     def remember(self):
         """What was made so far is known after a kill, too."""
-        subprocess.run([CONTROL, "eval", "mnesia:sync_log()."], env=self.environment, check=True,
-                       stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+        self.control("eval", "mnesia:sync_log().")
 
     def queue(self, **more):
         self.names += 1

@@ -18,26 +18,11 @@ import pytest
 from oops_datedir_repo import serializer_rfc822
 
 import mounts
-from rabbit import PASSWORD, USER, VHOST, Rabbit
+from rabbit import PASSWORD, USER, VHOST
 from server import eventually, long_run, run, running
 from test_oops import day_of, pages, post, report_of
 
 ADDRESS, SECRET = "/checkout", "tok-4711-abc"
-
-
-@pytest.fixture(scope="module")
-def rabbit(tmp_path_factory):
-    broker = Rabbit(tmp_path_factory.mktemp("rabbit") / "broker")
-    try:
-        broker.start()
-        yield broker
-    finally:
-        broker.end()
-
-
-@pytest.fixture
-def queue(rabbit):
-    return rabbit.queue()
 
 
 @pytest.fixture

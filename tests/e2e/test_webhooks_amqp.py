@@ -13,15 +13,10 @@ import pytest
 
 from rabbit import PASSWORD, USER, VHOST
 from server import eventually, free_port, long_run, run, running
-from test_fault_amqp import STOPS_WITHIN_S, Nonsense, frame, header, method, rabbit  # noqa: F401
+from test_fault_amqp import STOPS_WITHIN_S, Nonsense, header, is_taking, method, wait_taking
 from test_fault_groups import send
 from test_fault_messages import made, messages_of, wait_new
-from test_webhooks import counted, options_of, receiver  # noqa: F401
-
-
-@pytest.fixture
-def queue(rabbit):  # noqa: F811
-    return rabbit.queue()
+from test_webhooks import counted, options_of, receiver  # noqa: F401 (a fixture)
 
 
 def quoted(text):
@@ -115,7 +110,7 @@ def test_none_is_lost_when_the_server_is_killed(make, queue):
 # ---- What is not taken ---------------------------------------------------------------------------
 
 
-def test_without_an_exchange(make, rabbit):  # noqa: F811
+def test_without_an_exchange(make, rabbit):
     name = f"later-{free_port()}"
     with running(make(f"{address(rabbit.port)} exchange={name}")) as server:
         send(server, faults("a"))
@@ -139,7 +134,7 @@ def test_without_a_queue(make, queue):
     assert ids(queue.take()) == wanted
 
 
-def test_a_queue_that_is_full(make, rabbit):  # noqa: F811
+def test_a_queue_that_is_full(make, rabbit):
     queue = rabbit.queue(arguments={"x-max-length": 1, "x-overflow": "reject-publish"})
     with running(make(line_of(queue))) as server:
         send(server, faults("a", "b"))
@@ -150,7 +145,31 @@ def test_a_queue_that_is_full(make, rabbit):  # noqa: F811
     assert ids(first) + ids(queue.take()) == wanted
 
 
-def test_a_login_that_is_refused(make, rabbit):  # noqa: F811
+def test_a_broker_that_lacks_memory(make, queue, tmp_path):
+    """Whoever publishes is told so; whoever reads goes on."""
+    rabbit, secret = queue.rabbit, tmp_path / "password"
+    secret.write_text(PASSWORD)
+    secret.chmod(0o600)
+    server = make(line_of(queue))
+    server.options += ["--fault.amqp.host=127.0.0.1", f"--fault.amqp.port={rabbit.port}",
+                       f"--fault.amqp.vhost={VHOST}", f"--fault.amqp.queue={rabbit.queue().name}",
+                       f"--fault.amqp.user={USER}", f"--fault.amqp.password_file={secret}"]
+    with running(server):
+        wait_taking(server)
+        rabbit.control("set_vm_memory_high_watermark", "0")
+        try:
+            send(server, faults("a"))
+            eventually(lambda: logged(server, "low on memory"))
+            assert is_taking(server)
+        finally:
+            rabbit.control("set_vm_memory_high_watermark", "0.4")
+        eventually(lambda: counted(server, "sent") == 1)
+        assert is_taking(server) and server.metric("granary_amqp_connections_total") == 1
+        [message] = messages_of(server)
+    assert set(ids(queue.take())) == {message["id"]}
+
+
+def test_a_login_that_is_refused(make, rabbit):
     """Neither password is shown anywhere."""
     wrong = "another secret%"
     lines = (f"{address(rabbit.port, wrong)} key=x", f"{address(rabbit.port)} exchange=none")
