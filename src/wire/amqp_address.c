@@ -34,8 +34,10 @@ static int amqp_address_set(struct slice text, struct arena *arena, const char *
 	if (!text.data)
 		return 0;
 	int err = percent_decode(text, false, arena, &text);
+	if (!err && amqp_address_find(text, 0))
+		err = ERR_INVALID;
 	if (err == ERR_INVALID)
-		*reason = "a % in it is not followed by two hexadecimal digits, or is a NUL";
+		*reason = "it has a NUL, or a % that is not followed by two hexadecimal digits";
 	if (err)
 		return err;
 	if (text.len > AMQP_TEXT_MAX_BYTES) {

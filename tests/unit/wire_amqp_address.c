@@ -94,6 +94,23 @@ static void test_what_is_no_address(UNUSED void **state)
 	}
 }
 
+/* What stood behind it would be lost. Found by the fuzzer. */
+static void test_a_nul(UNUSED void **state)
+{
+	static const struct slice texts[] = {
+		{"amqp://\0host", 12}, {"amqp://a:b\0c@host", 17}, {"amqp://host/a\0b", 15}};
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+		struct amqp_address address;
+		const char *reason = NULL;
+		struct arena arena;
+		arena_init(&arena, 4000);
+		assert_int_equal(amqp_address_parse(texts[i], &arena, &address, &reason),
+				 ERR_INVALID);
+		assert_non_null(strstr(reason, "NUL"));
+		arena_release(&arena);
+	}
+}
+
 static void test_texts_that_are_too_long(UNUSED void **state)
 {
 	static const char *const formats[] = {"amqp://%s", "amqp://%s@h", "amqp://u:%s@h",
@@ -125,6 +142,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_addresses),
 		cmocka_unit_test(test_what_is_no_address),
+		cmocka_unit_test(test_a_nul),
 		cmocka_unit_test(test_texts_that_are_too_long),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
