@@ -30,7 +30,7 @@ struct serve_faults {
 	struct webhook *webhooks;
 	size_t webhook_count;
 	char webhooks_secret[PASSWORD_MAX_BYTES + 1];
-	struct notify *notify; /* NULL: there are no webhooks */
+	struct notify *notify, *mail; /* NULL: there are no webhooks of that kind */
 	struct executor *executor;
 	size_t series_max;
 	struct fault_series *series; /* NULL: not begun */
@@ -90,6 +90,7 @@ static int serve_faults_read_line(const char *path, char to[PASSWORD_MAX_BYTES +
 	err = files->read(files, path, PASSWORD_FILE_MAX_BYTES, &text);
 	const char *end = err || !text.len ? NULL : memchr(text.data, '\n', text.len);
 	size_t len = end ? (size_t)(end - text.data) : text.len;
+	len -= len && text.data[len - 1] == '\r';
 	if (err)
 		errbuf_set(e, err, "%s: %s", path, err_text(err));
 	else if (!len || len > PASSWORD_MAX_BYTES || memchr(text.data, 0, len))
@@ -148,6 +149,7 @@ static int serve_faults_take_webhooks(const char *path, struct slice text, struc
 		const char *end = memchr(text.data, '\n', text.len);
 		size_t len = end ? (size_t)(end - text.data) : text.len;
 		struct slice line = {text.data, len};
+		line.len -= len && line.data[len - 1] == '\r';
 		text = (struct slice){text.data + len + !!end, text.len - len - !!end};
 		if (!line.len || *line.data == '#')
 			continue;
@@ -157,6 +159,12 @@ static int serve_faults_take_webhooks(const char *path, struct slice text, struc
 		int err = webhook_parse(line, &list[*count], &why);
 		if (err)
 			return errbuf_set(e, err, "line %zu of %s: %s", number, path, why.text);
+		for (size_t i = 0; i < *count; i++)
+			if (strcmp(list[i].name, list[*count].name) == 0) {
+				webhook_release(&list[*count]);
+				return errbuf_set(e, ERR_INVALID, "line %zu of %s is there already",
+						  number, path);
+			}
 		if (serve_faults_count_way(list, ++*count, WEBHOOK_PUBLISHES) > NOTIFY_BROKERS_MAX)
 			return errbuf_set(e, ERR_LIMIT, "%s has more than %d lines of amqp://",
 					  path, NOTIFY_BROKERS_MAX);
@@ -228,6 +236,23 @@ static int serve_faults_check_webhooks(const struct conf *conf, struct errbuf *e
 	return mails ? serve_faults_check_mail(conf, e) : 0;
 }
 
+static struct notify *serve_faults_start_notify(struct serve_faults *faults,
+						const struct serve_faults_options *options,
+						bool mails)
+{
+	return notify_start(&(struct notify_options){
+		.fault = faults->fault,
+		.executor = loop_executor(options->loop),
+		.webhooks = faults->webhooks,
+		.count = faults->webhook_count,
+		.mails = mails,
+		.internal = options->conf->fault_webhooks_internal,
+		.secret = slice_of(faults->webhooks_secret),
+		.mail_server = options->conf->fault_mail_server,
+		.mail_from = options->conf->fault_mail_from,
+	});
+}
+
 static int serve_faults_start_webhooks(struct serve_faults *faults,
 				       const struct serve_faults_options *options, struct errbuf *e)
 {
@@ -237,18 +262,15 @@ static int serve_faults_start_webhooks(struct serve_faults *faults,
 	int err = serve_faults_read_webhooks_secret(conf, faults->webhooks_secret, e);
 	err = err ? err
 		  : serve_faults_read_webhooks(conf, &faults->webhooks, &faults->webhook_count, e);
-	if (!err && faults->webhook_count)
-		faults->notify = notify_start(&(struct notify_options){
-			.fault = faults->fault,
-			.executor = loop_executor(options->loop),
-			.webhooks = faults->webhooks,
-			.count = faults->webhook_count,
-			.internal = conf->fault_webhooks_internal,
-			.secret = slice_of(faults->webhooks_secret),
-			.mail_server = conf->fault_mail_server,
-			.mail_from = conf->fault_mail_from,
-		});
-	return err;
+	if (err)
+		return err;
+	size_t mails =
+		serve_faults_count_way(faults->webhooks, faults->webhook_count, WEBHOOK_MAILS);
+	if (faults->webhook_count > mails)
+		faults->notify = serve_faults_start_notify(faults, options, false);
+	if (mails)
+		faults->mail = serve_faults_start_notify(faults, options, true);
+	return 0;
 }
 
 int serve_faults_check(const struct conf *conf, struct errbuf *e)
@@ -361,6 +383,8 @@ void serve_faults_stop(struct serve_faults *faults)
 		return;
 	if (faults->notify)
 		notify_stop(faults->notify);
+	if (faults->mail)
+		notify_stop(faults->mail);
 	if (faults->series)
 		fault_series_stop(faults->series);
 	fault_stop(faults->fault);
@@ -369,6 +393,7 @@ void serve_faults_stop(struct serve_faults *faults)
 bool serve_faults_are_over(const struct serve_faults *faults)
 {
 	return !faults || ((!faults->notify || notify_is_over(faults->notify)) &&
+			   (!faults->mail || notify_is_over(faults->mail)) &&
 			   (!faults->series || fault_series_is_over(faults->series)) &&
 			   fault_is_over(faults->fault));
 }
@@ -379,6 +404,7 @@ void serve_faults_free(struct serve_faults *faults)
 		return;
 	oops_amqp_free(faults->amqp);
 	notify_free(faults->notify);
+	notify_free(faults->mail);
 	fault_series_free(faults->series);
 	serve_faults_free_webhooks(faults->webhooks, faults->webhook_count);
 	pool_close(faults->pool);

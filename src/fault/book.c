@@ -75,12 +75,9 @@ void fault_book_disown(struct fault_book *book)
 	pthread_mutex_unlock(&book->lock);
 }
 
-bool fault_book_is_owned(struct fault_book *book)
+bool fault_book_is_owned(const struct fault_book *book)
 {
-	pthread_mutex_lock(&book->lock);
-	bool owned = book->owned;
-	pthread_mutex_unlock(&book->lock);
-	return owned;
+	return book->owned;
 }
 
 /* ---- A pass of the owner --------------------------------------------------------------------- */

@@ -59,8 +59,8 @@ bool fault_book_is_touched(const struct fault_book *book);
 /* The process owns the tenant no more, or another begins: what it has is forgotten. */
 void fault_book_disown(struct fault_book *book);
 
-/* Whether this process counts the reports of the tenant at the moment. */
-bool fault_book_is_owned(struct fault_book *book);
+/* Whether this process counts the reports of the tenant at the moment. Waits for nobody. */
+bool fault_book_is_owned(const struct fault_book *book);
 
 /* The summary of a day, with every report that was acknowledged before. The caller frees it. */
 int fault_book_read_day(struct fault_book *book, struct task_queue *queue, int64_t day,

@@ -91,9 +91,10 @@ struct fault_book {
 	pthread_mutex_t lock; /* guards all below */
 	bool restored;
 	struct fault_version version; /* of the checkpoint that it began with or wrote last */
-	bool owned;                   /* `version.tenure` is a tenure of this process */
-	int64_t until_ms;             /* by the wall clock: that of the last pass */
-	bool changed;                 /* since the last checkpoint: positions, or lists of days */
+	/* `version.tenure` is a tenure of this process. Is read without the lock, too. */
+	_Atomic bool owned;
+	int64_t until_ms; /* by the wall clock: that of the last pass */
+	bool changed;     /* since the last checkpoint: positions, or lists of days */
 	struct fault_tenures tenures;
 	struct book_positions positions;
 	struct fault_day **days; /* those in memory: all that are open, and a few that are not */

@@ -53,10 +53,10 @@ struct live_batch {
 
 struct fault_live {
 	struct fault *fault;
-	struct job *job; /* NULL: it is over, or has not begun */
-	bool stopping;
 	int64_t look_us;      /* monotonic: the next one at the latest */
 	pthread_mutex_t lock; /* guards the next, and what feeds say */
+	struct job *job;      /* NULL: it is over, or has not begun */
+	bool stopping;
 	struct live_feed *feeds;
 	bool woken; /* the task is in the job's queue */
 	struct task wake;
@@ -80,16 +80,15 @@ static void live_awake(struct task *task)
 
 void fault_live_wake(struct fault_live *live)
 {
-	if (!live->job || live->stopping)
-		return;
 	bool watched = message_live_is_watched(live->messages);
 	pthread_mutex_lock(&live->lock);
-	bool wake = (live->feeds || watched) && !live->woken;
-	live->woken = live->woken || wake;
+	bool runs = live->job && !live->stopping;
+	if (runs && (live->feeds || watched) && !live->woken) {
+		struct executor *executor = &job_queue(live->job)->executor;
+		live->woken = true;
+		executor->post(executor, &live->wake); /* it runs before the job is over */
+	}
 	pthread_mutex_unlock(&live->lock);
-	struct executor *executor = &job_queue(live->job)->executor;
-	if (wake)
-		executor->post(executor, &live->wake);
 }
 
 /* ---- The executor's thread ------------------------------------------------------------------- */
@@ -525,13 +524,19 @@ struct fault_live *fault_live_new(struct fault *fault)
 
 void fault_live_start(struct fault_live *live, struct executor *executor)
 {
-	int err = job_start("fault-news", live_run, live_over, live, executor, &live->job);
+	struct job *job;
+	int err = job_start("fault-news", live_run, live_over, live, executor, &job);
 	ASSERT(!err); /* one of the first */
+	pthread_mutex_lock(&live->lock);
+	live->job = job;
+	pthread_mutex_unlock(&live->lock);
 }
 
 void fault_live_stop(struct fault_live *live)
 {
+	pthread_mutex_lock(&live->lock);
 	live->stopping = true;
+	pthread_mutex_unlock(&live->lock);
 	if (live->job)
 		job_stop(live->job);
 }

@@ -12,7 +12,7 @@
 #include "fault/message.h"
 #include "loop/job.h"
 
-enum { FAULT_MESSAGES_TOLD_MAX = 1000 }; /* at once; the others follow */
+enum { FAULT_MESSAGES_TOLD_MAX = 100 }; /* at once; the others follow */
 
 struct message_live;
 

@@ -24,7 +24,7 @@ enum {
 	TELL_READ_BYTES = 8 << 20,
 	TELL_WRITE_BYTES = 16 << 20,
 	TELL_ARENA_BYTES = 16 << 20,
-	TELL_BUSY_US = 500000, /* of a turn; the rest waits for the next */
+	TELL_BUSY_US = 500000, /* of causes, and of groups; the rest waits for the next turn */
 	TELL_VALUE_BYTES = 16 << 10,
 	TELL_NOTE_VERSION = 1,
 };
@@ -54,6 +54,7 @@ struct fault_teller {
 	uint64_t told;   /* so many of that hour are not held back */
 	int64_t *hours;  /* in which some were held back, and FAULT_HELD_BACK was not made */
 	size_t hour_count, hour_room;
+	size_t judged;                  /* groups, since the begin */
 	struct hash_table said, opened; /* of tell_said, of tell_told */
 };
 
@@ -83,6 +84,7 @@ struct tell {
 	struct task_queue *queue;
 	struct errbuf *e;
 	int64_t until_ms, busy_us;
+	size_t done; /* pieces of this part */
 	struct arena arena;
 	struct tell_cause *causes;
 	size_t cause_count;
@@ -102,10 +104,18 @@ void book_free_teller(struct fault_book *book)
 	book->teller = NULL;
 }
 
+/* Whether the time of this part of a turn is over. Of each part at least one piece is done. */
 static bool tell_is_late(const struct tell *t)
 {
 	struct clock *clock = t->book->site->clock;
-	return clock->mono_us(clock) >= t->busy_us;
+	return t->done && clock->mono_us(clock) >= t->busy_us;
+}
+
+static void tell_begin_part(struct tell *t)
+{
+	struct clock *clock = t->book->site->clock;
+	t->busy_us = clock->mono_us(clock) + TELL_BUSY_US;
+	t->done = 0;
 }
 
 /* ---- What was told --------------------------------------------------------------------------- */
@@ -135,13 +145,19 @@ static int64_t tell_hour_now(const struct tell *t)
 	return floor_div(clock->wall_us(clock), FAULT_HOUR_US);
 }
 
+/* Of the others there are few: one a day and one an hour. */
+static bool tell_is_capped(const struct fault_message *message)
+{
+	return message->kind != FAULT_DAY_OVER && message->kind != FAULT_HELD_BACK;
+}
+
 static void tell_note(struct fault_teller *teller, const struct fault_message *message)
 {
 	int64_t hour = floor_div(message->made_us, FAULT_HOUR_US);
 	teller->last_us = larger_of(teller->last_us, message->date_us);
 	if (message->held_back)
 		tell_add_hour(teller, hour);
-	else if (hour == teller->hour && message->kind != FAULT_HELD_BACK)
+	else if (hour == teller->hour && tell_is_capped(message))
 		teller->told++;
 }
 
@@ -332,6 +348,7 @@ static int tell_groups_of_day(struct tell *t, struct tell_cause *causes, size_t 
 		}
 		if (!ages[i].older)
 			err = tell_new_group(t, &causes[i]);
+		t->done++;
 	}
 	mem_free(ages);
 	return err;
@@ -339,6 +356,7 @@ static int tell_groups_of_day(struct tell *t, struct tell_cause *causes, size_t 
 
 static int tell_causes(struct tell *t)
 {
+	tell_begin_part(t);
 	int err = t->book->causes ? tell_read_causes(t) : 0;
 	for (size_t at = 0, next; at < t->cause_count && !err; at = next) {
 		struct tell_cause *cause = &t->causes[at];
@@ -443,13 +461,20 @@ static int tell_said(struct tell *t)
 	int err =
 		store_row_wait(t->book->site->store, t->queue, clock_wall_ms(t->book->site->clock),
 			       TABLE_FAULT_SAID, &key, tell_see_said, &saying, t->e);
+	tell_begin_part(t);
+	/* Each turn begins with another group: those that always have more reports keep no other
+	 * from its turn. */
+	size_t first = t->teller->judged;
 	for (size_t i = 0; i < saying.count && !err; i++) {
+		struct slice group = saying.groups[(first + i) % saying.count];
 		if (!tell_is_late(t)) {
-			err = tell_judge(t, saying.groups[i]);
+			err = tell_judge(t, group);
+			t->done++;
+			t->teller->judged++;
 			continue;
 		}
-		struct tell_said *known = hash_table_find(
-			&t->teller->said, hash128(saying.groups[i].data, saying.groups[i].len, 0));
+		struct tell_said *known =
+			hash_table_find(&t->teller->said, hash128(group.data, group.len, 0));
 		known->look_us = 0;
 		t->more = true;
 	}
@@ -538,7 +563,7 @@ static void tell_date(struct tell *t, struct fault_message *message)
 		t->teller->hour = hour;
 		t->teller->told = 0;
 	}
-	message->held_back = site->messages_max && message->kind != FAULT_HELD_BACK &&
+	message->held_back = site->messages_max && tell_is_capped(message) &&
 			     t->teller->told >= site->messages_max;
 }
 
@@ -646,7 +671,6 @@ static int tell_turn(struct tell *t, uint64_t tenure, size_t *made)
 int fault_book_tell(struct fault_book *book, struct task_queue *queue, int64_t until_ms,
 		    size_t *made, struct errbuf *e)
 {
-	struct clock *clock = book->site->clock;
 	*made = 0;
 	pthread_mutex_lock(&book->lock);
 	uint64_t tenure = book->owned ? book->version.tenure : 0;
@@ -657,7 +681,6 @@ int fault_book_tell(struct fault_book *book, struct task_queue *queue, int64_t u
 			 .queue = queue,
 			 .e = e,
 			 .until_ms = until_ms,
-			 .busy_us = clock->mono_us(clock) + TELL_BUSY_US,
 			 .causes = mem_alloc_array(TELL_CAUSES_MAX, sizeof(*t.causes)),
 			 .made = mem_alloc_array(TELL_MADE_MAX, sizeof(*t.made))};
 	arena_init(&t.arena, TELL_ARENA_BYTES);

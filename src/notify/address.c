@@ -1,6 +1,7 @@
 #include "notify/address.h"
 
 #include <arpa/inet.h>
+#include <ifaddrs.h>
 #include <netinet/in.h>
 #include <string.h>
 
@@ -91,4 +92,30 @@ bool address_is_internal(const struct sockaddr *address, size_t len)
 		return address_is_internal_6((const uint8_t *)&six.sin6_addr);
 	}
 	return true;
+}
+
+static bool address_is_same(const struct sockaddr *a, const struct sockaddr *b)
+{
+	if (a->sa_family != b->sa_family)
+		return false;
+	if (a->sa_family == AF_INET)
+		return ((const struct sockaddr_in *)(const void *)a)->sin_addr.s_addr ==
+		       ((const struct sockaddr_in *)(const void *)b)->sin_addr.s_addr;
+	return a->sa_family == AF_INET6 &&
+	       memcmp(&((const struct sockaddr_in6 *)(const void *)a)->sin6_addr,
+		      &((const struct sockaddr_in6 *)(const void *)b)->sin6_addr,
+		      sizeof(struct in6_addr)) == 0;
+}
+
+/* Where the kernel does not say which there are, all are. */
+bool address_is_own(const struct sockaddr *address)
+{
+	struct ifaddrs *all;
+	if (getifaddrs(&all))
+		return true;
+	bool own = false;
+	for (const struct ifaddrs *one = all; one && !own; one = one->ifa_next)
+		own = one->ifa_addr && address_is_same(one->ifa_addr, address);
+	freeifaddrs(all);
+	return own;
 }

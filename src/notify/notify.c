@@ -45,9 +45,9 @@ struct notify_line {
 struct notify {
 	struct notify_options options;
 	struct job *job; /* NULL: it is over */
+	struct post_sockets sockets;
 	/* The job's. */
 	struct posts *posts;
-	int64_t began_us;    /* by the wall clock */
 	struct job *running; /* `job`, as it knows itself */
 	struct notify_line **lines;
 	size_t count, room;
@@ -64,36 +64,36 @@ static int64_t notify_now_us(const struct notify *notify)
 
 /* ---- Notes ----------------------------------------------------------------------------------- */
 
-static int notify_write_note(struct notify *notify, struct notify_line *line)
+static int notify_write_note(struct notify *notify, struct slice tenant,
+			     const struct webhook *webhook, int64_t seen_us)
 {
 	const struct fault_site *site = fault_site_of(notify->options.fault);
-	const struct store_parts key = {{fault_book_tenant(line->book)}};
-	const struct store_parts column = {{slice_of(line->webhook->name)}};
+	const struct store_parts key = {{tenant}};
+	const struct store_parts column = {{slice_of(webhook->name)}};
 	struct store_write *write = store_write_new(site->store, NOTIFY_MEMORY_BYTES);
 	struct buf value;
 	buf_init(&value, NOTIFY_NOTE_MAX_BYTES);
 	buf_append_char(&value, NOTIFY_VERSION);
-	buf_append(&value, &line->seen_us, 8);
+	buf_append(&value, &seen_us, 8);
 	int err = store_cell_put(write, TABLE_FAULT_NOTES, &key, &column, buf_slice(&value),
 				 store_stamp(site->store), 0);
 	err = err ? err : store_write_wait(write, job_queue(notify->running));
-	if (!err)
-		line->noted_us = line->seen_us;
 	buf_release(&value);
 	store_write_free(write);
 	return err;
 }
 
 /* ERR_NOT_FOUND: there is none. */
-static int notify_read_note(struct notify *notify, struct notify_line *line)
+static int notify_read_note(struct notify *notify, struct slice tenant,
+			    const struct webhook *webhook, int64_t *seen_us)
 {
 	const struct fault_site *site = fault_site_of(notify->options.fault);
 	struct store_read *read = store_read_new(site->store, NOTIFY_MEMORY_BYTES);
 	struct store_request *request = store_read_add(read, STORE_CELL_GET);
 	ASSERT(request); /* the first of an empty arena */
 	request->cell_get = (struct store_cell_get){.table = TABLE_FAULT_NOTES,
-						    .key = {{fault_book_tenant(line->book)}},
-						    .column = {{slice_of(line->webhook->name)}}};
+						    .key = {{tenant}},
+						    .column = {{slice_of(webhook->name)}}};
 	read->now_ms = clock_wall_ms(site->clock);
 	int err = store_read_wait(read, job_queue(notify->running));
 	if (!err && !request->cell_get.found)
@@ -102,28 +102,109 @@ static int notify_read_note(struct notify *notify, struct notify_line *line)
 		struct slice value = request->cell_get.cell.value;
 		struct cursor c = cursor_of(value.data, value.len);
 		bool known = cursor_u8(&c) == NOTIFY_VERSION;
-		line->seen_us = line->noted_us = (int64_t)cursor_u64(&c);
+		*seen_us = (int64_t)cursor_u64(&c);
 		err = c.bad || !known ? ERR_DAMAGED : 0;
 	}
 	store_read_free(read);
 	return err;
 }
 
-/* A new webhook begins with what is made since this process began; so does one whose note cannot be
- * read, since nobody knows where it was. */
-static int notify_begin(struct notify *notify, struct notify_line *line)
+/* The date of a tenant's newest message; 0: it has none. */
+static int notify_newest(struct notify *notify, struct slice tenant, int64_t *newest_us,
+			 struct errbuf *e)
 {
-	int err = notify_read_note(notify, line);
-	if (err == ERR_DAMAGED)
+	const struct fault_message_filter filter = {
+		.from_us = INT64_MIN, .to_us = INT64_MAX, .kind = -1, .limit = 1};
+	struct fault_message_list list;
+	int err = fault_messages_list(fault_site_of(notify->options.fault),
+				      job_queue(notify->running), tenant, &filter, &list, e);
+	*newest_us = list.newest_us;
+	fault_message_list_release(&list);
+	return err;
+}
+
+/* A tenant without a note has had no message when the webhook was begun with. Where a note cannot
+ * be read nobody knows which messages were sent, so it goes on behind the newest. */
+static int notify_begin(struct notify *notify, struct notify_line *line, struct errbuf *e)
+{
+	struct slice tenant = fault_book_tenant(line->book);
+	int err = notify_read_note(notify, tenant, line->webhook, &line->seen_us);
+	bool damaged = err == ERR_DAMAGED;
+	if (damaged) {
 		log_warn("webhooks: how far %s is with the messages of tenant " SHOWN
-			 " (table fault_notes) cannot be read; it goes on with those that are made "
-			 "since the start of this process",
-			 line->webhook->shown, SHOWN_OF(fault_book_tenant(line->book)));
-	if (err == ERR_NOT_FOUND || err == ERR_DAMAGED) {
-		line->seen_us = notify->began_us;
-		err = notify_write_note(notify, line);
+			 " (table fault_notes) cannot be read; it goes on with the next one",
+			 line->webhook->shown, SHOWN_OF(tenant));
+		err = notify_newest(notify, tenant, &line->seen_us, e);
+	} else if (err == ERR_NOT_FOUND) {
+		line->seen_us = err = 0;
 	}
+	line->noted_us = damaged ? INT64_MIN : line->seen_us;
 	line->begun = !err;
+	return err;
+}
+
+/* ---- Webhooks that are new ------------------------------------------------------------------- */
+
+/* A webhook has a note of its own, which says that it is begun with: in the row of no tenant. */
+static const struct slice notify_no_tenant = SLICE("*");
+
+struct notify_beginning {
+	struct notify *notify;
+	bool is_new[NOTIFY_WEBHOOKS_MAX]; /* the webhook */
+	struct errbuf *e;
+};
+
+static bool notify_has(const struct notify *notify, const struct webhook *webhook)
+{
+	return (webhook->way == WEBHOOK_MAILS) == notify->options.mails;
+}
+
+/* It is not sent the messages that there are. */
+static int notify_see_tenant(const struct store_row *row, void *owner)
+{
+	struct notify_beginning *beginning = owner;
+	struct notify *notify = beginning->notify;
+	struct slice tenant = row->key.part[0];
+	int64_t newest_us, seen_us;
+	int err = notify_newest(notify, tenant, &newest_us, beginning->e);
+	for (size_t i = 0; i < notify->options.count && !err; i++) {
+		const struct webhook *webhook = &notify->options.webhooks[i];
+		if (!beginning->is_new[i] ||
+		    (webhook->tenant && !slice_equal(slice_of(webhook->tenant), tenant)))
+			continue;
+		err = notify_read_note(notify, tenant, webhook, &seen_us);
+		if (err == ERR_NOT_FOUND)
+			err = notify_write_note(notify, tenant, webhook, newest_us);
+	}
+	return err;
+}
+
+/* Once for each webhook: all its tenants that have messages get a note. Then a tenant without one
+ * is a new tenant. */
+static int notify_begin_webhooks(struct notify *notify, struct errbuf *e)
+{
+	const struct fault_site *site = fault_site_of(notify->options.fault);
+	struct notify_beginning beginning = {.notify = notify, .e = e};
+	int64_t seen_us;
+	bool any = false;
+	int err = 0;
+	for (size_t i = 0; i < notify->options.count && !err; i++) {
+		const struct webhook *webhook = &notify->options.webhooks[i];
+		if (!notify_has(notify, webhook))
+			continue;
+		err = notify_read_note(notify, notify_no_tenant, webhook, &seen_us);
+		beginning.is_new[i] = err == ERR_NOT_FOUND;
+		any |= beginning.is_new[i];
+		err = beginning.is_new[i] || err == ERR_DAMAGED ? 0 : err;
+	}
+	if (!err && any)
+		err = store_rows_wait(site->store, job_queue(notify->running),
+				      clock_wall_ms(site->clock), TABLE_FAULT_MESSAGES,
+				      notify_see_tenant, &beginning, e);
+	for (size_t i = 0; i < notify->options.count && !err; i++)
+		if (beginning.is_new[i])
+			err = notify_write_note(notify, notify_no_tenant,
+						&notify->options.webhooks[i], 0);
 	return err;
 }
 
@@ -150,10 +231,22 @@ static void notify_put_line(const struct fault_message *message, struct slice te
 			   message->kind == FAULT_HELD_BACK ? "messages" : "reports");
 }
 
+/* Control characters from there on become blanks: what a sender wrote makes no lines of its own. */
+static void notify_blank(struct buf *text, size_t begin)
+{
+	for (size_t i = begin; i < text->len; i++)
+		if ((unsigned char)text->data[i] < ' ')
+			text->data[i] = ' ';
+}
+
 static void notify_put_fact(struct buf *text, const char *name, struct slice value)
 {
-	if (value.len)
-		buf_printf(text, "%-13s%.*s\n", name, (int)value.len, value.data);
+	size_t begin = text->len;
+	if (!value.len)
+		return;
+	buf_printf(text, "%-13s%.*s", name, (int)value.len, value.data);
+	notify_blank(text, begin);
+	buf_append_char(text, '\n');
 }
 
 static void notify_put_facts(const struct fault_message *message, struct buf *text)
@@ -193,9 +286,7 @@ static int notify_mail(struct notify *notify, struct notify_line *line,
 	buf_init(&subject, NOTIFY_BODY_MAX_BYTES);
 	buf_init(&text, NOTIFY_MAIL_MAX_BYTES);
 	notify_put_line(message, fault_book_tenant(line->book), &subject);
-	for (size_t i = 0; i < subject.len; i++)
-		if ((unsigned char)subject.data[i] < ' ')
-			subject.data[i] = ' ';
+	notify_blank(&subject, 0);
 	buf_append(&text, subject.data, subject.len);
 	buf_append_text(&text, "\n\n");
 	if (message->kind == FAULT_DAY_OVER)
@@ -368,26 +459,33 @@ static int notify_read(struct notify *notify, struct notify_line *line, struct e
 /* The next message that it wants is sent; those before it are passed over. */
 static int notify_go_on(struct notify *notify, struct notify_line *line, struct errbuf *e)
 {
-	int err = line->begun ? 0 : notify_begin(notify, line);
+	int err = line->begun ? 0 : notify_begin(notify, line, e);
 	if (!err && !line->left)
 		err = notify_read(notify, line, e);
 	while (!err && line->left &&
 	       !webhook_wants(line->webhook, &line->list.list[line->left - 1]))
 		notify_pass_over(line);
 	if (!err && line->noted_us != line->seen_us)
-		err = notify_write_note(notify, line);
-	if (!err && line->left && *line->webhook_sending < NOTIFY_SENDING_MAX)
-		err = notify_send(notify, line, &line->list.list[line->left - 1], e);
-	return err;
+		err = notify_write_note(notify, fault_book_tenant(line->book), line->webhook,
+					line->seen_us);
+	if (!err)
+		line->noted_us = line->seen_us;
+	if (err || !line->left || *line->webhook_sending >= NOTIFY_SENDING_MAX)
+		return err;
+	err = notify_send(notify, line, &line->list.list[line->left - 1], e);
+	/* A daily report that cannot be made is not waited for without an end. */
+	if (err && err != ERR_CANCELLED)
+		notify_fail(notify, line, e->text[0] ? e->text : err_text(err));
+	return err == ERR_CANCELLED ? err : 0;
 }
 
 /* Another process may have sent meanwhile, or it is a tenant's first time. */
 static void notify_forget(struct notify_line *line)
 {
 	fault_message_list_release(&line->list);
-	line->left = line->tries = 0;
+	line->left = 0;
 	line->begun = false;
-	line->due_us = line->look_us = 0;
+	line->look_us = 0;
 }
 
 static void notify_look_at(struct notify *notify, struct notify_line *line)
@@ -417,7 +515,8 @@ static void notify_add_line(struct notify *notify, size_t number, struct fault_b
 	for (size_t i = 0; i < notify->count; i++)
 		if (notify->lines[i]->webhook == webhook && notify->lines[i]->book == book)
 			return;
-	if (webhook->tenant && !slice_equal(slice_of(webhook->tenant), tenant))
+	if (!notify_has(notify, webhook) ||
+	    (webhook->tenant && !slice_equal(slice_of(webhook->tenant), tenant)))
 		return;
 	if (notify->count == NOTIFY_LINES_MAX) {
 		log_rated(&notify->logs, notify_now_us(notify) / 1000, LOG_WARN,
@@ -445,11 +544,27 @@ static void notify_add_lines(struct notify *notify)
 	mem_free(books);
 }
 
+/* Returns when that is done, or the job is to end. */
+static void notify_begin_all(struct notify *notify)
+{
+	struct errbuf e = {""};
+	int err = notify_begin_webhooks(notify, &e);
+	while (err && err != ERR_CANCELLED &&
+	       !job_sleep(notify->running, notify_rests_us[0] / 1000)) {
+		log_rated(&notify->logs, notify_now_us(notify) / 1000, LOG_WARN,
+			  "webhooks: nothing is sent, since how far they are cannot be read or "
+			  "written: %s; the server tries again",
+			  e.text[0] ? e.text : err_text(err));
+		err = notify_begin_webhooks(notify, &e);
+	}
+}
+
 static void notify_run(struct job *job, void *owner)
 {
 	struct notify *notify = owner;
 	notify->running = job;
-	notify->posts = posts_new(job, notify->options.internal);
+	notify_begin_all(notify);
+	notify->posts = posts_new(job, &notify->sockets, notify->options.internal);
 	while (!job_is_stopping(job)) {
 		notify_add_lines(notify);
 		for (size_t i = 0; i < notify->count && !job_is_stopping(job); i++)
@@ -474,19 +589,20 @@ struct notify *notify_start(const struct notify_options *options)
 	struct notify *notify = mem_zalloc(sizeof(*notify));
 	ASSERT(options->count && options->count <= NOTIFY_WEBHOOKS_MAX);
 	notify->options = *options;
-	struct clock *clock = fault_site_of(options->fault)->clock;
-	notify->began_us = clock->wall_us(clock);
 	notify->logs = (struct log_rate){.lines_max = NOTIFY_LOGS_A_MINUTE};
-	int err = job_start("webhooks", notify_run, notify_over, notify, options->executor,
-			    &notify->job);
+	post_sockets_init(&notify->sockets);
+	int err = job_start(options->mails ? "mail" : "webhooks", notify_run, notify_over, notify,
+			    options->executor, &notify->job);
 	ASSERT(!err); /* one of the first */
 	return notify;
 }
 
 void notify_stop(struct notify *notify)
 {
-	if (notify->job)
-		job_stop(notify->job);
+	if (!notify->job)
+		return;
+	job_stop(notify->job);
+	post_sockets_shut(&notify->sockets);
 }
 
 bool notify_is_over(const struct notify *notify)
@@ -504,5 +620,6 @@ void notify_free(struct notify *notify)
 		mem_free(notify->lines[i]);
 	}
 	mem_free(notify->lines);
+	post_sockets_release(&notify->sockets);
 	mem_free(notify);
 }

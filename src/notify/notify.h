@@ -3,7 +3,10 @@
  * until it is taken, at least once under its id. What is not taken after some tries, in about half
  * an hour, is given up, and the log names it; it stays in the list of messages. How far each
  * webhook is lies in the table `fault_notes`, so that a restart, or another owner, goes on there. A
- * webhook that is new begins with what is made since the process began.
+ * webhook that is new begins behind the messages that there are then.
+ *
+ * Mail has a job of its own, since libcurl waits for a server of mail: nothing else waits for that
+ * one, nor for a daily report that is made.
  *
  * Threads: the functions here belong to the thread of the executor. */
 #ifndef NOTIFY_NOTIFY_H
@@ -22,6 +25,7 @@ struct notify_options {
 	struct executor *executor;
 	const struct webhook *webhooks;      /* the caller's, until it is over */
 	size_t count;                        /* at least 1 */
+	bool mails;                          /* those that mail; else all others */
 	bool internal;                       /* they may be at internal addresses */
 	struct slice secret;                 /* the caller's; len 0: nothing is signed */
 	const char *mail_server, *mail_from; /* post.h; the caller's */

@@ -4,7 +4,9 @@
 #include <inttypes.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
+#include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "notify/address.h"
@@ -13,6 +15,8 @@
 enum {
 	POST_TIMEOUT_S = 10,
 	POST_CONNECT_S = 5,
+	POST_MAIL_S = 60,
+	POST_MAIL_ANSWER_S = 30,
 	POST_ANSWER_MAX_BYTES = 64 << 10,
 	POST_HEADER_MAX_BYTES = 300,
 	POST_SIGNED_MAX_BYTES = 1 << 20,
@@ -48,6 +52,7 @@ struct post_broker {
 
 struct posts {
 	bool internal;
+	struct post_sockets *sockets;
 	CURLM *multi;
 	struct post_sending *list;
 	struct job *job;
@@ -55,9 +60,61 @@ struct posts {
 	struct post_publishing *published; /* or not */
 };
 
-struct posts *posts_new(struct job *job, bool internal)
+/* ---- Sockets --------------------------------------------------------------------------------- */
+
+void post_sockets_init(struct post_sockets *sockets)
+{
+	*sockets = (struct post_sockets){.count = 0};
+	pthread_mutex_init(&sockets->lock, NULL);
+}
+
+void post_sockets_release(struct post_sockets *sockets)
+{
+	pthread_mutex_destroy(&sockets->lock);
+}
+
+void post_sockets_shut(struct post_sockets *sockets)
+{
+	pthread_mutex_lock(&sockets->lock);
+	sockets->shut = true;
+	for (size_t i = 0; i < sockets->count; i++)
+		shutdown(sockets->list[i], SHUT_RDWR);
+	pthread_mutex_unlock(&sockets->lock);
+}
+
+/* CURL_SOCKET_BAD: there is none for it. */
+static curl_socket_t post_sockets_open(struct post_sockets *sockets,
+				       const struct curl_sockaddr *address)
+{
+	curl_socket_t opened = CURL_SOCKET_BAD;
+	pthread_mutex_lock(&sockets->lock);
+	if (!sockets->shut && sockets->count < POST_SOCKETS_MAX)
+		opened = socket(address->family, address->socktype | SOCK_CLOEXEC,
+				address->protocol);
+	if (opened != CURL_SOCKET_BAD)
+		sockets->list[sockets->count++] = opened;
+	pthread_mutex_unlock(&sockets->lock);
+	return opened;
+}
+
+static int post_sockets_close(void *owner, curl_socket_t closed)
+{
+	struct post_sockets *sockets = owner;
+	pthread_mutex_lock(&sockets->lock);
+	for (size_t i = 0; i < sockets->count; i++)
+		if (sockets->list[i] == closed)
+			sockets->list[i] = sockets->list[--sockets->count];
+	int failed = close(closed);
+	pthread_mutex_unlock(&sockets->lock);
+	return failed;
+}
+
+/* ---- Life ------------------------------------------------------------------------------------ */
+
+struct posts *posts_new(struct job *job, struct post_sockets *sockets, bool internal)
 {
 	struct posts *posts = mem_zalloc(sizeof(*posts));
+	posts->sockets = sockets;
 	posts->job = job;
 	posts->internal = internal;
 	posts->multi = curl_multi_init();
@@ -120,8 +177,11 @@ static curl_socket_t post_open(void *owner, curlsocktype purpose, struct curl_so
 {
 	struct post_sending *post = owner;
 	(void)purpose;
-	post->refused = !post->mime && !post->posts->internal &&
-			address_is_internal(&address->addr, address->addrlen);
+	if (post->mime)
+		return post_sockets_open(post->posts->sockets, address);
+	post->refused =
+		!post->posts->internal && (address_is_internal(&address->addr, address->addrlen) ||
+					   address_is_own(&address->addr));
 	return post->refused ? CURL_SOCKET_BAD
 			     : socket(address->family, address->socktype | SOCK_CLOEXEC,
 				      address->protocol);
@@ -262,6 +322,12 @@ void posts_start_mail(struct posts *posts, const struct post_mail *mail, void *o
 	post_add_header(post, "Message-ID", id);
 	post_add_header(post, "Auto-Submitted", "auto-generated");
 	post->receivers = curl_slist_append(NULL, mail->to);
+	/* A connection on which an answer came too late has it before the next one's. */
+	curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, 1L);
+	curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, post_sockets_close);
+	curl_easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, posts->sockets);
+	curl_easy_setopt(easy, CURLOPT_TIMEOUT, (long)POST_MAIL_S);
+	curl_easy_setopt(easy, CURLOPT_SERVER_RESPONSE_TIMEOUT, (long)POST_MAIL_ANSWER_S);
 	curl_easy_setopt(easy, CURLOPT_URL, mail->server);
 	curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "smtp,smtps");
 	curl_easy_setopt(easy, CURLOPT_MAIL_FROM, mail->from);
@@ -348,12 +414,10 @@ static void post_judge(struct post_sending *post, CURLcode code, struct post_res
 	long status = 0;
 	curl_easy_getinfo(post->easy, CURLINFO_RESPONSE_CODE, &status);
 	result->owner = post->owner;
-	/* What it says behind the head of its answer does not matter. */
-	bool answered = code == CURLE_OK || (code == CURLE_WRITE_ERROR && status);
-	result->taken = post->mime ? code == CURLE_OK : answered && status >= 200 && status < 300;
+	result->taken = post->mime ? code == CURLE_OK : status >= 200 && status < 300;
 	if (post->refused)
 		snprintf(result->reason, sizeof(result->reason), "its address is an internal one");
-	else if (answered && status)
+	else if (!post->mime && status)
 		snprintf(result->reason, sizeof(result->reason), "it answered %ld", status);
 	else
 		snprintf(result->reason, sizeof(result->reason), "%s",

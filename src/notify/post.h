@@ -8,6 +8,8 @@
 #ifndef NOTIFY_POST_H
 #define NOTIFY_POST_H
 
+#include <pthread.h>
+
 #include "base/buf.h"
 #include "broker/broker.h"
 #include "loop/job.h"
@@ -16,8 +18,23 @@ enum { POST_REASON_BYTES = 300 };
 
 struct posts;
 
-/* The job is the one whose thread this is. */
-struct posts *posts_new(struct job *job, bool internal);
+enum { POST_SOCKETS_MAX = 64 };
+
+/* Connections with servers of mail, for whose answers libcurl waits, also to say goodbye: another
+ * thread may end that. */
+struct post_sockets {
+	pthread_mutex_t lock; /* guards the rest */
+	int list[POST_SOCKETS_MAX];
+	size_t count;
+	bool shut;
+};
+void post_sockets_init(struct post_sockets *sockets);
+void post_sockets_release(struct post_sockets *sockets);
+/* Those that are open, and all that are opened from now on. Any thread. */
+void post_sockets_shut(struct post_sockets *sockets);
+
+/* The job is the one whose thread this is; the sockets outlive it. */
+struct posts *posts_new(struct job *job, struct post_sockets *sockets, bool internal);
 /* Those that are under way are broken off. */
 void posts_free(struct posts *posts);
 
@@ -28,7 +45,8 @@ struct post_message {
 	struct slice secret; /* len 0: it is not signed */
 	int64_t wall_s;      /* the time that is signed with it */
 };
-/* X-Granary-Signature: t=TIME,v1=HEX, the HMAC-SHA256 (RFC 2104) of `TIME.BODY` by the secret. */
+/* It is taken when the head of the answer says 2xx, whatever follows that.
+ * X-Granary-Signature: t=TIME,v1=HEX, the HMAC-SHA256 (RFC 2104) of `TIME.BODY` by the secret. */
 void posts_start(struct posts *posts, const struct post_message *message, void *owner);
 
 struct post_mail {

@@ -303,7 +303,7 @@ def test_a_connection_that_is_idle_is_closed(make):
     ("amqps://u:secret@a key=x", "line 3 of .*: it does not begin with"),
     ("http://u:secret@a exchange=x", '"exchange=x" behind the address'),
     ("amqp://u:secret@a key=x key=x", '"key=x" behind the address'),
-    ("\n".join(17 * ["amqp://u:secret@a key=x"]), "more than 16 lines of amqp://")])
+    ("\n".join(f"amqp://u:secret@a key=x{n}" for n in range(17)), "more than 16 lines of amqp://")])
 def test_lines_that_make_no_sense(tmp_path, line, sentence):
     answer = run("serve", "--data", str(tmp_path / "data"), "--listen",
                  "127.0.0.1:0", *options_of(tmp_path, line, secret=False))

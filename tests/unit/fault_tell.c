@@ -410,6 +410,30 @@ static void dates_rise_when_the_clock_is_set_back(UNUSED void **state)
 	harness_close(&h);
 }
 
+/* A day is told of in any case: the daily report is mailed by its message. */
+static void a_day_is_not_held_back(UNUSED void **state)
+{
+	static const char *const groups[] = {"1-a", "1-b", "1-c", "1-d"};
+	struct harness h;
+	harness_open(&h); /* at 22:13:20 */
+	report_of(&h, "x", "1-x", "");
+	assert_int_equal(pass(&h), 1);
+	advance(&h, (106 * 60 + 40) * INT64_C(1000000)); /* midnight; the day is not closed yet */
+	for (size_t i = 0; i < 3; i++)
+		report_of(&h, groups[i], groups[i], "");
+	assert_int_equal(pass(&h), 3);
+	advance(&h, 4000000);
+	assert_int_equal(pass(&h), 1);
+	report_of(&h, "d", "1-d", "");
+	assert_int_equal(pass(&h), 1);
+	struct told told = told_of(&h);
+	assert_int_equal(told.count, 6);
+	assert_int_equal(told.list[4].message.kind, FAULT_DAY_OVER);
+	for (size_t i = 0; i < 6; i++)
+		assert_int_equal(told.list[i].message.held_back, i == 5);
+	harness_close(&h);
+}
+
 /* 24 hours ahead for a moment: the three of an hour are those of the clock as it is then. */
 static void an_hour_is_that_of_the_clock(UNUSED void **state)
 {
@@ -503,6 +527,7 @@ int main(void)
 		cmocka_unit_test(a_late_report_regresses_a_group_within_ten_minutes),
 		cmocka_unit_test(more_than_so_many_are_told_of_in_one),
 		cmocka_unit_test(dates_rise_when_the_clock_is_set_back),
+		cmocka_unit_test(a_day_is_not_held_back),
 		cmocka_unit_test(an_hour_is_that_of_the_clock),
 		cmocka_unit_test(a_damaged_message_is_left_out),
 	};

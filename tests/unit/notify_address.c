@@ -96,9 +96,23 @@ static void others(UNUSED void **state)
 	assert_true(address_is_internal((const struct sockaddr *)&four, sizeof(four) - 1));
 }
 
+/* The loopback is there; of the two others (RFC 5737, RFC 3849) no machine has one. */
+static void own_ones(UNUSED void **state)
+{
+	struct sockaddr_in four = {.sin_family = AF_INET};
+	struct sockaddr_in6 six = {.sin6_family = AF_INET6};
+	inet_pton(AF_INET, "127.0.0.1", &four.sin_addr);
+	assert_true(address_is_own((const struct sockaddr *)&four));
+	inet_pton(AF_INET, "192.0.2.1", &four.sin_addr);
+	assert_false(address_is_own((const struct sockaddr *)&four));
+	inet_pton(AF_INET6, "2001:db8::1", &six.sin6_addr);
+	assert_false(address_is_own((const struct sockaddr *)&six));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(internal_ones),
-					   cmocka_unit_test(public_ones), cmocka_unit_test(others)};
+					   cmocka_unit_test(public_ones),
+					   cmocka_unit_test(own_ones), cmocka_unit_test(others)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
