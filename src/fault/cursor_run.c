@@ -14,7 +14,7 @@ static int cursor_run_filter(const struct fault_sealed_site *from, struct fault_
 	int err = fault_run_read_filters(from, run, e);
 	*none = true;
 	for (size_t b = 0; b < run->cell.blocks && *none; b++)
-		*none = !words_filter_may_fit(run->filters[b], query);
+		*none = !words_filter_parts(run->filters[b], query);
 	return err;
 }
 
@@ -73,11 +73,14 @@ static int cursor_run_look(const struct fault_sealed_site *from, struct cursor_r
 	const struct fault_segment *segment = &run->run->segment;
 	const struct fault_block *block = &segment->blocks[number];
 	run->looked[number] = true;
-	if (!words_filter_may_fit(run->run->filters[number], filter->search->matcher.query))
+	unsigned parts =
+		words_filter_parts(run->run->filters[number], filter->search->matcher.query);
+	if (!parts)
 		return 0;
 	int err = fault_run_read_block(from, run->run, number, &run->bodies, e);
 	for (uint32_t i = 0; i < block->count && !err; i++)
-		cursor_run_match(run, filter, segment->order[block->first + i]);
+		if (parts >> fault_block_part(i) & 1)
+			cursor_run_match(run, filter, segment->order[block->first + i]);
 	return err;
 }
 

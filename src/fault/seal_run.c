@@ -190,7 +190,8 @@ static int seal_plan(struct seal_work *s)
 	return 0;
 }
 
-static int seal_take_body(struct seal_work *s, const struct fault_sealed *report,
+/* at: of the report in its block */
+static int seal_take_body(struct seal_work *s, const struct fault_sealed *report, uint32_t at,
 			  const struct store_request *request)
 {
 	struct fault_arrival arrival;
@@ -200,8 +201,8 @@ static int seal_take_body(struct seal_work *s, const struct fault_sealed *report
 		return ERR_DAMAGED;
 	int err = fault_body_unpack(&arrival, &s->bodies);
 	if (!err)
-		fault_search_add_words(&s->words, &s->words_arena, &report->arrival,
-				       fault_sealed_body(report, &s->bodies));
+		fault_search_add_words(&s->words, fault_block_part(at), &s->words_arena,
+				       &report->arrival, fault_sealed_body(report, &s->bodies));
 	return err;
 }
 
@@ -230,7 +231,7 @@ static int seal_read_bodies(struct seal_work *s, const struct fault_block *block
 		return errbuf_set(s->e, err, "%s", store_read_sentence(s->read, err));
 	for (uint32_t i = 0; i < count && !err && !asked[i]->more; i++, ++*at)
 		err = seal_take_body(s, &s->segment.reports[s->segment.order[block->first + *at]],
-				     asked[i]);
+				     *at, asked[i]);
 	return err;
 }
 
@@ -251,8 +252,8 @@ static int seal_copy_body(struct seal_work *s, const struct fault_block *block, 
 	struct slice body = fault_sealed_body(was, &s->from_bodies);
 	err = buf_append(&s->bodies, body.data, body.len);
 	if (!err)
-		fault_search_add_words(&s->words, &s->words_arena, &report->arrival,
-				       fault_sealed_body(report, &s->bodies));
+		fault_search_add_words(&s->words, fault_block_part(*at), &s->words_arena,
+				       &report->arrival, fault_sealed_body(report, &s->bodies));
 	++*at;
 	return err;
 }

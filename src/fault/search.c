@@ -141,19 +141,19 @@ bool fault_search_fits_body(struct fault_search *search, const struct fault_arri
 	return !search->matcher.query->count || search_fits(search, arrival, body);
 }
 
-void fault_search_add_words(struct words_set *set, struct arena *arena,
+void fault_search_add_words(struct words_set *set, unsigned part, struct arena *arena,
 			    const struct fault_arrival *arrival, struct slice body)
 {
 	struct json_reader reader;
 	enum json_event event;
-	words_set_add(set, arrival->id);
+	words_set_add(set, part, arrival->id);
 	for (enum fault_text i = 0; i < FAULT_TEXTS; i++)
-		words_set_add(set, arrival->facts.texts[i]);
+		words_set_add(set, part, arrival->facts.texts[i]);
 	arena_reset(arena);
 	json_reader_init(&reader, body, arena);
 	for (event = json_next(&reader); event != JSON_BAD && event != JSON_END;
 	     event = json_next(&reader)) {
 		if (event == JSON_STRING || event == JSON_NUMBER)
-			words_set_add(set, reader.text);
+			words_set_add(set, part, reader.text);
 	}
 }

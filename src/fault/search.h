@@ -25,7 +25,7 @@ int fault_search_fits(struct fault_search *search, const struct fault_arrival *a
 bool fault_search_fits_body(struct fault_search *search, const struct fault_arrival *arrival,
 			    struct slice body);
 /* Adds all words of a report, and of its values, that a search could find. The arena is reset. */
-void fault_search_add_words(struct words_set *set, struct arena *arena,
+void fault_search_add_words(struct words_set *set, unsigned part, struct arena *arena,
 			    const struct fault_arrival *arrival, struct slice body);
 
 #endif

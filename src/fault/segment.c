@@ -388,7 +388,7 @@ size_t fault_segment_find_date(const struct fault_segment *segment, int64_t date
 
 void fault_filters_begin(uint64_t first, uint64_t count, struct buf *out)
 {
-	uint64_t rules = words_rules();
+	uint64_t rules = words_rules() ^ FAULT_FILTERS_FORMAT;
 	buf_append(out, &rules, 8);
 	fault_put_varint(out, first);
 	fault_put_varint(out, count);
@@ -399,12 +399,27 @@ void fault_filters_put(struct slice filter, struct buf *out)
 	fault_put_text(out, filter);
 }
 
+/* Of earlier versions: one for all parts. */
+static struct slice filters_wrap(struct slice filter, struct arena *arena)
+{
+	uint8_t head[11] = {0};
+	size_t len = 1 + varint_put(head + 1, filter.len);
+	char *to = filter.len ? arena_alloc(arena, len + filter.len) : NULL;
+	if (!to)
+		return filter.len ? (struct slice){NULL, 0} : SLICE("");
+	memcpy(to, head, len);
+	memcpy(to + len, filter.data, filter.len);
+	return (struct slice){to, len + filter.len};
+}
+
 int fault_filters_take(struct slice bytes, uint64_t blocks, uint64_t *next, struct slice *list,
 		       struct arena *arena)
 {
 	struct cursor c = cursor_of(bytes.data, bytes.len);
 	uint64_t rules = cursor_u64(&c), first = cursor_varint(&c), count = cursor_varint(&c);
-	if (!c.bad && (rules != words_rules() || first != *next))
+	bool one = rules == words_rules();
+	bool known = one || rules == (words_rules() ^ FAULT_FILTERS_FORMAT);
+	if (!c.bad && (!known || first != *next))
 		return 0;
 	if (c.bad || first > blocks || count > blocks - first)
 		return ERR_DAMAGED;
@@ -412,7 +427,7 @@ int fault_filters_take(struct slice bytes, uint64_t blocks, uint64_t *next, stru
 		struct slice filter = fault_take_text(&c, FAULT_FILTERS_MAX_BYTES);
 		if (c.bad)
 			return ERR_DAMAGED;
-		list[first + i] = arena_copy(arena, filter);
+		list[first + i] = one ? filters_wrap(filter, arena) : arena_copy(arena, filter);
 		if (!list[first + i].data)
 			return ERR_LIMIT;
 	}

@@ -8,12 +8,14 @@
 
 #include "base/mem.h"
 #include "fault/arrival.h"
+#include "words/filter.h"
 
 enum {
 	FAULT_BLOCK_REPORTS = FAULT_RUN_PART,
 	FAULT_BLOCK_BYTES = 512 << 10, /* of bodies, unless it is one report */
 	FAULT_DIRECTORY_MAX_BYTES = 32 << 20,
 	FAULT_FILTERS_MAX_BYTES = 32 << 20, /* of a run */
+	FAULT_FILTERS_FORMAT = 2, /* in their cells, mixed with the rules of words; earlier: 0 */
 };
 
 /* A report of a segment. Its arrival is without the packed body. */
@@ -54,6 +56,11 @@ size_t fault_segment_find(const struct fault_segment *segment, uint64_t sequence
 /* Likewise of the first that was not received earlier. */
 size_t fault_segment_find_date(const struct fault_segment *segment, int64_t date_us);
 
+/* The part of a block, for its filter, that its report at this place is in. */
+static inline unsigned fault_block_part(uint32_t at)
+{
+	return at * WORDS_PARTS_MAX / FAULT_BLOCK_REPORTS;
+}
 /* A cell of filters: those of `count` blocks from the block `first` on, which follow one by one. */
 void fault_filters_begin(uint64_t first, uint64_t count, struct buf *out);
 void fault_filters_put(struct slice filter, struct buf *out);

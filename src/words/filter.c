@@ -1,12 +1,21 @@
 #include "words/filter.h"
 
+#include "base/cursor.h"
 #include "base/hash.h"
 
 enum {
-	FILTER_BITS = 16, /* a word */
-	FILTER_PROBES = 8,
+	FILTER_BITS = 9,  /* a word */
+	FILTER_PROBES = 6,
+	FILTER_PROBES_ALONE = 8, /* of a filter that is alone, as earlier versions wrote it */
 	FILTER_WORD_MAX_BYTES = 1 << 16,
 	SET_ROOM_MIN = 1024,
+	/* A word of more parts is kept once for all of them. */
+	FILTER_REPEATS_MAX = 3,
+	/* That of all words, that of words that many parts have, and those of each part. */
+	FILTER_ALL = 0,
+	FILTER_COMMON = 1,
+	FILTER_OF_PART = 2,
+	FILTERS_MAX = FILTER_OF_PART + WORDS_PARTS_MAX,
 };
 
 /* ---- Sets ------------------------------------------------------------------------------------ */
@@ -27,6 +36,7 @@ void words_set_init(struct words_set *set)
 void words_set_release(struct words_set *set)
 {
 	mem_free(set->hashes);
+	mem_free(set->parts);
 	buf_release(&set->word);
 }
 
@@ -38,12 +48,20 @@ void words_set_clear(struct words_set *set)
 }
 
 /* The slot of a hash, or the free one where it would be. */
-static uint64_t *set_slot(const struct words_set *set, uint64_t hash)
+static size_t set_slot(const struct words_set *set, uint64_t hash)
 {
 	size_t at = hash & (set->room - 1);
 	while (set->hashes[at] && set->hashes[at] != hash)
 		at = (at + 1) & (set->room - 1);
-	return &set->hashes[at];
+	return at;
+}
+
+static void set_put(struct words_set *set, uint64_t hash, uint8_t parts)
+{
+	size_t at = set_slot(set, hash);
+	set->count += !set->hashes[at];
+	set->parts[at] = (uint8_t)((set->hashes[at] ? set->parts[at] : 0) | parts);
+	set->hashes[at] = hash;
 }
 
 /* At most half of the slots are used. */
@@ -53,33 +71,34 @@ static void set_grow(struct words_set *set)
 	if (2 * (set->count + 1) <= set->room)
 		return;
 	grown.room = set->room ? 2 * set->room : SET_ROOM_MIN;
+	grown.count = 0;
 	grown.hashes = mem_zalloc(grown.room * sizeof(*grown.hashes));
+	grown.parts = mem_zalloc(grown.room * sizeof(*grown.parts));
 	for (size_t i = 0; i < set->room; i++)
 		if (set->hashes[i])
-			*set_slot(&grown, set->hashes[i]) = set->hashes[i];
+			set_put(&grown, set->hashes[i], set->parts[i]);
 	mem_free(set->hashes);
+	mem_free(set->parts);
 	*set = grown;
 }
 
-static void set_add_word(struct words_set *set, struct slice word)
+static void set_add_word(struct words_set *set, unsigned part, struct slice word)
 {
 	buf_clear(&set->word);
 	words_fold(word, &set->word);
-	uint64_t hash = filter_hash(buf_slice(&set->word));
 	set_grow(set);
-	uint64_t *slot = set_slot(set, hash);
-	set->count += !*slot;
-	*slot = hash;
+	set_put(set, filter_hash(buf_slice(&set->word)), (uint8_t)(1u << part));
 }
 
-void words_set_add(struct words_set *set, struct slice text)
+void words_set_add(struct words_set *set, unsigned part, struct slice text)
 {
-	struct slice word, part;
+	struct slice word, piece;
+	ASSERT(part < WORDS_PARTS_MAX);
 	while (words_next(&text, &word)) {
 		struct slice rest = word;
-		set_add_word(set, word);
-		while (words_next_part(&rest, &part) && part.len < word.len)
-			set_add_word(set, part);
+		set_add_word(set, part, word);
+		while (words_next_part(&rest, &piece) && piece.len < word.len)
+			set_add_word(set, part, piece);
 	}
 }
 
@@ -92,64 +111,145 @@ static uint64_t filter_bit(uint64_t hash, unsigned probe, uint64_t bits)
 	return (uint64_t)((unsigned __int128)mixed * bits >> 64);
 }
 
-void words_filter_put(const struct words_set *set, struct buf *out)
+/* Whether the filter of this number has a word of these parts. */
+static bool filter_takes(unsigned number, uint8_t parts)
 {
-	size_t bytes = (set->count * FILTER_BITS + 7) / 8;
+	bool common = __builtin_popcount(parts) > FILTER_REPEATS_MAX;
+	if (number == FILTER_ALL)
+		return true;
+	if (number == FILTER_COMMON)
+		return common;
+	return !common && parts >> (number - FILTER_OF_PART) & 1;
+}
+
+/* The filter of all words and the others say maybe by chance, each for another reason. */
+static uint64_t filter_hash_for(unsigned number, uint64_t hash)
+{
+	if (number == FILTER_ALL)
+		return hash;
+	hash = (hash ^ hash >> 31) * UINT64_C(0xd6e8feb86659fd93);
+	return hash ^ hash >> 32;
+}
+
+static void filter_put_one(const struct words_set *set, unsigned number, struct buf *out)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < set->room; i++)
+		count += set->hashes[i] && filter_takes(number, set->parts[i]);
+	size_t bytes = (count * FILTER_BITS + 7) / 8;
+	uint8_t head[10];
+	buf_append(out, head, varint_put(head, bytes));
 	uint8_t *to = (uint8_t *)buf_reserve(out, bytes);
 	if (!to || !bytes)
 		return;
 	memset(to, 0, bytes);
 	for (size_t i = 0; i < set->room; i++) {
-		for (unsigned p = 0; p < FILTER_PROBES && set->hashes[i]; p++) {
-			uint64_t bit = filter_bit(set->hashes[i], p, 8 * bytes);
+		if (!set->hashes[i] || !filter_takes(number, set->parts[i]))
+			continue;
+		uint64_t hash = filter_hash_for(number, set->hashes[i]);
+		for (unsigned p = 0; p < FILTER_PROBES; p++) {
+			uint64_t bit = filter_bit(hash, p, 8 * bytes);
 			to[bit / 8] |= (uint8_t)(1u << bit % 8);
 		}
 	}
 	out->len += bytes;
 }
 
-static bool filter_has(struct slice filter, uint64_t hash)
+void words_filter_put(const struct words_set *set, struct buf *out)
+{
+	uint8_t all = 0;
+	for (size_t i = 0; i < set->room; i++)
+		all |= set->hashes[i] ? set->parts[i] : 0;
+	unsigned parts = all ? 32 - (unsigned)__builtin_clz(all) : 0;
+	buf_append_char(out, (char)parts);
+	for (unsigned number = 0; number < FILTER_OF_PART + parts; number++)
+		filter_put_one(set, number, out);
+}
+
+/* The filters of a set, as they are stored. */
+struct filter_read {
+	unsigned parts; /* 0: it is one filter, alone */
+	struct slice list[FILTERS_MAX];
+};
+
+static bool filter_read(struct slice bytes, struct filter_read *read)
+{
+	struct cursor c = cursor_of(bytes.data, bytes.len);
+	read->parts = cursor_u8(&c);
+	if (read->parts > WORDS_PARTS_MAX)
+		return false;
+	unsigned count = read->parts ? FILTER_OF_PART + read->parts : 1;
+	for (unsigned i = 0; i < count; i++) {
+		uint64_t len = cursor_varint(&c);
+		if (c.bad || len > cursor_left(&c))
+			return false;
+		read->list[i] =
+			(struct slice){(const char *)cursor_take(&c, (size_t)len), (size_t)len};
+	}
+	return !c.bad;
+}
+
+static bool filter_has(struct slice filter, unsigned probes, uint64_t hash)
 {
 	const uint8_t *bytes = (const uint8_t *)filter.data;
-	for (unsigned p = 0; p < FILTER_PROBES; p++) {
+	for (unsigned p = 0; p < probes && filter.len; p++) {
 		uint64_t bit = filter_bit(hash, p, 8 * filter.len);
 		if (!(bytes[bit / 8] >> bit % 8 & 1))
 			return false;
 	}
-	return true;
+	return filter.len > 0;
+}
+
+/* Those of the parts that may have a word. */
+static unsigned filter_parts_of(const struct filter_read *read, unsigned parts, uint64_t hash)
+{
+	uint64_t second = filter_hash_for(FILTER_COMMON, hash);
+	unsigned probes = read->parts ? FILTER_PROBES : FILTER_PROBES_ALONE;
+	if (!filter_has(read->list[FILTER_ALL], probes, hash))
+		return 0;
+	if (!read->parts || filter_has(read->list[FILTER_COMMON], probes, second))
+		return parts;
+	for (unsigned part = 0; part < WORDS_PARTS_MAX; part++)
+		if (parts >> part & 1 &&
+		    (part >= read->parts ||
+		     !filter_has(read->list[FILTER_OF_PART + part], probes, second)))
+			parts &= ~(1u << part);
+	return parts;
 }
 
 /* A value may also be what is written without words: true, false. */
-static bool filter_has_value(struct slice filter, struct slice value)
+static unsigned filter_parts_of_value(const struct filter_read *read, unsigned parts,
+				      struct slice value)
 {
 	struct slice rest = value, word;
 	struct buf folded;
-	bool may = true;
 	if (slice_equal(value, SLICE("true")) || slice_equal(value, SLICE("false")))
-		return true;
+		return parts;
 	buf_init(&folded, FILTER_WORD_MAX_BYTES);
-	while (may && words_next(&rest, &word)) {
+	while (parts && words_next(&rest, &word)) {
 		buf_clear(&folded);
 		words_fold(word, &folded);
-		may = folded.failed || filter_has(filter, filter_hash(buf_slice(&folded)));
+		if (!folded.failed)
+			parts = filter_parts_of(read, parts, filter_hash(buf_slice(&folded)));
 	}
 	buf_release(&folded);
-	return may;
+	return parts;
 }
 
-bool words_filter_may_fit(struct slice filter, const struct words_query *query)
+unsigned words_filter_parts(struct slice filter, const struct words_query *query)
 {
-	for (size_t i = 0; i < query->count && filter.len; i++) {
+	struct filter_read read;
+	unsigned parts = WORDS_PARTS_ALL;
+	if (!filter.len || !filter_read(filter, &read))
+		return parts;
+	for (size_t i = 0; i < query->count && parts; i++) {
 		const struct words_term *term = &query->terms[i];
 		if (term->negated)
 			continue;
-		if (term->key.len && !filter_has_value(filter, term->value))
-			return false;
-		for (size_t w = 0; w < term->word_count; w++) {
-			struct slice word = term->words[w];
-			if (!filter_has(filter, filter_hash(word)))
-				return false;
-		}
+		if (term->key.len)
+			parts = filter_parts_of_value(&read, parts, term->value);
+		for (size_t w = 0; w < term->word_count && parts; w++)
+			parts = filter_parts_of(&read, parts, filter_hash(term->words[w]));
 	}
-	return true;
+	return parts;
 }

@@ -1,6 +1,10 @@
 /* A filter of words: whether some texts have a word is answered with no, or with maybe. So whoever
- * searches passes over what certainly lacks a word without unpacking it. A Bloom filter of 16 bits
- * and 8 probes a word: of words that are not there one in 1,700 is answered with maybe.
+ * searches passes over what certainly lacks a word without unpacking it. Bloom filters of 10 bits
+ * and 7 probes a word, in which each word stands twice: of words that are not there one in 1,700 is
+ * answered with maybe.
+ *
+ * The texts are in up to eight parts, and two words may be asked for that have to be in one of
+ * these. A word that is in many of the parts is kept once, for all: it chooses none of them.
  *
  * It knows each word of the texts, whole and in parts, as words_fold writes it.
  *
@@ -10,21 +14,26 @@
 
 #include "words/query.h"
 
+enum { WORDS_PARTS_MAX = 8, WORDS_PARTS_ALL = (1 << WORDS_PARTS_MAX) - 1 };
+
 /* The different words of some texts. */
 struct words_set {
 	uint64_t *hashes; /* open addressing; 0: free */
+	uint8_t *parts;   /* of each the parts that have it: 1 << part */
 	size_t count, room;
 	struct buf word;
 };
 void words_set_init(struct words_set *set);
 void words_set_release(struct words_set *set);
 void words_set_clear(struct words_set *set);
-void words_set_add(struct words_set *set, struct slice text);
+/* part: below WORDS_PARTS_MAX */
+void words_set_add(struct words_set *set, unsigned part, struct slice text);
 
 /* Appends the filter of a set: bytes that stay as they are on disk. */
 void words_filter_put(const struct words_set *set, struct buf *out);
-/* False: no text has all words of the terms that have to hold. Values of keys count as texts: their
- * words have to be in the set, too. A filter of no bytes knows nothing: true. */
-bool words_filter_may_fit(struct slice filter, const struct words_query *query);
+/* The parts of which a text may have all words of the terms that have to hold: 1 << part. Values of
+ * keys count as texts: their words have to be in the set, too. A filter of no bytes, and one that
+ * nobody has written, know nothing: all parts. */
+unsigned words_filter_parts(struct slice filter, const struct words_query *query);
 
 #endif

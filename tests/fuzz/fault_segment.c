@@ -69,14 +69,14 @@ static void check_both(struct slice bytes)
 }
 
 /* The bytes are a cell of a run with a few blocks. Each filter that was taken can be asked. */
-static void check_filters(struct slice bytes)
+static void check_filters(struct slice bytes, uint64_t format)
 {
 	struct slice list[FILTERS] = {{NULL, 0}};
 	struct words_term term = {.word_count = 1, .words = {SLICE("word")}};
 	const struct words_query query = {&term, 1};
 	struct arena arena;
 	struct buf cell;
-	uint64_t rules = words_rules(), next = 0;
+	uint64_t rules = words_rules() ^ format, next = 0;
 	arena_init(&arena, FAULT_FILTERS_MAX_BYTES);
 	buf_init(&cell, bytes.len + 8);
 	buf_append(&cell, &rules, 8);
@@ -85,7 +85,7 @@ static void check_filters(struct slice bytes)
 		ASSERT(next <= FILTERS);
 	buf_release(&cell);
 	for (size_t b = 0; b < FILTERS; b++)
-		(void)words_filter_may_fit(list[b], &query);
+		(void)words_filter_parts(list[b], &query);
 	arena_release(&arena);
 }
 
@@ -96,10 +96,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	const struct words_query query = {&term, 1};
 	struct fault_run_cell cell;
 	check_both(bytes);
-	check_filters(bytes);
+	check_filters(bytes, FAULT_FILTERS_FORMAT);
+	check_filters(bytes, 0);
 	if (!fault_run_cell_decode(bytes, &cell))
 		ASSERT(size > 26);
-	ASSERT(size || words_filter_may_fit(bytes, &query));
-	(void)words_filter_may_fit(bytes, &query);
+	ASSERT(size || words_filter_parts(bytes, &query) == WORDS_PARTS_ALL);
+	(void)words_filter_parts(bytes, &query);
 	return 0;
 }

@@ -183,14 +183,19 @@ static struct words_query parse(const char *text, struct arena *arena)
 	return query;
 }
 
-static bool may_fit(struct slice filter, const char *text)
+static unsigned parts_of(struct slice filter, const char *text)
 {
 	struct arena arena;
 	arena_init(&arena, 1 << 20);
 	struct words_query query = parse(text, &arena);
-	bool may = words_filter_may_fit(filter, &query);
+	unsigned parts = words_filter_parts(filter, &query);
 	arena_release(&arena);
-	return may;
+	return parts;
+}
+
+static bool may_fit(struct slice filter, const char *text)
+{
+	return parts_of(filter, text) != 0;
 }
 
 static struct slice filter_of(const char *const *texts, size_t count, struct buf *to)
@@ -198,25 +203,26 @@ static struct slice filter_of(const char *const *texts, size_t count, struct buf
 	struct words_set set;
 	words_set_init(&set);
 	for (size_t i = 0; i < count; i++)
-		words_set_add(&set, slice_of(texts[i]));
+		words_set_add(&set, 0, slice_of(texts[i]));
 	words_filter_put(&set, to);
 	words_set_release(&set);
 	return buf_slice(to);
 }
 
-/* Bits by an XXH3 of another's (Python's xxhash): the probes are hash + i * (hash >> 32 | 1) *
- * 0x9e3779b97f4a7c15, of which the upper bits choose. */
+/* Bits by an XXH3 of another's (Python's xxhash) and the page's two formulas. */
 static void a_filter_is_as_the_page_has_it(void **state)
 {
 	static const char *const lock[] = {"Lock"}, *const key[] = {"KeyError"};
 	struct buf bytes;
 	(void)state;
 	buf_init(&bytes, 100);
-	assert_memory_equal(filter_of(lock, 1, &bytes).data, "\x55\xaa", 2);
-	assert_int_equal(bytes.len, 2);
+	/* One part; of all words, of those of many parts, none, and of the part. */
+	assert_memory_equal(filter_of(lock, 1, &bytes).data, "\1\2\x55\x0a\0\2\x0a\xaa", 8);
+	assert_int_equal(bytes.len, 8);
 	buf_clear(&bytes);
-	assert_memory_equal(filter_of(key, 1, &bytes).data, "\x52\x92\x94\x29\x49\xaa", 6);
-	assert_int_equal(bytes.len, 6);
+	assert_memory_equal(filter_of(key, 1, &bytes).data,
+			    "\1\4\x52\xb1\xad\x52\0\4\x28\x48\xca\x3d", 12);
+	assert_int_equal(bytes.len, 12);
 	buf_release(&bytes);
 }
 
@@ -240,7 +246,41 @@ static void a_filter_excludes_what_lacks_a_word(void **state)
 	buf_release(&bytes);
 }
 
-/* 8 probes of 16 bits a word: (1 - exp(-8/16))^8 = 0.057 %, so 3 of 5,000. */
+/* Two words have to be in one part; a word that four parts have is as if all had it. */
+static void a_filter_knows_in_which_parts_words_are(void **state)
+{
+	struct words_set set;
+	struct buf bytes;
+	(void)state;
+	words_set_init(&set);
+	buf_init(&bytes, 1000);
+	for (unsigned part = 0; part < WORDS_PARTS_MAX; part++)
+		words_set_add(&set, part, SLICE("everywhere"));
+	for (unsigned part = 2; part < 6; part++)
+		words_set_add(&set, part, SLICE("four"));
+	words_set_add(&set, 1, SLICE("one three"));
+	words_set_add(&set, 4, SLICE("three"));
+	words_set_add(&set, 7, SLICE("three seven"));
+	words_filter_put(&set, &bytes);
+	struct slice filter = buf_slice(&bytes);
+	assert_int_equal(parts_of(filter, "everywhere"), 0xff);
+	assert_int_equal(parts_of(filter, "four"), 0xff);
+	assert_int_equal(parts_of(filter, "one"), 1 << 1);
+	assert_int_equal(parts_of(filter, "three"), 1 << 1 | 1 << 4 | 1 << 7);
+	assert_int_equal(parts_of(filter, "three seven everywhere"), 1 << 7);
+	assert_int_equal(parts_of(filter, "host:one three"), 1 << 1);
+	assert_int_equal(parts_of(filter, "one seven"), 0);
+	assert_int_equal(parts_of(filter, "one -seven"), 1 << 1);
+	assert_int_equal(parts_of(filter, "nothing"), 0);
+	/* A damaged one knows nothing. */
+	assert_int_equal(parts_of((struct slice){filter.data, filter.len - 1}, "one seven"), 0xff);
+	assert_int_equal(parts_of(SLICE("\11"), "one"), 0xff);
+	buf_release(&bytes);
+	words_set_release(&set);
+}
+
+/* 6 probes of 9 bits a word: (1 - exp(-6/9))^6 = 1.3 % of the filter of all, and as many of each of
+ * three parts: 0.052 %, so 3 of 5,000. */
 static void a_filter_seldom_says_maybe(void **state)
 {
 	struct words_set set;
@@ -252,14 +292,15 @@ static void a_filter_seldom_says_maybe(void **state)
 	buf_init(&bytes, 1 << 20);
 	for (unsigned i = 0; i < 5000; i++) {
 		snprintf(text, sizeof(text), "word%u", i);
-		words_set_add(&set, slice_of(text));
+		words_set_add(&set, i % 3, slice_of(text)); /* so no two parts have one word */
 	}
 	words_filter_put(&set, &bytes);
-	assert_int_equal(bytes.len, 10000);
+	/* 5,000 words; then 1,667 twice, and 1,666; varints of 2, 1 and 2 bytes, and the parts. */
+	assert_int_equal(bytes.len, 5625 + 2 * 1876 + 1875 + 2 + 1 + 3 * 2 + 1);
 	for (unsigned i = 0; i < 10000; i++) {
 		snprintf(text, sizeof(text), "word%u", i);
 		bool may = may_fit(buf_slice(&bytes), text);
-		assert_true(may || i >= 5000);
+		assert_true(i >= 5000 || parts_of(buf_slice(&bytes), text) >> i % 3 & 1);
 		maybes += may && i >= 5000;
 	}
 	assert_in_range(maybes, 0, 12);
@@ -276,6 +317,7 @@ int main(void)
 		cmocka_unit_test(what_is_no_query),
 		cmocka_unit_test(a_filter_is_as_the_page_has_it),
 		cmocka_unit_test(a_filter_excludes_what_lacks_a_word),
+		cmocka_unit_test(a_filter_knows_in_which_parts_words_are),
 		cmocka_unit_test(a_filter_seldom_says_maybe),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
