@@ -4,7 +4,7 @@
 #include "base/hash.h"
 
 enum {
-	FILTER_BITS = 9,  /* a word */
+	FILTER_BITS = 9, /* a word */
 	FILTER_PROBES = 6,
 	FILTER_PROBES_ALONE = 8, /* of a filter that is alone, as earlier versions wrote it */
 	FILTER_WORD_MAX_BYTES = 1 << 16,

@@ -226,6 +226,18 @@ static void a_filter_is_as_the_page_has_it(void **state)
 	buf_release(&bytes);
 }
 
+/* 2 bytes of 16 bits a word and 8 probes, behind the byte that says that there are no parts. */
+static void a_filter_of_earlier_versions_is_read(void **state)
+{
+	static const char old[] = "\0\2\x55\xaa";
+	const struct slice filter = {old, 4};
+	(void)state;
+	assert_int_equal(parts_of(filter, "lock"), WORDS_PARTS_ALL);
+	assert_int_equal(parts_of(filter, "-nothing lock"), WORDS_PARTS_ALL);
+	assert_int_equal(parts_of(filter, "nothing"), 0);
+	assert_int_equal(parts_of(filter, "lock nothing"), 0);
+}
+
 static void a_filter_excludes_what_lacks_a_word(void **state)
 {
 	static const char *const texts[] = {"Lock wait timeout; 1205", "DeadlockError in db-1"};
@@ -317,6 +329,7 @@ int main(void)
 		cmocka_unit_test(what_is_no_query),
 		cmocka_unit_test(a_filter_is_as_the_page_has_it),
 		cmocka_unit_test(a_filter_excludes_what_lacks_a_word),
+		cmocka_unit_test(a_filter_of_earlier_versions_is_read),
 		cmocka_unit_test(a_filter_knows_in_which_parts_words_are),
 		cmocka_unit_test(a_filter_seldom_says_maybe),
 	};
