@@ -501,7 +501,7 @@ static const struct command_option client_fault_group_options[] = {
 };
 
 static const struct command_option client_fault_messages_options[] = {
-	PARAM(text, kind, "--kind", "KIND", "only new, regressed, unmuted, day or held_back"),
+	PARAM(text, kind, "--kind", "KIND", "only new, regressed, unmuted, risen, day, held_back"),
 	ROW(flag, held_back, "--held-back", NULL, "also those that were held back",
 	    .param = "heldBack"),
 	PARAM(time, since, "--since", "TIME", "made then or later"),
@@ -636,6 +636,7 @@ static const struct command client_fault_verbs[] = {
 		  "new\tthe first report of a group\n"
 		  "regressed\ta report of a group that was resolved\n"
 		  "unmuted\ta muted group has as many reports as were to be waited for\n"
+		  "risen\ta group has more reports today than it usually has by this time\n"
 		  "day\ta day that had reports is over\n"
 		  "held_back\thow many messages of an hour were more than fault.messages_max\n",
 	 COMMAND_TAKES(client_fault_messages_options, client_fault_args),

@@ -9,9 +9,13 @@
 
 enum { MESSAGE_VERSION = 1, MESSAGE_CAUSE_MAX_BYTES = 1 << 10, MESSAGE_TEXTS = 6 };
 
-const char *const fault_message_kinds[] = {
-	[FAULT_NEW_GROUP] = "new", [FAULT_REGRESSED] = "regressed", [FAULT_UNMUTED] = "unmuted",
-	[FAULT_DAY_OVER] = "day",  [FAULT_HELD_BACK] = "held_back", NULL};
+const char *const fault_message_kinds[] = {[FAULT_NEW_GROUP] = "new",
+					   [FAULT_REGRESSED] = "regressed",
+					   [FAULT_UNMUTED] = "unmuted",
+					   [FAULT_DAY_OVER] = "day",
+					   [FAULT_HELD_BACK] = "held_back",
+					   [FAULT_RISEN] = "risen",
+					   NULL};
 
 void fault_message_id(enum fault_message_kind kind, struct slice subject, int64_t of_us,
 		      char to[FAULT_MESSAGE_ID_BYTES + 1])
@@ -100,7 +104,7 @@ void fault_message_put_json(struct json_writer *json, const struct fault_message
 	json_write_string(json, message->id);
 	json_put_i64(json, "date", floor_div(message->made_us, 1000));
 	json_put_text(json, "kind", fault_message_kinds[message->kind]);
-	if (message->kind == FAULT_DAY_OVER) {
+	if (message->kind == FAULT_DAY_OVER || message->kind == FAULT_RISEN) {
 		fault_day_text(fault_day_of(message->of_us), day);
 		json_put_text(json, "day", day);
 	} else if (message->of_us) {

@@ -26,6 +26,7 @@ enum fault_message_kind {
 	FAULT_UNMUTED = 2,   /* so many reports of a group that was muted until then */
 	FAULT_DAY_OVER = 3,  /* the counts of a day that had reports are complete */
 	FAULT_HELD_BACK = 4, /* of an hour: so many messages beyond the largest number */
+	FAULT_RISEN = 5,     /* a group has more reports on a day than usual (rise.h) */
 	FAULT_MESSAGE_KINDS
 };
 extern const char *const fault_message_kinds[]; /* what each is called; ends with NULL */
@@ -37,10 +38,11 @@ struct fault_message {
 	/* The same, but that of a tenant's messages each is later than the one before. */
 	int64_t date_us;
 	bool held_back; /* it is in lists, and nobody is told of it but by FAULT_HELD_BACK */
-	/* When the group was resolved or muted; or when the day or the hour begins. Else 0. */
+	/* When the group was resolved or muted; or when the day or the hour begins, of FAULT_RISEN
+	 * also the day. Else 0. */
 	int64_t of_us;
-	/* A group: how many reports it had then. A day: how many it has. An hour: how many
-	 * messages were held back. */
+	/* A group: how many reports it had then, of FAULT_RISEN on that day. A day: how many it
+	 * has. An hour: how many messages were held back. */
 	uint64_t count;
 	/* The group, and one of its reports: the first of a new group, else the last. What a
 	 * group has of the others is of that one or one near to it. Empty: nothing. */

@@ -2,6 +2,7 @@
  *
  *     checkpoint: causes  -->  looked at: messages durable, then the causes go
  *     what was said of groups, with their reports  -->  messages
+ *     groups with many reports today               -->  messages
  *
  * The checkpoint that first counts reports of a group on a day, and the one that closes a day,
  * write a cause; so it is there however soon the process dies. Whether a group that was resolved or
@@ -13,6 +14,7 @@
 #include "base/stats.h"
 #include "fault/groups.h"
 #include "fault/message.h"
+#include "fault/rise.h"
 #include "fault/said.h"
 #include "fault/seal_run.h"
 #include "store/wait.h"
@@ -20,7 +22,7 @@
 enum {
 	TELL_CAUSES_MAX = 500, /* of a turn; and so many groups are judged */
 	TELL_HOURS_MAX = 100,  /* of which it is told in a turn what was held back */
-	TELL_MADE_MAX = 2 * TELL_CAUSES_MAX + TELL_HOURS_MAX,
+	TELL_MADE_MAX = 3 * TELL_CAUSES_MAX + TELL_HOURS_MAX,
 	TELL_READ_BYTES = 8 << 20,
 	TELL_WRITE_BYTES = 16 << 20,
 	TELL_ARENA_BYTES = 16 << 20,
@@ -47,6 +49,13 @@ struct tell_told {
 	int64_t said_us;     /* when that was said which its reports have undone */
 };
 
+/* A group that had so many reports today that they may be more than usual. A slot of a hash table.
+ */
+struct tell_rise {
+	struct hash128 hash; /* of its name */
+	uint64_t next;       /* when it has so many it is looked at again */
+};
+
 struct fault_teller {
 	uint64_t tenure; /* in which this was read */
 	int64_t last_us; /* when the last message was made */
@@ -55,6 +64,8 @@ struct fault_teller {
 	int64_t *hours;  /* in which some were held back, and FAULT_HELD_BACK was not made */
 	size_t hour_count, hour_room;
 	size_t judged;                  /* groups, since the begin */
+	int64_t rises_day;              /* of which: */
+	struct hash_table rises;        /* of tell_rise */
 	struct hash_table said, opened; /* of tell_said, of tell_told */
 };
 
@@ -100,6 +111,7 @@ void book_free_teller(struct fault_book *book)
 	mem_free(book->teller->hours);
 	hash_table_release(&book->teller->said);
 	hash_table_release(&book->teller->opened);
+	hash_table_release(&book->teller->rises);
 	mem_free(book->teller);
 	book->teller = NULL;
 }
@@ -482,6 +494,84 @@ static int tell_said(struct tell *t)
 	return err;
 }
 
+/* ---- Groups that have more than usual -------------------------------------------------------- */
+
+static void tell_note_rise(struct tell *t, struct slice group, uint64_t next)
+{
+	bool added;
+	struct tell_rise *rise = hash_table_add(
+		&t->teller->rises, hash128(group.data, group.len, 0), sizeof(*rise), &added);
+	rise->next = next;
+}
+
+/* Groups of today that are to be looked at. A day that is not in memory has no new reports. */
+static size_t tell_list_rises(struct tell *t, int64_t today, struct slice *groups)
+{
+	struct fault_book *book = t->book;
+	size_t count = 0;
+	pthread_mutex_lock(&book->lock);
+	const struct fault_day *day = book_find_day(book, today);
+	for (size_t at = 0; day && at < day->groups.table.slot_count; at++) {
+		const struct fault_name *name = fault_names_at(&day->groups, at);
+		if (!name || name->count < FAULT_RISE_REPORTS)
+			continue;
+		const struct tell_rise *rise = hash_table_find(&t->teller->rises, name->hash);
+		if (rise && name->count < rise->next)
+			continue;
+		if (count == TELL_CAUSES_MAX) {
+			t->more = true;
+			break;
+		}
+		groups[count++] = tell_keep(t, name->name);
+	}
+	pthread_mutex_unlock(&book->lock);
+	return count;
+}
+
+/* It is looked at again when it has a quarter more. A group that is resolved or muted is told of
+ * when it is open again. */
+static int tell_judge_rise(struct tell *t, struct slice group, int64_t now_us)
+{
+	int64_t today = fault_day_of(now_us);
+	struct fault_said said;
+	struct fault_group_history history = {0};
+	bool again;
+	int err = fault_said_read(t->book->site, t->queue, t->book->tenant, group, &t->arena, &said,
+				  t->e);
+	err = err ? err : tell_read_group(t, group, &history);
+	uint64_t count = err ? 0 : fault_reports_of_day(&history, today);
+	bool rises = !err && fault_said_status(&said, &history, &again) == FAULT_OPEN &&
+		     fault_rises(&history, now_us);
+	if (rises) {
+		struct fault_message *message =
+			&tell_make(t, FAULT_RISEN, group, today * FAULT_DAY_US)->message;
+		tell_describe(t, message, &history.tally);
+		message->count = count;
+	}
+	if (!err)
+		tell_note_rise(t, group, rises ? UINT64_MAX : count + count / 4 + 1);
+	fault_group_history_release(&history);
+	return err;
+}
+
+static int tell_rises(struct tell *t)
+{
+	struct clock *clock = t->book->site->clock;
+	int64_t now_us = clock->wall_us(clock), today = fault_day_of(now_us);
+	struct slice *groups = mem_alloc_array(TELL_CAUSES_MAX, sizeof(*groups));
+	int err = 0;
+	if (t->teller->rises_day != today)
+		hash_table_release(&t->teller->rises);
+	t->teller->rises_day = today;
+	size_t count = tell_list_rises(t, today, groups);
+	tell_begin_part(t);
+	for (size_t i = 0; i < count && !err && !tell_is_late(t); i++, t->done++)
+		err = tell_judge_rise(t, groups[i], now_us);
+	t->more |= t->done < count;
+	mem_free(groups);
+	return err;
+}
+
 /* ---- Hours ----------------------------------------------------------------------------------- */
 
 /* It is over, or it was an hour by a clock that was ahead. */
@@ -663,6 +753,7 @@ static int tell_turn(struct tell *t, uint64_t tenure, size_t *made)
 	int err = tell_begin(t, tenure);
 	err = err ? err : tell_causes(t);
 	err = err ? err : tell_said(t);
+	err = err ? err : tell_rises(t);
 	err = err ? err : tell_hours(t);
 	bool goes = t->made_count || t->cause_count;
 	return err || !goes ? err : tell_write(t, made);

@@ -217,6 +217,7 @@ static void notify_put_line(const struct fault_message *message, struct slice te
 	static const char *const whats[] = {[FAULT_NEW_GROUP] = "New fault",
 					    [FAULT_REGRESSED] = "A resolved fault is back",
 					    [FAULT_UNMUTED] = "A muted fault is frequent",
+					    [FAULT_RISEN] = "A fault is more frequent than usual",
 					    [FAULT_DAY_OVER] = "The day is over",
 					    [FAULT_HELD_BACK] = "Messages were held back"};
 	buf_printf(text, "%s (%.*s", whats[message->kind], (int)tenant.len, tenant.data);

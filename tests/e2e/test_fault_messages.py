@@ -126,6 +126,26 @@ def clock_server(tmp_path):
     server.kill()
 
 
+def test_a_group_that_has_more_than_usual(clock_server):
+    """Two reports on each of four days, then twenty: of these at noon two are usual at most."""
+    server = clock_server
+    for day in range(5):
+        send(server, [{"id": f"r{day}-{n}", "fingerprint": ["r"]} for n in range(2)])
+        send(server, [{"id": f"q{day}-{n}", "fingerprint": ["q"]} for n in range(2)])
+        if day < 4:
+            server.pass_awake(DAY_S)
+    wait_new(server)
+    assert messages_of(server, kind="risen") == []
+    send(server, [{"id": f"s{n}", "fingerprint": ["r"]} for n in range(17)])
+    send(server, [{"id": f"s{n}", "fingerprint": ["r"]} for n in range(17, 18)])
+    eventually(lambda: messages_of(server, kind="risen"))
+    send(server, [{"id": f"t{n}", "fingerprint": ["r"]} for n in range(40)])
+    [risen] = messages_of(server, kind="risen")
+    group = firsts(server)[risen["group"]]
+    assert group["id"] == "r0-0" and risen["reports"] == 20
+    assert risen["day"] == time.strftime("%Y%m%d", time.gmtime(risen["date"] / 1000))
+
+
 def test_more_than_so_many_of_an_hour(clock_server):
     server = clock_server
     send(server, [{"id": f"a{n}", "fingerprint": [f"a{n}"]} for n in range(5)])

@@ -4,6 +4,7 @@
 
 #include "base/grow.h"
 #include "fault/message.h"
+#include "fault/rise.h"
 
 /* Of a group: what its reports add up to. */
 struct sum {
@@ -232,6 +233,11 @@ static int see_message(void *owner, const struct fault_message *message)
 		break;
 	case FAULT_HELD_BACK:
 		seen->told_of[hour_number(seen, message->of_us)] += message->count;
+		break;
+	case FAULT_RISEN:
+		if (message->count < FAULT_RISE_REPORTS)
+			differ(seen->m, "a group with %llu reports has risen",
+			       (unsigned long long)message->count);
 		break;
 	default:
 		differ(seen->m, "a message of kind %d", message->kind);

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "fault/message.h"
+#include "fault/rise.h"
 #include "fault/said.h"
 
 enum { TOLD_MAX = 16, TEXT_BYTES = 64 };
@@ -461,6 +462,93 @@ static void an_hour_is_that_of_the_clock(UNUSED void **state)
 	harness_close(&h);
 }
 
+/* ---- Groups that have more than usual -------------------------------------------------------- */
+
+static struct fault_group_history history_of(const struct fault_group_day *days, size_t count)
+{
+	return (struct fault_group_history){.days = (struct fault_group_day *)days, .count = count};
+}
+
+/* Noon of day 100. The mean of 8, 12, 8, 12 is 10, their deviation 2: by noon 5 are usual, and a
+ * deviation is sqrt(5) = 2.24, as that is more than 1; so 11.7, but at least 20. With ten times as
+ * many 50 are usual, a deviation is the 10 of the days, and 80 is the bound. */
+static void a_group_rises_above_what_is_usual_by_this_time(UNUSED void **state)
+{
+	const int64_t noon_us = 100 * FAULT_DAY_US + FAULT_DAY_US / 2;
+	struct fault_group_day few[] = {
+		{96, 8, {0}}, {97, 12, {0}}, {98, 8, {0}}, {99, 12, {0}}, {100, 19, {0}}};
+	struct fault_group_day many[] = {
+		{96, 80, {0}}, {97, 120, {0}}, {98, 80, {0}}, {99, 120, {0}}, {100, 80, {0}}};
+	struct fault_group_day gaps[] = {{96, 70, {0}}, {100, 20, {0}}};
+	struct fault_group_history history = history_of(few, 5);
+	assert_false(fault_rises(&history, noon_us));
+	few[4].count = 20;
+	assert_true(fault_rises(&history, noon_us));
+	history = history_of(many, 5);
+	assert_false(fault_rises(&history, noon_us));
+	many[4].count = 81;
+	assert_true(fault_rises(&history, noon_us));
+	/* The whole day: 100 are usual, 160 the bound. */
+	assert_false(fault_rises(&history, 101 * FAULT_DAY_US - 1));
+	many[4].count = 161;
+	assert_true(fault_rises(&history, 101 * FAULT_DAY_US - 1));
+	/* Days without reports count: 70, 0, 0, 0 are 17.5 on average, with a deviation of 30.3. */
+	history = history_of(gaps, 2);
+	assert_false(fault_rises(&history, noon_us));
+	gaps[1].count = 54; /* 8.75 + 3 * 15.16 = 54.2 */
+	assert_false(fault_rises(&history, noon_us));
+	gaps[1].count = 55;
+	assert_true(fault_rises(&history, noon_us));
+	/* A group that is two days old is a new one; one without a report today is quiet. */
+	history = history_of(many + 2, 3);
+	many[4].count = 1000;
+	assert_false(fault_rises(&history, noon_us));
+	history = history_of(many, 4);
+	assert_false(fault_rises(&history, noon_us));
+}
+
+static void report_many(struct harness *h, const char *group, unsigned first, unsigned count)
+{
+	for (unsigned i = first; i < first + count; i++) {
+		char id[20];
+		snprintf(id, sizeof(id), "%s-%u", group, i);
+		report_of(h, id, group, "");
+	}
+}
+
+static void a_group_with_more_than_usual_is_told_of_once_a_day(UNUSED void **state)
+{
+	struct harness h;
+	harness_open(&h); /* at 22:13:20 */
+	unsigned next = 0;
+	for (int day = 0; day < 3; day++, next += 10) {
+		report_many(&h, "1-x", next, 10);
+		report_many(&h, "1-m", next, 10);
+		pass(&h);
+		advance(&h, 24 * HOUR_US);
+		pass(&h);
+	}
+	say_of(&h, "1-m", (struct fault_said){.status = FAULT_MUTED});
+	size_t before = told_of(&h).count;
+	/* 9.26 are usual by then, and a deviation is 3.04: 18.4, but at least 20. */
+	report_many(&h, "1-x", next, 19);
+	report_many(&h, "1-m", next, 30);
+	assert_int_equal(pass(&h), 0);
+	report_many(&h, "1-x", next + 19, 3);
+	assert_int_equal(pass(&h), 1);
+	struct told told = told_of(&h);
+	assert_int_equal(told.count, before + 1);
+	check_told(&told.list[before], FAULT_RISEN, "1-x", "1-x-51", 22);
+	assert_int_equal(told.list[before].message.of_us,
+			 (T0_US / FAULT_DAY_US + 3) * FAULT_DAY_US);
+	report_many(&h, "1-x", next + 22, 20);
+	assert_int_equal(pass(&h), 0);
+	harness_restart(&h);
+	assert_int_equal(pass(&h), 0);
+	assert_int_equal(told_of(&h).count, before + 1);
+	harness_close(&h);
+}
+
 /* ---- Cells ----------------------------------------------------------------------------------- */
 
 static void a_damaged_message_is_left_out(UNUSED void **state)
@@ -529,6 +617,8 @@ int main(void)
 		cmocka_unit_test(dates_rise_when_the_clock_is_set_back),
 		cmocka_unit_test(a_day_is_not_held_back),
 		cmocka_unit_test(an_hour_is_that_of_the_clock),
+		cmocka_unit_test(a_group_rises_above_what_is_usual_by_this_time),
+		cmocka_unit_test(a_group_with_more_than_usual_is_told_of_once_a_day),
 		cmocka_unit_test(a_damaged_message_is_left_out),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

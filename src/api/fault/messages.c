@@ -78,7 +78,8 @@ const struct param faults_messages_params[] = {
 	{"until", PARAM_TIME, MESSAGES_FIELD(until_ms), .help = "Made before then."},
 	{"kind", PARAM_WORD, MESSAGES_FIELD(kind), .words = fault_message_kinds,
 	 .help = "Only new groups; groups that were resolved and have a report (regressed), or "
-		 "were muted until now (unmuted); days that are over; sums of messages that were "
+		 "were muted until now (unmuted), that have more than "
+		 "usual (risen); days that are over; sums of messages that were "
 		 "held back."},
 	{"heldBack", PARAM_FLAG, MESSAGES_FIELD(held_back),
 	 .help = "Also those that were held back, since there were so many."},
