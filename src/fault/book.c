@@ -43,7 +43,7 @@ void fault_book_free(struct fault_book *book)
 	mem_free(book->open.list);
 	mem_free(book->recount.list);
 	mem_free(book->clear.list);
-	mem_free(book->late.list);
+	mem_free(book->late);
 	mem_free(book->arrived);
 	store_read_free(book->read);
 	store_write_free(book->write);

@@ -21,6 +21,7 @@ enum {
 	BOOK_UNLISTED_MAX = 100000,
 	BOOK_READ_MAX_BYTES = 32 << 20,
 	BOOK_LISTINGS_MAX = 64, /* arrivals of one id that are looked at */
+	BOOK_LATE_MAX = 4000,   /* minutes */
 };
 
 /* How far a writer has been read. */
@@ -54,7 +55,8 @@ struct book_day {
 	int64_t day;
 	int64_t due_ms; /* by the monotonic clock */
 };
-#define BOOK_NOT_DUE INT64_MAX /* not before a checkpoint that has it in its list is whole */
+#define BOOK_MINUTE_MAX (UINT64_C(1) << 32) /* in the year 10136 */
+#define BOOK_NOT_DUE    INT64_MAX /* not before a checkpoint that has it in its list is whole */
 struct book_days {
 	struct book_day *list;
 	size_t count, room;
@@ -62,6 +64,11 @@ struct book_days {
 bool book_days_have(const struct book_days *days, int64_t day);
 void book_days_add(struct book_days *days, int64_t day, int64_t due_ms);
 void book_days_remove(struct book_days *days, int64_t day);
+
+struct book_late {
+	int64_t minute;
+	bool counting; /* without the reports that come from now on */
+};
 
 /* Which arrivals the book has. */
 struct book_positions {
@@ -102,10 +109,14 @@ struct fault_book {
 	struct book_days open;    /* not closed yet; by the checkpoint and by what came since */
 	struct book_days recount; /* to be counted anew */
 	struct book_days clear;   /* closed, their rows of volumes are to go */
-	/* Minutes since 1970 (minutes.h): before `minutes` they are counted, 0: none is. What comes
-	 * of those before `minutes_closing` makes them late; those are to be counted again. */
+	/* Minutes since 1970 (minutes.h): before `minutes` they are counted, 0: none is. A report
+	 * of a minute before `minutes_closing` makes that minute late: it is to be counted again.
+	 */
 	int64_t minutes, minutes_closing;
-	struct book_days late; /* of minutes */
+	int64_t minutes_step;   /* so many are counted at once; 0: the preset */
+	bool minutes_were_late; /* those that were counted last */
+	struct book_late *late;
+	size_t late_count, late_room;
 	/* Reports of earlier days may be gone, so these days are never recounted. */
 	int64_t collected_day;
 	/* While there is one only the owner's thread changes it, without the lock but for what
@@ -221,6 +232,7 @@ int book_collect(struct fault_book *book, struct task_queue *queue, int64_t unti
 
 /* A report of this time was added, or is none any more. */
 void book_note_late(struct fault_book *book, int64_t date_us);
+void book_add_late(struct fault_book *book, int64_t minute);
 
 /* ---- book_news.c ----------------------------------------------------------------------------- */
 

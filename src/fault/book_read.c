@@ -235,7 +235,7 @@ void book_forget(struct fault_book *book)
 		fault_day_free(book->days[--book->day_count]);
 	book->arrived_count = 0;
 	book->open.count = book->recount.count = book->clear.count = 0;
-	book->late.count = 0;
+	book->late_count = 0;
 	book->minutes = book->minutes_closing = 0;
 	book->collected_day = 0;
 	fault_tenures_release(&book->tenures);

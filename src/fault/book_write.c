@@ -45,9 +45,9 @@ static void book_put_days(const struct book_days *days, struct buf *out)
 static void book_put_minutes(const struct fault_book *book, struct buf *out)
 {
 	fault_put_varint(out, (uint64_t)book->minutes);
-	fault_put_varint(out, book->late.count);
-	for (size_t i = 0; i < book->late.count; i++)
-		fault_put_varint(out, (uint64_t)book->late.list[i].day);
+	fault_put_varint(out, book->late_count);
+	for (size_t i = 0; i < book->late_count; i++)
+		fault_put_varint(out, (uint64_t)book->late[i].minute);
 }
 
 static void book_cell_put(const struct fault_book *book, uint64_t checkpoint, struct buf *out)
@@ -112,12 +112,17 @@ static void book_take_days(struct book_days *days, struct cursor *c)
 
 static void book_take_minutes(struct fault_book *book, struct cursor *c)
 {
-	book->minutes = book->minutes_closing = (int64_t)cursor_varint(c);
-	uint64_t count = cursor_varint(c);
-	if (count > DAYS_MAX)
+	uint64_t minutes = cursor_varint(c), count = cursor_varint(c);
+	if (minutes > BOOK_MINUTE_MAX || count > BOOK_LATE_MAX)
 		c->bad = true;
-	for (uint64_t i = 0; i < count && !c->bad; i++)
-		book_days_add(&book->late, (int64_t)cursor_varint(c), 0);
+	book->minutes = book->minutes_closing = c->bad ? 0 : (int64_t)minutes;
+	for (uint64_t i = 0; i < count && !c->bad; i++) {
+		uint64_t minute = cursor_varint(c);
+		if (minute > BOOK_MINUTE_MAX)
+			c->bad = true;
+		else
+			book_add_late(book, (int64_t)minute);
+	}
 }
 
 int book_cell_take(struct fault_book *book, struct book_cell *cell)
@@ -137,7 +142,7 @@ int book_cell_take(struct fault_book *book, struct book_cell *cell)
 	book_take_days(&book->open, c);
 	book_take_days(&book->recount, c);
 	book_take_days(&book->clear, c);
-	/* Earlier versions end here, or behind the next. */
+	/* A cell of an earlier version ends here, or after the next. */
 	book->collected_day = cursor_left(c) ? (int64_t)cursor_varint(c) : 0;
 	if (cursor_left(c))
 		book_take_minutes(book, c);

@@ -82,7 +82,7 @@ void fault_live_wake(struct fault_live *live)
 {
 	bool watched = message_live_is_watched(live->messages);
 	pthread_mutex_lock(&live->lock);
-	bool runs = live->job && !live->stopping;
+	bool runs = !live->stopping && live->job; /* in this order: see live_over */
 	if (runs && (live->feeds || watched) && !live->woken) {
 		struct executor *executor = &job_queue(live->job)->executor;
 		live->woken = true;

@@ -5,19 +5,25 @@
 #include "fault/put.h"
 
 enum {
-	MINUTES_LATE_MAX = 4000,
 	MINUTES_AT_ONCE = FAULT_MINUTES_A_DAY,
 	MINUTES_FIRST = 30 * FAULT_MINUTES_A_DAY, /* so long ago is begun where none was counted */
 	MINUTES_TEXTS_MAX_BYTES = 32 << 20,       /* of one minute */
 	MINUTES_NAMES_MAX = 100000,               /* likewise; as many groups */
 	MINUTES_KEY_MAX_BYTES = 8 << 10,
-	MINUTES_WAITING = 0, /* a late minute is to be counted again */
-	MINUTES_COUNTING,    /* it is being counted */
 };
 /* Of one call; a part of how long arrivals stay readable after they were sealed. */
 #define MINUTES_READ_US INT64_C(120000000)
 
+/* A part of what is to be counted, from one minute on and before another one. */
+struct minutes_part {
+	uint64_t tenure;
+	int64_t from, to;
+	bool late; /* it is a minute that was counted before */
+};
+
 struct minutes_count {
+	struct fault_book *book;
+	const struct minutes_part *part;
 	const struct fault_minute_taker *taker;
 	struct fault_minute minute;
 	bool begun; /* `minute` has reports */
@@ -29,12 +35,31 @@ struct minutes_count {
 	struct errbuf *e;
 };
 
-static struct book_day *minutes_find_late(struct fault_book *book, int64_t minute)
+static struct book_late *minutes_find_late(struct fault_book *book, int64_t minute)
 {
-	for (size_t i = 0; i < book->late.count; i++)
-		if (book->late.list[i].day == minute)
-			return &book->late.list[i];
+	for (size_t i = 0; i < book->late_count; i++)
+		if (book->late[i].minute == minute)
+			return &book->late[i];
 	return NULL;
+}
+
+static void minutes_drop_late(struct fault_book *book, struct book_late *late)
+{
+	*late = book->late[--book->late_count];
+	book->changed = true;
+}
+
+void book_add_late(struct fault_book *book, int64_t minute)
+{
+	struct book_late *late = minutes_find_late(book, minute);
+	if (late) {
+		late->counting = false;
+	} else if (book->late_count < BOOK_LATE_MAX) {
+		GROW(book->late, book->late_room, book->late_count + 1);
+		book->late[book->late_count++] = (struct book_late){.minute = minute};
+	} else {
+		stat_add(STAT_fault_minutes_left, 1);
+	}
 }
 
 void book_note_late(struct fault_book *book, int64_t date_us)
@@ -42,15 +67,7 @@ void book_note_late(struct fault_book *book, int64_t date_us)
 	int64_t minute = floor_div(date_us, FAULT_MINUTE_US);
 	if (!book->owned || minute >= book->minutes_closing)
 		return;
-	struct book_day *late = minutes_find_late(book, minute);
-	/* Of a day that is collected nobody knows how many there were. */
-	bool counts = fault_day_of(date_us) >= book->collected_day;
-	if (late)
-		late->due_ms = MINUTES_WAITING;
-	else if (counts && book->late.count < MINUTES_LATE_MAX)
-		book_days_add(&book->late, minute, MINUTES_WAITING);
-	else
-		stat_add(STAT_fault_minutes_left, 1);
+	book_add_late(book, minute);
 	book->changed = true;
 }
 
@@ -65,8 +82,19 @@ static void minutes_begin(struct minutes_count *c, int64_t start_us)
 	c->begun = c->any = true;
 }
 
+static bool minutes_is_mine(struct fault_book *book, const struct minutes_part *part)
+{
+	return book->owned && book->version.tenure == part->tenure;
+}
+
+/* What another owner has given meanwhile is newer. */
 static void minutes_give(struct minutes_count *c)
 {
+	pthread_mutex_lock(&c->book->lock);
+	bool mine = minutes_is_mine(c->book, c->part);
+	pthread_mutex_unlock(&c->book->lock);
+	if (c->begun && !c->err && !mine)
+		c->err = errbuf_set(c->e, ERR_RETRY, "another owner has begun");
 	if (c->begun && !c->err)
 		c->err = c->taker->take(c->taker->owner, &c->minute, c->e);
 	c->begun = false;
@@ -116,7 +144,8 @@ static bool minutes_add_report(void *owner, const struct fault_listed *report)
 		minutes_give(c);
 	if (!c->begun)
 		minutes_begin(c, start_us);
-	/* Of a report that is struck it may have been given that there is one. */
+	/* A report that is struck may have been given before: its name is given again, with 0 if
+	 * there is no other, so that the number of before is replaced. */
 	uint64_t reports = !report->struck;
 	const struct fault_minute_count name = {
 		.reports = reports,
@@ -128,16 +157,15 @@ static bool minutes_add_report(void *owner, const struct fault_listed *report)
 	return !c->err;
 }
 
-/* The minutes from one on and before another one. */
 static int minutes_read(struct fault_book *book, struct task_queue *queue,
-			const struct fault_minute_taker *taker, int64_t from, int64_t to, bool *any,
-			struct errbuf *e)
+			const struct fault_minute_taker *taker, const struct minutes_part *part,
+			bool *any, struct errbuf *e)
 {
 	struct clock *clock = book->site->clock;
-	struct minutes_count c = {.taker = taker, .e = e};
+	struct minutes_count c = {.book = book, .part = part, .taker = taker, .e = e};
 	struct fault_order reached;
-	const struct fault_list_filter filter = {.from_us = from * FAULT_MINUTE_US,
-						 .to_us = to * FAULT_MINUTE_US,
+	const struct fault_list_filter filter = {.from_us = part->from * FAULT_MINUTE_US,
+						 .to_us = part->to * FAULT_MINUTE_US,
 						 .after = {.date_us = INT64_MAX},
 						 .struck = true,
 						 .deadline_us =
@@ -156,48 +184,90 @@ static int minutes_read(struct fault_book *book, struct task_queue *queue,
 
 /* ---- The owner's book ------------------------------------------------------------------------ */
 
-/* A part of what is to be counted, from one minute on and before another one. */
-struct minutes_part {
-	uint64_t tenure;
-	int64_t from, to;
-	bool late; /* it is a minute that was counted before */
-};
+/* Late minutes that are over, but for those of days of which reports may be gone. */
+static bool minutes_choose_late(struct fault_book *book, int64_t until, struct minutes_part *part)
+{
+	for (size_t i = 0; i < book->late_count;) {
+		struct book_late *late = &book->late[i];
+		if (late->minute / FAULT_MINUTES_A_DAY < book->collected_day) {
+			stat_add(STAT_fault_minutes_left, 1);
+			minutes_drop_late(book, late);
+			continue;
+		}
+		if (late->minute < until) {
+			late->counting = true;
+			*part = (struct minutes_part){
+				.from = late->minute, .to = late->minute + 1, .late = true};
+			return true;
+		}
+		i++;
+	}
+	return false;
+}
 
-/* Whatever is added from now on is late for minutes before `until`. False: there is nothing to
- * count. */
+/* Whatever is added from now on is late for minutes before `until`. */
+static bool minutes_choose_next(struct fault_book *book, int64_t until, struct minutes_part *part)
+{
+	int64_t from = book->minutes ? book->minutes : until - MINUTES_FIRST;
+	from = larger_of(from, book->collected_day * FAULT_MINUTES_A_DAY);
+	if (from >= until)
+		return false;
+	int64_t step = book->minutes_step ? book->minutes_step : MINUTES_AT_ONCE;
+	*part = (struct minutes_part){.from = from, .to = smaller_of(until, from + step)};
+	book->minutes_closing = larger_of(book->minutes_closing, part->to);
+	return true;
+}
+
+/* Late ones and others by turns: what fails of the one does not keep the other. False: there is
+ * nothing to count. */
 static bool minutes_choose(struct fault_book *book, int64_t until, struct minutes_part *part)
 {
-	bool some = false;
 	pthread_mutex_lock(&book->lock);
+	bool late_first = !book->minutes_were_late, some = false;
+	if (book->owned && late_first)
+		some = minutes_choose_late(book, until, part);
+	if (book->owned && !some)
+		some = minutes_choose_next(book, until, part);
+	if (book->owned && !some && !late_first)
+		some = minutes_choose_late(book, until, part);
 	part->tenure = book->version.tenure;
-	if (book->owned && book->late.count) {
-		book->late.list[0].due_ms = MINUTES_COUNTING;
-		part->from = book->late.list[0].day;
-		part->to = part->from + 1;
-		part->late = some = true;
-	} else if (book->owned && until > book->minutes) {
-		part->from = book->minutes ? book->minutes : until - MINUTES_FIRST;
-		part->to = smaller_of(until, part->from + MINUTES_AT_ONCE);
-		part->late = false;
-		some = true;
-		book->minutes_closing = larger_of(book->minutes_closing, part->to);
-	}
+	book->minutes_were_late = some && part->late;
 	pthread_mutex_unlock(&book->lock);
 	return some;
 }
 
-/* It was taken. The next checkpoint says so, of minutes with reports: to look at others again costs
- * less. Of another tenure the book knows better. */
+/* It was taken. The next checkpoint says so, of minutes with reports: looking at others again costs
+ * less than writing one. Of another tenure the book knows better. */
 static void minutes_note_taken(struct fault_book *book, const struct minutes_part *part, bool any)
 {
 	pthread_mutex_lock(&book->lock);
-	bool mine = book->owned && book->version.tenure == part->tenure;
-	const struct book_day *late = minutes_find_late(book, part->from);
-	if (mine && part->late && late && late->due_ms == MINUTES_COUNTING)
-		book_days_remove(&book->late, part->from);
-	if (mine && !part->late)
-		book->minutes = part->to;
-	book->changed = book->changed || (mine && any);
+	if (minutes_is_mine(book, part)) {
+		struct book_late *late = minutes_find_late(book, part->from);
+		if (part->late && late && late->counting)
+			minutes_drop_late(book, late);
+		if (!part->late) {
+			book->minutes = part->to;
+			book->minutes_step =
+				smaller_of(2 * (part->to - part->from), MINUTES_AT_ONCE);
+			book->changed = book->changed || any;
+		}
+	}
+	pthread_mutex_unlock(&book->lock);
+}
+
+/* A late one goes behind the others; of the others fewer are tried where the time was not enough.
+ */
+static void minutes_note_failed(struct fault_book *book, const struct minutes_part *part, int err)
+{
+	pthread_mutex_lock(&book->lock);
+	struct book_late *late = minutes_find_late(book, part->from);
+	if (part->late && late) {
+		struct book_late failed = {.minute = late->minute};
+		*late = book->late[book->late_count - 1];
+		book->late[book->late_count - 1] = failed;
+	}
+	if (!part->late && err == ERR_TIMEOUT)
+		book->minutes_step = larger_of(1, (part->to - part->from) / 2);
 	pthread_mutex_unlock(&book->lock);
 }
 
@@ -210,13 +280,10 @@ int fault_book_count_minutes(struct fault_book *book, struct task_queue *queue, 
 	*more = minutes_choose(book, until, &part);
 	if (!*more)
 		return 0;
-	int err = minutes_read(book, queue, taker, part.from, part.to, &any, e);
-	/* So much was too much. */
-	if (err == ERR_TIMEOUT && part.to > part.from + 1) {
-		part.to = part.from + 1;
-		err = minutes_read(book, queue, taker, part.from, part.to, &any, e);
-	}
-	if (!err)
+	int err = minutes_read(book, queue, taker, &part, &any, e);
+	if (err)
+		minutes_note_failed(book, &part, err);
+	else
 		minutes_note_taken(book, &part, any);
 	return err;
 }

@@ -1,9 +1,11 @@
 /* How many reports of a tenant were received in each minute: of each context, exception and
  * release, and of each group. The owner's book says up to which minute they are counted, and which
- * minutes before that have got more reports since: so each is given at least once after the last of
- * its reports has come to count, whatever ends in between.
+ * minutes before that have got more reports since. So each minute is given at least once after its
+ * last report has come to count, whichever process ends in between; unless reports of its day may
+ * have been collected by then.
  *
- * Threads: any that may wait. The lock of the book is held for moments only. */
+ * Threads: any that may wait. Catching up waits for the store with the lock of the book, as every
+ * reader of the book does; `take` is called without it. */
 #ifndef FAULT_MINUTES_H
 #define FAULT_MINUTES_H
 
@@ -35,10 +37,10 @@ struct fault_minute_taker {
 	void *owner;
 };
 
-/* Gives minutes that are over since until_us and before, up to a day of them. *more: there are
- * further ones. Nothing is given, and it is no error, where this process does not own the tenant.
- * The error of `take`, or the store's, with a sentence: what was given since the last call comes
- * again. */
+/* Gives minutes that ended at until_us or earlier, at most a day of them. *more: it is to be called
+ * again. Nothing is given, and it is no error, where this process does not own the tenant.
+ * The error of `take`, or the store's, with a
+ * sentence: what was given in this call comes again. */
 int fault_book_count_minutes(struct fault_book *book, struct task_queue *queue, int64_t until_us,
 			     const struct fault_minute_taker *taker, bool *more,
 			     struct errbuf *e) MUST_CHECK;

@@ -289,6 +289,8 @@ static int seal_block(struct seal_work *s, size_t number)
 	buf_init(&filter, FILTER_MAX_BYTES);
 	if (s->filter_bytes < FILTERS_ALL_MAX_BYTES)
 		words_filter_put(&s->words, &filter);
+	if (filter.failed)
+		buf_clear(&filter);
 	s->filter_bytes += filter.len;
 	err = s->packed.failed
 		      ? ERR_LIMIT

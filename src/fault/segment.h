@@ -15,7 +15,7 @@ enum {
 	FAULT_BLOCK_BYTES = 512 << 10, /* of bodies, unless it is one report */
 	FAULT_DIRECTORY_MAX_BYTES = 32 << 20,
 	FAULT_FILTERS_MAX_BYTES = 32 << 20, /* of a run */
-	FAULT_FILTERS_FORMAT = 2, /* in their cells, mixed with the rules of words; earlier: 0 */
+	FAULT_FILTERS_FORMAT = 2, /* a cell begins with this ^ words_rules(); of before: 0 ^ */
 };
 
 /* A report of a segment. Its arrival is without the packed body. */

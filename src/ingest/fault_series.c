@@ -8,8 +8,9 @@
 
 enum {
 	SERIES_EVERY_MS = 2000,
-	SERIES_POINTS_MAX =
-		500, /* of one request of ingest: the loop does nothing else meanwhile */
+	/* Of one request of ingest, which says of so many why they are refused. */
+	SERIES_POINTS_MAX = INGEST_ERRORS_MAX,
+	SERIES_LOAD_MS = 60000, /* so often it is looked whether series have left */
 	SERIES_FIND_MAX_BYTES = 256 << 20,
 	SERIES_KEY_MAX_BYTES = 16 << 10,
 	SERIES_LOGS_A_MINUTE = 3,
@@ -30,6 +31,8 @@ static const struct fault_metric_row {
 struct fault_series_known {
 	struct hash_table table;
 	bool loaded;
+	bool full;         /* there are more than can be listed */
+	int64_t loaded_ms; /* monotonic */
 };
 
 /* A tenant that minutes were written of. */
@@ -43,6 +46,7 @@ struct fault_series_point {
 	enum fault_metric metric;
 	struct tag tags[FAULT_MINUTE_TEXTS];
 	size_t tag_count;
+	struct hash128 hash; /* of the tags */
 	uint64_t reports;
 };
 
@@ -56,6 +60,11 @@ struct fault_series {
 	struct buf key;
 	struct log_rate logs;
 };
+
+static int64_t fault_series_now_ms(const struct fault_series *series)
+{
+	return clock_mono_ms(fault_site_of(series->options.fault)->clock);
+}
 
 /* ---- Which series there are ------------------------------------------------------------------ */
 
@@ -84,14 +93,17 @@ static void fault_series_begin_find(void *owner)
 	catalog_find_start(&((struct fault_series_find *)owner)->find);
 }
 
-static void fault_series_add_known(struct fault_series_known *known, struct slice tags)
+static void fault_series_add_known(struct fault_series_known *known, struct hash128 tags)
 {
 	bool added;
-	hash_table_add(&known->table, hash128(tags.data, tags.len, 0), sizeof(struct hash128),
-		       &added);
+	hash_table_add(&known->table, tags, sizeof(struct hash128), &added);
 }
 
-/* Some may have left since it was loaded; then it is loaded once more when there is no room. */
+static struct hash128 fault_series_hash(struct slice tags)
+{
+	return hash128(tags.data, tags.len, 0);
+}
+
 static int fault_series_load(struct fault_series *series, struct fault_series_tenant *tenant,
 			     enum fault_metric metric, struct errbuf *e)
 {
@@ -111,37 +123,57 @@ static int fault_series_load(struct fault_series *series, struct fault_series_te
 	};
 	job_call(series->running, series->options.executor, fault_series_begin_find, &f);
 	int err = task_queue_wait_for(job_queue(series->running), &f.answer);
-	if (err)
+	known->full = err == ERR_LIMIT;
+	if (!err)
+		hash_table_release(&known->table);
+	else if (!known->full)
 		errbuf_set(e, err, "the series of metric " SHOWN " cannot be listed: %s",
 			   SHOWN_OF(fault_metric_rows[metric].name), f.find.error.text);
-	else
-		hash_table_release(&known->table);
 	for (size_t i = 0; i < f.find.count && !err; i++)
-		fault_series_add_known(known, f.find.series[i].tags_text);
-	known->loaded = known->loaded || !err;
+		fault_series_add_known(known, fault_series_hash(f.find.series[i].tags_text));
+	known->loaded = known->loaded || !err || known->full;
+	known->loaded_ms = fault_series_now_ms(series);
 	arena_release(&arena);
+	return known->full ? 0 : err;
+}
+
+/* Whether there is room for one more. Where there is none it is looked again now and then: series
+ * expire. */
+static int fault_series_make_room(struct fault_series *series, struct fault_series_tenant *tenant,
+				  enum fault_metric metric, bool *room, struct errbuf *e)
+{
+	struct fault_series_known *known = &tenant->known[metric];
+	int64_t now_ms = fault_series_now_ms(series);
+	bool full = known->full || known->table.count >= series->options.series_max;
+	int err = 0;
+	if (full && now_ms - known->loaded_ms >= SERIES_LOAD_MS)
+		err = fault_series_load(series, tenant, metric, e);
+	*room = !known->full && known->table.count < series->options.series_max;
 	return err;
 }
 
 /* Whether a point has a series, or may have a new one: there is room, and its texts can be tags. */
-static bool fault_series_fits(struct fault_series *series, struct fault_series_tenant *tenant,
-			      struct fault_series_point *point)
+static int fault_series_fits(struct fault_series *series, struct fault_series_tenant *tenant,
+			     struct fault_series_point *point, bool *fits, struct errbuf *e)
 {
 	struct fault_series_known *known = &tenant->known[point->metric];
 	const struct tags tags = {point->tags, point->tag_count};
-	struct errbuf e;
-	if (tags_sort_and_check(point->tags, point->tag_count, &e))
-		return false;
+	struct errbuf why;
+	*fits = false;
+	if (tags_sort_and_check(point->tags, point->tag_count, &why))
+		return 0;
 	buf_clear(&series->key);
 	int err = tags_encode(tags, &series->key);
 	ASSERT(!err); /* facts are short */
-	struct slice text = buf_slice(&series->key);
-	if (hash_table_find(&known->table, hash128(text.data, text.len, 0)))
-		return true;
-	if (!point->reports || known->table.count >= series->options.series_max)
-		return false;
-	fault_series_add_known(known, text);
-	return true;
+	point->hash = fault_series_hash(buf_slice(&series->key));
+	*fits = hash_table_find(&known->table, point->hash) != NULL;
+	if (*fits || !point->reports)
+		return 0;
+	err = fault_series_make_room(series, tenant, point->metric, fits, e);
+	*fits = *fits || hash_table_find(&known->table, point->hash) != NULL;
+	if (!err && *fits)
+		fault_series_add_known(known, point->hash);
+	return err;
 }
 
 /* ---- Writing --------------------------------------------------------------------------------- */
@@ -156,8 +188,10 @@ struct fault_series_write {
 	struct executor *back;
 	struct task over;
 	struct task_answer answer;
-	uint64_t refused;
 	struct errbuf error; /* of the write, or why the first point was refused */
+	size_t refused[SERIES_POINTS_MAX], refused_count; /* of the points */
+	struct fault_series_tenant *series_of;
+	uint64_t rest[FAULT_METRICS]; /* reports that have no series */
 };
 
 static void fault_series_on_over(struct task *task)
@@ -169,7 +203,9 @@ static void fault_series_on_written(struct ingest_request *r)
 {
 	struct fault_series_write *w = ingest_owner(r);
 	w->answer.err = r->err;
-	w->refused = r->refused;
+	w->refused_count = 0;
+	for (size_t i = 0; i < r->error_count && !r->err; i++)
+		w->refused[w->refused_count++] = r->errors[i].place.index;
 	if (r->err)
 		w->error = r->error;
 	else if (r->error_count)
@@ -197,6 +233,7 @@ static void fault_series_submit(void *owner)
 			.values = &value,
 			.count = 1,
 			.ts_ms = w->ms,
+			.place = {.index = i},
 		};
 		ingest_points(r, &points);
 	}
@@ -204,23 +241,32 @@ static void fault_series_submit(void *owner)
 	ingest_request_end(r);
 }
 
-/* What is refused (a name, the limits of the catalog, a time before all that is kept) is counted by
- * ingest, and not tried again. */
+/* What is refused, as by the limits of the catalog, is of the rest. */
+static void fault_series_take_back(struct fault_series_write *w)
+{
+	struct fault_series *series = w->series;
+	for (size_t i = 0; i < w->refused_count; i++) {
+		const struct fault_series_point *point = &w->points[w->refused[i]];
+		w->rest[point->metric] += point->reports;
+		hash_table_remove(&w->series_of->known[point->metric].table, point->hash);
+	}
+	if (w->refused_count)
+		log_rated(&series->logs, fault_series_now_ms(series), LOG_WARN,
+			  "faults: %zu of %zu samples of how many reports tenant " SHOWN
+			  " had in a minute are refused, and counted with the rest: %s",
+			  w->refused_count, w->count, SHOWN_OF(w->tenant), w->error.text);
+}
+
 static int fault_series_flush(struct fault_series_write *w, struct errbuf *e)
 {
 	struct fault_series *series = w->series;
-	struct clock *clock = fault_site_of(series->options.fault)->clock;
 	if (!w->count)
 		return 0;
 	w->answer = (struct task_answer){false, 0};
 	job_call(series->running, series->options.executor, fault_series_submit, w);
 	int err = task_queue_wait_for(job_queue(series->running), &w->answer);
-	if (!err && w->refused)
-		log_rated(&series->logs, clock_mono_ms(clock), LOG_WARN,
-			  "faults: %llu of %zu samples of how many reports tenant " SHOWN
-			  " had in a minute are left out: %s",
-			  (unsigned long long)w->refused, w->count, SHOWN_OF(w->tenant),
-			  w->error.text);
+	if (!err)
+		fault_series_take_back(w);
 	w->count = 0;
 	return err ? errbuf_set(e, err, "%s", w->error.text[0] ? w->error.text : err_text(err)) : 0;
 }
@@ -245,33 +291,43 @@ static struct fault_series_point fault_series_point_of(const struct fault_minute
 	return point;
 }
 
+/* A rest that is there already is written also if it is 0 now: this minute may have had one. */
 static int fault_series_put_rest(struct fault_series_write *w, enum fault_metric metric,
-				 uint64_t reports, struct errbuf *e)
+				 struct errbuf *e)
 {
-	const struct fault_series_point point = {.metric = metric,
-						 .tags = {{SLICE("rest"), SLICE("true")}},
-						 .tag_count = 1,
-						 .reports = reports};
-	return reports ? fault_series_put(w, &point, e) : 0;
+	struct fault_series_point point = {.metric = metric,
+					   .tags = {{SLICE("rest"), SLICE("true")}},
+					   .tag_count = 1,
+					   .reports = w->rest[metric],
+					   .hash = fault_series_hash(SLICE("rest=true"))};
+	struct fault_series_known *known = &w->series_of->known[metric];
+	if (!point.reports && !hash_table_find(&known->table, point.hash))
+		return 0;
+	fault_series_add_known(known, point.hash);
+	return fault_series_put(w, &point, e);
 }
 
-static int fault_series_put_all(struct fault_series_write *w, struct fault_series_tenant *tenant,
-				const struct fault_minute *minute, struct errbuf *e)
+static int fault_series_put_all(struct fault_series_write *w, const struct fault_minute *minute,
+				struct errbuf *e)
 {
-	uint64_t rest[FAULT_METRICS] = {minute->names_rest, minute->groups_rest};
 	int err = 0;
+	w->rest[FAULT_METRIC_NAMES] = minute->names_rest;
+	w->rest[FAULT_METRIC_GROUPS] = minute->groups_rest;
 	for (size_t at = 0; at < minute->counts.slot_count && !err; at++) {
 		const struct fault_minute_count *count = hash_table_at(&minute->counts, at);
+		bool fits;
 		if (!count)
 			continue;
 		struct fault_series_point point = fault_series_point_of(count);
-		if (fault_series_fits(w->series, tenant, &point))
+		err = fault_series_fits(w->series, w->series_of, &point, &fits, e);
+		if (!err && fits)
 			err = fault_series_put(w, &point, e);
 		else
-			rest[point.metric] += point.reports;
+			w->rest[point.metric] += point.reports;
 	}
+	err = err ? err : fault_series_flush(w, e);
 	for (int metric = 0; metric < FAULT_METRICS && !err; metric++)
-		err = fault_series_put_rest(w, (enum fault_metric)metric, rest[metric], e);
+		err = fault_series_put_rest(w, (enum fault_metric)metric, e);
 	return err ? err : fault_series_flush(w, e);
 }
 
@@ -302,54 +358,55 @@ static int fault_series_take(void *owner, const struct fault_minute *minute, str
 	struct fault_series_tenant *tenant = fault_series_tenant_of(series, turn->book);
 	int err = 0;
 	for (int metric = 0; metric < FAULT_METRICS && !err; metric++)
-		if (!tenant->known[metric].loaded ||
-		    tenant->known[metric].table.count >= series->options.series_max)
+		if (!tenant->known[metric].loaded)
 			err = fault_series_load(series, tenant, (enum fault_metric)metric, e);
 	if (err)
 		return err;
 	struct fault_series_write *w = mem_zalloc(sizeof(*w));
 	w->series = series;
+	w->series_of = tenant;
 	w->tenant = fault_book_tenant(turn->book);
 	w->ms = minute->start_us / 1000;
 	w->back = &job_queue(series->running)->executor;
 	w->over = (struct task){.run = fault_series_on_over};
-	err = fault_series_put_all(w, tenant, minute, e);
+	err = fault_series_put_all(w, minute, e);
 	mem_free(w);
 	return err;
 }
 
-static void fault_series_look_at(struct fault_series *series, struct fault_book *book)
+/* True: there is more to do. */
+static bool fault_series_look_at(struct fault_series *series, struct fault_book *book)
 {
 	const struct fault_site *site = fault_site_of(series->options.fault);
 	struct fault_series_turn turn = {series, book};
 	const struct fault_minute_taker taker = {fault_series_take, &turn};
 	struct errbuf e = {""};
-	bool more = true;
-	int err = 0;
-	while (more && !err && !job_is_stopping(series->running)) {
-		int64_t until_us = site->clock->wall_us(site->clock) -
-				   (site->write_max_ms + site->skew_max_ms) * 1000;
-		err = fault_book_count_minutes(book, job_queue(series->running), until_us, &taker,
-					       &more, &e);
-	}
+	bool more;
+	int64_t until_ms = clock_age_ms(site->clock) - site->write_max_ms - site->skew_max_ms;
+	int err = fault_book_count_minutes(book, job_queue(series->running), until_ms * 1000,
+					   &taker, &more, &e);
 	if (err && err != ERR_RETRY && err != ERR_CANCELLED)
-		log_rated(&series->logs, clock_mono_ms(site->clock), LOG_WARN,
+		log_rated(&series->logs, fault_series_now_ms(series), LOG_WARN,
 			  "faults: how many reports tenant " SHOWN
 			  " had in a minute is not written: %s; the server tries again",
 			  SHOWN_OF(fault_book_tenant(book)), e.text);
+	return more && !err;
 }
 
+/* Each tenant has its turn. */
 static void fault_series_run(struct job *job, void *owner)
 {
 	struct fault_series *series = owner;
+	bool more = false;
 	series->running = job;
 	do {
 		size_t count;
 		struct fault_book **books = fault_copy_books(series->options.fault, &count);
+		more = false;
 		for (size_t i = 0; i < count && !job_is_stopping(job); i++)
-			fault_series_look_at(series, books[i]);
+			more = fault_series_look_at(series, books[i]) || more;
 		mem_free(books);
-	} while (!job_sleep(job, SERIES_EVERY_MS));
+	} while (!job_sleep(job, more ? 0 : SERIES_EVERY_MS));
 }
 
 /* ---- Life ------------------------------------------------------------------------------------ */

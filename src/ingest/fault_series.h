@@ -6,8 +6,8 @@
  *
  * A fact that a report has not is no tag. A job writes what the owners' books give (minutes.h),
  * when nothing more is expected of a minute, one sample of each series that has reports; a minute
- * that gets a late report is written once more, over the samples that are there. So it does not
- * matter how often, nor by which process, a minute is written.
+ * that gets a late report is written once more, over the samples that are there. A sample of a slot
+ * that is rolled up already is late data, as any other would be (retention/late.h).
  *
  * A metric gets so many series of a tenant; reports of further names are counted in one that has
  * the tag rest=true alone.

@@ -15,6 +15,7 @@ enum {
 	NOTIFY_LIST_MAX = 100,     /* messages that are read at a time */
 	NOTIFY_LINES_MAX = 10000,  /* webhooks, each with a tenant */
 	NOTIFY_SENDING_MAX = 4,    /* at once to one webhook */
+	NOTIFY_MAILS_MAX = 16,     /* at once: each may have two sockets (post.h) */
 	NOTIFY_BODY_MAX_BYTES = BROKER_PUBLISH_MAX_BYTES,
 	NOTIFY_MAIL_MAX_BYTES = 16 << 20,
 	NOTIFY_DAILY_US = 60000000, /* to make a daily report */
@@ -457,6 +458,20 @@ static int notify_read(struct notify *notify, struct notify_line *line, struct e
 	return err;
 }
 
+/* Nothing is answered while a daily report is made, so it waits until no mail is under way. */
+static bool notify_has_room(const struct notify *notify, const struct notify_line *line)
+{
+	const struct fault_message *message = &line->list.list[line->left - 1];
+	size_t under_way = 0;
+	if (*line->webhook_sending >= NOTIFY_SENDING_MAX)
+		return false;
+	if (!notify->options.mails)
+		return true;
+	for (size_t i = 0; i < notify->options.count; i++)
+		under_way += notify->sending[i];
+	return message->kind == FAULT_DAY_OVER ? !under_way : under_way < NOTIFY_MAILS_MAX;
+}
+
 /* The next message that it wants is sent; those before it are passed over. */
 static int notify_go_on(struct notify *notify, struct notify_line *line, struct errbuf *e)
 {
@@ -471,7 +486,7 @@ static int notify_go_on(struct notify *notify, struct notify_line *line, struct 
 					line->seen_us);
 	if (!err)
 		line->noted_us = line->seen_us;
-	if (err || !line->left || *line->webhook_sending >= NOTIFY_SENDING_MAX)
+	if (err || !line->left || !notify_has_room(notify, line))
 		return err;
 	err = notify_send(notify, line, &line->list.list[line->left - 1], e);
 	/* A daily report that cannot be made is not waited for without an end. */

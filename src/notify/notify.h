@@ -5,8 +5,8 @@
  * webhook is lies in the table `fault_notes`, so that a restart, or another owner, goes on there. A
  * webhook that is new begins behind the messages that there are then.
  *
- * Mail has a job of its own, since libcurl waits for a server of mail: nothing else waits for that
- * one, nor for a daily report that is made.
+ * Mail has a job of its own, since libcurl waits for a server of mail. So only mail waits for that,
+ * or while a daily report is made.
  *
  * Threads: the functions here belong to the thread of the executor. */
 #ifndef NOTIFY_NOTIFY_H

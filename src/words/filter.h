@@ -1,10 +1,11 @@
 /* A filter of words: whether some texts have a word is answered with no, or with maybe. So whoever
- * searches passes over what certainly lacks a word without unpacking it. Bloom filters of 10 bits
- * and 7 probes a word, in which each word stands twice: of words that are not there one in 1,700 is
- * answered with maybe.
+ * searches passes over what certainly lacks a word without unpacking it.
  *
- * The texts are in up to eight parts, and two words may be asked for that have to be in one of
- * these. A word that is in many of the parts is kept once, for all: it chooses none of them.
+ * The texts are in up to eight parts. A query gives the parts that may have all of its words. A
+ * word of more than three parts is kept once, in a filter for all parts: it excludes none of them.
+ * The filters are Bloom filters of 9 bits and 6 probes a word. Each word stands in the filter of
+ * all words and in another one at least: so of words that are in no text one in about 670 is
+ * answered with maybe.
  *
  * It knows each word of the texts, whole and in parts, as words_fold writes it.
  *

@@ -99,8 +99,9 @@ def test_a_late_report_is_counted(server):
     server.set_wall(server.wall_s - 600)
     send(server, [{"id": "late", "exception": "X", "fingerprint": ["f"]},
                   {"id": "later", "exception": "Y", "fingerprint": ["g"]}])
+    server.pass_awake(LATE_S + 60)  # that minute is over for the second time
     eventually(lambda: are_written(server))
-    assert max(samples(server, "faults").values()) >= 1
+    assert max(samples(server, "faults").values()) == 2  # a report of before, and `late`
     server.kill()
     server.start()
     assert are_written(server)
@@ -134,3 +135,23 @@ def test_a_text_that_is_no_tag(server):
     server.pass_awake(LATE_S + 120)
     eventually(lambda: sum(samples(server, "faults").values()) == 1)
     assert {tags for tags, _ in samples(server, "faults")} == {(("rest", "true"),)}
+
+
+def test_what_the_catalog_refuses_is_of_the_rest(tmp_path):
+    """A value of a tag has up to 20 bytes here, and an exception 30."""
+    if not HOOK.exists():
+        pytest.skip("a sanitizer has its own idea of preloaded calls")
+    server = ClockServer(tmp_path, "catalog:\n  value_max: 20\n")
+    server.start()
+    try:
+        server.pass_awake(DAY_S + DAY_S // 2 - int(time.time()) % DAY_S)
+        send(server, [{"id": f"a{n}", "exception": "X" * 30, "fingerprint": ["f"]}
+                      for n in range(3)])
+        send(server, [{"id": "b", "exception": "Y", "fingerprint": ["g"]}])
+        server.pass_awake(LATE_S + 120)
+        eventually(lambda: len(samples(server, "faults")) == 2)
+        assert {tags: value for (tags, _), value in samples(server, "faults").items()} == {
+            (("rest", "true"),): 3, (("exception", "Y"),): 1}
+        assert "are refused, and counted with the rest" in server.log_text()
+    finally:
+        server.kill()

@@ -91,8 +91,11 @@ PLANTS = {
          "\tuint64_t run = w->in_sealed && !PLANTED(run_lost) ? w->sealed_run\n"
          "\t\t\t\t\t\t\t   : at >> FAULT_RUN_BITS;")]),
     "filtered": ("a filter excludes a word that it has", [
-        (F + "cursor_run.c", "\t\t*none = !words_filter_may_fit(run->filters[b], query);",
-         "\t\t*none = PLANTED(filtered) || !words_filter_may_fit(run->filters[b], query);")]),
+        (F + "cursor_run.c", "\t\t*none = !words_filter_parts(run->filters[b], query);",
+         "\t\t*none = PLANTED(filtered) || !words_filter_parts(run->filters[b], query);")]),
+    "part_lost": ("a report is looked for in the part of another", [
+        (F + "cursor_run.c", "\t\tif (parts >> fault_block_part(i) & 1)",
+         "\t\tif (parts >> (fault_block_part(i) ^ (PLANTED(part_lost) ? 4 : 0)) & 1)")]),
     "ended_early": ("a writer has ended as soon as its process is dead", [
         (F + "book.c", "\t\t\twriter->ending = now_ms - writer->dead_ms > DAY_MS;",
          "\t\t\twriter->ending =\n"
@@ -213,4 +216,4 @@ PLANTS = {
 }
 
 SOON = {"stamp_late", "book_early", "not_entered", "file_late", "arrivals_early",
-        "run_lost", "filtered", "gone_listed"}
+        "run_lost", "filtered", "gone_listed", "never_late", "marked_early"}
