@@ -240,7 +240,7 @@ void book_forget(struct fault_book *book)
 	book->collected_day = 0;
 	fault_tenures_release(&book->tenures);
 	book->version = (struct fault_version){0, 0};
-	book->restored = book->owned = book->changed = false;
+	book->owned = book->restored = book->changed = false;
 }
 
 struct book_checkpoint_reading {
@@ -590,7 +590,7 @@ int book_catch_up(struct fault_book *book, struct task_queue *queue, struct errb
 	for (int i = 0; i < RESTORES_MAX && err == ERR_RETRY; i++) {
 		err = book_catch_up_once(book, queue, e);
 		if (err == ERR_RETRY)
-			book->restored = book->owned = false;
+			book->owned = book->restored = false;
 	}
 	if (!err)
 		book_news_caught_up(book, queue);
