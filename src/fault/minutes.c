@@ -58,7 +58,7 @@ void book_add_late(struct fault_book *book, int64_t minute)
 		GROW(book->late, book->late_room, book->late_count + 1);
 		book->late[book->late_count++] = (struct book_late){.minute = minute};
 	} else {
-		stat_add(STAT_fault_minutes_left, 1);
+		stat_add(STAT_fault_late_left_out, 1);
 	}
 }
 
@@ -190,7 +190,7 @@ static bool minutes_choose_late(struct fault_book *book, int64_t until, struct m
 	for (size_t i = 0; i < book->late_count;) {
 		struct book_late *late = &book->late[i];
 		if (late->minute / FAULT_MINUTES_A_DAY < book->collected_day) {
-			stat_add(STAT_fault_minutes_left, 1);
+			stat_add(STAT_fault_late_left_out, 1);
 			minutes_drop_late(book, late);
 			continue;
 		}
