@@ -11,7 +11,7 @@ enum {
 	MINUTES_NAMES_MAX = 100000,               /* likewise; as many groups */
 	MINUTES_KEY_MAX_BYTES = 8 << 10,
 };
-/* Of one call; a part of how long arrivals stay readable after they were sealed. */
+/* A call reads for so long at most. Arrivals stay readable for longer after they were sealed. */
 #define MINUTES_READ_US INT64_C(120000000)
 
 /* A part of what is to be counted, from one minute on and before another one. */

@@ -399,7 +399,7 @@ void fault_filters_put(struct slice filter, struct buf *out)
 	fault_put_text(out, filter);
 }
 
-/* Of earlier versions: one for all parts. */
+/* Earlier versions wrote one filter for all parts. */
 static struct slice filters_wrap(struct slice filter, struct arena *arena)
 {
 	uint8_t head[11] = {0};

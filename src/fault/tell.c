@@ -157,7 +157,8 @@ static int64_t tell_hour_now(const struct tell *t)
 	return floor_div(clock->wall_us(clock), FAULT_HOUR_US);
 }
 
-/* Of the others there are few: one a day and one an hour. */
+/* Whether the message counts for fault.messages_max. The other kinds are few: one a day, and one an
+ * hour. */
 static bool tell_is_capped(const struct fault_message *message)
 {
 	return message->kind != FAULT_DAY_OVER && message->kind != FAULT_HELD_BACK;

@@ -8,7 +8,7 @@
 
 enum {
 	SERIES_EVERY_MS = 2000,
-	/* Of one request of ingest, which says of so many why they are refused. */
+	/* One request of ingest has so many points: it gives the reason of so many refusals. */
 	SERIES_POINTS_MAX = INGEST_ERRORS_MAX,
 	SERIES_LOAD_MS = 60000, /* so often it is looked whether series have left */
 	SERIES_FIND_MAX_BYTES = 256 << 20,

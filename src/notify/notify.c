@@ -133,7 +133,8 @@ static int notify_begin(struct notify *notify, struct notify_line *line, struct 
 	bool damaged = err == ERR_DAMAGED;
 	if (damaged) {
 		log_warn("webhooks: how far %s is with the messages of tenant " SHOWN
-			 " (table fault_notes) cannot be read; it goes on with the next one",
+			 " (table fault_notes) cannot be read; the webhook goes on with the next "
+			 "message",
 			 line->webhook->shown, SHOWN_OF(tenant));
 		err = notify_newest(notify, tenant, &line->seen_us, e);
 	} else if (err == ERR_NOT_FOUND) {

@@ -59,9 +59,9 @@ struct post_mail {
 };
 void posts_start_mail(struct posts *posts, const struct post_mail *mail, void *owner);
 
-/* Whoever has the same `broker` has the same thread, and waits for his turn. It is the caller's
- * until the end, as are the texts of the message but for `id`; the body is copied. It may be
- * internal. ERR_LIMIT with a sentence: there is no thread for it. */
+/* Messages to the same `broker` share a thread, and are published one after the other. The address
+ * is the caller's until the end, as are the texts of the message but for `id`; the body is copied.
+ * It may be internal. ERR_LIMIT with a sentence: there is no thread for it. */
 int posts_start_publishing(struct posts *posts, const struct amqp_address *broker,
 			   const struct broker_publication *message, void *owner,
 			   struct errbuf *e) MUST_CHECK;

@@ -47,7 +47,7 @@ static int webhook_set_text(char **to, struct slice text)
 	return 0;
 }
 
-/* Of an exchange or a key. */
+/* The name of an exchange, or a routing key. */
 static int webhook_set_name(char **to, struct slice text)
 {
 	return text.len <= AMQP_TEXT_MAX_BYTES ? webhook_set_text(to, text) : ERR_INVALID;
