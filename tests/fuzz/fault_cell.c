@@ -57,6 +57,7 @@ static void check_book(struct slice bytes)
 	mem_free(book.open.list);
 	mem_free(book.recount.list);
 	mem_free(book.clear.list);
+	mem_free(book.late);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
