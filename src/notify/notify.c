@@ -161,7 +161,8 @@ static bool notify_has(const struct notify *notify, const struct webhook *webhoo
 	return (webhook->way == WEBHOOK_MAILS) == notify->options.mails;
 }
 
-/* It is not sent the messages that there are. */
+/* A new webhook is not sent the messages that the tenant has already. A note that is there stays,
+ * also one that cannot be read (notify_begin). */
 static int notify_see_tenant(const struct store_row *row, void *owner)
 {
 	struct notify_beginning *beginning = owner;
@@ -177,6 +178,7 @@ static int notify_see_tenant(const struct store_row *row, void *owner)
 		err = notify_read_note(notify, tenant, webhook, &seen_us);
 		if (err == ERR_NOT_FOUND)
 			err = notify_write_note(notify, tenant, webhook, newest_us);
+		err = err == ERR_DAMAGED ? 0 : err;
 	}
 	return err;
 }
