@@ -241,7 +241,8 @@ static void fault_series_submit(void *owner)
 	ingest_request_end(r);
 }
 
-/* What is refused, as by the limits of the catalog, is of the rest. */
+/* What is refused, as by the limits of the catalog, is of the rest. If that is refused, too, its
+ * reports are left out. */
 static void fault_series_take_back(struct fault_series_write *w)
 {
 	struct fault_series *series = w->series;
@@ -253,7 +254,8 @@ static void fault_series_take_back(struct fault_series_write *w)
 	if (w->refused_count)
 		log_rated(&series->logs, fault_series_now_ms(series), LOG_WARN,
 			  "faults: %zu of %zu samples of how many reports tenant " SHOWN
-			  " had in a minute are refused, and counted with the rest: %s",
+			  " had in a minute are refused: %s; reports of a name are counted in the "
+			  "series rest=true",
 			  w->refused_count, w->count, SHOWN_OF(w->tenant), w->error.text);
 }
 
