@@ -253,13 +253,17 @@ static bool stay_at_rest(struct model *m)
 	return right;
 }
 
-/* Writers may end meanwhile, and then runs are sealed once more. */
+/* Writers may be closed or end meanwhile, and then runs are sealed, whose arrivals are to go. */
 static bool stay_until_cleared(struct model *m)
 {
 	bool right = true;
+	size_t sealed = SIZE_MAX;
 	m->twice = SIZE_MAX;
-	for (int i = 0; i < 3 && m->twice && right; i++)
+	for (int i = 0; i < 3 && m->twice && right; i++) {
 		right = stay_at_rest(m) && check_rest(m) && look(m);
+		i = m->sealed == sealed ? i : 0;
+		sealed = m->sealed;
+	}
 	return right;
 }
 
