@@ -137,45 +137,6 @@ static int fault_series_load(struct fault_series *series, struct fault_series_te
 	return known->full ? 0 : err;
 }
 
-/* Whether there is room for one more. Where there is none it is looked again now and then: series
- * expire. */
-static int fault_series_make_room(struct fault_series *series, struct fault_series_tenant *tenant,
-				  enum fault_metric metric, bool *room, struct errbuf *e)
-{
-	struct fault_series_known *known = &tenant->known[metric];
-	int64_t now_ms = fault_series_now_ms(series);
-	bool full = known->full || known->table.count >= series->options.series_max;
-	int err = 0;
-	if (full && now_ms - known->loaded_ms >= SERIES_LOAD_MS)
-		err = fault_series_load(series, tenant, metric, e);
-	*room = !known->full && known->table.count < series->options.series_max;
-	return err;
-}
-
-/* Whether a point has a series, or may have a new one: there is room, and its texts can be tags. */
-static int fault_series_fits(struct fault_series *series, struct fault_series_tenant *tenant,
-			     struct fault_series_point *point, bool *fits, struct errbuf *e)
-{
-	struct fault_series_known *known = &tenant->known[point->metric];
-	const struct tags tags = {point->tags, point->tag_count};
-	struct errbuf why;
-	*fits = false;
-	if (tags_sort_and_check(point->tags, point->tag_count, &why))
-		return 0;
-	buf_clear(&series->key);
-	int err = tags_encode(tags, &series->key);
-	ASSERT(!err); /* facts are short */
-	point->hash = fault_series_hash(buf_slice(&series->key));
-	*fits = hash_table_find(&known->table, point->hash) != NULL;
-	if (*fits || !point->reports)
-		return 0;
-	err = fault_series_make_room(series, tenant, point->metric, fits, e);
-	*fits = *fits || hash_table_find(&known->table, point->hash) != NULL;
-	if (!err && *fits)
-		fault_series_add_known(known, point->hash);
-	return err;
-}
-
 /* ---- Writing --------------------------------------------------------------------------------- */
 
 /* Points that are written together. The loop's while the job waits. */
@@ -273,6 +234,49 @@ static int fault_series_flush(struct fault_series_write *w, struct errbuf *e)
 	return err ? errbuf_set(e, err, "%s", w->error.text[0] ? w->error.text : err_text(err)) : 0;
 }
 
+/* Whether there is room for one more. Where there is none it is looked again now and then: series
+ * expire. What was put before is written first, so that the catalog has its series, too. */
+static int fault_series_make_room(struct fault_series_write *w, enum fault_metric metric,
+				  bool *room, struct errbuf *e)
+{
+	struct fault_series *series = w->series;
+	struct fault_series_known *known = &w->series_of->known[metric];
+	int64_t now_ms = fault_series_now_ms(series);
+	bool full = known->full || known->table.count >= series->options.series_max;
+	int err = 0;
+	if (full && now_ms - known->loaded_ms >= SERIES_LOAD_MS) {
+		err = fault_series_flush(w, e);
+		err = err ? err : fault_series_load(series, w->series_of, metric, e);
+	}
+	*room = !known->full && known->table.count < series->options.series_max;
+	return err;
+}
+
+/* Whether a point has a series, or may have a new one: there is room, and its texts can be tags. */
+static int fault_series_fits(struct fault_series_write *w, struct fault_series_point *point,
+			     bool *fits, struct errbuf *e)
+{
+	struct fault_series *series = w->series;
+	struct fault_series_known *known = &w->series_of->known[point->metric];
+	const struct tags tags = {point->tags, point->tag_count};
+	struct errbuf why;
+	*fits = false;
+	if (tags_sort_and_check(point->tags, point->tag_count, &why))
+		return 0;
+	buf_clear(&series->key);
+	int err = tags_encode(tags, &series->key);
+	ASSERT(!err); /* facts are short */
+	point->hash = fault_series_hash(buf_slice(&series->key));
+	*fits = hash_table_find(&known->table, point->hash) != NULL;
+	if (*fits || !point->reports)
+		return 0;
+	err = fault_series_make_room(w, point->metric, fits, e);
+	*fits = *fits || hash_table_find(&known->table, point->hash) != NULL;
+	if (!err && *fits)
+		fault_series_add_known(known, point->hash);
+	return err;
+}
+
 static int fault_series_put(struct fault_series_write *w, const struct fault_series_point *point,
 			    struct errbuf *e)
 {
@@ -321,7 +325,7 @@ static int fault_series_put_all(struct fault_series_write *w, const struct fault
 		if (!count)
 			continue;
 		struct fault_series_point point = fault_series_point_of(count);
-		err = fault_series_fits(w->series, w->series_of, &point, &fits, e);
+		err = fault_series_fits(w, &point, &fits, e);
 		if (!err && fits)
 			err = fault_series_put(w, &point, e);
 		else

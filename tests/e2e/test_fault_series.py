@@ -109,14 +109,16 @@ def test_a_late_report_is_counted(server):
     assert are_written(server)
 
 
-def test_names_beyond_the_maximum_are_one_rest(server):
+@pytest.mark.parametrize("restart", [False, True])
+def test_names_beyond_the_maximum_are_one_rest(server, restart):
     """12 series of each metric, as fault.series_max says, and one more for the rest."""
     send(server, [{"id": f"a{n}", "exception": f"X{n}", "fingerprint": [f"{n}"]}
                   for n in range(10)])
     server.pass_awake(LATE_S + 120)
     eventually(lambda: are_written(server))
-    server.stop()
-    server.start()
+    if restart:
+        server.stop()
+        server.start()
     send(server, [{"id": f"b{n}", "exception": f"X{n}", "fingerprint": [f"{n}"]}
                   for n in range(30)])
     server.pass_awake(LATE_S + 120)
