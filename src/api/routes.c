@@ -160,6 +160,9 @@ const struct http_route api_routes[] = {
 	{VERB_POST, "/oops/gc", false, ROLE_ADMIN, NO_BODY, &faults_gc,
 	 "Removes old fault reports, or those of the fullest groups; first says how many.",
 	 "granary fault gc --before 90d-ago --dry-run", .params = faults_gc_params},
+	{VERB_POST, "/oops/delete", false, ROLE_ADMIN, NO_BODY, &faults_erase,
+	 "Removes all reports of a user that have come so far; first says how many.",
+	 "granary fault delete --user anna --dry-run", .params = faults_erase_params},
 	{VERB_GET, "/oops/groups", false, ROLE_READ, NO_BODY, &faults_groups,
 	 "Groups of fault reports: how many reports each has, the first and the last, of how many "
 	 "users, and whether it is open, resolved or muted.",

@@ -269,6 +269,29 @@ static int client_fault_gc(const struct command_args *args)
 	return client_show_route(args, "POST", "/oops/gc", client_fault_print_gc);
 }
 
+/* ---- delete ---------------------------------------------------------------------------------- */
+
+static void client_fault_print_delete(const struct command_args *args, const struct json *root,
+				      UNUSED struct arena *arena)
+{
+	static const char *const titles[] = {"what", "reports", "days"};
+	struct text_table table;
+	text_table_init(&table, ARRAY_LEN(titles), titles);
+	text_table_add(&table, SLICE("goes"));
+	text_table_add_member(&table, root, "reports");
+	text_table_add_member(&table, root, "days");
+	text_table_print(&table, args->output);
+	text_table_release(&table);
+	const struct json *more = json_member(root, "more");
+	if (more && more->boolean)
+		terminal_complain("there are more: give the command again");
+}
+
+static int client_fault_delete(const struct command_args *args)
+{
+	return client_show_route(args, "POST", "/oops/delete", client_fault_print_delete);
+}
+
 /* ---- report ---------------------------------------------------------------------------------- */
 
 /* As the server makes it. */
@@ -555,6 +578,15 @@ static const struct command_option client_fault_gc_options[] = {
 	CLIENT_OUTPUT,
 };
 
+static const struct command_option client_fault_delete_options[] = {
+	PARAM(text, user, "--user", "NAME", "whose reports go, as lists show the name",
+	      .required = true),
+	ROW(flag, dry_run, "--dry-run", NULL, "only say how many would go", .param = "dryRun"),
+	CLIENT_TENANT("whose reports"),
+	CLIENT_SERVER,
+	CLIENT_OUTPUT,
+};
+
 static const struct command_option client_fault_put_options[] = {
 	ROW(text, files, NULL, "FILE", "one report, or JSON with an array of them",
 	    .required = true, .words_max = COMMAND_WORDS_MAX),
@@ -671,6 +703,16 @@ static const struct command client_fault_verbs[] = {
 		 "what goes, as the server does by itself every fault.collect_every.\n",
 	 COMMAND_TAKES(client_fault_gc_options, client_fault_args),
 	 .run = client_fault_gc},
+	{.name = "fault delete",
+	 .summary = "removes all reports of a user",
+	 .about =
+		 "Removes all reports of a user that have come so far, and prints how many, of how "
+		 "many days. When it ends no answer has them: summaries of days and groups are "
+		 "recounted without them, and have the name no more. Their bytes go when the "
+		 "reports around them were packed close, and collection has come to them: within "
+		 "two days.\n",
+	 COMMAND_TAKES(client_fault_delete_options, client_fault_args),
+	 .run = client_fault_delete},
 	{.name = "fault put",
 	 .summary = "sends reports to the server",
 	 .about =

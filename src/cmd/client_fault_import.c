@@ -273,7 +273,7 @@ static int import_send(struct fault_import *im, const char *path)
 	if (call.status < 300)
 		return 0;
 	client_http_sentence(buf_slice(&im->answer), sentence, sizeof(sentence));
-	if (call.status == 400 || call.status == 409 || call.status == 413) {
+	if (call.status == 400 || call.status == 409 || call.status == 410 || call.status == 413) {
 		import_complain(im, path, sentence);
 		return 0;
 	}

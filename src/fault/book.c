@@ -37,6 +37,7 @@ void fault_book_free(struct fault_book *book)
 	book_free_seals(book);
 	book_free_teller(book);
 	fault_plan_free(book->plan);
+	fault_erasure_free(book->erasure);
 	book_news_release(&book->news);
 	book_positions_release(&book->positions);
 	mem_free(book->days);
@@ -84,7 +85,7 @@ bool fault_book_is_owned(const struct fault_book *book)
 
 static int book_recount_days(struct fault_book *book, struct task_queue *queue, struct errbuf *e)
 {
-	while (book->recount.count) {
+	while (book->recount.count && !book_erasure_holds_recounts(book)) {
 		struct fault_day *day = NULL, *fresh = NULL;
 		int64_t number = book->recount.list[0].day;
 		int err = book_load_day(book, queue, number, &day, e);
@@ -192,7 +193,10 @@ static int book_do_pass(struct fault_book *book, struct task_queue *queue, int64
 	err = err ? err : book_catch_up(book, queue, e);
 	if (!err && !book->owned) /* it had to begin anew meanwhile */
 		return errbuf_set(e, ERR_RETRY, "the book was read again");
+	if (!err)
+		book_begin_erasure(book);
 	err = err ? err : book_recount_days(book, queue, e);
+	err = err ? err : book_edit_erased(book, queue, e);
 	err = err ? err : book_close_days(book, queue, e);
 	err = err ? err : book_clear_days(book, queue, stamp_us, e);
 	if (err)
@@ -201,8 +205,13 @@ static int book_do_pass(struct fault_book *book, struct task_queue *queue, int64
 	book_look_at_writers(book, stamp_us, view);
 	if (book_is_dirty(book))
 		err = book_write_checkpoint(book, queue, stamp_us, view, e);
-	if (!err)
+	/* Of two values with one stamp the greater would stay. */
+	if (!err && book_write_erased_again(book))
+		err = book_write_checkpoint(book, queue, stamp_us + 1, view, e);
+	if (!err) {
+		book_note_erased(book);
 		book_drop_days(book);
+	}
 	return err;
 }
 

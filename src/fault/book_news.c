@@ -177,6 +177,17 @@ static void news_begin_day(struct fault_book *book)
 	book->news.day = day;
 }
 
+void book_news_erase(struct fault_book *book, const struct hash_table *ids)
+{
+	struct book_news *news = &book->news;
+	for (size_t i = 0; news->reports && i < FAULT_NEWS_MAX; i++) {
+		struct book_new_report *report = &news->reports[i];
+		if (report->there &&
+		    (!ids || hash_table_find(ids, fault_id_hash(report->listed.id))))
+			report->there = false;
+	}
+}
+
 /* ---- Giving ---------------------------------------------------------------------------------- */
 
 int fault_book_news(struct fault_book *book, struct task_queue *queue, uint64_t *from,

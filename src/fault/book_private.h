@@ -2,8 +2,9 @@
  * the store, positions.c which arrivals it has, book_count.c what arrivals add up to, cursor.c the
  * arrivals in the order of receipt, groups.c questions about groups, book_write.c the checkpoints,
  * seal.c and seal_run.c the sealing of runs, collect.c what goes of them, book_news.c what has come
- * since somebody watches, tell.c what is told of it, minutes.c how many come in each minute.
- * All is called with the lock held, but for what says that it is not. */
+ * since somebody watches, tell.c what is told of it, minutes.c how many come in each minute,
+ * erase.c what goes of one user. All is called with the lock held, but for what says that it is
+ * not. */
 #ifndef FAULT_BOOK_PRIVATE_H
 #define FAULT_BOOK_PRIVATE_H
 
@@ -13,6 +14,7 @@
 #include "base/grow.h"
 
 #include "fault/collect.h"
+#include "fault/erase.h"
 #include "fault/segment.h"
 #include "fault/tables.h"
 
@@ -123,6 +125,11 @@ struct fault_book {
 	 * checkpoints do. NULL: nothing is to be collected. */
 	struct fault_plan *plan;
 	uint64_t recounts; /* so many days were recounted */
+	/* Between its passes the owner's thread alone changes it, without the lock. NULL: reports
+	 * of nobody are to be removed. */
+	struct fault_erasure *erasure;
+	uint64_t erasures, erased; /* the numbers of the last one, and of the last that was done */
+	int64_t erased_us;         /* the stamp of the last of any process, as others tell of it */
 	struct store_read *read;
 	struct store_write *write;
 	/* Arrivals that were read and are to be added. */
@@ -228,6 +235,25 @@ void book_note_collection(struct fault_book *book, int64_t due_ms);
 int book_collect(struct fault_book *book, struct task_queue *queue, int64_t until_ms,
 		 int64_t busy_ms, bool *more, struct errbuf *e) MUST_CHECK;
 
+/* ---- erase.c --------------------------------------------------------------------------------- */
+
+/* Before recounts. */
+void book_begin_erasure(struct fault_book *book);
+/* Ids are not entered yet: a recount would have their reports. */
+bool book_erasure_holds_recounts(const struct fault_book *book);
+/* After recounts. */
+int book_edit_erased(struct fault_book *book, struct task_queue *queue,
+		     struct errbuf *e) MUST_CHECK;
+/* The checkpoint is written. */
+void book_note_erasure(struct fault_book *book);
+/* Marks what that has changed, to be written once more. False: there is nothing. */
+bool book_write_erased_again(struct fault_book *book);
+/* Both are written. */
+void book_note_erased(struct fault_book *book);
+/* Without the lock, by the owner's thread. */
+int book_erase(struct fault_book *book, struct task_queue *queue, int64_t until_ms,
+	       struct errbuf *e) MUST_CHECK;
+
 /* ---- minutes.c ------------------------------------------------------------------------------- */
 
 /* A report of this time was added, or is none any more. */
@@ -242,6 +268,8 @@ void book_news_add(struct fault_book *book, const struct book_arrived *arrived);
 /* The book is about to be forgotten; has all that has arrived. */
 void book_news_forget(struct fault_book *book);
 void book_news_caught_up(struct fault_book *book, struct task_queue *queue);
+/* Reports whose ids are in the table (fault_id_hash) are none any more; NULL: any may be. */
+void book_news_erase(struct fault_book *book, const struct hash_table *ids);
 
 /* ---- book_count.c ---------------------------------------------------------------------------- */
 

@@ -182,6 +182,17 @@ int book_load_groups(struct fault_book *book, struct task_queue *queue, struct f
 
 /* ---- Writers --------------------------------------------------------------------------------- */
 
+/* Writer 0 is none: its cell says when reports were erased last (erase.h). A book that was begun
+ * before that has them in its counts; the checkpoint has not. */
+static int book_take_erasure(struct fault_book *book, int64_t stamp_us)
+{
+	bool begins = book->restored && !book->owned && stamp_us != book->erased_us;
+	book->erased_us = stamp_us;
+	if (begins)
+		book_news_erase(book, NULL);
+	return begins ? ERR_RETRY : 0;
+}
+
 /* One that had ended before the checkpoint was read, and is not in it, was in an earlier one as a
  * whole. Of one that has ended since nobody knows whether the checkpoint was before or after. */
 static int book_take_writer(const struct store_cell *cell, void *owner)
@@ -190,6 +201,8 @@ static int book_take_writer(const struct store_cell *cell, void *owner)
 	struct fault_writer_cell read;
 	uint64_t number = fault_part_number(cell->column.part[0]);
 	struct book_writer *writer = book_find_writer(&book->positions, number);
+	if (!number)
+		return book_take_erasure(book, cell->stamp_us);
 	int err = fault_writer_cell_decode(cell->value, &read);
 	if (err)
 		return err;

@@ -89,7 +89,8 @@ struct collect_work {
 	struct fault_sealed_site site;
 	const struct collect_plan_run *planned;
 	struct fault_run *run;
-	bool *gone; /* of each report of the segment */
+	bool *gone;   /* of each report of the segment */
+	bool *erased; /* likewise: it goes in any case */
 };
 
 /* The run as it is now. ERR_NOT_FOUND: it is not the one that was planned for. One that was sealed
@@ -113,7 +114,7 @@ static int collect_find_run(struct collect_work *w, struct fault_run_cell *cell)
 	return err;
 }
 
-/* Those of groups that have a bug by now stay. */
+/* Those of groups that have a bug by now stay, but for what is erased. */
 static int collect_choose_again(struct collect_work *w)
 {
 	const struct fault_segment *segment = &w->run->segment;
@@ -121,7 +122,8 @@ static int collect_choose_again(struct collect_work *w)
 	int err = collect_read_bugs(w->book->site, w->queue, w->book->tenant, &bugs, w->e);
 	for (size_t i = 0; i < segment->count && !err; i++) {
 		struct slice group = segment->reports[i].arrival.facts.texts[FAULT_GROUP];
-		w->gone[i] = w->gone[i] && !hash_table_find(&bugs, collect_group_hash(group));
+		w->gone[i] = w->erased[i] ||
+			     (w->gone[i] && !hash_table_find(&bugs, collect_group_hash(group)));
 	}
 	hash_table_release(&bugs);
 	return err;
@@ -130,8 +132,11 @@ static int collect_choose_again(struct collect_work *w)
 static int collect_choose(struct collect_work *w)
 {
 	const struct fault_segment *segment = &w->run->segment;
-	for (size_t i = 0; i < segment->count; i++)
-		w->gone[i] = collect_plan_has(w->planned, segment->reports[i].sequence);
+	for (size_t i = 0; i < segment->count; i++) {
+		uint64_t sequence = segment->reports[i].sequence;
+		w->gone[i] = collect_plan_has(w->planned->gone, sequence);
+		w->erased[i] = collect_plan_has(w->planned->erased, sequence);
+	}
 	return collect_choose_again(w);
 }
 
@@ -155,7 +160,7 @@ static int collect_keep_bugs_of(struct collect_work *w, size_t number, struct bu
 	for (uint32_t i = 0; i < block->count && any && !err; i++) {
 		const struct fault_sealed *report = &segment->reports[places[i]];
 		if (w->gone[places[i]] && collect_has_bug(fault_sealed_body(report, bodies)))
-			w->gone[places[i]] = false;
+			w->gone[places[i]] = w->erased[places[i]];
 	}
 	return err;
 }
@@ -248,7 +253,7 @@ static int collect_look_at_entries(struct collect_work *w)
 	int err = count ? book_read_listings(w->book, w->queue, ids, count, &arena, listings, w->e)
 			: 0;
 	for (size_t i = 0; i < count && !err; i++) {
-		w->gone[i] = w->gone[i] && listings[i].count <= 1;
+		w->gone[i] = w->erased[i] || (w->gone[i] && listings[i].count <= 1);
 		lost[i] = !w->gone[i] && !collect_is_listed(w, &segment->reports[i], &listings[i]);
 	}
 	err = err ? err : collect_put_entries(w, lost);
@@ -267,6 +272,14 @@ static size_t collect_count(const struct collect_work *w)
 	return count;
 }
 
+static bool collect_is_enough(const struct collect_work *w, size_t count)
+{
+	bool any = false;
+	for (size_t i = 0; i < w->run->segment.count; i++)
+		any = any || w->erased[i];
+	return any || collect_plan_is_enough(count, w->run->segment.count);
+}
+
 static int collect_read_run(struct collect_work *w, const struct fault_run_cell *cell)
 {
 	w->run = fault_run_new(w->planned->place, cell);
@@ -274,6 +287,7 @@ static int collect_read_run(struct collect_work *w, const struct fault_run_cell 
 	if (err)
 		return err;
 	w->gone = mem_zalloc(w->run->segment.count + 1);
+	w->erased = mem_zalloc(w->run->segment.count + 1);
 	err = collect_choose(w);
 	err = err ? err : collect_keep_bugs(w);
 	return err ? err : collect_look_at_entries(w);
@@ -301,7 +315,7 @@ static int collect_run(struct collect_work *w, struct fault_run_cell *cell, size
 	int err = collect_find_run(w, cell);
 	err = err ? err : collect_read_run(w, cell);
 	*count = err ? 0 : collect_count(w);
-	if (err || !collect_plan_is_enough(*count, w->run->segment.count)) {
+	if (err || !collect_is_enough(w, *count)) {
 		*count = 0;
 		return err;
 	}
@@ -311,6 +325,24 @@ static int collect_run(struct collect_work *w, struct fault_run_cell *cell, size
 				     .before_cell = collect_before_cell,
 				     .owner = w};
 	return seal_run(w->book, w->queue, &run, w->until_ms, cell, w->e);
+}
+
+/* What is erased is not in the run any more. */
+static int collect_forget_erased(struct collect_work *w)
+{
+	const struct store_parts key = {{w->book->tenant}};
+	struct store_write *write = store_write_new(w->book->site->store, WRITE_MAX_BYTES);
+	int err = 0;
+	for (uint64_t i = 0; i < FAULT_RUN_REPORTS && !err; i++) {
+		struct fault_parts column;
+		const struct fault_place place = {w->planned->place.writer,
+						  w->planned->place.sequence + i};
+		fault_erased_column(&column, place);
+		if (collect_plan_has(w->planned->erased, i))
+			err = store_cell_delete(write, TABLE_FAULT_ERASED, &key, &column.parts,
+						w->stamp_us);
+	}
+	return seal_send_write(w->book, w->queue, w->until_ms, w->stamp_us, write, err, w->e);
 }
 
 /* ---- The plan -------------------------------------------------------------------------------- */
@@ -338,7 +370,7 @@ static int collect_step(struct fault_book *book, struct task_queue *queue, int64
 	struct collect_plan_run *planned = &plan->runs[plan->at];
 	struct fault_run_cell cell;
 	size_t count = 0;
-	if (!planned->gone) {
+	if (!planned->gone && !planned->erased) {
 		plan->at++;
 		return 0;
 	}
@@ -352,8 +384,10 @@ static int collect_step(struct fault_book *book, struct task_queue *queue, int64
 	int err = collect_run(&w, &cell, &count);
 	fault_run_free(w.run);
 	mem_free(w.gone);
+	mem_free(w.erased);
 	if (clock_wall_ms(book->site->clock) >= until_ms)
 		return errbuf_set(e, ERR_TIMEOUT, "the time of this owner is over");
+	bool whole = !err;
 	if (err == ERR_DAMAGED || err == ERR_VERSION || err == ERR_LIMIT || err == ERR_NOT_FOUND) {
 		if (err != ERR_NOT_FOUND)
 			log_warn("faults: reports stay that are to go: %s",
@@ -366,10 +400,11 @@ static int collect_step(struct fault_book *book, struct task_queue *queue, int64
 		return err;
 	if (count)
 		book_note_sealed(book, planned->place, &cell);
+	err = whole && planned->erased ? collect_forget_erased(&w) : 0;
 	stat_add(STAT_fault_collected, (int64_t)count);
 	plan->done += count;
 	plan->at++;
-	return 0;
+	return err;
 }
 
 int book_collect(struct fault_book *book, struct task_queue *queue, int64_t until_ms,

@@ -119,6 +119,38 @@ static int collect_plan_read_runs(struct plan_making *making)
 			      making->e);
 }
 
+static void collect_plan_set(uint8_t **bits, uint64_t sequence)
+{
+	size_t bit = sequence & (FAULT_RUN_REPORTS - 1);
+	if (!*bits)
+		*bits = mem_zalloc((FAULT_RUN_REPORTS + 7) / 8);
+	(*bits)[bit / 8] |= (uint8_t)(1u << bit % 8);
+}
+
+/* Those of runs that are not sealed yet wait. */
+static int collect_plan_take_erased(const struct store_cell *cell, void *owner)
+{
+	struct plan_making *making = owner;
+	const struct fault_place place = {fault_part_number(cell->column.part[0]),
+					  fault_part_number(cell->column.part[1])};
+	struct collect_plan_run *run = collect_plan_find_run(making->plan, place);
+	if (!run || !run->may_go)
+		return 0;
+	collect_plan_set(&run->erased, place.sequence);
+	run->erased_count++;
+	making->plan->view.reports++;
+	return 0;
+}
+
+static int collect_plan_read_erased(struct plan_making *making)
+{
+	const struct fault_site *site = making->book->site;
+	const struct store_parts key = {{making->book->tenant}};
+	return store_row_wait(site->store, making->queue, clock_wall_ms(site->clock),
+			      TABLE_FAULT_ERASED, &key, collect_plan_take_erased, making,
+			      making->e);
+}
+
 /* ---- Ids that have several arrivals ---------------------------------------------------------- */
 
 struct plan_id {
@@ -292,10 +324,7 @@ static void collect_plan_add_gone(struct plan_making *making, struct collect_pla
 				  const struct book_arrived *arrived)
 {
 	struct fault_plan_view *view = &making->plan->view;
-	size_t bit = arrived->place.sequence & (FAULT_RUN_REPORTS - 1);
-	if (!run->gone)
-		run->gone = mem_zalloc((FAULT_RUN_REPORTS + 7) / 8);
-	run->gone[bit / 8] |= (uint8_t)(1u << bit % 8);
+	collect_plan_set(&run->gone, arrived->place.sequence);
 	run->count++;
 	run->weight += collect_plan_weight(arrived);
 	view->reports++;
@@ -334,7 +363,7 @@ static int collect_plan_see_gone(struct plan_making *making, const struct book_a
 	return err;
 }
 
-/* A run is sealed again only if enough of it goes. */
+/* A run is sealed again only if enough of it goes, or something that has to. */
 static void collect_plan_leave_small(struct plan_making *making)
 {
 	struct fault_plan_view *view = &making->plan->view;
@@ -343,7 +372,8 @@ static void collect_plan_leave_small(struct plan_making *making)
 			       : 0;
 	for (size_t i = 0; i < making->plan->run_count; i++) {
 		struct collect_plan_run *run = &making->plan->runs[i];
-		if (!collect_plan_is_enough(run->count, run->reports)) {
+		bool enough = collect_plan_is_enough(run->count, run->reports);
+		if (!enough && !run->erased_count) {
 			view->reports -= run->count;
 			mem_free(run->gone);
 			run->gone = NULL;
@@ -418,24 +448,28 @@ static int collect_plan_begin(struct plan_making *making)
 	return err;
 }
 
-static int collect_plan_make(struct plan_making *making)
+/* What goes by the rules. */
+static int collect_plan_choose(struct plan_making *making)
 {
-	const struct fault_site *site = making->book->site;
-	int err = collect_plan_begin(making);
-	err = err ? err : collect_plan_read_runs(making);
-	bool full = making->rules->bytes_max &&
-		    making->plan->view.sealed_bytes > making->rules->bytes_max;
-	if (!err && !making->rules->counts && !making->any_old && !full)
-		return 0;
-	err = err ? err
-		  : collect_read_bugs(site, making->queue, making->book->tenant, &making->bugs,
-				      making->e);
+	int err = collect_read_bugs(making->book->site, making->queue, making->book->tenant,
+				    &making->bugs, making->e);
 	err = err ? err : collect_plan_read_ids(making);
 	err = err ? err : collect_plan_walk(making, collect_plan_see_groups);
 	if (err)
 		return err;
 	collect_plan_set_level(making);
-	err = collect_plan_walk(making, collect_plan_see_gone);
+	return collect_plan_walk(making, collect_plan_see_gone);
+}
+
+static int collect_plan_make(struct plan_making *making)
+{
+	int err = collect_plan_begin(making);
+	err = err ? err : collect_plan_read_runs(making);
+	err = err ? err : collect_plan_read_erased(making);
+	bool full = making->rules->bytes_max &&
+		    making->plan->view.sealed_bytes > making->rules->bytes_max;
+	if (!err && (making->rules->counts || making->any_old || full))
+		err = collect_plan_choose(making);
 	collect_plan_leave_small(making);
 	return err;
 }
@@ -484,8 +518,10 @@ void fault_plan_free(struct fault_plan *plan)
 {
 	if (!plan)
 		return;
-	for (size_t i = 0; i < plan->run_count; i++)
+	for (size_t i = 0; i < plan->run_count; i++) {
 		mem_free(plan->runs[i].gone);
+		mem_free(plan->runs[i].erased);
+	}
 	mem_free(plan->runs);
 	mem_free(plan);
 }

@@ -16,6 +16,9 @@ struct collect_plan_run {
 	uint64_t count, weight; /* of its reports that go */
 	int64_t newest_day;     /* of these */
 	uint8_t *gone;          /* a bit of each sequence number; NULL: none goes */
+	/* Likewise those that are erased (erase.h), which go in any case. */
+	uint8_t *erased;
+	uint64_t erased_count;
 };
 
 /* Whether so many of the reports of a run are enough to seal it again. */
@@ -40,10 +43,10 @@ struct fault_plan {
 /* The run of a place; NULL: it is not among them. */
 struct collect_plan_run *collect_plan_find_run(const struct fault_plan *plan,
 					       struct fault_place place);
-static inline bool collect_plan_has(const struct collect_plan_run *run, uint64_t sequence)
+static inline bool collect_plan_has(const uint8_t *bits, uint64_t sequence)
 {
 	size_t bit = sequence & (FAULT_RUN_REPORTS - 1);
-	return run->gone && run->gone[bit / 8] >> bit % 8 & 1;
+	return bits && bits[bit / 8] >> bit % 8 & 1;
 }
 
 /* Groups that have a bug, as slots of nothing but the hash (collect_group_hash). */

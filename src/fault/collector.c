@@ -67,8 +67,6 @@ fault_collector_new(struct fault *fault, const struct fault_collect_rules *rules
 
 void fault_collector_start(struct fault_collector *collector, struct executor *executor)
 {
-	if (!collector->rules.keep_us && !collector->rules.bytes_max)
-		return;
 	int err = job_start("fault-gc", collector_run, collector_over, collector, executor,
 			    &collector->job);
 	ASSERT(!err); /* one of the first */

@@ -371,6 +371,36 @@ void fault_day_replace(struct fault_day *day, struct fault_day **fresh_place)
 	fault_day_free(fresh);
 }
 
+static bool day_list_erase(struct fault_list *list, const struct hash_table *ids)
+{
+	size_t left = 0, count = list->count;
+	for (size_t i = 0; i < count; i++) {
+		if (hash_table_find(ids, fault_id_hash(list->list[i].id)))
+			mem_free_slice(list->list[i].id);
+		else
+			list->list[left++] = list->list[i];
+	}
+	list->count = left;
+	return left < count;
+}
+
+bool fault_day_erase(struct fault_day *day, struct slice user, const struct hash_table *ids)
+{
+	bool longest = day_list_erase(&day->longest, ids), most = day_list_erase(&day->most, ids);
+	ASSERT(day->has_groups);
+	bool any = fault_names_erase(&day->groups, FAULT_TALLY_USER, user) || longest || most;
+	for (size_t i = 0; i < FAULT_COLUMNS && any; i++)
+		day_touch(day, (enum fault_column)i);
+	return any;
+}
+
+void fault_day_write_again(struct fault_day *day)
+{
+	for (size_t i = 0; i < FAULT_COLUMNS; i++)
+		day_touch(day, (enum fault_column)i);
+	fault_names_write_again(&day->groups);
+}
+
 /* ---- Cells ----------------------------------------------------------------------------------- */
 
 /* What the cell of a column is to hold; nothing: there is none. */

@@ -20,6 +20,12 @@ enum {
 	FAULT_LIST_MAX = 1000,
 };
 
+/* In a table of ids. */
+static inline struct hash128 fault_id_hash(struct slice id)
+{
+	return hash128(id.data, id.len, 0x6964);
+}
+
 struct fault_day_limits {
 	size_t list_max;   /* reports in a list, and names in the list of a closed day */
 	size_t names_max;  /* of one day; what is of further names is counted as the rest */
@@ -100,6 +106,12 @@ void fault_day_close(struct fault_day *day);
 /* The counts are those of `fresh`, which is freed; cells that changed by that are to be written.
  * The day has its groups. */
 void fault_day_replace(struct fault_day *day, struct fault_day **fresh);
+
+/* Of a day that cannot be recounted: its lists lose reports whose ids are in the table (erase.h),
+ * and its groups the name of their user. False: it has neither. The day has its groups. */
+bool fault_day_erase(struct fault_day *day, struct slice user, const struct hash_table *ids);
+/* The next checkpoint writes all its cells but volumes: what they were before goes. */
+void fault_day_write_again(struct fault_day *day);
 
 /* What a day says to those who ask: a copy. */
 struct fault_day_view {

@@ -290,6 +290,9 @@ static int find_report(struct find *find, struct task_queue *queue, struct slice
 			continue;
 		found->id = find->forms[i].id;
 		found->order = first.order;
+		if (fault_listing_is_erased(&first))
+			return errbuf_set(e, ERR_NOT_FOUND, "report " SHOWN " was removed",
+					  SHOWN_OF(found->id));
 		err = find_read_arrival(find, queue, found, e);
 		return err ? err : find_read_attachments(find, queue, found, e);
 	}

@@ -266,6 +266,9 @@ static void intake_count(const struct fault_submission *s)
 		case FAULT_CONFLICT:
 			stat_add(STAT_fault_conflicts, 1);
 			break;
+		case FAULT_ERASED:
+			stat_add(STAT_fault_refused_erased, 1);
+			break;
 		case FAULT_FAILED:
 			stat_add(STAT_fault_failed, 1);
 			break;
@@ -627,8 +630,9 @@ static void intake_judge(struct fault_submission *s, struct fault_item *item)
 		item->outcome = FAULT_TAKEN;
 		return;
 	}
-	item->outcome =
-		intake_same_digest(first.digest, item->digest) ? FAULT_REPEATED : FAULT_CONFLICT;
+	item->outcome = fault_listing_is_erased(&first)                  ? FAULT_ERASED
+			: intake_same_digest(first.digest, item->digest) ? FAULT_REPEATED
+									 : FAULT_CONFLICT;
 	item->date_us = first.order.date_us;
 }
 

@@ -22,6 +22,7 @@ enum fault_outcome {
 	FAULT_TAKEN,    /* it is durable */
 	FAULT_REPEATED, /* it was there, with the same content */
 	FAULT_CONFLICT, /* a report with this id was there, with another content, and stays */
+	FAULT_ERASED,   /* a report with this id was removed for its user (erase.h) */
 	FAULT_FAILED,   /* `err` says why */
 };
 

@@ -130,6 +130,41 @@ bool fault_names_add(struct fault_names *names, struct slice text,
 	return true;
 }
 
+static bool names_tally_has(const struct fault_names *names, const struct fault_name *name,
+			    enum fault_tally_fact fact, struct slice text)
+{
+	struct fault_tally tally = {0};
+	bool has = !fault_names_tally(names, name, 1u << fact, &tally) &&
+		   fault_tally_find(&tally, fact, text);
+	fault_tally_release(&tally);
+	return has;
+}
+
+bool fault_names_erase(struct fault_names *names, enum fault_tally_fact fact, struct slice text)
+{
+	bool any = false;
+	for (size_t at = 0; at < names->table.slot_count; at++) {
+		struct fault_name *name = hash_table_at(&names->table, at);
+		if (!name || !name->count || !names_tally_has(names, name, fact, text))
+			continue;
+		names_unpack(names, name);
+		any = name->dirty = fault_tally_erase(name->tally, fact, text) || any;
+	}
+	return any;
+}
+
+void fault_names_write_again(struct fault_names *names)
+{
+	for (size_t at = 0; at < names->table.slot_count; at++) {
+		struct fault_name *name = hash_table_at(&names->table, at);
+		if (!name)
+			continue;
+		if (names->tallies)
+			names_unpack(names, name);
+		name->dirty = true;
+	}
+}
+
 /* The slots stay: the next checkpoint has to write that these names have no reports. */
 static void names_empty(struct fault_names *names)
 {

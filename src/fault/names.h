@@ -64,6 +64,11 @@ const struct fault_name *fault_names_at(const struct fault_names *names, size_t 
 int fault_names_tally(const struct fault_names *names, const struct fault_name *name,
 		      unsigned facts, struct fault_tally *to) MUST_CHECK;
 
+/* In the tallies of all groups (tally.h). False: none has it. */
+bool fault_names_erase(struct fault_names *names, enum fault_tally_fact fact, struct slice text);
+/* The next checkpoint writes all cells. */
+void fault_names_write_again(struct fault_names *names);
+
 /* ---- Cells ----------------------------------------------------------------------------------- */
 
 /* A cell's value. ERR_DAMAGED, ERR_VERSION. */

@@ -100,6 +100,8 @@ static bool book_is_hole(const struct book_writer *writer, uint64_t sequence)
 bool book_has(const struct book_positions *positions, struct fault_place place)
 {
 	const struct book_writer *writer = book_find_writer(positions, place.writer);
+	if (fault_place_equal(place, fault_erased_listing.order.place))
+		return true;
 	return writer && place.sequence < writer->next && !book_is_hole(writer, place.sequence);
 }
 

@@ -430,7 +430,8 @@ int fault_book_seal(struct fault_book *book, struct task_queue *queue, int64_t u
 	pthread_mutex_unlock(&book->lock);
 	if (!tenure)
 		return 0;
-	int err = seals_read(book, queue, tenure, e);
+	int err = book_erase(book, queue, until_ms, e);
+	err = err ? err : seals_read(book, queue, tenure, e);
 	err = err ? err : seals_clear(book, queue, until_ms, busy_ms, &more, e);
 	/* Half of the time, so that what comes is sealed all the same. */
 	int collect_err = 0;

@@ -120,6 +120,12 @@ void fault_causes_column(struct fault_parts *to, int64_t day, struct slice group
 	to->parts = (struct store_parts){{slice_of(to->text), group}};
 }
 
+void fault_erased_column(struct fault_parts *to, struct fault_place place)
+{
+	to->parts = (struct store_parts){{tables_number(to->numbers[0], place.writer),
+					  tables_number(to->numbers[1], place.sequence)}};
+}
+
 uint64_t fault_part_number(struct slice part)
 {
 	return part.len == 8 ? be64_get((const uint8_t *)part.data) : 0;
@@ -151,6 +157,8 @@ int fault_writer_cell_decode(struct slice bytes, struct fault_writer_cell *cell)
 	cell->state = (enum fault_writer_state)state;
 	return c.bad || state > FAULT_WRITER_CLOSED ? ERR_DAMAGED : 0;
 }
+
+const struct fault_listing fault_erased_listing = {.order = {.date_us = INT64_MIN}};
 
 void fault_listing_encode(const struct fault_listing *listing, uint8_t to[FAULT_LISTING_BYTES])
 {

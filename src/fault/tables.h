@@ -44,6 +44,8 @@ void fault_groups_column(struct fault_parts *to, int64_t day);
 /* A group that has its first reports of a day; or, without one, a day that is over. */
 void fault_causes_column(struct fault_parts *to, int64_t day, struct slice group);
 
+void fault_erased_column(struct fault_parts *to, struct fault_place place);
+
 /* A part that is a number; 0 where it is none. */
 uint64_t fault_part_number(struct slice part);
 
@@ -74,5 +76,12 @@ enum { FAULT_LISTING_BYTES = 24 };
 void fault_listing_encode(const struct fault_listing *listing, uint8_t to[FAULT_LISTING_BYTES]);
 /* False: no program wrote it. */
 bool fault_listing_decode(const struct store_cell *cell, struct fault_listing *listing) MUST_CHECK;
+/* It says that reports of the id are erased (erase.h): it comes before all others, by column and by
+ * date, and no writer has this number. */
+extern const struct fault_listing fault_erased_listing;
+static inline bool fault_listing_is_erased(const struct fault_listing *listing)
+{
+	return !listing->order.place.writer;
+}
 
 #endif

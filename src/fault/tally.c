@@ -265,6 +265,22 @@ void fault_tally_merge(struct fault_tally *tally, const struct fault_tally *othe
 	}
 }
 
+bool fault_tally_erase(struct fault_tally *tally, enum fault_tally_fact fact, struct slice text)
+{
+	char room[FAULT_VALUE_MAX_BYTES + 1];
+	struct fault_values *values = &tally->values[fact];
+	struct fault_value value = tally_value(fact, text, room);
+	bool there;
+	size_t at = tally_place(values, fact, &value, &there);
+	if (!there)
+		return false;
+	struct fault_value *erased = &values->list[at];
+	tally_note(&values->none, erased);
+	mem_free_slice(erased->text);
+	memmove(erased, erased + 1, (--values->count - at) * sizeof(*erased));
+	return true;
+}
+
 /* ---- Cells ----------------------------------------------------------------------------------- */
 
 static void tally_put_times(struct buf *out, int64_t day_us, int64_t first_us, int64_t last_us)

@@ -70,6 +70,9 @@ void fault_tally_add(struct fault_tally *tally, const struct fault_arrival *arri
 /* Of the facts only those whose bits are set: 1 << fact. */
 void fault_tally_merge(struct fault_tally *tally, const struct fault_tally *other, unsigned facts);
 
+/* Reports that have this value are counted with those that have none. False: there are none. */
+bool fault_tally_erase(struct fault_tally *tally, enum fault_tally_fact fact, struct slice text);
+
 /* How many values a fact has. *about: more than are kept, so it is an estimate; of releases it is
  * how many are kept. */
 uint64_t fault_tally_distinct(const struct fault_tally *tally, enum fault_tally_fact fact,

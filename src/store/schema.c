@@ -282,6 +282,13 @@ const struct table_def schema[TABLE_COUNT] = {
 		.key_count = 1, .key = {{"tenant", PART_TEXT}},
 		.column_count = 1, .column = {{"webhook", PART_TEXT}},
 	},
+	[TABLE_FAULT_ERASED] = {
+		.name = "fault_erased", .kind = TABLE_CELLS, .cell_kind = CELL_STAMPED,
+		.place = PLACE_SHARED,
+		.help = "Reports that are removed for their user, until their run is without them.",
+		.key_count = 1, .key = {{"tenant", PART_TEXT}},
+		.column_count = 2, .column = {{"writer", PART_U64}, {"sequence", PART_U64}},
+	},
 };
 /* clang-format on */
 

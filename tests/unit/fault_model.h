@@ -10,6 +10,7 @@
 
 #include "contract/far.h"
 #include "fault/collect.h"
+#include "fault/erase.h"
 #include "fault/groups.h"
 #include "fault/intake.h"
 #include "fault/minutes.h"
@@ -141,6 +142,9 @@ struct process {
 	struct partitions held;
 	bool owns[TENANTS];
 	int64_t until_ms, next_ms;
+	unsigned erases_of; /* the tenant of an erasure */
+	struct slice erases;
+	uint64_t erasure; /* its ticket; 0: it was not taken */
 	struct fault_book *books[TENANTS];
 	struct watch watches[TENANTS];
 	struct stepped work;
@@ -249,6 +253,11 @@ struct model {
 	struct given *given;
 	size_t given_count, given_room;
 
+	bool erases;                     /* an erasure is at work: nobody asks */
+	bool erased[TENANTS][IDS_MAX];   /* its entry has landed: it counts as never sent */
+	bool had_group[TENANTS][GROUPS]; /* such a report was of it */
+	bool any_erased;
+
 	uint64_t answers, exact; /* that were compared, and those with nothing between */
 	char failure[512];
 };
@@ -326,6 +335,8 @@ int64_t clock_off_us(struct model *m);
 void process_tick(struct process *p);
 /* Something is asked of its reader. */
 void process_ask(struct process *p);
+/* Begins to erase all reports of a user, if it owns the tenant. */
+void process_erase(struct process *p, unsigned tenant, struct slice user);
 /* Goes on by a step. False: there is nothing that it could do. */
 bool process_step(struct process *p);
 

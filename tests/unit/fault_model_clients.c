@@ -121,7 +121,8 @@ static void note_ack(struct client *c, size_t i)
 
 static void on_done(struct fault_submission *submission)
 {
-	static const char *const outcomes[] = {"taken", "repeated", "conflict", "failed"};
+	static const char *const outcomes[] = {"taken", "repeated", "conflict", "removed",
+					       "failed"};
 	struct client *c = submission->owner;
 	struct model *m = c->model;
 	struct process *p = c->process;

@@ -250,9 +250,10 @@ static bool check_new(const struct messages *seen)
 {
 	struct model *m = seen->m;
 	struct sum sums[GROUPS] = {{0}};
-	bool landed[GROUPS] = {false};
+	bool landed[GROUPS];
 	for (int64_t day = m->first_day; day <= now_ms(m) / DAY_MS; day++)
 		count_groups(m, seen->tenant, day, sums);
+	memcpy(landed, m->had_group[seen->tenant], sizeof(landed));
 	for (size_t i = 0; i < m->arrival_count; i++)
 		if (m->arrivals[i].tenant == seen->tenant)
 			landed[m->arrivals[i].content % GROUPS] = true;

@@ -59,8 +59,8 @@ static int take_leases(struct process *p, struct task_queue *queue)
 static void collect(struct process *p, struct task_queue *queue, unsigned tenant)
 {
 	struct model *m = p->model;
-	const struct fault_collect_rules rules = {.keep_us = KEEP_MS * INT64_C(1000),
-						  .newest = m->newest};
+	const struct fault_collect_rules rules = {
+		.keep_us = m->collects ? KEEP_MS * INT64_C(1000) : 0, .newest = m->newest};
 	struct fault_plan *plan;
 	struct errbuf e = {""};
 	int err = fault_plan_new(p->books[tenant], queue, &rules, 0, &plan, &e);
@@ -115,9 +115,10 @@ static void do_pass(struct process *p, struct task_queue *queue, unsigned tenant
 	}
 	if (!err && (m->rests || chance(m, m->counts)))
 		count_minutes(p, queue, tenant);
-	if (!err && m->collects && chance(m, m->rests ? 20 : 4))
+	if (!err && (m->collects || m->any_erased) && chance(m, m->rests ? 20 : 4))
 		collect(p, queue, tenant);
-	if (err && (m->rests || err == ERR_DAMAGED || err == ERR_INVALID || err == ERR_VERSION) &&
+	if (err && !p->dead &&
+	    (m->rests || err == ERR_DAMAGED || err == ERR_INVALID || err == ERR_VERSION) &&
 	    err != ERR_RETRY && err != ERR_TIMEOUT)
 		differ(m, "a pass of %s ends with error %d: %s", p->name, err, e.text);
 }
@@ -127,7 +128,7 @@ static void ask_owner(struct process *p, struct task_queue *queue)
 {
 	struct model *m = p->model;
 	struct answer answer;
-	if (p->dead || !chance(m, 30))
+	if (p->dead || m->erases || !chance(m, 30))
 		return;
 	answer_choose(m, &answer);
 	answer.watch = &p->watches[answer.tenant];
@@ -159,6 +160,33 @@ void process_tick(struct process *p)
 	if (p->works || now_ms(p->model) < p->next_ms)
 		return;
 	stepped_start(&p->work, run_turn, p);
+	p->works = true;
+}
+
+static void run_erasure(struct task_queue *queue, void *owner)
+{
+	struct process *p = owner;
+	struct fault_book *book = p->books[p->erases_of];
+	struct fault_erasure *erasure = NULL;
+	struct errbuf e = {""};
+	int err = fault_erasure_new(book, queue, p->erases, 0, &erasure, &e);
+	uint64_t reports = err ? 0 : fault_erasure_view(erasure).reports;
+	if (!err && fault_book_erase(book, erasure, &p->erasure, &e)) {
+		p->erasure = 0;
+		fault_erasure_free(erasure);
+	}
+	trace(p->model, "%s: erases %llu reports of %s, error %d %s", p->name,
+	      (unsigned long long)reports, tenant_names[p->erases_of].data, err, e.text);
+}
+
+void process_erase(struct process *p, unsigned tenant, struct slice user)
+{
+	p->erasure = 0;
+	if (p->works || !p->owns[tenant])
+		return;
+	p->erases_of = tenant;
+	p->erases = user;
+	stepped_start(&p->work, run_erasure, p);
 	p->works = true;
 }
 

@@ -64,9 +64,14 @@ static void add_gone(struct looking *l, const struct arrival *arrival)
 static void see(struct looking *l, const struct fault_arrival *read, uint64_t writer,
 		uint64_t sequence)
 {
+	unsigned tenant = slice_equal(l->row->key.part[0], tenant_names[1]), id = id_of(read->id);
+	if (id < IDS_MAX && l->m->erased[tenant][id]) {
+		l->m->had_group[tenant][(unsigned)read->digest.low % GROUPS] = true;
+		return;
+	}
 	*add_arrival(l) = (struct arrival){
-		.tenant = slice_equal(l->row->key.part[0], tenant_names[1]),
-		.id = id_of(read->id),
+		.tenant = tenant,
+		.id = id,
 		.content = (unsigned)read->digest.low,
 		.order = {read->date_us, {writer, sequence}},
 		.look = l->m->looks,
@@ -170,6 +175,8 @@ static bool take_looks(struct model *m, struct looking *l)
 {
 	size_t at = 0, count = l->count;
 	for (size_t i = 0; i < m->arrival_count; i++) {
+		if (m->erased[m->arrivals[i].tenant][m->arrivals[i].id])
+			continue;
 		while (at < count && compare_arrivals(&l->list[at], &m->arrivals[i]) < 0)
 			at++;
 		bool there = at < count && compare_arrivals(&l->list[at], &m->arrivals[i]) == 0;
@@ -190,6 +197,8 @@ static bool take_looks(struct model *m, struct looking *l)
 
 static bool check_ack(struct model *m, const struct ack *ack)
 {
+	if (m->erased[ack->tenant][ack->id])
+		return true;
 	for (size_t i = 0; i < m->arrival_count; i++) {
 		const struct arrival *a = &m->arrivals[i];
 		if (a->tenant == ack->tenant && a->id == ack->id &&
@@ -219,14 +228,39 @@ static bool check_file(struct model *m, const struct arrival *a)
 	return found || differ(m, "report id%u has landed without its file", a->id);
 }
 
+static int see_entry(const struct store_cell *cell, void *owner)
+{
+	struct looking *l = owner;
+	struct fault_listing listing;
+	unsigned tenant = slice_equal(l->row->key.part[0], tenant_names[1]);
+	unsigned id = id_of(cell->column.part[0]);
+	if (id < IDS_MAX && fault_listing_decode(cell, &listing) &&
+	    fault_listing_is_erased(&listing))
+		l->m->erased[tenant][id] = l->m->any_erased = true;
+	return 0;
+}
+
+static int see_entries(const struct store_row *row, void *owner)
+{
+	struct looking *l = owner;
+	struct errbuf e;
+	l->row = row;
+	return store_row_wait(l->m->landed, &l->m->own, now_ms(l->m), TABLE_OOPS, &row->key,
+			      see_entry, l, &e);
+}
+
 bool look(struct model *m)
 {
 	struct looking l = {.m = m};
 	struct errbuf e = {""};
 	m->looks++;
 	m->sealed = 0;
-	int err = store_rows_wait(m->landed, &m->own, now_ms(m), TABLE_REPORT_ARRIVALS, see_row, &l,
-				  &e);
+	int err = m->any_erased || m->erases ? store_rows_wait(m->landed, &m->own, now_ms(m),
+							       TABLE_OOPS, see_entries, &l, &e)
+					     : 0;
+	err = err ? err
+		  : store_rows_wait(m->landed, &m->own, now_ms(m), TABLE_REPORT_ARRIVALS, see_row,
+				    &l, &e);
 	err = err ? err
 		  : store_rows_wait(m->landed, &m->own, now_ms(m), TABLE_REPORT_RUNS, see_runs, &l,
 				    &e);
@@ -719,6 +753,8 @@ static bool check_news(struct model *m, const struct answer *a, const char *whos
 	for (size_t i = 0; i < watch->count; i++) {
 		const struct listed *told = &watch->list[i];
 		const struct arrival *arrival = find_arrival(m, a, told);
+		if (told->id < IDS_MAX && m->erased[a->tenant][told->id])
+			continue;
 		if (!arrival || !listed_is_right(told, arrival))
 			return differ(m, "%s: id%u is told as something else", whose, told->id);
 		for (size_t k = 0; k < i; k++)

@@ -281,13 +281,63 @@ static bool ask_all(struct model *m)
 	return !m->failure[0];
 }
 
+/* Passes until an erasure is done, or its owner is another one. */
+static bool erase_once(struct model *m, unsigned tenant, struct slice user)
+{
+	struct process *p = &m->processes[pick(m, m->process_count)];
+	process_erase(p, tenant, user);
+	bool dies = chance(m, 20), right = true;
+	for (uint64_t steps = dies ? pick(m, 400) : 0; steps > 0; steps--) {
+		if (!work_off(m))
+			advance(m, TICK_MS);
+		process_tick(p);
+	}
+	if (dies)
+		restart(m, p);
+	for (int passes = 0; passes < 6 && right; passes++)
+		right = come_to_rest(m);
+	return p->erasure && fault_book_erases(p->books[tenant], p->erasure) == FAULT_ERASURE_DONE;
+}
+
+/* Of each id the first arrival is the report. */
+static bool has_none_of(struct model *m, unsigned tenant, struct slice user)
+{
+	bool seen[IDS_MAX] = {false};
+	for (size_t i = 0; i < m->arrival_count; i++) {
+		const struct arrival *a = &m->arrivals[i];
+		if (a->tenant != tenant || seen[a->id])
+			continue;
+		seen[a->id] = true;
+		if (slice_equal(content_of(a->content).user, user))
+			return differ(m, "id%u of an erased user is there", a->id);
+	}
+	return true;
+}
+
+/* Whoever asks again, until it is done, finds that no report of the user is left. */
+static bool erase(struct model *m)
+{
+	unsigned tenant = (unsigned)pick(m, TENANTS);
+	struct slice user = content_of((unsigned)pick(m, m->contents)).user;
+	bool done = !user.len;
+	m->erases = true;
+	for (int tries = 0; tries < 100 && !done && !m->failure[0]; tries++)
+		done = erase_once(m, tenant, user);
+	bool right = (done || differ(m, "an erasure is not done")) && look(m);
+	m->erases = false;
+	return right && (!user.len || has_none_of(m, tenant, user));
+}
+
 static bool check_all(struct model *m)
 {
 	set_faults(m, false);
 	bool right = come_to_rest(m);
 	m->rests = true;
 	advance(m, LATE_MS);
-	right = right && come_to_rest(m) && come_to_rest(m) && check_rest(m) && ask_all(m);
+	right = right && come_to_rest(m) && come_to_rest(m);
+	if (right && m->seals && !m->collects && chance(m, 8))
+		right = erase(m);
+	right = right && check_rest(m) && ask_all(m);
 	trace(m, "all is at rest");
 	if (right && chance(m, 10))
 		right = stay_until_cleared(m) && check_cleared(m);

@@ -106,6 +106,11 @@ extern const struct param faults_day_params[];
  * minutes of the answer. 409: an earlier collection is not done yet. */
 extern const struct http_handler faults_gc;
 extern const struct param faults_gc_params[];
+/* POST /oops/delete: {"dry_run":false,"reports":N,"days":N,"more":false}: reports of a user, which
+ * no answer has any more, nor their name; `more`: there are others, so ask again. 409: those of
+ * another user are being removed; 503: ask again. */
+extern const struct http_handler faults_erase;
+extern const struct param faults_erase_params[];
 /* POST /oops/days/DAY/recount: the same of the day, counted anew. */
 extern const struct http_handler faults_recount;
 extern const struct param faults_recount_params[];

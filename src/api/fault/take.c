@@ -44,6 +44,8 @@ int take_status(const struct take_call *call, const struct oops_report *report)
 		return 200;
 	case FAULT_CONFLICT:
 		return 409;
+	case FAULT_ERASED:
+		return 410;
 	case FAULT_FAILED:
 		break;
 	}
@@ -59,6 +61,8 @@ static const char *take_result(int status)
 		return "repeated";
 	case 409:
 		return "conflict";
+	case 410:
+		return "removed";
 	default:
 		return "failed";
 	}
@@ -74,6 +78,10 @@ void take_sentence(const struct take_call *call, const struct oops_report *repor
 		errbuf_set(e, 0,
 			   "there is another report with the id " SHOWN
 			   "; it stays, and this one was not taken",
+			   SHOWN_OF(report->id));
+	else if (status == 410)
+		errbuf_set(e, 0,
+			   "report " SHOWN " was removed for its user, and is not taken again",
 			   SHOWN_OF(report->id));
 	else if (status == 503)
 		errbuf_set(e, 0, "the report may not be stored: %s; sending it again is harmless",

@@ -213,7 +213,18 @@ PLANTS = {
         (F + "minutes.c", "\tif (!*more)\n\t\treturn 0;\n",
          "\tif (!*more)\n\t\treturn 0;\n\tif (PLANTED(marked_early))\n"
          "\t\tminutes_note_taken(book, &part, true);\n")]),
+    "erased_untold": ("books of other processes are not told of what was erased", [
+        (F + "book_read.c", "\treturn begins ? ERR_RETRY : 0;",
+         "\treturn begins && !PLANTED(erased_untold) ? ERR_RETRY : 0;")]),
+    "erased_unnoted": ("ids are erased before a checkpoint has their days", [
+        (F + "erase.c", "\t\tbook_recount_later(book, erasure->days.list[i].day);",
+         "\t\tif (!PLANTED(erased_unnoted))\n"
+         "\t\t\tbook_recount_later(book, erasure->days.list[i].day);")]),
+    "erased_late": ("the minutes of what was erased are not counted again", [
+        (F + "erase.c", "\t\tbook_note_late(book, erasure->list[i].order.date_us);",
+         "\t\tif (!PLANTED(erased_late))\n"
+         "\t\t\tbook_note_late(book, erasure->list[i].order.date_us);")]),
 }
 
 SOON = {"stamp_late", "book_early", "not_entered", "file_late", "arrivals_early",
-        "run_lost", "filtered", "gone_listed", "never_late", "marked_early"}
+        "run_lost", "filtered", "gone_listed", "never_late", "marked_early", "erased_untold"}
