@@ -26,6 +26,7 @@ import subprocess
 import sys
 import tempfile
 
+from fault_store import FaultStore
 from faults import Faults
 from page import keep_rounds, tables, write_page
 from polling import Polling
@@ -33,7 +34,7 @@ from rollups import Rollups
 from servers import FIELDS, INTERVAL_S, ROOT, START_S, Granary, Server, Victoria
 
 PARTS = ["steady", "series", "queries", "restart", "churn", "polling", "fleet",
-         "rollups", "faults"]
+         "rollups", "faults", "reports"]
 QUERY_HOURS = 12
 SCAN_WINDOWS = [(3600, "scan"), (300, "scan by 5 min")]
 # Odd, so that the median is one of them. A pass of the scan takes the faster server a few hundred
@@ -271,6 +272,8 @@ class Bench:
             Rollups(self).run()
         if "faults" in o.parts and Granary in self.peers:
             Faults(self).run()
+        if "reports" in o.parts and Granary in self.peers:
+            FaultStore(self).run()
 
     def close(self):
         for server in list(Server.running):
