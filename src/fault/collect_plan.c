@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "fault/minutes.h"
 #include "fault/said.h"
 #include "fault/segment.h"
 #include "store/wait.h"
@@ -444,6 +445,10 @@ static int collect_plan_begin(struct plan_making *making)
 	making->plan->day_end = fault_day_of(clock->wall_us(clock));
 	for (size_t i = 0; i < book->open.count; i++)
 		making->plan->day_end = smaller_of(making->plan->day_end, book->open.list[i].day);
+	/* Minutes that were not counted yet need their reports. */
+	if (book->minutes)
+		making->plan->day_end =
+			smaller_of(making->plan->day_end, book->minutes / FAULT_MINUTES_A_DAY);
 	pthread_mutex_unlock(&book->lock);
 	return err;
 }

@@ -4,6 +4,10 @@
 #include "fault/put.h"
 
 enum { NAMES_VALUE_MAX_BYTES = 512 << 10 };
+/* So many tallies are unpacked, which take some ten times their bytes then. Less is for tests. */
+#ifndef FAULT_UNPACKED_MAX
+#define FAULT_UNPACKED_MAX 4096
+#endif
 /* A group is a fact of reports, so it is no longer than a fact may be. */
 _Static_assert(sizeof("group.") - 1 + FAULT_LABEL_MAX_BYTES <= FAULT_COLUMN_MAX_BYTES,
 	       "a column has room for a group");
@@ -19,12 +23,22 @@ void fault_names_init(struct fault_names *names, int64_t day_us, size_t max, boo
 	*names = (struct fault_names){.day_us = day_us, .max = max, .tallies = tallies};
 }
 
-static void names_drop_tally(struct fault_name *name)
+static void names_drop_tally(struct fault_names *names, struct fault_name *name)
 {
-	if (name->tally)
+	if (name->tally) {
 		fault_tally_release(name->tally);
+		names->unpacked--;
+	}
 	mem_free(name->tally);
+	mem_free_slice(name->packed);
 	name->tally = NULL;
+	name->packed = (struct slice){NULL, 0};
+}
+
+/* As it is now; the tally is packed. */
+static struct slice names_packed(const struct fault_name *name)
+{
+	return name->packed.len ? name->packed : name->written;
 }
 
 void fault_names_release(struct fault_names *names)
@@ -33,7 +47,7 @@ void fault_names_release(struct fault_names *names)
 		struct fault_name *name = hash_table_at(&names->table, at);
 		if (!name)
 			continue;
-		names_drop_tally(name);
+		names_drop_tally(names, name);
 		mem_free_slice(name->name);
 		mem_free_slice(name->written);
 	}
@@ -73,7 +87,7 @@ int fault_names_tally(const struct fault_names *names, const struct fault_name *
 		fault_tally_merge(to, name->tally, facts);
 		return 0;
 	}
-	int err = fault_tally_take(&read, names->day_us, facts, name->written);
+	int err = fault_tally_take(&read, names->day_us, facts, names_packed(name));
 	if (!err)
 		fault_tally_merge(to, &read, facts);
 	fault_tally_release(&read);
@@ -93,14 +107,37 @@ static int64_t names_latest_first_us(const struct fault_names *names)
 	return latest_us;
 }
 
+static void names_pack(struct fault_names *names, struct fault_name *name)
+{
+	struct buf value;
+	buf_init(&value, NAMES_VALUE_MAX_BYTES);
+	fault_tally_put(name->tally, names->day_us, &value);
+	ASSERT(!value.failed); /* values are short, and so many at most */
+	names_drop_tally(names, name);
+	name->packed = mem_copy_slice(buf_slice(&value));
+	buf_release(&value);
+}
+
+static void names_pack_all(struct fault_names *names)
+{
+	for (size_t at = 0; at < names->table.slot_count; at++) {
+		struct fault_name *name = hash_table_at(&names->table, at);
+		if (name && name->tally)
+			names_pack(names, name);
+	}
+}
+
 /* The cell can be read: fault_names_load has done so. */
-static void names_unpack(const struct fault_names *names, struct fault_name *name)
+static void names_unpack(struct fault_names *names, struct fault_name *name)
 {
 	if (name->tally)
 		return;
+	if (names->unpacked >= FAULT_UNPACKED_MAX)
+		names_pack_all(names);
 	name->tally = mem_zalloc(sizeof(*name->tally));
+	names->unpacked++;
 	int err = name->count ? fault_tally_take(name->tally, names->day_us, FAULT_TALLY_ALL,
-						 name->written)
+						 names_packed(name))
 			      : 0;
 	ASSERT(!err);
 }
@@ -157,11 +194,8 @@ void fault_names_write_again(struct fault_names *names)
 {
 	for (size_t at = 0; at < names->table.slot_count; at++) {
 		struct fault_name *name = hash_table_at(&names->table, at);
-		if (!name)
-			continue;
-		if (names->tallies)
-			names_unpack(names, name);
-		name->dirty = true;
+		if (name)
+			name->dirty = true;
 	}
 }
 
@@ -172,7 +206,7 @@ static void names_empty(struct fault_names *names)
 		struct fault_name *name = hash_table_at(&names->table, at);
 		if (!name || !name->count)
 			continue;
-		names_drop_tally(name);
+		names_drop_tally(names, name);
 		name->count = 0;
 		name->dirty = true;
 	}
@@ -189,9 +223,12 @@ void fault_names_replace(struct fault_names *names, struct fault_names *fresh)
 		name->count = from->count;
 		name->first_us = from->first_us;
 		name->tally = from->tally;
+		name->packed = from->packed;
 		name->dirty = true;
 		from->tally = NULL;
+		from->packed = (struct slice){NULL, 0};
 	}
+	names->unpacked = fresh->unpacked;
 	names->count = fresh->count;
 	names->latest_known = false;
 	names->rest = fresh->rest;
@@ -208,8 +245,11 @@ static void names_put(const struct fault_names *names, const struct fault_name *
 	if (!name->count)
 		return;
 	if (names->tallies) {
-		ASSERT(name->tally); /* reports were added since it was written */
-		fault_tally_put(name->tally, names->day_us, out);
+		struct slice packed = names_packed(name);
+		if (name->tally)
+			fault_tally_put(name->tally, names->day_us, out);
+		else
+			buf_append(out, packed.data, packed.len);
 		return;
 	}
 	fault_put_varint(out, name->count);
@@ -304,7 +344,7 @@ int fault_names_write(const struct fault_names *names, struct fault_version vers
 	return err;
 }
 
-static void names_note_written(const struct fault_names *names, struct fault_name *name,
+static void names_note_written(struct fault_names *names, struct fault_name *name,
 			       struct fault_version version)
 {
 	struct buf value;
@@ -315,7 +355,7 @@ static void names_note_written(const struct fault_names *names, struct fault_nam
 	name->version = version;
 	name->entered |= name->count > 0;
 	name->dirty = false;
-	names_drop_tally(name);
+	names_drop_tally(names, name);
 	buf_release(&value);
 }
 

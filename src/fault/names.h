@@ -7,7 +7,7 @@
  * count them once more, in the order of receipt.
  *
  * Each group has a tally, too. A tally lies in memory as the bytes of its cell. It is unpacked when
- * a report is added, until the next checkpoint is written.
+ * a report is added, until the next checkpoint is written, or until too many are.
  *
  * Pure; one thread at a time. */
 #ifndef FAULT_NAMES_H
@@ -29,7 +29,9 @@ struct fault_name {
 	int64_t first_us;             /* when the first was received; of count 0 it means nothing */
 	struct slice written;         /* the cell's value as it is stored; the slot's */
 	struct fault_version version; /* of that */
-	struct fault_tally *tally;    /* of a group; NULL: it is as `written` has it */
+	/* Of a group: as it is now. NULL: it is as `packed` has it; and without that as `written`. */
+	struct fault_tally *tally;
+	struct slice packed; /* the slot's */
 	bool dirty;
 	bool entered; /* of a group: a checkpoint has written that it has reports on this day */
 };
@@ -39,6 +41,7 @@ struct fault_names {
 	size_t max;
 	bool tallies; /* they are groups */
 	struct hash_table table;
+	size_t unpacked;         /* tallies */
 	size_t count;            /* names with a count above 0 */
 	bool latest_known;       /* what follows is right, or too late: first reports get earlier */
 	int64_t latest_first_us; /* of the names */

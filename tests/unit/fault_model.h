@@ -253,6 +253,10 @@ struct model {
 	struct given *given;
 	size_t given_count, given_room;
 
+	/* Who follows messages by their dates, as readers do: ids, and how far it has come. */
+	struct hash_table followed[TENANTS];
+	int64_t follow_us[TENANTS];
+
 	bool erases;                     /* an erasure is at work: nobody asks */
 	bool erased[TENANTS][IDS_MAX];   /* its entry has landed: it counts as never sent */
 	bool had_group[TENANTS][GROUPS]; /* such a report was of it */
@@ -398,7 +402,10 @@ struct minute_owner {
 	struct model *m;
 	unsigned tenant;
 };
-/* Whether there is a message of each group, and of each day that is over, and of those only. */
+/* Reads messages behind those that it has read. */
+void follow_messages(struct model *m, unsigned tenant);
+/* Who follows them has all. Whether there is a message of each group, and of each day that is over,
+ * and of those only. */
 bool check_messages(struct model *m, unsigned tenant);
 
 #endif

@@ -212,9 +212,39 @@ static size_t hour_number(const struct messages *seen, int64_t us)
 	return (size_t)hour;
 }
 
+static struct hash128 message_hash(const struct fault_message *message)
+{
+	return hash128(message->id.data, message->id.len, 0);
+}
+
+static int follow_message(void *owner, const struct fault_message *message)
+{
+	struct messages *seen = owner;
+	bool added;
+	if (message->date_us <= seen->m->follow_us[seen->tenant])
+		return 0;
+	hash_table_add(&seen->m->followed[seen->tenant], message_hash(message),
+		       sizeof(struct hash128), &added);
+	seen->last_us = larger_of(seen->last_us, message->date_us);
+	return 0;
+}
+
+void follow_messages(struct model *m, unsigned tenant)
+{
+	struct messages seen = {.m = m, .tenant = tenant, .last_us = m->follow_us[tenant]};
+	struct errbuf e = {""};
+	int err = fault_messages_read(&m->site, &m->own, tenant_names[tenant], follow_message,
+				      &seen, &e);
+	ASSERT(!err);
+	m->follow_us[tenant] = seen.last_us;
+}
+
 static int see_message(void *owner, const struct fault_message *message)
 {
 	struct messages *seen = owner;
+	if (!hash_table_find(&seen->m->followed[seen->tenant], message_hash(message)))
+		differ(seen->m, "who follows messages of %s has passed one by",
+		       tenant_names[seen->tenant].data);
 	unsigned group = group_number(message->group);
 	size_t day;
 	seen->held_back[hour_number(seen, message->made_us)] += message->held_back;
@@ -289,6 +319,7 @@ bool check_messages(struct model *m, unsigned tenant)
 	int64_t past_ms = now_ms(m) - WRITE_MAX_MS - 2 * SKEW_MS;
 	seen->m = m;
 	seen->tenant = tenant;
+	follow_messages(m, tenant);
 	int err =
 		fault_messages_read(&m->site, &m->own, tenant_names[tenant], see_message, seen, &e);
 	bool right = !err && !m->failure[0] && check_new(seen);

@@ -281,6 +281,8 @@ bool look(struct model *m)
 		if (a->look == m->looks && may_be_collected(m, day_of(a->order.date_us)))
 			m->late[a->tenant] = true;
 	}
+	for (unsigned t = 0; t < TENANTS; t++)
+		follow_messages(m, t);
 	for (; m->acks_seen < m->ack_count && right; m->acks_seen++)
 		right = check_ack(m, &m->acks[m->acks_seen]);
 	return right;

@@ -448,6 +448,8 @@ static void end(struct model *m)
 	task_queue_release(&m->own);
 	mem_free(m->arrivals);
 	mem_free(m->given);
+	for (size_t t = 0; t < TENANTS; t++)
+		hash_table_release(&m->followed[t]);
 	mem_free(m->acks);
 }
 
@@ -460,6 +462,8 @@ bool run_seed(struct run *run, uint64_t seed, char *how, size_t how_bytes)
 		run_step(m);
 		if (chance(m, m->watch ? 15 : 1))
 			right = check_landed(m);
+		if (chance(m, 10))
+			follow_messages(m, (unsigned)pick(m, TENANTS));
 		m->watch -= m->watch > 0;
 		if (right && (m->step % m->check_steps == 0 || m->step == run->steps))
 			right = check_all(m);
