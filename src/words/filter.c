@@ -236,6 +236,16 @@ static unsigned filter_parts_of_value(const struct filter_read *read, unsigned p
 	return parts;
 }
 
+/* Those that may have one of the values. */
+static unsigned filter_parts_of_values(const struct filter_read *read, unsigned parts,
+				       const struct words_term *term)
+{
+	unsigned found = filter_parts_of_value(read, parts, term->value);
+	for (size_t i = 0; i < term->other_count && found != parts; i++)
+		found |= filter_parts_of_value(read, parts, term->others[i]);
+	return found;
+}
+
 unsigned words_filter_parts(struct slice filter, const struct words_query *query)
 {
 	struct filter_read read;
@@ -247,7 +257,7 @@ unsigned words_filter_parts(struct slice filter, const struct words_query *query
 		if (term->negated)
 			continue;
 		if (term->key.len)
-			parts = filter_parts_of_value(&read, parts, term->value);
+			parts = filter_parts_of_values(&read, parts, term);
 		for (size_t w = 0; w < term->word_count && parts; w++)
 			parts = filter_parts_of(&read, parts, filter_hash(term->words[w]));
 	}

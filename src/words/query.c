@@ -277,13 +277,20 @@ void words_match(struct words_matcher *matcher, struct slice text)
 	}
 }
 
+static bool matcher_has_value(const struct words_term *term, struct slice value)
+{
+	for (size_t i = 0; i < term->other_count; i++)
+		if (slice_equal(term->others[i], value))
+			return true;
+	return slice_equal(term->value, value);
+}
+
 void words_match_value(struct words_matcher *matcher, struct slice name, struct slice value)
 {
 	const struct words_query *query = matcher->query;
 	for (size_t i = 0; i < query->count; i++) {
 		const struct words_term *term = &query->terms[i];
-		if (term->key.len && slice_equal(term->key, name) &&
-		    slice_equal(term->value, value))
+		if (term->key.len && slice_equal(term->key, name) && matcher_has_value(term, value))
 			matcher->found |= 1u << i;
 	}
 }

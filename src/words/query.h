@@ -22,6 +22,9 @@ enum {
 struct words_term {
 	bool negated;
 	struct slice key, value; /* key len 0: it is words */
+	/* Other values that will do; the caller may set them. */
+	const struct slice *others;
+	size_t other_count;
 	struct slice words[WORDS_OF_TERM_MAX];
 	size_t word_count;
 };

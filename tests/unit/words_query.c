@@ -193,6 +193,70 @@ static unsigned parts_of(struct slice filter, const char *text)
 	return parts;
 }
 
+/* Of a term with other values that will do: these, and its own. */
+static void other_values_will_do(UNUSED void **state)
+{
+	static const struct slice others[] = {SLICE("db2"), SLICE("db3 x")};
+	static const struct {
+		const char *query, *value;
+		bool fits;
+	} cases[] = {{"host:db1", "db1", true},   {"host:db1", "db2", true},
+		     {"host:db1", "db3 x", true}, {"host:db1", "db3", false},
+		     {"host:db1", "db4", false},  {"-host:db1", "db2", false},
+		     {"-host:db1", "db4", true}};
+	struct words_set set;
+	struct arena arena;
+	struct buf bytes;
+	arena_init(&arena, 1 << 20);
+	buf_init(&bytes, 1 << 20);
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct words_query query = parse(cases[i].query, &arena);
+		struct words_matcher matcher;
+		query.terms[0].others = others;
+		query.terms[0].other_count = ARRAY_LEN(others);
+		words_matcher_init(&matcher, &query);
+		words_matcher_begin(&matcher);
+		words_match_value(&matcher, SLICE("host"), slice_of(cases[i].value));
+		words_match_value(&matcher, SLICE("level"), SLICE("db1"));
+		assert_int_equal(words_matcher_fits(&matcher), cases[i].fits);
+		words_matcher_release(&matcher);
+		words_set_init(&set);
+		words_set_add(&set, (unsigned)i, slice_of(cases[i].value));
+		words_filter_put(&set, &bytes);
+		if (cases[i].fits)
+			assert_true(words_filter_parts(buf_slice(&bytes), &query) >> i & 1);
+		buf_clear(&bytes);
+		words_set_release(&set);
+	}
+	buf_release(&bytes);
+	arena_release(&arena);
+}
+
+/* A part for each value; none has all of a value that is none of them. */
+static void a_filter_knows_other_values(UNUSED void **state)
+{
+	static const struct slice others[] = {SLICE("db2"), SLICE("db3 x")};
+	struct words_set set;
+	struct arena arena;
+	struct buf bytes;
+	arena_init(&arena, 1 << 20);
+	buf_init(&bytes, 1 << 20);
+	words_set_init(&set);
+	words_set_add(&set, 0, SLICE("db1"));
+	words_set_add(&set, 2, SLICE("db2"));
+	words_set_add(&set, 4, SLICE("db3 x"));
+	words_set_add(&set, 5, SLICE("x"));
+	words_filter_put(&set, &bytes);
+	struct words_query query = parse("host:db1", &arena);
+	assert_int_equal(words_filter_parts(buf_slice(&bytes), &query), 1);
+	query.terms[0].others = others;
+	query.terms[0].other_count = ARRAY_LEN(others);
+	assert_int_equal(words_filter_parts(buf_slice(&bytes), &query), 1 | 1 << 2 | 1 << 4);
+	words_set_release(&set);
+	buf_release(&bytes);
+	arena_release(&arena);
+}
+
 static bool may_fit(struct slice filter, const char *text)
 {
 	return parts_of(filter, text) != 0;
@@ -332,6 +396,8 @@ int main(void)
 		cmocka_unit_test(a_filter_of_earlier_versions_is_read),
 		cmocka_unit_test(a_filter_knows_in_which_parts_words_are),
 		cmocka_unit_test(a_filter_seldom_says_maybe),
+		cmocka_unit_test(other_values_will_do),
+		cmocka_unit_test(a_filter_knows_other_values),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
