@@ -318,11 +318,7 @@ static bool book_list_fits(void *owner, const struct book_arrived *arrived)
 	if (order.date_us < filter->from_us || order.date_us >= filter->to_us ||
 	    fault_order_compare(&order, &filter->after) >= 0)
 		return false;
-	for (size_t i = 0; i < FAULT_TEXTS; i++)
-		if (filter->texts[i].data &&
-		    !slice_equal(filter->texts[i], arrived->arrival.facts.texts[i]))
-			return false;
-	return true;
+	return fault_merges_fit(filter->merges, filter->texts, arrived->arrival.facts.texts);
 }
 
 static int book_list_keep(struct book_list *l, const struct book_arrived *arrived)
@@ -368,8 +364,9 @@ static int book_list_all(struct book_list *l,
 			struct fault_order order = book_order_of(&l->list[i]), first;
 			bool struck = !book_is_first(&l->positions, &order, l->ids[i],
 						     &l->listings[i], &first);
-			const struct fault_listed listed = {order, l->ids[i],
-							    l->list[i].arrival.facts, struck};
+			struct fault_listed listed = {order, l->ids[i], l->list[i].arrival.facts,
+						      struck};
+			fault_merges_apply(l->filter->merges, &listed.facts);
 			*enough = (!struck || l->filter->struck) && !each(owner, &listed);
 			if (*enough)
 				return 0;

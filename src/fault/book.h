@@ -22,6 +22,7 @@
 #define FAULT_BOOK_H
 
 #include "base/exec.h"
+#include "fault/merges.h"
 #include "fault/search.h"
 #include "fault/site.h"
 
@@ -83,6 +84,8 @@ struct fault_list_filter {
 	int64_t from_us, to_us; /* from <= date < to */
 	/* Where it has data, the report's is this one. */
 	struct slice texts[FAULT_TEXTS];
+	/* What is given has the root of its group, and so has what is compared; or NULL. */
+	const struct fault_merges *merges;
 	const struct words_query *search; /* NULL: whatever their texts are */
 	/* Those that were received before this one; date_us INT64_MAX: from the newest on. */
 	struct fault_order after;

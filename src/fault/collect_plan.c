@@ -55,12 +55,33 @@ static int collect_plan_take_said(const struct store_cell *cell, void *owner)
 	return 0;
 }
 
+/* A bug of a group is one of all that it stands for. */
+static int collect_plan_add_merged(const struct fault_site *site, struct task_queue *queue,
+				   struct slice tenant, struct hash_table *groups, struct errbuf *e)
+{
+	struct arena arena;
+	struct fault_merges merges;
+	bool added;
+	arena_init(&arena, FAULT_MERGES_MEMORY_BYTES);
+	int err = fault_merges_read(site, queue, tenant, &arena, &merges, e);
+	if (!err && merges.unreadable)
+		err = errbuf_set(e, merges.unreadable,
+				 "which groups are merged (table fault_merges) cannot be read");
+	for (size_t i = 0; i < merges.count && !err; i++)
+		if (hash_table_find(groups, collect_group_hash(merges.list[i].root)))
+			hash_table_add(groups, collect_group_hash(merges.list[i].group),
+				       sizeof(struct hash128), &added);
+	arena_release(&arena);
+	return err;
+}
+
 int collect_read_bugs(const struct fault_site *site, struct task_queue *queue, struct slice tenant,
 		      struct hash_table *groups, struct errbuf *e)
 {
 	const struct store_parts key = {{tenant}};
-	return store_row_wait(site->store, queue, clock_wall_ms(site->clock), TABLE_FAULT_SAID,
-			      &key, collect_plan_take_said, groups, e);
+	int err = store_row_wait(site->store, queue, clock_wall_ms(site->clock), TABLE_FAULT_SAID,
+				 &key, collect_plan_take_said, groups, e);
+	return err ? err : collect_plan_add_merged(site, queue, tenant, groups, e);
 }
 
 /* ---- Runs ------------------------------------------------------------------------------------ */

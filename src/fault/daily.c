@@ -260,6 +260,7 @@ struct daily_reading {
 	struct task_queue *queue;
 	const struct fault_daily_question *question;
 	struct fault_daily *daily;
+	struct fault_merges merges; /* in the arena of the daily report */
 	struct daily_known known[KNOWN_MAX];
 	size_t known_count;
 	struct fault_finder finder;
@@ -274,7 +275,8 @@ static int daily_read_sums(struct daily_reading *r, int64_t day, unsigned facts,
 	const struct fault_groups_question question = {.first_day = day,
 						       .last_day = day,
 						       .facts = facts,
-						       .deadline_us = r->question->deadline_us};
+						       .deadline_us = r->question->deadline_us,
+						       .merges = &r->merges};
 	return fault_book_read_groups(r->book, r->queue, &question, to, r->e);
 }
 
@@ -300,7 +302,7 @@ static int daily_find_new(struct daily_reading *r)
 	for (size_t i = 0; i < daily->group_count; i++)
 		if (!daily->list[i].before)
 			ages[count++] = (struct fault_group_age){daily->list[i].name, false};
-	int err = fault_book_read_older(r->book, r->queue, daily->day, ages, count,
+	int err = fault_book_read_older(r->book, r->queue, daily->day, &r->merges, ages, count,
 					r->question->deadline_us, r->e);
 	count = 0;
 	for (size_t i = 0; i < daily->group_count && !err; i++)
@@ -313,11 +315,13 @@ static int daily_find_new(struct daily_reading *r)
 static int daily_judge(struct daily_reading *r, const struct fault_said_list *list,
 		       struct fault_daily_group *group)
 {
+	const struct fault_group_question question = {group->name, FAULT_SAID_FACTS,
+						      r->question->deadline_us, &r->merges};
 	struct fault_said said;
 	if (group->judged)
 		return 0;
-	int err = fault_said_judge(list, r->book, r->queue, group->name, r->question->deadline_us,
-				   &said, &group->status, &group->again, r->e);
+	int err = fault_said_judge(list, r->book, r->queue, &question, &said, &group->status,
+				   &group->again, r->e);
 	group->judged = true;
 	if (err || (!said.status && !said.assignee.len && !said.bug_count))
 		return err;
@@ -455,7 +459,9 @@ static int daily_read_groups(struct daily_reading *r)
 {
 	const unsigned facts =
 		1u << FAULT_TALLY_EXCEPTION | 1u << FAULT_TALLY_LEVEL | 1u << FAULT_TALLY_CONTEXT;
-	int err = daily_read_sums(r, r->daily->day, facts, &r->daily->sums);
+	int err = fault_merges_read(fault_site_of(r->fault), r->queue, r->daily->tenant,
+				    &r->daily->arena, &r->merges, r->e);
+	err = err ? err : daily_read_sums(r, r->daily->day, facts, &r->daily->sums);
 	if (err)
 		return err;
 	fault_daily_list(r->daily);

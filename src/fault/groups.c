@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/hash_set.h"
 #include "base/log.h"
 #include "fault/book_private.h"
 #include "store/wait.h"
@@ -80,13 +81,15 @@ static void book_groups_add_day(struct book_groups_days *days, int64_t day)
 	days->list[days->count++] = day;
 }
 
-/* A question: about all groups, or about one. */
+/* A question: about all groups, or about one with those that it stands for. */
 struct book_groups_reading {
 	struct fault_book *book;
 	struct task_queue *queue;
 	struct fault_groups *groups;
 	struct fault_group_history *history;
-	struct slice group;
+	const struct fault_merges *merges;
+	struct slice *names; /* of the history: the one, and those that it stands for */
+	size_t name_count;
 	int64_t first_day, last_day;
 	unsigned facts;
 	int64_t deadline_us;
@@ -117,21 +120,28 @@ static int book_groups_check_time(struct book_groups_reading *r)
 	return book_groups_look_at_clock(r->book, r->deadline_us, r->e);
 }
 
+/* That of the group which stands for this one. */
+static struct fault_group_sum *book_groups_sum_of(struct book_groups_reading *r, struct slice name)
+{
+	return book_groups_sum(r->groups, fault_merges_root(r->merges, name));
+}
+
 /* What is counted already. */
 static int book_groups_take_names(struct book_groups_reading *r, const struct fault_names *names)
 {
 	int err = 0;
-	if (r->history) {
-		const struct fault_name *name = fault_names_find(names, r->group);
+	for (size_t i = 0; i < r->name_count && !err; i++) {
+		const struct fault_name *name = fault_names_find(names, r->names[i]);
 		struct fault_tally tally = {0};
 		err = name ? fault_names_tally(names, name, r->facts, &tally) : 0;
 		book_groups_add_history(r->history, r->day, &tally);
 		fault_tally_release(&tally);
-		return err;
 	}
+	if (r->history)
+		return err;
 	for (size_t at = 0; at < names->table.slot_count && !err; at++) {
 		const struct fault_name *name = fault_names_at(names, at);
-		struct fault_group_sum *sum = name ? book_groups_sum(r->groups, name->name) : NULL;
+		struct fault_group_sum *sum = name ? book_groups_sum_of(r, name->name) : NULL;
 		err = book_groups_check_time(r);
 		if (!err && sum)
 			err = fault_names_tally(names, name, r->facts, sum->tally);
@@ -160,7 +170,7 @@ static int book_groups_take_cell(const struct store_cell *cell, void *owner)
 	if (!err && r->history) {
 		book_groups_add_history(r->history, r->day, &tally);
 	} else if (!err && tally.count) {
-		struct fault_group_sum *sum = book_groups_sum(r->groups, name);
+		struct fault_group_sum *sum = book_groups_sum_of(r, name);
 		if (sum)
 			fault_tally_merge(sum->tally, &tally, r->facts);
 	}
@@ -178,8 +188,8 @@ static int book_groups_read_row(struct book_groups_reading *r)
 			      TABLE_SUMMARIES, &key.parts, book_groups_take_cell, r, r->e);
 }
 
-/* The one of a stored day. */
-static int book_groups_read_cell(struct book_groups_reading *r)
+/* One of a stored day. */
+static int book_groups_read_cell(struct book_groups_reading *r, struct slice name)
 {
 	const struct fault_book *book = r->book;
 	struct fault_parts key;
@@ -189,7 +199,7 @@ static int book_groups_read_cell(struct book_groups_reading *r)
 	ASSERT(request); /* the first of an empty arena */
 	buf_init(&column, FAULT_COLUMN_MAX_BYTES);
 	buf_append(&column, FAULT_GROUP_PREFIX.data, FAULT_GROUP_PREFIX.len);
-	buf_append(&column, r->group.data, r->group.len);
+	buf_append(&column, name.data, name.len);
 	fault_summaries_key(&key, book->tenant, r->day, FAULT_ROW_GROUPS);
 	request->cell_get = (struct store_cell_get){
 		.table = TABLE_SUMMARIES, .key = key.parts, .column = {{buf_slice(&column)}}};
@@ -224,13 +234,14 @@ static int book_groups_look_at_damage(struct book_groups_reading *r)
 			  "again from the reports");
 }
 
-static int book_groups_read_stored(struct book_groups_reading *r, int64_t day)
+/* name: of the group that the history is of */
+static int book_groups_read_stored(struct book_groups_reading *r, int64_t day, struct slice name)
 {
 	r->day = day;
 	r->damaged = 0;
 	r->looked_at = 0; /* at the clock once a day at least */
 	int err = book_groups_check_time(r);
-	err = err ? err : r->history ? book_groups_read_cell(r) : book_groups_read_row(r);
+	err = err ? err : r->history ? book_groups_read_cell(r, name) : book_groups_read_row(r);
 	return err ? err : book_groups_look_at_damage(r);
 }
 
@@ -299,12 +310,13 @@ static int book_groups_see_day(const struct store_cell *cell, void *owner)
 }
 
 /* Lists the days that are to be read: of one group those that checkpoints have noted. */
-static int book_groups_list_stored(struct book_groups_reading *r)
+static int book_groups_list_stored(struct book_groups_reading *r, struct slice name)
 {
 	const struct fault_book *book = r->book;
 	struct fault_parts key;
+	r->stored.count = 0;
 	if (r->history) {
-		fault_groups_key(&key, book->tenant, r->group);
+		fault_groups_key(&key, book->tenant, name);
 		return store_row_wait(book->site->store, r->queue, clock_wall_ms(book->site->clock),
 				      TABLE_FAULT_GROUPS, &key.parts, book_groups_see_day, r, r->e);
 	}
@@ -313,17 +325,24 @@ static int book_groups_list_stored(struct book_groups_reading *r)
 	return 0;
 }
 
+static int book_groups_read_all_stored(struct book_groups_reading *r, struct slice name)
+{
+	int err = book_groups_list_stored(r, name);
+	for (size_t i = 0; i < r->stored.count && !err; i++)
+		err = book_groups_read_stored(r, r->stored.list[i], name);
+	return err;
+}
+
 static int book_groups_read_once(struct book_groups_reading *r)
 {
 	pthread_mutex_lock(&r->book->lock);
 	int err = book_groups_begin(r);
 	pthread_mutex_unlock(&r->book->lock);
-	err = err ? err : book_groups_list_stored(r);
 	for (size_t i = 0; i < r->recounts.count && !err; i++)
 		err = book_groups_count(r, r->recounts.list[i]);
-	for (size_t i = 0; i < r->stored.count && !err; i++)
-		err = book_groups_read_stored(r, r->stored.list[i]);
-	return err;
+	for (size_t i = 0; i < r->name_count && !err; i++)
+		err = book_groups_read_all_stored(r, r->names[i]);
+	return err || r->history ? err : book_groups_read_all_stored(r, SLICE(""));
 }
 
 /* Cells that were read are of checkpoints that were not known when the question began. If the book
@@ -385,6 +404,7 @@ int fault_book_read_groups(struct fault_book *book, struct task_queue *queue,
 					.first_day = question->first_day,
 					.last_day = question->last_day,
 					.facts = question->facts,
+					.merges = question->merges,
 					.deadline_us = question->deadline_us,
 					.e = e};
 	*groups = (struct fault_groups){0};
@@ -397,6 +417,27 @@ static int book_groups_compare_days(const void *one, const void *other)
 	return (a->day > b->day) - (a->day < b->day);
 }
 
+/* Each group had its own entry of a day. */
+static void book_groups_join_days(struct fault_group_history *history)
+{
+	size_t kept = 0;
+	if (history->count)
+		qsort(history->days, history->count, sizeof(*history->days),
+		      book_groups_compare_days);
+	for (size_t i = 0; i < history->count; i++) {
+		const struct fault_group_day *day = &history->days[i];
+		struct fault_group_day *last = kept ? &history->days[kept - 1] : NULL;
+		if (!last || last->day != day->day) {
+			history->days[kept++] = *day;
+			continue;
+		}
+		last->count += day->count;
+		for (size_t h = 0; h < FAULT_HOURS; h++)
+			last->hours[h] += day->hours[h];
+	}
+	history->count = kept;
+}
+
 int fault_book_read_group(struct fault_book *book, struct task_queue *queue,
 			  const struct fault_group_question *question,
 			  struct fault_group_history *history, struct errbuf *e)
@@ -404,17 +445,18 @@ int fault_book_read_group(struct fault_book *book, struct task_queue *queue,
 	struct book_groups_reading r = {.book = book,
 					.queue = queue,
 					.history = history,
-					.group = question->group,
 					.first_day = INT64_MIN,
 					.last_day = INT64_MAX,
 					.facts = question->facts,
 					.deadline_us = question->deadline_us,
 					.e = e};
 	*history = (struct fault_group_history){0};
+	r.names = mem_alloc_array(fault_merges_room(question->merges), sizeof(*r.names));
+	r.name_count = fault_merges_tree(question->merges, question->group, r.names);
 	int err = book_groups_read(&r);
-	if (history->count)
-		qsort(history->days, history->count, sizeof(*history->days),
-		      book_groups_compare_days);
+	mem_free(r.names);
+	book_groups_join_days(history);
+	history->merged = fault_merges_hash(question->merges, question->group);
 	return err;
 }
 
@@ -461,9 +503,9 @@ static int book_older_read_some(struct fault_book *book, struct task_queue *queu
 	return err;
 }
 
-int fault_book_read_older(struct fault_book *book, struct task_queue *queue, int64_t day,
-			  struct fault_group_age *groups, size_t count, int64_t deadline_us,
-			  struct errbuf *e)
+static int book_older_read(struct fault_book *book, struct task_queue *queue, int64_t day,
+			   struct fault_group_age *groups, size_t count, int64_t deadline_us,
+			   struct errbuf *e)
 {
 	pthread_mutex_lock(&book->lock);
 	int err = book_catch_up(book, queue, e);
@@ -475,5 +517,39 @@ int fault_book_read_older(struct fault_book *book, struct task_queue *queue, int
 		err = book_groups_look_at_clock(book, deadline_us, e);
 		err = err ? err : book_older_read_some(book, queue, day, groups + at, some, e);
 	}
+	return err;
+}
+
+/* Roots of which a group that is merged into them has older reports. */
+static int book_older_read_merged(struct fault_book *book, struct task_queue *queue, int64_t day,
+				  const struct fault_merges *merges, int64_t deadline_us,
+				  struct hash_set *roots, struct errbuf *e)
+{
+	struct fault_group_age *ages = mem_alloc_array(merges->count, sizeof(*ages));
+	for (size_t i = 0; i < merges->count; i++)
+		ages[i] = (struct fault_group_age){merges->list[i].group, false};
+	int err = book_older_read(book, queue, day, ages, merges->count, deadline_us, e);
+	for (size_t i = 0; i < merges->count && !err; i++) {
+		struct slice root = merges->list[i].root;
+		if (ages[i].older)
+			hash_set_add(roots, hash128(root.data, root.len, 0), FAULT_MERGES_MAX);
+	}
+	mem_free(ages);
+	return err;
+}
+
+int fault_book_read_older(struct fault_book *book, struct task_queue *queue, int64_t day,
+			  const struct fault_merges *merges, struct fault_group_age *groups,
+			  size_t count, int64_t deadline_us, struct errbuf *e)
+{
+	struct hash_set roots = {0};
+	int err = book_older_read(book, queue, day, groups, count, deadline_us, e);
+	if (!err && merges && merges->count && count)
+		err = book_older_read_merged(book, queue, day, merges, deadline_us, &roots, e);
+	for (size_t i = 0; i < count && !err; i++)
+		groups[i].older =
+			groups[i].older ||
+			hash_set_has(&roots, hash128(groups[i].group.data, groups[i].group.len, 0));
+	hash_set_release(&roots);
 	return err;
 }

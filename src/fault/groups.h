@@ -7,6 +7,7 @@
 #define FAULT_GROUPS_H
 
 #include "fault/book.h"
+#include "fault/merges.h"
 
 enum {
 	FAULT_GROUPS_DAYS_MAX = 400,    /* of one question about all groups */
@@ -26,9 +27,10 @@ struct fault_groups {
 };
 
 struct fault_groups_question {
-	int64_t first_day, last_day; /* both included */
-	unsigned facts;              /* whose values are put together: bits (tally.h) */
-	int64_t deadline_us;         /* monotonic; 0: there is none */
+	int64_t first_day, last_day;       /* both included */
+	unsigned facts;                    /* whose values are put together: bits (tally.h) */
+	int64_t deadline_us;               /* monotonic; 0: there is none */
+	const struct fault_merges *merges; /* reports count for the root of their group; or NULL */
 };
 
 /* All groups with reports on these days. ERR_TIMEOUT: the deadline passed; the store's error; with
@@ -49,10 +51,11 @@ struct fault_group_age {
 	struct slice group;
 	bool older;
 };
-/* Looks up such days, as above, for groups whose `older` is not set yet. */
+/* Looks up such days, as above, for groups whose `older` is not set yet. A group is as old as the
+ * oldest that it stands for. */
 int fault_book_read_older(struct fault_book *book, struct task_queue *queue, int64_t day,
-			  struct fault_group_age *groups, size_t count, int64_t deadline_us,
-			  struct errbuf *e) MUST_CHECK;
+			  const struct fault_merges *merges, struct fault_group_age *groups,
+			  size_t count, int64_t deadline_us, struct errbuf *e) MUST_CHECK;
 
 struct fault_group_day {
 	int64_t day; /* since the epoch */
@@ -64,12 +67,14 @@ struct fault_group_history {
 	struct fault_tally tally;
 	struct fault_group_day *days; /* those with reports, ascending */
 	size_t count, room;
+	uint64_t merged; /* fault_merges_hash of the groups that it stands for */
 };
 
 struct fault_group_question {
-	struct slice group;
+	struct slice group; /* with all that it stands for by `merges` */
 	unsigned facts;
-	int64_t deadline_us; /* as above */
+	int64_t deadline_us;               /* as above */
+	const struct fault_merges *merges; /* or NULL */
 };
 
 /* A group that has no report is empty. As above. */

@@ -48,6 +48,7 @@ struct live_batch {
 	uint64_t missed;
 	bool cut;
 	struct fault_order newest; /* with `start` */
+	struct fault_merges merges;
 	struct arena arena;
 };
 
@@ -184,6 +185,7 @@ static struct fault_told live_told(struct live_batch *batch, size_t first)
 	return (struct fault_told){.reports = batch->reports + first,
 				   .count = batch->count - first,
 				   .made = batch->made + first,
+				   .merges = &batch->merges,
 				   .arena = &batch->arena};
 }
 
@@ -289,17 +291,10 @@ static bool live_keep(struct live_batch *batch, const struct fault_listed *repor
 	struct fault_listed *kept = &batch->reports[batch->count];
 	*kept = *report;
 	kept->id = arena_copy(&batch->arena, report->id);
+	fault_merges_apply(&batch->merges, &kept->facts);
 	if (!kept->id.data || fault_facts_keep(&kept->facts, &batch->arena))
 		return false;
 	batch->count++;
-	return true;
-}
-
-static bool live_is_for(const struct live_start *start, const struct fault_listed *report)
-{
-	for (size_t i = 0; i < FAULT_TEXTS; i++)
-		if (start->texts[i].data && !slice_equal(start->texts[i], report->facts.texts[i]))
-			return false;
 	return true;
 }
 
@@ -312,10 +307,18 @@ static bool live_take_listed(void *owner, const struct fault_listed *report)
 		batch->newest = report->order;
 	if (!start->has_seen || fault_order_compare(&report->order, &start->seen) <= 0)
 		return false;
-	if (!live_is_for(start, report))
+	if (!fault_merges_fit(&batch->merges, start->texts, report->facts.texts))
 		return true;
 	batch->cut = batch->count == batch->room || !live_keep(batch, report);
 	return !batch->cut;
+}
+
+/* Those of the moment: a report that comes later may count for another group. */
+static int live_read_merges(struct live_batch *batch, struct job *job, struct errbuf *e)
+{
+	const struct live_feed *feed = batch->feed;
+	return fault_merges_read(fault_site_of(feed->live->fault), job_queue(job),
+				 slice_of(feed->tenant), &batch->arena, &batch->merges, e);
 }
 
 static void live_turn_round(struct live_batch *batch)
@@ -352,8 +355,10 @@ static bool live_begin(struct live_feed *feed, struct job *job, struct live_star
 						 .to_us = INT64_MAX,
 						 .after = {.date_us = INT64_MAX},
 						 .news = &batch->next};
-	int err = fault_book_list(feed->book, job_queue(job), &filter, live_take_listed, batch,
-				  &reached, &e);
+	int err = live_read_merges(batch, job, &e);
+	if (!err)
+		err = fault_book_list(feed->book, job_queue(job), &filter, live_take_listed, batch,
+				      &reached, &e);
 	if (err) {
 		live_say(feed, err, &e);
 		live_batch_free(batch);
@@ -417,10 +422,12 @@ static bool live_ask(struct live_feed *feed, struct job *job)
 {
 	struct live_batch *batch = live_batch_new(feed, FAULT_NEWS_MAX, true);
 	struct errbuf e = {""};
-	uint64_t missed;
+	uint64_t missed = 0;
 	batch->from = feed->next;
-	int err = fault_book_news(feed->book, job_queue(job), &feed->next, live_take_new, batch,
-				  &missed, &e);
+	int err = live_read_merges(batch, job, &e);
+	if (!err)
+		err = fault_book_news(feed->book, job_queue(job), &feed->next, live_take_new, batch,
+				      &missed, &e);
 	if (err)
 		live_say(feed, err, &e);
 	bool any = batch->count || missed;

@@ -27,6 +27,7 @@ struct fault_told {
 	/* What a viewer has made of each, for the next one; data NULL: nothing yet. Its bytes go to
 	 * the arena. */
 	struct slice *made;
+	const struct fault_merges *merges; /* reports have the roots of their groups by these */
 	struct arena *arena;
 	uint64_t missed; /* that many more came before them and are not told; about */
 	bool cut;        /* more were received since the last that the viewer saw */

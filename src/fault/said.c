@@ -71,16 +71,24 @@ static struct fault_value said_opening(const struct fault_said *said,
 	return sum;
 }
 
-/* One that came later, by its time of receipt; or one more, whatever clock it was received by. */
-static bool said_is_regressed(const struct fault_said *said, const struct fault_tally *tally)
+/* Whether the reports that were counted when it was said are of the groups of this history. */
+static bool said_counted(const struct fault_said *said, const struct fault_group_history *history)
 {
-	struct fault_value opening = said_opening(said, tally);
-	return opening.count > said->before || (opening.count && opening.last_us > said->said_us);
+	return said->merged == history->merged;
+}
+
+/* One that came later, by its time of receipt; or one more, whatever clock it was received by. */
+static bool said_is_regressed(const struct fault_said *said,
+			      const struct fault_group_history *history)
+{
+	struct fault_value opening = said_opening(said, &history->tally);
+	return (said_counted(said, history) && opening.count > said->before) ||
+	       (opening.count && opening.last_us > said->said_us);
 }
 
 /* The reports of an hour that came after the status was said. */
-static uint64_t said_hour(const struct fault_said *said, const struct fault_group_day *day,
-			  size_t hour)
+static uint64_t said_hour(const struct fault_said *said, const struct fault_group_history *history,
+			  const struct fault_group_day *day, size_t hour)
 {
 	int64_t number = day->day * FAULT_HOURS + (int64_t)hour;
 	int64_t from = floor_div(said->said_us, FAULT_HOUR_US);
@@ -89,6 +97,8 @@ static uint64_t said_hour(const struct fault_said *said, const struct fault_grou
 		return 0;
 	if (number > from)
 		return count;
+	if (!said_counted(said, history))
+		return 0;
 	return count - smaller_of(count, said->before_of_hour);
 }
 
@@ -102,11 +112,12 @@ static bool said_is_over_within(const struct fault_said *said,
 	for (size_t d = 0; d < history->count; d++) {
 		for (size_t h = 0; h < FAULT_HOURS; h++) {
 			int64_t number = history->days[d].day * FAULT_HOURS + (int64_t)h;
-			sum += said_hour(said, &history->days[d], h);
+			sum += said_hour(said, history, &history->days[d], h);
 			while (number - (history->days[first_day].day * FAULT_HOURS +
 					 (int64_t)first_hour) >=
 			       (int64_t)said->hours) {
-				sum -= said_hour(said, &history->days[first_day], first_hour);
+				sum -= said_hour(said, history, &history->days[first_day],
+						 first_hour);
 				first_day += first_hour == FAULT_HOURS - 1;
 				first_hour = (first_hour + 1) % FAULT_HOURS;
 			}
@@ -117,21 +128,31 @@ static bool said_is_over_within(const struct fault_said *said,
 	return false;
 }
 
+/* All that came after the status was said. */
+static uint64_t said_since(const struct fault_said *said, const struct fault_group_history *history)
+{
+	uint64_t count = history->tally.count, sum = 0;
+	if (said_counted(said, history))
+		return count - smaller_of(count, said->before);
+	for (size_t d = 0; d < history->count; d++)
+		for (size_t h = 0; h < FAULT_HOURS; h++)
+			sum += said_hour(said, history, &history->days[d], h);
+	return sum;
+}
+
 static bool said_is_unmuted(const struct fault_said *said,
 			    const struct fault_group_history *history)
 {
-	uint64_t count = history->tally.count;
 	if (!said->until)
 		return false;
-	if (said->hours)
-		return said_is_over_within(said, history);
-	return count - smaller_of(count, said->before) >= said->until;
+	return said->hours ? said_is_over_within(said, history)
+			   : said_since(said, history) >= said->until;
 }
 
 enum fault_status fault_said_status(const struct fault_said *said,
 				    const struct fault_group_history *history, bool *again)
 {
-	*again = (said->status == FAULT_RESOLVED && said_is_regressed(said, &history->tally)) ||
+	*again = (said->status == FAULT_RESOLVED && said_is_regressed(said, history)) ||
 		 (said->status == FAULT_MUTED && said_is_unmuted(said, history));
 	return *again ? FAULT_OPEN : said->status;
 }
@@ -142,6 +163,7 @@ void fault_said_count_before(struct fault_said *said, const struct fault_group_h
 	int64_t hour = floor_div(now_us, FAULT_HOUR_US);
 	said->before = said->status == FAULT_RESOLVED ? said_opening(said, &history->tally).count
 						      : history->tally.count;
+	said->merged = history->merged;
 	said->before_of_hour = 0;
 	for (size_t d = 0; d < history->count; d++)
 		if (history->days[d].day == floor_div(hour, FAULT_HOURS))
@@ -168,6 +190,8 @@ void fault_said_encode(const struct fault_said *said, struct buf *out)
 		fault_put_text(out, said->bugs[i].tracker);
 		fault_put_text(out, said->bugs[i].bug);
 	}
+	if (said->merged)
+		buf_append(out, &said->merged, 8);
 }
 
 int fault_said_decode(struct slice bytes, struct fault_said *said)
@@ -195,6 +219,8 @@ int fault_said_decode(struct slice bytes, struct fault_said *said)
 		said->bugs[i].bug = fault_take_text(&c, FAULT_SAID_TEXT_MAX_BYTES);
 		said->bug_count++;
 	}
+	if (!c.bad && cursor_left(&c))
+		said->merged = cursor_u64(&c);
 	said->status = (enum fault_status)status;
 	said->resolved = (enum fault_resolved)resolved;
 	return c.bad ? ERR_DAMAGED : 0;
@@ -341,21 +367,20 @@ static bool said_find(const struct fault_said_list *list, struct slice group,
 }
 
 int fault_said_judge(const struct fault_said_list *list, struct fault_book *book,
-		     struct task_queue *queue, struct slice group, int64_t deadline_us,
+		     struct task_queue *queue, const struct fault_group_question *question,
 		     struct fault_said *said, enum fault_status *status, bool *again,
 		     struct errbuf *e)
 {
-	const struct fault_group_question question = {group, FAULT_SAID_FACTS, deadline_us};
 	struct fault_group_history history;
 	*status = FAULT_OPEN;
 	*again = false;
-	if (!said_find(list, group, said)) {
+	if (!said_find(list, question->group, said)) {
 		*said = (struct fault_said){.release = SLICE(""), .assignee = SLICE("")};
 		return 0;
 	}
 	if (said->status == FAULT_OPEN)
 		return 0;
-	int err = fault_book_read_group(book, queue, &question, &history, e);
+	int err = fault_book_read_group(book, queue, question, &history, e);
 	if (!err)
 		*status = fault_said_status(said, &history, again);
 	fault_group_history_release(&history);

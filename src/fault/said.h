@@ -39,14 +39,17 @@ struct fault_said {
 	/* Only reports within so many successive hours count together; 0: all do. */
 	uint64_t hours;
 	/* How many reports there were when the status was said: of a resolved group those that
-	 * would have opened it, of a muted one all; and all of that hour. */
-	uint64_t before, before_of_hour;
+	 * would have opened it, of a muted one all; and all of that hour. Of the groups that it
+	 * stood for then: `merged` is that of the history. */
+	uint64_t before, before_of_hour, merged;
 	struct slice assignee;
 	struct fault_bug bugs[FAULT_SAID_BUGS_MAX];
 	size_t bug_count;
 };
 
-/* What the status is. *again: it was resolved or muted, and reports have opened it again. A report
+/* What the status is. *again: it was resolved or muted, and reports have opened it again. If groups
+ * were merged into it or split off since, nobody has counted their reports when it was said: then
+ * the times of receipt decide, of a muted group by the hour. A report
  * without a release opens what is resolved by releases: nobody can say that it has the mend. Where
  * releases are no versions (release.h), one is later than another whose first report came later.
  * Of the history's facts it needs the releases only (FAULT_SAID_FACTS). */
@@ -91,9 +94,9 @@ int fault_said_read_all(const struct fault_site *site, struct task_queue *queue,
 			struct slice tenant, struct arena *arena, struct fault_said_list *list,
 			struct errbuf *e) MUST_CHECK;
 /* What was said of a group of the list, which may be nothing, and its status, which follows from
- * that and from all its reports. */
+ * that and from all its reports; the question has FAULT_SAID_FACTS. */
 int fault_said_judge(const struct fault_said_list *list, struct fault_book *book,
-		     struct task_queue *queue, struct slice group, int64_t deadline_us,
+		     struct task_queue *queue, const struct fault_group_question *question,
 		     struct fault_said *said, enum fault_status *status, bool *again,
 		     struct errbuf *e) MUST_CHECK;
 

@@ -10,6 +10,7 @@
  * function of its cause but for its date, and is kept by an id that is made of the cause: so one
  * that is found twice is there once. */
 #include "base/grow.h"
+#include "base/hash_set.h"
 #include "base/log.h"
 #include "base/stats.h"
 #include "fault/groups.h"
@@ -97,6 +98,7 @@ struct tell {
 	int64_t until_ms, busy_us;
 	size_t done; /* pieces of this part */
 	struct arena arena;
+	struct fault_merges merges; /* in the arena */
 	struct tell_cause *causes;
 	size_t cause_count;
 	struct tell_made *made;
@@ -289,9 +291,24 @@ static void tell_describe(struct tell *t, struct fault_message *message,
 	message->release = tell_value(t, tally, FAULT_TALLY_RELEASE, first);
 }
 
+/* Reports of a group and of all that it stands for. */
+static uint64_t tell_count_of_day(const struct tell *t, const struct fault_day *day,
+				  struct slice group)
+{
+	uint64_t count = 0;
+	struct slice *names = mem_alloc_array(fault_merges_room(&t->merges), sizeof(*names));
+	size_t name_count = fault_merges_tree(&t->merges, group, names);
+	for (size_t i = 0; i < name_count; i++) {
+		const struct fault_name *name = fault_names_find(&day->groups, names[i]);
+		count += name ? name->count : 0;
+	}
+	mem_free(names);
+	return count;
+}
+
 static int tell_read_group(struct tell *t, struct slice group, struct fault_group_history *history)
 {
-	const struct fault_group_question question = {group, TELL_FACTS, 0};
+	const struct fault_group_question question = {group, TELL_FACTS, 0, &t->merges};
 	return fault_book_read_group(t->book, t->queue, &question, history, t->e);
 }
 
@@ -346,14 +363,16 @@ static int tell_new_group(struct tell *t, const struct tell_cause *cause)
 	return err;
 }
 
-/* Groups that enter one day: those that are on no earlier one. The causes are by day, and the days
- * themselves come first. */
+/* Groups that enter one day: those that are on no earlier one. What is merged into another group is
+ * not new. The causes are by day, and the days themselves come first. */
 static int tell_groups_of_day(struct tell *t, struct tell_cause *causes, size_t count)
 {
 	struct fault_group_age *ages = mem_zalloc(count * sizeof(*ages));
 	for (size_t i = 0; i < count; i++)
-		ages[i].group = causes[i].group;
-	int err = fault_book_read_older(t->book, t->queue, causes->day, ages, count, 0, t->e);
+		ages[i] = (struct fault_group_age){
+			causes[i].group, fault_merges_find(&t->merges, causes[i].group) != NULL};
+	int err = fault_book_read_older(t->book, t->queue, causes->day, &t->merges, ages, count, 0,
+					t->e);
 	for (size_t i = 0; i < count && !err; i++) {
 		if (tell_is_late(t)) {
 			causes[i].stays = t->more = true;
@@ -396,18 +415,17 @@ struct tell_saying {
 	size_t count;
 };
 
-/* With the lock. */
-static uint64_t tell_count_in_memory(const struct fault_book *book, struct slice group)
+/* Of a group and all that it stands for. With the lock. */
+static uint64_t tell_count_in_memory(const struct tell *t, struct slice group)
 {
 	uint64_t count = 0;
-	for (size_t i = 0; i < book->day_count; i++) {
-		const struct fault_name *name = fault_names_find(&book->days[i]->groups, group);
-		count += name ? name->count : 0;
-	}
+	for (size_t i = 0; i < t->book->day_count; i++)
+		count += tell_count_of_day(t, t->book->days[i], group);
 	return count;
 }
 
-/* Notes it if it is resolved or muted, and there is a reason to look at it. */
+/* Notes it if it is resolved or muted, and there is a reason to look at it. What was said of a
+ * group that is merged into another one does not count meanwhile. */
 static int tell_see_said(const struct store_cell *cell, void *owner)
 {
 	struct tell_saying *saying = owner;
@@ -417,7 +435,7 @@ static int tell_see_said(const struct store_cell *cell, void *owner)
 	struct fault_said said;
 	bool added;
 	if (fault_said_decode(cell->value, &said) || said.status == FAULT_OPEN ||
-	    (said.status == FAULT_MUTED && !said.until))
+	    (said.status == FAULT_MUTED && !said.until) || fault_merges_find(&t->merges, group))
 		return 0;
 	struct tell_said *known = hash_table_add(
 		&t->teller->said, hash128(group.data, group.len, 0), sizeof(*known), &added);
@@ -427,7 +445,7 @@ static int tell_see_said(const struct store_cell *cell, void *owner)
 	if (told && told->said_us == said.said_us)
 		return 0;
 	pthread_mutex_lock(&t->book->lock);
-	uint64_t count = tell_count_in_memory(t->book, group);
+	uint64_t count = tell_count_in_memory(t, group);
 	pthread_mutex_unlock(&t->book->lock);
 	if (count == known->count && clock->mono_us(clock) < known->look_us)
 		return 0;
@@ -505,27 +523,50 @@ static void tell_note_rise(struct tell *t, struct slice group, uint64_t next)
 	rise->next = next;
 }
 
+/* Whether so many reports of a group may be more than usual, and were not looked at. */
+static bool tell_may_rise(const struct tell *t, struct slice group, uint64_t count)
+{
+	if (count < FAULT_RISE_REPORTS)
+		return false;
+	const struct tell_rise *rise =
+		hash_table_find(&t->teller->rises, hash128(group.data, group.len, 0));
+	return !rise || count >= rise->next;
+}
+
+/* The same of the group that stands for one of a day, with the reports of all that it stands for.
+ * `seen` has those groups of which the count was looked up. */
+static bool tell_may_rise_of(const struct tell *t, const struct fault_day *day,
+			     const struct fault_name *name, struct hash_set *seen,
+			     struct slice *group)
+{
+	*group = fault_merges_root(&t->merges, name->name);
+	if (!fault_merges_hash(&t->merges, *group))
+		return tell_may_rise(t, *group, name->count);
+	return hash_set_add(seen, hash128(group->data, group->len, 0), FAULT_MERGES_MAX) &&
+	       tell_may_rise(t, *group, tell_count_of_day(t, day, *group));
+}
+
 /* Groups of today that are to be looked at. A day that is not in memory has no new reports. */
 static size_t tell_list_rises(struct tell *t, int64_t today, struct slice *groups)
 {
 	struct fault_book *book = t->book;
+	struct hash_set seen = {0};
 	size_t count = 0;
 	pthread_mutex_lock(&book->lock);
 	const struct fault_day *day = book_find_day(book, today);
 	for (size_t at = 0; day && at < day->groups.table.slot_count; at++) {
 		const struct fault_name *name = fault_names_at(&day->groups, at);
-		if (!name || name->count < FAULT_RISE_REPORTS)
-			continue;
-		const struct tell_rise *rise = hash_table_find(&t->teller->rises, name->hash);
-		if (rise && name->count < rise->next)
+		struct slice group;
+		if (!name || !tell_may_rise_of(t, day, name, &seen, &group))
 			continue;
 		if (count == TELL_CAUSES_MAX) {
 			t->more = true;
 			break;
 		}
-		groups[count++] = tell_keep(t, name->name);
+		groups[count++] = tell_keep(t, group);
 	}
 	pthread_mutex_unlock(&book->lock);
+	hash_set_release(&seen);
 	return count;
 }
 
@@ -752,6 +793,9 @@ static int tell_write(struct tell *t, size_t *made)
 static int tell_turn(struct tell *t, uint64_t tenure, size_t *made)
 {
 	int err = tell_begin(t, tenure);
+	if (!err)
+		err = fault_merges_read(t->book->site, t->queue, t->book->tenant, &t->arena,
+					&t->merges, t->e);
 	err = err ? err : tell_causes(t);
 	err = err ? err : tell_said(t);
 	err = err ? err : tell_rises(t);

@@ -289,6 +289,13 @@ const struct table_def schema[TABLE_COUNT] = {
 		.key_count = 1, .key = {{"tenant", PART_TEXT}},
 		.column_count = 2, .column = {{"writer", PART_U64}, {"sequence", PART_U64}},
 	},
+	[TABLE_FAULT_MERGES] = {
+		.name = "fault_merges", .kind = TABLE_CELLS, .cell_kind = CELL_CONDITIONAL,
+		.place = PLACE_SHARED,
+		.help = "Which groups of reports people have merged into which.",
+		.key_count = 1, .key = {{"tenant", PART_TEXT}},
+		.column_count = 1, .column = {{"what", PART_TEXT}},
+	},
 };
 /* clang-format on */
 

@@ -1,6 +1,7 @@
 /* Any bytes as each cell of faults: nothing is read outside, and what is taken for an arrival or a
  * summary is the same when it is written and read again. */
 #include "fault/book_private.h"
+#include "fault/said.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -60,6 +61,35 @@ static void check_book(struct slice bytes)
 	mem_free(book.late);
 }
 
+static void check_merges(struct slice bytes)
+{
+	struct fault_merges merges;
+	struct arena arena;
+	struct buf out;
+	arena_init(&arena, FAULT_MERGES_MEMORY_BYTES);
+	buf_init(&out, FAULT_MERGES_MEMORY_BYTES);
+	if (!fault_merges_decode(bytes, &arena, &merges)) {
+		for (size_t i = 0; i < merges.count; i++)
+			ASSERT(!fault_merges_find(&merges, merges.list[i].root));
+		fault_merges_encode(&merges, &out);
+		ASSERT(!out.failed && out.len <= bytes.len);
+	}
+	buf_release(&out);
+	arena_release(&arena);
+}
+
+static void check_said(struct slice bytes)
+{
+	struct fault_said said, again;
+	struct buf out;
+	if (fault_said_decode(bytes, &said))
+		return;
+	buf_init(&out, 1 << 20);
+	fault_said_encode(&said, &out);
+	ASSERT(!fault_said_decode(buf_slice(&out), &again) && said.merged == again.merged);
+	buf_release(&out);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct slice bytes = {size ? (const char *)data : "", size};
@@ -70,6 +100,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check_arrival(bytes);
 	check_day(bytes);
 	check_book(bytes);
+	check_merges(bytes);
+	check_said(bytes);
 	if (!fault_versioned_decode(bytes, &versioned))
 		check_day(versioned.value);
 	if (!fault_writer_cell_decode(bytes, &writer))

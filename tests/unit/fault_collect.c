@@ -259,6 +259,42 @@ static void what_is_of_a_group_with_a_bug_stays(UNUSED void **state)
 	harness_close(&h);
 }
 
+/* What is merged into b, and when, does not matter: a bug of b is one of it. */
+static void what_is_merged_into_a_group_with_a_bug_stays(UNUSED void **state)
+{
+	struct harness h;
+	open_ten(&h);
+	give_bug(&h, "b");
+	fault_plan_free(plan(&h, &one_day, 2));
+	harness_merge(&h, "a", "c");
+	harness_merge(&h, "c", "b");
+	fault_plan_free(plan(&h, &one_day, 0));
+	harness_merge(&h, "c", "");
+	struct fault_plan *made = plan(&h, &one_day, 2);
+	harness_merge(&h, "c", "b"); /* after it was planned */
+	carry_out(&h, made);
+	check_list(&h, all, NULL, "09 08 07 06 05 04 03 02 01 00 ");
+	harness_close(&h);
+}
+
+/* What of b is merged into which group with a bug, nobody knows then. */
+static void what_is_merged_and_cannot_be_read_stays(UNUSED void **state)
+{
+	struct harness h;
+	struct fault_plan *made;
+	struct errbuf e = {""};
+	const struct store_parts key = {{TEXT("t")}}, column = {{TEXT("merges")}};
+	open_ten(&h);
+	log_set_level(LOG_ERROR);
+	assert_int_equal(store_put_if_wait(h.store, &h.queue, TABLE_FAULT_MERGES, &key, &column, 0,
+					   TEXT("\x01")),
+			 0);
+	assert_int_equal(fault_plan_new(h.book, &h.queue, &one_day, 0, &made, &e), ERR_DAMAGED);
+	assert_non_null(strstr(e.text, "fault_merges"));
+	log_set_level(LOG_INFO);
+	harness_close(&h);
+}
+
 /* Of a day that is not over, however short reports are to be kept, or not by their arrivals alone.
  */
 static void what_is_still_at_work_stays(UNUSED void **state)
@@ -853,6 +889,8 @@ int main(void)
 		cmocka_unit_test(nothing_goes_at_once),
 		cmocka_unit_test(what_is_referred_to_stays),
 		cmocka_unit_test(what_is_of_a_group_with_a_bug_stays),
+		cmocka_unit_test(what_is_merged_into_a_group_with_a_bug_stays),
+		cmocka_unit_test(what_is_merged_and_cannot_be_read_stays),
 		cmocka_unit_test(what_is_still_at_work_stays),
 		cmocka_unit_test(files_go_with_their_reports),
 		cmocka_unit_test(the_fullest_groups_go_down_first),

@@ -433,8 +433,8 @@ static void check_older(struct harness *h, int64_t day, bool a, bool b)
 	struct errbuf e = {""};
 	for (size_t i = 0; i < ARRAY_LEN(books); i++) {
 		struct fault_group_age ages[] = {{TEXT("1-a"), false}, {TEXT("1-b"), false}};
-		assert_int_equal(fault_book_read_older(books[i], &h->queue, day, ages, 2, 0, &e),
-				 0);
+		assert_int_equal(
+			fault_book_read_older(books[i], &h->queue, day, NULL, ages, 2, 0, &e), 0);
 		assert_int_equal(ages[0].older, a);
 		assert_int_equal(ages[1].older, b);
 	}
@@ -473,9 +473,10 @@ static void a_deadline_ends_the_look(UNUSED void **state)
 	int64_t day = harness_group_report(&h, "OOPS-1", "1-a");
 	clock_virtual_advance(&h.clock, SEC_US);
 	int64_t now_us = h.clock.clock.mono_us(&h.clock.clock);
-	assert_int_equal(fault_book_read_older(h.book, &h.queue, day, &age, 1, now_us, &e),
+	assert_int_equal(fault_book_read_older(h.book, &h.queue, day, NULL, &age, 1, now_us, &e),
 			 ERR_TIMEOUT);
-	assert_int_equal(fault_book_read_older(h.book, &h.queue, day, &age, 1, now_us + 1, &e), 0);
+	assert_int_equal(
+		fault_book_read_older(h.book, &h.queue, day, NULL, &age, 1, now_us + 1, &e), 0);
 	harness_close(&h);
 }
 

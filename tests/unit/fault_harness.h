@@ -13,6 +13,7 @@
 #include "contract/naive.h"
 #include "fault/book.h"
 #include "fault/intake.h"
+#include "fault/merges.h"
 #include "fault/tables.h"
 #include "store/wait.h"
 
@@ -160,6 +161,20 @@ static inline void assert_top(const struct fault_list *list, size_t at, uint64_t
 	assert_int_equal(list->list[at].value, value);
 	assert_int_equal(list->list[at].id.len, strlen(id));
 	assert_memory_equal(list->list[at].id.data, id, strlen(id));
+}
+
+/* Merges a group into another one; `into` empty: splits it off. */
+static inline void harness_merge(struct harness *h, const char *group, const char *into)
+{
+	const struct fault_merge_change change = {slice_of(group), slice_of(into)};
+	struct fault_merges merges;
+	struct arena arena;
+	struct errbuf e = {""};
+	arena_init(&arena, FAULT_MERGES_MEMORY_BYTES);
+	assert_int_equal(
+		fault_merges_write(&h->site, &h->queue, TEXT("t"), &change, &arena, &merges, &e),
+		0);
+	arena_release(&arena);
 }
 
 static inline void put_cell(struct harness *h, enum table table, const struct fault_parts *key,

@@ -326,6 +326,61 @@ static void a_muted_group_is_told_of_when_it_has_so_many(UNUSED void **state)
 	harness_close(&h);
 }
 
+/* 1-y is merged into 1-x, and had been resolved itself. Its old reports open nothing. */
+static void a_report_of_a_merged_group_regresses_the_one_that_stands_for_it(UNUSED void **state)
+{
+	struct harness h;
+	harness_open(&h);
+	report_of(&h, "a", "1-x", "");
+	report_of(&h, "b", "1-y", "");
+	report_of(&h, "c", "1-y", "");
+	assert_int_equal(pass(&h), 2);
+	advance(&h, 1000000);
+	say_of(&h, "1-y", (struct fault_said){.status = FAULT_RESOLVED, .before = 2});
+	say_of(&h, "1-x", (struct fault_said){.status = FAULT_RESOLVED, .before = 1});
+	harness_merge(&h, "1-y", "1-x");
+	advance(&h, 600000000);
+	assert_int_equal(pass(&h), 0);
+	report_of(&h, "d", "1-y", "");
+	assert_int_equal(pass(&h), 1);
+	struct told told = told_of(&h);
+	assert_int_equal(told.count, 3);
+	check_told(&told.list[2], FAULT_REGRESSED, "1-x", "d", 4);
+	/* By itself it is one that was resolved, and has a report. */
+	harness_merge(&h, "1-y", "");
+	assert_int_equal(pass(&h), 1);
+	told = told_of(&h);
+	check_told(&told.list[3], FAULT_REGRESSED, "1-y", "d", 3);
+	harness_close(&h);
+}
+
+/* 1-y had its first report before. Of 1-z nothing was told when it was merged. And 1-v has an
+ * older one when it is looked at. */
+static void what_is_merged_is_not_new(UNUSED void **state)
+{
+	struct harness h;
+	harness_open(&h);
+	report_of(&h, "a", "1-x", "");
+	report_of(&h, "b", "1-y", "");
+	assert_int_equal(pass(&h), 2);
+	report_of(&h, "c", "1-z", "");
+	harness_merge(&h, "1-y", "1-x");
+	harness_merge(&h, "1-z", "1-x");
+	assert_int_equal(pass(&h), 0);
+	advance(&h, 24 * HOUR_US);
+	report_of(&h, "d", "1-y", "");
+	report_of(&h, "e", "1-w", "");
+	assert_int_equal(pass(&h), 2); /* 1-w, and the day that is over */
+	struct told told = told_of(&h);
+	assert_int_equal(told.count, 4);
+	assert_string_equal(told.list[3].group, "1-w");
+	assert_int_equal(told.list[3].message.kind, FAULT_NEW_GROUP);
+	report_of(&h, "f", "1-v", "");
+	harness_merge(&h, "1-x", "1-v");
+	assert_int_equal(pass(&h), 0);
+	harness_close(&h);
+}
+
 /* A day that is in no memory any more gets a report that opens the group. */
 static void a_late_report_regresses_a_group_within_ten_minutes(UNUSED void **state)
 {
@@ -549,6 +604,40 @@ static void a_group_with_more_than_usual_is_told_of_once_a_day(UNUSED void **sta
 	harness_close(&h);
 }
 
+/* Ten of three groups on each of three days; then 22 of two of them, which none has by itself. */
+static void groups_that_are_merged_rise_together(UNUSED void **state)
+{
+	for (int merged = 0; merged < 2; merged++) {
+		struct harness h;
+		harness_open(&h); /* at 22:13:20 */
+		unsigned next = 0;
+		for (int day = 0; day < 3; day++, next += 5) {
+			report_many(&h, "1-x", next, 5);
+			report_many(&h, "1-y", next, 4);
+			report_many(&h, "1-z", next, 1);
+			pass(&h);
+			advance(&h, 24 * HOUR_US);
+			pass(&h);
+		}
+		if (merged) {
+			harness_merge(&h, "1-y", "1-x");
+			harness_merge(&h, "1-z", "1-x");
+		}
+		size_t before = told_of(&h).count;
+		report_many(&h, "1-y", next, 9);
+		report_many(&h, "1-z", next, 10);
+		assert_int_equal(pass(&h), 0); /* 19 */
+		report_many(&h, "1-y", next + 9, 3);
+		assert_int_equal(pass(&h), merged);
+		struct told told = told_of(&h);
+		assert_int_equal(told.count, before + (size_t)merged);
+		if (merged)
+			check_told(&told.list[before], FAULT_RISEN, "1-x", "1-y-26", 22);
+		assert_int_equal(pass(&h), 0);
+		harness_close(&h);
+	}
+}
+
 /* ---- Cells ----------------------------------------------------------------------------------- */
 
 static void a_damaged_message_is_left_out(UNUSED void **state)
@@ -612,6 +701,8 @@ int main(void)
 		cmocka_unit_test(a_resolved_group_that_has_a_report_is_regressed),
 		cmocka_unit_test(a_regression_is_told_of_once_however_old_it_is),
 		cmocka_unit_test(a_muted_group_is_told_of_when_it_has_so_many),
+		cmocka_unit_test(a_report_of_a_merged_group_regresses_the_one_that_stands_for_it),
+		cmocka_unit_test(what_is_merged_is_not_new),
 		cmocka_unit_test(a_late_report_regresses_a_group_within_ten_minutes),
 		cmocka_unit_test(more_than_so_many_are_told_of_in_one),
 		cmocka_unit_test(dates_rise_when_the_clock_is_set_back),
@@ -619,6 +710,7 @@ int main(void)
 		cmocka_unit_test(an_hour_is_that_of_the_clock),
 		cmocka_unit_test(a_group_rises_above_what_is_usual_by_this_time),
 		cmocka_unit_test(a_group_with_more_than_usual_is_told_of_once_a_day),
+		cmocka_unit_test(groups_that_are_merged_rise_together),
 		cmocka_unit_test(a_damaged_message_is_left_out),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,7 +25,9 @@ struct group_call {
 	struct api_call call;
 	struct group_saying saying;
 	bool says;
-	struct slice tenant, group; /* in the call's arena */
+	struct slice tenant, asked; /* in the call's arena */
+	struct slice group;         /* that stands for the one that was asked for */
+	struct fault_merges merges; /* in the call's arena, too */
 	int64_t within_hours;
 	const struct fault_group_history *history; /* while it is said */
 };
@@ -110,6 +112,20 @@ static void group_put_said(struct json_writer *json, const struct fault_said *sa
 	group_json_bugs(json, said);
 }
 
+/* Of a group that is merged: whose answer it is. Of one that stands for others: for which. */
+static void group_put_merged(struct group_call *call)
+{
+	struct json_writer *json = &call->call.json;
+	if (!slice_equal(call->asked, call->group))
+		json_put_string(json, "asked", call->asked);
+	json_write_key(json, "merged");
+	json_write_array_begin(json);
+	for (size_t i = 0; i < call->merges.count; i++)
+		if (slice_equal(call->merges.list[i].root, call->group))
+			json_write_string(json, call->merges.list[i].group);
+	json_write_array_end(json);
+}
+
 static void group_put_group(struct group_call *call, const struct fault_group_history *history,
 			    const struct fault_said *said)
 {
@@ -118,6 +134,7 @@ static void group_put_group(struct group_call *call, const struct fault_group_hi
 	enum fault_status status = fault_said_status(said, history, &again);
 	json_write_object_begin(json);
 	json_put_string(json, "group", call->group);
+	group_put_merged(call);
 	group_json_status(json, said->assignee, status, again);
 	group_json_tally(json, &history->tally);
 	group_put_said(json, said);
@@ -188,9 +205,14 @@ static int group_run_group(struct group_call *call, struct fault_book *book)
 	struct task_queue *queue = job_queue(call->call.job);
 	struct fault_group_history history;
 	struct fault_said said;
+	int err = fault_merges_read(site, queue, call->tenant, &call->call.arena, &call->merges,
+				    &call->call.error);
+	if (err)
+		return err;
+	call->group = fault_merges_root(&call->merges, call->asked);
 	const struct fault_group_question question = {call->group, FAULT_TALLY_ALL,
-						      call->call.deadline_us};
-	int err = fault_book_read_group(book, queue, &question, &history, &call->call.error);
+						      call->call.deadline_us, &call->merges};
+	err = fault_book_read_group(book, queue, &question, &history, &call->call.error);
 	if (!err && !history.tally.count)
 		err = errbuf_set(&call->call.error, ERR_NOT_FOUND, "there is no group " SHOWN,
 				 SHOWN_OF(call->group));
@@ -329,8 +351,8 @@ static int group_read_name(const struct http_request *request, struct group_call
 	if (!name.len || name.len > FAULT_LABEL_MAX_BYTES)
 		return errbuf_set(e, ERR_NOT_FOUND, "there is nothing at %.*s",
 				  slice_shown_len(request->path), request->path.data);
-	call->group = arena_copy(&call->call.arena, name);
-	ASSERT(call->group.data); /* a part of a head */
+	call->asked = arena_copy(&call->call.arena, name);
+	ASSERT(call->asked.data); /* a part of a head */
 	return 0;
 }
 

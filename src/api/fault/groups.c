@@ -39,6 +39,7 @@ struct groups_row {
 struct groups_call {
 	struct api_call call;
 	struct groups_question question; /* texts in the call's arena */
+	struct fault_merges merges;      /* likewise */
 	struct fault_groups groups;
 };
 
@@ -72,10 +73,11 @@ static void groups_put_row(struct groups_call *call, const struct groups_row *ro
 static int groups_judge(struct groups_call *call, struct fault_book *book,
 			const struct fault_said_list *list, struct groups_row *row)
 {
+	const struct fault_group_question question = {row->sum->name, FAULT_SAID_FACTS,
+						      call->call.deadline_us, &call->merges};
 	struct fault_said said;
-	int err = fault_said_judge(list, book, job_queue(call->call.job), row->sum->name,
-				   call->call.deadline_us, &said, &row->status, &row->again,
-				   &call->call.error);
+	int err = fault_said_judge(list, book, job_queue(call->call.job), &question, &said,
+				   &row->status, &row->again, &call->call.error);
 	row->assignee = said.assignee;
 	return err;
 }
@@ -178,11 +180,16 @@ static int groups_run_list(struct groups_call *call, struct fault_book *book)
 		.last_day = fault_day_of(notation_us(q->until_ms) - 1),
 		.facts = groups_facts(q),
 		.deadline_us = call->call.deadline_us,
+		.merges = &call->merges,
 	};
+	const struct fault_site *site = fault_site_of(call->call.api->fault);
 	struct fault_said_list said;
 	size_t count;
-	int err = fault_said_read_all(fault_site_of(call->call.api->fault), queue, q->tenant,
-				      &call->call.arena, &said, &call->call.error);
+	int err = fault_said_read_all(site, queue, q->tenant, &call->call.arena, &said,
+				      &call->call.error);
+	err = err ? err
+		  : fault_merges_read(site, queue, q->tenant, &call->call.arena, &call->merges,
+				      &call->call.error);
 	err = err ? err
 		  : fault_book_read_groups(book, queue, &groups, &call->groups, &call->call.error);
 	if (err)

@@ -87,15 +87,6 @@ static void live_send_report(struct live_call *call, const struct fault_told *to
 	events_send(&call->events);
 }
 
-static bool live_fits(const struct live_call *call, const struct fault_listed *report)
-{
-	for (size_t i = 0; i < FAULT_TEXTS; i++)
-		if (call->question.texts[i].data &&
-		    !slice_equal(call->question.texts[i], report->facts.texts[i]))
-			return false;
-	return true;
-}
-
 static void live_hold_back(struct live_call *call)
 {
 	call->held_back++;
@@ -141,7 +132,8 @@ static void live_show_before(struct live_call *call, const struct fault_told *to
 static void live_show_new(struct live_call *call, const struct fault_told *told)
 {
 	for (size_t i = 0; i < told->count; i++) {
-		bool fits = live_fits(call, &told->reports[i]);
+		bool fits = fault_merges_fit(told->merges, call->question.texts,
+					     told->reports[i].facts.texts);
 		if (fits && call->events.full)
 			live_hold_back(call);
 		else if (!fits && !call->events.full)

@@ -11,7 +11,7 @@ enum {
 	REPORTS_PRESET = 100,
 	REPORTS_LIMIT_MAX = 1000,
 	REPORTS_ANSWER_MAX_BYTES = 64 << 20,
-	REPORTS_ARENA_MAX_BYTES = 256 << 10,
+	REPORTS_ARENA_MAX_BYTES = (256 << 10) + 2 * FAULT_MERGES_MEMORY_BYTES,
 	REPORTS_TEXT_MAX_BYTES = 8 << 10, /* of a parameter */
 };
 
@@ -28,8 +28,9 @@ struct reports_call {
 	struct reports_question question; /* its texts are in the call's arena */
 	struct fault_list_filter filter;
 	size_t count;
-	struct words_query search; /* in the call's arena */
-	bool more, late;           /* late: the time was over */
+	struct fault_merges merges; /* in the call's arena, as is the search */
+	struct words_query search;
+	bool more, late; /* late: the time was over */
 	/* Behind which the same question goes on: the last one that was given, or how far it was
 	 * looked. */
 	struct fault_order last, reached;
@@ -170,13 +171,44 @@ static int reports_look_at_time(struct reports_call *call, int err)
 	return 0;
 }
 
+/* The search for a group finds all that the same group stands for. */
+static int reports_widen_search(struct reports_call *call)
+{
+	for (size_t i = 0; i < call->search.count; i++) {
+		struct words_term *term = &call->search.terms[i];
+		struct slice root = fault_merges_root(&call->merges, term->value), *others;
+		if (!slice_equal(term->key, slice_of(fault_text_name(FAULT_GROUP))))
+			continue;
+		others = arena_alloc(&call->call.arena,
+				     fault_merges_room(&call->merges) * sizeof(*others));
+		if (!others)
+			return errbuf_set(&call->call.error, ERR_LIMIT, "the search is too long");
+		term->others = others;
+		term->other_count = fault_merges_tree(&call->merges, root, others);
+	}
+	return 0;
+}
+
+static int reports_list(struct reports_call *call, struct fault_book *book)
+{
+	struct task_queue *queue = job_queue(call->call.job);
+	int err = fault_merges_read(fault_site_of(call->call.api->fault), queue,
+				    call->question.tenant, &call->call.arena, &call->merges,
+				    &call->call.error);
+	err = err ? err : reports_widen_search(call);
+	call->filter.merges = &call->merges;
+	return err ? err
+		   : fault_book_list(book, queue, &call->filter, reports_each, call, &call->reached,
+				     &call->call.error);
+}
+
 static void reports_run(struct api_call *base)
 {
 	struct reports_call *call = reports_call_of(base);
 	struct fault_book *book = fault_book_borrow(base->api->fault, call->question.tenant);
 	reports_begin(call);
-	int err = fault_book_list(book, job_queue(base->job), &call->filter, reports_each, call,
-				  &call->reached, &call->call.error);
+	call->reached = call->filter.after;
+	int err = reports_list(call, book);
 	fault_book_return(base->api->fault, book);
 	call->call.err = reports_look_at_time(call, err);
 	reports_finish(call);

@@ -9,7 +9,7 @@
 #include "wire/timetext.h"
 
 enum {
-	SHOW_ARENA_MAX_BYTES = 16 << 20,
+	SHOW_ARENA_MAX_BYTES = (16 << 20) + 2 * FAULT_MERGES_MEMORY_BYTES,
 	SHOW_ANSWER_MAX_BYTES = 2 * FAULT_BODY_MAX_BYTES,
 	/* A body as a tree. Twice what one may take when it comes (OOPS_TREE_MAX_BYTES), so that
 	 * each report that was taken can be shown. */
@@ -24,6 +24,7 @@ struct show_call {
 	enum show_what what;
 	uint64_t number; /* of a file */
 	struct fault_found found;
+	struct fault_merges merges; /* in the call's arena */
 };
 
 static const struct api_call_kind show_kind;
@@ -86,11 +87,18 @@ static void show_put_attributes(struct show_call *call)
 		call->call.err = reader.arena_full ? ERR_LIMIT : ERR_DAMAGED;
 }
 
-/* The name that was stored with the report: rules of a later version may give another one. */
-static void show_put_group(struct show_call *call, const struct fault_group *group)
+/* The group whose name was stored with the report: rules of a later version may give another one.
+ */
+static struct slice show_own_group(const struct show_call *call, const struct fault_group *group)
 {
 	struct slice stored = call->found.facts.texts[FAULT_GROUP];
-	json_put_string(&call->call.json, "group", stored.len ? stored : group->name);
+	return stored.len ? stored : group->name;
+}
+
+static void show_put_group(struct show_call *call, const struct fault_group *group)
+{
+	struct slice own = show_own_group(call, group);
+	json_put_string(&call->call.json, "group", fault_merges_root(&call->merges, own));
 	json_put_string(&call->call.json, "title", group->title);
 }
 
@@ -100,6 +108,8 @@ static void show_put_why(struct show_call *call, const struct fault_group *group
 	json_write_object_begin(json);
 	json_put_string(json, "id", call->found.id);
 	show_put_group(call, group);
+	if (fault_merges_find(&call->merges, show_own_group(call, group)))
+		json_put_string(json, "own_group", show_own_group(call, group));
 	json_put_i64(json, "version", FAULT_GROUP_VERSION);
 	json_put_text(json, "rule", fault_group_rule_name(group->rule));
 	json_write_key(json, "hashes");
@@ -184,6 +194,10 @@ static void show_run(struct api_call *base)
 		call->call.err = fault_read_attachment(base->api->fault, job_queue(base->job),
 						       call->tenant, &call->found, call->number,
 						       &base->out, &call->call.error);
+	if (!call->call.err && call->what != SHOW_FILE)
+		call->call.err = fault_merges_read(fault_site_of(base->api->fault),
+						   job_queue(base->job), call->tenant, &base->arena,
+						   &call->merges, &call->call.error);
 	if (call->call.err || call->what == SHOW_FILE)
 		return;
 	show_put_found(call);
