@@ -173,6 +173,10 @@ const struct http_route api_routes[] = {
 	{VERB_PUT, "/oops/groups/", true, ROLE_WRITE, NO_BODY, &faults_say,
 	 "Says of a group that it is open, resolved or muted, whose it is, or which bug.",
 	 "granary fault groups", .params = faults_say_params},
+	{VERB_POST, "/oops/groups/", true, ROLE_WRITE, NO_BODY, &faults_merge,
+	 "/oops/groups/GROUP/merge: merges a group into another one; /oops/groups/GROUP/split: "
+	 "splits it off again; dryRun=true only says what would become of them.",
+	 "granary fault merge GROUP INTO --dry-run", .params = faults_merge_params},
 	{VERB_GET, "/oops/messages", false, ROLE_READ, NO_BODY, &faults_messages,
 	 "What fault reports have brought about: new groups, regressions, days that are over.",
 	 "/oops/messages?kind=new", .params = faults_messages_params},

@@ -17,6 +17,7 @@ struct client_fault_args {
 	const char *id, *day, *format;
 	const char *context, *exception, *host, *release, *environment, *level, *user, *group;
 	const char *since, *until, *from, *to, *limit, *token, *search;
+	const char *into;
 	const char *status, *sort, *in, *reports, *within, *assignee, *tracker, *bug;
 	bool next;
 	const char *datedir, *state;
@@ -317,11 +318,13 @@ static void client_fault_print_why(const struct command_args *args, const struct
 				   UNUSED struct arena *arena)
 {
 	static const char *const titles[] = {"what", "text", "application"};
-	static const char *const heads[] = {"group", "title", "rule"};
+	static const char *const heads[] = {"group", "own_group", "title", "rule"};
 	const struct json *words = json_member(root, "words");
 	struct text_table table;
 	text_table_init(&table, ARRAY_LEN(titles), titles);
 	for (size_t i = 0; i < ARRAY_LEN(heads); i++) {
+		if (!json_member(root, heads[i]))
+			continue;
 		text_table_add(&table, slice_of(heads[i]));
 		text_table_add_member(&table, root, heads[i]);
 		text_table_add(&table, SLICE(""));
@@ -448,6 +451,16 @@ static int client_fault_run_group(const struct command_args *args)
 	return client_fault_group(args, fault->group, says);
 }
 
+static int client_fault_run_merge(const struct command_args *args)
+{
+	return client_fault_merge(args, client_fault_args_of(args)->group, "/merge");
+}
+
+static int client_fault_run_split(const struct command_args *args)
+{
+	return client_fault_merge(args, client_fault_args_of(args)->group, "/split");
+}
+
 /* ---- The commands ---------------------------------------------------------------------------- */
 
 #define ROW(type, field, ...)   COMMAND_ROW(command_##type, client_fault_args, field, __VA_ARGS__)
@@ -519,6 +532,26 @@ static const struct command_option client_fault_group_options[] = {
 	PARAM(text, tracker, "--tracker", "NAME", "the tracker that has the bug"),
 	PARAM(text, bug, "--bug", "BUG", "which bug it is; empty: none"),
 	CLIENT_TENANT("whose group"),
+	CLIENT_SERVER,
+	CLIENT_OUTPUT,
+};
+
+#define CLIENT_FAULT_DRY_RUN                                                                       \
+	ROW(flag, dry_run, "--dry-run", NULL, "change nothing", .param = "dryRun")
+
+static const struct command_option client_fault_merge_options[] = {
+	ROW(text, group, NULL, "GROUP", "its name", .required = true),
+	PARAM(text, into, NULL, "INTO", "the group that stands for both", .required = true),
+	CLIENT_FAULT_DRY_RUN,
+	CLIENT_TENANT("whose groups"),
+	CLIENT_SERVER,
+	CLIENT_OUTPUT,
+};
+
+static const struct command_option client_fault_split_options[] = {
+	ROW(text, group, NULL, "GROUP", "its name", .required = true),
+	CLIENT_FAULT_DRY_RUN,
+	CLIENT_TENANT("whose groups"),
 	CLIENT_SERVER,
 	CLIENT_OUTPUT,
 };
@@ -641,9 +674,11 @@ static const struct command client_fault_verbs[] = {
 	 .run = client_fault_tail},
 	{.name = "fault why",
 	 .summary = "says why a report is in its group",
-	 .about = "Prints the group of a report, the rule by which it was made and the words that "
-		  "made it: types, frames, a message. A word that is not the application's counts "
-		  "in the hash of all frames only.\n",
+	 .about =
+		 "Prints the group of a report, the rule by which it was made and the words that "
+		 "made it: types, frames, a message. A word that is not the application's counts "
+		 "in the hash of all frames only. If the report's own group is merged into another "
+		 "one, own_group is its name.\n",
 	 COMMAND_TAKES(client_fault_show_options, client_fault_args),
 	 .run = client_fault_why},
 	{.name = "fault groups",
@@ -662,6 +697,27 @@ static const struct command client_fault_verbs[] = {
 		  "muted\treports do not open it again; with --until so many reports do\n",
 	 COMMAND_TAKES(client_fault_group_options, client_fault_args),
 	 .run = client_fault_run_group},
+	{.name = "fault merge",
+	 .summary = "merges a group into another one",
+	 .about = "Merges a group into another one, which stands for both from then on. Prints "
+		  "what "
+		  "the group has, and what the other one is with it:\n"
+		  "moves\tthe group that is merged, with those that are merged into it\n"
+		  "becomes\tthe group that stands for both\n"
+		  "What was said of the other group counts. Nothing that is stored changes, so "
+		  "fault "
+		  "split takes all of it back.\n",
+	 COMMAND_TAKES(client_fault_merge_options, client_fault_args),
+	 .run = client_fault_run_merge},
+	{.name = "fault split",
+	 .summary = "splits a group off that was merged into another one",
+	 .about = "Makes a group that was merged a group of its own again, with the groups that "
+		  "are merged into it, and with what was said of it before. Prints what it has, "
+		  "and what the other one is without it:\n"
+		  "moves\tthe group that is split off\n"
+		  "becomes\tthe group that stood for it\n",
+	 COMMAND_TAKES(client_fault_split_options, client_fault_args),
+	 .run = client_fault_run_split},
 	{.name = "fault messages",
 	 .summary = "lists what reports have brought about",
 	 .about = "Lists messages, newest first. Each is of one cause and has an id of its own:\n"
@@ -765,6 +821,7 @@ const struct command client_fault = {
 		    "granary fault report yesterday | mail -s faults team@example.org\n"
 		    "granary fault groups --status open --sort count -o table\n"
 		    "granary fault group 1-541d1cfa6743c1f07c79 --status resolved --in 1.4.3\n"
+		    "granary fault merge 1-541d1cfa6743c1f07c79 1-ba165fb1bd0d18b7c6f1 --dry-run\n"
 		    "granary fault show OOPS-7f3c\n"
 		    "granary fault gc --before 90d-ago --dry-run\n"
 		    "granary fault project add shop\n",

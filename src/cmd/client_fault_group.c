@@ -1,4 +1,5 @@
-/* fault groups, fault group: groups of reports, by a server's API (api/fault/groups.c, group.c). */
+/* fault groups, group, merge and split: groups of reports, by a server's API (api/fault/groups.c,
+ * group.c, merge.c). */
 #include "cmd/client_private.h"
 
 /* ---- What is printed ------------------------------------------------------------------------- */
@@ -55,6 +56,7 @@ static void client_group_print(const struct command_args *args, const struct jso
 	static const char *const heads[] = {"group", "title", "status", "assignee", "users"};
 	const struct json *bugs = json_member(root, "bugs"), *facts = json_member(root, "facts");
 	const struct json *days = json_member(root, "days");
+	const struct json *merged = json_member(root, "merged");
 	struct text_table table;
 	text_table_init(&table, ARRAY_LEN(titles), titles);
 	for (size_t i = 0; i < ARRAY_LEN(heads); i++) {
@@ -62,6 +64,8 @@ static void client_group_print(const struct command_args *args, const struct jso
 		if (value)
 			client_group_add_line(&table, heads[i], value->text);
 	}
+	for (const struct json *one = merged ? merged->first : NULL; one; one = one->next)
+		client_group_add_line(&table, "merged", one->text);
 	for (const struct json *bug = bugs ? bugs->first : NULL; bug; bug = bug->next) {
 		text_table_addf(&table, "bug." SHOWN, SHOWN_OF(bug->key));
 		text_table_add(&table, bug->text);
@@ -86,6 +90,29 @@ static void client_group_print(const struct command_args *args, const struct jso
 	text_table_release(&table);
 }
 
+static void client_group_print_change(const struct command_args *args, const struct json *root,
+				      UNUSED struct arena *arena)
+{
+	static const char *const titles[] = {"what",  "group", "count", "days",
+					     "users", "first", "last",  "title"};
+	static const char *const rows[] = {"moves", "becomes"};
+	struct text_table table;
+	text_table_init(&table, ARRAY_LEN(titles), titles);
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		const struct json *group = json_member(root, rows[i]);
+		text_table_add(&table, slice_of(rows[i]));
+		text_table_add_member(&table, group, "group");
+		text_table_add_member(&table, group, "count");
+		text_table_add_member(&table, group, "days");
+		text_table_add_member(&table, group, "users");
+		client_fault_add_time(&table, group, "first");
+		client_fault_add_time(&table, group, "last");
+		text_table_add_member(&table, group, "title");
+	}
+	text_table_print(&table, args->output);
+	text_table_release(&table);
+}
+
 /* ---- What is asked --------------------------------------------------------------------------- */
 
 int client_fault_groups(const struct command_args *args)
@@ -93,16 +120,26 @@ int client_fault_groups(const struct command_args *args)
 	return client_show_route(args, NULL, "/oops/groups", client_group_print_list);
 }
 
-int client_fault_group(const struct command_args *args, const char *group, bool says)
+static int client_group_ask(const struct command_args *args, const char *method, const char *group,
+			    const char *behind, client_print *print)
 {
 	struct buf route, path;
 	buf_init(&route, CLIENT_PATH_MAX_BYTES);
-	buf_init(&path, CLIENT_PATH_MAX_BYTES);
 	client_path(&route, "/oops/groups/", group);
+	client_path(&route, behind, "");
 	client_route(&path, args, route.data);
-	int status = client_show(args, says ? "PUT" : NULL, path.data, args->output == OUTPUT_JSON,
-				 client_group_print);
+	int status = client_show(args, method, path.data, args->output == OUTPUT_JSON, print);
 	buf_release(&route);
 	buf_release(&path);
 	return status;
+}
+
+int client_fault_group(const struct command_args *args, const char *group, bool says)
+{
+	return client_group_ask(args, says ? "PUT" : NULL, group, "", client_group_print);
+}
+
+int client_fault_merge(const struct command_args *args, const char *group, const char *what)
+{
+	return client_group_ask(args, "POST", group, what, client_group_print_change);
 }

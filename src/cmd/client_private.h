@@ -96,6 +96,8 @@ void client_fault_add_time(struct text_table *table, const struct json *object, 
 /* `fault groups`; `fault group`, which says something of it if its options do. The exit status. */
 int client_fault_groups(const struct command_args *args);
 int client_fault_group(const struct command_args *args, const char *group, bool says);
+/* `what`: "/merge" or "/split" */
+int client_fault_merge(const struct command_args *args, const char *group, const char *what);
 
 /* `fault tail`: until the server refuses it, or what is printed cannot be written. The exit status.
  */

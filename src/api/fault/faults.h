@@ -46,7 +46,8 @@ extern const struct param projects_add_params[];
  *
  * GET /oops/ID/why: by what rule the report is in its group, and the words that made it (group.h):
  * {"id":...,"group":...,"title":...,"version":1,"rule":"frames","hashes":{"application":...,
- * "all":...},"words":[{"kind":"frame","text":...,"application":true},...]}. */
+ * "all":...},"words":[{"kind":"frame","text":...,"application":true},...]}; with "own_group" where
+ * the report's own group is merged into that one. */
 extern const struct http_handler faults_show;
 extern const struct param faults_show_params[];
 
@@ -90,6 +91,15 @@ extern const struct param faults_live_params[];
  */
 extern const struct http_handler faults_groups, faults_group, faults_say;
 extern const struct param faults_groups_params[], faults_group_params[], faults_say_params[];
+
+/* POST /oops/groups/GROUP/merge?into=OTHER, POST /oops/groups/GROUP/split: {"dry_run":false,
+ * "moves":{"group":GROUP,"title":...,"count":...,"first":ms,...,"users":...,"days":N},"becomes":{
+ * "group":OTHER,...}}: what the group has, and what the other one is with it, or without it. 404
+ * there is no such group; 409 it is merged already, or is not; 422 too many are. A group that is
+ * merged is answered by the one that stands for it: with "asked" as the name that was asked for,
+ * and "merged", all that it stands for. */
+extern const struct http_handler faults_merge;
+extern const struct param faults_merge_params[];
 
 /* GET /oops/days/DAY: the summary of document O: {"day":"20261124","closed":false,"total":3,
  * "hours":[24 counts],"duration":[[ms,id],...],"statement count":[[count,id],...],
