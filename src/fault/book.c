@@ -13,6 +13,7 @@ enum {
 	LIST_CHUNK = 32,
 	LIST_ARENA_MAX_BYTES = 16 << 20,
 	DAY_MS = 86400000,
+	RECOUNT_US = 200000, /* days are recounted for so long in a pass, for an erasure */
 };
 
 struct fault_book *fault_book_new(const struct fault_site *site, struct slice tenant)
@@ -85,6 +86,8 @@ bool fault_book_is_owned(const struct fault_book *book)
 
 static int book_recount_days(struct fault_book *book, struct task_queue *queue, struct errbuf *e)
 {
+	struct clock *clock = book->site->clock;
+	int64_t until_us = clock->mono_us(clock) + RECOUNT_US;
 	while (book->recount.count && !book_erasure_holds_recounts(book)) {
 		struct fault_day *day = NULL, *fresh = NULL;
 		int64_t number = book->recount.list[0].day;
@@ -94,11 +97,17 @@ static int book_recount_days(struct fault_book *book, struct task_queue *queue, 
 			  : book_count_day(book, &book->positions, queue, number, 0, &fresh, e);
 		if (err)
 			return err;
-		fault_day_replace(day, &fresh);
+		if (book_erase_in_day(book, day, fresh))
+			fault_day_free(fresh);
+		else
+			fault_day_replace(day, &fresh);
 		book_days_remove(&book->recount, number);
 		book_note_recounted(book, number);
 		book->changed = true;
 		stat_add(STAT_fault_recounts, 1);
+		/* Nobody is answered meanwhile: the rest in the next pass. */
+		if (book->erasure && clock->mono_us(clock) >= until_us)
+			break;
 	}
 	return 0;
 }
@@ -209,7 +218,7 @@ static int book_do_pass(struct fault_book *book, struct task_queue *queue, int64
 	if (!err && book_write_erased_again(book))
 		err = book_write_checkpoint(book, queue, stamp_us + 1, view, e);
 	if (!err) {
-		book_note_erased(book);
+		book_erasure_written(book);
 		book_drop_days(book);
 	}
 	return err;

@@ -194,6 +194,7 @@ int book_count_day(const struct fault_book *book, const struct book_positions *p
 	int err = fault_cursor_new(book, positions, queue, day * FAULT_DAY_US, false, &filter,
 				   &cursor, e);
 	err = err ? err : book_count_all(c, cursor, e);
+	c->day->lacks = fault_cursor_lacks(cursor);
 	fault_cursor_free(cursor);
 	arena_release(&c->arena);
 	if (err)

@@ -241,15 +241,19 @@ int book_collect(struct fault_book *book, struct task_queue *queue, int64_t unti
 void book_begin_erasure(struct fault_book *book);
 /* Ids are not entered yet: a recount would have their reports. */
 bool book_erasure_holds_recounts(const struct fault_book *book);
+/* A day is recounted: if that is for the erasure it is written once more. Of one that lacks some
+ * reports the counts stay, and what is erased is taken out. False: it is to have those of fresh. */
+bool book_erase_in_day(struct fault_book *book, struct fault_day *day,
+		       const struct fault_day *fresh);
 /* After recounts. */
 int book_edit_erased(struct fault_book *book, struct task_queue *queue,
 		     struct errbuf *e) MUST_CHECK;
-/* The checkpoint is written. */
-void book_note_erasure(struct fault_book *book);
-/* Marks what that has changed, to be written once more. False: there is nothing. */
+/* A checkpoint has its days among those to be recounted. */
+void book_erasure_noted(struct fault_book *book);
+/* Marks the days that the erasure has changed, to be written once more. False: there are none. */
 bool book_write_erased_again(struct fault_book *book);
-/* Both are written. */
-void book_note_erased(struct fault_book *book);
+/* Checkpoints have all that the erasure has changed, if nothing is left to be edited. */
+void book_erasure_written(struct fault_book *book);
 /* Without the lock, by the owner's thread. */
 int book_erase(struct fault_book *book, struct task_queue *queue, int64_t until_ms,
 	       struct errbuf *e) MUST_CHECK;
@@ -325,6 +329,8 @@ int fault_cursor_next(struct fault_cursor *cursor, const struct book_arrived **a
 /* How far a backward cursor has come when it ends with ERR_TIMEOUT. It has given all fitting
  * arrivals that were received later than `reached`, and no other. False: it looked at nothing. */
 bool fault_cursor_reached(const struct fault_cursor *cursor, struct fault_order *reached);
+/* Whether something could not be read. */
+bool fault_cursor_lacks(const struct fault_cursor *cursor);
 void fault_cursor_free(struct fault_cursor *cursor);
 
 #endif

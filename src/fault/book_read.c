@@ -186,9 +186,10 @@ int book_load_groups(struct fault_book *book, struct task_queue *queue, struct f
  * before that has them in its counts; the checkpoint has not. */
 static int book_take_erasure(struct fault_book *book, int64_t stamp_us)
 {
-	bool begins = book->restored && !book->owned && stamp_us != book->erased_us;
+	bool others = !book->owned && stamp_us != book->erased_us;
+	bool begins = others && book->restored;
 	book->erased_us = stamp_us;
-	if (begins)
+	if (others)
 		book_news_erase(book, NULL);
 	return begins ? ERR_RETRY : 0;
 }

@@ -253,7 +253,7 @@ static void book_note_written(struct fault_book *book, struct fault_version vers
 	fault_tenures_put(&book->tenures, version);
 	book->version = version;
 	book_note_collection(book, due_ms);
-	book_note_erasure(book);
+	book_erasure_noted(book);
 }
 
 int book_begin_tenure(struct fault_book *book, struct task_queue *queue, int64_t stamp_us,

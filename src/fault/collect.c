@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/stats.h"
 #include "fault/collect_plan.h"
+#include "fault/minutes.h"
 #include "fault/seal_run.h"
 #include "store/wait.h"
 
@@ -51,6 +52,9 @@ void book_begin_collection(struct fault_book *book)
 	struct fault_plan *plan = book->plan;
 	if (!plan || plan->tenure != book->version.tenure || plan->due_ms != BOOK_NOT_DUE ||
 	    book->recount.count)
+		return;
+	/* Minutes of these days that were not counted yet need their reports. */
+	if (book->minutes && book->minutes < (plan->view.newest_day + 1) * FAULT_MINUTES_A_DAY)
 		return;
 	book->collected_day = larger_of(book->collected_day, plan->view.newest_day + 1);
 	book->changed = true;
@@ -369,7 +373,7 @@ static int collect_step(struct fault_book *book, struct task_queue *queue, int64
 {
 	struct collect_plan_run *planned = &plan->runs[plan->at];
 	struct fault_run_cell cell;
-	size_t count = 0;
+	size_t count = 0, erased = 0;
 	if (!planned->gone && !planned->erased) {
 		plan->at++;
 		return 0;
@@ -382,6 +386,8 @@ static int collect_step(struct fault_book *book, struct task_queue *queue, int64
 				 .site = {book->site, book->tenant, queue},
 				 .planned = planned};
 	int err = collect_run(&w, &cell, &count);
+	for (size_t i = 0; w.erased && i < w.run->segment.count && count; i++)
+		erased += w.erased[i];
 	fault_run_free(w.run);
 	mem_free(w.gone);
 	mem_free(w.erased);
@@ -401,7 +407,7 @@ static int collect_step(struct fault_book *book, struct task_queue *queue, int64
 	if (count)
 		book_note_sealed(book, planned->place, &cell);
 	err = whole && planned->erased ? collect_forget_erased(&w) : 0;
-	stat_add(STAT_fault_collected, (int64_t)count);
+	stat_add(STAT_fault_collected, (int64_t)(count - erased));
 	plan->done += count;
 	plan->at++;
 	return err;

@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 
-#include "fault/minutes.h"
 #include "fault/said.h"
 #include "fault/segment.h"
 #include "store/wait.h"
@@ -156,7 +155,7 @@ static int collect_plan_take_erased(const struct store_cell *cell, void *owner)
 	const struct fault_place place = {fault_part_number(cell->column.part[0]),
 					  fault_part_number(cell->column.part[1])};
 	struct collect_plan_run *run = collect_plan_find_run(making->plan, place);
-	if (!run || !run->may_go)
+	if (!run || !run->may_go || !fault_erased_is_done(cell))
 		return 0;
 	collect_plan_set(&run->erased, place.sequence);
 	run->erased_count++;
@@ -466,10 +465,6 @@ static int collect_plan_begin(struct plan_making *making)
 	making->plan->day_end = fault_day_of(clock->wall_us(clock));
 	for (size_t i = 0; i < book->open.count; i++)
 		making->plan->day_end = smaller_of(making->plan->day_end, book->open.list[i].day);
-	/* Minutes that were not counted yet need their reports. */
-	if (book->minutes)
-		making->plan->day_end =
-			smaller_of(making->plan->day_end, book->minutes / FAULT_MINUTES_A_DAY);
 	pthread_mutex_unlock(&book->lock);
 	return err;
 }

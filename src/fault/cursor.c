@@ -322,6 +322,8 @@ static int cursor_look_from(struct fault_cursor *cursor, const struct book_write
 	found->sealed = !err && found->cell.reports;
 	if (found->sealed)
 		return 0;
+	if (err && err != ERR_NOT_FOUND && !arrivals->cell_scan.count && !arrivals->more)
+		cursor_warn_damaged(cursor, "a cell of table report_runs cannot be read");
 	if (err != ERR_NOT_FOUND || !arrivals->cell_scan.count) {
 		/* Cut before its first: the same again. */
 		bool cut = err == ERR_NOT_FOUND && arrivals->more;
@@ -454,6 +456,11 @@ bool fault_cursor_reached(const struct fault_cursor *cursor, struct fault_order 
 			*reached = order;
 	}
 	return true;
+}
+
+bool fault_cursor_lacks(const struct fault_cursor *cursor)
+{
+	return cursor->warned;
 }
 
 void fault_cursor_free(struct fault_cursor *cursor)

@@ -388,16 +388,19 @@ bool fault_day_erase(struct fault_day *day, struct slice user, const struct hash
 {
 	bool longest = day_list_erase(&day->longest, ids), most = day_list_erase(&day->most, ids);
 	ASSERT(day->has_groups);
-	bool any = fault_names_erase(&day->groups, FAULT_TALLY_USER, user) || longest || most;
-	for (size_t i = 0; i < FAULT_COLUMNS && any; i++)
-		day_touch(day, (enum fault_column)i);
-	return any;
+	bool groups = fault_names_erase(&day->groups, user, ids);
+	/* A day whose groups alone have changed is to be written, too. */
+	if (longest || groups)
+		day_touch(day, FAULT_COLUMN_DURATION);
+	if (most)
+		day_touch(day, FAULT_COLUMN_STATEMENTS);
+	return longest || most || groups;
 }
 
 void fault_day_write_again(struct fault_day *day)
 {
-	for (size_t i = 0; i < FAULT_COLUMNS; i++)
-		day_touch(day, (enum fault_column)i);
+	day_touch(day, FAULT_COLUMN_DURATION);
+	day_touch(day, FAULT_COLUMN_STATEMENTS);
 	fault_names_write_again(&day->groups);
 }
 

@@ -20,12 +20,6 @@ enum {
 	FAULT_LIST_MAX = 1000,
 };
 
-/* In a table of ids. */
-static inline struct hash128 fault_id_hash(struct slice id)
-{
-	return hash128(id.data, id.len, 0x6964);
-}
-
 struct fault_day_limits {
 	size_t list_max;   /* reports in a list, and names in the list of a closed day */
 	size_t names_max;  /* of one day; what is of further names is counted as the rest */
@@ -72,6 +66,7 @@ struct fault_day {
 	bool has_groups; /* `groups` has all that is stored */
 	/* Its stored counts are damaged and cannot be made again: nothing is added to them. */
 	bool unreadable;
+	bool lacks; /* some of its reports could not be read when they were counted */
 	struct {
 		struct buf written; /* as it is stored */
 		struct fault_version version;
@@ -107,10 +102,11 @@ void fault_day_close(struct fault_day *day);
  * The day has its groups. */
 void fault_day_replace(struct fault_day *day, struct fault_day **fresh);
 
-/* Of a day that cannot be recounted: its lists lose reports whose ids are in the table (erase.h),
- * and its groups the name of their user. False: it has neither. The day has its groups. */
+/* Of a day that cannot be recounted: its lists and groups lose reports whose ids are in the table
+ * (fault_id_hash), and its groups the name of their user. False: it has none of that. The day has
+ * its groups. */
 bool fault_day_erase(struct fault_day *day, struct slice user, const struct hash_table *ids);
-/* The next checkpoint writes all its cells but volumes: what they were before goes. */
+/* The next checkpoint writes its lists and groups: what they were before goes. */
 void fault_day_write_again(struct fault_day *day);
 
 /* What a day says to those who ask: a copy. */

@@ -3,11 +3,14 @@
 #include "base/log.h"
 #include "base/stats.h"
 #include "fault/book_private.h"
+#include "fault/said.h"
 #include "fault/seal_run.h"
+#include "store/wait.h"
 
 enum {
 	ERASE_AT_ONCE = 500, /* reports that one write enters */
 	ERASE_WRITE_MAX_BYTES = 1 << 20,
+	ERASE_SAID_MAX_BYTES = 64 << 20,
 	ERASE_DAYS_MAX = 3660,  /* so far back days are edited */
 	ERASE_PASS_US = 200000, /* so long days are edited in one pass */
 };
@@ -16,21 +19,33 @@ enum erasure_stage {
 	ERASURE_NEW,     /* its days are not among those to be recounted yet */
 	ERASURE_NOTED,   /* a checkpoint has them there: the ids may be entered */
 	ERASURE_ENTERED, /* all are: days may be recounted */
-	ERASURE_COUNTED, /* checkpoints have that: others are told */
+	ERASURE_COUNTED, /* checkpoints have that: the arrivals may go, and others are told */
 };
 
 struct erased_arrival {
 	struct slice id;
 	struct fault_order order;
-	bool struck; /* it was no report anyway */
+	bool struck; /* it was no report */
+};
+
+/* A cell of `fault_erased`. The numbers are on disk. */
+enum erased_state { ERASED_ENTERED = 1, ERASED_DONE = 2 };
+
+/* A slot of a hash table. */
+struct erased_known {
+	struct hash128 hash; /* of the place */
+	enum erased_state state;
 };
 
 struct fault_erasure {
 	struct slice user;
 	struct erased_arrival *list;
 	size_t count, room;
-	struct hash_table ids; /* as slots of nothing but the hash */
-	struct book_days days;
+	struct hash_table ids;    /* of reports, as slots of nothing but the hash */
+	struct book_days days;    /* likewise */
+	struct hash_table groups; /* of these reports, likewise */
+	struct hash_table known;  /* arrivals of earlier erasures */
+	bool was_begun;           /* some are of an erasure that did not come to its end */
 	struct fault_erasure_view view;
 	/* The owner's. */
 	uint64_t tenure;
@@ -42,39 +57,72 @@ struct fault_erasure {
 
 /* ---- Looking up ------------------------------------------------------------------------------ */
 
+static struct hash128 erasure_place_hash(struct fault_place place)
+{
+	return hash128((const char *)&place, sizeof(place), 0);
+}
+
+static struct hash128 erasure_group_hash(struct slice group)
+{
+	return hash128(group.data, group.len, 1);
+}
+
+static int erasure_see_known(const struct store_cell *cell, void *owner)
+{
+	struct fault_erasure *erasure = owner;
+	const struct fault_place place = {fault_part_number(cell->column.part[0]),
+					  fault_part_number(cell->column.part[1])};
+	bool added;
+	struct erased_known *known =
+		hash_table_add(&erasure->known, erasure_place_hash(place), sizeof(*known), &added);
+	known->state = fault_erased_is_done(cell) ? ERASED_DONE : ERASED_ENTERED;
+	return 0;
+}
+
+/* One that was erased by an owner who did not come to the end is struck, and is erased once more.
+ * One that is struck for another one of its id was no report. */
 static bool erasure_see(void *owner, const struct fault_listed *report)
 {
 	struct fault_erasure *erasure = owner;
+	const struct erased_known *known =
+		hash_table_find(&erasure->known, erasure_place_hash(report->order.place));
 	bool added;
+	if (known && known->state == ERASED_DONE)
+		return true;
 	erasure->view.more = erasure->count == FAULT_ERASE_MAX;
 	if (erasure->view.more)
 		return false;
+	bool struck = report->struck && !known;
+	erasure->was_begun = erasure->was_begun || known;
 	GROW(erasure->list, erasure->room, erasure->count + 1);
 	erasure->list[erasure->count++] =
-		(struct erased_arrival){mem_copy_slice(report->id), report->order, report->struck};
-	/* One that is struck may have been erased by an owner who did not come to the end. */
+		(struct erased_arrival){mem_copy_slice(report->id), report->order, struck};
+	if (struck)
+		return true;
 	hash_table_add(&erasure->ids, fault_id_hash(report->id), sizeof(struct hash128), &added);
+	hash_table_add(&erasure->groups, erasure_group_hash(report->facts.texts[FAULT_GROUP]),
+		       sizeof(struct hash128), &added);
 	book_days_add(&erasure->days, fault_day_of(report->order.date_us), 0);
-	erasure->view.reports += !report->struck;
+	erasure->view.reports++;
 	return true;
 }
 
 int fault_erasure_new(struct fault_book *book, struct task_queue *queue, struct slice user,
-		      int64_t deadline_us, struct fault_erasure **to, struct errbuf *e)
+		      struct fault_erasure **to, struct errbuf *e)
 {
 	struct fault_erasure *erasure = mem_zalloc(sizeof(*erasure));
 	struct fault_list_filter filter = {.from_us = INT64_MIN,
 					   .to_us = INT64_MAX,
 					   .after = {.date_us = INT64_MAX},
-					   .struck = true,
-					   .deadline_us = deadline_us};
+					   .struck = true};
 	struct fault_order reached;
 	filter.texts[FAULT_USER] = user;
 	erasure->user = mem_copy_slice(user);
 	erasure->next_day = INT64_MIN;
-	int err = fault_book_list(book, queue, &filter, erasure_see, erasure, &reached, e);
-	if (err == ERR_TIMEOUT)
-		errbuf_set(e, err, "the reports could not be looked through in time");
+	const struct store_parts key = {{book->tenant}};
+	int err = store_row_wait(book->site->store, queue, clock_wall_ms(book->site->clock),
+				 TABLE_FAULT_ERASED, &key, erasure_see_known, erasure, e);
+	err = err ? err : fault_book_list(book, queue, &filter, erasure_see, erasure, &reached, e);
 	erasure->view.days = erasure->days.count;
 	*to = erasure;
 	if (err) {
@@ -98,12 +146,19 @@ void fault_erasure_free(struct fault_erasure *erasure)
 	mem_free(erasure->list);
 	mem_free_slice(erasure->user);
 	hash_table_release(&erasure->ids);
+	hash_table_release(&erasure->groups);
+	hash_table_release(&erasure->known);
 	mem_free(erasure->days.list);
 	mem_free(erasure->again.list);
 	mem_free(erasure);
 }
 
 /* ---- Handing over ---------------------------------------------------------------------------- */
+
+static bool erasure_is_mine(const struct fault_book *book)
+{
+	return book->erasure && book->owned && book->erasure->tenure == book->version.tenure;
+}
 
 int fault_book_erase(struct fault_book *book, struct fault_erasure *erasure, uint64_t *ticket,
 		     struct errbuf *e)
@@ -130,11 +185,11 @@ int fault_book_erase(struct fault_book *book, struct fault_erasure *erasure, uin
 	return err;
 }
 
-enum fault_erasure_state fault_book_erases(struct fault_book *book, uint64_t ticket)
+enum fault_erasure_state fault_book_erasure_state(struct fault_book *book, uint64_t ticket)
 {
 	pthread_mutex_lock(&book->lock);
 	enum fault_erasure_state state = FAULT_ERASURE_LOST;
-	if (book->erasures == ticket && book->erasure)
+	if (book->erasures == ticket && erasure_is_mine(book))
 		state = FAULT_ERASURE_WORKS;
 	else if (book->erased == ticket)
 		state = FAULT_ERASURE_DONE;
@@ -172,41 +227,46 @@ bool book_erasure_holds_recounts(const struct fault_book *book)
 	return book->erasure && book->erasure->stage < ERASURE_ENTERED;
 }
 
-static void erasure_edit_day(struct fault_erasure *erasure, struct fault_day *day)
-{
-	if (fault_day_erase(day, erasure->user, &erasure->ids))
-		book_days_add(&erasure->again, day->day, 0);
-}
-
 static int erasure_edit_next(struct fault_book *book, struct task_queue *queue, struct errbuf *e)
 {
 	struct fault_erasure *erasure = book->erasure;
 	struct fault_day *day = NULL;
 	bool was_there = book_find_day(book, erasure->next_day);
 	int err = book_load_day(book, queue, erasure->next_day, &day, e);
-	if (!err && day->total)
-		err = book_load_groups(book, queue, day, e);
+	err = err ? err : book_load_groups(book, queue, day, e);
 	if (err)
 		return err;
-	if (day->total)
-		erasure_edit_day(erasure, day);
-	if (!was_there && !fault_day_is_dirty(day))
+	/* After one that was cut off some cells may be written, but not once more. */
+	bool was_begun = erasure->was_begun && book_days_have(&erasure->days, day->day);
+	if (fault_day_erase(day, erasure->user, &erasure->ids) || was_begun)
+		book_days_add(&erasure->again, day->day, 0);
+	else if (!was_there && !fault_day_is_dirty(day))
 		book_forget_day(book, day->day);
 	erasure->next_day++;
 	return 0;
+}
+
+bool book_erase_in_day(struct fault_book *book, struct fault_day *day,
+		       const struct fault_day *fresh)
+{
+	struct fault_erasure *erasure = book->erasure;
+	if (!erasure || erasure->stage != ERASURE_ENTERED)
+		return false;
+	book_days_add(&erasure->again, day->day, 0);
+	if (fresh->lacks)
+		fault_day_erase(day, erasure->user, &erasure->ids);
+	return fresh->lacks;
 }
 
 /* Its days are recounted, but for those that cannot be. */
 static void erasure_begin_edit(struct fault_book *book)
 {
 	struct fault_erasure *erasure = book->erasure;
-	for (size_t i = 0; i < erasure->days.count; i++)
-		if (erasure->days.list[i].day >= book->collected_day)
-			book_days_add(&erasure->again, erasure->days.list[i].day, 0);
 	for (size_t i = 0; i < erasure->count; i++)
-		book_note_late(book, erasure->list[i].order.date_us);
+		if (!erasure->list[i].struck)
+			book_note_late(book, erasure->list[i].order.date_us);
 	book_news_erase(book, &erasure->ids);
-	erasure->next_day = book->collected_day - ERASE_DAYS_MAX;
+	erasure->next_day = book->collected_day ? book->collected_day - ERASE_DAYS_MAX : 0;
 }
 
 /* Days of which some reports may be gone, from long ago on. */
@@ -216,7 +276,7 @@ int book_edit_erased(struct fault_book *book, struct task_queue *queue, struct e
 	struct clock *clock = book->site->clock;
 	int64_t until_us = clock->mono_us(clock) + ERASE_PASS_US;
 	int err = 0;
-	if (!erasure || erasure->stage != ERASURE_ENTERED)
+	if (!erasure || erasure->stage != ERASURE_ENTERED || book->recount.count)
 		return 0;
 	if (erasure->next_day == INT64_MIN)
 		erasure_begin_edit(book);
@@ -225,7 +285,7 @@ int book_edit_erased(struct fault_book *book, struct task_queue *queue, struct e
 	return err;
 }
 
-void book_note_erasure(struct fault_book *book)
+void book_erasure_noted(struct fault_book *book)
 {
 	struct fault_erasure *erasure = book->erasure;
 	if (erasure && erasure->tenure == book->version.tenure && erasure->stage == ERASURE_NEW)
@@ -246,26 +306,33 @@ bool book_write_erased_again(struct fault_book *book)
 	return true;
 }
 
-void book_note_erased(struct fault_book *book)
+void book_erasure_written(struct fault_book *book)
 {
 	struct fault_erasure *erasure = book->erasure;
-	if (erasure && erasure->stage == ERASURE_ENTERED &&
-	    erasure->next_day >= book->collected_day)
+	if (erasure && erasure->stage == ERASURE_ENTERED && erasure->next_day != INT64_MIN &&
+	    erasure->next_day >= book->collected_day) {
 		erasure->stage = ERASURE_COUNTED;
+		erasure->entered = 0;
+	}
 }
 
 /* ---- Entries --------------------------------------------------------------------------------- */
 
-static int erasure_enter_one(struct fault_book *book, const struct erased_arrival *erased,
-			     int64_t stamp_us, struct store_write *write)
+static int erasure_put_state(struct fault_book *book, const struct erased_arrival *erased,
+			     enum erased_state state, int64_t stamp_us, struct store_write *write)
 {
 	const struct store_parts tenant = {{book->tenant}};
-	struct fault_parts key, column;
+	const char value = (char)state;
+	struct fault_parts column;
 	fault_erased_column(&column, erased->order.place);
-	int err = store_cell_put(write, TABLE_FAULT_ERASED, &tenant, &column.parts, SLICE("\1"),
-				 stamp_us, 0);
-	if (err || erased->struck)
-		return err;
+	return store_cell_put(write, TABLE_FAULT_ERASED, &tenant, &column.parts,
+			      (struct slice){&value, 1}, stamp_us, 0);
+}
+
+static int erasure_put_entry(struct fault_book *book, const struct erased_arrival *erased,
+			     int64_t stamp_us, struct store_write *write)
+{
+	struct fault_parts key, column;
 	uint8_t value[FAULT_LISTING_BYTES];
 	fault_listing_encode(&fault_erased_listing, value);
 	fault_oops_key(&key, book->tenant, erased->id);
@@ -274,26 +341,58 @@ static int erasure_enter_one(struct fault_book *book, const struct erased_arriva
 			      (struct slice){(char *)value, sizeof(value)}, stamp_us, 0);
 }
 
+/* Who finds the entry of an id, finds what it was made for. */
 static int erasure_enter_some(struct fault_book *book, struct task_queue *queue, int64_t until_ms,
-			      struct fault_erasure *erasure, struct errbuf *e)
+			      struct fault_erasure *erasure, enum erased_state state,
+			      struct errbuf *e)
 {
 	int64_t stamp_us = store_stamp(book->site->store);
 	struct store_write *write = store_write_new(book->site->store, ERASE_WRITE_MAX_BYTES);
 	size_t end = smaller_of(erasure->count, erasure->entered + ERASE_AT_ONCE);
 	int err = 0;
 	for (size_t i = erasure->entered; i < end && !err; i++)
-		err = erasure_enter_one(book, &erasure->list[i], stamp_us, write);
+		err = erasure_put_state(book, &erasure->list[i], state, stamp_us, write);
+	store_write_next_stage(write);
+	for (size_t i = erasure->entered; i < end && !err && state == ERASED_ENTERED; i++)
+		if (!erasure->list[i].struck)
+			err = erasure_put_entry(book, &erasure->list[i], stamp_us, write);
 	err = seal_send_write(book, queue, until_ms, stamp_us, write, err, e);
 	erasure->entered = err ? erasure->entered : end;
 	return err;
 }
 
+static int erasure_say_uncounted(UNUSED void *owner, struct fault_said *said,
+				 UNUSED struct errbuf *e)
+{
+	if (said->status != FAULT_OPEN)
+		said->merged = FAULT_SAID_UNCOUNTED;
+	return 0;
+}
+
+/* Of groups that are resolved or muted: how many reports there were when that was said is not known
+ * any more. */
+static int erasure_mark_said(struct fault_book *book, struct task_queue *queue,
+			     const struct fault_erasure *erasure, struct errbuf *e)
+{
+	struct arena arena;
+	struct fault_said_list list;
+	struct fault_said said;
+	arena_init(&arena, ERASE_SAID_MAX_BYTES);
+	int err = fault_said_read_all(book->site, queue, book->tenant, &arena, &list, e);
+	for (size_t i = 0; !err && i < list.count; i++)
+		if (hash_table_find(&erasure->groups, erasure_group_hash(list.list[i].group)))
+			err = fault_said_write(book->site, queue, book->tenant, list.list[i].group,
+					       erasure_say_uncounted, NULL, &arena, &said, e);
+	arena_release(&arena);
+	return err;
+}
+
 static int erasure_enter(struct fault_book *book, struct task_queue *queue, int64_t until_ms,
-			 struct fault_erasure *erasure, struct errbuf *e)
+			 struct fault_erasure *erasure, enum erased_state state, struct errbuf *e)
 {
 	int err = 0;
 	while (!err && erasure->entered < erasure->count)
-		err = erasure_enter_some(book, queue, until_ms, erasure, e);
+		err = erasure_enter_some(book, queue, until_ms, erasure, state, e);
 	return err;
 }
 
@@ -326,7 +425,7 @@ int book_erase(struct fault_book *book, struct task_queue *queue, int64_t until_
 {
 	pthread_mutex_lock(&book->lock);
 	struct fault_erasure *erasure = book->erasure;
-	bool mine = erasure && book->owned && erasure->tenure == book->version.tenure;
+	bool mine = erasure_is_mine(book);
 	enum erasure_stage stage = mine ? erasure->stage : ERASURE_NEW;
 	pthread_mutex_unlock(&book->lock);
 	if (!mine)
@@ -334,9 +433,13 @@ int book_erase(struct fault_book *book, struct task_queue *queue, int64_t until_
 	fault_book_touch(book);
 	int err = 0;
 	if (stage == ERASURE_NOTED)
-		err = erasure_enter(book, queue, until_ms, erasure, e);
-	else if (stage == ERASURE_COUNTED)
+		err = erasure_mark_said(book, queue, erasure, e);
+	if (stage == ERASURE_NOTED && !err)
+		err = erasure_enter(book, queue, until_ms, erasure, ERASED_ENTERED, e);
+	if (stage == ERASURE_COUNTED)
 		err = erasure_tell(book, queue, until_ms, e);
+	if (stage == ERASURE_COUNTED && !err)
+		err = erasure_enter(book, queue, until_ms, erasure, ERASED_DONE, e);
 	pthread_mutex_lock(&book->lock);
 	if (!err && stage == ERASURE_NOTED)
 		erasure->stage = ERASURE_ENTERED;

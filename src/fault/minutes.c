@@ -250,6 +250,8 @@ static void minutes_note_taken(struct fault_book *book, const struct minutes_par
 			book->minutes_step =
 				smaller_of(2 * (part->to - part->from), MINUTES_AT_ONCE);
 			book->changed = book->changed || any;
+			if (book->plan) /* it may wait for them */
+				fault_book_touch(book);
 		}
 	}
 	pthread_mutex_unlock(&book->lock);

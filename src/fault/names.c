@@ -23,15 +23,21 @@ void fault_names_init(struct fault_names *names, int64_t day_us, size_t max, boo
 	*names = (struct fault_names){.day_us = day_us, .max = max, .tallies = tallies};
 }
 
-static void names_drop_tally(struct fault_names *names, struct fault_name *name)
+/* The tally is as the bytes have it. */
+static void names_close_tally(struct fault_names *names, struct fault_name *name)
 {
 	if (name->tally) {
 		fault_tally_release(name->tally);
 		names->unpacked--;
 	}
 	mem_free(name->tally);
-	mem_free_slice(name->packed);
 	name->tally = NULL;
+}
+
+static void names_drop_tally(struct fault_names *names, struct fault_name *name)
+{
+	names_close_tally(names, name);
+	mem_free_slice(name->packed);
 	name->packed = (struct slice){NULL, 0};
 }
 
@@ -167,25 +173,26 @@ bool fault_names_add(struct fault_names *names, struct slice text,
 	return true;
 }
 
-static bool names_tally_has(const struct fault_names *names, const struct fault_name *name,
-			    enum fault_tally_fact fact, struct slice text)
+/* What has changed is unpacked then, and written. */
+static bool names_erase_one(struct fault_names *names, struct fault_name *name, struct slice user,
+			    const struct hash_table *ids)
 {
-	struct fault_tally tally = {0};
-	bool has = !fault_names_tally(names, name, 1u << fact, &tally) &&
-		   fault_tally_find(&tally, fact, text);
-	fault_tally_release(&tally);
-	return has;
+	bool was_unpacked = name->tally;
+	names_unpack(names, name);
+	bool changed = fault_tally_erase(name->tally, user, ids);
+	name->dirty = name->dirty || changed;
+	if (!changed && !was_unpacked)
+		names_close_tally(names, name);
+	return changed;
 }
 
-bool fault_names_erase(struct fault_names *names, enum fault_tally_fact fact, struct slice text)
+bool fault_names_erase(struct fault_names *names, struct slice user, const struct hash_table *ids)
 {
 	bool any = false;
 	for (size_t at = 0; at < names->table.slot_count; at++) {
 		struct fault_name *name = hash_table_at(&names->table, at);
-		if (!name || !name->count || !names_tally_has(names, name, fact, text))
-			continue;
-		names_unpack(names, name);
-		any = name->dirty = fault_tally_erase(name->tally, fact, text) || any;
+		if (name && name->count)
+			any = names_erase_one(names, name, user, ids) || any;
 	}
 	return any;
 }
@@ -286,10 +293,14 @@ int fault_names_load(struct fault_names *names, struct slice column, struct slic
 	if (!slice_starts_with(column, prefix))
 		return 0;
 	int err = names_take(names, value, &count, &first_us);
-	if (err || !count)
+	if (err)
 		return err;
 	struct fault_name *name = names_slot(
 		names, (struct slice){column.data + prefix.len, column.len - prefix.len});
+	if (!count) { /* it had some: the cell has what it was before */
+		name->version = version;
+		return 0;
+	}
 	names->count += name->count == 0;
 	name->count = count;
 	name->first_us = first_us;

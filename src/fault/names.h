@@ -29,7 +29,8 @@ struct fault_name {
 	int64_t first_us;             /* when the first was received; of count 0 it means nothing */
 	struct slice written;         /* the cell's value as it is stored; the slot's */
 	struct fault_version version; /* of that */
-	/* Of a group: as it is now. NULL: it is as `packed` has it; and without that as `written`. */
+	/* Of a group: as it is now. NULL: it is as `packed` has it; and without that as `written`.
+	 */
 	struct fault_tally *tally;
 	struct slice packed; /* the slot's */
 	bool dirty;
@@ -67,8 +68,8 @@ const struct fault_name *fault_names_at(const struct fault_names *names, size_t 
 int fault_names_tally(const struct fault_names *names, const struct fault_name *name,
 		      unsigned facts, struct fault_tally *to) MUST_CHECK;
 
-/* In the tallies of all groups (tally.h). False: none has it. */
-bool fault_names_erase(struct fault_names *names, enum fault_tally_fact fact, struct slice text);
+/* In the tallies of all groups (fault_tally_erase). False: all are as they were. */
+bool fault_names_erase(struct fault_names *names, struct slice user, const struct hash_table *ids);
 /* The next checkpoint writes all cells. */
 void fault_names_write_again(struct fault_names *names);
 

@@ -42,6 +42,7 @@ struct fault_said {
 	 * would have opened it, of a muted one all; and all of that hour. Of the groups that it
 	 * stood for then: `merged` is that of the history. */
 	uint64_t before, before_of_hour, merged;
+#define FAULT_SAID_UNCOUNTED UINT64_MAX /* merged: some of these reports are erased (erase.h) */
 	struct slice assignee;
 	struct fault_bug bugs[FAULT_SAID_BUGS_MAX];
 	size_t bug_count;

@@ -265,13 +265,13 @@ void fault_tally_merge(struct fault_tally *tally, const struct fault_tally *othe
 	}
 }
 
-bool fault_tally_erase(struct fault_tally *tally, enum fault_tally_fact fact, struct slice text)
+static bool tally_erase_user(struct fault_tally *tally, struct slice user)
 {
 	char room[FAULT_VALUE_MAX_BYTES + 1];
-	struct fault_values *values = &tally->values[fact];
-	struct fault_value value = tally_value(fact, text, room);
+	struct fault_values *values = &tally->values[FAULT_TALLY_USER];
+	struct fault_value value = tally_value(FAULT_TALLY_USER, user, room);
 	bool there;
-	size_t at = tally_place(values, fact, &value, &there);
+	size_t at = tally_place(values, FAULT_TALLY_USER, &value, &there);
 	if (!there)
 		return false;
 	struct fault_value *erased = &values->list[at];
@@ -279,6 +279,20 @@ bool fault_tally_erase(struct fault_tally *tally, enum fault_tally_fact fact, st
 	mem_free_slice(erased->text);
 	memmove(erased, erased + 1, (--values->count - at) * sizeof(*erased));
 	return true;
+}
+
+bool fault_tally_erase(struct fault_tally *tally, struct slice user, const struct hash_table *ids)
+{
+	bool first = hash_table_find(ids, fault_id_hash(tally->first.id));
+	bool last = hash_table_find(ids, fault_id_hash(tally->last.id));
+	if (first) {
+		tally_set_end(&tally->first, tally->first.date_us, SLICE(""));
+		mem_free_slice(tally->title);
+		tally->title = mem_copy_slice(SLICE(""));
+	}
+	if (last)
+		tally_set_end(&tally->last, tally->last.date_us, SLICE(""));
+	return tally_erase_user(tally, user) || first || last;
 }
 
 /* ---- Cells ----------------------------------------------------------------------------------- */

@@ -14,6 +14,7 @@
 #define FAULT_TALLY_H
 
 #include "base/cursor.h"
+#include "base/hash_table.h"
 #include "fault/arrival.h"
 
 enum {
@@ -70,8 +71,15 @@ void fault_tally_add(struct fault_tally *tally, const struct fault_arrival *arri
 /* Of the facts only those whose bits are set: 1 << fact. */
 void fault_tally_merge(struct fault_tally *tally, const struct fault_tally *other, unsigned facts);
 
-/* Reports that have this value are counted with those that have none. False: there are none. */
-bool fault_tally_erase(struct fault_tally *tally, enum fault_tally_fact fact, struct slice text);
+/* In a table of ids. */
+static inline struct hash128 fault_id_hash(struct slice id)
+{
+	return hash128(id.data, id.len, 0x6964);
+}
+/* Reports of this user count with those that have none. If the first or the last report is one
+ * whose id is in the table, it has no id any more, and with the first the title goes. False: it is
+ * as it was. */
+bool fault_tally_erase(struct fault_tally *tally, struct slice user, const struct hash_table *ids);
 
 /* How many values a fact has. *about: more than are kept, so it is an estimate; of releases it is
  * how many are kept. */

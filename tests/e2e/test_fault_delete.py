@@ -87,7 +87,8 @@ def test_reports_of_a_user_go(server):
     # It does not come back; a new one is taken.
     gone = next(r for r in reports if r["username"] == NAME)
     answer = post(server, gone)
-    assert answer.status == 410 and "removed for its user" in answer.json["error"]["message"]
+    assert answer.status == 410
+    assert "removed with all reports of its user" in answer.json["error"]["message"]
     assert post(server, [gone]).json["results"][0]["result"] == "removed"
     new = {"id": "OOPS-new", "username": NAME, "fingerprint": ["fault 0"]}
     assert post(server, new).status == 201
@@ -207,3 +208,22 @@ def test_what_is_no_user(server):
     assert [r["id"] for r in pages(server)] == ["a"]
     result = run("fault", "delete", "--server", server.url)
     assert result.returncode == 2 and "--user" in result.stderr
+
+
+@pytest.mark.parametrize("within", ["", "&within=2h"])
+def test_a_group_that_is_open_again_stays_open(server, within):
+    """It was muted until three more reports, of which there are five, and none of the user."""
+    def sent(name, count):
+        send(server, [{"id": f"{name}{n}", "username": name, "fingerprint": ["f"]}
+                      for n in range(count)])
+    sent(NAME, 20)
+    group = pages(server)[0]["group"]
+    said = server.request("PUT", f"/oops/groups/{group}?status=muted&until=3{within}")
+    assert said.status == 200
+    server.pass_awake(3600)  # what came after the hour in which it was said
+    sent("bob", 2)
+    assert group_of(server, group)["status"] == "muted"
+    sent("carl", 3)
+    assert (group_of(server, group)["status"], group_of(server, group)["again"]) == ("open", True)
+    assert delete(server)["reports"] == 20
+    assert (group_of(server, group)["status"], group_of(server, group)["again"]) == ("open", True)

@@ -261,6 +261,7 @@ struct model {
 	bool erased[TENANTS][IDS_MAX];   /* its entry has landed: it counts as never sent */
 	bool had_group[TENANTS][GROUPS]; /* such a report was of it */
 	bool any_erased;
+	bool erased_users[TENANTS][USERS];
 
 	uint64_t answers, exact; /* that were compared, and those with nothing between */
 	char failure[512];

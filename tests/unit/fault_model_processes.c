@@ -169,7 +169,7 @@ static void run_erasure(struct task_queue *queue, void *owner)
 	struct fault_book *book = p->books[p->erases_of];
 	struct fault_erasure *erasure = NULL;
 	struct errbuf e = {""};
-	int err = fault_erasure_new(book, queue, p->erases, 0, &erasure, &e);
+	int err = fault_erasure_new(book, queue, p->erases, &erasure, &e);
 	uint64_t reports = err ? 0 : fault_erasure_view(erasure).reports;
 	if (!err && fault_book_erase(book, erasure, &p->erasure, &e)) {
 		p->erasure = 0;

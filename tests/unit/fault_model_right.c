@@ -170,6 +170,18 @@ static bool may_go(struct model *m, const struct arrival *gone)
 	       gone->order.date_us / 1000 + KEEP_MS <= now_ms(m) + SKEW_MS && !is_in_list(m, gone);
 }
 
+/* Another one of its id was first, and it is of a user whose reports were erased. */
+static bool may_go_struck(const struct model *m, const struct arrival *struck)
+{
+	for (size_t i = 0; i < m->arrival_count; i++) {
+		const struct arrival *a = &m->arrivals[i];
+		if (a->tenant == struck->tenant && a->id == struck->id)
+			return a != struck &&
+			       m->erased_users[a->tenant][struck->content / GROUPS % USERS];
+	}
+	return false;
+}
+
 /* What was there is there still, unless it may have gone. */
 static bool take_looks(struct model *m, struct looking *l)
 {
@@ -184,6 +196,8 @@ static bool take_looks(struct model *m, struct looking *l)
 			return differ(m, "report id%u had gone, and is back", m->arrivals[i].id);
 		if (there)
 			l->list[at].look = m->arrivals[i].look;
+		else if (may_go_struck(m, &m->arrivals[i]))
+			continue;
 		else if (m->arrivals[i].gone || may_go(m, &m->arrivals[i]))
 			add_gone(l, &m->arrivals[i]);
 		else

@@ -296,7 +296,8 @@ static bool erase_once(struct model *m, unsigned tenant, struct slice user)
 		restart(m, p);
 	for (int passes = 0; passes < 6 && right; passes++)
 		right = come_to_rest(m);
-	return p->erasure && fault_book_erases(p->books[tenant], p->erasure) == FAULT_ERASURE_DONE;
+	return p->erasure &&
+	       fault_book_erasure_state(p->books[tenant], p->erasure) == FAULT_ERASURE_DONE;
 }
 
 /* Of each id the first arrival is the report. */
@@ -317,10 +318,11 @@ static bool has_none_of(struct model *m, unsigned tenant, struct slice user)
 /* Whoever asks again, until it is done, finds that no report of the user is left. */
 static bool erase(struct model *m)
 {
-	unsigned tenant = (unsigned)pick(m, TENANTS);
-	struct slice user = content_of((unsigned)pick(m, m->contents)).user;
+	unsigned tenant = (unsigned)pick(m, TENANTS), content = (unsigned)pick(m, m->contents);
+	struct slice user = content_of(content).user;
 	bool done = !user.len;
 	m->erases = true;
+	m->erased_users[tenant][content / GROUPS % USERS] = true;
 	for (int tries = 0; tries < 100 && !done && !m->failure[0]; tries++)
 		done = erase_once(m, tenant, user);
 	bool right = (done || differ(m, "an erasure is not done")) && look(m);

@@ -45,19 +45,20 @@ static int erase_wait(struct erase_call *call, struct fault_book *book, uint64_t
 {
 	struct api_call *base = &call->call;
 	struct clock *clock = base->api->clock;
-	enum fault_erasure_state state = fault_book_erases(book, ticket);
-	for (; state == FAULT_ERASURE_WORKS; state = fault_book_erases(book, ticket)) {
+	enum fault_erasure_state state = fault_book_erasure_state(book, ticket);
+	for (; state == FAULT_ERASURE_WORKS; state = fault_book_erasure_state(book, ticket)) {
 		if (clock->mono_us(clock) >= base->deadline_us)
-			return errbuf_set(&base->error, ERR_TIMEOUT,
-					  "the removal goes on, and takes longer");
+			return errbuf_set(&base->error, ERR_RETRY,
+					  "the removal goes on, and takes longer than "
+					  "query.timeout; ask again to learn that it is done");
 		if (job_sleep(base->job, ERASE_LOOK_MS))
 			return ERR_CANCELLED;
 	}
 	return state == FAULT_ERASURE_DONE
 		       ? 0
 		       : errbuf_set(&base->error, ERR_RETRY,
-				    "another process counts the reports of the tenant since; not "
-				    "all may be removed, so ask again");
+				    "another process has begun to count the reports of the tenant; "
+				    "some reports may still be there, so ask again");
 }
 
 static int erase_carry_out(struct erase_call *call, struct fault_book *book)
@@ -65,8 +66,7 @@ static int erase_carry_out(struct erase_call *call, struct fault_book *book)
 	struct api_call *base = &call->call;
 	struct fault_erasure *erasure = NULL;
 	uint64_t ticket;
-	int err = fault_erasure_new(book, job_queue(base->job), call->user, base->deadline_us,
-				    &erasure, &base->error);
+	int err = fault_erasure_new(book, job_queue(base->job), call->user, &erasure, &base->error);
 	if (err)
 		return err;
 	struct fault_erasure_view view = fault_erasure_view(erasure);

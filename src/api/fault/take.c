@@ -81,7 +81,8 @@ void take_sentence(const struct take_call *call, const struct oops_report *repor
 			   SHOWN_OF(report->id));
 	else if (status == 410)
 		errbuf_set(e, 0,
-			   "report " SHOWN " was removed for its user, and is not taken again",
+			   "report " SHOWN
+			   " was removed with all reports of its user, and is not taken again",
 			   SHOWN_OF(report->id));
 	else if (status == 503)
 		errbuf_set(e, 0, "the report may not be stored: %s; sending it again is harmless",
@@ -158,7 +159,7 @@ static struct take_counts take_count(const struct take_call *call)
 		int status = take_status(call, &call->batch.reports[i]);
 		counts.taken += status == 201;
 		counts.repeated += status == 200;
-		counts.conflicts += status == 409;
+		counts.conflicts += status == 409 || status == 410;
 		if (status >= 500 && status > counts.store_status)
 			counts.store_status = status;
 		if (status >= 300 && !counts.failed++)
