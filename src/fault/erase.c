@@ -318,11 +318,13 @@ void book_erasure_written(struct fault_book *book)
 
 /* ---- Entries --------------------------------------------------------------------------------- */
 
+/* One that was no report is in no counts, and its id is another one's: it may go at once, and is
+ * not looked up again. */
 static int erasure_put_state(struct fault_book *book, const struct erased_arrival *erased,
 			     enum erased_state state, int64_t stamp_us, struct store_write *write)
 {
 	const struct store_parts tenant = {{book->tenant}};
-	const char value = (char)state;
+	const char value = (char)(erased->struck ? ERASED_DONE : state);
 	struct fault_parts column;
 	fault_erased_column(&column, erased->order.place);
 	return store_cell_put(write, TABLE_FAULT_ERASED, &tenant, &column.parts,

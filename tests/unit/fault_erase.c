@@ -175,6 +175,25 @@ static void test_the_report_of_a_struck_one_stays(UNUSED void **state)
 	harness_close(&h);
 }
 
+/* Neither if an erasure is cut off, and another one finds what it has entered. */
+static void test_nor_does_it_go_after_a_cut(UNUSED void **state)
+{
+	struct harness h;
+	harness_open(&h);
+	send_others(&h, 0, 5);
+	send_at_once(&h);
+	send(&h, 6, "anna", 10);
+	age(&h);
+	begin(&h, "anna", 1);
+	seal(&h);
+	harness_restart(&h); /* all is entered */
+	seal(&h);
+	erase(&h, "anna", 1);
+	assert_true(is_in_longest(&h, "05"));
+	assert_int_equal(total(&h), 6);
+	harness_close(&h);
+}
+
 /* ---- Days that were collected ---------------------------------------------------------------- */
 
 /* The counts stay. The title is that of the first report, which is anna's. */
@@ -384,6 +403,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_the_report_of_a_struck_one_stays),
+		cmocka_unit_test(test_nor_does_it_go_after_a_cut),
 		cmocka_unit_test(test_the_first_of_a_group),
 		cmocka_unit_test(test_the_total_is_damaged),
 		cmocka_unit_test(test_a_run_of_the_day_is_damaged),
