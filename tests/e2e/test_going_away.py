@@ -44,17 +44,18 @@ class World:
         self.random = random.Random(seed)
         self.number = seed % 1000 * 1000000
         self.key, self.spare = "", ("1", "0" * 32)
-        self.group = "1-none"
+        self.group = self.other = "1-none"
 
     def learn(self, server):
-        """The key of project 1, and another project's, which may go; project 1 stays. A group that
-        is there."""
+        """The key of project 1, and another project's, which may go; project 1 stays. Two groups
+        that are there."""
         projects = server.get("/oops/projects").json["projects"]
         self.key = projects[0]["keys"][0]
         self.spare = next(((p["number"], p["keys"][0]) for p in projects[1:] if p["keys"]),
                           self.spare)
         groups = server.get("/oops/groups").json["groups"]
         self.group = groups[0]["group"] if groups else self.group
+        self.other = groups[-1]["group"] if groups else self.other
 
     def new(self):
         self.number += 1
@@ -157,6 +158,12 @@ def says_of_a_group(world):
     said = world.random.choice(["status=resolved&next=true", "status=muted&until=2&within=1h",
                                 "status=open&assignee=anna", "tracker=jira&bug=1"])
     return f"/oops/groups/{world.group}?{said}", b""
+
+
+def merges_groups(world):
+    what = world.random.choice([f"merge?into={world.other}", "split", "split?dryRun=true",
+                                f"merge?into={world.other}&dryRun=true"])
+    return f"/oops/groups/{world.group}/{what}", b""
 
 
 def remove_key(world):
@@ -269,6 +276,7 @@ REQUESTS = {
     "GET /oops/groups": any_of("/oops/groups", "/oops/groups?status=muted&sort=users"),
     "GET /oops/groups/…": a_group,
     "PUT /oops/groups/…": says_of_a_group,
+    "POST /oops/groups/…": merges_groups,
     "GET /oops/messages": any_of("/oops/messages", "/oops/messages?kind=new&heldBack=true"),
     "GET /oops/messages/live": any_of("/oops/messages/live", "/oops/messages/live?token=0"),
     "GET /oops/projects": get("/oops/projects"),
@@ -283,6 +291,7 @@ REQUESTS = {
                                "/oops/days/today/oops?limit=7", "/oops/days/yesterday",
                                "/oops/days/today/report", "/oops/days/today/report?format=html"),
     "POST /oops/days/…": get("/oops/days/today/recount"),
+    "POST /oops/delete": any_of("/oops/delete?user={n}", "/oops/delete?user=a&dryRun=true"),
     "POST /oops/gc": any_of("/oops/gc?before=1h-ago", "/oops/gc?bytes=1&dryRun=true"),
     "GET /query": any_of("/query?q=SHOW%20DATABASES", "/query?q=CREATE%20DATABASE%20{n}"),
     "POST /query": get("/query?q=SHOW%20DATABASES"),
