@@ -49,6 +49,12 @@ static inline bool fault_place_equal(struct fault_place a, struct fault_place b)
 	return a.writer == b.writer && a.sequence == b.sequence;
 }
 
+/* In a table of places. */
+static inline struct hash128 fault_place_hash(struct fault_place place)
+{
+	return hash128((const char *)&place, sizeof(place), 0);
+}
+
 struct fault_arrival {
 	bool is_void;    /* all but the date is nothing then */
 	int64_t date_us; /* when it was received */

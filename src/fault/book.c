@@ -214,7 +214,8 @@ static int book_do_pass(struct fault_book *book, struct task_queue *queue, int64
 	book_look_at_writers(book, stamp_us, view);
 	if (book_is_dirty(book))
 		err = book_write_checkpoint(book, queue, stamp_us, view, e);
-	/* Of two values with one stamp the greater would stay. */
+	/* It needs a greater stamp: if two values have the same stamp, the store keeps the greater
+	 * value, which may be the earlier one. */
 	if (!err && book_write_erased_again(book))
 		err = book_write_checkpoint(book, queue, stamp_us + 1, view, e);
 	if (!err) {

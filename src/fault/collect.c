@@ -276,12 +276,17 @@ static size_t collect_count(const struct collect_work *w)
 	return count;
 }
 
+static size_t collect_count_erased(const struct collect_work *w)
+{
+	size_t count = 0;
+	for (size_t i = 0; w->erased && i < w->run->segment.count; i++)
+		count += w->erased[i];
+	return count;
+}
+
 static bool collect_is_enough(const struct collect_work *w, size_t count)
 {
-	bool any = false;
-	for (size_t i = 0; i < w->run->segment.count; i++)
-		any = any || w->erased[i];
-	return any || collect_plan_is_enough(count, w->run->segment.count);
+	return collect_count_erased(w) || collect_plan_is_enough(count, w->run->segment.count);
 }
 
 static int collect_read_run(struct collect_work *w, const struct fault_run_cell *cell)
@@ -386,8 +391,8 @@ static int collect_step(struct fault_book *book, struct task_queue *queue, int64
 				 .site = {book->site, book->tenant, queue},
 				 .planned = planned};
 	int err = collect_run(&w, &cell, &count);
-	for (size_t i = 0; w.erased && i < w.run->segment.count && count; i++)
-		erased += w.erased[i];
+	if (count)
+		erased = collect_count_erased(&w);
 	fault_run_free(w.run);
 	mem_free(w.gone);
 	mem_free(w.erased);

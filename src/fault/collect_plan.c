@@ -7,8 +7,7 @@
 #include "store/wait.h"
 
 enum {
-	REPORT_BYTES = 512, /* of a report beside its body, where all are compared */
-	ID_SEED = 7,
+	REPORT_BYTES = 512,   /* of a report beside its body, where all are compared */
 	GROUPS_MAX = 1 << 20, /* of further ones nothing goes */
 };
 
@@ -182,21 +181,16 @@ struct plan_id {
 	size_t count;
 };
 
-static struct hash128 collect_plan_place_hash(struct fault_place place)
-{
-	return hash128((const char *)&place, sizeof(place), ID_SEED);
-}
-
 static void collect_plan_end_id(struct plan_id *of)
 {
 	struct plan_making *making = of->making;
 	bool added;
 	if (of->count > 1)
-		hash_table_add(&making->several, hash128(of->id.data, of->id.len, ID_SEED),
+		hash_table_add(&making->several, fault_id_hash(buf_slice(&of->id)),
 			       sizeof(struct hash128), &added);
 	for (size_t i = 0; i < of->count && of->count > 1; i++)
 		if (!fault_place_equal(of->places[i], of->first.place))
-			hash_table_add(&making->struck, collect_plan_place_hash(of->places[i]),
+			hash_table_add(&making->struck, fault_place_hash(of->places[i]),
 				       sizeof(struct hash128), &added);
 	of->count = 0;
 }
@@ -279,7 +273,7 @@ static struct hash128 collect_plan_group_of(const struct book_arrived *arrived)
 static bool collect_plan_is_struck(const struct plan_making *making,
 				   const struct book_arrived *arrived)
 {
-	return hash_table_find(&making->struck, collect_plan_place_hash(arrived->place)) != NULL;
+	return hash_table_find(&making->struck, fault_place_hash(arrived->place)) != NULL;
 }
 
 static int collect_plan_see_groups(struct plan_making *making, const struct book_arrived *arrived)
@@ -310,8 +304,7 @@ static void collect_plan_add_listed(struct plan_making *making, const struct fau
 	for (size_t i = 0; i < list->count; i++) {
 		struct slice id = list->list[i].id;
 		bool added;
-		hash_table_add(&making->listed, hash128(id.data, id.len, ID_SEED),
-			       sizeof(struct hash128), &added);
+		hash_table_add(&making->listed, fault_id_hash(id), sizeof(struct hash128), &added);
 	}
 }
 
@@ -377,7 +370,7 @@ static int collect_plan_see_gone(struct plan_making *making, const struct book_a
 		return 0;
 	if (day != making->day)
 		err = collect_plan_read_lists(making, day);
-	struct hash128 id = hash128(arrival->id.data, arrival->id.len, ID_SEED);
+	struct hash128 id = fault_id_hash(arrival->id);
 	if (!err && making->day_is_whole && !hash_table_find(&making->listed, id) &&
 	    !hash_table_find(&making->several, id))
 		collect_plan_add_gone(making, run, arrived);

@@ -102,9 +102,9 @@ void fault_day_close(struct fault_day *day);
  * The day has its groups. */
 void fault_day_replace(struct fault_day *day, struct fault_day **fresh);
 
-/* Of a day that cannot be recounted: its lists and groups lose reports whose ids are in the table
- * (fault_id_hash), and its groups the name of their user. False: it has none of that. The day has
- * its groups. */
+/* For a day that cannot be recounted. Reports whose ids are in the table (fault_id_hash) go from
+ * its lists and groups. The name of their user goes from its groups. False: nothing of that was
+ * there. The day has its groups. */
 bool fault_day_erase(struct fault_day *day, struct slice user, const struct hash_table *ids);
 /* The next checkpoint writes its lists and groups: what they were before goes. */
 void fault_day_write_again(struct fault_day *day);

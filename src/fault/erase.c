@@ -57,11 +57,6 @@ struct fault_erasure {
 
 /* ---- Looking up ------------------------------------------------------------------------------ */
 
-static struct hash128 erasure_place_hash(struct fault_place place)
-{
-	return hash128((const char *)&place, sizeof(place), 0);
-}
-
 static struct hash128 erasure_group_hash(struct slice group)
 {
 	return hash128(group.data, group.len, 1);
@@ -74,7 +69,7 @@ static int erasure_see_known(const struct store_cell *cell, void *owner)
 					  fault_part_number(cell->column.part[1])};
 	bool added;
 	struct erased_known *known =
-		hash_table_add(&erasure->known, erasure_place_hash(place), sizeof(*known), &added);
+		hash_table_add(&erasure->known, fault_place_hash(place), sizeof(*known), &added);
 	known->state = fault_erased_is_done(cell) ? ERASED_DONE : ERASED_ENTERED;
 	return 0;
 }
@@ -85,7 +80,7 @@ static bool erasure_see(void *owner, const struct fault_listed *report)
 {
 	struct fault_erasure *erasure = owner;
 	const struct erased_known *known =
-		hash_table_find(&erasure->known, erasure_place_hash(report->order.place));
+		hash_table_find(&erasure->known, fault_place_hash(report->order.place));
 	bool added;
 	if (known && known->state == ERASED_DONE)
 		return true;
@@ -236,7 +231,7 @@ static int erasure_edit_next(struct fault_book *book, struct task_queue *queue, 
 	err = err ? err : book_load_groups(book, queue, day, e);
 	if (err)
 		return err;
-	/* After one that was cut off some cells may be written, but not once more. */
+	/* An erasure that was cut off may have written cells of this day once, and not twice. */
 	bool was_begun = erasure->was_begun && book_days_have(&erasure->days, day->day);
 	if (fault_day_erase(day, erasure->user, &erasure->ids) || was_begun)
 		book_days_add(&erasure->again, day->day, 0);
@@ -371,8 +366,8 @@ static int erasure_say_uncounted(UNUSED void *owner, struct fault_said *said,
 	return 0;
 }
 
-/* Of groups that are resolved or muted: how many reports there were when that was said is not known
- * any more. */
+/* A group that is resolved or muted was given the number of its reports of then. That number is
+ * wrong now. */
 static int erasure_mark_said(struct fault_book *book, struct task_queue *queue,
 			     const struct fault_erasure *erasure, struct errbuf *e)
 {

@@ -4,7 +4,8 @@
  *     -> each arrival is entered in `fault_erased`, and then each id as erased
  *     -> the days are recounted; days that cannot be lose the name and what their lists say
  *     -> what was written is written once more, since a cell also has what it was before
- *     -> books of other processes are told to begin anew -> the arrivals may go
+ *     -> books of other processes are told to begin again
+ *     -> the arrivals may go
  *
  * An id that is erased is that of no report from then on: its arrivals count as if another one had
  * come before them (positions.c), and what is sent under it is refused. The arrivals themselves go

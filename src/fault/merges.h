@@ -81,7 +81,7 @@ int fault_merges_read(const struct fault_site *site, struct task_queue *queue, s
 		      struct arena *arena, struct fault_merges *merges,
 		      struct errbuf *e) MUST_CHECK;
 /* Makes the change, and gives what is merged then. Errors as of fault_merges_change;
- * ERR_UNKNOWN: nobody knows whether the change is stored. A damaged cell is written anew. */
+ * ERR_UNKNOWN: the change may be stored, or not. A damaged cell is replaced. */
 int fault_merges_write(const struct fault_site *site, struct task_queue *queue, struct slice tenant,
 		       const struct fault_merge_change *change, struct arena *arena,
 		       struct fault_merges *merges, struct errbuf *e) MUST_CHECK;

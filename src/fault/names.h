@@ -29,8 +29,7 @@ struct fault_name {
 	int64_t first_us;             /* when the first was received; of count 0 it means nothing */
 	struct slice written;         /* the cell's value as it is stored; the slot's */
 	struct fault_version version; /* of that */
-	/* Of a group: as it is now. NULL: it is as `packed` has it; and without that as `written`.
-	 */
+	/* A group's tally as it is now. NULL: `packed` has it; where that is empty, `written`. */
 	struct fault_tally *tally;
 	struct slice packed; /* the slot's */
 	bool dirty;

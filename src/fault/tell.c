@@ -415,7 +415,8 @@ struct tell_saying {
 	size_t count;
 };
 
-/* Of a group and all that it stands for. With the lock. */
+/* How many reports a group has in memory, with those of the groups that it stands for. With the
+ * lock. */
 static uint64_t tell_count_in_memory(const struct tell *t, struct slice group)
 {
 	uint64_t count = 0;

@@ -5,11 +5,10 @@ import json
 import random
 import statistics
 import sys
-import threading
 import time
 
 from fault_events import GROUPS, Events
-from faults import CONNECTIONS, Connection, FaultServer, request
+from faults import FaultServer, exchange_all, request
 
 SEARCHED, KEPT = 1_000_000, 10_000_000
 KEPT_GROUPS = 100_000
@@ -19,29 +18,6 @@ AT_ONCE = 500  # small reports of one request
 # as long.
 ID, RARE, ONE, OTHER = b"0" * 31 + b"x", b"rare00000000", b"ones00", b"twos00"
 PARTS_OF = 100  # one of so many reports has a word
-
-
-def exchange_all(server, requests):
-    left, lock, refused = iter(requests), threading.Lock(), []
-
-    def work():
-        connection = Connection(server.port)
-        while not refused:
-            with lock:
-                one = next(left, None)
-            if one is None:
-                break
-            status, answer = connection.exchange(one)
-            if status >= 300:
-                refused.append(f"status {status}, {answer[:300]}")
-        connection.close()
-    threads = [threading.Thread(target=work) for _ in range(CONNECTIONS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if refused:
-        sys.exit(f"bench: a report was not taken: {refused[0]}")
 
 
 class FaultStore:

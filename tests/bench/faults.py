@@ -135,21 +135,23 @@ def sending(server, body):
                          "sentry_client=sentry.python.django/2.75.0"}, body)
 
 
-def send(server, bodies):
-    """All of them, by a few connections."""
-    requests = [sending(server, body) for body in bodies]
-    left, refused = iter(requests), []
+def exchange_all(server, requests):
+    """All of them, by a few connections; `requests` may be made as they are sent."""
+    left, lock, refused = iter(requests), threading.Lock(), []
 
     def work():
         connection = Connection(server.port)
-        for one in left:  # a step of an iterator over a list is not divided
+        while not refused:
+            with lock:
+                one = next(left, None)
+            if one is None:
+                break
             try:
                 status, answer = connection.exchange(one)
             except OSError as error:
                 status, answer = 0, str(error)
-            if status != 200:
+            if not 200 <= status < 300:
                 refused.append(f"status {status}, {answer[:300]}")
-                break
         connection.close()
 
     threads = [threading.Thread(target=work) for _ in range(CONNECTIONS)]
@@ -159,6 +161,10 @@ def send(server, bodies):
         thread.join()
     if refused:
         sys.exit(f"bench: {server.name} did not take a report: {refused[0]}")
+
+
+def send(server, bodies):
+    exchange_all(server, [sending(server, body) for body in bodies])
 
 
 def send_paced(server, envelopes, rate, begun):

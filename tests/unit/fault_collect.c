@@ -277,7 +277,7 @@ static void what_is_merged_into_a_group_with_a_bug_stays(UNUSED void **state)
 	harness_close(&h);
 }
 
-/* What of b is merged into which group with a bug, nobody knows then. */
+/* Group b may then be merged into a group that has a bug. */
 static void what_is_merged_and_cannot_be_read_stays(UNUSED void **state)
 {
 	struct harness h;

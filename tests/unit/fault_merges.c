@@ -143,7 +143,7 @@ static void so_many_groups_can_be_merged(UNUSED void **state)
 	arena_release(&made.arena);
 }
 
-/* Of groups either way; of all else as they are. */
+/* Groups fit if the same group stands for both. Other texts fit if they are equal. */
 static void texts_fit_by_the_group_that_stands_for_them(UNUSED void **state)
 {
 	struct made made;

@@ -112,7 +112,8 @@ static void group_put_said(struct json_writer *json, const struct fault_said *sa
 	group_json_bugs(json, said);
 }
 
-/* Of a group that is merged: whose answer it is. Of one that stands for others: for which. */
+/* The name that was asked for, where another group answers for it; and the groups that this one
+ * stands for. */
 static void group_put_merged(struct group_call *call)
 {
 	struct json_writer *json = &call->call.json;
