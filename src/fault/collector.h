@@ -13,7 +13,7 @@ struct fault_collector *
 fault_collector_new(struct fault *fault, const struct fault_collect_rules *rules, int64_t every_ms);
 /* Its job is over. */
 void fault_collector_free(struct fault_collector *collector);
-/* Nothing begins where no rule lets anything go. */
+/* Also where no rule lets anything go: what is erased (erase.h) goes with it. */
 void fault_collector_start(struct fault_collector *collector, struct executor *executor);
 void fault_collector_stop(struct fault_collector *collector);
 bool fault_collector_is_over(const struct fault_collector *collector);

@@ -28,13 +28,10 @@ struct erased_arrival {
 	bool struck; /* it was no report */
 };
 
-/* A cell of `fault_erased`. The numbers are on disk. */
-enum erased_state { ERASED_ENTERED = 1, ERASED_DONE = 2 };
-
 /* A slot of a hash table. */
 struct erased_known {
 	struct hash128 hash; /* of the place */
-	enum erased_state state;
+	enum fault_erased_state state;
 };
 
 struct fault_erasure {
@@ -70,7 +67,7 @@ static int erasure_see_known(const struct store_cell *cell, void *owner)
 	bool added;
 	struct erased_known *known =
 		hash_table_add(&erasure->known, fault_place_hash(place), sizeof(*known), &added);
-	known->state = fault_erased_is_done(cell) ? ERASED_DONE : ERASED_ENTERED;
+	known->state = fault_erased_is_done(cell) ? FAULT_ERASED_DONE : FAULT_ERASED_ENTERED;
 	return 0;
 }
 
@@ -82,7 +79,7 @@ static bool erasure_see(void *owner, const struct fault_listed *report)
 	const struct erased_known *known =
 		hash_table_find(&erasure->known, fault_place_hash(report->order.place));
 	bool added;
-	if (known && known->state == ERASED_DONE)
+	if (known && known->state == FAULT_ERASED_DONE)
 		return true;
 	erasure->view.more = erasure->count == FAULT_ERASE_MAX;
 	if (erasure->view.more)
@@ -316,10 +313,11 @@ void book_erasure_written(struct fault_book *book)
 /* One that was no report is in no counts, and its id is another one's: it may go at once, and is
  * not looked up again. */
 static int erasure_put_state(struct fault_book *book, const struct erased_arrival *erased,
-			     enum erased_state state, int64_t stamp_us, struct store_write *write)
+			     enum fault_erased_state state, int64_t stamp_us,
+			     struct store_write *write)
 {
 	const struct store_parts tenant = {{book->tenant}};
-	const char value = (char)(erased->struck ? ERASED_DONE : state);
+	const char value = (char)(erased->struck ? FAULT_ERASED_DONE : state);
 	struct fault_parts column;
 	fault_erased_column(&column, erased->order.place);
 	return store_cell_put(write, TABLE_FAULT_ERASED, &tenant, &column.parts,
@@ -340,7 +338,7 @@ static int erasure_put_entry(struct fault_book *book, const struct erased_arriva
 
 /* Who finds the entry of an id, finds what it was made for. */
 static int erasure_enter_some(struct fault_book *book, struct task_queue *queue, int64_t until_ms,
-			      struct fault_erasure *erasure, enum erased_state state,
+			      struct fault_erasure *erasure, enum fault_erased_state state,
 			      struct errbuf *e)
 {
 	int64_t stamp_us = store_stamp(book->site->store);
@@ -350,7 +348,7 @@ static int erasure_enter_some(struct fault_book *book, struct task_queue *queue,
 	for (size_t i = erasure->entered; i < end && !err; i++)
 		err = erasure_put_state(book, &erasure->list[i], state, stamp_us, write);
 	store_write_next_stage(write);
-	for (size_t i = erasure->entered; i < end && !err && state == ERASED_ENTERED; i++)
+	for (size_t i = erasure->entered; i < end && !err && state == FAULT_ERASED_ENTERED; i++)
 		if (!erasure->list[i].struck)
 			err = erasure_put_entry(book, &erasure->list[i], stamp_us, write);
 	err = seal_send_write(book, queue, until_ms, stamp_us, write, err, e);
@@ -385,7 +383,8 @@ static int erasure_mark_said(struct fault_book *book, struct task_queue *queue,
 }
 
 static int erasure_enter(struct fault_book *book, struct task_queue *queue, int64_t until_ms,
-			 struct fault_erasure *erasure, enum erased_state state, struct errbuf *e)
+			 struct fault_erasure *erasure, enum fault_erased_state state,
+			 struct errbuf *e)
 {
 	int err = 0;
 	while (!err && erasure->entered < erasure->count)
@@ -432,11 +431,11 @@ int book_erase(struct fault_book *book, struct task_queue *queue, int64_t until_
 	if (stage == ERASURE_NOTED)
 		err = erasure_mark_said(book, queue, erasure, e);
 	if (stage == ERASURE_NOTED && !err)
-		err = erasure_enter(book, queue, until_ms, erasure, ERASED_ENTERED, e);
+		err = erasure_enter(book, queue, until_ms, erasure, FAULT_ERASED_ENTERED, e);
 	if (stage == ERASURE_COUNTED)
 		err = erasure_tell(book, queue, until_ms, e);
 	if (stage == ERASURE_COUNTED && !err)
-		err = erasure_enter(book, queue, until_ms, erasure, ERASED_DONE, e);
+		err = erasure_enter(book, queue, until_ms, erasure, FAULT_ERASED_DONE, e);
 	pthread_mutex_lock(&book->lock);
 	if (!err && stage == ERASURE_NOTED)
 		erasure->stage = ERASURE_ENTERED;

@@ -45,10 +45,14 @@ void fault_groups_column(struct fault_parts *to, int64_t day);
 void fault_causes_column(struct fault_parts *to, int64_t day, struct slice group);
 
 void fault_erased_column(struct fault_parts *to, struct fault_place place);
-/* The arrival is in no counts any more, and may go. */
+/* The numbers are on disk. */
+enum fault_erased_state {
+	FAULT_ERASED_ENTERED = 1,
+	FAULT_ERASED_DONE = 2, /* the arrival is in no counts any more, and may go */
+};
 static inline bool fault_erased_is_done(const struct store_cell *cell)
 {
-	return cell->value.len == 1 && cell->value.data[0] == 2;
+	return cell->value.len == 1 && cell->value.data[0] == FAULT_ERASED_DONE;
 }
 
 /* A part that is a number; 0 where it is none. */
