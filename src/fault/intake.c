@@ -13,6 +13,7 @@ enum {
 	 * next in two rows, so no more than a row has. */
 	IN_FLIGHT_MAX = FAULT_RUN_REPORTS,
 	LISTINGS_MAX = 64,
+	DAY_HASHES_MAX = 200000, /* new ones of a writer */
 	CLOCK_BACK_US = 1000000, /* a clock that is set back by more begins a writer */
 };
 /* What a writer received longer ago it does not say any more: its process may have been frozen, and
@@ -36,6 +37,8 @@ struct intake_writer {
 	int64_t began_us;        /* a stamp from before it wrote anything; 0: it did not */
 	int64_t run_us, last_us; /* when it received the first of its present run, and its last */
 	bool registered;         /* its cell is durable */
+	int64_t hash_day;        /* the last on which it met a hash that was new */
+	size_t hash_room;        /* so many may yet be stored on that day */
 	struct intake_void *voids;
 	size_t void_count, void_room;
 	struct store_write *void_write; /* NULL: none is under way */
@@ -57,6 +60,7 @@ struct fault_intake {
 	struct executor *executor;
 	struct random random;
 	struct intake_writer *writers;
+	struct fault_hashes hashes;
 	struct fault_submission *active, *waiting, **waiting_end;
 	size_t in_flight, voids; /* reports */
 };
@@ -95,6 +99,7 @@ void fault_intake_free(struct fault_intake *intake)
 		intake->writers = writer->next_writer;
 		intake_free_writer(writer);
 	}
+	fault_hashes_release(&intake->hashes);
 	mem_free(intake);
 }
 
@@ -356,6 +361,8 @@ static void intake_on_written(struct store_write *write, int err)
 	if (intake_is_too_late(s)) {
 		intake_fail(s, ERR_UNKNOWN);
 	} else if (!err) {
+		for (size_t i = 0; i < s->count; i++)
+			fault_hashes_note_stored(&s->intake->hashes, &s->items[i].lookup);
 		if (s->intake->options.written)
 			s->intake->options.written(s->intake->options.owner, s->tenant);
 		intake_end(s);
@@ -462,6 +469,19 @@ static void intake_number(struct fault_submission *s, struct fault_item *item)
 	if (writer->next % FAULT_RUN_REPORTS == 0)
 		writer->run_us = item->date_us;
 	item->sequence = writer->next++;
+}
+
+static void intake_choose_group(struct fault_submission *s, struct fault_item *item)
+{
+	struct intake_writer *writer = s->writer;
+	const struct fault_site *site = s->intake->site;
+	int64_t day = fault_day_of(item->date_us);
+	if (day != writer->hash_day) {
+		writer->hash_day = day;
+		writer->hash_room = DAY_HASHES_MAX;
+	}
+	fault_hashes_choose(&s->intake->hashes, &item->lookup, clock_mono_ms(site->clock),
+			    clock_wall_ms(site->clock), &writer->hash_room, &item->facts);
 }
 
 static bool intake_is_written(const struct fault_submission *s, size_t i)
@@ -573,9 +593,15 @@ static int intake_fill_write(struct fault_submission *s)
 		err = intake_put_arrival(s->write, s->writer, item->sequence, &arrival, stamp_us);
 	}
 	store_write_next_stage(s->write);
-	for (size_t i = 0; i < s->count && !err; i++)
-		if (intake_is_written(s, i))
-			err = intake_put_listing(s, &s->items[i], stamp_us);
+	for (size_t i = 0; i < s->count && !err; i++) {
+		if (!intake_is_written(s, i))
+			continue;
+		err = intake_put_listing(s, &s->items[i], stamp_us);
+		err = err ? err
+			  : fault_hashes_put(&s->intake->hashes, &s->items[i].lookup, s->tenant,
+					     stamp_us, clock_wall_ms(s->intake->site->clock),
+					     s->write);
+	}
 	return err;
 }
 
@@ -588,6 +614,7 @@ static void intake_write(struct fault_submission *s)
 		if (!intake_is_written(s, i))
 			continue;
 		intake_number(s, &s->items[i]);
+		intake_choose_group(s, &s->items[i]);
 		count++;
 	}
 	if (!count) {
@@ -604,7 +631,7 @@ static void intake_write(struct fault_submission *s)
 	intake_fail(s, err);
 }
 
-/* ---- Looking ids up -------------------------------------------------------------------------- */
+/* ---- Looking ids and hashes up --------------------------------------------------------------- */
 
 /* The first of the arrivals that an id has. False: it has none. */
 static bool intake_first(const struct store_request *request, struct fault_listing *first)
@@ -682,6 +709,8 @@ static void intake_ask(struct fault_submission *s, struct intake_id_parts *parts
 			.to = parts[i].to.parts,
 			.limit = LISTINGS_MAX,
 		};
+		fault_hashes_ask(&s->intake->hashes, s->tenant, &item->facts,
+				 clock_mono_ms(s->intake->site->clock), s->read, &item->lookup);
 	}
 }
 

@@ -1,10 +1,11 @@
 /* Taking reports in: each becomes an arrival and an entry by its id, or is found to be there
  * already.
  *
- * Order of events, of one submission: its ids are looked up; what is not there gets a date and a
- * sequence number; the attachments are written, and when they are durable the arrivals, and after
- * these the entries by id; then the submission is done. While a report is on this way no other
- * submission with its id begins, so that a process never takes one report twice.
+ * Order of events, of one submission: its ids are looked up, and its hashes; what is not there gets
+ * its group, a date and a sequence number; the attachments are written, and when they are durable
+ * the arrivals, and after these the entries by id; then the submission is done. While a report is
+ * on this way no other submission with its id begins, so that a process never takes one report
+ * twice.
  *
  * A write whose outcome is not known is sent again, as it was, until it is known: its submission is
  * not done before. What was refused leaves a void under its sequence number, so that nobody waits
@@ -16,6 +17,7 @@
 
 #include "base/exec.h"
 #include "fault/attachment.h"
+#include "fault/hashes.h"
 #include "fault/site.h"
 
 enum fault_outcome {
@@ -30,7 +32,7 @@ struct fault_item {
 	/* What is submitted; stays until the submission is done. */
 	struct slice id;
 	struct hash128 digest;
-	struct fault_facts facts;
+	struct fault_facts facts;        /* the intake changes their group (hashes.h) */
 	uint64_t dictionary, body_bytes; /* arrival.h */
 	struct slice packed;
 	const struct fault_attachment *attachments; /* facts.attachments of them */
@@ -44,6 +46,7 @@ struct fault_item {
 	struct store_request *request;
 	size_t same; /* the first item of the submission with this id */
 	uint64_t sequence;
+	struct fault_lookup lookup;
 };
 
 enum { FAULT_ITEMS_MAX = 1000 }; /* of one submission */

@@ -296,6 +296,13 @@ const struct table_def schema[TABLE_COUNT] = {
 		.key_count = 1, .key = {{"tenant", PART_TEXT}},
 		.column_count = 1, .column = {{"what", PART_TEXT}},
 	},
+	[TABLE_FAULT_HASHES] = {
+		.name = "fault_hashes", .kind = TABLE_CELLS, .cell_kind = CELL_STAMPED,
+		.place = PLACE_SHARED,
+		.help = "Which group each hash of a fault report leads to.",
+		.key_count = 2, .key = {{"tenant", PART_TEXT}, {"digits", PART_TEXT}},
+		.column_count = 1, .column = {{"hash", PART_TEXT}},
+	},
 };
 /* clang-format on */
 

@@ -59,3 +59,31 @@ def test_a_group_is_listed_and_explained(server):
     listed = json.loads(command(server, "list", "--group", group, "-o", "json").stdout)
     assert len(listed["reports"]) == 3
     assert run("fault", "why", "--server", server.url, "OOPS-none").returncode == 1
+
+
+def frames(*frames_of):
+    return [{"type": "KeyError", "value": "1", "stacktrace": {"frames": [
+        {"module": module, "function": function, "in_app": application}
+        for module, function, application in frames_of]}}]
+
+
+def test_a_fault_stays_in_its_group_when_other_frames_are_the_applications(server):
+    """After the next deployment the sender calls `pool` its own: another hash of the application's
+    frames, the same of all. After the one after that there is one frame more."""
+    first = frames(("lib.pool", "run", False), ("shop.cart", "pay", True))
+    second = frames(("lib.pool", "run", True), ("shop.cart", "pay", True))
+    third = frames(("lib.wsgi", "call", False), ("lib.pool", "run", True),
+                   ("shop.cart", "pay", True))
+    other = frames(("lib.pool", "run", False), ("shop.cart", "drop", True))
+    for name, exceptions in (("1", first), ("2", second), ("3", third), ("4", other)):
+        send(server, [{"id": f"OOPS-{name}", "exceptions": exceptions}])
+    groups = {report["id"]: report["group"] for report in pages(server)}
+    assert groups["OOPS-1"] == groups["OOPS-2"] == groups["OOPS-3"] != groups["OOPS-4"]
+    why = [server.get(f"/oops/{number}/why").json for number in (1, 2, 3)]
+    assert why[0]["hashes"]["application"] == groups["OOPS-1"] and "own_group" not in why[0]
+    assert why[1]["hashes"]["all"] == why[0]["hashes"]["all"]
+    assert why[1]["hashes"]["application"] == why[2]["hashes"]["application"]
+    assert why[2]["hashes"]["all"] != why[1]["hashes"]["all"]
+    assert why[1]["own_group"] == why[2]["own_group"] == groups["OOPS-1"]
+    listed = {g["group"]: g["count"] for g in server.get("/oops/groups").json["groups"]}
+    assert listed == {groups["OOPS-1"]: 3, groups["OOPS-4"]: 1}

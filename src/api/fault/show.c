@@ -108,8 +108,9 @@ static void show_put_why(struct show_call *call, const struct fault_group *group
 	json_write_object_begin(json);
 	json_put_string(json, "id", call->found.id);
 	show_put_group(call, group);
-	if (fault_merges_find(&call->merges, show_own_group(call, group)))
-		json_put_string(json, "own_group", show_own_group(call, group));
+	struct slice own = show_own_group(call, group);
+	if (fault_merges_find(&call->merges, own) || !slice_equal(own, group->name))
+		json_put_string(json, "own_group", own);
 	json_put_i64(json, "version", FAULT_GROUP_VERSION);
 	json_put_text(json, "rule", fault_group_rule_name(group->rule));
 	json_write_key(json, "hashes");

@@ -1,0 +1,58 @@
+/* Which group each hash of a report leads to (group.h). A report has two, of its application's
+ * frames and of all frames. The first of them that is known finds the group, also where the other
+ * one is new: so a fault stays in its group when its sender marks other frames as the application's
+ * than before. Where none is known, the hash of the application's frames is a new group. Either way
+ * all hashes of the report are known from then on.
+ *
+ * What is known lies in the store (doc/format-faults.md, `fault_hashes`), and what was needed of
+ * late lies here. It is forgotten after a day, so that what another process has stored meanwhile is
+ * found. Two processes that meet a fault for the first time at one moment may begin a group each.
+ *
+ * One thread. */
+#ifndef FAULT_HASHES_H
+#define FAULT_HASHES_H
+
+#include "base/hash_table.h"
+#include "fault/facts.h"
+#include "fault/group.h"
+#include "store/store.h"
+
+enum { FAULT_HASHES_OF_REPORT = 2 };
+
+/* Zeroed: empty. Hashes that were needed last are in `young`; when it is full it takes the place of
+ * `old`. */
+struct fault_hashes {
+	struct hash_table young, old;
+};
+void fault_hashes_release(struct fault_hashes *hashes);
+
+/* The way of one report to its group. */
+struct fault_lookup {
+	struct {
+		struct slice text;             /* the report's */
+		struct hash128 key;            /* of the tenant and the text */
+		struct store_request *request; /* NULL: it is known here */
+		bool enters;                   /* it is to be stored */
+	} hashes[FAULT_HASHES_OF_REPORT];
+	size_t count; /* 0: the report has no group, or one that is no hash */
+	char group[FAULT_GROUP_NAME_BYTES];
+};
+
+/* Begins it. Adds to `read` what is to be read for it, FAULT_HASHES_OF_REPORT requests at most, for
+ * which there is room. The texts of the facts stay as long as the lookup. */
+void fault_hashes_ask(struct fault_hashes *hashes, struct slice tenant,
+		      const struct fault_facts *facts, int64_t now_ms, struct store_read *read,
+		      struct fault_lookup *lookup);
+/* The read is done: gives the facts their group, whose text is the lookup's. Of new hashes at most
+ * *room are to be stored, which becomes less by them; others are known here only. `now_ms` is
+ * monotonic, `wall_ms` the wall clock. */
+void fault_hashes_choose(struct fault_hashes *hashes, struct fault_lookup *lookup, int64_t now_ms,
+			 int64_t wall_ms, size_t *room, struct fault_facts *facts);
+/* Adds to a write what is to be stored of it. */
+int fault_hashes_put(struct fault_hashes *hashes, const struct fault_lookup *lookup,
+		     struct slice tenant, int64_t stamp_us, int64_t wall_ms,
+		     struct store_write *write) MUST_CHECK;
+/* The write is durable. */
+void fault_hashes_note_stored(struct fault_hashes *hashes, const struct fault_lookup *lookup);
+
+#endif
