@@ -461,6 +461,11 @@ static int client_fault_run_split(const struct command_args *args)
 	return client_fault_merge(args, client_fault_args_of(args)->group, "/split");
 }
 
+static int client_fault_run_regroup(const struct command_args *args)
+{
+	return client_fault_regroup(args, client_fault_args_of(args)->dry_run);
+}
+
 /* ---- The commands ---------------------------------------------------------------------------- */
 
 #define ROW(type, field, ...)   COMMAND_ROW(command_##type, client_fault_args, field, __VA_ARGS__)
@@ -551,6 +556,13 @@ static const struct command_option client_fault_merge_options[] = {
 static const struct command_option client_fault_split_options[] = {
 	ROW(text, group, NULL, "GROUP", "its name", .required = true),
 	CLIENT_FAULT_DRY_RUN,
+	CLIENT_TENANT("whose groups"),
+	CLIENT_SERVER,
+	CLIENT_OUTPUT,
+};
+
+static const struct command_option client_fault_regroup_options[] = {
+	ROW(flag, dry_run, "--dry-run", NULL, "change nothing"),
 	CLIENT_TENANT("whose groups"),
 	CLIENT_SERVER,
 	CLIENT_OUTPUT,
@@ -718,6 +730,19 @@ static const struct command client_fault_verbs[] = {
 		  "becomes\tthe group that stood for it\n",
 	 COMMAND_TAKES(client_fault_split_options, client_fault_args),
 	 .run = client_fault_run_split},
+	{.name = "fault regroup",
+	 .summary = "merges groups that are one fault by the rules of today",
+	 .about =
+		 "Looks through the reports that are stored, and merges groups of which reports "
+		 "have one hash of all frames, into the one with the earliest report. Reports that "
+		 "come later find their group by such a hash themselves; there may be "
+		 "groups of earlier ones, or of two servers that met a fault at one moment. Prints "
+		 "what was merged, or with --dry-run what would be:\n"
+		 "group\tthe group that is merged\n"
+		 "into\tthe group that stands for both; fault split takes it back\n"
+		 "hash\tthe hash of all frames that reports of both have\n",
+	 COMMAND_TAKES(client_fault_regroup_options, client_fault_args),
+	 .run = client_fault_run_regroup},
 	{.name = "fault messages",
 	 .summary = "lists what reports have brought about",
 	 .about = "Lists messages, newest first. Each is of one cause and has an id of its own:\n"

@@ -99,6 +99,9 @@ int client_fault_group(const struct command_args *args, const char *group, bool 
 /* `what`: "/merge" or "/split" */
 int client_fault_merge(const struct command_args *args, const char *group, const char *what);
 
+/* `fault regroup`. The exit status. */
+int client_fault_regroup(const struct command_args *args, bool dry_run);
+
 /* `fault tail`: until the server refuses it, or what is printed cannot be written. The exit status.
  */
 int client_fault_tail(const struct command_args *args);

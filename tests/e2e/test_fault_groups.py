@@ -87,3 +87,35 @@ def test_a_fault_stays_in_its_group_when_other_frames_are_the_applications(serve
     assert why[1]["own_group"] == why[2]["own_group"] == groups["OOPS-1"]
     listed = {g["group"]: g["count"] for g in server.get("/oops/groups").json["groups"]}
     assert listed == {groups["OOPS-1"]: 3, groups["OOPS-4"]: 1}
+
+
+def test_groups_with_one_hash_of_all_frames_are_merged_by_regroup(server):
+    """`pay` alone, with `call`, and with `call` and `go` as the application's are three groups, for
+    each is known before it is met in a trace of the next one."""
+    def trace(*application, depth):
+        names = ("go", "call", "run", "pay")[4 - depth:]
+        return frames(*((f"lib.{name}", name, name in application) for name in names))
+    reports = [trace("pay", depth=2), trace("call", "pay", depth=3),
+               trace("go", "call", "pay", depth=4), trace("call", "pay", depth=4),
+               trace("pay", depth=3), frames(("lib.run", "run", False), ("a", "b", True))]
+    for number, exceptions in enumerate(reports):
+        send(server, [{"id": f"OOPS-{number}", "exceptions": exceptions}])
+    own = {int(report["id"][5:]): report["group"] for report in pages(server)}
+    assert own[0] == own[4] and own[1] == own[3] and len(set(own.values())) == 4
+    hashes = [server.get(f"/oops/{number}/why").json["hashes"]["all"] for number in range(6)]
+    for options in (["--dry-run"], []):
+        told = json.loads(command(server, "regroup", *options, "-o", "json").stdout)
+        assert told["reports"] == 6
+        merges = {(one["group"], one["into"]) for one in told["merges"]}
+        assert merges == {(own[1], own[0]), (own[2], own[0])}
+        assert {one["hash"] for one in told["merges"]} == {hashes[1], hashes[2]}
+        listed = {g["group"]: g["count"] for g in server.get("/oops/groups").json["groups"]}
+        if options:
+            assert listed == {own[0]: 2, own[1]: 2, own[2]: 1, own[5]: 1}
+    assert listed == {own[0]: 5, own[5]: 1}
+    again = command(server, "regroup")
+    assert again.stdout == "group,into,hash\n"
+    assert server.request("POST", f"/oops/groups/{own[1]}/split", None, None).status == 200
+    group, into, by = command(server, "regroup").stdout.splitlines()[1].split(",")
+    assert (group, into) == (own[1], own[0]) and by in hashes[1:3]
+    assert run("fault", "regroup", "--server", "http://127.0.0.1:1").returncode == 1
