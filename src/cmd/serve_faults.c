@@ -330,6 +330,9 @@ int serve_faults_open(const struct serve_faults_options *options, struct serve_f
 		.collect_every_ms = conf->fault_collect_every_ms,
 		.messages_max = (uint64_t)conf->fault_messages_max,
 		.messages_keep_ms = conf->fault_messages_keep_ms,
+		.quotas = {.most = {[FAULT_MINUTE] = (uint64_t)conf->fault_quota_minute,
+				    [FAULT_HOUR] = (uint64_t)conf->fault_quota_hour,
+				    [FAULT_DAY] = (uint64_t)conf->fault_quota_day_bytes}},
 		.seed = random_system_seed(),
 	};
 	int err = fault_open(&fault, &faults->fault, e);

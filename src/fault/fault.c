@@ -43,7 +43,9 @@ struct fault {
 	pthread_mutex_t lock; /* guards the next */
 	struct hash_table books;
 
-	struct job *job; /* NULL: it is over, or has not begun */
+	struct job *quota_job;       /* NULL: likewise, or there are no quotas */
+	struct log_rate quota_lines; /* its own */
+	struct job *job;             /* NULL: it is over, or has not begun */
 	/* The job's. */
 	struct leases *leases;
 	struct partitions all, held;
@@ -331,11 +333,48 @@ static void fault_over(void *owner)
 	fault->job = NULL;
 }
 
+/* ---- Quotas ---------------------------------------------------------------------------------- */
+
+static void fault_exchange_quotas(struct fault *fault, struct task_queue *queue)
+{
+	struct errbuf e = {""};
+	int err = fault_projects_exchange_quotas(fault->projects, queue, &e);
+	if (err && err != ERR_CANCELLED)
+		log_rated(&fault->quota_lines, clock_mono_ms(fault->site.clock), LOG_WARN,
+			  "faults: what tenants have sent is not exchanged with the store: %s; "
+			  "quotas (fault.quota) are judged by what this process knows; the server "
+			  "tries again",
+			  e.text);
+}
+
+static void fault_run_quotas(struct job *job, void *owner)
+{
+	struct fault *fault = owner;
+	struct task_queue last; /* that of the job takes nothing more when it is stopped */
+	while (!job_sleep(job, fault->options.every_ms))
+		fault_exchange_quotas(fault, job_queue(job));
+	task_queue_init(&last);
+	fault_exchange_quotas(fault, &last);
+	task_queue_release(&last);
+}
+
+static void fault_quotas_over(void *owner)
+{
+	struct fault *fault = owner;
+	job_free(fault->quota_job);
+	fault->quota_job = NULL;
+}
+
+/* ---- The jobs -------------------------------------------------------------------------------- */
+
 void fault_start(struct fault *fault)
 {
 	int err = job_start("faults", fault_run, fault_over, fault, fault->options.executor,
 			    &fault->job);
-	ASSERT(!err); /* one of the first */
+	if (!err && fault_projects_have_quotas(fault->projects))
+		err = job_start("quotas", fault_run_quotas, fault_quotas_over, fault,
+				fault->options.executor, &fault->quota_job);
+	ASSERT(!err); /* some of the first */
 	fault_live_start(fault->live, fault->options.executor);
 	fault_collector_start(fault->collector, fault->options.executor);
 }
@@ -344,13 +383,15 @@ void fault_stop(struct fault *fault)
 {
 	fault_live_stop(fault->live);
 	fault_collector_stop(fault->collector);
+	if (fault->quota_job)
+		job_stop(fault->quota_job);
 	if (fault->job)
 		job_stop(fault->job);
 }
 
 bool fault_is_over(const struct fault *fault)
 {
-	return !fault->job && fault_live_is_over(fault->live) &&
+	return !fault->job && !fault->quota_job && fault_live_is_over(fault->live) &&
 	       fault_collector_is_over(fault->collector) && fault_intake_is_idle(fault->intake);
 }
 
@@ -443,7 +484,7 @@ int fault_open(const struct fault_options *options, struct fault **to, struct er
 		.messages_keep_ms = options->messages_keep_ms,
 	};
 	fault->seed = random_system_seed();
-	fault->lines = (struct log_rate){.lines_max = LINES_A_MINUTE};
+	fault->lines = fault->quota_lines = (struct log_rate){.lines_max = LINES_A_MINUTE};
 	pthread_mutex_init(&fault->lock, NULL);
 	for (uint32_t p = 0; p < PARTITIONS; p++)
 		partitions_add(&fault->all, p);
@@ -458,10 +499,12 @@ int fault_open(const struct fault_options *options, struct fault **to, struct er
 	});
 	fault->live = fault_live_new(fault);
 	fault->collector = fault_collector_new(fault, &options->collect, options->collect_every_ms);
-	fault->projects = fault_projects_new(options->store, options->clock);
+	fault->projects = fault_projects_new(options->store, options->clock, &options->quotas);
 	task_queue_init(&queue);
 	int err = fault_read_key(fault, &queue, e);
 	err = err ? err : fault_projects_open(fault->projects, &queue, e);
+	if (!err) /* what was taken before this start */
+		fault_exchange_quotas(fault, &queue);
 	task_queue_release(&queue);
 	*to = fault;
 	if (err) {

@@ -6,7 +6,8 @@
  *
  * This is the whole of it for one process: its intake, a book of each tenant that anybody asked for
  * or wrote to, and the job that owns tenants: it takes the leases of their partitions, and does
- * their passes (book.h).
+ * their passes (book.h). Where tenants have quotas a job tells other processes what was taken of
+ * them (projects.h).
  *
  * Threads: fault_open, fault_stop, fault_is_over, fault_close, fault_tick and the intake belong to
  * the thread of the executor. What waits (fault_read_report, and what book.h has) runs on any
@@ -33,12 +34,13 @@ struct fault_options {
 	struct fault_day_limits limits;
 	struct fault_masks masks;
 	int64_t skew_max_ms, write_max_ms;
-	int64_t every_ms; /* between passes */
+	int64_t every_ms; /* between passes, and between exchanges of quotas */
 	struct fault_collect_rules collect;
 	int64_t collect_every_ms;
 	uint64_t messages_max; /* of a tenant, in an hour; 0: any number */
 	int64_t messages_keep_ms;
-	uint64_t seed; /* of writers' numbers */
+	struct fault_quota_limits quotas; /* of each tenant that Sentry's clients send for */
+	uint64_t seed;                    /* of writers' numbers */
 };
 
 struct fault;
@@ -48,7 +50,7 @@ int fault_open(const struct fault_options *options, struct fault **fault,
 	       struct errbuf *e) MUST_CHECK;
 /* Begins to own tenants, and to tell news. */
 void fault_start(struct fault *fault);
-/* The owner ends after the pass that is at work. */
+/* The owner ends after the pass that is at work. What was taken of quotas is told once more. */
 void fault_stop(struct fault *fault);
 bool fault_is_over(const struct fault *fault); /* and no submission is at work */
 void fault_close(struct fault *fault);

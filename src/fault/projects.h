@@ -7,8 +7,14 @@
  * process read them last: at its start, at its own changes, and, where processes share the store,
  * each minute.
  *
- * Threads: what waits (load, add, keys) on any thread that may; the others on any, but take quotas
- * from one at a time, which the lock sees to. */
+ * Quotas (quota.h) are a tenant's over all processes. Each process has what it took of one in
+ * memory, and tells the others by a cell in the table `fault_notes`, which expires with the longest
+ * span that is limited; so what a process took that has ended counts, too. No request waits for
+ * that: it is judged by what the last exchange has brought. While the store does not answer, each
+ * process goes on with what it knows.
+ *
+ * Threads: what waits (load, add, keys, exchange) on any thread that may, exchange on one at a
+ * time; the others on any. */
 #ifndef FAULT_PROJECTS_H
 #define FAULT_PROJECTS_H
 
@@ -32,7 +38,9 @@ struct fault_project {
 
 struct fault_projects;
 
-struct fault_projects *fault_projects_new(struct store *store, struct clock *clock);
+/* `limits` are those of each tenant. */
+struct fault_projects *fault_projects_new(struct store *store, struct clock *clock,
+					  const struct fault_quota_limits *limits);
 void fault_projects_free(struct fault_projects *projects);
 
 /* Reads all projects again. A project that cannot be read is named in the log and left out. The
@@ -52,10 +60,18 @@ bool fault_project_has_key(const struct fault_project *project, struct slice key
 /* As many as there were, by number, from the caller's memory to be freed: mem_free. */
 struct fault_project *fault_projects_copy(struct fault_projects *projects, size_t *count);
 
-/* As in quota.h, of the project's tenant. */
-int64_t fault_projects_take_quota(struct fault_projects *projects, uint64_t number,
-				  const struct fault_quota_limits *limits) MUST_CHECK;
+/* As in quota.h, of the project's tenant. Neither waits. */
+int64_t fault_projects_take_quota(struct fault_projects *projects, uint64_t number) MUST_CHECK;
 void fault_projects_add_bytes(struct fault_projects *projects, uint64_t number, uint64_t bytes);
+
+/* Whether tenants have limits. If not, nothing is counted, written or read of quotas. */
+bool fault_projects_have_quotas(const struct fault_projects *projects);
+/* Writes what this process has taken since the last exchange, and reads what all others have, of
+ * those tenants that it was asked for since then; at first of all. A cell that cannot be read is
+ * named in the log once, counted, and passed over. The store's error with a sentence: what could
+ * not be written or read is in the next exchange. */
+int fault_projects_exchange_quotas(struct fault_projects *projects, struct task_queue *queue,
+				   struct errbuf *e) MUST_CHECK;
 
 /* A project of this tenant, with a key. ERR_INVALID: no tenant can have this name; ERR_EXISTS: it
  * has one, which is in *project; ERR_LIMIT: there are as many as there may be; the store's error;

@@ -1,40 +1,87 @@
 #include "fault/quota.h"
 
+#include "fault/put.h"
+
+enum { QUOTA_VERSION = 1 };
+
 static const int64_t quota_span_ms[FAULT_SPANS] = {
 	[FAULT_MINUTE] = 60000, [FAULT_HOUR] = 3600000, [FAULT_DAY] = 86400000};
 
-/* The longest of those that are full. */
-static int64_t quota_wait_ms(const struct fault_quota *quota,
-			     const struct fault_quota_limits *limits, int64_t now_ms)
+static bool quota_is_of(const struct fault_quota *quota, enum fault_span span, int64_t now_ms)
 {
-	int64_t wait_ms = 0;
-	for (int s = 0; s < FAULT_SPANS; s++) {
-		if (limits->most[s] && quota->spans[s].used >= limits->most[s])
-			wait_ms = larger_of(wait_ms, quota->spans[s].until_ms - now_ms);
-	}
-	return wait_ms;
+	int64_t span_ms = quota_span_ms[span];
+	return floor_div(quota->at_ms, span_ms) == floor_div(now_ms, span_ms);
 }
 
-int64_t fault_quota_take(struct fault_quota *quota, const struct fault_quota_limits *limits,
-			 int64_t now_ms)
+static uint64_t quota_sum(uint64_t a, uint64_t b)
 {
+	uint64_t sum;
+	return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
+}
+
+static int64_t quota_span_end_ms(enum fault_span span, int64_t at_ms)
+{
+	return floor_to(at_ms, quota_span_ms[span]) + quota_span_ms[span];
+}
+
+int64_t fault_quota_take(struct fault_quota *own, const struct fault_quota *others,
+			 const struct fault_quota_limits *limits, int64_t now_ms)
+{
+	int64_t wait_ms = 0;
+	struct fault_quota all = {.at_ms = now_ms};
+	fault_quota_add(&all, own);
+	*own = all;
+	fault_quota_add(&all, others);
 	for (int s = 0; s < FAULT_SPANS; s++) {
-		if (now_ms < quota->spans[s].until_ms)
-			continue;
-		quota->spans[s].until_ms = now_ms + quota_span_ms[s];
-		quota->spans[s].used = 0;
+		if (limits->most[s] && all.used[s] >= limits->most[s])
+			wait_ms = larger_of(wait_ms, quota_span_end_ms(s, now_ms) - now_ms);
 	}
-	int64_t wait_ms = quota_wait_ms(quota, limits, now_ms);
 	if (wait_ms)
 		return wait_ms;
-	quota->spans[FAULT_MINUTE].used++;
-	quota->spans[FAULT_HOUR].used++;
+	own->used[FAULT_MINUTE] = quota_sum(own->used[FAULT_MINUTE], 1);
+	own->used[FAULT_HOUR] = quota_sum(own->used[FAULT_HOUR], 1);
 	return 0;
 }
 
-void fault_quota_add_bytes(struct fault_quota *quota, uint64_t bytes)
+void fault_quota_add_bytes(struct fault_quota *own, uint64_t bytes)
 {
-	if (__builtin_add_overflow(quota->spans[FAULT_DAY].used, bytes,
-				   &quota->spans[FAULT_DAY].used))
-		quota->spans[FAULT_DAY].used = UINT64_MAX;
+	own->used[FAULT_DAY] = quota_sum(own->used[FAULT_DAY], bytes);
+}
+
+void fault_quota_add(struct fault_quota *sum, const struct fault_quota *more)
+{
+	for (int s = 0; s < FAULT_SPANS; s++) {
+		if (quota_is_of(more, s, sum->at_ms))
+			sum->used[s] = quota_sum(sum->used[s], more->used[s]);
+	}
+}
+
+int64_t fault_quota_end_ms(const struct fault_quota_limits *limits, int64_t at_ms)
+{
+	int64_t end_ms = INT64_MIN;
+	for (int s = 0; s < FAULT_SPANS; s++) {
+		if (limits->most[s])
+			end_ms = larger_of(end_ms, quota_span_end_ms(s, at_ms));
+	}
+	return end_ms;
+}
+
+void fault_quota_encode(const struct fault_quota *quota, struct buf *out)
+{
+	buf_append_char(out, QUOTA_VERSION);
+	buf_append(out, &quota->at_ms, 8);
+	for (int s = 0; s < FAULT_SPANS; s++)
+		fault_put_varint(out, quota->used[s]);
+}
+
+int fault_quota_decode(struct slice bytes, struct fault_quota *quota)
+{
+	struct cursor c = cursor_of(bytes.data, bytes.len);
+	uint8_t version = cursor_u8(&c);
+	if (!c.bad && version != QUOTA_VERSION)
+		return ERR_VERSION;
+	quota->at_ms = (int64_t)cursor_u64(&c);
+	for (int s = 0; s < FAULT_SPANS; s++)
+		quota->used[s] = cursor_varint(&c);
+	return c.bad || cursor_left(&c) ? ERR_DAMAGED : 0;
 }

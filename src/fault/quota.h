@@ -1,10 +1,16 @@
-/* How much a tenant may send: requests in a minute and in an hour, bytes in a day. Each span begins
- * with the first request after the last span has ended. Every process counts for itself, from zero
- * when it starts. Pure. */
+/* How much a tenant may send to all processes together: requests in a minute and in an hour, bytes
+ * in a day. The spans are those of the wall clock in UTC: a minute begins when the seconds are 0.
+ * A clock that is set is in other spans, and counts those from zero.
+ *
+ * Each process judges by what it has taken itself and what it knows of the others. So what a tenant
+ * sends beyond its limit is at most what all processes take of it until they hear of each other:
+ * two exchanges (fault_projects_exchange_quotas), as one tells of it and then another one asks.
+ *
+ * Pure, for any thread. Times are ms of the wall clock. */
 #ifndef FAULT_QUOTA_H
 #define FAULT_QUOTA_H
 
-#include "base/base.h"
+#include "base/buf.h"
 
 enum fault_span { FAULT_MINUTE, FAULT_HOUR, FAULT_DAY, FAULT_SPANS };
 
@@ -13,18 +19,25 @@ struct fault_quota_limits {
 	uint64_t most[FAULT_SPANS];
 };
 
-/* Zeros at first. Times are monotonic. */
+/* What was taken in the spans that at_ms lies in. Zeros at first. */
 struct fault_quota {
-	struct {
-		int64_t until_ms; /* it ends then */
-		uint64_t used;
-	} spans[FAULT_SPANS];
+	int64_t at_ms;
+	uint64_t used[FAULT_SPANS]; /* UINT64_MAX: that, or more */
 };
 
-/* Takes one request. 0; or the ms until one may be sent again, at least 1, and nothing is taken. */
-int64_t fault_quota_take(struct fault_quota *quota, const struct fault_quota_limits *limits,
-			 int64_t now_ms) MUST_CHECK;
+/* Takes one request, and adds it to `own`, whose spans are those of now_ms then. 0; or the ms until
+ * the end of the last span that is full, from 1 to a day, and nothing is taken. */
+int64_t fault_quota_take(struct fault_quota *own, const struct fault_quota *others,
+			 const struct fault_quota_limits *limits, int64_t now_ms) MUST_CHECK;
 /* What the request had: what is too much counts against those that follow. */
-void fault_quota_add_bytes(struct fault_quota *quota, uint64_t bytes);
+void fault_quota_add_bytes(struct fault_quota *own, uint64_t bytes);
+/* Adds what was taken in those spans that are the sum's, too. */
+void fault_quota_add(struct fault_quota *sum, const struct fault_quota *more);
+/* When the longest span that is limited ends, of those that at_ms lies in. INT64_MIN: none is. */
+int64_t fault_quota_end_ms(const struct fault_quota_limits *limits, int64_t at_ms);
+
+/* A cell's value (doc/format-faults.md, **Quotas**). ERR_VERSION, ERR_DAMAGED. */
+void fault_quota_encode(const struct fault_quota *quota, struct buf *out);
+int fault_quota_decode(struct slice bytes, struct fault_quota *quota) MUST_CHECK;
 
 #endif

@@ -278,9 +278,9 @@ const struct table_def schema[TABLE_COUNT] = {
 	[TABLE_FAULT_NOTES] = {
 		.name = "fault_notes", .kind = TABLE_CELLS, .cell_kind = CELL_STAMPED,
 		.place = PLACE_SHARED,
-		.help = "How far each webhook is with the messages of a tenant.",
+		.help = "How far webhooks are with messages; what is taken of quotas.",
 		.key_count = 1, .key = {{"tenant", PART_TEXT}},
-		.column_count = 1, .column = {{"webhook", PART_TEXT}},
+		.column_count = 1, .column = {{"what", PART_TEXT}},
 	},
 	[TABLE_FAULT_ERASED] = {
 		.name = "fault_erased", .kind = TABLE_CELLS, .cell_kind = CELL_STAMPED,

@@ -13,6 +13,7 @@ import brotli
 import pytest
 
 from server import eventually, run
+from test_clock import HOOK, ClockServer
 
 KEY = "0123456789abcdef" * 2
 ID = "fc6d8c0c43fc4630ad850ee518f1b9d0"
@@ -175,7 +176,13 @@ def test_pages_of_other_sites_may_send(server, key):
 # ---- Quotas -------------------------------------------------------------------------------------
 
 
+def await_room(span_s):
+    """Spans are those of the clock: a test ends in the one in which it began."""
+    eventually(lambda: time.time() % span_s < span_s - 30, "another span begins")
+
+
 def test_quota_of_requests(make_server):
+    await_room(3600)
     server = make_server(options=["--fault.quota.hour=2"])
     server.start()
     key = projects_of(server)[0]["keys"][0]
@@ -195,17 +202,50 @@ def test_quota_of_requests(make_server):
     other = run("fault", "project", "add", "shop", "--server", server.url).stdout
     other = re.match("http://(.*)@", other)[1]
     assert send(server, body, other, "/api/2/envelope/").status == 200
+    # What was taken before a restart counts, of each.
+    server.restart()
+    assert send(server, body, key).status == 429
+    assert [send(server, body, other, "/api/2/envelope/").status for _ in range(2)] == [200, 429]
 
 
 def test_quota_of_bytes_is_heeded_before_the_body_is_read(make_server):
+    await_room(86400)
     server = make_server(options=["--fault.quota.day_bytes=1000"])
     server.start()
     key = projects_of(server)[0]["keys"][0]
-    assert send(server, envelope(("event", {"message": "m" * 1000})), key).status == 200
     head = (f"POST /api/1/envelope/?sentry_key={key} HTTP/1.1\r\nHost: 127.0.0.1\r\n"
             "Content-Length: 1000000\r\n\r\n")
-    answer = server.raw(head.encode(), until_closed=False)
-    assert answer.startswith(b"HTTP/1.1 429 "), answer
+    assert send(server, envelope(("event", {"message": "m" * 1000})), key).status == 200
+    for _ in range(2):
+        answer = server.raw(head.encode(), until_closed=False)
+        assert answer.startswith(b"HTTP/1.1 429 "), answer
+        server.restart()
+
+
+def test_a_quota_ends_with_the_hour_of_the_clock(tmp_path):
+    if not HOOK.exists():
+        pytest.skip("a sanitizer has its own idea of preloaded calls")
+    server = ClockServer(tmp_path, "fault:\n  quota:\n    hour: 1\n")
+    server.set_wall(int((801 - time.time()) % 3600))  # it is 13 min 20 s past: 2,800 s are left
+    begun = time.monotonic()
+    server.start()
+    try:
+        key = projects_of(server)[0]["keys"][0]
+        body = envelope(("event", EVENT))
+        assert send(server, body, key).status == 200
+        answer = send(server, body, key)
+        assert answer.status == 429
+        wait_s = int(answer.headers["Retry-After"])
+        assert 2800 - (time.monotonic() - begun) - 2 < wait_s <= 2800
+        server.set_wall(server.wall_s + 1700)
+        assert send(server, body, key).status == 429
+        server.set_wall(server.wall_s + wait_s - 1700)
+        assert [send(server, body, key).status for _ in range(2)] == [200, 429]
+        # Who set the clock back by a year waits for the end of an hour all the same.
+        server.set_wall(server.wall_s - 366 * 86400)
+        assert [send(server, body, key).status for _ in range(2)] == [200, 429]
+    finally:
+        server.kill()
 
 
 # ---- Bodies -------------------------------------------------------------------------------------

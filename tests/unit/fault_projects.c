@@ -1,4 +1,4 @@
-/* Projects, their keys, and quotas, on a virtual clock. */
+/* Projects and their keys, on a virtual clock. */
 #include "fault_harness.h"
 
 #include "fault/projects.h"
@@ -6,10 +6,11 @@
 static struct harness h;
 static struct fault_projects *projects;
 static struct errbuf error;
+static const struct fault_quota_limits unlimited;
 
 static void open_projects(void)
 {
-	projects = fault_projects_new(h.store, &h.clock.clock);
+	projects = fault_projects_new(h.store, &h.clock.clock, &unlimited);
 	assert_int_equal(fault_projects_open(projects, &h.queue, &error), 0);
 }
 
@@ -59,7 +60,7 @@ static void a_store_that_takes_no_writes(void **state)
 	struct fault_project project;
 	clock_virtual_init(&clock, T0_US);
 	struct store *store = naive_open(&clock.clock);
-	struct fault_projects *none = fault_projects_new(store, &clock.clock);
+	struct fault_projects *none = fault_projects_new(store, &clock.clock, &unlimited);
 	naive_refuse_writes(store, ERR_FULL, 1);
 	assert_int_equal(fault_projects_open(none, &h.queue, &error), 0);
 	assert_false(fault_projects_find(none, 1, &project));
@@ -125,7 +126,7 @@ static void two_processes_give_two_numbers(void **state)
 {
 	(void)state;
 	struct fault_project project;
-	struct fault_projects *other = fault_projects_new(h.store, &h.clock.clock);
+	struct fault_projects *other = fault_projects_new(h.store, &h.clock.clock, &unlimited);
 	assert_int_equal(fault_projects_open(other, &h.queue, &error), 0);
 	assert_int_equal(fault_projects_add(projects, &h.queue, TEXT("a"), &project, &error), 0);
 	assert_int_equal(fault_projects_add(other, &h.queue, TEXT("b"), &project, &error), 0);
@@ -195,30 +196,6 @@ static void cells(void **state)
 	buf_release(&bytes);
 }
 
-static void quotas(void **state)
-{
-	(void)state;
-	const struct fault_quota_limits none = {{0}}, limits = {{2, 3, 100}};
-	struct fault_quota quota = {0};
-	for (int i = 0; i < 1000; i++)
-		assert_int_equal(fault_quota_take(&quota, &none, 5000), 0);
-	quota = (struct fault_quota){0};
-	assert_int_equal(fault_quota_take(&quota, &limits, 1000), 0);
-	assert_int_equal(fault_quota_take(&quota, &limits, 1500), 0);
-	/* The minute began at 1,000. */
-	assert_int_equal(fault_quota_take(&quota, &limits, 2000), 59000);
-	assert_int_equal(fault_quota_take(&quota, &limits, 60999), 1);
-	assert_int_equal(fault_quota_take(&quota, &limits, 61000), 0);
-	/* Three within the hour. */
-	assert_int_equal(fault_quota_take(&quota, &limits, 62000), 3601000 - 62000);
-	assert_int_equal(fault_quota_take(&quota, &limits, 3601000), 0);
-	fault_quota_add_bytes(&quota, 99);
-	assert_int_equal(fault_quota_take(&quota, &limits, 3601000), 0);
-	fault_quota_add_bytes(&quota, UINT64_MAX);
-	assert_int_equal(fault_quota_take(&quota, &limits, 7201000), 86401000 - 7201000);
-	assert_int_equal(fault_quota_take(&quota, &limits, 86401000), 0);
-}
-
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, end)
 
 int main(void)
@@ -231,7 +208,6 @@ int main(void)
 		TEST(two_processes_give_two_numbers),
 		TEST(keys),
 		TEST(cells),
-		TEST(quotas),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -131,13 +131,9 @@ static void sentry_refuse_key(struct http_request *request, bool is_key, uint64_
 /* False: 429 has been answered. */
 static bool sentry_take_quota(struct http_request *request, uint64_t number)
 {
-	const struct api *api = api_of(request);
-	const struct fault_quota_limits limits = {
-		.most = {[FAULT_MINUTE] = (uint64_t)api->conf->fault_quota_minute,
-			 [FAULT_HOUR] = (uint64_t)api->conf->fault_quota_hour,
-			 [FAULT_DAY] = (uint64_t)api->conf->fault_quota_day_bytes}};
+	struct fault_projects *projects = fault_projects_of(api_of(request)->fault);
 	char seconds[32], rate_limits[64];
-	int64_t wait_ms = fault_projects_take_quota(fault_projects_of(api->fault), number, &limits);
+	int64_t wait_ms = fault_projects_take_quota(projects, number);
 	if (!wait_ms)
 		return true;
 	long long wait_s = (long long)((wait_ms + 999) / 1000);
