@@ -4,7 +4,8 @@
  *
  * Each process judges by what it has taken itself and what it knows of the others. So what a tenant
  * sends beyond its limit is at most what all processes take of it until they hear of each other:
- * two exchanges (fault_projects_exchange_quotas), as one tells of it and then another one asks.
+ * two exchanges (fault_projects_exchange_quotas), as one tells of it and then another one asks. At
+ * the end of a span comes what they take while it is over by some of their clocks, and not by all.
  *
  * Pure, for any thread. Times are ms of the wall clock. */
 #ifndef FAULT_QUOTA_H

@@ -1,6 +1,7 @@
 /* Any bytes as each cell of faults: nothing is read outside, and what is taken for an arrival or a
  * summary is the same when it is written and read again. */
 #include "fault/book_private.h"
+#include "fault/quota.h"
 #include "fault/said.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -90,6 +91,24 @@ static void check_said(struct slice bytes)
 	buf_release(&out);
 }
 
+static void check_quota(struct slice bytes)
+{
+	struct fault_quota quota, again, sum;
+	struct buf out;
+	if (fault_quota_decode(bytes, &quota))
+		return;
+	buf_init(&out, 64);
+	fault_quota_encode(&quota, &out);
+	ASSERT(!out.failed && out.len <= bytes.len);
+	ASSERT(!fault_quota_decode(buf_slice(&out), &again) &&
+	       memcmp(&quota, &again, sizeof(quota)) == 0);
+	sum = (struct fault_quota){.at_ms = quota.at_ms, .used = {1, 1, 1}};
+	fault_quota_add(&sum, &quota);
+	for (int s = 0; s < FAULT_SPANS; s++)
+		ASSERT(sum.used[s] > quota.used[s] || sum.used[s] == UINT64_MAX);
+	buf_release(&out);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct slice bytes = {size ? (const char *)data : "", size};
@@ -102,6 +121,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check_book(bytes);
 	check_merges(bytes);
 	check_said(bytes);
+	check_quota(bytes);
 	if (!fault_versioned_decode(bytes, &versioned))
 		check_day(versioned.value);
 	if (!fault_writer_cell_decode(bytes, &writer))

@@ -126,8 +126,9 @@ static void a_cell_stays_until_the_longest_span_ends(void **state)
 	assert_int_equal(fault_quota_end_ms(&day, T), DAY_END);
 }
 
-/* T is 0x18bcfe56800; 300 is 2 * 128 + 44. */
-#define CELL "\x01\x00\x68\xe5\xcf\x8b\x01\x00\x00\x05\xac\x02\x00"
+/* T is 0x18bcfe56800; 300 is 2 * 128 + 44. The second one: 1 request. */
+#define CELL        "\x01\x00\x68\xe5\xcf\x8b\x01\x00\x00\x05\xac\x02\x00"
+#define CELL_OF_ONE "\x01\x00\x68\xe5\xcf\x8b\x01\x00\x00\x01\x01\x00"
 
 static void cells(void **state)
 {
@@ -213,7 +214,7 @@ static int exchange(struct process *p)
 	return err;
 }
 
-static void begin(struct process *p, int64_t off_ms)
+static void open_projects(struct process *p, int64_t off_ms)
 {
 	struct errbuf e = {""};
 	p->clock = (struct process_clock){
@@ -221,6 +222,11 @@ static void begin(struct process *p, int64_t off_ms)
 	p->store = far_open(w.far, &p->clock.clock, 0);
 	p->projects = fault_projects_new(p->store, &p->clock.clock, &w.limits);
 	assert_int_equal(fault_projects_open(p->projects, &w.queue, &e), 0);
+}
+
+static void begin(struct process *p, int64_t off_ms)
+{
+	open_projects(p, off_ms);
 	assert_int_equal(exchange(p), 0);
 }
 
@@ -385,7 +391,7 @@ static void without_limits_nothing_is_written_or_read(void **state)
 {
 	(void)state;
 	w.limits = (struct fault_quota_limits){{0}};
-	begin(&w.a, 0);
+	open_projects(&w.a, 0);
 	assert_false(fault_projects_have_quotas(w.a.projects));
 	take_all(&w.a, 1000);
 	fault_projects_add_bytes(w.a.projects, 1, UINT64_MAX);
@@ -437,6 +443,21 @@ static void a_store_that_does_not_answer(void **state)
 	take_all(&w.c, 1);
 	assert_int_equal(exchange(&w.c), 0);
 	assert_int_equal(take(&w.c), 3600000);
+}
+
+/* At its start the store did not answer: it is asked again, though nobody has sent. */
+static void a_start_without_the_store(void **state)
+{
+	(void)state;
+	begin(&w.a, 0);
+	take_all(&w.a, 10);
+	assert_int_equal(exchange(&w.a), 0);
+	open_projects(&w.b, 0);
+	set_faults((struct far_faults){.failed = 1000});
+	assert_int_equal(exchange(&w.b), ERR_UNKNOWN);
+	set_faults((struct far_faults){0});
+	assert_int_equal(exchange(&w.b), 0);
+	assert_int_equal(take(&w.b), 2800000);
 }
 
 /* A clock that is a year off is in other spans: neither keeps the other from anything. */
@@ -510,15 +531,21 @@ static void other_notes_are_passed_over(void **state)
 {
 	(void)state;
 	int64_t before = stat_values[STAT_sentry_quotas_unread];
+	char column[40];
 	begin(&w.a, 0);
 	put_note(&w.a, "0123456789abcdef", SLICE(CELL));
 	put_note(&w.a, "group/1-a", SLICE(CELL));
 	put_note(&w.a, "quota", SLICE(CELL));
 	put_note(&w.a, "quota0", SLICE(CELL));
 	set_faults((struct far_faults){.cut = 1000}); /* so that the row is read as a whole */
+	for (unsigned i = 0; i < 8; i++) {
+		snprintf(column, sizeof(column), "quota/%u", i);
+		put_note(&w.a, column, SLICE(CELL_OF_ONE));
+	}
 	take_all(&w.a, 1);
 	assert_int_equal(exchange(&w.a), 0);
-	take_all(&w.a, 9);
+	take_all(&w.a, 1);
+	assert_int_equal(take(&w.a), 2800000); /* 2 and 8 are 10 */
 	assert_int_equal(stat_values[STAT_sentry_quotas_unread], before);
 }
 
@@ -531,7 +558,7 @@ static void a_process_that_began_anew_very_often(void **state)
 	begin(&w.a, 0);
 	for (unsigned i = 1; i <= 600; i++) {
 		snprintf(column, sizeof(column), "quota/%016x", i);
-		put_note(&w.a, column, SLICE("\x01\x00\x68\xe5\xcf\x8b\x01\x00\x00\x01\x01\x00"));
+		put_note(&w.a, column, SLICE(CELL_OF_ONE));
 		if (i != 255 && i != 256 && i != 257 && i != 600)
 			continue;
 		w.limits.most[FAULT_HOUR] = i + 1;
@@ -612,6 +639,7 @@ int main(void)
 		TEST(without_limits_nothing_is_written_or_read),
 		TEST(what_is_not_asked_for_is_not_read),
 		TEST(a_store_that_does_not_answer),
+		TEST(a_start_without_the_store),
 		TEST(clocks_that_are_off),
 		TEST(a_cell_that_cannot_be_read),
 		TEST(other_notes_are_passed_over),
