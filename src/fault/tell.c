@@ -8,7 +8,10 @@
  * write a cause; so it is there however soon the process dies. Whether a group that was resolved or
  * muted is open again is looked at when it has more reports, and now and then. A message is a
  * function of its cause but for its date, and is kept by an id that is made of the cause: so one
- * that is found twice is there once. */
+ * that is found twice is there once.
+ *
+ * Messages are followed by their dates, which rise. On a store that processes share a message of an
+ * owner before this one may land after later ones were read; it is found, and dated again. */
 #include "base/grow.h"
 #include "base/hash_set.h"
 #include "base/log.h"
@@ -23,7 +26,8 @@
 enum {
 	TELL_CAUSES_MAX = 500, /* of a turn; and so many groups are judged */
 	TELL_HOURS_MAX = 100,  /* of which it is told in a turn what was held back */
-	TELL_MADE_MAX = 3 * TELL_CAUSES_MAX + TELL_HOURS_MAX,
+	TELL_LATE_MAX = 500,   /* that get new dates in a turn */
+	TELL_MADE_MAX = TELL_LATE_MAX + 3 * TELL_CAUSES_MAX + TELL_HOURS_MAX,
 	TELL_READ_BYTES = 8 << 20,
 	TELL_WRITE_BYTES = 16 << 20,
 	TELL_ARENA_BYTES = 16 << 20,
@@ -34,7 +38,12 @@ enum {
 /* A group that was resolved or muted is looked at so often, whether it has more reports or not:
  * they may be of a day that is not in memory. */
 #define TELL_LOOK_US INT64_C(600000000)
-#define TELL_FACTS   (1u << FAULT_TALLY_ENVIRONMENT | 1u << FAULT_TALLY_LEVEL | FAULT_SAID_FACTS)
+/* Writes of an owner before this one may land when it has made messages already: such a process was
+ * frozen, or the store held them back. They are looked for first after the least time, then after
+ * twice as long, and so on, until it is the greatest. */
+#define TELL_LATE_MIN_US INT64_C(10000000)
+#define TELL_LATE_MAX_US INT64_C(3600000000)
+#define TELL_FACTS       (1u << FAULT_TALLY_ENVIRONMENT | 1u << FAULT_TALLY_LEVEL | FAULT_SAID_FACTS)
 
 /* A group that is resolved or muted. A slot of a hash table. */
 struct tell_said {
@@ -64,8 +73,12 @@ struct fault_teller {
 	uint64_t told;   /* so many of that hour are not held back */
 	int64_t *hours;  /* in which some were held back, and FAULT_HELD_BACK was not made */
 	size_t hour_count, hour_room;
-	size_t judged;                  /* groups, since the begin */
-	int64_t rises_day;              /* of which: */
+	size_t judged;     /* groups, since the begin */
+	int64_t rises_day; /* of which: */
+	/* On a store that processes share: the ids of all messages that were there at the begin,
+	 * and of those that were made since. */
+	struct hash_set seen;
+	int64_t look_us, wait_us;       /* monotonic: when they are looked for again, and so on */
 	struct hash_table rises;        /* of tell_rise */
 	struct hash_table said, opened; /* of tell_said, of tell_told */
 };
@@ -81,6 +94,7 @@ struct tell_made {
 	struct fault_message message;
 	char id[FAULT_MESSAGE_ID_BYTES + 1];
 	bool there;             /* somebody made it already */
+	bool late;              /* likewise, but it came when later ones were there */
 	struct hash128 of_said; /* the group, if it is one that is open again */
 };
 
@@ -114,6 +128,7 @@ void book_free_teller(struct fault_book *book)
 	hash_table_release(&book->teller->said);
 	hash_table_release(&book->teller->opened);
 	hash_table_release(&book->teller->rises);
+	hash_set_release(&book->teller->seen);
 	mem_free(book->teller);
 	book->teller = NULL;
 }
@@ -179,14 +194,22 @@ static void tell_note(struct fault_teller *teller, const struct fault_message *m
 /* Hours of which that message is there: by when each begins. */
 struct tell_beginning {
 	struct fault_teller *teller;
+	bool shared;
 	int64_t *over;
 	size_t count, room;
 };
+
+static struct hash128 tell_hash(const struct fault_message *message)
+{
+	return hash128(message->id.data, message->id.len, 0);
+}
 
 static int tell_see_message(void *owner, const struct fault_message *message)
 {
 	struct tell_beginning *begin = owner;
 	tell_note(begin->teller, message);
+	if (begin->shared)
+		hash_set_add(&begin->teller->seen, tell_hash(message), SIZE_MAX);
 	if (message->kind != FAULT_HELD_BACK)
 		return 0;
 	GROW(begin->over, begin->room, begin->count + 1);
@@ -217,6 +240,13 @@ static int tell_see_note(const struct store_cell *cell, void *owner)
 	return 0;
 }
 
+static void tell_look_again(struct tell *t, int64_t wait_us)
+{
+	struct clock *clock = t->book->site->clock;
+	t->teller->wait_us = smaller_of(wait_us, TELL_LATE_MAX_US);
+	t->teller->look_us = clock->mono_us(clock) + t->teller->wait_us;
+}
+
 /* Once in a tenure. */
 static int tell_begin(struct tell *t, uint64_t tenure)
 {
@@ -229,7 +259,9 @@ static int tell_begin(struct tell *t, uint64_t tenure)
 	t->teller = book->teller = mem_zalloc(sizeof(*book->teller));
 	t->teller->hour = tell_hour_now(t);
 	book->causes = true;
-	struct tell_beginning begin = {.teller = t->teller};
+	struct tell_beginning begin = {.teller = t->teller,
+				       .shared = store_is_shared(book->site->store)};
+	tell_look_again(t, TELL_LATE_MIN_US);
 	int err = fault_messages_read(book->site, t->queue, book->tenant, tell_see_message, &begin,
 				      t->e);
 	for (size_t i = 0; i < begin.count; i++)
@@ -334,7 +366,7 @@ static int tell_read_causes(struct tell *t)
 		if (fault_day_parse(cause->day_text, &cause->day))
 			cause->day = INT64_MIN; /* no program wrote it: it goes */
 	}
-	t->more = !err && (request->more || t->cause_count == TELL_CAUSES_MAX);
+	t->more |= !err && (request->more || t->cause_count == TELL_CAUSES_MAX);
 	store_read_free(read);
 	return err;
 }
@@ -650,6 +682,45 @@ static int tell_hours(struct tell *t)
 					     tell_count_held_back, t, t->e);
 }
 
+/* ---- Late ones ------------------------------------------------------------------------------- */
+
+/* One that this owner neither found at its begin nor made. */
+static int tell_see_late(void *owner, const struct fault_message *message)
+{
+	struct tell *t = owner;
+	if (hash_set_has(&t->teller->seen, tell_hash(message)))
+		return 0;
+	if (t->made_count == TELL_LATE_MAX) {
+		t->more = true;
+		return 0;
+	}
+	struct tell_made *made = &t->made[t->made_count++];
+	*made = (struct tell_made){.message = *message,
+				   .late = true,
+				   .of_said = hash128(message->group.data, message->group.len, 0)};
+	made->message.id = tell_keep(t, message->id);
+	made->message.group = tell_keep(t, message->group);
+	made->message.title = tell_keep(t, message->title);
+	made->message.report = tell_keep(t, message->report);
+	made->message.environment = tell_keep(t, message->environment);
+	made->message.level = tell_keep(t, message->level);
+	made->message.release = tell_keep(t, message->release);
+	return 0;
+}
+
+/* Who follows messages by their dates may be past those that came late: they get new ones. */
+static int tell_late(struct tell *t)
+{
+	const struct fault_site *site = t->book->site;
+	struct clock *clock = site->clock;
+	if (!store_is_shared(site->store) || clock->mono_us(clock) < t->teller->look_us)
+		return 0;
+	int err = fault_messages_read(site, t->queue, t->book->tenant, tell_see_late, t, t->e);
+	if (!err && !t->more)
+		tell_look_again(t, 2 * t->teller->wait_us);
+	return err;
+}
+
 /* ---- Writing --------------------------------------------------------------------------------- */
 
 /* One that is there may have been held back by another owner. */
@@ -685,12 +756,17 @@ static int tell_look_up(struct tell *t)
 	return err;
 }
 
-/* Beyond the largest number of an hour it is held back. */
 static void tell_date(struct tell *t, struct fault_message *message)
+{
+	struct clock *clock = t->book->site->clock;
+	message->date_us = larger_of(clock->wall_us(clock), t->teller->last_us + 1);
+}
+
+/* Beyond the largest number of an hour it is held back. */
+static void tell_number(struct tell *t, struct fault_message *message)
 {
 	const struct fault_site *site = t->book->site;
 	message->made_us = site->clock->wall_us(site->clock);
-	message->date_us = larger_of(message->made_us, t->teller->last_us + 1);
 	int64_t hour = floor_div(message->made_us, FAULT_HOUR_US);
 	if (hour != t->teller->hour) {
 		t->teller->hour = hour;
@@ -756,6 +832,8 @@ static void tell_note_made(struct tell *t, const struct tell_made *made)
 		tell_note_opened(t->teller, made->of_said, made->message.of_us);
 	if (made->message.kind == FAULT_HELD_BACK)
 		tell_forget_hour(t->teller, floor_div(made->message.of_us, FAULT_HOUR_US));
+	if (store_is_shared(t->book->site->store) && (made->late || !made->there))
+		hash_set_add(&t->teller->seen, tell_hash(&made->message), SIZE_MAX);
 	if (made->there)
 		return;
 	stat_add(STAT_fault_messages, 1);
@@ -774,8 +852,10 @@ static int tell_write(struct tell *t, size_t *made)
 		struct fault_message *message = &t->made[i].message;
 		if (tell_opens(message))
 			err = tell_put_opened(t, write, stamp_us, message);
-		if (err || t->made[i].there)
+		if (err || (t->made[i].there && !t->made[i].late))
 			continue;
+		if (!t->made[i].late)
+			tell_number(t, message);
 		tell_date(t, message);
 		tell_note(t->teller, message);
 		err = tell_put_message(t, write, stamp_us, message);
@@ -794,6 +874,7 @@ static int tell_write(struct tell *t, size_t *made)
 static int tell_turn(struct tell *t, uint64_t tenure, size_t *made)
 {
 	int err = tell_begin(t, tenure);
+	err = err ? err : tell_late(t);
 	if (!err)
 		err = fault_merges_read(t->book->site, t->queue, t->book->tenant, &t->arena,
 					&t->merges, t->e);

@@ -466,6 +466,126 @@ static void dates_rise_when_the_clock_is_set_back(UNUSED void **state)
 	harness_close(&h);
 }
 
+static void let_share(struct harness *h, struct store_engine *engine)
+{
+	*engine = *h->store->engine;
+	engine->can |= STORE_SHARED;
+	h->store->engine = engine;
+}
+
+/* What an owner before this one wrote lands now: a message that a group is new. */
+static void lands(struct harness *h, const char *group, int64_t made_us)
+{
+	struct fault_parts key = {.parts = {{TEXT("t")}}}, column;
+	char id[FAULT_MESSAGE_ID_BYTES + 1];
+	struct buf value;
+	const struct fault_message message = {.kind = FAULT_NEW_GROUP,
+					      .made_us = made_us,
+					      .date_us = made_us,
+					      .count = 3,
+					      .group = slice_of(group),
+					      .title = TEXT("title"),
+					      .report = TEXT("report"),
+					      .environment = TEXT("live")};
+	fault_message_id(FAULT_NEW_GROUP, slice_of(group), 0, id);
+	column.parts = (struct store_parts){{slice_of(id)}};
+	buf_init(&value, 1000);
+	fault_message_encode(&message, &value);
+	put_cell(h, TABLE_FAULT_MESSAGES, &key, &column, buf_slice(&value));
+	buf_release(&value);
+}
+
+/* Readers may be past its date, so it gets one that is later than all. */
+static void a_message_that_lands_late_is_dated_again(UNUSED void **state)
+{
+	struct harness h;
+	struct store_engine engine;
+	harness_open(&h);
+	let_share(&h, &engine);
+	lands(&h, "1-before", T0_US - 2000000);
+	report_of(&h, "a", "1-x", "");
+	assert_int_equal(pass(&h), 1);
+	struct told told = told_of(&h);
+	int64_t read_us = told.list[told.count - 1].message.date_us;
+	lands(&h, "1-late", T0_US - 1000000);
+	advance(&h, 9900000);
+	assert_int_equal(tell(&h), 0);
+	advance(&h, 100000);
+	assert_int_equal(tell(&h), 1);
+	told = told_of(&h);
+	assert_int_equal(told.count, 3);
+	check_told(&told.list[0], FAULT_NEW_GROUP, "1-before", "report", 3);
+	check_told(&told.list[1], FAULT_NEW_GROUP, "1-x", "a", 1);
+	check_told(&told.list[2], FAULT_NEW_GROUP, "1-late", "report", 3);
+	assert_string_equal(told.list[2].title, "title");
+	assert_string_equal(told.list[2].environment, "live");
+	assert_true(told.list[2].message.date_us > read_us);
+	assert_int_equal(told.list[2].message.made_us, T0_US - 1000000);
+	/* Twenty seconds later it is looked again, then after forty; each is dated again once. */
+	lands(&h, "1-later", T0_US - 1000000);
+	advance(&h, 19900000);
+	assert_int_equal(tell(&h), 0);
+	advance(&h, 100000);
+	assert_int_equal(tell(&h), 1);
+	advance(&h, 40000000);
+	assert_int_equal(tell(&h), 0);
+	assert_int_equal(told_of(&h).count, 4);
+	harness_close(&h);
+}
+
+/* Its cause is found, too: it is there once, and dated again when it is looked for. */
+static void a_message_that_lands_late_is_made_once(UNUSED void **state)
+{
+	struct harness h;
+	struct store_engine engine;
+	harness_open(&h);
+	let_share(&h, &engine);
+	report_of(&h, "a", "1-x", "");
+	assert_int_equal(pass(&h), 1);
+	report_of(&h, "b", "1-y", "");
+	harness_pass(&h);
+	lands(&h, "1-y", T0_US - 1000000);
+	assert_int_equal(tell(&h), 0);
+	advance(&h, 10000000);
+	assert_int_equal(tell(&h), 1);
+	struct told told = told_of(&h);
+	assert_int_equal(told.count, 2);
+	assert_string_equal(told.list[1].group, "1-y");
+	harness_close(&h);
+}
+
+static void many_messages_that_land_late(UNUSED void **state)
+{
+	struct harness h;
+	struct store_engine engine;
+	char group[16];
+	size_t made = 0;
+	harness_open(&h);
+	let_share(&h, &engine);
+	assert_int_equal(pass(&h), 0);
+	for (int i = 0; i < 700; i++) {
+		snprintf(group, sizeof(group), "1-%d", i);
+		lands(&h, group, T0_US - 1000000 + i);
+	}
+	advance(&h, 10000000);
+	for (int turn = 0; turn < 3; turn++)
+		made += tell(&h);
+	assert_int_equal(made, 700);
+	harness_close(&h);
+}
+
+/* Where no other process can have written it is not looked for. */
+static void a_store_of_one_process_has_none_that_land_late(UNUSED void **state)
+{
+	struct harness h;
+	harness_open(&h);
+	assert_int_equal(pass(&h), 0);
+	lands(&h, "1-late", T0_US - 1000000);
+	advance(&h, 100000000);
+	assert_int_equal(tell(&h), 0);
+	harness_close(&h);
+}
+
 /* A day is told of in any case: the daily report is mailed by its message. */
 static void a_day_is_not_held_back(UNUSED void **state)
 {
@@ -706,6 +826,10 @@ int main(void)
 		cmocka_unit_test(a_late_report_regresses_a_group_within_ten_minutes),
 		cmocka_unit_test(more_than_so_many_are_told_of_in_one),
 		cmocka_unit_test(dates_rise_when_the_clock_is_set_back),
+		cmocka_unit_test(a_message_that_lands_late_is_dated_again),
+		cmocka_unit_test(a_message_that_lands_late_is_made_once),
+		cmocka_unit_test(many_messages_that_land_late),
+		cmocka_unit_test(a_store_of_one_process_has_none_that_land_late),
 		cmocka_unit_test(a_day_is_not_held_back),
 		cmocka_unit_test(an_hour_is_that_of_the_clock),
 		cmocka_unit_test(a_group_rises_above_what_is_usual_by_this_time),
