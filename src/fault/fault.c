@@ -157,10 +157,10 @@ int fault_wait_for_owner(struct fault_book *book, struct job *job, struct errbuf
 {
 	for (int i = 0; !fault_book_is_owned(book); i++) {
 		if (i == OWNER_TRIES)
-			return errbuf_set(
-				e, ERR_RETRY,
-				"this process does not count the reports of tenant " SHOWN,
-				SHOWN_OF(fault_book_tenant(book)));
+			return errbuf_set(e, ERR_RETRY,
+					  "no reports of tenant " SHOWN
+					  " have come, or another process counts them; ask again",
+					  SHOWN_OF(fault_book_tenant(book)));
 		if (job_sleep(job, OWNER_WAIT_MS))
 			return ERR_CANCELLED;
 	}
