@@ -9,9 +9,9 @@ enum { REGROUP_ARENA_MAX_BYTES = 1 << 30 };
 struct regroup_group {
 	struct slice name;
 	uint64_t first;    /* the place of its first report among all, newest first */
-	size_t parent;     /* a group that it is one with; itself: none but those below it */
+	size_t parent;     /* a group that it is one with; of a root: itself */
 	struct slice hash; /* by which it is */
-	size_t stands;     /* of those that are one with a group without a parent: that for all */
+	size_t oldest;     /* of a root: the group with the earliest report of all below it */
 };
 
 /* Slots of two tables: by name, and by hash of all frames. */
@@ -59,7 +59,7 @@ static size_t regroup_group_of(struct regroup *r, struct slice name)
 		slot->group = r->count;
 		GROW(r->groups, r->room, r->count + 1);
 		r->groups[r->count] = (struct regroup_group){
-			.name = regroup_keep(r, name), .parent = r->count, .stands = r->count};
+			.name = regroup_keep(r, name), .parent = r->count, .oldest = r->count};
 		r->count++;
 	}
 	return slot->group;
@@ -80,8 +80,8 @@ static void regroup_choose(struct regroup *r)
 {
 	for (size_t i = 0; i < r->count; i++) {
 		struct regroup_group *root = &r->groups[regroup_root(r, i)];
-		if (r->groups[i].first > r->groups[root->stands].first)
-			root->stands = i;
+		if (r->groups[i].first > r->groups[root->oldest].first)
+			root->oldest = i;
 	}
 }
 
@@ -176,7 +176,7 @@ static int regroup_merge_all(struct regroup *r, bool dry_run, struct text_table 
 	int err = 0;
 	for (size_t i = 0; i < r->count && !err; i++) {
 		const struct regroup_group *root = &r->groups[regroup_root(r, i)];
-		const struct regroup_group *group = &r->groups[i], *into = &r->groups[root->stands];
+		const struct regroup_group *group = &r->groups[i], *into = &r->groups[root->oldest];
 		struct slice hash = group->hash.len ? group->hash : into->hash;
 		if (group == into)
 			continue;

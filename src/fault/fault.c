@@ -43,7 +43,7 @@ struct fault {
 	pthread_mutex_t lock; /* guards the next */
 	struct hash_table books;
 
-	struct job *quota_job;       /* NULL: likewise, or there are no quotas */
+	struct job *quota_job;       /* NULL: it has not begun, is over, or nothing has a quota */
 	struct log_rate quota_lines; /* its own */
 	struct job *job;             /* NULL: it is over, or has not begun */
 	/* The job's. */

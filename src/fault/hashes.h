@@ -19,6 +19,15 @@
 
 enum { FAULT_HASHES_OF_REPORT = 2 };
 
+/* What is known of a hash. A slot of a hash table. */
+struct fault_known {
+	struct hash128 key; /* of the tenant and the hash */
+	int64_t until_ms;   /* monotonic: it is read again then */
+	bool stored;
+	uint8_t group_bytes;
+	char group[FAULT_GROUP_NAME_BYTES];
+};
+
 /* Zeroed: empty. Hashes that were needed last are in `young`; when it is full it takes the place of
  * `old`. */
 struct fault_hashes {
@@ -28,31 +37,34 @@ void fault_hashes_release(struct fault_hashes *hashes);
 
 /* The way of one report to its group. */
 struct fault_lookup {
-	struct {
-		struct slice text;             /* the report's */
-		struct hash128 key;            /* of the tenant and the text */
-		struct store_request *request; /* NULL: it is known here */
+	struct fault_lookup_hash {
+		struct slice text; /* the report's */
+		struct fault_known known;
+		bool is_known;
 		bool enters;                   /* it is to be stored */
+		struct store_request *request; /* NULL: it was known here */
 	} hashes[FAULT_HASHES_OF_REPORT];
-	size_t count; /* 0: the report has no group, or one that is no hash */
+	size_t count; /* 0: the report has no group */
 	char group[FAULT_GROUP_NAME_BYTES];
+	size_t group_bytes;
 };
 
 /* Begins it. Adds to `read` what is to be read for it, FAULT_HASHES_OF_REPORT requests at most, for
- * which there is room. The texts of the facts stay as long as the lookup. */
+ * which there is room. The texts of the facts stay as long as the lookup. `now_ms` is monotonic. */
 void fault_hashes_ask(struct fault_hashes *hashes, struct slice tenant,
 		      const struct fault_facts *facts, int64_t now_ms, struct store_read *read,
 		      struct fault_lookup *lookup);
-/* The read is done: gives the facts their group, whose text is the lookup's. Of new hashes at most
- * *room are to be stored, which becomes less by them; others are known here only. `now_ms` is
- * monotonic, `wall_ms` the wall clock. */
+/* The read is done, and not freed yet: finds the group. Hashes are stored while *room lasts, which
+ * becomes less by each; others are known here only. `now_ms` is monotonic, `wall_ms` the wall
+ * clock. */
 void fault_hashes_choose(struct fault_hashes *hashes, struct fault_lookup *lookup, int64_t now_ms,
-			 int64_t wall_ms, size_t *room, struct fault_facts *facts);
-/* Adds to a write what is to be stored of it. */
-int fault_hashes_put(struct fault_hashes *hashes, const struct fault_lookup *lookup,
-		     struct slice tenant, int64_t stamp_us, int64_t wall_ms,
-		     struct store_write *write) MUST_CHECK;
-/* The write is durable. */
+			 int64_t wall_ms, size_t *room);
+/* Gives facts the group, whose text is the lookup's. */
+void fault_lookup_apply(const struct fault_lookup *lookup, struct fault_facts *facts);
+/* Adds to a write what is to be stored of it. Errors as of store_cell_put. */
+int fault_lookup_put(const struct fault_lookup *lookup, struct slice tenant, int64_t stamp_us,
+		     int64_t wall_ms, struct store_write *write) MUST_CHECK;
+/* The write is durable. Without this the next report that has the hash stores it. */
 void fault_hashes_note_stored(struct fault_hashes *hashes, const struct fault_lookup *lookup);
 
 #endif

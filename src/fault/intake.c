@@ -13,7 +13,7 @@ enum {
 	 * next in two rows, so no more than a row has. */
 	IN_FLIGHT_MAX = FAULT_RUN_REPORTS,
 	LISTINGS_MAX = 64,
-	DAY_HASHES_MAX = 200000, /* new ones of a writer */
+	DAY_HASHES_MAX = 200000, /* that a writer stores */
 	CLOCK_BACK_US = 1000000, /* a clock that is set back by more begins a writer */
 };
 /* What a writer received longer ago it does not say any more: its process may have been frozen, and
@@ -37,8 +37,8 @@ struct intake_writer {
 	int64_t began_us;        /* a stamp from before it wrote anything; 0: it did not */
 	int64_t run_us, last_us; /* when it received the first of its present run, and its last */
 	bool registered;         /* its cell is durable */
-	int64_t hash_day;        /* the last on which it met a hash that was new */
-	size_t hash_room;        /* so many may yet be stored on that day */
+	int64_t hash_day;        /* of its last report */
+	size_t hash_room;        /* so many hashes may yet be stored on that day */
 	struct intake_void *voids;
 	size_t void_count, void_room;
 	struct store_write *void_write; /* NULL: none is under way */
@@ -481,7 +481,7 @@ static void intake_choose_group(struct fault_submission *s, struct fault_item *i
 		writer->hash_room = DAY_HASHES_MAX;
 	}
 	fault_hashes_choose(&s->intake->hashes, &item->lookup, clock_mono_ms(site->clock),
-			    clock_wall_ms(site->clock), &writer->hash_room, &item->facts);
+			    clock_wall_ms(site->clock), &writer->hash_room);
 }
 
 static bool intake_is_written(const struct fault_submission *s, size_t i)
@@ -581,7 +581,7 @@ static int intake_fill_write(struct fault_submission *s)
 		struct fault_item *item = &s->items[i];
 		if (!intake_is_written(s, i))
 			continue;
-		const struct fault_arrival arrival = {
+		struct fault_arrival arrival = {
 			.date_us = item->date_us,
 			.digest = item->digest,
 			.id = item->id,
@@ -590,6 +590,7 @@ static int intake_fill_write(struct fault_submission *s)
 			.body_bytes = item->body_bytes,
 			.packed = item->packed,
 		};
+		fault_lookup_apply(&item->lookup, &arrival.facts);
 		err = intake_put_arrival(s->write, s->writer, item->sequence, &arrival, stamp_us);
 	}
 	store_write_next_stage(s->write);
@@ -598,9 +599,8 @@ static int intake_fill_write(struct fault_submission *s)
 			continue;
 		err = intake_put_listing(s, &s->items[i], stamp_us);
 		err = err ? err
-			  : fault_hashes_put(&s->intake->hashes, &s->items[i].lookup, s->tenant,
-					     stamp_us, clock_wall_ms(s->intake->site->clock),
-					     s->write);
+			  : fault_lookup_put(&s->items[i].lookup, s->tenant, stamp_us,
+					     clock_wall_ms(s->intake->site->clock), s->write);
 	}
 	return err;
 }

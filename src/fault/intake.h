@@ -1,7 +1,7 @@
 /* Taking reports in: each becomes an arrival and an entry by its id, or is found to be there
  * already.
  *
- * Order of events, of one submission: its ids are looked up, and its hashes; what is not there gets
+ * Order of events, of one submission: its ids and hashes are looked up; what is not there gets
  * its group, a date and a sequence number; the attachments are written, and when they are durable
  * the arrivals, and after these the entries by id; then the submission is done. While a report is
  * on this way no other submission with its id begins, so that a process never takes one report

@@ -45,7 +45,10 @@ struct slice fault_merges_root(const struct fault_merges *merges, struct slice g
 
 void fault_merges_apply(const struct fault_merges *merges, struct fault_facts *facts)
 {
-	facts->texts[FAULT_GROUP] = fault_merges_root(merges, facts->texts[FAULT_GROUP]);
+	struct slice own = facts->texts[FAULT_GROUP], root = fault_merges_root(merges, own);
+	if (!facts->texts[FAULT_GROUP_ALL].len && !slice_equal(root, own))
+		facts->texts[FAULT_GROUP_ALL] = own; /* the report has one hash, its own group */
+	facts->texts[FAULT_GROUP] = root;
 }
 
 bool fault_merges_fit(const struct fault_merges *merges, const struct slice *wanted,

@@ -158,6 +158,19 @@ int fault_messages_read(const struct fault_site *site, struct task_queue *queue,
 	return err;
 }
 
+int fault_message_keep(struct fault_message *message, struct arena *arena)
+{
+	struct slice *texts[MESSAGE_TEXTS + 1];
+	message_texts(message, texts);
+	texts[MESSAGE_TEXTS] = &message->id;
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+		*texts[i] = arena_copy(arena, *texts[i]);
+		if (!texts[i]->data)
+			return ERR_LIMIT;
+	}
+	return 0;
+}
+
 /* ---- Lists ----------------------------------------------------------------------------------- */
 
 struct message_listing {

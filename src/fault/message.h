@@ -58,6 +58,9 @@ void fault_message_encode(const struct fault_message *message, struct buf *out);
 /* Texts point into the bytes. ERR_DAMAGED, ERR_VERSION. */
 int fault_message_decode(struct slice bytes, struct fault_message *message) MUST_CHECK;
 
+/* Its texts become copies in the arena. ERR_LIMIT. */
+int fault_message_keep(struct fault_message *message, struct arena *arena) MUST_CHECK;
+
 /* Its members of an object, without what the message does not have (api/fault/faults.h). */
 void fault_message_put_json(struct json_writer *json, const struct fault_message *message);
 

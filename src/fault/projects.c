@@ -330,8 +330,7 @@ static int projects_see_quota(const struct store_cell *cell, void *owner)
 	struct projects_asked *asked = owner;
 	struct slice column = cell->column.part[0];
 	struct fault_quota other;
-	if (column.len < quota_notes.len ||
-	    memcmp(column.data, quota_notes.data, quota_notes.len) != 0 ||
+	if (!slice_starts_with(column, quota_notes) ||
 	    slice_equal(column, slice_of(asked->projects->quota_column)))
 		return 0;
 	int err = fault_quota_decode(cell->value, &other);
@@ -425,7 +424,7 @@ int fault_projects_exchange_quotas(struct fault_projects *projects, struct task_
 		count = projects_take_asked(projects, &number, now_ms, asked);
 		int some_err = count ? projects_exchange_some(projects, queue, asked, count, e) : 0;
 		err = err ? err : some_err;
-	} while (count == QUOTA_TENANTS);
+	} while (count == QUOTA_TENANTS && err != ERR_TIMEOUT && err != ERR_CANCELLED);
 	mem_free(asked);
 	return err;
 }

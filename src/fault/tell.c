@@ -46,12 +46,12 @@ void book_free_teller(struct fault_book *book)
 	hash_table_release(&book->teller->opened);
 	hash_table_release(&book->teller->rises);
 	hash_set_release(&book->teller->seen);
+	hash_set_release(&book->teller->there);
 	mem_free(book->teller);
 	book->teller = NULL;
 }
 
-/* Whether the time of this part of a turn is over. Of each part at least one piece is done. */
-bool tell_is_late(const struct tell *t)
+bool tell_part_is_over(const struct tell *t)
 {
 	struct clock *clock = t->book->site->clock;
 	return t->done && clock->mono_us(clock) >= t->busy_us;
@@ -192,7 +192,7 @@ static int tell_groups_of_day(struct tell *t, struct tell_cause *causes, size_t 
 	int err = fault_book_read_older(t->book, t->queue, causes->day, &t->merges, ages, count, 0,
 					t->e);
 	for (size_t i = 0; i < count && !err; i++) {
-		if (tell_is_late(t)) {
+		if (tell_part_is_over(t)) {
 			causes[i].stays = t->more = true;
 			continue;
 		}
@@ -240,7 +240,8 @@ static int tell_count_held_back(void *owner, const struct fault_message *message
 	int64_t hour = floor_div(message->made_us, FAULT_HOUR_US);
 	for (size_t i = 0; i < t->made_count && message->held_back; i++) {
 		struct fault_message *sum = &t->made[i].message;
-		if (sum->kind == FAULT_HELD_BACK && sum->of_us == hour * FAULT_HOUR_US)
+		if (sum->kind == FAULT_HELD_BACK && !t->made[i].late &&
+		    sum->of_us == hour * FAULT_HOUR_US)
 			sum->count++;
 	}
 	return 0;

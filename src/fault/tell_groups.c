@@ -115,7 +115,7 @@ int tell_said(struct tell *t)
 	size_t first = t->teller->judged;
 	for (size_t i = 0; i < saying.count && !err; i++) {
 		struct slice group = saying.groups[(first + i) % saying.count];
-		if (!tell_is_late(t)) {
+		if (!tell_part_is_over(t)) {
 			err = tell_judge(t, group);
 			t->done++;
 			t->teller->judged++;
@@ -224,7 +224,7 @@ int tell_rises(struct tell *t)
 	t->teller->rises_day = today;
 	size_t count = tell_list_rises(t, today, groups);
 	tell_begin_part(t);
-	for (size_t i = 0; i < count && !err && !tell_is_late(t); i++, t->done++)
+	for (size_t i = 0; i < count && !err && !tell_part_is_over(t); i++, t->done++)
 		err = tell_judge_rise(t, groups[i], now_us);
 	t->more |= t->done < count;
 	mem_free(groups);

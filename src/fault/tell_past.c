@@ -36,8 +36,6 @@ int64_t tell_hour_now(const struct tell *t)
 	return floor_div(clock->wall_us(clock), FAULT_HOUR_US);
 }
 
-/* Whether the message counts for fault.messages_max. The other kinds are few: one a day, and one an
- * hour. */
 bool tell_is_capped(const struct fault_message *message)
 {
 	return message->kind != FAULT_DAY_OVER && message->kind != FAULT_HELD_BACK;
@@ -98,8 +96,7 @@ static int tell_see_note(const struct store_cell *cell, void *owner)
 	struct cursor c = cursor_of(cell->value.data, cell->value.len);
 	bool known = cursor_u8(&c) == TELL_NOTE_VERSION;
 	int64_t said_us = (int64_t)cursor_u64(&c);
-	if (column.len > of_group.len && !c.bad && known &&
-	    memcmp(column.data, of_group.data, of_group.len) == 0)
+	if (slice_starts_with(column, of_group) && !c.bad && known)
 		tell_note_opened(owner,
 				 hash128(column.data + of_group.len, column.len - of_group.len, 0),
 				 said_us);
@@ -113,7 +110,6 @@ static void tell_look_again(struct tell *t, int64_t wait_us)
 	t->teller->look_us = clock->mono_us(clock) + t->teller->wait_us;
 }
 
-/* Once in a tenure. */
 int tell_begin(struct tell *t, uint64_t tenure)
 {
 	struct fault_book *book = t->book;
@@ -147,8 +143,10 @@ int tell_begin(struct tell *t, uint64_t tenure)
 static int tell_see_late(void *owner, const struct fault_message *message)
 {
 	struct tell *t = owner;
-	if (hash_set_has(&t->teller->seen, tell_hash(message)))
+	if (hash_set_has(&t->teller->seen, tell_hash(message))) {
+		hash_set_add(&t->teller->there, tell_hash(message), SIZE_MAX);
 		return 0;
+	}
 	if (t->made_count == TELL_LATE_MAX) {
 		t->more = true;
 		return 0;
@@ -157,14 +155,10 @@ static int tell_see_late(void *owner, const struct fault_message *message)
 	*made = (struct tell_made){.message = *message,
 				   .late = true,
 				   .of_said = hash128(message->group.data, message->group.len, 0)};
-	made->message.id = tell_keep(t, message->id);
-	made->message.group = tell_keep(t, message->group);
-	made->message.title = tell_keep(t, message->title);
-	made->message.report = tell_keep(t, message->report);
-	made->message.environment = tell_keep(t, message->environment);
-	made->message.level = tell_keep(t, message->level);
-	made->message.release = tell_keep(t, message->release);
-	return 0;
+	int err = fault_message_keep(&made->message, &t->arena);
+	if (err)
+		t->made_count--;
+	return err ? errbuf_set(t->e, err, "messages that landed late take too much memory") : 0;
 }
 
 /* Who follows messages by their dates may be past those that came late: they get new ones. */
@@ -175,6 +169,12 @@ int tell_late(struct tell *t)
 	if (!store_is_shared(site->store) || clock->mono_us(clock) < t->teller->look_us)
 		return 0;
 	int err = fault_messages_read(site, t->queue, t->book->tenant, tell_see_late, t, t->e);
+	if (!err) { /* those that have expired are forgotten */
+		struct hash_set seen = t->teller->seen;
+		t->teller->seen = t->teller->there;
+		t->teller->there = seen;
+	}
+	hash_set_release(&t->teller->there);
 	if (!err && !t->more)
 		tell_look_again(t, 2 * t->teller->wait_us);
 	return err;

@@ -28,7 +28,7 @@ struct fault_teller {
 	struct hash_table rises;        /* of tell_rise (tell_groups.c) */
 	/* On a store that processes share: the ids of the messages that were there at the begin and
 	 * of those that were made since; and when, by the monotonic clock, it looks for others. */
-	struct hash_set seen;
+	struct hash_set seen, there; /* there: while it looks, those that it meets again */
 	int64_t look_us, wait_us;
 };
 
@@ -72,7 +72,7 @@ struct tell {
 /* ---- tell.c ---------------------------------------------------------------------------------- */
 
 /* Whether the time of this part of a turn is over. Of each part at least one piece is done. */
-bool tell_is_late(const struct tell *t);
+bool tell_part_is_over(const struct tell *t);
 void tell_begin_part(struct tell *t);
 
 /* One more message of the turn, without its date. There is room for what a turn may find. */
@@ -95,14 +95,18 @@ int tell_begin(struct tell *t, uint64_t tenure) MUST_CHECK;
 /* Messages of an owner before this one that have landed since. The first part of a turn. */
 int tell_late(struct tell *t) MUST_CHECK;
 
+/* Counts a message for its hour. */
 void tell_note(struct fault_teller *teller, const struct fault_message *message);
-/* One that this owner has written. */
+/* One that is there, which is not late any more. */
 void tell_note_seen(struct tell *t, const struct fault_message *message);
+/* It was told that reports have undone what was said of a group at this time. */
 void tell_note_opened(struct fault_teller *teller, struct hash128 group, int64_t said_us);
+/* Hours, since the epoch, of which it is to be told what was held back. */
 void tell_add_hour(struct fault_teller *teller, int64_t hour);
 void tell_forget_hour(struct fault_teller *teller, int64_t hour);
 int64_t tell_hour_now(const struct tell *t);
-/* Whether the message counts for fault.messages_max. */
+/* Whether the message counts for fault.messages_max. The other kinds are few: one a day, and one an
+ * hour. */
 bool tell_is_capped(const struct fault_message *message);
 
 /* ---- tell_groups.c --------------------------------------------------------------------------- */

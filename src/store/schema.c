@@ -278,7 +278,7 @@ const struct table_def schema[TABLE_COUNT] = {
 	[TABLE_FAULT_NOTES] = {
 		.name = "fault_notes", .kind = TABLE_CELLS, .cell_kind = CELL_STAMPED,
 		.place = PLACE_SHARED,
-		.help = "How far webhooks are with messages; what is taken of quotas.",
+		.help = "How far webhooks are; groups told to be open; what is taken of quotas.",
 		.key_count = 1, .key = {{"tenant", PART_TEXT}},
 		.column_count = 1, .column = {{"what", PART_TEXT}},
 	},

@@ -100,22 +100,45 @@ def test_groups_with_one_hash_of_all_frames_are_merged_by_regroup(server):
                trace("pay", depth=3), frames(("lib.run", "run", False), ("a", "b", True))]
     for number, exceptions in enumerate(reports):
         send(server, [{"id": f"OOPS-{number}", "exceptions": exceptions}])
-    own = {int(report["id"][5:]): report["group"] for report in pages(server)}
+        if number == 2:  # so the reports lie on two pages
+            send(server, [{"id": f"m{n}", "message": "many"} for n in range(1000)])
+    own = {int(report["id"][5:]): report["group"] for report in pages(server, limit=1000)
+           if report["id"].startswith("OOPS-")}
+    many = report_of(server, "m0")["group"]
     assert own[0] == own[4] and own[1] == own[3] and len(set(own.values())) == 4
     hashes = [server.get(f"/oops/{number}/why").json["hashes"]["all"] for number in range(6)]
     for options in (["--dry-run"], []):
         told = json.loads(command(server, "regroup", *options, "-o", "json").stdout)
-        assert told["reports"] == 6
+        assert told["reports"] == 1006
         merges = {(one["group"], one["into"]) for one in told["merges"]}
         assert merges == {(own[1], own[0]), (own[2], own[0])}
         assert {one["hash"] for one in told["merges"]} == {hashes[1], hashes[2]}
         listed = {g["group"]: g["count"] for g in server.get("/oops/groups").json["groups"]}
         if options:
-            assert listed == {own[0]: 2, own[1]: 2, own[2]: 1, own[5]: 1}
-    assert listed == {own[0]: 5, own[5]: 1}
+            assert listed == {own[0]: 2, own[1]: 2, own[2]: 1, own[5]: 1, many: 1000}
+    assert listed == {own[0]: 5, own[5]: 1, many: 1000}
     again = command(server, "regroup")
     assert again.stdout == "group,into,hash\n"
     assert server.request("POST", f"/oops/groups/{own[1]}/split", None, None).status == 200
     group, into, by = command(server, "regroup").stdout.splitlines()[1].split(",")
     assert (group, into) == (own[1], own[0]) and by in hashes[1:3]
     assert run("fault", "regroup", "--server", "http://127.0.0.1:1").returncode == 1
+
+
+def test_regroup_knows_the_hash_of_a_report_whose_group_is_merged(server):
+    """`one` has one hash, by which its group and the third report's are one. People have merged it
+    into another group."""
+    send(server, [{"id": "OOPS-other", "message": "something else"}])
+    for name, *trace in (("one", ("lib.q", "q", True), ("shop.z", "z", True)),
+                         ("two", ("lib.p", "p", False), ("shop.z", "z", True)),
+                         ("three", ("lib.q", "q", False), ("shop.z", "z", True))):
+        send(server, [{"id": f"OOPS-{name}", "exceptions": frames(*trace)}])
+    one, two, three, other = (report_of(server, f"OOPS-{name}")["group"]
+                              for name in ("one", "two", "three", "other"))
+    assert two == three and len({one, two, other}) == 3
+    assert server.request("POST", f"/oops/groups/{one}/merge", None, None, into=other).status == 200
+    listed = {report["id"]: report for report in pages(server)}
+    assert listed["OOPS-one"]["group"] == other and listed["OOPS-one"]["group_all"] == one
+    assert listed["OOPS-three"]["group_all"] == one
+    told = json.loads(command(server, "regroup", "-o", "json").stdout)
+    assert told == {"reports": 4, "merges": [{"group": two, "into": other, "hash": one}]}

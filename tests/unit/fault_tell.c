@@ -473,26 +473,31 @@ static void let_share(struct harness *h, struct store_engine *engine)
 	h->store->engine = engine;
 }
 
-/* What an owner before this one wrote lands now: a message that a group is new. */
-static void lands(struct harness *h, const char *group, int64_t made_us)
+/* What an owner before this one wrote lands now. */
+static void lands_message(struct harness *h, const struct fault_message *message)
 {
 	struct fault_parts key = {.parts = {{TEXT("t")}}}, column;
 	char id[FAULT_MESSAGE_ID_BYTES + 1];
 	struct buf value;
-	const struct fault_message message = {.kind = FAULT_NEW_GROUP,
-					      .made_us = made_us,
-					      .date_us = made_us,
-					      .count = 3,
-					      .group = slice_of(group),
-					      .title = TEXT("title"),
-					      .report = TEXT("report"),
-					      .environment = TEXT("live")};
-	fault_message_id(FAULT_NEW_GROUP, slice_of(group), 0, id);
+	fault_message_id(message->kind, message->group, message->of_us, id);
 	column.parts = (struct store_parts){{slice_of(id)}};
 	buf_init(&value, 1000);
-	fault_message_encode(&message, &value);
+	fault_message_encode(message, &value);
 	put_cell(h, TABLE_FAULT_MESSAGES, &key, &column, buf_slice(&value));
 	buf_release(&value);
+}
+
+/* A message that a group is new. */
+static void lands(struct harness *h, const char *group, int64_t made_us)
+{
+	lands_message(h, &(struct fault_message){.kind = FAULT_NEW_GROUP,
+						 .made_us = made_us,
+						 .date_us = made_us,
+						 .count = 3,
+						 .group = slice_of(group),
+						 .title = TEXT("title"),
+						 .report = TEXT("report"),
+						 .environment = TEXT("live")});
 }
 
 /* Readers may be past its date, so it gets one that is later than all. */
@@ -551,6 +556,30 @@ static void a_message_that_lands_late_is_made_once(UNUSED void **state)
 	struct told told = told_of(&h);
 	assert_int_equal(told.count, 2);
 	assert_string_equal(told.list[1].group, "1-y");
+	harness_close(&h);
+}
+
+/* It has its count already, though what was held back is counted in the same turn. */
+static void a_sum_that_lands_late_has_its_count(UNUSED void **state)
+{
+	static const char *const groups[] = {"1-a", "1-b", "1-c", "1-d"};
+	struct harness h;
+	struct store_engine engine;
+	harness_open(&h); /* three are told in an hour */
+	let_share(&h, &engine);
+	for (size_t i = 0; i < 4; i++)
+		report_of(&h, groups[i], groups[i], "");
+	assert_int_equal(pass(&h), 4);
+	advance(&h, HOUR_US);
+	lands_message(&h, &(struct fault_message){.kind = FAULT_HELD_BACK,
+						  .made_us = T0_US + 1,
+						  .date_us = T0_US + 1,
+						  .of_us = T0_US / HOUR_US * HOUR_US,
+						  .count = 1});
+	assert_int_equal(tell(&h), 1);
+	struct told told = told_of(&h);
+	assert_int_equal(told.count, 5);
+	check_told(&told.list[4], FAULT_HELD_BACK, "", "", 1);
 	harness_close(&h);
 }
 
@@ -828,6 +857,7 @@ int main(void)
 		cmocka_unit_test(dates_rise_when_the_clock_is_set_back),
 		cmocka_unit_test(a_message_that_lands_late_is_dated_again),
 		cmocka_unit_test(a_message_that_lands_late_is_made_once),
+		cmocka_unit_test(a_sum_that_lands_late_has_its_count),
 		cmocka_unit_test(many_messages_that_land_late),
 		cmocka_unit_test(a_store_of_one_process_has_none_that_land_late),
 		cmocka_unit_test(a_day_is_not_held_back),
