@@ -23,8 +23,7 @@ void fault_names_init(struct fault_names *names, int64_t day_us, size_t max, boo
 	*names = (struct fault_names){.day_us = day_us, .max = max, .tallies = tallies};
 }
 
-/* The tally is as the bytes have it. */
-static void names_close_tally(struct fault_names *names, struct fault_name *name)
+static void names_drop_tally(struct fault_names *names, struct fault_name *name)
 {
 	if (name->tally) {
 		fault_tally_release(name->tally);
@@ -32,19 +31,8 @@ static void names_close_tally(struct fault_names *names, struct fault_name *name
 	}
 	mem_free(name->tally);
 	name->tally = NULL;
-}
-
-static void names_drop_tally(struct fault_names *names, struct fault_name *name)
-{
-	names_close_tally(names, name);
 	mem_free_slice(name->packed);
 	name->packed = (struct slice){NULL, 0};
-}
-
-/* As it is now; the tally is packed. */
-static struct slice names_packed(const struct fault_name *name)
-{
-	return name->packed.len ? name->packed : name->written;
 }
 
 void fault_names_release(struct fault_names *names)
@@ -85,18 +73,38 @@ const struct fault_name *fault_names_at(const struct fault_names *names, size_t 
 	return name && name->count ? name : NULL;
 }
 
-int fault_names_tally(const struct fault_names *names, const struct fault_name *name,
-		      unsigned facts, struct fault_tally *to)
+static int names_merge_bytes(const struct fault_names *names, struct slice value, unsigned facts,
+			     struct fault_tally *to)
 {
 	struct fault_tally read;
-	if (name->tally) {
-		fault_tally_merge(to, name->tally, facts);
-		return 0;
-	}
-	int err = fault_tally_take(&read, names->day_us, facts, names_packed(name));
+	int err = fault_tally_take(&read, names->day_us, facts, value);
 	if (!err)
 		fault_tally_merge(to, &read, facts);
 	fault_tally_release(&read);
+	return err;
+}
+
+/* The tally of a group as it is now, which is to be released also after an error. */
+static int names_take_all(const struct fault_names *names, const struct fault_name *name,
+			  unsigned facts, struct fault_tally *tally)
+{
+	int err = fault_tally_take(tally, names->day_us, facts,
+				   name->anew ? SLICE("") : name->written);
+	if (!err && name->tally)
+		fault_tally_merge(tally, name->tally, facts);
+	else if (!err)
+		err = names_merge_bytes(names, name->packed, facts, tally);
+	return err;
+}
+
+int fault_names_tally(const struct fault_names *names, const struct fault_name *name,
+		      unsigned facts, struct fault_tally *to)
+{
+	struct fault_tally tally;
+	int err = names_take_all(names, name, facts, &tally);
+	if (!err)
+		fault_tally_merge(to, &tally, facts);
+	fault_tally_release(&tally);
 	return err;
 }
 
@@ -113,11 +121,13 @@ static int64_t names_latest_first_us(const struct fault_names *names)
 	return latest_us;
 }
 
-static void names_pack(struct fault_names *names, struct fault_name *name)
+/* The bytes of `tally` take the place of what the slot has of one; it may be the slot's. */
+static void names_pack(struct fault_names *names, struct fault_name *name,
+		       const struct fault_tally *tally)
 {
 	struct buf value;
 	buf_init(&value, NAMES_VALUE_MAX_BYTES);
-	fault_tally_put(name->tally, names->day_us, &value);
+	fault_tally_put(tally, names->day_us, &value);
 	ASSERT(!value.failed); /* values are short, and so many at most */
 	names_drop_tally(names, name);
 	name->packed = mem_copy_slice(buf_slice(&value));
@@ -129,11 +139,10 @@ static void names_pack_all(struct fault_names *names)
 	for (size_t at = 0; at < names->table.slot_count; at++) {
 		struct fault_name *name = hash_table_at(&names->table, at);
 		if (name && name->tally)
-			names_pack(names, name);
+			names_pack(names, name, name->tally);
 	}
 }
 
-/* The cell can be read: fault_names_load has done so. */
 static void names_unpack(struct fault_names *names, struct fault_name *name)
 {
 	if (name->tally)
@@ -142,9 +151,7 @@ static void names_unpack(struct fault_names *names, struct fault_name *name)
 		names_pack_all(names);
 	name->tally = mem_zalloc(sizeof(*name->tally));
 	names->unpacked++;
-	int err = name->count ? fault_tally_take(name->tally, names->day_us, FAULT_TALLY_ALL,
-						 names_packed(name))
-			      : 0;
+	int err = fault_tally_take(name->tally, names->day_us, FAULT_TALLY_ALL, name->packed);
 	ASSERT(!err);
 }
 
@@ -173,16 +180,18 @@ bool fault_names_add(struct fault_names *names, struct slice text,
 	return true;
 }
 
-/* What has changed is unpacked then, and written. */
 static bool names_erase_one(struct fault_names *names, struct fault_name *name, struct slice user,
 			    const struct hash_table *ids)
 {
-	bool was_unpacked = name->tally;
-	names_unpack(names, name);
-	bool changed = fault_tally_erase(name->tally, user, ids);
-	name->dirty = name->dirty || changed;
-	if (!changed && !was_unpacked)
-		names_close_tally(names, name);
+	struct fault_tally tally;
+	int err = names_take_all(names, name, FAULT_TALLY_ALL, &tally);
+	ASSERT(!err); /* fault_names_load has read the cell */
+	bool changed = fault_tally_erase(&tally, user, ids);
+	if (changed) {
+		names_pack(names, name, &tally);
+		name->anew = name->dirty = true;
+	}
+	fault_tally_release(&tally);
 	return changed;
 }
 
@@ -215,7 +224,7 @@ static void names_empty(struct fault_names *names)
 			continue;
 		names_drop_tally(names, name);
 		name->count = 0;
-		name->dirty = true;
+		name->anew = name->dirty = true;
 	}
 }
 
@@ -231,7 +240,7 @@ void fault_names_replace(struct fault_names *names, struct fault_names *fresh)
 		name->first_us = from->first_us;
 		name->tally = from->tally;
 		name->packed = from->packed;
-		name->dirty = true;
+		name->anew = name->dirty = true;
 		from->tally = NULL;
 		from->packed = (struct slice){NULL, 0};
 	}
@@ -245,6 +254,20 @@ void fault_names_replace(struct fault_names *names, struct fault_names *fresh)
 
 /* ---- Cells ----------------------------------------------------------------------------------- */
 
+static void names_put_tally(const struct fault_names *names, const struct fault_name *name,
+			    struct buf *out)
+{
+	struct fault_tally tally;
+	if (!name->anew && !name->tally && !name->packed.len) {
+		buf_append(out, name->written.data, name->written.len);
+		return;
+	}
+	int err = names_take_all(names, name, FAULT_TALLY_ALL, &tally);
+	ASSERT(!err); /* fault_names_load has read the cell */
+	fault_tally_put(&tally, names->day_us, out);
+	fault_tally_release(&tally);
+}
+
 /* The value of a name's cell. It is empty for a name without reports. */
 static void names_put(const struct fault_names *names, const struct fault_name *name,
 		      struct buf *out)
@@ -252,11 +275,7 @@ static void names_put(const struct fault_names *names, const struct fault_name *
 	if (!name->count)
 		return;
 	if (names->tallies) {
-		struct slice packed = names_packed(name);
-		if (name->tally)
-			fault_tally_put(name->tally, names->day_us, out);
-		else
-			buf_append(out, packed.data, packed.len);
+		names_put_tally(names, name, out);
 		return;
 	}
 	fault_put_varint(out, name->count);
@@ -365,7 +384,7 @@ static void names_note_written(struct fault_names *names, struct fault_name *nam
 	name->written = mem_copy_slice(buf_slice(&value));
 	name->version = version;
 	name->entered |= name->count > 0;
-	name->dirty = false;
+	name->anew = name->dirty = false;
 	names_drop_tally(names, name);
 	buf_release(&value);
 }

@@ -6,8 +6,10 @@
  * was counted in its place, the names are `disordered`. Then somebody who has the reports has to
  * count them once more, in the order of receipt.
  *
- * Each group has a tally, too. A tally lies in memory as the bytes of its cell. It is unpacked when
- * a report is added, until the next checkpoint is written, or until too many are.
+ * Each group has a tally, too. In memory it lies as the bytes of its cell, which the next
+ * checkpoint needs anyway. The reports that came since that cell was written have a tally of their
+ * own, which is small. It is unpacked when a report is added, until the next checkpoint is written,
+ * or until too many are.
  *
  * Pure; one thread at a time. */
 #ifndef FAULT_NAMES_H
@@ -29,9 +31,10 @@ struct fault_name {
 	int64_t first_us;             /* when the first was received; of count 0 it means nothing */
 	struct slice written;         /* the cell's value as it is stored; the slot's */
 	struct fault_version version; /* of that */
-	/* A group's tally as it is now. NULL: `packed` has it; where that is empty, `written`. */
+	/* Of a group: the tally of the reports that `written` has not. NULL: `packed` has it. */
 	struct fault_tally *tally;
-	struct slice packed; /* the slot's */
+	struct slice packed; /* the slot's; empty: there are none */
+	bool anew;           /* `tally` or `packed` has all: `written` is only what was before */
 	bool dirty;
 	bool entered; /* of a group: a checkpoint has written that it has reports on this day */
 };

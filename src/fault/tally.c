@@ -62,6 +62,9 @@ static size_t tally_place(const struct fault_values *values, enum fault_tally_fa
 			  const struct fault_value *value, bool *there)
 {
 	size_t low = 0, high = values->count;
+	/* Cells have them in their order. */
+	if (high && tally_compare(fact, &values->list[high - 1], value) < 0)
+		low = high;
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 		if (tally_compare(fact, &values->list[middle], value) < 0)
@@ -93,6 +96,19 @@ static void tally_make_room(struct fault_values *values)
 	values->list = mem_resize_array(values->list, values->room, sizeof(*values->list));
 }
 
+/* Cells have many values: their texts stay together, and are not freed one by one. */
+static bool tally_took(const struct fault_tally *tally, struct slice text)
+{
+	uintptr_t from = (uintptr_t)tally->taken.data, at = (uintptr_t)text.data;
+	return at >= from && at - from < tally->taken.len;
+}
+
+static void tally_free_text(const struct fault_tally *tally, struct slice text)
+{
+	if (!tally_took(tally, text))
+		mem_free_slice(text);
+}
+
 /* Adds some reports of a value. If it is not among the first in the order they go to the rest. */
 static void tally_add_value(struct fault_tally *tally, enum fault_tally_fact fact,
 			    const struct fault_value *more)
@@ -108,20 +124,21 @@ static void tally_add_value(struct fault_tally *tally, enum fault_tally_fact fac
 	if (values->count == max) {
 		struct fault_value *last = &values->list[--values->count];
 		tally_note(&values->rest, last);
-		mem_free_slice(last->text);
+		tally_free_text(tally, last->text);
 	}
 	tally_make_room(values);
 	struct fault_value *added = &values->list[at];
 	memmove(added + 1, added, (values->count - at) * sizeof(*added));
 	values->count++;
 	*added = *more;
-	added->text = mem_copy_slice(more->text);
+	if (!tally_took(tally, more->text))
+		added->text = mem_copy_slice(more->text);
 }
 
-static void tally_release_values(struct fault_values *values)
+static void tally_release_values(const struct fault_tally *tally, struct fault_values *values)
 {
 	for (size_t i = 0; i < values->count; i++)
-		mem_free_slice(values->list[i].text);
+		tally_free_text(tally, values->list[i].text);
 	mem_free(values->list);
 }
 
@@ -195,7 +212,8 @@ void fault_tally_release(struct fault_tally *tally)
 	mem_free_slice(tally->last.id);
 	mem_free_slice(tally->title);
 	for (size_t i = 0; i < FAULT_TALLY_FACTS; i++)
-		tally_release_values(&tally->values[i]);
+		tally_release_values(tally, &tally->values[i]);
+	mem_free_slice(tally->taken);
 	*tally = (struct fault_tally){0};
 }
 
@@ -276,7 +294,7 @@ static bool tally_erase_user(struct fault_tally *tally, struct slice user)
 		return false;
 	struct fault_value *erased = &values->list[at];
 	tally_note(&values->none, erased);
-	mem_free_slice(erased->text);
+	tally_free_text(tally, erased->text);
 	memmove(erased, erased + 1, (--values->count - at) * sizeof(*erased));
 	return true;
 }
@@ -400,13 +418,13 @@ static void tally_take_facts(struct fault_tally *tally, int64_t day_us, unsigned
 
 int fault_tally_take(struct fault_tally *tally, int64_t day_us, unsigned facts, struct slice value)
 {
-	struct cursor c = cursor_of(value.data, value.len);
 	*tally = (struct fault_tally){0};
 	if (!value.len)
 		return 0;
-	uint8_t version = cursor_u8(&c);
-	if (!c.bad && version != TALLY_VERSION)
+	if (value.data[0] != TALLY_VERSION)
 		return ERR_VERSION;
+	tally->taken = mem_copy_slice(value);
+	struct cursor c = cursor_of(tally->taken.data + 1, value.len - 1);
 	uint64_t count = cursor_varint(&c);
 	int64_t first_us, last_us;
 	tally_take_times(&c, day_us, &first_us, &last_us);

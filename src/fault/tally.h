@@ -63,6 +63,7 @@ struct fault_tally {
 	struct fault_tally_end first, last;
 	struct slice title; /* the first's; the tally's */
 	struct fault_values values[FAULT_TALLY_FACTS];
+	struct slice taken; /* the cell that it was read of: texts of its values lie in it */
 };
 
 /* Zeroed: empty. */

@@ -306,6 +306,171 @@ static void further_names_are_the_rest(UNUSED void **state)
 	fault_names_release(&names);
 }
 
+/* ---- Checkpoints ----------------------------------------------------------------------------- */
+
+enum { GROUPS = 3, CHECKPOINTS = 60, USERS = 1100 };
+
+/* What a group's cell is to have: all its reports in one tally, which is never written or read. */
+struct expected {
+	struct fault_tally tally;
+	struct buf before; /* as the last checkpoint that was whole has it */
+	bool met;
+};
+
+struct checkpoint {
+	struct expected groups[GROUPS];
+	struct fault_version last, version; /* last: tenure 0: none */
+};
+
+static int compare_cell(void *owner, const struct fault_name_cell *cell)
+{
+	struct checkpoint *c = owner;
+	struct expected *group = &c->groups[cell->column.data[cell->column.len - 1] - '0'];
+	struct fault_versioned read;
+	struct buf value;
+	buf_init(&value, 1 << 20);
+	fault_tally_put(&group->tally, DAY_US, &value);
+	assert_int_equal(fault_versioned_decode(cell->value, &read), 0);
+	assert_true(fault_version_equal(read.version, c->version));
+	assert_true(slice_equal(read.value, buf_slice(&value)));
+	if (read.has_before)
+		assert_true(fault_version_equal(read.before_version, c->last));
+	assert_true(slice_equal(read.before, buf_slice(&group->before)));
+	buf_release(&value);
+	group->met = true;
+	return 0;
+}
+
+static void add_to_group(struct fault_names *names, struct checkpoint *c, unsigned group,
+			 unsigned report)
+{
+	char name[2] = {(char)('0' + group), 0};
+	struct made made;
+	make(&made, report, USERS);
+	assert_true(fault_names_add(names, slice_of(name), &made.arrival));
+	fault_tally_add(&c->groups[group].tally, &made.arrival);
+}
+
+static void erase_user(struct fault_names *names, struct checkpoint *c, unsigned report)
+{
+	struct hash_table ids = {0};
+	struct made made;
+	bool added, any = false;
+	make(&made, report, USERS);
+	struct slice user = made.arrival.facts.texts[FAULT_USER];
+	hash_table_add(&ids, fault_id_hash(made.arrival.id), sizeof(struct hash128), &added);
+	for (size_t g = 0; g < GROUPS; g++)
+		any = (c->groups[g].tally.count &&
+		       fault_tally_erase(&c->groups[g].tally, user, &ids)) ||
+		      any;
+	assert_int_equal(fault_names_erase(names, user, &ids), any);
+	fault_names_write_again(names);
+	hash_table_release(&ids);
+}
+
+/* The reports of the first group are counted anew: only one of them is there. */
+static void recount(struct fault_names *names, struct checkpoint *c, unsigned report)
+{
+	struct fault_names fresh;
+	fault_names_init(&fresh, DAY_US, 10, true);
+	for (unsigned g = 0; g < GROUPS; g++)
+		fault_tally_release(&c->groups[g].tally);
+	add_to_group(&fresh, c, 0, report);
+	fault_names_replace(names, &fresh);
+	add_to_group(names, c, 1, report + 1);
+}
+
+/* Each third does not become whole: the next one has the same value before it. */
+static void write_checkpoint(struct fault_names *names, struct checkpoint *c, unsigned number)
+{
+	c->version = (struct fault_version){7, number};
+	assert_int_equal(fault_names_write(names, c->version, compare_cell, c), 0);
+	if (number % 3 == 0)
+		return;
+	fault_names_written(names, c->version);
+	for (size_t g = 0; g < GROUPS; g++) {
+		buf_clear(&c->groups[g].before);
+		fault_tally_put(&c->groups[g].tally, DAY_US, &c->groups[g].before);
+	}
+	c->last = c->version;
+}
+
+static void compare_answers(const struct fault_names *names, const struct checkpoint *c)
+{
+	for (unsigned g = 0; g < GROUPS; g++) {
+		char text[2] = {(char)('0' + g), 0};
+		const struct fault_name *name = fault_names_find(names, slice_of(text));
+		struct fault_tally tally = {0};
+		struct buf is, expected;
+		buf_init(&is, 1 << 20);
+		buf_init(&expected, 1 << 20);
+		if (name)
+			assert_int_equal(fault_names_tally(names, name, FAULT_TALLY_ALL, &tally),
+					 0);
+		fault_tally_put(&tally, DAY_US, &is);
+		fault_tally_put(&c->groups[g].tally, DAY_US, &expected);
+		assert_true(slice_equal(buf_slice(&is), buf_slice(&expected)));
+		buf_release(&is);
+		buf_release(&expected);
+		fault_tally_release(&tally);
+	}
+}
+
+/* Whatever is written, erased and counted anew between them: a cell has all reports, and the value
+ * of the last checkpoint that was whole. Each has all groups, so that is the last one of each. */
+static void cells_have_all_reports(UNUSED void **state)
+{
+	struct fault_names names;
+	struct checkpoint c = {0};
+	unsigned report = 0;
+	fault_names_init(&names, DAY_US, 10, true);
+	for (size_t g = 0; g < GROUPS; g++)
+		buf_init(&c.groups[g].before, 1 << 20);
+	for (unsigned number = 1; number <= CHECKPOINTS; number++) {
+		for (unsigned i = 0; i < 40 + GROUPS; i++, report++)
+			add_to_group(&names, &c, i < GROUPS ? i : report % GROUPS, report);
+		compare_answers(&names, &c);
+		if (number % 7 == 0)
+			erase_user(&names, &c, report - 30);
+		if (number == CHECKPOINTS / 2)
+			recount(&names, &c, report);
+		compare_answers(&names, &c);
+		write_checkpoint(&names, &c, number);
+		compare_answers(&names, &c);
+	}
+	for (size_t g = 0; g < GROUPS; g++) {
+		assert_true(c.groups[g].met);
+		fault_tally_release(&c.groups[g].tally);
+		buf_release(&c.groups[g].before);
+	}
+	fault_names_release(&names);
+}
+
+/* A group with many users has its bytes once; what came since a checkpoint is as small as that. */
+static void a_group_is_in_memory_once(UNUSED void **state)
+{
+	const struct fault_version version = {1, 1};
+	struct fault_names names;
+	struct made made;
+	size_t entered = 0;
+	fault_names_init(&names, DAY_US, 10, true);
+	for (unsigned i = 0; i < REPORTS; i++) {
+		make(&made, i, 1000);
+		assert_true(fault_names_add(&names, TEXT("g"), &made.arrival));
+	}
+	assert_int_equal(fault_names_write(&names, version, note_entered, &entered), 0);
+	fault_names_written(&names, version);
+	assert_true(fault_names_add(&names, TEXT("g"), &made.arrival));
+	assert_true(fault_names_add(&names, TEXT("packs the one before"), &made.arrival));
+	const struct fault_name *name = fault_names_find(&names, TEXT("g"));
+	/* Of each user the text, how many, the first, the last: 4 + 1 + 4 + 4 at least. */
+	assert_true(name->written.len > 1000 * 13);
+	assert_null(name->tally);
+	/* Seven facts with one value or none, three ids and titles. */
+	assert_in_range(name->packed.len, 1, 250);
+	fault_names_release(&names);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -318,6 +483,8 @@ int main(void)
 		cmocka_unit_test(releases_are_not_cut),
 		cmocka_unit_test(a_group_is_entered_with_its_first_reports),
 		cmocka_unit_test(further_names_are_the_rest),
+		cmocka_unit_test(cells_have_all_reports),
+		cmocka_unit_test(a_group_is_in_memory_once),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
