@@ -8,7 +8,9 @@
 #include "store/wait.h"
 
 enum {
-	WRITE_PRESET_BYTES = 16 << 20,
+	/* The store keeps the pages of its largest write: several times its bytes, since the cells
+	 * of groups lie apart. */
+	WRITE_PRESET_BYTES = 4 << 20,
 	ARENA_MAX_BYTES = 128 << 20,
 	LIST_CHUNK = 32,
 	LIST_ARENA_MAX_BYTES = 16 << 20,
