@@ -158,7 +158,8 @@ struct book_writing {
 	int64_t stamp_us;
 	int64_t until_ms; /* by the wall clock: nothing is written later; INT64_MAX: whenever */
 	int64_t day;
-	bool any; /* the write has a cell */
+	bool any;  /* the write has a cell */
+	bool many; /* the cells are too many for one write */
 };
 
 /* What could not be added, or what the write ended with. */
@@ -192,6 +193,7 @@ static int book_put(struct book_writing *w, enum table table, const struct store
 			return err;
 		store_write_reset(write);
 		w->any = false;
+		w->many = true;
 		err = store_cell_put(write, table, key, column, value, w->stamp_us, 0);
 	}
 	w->any |= !err;
@@ -400,6 +402,9 @@ int book_write_checkpoint(struct fault_book *book, struct task_queue *queue, int
 	book_note_written(book, version);
 	book->changed = false;
 	stat_add(STAT_fault_checkpoints, 1);
+	/* Among the tallies, which stay, lay those of the reports that came since the last one. */
+	if (w.many)
+		mem_give_back();
 	return 0;
 }
 
