@@ -43,10 +43,14 @@ static struct slice regroup_keep(struct regroup *r, struct slice text)
 	return slice_of(copy ? copy : "");
 }
 
-static size_t regroup_root(const struct regroup *r, size_t group)
+/* Halves the way there, so that a chain of many groups costs little. */
+static size_t regroup_root(struct regroup *r, size_t group)
 {
-	while (r->groups[group].parent != group)
-		group = r->groups[group].parent;
+	struct regroup_group *groups = r->groups;
+	while (groups[group].parent != group) {
+		groups[group].parent = groups[groups[group].parent].parent;
+		group = groups[group].parent;
+	}
 	return group;
 }
 
@@ -151,7 +155,9 @@ static int regroup_read(struct regroup *r)
 
 /* ---- Merging --------------------------------------------------------------------------------- */
 
-static int regroup_merge(const struct regroup *r, struct slice group, struct slice into)
+/* *status: what the server said; 0: it did not answer. */
+static int regroup_merge(const struct regroup *r, struct slice group, struct slice into,
+			 bool dry_run, long *status)
 {
 	struct client_answer answer;
 	struct buf route, path;
@@ -161,36 +167,48 @@ static int regroup_merge(const struct regroup *r, struct slice group, struct sli
 	client_path(&route, "/merge", "");
 	client_route(&path, r->args, route.data);
 	client_param(&path, "into", into.data);
+	if (dry_run)
+		client_param(&path, "dryRun", "true");
 	int err =
 		client_request(r->args, "POST", path.data, NULL, (struct slice){NULL, 0}, &answer);
+	*status = answer.status;
 	buf_release(&route);
 	buf_release(&path);
 	client_answer_release(&answer);
 	return err;
 }
 
-/* Tells what was merged; after an error what was merged before. */
+static void regroup_tell_one(struct text_table *table, struct json_writer *json, struct slice group,
+			     struct slice into, struct slice hash)
+{
+	text_table_add(table, group);
+	text_table_add(table, into);
+	text_table_add(table, hash);
+	json_write_object_begin(json);
+	json_put_string(json, "group", group);
+	json_put_string(json, "into", into);
+	json_put_string(json, "hash", hash);
+	json_write_object_end(json);
+}
+
+/* A group that is not counted (fault.groups_max) cannot be merged: the server's sentence names it,
+ * and the others are merged all the same. Any other error ends it. */
 static int regroup_merge_all(struct regroup *r, bool dry_run, struct text_table *table,
 			     struct json_writer *json)
 {
 	int err = 0;
-	for (size_t i = 0; i < r->count && !err; i++) {
+	long status = 200;
+	for (size_t i = 0; i < r->count && (status == 200 || status == 404); i++) {
 		const struct regroup_group *root = &r->groups[regroup_root(r, i)];
 		const struct regroup_group *group = &r->groups[i], *into = &r->groups[root->oldest];
-		struct slice hash = group->hash.len ? group->hash : into->hash;
 		if (group == into)
 			continue;
-		err = dry_run ? 0 : regroup_merge(r, group->name, into->name);
-		if (err)
-			break;
-		text_table_add(table, group->name);
-		text_table_add(table, into->name);
-		text_table_add(table, hash);
-		json_write_object_begin(json);
-		json_put_string(json, "group", group->name);
-		json_put_string(json, "into", into->name);
-		json_put_string(json, "hash", hash);
-		json_write_object_end(json);
+		int merge_err = regroup_merge(r, group->name, into->name, dry_run, &status);
+		if (merge_err)
+			err = merge_err;
+		else
+			regroup_tell_one(table, json, group->name, into->name,
+					 group->hash.len ? group->hash : into->hash);
 	}
 	return err;
 }

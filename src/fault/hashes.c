@@ -1,5 +1,7 @@
 #include "fault/hashes.h"
 
+#include <ctype.h>
+
 #include "base/stats.h"
 #include "store/store.h"
 
@@ -78,12 +80,22 @@ void fault_hashes_ask(struct fault_hashes *hashes, struct slice tenant,
 		struct fault_lookup_hash *hash = &lookup->hashes[lookup->count++];
 		ASSERT(texts[i].len <= FAULT_GROUP_NAME_BYTES); /* group.h has made it */
 		hash->text = texts[i];
-		hash->known.key =
-			hash128(texts[i].data, texts[i].len, hash64(tenant.data, tenant.len, 0));
+		hash->known.key = hash128(texts[i].data, texts[i].len,
+					  hash64(tenant.data, tenant.len, hashes->seed));
 		hash->is_known = hashes_find(hashes, now_ms, &hash->known);
 		if (!hash->is_known)
 			hash->request = hashes_read(tenant, texts[i], read);
 	}
+}
+
+/* As group.h makes them: letters and digits. Others were written by nobody. */
+static bool hashes_is_group(struct slice value)
+{
+	bool good = value.len && value.len <= FAULT_GROUP_NAME_BYTES;
+	for (size_t i = 0; good && i < value.len; i++)
+		good = value.data[i] == '-' || value.data[i] == '.' ||
+		       isalnum((unsigned char)value.data[i]);
+	return good;
 }
 
 /* What was read. What has come to be known here meanwhile is newer. */
@@ -91,36 +103,41 @@ static void hashes_take(struct fault_hashes *hashes, struct fault_lookup_hash *h
 			int64_t wall_ms)
 {
 	struct fault_known *known = &hash->known;
-	if (!hash->request)
+	if (hashes_find(hashes, now_ms, known))
+		hash->is_known = true;
+	if (hash->is_known || hash->request->err || !hash->request->cell_get.found ||
+	    !hashes_is_group(hash->request->cell_get.cell.value))
 		return;
 	const struct store_cell *cell = &hash->request->cell_get.cell;
-	hash->is_known = hashes_find(hashes, now_ms, known);
-	if (hash->is_known || !hash->request->cell_get.found || !cell->value.len ||
-	    cell->value.len > FAULT_GROUP_NAME_BYTES)
-		return;
+	bool again = cell->expires_ms <= wall_ms + HASHES_AGAIN_MS;
 	known->until_ms = now_ms + HASHES_FRESH_MS;
-	known->stored = cell->expires_ms > wall_ms + HASHES_AGAIN_MS;
+	known->state = again ? FAULT_HASH_NEW : FAULT_HASH_STORED;
 	known->group_bytes = (uint8_t)cell->value.len;
 	memcpy(known->group, cell->value.data, cell->value.len);
 	hash->is_known = true;
 	hashes_know(hashes, known);
 }
 
-/* One that was not known leads to the group of the report from now on. */
+/* One that was not known leads to the group of the report from now on. A cell that is damaged the
+ * store does not replace. */
 static void hashes_enter(struct fault_hashes *hashes, const struct fault_lookup *lookup,
 			 struct fault_lookup_hash *hash, int64_t now_ms, size_t *room)
 {
 	struct fault_known *known = &hash->known;
 	if (!hash->is_known) {
+		bool has_room = *room && !hash->request->err;
 		known->until_ms = now_ms + HASHES_FRESH_MS;
-		known->stored = false;
+		known->state = has_room ? FAULT_HASH_NEW : FAULT_HASH_LEFT_OUT;
 		known->group_bytes = (uint8_t)lookup->group_bytes;
 		memcpy(known->group, lookup->group, lookup->group_bytes);
-		hashes_know(hashes, known);
-		stat_add(STAT_fault_hashes_left_out, !*room);
+		stat_add(STAT_fault_hashes_left_out, !has_room);
+		*room -= has_room;
 	}
-	hash->enters = !known->stored && *room;
-	*room -= hash->enters;
+	hash->enters = known->state == FAULT_HASH_NEW;
+	if (hash->enters)
+		known->state = FAULT_HASH_ENTERING;
+	if (hash->enters || !hash->is_known)
+		hashes_know(hashes, known);
 }
 
 void fault_hashes_choose(struct fault_hashes *hashes, struct fault_lookup *lookup, int64_t now_ms,
@@ -168,13 +185,14 @@ int fault_lookup_put(const struct fault_lookup *lookup, struct slice tenant, int
 	return err;
 }
 
-void fault_hashes_note_stored(struct fault_hashes *hashes, const struct fault_lookup *lookup)
+void fault_hashes_note_written(struct fault_hashes *hashes, const struct fault_lookup *lookup,
+			       bool failed)
 {
 	for (size_t i = 0; i < lookup->count; i++) {
 		struct fault_known known = lookup->hashes[i].known;
 		if (!lookup->hashes[i].enters)
 			continue;
-		known.stored = true;
+		known.state = failed ? FAULT_HASH_NEW : FAULT_HASH_STORED;
 		hashes_know(hashes, &known);
 	}
 }

@@ -23,7 +23,12 @@ enum { FAULT_HASHES_OF_REPORT = 2 };
 struct fault_known {
 	struct hash128 key; /* of the tenant and the hash */
 	int64_t until_ms;   /* monotonic: it is read again then */
-	bool stored;
+	enum {
+		FAULT_HASH_NEW,      /* it is to be stored with the next report */
+		FAULT_HASH_ENTERING, /* a report is on its way with it */
+		FAULT_HASH_STORED,
+		FAULT_HASH_LEFT_OUT, /* there was no room, or its cell is damaged */
+	} state;
 	uint8_t group_bytes;
 	char group[FAULT_GROUP_NAME_BYTES];
 };
@@ -31,6 +36,7 @@ struct fault_known {
 /* Zeroed: empty. Hashes that were needed last are in `young`; when it is full it takes the place of
  * `old`. */
 struct fault_hashes {
+	uint64_t seed; /* a secret: senders choose hashes */
 	struct hash_table young, old;
 };
 void fault_hashes_release(struct fault_hashes *hashes);
@@ -54,8 +60,8 @@ struct fault_lookup {
 void fault_hashes_ask(struct fault_hashes *hashes, struct slice tenant,
 		      const struct fault_facts *facts, int64_t now_ms, struct store_read *read,
 		      struct fault_lookup *lookup);
-/* The read is done, and not freed yet: finds the group. Hashes are stored while *room lasts, which
- * becomes less by each; others are known here only. `now_ms` is monotonic, `wall_ms` the wall
+/* The read is done, and not freed yet: finds the group. New hashes are stored while *room lasts,
+ * which becomes less by each; others are known here only. `now_ms` is monotonic, `wall_ms` the wall
  * clock. */
 void fault_hashes_choose(struct fault_hashes *hashes, struct fault_lookup *lookup, int64_t now_ms,
 			 int64_t wall_ms, size_t *room);
@@ -64,7 +70,8 @@ void fault_lookup_apply(const struct fault_lookup *lookup, struct fault_facts *f
 /* Adds to a write what is to be stored of it. Errors as of store_cell_put. */
 int fault_lookup_put(const struct fault_lookup *lookup, struct slice tenant, int64_t stamp_us,
 		     int64_t wall_ms, struct store_write *write) MUST_CHECK;
-/* The write is durable. Without this the next report that has the hash stores it. */
-void fault_hashes_note_stored(struct fault_hashes *hashes, const struct fault_lookup *lookup);
+/* The write is over. If it has failed the next report that has the hash stores it. */
+void fault_hashes_note_written(struct fault_hashes *hashes, const struct fault_lookup *lookup,
+			       bool failed);
 
 #endif

@@ -73,6 +73,7 @@ struct fault_intake *fault_intake_new(const struct fault_intake_options *options
 	intake->executor = options->executor;
 	intake->waiting_end = &intake->waiting;
 	random_init(&intake->random, options->seed);
+	intake->hashes.seed = random_next(&intake->random);
 	return intake;
 }
 
@@ -112,6 +113,7 @@ static struct intake_writer *intake_begin_writer(struct fault_intake *intake, st
 	writer->tenant = (struct slice){writer->tenant_text, tenant.len};
 	writer->writer = random_next(&intake->random) | 1; /* 0 is none */
 	writer->last_us = INT64_MIN;
+	writer->hash_day = INT64_MIN;
 	writer->intake = intake;
 	writer->next_writer = intake->writers;
 	intake->writers = writer;
@@ -306,6 +308,9 @@ static void intake_judge_same(struct fault_submission *s)
 static void intake_end(struct fault_submission *s)
 {
 	struct fault_intake *intake = s->intake;
+	for (size_t i = 0; i < s->count; i++)
+		fault_hashes_note_written(&intake->hashes, &s->items[i].lookup,
+					  s->items[i].outcome == FAULT_FAILED);
 	struct fault_submission **place = &intake->active;
 	while (*place != s)
 		place = &(*place)->next;
@@ -361,8 +366,6 @@ static void intake_on_written(struct store_write *write, int err)
 	if (intake_is_too_late(s)) {
 		intake_fail(s, ERR_UNKNOWN);
 	} else if (!err) {
-		for (size_t i = 0; i < s->count; i++)
-			fault_hashes_note_stored(&s->intake->hashes, &s->items[i].lookup);
 		if (s->intake->options.written)
 			s->intake->options.written(s->intake->options.owner, s->tenant);
 		intake_end(s);
@@ -663,10 +666,21 @@ static void intake_judge(struct fault_submission *s, struct fault_item *item)
 	item->date_us = first.order.date_us;
 }
 
+/* A hash that cannot be read is as one that is not known. */
+static int intake_err_of_ids(const struct fault_submission *s)
+{
+	int err = 0;
+	for (size_t i = 0; i < s->count && !err; i++)
+		err = s->items[i].request->err;
+	return err;
+}
+
 static void intake_on_read(struct store_read *read, int err)
 {
 	struct fault_submission *s = read->owner;
 	bool more = false;
+	if (err == ERR_DAMAGED)
+		err = intake_err_of_ids(s);
 	for (size_t i = 0; i < s->count; i++)
 		more = more || s->items[i].request->more;
 	if (!err && more)

@@ -22,13 +22,8 @@ enum {
 	QUOTA_CELL_BYTES = 64, /* at most */
 	QUOTA_MEMORY_BYTES = 16 << 20,
 	QUOTA_READ_US = 5000000, /* for what is not answered by then there is the next exchange */
-	QUOTA_COLUMN_BYTES = 32,
+	QUOTA_COLUMN_BYTES = 16 + 1,
 };
-
-/* The columns of `fault_notes` that are of quotas: this, and a number of the process by lot; and
- * the least text above them. */
-static const struct slice quota_notes = SLICE("quota/");
-static const struct slice quota_after_notes = SLICE("quota0");
 
 /* What this process took of a quota, and all others, by the last exchange. */
 struct projects_quota {
@@ -62,8 +57,8 @@ struct fault_projects *fault_projects_new(struct store *store, struct clock *clo
 	projects->store = store;
 	projects->clock = clock;
 	projects->limits = *limits;
-	snprintf(projects->quota_column, sizeof(projects->quota_column), "%s%016" PRIx64,
-		 quota_notes.data, random_system_seed());
+	snprintf(projects->quota_column, sizeof(projects->quota_column), "%016" PRIx64,
+		 random_system_seed());
 	pthread_mutex_init(&projects->lock, NULL);
 	return projects;
 }
@@ -255,6 +250,7 @@ struct projects_asked {
 	char tenant[TENANT_MAX_BYTES + 1];
 	struct projects_quota quota; /* `others`: what is read now */
 	struct store_request *request;
+	bool is_heard;
 };
 
 /* The next tenants after *number, which becomes that of the last one. Their count. */
@@ -269,7 +265,8 @@ static size_t projects_take_asked(struct fault_projects *projects, uint64_t *num
 		if (!slot->quota.asked)
 			continue;
 		*number = slot->project.number;
-		asked[count] = (struct projects_asked){projects, *number, "", slot->quota, NULL};
+		asked[count] = (struct projects_asked){
+			.projects = projects, .number = *number, .quota = slot->quota};
 		asked[count].quota.others = (struct fault_quota){.at_ms = now_ms};
 		memcpy(asked[count++].tenant, slot->project.tenant, sizeof(slot->project.tenant));
 		slot->quota.asked = slot->quota.changed = false;
@@ -300,7 +297,7 @@ static int projects_tell_quotas(struct fault_projects *projects, struct task_que
 		fault_quota_encode(&asked[i].quota.own, &value);
 		ASSERT(!value.failed);
 		err = store_cell_put(
-			write, TABLE_FAULT_NOTES, &key, &column, buf_slice(&value), stamp_us,
+			write, TABLE_FAULT_QUOTAS, &key, &column, buf_slice(&value), stamp_us,
 			fault_quota_end_ms(&projects->limits, asked[i].quota.own.at_ms));
 		buf_release(&value);
 	}
@@ -320,18 +317,16 @@ static void projects_warn_quota(const struct projects_asked *asked, struct slice
 	pthread_mutex_unlock(&projects->lock);
 	if (!is_told)
 		log_warn("faults: what a process has taken of the quota of tenant %s (table "
-			 "fault_notes, column " SHOWN ") cannot be read: %s; it does not count",
+			 "fault_quotas, column " SHOWN ") cannot be read: %s; it does not count",
 			 asked->tenant, SHOWN_OF(column), err_text(err));
 }
 
-/* A cell of `fault_notes`, which may be another note. */
 static int projects_see_quota(const struct store_cell *cell, void *owner)
 {
 	struct projects_asked *asked = owner;
 	struct slice column = cell->column.part[0];
 	struct fault_quota other;
-	if (!slice_starts_with(column, quota_notes) ||
-	    slice_equal(column, slice_of(asked->projects->quota_column)))
+	if (slice_equal(column, slice_of(asked->projects->quota_column)))
 		return 0;
 	int err = fault_quota_decode(cell->value, &other);
 	if (err)
@@ -349,13 +344,14 @@ static int projects_sum_quota(struct projects_asked *asked, struct task_queue *q
 	const struct store_parts key = projects_quota_row(asked);
 	int64_t now_ms = asked->quota.others.at_ms;
 	if (asked->request->more || scan->count == QUOTA_CELLS_MAX)
-		return store_row_wait(asked->projects->store, queue, now_ms, TABLE_FAULT_NOTES,
+		return store_row_wait(asked->projects->store, queue, now_ms, TABLE_FAULT_QUOTAS,
 				      &key, projects_see_quota, asked, e);
-	for (size_t i = 0; i < scan->count; i++)
+	for (size_t i = 0; i < scan->count && !asked->request->err; i++)
 		(void)projects_see_quota(&scan->cells[i], asked);
-	return 0;
+	return asked->request->err;
 }
 
+/* Those of one tenant that are damaged keep nobody from those of another one. */
 static int projects_hear_quotas(struct fault_projects *projects, struct task_queue *queue,
 				struct projects_asked *asked, size_t count, struct errbuf *e)
 {
@@ -366,32 +362,37 @@ static int projects_hear_quotas(struct fault_projects *projects, struct task_que
 		asked[i].request = store_read_add(read, STORE_CELL_SCAN);
 		ASSERT(asked[i].request); /* they are much less than its memory */
 		asked[i].request->cell_scan =
-			(struct store_cell_scan){.table = TABLE_FAULT_NOTES,
+			(struct store_cell_scan){.table = TABLE_FAULT_QUOTAS,
 						 .key = projects_quota_row(&asked[i]),
-						 .from = {{quota_notes}},
-						 .to = {{quota_after_notes}},
 						 .limit = QUOTA_CELLS_MAX};
 	}
 	int err = store_read_wait(read, queue);
-	if (err)
+	if (err && err != ERR_DAMAGED)
 		errbuf_set(e, err, "%s", store_read_sentence(read, err));
-	for (size_t i = 0; i < count && !err; i++)
+	else
+		err = 0;
+	for (size_t i = 0; i < count && !err; i++) {
 		err = projects_sum_quota(&asked[i], queue, e);
+		asked[i].is_heard = !err;
+		if (err == ERR_DAMAGED) {
+			projects_warn_quota(&asked[i], SLICE(""), err);
+			err = 0;
+		}
+	}
 	store_read_free(read);
 	return err;
 }
 
 /* What was not written or read is so the next time. */
 static void projects_keep_quotas(struct fault_projects *projects,
-				 const struct projects_asked *asked, size_t count, bool is_told,
-				 bool is_heard)
+				 const struct projects_asked *asked, size_t count, bool is_told)
 {
 	pthread_mutex_lock(&projects->lock);
 	for (size_t i = 0; i < count; i++) {
 		struct projects_quota *quota = &projects_slot_of(projects, asked[i].number)->quota;
 		quota->changed |= asked[i].quota.changed && !is_told;
-		quota->asked |= quota->changed || !is_heard;
-		if (is_heard)
+		quota->asked |= quota->changed || !asked[i].is_heard;
+		if (asked[i].is_heard)
 			quota->others = asked[i].quota.others;
 	}
 	pthread_mutex_unlock(&projects->lock);
@@ -404,7 +405,7 @@ static int projects_exchange_some(struct fault_projects *projects, struct task_q
 	struct errbuf of_hearing = {""};
 	int tell_err = projects_tell_quotas(projects, queue, asked, count);
 	int hear_err = projects_hear_quotas(projects, queue, asked, count, &of_hearing);
-	projects_keep_quotas(projects, asked, count, !tell_err, !hear_err);
+	projects_keep_quotas(projects, asked, count, !tell_err);
 	if (tell_err)
 		return errbuf_set(e, tell_err, "%s", err_text(tell_err));
 	return hear_err ? errbuf_set(e, hear_err, "%s", of_hearing.text) : 0;

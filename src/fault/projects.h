@@ -8,10 +8,10 @@
  * each minute.
  *
  * Quotas (quota.h) are a tenant's over all processes. Each process has what it took of one in
- * memory, and tells the others by a cell in the table `fault_notes`, which expires with the longest
- * span that is limited; so what a process took that has ended counts, too. No request waits for
- * that: it is judged by what the last exchange has brought. While the store does not answer, each
- * process goes on with what it knows.
+ * memory, and tells the others by a cell in the table `fault_quotas`, which expires with the
+ * longest span that is limited; so what a process took that has ended counts, too. No request waits
+ * for that: it is judged by what the last exchange has brought. While the store does not answer,
+ * each process goes on with what it knows.
  *
  * Threads: what waits (load, add, keys, exchange) on any thread that may, exchange on one at a
  * time; the others on any. */

@@ -278,9 +278,9 @@ const struct table_def schema[TABLE_COUNT] = {
 	[TABLE_FAULT_NOTES] = {
 		.name = "fault_notes", .kind = TABLE_CELLS, .cell_kind = CELL_STAMPED,
 		.place = PLACE_SHARED,
-		.help = "How far webhooks are; groups told to be open; what is taken of quotas.",
+		.help = "How far each webhook is with the messages of a tenant.",
 		.key_count = 1, .key = {{"tenant", PART_TEXT}},
-		.column_count = 1, .column = {{"what", PART_TEXT}},
+		.column_count = 1, .column = {{"webhook", PART_TEXT}},
 	},
 	[TABLE_FAULT_ERASED] = {
 		.name = "fault_erased", .kind = TABLE_CELLS, .cell_kind = CELL_STAMPED,
@@ -302,6 +302,13 @@ const struct table_def schema[TABLE_COUNT] = {
 		.help = "Which group each hash of a fault report leads to.",
 		.key_count = 2, .key = {{"tenant", PART_TEXT}, {"digits", PART_TEXT}},
 		.column_count = 1, .column = {{"hash", PART_TEXT}},
+	},
+	[TABLE_FAULT_QUOTAS] = {
+		.name = "fault_quotas", .kind = TABLE_CELLS, .cell_kind = CELL_STAMPED,
+		.place = PLACE_SHARED,
+		.help = "What each process has taken of the quota of a tenant.",
+		.key_count = 1, .key = {{"tenant", PART_TEXT}},
+		.column_count = 1, .column = {{"process", PART_TEXT}},
 	},
 };
 /* clang-format on */

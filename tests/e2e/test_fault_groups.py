@@ -4,6 +4,7 @@ it."""
 
 import collections
 import json
+import re
 
 import fault_traces
 from server import run
@@ -142,3 +143,47 @@ def test_regroup_knows_the_hash_of_a_report_whose_group_is_merged(server):
     assert listed["OOPS-three"]["group_all"] == one
     told = json.loads(command(server, "regroup", "-o", "json").stdout)
     assert told == {"reports": 4, "merges": [{"group": two, "into": other, "hash": one}]}
+
+
+def test_regroup_goes_on_behind_groups_that_are_not_counted(make_server):
+    """Of three pairs of groups that are one fault each, the first is counted as a whole, of the
+    second one group, of the third none."""
+    server = make_server(options=["--fault.groups_max=3"])
+    server.start()
+    own = {}
+    for name in "abc":
+        callee = (f"{name}.y", "two", True)
+        for number, trace in enumerate(([(f"{name}.x", "one", False), (f"{name}.y", "two", False)],
+                                        [callee], [(f"{name}.x", "one", False), callee])):
+            send(server, [{"id": f"OOPS-{name}{number}", "exceptions": frames(*trace)}])
+            own[f"{name}{number}"] = report_of(server, f"OOPS-{name}{number}")["group"]
+    assert len(set(own.values())) == 6 and all(own[f"{name}1"] == own[f"{name}2"] for name in "abc")
+    for options in (["--dry-run"], []):
+        done = run("fault", "regroup", "--server", server.url, "-o", "json", *options)
+        assert done.returncode == 1
+        assert json.loads(done.stdout)["merges"] == [
+            {"group": own["a1"], "into": own["a0"], "hash": own["a0"]}]
+        assert own["b1"] in done.stderr and own["c1"] in done.stderr
+
+
+def test_a_hash_that_is_damaged_is_as_none(server):
+    """A bit of its cell is flipped. The report is taken, with those that are sent with it."""
+    trace, other = frames(("a.x", "one", True)), frames(("b.x", "one", True))
+    send(server, [{"id": "OOPS-1", "exceptions": trace}, {"id": "OOPS-2", "exceptions": other}])
+    group = report_of(server, "OOPS-1")["group"]
+    server.stop()
+    file = server.data / "data.mdb"
+    content, name = bytearray(file.read_bytes()), re.escape(group.encode())
+    ends = [match.end() for match in re.finditer(name + b".{0,60}?" + name, content, re.DOTALL)]
+    for end in ends:
+        content[end - 1] ^= 4
+    file.write_bytes(content)
+    assert ends
+    server.start()
+    send(server, [{"id": "OOPS-3", "exceptions": trace}, {"id": "OOPS-4", "exceptions": other}])
+    assert report_of(server, "OOPS-3")["group"] == group
+    assert server.metric("granary_fault_hashes_left_out_total") == 1
+    server.kill()
+    server.start()
+    send(server, [{"id": "OOPS-5", "exceptions": trace}])
+    assert report_of(server, "OOPS-5")["group"] == group

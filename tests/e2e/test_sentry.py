@@ -2,6 +2,7 @@
 all shapes of bodies. What real clients send is in test_sentry_clients.py."""
 
 import base64
+import collections
 import gzip
 import json
 import random
@@ -206,6 +207,40 @@ def test_quota_of_requests(make_server):
     server.restart()
     assert send(server, body, key).status == 429
     assert [send(server, body, other, "/api/2/envelope/").status for _ in range(2)] == [200, 429]
+
+
+def test_a_quota_that_is_damaged_is_that_of_its_tenant_only(make_server):
+    """A bit of the cell of one tenant is flipped: its quota begins anew, that of the other one is
+    what it was."""
+    server = make_server(options=["--fault.quota.hour=2"])
+    server.start()
+    keys = [projects_of(server)[0]["keys"][0]]
+    added = run("fault", "project", "add", "shop", "--server", server.url).stdout
+    keys.append(re.match("http://(.*)@", added)[1])
+    body = envelope(("event", EVENT))
+
+    def statuses():
+        return [send(server, body, key, f"/api/{number}/envelope/").status
+                for number, key in enumerate(keys, 1)]
+    assert [statuses(), statuses(), statuses()] == [[200, 200], [200, 200], [429, 429]]
+    server.stop()
+    file = server.data / "data.mdb"
+    content = bytearray(file.read_bytes())
+    # Keys of cells of fault_quotas: 41, the hash of the tenant's row, the process. Of each row there
+    # is a cell, which may be there in older pages, too.
+    cells = [(match.start(), match[1], match[2]) for match in
+             re.finditer(rb"(?=\x29(.{16})([0-9a-f]{16}))", content, re.DOTALL)]
+    ((process, _),) = collections.Counter(column for _, _, column in cells).most_common(1)
+    rows = {row for _, row, column in cells if column == process}
+    assert len(rows) == 2
+    damaged = min(rows)
+    for at, row, column in cells:
+        if row == damaged and column == process:
+            content[at + 45] ^= 4
+    file.write_bytes(content)
+    server.start()
+    assert sorted(statuses()) == [200, 429]
+    assert server.metric("granary_sentry_quotas_unread_total") >= 1
 
 
 def test_quota_of_bytes_is_heeded_before_the_body_is_read(make_server):

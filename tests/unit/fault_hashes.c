@@ -264,6 +264,36 @@ static void no_room_for_more(UNUSED void **state)
 	harness_close(&h);
 }
 
+/* Each hash takes room once, however many reports have it before it is stored, and however often
+ * that fails. */
+static void room_is_of_hashes(UNUSED void **state)
+{
+	struct harness h;
+	struct fault_hashes hashes = {.young = {NULL}};
+	struct fault_lookup lookups[3];
+	struct fault_item item = report("1-a", NULL);
+	size_t room = 10;
+	harness_open(&h);
+	struct store_read *read = store_read_new(h.store, 1 << 20);
+	for (int turn = 0; turn < 4; turn++) {
+		store_read_reset(read);
+		for (int i = 0; i < 3; i++)
+			fault_hashes_ask(&hashes, TEXT("t"), &item.facts, 0, read, &lookups[i]);
+		if (!turn)
+			assert_int_equal(store_read_wait(read, &h.queue), 0);
+		for (int i = 0; i < 3; i++) {
+			fault_hashes_choose(&hashes, &lookups[i], 0, 0, &room);
+			assert_int_equal(lookups[i].hashes[0].enters, i == 0);
+		}
+		for (int i = 0; i < 3; i++)
+			fault_hashes_note_written(&hashes, &lookups[i], true);
+	}
+	assert_int_equal(room, 9);
+	store_read_free(read);
+	fault_hashes_release(&hashes);
+	harness_close(&h);
+}
+
 /* One way of a report, as the intake goes it; whether it needs the store. */
 struct way {
 	bool reads, writes;
@@ -282,7 +312,7 @@ static struct way go(struct harness *h, struct fault_hashes *hashes, struct stor
 		assert_int_equal(store_read_wait(read, &h->queue), 0);
 	fault_hashes_choose(hashes, &lookup, 0, 0, &room);
 	way.writes = lookup.hashes[0].enters;
-	fault_hashes_note_stored(hashes, &lookup);
+	fault_hashes_note_written(hashes, &lookup, false);
 	return way;
 }
 
@@ -350,6 +380,13 @@ static void damaged(UNUSED void **state)
 	harness_restart(&h);
 	put_cell(&h, TABLE_FAULT_HASHES, &key, &column, SLICE("12345678901234567890123"));
 	comes_to(&h, "1-a", "1-y", "1-a");
+	static const struct slice others[] = {SLICE("1-\0"), SLICE("\xff\xfe"), SLICE("a/b"),
+					      SLICE("1 a")};
+	for (size_t i = 0; i < ARRAY_LEN(others); i++) {
+		put_cell(&h, TABLE_FAULT_HASHES, &key, &column, others[i]);
+		harness_restart(&h);
+		comes_to(&h, "1-a", NULL, "1-a");
+	}
 	harness_close(&h);
 }
 
@@ -374,6 +411,7 @@ int main(void)
 		cmocka_unit_test(forgotten_in_the_end),
 		cmocka_unit_test(found_when_another_has_stored_it),
 		cmocka_unit_test(no_room_for_more),
+		cmocka_unit_test(room_is_of_hashes),
 		cmocka_unit_test(stored_once),
 		cmocka_unit_test(kept_here),
 		cmocka_unit_test(damaged),

@@ -281,7 +281,7 @@ static struct row read_row(struct process *p)
 	struct row row = {0};
 	struct errbuf e = {""};
 	assert_int_equal(store_row_wait(p->store, &w.queue, clock_wall_ms(&w.clock.clock),
-					TABLE_FAULT_NOTES, &key, see_cell, &row, &e),
+					TABLE_FAULT_QUOTAS, &key, see_cell, &row, &e),
 			 0);
 	return row;
 }
@@ -290,7 +290,7 @@ static void put_note(struct process *p, const char *column, struct slice value)
 {
 	const struct store_parts key = {{SLICE("default")}}, columns = {{slice_of(column)}};
 	struct store_write *write = store_write_new(p->store, 1 << 16);
-	assert_int_equal(store_cell_put(write, TABLE_FAULT_NOTES, &key, &columns, value,
+	assert_int_equal(store_cell_put(write, TABLE_FAULT_QUOTAS, &key, &columns, value,
 					store_stamp(p->store), 0),
 			 0);
 	assert_int_equal(store_write_wait(write, &w.queue), 0);
@@ -511,42 +511,19 @@ static void a_cell_that_cannot_be_read(void **state)
 	int64_t before = stat_values[STAT_sentry_quotas_unread];
 	char text[1000];
 	begin(&w.a, 0);
-	put_note(&w.a, "quota/damaged", SLICE("\x02 of later"));
-	put_note(&w.a, "quota/of another", SLICE(CELL)); /* 300 in the hour */
+	put_note(&w.a, "damaged", SLICE("\x02 of later"));
+	put_note(&w.a, "of another", SLICE(CELL)); /* 300 in the hour */
 	log_begin();
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(take(&w.a) != 0, i > 0);
 		assert_int_equal(exchange(&w.a), 0);
 	}
 	log_end(text, sizeof(text));
-	char *line = strstr(text, "quota of tenant default (table fault_notes, column "
-				  "quota/damaged) cannot be read: ");
+	char *line = strstr(text, "quota of tenant default (table fault_quotas, column "
+				  "damaged) cannot be read: ");
 	assert_non_null(line);
 	assert_null(strstr(line + 1, "quota of tenant"));
 	assert_int_equal(stat_values[STAT_sentry_quotas_unread] - before, 3);
-}
-
-/* Webhooks' notes lie in the same row, before and behind. */
-static void other_notes_are_passed_over(void **state)
-{
-	(void)state;
-	int64_t before = stat_values[STAT_sentry_quotas_unread];
-	char column[40];
-	begin(&w.a, 0);
-	put_note(&w.a, "0123456789abcdef", SLICE(CELL));
-	put_note(&w.a, "group/1-a", SLICE(CELL));
-	put_note(&w.a, "quota", SLICE(CELL));
-	put_note(&w.a, "quota0", SLICE(CELL));
-	set_faults((struct far_faults){.cut = 1000}); /* so that the row is read as a whole */
-	for (unsigned i = 0; i < 8; i++) {
-		snprintf(column, sizeof(column), "quota/%u", i);
-		put_note(&w.a, column, SLICE(CELL_OF_ONE));
-	}
-	take_all(&w.a, 1);
-	assert_int_equal(exchange(&w.a), 0);
-	take_all(&w.a, 1);
-	assert_int_equal(take(&w.a), 2800000); /* 2 and 8 are 10 */
-	assert_int_equal(stat_values[STAT_sentry_quotas_unread], before);
 }
 
 /* More cells than a scan gives at once; each says that 1 request was taken. */
@@ -557,7 +534,7 @@ static void a_process_that_began_anew_very_often(void **state)
 	w.limits = (struct fault_quota_limits){{0, 601, 0}};
 	begin(&w.a, 0);
 	for (unsigned i = 1; i <= 600; i++) {
-		snprintf(column, sizeof(column), "quota/%016x", i);
+		snprintf(column, sizeof(column), "%016x", i);
 		put_note(&w.a, column, SLICE(CELL_OF_ONE));
 		if (i != 255 && i != 256 && i != 257 && i != 600)
 			continue;
@@ -642,7 +619,6 @@ int main(void)
 		TEST(a_start_without_the_store),
 		TEST(clocks_that_are_off),
 		TEST(a_cell_that_cannot_be_read),
-		TEST(other_notes_are_passed_over),
 		TEST(a_process_that_began_anew_very_often),
 		TEST(many_tenants),
 		TEST(what_is_taken_meanwhile_is_told_the_next_time),

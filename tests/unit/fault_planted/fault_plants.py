@@ -145,9 +145,9 @@ PLANTS = {
          "ERR_UNKNOWN ||\n\t\t\t\t\t\t write->stages_kept > s->arrivals_stage\n"
          "\t\t\t\t\t       : s->unknown)) {")]),
     "unknown_done": ("a write whose outcome is not known is told as done", [
-        (F + "intake.c", "\t} else if (!err) {\n\t\tfor (size_t i = 0;",
+        (F + "intake.c", "\t} else if (!err) {\n\t\tif (s->intake->options.written)",
          "\t} else if (!err || (PLANTED(unknown_done) && err == ERR_UNKNOWN)) {\n"
-         "\t\tfor (size_t i = 0;")]),
+         "\t\tif (s->intake->options.written)")]),
     "one_writer": ("a clock that is set back does not begin a writer", [
         (F + "intake.c", "(now_us < writer->last_us - CLOCK_BACK_US ||",
          "((!PLANTED(one_writer) && now_us < writer->last_us - CLOCK_BACK_US) ||"),
