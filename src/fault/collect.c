@@ -369,6 +369,10 @@ static void collect_end(struct fault_book *book, const struct fault_plan *plan)
 	if (plan->done)
 		log_info("faults: %llu reports of tenant " SHOWN " were collected",
 			 (unsigned long long)plan->done, SHOWN_OF(book->tenant));
+	if (plan->erased)
+		log_info("faults: %llu reports of tenant " SHOWN
+			 " that were removed for their user are in no run any more",
+			 (unsigned long long)plan->erased, SHOWN_OF(book->tenant));
 	collect_drop(book);
 }
 
@@ -413,7 +417,8 @@ static int collect_step(struct fault_book *book, struct task_queue *queue, int64
 		book_note_sealed(book, planned->place, &cell);
 	err = whole && planned->erased ? collect_forget_erased(&w) : 0;
 	stat_add(STAT_fault_collected, (int64_t)(count - erased));
-	plan->done += count;
+	plan->done += count - erased;
+	plan->erased += erased;
 	plan->at++;
 	return err;
 }

@@ -32,7 +32,7 @@ struct fault_plan_view {
 	uint64_t reports, bytes; /* that go */
 	uint64_t all_reports;    /* that are there */
 	uint64_t sealed_bytes;   /* of all sealed runs */
-	size_t runs;             /* of which some go */
+	size_t runs;             /* of which some go, also of a user whose reports were removed */
 	int64_t newest_day;      /* of those that go; without any: 0 */
 };
 

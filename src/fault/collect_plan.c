@@ -158,7 +158,6 @@ static int collect_plan_take_erased(const struct store_cell *cell, void *owner)
 		return 0;
 	collect_plan_set(&run->erased, place.sequence);
 	run->erased_count++;
-	making->plan->view.reports++;
 	return 0;
 }
 

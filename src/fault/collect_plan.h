@@ -35,9 +35,10 @@ struct fault_plan {
 	uint64_t tenure;   /* in which it was made; 0: it is stale */
 	uint64_t recounts; /* of the book, when it was begun */
 	/* The owner's. */
-	int64_t due_ms; /* monotonic; BOOK_NOT_DUE: no checkpoint says yet from which days */
-	size_t at;      /* the run that is next */
-	uint64_t done;  /* reports that are gone */
+	int64_t due_ms;  /* monotonic; BOOK_NOT_DUE: no checkpoint says yet from which days */
+	size_t at;       /* the run that is next */
+	uint64_t done;   /* reports that are gone */
+	uint64_t erased; /* and so many that were removed for their user */
 };
 
 /* The run of a place; NULL: it is not among them. */

@@ -20,7 +20,7 @@ static void collector_plan(struct fault_collector *collector, struct job *job,
 	struct fault_plan *plan = NULL;
 	struct errbuf e = {""};
 	int err = fault_plan_new(book, job_queue(job), &collector->rules, 0, &plan, &e);
-	if (!err && fault_plan_view(plan).reports)
+	if (!err && fault_plan_view(plan).runs)
 		err = fault_book_collect(book, plan, &e);
 	else if (!err)
 		fault_plan_free(plan);

@@ -97,7 +97,9 @@ static struct slice grouping_hash(struct grouping_making *making, bool all)
 		const struct fault_word *word = &group->words[i];
 		if (!all && !word->application)
 			continue;
-		if (!last || word->kind != FAULT_WORD_FRAME || !grouping_same_word(word, last))
+		/* Whose a frame is does not matter here: the hash of all frames is of all. */
+		if (!last || word->kind != FAULT_WORD_FRAME || last->kind != FAULT_WORD_FRAME ||
+		    !slice_equal(word->text, last->text))
 			grouping_put_hashed(to, word);
 		last = word;
 	}

@@ -73,7 +73,7 @@ struct fault_intake *fault_intake_new(const struct fault_intake_options *options
 	intake->executor = options->executor;
 	intake->waiting_end = &intake->waiting;
 	random_init(&intake->random, options->seed);
-	intake->hashes.seed = random_next(&intake->random);
+	intake->hashes.seed = hash64(&options->seed, sizeof(options->seed), 0);
 	return intake;
 }
 

@@ -117,12 +117,23 @@ static void mask_object(struct mask_walk *walk, struct json *node, bool secret, 
 	}
 }
 
+/* --password, -token: the next item of a command line is its value. */
+static bool mask_is_flag(struct mask_walk *walk, const struct json *item)
+{
+	return item->type == JSON_T_STRING && item->text.len && item->text.data[0] == '-' &&
+	       !memchr(item->text.data, '=', item->text.len) && mask_is_secret(walk, item);
+}
+
 static void mask_array(struct mask_walk *walk, struct json *node, bool secret, unsigned depth)
 {
+	bool flagged = false;
 	for (struct json *item = node->first; item; item = item->next) {
 		const struct json *value = mask_pair_value(walk, item);
 		if (!value) {
-			mask_node(walk, item, secret, depth + 1);
+			bool is_value = flagged && item->type == JSON_T_STRING && item->text.len &&
+					item->text.data[0] != '-';
+			flagged = mask_is_flag(walk, item);
+			mask_node(walk, item, secret || is_value, depth + 1);
 			continue;
 		}
 		mask_node(walk, item->first, secret, depth + 2);

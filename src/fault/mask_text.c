@@ -1,8 +1,7 @@
 /* One pass over the text that stops at the bytes with which a secret can begin or be given away:
- * the
- * `=` or `:` after its name, a digit, a hyphen of a PEM header, the B of Bearer. Around such a byte
- * it looks back at most MASK_TEXT_NAME_MAX_BYTES and a few more, and ahead as far as what it takes
- * or one word, so no text costs more than a few times its length. */
+ * the `=` or `:` after its name, a digit, a hyphen of a PEM header, the B of Bearer, the V of
+ * VALUES. Around such a byte it looks back at most MASK_TEXT_NAME_MAX_BYTES and a few more, and
+ * ahead as far as what it takes or one word, so no text costs more than a few times its length. */
 #include "fault/mask_text.h"
 
 #include "fault/mask_card.h"
@@ -486,6 +485,100 @@ static bool mask_text_scheme(struct slice text, size_t at, struct mask_span *spa
 	       mask_text_is_coded((struct slice){text.data + begin, end - begin});
 }
 
+/* ---- Statements of SQL ----------------------------------------------------------------------- */
+
+static bool mask_text_is_space(char c)
+{
+	return mask_text_is_blank(c) || mask_text_ends_line(c);
+}
+
+static size_t mask_text_skip_spaces(struct slice text, size_t at)
+{
+	while (at < text.len && mask_text_is_space(text.data[at]))
+		at++;
+	return at;
+}
+
+/* Whether a list of columns, which ends with the bracket before `at`, has one of a secret. It has
+ * no brackets in it, so no part of a text is gone through twice. */
+static bool mask_text_columns(struct mask_words *words, struct slice text, size_t at)
+{
+	bool secret = false;
+	while (at && mask_text_is_space(text.data[at - 1]))
+		at--;
+	if (!at || text.data[at - 1] != ')')
+		return false;
+	for (size_t end = --at; at; at--) {
+		char c = text.data[at - 1];
+		bool ends = c == ',' || c == '(' || mask_text_is_space(c) || mask_text_is_quote(c);
+		if (ends && at < end)
+			secret |= mask_name_is_secret(words,
+						      (struct slice){text.data + at, end - at});
+		if (ends)
+			end = at - 1;
+		if (c == '(')
+			return secret;
+		if (c == ')' || c == ';')
+			return false;
+	}
+	return false;
+}
+
+/* The end of the rows of values, of which the first begins with the bracket at `at`; whether one of
+ * the values is a literal, and not a parameter. */
+static size_t mask_text_rows(struct slice text, size_t at, bool *literal)
+{
+	unsigned depth = 0;
+	*literal = false;
+	for (; at < text.len; at++) {
+		char c = text.data[at];
+		depth += c == '(';
+		if (mask_text_is_quote(c)) {
+			at = mask_text_closing(text, at);
+			*literal = true;
+		} else if (number_is_digit(c)) {
+			char before = text.data[at - 1];
+			*literal |= mask_text_is_space(before) || (before && strchr("(,-", before));
+		} else if (c == ')' && !--depth) {
+			size_t next = mask_text_skip_spaces(text, at + 1);
+			if (next == text.len || text.data[next] != ',')
+				return at + 1;
+			next = mask_text_skip_spaces(text, next + 1);
+			if (next == text.len || text.data[next] != '(')
+				return at + 1;
+			at = next - 1;
+		}
+	}
+	return text.len;
+}
+
+/* INSERT INTO u (name, password) VALUES ('bob', 'x'), ...: the values are hidden as one. */
+static bool mask_text_values(struct mask_words *words, struct slice text, size_t at,
+			     struct mask_span *span)
+{
+	bool literal;
+	size_t begin = mask_text_skip_spaces(text, at + sizeof("values") - 1);
+	if (!mask_text_has(text, at, "values") || begin == text.len || text.data[begin] != '(' ||
+	    !mask_text_columns(words, text, at))
+		return false;
+	*span = (struct mask_span){begin, mask_text_rows(text, begin, &literal)};
+	return literal;
+}
+
+/* IDENTIFIED BY 'x', PASSWORD 'x'. */
+static bool mask_text_literal_after(struct mask_words *words, struct slice text, size_t at,
+				    const char *small, struct mask_span *span)
+{
+	if (!mask_text_has(text, at, small) || (at && mask_text_is_word(text.data[at - 1])))
+		return false;
+	size_t quote = mask_text_skip_spaces(text, at + strlen(small));
+	if (quote >= text.len || text.data[quote] != '\'')
+		return false;
+	*span = (struct mask_span){quote + 1, mask_text_closing(text, quote)};
+	struct slice found = {text.data + span->begin, span->end - span->begin};
+	return found.len && !mask_text_stands_for_value(words, found, SLICE("password"));
+}
+
 /* ---- The pass ------------------------------------------------------------------------------- */
 
 enum mask_text_stop {
@@ -494,12 +587,19 @@ enum mask_text_stop {
 	MASK_TEXT_COLON,
 	MASK_TEXT_HYPHEN,
 	MASK_TEXT_DIGIT,
-	MASK_TEXT_B
+	MASK_TEXT_B,
+	MASK_TEXT_I,
+	MASK_TEXT_P,
+	MASK_TEXT_V
 };
 
 static const uint8_t mask_text_stops[256] = {
-	['='] = MASK_TEXT_EQUALS,        [':'] = MASK_TEXT_COLON, ['-'] = MASK_TEXT_HYPHEN,
-	['0' ... '9'] = MASK_TEXT_DIGIT, ['B'] = MASK_TEXT_B,     ['b'] = MASK_TEXT_B,
+	['='] = MASK_TEXT_EQUALS, [':'] = MASK_TEXT_COLON,
+	['-'] = MASK_TEXT_HYPHEN, ['0' ... '9'] = MASK_TEXT_DIGIT,
+	['B'] = MASK_TEXT_B,      ['b'] = MASK_TEXT_B,
+	['I'] = MASK_TEXT_I,      ['i'] = MASK_TEXT_I,
+	['P'] = MASK_TEXT_P,      ['p'] = MASK_TEXT_P,
+	['V'] = MASK_TEXT_V,      ['v'] = MASK_TEXT_V,
 };
 
 /* *at is where the pass goes on, if there is nothing. */
@@ -519,6 +619,12 @@ static bool mask_text_at(struct mask_words *words, struct slice text, size_t fro
 		return mask_text_scheme(text, *at, span);
 	case MASK_TEXT_DIGIT:
 		return mask_card_at(text, at, &span->begin, &span->end);
+	case MASK_TEXT_I:
+		return mask_text_literal_after(words, text, *at, "identified by ", span);
+	case MASK_TEXT_P:
+		return mask_text_literal_after(words, text, *at, "password ", span);
+	case MASK_TEXT_V:
+		return mask_text_values(words, text, *at, span);
 	case MASK_TEXT_NOTHING:
 		break;
 	}

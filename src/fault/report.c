@@ -102,7 +102,7 @@ static bool report_id_takes(const uint8_t *p, size_t len)
 static bool report_id_is_taken(struct slice id)
 {
 	static const struct slice names[] = {SLICE("days"), SLICE("groups"), SLICE("live"),
-					     SLICE("projects")};
+					     SLICE("messages"), SLICE("projects")};
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
 		if (slice_equal(id, names[i]))
 			return true;
@@ -751,7 +751,7 @@ int fault_report_read(struct json *document, enum fault_dialect dialect, struct 
 		return errbuf_set(e, ERR_INVALID,
 				  "\"" SHOWN "\" cannot be the id of a report: 1 to %d bytes of "
 				  "UTF-8 without /, blanks and control characters, and not days, "
-				  "groups, live or projects",
+				  "groups, live, messages or projects",
 				  SHOWN_OF(id), FAULT_ID_MAX_BYTES);
 	return report_read(&r, document, id);
 }

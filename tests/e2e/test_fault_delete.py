@@ -162,7 +162,7 @@ def test_the_bytes_go(make_clock_server, tmp_path):
     start_again(server, lambda: None)
     assert delete(server, user=users[NAME].decode())["reports"] == 1
     server.pass_awake(LONGEST_QUERY_S)
-    go_on(server, lambda: "1 reports of tenant default were collected" in server.log_text())
+    go_on(server, lambda: "1 reports of tenant default that were removed" in server.log_text())
     runs = server.metric("granary_fault_runs_cleared_total")
     server.pass_awake(LONGEST_QUERY_S)
     go_on(server, lambda: server.metric("granary_fault_runs_cleared_total") > runs)

@@ -226,8 +226,8 @@ def test_a_quota_that_is_damaged_is_that_of_its_tenant_only(make_server):
     server.stop()
     file = server.data / "data.mdb"
     content = bytearray(file.read_bytes())
-    # Keys of cells of fault_quotas: 41, the hash of the tenant's row, the process. Of each row there
-    # is a cell, which may be there in older pages, too.
+    # Keys of cells of fault_quotas: 41, the hash of the row of a tenant, the process. Of each row
+    # there is a cell, which may be there in older pages, too.
     cells = [(match.start(), match[1], match[2]) for match in
              re.finditer(rb"(?=\x29(.{16})([0-9a-f]{16}))", content, re.DOTALL)]
     ((process, _),) = collections.Counter(column for _, _, column in cells).most_common(1)

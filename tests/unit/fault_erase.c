@@ -66,7 +66,7 @@ static void collect(struct harness *h, const struct fault_collect_rules *rules)
 	struct fault_plan *plan;
 	struct errbuf e = {""};
 	assert_int_equal(fault_plan_new(h->book, &h->queue, rules, 0, &plan, &e), 0);
-	if (!fault_plan_view(plan).reports) {
+	if (!fault_plan_view(plan).runs) {
 		fault_plan_free(plan);
 		return;
 	}

@@ -171,6 +171,14 @@ static void two_hashes(void **state)
 	assert_true(slice_equal(one.name, other.name) && slice_equal(one.name, bare.name));
 	assert_false(slice_equal(one.all, other.all));
 	assert_true(slice_equal(bare.all, bare.name));
+	/* A recursion of which some frames are the application's is folded among all frames, too.
+	 */
+	struct fault_group mixed = group_of(
+		EVENT(FRAME("lib", "x", "1", "false") "," FRAME("m", "f", "1", "true") "," FRAME(
+			"m", "f", "1", "false") "," FRAME("m", "g", "1", "true")));
+	struct fault_group plain = group_of(EVENT(FRAME("lib", "x", "1", "false") "," FRAME(
+		"m", "f", "1", "true") "," FRAME("m", "g", "1", "true")));
+	assert_true(slice_equal(mixed.all, plain.all));
 	assert_int_equal(one.name.len, FAULT_GROUP_NAME_BYTES);
 	assert_memory_equal(one.name.data, "1-", 2);
 }

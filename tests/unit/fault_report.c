@@ -440,7 +440,8 @@ static void ids_of_the_document_and_beside_it(void **state)
 	assert_int_equal(read_as("{}", FAULT_OF_OOPS, SLICE("a b")), ERR_INVALID);
 	assert_string_equal(error.text, "\"a b\" cannot be the id of a report: 1 to 200 bytes of "
 					"UTF-8 without /, blanks and control characters, and not "
-					"days, groups, live or projects");
+					"days, groups, live, messages or "
+					"projects");
 	assert_int_equal(read_as("{}", FAULT_OF_OOPS, SLICE("")), ERR_INVALID);
 }
 
@@ -451,7 +452,7 @@ static void what_can_be_an_id(void **state)
 	static const char *const bad[] = {"",       ".",    "..",        "a/b",           "/",
 					  "a b",    " a",   "a\n",       "a\x7f",         "\x01",
 					  "\xc3",   "\xff", "a\xc2\x85", "a\xe2\x80\xae", "days",
-					  "groups", "live", "projects"};
+					  "groups", "live", "messages",  "projects"};
 	char text[FAULT_ID_MAX_BYTES + 2];
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(good); i++)

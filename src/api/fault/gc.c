@@ -66,7 +66,7 @@ static void gc_run(struct api_call *base)
 					   base->deadline_us, &plan, &base->error);
 	if (!base->err) {
 		gc_put(call, plan);
-		if (!call->dry_run && fault_plan_view(plan).reports)
+		if (!call->dry_run && fault_plan_view(plan).runs)
 			base->err = gc_hand_over(call, book, &plan);
 	}
 	fault_plan_free(plan);
