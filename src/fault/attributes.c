@@ -47,6 +47,8 @@ const struct fault_attribute fault_attributes[] = {
 	 "When the sender says it was."},
 	{"reported.id", "id", NULL, NULL, FAULT_SHAPE_ANY, -1,
 	 "The sender's id, where the report has another."},
+	{"reported.refused", "refused", NULL, NULL, FAULT_SHAPE_ANY, -1,
+	 "The sender's refused: a report has under this name what of it was refused."},
 };
 const size_t fault_attribute_count = ARRAY_LEN(fault_attributes);
 

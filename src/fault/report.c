@@ -8,7 +8,7 @@
  *     map         members to attributes: names of dialects, the request's variables, long names
  *     shape       values of known attributes: texts, the duration, the timeline; the facts
  *     group       of what the body will have, so that it can be found again from there
- *     write       the body
+ *     write       the body, with what of the report was refused
  *
  * Where the arena ends, the rest is gone through without it, and the end says so. */
 #include "fault/report.h"
@@ -32,6 +32,9 @@ enum {
 	REPORT_DURATION_MAX_DAYS = 366,
 	REPORT_LEVELS_MAX = JSON_DEPTH_MAX - 1, /* of an attribute: the body can be read again */
 };
+
+/* The attribute that says what was refused. The sender's own has another name (attributes.c). */
+static const struct slice report_refused_name = SLICE("refused");
 
 struct report_attribute {
 	struct slice name;
@@ -689,7 +692,22 @@ static void report_find_group(struct report_reading *r)
 
 /* ---- The whole ------------------------------------------------------------------------------ */
 
-static int report_write_body(struct report_reading *r)
+/* As the answer has it, but that one text says how many are not named. */
+static void report_write_refused(const struct fault_report *report, struct json_writer *writer)
+{
+	char more[64];
+	size_t named = (size_t)smaller_of((int64_t)report->refused_count, FAULT_REFUSED_MAX);
+	json_write_key_slice(writer, report_refused_name);
+	json_write_array_begin(writer);
+	for (size_t i = 0; i < named; i++)
+		json_write_string(writer, report->refused[i]);
+	snprintf(more, sizeof(more), "%zu more", report->refused_count - named);
+	if (report->refused_count > named)
+		json_write_string(writer, slice_of(more));
+	json_write_array_end(writer);
+}
+
+static int report_write_body(struct report_reading *r, bool with_refused)
 {
 	struct buf body;
 	struct json_writer writer;
@@ -697,9 +715,15 @@ static int report_write_body(struct report_reading *r)
 	json_writer_init(&writer, &body);
 	json_write_object_begin(&writer);
 	for (const struct report_attribute *a = r->attributes; a < r->attributes + r->count; a++) {
+		if (with_refused && slice_compare(a->name, report_refused_name) > 0) {
+			report_write_refused(r->report, &writer);
+			with_refused = false;
+		}
 		json_write_key_slice(&writer, a->name);
 		canonical_write(&writer, a->value);
 	}
+	if (with_refused)
+		report_write_refused(r->report, &writer);
 	json_write_object_end(&writer);
 	int err = body.failed ? report_too_large(r) : 0;
 	if (!err) {
@@ -708,6 +732,14 @@ static int report_write_body(struct report_reading *r)
 	}
 	buf_release(&body);
 	return err;
+}
+
+/* No report is too large for what was refused of it: then the answer alone says that. */
+static int report_write(struct report_reading *r)
+{
+	bool any = r->report->refused_count;
+	int err = report_write_body(r, any);
+	return err && any ? report_write_body(r, false) : err;
 }
 
 static int report_read(struct report_reading *r, struct json *document, struct slice id)
@@ -734,7 +766,7 @@ static int report_read(struct report_reading *r, struct json *document, struct s
 	report_shape(r);
 	report_gather_facts(r);
 	report_find_group(r);
-	err = report_write_body(r);
+	err = report_write(r);
 	return err || !r->arena_full ? err : report_no_memory(r);
 }
 

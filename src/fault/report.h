@@ -2,12 +2,13 @@
  *
  * Whatever is in a document is kept: each member of its object is an attribute, a text or any JSON.
  * Attributes that are known (attributes.c) have one name, whatever the dialect calls them; what has
- * a known name but another shape is kept as it is, and named in `refused`. Secrets are masked
- * (mask.h) before anything else sees them, but for the digest.
+ * a known name but another shape is kept as it is, and named in `refused`, which the body has as an
+ * attribute. Secrets are masked (mask.h) before anything else sees them, but for the digest.
  *
  * The document's own id is taken if it can be one; else the report gets one made of its digest, and
  * the attribute `reported.id` keeps the sender's. `id` is no attribute of the body, and neither is
- * `date`: the sender's becomes `reported.date`, as a report is filed by when it was received.
+ * `date`: the sender's becomes `reported.date`, as a report is filed by when it was received. Its
+ * `refused` becomes `reported.refused`.
  *
  * Pure; memory from the caller's arena. */
 #ifndef FAULT_REPORT_H

@@ -449,6 +449,37 @@ def test_an_id_that_cannot_be_one_is_content(server):
     assert post(server, {"id": None, "m": 1}).status == 200
 
 
+DURATION_REFUSED = "duration: no time from 0 to 366 days, so it is not known; it is kept as it is"
+TIMELINE_REFUSED = "timeline: it is no list, and is kept as it is"
+
+
+def test_what_is_refused_is_on_the_report(server):
+    """Named in the answer and on the report; found by a search; and no part of what makes it the
+    same report as another one."""
+    sent = {"id": "ref1", "duration": "abc", "timeline": "x", "refused": "mine"}
+    for status in (201, 200):
+        answer = post(server, sent)
+        assert answer.status == status, answer
+        assert answer.json["refused"] == [DURATION_REFUSED, TIMELINE_REFUSED]
+    kept = report_of(server, "ref1")
+    assert kept["refused"] == [DURATION_REFUSED, TIMELINE_REFUSED]
+    assert (kept["duration"], kept["timeline"], kept["reported.refused"]) == ("abc", "x", "mine")
+    as_others = bson.dumps({"id": "ref2", "duration": -7.5})
+    assert post(server, as_others).json["refused"] == [DURATION_REFUSED]
+    assert report_of(server, "ref2")["refused"] == [DURATION_REFUSED]
+    as_text = b"Oops-Id: ref5\nException-Type: E\nDuration: -5\n\n"
+    assert post(server, as_text).json["refused"] == [DURATION_REFUSED]
+    assert report_of(server, "ref5")["refused"] == [DURATION_REFUSED]
+    assert post(server, {"id": "ref3", "duration": 5}).status == 201
+    assert "refused" not in report_of(server, "ref3")
+    many = '{"id":"ref4"' + ',"a":1' * 31 + "}"
+    answer = post(server, many)
+    assert (len(answer.json["refused"]), answer.json["omitted"]) == (20, 10)
+    assert report_of(server, "ref4")["refused"] == answer.json["refused"] + ["10 more"]
+    assert [r["id"] for r in pages(server, q='"no time from"')] == ["ref5", "ref2", "ref1"]
+    assert command(server, "show", "ref2", "-o", "csv").stdout.count(DURATION_REFUSED) == 1
+
+
 def test_what_can_be_understood_is_kept(server):
     answer = post(server, b'{"id":"OOPS-1","duration":NaN,"half":"\\ud83d","timeline":5}')
     assert answer.status == 201, answer

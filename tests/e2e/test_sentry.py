@@ -344,6 +344,16 @@ def test_ids(server, key):
     assert again == made
 
 
+def test_what_is_refused_of_an_event_is_on_the_report(server, key):
+    """The answer of this door has no room for it."""
+    event = {"event_id": "a" * 32, "release": ["1"], "refused": ["by the client"]}
+    answer = send(server, envelope(("event", event), event_id="a" * 32), key)
+    assert (answer.status, answer.json) == (200, {"id": "a" * 32})
+    kept = server.get("/oops/" + "a" * 32).json
+    assert kept["refused"] == ["release: it is no text, and is kept as it is"]
+    assert (kept["release"], kept["reported.refused"]) == (["1"], ["by the client"])
+
+
 def test_items_are_counted(server, key):
     names = ["session", "sessions", "client_report", "attachment", "future", "x" * 300]
     answer = send(server, envelope(*[(name, {}) for name in names], event_id=ID), key)

@@ -59,9 +59,35 @@ static void expect_slice(struct slice found, const char *expected)
 		fail_msg("%.*s\nand not\n%s", (int)found.len, found.data, expected);
 }
 
-static void expect_body(const char *expected)
+static void expect_whole_body(const char *expected)
 {
 	expect_slice(report.body, expected);
+}
+
+/* Of what is refused, which what_is_refused_is_in_the_body has, only that it is there. */
+static void expect_body(const char *expected)
+{
+	static const char begin[] = "\"refused\":[", end[] = "\"]";
+	char rest[BODY_MAX_BYTES];
+	struct slice body = report.body;
+	if (!report.refused_count) {
+		expect_slice(body, expected);
+		return;
+	}
+	const char *from = memmem(body.data, body.len, begin, strlen(begin));
+	assert_non_null(from);
+	size_t before = (size_t)(from - body.data);
+	const char *to = memmem(from, body.len - before, end, strlen(end));
+	assert_non_null(to);
+	to += strlen(end);
+	if (*to == ',')
+		to++;
+	else if (before > 1)
+		before--; /* the comma */
+	size_t after = (size_t)(body.data + body.len - to);
+	memcpy(rest, body.data, before);
+	memcpy(rest + before, to, after);
+	expect_slice((struct slice){rest, before + after}, expected);
 }
 
 static void expect_fact(enum fault_text fact, const char *expected)
@@ -353,6 +379,50 @@ static void more_is_refused_than_is_named(void **state)
 	assert_int_equal(report.refused_count, FAULT_REFUSED_MAX + 5);
 	assert_true(report.refused[FAULT_REFUSED_MAX - 1].len > 0);
 	expect_body("{\"a\":24}");
+	len = (size_t)snprintf(text, sizeof(text), "{\"a\":24,\"refused\":[");
+	for (int i = 0; i < FAULT_REFUSED_MAX; i++)
+		len += (size_t)snprintf(
+			text + len, sizeof(text) - len,
+			"\"\\\"a\\\" is there more than once: the last one counts\",");
+	snprintf(text + len, sizeof(text) - len, "\"5 more\"]}");
+	expect_whole_body(text);
+}
+
+#define DURATION_REFUSED                                                                           \
+	"\"refused\":[\"duration: no time from 0 to 366 days, so it is not known; "                \
+	"it is kept as it is\""
+
+static void what_is_refused_is_in_the_body(void **state)
+{
+	(void)state;
+	read_oops("{\"timeline\":7,\"duration\":\"abc\"}");
+	expect_whole_body("{\"duration\":\"abc\"," DURATION_REFUSED
+			  ",\"timeline: it is no list, and is kept as it is\"],\"timeline\":7}");
+	read_oops("{\"duration\":-1}");
+	expect_whole_body("{\"duration\":-1," DURATION_REFUSED "]}");
+	read_python("{\"duration\":-2,\"a\":1}");
+	expect_whole_body("{\"a\":1,\"duration\":-2," DURATION_REFUSED "]}");
+	assert_int_equal(read_as("{\"release\":[1]}", FAULT_OF_SENTRY, SLICE("x")), 0);
+	expect_whole_body("{\"refused\":[\"release: it is no text, and is kept as it is\"],"
+			  "\"release\":[1]}");
+	read_oops("{\"duration\":1}");
+	expect_whole_body("{\"duration\":1}");
+}
+
+/* It has another name, since the report has its own under this one. */
+static void the_refused_of_a_sender(void **state)
+{
+	(void)state;
+	read_oops("{\"refused\":[\"x\"]}");
+	expect_whole_body("{\"reported.refused\":[\"x\"]}");
+	read_python("{\"refused\":\"x\",\"duration\":-2}");
+	expect_whole_body("{\"duration\":-2," DURATION_REFUSED "],\"reported.refused\":\"x\"}");
+	assert_int_equal(read_as("{\"refused\":{\"a\":1}}", FAULT_OF_SENTRY, SLICE("x")), 0);
+	expect_whole_body("{\"reported.refused\":{\"a\":1}}");
+	read_oops("{\"refused\":1,\"reported.refused\":2}");
+	expect_whole_body(
+		"{\"refused\":[\"refused: it is left out, since reported.refused is there, too\"],"
+		"\"reported.refused\":2}");
 }
 
 static void a_secret_in_a_name_is_in_no_sentence(void **state)
@@ -410,6 +480,12 @@ static void without_an_id_it_is_made_of_the_digest(void **state)
 	read_oops("{\"a\":1,\"id\":null}");
 	expect_slice(report.id, id);
 	expect_nothing_refused();
+	/* What is refused of it, and is in the body, is no content. */
+	digest = digest_of("{\"duration\":\"x\"}");
+	snprintf(id, sizeof(id), "OOPS-%016" PRIx64 "%016" PRIx64, digest.high, digest.low);
+	read_oops("{\"duration\":\"x\"}");
+	expect_slice(report.id, id);
+	assert_int_equal(report.refused_count, 1);
 	/* What is kept of it is content. */
 	digest = digest_of("{\"a\":1.0,\"id\":\"a/b\"}");
 	snprintf(id, sizeof(id), "OOPS-%016" PRIx64 "%016" PRIx64, digest.high, digest.low);
@@ -501,6 +577,16 @@ static void a_body_has_a_maximum(void **state)
 	assert_int_equal(read_small("{\"abc\":\"de\"}", 12, 1 << 20), 0);
 	assert_int_equal(read_small("{\"abc\":\"def\"}", 12, 1 << 20), ERR_LIMIT);
 	assert_string_equal(error.text, "the report has more than 12 bytes");
+	/* What is refused is said where there is room for it, and the report is taken. */
+	static const char bare[] = "{\"duration\":\"x\"}";
+	static const char whole[] = "{\"duration\":\"x\"," DURATION_REFUSED "]}";
+	assert_int_equal(read_small(bare, strlen(whole), 1 << 20), 0);
+	expect_whole_body(whole);
+	assert_int_equal(read_small(bare, strlen(whole) - 1, 1 << 20), 0);
+	expect_whole_body(bare);
+	assert_int_equal(report.refused_count, 1);
+	assert_int_equal(read_small(bare, strlen(bare), 1 << 20), 0);
+	assert_int_equal(read_small(bare, strlen(bare) - 1, 1 << 20), ERR_LIMIT);
 }
 
 /* Whatever memory there is, a report is whole or none. */
@@ -554,7 +640,9 @@ static void nesting_as_deep_as_a_tree_has_it(void **state)
 		memset(text + len + levels, ']', (size_t)levels);
 		memcpy(text + len + 2 * levels, "\"}", 3);
 		read_oops(text);
-		assert_int_equal(report.body.data[12] == '[', levels < JSON_DEPTH_MAX);
+		static const char list[] = "\"timeline\":[";
+		bool is_list = memmem(report.body.data, report.body.len, list, strlen(list));
+		assert_int_equal(is_list, levels < JSON_DEPTH_MAX);
 	}
 }
 
@@ -620,6 +708,8 @@ int main(void)
 		TEST(names_that_are_too_long),
 		TEST(of_doubled_names_the_last_counts),
 		TEST(more_is_refused_than_is_named),
+		TEST(what_is_refused_is_in_the_body),
+		TEST(the_refused_of_a_sender),
 		TEST(a_secret_in_a_name_is_in_no_sentence),
 		TEST(the_digest_is_of_the_content),
 		TEST(without_an_id_it_is_made_of_the_digest),
