@@ -210,6 +210,9 @@ const struct http_route api_routes[] = {
 	 "curl -X PUT -d '{\"context\":\"/login\",\"exception\":\"KeyError\"}' "
 	 "http://127.0.0.1:8470/oops/OOPS-7f3c",
 	 .params = faults_take_params},
+	{VERB_POST, "/oops/", true, ROLE_WRITE, NO_BODY, &faults_bug,
+	 "/oops/ID/bug: says which bug of a tracker a fault report is.",
+	 "granary fault bug OOPS-7f3c launchpad 1234", .params = faults_bug_params},
 	{VERB_POST, "/api/recompute", false, ROLE_ADMIN, NO_BODY, &recompute_handler,
 	 "Makes a device's bins and aggregates once more from its raw data; says what differed.",
 	 "granary recompute --device rtr_a --from 7d-ago --to now --dry-run",

@@ -84,6 +84,22 @@ static int client_fault_show(const struct command_args *args)
 	return client_fault_ask_report(args, "", client_fault_print_report);
 }
 
+/* ---- bug ------------------------------------------------------------------------------------- */
+
+static int client_fault_say_bug(const struct command_args *args)
+{
+	struct buf route, path;
+	buf_init(&route, CLIENT_PATH_MAX_BYTES);
+	client_path(&route, "/oops/", client_fault_args_of(args)->id);
+	client_path(&route, "/bug", "");
+	client_route(&path, args, route.data);
+	int status = client_show(args, "POST", path.data, args->output == OUTPUT_JSON,
+				 client_fault_print_report);
+	buf_release(&route);
+	buf_release(&path);
+	return status;
+}
+
 /* ---- list ------------------------------------------------------------------------------------ */
 
 void client_fault_add_time(struct text_table *table, const struct json *object, const char *key)
@@ -471,10 +487,22 @@ static int client_fault_run_regroup(const struct command_args *args)
 #define ROW(type, field, ...)   COMMAND_ROW(command_##type, client_fault_args, field, __VA_ARGS__)
 #define PARAM(type, field, ...) ROW(type, field, __VA_ARGS__, .param = #field)
 
+#define CLIENT_FAULT_ID                                                                            \
+	ROW(text, id, NULL, "ID",                                                                  \
+	    "its id, in large or small letters, with OOPS- in front of it or without",             \
+	    .required = true)
+
 static const struct command_option client_fault_show_options[] = {
-	ROW(text, id, NULL, "ID",
-	    "its id, in large or small letters, with OOPS- in front of it or without",
-	    .required = true),
+	CLIENT_FAULT_ID,
+	CLIENT_TENANT("whose report"),
+	CLIENT_SERVER,
+	CLIENT_OUTPUT,
+};
+
+static const struct command_option client_fault_bug_options[] = {
+	CLIENT_FAULT_ID,
+	PARAM(text, tracker, NULL, "TRACKER", "the tracker that has the bug", .required = true),
+	PARAM(text, bug, NULL, "BUG", "which bug it is; empty: none", .required = true),
 	CLIENT_TENANT("whose report"),
 	CLIENT_SERVER,
 	CLIENT_OUTPUT,
@@ -670,6 +698,14 @@ static const struct command client_fault_verbs[] = {
 	 .about = "Prints all attributes of a report.\n",
 	 COMMAND_TAKES(client_fault_show_options, client_fault_args),
 	 .run = client_fault_show},
+	{.name = "fault bug",
+	 .summary = "says which bug a report is",
+	 .about =
+		 "Says which bug of a tracker a report is, and prints the report: it has the bug "
+		 "as bug.TRACKER from then on, instead of what it came with. An empty BUG takes it "
+		 "away. fault gc keeps reports that have a bug.\n",
+	 COMMAND_TAKES(client_fault_bug_options, client_fault_args),
+	 .run = client_fault_say_bug},
 	{.name = "fault list",
 	 .summary = "lists reports, newest first",
 	 .about = "Lists reports by the time of receipt, newest first: duration is in ms, "
@@ -848,6 +884,7 @@ const struct command client_fault = {
 		    "granary fault group 1-541d1cfa6743c1f07c79 --status resolved --in 1.4.3\n"
 		    "granary fault merge 1-541d1cfa6743c1f07c79 1-ba165fb1bd0d18b7c6f1 --dry-run\n"
 		    "granary fault show OOPS-7f3c\n"
+		    "granary fault bug OOPS-7f3c launchpad 1234\n"
 		    "granary fault gc --before 90d-ago --dry-run\n"
 		    "granary fault project add shop\n",
 	COMMAND_VERBS(client_fault_verbs),

@@ -173,10 +173,13 @@ int book_load_groups(struct fault_book *book, struct task_queue *queue, struct f
 bool book_warn_damaged(struct fault_book *book, int64_t day, size_t cells);
 struct fault_day *book_find_day(const struct fault_book *book, int64_t day);
 void book_forget_day(struct fault_book *book, int64_t day);
-/* Which arrivals of each id are listed: to[i] of ids[i], in `arena`. Without the lock. */
+/* Which arrivals of each id are listed, and which bugs: to[i] of ids[i], in `arena`. Without the
+ * lock. */
 struct book_listings {
 	struct fault_listing *list;
 	size_t count;
+	struct fault_oops_bug *bugs;
+	size_t bug_count;
 };
 int book_read_listings(const struct fault_book *book, struct task_queue *queue,
 		       const struct slice *ids, size_t count, struct arena *arena,

@@ -619,6 +619,19 @@ struct book_id_request {
 	bool over; /* all of it has come */
 };
 
+/* There are some few. */
+static int book_take_bug(struct arena *arena, const struct fault_oops_bug *bug,
+			 struct book_listings *to)
+{
+	struct fault_oops_bug *bugs = arena_alloc(arena, (to->bug_count + 1) * sizeof(*bugs));
+	if (!bugs)
+		return ERR_LIMIT;
+	memcpy(bugs, to->bugs ? to->bugs : bugs, to->bug_count * sizeof(*bugs));
+	to->bugs = bugs;
+	bugs[to->bug_count] = *bug;
+	return fault_oops_bug_keep(&bugs[to->bug_count++], arena);
+}
+
 /* What a slice gives comes behind what those before it gave. */
 static int book_take_listings(struct arena *arena, const struct store_request *request,
 			      struct book_listings *to)
@@ -630,8 +643,16 @@ static int book_take_listings(struct arena *arena, const struct store_request *r
 		return ERR_LIMIT;
 	memcpy(list, to->list ? to->list : list, to->count * sizeof(*list));
 	to->list = list;
-	for (size_t i = 0; i < scan->count; i++)
-		to->count += fault_listing_decode(&scan->cells[i], &to->list[to->count]);
+	for (size_t i = 0; i < scan->count; i++) {
+		struct fault_oops_bug bug;
+		int err = 0;
+		if (fault_oops_bug_decode(&scan->cells[i], &bug))
+			err = book_take_bug(arena, &bug, to);
+		else
+			to->count += fault_listing_decode(&scan->cells[i], &list[to->count]);
+		if (err)
+			return err;
+	}
 	return 0;
 }
 
@@ -667,9 +688,9 @@ static int book_read_some_listings(const struct fault_book *book, struct task_qu
 	read->now_ms = clock_wall_ms(book->site->clock);
 	for (size_t i = 0; i < count; i++) {
 		asked[i].over = false;
-		to[i] = (struct book_listings){NULL, 0};
+		to[i] = (struct book_listings){.list = NULL};
 		fault_oops_key(&asked[i].key, book->tenant, ids[i]);
-		fault_oops_bound(&asked[i].from, ids[i], false);
+		fault_oops_begin(&asked[i].from, ids[i]);
 		fault_oops_bound(&asked[i].to, ids[i], true);
 		asked[i].request = store_read_add(read, STORE_CELL_SCAN);
 		ASSERT(asked[i].request);

@@ -180,15 +180,41 @@ static int collect_keep_bugs(struct collect_work *w)
 	return err;
 }
 
+/* Whether people have said which bug it is. */
+static bool collect_is_said(const struct book_listings *listings)
+{
+	for (size_t i = 0; i < listings->bug_count; i++)
+		if (listings->bugs[i].bug.len)
+			return true;
+	return false;
+}
+
+/* An arrival that is erased may have been struck for another one of its id, which stays. */
+static bool collect_is_last(const struct book_listings *listings)
+{
+	bool is_erased = false;
+	for (size_t i = 0; i < listings->count; i++)
+		is_erased = is_erased || fault_listing_is_erased(&listings->list[i]);
+	return is_erased || listings->count <= 1;
+}
+
+/* What was said of it later goes, too: just that, by its own stamps, and nothing that is said
+ * meanwhile. */
 static int collect_delete_entry(struct collect_work *w, const struct fault_sealed *report,
-				struct store_write *write)
+				const struct book_listings *listings, struct store_write *write)
 {
 	struct fault_parts key, column;
 	struct slice id = report->arrival.id;
 	const struct fault_place place = {w->run->place.writer, report->sequence};
 	fault_oops_key(&key, w->book->tenant, id);
 	fault_oops_column(&column, id, place);
-	return store_cell_delete(write, TABLE_OOPS, &key.parts, &column.parts, w->stamp_us);
+	int err = store_cell_delete(write, TABLE_OOPS, &key.parts, &column.parts, w->stamp_us);
+	for (size_t i = 0; i < listings->bug_count && collect_is_last(listings) && !err; i++) {
+		fault_oops_bug_column(&column, id, listings->bugs[i].tracker);
+		err = store_cell_delete(write, TABLE_OOPS, &key.parts, &column.parts,
+					listings->bugs[i].stamp_us);
+	}
+	return err;
 }
 
 /* It is a function of the arrival, as whoever took it wrote it. */
@@ -241,8 +267,8 @@ static bool collect_is_listed(const struct collect_work *w, const struct fault_s
 	return false;
 }
 
-/* Where an id has several arrivals, which of them counts depends on all of them: they stay. What
- * stays, and has lost its entry, is listed again. */
+/* Where an id has several arrivals, which of them counts depends on all of them: they stay, as does
+ * what a bug was said of. What stays, and has lost its entry, is listed again. */
 static int collect_look_at_entries(struct collect_work *w)
 {
 	const struct fault_segment *segment = &w->run->segment;
@@ -257,7 +283,8 @@ static int collect_look_at_entries(struct collect_work *w)
 	int err = count ? book_read_listings(w->book, w->queue, ids, count, &arena, listings, w->e)
 			: 0;
 	for (size_t i = 0; i < count && !err; i++) {
-		w->gone[i] = w->erased[i] || (w->gone[i] && listings[i].count <= 1);
+		w->gone[i] = w->erased[i] || (w->gone[i] && listings[i].count <= 1 &&
+					      !collect_is_said(&listings[i]));
 		lost[i] = !w->gone[i] && !collect_is_listed(w, &segment->reports[i], &listings[i]);
 	}
 	err = err ? err : collect_put_entries(w, lost);
@@ -302,20 +329,44 @@ static int collect_read_run(struct collect_work *w, const struct fault_run_cell 
 	return err ? err : collect_look_at_entries(w);
 }
 
-/* A group may have been given a bug meanwhile: then the run stays until the next plan. Entries and
- * cell are one write, and, where the store has atomic stages, one step. */
+static int collect_delete_entries(struct collect_work *w, struct store_write *write)
+{
+	const struct fault_segment *segment = &w->run->segment;
+	const size_t gone = collect_count(w);
+	struct slice *ids = mem_alloc_array(gone + 1, sizeof(*ids));
+	struct book_listings *listings = mem_alloc_array(gone + 1, sizeof(*listings));
+	struct arena arena;
+	size_t count = 0;
+	arena_init(&arena, LISTINGS_ARENA_MAX_BYTES);
+	for (size_t i = 0; i < segment->count; i++)
+		if (w->gone[i])
+			ids[count++] = segment->reports[i].arrival.id;
+	int err = count ? book_read_listings(w->book, w->queue, ids, count, &arena, listings, w->e)
+			: 0;
+	for (size_t i = 0, at = 0; i < segment->count && !err; i++) {
+		if (!w->gone[i])
+			continue;
+		err = !w->erased[i] && collect_is_said(&listings[at]) ? ERR_NOT_FOUND : 0;
+		if (!err)
+			err = collect_delete_entry(w, &segment->reports[i], &listings[at], write);
+		at++;
+	}
+	arena_release(&arena);
+	mem_free(listings);
+	mem_free(ids);
+	return err;
+}
+
+/* A group, or a report, may have been given a bug meanwhile: then the run stays until the next
+ * plan. Entries and cell are one write, and, where the store has atomic stages, one step. */
 static int collect_before_cell(void *owner, struct store_write *write)
 {
 	struct collect_work *w = owner;
-	const struct fault_segment *segment = &w->run->segment;
 	size_t count = collect_count(w);
 	int err = collect_choose_again(w);
 	if (!err && collect_count(w) != count)
 		err = ERR_NOT_FOUND;
-	for (size_t i = 0; i < segment->count && !err; i++)
-		if (w->gone[i])
-			err = collect_delete_entry(w, &segment->reports[i], write);
-	return err;
+	return err ? err : collect_delete_entries(w, write);
 }
 
 /* *cell: of the run without them; *count: how many went, 0: it stays as it is. */

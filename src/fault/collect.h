@@ -5,10 +5,10 @@
  *     -> a query deadline -> the segment before it goes, and their files
  *
  * These stay, however old they are: the first report of each group and its newest ones; what is in
- * a list of a day that is over; reports with a bug, and those of a group that has one; and reports
- * of an id that has several arrivals. So does whatever is not in a sealed run yet, and what is of a
- * day that is not over. What days and groups add up to stays as it is, so a day of which some
- * reports are gone is never recounted.
+ * a list of a day that is over; reports with a bug, of their own or said later, and those of a
+ * group that has one; and reports of an id that has several arrivals. So does whatever is not in a
+ * sealed run yet, and what is of a day that is not over. What days and groups add up to stays as it
+ * is, so a day of which some reports are gone is never recounted.
  *
  * Planning only reads, on any thread that may wait; it looks at the bodies of none. Carrying it out
  * is the owner's, run by run, after its passes (collect.c). What is half done when a process ends

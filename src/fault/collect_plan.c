@@ -37,7 +37,8 @@ struct plan_making {
 	bool any_old;           /* a sealed run has reports that are older than that */
 	bool day_is_whole;
 	struct hash_table listed;
-	struct hash_table struck, several; /* arrivals, and ids that have more than one */
+	struct hash_table struck; /* arrivals */
+	struct hash_table kept;   /* ids that have several arrivals, or a bug that was said later */
 };
 
 /* ---- Groups that have bugs ------------------------------------------------------------------- */
@@ -170,7 +171,7 @@ static int collect_plan_read_erased(struct plan_making *making)
 			      making->e);
 }
 
-/* ---- Ids that have several arrivals ---------------------------------------------------------- */
+/* ---- Ids that have several arrivals, or a bug ------------------------------------------------ */
 
 struct plan_id {
 	struct plan_making *making;
@@ -185,7 +186,7 @@ static void collect_plan_end_id(struct plan_id *of)
 	struct plan_making *making = of->making;
 	bool added;
 	if (of->count > 1)
-		hash_table_add(&making->several, fault_id_hash(buf_slice(&of->id)),
+		hash_table_add(&making->kept, fault_id_hash(buf_slice(&of->id)),
 			       sizeof(struct hash128), &added);
 	for (size_t i = 0; i < of->count && of->count > 1; i++)
 		if (!fault_place_equal(of->places[i], of->first.place))
@@ -200,11 +201,16 @@ static int collect_plan_take_entry(const struct store_cell *cell, void *owner)
 	struct plan_id *of = owner;
 	struct slice id = cell->column.part[0];
 	struct fault_listing listing;
+	struct fault_oops_bug bug;
+	bool added;
 	if (!slice_equal(id, buf_slice(&of->id))) {
 		collect_plan_end_id(of);
 		buf_clear(&of->id);
 		buf_append(&of->id, id.data, id.len);
 	}
+	if (fault_oops_bug_decode(cell, &bug) && bug.bug.len)
+		hash_table_add(&of->making->kept, fault_id_hash(id), sizeof(struct hash128),
+			       &added);
 	if (!fault_listing_decode(cell, &listing) || of->count == BOOK_LISTINGS_MAX ||
 	    !book_has(&of->making->positions, listing.order.place))
 		return 0;
@@ -371,7 +377,7 @@ static int collect_plan_see_gone(struct plan_making *making, const struct book_a
 		err = collect_plan_read_lists(making, day);
 	struct hash128 id = fault_id_hash(arrival->id);
 	if (!err && making->day_is_whole && !hash_table_find(&making->listed, id) &&
-	    !hash_table_find(&making->several, id))
+	    !hash_table_find(&making->kept, id))
 		collect_plan_add_gone(making, run, arrived);
 	return err;
 }
@@ -513,7 +519,7 @@ int fault_plan_new(struct fault_book *book, struct task_queue *queue,
 	hash_table_release(&making.bugs);
 	hash_table_release(&making.listed);
 	hash_table_release(&making.struck);
-	hash_table_release(&making.several);
+	hash_table_release(&making.kept);
 	*to = making.plan;
 	if (err) {
 		fault_plan_free(making.plan);

@@ -22,9 +22,13 @@
 #include "fault/live.h"
 #include "fault/projects.h"
 #include "fault/report.h"
+#include "fault/tables.h"
 #include "lease/session.h"
 
-enum { FAULT_TENANTS_MAX = 10000 };
+enum {
+	FAULT_TENANTS_MAX = 10000,
+	FAULT_BUGS_MAX = 16, /* trackers of which something was said of one report */
+};
 
 struct fault_options {
 	struct store *store;
@@ -44,6 +48,7 @@ struct fault_options {
 };
 
 struct fault;
+struct fault_bug; /* said.h */
 
 /* Blocks for a moment. The store's error, with a sentence. The texts are the caller's. */
 int fault_open(const struct fault_options *options, struct fault **fault,
@@ -88,6 +93,9 @@ struct fault_found {
 	/* Its files, without their contents, by number; those that can be read. */
 	struct fault_attachment *attachments;
 	size_t attachment_count;
+	/* What was said of it later: each wins over the attribute of that name in the body. */
+	struct fault_oops_bug *bugs;
+	size_t bug_count;
 };
 
 /* Finds a report as people write ids: as given, in large or small letters, each with and without
@@ -98,7 +106,16 @@ int fault_read_report(struct fault *fault, struct task_queue *queue, struct slic
 		      struct slice id, struct arena *arena, struct fault_found *found,
 		      struct errbuf *e) MUST_CHECK;
 
-/* The same of several reports of a tenant, one after the other: of a report that lies in a sealed
+/* Says which bug of a tracker a report is; with an empty text none, whatever its body says. What
+ * was said last counts. *found is the report after that. The texts are at most
+ * FAULT_BUG_TRACKER_MAX_BYTES and FAULT_SAID_TEXT_MAX_BYTES long. ERR_NOT_FOUND; ERR_INVALID: bugs
+ * of FAULT_BUGS_MAX other trackers were said of it; ERR_UNKNOWN: nobody knows whether it is stored;
+ * or what reading has; with a sentence. */
+int fault_say_bug(struct fault *fault, struct task_queue *queue, struct slice tenant,
+		  struct slice id, const struct fault_bug *said, struct arena *arena,
+		  struct fault_found *found, struct errbuf *e) MUST_CHECK;
+
+/* Finds several reports of a tenant, one after the other: of a report that lies in a sealed
  * run the directory is kept for the next one, which often lies in the same. To be released. */
 struct fault_finder {
 	struct fault *fault;

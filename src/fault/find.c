@@ -9,6 +9,7 @@
 enum {
 	FORMS_MAX = 8,
 	LISTINGS_MAX = 64,
+	BUGS_MAX = 4 * FAULT_BUGS_MAX, /* several processes may have set the last one at once */
 	READ_MAX_BYTES = 4 << 20,
 	PREFIX_LEN = 5,
 };
@@ -93,7 +94,7 @@ static void find_ask(struct find *find)
 	for (size_t i = 0; i < find->count; i++) {
 		struct find_form *form = &find->forms[i];
 		fault_oops_key(&form->key, find->tenant, form->id);
-		fault_oops_bound(&form->from, form->id, false);
+		fault_oops_begin(&form->from, form->id);
 		fault_oops_bound(&form->to, form->id, true);
 		form->request = store_read_add(find->read, STORE_CELL_SCAN);
 		ASSERT(form->request); /* some few in an empty arena */
@@ -102,7 +103,7 @@ static void find_ask(struct find *find)
 			.key = form->key.parts,
 			.from = form->from.parts,
 			.to = form->to.parts,
-			.limit = LISTINGS_MAX,
+			.limit = LISTINGS_MAX + BUGS_MAX,
 		};
 	}
 }
@@ -125,6 +126,24 @@ static bool find_first_arrival(const struct find_form *form, struct fault_listin
 		any = true;
 	}
 	return any;
+}
+
+static int find_keep_bugs(struct find *find, const struct find_form *form,
+			  struct fault_found *found, struct errbuf *e)
+{
+	const struct store_cell_scan *scan = &form->request->cell_scan;
+	int err = 0;
+	found->bugs = arena_alloc(find->arena, (scan->count + 1) * sizeof(*found->bugs));
+	for (size_t i = 0; i < scan->count && found->bugs && !err; i++) {
+		struct fault_oops_bug *bug = &found->bugs[found->bug_count];
+		if (!fault_oops_bug_decode(&scan->cells[i], bug))
+			continue;
+		err = fault_oops_bug_keep(bug, find->arena);
+		found->bug_count++;
+	}
+	if (err || !found->bugs)
+		return errbuf_set(e, ERR_LIMIT, "the report takes too much memory");
+	return 0;
 }
 
 static int find_keep_facts(struct find *find, const struct fault_facts *facts,
@@ -293,7 +312,8 @@ static int find_report(struct find *find, struct task_queue *queue, struct slice
 		if (fault_listing_is_erased(&first))
 			return errbuf_set(e, ERR_NOT_FOUND, "report " SHOWN " was removed",
 					  SHOWN_OF(found->id));
-		err = find_read_arrival(find, queue, found, e);
+		err = find_keep_bugs(find, &find->forms[i], found, e);
+		err = err ? err : find_read_arrival(find, queue, found, e);
 		return err ? err : find_read_attachments(find, queue, found, e);
 	}
 	return errbuf_set(e, ERR_NOT_FOUND, "there is no report " SHOWN, SHOWN_OF(id));

@@ -8,6 +8,9 @@ static const struct slice tables_date = SLICE("date");
 /* The least text above `date`. */
 static const struct slice tables_after_date = SLICE("date\0");
 
+/* It lies before `date`, too. */
+static const struct slice tables_bug = SLICE(FAULT_BUG_PREFIX);
+
 static struct slice tables_number(uint8_t to[8], uint64_t number)
 {
 	be64_put(to, number);
@@ -84,6 +87,20 @@ void fault_oops_column(struct fault_parts *to, struct slice id, struct fault_pla
 void fault_oops_bound(struct fault_parts *to, struct slice id, bool after)
 {
 	to->parts = (struct store_parts){{id, after ? tables_after_date : tables_date}};
+}
+
+void fault_oops_bug_column(struct fault_parts *to, struct slice id, struct slice tracker)
+{
+	ASSERT(tracker.len && tracker.len <= FAULT_BUG_TRACKER_MAX_BYTES);
+	memcpy(to->attribute, tables_bug.data, tables_bug.len);
+	memcpy(to->attribute + tables_bug.len, tracker.data, tracker.len);
+	to->parts = (struct store_parts){
+		{id, {to->attribute, tables_bug.len + tracker.len}, SLICE("")}};
+}
+
+void fault_oops_begin(struct fault_parts *to, struct slice id)
+{
+	to->parts = (struct store_parts){{id, tables_bug}};
 }
 
 void fault_books_key(struct fault_parts *to, struct slice tenant)
@@ -176,4 +193,25 @@ bool fault_listing_decode(const struct store_cell *cell, struct fault_listing *l
 	memcpy(&listing->order.date_us, cell->value.data, 8);
 	memcpy(&listing->digest, cell->value.data + 8, 16);
 	return true;
+}
+
+bool fault_oops_bug_decode(const struct store_cell *cell, struct fault_oops_bug *bug)
+{
+	struct slice attribute = cell->column.part[1];
+	if (attribute.len <= tables_bug.len ||
+	    attribute.len > tables_bug.len + FAULT_BUG_TRACKER_MAX_BYTES ||
+	    memcmp(attribute.data, tables_bug.data, tables_bug.len) != 0)
+		return false;
+	bug->tracker =
+		(struct slice){attribute.data + tables_bug.len, attribute.len - tables_bug.len};
+	bug->bug = cell->value;
+	bug->stamp_us = cell->stamp_us;
+	return true;
+}
+
+int fault_oops_bug_keep(struct fault_oops_bug *bug, struct arena *arena)
+{
+	bug->tracker = arena_copy(arena, bug->tracker);
+	bug->bug = arena_copy(arena, bug->bug);
+	return bug->tracker.data && bug->bug.data ? 0 : ERR_LIMIT;
 }

@@ -7,12 +7,17 @@
 #include "fault/day.h"
 #include "store/store.h"
 
+/* A column of `oops` has an id and a tracker, and may have so many bytes (store.h). */
+enum { FAULT_BUG_TRACKER_MAX_BYTES = 100 };
+#define FAULT_BUG_PREFIX "bug."
+
 /* Parts of a key or a column, with the memory of those that are made. */
 struct fault_parts {
 	struct store_parts parts;
 	uint8_t numbers[3][8];
 	uint8_t place[16];
 	char text[FAULT_ROW_TEXT_BYTES + 1];
+	char attribute[sizeof(FAULT_BUG_PREFIX) + FAULT_BUG_TRACKER_MAX_BYTES];
 };
 
 void fault_writers_key(struct fault_parts *to, struct slice tenant);
@@ -35,6 +40,9 @@ void fault_oops_shard_key(struct fault_parts *to, struct slice tenant, uint64_t 
 /* Of an arrival; the first and, with `after`, the one after the last that an id may have. */
 void fault_oops_column(struct fault_parts *to, struct slice id, struct fault_place place);
 void fault_oops_bound(struct fault_parts *to, struct slice id, bool after);
+/* Of a bug; and the first that an id may have of any kind, which lies before those of arrivals. */
+void fault_oops_bug_column(struct fault_parts *to, struct slice id, struct slice tracker);
+void fault_oops_begin(struct fault_parts *to, struct slice id);
 void fault_books_key(struct fault_parts *to, struct slice tenant);
 void fault_books_column(struct fault_parts *to, uint64_t tenure);
 void fault_summaries_key(struct fault_parts *to, struct slice tenant, int64_t day,
@@ -92,5 +100,16 @@ static inline bool fault_listing_is_erased(const struct fault_listing *listing)
 {
 	return !listing->order.place.writer;
 }
+
+/* A cell of `oops` with the attribute `bug.TRACKER`: which bug of this tracker a report is, as
+ * people said when it was there. An empty text: none, though its body has one. */
+struct fault_oops_bug {
+	struct slice tracker, bug;
+	int64_t stamp_us;
+};
+/* Texts point into the cell. False: it is another attribute. */
+bool fault_oops_bug_decode(const struct store_cell *cell, struct fault_oops_bug *bug) MUST_CHECK;
+/* Copies the texts into the arena. ERR_LIMIT: it is full. */
+int fault_oops_bug_keep(struct fault_oops_bug *bug, struct arena *arena) MUST_CHECK;
 
 #endif

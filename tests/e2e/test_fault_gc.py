@@ -144,6 +144,11 @@ def check(server, reports, stay, whole):
         assert found == [report["id"]] * (report["id"] in stay)
 
 
+def give_bug(server, name, bug):
+    answer = server.request("POST", f"/oops/{name}/bug?tracker=later&bug={bug}")
+    assert answer.status == 200 and answer.json.get("bug.later", "") == bug, answer
+
+
 def test_what_is_old_goes(server):
     chance = random.Random(5)
     reports = made(chance, 400, lambda _: chance.randrange(20))
@@ -156,10 +161,14 @@ def test_what_is_old_goes(server):
     group, bug_of = report_of(server, reports[-1]["id"])["group"], reports[-1]["fingerprint"][0]
     assert server.request("PUT", f"/oops/groups/{group}?tracker=lp&bug=5").status == 200
     let_age(server)
+    stay = referred(reports, bug_of=bug_of)
+    given, taken, *_ = [r["id"] for r in reports if r["id"] not in stay | with_bugs(reports)]
+    for name, bug in [(given, "7"), (taken, "7"), (taken, "")]:
+        give_bug(server, name, bug)
     whole = {r["id"]: report_of(server, r["id"]) for r in reports}
     then = days(server)
     before = sums(server, then)
-    stay = referred(reports, bug_of=bug_of)
+    stay.add(given)
     said = gc(server, "--before", "1d-ago", "--newest", str(NEWEST), "--dry-run")
     # To plan nobody looks at bodies: reports with bugs of their own are among these.
     assert (said["reports"], said["all_reports"]) == (len(reports) - len(stay) + 1, 404)

@@ -166,6 +166,11 @@ def merges_groups(world):
     return f"/oops/groups/{world.group}/{what}", b""
 
 
+def says_of_a_report(world):
+    bug = world.random.choice(["tracker=jira&bug=1", "tracker=jira&bug=", "tracker=lp&bug=2"])
+    return f"/oops/OOPS-{world.random.randrange(5)}/bug?{bug}", b""
+
+
 def remove_key(world):
     number, key = world.spare
     return f"/oops/projects/{number}/keys/{key}", b""
@@ -286,6 +291,7 @@ REQUESTS = {
     "POST /api/#/envelope": sentry("envelope", envelope),
     "POST /api/#/store": sentry("store", lambda world: json.dumps(event(world)).encode()),
     "GET /oops/…": any_of(*(f"/oops/OOPS-{n}" for n in range(5)), "/oops/OOPS-1/why"),
+    "POST /oops/…": says_of_a_report,
     "PUT /oops/…": sends("/oops/OOPS-1", report, {"context": "a"}),
     "GET /oops/days/…": any_of("/oops/days/today", "/oops/days/today?from=00:00",
                                "/oops/days/today/oops?limit=7", "/oops/days/yesterday",

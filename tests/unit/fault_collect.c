@@ -259,6 +259,24 @@ static void what_is_of_a_group_with_a_bug_stays(UNUSED void **state)
 	harness_close(&h);
 }
 
+/* 03, 04, 05 and 06 would go. An empty text says that it is no bug. */
+static void a_report_that_was_given_a_bug_stays(UNUSED void **state)
+{
+	struct harness h;
+	open_ten(&h);
+	say_report_bug(&h, "03", "1234");
+	say_report_bug(&h, "05", "");
+	struct fault_plan *made = plan(&h, &one_day, 3);
+	say_report_bug(&h, "04", "1234"); /* after it was planned */
+	carry_out(&h, made);
+	check_list(&h, all, NULL, "09 08 07 04 03 02 01 00 ");
+	assert_true(has_report_bug(&h, "03") && has_report_bug(&h, "04"));
+	assert_false(has_report_bug(&h, "05"));
+	assert_true(is_entered(&h, "03") && is_entered(&h, "04"));
+	assert_false(is_entered(&h, "05"));
+	harness_close(&h);
+}
+
 /* What is merged into b, and when, does not matter: a bug of b is one of it. */
 static void what_is_merged_into_a_group_with_a_bug_stays(UNUSED void **state)
 {
@@ -889,6 +907,7 @@ int main(void)
 		cmocka_unit_test(nothing_goes_at_once),
 		cmocka_unit_test(what_is_referred_to_stays),
 		cmocka_unit_test(what_is_of_a_group_with_a_bug_stays),
+		cmocka_unit_test(a_report_that_was_given_a_bug_stays),
 		cmocka_unit_test(what_is_merged_into_a_group_with_a_bug_stays),
 		cmocka_unit_test(what_is_merged_and_cannot_be_read_stays),
 		cmocka_unit_test(what_is_still_at_work_stays),

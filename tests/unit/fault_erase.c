@@ -175,6 +175,28 @@ static void test_the_report_of_a_struck_one_stays(UNUSED void **state)
 	harness_close(&h);
 }
 
+/* A bug keeps no report of hers, and what was said of bob's, which has the id, stays. */
+static void test_bugs_go_with_the_reports(UNUSED void **state)
+{
+	struct harness h;
+	harness_open(&h);
+	send_others(&h, 0, 5);
+	send_at_once(&h);
+	send(&h, 6, "anna", 10);
+	send_others(&h, 7, 8);
+	age(&h);
+	say_report_bug(&h, "05", "1234");
+	say_report_bug(&h, "06", "1234");
+	erase(&h, "anna", 1);
+	age(&h);
+	collect(&h, &none);
+	assert_int_equal(rows(&h, TABLE_FAULT_ERASED), 0);
+	assert_false(has_report_bug(&h, "06"));
+	assert_true(has_report_bug(&h, "05"));
+	assert_true(is_in_longest(&h, "05"));
+	harness_close(&h);
+}
+
 /* Neither if an erasure is cut off, and another one finds what it has entered. */
 static void test_nor_does_it_go_after_a_cut(UNUSED void **state)
 {
@@ -404,6 +426,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_the_report_of_a_struck_one_stays),
 		cmocka_unit_test(test_nor_does_it_go_after_a_cut),
+		cmocka_unit_test(test_bugs_go_with_the_reports),
 		cmocka_unit_test(test_the_first_of_a_group),
 		cmocka_unit_test(test_the_total_is_damaged),
 		cmocka_unit_test(test_a_run_of_the_day_is_damaged),

@@ -44,6 +44,37 @@ static inline int64_t report(struct harness *h, unsigned first, unsigned count)
 	return date_us;
 }
 
+/* As doc/format-faults.md has it: which bug of the tracker `lp` a report is, as was said later. */
+static inline void say_report_bug(struct harness *h, const char *id, const char *bug)
+{
+	const struct store_parts column = {{slice_of(id), TEXT("bug.lp"), TEXT("")}};
+	struct fault_parts key;
+	struct store_write *write = store_write_new(h->store, 1 << 10);
+	fault_oops_key(&key, TEXT("t"), slice_of(id));
+	assert_int_equal(store_cell_put(write, TABLE_OOPS, &key.parts, &column, slice_of(bug),
+					store_stamp(h->store), 0),
+			 0);
+	assert_int_equal(store_write_wait(write, &h->queue), 0);
+	store_write_free(write);
+}
+
+/* Whether there is a cell that says so. */
+static inline bool has_report_bug(struct harness *h, const char *id)
+{
+	struct fault_parts key;
+	struct store_read *read = store_read_new(h->store, 1 << 16);
+	struct store_request *request = store_read_add(read, STORE_CELL_GET);
+	fault_oops_key(&key, TEXT("t"), slice_of(id));
+	request->cell_get =
+		(struct store_cell_get){.table = TABLE_OOPS,
+					.key = key.parts,
+					.column = {{slice_of(id), TEXT("bug.lp"), TEXT("")}}};
+	assert_int_equal(store_read_wait(read, &h->queue), 0);
+	bool found = request->cell_get.found;
+	store_read_free(read);
+	return found;
+}
+
 static inline void seal(struct harness *h)
 {
 	struct errbuf e = {""};

@@ -51,6 +51,13 @@ extern const struct param projects_add_params[];
 extern const struct http_handler faults_show;
 extern const struct param faults_show_params[];
 
+/* POST /oops/ID/bug?tracker=TRACKER&bug=BUG: says which bug of a tracker the report is, or with an
+ * empty `bug` that it is none, and answers the report, whose "bug.TRACKER" it is from then on,
+ * whatever the report has had under this name. 404 there is no such report; 400 bugs of too many
+ * trackers. */
+extern const struct http_handler faults_bug;
+extern const struct param faults_bug_params[];
+
 /* GET /oops/messages: {"messages":[{"id":"<32 digits>","date":...,"kind":"new","group":...,
  * "title":...,"report":...,"environment":...,"level":...,"release":...,"reports":1}, ...],
  * "more":false}, newest first, without what a message does not have. Of a group that is regressed

@@ -1,10 +1,12 @@
-/* One report, whole; why it is in its group; and the files that came with it. */
+/* One report, whole; why it is in its group; the files that came with it; and which bug it is, as
+ * people say later. */
 #include "api/fault/faults.h"
 
 #include "api/call.h"
 #include "api/fault/notation.h"
 #include "fault/fault.h"
 #include "fault/group.h"
+#include "fault/said.h"
 #include "wire/number.h"
 #include "wire/timetext.h"
 
@@ -23,6 +25,8 @@ struct show_call {
 	struct slice tenant, id; /* in the call's arena */
 	enum show_what what;
 	uint64_t number; /* of a file */
+	/* What is said of it first: in the call's arena; without a tracker nothing is. */
+	struct fault_bug said;
 	struct fault_found found;
 	struct fault_merges merges; /* in the call's arena */
 };
@@ -64,6 +68,34 @@ static struct slice show_name(struct slice name)
 	return name;
 }
 
+/* Whether it is a bug of which people have said something else. */
+static bool show_is_overruled(const struct fault_found *found, struct slice name)
+{
+	const struct slice prefix = SLICE(FAULT_BUG_PREFIX);
+	if (name.len <= prefix.len || memcmp(name.data, prefix.data, prefix.len) != 0)
+		return false;
+	struct slice tracker = {name.data + prefix.len, name.len - prefix.len};
+	for (size_t i = 0; i < found->bug_count; i++) {
+		if (slice_equal(found->bugs[i].tracker, tracker))
+			return true;
+	}
+	return false;
+}
+
+static void show_put_bugs(struct show_call *call)
+{
+	struct json_writer *json = &call->call.json;
+	for (size_t i = 0; i < call->found.bug_count; i++) {
+		const struct fault_oops_bug *bug = &call->found.bugs[i];
+		char name[sizeof(FAULT_BUG_PREFIX) + STORE_COLUMN_MAX_BYTES];
+		if (!bug->bug.len)
+			continue;
+		snprintf(name, sizeof(name), FAULT_BUG_PREFIX "%.*s", (int)bug->tracker.len,
+			 bug->tracker.data);
+		json_put_string(json, name, bug->bug);
+	}
+}
+
 static void show_put_attributes(struct show_call *call)
 {
 	struct json_writer *json = &call->call.json;
@@ -74,14 +106,18 @@ static void show_put_attributes(struct show_call *call)
 		return;
 	}
 	while (json_next(&reader) == JSON_KEY) {
-		json_write_key_slice(json, show_name(reader.text));
+		bool overruled = show_is_overruled(&call->found, reader.text);
+		if (!overruled)
+			json_write_key_slice(json, show_name(reader.text));
 		enum json_event event = json_next(&reader);
 		size_t offset = reader.offset;
-		if (!json_skip(&reader, event)) {
+		bool whole = json_skip(&reader, event);
+		if (!overruled && whole)
+			json_write_raw(json, json_text_from(&reader, offset));
+		else if (!overruled)
 			json_write_null(json);
+		if (!whole)
 			break;
-		}
-		json_write_raw(json, json_text_from(&reader, offset));
 	}
 	if (reader.reason)
 		call->call.err = reader.arena_full ? ERR_LIMIT : ERR_DAMAGED;
@@ -166,6 +202,7 @@ static void show_put(struct show_call *call, const struct fault_group *group)
 		json_put_u64(json, "conflicts", found->conflict_count);
 	show_put_group(call, group);
 	show_put_attachments(call);
+	show_put_bugs(call);
 	show_put_attributes(call);
 	json_write_object_end(json);
 }
@@ -186,11 +223,20 @@ static void show_put_found(struct show_call *call)
 	arena_release(&arena);
 }
 
+static int show_read(struct show_call *call)
+{
+	struct api_call *base = &call->call;
+	if (call->said.tracker.len)
+		return fault_say_bug(base->api->fault, job_queue(base->job), call->tenant, call->id,
+				     &call->said, &base->arena, &call->found, &base->error);
+	return fault_read_report(base->api->fault, job_queue(base->job), call->tenant, call->id,
+				 &base->arena, &call->found, &base->error);
+}
+
 static void show_run(struct api_call *base)
 {
 	struct show_call *call = show_call_of(base);
-	call->call.err = fault_read_report(base->api->fault, job_queue(base->job), call->tenant,
-					   call->id, &base->arena, &call->found, &call->call.error);
+	call->call.err = show_read(call);
 	if (!call->call.err && call->what == SHOW_FILE)
 		call->call.err = fault_read_attachment(base->api->fault, job_queue(base->job),
 						       call->tenant, &call->found, call->number,
@@ -233,8 +279,20 @@ static const struct api_call_kind show_kind = {.arena_max_bytes = SHOW_ARENA_MAX
 
 /* ---- What is asked --------------------------------------------------------------------------- */
 
+struct show_question {
+	struct slice tenant, tracker, bug;
+};
+
+#define SHOW_FIELD(field_) offsetof(struct show_question, field_)
+
 const struct param faults_show_params[] = {
-	{"tenant", PARAM_TENANT, 0, .help = "Whose report it is."}, {NULL}};
+	{"tenant", PARAM_TENANT, SHOW_FIELD(tenant), .help = "Whose report it is."}, {NULL}};
+
+const struct param faults_bug_params[] = {
+	{"tenant", PARAM_TENANT, SHOW_FIELD(tenant), .help = "Whose report it is."},
+	{"tracker", PARAM_TEXT, SHOW_FIELD(tracker), .help = "Which tracker has the bug."},
+	{"bug", PARAM_TEXT, SHOW_FIELD(bug), .help = "Which bug it is; empty: none."},
+	{NULL}};
 
 /* /oops/ID, /oops/ID/why or /oops/ID/attachments/NUMBER. */
 static enum show_what show_read_path(const struct http_request *request, struct slice *id,
@@ -252,26 +310,40 @@ static enum show_what show_read_path(const struct http_request *request, struct 
 	return what;
 }
 
-static void show_end(struct http_request *request)
+static struct show_call *show_new(struct http_request *request, struct slice id,
+				  struct slice tenant)
 {
-	struct slice tenant, id;
-	uint64_t number;
-	enum show_what what = show_read_path(request, &id, &number);
-	struct errbuf e = {""};
-	if (params_read_route(request, 0, &tenant, &e)) {
-		http_reply_error(request, 400, "%s", e.text);
-		return;
-	}
-	/* Of what cannot be an id there is no report. */
-	if (!fault_id_valid(id)) {
-		http_reply_error(request, 404, "there is no report " SHOWN, SHOWN_OF(id));
-		return;
-	}
 	struct show_call *call = mem_zalloc(sizeof(*call));
 	api_call_init(&call->call, request, &show_kind);
 	call->tenant = arena_copy(&call->call.arena, tenant);
 	call->id = arena_copy(&call->call.arena, id);
 	ASSERT(call->tenant.data && call->id.data); /* parts of a head */
+	return call;
+}
+
+/* Of what cannot be an id there is no report. */
+static bool show_is_id(struct http_request *request, struct slice id)
+{
+	bool valid = fault_id_valid(id);
+	if (!valid)
+		http_reply_error(request, 404, "there is no report " SHOWN, SHOWN_OF(id));
+	return valid;
+}
+
+static void show_end(struct http_request *request)
+{
+	struct show_question q;
+	struct slice id;
+	uint64_t number;
+	enum show_what what = show_read_path(request, &id, &number);
+	struct errbuf e = {""};
+	if (params_read_route(request, 0, &q, &e)) {
+		http_reply_error(request, 400, "%s", e.text);
+		return;
+	}
+	if (!show_is_id(request, id))
+		return;
+	struct show_call *call = show_new(request, id, q.tenant);
 	call->what = what;
 	call->number = number;
 	if (what == SHOW_FILE)
@@ -280,3 +352,58 @@ static void show_end(struct http_request *request)
 }
 
 const struct http_handler faults_show = API_CALL_HANDLER(show_end);
+
+/* ---- What is said ---------------------------------------------------------------------------- */
+
+/* It becomes a part of a column, and is shown as it was said. */
+static int show_keep_text(struct show_call *call, struct slice *text, const char *name,
+			  size_t max_bytes, struct errbuf *e)
+{
+	int err = params_keep(&call->call.arena, text, name, max_bytes, e);
+	for (size_t i = 0; i < text->len && !err; i++)
+		if ((uint8_t)text->data[i] < ' ' || text->data[i] == 0x7f)
+			err = errbuf_set(e, ERR_INVALID, "%s has a control character", name);
+	return err;
+}
+
+static int show_keep_said(struct show_call *call, const struct show_question *q, struct errbuf *e)
+{
+	call->said = (struct fault_bug){q->tracker, q->bug};
+	if (!q->tracker.len || !q->bug.data)
+		return errbuf_set(e, ERR_INVALID,
+				  "tracker and bug go together, and tracker is not empty: they say "
+				  "which bug report " SHOWN " is",
+				  SHOWN_OF(call->id));
+	int err = show_keep_text(call, &call->said.tracker, "tracker", FAULT_BUG_TRACKER_MAX_BYTES,
+				 e);
+	return err ? err
+		   : show_keep_text(call, &call->said.bug, "bug", FAULT_SAID_TEXT_MAX_BYTES, e);
+}
+
+/* /oops/ID/bug. */
+static void show_say_end(struct http_request *request)
+{
+	struct show_question q = {.tracker = {NULL, 0}, .bug = {NULL, 0}};
+	const struct slice *segments = request->segments;
+	struct errbuf e = {""};
+	if (request->segment_count != 3 || !slice_equal(segments[2], SLICE("bug"))) {
+		http_reply_error(request, 404, "there is nothing at %.*s",
+				 slice_shown_len(request->path), request->path.data);
+		return;
+	}
+	if (params_read_route(request, 0, &q, &e)) {
+		http_reply_error(request, 400, "%s", e.text);
+		return;
+	}
+	if (!show_is_id(request, segments[1]))
+		return;
+	struct show_call *call = show_new(request, segments[1], q.tenant);
+	api_call_set_deadline(&call->call);
+	call->call.carried_through = true;
+	if (show_keep_said(call, &q, &e))
+		api_call_fail(&call->call, 400, "%s", e.text);
+	else
+		api_call_start_job(&call->call);
+}
+
+const struct http_handler faults_bug = API_CALL_HANDLER(show_say_end);
