@@ -7,7 +7,7 @@
 
 enum {
 	HASHES_YOUNG_MAX = 1 << 16,
-	HASHES_ROW_BYTES = 5, /* of a hash: its version, -, and the first digits */
+	HASHES_ROW_BYTES = 4, /* of a hash: its version, -, and two digits */
 };
 #define HASHES_FRESH_MS INT64_C(86400000)
 /* A cell expires the first time after it was written. A report that finds less than the second left
