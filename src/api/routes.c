@@ -168,7 +168,7 @@ const struct http_route api_routes[] = {
 	 "users, and whether it is open, resolved or muted.",
 	 "/oops/groups?since=1d-ago&status=open", .params = faults_groups_params},
 	{VERB_GET, "/oops/groups/", true, ROLE_READ, NO_BODY, &faults_group,
-	 "/oops/groups/GROUP: one group, with its releases, machines, users and days.",
+	 "/oops/groups/GROUP: one group, with its releases, machines, users, tags and days.",
 	 "granary fault groups", .params = faults_group_params},
 	{VERB_PUT, "/oops/groups/", true, ROLE_WRITE, NO_BODY, &faults_say,
 	 "Says of a group that it is open, resolved or muted, whose it is, or which bug.",

@@ -34,7 +34,12 @@ static void client_group_add_values(struct text_table *table, const struct json 
 {
 	const struct json *values = json_member(fact, "values");
 	for (const struct json *one = values ? values->first : NULL; one; one = one->next) {
-		text_table_add(table, fact->key);
+		const struct json *key = json_member(one, "key");
+		if (key) /* of a tag */
+			text_table_addf(table, SHOWN "." SHOWN, SHOWN_OF(fact->key),
+					SHOWN_OF(key->text));
+		else
+			text_table_add(table, fact->key);
 		text_table_add_member(table, one, "value");
 		text_table_add_member(table, one, "count");
 		client_fault_add_time(table, one, "last");

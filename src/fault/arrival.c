@@ -69,7 +69,7 @@ static int64_t arrival_number_of(struct slice bytes)
 static void arrival_take_fact(struct cursor *c, struct fault_facts *facts)
 {
 	uint64_t tag = cursor_varint(c);
-	struct slice bytes = fault_take_text(c, FAULT_CONTEXT_MAX_BYTES);
+	struct slice bytes = fault_take_text(c, fault_text_max_bytes(tag));
 	if (tag < FAULT_TEXTS)
 		facts->texts[tag] = bytes;
 	else if (tag == TAG_DURATION)
@@ -121,6 +121,13 @@ int fault_arrival_keep(struct fault_arrival *arrival, struct arena *arena)
 	arrival->packed = SLICE("");
 	arrival->id = arena_copy(arena, arrival->id);
 	return arrival->id.data ? fault_facts_keep(&arrival->facts, arena) : ERR_LIMIT;
+}
+
+int fault_arrival_keep_listed(struct fault_arrival *arrival, struct arena *arena)
+{
+	for (size_t i = FAULT_TEXTS_LISTED; i < FAULT_TEXTS; i++)
+		arrival->facts.texts[i] = SLICE("");
+	return fault_arrival_keep(arrival, arena);
 }
 
 int fault_body_unpack(const struct fault_arrival *arrival, struct buf *out)

@@ -72,6 +72,8 @@ int fault_arrival_decode(struct slice bytes, struct fault_arrival *arrival) MUST
 
 /* Id and facts become copies in the arena, and the body goes. ERR_LIMIT. */
 int fault_arrival_keep(struct fault_arrival *arrival, struct arena *arena) MUST_CHECK;
+/* Likewise, without what lists do not show. */
+int fault_arrival_keep_listed(struct fault_arrival *arrival, struct arena *arena) MUST_CHECK;
 
 /* The body, appended to `out` (pack.h). */
 int fault_body_unpack(const struct fault_arrival *arrival, struct buf *out) MUST_CHECK;

@@ -43,6 +43,8 @@ const struct fault_attribute fault_attributes[] = {
 	 "Where the server runs: production, staging."},
 	{"host", NULL, "hostname", "server_name", FAULT_SHAPE_TEXT, FAULT_HOST,
 	 "The name of the machine."},
+	{"tags", NULL, NULL, NULL, FAULT_SHAPE_TAGS, -1,
+	 "Names and values: {\"browser\": \"Firefox\"}, or a list of pairs."},
 	{"reported.date", "date", "time", "timestamp", FAULT_SHAPE_ANY, -1,
 	 "When the sender says it was."},
 	{"reported.id", "id", NULL, NULL, FAULT_SHAPE_ANY, -1,

@@ -9,6 +9,7 @@ enum fault_shape {
 	FAULT_SHAPE_TEXT,     /* a text; numbers and true, false are written as one */
 	FAULT_SHAPE_DURATION, /* a number, or a text that is one */
 	FAULT_SHAPE_TIMELINE, /* timeline.h */
+	FAULT_SHAPE_TAGS,     /* tags.h; or any other */
 	FAULT_SHAPE_ANY,
 };
 

@@ -337,7 +337,7 @@ static int book_list_keep(struct book_list *l, const struct book_arrived *arrive
 {
 	struct book_arrived *kept = &l->list[l->count];
 	*kept = *arrived;
-	if (fault_arrival_keep(&kept->arrival, &l->arena))
+	if (fault_arrival_keep_listed(&kept->arrival, &l->arena))
 		return ERR_LIMIT;
 	l->ids[l->count++] = kept->arrival.id;
 	return 0;

@@ -54,7 +54,7 @@ void book_news_add(struct fault_book *book, const struct book_arrived *arrived)
 	struct book_new_report *report = &news->reports[news->next % FAULT_NEWS_MAX];
 	struct fault_arrival kept = arrived->arrival;
 	arena_reset(&report->arena);
-	report->there = fault_arrival_keep(&kept, &report->arena) == 0;
+	report->there = fault_arrival_keep_listed(&kept, &report->arena) == 0;
 	report->number = news->next++;
 	report->listed = (struct fault_listed){book_order_of(arrived), kept.id, kept.facts, false};
 }
@@ -110,7 +110,7 @@ static void news_find(struct fault_book *book, struct task_queue *queue, uint64_
 		if (err || !arrived)
 			break;
 		list[*count] = *arrived;
-		err = fault_arrival_keep(&list[*count].arrival, arena);
+		err = fault_arrival_keep_listed(&list[*count].arrival, arena);
 		*count += !err;
 	}
 	fault_cursor_free(cursor);

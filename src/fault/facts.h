@@ -11,6 +11,12 @@ enum {
 	FAULT_CONTEXT_MAX_BYTES = 512,
 	FAULT_EXCEPTION_MAX_BYTES = 512,
 	FAULT_LABEL_MAX_BYTES = 200, /* level, release, environment, host, user, title */
+	/* Of a report's tags so many count (tags.h); names and values as Sentry bounds them. */
+	FAULT_REPORT_TAGS_MAX = 20,
+	FAULT_TAG_NAME_MAX_BYTES = 32,
+	FAULT_TAG_VALUE_MAX_BYTES = 200,
+	FAULT_TAG_MAX_BYTES = FAULT_TAG_NAME_MAX_BYTES + 1 + FAULT_TAG_VALUE_MAX_BYTES,
+	FAULT_TAGS_MAX_BYTES = FAULT_REPORT_TAGS_MAX * (FAULT_TAG_MAX_BYTES + 1),
 };
 
 /* The place of a text in struct fault_facts. The numbers are on disk: never renumber, only append.
@@ -26,10 +32,17 @@ enum fault_text {
 	FAULT_GROUP = 7,     /* its name (group.h) */
 	FAULT_GROUP_ALL = 8, /* that of all frames, where it is another one */
 	FAULT_TITLE = 9,     /* of its group */
+	FAULT_TEXTS_LISTED,  /* those before it are in lists, and searches and filters know them */
+	FAULT_TAGS = FAULT_TEXTS_LISTED, /* all of its tags in one (tags.h) */
 	FAULT_TEXTS
 };
 /* What it is called in answers and questions. */
 const char *fault_text_name(enum fault_text text);
+/* How long a text may be that was stored under a number, which may be one that is not known. */
+size_t fault_text_max_bytes(uint64_t number);
+/* Copies as much of a text as has room, between characters, with U+FFFD for what is no UTF-8;
+ * returns how many bytes stand at `to` then. */
+size_t fault_text_cut(char *to, struct slice text, size_t max_bytes);
 
 struct fault_facts {
 	struct slice texts[FAULT_TEXTS]; /* len 0: the report has none */

@@ -22,6 +22,7 @@
 #include "fault/canonical.h"
 #include "fault/group.h"
 #include "fault/sentry.h"
+#include "fault/tags.h"
 #include "fault/timeline.h"
 #include "wire/number.h"
 
@@ -582,6 +583,14 @@ static void report_shape_timeline(struct report_reading *r, const struct report_
 			      bad, report_child_count(a->value));
 }
 
+/* What is called so and has another shape is an attribute like any. */
+static void report_shape_tags(struct report_reading *r, const struct report_attribute *a)
+{
+	struct slice tags = fault_tags_of(a->value, r->arena);
+	r->arena_full |= !tags.data;
+	r->report->facts.texts[FAULT_TAGS] = tags;
+}
+
 static void report_shape(struct report_reading *r)
 {
 	for (struct report_attribute *a = r->attributes; a < r->attributes + r->count; a++) {
@@ -596,6 +605,9 @@ static void report_shape(struct report_reading *r)
 			break;
 		case FAULT_SHAPE_TIMELINE:
 			report_shape_timeline(r, a);
+			break;
+		case FAULT_SHAPE_TAGS:
+			report_shape_tags(r, a);
 			break;
 		case FAULT_SHAPE_ANY:
 			break;
@@ -621,20 +633,8 @@ static size_t report_fact_max(int fact)
 static struct slice report_fact_copy(struct report_reading *r, struct slice text, size_t max_bytes)
 {
 	char clean[FAULT_CONTEXT_MAX_BYTES];
-	const uint8_t *p = (const uint8_t *)text.data;
-	size_t len = 0;
 	_Static_assert(FAULT_CONTEXT_MAX_BYTES >= FAULT_EXCEPTION_MAX_BYTES, "the largest one");
-	for (size_t at = 0; at < text.len;) {
-		size_t n = utf8_length(p + at, text.len - at);
-		struct slice character = {text.data + at, n};
-		if (!n)
-			character = SLICE("\xef\xbf\xbd"); /* U+FFFD */
-		if (len + character.len > max_bytes)
-			break;
-		memcpy(clean + len, character.data, character.len);
-		len += character.len;
-		at += n ? n : 1;
-	}
+	size_t len = fault_text_cut(clean, text, max_bytes);
 	struct slice copy = arena_copy(r->arena, (struct slice){clean, len});
 	r->arena_full |= !copy.data;
 	return copy;

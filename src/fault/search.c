@@ -109,7 +109,7 @@ static void search_begin(struct fault_search *search, const struct fault_arrival
 	words_matcher_begin(&search->matcher);
 	words_match(&search->matcher, arrival->id);
 	words_match_value(&search->matcher, SLICE("id"), arrival->id);
-	for (enum fault_text i = 0; i < FAULT_TEXTS; i++)
+	for (enum fault_text i = 0; i < FAULT_TEXTS_LISTED; i++)
 		words_match_value(&search->matcher, slice_of(fault_text_name(i)),
 				  arrival->facts.texts[i]);
 }
@@ -147,7 +147,7 @@ void fault_search_add_words(struct words_set *set, unsigned part, struct arena *
 	struct json_reader reader;
 	enum json_event event;
 	words_set_add(set, part, arrival->id);
-	for (enum fault_text i = 0; i < FAULT_TEXTS; i++)
+	for (enum fault_text i = 0; i < FAULT_TEXTS_LISTED; i++)
 		words_set_add(set, part, arrival->facts.texts[i]);
 	arena_reset(arena);
 	json_reader_init(&reader, body, arena);

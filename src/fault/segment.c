@@ -258,7 +258,7 @@ static void segment_take_texts(struct cursor *c, struct fault_segment *segment,
 	if (count > segment->count)
 		c->bad = true;
 	for (uint64_t i = 0; i < count && !c->bad; i++)
-		list[i] = fault_take_text(c, FAULT_CONTEXT_MAX_BYTES);
+		list[i] = fault_take_text(c, fault_text_max_bytes(which));
 	for (size_t i = 0; i < segment->count && !c->bad; i++) {
 		uint64_t place = cursor_varint(c);
 		c->bad = c->bad || place > count;

@@ -7,6 +7,7 @@
 #include "base/utf8.h"
 #include "fault/put.h"
 #include "fault/release.h"
+#include "fault/tags.h"
 
 enum { TALLY_VERSION = 2, HASH_TEXT_BYTES = 17 /* `~` and 16 digits */ };
 
@@ -16,15 +17,16 @@ static const struct tally_fact {
 	size_t max_bytes; /* of a value */
 	size_t max;       /* values that are kept */
 } tally_facts[FAULT_TALLY_FACTS] = {
-	[FAULT_TALLY_RELEASE] = {FAULT_RELEASE, FAULT_VALUE_MAX_BYTES, 200},
+	[FAULT_TALLY_RELEASE] = {FAULT_RELEASE, FAULT_LABEL_MAX_BYTES, 200},
 	[FAULT_TALLY_ENVIRONMENT] = {FAULT_ENVIRONMENT, 80, 100},
 	[FAULT_TALLY_HOST] = {FAULT_HOST, 80, FAULT_VALUES_MAX},
 	[FAULT_TALLY_USER] = {FAULT_USER, 80, FAULT_VALUES_MAX},
 	[FAULT_TALLY_LEVEL] = {FAULT_LEVEL, 80, 100},
 	[FAULT_TALLY_CONTEXT] = {FAULT_CONTEXT, 80, 200},
 	[FAULT_TALLY_EXCEPTION] = {FAULT_EXCEPTION, 80, 100},
+	[FAULT_TALLY_TAG] = {FAULT_TAGS, FAULT_TAG_MAX_BYTES, 100},
 };
-/* What people say of a release is not cut. */
+/* What people say of a release is not cut, nor is a tag, which would be none then. */
 _Static_assert((int)FAULT_VALUE_MAX_BYTES >= (int)FAULT_LABEL_MAX_BYTES, "a release is kept whole");
 
 enum fault_text fault_tally_fact_text(enum fault_tally_fact fact)
@@ -244,6 +246,32 @@ static void tally_note_ends(struct fault_tally *tally, int64_t first_us, struct 
 		tally_set_end(&tally->last, last_us, last);
 }
 
+/* A report with this value; empty: without the fact. */
+static void tally_add_text(struct fault_tally *tally, enum fault_tally_fact fact, struct slice text,
+			   int64_t date_us)
+{
+	char room[FAULT_VALUE_MAX_BYTES + 1];
+	struct fault_value value = tally_value(fact, text, room);
+	value.count = 1;
+	value.first_us = value.last_us = date_us;
+	if (value.text.len)
+		tally_add_value(tally, fact, &value);
+	else
+		tally_note(&tally->values[fact].none, &value);
+}
+
+static void tally_add_tags(struct fault_tally *tally, struct slice tags, int64_t date_us)
+{
+	struct slice tag;
+	if (!fault_tags_next(&tags, &tag)) {
+		tally_add_text(tally, FAULT_TALLY_TAG, SLICE(""), date_us);
+		return;
+	}
+	do
+		tally_add_text(tally, FAULT_TALLY_TAG, tag, date_us);
+	while (fault_tags_next(&tags, &tag));
+}
+
 void fault_tally_add(struct fault_tally *tally, const struct fault_arrival *arrival)
 {
 	int64_t date_us = arrival->date_us;
@@ -251,16 +279,9 @@ void fault_tally_add(struct fault_tally *tally, const struct fault_arrival *arri
 	tally_note_ends(tally, date_us, arrival->id, texts[FAULT_TITLE], date_us, arrival->id);
 	tally->count++;
 	tally->hours[(date_us - floor_div(date_us, FAULT_DAY_US) * FAULT_DAY_US) / FAULT_HOUR_US]++;
-	for (enum fault_tally_fact i = 0; i < FAULT_TALLY_FACTS; i++) {
-		char room[FAULT_VALUE_MAX_BYTES + 1];
-		struct fault_value value = tally_value(i, texts[tally_facts[i].text], room);
-		value.count = 1;
-		value.first_us = value.last_us = date_us;
-		if (value.text.len)
-			tally_add_value(tally, i, &value);
-		else
-			tally_note(&tally->values[i].none, &value);
-	}
+	for (enum fault_tally_fact i = 0; i < FAULT_TALLY_TAG; i++)
+		tally_add_text(tally, i, texts[tally_facts[i].text], date_us);
+	tally_add_tags(tally, texts[FAULT_TAGS], date_us);
 }
 
 void fault_tally_merge(struct fault_tally *tally, const struct fault_tally *other, unsigned facts)
@@ -299,6 +320,26 @@ static bool tally_erase_user(struct fault_tally *tally, struct slice user)
 	return true;
 }
 
+/* Tags have many names for who it was. */
+static bool tally_erase_tags(struct fault_tally *tally, struct slice user)
+{
+	struct fault_values *values = &tally->values[FAULT_TALLY_TAG];
+	size_t kept = 0;
+	for (size_t i = 0; i < values->count; i++) {
+		struct slice name, value;
+		if (!fault_tag_split(values->list[i].text, &name, &value) ||
+		    !slice_equal(value, user)) {
+			values->list[kept++] = values->list[i];
+			continue;
+		}
+		tally_note(&values->rest, &values->list[i]);
+		tally_free_text(tally, values->list[i].text);
+	}
+	bool any = kept < values->count;
+	values->count = kept;
+	return any;
+}
+
 bool fault_tally_erase(struct fault_tally *tally, struct slice user, const struct hash_table *ids)
 {
 	bool first = hash_table_find(ids, fault_id_hash(tally->first.id));
@@ -310,7 +351,8 @@ bool fault_tally_erase(struct fault_tally *tally, struct slice user, const struc
 	}
 	if (last)
 		tally_set_end(&tally->last, tally->last.date_us, SLICE(""));
-	return tally_erase_user(tally, user) || first || last;
+	bool tags = tally_erase_tags(tally, user);
+	return tally_erase_user(tally, user) || tags || first || last;
 }
 
 /* ---- Cells ----------------------------------------------------------------------------------- */
@@ -379,6 +421,12 @@ static void tally_take_reports(struct fault_value *value, int64_t day_us, struct
 		tally_take_times(c, day_us, &value->first_us, &value->last_us);
 }
 
+static bool tally_is_text(enum fault_tally_fact fact, struct slice text)
+{
+	struct slice name, value;
+	return fact != FAULT_TALLY_TAG || fault_tag_split(text, &name, &value);
+}
+
 /* wanted false: what is read goes nowhere. */
 static void tally_take_values(struct fault_tally *tally, enum fault_tally_fact fact, bool wanted,
 			      int64_t day_us, struct cursor *c)
@@ -396,7 +444,7 @@ static void tally_take_values(struct fault_tally *tally, enum fault_tally_fact f
 		if (wanted)
 			value = tally_value(fact, text, room);
 		tally_take_reports(&value, day_us, c);
-		if (!value.text.len || !value.count)
+		if (!value.text.len || !value.count || !tally_is_text(fact, text))
 			c->bad = true;
 		if (wanted && !c->bad)
 			tally_add_value(tally, fact, &value);
@@ -413,7 +461,8 @@ static void tally_take_facts(struct fault_tally *tally, int64_t day_us, unsigned
 {
 	uint64_t count = cursor_varint(c);
 	for (enum fault_tally_fact i = 0; i < count && i < FAULT_TALLY_FACTS && !c->bad; i++)
-		tally_take_values(tally, i, facts >> i & 1, day_us, c);
+		if (!facts || facts >> i)
+			tally_take_values(tally, i, facts >> i & 1, day_us, c);
 }
 
 int fault_tally_take(struct fault_tally *tally, int64_t day_us, unsigned facts, struct slice value)

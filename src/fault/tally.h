@@ -18,8 +18,8 @@
 #include "fault/arrival.h"
 
 enum {
-	FAULT_VALUE_MAX_BYTES = 200, /* of any fact; a longer text is cut, and closed by its hash */
-	FAULT_VALUES_MAX = 1000,     /* likewise */
+	FAULT_VALUE_MAX_BYTES = FAULT_TAG_MAX_BYTES, /* of any fact; of most fewer */
+	FAULT_VALUES_MAX = 1000,                     /* likewise */
 };
 
 /* The facts whose values are counted. The numbers are on disk: never renumber, only append. */
@@ -31,6 +31,7 @@ enum fault_tally_fact {
 	FAULT_TALLY_LEVEL = 4,
 	FAULT_TALLY_CONTEXT = 5,
 	FAULT_TALLY_EXCEPTION = 6,
+	FAULT_TALLY_TAG = 7, /* a report has many; a text of it is one tag (tags.h) */
 	FAULT_TALLY_FACTS
 };
 #define FAULT_TALLY_ALL ((1u << FAULT_TALLY_FACTS) - 1)
@@ -77,7 +78,8 @@ static inline struct hash128 fault_id_hash(struct slice id)
 {
 	return hash128(id.data, id.len, 0x6964);
 }
-/* Reports of this user count with those that have none. If the first or the last report is one
+/* Reports of this user count with those that have none, tags whose value is his name with those
+ * that are not kept. If the first or the last report is one
  * whose id is in the table, it has no id any more, and with the first the title goes. False: it is
  * as it was. */
 bool fault_tally_erase(struct fault_tally *tally, struct slice user, const struct hash_table *ids);
@@ -99,7 +101,8 @@ const struct fault_value *fault_tally_latest_release(const struct fault_tally *t
 
 /* A tally of one day, and its cell's value; an empty one has none. */
 void fault_tally_put(const struct fault_tally *tally, int64_t day_us, struct buf *out);
-/* Of the facts as fault_tally_merge. ERR_DAMAGED, ERR_VERSION. It is to be released also after an
+/* Of the facts as fault_tally_merge; what is behind the last of them is not looked at, unless
+ * `facts` is 0: then all is. ERR_DAMAGED, ERR_VERSION. It is to be released also after an
  * error. */
 int fault_tally_take(struct fault_tally *tally, int64_t day_us, unsigned facts,
 		     struct slice value) MUST_CHECK;

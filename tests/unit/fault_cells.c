@@ -8,15 +8,16 @@
 /* ---- Bytes of the format, put together by hand ----------------------------------------------- */
 
 static const uint8_t arrival_bytes[] = {
-	1,    1,                                                    /* version, report */
-	0x40, 0x42, 0x0f, 0,    0, 0, 0, 0,                         /* 1,000,000 us */
-	1,    0,    0,    0,    0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, /* digest */
-	3,    'O',  '-',  '1',                                      /* id */
-	4,                                                          /* facts */
-	0,    1,    'c',                                            /* context */
-	6,    2,    'm',  'e',                                      /* user */
-	32,   2,    0xac, 0x02,                                     /* 300 us */
-	33,   1,    7,                                              /* statements */
+	1,    1,                                                      /* version, report */
+	0x40, 0x42, 0x0f, 0,    0,   0, 0, 0,                         /* 1,000,000 us */
+	1,    0,    0,    0,    0,   0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, /* digest */
+	3,    'O',  '-',  '1',                                        /* id */
+	5,                                                            /* facts */
+	0,    1,    'c',                                              /* context */
+	6,    2,    'm',  'e',                                        /* user */
+	10,   3,    'k',  0xff, 'v',                                  /* a tag */
+	32,   2,    0xac, 0x02,                                       /* 300 us */
+	33,   1,    7,                                                /* statements */
 	0,    5, /* no dictionary, five bytes of body */
 	'p',  'a',  'c',  'k',
 };
@@ -34,6 +35,7 @@ static void an_arrival_is_as_the_page_has_it(UNUSED void **state)
 	assert_true(slice_equal(arrival.id, TEXT("O-1")));
 	assert_true(slice_equal(arrival.facts.texts[FAULT_CONTEXT], TEXT("c")));
 	assert_true(slice_equal(arrival.facts.texts[FAULT_USER], TEXT("me")));
+	assert_true(slice_equal(arrival.facts.texts[FAULT_TAGS], TEXT("k\xffv")));
 	assert_int_equal(arrival.facts.texts[FAULT_EXCEPTION].len, 0);
 	assert_int_equal(arrival.facts.duration_us, 300);
 	assert_int_equal(arrival.facts.statements, 7);

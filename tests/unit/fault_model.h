@@ -351,7 +351,8 @@ bool process_step(struct process *p);
 struct content {
 	struct slice context, exception;
 	struct slice group, user; /* a group of none: it has none */
-	const char *name;         /* of the volume, escaped */
+	struct slice tags;
+	const char *name; /* of the volume, escaped */
 	int64_t duration_us, statements;
 };
 struct content content_of(unsigned content);

@@ -17,6 +17,16 @@ static const char *const names[CONTEXTS][EXCEPTIONS] = {
 static const struct slice groups[GROUPS] = {SLICE("1-a"), SLICE("1-b"), SLICE("1-c"), SLICE("1-d"),
 					    SLICE("")};
 static const struct slice users[USERS] = {SLICE("anna"), SLICE(""), SLICE("bob")};
+/* Reports have their user in a tag, too, and another tag. */
+static const struct slice tags[USERS] = {SLICE("who\xff"
+					       "anna\xfe"
+					       "a\xff"
+					       "b"),
+					 SLICE(""),
+					 SLICE("a\xff"
+					       "b\xfe"
+					       "who\xff"
+					       "bob")};
 
 struct slice group_name(unsigned group)
 {
@@ -31,6 +41,7 @@ struct content content_of(unsigned content)
 		.exception = exceptions[exception],
 		.group = groups[content % GROUPS],
 		.user = users[content / GROUPS % USERS],
+		.tags = tags[content / GROUPS % USERS],
 		.name = names[context][exception],
 		.duration_us = content % 5 ? (int64_t)(content * 37 % 7) * 1000 : -1,
 		.statements = content % 3 ? (int64_t)(content * 11 % 4) : -1,
@@ -178,6 +189,7 @@ void client_begin(struct client *c)
 		c->items[i].facts.texts[FAULT_EXCEPTION] = content.exception;
 		c->items[i].facts.texts[FAULT_GROUP] = content.group;
 		c->items[i].facts.texts[FAULT_USER] = content.user;
+		c->items[i].facts.texts[FAULT_TAGS] = content.tags;
 	}
 	c->submission = (struct fault_submission){
 		.tenant = tenant_names[c->tenant],

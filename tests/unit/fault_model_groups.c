@@ -79,6 +79,25 @@ static bool same_users(struct model *m, const char *whose, const struct fault_ta
 	return true;
 }
 
+/* A tag's value is the user of its report. */
+static bool same_tags(struct model *m, const char *whose, const struct fault_tally *tally,
+		      const struct sum *sum)
+{
+	for (unsigned u = 0; u < USERS; u++) {
+		char text[16];
+		struct slice name = content_of(u * GROUPS).user;
+		int len = snprintf(text, sizeof(text), "who\xff%.*s", (int)name.len, name.data);
+		const struct fault_value *value = fault_tally_find(
+			tally, FAULT_TALLY_TAG, (struct slice){text, name.len ? (size_t)len : 0});
+		uint64_t count = value ? value->count : 0;
+		if (count != sum->users[u])
+			return differ(m, "%s: %llu tags of user %u, not %llu", whose,
+				      (unsigned long long)count, u,
+				      (unsigned long long)sum->users[u]);
+	}
+	return true;
+}
+
 static bool same_end(struct model *m, const char *whose, const struct fault_tally_end *end,
 		     const struct arrival *wanted)
 {
@@ -105,7 +124,8 @@ static bool same_tally(struct model *m, const char *whose, unsigned group,
 				      (unsigned long long)tally->hours[h], h,
 				      (unsigned long long)sum->hours[h]);
 	return same_end(m, of, &tally->first, sum->first) &&
-	       same_end(m, of, &tally->last, sum->last) && same_users(m, of, tally, sum);
+	       same_end(m, of, &tally->last, sum->last) && same_users(m, of, tally, sum) &&
+	       same_tags(m, of, tally, sum);
 }
 
 static bool check_all(struct model *m, const struct answer *a, const char *whose)

@@ -667,6 +667,84 @@ static void nesting_too_deep(void **state)
 			 0);
 }
 
+/* ---- Tags ----------------------------------------------------------------------------------- */
+
+static void tags_are_one_fact(void **state)
+{
+	static const struct {
+		const char *tags, *expected;
+	} rows[] = {
+		{"{\"b\":\"x\",\"a\":\"y\"}", "a\xff"
+					      "y\xfe"
+					      "b\xff"
+					      "x"},
+		{"[[\"b\",\"x\"],[\"a\",\"y\"],[\"b\",\"x\"],[\"b\",\"z\"]]", "b\xff"
+									      "x\xfe"
+									      "a\xff"
+									      "y\xfe"
+									      "b\xff"
+									      "z"},
+		{"{\"n\":1.50,\"no\":false,\"yes\":true}", "n\xff"
+							   "1.50\xfe"
+							   "no\xff"
+							   "false\xfe"
+							   "yes\xff"
+							   "true"},
+		{"[[1,2],[\"a\"],[],[null,\"b\"],[\"c\",[1]],\"d\",{\"e\":\"f\"}]", "1\xff"
+										    "2"},
+		{"{\"a\":null,\"b\":\"\",\"\":\"c\",\"d\":{\"e\":\"f\"}}", ""},
+		{"\"text\"", ""},
+		{"7", ""},
+		{"null", ""},
+		{"[]", ""},
+		{"{\"k\":\"a,b\\u00ff\\n\"}", "k\xff"
+					      "a,b\xc3\xbf\n"},
+		{"{\"password\":\"s3cret\"}", "password\xff<hidden>"},
+	};
+	char text[200];
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		snprintf(text, sizeof(text), "{\"tags\":%s}", rows[i].tags);
+		read_oops(text);
+		expect_nothing_refused();
+		expect_fact(FAULT_TAGS, rows[i].expected);
+	}
+	read_oops("{\"other\":{\"a\":\"b\"}}");
+	expect_fact(FAULT_TAGS, "");
+}
+
+/* 32 bytes of a name, 200 of a value, between characters: two of the same beginning are one. */
+static void tags_are_cut(void **state)
+{
+	char text[1000], expected[300];
+	static const char *const ends[] = {"1", "2"};
+	(void)state;
+	snprintf(text, sizeof(text),
+		 "{\"tags\":[[\"%031dé\",\"%0199dé\"],[\"%032d%s\",\"%0200d%s\"],[\"%032d%s\",\"%"
+		 "0200d%s\"]]}",
+		 0, 0, 0, ends[0], 0, ends[0], 0, ends[1], 0, ends[1]);
+	snprintf(expected, sizeof(expected), "%031d\xff%0199d\xfe%032d\xff", 0, 0, 0);
+	read_oops(text);
+	struct slice tags = report.facts.texts[FAULT_TAGS];
+	assert_int_equal(tags.len, 31 + 1 + 199 + 1 + 32 + 1 + 200);
+	assert_memory_equal(tags.data, expected, strlen(expected));
+}
+
+/* The first twenty of them, by name. */
+static void the_first_tags_count(void **state)
+{
+	char text[1000] = "{\"tags\":{", expected[200] = "";
+	(void)state;
+	for (int i = 24; i >= 0; i--)
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), "\"t%02d\":\"%d\"%s", i,
+			 i, i ? "," : "}}");
+	for (int i = 0; i < 20; i++)
+		snprintf(expected + strlen(expected), sizeof(expected) - strlen(expected),
+			 "%st%02d\xff%d", i ? "\xfe" : "", i, i);
+	read_oops(text);
+	expect_fact(FAULT_TAGS, expected);
+}
+
 /* ---- The table ------------------------------------------------------------------------------ */
 
 static void rows_of_known_attributes(void **state)
@@ -705,6 +783,9 @@ int main(void)
 		TEST(durations),
 		TEST(timelines),
 		TEST(facts_are_cut_between_characters),
+		TEST(tags_are_one_fact),
+		TEST(tags_are_cut),
+		TEST(the_first_tags_count),
 		TEST(names_that_are_too_long),
 		TEST(of_doubled_names_the_last_counts),
 		TEST(more_is_refused_than_is_named),

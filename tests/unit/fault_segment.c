@@ -10,7 +10,8 @@
 
 #define TEXT(t) ((struct slice){(t), sizeof(t) - 1})
 
-/* Two reports, the second of which lies first in the only block; put together by hand. */
+/* Two reports, the second of which lies first in the only block; put together by hand, as it was
+ * before there were tags. */
 static const uint8_t directory[] = {
 	0,   2, /* no dictionary, two reports */
 	5,   2, /* numbers 5 and 7 */
@@ -70,6 +71,71 @@ static void check_two(const struct fault_segment *segment)
 	assert_int_equal(segment->blocks[0].body_bytes, 30);
 	assert_int_equal(b->at, 0);
 	assert_int_equal(a->at, 20);
+}
+
+/* The same two with 11 texts: the second report has a tag. */
+static void a_directory_with_tags(UNUSED void **state)
+{
+	static const uint8_t tags[] = {1, 3, 'k', 0xff, 'v', 0, 1};
+	enum { TEXTS_AT = 51, TAIL = 4, ALL = sizeof(directory) + sizeof(tags) };
+	uint8_t with[ALL];
+	char bytes[1000];
+	struct fault_segment segment, again;
+	struct buf out;
+	memcpy(with, directory, sizeof(directory) - TAIL);
+	assert_int_equal(with[TEXTS_AT], 10);
+	with[TEXTS_AT] = 11;
+	memcpy(with + sizeof(directory) - TAIL, tags, sizeof(tags));
+	memcpy(with + ALL - TAIL, directory + sizeof(directory) - TAIL, TAIL);
+	size_t len = pack(with, sizeof(with), bytes, sizeof(bytes));
+	assert_int_equal(fault_segment_decode((struct slice){bytes, len}, &segment), 0);
+	buf_init(&out, 1000);
+	fault_segment_encode(&segment, &out);
+	assert_int_equal(fault_segment_decode(buf_slice(&out), &again), 0);
+	check_two(&again);
+	assert_int_equal(again.reports[0].arrival.facts.texts[FAULT_TAGS].len, 0);
+	assert_true(slice_equal(again.reports[1].arrival.facts.texts[FAULT_TAGS], TEXT("k\xffv")));
+	fault_segment_release(&again);
+	fault_segment_release(&segment);
+	buf_release(&out);
+	with[TEXTS_AT] = 12;
+	len = pack(with, sizeof(with), bytes, sizeof(bytes));
+	assert_int_equal(fault_segment_decode((struct slice){bytes, len}, &segment), ERR_VERSION);
+	fault_segment_release(&segment);
+}
+
+/* A full run whose reports have as much of all texts as they may have is written and read. */
+static void the_longest_texts_fit(UNUSED void **state)
+{
+	enum { ROOM = 8 << 10 };
+	struct fault_sealed *reports = mem_zalloc(FAULT_RUN_REPORTS * sizeof(*reports));
+	char *all = mem_alloc((size_t)FAULT_RUN_REPORTS * ROOM);
+	struct fault_segment segment, again;
+	struct buf out;
+	for (size_t i = 0; i < FAULT_RUN_REPORTS; i++) {
+		char *text = all + i * ROOM;
+		memset(text, 'x', ROOM);
+		memcpy(text, &i, sizeof(i)); /* so they differ */
+		reports[i].sequence = i;
+		reports[i].arrival.id = (struct slice){text, FAULT_ID_MAX_BYTES};
+		for (size_t t = 0; t < FAULT_TEXTS; t++)
+			reports[i].arrival.facts.texts[t] =
+				(struct slice){text, fault_text_max_bytes(t)};
+		for (size_t t = FAULT_LEVEL; t < FAULT_TEXTS_LISTED; t++)
+			reports[i].arrival.facts.texts[t].len = FAULT_LABEL_MAX_BYTES;
+	}
+	fault_segment_plan(&segment, reports, FAULT_RUN_REPORTS);
+	buf_init(&out, FAULT_DIRECTORY_MAX_BYTES);
+	fault_segment_encode(&segment, &out);
+	assert_int_equal(fault_segment_decode(buf_slice(&out), &again), 0);
+	assert_int_equal(again.count, FAULT_RUN_REPORTS);
+	assert_true(slice_equal(again.reports[7].arrival.facts.texts[FAULT_TAGS],
+				(struct slice){all + 7 * (size_t)ROOM, FAULT_TAGS_MAX_BYTES}));
+	fault_segment_release(&again);
+	fault_segment_release(&segment);
+	buf_release(&out);
+	mem_free(all);
+	mem_free(reports);
 }
 
 static void a_directory_is_as_the_page_has_it(UNUSED void **state)
@@ -140,6 +206,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_directory_is_as_the_page_has_it),
+		cmocka_unit_test(a_directory_with_tags),
+		cmocka_unit_test(the_longest_texts_fit),
 		cmocka_unit_test(a_directory_that_contradicts_itself_is_damaged),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,7 +11,7 @@ enum { REPORTS = 3000, PARTS = 5 };
 /* Its texts live as long as the next call for the same slot. */
 struct made {
 	struct fault_arrival arrival;
-	char id[24], user[24], host[120];
+	char id[24], user[24], host[120], tags[60];
 };
 
 static void make(struct made *made, unsigned number, unsigned users)
@@ -31,6 +31,13 @@ static void make(struct made *made, unsigned number, unsigned users)
 	made->arrival.facts.texts[FAULT_USER] = (struct slice){made->user, (size_t)user};
 	made->arrival.facts.texts[FAULT_HOST] = (struct slice){made->host, (size_t)host};
 	made->arrival.facts.texts[FAULT_TITLE] = TEXT("E: t");
+	if (number % 5) { /* two tags, but for each fifth; the first is the user */
+		int tags = snprintf(made->tags, sizeof(made->tags),
+				    "who\xff%s\xfe"
+				    "n\xff%u",
+				    made->user, number % 3);
+		made->arrival.facts.texts[FAULT_TAGS] = (struct slice){made->tags, (size_t)tags};
+	}
 	if (number % 7)
 		made->arrival.facts.texts[FAULT_RELEASE] = TEXT("1.2");
 	if (users > REPORTS / 3)
@@ -251,6 +258,209 @@ static void releases_are_not_cut(UNUSED void **state)
 	fault_tally_release(&tally);
 }
 
+/* ---- Tags ------------------------------------------------------------------------------------ */
+
+static uint64_t count_of(const struct fault_tally *tally, enum fault_tally_fact fact,
+			 struct slice text)
+{
+	const struct fault_value *value = fault_tally_find(tally, fact, text);
+	return value ? value->count : 0;
+}
+
+/* Ten users, none of whom has the number of a fifth report but two: 5 divides 10. */
+static void each_tag_of_a_report_counts(UNUSED void **state)
+{
+	struct fault_tally tally = {0};
+	bool about;
+	add_some(&tally, 0, 1, 10);
+	for (unsigned user = 0; user < 10; user++) {
+		char text[] = "who\xffuser0";
+		text[8] = (char)('0' + user);
+		assert_int_equal(count_of(&tally, FAULT_TALLY_TAG, slice_of(text)),
+				 user % 5 ? REPORTS / 10 : 0);
+	}
+	for (unsigned n = 0; n < 3; n++) {
+		char text[] = {'n', '\xff', (char)('0' + n), 0};
+		const struct fault_value *value =
+			fault_tally_find(&tally, FAULT_TALLY_TAG, slice_of(text));
+		assert_int_equal(value->count, REPORTS / 3 - REPORTS / 15);
+		/* The first of n: 3, for 0 is a fifth; 1; 2. */
+		assert_int_equal(value->first_us, DAY_US + (n ? n : 3) * INT64_C(28000000));
+	}
+	assert_int_equal(count_of(&tally, FAULT_TALLY_TAG, TEXT("")), REPORTS / 5);
+	assert_int_equal(fault_tally_distinct(&tally, FAULT_TALLY_TAG, &about), 8 + 3);
+	assert_false(about);
+	fault_tally_release(&tally);
+}
+
+/* With what is no tag between them, and none behind the last. */
+static void what_is_no_tag_counts_as_none(UNUSED void **state)
+{
+	struct fault_tally tally = {0};
+	struct made made;
+	make(&made, 0, 1);
+	made.arrival.facts.texts[FAULT_TAGS] = TEXT("\xfe"
+						    "a\xfe\xff"
+						    "b\xfe"
+						    "c\xff\xfe");
+	fault_tally_add(&tally, &made.arrival);
+	assert_int_equal(tally.values[FAULT_TALLY_TAG].count, 0);
+	assert_int_equal(count_of(&tally, FAULT_TALLY_TAG, TEXT("")), 1);
+	made.arrival.facts.texts[FAULT_TAGS] = TEXT("a\xfe"
+						    "b\xff"
+						    "c\xfe"
+						    "d\xff");
+	fault_tally_add(&tally, &made.arrival);
+	assert_int_equal(tally.values[FAULT_TALLY_TAG].count, 1);
+	assert_int_equal(count_of(&tally, FAULT_TALLY_TAG,
+				  TEXT("b\xff"
+				       "c")),
+			 1);
+	fault_tally_release(&tally);
+}
+
+/* Of 2,000 tags that have one report each a hundred are kept; all reports are told. */
+static void a_hundred_tags_are_kept(UNUSED void **state)
+{
+	struct fault_tally tally = {0};
+	const struct fault_values *tags = &tally.values[FAULT_TALLY_TAG];
+	bool about;
+	for (unsigned i = 0; i < 2000; i++) {
+		struct made made;
+		make(&made, i, 1);
+		int len = snprintf(made.tags, sizeof(made.tags), "request\xff%u", i);
+		made.arrival.facts.texts[FAULT_TAGS] = (struct slice){made.tags, (size_t)len};
+		fault_tally_add(&tally, &made.arrival);
+	}
+	assert_int_equal(tags->count, 100);
+	assert_int_equal(tags->rest.count, 1900);
+	uint64_t distinct = fault_tally_distinct(&tally, FAULT_TALLY_TAG, &about);
+	assert_true(about);
+	/* A hundred hashes give it within some 10 %; four times that is 40. */
+	assert_in_range(distinct, 1200, 2800);
+	fault_tally_release(&tally);
+}
+
+/* A tag of the user's name goes whatever it is called; one that only begins so stays. */
+static void an_erased_user_is_in_no_tag(UNUSED void **state)
+{
+	struct fault_tally tally = {0};
+	struct hash_table ids = {0};
+	struct made made;
+	make(&made, 0, 1);
+	made.arrival.facts.texts[FAULT_USER] = TEXT("");
+	made.arrival.facts.texts[FAULT_TAGS] = TEXT("by\xff"
+						    "anna\xfe"
+						    "user\xff"
+						    "anna\xfe"
+						    "anna\xff"
+						    "1\xfe"
+						    "by\xff"
+						    "anna2");
+	fault_tally_add(&tally, &made.arrival);
+	assert_false(fault_tally_erase(&tally, TEXT("ann"), &ids));
+	assert_true(fault_tally_erase(&tally, TEXT("anna"), &ids));
+	assert_int_equal(tally.values[FAULT_TALLY_TAG].count, 2);
+	assert_int_equal(tally.values[FAULT_TALLY_TAG].rest.count, 2);
+	assert_int_equal(count_of(&tally, FAULT_TALLY_TAG,
+				  TEXT("anna\xff"
+				       "1")),
+			 1);
+	assert_int_equal(count_of(&tally, FAULT_TALLY_TAG,
+				  TEXT("by\xff"
+				       "anna2")),
+			 1);
+	assert_false(fault_tally_erase(&tally, TEXT("anna"), &ids));
+	fault_tally_release(&tally);
+}
+
+/* One report, seven facts that it does not have, and tags if `tags` has any: as the page has it. */
+static size_t cell_of(const char *tags, size_t len, uint8_t facts, char to[400])
+{
+	static const char head[] = {2, 1, 0, 0, 1, 'i', 0, 0, 1, 1};
+	memcpy(to, head, sizeof(head));
+	size_t at = sizeof(head);
+	to[at++] = (char)facts;
+	for (int i = 0; i < 7; i++, at += 5)
+		memcpy(to + at, "\1\0\0\0\0", 5); /* one without it, at midnight; no others */
+	memcpy(to + at, tags, len);
+	return at + len;
+}
+
+static int take_cell(const char *tags, size_t len, uint8_t facts, unsigned wanted,
+		     struct fault_tally *tally)
+{
+	char bytes[400];
+	size_t all = cell_of(tags, len, facts, bytes);
+	return fault_tally_take(tally, DAY_US, wanted, (struct slice){bytes, all});
+}
+
+static void cells_from_before_there_were_tags(UNUSED void **state)
+{
+	static const char tags[] = {0, 0, 1, 3, 'a', '\xff', 'b', 1, 0, 0};
+	struct fault_tally tally, both;
+	struct buf out;
+	buf_init(&out, 1000);
+	assert_int_equal(take_cell("", 0, 7, FAULT_TALLY_ALL, &tally), 0);
+	assert_int_equal(tally.values[FAULT_TALLY_EXCEPTION].none.count, 1);
+	assert_null(fault_tally_find(&tally, FAULT_TALLY_TAG, TEXT("")));
+	assert_int_equal(take_cell(tags, sizeof(tags), 8, FAULT_TALLY_ALL, &both), 0);
+	assert_int_equal(count_of(&both, FAULT_TALLY_TAG,
+				  TEXT("a\xff"
+				       "b")),
+			 1);
+	fault_tally_merge(&both, &tally, FAULT_TALLY_ALL);
+	assert_int_equal(both.count, 2);
+	assert_int_equal(count_of(&both, FAULT_TALLY_TAG,
+				  TEXT("a\xff"
+				       "b")),
+			 1);
+	fault_tally_put(&both, DAY_US, &out);
+	assert_memory_equal(out.data + out.len - sizeof(tags), tags, sizeof(tags));
+	buf_release(&out);
+	fault_tally_release(&tally);
+	fault_tally_release(&both);
+}
+
+/* Whether they are wanted or not. Where other facts are, what is behind these is not looked at. */
+static void damaged_tags(UNUSED void **state)
+{
+	static const char *const bad[] = {
+		"\0\0\1\2ab\1\0\0", /* no value */
+		"\0\0\1\3\xff"
+		"ab\1\0\0", /* no name */
+		"\0\0\1\3"
+		"ab\xff\1\0\0", /* an empty value */
+		"\0\0\1\3"
+		"a\xff"
+		"b\0\0\0" /* no reports */,
+		"\0\0\x65\3"
+		"a\xff"
+		"b\1\0\0", /* 101 */
+	};
+	static const char longest[] = {0, 0, 1, (char)0xea, 1}; /* 234 bytes */
+	struct fault_tally tally;
+	char tag[245] = "";
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+		assert_int_equal(take_cell(bad[i], 10, 8, 0, &tally), ERR_DAMAGED);
+		fault_tally_release(&tally);
+		assert_int_equal(take_cell(bad[i], 10, 8, FAULT_TALLY_ALL, &tally), ERR_DAMAGED);
+		fault_tally_release(&tally);
+		assert_int_equal(take_cell(bad[i], 10, 8, 1 << FAULT_TALLY_USER, &tally), 0);
+		fault_tally_release(&tally);
+	}
+	for (uint8_t len = 233; len < 235; len++) {
+		memcpy(tag, longest, sizeof(longest));
+		memset(tag + sizeof(longest), 'a', len);
+		tag[3] = (char)(len & 0x7f) | (char)0x80;
+		tag[sizeof(longest) + 1] = '\xff';
+		memcpy(tag + sizeof(longest) + len, "\1\0", 3);
+		assert_int_equal(take_cell(tag, sizeof(longest) + len + 3, 8, 0, &tally),
+				 len > 233 ? ERR_DAMAGED : 0);
+		fault_tally_release(&tally);
+	}
+}
+
 static int note_entered(void *owner, const struct fault_name_cell *cell)
 {
 	*(size_t *)owner += cell->enters.len > 0;
@@ -466,7 +676,7 @@ static void a_group_is_in_memory_once(UNUSED void **state)
 	/* Of each user the text, how many, the first, the last: 4 + 1 + 4 + 4 at least. */
 	assert_true(name->written.len > 1000 * 13);
 	assert_null(name->tally);
-	/* Seven facts with one value or none, three ids and titles. */
+	/* Seven facts with one value or none, two tags, three ids and titles. */
 	assert_in_range(name->packed.len, 1, 250);
 	fault_names_release(&names);
 }
@@ -481,6 +691,12 @@ int main(void)
 		cmocka_unit_test(the_latest_releases_are_kept),
 		cmocka_unit_test(the_latest_of_names_came_last),
 		cmocka_unit_test(releases_are_not_cut),
+		cmocka_unit_test(each_tag_of_a_report_counts),
+		cmocka_unit_test(what_is_no_tag_counts_as_none),
+		cmocka_unit_test(a_hundred_tags_are_kept),
+		cmocka_unit_test(an_erased_user_is_in_no_tag),
+		cmocka_unit_test(cells_from_before_there_were_tags),
+		cmocka_unit_test(damaged_tags),
 		cmocka_unit_test(a_group_is_entered_with_its_first_reports),
 		cmocka_unit_test(further_names_are_the_rest),
 		cmocka_unit_test(cells_have_all_reports),

@@ -94,7 +94,8 @@ extern const struct param faults_live_params[];
  * of the days asked add up to; `again` where reports have opened it again. GET /oops/groups/GROUP:
  * one, of all days, with "said", "bugs", "facts":{"release":{"distinct":N,"values":[{"value":...,
  * "count":...,"first":ms,"last":ms}, ...],"rest":N}, ...},"days":[["20261124",count], ...] and
- * "hours". PUT /oops/groups/GROUP?status=resolved...: says something of it, and answers the same.
+ * "hours"; in "tags" a value has its "key", too. PUT /oops/groups/GROUP?status=resolved...: says
+ * something of it, and answers the same.
  */
 extern const struct http_handler faults_groups, faults_group, faults_say;
 extern const struct param faults_groups_params[], faults_group_params[], faults_say_params[];

@@ -4,6 +4,7 @@
 #include "api/call.h"
 #include "api/fault/group_json.h"
 #include "fault/fault.h"
+#include "fault/tags.h"
 #include "wire/timetext.h"
 
 enum {
@@ -42,6 +43,16 @@ static struct group_call *group_call_of(struct api_call *call)
 
 /* ---- One group, whole ------------------------------------------------------------------------ */
 
+static void group_put_value(struct json_writer *json, enum fault_tally_fact fact, struct slice text)
+{
+	struct slice name, value;
+	if (fact == FAULT_TALLY_TAG && fault_tag_split(text, &name, &value)) {
+		json_put_string(json, "key", name);
+		text = value;
+	}
+	json_put_string(json, "value", text);
+}
+
 static void group_put_values(struct json_writer *json, const struct fault_tally *tally,
 			     enum fault_tally_fact fact)
 {
@@ -61,7 +72,7 @@ static void group_put_values(struct json_writer *json, const struct fault_tally 
 			continue;
 		}
 		json_write_object_begin(json);
-		json_put_string(json, "value", largest[i]->text);
+		group_put_value(json, fact, largest[i]->text);
 		json_put_u64(json, "count", largest[i]->count);
 		group_json_date(json, "first", largest[i]->first_us);
 		group_json_date(json, "last", largest[i]->last_us);

@@ -52,7 +52,7 @@ void reports_put_json(struct json_writer *json, const struct fault_listed *repor
 	json_write_object_begin(json);
 	json_put_string(json, "id", report->id);
 	json_put_i64(json, "date", notation_ms(report->order.date_us));
-	for (enum fault_text i = 0; i < FAULT_TEXTS; i++)
+	for (enum fault_text i = 0; i < FAULT_TEXTS_LISTED; i++)
 		if (facts->texts[i].len)
 			json_put_string(json, fault_text_name(i), facts->texts[i]);
 	if (facts->duration_us >= 0) {
@@ -89,7 +89,7 @@ static void reports_put_field(struct buf *out, struct slice text)
 static void reports_put_titles(struct buf *out)
 {
 	buf_append_text(out, "id,date,duration,statements");
-	for (enum fault_text i = 0; i < FAULT_TEXTS; i++)
+	for (enum fault_text i = 0; i < FAULT_TEXTS_LISTED; i++)
 		buf_printf(out, ",%s", fault_text_name(i));
 	buf_append_char(out, '\n');
 }
@@ -105,7 +105,7 @@ static void reports_put_csv(struct buf *out, const struct fault_listed *report)
 	buf_append_char(out, ',');
 	if (facts->statements >= 0)
 		buf_printf(out, "%lld", (long long)facts->statements);
-	for (enum fault_text i = 0; i < FAULT_TEXTS; i++) {
+	for (enum fault_text i = 0; i < FAULT_TEXTS_LISTED; i++) {
 		buf_append_char(out, ',');
 		reports_put_field(out, facts->texts[i]);
 	}
