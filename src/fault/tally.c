@@ -50,13 +50,22 @@ static struct fault_value tally_value(enum fault_tally_fact fact, struct slice t
 	return (struct fault_value){.hash = hash64(text.data, text.len, 0), .text = text};
 }
 
+static struct slice tally_tag_name(struct slice tag)
+{
+	struct slice name, value;
+	return fault_tag_split(tag, &name, &value) ? name : SLICE("");
+}
+
 /* Below 0 where `a` comes before `b`. */
 static int tally_compare(enum fault_tally_fact fact, const struct fault_value *a,
 			 const struct fault_value *b)
 {
+	int order = 0;
 	if (fact == FAULT_TALLY_RELEASE)
 		return fault_release_order(b->text, a->text);
-	return (a->hash > b->hash) - (a->hash < b->hash);
+	if (fact == FAULT_TALLY_TAG)
+		order = slice_compare(tally_tag_name(a->text), tally_tag_name(b->text));
+	return order ? order : (a->hash > b->hash) - (a->hash < b->hash);
 }
 
 /* The place of a value, or where it would be. */
@@ -111,7 +120,43 @@ static void tally_free_text(const struct fault_tally *tally, struct slice text)
 		mem_free_slice(text);
 }
 
-/* Adds some reports of a value. If it is not among the first in the order they go to the rest. */
+/* Where the values of the tag end whose first value is here. */
+static size_t tally_name_end(const struct fault_values *values, size_t first)
+{
+	struct slice name = tally_tag_name(values->list[first].text);
+	size_t end = first + 1;
+	while (end < values->count && slice_equal(tally_tag_name(values->list[end].text), name))
+		end++;
+	return end;
+}
+
+/* The value that goes first where there are too many. Of tags it is one of the name that has most
+ * values, so that a name with a value for each report leaves room for the others. */
+static size_t tally_last(const struct fault_values *values, enum fault_tally_fact fact)
+{
+	size_t last = values->count - 1, most = 0;
+	if (fact != FAULT_TALLY_TAG)
+		return last;
+	for (size_t first = 0, end; first < values->count; first = end) {
+		end = tally_name_end(values, first);
+		if (end - first > most ||
+		    (end - first == most && values->list[end - 1].hash > values->list[last].hash))
+			last = end - 1;
+		most = larger_of(most, end - first);
+	}
+	return last;
+}
+
+/* Its reports go to the rest. */
+static void tally_drop(struct fault_tally *tally, struct fault_values *values, size_t at)
+{
+	struct fault_value *dropped = &values->list[at];
+	tally_note(&values->rest, dropped);
+	tally_free_text(tally, dropped->text);
+	memmove(dropped, dropped + 1, (--values->count - at) * sizeof(*dropped));
+}
+
+/* Adds some reports of a value. If it is not among those that are kept they go to the rest. */
 static void tally_add_value(struct fault_tally *tally, enum fault_tally_fact fact,
 			    const struct fault_value *more)
 {
@@ -119,14 +164,9 @@ static void tally_add_value(struct fault_tally *tally, enum fault_tally_fact fac
 	size_t max = tally_facts[fact].max;
 	bool there;
 	size_t at = tally_place(values, fact, more, &there);
-	if (there || at == max) {
+	if (there || (at == max && fact != FAULT_TALLY_TAG)) {
 		tally_note(there ? &values->list[at] : &values->rest, more);
 		return;
-	}
-	if (values->count == max) {
-		struct fault_value *last = &values->list[--values->count];
-		tally_note(&values->rest, last);
-		tally_free_text(tally, last->text);
 	}
 	tally_make_room(values);
 	struct fault_value *added = &values->list[at];
@@ -135,6 +175,8 @@ static void tally_add_value(struct fault_tally *tally, enum fault_tally_fact fac
 	*added = *more;
 	if (!tally_took(tally, more->text))
 		added->text = mem_copy_slice(more->text);
+	if (values->count > max)
+		tally_drop(tally, values, tally_last(values, fact));
 }
 
 static void tally_release_values(const struct fault_tally *tally, struct fault_values *values)
@@ -146,6 +188,30 @@ static void tally_release_values(const struct fault_tally *tally, struct fault_v
 
 /* By the least hashes: of n values that are spread evenly the k-th has the hash k/n of all. Senders
  * may have chosen values whose hashes are not. */
+static double tally_estimate(const struct fault_value *list, size_t count)
+{
+	double part = (double)list[count - 1].hash / 0x1p64;
+	return count > 1 && part > 0 ? (double)(count - 1) / part : (double)count;
+}
+
+/* A tag has all its values if others have two more. */
+static double tally_estimate_tags(const struct fault_values *values)
+{
+	double distinct = 0;
+	size_t most = 0;
+	for (size_t first = 0, end; first < values->count; first = end) {
+		end = tally_name_end(values, first);
+		most = larger_of(most, end - first);
+	}
+	for (size_t first = 0, end; first < values->count; first = end) {
+		end = tally_name_end(values, first);
+		distinct += end - first + 2 <= most
+				    ? (double)(end - first)
+				    : tally_estimate(&values->list[first], end - first);
+	}
+	return distinct;
+}
+
 uint64_t fault_tally_distinct(const struct fault_tally *tally, enum fault_tally_fact fact,
 			      bool *about)
 {
@@ -153,9 +219,9 @@ uint64_t fault_tally_distinct(const struct fault_tally *tally, enum fault_tally_
 	*about = values->rest.count > 0;
 	if (!*about || fact == FAULT_TALLY_RELEASE || values->count < 2)
 		return values->count;
-	double part = (double)values->list[values->count - 1].hash / 0x1p64;
 	double most = (double)(values->count + values->rest.count);
-	double distinct = part > 0 ? (double)(values->count - 1) / part : most;
+	double distinct = fact == FAULT_TALLY_TAG ? tally_estimate_tags(values)
+						  : tally_estimate(values->list, values->count);
 	return (uint64_t)(distinct < most ? distinct : most);
 }
 

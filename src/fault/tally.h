@@ -7,7 +7,10 @@
  * that come first in an order of their texts: so each that is kept has been counted from its first
  * report on. Of releases names that are no versions come first, since nobody knows their order,
  * then versions, the highest first. Of other facts it is the order of hashes: those that are kept
- * are chosen by chance, and how many there are follows from the greatest of their hashes.
+ * are chosen by chance, and how many there are follows from the greatest of their hashes. Of tags
+ * the first of each name come first, by their hashes, then the second of each, and so on: so a
+ * name that has a value for each report leaves room for the others. Of two sets of tags together
+ * none comes earlier than in its own set, so each that is kept was kept in both.
  *
  * Pure; one thread at a time. */
 #ifndef FAULT_TALLY_H
@@ -47,7 +50,7 @@ struct fault_value {
 };
 
 struct fault_values {
-	struct fault_value *list; /* in the order of the fact */
+	struct fault_value *list; /* in the order of the fact; tags by name, then by hash */
 	size_t count, room;
 	struct fault_value none; /* reports without the fact */
 	struct fault_value rest; /* reports of values that are not kept */

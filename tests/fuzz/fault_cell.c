@@ -3,6 +3,7 @@
 #include "fault/book_private.h"
 #include "fault/quota.h"
 #include "fault/said.h"
+#include "fault/tags.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -47,6 +48,23 @@ static void check_day(struct slice bytes)
 	ASSERT(!err || err == ERR_DAMAGED || err == ERR_VERSION);
 	fault_day_view_free(fault_day_view_new(day));
 	fault_day_free(day);
+}
+
+/* What is read without its values is read with them, too; all that is counted in it is a tag. */
+static void check_tally(struct slice bytes)
+{
+	struct fault_tally tally, again;
+	struct hash_table ids = {0};
+	struct slice name, value;
+	int err = fault_tally_take(&again, 0, 0, bytes);
+	ASSERT(fault_tally_take(&tally, 0, FAULT_TALLY_ALL, bytes) == err);
+	const struct fault_values *tags = &tally.values[FAULT_TALLY_TAG];
+	for (size_t i = 0; i < tags->count; i++)
+		ASSERT(fault_tag_split(tags->list[i].text, &name, &value));
+	fault_tally_merge(&again, &tally, FAULT_TALLY_ALL);
+	fault_tally_erase(&again, SLICE("a"), &ids);
+	fault_tally_release(&tally);
+	fault_tally_release(&again);
 }
 
 static void check_book(struct slice bytes)
@@ -118,6 +136,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct buf content;
 	check_arrival(bytes);
 	check_day(bytes);
+	check_tally(bytes);
 	check_book(bytes);
 	check_merges(bytes);
 	check_said(bytes);

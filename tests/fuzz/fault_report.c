@@ -1,8 +1,10 @@
 /* Any bytes as a report of both dialects: its body is JSON that reads and writes the same again,
  * its names ascend, and what a document has as its password is nowhere in it. */
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "fault/canonical.h"
 #include "fault/report.h"
+#include "fault/tags.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -45,13 +47,28 @@ static void check_body(struct slice body, struct arena *arena)
 	buf_release(&again);
 }
 
+static void check_tags(struct slice tags, bool planted)
+{
+	struct slice tag, name, value;
+	size_t count = 0;
+	while (fault_tags_next(&tags, &tag)) {
+		ASSERT(fault_tag_split(tag, &name, &value));
+		ASSERT(utf8_is_valid(name) && name.len <= FAULT_TAG_NAME_MAX_BYTES);
+		ASSERT(utf8_is_valid(value) && value.len <= FAULT_TAG_VALUE_MAX_BYTES);
+		ASSERT(!planted || (!fault_has_secret(name) && !fault_has_secret(value)));
+		count++;
+	}
+	ASSERT(count <= FAULT_REPORT_TAGS_MAX && !tags.len);
+}
+
 static void check_report(const struct fault_report *report, bool planted, struct arena *arena)
 {
 	check_body(report->body, arena);
 	ASSERT(fault_id_valid(report->id));
 	ASSERT(report->facts.duration_us >= -1 && report->facts.statements >= -1);
 	for (int i = 0; i < FAULT_TEXTS; i++)
-		ASSERT(report->facts.texts[i].len <= FAULT_CONTEXT_MAX_BYTES);
+		ASSERT(report->facts.texts[i].len <= fault_text_max_bytes((uint64_t)i));
+	check_tags(report->facts.texts[FAULT_TAGS], planted);
 	ASSERT(!planted || !fault_has_secret(report->body));
 	for (size_t i = 0; i < report->refused_count && i < FAULT_REFUSED_MAX; i++) {
 		ASSERT(report->refused[i].len);

@@ -341,6 +341,103 @@ static void a_hundred_tags_are_kept(UNUSED void **state)
 	fault_tally_release(&tally);
 }
 
+/* ---- Which tags are kept --------------------------------------------------------------------- */
+
+enum { NAMES = 30, TAGS_KEPT = 100 };
+
+struct ranked {
+	char text[24];
+	uint64_t hash;
+	unsigned name, rank;
+};
+
+/* How many values a name has: 1 to 29 for 29 of them, and one has 600. */
+static unsigned values_of(unsigned name)
+{
+	return name ? name : 600;
+}
+
+static int by_name(const void *one, const void *other)
+{
+	const struct ranked *a = one, *b = other;
+	if (a->name != b->name)
+		return a->name < b->name ? -1 : 1;
+	return a->hash < b->hash ? -1 : 1;
+}
+
+static int by_rank(const void *one, const void *other)
+{
+	const struct ranked *a = one, *b = other;
+	if (a->rank != b->rank)
+		return a->rank < b->rank ? -1 : 1;
+	return a->hash < b->hash ? -1 : 1;
+}
+
+/* All tags in the order of doc/format-faults.md: those that are kept first. */
+static size_t rank_tags(struct ranked *list)
+{
+	size_t count = 0;
+	for (unsigned name = 0; name < NAMES; name++)
+		for (unsigned value = 0; value < values_of(name); value++) {
+			struct ranked *tag = &list[count++];
+			int len =
+				snprintf(tag->text, sizeof(tag->text), "name%u\xff%u", name, value);
+			tag->name = name;
+			tag->hash = hash64(tag->text, (size_t)len, 0);
+		}
+	qsort(list, count, sizeof(*list), by_name);
+	for (size_t i = 1; i < count; i++)
+		list[i].rank = list[i].name == list[i - 1].name ? list[i - 1].rank + 1 : 0;
+	qsort(list, count, sizeof(*list), by_rank);
+	return count;
+}
+
+static void add_tag(struct fault_tally *tally, unsigned number, const char *text)
+{
+	struct made made;
+	make(&made, number, 1);
+	made.arrival.facts.texts[FAULT_TAGS] = slice_of(text);
+	fault_tally_add(tally, &made.arrival);
+}
+
+/* Whatever the order of reports, and in how many cells they are: each tag has three. */
+static void a_name_of_many_tags_leaves_room(UNUSED void **state)
+{
+	static struct ranked list[2000];
+	static const unsigned steps[] = {1, 101, 707, 1034}; /* no divisor of 1,035 */
+	size_t count = rank_tags(list);
+	assert_int_equal(count, 1035);
+	for (size_t s = 0; s < ARRAY_LEN(steps); s++) {
+		unsigned step = steps[s];
+		struct fault_tally parts[PARTS] = {{0}}, all = {0};
+		struct buf bytes;
+		bool about;
+		for (unsigned i = 0; i < 3 * count; i++)
+			add_tag(&parts[i / 7 % PARTS], i % REPORTS, list[i * step % count].text);
+		for (size_t p = 0; p < PARTS; p++) {
+			struct fault_tally read;
+			buf_init(&bytes, 1 << 20);
+			fault_tally_put(&parts[p], DAY_US, &bytes);
+			assert_int_equal(
+				fault_tally_take(&read, DAY_US, FAULT_TALLY_ALL, buf_slice(&bytes)),
+				0);
+			fault_tally_merge(&all, &read, FAULT_TALLY_ALL);
+			fault_tally_release(&read);
+			fault_tally_release(&parts[p]);
+			buf_release(&bytes);
+		}
+		assert_int_equal(all.values[FAULT_TALLY_TAG].count, TAGS_KEPT);
+		assert_int_equal(all.values[FAULT_TALLY_TAG].rest.count, 3 * (count - TAGS_KEPT));
+		for (size_t i = 0; i < count; i++)
+			assert_int_equal(count_of(&all, FAULT_TALLY_TAG, slice_of(list[i].text)),
+					 i < TAGS_KEPT ? 3 : 0);
+		/* Three or four of each name are kept, so it is but roughly known. */
+		uint64_t distinct = fault_tally_distinct(&all, FAULT_TALLY_TAG, &about);
+		assert_true(about && distinct > 100 && distinct < 3 * count);
+		fault_tally_release(&all);
+	}
+}
+
 /* A tag of the user's name goes whatever it is called; one that only begins so stays. */
 static void an_erased_user_is_in_no_tag(UNUSED void **state)
 {
@@ -694,6 +791,7 @@ int main(void)
 		cmocka_unit_test(each_tag_of_a_report_counts),
 		cmocka_unit_test(what_is_no_tag_counts_as_none),
 		cmocka_unit_test(a_hundred_tags_are_kept),
+		cmocka_unit_test(a_name_of_many_tags_leaves_room),
 		cmocka_unit_test(an_erased_user_is_in_no_tag),
 		cmocka_unit_test(cells_from_before_there_were_tags),
 		cmocka_unit_test(damaged_tags),
