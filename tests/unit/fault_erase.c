@@ -13,7 +13,7 @@ static const struct fault_collect_rules old = {.keep_us = DAY_US, .newest = 1};
 static const struct fault_collect_rules none = {.newest = 1};
 
 struct written {
-	char id[8], body[100], packed[200];
+	char id[8], body[100], packed[200], tags[40];
 };
 
 static struct fault_item item_of(struct written *w, unsigned number, const char *user,
@@ -31,6 +31,8 @@ static struct fault_item item_of(struct written *w, unsigned number, const char 
 	buf_release(&packed);
 	item.facts.texts[FAULT_GROUP] = slice_of(group);
 	item.facts.texts[FAULT_USER] = slice_of(user);
+	snprintf(w->tags, sizeof(w->tags), "who\xff%s", user);
+	item.facts.texts[FAULT_TAGS] = slice_of(w->tags);
 	item.facts.texts[FAULT_TITLE] = slice_of(user);
 	item.facts.duration_us = duration_us;
 	return item;
@@ -127,7 +129,10 @@ static struct fault_group_history history(struct harness *h)
 static bool group_has(struct harness *h, const char *user)
 {
 	struct fault_group_history read = history(h);
-	bool has = fault_tally_find(&read.tally, FAULT_TALLY_USER, slice_of(user));
+	char tag[40];
+	snprintf(tag, sizeof(tag), "who\xff%s", user);
+	bool has = fault_tally_find(&read.tally, FAULT_TALLY_USER, slice_of(user)) ||
+		   fault_tally_find(&read.tally, FAULT_TALLY_TAG, slice_of(tag));
 	fault_group_history_release(&read);
 	return has;
 }
