@@ -226,10 +226,10 @@ def test_a_quota_that_is_damaged_is_that_of_its_tenant_only(make_server):
     server.stop()
     file = server.data / "data.mdb"
     content = bytearray(file.read_bytes())
-    # Keys of cells of fault_quotas: 41, the hash of the row of a tenant, the process. Of each row
-    # there is a cell, which may be there in older pages, too.
+    # Cells of fault_quotas: 41, the hash of the row of a tenant, the process; checksum, and flags
+    # of a stamp and an expiry. Each may be there in older pages, too.
     cells = [(match.start(), match[1], match[2]) for match in
-             re.finditer(rb"(?=\x29(.{16})([0-9a-f]{16}))", content, re.DOTALL)]
+             re.finditer(rb"(?=\x29(.{16})([0-9a-f]{16}).{4}\x1c)", content, re.DOTALL)]
     ((process, _),) = collections.Counter(column for _, _, column in cells).most_common(1)
     rows = {row for _, row, column in cells if column == process}
     assert len(rows) == 2
