@@ -79,7 +79,7 @@ static void regroup_join(struct regroup *r, size_t a, size_t b, struct slice has
 	r->groups[a].hash = regroup_keep(r, hash);
 }
 
-/* Of those that are one the group with the earliest report stands for all, whatever joined them. */
+/* In each set of joined groups the one with the earliest report stands for the set. */
 static void regroup_choose(struct regroup *r)
 {
 	for (size_t i = 0; i < r->count; i++) {

@@ -3,11 +3,11 @@
  * has to know what others say; the higher stamp wins. A text that is taken away deletes the cell,
  * unless the body has a bug of that tracker: then an empty one is stored, which wins over it.
  *
- * Collection keeps a report that has such a bug, and deletes the cells with the entry of one that
- * goes (collect.c). It looks once more just before that write. Who says something while the write
- * is under way may find the report both before and after, and it goes all the same; the cell is
- * left, for the next report of this id. Who says it a moment later finds no report when he reads it
- * again, and takes the cell back. */
+ * Collection keeps a report that has such a bug (collect.c). With the entry of a report that goes
+ * it deletes the cells of its bugs. It looks for bugs once more just before that write. Two cases
+ * are left. A bug that is said while the write is under way does not keep the report; its cell
+ * stays, and would be that of the next report of this id. A bug that is said after the write finds
+ * no report when it reads it again, and deletes its cell. */
 #include "fault/fault.h"
 #include "fault/said.h"
 #include "store/wait.h"
@@ -33,9 +33,8 @@ static const struct fault_oops_bug *bug_find(const struct fault_found *found, st
 static bool bug_is_attribute(struct slice name, struct slice tracker)
 {
 	const struct slice prefix = SLICE(FAULT_BUG_PREFIX);
-	return name.len == prefix.len + tracker.len &&
-	       memcmp(name.data, prefix.data, prefix.len) == 0 &&
-	       memcmp(name.data + prefix.len, tracker.data, tracker.len) == 0;
+	return name.len == prefix.len + tracker.len && slice_starts_with(name, prefix) &&
+	       slice_ends_with(name, tracker);
 }
 
 static bool bug_is_in_body(struct slice body, struct slice tracker, struct arena *arena)

@@ -11,7 +11,8 @@ enum {
 	FAULT_CONTEXT_MAX_BYTES = 512,
 	FAULT_EXCEPTION_MAX_BYTES = 512,
 	FAULT_LABEL_MAX_BYTES = 200, /* level, release, environment, host, user, title */
-	/* Of a report's tags so many count (tags.h); names and values as Sentry bounds them. */
+	/* At most so many tags of a report are counted (tags.h). Sentry has the same limits for
+	 * their names and values. */
 	FAULT_REPORT_TAGS_MAX = 20,
 	FAULT_TAG_NAME_MAX_BYTES = 32,
 	FAULT_TAG_VALUE_MAX_BYTES = 200,

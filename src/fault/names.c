@@ -89,7 +89,7 @@ static int names_take_all(const struct fault_names *names, const struct fault_na
 			  unsigned facts, struct fault_tally *tally)
 {
 	int err = fault_tally_take(tally, names->day_us, facts,
-				   name->anew ? SLICE("") : name->written);
+				   name->replaced ? SLICE("") : name->written);
 	if (!err && name->tally)
 		fault_tally_merge(tally, name->tally, facts);
 	else if (!err)
@@ -189,7 +189,7 @@ static bool names_erase_one(struct fault_names *names, struct fault_name *name, 
 	bool changed = fault_tally_erase(&tally, user, ids);
 	if (changed) {
 		names_pack(names, name, &tally);
-		name->anew = name->dirty = true;
+		name->replaced = name->dirty = true;
 	}
 	fault_tally_release(&tally);
 	return changed;
@@ -224,7 +224,7 @@ static void names_empty(struct fault_names *names)
 			continue;
 		names_drop_tally(names, name);
 		name->count = 0;
-		name->anew = name->dirty = true;
+		name->replaced = name->dirty = true;
 	}
 }
 
@@ -240,7 +240,7 @@ void fault_names_replace(struct fault_names *names, struct fault_names *fresh)
 		name->first_us = from->first_us;
 		name->tally = from->tally;
 		name->packed = from->packed;
-		name->anew = name->dirty = true;
+		name->replaced = name->dirty = true;
 		from->tally = NULL;
 		from->packed = (struct slice){NULL, 0};
 	}
@@ -258,7 +258,7 @@ static void names_put_tally(const struct fault_names *names, const struct fault_
 			    struct buf *out)
 {
 	struct fault_tally tally;
-	if (!name->anew && !name->tally && !name->packed.len) {
+	if (!name->replaced && !name->tally && !name->packed.len) {
 		buf_append(out, name->written.data, name->written.len);
 		return;
 	}
@@ -384,7 +384,7 @@ static void names_note_written(struct fault_names *names, struct fault_name *nam
 	name->written = mem_copy_slice(buf_slice(&value));
 	name->version = version;
 	name->entered |= name->count > 0;
-	name->anew = name->dirty = false;
+	name->replaced = name->dirty = false;
 	names_drop_tally(names, name);
 	buf_release(&value);
 }

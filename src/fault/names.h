@@ -34,7 +34,7 @@ struct fault_name {
 	/* Of a group: the tally of the reports that `written` has not. NULL: `packed` has it. */
 	struct fault_tally *tally;
 	struct slice packed; /* the slot's; empty: there are none */
-	bool anew;           /* `tally` or `packed` has all: `written` is only what was before */
+	bool replaced;       /* `tally` or `packed` has all reports, and `written` none of them */
 	bool dirty;
 	bool entered; /* of a group: a checkpoint has written that it has reports on this day */
 };

@@ -1,11 +1,11 @@
 /* How much a tenant may send to all processes together: requests in a minute and in an hour, bytes
- * in a day. The spans are those of the wall clock in UTC: a minute begins when the seconds are 0.
- * A clock that is set is in other spans, and counts those from zero.
+ * in a day. These spans are those of the wall clock in UTC: a minute begins when the seconds are 0.
+ * A process whose clock is set to another span counts that span from zero.
  *
- * Each process judges by what it has taken itself and what it knows of the others. So what a tenant
- * sends beyond its limit is at most what all processes take of it until they hear of each other:
- * two exchanges (fault_projects_exchange_quotas), as one tells of it and then another one asks. At
- * the end of a span comes what they take while it is over by some of their clocks, and not by all.
+ * Each process judges by what it has taken itself and what it knows of the others. So a tenant can
+ * exceed its limit by what all processes take of it during two exchanges
+ * (fault_projects_exchange_quotas): one process writes in the first, another reads in the second.
+ * At the end of a span it can exceed it for as long as their clocks differ.
  *
  * Pure, for any thread. Times are ms of the wall clock. */
 #ifndef FAULT_QUOTA_H

@@ -194,7 +194,8 @@ static double tally_estimate(const struct fault_value *list, size_t count)
 	return count > 1 && part > 0 ? (double)(count - 1) / part : (double)count;
 }
 
-/* A tag has all its values if others have two more. */
+/* What is dropped is of a name with the most values. So a name that has two fewer than the largest
+ * has lost none, and its values need no estimate. */
 static double tally_estimate_tags(const struct fault_values *values)
 {
 	double distinct = 0;
@@ -386,7 +387,7 @@ static bool tally_erase_user(struct fault_tally *tally, struct slice user)
 	return true;
 }
 
-/* Tags have many names for who it was. */
+/* Under any name: senders call a user's tag as they like. */
 static bool tally_erase_tags(struct fault_tally *tally, struct slice user)
 {
 	struct fault_values *values = &tally->values[FAULT_TALLY_TAG];

@@ -7,10 +7,12 @@
  * that come first in an order of their texts: so each that is kept has been counted from its first
  * report on. Of releases names that are no versions come first, since nobody knows their order,
  * then versions, the highest first. Of other facts it is the order of hashes: those that are kept
- * are chosen by chance, and how many there are follows from the greatest of their hashes. Of tags
- * the first of each name come first, by their hashes, then the second of each, and so on: so a
- * name that has a value for each report leaves room for the others. Of two sets of tags together
- * none comes earlier than in its own set, so each that is kept was kept in both.
+ * are chosen by chance, and how many there are follows from the greatest of their hashes.
+ *
+ * Tags are kept in turns: of each name the value with the least hash, then of each name the next
+ * one, and so on. So a name that has another value in each report leaves room for other names. A
+ * value that is kept after two tallies were put together was kept in each of them that had it, so
+ * it has been counted from its first report on, too.
  *
  * Pure; one thread at a time. */
 #ifndef FAULT_TALLY_H
@@ -81,10 +83,9 @@ static inline struct hash128 fault_id_hash(struct slice id)
 {
 	return hash128(id.data, id.len, 0x6964);
 }
-/* Reports of this user count with those that have none, tags whose value is his name with those
- * that are not kept. If the first or the last report is one
- * whose id is in the table, it has no id any more, and with the first the title goes. False: it is
- * as it was. */
+/* Reports of this user are counted as reports without a user. A tag whose value is the user's name
+ * is counted as one that is not kept. If the first or the last report has an id of the table, the
+ * tally has that id no more; with the first report's id its title goes. False: it is as it was. */
 bool fault_tally_erase(struct fault_tally *tally, struct slice user, const struct hash_table *ids);
 
 /* How many values a fact has. *about: more than are kept, so it is an estimate; of releases it is

@@ -3,6 +3,7 @@
 
 #include "api/call.h"
 #include "api/fault/group_json.h"
+#include "api/fault/notation.h"
 #include "fault/fault.h"
 #include "fault/tags.h"
 #include "wire/timetext.h"
@@ -317,15 +318,6 @@ static int group_check_saying(const struct group_saying *s, struct errbuf *e)
 	return 0;
 }
 
-/* What is said is shown as it was said. */
-static int group_check_text(struct slice text, const char *name, struct errbuf *e)
-{
-	for (size_t i = 0; i < text.len; i++)
-		if ((uint8_t)text.data[i] < ' ' || text.data[i] == 0x7f)
-			return errbuf_set(e, ERR_INVALID, "%s has a control character", name);
-	return 0;
-}
-
 static int group_read_one(const struct http_request *request, struct group_call *call,
 			  struct errbuf *e)
 {
@@ -346,7 +338,7 @@ static int group_read_one(const struct http_request *request, struct group_call 
 	for (size_t i = 0; i < ARRAY_LEN(texts) && !err; i++) {
 		err = params_keep(arena, texts[i].text, texts[i].name, FAULT_SAID_TEXT_MAX_BYTES,
 				  e);
-		err = err ? err : group_check_text(*texts[i].text, texts[i].name, e);
+		err = err ? err : notation_check_said(*texts[i].text, texts[i].name, e);
 	}
 	call->tenant = s->tenant;
 	return err ? err : params_keep(arena, &call->tenant, "tenant", TENANT_MAX_BYTES, e);

@@ -82,6 +82,14 @@ int notation_token(struct slice text, struct fault_order *order, struct errbuf *
 	return 0;
 }
 
+int notation_check_said(struct slice text, const char *name, struct errbuf *e)
+{
+	for (size_t i = 0; i < text.len; i++)
+		if ((uint8_t)text.data[i] < ' ' || text.data[i] == 0x7f)
+			return errbuf_set(e, ERR_INVALID, "%s has a control character", name);
+	return 0;
+}
+
 /* ---- Times ----------------------------------------------------------------------------------- */
 
 int64_t notation_us(int64_t ms)

@@ -23,6 +23,10 @@ void notation_put_token(const struct fault_order *order, char to[NOTATION_TOKEN_
 /* ERR_INVALID with a sentence: no list has given it. */
 int notation_token(struct slice text, struct fault_order *order, struct errbuf *e) MUST_CHECK;
 
+/* What people say of groups and reports is shown as they said it. ERR_INVALID, with the name of the
+ * parameter: the text has a control character. */
+int notation_check_said(struct slice text, const char *name, struct errbuf *e) MUST_CHECK;
+
 /* The first microsecond of a ms; the ends of time stay ends. */
 int64_t notation_us(int64_t ms);
 int64_t notation_ms(int64_t us);

@@ -72,7 +72,7 @@ static struct slice show_name(struct slice name)
 static bool show_is_overruled(const struct fault_found *found, struct slice name)
 {
 	const struct slice prefix = SLICE(FAULT_BUG_PREFIX);
-	if (name.len <= prefix.len || memcmp(name.data, prefix.data, prefix.len) != 0)
+	if (!slice_starts_with(name, prefix))
 		return false;
 	struct slice tracker = {name.data + prefix.len, name.len - prefix.len};
 	for (size_t i = 0; i < found->bug_count; i++) {
@@ -321,7 +321,7 @@ static struct show_call *show_new(struct http_request *request, struct slice id,
 	return call;
 }
 
-/* Of what cannot be an id there is no report. */
+/* 404, as of any id without a report: who asks does not know the rules of ids. */
 static bool show_is_id(struct http_request *request, struct slice id)
 {
 	bool valid = fault_id_valid(id);
@@ -355,15 +355,11 @@ const struct http_handler faults_show = API_CALL_HANDLER(show_end);
 
 /* ---- What is said ---------------------------------------------------------------------------- */
 
-/* It becomes a part of a column, and is shown as it was said. */
 static int show_keep_text(struct show_call *call, struct slice *text, const char *name,
 			  size_t max_bytes, struct errbuf *e)
 {
 	int err = params_keep(&call->call.arena, text, name, max_bytes, e);
-	for (size_t i = 0; i < text->len && !err; i++)
-		if ((uint8_t)text->data[i] < ' ' || text->data[i] == 0x7f)
-			err = errbuf_set(e, ERR_INVALID, "%s has a control character", name);
-	return err;
+	return err ? err : notation_check_said(*text, name, e);
 }
 
 static int show_keep_said(struct show_call *call, const struct show_question *q, struct errbuf *e)

@@ -60,9 +60,9 @@ PLANTS = {
         (F + "names.c", "names->disordered |= date_us <= names->latest_first_us;",
          "names->disordered |=\n\t\t\t!PLANTED(disordered) && date_us <= "
          "names->latest_first_us;")]),
-    "anew_added": ("what groups have by a recount is added to what they had before", [
-        (F + "names.c", "name->anew ? SLICE",
-         "name->anew && !PLANTED(anew_added) ? SLICE")]),
+    "replaced_added": ("what groups have by a recount is added to what they had before", [
+        (F + "names.c", "name->replaced ? SLICE",
+         "name->replaced && !PLANTED(replaced_added) ? SLICE")]),
     "closed_kept": ("what comes to a closed day is added to its lists, and that is all", [
         (F + "day.c", "\tif (day->closed)\n\t\tday->late = true;",
          "\tif (day->closed)\n\t\tday->late = !PLANTED(closed_kept);"),
