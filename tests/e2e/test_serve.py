@@ -232,7 +232,7 @@ def test_few_descriptors_ended_in_an_assertion(make_server, descriptors):
         assert "Too many open files" in said or f"may have {descriptors} descriptors" in said
         assert "assert" not in said
         return
-    assert descriptors > 80
+    assert descriptors > 64  # at 80 it depends on what is open at that moment
     assert "connections are served at once" in server.log_text()
     silent = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(200)]
     assert server.get("/-/healthy").status == 200

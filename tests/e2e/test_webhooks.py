@@ -192,6 +192,8 @@ def test_a_webhook_begins_behind_the_messages_that_there_are(tmp_path, receiver)
     if not HOOK.exists():
         pytest.skip("a sanitizer has its own idea of preloaded calls")
     server = ClockServer(tmp_path, "")
+    noon = DAY_S // 2 - int(time.time()) % DAY_S  # no day closes between here and three hours on
+    server.set_wall(noon)
     server.start()
     try:
         for n in range(3):
@@ -199,12 +201,12 @@ def test_a_webhook_begins_behind_the_messages_that_there_are(tmp_path, receiver)
         wait_new(server)
         server.stop()
         server.options += options_of(tmp_path, receiver.url())
-        server.set_wall(3 * 3600)
+        server.set_wall(noon + 3 * 3600)
         server.start()
         # Its own note is there when this tenant's message is posted.
         send_as(server, "other", {"id": "other", "fingerprint": ["other"]})
         eventually(lambda: receiver.messages())
-        server.set_wall(0)
+        server.set_wall(noon)
         for n in range(3):
             send(server, [{"id": f"after{n}", "fingerprint": [f"after{n}"]}])
         eventually(lambda: len(receiver.messages()) == 4)
