@@ -58,11 +58,6 @@ int buf_append_text(struct buf *buf, const char *text)
 	return buf_append(buf, text, strlen(text));
 }
 
-int buf_append_char(struct buf *buf, char c)
-{
-	return buf_append(buf, &c, 1);
-}
-
 int buf_printf(struct buf *buf, const char *fmt, ...)
 {
 	va_list args, again;

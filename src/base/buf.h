@@ -21,8 +21,16 @@ char *buf_reserve(struct buf *buf, size_t extra_bytes) MUST_CHECK;
 /* 0 or ERR_LIMIT; may be left unchecked by callers that test `failed` at the end. */
 int buf_append(struct buf *buf, const void *bytes, size_t len);
 int buf_append_text(struct buf *buf, const char *text);
-int buf_append_char(struct buf *buf, char c);
 int buf_printf(struct buf *buf, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+static inline int buf_append_char(struct buf *buf, char c)
+{
+	if (LIKELY(buf->len < buf->cap)) {
+		buf->data[buf->len++] = c;
+		return 0;
+	}
+	return buf_append(buf, &c, 1);
+}
 
 /* Drops the first `n` bytes. */
 void buf_consume(struct buf *buf, size_t n);

@@ -111,15 +111,12 @@ static uint64_t filter_bit(uint64_t hash, unsigned probe, uint64_t bits)
 	return (uint64_t)((unsigned __int128)mixed * bits >> 64);
 }
 
-/* Whether the filter of this number has a word of these parts. */
-static bool filter_takes(unsigned number, uint8_t parts)
+/* The filters that have a word of these parts: 1 << number. */
+static unsigned filters_of(uint8_t parts)
 {
-	bool common = __builtin_popcount(parts) > FILTER_REPEATS_MAX;
-	if (number == FILTER_ALL)
-		return true;
-	if (number == FILTER_COMMON)
-		return common;
-	return !common && parts >> (number - FILTER_OF_PART) & 1;
+	if (__builtin_popcount(parts) > FILTER_REPEATS_MAX)
+		return 1u << FILTER_ALL | 1u << FILTER_COMMON;
+	return 1u << FILTER_ALL | (unsigned)parts << FILTER_OF_PART;
 }
 
 /* The filter of all words and the others say maybe by chance, each for another reason. */
@@ -131,39 +128,64 @@ static uint64_t filter_hash_for(unsigned number, uint64_t hash)
 	return hash ^ hash >> 32;
 }
 
-static void filter_put_one(const struct words_set *set, unsigned number, struct buf *out)
+/* A filter that is being made. */
+struct filter_made {
+	size_t count; /* words */
+	size_t at;    /* of its bytes in the output */
+	uint64_t bits;
+};
+
+/* The words of each, and how many parts there are: the last may have words that many have, only. */
+static unsigned filters_count(const struct words_set *set, struct filter_made *made)
 {
-	size_t count = 0;
-	for (size_t i = 0; i < set->room; i++)
-		count += set->hashes[i] && filter_takes(number, set->parts[i]);
-	size_t bytes = (count * FILTER_BITS + 7) / 8;
+	uint8_t all = 0;
+	for (size_t i = 0; i < set->room; i++) {
+		if (!set->hashes[i])
+			continue;
+		all |= set->parts[i];
+		for (unsigned left = filters_of(set->parts[i]); left; left &= left - 1)
+			made[__builtin_ctz(left)].count++;
+	}
+	return all ? 32 - (unsigned)__builtin_clz(all) : 0;
+}
+
+static void filter_put_empty(struct filter_made *made, struct buf *out)
+{
+	size_t bytes = (made->count * FILTER_BITS + 7) / 8;
 	uint8_t head[10];
 	buf_append(out, head, varint_put(head, bytes));
-	uint8_t *to = (uint8_t *)buf_reserve(out, bytes);
-	if (!to || !bytes)
+	char *to = buf_reserve(out, bytes);
+	if (!to)
 		return;
 	memset(to, 0, bytes);
-	for (size_t i = 0; i < set->room; i++) {
-		if (!set->hashes[i] || !filter_takes(number, set->parts[i]))
-			continue;
-		uint64_t hash = filter_hash_for(number, set->hashes[i]);
-		for (unsigned p = 0; p < FILTER_PROBES; p++) {
-			uint64_t bit = filter_bit(hash, p, 8 * bytes);
-			to[bit / 8] |= (uint8_t)(1u << bit % 8);
-		}
-	}
+	made->at = out->len;
+	made->bits = 8 * bytes;
 	out->len += bytes;
+}
+
+static void filter_set(uint8_t *bytes, uint64_t bits, uint64_t hash)
+{
+	for (unsigned p = 0; p < FILTER_PROBES; p++) {
+		uint64_t bit = filter_bit(hash, p, bits);
+		bytes[bit / 8] |= (uint8_t)(1u << bit % 8);
+	}
 }
 
 void words_filter_put(const struct words_set *set, struct buf *out)
 {
-	uint8_t all = 0;
-	for (size_t i = 0; i < set->room; i++)
-		all |= set->hashes[i] ? set->parts[i] : 0;
-	unsigned parts = all ? 32 - (unsigned)__builtin_clz(all) : 0;
+	struct filter_made made[FILTERS_MAX] = {{0}};
+	unsigned parts = filters_count(set, made);
 	buf_append_char(out, (char)parts);
 	for (unsigned number = 0; number < FILTER_OF_PART + parts; number++)
-		filter_put_one(set, number, out);
+		filter_put_empty(&made[number], out);
+	for (size_t i = 0; i < set->room && !out->failed; i++) {
+		unsigned left = set->hashes[i] ? filters_of(set->parts[i]) : 0;
+		for (; left; left &= left - 1) {
+			unsigned number = (unsigned)__builtin_ctz(left);
+			filter_set((uint8_t *)out->data + made[number].at, made[number].bits,
+				   filter_hash_for(number, set->hashes[i]));
+		}
+	}
 }
 
 /* The filters of a set, as they are stored. */

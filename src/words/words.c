@@ -9,7 +9,7 @@
 
 enum { ASCII_MAX = 0x7f, CODE_MAX = 0x10ffff };
 
-enum words_class { WORDS_OTHER, WORDS_SMALL, WORDS_DIGIT, WORDS_CAPITAL };
+enum words_class { WORDS_OTHER, WORDS_SMALL, WORDS_DIGIT, WORDS_CAPITAL, WORDS_BEYOND_ASCII };
 
 static locale_t words_locale; /* 0: the system has none */
 static pthread_once_t words_once = PTHREAD_ONCE_INIT;
@@ -19,8 +19,10 @@ static void words_open_locale(void)
 	words_locale = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
 }
 
-static const uint8_t words_ascii[ASCII_MAX + 1] = {
-	['0' ... '9'] = WORDS_DIGIT, ['a' ... 'z'] = WORDS_SMALL, ['A' ... 'Z'] = WORDS_CAPITAL};
+static const uint8_t words_ascii[UINT8_MAX + 1] = {['0' ... '9'] = WORDS_DIGIT,
+						   ['a' ... 'z'] = WORDS_SMALL,
+						   ['A' ... 'Z'] = WORDS_CAPITAL,
+						   [0x80 ... 0xff] = WORDS_BEYOND_ASCII};
 
 /* Beyond ASCII. */
 static enum words_class words_class_of(uint32_t code)
@@ -52,13 +54,22 @@ static inline enum words_class words_at(struct slice text, size_t at, uint32_t *
 
 bool words_next(struct slice *text, struct slice *word)
 {
-	size_t at = 0, len = 0;
+	const uint8_t *p = (const uint8_t *)text->data;
+	size_t at = 0, len = 1;
 	uint32_t code;
-	while (at < text->len && words_at(*text, at, &code, &len) == WORDS_OTHER)
-		at += len;
+	for (; at < text->len; at += len) {
+		while (at < text->len && words_ascii[p[at]] == WORDS_OTHER)
+			at++;
+		if (at == text->len || words_at(*text, at, &code, &len) != WORDS_OTHER)
+			break;
+	}
 	size_t begin = at;
-	while (at < text->len && words_at(*text, at, &code, &len) != WORDS_OTHER)
-		at += len;
+	for (; at < text->len; at += len) {
+		while (at < text->len && words_ascii[p[at]] - 1u < WORDS_CAPITAL)
+			at++;
+		if (at == text->len || words_at(*text, at, &code, &len) == WORDS_OTHER)
+			break;
+	}
 	*word = (struct slice){text->data + begin, at - begin};
 	*text = (struct slice){text->data + at, text->len - at};
 	return word->len > 0;
@@ -88,10 +99,15 @@ bool words_next_part(struct slice *word, struct slice *part)
 	return part->len > 0;
 }
 
+static uint32_t words_small_ascii(uint32_t code)
+{
+	return code | (uint32_t)(code - 'A' <= 'Z' - 'A') << 5;
+}
+
 static uint32_t words_small(uint32_t code)
 {
 	if (code <= ASCII_MAX)
-		return code >= 'A' && code <= 'Z' ? code + 'a' - 'A' : code;
+		return words_small_ascii(code);
 	uint32_t small = words_locale ? (uint32_t)towlower_l((wint_t)code, words_locale) : code;
 	return small > ASCII_MAX ? small : code;
 }
@@ -103,6 +119,11 @@ void words_fold(struct slice word, struct buf *out)
 	uint32_t code;
 	size_t len, used = 0;
 	for (size_t at = 0; to && at < word.len; at += len) {
+		len = 1;
+		if ((uint8_t)word.data[at] <= ASCII_MAX) {
+			to[used++] = (char)words_small_ascii((uint8_t)word.data[at]);
+			continue;
+		}
 		words_at(word, at, &code, &len);
 		used += utf8_put(to + used, words_small(code));
 	}
