@@ -472,6 +472,40 @@ static void report_drop(struct report_reading *r, bool doubled)
 	r->count = kept;
 }
 
+/* ---- What was mended ------------------------------------------------------------------------- */
+
+/* A bit for each enum json_mended that is in the tree. */
+static unsigned report_mended_in(const struct json *tree)
+{
+	unsigned found = tree->mended ? 1u << tree->mended : 0;
+	for (const struct json *child = tree->first; found && child; child = child->next)
+		found |= report_mended_in(child);
+	return found;
+}
+
+static void report_name_mended(struct report_reading *r, const struct json *document)
+{
+	unsigned all = 0;
+	for (size_t i = 0; document->mended && i < r->count; i++) {
+		const struct report_attribute *a = &r->attributes[i];
+		unsigned found = report_mended_in(a->value);
+		all |= found;
+		if (found & 1u << JSON_NOT_UTF8)
+			report_refuse(r, SHOWN ": U+FFFD stands for what is not UTF-8",
+				      SHOWN_OF(a->name));
+		if (found & 1u << JSON_TOO_DEEP)
+			report_refuse(r, SHOWN ": null stands for what nests deeper than %d",
+				      SHOWN_OF(a->name), JSON_DEPTH_MAX);
+		if (found & 1u << JSON_CUT)
+			report_refuse(r,
+				      SHOWN ": the report is cut within it, and what follows is "
+					    "not there",
+				      SHOWN_OF(a->name));
+	}
+	if (document->mended == JSON_CUT && !(all & 1u << JSON_CUT))
+		report_refuse(r, "the report is cut, and what follows is not there");
+}
+
 /* ---- Values --------------------------------------------------------------------------------- */
 
 /* A column of O may be a text of JSON. What it becomes is sorted as the rest is. */
@@ -756,6 +790,7 @@ static int report_read(struct report_reading *r, struct json *document, struct s
 	fault_mask_tree(r->options->masks, document, r->arena);
 	report_take_masked_names(r);
 	report_drop(r, true);
+	report_name_mended(r, document);
 	if (r->dialect == FAULT_OF_SENTRY)
 		report_add_of_event(r, document);
 	report_map(r);
@@ -779,6 +814,8 @@ int fault_report_read(struct json *document, enum fault_dialect dialect, struct 
 		.options = options, .dialect = dialect, .arena = arena, .report = report, .e = e};
 	if (!document || document->type != JSON_T_OBJECT)
 		return errbuf_set(e, ERR_INVALID, "a report is an object, and this is none");
+	if (document->mended == JSON_CUT && !document->first)
+		return errbuf_set(e, ERR_INVALID, "the report is cut before its first attribute");
 	if (id.data && !fault_id_valid(id))
 		return errbuf_set(e, ERR_INVALID,
 				  "\"" SHOWN "\" cannot be the id of a report: 1 to %d bytes of "

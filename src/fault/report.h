@@ -3,7 +3,8 @@
  * Whatever is in a document is kept: each member of its object is an attribute, a text or any JSON.
  * Attributes that are known (attributes.c) have one name, whatever the dialect calls them; what has
  * a known name but another shape is kept as it is, and named in `refused`, which the body has as an
- * attribute. Secrets are masked (mask.h) before anything else sees them, but for the digest.
+ * attribute; so is what a reader has mended (json.h). Secrets are masked (mask.h) before anything
+ * else sees them, but for the digest.
  *
  * The document's own id is taken if it can be one; else the report gets one made of its digest, and
  * the attribute `reported.id` keeps the sender's. `id` is no attribute of the body, and neither is

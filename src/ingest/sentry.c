@@ -163,6 +163,11 @@ static void sentry_read_counts(struct sentry_reading *r, const struct sentry_ite
 		sentry_counts_read(item->type, root, r->counts, &r->oops.batch->arena);
 }
 
+static bool sentry_is_event(const struct sentry_item *item)
+{
+	return slice_equal(item->type, SLICE("event"));
+}
+
 /* What an envelope has of what becomes a report, or a sample. */
 static int sentry_read_item(struct sentry_reading *r, const struct sentry_item *item)
 {
@@ -172,7 +177,7 @@ static int sentry_read_item(struct sentry_reading *r, const struct sentry_item *
 	sentry_read_counts(r, item);
 	if (slice_equal(item->type, SLICE("attachment")))
 		sentry_take_attachment(r, item);
-	if ((!is_transaction && !slice_equal(item->type, SLICE("event"))) || r->oops.batch->count)
+	if ((!is_transaction && !sentry_is_event(item)) || r->oops.batch->count)
 		return 0;
 	int err = sentry_parse_event(r, item->payload, &event);
 	if (err || !is_transaction)
@@ -182,6 +187,26 @@ static int sentry_read_item(struct sentry_reading *r, const struct sentry_item *
 		return 0;
 	stat_add(STAT_sentry_slow, 1);
 	return sentry_read_event(r, event);
+}
+
+/* Of an event in which the envelope ends. An error is that of the envelope. */
+static int sentry_read_cut(struct sentry_reading *r, const struct sentry_item *item, int err)
+{
+	struct errbuf e, *told = r->e;
+	struct json *event;
+	stat_add(STAT_sentry_cut, 1);
+	if (r->oops.batch->item_count)
+		return 0;
+	if (!item->cut || !sentry_is_event(item) || r->oops.batch->count)
+		return err;
+	sentry_count(item->type);
+	r->e = r->oops.e = &e;
+	if (!sentry_parse_event(r, item->payload, &event)) {
+		event->mended = JSON_CUT;
+		err = sentry_read_event(r, event) ? err : 0;
+	}
+	r->e = r->oops.e = told;
+	return err;
 }
 
 static int sentry_read_envelope(struct sentry_reading *r, struct slice body)
@@ -197,11 +222,10 @@ static int sentry_read_envelope(struct sentry_reading *r, struct slice body)
 		if (err)
 			return err;
 	}
+	if (err != ERR_NOT_FOUND)
+		err = sentry_read_cut(r, &item, err);
 	sentry_give_attachments(r);
-	if (err == ERR_NOT_FOUND)
-		return 0;
-	stat_add(STAT_sentry_cut, 1);
-	return r->oops.batch->item_count ? 0 : err;
+	return err == ERR_NOT_FOUND ? 0 : err;
 }
 
 static int sentry_read_store(struct sentry_reading *r, struct slice body)

@@ -48,8 +48,10 @@ enum {
 
 /* What is open: a document, an array, or what holds code and its scope. */
 struct bson_level {
-	const uint8_t *end; /* its zero byte; what holds code has none */
+	const uint8_t
+		*end; /* its zero byte; what holds code has none, and neither has what is cut */
 	enum bson_type type;
+	bool cut;
 };
 
 struct bson_reader {
@@ -59,9 +61,10 @@ struct bson_reader {
 	struct json_maker maker;
 	struct bson_level levels[JSON_DEPTH_MAX];
 	unsigned level;
-	const uint8_t *at;  /* of the element, or of what is wrong */
-	const char *reason; /* constant; NULL while good */
-	bool too_deep;
+	const uint8_t *at;       /* of the element, or of what is wrong */
+	const char *reason;      /* constant; NULL while good */
+	bool cut;                /* there are fewer bytes than the document says */
+	enum json_mended mended; /* the element */
 };
 
 /* The first fault counts. */
@@ -75,6 +78,14 @@ static void bson_fail(struct bson_reader *r, const uint8_t *at, const char *reas
 }
 
 /* ---- Parts ---------------------------------------------------------------------------------- */
+
+static struct slice bson_utf8(struct bson_reader *r, struct slice text)
+{
+	struct slice good = json_make_utf8(&r->maker, text);
+	if (good.data != text.data)
+		r->mended = JSON_NOT_UTF8;
+	return good;
+}
 
 static struct slice bson_bytes(struct bson_reader *r, size_t len)
 {
@@ -92,8 +103,7 @@ static struct slice bson_cstring(struct bson_reader *r, const char *reason)
 		return (struct slice){NULL, 0};
 	}
 	r->c.at = zero + 1;
-	return json_make_utf8(&r->maker,
-			      (struct slice){(const char *)begin, (size_t)(zero - begin)});
+	return bson_utf8(r, (struct slice){(const char *)begin, (size_t)(zero - begin)});
 }
 
 /* string ::= int32 (byte*) "\x00": "The int32 is the number of bytes in the (byte*) plus one for
@@ -113,7 +123,7 @@ static struct slice bson_string(struct bson_reader *r)
 		bson_fail(r, begin, "a string that does not end with a zero byte");
 		return text;
 	}
-	return json_make_utf8(&r->maker, text);
+	return bson_utf8(r, text);
 }
 
 static char *bson_put_hex(char *to, const char *bytes, size_t len)
@@ -311,15 +321,22 @@ static void bson_add_db_pointer(struct bson_reader *r)
 
 /* ---- Structure ------------------------------------------------------------------------------ */
 
-static void bson_open_level(struct bson_reader *r, enum bson_type type, const uint8_t *end)
+/* Whether one more would nest too deep: then null stands for it, and the cursor is behind it. */
+static bool bson_is_too_deep(struct bson_reader *r, const uint8_t *behind)
 {
-	if (r->level == JSON_DEPTH_MAX) {
-		r->too_deep = true;
-		bson_fail(r, r->at, "nested too deep");
-		return;
-	}
+	if (r->level < JSON_DEPTH_MAX)
+		return false;
+	json_make_null(&r->maker, r->key);
+	r->mended = JSON_TOO_DEEP;
+	r->c.at = behind;
+	return true;
+}
+
+static void bson_open_level(struct bson_reader *r, enum bson_type type, const uint8_t *end,
+			    bool cut)
+{
 	json_make(&r->maker, type == BSON_ARRAY ? JSON_T_ARRAY : JSON_T_OBJECT, r->key);
-	r->levels[r->level++] = (struct bson_level){end, type};
+	r->levels[r->level++] = (struct bson_level){end, type, cut};
 	r->c.end = end;
 }
 
@@ -329,12 +346,19 @@ static void bson_open(struct bson_reader *r, enum bson_type type)
 {
 	const uint8_t *begin = r->c.at;
 	uint32_t len = cursor_u32(&r->c);
-	if (r->c.bad || len < BSON_DOCUMENT_MIN_BYTES || len - 4 > cursor_left(&r->c))
+	bool fits = !r->c.bad && len >= BSON_DOCUMENT_MIN_BYTES;
+	bool cut = fits && len - 4 > cursor_left(&r->c) && (r->cut || !r->level);
+	r->cut |= cut;
+	if (cut && !bson_is_too_deep(r, r->c.end))
+		bson_open_level(r, type, r->c.end, true);
+	if (cut)
+		return;
+	if (!fits || len - 4 > cursor_left(&r->c))
 		bson_fail(r, begin, "a document whose length does not fit");
 	else if (begin[len - 1])
 		bson_fail(r, begin, "a document that does not end with a zero byte");
-	else
-		bson_open_level(r, type, begin + len - 1);
+	else if (!bson_is_too_deep(r, begin + len))
+		bson_open_level(r, type, begin + len - 1, false);
 }
 
 /* code_w_s ::= int32 string document: "The int32 is the length in bytes of the entire code_w_s
@@ -347,7 +371,9 @@ static void bson_open_code_with_scope(struct bson_reader *r)
 		bson_fail(r, begin, "code with scope whose length does not fit");
 		return;
 	}
-	bson_open_level(r, BSON_CODE_WITH_SCOPE, begin + len);
+	if (bson_is_too_deep(r, begin + len))
+		return;
+	bson_open_level(r, BSON_CODE_WITH_SCOPE, begin + len, false);
 	json_make_text(&r->maker, SLICE("code"), bson_string(r));
 	r->key = SLICE("scope");
 	bson_open(r, BSON_DOCUMENT);
@@ -356,7 +382,10 @@ static void bson_open_code_with_scope(struct bson_reader *r)
 /* The cursor is at the end of what was opened last. */
 static void bson_close(struct bson_reader *r)
 {
-	if (r->levels[--r->level].type != BSON_CODE_WITH_SCOPE)
+	const struct bson_level *level = &r->levels[--r->level];
+	if (level->cut)
+		json_make_cut(&r->maker);
+	else if (level->type != BSON_CODE_WITH_SCOPE)
 		r->c.at++;
 	json_make_end(&r->maker);
 	if (!r->level)
@@ -433,18 +462,36 @@ static void bson_add_value(struct bson_reader *r, enum bson_type type)
 static void bson_add_element(struct bson_reader *r)
 {
 	r->at = r->c.at;
+	r->mended = JSON_AS_IS;
 	enum bson_type type = cursor_u8(&r->c);
 	r->key = bson_cstring(r, "a key without its end");
 	if (r->levels[r->level - 1].type == BSON_ARRAY)
 		r->key = (struct slice){NULL, 0};
 	if (r->c.bad)
 		return;
+	unsigned level = r->level;
 	struct json **made = r->maker.tail[r->maker.level];
 	bson_add_value(r, type);
 	if (*made)
 		(*made)->offset = (size_t)(r->at - r->start);
+	if (*made && r->mended)
+		json_make_mended(&r->maker, *made, r->mended);
 	if (r->c.bad)
 		bson_fail(r, r->at, "a value that is longer than its document");
+	if (r->c.bad && *made && r->level == level)
+		json_make_undo(&r->maker, made);
+}
+
+/* The bytes are fewer than the document says, and nothing else is wrong but where they end. */
+static bool bson_is_cut(struct bson_reader *r, const struct json *root)
+{
+	if (!r->cut || r->maker.full || !root || !root->first)
+		return false;
+	for (; r->level; r->level--) {
+		json_make_cut(&r->maker);
+		json_make_end(&r->maker);
+	}
+	return true;
 }
 
 int bson_parse(struct slice bytes, struct arena *arena, struct json **root, struct errbuf *e)
@@ -463,8 +510,12 @@ int bson_parse(struct slice bytes, struct arena *arena, struct json **root, stru
 		return errbuf_set(e, ERR_LIMIT,
 				  "BSON, byte %zu: more values than memory is allowed for",
 				  (size_t)(r.at - r.start));
-	if (r.c.bad)
-		return errbuf_set(e, r.too_deep ? ERR_LIMIT : ERR_INVALID, "BSON, byte %zu: %s",
-				  (size_t)(r.at - r.start), r.reason);
+	if (r.cut && !(*root)->first) {
+		r.reason = NULL;
+		bson_fail(&r, r.start, "a document whose length does not fit");
+	}
+	if (r.c.bad && !bson_is_cut(&r, *root))
+		return errbuf_set(e, ERR_INVALID, "BSON, byte %zu: %s", (size_t)(r.at - r.start),
+				  r.reason);
 	return 0;
 }

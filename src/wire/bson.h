@@ -31,7 +31,9 @@
  *     | ff min key, 7f max key | text: MinKey, MaxKey                                            |
  *
  * Text and keys that are not UTF-8 have U+FFFD for each wrong byte. Of doubled keys all are in the
- * tree, and the last counts (json.h). Objects and arrays nest at most JSON_DEPTH_MAX deep.
+ * tree, and the last counts (json.h). Null stands for what nests deeper than JSON_DEPTH_MAX. Where
+ * there are fewer bytes than the document says, the tree has the elements that are whole. The tree
+ * says so, as that of json_parse_lax.
  *
  * It agrees with the package `bson` of Python, which python-oops uses, but that refuses text that
  * is not UTF-8, and gives nonsense for the types that it does not know.
@@ -46,8 +48,7 @@ enum { BSON_DOCUMENT_MIN_BYTES = 5 }; /* its length and the zero byte */
 
 /* The document that the bytes begin with; what follows it is not looked at, as in Python. The tree
  * is in `arena`, its text also in `bytes`, which have to outlive it. ERR_INVALID with a sentence
- * that says what is wrong at which byte, from 0; ERR_LIMIT: the arena is full, or nested too deep.
- */
+ * that says what is wrong at which byte, from 0; ERR_LIMIT: the arena is full. */
 int bson_parse(struct slice bytes, struct arena *arena, struct json **root,
 	       struct errbuf *e) MUST_CHECK;
 

@@ -18,6 +18,7 @@ enum expect {
 	EXPECT_FIRST_KEY,   /* of an object, or its end */
 	EXPECT_KEY,
 	EXPECT_NEXT, /* a comma or the end of what is open; at level 0 the end of the text */
+	EXPECT_ENDS, /* of all that is open: the text was cut */
 	EXPECT_NOTHING,
 };
 
@@ -37,6 +38,50 @@ static enum json_event json_fail(struct json_reader *r, const char *at, const ch
 	r->reason = reason;
 	r->expect = EXPECT_NOTHING;
 	return JSON_BAD;
+}
+
+/* ---- A text that ends too early -------------------------------------------------------------- */
+
+/* Whether the reader may go on at the end of the text. */
+static bool json_may_be_cut(const struct json_reader *r)
+{
+	return r->lax && r->depth;
+}
+
+static enum json_event json_cut(struct json_reader *r, enum json_event event)
+{
+	r->at = r->end;
+	r->expect = EXPECT_ENDS;
+	r->mended = JSON_CUT;
+	return event;
+}
+
+static bool in_object(const struct json_reader *r)
+{
+	return r->depth && (r->objects >> (r->depth - 1) & 1);
+}
+
+/* Of the innermost that is open. */
+static enum json_event json_cut_level(struct json_reader *r)
+{
+	enum json_event event = in_object(r) ? JSON_OBJECT_END : JSON_ARRAY_END;
+	r->depth--;
+	return json_cut(r, event);
+}
+
+static enum json_event json_ends(struct json_reader *r, const char *reason)
+{
+	return json_may_be_cut(r) ? json_cut_level(r) : json_fail(r, r->at, reason);
+}
+
+/* Of what is no string: nobody knows how it went on. */
+static bool json_is_cut_here(const struct json_reader *r)
+{
+	const char *p = r->at;
+	while (p < r->end && (number_is_digit(*p) || (*p >= 'a' && *p <= 'z') ||
+			      (*p >= 'A' && *p <= 'Z') || *p == '-' || *p == '+' || *p == '.'))
+		p++;
+	return p == r->end && json_may_be_cut(r);
 }
 
 /* RFC 8259, 2: ws = *( %x20 / %x09 / %x0A / %x0D ) */
@@ -110,11 +155,13 @@ static int32_t unicode_escape(const char **p, const char *end, bool lone, const 
 	return 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
 }
 
-/* Writes what the string [p, end), known to be good but for its escapes, says. NULL: an escape is
- * bad, *p is left on its backslash. */
-static char *json_unescape(const char **p, const char *end, char *to, bool lone,
-			   const char **reason)
+/* Writes what the string [p, end), known to be good but for its escapes, says, and moves *to behind
+ * it. False: an escape is bad, *p is left on its backslash. */
+static bool json_unescape(const char **p, const char *end, char **out, bool lone,
+			  const char **reason)
 {
+	char *to = *out;
+	bool good = true;
 	while (*p < end) {
 		const char *slash = memchr(*p, '\\', (size_t)(end - *p));
 		size_t plain = (size_t)((slash ? slash : end) - *p);
@@ -126,28 +173,34 @@ static char *json_unescape(const char **p, const char *end, char *to, bool lone,
 		const char *after = slash + 2; /* the scan saw a character after each backslash */
 		if (slash[1] == 'u') {
 			int32_t code = unicode_escape(&after, end, lone, reason);
-			if (code < 0)
-				return NULL;
-			to += utf8_put(to, (uint32_t)code);
+			good = code >= 0;
+			to += good ? utf8_put(to, (uint32_t)code) : 0;
 		} else {
 			*reason = "unknown escape";
 			*to = short_escape(slash[1]);
-			if (!*to++)
-				return NULL;
+			good = *to != 0;
+			to += good;
 		}
+		if (!good)
+			break;
 		*p = after;
 	}
-	return to;
+	*out = to;
+	return good;
 }
 
-/* Finds the closing quote of the string that begins at p; NULL and a fault if there is none or if
- * something before it may not stand in a string. */
+/* Finds the closing quote of the string that begins at p, or where the text is cut; NULL and a
+ * fault if there is none or if something before it may not stand in a string. */
 static const char *string_end(struct json_reader *r, const char *p, bool *escaped)
 {
 	const char *opening = p - 1;
 	for (;;) {
 		p = plain_end(p, r->end);
 		if (p == r->end || (*p == '\\' && p + 1 == r->end)) {
+			if (json_may_be_cut(r)) {
+				r->mended = JSON_CUT;
+				return p;
+			}
 			json_fail(r, opening, "string without its end");
 			return NULL;
 		}
@@ -160,6 +213,12 @@ static const char *string_end(struct json_reader *r, const char *p, bool *escape
 			continue;
 		}
 		size_t len = utf8_length((const uint8_t *)p, (size_t)(r->end - p));
+		if (r->lax && !len)
+			r->mended = JSON_NOT_UTF8;
+		if (r->lax && len < 2) {
+			p++;
+			continue;
+		}
 		if (len < 2) {
 			json_fail(r, p,
 				  len ? "control character in a string" : "text that is not UTF-8");
@@ -169,44 +228,87 @@ static const char *string_end(struct json_reader *r, const char *p, bool *escape
 	}
 }
 
-/* r->at is after the opening quote. */
-static bool json_parse_string(struct json_reader *r)
+/* At p of the string, or at its begin where it is a copy. */
+static void json_fail_in_string(struct json_reader *r, const char *p, const char *reason)
 {
-	bool escaped = false;
-	const char *p = r->at, *end = string_end(r, p, &escaped);
-	if (!end)
-		return false;
-	r->text = (struct slice){p, (size_t)(end - p)};
-	r->at = end + 1;
-	if (!escaped)
-		return true;
-	/* An escape is never shorter than what it stands for. */
-	char *copy = arena_alloc(r->arena, r->text.len + 1);
-	if (!copy) {
+	json_fail(r, r->mended ? r->start + r->offset : p, reason);
+}
+
+static char *json_string_room(struct json_reader *r, size_t bytes)
+{
+	char *room = arena_alloc(r->arena, bytes + 1);
+	if (!room) {
 		r->arena_full = true;
-		json_fail(r, p, "too much text with escapes");
-		return false;
+		json_fail_in_string(r, r->text.data, "too much text with escapes");
 	}
-	const char *reason, *stop = json_unescape(&p, end, copy, r->lone_surrogates, &reason);
-	if (!stop) {
-		json_fail(r, p, reason);
+	return room;
+}
+
+/* Before its escapes are looked at. */
+static bool json_repair_string(struct json_reader *r)
+{
+	char *copy = json_string_room(r, r->text.len * UTF8_REPAIRED_BYTES_MAX);
+	if (copy)
+		r->text = (struct slice){copy, utf8_repair(copy, r->text)};
+	return copy != NULL;
+}
+
+static bool json_unescape_string(struct json_reader *r)
+{
+	const char *p = r->text.data, *reason = NULL;
+	/* An escape is never shorter than what it stands for. */
+	char *copy = json_string_room(r, r->text.len), *stop = copy;
+	if (!copy)
+		return false;
+	if (!json_unescape(&p, p + r->text.len, &stop, r->lax, &reason) && r->mended != JSON_CUT) {
+		json_fail_in_string(r, p, reason);
 		return false;
 	}
 	r->text = (struct slice){copy, (size_t)(stop - copy)};
 	return true;
 }
 
+/* r->at is after the opening quote. */
+static bool json_parse_string(struct json_reader *r)
+{
+	bool escaped = false;
+	const char *end = string_end(r, r->at, &escaped);
+	if (!end)
+		return false;
+	r->text = (struct slice){r->at, (size_t)(end - r->at)};
+	r->at = r->mended == JSON_CUT ? r->end : end + 1;
+	if (r->mended && !json_repair_string(r))
+		return false;
+	return !escaped || json_unescape_string(r);
+}
+
 /* ---- Structure ------------------------------------------------------------------------------ */
 
-static bool in_object(const struct json_reader *r)
+/* Reads over what is nested too deep; only brackets and strings are looked at. */
+static enum json_event json_pass_deep(struct json_reader *r)
 {
-	return r->depth && (r->objects >> (r->depth - 1) & 1);
+	size_t open = 0;
+	bool escaped;
+	do {
+		char c = *r->at++;
+		open += c == '{' || c == '[';
+		open -= c == '}' || c == ']';
+		if (c == '"') {
+			const char *end = string_end(r, r->at, &escaped);
+			r->at = r->mended == JSON_CUT ? r->end : end + 1;
+		}
+	} while (open && r->at < r->end);
+	if (open)
+		return json_cut(r, JSON_NULL);
+	r->mended = JSON_TOO_DEEP;
+	r->expect = EXPECT_NEXT;
+	return JSON_NULL;
 }
 
 static enum json_event open_level(struct json_reader *r, bool object)
 {
 	if (r->depth == JSON_DEPTH_MAX)
-		return json_fail(r, r->at, "nested too deep");
+		return r->lax ? json_pass_deep(r) : json_fail(r, r->at, "nested too deep");
 	r->at++;
 	uint64_t bit = UINT64_C(1) << r->depth++;
 	r->objects = object ? r->objects | bit : r->objects & ~bit;
@@ -232,7 +334,8 @@ static enum json_event json_parse_word(struct json_reader *r, struct slice word,
 				       enum json_event event)
 {
 	if (!json_starts_with(r, word))
-		return json_fail(r, r->at, "not a value");
+		return json_is_cut_here(r) ? json_cut(r, JSON_NULL)
+					   : json_fail(r, r->at, "not a value");
 	r->at += word.len;
 	r->expect = EXPECT_NEXT;
 	return event;
@@ -241,6 +344,8 @@ static enum json_event json_parse_word(struct json_reader *r, struct slice word,
 static enum json_event json_parse_number(struct json_reader *r)
 {
 	const char *reason, *stop = number_scan_json(r->at, r->end, &r->number, &reason);
+	if ((!stop || stop == r->end) && json_is_cut_here(r))
+		return json_cut(r, JSON_NULL);
 	if (!stop)
 		return json_fail(r, r->at, reason);
 	r->text = (struct slice){r->at, (size_t)(stop - r->at)};
@@ -270,13 +375,17 @@ static bool json_parse_nan(struct json_reader *r)
 
 static enum json_event json_parse_value(struct json_reader *r)
 {
+	if (r->at == r->end && in_object(r) && r->lax)
+		return json_cut(r, JSON_NULL); /* its key was given */
 	if (r->at == r->end)
-		return json_fail(r, r->at, "the text ends where a value should stand");
+		return json_ends(r, "the text ends where a value should stand");
 	switch (*r->at) {
 	case '"':
 		r->at++;
 		r->expect = EXPECT_NEXT;
-		return json_parse_string(r) ? JSON_STRING : JSON_BAD;
+		if (!json_parse_string(r))
+			return JSON_BAD;
+		return r->mended == JSON_CUT ? json_cut(r, JSON_STRING) : JSON_STRING;
 	case '{':
 		return open_level(r, true);
 	case '[':
@@ -292,20 +401,23 @@ static enum json_event json_parse_value(struct json_reader *r)
 			return JSON_NUMBER;
 		if (*r->at == '-' || number_is_digit(*r->at))
 			return json_parse_number(r);
-		return json_fail(r, r->at, "not a value");
+		return json_is_cut_here(r) ? json_cut(r, JSON_NULL)
+					   : json_fail(r, r->at, "not a value");
 	}
 }
 
 static enum json_event json_parse_key(struct json_reader *r)
 {
 	if (r->at == r->end)
-		return json_fail(r, r->at, "the text ends within an object");
+		return json_ends(r, "the text ends within an object");
 	if (*r->at != '"')
 		return json_fail(r, r->at, "a key in quotes should stand here");
 	r->at++;
 	if (!json_parse_string(r))
 		return JSON_BAD;
 	json_skip_blanks(r);
+	if (r->at == r->end && r->lax)
+		return json_cut_level(r);
 	if (r->at == r->end || *r->at != ':')
 		return json_fail(r, r->at, "a colon should stand here");
 	r->at++;
@@ -321,9 +433,8 @@ static enum json_event json_parse_next(struct json_reader *r)
 				       : json_fail(r, r->at, "more text after the value");
 	bool object = in_object(r);
 	if (r->at == r->end)
-		return json_fail(r, r->at,
-				 object ? "the text ends within an object"
-					: "the text ends within an array");
+		return json_ends(r, object ? "the text ends within an object"
+					   : "the text ends within an array");
 	if (*r->at == (object ? '}' : ']'))
 		return close_level(r);
 	if (*r->at != ',')
@@ -342,6 +453,7 @@ enum json_event json_next(struct json_reader *r)
 		return JSON_BAD;
 	json_skip_blanks(r);
 	r->offset = (size_t)(r->at - r->start);
+	r->mended = JSON_AS_IS;
 	switch ((enum expect)r->expect) {
 	case EXPECT_FIRST_VALUE:
 		if (r->at < r->end && *r->at == ']')
@@ -355,6 +467,8 @@ enum json_event json_next(struct json_reader *r)
 		return json_parse_value(r);
 	case EXPECT_KEY:
 		return json_parse_key(r);
+	case EXPECT_ENDS:
+		return r->depth ? json_cut_level(r) : JSON_END;
 	case EXPECT_NEXT:
 	case EXPECT_NOTHING:
 		break;

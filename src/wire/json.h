@@ -4,11 +4,11 @@
  * Python's json module except where that one is laxer or richer:
  *  - NaN, Infinity and -Infinity are refused, unless `allow_nan` is set; the text must be UTF-8,
  *    without a byte order mark;
- *  - an escaped surrogate without its other half is refused, since no UTF-8 can hold it, unless
- *    `lone_surrogates` is set;
+ *  - an escaped surrogate without its other half is refused, since no UTF-8 can hold it;
  *  - arrays and objects nest at most JSON_DEPTH_MAX deep;
  *  - a number has at most NUMBER_TEXT_MAX_BYTES;
  *  - integers beyond 64 bits become the nearest double.
+ * With `lax` set it goes on at some of what it refuses, and says so (enum json_mended).
  *
  * Of equal keys of one object the last counts, as in Python: json_member gives that one, and who
  * reads events lets a later one replace an earlier.
@@ -34,6 +34,17 @@ enum {
 };
 
 /* ---- Events ------------------------------------------------------------------------------- */
+
+/* What a lax reader made of what is no JSON. */
+enum json_mended {
+	JSON_AS_IS,
+	JSON_MENDED_WITHIN, /* of a tree: a value within is mended */
+	JSON_NOT_UTF8,      /* U+FFFD stands in a text for what is not */
+	JSON_TOO_DEEP,      /* null stands for an array or object */
+	/* The text ends within it: a string has what is there, null stands for another value, an
+	 * array or object ends. */
+	JSON_CUT,
+};
 
 enum json_event {
 	JSON_BAD, /* reader->reason says why, json_where where; it stays so */
@@ -61,9 +72,11 @@ struct json_reader {
 	/* To be set after init: NaN, Infinity and -Infinity are taken as numbers (->number is then
 	 * not finite), for doors that refuse the one value and keep the rest of the text. */
 	bool allow_nan;
-	/* To be set after init: an escaped surrogate without its other half becomes U+FFFD, for
-	 * doors whose senders cut text in the middle of a character. */
-	bool lone_surrogates;
+	/* To be set after init: what `mended` can say is mended, for doors that keep what can be
+	 * understood. Silently an escaped surrogate without its other half becomes U+FFFD, and a
+	 * string may have control characters. */
+	bool lax;
+	enum json_mended mended; /* the last event */
 
 	/* private */
 	const char *start, *at, *end;
@@ -111,6 +124,7 @@ enum json_type {
 struct json {
 	enum json_type type;
 	bool boolean;
+	uint8_t mended; /* enum json_mended */
 	struct value number;
 	struct slice text;  /* string; of a number its literal */
 	struct slice key;   /* if it is a member of an object */
@@ -124,9 +138,10 @@ struct json {
  * arena is full. */
 int json_parse(struct slice text, struct arena *arena, struct json **root,
 	       struct errbuf *e) MUST_CHECK;
-/* The same with `allow_nan` and `lone_surrogates`, for doors that keep what can be understood. A
- * number that is not finite, 1e999 too, is in the tree as a string, its literal: JSON could not be
- * written of the number. */
+/* The same with `allow_nan` and `lax`, for doors that keep what can be understood. A number that is
+ * not finite, 1e999 too, is in the tree as a string, its literal: JSON could not be written of the
+ * number. What is mended has that in `mended`, and what it lies in has JSON_MENDED_WITHIN; a key
+ * that is not UTF-8 counts as its value. */
 int json_parse_lax(struct slice text, struct arena *arena, struct json **root,
 		   struct errbuf *e) MUST_CHECK;
 

@@ -46,6 +46,26 @@ void json_make_end(struct json_maker *m)
 	m->level--;
 }
 
+void json_make_mended(struct json_maker *m, struct json *node, enum json_mended how)
+{
+	for (unsigned level = 1; level <= m->level; level++)
+		if (!m->parent[level]->mended)
+			m->parent[level]->mended = JSON_MENDED_WITHIN;
+	node->mended = (uint8_t)how;
+}
+
+void json_make_cut(struct json_maker *m)
+{
+	m->parent[m->level]->mended = JSON_CUT;
+}
+
+void json_make_undo(struct json_maker *m, struct json **made)
+{
+	*made = NULL;
+	m->tail[m->level] = made;
+	m->parent[m->level]->count--;
+}
+
 void json_make_null(struct json_maker *m, struct slice key)
 {
 	json_make(m, JSON_T_NULL, key);

@@ -27,6 +27,14 @@ struct json *json_make(struct json_maker *maker, enum json_type type, struct sli
 /* The array or object that was opened last gets no more. */
 void json_make_end(struct json_maker *maker);
 
+/* The value that was made last, which is not a part of any other but of those that are open. */
+void json_make_mended(struct json_maker *maker, struct json *node, enum json_mended how);
+/* What was opened last is cut. */
+void json_make_cut(struct json_maker *maker);
+
+/* Takes back the value that was made last, a scalar; `made` is where it hangs. */
+void json_make_undo(struct json_maker *maker, struct json **made);
+
 void json_make_null(struct json_maker *maker, struct slice key);
 void json_make_bool(struct json_maker *maker, struct slice key, bool boolean);
 void json_make_text(struct json_maker *maker, struct slice key, struct slice text);

@@ -8,7 +8,7 @@ struct builder {
 	struct json_reader reader;
 	struct json_maker maker;
 	struct slice key; /* of the value that comes next */
-	bool lax;
+	enum json_mended mended_key;
 };
 
 static enum json_type event_type(enum json_event event)
@@ -32,7 +32,7 @@ static enum json_type event_type(enum json_event event)
 
 static int json_add_node(struct builder *b, enum json_event event)
 {
-	if (b->lax && event == JSON_NUMBER && !isfinite(value_as_f64(b->reader.number)))
+	if (b->reader.lax && event == JSON_NUMBER && !isfinite(value_as_f64(b->reader.number)))
 		event = JSON_STRING;
 	struct json *node = json_make(&b->maker, event_type(event), b->key);
 	if (!node)
@@ -40,6 +40,10 @@ static int json_add_node(struct builder *b, enum json_event event)
 	node->boolean = event == JSON_TRUE;
 	node->offset = b->reader.offset;
 	b->key = (struct slice){NULL, 0};
+	if (b->reader.mended || b->mended_key)
+		json_make_mended(&b->maker, node,
+				 b->reader.mended ? b->reader.mended : b->mended_key);
+	b->mended_key = JSON_AS_IS;
 	if (event == JSON_NUMBER || event == JSON_STRING)
 		node->text = b->reader.text;
 	if (event == JSON_NUMBER)
@@ -50,11 +54,11 @@ static int json_add_node(struct builder *b, enum json_event event)
 static int json_parse_tree(struct slice text, bool lax, struct arena *arena, struct json **root,
 			   struct errbuf *e)
 {
-	struct builder b = {.lax = lax};
+	struct builder b = {.mended_key = JSON_AS_IS};
 	json_maker_init(&b.maker, arena, root);
 	json_reader_init(&b.reader, text, arena);
 	b.reader.allow_nan = lax;
-	b.reader.lone_surrogates = lax;
+	b.reader.lax = lax;
 	for (;;) {
 		enum json_event event = json_next(&b.reader);
 		int err = 0;
@@ -65,9 +69,12 @@ static int json_parse_tree(struct slice text, bool lax, struct arena *arena, str
 			return 0;
 		case JSON_KEY:
 			b.key = b.reader.text;
+			b.mended_key = b.reader.mended;
 			break;
 		case JSON_ARRAY_END:
 		case JSON_OBJECT_END:
+			if (b.reader.mended)
+				json_make_cut(&b.maker);
 			json_make_end(&b.maker);
 			break;
 		default:

@@ -5,8 +5,8 @@
  *  - `{` or `[` after blanks: JSON;
  *  - a first line that is a header: rfc822.
  *
- * oops_datedir_repo tries BSON and falls back to rfc822, which takes anything; here a cut BSON is
- * called so, and what has no header is refused.
+ * oops_datedir_repo tries BSON and falls back to rfc822, which takes anything; here of a cut BSON
+ * what is there is read, and what has no header is refused.
  *
  * Bytes in, tree out: no I/O, no globals. Threads: any. */
 #ifndef WIRE_OOPS_DOCUMENT_H

@@ -39,6 +39,8 @@ static int envelope_parse_headers(struct slice line, struct arena *arena,
 		return err;
 	if (root->type != JSON_T_OBJECT)
 		return errbuf_set(e, ERR_INVALID, "it is no object of JSON");
+	if (root->mended == JSON_CUT)
+		return errbuf_set(e, ERR_INVALID, "it ends before its end: it was cut");
 	*headers = root;
 	return 0;
 }
@@ -69,18 +71,20 @@ static int envelope_length_of(const struct json *headers, int64_t *length, struc
 	return err;
 }
 
-static int envelope_take_payload(struct slice *rest, int64_t length, struct slice *payload,
+static int envelope_take_payload(struct slice *rest, int64_t length, struct sentry_item *item,
 				 struct errbuf *e)
 {
+	struct slice *payload = &item->payload;
 	if (length < 0) {
 		*payload = envelope_take_line(rest);
 		return 0;
 	}
-	if ((uint64_t)length > rest->len)
+	item->cut = (uint64_t)length > rest->len;
+	*payload = (struct slice){rest->data, item->cut ? rest->len : (size_t)length};
+	if (item->cut)
 		return errbuf_set(e, ERR_INVALID,
 				  "its payload has %zu bytes, and its length says %lld", rest->len,
 				  (long long)length);
-	*payload = (struct slice){rest->data, (size_t)length};
 	if (payload->len == rest->len) {
 		*rest = (struct slice){NULL, 0};
 		return 0;
@@ -106,7 +110,7 @@ static int envelope_read_item(struct sentry_envelope *envelope, struct arena *ar
 	const struct json *type = json_member(item->headers, "type");
 	if (type && type->type == JSON_T_STRING)
 		item->type = type->text;
-	return envelope_take_payload(&envelope->rest, length, &item->payload, e);
+	return envelope_take_payload(&envelope->rest, length, item, e);
 }
 
 int sentry_envelope_next(struct sentry_envelope *envelope, struct arena *arena,

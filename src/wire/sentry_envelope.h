@@ -33,6 +33,7 @@ struct sentry_item {
 	struct slice type; /* len 0: it says none */
 	const struct json *headers;
 	struct slice payload;
+	bool cut; /* the payload is shorter than its headers say: the envelope ends within it */
 };
 
 /* Reads the headers of an envelope. The bytes must outlive it. ERR_INVALID with a sentence;
@@ -41,7 +42,8 @@ int sentry_envelope_begin(struct sentry_envelope *envelope, struct slice bytes, 
 			  struct errbuf *e) MUST_CHECK;
 
 /* The next item. ERR_NOT_FOUND: there are no more; ERR_INVALID: from here on this is no envelope,
- * with a sentence; ERR_LIMIT: the arena is full, or there are more than SENTRY_ITEMS_MAX items. */
+ * with a sentence, and the item is given if it is cut; ERR_LIMIT: the arena is full, or there are
+ * more than SENTRY_ITEMS_MAX items. */
 int sentry_envelope_next(struct sentry_envelope *envelope, struct arena *arena,
 			 struct sentry_item *item, struct errbuf *e) MUST_CHECK;
 

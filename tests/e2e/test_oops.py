@@ -402,11 +402,11 @@ def bad_bodies():
     report = {"id": "OOPS-1", "context": "/a"}
     yield "empty", b"", 400, "Empty OOPS report"
     yield "text", b"hello", 400, "neither JSON nor BSON nor rfc822"
-    yield "cut JSON", b'{"id":"OOPS-1",', 400, "line 1, column"
+    yield "JSON without a comma", b'{"id":"OOPS-1" "a":1}', 400, "line 1, column"
+    yield "JSON cut at once", b' {"id', 400, "the report is cut before its first attribute"
     yield "a number", b"5", 400, "neither JSON nor BSON nor rfc822"
-    yield "cut BSON", bson.dumps(report)[:-3], 400, "BSON, byte 0"
+    yield "BSON cut at once", bson.dumps(report)[:9], 400, "BSON, byte 0"
     yield "cut bz2", bz2.compress(os.urandom(500))[:-100], 400, "bzip2"
-    yield "deep", b'{"a":' * 70 + b"1" + b"}" * 70, 400, "nest"
     yield "a bomb", bz2.compress(b'{"a":"' + bytes(64) * 10**6 + b'"}'), 413, "bzip2"
     yield "large", json.dumps(report | {"a": "x" * (1 << 20)}).encode(), 413, "1048576 bytes"
 
@@ -418,6 +418,44 @@ def test_bad_bodies(server, name, body, status, sentence):
     assert answer.status == status and sentence in answer.text, answer
     assert day_of(server)["total"] == 0
     assert server.metric("granary_fault_reports_total", result="failed") == 1
+
+
+def test_what_is_cut_or_too_deep_is_kept_as_far_as_it_is_understood(server):
+    """And the parts that are not are named, in the answer and on the report."""
+    sent = {"id": "c1", "context": "/a", "m": "a long text", "n": [1, 2]}
+    cut = "m: the report is cut within it, and what follows is not there"
+    for id_, body in (("c1", json.dumps(sent).encode()[:-17]),
+                      ("c2", bson.dumps(sent | {"id": "c2", "m": {"a": 1, "b": 2}})[:-28])):
+        answer = post(server, body)
+        assert answer.status == 201 and answer.json["refused"] == [cut], answer
+        kept = report_of(server, id_)
+        assert kept["context"] == "/a" and kept["refused"] == [cut] and "n" not in kept
+        assert kept["m"] in ("a long te", {"a": 1})
+    deep = {"id": "d1", "b": 1, "a": 1}
+    for _ in range(70):
+        deep["a"] = {"a": deep["a"]}
+    for body in (json.dumps(deep).encode(), bson.dumps(deep | {"id": "d2"})):
+        answer = post(server, body)
+        assert answer.status == 201, answer
+        assert answer.json["refused"] == ["a: null stands for what nests deeper than 64"]
+        kept = report_of(server, answer.json["id"])
+        assert kept["b"] == 1
+        for _ in range(63):
+            kept = kept["a"]
+        assert kept["a"] is None
+    answer = post(server, b'{"id":"u1","m":"caf\xe9"}')
+    assert answer.json["refused"] == ["m: U+FFFD stands for what is not UTF-8"]
+    assert report_of(server, "u1")["m"] == "caf\ufffd"
+    # Of an array what is whole is whole, and what is cut away is one more result.
+    for body, last in ((b'[{"id":"e1"},{"id":"e2","m":"x', "e2"), (b'[{"id":"f1"},', None)):
+        answer = post(server, body)
+        assert answer.json["results"][0].get("refused") is None, answer
+        assert answer.json["results"][1].get("id") == last
+        if last:
+            assert answer.json["results"][1]["refused"] == [cut]
+        else:
+            assert "the body is cut here" in answer.json["results"][1]["error"]
+    assert day_of(server)["total"] == 8
 
 
 def test_what_cannot_be_stored_as_one_value(make_server):

@@ -499,7 +499,7 @@ def test_slow_transactions(make_server):
 def test_what_is_wrong_with_a_body(server, key):
     expect_refused(send(server, b"", key), 400, "^the envelope is empty")
     expect_refused(send(server, b"[]", key), 400, "^headers of the envelope: ")
-    expect_refused(send(server, b'{}\n{"type":"event"}\n{"a":', key), 400, "^the event: line 1")
+    expect_refused(send(server, b'{}\n{"type":"event"}\n{"a" 1', key), 400, "^the event: line 1")
     expect_refused(send(server, b'{}\n{"type":"event","length":9}\n{}', key), 400,
                    "^item 0 of the envelope: its payload has 2 bytes")
     expect_refused(send(server, b"5", key, "/api/1/store/"), 400, "^the event: it is no object")
@@ -509,6 +509,15 @@ def test_what_is_wrong_with_a_body(server, key):
     body = envelope(("event", EVENT)) + b'\n{"type":"attachment","length":9}\n{}'
     assert send(server, body, key).status == 200
     assert server.metric("granary_sentry_cut_total") == 2
+    # Of one that is cut is kept what is there.
+    for number, body in enumerate((b'{}\n{"type":"event"}\n{"event_id":"%s","message":"cut he',
+                                   b'{}\n{"type":"event","length":99}\n{"event_id":"%s",'
+                                   b'"message":"cut he"')):
+        cut = f"{number:032x}"
+        assert send(server, body % cut.encode(), key).json == {"id": cut}
+        report = server.get(f"/oops/{cut}").json
+        assert report["message"] == "cut he" and "is cut" in report["refused"][0]
+    assert server.metric("granary_sentry_cut_total") == 3
     # Half a character and a number that is none do not cost the event.
     text = b'{}\n{"type":"event"}\n{"message":"a\\ud83d","extra":{"n":NaN},"event_id":"%s"}'
     assert send(server, text % ID.encode(), key).status == 200

@@ -41,6 +41,16 @@ static int read_as(const char *text, enum fault_dialect dialect, struct slice id
 	return fault_report_read(document, dialect, id, &options, &arena, &report, &error);
 }
 
+static void read_lax(const char *text)
+{
+	struct fault_report_options options = {KEY, &fault_masks_preset, BODY_MAX_BYTES};
+	struct json *document;
+	if (json_parse_lax(slice_of(text), &arena, &document, &error) ||
+	    fault_report_read(document, FAULT_OF_OOPS, (struct slice){NULL, 0}, &options, &arena,
+			      &report, &error))
+		fail_msg("%s: %s", text, error.text);
+}
+
 static void read_oops(const char *text)
 {
 	if (read_as(text, FAULT_OF_OOPS, (struct slice){NULL, 0}))
@@ -646,6 +656,28 @@ static void nesting_as_deep_as_a_tree_has_it(void **state)
 	}
 }
 
+static void what_was_mended_is_named(void **state)
+{
+	(void)state;
+	read_lax("{\"id\":\"1\",\"password\":\"x\",\"m\":\"a\xff\",\"n\":[{\"b\":\"cd");
+	expect_whole_body(
+		"{\"m\":\"a\xef\xbf\xbd\",\"n\":[{\"b\":\"cd\"}],\"password\":\"<hidden>\","
+		"\"refused\":[\"m: U+FFFD stands for what is not UTF-8\",\"n: the report is "
+		"cut within it, and what follows is not there\"]}");
+	read_lax("{\"a\":1,\"b");
+	expect_whole_body(
+		"{\"a\":1,\"refused\":[\"the report is cut, and what follows is not there\"]}");
+	char text[300] = "{\"a\":";
+	memset(text + 5, '[', JSON_DEPTH_MAX);
+	memset(text + 5 + JSON_DEPTH_MAX, ']', JSON_DEPTH_MAX);
+	text[5 + 2 * JSON_DEPTH_MAX] = '}';
+	read_lax(text);
+	assert_int_equal(report.refused_count, 1);
+	expect_slice(report.refused[0], "a: null stands for what nests deeper than 64");
+	read_lax("{\"a\":1}");
+	assert_int_equal(report.refused_count, 0);
+}
+
 /* What is deeper cannot come from json_parse(), but from a reader of another format. */
 static void nesting_too_deep(void **state)
 {
@@ -801,6 +833,7 @@ int main(void)
 		TEST(memory_has_a_maximum),
 		TEST(nesting_as_deep_as_a_tree_has_it),
 		TEST(nesting_too_deep),
+		TEST(what_was_mended_is_named),
 		TEST(rows_of_known_attributes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

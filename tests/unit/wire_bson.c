@@ -406,9 +406,10 @@ static void nesting_ends_at_the_limit(void **state)
 		len += (size_t)snprintf(json + len, sizeof(json) - len, i ? "\"\":{" : "{");
 	memset(json + len, '}', JSON_DEPTH_MAX);
 	expect(nested(bytes, JSON_DEPTH_MAX), json);
-	/* The element that is one too deep begins after the length of the 64th document. */
-	expect_error(nested(bytes, JSON_DEPTH_MAX + 1), ERR_LIMIT,
-		     "BSON, byte 382: nested too deep");
+	memcpy(json + len, "\"\":null", 7);
+	memset(json + len + 7, '}', JSON_DEPTH_MAX);
+	for (int levels = JSON_DEPTH_MAX + 1; levels < JSON_DEPTH_MAX + 4; levels++)
+		expect(nested(bytes, levels), json);
 }
 
 static void the_arena_bounds_the_tree(void **state)
@@ -430,7 +431,66 @@ static void the_arena_bounds_the_tree(void **state)
 	arena_release(&arena);
 }
 
-/* Each cut is found, and no damage leads beyond the bytes. */
+/* Of a cut document the elements that are whole are there, and all that the cut is in says so. */
+static void a_cut_document_has_what_is_whole(void **state)
+{
+	static const char whole[] = "\x29\0\0\0"
+				    "\x02s\0\x03\0\0\0ab\0"
+				    "\x03l\0\x13\0\0\0\x12n\0\x07\0\0\0\0\0\0\0\x0az\0\0"
+				    "\x08t\0\x01\0";
+	/* The first cut, from which on this is there. */
+	static const struct {
+		size_t from;
+		const char *json;
+	} parts[] = {{5, NULL},
+		     {14, "{\"s\":\"ab\"}"},
+		     {21, "{\"s\":\"ab\",\"l\":{}}"},
+		     {32, "{\"s\":\"ab\",\"l\":{\"n\":7}}"},
+		     {35, "{\"s\":\"ab\",\"l\":{\"n\":7,\"z\":null}}"},
+		     {40, "{\"s\":\"ab\",\"l\":{\"n\":7,\"z\":null},\"t\":true}"},
+		     {41, NULL}};
+	struct arena arena;
+	struct json *root;
+	struct errbuf e;
+	(void)state;
+	assert_int_equal(sizeof(whole) - 1, 41);
+	arena_init(&arena, 1 << 20);
+	for (size_t i = 0; i + 1 < ARRAY_LEN(parts); i++) {
+		for (size_t cut = parts[i].from; cut < parts[i + 1].from; cut++) {
+			char *copy = mem_alloc(cut);
+			memcpy(copy, whole, cut);
+			int err = bson_parse((struct slice){copy, cut}, &arena, &root, &e);
+			assert_int_equal(err, parts[i].json ? 0 : ERR_INVALID);
+			if (err)
+				assert_string_equal(e.text, "BSON, byte 0: a document whose length "
+							    "does not fit");
+			else
+				assert_int_equal(root->mended, JSON_CUT);
+			if (!err)
+				expect((struct slice){copy, cut}, parts[i].json);
+			mem_free(copy);
+		}
+	}
+	arena_release(&arena);
+}
+
+static void text_that_is_not_utf8_is_marked(void **state)
+{
+	struct arena arena;
+	struct json *root;
+	struct errbuf e;
+	(void)state;
+	arena_init(&arena, 1 << 20);
+	assert_int_equal(bson_parse(SLICE("\x0f\0\0\0\x02s\0\x03\0\0\0\xff"
+					  "b\0\0"),
+				    &arena, &root, &e),
+			 0);
+	assert_int_equal(root->mended, JSON_MENDED_WITHIN);
+	assert_int_equal(root->first->mended, JSON_NOT_UTF8);
+	arena_release(&arena);
+}
+
+/* No damage leads beyond the bytes, and neither does a cut. */
 static void damaged_documents_end(void **state)
 {
 	static const char whole[] = "\x5a\0\0\0"
@@ -454,8 +514,8 @@ static void damaged_documents_end(void **state)
 	for (size_t cut = 0; cut < len; cut++) {
 		char *copy = mem_alloc(cut);
 		memcpy(copy, whole, cut);
-		assert_int_equal(bson_parse((struct slice){copy, cut}, &arena, &root, NULL),
-				 ERR_INVALID);
+		int err = bson_parse((struct slice){copy, cut}, &arena, &root, NULL);
+		assert_int_equal(err, cut < 14 ? ERR_INVALID : 0);
 		mem_free(copy);
 	}
 	for (int i = 0; i < 50000; i++) {
@@ -490,6 +550,8 @@ int main(void)
 		cmocka_unit_test(lengths_that_do_not_fit_are_refused_where_they_stand),
 		cmocka_unit_test(nesting_ends_at_the_limit),
 		cmocka_unit_test(the_arena_bounds_the_tree),
+		cmocka_unit_test(a_cut_document_has_what_is_whole),
+		cmocka_unit_test(text_that_is_not_utf8_is_marked),
 		cmocka_unit_test(damaged_documents_end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -461,7 +461,7 @@ static void half_a_surrogate_pair_is_replaced_where_it_may_be(void **state)
 		arena_init(&arena, 4096);
 		buf_init(&shown, 4096);
 		json_reader_init(&r, slice_of(cases[i].json), &arena);
-		r.lone_surrogates = true;
+		r.lax = true;
 		assert_int_equal(json_next(&r), JSON_STRING);
 		for (size_t at = 0; at < r.text.len; at++) {
 			bool replaced = r.text.len - at >= 3 &&
@@ -478,7 +478,7 @@ static void half_a_surrogate_pair_is_replaced_where_it_may_be(void **state)
 	struct json_reader r;
 	arena_init(&arena, 4096);
 	json_reader_init(&r, SLICE("\"\\ud800\\u12\""), &arena);
-	r.lone_surrogates = true;
+	r.lax = true;
 	assert_int_equal(json_next(&r), JSON_BAD);
 	assert_string_equal(r.reason, "\\u without four hexadecimal digits");
 	assert_int_equal(r.offset, 7);
@@ -565,6 +565,112 @@ static void a_lax_tree_keeps_what_can_be_understood(void **state)
 	assert_int_equal(json_parse_lax(SLICE("[1,]"), &arena, &root, &e), ERR_INVALID);
 	assert_string_equal(e.text, "line 1, column 4: not a value");
 	arena_release(&arena);
+}
+
+/* ---- What is mended -------------------------------------------------------------------------- */
+
+static void expect_mended(struct slice text, const char *as, enum json_mended how)
+{
+	struct arena arena;
+	struct json *root;
+	struct errbuf e;
+	struct json_writer writer;
+	struct buf out;
+	arena_init(&arena, 1 << 16);
+	buf_init(&out, 1 << 16);
+	if (json_parse_lax(text, &arena, &root, &e))
+		fail_msg("%.*s: %s", (int)text.len, text.data, e.text);
+	json_writer_init(&writer, &out);
+	json_write_tree(&writer, root);
+	buf_append_char(&out, 0);
+	assert_string_equal(out.data, as);
+	assert_int_equal(root->mended, how);
+	assert_int_not_equal(json_parse(text, &arena, &root, &e), 0);
+	buf_release(&out);
+	arena_release(&arena);
+}
+
+/* A number or word at the end may have gone on. A text has what is there, up to an escape or a
+ * character that is not whole. */
+static void a_cut_text_ends_where_it_is_cut(void **state)
+{
+	static const char *const cases[][2] = {
+		{"{\"a\":true,\"b\":\"xy", "{\"a\":true,\"b\":\"xy\"}"},
+		{"{\"a\":true,\"b\":\"x\\", "{\"a\":true,\"b\":\"x\"}"},
+		{"{\"a\":\"x\\ny\\u00e", "{\"a\":\"x\\ny\"}"},
+		{"{\"a\":\"x\xe2\x82", "{\"a\":\"x\xef\xbf\xbd\xef\xbf\xbd\"}"},
+		{"{\"a\":true,\"b\":tr", "{\"a\":true,\"b\":null}"},
+		{"{\"a\":true,\"b\":-", "{\"a\":true,\"b\":null}"},
+		{"{\"a\":true,\"b\":1.5e", "{\"a\":true,\"b\":null}"},
+		{"{\"a\":true,\"b\":12", "{\"a\":true,\"b\":null}"},
+		{"{\"a\":true,\"b\":Na", "{\"a\":true,\"b\":null}"},
+		{"{\"a\":true,\"b\":12 ", "{\"a\":true,\"b\":12.0}"},
+		{"{\"a\":true,\"b\": ", "{\"a\":true,\"b\":null}"},
+		{"{\"a\":true,\"b\"", "{\"a\":true}"},
+		{"{\"a\":true,\"b", "{\"a\":true}"},
+		{"{\"a\":true, ", "{\"a\":true}"},
+		{"[true,{\"a\":[true,{\"b\":[", "[true,{\"a\":[true,{\"b\":[]}]}]"},
+		{"[true,{\"a\":true},", "[true,{\"a\":true}]"},
+		{"[true,{\"a\":true}", "[true,{\"a\":true}]"},
+		{"[tru", "[null]"},
+		{"{", "{}"},
+		{"[", "[]"},
+	};
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+		expect_mended(slice_of(cases[i][0]), cases[i][1], JSON_CUT);
+	/* Nothing is open, or it is no JSON whatever follows. */
+	static const char *const no_json[] = {
+		"",     "\"a",           "tru", "-", "[1 2", "{\"a\" 1", "{\"a\":trx,",
+		"[1,}", "{\"a\":true,]", "[x y"};
+	for (size_t i = 0; i < ARRAY_LEN(no_json); i++) {
+		struct arena arena;
+		struct json *root;
+		struct errbuf e = {""};
+		arena_init(&arena, 1 << 16);
+		assert_int_equal(json_parse_lax(slice_of(no_json[i]), &arena, &root, &e),
+				 ERR_INVALID);
+		assert_true(e.text[0]);
+		arena_release(&arena);
+	}
+}
+
+static void a_text_that_is_not_utf8_is_repaired(void **state)
+{
+	(void)state;
+	expect_mended(SLICE("{\"a\":[\"b\xff\\n\xc3\xa9\"]}"),
+		      "{\"a\":[\"b\xef\xbf\xbd\\n\xc3\xa9\"]}", JSON_MENDED_WITHIN);
+	expect_mended(SLICE("{\"\xc3\":{\"a\":true}}"), "{\"\xef\xbf\xbd\":{\"a\":true}}",
+		      JSON_MENDED_WITHIN);
+	expect_mended(SLICE("\"\xe2\x82\""), "\"\xef\xbf\xbd\xef\xbf\xbd\"", JSON_NOT_UTF8);
+	struct arena arena;
+	struct json *root;
+	struct errbuf e;
+	arena_init(&arena, 1 << 16);
+	assert_int_equal(json_parse_lax(SLICE("[1, \"\xff\\x\"]"), &arena, &root, &e), ERR_INVALID);
+	assert_string_equal(e.text, "line 1, column 5: unknown escape");
+	arena_release(&arena);
+	expect_mended(SLICE("[\"a\tb\nc\"]"), "[\"a\\tb\\nc\"]", JSON_AS_IS);
+}
+
+static void null_stands_for_what_is_nested_too_deep(void **state)
+{
+	(void)state;
+	static const char *const deep[] = {"[]", "{}", "[[{\"}]\":\"]\\\"}\"}],[]]",
+					   "{\"a\":[true,{\"b\":2}]}"};
+	char open[JSON_DEPTH_MAX + 1] = "", close[JSON_DEPTH_MAX + 1] = "";
+	memset(open, '[', JSON_DEPTH_MAX);
+	memset(close, ']', JSON_DEPTH_MAX);
+	for (size_t i = 0; i < ARRAY_LEN(deep); i++) {
+		char text[400], as[400];
+		snprintf(text, sizeof(text), "%s%s,true%s", open, deep[i], close);
+		snprintf(as, sizeof(as), "%snull,true%s", open, close);
+		expect_mended(slice_of(text), as, JSON_MENDED_WITHIN);
+		/* And cut within. */
+		snprintf(as, sizeof(as), "%snull%s", open, close);
+		expect_mended((struct slice){text, JSON_DEPTH_MAX + strlen(deep[i]) - 1}, as,
+			      JSON_CUT);
+	}
 }
 
 static void getters_fail_closed(void **state)
@@ -803,6 +909,9 @@ int main(void)
 		cmocka_unit_test(faults_have_line_and_column),
 		cmocka_unit_test(members_are_found_and_the_last_of_equals_counts),
 		cmocka_unit_test(a_lax_tree_keeps_what_can_be_understood),
+		cmocka_unit_test(a_cut_text_ends_where_it_is_cut),
+		cmocka_unit_test(a_text_that_is_not_utf8_is_repaired),
+		cmocka_unit_test(null_stands_for_what_is_nested_too_deep),
 		cmocka_unit_test(getters_fail_closed),
 		cmocka_unit_test(the_writer_sets_commas_and_escapes),
 		cmocka_unit_test(members_are_written_with_their_keys),
