@@ -89,9 +89,8 @@ static bool news_is_new(void *owner, const struct book_arrived *arrived)
 	return !book_has(&book->news.had, arrived->place);
 }
 
-/* The newest of these many that the book has got. True: there are no more of the last day, since
- * places of no report count among these many. */
-static bool news_find(struct fault_book *book, struct task_queue *queue, uint64_t wanted,
+/* The newest of these many that the book has got. */
+static void news_find(struct fault_book *book, struct task_queue *queue, uint64_t wanted,
 		      struct arena *arena, struct book_arrived *list, size_t *count,
 		      struct errbuf *e)
 {
@@ -114,9 +113,7 @@ static bool news_find(struct fault_book *book, struct task_queue *queue, uint64_
 		err = fault_arrival_keep_listed(&list[*count].arrival, arena);
 		*count += !err;
 	}
-	bool all = !err && !arrived && !fault_cursor_lacks(cursor);
 	fault_cursor_free(cursor);
-	return all;
 }
 
 /* Those of them that count; the oldest first. */
@@ -146,8 +143,9 @@ static void news_add_new(struct fault_book *book, struct task_queue *queue, uint
 	struct errbuf e;
 	size_t count = 0;
 	arena_init(&arena, NEWS_FIND_MAX_BYTES);
-	if (!news_find(book, queue, wanted, &arena, list, &count, &e))
-		book->news.next += wanted - count;
+	news_find(book, queue, wanted, &arena, list, &count, &e);
+	/* Too many, or too old, or no reports. */
+	book->news.next += wanted - count;
 	if (count && news_add_found(book, queue, &arena, list, count, &e))
 		book->news.next += count;
 	arena_release(&arena);

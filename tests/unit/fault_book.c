@@ -492,29 +492,6 @@ static void news_go_on_where_the_book_is_read_anew(UNUSED void **state)
 	harness_close(&h);
 }
 
-/* Nobody missed the place of a report that was refused. */
-static void no_place_without_a_report_is_news(UNUSED void **state)
-{
-	struct harness h;
-	struct news news;
-	harness_open(&h);
-	harness_report(&h, "a", "view", "Oops", 0, 0);
-	harness_pass(&h);
-	begin_news(&h, &news, "a ");
-	naive_fail_writes(h.store, ERR_FULL, 1);
-	struct fault_item item = harness_item("b", "b");
-	harness_submit(&h, &item, 1);
-	assert_int_equal(item.outcome, FAULT_FAILED);
-	fault_intake_tick(h.intake);
-	while (task_queue_run(&h.queue))
-		;
-	harness_report(&h, "c", "view", "Oops", 0, 0);
-	fault_book_disown(h.book);
-	assert_news(&h, &news, "c ", 0);
-	fault_book_watch(h.book, false);
-	harness_close(&h);
-}
-
 /* Between the first request of a read and the others something is written. */
 static struct {
 	const struct store_engine *inner;
@@ -593,7 +570,6 @@ int main(void)
 		cmocka_unit_test(reports_are_listed_newest_first),
 		cmocka_unit_test(news_are_given_once),
 		cmocka_unit_test(news_go_on_where_the_book_is_read_anew),
-		cmocka_unit_test(no_place_without_a_report_is_news),
 		cmocka_unit_test(news_come_in_the_order_of_receipt),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
