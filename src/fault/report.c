@@ -30,6 +30,7 @@ enum {
 	REPORT_NAME_HASH_BYTES = 33, /* ~ and 32 digits */
 	/* The text of the digest has escapes and decimals that the document does not have. */
 	REPORT_DIGEST_FACTOR = 8,
+	REPORT_ROOM_BYTES = 16 << 10,
 	REPORT_DURATION_MAX_DAYS = 366,
 	REPORT_LEVELS_MAX = JSON_DEPTH_MAX - 1, /* of an attribute: the body can be read again */
 };
@@ -232,11 +233,19 @@ static bool report_is_content(const struct report_reading *r, struct slice name)
 	       !slice_equal(name, SLICE("datedir_repo_filepath"));
 }
 
+/* For most reports at once, so that it need not grow. */
+static void report_make_room(struct buf *text)
+{
+	char *room = buf_reserve(text, (size_t)smaller_of(REPORT_ROOM_BYTES, (int64_t)text->max));
+	ASSERT(room || !text->max);
+}
+
 static int report_make_digest(struct report_reading *r)
 {
 	struct buf text;
 	struct json_writer writer;
 	buf_init(&text, REPORT_DIGEST_FACTOR * r->options->body_max_bytes);
+	report_make_room(&text);
 	json_writer_init(&writer, &text);
 	json_write_object_begin(&writer);
 	for (const struct report_attribute *a = r->attributes; a < r->attributes + r->count; a++) {
@@ -746,6 +755,7 @@ static int report_write_body(struct report_reading *r, bool with_refused)
 	struct buf body;
 	struct json_writer writer;
 	buf_init(&body, r->options->body_max_bytes);
+	report_make_room(&body);
 	json_writer_init(&writer, &body);
 	json_write_object_begin(&writer);
 	for (const struct report_attribute *a = r->attributes; a < r->attributes + r->count; a++) {

@@ -75,6 +75,12 @@ bool words_next(struct slice *text, struct slice *word)
 	return word->len > 0;
 }
 
+/* A small letter or digit of ASCII: no part begins with it, unless a capital is before it. */
+static bool words_goes_on(char c)
+{
+	return words_ascii[(uint8_t)c] == WORDS_SMALL || words_ascii[(uint8_t)c] == WORDS_DIGIT;
+}
+
 /* A part ends before a capital that follows a small letter or a digit, and before the last of some
  * capitals where a small letter follows that. */
 bool words_next_part(struct slice *word, struct slice *part)
@@ -83,6 +89,10 @@ bool words_next_part(struct slice *word, struct slice *part)
 	size_t at = 0, len = 0, last = 0;
 	uint32_t code;
 	while (at < word->len) {
+		while (before != WORDS_CAPITAL && at < word->len && words_goes_on(word->data[at]))
+			last = at++;
+		if (at == word->len)
+			break;
 		enum words_class now = words_at(*word, at, &code, &len);
 		if (now == WORDS_CAPITAL && before != WORDS_CAPITAL)
 			break;
