@@ -95,6 +95,7 @@ struct book_day_reading {
 	struct fault_day *day;
 	enum fault_row row;
 	size_t damaged;
+	struct buf unpacked; /* the cell that is being read */
 };
 
 static int book_take_summary(const struct store_cell *cell, void *owner)
@@ -103,7 +104,7 @@ static int book_take_summary(const struct store_cell *cell, void *owner)
 	struct fault_versioned versioned;
 	struct fault_version version;
 	struct slice value;
-	if (fault_versioned_decode(cell->value, &versioned)) {
+	if (fault_versioned_decode(cell->value, &reading->unpacked, &versioned)) {
 		reading->damaged++;
 		return 0;
 	}
@@ -120,9 +121,12 @@ static int book_read_summaries(struct book_day_reading *reading, enum fault_row 
 	const struct fault_book *book = reading->book;
 	struct fault_parts key;
 	reading->row = row;
+	buf_init(&reading->unpacked, FAULT_VERSIONED_MAX_BYTES);
 	fault_summaries_key(&key, book->tenant, reading->day->day, row);
-	return store_row_wait(book->site->store, queue, clock_wall_ms(book->site->clock),
-			      TABLE_SUMMARIES, &key.parts, book_take_summary, reading, e);
+	int err = store_row_wait(book->site->store, queue, clock_wall_ms(book->site->clock),
+				 TABLE_SUMMARIES, &key.parts, book_take_summary, reading, e);
+	buf_release(&reading->unpacked);
+	return err;
 }
 
 /* Raw is the truth: what cannot be read is counted from the reports, if they are all there. */

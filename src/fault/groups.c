@@ -102,6 +102,7 @@ struct book_groups_reading {
 	/* The day that is being read. */
 	int64_t day;
 	size_t looked_at, damaged;
+	struct buf unpacked; /* the cell that is being read */
 };
 
 static int book_groups_look_at_clock(const struct fault_book *book, int64_t deadline_us,
@@ -161,7 +162,7 @@ static int book_groups_take_cell(const struct store_cell *cell, void *owner)
 	if (!slice_starts_with(column, prefix))
 		return 0;
 	struct slice name = {column.data + prefix.len, column.len - prefix.len};
-	int err = fault_versioned_decode(cell->value, &versioned);
+	int err = fault_versioned_decode(cell->value, &r->unpacked, &versioned);
 	err = err ? err : fault_versioned_choose(&versioned, &r->tenures, &value, &version);
 	if (err == ERR_RETRY)
 		return errbuf_set(r->e, err, "the counts of groups were written again meanwhile");
@@ -371,6 +372,7 @@ static void book_groups_release(struct book_groups_reading *r)
 /* Each damaged day lets the question begin again once, since from then on it is counted. */
 static int book_groups_read(struct book_groups_reading *r)
 {
+	buf_init(&r->unpacked, FAULT_VERSIONED_MAX_BYTES);
 	pthread_mutex_lock(&r->book->lock);
 	/* Reports of a day that waited for a recount may have been collected since. */
 	if (!r->book->owned && r->book->recount.count)
@@ -391,6 +393,7 @@ static int book_groups_read(struct book_groups_reading *r)
 	mem_free(r->taken.list);
 	mem_free(r->recounts.list);
 	mem_free(r->stored.list);
+	buf_release(&r->unpacked);
 	return err;
 }
 

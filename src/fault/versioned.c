@@ -2,9 +2,17 @@
 
 #include "base/cursor.h"
 #include "base/grow.h"
+#include "fault/pack.h"
 #include "fault/put.h"
 
-enum { VERSIONED_VERSION = 1 };
+enum {
+	VERSIONED_PLAIN = 1,
+	VERSIONED_PACKED = 2,
+	/* With more bytes, for which stores need a second place, it is compressed: what was
+	 * before is nearly the same. */
+	VERSIONED_PLAIN_MAX_BYTES = 1800,
+	VERSIONED_HEADS_MAX_BYTES = 64, /* of both */
+};
 
 static void versioned_put(struct buf *out, struct fault_version version, struct slice value)
 {
@@ -13,12 +21,32 @@ static void versioned_put(struct buf *out, struct fault_version version, struct 
 	fault_put_text(out, value);
 }
 
-void fault_versioned_encode(const struct fault_versioned *cell, struct buf *out)
+static void versioned_put_both(const struct fault_versioned *cell, struct buf *out)
 {
-	buf_append_char(out, VERSIONED_VERSION);
 	versioned_put(out, cell->version, cell->value);
 	if (cell->has_before)
 		versioned_put(out, cell->before_version, cell->before);
+}
+
+void fault_versioned_encode(const struct fault_versioned *cell, struct buf *out)
+{
+	struct buf plain, packed;
+	size_t bytes = cell->value.len + (cell->has_before ? cell->before.len : 0);
+	if (bytes <= VERSIONED_PLAIN_MAX_BYTES) {
+		buf_append_char(out, VERSIONED_PLAIN);
+		versioned_put_both(cell, out);
+		return;
+	}
+	buf_init(&plain, bytes + VERSIONED_HEADS_MAX_BYTES);
+	buf_init(&packed, 2 * bytes + (1 << 10));
+	versioned_put_both(cell, &plain);
+	buf_append_char(out, VERSIONED_PACKED);
+	fault_put_varint(out, fault_pack(buf_slice(&plain), &packed));
+	fault_put_varint(out, plain.len);
+	buf_append(out, packed.data, packed.len);
+	ASSERT(!plain.failed && !packed.failed);
+	buf_release(&plain);
+	buf_release(&packed);
 }
 
 static void versioned_take(struct cursor *c, struct fault_version *version, struct slice *value)
@@ -28,13 +56,28 @@ static void versioned_take(struct cursor *c, struct fault_version *version, stru
 	*value = fault_take_text(c, SIZE_MAX);
 }
 
-int fault_versioned_decode(struct slice bytes, struct fault_versioned *cell)
+static int versioned_unpack(struct cursor *c, struct buf *unpacked)
+{
+	uint64_t dictionary = cursor_varint(c), bytes = cursor_varint(c);
+	buf_clear(unpacked);
+	if (c->bad)
+		return ERR_DAMAGED;
+	int err = fault_unpack(dictionary, (struct slice){(const char *)c->at, cursor_left(c)},
+			       bytes, unpacked);
+	*c = cursor_of(unpacked->data, unpacked->len);
+	return err == ERR_LIMIT ? ERR_DAMAGED : err;
+}
+
+int fault_versioned_decode(struct slice bytes, struct buf *unpacked, struct fault_versioned *cell)
 {
 	struct cursor c = cursor_of(bytes.data, bytes.len);
 	uint8_t version = cursor_u8(&c);
 	*cell = (struct fault_versioned){.before = SLICE("")};
-	if (!c.bad && version != VERSIONED_VERSION)
+	if (!c.bad && version != VERSIONED_PLAIN && version != VERSIONED_PACKED)
 		return ERR_VERSION;
+	int err = version == VERSIONED_PACKED ? versioned_unpack(&c, unpacked) : 0;
+	if (err)
+		return err;
 	versioned_take(&c, &cell->version, &cell->value);
 	cell->has_before = !c.bad && cursor_left(&c) > 0;
 	if (cell->has_before)

@@ -133,7 +133,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct fault_versioned versioned;
 	struct fault_writer_cell writer;
 	struct fault_attachment attachment;
-	struct buf content;
+	struct buf content, unpacked;
 	check_arrival(bytes);
 	check_day(bytes);
 	check_tally(bytes);
@@ -141,8 +141,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check_merges(bytes);
 	check_said(bytes);
 	check_quota(bytes);
-	if (!fault_versioned_decode(bytes, &versioned))
+	buf_init(&unpacked, FAULT_VERSIONED_MAX_BYTES);
+	if (!fault_versioned_decode(bytes, &unpacked, &versioned))
 		check_day(versioned.value);
+	buf_release(&unpacked);
 	if (!fault_writer_cell_decode(bytes, &writer))
 		ASSERT(writer.holder.len <= size);
 	if (!fault_attachment_decode(bytes, &attachment))

@@ -278,6 +278,52 @@ static void long_names_are_cut_and_differ(UNUSED void **state)
 	buf_release(&names[1]);
 }
 
+/* 1,800 bytes of values are as they are, behind 8 bytes tenure, 1 of the checkpoint and 2 of the
+ * length; more are compressed, with what was before them. Ten digits in turns take few bytes. */
+static void long_values_are_compressed(UNUSED void **state)
+{
+	char digits[2000];
+	for (size_t i = 0; i < sizeof(digits); i++)
+		digits[i] = (char)('0' + i % 10);
+	for (size_t before = 0; before <= 1000; before += 1000) {
+		for (size_t len = 1800 - before; len <= 1801 - before; len++) {
+			const struct fault_versioned cell = {.version = {7, 3},
+							     .value = {digits, len},
+							     .has_before = before > 0,
+							     .before_version = {7, 2},
+							     .before = {digits + 5, before}};
+			struct fault_versioned read;
+			struct buf bytes, unpacked;
+			buf_init(&bytes, 1 << 12);
+			buf_init(&unpacked, FAULT_VERSIONED_MAX_BYTES);
+			fault_versioned_encode(&cell, &bytes);
+			size_t plain = 1 + 11 + len + (before ? 11 + before : 0);
+			bool packed = len + before > 1800;
+			assert_int_equal(bytes.data[0], packed ? 2 : 1);
+			assert_true(packed ? bytes.len < 200 : bytes.len == plain);
+			assert_int_equal(
+				fault_versioned_decode(buf_slice(&bytes), &unpacked, &read), 0);
+			assert_true(fault_version_equal(read.version, cell.version));
+			assert_true(slice_equal(read.value, cell.value));
+			assert_int_equal(read.has_before, before > 0);
+			assert_true(slice_equal(read.before, cell.before));
+			/* Cut anywhere, and of a dictionary and a version that nobody knows. */
+			for (size_t cut = 0; cut < bytes.len; cut++)
+				assert_int_equal(
+					fault_versioned_decode((struct slice){bytes.data, cut},
+							       &unpacked, &read) != 0,
+					cut != plain - 11 - before || !before);
+			bytes.data[1] = packed ? 9 : bytes.data[1];
+			bytes.data[0] = packed ? 2 : 3;
+			assert_int_equal(
+				fault_versioned_decode(buf_slice(&bytes), &unpacked, &read),
+				ERR_VERSION);
+			buf_release(&unpacked);
+			buf_release(&bytes);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -291,6 +337,7 @@ int main(void)
 		cmocka_unit_test(days_have_eight_digits),
 		cmocka_unit_test(names_are_escaped),
 		cmocka_unit_test(long_names_are_cut_and_differ),
+		cmocka_unit_test(long_values_are_compressed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -634,15 +634,17 @@ static int compare_cell(void *owner, const struct fault_name_cell *cell)
 	struct checkpoint *c = owner;
 	struct expected *group = &c->groups[cell->column.data[cell->column.len - 1] - '0'];
 	struct fault_versioned read;
-	struct buf value;
+	struct buf value, unpacked;
 	buf_init(&value, 1 << 20);
+	buf_init(&unpacked, FAULT_VERSIONED_MAX_BYTES);
 	fault_tally_put(&group->tally, DAY_US, &value);
-	assert_int_equal(fault_versioned_decode(cell->value, &read), 0);
+	assert_int_equal(fault_versioned_decode(cell->value, &unpacked, &read), 0);
 	assert_true(fault_version_equal(read.version, c->version));
 	assert_true(slice_equal(read.value, buf_slice(&value)));
 	if (read.has_before)
 		assert_true(fault_version_equal(read.before_version, c->last));
 	assert_true(slice_equal(read.before, buf_slice(&group->before)));
+	buf_release(&unpacked);
 	buf_release(&value);
 	group->met = true;
 	return 0;
