@@ -134,7 +134,7 @@ static bool client_tail_take(void *owner, long status, struct slice piece)
 
 /* ---- The stream ------------------------------------------------------------------------------ */
 
-/* Until it ends. False: it is not begun once more. */
+/* Until it ends. False: it is not opened again. */
 static bool client_tail_follow(struct client_tail *tail, struct client_http *http, const char *path)
 {
 	char last[TAIL_TOKEN_MAX_BYTES + 20], sentence[TAIL_SENTENCE_BYTES + 1];
@@ -165,7 +165,7 @@ static bool client_tail_follow(struct client_tail *tail, struct client_http *htt
 	if (err && !tail->any)
 		command_complain(tail->args, "%s", e.text);
 	else
-		terminal_complain("the stream has ended%s%s; it is begun once more",
+		terminal_complain("the connection has ended%s%s; it is opened again",
 				  err ? ": " : "", err ? e.text : "");
 	return tail->any;
 }

@@ -48,8 +48,7 @@ enum {
 
 /* What is open: a document, an array, or what holds code and its scope. */
 struct bson_level {
-	const uint8_t
-		*end; /* its zero byte; what holds code has none, and neither has what is cut */
+	const uint8_t *end; /* its zero byte; code, and what is cut, have none */
 	enum bson_type type;
 	bool cut;
 };

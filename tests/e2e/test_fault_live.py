@@ -293,7 +293,7 @@ def test_the_command_line_shows_them_as_they_come(server):
         assert [json.loads(tail.stdout.readline())["id"] for _ in range(2)] == ["two", "three"]
         tail.send_signal(signal.SIGINT)
         tail.wait(PATIENCE_S)
-        assert "begun once more" in tail.stderr.read()
+        assert "it is opened again" in tail.stderr.read()
     finally:
         tail.kill()
         tail.communicate()

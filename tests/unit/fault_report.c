@@ -678,7 +678,7 @@ static void what_was_mended_is_named(void **state)
 	assert_int_equal(report.refused_count, 0);
 }
 
-/* What is deeper cannot come from json_parse(), but from a reader of another format. */
+/* No reader gives what is deeper. */
 static void nesting_too_deep(void **state)
 {
 	struct fault_report_options options = {KEY, &fault_masks_preset, BODY_MAX_BYTES};

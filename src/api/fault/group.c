@@ -309,7 +309,7 @@ static int group_check_saying(const struct group_saying *s, struct errbuf *e)
 	if (s->until && s->status != FAULT_MUTED)
 		return errbuf_set(e, ERR_INVALID, "until goes with status=muted");
 	if (s->within.data && !s->until)
-		return errbuf_set(e, ERR_INVALID, "within goes with until");
+		return errbuf_set(e, ERR_INVALID, "within needs until");
 	if (!s->tracker.data != !s->bug.data || (s->tracker.data && !s->tracker.len))
 		return errbuf_set(e, ERR_INVALID, "tracker and bug go together");
 	if (s->status < 0 && !s->assignee.data && !s->tracker.data)
