@@ -56,6 +56,7 @@ struct report_reading {
 	size_t count, places;
 	struct slice given_id; /* by the sender, beside the document or in it; no data: none */
 	bool keeps_id;         /* the document's, as reported.id */
+	bool cut;
 	bool arena_full;
 	struct errbuf *e;
 };
@@ -136,7 +137,8 @@ static struct slice report_document_id(const struct json *document)
 	return (struct slice){NULL, 0};
 }
 
-/* Which id the sender gives. The `id` of an event of Sentry is some member of its own. */
+/* Which id the sender gives. The `id` of an event of Sentry is some member of its own. A report
+ * that is cut does not have the id of the whole one, which may still come. */
 static void report_choose_id(struct report_reading *r, const struct json *document,
 			     struct slice beside)
 {
@@ -145,11 +147,13 @@ static void report_choose_id(struct report_reading *r, const struct json *docume
 	bool is_event = r->dialect == FAULT_OF_SENTRY;
 	struct slice own = is_event ? none : report_document_id(document);
 	r->given_id = beside.data ? beside : fault_id_valid(own) ? own : none;
+	r->cut = document->mended == JSON_CUT;
+	r->given_id = r->cut ? none : r->given_id;
 	r->keeps_id = member && member->type != JSON_T_NULL &&
 		      (!r->given_id.data || !slice_equal(r->given_id, own));
 	if (!r->given_id.data && r->keeps_id && !is_event)
-		report_refuse(r, "id: it cannot be one, so the report has another; it is kept as "
-				 "reported.id");
+		report_refuse(r, "id: it %s, so the report has another; it is kept as reported.id",
+			      r->cut ? "is that of the whole report" : "cannot be one");
 }
 
 /* Before masking: what would be hidden in it would be another id. */
@@ -223,12 +227,12 @@ static int report_list_members(struct report_reading *r, struct json *document)
 	return 0;
 }
 
-/* What is no content: the id, unless the report has another one; and what python-oops notes of
- * where it read the report. */
+/* What is no content: the id, unless the report has another one, as one that is cut has; and what
+ * python-oops notes of where it read the report. */
 static bool report_is_content(const struct report_reading *r, struct slice name)
 {
 	if (r->dialect == FAULT_OF_SENTRY)
-		return !slice_equal(name, SLICE("event_id"));
+		return r->cut || !slice_equal(name, SLICE("event_id"));
 	return (r->keeps_id || !slice_equal(name, SLICE("id"))) &&
 	       !slice_equal(name, SLICE("datedir_repo_filepath"));
 }

@@ -53,8 +53,9 @@ struct fault_report_options {
 };
 
 /* `id`, where it has data, is the one that the sender gave beside the document (PUT /oops/ID): it
- * wins over the document's. The document's tree is changed. ERR_INVALID: the document is no object,
- * or `id` cannot be one; ERR_LIMIT: the body is too large, or the arena is full; with a sentence.
+ * wins over the document's. A report that is cut (json.h) has neither. The document's tree is
+ * changed. ERR_INVALID: the document is no object, or `id` cannot be one; ERR_LIMIT: the body is
+ * too large, or the arena is full; with a sentence.
  */
 int fault_report_read(struct json *document, enum fault_dialect dialect, struct slice id,
 		      const struct fault_report_options *options, struct arena *arena,

@@ -28,7 +28,7 @@ void fault_versioned_encode(const struct fault_versioned *cell, struct buf *out)
 /* Points into the bytes, or where they are packed into `unpacked`. ERR_DAMAGED, ERR_VERSION. */
 int fault_versioned_decode(struct slice bytes, struct buf *unpacked,
 			   struct fault_versioned *cell) MUST_CHECK;
-enum { FAULT_VERSIONED_MAX_BYTES = 2 << 20 }; /* unpacked */
+enum { FAULT_VERSIONED_MAX_BYTES = 3 << 20 }; /* unpacked: two values and more */
 
 /* Which checkpoints are whole: of each tenure the last one, by tenure ascending. */
 struct fault_tenures {

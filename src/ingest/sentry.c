@@ -83,7 +83,7 @@ static int sentry_parse_event(struct sentry_reading *r, struct slice text, struc
 static int sentry_read_event(struct sentry_reading *r, struct json *event)
 {
 	int err = oops_read_single(&r->oops, event, r->id);
-	if (err || r->id.len)
+	if (err || (r->id.len && event->mended != JSON_CUT))
 		return err;
 	/* A made one is OOPS- and 32 digits, and is found without OOPS-, too. */
 	struct slice made = r->oops.batch->reports->id;

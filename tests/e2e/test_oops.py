@@ -421,16 +421,22 @@ def test_bad_bodies(server, name, body, status, sentence):
 
 
 def test_what_is_cut_or_too_deep_is_kept_as_far_as_it_is_understood(server):
-    """And the parts that are not are named, in the answer and on the report."""
+    """And the parts that are not are named, in the answer and on the report. The whole one can
+    still come."""
     sent = {"id": "c1", "context": "/a", "m": "a long text", "n": [1, 2]}
+    other = sent | {"id": "c2", "m": {"a": 1, "b": 2}}
     cut = "m: the report is cut within it, and what follows is not there"
-    for id_, body in (("c1", json.dumps(sent).encode()[:-17]),
-                      ("c2", bson.dumps(sent | {"id": "c2", "m": {"a": 1, "b": 2}})[:-28])):
-        answer = post(server, body)
-        assert answer.status == 201 and answer.json["refused"] == [cut], answer
-        kept = report_of(server, id_)
-        assert kept["context"] == "/a" and kept["refused"] == [cut] and "n" not in kept
-        assert kept["m"] in ("a long te", {"a": 1})
+    id_refused = ("id: it is that of the whole report, so the report has another; "
+                  "it is kept as reported.id")
+    for id_, body in (("c1", json.dumps(sent).encode()[:-17]), ("c2", bson.dumps(other)[:-28])):
+        for status in (201, 200):
+            answer = post(server, body)
+            assert answer.status == status and answer.json["refused"] == [id_refused, cut], answer
+        kept = report_of(server, answer.json["id"])
+        assert kept["context"] == "/a" and kept["reported.id"] == id_ and "n" not in kept
+        assert kept["m"] in ("a long te", {"a": 1}) and kept["refused"] == [id_refused, cut]
+    for whole in (json.dumps(sent).encode(), bson.dumps(other)):
+        assert post(server, whole).status == 201
     deep = {"id": "d1", "b": 1, "a": 1}
     for _ in range(70):
         deep["a"] = {"a": deep["a"]}
@@ -449,13 +455,14 @@ def test_what_is_cut_or_too_deep_is_kept_as_far_as_it_is_understood(server):
     # Of an array what is whole is whole, and what is cut away is one more result.
     for body, last in ((b'[{"id":"e1"},{"id":"e2","m":"x', "e2"), (b'[{"id":"f1"},', None)):
         answer = post(server, body)
-        assert answer.json["results"][0].get("refused") is None, answer
-        assert answer.json["results"][1].get("id") == last
+        first, second = answer.json["results"]
+        assert first["id"] == body[8:10].decode() and "refused" not in first, answer
         if last:
-            assert answer.json["results"][1]["refused"] == [cut]
+            assert report_of(server, second["id"])["reported.id"] == last
+            assert second["refused"] == [id_refused, cut]
         else:
-            assert "the body is cut here" in answer.json["results"][1]["error"]
-    assert day_of(server)["total"] == 8
+            assert "the body is cut here" in second["error"]
+    assert day_of(server)["total"] == 10
 
 
 def test_what_cannot_be_stored_as_one_value(make_server):

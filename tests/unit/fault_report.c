@@ -662,8 +662,9 @@ static void what_was_mended_is_named(void **state)
 	read_lax("{\"id\":\"1\",\"password\":\"x\",\"m\":\"a\xff\",\"n\":[{\"b\":\"cd");
 	expect_whole_body(
 		"{\"m\":\"a\xef\xbf\xbd\",\"n\":[{\"b\":\"cd\"}],\"password\":\"<hidden>\","
-		"\"refused\":[\"m: U+FFFD stands for what is not UTF-8\",\"n: the report is "
-		"cut within it, and what follows is not there\"]}");
+		"\"refused\":[\"id: it is that of the whole report, so the report has another; it "
+		"is kept as reported.id\",\"m: U+FFFD stands for what is not UTF-8\",\"n: the "
+		"report is cut within it, and what follows is not there\"],\"reported.id\":\"1\"}");
 	read_lax("{\"a\":1,\"b");
 	expect_whole_body(
 		"{\"a\":1,\"refused\":[\"the report is cut, and what follows is not there\"]}");
