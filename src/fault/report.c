@@ -56,7 +56,7 @@ struct report_reading {
 	size_t count, places;
 	struct slice given_id; /* by the sender, beside the document or in it; no data: none */
 	bool keeps_id;         /* the document's, as reported.id */
-	bool cut;
+	bool cut;              /* the document; then the report has an id of its own */
 	bool arena_full;
 	struct errbuf *e;
 };

@@ -8,8 +8,8 @@
 enum {
 	VERSIONED_PLAIN = 1,
 	VERSIONED_PACKED = 2,
-	/* With more bytes, for which stores need a second place, it is compressed: what was
-	 * before is nearly the same. */
+	/* A longer cell needs a second place in the embedded store. It is compressed, since the
+	 * value before is nearly the same. */
 	VERSIONED_PLAIN_MAX_BYTES = 1800,
 	VERSIONED_HEADS_MAX_BYTES = 64, /* of both */
 };

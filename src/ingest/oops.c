@@ -163,15 +163,15 @@ int oops_make_room(struct oops_batch *batch, size_t count, struct errbuf *e)
 	return batch->reports && batch->items ? 0 : oops_no_memory(e);
 }
 
-static bool oops_last_is_cut(const struct json *array)
+static bool oops_report_is_cut(const struct json *array)
 {
-	const struct json *last = array->first;
-	while (last && last->next)
-		last = last->next;
-	return last && last->mended == JSON_CUT;
+	const struct json *item = array->first;
+	while (item && item->mended != JSON_CUT)
+		item = item->next;
+	return item != NULL;
 }
 
-/* What is cut between two reports counts as one more, that could not be read. */
+/* An array that is cut between two reports has one result more: a report that could not be read. */
 static int oops_read_array(struct oops_reading *r, struct json *array, bool takes_array)
 {
 	const struct slice none = {NULL, 0};
@@ -185,7 +185,7 @@ static int oops_read_array(struct oops_reading *r, struct json *array, bool take
 				  "them was taken: send them in several requests",
 				  array->count, FAULT_ITEMS_MAX);
 	r->batch->is_array = true;
-	bool cut = array->mended == JSON_CUT && !oops_last_is_cut(array);
+	bool cut = array->mended == JSON_CUT && !oops_report_is_cut(array);
 	int err = oops_make_room(r->batch, array->count + cut, r->e);
 	for (struct json *item = array->first; item && !err; item = item->next)
 		err = oops_read_one(r, item, none, &r->batch->reports[at++]);

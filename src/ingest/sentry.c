@@ -189,7 +189,8 @@ static int sentry_read_item(struct sentry_reading *r, const struct sentry_item *
 	return sentry_read_event(r, event);
 }
 
-/* Of an event in which the envelope ends. An error is that of the envelope. */
+/* Reads the event that the envelope is cut in, if it is the only one. `err` is what is wrong with
+ * the envelope; it is returned where no event can be read. */
 static int sentry_read_cut(struct sentry_reading *r, const struct sentry_item *item, int err)
 {
 	struct errbuf e, *told = r->e;

@@ -320,8 +320,9 @@ static void bson_add_db_pointer(struct bson_reader *r)
 
 /* ---- Structure ------------------------------------------------------------------------------ */
 
-/* Whether one more would nest too deep: then null stands for it, and the cursor is behind it. */
-static bool bson_is_too_deep(struct bson_reader *r, const uint8_t *behind)
+/* False: one more level is allowed. Else null is made in its place, and the cursor moves behind it.
+ */
+static bool bson_pass_deep(struct bson_reader *r, const uint8_t *behind)
 {
 	if (r->level < JSON_DEPTH_MAX)
 		return false;
@@ -348,7 +349,7 @@ static void bson_open(struct bson_reader *r, enum bson_type type)
 	bool fits = !r->c.bad && len >= BSON_DOCUMENT_MIN_BYTES;
 	bool cut = fits && len - 4 > cursor_left(&r->c) && (r->cut || !r->level);
 	r->cut |= cut;
-	if (cut && !bson_is_too_deep(r, r->c.end))
+	if (cut && !bson_pass_deep(r, r->c.end))
 		bson_open_level(r, type, r->c.end, true);
 	if (cut)
 		return;
@@ -356,7 +357,7 @@ static void bson_open(struct bson_reader *r, enum bson_type type)
 		bson_fail(r, begin, "a document whose length does not fit");
 	else if (begin[len - 1])
 		bson_fail(r, begin, "a document that does not end with a zero byte");
-	else if (!bson_is_too_deep(r, begin + len))
+	else if (!bson_pass_deep(r, begin + len))
 		bson_open_level(r, type, begin + len - 1, false);
 }
 
@@ -370,7 +371,7 @@ static void bson_open_code_with_scope(struct bson_reader *r)
 		bson_fail(r, begin, "code with scope whose length does not fit");
 		return;
 	}
-	if (bson_is_too_deep(r, begin + len))
+	if (bson_pass_deep(r, begin + len))
 		return;
 	bson_open_level(r, BSON_CODE_WITH_SCOPE, begin + len, false);
 	json_make_text(&r->maker, SLICE("code"), bson_string(r));
@@ -481,8 +482,9 @@ static void bson_add_element(struct bson_reader *r)
 		json_make_undo(&r->maker, made);
 }
 
-/* The bytes are fewer than the document says, and nothing else is wrong but where they end. */
-static bool bson_is_cut(struct bson_reader *r, const struct json *root)
+/* Ends all levels that are open in a document that is cut. False: it is not cut, or the cut is
+ * before its first element. */
+static bool bson_end_cut(struct bson_reader *r, const struct json *root)
 {
 	if (!r->cut || r->maker.full || !root || !root->first)
 		return false;
@@ -513,7 +515,7 @@ int bson_parse(struct slice bytes, struct arena *arena, struct json **root, stru
 		r.reason = NULL;
 		bson_fail(&r, r.start, "a document whose length does not fit");
 	}
-	if (r.c.bad && !bson_is_cut(&r, *root))
+	if (r.c.bad && !bson_end_cut(&r, *root))
 		return errbuf_set(e, ERR_INVALID, "BSON, byte %zu: %s", (size_t)(r.at - r.start),
 				  r.reason);
 	return 0;

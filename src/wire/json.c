@@ -61,7 +61,7 @@ static bool in_object(const struct json_reader *r)
 	return r->depth && (r->objects >> (r->depth - 1) & 1);
 }
 
-/* Of the innermost that is open. */
+/* Ends the array or object that was opened last. */
 static enum json_event json_cut_level(struct json_reader *r)
 {
 	enum json_event event = in_object(r) ? JSON_OBJECT_END : JSON_ARRAY_END;
@@ -74,7 +74,7 @@ static enum json_event json_ends(struct json_reader *r, const char *reason)
 	return json_may_be_cut(r) ? json_cut_level(r) : json_fail(r, r->at, reason);
 }
 
-/* Of what is no string: nobody knows how it went on. */
+/* Whether the text ends within a number or word. Nobody knows how that went on. */
 static bool json_is_cut_here(const struct json_reader *r)
 {
 	const char *p = r->at;

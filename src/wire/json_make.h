@@ -27,9 +27,9 @@ struct json *json_make(struct json_maker *maker, enum json_type type, struct sli
 /* The array or object that was opened last gets no more. */
 void json_make_end(struct json_maker *maker);
 
-/* The value that was made last, which is not a part of any other but of those that are open. */
+/* Marks the value that was made last; those that are open get JSON_MENDED_WITHIN. */
 void json_make_mended(struct json_maker *maker, struct json *node, enum json_mended how);
-/* What was opened last is cut. */
+/* Marks the array or object that was opened last with JSON_CUT. */
 void json_make_cut(struct json_maker *maker);
 
 /* Takes back the value that was made last, a scalar; `made` is where it hangs. */

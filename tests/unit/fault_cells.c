@@ -307,7 +307,8 @@ static void long_values_are_compressed(UNUSED void **state)
 			assert_true(slice_equal(read.value, cell.value));
 			assert_int_equal(read.has_before, before > 0);
 			assert_true(slice_equal(read.before, cell.before));
-			/* Cut anywhere, and of a dictionary and a version that nobody knows. */
+			/* Cut anywhere; but what is cut behind its value is a cell without one
+			 * before. Then a dictionary, or a version, that nobody knows. */
 			for (size_t cut = 0; cut < bytes.len; cut++)
 				assert_int_equal(
 					fault_versioned_decode((struct slice){bytes.data, cut},

@@ -431,7 +431,7 @@ static void the_arena_bounds_the_tree(void **state)
 	arena_release(&arena);
 }
 
-/* Of a cut document the elements that are whole are there, and all that the cut is in says so. */
+/* The tree has each element that ends before the cut. */
 static void a_cut_document_has_what_is_whole(void **state)
 {
 	static const char whole[] = "\x29\0\0\0"
@@ -515,6 +515,7 @@ static void damaged_documents_end(void **state)
 		char *copy = mem_alloc(cut);
 		memcpy(copy, whole, cut);
 		int err = bson_parse((struct slice){copy, cut}, &arena, &root, NULL);
+		/* The first element ends after 14 bytes. */
 		assert_int_equal(err, cut < 14 ? ERR_INVALID : 0);
 		mem_free(copy);
 	}

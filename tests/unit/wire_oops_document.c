@@ -142,7 +142,7 @@ static void a_length_that_looks_like_text_is_a_length(void **state)
 	}
 }
 
-static void a_cut_bson_is_called_so(void **state)
+static void a_cut_bson_is_read(void **state)
 {
 	struct case_rig *rig = *state;
 	assert_int_equal(parse(rig, (struct slice){BSON, sizeof(BSON) - 2}), 0);
@@ -186,7 +186,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(nothing_is_an_empty_report, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_length_that_looks_like_text_is_a_length, setup,
 						teardown),
-		cmocka_unit_test_setup_teardown(a_cut_bson_is_called_so, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_cut_bson_is_read, setup, teardown),
 		cmocka_unit_test_setup_teardown(json_may_be_an_array_and_is_read_laxly, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(what_has_no_header_is_no_report, setup, teardown),
