@@ -73,8 +73,7 @@ static int command_print_help(const struct command *command)
 
 struct command_help_args {
 	struct command_args line;
-	struct command_words
-		names; /* of a command, perhaps with its verb, which has the same help */
+	struct command_words names; /* of a command, perhaps with its verb */
 };
 
 static int command_help_run(const struct command_args *args)
@@ -84,6 +83,8 @@ static int command_help_run(const struct command_args *args)
 	if (!asked->names.count)
 		return command_print_overview();
 	const struct command *command = command_find(asked->names.items[0]);
+	if (command && command->verbs && asked->names.count > 1)
+		command = command_verb(command, 1, (char *const *)&asked->names.items[1]);
 	return command ? command_print_help(command) : EXIT_WRONG_USE;
 }
 
@@ -281,7 +282,9 @@ int command_main(int argc, char *const *argv)
 	const struct command *command = command_find(argv[1]);
 	if (!command)
 		return EXIT_WRONG_USE;
-	if (command_any_asks_for_help(argc - 2, argv + 2))
-		return command_print_help(command);
+	if (command_any_asks_for_help(argc - 2, argv + 2)) {
+		const struct command *verb = command_find_verb(command, argc - 2, argv + 2);
+		return command_print_help(verb ? verb : command);
+	}
 	return command_run(command, argc - 2, argv + 2);
 }

@@ -115,7 +115,8 @@ int command_parse(const struct command *command, int argc, char *const *argv,
 		  struct command_args *args) MUST_CHECK;
 void command_args_release(struct command_args *args);
 
-/* The verb that the first word names; NULL after a complaint. */
+/* The verb that the first word names. NULL: there is none; command_verb has complained of that. */
+const struct command *command_find_verb(const struct command *noun, int argc, char *const *argv);
 const struct command *command_verb(const struct command *noun, int argc, char *const *argv);
 
 /* `granary NAME: ` and the sentence to standard error. command_usage says where help is, too, and

@@ -295,6 +295,9 @@ static void help_whole(const struct help_page *page, const struct command *comma
 	help_options(page, list, count);
 	help_notes(page, list, count);
 	help_examples(page, command->examples);
+	if (command->verbs && !page->is_manual)
+		buf_printf(page->out, "\n`granary help %s COMMAND` says of one of them only.\n",
+			   command->name);
 }
 
 void command_help(const struct command *command, struct buf *out)

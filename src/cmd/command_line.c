@@ -330,15 +330,24 @@ static int command_first_word(const struct command *command, int argc, char *con
 	return at;
 }
 
+const struct command *command_find_verb(const struct command *noun, int argc, char *const *argv)
+{
+	int at = noun->verbs ? command_first_word(&noun->verbs[0], argc, argv) : argc;
+	for (size_t i = 0; i < noun->verb_count && at < argc; i++) {
+		if (strcmp(strchr(noun->verbs[i].name, ' ') + 1, argv[at]) == 0)
+			return &noun->verbs[i];
+	}
+	return NULL;
+}
+
 const struct command *command_verb(const struct command *noun, int argc, char *const *argv)
 {
+	const struct command *verb = command_find_verb(noun, argc, argv);
 	int at = command_first_word(&noun->verbs[0], argc, argv);
 	const char *word = at < argc ? argv[at] : NULL;
 	struct buf names;
-	for (size_t i = 0; i < noun->verb_count && word; i++) {
-		if (strcmp(strchr(noun->verbs[i].name, ' ') + 1, word) == 0)
-			return &noun->verbs[i];
-	}
+	if (verb)
+		return verb;
 	buf_init(&names, COMPLAINT_MAX_BYTES);
 	for (size_t i = 0; i < noun->verb_count; i++)
 		buf_printf(&names, "%s%s", i ? ", " : "", strchr(noun->verbs[i].name, ' ') + 1);

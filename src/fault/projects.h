@@ -61,7 +61,8 @@ bool fault_project_has_key(const struct fault_project *project, struct slice key
 struct fault_project *fault_projects_copy(struct fault_projects *projects, size_t *count);
 
 /* As in quota.h, of the project's tenant. Neither waits. */
-int64_t fault_projects_take_quota(struct fault_projects *projects, uint64_t number) MUST_CHECK;
+int64_t fault_projects_take_quota(struct fault_projects *projects, uint64_t number,
+				  enum fault_span *full) MUST_CHECK;
 void fault_projects_add_bytes(struct fault_projects *projects, uint64_t number, uint64_t bytes);
 
 /* Whether tenants have limits. If not, nothing is counted, written or read of quotas. */

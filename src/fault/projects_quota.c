@@ -18,7 +18,8 @@ bool fault_projects_have_quotas(const struct fault_projects *projects)
 	return fault_quota_end_ms(&projects->limits, 0) != INT64_MIN;
 }
 
-int64_t fault_projects_take_quota(struct fault_projects *projects, uint64_t number)
+int64_t fault_projects_take_quota(struct fault_projects *projects, uint64_t number,
+				  enum fault_span *full)
 {
 	int64_t now_ms = clock_wall_ms(projects->clock), wait_ms = 0;
 	if (!fault_projects_have_quotas(projects))
@@ -27,7 +28,8 @@ int64_t fault_projects_take_quota(struct fault_projects *projects, uint64_t numb
 	struct projects_slot *slot = projects_slot_of(projects, number);
 	if (slot) {
 		struct projects_quota *quota = &slot->quota;
-		wait_ms = fault_quota_take(&quota->own, &quota->others, &projects->limits, now_ms);
+		wait_ms = fault_quota_take(&quota->own, &quota->others, &projects->limits, now_ms,
+					   full);
 		quota->asked = true;
 		quota->changed |= !wait_ms;
 	}

@@ -25,7 +25,8 @@ static int64_t quota_span_end_ms(enum fault_span span, int64_t at_ms)
 }
 
 int64_t fault_quota_take(struct fault_quota *own, const struct fault_quota *others,
-			 const struct fault_quota_limits *limits, int64_t now_ms)
+			 const struct fault_quota_limits *limits, int64_t now_ms,
+			 enum fault_span *full)
 {
 	int64_t wait_ms = 0;
 	struct fault_quota all = {.at_ms = now_ms};
@@ -33,8 +34,11 @@ int64_t fault_quota_take(struct fault_quota *own, const struct fault_quota *othe
 	*own = all;
 	fault_quota_add(&all, others);
 	for (int s = 0; s < FAULT_SPANS; s++) {
-		if (limits->most[s] && all.used[s] >= limits->most[s])
-			wait_ms = larger_of(wait_ms, quota_span_end_ms(s, now_ms) - now_ms);
+		int64_t span_wait_ms = quota_span_end_ms(s, now_ms) - now_ms;
+		if (limits->most[s] && all.used[s] >= limits->most[s] && span_wait_ms >= wait_ms) {
+			wait_ms = span_wait_ms;
+			*full = s;
+		}
 	}
 	if (wait_ms)
 		return wait_ms;

@@ -27,9 +27,11 @@ struct fault_quota {
 };
 
 /* Takes one request, and adds it to `own`, whose spans are those of now_ms then. 0; or the ms until
- * the end of the last span that is full, from 1 to a day, and nothing is taken. */
+ * the end of the last span that is full, from 1 to a day, and nothing is taken: *full is that span
+ * then. */
 int64_t fault_quota_take(struct fault_quota *own, const struct fault_quota *others,
-			 const struct fault_quota_limits *limits, int64_t now_ms) MUST_CHECK;
+			 const struct fault_quota_limits *limits, int64_t now_ms,
+			 enum fault_span *full) MUST_CHECK;
 /* What the request had: what is too much counts against those that follow. */
 void fault_quota_add_bytes(struct fault_quota *own, uint64_t bytes);
 /* Adds what was taken in those spans that are the sum's, too. */

@@ -317,6 +317,13 @@ def test_version_and_help():
         assert answer.returncode == 0 and f"granary {command}" in answer.stdout
         assert run(command, "--help").stdout == answer.stdout
     assert "--store.map_size" in run("help", "serve").stdout
+    # Of one verb only what is of it.
+    verb = run("help", "fault", "delete").stdout
+    assert verb.startswith("usage: granary fault delete --user NAME [options]\n\n")
+    assert "--user NAME" in verb and "granary fault gc" not in verb and "--bytes" not in verb
+    assert run("fault", "delete", "--help").stdout == verb
+    assert run("fault", "--help").stdout == run("help", "fault").stdout
+    assert 'no command "nosuch"' in run("help", "fault", "nosuch").stderr
     # Behind other options, too: it was taken for one that lacks its value.
     for words in (["serve", "--log.level", "warn", "--help"], ["serve", "--welcome=true", "-h"]):
         assert run(*words).stdout == run("help", "serve").stdout, words

@@ -7,13 +7,14 @@ import gzip
 import json
 import random
 import re
+import socket
 import time
 import zlib
 
 import brotli
 import pytest
 
-from server import eventually, run
+from server import PATIENCE_S, eventually, run
 from test_clock import HOOK, ClockServer
 
 KEY = "0123456789abcdef" * 2
@@ -194,7 +195,8 @@ def test_quota_of_requests(make_server):
     # Who shows no key of the project uses up nothing of what it may send.
     expect_refused(send(server, body, KEY), 403, "no key")
     answer = send(server, body, key)
-    expect_refused(answer, 429, "^project 1 has sent as much as it may")
+    expect_refused(answer, 429, r"^the tenant of project 1 has sent as many requests in this hour "
+                                r"as it may \(fault\.quota\.hour\): send again in \d+ s$")
     wait_s = int(answer.headers["Retry-After"])
     assert 0 < wait_s <= 3600
     assert answer.headers["X-Sentry-Rate-Limits"] == f"{wait_s}::organization"
@@ -250,6 +252,10 @@ def test_quota_of_bytes_is_heeded_before_the_body_is_read(make_server):
     key = projects_of(server)[0]["keys"][0]
     head = (f"POST /api/1/envelope/?sentry_key={key} HTTP/1.1\r\nHost: 127.0.0.1\r\n"
             "Content-Length: 1000000\r\n\r\n")
+    # A body that never comes uses up nothing.
+    with socket.create_connection(("127.0.0.1", server.port), PATIENCE_S) as sock:
+        sock.sendall(head.encode())
+    eventually(lambda: server.metric("granary_http_requests_aborted_total") == 1, "it is given up")
     assert send(server, envelope(("event", {"message": "m" * 1000})), key).status == 200
     for _ in range(2):
         answer = server.raw(head.encode(), until_closed=False)

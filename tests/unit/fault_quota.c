@@ -25,28 +25,32 @@
 /* ---- Spans ----------------------------------------------------------------------------------- */
 
 static const struct fault_quota nothing;
+static enum fault_span full;
 
 static void spans_are_those_of_the_wall_clock(void **state)
 {
 	(void)state;
 	const struct fault_quota_limits limits = {{2, 3, 100}};
 	struct fault_quota own = {0};
-	assert_int_equal(fault_quota_take(&own, &nothing, &limits, T), 0);
-	assert_int_equal(fault_quota_take(&own, &nothing, &limits, T), 0);
-	assert_int_equal(fault_quota_take(&own, &nothing, &limits, T), 40000);
-	assert_int_equal(fault_quota_take(&own, &nothing, &limits, MINUTE_END - 1), 1);
-	assert_int_equal(fault_quota_take(&own, &nothing, &limits, MINUTE_END), 0);
+	assert_int_equal(fault_quota_take(&own, &nothing, &limits, T, &full), 0);
+	assert_int_equal(fault_quota_take(&own, &nothing, &limits, T, &full), 0);
+	assert_int_equal(fault_quota_take(&own, &nothing, &limits, T, &full), 40000);
+	assert_int_equal(fault_quota_take(&own, &nothing, &limits, MINUTE_END - 1, &full), 1);
+	assert_int_equal(full, FAULT_MINUTE);
+	assert_int_equal(fault_quota_take(&own, &nothing, &limits, MINUTE_END, &full), 0);
 	/* Three in this hour; in the minute there would be room. */
-	assert_int_equal(fault_quota_take(&own, &nothing, &limits, MINUTE_END), 2760000);
-	assert_int_equal(fault_quota_take(&own, &nothing, &limits, HOUR_END - 1), 1);
-	assert_int_equal(fault_quota_take(&own, &nothing, &limits, HOUR_END), 0);
+	assert_int_equal(fault_quota_take(&own, &nothing, &limits, MINUTE_END, &full), 2760000);
+	assert_int_equal(fault_quota_take(&own, &nothing, &limits, HOUR_END - 1, &full), 1);
+	assert_int_equal(full, FAULT_HOUR);
+	assert_int_equal(fault_quota_take(&own, &nothing, &limits, HOUR_END, &full), 0);
 	fault_quota_add_bytes(&own, 99);
-	assert_int_equal(fault_quota_take(&own, &nothing, &limits, HOUR_END), 0);
+	assert_int_equal(fault_quota_take(&own, &nothing, &limits, HOUR_END, &full), 0);
 	fault_quota_add_bytes(&own, 1);
 	/* The minute is full, too, until 23:01. */
-	assert_int_equal(fault_quota_take(&own, &nothing, &limits, HOUR_END), 3600000);
-	assert_int_equal(fault_quota_take(&own, &nothing, &limits, DAY_END - 1), 1);
-	assert_int_equal(fault_quota_take(&own, &nothing, &limits, DAY_END), 0);
+	assert_int_equal(fault_quota_take(&own, &nothing, &limits, HOUR_END, &full), 3600000);
+	assert_int_equal(fault_quota_take(&own, &nothing, &limits, DAY_END - 1, &full), 1);
+	assert_int_equal(full, FAULT_DAY);
+	assert_int_equal(fault_quota_take(&own, &nothing, &limits, DAY_END, &full), 0);
 }
 
 static void no_limit_is_any_number(void **state)
@@ -55,7 +59,7 @@ static void no_limit_is_any_number(void **state)
 	const struct fault_quota_limits none = {{0}};
 	struct fault_quota own = {0};
 	for (int i = 0; i < 1000; i++)
-		assert_int_equal(fault_quota_take(&own, &nothing, &none, T), 0);
+		assert_int_equal(fault_quota_take(&own, &nothing, &none, T, &full), 0);
 	assert_true(fault_quota_end_ms(&none, T) == INT64_MIN);
 }
 
@@ -66,11 +70,11 @@ static void others_count_in_the_same_spans(void **state)
 	const struct fault_quota_limits limits = {{10, 20, 0}};
 	const struct fault_quota others = {.at_ms = T, .used = {9, 18, 1 << 20}};
 	struct fault_quota own = {0};
-	assert_int_equal(fault_quota_take(&own, &others, &limits, T), 0);
-	assert_int_equal(fault_quota_take(&own, &others, &limits, T), 40000);
-	assert_int_equal(fault_quota_take(&own, &others, &limits, MINUTE_END), 0);
-	assert_int_equal(fault_quota_take(&own, &others, &limits, MINUTE_END), 2760000);
-	assert_int_equal(fault_quota_take(&own, &others, &limits, HOUR_END), 0);
+	assert_int_equal(fault_quota_take(&own, &others, &limits, T, &full), 0);
+	assert_int_equal(fault_quota_take(&own, &others, &limits, T, &full), 40000);
+	assert_int_equal(fault_quota_take(&own, &others, &limits, MINUTE_END, &full), 0);
+	assert_int_equal(fault_quota_take(&own, &others, &limits, MINUTE_END, &full), 2760000);
+	assert_int_equal(fault_quota_take(&own, &others, &limits, HOUR_END, &full), 0);
 	/* A sum has its own spans, and takes what is of them. */
 	struct fault_quota sum = {.at_ms = MINUTE_END, .used = {1, 1, 1}};
 	fault_quota_add(&sum, &others);
@@ -85,11 +89,11 @@ static void numbers_that_are_too_large_stay_the_largest(void **state)
 	const struct fault_quota_limits limits = {{1000, 1000, 1000}};
 	const struct fault_quota others = {.at_ms = T, .used = {0, 0, UINT64_MAX}};
 	struct fault_quota own = {0};
-	assert_int_equal(fault_quota_take(&own, &nothing, &limits, T), 0);
+	assert_int_equal(fault_quota_take(&own, &nothing, &limits, T, &full), 0);
 	fault_quota_add_bytes(&own, UINT64_MAX);
 	fault_quota_add_bytes(&own, 2);
 	assert_true(own.used[FAULT_DAY] == UINT64_MAX);
-	assert_int_equal(fault_quota_take(&own, &others, &limits, T), 6400000);
+	assert_int_equal(fault_quota_take(&own, &others, &limits, T, &full), 6400000);
 }
 
 /* Nobody waits for a year, nor for ever. */
@@ -101,19 +105,19 @@ static void a_clock_that_is_set_is_in_other_spans(void **state)
 		struct fault_quota own = {0};
 		const struct fault_quota others = {.at_ms = T, .used = {5, 5, 5}};
 		int64_t set_ms = T + sign * YEAR_MS;
-		assert_int_equal(fault_quota_take(&own, &nothing, &limits, T), 0);
-		assert_int_equal(fault_quota_take(&own, &others, &limits, T), 2800000);
-		assert_int_equal(fault_quota_take(&own, &others, &limits, set_ms), 0);
-		assert_int_equal(fault_quota_take(&own, &others, &limits, set_ms), 2800000);
+		assert_int_equal(fault_quota_take(&own, &nothing, &limits, T, &full), 0);
+		assert_int_equal(fault_quota_take(&own, &others, &limits, T, &full), 2800000);
+		assert_int_equal(fault_quota_take(&own, &others, &limits, set_ms, &full), 0);
+		assert_int_equal(fault_quota_take(&own, &others, &limits, set_ms, &full), 2800000);
 		/* Back again: what the others said is true again. */
-		assert_int_equal(fault_quota_take(&own, &others, &limits, T), 2800000);
-		assert_int_equal(fault_quota_take(&own, &nothing, &limits, T), 0);
+		assert_int_equal(fault_quota_take(&own, &others, &limits, T, &full), 2800000);
+		assert_int_equal(fault_quota_take(&own, &nothing, &limits, T, &full), 0);
 	}
 	/* Before 1970 spans begin where they begin ever after. */
 	struct fault_quota own = {0};
-	assert_int_equal(fault_quota_take(&own, &nothing, &limits, -2), 0);
-	assert_int_equal(fault_quota_take(&own, &nothing, &limits, -1), 1);
-	assert_int_equal(fault_quota_take(&own, &nothing, &limits, 0), 0);
+	assert_int_equal(fault_quota_take(&own, &nothing, &limits, -2, &full), 0);
+	assert_int_equal(fault_quota_take(&own, &nothing, &limits, -1, &full), 1);
+	assert_int_equal(fault_quota_take(&own, &nothing, &limits, 0, &full), 0);
 }
 
 static void a_cell_stays_until_the_longest_span_ends(void **state)
@@ -253,7 +257,7 @@ static int end(void **state)
 
 static int64_t take(struct process *p)
 {
-	return fault_projects_take_quota(p->projects, 1);
+	return fault_projects_take_quota(p->projects, 1, &full);
 }
 
 static void take_all(struct process *p, unsigned count)
@@ -339,8 +343,8 @@ static void a_quota_of_bytes(void **state)
 	assert_int_equal(exchange(&w.a), 0);
 	assert_int_equal(exchange(&w.b), 0);
 	assert_int_equal(take(&w.b), 6400000);
-	assert_int_equal(fault_projects_take_quota(w.b.projects, other.number), 0);
-	assert_int_equal(fault_projects_take_quota(w.b.projects, 99), 0); /* no project */
+	assert_int_equal(fault_projects_take_quota(w.b.projects, other.number, &full), 0);
+	assert_int_equal(fault_projects_take_quota(w.b.projects, 99, &full), 0); /* no project */
 }
 
 /* The end of a span is not that of its process. */
@@ -564,11 +568,11 @@ static void many_tenants(void **state)
 		assert_int_equal(project.number, i);
 	}
 	for (unsigned i = 1; i <= TENANTS; i++)
-		assert_int_equal(fault_projects_take_quota(w.a.projects, i), 0);
+		assert_int_equal(fault_projects_take_quota(w.a.projects, i, &full), 0);
 	assert_int_equal(exchange(&w.a), 0);
 	begin(&w.b, 0);
 	for (unsigned i = 1; i <= TENANTS; i++)
-		assert_int_equal(fault_projects_take_quota(w.b.projects, i), 2800000);
+		assert_int_equal(fault_projects_take_quota(w.b.projects, i, &full), 2800000);
 }
 
 /* ---- Meanwhile ------------------------------------------------------------------------------- */

@@ -128,12 +128,21 @@ static void sentry_refuse_key(struct http_request *request, bool is_key, uint64_
 				 number);
 }
 
+static const struct {
+	const char *what, *option;
+} sentry_quotas[FAULT_SPANS] = {
+	[FAULT_MINUTE] = {"requests in this minute", "fault.quota.minute"},
+	[FAULT_HOUR] = {"requests in this hour", "fault.quota.hour"},
+	[FAULT_DAY] = {"bytes on this day", "fault.quota.day_bytes"},
+};
+
 /* False: 429 has been answered. */
 static bool sentry_take_quota(struct http_request *request, uint64_t number)
 {
 	struct fault_projects *projects = fault_projects_of(api_of(request)->fault);
 	char seconds[32], rate_limits[64];
-	int64_t wait_ms = fault_projects_take_quota(projects, number);
+	enum fault_span full;
+	int64_t wait_ms = fault_projects_take_quota(projects, number, &full);
 	if (!wait_ms)
 		return true;
 	long long wait_s = (long long)((wait_ms + 999) / 1000);
@@ -144,9 +153,9 @@ static bool sentry_take_quota(struct http_request *request, uint64_t number)
 	http_reply_header(request, "Retry-After", seconds);
 	http_reply_header(request, "X-Sentry-Rate-Limits", rate_limits);
 	http_reply_error(request, 429,
-			 "project %" PRIu64
-			 " has sent as much as it may (fault.quota): send again in %lld s",
-			 number, wait_s);
+			 "the tenant of project %" PRIu64
+			 " has sent as many %s as it may (%s): send again in %lld s",
+			 number, sentry_quotas[full].what, sentry_quotas[full].option, wait_s);
 	return false;
 }
 
@@ -163,8 +172,8 @@ static void sentry_begin(struct http_request *request)
 	bool found = fault_projects_find(projects, number, &project);
 	if (!found || (key.len && !fault_project_has_key(&project, key)))
 		sentry_refuse_key(request, found, number);
-	else if (key.len && sentry_take_quota(request, number) && request->content_length > 0)
-		fault_projects_add_bytes(projects, number, (uint64_t)request->content_length);
+	else if (key.len)
+		(void)sentry_take_quota(request, number);
 }
 
 static void sentry_end(struct http_request *request, const struct take_door *door)
@@ -183,9 +192,10 @@ static void sentry_end(struct http_request *request, const struct take_door *doo
 	}
 	if (!is_counted && !sentry_take_quota(request, number))
 		return;
-	/* In chunks it is as long as it is unpacked. */
-	if (!is_counted || request->content_length < 0)
-		fault_projects_add_bytes(projects, number, request->body_bytes);
+	/* Of a body in chunks nobody has counted the bytes that were sent. */
+	fault_projects_add_bytes(projects, number,
+				 request->content_length < 0 ? request->body_bytes
+							     : (uint64_t)request->content_length);
 	const struct take_order order = {.door = door, .tenant = slice_of(project.tenant)};
 	take_begin(request, &order);
 }
