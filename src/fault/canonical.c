@@ -1,17 +1,48 @@
 #include "fault/canonical.h"
 
+#include "base/cursor.h"
 #include "wire/number.h"
+
+/* Of fewer members insertion is faster than the library's sort, which calls for each comparison. */
+enum { CANONICAL_FEW = 16 };
 
 struct canonical_member {
 	struct json *node;
 	size_t place;
+	uint64_t head; /* the first bytes of the name: two numbers compare as the names do */
 };
+
+static struct canonical_member canonical_member_of(struct json *node, size_t place)
+{
+	uint8_t head[8] = {0};
+	struct slice name = node->key;
+	if (name.len)
+		memcpy(head, name.data, name.len < sizeof(head) ? name.len : sizeof(head));
+	return (struct canonical_member){node, place, be64_get(head)};
+}
 
 static int canonical_by_name(const void *a, const void *b)
 {
 	const struct canonical_member *x = a, *y = b;
+	if (x->head != y->head)
+		return x->head < y->head ? -1 : 1;
 	int order = slice_compare(x->node->key, y->node->key);
 	return order ? order : (x->place > y->place) - (x->place < y->place);
+}
+
+static void canonical_sort_list(struct canonical_member *members, size_t count)
+{
+	if (count > CANONICAL_FEW) {
+		qsort(members, count, sizeof(*members), canonical_by_name);
+		return;
+	}
+	for (size_t i = 1; i < count; i++) {
+		struct canonical_member member = members[i];
+		size_t at = i;
+		for (; at && canonical_by_name(&members[at - 1], &member) > 0; at--)
+			members[at] = members[at - 1];
+		members[at] = member;
+	}
 }
 
 static bool canonical_is_sorted(const struct json *object)
@@ -52,8 +83,8 @@ static int canonical_sort_members(struct json *object, struct arena *arena)
 		return ERR_LIMIT;
 	count = 0;
 	for (struct json *member = object->first; member; member = member->next, count++)
-		members[count] = (struct canonical_member){member, count};
-	qsort(members, count, sizeof(*members), canonical_by_name);
+		members[count] = canonical_member_of(member, count);
+	canonical_sort_list(members, count);
 	canonical_link(object, members, count);
 	return 0;
 }

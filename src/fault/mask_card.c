@@ -2,7 +2,7 @@
 
 #include "wire/number.h"
 
-enum { MASK_CARD_MIN = 13, MASK_CARD_MAX = 19, MASK_CARD_GROUPS_MAX = 5 };
+enum { MASK_CARD_MIN = 13, MASK_CARD_MAX = 19, MASK_CARD_FIRST = 4, MASK_CARD_GROUPS_MAX = 5 };
 
 /* A run of digits, or several with one separator between them. */
 struct mask_card_run {
@@ -143,7 +143,7 @@ static bool mask_card_goes_on(struct slice text, size_t begin, size_t end, char 
 	       (after && end + 5 <= text.len && mask_card_is_four(text, end + 1, end + 5));
 }
 
-/* As they stand on cards. */
+/* As they stand on cards: MASK_CARD_FIRST digits first. */
 static size_t mask_card_layout(const struct mask_card_run *run)
 {
 	static const uint8_t layouts[][MASK_CARD_GROUPS_MAX] = {
@@ -168,12 +168,15 @@ static bool mask_card_fits(struct slice text, size_t begin, size_t end)
 bool mask_card_at(struct slice text, size_t *at, size_t *begin, size_t *end)
 {
 	struct mask_card_run run;
-	mask_card_groups(text, *at, &run);
+	size_t len = mask_card_digits(text, *at);
 	*begin = *at;
-	*end = *at + run.len[0];
+	*end = *at + len;
 	*at = *end - 1;
-	if (run.len[0] >= MASK_CARD_MIN)
-		return run.len[0] <= MASK_CARD_MAX && mask_card_fits(text, *begin, *end);
+	if (len >= MASK_CARD_MIN)
+		return len <= MASK_CARD_MAX && mask_card_fits(text, *begin, *end);
+	if (len != MASK_CARD_FIRST)
+		return false;
+	mask_card_groups(text, *begin, &run);
 	size_t last = mask_card_layout(&run);
 	if (!last)
 		return false;

@@ -113,6 +113,7 @@ void mask_words_init(struct mask_words *words, const struct fault_masks *masks)
 		size_t len = strlen(masks->words[i]);
 		if (!len)
 			continue;
+		words->len[i] = len - (masks->words[i][0] == '=');
 		uint8_t *first = &words->first[masks->words[i][len - 1] & 0x7f];
 		words->next[i] = *first;
 		*first = (uint8_t)(i + 1);
@@ -129,10 +130,10 @@ static bool mask_name_begins_part(const struct mask_name_parts *parts, size_t la
 }
 
 static bool mask_name_matches(const struct mask_name_parts *parts, size_t part, size_t end,
-			      const char *word)
+			      const char *word, size_t len)
 {
 	bool whole = *word == '=';
-	size_t len = strlen(word += whole);
+	word += whole;
 	if (len > end || memcmp(parts->text + end - len, word, len) != 0)
 		return false;
 	if (whole)
@@ -146,7 +147,8 @@ static bool mask_name_part_matches(const struct mask_words *words,
 {
 	size_t end = mask_name_part_end(parts, part);
 	for (size_t i = words->first[parts->text[end - 1] & 0x7f]; i; i = words->next[i - 1]) {
-		if (mask_name_matches(parts, part, end, words->masks->words[i - 1]))
+		if (mask_name_matches(parts, part, end, words->masks->words[i - 1],
+				      words->len[i - 1]))
 			return true;
 	}
 	return false;
@@ -180,7 +182,8 @@ bool mask_name_is_secret(struct mask_words *words, struct slice name)
 {
 	if (!name.len)
 		return false;
-	size_t place = name.len * 7 + (uint8_t)name.data[0] * 3 + (uint8_t)name.data[name.len - 1];
+	size_t place = name.len * 7 + (uint8_t)name.data[0] * 3 +
+		       (uint8_t)name.data[name.len / 2] * 5 + (uint8_t)name.data[name.len - 1];
 	struct mask_name_known *known = &words->known[place % MASK_NAMES_KNOWN];
 	if (!slice_equal(known->name, name))
 		*known = (struct mask_name_known){name, mask_name_judge(words, name)};

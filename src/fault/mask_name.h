@@ -18,7 +18,7 @@
 enum {
 	MASK_NAME_MAX_BYTES = 128, /* of a longer name the last that many are looked at */
 	MASK_NAME_LONG_BYTES = 5,
-	MASK_NAMES_KNOWN = 64, /* a power of two */
+	MASK_NAMES_KNOWN = 256, /* a power of two */
 };
 
 /* The words by their last character, made for a tree. It points to the masks, and to names that it
@@ -27,6 +27,7 @@ struct mask_words {
 	const struct fault_masks *masks;
 	uint8_t first[128];                 /* by character: a word's place + 1 */
 	uint8_t next[FAULT_MASK_WORDS_MAX]; /* of the same last character */
+	size_t len[FAULT_MASK_WORDS_MAX];   /* without the `=` */
 	struct mask_name_known {
 		struct slice name;
 		bool secret;

@@ -569,7 +569,7 @@ static bool mask_text_values(struct mask_words *words, struct slice text, size_t
 static bool mask_text_literal_after(struct mask_words *words, struct slice text, size_t at,
 				    const char *small, struct mask_span *span)
 {
-	if (!mask_text_has(text, at, small) || (at && mask_text_is_word(text.data[at - 1])))
+	if (!mask_text_has(text, at, small))
 		return false;
 	size_t quote = mask_text_skip_spaces(text, at + strlen(small));
 	if (quote >= text.len || text.data[quote] != '\'')
@@ -602,6 +602,13 @@ static const uint8_t mask_text_stops[256] = {
 	['V'] = MASK_TEXT_V,      ['v'] = MASK_TEXT_V,
 };
 
+/* Whether a word begins at `at` whose second letter is `second`, in small letters. */
+static bool mask_text_may_begin(struct slice text, size_t at, char second)
+{
+	return at + 1 < text.len && (text.data[at + 1] | 0x20) == second &&
+	       (!at || !mask_text_is_word(text.data[at - 1]));
+}
+
 /* *at is where the pass goes on, if there is nothing. */
 static bool mask_text_at(struct mask_words *words, struct slice text, size_t from, size_t *at,
 			 struct mask_span *span)
@@ -620,9 +627,11 @@ static bool mask_text_at(struct mask_words *words, struct slice text, size_t fro
 	case MASK_TEXT_DIGIT:
 		return mask_card_at(text, at, &span->begin, &span->end);
 	case MASK_TEXT_I:
-		return mask_text_literal_after(words, text, *at, "identified by ", span);
+		return mask_text_may_begin(text, *at, 'd') &&
+		       mask_text_literal_after(words, text, *at, "identified by ", span);
 	case MASK_TEXT_P:
-		return mask_text_literal_after(words, text, *at, "password ", span);
+		return mask_text_may_begin(text, *at, 'a') &&
+		       mask_text_literal_after(words, text, *at, "password ", span);
 	case MASK_TEXT_V:
 		return mask_text_values(words, text, *at, span);
 	case MASK_TEXT_NOTHING:

@@ -285,7 +285,7 @@ static int seal_block(struct seal_work *s, size_t number)
 				   : seal_read_bodies(s, block, &at);
 	if (err)
 		return err;
-	fault_pack_many(buf_slice(&s->bodies), &s->packed);
+	fault_pack(buf_slice(&s->bodies), &s->packed);
 	buf_init(&filter, FILTER_MAX_BYTES);
 	if (s->filter_bytes < FILTERS_ALL_MAX_BYTES)
 		words_filter_put(&s->words, &filter);

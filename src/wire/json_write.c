@@ -68,9 +68,20 @@ static void json_write_escaped(struct buf *out, const char *p, const char *end)
 
 void json_append_string(struct buf *out, struct slice text)
 {
+	const char *end = text.data + text.len;
+	bool plain =
+		text.len && plain_end(text.data, end) == end && !memchr(text.data, 0x7f, text.len);
+	char *to = plain ? buf_reserve(out, text.len + 2) : NULL;
+	if (to) { /* most are so */
+		*to = '"';
+		memcpy(to + 1, text.data, text.len);
+		to[text.len + 1] = '"';
+		out->len += text.len + 2;
+		return;
+	}
 	buf_append_char(out, '"');
 	if (text.len)
-		json_write_escaped(out, text.data, text.data + text.len);
+		json_write_escaped(out, text.data, end);
 	buf_append_char(out, '"');
 }
 

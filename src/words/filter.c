@@ -27,75 +27,110 @@ static uint64_t filter_hash(struct slice folded)
 	return hash ? hash : 1;
 }
 
+static void table_release(struct words_table *table)
+{
+	mem_free(table->hashes);
+	mem_free(table->parts);
+}
+
+static void table_clear(struct words_table *table)
+{
+	table->count = 0;
+	if (table->room)
+		memset(table->hashes, 0, table->room * sizeof(*table->hashes));
+}
+
+/* The slot of a hash, or the free one where it would be. */
+static size_t table_slot(const struct words_table *table, uint64_t hash)
+{
+	size_t at = hash & (table->room - 1);
+	while (table->hashes[at] && table->hashes[at] != hash)
+		at = (at + 1) & (table->room - 1);
+	return at;
+}
+
+/* The parts that had it before. */
+static uint8_t table_put(struct words_table *table, uint64_t hash, uint8_t parts)
+{
+	size_t at = table_slot(table, hash);
+	uint8_t before = table->hashes[at] ? table->parts[at] : 0;
+	table->count += !table->hashes[at];
+	table->parts[at] = before | parts;
+	table->hashes[at] = hash;
+	return before;
+}
+
+/* At most half of the slots are used. */
+static void table_grow(struct words_table *table)
+{
+	struct words_table grown = {.room = table->room ? 2 * table->room : SET_ROOM_MIN};
+	if (2 * (table->count + 1) <= table->room)
+		return;
+	grown.hashes = mem_zalloc(grown.room * sizeof(*grown.hashes));
+	grown.parts = mem_zalloc(grown.room * sizeof(*grown.parts));
+	for (size_t i = 0; i < table->room; i++)
+		if (table->hashes[i])
+			(void)table_put(&grown, table->hashes[i], table->parts[i]);
+	table_release(table);
+	*table = grown;
+}
+
+static uint8_t table_add(struct words_table *table, uint64_t hash, unsigned part)
+{
+	table_grow(table);
+	return table_put(table, hash, (uint8_t)(1u << part));
+}
+
 void words_set_init(struct words_set *set)
 {
-	*set = (struct words_set){NULL};
+	*set = (struct words_set){.words = {NULL}};
 	buf_init(&set->word, FILTER_WORD_MAX_BYTES);
 }
 
 void words_set_release(struct words_set *set)
 {
-	mem_free(set->hashes);
-	mem_free(set->parts);
+	table_release(&set->words);
+	table_release(&set->texts);
 	buf_release(&set->word);
 }
 
 void words_set_clear(struct words_set *set)
 {
-	set->count = 0;
-	if (set->room)
-		memset(set->hashes, 0, set->room * sizeof(*set->hashes));
+	table_clear(&set->words);
+	table_clear(&set->texts);
 }
 
-/* The slot of a hash, or the free one where it would be. */
-static size_t set_slot(const struct words_set *set, uint64_t hash)
+/* Whether more parts have it than a filter distinguishes. */
+static bool set_is_common(uint8_t parts)
 {
-	size_t at = hash & (set->room - 1);
-	while (set->hashes[at] && set->hashes[at] != hash)
-		at = (at + 1) & (set->room - 1);
-	return at;
+	return __builtin_popcount(parts) > FILTER_REPEATS_MAX;
 }
 
-static void set_put(struct words_set *set, uint64_t hash, uint8_t parts)
+static void set_add_folded(struct words_set *set, unsigned part, struct slice folded)
 {
-	size_t at = set_slot(set, hash);
-	set->count += !set->hashes[at];
-	set->parts[at] = (uint8_t)((set->hashes[at] ? set->parts[at] : 0) | parts);
-	set->hashes[at] = hash;
-}
-
-/* At most half of the slots are used. */
-static void set_grow(struct words_set *set)
-{
-	struct words_set grown = *set;
-	if (2 * (set->count + 1) <= set->room)
-		return;
-	grown.room = set->room ? 2 * set->room : SET_ROOM_MIN;
-	grown.count = 0;
-	grown.hashes = mem_zalloc(grown.room * sizeof(*grown.hashes));
-	grown.parts = mem_zalloc(grown.room * sizeof(*grown.parts));
-	for (size_t i = 0; i < set->room; i++)
-		if (set->hashes[i])
-			set_put(&grown, set->hashes[i], set->parts[i]);
-	mem_free(set->hashes);
-	mem_free(set->parts);
-	*set = grown;
+	(void)table_add(&set->words, filter_hash(folded), part);
 }
 
 static void set_add_word(struct words_set *set, unsigned part, struct slice word)
 {
 	buf_clear(&set->word);
 	words_fold(word, &set->word);
-	set_grow(set);
-	set_put(set, filter_hash(buf_slice(&set->word)), (uint8_t)(1u << part));
+	set_add_folded(set, part, buf_slice(&set->word));
 }
 
 void words_set_add(struct words_set *set, unsigned part, struct slice text)
 {
 	struct slice word, piece;
 	ASSERT(part < WORDS_PARTS_MAX);
+	uint8_t before = table_add(&set->texts, filter_hash(text), part);
+	if (before >> part & 1 || set_is_common(before))
+		return;
 	while (words_next(&text, &word)) {
 		struct slice rest = word;
+		if (words_is_plain(word)) {
+			set_add_folded(set, part, word);
+			continue;
+		}
 		set_add_word(set, part, word);
 		while (words_next_part(&rest, &piece) && piece.len < word.len)
 			set_add_word(set, part, piece);
@@ -114,7 +149,7 @@ static uint64_t filter_bit(uint64_t hash, unsigned probe, uint64_t bits)
 /* The filters that have a word of these parts: 1 << number. */
 static unsigned filters_of(uint8_t parts)
 {
-	if (__builtin_popcount(parts) > FILTER_REPEATS_MAX)
+	if (set_is_common(parts))
 		return 1u << FILTER_ALL | 1u << FILTER_COMMON;
 	return 1u << FILTER_ALL | (unsigned)parts << FILTER_OF_PART;
 }
@@ -136,14 +171,14 @@ struct filter_made {
 };
 
 /* The words of each, and how many parts there are: the last may have words that many have, only. */
-static unsigned filters_count(const struct words_set *set, struct filter_made *made)
+static unsigned filters_count(const struct words_table *words, struct filter_made *made)
 {
 	uint8_t all = 0;
-	for (size_t i = 0; i < set->room; i++) {
-		if (!set->hashes[i])
+	for (size_t i = 0; i < words->room; i++) {
+		if (!words->hashes[i])
 			continue;
-		all |= set->parts[i];
-		for (unsigned left = filters_of(set->parts[i]); left; left &= left - 1)
+		all |= words->parts[i];
+		for (unsigned left = filters_of(words->parts[i]); left; left &= left - 1)
 			made[__builtin_ctz(left)].count++;
 	}
 	return all ? 32 - (unsigned)__builtin_clz(all) : 0;
@@ -173,17 +208,18 @@ static void filter_set(uint8_t *bytes, uint64_t bits, uint64_t hash)
 
 void words_filter_put(const struct words_set *set, struct buf *out)
 {
+	const struct words_table *words = &set->words;
 	struct filter_made made[FILTERS_MAX] = {{0}};
-	unsigned parts = filters_count(set, made);
+	unsigned parts = filters_count(words, made);
 	buf_append_char(out, (char)parts);
 	for (unsigned number = 0; number < FILTER_OF_PART + parts; number++)
 		filter_put_empty(&made[number], out);
-	for (size_t i = 0; i < set->room && !out->failed; i++) {
-		unsigned left = set->hashes[i] ? filters_of(set->parts[i]) : 0;
+	for (size_t i = 0; i < words->room && !out->failed; i++) {
+		unsigned left = words->hashes[i] ? filters_of(words->parts[i]) : 0;
 		for (; left; left &= left - 1) {
 			unsigned number = (unsigned)__builtin_ctz(left);
 			filter_set((uint8_t *)out->data + made[number].at, made[number].bits,
-				   filter_hash_for(number, set->hashes[i]));
+				   filter_hash_for(number, words->hashes[i]));
 		}
 	}
 }

@@ -17,11 +17,17 @@
 
 enum { WORDS_PARTS_MAX = 8, WORDS_PARTS_ALL = (1 << WORDS_PARTS_MAX) - 1 };
 
-/* The different words of some texts. */
-struct words_set {
+/* Hashes, and of each the parts that have what it is of. */
+struct words_table {
 	uint64_t *hashes; /* open addressing; 0: free */
-	uint8_t *parts;   /* of each the parts that have it: 1 << part */
+	uint8_t *parts;   /* 1 << part */
 	size_t count, room;
+};
+
+/* The different words of some texts. Texts that are alike are most of what reports and lines of one
+ * kind say: what a text has is looked for once in each part. */
+struct words_set {
+	struct words_table words, texts;
 	struct buf word;
 };
 void words_set_init(struct words_set *set);

@@ -81,6 +81,14 @@ static bool words_goes_on(char c)
 	return words_ascii[(uint8_t)c] == WORDS_SMALL || words_ascii[(uint8_t)c] == WORDS_DIGIT;
 }
 
+bool words_is_plain(struct slice word)
+{
+	size_t at = 0;
+	while (at < word.len && words_goes_on(word.data[at]))
+		at++;
+	return at == word.len;
+}
+
 /* A part ends before a capital that follows a small letter or a digit, and before the last of some
  * capitals where a small letter follows that. */
 bool words_next_part(struct slice *word, struct slice *part)

@@ -18,6 +18,9 @@ bool words_next(struct slice *text, struct slice *word);
 /* Takes the next part off a word. A word without an inner capital is its only part. False: there is
  * none left. */
 bool words_next_part(struct slice *word, struct slice *part);
+/* Whether a word has small letters and digits of ASCII only: it is its only part, and words_fold
+ * leaves it as it is. Most words are so. */
+bool words_is_plain(struct slice word);
 /* Appends a word in small letters. */
 void words_fold(struct slice word, struct buf *out);
 /* A hash of which characters are letters, capitals and small ones here: where it is another one,
