@@ -601,9 +601,9 @@ static const struct command client_fault_verbs[] = {
 	 .about =
 		 "Looks through the reports that are stored, and merges groups of which reports "
 		 "have one hash of all frames, into the one with the earliest report. Reports that "
-		 "come later find their group by such a hash themselves; there may be "
-		 "groups of earlier ones, or of two servers that met a fault at one moment. Prints "
-		 "what was merged, or with --dry-run what would be:\n"
+		 "come later find their group by such a hash themselves. Earlier reports, and "
+		 "reports that two servers took at one moment, may have several groups for one "
+		 "fault. Prints what was merged, or with --dry-run what would be:\n"
 		 "group\tthe group that is merged\n"
 		 "into\tthe group that stands for both; fault split takes it back\n"
 		 "hash\tthe hash of all frames that reports of both have\n",

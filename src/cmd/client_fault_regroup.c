@@ -192,7 +192,8 @@ static void regroup_tell_one(struct text_table *table, struct json_writer *json,
 }
 
 /* A group that is not counted (fault.groups_max) cannot be merged: the server's sentence names it,
- * and the others are merged all the same. Any other error ends it. */
+ * and the others are merged all the same, unless it is the one that they would be merged into. Any
+ * other error ends it. */
 static int regroup_merge_all(struct regroup *r, bool dry_run, struct text_table *table,
 			     struct json_writer *json)
 {
@@ -251,5 +252,5 @@ int client_fault_regroup(const struct command_args *args, bool dry_run)
 	hash_table_release(&r.hashes);
 	mem_free(r.groups);
 	arena_release(&r.arena);
-	return err ? EXIT_FAILURE : EXIT_SUCCESS;
+	return err ? EXIT_FAILED : EXIT_OK;
 }

@@ -296,7 +296,8 @@ static void help_whole(const struct help_page *page, const struct command *comma
 	help_notes(page, list, count);
 	help_examples(page, command->examples);
 	if (command->verbs && !page->is_manual)
-		buf_printf(page->out, "\n`granary help %s COMMAND` says of one of them only.\n",
+		buf_printf(page->out,
+			   "\n`granary help %s COMMAND` prints the help of one of them.\n",
 			   command->name);
 }
 

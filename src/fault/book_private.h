@@ -22,8 +22,7 @@ enum {
 	BOOK_HOLES_MAX = 1 << 14, /* of a writer */
 	BOOK_UNLISTED_MAX = 100000,
 	BOOK_READ_MAX_BYTES = 32 << 20,
-	BOOK_LISTINGS_MAX = 64, /* arrivals of one id that are looked at */
-	BOOK_LATE_MAX = 4000,   /* minutes */
+	BOOK_LATE_MAX = 4000, /* minutes */
 };
 
 /* How far a writer has been read. */

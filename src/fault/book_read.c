@@ -703,7 +703,7 @@ static int book_read_some_listings(const struct fault_book *book, struct task_qu
 			.key = asked[i].key.parts,
 			.from = asked[i].from.parts,
 			.to = asked[i].to.parts,
-			.limit = BOOK_LISTINGS_MAX,
+			.limit = FAULT_LISTINGS_MAX + FAULT_BUG_ENTRIES_MAX,
 		};
 	}
 	int err = book_wait_for_listings(queue, read, asked, count, arena, to, e);

@@ -37,7 +37,7 @@ int fault_book_collect(struct fault_book *book, struct fault_plan *plan, struct 
 	else if (plan->tenure != book->version.tenure || plan->recounts != book->recounts)
 		err = errbuf_set(e, ERR_RETRY,
 				 "reports of tenant " SHOWN
-				 " were recounted while it was looked for what goes; try again",
+				 " were recounted while the server looked for what goes; try again",
 				 SHOWN_OF(book->tenant));
 	if (!err)
 		book->plan = plan;
@@ -456,8 +456,9 @@ static int collect_step(struct fault_book *book, struct task_queue *queue, int64
 	bool whole = !err;
 	if (err == ERR_DAMAGED || err == ERR_VERSION || err == ERR_LIMIT || err == ERR_NOT_FOUND) {
 		if (err != ERR_NOT_FOUND)
-			log_warn("faults: reports stay that are to go: %s",
-				 e->text[0] ? e->text : err_text(err));
+			log_warn("faults: of a run of tenant " SHOWN
+				 " no reports are collected: %s; the next collection tries again",
+				 SHOWN_OF(book->tenant), e->text[0] ? e->text : err_text(err));
 		e->text[0] = 0;
 		err = 0;
 		count = 0;

@@ -177,7 +177,7 @@ struct plan_id {
 	struct plan_making *making;
 	struct buf id;
 	struct fault_order first;
-	struct fault_place places[BOOK_LISTINGS_MAX];
+	struct fault_place places[FAULT_LISTINGS_MAX];
 	size_t count;
 };
 
@@ -211,7 +211,7 @@ static int collect_plan_take_entry(const struct store_cell *cell, void *owner)
 	if (fault_oops_bug_decode(cell, &bug) && bug.bug.len)
 		hash_table_add(&of->making->kept, fault_id_hash(id), sizeof(struct hash128),
 			       &added);
-	if (!fault_listing_decode(cell, &listing) || of->count == BOOK_LISTINGS_MAX ||
+	if (!fault_listing_decode(cell, &listing) || of->count == FAULT_LISTINGS_MAX ||
 	    !book_has(&of->making->positions, listing.order.place))
 		return 0;
 	if (!of->count || fault_order_compare(&listing.order, &of->first) < 0)

@@ -8,8 +8,6 @@
 
 enum {
 	FORMS_MAX = 8,
-	LISTINGS_MAX = 64,
-	BUGS_MAX = 4 * FAULT_BUGS_MAX, /* several processes may have set the last one at once */
 	READ_MAX_BYTES = 4 << 20,
 	PREFIX_LEN = 5,
 };
@@ -103,7 +101,7 @@ static void find_ask(struct find *find)
 			.key = form->key.parts,
 			.from = form->from.parts,
 			.to = form->to.parts,
-			.limit = LISTINGS_MAX + BUGS_MAX,
+			.limit = FAULT_LISTINGS_MAX + FAULT_BUG_ENTRIES_MAX,
 		};
 	}
 }

@@ -97,7 +97,8 @@ static struct slice grouping_hash(struct grouping_making *making, bool all)
 		const struct fault_word *word = &group->words[i];
 		if (!all && !word->application)
 			continue;
-		/* The hash of all frames does not depend on which of them are the application's. */
+		/* A frame that follows one with the same text adds nothing, whichever of the two is
+		 * the application's. */
 		if (!last || word->kind != FAULT_WORD_FRAME || last->kind != FAULT_WORD_FRAME ||
 		    !slice_equal(word->text, last->text))
 			grouping_put_hashed(to, word);

@@ -10,8 +10,8 @@ enum {
 	HASHES_ROW_BYTES = 4, /* of a hash: its version, -, and two digits */
 };
 #define HASHES_FRESH_MS INT64_C(86400000)
-/* A cell expires the first time after it was written. A report that finds less than the second left
- * writes it again. */
+/* A cell expires HASHES_KEEP_MS after it was written. A report that finds less than HASHES_AGAIN_MS
+ * left writes it again. */
 #define HASHES_KEEP_MS  (100 * HASHES_FRESH_MS)
 #define HASHES_AGAIN_MS (90 * HASHES_FRESH_MS)
 

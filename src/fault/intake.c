@@ -12,7 +12,6 @@ enum {
 	/* Reports that are being written, and voids that are to be: readers look for what comes
 	 * next in two rows, so no more than a row has. */
 	IN_FLIGHT_MAX = FAULT_RUN_REPORTS,
-	LISTINGS_MAX = 64,
 	DAY_HASHES_MAX = 200000, /* that a writer stores */
 	CLOCK_BACK_US = 1000000, /* a clock that is set back by more begins a writer */
 };
@@ -721,7 +720,7 @@ static void intake_ask(struct fault_submission *s, struct intake_id_parts *parts
 			.key = parts[i].key.parts,
 			.from = parts[i].from.parts,
 			.to = parts[i].to.parts,
-			.limit = LISTINGS_MAX,
+			.limit = FAULT_LISTINGS_MAX,
 		};
 		fault_hashes_ask(&s->intake->hashes, s->tenant, &item->facts,
 				 clock_mono_ms(s->intake->site->clock), s->read, &item->lookup);

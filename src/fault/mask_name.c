@@ -1,5 +1,7 @@
 #include "fault/mask_name.h"
 
+#include <pthread.h>
+
 #include "wire/number.h"
 
 static const char *const mask_name_preset[] = {
@@ -105,10 +107,10 @@ static size_t mask_name_part_end(const struct mask_name_parts *parts, size_t par
 
 /* ---- Words ---------------------------------------------------------------------------------- */
 
-void mask_words_init(struct mask_words *words, const struct fault_masks *masks)
+static void mask_table_init(struct mask_table *words, const struct fault_masks *masks)
 {
 	ASSERT(masks->word_count <= FAULT_MASK_WORDS_MAX);
-	*words = (struct mask_words){.masks = masks};
+	*words = (struct mask_table){.masks = masks};
 	for (size_t i = 0; i < masks->word_count; i++) {
 		size_t len = strlen(masks->words[i]);
 		if (!len)
@@ -118,6 +120,12 @@ void mask_words_init(struct mask_words *words, const struct fault_masks *masks)
 		words->next[i] = *first;
 		*first = (uint8_t)(i + 1);
 	}
+}
+
+void mask_words_init(struct mask_words *words, const struct fault_masks *masks)
+{
+	*words = (struct mask_words){.no_rows = {NULL, 0}};
+	mask_table_init(&words->table, masks);
 }
 
 static bool mask_name_begins_part(const struct mask_name_parts *parts, size_t last, size_t at)
@@ -142,7 +150,7 @@ static bool mask_name_matches(const struct mask_name_parts *parts, size_t part, 
 }
 
 /* Whether a word ends with this part. */
-static bool mask_name_part_matches(const struct mask_words *words,
+static bool mask_name_part_matches(const struct mask_table *words,
 				   const struct mask_name_parts *parts, size_t part)
 {
 	size_t end = mask_name_part_end(parts, part);
@@ -166,7 +174,7 @@ static bool mask_name_part_is_harmless(const struct mask_name_parts *parts, size
 	return false;
 }
 
-static bool mask_name_judge(const struct mask_words *words, struct slice name)
+static bool mask_name_judge(const struct mask_table *words, struct slice name)
 {
 	struct mask_name_parts parts;
 	mask_name_cut(name, &parts);
@@ -186,15 +194,22 @@ bool mask_name_is_secret(struct mask_words *words, struct slice name)
 		       (uint8_t)name.data[name.len / 2] * 5 + (uint8_t)name.data[name.len - 1];
 	struct mask_name_known *known = &words->known[place % MASK_NAMES_KNOWN];
 	if (!slice_equal(known->name, name))
-		*known = (struct mask_name_known){name, mask_name_judge(words, name)};
+		*known = (struct mask_name_known){name, mask_name_judge(&words->table, name)};
 	return known->secret;
+}
+
+static struct mask_table mask_headers;
+static pthread_once_t mask_headers_once = PTHREAD_ONCE_INIT;
+
+static void mask_headers_init(void)
+{
+	static const char *const words[] = {"authorization", "cookie", "cookies"};
+	static const struct fault_masks headers = {words, ARRAY_LEN(words)};
+	mask_table_init(&mask_headers, &headers);
 }
 
 bool mask_name_is_header(struct slice name)
 {
-	static const char *const header_words[] = {"authorization", "cookie", "cookies"};
-	static const struct fault_masks headers = {header_words, ARRAY_LEN(header_words)};
-	struct mask_words words;
-	mask_words_init(&words, &headers);
-	return mask_name_is_secret(&words, name);
+	pthread_once(&mask_headers_once, mask_headers_init);
+	return name.len && mask_name_judge(&mask_headers, name);
 }

@@ -21,13 +21,19 @@ enum {
 	MASK_NAMES_KNOWN = 256, /* a power of two */
 };
 
-/* The words by their last character, made for a tree. It points to the masks, and to names that it
- * was asked for: those of one report are few, and come again with each frame of a trace. */
-struct mask_words {
+/* The words by their last character. It points to the masks. */
+struct mask_table {
 	const struct fault_masks *masks;
 	uint8_t first[128];                 /* by character: a word's place + 1 */
 	uint8_t next[FAULT_MASK_WORDS_MAX]; /* of the same last character */
 	size_t len[FAULT_MASK_WORDS_MAX];   /* without the `=` */
+};
+
+/* What is known while a tree is gone through. It points to names and texts of the tree: the names
+ * of one report are few, and come again with each frame of a trace. */
+struct mask_words {
+	struct mask_table table;
+	struct slice no_rows; /* mask_text.c: of a text, a part in which no VALUES has a literal */
 	struct mask_name_known {
 		struct slice name;
 		bool secret;

@@ -1,7 +1,9 @@
 /* One pass over the text that stops at the bytes with which a secret can begin or be given away:
- * the `=` or `:` after its name, a digit, a hyphen of a PEM header, the B of Bearer, the V of
- * VALUES. Around such a byte it looks back at most MASK_TEXT_NAME_MAX_BYTES and a few more, and
- * ahead as far as what it takes or one word, so no text costs more than a few times its length. */
+ * the `=` or `:` after its name, a digit, a hyphen of a PEM header, the B of Bearer, the I of
+ * IDENTIFIED, the P of PASSWORD, the V of VALUES. From such a byte it looks back at a name and at
+ * most MASK_TEXT_LITERAL_MAX_BYTES before it, or at one list of columns. It looks ahead as far as
+ * what it hides or one word; past what it does not hide at most MASK_TEXT_STANDING_MAX_BYTES; and
+ * at rows of VALUES once. So no text costs more than a few times its length. */
 #include "fault/mask_text.h"
 
 #include "fault/mask_card.h"
@@ -16,6 +18,8 @@ enum {
 	MASK_TEXT_CODED_MIN = 16,
 	MASK_TEXT_LITERAL_MAX_BYTES = 200, /* before a name that is in one */
 	MASK_TEXT_DIGITS_MIN = 3,          /* of a secret that is a number without quotes */
+	MASK_TEXT_STANDING_MAX_BYTES =
+		200, /* of what stands for a value: the name of a parameter */
 };
 
 static bool mask_text_is_blank(char c)
@@ -161,6 +165,8 @@ static bool mask_text_stands_for_value(struct mask_words *words, struct slice va
 	static const char *const constants[] = {
 		"none", "null",     "nil",        "true", "false",  "undefined", "%s",
 		"?",    "<hidden>", "[filtered]", "str",  "string", "bytes"};
+	if (value.len > MASK_TEXT_STANDING_MAX_BYTES)
+		return false;
 	for (size_t i = 0; i < ARRAY_LEN(constants); i++) {
 		if (mask_text_is_small_word(value, constants[i]))
 			return true;
@@ -308,6 +314,8 @@ static bool mask_text_header(struct slice text, const struct mask_text_name *nam
 static bool mask_text_bare(struct slice text, const struct mask_text_name *name,
 			   enum mask_text_kind kind, size_t at, struct mask_span *span)
 {
+	if (kind == MASK_TEXT_COMPARED)
+		return false;
 	if (mask_text_header(text, name, kind, at, span))
 		return true;
 	span->begin = at;
@@ -535,6 +543,8 @@ static size_t mask_text_rows(struct slice text, size_t at, bool *literal)
 		depth += c == '(';
 		if (mask_text_is_quote(c)) {
 			at = mask_text_closing(text, at);
+			while (at < text.len && text.data[at] == '\\')
+				at++;
 			*literal = true;
 		} else if (number_is_digit(c)) {
 			char before = text.data[at - 1];
@@ -552,6 +562,13 @@ static size_t mask_text_rows(struct slice text, size_t at, bool *literal)
 	return text.len;
 }
 
+/* Whether the rows that begin at `at` were looked at with those around them. */
+static bool mask_text_has_no_rows(const struct mask_words *words, struct slice text, size_t at)
+{
+	uintptr_t known = (uintptr_t)words->no_rows.data, here = (uintptr_t)(text.data + at);
+	return here >= known && here - known < words->no_rows.len;
+}
+
 /* INSERT INTO u (name, password) VALUES ('bob', 'x'), ...: the values are hidden as one. */
 static bool mask_text_values(struct mask_words *words, struct slice text, size_t at,
 			     struct mask_span *span)
@@ -559,9 +576,11 @@ static bool mask_text_values(struct mask_words *words, struct slice text, size_t
 	bool literal;
 	size_t begin = mask_text_skip_spaces(text, at + sizeof("values") - 1);
 	if (!mask_text_has(text, at, "values") || begin == text.len || text.data[begin] != '(' ||
-	    !mask_text_columns(words, text, at))
+	    mask_text_has_no_rows(words, text, begin) || !mask_text_columns(words, text, at))
 		return false;
 	*span = (struct mask_span){begin, mask_text_rows(text, begin, &literal)};
+	if (!literal)
+		words->no_rows = (struct slice){text.data + begin, span->end - begin};
 	return literal;
 }
 

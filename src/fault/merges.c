@@ -1,5 +1,6 @@
 #include "fault/merges.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "base/log.h"
@@ -267,8 +268,17 @@ int fault_merges_decode(struct slice bytes, struct arena *arena, struct fault_me
 
 /* ---- In the store ---------------------------------------------------------------------------- */
 
-static int merges_take(struct slice value, struct slice tenant, struct arena *arena,
-		       struct fault_merges *merges, struct errbuf *e)
+/* Whoever lists groups reads them, so all threads: a line a minute. */
+static bool merges_may_say(struct clock *clock)
+{
+	static _Atomic int64_t said_ms = INT64_MIN / 2;
+	int64_t now_ms = clock_mono_ms(clock), last_ms = atomic_load(&said_ms);
+	return now_ms - last_ms >= 60000 &&
+	       atomic_compare_exchange_strong(&said_ms, &last_ms, now_ms);
+}
+
+static int merges_take(struct clock *clock, struct slice value, struct slice tenant,
+		       struct arena *arena, struct fault_merges *merges, struct errbuf *e)
 {
 	struct slice copy = arena_copy(arena, value);
 	int err = copy.data ? fault_merges_decode(copy, arena, merges) : ERR_LIMIT;
@@ -277,10 +287,13 @@ static int merges_take(struct slice value, struct slice tenant, struct arena *ar
 	if (!err)
 		return 0;
 	*merges = (struct fault_merges){.unreadable = err};
-	log_warn("faults: which groups of tenant " SHOWN
-		 " are merged (table fault_merges) cannot be read: %s; each group stands for "
-		 "itself, and no reports are collected",
-		 SHOWN_OF(tenant), err_text(err));
+	if (merges_may_say(clock))
+		log_warn("faults: which groups of tenant " SHOWN
+			 " are merged (table fault_merges) cannot be read: %s; each group stands "
+			 "for "
+			 "itself, and no reports are collected, until groups are merged or split "
+			 "again",
+			 SHOWN_OF(tenant), err_text(err));
 	return 0;
 }
 
@@ -302,7 +315,8 @@ static int merges_read(const struct fault_site *site, struct task_queue *queue, 
 	if (err)
 		errbuf_set(e, err, "%s", store_read_sentence(read, err));
 	else if (found)
-		err = merges_take(request->cell_get.cell.value, tenant, arena, merges, e);
+		err = merges_take(site->clock, request->cell_get.cell.value, tenant, arena, merges,
+				  e);
 	store_read_free(read);
 	return err;
 }

@@ -76,7 +76,8 @@ int fault_merges_decode(struct slice bytes, struct arena *arena,
 
 /* ---- In the store ---------------------------------------------------------------------------- */
 
-/* The store's error, with a sentence. A cell that cannot be read is logged. */
+/* The store's error, with a sentence. A cell that cannot be read is logged, at most one
+ * a minute. */
 int fault_merges_read(const struct fault_site *site, struct task_queue *queue, struct slice tenant,
 		      struct arena *arena, struct fault_merges *merges,
 		      struct errbuf *e) MUST_CHECK;

@@ -69,7 +69,8 @@ void fault_projects_add_bytes(struct fault_projects *projects, uint64_t number, 
 bool fault_projects_have_quotas(const struct fault_projects *projects);
 /* Writes what this process has taken since the last exchange, and reads what all others have, of
  * those tenants that it was asked for since then; at first of all. A cell that cannot be read is
- * named in the log once, counted, and passed over. The store's error with a sentence: what could
+ * named in the log once, counted, and passed over; of a row that cannot be read what was read last
+ * counts. The store's error with a sentence: what could
  * not be written or read is in the next exchange; so are further tenants, if the store does not
  * answer. */
 int fault_projects_exchange_quotas(struct fault_projects *projects, struct task_queue *queue,

@@ -113,6 +113,7 @@ static int projects_tell_quotas(struct fault_projects *projects, struct task_que
 	return err;
 }
 
+/* `column` of no bytes: the whole row. */
 static void projects_warn_quota(const struct projects_asked *asked, struct slice column, int err)
 {
 	struct fault_projects *projects = asked->projects;
@@ -122,10 +123,14 @@ static void projects_warn_quota(const struct projects_asked *asked, struct slice
 	bool is_told = slot->is_told;
 	slot->is_told = true;
 	pthread_mutex_unlock(&projects->lock);
-	if (!is_told)
+	if (!is_told && column.len)
 		log_warn("faults: what a process has taken of the quota of tenant %s (table "
 			 "fault_quotas, column " SHOWN ") cannot be read: %s; it does not count",
 			 asked->tenant, SHOWN_OF(column), err_text(err));
+	else if (!is_told)
+		log_warn("faults: what other processes have taken of the quota of tenant %s (table "
+			 "fault_quotas) cannot be read: %s; the numbers that were read last count",
+			 asked->tenant, err_text(err));
 }
 
 static int projects_see_quota(const struct store_cell *cell, void *owner)

@@ -137,6 +137,13 @@ static struct slice report_document_id(const struct json *document)
 	return (struct slice){NULL, 0};
 }
 
+/* What a report that is cut keeps of its id: `reported.id`, of an event `event_id`. */
+static struct slice report_own_id(const struct json *document, bool is_event)
+{
+	const struct json *id = json_member(document, is_event ? "event_id" : "id");
+	return id && id->type == JSON_T_STRING ? id->text : (struct slice){NULL, 0};
+}
+
 /* Which id the sender gives. The `id` of an event of Sentry is some member of its own. A report
  * that is cut does not have the id of the whole one, which may still come. */
 static void report_choose_id(struct report_reading *r, const struct json *document,
@@ -148,6 +155,11 @@ static void report_choose_id(struct report_reading *r, const struct json *docume
 	struct slice own = is_event ? none : report_document_id(document);
 	r->given_id = beside.data ? beside : fault_id_valid(own) ? own : none;
 	r->cut = document->mended == JSON_CUT;
+	if (r->cut && beside.data && !slice_equal(beside, report_own_id(document, is_event)))
+		report_refuse(r,
+			      "id: \"" SHOWN
+			      "\" is that of the whole report, so the report has another",
+			      SHOWN_OF(beside));
 	r->given_id = r->cut ? none : r->given_id;
 	r->keeps_id = member && member->type != JSON_T_NULL &&
 		      (!r->given_id.data || !slice_equal(r->given_id, own));

@@ -62,7 +62,7 @@ int fault_report_read(struct json *document, enum fault_dialect dialect, struct 
 		      struct fault_report *report, struct errbuf *e) MUST_CHECK;
 
 /* 1 to FAULT_ID_MAX_BYTES of UTF-8 without `/`, blanks and control characters, and not `.`, `..`,
- * `days`, `groups`, `live` or `projects`: it is a part of addresses. */
+ * `days`, `groups`, `live`, `messages` or `projects`: it is a part of addresses. */
 bool fault_id_valid(struct slice id);
 
 #endif

@@ -285,7 +285,7 @@ static int seal_block(struct seal_work *s, size_t number)
 				   : seal_read_bodies(s, block, &at);
 	if (err)
 		return err;
-	fault_pack(buf_slice(&s->bodies), &s->packed);
+	fault_pack_many(buf_slice(&s->bodies), &s->packed);
 	buf_init(&filter, FILTER_MAX_BYTES);
 	if (s->filter_bytes < FILTERS_ALL_MAX_BYTES)
 		words_filter_put(&s->words, &filter);
@@ -395,7 +395,7 @@ static void seal_init(struct seal_work *s, struct fault_book *book, struct task_
 	buf_init(&s->packed, 2 * FAULT_BODY_MAX_BYTES);
 	buf_init(&s->from_bodies, FAULT_BODY_MAX_BYTES);
 	buf_init(&s->filters, 2 * STORE_VALUE_MAX_BYTES);
-	words_set_init(&s->words);
+	words_set_init(&s->words, book->site->digest_key);
 	arena_init(&s->words_arena, WORDS_MAX_BYTES);
 }
 

@@ -40,6 +40,10 @@ void fault_oops_shard_key(struct fault_parts *to, struct slice tenant, uint64_t 
 /* Of an arrival; the first and, with `after`, the one after the last that an id may have. */
 void fault_oops_column(struct fault_parts *to, struct slice id, struct fault_place place);
 void fault_oops_bound(struct fault_parts *to, struct slice id, bool after);
+enum {
+	FAULT_LISTINGS_MAX = 64,    /* arrivals of one id that are looked at */
+	FAULT_BUG_ENTRIES_MAX = 64, /* bugs of one id: jobs may have set the last one at once */
+};
 /* Of a bug; and the first that an id may have of any kind, which lies before those of arrivals. */
 void fault_oops_bug_column(struct fault_parts *to, struct slice id, struct slice tracker);
 void fault_oops_begin(struct fault_parts *to, struct slice id);

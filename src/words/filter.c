@@ -21,10 +21,16 @@ enum {
 /* ---- Sets ------------------------------------------------------------------------------------ */
 
 /* 0 means free. */
+static uint64_t filter_hash_by(struct slice text, uint64_t seed)
+{
+	uint64_t hash = hash64(text.data, text.len, seed);
+	return hash ? hash : 1;
+}
+
+/* Of a word, as it stays on disk. */
 static uint64_t filter_hash(struct slice folded)
 {
-	uint64_t hash = hash64(folded.data, folded.len, 0);
-	return hash ? hash : 1;
+	return filter_hash_by(folded, 0);
 }
 
 static void table_release(struct words_table *table)
@@ -81,9 +87,9 @@ static uint8_t table_add(struct words_table *table, uint64_t hash, unsigned part
 	return table_put(table, hash, (uint8_t)(1u << part));
 }
 
-void words_set_init(struct words_set *set)
+void words_set_init(struct words_set *set, uint64_t seed)
 {
-	*set = (struct words_set){.words = {NULL}};
+	*set = (struct words_set){.seed = seed};
 	buf_init(&set->word, FILTER_WORD_MAX_BYTES);
 }
 
@@ -122,7 +128,8 @@ void words_set_add(struct words_set *set, unsigned part, struct slice text)
 {
 	struct slice word, piece;
 	ASSERT(part < WORDS_PARTS_MAX);
-	uint8_t before = table_add(&set->texts, filter_hash(text), part);
+	uint8_t before = table_add(&set->texts, filter_hash_by(text, set->seed), part);
+	/* All words of a text that is common are common already. */
 	if (before >> part & 1 || set_is_common(before))
 		return;
 	while (words_next(&text, &word)) {
@@ -170,7 +177,8 @@ struct filter_made {
 	uint64_t bits;
 };
 
-/* The words of each, and how many parts there are: the last may have words that many have, only. */
+/* The words of each. How many parts have filters: 1 + the last that has a word, as far as that was
+ * noted of common words. */
 static unsigned filters_count(const struct words_table *words, struct filter_made *made)
 {
 	uint8_t all = 0;

@@ -28,9 +28,12 @@ struct words_table {
  * kind say: what a text has is looked for once in each part. */
 struct words_set {
 	struct words_table words, texts;
+	uint64_t seed; /* of the hashes of texts */
 	struct buf word;
 };
-void words_set_init(struct words_set *set);
+/* `seed` is what senders of texts do not know: a text whose hash is that of another one is left
+ * out. */
+void words_set_init(struct words_set *set, uint64_t seed);
 void words_set_release(struct words_set *set);
 void words_set_clear(struct words_set *set);
 /* part: below WORDS_PARTS_MAX */

@@ -437,6 +437,10 @@ def test_what_is_cut_or_too_deep_is_kept_as_far_as_it_is_understood(server):
         assert kept["m"] in ("a long te", {"a": 1}) and kept["refused"] == [id_refused, cut]
     for whole in (json.dumps(sent).encode(), bson.dumps(other)):
         assert post(server, whole).status == 201
+    answer = server.request("PUT", "/oops/c3", b'{"context":"/a","m":"x')
+    assert answer.status == 201 and answer.json["id"] != "c3"
+    assert answer.json["refused"] == [
+        'id: "c3" is that of the whole report, so the report has another', cut]
     deep = {"id": "d1", "b": 1, "a": 1}
     for _ in range(70):
         deep["a"] = {"a": deep["a"]}
@@ -462,7 +466,7 @@ def test_what_is_cut_or_too_deep_is_kept_as_far_as_it_is_understood(server):
             assert second["refused"] == [id_refused, cut]
         else:
             assert "the body is cut here" in second["error"]
-    assert day_of(server)["total"] == 10
+    assert day_of(server)["total"] == 11
 
 
 def test_what_cannot_be_stored_as_one_value(make_server):

@@ -220,6 +220,10 @@ static void secrets_within_texts(void **state)
 		 "INSERT INTO u (otp)\n VALUES <hidden>; SELECT 'a'"},
 		{"INSERT INTO u (a, \"pwd\") VALUES ('a', 'cut",
 		 "INSERT INTO u (a, \"pwd\") VALUES <hidden>"},
+		{"INSERT INTO u (pwd) VALUES (\\'x\\', \\'y\\'); rest",
+		 "INSERT INTO u (pwd) VALUES <hidden>; rest"},
+		{"INSERT INTO u (pwd) VALUES (\\\"x\\\") rest",
+		 "INSERT INTO u (pwd) VALUES <hidden> rest"},
 		{"CREATE USER bob IDENTIFIED BY 'x'", "CREATE USER bob IDENTIFIED BY '<hidden>'"},
 		{"alter role bob password  'it''s' login",
 		 "alter role bob password  '<hidden>' login"},
@@ -387,19 +391,52 @@ static void long_names(void **state)
 	buf_release(&out);
 }
 
-/* Each `=` looked for the end of the line: 8 MB would take longer than a test may. */
+/* Each piece of the text looked for the end of the line, of the word, of the rows: 8 MB would take
+ * longer than a test may. */
 static void a_long_line_is_gone_through_once(void **state)
 {
-	static const struct slice piece = {" token = x", 10};
+	static const char *const pieces[][2] = {{" token = x", ""},
+						{"password==", ""},
+						{"(password)values(", ""},
+						{"(password)values(", ")"},
+						{"pwd:\n", ""}};
 	struct arena arena;
 	struct buf text;
 	(void)state;
 	arena_init(&arena, 1 << 20);
 	buf_init(&text, 8 << 20);
-	while (buf_append(&text, piece.data, piece.len) == 0)
-		continue;
+	for (size_t i = 0; i < ARRAY_LEN(pieces); i++) {
+		size_t bytes = strlen(pieces[i][0]) + strlen(pieces[i][1]);
+		buf_clear(&text);
+		for (size_t n = 0; n < text.max / bytes; n++)
+			buf_append_text(&text, pieces[i][0]);
+		for (size_t n = 0; n < text.max / bytes; n++)
+			buf_append_text(&text, pieces[i][1]);
+		struct json node = {.type = JSON_T_STRING, .text = buf_slice(&text)};
+		assert_int_equal(fault_mask_tree(&fault_masks_preset, &node, &arena), 0);
+	}
+	buf_release(&text);
+	arena_release(&arena);
+}
+
+/* Each value reached to the end of the text, and stood for one. */
+static void what_stands_for_a_value_is_short(void **state)
+{
+	struct arena arena;
+	struct buf text;
+	(void)state;
+	arena_init(&arena, 16 << 20);
+	buf_init(&text, 8 << 20);
+	for (size_t n = 1; !text.failed; n++) {
+		buf_append_text(&text, " token=");
+		for (size_t i = 0; i < n; i++)
+			buf_append_char(&text, '\\');
+		buf_append_text(&text, "\"%(");
+	}
+	text.failed = false;
+	memcpy(text.data + text.len - 2, ")s", 2);
 	struct json node = {.type = JSON_T_STRING, .text = buf_slice(&text)};
-	assert_int_equal(fault_mask_tree(&fault_masks_preset, &node, &arena), 0);
+	assert_int_equal(fault_mask_tree(&fault_masks_preset, &node, &arena), 1);
 	buf_release(&text);
 	arena_release(&arena);
 }
@@ -416,6 +453,7 @@ int main(void)
 		cmocka_unit_test(a_full_arena_hides_the_whole_text),
 		cmocka_unit_test(long_names),
 		cmocka_unit_test(a_long_line_is_gone_through_once),
+		cmocka_unit_test(what_stands_for_a_value_is_short),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -220,7 +220,7 @@ static void other_values_will_do(UNUSED void **state)
 		words_match_value(&matcher, SLICE("level"), SLICE("db1"));
 		assert_int_equal(words_matcher_fits(&matcher), cases[i].fits);
 		words_matcher_release(&matcher);
-		words_set_init(&set);
+		words_set_init(&set, 7);
 		words_set_add(&set, (unsigned)i, slice_of(cases[i].value));
 		words_filter_put(&set, &bytes);
 		if (cases[i].fits)
@@ -241,7 +241,7 @@ static void a_filter_knows_other_values(UNUSED void **state)
 	struct buf bytes;
 	arena_init(&arena, 1 << 20);
 	buf_init(&bytes, 1 << 20);
-	words_set_init(&set);
+	words_set_init(&set, 7);
 	words_set_add(&set, 0, SLICE("db1"));
 	words_set_add(&set, 2, SLICE("db2"));
 	words_set_add(&set, 4, SLICE("db3 x"));
@@ -265,7 +265,7 @@ static bool may_fit(struct slice filter, const char *text)
 static struct slice filter_of(const char *const *texts, size_t count, struct buf *to)
 {
 	struct words_set set;
-	words_set_init(&set);
+	words_set_init(&set, 7);
 	for (size_t i = 0; i < count; i++)
 		words_set_add(&set, 0, slice_of(texts[i]));
 	words_filter_put(&set, to);
@@ -328,7 +328,7 @@ static void a_filter_knows_in_which_parts_words_are(void **state)
 	struct words_set set;
 	struct buf bytes;
 	(void)state;
-	words_set_init(&set);
+	words_set_init(&set, 7);
 	buf_init(&bytes, 1000);
 	for (unsigned part = 0; part < WORDS_PARTS_MAX; part++)
 		words_set_add(&set, part, SLICE("everywhere"));
@@ -364,7 +364,7 @@ static void a_filter_seldom_says_maybe(void **state)
 	char text[24];
 	size_t maybes = 0;
 	(void)state;
-	words_set_init(&set);
+	words_set_init(&set, 7);
 	buf_init(&bytes, 1 << 20);
 	for (unsigned i = 0; i < 5000; i++) {
 		snprintf(text, sizeof(text), "word%u", i);

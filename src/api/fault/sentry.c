@@ -1,6 +1,6 @@
-/* The doors of Sentry's clients. Who sends is asked for as early as it can be known: by the head,
- * before the body is read; of the few clients that say it in the envelope only, when that is here.
- * What is sent is then read, submitted and kept as any other report is (take.c). */
+/* The doors of Sentry's clients. The key is looked for in the head, before the body is read. A few
+ * clients have it in the envelope only; theirs is looked for when the body has come. What is sent
+ * is then read, submitted and kept as any other report is (take.c). */
 #include "api/fault/faults.h"
 
 #include <inttypes.h>
@@ -112,10 +112,10 @@ static struct slice sentry_key_of_envelope(struct http_request *request, uint64_
 	return dsn.key;
 }
 
-static void sentry_refuse_key(struct http_request *request, bool is_key, uint64_t number)
+static void sentry_refuse_key(struct http_request *request, bool has_project, uint64_t number)
 {
 	stat_add(STAT_sentry_refused_key, 1);
-	if (!is_key)
+	if (!has_project)
 		http_reply_error(request, 403,
 				 "there is no project %" PRIu64
 				 "; granary fault project list shows all projects",
