@@ -242,7 +242,9 @@ int client_show(const struct command_args *args, const char *method, const char 
 		command_complain(args, "the server did not come to the end within its time "
 				       "(query.timeout)");
 	else if (!err && answer.cut[0])
-		command_complain(args, "the result was cut at the server's limit; ask for less");
+		command_complain(
+			args,
+			"the answer is cut at a limit, the server's or the one that was asked for");
 	if (!err && answer.note[0])
 		command_complain(args, "%s", answer.note);
 	bool unknown = strncmp(answer.note, "unknown-metric", strlen("unknown-metric")) == 0;

@@ -26,8 +26,9 @@ static void client_group_print_list(const struct command_args *args, const struc
 	text_table_print(&table, args->output);
 	text_table_release(&table);
 	if (client_i64(root, "total") > (list ? (int64_t)list->count : 0))
-		terminal_complain("there are %lld groups: --limit and --status choose",
-				  (long long)client_i64(root, "total"));
+		terminal_complain(
+			"there are %lld groups; --limit and --status choose which are shown",
+			(long long)client_i64(root, "total"));
 }
 
 static void client_group_add_values(struct text_table *table, const struct json *fact)

@@ -1,6 +1,12 @@
 #include "fault/facts.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/hash.h"
 #include "base/utf8.h"
+
+enum { FACTS_HASH_BYTES = 17 };
 
 static const char *const facts_names[FAULT_TEXTS] = {
 	[FAULT_CONTEXT] = "context",
@@ -26,14 +32,15 @@ size_t fault_text_max_bytes(uint64_t number)
 	return number == FAULT_TAGS ? (size_t)FAULT_TAGS_MAX_BYTES : FAULT_CONTEXT_MAX_BYTES;
 }
 
-size_t fault_text_cut(char *to, struct slice text, size_t max_bytes)
+/* *taken: so many bytes of the text have room. */
+static size_t facts_copy(char *to, struct slice text, size_t max_bytes, size_t *taken)
 {
 	const uint8_t *p = (const uint8_t *)text.data;
-	size_t len = 0;
-	for (size_t at = 0; at < text.len;) {
+	size_t len = 0, at = 0;
+	while (at < text.len) {
 		size_t n = utf8_length(p + at, text.len - at);
 		struct slice character = {text.data + at, n};
-		if (!n)
+		if (!n || !p[at])
 			character = SLICE("\xef\xbf\xbd"); /* U+FFFD */
 		if (len + character.len > max_bytes)
 			break;
@@ -41,7 +48,35 @@ size_t fault_text_cut(char *to, struct slice text, size_t max_bytes)
 		len += character.len;
 		at += n ? n : 1;
 	}
+	*taken = at;
 	return len;
+}
+
+size_t fault_text_cut(char *to, struct slice text, size_t max_bytes)
+{
+	size_t taken;
+	return facts_copy(to, text, max_bytes, &taken);
+}
+
+static size_t facts_max_bytes(enum fault_text fact)
+{
+	if (fact == FAULT_CONTEXT || fact == FAULT_EXCEPTION)
+		return FAULT_CONTEXT_MAX_BYTES;
+	return FAULT_LABEL_MAX_BYTES;
+}
+
+size_t fault_fact_cut(char to[FAULT_CONTEXT_MAX_BYTES], enum fault_text fact, struct slice text)
+{
+	_Static_assert((int)FAULT_CONTEXT_MAX_BYTES == (int)FAULT_EXCEPTION_MAX_BYTES, "one limit");
+	char hash[FACTS_HASH_BYTES + 1];
+	size_t max_bytes = facts_max_bytes(fact), taken;
+	size_t len = facts_copy(to, text, max_bytes, &taken);
+	if (taken == text.len)
+		return len;
+	len = facts_copy(to, text, max_bytes - FACTS_HASH_BYTES, &taken);
+	snprintf(hash, sizeof(hash), "~%016" PRIx64, hash64(text.data, text.len, 0));
+	memcpy(to + len, hash, FACTS_HASH_BYTES);
+	return len + FACTS_HASH_BYTES;
 }
 
 int fault_facts_keep(struct fault_facts *facts, struct arena *arena)

@@ -41,9 +41,12 @@ enum fault_text {
 const char *fault_text_name(enum fault_text text);
 /* How long a text may be that was stored under a number, which may be one that is not known. */
 size_t fault_text_max_bytes(uint64_t number);
-/* Copies as much of a text as has room, between characters, with U+FFFD for what is no UTF-8;
- * returns how many bytes stand at `to` then. */
+/* Copies as much of a text as has room, between characters, with U+FFFD for a NUL and for what is
+ * no UTF-8; returns how many bytes stand at `to` then. */
 size_t fault_text_cut(char *to, struct slice text, size_t max_bytes);
+/* The same of a text that becomes this fact, or that facts are compared with. One that has no room
+ * is closed by a hash of all of it, so that two users are never one. What is a fact stays so. */
+size_t fault_fact_cut(char to[FAULT_CONTEXT_MAX_BYTES], enum fault_text fact, struct slice text);
 
 struct fault_facts {
 	struct slice texts[FAULT_TEXTS]; /* len 0: the report has none */

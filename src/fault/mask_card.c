@@ -87,7 +87,8 @@ static size_t mask_card_digits(struct slice text, size_t at)
 
 static bool mask_card_parted(struct slice text, size_t at)
 {
-	return at + 1 < text.len && (text.data[at] == ' ' || text.data[at] == '-') &&
+	return at + 1 < text.len &&
+	       (text.data[at] == ' ' || text.data[at] == '-' || text.data[at] == '+') &&
 	       number_is_digit(text.data[at + 1]);
 }
 

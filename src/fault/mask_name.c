@@ -83,15 +83,19 @@ static void mask_name_cut(struct slice name, struct mask_name_parts *parts)
 	size_t len = 0;
 	parts->count = 0;
 	for (const char *p = name.data; p < end; p++) {
-		if (!mask_name_holds(*p)) {
-			p += mask_name_escape(p, end) ? 2 : 0;
+		char c = *p;
+		if (mask_name_escape(p, end)) { /* %70 is a p */
+			c = (char)(number_hex_digit(p[1]) << 4 | number_hex_digit(p[2]));
+			p += 2;
+		}
+		if (!mask_name_holds(c)) {
 			open = false;
 			continue;
 		}
-		if (!open || mask_name_humps(name.data, p, end))
+		if (!open || (c == *p && mask_name_humps(name.data, p, end)))
 			parts->begin[parts->count++] = (uint8_t)len;
 		open = true;
-		parts->text[len++] = (char)(mask_name_upper(*p) ? *p | 0x20 : *p);
+		parts->text[len++] = (char)(mask_name_upper(c) ? c | 0x20 : c);
 		parts->end[parts->count - 1] = (uint8_t)len;
 	}
 }

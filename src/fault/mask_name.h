@@ -33,7 +33,10 @@ struct mask_table {
  * of one report are few, and come again with each frame of a trace. */
 struct mask_words {
 	struct mask_table table;
-	struct slice no_rows; /* mask_text.c: of a text, a part in which no VALUES has a literal */
+	/* Of mask_text.c: a part of a text in which no VALUES has a literal; a text that is a
+	 * statement of SQL; and the place in it up to which literals are known. */
+	struct slice no_rows, statement;
+	const char *closing;
 	struct mask_name_known {
 		struct slice name;
 		bool secret;

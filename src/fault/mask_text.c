@@ -323,6 +323,8 @@ static bool mask_text_bare(struct slice text, const struct mask_text_name *name,
 	if (span->begin >= span->end)
 		return false;
 	struct slice word = {text.data + at, span->end - at};
+	if (mask_text_is_small_word(word, "basic") || mask_text_is_small_word(word, "bearer"))
+		span->end = mask_text_word_end(text, mask_text_skip_blanks(text, span->end));
 	bool line = name->line && mask_text_ends_with_word(text, span->end);
 	switch (kind) {
 	case MASK_TEXT_COLONED:
@@ -598,6 +600,145 @@ static bool mask_text_literal_after(struct mask_words *words, struct slice text,
 	return found.len && !mask_text_stands_for_value(words, found, SLICE("password"));
 }
 
+/* ---- Literals of a statement ----------------------------------------------------------------- */
+
+static bool mask_text_is_one_of(struct slice word, const char *const *list, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (mask_text_is_small_word(word, list[i]))
+			return true;
+	}
+	return false;
+}
+
+/* Where a text begins so, its quotes are those of SQL and not of code. */
+static bool mask_text_is_statement(struct slice text)
+{
+	static const char *const verbs[] = {"select", "insert",  "update",  "delete", "replace",
+					    "merge",  "with",    "alter",   "create", "set",
+					    "grant",  "explain", "execute", "exec",   "prepare"};
+	size_t begin = mask_text_skip_spaces(text, 0), end = begin;
+	while (end < text.len && mask_text_is_word(text.data[end]))
+		end++;
+	struct slice word = {text.data + begin, end - begin};
+	return end < text.len && mask_text_is_space(text.data[end]) &&
+	       mask_text_is_one_of(word, verbs, ARRAY_LEN(verbs));
+}
+
+/* What stands between a column and the literal that it is compared with. */
+static bool mask_text_is_operator_word(struct slice word)
+{
+	static const char *const operators[] = {
+		"like", "ilike", "in",     "not",     "between", "and",      "any",    "all",
+		"some", "array", "regexp", "rlike",   "similar", "to",       "binary", "is",
+		"from", "by",    "values", "collate", "select",  "distinct", "escape"};
+	return mask_text_is_one_of(word, operators, ARRAY_LEN(operators)) ||
+	       mask_text_all_of(word, "0123456789");
+}
+
+/* How a search for a name goes back from a literal. */
+struct mask_text_back {
+	size_t at, floor;
+	bool compared; /* it went over an operator */
+	bool listed;   /* over a comma or a bracket */
+};
+
+static struct slice mask_text_word_before(struct slice text, struct mask_text_back *back)
+{
+	size_t end = back->at;
+	while (back->at > back->floor && mask_text_is_word(text.data[back->at - 1]))
+		back->at--;
+	return (struct slice){text.data + back->at, end - back->at};
+}
+
+/* Over what begins and ends with a quote, or is a comment: `from` what it ends with, `to` what it
+ * begins with. */
+static void mask_text_go_before(struct slice text, struct mask_text_back *back, struct slice to)
+{
+	while (back->at > back->floor &&
+	       !(back->at >= to.len && memcmp(text.data + back->at - to.len, to.data, to.len) == 0))
+		back->at--;
+	back->at -= back->at - back->floor < to.len ? back->at - back->floor : to.len;
+}
+
+/* The name with which the literal is compared that opens at `quote`: before it, behind operators,
+ * brackets, calls and other literals of a list. Of len 0: there is none. */
+static struct slice mask_text_compared_before(struct mask_words *words, struct slice text,
+					      size_t quote, struct mask_text_back *back)
+{
+	*back = (struct mask_text_back){.at = quote,
+					.floor = quote > MASK_TEXT_LITERAL_MAX_BYTES
+							 ? quote - MASK_TEXT_LITERAL_MAX_BYTES
+							 : 0};
+	while (back->at > back->floor) {
+		char c = text.data[back->at - 1];
+		if (mask_text_is_word(c)) {
+			size_t end = back->at;
+			struct slice word = mask_text_word_before(text, back);
+			bool prefix = end == quote && (word.len == 1 || word.data[0] == '_');
+			bool operator= mask_text_is_operator_word(word);
+			bool call = text.data[end] == '(' && !mask_name_is_secret(words, word);
+			back->compared |= operator;
+			if (!prefix && !operator&& !call)
+				return word;
+		} else if (c == '\'') {
+			back->at--;
+			mask_text_go_before(text, back, SLICE("'"));
+		} else if (c == '/' && back->at - back->floor > 1 &&
+			   text.data[back->at - 2] == '*') {
+			back->at -= 2;
+			mask_text_go_before(text, back, SLICE("/*"));
+		} else if (mask_text_is_space(c) || (c && strchr("(),=<>!~|&@+{\"`[]", c))) {
+			back->compared |= c && strchr("=<>!~", c);
+			back->listed |= c == ',' || c == '(' || c == ')';
+			back->at--;
+		} else {
+			break;
+		}
+	}
+	return (struct slice){NULL, 0};
+}
+
+/* The name behind it: 'x' = password, 'x' AS password. */
+static struct slice mask_text_compared_behind(struct slice text, size_t end)
+{
+	size_t at = mask_text_skip_spaces(text, end + 1), begin;
+	if (mask_text_has(text, at, "as "))
+		at += 2;
+	else if (at < text.len && text.data[at] && strchr("=<>!~", text.data[at]))
+		while (at < text.len && text.data[at] && strchr("=<>!~", text.data[at]))
+			at++;
+	else
+		return (struct slice){NULL, 0};
+	begin = at = mask_text_skip_spaces(text, at);
+	while (at < text.len && mask_text_in_name(text.data[at]) &&
+	       at - begin < MASK_TEXT_NAME_MAX_BYTES)
+		at++;
+	return (struct slice){text.data + begin, at - begin};
+}
+
+/* A literal of a statement that is compared with a column of a secret in any way. One between
+ * double quotes may be a name, unless it is compared. */
+static bool mask_text_literal(struct mask_words *words, struct slice text, size_t at,
+			      struct mask_span *span)
+{
+	struct mask_text_back back;
+	if (words->statement.data != text.data || text.data + at <= words->closing)
+		return false; /* it is in the last literal, or ends it */
+	*span = (struct mask_span){at + 1, mask_text_closing(text, at)};
+	words->closing = text.data + span->end;
+	struct slice found = {text.data + span->begin, span->end - span->begin};
+	struct slice before = mask_text_compared_before(words, text, at, &back);
+	bool secret = before.len && (mask_name_is_secret(words, before) ||
+				     mask_text_is_small_word(before, "identified"));
+	if (text.data[at] == '"' && back.listed && !back.compared)
+		secret = false;
+	struct slice behind = mask_text_compared_behind(text, span->end);
+	secret = secret || (behind.len && mask_name_is_secret(words, behind));
+	return secret && found.len &&
+	       !mask_text_stands_for_value(words, found, before.len ? before : behind);
+}
+
 /* ---- The pass ------------------------------------------------------------------------------- */
 
 enum mask_text_stop {
@@ -606,6 +747,7 @@ enum mask_text_stop {
 	MASK_TEXT_COLON,
 	MASK_TEXT_HYPHEN,
 	MASK_TEXT_DIGIT,
+	MASK_TEXT_QUOTE,
 	MASK_TEXT_B,
 	MASK_TEXT_I,
 	MASK_TEXT_P,
@@ -619,6 +761,7 @@ static const uint8_t mask_text_stops[256] = {
 	['I'] = MASK_TEXT_I,      ['i'] = MASK_TEXT_I,
 	['P'] = MASK_TEXT_P,      ['p'] = MASK_TEXT_P,
 	['V'] = MASK_TEXT_V,      ['v'] = MASK_TEXT_V,
+	['\''] = MASK_TEXT_QUOTE, ['"'] = MASK_TEXT_QUOTE,
 };
 
 /* Whether a word begins at `at` whose second letter is `second`, in small letters. */
@@ -645,6 +788,8 @@ static bool mask_text_at(struct mask_words *words, struct slice text, size_t fro
 		return mask_text_scheme(text, *at, span);
 	case MASK_TEXT_DIGIT:
 		return mask_card_at(text, at, &span->begin, &span->end);
+	case MASK_TEXT_QUOTE:
+		return mask_text_literal(words, text, *at, span);
 	case MASK_TEXT_I:
 		return mask_text_may_begin(text, *at, 'd') &&
 		       mask_text_literal_after(words, text, *at, "identified by ", span);
@@ -662,10 +807,18 @@ static bool mask_text_at(struct mask_words *words, struct slice text, size_t fro
 bool mask_text_next(struct mask_words *words, struct slice text, size_t from,
 		    struct mask_span *span)
 {
+	if (!from) {
+		words->statement = mask_text_is_statement(text) ? text : (struct slice){NULL, 0};
+		words->closing = text.data;
+	}
 	for (size_t at = from; at < text.len; at++) {
-		if (mask_text_stops[(uint8_t)text.data[at]] &&
-		    mask_text_at(words, text, from, &at, span))
-			return true;
+		if (!mask_text_stops[(uint8_t)text.data[at]] ||
+		    !mask_text_at(words, text, from, &at, span))
+			continue;
+		if (span->end < text.len && mask_text_is_quote(text.data[span->end]) &&
+		    text.data + span->end > words->closing)
+			words->closing = text.data + span->end;
+		return true;
 	}
 	return false;
 }

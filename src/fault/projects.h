@@ -63,7 +63,8 @@ struct fault_project *fault_projects_copy(struct fault_projects *projects, size_
 /* As in quota.h, of the project's tenant. Neither waits. */
 int64_t fault_projects_take_quota(struct fault_projects *projects, uint64_t number,
 				  enum fault_span *full) MUST_CHECK;
-void fault_projects_add_bytes(struct fault_projects *projects, uint64_t number, uint64_t bytes);
+int64_t fault_projects_take_bytes(struct fault_projects *projects, uint64_t number,
+				  uint64_t bytes) MUST_CHECK;
 
 /* Whether tenants have limits. If not, nothing is counted, written or read of quotas. */
 bool fault_projects_have_quotas(const struct fault_projects *projects);

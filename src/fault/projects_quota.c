@@ -37,17 +37,22 @@ int64_t fault_projects_take_quota(struct fault_projects *projects, uint64_t numb
 	return wait_ms;
 }
 
-void fault_projects_add_bytes(struct fault_projects *projects, uint64_t number, uint64_t bytes)
+int64_t fault_projects_take_bytes(struct fault_projects *projects, uint64_t number, uint64_t bytes)
 {
+	int64_t now_ms = clock_wall_ms(projects->clock), wait_ms = 0;
 	if (!fault_projects_have_quotas(projects))
-		return;
+		return 0;
 	pthread_mutex_lock(&projects->lock);
 	struct projects_slot *slot = projects_slot_of(projects, number);
 	if (slot) {
-		fault_quota_add_bytes(&slot->quota.own, bytes);
-		slot->quota.asked = slot->quota.changed = true;
+		struct projects_quota *quota = &slot->quota;
+		wait_ms = fault_quota_take_bytes(&quota->own, &quota->others, &projects->limits,
+						 now_ms, bytes);
+		quota->asked = true;
+		quota->changed |= !wait_ms;
 	}
 	pthread_mutex_unlock(&projects->lock);
+	return wait_ms;
 }
 
 /* A tenant of an exchange. */

@@ -24,15 +24,23 @@ static int64_t quota_span_end_ms(enum fault_span span, int64_t at_ms)
 	return floor_to(at_ms, quota_span_ms[span]) + quota_span_ms[span];
 }
 
+/* `own` is of the spans of now_ms then. */
+static struct fault_quota quota_all(struct fault_quota *own, const struct fault_quota *others,
+				    int64_t now_ms)
+{
+	struct fault_quota all = {.at_ms = now_ms};
+	fault_quota_add(&all, own);
+	*own = all;
+	fault_quota_add(&all, others);
+	return all;
+}
+
 int64_t fault_quota_take(struct fault_quota *own, const struct fault_quota *others,
 			 const struct fault_quota_limits *limits, int64_t now_ms,
 			 enum fault_span *full)
 {
 	int64_t wait_ms = 0;
-	struct fault_quota all = {.at_ms = now_ms};
-	fault_quota_add(&all, own);
-	*own = all;
-	fault_quota_add(&all, others);
+	struct fault_quota all = quota_all(own, others, now_ms);
 	for (int s = 0; s < FAULT_SPANS; s++) {
 		int64_t span_wait_ms = quota_span_end_ms(s, now_ms) - now_ms;
 		if (limits->most[s] && all.used[s] >= limits->most[s] && span_wait_ms >= wait_ms) {
@@ -47,9 +55,15 @@ int64_t fault_quota_take(struct fault_quota *own, const struct fault_quota *othe
 	return 0;
 }
 
-void fault_quota_add_bytes(struct fault_quota *own, uint64_t bytes)
+int64_t fault_quota_take_bytes(struct fault_quota *own, const struct fault_quota *others,
+			       const struct fault_quota_limits *limits, int64_t now_ms,
+			       uint64_t bytes)
 {
+	struct fault_quota all = quota_all(own, others, now_ms);
+	if (limits->most[FAULT_DAY] && all.used[FAULT_DAY] >= limits->most[FAULT_DAY])
+		return quota_span_end_ms(FAULT_DAY, now_ms) - now_ms;
 	own->used[FAULT_DAY] = quota_sum(own->used[FAULT_DAY], bytes);
+	return 0;
 }
 
 void fault_quota_add(struct fault_quota *sum, const struct fault_quota *more)

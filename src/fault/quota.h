@@ -32,8 +32,11 @@ struct fault_quota {
 int64_t fault_quota_take(struct fault_quota *own, const struct fault_quota *others,
 			 const struct fault_quota_limits *limits, int64_t now_ms,
 			 enum fault_span *full) MUST_CHECK;
-/* What the request had: what is too much counts against those that follow. */
-void fault_quota_add_bytes(struct fault_quota *own, uint64_t bytes);
+/* The same of the bytes that the request had, in whose day they are. What is more than the limit
+ * counts against those that follow. */
+int64_t fault_quota_take_bytes(struct fault_quota *own, const struct fault_quota *others,
+			       const struct fault_quota_limits *limits, int64_t now_ms,
+			       uint64_t bytes) MUST_CHECK;
 /* Adds what was taken in those spans that are the sum's, too. */
 void fault_quota_add(struct fault_quota *sum, const struct fault_quota *more);
 /* When the longest span that is limited ends, of those that at_ms lies in. INT64_MIN: none is. */

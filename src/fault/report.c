@@ -163,6 +163,10 @@ static void report_choose_id(struct report_reading *r, const struct json *docume
 	r->given_id = r->cut ? none : r->given_id;
 	r->keeps_id = member && member->type != JSON_T_NULL &&
 		      (!r->given_id.data || !slice_equal(r->given_id, own));
+	const struct json *event_id = is_event ? json_member(document, "event_id") : NULL;
+	if (!beside.data && event_id && event_id->type != JSON_T_NULL)
+		report_refuse(r, "event_id: it is not 32 hexadecimal digits, so the report has "
+				 "another id");
 	if (!r->given_id.data && r->keeps_id && !is_event)
 		report_refuse(r, "id: it %s, so the report has another; it is kept as reported.id",
 			      r->cut ? "is that of the whole report" : "cannot be one");
@@ -244,7 +248,7 @@ static int report_list_members(struct report_reading *r, struct json *document)
 static bool report_is_content(const struct report_reading *r, struct slice name)
 {
 	if (r->dialect == FAULT_OF_SENTRY)
-		return r->cut || !slice_equal(name, SLICE("event_id"));
+		return !r->given_id.data || !slice_equal(name, SLICE("event_id"));
 	return (r->keeps_id || !slice_equal(name, SLICE("id"))) &&
 	       !slice_equal(name, SLICE("datedir_repo_filepath"));
 }
@@ -676,25 +680,10 @@ static void report_shape(struct report_reading *r)
 
 /* ---- Facts ---------------------------------------------------------------------------------- */
 
-static size_t report_fact_max(int fact)
+/* A copy, so that it does not live on the document. */
+static struct slice report_fact_copy(struct report_reading *r, struct slice fact)
 {
-	switch ((enum fault_text)fact) {
-	case FAULT_CONTEXT:
-		return FAULT_CONTEXT_MAX_BYTES;
-	case FAULT_EXCEPTION:
-		return FAULT_EXCEPTION_MAX_BYTES;
-	default:
-		return FAULT_LABEL_MAX_BYTES;
-	}
-}
-
-/* A copy, so that it does not live on the document; in UTF-8, since it becomes part of keys. */
-static struct slice report_fact_copy(struct report_reading *r, struct slice text, size_t max_bytes)
-{
-	char clean[FAULT_CONTEXT_MAX_BYTES];
-	_Static_assert(FAULT_CONTEXT_MAX_BYTES >= FAULT_EXCEPTION_MAX_BYTES, "the largest one");
-	size_t len = fault_text_cut(clean, text, max_bytes);
-	struct slice copy = arena_copy(r->arena, (struct slice){clean, len});
+	struct slice copy = arena_copy(r->arena, fact);
 	r->arena_full |= !copy.data;
 	return copy;
 }
@@ -702,14 +691,15 @@ static struct slice report_fact_copy(struct report_reading *r, struct slice text
 static void report_gather_facts(struct report_reading *r)
 {
 	const struct fault_attribute *from[FAULT_TEXTS] = {NULL};
+	char clean[FAULT_CONTEXT_MAX_BYTES];
 	for (const struct report_attribute *a = r->attributes; a < r->attributes + r->count; a++) {
 		int fact = a->known ? a->known->fact : -1;
 		if (fact < 0 || a->value->type != JSON_T_STRING || !a->value->text.len ||
 		    (from[fact] && from[fact] < a->known))
 			continue;
 		from[fact] = a->known;
-		r->report->facts.texts[fact] =
-			report_fact_copy(r, a->value->text, report_fact_max(fact));
+		size_t len = fault_fact_cut(clean, (enum fault_text)fact, a->value->text);
+		r->report->facts.texts[fact] = report_fact_copy(r, (struct slice){clean, len});
 	}
 }
 
@@ -746,7 +736,9 @@ static void report_find_group(struct report_reading *r)
 	texts[FAULT_GROUP] = group.name;
 	if (!slice_equal(group.all, group.name))
 		texts[FAULT_GROUP_ALL] = group.all;
-	texts[FAULT_TITLE] = report_fact_copy(r, group.title, FAULT_LABEL_MAX_BYTES);
+	char title[FAULT_LABEL_MAX_BYTES];
+	size_t len = fault_text_cut(title, group.title, sizeof(title));
+	texts[FAULT_TITLE] = report_fact_copy(r, (struct slice){title, len});
 }
 
 /* ---- The whole ------------------------------------------------------------------------------ */

@@ -60,9 +60,9 @@ static int bunzip2_stream(struct bunzip2 *b, struct errbuf *e)
 		err = bunzip2_piece(b, &status);
 	BZ2_bzDecompressEnd(&b->stream);
 	if (err)
-		return errbuf_set(e, err, "bzip2: more comes out of it than is allowed");
+		return errbuf_set(e, err, "bzip2: unpacked it has more bytes than are taken");
 	if (status == BZ_UNEXPECTED_EOF)
-		return errbuf_set(e, ERR_INVALID, "bzip2: it ends before its end: it was cut");
+		return errbuf_set(e, ERR_INVALID, "bzip2: it is cut off before its end");
 	if (status != BZ_STREAM_END)
 		return errbuf_set(e, ERR_INVALID, "bzip2: it is damaged (libbz2: %d)", status);
 	return 0;

@@ -40,7 +40,7 @@ static int envelope_parse_headers(struct slice line, struct arena *arena,
 	if (root->type != JSON_T_OBJECT)
 		return errbuf_set(e, ERR_INVALID, "it is no object of JSON");
 	if (root->mended == JSON_CUT)
-		return errbuf_set(e, ERR_INVALID, "it ends before its end: it was cut");
+		return errbuf_set(e, ERR_INVALID, "it is cut off before its end");
 	*headers = root;
 	return 0;
 }

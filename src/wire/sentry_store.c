@@ -72,13 +72,14 @@ static int base64_decode(struct slice text, struct buf *out, struct errbuf *e)
 	struct base64 b = {0};
 	char *begin = buf_reserve(out, text.len / BASE64_DIGITS * 3 + 3), *to = begin;
 	if (!begin)
-		return errbuf_set(e, ERR_LIMIT, "base64: more comes out of it than is allowed");
+		return errbuf_set(e, ERR_LIMIT,
+				  "base64: unpacked it has more bytes than are taken");
 	for (size_t i = 0; i < text.len; i++)
 		if (!base64_take(&b, text.data[i], &to))
 			return errbuf_set(e, ERR_INVALID, "base64: byte %zu does not belong there",
 					  i);
 	if (!base64_is_whole(&b))
-		return errbuf_set(e, ERR_INVALID, "base64: it ends before its end: it was cut");
+		return errbuf_set(e, ERR_INVALID, "base64: it is cut off before its end");
 	out->len = (size_t)(to - begin);
 	return 0;
 }
@@ -128,9 +129,9 @@ static int inflate_whole(struct slice packed, struct buf *out, struct errbuf *e)
 		err = inflate_piece(&stream, out, &status);
 	inflateEnd(&stream);
 	if (err)
-		return errbuf_set(e, err, "zlib: more comes out of it than is allowed");
+		return errbuf_set(e, err, "zlib: unpacked it has more bytes than are taken");
 	if (status == Z_BUF_ERROR)
-		return errbuf_set(e, ERR_INVALID, "zlib: it ends before its end: it was cut");
+		return errbuf_set(e, ERR_INVALID, "zlib: it is cut off before its end");
 	if (status != Z_STREAM_END)
 		return errbuf_set(e, ERR_INVALID, "zlib: it is damaged");
 	if (stream.avail_in)

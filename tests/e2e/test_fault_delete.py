@@ -197,10 +197,26 @@ def test_whatever_is_killed(server):
     check_lists(server, reports)
 
 
+def test_users_with_long_names_that_begin_alike_are_several(server):
+    """And one with a NUL in its name is found as lists show it."""
+    users = {"a": 200 * "u" + "A", "b": 200 * "u" + "B", "c": 200 * "u", "d": "eve\x00x"}
+    for id_, user in users.items():
+        post(server, {"id": id_, "username": user})
+    shown = {r["id"]: r["user"] for r in pages(server)}
+    assert shown["c"] == users["c"] and shown["d"] == "eve\ufffdx"
+    assert len(set(shown.values())) == 4 and all(len(shown[i]) == 200 for i in "abc")
+    for user in (users["a"], shown["a"]):
+        assert [r["id"] for r in pages(server, user=user)] == ["a"]
+    assert delete(server, user=users["b"])["reports"] == 1
+    assert delete(server, user=shown["a"])["reports"] == 1
+    assert delete(server, user="eve\ufffdx")["reports"] == 1
+    assert [r["id"] for r in pages(server)] == ["c"]
+
+
 def test_what_is_no_user(server):
     post(server, {"id": "a"})
     for query, said in (("", "user"), ("user=", "user is empty"),
-                        ("user=" + 201 * "x", "user has 201 bytes; at most 200"),
+                        ("user=" + 8193 * "x", "user has 8193 bytes; at most 8192"),
                         ("user=%ff", "UTF-8"), ("user=a&user=b", "user")):
         answer = server.request("POST", f"/oops/delete?{query}")
         assert answer.status == 400 and said in answer.json["error"]["message"], answer

@@ -3,6 +3,7 @@ all shapes of bodies. What real clients send is in test_sentry_clients.py."""
 
 import base64
 import collections
+import contextlib
 import gzip
 import json
 import random
@@ -263,6 +264,29 @@ def test_quota_of_bytes_is_heeded_before_the_body_is_read(make_server):
         server.restart()
 
 
+def test_bodies_side_by_side_do_not_pass_the_quota_of_bytes(make_server):
+    """All heads come before the first body is whole."""
+    await_room(86400)
+    server = make_server(options=["--fault.quota.day_bytes=2500"])
+    server.start()
+    key = projects_of(server)[0]["keys"][0]
+    body = json.dumps({"message": "m" * 980}).encode()
+    head = (f"POST /api/1/store/?sentry_key={key} HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+            f"Connection: close\r\nContent-Length: {len(body)}\r\n\r\n").encode()
+    with contextlib.ExitStack() as stack:
+        open_ = [stack.enter_context(socket.create_connection(
+            ("127.0.0.1", server.port), PATIENCE_S)) for _ in range(10)]
+        for sock in open_:
+            sock.sendall(head + body[:-1])
+        eventually(lambda: server.metric("granary_http_received_bytes_total") >
+                   10 * len(body), "the heads are there")
+        answers = []
+        for sock in open_:
+            sock.sendall(body[-1:])
+            answers.append(sock.makefile("rb").readline().split()[1])
+    assert answers == [b"200"] * 3 + [b"429"] * 7
+
+
 def test_a_quota_ends_with_the_hour_of_the_clock(tmp_path):
     if not HOOK.exists():
         pytest.skip("a sanitizer has its own idea of preloaded calls")
@@ -325,12 +349,12 @@ def test_bodies_of_old_clients(server, key):
     report = server.get(f"/oops/{made}").json
     assert (report["exception"], report["extra"]) == ("KeyError", event["extra"])
     assert len(server.get("/oops").json["reports"]) == 1
-    expect_refused(store(packed[:-1]), 400, "^zlib: it ends before its end: it was cut$")
+    expect_refused(store(packed[:-1]), 400, "^zlib: it is cut off before its end$")
     expect_refused(store(packed + b"x"), 400, "^zlib: something follows behind its end$")
     expect_refused(store(b"eyJ-"), 400, "^base64: byte 3 does not belong there$")
     expect_refused(store(base64.b64encode(zlib.compress(b"{"))), 400, "^the report is cut before")
     bomb = zlib.compress(b" " * (33 << 20))
-    expect_refused(store(bomb), 413, "^zlib: more comes out of it than is allowed$")
+    expect_refused(store(bomb), 413, "^zlib: unpacked it has more bytes than are taken$")
 
 
 def test_ids(server, key):

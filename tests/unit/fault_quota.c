@@ -43,9 +43,12 @@ static void spans_are_those_of_the_wall_clock(void **state)
 	assert_int_equal(fault_quota_take(&own, &nothing, &limits, HOUR_END - 1, &full), 1);
 	assert_int_equal(full, FAULT_HOUR);
 	assert_int_equal(fault_quota_take(&own, &nothing, &limits, HOUR_END, &full), 0);
-	fault_quota_add_bytes(&own, 99);
+	assert_int_equal(fault_quota_take_bytes(&own, &nothing, &limits, HOUR_END, 99), 0);
 	assert_int_equal(fault_quota_take(&own, &nothing, &limits, HOUR_END, &full), 0);
-	fault_quota_add_bytes(&own, 1);
+	/* The last one may be too large. */
+	assert_int_equal(fault_quota_take_bytes(&own, &nothing, &limits, HOUR_END, 500), 0);
+	assert_int_equal(fault_quota_take_bytes(&own, &nothing, &limits, HOUR_END, 1), 3600000);
+	assert_true(own.used[FAULT_DAY] == 599);
 	/* The minute is full, too, until 23:01. */
 	assert_int_equal(fault_quota_take(&own, &nothing, &limits, HOUR_END, &full), 3600000);
 	assert_int_equal(fault_quota_take(&own, &nothing, &limits, DAY_END - 1, &full), 1);
@@ -90,8 +93,9 @@ static void numbers_that_are_too_large_stay_the_largest(void **state)
 	const struct fault_quota others = {.at_ms = T, .used = {0, 0, UINT64_MAX}};
 	struct fault_quota own = {0};
 	assert_int_equal(fault_quota_take(&own, &nothing, &limits, T, &full), 0);
-	fault_quota_add_bytes(&own, UINT64_MAX);
-	fault_quota_add_bytes(&own, 2);
+	const struct fault_quota_limits none = {{0}};
+	assert_int_equal(fault_quota_take_bytes(&own, &nothing, &none, T, UINT64_MAX), 0);
+	assert_int_equal(fault_quota_take_bytes(&own, &nothing, &none, T, 2), 0);
 	assert_true(own.used[FAULT_DAY] == UINT64_MAX);
 	assert_int_equal(fault_quota_take(&own, &others, &limits, T, &full), 6400000);
 }
@@ -337,9 +341,9 @@ static void a_quota_of_bytes(void **state)
 	assert_int_equal(fault_projects_add(w.a.projects, &w.queue, SLICE("other"), &other, &e), 0);
 	begin(&w.b, 0);
 	take_all(&w.a, 1);
-	fault_projects_add_bytes(w.a.projects, 1, 600);
+	assert_int_equal(fault_projects_take_bytes(w.a.projects, 1, 600), 0);
 	take_all(&w.b, 1);
-	fault_projects_add_bytes(w.b.projects, 1, 400);
+	assert_int_equal(fault_projects_take_bytes(w.b.projects, 1, 400), 0);
 	assert_int_equal(exchange(&w.a), 0);
 	assert_int_equal(exchange(&w.b), 0);
 	assert_int_equal(take(&w.b), 6400000);
@@ -384,7 +388,7 @@ static void only_what_has_changed_is_written(void **state)
 	assert_int_equal(take(&w.a), 2799000);
 	assert_int_equal(exchange(&w.a), 0);
 	assert_int_equal(read_row(&w.a).stamp_us, first.stamp_us);
-	fault_projects_add_bytes(w.a.projects, 1, 1);
+	assert_int_equal(fault_projects_take_bytes(w.a.projects, 1, 1), 0);
 	assert_int_equal(exchange(&w.a), 0);
 	assert_int_equal(read_row(&w.a).count, 1);
 	assert_true(read_row(&w.a).stamp_us > first.stamp_us);
@@ -398,7 +402,7 @@ static void without_limits_nothing_is_written_or_read(void **state)
 	open_projects(&w.a, 0);
 	assert_false(fault_projects_have_quotas(w.a.projects));
 	take_all(&w.a, 1000);
-	fault_projects_add_bytes(w.a.projects, 1, UINT64_MAX);
+	assert_int_equal(fault_projects_take_bytes(w.a.projects, 1, UINT64_MAX), 0);
 	set_faults((struct far_faults){.refused = 1000});
 	assert_int_equal(exchange(&w.a), 0);
 	set_faults((struct far_faults){0});

@@ -69,7 +69,7 @@ static void streams_have_a_maximum(void **state)
 
 static void output_ends_at_the_limit(void **state)
 {
-	static const char too_much[] = "bzip2: more comes out of it than is allowed";
+	static const char too_much[] = "bzip2: unpacked it has more bytes than are taken";
 	(void)state;
 	expect(SLICE(HELLO), 6, 0, "hello\n");
 	expect(SLICE(HELLO), 5, ERR_LIMIT, too_much);
@@ -125,7 +125,7 @@ static void what_was_cut_is_refused(void **state)
 		size_t one = (sizeof(whole) - 1) / 2;
 		if (cut < one || cut >= one + 3)
 			expect((struct slice){whole, cut}, 100, ERR_INVALID,
-			       "bzip2: it ends before its end: it was cut");
+			       "bzip2: it is cut off before its end");
 	}
 }
 

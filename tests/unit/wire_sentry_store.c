@@ -72,9 +72,9 @@ static void base64_of_zlib_of_json(void **state)
 
 static void what_is_damaged(void **state)
 {
-	static const char cut[] = "zlib: it ends before its end: it was cut";
+	static const char cut[] = "zlib: it is cut off before its end";
 	static const char damaged[] = "zlib: it is damaged";
-	static const char base64_cut[] = "base64: it ends before its end: it was cut";
+	static const char base64_cut[] = "base64: it is cut off before its end";
 	(void)state;
 	for (size_t len = 1; len < sizeof(ZLIB_EVENT) - 1; len++)
 		expect((struct slice){ZLIB_EVENT, len}, 100, ERR_INVALID, cut);
@@ -96,8 +96,8 @@ static void what_is_damaged(void **state)
 
 static void what_comes_out_has_a_limit(void **state)
 {
-	static const char too_much[] = "zlib: more comes out of it than is allowed";
-	static const char too_much_of_base64[] = "base64: more comes out of it than is allowed";
+	static const char too_much[] = "zlib: unpacked it has more bytes than are taken";
+	static const char too_much_of_base64[] = "base64: unpacked it has more bytes than are taken";
 	(void)state;
 	expect(SLICE(ZLIB_EVENT), 7, 0, EVENT);
 	expect(SLICE(ZLIB_EVENT), 6, ERR_LIMIT, too_much);
@@ -119,7 +119,7 @@ static void a_bomb(void **state)
 	assert_int_equal(compress(packed, &len, (const Bytef *)event, EVENT_BYTES), Z_OK);
 	struct slice body = {(const char *)packed, len};
 	expect(body, EVENT_BYTES, 0, event);
-	expect(body, EVENT_BYTES - 1, ERR_LIMIT, "zlib: more comes out of it than is allowed");
+	expect(body, EVENT_BYTES - 1, ERR_LIMIT, "zlib: unpacked it has more bytes than are taken");
 	mem_free(event);
 }
 

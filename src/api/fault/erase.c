@@ -2,6 +2,7 @@
 #include "api/fault/faults.h"
 
 #include "api/call.h"
+#include "api/fault/notation.h"
 #include "fault/erase.h"
 #include "fault/fault.h"
 
@@ -110,8 +111,7 @@ static int erase_read(const struct http_request *request, struct erase_call *cal
 	if (!err && !q.user.len)
 		err = errbuf_set(e, ERR_INVALID, "user is empty: reports without one stay");
 	call->user = q.user;
-	err = err ? err
-		  : params_keep(&call->call.arena, &call->user, "user", FAULT_LABEL_MAX_BYTES, e);
+	err = err ? err : notation_keep_fact(&call->call.arena, FAULT_USER, &call->user, e);
 	if (err)
 		return err;
 	call->dry_run = q.dry_run;

@@ -277,9 +277,8 @@ static int groups_read_list(const struct http_request *request, struct groups_ca
 				 "before until",
 				 FAULT_GROUPS_DAYS_MAX - 1);
 	for (size_t i = 0; i < FAULT_TALLY_FACTS && !err; i++)
-		err = params_keep(arena, &q->texts[i],
-				  fault_text_name(fault_tally_fact_text((enum fault_tally_fact)i)),
-				  FAULT_CONTEXT_MAX_BYTES, e);
+		err = notation_keep_fact(arena, fault_tally_fact_text((enum fault_tally_fact)i),
+					 &q->texts[i], e);
 	return err ? err : params_keep(arena, &q->tenant, "tenant", TENANT_MAX_BYTES, e);
 }
 

@@ -15,7 +15,6 @@
 enum {
 	LIVE_ARENA_MAX_BYTES = 64 << 10,
 	LIVE_OUT_MAX_BYTES = 64 << 10, /* one event */
-	LIVE_TEXT_MAX_BYTES = 8 << 10, /* of a parameter */
 };
 
 struct live_question {
@@ -218,7 +217,7 @@ static int live_keep_texts(struct live_call *call, struct errbuf *e)
 	struct arena *arena = &call->call.arena;
 	int err = params_keep(arena, &q->tenant, "tenant", TENANT_MAX_BYTES, e);
 	for (enum fault_text i = 0; i < FAULT_TEXTS && !err; i++)
-		err = params_keep(arena, &q->texts[i], fault_text_name(i), LIVE_TEXT_MAX_BYTES, e);
+		err = notation_keep_fact(arena, i, &q->texts[i], e);
 	return err;
 }
 

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 
 #include "api/events.h"
+#include "api/fault/notation.h"
 #include "fault/message.h"
 #include "fault/fault.h"
 #include "wire/number.h"
@@ -14,7 +15,6 @@
 enum {
 	MESSAGES_LIVE_ARENA_MAX_BYTES = 64 << 10,
 	MESSAGES_LIVE_OUT_MAX_BYTES = 64 << 10, /* one event */
-	MESSAGES_LIVE_TEXT_MAX_BYTES = 8 << 10, /* of a parameter */
 };
 
 struct messages_live_question {
@@ -138,10 +138,8 @@ static int messages_live_keep(struct messages_live_call *call, struct errbuf *e)
 	struct messages_live_question *q = &call->question;
 	struct arena *arena = &call->call.arena;
 	int err = params_keep(arena, &q->tenant, "tenant", TENANT_MAX_BYTES, e);
-	err = err ? err
-		  : params_keep(arena, &q->environment, "environment", MESSAGES_LIVE_TEXT_MAX_BYTES,
-				e);
-	return err ? err : params_keep(arena, &q->level, "level", MESSAGES_LIVE_TEXT_MAX_BYTES, e);
+	err = err ? err : notation_keep_fact(arena, FAULT_ENVIRONMENT, &q->environment, e);
+	return err ? err : notation_keep_fact(arena, FAULT_LEVEL, &q->level, e);
 }
 
 /* A browser that comes again sends the header beside the address that it was given. */

@@ -3,10 +3,11 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "api/params.h"
 #include "fault/day.h"
 #include "wire/number.h"
 
-enum { TOKEN_DIGITS = 16, TOKEN_PARTS = 3, DAY_DASHED_BYTES = 10 };
+enum { TOKEN_DIGITS = 16, TOKEN_PARTS = 3, DAY_DASHED_BYTES = 10, FACT_MAX_BYTES = 8 << 10 };
 
 struct slice notation_id(const struct http_request *request)
 {
@@ -118,4 +119,16 @@ void notation_write_ms(struct json_writer *json, int64_t us)
 {
 	char text[NOTATION_MS_BYTES];
 	json_write_raw(json, (struct slice){text, notation_print_ms(text, us)});
+}
+
+int notation_keep_fact(struct arena *arena, enum fault_text fact, struct slice *text,
+		       struct errbuf *e)
+{
+	char cut[FAULT_CONTEXT_MAX_BYTES];
+	int err = params_keep(arena, text, fault_text_name(fact), FACT_MAX_BYTES, e);
+	if (err || !text->data)
+		return err;
+	struct slice kept = {cut, fault_fact_cut(cut, fact, *text)};
+	*text = arena_copy(arena, kept);
+	return text->data ? 0 : errbuf_set(e, ERR_INVALID, "the parameters are too long");
 }

@@ -27,6 +27,11 @@ int notation_token(struct slice text, struct fault_order *order, struct errbuf *
  * parameter: the text has a control character. */
 int notation_check_said(struct slice text, const char *name, struct errbuf *e) MUST_CHECK;
 
+/* What facts are compared with: a copy, cut and closed as the fact is (fault_fact_cut). NULL data
+ * stays. ERR_INVALID, with a sentence: too long, or not UTF-8. */
+int notation_keep_fact(struct arena *arena, enum fault_text fact, struct slice *text,
+		       struct errbuf *e) MUST_CHECK;
+
 /* The first microsecond of a ms; the ends of time stay ends. */
 int64_t notation_us(int64_t ms);
 int64_t notation_ms(int64_t us);

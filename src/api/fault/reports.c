@@ -292,8 +292,7 @@ static int reports_keep_texts(struct reports_call *call, struct errbuf *e)
 	struct reports_question *q = &call->question;
 	int err = params_keep(arena, &q->tenant, "tenant", TENANT_MAX_BYTES, e);
 	for (enum fault_text i = 0; i < FAULT_TEXTS && !err; i++) {
-		err = params_keep(arena, &q->texts[i], fault_text_name(i), REPORTS_TEXT_MAX_BYTES,
-				  e);
+		err = notation_keep_fact(arena, i, &q->texts[i], e);
 		call->filter.texts[i] = q->texts[i];
 	}
 	err = err ? err : params_keep(arena, &q->q, "q", REPORTS_TEXT_MAX_BYTES, e);

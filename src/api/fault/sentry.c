@@ -136,15 +136,10 @@ static const struct {
 	[FAULT_DAY] = {"bytes on this day", "fault.quota.day_bytes"},
 };
 
-/* False: 429 has been answered. */
-static bool sentry_take_quota(struct http_request *request, uint64_t number)
+static void sentry_refuse_quota(struct http_request *request, uint64_t number, enum fault_span full,
+				int64_t wait_ms)
 {
-	struct fault_projects *projects = fault_projects_of(api_of(request)->fault);
 	char seconds[32], rate_limits[64];
-	enum fault_span full;
-	int64_t wait_ms = fault_projects_take_quota(projects, number, &full);
-	if (!wait_ms)
-		return true;
 	long long wait_s = (long long)((wait_ms + 999) / 1000);
 	snprintf(seconds, sizeof(seconds), "%lld", wait_s);
 	/* No categories: all of them. */
@@ -156,7 +151,30 @@ static bool sentry_take_quota(struct http_request *request, uint64_t number)
 			 "the tenant of project %" PRIu64
 			 " has sent as many %s as it may (%s): send again in %lld s",
 			 number, sentry_quotas[full].what, sentry_quotas[full].option, wait_s);
-	return false;
+}
+
+/* False: 429 has been answered. */
+static bool sentry_take_request(struct http_request *request, uint64_t number)
+{
+	enum fault_span full;
+	int64_t wait_ms =
+		fault_projects_take_quota(fault_projects_of(api_of(request)->fault), number, &full);
+	if (wait_ms)
+		sentry_refuse_quota(request, number, full, wait_ms);
+	return !wait_ms;
+}
+
+/* The same when the body is there: others may have come beside it. Of a body in chunks nobody has
+ * counted the bytes that were sent. */
+static bool sentry_take_bytes(struct http_request *request, uint64_t number)
+{
+	uint64_t bytes = request->content_length < 0 ? request->body_bytes
+						     : (uint64_t)request->content_length;
+	int64_t wait_ms =
+		fault_projects_take_bytes(fault_projects_of(api_of(request)->fault), number, bytes);
+	if (wait_ms)
+		sentry_refuse_quota(request, number, FAULT_DAY, wait_ms);
+	return !wait_ms;
 }
 
 /* ---- Handlers -------------------------------------------------------------------------------- */
@@ -173,7 +191,7 @@ static void sentry_begin(struct http_request *request)
 	if (!found || (key.len && !fault_project_has_key(&project, key)))
 		sentry_refuse_key(request, found, number);
 	else if (key.len)
-		(void)sentry_take_quota(request, number);
+		(void)sentry_take_request(request, number);
 }
 
 static void sentry_end(struct http_request *request, const struct take_door *door)
@@ -190,12 +208,10 @@ static void sentry_end(struct http_request *request, const struct take_door *doo
 		sentry_refuse_key(request, found, number);
 		return;
 	}
-	if (!is_counted && !sentry_take_quota(request, number))
+	if (!is_counted && !sentry_take_request(request, number))
 		return;
-	/* Of a body in chunks nobody has counted the bytes that were sent. */
-	fault_projects_add_bytes(projects, number,
-				 request->content_length < 0 ? request->body_bytes
-							     : (uint64_t)request->content_length);
+	if (!sentry_take_bytes(request, number))
+		return;
 	const struct take_order order = {.door = door, .tenant = slice_of(project.tenant)};
 	take_begin(request, &order);
 }
