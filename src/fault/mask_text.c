@@ -640,7 +640,8 @@ static bool mask_text_is_operator_word(struct slice word)
 struct mask_text_back {
 	size_t at, floor;
 	bool compared; /* it went over an operator */
-	bool listed;   /* over a comma or a bracket */
+	bool bracket;  /* over a bracket */
+	bool comma;    /* over a comma, and not yet over the bracket that opens its list */
 };
 
 static struct slice mask_text_word_before(struct slice text, struct mask_text_back *back)
@@ -676,11 +677,12 @@ static struct slice mask_text_compared_before(struct mask_words *words, struct s
 			size_t end = back->at;
 			struct slice word = mask_text_word_before(text, back);
 			bool prefix = end == quote && (word.len == 1 || word.data[0] == '_');
-			bool operator= mask_text_is_operator_word(word);
+			bool compares = mask_text_is_operator_word(word);
 			bool call = text.data[end] == '(' && !mask_name_is_secret(words, word);
-			back->compared |= operator;
-			if (!prefix && !operator&& !call)
-				return word;
+			back->compared |= compares;
+			back->comma &= !mask_text_is_small_word(word, "select");
+			if (!prefix && !compares && !call)
+				return back->comma ? (struct slice){NULL, 0} : word;
 		} else if (c == '\'') {
 			back->at--;
 			mask_text_go_before(text, back, SLICE("'"));
@@ -690,7 +692,8 @@ static struct slice mask_text_compared_before(struct mask_words *words, struct s
 			mask_text_go_before(text, back, SLICE("/*"));
 		} else if (mask_text_is_space(c) || (c && strchr("(),=<>!~|&@+{\"`[]", c))) {
 			back->compared |= c && strchr("=<>!~", c);
-			back->listed |= c == ',' || c == '(' || c == ')';
+			back->bracket |= c == '(' || c == ')';
+			back->comma = (back->comma || c == ',') && c != '(';
 			back->at--;
 		} else {
 			break;
@@ -731,7 +734,7 @@ static bool mask_text_literal(struct mask_words *words, struct slice text, size_
 	struct slice before = mask_text_compared_before(words, text, at, &back);
 	bool secret = before.len && (mask_name_is_secret(words, before) ||
 				     mask_text_is_small_word(before, "identified"));
-	if (text.data[at] == '"' && back.listed && !back.compared)
+	if (text.data[at] == '"' && back.bracket && !back.compared)
 		secret = false;
 	struct slice behind = mask_text_compared_behind(text, span->end);
 	secret = secret || (behind.len && mask_name_is_secret(words, behind));

@@ -248,17 +248,17 @@ static void secrets_within_texts(void **state)
 		 "SELECT a FROM u WHERE pwd = /* why */ '<hidden>'"},
 		{"SELECT a FROM u WHERE token IS NOT DISTINCT FROM _utf8'x'",
 		 "SELECT a FROM u WHERE token IS NOT DISTINCT FROM _utf8'<hidden>'"},
-		{"INSERT INTO u (a, token) SELECT 'x'",
-		 "INSERT INTO u (a, token) SELECT '<hidden>'"},
+		{"INSERT INTO u (a, token) SELECT 'x', 'y'",
+		 "INSERT INTO u (a, token) SELECT '<hidden>', '<hidden>'"},
 		{"SELECT 'x' AS token, 'b' AS a", "SELECT '<hidden>' AS token, 'b' AS a"},
 		{"ALTER USER bob IDENTIFIED  BY \"x\"",
 		 "ALTER USER bob IDENTIFIED  BY \"<hidden>\""},
 		{"SET PASSWORD FOR 'bob' = PASSWORD('x')",
-		 "SET PASSWORD FOR 'bob' = PASSWORD('<hidden>')"},
+		 "SET PASSWORD FOR '<hidden>' = PASSWORD('<hidden>')"},
 		{"INSERT INTO log (a) VALUES ('sent token=x to ''bob''', 'c')",
 		 "INSERT INTO log (a) VALUES ('sent token=<hidden> to ''bob''', 'c')"},
 		/* Of a name and a scheme. */
-		{"authorization=Basic dXNlcjpw&a=b", "authorization=<hidden>&a=b"},
+		{"authorization=Basic dXNlcjpw a", "authorization=<hidden> a"},
 		{"/?%70assword=x&pass%77ord=y", "/?%70assword=<hidden>&pass%77ord=<hidden>"},
 		{"card=4111+1111+1111+1111&a=b", "card=<hidden>&a=b"},
 		/* By shape. */
@@ -437,8 +437,8 @@ static void a_long_line_is_gone_through_once(void **state)
 						{"password==", ""},
 						{"(password)values(", ""},
 						{"(password)values(", ")"},
-						{"select password'", ""},
-						{"set '\\' pwd ", ""},
+						{"select a'", ""},
+						{"set '\\' a ", ""},
 						{"pwd:\n", ""}};
 	struct arena arena;
 	struct buf text;

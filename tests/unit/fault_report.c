@@ -321,6 +321,22 @@ static void timelines(void **state)
 	expect_refused("timeline: it is no list");
 }
 
+/* `kept` zeros, and a hash in 16 digits. */
+static void expect_closed(enum fault_text fact, size_t kept)
+{
+	struct slice text = report.facts.texts[fact];
+	char again[FAULT_CONTEXT_MAX_BYTES];
+	assert_int_equal(text.len, kept + 17);
+	for (size_t i = 0; i < kept; i++)
+		assert_int_equal(text.data[i], '0');
+	assert_int_equal(text.data[kept], '~');
+	for (size_t i = kept + 1; i < text.len; i++)
+		assert_non_null(memchr("0123456789abcdef", text.data[i], 16));
+	/* What is one stays so. */
+	assert_int_equal(fault_fact_cut(again, fact, text), text.len);
+	assert_memory_equal(again, text.data, text.len);
+}
+
 static void facts_are_cut_between_characters(void **state)
 {
 	char text[2000], expected[600];
@@ -328,10 +344,19 @@ static void facts_are_cut_between_characters(void **state)
 	/* 511 bytes and a character of two: 513. */
 	snprintf(text, sizeof(text), "{\"context\":\"%0511d\xc3\xa9\",\"host\":\"%0201d\"}", 0, 0);
 	read_oops(text);
-	snprintf(expected, sizeof(expected), "%0511d", 0);
-	expect_fact(FAULT_CONTEXT, expected);
-	snprintf(expected, sizeof(expected), "%0200d", 0);
-	expect_fact(FAULT_HOST, expected);
+	expect_closed(FAULT_CONTEXT, 495);
+	expect_closed(FAULT_HOST, 183);
+	struct slice one = arena_copy(&arena, report.facts.texts[FAULT_HOST]);
+	/* 494 bytes and a character of two have no room before the hash. */
+	snprintf(text, sizeof(text), "{\"context\":\"%0494d\xc3\xa9%0100d\",\"host\":\"%0200d1\"}",
+		 0, 0, 0);
+	read_oops(text);
+	expect_closed(FAULT_CONTEXT, 494);
+	assert_false(slice_equal(report.facts.texts[FAULT_HOST], one));
+	/* U+FFFD stands for a NUL, and is longer. */
+	read_oops("{\"username\":\"a\\u0000b\"}");
+	expect_fact(FAULT_USER, "a\xef\xbf\xbd"
+				"b");
 	/* One less, and it fits. */
 	snprintf(text, sizeof(text), "{\"context\":\"%0510d\xc3\xa9\"}", 0);
 	read_oops(text);

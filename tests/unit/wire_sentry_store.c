@@ -97,7 +97,8 @@ static void what_is_damaged(void **state)
 static void what_comes_out_has_a_limit(void **state)
 {
 	static const char too_much[] = "zlib: unpacked it has more bytes than are taken";
-	static const char too_much_of_base64[] = "base64: unpacked it has more bytes than are taken";
+	static const char too_much_of_base64[] =
+		"base64: unpacked it has more bytes than are taken";
 	(void)state;
 	expect(SLICE(ZLIB_EVENT), 7, 0, EVENT);
 	expect(SLICE(ZLIB_EVENT), 6, ERR_LIMIT, too_much);
