@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "cmd/client.h"
 #include "cmd/client_fault.h"
+#include "fault/canonical.h"
 #include "wire/timetext.h"
 
 enum {
@@ -25,7 +26,7 @@ static void client_fault_add_value(struct text_table *table, const struct json *
 	}
 	buf_init(&text, CLIENT_FAULT_CELL_MAX_BYTES);
 	json_writer_init(&writer, &text);
-	json_write_tree(&writer, value);
+	canonical_write(&writer, value); /* with the digits of numbers */
 	text_table_add(table, buf_slice(&text));
 	buf_release(&text);
 }

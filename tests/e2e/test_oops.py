@@ -913,6 +913,11 @@ def command(server, *arguments, status=0):
     return answer
 
 
+def test_show_has_the_digits_that_were_sent(server):
+    server.request("POST", "/oops", b'{"id":"d","m":[0,12,1.50,{"a":2}]}')
+    assert 'm,"[0,12,1.50,{""a"":2}]"' in command(server, "show", "d", "-o", "csv").stdout
+
+
 def test_commands(server, tmp_path):
     report = made_by_python_oops()
     files = {"one.bson": serializer_bson.dumps(report), "one.bz2": bz2.compress(bson.dumps(report)),
