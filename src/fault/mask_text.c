@@ -641,6 +641,7 @@ struct mask_text_back {
 	size_t at, floor;
 	bool compared; /* it went over an operator */
 	bool bracket;  /* over a bracket */
+	bool secret;   /* to a row of columns of which one is a secret's */
 	bool comma;    /* over a comma, and not yet over the bracket that opens its list */
 };
 
@@ -690,6 +691,9 @@ static struct slice mask_text_compared_before(struct mask_words *words, struct s
 			   text.data[back->at - 2] == '*') {
 			back->at -= 2;
 			mask_text_go_before(text, back, SLICE("/*"));
+		} else if (c == ')' && mask_text_columns(words, text, back->at)) {
+			back->secret = true;
+			break;
 		} else if (mask_text_is_space(c) || (c && strchr("(),=<>!~|&@+{\"`[]", c))) {
 			back->compared |= c && strchr("=<>!~", c);
 			back->bracket |= c == '(' || c == ')';
@@ -732,8 +736,9 @@ static bool mask_text_literal(struct mask_words *words, struct slice text, size_
 	words->closing = text.data + span->end;
 	struct slice found = {text.data + span->begin, span->end - span->begin};
 	struct slice before = mask_text_compared_before(words, text, at, &back);
-	bool secret = before.len && (mask_name_is_secret(words, before) ||
-				     mask_text_is_small_word(before, "identified"));
+	bool secret =
+		back.secret || (before.len && (mask_name_is_secret(words, before) ||
+					       mask_text_is_small_word(before, "identified")));
 	if (text.data[at] == '"' && back.bracket && !back.compared)
 		secret = false;
 	struct slice behind = mask_text_compared_behind(text, span->end);

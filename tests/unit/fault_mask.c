@@ -238,6 +238,8 @@ static void secrets_within_texts(void **state)
 		 "SELECT a FROM u WHERE token BETWEEN '<hidden>' AND '<hidden>'"},
 		{"SELECT a FROM u WHERE (id, token) = (1, 'x') AND b = 'c'",
 		 "SELECT a FROM u WHERE (id, token) = (1, '<hidden>') AND b = 'c'"},
+		{"UPDATE u SET (token, a) = ('x', 'b'), c = 'd'",
+		 "UPDATE u SET (token, a) = ('<hidden>', '<hidden>'), c = 'd'"},
 		{"SELECT a FROM u WHERE 'x' = password",
 		 "SELECT a FROM u WHERE '<hidden>' = password"},
 		{"SELECT a FROM u\nWHERE lower(pwd) =\n 'x'",
