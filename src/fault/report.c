@@ -471,6 +471,9 @@ static void report_add_of_event(struct report_reading *r, const struct json *eve
 	if (!made)
 		return;
 	fault_mask_tree(r->options->masks, made, r->arena);
+	const char *sentence;
+	for (size_t at = 0; (sentence = fault_sentry_misshape(event, &at));)
+		report_refuse(r, "%s", sentence);
 	for (size_t i = 0; i < r->count; i++) {
 		if (slice_equal(r->attributes[i].name, SLICE("exception")))
 			report_take_exceptions(&r->attributes[i]);

@@ -286,6 +286,58 @@ struct json *fault_sentry_attributes(const struct json *event, struct arena *are
 	return making.full ? NULL : making.object;
 }
 
+/* ---- Shapes ---------------------------------------------------------------------------------- */
+
+/* The exception of a report of O is a text. */
+static bool sentry_is_exception(const struct json *value)
+{
+	return value->type == JSON_T_ARRAY || value->type == JSON_T_OBJECT ||
+	       value->type == JSON_T_STRING;
+}
+
+static bool sentry_is_list(const struct json *value)
+{
+	return value->type == JSON_T_ARRAY || value->type == JSON_T_OBJECT;
+}
+
+/* PHP writes an object without members as []. */
+static bool sentry_is_object(const struct json *value)
+{
+	return value->type == JSON_T_OBJECT || (value->type == JSON_T_ARRAY && !value->first);
+}
+
+static bool sentry_is_time(const struct json *value)
+{
+	return isfinite(fault_sentry_time_ms(value));
+}
+
+const char *fault_sentry_misshape(const struct json *event, size_t *at)
+{
+	static const struct {
+		const char *name;
+		bool (*fits)(const struct json *value);
+		const char *sentence;
+	} shapes[] = {
+		{"exception", sentry_is_exception,
+		 "exceptions: it is no list, and is kept as it is"},
+		{"tags", sentry_is_list, "tags: it is no list, and is kept as it is"},
+		{"breadcrumbs", sentry_is_list, "breadcrumbs: it is no list, and is kept as it is"},
+		{"spans", sentry_is_list, "spans: it is no list, and is kept as it is"},
+		{"request", sentry_is_object, "request: it is no object, and is kept as it is"},
+		{"user", sentry_is_object, "user: it is no object, and is kept as it is"},
+		{"timestamp", sentry_is_time, "timestamp: it is no time, and is kept as it is"},
+		{"start_timestamp", sentry_is_time,
+		 "start_timestamp: it is no time, and is kept as it is"},
+	};
+	while (*at < ARRAY_LEN(shapes)) {
+		size_t i = (*at)++;
+		const struct json *value = sentry_member(event, shapes[i].name);
+		if (!sentry_is_nothing(value) && !shapes[i].fits(value))
+			return shapes[i].sentence;
+	}
+	return NULL;
+}
+
 struct slice fault_sentry_name(struct slice name)
 {
 	return slice_equal(name, SLICE("exception")) ? SLICE("exceptions") : name;

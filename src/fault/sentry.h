@@ -10,7 +10,7 @@
  *
  * Shapes: what the specification has as an object may be a list (`exception`, `breadcrumbs`,
  * `tags`), and the reverse; names of the old Raven clients (`sentry.interfaces.Exception`) are
- * known. What has none of these shapes gives no attribute.
+ * known. What has none of these shapes gives no attribute, and is named (fault_sentry_misshape).
  *
  * Pure; memory from the caller's arena. */
 #ifndef FAULT_SENTRY_H
@@ -29,6 +29,10 @@ double fault_sentry_time_ms(const struct json *value);
 
 /* How long a transaction took; NaN: that is not known. */
 double fault_sentry_duration_ms(const struct json *event);
+
+/* What an event has in a shape from which nothing can be read: a sentence, which is constant, of
+ * the next one. *at begins with 0. NULL: there is none left. */
+const char *fault_sentry_misshape(const struct json *event, size_t *at);
 
 /* The name that the event's own member has in the report. */
 struct slice fault_sentry_name(struct slice name);

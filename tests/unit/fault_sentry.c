@@ -164,7 +164,19 @@ static void breadcrumbs_are_the_timeline(void **state)
 	read_event(text);
 	expect_body(body);
 	read_event("{\"breadcrumbs\":\"none\"}");
-	expect_body("{\"breadcrumbs\":\"none\"}");
+	expect_body("{\"breadcrumbs\":\"none\",\"refused\":[\"breadcrumbs: it is no list, and is "
+		    "kept as it "
+		    "is\"]}");
+	read_event("{\"exception\":5,\"tags\":\"a\",\"user\":[],\"request\":[1],\"spans\":1,"
+		   "\"timestamp\":\"never\",\"start_timestamp\":true,\"breadcrumbs\":null}");
+	static const char *const refused[] = {"exceptions", "tags",      "spans",
+					      "request",    "timestamp", "start_timestamp"};
+	assert_int_equal(report.refused_count, ARRAY_LEN(refused));
+	for (size_t i = 0; i < ARRAY_LEN(refused); i++)
+		assert_memory_equal(report.refused[i].data, refused[i], strlen(refused[i]));
+	read_event("{\"exception\":\"E\",\"tags\":{},\"user\":{},\"request\":null,\"spans\":[],"
+		   "\"timestamp\":1.5}");
+	assert_int_equal(report.refused_count, 0);
 	/* A time without a zone is in UTC. */
 	read_event("{\"breadcrumbs\":[{\"timestamp\":\"2023-11-14T22:13:20\"},"
 		   "{\"timestamp\":1700000000.5}]}");
