@@ -53,11 +53,22 @@ static bool mask_card_passes(const uint8_t *digits, size_t count)
 	return sum % 10 == 0;
 }
 
+/* %20, as addresses and forms have it. */
+static bool mask_card_is_escape(struct slice text, size_t at)
+{
+	return at + 2 < text.len && text.data[at] == '%' &&
+	       number_hex_digit(text.data[at + 1]) >= 0 && number_hex_digit(text.data[at + 2]) >= 0;
+}
+
 static bool mask_card_is_number(struct slice text)
 {
 	uint8_t digits[MASK_CARD_MAX];
 	size_t count = 0;
 	for (size_t i = 0; i < text.len; i++) {
+		if (mask_card_is_escape(text, i)) {
+			i += 2;
+			continue;
+		}
 		if (!number_is_digit(text.data[i]))
 			continue;
 		if (count == MASK_CARD_MAX)
@@ -85,11 +96,17 @@ static size_t mask_card_digits(struct slice text, size_t at)
 	return len;
 }
 
-static bool mask_card_parted(struct slice text, size_t at)
+/* How long what stands between two groups is, and what it is; 0: they do not go on. */
+static size_t mask_card_parted(struct slice text, size_t at, char *separator)
 {
-	return at + 1 < text.len &&
-	       (text.data[at] == ' ' || text.data[at] == '-' || text.data[at] == '+') &&
-	       number_is_digit(text.data[at + 1]);
+	size_t len = mask_card_is_escape(text, at) ? 3 : 1;
+	if (at + len >= text.len || !number_is_digit(text.data[at + len]))
+		return 0;
+	*separator = text.data[at];
+	if (len == 3)
+		*separator = (char)(number_hex_digit(text.data[at + 1]) << 4 |
+				    number_hex_digit(text.data[at + 2]));
+	return *separator == ' ' || *separator == '-' || *separator == '+' ? len : 0;
 }
 
 static void mask_card_groups(struct slice text, size_t at, struct mask_card_run *run)
@@ -97,22 +114,24 @@ static void mask_card_groups(struct slice text, size_t at, struct mask_card_run 
 	*run = (struct mask_card_run){.count = 0};
 	for (;;) {
 		size_t len = mask_card_digits(text, at), end = at + len;
+		char separator;
 		run->begin[run->count] = at;
 		run->len[run->count++] = len;
-		if (run->count == MASK_CARD_GROUPS_MAX || len > 6 || !mask_card_parted(text, end))
+		if (run->count == MASK_CARD_GROUPS_MAX || len > 6)
 			return;
-		if (!run->separator)
-			run->separator = text.data[end];
-		else if (text.data[end] != run->separator)
+		size_t parted = mask_card_parted(text, end, &separator);
+		if (!parted || (run->separator && separator != run->separator))
 			return;
-		at = end + 1;
+		run->separator = separator;
+		at = end + parted;
 	}
 }
 
 /* What stands before and after is no part of the number: no letter, no digit, no decimals. */
 static bool mask_card_stands_alone(struct slice text, size_t begin, size_t end)
 {
-	if (begin && mask_card_in_word(text.data[begin - 1]))
+	bool escaped = begin > 2 && mask_card_is_escape(text, begin - 3);
+	if (begin && !escaped && mask_card_in_word(text.data[begin - 1]))
 		return false;
 	if (begin > 1 && text.data[begin - 1] == '.' && number_is_digit(text.data[begin - 2]))
 		return false;
@@ -169,6 +188,10 @@ static bool mask_card_fits(struct slice text, size_t begin, size_t end)
 bool mask_card_at(struct slice text, size_t *at, size_t *begin, size_t *end)
 {
 	struct mask_card_run run;
+	if (*at && mask_card_is_escape(text, *at - 1)) {
+		++*at;
+		return false;
+	}
 	size_t len = mask_card_digits(text, *at);
 	*begin = *at;
 	*end = *at + len;

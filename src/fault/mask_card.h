@@ -5,7 +5,7 @@
 #include "base/base.h"
 
 /* Whether one begins at *at, which is a digit; then it is [*begin, *end). Else *at becomes the last
- * digit of what cannot begin one. */
+ * byte of what cannot begin one. */
 bool mask_card_at(struct slice text, size_t *at, size_t *begin, size_t *end) MUST_CHECK;
 
 #endif

@@ -263,6 +263,9 @@ static void secrets_within_texts(void **state)
 		{"authorization=Basic dXNlcjpw a", "authorization=<hidden> a"},
 		{"/?%70assword=x&pass%77ord=y", "/?%70assword=<hidden>&pass%77ord=<hidden>"},
 		{"card=4111+1111+1111+1111&a=b", "card=<hidden>&a=b"},
+		{"/?c=4111%201111%201111%201111&d=%224111111111111111%22",
+		 "/?c=<hidden>&d=%22<hidden>%22"},
+		{"4111%2d1111%2D1111%2d1111 card%3A4111111111111111", "<hidden> card%3A<hidden>"},
 		/* By shape. */
 		{"postgres://bob:x@db:5432/app", "postgres://bob:<hidden>@db:5432/app"},
 		{"see https://a:p@ss@h/ and redis://:x@r/0",
