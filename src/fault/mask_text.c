@@ -653,8 +653,7 @@ static struct slice mask_text_word_before(struct slice text, struct mask_text_ba
 	return (struct slice){text.data + back->at, end - back->at};
 }
 
-/* Over what begins and ends with a quote, or is a comment: `from` what it ends with, `to` what it
- * begins with. */
+/* Over a literal or a comment, whose end the place is before: to where it begins with `to`. */
 static void mask_text_go_before(struct slice text, struct mask_text_back *back, struct slice to)
 {
 	while (back->at > back->floor &&
