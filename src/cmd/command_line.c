@@ -343,11 +343,11 @@ const struct command *command_find_verb(const struct command *noun, int argc, ch
 const struct command *command_verb(const struct command *noun, int argc, char *const *argv)
 {
 	const struct command *verb = command_find_verb(noun, argc, argv);
-	int at = command_first_word(&noun->verbs[0], argc, argv);
-	const char *word = at < argc ? argv[at] : NULL;
 	struct buf names;
 	if (verb)
 		return verb;
+	int at = command_first_word(&noun->verbs[0], argc, argv);
+	const char *word = at < argc ? argv[at] : NULL;
 	buf_init(&names, COMPLAINT_MAX_BYTES);
 	for (size_t i = 0; i < noun->verb_count; i++)
 		buf_printf(&names, "%s%s", i ? ", " : "", strchr(noun->verbs[i].name, ' ') + 1);

@@ -3,7 +3,7 @@
 #include "base/cursor.h"
 #include "wire/number.h"
 
-/* Of fewer members insertion is faster than the library's sort, which calls for each comparison. */
+/* Up to so many members are sorted by insertion: qsort calls a function for each comparison. */
 enum { CANONICAL_FEW = 16 };
 
 struct canonical_member {

@@ -33,10 +33,10 @@ struct mask_table {
  * of one report are few, and come again with each frame of a trace. */
 struct mask_words {
 	struct mask_table table;
-	/* Of mask_text.c: a part of a text in which no VALUES has a literal; a text that is a
-	 * statement of SQL; and the place in it up to which literals are known. */
-	struct slice no_rows, statement;
-	const char *closing;
+	/* What mask_text.c knows of the text that it goes through. */
+	struct slice no_rows;   /* a part in which no VALUES has a literal */
+	struct slice statement; /* the text, if it is a statement of SQL */
+	const char *closing;    /* up to here all literals of the statement were looked at */
 	struct mask_name_known {
 		struct slice name;
 		bool secret;

@@ -268,7 +268,7 @@ int fault_merges_decode(struct slice bytes, struct arena *arena, struct fault_me
 
 /* ---- In the store ---------------------------------------------------------------------------- */
 
-/* Whoever lists groups reads them, so all threads: a line a minute. */
+/* Each list of groups reads the cell, on any thread: one line a minute says that it is damaged. */
 static bool merges_may_say(struct clock *clock)
 {
 	static _Atomic int64_t said_ms = INT64_MIN / 2;
@@ -289,10 +289,9 @@ static int merges_take(struct clock *clock, struct slice value, struct slice ten
 	*merges = (struct fault_merges){.unreadable = err};
 	if (merges_may_say(clock))
 		log_warn("faults: which groups of tenant " SHOWN
-			 " are merged (table fault_merges) cannot be read: %s; each group stands "
-			 "for "
-			 "itself, and no reports are collected, until groups are merged or split "
-			 "again",
+			 " are merged (table fault_merges) cannot be read: %s; until groups are "
+			 "merged or split again, each group stands for itself, and no reports are "
+			 "collected",
 			 SHOWN_OF(tenant), err_text(err));
 	return 0;
 }

@@ -129,19 +129,12 @@ bool fault_id_valid(struct slice id)
 	return true;
 }
 
-static struct slice report_document_id(const struct json *document)
+static struct slice report_document_id(const struct json *document, const char *name)
 {
-	const struct json *id = json_member(document, "id");
+	const struct json *id = json_member(document, name);
 	if (id && (id->type == JSON_T_STRING || id->type == JSON_T_NUMBER))
 		return id->text;
 	return (struct slice){NULL, 0};
-}
-
-/* What a report that is cut keeps of its id: `reported.id`, of an event `event_id`. */
-static struct slice report_own_id(const struct json *document, bool is_event)
-{
-	const struct json *id = json_member(document, is_event ? "event_id" : "id");
-	return id && id->type == JSON_T_STRING ? id->text : (struct slice){NULL, 0};
 }
 
 /* Which id the sender gives. The `id` of an event of Sentry is some member of its own. A report
@@ -152,10 +145,12 @@ static void report_choose_id(struct report_reading *r, const struct json *docume
 	const struct slice none = {NULL, 0};
 	const struct json *member = json_member(document, "id");
 	bool is_event = r->dialect == FAULT_OF_SENTRY;
-	struct slice own = is_event ? none : report_document_id(document);
+	struct slice own = is_event ? none : report_document_id(document, "id");
 	r->given_id = beside.data ? beside : fault_id_valid(own) ? own : none;
 	r->cut = document->mended == JSON_CUT;
-	if (r->cut && beside.data && !slice_equal(beside, report_own_id(document, is_event)))
+	/* What stands in the document is kept: as reported.id, or as event_id. */
+	struct slice kept = report_document_id(document, is_event ? "event_id" : "id");
+	if (r->cut && beside.data && !slice_equal(beside, kept))
 		report_refuse(r,
 			      "id: \"" SHOWN
 			      "\" is that of the whole report, so the report has another",

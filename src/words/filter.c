@@ -27,7 +27,7 @@ static uint64_t filter_hash_by(struct slice text, uint64_t seed)
 	return hash ? hash : 1;
 }
 
-/* Of a word, as it stays on disk. */
+/* The hash of a word. Filters on disk are made of it, so it stays as it is. */
 static uint64_t filter_hash(struct slice folded)
 {
 	return filter_hash_by(folded, 0);

@@ -259,7 +259,7 @@ static void secrets_within_texts(void **state)
 		 "SET PASSWORD FOR '<hidden>' = PASSWORD('<hidden>')"},
 		{"INSERT INTO log (a) VALUES ('sent token=x to ''bob''', 'c')",
 		 "INSERT INTO log (a) VALUES ('sent token=<hidden> to ''bob''', 'c')"},
-		/* Of a name and a scheme. */
+		/* A scheme before the value; names and cards in addresses. */
 		{"authorization=Basic dXNlcjpw a", "authorization=<hidden> a"},
 		{"/?%70assword=x&pass%77ord=y", "/?%70assword=<hidden>&pass%77ord=<hidden>"},
 		{"card=4111+1111+1111+1111&a=b", "card=<hidden>&a=b"},

@@ -50,6 +50,11 @@ static void read_event(const char *text)
 	read_event_with(text, &fault_masks_preset);
 }
 
+static void read_event_without_id(const char *text)
+{
+	read_event_as(text, &fault_masks_preset, (struct slice){NULL, 0});
+}
+
 static void expect_body(const char *expected)
 {
 	if (!slice_equal(report.body, slice_of(expected)))
@@ -248,6 +253,46 @@ static void a_member_called_id_is_not_the_id(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, end)
 
+/* They were one report: an event_id was no content, even if it was not the id. */
+static void events_with_other_ids_that_cannot_be_one_are_several(void **state)
+{
+	(void)state;
+	read_event_without_id("{\"event_id\":\"q/1\",\"message\":\"m\"}");
+	struct hash128 first = report.digest;
+	assert_int_equal(report.refused_count, 1);
+	assert_memory_equal(report.refused[0].data, "event_id: ", 10);
+	read_event_without_id("{\"message\":\"m\",\"event_id\":\"q/1\"}");
+	assert_true(report.digest.low == first.low && report.digest.high == first.high);
+	read_event_without_id("{\"event_id\":\"q/2\",\"message\":\"m\"}");
+	assert_false(report.digest.low == first.low && report.digest.high == first.high);
+	read_event_without_id("{\"message\":\"m\"}");
+	assert_int_equal(report.refused_count, 0);
+}
+
+/* Few members and many are sorted in two ways; names are compared by their first eight bytes. */
+static void members_are_sorted(void **state)
+{
+	(void)state;
+	read_event("{\"m\":{\"abcdefgh2\":1,\"abcdefgh1\":2,\"b\":3,\"abcdefgh\":4,\"abc\":5}}");
+	expect_body("{\"m\":{\"abc\":5,\"abcdefgh\":4,\"abcdefgh1\":2,\"abcdefgh2\":1,\"b\":3}}");
+	for (int count = 15; count <= 18; count++) {
+		char text[600], expected[600];
+		size_t len = 0, expected_len = 0;
+		for (int i = 0; i < count; i++) {
+			const char *before = i ? "," : "{\"m\":{";
+			len += (size_t)snprintf(text + len, sizeof(text) - len,
+						"%s\"abcdefgh%02d\":1", before, count - i);
+			expected_len += (size_t)snprintf(expected + expected_len,
+							 sizeof(expected) - expected_len,
+							 "%s\"abcdefgh%02d\":1", before, i + 1);
+		}
+		memcpy(text + len, "}}", 3);
+		memcpy(expected + expected_len, "}}", 3);
+		read_event(text);
+		expect_body(expected);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -259,6 +304,8 @@ int main(void)
 		TEST(what_is_hidden_in_an_event_is_hidden_in_the_report),
 		TEST(names_of_other_dialects_mean_nothing_here),
 		TEST(a_member_called_id_is_not_the_id),
+		TEST(events_with_other_ids_that_cannot_be_one_are_several),
+		TEST(members_are_sorted),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
