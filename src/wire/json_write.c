@@ -66,12 +66,16 @@ static void json_write_escaped(struct buf *out, const char *p, const char *end)
 	}
 }
 
+/* Of some bytes, which all stand for themselves. */
+static bool json_is_plain(struct slice text)
+{
+	return text.len && plain_end(text.data, text.data + text.len) == text.data + text.len &&
+	       !memchr(text.data, 0x7f, text.len);
+}
+
 void json_append_string(struct buf *out, struct slice text)
 {
-	const char *end = text.data + text.len;
-	bool plain =
-		text.len && plain_end(text.data, end) == end && !memchr(text.data, 0x7f, text.len);
-	char *to = plain ? buf_reserve(out, text.len + 2) : NULL;
+	char *to = json_is_plain(text) ? buf_reserve(out, text.len + 2) : NULL;
 	if (to) { /* most are so */
 		*to = '"';
 		memcpy(to + 1, text.data, text.len);
@@ -81,7 +85,7 @@ void json_append_string(struct buf *out, struct slice text)
 	}
 	buf_append_char(out, '"');
 	if (text.len)
-		json_write_escaped(out, text.data, end);
+		json_write_escaped(out, text.data, text.data + text.len);
 	buf_append_char(out, '"');
 }
 
