@@ -8,7 +8,7 @@
 
 /* One door, as its protocol has it; neither: it is not asked for. */
 struct serve_listener {
-	struct stream *stream;
+	struct tcp_listener *listener;
 	struct datagrams *datagrams;
 };
 
@@ -16,7 +16,7 @@ struct serve_listeners {
 	const struct conf *conf;
 	struct loop *loop;
 	struct ingest *ingest;
-	struct serve_listener doors[STREAM_PROTOCOLS];
+	struct serve_listener doors[LISTENER_PROTOCOLS];
 	size_t open_count; /* not yet stopped */
 	void (*stopped)(void *owner);
 	void *stopped_owner;
@@ -32,7 +32,7 @@ static const char *serve_listeners_text(const struct conf *c, enum conf_id id)
 	return text;
 }
 
-static bool serve_listeners_is_asked(const struct conf *c, const struct stream_protocol *protocol)
+static bool serve_listeners_is_asked(const struct conf *c, const struct listener_protocol *protocol)
 {
 	return *serve_listeners_text(c, protocol->listen);
 }
@@ -47,7 +47,7 @@ static int serve_listeners_parse_tenant(const char *text, struct slice *tenant, 
 }
 
 static enum line_precision serve_listeners_precision(const struct conf *c,
-						     const struct stream_protocol *protocol)
+						     const struct listener_protocol *protocol)
 {
 	enum line_precision precision = (enum line_precision)0;
 	if (protocol->precision == CONF_OPTIONS)
@@ -61,12 +61,12 @@ static enum line_precision serve_listeners_precision(const struct conf *c,
 /* ---- Opening -------------------------------------------------------------------------------- */
 
 static int serve_listeners_open_stream(struct serve_listeners *doors,
-				       const struct stream_protocol *protocol, struct slice tenant,
-				       struct loop_address address, struct serve_listener *door,
-				       struct errbuf *e)
+				       const struct listener_protocol *protocol,
+				       struct slice tenant, struct loop_address address,
+				       struct serve_listener *door, struct errbuf *e)
 {
 	const struct conf *c = doors->conf;
-	const struct stream_options options = {
+	const struct tcp_listener_options options = {
 		.loop = doors->loop,
 		.ingest = doors->ingest,
 		.clock = clock_real(),
@@ -74,15 +74,15 @@ static int serve_listeners_open_stream(struct serve_listeners *doors,
 		.address = address,
 		.tenant = tenant,
 		.precision = serve_listeners_precision(c, protocol),
-		.line_max_bytes = (size_t)c->streams_line_max_bytes,
-		.connections_max = (size_t)c->streams_connections_max,
-		.idle_timeout_ms = c->streams_idle_timeout_ms,
+		.line_max_bytes = (size_t)c->tcp_line_max_bytes,
+		.connections_max = (size_t)c->tcp_connections_max,
+		.idle_timeout_ms = c->tcp_idle_timeout_ms,
 	};
-	return stream_open(&options, &door->stream, e);
+	return tcp_listener_open(&options, &door->listener, e);
 }
 
 static int serve_listeners_open_datagrams(struct serve_listeners *doors,
-					  const struct stream_protocol *protocol,
+					  const struct listener_protocol *protocol,
 					  struct slice tenant, struct loop_address address,
 					  struct serve_listener *door, struct errbuf *e)
 {
@@ -101,7 +101,7 @@ static int serve_listeners_open_datagrams(struct serve_listeners *doors,
 }
 
 static int serve_listeners_open_door(struct serve_listeners *doors,
-				     const struct stream_protocol *protocol,
+				     const struct listener_protocol *protocol,
 				     struct serve_listener *door, struct errbuf *e)
 {
 	const struct conf *c = doors->conf;
@@ -121,7 +121,7 @@ static int serve_listeners_open_door(struct serve_listeners *doors,
 		return conf_refuse(doors->conf, protocol->listen, e);
 	doors->open_count++;
 	address = protocol->datagrams ? datagrams_address(door->datagrams)
-				      : stream_address(door->stream);
+				      : tcp_listener_address(door->listener);
 	log_info("%s at %s", protocol->what, loop_address_text(&address, text));
 	return 0;
 }
@@ -131,8 +131,8 @@ int serve_listeners_open(const struct conf *conf, struct loop *loop, struct inge
 {
 	struct serve_listeners *doors = mem_zalloc(sizeof(*doors));
 	*doors = (struct serve_listeners){.conf = conf, .loop = loop, .ingest = ingest};
-	for (size_t i = 0; i < STREAM_PROTOCOLS; i++) {
-		const struct stream_protocol *protocol = &stream_protocols[i];
+	for (size_t i = 0; i < LISTENER_PROTOCOLS; i++) {
+		const struct listener_protocol *protocol = &listener_protocols[i];
 		int err = serve_listeners_is_asked(conf, protocol)
 				  ? serve_listeners_open_door(doors, protocol, &doors->doors[i], e)
 				  : 0;
@@ -147,11 +147,11 @@ int serve_listeners_open(const struct conf *conf, struct loop *loop, struct inge
 
 size_t serve_listeners_connections_max(const struct conf *conf)
 {
-	size_t streams = 0;
-	for (size_t i = 0; i < STREAM_PROTOCOLS; i++)
-		streams += !stream_protocols[i].datagrams &&
-			   serve_listeners_is_asked(conf, &stream_protocols[i]);
-	return streams * (size_t)conf->streams_connections_max;
+	size_t listeners = 0;
+	for (size_t i = 0; i < LISTENER_PROTOCOLS; i++)
+		listeners += !listener_protocols[i].datagrams &&
+			     serve_listeners_is_asked(conf, &listener_protocols[i]);
+	return listeners * (size_t)conf->tcp_connections_max;
 }
 
 /* ---- Stopping ------------------------------------------------------------------------------- */
@@ -177,10 +177,11 @@ void serve_listeners_stop(struct serve_listeners *doors, int64_t grace_ms,
 	doors->stopped = done;
 	doors->stopped_owner = owner;
 	doors->open_count++; /* this call, so that `done` comes also when there are none */
-	for (size_t i = 0; i < STREAM_PROTOCOLS; i++) {
+	for (size_t i = 0; i < LISTENER_PROTOCOLS; i++) {
 		struct serve_listener *door = &doors->doors[i];
-		if (door->stream)
-			stream_stop(door->stream, grace_ms, serve_listeners_on_stopped, doors);
+		if (door->listener)
+			tcp_listener_stop(door->listener, grace_ms, serve_listeners_on_stopped,
+					  doors);
 		if (door->datagrams)
 			datagrams_stop(door->datagrams, grace_ms, serve_listeners_on_stopped,
 				       doors);
@@ -192,9 +193,9 @@ void serve_listeners_free(struct serve_listeners *doors)
 {
 	if (!doors)
 		return;
-	for (size_t i = 0; i < STREAM_PROTOCOLS; i++) {
-		if (doors->doors[i].stream)
-			stream_free(doors->doors[i].stream);
+	for (size_t i = 0; i < LISTENER_PROTOCOLS; i++) {
+		if (doors->doors[i].listener)
+			tcp_listener_free(doors->doors[i].listener);
 		if (doors->doors[i].datagrams)
 			datagrams_free(doors->doors[i].datagrams);
 	}

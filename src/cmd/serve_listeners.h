@@ -1,4 +1,4 @@
-/* The doors besides HTTP (ingest/stream_protocol.h), as the configuration wants them. The loop's
+/* The doors besides HTTP (ingest/listener_protocol.h), as the configuration wants them. The loop's
  * thread. */
 #ifndef CMD_SERVE_LISTENERS_H
 #define CMD_SERVE_LISTENERS_H

@@ -62,7 +62,7 @@ static uint32_t put_lines_column_of(const char *at, const char *begin)
 
 /* The tag that names the tenant, after ingest_tenant has refused it: the one it has taken out, or,
  * where that is a tenant, another one. */
-static const char *put_lines_tenant_place(const struct stream_lines *lines,
+static const char *put_lines_tenant_place(const struct listener_lines *lines,
 					  const struct put_line *line, struct slice tenant)
 {
 	struct slice key = lines->r->ingest->options.tenant_tag;
@@ -74,7 +74,8 @@ static const char *put_lines_tenant_place(const struct stream_lines *lines,
 	return line->tags[i].key.data;
 }
 
-static void put_lines_accept_put(struct stream_lines *lines, const char *begin, struct slice words)
+static void put_lines_accept_put(struct listener_lines *lines, const char *begin,
+				 struct slice words)
 {
 	struct put_line line;
 	struct slice tenant;
@@ -104,7 +105,7 @@ static void put_lines_accept_put(struct stream_lines *lines, const char *begin, 
 							.line = begin});
 }
 
-void put_lines_feed(struct stream_lines *lines)
+void put_lines_feed(struct listener_lines *lines)
 {
 	struct slice rest = lines->bytes;
 	ingest_piece_begin(lines->r);

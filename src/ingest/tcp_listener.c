@@ -25,20 +25,20 @@ enum {
 	ANSWERS_PER_TICK_MAX_BYTES = 64 << 10,
 };
 
-enum stream_phase { STREAM_GATHER, STREAM_WAIT, STREAM_WRITE, STREAM_REST, STREAM_CLOSED };
+enum tcp_listener_phase { TCP_GATHER, TCP_WAIT, TCP_WRITE, TCP_REST, TCP_CLOSED };
 
 /* How the bytes at the front of `in` are taken. */
-enum stream_batch {
+enum tcp_listener_batch {
 	BATCH_LINES,    /* the whole lines are taken */
 	BATCH_LAST,     /* the same, and a text that is still open then is bad */
 	BATCH_TOO_LONG, /* a line without an end is refused, with what will follow of it */
 	BATCH_UNENDED,  /* the same, and nothing will follow */
 };
 
-struct stream_conn {
-	struct stream *stream;
+struct tcp_listener_conn {
+	struct tcp_listener *listener;
 	struct loop_conn *loop;
-	enum stream_phase phase;
+	enum tcp_listener_phase phase;
 	struct buf in;
 	size_t whole;      /* bytes of `in` up to the last newline */
 	size_t tried;      /* of these, found to end in an open text */
@@ -49,88 +49,89 @@ struct stream_conn {
 	int64_t active_ms; /* when bytes came last */
 	int64_t rest_ms, rest_until_ms;
 	/* The present batch. */
-	enum stream_batch batch;
+	enum tcp_listener_batch batch;
 	struct ingest_request *r;
 	size_t taken; /* bytes of `in` that go when it is durable */
 	size_t tail;  /* whole lines after these, which end in an open text */
 	uint64_t next_line;
-	struct stream_conn *next, **link;
+	struct tcp_listener_conn *next, **link;
 };
 
-struct stream {
-	struct stream_options options;
-	struct loop_listener *listener;
+struct tcp_listener {
+	struct tcp_listener_options options;
+	struct loop_listener *socket;
 	struct loop_timer *tick;
-	struct stream_conn *conns;
+	struct tcp_listener_conn *conns;
 	size_t conn_count;
 	struct log_rate refused_lines, stranger_lines;
 	struct stopping stopping;
 };
 
-static void tcp_listener_step(struct stream_conn *conn);
+static void tcp_listener_step(struct tcp_listener_conn *conn);
 
-static int64_t tcp_listener_now_ms(const struct stream *stream)
+static int64_t tcp_listener_now_ms(const struct tcp_listener *listener)
 {
-	return loop_now_ms(stream->options.loop);
+	return loop_now_ms(listener->options.loop);
 }
 
 /* ---- The end of connections ----------------------------------------------------------------- */
 
-static void tcp_listener_consider_stopped(struct stream *stream)
+static void tcp_listener_consider_stopped(struct tcp_listener *listener)
 {
-	if (stream->stopping.begun && !stream->conns)
-		stopping_end(&stream->stopping);
+	if (listener->stopping.begun && !listener->conns)
+		stopping_end(&listener->stopping);
 }
 
-static void tcp_listener_close_conn(struct stream_conn *conn)
+static void tcp_listener_close_conn(struct tcp_listener_conn *conn)
 {
-	if (conn->phase == STREAM_CLOSED)
+	if (conn->phase == TCP_CLOSED)
 		return;
-	conn->phase = STREAM_CLOSED;
+	conn->phase = TCP_CLOSED;
 	if (conn->r)
 		ingest_request_abandon(conn->r);
 	conn->r = NULL;
-	stat_add(STAT_stream_lost_bytes, (int64_t)conn->in.len);
+	stat_add(STAT_tcp_lost_bytes, (int64_t)conn->in.len);
 	loop_conn_close(conn->loop);
 }
 
 static void tcp_listener_on_closed(void *owner)
 {
-	struct stream_conn *conn = owner;
-	struct stream *stream = conn->stream;
+	struct tcp_listener_conn *conn = owner;
+	struct tcp_listener *listener = conn->listener;
 	*conn->link = conn->next;
 	if (conn->next)
 		conn->next->link = conn->link;
-	stream->conn_count--;
-	stat_add(STAT_stream_connections, -1);
-	stat_add(STAT_stream_memory_bytes, -(int64_t)conn->in.len);
+	listener->conn_count--;
+	stat_add(STAT_tcp_connections, -1);
+	stat_add(STAT_tcp_memory_bytes, -(int64_t)conn->in.len);
 	buf_release(&conn->in);
 	mem_free(conn);
-	tcp_listener_consider_stopped(stream);
+	tcp_listener_consider_stopped(listener);
 }
 
 /* ---- Answers -------------------------------------------------------------------------------- */
 
 /* Gives how long it was. */
-static size_t tcp_listener_answer(struct stream_conn *conn, struct buf *out)
+static size_t tcp_listener_answer(struct tcp_listener_conn *conn, struct buf *out)
 {
 	struct slice piece = buf_slice(out);
 	if (piece.len && loop_conn_unsent(conn->loop) + piece.len <= ANSWERS_MAX_BYTES)
 		loop_conn_write(conn->loop, &piece, 1);
 	else if (piece.len)
-		stat_add(STAT_stream_answers_dropped, 1);
+		stat_add(STAT_tcp_answers_dropped, 1);
 	buf_release(out);
 	return piece.len;
 }
 
-static void tcp_listener_answer_refusals(struct stream_conn *conn, const struct ingest_request *r)
+static void tcp_listener_answer_refusals(struct tcp_listener_conn *conn,
+					 const struct ingest_request *r)
 {
-	const struct stream_protocol *protocol = conn->stream->options.protocol;
+	const struct listener_protocol *protocol = conn->listener->options.protocol;
 	struct buf out;
 	if (!r->refused)
 		return;
 	if (!protocol->tell_refusals) {
-		stream_protocol_log_refusals(protocol, r);
+		listener_protocol_log_refusals(protocol, r);
 		return;
 	}
 	buf_init(&out, ANSWERS_MAX_BYTES);
@@ -140,10 +141,10 @@ static void tcp_listener_answer_refusals(struct stream_conn *conn, const struct 
 
 /* ---- What is gathered ----------------------------------------------------------------------- */
 
-static void tcp_listener_consume(struct stream_conn *conn, size_t bytes)
+static void tcp_listener_consume(struct tcp_listener_conn *conn, size_t bytes)
 {
 	buf_consume(&conn->in, bytes);
-	stat_add(STAT_stream_memory_bytes, -(int64_t)bytes);
+	stat_add(STAT_tcp_memory_bytes, -(int64_t)bytes);
 	conn->whole = conn->whole > bytes ? conn->whole - bytes : 0;
 	if (conn->in.len || conn->in.cap <= IN_KEPT_BYTES)
 		return;
@@ -151,18 +152,18 @@ static void tcp_listener_consume(struct stream_conn *conn, size_t bytes)
 	buf_init(&conn->in, IN_MAX_BYTES);
 }
 
-static void tcp_listener_gather(struct stream_conn *conn, struct slice bytes)
+static void tcp_listener_gather(struct tcp_listener_conn *conn, struct slice bytes)
 {
 	int err = buf_append(&conn->in, bytes.data, bytes.len);
 	ASSERT(!err); /* `in` holds at most an open line before a read */
-	stat_add(STAT_stream_memory_bytes, (int64_t)bytes.len);
+	stat_add(STAT_tcp_memory_bytes, (int64_t)bytes.len);
 	const char *newline = memrchr(bytes.data, '\n', bytes.len);
 	if (newline)
 		conn->whole = conn->in.len - (size_t)(bytes.data + bytes.len - (newline + 1));
 }
 
 /* The rest of a line that was too long. */
-static void tcp_listener_skip(struct stream_conn *conn, struct slice *bytes)
+static void tcp_listener_skip(struct tcp_listener_conn *conn, struct slice *bytes)
 {
 	const char *newline = memchr(bytes->data, '\n', bytes->len);
 	size_t n = newline ? (size_t)(newline - bytes->data) + 1 : bytes->len;
@@ -175,9 +176,9 @@ static void tcp_listener_skip(struct stream_conn *conn, struct slice *bytes)
 
 static void tcp_listener_on_read(void *owner, struct slice bytes)
 {
-	struct stream_conn *conn = owner;
-	conn->active_ms = tcp_listener_now_ms(conn->stream);
-	stat_add(STAT_stream_received_bytes, (int64_t)bytes.len);
+	struct tcp_listener_conn *conn = owner;
+	conn->active_ms = tcp_listener_now_ms(conn->listener);
+	stat_add(STAT_tcp_received_bytes, (int64_t)bytes.len);
 	if (conn->skipping)
 		tcp_listener_skip(conn, &bytes);
 	if (bytes.len)
@@ -187,23 +188,23 @@ static void tcp_listener_on_read(void *owner, struct slice bytes)
 
 /* ---- Batches -------------------------------------------------------------------------------- */
 
-static void tcp_listener_feed(struct stream_conn *conn)
+static void tcp_listener_feed(struct tcp_listener_conn *conn)
 {
-	const struct stream_options *options = &conn->stream->options;
-	struct stream_lines lines = {.r = conn->r,
-				     .tenant = options->tenant,
-				     .precision = options->precision,
-				     .line_max_bytes = options->line_max_bytes,
-				     .bytes = {conn->in.data, conn->whole},
-				     .last = conn->batch == BATCH_LAST,
-				     .line = conn->line};
+	const struct tcp_listener_options *options = &conn->listener->options;
+	struct listener_lines lines = {.r = conn->r,
+				       .tenant = options->tenant,
+				       .precision = options->precision,
+				       .line_max_bytes = options->line_max_bytes,
+				       .bytes = {conn->in.data, conn->whole},
+				       .last = conn->batch == BATCH_LAST,
+				       .line = conn->line};
 	options->protocol->feed(&lines);
 	conn->taken = lines.taken;
 	conn->tail = lines.open;
 	conn->next_line = lines.line;
 }
 
-static void tcp_listener_refuse_rest(struct stream_conn *conn)
+static void tcp_listener_refuse_rest(struct tcp_listener_conn *conn)
 {
 	bool unended = conn->batch == BATCH_UNENDED;
 	struct ingest_place place = {conn->line, 1};
@@ -213,16 +214,16 @@ static void tcp_listener_refuse_rest(struct stream_conn *conn)
 	else
 		ingest_refuse(conn->r, place, INGEST_TOO_LONG, (struct slice){0},
 			      "the line is longer than %zu bytes",
-			      conn->stream->options.line_max_bytes);
+			      conn->listener->options.line_max_bytes);
 	conn->taken = conn->in.len;
 	conn->tail = 0;
 	conn->next_line = conn->line;
 	conn->skipping = !unended;
 }
 
-static void tcp_listener_run_batch(struct stream_conn *conn)
+static void tcp_listener_run_batch(struct tcp_listener_conn *conn)
 {
-	conn->phase = STREAM_WRITE;
+	conn->phase = TCP_WRITE;
 	if (conn->batch == BATCH_TOO_LONG || conn->batch == BATCH_UNENDED)
 		tcp_listener_refuse_rest(conn);
 	else
@@ -231,36 +232,36 @@ static void tcp_listener_run_batch(struct stream_conn *conn)
 }
 
 /* Until the next tick, or a later one. */
-static void tcp_listener_rest_until(struct stream_conn *conn, int64_t until_ms)
+static void tcp_listener_rest_until(struct tcp_listener_conn *conn, int64_t until_ms)
 {
 	loop_conn_read(conn->loop, 0);
-	conn->phase = STREAM_REST;
+	conn->phase = TCP_REST;
 	conn->rest_until_ms = until_ms;
 }
 
-static void tcp_listener_rest(struct stream_conn *conn)
+static void tcp_listener_rest(struct tcp_listener_conn *conn)
 {
-	stat_add(STAT_stream_retries, 1);
+	stat_add(STAT_tcp_retries, 1);
 	conn->rest_ms = conn->rest_ms ? 2 * conn->rest_ms : REST_MIN_MS;
 	if (conn->rest_ms > REST_MAX_MS)
 		conn->rest_ms = REST_MAX_MS;
-	tcp_listener_rest_until(conn, tcp_listener_now_ms(conn->stream) + conn->rest_ms);
+	tcp_listener_rest_until(conn, tcp_listener_now_ms(conn->listener) + conn->rest_ms);
 }
 
-static void tcp_listener_stored(struct stream_conn *conn)
+static void tcp_listener_stored(struct tcp_listener_conn *conn)
 {
 	tcp_listener_consume(conn, conn->taken);
 	conn->line = conn->next_line;
 	conn->tried = conn->tail;
 	conn->rest_ms = 0;
-	conn->active_ms = tcp_listener_now_ms(conn->stream);
-	conn->phase = STREAM_GATHER;
+	conn->active_ms = tcp_listener_now_ms(conn->listener);
+	conn->phase = TCP_GATHER;
 	tcp_listener_step(conn);
 }
 
 static void tcp_listener_on_done(struct ingest_request *r)
 {
-	struct stream_conn *conn = ingest_owner(r);
+	struct tcp_listener_conn *conn = ingest_owner(r);
 	int status = ingest_status(r);
 	conn->r = NULL;
 	if (status == 503 || status == 507) {
@@ -278,12 +279,12 @@ static void tcp_listener_on_done(struct ingest_request *r)
 
 static void tcp_listener_on_resume(struct ingest_request *r)
 {
-	struct stream_conn *conn = ingest_owner(r);
-	if (conn->phase == STREAM_WAIT)
+	struct tcp_listener_conn *conn = ingest_owner(r);
+	if (conn->phase == TCP_WAIT)
 		tcp_listener_run_batch(conn);
 }
 
-static void tcp_listener_begin(struct stream_conn *conn, enum stream_batch batch)
+static void tcp_listener_begin(struct tcp_listener_conn *conn, enum tcp_listener_batch batch)
 {
 	const struct ingest_door door = {.done = tcp_listener_on_done,
 					 .resume = tcp_listener_on_resume,
@@ -291,8 +292,8 @@ static void tcp_listener_begin(struct stream_conn *conn, enum stream_batch batch
 					 .patient = true};
 	loop_conn_read(conn->loop, 0);
 	conn->batch = batch;
-	conn->r = ingest_request_new(conn->stream->options.ingest, &door);
-	conn->phase = STREAM_WAIT;
+	conn->r = ingest_request_new(conn->listener->options.ingest, &door);
+	conn->phase = TCP_WAIT;
 	if (!ingest_request_must_pause(conn->r))
 		tcp_listener_run_batch(conn);
 }
@@ -320,7 +321,7 @@ static bool tcp_listener_is_request_line(struct slice line, bool whole)
 
 /* Browsers send what pages of other sites want sent, also to this port: the body of a request is
  * not to be taken for lines. So are the first bytes of TLS, which a page may have a say in. */
-static bool tcp_listener_is_stranger(const struct stream_conn *conn)
+static bool tcp_listener_is_stranger(const struct tcp_listener_conn *conn)
 {
 	struct slice line = buf_slice(&conn->in);
 	const char *newline = line.len ? memchr(line.data, '\n', line.len) : NULL;
@@ -330,18 +331,18 @@ static bool tcp_listener_is_stranger(const struct stream_conn *conn)
 		return true;
 	if (newline)
 		line.len = (size_t)(newline - line.data);
-	return (newline || line.len > conn->stream->options.line_max_bytes) &&
+	return (newline || line.len > conn->listener->options.line_max_bytes) &&
 	       tcp_listener_is_request_line(line, newline);
 }
 
-static void tcp_listener_refuse_stranger(struct stream_conn *conn)
+static void tcp_listener_refuse_stranger(struct tcp_listener_conn *conn)
 {
-	struct stream *stream = conn->stream;
-	stat_add(STAT_stream_strangers, 1);
-	log_rated(&stream->stranger_lines, tcp_listener_now_ms(stream), LOG_WARN,
+	struct tcp_listener *listener = conn->listener;
+	stat_add(STAT_tcp_strangers, 1);
+	log_rated(&listener->stranger_lines, tcp_listener_now_ms(listener), LOG_WARN,
 		  "a connection of %s is closed: it begins with HTTP or another protocol, as "
 		  "browsers and scanners do",
-		  stream->options.protocol->name);
+		  listener->options.protocol->name);
 	tcp_listener_consume(conn, conn->in.len);
 	tcp_listener_close_conn(conn);
 }
@@ -349,14 +350,14 @@ static void tcp_listener_refuse_stranger(struct stream_conn *conn)
 /* ---- Steps ---------------------------------------------------------------------------------- */
 
 /* One command; gives what its answer cost. */
-static size_t tcp_listener_answer_command(struct stream_conn *conn, struct slice command)
+static size_t tcp_listener_answer_command(struct tcp_listener_conn *conn, struct slice command)
 {
-	const struct stream_options *options = &conn->stream->options;
+	const struct tcp_listener_options *options = &conn->listener->options;
 	struct buf out;
 	bool over = false;
 	buf_init(&out, ANSWERS_MAX_BYTES);
 	/* Nobody waits for an answer when the server stops. */
-	if (!conn->stream->stopping.begun)
+	if (!conn->listener->stopping.begun)
 		options->protocol->answer(command, clock_wall_ms(options->clock) / 1000, &out,
 					  &over);
 	conn->ended = conn->ended || over;
@@ -366,9 +367,9 @@ static size_t tcp_listener_answer_command(struct stream_conn *conn, struct slice
 
 /* Commands at the front are answered at once, since all before them is durable; but only some at a
  * time, since an answer costs more than its question. False: there are more. */
-static bool tcp_listener_answer_commands(struct stream_conn *conn)
+static bool tcp_listener_answer_commands(struct tcp_listener_conn *conn)
 {
-	const struct stream_protocol *protocol = conn->stream->options.protocol;
+	const struct listener_protocol *protocol = conn->listener->options.protocol;
 	struct slice rest = {conn->in.data, conn->whole}, command;
 	size_t cost = 0;
 	bool all = true, exits = false;
@@ -385,10 +386,10 @@ static bool tcp_listener_answer_commands(struct stream_conn *conn)
 	return all;
 }
 
-static void tcp_listener_step(struct stream_conn *conn)
+static void tcp_listener_step(struct tcp_listener_conn *conn)
 {
-	const struct stream_options *options = &conn->stream->options;
-	if (conn->phase != STREAM_GATHER)
+	const struct tcp_listener_options *options = &conn->listener->options;
+	if (conn->phase != TCP_GATHER)
 		return;
 	if (!conn->known && tcp_listener_is_stranger(conn)) {
 		tcp_listener_refuse_stranger(conn);
@@ -399,7 +400,8 @@ static void tcp_listener_step(struct stream_conn *conn)
 		tcp_listener_rest_until(conn, 0);
 		return;
 	}
-	bool over = conn->ended || (conn->stream->stopping.begun && !loop_conn_unread(conn->loop));
+	bool over =
+		conn->ended || (conn->listener->stopping.begun && !loop_conn_unread(conn->loop));
 	bool full = conn->in.len > options->line_max_bytes;
 	if (conn->whole > conn->tried)
 		tcp_listener_begin(conn, BATCH_LINES);
@@ -417,7 +419,7 @@ static void tcp_listener_step(struct stream_conn *conn)
 
 static void tcp_listener_on_eof(void *owner)
 {
-	struct stream_conn *conn = owner;
+	struct tcp_listener_conn *conn = owner;
 	conn->ended = true;
 	tcp_listener_step(conn);
 }
@@ -437,118 +439,120 @@ static const struct loop_conn_events events = {tcp_listener_on_read, tcp_listene
 					       tcp_listener_on_broken, tcp_listener_on_sent,
 					       tcp_listener_on_closed};
 
-static void tcp_listener_tick_conn(struct stream_conn *conn)
+static void tcp_listener_tick_conn(struct tcp_listener_conn *conn)
 {
-	const struct stream *stream = conn->stream;
-	int64_t now = tcp_listener_now_ms(stream);
-	if (conn->phase == STREAM_REST && now >= conn->rest_until_ms) {
-		conn->phase = STREAM_GATHER;
+	const struct tcp_listener *listener = conn->listener;
+	int64_t now = tcp_listener_now_ms(listener);
+	if (conn->phase == TCP_REST && now >= conn->rest_until_ms) {
+		conn->phase = TCP_GATHER;
 		tcp_listener_step(conn);
-	} else if (conn->phase == STREAM_GATHER) {
-		if (now - conn->active_ms >= stream->options.idle_timeout_ms) {
-			stat_add(STAT_stream_timeouts, 1);
+	} else if (conn->phase == TCP_GATHER) {
+		if (now - conn->active_ms >= listener->options.idle_timeout_ms) {
+			stat_add(STAT_tcp_timeouts, 1);
 			conn->ended = true;
 		}
-		if (conn->ended || stream->stopping.begun)
+		if (conn->ended || listener->stopping.begun)
 			tcp_listener_step(conn);
 	}
 }
 
 static void tcp_listener_on_tick(void *owner)
 {
-	struct stream *stream = owner;
+	struct tcp_listener *listener = owner;
 	/* Closing takes a connection off the list only later, in its closed event. */
-	for (struct stream_conn *conn = stream->conns; conn; conn = conn->next)
+	for (struct tcp_listener_conn *conn = listener->conns; conn; conn = conn->next)
 		tcp_listener_tick_conn(conn);
-	if (!stream->conns)
-		loop_timer_stop(stream->tick);
+	if (!listener->conns)
+		loop_timer_stop(listener->tick);
 }
 
-static void tcp_listener_tell_refused(struct stream *stream)
+static void tcp_listener_tell_refused(struct tcp_listener *listener)
 {
 	uint64_t left_out;
-	if (log_rate_take(&stream->refused_lines, tcp_listener_now_ms(stream), &left_out))
-		log_warn("closing a new connection of %s: streams.connections_max (%zu) are open; "
+	if (log_rate_take(&listener->refused_lines, tcp_listener_now_ms(listener), &left_out))
+		log_warn("closing a new connection of %s: tcp.connections_max (%zu) are open; "
 			 "%llu more were closed since this was last logged",
-			 stream->options.protocol->name, stream->options.connections_max,
+			 listener->options.protocol->name, listener->options.connections_max,
 			 (unsigned long long)left_out);
 }
 
 static void tcp_listener_on_accept(void *owner, struct loop_conn *loop)
 {
-	struct stream *stream = owner;
-	if (stream->conn_count >= stream->options.connections_max) {
-		stat_add(STAT_stream_refused, 1);
-		tcp_listener_tell_refused(stream);
+	struct tcp_listener *listener = owner;
+	if (listener->conn_count >= listener->options.connections_max) {
+		stat_add(STAT_tcp_refused, 1);
+		tcp_listener_tell_refused(listener);
 		loop_conn_close(loop);
 		return;
 	}
-	struct stream_conn *conn = mem_zalloc(sizeof(*conn));
-	conn->stream = stream;
+	struct tcp_listener_conn *conn = mem_zalloc(sizeof(*conn));
+	conn->listener = listener;
 	conn->loop = loop;
 	conn->line = 1;
-	conn->active_ms = tcp_listener_now_ms(stream);
+	conn->active_ms = tcp_listener_now_ms(listener);
 	buf_init(&conn->in, IN_MAX_BYTES);
-	conn->next = stream->conns;
-	conn->link = &stream->conns;
+	conn->next = listener->conns;
+	conn->link = &listener->conns;
 	if (conn->next)
 		conn->next->link = &conn->next;
 	else
-		loop_timer_start(stream->tick, TICK_MS, TICK_MS);
-	stream->conns = conn;
-	stream->conn_count++;
-	stat_add(STAT_stream_accepted, 1);
-	stat_add(STAT_stream_connections, 1);
+		loop_timer_start(listener->tick, TICK_MS, TICK_MS);
+	listener->conns = conn;
+	listener->conn_count++;
+	stat_add(STAT_tcp_accepted, 1);
+	stat_add(STAT_tcp_connections, 1);
 	loop_conn_start(loop, &events, conn);
 }
 
 /* ---- Life ----------------------------------------------------------------------------------- */
 
-int stream_open(const struct stream_options *options, struct stream **out, struct errbuf *e)
+int tcp_listener_open(const struct tcp_listener_options *options, struct tcp_listener **out,
+		      struct errbuf *e)
 {
 	ASSERT(options->line_max_bytes && options->line_max_bytes <= LINE_MAX_BYTES);
-	struct stream *stream = mem_zalloc(sizeof(*stream));
-	stream->options = *options;
-	stream->refused_lines.lines_max = stream->stranger_lines.lines_max = 1;
-	int err = loop_listen(options->loop, &options->address, tcp_listener_on_accept, stream,
-			      &stream->listener, e);
+	struct tcp_listener *listener = mem_zalloc(sizeof(*listener));
+	listener->options = *options;
+	listener->refused_lines.lines_max = listener->stranger_lines.lines_max = 1;
+	int err = loop_listen(options->loop, &options->address, tcp_listener_on_accept, listener,
+			      &listener->socket, e);
 	if (err) {
-		mem_free(stream);
+		mem_free(listener);
 		return err;
 	}
-	stream->tick = loop_timer_new(options->loop, tcp_listener_on_tick, stream);
-	*out = stream;
+	listener->tick = loop_timer_new(options->loop, tcp_listener_on_tick, listener);
+	*out = listener;
 	return 0;
 }
 
-struct loop_address stream_address(const struct stream *stream)
+struct loop_address tcp_listener_address(const struct tcp_listener *listener)
 {
-	return loop_listener_address(stream->listener);
+	return loop_listener_address(listener->socket);
 }
 
 static void tcp_listener_on_grace_over(void *owner)
 {
-	struct stream *stream = owner;
-	for (struct stream_conn *conn = stream->conns; conn; conn = conn->next)
+	struct tcp_listener *listener = owner;
+	for (struct tcp_listener_conn *conn = listener->conns; conn; conn = conn->next)
 		tcp_listener_close_conn(conn);
 }
 
-void stream_stop(struct stream *stream, int64_t grace_ms, void (*done)(void *owner), void *owner)
+void tcp_listener_stop(struct tcp_listener *listener, int64_t grace_ms, void (*done)(void *owner),
+		       void *owner)
 {
-	stopping_begin(&stream->stopping, stream->options.loop, grace_ms,
-		       tcp_listener_on_grace_over, stream, done, owner);
-	loop_listener_close(stream->listener);
-	stream->listener = NULL;
-	for (struct stream_conn *conn = stream->conns; conn; conn = conn->next)
+	stopping_begin(&listener->stopping, listener->options.loop, grace_ms,
+		       tcp_listener_on_grace_over, listener, done, owner);
+	loop_listener_close(listener->socket);
+	listener->socket = NULL;
+	for (struct tcp_listener_conn *conn = listener->conns; conn; conn = conn->next)
 		tcp_listener_step(conn);
-	tcp_listener_consider_stopped(stream);
+	tcp_listener_consider_stopped(listener);
 }
 
-void stream_free(struct stream *stream)
+void tcp_listener_free(struct tcp_listener *listener)
 {
-	ASSERT(!stream->conns);
-	loop_listener_close(stream->listener);
-	loop_timer_close(stream->tick);
-	stopping_release(&stream->stopping);
-	mem_free(stream);
+	ASSERT(!listener->conns);
+	loop_listener_close(listener->socket);
+	loop_timer_close(listener->tick);
+	stopping_release(&listener->stopping);
+	mem_free(listener);
 }

@@ -1,5 +1,5 @@
-/* Doors that are a stream of lines over TCP: line protocol, and OpenTSDB's telnet commands
- * (stream_protocol.h).
+/* Doors that are a listener of lines over TCP: line protocol, and OpenTSDB's telnet commands
+ * (listener_protocol.h).
  *
  * The lines of a connection become durable in their order: whole lines are read, at most
  * LOOP_READ_BYTES of them, then nothing is read until they are on disk. So a store that is busy
@@ -22,14 +22,14 @@
 #ifndef INGEST_TCP_LISTENER_H
 #define INGEST_TCP_LISTENER_H
 
-#include "ingest/stream_protocol.h"
+#include "ingest/listener_protocol.h"
 #include "loop/loop.h"
 
-struct stream_options {
+struct tcp_listener_options {
 	struct loop *loop;
 	struct ingest *ingest;
 	struct clock *clock;
-	const struct stream_protocol *protocol;
+	const struct listener_protocol *protocol;
 	struct loop_address address;
 	struct slice tenant;           /* NULL data: by the lines' tags; the caller's */
 	enum line_precision precision; /* where the protocol has one */
@@ -38,16 +38,17 @@ struct stream_options {
 	int64_t idle_timeout_ms;
 };
 
-struct stream;
+struct tcp_listener;
 
-int stream_open(const struct stream_options *options, struct stream **stream,
-		struct errbuf *e) MUST_CHECK;
-struct loop_address stream_address(const struct stream *stream);
+int tcp_listener_open(const struct tcp_listener_options *options, struct tcp_listener **listener,
+		      struct errbuf *e) MUST_CHECK;
+struct loop_address tcp_listener_address(const struct tcp_listener *listener);
 
 /* Takes no more connections; stores what the kernel has received of the others and closes them, but
- * gives up what has not come that far after `grace_ms`. `done` follows, then stream_free is
+ * gives up what has not come that far after `grace_ms`. `done` follows, then tcp_listener_free is
  * allowed. */
-void stream_stop(struct stream *stream, int64_t grace_ms, void (*done)(void *owner), void *owner);
-void stream_free(struct stream *stream);
+void tcp_listener_stop(struct tcp_listener *listener, int64_t grace_ms, void (*done)(void *owner),
+		       void *owner);
+void tcp_listener_free(struct tcp_listener *listener);
 
 #endif

@@ -89,7 +89,7 @@ static void udp_listener_on_done(struct ingest_request *r)
 		log_debug("%s: %zu datagrams are lost: %s", d->options.protocol->name,
 			  request->count, r->error.text);
 	} else if (r->refused) {
-		stream_protocol_log_refusals(d->options.protocol, r);
+		listener_protocol_log_refusals(d->options.protocol, r);
 	}
 	udp_listener_remove_request(request);
 	ingest_request_free(r);

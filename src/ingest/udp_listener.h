@@ -10,13 +10,13 @@
 #ifndef INGEST_UDP_LISTENER_H
 #define INGEST_UDP_LISTENER_H
 
-#include "ingest/stream_protocol.h"
+#include "ingest/listener_protocol.h"
 #include "loop/loop.h"
 
 struct datagrams_options {
 	struct loop *loop;
 	struct ingest *ingest;
-	const struct stream_protocol *protocol;
+	const struct listener_protocol *protocol;
 	struct loop_address address;
 	struct slice tenant; /* NULL data: by the lines' tags; the caller's */
 	enum line_precision precision;

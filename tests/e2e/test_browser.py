@@ -287,8 +287,8 @@ def test_a_page_and_the_doors_of_lines(browser, doors, elsewhere):
             `candidate:1 1 udp 2130706431 127.0.0.1 ${port} typ host`});
         """, port=doors.udp)
     # Each way was met at each door; the browser tries some of them once more.
-    assert server.metric("granary_stream_strangers_total") >= 2 * 12
-    assert server.metric("granary_stream_lost_bytes_total") == 0
+    assert server.metric("granary_tcp_strangers_total") >= 2 * 12
+    assert server.metric("granary_tcp_lost_bytes_total") == 0
     assert watch.state == state(server)
 
 

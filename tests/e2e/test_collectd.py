@@ -121,7 +121,7 @@ def test_collectd_write_tsdb(make_server, tmp_path):
         status = process.wait(60)
     assert status == 0, (folder / "log").read_text()
     # What is in the sockets still, passes first.
-    eventually(lambda: doors.server.metric("granary_stream_connections") == 0)
+    eventually(lambda: doors.server.metric("granary_tcp_connections") == 0)
     expected, not_numbers = points_of(relay.lines())
     assert {metric.split(".")[0] for metric, _ in expected} >= {"load", "memory", "cpu", "uptime"}
     for (metric, tags), values in expected.items():

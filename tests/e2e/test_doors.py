@@ -89,7 +89,7 @@ def test_off_unless_asked_for(server):
     ("--opentsdb.listen=192.0.2.1:4242", "requests carry no credentials yet"),
     ("--line_udp.listen=nonsense", "is not ADDRESS:PORT"),
     ("--line_tcp.precision=d", "is not one of: ns us ms s m h"),
-    ("--streams.line_max=65K", "streams.line_max"),
+    ("--tcp.line_max=65K", "tcp.line_max"),
 ])
 def test_wrong_options_end_the_start(make_server, option, sentence):
     server = make_server(options=[option])
@@ -139,8 +139,8 @@ def test_many_lines_in_order_over_tcp(doors):
     for i in (0, 7, 49):
         assert doors.server.values("m_f", f"i={i}") == {
             stamp(NOW_S + t): 55000 + 50 * t + i for t in range(100)}
-    assert doors.server.metric("granary_stream_memory_bytes") == 0
-    eventually(lambda: doors.server.metric("granary_stream_connections") == 0)
+    assert doors.server.metric("granary_tcp_memory_bytes") == 0
+    eventually(lambda: doors.server.metric("granary_tcp_connections") == 0)
 
 
 def test_any_cut_between_reads(doors):
@@ -167,7 +167,7 @@ def test_a_text_of_lines_does_not_wait_for_more(doors):
     with doors.connect(doors.tcp) as sock:
         half = b'm f=1i,s="' + b"x" * 100 + b"\n"
         sock.sendall(half)
-        eventually(lambda: doors.server.metric("granary_stream_received_bytes_total") == len(half))
+        eventually(lambda: doors.server.metric("granary_tcp_received_bytes_total") == len(half))
         sock.sendall(b'"\n')
         eventually(lambda: doors.server.query("m_f", start=0))
 
@@ -187,7 +187,7 @@ def test_a_reset_after_lines_keeps_them(doors):
         sock.sendall(f"m f=1i {NOW_S}000000000\nm f=9".encode())
         eventually(lambda: doors.server.values("m_f") == {stamp(NOW_S): 1})
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    eventually(lambda: doors.server.metric("granary_stream_connections") == 0)
+    eventually(lambda: doors.server.metric("granary_tcp_connections") == 0)
     assert doors.server.values("m_f") == {stamp(NOW_S): 1}
 
 
@@ -202,7 +202,7 @@ def test_bad_lines_do_not_spoil_their_neighbours(doors):
 
 
 def test_long_lines_over_tcp(make_server):
-    doors = Doors(make_server, "--streams.line_max=1K")
+    doors = Doors(make_server, "--tcp.line_max=1K")
     good = f"m f=1i {NOW_S}000000000"
     exact = good + " " * (1023 - len(good)) + "\n"
     doors.send(doors.tcp, exact.encode())
@@ -216,7 +216,7 @@ def test_long_lines_over_tcp(make_server):
         sock.sendall(b"\nm g=2i\n")
         eventually(lambda: doors.server.query("m_g", start=0))
     assert doors.refused("too_long") == 2
-    assert doors.server.metric("granary_stream_memory_bytes") == 0
+    assert doors.server.metric("granary_tcp_memory_bytes") == 0
     doors.server.stop()
 
 
@@ -225,7 +225,7 @@ def test_endless_line_takes_no_memory(doors):
         piece = b"m," + b"y" * 999998
         for _ in range(64):
             sock.sendall(piece)
-            assert doors.server.metric("granary_stream_memory_bytes") < 400000
+            assert doors.server.metric("granary_tcp_memory_bytes") < 400000
         sock.sendall(f"\nm f=1i {NOW_S}000000000\n".encode())
         eventually(lambda: doors.server.values("m_f") == {stamp(NOW_S): 1})
     assert doors.refused("too_long") == 1
@@ -236,7 +236,7 @@ def test_an_endless_text_takes_no_memory(doors):
         sock.sendall(b'm f=1i,s="')
         for _ in range(40):
             sock.sendall(b"text of many lines\n" * 1000)
-            assert doors.server.metric("granary_stream_memory_bytes") < 400000
+            assert doors.server.metric("granary_tcp_memory_bytes") < 400000
         sock.sendall(f"\nm g=1i {NOW_S}000000000\n".encode())
         eventually(lambda: doors.server.values("m_g") == {stamp(NOW_S): 1})
     assert doors.server.query("m_f", start=0) == []
@@ -255,35 +255,35 @@ def test_times_and_tenants_of_a_door(make_server):
 
 
 def test_too_many_connections_are_closed(make_server):
-    doors = Doors(make_server, "--streams.connections_max=3")
+    doors = Doors(make_server, "--tcp.connections_max=3")
     with contextlib.ExitStack() as stack:
         held = [stack.enter_context(doors.connect(doors.tcp)) for _ in range(3)]
-        eventually(lambda: doors.server.metric("granary_stream_connections") == 3)
+        eventually(lambda: doors.server.metric("granary_tcp_connections") == 3)
         with doors.connect(doors.tcp) as late:
             assert late.recv(1) == b""
         with doors.connect(doors.tcp) as late:
             assert late.recv(1) == b""
-        assert doors.server.metric("granary_stream_connections_refused_total") == 2
+        assert doors.server.metric("granary_tcp_connections_refused_total") == 2
         assert doors.server.log_text().count("closing a new connection of line_tcp: "
-                                             "streams.connections_max (3)") == 1
+                                             "tcp.connections_max (3)") == 1
         # The bound is each door's own.
         assert doors.send(doors.puts, b"version\n").startswith("granary ")
         held[0].sendall(f"m f=1i {NOW_S}000000000\n".encode())
         eventually(lambda: doors.server.values("m_f") == {stamp(NOW_S): 1})
-    eventually(lambda: doors.server.metric("granary_stream_connections") == 0)
+    eventually(lambda: doors.server.metric("granary_tcp_connections") == 0)
     doors.send(doors.tcp, f"m f=2i {NOW_S}000000000\n".encode())
     eventually(lambda: doors.server.values("m_f") == {stamp(NOW_S): 2})
     doors.server.stop()
 
 
 def test_a_silent_connection_is_closed(make_server):
-    doors = Doors(make_server, "--streams.idle_timeout=300ms")
+    doors = Doors(make_server, "--tcp.idle_timeout=300ms")
     with doors.connect(doors.tcp) as silent, doors.connect(doors.puts) as half:
         half.sendall(b"put m 1")
         assert silent.recv(1) == b""
         assert b"put: illegal argument: line 1, column 1: the line does not end" in half.recv(4096)
         assert half.recv(1) == b""
-    assert doors.server.metric("granary_stream_timeouts_total") == 2
+    assert doors.server.metric("granary_tcp_timeouts_total") == 2
     assert doors.refused("syntax") == 1
     doors.server.stop()
 
@@ -382,7 +382,7 @@ def test_a_flood_of_commands_does_not_hold_up_others(doors):
     for i in range(20):
         assert doors.send(doors.puts, f"put m {NOW_S + i} 1\n".encode()) == ""
     assert len(doors.server.values("m")) == 20
-    assert doors.server.metric("granary_stream_memory_bytes") < 400000
+    assert doors.server.metric("granary_tcp_memory_bytes") < 400000
     flood.close()
 
 
@@ -395,7 +395,7 @@ def test_a_client_that_reads_no_answers_is_served(doors):
             sock.sendall(b"put m bad 1 a=b\n" * 100 + f"put m {NOW_S + sent} {sent}\n".encode())
             sent += 1
             eventually(lambda: doors.refused("time") == 100 * sent)
-            dropped = doors.server.metric("granary_stream_answers_dropped_total")
+            dropped = doors.server.metric("granary_tcp_answers_dropped_total")
         sock.sendall(f"put m {NOW_S + sent} {sent}\n".encode())
         eventually(lambda: len(doors.server.values("m")) == sent + 1)
 
@@ -414,16 +414,16 @@ def test_the_body_of_a_browsers_request_was_stored(doors, door, begin):
     """Nothing of a connection that begins with HTTP is, nor of TLS, with whatever lines behind."""
     lines = b"foreign value=1 %d\n" % (NOW_S * 10**9)
     puts = b"put foreign %d 1 a=b\n" % NOW_S
-    before = doors.server.metric("granary_stream_strangers_total")
+    before = doors.server.metric("granary_tcp_strangers_total")
     for cut in (1, 5, len(begin)):
         with doors.connect(getattr(doors, door)) as sock, contextlib.suppress(OSError):
             sock.sendall(begin[:cut])
             sock.sendall(begin[cut:] + (lines if door == "tcp" else puts))
             while sock.recv(65536):
                 pass
-    assert doors.server.metric("granary_stream_strangers_total") == before + 3
-    assert doors.server.metric("granary_stream_lost_bytes_total") == 0
-    eventually(lambda: doors.server.metric("granary_stream_connections") == 0)
+    assert doors.server.metric("granary_tcp_strangers_total") == before + 3
+    assert doors.server.metric("granary_tcp_lost_bytes_total") == 0
+    eventually(lambda: doors.server.metric("granary_tcp_connections") == 0)
     assert doors.server.get("/api/metadata/tenants").json == []
     assert "it begins with HTTP or another protocol" in doors.server.log_text()
 
@@ -435,7 +435,7 @@ def test_lines_that_only_look_like_http_are_kept(doors):
     server = doors.server
     assert [list(server.values(name).values()) for name in ("GET_/x", "POST", "LOG_n", "GET")] \
         == [[1], [3], [4], [5]]
-    assert server.metric("granary_stream_strangers_total") == 0
+    assert server.metric("granary_tcp_strangers_total") == 0
 
 
 def test_a_datagram_that_is_no_text_is_refused_whole(doors):
@@ -575,7 +575,7 @@ def test_a_stop_stores_what_was_received(doors):
     assert len(over_tcp) > 4 * READ_BYTES and len(over_put) > 4 * READ_BYTES
     tcp, puts = doors.connect(doors.tcp), doors.connect(doors.puts)
     warm = widen(tcp, len(over_tcp)) + widen(puts, len(over_put))
-    eventually(lambda: server.metric("granary_stream_received_bytes_total") >= warm)
+    eventually(lambda: server.metric("granary_tcp_received_bytes_total") >= warm)
     server.close()
     each = 10
     with standing_still(server.process):
@@ -609,7 +609,7 @@ def test_a_stop_does_not_wait_for_a_sender_without_end(make_server):
     threads = [threading.Thread(target=send) for _ in range(4)]
     for thread in threads:
         thread.start()
-    eventually(lambda: doors.server.metric("granary_stream_received_bytes_total") > 10**6)
+    eventually(lambda: doors.server.metric("granary_tcp_received_bytes_total") > 10**6)
     doors.server.stop()  # who still sends does so for ever
     over.set()
     for thread in threads:

@@ -315,7 +315,7 @@ def test_streams_wait_while_http_is_turned_away(make_server):
     process.communicate()
     for sender in senders:
         sender.join()
-    eventually(lambda: doors.server.metric("granary_stream_connections") == 0, seconds=120)
+    eventually(lambda: doors.server.metric("granary_tcp_connections") == 0, seconds=120)
     for number in range(6):
         found = doors.server.query("m_f", f"c={number}", start=now_s - 1)
         assert len(found) == 100
@@ -323,5 +323,5 @@ def test_streams_wait_while_http_is_turned_away(make_server):
             row = int(series["tags"]["r"])
             assert series["values"] == {stamp(now_s + i): 100 * i + row
                                         for i in range(lines // 100)}
-    assert doors.server.metric("granary_stream_lost_bytes_total") == 0
+    assert doors.server.metric("granary_tcp_lost_bytes_total") == 0
     doors.server.stop()

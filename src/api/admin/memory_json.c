@@ -21,7 +21,7 @@ static const struct {
 	{"groupLists", {STAT_store_group_list_bytes}, 1},
 	{"samplesInFlight", {STAT_ingest_in_flight_bytes}, 1},
 	{"counters", {STAT_persist_memory_bytes}, 1},
-	{"requests", {STAT_http_memory_bytes, STAT_stream_memory_bytes}, 2},
+	{"requests", {STAT_http_memory_bytes, STAT_tcp_memory_bytes}, 2},
 };
 
 static uint64_t anonymous_bytes(void)

@@ -3,8 +3,8 @@
  *
  * A row of datagrams is line protocol, and read by udp_listener.h; the others are connections of
  * tcp_listener.h. */
-#ifndef INGEST_STREAM_PROTOCOL_H
-#define INGEST_STREAM_PROTOCOL_H
+#ifndef INGEST_LISTENER_PROTOCOL_H
+#define INGEST_LISTENER_PROTOCOL_H
 
 #include "base/buf.h"
 #include "conf/conf.h"
@@ -12,7 +12,7 @@
 #include "wire/line.h"
 
 /* Lines of a connection, and how far they were taken. */
-struct stream_lines {
+struct listener_lines {
 	struct ingest_request *r;
 	struct slice tenant;           /* NULL data: by the lines' tags */
 	enum line_precision precision; /* where the protocol has one */
@@ -25,14 +25,14 @@ struct stream_lines {
 	size_t open;  /* bytes after these which end in an open text, and are to be tried again */
 };
 
-struct stream_protocol {
+struct listener_protocol {
 	const char *name, *what; /* in the log: the section of its options; in words */
 	enum conf_id listen;     /* option of an address; empty: it is not open */
 	enum conf_id tenant;     /* option; empty: by the lines' tags */
 	enum conf_id precision;  /* option; CONF_OPTIONS: there is none */
 	bool datagrams;
 	/* What follows is of connections. */
-	void (*feed)(struct stream_lines *lines);
+	void (*feed)(struct listener_lines *lines);
 	/* Tells the sender about the refusals of a request; NULL: they are logged, at debug. */
 	void (*tell_refusals)(const struct ingest_request *r, struct buf *out);
 	/* Whether the first line is a command with an answer, at which `feed` stops; NULL: there
@@ -41,10 +41,10 @@ struct stream_protocol {
 	void (*answer)(struct slice command, int64_t now_s, struct buf *out, bool *over);
 };
 
-enum { STREAM_PROTOCOLS = 3 };
-extern const struct stream_protocol stream_protocols[STREAM_PROTOCOLS];
+enum { LISTENER_PROTOCOLS = 3 };
+extern const struct listener_protocol listener_protocols[LISTENER_PROTOCOLS];
 
-void stream_protocol_log_refusals(const struct stream_protocol *protocol,
-				  const struct ingest_request *r);
+void listener_protocol_log_refusals(const struct listener_protocol *protocol,
+				    const struct ingest_request *r);
 
 #endif

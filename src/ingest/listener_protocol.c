@@ -1,10 +1,10 @@
-#include "ingest/stream_protocol.h"
+#include "ingest/listener_protocol.h"
 
 #include "base/log.h"
 #include "ingest/line_feed.h"
 #include "ingest/put_lines.h"
 
-static uint64_t stream_protocol_count_lines(struct slice bytes)
+static uint64_t listener_protocol_count_lines(struct slice bytes)
 {
 	uint64_t count = 0;
 	const char *at = bytes.data, *end = bytes.data + bytes.len;
@@ -15,7 +15,7 @@ static uint64_t stream_protocol_count_lines(struct slice bytes)
 	return count;
 }
 
-static void stream_protocol_feed_line(struct stream_lines *lines)
+static void listener_protocol_feed_line(struct listener_lines *lines)
 {
 	struct slice bytes = lines->bytes;
 	struct line_feed feed;
@@ -31,16 +31,16 @@ static void stream_protocol_feed_line(struct stream_lines *lines)
 	}
 	line_feed_release(&feed);
 	lines->taken = bytes.len - lines->open;
-	lines->line += stream_protocol_count_lines((struct slice){bytes.data, lines->taken});
+	lines->line += listener_protocol_count_lines((struct slice){bytes.data, lines->taken});
 }
 
-const struct stream_protocol stream_protocols[STREAM_PROTOCOLS] = {
+const struct listener_protocol listener_protocols[LISTENER_PROTOCOLS] = {
 	{.name = "line_tcp",
 	 .what = "line protocol over TCP",
 	 .listen = CONF_ID_line_tcp_listen,
 	 .tenant = CONF_ID_line_tcp_tenant,
 	 .precision = CONF_ID_line_tcp_precision,
-	 .feed = stream_protocol_feed_line},
+	 .feed = listener_protocol_feed_line},
 	{.name = "opentsdb",
 	 .what = "OpenTSDB's put",
 	 .listen = CONF_ID_opentsdb_listen,
@@ -58,8 +58,8 @@ const struct stream_protocol stream_protocols[STREAM_PROTOCOLS] = {
 	 .datagrams = true},
 };
 
-void stream_protocol_log_refusals(const struct stream_protocol *protocol,
-				  const struct ingest_request *r)
+void listener_protocol_log_refusals(const struct listener_protocol *protocol,
+				    const struct ingest_request *r)
 {
 	log_debug("%s: %llu refused, line %llu, column %u: %s", protocol->name,
 		  (unsigned long long)r->refused, (unsigned long long)r->errors[0].place.index,
