@@ -1,7 +1,7 @@
 #include "fault/arrival.h"
 
 #include "fault/pack.h"
-#include "fault/put.h"
+#include "base/put.h"
 
 enum {
 	ARRIVAL_VERSION = 1,
@@ -19,8 +19,8 @@ static void arrival_put_number(struct buf *out, unsigned tag, int64_t number)
 	uint8_t bytes[10];
 	if (number < 0)
 		return;
-	fault_put_varint(out, tag);
-	fault_put_text(out, (struct slice){(char *)bytes, varint_put(bytes, (uint64_t)number)});
+	buf_put_varint(out, tag);
+	buf_put_text(out, (struct slice){(char *)bytes, varint_put(bytes, (uint64_t)number)});
 }
 
 static void arrival_put_facts(struct buf *out, const struct fault_facts *facts)
@@ -30,12 +30,12 @@ static void arrival_put_facts(struct buf *out, const struct fault_facts *facts)
 		       (size_t)(attachments >= 0);
 	for (size_t i = 0; i < FAULT_TEXTS; i++)
 		count += facts->texts[i].len > 0;
-	fault_put_varint(out, count);
+	buf_put_varint(out, count);
 	for (size_t i = 0; i < FAULT_TEXTS; i++) {
 		if (!facts->texts[i].len)
 			continue;
-		fault_put_varint(out, i);
-		fault_put_text(out, facts->texts[i]);
+		buf_put_varint(out, i);
+		buf_put_text(out, facts->texts[i]);
 	}
 	arrival_put_number(out, TAG_DURATION, facts->duration_us);
 	arrival_put_number(out, TAG_STATEMENTS, facts->statements);
@@ -50,10 +50,10 @@ void fault_arrival_encode(const struct fault_arrival *arrival, struct buf *out)
 	if (arrival->is_void)
 		return;
 	buf_append(out, &arrival->digest, 16);
-	fault_put_text(out, arrival->id);
+	buf_put_text(out, arrival->id);
 	arrival_put_facts(out, &arrival->facts);
-	fault_put_varint(out, arrival->dictionary);
-	fault_put_varint(out, arrival->body_bytes);
+	buf_put_varint(out, arrival->dictionary);
+	buf_put_varint(out, arrival->body_bytes);
 	buf_append(out, arrival->packed.data, arrival->packed.len);
 }
 
@@ -69,7 +69,7 @@ static int64_t arrival_number_of(struct slice bytes)
 static void arrival_take_fact(struct cursor *c, struct fault_facts *facts)
 {
 	uint64_t tag = cursor_varint(c);
-	struct slice bytes = fault_take_text(c, fault_text_max_bytes(tag));
+	struct slice bytes = cursor_text(c, fault_text_max_bytes(tag));
 	if (tag < FAULT_TEXTS)
 		facts->texts[tag] = bytes;
 	else if (tag == TAG_DURATION)
@@ -84,7 +84,7 @@ static int arrival_take_report(struct cursor *c, struct fault_arrival *arrival)
 {
 	arrival->digest.low = cursor_u64(c);
 	arrival->digest.high = cursor_u64(c);
-	arrival->id = fault_take_text(c, FAULT_ID_MAX_BYTES);
+	arrival->id = cursor_text(c, FAULT_ID_MAX_BYTES);
 	uint64_t count = cursor_varint(c);
 	if (count > FAULT_FACTS_MAX)
 		return ERR_DAMAGED;

@@ -2,7 +2,7 @@
 
 #include <zstd.h>
 
-#include "fault/put.h"
+#include "base/put.h"
 
 enum { ATTACHMENT_VERSION = 1, ATTACHMENT_PLAIN = 0, ATTACHMENT_PACKED = 1, ATTACHMENT_LEVEL = 3 };
 
@@ -10,9 +10,9 @@ void fault_attachment_encode(const struct fault_attachment *attachment, struct b
 {
 	buf_append_char(out, ATTACHMENT_VERSION);
 	buf_append_char(out, attachment->kept);
-	fault_put_varint(out, attachment->bytes);
-	fault_put_text(out, attachment->name);
-	fault_put_text(out, attachment->type);
+	buf_put_varint(out, attachment->bytes);
+	buf_put_text(out, attachment->name);
+	buf_put_text(out, attachment->type);
 }
 
 int fault_attachment_decode(struct slice bytes, struct fault_attachment *attachment)
@@ -22,8 +22,8 @@ int fault_attachment_decode(struct slice bytes, struct fault_attachment *attachm
 	if (!c.bad && version != ATTACHMENT_VERSION)
 		return ERR_VERSION;
 	*attachment = (struct fault_attachment){.kept = kept == 1, .bytes = cursor_varint(&c)};
-	attachment->name = fault_take_text(&c, FAULT_ATTACHMENT_TEXT_MAX_BYTES);
-	attachment->type = fault_take_text(&c, FAULT_ATTACHMENT_TEXT_MAX_BYTES);
+	attachment->name = cursor_text(&c, FAULT_ATTACHMENT_TEXT_MAX_BYTES);
+	attachment->type = cursor_text(&c, FAULT_ATTACHMENT_TEXT_MAX_BYTES);
 	if (c.bad || kept > 1 || (kept && attachment->bytes > FAULT_ATTACHMENT_MAX_BYTES))
 		return ERR_DAMAGED;
 	return 0;

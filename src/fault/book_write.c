@@ -1,7 +1,7 @@
 /* Checkpoints of the book (doc/format-faults.md, **The book**). */
 #include "base/stats.h"
 #include "fault/book_private.h"
-#include "fault/put.h"
+#include "base/put.h"
 #include "store/wait.h"
 
 enum {
@@ -17,10 +17,10 @@ static void book_put_writer(const struct book_writer *writer, struct buf *out)
 {
 	uint64_t before = 0;
 	buf_append(out, &writer->writer, 8);
-	fault_put_varint(out, writer->next);
-	fault_put_varint(out, writer->hole_count);
+	buf_put_varint(out, writer->next);
+	buf_put_varint(out, writer->hole_count);
 	for (size_t i = 0; i < writer->hole_count; i++) {
-		fault_put_varint(out, writer->holes[i] - before);
+		buf_put_varint(out, writer->holes[i] - before);
 		before = writer->holes[i];
 	}
 }
@@ -34,20 +34,20 @@ static bool book_is_kept(const struct book_writer *writer)
 
 static void book_put_days(const struct book_days *days, struct buf *out)
 {
-	fault_put_varint(out, days->count);
+	buf_put_varint(out, days->count);
 	for (size_t i = 0; i < days->count; i++) {
 		char text[FAULT_DAY_TEXT_BYTES + 1];
 		fault_day_text(days->list[i].day, text);
-		fault_put_text(out, slice_of(text));
+		buf_put_text(out, slice_of(text));
 	}
 }
 
 static void book_put_minutes(const struct fault_book *book, struct buf *out)
 {
-	fault_put_varint(out, (uint64_t)book->minutes);
-	fault_put_varint(out, book->late_count);
+	buf_put_varint(out, (uint64_t)book->minutes);
+	buf_put_varint(out, book->late_count);
 	for (size_t i = 0; i < book->late_count; i++)
-		fault_put_varint(out, (uint64_t)book->late[i].minute);
+		buf_put_varint(out, (uint64_t)book->late[i].minute);
 }
 
 static void book_cell_put(const struct fault_book *book, uint64_t checkpoint, struct buf *out)
@@ -57,16 +57,16 @@ static void book_cell_put(const struct fault_book *book, uint64_t checkpoint, st
 	for (size_t i = 0; i < positions->writer_count; i++)
 		count += book_is_kept(&positions->writers[i]);
 	buf_append_char(out, CELL_VERSION);
-	fault_put_varint(out, checkpoint);
+	buf_put_varint(out, checkpoint);
 	buf_append_char(out, 1);
-	fault_put_varint(out, count);
+	buf_put_varint(out, count);
 	for (size_t i = 0; i < positions->writer_count; i++)
 		if (book_is_kept(&positions->writers[i]))
 			book_put_writer(&positions->writers[i], out);
 	book_put_days(&book->open, out);
 	book_put_days(&book->recount, out);
 	book_put_days(&book->clear, out);
-	fault_put_varint(out, (uint64_t)book->collected_day);
+	buf_put_varint(out, (uint64_t)book->collected_day);
 	book_put_minutes(book, out);
 }
 
@@ -103,7 +103,7 @@ static void book_take_days(struct book_days *days, struct cursor *c)
 		c->bad = true;
 	for (uint64_t i = 0; i < count && !c->bad; i++) {
 		int64_t day;
-		if (fault_day_parse(fault_take_text(c, FAULT_DAY_TEXT_BYTES), &day))
+		if (fault_day_parse(cursor_text(c, FAULT_DAY_TEXT_BYTES), &day))
 			c->bad = true;
 		else
 			book_days_add(days, day, BOOK_NOT_DUE);

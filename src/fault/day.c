@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/grow.h"
-#include "fault/put.h"
+#include "base/put.h"
 #include "wire/calendar.h"
 
 enum {
@@ -68,10 +68,10 @@ static bool day_list_add(struct fault_list *list, size_t max, struct fault_top t
 
 static void day_list_put(const struct fault_list *list, struct buf *out)
 {
-	fault_put_varint(out, list->count);
+	buf_put_varint(out, list->count);
 	for (size_t i = 0; i < list->count; i++) {
-		fault_put_varint(out, list->list[i].value);
-		fault_put_text(out, list->list[i].id);
+		buf_put_varint(out, list->list[i].value);
+		buf_put_text(out, list->list[i].id);
 	}
 }
 
@@ -82,7 +82,7 @@ static int day_list_take(struct fault_list *list, struct cursor *c)
 		return ERR_DAMAGED;
 	for (uint64_t i = 0; i < count && !c->bad; i++) {
 		struct fault_top top = {.value = cursor_varint(c)};
-		top.id = fault_take_text(c, FAULT_COLUMN_MAX_BYTES);
+		top.id = cursor_text(c, FAULT_COLUMN_MAX_BYTES);
 		if (!c->bad)
 			day_list_add(list, FAULT_LIST_MAX, top);
 	}
@@ -417,11 +417,11 @@ static void day_put_column(const struct fault_day *day, enum fault_column column
 		day_list_put(&day->most, out);
 		return;
 	case FAULT_COLUMN_TOTAL:
-		fault_put_varint(out, day->total);
+		buf_put_varint(out, day->total);
 		return;
 	case FAULT_COLUMN_HOURS:
 		for (size_t h = 0; h < FAULT_HOURS; h++)
-			fault_put_varint(out, day->hours[h]);
+			buf_put_varint(out, day->hours[h]);
 		return;
 	case FAULT_COLUMN_STATE:
 		buf_append_char(out, day->closed ? STATE_CLOSED : 0);
@@ -431,10 +431,10 @@ static void day_put_column(const struct fault_day *day, enum fault_column column
 			day_list_put(&day->largest, out);
 		return;
 	case FAULT_COLUMN_REST:
-		fault_put_varint(out, day->volumes.rest);
+		buf_put_varint(out, day->volumes.rest);
 		return;
 	case FAULT_COLUMN_GROUPS_REST:
-		fault_put_varint(out, day->groups.rest);
+		buf_put_varint(out, day->groups.rest);
 		return;
 	case FAULT_COLUMNS:
 		break;

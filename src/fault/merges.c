@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
-#include "fault/put.h"
+#include "base/put.h"
 #include "store/wait.h"
 
 enum {
@@ -234,10 +234,10 @@ int fault_merges_change(struct fault_merges *merges, const struct fault_merge_ch
 void fault_merges_encode(const struct fault_merges *merges, struct buf *out)
 {
 	buf_append_char(out, MERGES_VERSION);
-	fault_put_varint(out, merges->count);
+	buf_put_varint(out, merges->count);
 	for (size_t i = 0; i < merges->count; i++) {
-		fault_put_text(out, merges->list[i].group);
-		fault_put_text(out, merges->list[i].into);
+		buf_put_text(out, merges->list[i].group);
+		buf_put_text(out, merges->list[i].into);
 	}
 }
 
@@ -256,8 +256,8 @@ int fault_merges_decode(struct slice bytes, struct arena *arena, struct fault_me
 		return ERR_LIMIT;
 	for (uint64_t i = 0; i < count; i++) {
 		struct fault_merge *merge = &merges->list[i];
-		merge->group = fault_take_text(&c, FAULT_LABEL_MAX_BYTES);
-		merge->into = fault_take_text(&c, FAULT_LABEL_MAX_BYTES);
+		merge->group = cursor_text(&c, FAULT_LABEL_MAX_BYTES);
+		merge->into = cursor_text(&c, FAULT_LABEL_MAX_BYTES);
 		if (c.bad || !merge->group.len || !merge->into.len ||
 		    (i && merges_compare(merge - 1, merge) >= 0))
 			return ERR_DAMAGED;

@@ -3,7 +3,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "fault/day.h"
-#include "fault/put.h"
+#include "base/put.h"
 #include "fault/tables.h"
 #include "store/wait.h"
 
@@ -53,9 +53,9 @@ void fault_message_encode(const struct fault_message *message, struct buf *out)
 	buf_append_char(out, message->held_back);
 	buf_append(out, &message->date_us, 8);
 	buf_append(out, &message->of_us, 8);
-	fault_put_varint(out, message->count);
+	buf_put_varint(out, message->count);
 	for (size_t i = 0; i < MESSAGE_TEXTS; i++)
-		fault_put_text(out, *texts[i]);
+		buf_put_text(out, *texts[i]);
 	if (message->made_us != message->date_us)
 		buf_append(out, &message->made_us, 8);
 }
@@ -75,7 +75,7 @@ int fault_message_decode(struct slice bytes, struct fault_message *message)
 	message->of_us = (int64_t)cursor_u64(&c);
 	message->count = cursor_varint(&c);
 	for (size_t i = 0; i < MESSAGE_TEXTS; i++)
-		*texts[i] = fault_take_text(&c, FAULT_MESSAGE_TEXT_MAX_BYTES);
+		*texts[i] = cursor_text(&c, FAULT_MESSAGE_TEXT_MAX_BYTES);
 	message->made_us = cursor_left(&c) ? (int64_t)cursor_u64(&c) : message->date_us;
 	message->kind = (enum fault_message_kind)kind;
 	return c.bad || kind >= FAULT_MESSAGE_KINDS ? ERR_DAMAGED : 0;

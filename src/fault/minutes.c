@@ -2,7 +2,7 @@
 
 #include "base/stats.h"
 #include "fault/book_private.h"
-#include "fault/put.h"
+#include "base/put.h"
 
 enum {
 	MINUTES_AT_ONCE = FAULT_MINUTES_A_DAY,
@@ -105,7 +105,7 @@ static struct hash128 minutes_hash(struct minutes_count *c, const struct fault_m
 	buf_clear(&c->key);
 	buf_append_char(&c->key, one->group);
 	for (size_t i = 0; i < FAULT_MINUTE_TEXTS; i++)
-		fault_put_text(&c->key, one->texts[i]);
+		buf_put_text(&c->key, one->texts[i]);
 	ASSERT(!c->key.failed); /* facts are short */
 	return hash128(c->key.data, c->key.len, 0);
 }

@@ -1,7 +1,7 @@
 #include "fault/names.h"
 
 #include "base/mem.h"
-#include "fault/put.h"
+#include "base/put.h"
 
 enum { NAMES_VALUE_MAX_BYTES = 512 << 10 };
 /* So many tallies are unpacked, which take some ten times their bytes then. Less is for tests. */
@@ -278,8 +278,8 @@ static void names_put(const struct fault_names *names, const struct fault_name *
 		names_put_tally(names, name, out);
 		return;
 	}
-	fault_put_varint(out, name->count);
-	fault_put_varint(out, (uint64_t)name->first_us);
+	buf_put_varint(out, name->count);
+	buf_put_varint(out, (uint64_t)name->first_us);
 }
 
 static int names_take(const struct fault_names *names, struct slice value, uint64_t *count,

@@ -1,16 +1,15 @@
 #include "fault/pack.h"
 
 #include <pthread.h>
-#include <zstd.h>
 
-#include "base/mem.h"
+#include "wire/zstd_thread.h"
 
 /* One report is packed as by zstd's level 3, but with tables that stay in a core's cache: with
  * those of the level a report takes a tenth more CPU in all. Many reports lie in blocks of those
  * that are alike: few matches are shorter than six bytes, and eight places to search give longer
  * ones. So blocks have 7 % fewer bytes than if they were packed as one report is, for 4 % of the
  * CPU that a report takes. */
-enum pack_way { PACK_ONE, PACK_MANY, PACK_WAYS };
+enum pack_way { PACK_ONE = ZSTD_ONE_REPORT, PACK_MANY = ZSTD_MANY_REPORTS, PACK_WAYS };
 
 static const struct pack_parameter {
 	ZSTD_cParameter parameter;
@@ -28,41 +27,13 @@ static const struct pack_parameter {
 extern const char fault_dictionary_1[];
 extern const size_t fault_dictionary_1_bytes;
 
-/* A thread packs again and again: what zstd needs for it is kept until the thread ends. */
-struct packer {
-	ZSTD_CCtx *packing[PACK_WAYS]; /* NULL: it has not yet */
-	ZSTD_DCtx *unpacking;
-};
-static pthread_key_t packers;
-static pthread_once_t packers_once = PTHREAD_ONCE_INIT;
+static pthread_once_t dictionary_once = PTHREAD_ONCE_INIT;
 static ZSTD_DDict *dictionary_unpacking; /* all threads read it */
 
-static void packer_free(void *owner)
+static void dictionary_init(void)
 {
-	struct packer *packer = owner;
-	for (size_t way = 0; way < PACK_WAYS; way++)
-		ZSTD_freeCCtx(packer->packing[way]);
-	ZSTD_freeDCtx(packer->unpacking);
-	mem_free(packer);
-}
-
-static void packers_init(void)
-{
-	int err = pthread_key_create(&packers, packer_free);
 	dictionary_unpacking = ZSTD_createDDict(fault_dictionary_1, fault_dictionary_1_bytes);
-	ASSERT(!err && dictionary_unpacking);
-}
-
-static struct packer *packer_of_thread(void)
-{
-	pthread_once(&packers_once, packers_init);
-	struct packer *packer = pthread_getspecific(packers);
-	if (packer)
-		return packer;
-	packer = mem_alloc(sizeof(*packer));
-	*packer = (struct packer){.unpacking = ZSTD_createDCtx()};
-	ASSERT(packer->unpacking && !pthread_setspecific(packers, packer));
-	return packer;
+	ASSERT(dictionary_unpacking);
 }
 
 static ZSTD_CCtx *packing_new(enum pack_way way)
@@ -84,7 +55,7 @@ static uint64_t pack(enum pack_way way, struct slice bytes, struct buf *packed)
 	char *to = buf_reserve(packed, bound);
 	if (!to)
 		return FAULT_DICTIONARY_SHIPPED;
-	ZSTD_CCtx **packing = &packer_of_thread()->packing[way];
+	ZSTD_CCtx **packing = &zstd_of_thread()->packing[way];
 	if (!*packing)
 		*packing = packing_new(way);
 	size_t len = ZSTD_compress2(*packing, to, bound, bytes.data, bytes.len);
@@ -110,10 +81,10 @@ int fault_unpack(uint64_t dictionary, struct slice packed, uint64_t bytes, struc
 	char *to = buf_reserve(out, (size_t)bytes);
 	if (!to)
 		return ERR_LIMIT;
-	struct packer *packer = packer_of_thread();
-	size_t len =
-		ZSTD_decompress_usingDDict(packer->unpacking, to, (size_t)bytes, packed.data,
-					   packed.len, dictionary ? dictionary_unpacking : NULL);
+	pthread_once(&dictionary_once, dictionary_init);
+	size_t len = ZSTD_decompress_usingDDict(zstd_of_thread()->unpacking, to, (size_t)bytes,
+						packed.data, packed.len,
+						dictionary ? dictionary_unpacking : NULL);
 	if (ZSTD_isError(len) || len != bytes)
 		return ERR_DAMAGED;
 	out->len += len;

@@ -6,7 +6,7 @@
 #include "base/grow.h"
 #include "base/log.h"
 #include "base/random.h"
-#include "fault/put.h"
+#include "base/put.h"
 #include "fault/tables.h"
 #include "store/wait.h"
 
@@ -44,16 +44,16 @@ void fault_projects_free(struct fault_projects *projects)
 void fault_project_encode(const struct fault_project *project, struct buf *out)
 {
 	buf_append_char(out, PROJECT_VERSION);
-	fault_put_text(out, slice_of(project->tenant));
-	fault_put_varint(out, project->key_count);
+	buf_put_text(out, slice_of(project->tenant));
+	buf_put_varint(out, project->key_count);
 	for (size_t i = 0; i < project->key_count; i++)
-		fault_put_text(out, slice_of(project->keys[i]));
+		buf_put_text(out, slice_of(project->keys[i]));
 }
 
 /* An ended copy. */
 static void projects_take_text(struct cursor *c, char *to, size_t max_bytes)
 {
-	struct slice text = fault_take_text(c, max_bytes);
+	struct slice text = cursor_text(c, max_bytes);
 	c->bad |= text.len && memchr(text.data, 0, text.len);
 	if (!c->bad && text.len)
 		memcpy(to, text.data, text.len);

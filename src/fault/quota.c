@@ -1,6 +1,6 @@
 #include "fault/quota.h"
 
-#include "fault/put.h"
+#include "base/put.h"
 
 enum { QUOTA_VERSION = 1 };
 
@@ -89,7 +89,7 @@ void fault_quota_encode(const struct fault_quota *quota, struct buf *out)
 	buf_append_char(out, QUOTA_VERSION);
 	buf_append(out, &quota->at_ms, 8);
 	for (int s = 0; s < FAULT_SPANS; s++)
-		fault_put_varint(out, quota->used[s]);
+		buf_put_varint(out, quota->used[s]);
 }
 
 int fault_quota_decode(struct slice bytes, struct fault_quota *quota)

@@ -4,7 +4,7 @@
 
 #include "base/grow.h"
 #include "base/log.h"
-#include "fault/put.h"
+#include "base/put.h"
 #include "fault/release.h"
 #include "store/wait.h"
 
@@ -179,16 +179,16 @@ void fault_said_encode(const struct fault_said *said, struct buf *out)
 	buf_append_char(out, (char)said->status);
 	buf_append(out, &said->said_us, 8);
 	buf_append_char(out, (char)said->resolved);
-	fault_put_text(out, said->release);
-	fault_put_varint(out, said->until);
-	fault_put_varint(out, said->hours);
-	fault_put_varint(out, said->before);
-	fault_put_varint(out, said->before_of_hour);
-	fault_put_text(out, said->assignee);
-	fault_put_varint(out, said->bug_count);
+	buf_put_text(out, said->release);
+	buf_put_varint(out, said->until);
+	buf_put_varint(out, said->hours);
+	buf_put_varint(out, said->before);
+	buf_put_varint(out, said->before_of_hour);
+	buf_put_text(out, said->assignee);
+	buf_put_varint(out, said->bug_count);
 	for (size_t i = 0; i < said->bug_count; i++) {
-		fault_put_text(out, said->bugs[i].tracker);
-		fault_put_text(out, said->bugs[i].bug);
+		buf_put_text(out, said->bugs[i].tracker);
+		buf_put_text(out, said->bugs[i].bug);
 	}
 	if (said->merged)
 		buf_append(out, &said->merged, 8);
@@ -204,19 +204,19 @@ int fault_said_decode(struct slice bytes, struct fault_said *said)
 	uint8_t status = cursor_u8(&c);
 	said->said_us = (int64_t)cursor_u64(&c);
 	uint8_t resolved = cursor_u8(&c);
-	said->release = fault_take_text(&c, FAULT_SAID_TEXT_MAX_BYTES);
+	said->release = cursor_text(&c, FAULT_SAID_TEXT_MAX_BYTES);
 	said->until = cursor_varint(&c);
 	said->hours = cursor_varint(&c);
 	said->before = cursor_varint(&c);
 	said->before_of_hour = cursor_varint(&c);
-	said->assignee = fault_take_text(&c, FAULT_SAID_TEXT_MAX_BYTES);
+	said->assignee = cursor_text(&c, FAULT_SAID_TEXT_MAX_BYTES);
 	uint64_t bugs = cursor_varint(&c);
 	if (status > FAULT_MUTED || resolved > FAULT_RESOLVED_AFTER ||
 	    said->hours > FAULT_SAID_HOURS_MAX || bugs > FAULT_SAID_BUGS_MAX)
 		c.bad = true;
 	for (uint64_t i = 0; i < bugs && !c.bad; i++) {
-		said->bugs[i].tracker = fault_take_text(&c, FAULT_SAID_TEXT_MAX_BYTES);
-		said->bugs[i].bug = fault_take_text(&c, FAULT_SAID_TEXT_MAX_BYTES);
+		said->bugs[i].tracker = cursor_text(&c, FAULT_SAID_TEXT_MAX_BYTES);
+		said->bugs[i].bug = cursor_text(&c, FAULT_SAID_TEXT_MAX_BYTES);
 		said->bug_count++;
 	}
 	if (!c.bad && cursor_left(&c))

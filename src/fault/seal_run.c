@@ -7,7 +7,7 @@
 #include "fault/seal_run.h"
 
 #include "fault/pack.h"
-#include "fault/put.h"
+#include "base/put.h"
 #include "fault/sealed.h"
 #include "store/wait.h"
 

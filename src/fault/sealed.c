@@ -1,6 +1,6 @@
 #include "fault/sealed.h"
 
-#include "fault/put.h"
+#include "base/put.h"
 #include "store/wait.h"
 
 enum {

@@ -1,7 +1,7 @@
 #include "fault/segment.h"
 
 #include "fault/pack.h"
-#include "fault/put.h"
+#include "base/put.h"
 #include "words/words.h"
 
 enum {
@@ -118,37 +118,37 @@ static void segment_put_texts(const struct fault_segment *segment, enum fault_te
 		struct slice text = segment->reports[i].arrival.facts.texts[which];
 		places[i] = text.len ? segment_enter(texts, text) : 0;
 	}
-	fault_put_varint(out, texts->count);
+	buf_put_varint(out, texts->count);
 	for (size_t i = 0; i < texts->count; i++)
-		fault_put_text(out, texts->list[i]);
+		buf_put_text(out, texts->list[i]);
 	for (size_t i = 0; i < segment->count; i++)
-		fault_put_varint(out, places[i]);
+		buf_put_varint(out, places[i]);
 	mem_free(places);
 }
 
 /* Numbers that may be -1. */
 static void segment_put_fact(int64_t number, struct buf *out)
 {
-	fault_put_varint(out, (uint64_t)number + 1);
+	buf_put_varint(out, (uint64_t)number + 1);
 }
 
 static void segment_put_reports(const struct fault_segment *segment, struct buf *out)
 {
 	uint64_t sequence = 0, date_us = 0;
 	for (size_t i = 0; i < segment->count; i++) {
-		fault_put_varint(out, segment->reports[i].sequence - sequence);
+		buf_put_varint(out, segment->reports[i].sequence - sequence);
 		sequence = segment->reports[i].sequence;
 	}
 	for (size_t i = 0; i < segment->count; i++) {
-		fault_put_varint(out, (uint64_t)segment->reports[i].arrival.date_us - date_us);
+		buf_put_varint(out, (uint64_t)segment->reports[i].arrival.date_us - date_us);
 		date_us = (uint64_t)segment->reports[i].arrival.date_us;
 	}
 	for (size_t i = 0; i < segment->count; i++)
 		buf_append(out, &segment->reports[i].arrival.digest, 16);
 	for (size_t i = 0; i < segment->count; i++)
-		fault_put_text(out, segment->reports[i].arrival.id);
+		buf_put_text(out, segment->reports[i].arrival.id);
 	for (size_t i = 0; i < segment->count; i++)
-		fault_put_varint(out, segment->reports[i].arrival.body_bytes);
+		buf_put_varint(out, segment->reports[i].arrival.body_bytes);
 	for (size_t i = 0; i < segment->count; i++)
 		segment_put_fact(segment->reports[i].arrival.facts.duration_us, out);
 	for (size_t i = 0; i < segment->count; i++)
@@ -163,17 +163,17 @@ static void segment_put_all(const struct fault_segment *segment, struct buf *out
 		.list = mem_alloc_array(segment->count, sizeof(*texts.list)),
 		.slots = mem_alloc_array(TEXT_SLOTS, sizeof(*texts.slots)),
 	};
-	fault_put_varint(out, segment->dictionary);
-	fault_put_varint(out, segment->count);
+	buf_put_varint(out, segment->dictionary);
+	buf_put_varint(out, segment->count);
 	segment_put_reports(segment, out);
-	fault_put_varint(out, FAULT_TEXTS);
+	buf_put_varint(out, FAULT_TEXTS);
 	for (enum fault_text t = 0; t < FAULT_TEXTS; t++)
 		segment_put_texts(segment, t, &texts, out);
 	for (size_t i = 0; i < segment->count; i++)
-		fault_put_varint(out, segment->order[i]);
-	fault_put_varint(out, segment->block_count);
+		buf_put_varint(out, segment->order[i]);
+	buf_put_varint(out, segment->block_count);
 	for (size_t i = 0; i < segment->block_count; i++)
-		fault_put_varint(out, segment->blocks[i].count);
+		buf_put_varint(out, segment->blocks[i].count);
 	mem_free(texts.list);
 	mem_free(texts.slots);
 }
@@ -185,8 +185,8 @@ void fault_segment_encode(const struct fault_segment *segment, struct buf *out)
 	segment_put_all(segment, &raw);
 	ASSERT(!raw.failed); /* facts are at most some KB a report */
 	buf_append_char(out, SEGMENT_VERSION);
-	fault_put_varint(out, FAULT_DICTIONARY_SHIPPED);
-	fault_put_varint(out, raw.len);
+	buf_put_varint(out, FAULT_DICTIONARY_SHIPPED);
+	buf_put_varint(out, raw.len);
 	fault_pack(buf_slice(&raw), out);
 	buf_release(&raw);
 }
@@ -236,7 +236,7 @@ static void segment_take_reports(struct cursor *c, struct fault_segment *segment
 		reports[i].arrival.digest.high = cursor_u64(c);
 	}
 	for (size_t i = 0; i < segment->count; i++) {
-		reports[i].arrival.id = fault_take_text(c, FAULT_ID_MAX_BYTES);
+		reports[i].arrival.id = cursor_text(c, FAULT_ID_MAX_BYTES);
 		c->bad = c->bad || !reports[i].arrival.id.len;
 	}
 	for (size_t i = 0; i < segment->count; i++) {
@@ -258,7 +258,7 @@ static void segment_take_texts(struct cursor *c, struct fault_segment *segment,
 	if (count > segment->count)
 		c->bad = true;
 	for (uint64_t i = 0; i < count && !c->bad; i++)
-		list[i] = fault_take_text(c, fault_text_max_bytes(which));
+		list[i] = cursor_text(c, fault_text_max_bytes(which));
 	for (size_t i = 0; i < segment->count && !c->bad; i++) {
 		uint64_t place = cursor_varint(c);
 		c->bad = c->bad || place > count;
@@ -390,13 +390,13 @@ void fault_filters_begin(uint64_t first, uint64_t count, struct buf *out)
 {
 	uint64_t rules = words_rules() ^ FAULT_FILTERS_FORMAT;
 	buf_append(out, &rules, 8);
-	fault_put_varint(out, first);
-	fault_put_varint(out, count);
+	buf_put_varint(out, first);
+	buf_put_varint(out, count);
 }
 
 void fault_filters_put(struct slice filter, struct buf *out)
 {
-	fault_put_text(out, filter);
+	buf_put_text(out, filter);
 }
 
 /* Earlier versions wrote one filter for all parts. */
@@ -424,7 +424,7 @@ int fault_filters_take(struct slice bytes, uint64_t blocks, uint64_t *next, stru
 	if (c.bad || first > blocks || count > blocks - first)
 		return ERR_DAMAGED;
 	for (uint64_t i = 0; i < count; i++) {
-		struct slice filter = fault_take_text(&c, FAULT_FILTERS_MAX_BYTES);
+		struct slice filter = cursor_text(&c, FAULT_FILTERS_MAX_BYTES);
 		if (c.bad)
 			return ERR_DAMAGED;
 		list[first + i] = one ? filters_wrap(filter, arena) : arena_copy(arena, filter);
@@ -442,12 +442,12 @@ void fault_run_cell_encode(const struct fault_run_cell *cell, struct buf *out)
 	buf_append_char(out, RUN_VERSION);
 	buf_append_char(out, cell->rewritten ? RUN_REWRITTEN : cell->cleared);
 	buf_append(out, &cell->name, 8);
-	fault_put_varint(out, cell->chunks);
-	fault_put_varint(out, cell->blocks);
-	fault_put_varint(out, cell->reports);
+	buf_put_varint(out, cell->chunks);
+	buf_put_varint(out, cell->blocks);
+	buf_put_varint(out, cell->reports);
 	buf_append(out, &cell->first_us, 8);
 	buf_append(out, &cell->last_us, 8);
-	fault_put_varint(out, cell->bytes);
+	buf_put_varint(out, cell->bytes);
 }
 
 int fault_run_cell_decode(struct slice bytes, struct fault_run_cell *cell)

@@ -1,6 +1,6 @@
 #include "fault/tables.h"
 
-#include "fault/put.h"
+#include "base/put.h"
 
 enum { WRITER_VERSION = 1 };
 
@@ -154,10 +154,10 @@ void fault_writer_cell_encode(const struct fault_writer_cell *cell, struct buf *
 {
 	buf_append_char(out, WRITER_VERSION);
 	buf_append_char(out, (char)cell->state);
-	fault_put_varint(out, cell->next);
+	buf_put_varint(out, cell->next);
 	buf_append(out, &cell->began_us, 8);
 	buf_append(out, &cell->last_us, 8);
-	fault_put_text(out, cell->holder);
+	buf_put_text(out, cell->holder);
 }
 
 int fault_writer_cell_decode(struct slice bytes, struct fault_writer_cell *cell)
@@ -170,7 +170,7 @@ int fault_writer_cell_decode(struct slice bytes, struct fault_writer_cell *cell)
 	cell->next = cursor_varint(&c);
 	cell->began_us = (int64_t)cursor_u64(&c);
 	cell->last_us = (int64_t)cursor_u64(&c);
-	cell->holder = fault_take_text(&c, STORE_COLUMN_MAX_BYTES);
+	cell->holder = cursor_text(&c, STORE_COLUMN_MAX_BYTES);
 	cell->state = (enum fault_writer_state)state;
 	return c.bad || state > FAULT_WRITER_CLOSED ? ERR_DAMAGED : 0;
 }

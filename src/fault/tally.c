@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 #include "base/utf8.h"
-#include "fault/put.h"
+#include "base/put.h"
 #include "fault/release.h"
 #include "fault/tags.h"
 
@@ -426,14 +426,14 @@ bool fault_tally_erase(struct fault_tally *tally, struct slice user, const struc
 
 static void tally_put_times(struct buf *out, int64_t day_us, int64_t first_us, int64_t last_us)
 {
-	fault_put_varint(out, (uint64_t)(first_us - day_us));
-	fault_put_varint(out, (uint64_t)(last_us - first_us));
+	buf_put_varint(out, (uint64_t)(first_us - day_us));
+	buf_put_varint(out, (uint64_t)(last_us - first_us));
 }
 
 /* Reports, and when the first and the last of them came, if there are any. */
 static void tally_put_reports(const struct fault_value *value, int64_t day_us, struct buf *out)
 {
-	fault_put_varint(out, value->count);
+	buf_put_varint(out, value->count);
 	if (value->count)
 		tally_put_times(out, day_us, value->first_us, value->last_us);
 }
@@ -442,9 +442,9 @@ static void tally_put_values(const struct fault_values *values, int64_t day_us, 
 {
 	tally_put_reports(&values->none, day_us, out);
 	tally_put_reports(&values->rest, day_us, out);
-	fault_put_varint(out, values->count);
+	buf_put_varint(out, values->count);
 	for (size_t i = 0; i < values->count; i++) {
-		fault_put_text(out, values->list[i].text);
+		buf_put_text(out, values->list[i].text);
 		tally_put_reports(&values->list[i], day_us, out);
 	}
 }
@@ -455,18 +455,18 @@ void fault_tally_put(const struct fault_tally *tally, int64_t day_us, struct buf
 	if (!tally->count)
 		return;
 	buf_append_char(out, TALLY_VERSION);
-	fault_put_varint(out, tally->count);
+	buf_put_varint(out, tally->count);
 	tally_put_times(out, day_us, tally->first.date_us, tally->last.date_us);
-	fault_put_text(out, tally->first.id);
-	fault_put_text(out, tally->count == 1 ? SLICE("") : tally->last.id);
-	fault_put_text(out, tally->title);
+	buf_put_text(out, tally->first.id);
+	buf_put_text(out, tally->count == 1 ? SLICE("") : tally->last.id);
+	buf_put_text(out, tally->title);
 	for (size_t h = 0; h < FAULT_HOURS; h++)
 		hours |= (uint64_t)(tally->hours[h] > 0) << h;
-	fault_put_varint(out, hours);
+	buf_put_varint(out, hours);
 	for (size_t h = 0; h < FAULT_HOURS; h++)
 		if (tally->hours[h])
-			fault_put_varint(out, tally->hours[h]);
-	fault_put_varint(out, FAULT_TALLY_FACTS);
+			buf_put_varint(out, tally->hours[h]);
+	buf_put_varint(out, FAULT_TALLY_FACTS);
 	for (size_t i = 0; i < FAULT_TALLY_FACTS; i++)
 		tally_put_values(&tally->values[i], day_us, out);
 }
@@ -506,7 +506,7 @@ static void tally_take_values(struct fault_tally *tally, enum fault_tally_fact f
 	if (count > tally_facts[fact].max)
 		c->bad = true;
 	for (uint64_t i = 0; i < count && !c->bad; i++) {
-		struct slice text = fault_take_text(c, tally_facts[fact].max_bytes);
+		struct slice text = cursor_text(c, tally_facts[fact].max_bytes);
 		struct fault_value value = {.text = text};
 		if (wanted)
 			value = tally_value(fact, text, room);
@@ -544,9 +544,9 @@ int fault_tally_take(struct fault_tally *tally, int64_t day_us, unsigned facts, 
 	uint64_t count = cursor_varint(&c);
 	int64_t first_us, last_us;
 	tally_take_times(&c, day_us, &first_us, &last_us);
-	struct slice first = fault_take_text(&c, FAULT_ID_MAX_BYTES);
-	struct slice last = fault_take_text(&c, FAULT_ID_MAX_BYTES);
-	struct slice title = fault_take_text(&c, FAULT_LABEL_MAX_BYTES);
+	struct slice first = cursor_text(&c, FAULT_ID_MAX_BYTES);
+	struct slice last = cursor_text(&c, FAULT_ID_MAX_BYTES);
+	struct slice title = cursor_text(&c, FAULT_LABEL_MAX_BYTES);
 	uint64_t hours = cursor_varint(&c);
 	for (size_t h = 0; h < FAULT_HOURS; h++)
 		tally->hours[h] = hours >> h & 1 ? cursor_varint(&c) : 0;

@@ -3,7 +3,7 @@
 #include "base/cursor.h"
 #include "base/grow.h"
 #include "fault/pack.h"
-#include "fault/put.h"
+#include "base/put.h"
 
 enum {
 	VERSIONED_PLAIN = 1,
@@ -17,8 +17,8 @@ enum {
 static void versioned_put(struct buf *out, struct fault_version version, struct slice value)
 {
 	buf_append(out, &version.tenure, 8);
-	fault_put_varint(out, version.checkpoint);
-	fault_put_text(out, value);
+	buf_put_varint(out, version.checkpoint);
+	buf_put_text(out, value);
 }
 
 static void versioned_put_both(const struct fault_versioned *cell, struct buf *out)
@@ -41,8 +41,8 @@ void fault_versioned_encode(const struct fault_versioned *cell, struct buf *out)
 	buf_init(&packed, 2 * bytes + (1 << 10));
 	versioned_put_both(cell, &plain);
 	buf_append_char(out, VERSIONED_PACKED);
-	fault_put_varint(out, fault_pack(buf_slice(&plain), &packed));
-	fault_put_varint(out, plain.len);
+	buf_put_varint(out, fault_pack(buf_slice(&plain), &packed));
+	buf_put_varint(out, plain.len);
 	buf_append(out, packed.data, packed.len);
 	ASSERT(!plain.failed && !packed.failed);
 	buf_release(&plain);
@@ -53,7 +53,7 @@ static void versioned_take(struct cursor *c, struct fault_version *version, stru
 {
 	version->tenure = cursor_u64(c);
 	version->checkpoint = cursor_varint(c);
-	*value = fault_take_text(c, SIZE_MAX);
+	*value = cursor_text(c, SIZE_MAX);
 }
 
 static int versioned_unpack(struct cursor *c, struct buf *unpacked)

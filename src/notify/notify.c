@@ -4,7 +4,7 @@
 #include "base/log.h"
 #include "base/stats.h"
 #include "fault/daily.h"
-#include "fault/put.h"
+#include "base/put.h"
 #include "notify/post.h"
 #include "store/wait.h"
 

@@ -1,7 +1,7 @@
 /* Any bytes as the cells of a sealed run: nothing is read outside, and a directory that is read is
  * the same when it is written and read again. */
 #include "fault/pack.h"
-#include "fault/put.h"
+#include "base/put.h"
 #include "fault/segment.h"
 #include "words/filter.h"
 
@@ -60,8 +60,8 @@ static void check_both(struct slice bytes)
 	check_directory(bytes);
 	buf_init(&packed, 2 * bytes.len + 1000);
 	buf_append_char(&packed, 1);
-	fault_put_varint(&packed, FAULT_DICTIONARY_SHIPPED);
-	fault_put_varint(&packed, bytes.len);
+	buf_put_varint(&packed, FAULT_DICTIONARY_SHIPPED);
+	buf_put_varint(&packed, bytes.len);
 	fault_pack(bytes, &packed);
 	ASSERT(!packed.failed);
 	check_directory(buf_slice(&packed));
