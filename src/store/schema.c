@@ -85,11 +85,12 @@ const struct table_def schema[TABLE_COUNT] = {
 		.column_count = 2, .column = {{"family", PART_TEXT}, {"name", PART_TEXT}},
 	},
 	[TABLE_CHUNK_SINK] = {
-		.name = "chunk_sink", .kind = TABLE_CELLS, .cell_kind = CELL_STAMPED,
-		.place = PLACE_SHARED,
-		.help = "Chunks of a stream by the sequence id of their end (K).",
-		.key_count = 2, .key = {{"stream", PART_TEXT}, {"day", PART_U64}},
-		.column_count = 1, .column = {{"sequence_id", PART_U64}},
+		.name = "chunk_sink", .kind = TABLE_CELLS, .cell_kind = CELL_LOG,
+		.place = PLACE_SHARED, .by_ranges = true,
+		.help = "Bytes of a stream in blocks, by the sequence id of their end (K).",
+		.key_count = 3,
+		.key = {{"tenant", PART_TEXT}, {"stream", PART_TEXT}, {"part", PART_U64}},
+		.column_count = 2, .column = {{"sequence_id", PART_U64}, {"length", PART_U64}},
 	},
 	[TABLE_OOPS] = {
 		.name = "oops", .kind = TABLE_CELLS, .cell_kind = CELL_STAMPED,
@@ -309,6 +310,22 @@ const struct table_def schema[TABLE_COUNT] = {
 		.help = "What each process has taken of the quota of a tenant.",
 		.key_count = 1, .key = {{"tenant", PART_TEXT}},
 		.column_count = 1, .column = {{"process", PART_TEXT}},
+	},
+	[TABLE_STREAMS] = {
+		.name = "streams", .kind = TABLE_CELLS, .cell_kind = CELL_STAMPED,
+		.place = PLACE_SHARED,
+		.help = "Streams of a tenant, and which of their bytes are in blocks.",
+		.key_count = 1, .key = {{"tenant", PART_TEXT}},
+		.column_count = 3,
+		.column = {{"names", PART_TEXT}, {"incarnation", PART_U64},
+			   {"property", PART_TEXT}},
+	},
+	[TABLE_CHUNK_TAIL] = {
+		.name = "chunk_tail", .kind = TABLE_CELLS, .cell_kind = CELL_LOG,
+		.place = PLACE_SHARED, .by_ranges = true,
+		.help = "Chunks of a stream as they came, until they are in blocks.",
+		.key_count = 2, .key = {{"tenant", PART_TEXT}, {"stream", PART_TEXT}},
+		.column_count = 2, .column = {{"sequence_id", PART_U64}, {"length", PART_U64}},
 	},
 };
 /* clang-format on */

@@ -105,15 +105,23 @@ int store_put_if_wait(struct store *store, struct task_queue *queue, enum table 
 	return err;
 }
 
+int store_cells_wait(struct store *store, struct task_queue *queue, int64_t now_ms,
+		     const struct store_cell_scan *scan,
+		     int (*each)(const struct store_cell *cell, void *owner), void *owner,
+		     struct errbuf *e)
+{
+	const struct store_request asked = {.op = STORE_CELL_SCAN, .cell_scan = *scan};
+	const struct wait_each cells = {.cell = each, .owner = owner};
+	return wait_slices(store, queue, now_ms, asked, &cells, e);
+}
+
 int store_row_wait(struct store *store, struct task_queue *queue, int64_t now_ms, enum table table,
 		   const struct store_parts *key,
 		   int (*each)(const struct store_cell *cell, void *owner), void *owner,
 		   struct errbuf *e)
 {
-	const struct store_request asked = {.op = STORE_CELL_SCAN,
-					    .cell_scan = {.table = table, .key = *key}};
-	const struct wait_each cells = {.cell = each, .owner = owner};
-	return wait_slices(store, queue, now_ms, asked, &cells, e);
+	const struct store_cell_scan scan = {.table = table, .key = *key};
+	return store_cells_wait(store, queue, now_ms, &scan, each, owner, e);
 }
 
 int store_rows_wait(struct store *store, struct task_queue *queue, int64_t now_ms, enum table table,

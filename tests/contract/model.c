@@ -22,7 +22,7 @@ const struct store_target model_places[MODEL_PLACES] = {
 	{TABLE_DATA_LATE, 0, 0},
 };
 
-const enum table model_stamped[3] = {TABLE_DEVICES, TABLE_CHUKWA, TABLE_CHUNK_SINK};
+const enum table model_stamped[3] = {TABLE_DEVICES, TABLE_CHUKWA, TABLE_REPORT_ARRIVALS};
 
 size_t model_pick_place(struct model *model)
 {

@@ -271,9 +271,10 @@ static void pick_aggregate(struct model *model, const struct side *side, struct 
 
 static enum table pick_cells(struct model *model)
 {
-	static const enum table tables[] = {TABLE_DEVICES, TABLE_CHUKWA,       TABLE_CHUNK_SINK,
-					    TABLE_LEASES,  TABLE_METRIC_NAMES, TABLE_SERIES_SETS,
-					    TABLE_QUEUE};
+	static const enum table tables[] = {
+		TABLE_DEVICES, TABLE_CHUKWA,       TABLE_REPORT_ARRIVALS,
+		TABLE_LEASES,  TABLE_METRIC_NAMES, TABLE_SERIES_SETS,
+		TABLE_QUEUE};
 	return tables[pick(model, ARRAY_LEN(tables))];
 }
 
@@ -339,8 +340,8 @@ static enum store_op pick_op(struct model *model)
 static void fill_request(struct model *model, const struct side *side, struct store_request *r)
 {
 	static const enum table enumerated[] = {
-		TABLE_DATA_RAW, TABLE_BASE_RATES, TABLE_RAW_DATA,    TABLE_DEVICES,
-		TABLE_LEASES,   TABLE_CHUNK_SINK, TABLE_SERIES_SETS, TABLE_QUEUE};
+		TABLE_DATA_RAW, TABLE_BASE_RATES,      TABLE_RAW_DATA,    TABLE_DEVICES,
+		TABLE_LEASES,   TABLE_REPORT_ARRIVALS, TABLE_SERIES_SETS, TABLE_QUEUE};
 	switch (r->op) {
 	case STORE_RANGE:
 		pick_range_request(model, side, &r->range);

@@ -183,10 +183,12 @@ static void cells_outside_the_contract(struct rig *rig)
 	assert_int_equal(store_cell_put(write, TABLE_DEVICES, PARTS(TEXT("")), a, TEXT("v"), 1, 0),
 			 ERR_INVALID);
 	assert_int_equal(store_cell_put(write, TABLE_CHUKWA, a, a, TEXT("v"), 1, 0), ERR_INVALID);
-	assert_int_equal(store_cell_put(write, TABLE_CHUNK_SINK, PARTS(TEXT("s"), TEXT("1234567")),
+	assert_int_equal(store_cell_put(write, TABLE_REPORT_ARRIVALS,
+					PARTS(TEXT("s"), TEXT("1234567"), TEXT("12345678")),
 					PARTS(TEXT("12345678")), TEXT("v"), 1, 0),
 			 ERR_INVALID);
-	assert_int_equal(store_cell_put(write, TABLE_CHUNK_SINK, PARTS(TEXT("s"), TEXT("12345678")),
+	assert_int_equal(store_cell_put(write, TABLE_REPORT_ARRIVALS,
+					PARTS(TEXT("s"), TEXT("12345678"), TEXT("12345678")),
 					PARTS(TEXT("123456789")), TEXT("v"), 1, 0),
 			 ERR_INVALID);
 	assert_int_equal(store_cell_put(write, TABLE_DEVICES, a, a, TEXT("v"), 1, -1), ERR_INVALID);

@@ -415,24 +415,26 @@ static void rows_do_not_run_together(struct rig *rig)
 {
 	static const char day1[8] = {0, 0, 0, 0, 0, 0, 0, 1}, day0[8];
 	const struct store_parts keys[] = {
-		{{TEXT("a"), {day1, 8}}}, {{TEXT("a\0"), {day1, 8}}},
-		{{TEXT("a"), {day0, 8}}}, {{TEXT("a\0\x01\0\0\0\0\0\0\0"), {day0, 8}}},
-		{{TEXT(""), {day1, 8}}},
+		{{TEXT("a"), {day1, 8}, {day0, 8}}},
+		{{TEXT("a\0"), {day1, 8}, {day0, 8}}},
+		{{TEXT("a"), {day0, 8}, {day0, 8}}},
+		{{TEXT("a\0\x01\0\0\0\0\0\0\0"), {day0, 8}, {day0, 8}}},
+		{{TEXT(""), {day1, 8}, {day0, 8}}},
 	};
 	static const char end[8] = {0, 0, 0, 0, 0, 0, 1, 0};
 	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
 		char value[8];
 		snprintf(value, sizeof(value), "%zu", i);
-		rig_cell_put(rig, TABLE_CHUNK_SINK, &keys[i], PARTS({end, 8}), slice_of(value), 1,
-			     0);
+		rig_cell_put(rig, TABLE_REPORT_ARRIVALS, &keys[i], PARTS({end, 8}), slice_of(value),
+			     1, 0);
 	}
 	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
-		struct store_cell_scan scan = {.table = TABLE_CHUNK_SINK, .key = keys[i]};
+		struct store_cell_scan scan = {.table = TABLE_REPORT_ARRIVALS, .key = keys[i]};
 		struct cells cells = rig_scan(rig, &scan, 0);
 		assert_int_equal(cells.count, 1);
 		assert_int_equal(cells.list[0].value.data[0], '0' + (int)i);
 	}
-	struct rows rows = rig_enumerate(rig, TABLE_CHUNK_SINK, 0, 0);
+	struct rows rows = rig_enumerate(rig, TABLE_REPORT_ARRIVALS, 0, 0);
 	assert_int_equal(rows.count, ARRAY_LEN(keys));
 }
 
@@ -441,7 +443,7 @@ static void numbers_are_in_the_order_of_numbers(struct rig *rig)
 	static const uint64_t ids[] = {0, 1, 255, 256, 65536, UINT64_C(1) << 63, UINT64_MAX};
 	enum { COUNT = ARRAY_LEN(ids) };
 	static const char day[8];
-	const struct store_parts *key = PARTS(TEXT("s"), {day, 8});
+	const struct store_parts *key = PARTS(TEXT("s"), {day, 8}, {day, 8});
 	char bytes[COUNT][8];
 	for (size_t i = 0; i < COUNT; i++) {
 		for (size_t b = 0; b < 8; b++)
@@ -449,9 +451,10 @@ static void numbers_are_in_the_order_of_numbers(struct rig *rig)
 	}
 	for (size_t i = 0; i < COUNT; i++) {
 		size_t at = (i * 3 + 1) % COUNT;
-		rig_cell_put(rig, TABLE_CHUNK_SINK, key, PARTS({bytes[at], 8}), TEXT("v"), 1, 0);
+		rig_cell_put(rig, TABLE_REPORT_ARRIVALS, key, PARTS({bytes[at], 8}), TEXT("v"), 1,
+			     0);
 	}
-	struct store_cell_scan scan = {.table = TABLE_CHUNK_SINK, .key = *key};
+	struct store_cell_scan scan = {.table = TABLE_REPORT_ARRIVALS, .key = *key};
 	struct cells cells = rig_scan(rig, &scan, 2);
 	assert_int_equal(cells.count, COUNT);
 	for (size_t i = 0; i < COUNT; i++)
@@ -768,16 +771,16 @@ static void rows_are_enumerated_with_their_parts(struct rig *rig)
 {
 	for (char day = 0; day < 10; day++) {
 		char bytes[8] = {0, 0, 0, 0, 0, 0, 1, day};
-		const struct store_parts *key = PARTS(TEXT("stream"), {bytes, 8});
+		const struct store_parts *key = PARTS(TEXT("stream"), {bytes, 8}, {bytes, 8});
 		for (char c = 'a'; c <= 'c'; c++) {
 			char sequence[8] = {0, 0, 0, 0, 0, 0, 0, c};
-			rig_cell_put(rig, TABLE_CHUNK_SINK, key, PARTS({sequence, 8}), TEXT(""), 1,
-				     0);
+			rig_cell_put(rig, TABLE_REPORT_ARRIVALS, key, PARTS({sequence, 8}),
+				     TEXT(""), 1, 0);
 		}
 	}
 	for (size_t max = 0; max < 4; max++) {
 		for (size_t limit = 0; limit < 4; limit++) {
-			struct rows rows = rig_enumerate(rig, TABLE_CHUNK_SINK, limit, max);
+			struct rows rows = rig_enumerate(rig, TABLE_REPORT_ARRIVALS, limit, max);
 			unsigned seen = 0;
 			assert_true(rows.count >= 10);
 			for (size_t i = 0; i < rows.count; i++) {

@@ -215,7 +215,7 @@ static void a_removed_row_is_gone_at_last(struct rig *rig)
 static void kinds_are_not_mixed(struct rig *rig)
 {
 	struct store_write *write = rig_write_new(rig);
-	assert_int_equal(store_log_put(write, TABLE_CHUNK_SINK, ROW(1), COL(1), TEXT("x")),
+	assert_int_equal(store_log_put(write, TABLE_RAW_TEXT, PARTS(TEXT("r")), COL(1), TEXT("x")),
 			 ERR_INVALID);
 	assert_int_equal(
 		store_log_remove(write, TABLE_SUMMARIES, PARTS(TEXT("d")), NOTHING, NOTHING),

@@ -317,7 +317,7 @@ static void only_rows_of_stamped_cells_are_deleted(struct rig *rig)
 		{TABLE_DEVICES, {{TEXT("t")}}, INT64_MIN},
 		{TABLE_DEVICES, {{TEXT("")}}, 1},
 		{TABLE_DEVICES, {{{NULL, 0}}}, 1},
-		{TABLE_CHUNK_SINK, {{TEXT("s"), TEXT("1234567")}}, 1},
+		{TABLE_REPORT_ARRIVALS, {{TEXT("s"), TEXT("1234567"), TEXT("12345678")}}, 1},
 	};
 	struct store_write *write = rig_write_new(rig);
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++)

@@ -828,13 +828,15 @@ static void put_cells(struct rig *rig)
 	write->done = write_done;
 	write->owner = rig;
 	for (size_t i = 0; i < 50; i++) {
-		struct store_parts key = {{SLICE("stream"), SLICE("\0\0\0\0\0\0\0\1")}};
+		struct store_parts key = {
+			{SLICE("tenant"), SLICE("\0\0\0\0\0\0\0\1"), SLICE("\0\0\0\0\0\0\0\2")}};
 		uint8_t id[8];
 		be64_put(id, i);
 		struct store_parts column = {{{(const char *)id, sizeof(id)}}};
 		struct slice value = {text, i % 2 ? sizeof(text) : 10};
 		assert_int_equal(
-			store_cell_put(write, TABLE_CHUNK_SINK, &key, &column, value, 1000, 0), 0);
+			store_cell_put(write, TABLE_REPORT_ARRIVALS, &key, &column, value, 1000, 0),
+			0);
 	}
 	assert_int_equal(store_write_submit(write), 0);
 	task_queue_wait(&rig->queue);
@@ -870,7 +872,7 @@ static void the_bytes_of_the_file_add_up(void **state)
 	assert_int_equal(sum, st.st_size);
 	/* 25 values of 20,000 bytes, in pages of 4,096 */
 	assert_in_range(stats->blob_bytes, 25 * 20000, 25 * 20000 * 11 / 10);
-	assert_int_equal(stats->tables[TABLE_CHUNK_SINK].samples, 50);
+	assert_int_equal(stats->tables[TABLE_REPORT_ARRIVALS].samples, 50);
 	store_read_free(read);
 }
 
