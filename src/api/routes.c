@@ -7,6 +7,7 @@
 #include "api/influx/influx.h"
 #include "api/metrics/metrics.h"
 #include "api/opentsdb/opentsdb.h"
+#include "api/stream/streams.h"
 #include "ingest/line.h"
 #include "ingest/put.h"
 
@@ -20,6 +21,7 @@
 #define BODY_QUESTION 1 << 20, 2 << 20
 /* Read as a whole, as trees; what is packed by gzip has no more than what is not. */
 #define BODY_REPORTS 32 << 20, 0
+#define BODY_CHUNKS  32 << 20, 0
 const struct http_route api_routes[] = {
 	{VERB_GET, "/", false, ROLE_READ, NO_BODY, &self_page,
 	 "This page: what is collected, how the server is doing, and every route.", "/",
@@ -138,6 +140,16 @@ const struct http_route api_routes[] = {
 	{VERB_POST, "/api/v2/write", false, ROLE_WRITE, BODY_STREAMED, &line_v2_write_handler,
 	 "The same for senders of the second version of that protocol; org and bucket are ignored.",
 	 "curl -d 'cpu,host=a usage=1.5' 'http://127.0.0.1:8470/api/v2/write?org=o&bucket=b'"},
+	{VERB_POST, "/chukwa", false, ROLE_WRITE, BODY_CHUNKS, &streams_take,
+	 "Takes chunks of streams, as Chukwa's agents send them, or of version 2.",
+	 "curl --data-binary @CHUNKS 'http://127.0.0.1:8470/chukwa'",
+	 .params = streams_take_params},
+	{VERB_GET, "/api/streams", false, ROLE_READ, NO_BODY, &streams_list,
+	 "Which streams there are, and which of their bytes are held.", "/api/streams",
+	 .params = streams_list_params},
+	{VERB_GET, "/api/streams/export", false, ROLE_READ, NO_BODY, &streams_export,
+	 "Bytes of a stream, as they were sent.", "granary stream list",
+	 .params = streams_export_params},
 	{VERB_GET, "/oops", false, ROLE_READ, NO_BODY, &faults_list,
 	 "Fault reports by the time of receipt, newest first; JSON or format=csv.",
 	 "/oops/?since=1h-ago", .params = faults_list_params},

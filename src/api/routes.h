@@ -29,6 +29,7 @@ struct rollup_deletions;
 struct rollup_site;
 struct queue;
 struct store;
+struct streams;
 struct v2_zones;
 
 /* What request->context points to. Filled in by whoever starts the server; what a test leaves NULL,
@@ -53,6 +54,8 @@ struct api {
 	struct pool *fault_pool;  /* reads their bodies */
 	struct oops_amqp *amqp;   /* NULL: none come by AMQP */
 	struct minute_sums *sums; /* of what comes with them */
+	struct streams *streams;
+	struct pool *stream_pool; /* reads their chunks */
 	struct v2_zones *zones;   /* of reports about interfaces */
 	struct api_call *calls;   /* in flight: none may be when queues, catalog and store end */
 	const struct conf *conf;

@@ -161,6 +161,7 @@ int client_request(const struct command_args *args, const char *method, const ch
 	snprintf(answer->cut, sizeof(answer->cut), "%s", call.cut);
 	memcpy(answer->granularities, call.granularities, sizeof(answer->granularities));
 	memcpy(answer->note, call.note, sizeof(answer->note));
+	answer->offset = call.offset;
 	if (err)
 		return client_refuse(args, answer, e.text);
 	if (answer->status < 400)

@@ -141,6 +141,9 @@ static void client_http_take_headers(CURL *curl, struct client_call *call)
 	call->note[0] = 0;
 	if (curl_easy_header(curl, "X-Granary-Note", 0, CURLH_HEADER, -1, &header) == CURLHE_OK)
 		snprintf(call->note, sizeof(call->note), "%s", header->value);
+	call->offset = 0;
+	if (curl_easy_header(curl, "X-Granary-Offset", 0, CURLH_HEADER, -1, &header) == CURLHE_OK)
+		call->offset = strtoll(header->value, NULL, 10);
 }
 
 int client_http_call(struct client_http *http, struct client_call *call, struct errbuf *e)

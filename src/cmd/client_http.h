@@ -45,6 +45,7 @@ struct client_call {
 	char granularities[CLIENT_GRANULARITIES_MAX_BYTES +
 			   1];                /* X-Granary-Grain; longer ones are cut */
 	char note[CLIENT_NOTE_MAX_BYTES + 1]; /* X-Granary-Note; likewise */
+	int64_t offset;                       /* X-Granary-Offset; 0: none */
 };
 
 /* The options' texts outlive it. */

@@ -53,7 +53,8 @@ struct client_answer {
 	char granularities[CLIENT_GRANULARITIES_MAX_BYTES +
 			   1];                /* which data answered a query; empty: none did */
 	char note[CLIENT_NOTE_MAX_BYTES + 1]; /* why it has less than one may think */
-	bool quiet;                           /* in: complaints go to `error` instead */
+	int64_t offset; /* of the first byte, where the answer is of a stream */
+	bool quiet;     /* in: complaints go to `error` instead */
 	struct errbuf error;
 };
 

@@ -29,6 +29,7 @@
 #include "cmd/serve_faults.h"
 #include "cmd/serve_listeners.h"
 #include "cmd/serve_polling.h"
+#include "cmd/serve_streams.h"
 #include "cmd/stop_phases.h"
 #include "cmd/terminal_escape.h"
 #include "conf/conf.h"
@@ -83,6 +84,7 @@ struct serve {
 	struct rollup_follower *follower;
 	struct rollup_deletions *deletions;
 	struct serve_faults *faults;
+	struct serve_streams streams;
 	struct http_route *routes;
 	struct api api;
 	struct loop_timer *sweep_timer, *ingest_timer;
@@ -150,6 +152,16 @@ static void serve_begin_faults(void *owner)
 static bool serve_are_faults_over(const void *owner)
 {
 	return serve_faults_are_over(((const struct serve *)owner)->faults);
+}
+
+static void serve_begin_streams(void *owner)
+{
+	serve_streams_stop(&((struct serve *)owner)->streams);
+}
+
+static bool serve_are_streams_over(const void *owner)
+{
+	return serve_streams_are_over(&((const struct serve *)owner)->streams);
 }
 
 static void serve_begin_polling(void *owner)
@@ -224,10 +236,11 @@ static void serve_begin_catalog(void *owner)
 
 static const struct stop_phase phases[] = {
 	{"requests that are being answered", serve_begin_http, NULL},
-	{"streams", serve_begin_doors, NULL},
+	{"lines over TCP and UDP", serve_begin_doors, NULL},
 	{"queries", serve_begin_queries, serve_queries_over},
 	{"fault reports by AMQP", serve_begin_amqp, serve_is_amqp_over},
 	{"fault reports", serve_begin_faults, serve_are_faults_over},
+	{"streams", serve_begin_streams, serve_are_streams_over},
 	{"polling", serve_begin_polling, serve_is_polling_over},
 	{"host metrics", serve_begin_host, NULL},
 	{"sums of minutes", serve_begin_sums, serve_are_sums_over},
@@ -450,6 +463,18 @@ static int serve_open_faults(struct serve *s, struct errbuf *e)
 	return serve_faults_open(&options, &s->faults, e);
 }
 
+static void serve_open_streams(struct serve *s)
+{
+	const struct serve_streams_options options = {
+		.conf = s->conf,
+		.store = s->store,
+		.clock = lmdb_clock(s->store),
+		.loop = s->loop,
+		.session = s->site.session,
+	};
+	serve_streams_open(&s->streams, &options);
+}
+
 static struct http_server *serve_new_http(struct serve *s)
 {
 	const struct conf *c = s->conf;
@@ -483,6 +508,8 @@ static struct http_server *serve_new_http(struct serve *s)
 		.fault = serve_faults_fault(s->faults),
 		.fault_pool = serve_faults_pool(s->faults),
 		.amqp = serve_faults_amqp(s->faults),
+		.streams = s->streams.streams,
+		.stream_pool = s->streams.pool,
 		.conf = s->conf,
 		.started_ms = clock_wall_ms(clock_real()),
 		.program = command_program(),
@@ -622,6 +649,8 @@ static int serve_start(struct serve *s, struct errbuf *e)
 {
 	int err = rollup_site_open(&s->site, s->store, lmdb_clock(s->store), e);
 	err = err ? err : serve_open_faults(s, e);
+	if (!err)
+		serve_open_streams(s);
 	s->pool = pool_new(1, 16, "host");
 	s->filter_pool = pool_new(1, (size_t)s->conf->query_concurrent_max, "filter");
 	s->catalog = serve_new_catalog(s);
@@ -682,6 +711,7 @@ static void serve_release(struct serve *s)
 	if (s->rollup)
 		rollup_free(s->rollup);
 	serve_faults_free(s->faults);
+	serve_streams_close(&s->streams);
 	rollup_site_close(&s->site);
 	inventory_keeper_free(s->inventory);
 	v2_zones_free(s->zones);

@@ -37,7 +37,8 @@ int store_row_wait(struct store *store, struct task_queue *queue, int64_t now_ms
 		   int (*each)(const struct store_cell *cell, void *owner), void *owner,
 		   struct errbuf *e) MUST_CHECK;
 
-/* The same of the cells that a scan asks for: between two columns, backward, or a number of them. */
+/* The same of the cells that a scan asks for: between two columns, backward, or a number of them.
+ */
 int store_cells_wait(struct store *store, struct task_queue *queue, int64_t now_ms,
 		     const struct store_cell_scan *scan,
 		     int (*each)(const struct store_cell *cell, void *owner), void *owner,

@@ -15,6 +15,7 @@ import time
 
 import pytest
 
+from chunks import v1, v1_post, v2
 from server import eventually, long_run, sanitized_build
 from test_polls import octets
 
@@ -131,6 +132,12 @@ def report(world):
     return {"id": f"OOPS-{world.random.randrange(50)}", "context": world.name(),
             "exception": f"E{world.random.randrange(3)}", "duration": world.random.randrange(5),
             "n": world.new(), "timeline": [[0, 1, "SQL-main", f"SELECT {world.new()}"]]}
+
+
+def chunks(world):
+    data = world.random.choice((b"one\n", b"another\n", b"more of them\n" * 5000))
+    at = world.random.randrange(3) * len(data)
+    return v2(at + len(data), data, name=world.name()) + v2(len(data), data, name="/same")
 
 
 def event(world):
@@ -274,6 +281,13 @@ REQUESTS = {
     "POST /api/pollers/…": sends("/api/pollers/site_b/report", {
         "problem": "", "pending": 1, "pendingBytes": 9, "aside": 0, "dropped": 0, "devices": []},
         []),
+    "POST /chukwa": sends("/chukwa", chunks,
+                           lambda world: v1_post(v1(4, b"abc\n", name=world.name())),
+                           b"Gch2"),
+    "GET /api/streams": any_of("/api/streams", "/api/streams?source=host1&limit=3"),
+    "GET /api/streams/export": any_of(
+        "/api/streams/export?stream=host1/demo/log//same@0000000000000001",
+        "/api/streams/export?stream=host1/demo/log/{n}@0000000000000001"),
     "GET /oops": any_of("/oops", "/oops?context={n}&limit=5", "/oops?since={t}&format=csv"),
     "GET /oops/live": any_of("/oops/live", "/oops/live?level=error"),
     "POST /oops": sends("/oops", report, lambda world: [report(world) for _ in range(20)], b"{",

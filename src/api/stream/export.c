@@ -1,0 +1,149 @@
+/* GET /api/streams/export: the bytes of a stream, as they were sent. */
+#include "api/stream/streams.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "api/call.h"
+#include "stream/chunk_reader.h"
+#include "stream/streams.h"
+
+enum {
+	EXPORT_LIMIT = 16 << 20,
+	EXPORT_LIMIT_MAX = 64 << 20,
+	EXPORT_ARENA_MAX_BYTES = 64 << 10,
+	EXPORT_OFFSET_BYTES = 24,
+};
+
+struct export_question {
+	struct slice tenant, stream;
+	uint64_t from, to, limit;
+};
+
+struct export_call {
+	struct api_call call;
+	struct export_question asked; /* texts in the call's arena */
+	struct stream_id id;
+	uint64_t begin; /* of what is answered */
+};
+
+static const struct api_call_kind export_kind;
+
+static struct export_call *export_call_of(struct api_call *call)
+{
+	ASSERT(call->kind == &export_kind);
+	return CONTAINER_OF(call, struct export_call, call);
+}
+
+/* ---- Reading --------------------------------------------------------------------------------- */
+
+/* Pieces up to the first hole, or the limit. */
+static int export_read(struct export_call *call, const struct stream_known *known)
+{
+	const struct export_question *q = &call->asked;
+	struct chunk_reader reader;
+	struct stream_piece piece;
+	struct buf *out = &call->call.out;
+	int err;
+	chunk_reader_init(&reader, streams_site(call->call.api->streams), job_queue(call->call.job),
+			  &call->id, known, q->from, q->to, &call->call.error);
+	do {
+		err = chunk_reader_next(&reader, &piece);
+		if (err || !piece.data.len)
+			break;
+		if (!out->len)
+			call->begin = piece.begin;
+		if (piece.begin != call->begin + out->len)
+			break;
+		size_t room = (size_t)(q->limit - out->len);
+		size_t len = piece.data.len < room ? piece.data.len : room;
+		err = buf_append(out, piece.data.data, len);
+	} while (!err && out->len < q->limit);
+	chunk_reader_release(&reader);
+	return err;
+}
+
+static void export_run(struct api_call *base)
+{
+	struct export_call *call = export_call_of(base);
+	struct stream_known known = {.made = false};
+	call->begin = call->asked.from;
+	base->err = stream_known_read(&known, streams_site(base->api->streams),
+				      job_queue(base->job), &call->id, 0, &base->error);
+	if (!base->err && !known.made)
+		base->err =
+			errbuf_set(&base->error, ERR_NOT_FOUND, "there is no stream `" SHOWN "`",
+				   SHOWN_OF(call->asked.stream));
+	if (!base->err)
+		base->err = export_read(call, &known);
+	stream_known_release(&known);
+}
+
+static void export_over(struct api_call *base)
+{
+	struct export_call *call = export_call_of(base);
+	char offset[EXPORT_OFFSET_BYTES];
+	if (!base->request)
+		return;
+	if (base->err) {
+		buf_clear(&base->out);
+		api_call_fail_with(base, base->err, base->error.text);
+		return;
+	}
+	snprintf(offset, sizeof(offset), "%" PRIu64, call->begin);
+	http_reply_header(base->request, "X-Granary-Offset", offset);
+	base->content_type = "application/octet-stream";
+	api_call_end(base);
+}
+
+static const struct api_call_kind export_kind = {.arena_max_bytes = EXPORT_ARENA_MAX_BYTES,
+						 .out_max_bytes = EXPORT_LIMIT_MAX,
+						 .job_name = "export",
+						 .run = export_run,
+						 .over = export_over};
+
+/* ---- What is asked --------------------------------------------------------------------------- */
+
+#define EXPORT_FIELD(field_) offsetof(struct export_question, field_)
+
+const struct param streams_export_params[] = {
+	{"tenant", PARAM_TENANT, EXPORT_FIELD(tenant), .help = "Whose stream."},
+	{"stream", PARAM_TEXT, EXPORT_FIELD(stream), .missing = "GET /api/streams lists them",
+	 .help = "Its address."},
+	{"from", PARAM_NUMBER, EXPORT_FIELD(from), 0, INT64_MAX,
+	 .help = "The first offset; the first that is held."},
+	{"to", PARAM_NUMBER, EXPORT_FIELD(to), 0, INT64_MAX,
+	 .help = "The offset behind the last; all that is held."},
+	{"limit", PARAM_NUMBER, EXPORT_FIELD(limit), 1, EXPORT_LIMIT_MAX,
+	 .help = "At most so many bytes; 16 MiB."},
+	{NULL}};
+
+static int export_keep(struct export_call *call, struct errbuf *e)
+{
+	struct export_question *q = &call->asked;
+	struct arena *arena = &call->call.arena;
+	int err = params_keep(arena, &q->stream, "stream", 2 * STREAM_ADDRESS_MAX_BYTES, e);
+	if (err)
+		return err;
+	q->tenant = arena_copy(arena, q->tenant);
+	ASSERT(q->tenant.data); /* at most TENANT_MAX_BYTES */
+	call->id.tenant = q->tenant;
+	return stream_address_parse(q->stream, arena, &call->id.names, &call->id.incarnation, e);
+}
+
+static void export_end(struct http_request *request)
+{
+	struct export_call *call = mem_zalloc(sizeof(*call));
+	struct errbuf e = {""};
+	api_call_init(&call->call, request, &export_kind);
+	api_call_set_deadline(&call->call);
+	call->asked = (struct export_question){.to = INT64_MAX, .limit = EXPORT_LIMIT};
+	int err = params_read_route(request, 0, &call->asked, &e);
+	err = err ? err : export_keep(call, &e);
+	if (err)
+		api_call_fail(&call->call, http_status_of(err), "%s", e.text);
+	else
+		api_call_start_job(&call->call);
+}
+
+const struct http_handler streams_export = API_CALL_HANDLER(export_end);

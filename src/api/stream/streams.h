@@ -1,0 +1,39 @@
+/* The handlers of streams (document K, Chukwa; doc/streams.md), for the table of routes. */
+#ifndef API_STREAM_STREAMS_H
+#define API_STREAM_STREAMS_H
+
+#include "api/params.h"
+
+/* POST /chukwa: chunks of version 1 or 2 (doc/format-chunks.md). When it answers they are durable.
+ *
+ * The answer is text, in the order of the chunks. Of each that is stored, now or before:
+ *
+ *     ok: 100 bytes ending at offset 199
+ *     held: 0 to 200 of 00c1d2e3f4a5b6c7
+ *
+ * the first line as Chukwa's collector has it, the second: from where to where its stream is whole
+ * around it, and in which incarnation. Of each that is not: `other: ...`, the incarnation has other
+ * bytes at these offsets; `refused: ...`, it cannot be stored; `later: ...`, the same may be stored
+ * if it is sent again; `damaged: ...`, bytes that were passed over. Each with a sentence.
+ *
+ * 200 all are stored; 409 there is an `other`; 400 there is a `refused` or a `damaged`; 503 there
+ * is a `later`; 507 there is no room. What is said to be stored is, whatever the status. */
+extern const struct http_handler streams_take;
+extern const struct param streams_take_params[];
+
+/* GET /api/streams:
+ * {"streams":[{"stream":"host1/web/syslog//var/log/messages@00c1...","source":...,
+ * "cluster":...,"datatype":...,"name":...,"incarnation":"00c1...","made":ms,"held":[[0,200],...],
+ * "sealed":[[0,100],...],"waiting":{"bytes":N,"stored":N,"oldest":ms}}, ...],"token":"..."}, in the
+ * order of names; `token` is there if there are more. */
+extern const struct http_handler streams_list;
+extern const struct param streams_list_params[];
+
+/* GET /api/streams/export?stream=ADDRESS&from=N&to=N: bytes of a stream as they were sent, from the
+ * first one that is held at `from` or behind it to the next hole, or to `limit`. The header
+ * X-Granary-Offset is the offset of the first one. 404 there is no such stream. An answer without
+ * bytes: nothing is held from there on. */
+extern const struct http_handler streams_export;
+extern const struct param streams_export_params[];
+
+#endif

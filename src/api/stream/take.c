@@ -1,0 +1,302 @@
+/* The route by which chunks of streams come in. Frames are looked at on the loop; what is of
+ * version 1 is packed by a worker. Once chunks are submitted, the submission is carried through,
+ * and the call, to which everything belongs, stays until then. */
+#include "api/stream/streams.h"
+
+#include <inttypes.h>
+
+#include "api/call.h"
+#include "base/stats.h"
+#include "ingest/chunks.h"
+#include "loop/loop.h"
+#include "loop/pool.h"
+#include "stream/streams.h"
+
+enum { TAKE_CHUNKS_ANSWER_MAX_BYTES = 16 << 20, TAKE_CHUNKS_ARENA_MAX_BYTES = 4 << 10 };
+
+struct chunks_call {
+	struct api_call call;
+	struct slice tenant; /* in the call's arena */
+	struct chunks_batch batch;
+	struct stream_submission submission;
+	struct task task;
+	int err; /* of the whole body */
+	struct errbuf error;
+};
+
+static const struct api_call_kind chunks_kind;
+
+static struct chunks_call *chunks_call_of(struct api_call *call)
+{
+	ASSERT(call->kind == &chunks_kind);
+	return CONTAINER_OF(call, struct chunks_call, call);
+}
+
+static void chunks_release(struct api_call *call)
+{
+	chunks_batch_release(&chunks_call_of(call)->batch);
+}
+
+/* ---- What became of a chunk -------------------------------------------------------------------
+ */
+
+enum chunks_word { CHUNKS_OK, CHUNKS_DAMAGED, CHUNKS_REFUSED, CHUNKS_OTHER, CHUNKS_LATER };
+
+/* The worst of an answer has the highest. */
+static const struct chunks_verdict {
+	const char *word;
+	int status;
+} chunks_verdicts[] = {
+	[CHUNKS_OK] = {"ok", 200},           [CHUNKS_DAMAGED] = {"damaged", 400},
+	[CHUNKS_REFUSED] = {"refused", 400}, [CHUNKS_OTHER] = {"other", 409},
+	[CHUNKS_LATER] = {"later", 503},
+};
+
+static enum chunks_word chunks_judge_outcome(const struct stream_chunk *chunk)
+{
+	switch (chunk->outcome) {
+	case STREAM_TAKEN:
+	case STREAM_HELD:
+		return CHUNKS_OK;
+	case STREAM_OTHER:
+		return CHUNKS_OTHER;
+	case STREAM_MANY:
+	case STREAM_MANY_TENANTS:
+	case STREAM_MANY_HOLES:
+		return CHUNKS_REFUSED;
+	case STREAM_FAILED:
+		return chunk->err == ERR_DAMAGED ? CHUNKS_REFUSED : CHUNKS_LATER;
+	case STREAM_WAITS:
+	case STREAM_MANY_NEW:
+	case STREAM_TOO_FAST:
+	case STREAM_TAIL_FULL:
+		break;
+	}
+	return CHUNKS_LATER;
+}
+
+static void chunks_say_outcome(const struct chunks_call *call, const struct stream_chunk *chunk,
+			       struct buf *out)
+{
+	const struct stream_limits *limits = &streams_site(call->call.api->streams)->limits;
+	switch (chunk->outcome) {
+	case STREAM_OTHER:
+		buf_printf(out,
+			   "at offset %" PRIu64 " the stream has another byte; what begins anew is "
+			   "another incarnation",
+			   chunk->other_at);
+		return;
+	case STREAM_MANY:
+		buf_printf(out,
+			   "the tenant has %" PRIu64 " streams already, as many as it may have "
+			   "(stream.streams_max)",
+			   limits->streams_max);
+		return;
+	case STREAM_MANY_TENANTS:
+		buf_append_text(out, "there are too many tenants");
+		return;
+	case STREAM_MANY_HOLES:
+		buf_printf(out,
+			   "the stream has %" PRIu64 " holes already, as many as it may have "
+			   "(stream.holes_max)",
+			   limits->holes_max);
+		return;
+	case STREAM_MANY_NEW:
+		buf_printf(out,
+			   "too many streams of the tenant are new: %" PRIu64 " in a minute may be "
+			   "(stream.new_per_minute)",
+			   limits->new_a_minute);
+		return;
+	case STREAM_TOO_FAST:
+		buf_printf(out,
+			   "the tenant sends more than %" PRIu64 " bytes a second (stream.rate)",
+			   limits->rate_bytes);
+		return;
+	case STREAM_TAIL_FULL:
+		buf_printf(out,
+			   "%" PRIu64 " bytes of chunks wait to be put into blocks, as many as may "
+			   "(stream.waiting_max)",
+			   limits->tail_max_bytes);
+		return;
+	case STREAM_FAILED:
+		if (chunk->err == ERR_DAMAGED)
+			buf_append_text(out, "it does not unpack to what it says of itself");
+		else
+			buf_printf(out, "it may not be stored: %s", err_text(chunk->err));
+		return;
+	case STREAM_WAITS:
+	case STREAM_TAKEN:
+	case STREAM_HELD:
+		break;
+	}
+}
+
+/* Of the chunks of an item the one that is worst. */
+static const struct stream_chunk *chunks_worst(const struct chunks_call *call,
+					       const struct chunks_item *item)
+{
+	const struct stream_chunk *worst = NULL;
+	for (size_t i = 0; i < item->count; i++) {
+		const struct stream_chunk *chunk = &call->batch.chunks[item->first + i];
+		if (!worst || chunks_judge_outcome(chunk) >= chunks_judge_outcome(worst))
+			worst = chunk;
+	}
+	return worst;
+}
+
+static enum chunks_word chunks_put_item(struct chunks_call *call, const struct chunks_item *item)
+{
+	struct buf *out = &call->call.out;
+	const struct stream_chunk *chunk = item->sentence ? NULL : chunks_worst(call, item);
+	enum chunks_word word = item->damaged    ? CHUNKS_DAMAGED
+				: item->sentence ? CHUNKS_REFUSED
+				: chunk          ? chunks_judge_outcome(chunk)
+						 : CHUNKS_OK;
+	buf_printf(out, "%s: %" PRIu64 " bytes", chunks_verdicts[word].word, item->data_bytes);
+	if (!item->damaged)
+		buf_printf(out, " ending at offset %lld", (long long)item->sequence_id - 1);
+	if (word != CHUNKS_OK)
+		buf_append_text(out, ": ");
+	if (item->sentence)
+		buf_append_text(out, item->sentence);
+	else if (word != CHUNKS_OK)
+		chunks_say_outcome(call, chunk, out);
+	else if (chunk)
+		buf_printf(out, "\nheld: %" PRIu64 " to %" PRIu64 " of %016" PRIx64,
+			   chunk->held.begin, chunk->held.end, chunk->incarnation);
+	buf_append_char(out, '\n');
+	return word;
+}
+
+static int chunks_status_of(const struct chunks_call *call, enum chunks_word worst)
+{
+	for (size_t i = 0; i < call->batch.chunk_count && worst == CHUNKS_LATER; i++)
+		if (call->batch.chunks[i].outcome == STREAM_FAILED &&
+		    call->batch.chunks[i].err == ERR_FULL)
+			return 507;
+	return chunks_verdicts[worst].status;
+}
+
+static void chunks_answer(struct chunks_call *call)
+{
+	enum chunks_word worst = CHUNKS_OK;
+	if (call->err) {
+		api_call_fail(&call->call, call->err == ERR_LIMIT ? 413 : http_status_of(call->err),
+			      "%s", call->error.text);
+		return;
+	}
+	for (size_t i = 0; i < call->batch.item_count; i++) {
+		enum chunks_word word = chunks_put_item(call, &call->batch.items[i]);
+		worst = word > worst ? word : worst;
+	}
+	call->call.status = chunks_status_of(call, worst);
+	call->call.content_type = "text/plain";
+	api_call_end(&call->call);
+}
+
+static void chunks_late(struct api_call *base)
+{
+	api_call_fail(base, 503,
+		      "after %lld ms it is not known yet whether this is stored; sending it again "
+		      "is harmless",
+		      (long long)base->timeout_ms);
+}
+
+static const struct api_call_kind chunks_kind = {.arena_max_bytes = TAKE_CHUNKS_ARENA_MAX_BYTES,
+						 .out_max_bytes = TAKE_CHUNKS_ANSWER_MAX_BYTES,
+						 .release = chunks_release,
+						 .late = chunks_late};
+
+/* ---- Reading and submitting -------------------------------------------------------------------
+ */
+
+static void chunks_on_submitted(struct stream_submission *submission)
+{
+	struct chunks_call *call = chunks_call_of(api_call_from(submission->owner));
+	if (api_call_settle(&call->call))
+		chunks_answer(call);
+}
+
+static void chunks_submit(struct chunks_call *call)
+{
+	call->submission = (struct stream_submission){.chunks = call->batch.chunks,
+						      .count = call->batch.chunk_count,
+						      .done = chunks_on_submitted,
+						      .owner = call};
+	int err = 0;
+	if (call->call.request && !call->err && call->batch.chunk_count)
+		err = collector_submit(streams_collector(call->call.api->streams),
+				       &call->submission);
+	else
+		chunks_on_submitted(&call->submission);
+	if (!err)
+		return;
+	stat_add(STAT_chunks_failed, (int64_t)call->batch.chunk_count);
+	call->err = errbuf_set(&call->error, err,
+			       "too many chunks are being stored: send these again later");
+	chunks_on_submitted(&call->submission);
+}
+
+static void chunks_on_read(struct task *task)
+{
+	struct chunks_call *call = CONTAINER_OF(task, struct chunks_call, task);
+	ASSERT_IS(api_call, &call->call);
+	chunks_submit(call);
+}
+
+static void chunks_read(struct chunks_call *call)
+{
+	call->err = chunks_batch_read(&call->batch, buf_slice(&call->call.body), call->tenant,
+				      &call->error);
+}
+
+/* On a worker. */
+static void chunks_run_read(struct task *task)
+{
+	struct chunks_call *call = CONTAINER_OF(task, struct chunks_call, task);
+	struct executor *executor = loop_executor(call->call.api->loop);
+	chunks_read(call);
+	task->run = chunks_on_read;
+	executor->post(executor, task);
+}
+
+const struct param streams_take_params[] = {
+	{"tenant", PARAM_TENANT, 0,
+	 .help = "Whose streams they are, of chunks that do not say it."},
+	{NULL}};
+
+static void chunks_begin(struct http_request *request, struct slice tenant)
+{
+	const struct api *api = api_of(request);
+	struct chunks_call *call = mem_zalloc(sizeof(*call));
+	api_call_init(&call->call, request, &chunks_kind);
+	api_call_set_deadline(&call->call);
+	chunks_batch_init(&call->batch);
+	call->tenant = arena_copy(&call->call.arena, tenant);
+	ASSERT(call->tenant.data); /* a part of a head */
+	call->call.held++;
+	if (chunks_are_frames(buf_slice(&call->call.body))) {
+		chunks_read(call);
+		chunks_submit(call);
+		return;
+	}
+	call->task.run = chunks_run_read;
+	if (!pool_submit(api->stream_pool, &call->task))
+		return;
+	call->err = errbuf_set(&call->error, ERR_BUSY,
+			       "too many chunks wait to be read: send these again later");
+	if (api_call_settle(&call->call))
+		chunks_answer(call);
+}
+
+static void chunks_end(struct http_request *request)
+{
+	struct slice tenant;
+	struct errbuf e = {""};
+	if (params_read_route(request, 0, &tenant, &e))
+		http_reply_error(request, 400, "%s", e.text);
+	else
+		chunks_begin(request, tenant);
+}
+
+const struct http_handler streams_take = API_CALL_HANDLER(chunks_end);

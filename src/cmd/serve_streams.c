@@ -1,0 +1,59 @@
+#include "cmd/serve_streams.h"
+
+#include "base/random.h"
+#include "conf/conf.h"
+#include "loop/loop.h"
+#include "loop/pool.h"
+#include "stream/streams.h"
+
+enum {
+	READERS = 2,
+	EVERY_MS = 1000,
+	/* Of bodies; connections are fewer, unless they are configured to be very many. */
+	BODIES_WAITING_MAX = 4096,
+};
+
+void serve_streams_open(struct serve_streams *streams, const struct serve_streams_options *options)
+{
+	const struct conf *conf = options->conf;
+	const struct streams_options stream = {
+		.store = options->store,
+		.clock = options->clock,
+		.executor = loop_executor(options->loop),
+		.session = options->session,
+		.limits = {.streams_max = (uint64_t)conf->stream_streams_max,
+			   .new_a_minute = (uint64_t)conf->stream_new_per_minute,
+			   .rate_bytes = (uint64_t)conf->stream_rate_bytes,
+			   .tail_max_bytes = (uint64_t)conf->stream_waiting_max_bytes,
+			   .holes_max = (uint64_t)conf->stream_holes_max},
+		.level = (int)conf->stream_level,
+		.every_ms = EVERY_MS,
+		.seal_after_ms = conf->stream_seal_after_ms,
+		/* What is acknowledged, is acknowledged by then. */
+		.write_max_ms = conf->query_timeout_ms,
+		.seed = random_system_seed(),
+	};
+	streams->streams = streams_open(&stream);
+	streams->pool = pool_new(READERS, BODIES_WAITING_MAX, "chunks1");
+	streams_start(streams->streams);
+}
+
+void serve_streams_stop(struct serve_streams *streams)
+{
+	if (streams->streams)
+		streams_stop(streams->streams);
+}
+
+bool serve_streams_are_over(const struct serve_streams *streams)
+{
+	return !streams->streams || streams_is_over(streams->streams);
+}
+
+void serve_streams_close(struct serve_streams *streams)
+{
+	if (!streams->streams)
+		return;
+	pool_close(streams->pool);
+	streams_close(streams->streams);
+	streams->streams = NULL;
+}

@@ -1,0 +1,34 @@
+/* Streams in the server: what takes them and puts them into blocks (stream/streams.h), and the
+ * workers that read chunks of version 1. */
+#ifndef CMD_SERVE_STREAMS_H
+#define CMD_SERVE_STREAMS_H
+
+#include "base/base.h"
+
+struct clock;
+struct conf;
+struct lease_session;
+struct loop;
+struct pool;
+struct store;
+struct streams;
+
+struct serve_streams {
+	struct streams *streams; /* NULL: not open */
+	struct pool *pool;
+};
+
+struct serve_streams_options {
+	const struct conf *conf;
+	struct store *store;
+	struct clock *clock;
+	struct loop *loop;
+	struct lease_session *session;
+};
+
+void serve_streams_open(struct serve_streams *streams, const struct serve_streams_options *options);
+void serve_streams_stop(struct serve_streams *streams); /* when no request is at work any more */
+bool serve_streams_are_over(const struct serve_streams *streams);
+void serve_streams_close(struct serve_streams *streams); /* over */
+
+#endif

@@ -1,0 +1,259 @@
+#include "ingest/chunks.h"
+
+#include "base/grow.h"
+#include "base/stats.h"
+#include "model/series.h"
+
+enum {
+	CHUNKS_ARENA_MAX_BYTES = 256 << 20,
+	/* A damaged frame costs a checksum of what it says is its length. */
+	CHUNKS_DAMAGED_MAX = 64,
+	CHUNKS_V1_HEAD_BYTES = 4,
+};
+
+void chunks_batch_init(struct chunks_batch *batch)
+{
+	*batch = (struct chunks_batch){.item_count = 0};
+	arena_init(&batch->arena, CHUNKS_ARENA_MAX_BYTES);
+}
+
+void chunks_batch_release(struct chunks_batch *batch)
+{
+	arena_release(&batch->arena);
+	mem_free(batch->items);
+	mem_free(batch->chunks);
+}
+
+bool chunks_are_frames(struct slice body)
+{
+	return body.len && body.data[0];
+}
+
+/* ---- Chunks and items ------------------------------------------------------------------------ */
+
+static struct chunks_item *chunks_add_item(struct chunks_batch *batch)
+{
+	GROW(batch->items, batch->item_room, batch->item_count + 1);
+	struct chunks_item *item = &batch->items[batch->item_count++];
+	*item = (struct chunks_item){.first = batch->chunk_count};
+	return item;
+}
+
+static const char *chunks_keep_sentence(struct chunks_batch *batch, const struct errbuf *why)
+{
+	struct slice kept = arena_copy(&batch->arena, slice_of(why->text));
+	return kept.data ? kept.data : "it is wrong, and there is no memory left to say how";
+}
+
+static int chunks_check(const struct chunk_fields *fields, struct slice tenant, struct errbuf *why)
+{
+	if (!tenant_valid(tenant))
+		return errbuf_set(why, ERR_INVALID, "\"" SHOWN "\" cannot be the name of a tenant",
+				  SHOWN_OF(tenant));
+	return stream_names_check(&fields->names, why);
+}
+
+static void chunks_add(struct chunks_batch *batch, struct chunks_item *item, struct slice tenant,
+		       const struct chunk_frame *frame)
+{
+	GROW(batch->chunks, batch->chunk_room, batch->chunk_count + 1);
+	batch->chunks[batch->chunk_count++] = (struct stream_chunk){
+		.id = {tenant, frame->fields.names, frame->fields.incarnation}, .frame = *frame};
+	item->count++;
+}
+
+static int chunks_too_many(struct errbuf *e)
+{
+	return errbuf_set(e, ERR_LIMIT,
+			  "there are more than %d chunks; none of them was taken: send them in "
+			  "several requests",
+			  STREAM_CHUNKS_MAX);
+}
+
+/* ---- Frames ---------------------------------------------------------------------------------- */
+
+static void chunks_add_frame(struct chunks_batch *batch, const struct chunk_frame *frame,
+			     struct slice tenant)
+{
+	struct chunks_item *item = chunks_add_item(batch);
+	struct errbuf why = {""};
+	item->sequence_id = frame->fields.sequence_id;
+	item->data_bytes = frame->fields.data_bytes;
+	if (frame->fields.tenant.len)
+		tenant = frame->fields.tenant;
+	if (chunks_check(&frame->fields, tenant, &why))
+		item->sentence = chunks_keep_sentence(batch, &why);
+	else
+		chunks_add(batch, item, tenant, frame);
+}
+
+static void chunks_add_damaged(struct chunks_batch *batch, size_t bytes, const char *what)
+{
+	struct chunks_item *item = chunks_add_item(batch);
+	item->damaged = true;
+	item->data_bytes = bytes;
+	item->sentence = what;
+	stat_add(STAT_chunks_damaged, 1);
+}
+
+static int chunks_read_frames(struct chunks_batch *batch, struct slice body, struct slice tenant,
+			      struct errbuf *e)
+{
+	for (int damaged = 0; body.len;) {
+		struct chunk_frame frame;
+		const char *why;
+		size_t before = body.len;
+		if (damaged == CHUNKS_DAMAGED_MAX) {
+			chunks_add_damaged(batch, body.len,
+					   "there are too many damaged chunks in front of it");
+			return 0;
+		}
+		if (batch->item_count == STREAM_CHUNKS_MAX)
+			return chunks_too_many(e);
+		if (chunk_frame_next(&body, &frame, &why) == CHUNK_FOUND) {
+			chunks_add_frame(batch, &frame, tenant);
+			continue;
+		}
+		chunks_add_damaged(batch, before - body.len, why);
+		damaged++;
+	}
+	return 0;
+}
+
+/* ---- Version 1 ------------------------------------------------------------------------------- */
+
+/* The part of a chunk from `from` on that one of version 2 may have: cut behind a record, where
+ * there is one. */
+static size_t chunks_cut(const struct chunk_fields *fields, const struct chunk_data *data,
+			 size_t from, size_t *end_count)
+{
+	size_t len = data->data.len - from;
+	size_t ends_max = CHUNK_ENDS_MAX_BYTES / 4;
+	*end_count = 0;
+	if (len > CHUNK_DATA_MAX_BYTES) {
+		len = CHUNK_DATA_MAX_BYTES;
+		const char *newline =
+			fields->lines ? memrchr(data->data.data + from, '\n', len) : NULL;
+		if (newline)
+			len = (size_t)(newline + 1 - (data->data.data + from));
+	}
+	while (*end_count < data->end_count && *end_count < ends_max &&
+	       data->ends[*end_count] <= from + len)
+		++*end_count;
+	bool more = *end_count < data->end_count;
+	if (!more || !*end_count)
+		return len;
+	return data->ends[*end_count - 1] - from;
+}
+
+static int chunks_pack(struct chunks_batch *batch, const struct chunk_fields *fields,
+		       const struct chunk_data *part, struct chunk_frame *frame)
+{
+	struct buf out;
+	const char *why;
+	buf_init(&out, 2 * CHUNK_DATA_MAX_BYTES);
+	int err = chunk_frame_put(fields, part, CHUNK_LEVEL_PRESET, &out);
+	struct slice bytes =
+		err ? (struct slice){NULL, 0} : arena_copy(&batch->arena, buf_slice(&out));
+	if (!err && !bytes.data)
+		err = ERR_LIMIT;
+	if (!err && chunk_frame_next(&bytes, frame, &why) != CHUNK_FOUND)
+		err = ERR_LIMIT; /* texts that are longer than those of a frame */
+	buf_release(&out);
+	return err;
+}
+
+static int chunks_add_parts(struct chunks_batch *batch, struct chunks_item *item,
+			    const struct chunk_fields *whole, struct chunk_data data,
+			    struct slice tenant)
+{
+	uint64_t begin = chunk_begin(whole);
+	int err = 0;
+	for (size_t from = 0; from < data.data.len && !err;) {
+		struct chunk_fields fields = *whole;
+		struct chunk_frame frame;
+		size_t count, len = chunks_cut(whole, &data, from, &count);
+		uint32_t *ends = arena_alloc(&batch->arena, count * sizeof(*ends) + 1);
+		if (!ends)
+			return ERR_LIMIT;
+		for (size_t i = 0; i < count; i++)
+			ends[i] = data.ends[i] - (uint32_t)from;
+		const struct chunk_data part = {{data.data.data + from, len}, ends, count};
+		fields.sequence_id = begin + from + len;
+		fields.continues = from && !fields.lines && data.end_count == 0;
+		fields.goes_on = from + len < data.data.len && !count && !fields.lines;
+		err = chunks_pack(batch, &fields, &part, &frame);
+		if (!err)
+			chunks_add(batch, item, tenant, &frame);
+		data.ends += data.ends ? count : 0;
+		data.end_count -= count;
+		from += len;
+	}
+	return err;
+}
+
+static void chunks_add_v1(struct chunks_batch *batch, const struct chunk_fields *fields,
+			  const struct chunk_data *data, struct slice tenant)
+{
+	struct chunks_item *item = chunks_add_item(batch);
+	struct errbuf why = {""};
+	item->sequence_id = fields->sequence_id;
+	item->data_bytes = data->data.len;
+	if (fields->tenant.len)
+		tenant = fields->tenant;
+	int err = chunks_check(fields, tenant, &why);
+	if (!err && chunks_add_parts(batch, item, fields, *data, tenant))
+		err = errbuf_set(&why, ERR_LIMIT,
+				 "its tags, what it says for debugging, or its records take more "
+				 "room than a chunk may have");
+	if (!err)
+		return;
+	item->sentence = chunks_keep_sentence(batch, &why);
+	batch->chunk_count = item->first;
+	item->count = 0;
+}
+
+static int chunks_read_v1(struct chunks_batch *batch, struct slice body, struct slice tenant,
+			  struct errbuf *e)
+{
+	struct cursor c = cursor_of(body.data, body.len);
+	const uint8_t *head = cursor_take(&c, CHUNKS_V1_HEAD_BYTES);
+	uint32_t count = head ? be32_get(head) : 0;
+	if (!head)
+		return errbuf_set(e, ERR_INVALID,
+				  "the body has %zu bytes; it is to be chunks of version 2, or a "
+				  "post of version 1, which begins with their number",
+				  body.len);
+	if (count > STREAM_CHUNKS_MAX && count <= body.len)
+		return chunks_too_many(e);
+	for (uint32_t i = 0; i < count; i++) {
+		struct chunk_fields fields;
+		struct chunk_data data;
+		struct errbuf why = {""};
+		int err = chunk_v1_read(&c, &batch->arena, &fields, &data, &why);
+		if (err && !i)
+			return errbuf_set(e, err, "chunk 0 of %u cannot be read: %s", count,
+					  why.text);
+		if (err) { /* nobody knows where it ends */
+			errbuf_prefix(&why, err, "what follows cannot be read, for chunk %u of %u",
+				      i, count);
+			chunks_add_damaged(batch, cursor_left(&c),
+					   chunks_keep_sentence(batch, &why));
+			return 0;
+		}
+		chunks_add_v1(batch, &fields, &data, tenant);
+		if (batch->chunk_count > STREAM_CHUNKS_MAX)
+			return chunks_too_many(e);
+	}
+	if (cursor_left(&c))
+		chunks_add_damaged(batch, cursor_left(&c), "it stands behind the last chunk");
+	return 0;
+}
+
+int chunks_batch_read(struct chunks_batch *batch, struct slice body, struct slice tenant,
+		      struct errbuf *e)
+{
+	ASSERT(!batch->item_count);
+	return chunks_are_frames(body) ? chunks_read_frames(batch, body, tenant, e)
+				       : chunks_read_v1(batch, body, tenant, e);
+}

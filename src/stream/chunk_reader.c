@@ -1,0 +1,222 @@
+#include "stream/chunk_reader.h"
+
+#include "base/grow.h"
+#include "store/wait.h"
+
+enum {
+	READER_CELLS_MAX = 64, /* read at once */
+	READER_CELLS_MAX_BYTES = 4 << 20,
+	READER_ARENA_MAX_BYTES = 8 << 20,
+	READER_FULL = 1, /* a scan is stopped, without an error */
+};
+
+struct reader_cell {
+	struct chunk_place place;
+	int64_t received_ms;
+	struct chunk_frame frame; /* in the arena */
+};
+
+void chunk_reader_init(struct chunk_reader *reader, const struct stream_site *site,
+		       struct task_queue *queue, const struct stream_id *id,
+		       const struct stream_known *known, uint64_t from, uint64_t to,
+		       struct errbuf *e)
+{
+	*reader = (struct chunk_reader){.site = site,
+					.queue = queue,
+					.id = id,
+					.sealed = &known->sealed,
+					.held = &known->held,
+					.at = from,
+					.end = to,
+					.e = e};
+	buf_init(&reader->unpacked, CHUNK_DATA_MAX_BYTES + CHUNK_ENDS_MAX_BYTES);
+	arena_init(&reader->cells, READER_ARENA_MAX_BYTES);
+	arena_init(&reader->ends, READER_ARENA_MAX_BYTES);
+}
+
+void chunk_reader_release(struct chunk_reader *reader)
+{
+	mem_free(reader->list);
+	arena_release(&reader->ends);
+	arena_release(&reader->cells);
+	buf_release(&reader->unpacked);
+}
+
+/* ---- Cells ----------------------------------------------------------------------------------- */
+
+/* Keeps cells that may have bytes from the reader's place on. */
+static int reader_see_cell(const struct store_cell *cell, void *owner)
+{
+	struct chunk_reader *reader = owner;
+	struct reader_cell kept;
+	int err = chunk_column_read(cell, &kept.place);
+	err = err ? err : chunk_cell_decode(cell, &kept.received_ms, &kept.frame);
+	if (err)
+		return errbuf_set(
+			reader->e, err, "a chunk or block that ends at %llu cannot be read",
+			(unsigned long long)be64_get((const uint8_t *)cell->column.part[0].data));
+	if (reader->count == READER_CELLS_MAX ||
+	    (reader->count && reader->cells.used_bytes > READER_CELLS_MAX_BYTES)) {
+		if (reader->found)
+			return READER_FULL;
+		arena_reset(&reader->cells);
+		reader->count = 0;
+	}
+	struct store_cell copy = *cell;
+	copy.value = arena_copy(&reader->cells, cell->value);
+	if (!copy.value.data)
+		return READER_FULL;
+	err = chunk_cell_decode(&copy, &kept.received_ms, &kept.frame);
+	ASSERT(!err); /* the same bytes */
+	reader->found = reader->found || kept.place.sequence_id - kept.place.length <= reader->at;
+	GROW(reader->list, reader->room, reader->count + 1);
+	reader->list[reader->count++] = kept;
+	return 0;
+}
+
+static int reader_scan_some(struct chunk_reader *reader, enum table table,
+			    const struct stream_parts *key, size_t limit)
+{
+	struct stream_parts from, to;
+	chunk_bound(&from, reader->at);
+	chunk_bound(&to, reader->at + CHUNK_DATA_MAX_BYTES);
+	struct store_cell_scan scan = {
+		.table = table, .key = key->parts, .from = from.parts, .limit = limit};
+	if (!limit)
+		scan.to = to.parts;
+	arena_reset(&reader->cells);
+	reader->next = reader->count = 0;
+	int err = store_cells_wait(reader->site->store, reader->queue,
+				   clock_wall_ms(reader->site->clock), &scan, reader_see_cell,
+				   reader, reader->e);
+	return err == READER_FULL ? 0 : err;
+}
+
+/* Many short chunks may end before the one that has the byte, which is longer. */
+static int reader_scan(struct chunk_reader *reader, enum table table,
+		       const struct stream_parts *key)
+{
+	int err = reader_scan_some(reader, table, key, READER_CELLS_MAX);
+	if (!err && !reader->found && reader->count == READER_CELLS_MAX)
+		err = reader_scan_some(reader, table, key, 0);
+	return err;
+}
+
+static int reader_scan_blocks(struct chunk_reader *reader)
+{
+	struct stream_parts key;
+	uint64_t last = (reader->at + CHUNK_DATA_MAX_BYTES) >> CHUNK_SINK_PART_BITS;
+	int err = 0;
+	for (uint64_t part = (reader->at + 1) >> CHUNK_SINK_PART_BITS;
+	     part <= last && !err && !reader->found; part++) {
+		chunk_sink_key(&key, reader->id, part);
+		err = reader_scan(reader, TABLE_CHUNK_SINK, &key);
+	}
+	return err;
+}
+
+static int reader_scan_chunks(struct chunk_reader *reader)
+{
+	struct stream_parts key;
+	chunk_tail_key(&key, reader->id);
+	return reader->found ? 0 : reader_scan(reader, TABLE_CHUNK_TAIL, &key);
+}
+
+/* What was not in blocks when that was read may be now: it goes there before it goes from the
+ * chunks. */
+static int reader_fill(struct chunk_reader *reader)
+{
+	bool sealed = offsets_meet(reader->sealed, reader->at, reader->at + 1);
+	reader->found = false;
+	int err = sealed ? 0 : reader_scan_chunks(reader);
+	err = err ? err : reader_scan_blocks(reader);
+	if (err || reader->found)
+		return err;
+	return errbuf_set(reader->e, ERR_DAMAGED,
+			  "the bytes at offset %llu of the stream are not there",
+			  (unsigned long long)reader->at);
+}
+
+/* The first of the cells that has the byte at the reader's place. */
+static const struct reader_cell *reader_find(struct chunk_reader *reader)
+{
+	for (; reader->next < reader->count; reader->next++) {
+		const struct reader_cell *cell = &reader->list[reader->next];
+		if (cell->place.sequence_id <= reader->at)
+			continue;
+		for (size_t i = reader->next; i < reader->count; i++) {
+			cell = &reader->list[i];
+			if (cell->place.sequence_id - cell->place.length <= reader->at)
+				return cell;
+		}
+		return NULL;
+	}
+	return NULL;
+}
+
+/* ---- Pieces ---------------------------------------------------------------------------------- */
+
+/* Moves to the next offset that is held. False: there is none. */
+static bool reader_skip_hole(struct chunk_reader *reader)
+{
+	const struct offsets *held = reader->held;
+	size_t at = 0, end = held->count;
+	while (at < end) {
+		size_t middle = at + (end - at) / 2;
+		if (held->list[middle].end <= reader->at)
+			at = middle + 1;
+		else
+			end = middle;
+	}
+	if (at == held->count)
+		return false;
+	if (held->list[at].begin > reader->at)
+		reader->at = held->list[at].begin;
+	return reader->at < reader->end;
+}
+
+/* The part of a cell's data from the reader's place on, and the ends of records within. */
+static int reader_cut(struct chunk_reader *reader, const struct reader_cell *cell,
+		      struct stream_piece *piece)
+{
+	struct chunk_data data;
+	arena_reset(&reader->ends);
+	int err = chunk_frame_unpack(&cell->frame, &reader->unpacked, &reader->ends, &data);
+	if (err)
+		return errbuf_set(reader->e, ERR_DAMAGED,
+				  "the bytes at offset %llu of the stream cannot be unpacked",
+				  (unsigned long long)reader->at);
+	uint32_t skip = (uint32_t)(reader->at - (cell->place.sequence_id - cell->place.length));
+	size_t len = data.data.len - skip;
+	if (len > reader->end - reader->at)
+		len = (size_t)(reader->end - reader->at);
+	uint32_t *ends = (uint32_t *)(uintptr_t)data.ends; /* in our arena */
+	size_t count = 0;
+	for (size_t i = 0; i < data.end_count; i++)
+		if (data.ends[i] > skip && data.ends[i] <= skip + len)
+			ends[count++] = data.ends[i] - skip;
+	*piece = (struct stream_piece){
+		.begin = reader->at,
+		.received_ms = cell->received_ms,
+		.data = {data.data.data + skip, len},
+		.ends = ends,
+		.end_count = count,
+		.fields = cell->frame.fields,
+	};
+	reader->at += len;
+	return 0;
+}
+
+int chunk_reader_next(struct chunk_reader *reader, struct stream_piece *piece)
+{
+	int err = 0;
+	*piece = (struct stream_piece){.begin = reader->at};
+	if (reader->at >= reader->end || !reader_skip_hole(reader))
+		return 0;
+	const struct reader_cell *cell = reader_find(reader);
+	if (!cell) {
+		err = reader_fill(reader);
+		cell = err ? NULL : reader_find(reader);
+	}
+	return cell ? reader_cut(reader, cell, piece) : err;
+}

@@ -1,0 +1,47 @@
+/* Reading the bytes of an incarnation, in their order, out of blocks and chunks alike. For threads
+ * that may wait. */
+#ifndef STREAM_CHUNK_READER_H
+#define STREAM_CHUNK_READER_H
+
+#include "stream/known.h"
+
+/* Bytes that lie together, and what was said of them. */
+struct stream_piece {
+	uint64_t begin;
+	int64_t received_ms;
+	struct slice data; /* len 0: nothing more follows */
+	/* Where records end: offsets within the data. NULL where the fields say lines. */
+	const uint32_t *ends;
+	size_t end_count;
+	struct chunk_fields fields; /* of the chunk or block that they lie in */
+};
+
+struct chunk_reader {
+	const struct stream_site *site;
+	struct task_queue *queue;
+	const struct stream_id *id;
+	const struct offsets *sealed, *held; /* what was known of it; the caller's */
+	uint64_t at, end;
+	struct errbuf *e;
+
+	/* private */
+	struct buf unpacked;
+	struct arena cells, ends;
+	struct reader_cell *list;
+	size_t next, count, room;
+	bool found;
+};
+
+/* Of the offsets from <= offset < to those that are held. What the arguments point to stays until
+ * it is released. */
+void chunk_reader_init(struct chunk_reader *reader, const struct stream_site *site,
+		       struct task_queue *queue, const struct stream_id *id,
+		       const struct stream_known *known, uint64_t from, uint64_t to,
+		       struct errbuf *e);
+void chunk_reader_release(struct chunk_reader *reader);
+/* The next piece, which lies in the reader until the next call; where it does not begin where the
+ * one before has ended there is a hole. ERR_DAMAGED: what is held is not there, or cannot be
+ * unpacked; or the store's error; with a sentence. */
+int chunk_reader_next(struct chunk_reader *reader, struct stream_piece *piece) MUST_CHECK;
+
+#endif

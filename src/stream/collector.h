@@ -1,0 +1,106 @@
+/* Taking chunks in: each becomes durable in chunk_tail, or is found to be there already.
+ *
+ * Twice is once. Of each incarnation of a stream the collector knows which bytes are held. A chunk
+ * whose bytes are all held is not stored again. One that overlaps what is held is compared with
+ * it. If the bytes are the same it is stored as it is: the overlap is cut when it goes into a
+ * block. If they are others, the sender is told: the stream has begun anew, and its sender makes a
+ * new incarnation. Of a sender that knows of no incarnations (version 1) the collector makes them,
+ * and so does this.
+ *
+ * Order of events, of one submission: its chunks are taken in rounds, so that no two chunks of a
+ * round overlap. What a round needs to know of streams, and the bytes to compare, are read by the
+ * examiner, a thread that may wait. Then its new streams and its chunks are written in one batch.
+ * When that is durable the next round begins, and after the last one the submission is done. While
+ * a stream is in a submission no other submission with it begins.
+ *
+ * A write that failed, or whose outcome is not known, is not sent again: whoever sent the chunks
+ * sends them again, and what is known of their streams is read anew before that.
+ *
+ * What another process takes of a stream is seen when the stream is read anew. Until then bytes may
+ * be stored twice, which does no harm.
+ *
+ * Threads: all of it belongs to the thread of the executor but the examiner, which has the streams
+ * of a submission until it gives them back. */
+#ifndef STREAM_COLLECTOR_H
+#define STREAM_COLLECTOR_H
+
+#include "base/exec.h"
+#include "stream/site.h"
+#include "stream/tables.h"
+
+enum stream_outcome {
+	STREAM_WAITS,      /* private: it is not known yet */
+	STREAM_TAKEN,      /* it is durable */
+	STREAM_HELD,       /* it was there */
+	STREAM_OTHER,      /* at `other_at` the incarnation has another byte */
+	STREAM_MANY,       /* the tenant has as many streams as it may have */
+	STREAM_MANY_NEW,   /* of these too many were new in this minute */
+	STREAM_MANY_HOLES, /* the incarnation has as many holes as it may have */
+	STREAM_MANY_TENANTS,
+	STREAM_TOO_FAST,  /* the tenant has sent as many bytes as it may */
+	STREAM_TAIL_FULL, /* too much waits to be put into blocks */
+	STREAM_FAILED,    /* `err` says why */
+};
+
+struct stream_chunk {
+	/* What is submitted; stays until the submission is done. The names were checked. */
+	struct stream_id id; /* incarnation 0: its sender knows of none */
+	struct chunk_frame frame;
+
+	/* Result. */
+	enum stream_outcome outcome;
+	int err;
+	uint64_t other_at;
+	uint64_t incarnation;     /* that has it */
+	struct offset_range held; /* what that holds around it */
+
+	/* The collector's. */
+	struct collector_stream *stream;
+	struct collector_incarnation *place;
+	bool asked; /* it is in this round */
+};
+
+enum { STREAM_CHUNKS_MAX = 10000 }; /* of one submission */
+
+struct stream_submission {
+	struct stream_chunk *chunks;
+	size_t count;
+	void (*done)(struct stream_submission *submission);
+	void *owner; /* the caller's */
+
+	/* The collector's. */
+	struct collector *collector;
+	struct store_write *write;
+	struct task task;
+	int err; /* of the examiner */
+	int64_t received_ms;
+	struct stream_submission *next;
+};
+
+struct collector;
+
+struct collector_options {
+	const struct stream_site *site; /* the caller's */
+	struct executor *executor;
+	uint64_t seed; /* of incarnations */
+	/* A chunk of a stream has been written, of so many bytes as stored. May be NULL. */
+	void (*written)(void *owner, const struct stream_id *id, uint64_t data_bytes,
+			uint64_t stored_bytes);
+	void *owner;
+};
+
+struct collector *collector_new(const struct collector_options *options);
+/* When it is idle. */
+void collector_free(struct collector *collector);
+bool collector_is_idle(const struct collector *collector);
+
+/* `done` comes in any case, maybe from within this call. ERR_BUSY: too much waits already, and
+ * nothing was begun; ERR_LIMIT: more than STREAM_CHUNKS_MAX. */
+int collector_submit(struct collector *collector, struct stream_submission *submission) MUST_CHECK;
+
+/* So many bytes of chunk_tail, as stored, are there beside those that the collector has written, or
+ * have gone. */
+void collector_adjust_tail(struct collector *collector, int64_t bytes);
+uint64_t collector_tail_bytes(const struct collector *collector);
+
+#endif

@@ -1,0 +1,45 @@
+/* What the store knows of one incarnation of a stream: whether it is there, and which of its bytes
+ * are in blocks, and which in chunks that wait for that. For threads that may wait. */
+#ifndef STREAM_KNOWN_H
+#define STREAM_KNOWN_H
+
+#include "base/exec.h"
+#include "stream/site.h"
+#include "stream/tables.h"
+
+struct stream_waiting {
+	struct chunk_place place;
+	size_t stored_bytes;
+};
+
+struct stream_known {
+	bool made, here;
+	int64_t made_ms;
+	struct offsets sealed; /* in blocks */
+	struct offsets held;   /* these, and chunks */
+	uint64_t tail_data_bytes, tail_stored_bytes;
+	int64_t oldest_ms; /* when the first of its chunks was received; 0: there is none */
+	/* The chunks that wait, by sequence id; as many as were asked for. */
+	struct stream_waiting *waiting;
+	size_t waiting_count, waiting_room;
+};
+
+/* Zeroed before; what was there is released. ERR_DAMAGED; or the store's error, with a sentence. */
+int stream_known_read(struct stream_known *known, const struct stream_site *site,
+		      struct task_queue *queue, const struct stream_id *id, size_t waiting_max,
+		      struct errbuf *e) MUST_CHECK;
+/* Only what is in blocks: adds to *sealed. */
+int stream_sealed_read(struct offsets *sealed, const struct stream_site *site,
+		       struct task_queue *queue, const struct stream_id *id,
+		       struct errbuf *e) MUST_CHECK;
+void stream_known_release(struct stream_known *known);
+
+/* Gives each stream of a tenant to `each`, in the order of names and incarnations; `after`: only
+ * those behind this one, or NULL. What it is given lies in the store's answer. Stops at the first
+ * error of `each`. ERR_DAMAGED; or the store's error, with a sentence. */
+int stream_each(const struct stream_site *site, struct task_queue *queue, struct slice tenant,
+		const struct stream_id *after,
+		int (*each)(const struct stream_made *made, void *owner), void *owner,
+		struct errbuf *e) MUST_CHECK;
+
+#endif

@@ -1,0 +1,85 @@
+#include "stream/offsets.h"
+
+#include "base/grow.h"
+#include "base/mem.h"
+
+void offsets_release(struct offsets *offsets)
+{
+	mem_free(offsets->list);
+	*offsets = (struct offsets){.list = NULL};
+}
+
+void offsets_move(struct offsets *to, struct offsets *from)
+{
+	offsets_release(to);
+	*to = *from;
+	*from = (struct offsets){.list = NULL};
+}
+
+/* The first that ends at the offset or behind it. */
+static size_t offsets_find(const struct offsets *offsets, uint64_t offset)
+{
+	size_t low = 0, high = offsets->count;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (offsets->list[middle].end < offset)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Those from *first to before *last meet or touch the bytes. */
+static void offsets_find_near(const struct offsets *offsets, uint64_t begin, uint64_t end,
+			      size_t *first, size_t *last)
+{
+	*first = *last = offsets_find(offsets, begin);
+	while (*last < offsets->count && offsets->list[*last].begin <= end)
+		++*last;
+}
+
+void offsets_add(struct offsets *offsets, uint64_t begin, uint64_t end)
+{
+	size_t first, last;
+	ASSERT(begin < end);
+	offsets_find_near(offsets, begin, end, &first, &last);
+	if (first < last) {
+		if (offsets->list[first].begin < begin)
+			begin = offsets->list[first].begin;
+		if (offsets->list[last - 1].end > end)
+			end = offsets->list[last - 1].end;
+	} else {
+		GROW(offsets->list, offsets->room, offsets->count + 1);
+	}
+	memmove(&offsets->list[first + 1], &offsets->list[last],
+		(offsets->count - last) * sizeof(*offsets->list));
+	offsets->list[first] = (struct offset_range){begin, end};
+	offsets->count = offsets->count - (last - first) + 1;
+}
+
+size_t offsets_count_with(const struct offsets *offsets, uint64_t begin, uint64_t end)
+{
+	size_t first, last;
+	offsets_find_near(offsets, begin, end, &first, &last);
+	return offsets->count - (last - first) + 1;
+}
+
+struct offset_range offsets_at(const struct offsets *offsets, uint64_t offset)
+{
+	size_t at = offset < UINT64_MAX ? offsets_find(offsets, offset + 1) : offsets->count;
+	bool has = at < offsets->count && offsets->list[at].begin <= offset;
+	return has ? offsets->list[at] : (struct offset_range){0, 0};
+}
+
+bool offsets_cover(const struct offsets *offsets, uint64_t begin, uint64_t end)
+{
+	struct offset_range range = offsets_at(offsets, begin);
+	return range.begin < range.end && range.end >= end;
+}
+
+bool offsets_meet(const struct offsets *offsets, uint64_t begin, uint64_t end)
+{
+	size_t at = offsets_find(offsets, begin + 1);
+	return at < offsets->count && offsets->list[at].begin < end;
+}

@@ -1,0 +1,347 @@
+#include "stream/seal.h"
+
+#include "base/fault.h"
+#include "base/grow.h"
+#include "base/stats.h"
+#include "store/wait.h"
+#include "stream/chunk_reader.h"
+
+enum {
+	SEAL_WAITING_MAX = 100000, /* chunks of one pass */
+	SEAL_REMOVALS_MAX = 2000,  /* in one write */
+	SEAL_WRITE_MAX_BYTES = 4 << 20,
+	SEAL_NOTE_MAX_BYTES = 1 << 20,
+	SEAL_ENDS_MAX = CHUNK_ENDS_MAX_BYTES / 4, /* so that they fit, however long records are */
+};
+
+struct seal {
+	const struct stream_site *site;
+	struct task_queue *queue;
+	const struct stream_id *id;
+	const struct stream_seal_rules *rules;
+	struct stream_sealed *result;
+	struct errbuf *e;
+	int64_t stamp_us; /* taken before anything is read */
+	struct stream_known known;
+
+	/* The block that is being gathered. */
+	struct chunk_fields fields;
+	uint64_t begin;
+	int64_t received_ms;
+	uint64_t cut_at; /* where the last block ended within a record; 0: it did not */
+	struct buf data;
+	uint32_t *ends;
+	size_t end_count, end_room;
+	struct buf frame, value;
+	struct store_write *write;
+};
+
+static bool seal_may_write(const struct seal *s)
+{
+	return clock_wall_ms(s->site->clock) + s->rules->write_max_ms < s->rules->until_ms;
+}
+
+static int seal_submit(struct seal *s)
+{
+	if (!seal_may_write(s))
+		return ERR_CANCELLED;
+	int err = store_write_wait_known(s->write, s->queue);
+	store_write_reset(s->write);
+	return err ? errbuf_set(s->e, err, "%s", err_text(err)) : 0;
+}
+
+/* ---- Blocks ---------------------------------------------------------------------------------- */
+
+/* Where the first `len` bytes are to be cut: behind their last record, where there is one. */
+static size_t seal_cut_place(const struct seal *s, size_t len)
+{
+	if (s->fields.lines) {
+		const char *newline = memrchr(s->data.data, '\n', len);
+		return newline ? (size_t)(newline + 1 - s->data.data) : len;
+	}
+	size_t at = s->end_count;
+	while (at && s->ends[at - 1] > len)
+		at--;
+	return at ? s->ends[at - 1] : len;
+}
+
+static int seal_encode_block(struct seal *s, size_t len)
+{
+	size_t count = 0;
+	while (count < s->end_count && s->ends[count] <= len)
+		count++;
+	const struct chunk_data data = {{s->data.data, len}, s->ends, count};
+	struct chunk_fields fields = s->fields;
+	fields.sequence_id = s->begin + len;
+	fields.continues = s->begin && s->begin == s->cut_at;
+	fields.goes_on =
+		fields.lines ? s->data.data[len - 1] != '\n' : !count || s->ends[count - 1] != len;
+	s->cut_at = fields.goes_on ? fields.sequence_id : 0;
+	buf_clear(&s->frame);
+	int err = chunk_frame_put(&fields, &data, s->rules->level, &s->frame);
+	return err ? err : chunk_cell_encode(s->received_ms, buf_slice(&s->frame), &s->value);
+}
+
+static int seal_put_block(struct seal *s, size_t len)
+{
+	struct stream_parts key, column;
+	uint64_t sequence_id = s->begin + len;
+	int err = seal_encode_block(s, len);
+	if (err)
+		return errbuf_set(s->e, err, "a block does not fit: %s", err_text(err));
+	chunk_sink_key(&key, s->id, sequence_id >> CHUNK_SINK_PART_BITS);
+	chunk_column(&column, sequence_id, len);
+	err = store_log_put(s->write, TABLE_CHUNK_SINK, &key.parts, &column.parts,
+			    buf_slice(&s->value));
+	ASSERT(!err); /* one block in an empty write */
+	err = seal_submit(s);
+	if (err)
+		return err;
+	offsets_add(&s->known.sealed, s->begin, sequence_id);
+	s->result->blocks++;
+	s->result->data_bytes += len;
+	s->result->stored_bytes += s->frame.len;
+	stat_add(STAT_chunks_blocks, 1);
+	stat_add(STAT_chunks_block_raw_bytes, (int64_t)len);
+	stat_add(STAT_chunks_block_bytes, (int64_t)s->frame.len);
+	return 0;
+}
+
+/* Writes a block of what is gathered, and keeps the rest. */
+static int seal_write_block(struct seal *s, bool whole)
+{
+	size_t len = s->data.len;
+	if (len > CHUNK_DATA_MAX_BYTES)
+		len = CHUNK_DATA_MAX_BYTES;
+	if (len < s->data.len || !whole)
+		len = seal_cut_place(s, len);
+	int err = seal_put_block(s, len);
+	if (err)
+		return err;
+	size_t kept = 0;
+	for (size_t i = 0; i < s->end_count; i++)
+		if (s->ends[i] > len)
+			s->ends[kept++] = s->ends[i] - (uint32_t)len;
+	s->end_count = kept;
+	s->begin += len;
+	buf_consume(&s->data, len);
+	return 0;
+}
+
+static int seal_flush(struct seal *s)
+{
+	int err = 0;
+	while (s->data.len && !err)
+		err = seal_write_block(s, true);
+	return err;
+}
+
+static bool seal_goes_on(const struct seal *s, const struct stream_piece *piece)
+{
+	return piece->begin == s->begin + s->data.len && piece->fields.lines == s->fields.lines &&
+	       slice_equal(piece->fields.zone, s->fields.zone) &&
+	       s->end_count + piece->end_count <= SEAL_ENDS_MAX;
+}
+
+/* What is said of a block is what was said of its first chunk. */
+static int seal_begin_block(struct seal *s, const struct stream_piece *piece, struct arena *arena)
+{
+	struct chunk_fields *fields = &s->fields;
+	arena_reset(arena);
+	*fields = piece->fields;
+	fields->tenant = s->id->tenant;
+	fields->names = s->id->names;
+	fields->incarnation = s->id->incarnation;
+	fields->zone = arena_copy(arena, fields->zone);
+	fields->tags = arena_copy(arena, fields->tags);
+	fields->debug = arena_copy(arena, fields->debug);
+	ASSERT(fields->zone.data && fields->tags.data && fields->debug.data); /* some KB */
+	s->begin = piece->begin;
+	s->received_ms = piece->received_ms;
+	s->end_count = 0;
+	return 0;
+}
+
+static int seal_gather(struct seal *s, const struct stream_piece *piece, struct arena *arena)
+{
+	int err = 0;
+	if (s->data.len && !seal_goes_on(s, piece))
+		err = seal_flush(s);
+	if (!err && !s->data.len)
+		err = seal_begin_block(s, piece, arena);
+	if (err)
+		return err;
+	GROW(s->ends, s->end_room, s->end_count + piece->end_count);
+	for (size_t i = 0; i < piece->end_count; i++)
+		s->ends[s->end_count++] = (uint32_t)s->data.len + piece->ends[i];
+	err = buf_append(&s->data, piece->data.data, piece->data.len);
+	ASSERT(!err); /* at most two of the largest */
+	while (s->data.len >= CHUNK_DATA_MAX_BYTES && !err)
+		err = seal_write_block(s, false);
+	return err;
+}
+
+/* ---- A pass ---------------------------------------------------------------------------------- */
+
+/* Of what is held and in no block, the bytes from `begin` to `end`. */
+static int seal_range(struct seal *s, uint64_t begin, uint64_t end)
+{
+	struct chunk_reader reader;
+	struct stream_piece piece;
+	struct arena arena;
+	int err = 0;
+	arena_init(&arena, 1 << 20);
+	chunk_reader_init(&reader, s->site, s->queue, s->id, &s->known, begin, end, s->e);
+	do {
+		err = chunk_reader_next(&reader, &piece);
+		if (!err && piece.data.len)
+			err = seal_gather(s, &piece, &arena);
+	} while (!err && piece.data.len);
+	if (!err && s->rules->all)
+		err = seal_flush(s);
+	buf_clear(&s->data);
+	chunk_reader_release(&reader);
+	arena_release(&arena);
+	return err;
+}
+
+/* The ranges are listed before, since sealing changes what is in blocks. */
+static int seal_ranges(struct seal *s)
+{
+	const struct offsets *held = &s->known.held, *sealed = &s->known.sealed;
+	struct offsets open = {.list = NULL};
+	size_t at = 0;
+	int err = 0;
+	for (size_t i = 0; i < held->count; i++) {
+		uint64_t begin = held->list[i].begin, end = held->list[i].end;
+		for (; at < sealed->count && sealed->list[at].end <= end; at++) {
+			if (begin < sealed->list[at].begin)
+				offsets_add(&open, begin, sealed->list[at].begin);
+			begin = sealed->list[at].end;
+		}
+		if (begin < end)
+			offsets_add(&open, begin, end);
+	}
+	for (size_t i = 0; i < open.count && !err; i++)
+		if (s->rules->all || open.list[i].end - open.list[i].begin >= CHUNK_DATA_MAX_BYTES)
+			err = seal_range(s, open.list[i].begin, open.list[i].end);
+	offsets_release(&open);
+	return err;
+}
+
+static int seal_note(struct seal *s)
+{
+	struct stream_parts key, column;
+	struct buf value;
+	buf_init(&value, SEAL_NOTE_MAX_BYTES);
+	stream_sealed_encode(&s->known.sealed, &value);
+	streams_key(&key, s->id->tenant);
+	streams_column(&column, s->id, STREAM_SEALED);
+	int err = value.failed ? ERR_LIMIT
+			       : store_cell_put(s->write, TABLE_STREAMS, &key.parts, &column.parts,
+						buf_slice(&value), s->stamp_us, 0);
+	buf_release(&value);
+	return err ? err : seal_submit(s);
+}
+
+/* ---- Removing -------------------------------------------------------------------------------- */
+
+static bool seal_is_sealed(const struct offsets *sealed, const struct chunk_place *place)
+{
+	return offsets_cover(sealed, place->sequence_id - place->length, place->sequence_id);
+}
+
+/* This chunk and no other: a chunk that ends between two that go may have come meanwhile. */
+static int seal_remove(struct seal *s, const struct chunk_place *place)
+{
+	struct stream_parts key, from, to;
+	chunk_tail_key(&key, s->id);
+	chunk_column(&from, place->sequence_id, place->length);
+	chunk_column(&to, place->sequence_id, place->length + 1);
+	return store_log_remove(s->write, TABLE_CHUNK_TAIL, &key.parts, &from.parts, &to.parts);
+}
+
+static int seal_remove_chunks(struct seal *s, const struct offsets *sealed)
+{
+	size_t count = 0;
+	uint64_t gone = 0;
+	int err = 0;
+	for (size_t i = 0; i < s->known.waiting_count && !err; i++) {
+		const struct stream_waiting *waiting = &s->known.waiting[i];
+		bool last = i + 1 == s->known.waiting_count;
+		if (seal_is_sealed(sealed, &waiting->place)) {
+			err = seal_remove(s, &waiting->place);
+			ASSERT(!err); /* some of the first of a write */
+			count++;
+			gone += waiting->stored_bytes;
+			s->result->left_data_bytes -= waiting->place.length;
+		}
+		if (count == SEAL_REMOVALS_MAX || (last && count)) {
+			err = seal_submit(s);
+			s->result->gone_stored_bytes += err ? 0 : gone;
+			s->result->left_stored_bytes -= err ? 0 : gone;
+			count = 0;
+			gone = 0;
+		}
+	}
+	return err;
+}
+
+/* What somebody else has noted since counts, not what we would have noted. */
+static int seal_clear(struct seal *s)
+{
+	struct offsets sealed = {.list = NULL};
+	int err = stream_sealed_read(&sealed, s->site, s->queue, s->id, s->e);
+	err = err ? err : seal_remove_chunks(s, &sealed);
+	offsets_release(&sealed);
+	return err;
+}
+
+static bool seal_has_covered(const struct seal *s)
+{
+	for (size_t i = 0; i < s->known.waiting_count; i++)
+		if (seal_is_sealed(&s->known.sealed, &s->known.waiting[i].place))
+			return true;
+	return false;
+}
+
+static int seal_pass(struct seal *s)
+{
+	int err = stream_known_read(&s->known, s->site, s->queue, s->id, SEAL_WAITING_MAX, s->e);
+	s->result->left_data_bytes = s->known.tail_data_bytes;
+	s->result->left_stored_bytes = s->known.tail_stored_bytes;
+	s->result->oldest_ms = s->known.oldest_ms;
+	err = err ? err : seal_ranges(s);
+	/* What is in blocks already is noted also where a later block failed. */
+	if (s->result->blocks) {
+		int noted = seal_note(s);
+		err = err ? err : noted;
+	}
+	return !err && seal_has_covered(s) ? seal_clear(s) : err;
+}
+
+int stream_seal(const struct stream_site *site, struct task_queue *queue,
+		const struct stream_id *id, const struct stream_seal_rules *rules,
+		struct stream_sealed *sealed, struct errbuf *e)
+{
+	struct seal s = {.site = site,
+			 .queue = queue,
+			 .id = id,
+			 .rules = rules,
+			 .result = sealed,
+			 .e = e,
+			 .stamp_us = store_stamp(site->store)};
+	*sealed = (struct stream_sealed){.blocks = 0};
+	buf_init(&s.data, 2 * CHUNK_DATA_MAX_BYTES);
+	buf_init(&s.frame, 2 * CHUNK_DATA_MAX_BYTES);
+	buf_init(&s.value, TABLE_SHARED_VALUE_MAX_BYTES);
+	s.write = store_write_new(site->store, SEAL_WRITE_MAX_BYTES);
+	int err = seal_pass(&s);
+	store_write_free(s.write);
+	buf_release(&s.value);
+	buf_release(&s.frame);
+	buf_release(&s.data);
+	mem_free(s.ends);
+	stream_known_release(&s.known);
+	return err;
+}

@@ -1,0 +1,39 @@
+/* Sealing: what came of a stream as chunks goes into blocks of up to CHUNK_DATA_MAX_BYTES, which
+ * are chunks themselves, packed more closely. Done by the stream's owner, in a job.
+ *
+ * Order of events: what is known of the stream is read; bytes that are held and in no block are
+ * read in their order, whatever the chunks were that they came in, and go into blocks, cut between
+ * records; the blocks are written. When all are durable, it is noted which bytes are in blocks.
+ * Only then, when that note has been read back, the chunks go whose bytes all are in blocks.
+ *
+ * Killed between any two of these it leaves blocks that nobody knows of, and that are written
+ * again, or chunks beside their blocks, which go the next time. An owner that was taken for dead
+ * and goes on writes blocks with the bytes that others have written; its note has a lower stamp and
+ * is not seen, so that it takes no chunks away. */
+#ifndef STREAM_SEAL_H
+#define STREAM_SEAL_H
+
+#include "stream/known.h"
+
+struct stream_seal_rules {
+	int level;            /* of zstd */
+	bool all;             /* also what does not fill a block */
+	int64_t until_ms;     /* of the owner's lease, by the wall clock */
+	int64_t write_max_ms; /* how long a write may take */
+};
+
+struct stream_sealed {
+	uint64_t blocks, data_bytes, stored_bytes;
+	uint64_t gone_stored_bytes; /* of chunks that have gone */
+	/* Of chunks that are left. */
+	uint64_t left_data_bytes, left_stored_bytes;
+	int64_t oldest_ms; /* 0: there are none */
+};
+
+/* ERR_CANCELLED: the job is to end, or the lease ends too soon; ERR_DAMAGED; or the store's error,
+ * with a sentence. *sealed says what was done also then. */
+int stream_seal(const struct stream_site *site, struct task_queue *queue,
+		const struct stream_id *id, const struct stream_seal_rules *rules,
+		struct stream_sealed *sealed, struct errbuf *e) MUST_CHECK;
+
+#endif

@@ -1,0 +1,369 @@
+#include "stream/streams.h"
+
+#include <pthread.h>
+
+#include "base/grow.h"
+#include "base/hash_table.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "lease/lease.h"
+#include "loop/job.h"
+#include "store/wait.h"
+#include "stream/seal.h"
+
+enum {
+	PARTITIONS = 64, /* of streams, among processes: on disk, so it stays */
+	LOOK_MS = 60000, /* for streams that others have written to */
+	LINES_A_MINUTE = 3,
+	DUE_MAX = 1 << 18, /* streams with chunks that wait; others are found by looking */
+	NAMES_MAX_BYTES = 2 * STREAM_ADDRESS_MAX_BYTES,
+};
+
+/* A stream of which chunks wait. */
+struct streams_due {
+	struct stream_id id; /* its texts are in `texts` */
+	char *texts;
+	uint32_t partition;
+	bool looked; /* it was found in the store, or has been sealed: what follows is all of it */
+	uint64_t data_bytes, stored_bytes;
+	uint64_t tried_bytes; /* of which a pass could make no block, as where there are holes */
+	int64_t since_ms; /* monotonic: when the first of them came, as far as is known; 0: none */
+};
+
+struct streams_slot {
+	struct hash128 hash;
+	struct streams_due *due;
+};
+
+struct streams {
+	struct streams_options options;
+	struct stream_site site;
+	struct collector *collector;
+	uint64_t seed;
+	pthread_mutex_t lock; /* guards the next, and what is in it but `id` and `partition` */
+	struct hash_table due;
+
+	struct job *job; /* NULL: it is over, or has not begun */
+	/* The job's. */
+	struct leases *leases;
+	struct partitions all, held;
+	int64_t until_ms;
+	struct log_rate lines;
+	int64_t look_ms; /* monotonic: when all rows are to be looked at */
+	bool looked;
+};
+
+struct collector *streams_collector(struct streams *streams)
+{
+	return streams->collector;
+}
+
+const struct stream_site *streams_site(const struct streams *streams)
+{
+	return &streams->site;
+}
+
+/* ---- Streams that are due ---------------------------------------------------------------------
+ */
+
+static struct hash128 streams_hash(struct slice tenant, struct slice address, uint64_t seed)
+{
+	struct hash128 hash = hash128(tenant.data, tenant.len, seed);
+	return hash128(address.data, address.len, hash.low ^ hash.high);
+}
+
+static struct streams_due *streams_make_due(const struct stream_id *id, struct slice address)
+{
+	struct streams_due *due = mem_zalloc(sizeof(*due));
+	/* Escaped names are in the address, and longer. */
+	due->texts = mem_alloc(id->tenant.len + address.len);
+	char *at = due->texts;
+	struct slice *texts[] = {&due->id.tenant, &due->id.names.source, &due->id.names.cluster,
+				 &due->id.names.datatype, &due->id.names.name};
+	due->id = *id;
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+		if (texts[i]->len)
+			memcpy(at, texts[i]->data, texts[i]->len);
+		texts[i]->data = at;
+		at += texts[i]->len;
+	}
+	due->partition = consistent_hash(streams_hash(id->tenant, address, 0).low, PARTITIONS);
+	return due;
+}
+
+/* With the lock. NULL: there are too many. */
+static struct streams_due *streams_find_due(struct streams *streams, const struct stream_id *id)
+{
+	struct buf address;
+	bool added;
+	buf_init(&address, STREAM_ADDRESS_MAX_BYTES);
+	stream_address_put(&id->names, id->incarnation, &address);
+	struct hash128 hash = streams_hash(id->tenant, buf_slice(&address), streams->seed);
+	struct streams_slot *slot = hash_table_find(&streams->due, hash);
+	if (!slot && streams->due.count < DUE_MAX) {
+		slot = hash_table_add(&streams->due, hash, sizeof(*slot), &added);
+		slot->due = streams_make_due(id, buf_slice(&address));
+	}
+	buf_release(&address);
+	return slot ? slot->due : NULL;
+}
+
+static void streams_free_due(struct streams_due *due)
+{
+	mem_free(due->texts);
+	mem_free(due);
+}
+
+static void streams_on_written(void *owner, const struct stream_id *id, uint64_t data_bytes,
+			       uint64_t stored_bytes)
+{
+	struct streams *streams = owner;
+	pthread_mutex_lock(&streams->lock);
+	struct streams_due *due = streams_find_due(streams, id);
+	if (due) {
+		due->data_bytes += data_bytes;
+		due->stored_bytes += stored_bytes;
+		if (!due->since_ms)
+			due->since_ms = clock_mono_ms(streams->site.clock);
+	}
+	pthread_mutex_unlock(&streams->lock);
+}
+
+/* ---- The owner ------------------------------------------------------------------------------- */
+
+static int streams_see_row(const struct store_row *row, void *owner)
+{
+	struct streams *streams = owner;
+	struct stream_id id = {.tenant = row->key.part[0]};
+	struct arena arena;
+	struct errbuf e = {""};
+	arena_init(&arena, NAMES_MAX_BYTES);
+	int err = stream_address_parse(row->key.part[1], &arena, &id.names, &id.incarnation, &e);
+	if (err) {
+		log_rated(&streams->lines, clock_mono_ms(streams->site.clock), LOG_WARN,
+			  "streams: a row of chunk_tail is not read: %s", e.text);
+	} else {
+		pthread_mutex_lock(&streams->lock);
+		struct streams_due *due = streams_find_due(streams, &id);
+		if (due && !due->since_ms) {
+			due->since_ms = clock_mono_ms(streams->site.clock);
+			due->looked = false;
+		}
+		pthread_mutex_unlock(&streams->lock);
+	}
+	arena_release(&arena);
+	return 0;
+}
+
+static int streams_take_leases(struct streams *streams, struct job *job)
+{
+	if (!store_is_shared(streams->site.store)) {
+		streams->held = streams->all;
+		streams->until_ms = INT64_MAX;
+		return 0;
+	}
+	return leases_take(streams->leases, job_queue(job), &streams->all, &streams->held,
+			   &streams->until_ms);
+}
+
+static bool streams_is_crowded(const struct streams *streams)
+{
+	return collector_tail_bytes(streams->collector) > streams->site.limits.tail_max_bytes / 2;
+}
+
+/* Seals what is due of a stream. True: nothing of it waits. */
+static bool streams_pass(struct streams *streams, struct job *job, struct streams_due *due,
+			 bool all)
+{
+	const struct stream_seal_rules rules = {.level = streams->options.level,
+						.all = all,
+						.until_ms = streams->until_ms,
+						.write_max_ms = streams->options.write_max_ms};
+	struct stream_sealed sealed;
+	struct errbuf e = {""};
+	pthread_mutex_lock(&streams->lock);
+	uint64_t data_before = due->data_bytes, stored_before = due->stored_bytes;
+	pthread_mutex_unlock(&streams->lock);
+	int err = stream_seal(&streams->site, job_queue(job), &due->id, &rules, &sealed, &e);
+	int64_t now_ms = clock_mono_ms(streams->site.clock);
+	if (err && err != ERR_CANCELLED)
+		log_rated(&streams->lines, now_ms, LOG_WARN,
+			  "streams: the chunks of `" SHOWN "` of " SHOWN " are not put into "
+			  "blocks: %s; the server tries again",
+			  SHOWN_OF(due->id.names.name), SHOWN_OF(due->id.names.source),
+			  e.text[0] ? e.text : err_text(err));
+	if (err)
+		return false;
+	pthread_mutex_lock(&streams->lock);
+	/* What came meanwhile may be counted twice until the next pass. */
+	uint64_t stored = sealed.left_stored_bytes + due->stored_bytes - stored_before;
+	collector_adjust_tail(streams->collector, (int64_t)stored - (int64_t)due->stored_bytes);
+	due->data_bytes = sealed.left_data_bytes + due->data_bytes - data_before;
+	due->stored_bytes = stored;
+	due->looked = true;
+	due->tried_bytes = sealed.blocks ? 0 : sealed.left_data_bytes;
+	if (sealed.blocks)
+		due->since_ms = now_ms;
+	bool done = !due->data_bytes;
+	pthread_mutex_unlock(&streams->lock);
+	return done;
+}
+
+/* Those that are held and due at this moment. The job has them without the lock, since it alone
+ * frees any. */
+static struct streams_due **streams_list(struct streams *streams, size_t *count)
+{
+	size_t room = 0;
+	struct streams_due **list = NULL;
+	int64_t now_ms = clock_mono_ms(streams->site.clock);
+	bool crowded = streams_is_crowded(streams);
+	*count = 0;
+	pthread_mutex_lock(&streams->lock);
+	for (size_t at = 0; at < streams->due.slot_count; at++) {
+		const struct streams_slot *slot = hash_table_at(&streams->due, at);
+		const struct streams_due *due = slot ? slot->due : NULL;
+		if (!due || !partitions_has(&streams->held, due->partition))
+			continue;
+		if (due->looked && !crowded &&
+		    due->data_bytes < due->tried_bytes + CHUNK_DATA_MAX_BYTES &&
+		    now_ms - due->since_ms < streams->options.seal_after_ms)
+			continue;
+		GROW(list, room, *count + 1);
+		list[(*count)++] = slot->due;
+	}
+	pthread_mutex_unlock(&streams->lock);
+	return list;
+}
+
+static bool streams_is_old(struct streams *streams, struct streams_due *due)
+{
+	int64_t now_ms = clock_mono_ms(streams->site.clock);
+	pthread_mutex_lock(&streams->lock);
+	bool old = now_ms - due->since_ms >= streams->options.seal_after_ms;
+	pthread_mutex_unlock(&streams->lock);
+	return old;
+}
+
+static void streams_forget(struct streams *streams, struct streams_due *due)
+{
+	struct buf address;
+	buf_init(&address, STREAM_ADDRESS_MAX_BYTES);
+	stream_address_put(&due->id.names, due->id.incarnation, &address);
+	pthread_mutex_lock(&streams->lock);
+	if (!due->data_bytes) { /* nothing came since */
+		hash_table_remove(&streams->due,
+				  streams_hash(due->id.tenant, buf_slice(&address), streams->seed));
+		streams_free_due(due);
+	}
+	pthread_mutex_unlock(&streams->lock);
+	buf_release(&address);
+}
+
+static void streams_run_passes(struct streams *streams, struct job *job)
+{
+	size_t count;
+	struct streams_due **list = streams_list(streams, &count);
+	for (size_t i = 0; i < count && !job_is_stopping(job); i++) {
+		bool all = streams_is_crowded(streams) || streams_is_old(streams, list[i]);
+		if (streams_pass(streams, job, list[i], all))
+			streams_forget(streams, list[i]);
+	}
+	mem_free(list);
+}
+
+static void streams_turn(struct streams *streams, struct job *job)
+{
+	int64_t now_ms = clock_mono_ms(streams->site.clock);
+	struct errbuf e = {""};
+	bool look = !streams->looked || now_ms >= streams->look_ms;
+	int err = streams_take_leases(streams, job);
+	if (!err && look)
+		err = store_rows_wait(streams->site.store, job_queue(job),
+				      clock_wall_ms(streams->site.clock), TABLE_CHUNK_TAIL,
+				      streams_see_row, streams, &e);
+	if (err && err != ERR_CANCELLED)
+		log_rated(&streams->lines, now_ms, LOG_WARN,
+			  "streams: chunks are not put into blocks: %s; the server tries again",
+			  e.text[0] ? e.text : err_text(err));
+	if (err)
+		return;
+	if (look)
+		streams->look_ms = now_ms + LOOK_MS;
+	streams->looked = true;
+	streams_run_passes(streams, job);
+}
+
+static void streams_run(struct job *job, void *owner)
+{
+	struct streams *streams = owner;
+	do
+		streams_turn(streams, job);
+	while (!job_sleep(job, streams->options.every_ms));
+}
+
+static void streams_over(void *owner)
+{
+	struct streams *streams = owner;
+	job_free(streams->job);
+	streams->job = NULL;
+}
+
+/* ---- Life ------------------------------------------------------------------------------------ */
+
+struct streams *streams_open(const struct streams_options *options)
+{
+	struct streams *streams = mem_zalloc(sizeof(*streams));
+	struct random random;
+	streams->options = *options;
+	streams->site = (struct stream_site){
+		.store = options->store, .clock = options->clock, .limits = options->limits};
+	random_init(&random, options->seed);
+	streams->seed = random_next(&random);
+	pthread_mutex_init(&streams->lock, NULL);
+	streams->lines.lines_max = LINES_A_MINUTE;
+	const struct collector_options collector = {.site = &streams->site,
+						    .executor = options->executor,
+						    .seed = random_next(&random),
+						    .written = streams_on_written,
+						    .owner = streams};
+	streams->collector = collector_new(&collector);
+	const struct leases_options leases = {
+		.session = options->session, .kind = "stream", .share = true};
+	streams->leases = leases_new(&leases);
+	for (uint32_t i = 0; i < PARTITIONS; i++)
+		partitions_add(&streams->all, i);
+	return streams;
+}
+
+void streams_start(struct streams *streams)
+{
+	int err = job_start("streams", streams_run, streams_over, streams,
+			    streams->options.executor, &streams->job);
+	ASSERT(!err); /* one of the first */
+}
+
+void streams_stop(struct streams *streams)
+{
+	if (streams->job)
+		job_stop(streams->job);
+}
+
+bool streams_is_over(const struct streams *streams)
+{
+	return !streams->job && collector_is_idle(streams->collector);
+}
+
+void streams_close(struct streams *streams)
+{
+	ASSERT(streams_is_over(streams));
+	collector_free(streams->collector);
+	leases_free(streams->leases);
+	for (size_t at = 0; at < streams->due.slot_count; at++) {
+		struct streams_slot *slot = hash_table_at(&streams->due, at);
+		if (slot)
+			streams_free_due(slot->due);
+	}
+	hash_table_release(&streams->due);
+	pthread_mutex_destroy(&streams->lock);
+	mem_free(streams);
+}

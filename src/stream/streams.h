@@ -1,0 +1,42 @@
+/* Streams (document K, Chukwa): taken, put into blocks, read.
+ *
+ *     door  --submission-->  collector  --chunks-->  store  --owner: a pass each second-->  blocks
+ *
+ * This is the whole of it for one process: its collector, and the job that owns streams: it takes
+ * the leases of their partitions, and seals what is due (seal.h).
+ *
+ * Threads: streams_open, streams_start, streams_stop, streams_is_over, streams_close and the
+ * collector belong to the thread of the executor. */
+#ifndef STREAM_STREAMS_H
+#define STREAM_STREAMS_H
+
+#include "lease/session.h"
+#include "stream/collector.h"
+
+struct streams_options {
+	struct store *store;
+	struct clock *clock;
+	struct executor *executor;
+	struct lease_session *session;
+	struct stream_limits limits;
+	int level;             /* of zstd, for blocks */
+	int64_t every_ms;      /* between passes */
+	int64_t seal_after_ms; /* what waits for so long goes into a block that is not full */
+	int64_t write_max_ms;  /* how long a write may take */
+	uint64_t seed;         /* of incarnations */
+};
+
+struct streams;
+
+struct streams *streams_open(const struct streams_options *options);
+/* Begins to own streams. */
+void streams_start(struct streams *streams);
+/* The owner ends after the stream that is at work. */
+void streams_stop(struct streams *streams);
+bool streams_is_over(const struct streams *streams); /* and no submission is at work */
+void streams_close(struct streams *streams);
+
+struct collector *streams_collector(struct streams *streams);
+const struct stream_site *streams_site(const struct streams *streams);
+
+#endif

@@ -1,0 +1,219 @@
+#include "stream/tables.h"
+
+#include "base/hash.h"
+#include "base/put.h"
+
+enum {
+	/* A column has few bytes (store.h): names that are longer are cut, and closed by a hash of
+	 * all of them. The cell has them whole. */
+	NAMES_MAX_BYTES = 320,
+	NAMES_HASH_BYTES = 17,
+	MADE_VERSION = 1,
+	MADE_HERE = 1,
+	SEALED_VERSION = 1,
+	TAIL_VERSION = 1,
+	RANGES_MAX = 1 << 16,
+};
+
+static const char *const stream_properties[STREAM_PROPERTIES] = {
+	[STREAM_MADE] = "made", [STREAM_SEALED] = "sealed"};
+
+static struct slice stream_part_number(uint8_t to[8], uint64_t number)
+{
+	be64_put(to, number);
+	return (struct slice){(char *)to, 8};
+}
+
+/* ---- streams --------------------------------------------------------------------------------- */
+
+void streams_key(struct stream_parts *to, struct slice tenant)
+{
+	to->parts = (struct store_parts){{tenant}};
+}
+
+static struct slice stream_address(struct stream_parts *to, const struct stream_names *names,
+				   uint64_t incarnation)
+{
+	struct buf text;
+	buf_init(&text, STREAM_ADDRESS_MAX_BYTES);
+	stream_address_put(names, incarnation, &text);
+	ASSERT(!text.failed); /* names are checked where they come in */
+	memcpy(to->text, text.data, text.len);
+	struct slice address = {to->text, text.len};
+	buf_release(&text);
+	return address;
+}
+
+static struct slice stream_names_part(struct stream_parts *to, const struct stream_names *names)
+{
+	struct slice text = stream_address(to, names, 0);
+	text.len -= STREAM_INCARNATION_DIGITS + 1;
+	if (text.len <= NAMES_MAX_BYTES)
+		return text;
+	uint64_t hash = hash64(text.data, text.len, 0);
+	size_t len = NAMES_MAX_BYTES - NAMES_HASH_BYTES;
+	while (((uint8_t)text.data[len] & 0xc0) == 0x80) /* no character is cut */
+		len--;
+	to->text[len++] = '~';
+	for (int shift = 60; shift >= 0; shift -= 4)
+		to->text[len++] = "0123456789abcdef"[hash >> shift & 15];
+	return (struct slice){to->text, len};
+}
+
+void streams_column(struct stream_parts *to, const struct stream_id *id,
+		    enum stream_property property)
+{
+	to->parts = (struct store_parts){{stream_names_part(to, &id->names),
+					  stream_part_number(to->numbers[0], id->incarnation),
+					  slice_of(stream_properties[property])}};
+}
+
+void streams_bound(struct stream_parts *to, const struct stream_id *id, bool after)
+{
+	to->parts = (struct store_parts){{stream_names_part(to, &id->names),
+					  stream_part_number(to->numbers[0], id->incarnation),
+					  SLICE("")}};
+	if (after) /* the least text that is above all properties */
+		to->parts.part[2] = SLICE("~");
+}
+
+void streams_names_bound(struct stream_parts *to, const struct stream_names *names, bool after)
+{
+	to->parts = (struct store_parts){{stream_names_part(to, names)}};
+	if (after)
+		to->parts = (struct store_parts){{stream_names_part(to, names),
+						  stream_part_number(to->numbers[0], UINT64_MAX),
+						  SLICE("~")}};
+}
+
+bool streams_read_property(const struct store_cell *cell, enum stream_property *property)
+{
+	for (int i = 0; i < STREAM_PROPERTIES; i++) {
+		*property = (enum stream_property)i;
+		if (slice_equal(cell->column.part[2], slice_of(stream_properties[i])))
+			return true;
+	}
+	return false;
+}
+
+void stream_made_encode(const struct stream_made *made, struct buf *out)
+{
+	buf_append_char(out, MADE_VERSION);
+	buf_append_char(out, made->here ? MADE_HERE : 0);
+	buf_put_varint(out, zigzag_encode(made->made_ms));
+	buf_put_text(out, made->id.names.source);
+	buf_put_text(out, made->id.names.cluster);
+	buf_put_text(out, made->id.names.datatype);
+	buf_put_text(out, made->id.names.name);
+}
+
+int stream_made_decode(const struct store_cell *cell, struct stream_made *made)
+{
+	struct cursor c = cursor_of(cell->value.data, cell->value.len);
+	unsigned version = cursor_u8(&c);
+	if (!c.bad && version != MADE_VERSION)
+		return ERR_VERSION;
+	*made = (struct stream_made){.here = cursor_u8(&c) & MADE_HERE};
+	made->made_ms = zigzag_decode(cursor_varint(&c));
+	made->id.incarnation = be64_get((const uint8_t *)cell->column.part[1].data);
+	made->id.names.source = cursor_text(&c, STREAM_SOURCE_MAX_BYTES);
+	made->id.names.cluster = cursor_text(&c, STREAM_CLUSTER_MAX_BYTES);
+	made->id.names.datatype = cursor_text(&c, STREAM_DATATYPE_MAX_BYTES);
+	made->id.names.name = cursor_text(&c, STREAM_NAME_MAX_BYTES);
+	return c.bad || cursor_left(&c) ? ERR_DAMAGED : 0;
+}
+
+void stream_sealed_encode(const struct offsets *sealed, struct buf *out)
+{
+	uint64_t at = 0;
+	buf_append_char(out, SEALED_VERSION);
+	buf_put_varint(out, sealed->count);
+	for (size_t i = 0; i < sealed->count; i++) {
+		buf_put_varint(out, sealed->list[i].begin - at);
+		buf_put_varint(out, sealed->list[i].end - sealed->list[i].begin);
+		at = sealed->list[i].end;
+	}
+}
+
+int stream_sealed_decode(struct slice value, struct offsets *sealed)
+{
+	struct cursor c = cursor_of(value.data, value.len);
+	uint64_t at = 0;
+	unsigned version = cursor_u8(&c);
+	uint64_t count = cursor_varint(&c);
+	if (!c.bad && version != SEALED_VERSION)
+		return ERR_VERSION;
+	for (uint64_t i = 0; i < count && i < RANGES_MAX && !c.bad; i++) {
+		uint64_t skip = cursor_varint(&c), len = cursor_varint(&c);
+		if (c.bad || !len || skip > STREAM_OFFSET_MAX - at ||
+		    len > STREAM_OFFSET_MAX - at - skip)
+			return ERR_DAMAGED;
+		offsets_add(sealed, at + skip, at + skip + len);
+		at += skip + len;
+	}
+	return c.bad || cursor_left(&c) ? ERR_DAMAGED : 0;
+}
+
+/* ---- Chunks ---------------------------------------------------------------------------------- */
+
+void chunk_tail_key(struct stream_parts *to, const struct stream_id *id)
+{
+	to->parts =
+		(struct store_parts){{id->tenant, stream_address(to, &id->names, id->incarnation)}};
+}
+
+void chunk_sink_key(struct stream_parts *to, const struct stream_id *id, uint64_t part)
+{
+	to->parts =
+		(struct store_parts){{id->tenant, stream_address(to, &id->names, id->incarnation),
+				      stream_part_number(to->numbers[0], part)}};
+}
+
+void chunk_column(struct stream_parts *to, uint64_t sequence_id, uint64_t length)
+{
+	to->parts = (struct store_parts){{stream_part_number(to->numbers[0], sequence_id),
+					  stream_part_number(to->numbers[1], length)}};
+}
+
+void chunk_bound(struct stream_parts *to, uint64_t offset)
+{
+	to->parts = (struct store_parts){{stream_part_number(to->numbers[0], offset + 1)}};
+}
+
+int chunk_column_read(const struct store_cell *cell, struct chunk_place *place)
+{
+	place->sequence_id = be64_get((const uint8_t *)cell->column.part[0].data);
+	place->length = be64_get((const uint8_t *)cell->column.part[1].data);
+	bool good = place->length && place->length <= CHUNK_DATA_MAX_BYTES &&
+		    place->length <= place->sequence_id && place->sequence_id <= STREAM_OFFSET_MAX;
+	return good ? 0 : ERR_DAMAGED;
+}
+
+int chunk_cell_encode(int64_t received_ms, struct slice frame, struct buf *out)
+{
+	buf_clear(out);
+	buf_append_char(out, TAIL_VERSION);
+	buf_put_varint(out, zigzag_encode(received_ms));
+	buf_append(out, frame.data, frame.len);
+	return out->failed ? ERR_LIMIT : 0;
+}
+
+int chunk_cell_decode(const struct store_cell *cell, int64_t *received_ms,
+		      struct chunk_frame *frame)
+{
+	struct chunk_place place;
+	const char *why;
+	struct cursor c = cursor_of(cell->value.data, cell->value.len);
+	unsigned version = cursor_u8(&c);
+	if (!c.bad && version != TAIL_VERSION)
+		return ERR_VERSION;
+	*received_ms = zigzag_decode(cursor_varint(&c));
+	struct slice rest = {(const char *)c.at, cursor_left(&c)};
+	if (c.bad || chunk_column_read(cell, &place) ||
+	    chunk_frame_next(&rest, frame, &why) != CHUNK_FOUND || rest.len)
+		return ERR_DAMAGED;
+	return frame->fields.sequence_id == place.sequence_id &&
+			       frame->fields.data_bytes == place.length
+		       ? 0
+		       : ERR_DAMAGED;
+}

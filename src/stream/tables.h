@@ -1,0 +1,83 @@
+/* Keys, columns and small values of the tables of streams (doc/format-chunks.md). */
+#ifndef STREAM_TABLES_H
+#define STREAM_TABLES_H
+
+#include "model/stream.h"
+#include "store/store.h"
+#include "stream/offsets.h"
+#include "wire/chunk.h"
+
+/* One stream: its names and one incarnation. */
+struct stream_id {
+	struct slice tenant;
+	struct stream_names names;
+	uint64_t incarnation;
+};
+
+/* Parts of a key or a column, with the memory of those that are made. */
+struct stream_parts {
+	struct store_parts parts;
+	uint8_t numbers[2][8];
+	char text[STREAM_ADDRESS_MAX_BYTES];
+};
+
+/* ---- streams: key (tenant), column (names, incarnation, property) -----------------------------
+ */
+
+enum stream_property {
+	STREAM_MADE,   /* struct stream_made */
+	STREAM_SEALED, /* offsets: which bytes are in blocks */
+	STREAM_PROPERTIES
+};
+
+void streams_key(struct stream_parts *to, struct slice tenant);
+void streams_column(struct stream_parts *to, const struct stream_id *id,
+		    enum stream_property property);
+/* The first and, with `after`, the bound behind the last column of a stream. */
+void streams_bound(struct stream_parts *to, const struct stream_id *id, bool after);
+/* The same of all incarnations. */
+void streams_names_bound(struct stream_parts *to, const struct stream_names *names, bool after);
+
+struct stream_made {
+	struct stream_id id; /* without a tenant */
+	int64_t made_ms;     /* when its first chunk was received */
+	bool here;           /* the collector made the incarnation: its sender knows of none */
+};
+
+/* Which property a cell is of. False: of none that is known. */
+bool streams_read_property(const struct store_cell *cell, enum stream_property *property);
+void stream_made_encode(const struct stream_made *made, struct buf *out);
+/* Names point into the value. ERR_DAMAGED; ERR_VERSION. */
+int stream_made_decode(const struct store_cell *cell, struct stream_made *made) MUST_CHECK;
+void stream_sealed_encode(const struct offsets *sealed, struct buf *out);
+/* Adds them to *sealed. ERR_DAMAGED; ERR_VERSION. */
+int stream_sealed_decode(struct slice value, struct offsets *sealed) MUST_CHECK;
+
+/* ---- chunk_tail: key (tenant, stream), column (sequence id, length) ---------------------------
+ */
+
+void chunk_tail_key(struct stream_parts *to, const struct stream_id *id);
+void chunk_column(struct stream_parts *to, uint64_t sequence_id, uint64_t length);
+/* The first column whose bytes end behind an offset. */
+void chunk_bound(struct stream_parts *to, uint64_t offset);
+
+struct chunk_place {
+	uint64_t sequence_id, length;
+};
+/* ERR_DAMAGED: the length is none, or longer than the sequence id. */
+int chunk_column_read(const struct store_cell *cell, struct chunk_place *place) MUST_CHECK;
+
+/* A cell of chunk_tail, or of chunk_sink, whose blocks are chunks, too: when the chunk was
+ * received, of a block its first one, and its frame. */
+int chunk_cell_encode(int64_t received_ms, struct slice frame, struct buf *out) MUST_CHECK;
+/* The frame points into the value. ERR_DAMAGED; ERR_VERSION. */
+int chunk_cell_decode(const struct store_cell *cell, int64_t *received_ms,
+		      struct chunk_frame *frame) MUST_CHECK;
+
+/* ---- chunk_sink: key (tenant, stream, sequence id >> 30), column as of chunk_tail -------------
+ */
+
+enum { CHUNK_SINK_PART_BITS = 30 };
+void chunk_sink_key(struct stream_parts *to, const struct stream_id *id, uint64_t part);
+
+#endif

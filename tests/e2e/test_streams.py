@@ -1,0 +1,360 @@
+"""Streams against the real server: chunks of both versions, twice, overlapping, out of order, with
+holes and with other bytes; damaged bodies; limits; blocks; kills. What was sent is compared with
+what is exported, byte by byte."""
+
+import http.client
+import random
+import struct
+import threading
+
+import pytest
+
+import chunks
+from chunks import stream_bytes, v1, v1_post, v2
+from server import eventually, running
+
+FIRST = "host1/demo/log//a@0000000000000001"
+
+
+def post(server, *parts, **headers):
+    return server.request("POST", "/chukwa", b"".join(parts), headers)
+
+
+def lines_of(answer):
+    return answer.text.splitlines()
+
+
+def streams(server, **params):
+    answer = server.get("/api/streams", **params)
+    assert answer.status == 200, answer
+    return answer.json["streams"]
+
+
+def held(server, stream=FIRST, **params):
+    return {one["stream"]: one["held"] for one in streams(server, **params)}[stream]
+
+
+def export(server, stream=FIRST, **params):
+    """What is held, as (offset, bytes) of each run."""
+    runs, at = [], params.pop("from_", 0)
+    while True:
+        answer = server.get("/api/streams/export", stream=stream, **{"from": at}, **params)
+        assert answer.status == 200, answer
+        if not answer.body:
+            return runs
+        begin = int(answer.headers["x-granary-offset"])
+        if runs and runs[-1][0] + len(runs[-1][1]) == begin:
+            runs[-1] = (runs[-1][0], runs[-1][1] + answer.body)
+        else:
+            runs.append((begin, answer.body))
+        at = begin + len(answer.body)
+
+
+def metric(server, name):
+    text = server.get("/metrics").text
+    return int(next(line for line in text.splitlines() if line.startswith(name)).split()[-1])
+
+
+def test_the_example_of_the_document(server):
+    """The first hundred bytes of a file are sequence id 100, the second hundred 200."""
+    data = stream_bytes(1, 0, 200)
+    answer = post(server, v2(100, data[:100]), v2(200, data[100:]))
+    assert answer.status == 200
+    assert lines_of(answer) == [
+        "ok: 100 bytes ending at offset 99", "held: 0 to 200 of 0000000000000001",
+        "ok: 100 bytes ending at offset 199", "held: 0 to 200 of 0000000000000001"]
+    assert export(server) == [(0, data)]
+
+
+def test_chukwas_own_chunk(server):
+    """The worked chunk of Chukwa, byte for byte: 5 of its 6 bytes are sent, from offset 1 on."""
+    body = bytes.fromhex(
+        "00000001" "0000000100000000000000060005686f737431000f20636c75737465723d2264656d6f2200082f"
+        "666f6f2f6261720007426172446174610000000000020000000100000004610a62630a")
+    assert body == v1_post(v1(6, b"a\nbc\n", datatype="BarData", name="/foo/bar"))
+    answer = post(server, body)
+    assert answer.status == 200
+    assert lines_of(answer)[0] == "ok: 5 bytes ending at offset 5"
+    stream, = streams(server)
+    assert (stream["source"], stream["cluster"], stream["datatype"], stream["name"]) == (
+        "host1", "demo", "BarData", "/foo/bar")
+    assert stream["held"] == [[1, 6]]
+    assert export(server, stream["stream"]) == [(1, b"a\nbc\n")]
+    assert post(server, body).status == 200
+    assert streams(server)[0]["held"] == [[1, 6]]
+    assert metric(server, 'granary_chunks_total{result="repeated"}') == 1
+
+
+def test_the_second_half_of_a_file(server):
+    data = stream_bytes(2, 0, 1000)
+    assert post(server, v2(1000, data[500:])).status == 200
+    assert held(server) == [[500, 1000]]
+    assert export(server) == [(500, data[500:])]
+    assert export(server, from_=700) == [(700, data[700:])]
+    assert export(server, from_=1000) == []
+
+
+def test_twice_is_once_and_overlaps_count_once(server):
+    data = stream_bytes(3, 0, 1000)
+    for begin, end in ((0, 200), (0, 200), (150, 200), (100, 300), (0, 400), (350, 500), (0, 500)):
+        answer = post(server, v2(end, data[begin:end]))
+        assert answer.status == 200, answer
+        assert lines_of(answer)[0] == f"ok: {end - begin} bytes ending at offset {end - 1}"
+    assert held(server) == [[0, 500]]
+    assert export(server) == [(0, data[:500])]
+    assert metric(server, 'granary_chunks_total{result="repeated"}') == 3
+
+
+def test_holes_are_shown_and_filled(server):
+    data = stream_bytes(4, 0, 1000)
+    for begin, end in ((0, 100), (200, 300), (900, 1000)):
+        post(server, v2(end, data[begin:end]))
+    assert held(server) == [[0, 100], [200, 300], [900, 1000]]
+    assert export(server) == [(0, data[:100]), (200, data[200:300]), (900, data[900:])]
+    answer = post(server, v2(200, data[100:200]))
+    assert lines_of(answer)[1] == "held: 0 to 300 of 0000000000000001"
+    assert export(server) == [(0, data[:300]), (900, data[900:])]
+
+
+def test_other_bytes_are_no_duplicate(server):
+    data = stream_bytes(5, 0, 400)
+    other = bytearray(data)
+    other[250] ^= 1
+    assert post(server, v2(300, data[:300])).status == 200
+    answer = post(server, v2(350, bytes(other[200:350])), v2(400, data[350:], name="/b"))
+    assert answer.status == 409
+    assert lines_of(answer) == [
+        "other: 150 bytes ending at offset 349: at offset 250 the stream has another byte; what "
+        "begins anew is another incarnation",
+        "ok: 50 bytes ending at offset 399", "held: 350 to 400 of 0000000000000001"]
+    assert post(server, v2(300, bytes(other[:300]), incarnation=2)).status == 200
+    assert export(server) == [(0, data[:300])]
+    assert export(server, FIRST[:-1] + "2") == [(0, bytes(other[:300]))]
+
+
+def test_a_sender_that_knows_no_incarnations_begins_anew(server):
+    """Chukwa's agent begins at 0 again when its file was rotated: nothing of that is lost."""
+    old, new = stream_bytes(6, 0, 1000), stream_bytes(7, 0, 1000)
+    assert post(server, v1_post(v1(960, old[:960]))).status == 200
+    assert post(server, v1_post(v1(640, new[:640]), v1(960, new[640:960]))).status == 200
+    # In one post, on behind what is there, and anew again.
+    third = stream_bytes(8, 0, 640)
+    answer = post(server, v1_post(v1(1024, stream_bytes(7, 960, 1024)), v1(64, third[:64]),
+                                  v1(640, third[64:])))
+    assert answer.status == 200
+    found = {one["stream"]: one for one in streams(server)}
+    assert len(found) == 3
+    bodies = sorted(export(server, stream)[0] for stream in found)
+    assert bodies == sorted([(0, old[:960]), (0, stream_bytes(7, 0, 1024)), (0, third)])
+    assert metric(server, 'granary_chunks_total{result="other_bytes"}') == 2
+    # What has come already is known again, also after a restart: of the last that was begun.
+    server.stop()
+    server.start()
+    assert post(server, v1_post(v1(640, third))).status == 200
+    assert len(streams(server)) == 3
+
+
+def test_records_that_are_no_lines(server):
+    """Also binary, and records of a chunk that is longer than a chunk of ours may be."""
+    chance = random.Random(9)
+    data = chance.randbytes(3_000_000)
+    ends = sorted(chance.sample(range(1, len(data)), 3000)) + [len(data)]
+    assert post(server, v1_post(v1(len(data), data, ends=ends))).status == 200
+    stream, = streams(server)
+    assert stream["held"] == [[0, len(data)]]
+    assert export(server, stream["stream"]) == [(0, data)]
+
+
+def test_a_damaged_chunk_is_passed_over(server):
+    data = stream_bytes(10, 0, 300)
+    parts = [v2(100 * (n + 1), data[100 * n:100 * n + 100]) for n in range(3)]
+    parts[1] = parts[1][:40] + bytes([parts[1][40] ^ 255]) + parts[1][41:]
+    answer = post(server, *parts)
+    assert answer.status == 400
+    assert [line.split(":")[0] for line in lines_of(answer)] == [
+        "ok", "held", "damaged", "ok", "held"]
+    assert lines_of(answer)[2] == f"damaged: {len(parts[1])} bytes: its checksum is wrong"
+    assert held(server) == [[0, 100], [200, 300]]
+    assert metric(server, "granary_chunks_damaged_total") == 1
+    # Noise in front, between and behind.
+    answer = post(server, b"noise", parts[0], b"Gch2", parts[2], b"\0\0")
+    assert [line.split(":")[0] for line in lines_of(answer)] == [
+        "damaged", "ok", "held", "damaged", "ok", "held", "damaged"]
+
+
+@pytest.mark.parametrize("body, sentence", [
+    (b"", "the body has 0 bytes"),
+    (b"\0\0\0", "the body has 3 bytes"),
+    (struct.pack(">i", 1), "chunk 0 of 1 cannot be read"),
+    (v1_post(v1(4, b"abcde\n")), "its sequence id 4 is below its length 6"),
+    (v1_post(b"\0\0\0\2" + v1(6, b"abcde\n")[4:]), "it is of version 2, not 1"),
+    (struct.pack(">i", 20000) + bytes(30000), "there are more than 10000 chunks"),
+])
+def test_what_is_no_body_of_chunks(server, body, sentence):
+    answer = post(server, body)
+    assert answer.status in (400, 413)
+    assert sentence in answer.json["error"]["message"]
+    assert streams(server) == []
+
+
+def test_what_is_wrong_with_one_chunk_is_said_of_it(server):
+    good = v2(4, b"abc\n")
+    answer = post(
+        server, v2(4, b"abc\n", source=""), v2(4, b"abc\n", datatype="chart_meta"),
+        v2(4, b"abc\n", name="n" * 1025), v2(4, b"abc\n", tenant="a b"),
+        v2(4, b"abc\n", cluster=b"\xff"), good)
+    assert answer.status == 400
+    said = lines_of(answer)
+    assert said[0] == "refused: 4 bytes ending at offset 3: the source is empty"
+    assert "chukwa_metadata has boards" in said[1]
+    assert "has 1025 bytes, more than 1024" in said[2]
+    assert '"a b" cannot be the name of a tenant' in said[3]
+    assert "the cluster is not UTF-8" in said[4]
+    assert said[5:] == ["ok: 4 bytes ending at offset 3", "held: 0 to 4 of 0000000000000001"]
+    assert len(streams(server)) == 1
+
+
+def test_numbers_that_lie(server):
+    near = 2**63 - 1
+    answer = post(server, v2(near, b"abc\n", name="/far"), v2(3, b"abc\n"), v2(0, b""),
+                  v2(2**63, b"abc\n"), v2(8, b"abc\ndef\n"))
+    assert [line.split(":")[0] for line in lines_of(answer)] == [
+        "ok", "held", "damaged", "damaged", "damaged", "ok", "held"]
+    assert export(server, "host1/demo/log//far@0000000000000001", from_=near - 4) == [
+        (near - 4, b"abc\n")]
+    # It unpacks to more than it says: the frame of zstd says so itself.
+    frame = bytearray(v2(8, b"abc\ndef\n", name="/long"))
+    at = frame.index(b"\x28\xb5\x2f\xfd\xa0") + 5
+    frame[at] = 4
+    body = bytes(frame[12:])
+    length = struct.pack("<I", len(body))
+    frame = b"Gch2" + length + struct.pack("<I", chunks.crc32c(length + body)) + body
+    answer = post(server, frame)
+    assert "another length than it says" in answer.text
+
+
+def test_tenants_have_streams_of_their_own(server):
+    post(server, v2(4, b"abc\n"), v2(4, b"xyz\n", tenant="t2"), **{"X-Tenant": "t1"})
+    assert export(server, tenant="t1") == [(0, b"abc\n")]
+    assert export(server, tenant="t2") == [(0, b"xyz\n")]
+    assert streams(server) == []
+    answer = server.get("/api/streams/export", stream=FIRST)
+    assert answer.status == 404 and "there is no stream" in answer.text
+
+
+def test_lists_are_in_order_and_go_on(server):
+    names = [(source, datatype, f"/{number}") for source in ("a", "b/c") for datatype in ("x", "y")
+             for number in range(6)]
+    post(server, *(v2(4, b"abc\n", source=s, datatype=d, name=n) for s, d, n in names))
+    found, token = [], {}
+    while True:
+        answer = server.get("/api/streams", limit=5, **token).json
+        found += [(one["source"], one["datatype"], one["name"]) for one in answer["streams"]]
+        if "token" not in answer:
+            break
+        token = {"token": answer["token"]}
+    assert sorted(found) == sorted(names) and len(found) == len(names)
+    assert len(streams(server, source="b/c", datatype="y")) == 6
+    assert [one["name"] for one in streams(server, source="a", datatype="x", name="/3")] == ["/3"]
+    # Names that are longer than a column, and alike in front.
+    long = ["/" + "d" * 400 + str(number) for number in range(3)]
+    post(server, *(v2(4, b"abc\n", source="long", name=name) for name in long))
+    assert sorted(one["name"] for one in streams(server, source="long")) == long
+    assert server.get("/api/streams", token="x").status == 400
+
+
+@pytest.mark.parametrize("option, word, sentence", [
+    (("--stream.streams_max", "3"), "refused", "as many as it may have (stream.streams_max)"),
+    (("--stream.new_per_minute", "3"), "later", "(stream.new_per_minute)"),
+])
+def test_too_many_streams(make_server, option, word, sentence):
+    with running(make_server(options=option)) as server:
+        answer = post(server, *(v2(4, b"abc\n", name=f"/{n}") for n in range(5)))
+        assert answer.status == (400 if word == "refused" else 503)
+        assert len(streams(server)) == 3
+        said = lines_of(answer)
+        assert sum(line.startswith(word) and sentence in line for line in said) == 2
+        # A stream that is there goes on, and those of others do.
+        assert post(server, v2(8, b"def\n", name="/0")).status == 200
+        assert post(server, v2(4, b"abc\n"), **{"X-Tenant": "other"}).status == 200
+
+
+def test_too_many_holes(make_server):
+    with running(make_server(options=("--stream.holes_max", "2"))) as server:
+        data = stream_bytes(11, 0, 1000)
+        statuses = [post(server, v2(end, data[end - 50:end])).status
+                    for end in (100, 200, 300, 400, 350)]
+        assert statuses == [200, 200, 200, 400, 200]
+        assert held(server) == [[50, 100], [150, 200], [250, 350]]
+
+
+def test_many_senders_at_once(server):
+    """Each sends pieces of the same streams in an order of its own, some twice."""
+    size, sent = 200_000, []
+    whole = {name: stream_bytes(seed, 0, size) for seed, name in enumerate("abcd")}
+
+    def send(seed):
+        chance = random.Random(seed)
+        pieces = []
+        for name, data in whole.items():
+            cuts = sorted(chance.sample(range(1, size), 20))
+            pieces += [(name, begin, end) for begin, end in zip([0] + cuts, cuts + [size])]
+        chance.shuffle(pieces)
+        connection = http.client.HTTPConnection("127.0.0.1", server.port)
+        for at in range(0, len(pieces), 7):
+            connection.request("POST", "/chukwa", b"".join(
+                v2(end, whole[name][begin:end], name=name)
+                for name, begin, end in pieces[at:at + 7]))
+            answer = connection.getresponse()
+            sent.append((answer.status, answer.read()))
+        connection.close()
+
+    threads = [threading.Thread(target=send, args=(seed,)) for seed in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(sent) == 6 * 12 and {status for status, _ in sent} == {200}
+    for name, data in whole.items():
+        assert export(server, f"host1/demo/log/{name}@0000000000000001") == [(0, data)]
+
+
+def sealed(server, stream=FIRST):
+    return {one["stream"]: one["sealed"] for one in streams(server)}[stream]
+
+
+def test_what_fills_a_block_is_sealed(server):
+    size = 3_000_000
+    data = stream_bytes(12, 0, size)
+    for begin in range(0, size, 100_000):
+        assert post(server, v2(begin + 100_000, data[begin:begin + 100_000])).status == 200
+    found = eventually(lambda: sealed(server))
+    assert found[0][0] == 0 and size - (960 << 10) < found[0][1] <= size
+    assert found[0][1] % chunks.LINE_BYTES == 0  # cut between lines
+    assert export(server) == [(0, data)]
+    assert export(server, from_=1_234_567) == [(1_234_567, data[1_234_567:])]
+    # Of what is in blocks, too, twice is once, and other bytes are seen.
+    other = bytearray(data[500_000:600_000])
+    other[99_999] ^= 1
+    assert post(server, v2(600_000, data[500_000:600_000])).status == 200
+    answer = post(server, v2(600_000, bytes(other)))
+    assert answer.status == 409 and "at offset 599999 the stream" in answer.text
+    server.stop()
+    server.start()
+    assert export(server) == [(0, data)]
+    answer = post(server, v2(600_000, bytes(other)))
+    assert answer.status == 409 and "at offset 599999 the stream" in answer.text
+
+
+def test_what_waits_for_long_is_sealed(make_server):
+    with running(make_server(options=("--stream.seal_after", "1s"))) as server:
+        data = stream_bytes(13, 0, 3000)
+        for begin, end in ((0, 1000), (2000, 3000)):
+            post(server, v2(end, data[begin:end]))
+        eventually(lambda: sealed(server) == [[0, 1000], [2000, 3000]])
+        eventually(lambda: metric(server, "granary_chunks_tail_bytes") == 0)
+        assert "waiting" not in streams(server)[0]
+        # What comes late fills its hole.
+        post(server, v2(2000, data[1000:2000]))
+        eventually(lambda: sealed(server) == [[0, 3000]])
+        assert export(server) == [(0, data)]

@@ -1,0 +1,98 @@
+/* Ranges of offsets, compared with an array of bytes that says of each offset whether it is there.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/random.h"
+#include "stream/offsets.h"
+
+enum { OFFSETS = 200 };
+
+static size_t count_runs(const bool *there)
+{
+	size_t runs = 0;
+	for (size_t i = 0; i < OFFSETS; i++)
+		runs += there[i] && (!i || !there[i - 1]);
+	return runs;
+}
+
+static void check_all(const struct offsets *offsets, const bool *there)
+{
+	assert_int_equal(offsets->count, count_runs(there));
+	for (size_t at = 0; at < OFFSETS; at++) {
+		struct offset_range range = offsets_at(offsets, at);
+		size_t begin = at, end = at;
+		while (there[at] && begin && there[begin - 1])
+			begin--;
+		while (there[at] && end < OFFSETS && there[end])
+			end++;
+		assert_int_equal(range.begin, there[at] ? begin : 0);
+		assert_int_equal(range.end, there[at] ? end : 0);
+	}
+}
+
+static void check_ranges(const struct offsets *offsets, bool *there, size_t begin, size_t end)
+{
+	bool all = true, any = false;
+	bool with[OFFSETS];
+	memcpy(with, there, sizeof(with));
+	for (size_t i = begin; i < end; i++) {
+		all = all && there[i];
+		any = any || there[i];
+		with[i] = true;
+	}
+	assert_int_equal(offsets_cover(offsets, begin, end), all);
+	assert_int_equal(offsets_meet(offsets, begin, end), any);
+	assert_int_equal(offsets_count_with(offsets, begin, end), count_runs(with));
+}
+
+static void they_are_as_an_array_of_bytes(void **state)
+{
+	struct random random;
+	(void)state;
+	random_init(&random, 7);
+	for (int round = 0; round < 300; round++) {
+		struct offsets offsets = {.list = NULL};
+		bool there[OFFSETS] = {false};
+		for (int step = 0; step < 40; step++) {
+			size_t begin = random_below(&random, OFFSETS - 1);
+			size_t end = begin + 1 + random_below(&random, step % 3 ? 4 : 30);
+			end = end > OFFSETS ? OFFSETS : end;
+			check_ranges(&offsets, there, begin, end);
+			offsets_add(&offsets, begin, end);
+			memset(there + begin, true, end - begin);
+			check_all(&offsets, there);
+		}
+		offsets_release(&offsets);
+	}
+}
+
+static void the_ends_of_numbers_are_no_trap(void **state)
+{
+	struct offsets offsets = {.list = NULL}, other = {.list = NULL};
+	(void)state;
+	offsets_add(&offsets, 0, 1);
+	offsets_add(&offsets, INT64_MAX - 1, INT64_MAX);
+	assert_true(offsets_cover(&offsets, INT64_MAX - 1, INT64_MAX));
+	assert_false(offsets_meet(&offsets, 1, INT64_MAX - 1));
+	assert_int_equal(offsets_at(&offsets, INT64_MAX).end, 0);
+	offsets_move(&other, &offsets);
+	assert_int_equal(offsets.count, 0);
+	offsets_add(&other, 1, INT64_MAX - 1);
+	assert_int_equal(other.count, 1);
+	assert_true(offsets_cover(&other, 0, INT64_MAX));
+	offsets_release(&other);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(they_are_as_an_array_of_bytes),
+		cmocka_unit_test(the_ends_of_numbers_are_no_trap),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
