@@ -90,7 +90,9 @@ const struct table_def schema[TABLE_COUNT] = {
 		.help = "Bytes of a stream in blocks, by the sequence id of their end (K).",
 		.key_count = 3,
 		.key = {{"tenant", PART_TEXT}, {"stream", PART_TEXT}, {"part", PART_U64}},
-		.column_count = 2, .column = {{"sequence_id", PART_U64}, {"length", PART_U64}},
+		.column_count = 3,
+		.column = {{"sequence_id", PART_U64}, {"length", PART_U64},
+			   {"checksum", PART_U64}},
 	},
 	[TABLE_OOPS] = {
 		.name = "oops", .kind = TABLE_CELLS, .cell_kind = CELL_STAMPED,
@@ -325,7 +327,9 @@ const struct table_def schema[TABLE_COUNT] = {
 		.place = PLACE_SHARED, .by_ranges = true,
 		.help = "Chunks of a stream as they came, until they are in blocks.",
 		.key_count = 2, .key = {{"tenant", PART_TEXT}, {"stream", PART_TEXT}},
-		.column_count = 2, .column = {{"sequence_id", PART_U64}, {"length", PART_U64}},
+		.column_count = 3,
+		.column = {{"sequence_id", PART_U64}, {"length", PART_U64},
+			   {"checksum", PART_U64}},
 	},
 };
 /* clang-format on */

@@ -1,3 +1,8 @@
+/* A submission, in rounds:
+ *
+ *     choose --some need the examiner--> examine --+--> decide --> write --durable--> choose
+ *        +--none does---------------------------->-+                                    |
+ *                                                              nothing is left: end <---+ */
 #include "stream/collector_private.h"
 
 #include "base/log.h"
@@ -20,7 +25,8 @@ struct collector *collector_new(const struct collector_options *options)
 	collector->waiting_end = &collector->waiting;
 	random_init(&collector->random, options->seed);
 	collector->seed = random_next(&collector->random);
-	collector->examiner = pool_new(1, EXAMINER_QUEUE_MAX, "chunks");
+	if (!options->examine)
+		collector->examiner = pool_new(1, EXAMINER_QUEUE_MAX, "chunks");
 	return collector;
 }
 
@@ -32,7 +38,8 @@ bool collector_is_idle(const struct collector *collector)
 void collector_free(struct collector *collector)
 {
 	ASSERT(collector_is_idle(collector));
-	pool_close(collector->examiner);
+	if (collector->examiner)
+		pool_close(collector->examiner);
 	collector_forget_all(collector);
 	mem_free(collector);
 }
@@ -108,9 +115,23 @@ static void collector_mark(struct stream_submission *s, bool busy)
 			s->chunks[i].stream->busy = busy;
 }
 
+/* Which incarnations others have made for senders that know of none is looked for each time. */
+static void collector_doubt_shared(struct stream_submission *s)
+{
+	for (size_t i = 0; i < s->count; i++) {
+		struct collector_stream *stream = s->chunks[i].stream;
+		if (!stream || s->chunks[i].id.incarnation)
+			continue;
+		stream->doubted = true;
+		collector_settle(stream);
+	}
+}
+
 static void collector_activate(struct collector *collector, struct stream_submission *s)
 {
 	collector_mark(s, true);
+	if (store_is_shared(collector->site->store))
+		collector_doubt_shared(s);
 	s->next = collector->active;
 	collector->active = s;
 	collector_next_round(s);
@@ -163,12 +184,19 @@ static void collector_end(struct stream_submission *s)
 	collector_begin_waiting(collector);
 }
 
+/* Also where the examiner has said something of it before he failed. */
+static bool collector_is_undecided(const struct stream_chunk *chunk)
+{
+	return chunk->outcome == STREAM_WAITS ||
+	       (!chunk->place && (chunk->outcome == STREAM_HELD || chunk->outcome == STREAM_OTHER));
+}
+
 /* Of the chunks that are not decided yet. What is known of their streams may be wrong. */
 static void collector_fail(struct stream_submission *s, int err)
 {
 	for (size_t i = 0; i < s->count; i++) {
 		struct stream_chunk *chunk = &s->chunks[i];
-		if (chunk->outcome != STREAM_WAITS)
+		if (!collector_is_undecided(chunk))
 			continue;
 		chunk->outcome = STREAM_FAILED;
 		chunk->err = err;
@@ -240,7 +268,8 @@ static int collector_put_chunk(struct stream_submission *s, const struct stream_
 	struct stream_parts key, column;
 	const struct stream_id id = collector_id_of(chunk->stream, chunk->place);
 	chunk_tail_key(&key, &id);
-	chunk_column(&column, chunk->frame.fields.sequence_id, chunk->frame.fields.data_bytes);
+	const struct chunk_place place = chunk_place_of(&chunk->frame);
+	chunk_column(&column, &place);
 	int err = chunk_cell_encode(s->received_ms, chunk->frame.bytes, value);
 	return err ? err
 		   : store_log_put(s->write, TABLE_CHUNK_TAIL, &key.parts, &column.parts,
@@ -386,17 +415,31 @@ static void collector_on_examined(struct task *task)
 	collector_write(s);
 }
 
+void collector_examine_now(struct stream_submission *s, struct task_queue *queue)
+{
+	struct executor *executor = s->collector->options.executor;
+	s->err = collector_examine(s, queue);
+	s->task.run = collector_on_examined;
+	executor->post(executor, &s->task);
+}
+
 /* On the examiner. */
 static void collector_run_examine(struct task *task)
 {
-	struct stream_submission *s = CONTAINER_OF(task, struct stream_submission, task);
-	struct executor *executor = s->collector->options.executor;
 	struct task_queue queue;
 	task_queue_init(&queue);
-	s->err = collector_examine(s, &queue);
+	collector_examine_now(CONTAINER_OF(task, struct stream_submission, task), &queue);
 	task_queue_release(&queue);
-	task->run = collector_on_examined;
-	executor->post(executor, task);
+}
+
+/* An error: nobody will. */
+static int collector_ask_examiner(struct stream_submission *s)
+{
+	struct collector *collector = s->collector;
+	if (collector->options.examine)
+		return collector->options.examine(collector->options.owner, s);
+	s->task.run = collector_run_examine;
+	return pool_submit(collector->examiner, &s->task);
 }
 
 /* ---- Rounds ---------------------------------------------------------------------------------- */
@@ -437,10 +480,9 @@ static void collector_next_round(struct stream_submission *s)
 	for (size_t i = 0; i < s->count && !examine; i++)
 		examine = s->chunks[i].asked && collector_must_examine(&s->chunks[i]);
 	s->err = 0;
-	s->task.run = examine ? collector_run_examine : collector_on_examined;
 	if (!examine)
 		collector_on_examined(&s->task);
-	else if (pool_submit(s->collector->examiner, &s->task))
+	else if (collector_ask_examiner(s))
 		collector_fail(s, ERR_BUSY);
 }
 

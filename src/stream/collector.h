@@ -86,6 +86,9 @@ struct collector_options {
 	/* A chunk of a stream has been written, of so many bytes as stored. May be NULL. */
 	void (*written)(void *owner, const struct stream_id *id, uint64_t data_bytes,
 			uint64_t stored_bytes);
+	/* Has somebody call collector_examine_now for this submission, where waiting is allowed. 0,
+	 * or an error: nobody will. NULL: a thread of the collector's own does. */
+	int (*examine)(void *owner, struct stream_submission *submission);
 	void *owner;
 };
 
@@ -97,6 +100,10 @@ bool collector_is_idle(const struct collector *collector);
 /* `done` comes in any case, maybe from within this call. ERR_BUSY: too much waits already, and
  * nothing was begun; ERR_LIMIT: more than STREAM_CHUNKS_MAX. */
 int collector_submit(struct collector *collector, struct stream_submission *submission) MUST_CHECK;
+
+/* Waits on the queue, which is the calling thread's; no other thread has the streams of the
+ * submission meanwhile. */
+void collector_examine_now(struct stream_submission *submission, struct task_queue *queue);
 
 /* So many bytes of chunk_tail, as stored, are there beside those that the collector has written, or
  * have gone. */

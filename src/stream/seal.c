@@ -82,6 +82,17 @@ static int seal_encode_block(struct seal *s, size_t len)
 	return err ? err : chunk_cell_encode(s->received_ms, buf_slice(&s->frame), &s->value);
 }
 
+/* Of the block that was encoded. */
+static struct chunk_place seal_place_of(const struct seal *s)
+{
+	const char *why;
+	struct chunk_frame frame;
+	struct slice bytes = buf_slice(&s->frame);
+	enum chunk_found found = chunk_frame_next(&bytes, &frame, &why);
+	ASSERT(found == CHUNK_FOUND); /* it was made just now */
+	return chunk_place_of(&frame);
+}
+
 static int seal_put_block(struct seal *s, size_t len)
 {
 	struct stream_parts key, column;
@@ -90,7 +101,8 @@ static int seal_put_block(struct seal *s, size_t len)
 	if (err)
 		return errbuf_set(s->e, err, "a block does not fit: %s", err_text(err));
 	chunk_sink_key(&key, s->id, sequence_id >> CHUNK_SINK_PART_BITS);
-	chunk_column(&column, sequence_id, len);
+	const struct chunk_place place = seal_place_of(s);
+	chunk_column(&column, &place);
 	err = store_log_put(s->write, TABLE_CHUNK_SINK, &key.parts, &column.parts,
 			    buf_slice(&s->value));
 	ASSERT(!err); /* one block in an empty write */
@@ -255,9 +267,11 @@ static bool seal_is_sealed(const struct offsets *sealed, const struct chunk_plac
 static int seal_remove(struct seal *s, const struct chunk_place *place)
 {
 	struct stream_parts key, from, to;
+	struct chunk_place next = *place;
+	next.checksum++;
 	chunk_tail_key(&key, s->id);
-	chunk_column(&from, place->sequence_id, place->length);
-	chunk_column(&to, place->sequence_id, place->length + 1);
+	chunk_column(&from, place);
+	chunk_column(&to, &next);
 	return store_log_remove(s->write, TABLE_CHUNK_TAIL, &key.parts, &from.parts, &to.parts);
 }
 

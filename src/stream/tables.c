@@ -169,10 +169,17 @@ void chunk_sink_key(struct stream_parts *to, const struct stream_id *id, uint64_
 				      stream_part_number(to->numbers[0], part)}};
 }
 
-void chunk_column(struct stream_parts *to, uint64_t sequence_id, uint64_t length)
+struct chunk_place chunk_place_of(const struct chunk_frame *frame)
 {
-	to->parts = (struct store_parts){{stream_part_number(to->numbers[0], sequence_id),
-					  stream_part_number(to->numbers[1], length)}};
+	return (struct chunk_place){frame->fields.sequence_id, frame->fields.data_bytes,
+				    frame->checksum};
+}
+
+void chunk_column(struct stream_parts *to, const struct chunk_place *place)
+{
+	to->parts = (struct store_parts){{stream_part_number(to->numbers[0], place->sequence_id),
+					  stream_part_number(to->numbers[1], place->length),
+					  stream_part_number(to->numbers[2], place->checksum)}};
 }
 
 void chunk_bound(struct stream_parts *to, uint64_t offset)
@@ -184,6 +191,7 @@ int chunk_column_read(const struct store_cell *cell, struct chunk_place *place)
 {
 	place->sequence_id = be64_get((const uint8_t *)cell->column.part[0].data);
 	place->length = be64_get((const uint8_t *)cell->column.part[1].data);
+	place->checksum = be64_get((const uint8_t *)cell->column.part[2].data);
 	bool good = place->length && place->length <= CHUNK_DATA_MAX_BYTES &&
 		    place->length <= place->sequence_id && place->sequence_id <= STREAM_OFFSET_MAX;
 	return good ? 0 : ERR_DAMAGED;
@@ -212,8 +220,6 @@ int chunk_cell_decode(const struct store_cell *cell, int64_t *received_ms,
 	if (c.bad || chunk_column_read(cell, &place) ||
 	    chunk_frame_next(&rest, frame, &why) != CHUNK_FOUND || rest.len)
 		return ERR_DAMAGED;
-	return frame->fields.sequence_id == place.sequence_id &&
-			       frame->fields.data_bytes == place.length
-		       ? 0
-		       : ERR_DAMAGED;
+	const struct chunk_place inside = chunk_place_of(frame);
+	return memcmp(&inside, &place, sizeof(place)) == 0 ? 0 : ERR_DAMAGED;
 }

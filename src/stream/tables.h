@@ -17,7 +17,7 @@ struct stream_id {
 /* Parts of a key or a column, with the memory of those that are made. */
 struct stream_parts {
 	struct store_parts parts;
-	uint8_t numbers[2][8];
+	uint8_t numbers[3][8];
 	char text[STREAM_ADDRESS_MAX_BYTES];
 };
 
@@ -53,17 +53,21 @@ void stream_sealed_encode(const struct offsets *sealed, struct buf *out);
 /* Adds them to *sealed. ERR_DAMAGED; ERR_VERSION. */
 int stream_sealed_decode(struct slice value, struct offsets *sealed) MUST_CHECK;
 
-/* ---- chunk_tail: key (tenant, stream), column (sequence id, length) ---------------------------
+/* ---- chunk_tail: key (tenant, stream), column (sequence id, length, checksum) ------------------
  */
 
+/* The checksum is that of the frame: what two collectors have taken never lies in one cell unless
+ * it is the same. */
+struct chunk_place {
+	uint64_t sequence_id, length, checksum;
+};
+struct chunk_place chunk_place_of(const struct chunk_frame *frame);
+
 void chunk_tail_key(struct stream_parts *to, const struct stream_id *id);
-void chunk_column(struct stream_parts *to, uint64_t sequence_id, uint64_t length);
+void chunk_column(struct stream_parts *to, const struct chunk_place *place);
 /* The first column whose bytes end behind an offset. */
 void chunk_bound(struct stream_parts *to, uint64_t offset);
 
-struct chunk_place {
-	uint64_t sequence_id, length;
-};
 /* ERR_DAMAGED: the length is none, or longer than the sequence id. */
 int chunk_column_read(const struct store_cell *cell, struct chunk_place *place) MUST_CHECK;
 

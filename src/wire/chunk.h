@@ -77,7 +77,8 @@ struct chunk_frame {
 	struct chunk_fields fields;
 	uint32_t ends_bytes;
 	struct slice packed; /* of the data, and the ends of records behind it */
-	struct slice bytes;  /* all of it */
+	uint32_t checksum;
+	struct slice bytes; /* all of it */
 };
 
 /* Whether bytes begin with the magic number of a frame, as far as they go. */

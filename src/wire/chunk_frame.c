@@ -100,6 +100,7 @@ static const char *chunk_frame_read(struct slice bytes, struct chunk_frame *fram
 	if (crc32c(crc32c(0, bytes.data + 4, 4), body, len) != crc)
 		return "its checksum is wrong";
 	frame->bytes = (struct slice){bytes.data, CHUNK_HEAD_BYTES + (size_t)len};
+	frame->checksum = crc;
 	return chunk_frame_fields((struct slice){body, len}, frame);
 }
 

@@ -11,7 +11,7 @@ import pytest
 
 import chunks
 from chunks import stream_bytes, v1, v1_post, v2
-from server import eventually, running
+from server import eventually, long_run, running
 
 FIRST = "host1/demo/log//a@0000000000000001"
 
@@ -358,3 +358,54 @@ def test_what_waits_for_long_is_sealed(make_server):
         post(server, v2(2000, data[1000:2000]))
         eventually(lambda: sealed(server) == [[0, 3000]])
         assert export(server) == [(0, data)]
+
+
+def send_until_told(server, name, size, sent, stop):
+    """As an agent does: sends what comes next until it is acknowledged, and goes on from there."""
+    data, at = stream_bytes(ord(name), 0, size), 0
+    chance = random.Random(name)
+    while at < size and not stop.is_set():
+        end = min(size, at + chance.randrange(1, 60_000))
+        try:
+            connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+            connection.request("POST", "/chukwa", v2(end, data[at:end], name=name))
+            answer = connection.getresponse()
+            lines = answer.read().decode().splitlines()
+            if answer.status == 200:
+                _, begin, _, whole, _, incarnation = lines[1].split()
+                assert (begin, incarnation) == ("0", "0000000000000001"), lines
+                at = sent[name] = int(whole)
+        except (OSError, http.client.HTTPException):
+            stop.wait(0.01)  # it was killed, and is started again
+        finally:
+            connection.close()
+
+
+def test_kills_under_load(make_server):
+    """Whenever it is killed: what was acknowledged is there, once, and nothing else is."""
+    kills = 100 if long_run() else 8
+    size = 40_000_000
+    with running(make_server(options=("--stream.seal_after", "1s"))) as server:
+        sent, stop = dict.fromkeys("abcd", 0), threading.Event()
+        senders = [threading.Thread(target=send_until_told, args=(server, name, size, sent, stop))
+                   for name in sent]
+        for sender in senders:
+            sender.start()
+        chance = random.Random(5)
+        for _ in range(kills):
+            before = dict(sent)
+            target = chance.randrange(200_000, 2_000_000)
+            eventually(lambda: sum(sent.values()) - sum(before.values()) > target
+                       or not any(sender.is_alive() for sender in senders))
+            server.kill()
+            server.start()
+        stop.set()
+        for sender in senders:
+            sender.join()
+        assert sum(sent.values()) > kills * 200_000
+        for name, held_bytes in sent.items():
+            stream = f"host1/demo/log/{name}@0000000000000001"
+            (begin, body), = export(server, stream)
+            assert begin == 0 and len(body) >= held_bytes
+            assert body == stream_bytes(ord(name), 0, len(body))
+        assert metric(server, "granary_chunks_damaged_total") == 0
