@@ -182,10 +182,12 @@ static int reader_cut(struct chunk_reader *reader, const struct reader_cell *cel
 	struct chunk_data data;
 	arena_reset(&reader->ends);
 	int err = chunk_frame_unpack(&cell->frame, &reader->unpacked, &reader->ends, &data);
-	if (err)
+	if (err) {
+		reader->unreadable = cell->place;
 		return errbuf_set(reader->e, ERR_DAMAGED,
 				  "the bytes at offset %llu of the stream cannot be unpacked",
 				  (unsigned long long)reader->at);
+	}
 	uint32_t skip = (uint32_t)(reader->at - (cell->place.sequence_id - cell->place.length));
 	size_t len = data.data.len - skip;
 	if (len > reader->end - reader->at)

@@ -23,6 +23,9 @@ struct chunk_reader {
 	const struct offsets *sealed, *held; /* what was known of it; the caller's */
 	uint64_t at, end;
 	struct errbuf *e;
+	/* After ERR_DAMAGED: the chunk or block that cannot be unpacked; length 0: it is not that.
+	 */
+	struct chunk_place unreadable;
 
 	/* private */
 	struct buf unpacked;

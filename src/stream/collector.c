@@ -50,6 +50,16 @@ void collector_adjust_tail(struct collector *collector, int64_t bytes)
 	stat_add(STAT_chunks_tail_bytes, bytes);
 }
 
+void collector_doubt(struct collector *collector, const struct stream_id *id)
+{
+	struct collector_stream *stream = collector_find_stream(collector, id);
+	if (!stream)
+		return;
+	stream->doubted = true; /* until the submission that has it ends */
+	if (!stream->busy)
+		collector_settle(stream);
+}
+
 uint64_t collector_tail_bytes(const struct collector *collector)
 {
 	int64_t bytes = atomic_load(&collector->tail_bytes);

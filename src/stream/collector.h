@@ -105,6 +105,9 @@ int collector_submit(struct collector *collector, struct stream_submission *subm
  * submission meanwhile. */
 void collector_examine_now(struct stream_submission *submission, struct task_queue *queue);
 
+/* What is known of a stream may be wrong, since the store has less of it: it is read anew. */
+void collector_doubt(struct collector *collector, const struct stream_id *id);
+
 /* So many bytes of chunk_tail, as stored, are there beside those that the collector has written, or
  * have gone. */
 void collector_adjust_tail(struct collector *collector, int64_t bytes);

@@ -24,6 +24,7 @@ struct examine {
 	struct buf new_bytes, held_bytes;
 	struct arena arena;
 	struct chunk_data new_data;
+	bool unreadable; /* what is held cannot be compared: it counts as not held */
 };
 
 /* ---- What is known of a stream ----------------------------------------------------------------
@@ -138,10 +139,13 @@ static int examine_see_held(const struct store_cell *cell, void *owner)
 	if (err || place.sequence_id - place.length >= new->sequence_id ||
 	    place.sequence_id <= chunk_begin(new))
 		return err;
-	err = chunk_cell_decode(cell, &received_ms, &frame);
 	arena_reset(&x->arena);
-	err = err ? err : chunk_frame_unpack(&frame, &x->held_bytes, &x->arena, &data);
-	return err ? err : examine_compare(x, place.sequence_id - place.length, data.data);
+	if (chunk_cell_decode(cell, &received_ms, &frame) ||
+	    chunk_frame_unpack(&frame, &x->held_bytes, &x->arena, &data)) {
+		x->unreadable = true;
+		return 0;
+	}
+	return examine_compare(x, place.sequence_id - place.length, data.data);
 }
 
 /* Of a row, the chunks that may have bytes of the new one. */
@@ -178,6 +182,7 @@ static int examine_overlap(struct examine *x)
 {
 	struct stream_chunk *chunk = x->chunk;
 	struct arena arena;
+	x->unreadable = false;
 	arena_init(&arena, EXAMINE_ENDS_MAX_BYTES);
 	int err = chunk_frame_unpack(&chunk->frame, &x->new_bytes, &arena, &x->new_data);
 	if (err) {
@@ -187,8 +192,9 @@ static int examine_overlap(struct examine *x)
 		err = examine_compare_all(x);
 		if (err == ERR_EXISTS)
 			chunk->outcome = STREAM_OTHER;
-		else if (!err && offsets_cover(&x->place->held, chunk_begin(&chunk->frame.fields),
-					       chunk->frame.fields.sequence_id))
+		else if (!err && !x->unreadable &&
+			 offsets_cover(&x->place->held, chunk_begin(&chunk->frame.fields),
+				       chunk->frame.fields.sequence_id))
 			chunk->outcome = STREAM_HELD;
 	}
 	arena_release(&arena);

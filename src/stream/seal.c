@@ -1,7 +1,7 @@
 #include "stream/seal.h"
 
-#include "base/fault.h"
 #include "base/grow.h"
+#include "base/log.h"
 #include "base/stats.h"
 #include "store/wait.h"
 #include "stream/chunk_reader.h"
@@ -12,6 +12,7 @@ enum {
 	SEAL_WRITE_MAX_BYTES = 4 << 20,
 	SEAL_NOTE_MAX_BYTES = 1 << 20,
 	SEAL_ENDS_MAX = CHUNK_ENDS_MAX_BYTES / 4, /* so that they fit, however long records are */
+	SEAL_UNREADABLE_MAX = 100,                /* of one pass */
 };
 
 struct seal {
@@ -23,11 +24,13 @@ struct seal {
 	struct errbuf *e;
 	int64_t stamp_us; /* taken before anything is read */
 	struct stream_known known;
+	uint64_t noted; /* blocks of the result that are */
 
 	/* The block that is being gathered. */
 	struct chunk_fields fields;
 	uint64_t begin;
 	int64_t received_ms;
+	struct chunk_place unreadable; /* length 0: none */
 	uint64_t cut_at; /* where the last block ended within a record; 0: it did not */
 	struct buf data;
 	uint32_t *ends;
@@ -209,7 +212,9 @@ static int seal_range(struct seal *s, uint64_t begin, uint64_t end)
 		if (!err && piece.data.len)
 			err = seal_gather(s, &piece, &arena);
 	} while (!err && piece.data.len);
-	if (!err && s->rules->all)
+	if (err)
+		s->unreadable = reader.unreadable;
+	else if (s->rules->all)
 		err = seal_flush(s);
 	buf_clear(&s->data);
 	chunk_reader_release(&reader);
@@ -319,19 +324,52 @@ static bool seal_has_covered(const struct seal *s)
 	return false;
 }
 
-static int seal_pass(struct seal *s)
+/* A chunk that cannot be unpacked; not a block, since what is in blocks is not sealed again. */
+static int seal_drop_unreadable(struct seal *s)
 {
+	const struct chunk_place *place = &s->unreadable;
+	int err = seal_remove(s, place);
+	ASSERT(!err); /* the first of a write */
+	err = seal_submit(s);
+	if (err)
+		return err;
+	s->result->unreadable++;
+	stat_add(STAT_chunks_unreadable, 1);
+	log_warn("streams: of `" SHOWN "` of " SHOWN
+		 " a chunk with the bytes %llu to %llu does not unpack to what it says; it is "
+		 "dropped, and leaves a hole",
+		 SHOWN_OF(s->id->names.name), SHOWN_OF(s->id->names.source),
+		 (unsigned long long)(place->sequence_id - place->length),
+		 (unsigned long long)place->sequence_id);
+	return 0;
+}
+
+static int seal_try(struct seal *s)
+{
+	s->unreadable.length = 0;
 	int err = stream_known_read(&s->known, s->site, s->queue, s->id, SEAL_WAITING_MAX, s->e);
 	s->result->left_data_bytes = s->known.tail_data_bytes;
 	s->result->left_stored_bytes = s->known.tail_stored_bytes;
 	s->result->oldest_ms = s->known.oldest_ms;
 	err = err ? err : seal_ranges(s);
 	/* What is in blocks already is noted also where a later block failed. */
-	if (s->result->blocks) {
+	if (s->result->blocks > s->noted) {
 		int noted = seal_note(s);
 		err = err ? err : noted;
+		s->noted = s->result->blocks;
 	}
 	return !err && seal_has_covered(s) ? seal_clear(s) : err;
+}
+
+static int seal_pass(struct seal *s)
+{
+	int err = seal_try(s);
+	for (int i = 0; err == ERR_DAMAGED && s->unreadable.length && i < SEAL_UNREADABLE_MAX;
+	     i++) {
+		err = seal_drop_unreadable(s);
+		err = err ? err : seal_try(s);
+	}
+	return err;
 }
 
 int stream_seal(const struct stream_site *site, struct task_queue *queue,

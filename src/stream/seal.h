@@ -6,6 +6,9 @@
  * records; the blocks are written. When all are durable, it is noted which bytes are in blocks.
  * Only then, when that note has been read back, the chunks go whose bytes all are in blocks.
  *
+ * A chunk is acknowledged without being unpacked. One that cannot be is taken away, counted, and
+ * leaves a hole.
+ *
  * Killed between any two of these it leaves blocks that nobody knows of, and that are written
  * again, or chunks beside their blocks, which go the next time. An owner that was taken for dead
  * and goes on writes blocks with the bytes that others have written; its note has a lower stamp and
@@ -25,6 +28,9 @@ struct stream_seal_rules {
 struct stream_sealed {
 	uint64_t blocks, data_bytes, stored_bytes;
 	uint64_t gone_stored_bytes; /* of chunks that have gone */
+	/* Chunks that did not unpack to what they said. They have gone, too, and left holes: what
+	 * is known of the stream elsewhere is to be read anew. */
+	uint64_t unreadable;
 	/* Of chunks that are left. */
 	uint64_t left_data_bytes, left_stored_bytes;
 	int64_t oldest_ms; /* 0: there are none */

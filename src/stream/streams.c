@@ -171,6 +171,18 @@ static bool streams_is_crowded(const struct streams *streams)
 	return collector_tail_bytes(streams->collector) > streams->site.limits.tail_max_bytes / 2;
 }
 
+struct streams_doubt {
+	struct streams *streams;
+	const struct stream_id *id;
+};
+
+/* On the executor's thread. */
+static void streams_doubt(void *argument)
+{
+	const struct streams_doubt *doubt = argument;
+	collector_doubt(doubt->streams->collector, doubt->id);
+}
+
 /* Seals what is due of a stream. True: nothing of it waits. */
 static bool streams_pass(struct streams *streams, struct job *job, struct streams_due *due,
 			 bool all)
@@ -186,6 +198,9 @@ static bool streams_pass(struct streams *streams, struct job *job, struct stream
 	pthread_mutex_unlock(&streams->lock);
 	int err = stream_seal(&streams->site, job_queue(job), &due->id, &rules, &sealed, &e);
 	int64_t now_ms = clock_mono_ms(streams->site.clock);
+	struct streams_doubt doubt = {streams, &due->id};
+	if (sealed.unreadable)
+		job_call(job, streams->options.executor, streams_doubt, &doubt);
 	if (err && err != ERR_CANCELLED)
 		log_rated(&streams->lines, now_ms, LOG_WARN,
 			  "streams: the chunks of `" SHOWN "` of " SHOWN " are not put into "

@@ -51,12 +51,11 @@ def zstd_frame(data):
     return out
 
 
-def ends_of(records):
-    at, ends = 0, []
-    for record in records:
-        at += len(record)
-        ends.append(at)
-    return ends
+def zstd_lie(size):
+    """A frame that says it has so many bytes, and has a block that cannot be decoded."""
+    noise = b"\xff" * 16
+    return (b"\x28\xb5\x2f\xfd\xa0" + struct.pack("<I", size) +
+            struct.pack("<I", len(noise) << 3 | 2 << 1 | 1)[:3] + noise)
 
 
 def v1(sequence_id, data, *, source="host1", cluster="demo", datatype="log", name="/a", tags="",
@@ -78,7 +77,8 @@ def v1_post(*chunks):
 
 
 def v2(sequence_id, data, *, source="host1", cluster="demo", datatype="log", name="/a", tags="",
-       tenant="", incarnation=1, clock_ms=0, zone="", debug="", lines=True, ends=None, flags=None):
+       tenant="", incarnation=1, clock_ms=0, zone="", debug="", lines=True, ends=None, flags=None,
+       packed=None):
     ends_bytes = b""
     if ends is not None:
         lines, before = False, 0
@@ -89,7 +89,7 @@ def v2(sequence_id, data, *, source="host1", cluster="demo", datatype="log", nam
     body += varint(sequence_id) + varint(len(data)) + varint(len(ends_bytes)) + zigzag(clock_ms)
     for value in (tenant, source, cluster, datatype, name, zone, tags, debug):
         body += text(value)
-    body += zstd_frame(data + ends_bytes)
+    body += zstd_frame(data + ends_bytes) if packed is None else packed
     length = struct.pack("<I", len(body))
     return b"Gch2" + length + struct.pack("<I", crc32c(length + body)) + body
 

@@ -360,6 +360,28 @@ def test_what_waits_for_long_is_sealed(make_server):
         assert export(server) == [(0, data)]
 
 
+def test_a_chunk_that_does_not_unpack_leaves_a_hole(make_server):
+    """It is acknowledged without being unpacked; what comes again takes its place."""
+    data = stream_bytes(14, 0, 300)
+    with running(make_server(options=("--stream.seal_after", "1s"))) as server:
+        lie = v2(200, data[100:200], packed=chunks.zstd_lie(100))
+        assert post(server, v2(100, data[:100]), lie, v2(300, data[200:])).status == 200
+        eventually(lambda: sealed(server) == [[0, 100], [200, 300]])
+        assert held(server) == [[0, 100], [200, 300]]
+        assert metric(server, "granary_chunks_unreadable_total") == 1
+        assert "bytes 100 to 200 does not unpack to what it says" in server.log_text()
+        assert post(server, v2(200, data[100:200])).status == 200
+        eventually(lambda: sealed(server) == [[0, 300]])
+        assert export(server) == [(0, data)]
+        # Also where it comes again at once.
+        lie = v2(400, bytes(100), packed=chunks.zstd_lie(100))
+        more = stream_bytes(14, 300, 400)
+        assert post(server, lie).status == 200
+        assert post(server, v2(400, more)).status == 200
+        eventually(lambda: sealed(server) == [[0, 400]])
+        assert export(server) == [(0, data + more)]
+
+
 def send_until_told(server, name, size, sent, stop):
     """As an agent does: sends what comes next until it is acknowledged, and goes on from there."""
     data, at = stream_bytes(ord(name), 0, size), 0
