@@ -2,7 +2,7 @@
 
 #include <unistd.h>
 
-#include "cmd/client_http.h"
+#include "http/client.h"
 #include "cmd/client_private.h"
 #include "model/series.h"
 
@@ -140,14 +140,14 @@ static int client_refuse(const struct command_args *args, struct client_answer *
 int client_request(const struct command_args *args, const char *method, const char *path,
 		   const char *content_type, struct slice body, struct client_answer *answer)
 {
-	const struct client_http_options how = {.server = args->server, .compressed = true};
-	struct client_http *http = client_http_new(&how);
+	const struct http_client_options how = {.server = args->server, .compressed = true};
+	struct http_client *http = http_client_new(&how);
 	char tenant[256], type[256], sentence[ERROR_TEXT_BYTES + 1];
 	struct errbuf e;
 
 	snprintf(tenant, sizeof(tenant), "X-Tenant: %s", args->tenant ? args->tenant : "default");
 	snprintf(type, sizeof(type), "Content-Type: %s", content_type ? content_type : "");
-	struct client_call call = {
+	struct http_call call = {
 		.path = path,
 		.method = method,
 		.headers = {tenant, body.data ? type : NULL},
@@ -155,8 +155,8 @@ int client_request(const struct command_args *args, const char *method, const ch
 		.take = client_take_body,
 		.owner = answer,
 	};
-	int err = client_http_call(http, &call, &e);
-	client_http_free(http);
+	int err = http_client_call(http, &call, &e);
+	http_client_free(http);
 	answer->status = call.status;
 	snprintf(answer->cut, sizeof(answer->cut), "%s", call.cut);
 	memcpy(answer->granularities, call.granularities, sizeof(answer->granularities));
@@ -166,7 +166,7 @@ int client_request(const struct command_args *args, const char *method, const ch
 		return client_refuse(args, answer, e.text);
 	if (answer->status < 400)
 		return 0;
-	client_http_sentence(buf_slice(&answer->body), sentence, sizeof(sentence));
+	http_client_sentence(buf_slice(&answer->body), sentence, sizeof(sentence));
 	return client_refuse(args, answer, sentence);
 }
 

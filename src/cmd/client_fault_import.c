@@ -48,7 +48,7 @@ struct import_names {
 struct fault_import {
 	const struct command_args *args;
 	const char *root, *state;
-	struct client_http *http;
+	struct http_client *http;
 	struct import_day *days; /* in the order in which they were first done */
 	size_t day_count, day_room;
 	struct buf body, answer;
@@ -234,11 +234,11 @@ static void import_complain(struct fault_import *im, const char *path, const cha
 }
 
 /* One that has no room or no time now is asked again. */
-static int import_call(struct fault_import *im, struct client_call *call, struct errbuf *e)
+static int import_call(struct fault_import *im, struct http_call *call, struct errbuf *e)
 {
 	for (int i = 1;; i++) {
 		buf_clear(&im->answer);
-		int err = client_http_call(im->http, call, e);
+		int err = http_client_call(im->http, call, e);
 		bool later = !err && (call->status == 429 || call->status == 503);
 		if (!later)
 			return err;
@@ -256,7 +256,7 @@ static int import_send(struct fault_import *im, const char *path)
 	char tenant[256], sentence[512];
 	struct errbuf e;
 	snprintf(tenant, sizeof(tenant), "X-Tenant: %s", im->args->tenant);
-	struct client_call call = {
+	struct http_call call = {
 		.path = "/oops",
 		.headers = {tenant, "Content-Type: application/octet-stream"},
 		.body = buf_slice(&im->body),
@@ -272,7 +272,7 @@ static int import_send(struct fault_import *im, const char *path)
 	im->repeated += call.status == 200;
 	if (call.status < 300)
 		return 0;
-	client_http_sentence(buf_slice(&im->answer), sentence, sizeof(sentence));
+	http_client_sentence(buf_slice(&im->answer), sentence, sizeof(sentence));
 	if (call.status == 400 || call.status == 409 || call.status == 410 || call.status == 413) {
 		import_complain(im, path, sentence);
 		return 0;
@@ -387,14 +387,14 @@ static int import_all(struct fault_import *im)
 
 int client_fault_import(const struct command_args *args, const char *root, const char *state)
 {
-	const struct client_http_options how = {.server = args->server};
+	const struct http_client_options how = {.server = args->server};
 	char preset[IMPORT_PATH_BYTES];
 	struct fault_import im = {.args = args, .root = root, .state = state ? state : preset};
 	if (snprintf(preset, sizeof(preset), "%s" IMPORT_STATE, root) >= (int)sizeof(preset)) {
 		command_complain(args, "%s: the name is too long", root);
 		return EXIT_FAILED;
 	}
-	im.http = client_http_new(&how);
+	im.http = http_client_new(&how);
 	buf_init(&im.body, IMPORT_FILE_MAX_BYTES);
 	buf_init(&im.answer, CLIENT_ANSWER_MAX_BYTES);
 	task_queue_init(&im.queue);
@@ -417,7 +417,7 @@ int client_fault_import(const struct command_args *args, const char *root, const
 	task_queue_release(&im.queue);
 	buf_release(&im.body);
 	buf_release(&im.answer);
-	client_http_free(im.http);
+	http_client_free(im.http);
 	mem_free(im.days);
 	return err || im.any_failed ? EXIT_FAILED : EXIT_OK;
 }

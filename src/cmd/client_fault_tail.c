@@ -135,11 +135,11 @@ static bool client_tail_take(void *owner, long status, struct slice piece)
 /* ---- The stream ------------------------------------------------------------------------------ */
 
 /* Until it ends. False: it is not opened again. */
-static bool client_tail_follow(struct client_tail *tail, struct client_http *http, const char *path)
+static bool client_tail_follow(struct client_tail *tail, struct http_client *http, const char *path)
 {
 	char last[TAIL_TOKEN_MAX_BYTES + 20], sentence[TAIL_SENTENCE_BYTES + 1];
 	struct errbuf e;
-	struct client_call call = {
+	struct http_call call = {
 		.path = path,
 		.headers = {"Accept: text/event-stream"},
 		.take = client_tail_take,
@@ -153,12 +153,12 @@ static bool client_tail_follow(struct client_tail *tail, struct client_http *htt
 	buf_clear(&tail->data);
 	buf_clear(&tail->answer);
 	tail->event[0] = tail->id[0] = 0;
-	int err = client_http_call(http, &call, &e);
+	int err = http_client_call(http, &call, &e);
 	if (tail->gone)
 		return false;
 	if (!err && call.status != 200) {
 		bool passes = tail->any && call.status >= 502 && call.status <= 504;
-		client_http_sentence(buf_slice(&tail->answer), sentence, sizeof(sentence));
+		http_client_sentence(buf_slice(&tail->answer), sentence, sizeof(sentence));
 		command_complain(tail->args, "%s", sentence);
 		return passes;
 	}
@@ -172,10 +172,10 @@ static bool client_tail_follow(struct client_tail *tail, struct client_http *htt
 
 int client_fault_tail(const struct command_args *args)
 {
-	const struct client_http_options how = {.server = args->server,
+	const struct http_client_options how = {.server = args->server,
 						.silent_max_s = TAIL_SILENT_MAX_S};
 	struct client_tail tail = {.args = args};
-	struct client_http *http = client_http_new(&how);
+	struct http_client *http = http_client_new(&how);
 	struct task_queue queue;
 	struct buf path;
 	task_queue_init(&queue);
@@ -191,6 +191,6 @@ int client_fault_tail(const struct command_args *args)
 	buf_release(&tail.data);
 	buf_release(&tail.answer);
 	task_queue_release(&queue);
-	client_http_free(http);
+	http_client_free(http);
 	return EXIT_FAILED;
 }

@@ -5,7 +5,7 @@
 #include "base/base.h"
 #include "base/buf.h"
 #include "base/mem.h"
-#include "cmd/client_http.h"
+#include "http/client.h"
 #include "cmd/command.h"
 #include "cmd/terminal_escape.h"
 #include "wire/json.h"

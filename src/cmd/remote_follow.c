@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/stats.h"
-#include "cmd/client_http.h"
+#include "http/client.h"
 #include "cmd/client_private.h"
 #include "cmd/remote_handover.h"
 #include "inventory/inventory.h"
@@ -31,7 +31,7 @@ struct remote_follow {
 	struct loop_thread *thread;
 	struct loop *loop;
 	struct loop_timer *timer;
-	struct client_http *http;
+	struct http_client *http;
 	struct inventory_copy *copy;
 	char etag[CLIENT_ETAG_MAX_BYTES + 1]; /* of what was read last; empty: nothing */
 	struct hash128 text;                  /* of what is used */
@@ -126,7 +126,7 @@ static void remote_follow_forget_answer(struct remote_follow *f)
 }
 
 /* 0 with an answer of a good status. */
-static int remote_follow_ask(struct remote_follow *f, const char *what, struct client_call *call,
+static int remote_follow_ask(struct remote_follow *f, const char *what, struct http_call *call,
 			     struct errbuf *e)
 {
 	char sentence[256];
@@ -140,7 +140,7 @@ static int remote_follow_ask(struct remote_follow *f, const char *what, struct c
 	call->path = path.data;
 	call->take = remote_follow_take_answer;
 	call->owner = f;
-	int err = client_http_call(f->http, call, e);
+	int err = http_client_call(f->http, call, e);
 	buf_release(&path);
 	if (f->too_long)
 		err = errbuf_set(e, ERR_LIMIT,
@@ -148,7 +148,7 @@ static int remote_follow_ask(struct remote_follow *f, const char *what, struct c
 				 f->options.server, INVENTORY_DOCUMENT_MAX_BYTES >> 20);
 	if (err || call->status == 200 || call->status == 204 || call->status == 304)
 		return err;
-	client_http_sentence(buf_slice(&f->answer), sentence, sizeof(sentence));
+	http_client_sentence(buf_slice(&f->answer), sentence, sizeof(sentence));
 	return errbuf_set(e, ERR_INVALID, "%s: status %ld: %s", f->options.server, call->status,
 			  sentence);
 }
@@ -167,7 +167,7 @@ static void remote_follow_leave_long(struct remote_follow *f, const struct errbu
 static int remote_follow_fetch(struct remote_follow *f, struct errbuf *e)
 {
 	char known[CLIENT_ETAG_MAX_BYTES + 32];
-	struct client_call call = {.headers = {f->etag[0] ? known : NULL}};
+	struct http_call call = {.headers = {f->etag[0] ? known : NULL}};
 	snprintf(known, sizeof(known), "If-None-Match: %s", f->etag);
 	int err = remote_follow_ask(f, "inventory", &call, e);
 	if (err == ERR_LIMIT) {
@@ -254,7 +254,7 @@ static void remote_follow_write_report(struct remote_follow *f, struct buf *out)
 
 static int remote_follow_report(struct remote_follow *f, struct errbuf *e)
 {
-	struct client_call call = {.headers = {"Content-Type: application/json"}};
+	struct http_call call = {.headers = {"Content-Type: application/json"}};
 	struct buf body;
 	buf_init(&body, REPORT_MAX_BYTES);
 	remote_follow_write_report(f, &body);
@@ -324,7 +324,7 @@ static void remote_follow_run_stopped(struct task *task)
 	void (*stopped)(void *owner) = f->stopped;
 	void *owner = f->owner;
 	loop_thread_free(f->thread);
-	client_http_free(f->http);
+	http_client_free(f->http);
 	inventory_copy_free(f->copy);
 	buf_release(&f->answer);
 	mem_free(f->told);
@@ -343,7 +343,7 @@ static void remote_follow_run_stop(struct task *task)
 struct remote_follow *remote_follow_new(const struct remote_follow_options *options)
 {
 	struct remote_follow *f = mem_zalloc(sizeof(*f));
-	const struct client_http_options http = {
+	const struct http_client_options http = {
 		.server = options->server,
 		.timeout_ms = FOLLOW_TIMEOUT_MS,
 		.cancelled = options->cancelled,
@@ -354,7 +354,7 @@ struct remote_follow *remote_follow_new(const struct remote_follow_options *opti
 	f->refresh.run = remote_follow_run_refresh;
 	f->stop.run = remote_follow_run_stop;
 	f->stopped_task.run = remote_follow_run_stopped;
-	f->http = client_http_new(&http);
+	f->http = http_client_new(&http);
 	f->copy = inventory_copy_new(slice_of(options->name), options->conf, options->files);
 	buf_init(&f->answer, INVENTORY_DOCUMENT_MAX_BYTES);
 	remote_follow_read_file(f);

@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/stats.h"
-#include "cmd/client_http.h"
+#include "http/client.h"
 #include "loop/thread.h"
 #include "queue/queue.h"
 
@@ -36,7 +36,7 @@ struct remote_handover {
 	struct loop_thread *thread;
 	struct loop *loop;
 	struct loop_timer *rest;
-	struct client_http *http;
+	struct http_client *http;
 	struct queue_worker *taker;
 	enum remote_handover_state state;
 	bool stopping;
@@ -120,13 +120,13 @@ static void remote_handover_make_frames(struct remote_handover *h)
 }
 
 static enum remote_handover_verdict remote_handover_verdict_of(const struct remote_handover *h,
-							       const struct client_call *call,
+							       const struct http_call *call,
 							       struct errbuf *why)
 {
 	char sentence[256];
 	if (call->status == 204)
 		return TAKEN;
-	client_http_sentence(buf_slice(&h->answer), sentence, sizeof(sentence));
+	http_client_sentence(buf_slice(&h->answer), sentence, sizeof(sentence));
 	if (call->status == 400 || call->status == 413 || call->status == 422) {
 		errbuf_set(why, ERR_INVALID, "%s", sentence);
 		return REFUSED;
@@ -138,7 +138,7 @@ static enum remote_handover_verdict remote_handover_verdict_of(const struct remo
 static enum remote_handover_verdict
 remote_handover_post(struct remote_handover *h, int64_t *retry_after_ms, struct errbuf *why)
 {
-	struct client_call call = {
+	struct http_call call = {
 		.path = "/api/polls",
 		.headers = {"Content-Type: application/octet-stream"},
 		.take = remote_handover_take_answer,
@@ -149,7 +149,7 @@ remote_handover_post(struct remote_handover *h, int64_t *retry_after_ms, struct 
 	call.body = buf_slice(&h->frames);
 	int err = h->frames.failed
 			  ? errbuf_set(why, ERR_LIMIT, "it is longer than a request may be")
-			  : client_http_call(h->http, &call, why);
+			  : http_client_call(h->http, &call, why);
 	if (err == ERR_LIMIT)
 		return REFUSED;
 	*retry_after_ms = err ? 0 : call.retry_after_ms;
@@ -280,7 +280,7 @@ static void remote_handover_end(struct remote_handover *h)
 	loop_timer_close(h->rest);
 	queue_worker_free(h->taker);
 	store_write_free(h->write);
-	client_http_free(h->http);
+	http_client_free(h->http);
 	arena_release(&h->arena);
 	buf_release(&h->frames);
 	buf_release(&h->answer);
@@ -322,7 +322,7 @@ static void remote_handover_on_rest(void *owner)
 static void remote_handover_run_begin(struct task *task)
 {
 	struct remote_handover *h = CONTAINER_OF(task, struct remote_handover, begin);
-	const struct client_http_options http = {
+	const struct http_client_options http = {
 		.server = h->options.server,
 		.timeout_ms = HANDOVER_TIMEOUT_MS,
 		.cancelled = h->options.cancelled,
@@ -332,7 +332,7 @@ static void remote_handover_run_begin(struct task *task)
 		.received = remote_handover_on_taken,
 		.owner = h,
 	};
-	h->http = client_http_new(&http);
+	h->http = http_client_new(&http);
 	h->rest = loop_timer_new(h->loop, remote_handover_on_rest, h);
 	h->write = store_write_new(h->options.store, WRITE_MAX_BYTES);
 	h->write->executor = taker.executor;

@@ -15,7 +15,7 @@
 #include "base/base.h"
 #include "base/clock.h"
 #include "base/mem.h"
-#include "tools/http_client.h"
+#include "tools/raw_http.h"
 
 enum { CONNECTIONS_MAX = 64, TIMEOUT_S = 120, REQUESTS_MAX = 1 << 20 };
 
@@ -60,7 +60,7 @@ static void load_done(struct load *load, int64_t took_us)
 	pthread_mutex_unlock(&load->lock);
 }
 
-static int send_one(struct load *load, struct http_client *client, struct slice body)
+static int send_one(struct load *load, struct raw_http *client, struct slice body)
 {
 	struct clock *clock = clock_real();
 	int64_t begun_us = clock->mono_us(clock);
@@ -68,11 +68,11 @@ static int send_one(struct load *load, struct http_client *client, struct slice 
 	struct buf head;
 
 	buf_init(&head, 4096);
-	http_client_head(&head, "POST", load->path, "text/plain", body.len);
-	int err = http_client_send(client, buf_slice(&head), body);
+	raw_http_head(&head, "POST", load->path, "text/plain", body.len);
+	int err = raw_http_send(client, buf_slice(&head), body);
 	buf_release(&head);
 	if (!err)
-		err = http_client_receive(client, &reply);
+		err = raw_http_receive(client, &reply);
 	if (err) {
 		fprintf(stderr, "loader: %s\n", err_text(err));
 		return err;
@@ -89,9 +89,9 @@ static int send_one(struct load *load, struct http_client *client, struct slice 
 static void *connection_run(void *argument)
 {
 	struct load *load = argument;
-	struct http_client client;
+	struct raw_http client;
 	struct slice body;
-	int err = http_client_open(&client, load->port, TIMEOUT_S);
+	int err = raw_http_open(&client, load->port, TIMEOUT_S);
 
 	while (!err && load_take(load, &body))
 		err = send_one(load, &client, body);
@@ -100,7 +100,7 @@ static void *connection_run(void *argument)
 		load->err = err;
 		pthread_mutex_unlock(&load->lock);
 	}
-	http_client_close(&client);
+	raw_http_close(&client);
 	return NULL;
 }
 

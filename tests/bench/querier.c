@@ -15,7 +15,7 @@
 #include "base/base.h"
 #include "base/clock.h"
 #include "base/mem.h"
-#include "tools/http_client.h"
+#include "tools/raw_http.h"
 
 enum { PATHS_MAX = 10000, PATH_MAX_BYTES = 4096, CONNECTIONS_MAX = 256, TIMEOUT_S = 120 };
 
@@ -31,7 +31,7 @@ static void paths_add(struct paths *paths, const char *path)
 
 	ASSERT(paths->count < PATHS_MAX);
 	buf_init(&head, PATH_MAX_BYTES * 2);
-	http_client_head(&head, "GET", path, NULL, SIZE_MAX);
+	raw_http_head(&head, "GET", path, NULL, SIZE_MAX);
 	paths->heads[paths->count] = arena_copy(&paths->arena, buf_slice(&head));
 	ASSERT(paths->heads[paths->count].data);
 	paths->count++;
@@ -58,13 +58,13 @@ struct run {
 	int64_t *took_us; /* by query */
 };
 
-static int ask(struct http_client *client, struct slice head, size_t *bytes)
+static int ask(struct raw_http *client, struct slice head, size_t *bytes)
 {
 	struct http_reply reply;
-	int err = http_client_send(client, head, (struct slice){NULL, 0});
+	int err = raw_http_send(client, head, (struct slice){NULL, 0});
 
 	if (!err)
-		err = http_client_receive(client, &reply);
+		err = raw_http_receive(client, &reply);
 	if (err) {
 		fprintf(stderr, "querier: %s\n", err_text(err));
 		return err;
@@ -77,7 +77,7 @@ static int ask(struct http_client *client, struct slice head, size_t *bytes)
 	return ERR_INVALID;
 }
 
-static int ask_group(struct run *run, struct http_client *client, size_t query)
+static int ask_group(struct run *run, struct raw_http *client, size_t query)
 {
 	struct clock *clock = clock_real();
 	int64_t begun_us = clock->mono_us(clock);
@@ -94,14 +94,14 @@ static int ask_group(struct run *run, struct http_client *client, size_t query)
 static void *connection_main(void *arg)
 {
 	struct run *run = arg;
-	struct http_client client;
-	int err = http_client_open(&client, run->port, TIMEOUT_S);
+	struct raw_http client;
+	int err = raw_http_open(&client, run->port, TIMEOUT_S);
 
 	if (err)
 		fprintf(stderr, "querier: %s\n", err_text(err));
 	for (size_t i = run->next++; i < run->count && !err && !run->err; i = run->next++)
 		err = ask_group(run, &client, i);
-	http_client_close(&client);
+	raw_http_close(&client);
 	if (err)
 		run->err = err;
 	return NULL;

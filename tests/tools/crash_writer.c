@@ -24,7 +24,7 @@
 #include "base/base.h"
 #include "base/hash.h"
 #include "base/random.h"
-#include "tools/http_client.h"
+#include "tools/raw_http.h"
 
 #define BASE_MS INT64_C(1704067200000) /* 2024-01-01T00:00:00Z */
 
@@ -186,16 +186,16 @@ static void note(struct crash *crash, char what, unsigned writer, uint64_t posit
 	ASSERT(dprintf(crash->log, "%c %u %" PRIu64 "\n", what, writer, position) > 0);
 }
 
-static int send_batch(struct writer *writer, struct http_client *client, struct buf *head,
+static int send_batch(struct writer *writer, struct raw_http *client, struct buf *head,
 		      struct slice body)
 {
 	struct http_reply reply;
 	bool put = shapes[writer->id].put;
 
 	buf_clear(head);
-	http_client_head(head, "POST", put ? "/api/put" : "/write",
-			 put ? "application/json" : "text/plain", body.len);
-	if (http_client_send(client, buf_slice(head), body) || http_client_receive(client, &reply))
+	raw_http_head(head, "POST", put ? "/api/put" : "/write",
+		      put ? "application/json" : "text/plain", body.len);
+	if (raw_http_send(client, buf_slice(head), body) || raw_http_receive(client, &reply))
 		return ERR_CANCELLED;
 	if (reply.status == 204)
 		return 0;
@@ -209,10 +209,10 @@ static void *writer_run(void *argument)
 	struct writer *writer = argument;
 	struct crash *crash = writer->crash;
 	struct stream *stream = &crash->streams[writer->id];
-	struct http_client client;
+	struct raw_http client;
 	struct random random;
 	struct buf body, head;
-	int err = http_client_open(&client, crash->port, TIMEOUT_S);
+	int err = raw_http_open(&client, crash->port, TIMEOUT_S);
 
 	random_init(&random, crash->seed ^ random_system_seed());
 	buf_init(&body, BODY_MAX_BYTES);
@@ -232,7 +232,7 @@ static void *writer_run(void *argument)
 		}
 	}
 	writer->err = err == ERR_INVALID ? err : 0;
-	http_client_close(&client);
+	raw_http_close(&client);
 	buf_release(&body);
 	buf_release(&head);
 	return NULL;
@@ -263,7 +263,7 @@ static int crash_write(struct crash *crash)
 /* One series of one writer, looked at from `from_ms` on. */
 struct check {
 	struct crash *crash;
-	struct http_client *client;
+	struct raw_http *client;
 	unsigned writer, series, field;
 	int64_t from_ms;
 	int64_t last_ms;
@@ -371,10 +371,10 @@ static int check_window(struct check *check, int64_t start_ms, int64_t end_ms)
 		"&start=%" PRId64 "&end=%" PRId64,
 		check->field, check->writer, check->series, start_ms, end_ms);
 	buf_append_char(&path, '\0');
-	http_client_head(&head, "GET", path.data, NULL, SIZE_MAX);
-	int err = http_client_send(check->client, buf_slice(&head), (struct slice){NULL, 0});
+	raw_http_head(&head, "GET", path.data, NULL, SIZE_MAX);
+	int err = raw_http_send(check->client, buf_slice(&head), (struct slice){NULL, 0});
 	if (!err)
-		err = http_client_receive(check->client, &reply);
+		err = raw_http_receive(check->client, &reply);
 	if (err)
 		problem(check, "query: %s", err_text(err));
 	else if (reply.status != 200)
@@ -418,9 +418,9 @@ static int check_series(struct check *check, bool tail)
 
 static int crash_check(struct crash *crash, bool tail)
 {
-	struct http_client client;
+	struct raw_http client;
 	size_t samples = 0, problems = 0;
-	int err = http_client_open(&client, crash->port, TIMEOUT_S);
+	int err = raw_http_open(&client, crash->port, TIMEOUT_S);
 
 	for (unsigned w = 0; w < WRITERS; w++) {
 		for (unsigned s = 0; s < shapes[w].series; s++) {
@@ -436,7 +436,7 @@ static int crash_check(struct crash *crash, bool tail)
 			}
 		}
 	}
-	http_client_close(&client);
+	raw_http_close(&client);
 	printf("{\"samples\": %zu, \"problems\": %zu}\n", samples, problems);
 	return err || problems ? ERR_INVALID : 0;
 }

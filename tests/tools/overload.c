@@ -31,7 +31,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/mem.h"
-#include "tools/http_client.h"
+#include "tools/raw_http.h"
 
 enum {
 	CONNECTIONS_MAX = 1024,
@@ -61,7 +61,7 @@ struct text {
 struct sender {
 	const struct load *load;
 	unsigned number;
-	struct http_client client;
+	struct raw_http client;
 	bool open;
 	struct text usual, fresh;
 	struct buf packed, head;
@@ -174,7 +174,7 @@ static struct slice make_request(struct sender *s, size_t k)
 static void hang_up(struct sender *s)
 {
 	if (s->open)
-		http_client_close(&s->client);
+		raw_http_close(&s->client);
 	s->open = false;
 }
 
@@ -207,15 +207,15 @@ static void send_one(struct sender *s, size_t k)
 	struct clock *clock = clock_real();
 	struct http_reply reply;
 	struct slice body = make_request(s, k);
-	if (!s->open && http_client_open(&s->client, s->load->port, (int)s->load->timeout_s)) {
+	if (!s->open && raw_http_open(&s->client, s->load->port, (int)s->load->timeout_s)) {
 		s->refused++;
 		usleep(RETRY_MS * 1000);
 		return;
 	}
 	s->open = true;
 	int64_t begun_us = clock->mono_us(clock);
-	int sent = http_client_send(&s->client, buf_slice(&s->head), body);
-	int err = http_client_receive(&s->client, &reply);
+	int sent = raw_http_send(&s->client, buf_slice(&s->head), body);
+	int err = raw_http_receive(&s->client, &reply);
 	size_t took_us = (size_t)(clock->mono_us(clock) - begun_us);
 	if (took_us > s->latencies_max_us)
 		s->latencies_max_us = took_us;

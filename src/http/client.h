@@ -1,17 +1,17 @@
 /* Requests to a server over HTTP, one after the other on a connection that is kept: what the client
- * commands and the poller talk through, and the only place that knows libcurl.
+ * commands and the poller talk through.
  *
  * Blocking; one thread at a time. */
-#ifndef CMD_CLIENT_HTTP_H
-#define CMD_CLIENT_HTTP_H
+#ifndef HTTP_CLIENT_H
+#define HTTP_CLIENT_H
 
 #include <stdatomic.h>
 
 #include "base/base.h"
 
-struct client_http;
+struct http_client;
 
-struct client_http_options {
+struct http_client_options {
 	const char *server; /* http://HOST:PORT; slashes at its end do not count */
 	int64_t timeout_ms; /* of a whole request; 0: none but for connecting */
 	const atomic_bool
@@ -27,7 +27,7 @@ enum {
 	CLIENT_NOTE_MAX_BYTES = 255
 };
 
-struct client_call {
+struct http_call {
 	const char *path;                        /* with the query */
 	const char *method;                      /* NULL: GET, or POST with a body */
 	const char *headers[CLIENT_HEADERS_MAX]; /* `Name: value` */
@@ -49,17 +49,16 @@ struct client_call {
 };
 
 /* The options' texts outlive it. */
-struct client_http *client_http_new(const struct client_http_options *options);
-void client_http_free(struct client_http *http); /* NULL is allowed */
+struct http_client *http_client_new(const struct http_client_options *options);
+void http_client_free(struct http_client *http); /* NULL is allowed */
 
 /* 0: an answer came, whatever its status. ERR_CANCELLED; ERR_TIMEOUT; ERR_NOT_FOUND: nobody listens
  * there; ERR_INVALID: else. With a sentence that names the server. What was sent may have arrived.
  */
-int client_http_call(struct client_http *http, struct client_call *call,
-		     struct errbuf *e) MUST_CHECK;
+int http_client_call(struct http_client *http, struct http_call *call, struct errbuf *e) MUST_CHECK;
 
 /* The sentence of an error's body: {"error":{"message":...}}, or the first of a list of errors of
  * single points; else the body as it is, cut. */
-void client_http_sentence(struct slice body, char *sentence, size_t sentence_bytes);
+void http_client_sentence(struct slice body, char *sentence, size_t sentence_bytes);
 
 #endif

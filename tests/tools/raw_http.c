@@ -1,4 +1,4 @@
-#include "tools/http_client.h"
+#include "tools/raw_http.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -11,7 +11,7 @@
 
 enum { RECEIVE_BYTES = 64 << 10, SEND_PARTS = 2 };
 
-int http_client_open(struct http_client *client, uint16_t port, int timeout_s)
+int raw_http_open(struct raw_http *client, uint16_t port, int timeout_s)
 {
 	struct sockaddr_in address = {.sin_family = AF_INET,
 				      .sin_port = htons(port),
@@ -19,7 +19,7 @@ int http_client_open(struct http_client *client, uint16_t port, int timeout_s)
 	struct timeval timeout = {.tv_sec = timeout_s};
 	int one = 1;
 
-	*client = (struct http_client){.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+	*client = (struct raw_http){.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
 	buf_init(&client->in, HTTP_CLIENT_REPLY_MAX_BYTES);
 	buf_init(&client->body, HTTP_CLIENT_REPLY_MAX_BYTES);
 	if (client->fd < 0)
@@ -32,7 +32,7 @@ int http_client_open(struct http_client *client, uint16_t port, int timeout_s)
 	return 0;
 }
 
-void http_client_close(struct http_client *client)
+void raw_http_close(struct raw_http *client)
 {
 	if (client->fd >= 0)
 		close(client->fd);
@@ -41,8 +41,8 @@ void http_client_close(struct http_client *client)
 	buf_release(&client->body);
 }
 
-void http_client_head(struct buf *out, const char *method, const char *path, const char *type,
-		      size_t body_len)
+void raw_http_head(struct buf *out, const char *method, const char *path, const char *type,
+		   size_t body_len)
 {
 	buf_printf(out, "%s %s HTTP/1.1\r\nHost: 127.0.0.1\r\n", method, path);
 	if (type)
@@ -66,7 +66,7 @@ static size_t parts_advance(struct iovec *parts, size_t sent)
 	return left;
 }
 
-int http_client_send(struct http_client *client, struct slice head, struct slice body)
+int raw_http_send(struct raw_http *client, struct slice head, struct slice body)
 {
 	struct iovec parts[SEND_PARTS] = {{(void *)(uintptr_t)head.data, head.len},
 					  {(void *)(uintptr_t)body.data, body.len}};
@@ -83,7 +83,7 @@ int http_client_send(struct http_client *client, struct slice head, struct slice
 	}
 }
 
-static int receive_more(struct http_client *client)
+static int receive_more(struct raw_http *client)
 {
 	char *room = buf_reserve(&client->in, RECEIVE_BYTES);
 	ssize_t n;
@@ -99,7 +99,7 @@ static int receive_more(struct http_client *client)
 	return n ? 0 : ERR_CANCELLED;
 }
 
-static int receive_head(struct http_client *client, size_t *head_len)
+static int receive_head(struct raw_http *client, size_t *head_len)
 {
 	size_t seen = 0;
 
@@ -140,7 +140,7 @@ static struct slice head_field(struct slice head, const char *name)
 	return (struct slice){NULL, 0};
 }
 
-static int receive_until(struct http_client *client, size_t len)
+static int receive_until(struct raw_http *client, size_t len)
 {
 	while (client->in.len < len) {
 		int err = receive_more(client);
@@ -151,7 +151,7 @@ static int receive_until(struct http_client *client, size_t len)
 }
 
 /* One chunk from *at on; *size 0 is the last. */
-static int receive_chunk(struct http_client *client, size_t *at, size_t *size)
+static int receive_chunk(struct raw_http *client, size_t *at, size_t *size)
 {
 	char *end;
 	int err;
@@ -175,7 +175,7 @@ static int receive_chunk(struct http_client *client, size_t *at, size_t *size)
 	return err;
 }
 
-static int receive_chunked(struct http_client *client, size_t at, struct slice *body)
+static int receive_chunked(struct raw_http *client, size_t at, struct slice *body)
 {
 	size_t size;
 
@@ -188,7 +188,7 @@ static int receive_chunked(struct http_client *client, size_t at, struct slice *
 	return 0;
 }
 
-static int receive_body(struct http_client *client, size_t head_len, int status, struct slice *body)
+static int receive_body(struct raw_http *client, size_t head_len, int status, struct slice *body)
 {
 	struct slice head = {client->in.data, head_len};
 	struct slice length = head_field(head, "Content-Length");
@@ -207,7 +207,7 @@ static int receive_body(struct http_client *client, size_t head_len, int status,
 	return 0;
 }
 
-int http_client_receive(struct http_client *client, struct http_reply *reply)
+int raw_http_receive(struct raw_http *client, struct http_reply *reply)
 {
 	size_t head_len;
 	int err;

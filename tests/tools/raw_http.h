@@ -1,15 +1,15 @@
 /* A small blocking HTTP/1.1 client for test tools: one connection, one request at a time, answers
  * by length or chunked. It costs little, since it shares the machine with the server it measures;
  * it trusts the server no further than to bound what it reads. One thread per client. */
-#ifndef TOOLS_HTTP_CLIENT_H
-#define TOOLS_HTTP_CLIENT_H
+#ifndef TOOLS_RAW_HTTP_H
+#define TOOLS_RAW_HTTP_H
 
 #include "base/base.h"
 #include "base/buf.h"
 
 enum { HTTP_CLIENT_REPLY_MAX_BYTES = 1 << 30 };
 
-struct http_client {
+struct raw_http {
 	int fd;
 	struct buf in;   /* bytes received, from the head of the answer on */
 	struct buf body; /* a chunked body, decoded */
@@ -23,18 +23,18 @@ struct http_reply {
 };
 
 /* Connects to 127.0.0.1; 0 or -errno. */
-int http_client_open(struct http_client *client, uint16_t port, int timeout_s) MUST_CHECK;
-void http_client_close(struct http_client *client);
+int raw_http_open(struct raw_http *client, uint16_t port, int timeout_s) MUST_CHECK;
+void raw_http_close(struct raw_http *client);
 
 /* Sends head and body as they are; 0 or -errno. */
-int http_client_send(struct http_client *client, struct slice head, struct slice body) MUST_CHECK;
+int raw_http_send(struct raw_http *client, struct slice head, struct slice body) MUST_CHECK;
 
 /* 0, -errno, ERR_CANCELLED when the server closed the connection before a whole answer, or
  * ERR_INVALID for an answer that is not HTTP. */
-int http_client_receive(struct http_client *client, struct http_reply *reply) MUST_CHECK;
+int raw_http_receive(struct raw_http *client, struct http_reply *reply) MUST_CHECK;
 
 /* Writes a request head for the loopback server; `body_len` SIZE_MAX for none. */
-void http_client_head(struct buf *out, const char *method, const char *path, const char *type,
-		      size_t body_len);
+void raw_http_head(struct buf *out, const char *method, const char *path, const char *type,
+		   size_t body_len);
 
 #endif

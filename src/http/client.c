@@ -1,4 +1,4 @@
-#include "cmd/client_http.h"
+#include "http/client.h"
 
 #include <curl/curl.h>
 
@@ -13,23 +13,23 @@ enum {
 	JSON_ARENA_MAX_BYTES = 64 << 20,
 };
 
-struct client_http {
-	struct client_http_options options;
+struct http_client {
+	struct http_client_options options;
 	CURL *curl;
-	struct client_call *call; /* under way */
+	struct http_call *call; /* under way */
 	char error_text[CURL_ERROR_SIZE];
 };
 
-struct client_http *client_http_new(const struct client_http_options *options)
+struct http_client *http_client_new(const struct http_client_options *options)
 {
-	struct client_http *http = mem_zalloc(sizeof(*http));
+	struct http_client *http = mem_zalloc(sizeof(*http));
 	http->options = *options;
 	http->curl = curl_easy_init();
 	ASSERT(http->curl);
 	return http;
 }
 
-void client_http_free(struct client_http *http)
+void http_client_free(struct http_client *http)
 {
 	if (!http)
 		return;
@@ -40,10 +40,10 @@ void client_http_free(struct client_http *http)
 /* ---- What libcurl asks back --------------------------------------------------------------------
  */
 
-static size_t client_http_take_body(char *data, size_t size, size_t count, void *user)
+static size_t http_client_take_body(char *data, size_t size, size_t count, void *user)
 {
-	const struct client_http *http = user;
-	const struct client_call *call = http->call;
+	const struct http_client *http = user;
+	const struct http_call *call = http->call;
 	struct slice piece = {data, size * count};
 	long status = 0;
 
@@ -51,20 +51,20 @@ static size_t client_http_take_body(char *data, size_t size, size_t count, void 
 	return !call->take || call->take(call->owner, status, piece) ? piece.len : piece.len + 1;
 }
 
-static int client_http_look_at_time(void *user, UNUSED curl_off_t download,
+static int http_client_look_at_time(void *user, UNUSED curl_off_t download,
 				    UNUSED curl_off_t downloaded, UNUSED curl_off_t upload,
 				    UNUSED curl_off_t uploaded)
 {
-	const struct client_http *http = user;
+	const struct http_client *http = user;
 	return atomic_load(http->options.cancelled);
 }
 
 /* ---- A call ------------------------------------------------------------------------------------
  */
 
-static void client_http_set_up(struct client_http *http, const char *url)
+static void http_client_set_up(struct http_client *http, const char *url)
 {
-	const struct client_http_options *o = &http->options;
+	const struct http_client_options *o = &http->options;
 	CURL *curl = http->curl;
 
 	curl_easy_reset(curl); /* keeps the connection */
@@ -82,16 +82,16 @@ static void client_http_set_up(struct client_http *http, const char *url)
 		curl_easy_setopt(curl, CURLOPT_ACCEPT_ENCODING, "");
 	curl_easy_setopt(curl, CURLOPT_USERAGENT, "granary/" GRANARY_VERSION);
 	curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, http->error_text);
-	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, client_http_take_body);
+	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, http_client_take_body);
 	curl_easy_setopt(curl, CURLOPT_WRITEDATA, http);
 	if (o->cancelled) {
 		curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
-		curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, client_http_look_at_time);
+		curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, http_client_look_at_time);
 		curl_easy_setopt(curl, CURLOPT_XFERINFODATA, http);
 	}
 }
 
-static struct curl_slist *client_http_set_headers(CURL *curl, const struct client_call *call)
+static struct curl_slist *http_client_set_headers(CURL *curl, const struct http_call *call)
 {
 	struct curl_slist *headers = NULL;
 
@@ -108,7 +108,7 @@ static struct curl_slist *client_http_set_headers(CURL *curl, const struct clien
 	return headers;
 }
 
-static int client_http_fail(const struct client_http *http, CURLcode code, struct errbuf *e)
+static int http_client_fail(const struct http_client *http, CURLcode code, struct errbuf *e)
 {
 	int err = code == CURLE_ABORTED_BY_CALLBACK  ? ERR_CANCELLED
 		  : code == CURLE_OPERATION_TIMEDOUT ? ERR_TIMEOUT
@@ -119,7 +119,7 @@ static int client_http_fail(const struct client_http *http, CURLcode code, struc
 			  err == ERR_NOT_FOUND ? ". Is the server running?" : "");
 }
 
-static void client_http_take_headers(CURL *curl, struct client_call *call)
+static void http_client_take_headers(CURL *curl, struct http_call *call)
 {
 	struct curl_header *header;
 	curl_off_t retry_after_s = 0;
@@ -146,7 +146,7 @@ static void client_http_take_headers(CURL *curl, struct client_call *call)
 		call->offset = strtoll(header->value, NULL, 10);
 }
 
-int client_http_call(struct client_http *http, struct client_call *call, struct errbuf *e)
+int http_client_call(struct http_client *http, struct http_call *call, struct errbuf *e)
 {
 	size_t server_len = strlen(http->options.server);
 	struct buf url;
@@ -158,20 +158,20 @@ int client_http_call(struct client_http *http, struct client_call *call, struct 
 	buf_append_char(&url, '\0');
 	http->call = call;
 	http->error_text[0] = 0;
-	client_http_set_up(http, url.data);
-	struct curl_slist *headers = client_http_set_headers(http->curl, call);
+	http_client_set_up(http, url.data);
+	struct curl_slist *headers = http_client_set_headers(http->curl, call);
 	CURLcode code = curl_easy_perform(http->curl);
-	client_http_take_headers(http->curl, call);
+	http_client_take_headers(http->curl, call);
 	http->call = NULL;
 	curl_slist_free_all(headers);
 	buf_release(&url);
-	return code == CURLE_OK ? 0 : client_http_fail(http, code, e);
+	return code == CURLE_OK ? 0 : http_client_fail(http, code, e);
 }
 
 /* ---- Errors ------------------------------------------------------------------------------------
  */
 
-static struct slice client_http_find_sentence(struct slice body, struct arena *arena)
+static struct slice http_client_find_sentence(struct slice body, struct arena *arena)
 {
 	static const struct slice nothing = SLICE("no reason given");
 	const struct json *error, *list;
@@ -190,12 +190,12 @@ static struct slice client_http_find_sentence(struct slice body, struct arena *a
 	return body;
 }
 
-void client_http_sentence(struct slice body, char *sentence, size_t sentence_bytes)
+void http_client_sentence(struct slice body, char *sentence, size_t sentence_bytes)
 {
 	struct arena arena;
 
 	arena_init(&arena, JSON_ARENA_MAX_BYTES);
-	struct slice text = client_http_find_sentence(body, &arena);
+	struct slice text = http_client_find_sentence(body, &arena);
 	size_t len = text.len < sentence_bytes ? text.len : sentence_bytes - 1;
 	memcpy(sentence, text.data, len);
 	sentence[len] = 0;
