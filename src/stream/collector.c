@@ -5,12 +5,12 @@
  *                                                              nothing is left: end <---+ */
 #include "stream/collector_private.h"
 
-#include "base/log.h"
 #include "base/stats.h"
 #include "store/store.h"
 
 enum {
-	COLLECTOR_CHUNKS_MAX = 50000, /* of all submissions */
+	COLLECTOR_CHUNKS_MAX = 50000,    /* of all submissions */
+	COLLECTOR_BYTES_MAX = 128 << 20, /* of their frames */
 	COLLECTOR_WRITE_MAX_BYTES = STORE_BATCH_MAX_BYTES,
 	RATE_BURST_S = 10,
 	NEW_BURST_S = 60,
@@ -24,6 +24,7 @@ struct collector *collector_new(const struct collector_options *options)
 	collector->site = options->site;
 	collector->waiting_end = &collector->waiting;
 	random_init(&collector->random, options->seed);
+	collector->lines.lines_max = 3;
 	collector->seed = random_next(&collector->random);
 	if (!options->examine)
 		collector->examiner = pool_new(1, EXAMINER_QUEUE_MAX, "chunks");
@@ -68,7 +69,7 @@ uint64_t collector_tail_bytes(const struct collector *collector)
 
 /* ---- The end of a submission ----------------------------------------------------------------- */
 
-static void collector_next_round(struct stream_submission *s);
+static void collector_advance(struct stream_submission *s);
 
 static void collector_count_outcome(const struct stream_chunk *chunk)
 {
@@ -93,28 +94,19 @@ static void collector_count_outcome(const struct stream_chunk *chunk)
 	case STREAM_MANY_TENANTS:
 	case STREAM_TOO_FAST:
 	case STREAM_TAIL_FULL:
+	case STREAM_UNREADABLE:
 		break;
 	}
 	stat_add(STAT_chunks_refused, 1);
 }
 
+/* No submission that was begun, or that waits before it, has a stream of it. */
 static bool collector_may_begin(const struct stream_submission *s)
 {
 	for (size_t i = 0; i < s->count; i++)
-		if (s->chunks[i].stream && s->chunks[i].stream->busy)
+		if (s->chunks[i].stream &&
+		    (s->chunks[i].stream->busy || s->chunks[i].stream->waiting))
 			return false;
-	return true;
-}
-
-/* Whether one that waits before it has a stream of it, too: then they stay in their order. */
-static bool collector_is_first(const struct collector *collector, const struct stream_submission *s)
-{
-	for (const struct stream_submission *w = collector->waiting; w && w != s; w = w->next)
-		for (size_t i = 0; i < w->count; i++)
-			for (size_t j = 0; j < s->count; j++)
-				if (w->chunks[i].stream &&
-				    w->chunks[i].stream == s->chunks[j].stream)
-					return false;
 	return true;
 }
 
@@ -144,27 +136,68 @@ static void collector_activate(struct collector *collector, struct stream_submis
 		collector_doubt_shared(s);
 	s->next = collector->active;
 	collector->active = s;
-	collector_next_round(s);
+	collector_advance(s);
 }
 
-static void collector_begin_waiting(struct collector *collector)
+static void collector_count_waiting(struct stream_submission *s, int by)
 {
+	for (size_t i = 0; i < s->count; i++)
+		if (s->chunks[i].stream)
+			s->chunks[i].stream->waiting += (unsigned)by;
+}
+
+/* Those that wait and may begin. They are taken off the list, and their streams are theirs; whoever
+ * waits behind one that may not begin for a stream of it stays, too. */
+static struct stream_submission *collector_take_ready(struct collector *collector)
+{
+	struct stream_submission *ready = NULL, **ready_end = &ready;
 	struct stream_submission **place = &collector->waiting;
+	for (struct stream_submission *s = *place; s; s = s->next)
+		collector_count_waiting(s, -1);
 	while (*place) {
 		struct stream_submission *s = *place;
-		if (!collector_may_begin(s) || !collector_is_first(collector, s)) {
+		if (!collector_may_begin(s)) {
+			collector_count_waiting(s, 1);
 			place = &s->next;
 			continue;
 		}
 		*place = s->next;
-		if (collector->waiting_end == &s->next)
-			collector->waiting_end = place;
-		for (size_t i = 0; i < s->count; i++)
-			if (s->chunks[i].stream)
-				s->chunks[i].stream->waiting--;
-		collector_activate(collector, s);
-		place = &collector->waiting; /* it may have ended at once, and others with it */
+		s->next = NULL;
+		*ready_end = s;
+		ready_end = &s->next;
+		collector_mark(s, true);
 	}
+	collector->waiting_end = place;
+	return ready;
+}
+
+/* One that begins may end at once, and so let others begin: they do when this one has begun. */
+static void collector_begin_waiting(struct collector *collector)
+{
+	collector->begins_again = true;
+	if (collector->begins)
+		return;
+	collector->begins = true;
+	while (collector->begins_again) {
+		collector->begins_again = false;
+		struct stream_submission *ready = collector_take_ready(collector);
+		while (ready) {
+			struct stream_submission *next = ready->next;
+			collector_activate(collector, ready);
+			ready = next;
+		}
+	}
+	collector->begins = false;
+}
+
+/* Of a stream that is doubted nobody knows what is held around a chunk. */
+static void collector_say_held(struct stream_chunk *chunk)
+{
+	const struct chunk_fields *fields = &chunk->frame.fields;
+	chunk->incarnation = chunk->place->incarnation;
+	chunk->held = offsets_at(&chunk->place->held, fields->sequence_id - 1);
+	if (chunk->stream->doubted)
+		chunk->held = (struct offset_range){chunk_begin(fields), fields->sequence_id};
 }
 
 static void collector_end(struct stream_submission *s)
@@ -178,17 +211,15 @@ static void collector_end(struct stream_submission *s)
 	store_write_free(s->write);
 	s->write = NULL;
 	for (size_t i = 0; i < s->count; i++) {
-		struct stream_chunk *chunk = &s->chunks[i];
-		collector_count_outcome(chunk);
-		if (!chunk->place)
-			continue;
-		chunk->incarnation = chunk->place->incarnation;
-		chunk->held = offsets_at(&chunk->place->held, chunk->frame.fields.sequence_id - 1);
+		collector_count_outcome(&s->chunks[i]);
+		if (s->chunks[i].place)
+			collector_say_held(&s->chunks[i]);
 	}
 	for (size_t i = 0; i < s->count; i++)
 		if (s->chunks[i].stream)
 			collector_settle(s->chunks[i].stream);
 	collector->chunks -= s->count;
+	collector->bytes -= s->bytes;
 	s->done(s);
 	collector_forget_some(collector);
 	collector_begin_waiting(collector);
@@ -214,28 +245,31 @@ static void collector_fail(struct stream_submission *s, int err)
 		if (!chunk->stream)
 			continue;
 		chunk->stream->doubted = true;
-		atomic_store(&chunk->stream->tenant->stored, -1); /* some of it may be new */
+		atomic_store(&chunk->stream->tenant->counted, false); /* some of it may be new */
 	}
 	collector_end(s);
 }
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
+static bool collector_is_to_be_written(const struct stream_chunk *chunk)
+{
+	return chunk->asked && chunk->outcome == STREAM_WAITS;
+}
+
 static void collector_note_written(struct stream_submission *s)
 {
 	const struct collector_options *options = &s->collector->options;
-	for (size_t i = 0; i < s->count; i++) {
+	for (size_t i = s->begin; i < s->end; i++) {
 		struct stream_chunk *chunk = &s->chunks[i];
-		const struct chunk_fields *fields = &chunk->frame.fields;
-		if (!chunk->asked || chunk->outcome != STREAM_WAITS)
+		if (!collector_is_to_be_written(chunk))
 			continue;
 		chunk->place->made = true;
-		offsets_add(&chunk->place->held, chunk_begin(fields), fields->sequence_id);
 		chunk->outcome = STREAM_TAKEN;
 		collector_adjust_tail(s->collector, (int64_t)chunk->frame.bytes.len);
 		const struct stream_id id = collector_id_of(chunk->stream, chunk->place);
 		if (options->written)
-			options->written(options->owner, &id, fields->data_bytes,
+			options->written(options->owner, &id, chunk->frame.fields.data_bytes,
 					 chunk->frame.bytes.len);
 	}
 }
@@ -248,7 +282,7 @@ static void collector_on_written(struct store_write *write, int err)
 		return;
 	}
 	collector_note_written(s);
-	collector_next_round(s);
+	collector_advance(s);
 }
 
 static int collector_put_made(struct stream_submission *s, const struct stream_chunk *chunk,
@@ -258,7 +292,7 @@ static int collector_put_made(struct stream_submission *s, const struct stream_c
 	struct buf value;
 	const struct stream_made made = {
 		.id = collector_id_of(chunk->stream, chunk->place),
-		.made_ms = s->received_ms,
+		.made_ms = chunk->place->made_ms,
 		.here = chunk->place->here,
 	};
 	buf_init(&value, STREAM_ADDRESS_MAX_BYTES);
@@ -277,8 +311,8 @@ static int collector_put_chunk(struct stream_submission *s, const struct stream_
 {
 	struct stream_parts key, column;
 	const struct stream_id id = collector_id_of(chunk->stream, chunk->place);
-	chunk_tail_key(&key, &id);
 	const struct chunk_place place = chunk_place_of(&chunk->frame);
+	chunk_tail_key(&key, &id);
 	chunk_column(&column, &place);
 	int err = chunk_cell_encode(s->received_ms, chunk->frame.bytes, value);
 	return err ? err
@@ -286,24 +320,29 @@ static int collector_put_chunk(struct stream_submission *s, const struct stream_
 				   buf_slice(value));
 }
 
-static bool collector_is_to_be_written(const struct stream_chunk *chunk)
-{
-	return chunk->asked && chunk->outcome == STREAM_WAITS;
-}
-
 /* New streams first: a row of chunks is never there without its stream. */
-static int collector_fill_write(struct stream_submission *s, bool *any)
+static int collector_put_streams(struct stream_submission *s)
 {
 	int64_t stamp_us = store_stamp(s->collector->site->store);
 	int err = 0;
+	for (size_t i = s->begin; i < s->end && !err; i++) {
+		const struct stream_chunk *chunk = &s->chunks[i];
+		if (!collector_is_to_be_written(chunk) || chunk->place->made || chunk->place->put)
+			continue;
+		err = collector_put_made(s, chunk, stamp_us);
+		chunk->place->put = true;
+	}
+	return err;
+}
+
+static int collector_fill_write(struct stream_submission *s, bool *any)
+{
 	struct buf value;
+	int err = collector_put_streams(s);
 	*any = false;
-	for (size_t i = 0; i < s->count && !err; i++)
-		if (collector_is_to_be_written(&s->chunks[i]) && !s->chunks[i].place->made)
-			err = collector_put_made(s, &s->chunks[i], stamp_us);
 	store_write_next_stage(s->write);
 	buf_init(&value, TABLE_SHARED_VALUE_MAX_BYTES);
-	for (size_t i = 0; i < s->count && !err; i++) {
+	for (size_t i = s->begin; i < s->end && !err; i++) {
 		if (!collector_is_to_be_written(&s->chunks[i]))
 			continue;
 		err = collector_put_chunk(s, &s->chunks[i], &value);
@@ -313,7 +352,9 @@ static int collector_fill_write(struct stream_submission *s, bool *any)
 	return err;
 }
 
-static void collector_write(struct stream_submission *s)
+/* False: nothing of the round is to be written. Else it is under way, or the submission has failed.
+ */
+static bool collector_write(struct stream_submission *s)
 {
 	bool any;
 	if (s->write)
@@ -321,16 +362,15 @@ static void collector_write(struct stream_submission *s)
 	else
 		s->write = store_write_new(s->collector->site->store, COLLECTOR_WRITE_MAX_BYTES);
 	int err = collector_fill_write(s, &any);
-	if (!err && !any) {
-		collector_next_round(s);
-		return;
-	}
+	if (!err && !any)
+		return false;
 	s->write->executor = s->collector->options.executor;
 	s->write->done = collector_on_written;
 	s->write->owner = s;
 	err = err ? err : store_write_submit(s->write);
 	if (err)
 		collector_fail(s, err);
+	return true;
 }
 
 /* ---- Deciding -------------------------------------------------------------------------------- */
@@ -342,6 +382,7 @@ static void collector_begin_incarnation(struct collector *collector, struct stre
 	chunk->place = collector_find_incarnation(stream, random_next(&collector->random) | 1);
 	chunk->place->read = true;
 	chunk->place->here = true;
+	stream->previous = stream->present;
 	stream->present = chunk->place;
 	stream->present_read = true;
 }
@@ -361,6 +402,16 @@ static enum stream_outcome collector_judge_new(struct collector *collector,
 	return STREAM_WAITS;
 }
 
+/* Of two that the collector makes the later one has the greater time, whatever the clock does. */
+static void collector_note_begun(struct collector *collector, const struct stream_chunk *chunk)
+{
+	int64_t now_ms = chunk->stream->made_ms + 1;
+	int64_t wall_ms = clock_wall_ms(collector->site->clock);
+	chunk->place->begun = true;
+	chunk->place->made_ms = wall_ms > now_ms ? wall_ms : now_ms;
+	chunk->stream->made_ms = chunk->place->made_ms;
+}
+
 static bool collector_makes_hole(const struct collector *collector,
 				 const struct stream_chunk *chunk)
 {
@@ -370,59 +421,79 @@ static bool collector_makes_hole(const struct collector *collector,
 	return count > held->count && count > collector->site->limits.holes_max + 1;
 }
 
+/* The chunk is to be written. Nobody but this submission sees that it counts as held already; if
+ * the write fails the stream is read anew. */
+static void collector_place_chunk(struct collector *collector, struct stream_chunk *chunk,
+				  bool anew)
+{
+	const struct chunk_fields *fields = &chunk->frame.fields;
+	if (anew || !chunk->place)
+		collector_begin_incarnation(collector, chunk);
+	if (!chunk->place->made && !chunk->place->begun)
+		collector_note_begun(collector, chunk);
+	offsets_add(&chunk->place->held, chunk_begin(fields), fields->sequence_id);
+}
+
 /* What becomes of a chunk of this round, as far as the examiner has not said so. True: its stream
  * has begun anew, and what the examiner said of chunks behind it does not hold. */
 static bool collector_decide(struct collector *collector, struct stream_chunk *chunk)
 {
 	struct collector_stream *stream = chunk->stream;
 	bool anew = chunk->outcome == STREAM_OTHER && !chunk->id.incarnation;
+	if (chunk->place) /* the examiner has found it in another incarnation */
+		return false;
 	chunk->place = chunk->id.incarnation
 			       ? collector_find_incarnation(stream, chunk->id.incarnation)
 			       : stream->present;
 	if (chunk->outcome != STREAM_WAITS && !anew)
 		return false;
-	bool fresh = anew || !chunk->place || !chunk->place->made;
+	bool fresh = anew || !chunk->place || (!chunk->place->made && !chunk->place->begun);
 	chunk->outcome = STREAM_WAITS;
 	if (fresh)
 		chunk->outcome = collector_judge_new(collector, chunk);
 	else if (collector_makes_hole(collector, chunk))
 		chunk->outcome = STREAM_MANY_HOLES;
 	if (chunk->outcome != STREAM_WAITS) {
-		chunk->place = fresh ? NULL : chunk->place;
+		chunk->place = NULL;
 		return anew;
 	}
 	if (anew)
 		stat_add(STAT_chunks_other, 1);
-	if (anew || !chunk->place)
-		collector_begin_incarnation(collector, chunk);
+	collector_place_chunk(collector, chunk, anew);
 	return anew;
 }
 
 static void collector_decide_round(struct stream_submission *s)
 {
-	for (size_t i = 0; i < s->count; i++) {
+	for (size_t i = s->begin; i < s->end; i++) {
 		if (!s->chunks[i].asked || !collector_decide(s->collector, &s->chunks[i]))
 			continue;
-		for (size_t j = i + 1; j < s->count; j++) {
+		for (size_t j = i + 1; j < s->end; j++) {
 			struct stream_chunk *behind = &s->chunks[j];
 			if (!behind->asked || behind->stream != s->chunks[i].stream ||
 			    behind->id.incarnation)
 				continue;
 			behind->asked = false;
 			behind->outcome = STREAM_WAITS;
+			behind->place = NULL;
 		}
 	}
+}
+
+/* False: nothing is under way, and the next round may begin. */
+static bool collector_act(struct stream_submission *s)
+{
+	collector_decide_round(s);
+	return collector_write(s);
 }
 
 static void collector_on_examined(struct task *task)
 {
 	struct stream_submission *s = CONTAINER_OF(task, struct stream_submission, task);
-	if (s->err) {
+	if (s->err)
 		collector_fail(s, s->err);
-		return;
-	}
-	collector_decide_round(s);
-	collector_write(s);
+	else if (!collector_act(s))
+		collector_advance(s);
 }
 
 void collector_examine_now(struct stream_submission *s, struct task_queue *queue)
@@ -454,46 +525,49 @@ static int collector_ask_examiner(struct stream_submission *s)
 
 /* ---- Rounds ---------------------------------------------------------------------------------- */
 
-static bool collector_overlap(const struct stream_chunk *a, const struct stream_chunk *b)
-{
-	const struct chunk_fields *f = &a->frame.fields, *g = &b->frame.fields;
-	return a->stream == b->stream && a->id.incarnation == b->id.incarnation &&
-	       chunk_begin(f) < g->sequence_id && chunk_begin(g) < f->sequence_id;
-}
-
-/* The next chunks, in their order, of which no two overlap. */
+/* The next chunks, in their order, of which no two of a stream overlap. False: there are none. */
 static bool collector_choose_round(struct stream_submission *s)
 {
-	size_t first = 0;
-	while (first < s->count && s->chunks[first].outcome != STREAM_WAITS)
-		first++;
-	for (size_t i = 0; i < s->count; i++)
-		s->chunks[i].asked = false;
-	for (size_t i = first; i < s->count; i++) {
-		if (s->chunks[i].outcome != STREAM_WAITS)
+	for (size_t i = s->begin; i < s->end; i++)
+		if (s->chunks[i].stream)
+			s->chunks[i].stream->round.count = 0;
+	while (s->begin < s->count && s->chunks[s->begin].outcome != STREAM_WAITS)
+		s->begin++;
+	for (s->end = s->begin; s->end < s->count; s->end++) {
+		struct stream_chunk *chunk = &s->chunks[s->end];
+		const struct chunk_fields *fields = &chunk->frame.fields;
+		chunk->asked = chunk->outcome == STREAM_WAITS;
+		if (!chunk->asked)
 			continue;
-		for (size_t j = first; j < i; j++)
-			if (s->chunks[j].asked && collector_overlap(&s->chunks[j], &s->chunks[i]))
-				return true;
-		s->chunks[i].asked = true;
+		if (offsets_meet(&chunk->stream->round, chunk_begin(fields), fields->sequence_id))
+			break;
+		offsets_add(&chunk->stream->round, chunk_begin(fields), fields->sequence_id);
 	}
-	return first < s->count;
+	return s->begin < s->count;
 }
 
-static void collector_next_round(struct stream_submission *s)
+static bool collector_round_needs_examiner(const struct stream_submission *s)
 {
-	bool examine = false;
-	if (!collector_choose_round(s)) {
-		collector_end(s);
+	for (size_t i = s->begin; i < s->end; i++)
+		if (s->chunks[i].asked && collector_must_examine(&s->chunks[i]))
+			return true;
+	return false;
+}
+
+/* Round after round, until one has to wait. */
+static void collector_advance(struct stream_submission *s)
+{
+	while (collector_choose_round(s)) {
+		if (!collector_round_needs_examiner(s)) {
+			if (collector_act(s))
+				return;
+			continue;
+		}
+		if (collector_ask_examiner(s))
+			collector_fail(s, ERR_BUSY);
 		return;
 	}
-	for (size_t i = 0; i < s->count && !examine; i++)
-		examine = s->chunks[i].asked && collector_must_examine(&s->chunks[i]);
-	s->err = 0;
-	if (!examine)
-		collector_on_examined(&s->task);
-	else if (collector_ask_examiner(s))
-		collector_fail(s, ERR_BUSY);
+	collector_end(s);
 }
 
 /* ---- Submitting ------------------------------------------------------------------------------ */
@@ -515,17 +589,31 @@ static void collector_admit(struct collector *collector, struct stream_chunk *ch
 		chunk->outcome = STREAM_TOO_FAST;
 }
 
+static size_t collector_bytes_of(const struct stream_submission *s)
+{
+	size_t bytes = 0;
+	for (size_t i = 0; i < s->count; i++)
+		bytes += s->chunks[i].frame.bytes.len;
+	return bytes;
+}
+
 int collector_submit(struct collector *collector, struct stream_submission *s)
 {
+	size_t bytes = collector_bytes_of(s);
 	if (s->count > STREAM_CHUNKS_MAX)
 		return ERR_LIMIT;
-	if (collector->chunks && collector->chunks + s->count > COLLECTOR_CHUNKS_MAX)
+	if (collector->chunks && (collector->chunks + s->count > COLLECTOR_CHUNKS_MAX ||
+				  collector->bytes + bytes > COLLECTOR_BYTES_MAX))
 		return ERR_BUSY;
-	s->collector = collector;
-	s->write = NULL;
-	s->next = NULL;
-	s->received_ms = clock_wall_ms(collector->site->clock);
+	*s = (struct stream_submission){.chunks = s->chunks,
+					.count = s->count,
+					.done = s->done,
+					.owner = s->owner,
+					.collector = collector,
+					.bytes = bytes,
+					.received_ms = clock_wall_ms(collector->site->clock)};
 	collector->chunks += s->count;
+	collector->bytes += bytes;
 	for (size_t i = 0; i < s->count; i++) {
 		struct stream_chunk *chunk = &s->chunks[i];
 		chunk->outcome = STREAM_WAITS;
@@ -534,13 +622,11 @@ int collector_submit(struct collector *collector, struct stream_submission *s)
 		chunk->asked = false;
 		collector_admit(collector, chunk);
 	}
-	if (collector_may_begin(s) && collector_is_first(collector, s)) {
+	if (collector_may_begin(s)) {
 		collector_activate(collector, s);
 		return 0;
 	}
-	for (size_t i = 0; i < s->count; i++)
-		if (s->chunks[i].stream)
-			s->chunks[i].stream->waiting++;
+	collector_count_waiting(s, 1);
 	*collector->waiting_end = s;
 	collector->waiting_end = &s->next;
 	return 0;

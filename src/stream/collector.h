@@ -37,9 +37,10 @@ enum stream_outcome {
 	STREAM_MANY_NEW,   /* of these too many were new in this minute */
 	STREAM_MANY_HOLES, /* the incarnation has as many holes as it may have */
 	STREAM_MANY_TENANTS,
-	STREAM_TOO_FAST,  /* the tenant has sent as many bytes as it may */
-	STREAM_TAIL_FULL, /* too much waits to be put into blocks */
-	STREAM_FAILED,    /* `err` says why */
+	STREAM_TOO_FAST,   /* the tenant has sent as many bytes as it may */
+	STREAM_TAIL_FULL,  /* too much waits to be put into blocks */
+	STREAM_UNREADABLE, /* its own bytes do not unpack to what they say */
+	STREAM_FAILED,     /* `err` says why */
 };
 
 struct stream_chunk {
@@ -74,6 +75,8 @@ struct stream_submission {
 	struct task task;
 	int err; /* of the examiner */
 	int64_t received_ms;
+	size_t bytes;      /* of its frames */
+	size_t begin, end; /* the chunks of the round are from here to before there */
 	struct stream_submission *next;
 };
 

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 
 #include "base/hash_table.h"
+#include "base/log.h"
 #include "base/random.h"
 #include "loop/pool.h"
 #include "stream/collector.h"
@@ -12,9 +13,12 @@
 /* One incarnation, as far as it is known. */
 struct collector_incarnation {
 	uint64_t incarnation;
-	bool read; /* `made` and `held` are known */
-	bool made; /* it stands in the table of streams */
-	bool here; /* the collector made it */
+	bool read;  /* `made` and `held` are known */
+	bool made;  /* it stands in the table of streams */
+	bool here;  /* the collector made it */
+	bool begun; /* it is new, and may be; the next two are of such */
+	bool put;   /* the write that is under way makes it */
+	int64_t made_ms;
 	struct offsets held;
 	struct collector_incarnation *next;
 };
@@ -33,10 +37,12 @@ struct collector_stream {
 	struct stream_names names;
 	struct collector_incarnation *incarnations;
 	size_t incarnation_count;
-	/* Which one the chunks of a sender go to that knows of no incarnations. NULL: of none yet.
-	 */
-	struct collector_incarnation *present;
-	bool present_read; /* whether there is one was looked for */
+	/* Which one the chunks of a sender go to that knows of no incarnations, and the one before
+	 * it. NULL: there is none. */
+	struct collector_incarnation *present, *previous;
+	bool present_read;    /* whether there are any was looked for */
+	int64_t made_ms;      /* of the last of these */
+	struct offsets round; /* of chunks of the round */
 };
 
 /* A right to so many units, which come back with time. */
@@ -52,7 +58,8 @@ struct collector_tenant {
 	char *text;
 	struct slice tenant;
 	size_t streams;         /* in memory */
-	_Atomic int64_t stored; /* incarnations in the store; -1: not counted yet */
+	_Atomic int64_t stored; /* incarnations in the store, about */
+	_Atomic bool counted;   /* they were */
 	struct collector_rate fresh, bytes;
 };
 
@@ -65,7 +72,9 @@ struct collector {
 	struct collector_stream *newest, *oldest;
 	struct pool *examiner;
 	struct stream_submission *active, *waiting, **waiting_end;
-	size_t chunks; /* of all submissions */
+	size_t chunks, bytes;      /* of all submissions */
+	bool begins, begins_again; /* what waits is looked at, and is to be once more */
+	struct log_rate lines;     /* the examiner's */
 	_Atomic int64_t tail_bytes;
 };
 
@@ -90,7 +99,8 @@ struct collector_incarnation *collector_find_incarnation(struct collector_stream
 							 uint64_t incarnation);
 struct stream_id collector_id_of(const struct collector_stream *stream,
 				 const struct collector_incarnation *place);
-/* Takes units; false where fewer are left than are to be had in `burst_ms`. */
+/* Takes units, of which so many come back in a second, and burst_s seconds' worth are there at
+ * most. False: none is left. */
 bool collector_rate_take(struct collector_rate *rate, double units, double a_second, double burst_s,
 			 int64_t now_ms);
 

@@ -19,6 +19,28 @@ static struct hash128 collector_hash(const struct collector *collector, const st
 	return hash;
 }
 
+static void collector_free_tenant(struct collector_tenant *tenant)
+{
+	mem_free(tenant->text);
+	mem_free(tenant);
+}
+
+/* Those none of whose streams are known now. Slots move when one is removed: each place is looked
+ * at until its tenant stays. */
+static void collector_forget_tenants(struct collector *collector)
+{
+	for (size_t at = 0; at < collector->tenants.slot_count;) {
+		struct collector_slot *slot = hash_table_at(&collector->tenants, at);
+		struct collector_tenant *tenant = slot ? slot->what : NULL;
+		if (!tenant || tenant->streams) {
+			at++;
+			continue;
+		}
+		hash_table_remove(&collector->tenants, tenant->hash);
+		collector_free_tenant(tenant);
+	}
+}
+
 static struct collector_tenant *collector_find_tenant(struct collector *collector,
 						      struct slice tenant)
 {
@@ -28,11 +50,13 @@ static struct collector_tenant *collector_find_tenant(struct collector *collecto
 	if (slot)
 		return slot->what;
 	if (collector->tenants.count == COLLECTOR_TENANTS_MAX)
+		collector_forget_tenants(collector);
+	if (collector->tenants.count == COLLECTOR_TENANTS_MAX)
 		return NULL;
 	struct collector_tenant *made = mem_zalloc(sizeof(*made));
 	made->text = mem_copy_text(tenant);
 	made->tenant = (struct slice){made->text, tenant.len};
-	made->stored = -1;
+	made->hash = hash;
 	slot = hash_table_add(&collector->tenants, hash, sizeof(*slot), &added);
 	slot->what = made;
 	return made;
@@ -64,7 +88,7 @@ static void collector_forget_incarnations(struct collector_stream *stream)
 		mem_free(place);
 	}
 	stream->incarnation_count = 0;
-	stream->present = NULL;
+	stream->present = stream->previous = NULL;
 	stream->present_read = false;
 }
 
@@ -73,6 +97,7 @@ void collector_settle(struct collector_stream *stream)
 	if (stream->doubted || stream->incarnation_count > COLLECTOR_KNOWN_MAX)
 		collector_forget_incarnations(stream);
 	stream->doubted = false;
+	offsets_release(&stream->round);
 }
 
 static void collector_forget(struct collector *collector, struct collector_stream *stream)
@@ -105,9 +130,7 @@ void collector_forget_all(struct collector *collector)
 		struct collector_slot *slot = hash_table_at(&collector->tenants, at);
 		if (!slot)
 			continue;
-		struct collector_tenant *tenant = slot->what;
-		mem_free(tenant->text);
-		mem_free(tenant);
+		collector_free_tenant(slot->what);
 	}
 	hash_table_release(&collector->tenants);
 }

@@ -16,15 +16,19 @@ struct examine {
 	/* What is read at present. */
 	struct collector_stream *stream;
 	struct collector_incarnation *place;
-	uint64_t newest_here; /* of the incarnations that the collector made; 0: none */
-	int64_t newest_ms;
+	/* Of the incarnations that the collector made the newest, and the one before; 0: none. */
+	struct examine_here {
+		uint64_t incarnation;
+		int64_t made_ms;
+	} newest, second;
 	uint64_t counted;
 
 	struct stream_chunk *chunk;
 	struct buf new_bytes, held_bytes;
 	struct arena arena;
 	struct chunk_data new_data;
-	bool unreadable; /* what is held cannot be compared: it counts as not held */
+	enum table table;    /* that is looked through */
+	struct offsets same; /* of the chunk, what is there with the same bytes */
 };
 
 /* ---- What is known of a stream ----------------------------------------------------------------
@@ -38,11 +42,15 @@ static int examine_see_name(const struct store_cell *cell, void *owner)
 	if (!streams_read_property(cell, &property) || property != STREAM_MADE)
 		return 0;
 	int err = stream_made_decode(cell, &made);
-	if (err || !made.here || !stream_names_equal(&made.id.names, &x->stream->names) ||
-	    (x->newest_here && made.made_ms <= x->newest_ms))
+	if (err || !made.here || !stream_names_equal(&made.id.names, &x->stream->names))
 		return err;
-	x->newest_here = made.id.incarnation;
-	x->newest_ms = made.made_ms;
+	const struct examine_here here = {made.id.incarnation, made.made_ms};
+	if (!x->newest.incarnation || here.made_ms > x->newest.made_ms) {
+		x->second = x->newest;
+		x->newest = here;
+	} else if (!x->second.incarnation || here.made_ms > x->second.made_ms) {
+		x->second = here;
+	}
 	return 0;
 }
 
@@ -55,13 +63,16 @@ static int examine_read_present(struct examine *x)
 	streams_names_bound(&to, &x->stream->names, true);
 	const struct store_cell_scan scan = {
 		.table = TABLE_STREAMS, .key = key.parts, .from = from.parts, .to = to.parts};
-	x->newest_here = 0;
+	x->newest = x->second = (struct examine_here){0, 0};
 	int err = store_cells_wait(x->site->store, x->queue, x->now_ms, &scan, examine_see_name, x,
 				   &x->e);
 	if (err)
 		return err;
-	if (x->newest_here)
-		x->stream->present = collector_find_incarnation(x->stream, x->newest_here);
+	if (x->newest.incarnation)
+		x->stream->present = collector_find_incarnation(x->stream, x->newest.incarnation);
+	if (x->second.incarnation)
+		x->stream->previous = collector_find_incarnation(x->stream, x->second.incarnation);
+	x->stream->made_ms = x->newest.made_ms;
 	x->stream->present_read = true;
 	return 0;
 }
@@ -97,9 +108,11 @@ static int examine_count_streams(struct examine *x)
 	x->counted = 0;
 	int err = store_row_wait(x->site->store, x->queue, x->now_ms, TABLE_STREAMS, &key.parts,
 				 examine_count_stream, x, &x->e);
-	if (!err)
-		atomic_store(&tenant->stored, (int64_t)x->counted);
-	return err;
+	if (err)
+		return err;
+	atomic_store(&tenant->stored, (int64_t)x->counted);
+	atomic_store(&tenant->counted, true);
+	return 0;
 }
 
 /* ---- Comparing ------------------------------------------------------------------------------- */
@@ -121,12 +134,16 @@ static int examine_compare(struct examine *x, uint64_t held_begin, struct slice 
 	uint64_t len = (held_end < end ? held_end : end) - from;
 	const char *a = held.data + (from - held_begin),
 		   *b = x->new_data.data.data + (from - begin);
-	if (memcmp(a, b, (size_t)len) == 0)
+	if (memcmp(a, b, (size_t)len) == 0) {
+		offsets_add(&x->same, from, from + len);
 		return 0;
+	}
 	x->chunk->other_at = from + examine_first_difference(a, b, len);
 	return ERR_EXISTS;
 }
 
+/* A chunk that cannot be unpacked counts as not there: what comes again takes its place (seal.h).
+ * Nothing takes the place of a block. */
 static int examine_see_held(const struct store_cell *cell, void *owner)
 {
 	struct examine *x = owner;
@@ -141,10 +158,8 @@ static int examine_see_held(const struct store_cell *cell, void *owner)
 		return err;
 	arena_reset(&x->arena);
 	if (chunk_cell_decode(cell, &received_ms, &frame) ||
-	    chunk_frame_unpack(&frame, &x->held_bytes, &x->arena, &data)) {
-		x->unreadable = true;
-		return 0;
-	}
+	    chunk_frame_unpack(&frame, &x->held_bytes, &x->arena, &data))
+		return x->table == TABLE_CHUNK_TAIL ? 0 : ERR_DAMAGED;
 	return examine_compare(x, place.sequence_id - place.length, data.data);
 }
 
@@ -157,6 +172,7 @@ static int examine_compare_row(struct examine *x, enum table table, const struct
 	chunk_bound(&to, new->sequence_id + CHUNK_DATA_MAX_BYTES);
 	const struct store_cell_scan scan = {
 		.table = table, .key = key->parts, .from = from.parts, .to = to.parts};
+	x->table = table;
 	return store_cells_wait(x->site->store, x->queue, x->now_ms, &scan, examine_see_held, x,
 				&x->e);
 }
@@ -177,28 +193,26 @@ static int examine_compare_all(struct examine *x)
 	return err;
 }
 
-/* A chunk that overlaps what is held. Its own bytes may not be what it says. */
-static int examine_overlap(struct examine *x)
+/* A chunk that overlaps what is held in x->place. It is held if all of its bytes were compared. */
+static int examine_overlap(struct examine *x, enum stream_outcome *outcome)
 {
-	struct stream_chunk *chunk = x->chunk;
+	const struct chunk_fields *fields = &x->chunk->frame.fields;
 	struct arena arena;
-	x->unreadable = false;
 	arena_init(&arena, EXAMINE_ENDS_MAX_BYTES);
-	int err = chunk_frame_unpack(&chunk->frame, &x->new_bytes, &arena, &x->new_data);
-	if (err) {
-		chunk->outcome = STREAM_FAILED;
-		chunk->err = err;
-	} else {
+	offsets_release(&x->same);
+	int err = chunk_frame_unpack(&x->chunk->frame, &x->new_bytes, &arena, &x->new_data);
+	*outcome = err ? STREAM_UNREADABLE : STREAM_WAITS;
+	if (!err)
 		err = examine_compare_all(x);
-		if (err == ERR_EXISTS)
-			chunk->outcome = STREAM_OTHER;
-		else if (!err && !x->unreadable &&
-			 offsets_cover(&x->place->held, chunk_begin(&chunk->frame.fields),
-				       chunk->frame.fields.sequence_id))
-			chunk->outcome = STREAM_HELD;
+	if (!err && offsets_cover(&x->same, chunk_begin(fields), fields->sequence_id)) {
+		*outcome = STREAM_HELD;
+		/* Another process may have taken some of it. */
+		offsets_add(&x->place->held, chunk_begin(fields), fields->sequence_id);
 	}
+	if (err == ERR_EXISTS)
+		*outcome = STREAM_OTHER;
 	arena_release(&arena);
-	return chunk->outcome == STREAM_WAITS ? err : 0;
+	return *outcome == STREAM_WAITS ? err : 0;
 }
 
 /* ---- A round --------------------------------------------------------------------------------- */
@@ -210,21 +224,54 @@ static bool examine_meets(const struct stream_chunk *chunk,
 			    chunk->frame.fields.sequence_id);
 }
 
+/* It neither overlaps nor touches what is held. A sender that knows of no incarnations, and was not
+ * answered, may have sent it again though its stream has begun anew meanwhile. */
+static bool examine_is_apart(const struct stream_chunk *chunk,
+			     const struct collector_incarnation *place)
+{
+	return offsets_count_with(&place->held, chunk_begin(&chunk->frame.fields),
+				  chunk->frame.fields.sequence_id) > place->held.count;
+}
+
+static const struct collector_incarnation *examine_place_of(const struct stream_chunk *chunk)
+{
+	const struct collector_incarnation *place = chunk->stream->incarnations;
+	if (!chunk->id.incarnation)
+		return chunk->stream->present;
+	while (place && place->incarnation != chunk->id.incarnation)
+		place = place->next;
+	return place;
+}
+
 bool collector_must_examine(const struct stream_chunk *chunk)
 {
 	const struct collector_stream *stream = chunk->stream;
-	const struct collector_incarnation *place = stream->present;
-	if (!chunk->id.incarnation && !stream->present_read)
+	const struct collector_incarnation *place = examine_place_of(chunk);
+	if (chunk->id.incarnation ? !place : !stream->present_read)
 		return true;
-	if (chunk->id.incarnation)
-		for (place = stream->incarnations;
-		     place && place->incarnation != chunk->id.incarnation;)
-			place = place->next;
-	if (chunk->id.incarnation && (!place || !place->read))
+	if (place && !place->read)
 		return true;
-	if (!place || !place->made)
-		return atomic_load(&stream->tenant->stored) < 0;
-	return !place->read || examine_meets(chunk, place);
+	if ((!place || !place->made) && !atomic_load(&stream->tenant->counted))
+		return true;
+	if (!place)
+		return false;
+	return examine_meets(chunk, place) ||
+	       (!chunk->id.incarnation && stream->previous && examine_is_apart(chunk, place));
+}
+
+/* Whether it is held in the incarnation before. */
+static int examine_previous(struct examine *x)
+{
+	enum stream_outcome outcome = STREAM_WAITS;
+	x->place = x->stream->previous;
+	int err = x->place->read ? 0 : examine_read_place(x);
+	if (!err && examine_meets(x->chunk, x->place))
+		err = examine_overlap(x, &outcome);
+	if (outcome == STREAM_HELD) {
+		x->chunk->outcome = STREAM_HELD;
+		x->chunk->place = x->place;
+	}
+	return err;
 }
 
 static int examine_chunk(struct examine *x, struct stream_chunk *chunk)
@@ -241,24 +288,49 @@ static int examine_chunk(struct examine *x, struct stream_chunk *chunk)
 			   : x->stream->present;
 	if (x->place && !x->place->read)
 		err = examine_read_place(x);
-	if (!err && (!x->place || !x->place->made) && atomic_load(&x->stream->tenant->stored) < 0)
+	if (!err && (!x->place || !x->place->made) && !atomic_load(&x->stream->tenant->counted))
 		err = examine_count_streams(x);
-	if (!err && x->place && examine_meets(chunk, x->place))
-		err = examine_overlap(x);
-	return err;
+	if (err || !x->place)
+		return err;
+	if (examine_meets(chunk, x->place))
+		return examine_overlap(x, &chunk->outcome);
+	if (!chunk->id.incarnation && x->stream->previous && examine_is_apart(chunk, x->place))
+		return examine_previous(x);
+	return 0;
+}
+
+/* What is stored of this stream cannot be read: that is said of its chunks alone. */
+static void examine_fail_chunk(struct examine *x, struct collector *collector, int err)
+{
+	log_rated(&collector->lines, clock_mono_ms(x->site->clock), LOG_ERROR,
+		  "streams: a chunk of `" SHOWN "` of " SHOWN
+		  " is not taken, since what is stored of the stream cannot be read: %s",
+		  SHOWN_OF(x->stream->names.name), SHOWN_OF(x->stream->names.source),
+		  x->e.text[0] ? x->e.text : err_text(err));
+	x->chunk->outcome = STREAM_FAILED;
+	x->chunk->err = err;
+	x->e.text[0] = 0;
 }
 
 int collector_examine(struct stream_submission *submission, struct task_queue *queue)
 {
-	const struct stream_site *site = submission->collector->site;
+	struct collector *collector = submission->collector;
+	const struct stream_site *site = collector->site;
 	struct examine x = {.site = site, .queue = queue, .now_ms = clock_wall_ms(site->clock)};
 	int err = 0;
 	arena_init(&x.arena, EXAMINE_ENDS_MAX_BYTES);
 	buf_init(&x.new_bytes, CHUNK_DATA_MAX_BYTES + CHUNK_ENDS_MAX_BYTES);
 	buf_init(&x.held_bytes, CHUNK_DATA_MAX_BYTES + CHUNK_ENDS_MAX_BYTES);
-	for (size_t i = 0; i < submission->count && !err; i++)
-		if (submission->chunks[i].asked)
-			err = examine_chunk(&x, &submission->chunks[i]);
+	for (size_t i = submission->begin; i < submission->end && !err; i++) {
+		if (!submission->chunks[i].asked)
+			continue;
+		err = examine_chunk(&x, &submission->chunks[i]);
+		if (err == ERR_DAMAGED || err == ERR_VERSION) {
+			examine_fail_chunk(&x, collector, err);
+			err = 0;
+		}
+	}
+	offsets_release(&x.same);
 	buf_release(&x.new_bytes);
 	buf_release(&x.held_bytes);
 	arena_release(&x.arena);

@@ -64,8 +64,9 @@ static enum chunks_word chunks_judge_outcome(const struct stream_chunk *chunk)
 	case STREAM_MANY_TENANTS:
 	case STREAM_MANY_HOLES:
 		return CHUNKS_REFUSED;
+	case STREAM_UNREADABLE:
+		return CHUNKS_REFUSED;
 	case STREAM_FAILED:
-		return chunk->err == ERR_DAMAGED ? CHUNKS_REFUSED : CHUNKS_LATER;
 	case STREAM_WAITS:
 	case STREAM_MANY_NEW:
 	case STREAM_TOO_FAST:
@@ -118,11 +119,11 @@ static void chunks_say_outcome(const struct chunks_call *call, const struct stre
 			   "(stream.waiting_max)",
 			   limits->tail_max_bytes);
 		return;
+	case STREAM_UNREADABLE:
+		buf_append_text(out, "it does not unpack to what it says of itself");
+		return;
 	case STREAM_FAILED:
-		if (chunk->err == ERR_DAMAGED)
-			buf_append_text(out, "it does not unpack to what it says of itself");
-		else
-			buf_printf(out, "it may not be stored: %s", err_text(chunk->err));
+		buf_printf(out, "it may not be stored: %s", err_text(chunk->err));
 		return;
 	case STREAM_WAITS:
 	case STREAM_TAKEN:
