@@ -9,7 +9,7 @@
  * that are alike: few matches are shorter than six bytes, and eight places to search give longer
  * ones. So blocks have 7 % fewer bytes than if they were packed as one report is, for 4 % of the
  * CPU that a report takes. */
-enum pack_way { PACK_ONE = ZSTD_ONE_REPORT, PACK_MANY = ZSTD_MANY_REPORTS, PACK_WAYS };
+enum pack_way { PACK_ONE = PACKING_ONE_REPORT, PACK_MANY = PACKING_MANY_REPORTS, PACK_WAYS };
 
 static const struct pack_parameter {
 	ZSTD_cParameter parameter;

@@ -45,6 +45,13 @@ static const char *chunks_keep_sentence(struct chunks_batch *batch, const struct
 	return kept.data ? kept.data : "it is wrong, and there is no memory left to say how";
 }
 
+static void chunks_refuse(struct chunks_batch *batch, struct chunks_item *item,
+			  const struct errbuf *why)
+{
+	item->sentence = chunks_keep_sentence(batch, why);
+	stat_add(STAT_chunks_refused, 1);
+}
+
 static int chunks_check(const struct chunk_fields *fields, struct slice tenant, struct errbuf *why)
 {
 	if (!tenant_valid(tenant))
@@ -82,7 +89,7 @@ static void chunks_add_frame(struct chunks_batch *batch, const struct chunk_fram
 	if (frame->fields.tenant.len)
 		tenant = frame->fields.tenant;
 	if (chunks_check(&frame->fields, tenant, &why))
-		item->sentence = chunks_keep_sentence(batch, &why);
+		chunks_refuse(batch, item, &why);
 	else
 		chunks_add(batch, item, tenant, frame);
 }
@@ -168,6 +175,7 @@ static int chunks_add_parts(struct chunks_batch *batch, struct chunks_item *item
 			    struct slice tenant)
 {
 	uint64_t begin = chunk_begin(whole);
+	bool open = false; /* what is in front of the part ends within a record */
 	int err = 0;
 	for (size_t from = 0; from < data.data.len && !err;) {
 		struct chunk_fields fields = *whole;
@@ -180,8 +188,10 @@ static int chunks_add_parts(struct chunks_batch *batch, struct chunks_item *item
 			ends[i] = data.ends[i] - (uint32_t)from;
 		const struct chunk_data part = {{data.data.data + from, len}, ends, count};
 		fields.sequence_id = begin + from + len;
-		fields.continues = from && !fields.lines && data.end_count == 0;
-		fields.goes_on = from + len < data.data.len && !count && !fields.lines;
+		fields.continues = open;
+		open = fields.lines ? data.data.data[from + len - 1] != '\n'
+				    : !count || ends[count - 1] != len;
+		fields.goes_on = open;
 		err = chunks_pack(batch, &fields, &part, &frame);
 		if (!err)
 			chunks_add(batch, item, tenant, &frame);
@@ -208,9 +218,31 @@ static void chunks_add_v1(struct chunks_batch *batch, const struct chunk_fields 
 				 "room than a chunk may have");
 	if (!err)
 		return;
-	item->sentence = chunks_keep_sentence(batch, &why);
+	chunks_refuse(batch, item, &why);
 	batch->chunk_count = item->first;
 	item->count = 0;
+}
+
+static void chunks_add_refused(struct chunks_batch *batch, const struct chunk_fields *fields,
+			       const struct chunk_data *data, const struct errbuf *why)
+{
+	struct chunks_item *item = chunks_add_item(batch);
+	item->sequence_id = fields->sequence_id;
+	item->data_bytes = data->data.len;
+	chunks_refuse(batch, item, why);
+}
+
+/* Chunk `at` cannot be read, and so nothing behind it. */
+static int chunks_end_v1(struct chunks_batch *batch, struct slice body, uint32_t at, uint32_t count,
+			 struct errbuf *why, struct errbuf *e)
+{
+	if (!at)
+		return errbuf_set(e, ERR_INVALID, "chunk 0 of %u cannot be read: %s", count,
+				  why->text);
+	errbuf_prefix(why, ERR_INVALID, "nothing behind this can be read, for chunk %u of %u", at,
+		      count);
+	chunks_add_damaged(batch, body.len - batch->read_bytes, chunks_keep_sentence(batch, why));
+	return 0;
 }
 
 static int chunks_read_v1(struct chunks_batch *batch, struct slice body, struct slice tenant,
@@ -224,26 +256,21 @@ static int chunks_read_v1(struct chunks_batch *batch, struct slice body, struct 
 				  "the body has %zu bytes; it is to be chunks of version 2, or a "
 				  "post of version 1, which begins with their number",
 				  body.len);
-	if (count > STREAM_CHUNKS_MAX && count <= body.len)
-		return chunks_too_many(e);
 	for (uint32_t i = 0; i < count; i++) {
 		struct chunk_fields fields;
 		struct chunk_data data;
 		struct errbuf why = {""};
+		batch->read_bytes = body.len - cursor_left(&c);
 		int err = chunk_v1_read(&c, &batch->arena, &fields, &data, &why);
-		if (err && !i)
-			return errbuf_set(e, err, "chunk 0 of %u cannot be read: %s", count,
-					  why.text);
-		if (err) { /* nobody knows where it ends */
-			errbuf_prefix(&why, err, "what follows cannot be read, for chunk %u of %u",
-				      i, count);
-			chunks_add_damaged(batch, cursor_left(&c),
-					   chunks_keep_sentence(batch, &why));
-			return 0;
-		}
-		chunks_add_v1(batch, &fields, &data, tenant);
-		if (batch->chunk_count > STREAM_CHUNKS_MAX)
+		if (batch->item_count == STREAM_CHUNKS_MAX ||
+		    batch->chunk_count > STREAM_CHUNKS_MAX)
 			return chunks_too_many(e);
+		if (err && c.bad) /* nobody knows where it ends */
+			return chunks_end_v1(batch, body, i, count, &why, e);
+		if (err)
+			chunks_add_refused(batch, &fields, &data, &why);
+		else
+			chunks_add_v1(batch, &fields, &data, tenant);
 	}
 	if (cursor_left(&c))
 		chunks_add_damaged(batch, cursor_left(&c), "it stands behind the last chunk");

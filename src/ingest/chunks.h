@@ -26,6 +26,7 @@ struct chunks_batch {
 	size_t item_count, item_room;
 	struct stream_chunk *chunks;
 	size_t chunk_count, chunk_room;
+	size_t read_bytes; /* of the body, in front of the chunk that is read */
 };
 
 void chunks_batch_init(struct chunks_batch *batch);

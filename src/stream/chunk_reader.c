@@ -18,25 +18,27 @@ struct reader_cell {
 
 void chunk_reader_init(struct chunk_reader *reader, const struct stream_site *site,
 		       struct task_queue *queue, const struct stream_id *id,
-		       const struct stream_known *known, uint64_t from, uint64_t to,
-		       struct errbuf *e)
+		       const struct offsets *sealed, const struct offsets *held, uint64_t from,
+		       uint64_t to, struct errbuf *e)
 {
 	*reader = (struct chunk_reader){.site = site,
 					.queue = queue,
 					.id = id,
-					.sealed = &known->sealed,
-					.held = &known->held,
+					.sealed = sealed,
+					.held = held,
 					.at = from,
 					.end = to,
 					.e = e};
 	buf_init(&reader->unpacked, CHUNK_DATA_MAX_BYTES + CHUNK_ENDS_MAX_BYTES);
 	arena_init(&reader->cells, READER_ARENA_MAX_BYTES);
 	arena_init(&reader->ends, READER_ARENA_MAX_BYTES);
+	arena_init(&reader->cut_ends, READER_ARENA_MAX_BYTES);
 }
 
 void chunk_reader_release(struct chunk_reader *reader)
 {
 	mem_free(reader->list);
+	arena_release(&reader->cut_ends);
 	arena_release(&reader->ends);
 	arena_release(&reader->cells);
 	buf_release(&reader->unpacked);
@@ -55,6 +57,7 @@ static int reader_see_cell(const struct store_cell *cell, void *owner)
 		return errbuf_set(
 			reader->e, err, "a chunk or block that ends at %llu cannot be read",
 			(unsigned long long)be64_get((const uint8_t *)cell->column.part[0].data));
+	reader->seen++;
 	if (reader->count == READER_CELLS_MAX ||
 	    (reader->count && reader->cells.used_bytes > READER_CELLS_MAX_BYTES)) {
 		if (reader->found)
@@ -85,7 +88,8 @@ static int reader_scan_some(struct chunk_reader *reader, enum table table,
 	if (!limit)
 		scan.to = to.parts;
 	arena_reset(&reader->cells);
-	reader->next = reader->count = 0;
+	reader->next = reader->count = reader->seen = 0;
+	reader->of_blocks = table == TABLE_CHUNK_SINK;
 	int err = store_cells_wait(reader->site->store, reader->queue,
 				   clock_wall_ms(reader->site->clock), &scan, reader_see_cell,
 				   reader, reader->e);
@@ -97,7 +101,7 @@ static int reader_scan(struct chunk_reader *reader, enum table table,
 		       const struct stream_parts *key)
 {
 	int err = reader_scan_some(reader, table, key, READER_CELLS_MAX);
-	if (!err && !reader->found && reader->count == READER_CELLS_MAX)
+	if (!err && !reader->found && reader->seen == READER_CELLS_MAX)
 		err = reader_scan_some(reader, table, key, 0);
 	return err;
 }
@@ -175,36 +179,79 @@ static bool reader_skip_hole(struct chunk_reader *reader)
 	return reader->at < reader->end;
 }
 
-/* The part of a cell's data from the reader's place on, and the ends of records within. */
+/* Whether a record ends before an offset within the data. */
+static bool reader_ends_at(const struct chunk_fields *fields, const struct chunk_data *data,
+			   uint32_t offset)
+{
+	if (fields->lines)
+		return data->data.data[offset - 1] == '\n';
+	for (size_t i = 0; i < data->end_count; i++)
+		if (data->ends[i] >= offset)
+			return data->ends[i] == offset;
+	return false;
+}
+
+/* What was unpacked last is often asked for again: a block has many pieces. */
+static int reader_unpack(struct chunk_reader *reader, const struct reader_cell *cell)
+{
+	if (memcmp(&reader->unpacked_place, &cell->place, sizeof(cell->place)) == 0)
+		return 0;
+	reader->unpacked_place.length = 0;
+	arena_reset(&reader->ends);
+	int err = chunk_frame_unpack(&cell->frame, &reader->unpacked, &reader->ends, &reader->data);
+	if (!err)
+		reader->unpacked_place = cell->place;
+	return err;
+}
+
+/* The ends of records within a part of the data, as offsets within the part. */
+static int reader_cut_ends(struct chunk_reader *reader, uint32_t skip, size_t len,
+			   struct stream_piece *piece)
+{
+	const struct chunk_data *data = &reader->data;
+	if (!data->end_count)
+		return 0;
+	uint32_t *ends = arena_alloc(&reader->cut_ends, data->end_count * sizeof(*ends));
+	if (!ends)
+		return ERR_LIMIT;
+	for (size_t i = 0; i < data->end_count; i++)
+		if (data->ends[i] > skip && data->ends[i] <= skip + len)
+			ends[piece->end_count++] = data->ends[i] - skip;
+	piece->ends = ends;
+	return 0;
+}
+
+/* The part of a cell's data from the reader's place on. */
 static int reader_cut(struct chunk_reader *reader, const struct reader_cell *cell,
 		      struct stream_piece *piece)
 {
-	struct chunk_data data;
-	arena_reset(&reader->ends);
-	int err = chunk_frame_unpack(&cell->frame, &reader->unpacked, &reader->ends, &data);
+	const struct chunk_fields *fields = &cell->frame.fields;
+	int err = reader_unpack(reader, cell);
+	if (err == ERR_LIMIT)
+		return errbuf_set(reader->e, err, "a chunk takes more memory than reading has");
 	if (err) {
-		reader->unreadable = cell->place;
+		if (!reader->of_blocks)
+			reader->unreadable = cell->place;
 		return errbuf_set(reader->e, ERR_DAMAGED,
 				  "the bytes at offset %llu of the stream cannot be unpacked",
 				  (unsigned long long)reader->at);
 	}
 	uint32_t skip = (uint32_t)(reader->at - (cell->place.sequence_id - cell->place.length));
-	size_t len = data.data.len - skip;
+	size_t len = reader->data.data.len - skip;
 	if (len > reader->end - reader->at)
 		len = (size_t)(reader->end - reader->at);
-	uint32_t *ends = (uint32_t *)(uintptr_t)data.ends; /* in our arena */
-	size_t count = 0;
-	for (size_t i = 0; i < data.end_count; i++)
-		if (data.ends[i] > skip && data.ends[i] <= skip + len)
-			ends[count++] = data.ends[i] - skip;
 	*piece = (struct stream_piece){
 		.begin = reader->at,
 		.received_ms = cell->received_ms,
-		.data = {data.data.data + skip, len},
-		.ends = ends,
-		.end_count = count,
-		.fields = cell->frame.fields,
+		.data = {reader->data.data.data + skip, len},
+		.fields = *fields,
+		.continues =
+			skip ? !reader_ends_at(fields, &reader->data, skip) : fields->continues,
 	};
+	arena_reset(&reader->cut_ends);
+	err = reader_cut_ends(reader, skip, len, piece);
+	if (err)
+		return errbuf_set(reader->e, err, "a chunk takes more memory than reading has");
 	reader->at += len;
 	return 0;
 }
@@ -221,4 +268,15 @@ int chunk_reader_next(struct chunk_reader *reader, struct stream_piece *piece)
 		cell = err ? NULL : reader_find(reader);
 	}
 	return cell ? reader_cut(reader, cell, piece) : err;
+}
+
+int chunk_reader_next_readable(struct chunk_reader *reader, struct stream_piece *piece)
+{
+	int err = chunk_reader_next(reader, piece);
+	while (err == ERR_DAMAGED && reader->unreadable.length) {
+		reader->at = reader->unreadable.sequence_id;
+		reader->unreadable.length = 0;
+		err = chunk_reader_next(reader, piece);
+	}
+	return err;
 }

@@ -14,6 +14,7 @@ struct stream_piece {
 	const uint32_t *ends;
 	size_t end_count;
 	struct chunk_fields fields; /* of the chunk or block that they lie in */
+	bool continues;             /* the first record began before the piece */
 };
 
 struct chunk_reader {
@@ -23,28 +24,37 @@ struct chunk_reader {
 	const struct offsets *sealed, *held; /* what was known of it; the caller's */
 	uint64_t at, end;
 	struct errbuf *e;
-	/* After ERR_DAMAGED: the chunk or block that cannot be unpacked; length 0: it is not that.
-	 */
+	/* After ERR_DAMAGED: the chunk, not in a block, that cannot be unpacked; length 0: it is
+	 * not that. */
 	struct chunk_place unreadable;
 
 	/* private */
 	struct buf unpacked;
-	struct arena cells, ends;
+	struct chunk_place unpacked_place; /* length 0: none is unpacked */
+	struct chunk_data data;            /* of it */
+	struct arena cells, ends, cut_ends;
 	struct reader_cell *list;
 	size_t next, count, room;
 	bool found;
+	size_t seen;    /* cells of the last scan */
+	bool of_blocks; /* the cells of the list are blocks */
 };
 
-/* Of the offsets from <= offset < to those that are held. What the arguments point to stays until
- * it is released. */
+/* Of the offsets from <= offset < to those that are held. `sealed`: which of them were in blocks
+ * when that was read, as far as it is known. What the arguments point to stays until it is
+ * released; what is held may grow. Whoever sets `at` and `end` later reads other bytes: fast, where
+ * they lie behind the last. */
 void chunk_reader_init(struct chunk_reader *reader, const struct stream_site *site,
 		       struct task_queue *queue, const struct stream_id *id,
-		       const struct stream_known *known, uint64_t from, uint64_t to,
-		       struct errbuf *e);
+		       const struct offsets *sealed, const struct offsets *held, uint64_t from,
+		       uint64_t to, struct errbuf *e);
 void chunk_reader_release(struct chunk_reader *reader);
 /* The next piece, which lies in the reader until the next call; where it does not begin where the
  * one before has ended there is a hole. ERR_DAMAGED: what is held is not there, or cannot be
  * unpacked; or the store's error; with a sentence. */
 int chunk_reader_next(struct chunk_reader *reader, struct stream_piece *piece) MUST_CHECK;
+/* The same; a chunk that cannot be unpacked is a hole already, which its owner has only not seen
+ * yet (seal.h). */
+int chunk_reader_next_readable(struct chunk_reader *reader, struct stream_piece *piece) MUST_CHECK;
 
 #endif

@@ -15,6 +15,7 @@ enum {
 	RATE_BURST_S = 10,
 	NEW_BURST_S = 60,
 	EXAMINER_QUEUE_MAX = 4096,
+	ROUND_CHUNKS_MAX = 1000,
 };
 
 struct collector *collector_new(const struct collector_options *options)
@@ -43,6 +44,11 @@ void collector_free(struct collector *collector)
 		pool_close(collector->examiner);
 	collector_forget_all(collector);
 	mem_free(collector);
+}
+
+void collector_stop(struct collector *collector)
+{
+	atomic_store(&collector->stops, true);
 }
 
 void collector_adjust_tail(struct collector *collector, int64_t bytes)
@@ -525,7 +531,8 @@ static int collector_ask_examiner(struct stream_submission *s)
 
 /* ---- Rounds ---------------------------------------------------------------------------------- */
 
-/* The next chunks, in their order, of which no two of a stream overlap. False: there are none. */
+/* The next chunks, in their order, of which no two of a stream overlap. They are not too many for a
+ * turn of the loop. False: there are none. */
 static bool collector_choose_round(struct stream_submission *s)
 {
 	for (size_t i = s->begin; i < s->end; i++)
@@ -533,7 +540,8 @@ static bool collector_choose_round(struct stream_submission *s)
 			s->chunks[i].stream->round.count = 0;
 	while (s->begin < s->count && s->chunks[s->begin].outcome != STREAM_WAITS)
 		s->begin++;
-	for (s->end = s->begin; s->end < s->count; s->end++) {
+	for (s->end = s->begin; s->end < s->count && s->end - s->begin < ROUND_CHUNKS_MAX;
+	     s->end++) {
 		struct stream_chunk *chunk = &s->chunks[s->end];
 		const struct chunk_fields *fields = &chunk->frame.fields;
 		chunk->asked = chunk->outcome == STREAM_WAITS;
@@ -581,6 +589,9 @@ static void collector_admit(struct collector *collector, struct stream_chunk *ch
 		return;
 	}
 	chunk->stream = collector_find_stream(collector, &chunk->id);
+	if (chunk->stream)
+		chunk->stream
+			->waiting++; /* so that it is not forgotten while others are looked for */
 	if (!chunk->stream)
 		chunk->outcome = STREAM_MANY_TENANTS;
 	else if (limits->rate_bytes &&
@@ -622,6 +633,7 @@ int collector_submit(struct collector *collector, struct stream_submission *s)
 		chunk->asked = false;
 		collector_admit(collector, chunk);
 	}
+	collector_count_waiting(s, -1);
 	if (collector_may_begin(s)) {
 		collector_activate(collector, s);
 		return 0;

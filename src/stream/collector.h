@@ -1,17 +1,17 @@
 /* Taking chunks in: each becomes durable in chunk_tail, or is found to be there already.
  *
- * Twice is once. Of each incarnation of a stream the collector knows which bytes are held. A chunk
- * whose bytes are all held is not stored again. One that overlaps what is held is compared with
- * it. If the bytes are the same it is stored as it is: the overlap is cut when it goes into a
- * block. If they are others, the sender is told: the stream has begun anew, and its sender makes a
- * new incarnation. Of a sender that knows of no incarnations (version 1) the collector makes them,
- * and so does this.
+ * Twice is once. The collector knows which bytes of each incarnation of a stream are held. A chunk
+ * that overlaps them is compared with them. If all of its bytes are there it is not stored again.
+ * If some are there, the same, the chunk is stored as it is; the overlap is cut when the chunk goes
+ * into a block. If a byte is another one, the stream has begun anew, and its sender is told: the
+ * sender makes a new incarnation. For a sender that knows of no incarnations (version 1) the
+ * collector makes the new one, and the chunk goes there.
  *
  * Order of events, of one submission: its chunks are taken in rounds, so that no two chunks of a
- * round overlap. What a round needs to know of streams, and the bytes to compare, are read by the
- * examiner, a thread that may wait. Then its new streams and its chunks are written in one batch.
- * When that is durable the next round begins, and after the last one the submission is done. While
- * a stream is in a submission no other submission with it begins.
+ * stream in a round overlap. The examiner, a thread that may wait, reads what the round needs to
+ * know of streams, and the bytes to compare. Then new streams and chunks are written in one batch.
+ * When that is durable the next round begins; after the last one the submission is done. While a
+ * stream is in a submission no other submission with it begins.
  *
  * A write that failed, or whose outcome is not known, is not sent again: whoever sent the chunks
  * sends them again, and what is known of their streams is read anew before that.
@@ -19,8 +19,8 @@
  * What another process takes of a stream is seen when the stream is read anew. Until then bytes may
  * be stored twice, which does no harm.
  *
- * Threads: all of it belongs to the thread of the executor but the examiner, which has the streams
- * of a submission until it gives them back. */
+ * Threads: all of it belongs to the thread of the executor, but for what says otherwise. The
+ * examiner has the streams of a submission until it gives them back. */
 #ifndef STREAM_COLLECTOR_H
 #define STREAM_COLLECTOR_H
 
@@ -99,6 +99,8 @@ struct collector *collector_new(const struct collector_options *options);
 /* When it is idle. */
 void collector_free(struct collector *collector);
 bool collector_is_idle(const struct collector *collector);
+/* What the examiner is asked for ends soon, with ERR_CANCELLED. */
+void collector_stop(struct collector *collector);
 
 /* `done` comes in any case, maybe from within this call. ERR_BUSY: too much waits already, and
  * nothing was begun; ERR_LIMIT: more than STREAM_CHUNKS_MAX. */
@@ -111,8 +113,8 @@ void collector_examine_now(struct stream_submission *submission, struct task_que
 /* What is known of a stream may be wrong, since the store has less of it: it is read anew. */
 void collector_doubt(struct collector *collector, const struct stream_id *id);
 
-/* So many bytes of chunk_tail, as stored, are there beside those that the collector has written, or
- * have gone. */
+/* The collector counts the bytes of chunk_tail that it has written, as stored. Whoever finds others
+ * there adds them; whoever takes some away subtracts them. Any thread; the next one, too. */
 void collector_adjust_tail(struct collector *collector, int64_t bytes);
 uint64_t collector_tail_bytes(const struct collector *collector);
 

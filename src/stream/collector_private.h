@@ -76,6 +76,7 @@ struct collector {
 	bool begins, begins_again; /* what waits is looked at, and is to be once more */
 	struct log_rate lines;     /* the examiner's */
 	_Atomic int64_t tail_bytes;
+	_Atomic bool stops;
 };
 
 struct collector_slot {

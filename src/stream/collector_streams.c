@@ -19,49 +19,6 @@ static struct hash128 collector_hash(const struct collector *collector, const st
 	return hash;
 }
 
-static void collector_free_tenant(struct collector_tenant *tenant)
-{
-	mem_free(tenant->text);
-	mem_free(tenant);
-}
-
-/* Those none of whose streams are known now. Slots move when one is removed: each place is looked
- * at until its tenant stays. */
-static void collector_forget_tenants(struct collector *collector)
-{
-	for (size_t at = 0; at < collector->tenants.slot_count;) {
-		struct collector_slot *slot = hash_table_at(&collector->tenants, at);
-		struct collector_tenant *tenant = slot ? slot->what : NULL;
-		if (!tenant || tenant->streams) {
-			at++;
-			continue;
-		}
-		hash_table_remove(&collector->tenants, tenant->hash);
-		collector_free_tenant(tenant);
-	}
-}
-
-static struct collector_tenant *collector_find_tenant(struct collector *collector,
-						      struct slice tenant)
-{
-	bool added;
-	struct hash128 hash = hash128(tenant.data, tenant.len, collector->seed);
-	struct collector_slot *slot = hash_table_find(&collector->tenants, hash);
-	if (slot)
-		return slot->what;
-	if (collector->tenants.count == COLLECTOR_TENANTS_MAX)
-		collector_forget_tenants(collector);
-	if (collector->tenants.count == COLLECTOR_TENANTS_MAX)
-		return NULL;
-	struct collector_tenant *made = mem_zalloc(sizeof(*made));
-	made->text = mem_copy_text(tenant);
-	made->tenant = (struct slice){made->text, tenant.len};
-	made->hash = hash;
-	slot = hash_table_add(&collector->tenants, hash, sizeof(*slot), &added);
-	slot->what = made;
-	return made;
-}
-
 /* ---- The order in which they were asked for ---------------------------------------------------
  */
 
@@ -110,15 +67,69 @@ static void collector_forget(struct collector *collector, struct collector_strea
 	mem_free(stream);
 }
 
-void collector_forget_some(struct collector *collector)
+/* Those that nobody has had for longest, until so many are left, or all that are left are at work.
+ */
+static void collector_forget_idle(struct collector *collector, size_t left)
 {
 	struct collector_stream *stream = collector->oldest;
-	while (stream && collector->streams.count > COLLECTOR_STREAMS_MAX) {
+	while (stream && collector->streams.count > left) {
 		struct collector_stream *newer = stream->newer;
 		if (!stream->busy && !stream->waiting)
 			collector_forget(collector, stream);
 		stream = newer;
 	}
+}
+
+void collector_forget_some(struct collector *collector)
+{
+	collector_forget_idle(collector, COLLECTOR_STREAMS_MAX);
+}
+
+/* ---- Tenants --------------------------------------------------------------------------------- */
+
+static void collector_free_tenant(struct collector_tenant *tenant)
+{
+	mem_free(tenant->text);
+	mem_free(tenant);
+}
+
+/* Those none of whose streams are known now. Slots move when one is removed: each place is looked
+ * at until its tenant stays. */
+static void collector_forget_tenants(struct collector *collector)
+{
+	for (size_t at = 0; at < collector->tenants.slot_count;) {
+		struct collector_slot *slot = hash_table_at(&collector->tenants, at);
+		struct collector_tenant *tenant = slot ? slot->what : NULL;
+		if (!tenant || tenant->streams) {
+			at++;
+			continue;
+		}
+		hash_table_remove(&collector->tenants, tenant->hash);
+		collector_free_tenant(tenant);
+	}
+}
+
+static struct collector_tenant *collector_find_tenant(struct collector *collector,
+						      struct slice tenant)
+{
+	bool added;
+	struct hash128 hash = hash128(tenant.data, tenant.len, collector->seed);
+	struct collector_slot *slot = hash_table_find(&collector->tenants, hash);
+	if (slot)
+		return slot->what;
+	if (collector->tenants.count == COLLECTOR_TENANTS_MAX) {
+		collector_forget_idle(collector, collector->streams.count / 2);
+		collector_forget_tenants(collector);
+	}
+	if (collector->tenants.count == COLLECTOR_TENANTS_MAX)
+		return NULL;
+	struct collector_tenant *made = mem_zalloc(sizeof(*made));
+	made->text = mem_copy_text(tenant);
+	made->tenant = (struct slice){made->text, tenant.len};
+	made->hash = hash;
+	slot = hash_table_add(&collector->tenants, hash, sizeof(*slot), &added);
+	slot->what = made;
+	return made;
 }
 
 void collector_forget_all(struct collector *collector)

@@ -3,7 +3,7 @@
 #include "stream/collector_private.h"
 
 #include "store/wait.h"
-#include "stream/known.h"
+#include "stream/chunk_reader.h"
 
 enum { EXAMINE_ENDS_MAX_BYTES = 1 << 20 /* of the ends of records of one chunk */ };
 
@@ -24,10 +24,11 @@ struct examine {
 	uint64_t counted;
 
 	struct stream_chunk *chunk;
-	struct buf new_bytes, held_bytes;
-	struct arena arena;
+	struct buf new_bytes;
 	struct chunk_data new_data;
-	enum table table;    /* that is looked through */
+	struct chunk_reader reader;          /* of `reads` */
+	struct collector_incarnation *reads; /* NULL: of nothing */
+	struct stream_id reader_id;
 	struct offsets same; /* of the chunk, what is there with the same bytes */
 };
 
@@ -125,71 +126,48 @@ static uint64_t examine_first_difference(const char *a, const char *b, uint64_t 
 	return at;
 }
 
-/* ERR_EXISTS: it has other bytes. */
-static int examine_compare(struct examine *x, uint64_t held_begin, struct slice held)
+/* What is held lies within the chunk. ERR_EXISTS: it has other bytes. */
+static int examine_compare(struct examine *x, uint64_t begin, struct slice held)
 {
-	uint64_t begin = chunk_begin(&x->chunk->frame.fields);
-	uint64_t from = held_begin > begin ? held_begin : begin;
-	uint64_t held_end = held_begin + held.len, end = begin + x->new_data.data.len;
-	uint64_t len = (held_end < end ? held_end : end) - from;
-	const char *a = held.data + (from - held_begin),
-		   *b = x->new_data.data.data + (from - begin);
-	if (memcmp(a, b, (size_t)len) == 0) {
-		offsets_add(&x->same, from, from + len);
+	const char *sent = x->new_data.data.data + (begin - chunk_begin(&x->chunk->frame.fields));
+	if (memcmp(held.data, sent, held.len) == 0) {
+		offsets_add(&x->same, begin, begin + held.len);
 		return 0;
 	}
-	x->chunk->other_at = from + examine_first_difference(a, b, len);
+	x->chunk->other_at = begin + examine_first_difference(held.data, sent, held.len);
 	return ERR_EXISTS;
+}
+
+/* One reader for all chunks of an incarnation that follow each other: often they lie side by side.
+ */
+static struct chunk_reader *examine_reader(struct examine *x)
+{
+	static const struct offsets none;
+	if (x->reads == x->place)
+		return &x->reader;
+	if (x->reads)
+		chunk_reader_release(&x->reader);
+	x->reads = x->place;
+	x->reader_id = collector_id_of(x->stream, x->place);
+	chunk_reader_init(&x->reader, x->site, x->queue, &x->reader_id, &none, &x->place->held, 0,
+			  0, &x->e);
+	return &x->reader;
 }
 
 /* A chunk that cannot be unpacked counts as not there: what comes again takes its place (seal.h).
  * Nothing takes the place of a block. */
-static int examine_see_held(const struct store_cell *cell, void *owner)
-{
-	struct examine *x = owner;
-	const struct chunk_fields *new = &x->chunk->frame.fields;
-	struct chunk_place place;
-	struct chunk_frame frame;
-	struct chunk_data data;
-	int64_t received_ms;
-	int err = chunk_column_read(cell, &place);
-	if (err || place.sequence_id - place.length >= new->sequence_id ||
-	    place.sequence_id <= chunk_begin(new))
-		return err;
-	arena_reset(&x->arena);
-	if (chunk_cell_decode(cell, &received_ms, &frame) ||
-	    chunk_frame_unpack(&frame, &x->held_bytes, &x->arena, &data))
-		return x->table == TABLE_CHUNK_TAIL ? 0 : ERR_DAMAGED;
-	return examine_compare(x, place.sequence_id - place.length, data.data);
-}
-
-/* Of a row, the chunks that may have bytes of the new one. */
-static int examine_compare_row(struct examine *x, enum table table, const struct stream_parts *key)
-{
-	struct stream_parts from, to;
-	const struct chunk_fields *new = &x->chunk->frame.fields;
-	chunk_bound(&from, chunk_begin(new));
-	chunk_bound(&to, new->sequence_id + CHUNK_DATA_MAX_BYTES);
-	const struct store_cell_scan scan = {
-		.table = table, .key = key->parts, .from = from.parts, .to = to.parts};
-	x->table = table;
-	return store_cells_wait(x->site->store, x->queue, x->now_ms, &scan, examine_see_held, x,
-				&x->e);
-}
-
 static int examine_compare_all(struct examine *x)
 {
-	const struct chunk_fields *new = &x->chunk->frame.fields;
-	const struct stream_id id = collector_id_of(x->stream, x->place);
-	struct stream_parts key;
-	chunk_tail_key(&key, &id);
-	int err = examine_compare_row(x, TABLE_CHUNK_TAIL, &key);
-	uint64_t last = (new->sequence_id + CHUNK_DATA_MAX_BYTES) >> CHUNK_SINK_PART_BITS;
-	for (uint64_t part = chunk_begin(new) >> CHUNK_SINK_PART_BITS; part <= last && !err;
-	     part++) {
-		chunk_sink_key(&key, &id, part);
-		err = examine_compare_row(x, TABLE_CHUNK_SINK, &key);
-	}
+	struct chunk_reader *reader = examine_reader(x);
+	struct stream_piece piece;
+	int err;
+	reader->at = chunk_begin(&x->chunk->frame.fields);
+	reader->end = x->chunk->frame.fields.sequence_id;
+	do {
+		err = chunk_reader_next_readable(reader, &piece);
+		if (!err && piece.data.len)
+			err = examine_compare(x, piece.begin, piece.data);
+	} while (!err && piece.data.len);
 	return err;
 }
 
@@ -292,11 +270,13 @@ static int examine_chunk(struct examine *x, struct stream_chunk *chunk)
 		err = examine_count_streams(x);
 	if (err || !x->place)
 		return err;
+	bool apart = examine_is_apart(chunk, x->place);
 	if (examine_meets(chunk, x->place))
-		return examine_overlap(x, &chunk->outcome);
-	if (!chunk->id.incarnation && x->stream->previous && examine_is_apart(chunk, x->place))
-		return examine_previous(x);
-	return 0;
+		err = examine_overlap(x, &chunk->outcome);
+	if (!err && !chunk->id.incarnation && x->stream->previous &&
+	    (apart || chunk->outcome == STREAM_OTHER))
+		err = examine_previous(x);
+	return err;
 }
 
 /* What is stored of this stream cannot be read: that is said of its chunks alone. */
@@ -318,12 +298,14 @@ int collector_examine(struct stream_submission *submission, struct task_queue *q
 	const struct stream_site *site = collector->site;
 	struct examine x = {.site = site, .queue = queue, .now_ms = clock_wall_ms(site->clock)};
 	int err = 0;
-	arena_init(&x.arena, EXAMINE_ENDS_MAX_BYTES);
 	buf_init(&x.new_bytes, CHUNK_DATA_MAX_BYTES + CHUNK_ENDS_MAX_BYTES);
-	buf_init(&x.held_bytes, CHUNK_DATA_MAX_BYTES + CHUNK_ENDS_MAX_BYTES);
 	for (size_t i = submission->begin; i < submission->end && !err; i++) {
 		if (!submission->chunks[i].asked)
 			continue;
+		if (atomic_load(&collector->stops)) {
+			err = ERR_CANCELLED;
+			break;
+		}
 		err = examine_chunk(&x, &submission->chunks[i]);
 		if (err == ERR_DAMAGED || err == ERR_VERSION) {
 			examine_fail_chunk(&x, collector, err);
@@ -331,8 +313,8 @@ int collector_examine(struct stream_submission *submission, struct task_queue *q
 		}
 	}
 	offsets_release(&x.same);
+	if (x.reads)
+		chunk_reader_release(&x.reader);
 	buf_release(&x.new_bytes);
-	buf_release(&x.held_bytes);
-	arena_release(&x.arena);
 	return err;
 }

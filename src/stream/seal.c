@@ -1,7 +1,6 @@
 #include "stream/seal.h"
 
 #include "base/grow.h"
-#include "base/log.h"
 #include "base/stats.h"
 #include "store/wait.h"
 #include "stream/chunk_reader.h"
@@ -20,9 +19,9 @@ struct seal {
 	struct task_queue *queue;
 	const struct stream_id *id;
 	const struct stream_seal_rules *rules;
-	struct stream_sealed *result;
+	struct stream_seal_result *result;
 	struct errbuf *e;
-	int64_t stamp_us; /* taken before anything is read */
+	int64_t stamp_us; /* of the note; taken before anything is read */
 	struct stream_known known;
 	uint64_t noted; /* blocks of the result that are */
 
@@ -31,7 +30,7 @@ struct seal {
 	uint64_t begin;
 	int64_t received_ms;
 	struct chunk_place unreadable; /* length 0: none */
-	uint64_t cut_at; /* where the last block ended within a record; 0: it did not */
+	bool continues;                /* its first record began before it */
 	struct buf data;
 	uint32_t *ends;
 	size_t end_count, end_room;
@@ -76,10 +75,10 @@ static int seal_encode_block(struct seal *s, size_t len)
 	const struct chunk_data data = {{s->data.data, len}, s->ends, count};
 	struct chunk_fields fields = s->fields;
 	fields.sequence_id = s->begin + len;
-	fields.continues = s->begin && s->begin == s->cut_at;
+	fields.continues = s->continues;
 	fields.goes_on =
 		fields.lines ? s->data.data[len - 1] != '\n' : !count || s->ends[count - 1] != len;
-	s->cut_at = fields.goes_on ? fields.sequence_id : 0;
+	s->continues = fields.goes_on; /* of the next one, which begins with what is left */
 	buf_clear(&s->frame);
 	int err = chunk_frame_put(&fields, &data, s->rules->level, &s->frame);
 	return err ? err : chunk_cell_encode(s->received_ms, buf_slice(&s->frame), &s->value);
@@ -154,12 +153,11 @@ static int seal_flush(struct seal *s)
 static bool seal_goes_on(const struct seal *s, const struct stream_piece *piece)
 {
 	return piece->begin == s->begin + s->data.len && piece->fields.lines == s->fields.lines &&
-	       slice_equal(piece->fields.zone, s->fields.zone) &&
 	       s->end_count + piece->end_count <= SEAL_ENDS_MAX;
 }
 
 /* What is said of a block is what was said of its first chunk. */
-static int seal_begin_block(struct seal *s, const struct stream_piece *piece, struct arena *arena)
+static void seal_begin_block(struct seal *s, const struct stream_piece *piece, struct arena *arena)
 {
 	struct chunk_fields *fields = &s->fields;
 	arena_reset(arena);
@@ -174,7 +172,7 @@ static int seal_begin_block(struct seal *s, const struct stream_piece *piece, st
 	s->begin = piece->begin;
 	s->received_ms = piece->received_ms;
 	s->end_count = 0;
-	return 0;
+	s->continues = piece->continues;
 }
 
 static int seal_gather(struct seal *s, const struct stream_piece *piece, struct arena *arena)
@@ -182,10 +180,10 @@ static int seal_gather(struct seal *s, const struct stream_piece *piece, struct 
 	int err = 0;
 	if (s->data.len && !seal_goes_on(s, piece))
 		err = seal_flush(s);
-	if (!err && !s->data.len)
-		err = seal_begin_block(s, piece, arena);
 	if (err)
 		return err;
+	if (!s->data.len)
+		seal_begin_block(s, piece, arena);
 	GROW(s->ends, s->end_room, s->end_count + piece->end_count);
 	for (size_t i = 0; i < piece->end_count; i++)
 		s->ends[s->end_count++] = (uint32_t)s->data.len + piece->ends[i];
@@ -206,7 +204,8 @@ static int seal_range(struct seal *s, uint64_t begin, uint64_t end)
 	struct arena arena;
 	int err = 0;
 	arena_init(&arena, 1 << 20);
-	chunk_reader_init(&reader, s->site, s->queue, s->id, &s->known, begin, end, s->e);
+	chunk_reader_init(&reader, s->site, s->queue, s->id, &s->known.sealed, &s->known.held,
+			  begin, end, s->e);
 	do {
 		err = chunk_reader_next(&reader, &piece);
 		if (!err && piece.data.len)
@@ -297,7 +296,6 @@ static int seal_remove_chunks(struct seal *s, const struct offsets *sealed)
 		}
 		if (count == SEAL_REMOVALS_MAX || (last && count)) {
 			err = seal_submit(s);
-			s->result->gone_stored_bytes += err ? 0 : gone;
 			s->result->left_stored_bytes -= err ? 0 : gone;
 			count = 0;
 			gone = 0;
@@ -306,7 +304,7 @@ static int seal_remove_chunks(struct seal *s, const struct offsets *sealed)
 	return err;
 }
 
-/* What somebody else has noted since counts, not what we would have noted. */
+/* The note is read back: if another owner has written a newer one, that one counts. */
 static int seal_clear(struct seal *s)
 {
 	struct offsets sealed = {.list = NULL};
@@ -334,23 +332,18 @@ static int seal_drop_unreadable(struct seal *s)
 	if (err)
 		return err;
 	s->result->unreadable++;
+	s->result->last_unreadable = *place;
 	stat_add(STAT_chunks_unreadable, 1);
-	log_warn("streams: of `" SHOWN "` of " SHOWN
-		 " a chunk with the bytes %llu to %llu does not unpack to what it says; it is "
-		 "dropped, and leaves a hole",
-		 SHOWN_OF(s->id->names.name), SHOWN_OF(s->id->names.source),
-		 (unsigned long long)(place->sequence_id - place->length),
-		 (unsigned long long)place->sequence_id);
 	return 0;
 }
 
 static int seal_try(struct seal *s)
 {
+	s->stamp_us = store_stamp(s->site->store);
 	s->unreadable.length = 0;
 	int err = stream_known_read(&s->known, s->site, s->queue, s->id, SEAL_WAITING_MAX, s->e);
 	s->result->left_data_bytes = s->known.tail_data_bytes;
 	s->result->left_stored_bytes = s->known.tail_stored_bytes;
-	s->result->oldest_ms = s->known.oldest_ms;
 	err = err ? err : seal_ranges(s);
 	/* What is in blocks already is noted also where a later block failed. */
 	if (s->result->blocks > s->noted) {
@@ -374,16 +367,11 @@ static int seal_pass(struct seal *s)
 
 int stream_seal(const struct stream_site *site, struct task_queue *queue,
 		const struct stream_id *id, const struct stream_seal_rules *rules,
-		struct stream_sealed *sealed, struct errbuf *e)
+		struct stream_seal_result *result, struct errbuf *e)
 {
-	struct seal s = {.site = site,
-			 .queue = queue,
-			 .id = id,
-			 .rules = rules,
-			 .result = sealed,
-			 .e = e,
-			 .stamp_us = store_stamp(site->store)};
-	*sealed = (struct stream_sealed){.blocks = 0};
+	struct seal s = {
+		.site = site, .queue = queue, .id = id, .rules = rules, .result = result, .e = e};
+	*result = (struct stream_seal_result){.blocks = 0};
 	buf_init(&s.data, 2 * CHUNK_DATA_MAX_BYTES);
 	buf_init(&s.frame, 2 * CHUNK_DATA_MAX_BYTES);
 	buf_init(&s.value, TABLE_SHARED_VALUE_MAX_BYTES);

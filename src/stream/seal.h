@@ -25,21 +25,20 @@ struct stream_seal_rules {
 	int64_t write_max_ms; /* how long a write may take */
 };
 
-struct stream_sealed {
+struct stream_seal_result {
 	uint64_t blocks, data_bytes, stored_bytes;
-	uint64_t gone_stored_bytes; /* of chunks that have gone */
 	/* Chunks that did not unpack to what they said. They have gone, too, and left holes: what
 	 * is known of the stream elsewhere is to be read anew. */
 	uint64_t unreadable;
+	struct chunk_place last_unreadable;
 	/* Of chunks that are left. */
 	uint64_t left_data_bytes, left_stored_bytes;
-	int64_t oldest_ms; /* 0: there are none */
 };
 
 /* ERR_CANCELLED: the job is to end, or the lease ends too soon; ERR_DAMAGED; or the store's error,
- * with a sentence. *sealed says what was done also then. */
+ * with a sentence. *result says what was done also then. */
 int stream_seal(const struct stream_site *site, struct task_queue *queue,
 		const struct stream_id *id, const struct stream_seal_rules *rules,
-		struct stream_sealed *sealed, struct errbuf *e) MUST_CHECK;
+		struct stream_seal_result *result, struct errbuf *e) MUST_CHECK;
 
 #endif

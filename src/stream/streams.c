@@ -1,6 +1,7 @@
 #include "stream/streams.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 
 #include "base/grow.h"
 #include "base/hash_table.h"
@@ -16,7 +17,7 @@ enum {
 	LOOK_MS = 60000, /* for streams that others have written to */
 	LINES_A_MINUTE = 3,
 	DUE_MAX = 1 << 18, /* streams with chunks that wait; others are found by looking */
-	NAMES_MAX_BYTES = 2 * STREAM_ADDRESS_MAX_BYTES,
+	ADDRESS_ARENA_BYTES = 2 * STREAM_ADDRESS_MAX_BYTES,
 };
 
 /* A stream of which chunks wait. */
@@ -40,7 +41,8 @@ struct streams {
 	struct stream_site site;
 	struct collector *collector;
 	uint64_t seed;
-	pthread_mutex_t lock; /* guards the next, and what is in it but `id` and `partition` */
+	/* Guards the table and its streams, but not their `id` and `partition`, which stay. */
+	pthread_mutex_t lock;
 	struct hash_table due;
 
 	struct job *job; /* NULL: it is over, or has not begun */
@@ -120,6 +122,8 @@ static void streams_on_written(void *owner, const struct stream_id *id, uint64_t
 	struct streams *streams = owner;
 	pthread_mutex_lock(&streams->lock);
 	struct streams_due *due = streams_find_due(streams, id);
+	if (!due)
+		collector_adjust_tail(streams->collector, -(int64_t)stored_bytes);
 	if (due) {
 		due->data_bytes += data_bytes;
 		due->stored_bytes += stored_bytes;
@@ -137,7 +141,7 @@ static int streams_see_row(const struct store_row *row, void *owner)
 	struct stream_id id = {.tenant = row->key.part[0]};
 	struct arena arena;
 	struct errbuf e = {""};
-	arena_init(&arena, NAMES_MAX_BYTES);
+	arena_init(&arena, ADDRESS_ARENA_BYTES);
 	int err = stream_address_parse(row->key.part[1], &arena, &id.names, &id.incarnation, &e);
 	if (err) {
 		log_rated(&streams->lines, clock_mono_ms(streams->site.clock), LOG_WARN,
@@ -183,6 +187,20 @@ static void streams_doubt(void *argument)
 	collector_doubt(doubt->streams->collector, doubt->id);
 }
 
+static void streams_say_unreadable(struct streams *streams, const struct streams_due *due,
+				   const struct stream_seal_result *sealed)
+{
+	const struct chunk_place *place = &sealed->last_unreadable;
+	log_rated(&streams->lines, clock_mono_ms(streams->site.clock), LOG_WARN,
+		  "streams: of `" SHOWN "` of " SHOWN " %llu chunks are dropped, since they do not "
+		  "unpack to what they say of themselves; the last one had the bytes %llu to %llu; "
+		  "they leave holes",
+		  SHOWN_OF(due->id.names.name), SHOWN_OF(due->id.names.source),
+		  (unsigned long long)sealed->unreadable,
+		  (unsigned long long)(place->sequence_id - place->length),
+		  (unsigned long long)place->sequence_id);
+}
+
 /* Seals what is due of a stream. True: nothing of it waits. */
 static bool streams_pass(struct streams *streams, struct job *job, struct streams_due *due,
 			 bool all)
@@ -191,7 +209,7 @@ static bool streams_pass(struct streams *streams, struct job *job, struct stream
 						.all = all,
 						.until_ms = streams->until_ms,
 						.write_max_ms = streams->options.write_max_ms};
-	struct stream_sealed sealed;
+	struct stream_seal_result sealed;
 	struct errbuf e = {""};
 	pthread_mutex_lock(&streams->lock);
 	uint64_t data_before = due->data_bytes, stored_before = due->stored_bytes;
@@ -199,8 +217,10 @@ static bool streams_pass(struct streams *streams, struct job *job, struct stream
 	int err = stream_seal(&streams->site, job_queue(job), &due->id, &rules, &sealed, &e);
 	int64_t now_ms = clock_mono_ms(streams->site.clock);
 	struct streams_doubt doubt = {streams, &due->id};
-	if (sealed.unreadable)
+	if (sealed.unreadable) {
+		streams_say_unreadable(streams, due, &sealed);
 		job_call(job, streams->options.executor, streams_doubt, &doubt);
+	}
 	if (err && err != ERR_CANCELLED)
 		log_rated(&streams->lines, now_ms, LOG_WARN,
 			  "streams: the chunks of `" SHOWN "` of " SHOWN " are not put into "
@@ -224,39 +244,60 @@ static bool streams_pass(struct streams *streams, struct job *job, struct stream
 	return done;
 }
 
-/* Those that are held and due at this moment. The job has them without the lock, since it alone
- * frees any. */
-static struct streams_due **streams_list(struct streams *streams, size_t *count)
+/* With the lock. Where too much waits all are due. */
+static bool streams_is_due(const struct streams *streams, const struct streams_due *due)
+{
+	int64_t now_ms = clock_mono_ms(streams->site.clock);
+	return !due->looked || due->data_bytes >= due->tried_bytes + CHUNK_DATA_MAX_BYTES ||
+	       now_ms - due->since_ms >= streams->options.seal_after_ms ||
+	       streams_is_crowded(streams);
+}
+
+static int streams_compare_due(const void *a, const void *b)
+{
+	const struct streams_due *x = *(struct streams_due *const *)a;
+	const struct streams_due *y = *(struct streams_due *const *)b;
+	return (x->stored_bytes < y->stored_bytes) - (x->stored_bytes > y->stored_bytes);
+}
+
+/* Those that are held and due at this moment, the largest first. The job has them without the lock,
+ * since it alone frees any. Others own those that are not held. */
+static struct streams_due **streams_list_due(struct streams *streams, size_t *count)
 {
 	size_t room = 0;
 	struct streams_due **list = NULL;
-	int64_t now_ms = clock_mono_ms(streams->site.clock);
-	bool crowded = streams_is_crowded(streams);
 	*count = 0;
 	pthread_mutex_lock(&streams->lock);
 	for (size_t at = 0; at < streams->due.slot_count; at++) {
 		const struct streams_slot *slot = hash_table_at(&streams->due, at);
-		const struct streams_due *due = slot ? slot->due : NULL;
-		if (!due || !partitions_has(&streams->held, due->partition))
+		struct streams_due *due = slot ? slot->due : NULL;
+		if (!due)
 			continue;
-		if (due->looked && !crowded &&
-		    due->data_bytes < due->tried_bytes + CHUNK_DATA_MAX_BYTES &&
-		    now_ms - due->since_ms < streams->options.seal_after_ms)
-			continue;
-		GROW(list, room, *count + 1);
-		list[(*count)++] = slot->due;
+		if (!partitions_has(&streams->held, due->partition)) {
+			collector_adjust_tail(streams->collector, -(int64_t)due->stored_bytes);
+			due->data_bytes = due->stored_bytes = 0;
+		} else if (streams_is_due(streams, due)) {
+			GROW(list, room, *count + 1);
+			list[(*count)++] = due;
+		}
 	}
+	if (*count)
+		qsort(list, *count, sizeof(struct streams_due *), streams_compare_due);
 	pthread_mutex_unlock(&streams->lock);
 	return list;
 }
 
-static bool streams_is_old(struct streams *streams, struct streams_due *due)
+/* What is to be done with a stream may be another thing when it has its turn. *all: it is to be
+ * emptied. */
+static bool streams_look_again(struct streams *streams, const struct streams_due *due, bool *all)
 {
 	int64_t now_ms = clock_mono_ms(streams->site.clock);
 	pthread_mutex_lock(&streams->lock);
-	bool old = now_ms - due->since_ms >= streams->options.seal_after_ms;
+	bool is_due = streams_is_due(streams, due);
+	*all = streams_is_crowded(streams) ||
+	       now_ms - due->since_ms >= streams->options.seal_after_ms;
 	pthread_mutex_unlock(&streams->lock);
-	return old;
+	return is_due;
 }
 
 static void streams_forget(struct streams *streams, struct streams_due *due)
@@ -277,10 +318,11 @@ static void streams_forget(struct streams *streams, struct streams_due *due)
 static void streams_run_passes(struct streams *streams, struct job *job)
 {
 	size_t count;
-	struct streams_due **list = streams_list(streams, &count);
+	struct streams_due **list = streams_list_due(streams, &count);
 	for (size_t i = 0; i < count && !job_is_stopping(job); i++) {
-		bool all = streams_is_crowded(streams) || streams_is_old(streams, list[i]);
-		if (streams_pass(streams, job, list[i], all))
+		bool all;
+		if (streams_look_again(streams, list[i], &all) &&
+		    streams_pass(streams, job, list[i], all))
 			streams_forget(streams, list[i]);
 	}
 	mem_free(list);
@@ -359,6 +401,7 @@ void streams_start(struct streams *streams)
 
 void streams_stop(struct streams *streams)
 {
+	collector_stop(streams->collector);
 	if (streams->job)
 		job_stop(streams->job);
 }

@@ -5,8 +5,7 @@
  * This is the whole of it for one process: its collector, and the job that owns streams: it takes
  * the leases of their partitions, and seals what is due (seal.h).
  *
- * Threads: streams_open, streams_start, streams_stop, streams_is_over, streams_close and the
- * collector belong to the thread of the executor. */
+ * Threads: all of it belongs to the thread of the executor. */
 #ifndef STREAM_STREAMS_H
 #define STREAM_STREAMS_H
 

@@ -5,8 +5,10 @@
 
 enum {
 	/* A column has few bytes (store.h): names that are longer are cut, and closed by a hash of
-	 * all of them. The cell has them whole. */
+	 * all of them, so that they are longer still than any that is not cut. The cell has them
+	 * whole. */
 	NAMES_MAX_BYTES = 320,
+	NAMES_UNCUT_MAX_BYTES = 300,
 	NAMES_HASH_BYTES = 17,
 	MADE_VERSION = 1,
 	MADE_HERE = 1,
@@ -48,11 +50,13 @@ static struct slice stream_names_part(struct stream_parts *to, const struct stre
 {
 	struct slice text = stream_address(to, names, 0);
 	text.len -= STREAM_INCARNATION_DIGITS + 1;
-	if (text.len <= NAMES_MAX_BYTES)
+	if (text.len <= NAMES_UNCUT_MAX_BYTES)
 		return text;
 	uint64_t hash = hash64(text.data, text.len, 0);
 	size_t len = NAMES_MAX_BYTES - NAMES_HASH_BYTES;
-	while (((uint8_t)text.data[len] & 0xc0) == 0x80) /* no character is cut */
+	if (len >= text.len)
+		len = text.len;
+	while (len < text.len && ((uint8_t)text.data[len] & 0xc0) == 0x80) /* none is cut */
 		len--;
 	to->text[len++] = '~';
 	for (int shift = 60; shift >= 0; shift -= 4)

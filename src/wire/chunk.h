@@ -25,8 +25,8 @@ enum {
 	CHUNK_ENDS_MAX_BYTES = 32 << 10,
 	CHUNK_TAGS_MAX_BYTES = 8 << 10, /* also of what it says for debugging */
 	CHUNK_ZONE_MAX_BYTES = 64,
-	CHUNK_V1_TEXT_MAX_BYTES = 65535, /* of a text of version 1 */
-	CHUNK_LEVEL_PRESET = 1,          /* zstd's */
+	CHUNK_TEXT_MAX_BYTES = 65535, /* of any other text, before it is checked */
+	CHUNK_LEVEL_PRESET = 1,       /* zstd's */
 };
 
 /* What is said of the bytes of a chunk. */
@@ -46,7 +46,7 @@ struct chunk_fields {
 	bool goes_on;   /* the last record ends in a later chunk */
 };
 
-/* Of a chunk. */
+/* The offset of the first byte of a chunk. */
 static inline uint64_t chunk_begin(const struct chunk_fields *fields)
 {
 	return fields->sequence_id - fields->data_bytes;
@@ -64,8 +64,8 @@ struct chunk_data {
 
 /* Reads the next chunk. A tag `tenant`, `incarnation`, `clock` or `zone` is taken for the field of
  * that name, and `cluster` for the cluster, which is unknown_cluster where there is none. Texts lie
- * in the arena, the data in the bytes. ERR_INVALID with a sentence: what follows cannot be read
- * either; ERR_LIMIT: the arena is full. */
+ * in the arena, the data in the bytes. ERR_INVALID with a sentence; where the bytes are bad then,
+ * what follows cannot be read either. ERR_LIMIT: the arena is full. */
 int chunk_v1_read(struct cursor *bytes, struct arena *arena, struct chunk_fields *fields,
 		  struct chunk_data *data, struct errbuf *e) MUST_CHECK;
 
@@ -103,9 +103,6 @@ int chunk_frame_unpack(const struct chunk_frame *frame, struct buf *out, struct 
 		       struct chunk_data *data) MUST_CHECK;
 
 /* ---- Both ------------------------------------------------------------------------------------ */
-
-/* The value of the first tag of that name; NULL data: there is none. */
-struct slice chunk_tag(struct slice tags, const char *name);
 
 /* Says by `lines` whether the records of the data are its lines: then its ends need not be listed.
  */

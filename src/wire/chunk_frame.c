@@ -40,11 +40,11 @@ bool chunk_is_frame(struct slice bytes)
 
 static void chunk_frame_texts(struct cursor *c, struct chunk_fields *fields)
 {
-	fields->tenant = cursor_text(c, CHUNK_V1_TEXT_MAX_BYTES);
-	fields->names.source = cursor_text(c, CHUNK_V1_TEXT_MAX_BYTES);
-	fields->names.cluster = cursor_text(c, CHUNK_V1_TEXT_MAX_BYTES);
-	fields->names.datatype = cursor_text(c, CHUNK_V1_TEXT_MAX_BYTES);
-	fields->names.name = cursor_text(c, CHUNK_V1_TEXT_MAX_BYTES);
+	fields->tenant = cursor_text(c, CHUNK_TEXT_MAX_BYTES);
+	fields->names.source = cursor_text(c, CHUNK_TEXT_MAX_BYTES);
+	fields->names.cluster = cursor_text(c, CHUNK_TEXT_MAX_BYTES);
+	fields->names.datatype = cursor_text(c, CHUNK_TEXT_MAX_BYTES);
+	fields->names.name = cursor_text(c, CHUNK_TEXT_MAX_BYTES);
 	fields->zone = cursor_text(c, CHUNK_ZONE_MAX_BYTES);
 	fields->tags = cursor_text(c, CHUNK_TAGS_MAX_BYTES);
 	fields->debug = cursor_text(c, CHUNK_TAGS_MAX_BYTES);
@@ -197,7 +197,7 @@ static void chunk_pack(struct slice content, int level, struct buf *out)
 	char *to = buf_reserve(out, bound);
 	if (!to)
 		return;
-	ZSTD_CCtx **packing = &zstd_of_thread()->packing[ZSTD_CHUNKS];
+	ZSTD_CCtx **packing = &zstd_of_thread()->packing[PACKING_CHUNKS];
 	if (!*packing)
 		*packing = ZSTD_createCCtx();
 	ASSERT(*packing);

@@ -113,30 +113,28 @@ static struct slice chunk_tag_place(struct slice tags, const char *name, struct 
 	return (struct slice){NULL, 0};
 }
 
-struct slice chunk_tag(struct slice tags, const char *name)
-{
-	struct slice value = {NULL, 0};
-	return chunk_tag_place(tags, name, &value).data ? value : (struct slice){NULL, 0};
-}
-
 /* Takes a tag out of tags that lie in the arena, and the blanks before it. */
-static struct slice chunk_v1_take_tag(struct slice *tags, struct arena *arena, const char *name)
+static int chunk_v1_take_tag(struct slice *tags, struct arena *arena, const char *name,
+			     struct slice *to)
 {
 	struct slice value;
 	struct slice place = chunk_tag_place(*tags, name, &value);
+	*to = (struct slice){NULL, 0};
 	if (!place.data)
-		return place;
-	value = arena_copy(arena, value);
-	size_t from = (size_t)(place.data - tags->data), to = from + place.len;
+		return 0;
+	*to = arena_copy(arena, value);
+	if (!to->data)
+		return ERR_LIMIT;
+	size_t from = (size_t)(place.data - tags->data), behind = from + place.len;
 	while (from && tags->data[from - 1] == ' ')
 		from--;
 	char *text = (char *)(uintptr_t)tags->data; /* the arena's, so ours */
-	memmove(text + from, text + to, tags->len - to);
-	tags->len -= to - from;
-	return value;
+	memmove(text + from, text + behind, tags->len - behind);
+	tags->len -= behind - from;
+	return 0;
 }
 
-static bool chunk_v1_number(struct slice text, unsigned base, uint64_t *number)
+static bool chunk_v1_number(struct slice text, unsigned base, uint64_t most, uint64_t *number)
 {
 	*number = 0;
 	for (size_t i = 0; i < text.len; i++) {
@@ -144,7 +142,7 @@ static bool chunk_v1_number(struct slice text, unsigned base, uint64_t *number)
 		unsigned digit = c >= '0' && c <= '9'   ? (unsigned)(c - '0')
 				 : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a' + 10)
 							: 16;
-		if (digit >= base || *number > (UINT64_MAX >> 1) / base)
+		if (digit >= base || *number > (most - digit) / base)
 			return false;
 		*number = *number * base + digit;
 	}
@@ -154,17 +152,21 @@ static bool chunk_v1_number(struct slice text, unsigned base, uint64_t *number)
 static int chunk_v1_take_tags(struct chunk_fields *fields, struct arena *arena, struct errbuf *e)
 {
 	struct slice *tags = &fields->tags;
+	struct slice incarnation, clock;
 	uint64_t clock_ms = 0;
-	struct slice incarnation = chunk_v1_take_tag(tags, arena, "incarnation");
-	struct slice clock = chunk_v1_take_tag(tags, arena, "clock");
-	fields->names.cluster = chunk_v1_take_tag(tags, arena, "cluster");
-	fields->tenant = chunk_v1_take_tag(tags, arena, "tenant");
-	fields->zone = chunk_v1_take_tag(tags, arena, "zone");
+	int err = chunk_v1_take_tag(tags, arena, "incarnation", &incarnation);
+	err = err ? err : chunk_v1_take_tag(tags, arena, "clock", &clock);
+	err = err ? err : chunk_v1_take_tag(tags, arena, "cluster", &fields->names.cluster);
+	err = err ? err : chunk_v1_take_tag(tags, arena, "tenant", &fields->tenant);
+	err = err ? err : chunk_v1_take_tag(tags, arena, "zone", &fields->zone);
+	if (err)
+		return errbuf_set(e, err, "its tags take too much memory");
 	if (!fields->names.cluster.len)
 		fields->names.cluster = chunk_v1_no_cluster;
-	if (incarnation.data && !chunk_v1_number(incarnation, 16, &fields->incarnation))
-		return errbuf_set(e, ERR_INVALID, "its tag incarnation is no hexadecimal number");
-	if (clock.data && !chunk_v1_number(clock, 10, &clock_ms))
+	if (incarnation.data && !chunk_v1_number(incarnation, 16, UINT64_MAX, &fields->incarnation))
+		return errbuf_set(e, ERR_INVALID,
+				  "its tag incarnation is no hexadecimal number of 64 bits");
+	if (clock.data && !chunk_v1_number(clock, 10, INT64_MAX, &clock_ms))
 		return errbuf_set(e, ERR_INVALID, "its tag clock is no number of milliseconds");
 	fields->clock_ms = (int64_t)clock_ms;
 	return 0;
@@ -199,11 +201,9 @@ static int chunk_v1_records(struct cursor *c, struct arena *arena, struct chunk_
 		      : 0;
 }
 
-int chunk_v1_read(struct cursor *c, struct arena *arena, struct chunk_fields *fields,
-		  struct chunk_data *data, struct errbuf *e)
+static int chunk_v1_parts(struct cursor *c, struct arena *arena, struct chunk_fields *fields,
+			  struct chunk_data *data, struct errbuf *e)
 {
-	*fields = (struct chunk_fields){.incarnation = 0};
-	*data = (struct chunk_data){.ends = NULL};
 	uint32_t version = chunk_v1_u32(c);
 	if (!c->bad && version != 1)
 		return errbuf_set(e, ERR_INVALID, "it is of version %u, not 1", version);
@@ -217,10 +217,20 @@ int chunk_v1_read(struct cursor *c, struct arena *arena, struct chunk_fields *fi
 		err = chunk_v1_text(c, arena, "datatype", &fields->names.datatype, e);
 	if (!err)
 		err = chunk_v1_text(c, arena, "debug", &fields->debug, e);
-	if (!err)
-		err = chunk_v1_records(c, arena, data, e);
-	if (!err)
-		err = chunk_v1_take_tags(fields, arena, e);
+	return err ? err : chunk_v1_records(c, arena, data, e);
+}
+
+int chunk_v1_read(struct cursor *c, struct arena *arena, struct chunk_fields *fields,
+		  struct chunk_data *data, struct errbuf *e)
+{
+	*fields = (struct chunk_fields){.incarnation = 0};
+	*data = (struct chunk_data){.ends = NULL};
+	int err = chunk_v1_parts(c, arena, fields, data, e);
+	if (err) {
+		c->bad = true;
+		return err;
+	}
+	err = chunk_v1_take_tags(fields, arena, e);
 	if (err)
 		return err;
 	fields->data_bytes = (uint32_t)data->data.len;

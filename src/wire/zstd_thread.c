@@ -10,7 +10,7 @@ static pthread_once_t zstd_threads_once = PTHREAD_ONCE_INIT;
 static void zstd_thread_free(void *owner)
 {
 	struct zstd_thread *thread = owner;
-	for (size_t i = 0; i < ZSTD_PACKINGS; i++)
+	for (size_t i = 0; i < PACKINGS; i++)
 		ZSTD_freeCCtx(thread->packing[i]);
 	ZSTD_freeDCtx(thread->unpacking);
 	mem_free(thread);

@@ -5,11 +5,11 @@
 
 #include <zstd.h>
 
-/* A row for each set of parameters, which whoever packs with them sets once. */
-enum zstd_packing { ZSTD_ONE_REPORT, ZSTD_MANY_REPORTS, ZSTD_CHUNKS, ZSTD_PACKINGS };
+/* What is packed: each with parameters of its own, set by whoever packs it. */
+enum zstd_packing { PACKING_ONE_REPORT, PACKING_MANY_REPORTS, PACKING_CHUNKS, PACKINGS };
 
 struct zstd_thread {
-	ZSTD_CCtx *packing[ZSTD_PACKINGS]; /* NULL: it was not needed yet */
+	ZSTD_CCtx *packing[PACKINGS]; /* NULL: it was not needed yet */
 	ZSTD_DCtx *unpacking;
 };
 

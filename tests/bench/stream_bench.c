@@ -166,7 +166,7 @@ static void seal(void)
 		.level = (int)bench.level, .all = true, .until_ms = INT64_MAX};
 	for (size_t i = 0; i < bench.streams; i++) {
 		char name[32];
-		struct stream_sealed sealed;
+		struct stream_seal_result sealed;
 		struct errbuf e = {""};
 		const struct stream_id id = id_of(name, i);
 		int err = stream_seal(&bench.site, &bench.queue, &id, &rules, &sealed, &e);
@@ -187,8 +187,8 @@ static void read_all(void)
 		const struct stream_id id = id_of(name, i);
 		int err = stream_known_read(&known, &bench.site, &bench.queue, &id, 0, &e);
 		ASSERT(!err);
-		chunk_reader_init(&reader, &bench.site, &bench.queue, &id, &known, 0, UINT64_MAX,
-				  &e);
+		chunk_reader_init(&reader, &bench.site, &bench.queue, &id, &known.sealed,
+				  &known.held, 0, UINT64_MAX, &e);
 		do {
 			err = chunk_reader_next(&reader, &piece);
 			ASSERT(!err);

@@ -186,10 +186,10 @@ def test_a_damaged_chunk_is_passed_over(server):
     (b"", "the body has 0 bytes"),
     (b"\0\0\0", "the body has 3 bytes"),
     (struct.pack(">i", 1), "chunk 0 of 1 cannot be read"),
-    (v1_post(v1(4, b"abcde\n")), "its sequence id 4 is below its length 6"),
     (v1_post(b"\0\0\0\2" + v1(6, b"abcde\n")[4:]), "it is of version 2, not 1"),
-    (struct.pack(">i", 20000) + bytes(30000), "there are more than 10000 chunks"),
-])
+    (v1_post(*[v1(0, b"")] * 10001), "there are more than 10000 chunks"),
+    (b"".join(v2(n + 1, b"x") for n in range(10001)), "there are more than 10000 chunks"),
+], ids=["empty", "short", "cut", "version", "many", "many frames"])
 def test_what_is_no_body_of_chunks(server, body, sentence):
     answer = post(server, body)
     assert answer.status in (400, 413)
@@ -212,6 +212,58 @@ def test_what_is_wrong_with_one_chunk_is_said_of_it(server):
     assert "the cluster is not UTF-8" in said[4]
     assert said[5:] == ["ok: 4 bytes ending at offset 3", "held: 0 to 4 of 0000000000000001"]
     assert len(streams(server)) == 1
+
+
+def test_what_is_wrong_with_one_chunk_of_version_1_is_said_of_it(server):
+    """Where it ends is known: what follows is taken."""
+    answer = post(server, v1_post(
+        v1(4, b"abcde\n"), v1(6, b"abcde\n", tags=' incarnation="x"'),
+        v1(6, b"abcde\n", tags=' incarnation="ffffffffffffffff"'), v1(6, b"abcde\n", source="")))
+    assert answer.status == 400
+    assert lines_of(answer) == [
+        "refused: 6 bytes ending at offset 3: its sequence id 4 is below its length 6",
+        "refused: 6 bytes ending at offset 5: its tag incarnation is no hexadecimal number of 64 "
+        "bits",
+        "ok: 6 bytes ending at offset 5", "held: 0 to 6 of ffffffffffffffff",
+        "refused: 6 bytes ending at offset 5: the source is empty"]
+    assert metric(server, 'granary_chunks_total{result="refused"}') == 3
+
+
+def test_what_was_not_answered_is_sent_again(server):
+    """Also where a stream began anew within it: nothing is stored twice, or in the wrong place."""
+    old, new = stream_bytes(20, 0, 1000), stream_bytes(21, 0, 1000)
+    assert post(server, v1_post(v1(960, old[:960]))).status == 200
+    body = v1_post(v1(1000, old[960:], ends=[40]), v1(500, new[:500], ends=[500]))
+    for _ in range(3):
+        assert post(server, body).status == 200
+    server.kill()
+    server.start()
+    assert post(server, body).status == 200
+    assert post(server, v1_post(v1(1000, new[500:], ends=[500]))).status == 200
+    assert sorted(export(server, one["stream"]) for one in streams(server)) == sorted(
+        [[(0, old)], [(0, new)]])
+
+
+def test_incarnations_that_begin_at_once_stay_in_their_order(server):
+    """A sender begins anew many times within one post. What it sends then goes to the last."""
+    kinds = [bytes([97 + n % 26, 97 + n // 26]) * 5 for n in range(70)]
+    post(server, v1_post(*(v1(10, kind, ends=[10], name=f"/{n}") for n in range(5)
+                           for kind in kinds)))
+    server.kill()
+    server.start()
+    post(server, v1_post(*(v1(20, b"0123456789", ends=[10], name=f"/{n}") for n in range(5))))
+    for n in range(5):
+        found = [export(server, one["stream"]) for one in streams(server, name=f"/{n}")]
+        assert sorted(found) == sorted(
+            [[(0, kind)] for kind in kinds[:-1]] + [[(0, kinds[-1] + b"0123456789")]])
+
+
+def test_many_short_chunks_before_a_long_one(server):
+    """They end before it does, and it alone has the first bytes."""
+    data = random.Random(1).randbytes(71_000)
+    post(server, *(v2(70_001 + n, data[1:70_001 + n]) for n in range(65)),
+         v2(70_200, data[:70_200]))
+    assert export(server) == [(0, data[:70_200])]
 
 
 def test_numbers_that_lie(server):
@@ -260,6 +312,13 @@ def test_lists_are_in_order_and_go_on(server):
     long = ["/" + "d" * 400 + str(number) for number in range(3)]
     post(server, *(v2(4, b"abc\n", source="long", name=name) for name in long))
     assert sorted(one["name"] for one in streams(server, source="long")) == long
+    # A name that is what becomes of a longer one there.
+    hidden = "/" + "e" * 400
+    address = f"long/demo/log/{hidden}"
+    for length in range(280, 330):
+        answer = post(server, v2(4, b"abc\n", source="long", name=hidden[:length]))
+        assert answer.status == 200, length
+    assert len(streams(server, source="long", limit=1000)) == 53 and len(address) > 400
     assert server.get("/api/streams", token="x").status == 400
 
 
@@ -274,6 +333,9 @@ def test_too_many_streams(make_server, option, word, sentence):
         assert len(streams(server)) == 3
         said = lines_of(answer)
         assert sum(line.startswith(word) and sentence in line for line in said) == 2
+        # Chunks of one new stream are one.
+        assert post(server, *(v2(4 * n + 4, b"abc\n") for n in range(200)),
+                    **{"X-Tenant": "many"}).status == 200
         # A stream that is there goes on, and those of others do.
         assert post(server, v2(8, b"def\n", name="/0")).status == 200
         assert post(server, v2(4, b"abc\n"), **{"X-Tenant": "other"}).status == 200
@@ -286,6 +348,9 @@ def test_too_many_holes(make_server):
                     for end in (100, 200, 300, 400, 350)]
         assert statuses == [200, 200, 200, 400, 200]
         assert held(server) == [[50, 100], [150, 200], [250, 350]]
+        answer = post(server, *(v2(end, data[end - 50:end], name="/b") for end in
+                                range(100, 1000, 100)))
+        assert answer.status == 400 and len(held(server, FIRST.replace("/a", "/b"))) == 3
 
 
 def test_many_senders_at_once(server):
@@ -369,7 +434,7 @@ def test_a_chunk_that_does_not_unpack_leaves_a_hole(make_server):
         eventually(lambda: sealed(server) == [[0, 100], [200, 300]])
         assert held(server) == [[0, 100], [200, 300]]
         assert metric(server, "granary_chunks_unreadable_total") == 1
-        assert "bytes 100 to 200 does not unpack to what it says" in server.log_text()
+        assert "the last one had the bytes 100 to 200" in server.log_text()
         assert post(server, v2(200, data[100:200])).status == 200
         eventually(lambda: sealed(server) == [[0, 300]])
         assert export(server) == [(0, data)]

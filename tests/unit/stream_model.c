@@ -200,7 +200,7 @@ static void work_seal(struct task_queue *queue, void *owner)
 						.all = work->all,
 						.until_ms = work->until_ms,
 						.write_max_ms = WRITE_MAX_MS};
-	struct stream_sealed sealed;
+	struct stream_seal_result sealed;
 	struct errbuf e = {""};
 	int err = stream_seal(&work->process->site, queue, &work->id, &rules, &sealed, &e);
 	w->sealed += sealed.data_bytes;
@@ -395,7 +395,8 @@ static int check_ack(struct world *w, const struct ack *ack, struct task_queue *
 	struct stream_piece piece;
 	uint64_t at = ack->begin;
 	int err;
-	chunk_reader_init(&reader, site, queue, &id, known, ack->begin, ack->end, e);
+	chunk_reader_init(&reader, site, queue, &id, &known->sealed, &known->held, ack->begin,
+			  ack->end, e);
 	do {
 		err = chunk_reader_next(&reader, &piece);
 		if (err || piece.begin != at || !piece.data.len)

@@ -9,8 +9,8 @@
 #include "stream/streams.h"
 
 enum {
-	EXPORT_LIMIT = 16 << 20,
-	EXPORT_LIMIT_MAX = 64 << 20,
+	EXPORT_LIMIT = 4 << 20,
+	EXPORT_LIMIT_MAX = 16 << 20,
 	EXPORT_ARENA_MAX_BYTES = 64 << 10,
 	EXPORT_OFFSET_BYTES = 24,
 };
@@ -46,9 +46,10 @@ static int export_read(struct export_call *call, const struct stream_known *know
 	struct buf *out = &call->call.out;
 	int err;
 	chunk_reader_init(&reader, streams_site(call->call.api->streams), job_queue(call->call.job),
-			  &call->id, known, q->from, q->to, &call->call.error);
+			  &call->id, &known->sealed, &known->held, q->from, q->to,
+			  &call->call.error);
 	do {
-		err = chunk_reader_next(&reader, &piece);
+		err = chunk_reader_next_readable(&reader, &piece);
 		if (err || !piece.data.len)
 			break;
 		if (!out->len)
@@ -115,7 +116,7 @@ const struct param streams_export_params[] = {
 	{"to", PARAM_NUMBER, EXPORT_FIELD(to), 0, INT64_MAX,
 	 .help = "The offset behind the last; all that is held."},
 	{"limit", PARAM_NUMBER, EXPORT_FIELD(limit), 1, EXPORT_LIMIT_MAX,
-	 .help = "At most so many bytes; 16 MiB."},
+	 .help = "At most so many bytes; 4 MiB."},
 	{NULL}};
 
 static int export_keep(struct export_call *call, struct errbuf *e)

@@ -12,9 +12,9 @@
 #include "loop/pool.h"
 #include "stream/streams.h"
 
-enum { TAKE_CHUNKS_ANSWER_MAX_BYTES = 16 << 20, TAKE_CHUNKS_ARENA_MAX_BYTES = 4 << 10 };
+enum { STREAMS_TAKE_ANSWER_MAX_BYTES = 16 << 20, STREAMS_TAKE_ARENA_MAX_BYTES = 4 << 10 };
 
-struct chunks_call {
+struct streams_take_call {
 	struct api_call call;
 	struct slice tenant; /* in the call's arena */
 	struct chunks_batch batch;
@@ -24,48 +24,54 @@ struct chunks_call {
 	struct errbuf error;
 };
 
-static const struct api_call_kind chunks_kind;
+static const struct api_call_kind streams_take_kind;
 
-static struct chunks_call *chunks_call_of(struct api_call *call)
+static struct streams_take_call *streams_take_call_of(struct api_call *call)
 {
-	ASSERT(call->kind == &chunks_kind);
-	return CONTAINER_OF(call, struct chunks_call, call);
+	ASSERT(call->kind == &streams_take_kind);
+	return CONTAINER_OF(call, struct streams_take_call, call);
 }
 
-static void chunks_release(struct api_call *call)
+static void streams_take_release(struct api_call *call)
 {
-	chunks_batch_release(&chunks_call_of(call)->batch);
+	chunks_batch_release(&streams_take_call_of(call)->batch);
 }
 
 /* ---- What became of a chunk -------------------------------------------------------------------
  */
 
-enum chunks_word { CHUNKS_OK, CHUNKS_DAMAGED, CHUNKS_REFUSED, CHUNKS_OTHER, CHUNKS_LATER };
-
-/* The worst of an answer has the highest. */
-static const struct chunks_verdict {
-	const char *word;
-	int status;
-} chunks_verdicts[] = {
-	[CHUNKS_OK] = {"ok", 200},           [CHUNKS_DAMAGED] = {"damaged", 400},
-	[CHUNKS_REFUSED] = {"refused", 400}, [CHUNKS_OTHER] = {"other", 409},
-	[CHUNKS_LATER] = {"later", 503},
+enum streams_take_word {
+	STREAMS_TAKE_OK,
+	STREAMS_TAKE_DAMAGED,
+	STREAMS_TAKE_REFUSED,
+	STREAMS_TAKE_OTHER,
+	STREAMS_TAKE_LATER
 };
 
-static enum chunks_word chunks_judge_outcome(const struct stream_chunk *chunk)
+/* The worst of an answer has the highest. */
+static const struct streams_take_verdict {
+	const char *word;
+	int status;
+} streams_take_verdicts[] = {
+	[STREAMS_TAKE_OK] = {"ok", 200},           [STREAMS_TAKE_DAMAGED] = {"damaged", 400},
+	[STREAMS_TAKE_REFUSED] = {"refused", 400}, [STREAMS_TAKE_OTHER] = {"other", 409},
+	[STREAMS_TAKE_LATER] = {"later", 503},
+};
+
+static enum streams_take_word streams_take_judge_outcome(const struct stream_chunk *chunk)
 {
 	switch (chunk->outcome) {
 	case STREAM_TAKEN:
 	case STREAM_HELD:
-		return CHUNKS_OK;
+		return STREAMS_TAKE_OK;
 	case STREAM_OTHER:
-		return CHUNKS_OTHER;
+		return STREAMS_TAKE_OTHER;
 	case STREAM_MANY:
 	case STREAM_MANY_TENANTS:
 	case STREAM_MANY_HOLES:
-		return CHUNKS_REFUSED;
+		return STREAMS_TAKE_REFUSED;
 	case STREAM_UNREADABLE:
-		return CHUNKS_REFUSED;
+		return STREAMS_TAKE_REFUSED;
 	case STREAM_FAILED:
 	case STREAM_WAITS:
 	case STREAM_MANY_NEW:
@@ -73,11 +79,11 @@ static enum chunks_word chunks_judge_outcome(const struct stream_chunk *chunk)
 	case STREAM_TAIL_FULL:
 		break;
 	}
-	return CHUNKS_LATER;
+	return STREAMS_TAKE_LATER;
 }
 
-static void chunks_say_outcome(const struct chunks_call *call, const struct stream_chunk *chunk,
-			       struct buf *out)
+static void streams_take_say_outcome(const struct streams_take_call *call,
+				     const struct stream_chunk *chunk, struct buf *out)
 {
 	const struct stream_limits *limits = &streams_site(call->call.api->streams)->limits;
 	switch (chunk->outcome) {
@@ -133,35 +139,38 @@ static void chunks_say_outcome(const struct chunks_call *call, const struct stre
 }
 
 /* Of the chunks of an item the one that is worst. */
-static const struct stream_chunk *chunks_worst(const struct chunks_call *call,
-					       const struct chunks_item *item)
+static const struct stream_chunk *streams_take_worst(const struct streams_take_call *call,
+						     const struct chunks_item *item)
 {
 	const struct stream_chunk *worst = NULL;
 	for (size_t i = 0; i < item->count; i++) {
 		const struct stream_chunk *chunk = &call->batch.chunks[item->first + i];
-		if (!worst || chunks_judge_outcome(chunk) >= chunks_judge_outcome(worst))
+		if (!worst ||
+		    streams_take_judge_outcome(chunk) >= streams_take_judge_outcome(worst))
 			worst = chunk;
 	}
 	return worst;
 }
 
-static enum chunks_word chunks_put_item(struct chunks_call *call, const struct chunks_item *item)
+static enum streams_take_word streams_take_put_item(struct streams_take_call *call,
+						    const struct chunks_item *item)
 {
 	struct buf *out = &call->call.out;
-	const struct stream_chunk *chunk = item->sentence ? NULL : chunks_worst(call, item);
-	enum chunks_word word = item->damaged    ? CHUNKS_DAMAGED
-				: item->sentence ? CHUNKS_REFUSED
-				: chunk          ? chunks_judge_outcome(chunk)
-						 : CHUNKS_OK;
-	buf_printf(out, "%s: %" PRIu64 " bytes", chunks_verdicts[word].word, item->data_bytes);
+	const struct stream_chunk *chunk = item->sentence ? NULL : streams_take_worst(call, item);
+	enum streams_take_word word = item->damaged    ? STREAMS_TAKE_DAMAGED
+				      : item->sentence ? STREAMS_TAKE_REFUSED
+				      : chunk          ? streams_take_judge_outcome(chunk)
+						       : STREAMS_TAKE_OK;
+	buf_printf(out, "%s: %" PRIu64 " bytes", streams_take_verdicts[word].word,
+		   item->data_bytes);
 	if (!item->damaged)
 		buf_printf(out, " ending at offset %lld", (long long)item->sequence_id - 1);
-	if (word != CHUNKS_OK)
+	if (word != STREAMS_TAKE_OK)
 		buf_append_text(out, ": ");
 	if (item->sentence)
 		buf_append_text(out, item->sentence);
-	else if (word != CHUNKS_OK)
-		chunks_say_outcome(call, chunk, out);
+	else if (word != STREAMS_TAKE_OK)
+		streams_take_say_outcome(call, chunk, out);
 	else if (chunk)
 		buf_printf(out, "\nheld: %" PRIu64 " to %" PRIu64 " of %016" PRIx64,
 			   chunk->held.begin, chunk->held.end, chunk->incarnation);
@@ -169,33 +178,35 @@ static enum chunks_word chunks_put_item(struct chunks_call *call, const struct c
 	return word;
 }
 
-static int chunks_status_of(const struct chunks_call *call, enum chunks_word worst)
+static int streams_take_status_of(const struct streams_take_call *call,
+				  enum streams_take_word worst)
 {
-	for (size_t i = 0; i < call->batch.chunk_count && worst == CHUNKS_LATER; i++)
+	for (size_t i = 0; i < call->batch.chunk_count && worst == STREAMS_TAKE_LATER; i++)
 		if (call->batch.chunks[i].outcome == STREAM_FAILED &&
 		    call->batch.chunks[i].err == ERR_FULL)
 			return 507;
-	return chunks_verdicts[worst].status;
+	return streams_take_verdicts[worst].status;
 }
 
-static void chunks_answer(struct chunks_call *call)
+static void streams_take_answer(struct streams_take_call *call)
 {
-	enum chunks_word worst = CHUNKS_OK;
+	enum streams_take_word worst = STREAMS_TAKE_OK;
 	if (call->err) {
+		stat_add(STAT_chunks_damaged, call->err == ERR_INVALID);
 		api_call_fail(&call->call, call->err == ERR_LIMIT ? 413 : http_status_of(call->err),
 			      "%s", call->error.text);
 		return;
 	}
 	for (size_t i = 0; i < call->batch.item_count; i++) {
-		enum chunks_word word = chunks_put_item(call, &call->batch.items[i]);
+		enum streams_take_word word = streams_take_put_item(call, &call->batch.items[i]);
 		worst = word > worst ? word : worst;
 	}
-	call->call.status = chunks_status_of(call, worst);
+	call->call.status = streams_take_status_of(call, worst);
 	call->call.content_type = "text/plain";
 	api_call_end(&call->call);
 }
 
-static void chunks_late(struct api_call *base)
+static void streams_take_late(struct api_call *base)
 {
 	api_call_fail(base, 503,
 		      "after %lld ms it is not known yet whether this is stored; sending it again "
@@ -203,61 +214,62 @@ static void chunks_late(struct api_call *base)
 		      (long long)base->timeout_ms);
 }
 
-static const struct api_call_kind chunks_kind = {.arena_max_bytes = TAKE_CHUNKS_ARENA_MAX_BYTES,
-						 .out_max_bytes = TAKE_CHUNKS_ANSWER_MAX_BYTES,
-						 .release = chunks_release,
-						 .late = chunks_late};
+static const struct api_call_kind streams_take_kind = {
+	.arena_max_bytes = STREAMS_TAKE_ARENA_MAX_BYTES,
+	.out_max_bytes = STREAMS_TAKE_ANSWER_MAX_BYTES,
+	.release = streams_take_release,
+	.late = streams_take_late};
 
 /* ---- Reading and submitting -------------------------------------------------------------------
  */
 
-static void chunks_on_submitted(struct stream_submission *submission)
+static void streams_take_on_submitted(struct stream_submission *submission)
 {
-	struct chunks_call *call = chunks_call_of(api_call_from(submission->owner));
+	struct streams_take_call *call = streams_take_call_of(api_call_from(submission->owner));
 	if (api_call_settle(&call->call))
-		chunks_answer(call);
+		streams_take_answer(call);
 }
 
-static void chunks_submit(struct chunks_call *call)
+static void streams_take_submit(struct streams_take_call *call)
 {
 	call->submission = (struct stream_submission){.chunks = call->batch.chunks,
 						      .count = call->batch.chunk_count,
-						      .done = chunks_on_submitted,
+						      .done = streams_take_on_submitted,
 						      .owner = call};
 	int err = 0;
 	if (call->call.request && !call->err && call->batch.chunk_count)
 		err = collector_submit(streams_collector(call->call.api->streams),
 				       &call->submission);
 	else
-		chunks_on_submitted(&call->submission);
+		streams_take_on_submitted(&call->submission);
 	if (!err)
 		return;
 	stat_add(STAT_chunks_failed, (int64_t)call->batch.chunk_count);
 	call->err = errbuf_set(&call->error, err,
 			       "too many chunks are being stored: send these again later");
-	chunks_on_submitted(&call->submission);
+	streams_take_on_submitted(&call->submission);
 }
 
-static void chunks_on_read(struct task *task)
+static void streams_take_on_read(struct task *task)
 {
-	struct chunks_call *call = CONTAINER_OF(task, struct chunks_call, task);
+	struct streams_take_call *call = CONTAINER_OF(task, struct streams_take_call, task);
 	ASSERT_IS(api_call, &call->call);
-	chunks_submit(call);
+	streams_take_submit(call);
 }
 
-static void chunks_read(struct chunks_call *call)
+static void streams_take_read(struct streams_take_call *call)
 {
 	call->err = chunks_batch_read(&call->batch, buf_slice(&call->call.body), call->tenant,
 				      &call->error);
 }
 
 /* On a worker. */
-static void chunks_run_read(struct task *task)
+static void streams_take_run_read(struct task *task)
 {
-	struct chunks_call *call = CONTAINER_OF(task, struct chunks_call, task);
+	struct streams_take_call *call = CONTAINER_OF(task, struct streams_take_call, task);
 	struct executor *executor = loop_executor(call->call.api->loop);
-	chunks_read(call);
-	task->run = chunks_on_read;
+	streams_take_read(call);
+	task->run = streams_take_on_read;
 	executor->post(executor, task);
 }
 
@@ -266,38 +278,38 @@ const struct param streams_take_params[] = {
 	 .help = "Whose streams they are, of chunks that do not say it."},
 	{NULL}};
 
-static void chunks_begin(struct http_request *request, struct slice tenant)
+static void streams_take_begin(struct http_request *request, struct slice tenant)
 {
 	const struct api *api = api_of(request);
-	struct chunks_call *call = mem_zalloc(sizeof(*call));
-	api_call_init(&call->call, request, &chunks_kind);
+	struct streams_take_call *call = mem_zalloc(sizeof(*call));
+	api_call_init(&call->call, request, &streams_take_kind);
 	api_call_set_deadline(&call->call);
 	chunks_batch_init(&call->batch);
 	call->tenant = arena_copy(&call->call.arena, tenant);
 	ASSERT(call->tenant.data); /* a part of a head */
 	call->call.held++;
 	if (chunks_are_frames(buf_slice(&call->call.body))) {
-		chunks_read(call);
-		chunks_submit(call);
+		streams_take_read(call);
+		streams_take_submit(call);
 		return;
 	}
-	call->task.run = chunks_run_read;
+	call->task.run = streams_take_run_read;
 	if (!pool_submit(api->stream_pool, &call->task))
 		return;
 	call->err = errbuf_set(&call->error, ERR_BUSY,
 			       "too many chunks wait to be read: send these again later");
 	if (api_call_settle(&call->call))
-		chunks_answer(call);
+		streams_take_answer(call);
 }
 
-static void chunks_end(struct http_request *request)
+static void streams_take_end(struct http_request *request)
 {
 	struct slice tenant;
 	struct errbuf e = {""};
 	if (params_read_route(request, 0, &tenant, &e))
 		http_reply_error(request, 400, "%s", e.text);
 	else
-		chunks_begin(request, tenant);
+		streams_take_begin(request, tenant);
 }
 
-const struct http_handler streams_take = API_CALL_HANDLER(chunks_end);
+const struct http_handler streams_take = API_CALL_HANDLER(streams_take_end);
