@@ -11,6 +11,7 @@ struct client_stream_args {
 	struct command_args line;
 	const char *stream, *source, *cluster, *datatype, *name;
 	int64_t from, to;
+	bool dry_run;
 };
 
 static const struct client_stream_args *client_stream_args_of(const struct command_args *args)
@@ -158,6 +159,20 @@ static int client_stream_export_run(const struct command_args *args)
 	return err || fflush(stdout) ? EXIT_FAILED : EXIT_OK;
 }
 
+/* ---- delete ---------------------------------------------------------------------------------- */
+
+static void client_stream_print_deleted(const struct command_args *args, const struct json *root,
+					UNUSED struct arena *arena)
+{
+	static const char *const members[] = {"stream", "bytes", "dry_run"};
+	text_table_print_list(root, members, ARRAY_LEN(members), args->output);
+}
+
+static int client_stream_delete_run(const struct command_args *args)
+{
+	return client_show_route(args, "DELETE", "/api/streams", client_stream_print_deleted);
+}
+
 /* ---- Options --------------------------------------------------------------------------------- */
 
 #define ROW(type, field, ...) COMMAND_ROW(command_##type, client_stream_args, field, __VA_ARGS__)
@@ -192,6 +207,18 @@ static const struct command_option client_stream_export_options[] = {
 	SERVER_ROW,
 };
 
+static const struct command_option client_stream_delete_options[] = {
+	ROW(text, stream, NULL, "STREAM", "its address, as `stream list` prints it",
+	    .param = "stream"),
+	ROW(flag, dry_run, "--dry-run", NULL, "only say how many bytes would go",
+	    .param = "dryRun"),
+	TENANT_ROW,
+	SERVER_ROW,
+	COMMAND_ROW(client_output_type, client_stream_args, line.output, "--output", "FORMAT",
+		    "table, csv or json", .letter = "-o",
+		    .otherwise = "a table on a terminal, else csv"),
+};
+
 static const struct command client_stream_verbs[] = {
 	{.name = "stream list",
 	 .summary = "list streams, and which of their bytes are held",
@@ -210,10 +237,18 @@ static const struct command client_stream_verbs[] = {
 		     "host1/web/syslog//var/log/messages@00c1d2e3f4a5b6c7 > messages\n",
 	 COMMAND_TAKES(client_stream_export_options, client_stream_args),
 	 .run = client_stream_export_run},
+	{.name = "stream delete",
+	 .summary = "delete all that is held of a stream",
+	 .about = "Deletes all that is held of a stream now. It is not shown any more at once, and "
+		  "leaves the disk soon. What comes later is kept.\n",
+	 .examples =
+		 "granary stream delete host1/web/debug//tmp/trace@00c1d2e3f4a5b6c7 --dry-run\n",
+	 COMMAND_TAKES(client_stream_delete_options, client_stream_args),
+	 .run = client_stream_delete_run},
 };
 
 const struct command client_stream = {
 	.name = "stream",
-	.summary = "list streams of logs, and print them",
+	.summary = "list, print and delete streams of logs",
 	COMMAND_VERBS(client_stream_verbs),
 };

@@ -765,6 +765,7 @@ static int serve_run(const struct command_args *args)
 	if (conf_read(s.conf, files_real(), args->conf_argc, args->conf_argv, &e) ||
 	    inventory_conf_read(s.conf, files_real(), &s.inventory_conf, &e) ||
 	    serve_check_hosts(s.conf, &e) || serve_faults_check(s.conf, &e) ||
+	    serve_streams_check(s.conf, &e) ||
 	    rollup_site_read(&s.site, s.conf, files_real(), &e) || fault_arm_from_env(&e)) {
 		terminal_complain("granary serve: %s", e.text);
 	} else {

@@ -13,9 +13,27 @@ enum {
 	BODIES_WAITING_MAX = 4096,
 };
 
+static int serve_streams_read_rules(const struct conf *conf, struct keep_rules *rules,
+				    struct errbuf *e)
+{
+	const struct conf_list *items = &conf->stream_keep_rules;
+	rules->preset_ms = conf->stream_keep_ms;
+	return keep_rules_parse(items->items, items->count, "DATATYPE", rules, e);
+}
+
+int serve_streams_check(const struct conf *conf, struct errbuf *e)
+{
+	struct keep_rules rules;
+	int err = serve_streams_read_rules(conf, &rules, e);
+	return err ? conf_refuse_item(conf, CONF_ID_stream_keep_rules, rules.count, e) : 0;
+}
+
 void serve_streams_open(struct serve_streams *streams, const struct serve_streams_options *options)
 {
 	const struct conf *conf = options->conf;
+	struct errbuf e;
+	int err = serve_streams_read_rules(conf, &streams->keep, &e);
+	ASSERT(!err); /* serve_streams_check */
 	const struct streams_options stream = {
 		.store = options->store,
 		.clock = options->clock,
@@ -31,6 +49,8 @@ void serve_streams_open(struct serve_streams *streams, const struct serve_stream
 		.seal_after_ms = conf->stream_seal_after_ms,
 		/* What is acknowledged, is acknowledged by then. */
 		.write_max_ms = conf->query_timeout_ms,
+		.keep = &streams->keep,
+		.retain_every_ms = conf->stream_retain_every_ms,
 		.seed = random_system_seed(),
 	};
 	streams->streams = streams_open(&stream);

@@ -3,7 +3,7 @@
 #ifndef CMD_SERVE_STREAMS_H
 #define CMD_SERVE_STREAMS_H
 
-#include "base/base.h"
+#include "retention/keep.h"
 
 struct clock;
 struct conf;
@@ -16,6 +16,7 @@ struct streams;
 struct serve_streams {
 	struct streams *streams; /* NULL: not open */
 	struct pool *pool;
+	struct keep_rules keep;
 };
 
 struct serve_streams_options {
@@ -26,6 +27,8 @@ struct serve_streams_options {
 	struct lease_session *session;
 };
 
+/* What of the configuration does not fit, with a sentence. */
+int serve_streams_check(const struct conf *conf, struct errbuf *e) MUST_CHECK;
 void serve_streams_open(struct serve_streams *streams, const struct serve_streams_options *options);
 void serve_streams_stop(struct serve_streams *streams); /* when no request is at work any more */
 bool serve_streams_are_over(const struct serve_streams *streams);

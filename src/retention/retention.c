@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "conf/conf.h"
 #include "model/series.h"
+#include "retention/pattern.h"
 #include "wire/timetext.h"
 
 enum { MEMO_ENTRIES = 1 << 12, MATCH_MAX_BYTES = 16 << 10 };
@@ -13,7 +14,7 @@ const struct retention_rules retention_for_ever;
 /* ---- Patterns -------------------------------------------------------------------------------- */
 
 /* If a star has taken too little, the last star takes a byte more. */
-static bool retention_matches(struct slice pattern, struct slice text)
+bool retention_matches(struct slice pattern, struct slice text)
 {
 	size_t p = 0, t = 0, star = SIZE_MAX, behind = 0;
 	while (t < text.len) {
@@ -67,8 +68,7 @@ static int retention_split(struct slice text, struct slice *tenant, struct slice
 	return 0;
 }
 
-/* A tenant's name in which stars stand for others of its bytes. */
-static int retention_check_tenant(struct slice pattern, struct errbuf *e)
+int retention_check_tenant(struct slice pattern, struct errbuf *e)
 {
 	char name[TENANT_MAX_BYTES];
 	if (pattern.len && pattern.len <= sizeof(name)) {
@@ -116,7 +116,7 @@ static int retention_read_granularity(struct slice text, const struct granularit
 			  SHOWN_OF(text), names);
 }
 
-static int retention_read_duration(struct slice text, int64_t *keep_ms, struct errbuf *e)
+int retention_read_duration(struct slice text, int64_t *keep_ms, struct errbuf *e)
 {
 	*keep_ms = 0;
 	if (slice_equal(text, SLICE("0")))

@@ -331,6 +331,16 @@ const struct table_def schema[TABLE_COUNT] = {
 		.column = {{"sequence_id", PART_U64}, {"length", PART_U64},
 			   {"checksum", PART_U64}},
 	},
+	[TABLE_CHUNK_HEADS] = {
+		.name = "chunk_heads", .kind = TABLE_CELLS, .cell_kind = CELL_LOG,
+		.place = PLACE_SHARED, .by_ranges = true,
+		.help = "What is known of each block of a stream without reading it.",
+		.key_count = 3,
+		.key = {{"tenant", PART_TEXT}, {"stream", PART_TEXT}, {"part", PART_U64}},
+		.column_count = 4,
+		.column = {{"kind", PART_U64}, {"sequence_id", PART_U64}, {"length", PART_U64},
+			   {"checksum", PART_U64}},
+	},
 };
 /* clang-format on */
 

@@ -196,13 +196,14 @@ static void collector_begin_waiting(struct collector *collector)
 	collector->begins = false;
 }
 
-/* Of a stream that is doubted nobody knows what is held around a chunk. */
+/* Of a stream that is doubted nobody knows what is held around a chunk; around one that has gone
+ * nothing is. */
 static void collector_say_held(struct stream_chunk *chunk)
 {
 	const struct chunk_fields *fields = &chunk->frame.fields;
 	chunk->incarnation = chunk->place->incarnation;
 	chunk->held = offsets_at(&chunk->place->held, fields->sequence_id - 1);
-	if (chunk->stream->doubted)
+	if (chunk->stream->doubted || chunk->held.begin == chunk->held.end)
 		chunk->held = (struct offset_range){chunk_begin(fields), fields->sequence_id};
 }
 
@@ -271,6 +272,8 @@ static void collector_note_written(struct stream_submission *s)
 		if (!collector_is_to_be_written(chunk))
 			continue;
 		chunk->place->made = true;
+		chunk->place->empty = false;
+		chunk->place->put = false;
 		chunk->outcome = STREAM_TAKEN;
 		collector_adjust_tail(s->collector, (int64_t)chunk->frame.bytes.len);
 		const struct stream_id id = collector_id_of(chunk->stream, chunk->place);
@@ -326,14 +329,16 @@ static int collector_put_chunk(struct stream_submission *s, const struct stream_
 				   buf_slice(value));
 }
 
-/* New streams first: a row of chunks is never there without its stream. */
+/* New streams first: a row of chunks is never there without its stream. One of which nothing was
+ * held may just be forgotten by its owner (retain.h): it is made again. */
 static int collector_put_streams(struct stream_submission *s)
 {
 	int64_t stamp_us = store_stamp(s->collector->site->store);
 	int err = 0;
 	for (size_t i = s->begin; i < s->end && !err; i++) {
 		const struct stream_chunk *chunk = &s->chunks[i];
-		if (!collector_is_to_be_written(chunk) || chunk->place->made || chunk->place->put)
+		if (!collector_is_to_be_written(chunk) || chunk->place->put ||
+		    (chunk->place->made && !chunk->place->empty))
 			continue;
 		err = collector_put_made(s, chunk, stamp_us);
 		chunk->place->put = true;
@@ -437,7 +442,9 @@ static void collector_place_chunk(struct collector *collector, struct stream_chu
 		collector_begin_incarnation(collector, chunk);
 	if (!chunk->place->made && !chunk->place->begun)
 		collector_note_begun(collector, chunk);
+	chunk->place->empty = chunk->place->empty || !chunk->place->held.count;
 	offsets_add(&chunk->place->held, chunk_begin(fields), fields->sequence_id);
+	offsets_cut(&chunk->place->held, chunk->place->kept_from);
 }
 
 /* What becomes of a chunk of this round, as far as the examiner has not said so. True: its stream

@@ -13,13 +13,15 @@
 /* One incarnation, as far as it is known. */
 struct collector_incarnation {
 	uint64_t incarnation;
-	bool read;  /* `made` and `held` are known */
-	bool made;  /* it stands in the table of streams */
-	bool here;  /* the collector made it */
-	bool begun; /* it is new, and may be; the next two are of such */
-	bool put;   /* the write that is under way makes it */
-	int64_t made_ms;
+	bool read;       /* `made` and `held` are known */
+	bool made;       /* it stands in the table of streams */
+	bool here;       /* the collector made it */
+	bool begun;      /* it is new, and may be; the next two are of such */
+	bool put;        /* the write that is under way makes it */
+	bool empty;      /* nothing of it was held before the round */
+	int64_t made_ms; /* when it was made */
 	struct offsets held;
+	uint64_t kept_from; /* what is below counts as held, though it has gone */
 	struct collector_incarnation *next;
 };
 

@@ -86,7 +86,9 @@ static int examine_read_place(struct examine *x)
 	if (!err) {
 		x->place->made = known.made;
 		x->place->here = known.here;
+		x->place->made_ms = known.made_ms;
 		x->place->read = true;
+		x->place->kept_from = known.kept_from;
 		offsets_move(&x->place->held, &known.held);
 	}
 	stream_known_release(&known);
@@ -171,7 +173,8 @@ static int examine_compare_all(struct examine *x)
 	return err;
 }
 
-/* A chunk that overlaps what is held in x->place. It is held if all of its bytes were compared. */
+/* A chunk that overlaps what is held in x->place, or was once. It is held if all of its bytes were
+ * compared, or have gone. */
 static int examine_overlap(struct examine *x, enum stream_outcome *outcome)
 {
 	const struct chunk_fields *fields = &x->chunk->frame.fields;
@@ -180,12 +183,15 @@ static int examine_overlap(struct examine *x, enum stream_outcome *outcome)
 	offsets_release(&x->same);
 	int err = chunk_frame_unpack(&x->chunk->frame, &x->new_bytes, &arena, &x->new_data);
 	*outcome = err ? STREAM_UNREADABLE : STREAM_WAITS;
+	if (chunk_begin(fields) < x->place->kept_from)
+		offsets_add(&x->same, chunk_begin(fields), x->place->kept_from);
 	if (!err)
 		err = examine_compare_all(x);
 	if (!err && offsets_cover(&x->same, chunk_begin(fields), fields->sequence_id)) {
 		*outcome = STREAM_HELD;
 		/* Another process may have taken some of it. */
 		offsets_add(&x->place->held, chunk_begin(fields), fields->sequence_id);
+		offsets_cut(&x->place->held, x->place->kept_from);
 	}
 	if (err == ERR_EXISTS)
 		*outcome = STREAM_OTHER;
@@ -198,7 +204,8 @@ static int examine_overlap(struct examine *x, enum stream_outcome *outcome)
 static bool examine_meets(const struct stream_chunk *chunk,
 			  const struct collector_incarnation *place)
 {
-	return offsets_meet(&place->held, chunk_begin(&chunk->frame.fields),
+	return chunk_begin(&chunk->frame.fields) < place->kept_from ||
+	       offsets_meet(&place->held, chunk_begin(&chunk->frame.fields),
 			    chunk->frame.fields.sequence_id);
 }
 
@@ -289,6 +296,7 @@ static void examine_fail_chunk(struct examine *x, struct collector *collector, i
 		  x->e.text[0] ? x->e.text : err_text(err));
 	x->chunk->outcome = STREAM_FAILED;
 	x->chunk->err = err;
+	x->stream->doubted = true; /* another process may have removed what is missing */
 	x->e.text[0] = 0;
 }
 

@@ -29,12 +29,26 @@ static int known_see_property(const struct store_cell *cell, void *owner)
 {
 	struct known_reading *r = owner;
 	enum stream_property property;
+	int err = 0;
 	if (!streams_read_property(cell, &property))
 		return 0;
-	if (property == STREAM_MADE)
+	switch (property) {
+	case STREAM_MADE:
 		return known_see_made(r, cell);
-	int err = stream_sealed_decode(cell->value, &r->known->sealed);
-	return err ? errbuf_set(r->e, err, "which bytes are in blocks cannot be read") : 0;
+	case STREAM_SEALED:
+		err = stream_sealed_decode(cell->value, &r->known->sealed);
+		break;
+	case STREAM_KEPT:
+		err = stream_kept_decode(cell->value, &r->known->kept);
+		break;
+	case STREAM_DELETED:
+		err = stream_deleted_decode(cell->value, &r->known->kept_from);
+		break;
+	case STREAM_PROPERTIES:
+		break;
+	}
+	return err ? errbuf_set(r->e, err, "which bytes are in blocks, or kept, cannot be read")
+		   : 0;
 }
 
 static int known_see_chunk(const struct store_cell *cell, void *owner)
@@ -73,6 +87,20 @@ static int known_read_properties(struct known_reading *r, const struct stream_si
 				known_see_property, r, r->e);
 }
 
+static int known_end(struct stream_known *known, int err)
+{
+	if (known->kept.from > known->kept_from)
+		known->kept_from = known->kept.from;
+	for (size_t i = 0; i < known->sealed.count && !err; i++)
+		offsets_add(&known->held, known->sealed.list[i].begin, known->sealed.list[i].end);
+	offsets_cut(&known->sealed, known->kept.from);
+	for (size_t i = 0; i < known->sealed.count && !err; i++)
+		offsets_add(&known->noted, known->sealed.list[i].begin, known->sealed.list[i].end);
+	offsets_cut(&known->sealed, known->kept_from);
+	offsets_cut(&known->held, known->kept_from);
+	return err;
+}
+
 /* Chunks first: what goes from them into blocks meanwhile is then in both, and never in neither. */
 int stream_known_read(struct stream_known *known, const struct stream_site *site,
 		      struct task_queue *queue, const struct stream_id *id, size_t waiting_max,
@@ -85,26 +113,23 @@ int stream_known_read(struct stream_known *known, const struct stream_site *site
 	int err = store_row_wait(site->store, queue, clock_wall_ms(site->clock), TABLE_CHUNK_TAIL,
 				 &key.parts, known_see_chunk, &r, e);
 	err = err ? err : known_read_properties(&r, site, queue);
-	for (size_t i = 0; i < known->sealed.count && !err; i++)
-		offsets_add(&known->held, known->sealed.list[i].begin, known->sealed.list[i].end);
-	return err;
+	return known_end(known, err);
 }
 
-int stream_sealed_read(struct offsets *sealed, const struct stream_site *site,
-		       struct task_queue *queue, const struct stream_id *id, struct errbuf *e)
+int stream_known_read_blocks(struct stream_known *known, const struct stream_site *site,
+			     struct task_queue *queue, const struct stream_id *id, struct errbuf *e)
 {
-	struct stream_known known = {.made = false};
-	struct known_reading r = {&known, id, 0, e};
-	int err = known_read_properties(&r, site, queue);
-	offsets_move(sealed, &known.sealed);
-	stream_known_release(&known);
-	return err;
+	struct known_reading r = {known, id, 0, e};
+	stream_known_release(known);
+	return known_end(known, known_read_properties(&r, site, queue));
 }
 
 void stream_known_release(struct stream_known *known)
 {
 	offsets_release(&known->sealed);
 	offsets_release(&known->held);
+	offsets_release(&known->noted);
+	offsets_release(&known->kept.going);
 	mem_free(known->waiting);
 	*known = (struct stream_known){.made = false};
 }

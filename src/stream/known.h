@@ -17,6 +17,11 @@ struct stream_known {
 	int64_t made_ms;
 	struct offsets sealed; /* in blocks */
 	struct offsets held;   /* these, and chunks */
+	/* What is below has gone, or is to go: it is in neither of these, and is not taken again.
+	 */
+	uint64_t kept_from;
+	struct stream_kept kept; /* as it is noted; what was deleted since may go beyond it */
+	struct offsets noted;    /* in blocks, from kept.from on */
 	uint64_t tail_data_bytes, tail_stored_bytes;
 	int64_t oldest_ms; /* when the first of its chunks was received; 0: there is none */
 	/* The chunks that wait, by sequence id; as many as were asked for. */
@@ -28,10 +33,10 @@ struct stream_known {
 int stream_known_read(struct stream_known *known, const struct stream_site *site,
 		      struct task_queue *queue, const struct stream_id *id, size_t waiting_max,
 		      struct errbuf *e) MUST_CHECK;
-/* Only what is in blocks: adds to *sealed. */
-int stream_sealed_read(struct offsets *sealed, const struct stream_site *site,
-		       struct task_queue *queue, const struct stream_id *id,
-		       struct errbuf *e) MUST_CHECK;
+/* The same without chunks. */
+int stream_known_read_blocks(struct stream_known *known, const struct stream_site *site,
+			     struct task_queue *queue, const struct stream_id *id,
+			     struct errbuf *e) MUST_CHECK;
 void stream_known_release(struct stream_known *known);
 
 /* Gives each stream of a tenant to `each`, in the order of names and incarnations; `after`: only

@@ -58,6 +58,19 @@ void offsets_add(struct offsets *offsets, uint64_t begin, uint64_t end)
 	offsets->count = offsets->count - (last - first) + 1;
 }
 
+void offsets_cut(struct offsets *offsets, uint64_t below)
+{
+	size_t gone = 0;
+	while (gone < offsets->count && offsets->list[gone].end <= below)
+		gone++;
+	if (gone)
+		memmove(offsets->list, offsets->list + gone,
+			(offsets->count - gone) * sizeof(*offsets->list));
+	offsets->count -= gone;
+	if (offsets->count && offsets->list[0].begin < below)
+		offsets->list[0].begin = below;
+}
+
 size_t offsets_count_with(const struct offsets *offsets, uint64_t begin, uint64_t end)
 {
 	size_t first, last;

@@ -28,7 +28,8 @@ struct seal {
 	/* The block that is being gathered. */
 	struct chunk_fields fields;
 	uint64_t begin;
-	int64_t received_ms;
+	int64_t received_ms;           /* of its first chunk */
+	int64_t last_ms;               /* of its last one */
 	struct chunk_place unreadable; /* length 0: none */
 	bool continues;                /* its first record began before it */
 	struct buf data;
@@ -95,6 +96,21 @@ static struct chunk_place seal_place_of(const struct seal *s)
 	return chunk_place_of(&frame);
 }
 
+/* Beside the block, in a row with the same key. Chunks may have come in any order. */
+static void seal_put_head(struct seal *s, const struct stream_parts *key,
+			  const struct chunk_place *place)
+{
+	struct stream_parts column;
+	const struct chunk_received received = {smaller_of(s->received_ms, s->last_ms),
+						larger_of(s->received_ms, s->last_ms)};
+	buf_clear(&s->value);
+	chunk_received_encode(&received, &s->value);
+	chunk_head_column(&column, CHUNK_HEAD_RECEIVED, place);
+	int err = store_log_put(s->write, TABLE_CHUNK_HEADS, &key->parts, &column.parts,
+				buf_slice(&s->value));
+	ASSERT(!err); /* some bytes, behind one block */
+}
+
 static int seal_put_block(struct seal *s, size_t len)
 {
 	struct stream_parts key, column;
@@ -108,10 +124,12 @@ static int seal_put_block(struct seal *s, size_t len)
 	err = store_log_put(s->write, TABLE_CHUNK_SINK, &key.parts, &column.parts,
 			    buf_slice(&s->value));
 	ASSERT(!err); /* one block in an empty write */
+	seal_put_head(s, &key, &place);
 	err = seal_submit(s);
 	if (err)
 		return err;
 	offsets_add(&s->known.sealed, s->begin, sequence_id);
+	offsets_add(&s->known.noted, s->begin, sequence_id);
 	s->result->blocks++;
 	s->result->data_bytes += len;
 	s->result->stored_bytes += s->frame.len;
@@ -170,7 +188,7 @@ static void seal_begin_block(struct seal *s, const struct stream_piece *piece, s
 	fields->debug = arena_copy(arena, fields->debug);
 	ASSERT(fields->zone.data && fields->tags.data && fields->debug.data); /* some KB */
 	s->begin = piece->begin;
-	s->received_ms = piece->received_ms;
+	s->received_ms = s->last_ms = piece->received_ms;
 	s->end_count = 0;
 	s->continues = piece->continues;
 }
@@ -184,6 +202,8 @@ static int seal_gather(struct seal *s, const struct stream_piece *piece, struct 
 		return err;
 	if (!s->data.len)
 		seal_begin_block(s, piece, arena);
+	if (piece->received_ms > s->last_ms)
+		s->last_ms = piece->received_ms;
 	GROW(s->ends, s->end_room, s->end_count + piece->end_count);
 	for (size_t i = 0; i < piece->end_count; i++)
 		s->ends[s->end_count++] = (uint32_t)s->data.len + piece->ends[i];
@@ -250,7 +270,7 @@ static int seal_note(struct seal *s)
 	struct stream_parts key, column;
 	struct buf value;
 	buf_init(&value, SEAL_NOTE_MAX_BYTES);
-	stream_sealed_encode(&s->known.sealed, &value);
+	stream_sealed_encode(&s->known.noted, &value);
 	streams_key(&key, s->id->tenant);
 	streams_column(&column, s->id, STREAM_SEALED);
 	int err = value.failed ? ERR_LIMIT
@@ -262,9 +282,14 @@ static int seal_note(struct seal *s)
 
 /* ---- Removing -------------------------------------------------------------------------------- */
 
-static bool seal_is_sealed(const struct offsets *sealed, const struct chunk_place *place)
+/* All of its bytes are in blocks, or below what is kept. */
+static bool seal_is_sealed(const struct stream_known *known, const struct chunk_place *place)
 {
-	return offsets_cover(sealed, place->sequence_id - place->length, place->sequence_id);
+	uint64_t begin = place->sequence_id - place->length;
+	if (begin < known->kept_from)
+		begin = known->kept_from;
+	return begin >= place->sequence_id ||
+	       offsets_cover(&known->sealed, begin, place->sequence_id);
 }
 
 /* This chunk and no other: a chunk that ends between two that go may have come meanwhile. */
@@ -279,7 +304,7 @@ static int seal_remove(struct seal *s, const struct chunk_place *place)
 	return store_log_remove(s->write, TABLE_CHUNK_TAIL, &key.parts, &from.parts, &to.parts);
 }
 
-static int seal_remove_chunks(struct seal *s, const struct offsets *sealed)
+static int seal_remove_chunks(struct seal *s, const struct stream_known *known)
 {
 	size_t count = 0;
 	uint64_t gone = 0;
@@ -287,7 +312,7 @@ static int seal_remove_chunks(struct seal *s, const struct offsets *sealed)
 	for (size_t i = 0; i < s->known.waiting_count && !err; i++) {
 		const struct stream_waiting *waiting = &s->known.waiting[i];
 		bool last = i + 1 == s->known.waiting_count;
-		if (seal_is_sealed(sealed, &waiting->place)) {
+		if (seal_is_sealed(known, &waiting->place)) {
 			err = seal_remove(s, &waiting->place);
 			ASSERT(!err); /* some of the first of a write */
 			count++;
@@ -307,17 +332,17 @@ static int seal_remove_chunks(struct seal *s, const struct offsets *sealed)
 /* The note is read back: if another owner has written a newer one, that one counts. */
 static int seal_clear(struct seal *s)
 {
-	struct offsets sealed = {.list = NULL};
-	int err = stream_sealed_read(&sealed, s->site, s->queue, s->id, s->e);
-	err = err ? err : seal_remove_chunks(s, &sealed);
-	offsets_release(&sealed);
+	struct stream_known known = {.made = false};
+	int err = stream_known_read_blocks(&known, s->site, s->queue, s->id, s->e);
+	err = err ? err : seal_remove_chunks(s, &known);
+	stream_known_release(&known);
 	return err;
 }
 
 static bool seal_has_covered(const struct seal *s)
 {
 	for (size_t i = 0; i < s->known.waiting_count; i++)
-		if (seal_is_sealed(&s->known.sealed, &s->known.waiting[i].place))
+		if (seal_is_sealed(&s->known, &s->known.waiting[i].place))
 			return true;
 	return false;
 }

@@ -1,6 +1,7 @@
 #include "stream/streams.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "base/grow.h"
@@ -10,6 +11,7 @@
 #include "lease/lease.h"
 #include "loop/job.h"
 #include "store/wait.h"
+#include "stream/retain.h"
 #include "stream/seal.h"
 
 enum {
@@ -18,6 +20,7 @@ enum {
 	LINES_A_MINUTE = 3,
 	DUE_MAX = 1 << 18, /* streams with chunks that wait; others are found by looking */
 	ADDRESS_ARENA_BYTES = 2 * STREAM_ADDRESS_MAX_BYTES,
+	RETAIN_ARENA_MAX_BYTES = 256 << 20, /* of the names of a tenant's streams */
 };
 
 /* A stream of which chunks wait. */
@@ -53,6 +56,8 @@ struct streams {
 	struct log_rate lines;
 	int64_t look_ms; /* monotonic: when all rows are to be looked at */
 	bool looked;
+	int64_t retain_ms;          /* monotonic: when retention is due */
+	_Atomic bool retains_again; /* something was deleted */
 };
 
 struct collector *streams_collector(struct streams *streams)
@@ -328,6 +333,8 @@ static void streams_run_passes(struct streams *streams, struct job *job)
 	mem_free(list);
 }
 
+static void streams_retain_all(struct streams *streams, struct job *job);
+
 static void streams_turn(struct streams *streams, struct job *job)
 {
 	int64_t now_ms = clock_mono_ms(streams->site.clock);
@@ -348,7 +355,127 @@ static void streams_turn(struct streams *streams, struct job *job)
 		streams->look_ms = now_ms + LOOK_MS;
 	streams->looked = true;
 	streams_run_passes(streams, job);
+	streams_retain_all(streams, job);
 }
+
+/* ---- Retention ------------------------------------------------------------------------------- */
+
+/* The streams of a tenant, copied: a pass over one of them waits. */
+struct streams_of_tenant {
+	struct streams *streams;
+	struct job *job;
+	struct arena arena;
+	struct stream_id *list;
+	size_t count, room;
+};
+
+static int streams_keep_id(const struct stream_made *made, void *owner)
+{
+	struct streams_of_tenant *of = owner;
+	struct stream_id id = made->id;
+	struct slice *texts[] = {&id.tenant, &id.names.source, &id.names.cluster,
+				 &id.names.datatype, &id.names.name};
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+		*texts[i] = arena_copy(&of->arena, *texts[i]);
+		if (!texts[i]->data)
+			return ERR_LIMIT;
+	}
+	GROW(of->list, of->room, of->count + 1);
+	of->list[of->count++] = id;
+	return 0;
+}
+
+/* Chunks below what is kept go when the stream is sealed the next time: soon. */
+static void streams_make_due_soon(struct streams *streams, const struct stream_id *id)
+{
+	pthread_mutex_lock(&streams->lock);
+	struct streams_due *due = streams_find_due(streams, id);
+	if (due) {
+		due->looked = false;
+		due->since_ms = clock_mono_ms(streams->site.clock);
+	}
+	pthread_mutex_unlock(&streams->lock);
+}
+
+static int streams_retain(struct streams *streams, struct job *job, const struct stream_id *id,
+			  struct errbuf *e)
+{
+	int64_t keep_ms = keep_rules_ms(streams->options.keep, id->tenant, id->names.datatype);
+	const struct stream_retain_rules rules = {
+		.before_ms = keep_ms ? clock_wall_ms(streams->site.clock) - keep_ms : INT64_MIN,
+		.until_ms = streams->until_ms,
+		.write_max_ms = streams->options.write_max_ms};
+	struct stream_retained retained;
+	struct streams_doubt doubt = {streams, id};
+	int err = stream_retain(&streams->site, job_queue(job), id, &rules, &retained, e);
+	if (retained.raised)
+		job_call(job, streams->options.executor, streams_doubt, &doubt);
+	if (retained.waits)
+		streams_make_due_soon(streams, id);
+	return err;
+}
+
+static bool streams_owns(const struct streams *streams, const struct stream_id *id)
+{
+	struct buf address;
+	buf_init(&address, STREAM_ADDRESS_MAX_BYTES);
+	stream_address_put(&id->names, id->incarnation, &address);
+	uint32_t partition =
+		consistent_hash(streams_hash(id->tenant, buf_slice(&address), 0).low, PARTITIONS);
+	buf_release(&address);
+	return partitions_has(&streams->held, partition);
+}
+
+static int streams_retain_tenant(const struct store_row *row, void *owner)
+{
+	struct streams_of_tenant *of = owner;
+	struct streams *streams = of->streams;
+	struct errbuf e = {""};
+	arena_reset(&of->arena);
+	of->count = 0;
+	struct slice tenant = arena_copy(&of->arena, row->key.part[0]);
+	if (!tenant.data)
+		return ERR_LIMIT;
+	int err = stream_each(&streams->site, job_queue(of->job), tenant, NULL, streams_keep_id, of,
+			      &e);
+	for (size_t i = 0; i < of->count && !err && !job_is_stopping(of->job); i++)
+		if (streams_owns(streams, &of->list[i]))
+			err = streams_retain(streams, of->job, &of->list[i], &e);
+	if (err && err != ERR_CANCELLED)
+		log_rated(&streams->lines, clock_mono_ms(streams->site.clock), LOG_WARN,
+			  "streams: what is old of tenant " SHOWN
+			  " is not removed: %s; the server tries again",
+			  SHOWN_OF(tenant), e.text[0] ? e.text : err_text(err));
+	return err == ERR_CANCELLED ? err : 0;
+}
+
+static void streams_retain_all(struct streams *streams, struct job *job)
+{
+	struct streams_of_tenant of = {.streams = streams, .job = job};
+	struct errbuf e = {""};
+	int64_t now_ms = clock_mono_ms(streams->site.clock);
+	if (!atomic_exchange(&streams->retains_again, false) && now_ms < streams->retain_ms)
+		return;
+	streams->retain_ms = now_ms + streams->options.retain_every_ms;
+	arena_init(&of.arena, RETAIN_ARENA_MAX_BYTES);
+	int err = store_rows_wait(streams->site.store, job_queue(job),
+				  clock_wall_ms(streams->site.clock), TABLE_STREAMS,
+				  streams_retain_tenant, &of, &e);
+	if (err && err != ERR_CANCELLED)
+		log_rated(&streams->lines, now_ms, LOG_WARN,
+			  "streams: what is old is not removed: %s; the server tries again",
+			  e.text[0] ? e.text : err_text(err));
+	mem_free(of.list);
+	arena_release(&of.arena);
+}
+
+void streams_note_deleted(struct streams *streams, const struct stream_id *id)
+{
+	collector_doubt(streams->collector, id);
+	atomic_store(&streams->retains_again, true);
+}
+
+/* ---- The job --------------------------------------------------------------------------------- */
 
 static void streams_run(struct job *job, void *owner)
 {

@@ -3,13 +3,14 @@
  *     door  --submission-->  collector  --chunks-->  store  --owner: a pass each second-->  blocks
  *
  * This is the whole of it for one process: its collector, and the job that owns streams: it takes
- * the leases of their partitions, and seals what is due (seal.h).
+ * the leases of their partitions, seals what is due (seal.h), and removes what is old (retain.h).
  *
  * Threads: all of it belongs to the thread of the executor. */
 #ifndef STREAM_STREAMS_H
 #define STREAM_STREAMS_H
 
 #include "lease/session.h"
+#include "retention/keep.h"
 #include "stream/collector.h"
 
 struct streams_options {
@@ -22,7 +23,9 @@ struct streams_options {
 	int64_t every_ms;      /* between passes */
 	int64_t seal_after_ms; /* what waits for so long goes into a block that is not full */
 	int64_t write_max_ms;  /* how long a write may take */
-	uint64_t seed;         /* of incarnations */
+	const struct keep_rules *keep; /* by datatype; the caller's */
+	int64_t retain_every_ms;       /* between looks for what has expired or was deleted */
+	uint64_t seed;                 /* of incarnations */
 };
 
 struct streams;
@@ -37,5 +40,7 @@ void streams_close(struct streams *streams);
 
 struct collector *streams_collector(struct streams *streams);
 const struct stream_site *streams_site(const struct streams *streams);
+/* Of a stream something was deleted: that is carried through soon. */
+void streams_note_deleted(struct streams *streams, const struct stream_id *id);
 
 #endif

@@ -13,12 +13,16 @@ enum {
 	MADE_VERSION = 1,
 	MADE_HERE = 1,
 	SEALED_VERSION = 1,
+	KEPT_VERSION = 1,
 	TAIL_VERSION = 1,
+	RECEIVED_VERSION = 1,
 	RANGES_MAX = 1 << 16,
 };
 
-static const char *const stream_properties[STREAM_PROPERTIES] = {
-	[STREAM_MADE] = "made", [STREAM_SEALED] = "sealed"};
+static const char *const stream_properties[STREAM_PROPERTIES] = {[STREAM_MADE] = "made",
+								 [STREAM_SEALED] = "sealed",
+								 [STREAM_KEPT] = "kept",
+								 [STREAM_DELETED] = "deleted"};
 
 static struct slice stream_part_number(uint8_t to[8], uint64_t number)
 {
@@ -127,35 +131,83 @@ int stream_made_decode(const struct store_cell *cell, struct stream_made *made)
 	return c.bad || cursor_left(&c) ? ERR_DAMAGED : 0;
 }
 
-void stream_sealed_encode(const struct offsets *sealed, struct buf *out)
+static void stream_put_offsets(const struct offsets *offsets, struct buf *out)
 {
 	uint64_t at = 0;
-	buf_append_char(out, SEALED_VERSION);
-	buf_put_varint(out, sealed->count);
-	for (size_t i = 0; i < sealed->count; i++) {
-		buf_put_varint(out, sealed->list[i].begin - at);
-		buf_put_varint(out, sealed->list[i].end - sealed->list[i].begin);
-		at = sealed->list[i].end;
+	buf_put_varint(out, offsets->count);
+	for (size_t i = 0; i < offsets->count; i++) {
+		buf_put_varint(out, offsets->list[i].begin - at);
+		buf_put_varint(out, offsets->list[i].end - offsets->list[i].begin);
+		at = offsets->list[i].end;
 	}
+}
+
+static void stream_take_offsets(struct cursor *c, struct offsets *offsets)
+{
+	uint64_t at = 0, count = cursor_varint(c);
+	c->bad = c->bad || count > RANGES_MAX;
+	for (uint64_t i = 0; i < count && !c->bad; i++) {
+		uint64_t skip = cursor_varint(c), len = cursor_varint(c);
+		if (c->bad || !len || skip > STREAM_OFFSET_MAX - at ||
+		    len > STREAM_OFFSET_MAX - at - skip) {
+			c->bad = true;
+			return;
+		}
+		offsets_add(offsets, at + skip, at + skip + len);
+		at += skip + len;
+	}
+}
+
+void stream_sealed_encode(const struct offsets *sealed, struct buf *out)
+{
+	buf_append_char(out, SEALED_VERSION);
+	stream_put_offsets(sealed, out);
 }
 
 int stream_sealed_decode(struct slice value, struct offsets *sealed)
 {
 	struct cursor c = cursor_of(value.data, value.len);
-	uint64_t at = 0;
 	unsigned version = cursor_u8(&c);
-	uint64_t count = cursor_varint(&c);
 	if (!c.bad && version != SEALED_VERSION)
 		return ERR_VERSION;
-	for (uint64_t i = 0; i < count && i < RANGES_MAX && !c.bad; i++) {
-		uint64_t skip = cursor_varint(&c), len = cursor_varint(&c);
-		if (c.bad || !len || skip > STREAM_OFFSET_MAX - at ||
-		    len > STREAM_OFFSET_MAX - at - skip)
-			return ERR_DAMAGED;
-		offsets_add(sealed, at + skip, at + skip + len);
-		at += skip + len;
-	}
+	stream_take_offsets(&c, sealed);
 	return c.bad || cursor_left(&c) ? ERR_DAMAGED : 0;
+}
+
+void stream_kept_encode(const struct stream_kept *kept, struct buf *out)
+{
+	buf_append_char(out, KEPT_VERSION);
+	buf_put_varint(out, kept->from);
+	buf_put_varint(out, zigzag_encode(kept->empty_ms));
+	stream_put_offsets(&kept->going, out);
+}
+
+int stream_kept_decode(struct slice value, struct stream_kept *kept)
+{
+	struct cursor c = cursor_of(value.data, value.len);
+	unsigned version = cursor_u8(&c);
+	if (!c.bad && version != KEPT_VERSION)
+		return ERR_VERSION;
+	kept->from = cursor_varint(&c);
+	kept->empty_ms = zigzag_decode(cursor_varint(&c));
+	stream_take_offsets(&c, &kept->going);
+	return c.bad || cursor_left(&c) || kept->from > STREAM_OFFSET_MAX ? ERR_DAMAGED : 0;
+}
+
+void stream_deleted_encode(uint64_t offset, struct buf *out)
+{
+	buf_append_char(out, KEPT_VERSION);
+	buf_put_varint(out, offset);
+}
+
+int stream_deleted_decode(struct slice value, uint64_t *offset)
+{
+	struct cursor c = cursor_of(value.data, value.len);
+	unsigned version = cursor_u8(&c);
+	if (!c.bad && version != KEPT_VERSION)
+		return ERR_VERSION;
+	*offset = cursor_varint(&c);
+	return c.bad || cursor_left(&c) || *offset > STREAM_OFFSET_MAX ? ERR_DAMAGED : 0;
 }
 
 /* ---- Chunks ---------------------------------------------------------------------------------- */
@@ -191,14 +243,19 @@ void chunk_bound(struct stream_parts *to, uint64_t offset)
 	to->parts = (struct store_parts){{stream_part_number(to->numbers[0], offset + 1)}};
 }
 
-int chunk_column_read(const struct store_cell *cell, struct chunk_place *place)
+static int chunk_parts_read(const struct slice parts[3], struct chunk_place *place)
 {
-	place->sequence_id = be64_get((const uint8_t *)cell->column.part[0].data);
-	place->length = be64_get((const uint8_t *)cell->column.part[1].data);
-	place->checksum = be64_get((const uint8_t *)cell->column.part[2].data);
+	place->sequence_id = be64_get((const uint8_t *)parts[0].data);
+	place->length = be64_get((const uint8_t *)parts[1].data);
+	place->checksum = be64_get((const uint8_t *)parts[2].data);
 	bool good = place->length && place->length <= CHUNK_DATA_MAX_BYTES &&
 		    place->length <= place->sequence_id && place->sequence_id <= STREAM_OFFSET_MAX;
 	return good ? 0 : ERR_DAMAGED;
+}
+
+int chunk_column_read(const struct store_cell *cell, struct chunk_place *place)
+{
+	return chunk_parts_read(cell->column.part, place);
 }
 
 int chunk_cell_encode(int64_t received_ms, struct slice frame, struct buf *out)
@@ -226,4 +283,44 @@ int chunk_cell_decode(const struct store_cell *cell, int64_t *received_ms,
 		return ERR_DAMAGED;
 	const struct chunk_place inside = chunk_place_of(frame);
 	return memcmp(&inside, &place, sizeof(place)) == 0 ? 0 : ERR_DAMAGED;
+}
+
+/* ---- Heads ----------------------------------------------------------------------------------- */
+
+void chunk_head_column(struct stream_parts *to, enum chunk_head_kind kind,
+		       const struct chunk_place *place)
+{
+	chunk_column(to, place);
+	for (size_t i = 3; i > 0; i--)
+		to->parts.part[i] = to->parts.part[i - 1];
+	to->parts.part[0] = stream_part_number(to->numbers[3], (uint64_t)kind);
+}
+
+void chunk_head_bound(struct stream_parts *to, enum chunk_head_kind kind, uint64_t offset)
+{
+	to->parts = (struct store_parts){{stream_part_number(to->numbers[3], (uint64_t)kind),
+					  stream_part_number(to->numbers[0], offset + 1)}};
+}
+
+int chunk_head_column_read(const struct store_cell *cell, struct chunk_place *place)
+{
+	return chunk_parts_read(cell->column.part + 1, place);
+}
+
+void chunk_received_encode(const struct chunk_received *received, struct buf *out)
+{
+	buf_append_char(out, RECEIVED_VERSION);
+	buf_put_varint(out, zigzag_encode(received->first_ms));
+	buf_put_varint(out, zigzag_encode(received->last_ms));
+}
+
+int chunk_received_decode(struct slice value, struct chunk_received *received)
+{
+	struct cursor c = cursor_of(value.data, value.len);
+	unsigned version = cursor_u8(&c);
+	if (!c.bad && version != RECEIVED_VERSION)
+		return ERR_VERSION;
+	received->first_ms = zigzag_decode(cursor_varint(&c));
+	received->last_ms = zigzag_decode(cursor_varint(&c));
+	return c.bad || cursor_left(&c) ? ERR_DAMAGED : 0;
 }

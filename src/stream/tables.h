@@ -17,7 +17,7 @@ struct stream_id {
 /* Parts of a key or a column, with the memory of those that are made. */
 struct stream_parts {
 	struct store_parts parts;
-	uint8_t numbers[3][8];
+	uint8_t numbers[4][8];
 	char text[STREAM_ADDRESS_MAX_BYTES];
 };
 
@@ -25,8 +25,10 @@ struct stream_parts {
  */
 
 enum stream_property {
-	STREAM_MADE,   /* struct stream_made */
-	STREAM_SEALED, /* offsets: which bytes are in blocks */
+	STREAM_MADE,    /* struct stream_made */
+	STREAM_SEALED,  /* offsets: which bytes are in blocks */
+	STREAM_KEPT,    /* struct stream_kept */
+	STREAM_DELETED, /* an offset: what is below it is to go, since somebody said so */
 	STREAM_PROPERTIES
 };
 
@@ -52,6 +54,20 @@ int stream_made_decode(const struct store_cell *cell, struct stream_made *made) 
 void stream_sealed_encode(const struct offsets *sealed, struct buf *out);
 /* Adds them to *sealed. ERR_DAMAGED; ERR_VERSION. */
 int stream_sealed_decode(struct slice value, struct offsets *sealed) MUST_CHECK;
+
+/* What has gone of a stream, or is to go. */
+struct stream_kept {
+	uint64_t from;    /* what is below is not shown any more */
+	int64_t empty_ms; /* since when nothing of it was there; 0: something is */
+	/* What is in blocks below, and is to be removed. */
+	struct offsets going;
+};
+void stream_kept_encode(const struct stream_kept *kept, struct buf *out);
+/* Adds to `going`. ERR_DAMAGED; ERR_VERSION. */
+int stream_kept_decode(struct slice value, struct stream_kept *kept) MUST_CHECK;
+void stream_deleted_encode(uint64_t offset, struct buf *out);
+/* ERR_DAMAGED; ERR_VERSION. */
+int stream_deleted_decode(struct slice value, uint64_t *offset) MUST_CHECK;
 
 /* ---- chunk_tail: key (tenant, stream), column (sequence id, length, checksum) ------------------
  */
@@ -83,5 +99,25 @@ int chunk_cell_decode(const struct store_cell *cell, int64_t *received_ms,
 
 enum { CHUNK_SINK_PART_BITS = 30 };
 void chunk_sink_key(struct stream_parts *to, const struct stream_id *id, uint64_t part);
+
+/* ---- chunk_heads: key as of chunk_sink, column (kind, sequence id, length, checksum) ------------
+ */
+
+/* The numbers are on disk: never renumber, only append. */
+enum chunk_head_kind { CHUNK_HEAD_RECEIVED = 1 };
+void chunk_head_column(struct stream_parts *to, enum chunk_head_kind kind,
+		       const struct chunk_place *place);
+/* The first column of a kind whose block ends behind an offset. */
+void chunk_head_bound(struct stream_parts *to, enum chunk_head_kind kind, uint64_t offset);
+/* ERR_DAMAGED. */
+int chunk_head_column_read(const struct store_cell *cell, struct chunk_place *place) MUST_CHECK;
+
+/* When the first and the last of the chunks of a block were received. */
+struct chunk_received {
+	int64_t first_ms, last_ms;
+};
+void chunk_received_encode(const struct chunk_received *received, struct buf *out);
+/* ERR_DAMAGED; ERR_VERSION. */
+int chunk_received_decode(struct slice value, struct chunk_received *received) MUST_CHECK;
 
 #endif

@@ -284,6 +284,9 @@ REQUESTS = {
     "POST /chukwa": sends("/chukwa", chunks,
                            lambda world: v1_post(v1(4, b"abc\n", name=world.name())),
                            b"Gch2"),
+    "DELETE /api/streams": any_of(
+        "/api/streams?stream=host1/demo/log//same@0000000000000001",
+        "/api/streams?stream=host1/demo/log/{n}@0000000000000001&dryRun=true"),
     "GET /api/streams": any_of("/api/streams", "/api/streams?source=host1&limit=3"),
     "GET /api/streams/export": any_of(
         "/api/streams/export?stream=host1/demo/log//same@0000000000000001",

@@ -3,15 +3,17 @@ holes and with other bytes; damaged bodies; limits; blocks; kills. What was sent
 what is exported, byte by byte."""
 
 import http.client
+import json
 import random
 import struct
+import subprocess
 import threading
 
 import pytest
 
 import chunks
 from chunks import stream_bytes, v1, v1_post, v2
-from server import eventually, long_run, running
+from server import eventually, granary, long_run, run, running
 
 FIRST = "host1/demo/log//a@0000000000000001"
 
@@ -445,6 +447,106 @@ def test_a_chunk_that_does_not_unpack_leaves_a_hole(make_server):
         assert post(server, v2(400, more)).status == 200
         eventually(lambda: sealed(server) == [[0, 400]])
         assert export(server) == [(0, data + more)]
+
+
+KEEPING = ("--stream.seal_after", "1s", "--stream.retain_every", "1s")
+
+
+def test_what_is_old_goes(make_server):
+    """By the time of receipt, block by block from the front; what comes again then is known."""
+    data = stream_bytes(15, 0, 4000)
+    rules = ("--stream.keep_rules", "*/log:3s")
+    with running(make_server(options=KEEPING + rules)) as server:
+        assert post(server, v2(1000, data[:1000]),
+                    v2(1000, data[:1000], datatype="kept")).status == 200
+        eventually(lambda: sealed(server) == [[0, 1000]])
+        assert post(server, v2(3000, data[2000:3000])).status == 200  # behind a hole
+        eventually(lambda: held(server) == [[2000, 3000]])
+        assert export(server) == [(2000, data[2000:3000])]
+        answer = post(server, v2(1000, data[:1000]), v2(900, data[500:900]))
+        assert answer.status == 200
+        assert held(server) == [[2000, 3000]]
+        eventually(lambda: held(server) == [])
+        assert export(server) == []
+        # Partly old, and new.
+        assert post(server, v2(3500, data[2500:3500])).status == 200
+        assert held(server) == [[3000, 3500]]
+        assert export(server) == [(3000, data[3000:3500])]
+        server.stop()
+        server.start()
+        assert post(server, v2(2000, data[1000:2000])).status == 200
+        assert held(server) in ([[3000, 3500]], [])
+        kept = "host1/demo/kept//a@0000000000000001"
+        assert export(server, kept) == [(0, data[:1000])]
+
+
+def test_a_stream_is_deleted(make_server):
+    data = stream_bytes(16, 0, 3_000_000)
+    with running(make_server(options=KEEPING)) as server:
+        for begin in range(0, 2_000_000, 500_000):
+            post(server, v2(begin + 500_000, data[begin:begin + 500_000]))
+        post(server, v2(100, b"x" * 100, name="/b"))
+        eventually(lambda: sealed(server))
+        answer = server.request("DELETE", "/api/streams", stream=FIRST, dryRun="true")
+        assert answer.json == {"stream": FIRST, "bytes": 2_000_000, "dry_run": True}
+        assert held(server) == [[0, 2_000_000]]
+        answer = server.request("DELETE", "/api/streams", stream=FIRST)
+        assert answer.json == {"stream": FIRST, "bytes": 2_000_000, "dry_run": False}
+        assert held(server) == [] and export(server) == []
+        # It goes on, and what is sent again stays away.
+        assert post(server, v2(3_000_000, data[2_100_000:])).status == 200
+        assert post(server, v2(500_000, data[:500_000])).status == 200
+        assert held(server) == [[2_100_000, 3_000_000]]
+        eventually(lambda: "waiting" not in streams(server, name="/b")[0])
+        eventually(lambda: sealed(server) == [[2_100_000, 3_000_000]])
+        assert export(server) == [(2_100_000, data[2_100_000:])]
+        assert export(server, FIRST.replace("/a@", "/b@")) == [(0, b"x" * 100)]
+        eventually(lambda: stored_cells(server, "chunk_sink") == 2)
+        assert stored_cells(server, "chunk_heads") == 2
+        assert stored_cells(server, "chunk_tail") == 0
+        answer = server.request("DELETE", "/api/streams", stream=FIRST.replace("/a@", "/none@"))
+        assert answer.status == 404
+
+
+def stored_cells(server, table):
+    stats = server.get("/api/stats").json
+    return next(one["samples"] for one in stats["tables"] if one["table"] == table)
+
+
+@pytest.mark.parametrize("rule, sentence", [
+    ("log:3d", "it is not TENANT/DATATYPE:DURATION"), ("t/log", "it is not TENANT/DATATYPE"),
+    ("t/:3d", "it is not TENANT/DATATYPE"), ("a b/log:3d", 'the tenant "a b" is not'),
+    ("t/log:x", '"x"'), ("*/*:3d,t/log:4d", "it is never reached"),
+])
+def test_rules_that_are_none(rule, sentence, tmp_path):
+    answer = run("serve", "--data", tmp_path / "data", "--stream.keep_rules", rule)
+    assert answer.returncode == 2
+    assert "stream.keep_rules" in answer.stderr and sentence in answer.stderr
+
+
+def test_the_commands(server):
+    data = stream_bytes(17, 0, 9_000_000)
+    for begin in range(0, len(data), 900_000):
+        post(server, v2(begin + 900_000, data[begin:begin + 900_000]))
+    post(server, v2(300, data[200:300]), v2(100, data[:100]), **{"X-Tenant": "t"})
+    url = ("--server", server.url)
+    answer = run("stream", "list", *url, "-o", "csv")
+    assert answer.stdout.splitlines()[0] == "stream,held,waiting,made"
+    assert answer.stdout.splitlines()[1].startswith(f"{FIRST},0-9000000,")
+    answer = subprocess.run([granary(), "stream", "export", FIRST, *url], capture_output=True)
+    assert (answer.returncode, answer.stdout) == (0, data)
+    answer = run("stream", "export", FIRST, "--tenant", "t", *url)
+    assert (answer.returncode, answer.stdout) == (0, (data[:100] + data[200:300]).decode())
+    assert "the bytes from offset 100 to 200 are not there" in answer.stderr
+    answer = run("stream", "export", FIRST, "--from", "250", "--to", "270", *url)
+    assert answer.stdout == data[250:270].decode()
+    answer = run("stream", "delete", FIRST, "--tenant", "t", "--dry-run", *url, "-o", "csv")
+    assert answer.stdout.splitlines() == ["stream,bytes,dry_run", f"{FIRST},200,true"]
+    answer = run("stream", "delete", FIRST, "--tenant", "t", *url, "-o", "json")
+    assert json.loads(answer.stdout)["bytes"] == 200
+    assert streams(server, tenant="t")[0]["held"] == []
+    answer = run("stream", "export", "nonsense", *url)
+    assert answer.returncode == 1 and "no address of a stream" in answer.stderr
 
 
 def send_until_told(server, name, size, sent, stop):

@@ -71,6 +71,22 @@ static void they_are_as_an_array_of_bytes(void **state)
 	}
 }
 
+static void what_is_cut_is_gone(void **state)
+{
+	(void)state;
+	for (uint64_t below = 0; below <= 100; below++) {
+		struct offsets offsets = {.list = NULL};
+		for (uint64_t at = 10; at < 100; at += 20)
+			offsets_add(&offsets, at, at + 10);
+		offsets_cut(&offsets, below);
+		for (uint64_t at = 0; at < 110; at++) {
+			bool there = at >= 10 && at < 100 && at / 10 % 2 && at >= below;
+			assert_int_equal(offsets_at(&offsets, at).end != 0, there);
+		}
+		offsets_release(&offsets);
+	}
+}
+
 static void the_ends_of_numbers_are_no_trap(void **state)
 {
 	struct offsets offsets = {.list = NULL}, other = {.list = NULL};
@@ -92,6 +108,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(they_are_as_an_array_of_bytes),
+		cmocka_unit_test(what_is_cut_is_gone),
 		cmocka_unit_test(the_ends_of_numbers_are_no_trap),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -36,4 +36,10 @@ extern const struct param streams_list_params[];
 extern const struct http_handler streams_export;
 extern const struct param streams_export_params[];
 
+/* DELETE /api/streams?stream=ADDRESS: all that is held of a stream now is to go:
+ * {"stream":ADDRESS,"bytes":N,"dry_run":false}. It is not shown any more, and leaves the disk soon.
+ * 404 there is no such stream. */
+extern const struct http_handler streams_delete;
+extern const struct param streams_delete_params[];
+
 #endif

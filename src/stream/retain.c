@@ -1,0 +1,245 @@
+#include "stream/retain.h"
+
+#include "store/wait.h"
+
+enum {
+	RETAIN_WRITE_MAX_BYTES = 1 << 20,
+	RETAIN_ENOUGH = 1, /* stops a scan, without an error */
+	RETAIN_EMPTY_MS = 86400000,
+};
+
+struct retain {
+	const struct stream_site *site;
+	struct task_queue *queue;
+	const struct stream_id *id;
+	const struct stream_retain_rules *rules;
+	struct errbuf *e;
+	int64_t stamp_us; /* taken before anything is read */
+	struct stream_known known;
+	struct store_write *write;
+	uint64_t from; /* the new offset */
+};
+
+static int retain_submit(struct retain *r)
+{
+	if (clock_wall_ms(r->site->clock) + r->rules->write_max_ms >= r->rules->until_ms)
+		return ERR_CANCELLED;
+	int err = store_write_wait_known(r->write, r->queue);
+	store_write_reset(r->write);
+	return err ? errbuf_set(r->e, err, "%s", err_text(err)) : 0;
+}
+
+/* ---- Removing -------------------------------------------------------------------------------- */
+
+/* Of a part, what ends at the offset or before it. */
+static int retain_remove_part(struct retain *r, uint64_t part, uint64_t offset)
+{
+	static const struct store_parts begin;
+	struct stream_parts key, blocks, heads, first;
+	chunk_sink_key(&key, r->id, part);
+	chunk_bound(&blocks, offset);
+	chunk_head_bound(&heads, CHUNK_HEAD_RECEIVED, offset);
+	chunk_head_bound(&first, CHUNK_HEAD_RECEIVED, 0);
+	int err = store_log_remove(r->write, TABLE_CHUNK_SINK, &key.parts, &begin, &blocks.parts);
+	err = err ? err
+		  : store_log_remove(r->write, TABLE_CHUNK_HEADS, &key.parts, &first.parts,
+				     &heads.parts);
+	ASSERT(!err); /* the first of a write */
+	return retain_submit(r);
+}
+
+static int retain_remove(struct retain *r)
+{
+	const struct offsets *going = &r->known.kept.going;
+	int err = 0;
+	for (size_t i = 0; i < going->count; i++)
+		for (uint64_t part = going->list[i].begin >> CHUNK_SINK_PART_BITS;
+		     part <= going->list[i].end >> CHUNK_SINK_PART_BITS && !err; part++)
+			err = retain_remove_part(r, part, r->known.kept.from);
+	return err;
+}
+
+/* ---- Raising --------------------------------------------------------------------------------- */
+
+static int retain_see_head(const struct store_cell *cell, void *owner)
+{
+	struct retain *r = owner;
+	struct chunk_place place;
+	struct chunk_received received;
+	int err = chunk_head_column_read(cell, &place);
+	err = err ? err : chunk_received_decode(cell->value, &received);
+	if (err)
+		return errbuf_set(r->e, err, "the head of a block cannot be read");
+	if (received.last_ms >= r->rules->before_ms)
+		return RETAIN_ENOUGH;
+	if (place.sequence_id > r->from)
+		r->from = place.sequence_id;
+	return 0;
+}
+
+/* Through the heads of blocks, from the first that is kept on. */
+static int retain_look(struct retain *r)
+{
+	const struct offsets *sealed = &r->known.sealed;
+	int err = 0;
+	r->from = r->known.kept_from;
+	if (r->rules->before_ms == INT64_MIN || !sealed->count)
+		return 0;
+	uint64_t last = sealed->list[sealed->count - 1].end >> CHUNK_SINK_PART_BITS;
+	for (uint64_t part = sealed->list[0].begin >> CHUNK_SINK_PART_BITS; part <= last && !err;
+	     part++) {
+		struct stream_parts key, from, to;
+		chunk_sink_key(&key, r->id, part);
+		chunk_head_bound(&from, CHUNK_HEAD_RECEIVED, r->known.kept_from);
+		chunk_head_bound(&to, CHUNK_HEAD_RECEIVED, STREAM_OFFSET_MAX);
+		const struct store_cell_scan scan = {.table = TABLE_CHUNK_HEADS,
+						     .key = key.parts,
+						     .from = from.parts,
+						     .to = to.parts};
+		err = store_cells_wait(r->site->store, r->queue, clock_wall_ms(r->site->clock),
+				       &scan, retain_see_head, r, r->e);
+	}
+	return err == RETAIN_ENOUGH ? 0 : err;
+}
+
+static int retain_note(struct retain *r, const struct stream_kept *kept)
+{
+	struct stream_parts key, column;
+	struct buf value;
+	buf_init(&value, RETAIN_WRITE_MAX_BYTES);
+	stream_kept_encode(kept, &value);
+	streams_key(&key, r->id->tenant);
+	streams_column(&column, r->id, STREAM_KEPT);
+	int err = store_cell_put(r->write, TABLE_STREAMS, &key.parts, &column.parts,
+				 buf_slice(&value), r->stamp_us, 0);
+	ASSERT(!err && !value.failed); /* of holes there are some thousands at most */
+	buf_release(&value);
+	return retain_submit(r);
+}
+
+/* ---- Forgetting ------------------------------------------------------------------------------ */
+
+/* What a collector makes of it meanwhile has a higher stamp, and stays (collector.c). */
+static int retain_forget(struct retain *r)
+{
+	struct stream_parts key, column;
+	int err = 0;
+	streams_key(&key, r->id->tenant);
+	for (int property = 0; property < STREAM_PROPERTIES && !err; property++) {
+		streams_column(&column, r->id, (enum stream_property)property);
+		err = store_cell_delete(r->write, TABLE_STREAMS, &key.parts, &column.parts,
+					r->stamp_us);
+	}
+	ASSERT(!err); /* some cells */
+	return retain_submit(r);
+}
+
+/* Blocks below the new offset; what is noted of them later begins there. */
+static void retain_list_going(const struct retain *r, struct offsets *going)
+{
+	const struct offsets *noted = &r->known.noted;
+	for (size_t i = 0; i < noted->count && noted->list[i].begin < r->from; i++)
+		offsets_add(going, noted->list[i].begin,
+			    noted->list[i].end < r->from ? noted->list[i].end : r->from);
+}
+
+/* Nothing is left, nor about to go, and that for long. */
+static bool retain_is_over(const struct retain *r, const struct stream_kept *kept)
+{
+	return kept->empty_ms && !kept->going.count && !r->known.kept.going.count &&
+	       !r->known.tail_data_bytes &&
+	       clock_wall_ms(r->site->clock) - kept->empty_ms >= RETAIN_EMPTY_MS;
+}
+
+static int retain_settle(struct retain *r, struct stream_kept *kept,
+			 struct stream_retained *retained)
+{
+	const struct stream_kept *noted = &r->known.kept;
+	retain_list_going(r, &kept->going);
+	offsets_cut(&r->known.held, r->from);
+	if (!r->known.held.count)
+		kept->empty_ms = noted->empty_ms ? noted->empty_ms : clock_wall_ms(r->site->clock);
+	retained->raised = kept->from > noted->from;
+	retained->waits = retained->raised && r->known.tail_data_bytes;
+	retained->forgotten = retain_is_over(r, kept);
+	if (retained->forgotten)
+		return retain_forget(r);
+	bool same = !retained->raised && kept->empty_ms == noted->empty_ms && !noted->going.count;
+	return same ? 0 : retain_note(r, kept);
+}
+
+static int retain_pass(struct retain *r, struct stream_retained *retained)
+{
+	int err = stream_known_read(&r->known, r->site, r->queue, r->id, 0, r->e);
+	err = err ? err : retain_remove(r);
+	err = err ? err : retain_look(r);
+	if (err)
+		return err;
+	struct stream_kept kept = {.from = r->from};
+	err = retain_settle(r, &kept, retained);
+	offsets_release(&kept.going);
+	return err;
+}
+
+int stream_retain(const struct stream_site *site, struct task_queue *queue,
+		  const struct stream_id *id, const struct stream_retain_rules *rules,
+		  struct stream_retained *retained, struct errbuf *e)
+{
+	struct retain r = {.site = site,
+			   .queue = queue,
+			   .id = id,
+			   .rules = rules,
+			   .e = e,
+			   .stamp_us = store_stamp(site->store)};
+	*retained = (struct stream_retained){.raised = false};
+	r.write = store_write_new(site->store, RETAIN_WRITE_MAX_BYTES);
+	int err = retain_pass(&r, retained);
+	store_write_free(r.write);
+	stream_known_release(&r.known);
+	return err;
+}
+
+/* ---- Deleting -------------------------------------------------------------------------------- */
+
+static uint64_t retain_bytes(const struct offsets *held)
+{
+	uint64_t bytes = 0;
+	for (size_t i = 0; i < held->count; i++)
+		bytes += held->list[i].end - held->list[i].begin;
+	return bytes;
+}
+
+static int retain_note_deleted(const struct stream_site *site, struct task_queue *queue,
+			       const struct stream_id *id, uint64_t offset, struct errbuf *e)
+{
+	struct store_write *write = store_write_new(site->store, RETAIN_WRITE_MAX_BYTES);
+	struct stream_parts key, column;
+	struct buf value;
+	buf_init(&value, 100);
+	stream_deleted_encode(offset, &value);
+	streams_key(&key, id->tenant);
+	streams_column(&column, id, STREAM_DELETED);
+	int err = store_cell_put(write, TABLE_STREAMS, &key.parts, &column.parts, buf_slice(&value),
+				 store_stamp(site->store), 0);
+	ASSERT(!err); /* some bytes */
+	err = store_write_wait_known(write, queue);
+	buf_release(&value);
+	store_write_free(write);
+	return err ? errbuf_set(e, err, "it is not known whether this is stored: %s", err_text(err))
+		   : 0;
+}
+
+int stream_delete(const struct stream_site *site, struct task_queue *queue,
+		  const struct stream_id *id, bool dry_run, uint64_t *bytes, struct errbuf *e)
+{
+	struct stream_known known = {.made = false};
+	int err = stream_known_read(&known, site, queue, id, 0, e);
+	if (!err && !known.made)
+		err = errbuf_set(e, ERR_NOT_FOUND, "there is no such stream");
+	*bytes = retain_bytes(&known.held);
+	if (!err && !dry_run && known.held.count)
+		err = retain_note_deleted(site, queue, id,
+					  known.held.list[known.held.count - 1].end, e);
+	stream_known_release(&known);
+	return err;
+}
