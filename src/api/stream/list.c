@@ -120,6 +120,8 @@ static void streams_list_put(struct json_writer *json, const struct stream_made 
 	json_put_i64(json, "made", made->made_ms);
 	streams_list_put_ranges(json, "held", &known->held);
 	streams_list_put_ranges(json, "sealed", &known->sealed);
+	if (known->kept_from)
+		json_put_u64(json, "kept_from", known->kept_from);
 	if (known->tail_data_bytes) {
 		json_write_key(json, "waiting");
 		json_write_object_begin(json);

@@ -24,8 +24,8 @@ extern const struct param streams_take_params[];
 /* GET /api/streams:
  * {"streams":[{"stream":"host1/web/syslog//var/log/messages@00c1...","source":...,
  * "cluster":...,"datatype":...,"name":...,"incarnation":"00c1...","made":ms,"held":[[0,200],...],
- * "sealed":[[0,100],...],"waiting":{"bytes":N,"stored":N,"oldest":ms}}, ...],"token":"..."}, in the
- * order of names; `token` is there if there are more. */
+ * "sealed":[[0,100],...],"kept_from":N,"waiting":{"bytes":N,"stored":N,"oldest":ms}},
+ * ...],"token":"..."}, in the order of names; `token` is there if there are more. */
 extern const struct http_handler streams_list;
 extern const struct param streams_list_params[];
 
