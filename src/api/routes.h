@@ -13,6 +13,7 @@
 
 struct api_call;
 struct catalog;
+struct chunks_door;
 struct conf;
 struct fault;
 struct ingest;
@@ -56,6 +57,7 @@ struct api {
 	struct minute_sums *sums; /* of what comes with them */
 	struct streams *streams;
 	struct pool *stream_pool; /* reads their chunks */
+	struct chunks_door *chunks_door;
 	struct v2_zones *zones;   /* of reports about interfaces */
 	struct api_call *calls;   /* in flight: none may be when queues, catalog and store end */
 	const struct conf *conf;

@@ -325,6 +325,7 @@ static void serve_on_ingest_timer(void *owner)
 	ingest_tick(s->ingest);
 	minute_sums_tick(s->sums);
 	serve_faults_tick(s->faults);
+	serve_streams_tick(&s->streams);
 	api_calls_tick(&s->api);
 }
 
@@ -510,6 +511,7 @@ static struct http_server *serve_new_http(struct serve *s)
 		.amqp = serve_faults_amqp(s->faults),
 		.streams = s->streams.streams,
 		.stream_pool = s->streams.pool,
+		.chunks_door = &s->streams.door,
 		.conf = s->conf,
 		.started_ms = clock_wall_ms(clock_real()),
 		.program = command_program(),

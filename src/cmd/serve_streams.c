@@ -53,9 +53,17 @@ void serve_streams_open(struct serve_streams *streams, const struct serve_stream
 		.retain_every_ms = conf->stream_retain_every_ms,
 		.seed = random_system_seed(),
 	};
+	chunks_door_init(&streams->door, options->clock,
+			 (size_t)conf->ingest_in_flight_max_bytes / 4, conf->ingest_wait_max_ms);
 	streams->streams = streams_open(&stream);
 	streams->pool = pool_new(READERS, BODIES_WAITING_MAX, "chunks1");
 	streams_start(streams->streams);
+}
+
+void serve_streams_tick(struct serve_streams *streams)
+{
+	if (streams->streams)
+		chunks_door_tick(&streams->door);
 }
 
 void serve_streams_stop(struct serve_streams *streams)

@@ -3,6 +3,7 @@
 #ifndef CMD_SERVE_STREAMS_H
 #define CMD_SERVE_STREAMS_H
 
+#include "ingest/chunks_door.h"
 #include "retention/keep.h"
 
 struct clock;
@@ -17,6 +18,7 @@ struct serve_streams {
 	struct streams *streams; /* NULL: not open */
 	struct pool *pool;
 	struct keep_rules keep;
+	struct chunks_door door;
 };
 
 struct serve_streams_options {
@@ -30,6 +32,7 @@ struct serve_streams_options {
 /* What of the configuration does not fit, with a sentence. */
 int serve_streams_check(const struct conf *conf, struct errbuf *e) MUST_CHECK;
 void serve_streams_open(struct serve_streams *streams, const struct serve_streams_options *options);
+void serve_streams_tick(struct serve_streams *streams); /* several times a second */
 void serve_streams_stop(struct serve_streams *streams); /* when no request is at work any more */
 bool serve_streams_are_over(const struct serve_streams *streams);
 void serve_streams_close(struct serve_streams *streams); /* over */

@@ -10,7 +10,7 @@
 
 enum {
 	COLLECTOR_CHUNKS_MAX = 50000,    /* of all submissions */
-	COLLECTOR_BYTES_MAX = 128 << 20, /* of their frames */
+	COLLECTOR_BYTES_MAX = 256 << 20, /* of their frames */
 	COLLECTOR_WRITE_MAX_BYTES = STORE_BATCH_MAX_BYTES,
 	RATE_BURST_S = 10,
 	NEW_BURST_S = 60,

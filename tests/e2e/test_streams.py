@@ -13,8 +13,9 @@ import pytest
 
 import chunks
 from chunks import stream_bytes, v1, v1_post, v2
-from server import eventually, granary, long_run, run, running
+from server import build_folder, eventually, granary, long_run, run, running
 
+HOOK = build_folder() / "tests" / "fault" / "fault_hook.so"
 FIRST = "host1/demo/log//a@0000000000000001"
 
 
@@ -547,6 +548,52 @@ def test_the_commands(server):
     assert streams(server, tenant="t")[0]["held"] == []
     answer = run("stream", "export", "nonsense", *url)
     assert answer.returncode == 1 and "no address of a stream" in answer.stderr
+
+
+@pytest.mark.not_sanitized("preloads a library")
+@pytest.mark.skipif(not HOOK.exists(), reason="without a disk that can be made slow")
+def test_posts_wait_in_line(make_server, monkeypatch, tmp_path):
+    """On a slow disk: some wait for their turn, those that wait for too long are told so, and all
+    are taken when they are sent again."""
+    size, senders = 200_000, 12
+    whole = {str(n): stream_bytes(n, 0, size) for n in range(senders)}
+    statuses = []
+
+    def send(server, name):
+        body = v2(size, whole[name], name=name)
+        while True:
+            connection = http.client.HTTPConnection("127.0.0.1", server.port)
+            connection.request("POST", "/chukwa", body)
+            answer = connection.getresponse()
+            statuses.append(answer.status)
+            text = answer.read()
+            connection.close()
+            if answer.status == 200:
+                return
+            assert answer.status == 503 and b"send these again later" in text, text
+            assert answer.headers["Retry-After"]
+
+    with monkeypatch.context() as environment:
+        environment.setenv("FAULT_HOOK", "lmdb:fdatasync:1:0:slow")
+        environment.setenv("FAULT_HOOK_LOG", str(tmp_path / "hook"))
+        environment.setenv("LD_PRELOAD", str(HOOK))
+        server = make_server(options=("--ingest.in_flight_max", "1M", "--ingest.wait_max", "50ms"))
+        server.start()
+    threads = [threading.Thread(target=send, args=(server, name)) for name in whole]
+    for thread in threads:
+        thread.start()
+    for _ in range(10):  # some leave while they wait
+        connection = http.client.HTTPConnection("127.0.0.1", server.port)
+        connection.request("POST", "/chukwa", v2(size, whole["0"], name="/gone"))
+        connection.close()
+    for thread in threads:
+        thread.join()
+    assert statuses.count(200) == senders and 503 in statuses
+    assert metric(server, 'granary_ingest_overload_total{reason="waited"}') > 0
+    for name, data in whole.items():
+        assert export(server, f"host1/demo/log/{name}@0000000000000001") == [(0, data)]
+    eventually(lambda: metric(server, "granary_ingest_in_flight_bytes") == 0)
+    server.stop()
 
 
 def send_until_told(server, name, size, sent, stop):

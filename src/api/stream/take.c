@@ -8,6 +8,7 @@
 #include "api/call.h"
 #include "base/stats.h"
 #include "ingest/chunks.h"
+#include "ingest/chunks_door.h"
 #include "loop/loop.h"
 #include "loop/pool.h"
 #include "stream/streams.h"
@@ -19,6 +20,8 @@ struct streams_take_call {
 	struct slice tenant; /* in the call's arena */
 	struct chunks_batch batch;
 	struct stream_submission submission;
+	struct chunks_post post;
+	bool at_work; /* it has gone through the door, and not left */
 	struct task task;
 	int err; /* of the whole body */
 	struct errbuf error;
@@ -223,38 +226,75 @@ static const struct api_call_kind streams_take_kind = {
 /* ---- Reading and submitting -------------------------------------------------------------------
  */
 
-static void streams_take_on_submitted(struct stream_submission *submission)
+static void streams_take_over(struct streams_take_call *call)
 {
-	struct streams_take_call *call = streams_take_call_of(api_call_from(submission->owner));
+	if (call->at_work)
+		chunks_door_leave(call->call.api->chunks_door, &call->post);
+	call->at_work = false;
 	if (api_call_settle(&call->call))
 		streams_take_answer(call);
 }
 
+static void streams_take_on_submitted(struct stream_submission *submission)
+{
+	streams_take_over(streams_take_call_of(api_call_from(submission->owner)));
+}
+
+static void streams_take_refuse(struct streams_take_call *call, int err)
+{
+	stat_add(STAT_chunks_failed, (int64_t)call->batch.chunk_count);
+	call->err = errbuf_set(&call->error, err,
+			       "too many chunks are being stored: send these again later");
+	streams_take_over(call);
+}
+
 static void streams_take_submit(struct streams_take_call *call)
 {
+	call->at_work = true;
 	call->submission = (struct stream_submission){.chunks = call->batch.chunks,
 						      .count = call->batch.chunk_count,
 						      .done = streams_take_on_submitted,
 						      .owner = call};
-	int err = 0;
-	if (call->call.request && !call->err && call->batch.chunk_count)
-		err = collector_submit(streams_collector(call->call.api->streams),
-				       &call->submission);
-	else
-		streams_take_on_submitted(&call->submission);
+	int err = collector_submit(streams_collector(call->call.api->streams), &call->submission);
+	if (err)
+		streams_take_refuse(call, err);
+}
+
+static bool streams_take_is_gone(const struct chunks_post *post)
+{
+	const struct streams_take_call *call = CONTAINER_OF(post, struct streams_take_call, post);
+	return !call->call.request;
+}
+
+static void streams_take_go(struct chunks_post *post, int err)
+{
+	struct streams_take_call *call = CONTAINER_OF(post, struct streams_take_call, post);
+	ASSERT_IS(api_call, &call->call);
 	if (!err)
+		streams_take_submit(call);
+	else
+		streams_take_refuse(call, ERR_BUSY);
+}
+
+static void streams_take_enter(struct streams_take_call *call)
+{
+	if (!call->call.request || call->err || !call->batch.chunk_count) {
+		streams_take_over(call);
 		return;
-	stat_add(STAT_chunks_failed, (int64_t)call->batch.chunk_count);
-	call->err = errbuf_set(&call->error, err,
-			       "too many chunks are being stored: send these again later");
-	streams_take_on_submitted(&call->submission);
+	}
+	call->post = (struct chunks_post){.go = streams_take_go, .is_gone = streams_take_is_gone};
+	int err = chunks_door_enter(call->call.api->chunks_door, &call->post, call->call.body.len);
+	if (!err)
+		streams_take_submit(call);
+	else if (err != ERR_RETRY)
+		streams_take_refuse(call, err);
 }
 
 static void streams_take_on_read(struct task *task)
 {
 	struct streams_take_call *call = CONTAINER_OF(task, struct streams_take_call, task);
 	ASSERT_IS(api_call, &call->call);
-	streams_take_submit(call);
+	streams_take_enter(call);
 }
 
 static void streams_take_read(struct streams_take_call *call)
@@ -290,7 +330,7 @@ static void streams_take_begin(struct http_request *request, struct slice tenant
 	call->call.held++;
 	if (chunks_are_frames(buf_slice(&call->call.body))) {
 		streams_take_read(call);
-		streams_take_submit(call);
+		streams_take_enter(call);
 		return;
 	}
 	call->task.run = streams_take_run_read;
