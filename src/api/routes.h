@@ -58,8 +58,8 @@ struct api {
 	struct streams *streams;
 	struct pool *stream_pool; /* reads their chunks */
 	struct chunks_door *chunks_door;
-	struct v2_zones *zones;   /* of reports about interfaces */
-	struct api_call *calls;   /* in flight: none may be when queues, catalog and store end */
+	struct v2_zones *zones; /* of reports about interfaces */
+	struct api_call *calls; /* in flight: none may be when queues, catalog and store end */
 	const struct conf *conf;
 	const char *program; /* calls this one again, as a shell reads it; NULL: granary */
 	int64_t started_ms;  /* wall clock */
