@@ -19,10 +19,11 @@ enum {
 	STREAM_DATATYPE_MAX_BYTES = 64,
 	STREAM_NAME_MAX_BYTES = 1024,
 	STREAM_INCARNATION_DIGITS = 16,
-	/* The first three may be three times as long, all of them escaped. */
+	/* The first three may be three times as long, all of them escaped. With the zero that is
+	 * behind a text while it is made. */
 	STREAM_ADDRESS_MAX_BYTES = 3 * (STREAM_SOURCE_MAX_BYTES + STREAM_CLUSTER_MAX_BYTES +
 					STREAM_DATATYPE_MAX_BYTES) +
-				   STREAM_NAME_MAX_BYTES + STREAM_INCARNATION_DIGITS + 4,
+				   STREAM_NAME_MAX_BYTES + STREAM_INCARNATION_DIGITS + 5,
 };
 
 /* What the byte behind the last one of any stream is at most: sequence ids are signed numbers of 64

@@ -7,8 +7,8 @@
 
 enum {
 	SEAL_WAITING_MAX = 100000, /* chunks of one pass */
-	SEAL_REMOVALS_MAX = 2000,  /* in one write */
-	SEAL_WRITE_MAX_BYTES = 4 << 20,
+	SEAL_REMOVALS_MAX = 1000,  /* in one write: with the longest names they have room */
+	SEAL_WRITE_MAX_BYTES = 8 << 20,
 	SEAL_NOTE_MAX_BYTES = 1 << 20,
 	SEAL_ENDS_MAX = CHUNK_ENDS_MAX_BYTES / 4, /* so that they fit, however long records are */
 	SEAL_UNREADABLE_MAX = 100,                /* of one pass */

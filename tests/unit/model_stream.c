@@ -41,6 +41,28 @@ static void addresses_go_there_and_back(void **state)
 		      UINT64_MAX, "h/c/d/me@home@0000000000000001@ffffffffffffffff");
 }
 
+static void the_longest_names_have_an_address(void **state)
+{
+	static char slashes[STREAM_SOURCE_MAX_BYTES], address[4000];
+	static char name[STREAM_NAME_MAX_BYTES];
+	(void)state;
+	memset(slashes, '/', sizeof(slashes));
+	memset(name, 'n', sizeof(name));
+	char *at = address;
+	for (size_t i = 0; i < 255 + 64 + 64; i++) {
+		memcpy(at, "%2F", 3);
+		at += 3;
+		if (i == 254 || i == 254 + 64 || i == 254 + 128)
+			*at++ = '/';
+	}
+	memcpy(at, name, sizeof(name));
+	memcpy(at + sizeof(name), "@0000000000000001", 18);
+	check_address(
+		(struct stream_names){
+			{slashes, 255}, {slashes, 64}, {slashes, 64}, {name, sizeof(name)}},
+		1, address);
+}
+
 static void what_is_no_address_is_refused(void **state)
 {
 	static const char *const texts[] = {"",
@@ -112,6 +134,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(addresses_go_there_and_back),
+		cmocka_unit_test(the_longest_names_have_an_address),
 		cmocka_unit_test(what_is_no_address_is_refused),
 		cmocka_unit_test(names_have_their_limits),
 	};
