@@ -198,7 +198,7 @@ static const struct command_option client_stream_list_options[] = {
 
 static const struct command_option client_stream_export_options[] = {
 	ROW(text, stream, NULL, "STREAM", "its address, as `stream list` prints it",
-	    .param = "stream"),
+	    .param = "stream", .required = true),
 	ROW(number, from, "--from", "OFFSET", "the first offset", .preset = "0", .min = 0,
 	    .max = INT64_MAX),
 	ROW(number, to, "--to", "OFFSET", "the offset behind the last",
@@ -209,7 +209,7 @@ static const struct command_option client_stream_export_options[] = {
 
 static const struct command_option client_stream_delete_options[] = {
 	ROW(text, stream, NULL, "STREAM", "its address, as `stream list` prints it",
-	    .param = "stream"),
+	    .param = "stream", .required = true),
 	ROW(flag, dry_run, "--dry-run", NULL, "only say how many bytes would go",
 	    .param = "dryRun"),
 	TENANT_ROW,
