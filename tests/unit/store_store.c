@@ -112,7 +112,9 @@ static void only_queues_are_the_nodes_own(UNUSED void **state)
 	for (int t = 0; t < TABLE_COUNT; t++) {
 		bool own = t == TABLE_QUEUE || t == TABLE_QUEUE_ASIDE;
 		assert_int_equal(schema[t].place, own ? PLACE_OWN : PLACE_SHARED);
-		assert_int_equal(schema[t].by_ranges, t == TABLE_MARKS);
+		bool by_ranges = t == TABLE_MARKS || t == TABLE_CHUNK_TAIL ||
+				 t == TABLE_CHUNK_SINK || t == TABLE_CHUNK_HEADS;
+		assert_int_equal(schema[t].by_ranges, by_ranges);
 	}
 }
 
