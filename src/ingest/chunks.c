@@ -195,7 +195,8 @@ static int chunks_add_parts(struct chunks_batch *batch, struct chunks_item *item
 		err = chunks_pack(batch, &fields, &part, &frame);
 		if (!err)
 			chunks_add(batch, item, tenant, &frame);
-		data.ends += data.ends ? count : 0;
+		if (data.ends)
+			data.ends += count;
 		data.end_count -= count;
 		from += len;
 	}
