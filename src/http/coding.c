@@ -3,6 +3,7 @@
 #include <brotli/decode.h>
 #define ZLIB_CONST
 #include <zlib.h>
+#include <zstd.h>
 
 #include "base/buf.h"
 #include "base/mem.h"
@@ -10,6 +11,8 @@
 
 enum {
 	CODING_PIECE_BYTES = 128 << 10,
+	/* Of zstd: 8 MB, as RFC 9659 has it for Content-Encoding. */
+	ZSTD_WINDOW_LOG_MAX = 23,
 	GZIP_HEADER = 16, /* zlib's way to ask for gzip instead of zlib headers */
 	GZIP_LEVEL = 1,   /* of JSON it makes 1/8 where level 6 makes 1/10 at four times the time */
 	GZIP_MEM_LEVEL = 8,
@@ -22,6 +25,9 @@ struct body_decoder {
 	z_stream zlib;  /* of gzip and of deflate, kept from one body to the next */
 	bool zlib_open; /* of this body: it is known which format of zlib's it has */
 	BrotliDecoderState *brotli;
+	ZSTD_DCtx *zstd;
+	size_t zstd_bytes; /* of held_bytes those that are its */
+	bool zstd_holds;   /* it may have more to give without more input */
 	char piece[CODING_PIECE_BYTES];
 };
 
@@ -142,6 +148,54 @@ static void coding_end_br(struct body_decoder *decoder)
 	decoder->brotli = NULL;
 }
 
+/* ---- zstd ------------------------------------------------------------------------------------ */
+
+/* The library says how much memory it has only when it is asked. */
+static void coding_count_zstd(struct body_decoder *decoder)
+{
+	size_t bytes = decoder->zstd ? ZSTD_sizeof_DCtx(decoder->zstd) : 0;
+	decoder->held_bytes += bytes - decoder->zstd_bytes;
+	decoder->zstd_bytes = bytes;
+	if (decoder->held_bytes > decoder->peak_bytes)
+		decoder->peak_bytes = decoder->held_bytes;
+}
+
+/* Also where a frame has ended and another one begins. */
+static void coding_begin_zstd(struct body_decoder *decoder)
+{
+	if (decoder->zstd)
+		return;
+	decoder->zstd = ZSTD_createDCtx();
+	ASSERT(decoder->zstd); /* it fails for want of memory only */
+	size_t err =
+		ZSTD_DCtx_setParameter(decoder->zstd, ZSTD_d_windowLogMax, ZSTD_WINDOW_LOG_MAX);
+	ASSERT(!ZSTD_isError(err));
+	coding_count_zstd(decoder);
+}
+
+static bool coding_feed_zstd(struct body_decoder *decoder, struct slice *in, struct slice *piece)
+{
+	ZSTD_inBuffer from = {in->data, in->len, 0};
+	ZSTD_outBuffer to = {decoder->piece, CODING_PIECE_BYTES, 0};
+	size_t left = ZSTD_decompressStream(decoder->zstd, &to, &from);
+	if (from.pos)
+		*in = (struct slice){in->data + from.pos, in->len - from.pos};
+	coding_count_zstd(decoder);
+	*piece = (struct slice){decoder->piece, to.pos};
+	/* 0: a frame has ended, and all of it was given out. */
+	decoder->ended = left == 0;
+	decoder->zstd_holds = left && to.pos == CODING_PIECE_BYTES;
+	return !ZSTD_isError(left);
+}
+
+static void coding_end_zstd(struct body_decoder *decoder)
+{
+	ZSTD_freeDCtx(decoder->zstd);
+	decoder->zstd = NULL;
+	decoder->zstd_holds = false;
+	coding_count_zstd(decoder);
+}
+
 /* ---- The table ------------------------------------------------------------------------------- */
 
 #define REASONS(what)                                                                              \
@@ -167,6 +221,13 @@ static const struct coding coding_table[] = {
 	 .begin = coding_begin_br,
 	 .feed = coding_feed_br,
 	 .end = coding_end_br},
+	{.name = "zstd",
+	 .refused = STAT_http_refused_zstd,
+	 .in_members = true,
+	 REASONS("zstd"),
+	 .begin = coding_begin_zstd,
+	 .feed = coding_feed_zstd,
+	 .end = coding_end_zstd},
 };
 #undef REASONS
 
@@ -199,7 +260,9 @@ struct body_decoder *body_decoder_new(void)
 	struct body_decoder *decoder = mem_alloc(sizeof(*decoder));
 	decoder->coding = NULL;
 	decoder->brotli = NULL;
-	decoder->held_bytes = decoder->peak_bytes = 0;
+	decoder->zstd = NULL;
+	decoder->zstd_holds = false;
+	decoder->zstd_bytes = decoder->held_bytes = decoder->peak_bytes = 0;
 	decoder->zlib = (z_stream){
 		.zalloc = coding_alloc_zlib, .zfree = coding_give_back, .opaque = decoder};
 	int err = inflateInit2(&decoder->zlib, MAX_WBITS);
@@ -235,7 +298,8 @@ void body_decoder_end(struct body_decoder *decoder)
 
 bool body_decoder_holds_pieces(const struct body_decoder *decoder)
 {
-	return decoder->brotli && BrotliDecoderHasMoreOutput(decoder->brotli);
+	return decoder->zstd_holds ||
+	       (decoder->brotli && BrotliDecoderHasMoreOutput(decoder->brotli));
 }
 
 size_t body_decoder_peak_bytes(const struct body_decoder *decoder)

@@ -1,5 +1,5 @@
 /* Codings of bodies (Content-Encoding): the table of those that clients may send, and gzip for
- * answers. Bytes in, bytes out, no I/O. Private to http/.
+ * answers. Bytes in, bytes out, no I/O. For http/, and for whoever unpacks files (agent/content.h).
  *
  * gzip and zlib end in a checksum: a body that is damaged is noticed. Brotli and raw deflate have
  * none: that such a body is cut off, or that something follows it, is noticed always, a byte that
@@ -50,11 +50,12 @@ void body_decoder_end(struct body_decoder *decoder);
  * some 25 ms, and gives it in pieces after that. */
 enum body_result body_decoder_next(struct body_decoder *decoder, struct slice *in, bool last,
 				   struct slice *piece, const char **reason);
-/* Whether it holds pieces for which it needs no more input: of brotli up to a window of them. */
+/* Whether it holds pieces for which it needs no more input: of brotli and zstd up to a window of
+ * them. */
 bool body_decoder_holds_pieces(const struct body_decoder *decoder);
 /* The most memory that this body has had at once, beside the decoder itself. Of zlib it is less
- * than 64 KB; of brotli it is what the body says, within the 16 MB of its window and some for
- * trees. It does not depend on how the body was cut into pieces. */
+ * than 64 KB; of brotli and zstd it is what the body says, within the 16 MB and 8 MB of their
+ * windows and some more. It does not depend on how the body was cut into pieces. */
 size_t body_decoder_peak_bytes(const struct body_decoder *decoder);
 
 /* The other way. */

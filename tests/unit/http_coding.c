@@ -1,5 +1,5 @@
 /* Compressed bodies, cut at every place, damaged at every byte. The bytes are those of other
- * programs: gzip 1.12, Python's zlib, Google's brotli 1.0.9. */
+ * programs: gzip 1.12, Python's zlib, Google's brotli 1.0.9, zstd 1.5.4. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,6 +20,9 @@ static const uint8_t hello_zlib[] = {0x78, 0x9c, 0xcb, 0x48, 0xcd, 0xc9, 0xc9,
 static const uint8_t hello_raw[] = {0xcb, 0x48, 0xcd, 0xc9, 0xc9, 0x07, 0x00};
 /* `printf hello | brotli` */
 static const uint8_t hello_br[] = {0x0b, 0x02, 0x80, 'h', 'e', 'l', 'l', 'o', 0x03};
+/* `printf hello | zstd` */
+static const uint8_t hello_zst[] = {0x28, 0xb5, 0x2f, 0xfd, 0x04, 0x58, 0x29, 0x00, 0x00,
+				    0x68, 0x65, 0x6c, 0x6c, 0x6f, 0xa3, 0x6d, 0x9f, 0x88};
 /* `head -c 16M /dev/zero | brotli -w 24` */
 static const uint8_t zeros_br[] = {0x9f, 0xff, 0xff, 0xff, 0xf8, 0x27, 0x00,
 				   0xe2, 0xb1, 0x40, 0x20, 0xf7, 0xfe, 0x1f};
@@ -35,11 +38,16 @@ static const struct {
 	struct slice bytes;
 	bool checked;    /* has a checksum */
 	bool in_members; /* several behind each other are one body */
+	/* Bytes that may have their highest bit flipped: of gzip time, level and system (4 to 9)
+	 * and the last bits behind the deflated data, in its byte 6 (RFC 1952 2.3, RFC 1951 3.1.1),
+	 * which are also in zlib's. */
+	uint64_t harmless;
 } samples[] = {
-	{"gzip", "gzip", {(const char *)hello_gz, sizeof(hello_gz)}, true, true},
-	{"zlib", "deflate", {(const char *)hello_zlib, sizeof(hello_zlib)}, true, false},
-	{"raw", "deflate", {(const char *)hello_raw, sizeof(hello_raw)}, false, false},
-	{"brotli", "br", {(const char *)hello_br, sizeof(hello_br)}, false, false},
+	{"gzip", "gzip", {(const char *)hello_gz, sizeof(hello_gz)}, true, true, 0x3f0 | 1 << 16},
+	{"zlib", "deflate", {(const char *)hello_zlib, sizeof(hello_zlib)}, true, false, 1 << 8},
+	{"raw", "deflate", {(const char *)hello_raw, sizeof(hello_raw)}, false, false, 0},
+	{"brotli", "br", {(const char *)hello_br, sizeof(hello_br)}, false, false, 0},
+	{"zstd", "zstd", {(const char *)hello_zst, sizeof(hello_zst)}, true, true, 0},
 };
 
 /* Of a decoder that has decoded others before; END has all of the input used. */
@@ -77,16 +85,17 @@ static enum body_result decode(const char *coding, struct slice bytes, size_t pi
 
 static void test_the_table(void **state)
 {
-	static const char *const names[] = {"gzip", "GZIP", "x-gzip", "X-GZip", "deflate", "br"};
-	static const char *const others[] = {"",     "identity", "gzip,br", "gz",    "brotli",
-					     "zstd", "compress", "x-br",    "gzip ", "b"};
+	static const char *const names[] = {"gzip",    "GZIP", "x-gzip", "X-GZip",
+					    "deflate", "br",   "zstd"};
+	static const char *const others[] = {"",    "identity", "gzip,br", "gz",    "brotli",
+					     "zst", "compress", "x-br",    "gzip ", "b"};
 	char text[CODING_NAMES_BYTES];
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
 		assert_non_null(coding_find(slice_of(names[i])));
 	for (size_t i = 0; i < ARRAY_LEN(others); i++)
 		assert_null(coding_find(slice_of(others[i])));
-	assert_string_equal(coding_names(text), "gzip, deflate, br");
+	assert_string_equal(coding_names(text), "gzip, deflate, br, zstd");
 }
 
 static void test_bodies_of_other_programs(void **state)
@@ -176,16 +185,13 @@ static void test_every_flip_is_noticed_where_there_is_a_checksum(void **state)
 	struct buf out;
 	(void)state;
 	buf_init(&out, 100000);
-	/* Bytes 4 to 9 of gzip (time, level, system) mean nothing to us, nor do the last bits
-	 * behind the deflated data, in its byte 6 (RFC 1952 2.3, RFC 1951 3.1.1). */
 	for (size_t i = 0; i < ARRAY_LEN(samples); i++) {
 		struct slice bytes = samples[i].bytes;
-		size_t head = samples[i].in_members ? 10 : 2;
 		for (size_t at = 0; samples[i].checked && at < bytes.len; at++) {
 			char flipped[sizeof(hello_gz)];
 			memcpy(flipped, bytes.data, bytes.len);
 			flipped[at] ^= (char)0x80;
-			bool harmless = (head == 10 && at >= 4 && at <= 9) || at == head + 6;
+			bool harmless = samples[i].harmless >> at & 1;
 			assert_int_equal(decode(samples[i].coding,
 						(struct slice){flipped, bytes.len}, 100, &out),
 					 harmless ? BODY_END : BODY_BAD);
@@ -214,6 +220,10 @@ static void test_another_coding_than_it_says(void **state)
 		{"gzip", {"{\"a\":1}", 7}},
 		{"deflate", {"{\"a\":1}", 7}},
 		{"br", {"{\"a\":1}", 7}},
+		{"zstd", {"{\"a\":1}", 7}},
+		{"zstd", {(const char *)hello_gz, sizeof(hello_gz)}},
+		/* A window of 16 MB. */
+		{"zstd", {"\x28\xb5\x2f\xfd\x00\x70\x01\x00\x00", 9}},
 		/* zlib with a dictionary that nobody has (FDICT), and of a window of 64 KB. */
 		{"deflate", {"\x78\xbb\x00\x00\x00\x01\x03\x00", 8}},
 		{"deflate", {"\x88\x1c\x03\x00\x00\x00\x00\x01", 8}},
