@@ -1,7 +1,10 @@
 #include "base/file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -208,6 +211,100 @@ static int real_mode(UNUSED struct files *files, const char *path, unsigned *mod
 	return 0;
 }
 
+static int real_open(UNUSED struct files *files, const char *path, int *handle)
+{
+	int fd = open_retry(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+	if (fd < 0)
+		return fd == -ENOENT ? ERR_NOT_FOUND : fd;
+	*handle = fd;
+	return 0;
+}
+
+static int real_read_at(UNUSED struct files *files, int handle, uint64_t offset, void *to,
+			size_t max_bytes, size_t *bytes)
+{
+	size_t done = 0;
+	while (done < max_bytes) {
+		ssize_t n =
+			pread(handle, (char *)to + done, max_bytes - done, (off_t)(offset + done));
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break;
+		done += (size_t)n;
+	}
+	*bytes = done;
+	return 0;
+}
+
+static int64_t file_time_ns(const struct statx_timestamp *time)
+{
+	return time->tv_sec * 1000000000 + time->tv_nsec;
+}
+
+static int file_look_by(int fd, const char *path, struct file_look *look)
+{
+	struct statx st;
+	if (statx(fd, path, *path ? 0 : AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &st))
+		return errno == ENOENT || errno == ENOTDIR ? ERR_NOT_FOUND : -errno;
+	*look = (struct file_look){
+		.id = {.device = (uint64_t)st.stx_dev_major << 32 | st.stx_dev_minor,
+		       .inode = st.stx_ino},
+		.bytes = st.stx_size,
+		.changed_ns = file_time_ns(&st.stx_mtime),
+		.type = S_ISREG(st.stx_mode)   ? FILE_REGULAR
+			: S_ISDIR(st.stx_mode) ? FILE_DIRECTORY
+					       : FILE_OTHER,
+	};
+	if (st.stx_mask & STATX_BTIME)
+		look->id.born_ns = file_time_ns(&st.stx_btime);
+	return 0;
+}
+
+static int real_look(UNUSED struct files *files, int handle, struct file_look *look)
+{
+	return file_look_by(handle, "", look);
+}
+
+static void real_close(UNUSED struct files *files, int handle)
+{
+	close(handle);
+}
+
+static int real_look_at(UNUSED struct files *files, const char *path, struct file_look *look)
+{
+	return file_look_by(AT_FDCWD, path, look);
+}
+
+static int real_list(UNUSED struct files *files, const char *path, file_name_fn *each, void *owner)
+{
+	DIR *dir = opendir(path);
+	if (!dir)
+		return errno == ENOENT || errno == ENOTDIR ? ERR_NOT_FOUND : -errno;
+	const struct dirent *entry;
+	for (errno = 0; (entry = readdir(dir)); errno = 0) {
+		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+			each(owner, entry->d_name);
+	}
+	int err = -errno;
+	closedir(dir);
+	return err;
+}
+
+static int real_resolve(UNUSED struct files *files, const char *path, char *out, size_t max_bytes)
+{
+	char whole[PATH_MAX];
+	if (!realpath(path, whole))
+		return errno == ENOENT || errno == ENOTDIR ? ERR_NOT_FOUND : -errno;
+	size_t len = strlen(whole);
+	if (len >= max_bytes)
+		return ERR_LIMIT;
+	memcpy(out, whole, len + 1);
+	return 0;
+}
+
 struct files *files_real(void)
 {
 	static struct files real = {
@@ -221,6 +318,13 @@ struct files *files_real(void)
 		.room = real_room,
 		.length = real_length,
 		.mode = real_mode,
+		.open = real_open,
+		.read_at = real_read_at,
+		.look = real_look,
+		.close = real_close,
+		.look_at = real_look_at,
+		.list = real_list,
+		.resolve = real_resolve,
 	};
 	return &real;
 }

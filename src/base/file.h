@@ -11,6 +11,26 @@ struct file_room {
 	uint64_t total_bytes, free_bytes, available_bytes;
 };
 
+enum file_type { FILE_REGULAR, FILE_DIRECTORY, FILE_OTHER };
+
+/* Which file it is, whatever its name. An inode is used again when its file is gone, and a device
+ * may have another number after the machine was started again. */
+struct file_id {
+	uint64_t device, inode;
+	int64_t born_ns; /* when it was made, since the epoch; 0: the file system does not say */
+};
+
+/* What is known of a file without reading it. */
+struct file_look {
+	struct file_id id;
+	uint64_t bytes;
+	int64_t changed_ns; /* when it was last written to, since the epoch, by the wall clock */
+	enum file_type type;
+};
+
+/* Of each name in a directory but `.` and `..`, in any order. */
+typedef void file_name_fn(void *owner, const char *name);
+
 struct files {
 	/* Reads the whole file, at most `max_bytes` (ERR_LIMIT beyond). */
 	int (*read)(struct files *files, const char *path, size_t max_bytes, struct buf *out);
@@ -33,7 +53,30 @@ struct files {
 	int (*length)(struct files *files, const char *path, uint64_t *bytes);
 	/* Who may read and write it: the lowest nine bits as chmod has them. ERR_NOT_FOUND. */
 	int (*mode)(struct files *files, const char *path, unsigned *mode);
+
+	/* Opens a file for reading; of a pipe it waits for nobody. `handle` is closed by close().
+	 * ERR_NOT_FOUND. */
+	int (*open)(struct files *files, const char *path, int *handle);
+	/* As many bytes from an offset on as there are, at most max_bytes: *bytes is less only at
+	 * the end. */
+	int (*read_at)(struct files *files, int handle, uint64_t offset, void *to, size_t max_bytes,
+		       size_t *bytes);
+	int (*look)(struct files *files, int handle, struct file_look *look);
+	void (*close)(struct files *files, int handle);
+	/* Links are followed. ERR_NOT_FOUND. */
+	int (*look_at)(struct files *files, const char *path, struct file_look *look);
+	/* ERR_NOT_FOUND. A directory that changes meanwhile gives names of before and after. */
+	int (*list)(struct files *files, const char *path, file_name_fn *each, void *owner);
+	/* The path without links, at most max_bytes with its zero. ERR_NOT_FOUND; ERR_LIMIT: it is
+	 * longer. */
+	int (*resolve)(struct files *files, const char *path, char *out, size_t max_bytes);
 };
+
+static inline bool file_id_equal(const struct file_id *a, const struct file_id *b)
+{
+	return a->inode == b->inode && a->born_ns == b->born_ns &&
+	       (a->born_ns || a->device == b->device);
+}
 
 struct files *files_real(void);
 

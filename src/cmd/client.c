@@ -5,6 +5,7 @@
 #include "http/client.h"
 #include "cmd/client_private.h"
 #include "model/series.h"
+#include "wire/percent.h"
 
 enum { ERROR_TEXT_BYTES = 1024 };
 
@@ -44,15 +45,7 @@ const struct command_type client_tenant_type = {.is = "the name of a tenant",
 
 static void client_put_escaped(struct buf *path, const char *text)
 {
-	static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-				    "0123456789-._~";
-
-	for (const char *c = text; *c; c++) {
-		if (strchr(plain, *c))
-			buf_append_char(path, *c);
-		else
-			buf_printf(path, "%%%02X", (unsigned char)*c);
-	}
+	percent_encode(slice_of(text), path);
 	/* One that is too long ends early; it is longer than any request that a server takes. */
 	if (buf_append_char(path, 0) == 0)
 		path->len--;

@@ -43,3 +43,15 @@ int percent_decode(struct slice text, bool plus, struct arena *arena, struct sli
 	*out = (struct slice){to, len};
 	return 0;
 }
+
+void percent_encode(struct slice text, struct buf *out)
+{
+	static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+				    "0123456789-._~";
+	for (size_t i = 0; i < text.len; i++) {
+		if (memchr(plain, text.data[i], sizeof(plain) - 1))
+			buf_append_char(out, text.data[i]);
+		else
+			buf_printf(out, "%%%02X", (unsigned char)text.data[i]);
+	}
+}
