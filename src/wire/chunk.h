@@ -60,6 +60,14 @@ struct chunk_data {
 	size_t end_count;
 };
 
+/* ---- Tags ------------------------------------------------------------------------------------ */
+
+/* The value of the first tag of that name, where it stands in the tags: what `\bNAME="([^"]*)"`
+ * finds. NULL data: there is none. */
+struct slice chunk_tag(struct slice tags, const char *name);
+/* The value of the tag `cluster`; unknown_cluster where there is none, or nothing in it. */
+struct slice chunk_tags_cluster(struct slice tags);
+
 /* ---- Version 1 ------------------------------------------------------------------------------- */
 
 /* Reads the next chunk. A tag `tenant`, `incarnation`, `clock` or `zone` is taken for the field of

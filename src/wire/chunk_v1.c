@@ -113,6 +113,18 @@ static struct slice chunk_tag_place(struct slice tags, const char *name, struct 
 	return (struct slice){NULL, 0};
 }
 
+struct slice chunk_tag(struct slice tags, const char *name)
+{
+	struct slice value;
+	return chunk_tag_place(tags, name, &value).data ? value : (struct slice){NULL, 0};
+}
+
+struct slice chunk_tags_cluster(struct slice tags)
+{
+	struct slice cluster = chunk_tag(tags, "cluster");
+	return cluster.len ? cluster : chunk_v1_no_cluster;
+}
+
 /* Takes a tag out of tags that lie in the arena, and the blanks before it. */
 static int chunk_v1_take_tag(struct slice *tags, struct arena *arena, const char *name,
 			     struct slice *to)

@@ -200,6 +200,42 @@ static void tags_of_ours_become_fields(void **state)
 }
 
 /* Modified UTF-8: NUL is C0 80, a character beyond the first 65,536 two surrogates. */
+/* What `\bNAME="([^"]*)"` finds, worked by hand. */
+static void a_tag_is_found_by_its_name(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *tags, *value;
+	} cases[] = {
+		{"k=\"v\"", "v"},
+		{" a=\"1\"\tk=\"a b\"", "a b"},
+		{"k=\"\"", ""},
+		{"k=\"1\" k=\"2\"", "1"},
+		{"a-k=\"1\"", "1"},
+		{"a=\"k=\"b\"", "b"}, /* a value is not looked into by the quotes around it */
+		{"ak=\"1\" _k=\"2\" 0k=\"3\" k=\"4\"", "4"},
+		{"k =\"1\"", NULL},
+		{"k=1", NULL},
+		{"k='1'", NULL},
+		{"K=\"1\"", NULL},
+		{"k=\"1", NULL},
+		{"k=\"", NULL},
+		{"k=", NULL},
+		{"k", NULL},
+		{"", NULL},
+	};
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct slice value = chunk_tag(slice_of(cases[i].tags), "k");
+		assert_int_equal(value.data != NULL, cases[i].value != NULL);
+		if (cases[i].value)
+			assert_text(value, cases[i].value);
+	}
+	assert_null(chunk_tag((struct slice){NULL, 0}, "k").data);
+	assert_text(chunk_tags_cluster(SLICE("a=\"1\" cluster=\"demo\"")), "demo");
+	assert_text(chunk_tags_cluster(SLICE("cluster=\"\"")), "unknown_cluster");
+	assert_text(chunk_tags_cluster(SLICE("cluster=demo")), "unknown_cluster");
+}
+
 static void modified_utf8_becomes_utf8(void **state)
 {
 	struct rig *rig = *state;
@@ -458,6 +494,7 @@ int main(void)
 		TEST(ends_of_records_that_are_no_lines_are_kept),
 		TEST(false_numbers_are_refused),
 		TEST(tags_of_ours_become_fields),
+		TEST(a_tag_is_found_by_its_name),
 		TEST(modified_utf8_becomes_utf8),
 		TEST(a_frame_is_as_its_format_says),
 		TEST(a_frame_goes_there_and_back),
