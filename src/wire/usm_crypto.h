@@ -1,5 +1,5 @@
 /* The arithmetic of the user-based security model, by libcrypto: keys from passwords, message
- * digests, encryption (RFC 3414, 3826, 7860). The only file that knows OpenSSL.
+ * digests, encryption (RFC 3414, 3826, 7860).
  *
  * AES with 192 and 256 bits has no RFC, and two ways to make a key longer than the digest gives:
  * the draft of Blumenthal and others (hash what is there, append), and the one of Reeder as Cisco
