@@ -191,6 +191,8 @@ static void what_is_no_file(void **state)
 		 "line 1: the tag configuration has more than its name; attributes are not read"},
 		{SLICE("<configuration/ >"),
 		 "line 1: the tag configuration has more than its name; attributes are not read"},
+		{SLICE("<configuration></configuration/>"),
+		 "line 1: the tag configuration has more than its name; attributes are not read"},
 		{SLICE("<configuration/>\n<configuration/>"),
 		 "line 2: something stands behind the configuration"},
 		{SLICE(CONF("") "\nx"), "line 2: something stands behind the configuration"},
