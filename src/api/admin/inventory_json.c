@@ -1,6 +1,6 @@
 #include "api/admin/inventory_json.h"
 
-#include "api/admin/pollers.h"
+#include "api/admin/reporter.h"
 #include "wire/timetext.h"
 
 /* ---- Out ------------------------------------------------------------------------------------- */
@@ -34,7 +34,7 @@ static void inventory_json_write_state(const struct device *device, int64_t hear
 		reason = device->problem;
 	} else if (device->poller.len && !heard_ms) {
 		reason = SLICE("its poller has not been heard of");
-	} else if (device->poller.len && now_ms - heard_ms > POLLER_SILENT_MS) {
+	} else if (device->poller.len && reporter_is_silent(heard_ms, now_ms)) {
 		state = "failing";
 		reason = SLICE("its poller is not heard of any more");
 		since_ms = heard_ms;

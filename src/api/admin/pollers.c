@@ -1,5 +1,6 @@
 #include "api/admin/pollers.h"
 
+#include "api/admin/reporter.h"
 #include "api/json_reply.h"
 #include "api/routes.h"
 #include "inventory/inventory.h"
@@ -8,7 +9,6 @@
 
 enum {
 	POLLERS_MAX = 1000, /* who was not heard of for longest goes first */
-	NAME_SEGMENT = 2,   /* of /api/pollers/NAME/inventory */
 	REPORT_ARENA_MAX_BYTES = 256 << 20,
 	LIST_MAX_BYTES = 4 << 20,
 	TAG_BYTES = 64,
@@ -83,19 +83,6 @@ static struct poller_seen *get(struct pollers *pollers, struct slice name)
 	return seen;
 }
 
-/* /api/pollers/NAME/WHAT; false: 404 was said. */
-static bool pollers_read_path(struct http_request *request, const char *what, struct slice *name)
-{
-	*name = request->segment_count > NAME_SEGMENT ? request->segments[NAME_SEGMENT]
-						      : (struct slice){NULL, 0};
-	bool good = request->segment_count == NAME_SEGMENT + 2 && name->len &&
-		    name->len <= INVENTORY_NAME_MAX_BYTES && !memchr(name->data, 0, name->len) &&
-		    slice_equal(request->segments[NAME_SEGMENT + 1], slice_of(what));
-	if (!good)
-		http_reply_error(request, 404, "there is nothing at this path");
-	return good;
-}
-
 /* ---- What is polled there -------------------------------------------------------------------- */
 
 static void pollers_inventory_end(struct http_request *request)
@@ -104,7 +91,7 @@ static void pollers_inventory_end(struct http_request *request)
 	char tag[TAG_BYTES];
 	struct slice name;
 	struct buf body;
-	if (!pollers_read_path(request, "inventory", &name))
+	if (!reporter_read_path(request, "inventory", &name))
 		return;
 	const struct inventory *inventory = inventory_keeper_take(api->inventory);
 	snprintf(tag, sizeof(tag), "\"%llx-%llx\"", (unsigned long long)api->started_ms,
@@ -188,7 +175,7 @@ static void report_end(struct http_request *request)
 	struct arena arena;
 	struct json *root;
 	struct slice name;
-	if (!pollers_read_path(request, "report", &name))
+	if (!reporter_read_path(request, "report", &name))
 		return;
 	arena_init(&arena, REPORT_ARENA_MAX_BYTES);
 	int err = json_parse(buf_slice(&request->body), &arena, &root, &e);
@@ -224,7 +211,7 @@ static struct pollers list_all(const struct api *api)
 static void write_seen(const struct poller_seen *seen, int64_t now_ms, struct json_writer *w)
 {
 	char text[TIME_PRINT_MAX_BYTES];
-	bool silent = !seen->heard_ms || now_ms - seen->heard_ms > POLLER_SILENT_MS;
+	bool silent = reporter_is_silent(seen->heard_ms, now_ms);
 	const struct {
 		const char *key;
 		int64_t number;

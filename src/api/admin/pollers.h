@@ -5,8 +5,6 @@
 
 #include "http/http.h"
 
-enum { POLLER_SILENT_MS = 30000 }; /* not heard of for so long: something is wrong */
-
 /* Who was heard of, in memory only: after a restart they say it again. The loop's thread. */
 struct pollers;
 
