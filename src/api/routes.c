@@ -1,6 +1,7 @@
 #include "api/routes.h"
 
 #include "api/admin/admin.h"
+#include "api/admin/agents.h"
 #include "api/admin/pollers.h"
 #include "api/esmond/esmond.h"
 #include "api/fault/faults.h"
@@ -22,6 +23,8 @@
 /* Read as a whole, as trees; what is packed by gzip has no more than what is not. */
 #define BODY_REPORTS 32 << 20, 0
 #define BODY_CHUNKS  32 << 20, 0
+/* Read and taken within a turn of the loop. */
+#define BODY_STATES 4 << 20, 0
 const struct http_route api_routes[] = {
 	{VERB_GET, "/", false, ROLE_READ, NO_BODY, &self_page,
 	 "This page: what is collected, how the server is doing, and every route.", "/",
@@ -152,6 +155,25 @@ const struct http_route api_routes[] = {
 	{VERB_GET, "/api/streams/export", false, ROLE_READ, NO_BODY, &streams_export,
 	 "Bytes of a stream, as they were sent.", "granary stream list",
 	 .params = streams_export_params},
+	{VERB_GET, "/api/agents", false, ROLE_READ, NO_BODY, &agents_list,
+	 "Agents that follow log files elsewhere: when they were heard of, how many adaptors are "
+	 "in "
+	 "which state, how many bytes they are behind.",
+	 "/api/agents", .params = agents_list_params},
+	{VERB_GET, "/api/agents/", true, ROLE_READ, NO_BODY, &agents_show,
+	 "/api/agents/NAME: one of them, with its adaptors as they were reported.",
+	 "granary agent list web1", .params = agents_show_params},
+	{VERB_POST, "/api/agents/", true, ROLE_WRITE, BODY_STATES, &agents_report,
+	 "/api/agents/NAME/report: how the adaptors of an agent do.",
+	 "curl -d '{\"boot\":\"00c1d2e3f4a5b6c7\",\"all\":true,\"version\":\"1\","
+	 "\"collector\":\"http://collector\",\"problem\":\"\",\"adaptors\":[{"
+	 "\"name\":\"messages\",\"kind\":\"tail\",\"datatype\":\"syslog\","
+	 "\"path\":\"/var/log/messages\",\"state\":\"following\",\"offset\":100,"
+	 "\"behind\":0,\"lastLine\":1600000000000,\"error\":\"\"}],\"gone\":[]}' "
+	 "http://127.0.0.1:8470/api/agents/web1/report"},
+	{VERB_DELETE, "/api/agents/", true, ROLE_ADMIN, NO_BODY, &agents_delete,
+	 "Forgets an agent, until it reports again.",
+	 "curl -X DELETE http://127.0.0.1:8470/api/agents/web1"},
 	{VERB_GET, "/oops", false, ROLE_READ, NO_BODY, &faults_list,
 	 "Fault reports by the time of receipt, newest first; JSON or format=csv.",
 	 "/oops/?since=1h-ago", .params = faults_list_params},

@@ -11,6 +11,7 @@
 
 #include "http/http.h"
 
+struct agent_book;
 struct api_call;
 struct catalog;
 struct chunks_door;
@@ -45,6 +46,7 @@ struct api {
 	struct inventory_keeper *inventory;
 	const struct inventory_conf *inventory_conf;
 	struct pollers *pollers;     /* elsewhere, that have been heard of */
+	struct agent_book *agents;   /* elsewhere, and what they have said */
 	struct queue *const *queues; /* by place in inventory_conf->queues */
 	struct persist *persist;
 	struct poller *poller;          /* of this process */

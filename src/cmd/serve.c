@@ -16,6 +16,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "api/admin/agent_book.h"
 #include "api/admin/pollers.h"
 #include "api/call.h"
 #include "api/esmond/zone.h"
@@ -75,6 +76,7 @@ struct serve {
 	struct inventory_keeper *inventory;
 	struct v2_zones *zones;
 	struct pollers *pollers;
+	struct agent_book *agents;
 	struct host *host;
 	struct http_server *http;
 	struct serve_listeners *doors;
@@ -503,6 +505,7 @@ static struct http_server *serve_new_http(struct serve *s)
 		.inventory = s->inventory,
 		.inventory_conf = s->inventory_conf,
 		.pollers = s->pollers,
+		.agents = s->agents,
 		.zones = s->zones,
 		.site = &s->site,
 		.deletions = s->deletions,
@@ -668,6 +671,7 @@ static int serve_start(struct serve *s, struct errbuf *e)
 	s->queries = serve_new_queries(s);
 	s->zones = v2_zones_new(files_real(), "/usr/share/zoneinfo");
 	s->pollers = pollers_new();
+	s->agents = agent_book_new();
 	err = err ? err : serve_open_inventory(s, e);
 	if (!err)
 		s->deletions = rollup_deletions_new(&s->site, loop_executor(s->loop), s->catalog);
@@ -718,6 +722,7 @@ static void serve_release(struct serve *s)
 	inventory_keeper_free(s->inventory);
 	v2_zones_free(s->zones);
 	pollers_free(s->pollers);
+	agent_book_free(s->agents);
 	pool_close(s->pool);
 	pool_close(s->filter_pool);
 	store_close(s->store);
