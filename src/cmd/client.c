@@ -255,3 +255,41 @@ int client_show_route(const struct command_args *args, const char *method, const
 	buf_release(&path);
 	return status;
 }
+
+/* *token: where the next page begins; empty when there is none. */
+static int client_show_page(const struct command_args *args, const char *path, bool first,
+			    client_print_page *print, struct buf *token)
+{
+	struct client_answer answer;
+	struct arena arena;
+	struct json *root;
+	client_answer_init(&answer);
+	arena_init(&arena, CLIENT_ANSWER_MAX_BYTES);
+	int err = client_ask_json(args, NULL, path, &arena, &answer, &root);
+	buf_clear(token);
+	if (!err && args->output == OUTPUT_JSON)
+		client_print_body(&answer);
+	else if (!err)
+		print(args, root, first);
+	const struct json *next = err ? NULL : json_member(root, "token");
+	if (next)
+		buf_printf(token, "%.*s", (int)next->text.len, next->text.data);
+	arena_release(&arena);
+	client_answer_release(&answer);
+	return err;
+}
+
+int client_show_pages(const struct command_args *args, struct buf *path, client_print_page *print)
+{
+	size_t asked_bytes = path->len;
+	struct buf token;
+	buf_init(&token, CLIENT_PATH_MAX_BYTES);
+	int err = client_show_page(args, path->data, true, print, &token);
+	while (!err && token.len) {
+		path->len = asked_bytes;
+		client_param(path, "token", token.data);
+		err = client_show_page(args, path->data, false, print, &token);
+	}
+	buf_release(&token);
+	return err ? EXIT_FAILED : EXIT_OK;
+}

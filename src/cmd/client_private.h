@@ -91,6 +91,12 @@ int client_show(const struct command_args *args, const char *method, const char 
 int client_show_route(const struct command_args *args, const char *method, const char *route,
 		      client_print *print);
 
+/* Asks for page after page, as long as an answer has a `token`, and prints JSON as it comes, or has
+ * each page printed. Tokens are added to the path. The exit status. */
+typedef void client_print_page(const struct command_args *args, const struct json *root,
+			       bool first);
+int client_show_pages(const struct command_args *args, struct buf *path, client_print_page *print);
+
 /* A cell with the time of a member, which is in ms; empty where there is none. */
 void client_fault_add_time(struct text_table *table, const struct json *object, const char *key);
 

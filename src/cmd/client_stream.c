@@ -53,8 +53,8 @@ static void client_stream_print(const struct command_args *args, const struct js
 	text_table_print(table, args->output);
 }
 
-static int client_stream_print_page(const struct command_args *args, const struct json *root,
-				    bool first)
+static void client_stream_print_page(const struct command_args *args, const struct json *root,
+				     bool first)
 {
 	static const char *const titles[] = {"stream", "held", "waiting", "made"};
 	struct text_table table;
@@ -62,49 +62,14 @@ static int client_stream_print_page(const struct command_args *args, const struc
 	table.untitled = !first;
 	client_stream_print(args, root, &table);
 	text_table_release(&table);
-	return EXIT_OK;
-}
-
-/* *token: where the next page begins; empty at first, and when there is none. */
-static int client_stream_ask_page(const struct command_args *args, struct buf *token, bool first)
-{
-	struct client_answer answer;
-	struct arena arena;
-	struct json *root;
-	struct buf path;
-	buf_init(&path, CLIENT_PATH_MAX_BYTES);
-	client_answer_init(&answer);
-	arena_init(&arena, CLIENT_ANSWER_MAX_BYTES);
-	client_route(&path, args, "/api/streams");
-	if (token->len)
-		client_param(&path, "token", token->data);
-	int err = client_ask_json(args, NULL, path.data, &arena, &answer, &root);
-	buf_clear(token);
-	if (!err && args->output == OUTPUT_JSON) {
-		client_print_body(&answer);
-	} else if (!err) {
-		client_stream_print_page(args, root, first);
-	}
-	const struct json *next = err ? NULL : json_member(root, "token");
-	if (next)
-		buf_printf(token, "%.*s", (int)next->text.len, next->text.data);
-	arena_release(&arena);
-	client_answer_release(&answer);
-	buf_release(&path);
-	return err ? EXIT_FAILED : EXIT_OK;
 }
 
 static int client_stream_list_run(const struct command_args *args)
 {
-	struct buf token;
-	int status;
-	buf_init(&token, CLIENT_PATH_MAX_BYTES);
-	bool first = true;
-	do {
-		status = client_stream_ask_page(args, &token, first);
-		first = false;
-	} while (status == EXIT_OK && token.len);
-	buf_release(&token);
+	struct buf path;
+	client_route(&path, args, "/api/streams");
+	int status = client_show_pages(args, &path, client_stream_print_page);
+	buf_release(&path);
 	return status;
 }
 

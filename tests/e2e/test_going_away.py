@@ -195,6 +195,16 @@ def tsdb_query(world):
     return {"start": world.random.choice(["1h-ago", "10s-ago"]), "queries": queries}
 
 
+def says_of_adaptors(world):
+    """As one of a few agents that start again and again: mostly of all, or refused."""
+    return {"boot": f"{world.random.randrange(2):016x}", "all": world.random.random() < 0.6,
+            "version": "1", "collector": "", "problem": "", "gone": ["a1", world.name()],
+            "adaptors": [{"name": f"a{number}", "kind": "tail", "datatype": "log", "path": "/l",
+                          "state": "following", "offset": world.new(), "behind": 0, "lastLine": 0,
+                          "error": "e" * world.random.randrange(99)}
+                         for number in range(world.random.choice([0, 3, 300]))]}
+
+
 INTERFACE = "/v2/device/{d}/interface/xe-0@2F0@2F1/in"
 
 REQUESTS = {
@@ -281,6 +291,11 @@ REQUESTS = {
     "POST /api/pollers/…": sends("/api/pollers/site_b/report", {
         "problem": "", "pending": 1, "pendingBytes": 9, "aside": 0, "dropped": 0, "devices": []},
         []),
+    "GET /api/agents": any_of("/api/agents", "/api/agents?limit=1&token=a"),
+    "GET /api/agents/…": any_of("/api/agents/web_{n}", "/api/agents/web_a",
+                                "/api/agents/web_a?state=following&limit=2&token=a1"),
+    "POST /api/agents/…": sends("/api/agents/web_{n}/report", says_of_adaptors, []),
+    "DELETE /api/agents/…": get("/api/agents/web_{n}"),
     "POST /chukwa": sends("/chukwa", chunks,
                            lambda world: v1_post(v1(4, b"abc\n", name=world.name())),
                            b"Gch2"),

@@ -121,8 +121,9 @@ ASKED = [
     "/api/query?metricName=m&start=1h-ago&fn=avg&window=1m&agg=sum&by=g",
     "/api/query?start=1h-ago&m=sum:1m-avg:m_w", "/api/query?metricName=m",
     "/api/devices", "/api/devices/nosuch", "/api/oidsets", "/api/interfaces", "/api/rollups",
-    "/api/retention", "/api/queues", "/api/pollers", "/health", "/query?q=SHOW%20DATABASES",
-    "/v2/device/", "/v2/interface/", "/v2/oidset/", "/v2/inventory/", "/v2/outlet/",
+    "/api/retention", "/api/queues", "/api/pollers", "/api/agents", "/health",
+    "/query?q=SHOW%20DATABASES", "/v2/device/", "/v2/interface/", "/v2/oidset/",
+    "/v2/inventory/", "/v2/outlet/",
     "/v2/report/top?endpoint=in&by=max&n=10",
 ]
 AS_JSON = {"Content-Type": "application/json"}

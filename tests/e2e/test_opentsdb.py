@@ -202,7 +202,7 @@ def test_a_slash_at_the_end_of_a_path_is_nothing(octets):
     paths = ["/api/aggregators", "/api/config/filters", "/api/version", "/api/suggest?type=tagk",
              "/api/search/lookup?m=if.octets", f"/api/query?m=sum:if.octets&start={T0}",
              "/api/query/last?timeseries=if.octets", "/api/metadata/metricNames", "/api/devices",
-             "/api/oidsets", "/api/pollers", "/-/healthy", "/ping"]
+             "/api/oidsets", "/api/pollers", "/api/agents", "/-/healthy", "/ping"]
     for path in paths:
         name, _, query = path.partition("?")
         plain, slashed = octets.request("GET", path), octets.request("GET", name + "/?" + query)
