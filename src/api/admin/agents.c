@@ -322,7 +322,7 @@ static void agents_put_adaptors(struct json_reply *reply, const struct agent_see
 	json_write_key(json, "adaptors");
 	json_write_array_begin(json);
 	for (size_t i = asked->token.data ? agent_seen_behind(agent, asked->token) : 0;
-	     i < agent->count && !more; i++) {
+	     i < agent->count; i++) {
 		const struct adaptor_seen *a = agent->adaptors[i];
 		if (asked->state != AGENTS_ANY_STATE && (int)a->state != asked->state)
 			continue;
