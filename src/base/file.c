@@ -215,7 +215,7 @@ static int real_open(UNUSED struct files *files, const char *path, int *handle)
 {
 	int fd = open_retry(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
 	if (fd < 0)
-		return fd == -ENOENT ? ERR_NOT_FOUND : fd;
+		return fd == -ENOENT || fd == -ENOTDIR ? ERR_NOT_FOUND : fd;
 	*handle = fd;
 	return 0;
 }
@@ -224,6 +224,9 @@ static int real_read_at(UNUSED struct files *files, int handle, uint64_t offset,
 			size_t max_bytes, size_t *bytes)
 {
 	size_t done = 0;
+	/* No file has bytes there, and the system would take it for a wrong argument. */
+	if (max_bytes > INT64_MAX || offset > INT64_MAX - max_bytes)
+		max_bytes = offset < INT64_MAX ? (size_t)(INT64_MAX - offset) : 0;
 	while (done < max_bytes) {
 		ssize_t n =
 			pread(handle, (char *)to + done, max_bytes - done, (off_t)(offset + done));
@@ -244,10 +247,10 @@ static int64_t file_time_ns(const struct statx_timestamp *time)
 	return time->tv_sec * 1000000000 + time->tv_nsec;
 }
 
-static int file_look_by(int fd, const char *path, struct file_look *look)
+static int file_look_by(int fd, const char *path, int flags, struct file_look *look)
 {
 	struct statx st;
-	if (statx(fd, path, *path ? 0 : AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &st))
+	if (statx(fd, path, flags, STATX_BASIC_STATS | STATX_BTIME, &st))
 		return errno == ENOENT || errno == ENOTDIR ? ERR_NOT_FOUND : -errno;
 	*look = (struct file_look){
 		.id = {.device = (uint64_t)st.stx_dev_major << 32 | st.stx_dev_minor,
@@ -265,7 +268,7 @@ static int file_look_by(int fd, const char *path, struct file_look *look)
 
 static int real_look(UNUSED struct files *files, int handle, struct file_look *look)
 {
-	return file_look_by(handle, "", look);
+	return file_look_by(handle, "", AT_EMPTY_PATH, look);
 }
 
 static void real_close(UNUSED struct files *files, int handle)
@@ -275,7 +278,7 @@ static void real_close(UNUSED struct files *files, int handle)
 
 static int real_look_at(UNUSED struct files *files, const char *path, struct file_look *look)
 {
-	return file_look_by(AT_FDCWD, path, look);
+	return file_look_by(AT_FDCWD, path, 0, look);
 }
 
 static int real_list(UNUSED struct files *files, const char *path, file_name_fn *each, void *owner)

@@ -78,6 +78,13 @@ static inline bool file_id_equal(const struct file_id *a, const struct file_id *
 	       (a->born_ns || a->device == b->device);
 }
 
+/* Whether a file was made before another one, so that it cannot be its copy; false: or not known.
+ */
+static inline bool file_id_is_older(const struct file_id *a, const struct file_id *b)
+{
+	return a->born_ns && b->born_ns && a->born_ns < b->born_ns;
+}
+
 struct files *files_real(void);
 
 /* A file that holds secrets: refused if others than its owner and group may read it, or others than

@@ -1,11 +1,17 @@
-/* Files: replacing as a whole, limits, faults, and the lock between processes. */
+/* Files: replacing as a whole, limits, faults, reading what is open, and the lock between
+ * processes.
+ */
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -194,6 +200,308 @@ static void lock_in_no_directory(UNUSED void **state)
 	assert_non_null(strstr(e.text, "/nonexistent/lock"));
 }
 
+/* ---- Files that are open --------------------------------------------------------------------- */
+
+/* By other means than the code under test. */
+static void write_file(const char *name, const char *mode, const char *text)
+{
+	FILE *file = fopen(name, mode);
+	assert_non_null(file);
+	assert_int_equal(fputs(text, file) < 0, 0);
+	assert_int_equal(fclose(file), 0);
+}
+
+/* Times of files are of the kernel's clock, whose ticks are up to 10 ms long. */
+static void wait_a_tick(void)
+{
+	nanosleep(&(struct timespec){.tv_nsec = 25000000}, NULL);
+}
+
+static int opened(const char *name)
+{
+	int handle = -1;
+	assert_int_equal(files_real()->open(files_real(), name, &handle), 0);
+	assert_true(handle >= 0);
+	return handle;
+}
+
+static void expect_read(int handle, uint64_t offset, size_t max_bytes, const char *text)
+{
+	char bytes[64];
+	size_t got = 999;
+	struct files *files = files_real();
+	memset(bytes, '#', sizeof(bytes));
+	assert_int_equal(files->read_at(files, handle, offset, bytes, max_bytes, &got), 0);
+	assert_true(slice_equal((struct slice){bytes, got}, slice_of(text)));
+	for (size_t i = got; i < sizeof(bytes); i++)
+		assert_int_equal(bytes[i], '#');
+}
+
+static void look_at(const char *name, struct file_look *look)
+{
+	assert_int_equal(files_real()->look_at(files_real(), name, look), 0);
+}
+
+static void reading_ends_at_the_end(UNUSED void **state)
+{
+	write_file(path, "w", "0123456789");
+	int handle = opened(path);
+	expect_read(handle, 0, 10, "0123456789");
+	expect_read(handle, 0, 64, "0123456789");
+	expect_read(handle, 4, 3, "456");
+	expect_read(handle, 2, 1, "2"); /* back */
+	expect_read(handle, 9, 64, "9");
+	expect_read(handle, 10, 64, "");
+	expect_read(handle, 11, 64, "");
+	expect_read(handle, 5, 0, "");
+	expect_read(handle, 1000000, 64, "");
+	/* Beyond what a file can have. */
+	expect_read(handle, INT64_MAX - 63, 64, "");
+	expect_read(handle, INT64_MAX, 64, "");
+	expect_read(handle, (uint64_t)INT64_MAX + 1, 64, "");
+	expect_read(handle, UINT64_MAX, 64, "");
+	write_file(path, "a", "ab");
+	expect_read(handle, 10, 64, "ab");
+	assert_int_equal(truncate(path, 3), 0);
+	expect_read(handle, 0, 64, "012");
+	expect_read(handle, 10, 64, "");
+	files_real()->close(files_real(), handle);
+}
+
+static void an_open_file_is_read_when_it_is_removed(UNUSED void **state)
+{
+	struct files *files = files_real();
+	struct file_look before, after;
+	write_file(path, "w", "gone");
+	look_at(path, &before);
+	int handle = opened(path);
+	assert_int_equal(unlink(path), 0);
+	expect_read(handle, 0, 64, "gone");
+	assert_int_equal(files->look(files, handle, &after), 0);
+	assert_true(file_id_equal(&before.id, &after.id));
+	assert_int_equal(after.bytes, 4);
+	assert_int_equal(files->look_at(files, path, &after), ERR_NOT_FOUND);
+	write_file(path, "w", "another");
+	expect_read(handle, 0, 64, "gone");
+	files->close(files, handle);
+}
+
+static void what_is_not_there(UNUSED void **state)
+{
+	struct files *files = files_real();
+	struct file_look look;
+	char below[160], resolved[160];
+	int handle = -1;
+	const char *const names[] = {path, below, "", "/nonexistent/file"};
+	snprintf(below, sizeof(below), "%s/file/below", dir);
+	for (int round = 0; round < 2; round++) {
+		for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+			if (round && i == 0)
+				continue;
+			assert_int_equal(files->open(files, names[i], &handle), ERR_NOT_FOUND);
+			assert_int_equal(files->look_at(files, names[i], &look), ERR_NOT_FOUND);
+			assert_int_equal(files->list(files, names[i], NULL, NULL), ERR_NOT_FOUND);
+			assert_int_equal(files->resolve(files, names[i], resolved, 160),
+					 ERR_NOT_FOUND);
+		}
+		write_file(path, "w", ""); /* the second time a file stands where a directory may */
+	}
+	assert_int_equal(files->list(files, path, NULL, NULL), ERR_NOT_FOUND);
+	assert_int_equal(handle, -1);
+}
+
+static void pipes_and_directories_are_no_regular_files(UNUSED void **state)
+{
+	struct files *files = files_real();
+	struct file_look look;
+	char byte;
+	size_t got;
+	assert_int_equal(mkfifo(path, 0600), 0);
+	int handle = opened(path); /* which does not wait for somebody to write */
+	assert_int_equal(files->look(files, handle, &look), 0);
+	assert_int_equal(look.type, FILE_OTHER);
+	assert_int_equal(files->read_at(files, handle, 0, &byte, 1, &got), -ESPIPE);
+	files->close(files, handle);
+	look_at(path, &look);
+	assert_int_equal(look.type, FILE_OTHER);
+	handle = opened(dir);
+	assert_int_equal(files->look(files, handle, &look), 0);
+	assert_int_equal(look.type, FILE_DIRECTORY);
+	assert_int_equal(files->read_at(files, handle, 0, &byte, 1, &got), -EISDIR);
+	files->close(files, handle);
+	look_at(dir, &look);
+	assert_int_equal(look.type, FILE_DIRECTORY);
+}
+
+static void a_look_is_what_stat_says(UNUSED void **state)
+{
+	struct file_look look, by_handle;
+	struct stat st;
+	write_file(path, "w", "12345");
+	int handle = opened(path);
+	look_at(path, &look);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(look.type, FILE_REGULAR);
+	assert_int_equal(look.bytes, 5);
+	assert_int_equal(look.id.inode, st.st_ino);
+	assert_int_equal(look.changed_ns, st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec);
+	assert_int_equal(files_real()->look(files_real(), handle, &by_handle), 0);
+	assert_true(file_id_equal(&look.id, &by_handle.id));
+	assert_int_equal(by_handle.changed_ns, look.changed_ns);
+	wait_a_tick();
+	write_file(path, "a", "6");
+	assert_int_equal(files_real()->look(files_real(), handle, &by_handle), 0);
+	assert_int_equal(by_handle.bytes, 6);
+	assert_true(by_handle.changed_ns > look.changed_ns);
+	assert_true(file_id_equal(&look.id, &by_handle.id));
+	/* Before the epoch, and between two seconds there. */
+	struct timespec times[2] = {{.tv_sec = -2, .tv_nsec = 500000000}, {-2, 500000000}};
+	assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+	look_at(path, &look);
+	assert_int_equal(look.changed_ns, -1500000000);
+	files_real()->close(files_real(), handle);
+}
+
+static void a_file_is_known_whatever_its_name(UNUSED void **state)
+{
+	struct file_look first, renamed, second;
+	write_file(path, "w", "x");
+	look_at(path, &first);
+	assert_int_equal(rename(path, temporary), 0);
+	look_at(temporary, &renamed);
+	assert_true(file_id_equal(&first.id, &renamed.id));
+	write_file(path, "w", "x");
+	look_at(path, &second);
+	assert_false(file_id_equal(&first.id, &second.id));
+	unlink(temporary);
+	/* Removed and made again, it may have the same inode, but not the same birth. */
+	for (int i = 0; i < 5; i++) {
+		look_at(path, &first);
+		assert_int_equal(unlink(path), 0);
+		wait_a_tick();
+		write_file(path, "w", "x");
+		look_at(path, &second);
+		assert_true(!first.id.born_ns || !file_id_equal(&first.id, &second.id));
+		assert_true(!first.id.born_ns || file_id_is_older(&first.id, &second.id));
+		assert_false(file_id_is_older(&second.id, &first.id));
+	}
+}
+
+static void ids_are_compared(UNUSED void **state)
+{
+	const struct file_id id = {.device = 1, .inode = 2, .born_ns = 3};
+	static const struct {
+		struct file_id id;
+		bool equal, older, younger; /* than the one above */
+	} rows[] = {
+		{{1, 2, 3}, true, false, false},
+		{{9, 2, 3}, true, false, false}, /* the machine was started again */
+		{{1, 2, 2}, false, true, false},
+		{{1, 2, 4}, false, false, true},
+		{{1, 9, 3}, false, false, false},
+		{{1, 9, 2}, false, true, false},
+		{{1, 2, 0}, false, false, false},
+		{{1, 2, -1}, false, true, false},
+	};
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		assert_int_equal(file_id_equal(&rows[i].id, &id), rows[i].equal);
+		assert_int_equal(file_id_equal(&id, &rows[i].id), rows[i].equal);
+		assert_int_equal(file_id_is_older(&rows[i].id, &id), rows[i].older);
+		assert_int_equal(file_id_is_older(&id, &rows[i].id), rows[i].younger);
+	}
+	const struct file_id bare = {.device = 1, .inode = 2}, other = {.device = 9, .inode = 2};
+	assert_true(file_id_equal(&bare, &bare));
+	assert_false(file_id_equal(&bare, &other));
+	assert_false(file_id_is_older(&bare, &other));
+}
+
+static void links_are_followed(UNUSED void **state)
+{
+	struct files *files = files_real();
+	struct file_look look, target;
+	char in[128], out[128];
+	write_file(path, "w", "target");
+	look_at(path, &target);
+	assert_int_equal(symlink("file", temporary), 0);
+	look_at(temporary, &look);
+	assert_int_equal(look.type, FILE_REGULAR);
+	assert_true(file_id_equal(&look.id, &target.id));
+	assert_int_equal(files->resolve(files, temporary, out, sizeof(out)), 0);
+	assert_string_equal(out, path);
+	/* Dots and slashes go, too. */
+	snprintf(in, sizeof(in), "%s//./../%s/file.tmp", dir, strrchr(dir, '/') + 1);
+	assert_int_equal(files->resolve(files, in, out, sizeof(out)), 0);
+	assert_string_equal(out, path);
+	assert_int_equal(files->resolve(files, "/", out, sizeof(out)), 0);
+	assert_string_equal(out, "/");
+	/* With its zero it just fits, or does not. */
+	size_t len = strlen(path);
+	memset(out, '#', sizeof(out));
+	assert_int_equal(files->resolve(files, temporary, out, len), ERR_LIMIT);
+	assert_int_equal(files->resolve(files, temporary, out, 0), ERR_LIMIT);
+	assert_int_equal(files->resolve(files, temporary, out, len + 1), 0);
+	assert_string_equal(out, path);
+	assert_int_equal(out[len + 1], '#');
+	/* Whose target is gone, and one that leads to itself. */
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(files->look_at(files, temporary, &look), ERR_NOT_FOUND);
+	assert_int_equal(files->resolve(files, temporary, out, sizeof(out)), ERR_NOT_FOUND);
+	assert_int_equal(symlink("file.tmp", path), 0);
+	assert_int_equal(files->look_at(files, temporary, &look), -ELOOP);
+	assert_int_equal(files->resolve(files, temporary, out, sizeof(out)), -ELOOP);
+	unlink(temporary);
+}
+
+enum { LISTED = 300 };
+
+static void listed_name(int i, char name[static 256])
+{
+	static const char *const odd[] = {" ",  "...", ".hidden", "-rf", "a\nb", "\xff\xfe",
+					  "..", "*",   "\\",      "~",   "a b ", "\xc3\xa9"};
+	if (i < (int)ARRAY_LEN(odd) && strcmp(odd[i], "..") != 0)
+		snprintf(name, 256, "%s", odd[i]);
+	else if (i == LISTED - 1) /* the longest that there is */
+		snprintf(name, 256, "%0255d", i);
+	else
+		snprintf(name, 256, "%d", i);
+}
+
+static void note_listed(void *owner, const char *name)
+{
+	int *seen = owner, found = 0;
+	for (int i = 0; i < LISTED; i++) {
+		char listed[256];
+		listed_name(i, listed);
+		if (strcmp(listed, name) == 0) {
+			seen[i]++;
+			found++;
+		}
+	}
+	assert_int_equal(found, 1);
+}
+
+static void each_name_is_listed_once(UNUSED void **state)
+{
+	struct files *files = files_real();
+	char name[256], whole[400];
+	int seen[LISTED] = {0};
+	assert_int_equal(files->list(files, dir, note_listed, seen), 0);
+	for (int i = 0; i < LISTED; i++) {
+		assert_int_equal(seen[i], 0);
+		listed_name(i, name);
+		snprintf(whole, sizeof(whole), "%s/%s", dir, name);
+		write_file(whole, "w", "");
+	}
+	errno = EIO; /* an earlier call's */
+	assert_int_equal(files->list(files, dir, note_listed, seen), 0);
+	for (int i = 0; i < LISTED; i++) {
+		assert_int_equal(seen[i], 1);
+		listed_name(i, name);
+		snprintf(whole, sizeof(whole), "%s/%s", dir, name);
+		assert_int_equal(unlink(whole), 0);
+	}
+}
+
 #define IN_DIR(f) cmocka_unit_test_setup_teardown(f, make_dir, remove_dir)
 
 int main(void)
@@ -207,6 +515,15 @@ int main(void)
 		IN_DIR(lock_is_for_one_process),
 		IN_DIR(a_shared_lock_is_for_many),
 		IN_DIR(lock_in_no_directory),
+		IN_DIR(reading_ends_at_the_end),
+		IN_DIR(an_open_file_is_read_when_it_is_removed),
+		IN_DIR(what_is_not_there),
+		IN_DIR(pipes_and_directories_are_no_regular_files),
+		IN_DIR(a_look_is_what_stat_says),
+		IN_DIR(a_file_is_known_whatever_its_name),
+		IN_DIR(ids_are_compared),
+		IN_DIR(links_are_followed),
+		IN_DIR(each_name_is_listed_once),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
