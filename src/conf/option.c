@@ -23,7 +23,7 @@ const struct conf_option conf_options[CONF_OPTIONS] = {
 #undef OPTION
 };
 
-/* What they mean is for those to know who read them (inventory/). */
+/* What they mean is for those to know who read them (inventory/, agent/). */
 const struct conf_section_def conf_section_defs[CONF_SECTIONS] = {
 	[CONF_SECTION_OIDS] =
 		{"oids",
@@ -41,6 +41,11 @@ const struct conf_section_def conf_section_defs[CONF_SECTIONS] = {
 		 "workers and oidsets; '*' is every OIDSet of that kind that no other queue names. "
 		 "Without it there is one queue for each kind.",
 		 "{fast: {persister: counters, workers: 4, oidsets: [\"*\"]}, ...}"},
+	[CONF_SECTION_ADAPTORS] =
+		{"adaptors",
+		 "What granary agent follows, by name: the path of a file (tail), a directory, or "
+		 "a file that is sent once (file), and its datatype.",
+		 "{messages: {tail: /var/log/messages, datatype: syslog}, ...}", .reloads = true},
 };
 
 int conf_section_find(struct slice name)
@@ -601,7 +606,8 @@ void conf_fixed_changes(const struct conf *before, const struct conf *after, str
 	for (int id = 0; id < CONF_SECTIONS; id++) {
 		print_section(before, id, &old);
 		print_section(after, id, &new);
-		if (!slice_equal(buf_slice(&old), buf_slice(&new)))
+		if (!conf_section_defs[id].reloads &&
+		    !slice_equal(buf_slice(&old), buf_slice(&new)))
 			conf_add_name(conf_section_defs[id].name, out);
 	}
 	buf_release(&old);

@@ -30,6 +30,7 @@ void conf_print_number(enum conf_type type, int64_t number, struct buf *out);
 /* A name of the file's top that is no option but a tree. */
 struct conf_section_def {
 	const char *name, *help, *example;
+	bool reloads; /* a change of it takes effect without a restart */
 };
 extern const struct conf_section_def conf_section_defs[CONF_SECTIONS];
 /* The section of that name, or -1. */
