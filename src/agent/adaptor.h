@@ -1,0 +1,38 @@
+/* Adaptors: what an agent follows, as its configuration says it (doc/agent.md). */
+#ifndef AGENT_ADAPTOR_H
+#define AGENT_ADAPTOR_H
+
+#include "agent/followed.h"
+
+enum adaptor_kind {
+	ADAPTOR_TAIL,      /* what is written to a file */
+	ADAPTOR_DIRECTORY, /* what is written to files whose paths have a pattern */
+	ADAPTOR_FILE,      /* a file, once, when it is written no more */
+	ADAPTOR_KINDS
+};
+
+enum adaptor_pattern {
+	ADAPTOR_GLOB,       /* of the whole path: `/var/log/app/?.log`; `*` goes over no `/` */
+	ADAPTOR_NAMES,      /* of the file's name, in the directory and those below it */
+	ADAPTOR_REGEX,      /* of the path from the directory on, likewise */
+	ADAPTOR_NAME_REGEX, /* of the file's whole name, likewise */
+};
+
+struct adaptor {
+	enum adaptor_kind kind;
+	struct slice name, datatype;
+	struct slice path; /* absolute, zero-terminated; of ADAPTOR_DIRECTORY where to begin */
+	enum adaptor_pattern pattern;
+	const char *glob; /* of the regular expressions their texts */
+	struct regex regex;
+	struct followed_rule rule;
+};
+
+/* A configuration, which owns its texts. */
+struct adaptors {
+	struct arena arena;
+	struct adaptor *list; /* in the arena */
+	size_t count, capacity;
+};
+
+#endif

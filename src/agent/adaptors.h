@@ -1,0 +1,57 @@
+/* The adaptors of a configuration: the section `adaptors`, and what Chukwa's agent was told
+ * (doc/agent.md). Who reads them refuses what could not be followed, with a sentence; whether a
+ * file is there is not looked at.
+ *
+ * One thread. */
+#ifndef AGENT_ADAPTORS_H
+#define AGENT_ADAPTORS_H
+
+#include "agent/adaptor.h"
+
+struct conf_node;
+
+enum {
+	ADAPTORS_MAX = 10000,
+	ADAPTORS_MAX_BYTES = 64 << 20,
+	ADAPTOR_NAME_MAX_BYTES = 255,
+	ADAPTOR_WAIT_MS = 1000,
+	ADAPTOR_WAIT_MAX_MS = 10 * 60 * 1000,
+};
+
+/* As they are written in a configuration; ended by NULL. */
+extern const char *const adaptor_kind_words[ADAPTOR_KINDS + 1];
+
+struct adaptors *adaptors_new(void);
+void adaptors_free(struct adaptors *adaptors); /* NULL: nothing happens */
+
+/* Reads the section `adaptors`, NULL: none is given. The section may go then. ERR_INVALID, or
+ * ERR_LIMIT where it is too large, with a sentence. */
+int adaptors_read(const struct conf_node *section, struct adaptors **adaptors,
+		  struct errbuf *e) MUST_CHECK;
+
+/* Lines of Chukwa's initial_adaptors, or of a checkpoint (wire/chukwa_agent.h), become adaptors of
+ * the same meaning, each named by the line's id. One of that id that is there already stays as it
+ * is. What cannot be followed is passed over, said in the log with its place and why, and counted
+ * in *skipped. ERR_LIMIT with a sentence: there are too many; some are added. */
+int adaptors_add_chukwa(struct adaptors *adaptors, const char *file_name, struct slice text,
+			size_t *skipped, struct errbuf *e) MUST_CHECK;
+
+/* ---- Private to adaptors*.c ------------------------------------------------------------------ */
+
+/* ERR_LIMIT with its sentence. */
+int adaptors_full(struct errbuf *e);
+/* Copies a path without the / at its end. ERR_INVALID with a sentence: it is none that a stream
+ * may be named by. */
+int adaptors_take_path(struct adaptors *adaptors, struct slice text, struct slice *path,
+		       struct errbuf *e) MUST_CHECK;
+/* ERR_INVALID with a sentence: no stream may have them. */
+int adaptors_check_names(struct slice datatype, struct slice path, struct errbuf *e) MUST_CHECK;
+/* The place of the one that has the name; of the one that follows the same files. The count: there
+ * is none. */
+size_t adaptors_find_name(const struct adaptors *adaptors, struct slice name);
+size_t adaptors_find_same(const struct adaptors *adaptors, const struct adaptor *adaptor);
+/* Its texts are in the arena. */
+int adaptors_add(struct adaptors *adaptors, const struct adaptor *adaptor,
+		 struct errbuf *e) MUST_CHECK;
+
+#endif

@@ -1,0 +1,198 @@
+/* Lines for Chukwa's agent as adaptors. Different from Chukwa: what a pattern of names has is
+ * compared by fnmatch(), so that a name that begins with a dot needs one in the pattern; and the
+ * time of a directory's last look is passed over, since where each file stood is told by a line of
+ * its own. */
+#include <stdio.h>
+
+#include "agent/adaptors.h"
+#include "base/log.h"
+#include "wire/chukwa_agent.h"
+
+enum { ADAPTORS_CHUKWA_LOGGED_MAX = 100 }; /* lines of a file that are passed over */
+
+/* Why adaptors of a kind are not taken; NULL: they are. */
+static const char *adaptors_chukwa_fault(enum chukwa_kind kind)
+{
+	switch (kind) {
+	case CHUKWA_TAIL:
+	case CHUKWA_FILE:
+	case CHUKWA_DIRECTORY:
+		return NULL;
+	case CHUKWA_EXEC:
+		return "this agent runs no commands";
+	case CHUKWA_UDP:
+	case CHUKWA_SYSLOG:
+		return "this agent takes no packets";
+	case CHUKWA_REST:
+		return "this agent asks no other servers";
+	case CHUKWA_HEARTBEAT:
+		return "this agent reports how it is by itself, and checks no others";
+	case CHUKWA_HOST_METRICS:
+		return "this agent sends no metrics of the machine; granary serve has those of its "
+		       "own, by host.enabled";
+	case CHUKWA_BUFFERED:
+		return "this agent keeps nothing for sending again but files, which are there";
+	case CHUKWA_TEST:
+		return "this agent makes no data for tests";
+	case CHUKWA_NEEDS_JAVA:
+		return "what it reads needs Java";
+	}
+	return "this agent does not know its kind";
+}
+
+static void adaptors_chukwa_rule(const struct chukwa_class *class, struct followed_rule *rule)
+{
+	rule->rest_ms = ADAPTOR_WAIT_MS;
+	rule->whole = class->kind == CHUKWA_FILE;
+	switch (class->records) {
+	case CHUKWA_RAW:
+		rule->records.kind = RECORDS_RAW;
+		break;
+	case CHUKWA_WHOLE_LINES:
+	case CHUKWA_LINES:
+		rule->records.kind = RECORDS_LINES;
+		break;
+	case CHUKWA_ESCAPED:
+		rule->records.kind = RECORDS_ESCAPED;
+		break;
+	}
+}
+
+/* At Chukwa the whole name has to match. */
+static int adaptors_chukwa_regex(struct adaptors *adaptors, struct slice pattern,
+				 struct adaptor *adaptor, struct errbuf *e)
+{
+	char *whole = arena_printf(&adaptors->arena, "^(?:%.*s)$", (int)pattern.len, pattern.data);
+	if (!whole)
+		return adaptors_full(e);
+	adaptor->pattern = ADAPTOR_NAME_REGEX;
+	int err = regex_compile(slice_of(whole), false, &adaptors->arena, &adaptor->regex, e);
+	return err ? errbuf_prefix(e, ERR_INVALID, "its regular expression " SHOWN,
+				   SHOWN_OF(pattern))
+		   : 0;
+}
+
+/* Chukwa's wildcards are * and ?; what else fnmatch() knows stands for itself. */
+static int adaptors_chukwa_names(struct adaptors *adaptors, struct slice pattern,
+				 struct adaptor *adaptor, struct errbuf *e)
+{
+	char *glob = arena_alloc(&adaptors->arena, 2 * pattern.len + 1), *to = glob;
+	if (!glob)
+		return adaptors_full(e);
+	for (size_t i = 0; i < pattern.len; i++) {
+		if (pattern.data[i] == '[' || pattern.data[i] == '\\')
+			*to++ = '\\';
+		*to++ = pattern.data[i];
+	}
+	*to = 0;
+	adaptor->pattern = ADAPTOR_NAMES;
+	adaptor->glob = glob;
+	return 0;
+}
+
+static int adaptors_chukwa_directory(struct adaptors *adaptors, const struct chukwa_adaptor *line,
+				     struct adaptor *adaptor, struct errbuf *e)
+{
+	struct slice pattern = line->pattern.len ? line->pattern : SLICE("*");
+	adaptor->kind = ADAPTOR_DIRECTORY;
+	adaptor->rule.passes = true;
+	if (adaptor->path.len == 1)
+		return errbuf_set(e, ERR_INVALID, "its directory / is everything");
+	adaptors_chukwa_rule(line->child, &adaptor->rule);
+	if (!line->class->regex)
+		return adaptors_chukwa_names(adaptors, pattern, adaptor, e);
+	adaptor->glob = arena_copy(&adaptors->arena, pattern).data;
+	if (!adaptor->glob)
+		return adaptors_full(e);
+	return adaptors_chukwa_regex(adaptors, pattern, adaptor, e);
+}
+
+static int adaptors_chukwa_file(const struct chukwa_add *add, const struct chukwa_adaptor *line,
+				struct adaptor *adaptor, struct errbuf *e)
+{
+	if (line->delete)
+		return errbuf_set(e, ERR_INVALID,
+				  "its file is to be deleted when it was sent, and this agent "
+				  "deletes none");
+	if (adaptor->path.len == 1)
+		return errbuf_set(e, ERR_INVALID, "its path / is a directory");
+	adaptor->kind = line->class->kind == CHUKWA_FILE ? ADAPTOR_FILE : ADAPTOR_TAIL;
+	adaptor->rule.from = add->offset;
+	adaptor->rule.first = line->first;
+	adaptors_chukwa_rule(line->class, &adaptor->rule);
+	return 0;
+}
+
+static int adaptors_chukwa_make(struct adaptors *adaptors, const struct chukwa_add *add,
+				struct adaptor *adaptor, struct errbuf *e)
+{
+	struct chukwa_adaptor line;
+	int err = chukwa_adaptor_read(add, &line, e);
+	if (err)
+		return err;
+	const char *fault = adaptors_chukwa_fault(line.class->kind);
+	if (fault)
+		return errbuf_set(e, ERR_INVALID, "%s: %s", line.class->name.data, fault);
+	adaptor->name = arena_copy(&adaptors->arena, add->id);
+	adaptor->datatype = arena_copy(&adaptors->arena, add->datatype);
+	if (!adaptor->name.data || !adaptor->datatype.data)
+		return adaptors_full(e);
+	err = adaptors_take_path(adaptors, line.path, &adaptor->path, e);
+	if (!err)
+		err = adaptors_check_names(adaptor->datatype, adaptor->path, e);
+	if (err)
+		return err;
+	return line.class->kind == CHUKWA_DIRECTORY
+		       ? adaptors_chukwa_directory(adaptors, &line, adaptor, e)
+		       : adaptors_chukwa_file(add, &line, adaptor, e);
+}
+
+/* One that is there already, by this name and with the same files, is not said in the log: at
+ * Chukwa each start reads initial_adaptors again, of which the checkpoint has most. */
+static int adaptors_chukwa_take(struct adaptors *adaptors, struct slice text, struct errbuf *e)
+{
+	struct chukwa_add add;
+	struct adaptor adaptor = {.kind = ADAPTOR_TAIL};
+	int err = chukwa_add_parse(text, &adaptors->arena, &add, e);
+	if (err)
+		return err == ERR_NOT_FOUND ? 0 : err;
+	err = adaptors_chukwa_make(adaptors, &add, &adaptor, e);
+	if (err)
+		return err;
+	size_t named = adaptors_find_name(adaptors, adaptor.name);
+	size_t same = adaptors_find_same(adaptors, &adaptor);
+	if (named < adaptors->count && named == same)
+		return 0;
+	if (named < adaptors->count)
+		return errbuf_set(e, ERR_EXISTS,
+				  "there is an adaptor " SHOWN " already, which follows " SHOWN,
+				  SHOWN_OF(adaptor.name), SHOWN_OF(adaptors->list[named].path));
+	if (same < adaptors->count)
+		return errbuf_set(e, ERR_EXISTS,
+				  "the adaptor " SHOWN " follows the same with the same datatype",
+				  SHOWN_OF(adaptors->list[same].name));
+	return adaptors_add(adaptors, &adaptor, e);
+}
+
+int adaptors_add_chukwa(struct adaptors *adaptors, const char *file_name, struct slice text,
+			size_t *skipped, struct errbuf *e)
+{
+	struct slice line;
+	size_t skipped_here = 0;
+	for (size_t number = 1; chukwa_take_line(&text, &line); number++) {
+		struct errbuf why = {""};
+		int err = adaptors_chukwa_take(adaptors, line, &why);
+		if (err == ERR_LIMIT)
+			return errbuf_set(e, err, "%s:%zu: %s", file_name, number, why.text);
+		if (!err)
+			continue;
+		++*skipped;
+		if (skipped_here++ < ADAPTORS_CHUKWA_LOGGED_MAX)
+			log_warn("%s:%zu is passed over, and other lines are kept: %s", file_name,
+				 number, why.text);
+	}
+	if (skipped_here > ADAPTORS_CHUKWA_LOGGED_MAX)
+		log_warn("%s: %zu more lines are passed over", file_name,
+			 skipped_here - ADAPTORS_CHUKWA_LOGGED_MAX);
+	return 0;
+}

@@ -1,0 +1,171 @@
+/* Directories whose files are followed: every file that has the pattern, but for what rotation made
+ * of another one, which belongs to that one. */
+#include <fnmatch.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "agent/agent_private.h"
+#include "base/grow.h"
+#include "base/stats.h"
+
+enum {
+	DIRECTORY_DEPTH_MAX = 16,
+	DIRECTORY_NAMES_MAX = 200000, /* in all directories of an adaptor */
+	DIRECTORY_ARENA_MAX_BYTES = 64 << 20,
+};
+
+struct directory_walk {
+	struct agent *agent;
+	const struct adaptor *adaptor;
+	struct arena arena;  /* of names */
+	struct slice *names; /* of the directory being read */
+	size_t count, capacity;
+	size_t seen;
+	unsigned depth_max;
+	int err;
+};
+
+static void directory_see(void *owner, const char *name)
+{
+	struct directory_walk *walk = owner;
+	struct slice kept = arena_copy(&walk->arena, slice_of(name));
+	if (!kept.data || walk->seen++ == DIRECTORY_NAMES_MAX)
+		walk->err = ERR_LIMIT;
+	if (walk->err)
+		return;
+	GROW(walk->names, walk->capacity, walk->count + 1);
+	walk->names[walk->count++] = kept;
+}
+
+static bool directory_has_pattern(const struct adaptor *adaptor, const char *path,
+				  struct slice name)
+{
+	uint64_t work = 0;
+	switch (adaptor->pattern) {
+	case ADAPTOR_GLOB:
+		return fnmatch(adaptor->glob, path, FNM_PATHNAME | FNM_PERIOD) == 0;
+	case ADAPTOR_NAMES:
+		return fnmatch(adaptor->glob, name.data, FNM_PERIOD) == 0;
+	case ADAPTOR_REGEX:
+		return regex_search(&adaptor->regex, slice_of(path + adaptor->path.len), &work);
+	case ADAPTOR_NAME_REGEX:
+		return regex_search(&adaptor->regex, name, &work);
+	}
+	return false;
+}
+
+static int directory_compare(const void *left, const void *right)
+{
+	return slice_compare(*(const struct slice *)left, *(const struct slice *)right);
+}
+
+static bool directory_has_name(const struct directory_walk *walk, size_t first, struct slice name)
+{
+	return bsearch(&name, walk->names + first, walk->count - first, sizeof(name),
+		       directory_compare);
+}
+
+/* What rotation made of another one that is there, or that is followed. */
+static bool directory_is_rotated(const struct directory_walk *walk, size_t first,
+				 const char *directory, struct slice name)
+{
+	char path[PATH_MAX];
+	struct slice bases[SIBLINGS_BASES_MAX];
+	char room[SIBLINGS_BASES_MAX * (SIBLINGS_NAME_MAX_BYTES + 1)];
+	size_t count = siblings_bases_of(name, bases, room);
+	for (size_t i = 0; i < count; i++) {
+		int len = snprintf(path, sizeof(path), "%s/%.*s", directory, (int)bases[i].len,
+				   bases[i].data);
+		if (directory_has_name(walk, first, bases[i]) ||
+		    (len < (int)sizeof(path) &&
+		     agent_find(walk->agent, walk->adaptor->datatype, slice_of(path))))
+			return true;
+	}
+	return false;
+}
+
+static void directory_follow(struct directory_walk *walk, const char *path)
+{
+	struct agent *agent = walk->agent;
+	const struct adaptor *adaptor = walk->adaptor;
+	struct followed *f = agent_find(agent, adaptor->datatype, slice_of(path));
+	if (!f) {
+		walk->err = agent_add(agent, &adaptor->rule, adaptor->datatype, slice_of(path), &f);
+		if (walk->err == ERR_INVALID)
+			walk->err = 0; /* said in the log */
+	}
+	if (!f)
+		return;
+	f->unwanted_ms = 0;
+	if (!f->wanted) {
+		f->rule = &adaptor->rule;
+		f->wanted = true;
+		agent_activate(agent, f, agent_now_ms(agent));
+	}
+}
+
+static void directory_walk(struct directory_walk *walk, const char *directory, unsigned depth)
+{
+	struct files *files = walk->agent->options.files;
+	char path[PATH_MAX];
+	size_t first = walk->count;
+	if (walk->err)
+		return;
+	int err = files->list(files, directory, directory_see, walk);
+	if (err && !depth)
+		log_rated(&walk->agent->troubles, agent_now_ms(walk->agent), LOG_WARN,
+			  "adaptor %s: %s cannot be read: %s", walk->adaptor->name.data, directory,
+			  err_text(err));
+	if (err)
+		return;
+	agent_watch_directory(walk->agent, directory);
+	if (walk->count > first)
+		qsort(walk->names + first, walk->count - first, sizeof(*walk->names),
+		      directory_compare);
+	for (size_t i = first; i < walk->count && !walk->err; i++) {
+		struct slice name = walk->names[i];
+		struct file_look look;
+		int len = snprintf(path, sizeof(path), "%s/%s", directory[1] ? directory : "",
+				   name.data);
+		if (len >= (int)sizeof(path) || files->look_at(files, path, &look))
+			continue;
+		if (look.type == FILE_DIRECTORY && depth < walk->depth_max)
+			directory_walk(walk, path, depth + 1);
+		else if (look.type == FILE_REGULAR && content_packing_of(name) == CONTENT_PLAIN &&
+			 directory_has_pattern(walk->adaptor, path, name) &&
+			 !directory_is_rotated(walk, first, directory, name))
+			directory_follow(walk, path);
+	}
+	walk->count = first;
+}
+
+/* A glob of the whole path goes as deep as it has slashes. */
+static unsigned directory_depth(const struct adaptor *adaptor)
+{
+	unsigned depth = 0;
+	if (adaptor->pattern != ADAPTOR_GLOB)
+		return DIRECTORY_DEPTH_MAX;
+	for (const char *c = adaptor->glob + adaptor->path.len + 1; *c; c++)
+		depth += *c == '/';
+	return depth;
+}
+
+void directory_scan(struct agent *agent)
+{
+	for (size_t i = 0; agent->adaptors && i < agent->adaptors->count; i++) {
+		struct directory_walk walk = {.agent = agent, .adaptor = &agent->adaptors->list[i]};
+		if (walk.adaptor->kind != ADAPTOR_DIRECTORY)
+			continue;
+		walk.depth_max = directory_depth(walk.adaptor);
+		arena_init(&walk.arena, DIRECTORY_ARENA_MAX_BYTES);
+		directory_walk(&walk, walk.adaptor->path.data, 0);
+		if (walk.err)
+			log_rated(&agent->troubles, agent_now_ms(agent), LOG_WARN,
+				  "adaptor %s: there are too many files below %s; some are not "
+				  "followed",
+				  walk.adaptor->name.data, walk.adaptor->path.data);
+		mem_free(walk.names);
+		arena_release(&walk.arena);
+	}
+}

@@ -1,0 +1,747 @@
+#include "agent/followed.h"
+
+#include <limits.h>
+#include <stdio.h>
+
+#include "base/grow.h"
+#include "base/stats.h"
+
+enum {
+	FOLLOWED_LINES_A_MINUTE = 20,
+	FOLLOWED_RETRY_MS = 200, /* files were being renamed, or are not written whole */
+	FOLLOWED_TICK_NS = 100000000,
+};
+
+/* ---- Life ------------------------------------------------------------------------------------ */
+
+void followed_site_init(struct followed_site *site, struct files *files, struct clock *clock,
+			uint64_t seed)
+{
+	*site = (struct followed_site){.files = files, .clock = clock};
+	random_init(&site->random, seed);
+	siblings_init(&site->siblings);
+	buf_init(&site->data, CHUNK_DATA_MAX_BYTES);
+	char *room = buf_reserve(&site->data, CHUNK_DATA_MAX_BYTES);
+	ASSERT(room);
+	site->losses.lines_max = site->troubles.lines_max = FOLLOWED_LINES_A_MINUTE;
+}
+
+void followed_site_release(struct followed_site *site)
+{
+	ASSERT(!site->open_count);
+	siblings_release(&site->siblings);
+	buf_release(&site->data);
+}
+
+struct followed *followed_new(struct followed_site *site, const struct followed_rule *rule,
+			      const struct stream_names *names)
+{
+	struct followed *f = mem_zalloc(sizeof(*f));
+	f->site = site;
+	f->rule = rule;
+	f->incarnation = random_next(&site->random);
+	f->path = mem_copy_text(names->name);
+	f->names = (struct stream_names){
+		.source = mem_copy_slice(names->source),
+		.cluster = mem_copy_slice(names->cluster),
+		.datatype = mem_copy_slice(names->datatype),
+		.name = slice_of(f->path),
+	};
+	const char *slash = strrchr(f->path, '/');
+	ASSERT(slash);
+	f->base = slice_of(slash + 1);
+	f->directory = mem_copy_text(
+		(struct slice){f->path, slash == f->path ? 1 : (size_t)(slash - f->path)});
+	return f;
+}
+
+void followed_free(struct followed *f)
+{
+	if (!f)
+		return;
+	followed_rest(f);
+	mem_free(f->plan);
+	mem_free(f->past);
+	mem_free_slice(f->names.source);
+	mem_free_slice(f->names.cluster);
+	mem_free_slice(f->names.datatype);
+	mem_free(f->path);
+	mem_free(f->directory);
+	mem_free(f->problem);
+	mem_free(f);
+}
+
+void followed_set_problem(struct followed *f, const char *text)
+{
+	if (f->problem && text && strcmp(f->problem, text) == 0)
+		return;
+	mem_free(f->problem);
+	f->problem = text ? mem_copy_text(slice_of(text)) : NULL;
+	if (text)
+		log_rated(&f->site->troubles, clock_mono_ms(f->site->clock), LOG_WARN, "%s: %s",
+			  f->path, text);
+}
+
+void followed_forget(struct followed *f)
+{
+	followed_rest(f);
+	f->plan_count = f->past_count = 0;
+	f->offset = 0;
+	f->floor_ns = 0;
+	f->begun = false;
+	f->state = FOLLOWED_READING;
+	f->unwanted_ms = 0;
+}
+
+/* ---- Segments -------------------------------------------------------------------------------- */
+
+int followed_open(struct followed *f, const char *name, enum content_packing packing,
+		  struct content **content, struct file_look *look)
+{
+	char path[PATH_MAX];
+	int len = snprintf(path, sizeof(path), "%s/%s", f->directory, name);
+	if (len >= (int)sizeof(path))
+		return ERR_NOT_FOUND;
+	int err = content_open(f->site->files, path, packing, content, look);
+	f->site->open_count += !err;
+	return err;
+}
+
+void followed_close(struct followed *f, struct content **content)
+{
+	f->site->open_count -= *content != NULL;
+	content_close(*content);
+	*content = NULL;
+}
+
+struct segment *followed_add(struct followed *f, size_t at)
+{
+	GROW(f->plan, f->plan_capacity, f->plan_count + 1);
+	memmove(&f->plan[at + 1], &f->plan[at], (f->plan_count - at) * sizeof(*f->plan));
+	f->plan_count++;
+	f->plan[at] = (struct segment){.end = SEGMENT_OPEN};
+	return &f->plan[at];
+}
+
+void followed_close_segment(struct followed *f, struct segment *segment)
+{
+	followed_close(f, &segment->content);
+}
+
+int segment_check_marks(const struct segment *segment, struct content *content)
+{
+	int err = content_check_head(content, segment->head);
+	err = err ? err : content_check(content, segment->at, segment->tail);
+	return err || segment->at == segment->bytes
+		       ? err
+		       : content_check(content, segment->bytes, segment->last);
+}
+
+static void followed_reset_read(struct followed *f)
+{
+	const struct segment *first = f->plan_count ? &f->plan[0] : NULL;
+	f->read = (struct followed_place){
+		.segment = f->plan_first,
+		.at = first ? first->at : 0,
+		.tail = first ? first->tail : (struct content_mark){0},
+		.offset = f->offset,
+		.within = first && first->within,
+	};
+}
+
+void followed_read_again(struct followed *f)
+{
+	followed_reset_read(f);
+}
+
+static struct segment_past segment_become_past(const struct segment *segment)
+{
+	struct file_look look = {.bytes = segment->at};
+	if (segment->content && content_is_packed(segment->content) &&
+	    content_look(segment->content, &look))
+		look.bytes = 0;
+	return (struct segment_past){
+		.id = segment->id,
+		.head = segment->head,
+		.tail = segment->tail,
+		.end = segment->at,
+		.file_bytes = look.bytes,
+		.changed_ns = segment->changed_ns,
+	};
+}
+
+static void followed_remove(struct followed *f, size_t at)
+{
+	memmove(&f->plan[at], &f->plan[at + 1], (--f->plan_count - at) * sizeof(*f->plan));
+}
+
+void followed_drop_first(struct followed *f)
+{
+	followed_close_segment(f, &f->plan[0]);
+	followed_remove(f, 0);
+	f->plan_first++;
+}
+
+/* The content of a delivered segment stays open for a while: more may be written to it by who has
+ * not noticed yet that it was renamed. */
+static void followed_pass(struct followed *f)
+{
+	struct segment *first = &f->plan[0];
+	struct file_look look;
+	if (f->late && !content_look(f->late, &look) && look.bytes > f->late_past.end)
+		f->search = true;
+	followed_close(f, &f->late);
+	f->late_past = segment_become_past(first);
+	followed_add_past(f, &f->late_past);
+	if (first->content && !content_is_packed(first->content)) {
+		f->late = first->content;
+		f->late_until_ms = clock_mono_ms(f->site->clock) + FOLLOWED_LATE_MS;
+	} else {
+		followed_close_segment(f, first);
+	}
+	followed_remove(f, 0);
+	f->plan_first++;
+}
+
+static bool segment_is_delivered(const struct segment *segment)
+{
+	return segment->at == segment->end;
+}
+
+/* Segments that are delivered and have something behind them leave the plan. */
+static void followed_pass_delivered(struct followed *f)
+{
+	while (f->plan_count > 1 && segment_is_delivered(&f->plan[0]))
+		followed_pass(f);
+}
+
+/* So do empty ones in the middle. Nothing is being read. */
+static void followed_pass_empty(struct followed *f)
+{
+	for (size_t i = 1; i + 1 < f->plan_count; i++) {
+		if (!segment_is_delivered(&f->plan[i]))
+			continue;
+		struct segment_past past = segment_become_past(&f->plan[i]);
+		followed_add_past(f, &past);
+		followed_close_segment(f, &f->plan[i]);
+		followed_remove(f, i--);
+	}
+}
+
+/* ---- Looking --------------------------------------------------------------------------------- */
+
+int segment_check(struct segment *segment)
+{
+	struct file_look look;
+	if (content_is_packed(segment->content))
+		return 0;
+	int err = content_look(segment->content, &look);
+	bool same = look.bytes == segment->bytes && look.changed_ns == segment->changed_ns;
+	if (err || (same && !segment->unchecked))
+		return err;
+	if (look.bytes < segment->bytes)
+		return ERR_NOT_FOUND;
+	/* The new mark first: were it of another content, that had not the old marks. */
+	struct content_mark last = segment->last;
+	if (look.bytes > segment->bytes)
+		err = content_mark_at(segment->content, look.bytes, &last);
+	err = err ? err : segment_check_marks(segment, segment->content);
+	if (err)
+		return err;
+	segment->last = last;
+	segment->unchecked = false;
+	segment->bytes = look.bytes;
+	segment->changed_ns = look.changed_ns;
+	if (segment->head.bytes == CONTENT_MARK_MAX_BYTES)
+		return 0;
+	return content_note_head(segment->content, &segment->head);
+}
+
+/* Opens what is at the path, if it is the segment's. */
+static int followed_open_at_path(struct followed *f, struct segment *segment)
+{
+	struct file_look look;
+	int err = followed_open(f, f->base.data, CONTENT_PLAIN, &segment->content, &look);
+	if (err)
+		return err;
+	segment->unchecked = true;
+	return file_id_equal(&look.id, &segment->id) ? 0 : ERR_NOT_FOUND;
+}
+
+/* ERR_NOT_FOUND: a content is not where it was, or not the same. */
+static int followed_check_plan(struct followed *f, const struct file_look *at_path)
+{
+	bool all = true;
+	for (size_t i = 0; i < f->plan_count; i++) {
+		struct segment *segment = &f->plan[i];
+		int err = segment->content ? segment_check(segment) : ERR_NOT_FOUND;
+		if (err == ERR_NOT_FOUND && at_path && file_id_equal(&at_path->id, &segment->id)) {
+			followed_close_segment(f, segment);
+			err = followed_open_at_path(f, segment);
+			err = err ? err : segment_check(segment);
+		}
+		if (err == ERR_NOT_FOUND)
+			followed_close_segment(f, segment);
+		else if (err)
+			return err;
+		all &= !err;
+	}
+	return all ? 0 : ERR_NOT_FOUND;
+}
+
+/* Where segments end: see the header. What is looked at later is not older: a segment is measured
+ * after one behind it was seen to have bytes. */
+static void followed_settle(struct followed *f)
+{
+	bool behind_has_bytes = false;
+	for (size_t i = f->plan_count; i-- > 0;) {
+		struct segment *segment = &f->plan[i];
+		if (behind_has_bytes && segment->end == SEGMENT_OPEN && segment->content &&
+		    !content_is_packed(segment->content) && !segment_check(segment)) {
+			segment->end = segment->bytes;
+			followed_changed(f);
+		}
+		behind_has_bytes |= segment->bytes > 0;
+	}
+	followed_pass_delivered(f);
+	followed_pass_empty(f);
+}
+
+/* More was written to the file that was delivered last: it goes in front of what is sent next. */
+static void followed_look_late(struct followed *f)
+{
+	struct file_look look;
+	if (!f->late || (f->plan_count && f->plan[0].within))
+		return;
+	const struct segment_past past = f->late_past;
+	bool same = !content_look(f->late, &look) && look.bytes >= past.end;
+	if (same && look.bytes > past.end && !content_check(f->late, past.end, past.tail)) {
+		*followed_add(f, 0) = (struct segment){
+			.id = past.id,
+			.head = past.head,
+			.at = past.end,
+			.tail = past.tail,
+			.end = SEGMENT_OPEN,
+			.bytes = past.end,
+			.last = past.tail,
+			.content = f->late,
+			.unchecked = true,
+		};
+		followed_changed(f);
+		f->late = NULL;
+		followed_remove_past(f, &past.id);
+	} else if (!same || clock_mono_ms(f->site->clock) >= f->late_until_ms) {
+		followed_close(f, &f->late);
+	}
+}
+
+static bool followed_is_at_path(struct followed *f, const struct file_look *look)
+{
+	const struct segment *last = followed_last(f);
+	return last && file_id_equal(&last->id, &look->id);
+}
+
+/* A whole file is sent when nobody has written to it for a while; what is there then is all. */
+static void followed_look_whole(struct followed *f)
+{
+	struct segment *segment = followed_last(f);
+	int64_t now_ms = clock_wall_ms(f->site->clock);
+	if (!segment || segment->end != SEGMENT_OPEN || !segment->content ||
+	    now_ms - segment->changed_ns / 1000000 < FOLLOWED_STILL_MS)
+		return;
+	segment->end = segment->bytes;
+	followed_changed(f);
+	if (segment->at == segment->end)
+		f->state = FOLLOWED_DONE;
+}
+
+static void followed_trouble(struct followed *f, int err)
+{
+	char text[300];
+	snprintf(text, sizeof(text), "it cannot be read: %s", err_text(err));
+	followed_set_problem(f, text);
+}
+
+/* While nothing is at the path: whether names have come or gone since the last search. A change
+ * that is younger than the clock's tick may not be the last one. */
+static bool followed_directory_changed(struct followed *f)
+{
+	struct file_look look;
+	if (f->site->files->look_at(f->site->files, f->directory, &look))
+		return false;
+	bool changed = look.changed_ns != f->directory_ns;
+	int64_t age_ns = f->site->clock->wall_us(f->site->clock) * 1000 - look.changed_ns;
+	bool young = age_ns >= 0 && age_ns < FOLLOWED_TICK_NS;
+	f->directory_ns = young ? 0 : look.changed_ns;
+	return changed;
+}
+
+/* While a checkpoint says that a file is empty, nothing of it was sent. */
+static void followed_note_begun(struct followed *f)
+{
+	for (size_t i = 0; i < f->plan_count; i++) {
+		struct segment *segment = &f->plan[i];
+		if (segment->begun || !segment->bytes)
+			continue;
+		segment->begun = true;
+		followed_changed(f);
+	}
+}
+
+/* Of a file that was empty it cannot be told whether what it has now is all that was written to it,
+ * or whether it was copied and emptied meanwhile. */
+static bool followed_was_empty(struct followed *f, const struct file_look *look)
+{
+	const struct segment *last = followed_last(f);
+	return last && !last->bytes && look->changed_ns != last->changed_ns;
+}
+
+static void followed_look_on(struct followed *f, const struct file_look *look)
+{
+	bool moved = look ? !followed_is_at_path(f, look) || followed_was_empty(f, look)
+			  : followed_directory_changed(f);
+	int err = followed_check_plan(f, look);
+	f->search |= moved || err == ERR_NOT_FOUND;
+	if (f->search && (!err || err == ERR_NOT_FOUND)) {
+		f->search_again = false;
+		err = followed_find(f);
+		f->search = err || f->search_again || followed_is_full(f);
+	}
+	f->look_again = err == ERR_RETRY;
+	if (err && err != ERR_RETRY)
+		followed_trouble(f, err);
+	if (err)
+		return;
+	followed_set_problem(f, NULL);
+	followed_look_late(f);
+	followed_settle(f);
+	followed_note_begun(f);
+	if (f->rule->whole)
+		followed_look_whole(f);
+}
+
+void followed_look(struct followed *f)
+{
+	struct file_look look;
+	if (f->state == FOLLOWED_STOPPED || f->state == FOLLOWED_DONE || f->asks)
+		return;
+	int err = f->site->files->look_at(f->site->files, f->path, &look);
+	if (!err && look.type != FILE_REGULAR) {
+		followed_set_problem(f, "it cannot be read: it is no regular file");
+		return;
+	}
+	if (err && err != ERR_NOT_FOUND) {
+		followed_trouble(f, err);
+		return;
+	}
+	if (!f->begun)
+		followed_begin(f);
+	f->state = FOLLOWED_READING;
+	if (f->begun)
+		followed_look_on(f, err ? NULL : &look);
+	if (err && !followed_behind_bytes(f))
+		f->state = FOLLOWED_MISSING;
+	followed_reset_read(f);
+}
+
+uint64_t followed_behind_bytes(const struct followed *f)
+{
+	uint64_t bytes = 0;
+	for (size_t i = 0; i < f->plan_count; i++) {
+		const struct segment *segment = &f->plan[i];
+		uint64_t end = segment->end == SEGMENT_OPEN ? segment->bytes : segment->end;
+		bytes += end > segment->at ? end - segment->at : 0;
+	}
+	return bytes;
+}
+
+/* ---- Beginning ------------------------------------------------------------------------------- */
+
+static int followed_begin_segment(struct followed *f)
+{
+	struct file_look look;
+	struct content *content;
+	int err = followed_open(f, f->base.data, CONTENT_PLAIN, &content, &look);
+	if (err)
+		return err;
+	uint64_t skipped = f->rule->from > f->rule->first ? f->rule->from - f->rule->first : 0;
+	struct segment segment = {
+		.id = look.id,
+		.end = SEGMENT_OPEN,
+		.content = content,
+		.unchecked = true,
+	};
+	/* A file that is shorter than what was sent of it is another one. */
+	segment.at = f->rule->from_end ? look.bytes : skipped <= look.bytes ? skipped : 0;
+	err = content_mark_at(content, segment.at, &segment.tail);
+	segment.bytes = segment.at;
+	segment.last = segment.tail;
+	if (err) {
+		followed_close(f, &content);
+		return err;
+	}
+	f->offset = f->rule->from_end
+			    ? f->rule->first + segment.at
+			    : (uint64_t)larger_of((int64_t)f->rule->from, (int64_t)f->rule->first);
+	*followed_add(f, 0) = segment;
+	return 0;
+}
+
+void followed_begin(struct followed *f)
+{
+	int err = followed_note_past(f);
+	if (err && err != ERR_NOT_FOUND) {
+		f->look_again = err == ERR_RETRY;
+		if (!f->look_again)
+			followed_trouble(f, err);
+		return;
+	}
+	f->offset = (uint64_t)larger_of((int64_t)f->rule->from, (int64_t)f->rule->first);
+	err = followed_begin_segment(f);
+	if (err && err != ERR_NOT_FOUND) {
+		followed_trouble(f, err);
+		return;
+	}
+	f->begun = true;
+	followed_changed(f);
+}
+
+bool followed_is_open(const struct followed *f)
+{
+	bool open = f->late != NULL;
+	for (size_t i = 0; i < f->plan_count; i++)
+		open |= f->plan[i].content != NULL;
+	return open;
+}
+
+void followed_rest(struct followed *f)
+{
+	for (size_t i = 0; i < f->plan_count; i++)
+		followed_close_segment(f, &f->plan[i]);
+	followed_close(f, &f->late);
+}
+
+/* ---- Reading --------------------------------------------------------------------------------- */
+
+/* What the bytes of a chunk are to be: `data` lies at the place where reading stands, `last` says
+ * that the content ends behind it. */
+struct followed_cut {
+	size_t bytes;     /* 0: nothing is to be sent yet */
+	bool lines;       /* the records are its lines */
+	size_t end_count; /* else: of the ends in the site */
+	bool goes_on;
+};
+
+static void followed_cut_end_at(struct followed *f, struct followed_cut *cut, size_t bytes)
+{
+	f->site->found.ends[0] = (uint32_t)bytes;
+	*cut = (struct followed_cut){.bytes = bytes, .end_count = 1};
+}
+
+/* The record at the beginning of the data is not whole, and is not awaited any longer. */
+static void followed_cut_unfinished(struct followed *f, struct slice data, bool last,
+				    struct followed_cut *cut)
+{
+	const char *newline = memrchr(data.data, '\n', data.len);
+	if (last) {
+		followed_cut_end_at(f, cut, data.len);
+	} else if (f->rule->records.kind == RECORDS_BEGINNING && newline) {
+		followed_cut_end_at(f, cut, (size_t)(newline + 1 - data.data));
+	} else {
+		*cut = (struct followed_cut){.bytes = data.len, .goes_on = true};
+	}
+}
+
+static void followed_cut(struct followed *f, struct slice data, bool last, bool full,
+			 struct followed_cut *cut)
+{
+	int64_t now_ms = clock_mono_ms(f->site->clock);
+	uint64_t work = 0;
+	*cut = (struct followed_cut){0};
+	if (f->rule->whole) {
+		if (last)
+			followed_cut_end_at(f, cut, data.len);
+		else if (full)
+			*cut = (struct followed_cut){.bytes = data.len, .goes_on = true};
+		return;
+	}
+	struct records_found *found = &f->site->found;
+	records_find(&f->rule->records, data, found, &work);
+	if (found->whole_bytes) {
+		f->unfinished_since_ms = 0;
+		*cut = (struct followed_cut){
+			.bytes = found->whole_bytes,
+			.lines = f->rule->records.kind == RECORDS_LINES,
+			.end_count = found->end_count,
+		};
+		return;
+	}
+	if (!f->unfinished_since_ms)
+		f->unfinished_since_ms = now_ms;
+	if (!last && !full && now_ms - f->unfinished_since_ms < f->rule->rest_ms)
+		return;
+	f->unfinished_since_ms = 0;
+	followed_cut_unfinished(f, data, last, cut);
+}
+
+static void followed_fill(struct followed *f, struct slice data, const struct followed_cut *cut,
+			  struct followed_chunk *chunk)
+{
+	size_t mark = f->read.at + cut->bytes < CONTENT_MARK_MAX_BYTES
+			      ? (size_t)(f->read.at + cut->bytes)
+			      : CONTENT_MARK_MAX_BYTES;
+	chunk->after = f->read;
+	chunk->after.at += cut->bytes;
+	chunk->after.offset += cut->bytes;
+	chunk->after.within = cut->goes_on;
+	/* The bytes in front of the data may be needed for the mark, and lie there. */
+	chunk->after.tail = content_mark_of(data.data + cut->bytes - mark, mark);
+	chunk->fields = (struct chunk_fields){
+		.names = f->names,
+		.incarnation = f->incarnation,
+		.sequence_id = chunk->after.offset,
+		.data_bytes = (uint32_t)cut->bytes,
+		.clock_ms = clock_wall_ms(f->site->clock),
+		.lines = cut->lines,
+		.continues = f->read.within,
+		.goes_on = cut->goes_on,
+	};
+	chunk->data = (struct chunk_data){
+		.data = {data.data, cut->bytes},
+		.ends = f->site->found.ends,
+		.end_count = cut->end_count,
+	};
+}
+
+/* What lies in the site's buffer: up to CONTENT_MARK_MAX_BYTES in front of the place, and what is
+ * behind it. After they were read the marks must still be right: a content that was cut off and
+ * written again meanwhile is another one. */
+static int followed_read_data(struct followed *f, struct segment *segment, struct slice *data)
+{
+	size_t front =
+		f->read.at < CONTENT_MARK_MAX_BYTES ? (size_t)f->read.at : CONTENT_MARK_MAX_BYTES;
+	uint64_t left = segment->end - f->read.at;
+	size_t most = CHUNK_DATA_MAX_BYTES - CONTENT_MARK_MAX_BYTES, got;
+	most = front + (left < most ? (size_t)left : most);
+	char *to = f->site->data.data;
+	int err = content_read(segment->content, f->read.at - front, to, most, &got);
+	if (err)
+		return err;
+	if (got < front ||
+	    content_mark_of(to + front - f->read.tail.bytes, f->read.tail.bytes).hash !=
+		    f->read.tail.hash)
+		return ERR_RETRY;
+	if (!content_is_packed(segment->content))
+		err = segment_check_marks(segment, segment->content);
+	*data = (struct slice){to + front, got - front};
+	return err == ERR_NOT_FOUND ? ERR_RETRY : err;
+}
+
+static struct segment *followed_reading(struct followed *f)
+{
+	size_t at = (size_t)(f->read.segment - f->plan_first);
+	return at < f->plan_count ? &f->plan[at] : NULL;
+}
+
+/* Reading has come to the end of what a segment has now. True: it goes on in the next one. */
+static bool followed_read_over(struct followed *f, struct segment *segment)
+{
+	bool is_last = segment == followed_last(f);
+	if (segment->end == SEGMENT_OPEN && content_is_packed(segment->content) && !is_last) {
+		segment->end = f->read.at;
+		followed_changed(f);
+		return false;
+	}
+	if (f->read.at != segment->end || is_last)
+		return false;
+	f->read = (struct followed_place){
+		.segment = f->read.segment + 1,
+		.at = segment[1].at,
+		.tail = segment[1].tail,
+		.offset = f->read.offset,
+		.within = segment[1].within,
+	};
+	return true;
+}
+
+/* What is damaged may not be written whole yet. */
+static void followed_read_failed(struct followed *f, struct segment *segment, int err)
+{
+	f->look_again = true;
+	if (err == ERR_RETRY)
+		return;
+	followed_trouble(f, err);
+	if (err == ERR_DAMAGED && segment != followed_last(f) &&
+	    clock_wall_ms(f->site->clock) - segment->changed_ns / 1000000 > FOLLOWED_STILL_MS) {
+		segment->end = f->read.at;
+		followed_changed(f);
+	}
+}
+
+bool followed_read(struct followed *f, struct followed_chunk *chunk, int64_t *wait_ms)
+{
+	struct segment *segment;
+	struct slice data;
+	struct followed_cut cut;
+	*wait_ms = -1;
+	if (f->look_again)
+		*wait_ms = FOLLOWED_RETRY_MS;
+	if (f->state == FOLLOWED_STOPPED || f->state == FOLLOWED_DONE || f->look_again ||
+	    !followed_is_saved(f))
+		return false;
+	while ((segment = followed_reading(f)) && segment->content) {
+		if (f->rule->whole && segment->end == SEGMENT_OPEN)
+			return false;
+		int err = followed_read_data(f, segment, &data);
+		if (err) {
+			followed_read_failed(f, segment, err);
+			*wait_ms = FOLLOWED_RETRY_MS;
+			return false;
+		}
+		if (!data.len) {
+			if (followed_read_over(f, segment))
+				continue;
+			return false;
+		}
+		bool last = segment->end - f->read.at == data.len;
+		bool full = data.len == CHUNK_DATA_MAX_BYTES - CONTENT_MARK_MAX_BYTES;
+		followed_cut(f, data, last, full, &cut);
+		if (!cut.bytes) {
+			*wait_ms =
+				f->rule->whole
+					? FOLLOWED_STILL_MS
+					: larger_of(1, f->unfinished_since_ms + f->rule->rest_ms -
+							       clock_mono_ms(f->site->clock));
+			return false;
+		}
+		followed_fill(f, data, &cut, chunk);
+		f->read = chunk->after;
+		f->last_line_ms = chunk->fields.clock_ms;
+		return true;
+	}
+	return false;
+}
+
+void followed_acknowledge(struct followed *f, const struct followed_place *place)
+{
+	while (f->plan_first < place->segment) {
+		ASSERT(f->plan[0].at == f->plan[0].end); /* delivered before */
+		followed_pass(f);
+	}
+	ASSERT(place->segment == f->plan_first && place->offset >= f->offset);
+	f->plan[0].at = place->at;
+	f->plan[0].tail = place->tail;
+	f->plan[0].within = place->within;
+	f->offset = place->offset;
+	f->sent_unknown = false;
+	followed_pass_delivered(f);
+	if (f->rule->whole && f->plan[0].at == f->plan[0].end)
+		f->state = FOLLOWED_DONE;
+}
+
+void followed_renew(struct followed *f)
+{
+	f->incarnation = random_next(&f->site->random);
+	followed_changed(f);
+	followed_reset_read(f);
+}

@@ -1,0 +1,569 @@
+/* Where the segments of a plan are now, and what comes behind them: by what is in the directory. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "agent/followed.h"
+#include "base/stats.h"
+
+/* A file that is being packed, or was renamed while it was looked for, may be found then. */
+enum { FOLLOWED_PATIENCE_MS = 1000, FOLLOWED_UNSURE_PATIENCE_MS = 60000 };
+
+/* ---- Segments of the plan -------------------------------------------------------------------- */
+
+/* How a file is found for a segment, the surest way first. */
+enum followed_way { BY_FILE, BY_CONTENT, FOLLOWED_WAYS };
+
+/* Whether the file at the path is still that of a segment whose content it has not any more: it was
+ * emptied, and most likely copied before. */
+static bool followed_is_emptied(const struct followed *f, const struct segment *segment)
+{
+	const struct siblings *siblings = &f->site->siblings;
+	const struct sibling *log = siblings->count ? &siblings->list[siblings->count - 1] : NULL;
+	return log && log->is_log && file_id_equal(&log->look.id, &segment->id);
+}
+
+/* A copy that was made before the last look may lack what was written after it. */
+static uint64_t followed_least_bytes(const struct followed *f, const struct segment *segment)
+{
+	if (segment->end != SEGMENT_OPEN)
+		return segment->end;
+	return followed_is_emptied(f, segment) ? segment->at : segment->bytes;
+}
+
+static bool followed_may_be(const struct followed *f, const struct segment *segment,
+			    const struct sibling *sibling, enum followed_way way)
+{
+	bool same = file_id_equal(&segment->id, &sibling->look.id);
+	bool plain = sibling->packing == CONTENT_PLAIN;
+	if (sibling->taken)
+		return false;
+	if (way == BY_FILE)
+		return same && (!plain || sibling->look.bytes >= segment->bytes);
+	if (same || !segment->head.bytes || followed_knows(f, sibling, false) ||
+	    (plain && sibling->look.bytes < followed_least_bytes(f, segment)))
+		return false;
+	/* Another file at the path may begin as this one did. */
+	return !sibling->is_log || segment->tail.bytes == CONTENT_MARK_MAX_BYTES;
+}
+
+/* As segment_check_marks(), of a copy. */
+static int followed_check_copy(struct segment *segment, const struct sibling *sibling,
+			       struct content *content)
+{
+	if (sibling->packing != CONTENT_PLAIN || sibling->look.bytes >= segment->bytes)
+		return segment_check_marks(segment, content);
+	struct segment shorter = *segment;
+	shorter.bytes = segment->at;
+	int err = segment_check_marks(&shorter, content);
+	if (!err) {
+		segment->bytes = segment->at;
+		segment->last = segment->tail;
+	}
+	return err;
+}
+
+/* The content is that of the segment. */
+static void followed_bind(struct followed *f, struct segment *segment, struct sibling *sibling,
+			  struct content *content)
+{
+	if (!file_id_equal(&segment->id, &sibling->look.id))
+		followed_changed(f);
+	segment->id = sibling->look.id;
+	segment->content = content;
+	segment->changed_ns = sibling->look.changed_ns;
+	segment->unchecked = true;
+	sibling->taken = true;
+}
+
+/* ERR_NOT_FOUND: it is not this one; ERR_RETRY: not now. */
+static int followed_try(struct followed *f, struct segment *segment, struct sibling *sibling)
+{
+	struct content *content;
+	int err = followed_open_sibling(f, sibling, &content);
+	if (err)
+		return err;
+	bool past;
+	err = followed_check_copy(segment, sibling, content);
+	if (!err && !file_id_equal(&segment->id, &sibling->look.id)) {
+		err = followed_is_past(f, sibling, content, &past);
+		err = !err && past ? ERR_NOT_FOUND : err;
+	}
+	if (err)
+		followed_close(f, &content);
+	else
+		followed_bind(f, segment, sibling, content);
+	return err;
+}
+
+/* ERR_NOT_FOUND; *unsure: but some file is damaged, or not written whole yet. Else it is not known,
+ * since a file cannot be read. */
+static int followed_find_segment(struct followed *f, struct segment *segment, bool *unsure)
+{
+	struct siblings *siblings = &f->site->siblings;
+	for (int way = 0; way < FOLLOWED_WAYS; way++)
+		for (size_t i = 0; i < siblings->count; i++) {
+			int err = ERR_NOT_FOUND;
+			if (followed_may_be(f, segment, &siblings->list[i], way))
+				err = followed_try(f, segment, &siblings->list[i]);
+			if (err != ERR_NOT_FOUND && (err != ERR_DAMAGED || way == BY_FILE))
+				return err;
+			*unsure |= err != ERR_NOT_FOUND;
+		}
+	return ERR_NOT_FOUND;
+}
+
+static void followed_take_held(struct followed *f)
+{
+	struct siblings *siblings = &f->site->siblings;
+	for (size_t i = 0; i < siblings->count; i++) {
+		struct sibling *sibling = &siblings->list[i];
+		/* What is written to this one yet is looked after by itself. */
+		sibling->taken = f->late && file_id_equal(&f->late_past.id, &sibling->look.id);
+		for (size_t j = 0; j < f->plan_count; j++)
+			sibling->taken |= f->plan[j].content &&
+					  file_id_equal(&f->plan[j].id, &sibling->look.id);
+	}
+}
+
+/* The first segment is gone: what was not delivered of it is a hole. */
+static void followed_lose(struct followed *f)
+{
+	struct segment *segment = &f->plan[0];
+	uint64_t end = segment->end == SEGMENT_OPEN ? segment->bytes : segment->end;
+	uint64_t lost = end > segment->at ? end - segment->at : 0;
+	if (segment->end == SEGMENT_OPEN && f->sent_unknown)
+		followed_renew(f);
+	f->sent_unknown = false;
+	if (lost) {
+		stat_add(STAT_agent_lost_bytes, (int64_t)lost);
+		log_rated(
+			&f->site->losses, clock_mono_ms(f->site->clock), LOG_WARN,
+			"%s: a file that was followed is gone before all of it was delivered; the "
+			"stream goes on %" PRIu64 " bytes behind offset %" PRIu64,
+			f->path, lost, f->offset);
+	}
+	f->lost_bytes += lost;
+	f->offset += lost;
+	followed_drop_first(f);
+	f->lost_since_ms = 0;
+	followed_changed(f);
+}
+
+/* Of a file that was empty nothing is known but its inode, which may be that of another one by now:
+ * if it is there it is found as a new one. */
+static void followed_drop_empty(struct followed *f)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < f->plan_count; i++)
+		if (f->plan[i].content || f->plan[i].bytes)
+			f->plan[kept++] = f->plan[i];
+	if (kept < f->plan_count)
+		followed_changed(f);
+	f->plan_count = kept;
+}
+
+/* Finds what is not open. One in the middle that is gone is given up when it is the first, so that
+ * its hole is where it was. */
+static int followed_find_plan(struct followed *f)
+{
+	struct siblings *siblings = &f->site->siblings;
+	int64_t now_ms = clock_mono_ms(f->site->clock);
+	bool missing = false, unsure = false;
+	followed_drop_empty(f);
+	followed_take_held(f);
+	for (size_t i = 0; i < f->plan_count; i++) {
+		int err = f->plan[i].content ? 0 : followed_find_segment(f, &f->plan[i], &unsure);
+		if (err && err != ERR_NOT_FOUND)
+			return err;
+		missing |= err && i == 0;
+	}
+	if (!missing) {
+		f->lost_since_ms = 0;
+		return 0;
+	}
+	if (!f->lost_since_ms)
+		f->lost_since_ms = now_ms;
+	if (now_ms - f->lost_since_ms <
+	    (unsure ? FOLLOWED_UNSURE_PATIENCE_MS : FOLLOWED_PATIENCE_MS))
+		return ERR_RETRY;
+	int err = siblings_check(siblings, f->site->files, f->directory, f->base);
+	if (err)
+		return err;
+	followed_lose(f);
+	return ERR_RETRY; /* the next one may be gone, too */
+}
+
+/* ---- What comes behind the plan -------------------------------------------------------------- */
+
+/* Whether the content of a sibling is the beginning of another one: it is a copy, perhaps not all
+ * of it yet. Of a packed one its length is not known: it is the whole of the other. */
+static bool followed_is_copy_of(struct content *copy, struct content *of)
+{
+	struct file_look all, part;
+	struct content_mark mark;
+	size_t more;
+	char byte;
+	if (content_is_packed(of) || content_look(of, &all) || content_look(copy, &part) ||
+	    !all.bytes || !part.bytes)
+		return false;
+	if (content_is_packed(copy))
+		return !content_mark_at(of, all.bytes, &mark) &&
+		       !content_check(copy, all.bytes, mark) &&
+		       !content_read(copy, all.bytes, &byte, 1, &more) && !more;
+	return part.bytes <= all.bytes && !content_mark_at(copy, part.bytes, &mark) &&
+	       !content_check(of, part.bytes, mark);
+}
+
+static bool segment_is_copied(const struct segment *segment, const struct sibling *sibling,
+			      struct content *content)
+{
+	return segment->content && !file_id_is_older(&sibling->look.id, &segment->id) &&
+	       followed_is_copy_of(content, segment->content);
+}
+
+/* Of a file of the plan, or of the one at the path. */
+static bool followed_is_copy(const struct followed *f, const struct segment *log,
+			     const struct sibling *sibling, struct content *content)
+{
+	bool copy = segment_is_copied(log, sibling, content);
+	for (size_t i = 0; i < f->plan_count && !copy; i++)
+		copy = segment_is_copied(&f->plan[i], sibling, content);
+	return copy;
+}
+
+/* A file that is delivered up to its former end, and was written to after that; it may have been
+ * packed then. */
+static void followed_go_on(struct followed *f, struct segment *segment)
+{
+	for (size_t i = 0; i < f->past_count; i++) {
+		const struct segment_past *past = &f->past[i];
+		bool same = file_id_equal(&past->id, &segment->id) ||
+			    content_is_packed(segment->content);
+		if (past->end == SEGMENT_OPEN || !same ||
+		    content_check_head(segment->content, past->head) ||
+		    content_check(segment->content, past->end, past->tail))
+			continue;
+		segment->at = past->end;
+		segment->tail = past->tail;
+		if (!content_is_packed(segment->content)) {
+			segment->bytes = past->end;
+			segment->last = past->tail;
+		}
+	}
+}
+
+/* A packed file that is not whole is being written, or stays so and is passed over. */
+static int followed_judge_damaged(struct followed *f, const struct sibling *sibling)
+{
+	char text[400];
+	if (clock_wall_ms(f->site->clock) - sibling->look.changed_ns / 1000000 < FOLLOWED_STILL_MS)
+		return ERR_RETRY;
+	snprintf(text, sizeof(text), "%s/%s is damaged, and passed over", f->directory,
+		 sibling->name.data);
+	followed_set_problem(f, text);
+	return 0;
+}
+
+static int followed_open_next(struct followed *f, struct sibling *sibling, struct content **content)
+{
+	char text[400];
+	int err = followed_open_sibling(f, sibling, content);
+	if (!err || err == ERR_RETRY)
+		return err;
+	snprintf(text, sizeof(text), "what comes next cannot be read: %s/%s: %s", f->directory,
+		 sibling->name.data, err_text(err));
+	followed_set_problem(f, text);
+	return err;
+}
+
+/* Makes a new segment of a sibling that is open. */
+static int followed_begin_next(struct followed *f, struct segment *segment, struct sibling *sibling,
+			       struct content *content)
+{
+	int err = 0;
+	followed_bind(f, segment, sibling, content);
+	if (content_is_packed(content)) {
+		err = content_note_head(content, &segment->head);
+		segment->bytes = segment->head.bytes ? sibling->look.bytes : 0;
+	}
+	if (!sibling->is_log)
+		followed_go_on(f, segment);
+	err = err ? err : segment_check(segment);
+	if (err)
+		followed_close_segment(f, segment);
+	return err == ERR_NOT_FOUND ? ERR_RETRY : err;
+}
+
+/* Whether nothing of what would come behind a new segment may have been sent before a restart, and
+ * no record is cut by it. */
+static bool followed_may_insert(const struct followed *f, size_t at)
+{
+	const struct segment *first = &f->plan[0];
+	bool sent = false;
+	for (size_t i = at; i < f->plan_count; i++)
+		sent |= f->plan[i].begun;
+	if (f->plan_count == 1 && first->content && !first->unchecked &&
+	    !content_is_packed(first->content) && first->bytes == first->at)
+		sent = false;
+	return !(sent && f->sent_unknown) &&
+	       !(at < f->plan_count && f->plan[at].within && f->plan[at].begun);
+}
+
+/* How many this search has put in front of all others. */
+static size_t followed_fresh_in_front(const struct followed *f)
+{
+	size_t count = 0;
+	while (count < f->plan_count && f->plan[count].fresh)
+		count++;
+	return count == f->plan_count ? 0 : count;
+}
+
+static ptrdiff_t followed_find_sibling(const struct siblings *siblings, const struct file_id *id)
+{
+	for (size_t i = 0; i < siblings->count; i++)
+		if (file_id_equal(&siblings->list[i].look.id, id))
+			return (ptrdiff_t)i;
+	return -1;
+}
+
+/* In front of what is younger. */
+static size_t followed_place_of_next(const struct followed *f, const struct sibling *sibling)
+{
+	const struct siblings *siblings = &f->site->siblings;
+	for (size_t i = 0; i < f->plan_count; i++)
+		if (followed_find_sibling(siblings, &f->plan[i].id) > sibling - siblings->list)
+			return i;
+	return f->plan_count;
+}
+
+static int followed_take_next(struct followed *f, const struct segment *log,
+			      struct sibling *sibling)
+{
+	struct content *content;
+	bool past;
+	int err = followed_open_next(f, sibling, &content);
+	if (err)
+		return err;
+	err = followed_is_past(f, sibling, content, &past);
+	if (!err && !past && followed_is_copy(f, log, sibling, content)) {
+		past = true;
+		followed_note_file(f, sibling, true);
+	}
+	if (err || past) {
+		followed_close(f, &content);
+		return err == ERR_DAMAGED ? followed_judge_damaged(f, sibling) : err;
+	}
+	struct segment segment = {.end = SEGMENT_OPEN};
+	err = followed_begin_next(f, &segment, sibling, content);
+	if (err)
+		return err;
+	size_t at = segment.at ? followed_fresh_in_front(f) : followed_place_of_next(f, sibling);
+	if (!followed_may_insert(f, at)) {
+		followed_close_segment(f, &segment);
+		f->search_again = true;
+		return 0;
+	}
+	segment.fresh = true;
+	*followed_add(f, at) = segment;
+	return 0;
+}
+
+/* The one at the path, unless it is in the plan. */
+static int followed_open_log(struct followed *f, struct segment *log)
+{
+	struct siblings *siblings = &f->site->siblings;
+	struct sibling *sibling = siblings->count ? &siblings->list[siblings->count - 1] : NULL;
+	struct content *content;
+	*log = (struct segment){.end = SEGMENT_OPEN};
+	if (!sibling || !sibling->is_log || sibling->taken)
+		return 0;
+	int err = followed_open_next(f, sibling, &content);
+	return err ? err : followed_begin_next(f, log, sibling, content);
+}
+
+bool followed_is_full(const struct followed *f)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < f->plan_count; i++)
+		count += f->plan[i].bytes > 0;
+	return count >= FOLLOWED_PLAN_MAX || f->plan_count >= FOLLOWED_SEGMENTS_MAX;
+}
+
+static int followed_take_all_next(struct followed *f, const struct segment *log)
+{
+	struct siblings *siblings = &f->site->siblings;
+	int err = 0;
+	for (size_t i = 0; i < siblings->count && !err && !followed_is_full(f); i++) {
+		struct sibling *sibling = &siblings->list[i];
+		if (!sibling->taken && !sibling->is_log && !followed_knows(f, sibling, true))
+			err = followed_take_next(f, log, sibling);
+	}
+	return err;
+}
+
+/* What a file is, a copy or one that comes next, was judged by what the others had then. Whoever
+ * empties the log has made its copy before: while no name has changed, nothing is missing. */
+static int followed_check_again(struct followed *f)
+{
+	int err = siblings_check(&f->site->siblings, f->site->files, f->directory, f->base);
+	for (size_t i = 0; i < f->plan_count && !err; i++)
+		if (f->plan[i].content)
+			err = segment_check(&f->plan[i]);
+	return err == ERR_NOT_FOUND ? ERR_RETRY : err;
+}
+
+/* The new ones stay in the plan, or leave it again. */
+static void followed_keep_fresh(struct followed *f, bool keep)
+{
+	size_t kept = 0, before = f->plan_count;
+	bool any = false;
+	for (size_t i = 0; i < before; i++) {
+		any |= f->plan[i].fresh;
+		if (f->plan[i].fresh && !keep) {
+			followed_close_segment(f, &f->plan[i]);
+			continue;
+		}
+		f->plan[kept] = f->plan[i];
+		f->plan[kept++].fresh = false;
+	}
+	f->plan_count = kept;
+	if (any && keep)
+		followed_changed(f);
+}
+
+static int followed_find_next(struct followed *f)
+{
+	struct segment log;
+	size_t past_before = f->past_count;
+	int err = followed_open_log(f, &log);
+	err = err ? err : followed_take_all_next(f, &log);
+	if (!err && log.content && !followed_is_full(f)) {
+		log.fresh = true;
+		*followed_add(f, f->plan_count) = log;
+		log.content = NULL;
+	}
+	bool full = log.content != NULL;
+	followed_close(f, &log.content);
+	err = err ? err : followed_check_again(f);
+	/* What is a copy of the log is known by that one, once it is in the plan. */
+	if ((err || full) && f->past_count > past_before)
+		f->past_count = past_before;
+	followed_keep_fresh(f, !err);
+	return err;
+}
+
+int followed_find(struct followed *f)
+{
+	int err = siblings_find(&f->site->siblings, f->site->files, f->directory, f->base);
+	if (err == ERR_NOT_FOUND) {
+		f->site->siblings.count = f->site->siblings.which = 0;
+		err = 0;
+	}
+	if (!err)
+		err = followed_find_plan(f);
+	return err ? err : followed_find_next(f);
+}
+
+/* ---- Where a collector stands ---------------------------------------------------------------- */
+
+/* Bytes that are found twice, or are so few that they may be anywhere, say nothing. */
+enum { FOLLOWED_ADOPT_MIN_BYTES = 128, FOLLOWED_SEARCH_BYTES = 1 << 20 };
+#define FOLLOWED_ADOPT_MAX_BYTES (UINT64_C(4) << 30) /* of a file that is searched */
+
+/* Where the bytes end in a content; counts in *found how often they are there. */
+static int followed_search(struct content *content, struct slice last, uint64_t *end,
+			   unsigned *found)
+{
+	char *room = mem_alloc(FOLLOWED_SEARCH_BYTES);
+	uint64_t at = 0;
+	int err = 0;
+	for (;;) {
+		size_t got = 0;
+		err = content_read(content, at, room, FOLLOWED_SEARCH_BYTES, &got);
+		const char *hit = room, *behind = room + got;
+		while (!err && (hit = memmem(hit, (size_t)(behind - hit), last.data, last.len))) {
+			++*found;
+			*end = at + (uint64_t)(hit - room) + last.len;
+			hit++;
+		}
+		if (err || got < FOLLOWED_SEARCH_BYTES)
+			break;
+		at += got - (last.len - 1);
+	}
+	mem_free(room);
+	return err;
+}
+
+/* The sibling that has the bytes, and where they end in it. */
+static int followed_search_all(struct followed *f, struct slice last, struct sibling **where,
+			       uint64_t *end)
+{
+	struct siblings *siblings = &f->site->siblings;
+	unsigned found = 0;
+	if (last.len < FOLLOWED_ADOPT_MIN_BYTES)
+		return ERR_NOT_FOUND;
+	for (size_t i = 0; i < siblings->count; i++) {
+		struct sibling *sibling = &siblings->list[i];
+		struct content *content;
+		unsigned before = found;
+		if (sibling->look.bytes > FOLLOWED_ADOPT_MAX_BYTES)
+			continue;
+		int err = followed_open_sibling(f, sibling, &content);
+		if (err)
+			return err;
+		err = followed_search(content, last, end, &found);
+		followed_close(f, &content);
+		if (err && err != ERR_DAMAGED)
+			return err;
+		if (found > before)
+			*where = sibling;
+	}
+	return found == 1 ? 0 : ERR_NOT_FOUND;
+}
+
+/* Most often nothing was renamed, and the offset of the stream is that of the file. */
+static bool followed_is_at_offset(struct followed *f, uint64_t end, struct slice last,
+				  struct sibling **where)
+{
+	struct siblings *siblings = &f->site->siblings;
+	struct sibling *log = siblings->count ? &siblings->list[siblings->count - 1] : NULL;
+	struct content *content;
+	if (!log || !log->is_log || end < last.len || followed_open_sibling(f, log, &content))
+		return false;
+	int err = content_check(content, end, content_mark_of(last.data, last.len));
+	followed_close(f, &content);
+	*where = log;
+	return !err;
+}
+
+int followed_adopt(struct followed *f, uint64_t incarnation, uint64_t end, struct slice last)
+{
+	struct sibling *where = NULL;
+	uint64_t at = end - f->rule->first;
+	int err = siblings_find(&f->site->siblings, f->site->files, f->directory, f->base);
+	if (err)
+		return err;
+	if (!followed_is_at_offset(f, at, last, &where))
+		err = followed_search_all(f, last, &where, &at);
+	if (err)
+		return err;
+	struct content *content;
+	err = followed_open_sibling(f, where, &content);
+	if (err)
+		return err;
+	struct segment *segment = followed_add(f, 0);
+	followed_bind(f, segment, where, content);
+	segment->at = segment->bytes = at;
+	err = content_mark_at(content, at, &segment->tail);
+	segment->last = segment->tail;
+	err = err ? err : content_note_head(content, &segment->head);
+	if (err) {
+		followed_forget(f);
+		return err;
+	}
+	f->incarnation = incarnation;
+	f->offset = end;
+	f->begun = true;
+	followed_changed(f);
+	return 0;
+}

@@ -1,0 +1,195 @@
+/* What an agent says of itself to the collector, so that people see there how its files are
+ * followed (api/admin/agents.h). The first report has all of them, those after it what has changed.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "agent/agent_private.h"
+#include "base/hash.h"
+#include "wire/json.h"
+#include "wire/percent.h"
+
+enum {
+	REPORT_EVERY_MS = 5000,
+	REPORT_MAX_BYTES = 3 << 20, /* of one; what is left over goes with the next one */
+	REPORT_ROOM_BYTES = 8 << 20,
+	REPORT_NAME_MAX_BYTES = 1024,
+	REPORT_GONE_MAX = 1000,
+	REPORT_UNKNOWN = 409, /* the collector wants to be told all */
+};
+
+static const char *report_state(const struct agent *agent, const struct followed *f)
+{
+	uint64_t behind = followed_behind_bytes(f);
+	switch (f->state) {
+	case FOLLOWED_STOPPED:
+		return "stopped";
+	case FOLLOWED_DONE:
+		return "done";
+	case FOLLOWED_MISSING:
+		return "missing";
+	case FOLLOWED_READING:
+		break;
+	}
+	if (f->problem && !f->later_rest_ms)
+		return "stopped"; /* it cannot be read */
+	if (!behind)
+		return "following";
+	return f->later_rest_ms || agent->rest_ms ? "waiting" : "behind";
+}
+
+static const char *report_kind(const struct followed *f)
+{
+	return f->rule->whole ? "file" : f->rule->passes ? "directory" : "tail";
+}
+
+static int report_name(const struct followed *f, char name[REPORT_NAME_MAX_BYTES + 1])
+{
+	int len = snprintf(name, REPORT_NAME_MAX_BYTES + 1, "%.*s:%s", (int)f->names.datatype.len,
+			   f->names.datatype.data, f->path);
+	return len > REPORT_NAME_MAX_BYTES ? ERR_LIMIT : 0;
+}
+
+static void report_put(const struct agent *agent, const struct followed *f, const char *name,
+		       struct buf *out)
+{
+	struct json_writer json;
+	json_writer_init(&json, out);
+	json_write_object_begin(&json);
+	json_put_text(&json, "name", name);
+	json_put_text(&json, "kind", report_kind(f));
+	json_put_string(&json, "datatype", f->names.datatype);
+	json_put_text(&json, "path", f->path);
+	json_put_text(&json, "state", report_state(agent, f));
+	json_put_u64(&json, "offset", f->offset);
+	json_put_u64(&json, "behind", followed_behind_bytes(f));
+	json_put_i64(&json, "lastLine", larger_of(0, f->last_line_ms));
+	json_put_text(&json, "error", f->problem ? f->problem : "");
+	json_write_object_end(&json);
+}
+
+/* Those that are other than when they were last told. False: some are left over. */
+static bool report_put_changed(struct agent *agent, struct buf *out)
+{
+	struct buf one;
+	bool first = true, all = true;
+	buf_init(&one, REPORT_ROOM_BYTES);
+	for (size_t i = 0; i < agent->count && all; i++) {
+		struct followed *f = agent->list[i];
+		char name[REPORT_NAME_MAX_BYTES + 1];
+		if (!f->wanted || report_name(f, name))
+			continue;
+		buf_clear(&one);
+		report_put(agent, f, name, &one);
+		uint64_t hash = hash64(one.data, one.len, agent->report_boot);
+		if (hash == f->reported_hash)
+			continue;
+		all = out->len + one.len < REPORT_MAX_BYTES;
+		if (!all)
+			break;
+		f->reported_hash = hash;
+		if (!first)
+			buf_append_char(out, ',');
+		buf_append(out, one.data, one.len);
+		first = false;
+	}
+	buf_release(&one);
+	return all;
+}
+
+void report_forget(struct agent *agent, const struct followed *f)
+{
+	char name[REPORT_NAME_MAX_BYTES + 1];
+	if (!f->reported_hash || report_name(f, name))
+		return;
+	if (agent->report_gone_count++ >= REPORT_GONE_MAX) {
+		agent->report_all = true;
+		return;
+	}
+	if (agent->report_gone.len)
+		buf_append_char(&agent->report_gone, ',');
+	json_append_string(&agent->report_gone, slice_of(name));
+}
+
+/* What was told is as good as not told. */
+static void report_begin_anew(struct agent *agent)
+{
+	for (size_t i = 0; i < agent->count; i++)
+		agent->list[i]->reported_hash = 0;
+	agent->report_all = true;
+}
+
+static void report_make(struct agent *agent, struct buf *out)
+{
+	struct json_writer json;
+	char boot[17], problem[513];
+	snprintf(boot, sizeof(boot), "%016" PRIx64, agent->report_boot);
+	snprintf(problem, sizeof(problem), "%.480s", agent->problem ? agent->problem : "");
+	json_writer_init(&json, out);
+	json_write_object_begin(&json);
+	json_put_text(&json, "boot", boot);
+	json_put_bool(&json, "all", agent->report_all);
+	json_put_text(&json, "version", GRANARY_VERSION);
+	json_put_text(&json, "collector", agent->options.collectors[agent->collector]);
+	json_put_text(&json, "problem", problem);
+	json_write_key(&json, "gone");
+	json_write_array_begin(&json);
+	if (agent->report_gone.len && !agent->report_all)
+		json_write_raw(&json, buf_slice(&agent->report_gone));
+	json_write_array_end(&json);
+	json_write_key(&json, "adaptors");
+	buf_append_char(out, '[');
+	agent->report_left = !report_put_changed(agent, out);
+	buf_append_text(out, "]}");
+}
+
+static bool report_take_answer(UNUSED void *owner, UNUSED long status, UNUSED struct slice piece)
+{
+	return true;
+}
+
+static void report_send(struct agent *agent, struct slice body)
+{
+	struct errbuf e = {""};
+	struct buf path;
+	struct http_call call = {
+		.headers = {"Content-Type: application/json"},
+		.body = body,
+		.take = report_take_answer,
+	};
+	buf_init(&path, AGENT_PATH_MAX_BYTES);
+	buf_append_text(&path, "/api/agents/");
+	percent_encode(agent->options.name, &path);
+	buf_append_text(&path, "/report");
+	buf_append_char(&path, 0);
+	call.path = path.data;
+	int err = agent->options.net->call(agent->options.net,
+					   agent->options.collectors[agent->collector], &call, &e);
+	if (!err && call.status == 204) {
+		agent->report_all = false;
+	} else {
+		report_begin_anew(agent);
+		if (err || call.status != REPORT_UNKNOWN)
+			log_rated(&agent->troubles, agent_now_ms(agent), LOG_WARN,
+				  "%s does not take reports: %s, status %ld",
+				  agent->options.collectors[agent->collector], e.text, call.status);
+	}
+	buf_clear(&agent->report_gone);
+	agent->report_gone_count = 0;
+	buf_release(&path);
+}
+
+void report_if_due(struct agent *agent)
+{
+	struct buf body;
+	int64_t now_ms = agent_now_ms(agent);
+	if (now_ms < agent->report_ms || !agent->options.name.len || delivery_rests(agent))
+		return;
+	buf_init(&body, REPORT_ROOM_BYTES);
+	report_make(agent, &body);
+	report_send(agent, buf_slice(&body));
+	buf_release(&body);
+	agent->report_ms = agent->report_left && !agent->report_all
+				   ? now_ms
+				   : agent_now_ms(agent) + REPORT_EVERY_MS;
+}

@@ -1,0 +1,322 @@
+#include "agent/siblings.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/grow.h"
+#include "base/hash.h"
+
+enum {
+	SIBLINGS_ARENA_MAX_BYTES = 8 << 20,
+	SIBLINGS_TRIES = 6,
+	SIBLINGS_NUMBER_DIGITS = 5, /* more are a date: 202611 is a month, 261129 a day */
+};
+
+/* ---- Names ----------------------------------------------------------------------------------- */
+
+static bool siblings_is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* `1`, `20261129`, `2026-11-29T10:00`, `old`: what stands behind the dot. */
+static bool siblings_is_turn(struct slice text, uint32_t *number)
+{
+	bool digits = false, others = false;
+	uint32_t value = 0;
+	*number = 0;
+	if (slice_equal(text, SLICE("old")))
+		return true;
+	for (size_t i = 0; i < text.len; i++) {
+		bool digit = siblings_is_digit(text.data[i]);
+		digits |= digit;
+		others |= !digit;
+		if (!digit && !memchr("-_.:T", text.data[i], 5))
+			return false;
+	}
+	if (digits && !others && text.len <= SIBLINGS_NUMBER_DIGITS) {
+		for (size_t i = 0; i < text.len; i++)
+			value = value * 10 + (uint32_t)(text.data[i] - '0');
+		*number = value + 1;
+	}
+	return digits;
+}
+
+/* `before` SEPARATOR TURN `behind` */
+static bool siblings_has_form(struct slice name, struct slice before, struct slice behind,
+			      struct slice *turn)
+{
+	uint32_t number;
+	if (name.len < before.len + 2 + behind.len || !slice_starts_with(name, before) ||
+	    !slice_ends_with(name, behind) || !memchr(".-_", name.data[before.len], 3))
+		return false;
+	*turn = (struct slice){name.data + before.len + 1, name.len - before.len - 1 - behind.len};
+	return siblings_is_turn(*turn, &number);
+}
+
+static struct slice siblings_unpacked(struct slice name)
+{
+	static const struct slice packed[] = {SLICE(".gz"), SLICE(".zst")};
+	for (size_t i = 0; i < ARRAY_LEN(packed); i++)
+		if (slice_ends_with(name, packed[i]))
+			return (struct slice){name.data, name.len - packed[i].len};
+	return name;
+}
+
+static bool siblings_has_turn(struct slice base, struct slice name, struct slice *turn)
+{
+	if (!base.len)
+		return false;
+	name = siblings_unpacked(name);
+	if (siblings_has_form(name, base, SLICE(""), turn))
+		return true;
+	const char *dot = memrchr(base.data + 1, '.', base.len - 1);
+	if (!dot)
+		return false;
+	struct slice stem = {base.data, (size_t)(dot - base.data)};
+	return siblings_has_form(name, stem, (struct slice){dot, base.len - stem.len}, turn);
+}
+
+bool siblings_is_rotated(struct slice base, struct slice name, uint32_t *number)
+{
+	struct slice turn;
+	return siblings_has_turn(base, name, &turn) && siblings_is_turn(turn, number);
+}
+
+/* `before` SEPARATOR TURN: each `before`, put in front of `behind`. */
+static size_t siblings_bases_before(struct slice name, struct slice behind, struct slice *bases,
+				    size_t count, char *room)
+{
+	uint32_t number;
+	for (size_t at = name.len; at-- > 1 && count < SIBLINGS_BASES_MAX;) {
+		if (!memchr(".-_", name.data[at], 3))
+			continue;
+		if (!siblings_is_turn((struct slice){name.data + at + 1, name.len - at - 1},
+				      &number))
+			continue;
+		if (behind.len) {
+			char *to = room + count * (SIBLINGS_NAME_MAX_BYTES + 1);
+			memcpy(to, name.data, at);
+			memcpy(to + at, behind.data, behind.len);
+			bases[count++] = (struct slice){to, at + behind.len};
+		} else {
+			bases[count++] = (struct slice){name.data, at};
+		}
+	}
+	return count;
+}
+
+size_t siblings_bases_of(struct slice name, struct slice bases[SIBLINGS_BASES_MAX],
+			 char room[SIBLINGS_BASES_MAX * (SIBLINGS_NAME_MAX_BYTES + 1)])
+{
+	if (name.len > SIBLINGS_NAME_MAX_BYTES)
+		return 0;
+	name = siblings_unpacked(name);
+	size_t count = siblings_bases_before(name, (struct slice){NULL, 0}, bases, 0, room);
+	const char *dot = name.len ? memrchr(name.data, '.', name.len) : NULL;
+	if (dot && dot > name.data) {
+		struct slice stem = {name.data, (size_t)(dot - name.data)};
+		struct slice ext = {dot, name.len - stem.len};
+		count = siblings_bases_before(stem, ext, bases, count, room);
+	}
+	return count;
+}
+
+/* ---- Finding --------------------------------------------------------------------------------- */
+
+void siblings_init(struct siblings *siblings)
+{
+	*siblings = (struct siblings){0};
+	arena_init(&siblings->arena, SIBLINGS_ARENA_MAX_BYTES);
+}
+
+void siblings_release(struct siblings *siblings)
+{
+	mem_free(siblings->list);
+	arena_release(&siblings->arena);
+}
+
+struct siblings_search {
+	struct siblings *siblings;
+	struct slice base;
+	int err;
+};
+
+static void siblings_see(void *owner, const char *text)
+{
+	struct siblings_search *search = owner;
+	struct siblings *siblings = search->siblings;
+	struct slice name = slice_of(text), turn = {NULL, 0};
+	uint32_t number = 0;
+	bool is_log = slice_equal(name, search->base);
+	if (search->err || (!is_log && !siblings_has_turn(search->base, name, &turn)))
+		return;
+	bool is_dated = !is_log && siblings_is_turn(turn, &number) && !number &&
+			!slice_equal(turn, SLICE("old"));
+	name = arena_copy(&siblings->arena, name);
+	if (!name.data || siblings->count == SIBLINGS_MAX) {
+		search->err = ERR_LIMIT;
+		return;
+	}
+	GROW(siblings->list, siblings->capacity, siblings->count + 1);
+	siblings->list[siblings->count++] = (struct sibling){
+		.name = name,
+		.number = number,
+		.is_dated = is_dated,
+		.is_log = is_log,
+		.packing = is_log ? CONTENT_PLAIN : content_packing_of(name),
+	};
+}
+
+/* Numbers and dates are surer than times: a renamed file may be written to for a while when the
+ * next one has been made. Those with neither are taken for older ones. */
+static int siblings_kind(const struct sibling *sibling)
+{
+	return sibling->is_log ? 3 : sibling->number ? 2 : sibling->is_dated ? 1 : 0;
+}
+
+/* How many digits a name begins with; zeros in front are taken off it. */
+static size_t siblings_digits(struct slice *name)
+{
+	size_t len = 0;
+	while (name->len > 1 && name->data[0] == '0' && siblings_is_digit(name->data[1]))
+		*name = (struct slice){name->data + 1, name->len - 1};
+	while (len < name->len && siblings_is_digit(name->data[len]))
+		len++;
+	return len;
+}
+
+/* Numbers in names by their values: `app-2026-11-29-10.log` is younger than `app-2026-11-29-9.log`
+ * (log4j, logback). */
+static int siblings_compare_names(struct slice left, struct slice right)
+{
+	struct slice a = left, b = right;
+	while (a.len && b.len) {
+		size_t a_digits = siblings_digits(&a), b_digits = siblings_digits(&b);
+		if (a_digits && b_digits && a_digits != b_digits)
+			return a_digits < b_digits ? -1 : 1;
+		size_t len = a_digits && b_digits ? a_digits : 1;
+		int order = memcmp(a.data, b.data, len);
+		if (order)
+			return order;
+		a = (struct slice){a.data + len, a.len - len};
+		b = (struct slice){b.data + len, b.len - len};
+	}
+	if (a.len || b.len)
+		return a.len ? 1 : -1;
+	return slice_compare(left, right);
+}
+
+/* Older ones first. */
+static int siblings_compare(const void *left, const void *right)
+{
+	const struct sibling *a = left, *b = right;
+	int kind = siblings_kind(a);
+	if (kind != siblings_kind(b))
+		return kind < siblings_kind(b) ? -1 : 1;
+	if (a->number != b->number)
+		return a->number > b->number ? -1 : 1;
+	if (kind == 0 && a->look.changed_ns != b->look.changed_ns)
+		return a->look.changed_ns < b->look.changed_ns ? -1 : 1;
+	return siblings_compare_names(siblings_unpacked(a->name), siblings_unpacked(b->name));
+}
+
+/* A file that is being packed is there twice: the packed one counts when the other one is gone. */
+static void siblings_drop_unfinished(struct siblings *siblings)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < siblings->count; i++) {
+		struct sibling *sibling = &siblings->list[i];
+		bool twice = false;
+		for (size_t j = 0; j < siblings->count && sibling->packing != CONTENT_PLAIN; j++)
+			twice |= siblings->list[j].packing == CONTENT_PLAIN &&
+				 slice_starts_with(sibling->name, siblings->list[j].name) &&
+				 memrchr(sibling->name.data, '.', sibling->name.len) ==
+					 sibling->name.data + siblings->list[j].name.len;
+		if (!twice)
+			siblings->list[kept++] = *sibling;
+	}
+	siblings->count = kept;
+}
+
+static int siblings_look(struct siblings *siblings, struct files *files, const char *directory)
+{
+	char path[PATH_MAX];
+	size_t kept = 0;
+	for (size_t i = 0; i < siblings->count; i++) {
+		struct sibling *sibling = &siblings->list[i];
+		int len = snprintf(path, sizeof(path), "%s/%s", directory, sibling->name.data);
+		int err = len < (int)sizeof(path) ? files->look_at(files, path, &sibling->look)
+						  : -ENAMETOOLONG;
+		if (err == ERR_NOT_FOUND || err == -ELOOP) {
+			/* It was renamed meanwhile; or is a link that leads nowhere, and is found
+			 * so the next time, too. */
+			siblings->which += hash64(sibling->name.data, sibling->name.len, 0);
+			continue;
+		}
+		if (err)
+			return err;
+		if (sibling->look.type == FILE_REGULAR)
+			siblings->list[kept++] = *sibling;
+	}
+	siblings->count = kept;
+	return 0;
+}
+
+static int siblings_find_once(struct siblings *siblings, struct files *files, const char *directory,
+			      struct slice base)
+{
+	struct siblings_search search = {siblings, base, 0};
+	siblings->count = siblings->which = 0;
+	arena_reset(&siblings->arena);
+	int err = files->list(files, directory, siblings_see, &search);
+	err = err ? err : search.err;
+	err = err ? err : siblings_look(siblings, files, directory);
+	if (err)
+		return err;
+	siblings_drop_unfinished(siblings);
+	if (siblings->count)
+		qsort(siblings->list, siblings->count, sizeof(*siblings->list), siblings_compare);
+	siblings->which += siblings->count;
+	for (size_t i = 0; i < siblings->count; i++) {
+		const struct sibling *sibling = &siblings->list[i];
+		uint64_t file[] = {sibling->look.id.inode, (uint64_t)sibling->look.id.born_ns};
+		/* In any order: that of times may change. */
+		siblings->which += hash64(sibling->name.data, sibling->name.len,
+					  hash64(file, sizeof(file), 0));
+	}
+	return 0;
+}
+
+/* While files are renamed one after the other, a directory may be read with one of them twice, or
+ * not at all: what was read counts if it is the same the next time. */
+int siblings_find(struct siblings *siblings, struct files *files, const char *directory,
+		  struct slice base)
+{
+	uint64_t before = 0;
+	bool seen = false;
+	for (int i = 0; i < SIBLINGS_TRIES; i++) {
+		int err = siblings_find_once(siblings, files, directory, base);
+		if (err && err != ERR_RETRY)
+			return err;
+		if (!err && seen && siblings->which == before)
+			return 0;
+		seen = !err;
+		before = siblings->which;
+	}
+	return ERR_RETRY;
+}
+
+int siblings_check(struct siblings *siblings, struct files *files, const char *directory,
+		   struct slice base)
+{
+	uint64_t before = siblings->which;
+	int err = siblings_find_once(siblings, files, directory, base);
+	if (err == ERR_NOT_FOUND) {
+		siblings->count = siblings->which = 0;
+		err = 0;
+	}
+	return err ? err : siblings->which == before ? 0 : ERR_RETRY;
+}

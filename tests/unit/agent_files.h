@@ -1,0 +1,264 @@
+/* Simulated files for the agent: a few directories in memory, with inodes that are used again,
+ * links that may be open while they have no name, and writers that go on between any two looks at
+ * them.
+ *
+ * What the bytes of a log are is a matter of the test: files_append() and the others here are its
+ * writers, programs that rotate, and the machine. */
+#ifndef TESTS_UNIT_AGENT_FILES_H
+#define TESTS_UNIT_AGENT_FILES_H
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/mem.h"
+
+enum { SIM_FILES_MAX = 800, SIM_FILE_MAX_BYTES = 64 << 20 };
+
+struct sim_file {
+	char *name; /* with its directory; NULL: it has none any more */
+	struct buf bytes;
+	struct file_id id;
+	int64_t changed_ns;
+	unsigned handles;
+	bool used, unreadable;
+};
+
+struct sim_files {
+	struct files files;
+	struct clock *clock;
+	struct sim_file list[SIM_FILES_MAX];
+	uint64_t inodes[SIM_FILES_MAX]; /* that are free */
+	size_t inode_count;
+	uint64_t next_inode;
+	bool has_births; /* the file system says when a file was made */
+	int64_t names_changed_ns;
+	int64_t tick_ns; /* times of files are multiples of this */
+	bool full, down; /* nothing can be replaced; the process is dead, and nothing works */
+	size_t open_count;
+	/* Between any two operations. */
+	void (*meanwhile)(void *owner);
+	void *owner;
+};
+
+static inline int64_t sim_now_ns(const struct sim_files *sim)
+{
+	return floor_to(sim->clock->wall_us(sim->clock) * 1000, sim->tick_ns);
+}
+
+static inline struct sim_file *sim_find(struct sim_files *sim, const char *name)
+{
+	for (size_t i = 0; i < SIM_FILES_MAX; i++)
+		if (sim->list[i].used && sim->list[i].name && strcmp(sim->list[i].name, name) == 0)
+			return &sim->list[i];
+	return NULL;
+}
+
+static inline void sim_release(struct sim_files *sim, struct sim_file *file)
+{
+	if (file->name || file->handles)
+		return;
+	sim->inodes[sim->inode_count++] = file->id.inode;
+	buf_release(&file->bytes);
+	*file = (struct sim_file){.used = false};
+}
+
+static inline void sim_unlink(struct sim_files *sim, const char *name)
+{
+	struct sim_file *file = sim_find(sim, name);
+	if (!file)
+		return;
+	sim->names_changed_ns = sim_now_ns(sim);
+	mem_free(file->name);
+	file->name = NULL;
+	sim_release(sim, file);
+}
+
+static inline struct sim_file *sim_make(struct sim_files *sim, const char *name)
+{
+	struct sim_file *file = sim->list;
+	sim_unlink(sim, name);
+	while (file->used)
+		file++;
+	ASSERT(file < sim->list + SIM_FILES_MAX);
+	*file = (struct sim_file){.used = true, .name = mem_copy_text(slice_of(name))};
+	buf_init(&file->bytes, SIM_FILE_MAX_BYTES);
+	file->id.device = 1;
+	file->id.inode = sim->inode_count ? sim->inodes[--sim->inode_count] : ++sim->next_inode;
+	file->changed_ns = sim->names_changed_ns = sim_now_ns(sim);
+	/* Two births in a tick differ all the same: file systems take a finer clock for them. */
+	if (sim->has_births)
+		file->id.born_ns = sim->clock->wall_us(sim->clock) * 1000 +
+				   (int64_t)(++sim->next_inode % 1000);
+	return file;
+}
+
+static inline void sim_rename(struct sim_files *sim, const char *from, const char *to)
+{
+	struct sim_file *file = sim_find(sim, from);
+	if (!file)
+		return;
+	sim_unlink(sim, to);
+	sim->names_changed_ns = sim_now_ns(sim);
+	mem_free(file->name);
+	file->name = mem_copy_text(slice_of(to));
+}
+
+static inline void sim_append(struct sim_files *sim, struct sim_file *file, const void *bytes,
+			      size_t len)
+{
+	buf_append(&file->bytes, bytes, len);
+	ASSERT(!file->bytes.failed);
+	file->changed_ns = sim_now_ns(sim);
+}
+
+static inline void sim_truncate(struct sim_files *sim, struct sim_file *file)
+{
+	buf_clear(&file->bytes);
+	file->changed_ns = sim_now_ns(sim);
+}
+
+/* ---- As the agent sees them ------------------------------------------------------------------ */
+
+static inline struct sim_files *sim_of(struct files *files)
+{
+	struct sim_files *sim = CONTAINER_OF(files, struct sim_files, files);
+	if (sim->meanwhile && !sim->down)
+		sim->meanwhile(sim->owner);
+	return sim;
+}
+
+static inline int sim_read(struct files *files, const char *path, size_t max_bytes, struct buf *out)
+{
+	struct sim_file *file = sim_find(sim_of(files), path);
+	if (!file)
+		return ERR_NOT_FOUND;
+	return file->bytes.len > max_bytes ? ERR_LIMIT
+					   : buf_append(out, file->bytes.data, file->bytes.len);
+}
+
+static inline int sim_replace(struct files *files, const char *path, struct slice content,
+			      UNUSED unsigned mode)
+{
+	struct sim_files *sim = sim_of(files);
+	if (sim->down || sim->full)
+		return -ENOSPC;
+	struct sim_file *file = sim_find(sim, path);
+	file = file ? file : sim_make(sim, path);
+	sim_truncate(sim, file);
+	sim_append(sim, file, content.data, content.len);
+	return 0;
+}
+
+static inline int sim_open(struct files *files, const char *path, int *handle)
+{
+	struct sim_files *sim = sim_of(files);
+	struct sim_file *file = sim_find(sim, path);
+	if (!file)
+		return ERR_NOT_FOUND;
+	if (file->unreadable)
+		return -EACCES;
+	file->handles++;
+	sim->open_count++;
+	*handle = (int)(file - sim->list);
+	return 0;
+}
+
+static inline void sim_look_of(const struct sim_file *file, struct file_look *look)
+{
+	*look = (struct file_look){.id = file->id,
+				   .bytes = file->bytes.len,
+				   .changed_ns = file->changed_ns,
+				   .type = FILE_REGULAR};
+}
+
+static inline int sim_read_at(struct files *files, int handle, uint64_t offset, void *to,
+			      size_t max_bytes, size_t *bytes)
+{
+	const struct sim_file *file = &sim_of(files)->list[handle];
+	size_t left = offset < file->bytes.len ? file->bytes.len - (size_t)offset : 0;
+	ASSERT(file->handles);
+	*bytes = left < max_bytes ? left : max_bytes;
+	if (*bytes)
+		memcpy(to, file->bytes.data + offset, *bytes);
+	return 0;
+}
+
+static inline int sim_look(struct files *files, int handle, struct file_look *look)
+{
+	const struct sim_file *file = &sim_of(files)->list[handle];
+	ASSERT(file->handles);
+	sim_look_of(file, look);
+	return 0;
+}
+
+static inline void sim_close(struct files *files, int handle)
+{
+	struct sim_files *sim = CONTAINER_OF(files, struct sim_files, files);
+	struct sim_file *file = &sim->list[handle];
+	ASSERT(file->handles);
+	file->handles--;
+	sim->open_count--;
+	sim_release(sim, file);
+}
+
+/* All directories are one. */
+static inline int sim_look_at(struct files *files, const char *path, struct file_look *look)
+{
+	struct sim_files *sim = sim_of(files);
+	const struct sim_file *file = sim_find(sim, path);
+	*look = (struct file_look){.type = FILE_DIRECTORY, .changed_ns = sim->names_changed_ns};
+	if (!strchr(path + 1, '/'))
+		return 0;
+	if (!file)
+		return ERR_NOT_FOUND;
+	sim_look_of(file, look);
+	return 0;
+}
+
+/* The files change while their names are read. */
+static inline int sim_list(struct files *files, const char *path, file_name_fn *each, void *owner)
+{
+	struct sim_files *sim = sim_of(files);
+	size_t len = strlen(path);
+	for (size_t i = 0; i < SIM_FILES_MAX; i++) {
+		const struct sim_file *file = &sim->list[i];
+		if (i % 64 == 0)
+			sim_of(files);
+		if (file->used && file->name && strncmp(file->name, path, len) == 0 &&
+		    file->name[len] == '/' && !strchr(file->name + len + 1, '/'))
+			each(owner, file->name + len + 1);
+	}
+	return 0;
+}
+
+static inline void sim_files_init(struct sim_files *sim, struct clock *clock)
+{
+	*sim = (struct sim_files){
+		.files = {.read = sim_read,
+			  .replace = sim_replace,
+			  .open = sim_open,
+			  .read_at = sim_read_at,
+			  .look = sim_look,
+			  .close = sim_close,
+			  .look_at = sim_look_at,
+			  .list = sim_list},
+		.clock = clock,
+		.tick_ns = 1,
+	};
+}
+
+static inline void sim_files_release(struct sim_files *sim)
+{
+	for (size_t i = 0; i < SIM_FILES_MAX; i++) {
+		if (sim->list[i].used) {
+			mem_free(sim->list[i].name);
+			buf_release(&sim->list[i].bytes);
+		}
+	}
+}
+
+#endif
