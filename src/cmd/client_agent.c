@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "cmd/agent_process.h"
 #include "cmd/client.h"
 #include "cmd/client_private.h"
 
@@ -109,7 +110,36 @@ static const struct command_option client_agent_options[] = {
 	    .letter = "-o", .otherwise = "a table on a terminal, else csv"),
 };
 
+static const struct command_option client_agent_run_options[] = {
+	ROW(command_text, line.server, "--server", "URL", "where what is followed is sent",
+	    .otherwise = "agent.collectors"),
+	ROW(command_conf, line, "--config", "FILE", "what is followed: a section `adaptors`"),
+	ROW(command_conf, line, "--data", "DIR",
+	    "where the checkpoint is kept, in a directory `agent`"),
+	ROW(command_conf, line, "--agent.chukwa", "DIR",
+	    "a directory with the files of Chukwa's agent"),
+	ROW(command_conf, line, "--agent.source", "NAME", "what the streams are named by",
+	    .otherwise = "the host's name"),
+	ROW(command_conf, line, "--agent.cluster", "NAME", "the group of machines they belong to"),
+	ROW(command_conf, line, "--agent.tenant", "NAME", "whose they are"),
+	ROW(command_conf, line, "--agent.name", "NAME", "the name under which the agent reports",
+	    .otherwise = "its source"),
+	ROW(command_conf, line, "--log.level", "LEVEL", "what is logged"),
+};
+
 static const struct command client_agent_verbs[] = {
+	{.name = "agent run",
+	 .summary = "follow log files and deliver what is written to them; also without `run`",
+	 .about = "Follows the files that FILE names in its section `adaptors` and sends what is "
+		  "written to them to a server, whole, in order and once: over renaming, copying "
+		  "and emptying, over restarts of the agent and of the server. A file's position "
+		  "is kept in DIR/agent when the server has said that it is durable. SIGHUP reads "
+		  "FILE again; SIGINT and SIGTERM stop cleanly.\n"
+		  "Exit status: 0 stopped, 1 could not start, 2 wrong use.\n",
+	 .examples = "granary agent --config granary.yml --server http://127.0.0.1:8470\n",
+	 COMMAND_TAKES(client_agent_run_options, client_agent_args),
+	 .run = agent_process_run,
+	 .takes_conf = true},
 	{.name = "agent list",
 	 .summary = "list the agents that report to a server, or the adaptors of one",
 	 .about = "Prints of each agent when it was heard of, whether it is silent for more than "
@@ -129,6 +159,7 @@ static const struct command client_agent_verbs[] = {
 
 const struct command client_agent = {
 	.name = "agent",
-	.summary = "list agents that follow log files, and how their adaptors do",
+	.summary = "follow log files for a server; list agents that do, and how it goes",
 	COMMAND_VERBS(client_agent_verbs),
+	.first_is_preset = true,
 };

@@ -82,9 +82,10 @@ struct command {
 	/* Instead of `run` and options: what can follow the name. */
 	const struct command *verbs;
 	size_t verb_count;
-	bool takes_conf; /* options of the configuration go to conf_argv */
-	bool lists_conf; /* help lists them */
-	bool letters;    /* the value may follow a letter at once, as to net-snmp's tools: -v2c */
+	bool first_is_preset; /* without a verb it is the first one */
+	bool takes_conf;      /* options of the configuration go to conf_argv */
+	bool lists_conf;      /* help lists them */
+	bool letters; /* the value may follow a letter at once, as to net-snmp's tools: -v2c */
 };
 
 /* An option of type `type` for this field of a struct `args`; then its name, value, help and more.

@@ -265,6 +265,13 @@ static void command_preset(struct command_args *args)
 	}
 }
 
+/* `run` of `granary agent run`, which no option of the configuration is. */
+static bool command_is_verb_word(const struct command_line *line, const char *text)
+{
+	const char *space = strchr(line->args->command->name, ' ');
+	return space && !line->word_count && strcmp(space + 1, text) == 0;
+}
+
 static int command_take_all(struct command_line *line)
 {
 	const struct command *command = line->args->command;
@@ -275,7 +282,7 @@ static int command_take_all(struct command_line *line)
 			err = command_take_option(line);
 		else if (!line->only_words && strcmp(text, "--") == 0)
 			line->only_words = true;
-		else if (command_is_all_conf(command))
+		else if (command_is_all_conf(command) && !command_is_verb_word(line, text))
 			command_give_conf(line, line->argv[line->at]);
 		else
 			line->words[line->word_count++] = text;
@@ -323,9 +330,11 @@ static int command_first_word(const struct command *command, int argc, char *con
 		const char *value;
 		const struct command_option *option =
 			command_find_option(command, argv[at], &value);
-		if (!option)
+		bool is_conf = !option && command->takes_conf && strncmp(argv[at], "--", 2) == 0;
+		if (!option && !is_conf)
 			break;
-		at += option->value && !value ? 2 : 1;
+		bool has_value = is_conf ? strchr(argv[at], '=') != NULL : value != NULL;
+		at += (is_conf || option->value) && !has_value ? 2 : 1;
 	}
 	return at;
 }
@@ -348,6 +357,8 @@ const struct command *command_verb(const struct command *noun, int argc, char *c
 		return verb;
 	int at = command_first_word(&noun->verbs[0], argc, argv);
 	const char *word = at < argc ? argv[at] : NULL;
+	if (!word && noun->first_is_preset)
+		return &noun->verbs[0];
 	buf_init(&names, COMPLAINT_MAX_BYTES);
 	for (size_t i = 0; i < noun->verb_count; i++)
 		buf_printf(&names, "%s%s", i ? ", " : "", strchr(noun->verbs[i].name, ' ') + 1);

@@ -27,6 +27,7 @@
 #include "base/log.h"
 #include "catalog/catalog.h"
 #include "cmd/command.h"
+#include "cmd/serve_agent.h"
 #include "cmd/serve_faults.h"
 #include "cmd/serve_listeners.h"
 #include "cmd/serve_polling.h"
@@ -87,6 +88,7 @@ struct serve {
 	struct rollup_deletions *deletions;
 	struct serve_faults *faults;
 	struct serve_streams streams;
+	struct serve_agent agent;
 	struct http_route *routes;
 	struct api api;
 	struct loop_timer *sweep_timer, *ingest_timer;
@@ -99,6 +101,13 @@ struct serve {
 static int64_t serve_grace_ms(const struct serve *s)
 {
 	return s->stopping.dead_err ? STOP_DEAD_MS : s->conf->stop_timeout_ms;
+}
+
+/* It delivers to this server, which still serves. */
+static void serve_begin_agent(void *owner)
+{
+	struct serve *s = owner;
+	serve_agent_stop(&s->agent, serve_grace_ms(s), stop_phases_end_phase, &s->stopping);
 }
 
 static void serve_begin_http(void *owner)
@@ -232,11 +241,13 @@ static void serve_begin_catalog(void *owner)
 {
 	struct serve *s = owner;
 	loop_timer_close(s->ingest_timer);
+	loop_timer_close(s->agent.hurry);
 	query_engine_free(s->queries);
 	catalog_close(s->catalog, stop_phases_end_phase, &s->stopping);
 }
 
 static const struct stop_phase phases[] = {
+	{"followed files", serve_begin_agent, NULL},
 	{"requests that are being answered", serve_begin_http, NULL},
 	{"lines over TCP and UDP", serve_begin_doors, NULL},
 	{"queries", serve_begin_queries, serve_queries_over},
@@ -294,6 +305,7 @@ static void serve_take_over(struct serve *s, const struct conf *conf,
 			 fixed.data);
 	for (size_t i = 0; i < ARRAY_LEN(reloads); i++)
 		reloads[i].take_over(conf);
+	serve_agent_reload(&s->agent, conf);
 	log_info("reload: done%s", fixed.len ? ", but for these" : "");
 	buf_release(&fixed);
 }
@@ -696,6 +708,8 @@ static int serve_start(struct serve *s, struct errbuf *e)
 		rollup_follower_new(&s->site, loop_executor(s->loop), serve_on_other_settings, s);
 	s->api.rollup = s->rollup;
 	err = serve_bound_connections(s, e);
+	struct loop_address address = http_server_address(s->http);
+	err = err ? err : serve_agent_open(&s->agent, s->conf, s->loop, &address, e);
 	if (err)
 		return err;
 	s->api.ready = true;
@@ -707,6 +721,7 @@ static int serve_start(struct serve *s, struct errbuf *e)
 static void serve_release(struct serve *s)
 {
 	http_server_free(s->http);
+	serve_agent_close(&s->agent);
 	serve_listeners_free(s->doors);
 	serve_polling_free(s->polling);
 	if (s->deletions)
@@ -772,7 +787,7 @@ static int serve_run(const struct command_args *args)
 	if (conf_read(s.conf, files_real(), args->conf_argc, args->conf_argv, &e) ||
 	    inventory_conf_read(s.conf, files_real(), &s.inventory_conf, &e) ||
 	    serve_check_hosts(s.conf, &e) || serve_faults_check(s.conf, &e) ||
-	    serve_streams_check(s.conf, &e) ||
+	    serve_streams_check(s.conf, &e) || serve_agent_read(&s.agent, s.conf, &e) ||
 	    rollup_site_read(&s.site, s.conf, files_real(), &e) || fault_arm_from_env(&e)) {
 		terminal_complain("granary serve: %s", e.text);
 	} else {
@@ -781,6 +796,7 @@ static int serve_run(const struct command_args *args)
 		serve_raise_descriptor_limit();
 		status = serve_until_stopped(&s);
 	}
+	serve_agent_close(&s.agent);
 	inventory_conf_release(s.inventory_conf);
 	conf_free(s.conf);
 	return status;

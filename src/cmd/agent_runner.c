@@ -1,0 +1,315 @@
+#include "cmd/agent_runner.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/adaptors.h"
+#include "agent/agent.h"
+#include "agent/chukwa_import.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/random.h"
+#include "base/watch.h"
+#include "loop/job.h"
+
+enum {
+	AGENT_RUNNER_REQUEST_MS = 60000,
+	/* After a turn that events brought: what is written meanwhile goes in one post. */
+	AGENT_RUNNER_REST_MS = 100,
+	AGENT_RUNNER_SOURCE_MAX_BYTES = 256,
+	AGENT_RUNNER_DIRECTORY_MODE = 0700,
+};
+
+struct agent_runner {
+	struct agent_runner_options options;
+	struct agent *agent;
+	struct watch *watch;
+	struct agent_net net;
+	struct agent_watch watching;
+	const char *const *collectors;
+	size_t collector_count;
+	struct http_client **clients; /* one for each */
+	struct job *job;
+	int lock_fd;
+	char directory[PATH_MAX], zone[PATH_MAX], source[AGENT_RUNNER_SOURCE_MAX_BYTES];
+	atomic_bool cancelled, stopping;
+	bool told;            /* events came since the last turn */
+	bool no_watches;      /* it was said that the system gives no more */
+	pthread_mutex_t lock; /* guards next */
+	struct adaptors *next;
+};
+
+/* ---- What the configuration says ------------------------------------------------------------- */
+
+static int agent_runner_read_chukwa(const struct conf *conf, struct adaptors *adaptors,
+				    struct errbuf *e)
+{
+	struct chukwa_import import;
+	if (!conf->agent_chukwa[0])
+		return 0;
+	chukwa_import_init(&import);
+	int err = chukwa_import(files_real(), conf->agent_chukwa, adaptors, &import, e);
+	if (!err)
+		log_info("of Chukwa's files in %s %zu adaptors are followed, %zu lines are passed "
+			 "over",
+			 conf->agent_chukwa, import.added, import.skipped);
+	chukwa_import_release(&import);
+	return err;
+}
+
+int agent_runner_read(const struct conf *conf, struct adaptors **adaptors, struct errbuf *e)
+{
+	int err = adaptors_read(conf->sections[CONF_SECTION_ADAPTORS], adaptors, e);
+	if (err)
+		return err;
+	err = agent_runner_read_chukwa(conf, *adaptors, e);
+	if (err) {
+		adaptors_free(*adaptors);
+		*adaptors = NULL;
+	}
+	return err;
+}
+
+static void agent_runner_find_source(struct agent_runner *runner)
+{
+	const char *told = runner->options.conf->agent_source;
+	if (*told)
+		snprintf(runner->source, sizeof(runner->source), "%s", told);
+	else if (gethostname(runner->source, sizeof(runner->source) - 1) || !runner->source[0])
+		snprintf(runner->source, sizeof(runner->source), "localhost");
+	for (char *c = runner->source; *c && !*told; c++)
+		*c = (char)tolower((unsigned char)*c);
+}
+
+/* The name of the machine's time zone; empty: it is not known. */
+static void agent_runner_find_zone(struct agent_runner *runner)
+{
+	static const char mark[] = "/zoneinfo/";
+	struct files *files = files_real();
+	const char *told = getenv("TZ");
+	char path[PATH_MAX];
+	if (told && *told) {
+		snprintf(runner->zone, sizeof(runner->zone), "%s", told + (*told == ':'));
+		return;
+	}
+	if (files->resolve(files, "/etc/localtime", path, sizeof(path)))
+		return;
+	const char *name = strstr(path, mark);
+	if (name && strlen(name + sizeof(mark) - 1) < CHUNK_ZONE_MAX_BYTES)
+		snprintf(runner->zone, sizeof(runner->zone), "%s", name + sizeof(mark) - 1);
+}
+
+/* ---- What the agent needs -------------------------------------------------------------------- */
+
+static int agent_runner_call(struct agent_net *net, const char *collector, struct http_call *call,
+			     struct errbuf *e)
+{
+	struct agent_runner *runner = CONTAINER_OF(net, struct agent_runner, net);
+	for (size_t i = 0; i < runner->collector_count; i++)
+		if (runner->collectors[i] == collector)
+			return http_client_call(runner->clients[i], call, e);
+	return errbuf_set(e, ERR_INVALID, "%s is no collector", collector);
+}
+
+static void agent_runner_watch(struct agent_watch *watching, const char *directory)
+{
+	struct agent_runner *runner = CONTAINER_OF(watching, struct agent_runner, watching);
+	if (!runner->watch)
+		return;
+	int err = watch_add(runner->watch, directory);
+	if (err && err != ERR_NOT_FOUND && !runner->no_watches) {
+		log_warn("changes in %s are seen by looking from time to time only: %s", directory,
+			 err == ERR_LIMIT ? "the system gives no more watches "
+					    "(fs.inotify.max_user_watches)"
+					  : err_text(err));
+		runner->no_watches = true;
+	}
+}
+
+static void agent_runner_on_event(void *owner, const char *directory, const char *name)
+{
+	struct agent_runner *runner = owner;
+	runner->told = true;
+	agent_notice(runner->agent, directory, name);
+}
+
+/* ---- The thread ------------------------------------------------------------------------------ */
+
+static struct adaptors *agent_runner_take_next(struct agent_runner *runner)
+{
+	pthread_mutex_lock(&runner->lock);
+	struct adaptors *next = runner->next;
+	runner->next = NULL;
+	pthread_mutex_unlock(&runner->lock);
+	return next;
+}
+
+static void agent_runner_wait(struct agent_runner *runner, int64_t wait_ms)
+{
+	if (runner->told && wait_ms > 0 && !atomic_load(&runner->stopping))
+		watch_rest(runner->watch, smaller_of(wait_ms, AGENT_RUNNER_REST_MS));
+	runner->told = false;
+	watch_wait(runner->watch, wait_ms, agent_runner_on_event, runner);
+}
+
+static void agent_runner_run(UNUSED struct job *job, void *owner)
+{
+	struct agent_runner *runner = owner;
+	struct errbuf e = {""};
+	while (!atomic_load(&runner->stopping)) {
+		struct adaptors *next = agent_runner_take_next(runner);
+		if (next)
+			agent_configure(runner->agent, &next);
+		agent_runner_wait(runner, agent_turn(runner->agent));
+	}
+	if (agent_save(runner->agent, &e))
+		log_error("the agent stops without its last checkpoint, and will send again what "
+			  "it has delivered since the one before: %s",
+			  e.text);
+}
+
+static void agent_runner_done(void *owner)
+{
+	struct agent_runner *runner = owner;
+	runner->options.stopped(runner->options.owner);
+}
+
+/* ---- Life ------------------------------------------------------------------------------------ */
+
+static int agent_runner_take_directory(struct agent_runner *runner, struct errbuf *e)
+{
+	char lock[PATH_MAX + 8];
+	const char *data = runner->options.conf->data;
+	snprintf(runner->directory, sizeof(runner->directory), "%s/agent", data);
+	if ((mkdir(data, AGENT_RUNNER_DIRECTORY_MODE) && errno != EEXIST) ||
+	    (mkdir(runner->directory, AGENT_RUNNER_DIRECTORY_MODE) && errno != EEXIST))
+		return errbuf_set(e, -errno, "%s cannot be made: %s", runner->directory,
+				  strerror(errno));
+	snprintf(lock, sizeof(lock), "%s/lock", runner->directory);
+	int err = file_lock(lock, &runner->lock_fd, e);
+	return err == ERR_LOCKED ? errbuf_prefix(e, err, "another agent follows files here") : err;
+}
+
+static size_t agent_runner_open_max(const struct conf *conf)
+{
+	struct rlimit limit;
+	size_t most = (size_t)conf->agent_files_open;
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && most > limit.rlim_cur / 2)
+		most = (size_t)(limit.rlim_cur / 2);
+	return most;
+}
+
+static void agent_runner_open_clients(struct agent_runner *runner)
+{
+	runner->clients = mem_alloc_array(runner->collector_count, sizeof(*runner->clients));
+	for (size_t i = 0; i < runner->collector_count; i++)
+		runner->clients[i] = http_client_new(&(struct http_client_options){
+			.server = runner->collectors[i],
+			.timeout_ms = AGENT_RUNNER_REQUEST_MS,
+			.cancelled = &runner->cancelled,
+		});
+}
+
+static int agent_runner_open_agent(struct agent_runner *runner, struct errbuf *e)
+{
+	const struct conf *conf = runner->options.conf;
+	const char *name = conf->agent_name[0] ? conf->agent_name : runner->source;
+	runner->agent = agent_new(&(struct agent_options){
+		.files = files_real(),
+		.clock = clock_real(),
+		.net = &runner->net,
+		.watch = &runner->watching,
+		.directory = runner->directory,
+		.source = slice_of(runner->source),
+		.cluster = slice_of(conf->agent_cluster),
+		.tenant = slice_of(conf->agent_tenant),
+		.zone = slice_of(runner->zone),
+		.name = slice_of(name),
+		.collectors = runner->collectors,
+		.collector_count = runner->collector_count,
+		.open_max = agent_runner_open_max(conf),
+		.level = (int)conf->agent_level,
+		.seed = random_system_seed(),
+	});
+	return agent_start(runner->agent, e);
+}
+
+int agent_runner_open(const struct agent_runner_options *options, struct adaptors **adaptors,
+		      struct agent_runner **opened, struct errbuf *e)
+{
+	const struct conf *conf = options->conf;
+	struct agent_runner *runner = mem_zalloc(sizeof(*runner));
+	runner->options = *options;
+	runner->lock_fd = -1;
+	runner->net.call = agent_runner_call;
+	runner->watching.add = agent_runner_watch;
+	runner->collectors =
+		options->collector ? &runner->options.collector : conf->agent_collectors.items;
+	runner->collector_count = options->collector ? 1 : conf->agent_collectors.count;
+	pthread_mutex_init(&runner->lock, NULL);
+	agent_runner_find_source(runner);
+	agent_runner_find_zone(runner);
+	agent_runner_open_clients(runner);
+	int err = agent_runner_take_directory(runner, e);
+	err = err ? err : watch_open(&runner->watch, e);
+	err = err ? err : agent_runner_open_agent(runner, e);
+	if (!err) {
+		runner->next = *adaptors;
+		*adaptors = NULL;
+		err = job_start("agent", agent_runner_run, agent_runner_done, runner,
+				options->executor, &runner->job);
+		if (err)
+			errbuf_set(e, err, "there are too many threads for the agent");
+	}
+	if (err)
+		agent_runner_close(runner);
+	else
+		*opened = runner;
+	return err;
+}
+
+void agent_runner_reload(struct agent_runner *runner, struct adaptors **adaptors)
+{
+	struct adaptors *before = agent_runner_take_next(runner);
+	pthread_mutex_lock(&runner->lock);
+	runner->next = *adaptors;
+	*adaptors = NULL;
+	pthread_mutex_unlock(&runner->lock);
+	adaptors_free(before);
+	watch_wake(runner->watch);
+}
+
+void agent_runner_stop(struct agent_runner *runner)
+{
+	atomic_store(&runner->stopping, true);
+	watch_wake(runner->watch);
+}
+
+void agent_runner_hurry(struct agent_runner *runner)
+{
+	atomic_store(&runner->cancelled, true);
+}
+
+void agent_runner_close(struct agent_runner *runner)
+{
+	if (!runner)
+		return;
+	job_free(runner->job);
+	agent_free(runner->agent);
+	adaptors_free(runner->next);
+	watch_close(runner->watch);
+	for (size_t i = 0; i < runner->collector_count; i++)
+		http_client_free(runner->clients[i]);
+	mem_free(runner->clients);
+	if (runner->lock_fd >= 0)
+		file_unlock(runner->lock_fd);
+	pthread_mutex_destroy(&runner->lock);
+	mem_free(runner);
+}

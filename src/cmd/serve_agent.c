@@ -1,0 +1,77 @@
+#include "cmd/serve_agent.h"
+
+#include <stdio.h>
+
+#include "agent/adaptors.h"
+#include "base/log.h"
+
+static void serve_agent_hurry(void *owner)
+{
+	struct serve_agent *agent = owner;
+	agent_runner_hurry(agent->runner);
+}
+
+static void serve_agent_stopped(void *owner)
+{
+	struct serve_agent *agent = owner;
+	loop_timer_stop(agent->hurry);
+	agent->stopped(agent->owner);
+}
+
+int serve_agent_read(struct serve_agent *agent, const struct conf *conf, struct errbuf *e)
+{
+	return agent_runner_read(conf, &agent->adaptors, e);
+}
+
+int serve_agent_open(struct serve_agent *agent, const struct conf *conf, struct loop *loop,
+		     const struct loop_address *address, struct errbuf *e)
+{
+	char text[LOOP_ADDRESS_TEXT_BYTES];
+	if (!agent->adaptors->count)
+		return 0;
+	snprintf(agent->collector, sizeof(agent->collector), "http://%s",
+		 loop_address_text(address, text));
+	const struct agent_runner_options options = {
+		.conf = conf,
+		.collector = agent->collector,
+		.executor = loop_executor(loop),
+		.stopped = serve_agent_stopped,
+		.owner = agent,
+	};
+	agent->hurry = loop_timer_new(loop, serve_agent_hurry, agent);
+	return agent_runner_open(&options, &agent->adaptors, &agent->runner, e);
+}
+
+void serve_agent_reload(struct serve_agent *agent, const struct conf *conf)
+{
+	struct adaptors *adaptors = NULL;
+	struct errbuf e = {""};
+	if (agent_runner_read(conf, &adaptors, &e))
+		log_error("reload: the adaptors stay as they are: %s", e.text);
+	else if (agent->runner)
+		agent_runner_reload(agent->runner, &adaptors);
+	else if (adaptors->count)
+		log_warn("reload: adaptors are followed from the next start on");
+	adaptors_free(adaptors);
+}
+
+void serve_agent_stop(struct serve_agent *agent, int64_t grace_ms, void (*stopped)(void *owner),
+		      void *owner)
+{
+	agent->stopped = stopped;
+	agent->owner = owner;
+	if (!agent->runner) {
+		stopped(owner);
+		return;
+	}
+	loop_timer_start(agent->hurry, (uint64_t)grace_ms, 0);
+	agent_runner_stop(agent->runner);
+}
+
+void serve_agent_close(struct serve_agent *agent)
+{
+	agent_runner_close(agent->runner);
+	adaptors_free(agent->adaptors);
+	agent->runner = NULL;
+	agent->adaptors = NULL;
+}

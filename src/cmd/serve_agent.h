@@ -1,0 +1,31 @@
+/* The agent within the server (agent_runner.h): what stands in the section `adaptors` is followed,
+ * and delivered to the server's own address. The loop's thread. */
+#ifndef CMD_SERVE_AGENT_H
+#define CMD_SERVE_AGENT_H
+
+#include "cmd/agent_runner.h"
+#include "loop/loop.h"
+
+struct serve_agent {
+	struct adaptors *adaptors;   /* until it is open */
+	struct agent_runner *runner; /* NULL: nothing is to be followed */
+	struct loop_timer *hurry;
+	char collector[LOOP_ADDRESS_TEXT_BYTES + 8];
+	void (*stopped)(void *owner);
+	void *owner;
+};
+
+/* Reads what is to be followed. With a sentence. */
+int serve_agent_read(struct serve_agent *agent, const struct conf *conf,
+		     struct errbuf *e) MUST_CHECK;
+/* When the address is bound. */
+int serve_agent_open(struct serve_agent *agent, const struct conf *conf, struct loop *loop,
+		     const struct loop_address *address, struct errbuf *e) MUST_CHECK;
+void serve_agent_reload(struct serve_agent *agent, const struct conf *conf);
+/* What is on its way is waited for, at most so long; then `stopped` is called, at once where
+ * nothing is followed. */
+void serve_agent_stop(struct serve_agent *agent, int64_t grace_ms, void (*stopped)(void *owner),
+		      void *owner);
+void serve_agent_close(struct serve_agent *agent);
+
+#endif

@@ -1,0 +1,567 @@
+"""`granary agent` beside the real server: what is written to a log arrives whole, in order and
+once, whatever becomes of the file, of the agent and of the server meanwhile. What the server holds
+is compared with what was written, byte by byte."""
+
+import contextlib
+import http.server
+import itertools
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import threading
+import time
+
+import pytest
+
+from followed import (Follower, Log, Writer, await_held, await_log, export, held_bytes,
+                      incarnations, lines)
+from mounts import Mount, need_mounts
+from server import eventually, free_port, run
+
+@pytest.fixture
+def follow(server, tmp_path):
+    """Starts agents; all that still run at the end are killed."""
+    followers = []
+
+    def make(adaptors, name="follower", collectors=None, start=True, **options):
+        follower = Follower(tmp_path / name, collectors or server.url, adaptors, **options)
+        followers.append(follower)
+        return follower.start() if start else follower
+
+    yield make
+    for follower in followers:
+        follower.kill()
+
+
+@pytest.fixture
+def log(tmp_path):
+    return Log(tmp_path / "logs" / "app.log")
+
+
+def chunks(server, result):
+    return server.metric("granary_chunks_total", result=result)
+
+
+# ---- A file
+
+
+def test_what_is_there_and_what_is_appended(server, follow, log):
+    log.append()
+    follower = follow({"app": log.path})
+    await_log(server, log, follower)
+    for _ in range(5):
+        log.append(20)
+        await_log(server, log, follower)
+    follower.stop()
+
+
+def test_a_line_without_an_end_is_sent_after_its_rest(server, follow, log):
+    follower = follow({"app": log.path})
+    log.append(3)
+    log.append_bytes(b"begins and ")
+    await_log(server, log, follower)
+    log.append_bytes(b"ends\n")
+    log.append(3)
+    await_log(server, log, follower)
+    follower.stop()
+
+
+def test_a_large_file(server, follow, log):
+    log.append(200000)
+    await_log(server, log, follow({"app": log.path}))
+
+
+# ---- Rotation
+
+
+def test_renamed_while_it_is_followed(server, follow, log):
+    follower = follow({"app": log.path})
+    log.append()
+    await_log(server, log, follower)
+    for turn in range(5):
+        log.append()
+        log.rename(f".{5 - turn}")
+        log.append()
+        await_log(server, log, follower)
+    follower.stop()
+
+
+def test_renamed_and_not_made_anew_for_a_while(server, follow, log):
+    log.append()
+    follower = follow({"app": log.path})
+    await_log(server, log, follower)
+    log.append()
+    log.rename(".1")
+    await_log(server, log, follower)
+    log.append()
+    await_log(server, log, follower)
+
+
+@pytest.mark.parametrize("pack", [[], ["gzip"], ["zstd", "-q", "--rm"]],
+                         ids=["plain", "gzip", "zstd"])
+@pytest.mark.parametrize("stop", ["stop", "kill"])
+def test_renamed_twice_while_the_agent_is_down(server, follow, log, pack, stop):
+    log.append()
+    follower = follow({"app": log.path})
+    await_log(server, log, follower)
+    if stop == "stop":
+        follower.stop()
+    else:
+        follower.await_saved(log)
+        follower.kill()
+    log.append()
+    log.rename(".2")
+    log.append()
+    log.rename(".1")
+    log.append()
+    for ending in (".2", ".1") if pack else ():
+        subprocess.run([*pack, log.beside(ending)], check=True)
+    follower.start()
+    await_log(server, log, follower)
+    log.append()
+    await_log(server, log, follower)
+    follower.stop()
+
+
+def test_copied_and_emptied_while_it_is_followed(server, follow, log):
+    log.append()
+    follower = follow({"app": log.path})
+    for turn in range(5):
+        await_log(server, log, follower)
+        log.append()
+        log.copy_and_empty(f".{5 - turn}")
+        log.append()
+    await_log(server, log, follower)
+    follower.stop()
+
+
+@pytest.mark.parametrize("pack", [[], ["gzip"], ["zstd", "-q", "--rm"]],
+                         ids=["plain", "gzip", "zstd"])
+def test_copied_and_emptied_while_the_agent_is_down(server, follow, log, pack):
+    log.append()
+    follower = follow({"app": log.path})
+    await_log(server, log, follower)
+    follower.stop()
+    for ending in (".2", ".1"):
+        log.append()
+        log.copy_and_empty(ending)
+        if pack:
+            subprocess.run([*pack, log.beside(ending)], check=True)
+    log.append()
+    follower.start()
+    await_log(server, log, follower)
+    follower.stop()
+
+
+def test_emptied(server, follow, log):
+    follower = follow({"app": log.path})
+    for _ in range(5):
+        log.append()
+        await_log(server, log, follower)
+        os.truncate(log.path, 0)
+    log.append(10)
+    await_log(server, log, follower)
+
+
+def test_removed_and_made_anew_with_the_same_lines(server, follow, log):
+    follower = follow({"app": log.path})
+    for _ in range(3):
+        log.append_bytes(lines(0, 50))
+        log.append()
+        await_log(server, log, follower)
+        log.path.unlink()
+    log.append_bytes(lines(0, 50))
+    await_log(server, log, follower)
+
+
+def test_removed_before_all_of_it_was_read(server, follow, log):
+    log.append()
+    follower = follow({"app": log.path})
+    await_log(server, log, follower)
+    follower.signal(signal.SIGSTOP)
+    log.append()
+    log.path.unlink()
+    log.append()
+    follower.signal(signal.SIGCONT)
+    await_log(server, log, follower)
+    follower.stop()
+
+
+# ---- logrotate
+
+
+LOGROTATE = shutil.which("logrotate", path=os.environ.get("PATH", "") + ":/usr/sbin")
+DATED = "dateext\n    dateformat -%Y%m%d%H%M%S"
+
+
+def rotate(log, folder, options):
+    config = folder / "logrotate.conf"
+    config.write_text("\n    ".join([f"{log.path} {{", "rotate 30", "missingok", *options])
+                      + "\n}\n")
+    config.chmod(0o644)
+    if DATED in options:  # a second rotation within a second finds its name taken
+        second = int(time.time())
+        eventually(lambda: int(time.time()) > second)
+    done = subprocess.run([LOGROTATE, "-f", "-s", folder / "state", config], capture_output=True,
+                          text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(not LOGROTATE, reason="logrotate is not there")
+@pytest.mark.parametrize("options", [
+    [], ["compress"], ["compress", "delaycompress"], ["copytruncate"],
+    ["copytruncate", "compress"], ["copytruncate", "compress", "delaycompress"], [DATED],
+    [DATED, "compress"], [DATED, "copytruncate"], [DATED, "copytruncate", "compress",
+                                                   "delaycompress"]],
+    ids=lambda options: "-".join(option.split()[0] for option in options) or "plain")
+def test_logrotate(server, follow, tmp_path, options):
+    with Writer(tmp_path / "logs" / "app.log") as log:
+        follower = follow({"app": log.path})
+        # What was rotated before the agent first looked is none of the stream.
+        eventually(lambda: held_bytes(server, log.path) > 0, "it is followed")
+        for turn in range(12):
+            log.await_lines(random.Random(turn).choice([1, 20, 100]))
+            # Between the copy and the emptying a line is lost, whoever follows the file.
+            with log.still if "copytruncate" in options else contextlib.nullcontext():
+                rotate(log, tmp_path, options)
+            if turn == 7:
+                follower.stop()
+            if turn == 10:
+                follower.start()
+        log.await_lines(50)
+    await_log(server, log, follower)
+    follower.stop()
+
+
+# ---- A storm
+
+
+def test_a_storm(server, follow, tmp_path):
+    """A hundred renames a second for 5 s, five kills of the agent and two of the server."""
+    number = itertools.count(1)
+    with Writer(tmp_path / "logs" / "app.log", rest_s=0.0002) as log:
+        follower = follow({"app": log.path})
+        eventually(lambda: held_bytes(server, log.path) > 0, "it is followed")
+        begun, kills = time.monotonic(), [0.5, 1.2, 2.0, 2.9, 4.2]
+        server_kills = [1.5, 3.3]
+        while (now := time.monotonic() - begun) < 5:
+            log.over.wait(0.01)
+            with contextlib.suppress(FileNotFoundError):
+                log.rename(f".{10**12 + next(number)}")
+            if kills and now > kills[0]:
+                kills.pop(0)
+                follower.kill()
+                follower.start()
+            if server_kills and now > server_kills[0]:
+                server_kills.pop(0)
+                server.kill()
+                server.spawn()
+    assert not kills and not server_kills
+    server.wait_ready()
+    await_log(server, log, follower, seconds=100)
+    assert len(list(log.path.parent.iterdir())) > 100
+    follower.stop()
+
+
+# ---- What is sent again
+
+
+def test_after_a_clean_stop_nothing_is_sent_again(server, follow, log):
+    follower = follow({"app": log.path})
+    for _ in range(4):
+        log.append(500)
+        await_log(server, log, follower)
+        follower.stop()
+        log.append(10)
+        follower.start()
+        await_log(server, log, follower)
+    assert chunks(server, "repeated") == 0
+    follower.stop()
+
+
+def test_after_a_kill_little_is_sent_again(server, follow, log):
+    log.append(5000)
+    follower = follow({"app": log.path})
+    await_log(server, log, follower)
+    follower.await_saved(log)
+    taken = chunks(server, "taken")
+    for _ in range(5):
+        log.append(10)
+        await_log(server, log, follower)
+    since = chunks(server, "taken") - taken
+    follower.kill()
+    follower.start()
+    log.append(10)
+    await_log(server, log, follower)
+    assert chunks(server, "repeated") <= since
+    follower.stop()
+
+
+# ---- The checkpoint
+
+
+def forget(follower):
+    for path in (follower.data / "agent").glob("checkpoint.*"):
+        path.unlink()
+
+
+def test_without_its_checkpoint_it_asks_the_collector(server, follow, log):
+    log.append()
+    follower = follow({"app": log.path})
+    await_log(server, log, follower)
+    follower.stop()
+    forget(follower)
+    log.append()
+    follower.start()
+    await_log(server, log, follower)
+    follower.stop()
+    # In the rotated one, and behind it.
+    forget(follower)
+    log.append()
+    log.rename(".1")
+    log.append()
+    follower.start()
+    await_log(server, log, follower)
+    assert chunks(server, "repeated") == 0
+
+
+def test_without_its_checkpoint_and_its_file_it_begins_anew(server, follow, log):
+    log.append()
+    follower = follow({"app": log.path})
+    before = log.written
+    first, = await_log(server, log, follower)
+    follower.stop()
+    forget(follower)
+    log.path.unlink()
+    log.append()
+    follower.start()
+    both = await_log(server, log, follower, streams=2)
+    assert both[0]["stream"] == first["stream"]
+    assert export(server, first["stream"]) == before
+
+
+def test_a_checkpoint_that_cannot_be_written(server, follow, log, tmp_path):
+    """The disk is full: what is delivered goes on, and is saved when there is room again."""
+    need_mounts()
+    follower = follow({"app": log.path}, start=False)
+    log.append()
+    mount = Mount(follower.data / "agent", "tmpfs", "none", "size=64k")
+    mount.mount()
+    try:
+        follower.start()
+        await_log(server, log, follower)
+        follower.await_saved(log)
+        with open(follower.data / "agent" / "filler", "wb", buffering=0) as filler:
+            with contextlib.suppress(OSError):
+                while filler.write(bytes(1024)):
+                    pass
+        for _ in range(5):
+            log.append(2000)
+            await_log(server, log, follower)
+        (follower.data / "agent" / "filler").unlink()
+        follower.await_saved(log)
+        follower.stop()
+        log.append()
+        follower.start()
+        await_log(server, log, follower)
+        assert chunks(server, "repeated") == 0
+        follower.stop()
+    finally:
+        follower.kill()
+        subprocess.run(["umount", "-l", mount.folder], check=False)
+
+
+# ---- Troubles
+
+
+def told(server, follower_name="host1"):
+    answer = run("agent", "list", follower_name, "--server", server.url, "-o", "json")
+    if answer.returncode:
+        return {}
+    return {one["path"]: one for one in json.loads(answer.stdout)["adaptors"]}
+
+
+def test_what_cannot_be_read_yet(server, follow, log, tmp_path):
+    log.append()
+    log.path.chmod(0)
+    wrap = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
+    other = Log(tmp_path / "logs" / "other.log")
+    other.path.mkdir()
+    follower = follow({"app": log.path, "other": other.path}, wrap=wrap)
+    for one in (log, other):
+        eventually(lambda: "it cannot be read" in
+                   told(server).get(str(one.path), {"error": ""})["error"], lambda: told(server))
+    assert {one["state"] for one in told(server).values()} == {"stopped"}
+    assert "Permission denied" in told(server)[str(log.path)]["error"]
+    assert "no regular file" in told(server)[str(other.path)]["error"]
+    log.path.chmod(0o644)
+    other.path.rmdir()
+    other.append()
+    await_log(server, log, follower)
+    await_log(server, other, follower)
+    eventually(lambda: {(one["state"], one["error"]) for one in told(server).values()}
+               == {("following", "")}, lambda: told(server))
+    follower.stop()
+
+
+def test_two_agents_in_one_directory(server, follow, log):
+    log.append()
+    follower = follow({"app": log.path})
+    await_log(server, log, follower)
+    second = subprocess.run(follower.command(), capture_output=True, text=True, timeout=60)
+    assert second.returncode == 1
+    assert "another agent follows files here" in second.stderr, second.stderr
+    log.append()
+    await_log(server, log, follower)
+    follower.stop()
+
+
+def test_a_configuration_is_read_again(server, follow, tmp_path):
+    logs = [Log(tmp_path / "logs" / name) for name in ("a.log", "b.log", "c.log")]
+    for log in logs:
+        log.append()
+    follower = follow({"a": logs[0].path, "b": logs[1].path})
+    await_log(server, logs[0], follower)
+    await_log(server, logs[1], follower)
+    follower.configure({"b": logs[1].path, "c": logs[2].path})
+    follower.signal(signal.SIGHUP)
+    await_log(server, logs[2], follower)
+    eventually(lambda: set(told(server)) == {str(log.path) for log in logs[1:]},
+               lambda: told(server))
+    held = len(logs[0].written)
+    for log in logs:
+        log.append()
+    follower.config.write_text("adaptors:\n  a:\n    tial: /a\n")
+    follower.signal(signal.SIGHUP)
+    follower.await_said("reload: nothing is changed")
+    for log in logs[1:]:
+        log.append()
+        await_log(server, log, follower)
+    assert held_bytes(server, logs[0].path) == held
+    follower.configure({str(at): log.path for at, log in enumerate(logs)})
+    follower.signal(signal.SIGHUP)
+    for log in logs:
+        await_log(server, log, follower)
+    follower.stop()
+
+
+# ---- Directories
+
+
+def test_a_directory(server, follow, tmp_path):
+    folder = tmp_path / "logs"
+    logs = [Log(folder / f"part{at % 3}" / f"{at}-app.log") for at in range(300)]
+    for log in logs[:200]:
+        log.append(10)
+    follower = follow({"all": {"directory": folder, "files": "*.log"}})
+    for log in logs[:200]:
+        await_log(server, log, follower)
+    for at, log in enumerate(logs):
+        log.append(5)
+        if at % 10 == 0:
+            log.rename(".1")
+            log.append(5)
+        elif at % 10 == 1:
+            log.copy_and_empty(".1")
+            log.append(5)
+    (folder / "part1" / "no.txt").write_text("none\n")
+    for at, log in enumerate(logs):
+        if at < 200 or at % 10 > 1:
+            await_log(server, log, follower)
+    names = {one["name"] for one in server.get("/api/streams", limit=1000).json["streams"]}
+    assert names == {str(log.path) for log in logs}
+    follower.stop()
+
+
+def test_a_path_with_wildcards(server, follow, tmp_path):
+    folder = tmp_path / "logs"
+    logs = [Log(folder / name / "current.log") for name in ("a", "b", "late")]
+    follower = follow({"all": folder / "*" / "c?rr[e]nt.log"})
+    for log in logs:
+        log.append()
+        await_log(server, log, follower)
+        log.rename("-20260101")
+        log.append()
+        await_log(server, log, follower)
+    follower.stop()
+
+
+# ---- Collectors
+
+
+def test_a_collector_that_is_dead(server, follow, log):
+    log.append()
+    follower = follow({"app": log.path},
+                      collectors=[f"http://127.0.0.1:{free_port()}", server.url])
+    await_log(server, log, follower)
+    follower.stop()
+
+
+class Page(http.server.BaseHTTPRequestHandler):
+    """Any web server that is not the collector."""
+    seen = 0
+
+    def answer(self):
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        Page.seen += self.command == "POST" and self.path == "/chukwa"
+        body = b"<html><body>ok: it works</body></html>\n"
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_GET = do_POST = answer
+
+    def log_message(self, *_):
+        pass
+
+
+def test_a_collector_that_is_none(server, follow, log):
+    log.append()
+    follower = follow({"app": log.path})
+    await_log(server, log, follower)
+    server.stop()
+    log.append()
+    Page.seen = 0
+    http.server.ThreadingHTTPServer.allow_reuse_address = True
+    page = http.server.ThreadingHTTPServer(("127.0.0.1", server.port), Page)
+    thread = threading.Thread(target=page.serve_forever)
+    thread.start()
+    eventually(lambda: Page.seen > 1, "the agent posts again")
+    page.shutdown()
+    page.server_close()
+    thread.join()
+    server.start()
+    log.append()
+    await_log(server, log, follower)
+    follower.stop()
+
+
+# ---- Chukwa's agent
+
+
+def test_chukwas_files(server, follow, log, tmp_path):
+    """Of a file whose first 40 lines Chukwa's agent has sent, and of another one."""
+    conf, other = tmp_path / "chukwa", Log(tmp_path / "logs" / "other.log")
+    conf.mkdir()
+    log.append()
+    other.append()
+    sent = lines(0, 40)
+    (conf / "initial_adaptors").write_text(
+        f"add filetailer.FileTailingAdaptor app 0 {log.path} {len(sent)}\n"
+        f"add org.apache.hadoop.chukwa.datacollection.adaptor.filetailer."
+        f"CharFileTailingAdaptorUTF8 app {other.path} 0\n"
+        "add SocketAdaptor app 9095 0\n")
+    follower = follow({}, options=["--agent.chukwa", str(conf)])
+    await_held(server, log.path, log.written[len(sent):], follower)
+    assert incarnations(server, log.path)[0]["held"] == [[len(sent), len(log.written)]]
+    await_log(server, other, follower)
+    follower.await_said("2 adaptors are followed, 1 lines are passed over")
+    log.rename(".1")
+    log.append()
+    await_held(server, log.path, log.written[len(sent):], follower)
+    follower.stop()
