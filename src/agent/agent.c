@@ -16,6 +16,7 @@ enum {
 	AGENT_REPORT_GONE_MAX_BYTES = 2 << 20,
 	AGENT_TROUBLES_A_MINUTE = 6,
 	AGENT_TURN_MAX_MS = 1000, /* between two parts of a scan */
+	AGENT_FULL_REST_MS = 200,
 	AGENT_CHECKPOINT_REST_MIN_MS = 1000,
 	AGENT_CHECKPOINT_REST_MAX_MS = 30000,
 	/* A checkpoint is written less often the longer it is: once a second for each so many
@@ -124,6 +125,8 @@ void agent_watch_directory(struct agent *agent, const char *path)
 	slot->directory->path = mem_copy_text(slice_of(path));
 	GROW(agent->directories, agent->directory_capacity, agent->directory_count + 1);
 	agent->directories[agent->directory_count++] = slot->directory;
+	if (agent->options.watch)
+		agent->options.watch->add(agent->options.watch, path);
 }
 
 /* Who watches is told again and again, since a directory may come later than its name. */
@@ -241,6 +244,7 @@ static void agent_want(struct agent *agent, const struct adaptor *adaptor)
 	f->rule = &adaptor->rule;
 	f->wanted = true;
 	f->unwanted_ms = 0;
+	followed_rule_changed(f);
 	agent_activate(agent, f, agent_now_ms(agent));
 }
 
@@ -271,7 +275,7 @@ void agent_configure(struct agent *agent, struct adaptors **adaptors)
 			agent_want(agent, &agent->adaptors->list[i]);
 	directory_scan(agent);
 	for (size_t i = 0; i < agent->count; i++)
-		if (!agent->list[i]->wanted)
+		if (!agent->list[i]->wanted && !directory_wants(agent, agent->list[i]))
 			agent_unwant(agent, agent->list[i]);
 	agent->had_checkpoint = true; /* what comes from now on is new */
 	agent->site.version++;
@@ -312,7 +316,14 @@ static void agent_forget(struct agent *agent)
 			f->unwanted_ms = now_ms;
 		if (f->unwanted_ms > now_ms)
 			f->unwanted_ms = now_ms; /* the clock has jumped */
-		if ((gone || !f->wanted) && now_ms - f->unwanted_ms > AGENT_FORGET_MS)
+		if ((!gone && f->wanted) || now_ms - f->unwanted_ms <= AGENT_FORGET_MS)
+			continue;
+		/* While rotated files of it are there, they are to be known as its. */
+		if (siblings_find(&agent->site.siblings, agent->options.files, f->directory,
+				  f->base) == 0 &&
+		    agent->site.siblings.count)
+			f->unwanted_ms = now_ms;
+		else
 			agent_remove(agent, i--);
 	}
 }
@@ -343,12 +354,14 @@ static bool agent_look(struct agent *agent, int64_t now_ms, bool *asks)
 		f->looked =
 			agent_is_due(f, now_ms) &&
 			(agent->site.open_count < agent->options.open_max || followed_is_open(f));
+		if (!f->looked && agent_is_due(f, now_ms))
+			f->due_ms = now_ms + AGENT_FULL_REST_MS; /* as many are open as may */
 		if (f->looked) {
 			f->turn_count = 0;
 			followed_look(f);
 			bool behind = followed_behind_bytes(f);
 			waits |= behind && !followed_is_saved(f);
-			if (!behind && f->plan_count <= 1 && f->state == FOLLOWED_READING &&
+			if (!behind && f->plan_count <= 1 &&
 			    agent->site.open_count >= agent->options.open_max)
 				followed_rest(f);
 		}
@@ -415,7 +428,7 @@ static bool agent_read(struct agent *agent, struct followed *f, int64_t now_ms)
 		return false;
 	}
 	delivery_add(agent, f, &chunk);
-	f->looked = ++f->turn_count < AGENT_CHUNK_TURNS;
+	f->looked = ++f->turn_count < AGENT_CHUNK_TURNS && !followed_is_careful(f);
 	return f->looked;
 }
 
@@ -451,8 +464,8 @@ static int64_t agent_settle(struct agent *agent, int64_t now_ms)
 	for (size_t i = 0; i < agent->active_count; i++) {
 		struct followed *f = agent->active[i];
 		if (f->asks)
-			f->due_ms = larger_of(
-				f->later_ms, delivery_rests(agent) ? agent->rest_until_ms : now_ms);
+			f->due_ms = larger_of(larger_of(f->later_ms, agent->asks_again_ms),
+					      agent->rest_ms ? agent->rest_until_ms : now_ms);
 		f->active = f->wanted && !f->pending_count && f->due_ms != INT64_MAX;
 		if (!f->active)
 			continue;
@@ -470,8 +483,8 @@ static void agent_close_files(struct agent *agent)
 	for (size_t i = 0; i < agent->count && agent->site.open_count >= agent->options.open_max;
 	     i++) {
 		struct followed *f = agent->list[i];
-		if (!f->pending_count && !f->active && f->state == FOLLOWED_READING &&
-		    f->plan_count <= 1)
+		if (!f->pending_count && !f->active && f->plan_count <= 1 &&
+		    (f->state != FOLLOWED_READING || !followed_behind_bytes(f)))
 			followed_rest(f);
 	}
 }
@@ -497,8 +510,7 @@ int64_t agent_turn(struct agent *agent)
 	int64_t now_ms = agent_now_ms(agent);
 	bool asks = false;
 	agent_scan_directories(agent, now_ms);
-	if (agent->count)
-		agent_scan(agent, now_ms);
+	agent_scan(agent, now_ms);
 	bool waits = agent_look(agent, now_ms, &asks);
 	if (asks && !delivery_rests(agent))
 		ask_collector(agent);

@@ -54,6 +54,7 @@ struct agent {
 	struct agent_chunk *pending, **pending_end;
 	uint64_t pending_bytes; /* raw */
 	struct buf body, answer;
+	int64_t asks_again_ms; /* the collector could not say what it holds */
 	size_t collector;
 	int64_t rest_ms, rest_until_ms; /* rest_ms 0: all is well */
 	struct log_rate troubles;
@@ -100,8 +101,8 @@ bool delivery_post(struct agent *agent);
 void delivery_drop(struct agent *agent, struct followed *f);
 /* Whether collectors are left alone for now. */
 bool delivery_rests(const struct agent *agent);
-/* A request to the present collector; what fails makes it rest. The body of an answer of 200 is in
- * agent->answer. */
+/* A request to the present collector; no answer makes it rest. The body of an answer of 200 is in
+ * agent->answer; another status is ERR_BUSY, 404 ERR_NOT_FOUND. */
 int delivery_get(struct agent *agent, const char *path, struct http_call *call) MUST_CHECK;
 void delivery_trouble(struct agent *agent, int64_t retry_after_ms, const char *why);
 
@@ -121,5 +122,7 @@ void report_forget(struct agent *agent, const struct followed *f);
 
 /* Follows what is there of the adaptors that are directories. */
 void directory_scan(struct agent *agent);
+/* Whether one of them would follow a log if its file were there; then it is wanted. */
+bool directory_wants(struct agent *agent, struct followed *f);
 
 #endif

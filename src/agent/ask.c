@@ -9,7 +9,7 @@
 #include "wire/number.h"
 #include "wire/percent.h"
 
-enum { ASK_ARENA_MAX_BYTES = 64 << 20, ASK_PAGE = 1000, ASK_AGAIN_MS = 1000 };
+enum { ASK_ARENA_MAX_BYTES = 64 << 20, ASK_PAGE = 1000, ASK_AGAIN_MS = 5000, ASK_PAGES_MAX = 1000 };
 
 static void ask_param(struct buf *path, const char *name, struct slice value)
 {
@@ -83,9 +83,9 @@ static int ask_page(struct agent *agent, const char *path, struct arena *arena, 
 	err = json_parse(buf_slice(&agent->answer), arena, &root, &e);
 	err = err ? err : json_get_array(root, "streams", &streams, &e);
 	if (err) {
-		errbuf_prefix(&e, err, "%s: what it says of streams cannot be read",
-			      agent->options.collectors[agent->collector]);
-		delivery_trouble(agent, 0, e.text);
+		log_rated(&agent->troubles, agent_now_ms(agent), LOG_WARN,
+			  "%s: what it says of streams cannot be read: %s",
+			  agent->options.collectors[agent->collector], e.text);
 		return err;
 	}
 	for (const struct json *node = streams->first; node; node = node->next) {
@@ -104,7 +104,7 @@ static int ask_streams(struct agent *agent)
 	struct arena arena;
 	struct buf path;
 	struct slice token = {NULL, 0};
-	int err = 0;
+	int err = 0, pages = 0;
 	arena_init(&arena, ASK_ARENA_MAX_BYTES);
 	buf_init(&path, AGENT_PATH_MAX_BYTES);
 	do {
@@ -119,7 +119,7 @@ static int ask_streams(struct agent *agent)
 			err = ERR_LIMIT;
 		arena_reset(&arena);
 		err = err ? err : ask_page(agent, path.data, &arena, &token);
-	} while (!err && token.len);
+	} while (!err && token.len && ++pages < ASK_PAGES_MAX);
 	buf_release(&path);
 	arena_release(&arena);
 	return err;
@@ -127,7 +127,7 @@ static int ask_streams(struct agent *agent)
 
 /* ---- Where to go on -------------------------------------------------------------------------- */
 
-/* The last bytes that are held, in agent->answer; none if they cannot be had. */
+/* The last bytes that are held, in agent->answer. ERR_NOT_FOUND: they cannot be had. */
 static int ask_last_bytes(struct agent *agent, const struct followed *f)
 {
 	struct http_call call;
@@ -142,8 +142,10 @@ static int ask_last_bytes(struct agent *agent, const struct followed *f)
 	ask_param(&path, "stream", buf_slice(&address));
 	buf_append_char(&path, 0);
 	int err = path.failed ? ERR_LIMIT : delivery_get(agent, path.data, &call);
-	if (!err && agent->answer.len > CONTENT_MARK_MAX_BYTES)
-		err = ERR_INVALID;
+	/* All of them, with no hole behind. */
+	if (!err && (!agent->answer.len || agent->answer.len > CONTENT_MARK_MAX_BYTES ||
+		     (uint64_t)call.offset + agent->answer.len != f->held_end))
+		err = ERR_NOT_FOUND;
 	buf_release(&path);
 	buf_release(&address);
 	return err;
@@ -154,12 +156,16 @@ static int ask_go_on(struct agent *agent, struct followed *f)
 	int err = ERR_NOT_FOUND;
 	if (f->held_incarnation && f->held_end) {
 		err = ask_last_bytes(agent, f);
-		if (err)
-			return err;
-		err = followed_adopt(f, f->held_incarnation, f->held_end,
-				     buf_slice(&agent->answer));
+		err = err ? err
+			  : followed_adopt(f, f->held_incarnation, f->held_end,
+					   buf_slice(&agent->answer));
 	}
 	if (err && err != ERR_NOT_FOUND) {
+		char text[300];
+		snprintf(text, sizeof(text),
+			 "it is not known yet where it goes on, since no checkpoint knows it: %s",
+			 err_text(err));
+		followed_set_problem(f, text);
 		f->later_ms = agent_now_ms(agent) + ASK_AGAIN_MS;
 		return err;
 	}
@@ -175,12 +181,16 @@ void ask_collector(struct agent *agent)
 {
 	int64_t now_ms = agent_now_ms(agent);
 	bool asked = false;
+	if (now_ms < agent->asks_again_ms)
+		return;
 	for (size_t i = 0; i < agent->count && !delivery_rests(agent); i++) {
 		struct followed *f = agent->list[i];
 		if (!f->asks || !f->wanted || f->later_ms > now_ms)
 			continue;
-		if (!asked && ask_streams(agent))
+		if (!asked && ask_streams(agent)) {
+			agent->asks_again_ms = now_ms + ASK_AGAIN_MS;
 			return;
+		}
 		asked = true;
 		if (!ask_go_on(agent, f))
 			agent_activate(agent, f, now_ms);

@@ -23,7 +23,6 @@ enum {
 	CHECKPOINT_LINE_ARENA_MAX_BYTES = 4 << 20,
 	CHECKPOINT_HEAD_MAX_BYTES = 128,
 	CHECKPOINT_MODE = 0600,
-	CHECKPOINT_RESTS_MAX_MS = 30000,
 	CHECKPOINT_PATH_MAX_BYTES = 4096,
 };
 
@@ -121,6 +120,19 @@ static void checkpoint_put(const struct followed *f, struct buf *out)
 	buf_append_char(out, '\n');
 }
 
+/* The collector has not said yet what it holds of it. */
+static void checkpoint_put_asking(const struct followed *f, struct buf *out)
+{
+	struct json_writer json;
+	json_writer_init(&json, out);
+	json_write_object_begin(&json);
+	json_put_string(&json, "datatype", f->names.datatype);
+	json_put_text(&json, "path", f->path);
+	json_put_bool(&json, "asks", true);
+	json_write_object_end(&json);
+	buf_append_char(out, '\n');
+}
+
 static void checkpoint_path(const struct agent *agent, uint64_t generation,
 			    char path[CHECKPOINT_PATH_MAX_BYTES])
 {
@@ -139,9 +151,12 @@ int checkpoint_save(struct agent *agent, struct errbuf *e)
 	int len = snprintf(head, sizeof(head), CHECKPOINT_TITLE "%d %020" PRIu64 " %012zu %08x\n",
 			   CHECKPOINT_VERSION, agent->generation + 1, (size_t)0, 0);
 	buf_append(out, head, (size_t)len);
-	for (size_t i = 0; i < agent->count; i++)
+	for (size_t i = 0; i < agent->count; i++) {
 		if (agent->list[i]->begun)
 			checkpoint_put(agent->list[i], out);
+		else if (agent->list[i]->asks)
+			checkpoint_put_asking(agent->list[i], out);
+	}
 	if (out->failed)
 		return errbuf_set(e, ERR_LIMIT, "the checkpoint would have more than %d bytes",
 				  CHECKPOINT_MAX_BYTES);
@@ -283,7 +298,9 @@ static bool checkpoint_get_followed(const struct json *root, struct followed *f)
 		f->state = FOLLOWED_DONE;
 	if (!checkpoint_get_lists(root, f))
 		return false;
-	f->sent_unknown = f->plan_count && f->plan[0].bytes;
+	/* While a checkpoint says that a file is empty, nothing of it was sent. */
+	if (f->plan_count && f->plan[0].bytes)
+		f->careful_until = f->offset + FOLLOWED_CAREFUL_BYTES;
 	return true;
 }
 
@@ -298,7 +315,9 @@ static int checkpoint_get(struct agent *agent, const struct json *root)
 	int err = agent_add(agent, NULL, datatype, path, &f);
 	if (err)
 		return err;
-	if (checkpoint_get_followed(root, f))
+	const struct json *asks = json_member(root, "asks");
+	f->asks = asks && asks->boolean;
+	if (f->asks || checkpoint_get_followed(root, f))
 		return 0;
 	followed_forget(f);
 	f->asks = true;
@@ -325,20 +344,24 @@ static bool checkpoint_take_number(const char **at, int base, uint64_t *number)
 static int checkpoint_check(struct checkpoint_file *file)
 {
 	uint64_t version, bytes, checksum;
+	char head[CHECKPOINT_HEAD_MAX_BYTES];
 	static const struct slice title = SLICE(CHECKPOINT_TITLE);
 	const char *newline = file->text.len ? memchr(file->text.data, '\n', file->text.len) : NULL;
-	if (!newline || !slice_starts_with(buf_slice(&file->text), title))
+	size_t len = newline ? (size_t)(newline + 1 - file->text.data) : 0;
+	if (!newline || len >= sizeof(head) || !slice_starts_with(buf_slice(&file->text), title))
 		return 0;
-	const char *at = file->text.data + title.len;
+	memcpy(head, file->text.data, len);
+	head[len] = 0;
+	const char *at = head + title.len;
 	if (!checkpoint_take_number(&at, 10, &version))
 		return 0;
 	if (version > CHECKPOINT_VERSION)
 		return ERR_VERSION;
 	if (!checkpoint_take_number(&at, 10, &file->generation) ||
 	    !checkpoint_take_number(&at, 10, &bytes) ||
-	    !checkpoint_take_number(&at, 16, &checksum) || at != newline + 1)
+	    !checkpoint_take_number(&at, 16, &checksum) || at != head + len)
 		return 0;
-	file->lines = (struct slice){at, file->text.len - (size_t)(at - file->text.data)};
+	file->lines = (struct slice){file->text.data + len, file->text.len - len};
 	file->whole = file->lines.len == bytes &&
 		      crc32c(0, file->lines.data, file->lines.len) == checksum;
 	return 0;
@@ -363,7 +386,7 @@ static int checkpoint_read(struct agent *agent, unsigned which, struct checkpoin
 				  path);
 	if (!file->whole) {
 		stat_add(STAT_agent_checkpoint_failures, 1);
-		log_error("%s is damaged; the one before it counts", path);
+		log_error("%s is damaged, and passed over", path);
 	}
 	return 0;
 }

@@ -8,7 +8,6 @@
 #include "wire/number.h"
 
 enum {
-	DELIVERY_BODY_MAX_BYTES = 16 << 20,
 	DELIVERY_LATER_MIN_MS = 250, /* a stream whose chunks are to be sent later; doubled up to */
 	DELIVERY_LATER_MAX_MS = 30000,
 };
@@ -123,11 +122,11 @@ int delivery_get(struct agent *agent, const char *path, struct http_call *call)
 {
 	*call = (struct http_call){.path = path};
 	int err = delivery_call(agent, call);
-	if (!err && call->status != 200) {
-		delivery_status(agent, call);
-		err = ERR_BUSY;
-	}
-	return err;
+	if (err || call->status == 200)
+		return err;
+	log_rated(&agent->troubles, agent_now_ms(agent), LOG_WARN, "%s answers %s with status %ld",
+		  agent->options.collectors[agent->collector], path, call->status);
+	return call->status == 404 ? ERR_NOT_FOUND : ERR_BUSY;
 }
 
 /* ---- What was said of a chunk ---------------------------------------------------------------- */
@@ -234,13 +233,19 @@ static bool delivery_is_due(const struct agent_chunk *chunk, int64_t now_ms)
 	return !chunk->delivered && chunk->f->later_ms <= now_ms;
 }
 
-/* The chunks that were sent, up to where the answer goes: *judged of `sent`. */
+/* Reads what the answer says of one chunk. False: it says nothing that fits. */
 static bool delivery_judge_next(struct slice *text, struct agent_chunk *chunk,
 				struct delivery_line *said)
 {
 	struct slice line;
-	if (!delivery_take_line(text, &line) || !delivery_parse(line, said) ||
-	    said->bytes != delivery_bytes(chunk) || said->last + 1 != chunk->after.offset)
+	if (!delivery_take_line(text, &line))
+		return false;
+	if (slice_starts_with(line, SLICE("damaged: "))) { /* it says not which */
+		*said = (struct delivery_line){.word = SLICE("later"), .rest = line};
+		return true;
+	}
+	if (!delivery_parse(line, said) || said->bytes != delivery_bytes(chunk) ||
+	    said->last + 1 != chunk->after.offset)
 		return false;
 	if (!slice_equal(said->word, SLICE("ok")))
 		return slice_equal(said->word, SLICE("later")) ||

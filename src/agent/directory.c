@@ -23,6 +23,7 @@ struct directory_walk {
 	size_t count, capacity;
 	size_t seen;
 	unsigned depth_max;
+	struct file_id above[DIRECTORY_DEPTH_MAX + 1]; /* the directories that one is in */
 	int err;
 };
 
@@ -105,6 +106,16 @@ static void directory_follow(struct directory_walk *walk, const char *path)
 	}
 }
 
+/* A link to a directory above leads nowhere new. */
+static bool directory_is_above(const struct directory_walk *walk, const struct file_id *id,
+			       unsigned depth)
+{
+	for (unsigned i = 0; i < depth; i++)
+		if (file_id_equal(&walk->above[i], id))
+			return true;
+	return false;
+}
+
 static void directory_walk(struct directory_walk *walk, const char *directory, unsigned depth)
 {
 	struct files *files = walk->agent->options.files;
@@ -112,14 +123,16 @@ static void directory_walk(struct directory_walk *walk, const char *directory, u
 	size_t first = walk->count;
 	if (walk->err)
 		return;
+	agent_watch_directory(walk->agent, directory);
 	int err = files->list(files, directory, directory_see, walk);
 	if (err && !depth)
 		log_rated(&walk->agent->troubles, agent_now_ms(walk->agent), LOG_WARN,
 			  "adaptor %s: %s cannot be read: %s", walk->adaptor->name.data, directory,
 			  err_text(err));
-	if (err)
+	if (err) {
+		walk->count = first;
 		return;
-	agent_watch_directory(walk->agent, directory);
+	}
 	if (walk->count > first)
 		qsort(walk->names + first, walk->count - first, sizeof(*walk->names),
 		      directory_compare);
@@ -130,12 +143,15 @@ static void directory_walk(struct directory_walk *walk, const char *directory, u
 				   name.data);
 		if (len >= (int)sizeof(path) || files->look_at(files, path, &look))
 			continue;
-		if (look.type == FILE_DIRECTORY && depth < walk->depth_max)
+		if (look.type == FILE_DIRECTORY && depth < walk->depth_max &&
+		    !directory_is_above(walk, &look.id, depth)) {
+			walk->above[depth] = look.id;
 			directory_walk(walk, path, depth + 1);
-		else if (look.type == FILE_REGULAR && content_packing_of(name) == CONTENT_PLAIN &&
-			 directory_has_pattern(walk->adaptor, path, name) &&
-			 !directory_is_rotated(walk, first, directory, name))
+		} else if (look.type == FILE_REGULAR && content_packing_of(name) == CONTENT_PLAIN &&
+			   directory_has_pattern(walk->adaptor, path, name) &&
+			   !directory_is_rotated(walk, first, directory, name)) {
 			directory_follow(walk, path);
+		}
 	}
 	walk->count = first;
 }
@@ -149,6 +165,24 @@ static unsigned directory_depth(const struct adaptor *adaptor)
 	for (const char *c = adaptor->glob + adaptor->path.len + 1; *c; c++)
 		depth += *c == '/';
 	return depth;
+}
+
+bool directory_wants(struct agent *agent, struct followed *f)
+{
+	for (size_t i = 0; i < agent->adaptors->count; i++) {
+		const struct adaptor *adaptor = &agent->adaptors->list[i];
+		if (adaptor->kind != ADAPTOR_DIRECTORY ||
+		    !slice_equal(adaptor->datatype, f->names.datatype) ||
+		    !slice_starts_with(f->names.name, adaptor->path) ||
+		    f->path[adaptor->path.len] != '/' ||
+		    !directory_has_pattern(adaptor, f->path, f->base))
+			continue;
+		f->rule = &adaptor->rule;
+		f->wanted = true;
+		agent_activate(agent, f, agent_now_ms(agent));
+		return true;
+	}
+	return false;
 }
 
 void directory_scan(struct agent *agent)

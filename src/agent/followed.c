@@ -86,7 +86,8 @@ void followed_forget(struct followed *f)
 {
 	followed_rest(f);
 	f->plan_count = f->past_count = 0;
-	f->offset = 0;
+	f->incarnation = random_next(&f->site->random);
+	f->offset = f->careful_until = 0;
 	f->floor_ns = 0;
 	f->begun = false;
 	f->state = FOLLOWED_READING;
@@ -236,9 +237,11 @@ int segment_check(struct segment *segment)
 	if (content_is_packed(segment->content))
 		return 0;
 	int err = content_look(segment->content, &look);
-	bool same = look.bytes == segment->bytes && look.changed_ns == segment->changed_ns;
-	if (err || (same && !segment->unchecked))
+	if (err)
 		return err;
+	if (look.bytes == segment->bytes && look.changed_ns == segment->changed_ns &&
+	    !segment->unchecked)
+		return 0;
 	if (look.bytes < segment->bytes)
 		return ERR_NOT_FOUND;
 	/* The new mark first: were it of another content, that had not the old marks. */
@@ -280,9 +283,9 @@ static int followed_check_plan(struct followed *f, const struct file_look *at_pa
 			err = followed_open_at_path(f, segment);
 			err = err ? err : segment_check(segment);
 		}
-		if (err == ERR_NOT_FOUND)
+		if (err) /* it is opened anew, also where it cannot be read any more (ESTALE) */
 			followed_close_segment(f, segment);
-		else if (err)
+		if (err && err != ERR_NOT_FOUND)
 			return err;
 		all &= !err;
 	}
@@ -311,7 +314,7 @@ static void followed_settle(struct followed *f)
 static void followed_look_late(struct followed *f)
 {
 	struct file_look look;
-	if (!f->late || (f->plan_count && f->plan[0].within))
+	if (!f->late || followed_is_careful(f) || (f->plan_count && f->plan[0].within))
 		return;
 	const struct segment_past past = f->late_past;
 	bool same = !content_look(f->late, &look) && look.bytes >= past.end;
@@ -376,6 +379,15 @@ static bool followed_directory_changed(struct followed *f)
 	return changed;
 }
 
+/* Of a file that has nothing more to send nothing more was sent before. */
+static void followed_note_all_sent(struct followed *f)
+{
+	const struct segment *first = &f->plan[0];
+	if (f->plan_count == 1 && first->content && !content_is_packed(first->content) &&
+	    first->bytes == first->at)
+		f->careful_until = f->offset;
+}
+
 /* While a checkpoint says that a file is empty, nothing of it was sent. */
 static void followed_note_begun(struct followed *f)
 {
@@ -388,17 +400,19 @@ static void followed_note_begun(struct followed *f)
 	}
 }
 
-/* Of a file that was empty it cannot be told whether what it has now is all that was written to it,
- * or whether it was copied and emptied meanwhile. */
-static bool followed_was_empty(struct followed *f, const struct file_look *look)
+/* Of a file that was short it cannot be told by its marks whether what it has now is all that was
+ * written to it, or whether it was copied and emptied meanwhile, and begun in the same way. A copy
+ * is a new name in the directory. */
+static bool followed_may_be_copied(struct followed *f, const struct file_look *look)
 {
 	const struct segment *last = followed_last(f);
-	return last && !last->bytes && look->changed_ns != last->changed_ns;
+	return last && last->bytes < CONTENT_MARK_MAX_BYTES &&
+	       look->changed_ns != last->changed_ns && followed_directory_changed(f);
 }
 
 static void followed_look_on(struct followed *f, const struct file_look *look)
 {
-	bool moved = look ? !followed_is_at_path(f, look) || followed_was_empty(f, look)
+	bool moved = look ? !followed_is_at_path(f, look) || followed_may_be_copied(f, look)
 			  : followed_directory_changed(f);
 	int err = followed_check_plan(f, look);
 	f->search |= moved || err == ERR_NOT_FOUND;
@@ -413,6 +427,7 @@ static void followed_look_on(struct followed *f, const struct file_look *look)
 	if (err)
 		return;
 	followed_set_problem(f, NULL);
+	followed_note_all_sent(f);
 	followed_look_late(f);
 	followed_settle(f);
 	followed_note_begun(f);
@@ -425,6 +440,7 @@ void followed_look(struct followed *f)
 	struct file_look look;
 	if (f->state == FOLLOWED_STOPPED || f->state == FOLLOWED_DONE || f->asks)
 		return;
+	f->look_again = false;
 	int err = f->site->files->look_at(f->site->files, f->path, &look);
 	if (!err && look.type != FILE_REGULAR) {
 		followed_set_problem(f, "it cannot be read: it is no regular file");
@@ -503,6 +519,16 @@ void followed_begin(struct followed *f)
 		return;
 	}
 	f->begun = true;
+	followed_changed(f);
+}
+
+void followed_rule_changed(struct followed *f)
+{
+	if (f->state != FOLLOWED_DONE || f->rule->whole)
+		return;
+	f->state = FOLLOWED_READING;
+	if (f->plan_count)
+		followed_last(f)->end = SEGMENT_OPEN;
 	followed_changed(f);
 }
 
@@ -733,7 +759,6 @@ void followed_acknowledge(struct followed *f, const struct followed_place *place
 	f->plan[0].tail = place->tail;
 	f->plan[0].within = place->within;
 	f->offset = place->offset;
-	f->sent_unknown = false;
 	followed_pass_delivered(f);
 	if (f->rule->whole && f->plan[0].at == f->plan[0].end)
 		f->state = FOLLOWED_DONE;

@@ -37,7 +37,8 @@ enum {
 	FOLLOWED_PLAN_MAX =
 		64, /* segments with bytes; files beyond wait until these are delivered */
 	FOLLOWED_SEGMENTS_MAX = 1024,
-	FOLLOWED_PAST_MAX = 512,   /* contents that are remembered as delivered */
+	FOLLOWED_CAREFUL_BYTES = 80 << 20, /* more than is sent without a checkpoint */
+	FOLLOWED_PAST_MAX = 512,           /* contents that are remembered as delivered */
 	FOLLOWED_LATE_MS = 60000,  /* a delivered file that was renamed stays open for so long */
 	FOLLOWED_STILL_MS = 60000, /* who has not written to a file for so long writes no more */
 };
@@ -139,9 +140,10 @@ struct followed {
 	bool search;                 /* the directory is to be searched */
 	bool search_again;           /* what a search has found cannot be used yet */
 	bool look_again;             /* what was read was not what the plan says */
-	/* Bytes behind the offset may be with a collector, sent before a restart: those of the
-	 * first segment, at the same offsets. */
-	bool sent_unknown;
+	/* Up to here a collector may have bytes from before a restart. What comes at their offsets
+	 * must be the same, so nothing is put in front of it; and one chunk is sent after the
+	 * other: were it refused as another one, those behind it would come twice. */
+	uint64_t careful_until;
 	bool asks; /* no checkpoint knows it, and the collector is asked what it holds */
 
 	/* The agent's. */
@@ -185,6 +187,11 @@ void followed_free(struct followed *f);
  * acknowledging. */
 void followed_look(struct followed *f);
 
+static inline bool followed_is_careful(const struct followed *f)
+{
+	return f->offset < f->careful_until;
+}
+
 /* Whether what a plan says may be sent. */
 static inline bool followed_is_saved(const struct followed *f)
 {
@@ -213,6 +220,8 @@ int followed_adopt(struct followed *f, uint64_t incarnation, uint64_t end,
 uint64_t followed_behind_bytes(const struct followed *f);
 /* Whether it has files open. */
 bool followed_is_open(const struct followed *f);
+/* It has another rule: what was a whole file may be followed now. */
+void followed_rule_changed(struct followed *f);
 /* Closes its files: they are opened when they are needed. */
 void followed_rest(struct followed *f);
 
@@ -251,6 +260,8 @@ bool followed_is_full(const struct followed *f);
 /* Opens a sibling. ERR_RETRY: another file has its name by now. */
 int followed_open_sibling(struct followed *f, const struct sibling *sibling,
 			  struct content **content) MUST_CHECK;
+/* What is older than a sibling is none of the stream. */
+int followed_note_older(struct followed *f, const struct sibling *than) MUST_CHECK;
 /* What is there beside the log when it is begun is none of its stream. */
 int followed_note_past(struct followed *f) MUST_CHECK;
 /* Remembers a sibling as it is now, by its file alone. */

@@ -131,9 +131,9 @@ static void followed_lose(struct followed *f)
 	struct segment *segment = &f->plan[0];
 	uint64_t end = segment->end == SEGMENT_OPEN ? segment->bytes : segment->end;
 	uint64_t lost = end > segment->at ? end - segment->at : 0;
-	if (segment->end == SEGMENT_OPEN && f->sent_unknown)
+	if (segment->end == SEGMENT_OPEN && followed_is_careful(f))
 		followed_renew(f);
-	f->sent_unknown = false;
+	f->careful_until = f->offset;
 	if (lost) {
 		stat_add(STAT_agent_lost_bytes, (int64_t)lost);
 		log_rated(
@@ -298,14 +298,10 @@ static int followed_begin_next(struct followed *f, struct segment *segment, stru
  * no record is cut by it. */
 static bool followed_may_insert(const struct followed *f, size_t at)
 {
-	const struct segment *first = &f->plan[0];
 	bool sent = false;
 	for (size_t i = at; i < f->plan_count; i++)
 		sent |= f->plan[i].begun;
-	if (f->plan_count == 1 && first->content && !first->unchecked &&
-	    !content_is_packed(first->content) && first->bytes == first->at)
-		sent = false;
-	return !(sent && f->sent_unknown) &&
+	return !(sent && followed_is_careful(f)) &&
 	       !(at < f->plan_count && f->plan[at].within && f->plan[at].begun);
 }
 
@@ -547,8 +543,9 @@ int followed_adopt(struct followed *f, uint64_t incarnation, uint64_t end, struc
 		err = followed_search_all(f, last, &where, &at);
 	if (err)
 		return err;
+	err = followed_note_older(f, where);
 	struct content *content;
-	err = followed_open_sibling(f, where, &content);
+	err = err ? err : followed_open_sibling(f, where, &content);
 	if (err)
 		return err;
 	struct segment *segment = followed_add(f, 0);
@@ -563,6 +560,7 @@ int followed_adopt(struct followed *f, uint64_t incarnation, uint64_t end, struc
 	}
 	f->incarnation = incarnation;
 	f->offset = end;
+	f->careful_until = end + FOLLOWED_CAREFUL_BYTES;
 	f->begun = true;
 	followed_changed(f);
 	return 0;

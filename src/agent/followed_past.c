@@ -42,6 +42,9 @@ static void followed_forget_past(struct followed *f)
 
 void followed_add_past(struct followed *f, const struct segment_past *past)
 {
+	/* Empty ones are all alike, and their inodes are used again. */
+	if (!past->file_bytes && !past->id.born_ns)
+		return;
 	if (f->past_count == FOLLOWED_PAST_MAX)
 		followed_forget_past(f);
 	GROW(f->past, f->past_capacity, f->past_count + 1);
@@ -82,7 +85,7 @@ static int segment_past_check(const struct segment_past *past, const struct sibl
 	size_t more;
 	char byte;
 	bool may_be = file_id_equal(&past->id, &sibling->look.id) ||
-		      (past->end && sibling->packing != CONTENT_PLAIN) ||
+		      sibling->packing != CONTENT_PLAIN ||
 		      past->tail.bytes == CONTENT_MARK_MAX_BYTES;
 	if (past->end == SEGMENT_OPEN || !may_be || file_id_is_older(&sibling->look.id, &past->id))
 		return ERR_NOT_FOUND;
@@ -162,13 +165,22 @@ static int followed_note_sibling(struct followed *f, const struct sibling *sibli
 	return 0;
 }
 
+int followed_note_older(struct followed *f, const struct sibling *than)
+{
+	int err = 0;
+	f->past_count = 0;
+	for (const struct sibling *s = f->site->siblings.list; s < than && !err; s++)
+		err = followed_note_sibling(f, s);
+	return err;
+}
+
 int followed_note_past(struct followed *f)
 {
 	struct siblings *siblings = &f->site->siblings;
 	int err = siblings_find(siblings, f->site->files, f->directory, f->base);
-	f->past_count = 0;
-	for (size_t i = 0; i < siblings->count && !err; i++)
-		if (!siblings->list[i].is_log)
-			err = followed_note_sibling(f, &siblings->list[i]);
-	return err;
+	if (err)
+		return err;
+	size_t others = siblings->count;
+	others -= others && siblings->list[others - 1].is_log;
+	return followed_note_older(f, siblings->list + others);
 }

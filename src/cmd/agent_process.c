@@ -69,6 +69,10 @@ static void agent_process_on_reload_signal(void *owner, UNUSED int signum)
 	struct errbuf e = {""};
 	struct conf *conf = conf_new();
 	struct adaptors *adaptors = NULL;
+	if (!p->runner) {
+		conf_free(conf);
+		return; /* it stops, or has not begun */
+	}
 	if (agent_process_read(conf, p->argc, p->argv, &adaptors, &e)) {
 		log_error("reload: nothing is changed: %s", e.text);
 	} else {
@@ -109,11 +113,12 @@ static int agent_process_loop(struct agent_process *p, struct adaptors **adaptor
 	p->loop = loop_new();
 	loop_set_kind(p->loop, LOOP_MAIN);
 	p->hurry = loop_timer_new(p->loop, agent_process_hurry, p);
-	p->stopping = (struct stop_phases){.loop = p->loop,
-					   .phases = agent_process_phases,
-					   .phase_count = ARRAY_LEN(agent_process_phases),
-					   .owner = p,
-					   .bound_ms = AGENT_PROCESS_STOP_MS};
+	p->stopping =
+		(struct stop_phases){.loop = p->loop,
+				     .phases = agent_process_phases,
+				     .phase_count = ARRAY_LEN(agent_process_phases),
+				     .owner = p,
+				     .bound_ms = p->conf->stop_timeout_ms + AGENT_PROCESS_STOP_MS};
 	p->status = agent_process_start(p, adaptors, server, &e) ? EXIT_FAILED : EXIT_OK;
 	if (p->status) {
 		terminal_complain("granary agent: %s", e.text);

@@ -48,8 +48,7 @@ struct agent_runner {
 
 /* ---- What the configuration says ------------------------------------------------------------- */
 
-static int agent_runner_read_chukwa(const struct conf *conf, struct adaptors *adaptors,
-				    struct errbuf *e)
+static int agent_runner_read_chukwa(struct conf *conf, struct adaptors *adaptors, struct errbuf *e)
 {
 	struct chukwa_import import;
 	if (!conf->agent_chukwa[0])
@@ -60,11 +59,14 @@ static int agent_runner_read_chukwa(const struct conf *conf, struct adaptors *ad
 		log_info("of Chukwa's files in %s %zu adaptors are followed, %zu lines are passed "
 			 "over",
 			 conf->agent_chukwa, import.added, import.skipped);
+	if (!err && import.cluster.data && !conf->origins[CONF_ID_agent_cluster].file)
+		err = conf_set(conf, CONF_ID_agent_cluster, import.cluster,
+			       (struct conf_origin){"chukwa-agent-conf.xml", 0}, e);
 	chukwa_import_release(&import);
 	return err;
 }
 
-int agent_runner_read(const struct conf *conf, struct adaptors **adaptors, struct errbuf *e)
+int agent_runner_read(struct conf *conf, struct adaptors **adaptors, struct errbuf *e)
 {
 	int err = adaptors_read(conf->sections[CONF_SECTION_ADAPTORS], adaptors, e);
 	if (err)
@@ -95,8 +97,10 @@ static void agent_runner_find_zone(struct agent_runner *runner)
 	struct files *files = files_real();
 	const char *told = getenv("TZ");
 	char path[PATH_MAX];
-	if (told && *told) {
-		snprintf(runner->zone, sizeof(runner->zone), "%s", told + (*told == ':'));
+	told += told && *told == ':';
+	if (told && *told && *told != '/') {
+		if (strlen(told) < CHUNK_ZONE_MAX_BYTES)
+			snprintf(runner->zone, sizeof(runner->zone), "%s", told);
 		return;
 	}
 	if (files->resolve(files, "/etc/localtime", path, sizeof(path)))

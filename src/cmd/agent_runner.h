@@ -19,10 +19,9 @@ struct agent_runner_options {
 	void *owner;
 };
 
-/* What the configuration says is to be followed: the section, and Chukwa's files. With a sentence.
- */
-int agent_runner_read(const struct conf *conf, struct adaptors **adaptors,
-		      struct errbuf *e) MUST_CHECK;
+/* What the configuration says is to be followed: the section, and Chukwa's files; of these comes
+ * the cluster, too, where the configuration has its preset. With a sentence. */
+int agent_runner_read(struct conf *conf, struct adaptors **adaptors, struct errbuf *e) MUST_CHECK;
 
 /* Begins to follow; takes the adaptors. ERR_LOCKED: another agent has the directory; with a
  * sentence. */

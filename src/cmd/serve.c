@@ -289,7 +289,7 @@ static void serve_check_reloads(void)
 		ASSERT(conf_options[reloads[i].option].reloads);
 }
 
-static void serve_take_over(struct serve *s, const struct conf *conf,
+static void serve_take_over(struct serve *s, struct conf *conf,
 			    const struct inventory_conf *inventory_conf)
 {
 	const struct inventory_conf *mine = s->inventory_conf;

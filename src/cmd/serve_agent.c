@@ -18,7 +18,7 @@ static void serve_agent_stopped(void *owner)
 	agent->stopped(agent->owner);
 }
 
-int serve_agent_read(struct serve_agent *agent, const struct conf *conf, struct errbuf *e)
+int serve_agent_read(struct serve_agent *agent, struct conf *conf, struct errbuf *e)
 {
 	return agent_runner_read(conf, &agent->adaptors, e);
 }
@@ -42,7 +42,7 @@ int serve_agent_open(struct serve_agent *agent, const struct conf *conf, struct 
 	return agent_runner_open(&options, &agent->adaptors, &agent->runner, e);
 }
 
-void serve_agent_reload(struct serve_agent *agent, const struct conf *conf)
+void serve_agent_reload(struct serve_agent *agent, struct conf *conf)
 {
 	struct adaptors *adaptors = NULL;
 	struct errbuf e = {""};

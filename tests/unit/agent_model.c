@@ -588,7 +588,8 @@ static void collector_list(struct collector_of_sim *c, struct buf *answer)
 }
 
 /* What is held from an offset on, to the next hole. */
-static void collector_export(struct collector_of_sim *c, const char *path, struct buf *answer)
+static void collector_export(struct collector_of_sim *c, const char *path, struct buf *answer,
+			     int64_t *offset)
 {
 	const char *from = strstr(path, "from="), *to = strstr(path, "to="),
 		   *id = strstr(path, "%40");
@@ -601,6 +602,7 @@ static void collector_export(struct collector_of_sim *c, const char *path, struc
 			continue;
 		while (begin < in->have.len && !in->have.data[begin])
 			begin++;
+		*offset = (int64_t)begin;
 		for (; begin < end && begin < in->have.len && in->have.data[begin]; begin++)
 			buf_append_char(answer, in->bytes.data[begin]);
 	}
@@ -643,7 +645,7 @@ static int net_call(struct agent_net *net, const char *collector, struct http_ca
 	if (arrives && call->body.data)
 		collector_post(w, c, call->body, &answer);
 	else if (arrives && strncmp(call->path, "/api/streams/export", 19) == 0)
-		collector_export(c, call->path, &answer);
+		collector_export(c, call->path, &answer, &call->offset);
 	else if (arrives)
 		collector_list(c, &answer);
 	call->status = 200;
@@ -730,7 +732,7 @@ static void harm_checkpoints(struct world *w)
 		sim_find(&w->files, chance(w, 50) ? STATE "/checkpoint.0" : STATE "/checkpoint.1");
 	if (w->kinds.damages && file && file->bytes.len && chance(w, 30)) {
 		file->bytes.data[pick(w, file->bytes.len)] ^= 1;
-		w->ambiguous = true;
+		w->ambiguous = w->forgotten = true; /* perhaps none is left */
 		tell(w, "%s is damaged", file->name);
 	}
 }
@@ -770,6 +772,9 @@ static void step(struct world *w)
 	if (!w->agent) {
 		if (chance(w, 20)) {
 			harm_checkpoints(w);
+			/* Without a checkpoint it begins anew, also where none could be written. */
+			w->forgotten |= !sim_find(&w->files, STATE "/checkpoint.0") &&
+					!sim_find(&w->files, STATE "/checkpoint.1");
 			agent_begin(w);
 		}
 		return;
