@@ -30,11 +30,11 @@ enum {
 	ROTATED_MAX = 24,
 	ROTATIONS_MAX = 500, /* of a world */
 #ifdef __SANITIZE_ADDRESS__
-	SEEDS = 100,
+	SEEDS = 40,
 #else
-	SEEDS = 200,
+	SEEDS = 300,
 #endif
-	SEEDS_LONG = 200,
+	SEEDS_LONG = 300,
 };
 
 #define DIRECTORY "/log"
@@ -254,7 +254,7 @@ static void remove_file(struct world *w, const char *name)
 	if (!file)
 		return;
 	tell(w, "removes %s", name);
-	if (strchr(name + sizeof(LOG), 'z')) { /* packed: what is in it is not known here */
+	if (strchr(name + sizeof(LOG) - 1, 'z')) { /* packed: what is in it is not known here */
 		struct buf plain;
 		struct sim_file known = {.used = false};
 		struct body_decoder *decoder = body_decoder_new();
