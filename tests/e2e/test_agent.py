@@ -456,11 +456,11 @@ def test_a_configuration_is_read_again(server, follow, tmp_path):
 
 def test_a_directory(server, follow, tmp_path):
     folder = tmp_path / "logs"
-    logs = [Log(folder / f"part{at % 3}" / f"{at}-app.log") for at in range(300)]
-    for log in logs[:200]:
+    logs = [Log(folder / f"part{at % 3}" / f"{at}-app.log") for at in range(120)]
+    for log in logs[:80]:
         log.append(10)
     follower = follow({"all": {"directory": folder, "files": "*.log"}})
-    for log in logs[:200]:
+    for log in logs[:80]:
         await_log(server, log, follower)
     for at, log in enumerate(logs):
         log.append(5)
@@ -472,7 +472,7 @@ def test_a_directory(server, follow, tmp_path):
             log.append(5)
     (folder / "part1" / "no.txt").write_text("none\n")
     for at, log in enumerate(logs):
-        if at < 200 or at % 10 > 1:
+        if at < 80 or at % 10 > 1:
             await_log(server, log, follower)
     names = {one["name"] for one in server.get("/api/streams", limit=1000).json["streams"]}
     assert names == {str(log.path) for log in logs}
