@@ -248,7 +248,7 @@ static int adaptors_read_regex(struct adaptors_reader *r, const struct conf_node
 	return err ? conf_node_refuse(node, r->e, "%s", why.text) : 0;
 }
 
-/* Of a directory. */
+/* Reads the pattern of an adaptor that follows a directory. */
 static int adaptors_read_pattern(struct adaptors_reader *r, const struct conf_node *node,
 				 struct adaptor *adaptor)
 {

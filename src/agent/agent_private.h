@@ -8,7 +8,8 @@
 enum {
 	AGENT_POST_RAW_MAX_BYTES = 4 << 20, /* of what is sent at once, before it is packed */
 	AGENT_POST_CHUNKS_MAX = 4000,
-	/* Of what was read and is not acknowledged. */
+	AGENT_CHECKPOINT_MAX_BYTES = 512 << 20,
+	/* What was read and is not acknowledged. */
 	AGENT_PENDING_RAW_MAX_BYTES = 8 << 20,
 	/* Acknowledged and in no checkpoint: after a kill it would be sent again. */
 	AGENT_UNSAVED_MAX_BYTES = 8 << 20,

@@ -19,7 +19,6 @@
 
 enum {
 	CHECKPOINT_VERSION = 1,
-	CHECKPOINT_MAX_BYTES = 512 << 20,
 	CHECKPOINT_LINE_ARENA_MAX_BYTES = 4 << 20,
 	CHECKPOINT_HEAD_MAX_BYTES = 128,
 	CHECKPOINT_MODE = 0600,
@@ -159,7 +158,7 @@ int checkpoint_save(struct agent *agent, struct errbuf *e)
 	}
 	if (out->failed)
 		return errbuf_set(e, ERR_LIMIT, "the checkpoint would have more than %d bytes",
-				  CHECKPOINT_MAX_BYTES);
+				  AGENT_CHECKPOINT_MAX_BYTES);
 	struct slice lines = {out->data + len, out->len - (size_t)len};
 	snprintf(head, sizeof(head), CHECKPOINT_TITLE "%d %020" PRIu64 " %012zu %08x\n",
 		 CHECKPOINT_VERSION, agent->generation + 1, lines.len,
@@ -373,7 +372,7 @@ static int checkpoint_read(struct agent *agent, unsigned which, struct checkpoin
 	char path[CHECKPOINT_PATH_MAX_BYTES];
 	struct files *files = agent->options.files;
 	checkpoint_path(agent, which, path);
-	int err = files->read(files, path, CHECKPOINT_MAX_BYTES, &file->text);
+	int err = files->read(files, path, AGENT_CHECKPOINT_MAX_BYTES, &file->text);
 	if (err == ERR_NOT_FOUND)
 		return 0;
 	if (err)
@@ -405,8 +404,8 @@ static void checkpoint_take_lines(struct agent *agent, struct slice lines)
 		int err = json_parse((struct slice){lines.data, len}, &arena, &root, NULL);
 		err = err ? err : checkpoint_get(agent, root);
 		if (err)
-			log_error("line %zu of the checkpoint cannot be used: %s; its log begins "
-				  "anew",
+			log_error("line %zu of the checkpoint cannot be used: %s; its log is taken "
+				  "for a new one",
 				  number, err_text(err));
 		len += newline != NULL;
 		lines = (struct slice){lines.data + len, lines.len - len};
@@ -419,7 +418,7 @@ int checkpoint_load(struct agent *agent, struct errbuf *e)
 	struct checkpoint_file files[2] = {{.there = false}};
 	int err = 0;
 	for (unsigned i = 0; i < 2; i++) {
-		buf_init(&files[i].text, CHECKPOINT_MAX_BYTES);
+		buf_init(&files[i].text, AGENT_CHECKPOINT_MAX_BYTES);
 		err = err ? err : checkpoint_read(agent, i, &files[i], e);
 	}
 	const struct checkpoint_file *newest = NULL;

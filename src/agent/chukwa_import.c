@@ -128,7 +128,7 @@ static bool chukwa_import_knows(struct slice name)
 	return false;
 }
 
-/* Of Chukwa's properties, those that are not known here. */
+/* Whether a property is Chukwa's, and not one that is known here. */
 static bool chukwa_import_is_unknown(const struct hadoop_property *property)
 {
 	return (slice_starts_with(property->name, SLICE("chukwaAgent.")) ||

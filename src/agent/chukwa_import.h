@@ -16,12 +16,12 @@ enum {
 
 struct chukwa_import {
 	struct arena arena;
-	/* Of chukwa-agent-conf.xml; NULL: it does not say. */
+	/* What chukwa-agent-conf.xml says; NULL: nothing. */
 	struct slice cluster;
 	const char *checkpoint_directory;
 	const char *checkpoint_name; /* what the names of checkpoints begin with */
 	const char *initial_adaptors;
-	/* Of the whole. */
+	/* What the import came to. */
 	const char *checkpoint; /* the file that was read; NULL: none is there */
 	size_t added, skipped;  /* adaptors; lines that are none here */
 };

@@ -26,9 +26,17 @@ struct content {
 
 enum content_packing content_packing_of(struct slice name)
 {
-	if (slice_ends_with(name, SLICE(".gz")))
-		return CONTENT_GZIP;
-	return slice_ends_with(name, SLICE(".zst")) ? CONTENT_ZSTD : CONTENT_PLAIN;
+	enum content_packing packing = CONTENT_ZSTD;
+	while (!slice_ends_with(name, slice_of(content_ending(packing))))
+		packing--;
+	return packing;
+}
+
+const char *content_ending(enum content_packing packing)
+{
+	static const char *const endings[] = {
+		[CONTENT_PLAIN] = "", [CONTENT_GZIP] = ".gz", [CONTENT_ZSTD] = ".zst"};
+	return endings[packing];
 }
 
 static struct content_unpacking *content_unpacking_new(enum content_packing packing)

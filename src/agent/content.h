@@ -24,6 +24,7 @@ struct content;
 enum content_packing { CONTENT_PLAIN, CONTENT_GZIP, CONTENT_ZSTD };
 /* By the end of the name. */
 enum content_packing content_packing_of(struct slice name);
+const char *content_ending(enum content_packing packing); /* `.gz`; plain: an empty text */
 
 /* ERR_NOT_FOUND; ERR_INVALID: it is no regular file; or why it cannot be opened. */
 int content_open(struct files *files, const char *path, enum content_packing packing,

@@ -157,12 +157,11 @@ static bool delivery_take_text(struct slice *line, struct slice text)
 
 static bool delivery_take_number(struct slice *line, uint64_t *number)
 {
-	size_t len = 0;
-	*number = 0;
-	while (len < line->len && line->data[len] >= '0' && line->data[len] <= '9' && len < 19)
-		*number = *number * 10 + (uint64_t)(line->data[len++] - '0');
-	*line = (struct slice){line->data + len, line->len - len};
-	return len > 0;
+	const char *end = line->data + line->len;
+	const char *rest = number_scan_digits(line->data, end, number);
+	bool any = rest != line->data;
+	*line = (struct slice){rest, (size_t)(end - rest)};
+	return any;
 }
 
 static bool delivery_parse(struct slice line, struct delivery_line *said)
@@ -270,7 +269,7 @@ static void delivery_judge(struct agent *agent, struct agent_chunk *chunk,
 		delivery_refused(agent, chunk->f, said->rest);
 }
 
-/* Of each file what is delivered without a gap. */
+/* Acknowledges what is delivered without a gap, file by file. */
 static bool delivery_acknowledge(struct agent *agent)
 {
 	bool any = false;

@@ -7,7 +7,6 @@
 
 #include "agent/agent_private.h"
 #include "base/grow.h"
-#include "base/stats.h"
 
 enum {
 	DIRECTORY_DEPTH_MAX = 16,

@@ -4,7 +4,6 @@
 #include <stdio.h>
 
 #include "base/grow.h"
-#include "base/stats.h"
 
 enum {
 	FOLLOWED_LINES_A_MINUTE = 20,
@@ -138,7 +137,7 @@ int segment_check_marks(const struct segment *segment, struct content *content)
 		       : content_check(content, segment->bytes, segment->last);
 }
 
-static void followed_reset_read(struct followed *f)
+void followed_read_again(struct followed *f)
 {
 	const struct segment *first = f->plan_count ? &f->plan[0] : NULL;
 	f->read = (struct followed_place){
@@ -148,11 +147,6 @@ static void followed_reset_read(struct followed *f)
 		.offset = f->offset,
 		.within = first && first->within,
 	};
-}
-
-void followed_read_again(struct followed *f)
-{
-	followed_reset_read(f);
 }
 
 static struct segment_past segment_become_past(const struct segment *segment)
@@ -365,8 +359,8 @@ static void followed_trouble(struct followed *f, int err)
 	followed_set_problem(f, text);
 }
 
-/* While nothing is at the path: whether names have come or gone since the last search. A change
- * that is younger than the clock's tick may not be the last one. */
+/* Whether names have come or gone since the last search. If the last change is younger than the
+ * clock's tick, another one may follow with the same time. */
 static bool followed_directory_changed(struct followed *f)
 {
 	struct file_look look;
@@ -379,7 +373,7 @@ static bool followed_directory_changed(struct followed *f)
 	return changed;
 }
 
-/* Of a file that has nothing more to send nothing more was sent before. */
+/* If a file has nothing more to send, nothing behind its place was sent before. */
 static void followed_note_all_sent(struct followed *f)
 {
 	const struct segment *first = &f->plan[0];
@@ -400,9 +394,8 @@ static void followed_note_begun(struct followed *f)
 	}
 }
 
-/* Of a file that was short it cannot be told by its marks whether what it has now is all that was
- * written to it, or whether it was copied and emptied meanwhile, and begun in the same way. A copy
- * is a new name in the directory. */
+/* The marks of a short file do not tell whether it only grew, or was copied and emptied meanwhile,
+ * and begun in the same way. But a copy is a new name in the directory. */
 static bool followed_may_be_copied(struct followed *f, const struct file_look *look)
 {
 	const struct segment *last = followed_last(f);
@@ -457,7 +450,7 @@ void followed_look(struct followed *f)
 		followed_look_on(f, err ? NULL : &look);
 	if (err && !followed_behind_bytes(f))
 		f->state = FOLLOWED_MISSING;
-	followed_reset_read(f);
+	followed_read_again(f);
 }
 
 uint64_t followed_behind_bytes(const struct followed *f)
@@ -768,5 +761,5 @@ void followed_renew(struct followed *f)
 {
 	f->incarnation = random_next(&f->site->random);
 	followed_changed(f);
-	followed_reset_read(f);
+	followed_read_again(f);
 }

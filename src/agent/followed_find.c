@@ -149,8 +149,8 @@ static void followed_lose(struct followed *f)
 	followed_changed(f);
 }
 
-/* Of a file that was empty nothing is known but its inode, which may be that of another one by now:
- * if it is there it is found as a new one. */
+/* All that is known of an empty file is its inode, which another file may have by now. So empty
+ * files leave the plan, and are found as new ones if they are there. */
 static void followed_drop_empty(struct followed *f)
 {
 	size_t kept = 0;
@@ -221,7 +221,7 @@ static bool segment_is_copied(const struct segment *segment, const struct siblin
 	       followed_is_copy_of(content, segment->content);
 }
 
-/* Of a file of the plan, or of the one at the path. */
+/* Whether a sibling is the copy of a file of the plan, or of the one at the path. */
 static bool followed_is_copy(const struct followed *f, const struct segment *log,
 			     const struct sibling *sibling, struct content *content)
 {

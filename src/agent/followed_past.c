@@ -62,7 +62,8 @@ void followed_remove_past(struct followed *f, const struct file_id *id)
 
 /* ---- Knowing again --------------------------------------------------------------------------- */
 
-/* Of a packed file and of one whose birth is known its size tells the rest. */
+/* Whether a sibling was delivered before, as far as it can be told without reading it: if it is
+ * packed or its birth is known, its size tells. */
 bool followed_knows(const struct followed *f, const struct sibling *sibling, bool or_copy)
 {
 	bool packed = sibling->packing != CONTENT_PLAIN;

@@ -58,11 +58,8 @@ static bool siblings_has_form(struct slice name, struct slice before, struct sli
 
 static struct slice siblings_unpacked(struct slice name)
 {
-	static const struct slice packed[] = {SLICE(".gz"), SLICE(".zst")};
-	for (size_t i = 0; i < ARRAY_LEN(packed); i++)
-		if (slice_ends_with(name, packed[i]))
-			return (struct slice){name.data, name.len - packed[i].len};
-	return name;
+	const char *ending = content_ending(content_packing_of(name));
+	return (struct slice){name.data, name.len - strlen(ending)};
 }
 
 static bool siblings_has_turn(struct slice base, struct slice name, struct slice *turn)

@@ -28,7 +28,7 @@ struct file_look {
 	enum file_type type;
 };
 
-/* Of each name in a directory but `.` and `..`, in any order. */
+/* Called with each name in a directory but `.` and `..`, in any order. */
 typedef void file_name_fn(void *owner, const char *name);
 
 struct files {

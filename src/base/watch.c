@@ -37,7 +37,7 @@ struct watch_path {
 	char text[];
 };
 
-/* Of both tables. Paths with one hash would take each other's watch, and nothing worse. */
+/* An entry of both tables. Paths with one hash would take each other's watch, and nothing worse. */
 struct watch_slot {
 	struct hash128 hash;
 	struct watch_path *path; /* of a directory: the first */

@@ -21,7 +21,7 @@
 
 struct watch;
 
-/* Of one watch. Links can lead to one directory by any number of paths. */
+/* What one watch takes: links can lead to one directory by any number of paths. */
 enum { WATCH_PATHS_MAX = 262144 };
 
 /* -errno, with a sentence: the system gives no more instances, or has no inotify. */

@@ -241,7 +241,6 @@ static void serve_begin_catalog(void *owner)
 {
 	struct serve *s = owner;
 	loop_timer_close(s->ingest_timer);
-	loop_timer_close(s->agent.hurry);
 	query_engine_free(s->queries);
 	catalog_close(s->catalog, stop_phases_end_phase, &s->stopping);
 }

@@ -14,7 +14,8 @@ static void serve_agent_hurry(void *owner)
 static void serve_agent_stopped(void *owner)
 {
 	struct serve_agent *agent = owner;
-	loop_timer_stop(agent->hurry);
+	loop_timer_close(agent->hurry);
+	agent->hurry = NULL;
 	agent->stopped(agent->owner);
 }
 
@@ -61,7 +62,7 @@ void serve_agent_stop(struct serve_agent *agent, int64_t grace_ms, void (*stoppe
 	agent->stopped = stopped;
 	agent->owner = owner;
 	if (!agent->runner) {
-		stopped(owner);
+		serve_agent_stopped(agent);
 		return;
 	}
 	loop_timer_start(agent->hurry, (uint64_t)grace_ms, 0);

@@ -11,7 +11,7 @@
 
 enum {
 	CODING_PIECE_BYTES = 128 << 10,
-	/* Of zstd: 8 MB, as RFC 9659 has it for Content-Encoding. */
+	/* 8 MB, the most that RFC 9659 allows for Content-Encoding. */
 	ZSTD_WINDOW_LOG_MAX = 23,
 	GZIP_HEADER = 16, /* zlib's way to ask for gzip instead of zlib headers */
 	GZIP_LEVEL = 1,   /* of JSON it makes 1/8 where level 6 makes 1/10 at four times the time */

@@ -42,7 +42,7 @@ static bool chukwa_is_digits(struct slice word)
 	return word.len > 0;
 }
 
-/* Of a word of digits. */
+/* Reads an offset from a word of digits. */
 static int chukwa_offset(struct slice word, const char *what, uint64_t *offset, struct errbuf *e)
 {
 	if (number_parse_u64(word.data, word.data + word.len, offset) ||

@@ -88,7 +88,7 @@ struct chukwa_adaptor {
 	uint64_t first;    /* of a tail and a file: the offset of the file's first byte */
 	bool delete;       /* of a file: when it was sent */
 	struct slice path; /* of the file or directory */
-	/* Of a directory, whose offset is the time of the last look at it in ms. */
+	/* What a directory has, whose offset is the time of the last look at it in ms. */
 	struct slice pattern; /* of the files' names; len 0: all of them */
 	struct slice child_name;
 	const struct chukwa_class *child; /* a tail or a file */

@@ -8,7 +8,8 @@
 
 enum { MD5_HEX_BYTES = 32 };
 
-/* Of the pieces one after the other, in lower-case hexadecimal digits, without a closing zero.
+/* The MD5 of the pieces one after the other, in lower-case hexadecimal digits, without a closing
+ * zero.
  * ERR_NOT_FOUND: libcrypto has no MD5, as where an administrator allows FIPS 140 alone. */
 int md5_hex(const struct slice *pieces, size_t count, char hex[MD5_HEX_BYTES]) MUST_CHECK;
 

@@ -153,7 +153,7 @@ static void wildcards_make_a_directory(void **state)
 		assert_int_equal(a->path.len, strlen(rows[i].path));
 		assert_true(a->rule.passes);
 	}
-	/* Of the other kinds a path is a path. */
+	/* The other kinds have no patterns. */
 	assert_string_equal(taken("file: '/a/*', datatype: t")->path.data, "/a/*");
 	assert_string_equal(taken("directory: '/a/[x', datatype: t")->path.data, "/a/[x");
 }

@@ -319,8 +319,8 @@ static void a_packed_file_that_grows_is_damaged_until_it_is_whole(void **state)
 	content_close(content);
 }
 
-/* Of the bytes in front of each end: what is given out is right, and the end is not believed but
- * where a member or a frame ends. */
+/* Cuts a file off at each place: what is given out is right, and the end is believed only where a
+ * member or a frame ends. */
 static void check_cut_off(struct contents *all, const char *path, size_t len, size_t step,
 			  size_t border, size_t border_text)
 {

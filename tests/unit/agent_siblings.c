@@ -173,8 +173,8 @@ static void append_parts(struct random *random, uint64_t below, char text[static
 			 parts[random_below(random, ARRAY_LEN(parts))]);
 }
 
-/* Of names put together from their parts at random, one is a form of the other by one function if
- * it is by the other one. */
+/* Two functions tell whether one name is a form of another. They agree on names that are put
+ * together from their parts at random. */
 static void both_say_the_same(UNUSED void **state)
 {
 	struct random random;

@@ -633,7 +633,7 @@ static void one_wait_tells_a_megabyte_at_most(UNUSED void **state)
 		assert_int_equal(rename(in(inner, names[1]), in(inner, names[0])), 0);
 	}
 	look();
-	/* Of what was read last a part may be beyond. */
+	/* What was read last may go beyond the number asked for. */
 	assert_in_range(told.count, WAIT_EVENTS / 2, (WAIT_EVENTS + READ_EVENTS) / 2 + READINGS);
 	size_t total = told.count;
 	look();

@@ -37,7 +37,7 @@ static int rig_close(void **state)
 	return 0;
 }
 
-/* Of bytes of just that size, so that a sanitizer sees a byte too far. */
+/* Parses a copy of just that size, so that a sanitizer sees a byte too far. */
 static int parse(struct rig *rig, struct slice text)
 {
 	struct slice copy = mem_copy_slice(text);
