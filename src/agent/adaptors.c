@@ -4,6 +4,7 @@
 #include "base/grow.h"
 #include "conf/tree.h"
 #include "model/stream.h"
+#include "wire/number.h"
 
 const char *const adaptor_kind_words[ADAPTOR_KINDS + 1] = {
 	[ADAPTOR_TAIL] = "tail",
@@ -350,12 +351,12 @@ static int adaptors_read_from(struct adaptors_reader *r, const struct conf_node 
 	rule->from_end = slice_equal(text, SLICE("end"));
 	if (rule->from_end)
 		return 0;
-	if (text.data[0] < '0' || text.data[0] > '9')
+	if (!number_is_digit(text.data[0]))
 		return conf_node_refuse(member, r->e, "'" SHOWN "' is not begin, end or an offset",
 					SHOWN_OF(text));
 	if (adaptor->kind == ADAPTOR_DIRECTORY)
 		return conf_node_refuse(member, r->e,
-					"an offset is of one file, and these are "
+					"an offset needs one file, and these are "
 					"many");
 	err = adaptors_read_offset(r, member, &rule->from);
 	if (!err && rule->from < rule->first)
@@ -373,7 +374,7 @@ static int adaptors_read_begin(struct adaptors_reader *r, const struct conf_node
 	const struct conf_node *from = conf_node_member(node, "from");
 	const struct conf_node *first = conf_node_member(node, "first");
 	if (first && adaptor->kind == ADAPTOR_DIRECTORY)
-		return conf_node_refuse(first, r->e, "is of one file, and these are many");
+		return conf_node_refuse(first, r->e, "needs one file, and these are many");
 	int err = first ? adaptors_read_offset(r, first, &adaptor->rule.first) : 0;
 	return !err && from ? adaptors_read_from(r, from, adaptor) : err;
 }

@@ -46,8 +46,8 @@ int adaptors_take_path(struct adaptors *adaptors, struct slice text, struct slic
 		       struct errbuf *e) MUST_CHECK;
 /* ERR_INVALID with a sentence: no stream may have them. */
 int adaptors_check_names(struct slice datatype, struct slice path, struct errbuf *e) MUST_CHECK;
-/* The place of the one that has the name; of the one that follows the same files. The count: there
- * is none. */
+/* The place of the adaptor that has the name, or that follows the same files. The count: there is
+ * none. */
 size_t adaptors_find_name(const struct adaptors *adaptors, struct slice name);
 size_t adaptors_find_same(const struct adaptors *adaptors, const struct adaptor *adaptor);
 /* Its texts are in the arena. */

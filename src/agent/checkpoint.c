@@ -1,4 +1,4 @@
-/* The checkpoint: of every log what of it is delivered, and where it goes on.
+/* The checkpoint: how far every log is delivered, and where it goes on.
  * doc/format-checkpoint.md. */
 #include <inttypes.h>
 #include <stdio.h>
@@ -181,17 +181,7 @@ int checkpoint_save(struct agent *agent, struct errbuf *e)
 
 static bool checkpoint_get_hex(struct slice text, uint64_t *number)
 {
-	*number = 0;
-	for (size_t i = 0; i < text.len; i++) {
-		char c = text.data[i];
-		int digit = c >= '0' && c <= '9'   ? c - '0'
-			    : c >= 'a' && c <= 'f' ? c - 'a' + 10
-						   : -1;
-		if (digit < 0)
-			return false;
-		*number = *number << 4 | (uint64_t)digit;
-	}
-	return text.len == 16;
+	return !number_parse_hex64(text.data, text.data + text.len, number);
 }
 
 /* By its literal: a double has not all digits. */

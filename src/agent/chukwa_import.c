@@ -149,7 +149,7 @@ static void chukwa_import_log_unknown(const struct hadoop_conf *conf, const char
 	if (count > CHUKWA_IMPORT_NAMED_MAX)
 		buf_printf(&names, " and %zu others", count - CHUKWA_IMPORT_NAMED_MAX);
 	if (count)
-		log_warn("%s: of its properties these change nothing here: %.*s", file_name,
+		log_warn("%s: these properties change nothing here: %.*s", file_name,
 			 (int)names.len, names.data);
 	buf_release(&names);
 }

@@ -2,7 +2,7 @@
  * chukwa-agent-conf.xml, initial_adaptors, and the checkpoint, wherever the first says that it is.
  * These files are read only.
  *
- * Chukwa's agent must not run any more: of what it sends from then on nothing is known here. */
+ * Chukwa's agent must not run any more: what it sends from then on is not known here. */
 #ifndef AGENT_CHUKWA_IMPORT_H
 #define AGENT_CHUKWA_IMPORT_H
 
@@ -34,7 +34,7 @@ void chukwa_import_release(struct chukwa_import *import);
 int chukwa_import_conf(struct chukwa_import *import, const char *file_name, struct slice text,
 		       struct errbuf *e) MUST_CHECK;
 
-/* Adds what the files of a directory say. Of two lines of one id that of the checkpoint counts.
+/* Adds what the files of a directory say. If two lines have one id, that of the checkpoint counts.
  * `import` was initialised, and holds what was found. With a sentence: ERR_NOT_FOUND, there is none
  * of these files, or one that the configuration names is not there; ERR_INVALID, ERR_LIMIT, or why
  * a file cannot be read. Some adaptors may be added then. */

@@ -35,7 +35,7 @@ bool content_is_packed(const struct content *content);
 int content_look(const struct content *content, struct file_look *look) MUST_CHECK;
 
 /* As many bytes of the content as there are from an offset on, at most max_bytes; fewer only at its
- * end. Of what is packed, going back costs to unpack it again from its beginning. ERR_DAMAGED: it
+ * end. Going back in a packed file unpacks it again from its beginning. ERR_DAMAGED: it
  * cannot be unpacked, or is not complete yet. */
 int content_read(struct content *content, uint64_t offset, void *to, size_t max_bytes,
 		 size_t *bytes) MUST_CHECK;

@@ -196,7 +196,7 @@ static int followed_find_plan(struct followed *f)
 /* ---- What comes behind the plan -------------------------------------------------------------- */
 
 /* Whether the content of a sibling is the beginning of another one: it is a copy, perhaps not all
- * of it yet. Of a packed one its length is not known: it is the whole of the other. */
+ * of it yet. The length of a packed one is not known: it counts if it is the whole of the other. */
 static bool followed_is_copy_of(struct content *copy, struct content *of)
 {
 	struct file_look all, part;

@@ -33,7 +33,7 @@ enum { RECORDS_ENDS_MAX = 12000 }; /* of one chunk: they take 3 bytes at most */
 struct records_found {
 	/* Bytes up to the end of the last whole record; 0: none is whole. */
 	size_t whole_bytes;
-	/* Offsets behind the records; of RECORDS_LINES they are not listed. */
+	/* Offsets behind the records; RECORDS_LINES lists none. */
 	uint32_t ends[RECORDS_ENDS_MAX];
 	size_t end_count;
 };

@@ -7,6 +7,7 @@
 
 #include "base/grow.h"
 #include "base/hash.h"
+#include "wire/number.h"
 
 enum {
 	SIBLINGS_ARENA_MAX_BYTES = 8 << 20,
@@ -15,11 +16,6 @@ enum {
 };
 
 /* ---- Names ----------------------------------------------------------------------------------- */
-
-static bool siblings_is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
 
 /* `1`, `20261129`, `2026-11-29T10:00`, `old`: what stands behind the dot. */
 static bool siblings_is_turn(struct slice text, uint32_t *number)
@@ -30,7 +26,7 @@ static bool siblings_is_turn(struct slice text, uint32_t *number)
 	if (slice_equal(text, SLICE("old")))
 		return true;
 	for (size_t i = 0; i < text.len; i++) {
-		bool digit = siblings_is_digit(text.data[i]);
+		bool digit = number_is_digit(text.data[i]);
 		digits |= digit;
 		others |= !digit;
 		if (!digit && !memchr("-_.:T", text.data[i], 5))
@@ -178,9 +174,9 @@ static int siblings_kind(const struct sibling *sibling)
 static size_t siblings_digits(struct slice *name)
 {
 	size_t len = 0;
-	while (name->len > 1 && name->data[0] == '0' && siblings_is_digit(name->data[1]))
+	while (name->len > 1 && name->data[0] == '0' && number_is_digit(name->data[1]))
 		*name = (struct slice){name->data + 1, name->len - 1};
-	while (len < name->len && siblings_is_digit(name->data[len]))
+	while (len < name->len && number_is_digit(name->data[len]))
 		len++;
 	return len;
 }

@@ -54,8 +54,8 @@ struct files {
 	/* Who may read and write it: the lowest nine bits as chmod has them. ERR_NOT_FOUND. */
 	int (*mode)(struct files *files, const char *path, unsigned *mode);
 
-	/* Opens a file for reading; of a pipe it waits for nobody. `handle` is closed by close().
-	 * ERR_NOT_FOUND. */
+	/* Opens a file for reading, and waits for nobody if it is a pipe. `handle` is closed by
+	 * close(). ERR_NOT_FOUND. */
 	int (*open)(struct files *files, const char *path, int *handle);
 	/* As many bytes from an offset on as there are, at most max_bytes: *bytes is less only at
 	 * the end. */

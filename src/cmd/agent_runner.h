@@ -19,8 +19,8 @@ struct agent_runner_options {
 	void *owner;
 };
 
-/* What the configuration says is to be followed: the section, and Chukwa's files; of these comes
- * the cluster, too, where the configuration has its preset. With a sentence. */
+/* What the configuration says is to be followed: the section, and Chukwa's files. Their
+ * cluster counts, too, where the configuration has its preset. With a sentence. */
 int agent_runner_read(struct conf *conf, struct adaptors **adaptors, struct errbuf *e) MUST_CHECK;
 
 /* Begins to follow; takes the adaptors. ERR_LOCKED: another agent has the directory; with a

@@ -86,7 +86,7 @@ static int client_agent_list(const struct command_args *args)
 	const struct client_agent_args *a = client_agent_args_of(args);
 	struct buf path;
 	if (!a->name && a->state) {
-		command_complain(args, "--state is of the adaptors of one agent: name it");
+		command_complain(args, "--state selects adaptors of one agent: name the agent");
 		return EXIT_WRONG_USE;
 	}
 	buf_init(&path, CLIENT_PATH_MAX_BYTES);
@@ -118,7 +118,7 @@ static const struct command_option client_agent_run_options[] = {
 	    "where the checkpoint is kept, in a directory `agent`"),
 	ROW(command_conf, line, "--agent.chukwa", "DIR",
 	    "a directory with the files of Chukwa's agent"),
-	ROW(command_conf, line, "--agent.source", "NAME", "what the streams are named by",
+	ROW(command_conf, line, "--agent.source", "NAME", "the source of the streams",
 	    .otherwise = "the host's name"),
 	ROW(command_conf, line, "--agent.cluster", "NAME", "the group of machines they belong to"),
 	ROW(command_conf, line, "--agent.tenant", "NAME", "whose they are"),
@@ -142,10 +142,10 @@ static const struct command client_agent_verbs[] = {
 	 .takes_conf = true},
 	{.name = "agent list",
 	 .summary = "list the agents that report to a server, or the adaptors of one",
-	 .about = "Prints of each agent when it was heard of, whether it is silent for more than "
-		  "30 s, how many adaptors it has, how many bytes it is behind, in which states "
-		  "its adaptors are, and its problem. With NAME prints the adaptors of that "
-		  "agent, which are in one of these states:\n"
+	 .about = "Prints one line for each agent: when the server heard of it, whether it has "
+		  "been silent for more than 30 s, how many adaptors it has, how many bytes it is "
+		  "behind, in which states its adaptors are, and its problem. With NAME prints the "
+		  "adaptors of that agent. Each is in one of these states:\n"
 		  "following\tall that is in the file is sent\n"
 		  "behind\tthe agent is sending\n"
 		  "waiting\tthe collector does not take it now\n"

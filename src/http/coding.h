@@ -50,12 +50,11 @@ void body_decoder_end(struct body_decoder *decoder);
  * some 25 ms, and gives it in pieces after that. */
 enum body_result body_decoder_next(struct body_decoder *decoder, struct slice *in, bool last,
 				   struct slice *piece, const char **reason);
-/* Whether it holds pieces for which it needs no more input: of brotli and zstd up to a window of
- * them. */
+/* Whether it holds pieces for which it needs no more input: brotli and zstd hold up to a window. */
 bool body_decoder_holds_pieces(const struct body_decoder *decoder);
-/* The most memory that this body has had at once, beside the decoder itself. Of zlib it is less
- * than 64 KB; of brotli and zstd it is what the body says, within the 16 MB and 8 MB of their
- * windows and some more. It does not depend on how the body was cut into pieces. */
+/* The most memory that this body has had at once, beside the decoder itself. With zlib it is
+ * less than 64 KB; with brotli and zstd it is what the body says, within the 16 MB and 8 MB of
+ * their windows and some more. It does not depend on how the body was cut into pieces. */
 size_t body_decoder_peak_bytes(const struct body_decoder *decoder);
 
 /* The other way. */

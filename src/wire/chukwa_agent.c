@@ -287,8 +287,8 @@ static int chukwa_read_file(const struct chukwa_add *add, struct chukwa_adaptor 
 	return chukwa_read_path(adaptor->delete ? path : add->params, adaptor, e);
 }
 
-/* directory [pattern] class. Of three words the second is the pattern, as at Chukwa; where there
- * are more, the directory has blanks in it. So one with blanks needs a pattern, be it `*`. */
+/* directory [pattern] class. If there are three words, the second is the pattern, as at Chukwa. If
+ * there are more, the directory has blanks in it. So one with blanks needs a pattern, be it `*`. */
 static int chukwa_read_directory(const struct chukwa_add *add, struct chukwa_adaptor *adaptor,
 				 struct errbuf *e)
 {

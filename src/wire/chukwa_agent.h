@@ -81,8 +81,8 @@ struct chukwa_class {
  * it. NULL: it is none of Chukwa's. */
 const struct chukwa_class *chukwa_class_find(struct slice name);
 
-/* What a line says, of the kinds tail, file and directory; of the others the class alone. Texts lie
- * in the line. Paths may be relative, and hold blanks. */
+/* What a line says. Lines of kinds other than tail, file and directory have the class alone. Texts
+ * lie in the line. Paths may be relative, and hold blanks. */
 struct chukwa_adaptor {
 	const struct chukwa_class *class;
 	uint64_t first;    /* of a tail and a file: the offset of the file's first byte */

@@ -69,6 +69,22 @@ static inline int number_hex_digit(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
+/* Exactly 16 hexadecimal digits, of either case. ERR_INVALID: it is something else. */
+static inline int number_parse_hex64(const char *p, const char *end, uint64_t *out)
+{
+	if (end - p != 16)
+		return ERR_INVALID;
+	uint64_t number = 0;
+	for (; p < end; p++) {
+		int digit = number_hex_digit(*p);
+		if (digit < 0)
+			return ERR_INVALID;
+		number = number << 4 | (uint64_t)digit;
+	}
+	*out = number;
+	return 0;
+}
+
 /* Decimal digits from p on, at most 19 of them (those never overflow); gives the first byte that
  * was not taken: p if there is no digit. */
 static inline const char *number_scan_digits(const char *p, const char *end, uint64_t *out)

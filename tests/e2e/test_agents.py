@@ -350,7 +350,7 @@ def test_the_command(tmp_path):
         answer = run("agent", "list", "web1", "--state", "gone", *url)
         assert answer.returncode == 1 and "is none of following" in answer.stderr
         answer = run("agent", "list", "--state", "done", *url)
-        assert answer.returncode == 2 and "name it" in answer.stderr
+        assert answer.returncode == 2 and "name the agent" in answer.stderr
         server.pass_awake(40)
         assert run("agent", "list", *url).stdout.splitlines()[2].endswith(
             'Z,true,2,789,"behind 1, stopped 1",p,0.x')

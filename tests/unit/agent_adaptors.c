@@ -298,9 +298,9 @@ static void patterns_that_are_wrong(void **state)
 			 ERR_INVALID);
 	assert_memory_equal(e.text, "g.yml:1: adaptors.a.regex: ", 27);
 	refused("tail: '/a/*', first: 1, datatype: t",
-		".first: is of one file, and these are many");
+		".first: needs one file, and these are many");
 	refused("tail: '/a/*', from: 1, datatype: t",
-		".from: an offset is of one file, and these are many");
+		".from: an offset needs one file, and these are many");
 }
 
 static void records_that_are_wrong(void **state)

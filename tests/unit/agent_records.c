@@ -1,5 +1,5 @@
-/* Where records end. The expected ends are counted by hand; of random texts they are those of
- * another, slower way to find them, and the same however a text is cut. */
+/* Where records end. The expected ends are counted by hand. In random texts they are those that
+ * another, slower way finds, and the same however a text is cut. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -47,7 +47,7 @@ static void find_in(const struct records_rule *rule, struct slice data)
 }
 
 /* `expected` has a bar behind each record, which is no byte of the text; the records end there and
- * nowhere else. Of lines only the last bar counts. */
+ * nowhere else. If the rule is lines, only the last bar counts. */
 static void expect_records(enum records_kind kind, const char *pattern, struct slice expected)
 {
 	struct records_rule rule = rule_of(kind, pattern);

@@ -468,7 +468,7 @@ static void params_that_are_refused(void **state)
 	}
 }
 
-/* An adaptor may begin at its file's first byte; of what reads no file only the class is said. */
+/* An adaptor may begin at its file's first byte; if it reads no file, only its class is told. */
 static void params_at_the_edge(void **state)
 {
 	struct rig *rig = *state;

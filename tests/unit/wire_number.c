@@ -481,6 +481,28 @@ static void hexadecimal_digits_are_of_either_case(void **state)
 	}
 }
 
+static void sixteen_hexadecimal_digits_are_a_number(void **state)
+{
+	(void)state;
+	static const char *const none[] = {"",
+					   "0123456789abcde",
+					   "0123456789abcdef0",
+					   "0x23456789abcdef",
+					   "0123456789abcdeg",
+					   " 123456789abcdef",
+					   "+123456789abcdef"};
+	static const char good[] = "fedcba9876543210", mixed[] = "0000000000aBcDeF";
+	uint64_t number = 7;
+	for (size_t i = 0; i < ARRAY_LEN(none); i++)
+		assert_int_equal(number_parse_hex64(none[i], none[i] + strlen(none[i]), &number),
+				 ERR_INVALID);
+	assert_int_equal(number, 7);
+	assert_int_equal(number_parse_hex64(good, good + 16, &number), 0);
+	assert_true(number == 18364758544493064720U);
+	assert_int_equal(number_parse_hex64(mixed, mixed + 16, &number), 0);
+	assert_int_equal(number, 11259375);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -500,6 +522,7 @@ int main(void)
 		cmocka_unit_test(reading_agrees_with_the_c_library),
 		cmocka_unit_test(appending_stops_at_the_buffers_maximum),
 		cmocka_unit_test(hexadecimal_digits_are_of_either_case),
+		cmocka_unit_test(sixteen_hexadecimal_digits_are_a_number),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -217,7 +217,7 @@ static void agent_plan_add(struct agent_plan *plan, struct adaptor_seen *adaptor
 	next->behind_bytes += smaller_of(adaptor->behind_bytes, INT64_MAX - next->behind_bytes);
 }
 
-/* Both lists are in order of name; of one name, that of the report counts. */
+/* Both lists are in order of name. If both have a name, the report counts. */
 static void agent_plan_merge(struct agent_plan *plan, const struct agent_seen *before,
 			     const struct agent_said *said)
 {

@@ -65,16 +65,8 @@ static int agents_read_boot(const struct json *root, uint64_t *boot, struct errb
 	int err = json_get_text(root, "boot", &text, e);
 	if (err)
 		return err;
-	bool good = text.len == AGENTS_BOOT_DIGITS;
-	*boot = 0;
-	for (size_t i = 0; good && i < text.len; i++) {
-		int digit = number_hex_digit(text.data[i]);
-		good = digit >= 0;
-		*boot = *boot << 4 | (uint64_t)(digit & 15);
-	}
-	return good ? 0
-		    : errbuf_set(e, ERR_INVALID, "\"boot\" is not %d hexadecimal digits",
-				 AGENTS_BOOT_DIGITS);
+	err = number_parse_hex64(text.data, text.data + text.len, boot);
+	return err ? errbuf_set(e, err, "\"boot\" is not 16 hexadecimal digits") : 0;
 }
 
 static int agents_read_state(const struct json *object, enum adaptor_state *state, struct errbuf *e)

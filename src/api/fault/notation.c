@@ -55,25 +55,14 @@ void notation_put_token(const struct fault_order *order, char to[NOTATION_TOKEN_
 		 (uint64_t)order->date_us, order->place.writer, order->place.sequence);
 }
 
-static bool notation_take_part(const char *digits, uint64_t *part)
-{
-	*part = 0;
-	for (size_t i = 0; i < TOKEN_DIGITS; i++) {
-		int digit = number_hex_digit(digits[i]);
-		if (digit < 0)
-			return false;
-		*part = *part << 4 | (uint64_t)digit;
-	}
-	return true;
-}
-
 int notation_token(struct slice text, struct fault_order *order, struct errbuf *e)
 {
 	uint64_t parts[TOKEN_PARTS];
 	bool good = text.len == NOTATION_TOKEN_BYTES - 1;
 	for (size_t i = 0; good && i < TOKEN_PARTS; i++) {
 		const char *part = text.data + i * (TOKEN_DIGITS + 1);
-		good = notation_take_part(part, &parts[i]) && (i == 0 || part[-1] == '-');
+		good = !number_parse_hex64(part, part + TOKEN_DIGITS, &parts[i]) &&
+		       (i == 0 || part[-1] == '-');
 	}
 	if (!good)
 		return errbuf_set(e, ERR_INVALID,

@@ -4,7 +4,7 @@
 
 #include "wire/number.h"
 
-enum { ID_DIGITS = 16, PARTS = 4 };
+enum { PARTS = 4 };
 
 static bool epoch_text_split(struct slice text, struct slice parts[PARTS])
 {
@@ -22,14 +22,7 @@ static bool epoch_text_split(struct slice text, struct slice parts[PARTS])
 
 static bool epoch_text_read_id(struct slice text, uint64_t *id)
 {
-	*id = 0;
-	for (size_t i = 0; i < text.len && text.len == ID_DIGITS; i++) {
-		int digit = number_hex_digit(text.data[i]);
-		if (digit < 0)
-			return false;
-		*id = *id << 4 | (uint64_t)digit;
-	}
-	return text.len == ID_DIGITS;
+	return !number_parse_hex64(text.data, text.data + text.len, id);
 }
 
 bool epoch_text_read(struct slice text, struct epoch_text *epoch)
