@@ -109,7 +109,7 @@ static inline bool slice_starts_with(struct slice text, struct slice start)
 static inline bool slice_ends_with(struct slice text, struct slice end)
 {
 	return text.len >= end.len &&
-	       memcmp(text.data + text.len - end.len, end.data, end.len) == 0;
+	       (end.len == 0 || memcmp(text.data + text.len - end.len, end.data, end.len) == 0);
 }
 
 /* Byte order, a prefix before what it begins: <0, 0, >0. */

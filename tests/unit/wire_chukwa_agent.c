@@ -39,7 +39,7 @@ static int rig_close(void **state)
 
 static void assert_text(struct slice text, const char *expected)
 {
-	if (text.len != strlen(expected) || memcmp(text.data, expected, text.len) != 0)
+	if (!slice_equal(text, slice_of(expected)))
 		fail_msg("\"%.*s\" is not \"%s\"", (int)text.len, text.data, expected);
 }
 
