@@ -32,7 +32,7 @@ struct rollup_site;
 struct queue;
 struct store;
 struct streams;
-struct v2_zones;
+struct zones;
 
 /* What request->context points to. Filled in by whoever starts the server; what a test leaves NULL,
  * the routes it calls must not need. */
@@ -60,7 +60,7 @@ struct api {
 	struct streams *streams;
 	struct pool *stream_pool; /* reads their chunks */
 	struct chunks_door *chunks_door;
-	struct v2_zones *zones; /* of reports about interfaces */
+	struct zones *zones; /* of reports about interfaces */
 	struct api_call *calls; /* in flight: none may be when queues, catalog and store end */
 	const struct conf *conf;
 	const char *program; /* calls this one again, as a shell reads it; NULL: granary */

@@ -19,7 +19,6 @@
 #include "api/admin/agent_book.h"
 #include "api/admin/pollers.h"
 #include "api/call.h"
-#include "api/esmond/zone.h"
 #include "api/routes.h"
 #include "base/clock.h"
 #include "base/fault.h"
@@ -47,6 +46,7 @@
 #include "rollup/follower.h"
 #include "rollup/rollup.h"
 #include "store/lmdb/lmdb.h"
+#include "wire/zones.h"
 
 enum {
 	/* On top of the configured time for requests: for the writes and the store. */
@@ -75,7 +75,7 @@ struct serve {
 	struct minute_sums *sums;
 	struct query_engine *queries;
 	struct inventory_keeper *inventory;
-	struct v2_zones *zones;
+	struct zones *zones;
 	struct pollers *pollers;
 	struct agent_book *agents;
 	struct host *host;
@@ -680,7 +680,7 @@ static int serve_start(struct serve *s, struct errbuf *e)
 						.catalog = s->catalog,
 						.loop = s->loop});
 	s->queries = serve_new_queries(s);
-	s->zones = v2_zones_new(files_real(), "/usr/share/zoneinfo");
+	s->zones = zones_new(files_real(), ZONES_FOLDER);
 	s->pollers = pollers_new();
 	s->agents = agent_book_new();
 	err = err ? err : serve_open_inventory(s, e);
@@ -734,7 +734,7 @@ static void serve_release(struct serve *s)
 	serve_streams_close(&s->streams);
 	rollup_site_close(&s->site);
 	inventory_keeper_free(s->inventory);
-	v2_zones_free(s->zones);
+	zones_free(s->zones);
 	pollers_free(s->pollers);
 	agent_book_free(s->agents);
 	pool_close(s->pool);

@@ -10,22 +10,23 @@
 
 #include "api/esmond/sums.h"
 #include "api/esmond/zone.h"
+#include "wire/zones.h"
 #include "base/file.h"
 #include "base/random.h"
 
-static struct v2_zones *zones;
+static struct zones *zones;
 
 static int setup(void **state)
 {
 	(void)state;
-	zones = v2_zones_new(files_real(), "/usr/share/zoneinfo");
+	zones = zones_new(files_real(), ZONES_FOLDER);
 	return 0;
 }
 
 static int teardown(void **state)
 {
 	(void)state;
-	v2_zones_free(zones);
+	zones_free(zones);
 	return 0;
 }
 
@@ -33,7 +34,7 @@ static const struct zone *zone_of(const char *name)
 {
 	const struct zone *zone;
 	struct errbuf e;
-	if (v2_zones_get(zones, slice_of(name), &zone, &e))
+	if (zones_get(zones, slice_of(name), &zone, &e))
 		fail_msg("%s", e.text);
 	return zone;
 }
@@ -44,7 +45,7 @@ static void refuse(const char *name, const char *sentence)
 {
 	const struct zone *zone;
 	struct errbuf e;
-	assert_int_equal(v2_zones_get(zones, slice_of(name), &zone, &e), ERR_INVALID);
+	assert_int_equal(zones_get(zones, slice_of(name), &zone, &e), ERR_INVALID);
 	assert_string_equal(e.text, sentence);
 }
 
@@ -66,10 +67,10 @@ static void test_zone_names(void **state)
 					  "a\\b",
 					  "%2e%2e"};
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
-		assert_false(v2_zone_name_valid(slice_of(bad[i])));
-	assert_false(v2_zone_name_valid((struct slice){"UTC\0", 4}));
-	assert_true(v2_zone_name_valid(SLICE("America/Argentina/Buenos_Aires")));
-	assert_true(v2_zone_name_valid(SLICE("Etc/GMT+12")));
+		assert_false(zone_name_valid(slice_of(bad[i])));
+	assert_false(zone_name_valid((struct slice){"UTC\0", 4}));
+	assert_true(zone_name_valid(SLICE("America/Argentina/Buenos_Aires")));
+	assert_true(zone_name_valid(SLICE("Etc/GMT+12")));
 	refuse("../zoneinfo/UTC", "time zone \"../zoneinfo/UTC\" is no name like Europe/Berlin");
 	refuse("Europe/Nowhere", "time zone \"Europe/Nowhere\": this machine knows none of that "
 				 "name");

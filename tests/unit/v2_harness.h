@@ -10,13 +10,13 @@ static struct store *open_either_store(void);
 
 #include "api_harness.h"
 
-#include "api/esmond/zone.h"
 #include "base/cursor.h"
 #include "base/file.h"
 #include "conf/conf.h"
 #include "inventory/inventory.h"
 #include "lmdb_dir.h"
 #include "store/lmdb/lmdb.h"
+#include "wire/zones.h"
 
 /* 2020-08-24T16:00:00Z: a full hour, and a whole number of days of any length. */
 #define HOUR_S INT64_C(1598284800)
@@ -89,7 +89,7 @@ static inline int v2_setup(void **state)
 {
 	setup(state);
 	open_inventory("snmp: {secrets_file: s.yml}\n");
-	api.zones = v2_zones_new(files_real(), "/usr/share/zoneinfo");
+	api.zones = zones_new(files_real(), ZONES_FOLDER);
 	return 0;
 }
 
@@ -101,7 +101,7 @@ static inline int v2_teardown(void **state)
 		loop_run(loop);
 	}
 	close_inventory();
-	v2_zones_free(api.zones);
+	zones_free(api.zones);
 	catalog_close(catalog, stop_loop, NULL);
 	loop_run(loop);
 	store_close(store);

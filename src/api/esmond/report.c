@@ -249,7 +249,7 @@ int v2_calendar_read(struct v2_answer *answer, struct v2_calendar *calendar, str
 	calendar->edges_s = arena_alloc(&answer->call.arena, bytes);
 	calendar->days = arena_alloc(&answer->call.arena, bytes);
 	ASSERT(calendar->edges_s && calendar->days); /* the arena was empty */
-	int err = v2_zones_get(answer->call.api->zones, calendar->zone_name, &zone, e);
+	int err = zones_get(answer->call.api->zones, calendar->zone_name, &zone, e);
 	err = err ? err : v2_report_read_time(answer, zone, calendar->month, &begin_s, &end_s, e);
 	if (err)
 		return err;

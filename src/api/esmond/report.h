@@ -13,6 +13,7 @@
 #include "api/esmond/rows.h"
 #include "api/esmond/sums.h"
 #include "api/esmond/zone.h"
+#include "wire/zones.h"
 
 enum { REPORT_ENDPOINTS_MAX = 2 };
 

@@ -1,33 +1,8 @@
-/* Time zones by name, and the days and months of reports in them.
- *
- * A zone is read from the system's files the first time that it is asked for and kept; V2_ZONES_MAX
- * of them, then the one used longest ago makes room. `UTC` needs no file. Threads: the loop's. */
+/* Days and months of reports in time zones (wire/zones.h). Pure; any thread. */
 #ifndef API_ESMOND_ZONE_H
 #define API_ESMOND_ZONE_H
 
-#include "base/base.h"
 #include "wire/tzif.h"
-
-struct files;
-
-enum { V2_ZONES_MAX = 16, V2_ZONE_NAME_MAX_BYTES = 64 };
-
-struct v2_zones;
-
-/* `folder` is where the files are: /usr/share/zoneinfo. */
-struct v2_zones *v2_zones_new(struct files *files, const char *folder);
-void v2_zones_free(struct v2_zones *zones); /* NULL is allowed */
-
-/* Whether it may be the name of a zone: parts of letters, digits, `_`, `+` and `-` between single
- * slashes, so that no name leads out of the folder. */
-bool v2_zone_name_valid(struct slice name);
-
-/* *zone stays until the next call. ERR_INVALID with a sentence: no such name, or its file is not
- * one. */
-int v2_zones_get(struct v2_zones *zones, struct slice name, const struct zone **zone,
-		 struct errbuf *e) MUST_CHECK;
-
-/* ---- Days and months ------------------------------------------------------------------------- */
 
 enum v2_span { SPAN_DAY, SPAN_MONTH };
 
