@@ -6,7 +6,8 @@
 enum {
 	FILTER_BITS = 9, /* a word */
 	FILTER_PROBES = 6,
-	FILTER_PROBES_ALONE = 8, /* of a filter that is alone, as earlier versions wrote it */
+	FILTER_BITS_ALONE = 10, /* of a filter that is alone */
+	FILTER_PROBES_ALONE = 8,
 	FILTER_WORD_MAX_BYTES = 1 << 16,
 	SET_ROOM_MIN = 1024,
 	/* A word of more parts is kept once for all of them. */
@@ -124,6 +125,11 @@ static void set_add_word(struct words_set *set, unsigned part, struct slice word
 	set_add_folded(set, part, buf_slice(&set->word));
 }
 
+void words_set_add_hash(struct words_set *set, uint64_t hash)
+{
+	(void)table_add(&set->words, hash, 0);
+}
+
 void words_set_add(struct words_set *set, unsigned part, struct slice text)
 {
 	struct slice word, piece;
@@ -192,9 +198,9 @@ static unsigned filters_count(const struct words_table *words, struct filter_mad
 	return all ? 32 - (unsigned)__builtin_clz(all) : 0;
 }
 
-static void filter_put_empty(struct filter_made *made, struct buf *out)
+static void filter_put_empty(struct filter_made *made, unsigned word_bits, struct buf *out)
 {
-	size_t bytes = (made->count * FILTER_BITS + 7) / 8;
+	size_t bytes = (made->count * word_bits + 7) / 8;
 	uint8_t head[10];
 	buf_append(out, head, varint_put(head, bytes));
 	char *to = buf_reserve(out, bytes);
@@ -206,9 +212,9 @@ static void filter_put_empty(struct filter_made *made, struct buf *out)
 	out->len += bytes;
 }
 
-static void filter_set(uint8_t *bytes, uint64_t bits, uint64_t hash)
+static void filter_set(uint8_t *bytes, uint64_t bits, unsigned probes, uint64_t hash)
 {
-	for (unsigned p = 0; p < FILTER_PROBES; p++) {
+	for (unsigned p = 0; p < probes; p++) {
 		uint64_t bit = filter_bit(hash, p, bits);
 		bytes[bit / 8] |= (uint8_t)(1u << bit % 8);
 	}
@@ -221,15 +227,27 @@ void words_filter_put(const struct words_set *set, struct buf *out)
 	unsigned parts = filters_count(words, made);
 	buf_append_char(out, (char)parts);
 	for (unsigned number = 0; number < FILTER_OF_PART + parts; number++)
-		filter_put_empty(&made[number], out);
+		filter_put_empty(&made[number], FILTER_BITS, out);
 	for (size_t i = 0; i < words->room && !out->failed; i++) {
 		unsigned left = words->hashes[i] ? filters_of(words->parts[i]) : 0;
 		for (; left; left &= left - 1) {
 			unsigned number = (unsigned)__builtin_ctz(left);
 			filter_set((uint8_t *)out->data + made[number].at, made[number].bits,
-				   filter_hash_for(number, words->hashes[i]));
+				   FILTER_PROBES, filter_hash_for(number, words->hashes[i]));
 		}
 	}
+}
+
+void words_filter_put_alone(const struct words_set *set, struct buf *out)
+{
+	const struct words_table *words = &set->words;
+	struct filter_made made = {.count = words->count};
+	buf_append_char(out, 0);
+	filter_put_empty(&made, FILTER_BITS_ALONE, out);
+	for (size_t i = 0; i < words->room && !out->failed; i++)
+		if (words->hashes[i])
+			filter_set((uint8_t *)out->data + made.at, made.bits, FILTER_PROBES_ALONE,
+				   words->hashes[i]);
 }
 
 /* The filters of a set, as they are stored. */
@@ -328,4 +346,15 @@ unsigned words_filter_parts(struct slice filter, const struct words_query *query
 			parts = filter_parts_of(&read, parts, filter_hash(term->words[w]));
 	}
 	return parts;
+}
+
+bool words_filter_has(struct slice filter, const uint64_t *hashes, size_t count)
+{
+	struct filter_read read;
+	unsigned parts = WORDS_PARTS_ALL;
+	if (!filter.len || !filter_read(filter, &read))
+		return true;
+	for (size_t i = 0; i < count && parts; i++)
+		parts = filter_parts_of(&read, parts, hashes[i]);
+	return parts != 0;
 }

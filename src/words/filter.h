@@ -39,11 +39,20 @@ void words_set_clear(struct words_set *set);
 /* part: below WORDS_PARTS_MAX */
 void words_set_add(struct words_set *set, unsigned part, struct slice text);
 
+/* Words of other kinds (lines.h) are added by their hash, which is not 0, and are in no part. */
+void words_set_add_hash(struct words_set *set, uint64_t hash);
+
 /* Appends the filter of a set: bytes that stay as they are on disk. */
 void words_filter_put(const struct words_set *set, struct buf *out);
+/* The same of a set without parts: one Bloom filter of 10 bits and 8 probes a word, by which one
+ * word in about 120 is answered with maybe. */
+void words_filter_put_alone(const struct words_set *set, struct buf *out);
 /* The parts of which a text may have all words of the terms that have to hold: 1 << part. Values of
  * keys count as texts: their words have to be in the set, too. A filter of no bytes, and one that
  * nobody has written, know nothing: all parts. */
 unsigned words_filter_parts(struct slice filter, const struct words_query *query);
+
+/* Whether a text may have all of these words. */
+bool words_filter_has(struct slice filter, const uint64_t *hashes, size_t count);
 
 #endif

@@ -52,6 +52,12 @@ static inline enum words_class words_at(struct slice text, size_t at, uint32_t *
 	return words_class_of(*code);
 }
 
+bool words_is_letter(struct slice text, size_t at, size_t *len)
+{
+	uint32_t code;
+	return words_at(text, at, &code, len) != WORDS_OTHER;
+}
+
 bool words_next(struct slice *text, struct slice *word)
 {
 	const uint8_t *p = (const uint8_t *)text->data;
@@ -126,24 +132,24 @@ static uint32_t words_small(uint32_t code)
 {
 	if (code <= ASCII_MAX)
 		return words_small_ascii(code);
+	pthread_once(&words_once, words_open_locale);
 	uint32_t small = words_locale ? (uint32_t)towlower_l((wint_t)code, words_locale) : code;
 	return small > ASCII_MAX ? small : code;
 }
 
-void words_fold(struct slice word, struct buf *out)
+void words_fold(struct slice text, struct buf *out)
 {
 	/* A capital of two bytes may have a small letter of three. */
-	char *to = buf_reserve(out, 2 * word.len);
-	uint32_t code;
-	size_t len, used = 0;
-	for (size_t at = 0; to && at < word.len; at += len) {
-		len = 1;
-		if ((uint8_t)word.data[at] <= ASCII_MAX) {
-			to[used++] = (char)words_small_ascii((uint8_t)word.data[at]);
-			continue;
-		}
-		words_at(word, at, &code, &len);
-		used += utf8_put(to + used, words_small(code));
+	char *to = buf_reserve(out, 2 * text.len);
+	const uint8_t *from = (const uint8_t *)text.data;
+	size_t used = 0;
+	for (size_t at = 0, len; to && at < text.len; at += len) {
+		len = utf8_length(from + at, text.len - at);
+		if (len > 1)
+			used += utf8_put(to + used, words_small(utf8_code(from + at, len)));
+		else
+			to[used++] = (char)(len ? words_small_ascii(from[at]) : from[at]);
+		len = len ? len : 1;
 	}
 	out->len += used;
 }

@@ -21,8 +21,11 @@ bool words_next_part(struct slice *word, struct slice *part);
 /* Whether a word has small letters and digits of ASCII only: it is its only part, and words_fold
  * leaves it as it is. Most words are so. */
 bool words_is_plain(struct slice word);
-/* Appends a word in small letters. */
-void words_fold(struct slice word, struct buf *out);
+/* Whether the character at a place of a text is a letter or a digit. *len: its bytes. Bytes that
+ * are no UTF-8 are none, of one byte each. */
+bool words_is_letter(struct slice text, size_t at, size_t *len);
+/* Appends a text in small letters. Bytes that are no UTF-8 stay as they are. */
+void words_fold(struct slice text, struct buf *out);
 /* A hash of which characters are letters, capitals and small ones here: where it is another one,
  * words may be others. */
 uint64_t words_rules(void);
