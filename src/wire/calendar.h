@@ -42,6 +42,12 @@ static inline bool leap_year(int64_t year)
 	return (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
 }
 
+static inline int days_of_month(int64_t year, int month)
+{
+	static const int8_t days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+	return days[month - 1] + (month == 2 && leap_year(year));
+}
+
 /* 0 is Sunday. */
 static inline int weekday_of_days(int64_t days)
 {

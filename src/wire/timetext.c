@@ -86,14 +86,6 @@ static int timetext_parse_thousandths(struct timetext_scan *s, bool *rest)
 	return number;
 }
 
-/* ---- The calendar --------------------------------------------------------------------------- */
-
-static int days_of_month(int64_t year, int month)
-{
-	static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-	return days[month - 1] + (month == 2 && leap_year(year));
-}
-
 /* ---- ISO 8601 ------------------------------------------------------------------------------- */
 
 static int64_t timetext_parse_year(struct timetext_scan *s)
