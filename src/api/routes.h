@@ -60,7 +60,7 @@ struct api {
 	struct streams *streams;
 	struct pool *stream_pool; /* reads their chunks */
 	struct chunks_door *chunks_door;
-	struct zones *zones; /* of reports about interfaces */
+	struct zones *zones;    /* of reports about interfaces */
 	struct api_call *calls; /* in flight: none may be when queues, catalog and store end */
 	const struct conf *conf;
 	const char *program; /* calls this one again, as a shell reads it; NULL: granary */

@@ -5,12 +5,18 @@
 
 #include "cmd/client.h"
 #include "cmd/client_private.h"
+#include "cmd/terminal_escape.h"
+#include "model/stream.h"
 #include "wire/number.h"
+#include "wire/timetext.h"
+
+enum { SEARCH_PAGE_LINES = 1000 };
 
 struct client_stream_args {
 	struct command_args line;
-	const char *stream, *source, *cluster, *datatype, *name;
-	int64_t from, to;
+	const char *stream, *source, *cluster, *datatype, *name, *since, *until, *order;
+	struct command_words words;
+	int64_t from, to, limit;
 	bool dry_run;
 };
 
@@ -124,6 +130,163 @@ static int client_stream_export_run(const struct command_args *args)
 	return err || fflush(stdout) ? EXIT_FAILED : EXIT_OK;
 }
 
+/* ---- search --------------------------------------------------------------------------------- */
+
+/* A search that is printed page by page. */
+struct client_search {
+	const struct command_args *args;
+	int64_t left; /* lines that are still to be printed */
+	struct buf token;
+	bool titled;
+	struct terminal_lines printed;
+};
+
+/* `2026-11-29T14:49:30.123Z host1 app: text` */
+static void client_search_print_line(struct client_search *search, const struct json *line)
+{
+	char time[TIME_PRINT_MAX_BYTES];
+	struct stream_names names;
+	struct arena arena;
+	struct buf out;
+	uint64_t incarnation;
+	const struct json *address = json_member(line, "stream"), *text = json_member(line, "text");
+	struct errbuf e;
+	arena_init(&arena, 2 * STREAM_ADDRESS_MAX_BYTES);
+	buf_init(&out, CLIENT_ANSWER_MAX_BYTES);
+	if (address && text &&
+	    !stream_address_parse(address->text, &arena, &names, &incarnation, &e)) {
+		buf_append(&out, time, time_print(time, client_i64(line, "time")));
+		buf_printf(&out, " %.*s %.*s: ", (int)names.source.len, names.source.data,
+			   (int)names.datatype.len, names.datatype.data);
+		buf_append(&out, text->text.data, text->text.len);
+		buf_append_char(&out, '\n');
+		(void)terminal_print(&search->printed, buf_slice(&out), false);
+	}
+	buf_release(&out);
+	arena_release(&arena);
+}
+
+static void client_search_add_row(struct text_table *table, const struct json *line)
+{
+	client_fault_add_time(table, line, "time");
+	text_table_add_member(table, line, "stream");
+	text_table_add_member(table, line, "offset");
+	text_table_add_member(table, line, "text");
+}
+
+static void client_search_print(struct client_search *search, const struct json *lines)
+{
+	static const char *const titles[] = {"time", "stream", "offset", "text"};
+	struct text_table table;
+	const struct json *line = lines ? lines->first : NULL;
+	text_table_init(&table, ARRAY_LEN(titles), titles);
+	table.untitled = search->titled;
+	search->titled = true;
+	for (; line; line = line->next) {
+		search->left--;
+		if (search->args->output == OUTPUT_TABLE)
+			client_search_print_line(search, line);
+		else
+			client_search_add_row(&table, line);
+	}
+	if (search->args->output == OUTPUT_CSV)
+		text_table_print(&table, search->args->output);
+	text_table_release(&table);
+}
+
+static int client_search_page(struct client_search *search, const char *path)
+{
+	const struct command_args *args = search->args;
+	struct client_answer answer;
+	struct arena arena;
+	struct json *root;
+	client_answer_init(&answer);
+	arena_init(&arena, CLIENT_ANSWER_MAX_BYTES);
+	int err = client_ask_json(args, NULL, path, &arena, &answer, &root);
+	const struct json *lines = err ? NULL : json_member(root, "lines");
+	const struct json *token = err ? NULL : json_member(root, "token");
+	buf_clear(&search->token);
+	if (!err && args->output == OUTPUT_JSON) {
+		client_print_body(&answer);
+		for (const struct json *one = lines ? lines->first : NULL; one; one = one->next)
+			search->left--;
+	} else if (!err) {
+		client_search_print(search, lines);
+	}
+	if (!err && client_i64(root, "damaged"))
+		command_complain(args,
+				 "%" PRId64 " blocks of the streams cannot be read, and were left "
+				 "out",
+				 client_i64(root, "damaged"));
+	if (token)
+		buf_append(&search->token, token->text.data, token->text.len);
+	arena_release(&arena);
+	client_answer_release(&answer);
+	return err;
+}
+
+/* A page has as many lines as are still wanted, or as an answer may have. */
+static int client_search_pages(struct client_search *search, struct buf *path)
+{
+	size_t asked_bytes = path->len;
+	char number[24];
+	int err = 0;
+	do {
+		path->len = asked_bytes;
+		snprintf(number, sizeof(number), "%" PRId64,
+			 search->left < SEARCH_PAGE_LINES ? search->left : SEARCH_PAGE_LINES);
+		client_param(path, "limit", number);
+		if (search->token.len)
+			client_param(path, "token", search->token.data);
+		err = client_search_page(search, path->data);
+	} while (!err && search->token.len && search->left > 0);
+	return err;
+}
+
+/* A word with blanks, which the shell has taken out of its quotation marks, is put into them. */
+static void client_search_add_word(struct buf *words, const char *word)
+{
+	size_t before = strspn(word, "-~*");
+	buf_append_text(words, words->len ? " " : "");
+	if (strchr(word, '"') || !strpbrk(word, " \t")) {
+		buf_append_text(words, word);
+		return;
+	}
+	buf_append(words, word, before);
+	size_t len = strlen(word + before);
+	bool star = word[before + len - 1] == '*' && word[0] != '~';
+	buf_append_char(words, '"');
+	for (const char *c = word + before; c < word + before + len - star; c++) {
+		if (*c == '\\')
+			buf_append_char(words, '\\');
+		buf_append_char(words, *c);
+	}
+	buf_append_text(words, star ? "\"*" : "\"");
+}
+
+static int client_stream_search_run(const struct command_args *args)
+{
+	const struct client_stream_args *a = client_stream_args_of(args);
+	struct client_search search = {.args = args, .left = a->limit};
+	struct buf path, words;
+	buf_init(&search.token, CLIENT_PATH_MAX_BYTES);
+	buf_init(&words, CLIENT_PATH_MAX_BYTES);
+	for (size_t i = 0; i < a->words.count; i++)
+		client_search_add_word(&words, a->words.items[i]);
+	client_route(&path, args, "/api/streams/search");
+	if (words.len)
+		client_param(&path, "q", words.data);
+	int err = client_search_pages(&search, &path);
+	if (!err && search.token.len)
+		command_complain(args, "there may be more lines than the %" PRId64 " of --limit",
+				 a->limit);
+	(void)terminal_print(&search.printed, SLICE(""), true);
+	buf_release(&words);
+	buf_release(&path);
+	buf_release(&search.token);
+	return err ? EXIT_FAILED : EXIT_OK;
+}
+
 /* ---- delete ---------------------------------------------------------------------------------- */
 
 static void client_stream_print_deleted(const struct command_args *args, const struct json *root,
@@ -140,6 +303,13 @@ static int client_stream_delete_run(const struct command_args *args)
 
 /* ---- Options --------------------------------------------------------------------------------- */
 
+#define NAMES_ROWS                                                                                 \
+	ROW(text, source, "--source", "HOST", "only those of this host", .param = "source"),       \
+		ROW(text, cluster, "--cluster", "NAME", "only those of this cluster",              \
+		    .param = "cluster"),                                                           \
+		ROW(text, datatype, "--datatype", "NAME", "only those of this datatype",           \
+		    .param = "datatype"),                                                          \
+		ROW(text, name, "--name", "NAME", "only those of this name", .param = "name")
 #define ROW(type, field, ...) COMMAND_ROW(command_##type, client_stream_args, field, __VA_ARGS__)
 #define SERVER_ROW                                                                                 \
 	COMMAND_ROW(command_text, client_stream_args, line.server, "--server", "URL",              \
@@ -149,16 +319,31 @@ static int client_stream_delete_run(const struct command_args *args)
 		    "whose streams", .preset = "default", .param = "tenant")
 
 static const struct command_option client_stream_list_options[] = {
-	ROW(text, source, "--source", "HOST", "only those of this host", .param = "source"),
-	ROW(text, cluster, "--cluster", "NAME", "only those of this cluster", .param = "cluster"),
-	ROW(text, datatype, "--datatype", "NAME", "only those of this datatype",
-	    .param = "datatype"),
-	ROW(text, name, "--name", "NAME", "only those of this name", .param = "name"),
+	NAMES_ROWS,
 	TENANT_ROW,
 	SERVER_ROW,
 	COMMAND_ROW(client_output_type, client_stream_args, line.output, "--output", "FORMAT",
 		    "table, csv or json", .letter = "-o",
 		    .otherwise = "a table on a terminal, else csv"),
+};
+
+static const struct command_option client_stream_search_options[] = {
+	ROW(text, words, NULL, "WORD", "what its lines have; all words have to be there",
+	    .words_max = COMMAND_WORDS_MAX),
+	ROW(text, since, "--since", "TIME", "lines of this time or later", .param = "since"),
+	ROW(text, until, "--until", "TIME", "lines of before this time", .param = "until"),
+	NAMES_ROWS,
+	ROW(text, stream, "--stream", "STREAM", "only those of the stream with this address",
+	    .param = "stream"),
+	ROW(text, order, "--order", "ORDER", "which come first: newest or oldest", .param = "order",
+	    .otherwise = "newest"),
+	ROW(number, limit, "--limit", "N", "print at most so many lines", .preset = "100", .min = 1,
+	    .max = INT64_MAX),
+	TENANT_ROW,
+	SERVER_ROW,
+	COMMAND_ROW(client_output_type, client_stream_args, line.output, "--output", "FORMAT",
+		    "table, csv or json", .letter = "-o",
+		    .otherwise = "lines for people on a terminal, else csv"),
 };
 
 static const struct command_option client_stream_export_options[] = {
@@ -193,6 +378,23 @@ static const struct command client_stream_verbs[] = {
 	 .examples = "granary stream list --source web1\n",
 	 COMMAND_TAKES(client_stream_list_options, client_stream_args),
 	 .run = client_stream_list_run},
+	{.name = "stream search",
+	 .summary = "print the lines that have some words",
+	 .about = "Prints lines of all streams of a tenant in the order of their times. A line's "
+		  "time is what it says; a line that says none has the time of the line before, "
+		  "or when it came.\n"
+		  "word\tlines with this word or text without blanks, in any case; no letter, "
+		  "digit or _ stands beside it\n"
+		  "\"some words\"\tthe same with blanks\n"
+		  "*part*\tit may be a part of a word; also part* and *part\n"
+		  "~regex\tlines that a regular expression fits, in which case counts\n"
+		  "-word\tlines that do not have it; so of all of these; a shell's command "
+		  "line needs -- before it\n",
+	 .examples = "granary stream search timeout --since 1h-ago\n"
+		     "granary stream search 'lock wait' 10.1.2.3 --source db1 -o json\n"
+		     "granary stream search --datatype nginx -- 500 -healthcheck\n",
+	 COMMAND_TAKES(client_stream_search_options, client_stream_args),
+	 .run = client_stream_search_run},
 	{.name = "stream export",
 	 .summary = "print the bytes of a stream",
 	 .about = "Prints the bytes of a stream as they were sent. Of a hole nothing is printed "
@@ -214,6 +416,6 @@ static const struct command client_stream_verbs[] = {
 
 const struct command client_stream = {
 	.name = "stream",
-	.summary = "list, print and delete streams of logs",
+	.summary = "list, search, print and delete streams of logs",
 	COMMAND_VERBS(client_stream_verbs),
 };

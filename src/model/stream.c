@@ -65,6 +65,19 @@ bool stream_names_equal(const struct stream_names *a, const struct stream_names 
 	       slice_equal(a->datatype, b->datatype) && slice_equal(a->name, b->name);
 }
 
+static bool stream_name_fits(struct slice asked, struct slice name)
+{
+	return !asked.data || slice_equal(asked, name);
+}
+
+bool stream_names_fit(const struct stream_names *asked, const struct stream_names *names)
+{
+	return stream_name_fits(asked->source, names->source) &&
+	       stream_name_fits(asked->cluster, names->cluster) &&
+	       stream_name_fits(asked->datatype, names->datatype) &&
+	       stream_name_fits(asked->name, names->name);
+}
+
 /* ---- Addresses ------------------------------------------------------------------------------- */
 
 static void stream_put_escaped(struct slice text, struct buf *out)

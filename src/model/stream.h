@@ -40,6 +40,8 @@ struct stream_names {
 int stream_names_check(const struct stream_names *names, struct errbuf *e) MUST_CHECK;
 
 bool stream_names_equal(const struct stream_names *a, const struct stream_names *b);
+/* Whether names are those that are asked for, of which any may be left out (NULL data). */
+bool stream_names_fit(const struct stream_names *asked, const struct stream_names *names);
 
 /* Appends the address of names that were checked. */
 void stream_address_put(const struct stream_names *names, uint64_t incarnation, struct buf *out);

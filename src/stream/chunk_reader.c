@@ -280,3 +280,51 @@ int chunk_reader_next_readable(struct chunk_reader *reader, struct stream_piece 
 	}
 	return err;
 }
+
+/* ---- One block ------------------------------------------------------------------------------- */
+
+struct block_reading {
+	struct buf *unpacked;
+	struct arena *arena;
+	struct chunk_fields *fields;
+	struct chunk_data *data;
+	int64_t *received_ms;
+	bool found;
+};
+
+static int block_see(const struct store_cell *cell, void *owner)
+{
+	struct block_reading *r = owner;
+	struct chunk_frame frame;
+	int err = chunk_cell_decode(cell, r->received_ms, &frame);
+	err = err ? err : chunk_frame_unpack(&frame, r->unpacked, r->arena, r->data);
+	if (err)
+		return err;
+	*r->fields = frame.fields;
+	r->fields->zone = arena_copy(r->arena, frame.fields.zone);
+	r->found = true;
+	return r->fields->zone.data ? 0 : ERR_LIMIT;
+}
+
+int chunk_block_read(const struct stream_site *site, struct task_queue *queue,
+		     const struct stream_id *id, const struct chunk_place *place,
+		     struct buf *unpacked, struct arena *arena, struct chunk_fields *fields,
+		     struct chunk_data *data, int64_t *received_ms, struct errbuf *e)
+{
+	struct block_reading r = {unpacked, arena, fields, data, received_ms, false};
+	struct stream_parts key, from, to;
+	struct chunk_place next = *place;
+	next.checksum++;
+	chunk_sink_key(&key, id, place->sequence_id >> CHUNK_SINK_PART_BITS);
+	chunk_column(&from, place);
+	chunk_column(&to, &next);
+	const struct store_cell_scan scan = {
+		.table = TABLE_CHUNK_SINK, .key = key.parts, .from = from.parts, .to = to.parts};
+	int err = store_cells_wait(site->store, queue, clock_wall_ms(site->clock), &scan, block_see,
+				   &r, e);
+	if (err)
+		return err;
+	return r.found ? 0
+		       : errbuf_set(e, ERR_NOT_FOUND, "the block that ends at %llu has gone",
+				    (unsigned long long)place->sequence_id);
+}

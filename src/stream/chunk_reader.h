@@ -57,4 +57,12 @@ int chunk_reader_next(struct chunk_reader *reader, struct stream_piece *piece) M
  * yet (seal.h). */
 int chunk_reader_next_readable(struct chunk_reader *reader, struct stream_piece *piece) MUST_CHECK;
 
+/* One block: its data lies in `unpacked`, which is cleared before, the ends of its records and its
+ * fields in the arena. *received_ms: of its first chunk. ERR_NOT_FOUND: it has gone; ERR_DAMAGED;
+ * or the store's error, with a sentence. */
+int chunk_block_read(const struct stream_site *site, struct task_queue *queue,
+		     const struct stream_id *id, const struct chunk_place *place,
+		     struct buf *unpacked, struct arena *arena, struct chunk_fields *fields,
+		     struct chunk_data *data, int64_t *received_ms, struct errbuf *e) MUST_CHECK;
+
 #endif

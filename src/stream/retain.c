@@ -1,6 +1,7 @@
 #include "stream/retain.h"
 
 #include "store/wait.h"
+#include "stream/heads.h"
 
 enum {
 	RETAIN_WRITE_MAX_BYTES = 1 << 20,
@@ -38,12 +39,13 @@ static int retain_remove_part(struct retain *r, uint64_t part, uint64_t offset)
 	struct stream_parts key, blocks, heads, first;
 	chunk_sink_key(&key, r->id, part);
 	chunk_bound(&blocks, offset);
-	chunk_head_bound(&heads, CHUNK_HEAD_RECEIVED, offset);
-	chunk_head_bound(&first, CHUNK_HEAD_RECEIVED, 0);
 	int err = store_log_remove(r->write, TABLE_CHUNK_SINK, &key.parts, &begin, &blocks.parts);
-	err = err ? err
-		  : store_log_remove(r->write, TABLE_CHUNK_HEADS, &key.parts, &first.parts,
-				     &heads.parts);
+	for (int kind = CHUNK_HEAD_RECEIVED; kind < CHUNK_HEAD_KINDS && !err; kind++) {
+		chunk_head_bound(&heads, (enum chunk_head_kind)kind, offset);
+		chunk_head_bound(&first, (enum chunk_head_kind)kind, 0);
+		err = store_log_remove(r->write, TABLE_CHUNK_HEADS, &key.parts, &first.parts,
+				       &heads.parts);
+	}
 	ASSERT(!err); /* the first of a write */
 	return retain_submit(r);
 }
@@ -61,19 +63,17 @@ static int retain_remove(struct retain *r)
 
 /* ---- Raising --------------------------------------------------------------------------------- */
 
-static int retain_see_head(const struct store_cell *cell, void *owner)
+static int retain_see_head(const struct chunk_place *place, struct slice value, void *owner)
 {
 	struct retain *r = owner;
-	struct chunk_place place;
 	struct chunk_received received;
-	int err = chunk_head_column_read(cell, &place);
-	err = err ? err : chunk_received_decode(cell->value, &received);
+	int err = chunk_received_decode(value, &received);
 	if (err)
 		return errbuf_set(r->e, err, "the head of a block cannot be read");
 	if (received.last_ms >= r->rules->before_ms)
 		return RETAIN_ENOUGH;
-	if (place.sequence_id > r->from)
-		r->from = place.sequence_id;
+	if (place->sequence_id > r->from)
+		r->from = place->sequence_id;
 	return 0;
 }
 
@@ -81,24 +81,12 @@ static int retain_see_head(const struct store_cell *cell, void *owner)
 static int retain_look(struct retain *r)
 {
 	const struct offsets *sealed = &r->known.sealed;
-	int err = 0;
 	r->from = r->known.kept_from;
 	if (r->rules->before_ms == INT64_MIN || !sealed->count)
 		return 0;
-	uint64_t last = sealed->list[sealed->count - 1].end >> CHUNK_SINK_PART_BITS;
-	for (uint64_t part = sealed->list[0].begin >> CHUNK_SINK_PART_BITS; part <= last && !err;
-	     part++) {
-		struct stream_parts key, from, to;
-		chunk_sink_key(&key, r->id, part);
-		chunk_head_bound(&from, CHUNK_HEAD_RECEIVED, r->known.kept_from);
-		chunk_head_bound(&to, CHUNK_HEAD_RECEIVED, STREAM_OFFSET_MAX);
-		const struct store_cell_scan scan = {.table = TABLE_CHUNK_HEADS,
-						     .key = key.parts,
-						     .from = from.parts,
-						     .to = to.parts};
-		err = store_cells_wait(r->site->store, r->queue, clock_wall_ms(r->site->clock),
-				       &scan, retain_see_head, r, r->e);
-	}
+	int err = chunk_heads_each(r->site, r->queue, r->id, CHUNK_HEAD_RECEIVED,
+				   sealed->list[0].begin, sealed->list[sealed->count - 1].end,
+				   retain_see_head, r, r->e);
 	return err == RETAIN_ENOUGH ? 0 : err;
 }
 

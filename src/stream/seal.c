@@ -4,6 +4,7 @@
 #include "base/stats.h"
 #include "store/wait.h"
 #include "stream/chunk_reader.h"
+#include "stream/heads.h"
 
 enum {
 	SEAL_WAITING_MAX = 100000, /* chunks of one pass */
@@ -28,15 +29,20 @@ struct seal {
 	/* The block that is being gathered. */
 	struct chunk_fields fields;
 	uint64_t begin;
-	int64_t received_ms;           /* of its first chunk */
-	int64_t last_ms;               /* of its last one */
 	struct chunk_place unreadable; /* length 0: none */
 	bool continues;                /* its first record began before it */
 	struct buf data;
 	uint32_t *ends;
 	size_t end_count, end_room;
+	/* When its bytes were received: the first from its beginning on. */
+	struct chunk_receipt *receipts;
+	size_t receipt_count, receipt_room;
 	struct buf frame, value;
 	struct store_write *write;
+
+	struct line_clock clock;
+	uint64_t clock_at; /* the offset of the line that is its next */
+	struct words_set words;
 };
 
 static bool seal_may_write(const struct seal *s)
@@ -82,7 +88,8 @@ static int seal_encode_block(struct seal *s, size_t len)
 	s->continues = fields.goes_on; /* of the next one, which begins with what is left */
 	buf_clear(&s->frame);
 	int err = chunk_frame_put(&fields, &data, s->rules->level, &s->frame);
-	return err ? err : chunk_cell_encode(s->received_ms, buf_slice(&s->frame), &s->value);
+	return err ? err
+		   : chunk_cell_encode(s->receipts[0].received_ms, buf_slice(&s->frame), &s->value);
 }
 
 /* Of the block that was encoded. */
@@ -96,19 +103,82 @@ static struct chunk_place seal_place_of(const struct seal *s)
 	return chunk_place_of(&frame);
 }
 
-/* Beside the block, in a row with the same key. Chunks may have come in any order. */
-static void seal_put_head(struct seal *s, const struct stream_parts *key,
+static void seal_put_head(struct seal *s, const struct stream_parts *key, enum chunk_head_kind kind,
 			  const struct chunk_place *place)
 {
 	struct stream_parts column;
-	const struct chunk_received received = {smaller_of(s->received_ms, s->last_ms),
-						larger_of(s->received_ms, s->last_ms)};
-	buf_clear(&s->value);
-	chunk_received_encode(&received, &s->value);
-	chunk_head_column(&column, CHUNK_HEAD_RECEIVED, place);
+	chunk_head_column(&column, kind, place);
 	int err = store_log_put(s->write, TABLE_CHUNK_HEADS, &key->parts, &column.parts,
 				buf_slice(&s->value));
-	ASSERT(!err); /* some bytes, behind one block */
+	ASSERT(!err); /* less than a block, behind one block */
+	buf_clear(&s->value);
+}
+
+/* Chunks may have come in any order. */
+static void seal_find_received(const struct seal *s, size_t len, struct chunk_received *received)
+{
+	*received = (struct chunk_received){s->receipts[0].received_ms, s->receipts[0].received_ms};
+	for (size_t i = 1; i < s->receipt_count && s->receipts[i].offset < len; i++) {
+		received->first_ms = smaller_of(received->first_ms, s->receipts[i].received_ms);
+		received->last_ms = larger_of(received->last_ms, s->receipts[i].received_ms);
+	}
+}
+
+/* A line that has the time of its receipt: when that was is noted. */
+static void seal_note_receipt(struct seal *s, size_t at, struct chunk_lines *lines)
+{
+	struct chunk_receipt receipt = s->receipts[at];
+	size_t count = lines->receipt_count;
+	if (count == CHUNK_RECEIPTS_MAX ||
+	    (count && lines->receipts[count - 1].received_ms == receipt.received_ms))
+		return;
+	lines->receipts[lines->receipt_count++] = receipt;
+}
+
+/* Looks at the lines of a block: their times, and their words. */
+static void seal_look_at_lines(struct seal *s, size_t len, struct chunk_lines *lines)
+{
+	struct line_records records = {.data = {s->data.data, len},
+				       .ends = s->ends,
+				       .end_count = s->end_count,
+				       .lines = s->fields.lines};
+	size_t at = 0;
+	words_set_clear(&s->words);
+	lines->before = s->clock.carry;
+	while (line_records_next(&records)) {
+		struct slice text = line_records_text(&records);
+		while (at + 1 < s->receipt_count && s->receipts[at + 1].offset <= records.begin)
+			at++;
+		int64_t ms = line_clock_next(&s->clock, text, s->receipts[at].received_ms);
+		if (s->clock.of_receipt)
+			seal_note_receipt(s, at, lines);
+		lines->first_ms = lines->count ? smaller_of(ms, lines->first_ms) : ms;
+		lines->last_ms = lines->count ? larger_of(ms, lines->last_ms) : ms;
+		lines->count++;
+		words_set_add_lines(&s->words, text);
+	}
+	lines->behind = s->clock.carry;
+	s->clock_at = s->begin + len;
+}
+
+/* Beside the block, in rows with the same key. */
+static void seal_put_heads(struct seal *s, const struct stream_parts *key,
+			   const struct chunk_place *place)
+{
+	struct chunk_received received;
+	struct chunk_lines lines = {.receipts =
+					    mem_alloc(s->receipt_count * sizeof(*lines.receipts))};
+	seal_find_received(s, place->length, &received);
+	buf_clear(&s->value);
+	chunk_received_encode(&received, &s->value);
+	seal_put_head(s, key, CHUNK_HEAD_RECEIVED, place);
+	seal_look_at_lines(s, place->length, &lines);
+	chunk_lines_encode(&lines, &s->value);
+	seal_put_head(s, key, CHUNK_HEAD_LINES, place);
+	chunk_words_encode(&s->words, &s->value);
+	stat_add(STAT_chunks_filter_bytes, (int64_t)s->value.len);
+	seal_put_head(s, key, CHUNK_HEAD_WORDS, place);
+	mem_free(lines.receipts);
 }
 
 static int seal_put_block(struct seal *s, size_t len)
@@ -124,7 +194,7 @@ static int seal_put_block(struct seal *s, size_t len)
 	err = store_log_put(s->write, TABLE_CHUNK_SINK, &key.parts, &column.parts,
 			    buf_slice(&s->value));
 	ASSERT(!err); /* one block in an empty write */
-	seal_put_head(s, &key, &place);
+	seal_put_heads(s, &key, &place);
 	err = seal_submit(s);
 	if (err)
 		return err;
@@ -137,6 +207,21 @@ static int seal_put_block(struct seal *s, size_t len)
 	stat_add(STAT_chunks_block_raw_bytes, (int64_t)len);
 	stat_add(STAT_chunks_block_bytes, (int64_t)s->frame.len);
 	return 0;
+}
+
+/* Of what is left of the data when so many bytes have gone. */
+static void seal_cut_receipts(struct seal *s, size_t len)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < s->receipt_count; i++) {
+		bool last = i + 1 == s->receipt_count;
+		struct chunk_receipt receipt = s->receipts[i];
+		if (!last && s->receipts[i + 1].offset <= len)
+			continue;
+		receipt.offset = receipt.offset > len ? receipt.offset - (uint32_t)len : 0;
+		s->receipts[kept++] = receipt;
+	}
+	s->receipt_count = kept;
 }
 
 /* Writes a block of what is gathered, and keeps the rest. */
@@ -157,6 +242,7 @@ static int seal_write_block(struct seal *s, bool whole)
 	s->end_count = kept;
 	s->begin += len;
 	buf_consume(&s->data, len);
+	seal_cut_receipts(s, len);
 	return 0;
 }
 
@@ -171,11 +257,23 @@ static int seal_flush(struct seal *s)
 static bool seal_goes_on(const struct seal *s, const struct stream_piece *piece)
 {
 	return piece->begin == s->begin + s->data.len && piece->fields.lines == s->fields.lines &&
+	       slice_equal(piece->fields.zone, s->fields.zone) &&
 	       s->end_count + piece->end_count <= SEAL_ENDS_MAX;
 }
 
+/* The first line of a block goes on from the last one before it. */
+static int seal_set_clock(struct seal *s, const struct stream_piece *piece)
+{
+	line_clock_set_zone(&s->clock, piece->fields.zone);
+	if (s->clock_at == piece->begin)
+		return 0;
+	s->clock_at = piece->begin;
+	return chunk_carry_read(s->site, s->queue, s->id, &s->known.sealed, piece->begin,
+				&s->clock.carry, s->e);
+}
+
 /* What is said of a block is what was said of its first chunk. */
-static void seal_begin_block(struct seal *s, const struct stream_piece *piece, struct arena *arena)
+static int seal_begin_block(struct seal *s, const struct stream_piece *piece, struct arena *arena)
 {
 	struct chunk_fields *fields = &s->fields;
 	arena_reset(arena);
@@ -188,9 +286,9 @@ static void seal_begin_block(struct seal *s, const struct stream_piece *piece, s
 	fields->debug = arena_copy(arena, fields->debug);
 	ASSERT(fields->zone.data && fields->tags.data && fields->debug.data); /* some KB */
 	s->begin = piece->begin;
-	s->received_ms = s->last_ms = piece->received_ms;
-	s->end_count = 0;
+	s->receipt_count = s->end_count = 0;
 	s->continues = piece->continues;
+	return seal_set_clock(s, piece);
 }
 
 static int seal_gather(struct seal *s, const struct stream_piece *piece, struct arena *arena)
@@ -198,12 +296,13 @@ static int seal_gather(struct seal *s, const struct stream_piece *piece, struct 
 	int err = 0;
 	if (s->data.len && !seal_goes_on(s, piece))
 		err = seal_flush(s);
+	if (!err && !s->data.len)
+		err = seal_begin_block(s, piece, arena);
 	if (err)
 		return err;
-	if (!s->data.len)
-		seal_begin_block(s, piece, arena);
-	if (piece->received_ms > s->last_ms)
-		s->last_ms = piece->received_ms;
+	GROW(s->receipts, s->receipt_room, s->receipt_count + 1);
+	s->receipts[s->receipt_count++] =
+		(struct chunk_receipt){(uint32_t)s->data.len, piece->received_ms};
 	GROW(s->ends, s->end_room, s->end_count + piece->end_count);
 	for (size_t i = 0; i < piece->end_count; i++)
 		s->ends[s->end_count++] = (uint32_t)s->data.len + piece->ends[i];
@@ -401,12 +500,18 @@ int stream_seal(const struct stream_site *site, struct task_queue *queue,
 	buf_init(&s.frame, 2 * CHUNK_DATA_MAX_BYTES);
 	buf_init(&s.value, TABLE_SHARED_VALUE_MAX_BYTES);
 	s.write = store_write_new(site->store, SEAL_WRITE_MAX_BYTES);
+	line_clock_init(&s.clock);
+	s.clock_at = UINT64_MAX;
+	words_set_init(&s.words, 0);
 	int err = seal_pass(&s);
+	words_set_release(&s.words);
+	line_clock_release(&s.clock);
 	store_write_free(s.write);
 	buf_release(&s.value);
 	buf_release(&s.frame);
 	buf_release(&s.data);
 	mem_free(s.ends);
+	mem_free(s.receipts);
 	stream_known_release(&s.known);
 	return err;
 }

@@ -373,13 +373,8 @@ static int streams_keep_id(const struct stream_made *made, void *owner)
 {
 	struct streams_of_tenant *of = owner;
 	struct stream_id id = made->id;
-	struct slice *texts[] = {&id.tenant, &id.names.source, &id.names.cluster,
-				 &id.names.datatype, &id.names.name};
-	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
-		*texts[i] = arena_copy(&of->arena, *texts[i]);
-		if (!texts[i]->data)
-			return ERR_LIMIT;
-	}
+	if (stream_id_keep(&id, &of->arena))
+		return ERR_LIMIT;
 	GROW(of->list, of->room, of->count + 1);
 	of->list[of->count++] = id;
 	return 0;

@@ -16,6 +16,8 @@ enum {
 	KEPT_VERSION = 1,
 	TAIL_VERSION = 1,
 	RECEIVED_VERSION = 1,
+	LINES_VERSION = 1,
+	WORDS_VERSION = 1,
 	RANGES_MAX = 1 << 16,
 };
 
@@ -23,6 +25,18 @@ static const char *const stream_properties[STREAM_PROPERTIES] = {[STREAM_MADE] =
 								 [STREAM_SEALED] = "sealed",
 								 [STREAM_KEPT] = "kept",
 								 [STREAM_DELETED] = "deleted"};
+
+int stream_id_keep(struct stream_id *id, struct arena *arena)
+{
+	struct slice *texts[] = {&id->tenant, &id->names.source, &id->names.cluster,
+				 &id->names.datatype, &id->names.name};
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+		*texts[i] = arena_copy(arena, *texts[i]);
+		if (!texts[i]->data)
+			return ERR_LIMIT;
+	}
+	return 0;
+}
 
 static struct slice stream_part_number(uint8_t to[8], uint64_t number)
 {
@@ -323,4 +337,95 @@ int chunk_received_decode(struct slice value, struct chunk_received *received)
 	received->first_ms = zigzag_decode(cursor_varint(&c));
 	received->last_ms = zigzag_decode(cursor_varint(&c));
 	return c.bad || cursor_left(&c) ? ERR_DAMAGED : 0;
+}
+
+static void lines_put_carry(const struct line_carry *carry, struct buf *out)
+{
+	buf_put_varint(out, carry->left);
+	if (carry->left)
+		buf_put_varint(out, zigzag_encode(carry->ms));
+}
+
+static struct line_carry lines_take_carry(struct cursor *c)
+{
+	struct line_carry carry = {0, 0};
+	uint64_t left = cursor_varint(c);
+	c->bad = c->bad || left > LINE_CARRY_MAX;
+	carry.left = c->bad ? 0 : (uint32_t)left;
+	if (carry.left)
+		carry.ms = zigzag_decode(cursor_varint(c));
+	return carry;
+}
+
+void chunk_lines_encode(const struct chunk_lines *lines, struct buf *out)
+{
+	struct chunk_receipt before = {0, 0};
+	buf_append_char(out, LINES_VERSION);
+	buf_put_varint(out, lines->count);
+	buf_put_varint(out, zigzag_encode(lines->first_ms));
+	buf_put_varint(out, zigzag_encode(lines->last_ms));
+	lines_put_carry(&lines->before, out);
+	lines_put_carry(&lines->behind, out);
+	buf_put_varint(out, lines->receipt_count);
+	for (size_t i = 0; i < lines->receipt_count; i++) {
+		const struct chunk_receipt *receipt = &lines->receipts[i];
+		buf_put_varint(out, receipt->offset - before.offset);
+		buf_put_varint(out, zigzag_encode(receipt->received_ms - before.received_ms));
+		before = *receipt;
+	}
+}
+
+static void lines_take_receipts(struct cursor *c, struct chunk_lines *lines)
+{
+	struct chunk_receipt at = {0, 0};
+	for (size_t i = 0; i < lines->receipt_count && !c->bad; i++) {
+		uint64_t skip = cursor_varint(c);
+		c->bad = c->bad || skip > CHUNK_DATA_MAX_BYTES;
+		at.offset += (uint32_t)skip;
+		at.received_ms = (int64_t)((uint64_t)at.received_ms +
+					   (uint64_t)zigzag_decode(cursor_varint(c)));
+		lines->receipts[i] = at;
+	}
+}
+
+int chunk_lines_decode(struct slice value, struct arena *arena, struct chunk_lines *lines)
+{
+	struct cursor c = cursor_of(value.data, value.len);
+	unsigned version = cursor_u8(&c);
+	if (!c.bad && version != LINES_VERSION)
+		return ERR_VERSION;
+	*lines = (struct chunk_lines){.count = cursor_varint(&c)};
+	lines->first_ms = zigzag_decode(cursor_varint(&c));
+	lines->last_ms = zigzag_decode(cursor_varint(&c));
+	lines->before = lines_take_carry(&c);
+	lines->behind = lines_take_carry(&c);
+	lines->receipt_count = (size_t)cursor_varint(&c);
+	if (c.bad || lines->receipt_count > CHUNK_RECEIPTS_MAX)
+		return ERR_DAMAGED;
+	lines->receipts = arena_alloc(arena, lines->receipt_count * sizeof(*lines->receipts));
+	if (!lines->receipts)
+		return ERR_LIMIT;
+	lines_take_receipts(&c, lines);
+	return c.bad || cursor_left(&c) ? ERR_DAMAGED : 0;
+}
+
+void chunk_words_encode(const struct words_set *words, struct buf *out)
+{
+	const uint64_t rules = words_rules();
+	buf_append_char(out, WORDS_VERSION);
+	buf_append(out, &rules, sizeof(rules));
+	words_filter_put_alone(words, out);
+}
+
+int chunk_words_decode(struct slice value, struct slice *filter)
+{
+	struct cursor c = cursor_of(value.data, value.len);
+	unsigned version = cursor_u8(&c);
+	if (!c.bad && version != WORDS_VERSION)
+		return ERR_VERSION;
+	uint64_t rules = cursor_u64(&c);
+	size_t len = cursor_left(&c);
+	*filter = (struct slice){(const char *)cursor_take(&c, len),
+				 rules == words_rules() ? len : 0};
+	return c.bad ? ERR_DAMAGED : 0;
 }

@@ -4,8 +4,10 @@
 
 #include "model/stream.h"
 #include "store/store.h"
+#include "stream/line_clock.h"
 #include "stream/offsets.h"
 #include "wire/chunk.h"
+#include "words/lines.h"
 
 /* One stream: its names and one incarnation. */
 struct stream_id {
@@ -13,6 +15,9 @@ struct stream_id {
 	struct stream_names names;
 	uint64_t incarnation;
 };
+
+/* Copies its texts into the arena. ERR_LIMIT: that is full. */
+int stream_id_keep(struct stream_id *id, struct arena *arena) MUST_CHECK;
 
 /* Parts of a key or a column, with the memory of those that are made. */
 struct stream_parts {
@@ -104,7 +109,12 @@ void chunk_sink_key(struct stream_parts *to, const struct stream_id *id, uint64_
  */
 
 /* The numbers are on disk: never renumber, only append. */
-enum chunk_head_kind { CHUNK_HEAD_RECEIVED = 1 };
+enum chunk_head_kind {
+	CHUNK_HEAD_RECEIVED = 1, /* struct chunk_received */
+	CHUNK_HEAD_LINES = 2,    /* struct chunk_lines */
+	CHUNK_HEAD_WORDS = 3,    /* a filter of the words of its lines (words/lines.h) */
+	CHUNK_HEAD_KINDS
+};
 void chunk_head_column(struct stream_parts *to, enum chunk_head_kind kind,
 		       const struct chunk_place *place);
 /* The first column of a kind whose block ends behind an offset. */
@@ -119,5 +129,31 @@ struct chunk_received {
 void chunk_received_encode(const struct chunk_received *received, struct buf *out);
 /* ERR_DAMAGED; ERR_VERSION. */
 int chunk_received_decode(struct slice value, struct chunk_received *received) MUST_CHECK;
+
+/* From an offset of a block on, its bytes were received then. */
+struct chunk_receipt {
+	uint32_t offset;
+	int64_t received_ms;
+};
+
+/* The lines of a block. */
+struct chunk_lines {
+	uint64_t count;
+	int64_t first_ms, last_ms;        /* the least and the greatest of their times */
+	struct line_carry before, behind; /* what goes to its first line, and from its last one */
+	/* Where lines have the time at which they were received: when that was, by offset. */
+	struct chunk_receipt *receipts;
+	size_t receipt_count;
+};
+enum { CHUNK_RECEIPTS_MAX = 10000 }; /* of a block; behind them the last one holds */
+void chunk_lines_encode(const struct chunk_lines *lines, struct buf *out);
+/* Receipts are in the arena. ERR_DAMAGED; ERR_VERSION; ERR_LIMIT: the arena is full. */
+int chunk_lines_decode(struct slice value, struct arena *arena,
+		       struct chunk_lines *lines) MUST_CHECK;
+
+void chunk_words_encode(const struct words_set *words, struct buf *out);
+/* The filter, of which words_filter_has knows nothing where it is of other rules of letters.
+ * ERR_DAMAGED; ERR_VERSION. */
+int chunk_words_decode(struct slice value, struct slice *filter) MUST_CHECK;
 
 #endif

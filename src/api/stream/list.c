@@ -44,21 +44,11 @@ static struct streams_list_call *streams_list_call_of(struct api_call *call)
 
 /* ---- Finding --------------------------------------------------------------------------------- */
 
-static bool streams_list_fits(const struct streams_list_question *asked,
-			      const struct stream_names *names)
-{
-	return (!asked->names.source.data || slice_equal(asked->names.source, names->source)) &&
-	       (!asked->names.cluster.data || slice_equal(asked->names.cluster, names->cluster)) &&
-	       (!asked->names.datatype.data ||
-		slice_equal(asked->names.datatype, names->datatype)) &&
-	       (!asked->names.name.data || slice_equal(asked->names.name, names->name));
-}
-
 static int streams_list_see(const struct stream_made *made, void *owner)
 {
 	struct streams_list_call *call = owner;
 	struct arena *arena = &call->call.arena;
-	if (!streams_list_fits(&call->asked, &made->id.names))
+	if (!stream_names_fit(&call->asked.names, &made->id.names))
 		return 0;
 	call->more = call->count == call->asked.limit;
 	if (call->more)
@@ -66,15 +56,9 @@ static int streams_list_see(const struct stream_made *made, void *owner)
 	struct stream_made *kept = &call->found[call->count];
 	*kept = *made;
 	kept->id.tenant = call->asked.tenant;
-	struct slice *texts[] = {&kept->id.names.source, &kept->id.names.cluster,
-				 &kept->id.names.datatype, &kept->id.names.name};
-	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
-		*texts[i] = arena_copy(arena, *texts[i]);
-		if (!texts[i]->data)
-			return ERR_LIMIT;
-	}
-	call->count++;
-	return 0;
+	int err = stream_id_keep(&kept->id, arena);
+	call->count += !err;
+	return err;
 }
 
 /* ---- The answer ------------------------------------------------------------------------------ */

@@ -29,6 +29,16 @@ extern const struct param streams_take_params[];
 extern const struct http_handler streams_list;
 extern const struct param streams_list_params[];
 
+/* GET /api/streams/search: lines of all streams of a tenant in the order of their times, newest
+ * first unless `order` says otherwise (stream/search.h):
+ * {"lines":[{"time":ms,"stream":ADDRESS,"offset":N,"bytes":N,"text":"..."},...],
+ * "looked_at":{"streams":N,"blocks":N,"excluded_blocks":N,"bytes":N},"token":"..."}. `bytes` are
+ * those of the line as it was sent; a text is cut after 64 KiB, and then has `"cut":true`. What is
+ * no UTF-8 is U+FFFD in it. `token` is there if there may be more; `damaged`, if so many blocks or
+ * ranges cannot be read. 422 the search takes too long, or asks for too much. */
+extern const struct http_handler streams_search;
+extern const struct param streams_search_params[];
+
 /* GET /api/streams/export?stream=ADDRESS&from=N&to=N: bytes of a stream as they were sent, from the
  * first one that is held at `from` or behind it to the next hole, or to `limit`. The header
  * X-Granary-Offset is the offset of the first one. 404 there is no such stream. An answer without

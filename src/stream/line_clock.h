@@ -1,0 +1,52 @@
+/* The records of a stream's bytes, which are mostly lines, and the time of each.
+ *
+ * A line's time is what it says (wire/line_time.h). One that says none has the time of the line
+ * before, as far as LINE_CARRY_MAX lines behind the last that said one; else it is when its chunk
+ * was received. So the times of lines are a function of the bytes, of when they were received, and
+ * of the sender's zone.
+ *
+ * One thread at a time. */
+#ifndef STREAM_LINE_CLOCK_H
+#define STREAM_LINE_CLOCK_H
+
+#include "wire/line_time.h"
+#include "wire/zones.h"
+
+enum { LINE_CARRY_MAX = 1000 };
+
+/* What goes from one line to the next. */
+struct line_carry {
+	uint32_t left; /* lines that may still have the time; 0: there is none */
+	int64_t ms;
+};
+
+struct line_clock {
+	struct zones *zones;
+	struct line_time_context context;
+	struct line_carry carry;
+	bool of_receipt; /* the last line has the time at which it was received */
+};
+
+void line_clock_init(struct line_clock *clock);
+void line_clock_release(struct line_clock *clock);
+/* What follows was sent from this zone; UTC where it is not known. */
+void line_clock_set_zone(struct line_clock *clock, struct slice zone);
+/* The time of the next line. */
+int64_t line_clock_next(struct line_clock *clock, struct slice line, int64_t received_ms);
+
+/* A walk over the records of some bytes. */
+struct line_records {
+	struct slice data;
+	const uint32_t
+		*ends; /* offsets of the first byte behind each; where it is not by newlines */
+	size_t end_count;
+	bool lines;
+	size_t next;       /* of the ends */
+	size_t begin, end; /* of the record, with its newline */
+};
+/* The next record, which has at least a byte. What stands behind the last end is one, too. */
+bool line_records_next(struct line_records *records);
+/* Without the end of the line. */
+struct slice line_records_text(const struct line_records *records);
+
+#endif

@@ -1,0 +1,50 @@
+/* What people search for in lines of logs:
+ *
+ *     timeout            lines with this word, in any case
+ *     10.1.2.3           the same of any text without blanks: no letter, digit or `_` stands beside
+ *                        its first or last one
+ *     "lock wait"        the same of a text with blanks
+ *     *part*  part*      it may be a part of a word on the side of the star; also *"lock wa"*
+ *     ~regex             lines that a regular expression (wire/regex.h) fits, in which case counts;
+ *                        also ~"a b"
+ *     -timeout           lines of which that does not hold; so of all of these
+ *
+ * All terms have to hold. In quotation marks `\` makes `"` and `\` ordinary.
+ *
+ * Pure; memory from the caller's arena; one thread at a time, because of `room` and `work`. */
+#ifndef STREAM_LINE_QUERY_H
+#define STREAM_LINE_QUERY_H
+
+#include "wire/regex.h"
+#include "words/lines.h"
+
+enum { LINE_QUERY_TERMS_MAX = 20, LINE_QUERY_MAX_BYTES = 2048 };
+
+struct line_term {
+	bool negated, is_regex;
+	struct regex regex;
+	/* Of a regular expression: what each line that it fits has; the needle may be empty. */
+	struct lines_literal literal;
+};
+
+struct line_query {
+	struct line_term *terms;
+	size_t count; /* 0: every line fits */
+	/* The term whose needle is looked for first; NULL: none has one that must be there. */
+	const struct line_term *first;
+	struct buf room;
+	uint64_t work; /* of regular expressions, as regex_search counts it */
+};
+
+/* ERR_INVALID, with a sentence; ERR_LIMIT: the arena is full. */
+int line_query_parse(struct slice text, struct arena *arena, struct line_query *query,
+		     struct errbuf *e) MUST_CHECK;
+void line_query_release(struct line_query *query);
+
+/* Whether a line of a text whose filter this is may fit. */
+bool line_query_may_fit(const struct line_query *query, struct slice filter);
+/* The next place of a text, from `from` on, whose line may fit; text.len: there is none. */
+size_t line_query_seek(const struct line_query *query, struct slice text, size_t from);
+bool line_query_fits(struct line_query *query, struct slice line);
+
+#endif
