@@ -18,9 +18,10 @@ enum {
 	LINE_TIME_NO_NUMBER = 1 << 20, /* above each limit, also where it is a part of a number */
 };
 
-#define LINE_TIME_SECOND_MS INT64_C(1000)
-#define LINE_TIME_DAY_MS    INT64_C(86400000)
-#define LINE_TIME_MAX_MS    INT64_C(253402300799999) /* the end of 9999 */
+#define LINE_TIME_SECOND_MS    INT64_C(1000)
+#define LINE_TIME_DAY_MS       INT64_C(86400000)
+#define LINE_TIME_MEAN_YEAR_MS (146097 * LINE_TIME_DAY_MS / 400)
+#define LINE_TIME_MAX_MS       INT64_C(253402300799999) /* the end of 9999 */
 
 /* The cursor, and what was read. */
 struct line_time_scan {
@@ -32,6 +33,7 @@ struct line_time_scan {
 	int offset_minutes; /* to the east */
 };
 
+/* There may be no byte at all behind the cursor. */
 typedef bool line_time_form(struct line_time_scan *s);
 
 /* The rest of a line in which times are tried. */
@@ -122,7 +124,9 @@ static bool line_time_of_nearest_year(const struct line_time_scan *s,
 	enum { SURELY_NEAREST_DAYS = 180, LEAP_YEARS_APART_MAX = 8 };
 	int64_t near_ms = context->near_ms, found_ms, best_ms = INT64_MAX;
 	near_ms = near_ms < 0 ? 0 : near_ms > LINE_TIME_MAX_MS ? LINE_TIME_MAX_MS : near_ms;
-	int64_t year = date_of_days(near_ms / LINE_TIME_DAY_MS).year;
+	/* By years of mean length: at the turn of a year perhaps the one beside it, whose
+	 * neighbours have every nearest date too. */
+	int64_t year = LINE_TIME_YEAR_MIN + near_ms / LINE_TIME_MEAN_YEAR_MS;
 	if (line_time_of_year(s, year, context, &found_ms) &&
 	    llabs(found_ms - near_ms) < SURELY_NEAREST_DAYS * LINE_TIME_DAY_MS) {
 		*ms = found_ms;
@@ -144,7 +148,7 @@ static inline bool line_time_try(line_time_form *form, const char *p,
 				 const struct line_time_search *search)
 {
 	struct line_time_scan s = {.p = p, .end = search->end, .year = LINE_TIME_NO_YEAR};
-	if (s.end - p < LINE_TIME_MIN_BYTES || !form(&s))
+	if (!form(&s))
 		return false;
 	if (s.year == LINE_TIME_NO_YEAR)
 		return line_time_of_nearest_year(&s, search->context, search->ms);
@@ -375,9 +379,10 @@ static bool line_time_text(struct line_time_scan *s)
 	if (!number_is_digit(*p)) {
 		if (p[3] != ' ' && (p[3] != ',' || p[4] != ' '))
 			return false;
-		if (line_time_name(p, "sun mon tue wed thu fri sat "))
-			return line_time_weekday_first(s);
-		return line_time_month_first(s);
+		if (p[3] == ' ' && !line_time_is_letter(p[4]))
+			return line_time_month_first(s);
+		return line_time_name(p, "sun mon tue wed thu fri sat ") &&
+		       line_time_weekday_first(s);
 	}
 	if (p[4] == '-' || p[4] == '/')
 		return line_time_iso(s);
@@ -524,23 +529,26 @@ static inline bool line_time_is_key_char(char c)
 
 static bool line_time_logfmt(const char *p, const struct line_time_search *search)
 {
-	const char *begin = p, *end = search->end;
-	while (p && p < end && p - begin < LINE_TIME_LOGFMT_MAX_BYTES) {
+	enum { SEEN_MAX_BYTES = LINE_TIME_LOGFMT_MAX_BYTES + sizeof("time=") };
+	const char *begin = p, *to = search->end;
+	if (to - p > SEEN_MAX_BYTES)
+		to = p + SEEN_MAX_BYTES;
+	while (p && p < to && p - begin < LINE_TIME_LOGFMT_MAX_BYTES) {
 		const char *name = p;
-		while (p < end && line_time_is_key_char(*p))
+		while (p < to && line_time_is_key_char(*p))
 			p++;
-		if (p == name || p == end || *p != '=')
+		if (p == name || p == to || *p != '=')
 			return false;
 		struct slice key = {name, (size_t)(p++ - name)};
-		bool quoted = p < end && *p == '"';
+		bool quoted = p < to && *p == '"';
 		p += quoted;
 		if ((slice_equal(key, SLICE("ts")) || slice_equal(key, SLICE("time")) ||
 		     (name == begin && slice_equal(key, SLICE("t")))) &&
 		    line_time_try(line_time_text, p, search))
 			return true;
-		if (quoted && (p = line_time_string_end(p, end)))
+		if (quoted && (p = line_time_string_end(p, to)))
 			p++;
-		if (p && (p = memchr(p, ' ', (size_t)(end - p))))
+		if (p && (p = memchr(p, ' ', (size_t)(to - p))))
 			p++;
 	}
 	return false;

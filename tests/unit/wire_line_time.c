@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/random.h"
+#include "wire/calendar.h"
 #include "wire/line_time.h"
 #include "wire/tzif.h"
 
@@ -666,6 +667,10 @@ static void places_have_limits(void **state)
 	/* The key begins at byte 255, and 256. */
 	assert_int_equal(find_behind("a=", 252, logfmt), 1700000000000);
 	assert_int_equal(find_behind("a=", 253, logfmt), -1);
+	assert_int_equal(find_behind("a=", 252, " time=1700000000"), 1700000000000);
+	assert_int_equal(find_behind("a=\"", 250, "\" time=\"1700000000\""), 1700000000000);
+	assert_int_equal(find_behind("a=\"", 251, "\" time=\"1700000000\""), -1);
+	assert_int_equal(find_behind("a=b ", 1000, "=c ts=1700000000"), -1);
 }
 
 static void binary_junk_says_no_time(void **state)
@@ -732,6 +737,37 @@ static void the_nearest_year(void **state)
 	check("Jan  1 00:00:00", INT64_MIN, &zone_utc, 0);
 	/* 9999-12-31 */
 	check("Dec 31 00:00:00", INT64_MAX, &zone_utc, INT64_C(253402214400000));
+}
+
+/* The first of all years of which none is nearer, for any date, received at any time and within
+ * three days of the turn of a year. */
+static void the_nearest_of_all_years(void **state)
+{
+	(void)state;
+	const char *months = "JanFebMarAprMayJunJulAugSepOctNovDec";
+	const int64_t day_ms = 86400000;
+	struct random random;
+	random_init(&random, 1231);
+	for (int i = 0; i < 20000; i++) {
+		int64_t near_ms = (int64_t)random_below(&random, 140 * 365 * (uint64_t)day_ms);
+		struct date turn = {1971 + (int64_t)random_below(&random, 140), 1, 1};
+		if (i % 2)
+			near_ms = days_of_date(turn) * day_ms - 3 * day_ms +
+				  (int64_t)random_below(&random, 6 * (uint64_t)day_ms);
+		int month = 1 + (int)random_below(&random, 12);
+		int day = i % 10 == 0 && month == 2 ? 29 : 1 + (int)random_below(&random, 28);
+		int64_t best_ms = INT64_MAX, expected_ms = -1;
+		for (int year = 1970; year < 2130; year++) {
+			int64_t ms = days_of_date((struct date){year, month, day}) * day_ms;
+			if ((day == 29 && !leap_year(year)) || llabs(ms - near_ms) >= best_ms)
+				continue;
+			best_ms = llabs(ms - near_ms);
+			expected_ms = ms;
+		}
+		char line[32];
+		snprintf(line, sizeof(line), "%.3s %2d 00:00:00", months + 3 * (month - 1), day);
+		check(line, near_ms, &zone_utc, expected_ms);
+	}
 }
 
 /* At 2026-12-31 23:30:00 UTC the clocks of Berlin show 2027. */
@@ -953,6 +989,7 @@ int main(void)
 		cmocka_unit_test(places_have_limits),
 		cmocka_unit_test(binary_junk_says_no_time),
 		cmocka_unit_test(the_nearest_year),
+		cmocka_unit_test(the_nearest_of_all_years),
 		cmocka_unit_test(the_year_of_the_zone),
 		cmocka_unit_test(times_of_a_zone),
 		cmocka_unit_test(times_of_a_rule),
