@@ -155,8 +155,11 @@ static void seal_look_at_lines(struct seal *s, size_t len, struct chunk_lines *l
 		lines->first_ms = lines->count ? smaller_of(ms, lines->first_ms) : ms;
 		lines->last_ms = lines->count ? larger_of(ms, lines->last_ms) : ms;
 		lines->count++;
-		words_set_add_lines(&s->words, text);
+		if (!records.lines)
+			words_set_add_lines(&s->words, text);
 	}
+	if (records.lines)
+		words_set_add_lines(&s->words, records.data);
 	lines->behind = s->clock.carry;
 	s->clock_at = s->begin + len;
 }

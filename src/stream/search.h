@@ -13,8 +13,7 @@
 #ifndef STREAM_SEARCH_H
 #define STREAM_SEARCH_H
 
-#include "stream/known.h"
-#include "stream/line_query.h"
+#include "stream/line_scan.h"
 
 /* A place in the order of lines. */
 struct line_place {
@@ -27,41 +26,31 @@ int line_place_compare(const struct line_place *a, const struct line_place *b);
 
 struct line_found {
 	struct line_place place;
-	struct slice text; /* without the end of the line */
-	uint64_t bytes;    /* of the line; more than the text has, where that is cut */
+	struct slice text; /* without the end of the line; cut after LINE_SEARCH_TEXT_MAX_BYTES */
+	uint64_t bytes;    /* of the line as it was sent */
 };
 
 struct line_search_rules {
-	struct slice tenant;
-	struct stream_names names; /* NULL data: any */
-	uint64_t incarnation;      /* 0: any */
-	int64_t from_ms, to_ms;    /* from <= the time of a line < to */
-	struct line_query *query;
+	struct line_scan_rules scan;
 	bool oldest_first;
 	size_t limit;
 	bool goes_on; /* only lines behind `after`, in the order that is asked for */
 	struct line_place after;
-	/* 0, or the error with which the search is to end. */
-	int (*may_go_on)(void *owner, struct errbuf *e);
-	void *owner;
 };
 
 struct line_search_result {
 	struct line_found *found; /* in the order that was asked for */
 	size_t count;
 	bool more; /* there may be more, behind the last one */
-	/* What was done for it. */
-	uint64_t streams, blocks, excluded_blocks, bytes;
-	uint64_t damaged; /* blocks and ranges that cannot be read, and were left out */
+	struct line_scan_work work;
 
 	/* private */
-	struct arena arena;
+	struct line_scan scan;
 };
 
 enum { LINE_SEARCH_LIMIT_MAX = 10000, LINE_SEARCH_TEXT_MAX_BYTES = 64 << 10 };
 
-/* *result is to be released in any case. ERR_CANCELLED; ERR_LIMIT, with a sentence: too many
- * streams or blocks; the error of may_go_on; or the store's error, with a sentence. */
+/* *result is to be released in any case. Errors as of line_scan_open. */
 int line_search(const struct stream_site *site, struct task_queue *queue,
 		const struct line_search_rules *rules, struct line_search_result *result,
 		struct errbuf *e) MUST_CHECK;

@@ -106,13 +106,13 @@ static void search_put_all(struct search_call *call)
 	json_write_array_end(json);
 	json_write_key(json, "looked_at");
 	json_write_object_begin(json);
-	json_put_u64(json, "streams", result->streams);
-	json_put_u64(json, "blocks", result->blocks);
-	json_put_u64(json, "excluded_blocks", result->excluded_blocks);
-	json_put_u64(json, "bytes", result->bytes);
+	json_put_u64(json, "streams", result->work.streams);
+	json_put_u64(json, "blocks", result->work.blocks);
+	json_put_u64(json, "excluded_blocks", result->work.excluded_blocks);
+	json_put_u64(json, "bytes", result->work.bytes);
 	json_write_object_end(json);
-	if (result->damaged)
-		json_put_u64(json, "damaged", result->damaged);
+	if (result->work.damaged)
+		json_put_u64(json, "damaged", result->work.damaged);
 	if (result->more)
 		search_put_token(json, &result->found[result->count - 1].place);
 	json_write_object_end(json);
@@ -127,8 +127,8 @@ static int search_check_time(void *owner, struct errbuf *e)
 static void search_run(struct api_call *base)
 {
 	struct search_call *call = search_call_of(base);
-	call->rules.may_go_on = search_check_time;
-	call->rules.owner = call;
+	call->rules.scan.may_go_on = search_check_time;
+	call->rules.scan.owner = call;
 	call->searched = true;
 	base->err = line_search(streams_site(base->api->streams), job_queue(base->job),
 				&call->rules, &call->result, &base->error);
@@ -212,7 +212,7 @@ static int search_read_stream(struct search_call *call, struct errbuf *e)
 				  "stream: an address has all names, so that source, cluster, "
 				  "datatype and name are not given beside it");
 	return stream_address_parse(q->stream, &call->call.arena, &q->names,
-				    &call->rules.incarnation, e);
+				    &call->rules.scan.incarnation, e);
 }
 
 static int search_read(const struct http_request *request, struct search_call *call,
@@ -232,11 +232,11 @@ static int search_read(const struct http_request *request, struct search_call *c
 	if (!err)
 		err = line_query_parse(q->q, &call->call.arena, &call->query, e);
 	rules->goes_on = q->token.data != NULL;
-	rules->tenant = q->tenant;
-	rules->names = q->names;
-	rules->from_ms = q->since_ms;
-	rules->to_ms = q->until_ms;
-	rules->query = &call->query;
+	rules->scan.tenant = q->tenant;
+	rules->scan.names = q->names;
+	rules->scan.from_ms = q->since_ms;
+	rules->scan.to_ms = q->until_ms;
+	rules->scan.query = &call->query;
 	rules->oldest_first = q->order == SEARCH_OLDEST;
 	rules->limit = q->limit;
 	return err;

@@ -1,0 +1,373 @@
+#include "stream/line_scan.h"
+
+#include "base/grow.h"
+#include "stream/chunk_reader.h"
+#include "stream/heads.h"
+
+enum {
+	SCAN_STREAMS_MAX = 100000,
+	SCAN_BLOCKS_MAX = 1000000,
+	SCAN_NAMES_MAX_BYTES = 256 << 20,
+	SCAN_BLOCK_MAX_BYTES = 16 << 20,
+	SCAN_LOOK_LINES = 1024, /* between two looks at whether it may go on */
+};
+
+/* ---- Streams and parts ----------------------------------------------------------------------- */
+
+static int scan_see_stream(const struct stream_made *made, void *owner)
+{
+	struct line_scan *s = owner;
+	struct arena *arena = &s->names;
+	struct line_stream stream = {.id = made->id};
+	struct buf address;
+	if (!stream_names_fit(&s->rules->names, &made->id.names) ||
+	    (s->rules->incarnation && s->rules->incarnation != made->id.incarnation))
+		return 0;
+	buf_init(&address, STREAM_ADDRESS_MAX_BYTES);
+	stream_address_put(&made->id.names, made->id.incarnation, &address);
+	stream.address = arena_copy(arena, buf_slice(&address));
+	buf_release(&address);
+	if (!stream.address.data || stream_id_keep(&stream.id, arena) ||
+	    s->stream_count == SCAN_STREAMS_MAX)
+		return errbuf_set(s->e, ERR_LIMIT,
+				  "more than %d streams are asked for; a source, datatype or name "
+				  "makes them fewer",
+				  SCAN_STREAMS_MAX);
+	GROW(s->streams, s->stream_room, s->stream_count + 1);
+	s->streams[s->stream_count++] = stream;
+	return 0;
+}
+
+/* Whether a line with a time in between may be asked for. */
+static bool scan_asks_for(const struct line_scan *s, int64_t first_ms, int64_t last_ms)
+{
+	return last_ms >= s->rules->from_ms && first_ms < s->rules->to_ms;
+}
+
+static int scan_add_part(struct line_scan *s, const struct line_part *part)
+{
+	if (!scan_asks_for(s, part->first_ms, part->last_ms))
+		return 0;
+	if (s->part_count == SCAN_BLOCKS_MAX)
+		return errbuf_set(s->e, ERR_LIMIT,
+				  "more than %d blocks are asked for; a time, source, datatype or "
+				  "name makes them fewer",
+				  SCAN_BLOCKS_MAX);
+	GROW(s->parts, s->part_room, s->part_count + 1);
+	s->parts[s->part_count++] = *part;
+	return 0;
+}
+
+/* Blocks of a stream. */
+struct scan_blocks {
+	struct line_scan *s;
+	size_t stream;
+	struct offsets seen; /* what is in the blocks that have come */
+	uint64_t at;         /* all before is in them, or in none */
+};
+
+/* Owners that did not know of each other may have put the same bytes into blocks twice. */
+static int scan_see_lines(const struct chunk_place *place, struct slice value, void *owner)
+{
+	struct scan_blocks *blocks = owner;
+	struct line_scan *s = blocks->s;
+	const struct stream_known *known = &s->streams[blocks->stream].known;
+	uint64_t begin = place->sequence_id - place->length;
+	struct chunk_lines lines;
+	begin = begin < blocks->at ? blocks->at : begin;
+	if (begin >= place->sequence_id ||
+	    !offsets_cover(&known->sealed, begin, place->sequence_id))
+		return 0;
+	arena_reset(&s->arena);
+	int err = chunk_lines_decode(value, &s->arena, &lines);
+	if (err == ERR_LIMIT)
+		return err;
+	if (err) /* the block is read as it lies there */
+		return 0;
+	const struct line_part part = {.stream = blocks->stream,
+				       .from = begin,
+				       .to = place->sequence_id,
+				       .place = *place,
+				       .first_ms = lines.first_ms,
+				       .last_ms = lines.last_ms};
+	offsets_add(&blocks->seen, begin, place->sequence_id);
+	blocks->at = place->sequence_id;
+	return scan_add_part(s, &part);
+}
+
+/* What is held of a stream and in no block that was seen. */
+static int scan_add_others(struct line_scan *s, size_t stream, const struct offsets *seen)
+{
+	const struct offsets *held = &s->streams[stream].known.held;
+	size_t at = 0;
+	int err = 0;
+	for (size_t i = 0; i < held->count && !err; i++) {
+		uint64_t from = held->list[i].begin, end = held->list[i].end;
+		while (from < end && !err) {
+			while (at < seen->count && seen->list[at].end <= from)
+				at++;
+			bool met = at < seen->count && seen->list[at].begin < end;
+			uint64_t to = met ? seen->list[at].begin : end;
+			const struct line_part part = {.stream = stream,
+						       .from = from,
+						       .to = to,
+						       .first_ms = INT64_MIN,
+						       .last_ms = INT64_MAX};
+			if (from < to)
+				err = scan_add_part(s, &part);
+			from = met ? seen->list[at].end : end;
+		}
+	}
+	return err;
+}
+
+static int scan_add_stream(struct line_scan *s, size_t at)
+{
+	struct line_stream *stream = &s->streams[at];
+	int err = stream_known_read(&stream->known, s->site, s->queue, &stream->id, 0, s->e);
+	const struct offsets *sealed = &stream->known.sealed;
+	struct scan_blocks blocks = {.s = s, .stream = at};
+	if (!err && sealed->count) {
+		blocks.at = sealed->list[0].begin;
+		err = chunk_heads_each(s->site, s->queue, &stream->id, CHUNK_HEAD_LINES,
+				       sealed->list[0].begin, sealed->list[sealed->count - 1].end,
+				       scan_see_lines, &blocks, s->e);
+	}
+	err = err ? err : scan_add_others(s, at, &blocks.seen);
+	offsets_release(&blocks.seen);
+	return err;
+}
+
+/* ---- Lines ----------------------------------------------------------------------------------- */
+
+static int scan_may_go_on(struct line_scan *s)
+{
+	s->lines = 0;
+	if (task_queue_is_stopped(s->queue))
+		return ERR_CANCELLED;
+	return s->rules->may_go_on ? s->rules->may_go_on(s->rules->owner, s->e) : 0;
+}
+
+/* Some bytes that lie together, and when they were received. */
+struct scan_bytes {
+	const struct line_part *part;
+	uint64_t begin;
+	struct line_records records;
+	int64_t received_ms;
+	const struct chunk_receipt *receipts; /* may be none: then received_ms holds for all */
+	size_t receipt_count, receipt;
+};
+
+static int64_t scan_received(struct scan_bytes *bytes)
+{
+	while (bytes->receipt < bytes->receipt_count &&
+	       bytes->receipts[bytes->receipt].offset <= bytes->records.begin)
+		bytes->received_ms = bytes->receipts[bytes->receipt++].received_ms;
+	return bytes->received_ms;
+}
+
+/* Gives the line on, where it may be one that is asked for. */
+static int scan_see_line(struct line_scan *s, struct scan_bytes *bytes, bool may_fit)
+{
+	const struct line_scan_rules *rules = s->rules;
+	struct slice text = line_records_text(&bytes->records);
+	const struct line_seen seen = {.stream = &s->streams[bytes->part->stream],
+				       .ms = line_clock_next(&s->clock, text, scan_received(bytes)),
+				       .offset = bytes->begin + bytes->records.begin,
+				       .bytes = bytes->records.end - bytes->records.begin,
+				       .text = text};
+	if (!may_fit || seen.ms < rules->from_ms || seen.ms >= rules->to_ms ||
+	    seen.offset < bytes->part->from || seen.offset >= bytes->part->to)
+		return 0;
+	return s->see(&seen, s->see_owner);
+}
+
+/* The lines of some bytes. `all`: the clock is needed behind them; else they are left when no line
+ * that is left may fit. */
+static int scan_look_at(struct line_scan *s, struct scan_bytes *bytes, bool all)
+{
+	const struct slice data = bytes->records.data;
+	size_t hit = line_query_seek(s->rules->query, data, 0);
+	int err = 0;
+	s->work.bytes += data.len;
+	while (!err && (all || hit < data.len) && line_records_next(&bytes->records)) {
+		bool may_fit = hit < bytes->records.end;
+		err = scan_see_line(s, bytes, may_fit);
+		if (may_fit)
+			hit = line_query_seek(s->rules->query, data, bytes->records.end);
+		if (!err && ++s->lines == SCAN_LOOK_LINES)
+			err = scan_may_go_on(s);
+	}
+	return err;
+}
+
+/* ---- Blocks ---------------------------------------------------------------------------------- */
+
+/* What is known of one block. */
+struct scan_head {
+	struct line_scan *s;
+	const struct chunk_place *place;
+	bool may_fit;
+	struct chunk_lines lines;
+};
+
+static bool scan_is_place(const struct scan_head *head, const struct chunk_place *place)
+{
+	return memcmp(head->place, place, sizeof(*place)) == 0;
+}
+
+static int scan_see_filter(const struct chunk_place *place, struct slice value, void *owner)
+{
+	struct scan_head *head = owner;
+	struct slice filter;
+	if (scan_is_place(head, place) && !chunk_words_decode(value, &filter))
+		head->may_fit = line_query_may_fit(head->s->rules->query, filter);
+	return 0;
+}
+
+static int scan_see_head(const struct chunk_place *place, struct slice value, void *owner)
+{
+	struct scan_head *head = owner;
+	if (!scan_is_place(head, place))
+		return 0;
+	return chunk_lines_decode(value, &head->s->arena, &head->lines);
+}
+
+static int scan_read_head(struct line_scan *s, const struct line_part *part,
+			  enum chunk_head_kind kind,
+			  int (*see)(const struct chunk_place *, struct slice, void *),
+			  struct scan_head *head)
+{
+	return chunk_heads_each(s->site, s->queue, &s->streams[part->stream].id, kind,
+				part->place.sequence_id - 1, part->place.sequence_id, see, head,
+				s->e);
+}
+
+static int scan_read_block(struct line_scan *s, const struct line_part *part,
+			   const struct scan_head *head)
+{
+	struct chunk_fields fields;
+	struct chunk_data data;
+	struct scan_bytes bytes = {.part = part,
+				   .begin = part->place.sequence_id - part->place.length,
+				   .receipts = head->lines.receipts,
+				   .receipt_count = head->lines.receipt_count};
+	int err =
+		chunk_block_read(s->site, s->queue, &s->streams[part->stream].id, &part->place,
+				 &s->unpacked, &s->arena, &fields, &data, &bytes.received_ms, s->e);
+	if (err)
+		return err == ERR_NOT_FOUND ? 0 : err; /* it was too old */
+	bytes.records = (struct line_records){.data = data.data,
+					      .ends = data.ends,
+					      .end_count = data.end_count,
+					      .lines = fields.lines};
+	s->clock.carry = head->lines.before;
+	line_clock_set_zone(&s->clock, fields.zone);
+	s->work.blocks++;
+	return scan_look_at(s, &bytes, false);
+}
+
+static bool scan_has_words(const struct line_scan *s)
+{
+	const struct line_query *query = s->rules->query;
+	for (size_t i = 0; i < query->count; i++)
+		if (!query->terms[i].negated && query->terms[i].literal.hash_count)
+			return true;
+	return false;
+}
+
+static int scan_look_at_block(struct line_scan *s, const struct line_part *part)
+{
+	struct scan_head head = {.s = s, .place = &part->place, .may_fit = true};
+	int err = 0;
+	arena_reset(&s->arena);
+	if (scan_has_words(s))
+		err = scan_read_head(s, part, CHUNK_HEAD_WORDS, scan_see_filter, &head);
+	s->work.excluded_blocks += !err && !head.may_fit;
+	if (err || !head.may_fit)
+		return err;
+	err = scan_read_head(s, part, CHUNK_HEAD_LINES, scan_see_head, &head);
+	return err ? err : scan_read_block(s, part, &head);
+}
+
+/* ---- Other ranges ---------------------------------------------------------------------------- */
+
+static int scan_look_at_piece(struct line_scan *s, const struct line_part *part,
+			      const struct stream_piece *piece)
+{
+	struct scan_bytes bytes = {.part = part,
+				   .begin = piece->begin,
+				   .received_ms = piece->received_ms,
+				   .records = {.data = piece->data,
+					       .ends = piece->ends,
+					       .end_count = piece->end_count,
+					       .lines = piece->fields.lines}};
+	line_clock_set_zone(&s->clock, piece->fields.zone);
+	return scan_look_at(s, &bytes, true);
+}
+
+static int scan_look_at_range(struct line_scan *s, const struct line_part *part)
+{
+	const struct line_stream *stream = &s->streams[part->stream];
+	struct chunk_reader reader;
+	struct stream_piece piece;
+	int err = chunk_carry_read(s->site, s->queue, &stream->id, &stream->known.sealed,
+				   part->from, &s->clock.carry, s->e);
+	if (err)
+		return err;
+	chunk_reader_init(&reader, s->site, s->queue, &stream->id, &stream->known.sealed,
+			  &stream->known.held, part->from, part->to, s->e);
+	do {
+		err = chunk_reader_next_readable(&reader, &piece);
+		if (!err && piece.data.len)
+			err = scan_look_at_piece(s, part, &piece);
+	} while (!err && piece.data.len);
+	chunk_reader_release(&reader);
+	return err;
+}
+
+/* ---- All of it ------------------------------------------------------------------------------- */
+
+int line_scan_look(struct line_scan *s, const struct line_part *part,
+		   int (*see)(const struct line_seen *seen, void *owner), void *owner)
+{
+	int err = scan_may_go_on(s);
+	if (err)
+		return err;
+	s->see = see;
+	s->see_owner = owner;
+	err = part->place.length ? scan_look_at_block(s, part) : scan_look_at_range(s, part);
+	if (err != ERR_DAMAGED && err != ERR_VERSION)
+		return err;
+	s->work.damaged++;
+	return 0;
+}
+
+int line_scan_open(struct line_scan *s, const struct stream_site *site, struct task_queue *queue,
+		   const struct line_scan_rules *rules, struct errbuf *e)
+{
+	*s = (struct line_scan){.rules = rules, .site = site, .queue = queue, .e = e};
+	arena_init(&s->names, SCAN_NAMES_MAX_BYTES);
+	arena_init(&s->arena, SCAN_BLOCK_MAX_BYTES);
+	buf_init(&s->unpacked, SCAN_BLOCK_MAX_BYTES);
+	line_clock_init(&s->clock);
+	int err = stream_each(site, queue, rules->tenant, NULL, scan_see_stream, s, e);
+	for (size_t i = 0; i < s->stream_count && !err; i++) {
+		err = scan_may_go_on(s);
+		err = err ? err : scan_add_stream(s, i);
+	}
+	s->work.streams = s->stream_count;
+	return err;
+}
+
+void line_scan_close(struct line_scan *s)
+{
+	for (size_t i = 0; i < s->stream_count; i++)
+		stream_known_release(&s->streams[i].known);
+	line_clock_release(&s->clock);
+	buf_release(&s->unpacked);
+	arena_release(&s->arena);
+	arena_release(&s->names);
+	mem_free(s->parts);
+	mem_free(s->streams);
+}

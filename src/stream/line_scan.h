@@ -1,0 +1,84 @@
+/* Looking at lines of logs of all streams of a tenant, part by part: a block, or bytes that are in
+ * none. What is known of a block without reading it says whether that is worth it.
+ *
+ * For threads that may wait. */
+#ifndef STREAM_LINE_SCAN_H
+#define STREAM_LINE_SCAN_H
+
+#include "stream/known.h"
+#include "stream/line_query.h"
+
+struct line_stream {
+	struct stream_id id;
+	struct slice address;
+	struct stream_known known;
+};
+
+/* Bytes of a stream that are looked at together. */
+struct line_part {
+	size_t stream;
+	uint64_t from, to;         /* offsets at which its lines begin */
+	struct chunk_place place;  /* of a block; length 0: it is read as it lies there */
+	int64_t first_ms, last_ms; /* times of its lines; of what is in no block: all times */
+};
+
+/* A line, and where it is. What it points to stays until the next one. */
+struct line_seen {
+	const struct line_stream *stream;
+	int64_t ms;
+	uint64_t offset, bytes; /* of the line as it was sent */
+	struct slice text;      /* without the end of the line */
+};
+
+/* What is looked at. */
+struct line_scan_rules {
+	struct slice tenant;
+	struct stream_names names; /* NULL data: any */
+	uint64_t incarnation;      /* 0: any */
+	int64_t from_ms, to_ms;    /* from <= the time of a line < to */
+	struct line_query *query;
+	/* 0, or the error with which it is to end. May be NULL. */
+	int (*may_go_on)(void *owner, struct errbuf *e);
+	void *owner;
+};
+
+/* What was done. */
+struct line_scan_work {
+	uint64_t streams, blocks, excluded_blocks, bytes;
+	uint64_t damaged; /* blocks and ranges that cannot be read, and were left out */
+};
+
+struct line_scan {
+	const struct line_scan_rules *rules;
+	struct line_stream *streams;
+	struct line_part *parts; /* of each stream in the order of offsets */
+	size_t stream_count, part_count;
+	struct line_scan_work work;
+
+	/* private */
+	const struct stream_site *site;
+	struct task_queue *queue;
+	struct errbuf *e;
+	struct arena names;
+	size_t stream_room, part_room;
+	int (*see)(const struct line_seen *seen, void *owner);
+	void *see_owner;
+	struct line_clock clock;
+	struct buf unpacked;
+	struct arena arena; /* of the part that is looked at */
+	unsigned lines;     /* since the last look at whether it may go on */
+};
+
+/* Lists the streams, and the parts that may have lines of the time that is asked for. To be closed
+ * in any case. ERR_CANCELLED; ERR_LIMIT, with a sentence: too many streams or blocks; the error of
+ * may_go_on; or the store's error, with a sentence. */
+int line_scan_open(struct line_scan *scan, const struct stream_site *site, struct task_queue *queue,
+		   const struct line_scan_rules *rules, struct errbuf *e) MUST_CHECK;
+void line_scan_close(struct line_scan *scan);
+
+/* Gives the lines of a part that fit to `see`, in their order, until that returns an error. What
+ * cannot be read is left out, and counted. Other errors as above. */
+int line_scan_look(struct line_scan *scan, const struct line_part *part,
+		   int (*see)(const struct line_seen *seen, void *owner), void *owner) MUST_CHECK;
+
+#endif
