@@ -10,12 +10,13 @@
 #include "wire/number.h"
 #include "wire/timetext.h"
 
-enum { SEARCH_PAGE_LINES = 1000 };
+enum { SEARCH_PAGE_LINES = 1000, CLIENT_COUNT_SERIES_MAX = 1000 };
 
 struct client_stream_args {
 	struct command_args line;
 	const char *stream, *source, *cluster, *datatype, *name, *since, *until, *order;
 	struct command_words words;
+	const char *step, *by, *offset, *before, *behind;
 	int64_t from, to, limit;
 	bool dry_run;
 };
@@ -194,6 +195,13 @@ static void client_search_print(struct client_search *search, const struct json 
 	text_table_release(&table);
 }
 
+static void client_search_say_damaged(const struct command_args *args, const struct json *root)
+{
+	command_complain(args,
+			 "%" PRId64 " blocks of the streams cannot be read, and were left out",
+			 client_i64(root, "damaged"));
+}
+
 static int client_search_page(struct client_search *search, const char *path)
 {
 	const struct command_args *args = search->args;
@@ -214,10 +222,7 @@ static int client_search_page(struct client_search *search, const char *path)
 		client_search_print(search, lines);
 	}
 	if (!err && client_i64(root, "damaged"))
-		command_complain(args,
-				 "%" PRId64 " blocks of the streams cannot be read, and were left "
-				 "out",
-				 client_i64(root, "damaged"));
+		client_search_say_damaged(args, root);
 	if (token)
 		buf_append(&search->token, token->text.data, token->text.len);
 	arena_release(&arena);
@@ -264,27 +269,110 @@ static void client_search_add_word(struct buf *words, const char *word)
 	buf_append_text(words, star ? "\"*" : "\"");
 }
 
-static int client_stream_search_run(const struct command_args *args)
+/* The route, with what rows name and the words. */
+static void client_search_begin(struct client_search *search, const struct command_args *args,
+				const char *route, struct buf *path)
 {
 	const struct client_stream_args *a = client_stream_args_of(args);
-	struct client_search search = {.args = args, .left = a->limit};
-	struct buf path, words;
-	buf_init(&search.token, CLIENT_PATH_MAX_BYTES);
+	struct buf words;
+	*search = (struct client_search){.args = args, .left = a->limit};
+	buf_init(&search->token, CLIENT_PATH_MAX_BYTES);
 	buf_init(&words, CLIENT_PATH_MAX_BYTES);
 	for (size_t i = 0; i < a->words.count; i++)
 		client_search_add_word(&words, a->words.items[i]);
-	client_route(&path, args, "/api/streams/search");
+	client_route(path, args, route);
 	if (words.len)
-		client_param(&path, "q", words.data);
+		client_param(path, "q", words.data);
+	buf_release(&words);
+}
+
+static int client_search_end(struct client_search *search, struct buf *path, int err)
+{
+	(void)terminal_print(&search->printed, SLICE(""), true);
+	buf_release(path);
+	buf_release(&search->token);
+	return err ? EXIT_FAILED : EXIT_OK;
+}
+
+static int client_stream_search_run(const struct command_args *args)
+{
+	struct client_search search;
+	struct buf path;
+	client_search_begin(&search, args, "/api/streams/search", &path);
 	int err = client_search_pages(&search, &path);
 	if (!err && search.token.len)
 		command_complain(args, "there may be more lines than the %" PRId64 " of --limit",
-				 a->limit);
-	(void)terminal_print(&search.printed, SLICE(""), true);
-	buf_release(&words);
-	buf_release(&path);
-	buf_release(&search.token);
-	return err ? EXIT_FAILED : EXIT_OK;
+				 client_stream_args_of(args)->limit);
+	return client_search_end(&search, &path, err);
+}
+
+/* ---- lines ----------------------------------------------------------------------------------- */
+
+static int client_stream_lines_run(const struct command_args *args)
+{
+	struct client_search search;
+	struct buf path;
+	client_search_begin(&search, args, "/api/streams/lines", &path);
+	return client_search_end(&search, &path, client_search_page(&search, path.data));
+}
+
+/* ---- count ----------------------------------------------------------------------------------- */
+
+static void client_count_add_row(struct text_table *table, const struct json *series, int64_t ms,
+				 struct slice lines)
+{
+	char time[TIME_PRINT_MAX_BYTES];
+	text_table_add(table, (struct slice){time, time_print(time, ms)});
+	text_table_add_member(table, series, "source");
+	text_table_add_member(table, series, "datatype");
+	text_table_add_member(table, series, "severity");
+	text_table_add(table, lines);
+}
+
+/* A row for each step of each series that has lines, in the order of time. */
+static void client_count_add_rows(struct text_table *table, const struct json *root)
+{
+	const struct json *list = json_member(root, "series"), *counts[CLIENT_COUNT_SERIES_MAX];
+	const struct json *one;
+	int64_t ms = client_i64(root, "since"), steps = client_i64(root, "steps");
+	size_t count = 0;
+	for (one = list ? list->first : NULL; one && count < ARRAY_LEN(counts); one = one->next) {
+		const struct json *of = json_member(one, "counts");
+		counts[count++] = of ? of->first : NULL;
+	}
+	for (; steps > 0; steps--) {
+		one = list ? list->first : NULL;
+		for (size_t i = 0; i < count; i++, one = one->next) {
+			if (counts[i] && !slice_equal(counts[i]->text, SLICE("0")))
+				client_count_add_row(table, one, ms, counts[i]->text);
+			counts[i] = counts[i] ? counts[i]->next : NULL;
+		}
+		ms += client_i64(root, "step");
+	}
+}
+
+static void client_count_print(const struct command_args *args, const struct json *root,
+			       UNUSED struct arena *arena)
+{
+	static const char *const titles[] = {"time", "source", "datatype", "severity", "lines"};
+	struct text_table table;
+	text_table_init(&table, ARRAY_LEN(titles), titles);
+	client_count_add_rows(&table, root);
+	text_table_print(&table, args->output);
+	text_table_release(&table);
+	if (client_i64(root, "damaged"))
+		client_search_say_damaged(args, root);
+}
+
+static int client_stream_count_run(const struct command_args *args)
+{
+	struct client_search search;
+	struct buf path;
+	client_search_begin(&search, args, "/api/streams/counts", &path);
+	int status =
+		client_show(args, NULL, path.data, args->output == OUTPUT_JSON, client_count_print);
+	(void)client_search_end(&search, &path, 0);
+	return status;
 }
 
 /* ---- delete ---------------------------------------------------------------------------------- */
@@ -327,23 +415,57 @@ static const struct command_option client_stream_list_options[] = {
 		    .otherwise = "a table on a terminal, else csv"),
 };
 
+#define LINES_ROWS(...)                                                                            \
+	ROW(text, words, NULL, "WORD", "what its lines have; all words have to be there",          \
+	    .words_max = COMMAND_WORDS_MAX),                                                       \
+		ROW(text, since, "--since", "TIME", "lines of this time or later",                 \
+		    .param = "since", __VA_ARGS__),                                                \
+		ROW(text, until, "--until", "TIME", "lines of before this time",                   \
+		    .param = "until"),                                                             \
+		NAMES_ROWS,                                                                        \
+		ROW(text, stream, "--stream", "STREAM",                                            \
+		    "only those of the stream with this address", .param = "stream")
+#define LINES_OUTPUT_ROW                                                                           \
+	COMMAND_ROW(client_output_type, client_stream_args, line.output, "--output", "FORMAT",     \
+		    "table, csv or json", .letter = "-o",                                          \
+		    .otherwise = "lines for people on a terminal, else csv")
+
 static const struct command_option client_stream_search_options[] = {
-	ROW(text, words, NULL, "WORD", "what its lines have; all words have to be there",
-	    .words_max = COMMAND_WORDS_MAX),
-	ROW(text, since, "--since", "TIME", "lines of this time or later", .param = "since"),
-	ROW(text, until, "--until", "TIME", "lines of before this time", .param = "until"),
-	NAMES_ROWS,
-	ROW(text, stream, "--stream", "STREAM", "only those of the stream with this address",
-	    .param = "stream"),
+	LINES_ROWS(.otherwise = NULL),
 	ROW(text, order, "--order", "ORDER", "which come first: newest or oldest", .param = "order",
 	    .otherwise = "newest"),
 	ROW(number, limit, "--limit", "N", "print at most so many lines", .preset = "100", .min = 1,
 	    .max = INT64_MAX),
 	TENANT_ROW,
 	SERVER_ROW,
+	LINES_OUTPUT_ROW,
+};
+
+static const struct command_option client_stream_lines_options[] = {
+	ROW(text, stream, NULL, "STREAM", "its address, as `stream search -o csv` prints it",
+	    .param = "stream", .required = true),
+	ROW(text, offset, NULL, "OFFSET", "of a byte of the line", .param = "offset",
+	    .required = true),
+	ROW(text, before, "--before", "N", "so many lines before it, up to 1000", .param = "before",
+	    .otherwise = "10"),
+	ROW(text, behind, "--behind", "N", "so many lines behind it, up to 1000", .param = "behind",
+	    .otherwise = "10"),
+	TENANT_ROW,
+	SERVER_ROW,
+	LINES_OUTPUT_ROW,
+};
+
+static const struct command_option client_stream_count_options[] = {
+	LINES_ROWS(.otherwise = "1d-ago"),
+	ROW(text, step, "--step", "DURATION", "count each of this long apart", .param = "step",
+	    .otherwise = "a hundredth of the time"),
+	ROW(text, by, "--by", "NAMES",
+	    "count apart, of source, datatype and severity, with commas between", .param = "by"),
+	TENANT_ROW,
+	SERVER_ROW,
 	COMMAND_ROW(client_output_type, client_stream_args, line.output, "--output", "FORMAT",
 		    "table, csv or json", .letter = "-o",
-		    .otherwise = "lines for people on a terminal, else csv"),
+		    .otherwise = "a table on a terminal, else csv"),
 };
 
 static const struct command_option client_stream_export_options[] = {
@@ -395,6 +517,22 @@ static const struct command client_stream_verbs[] = {
 		     "granary stream search --datatype nginx -- 500 -healthcheck\n",
 	 COMMAND_TAKES(client_stream_search_options, client_stream_args),
 	 .run = client_stream_search_run},
+	{.name = "stream lines",
+	 .summary = "print the lines around a line",
+	 .about = "Prints the line of a stream that has the byte at an offset, and lines before "
+		  "and behind it.\n",
+	 .examples = "granary stream lines "
+		     "host1/web/syslog//var/log/messages@00c1d2e3f4a5b6c7 104857 --before 50\n",
+	 COMMAND_TAKES(client_stream_lines_options, client_stream_args),
+	 .run = client_stream_lines_run},
+	{.name = "stream count",
+	 .summary = "count lines by time",
+	 .about = "Counts the lines of all streams of a tenant by their time, those that `stream "
+		  "search` would print. Steps without lines are left out.\n",
+	 .examples = "granary stream count --since 1d-ago --step 1h --by severity\n"
+		     "granary stream count timeout --by source\n",
+	 COMMAND_TAKES(client_stream_count_options, client_stream_args),
+	 .run = client_stream_count_run},
 	{.name = "stream export",
 	 .summary = "print the bytes of a stream",
 	 .about = "Prints the bytes of a stream as they were sent. Of a hole nothing is printed "
@@ -416,6 +554,6 @@ static const struct command client_stream_verbs[] = {
 
 const struct command client_stream = {
 	.name = "stream",
-	.summary = "list, search, print and delete streams of logs",
+	.summary = "list, search, count, print and delete streams of logs",
 	COMMAND_VERBS(client_stream_verbs),
 };

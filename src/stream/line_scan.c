@@ -12,6 +12,39 @@ enum {
 	SCAN_LOOK_LINES = 1024, /* between two looks at whether it may go on */
 };
 
+/* ---- Lines that were found ------------------------------------------------------------------- */
+
+int line_place_compare(const struct line_place *a, const struct line_place *b)
+{
+	if (a->ms != b->ms)
+		return a->ms < b->ms ? -1 : 1;
+	int order = slice_compare(a->stream, b->stream);
+	if (order)
+		return order;
+	return (a->offset > b->offset) - (a->offset < b->offset);
+}
+
+struct line_found line_found_copy(const struct line_seen *seen)
+{
+	size_t len = smaller_of(seen->text.len, LINE_FOUND_TEXT_MAX_BYTES);
+	char *text = mem_alloc(len + 1);
+	memcpy(text, seen->text.data, len);
+	return (struct line_found){
+		{seen->ms, seen->stream->address, seen->offset}, {text, len}, seen->bytes};
+}
+
+void line_found_release(struct line_found *found)
+{
+	mem_free((char *)found->text.data);
+}
+
+void line_found_release_all(struct line_found *list, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		line_found_release(&list[i]);
+	mem_free(list);
+}
+
 /* ---- Streams and parts ----------------------------------------------------------------------- */
 
 static int scan_see_stream(const struct stream_made *made, void *owner)

@@ -30,6 +30,26 @@ struct line_seen {
 	struct slice text;      /* without the end of the line */
 };
 
+/* A place in the order of lines. */
+struct line_place {
+	int64_t ms;
+	struct slice stream; /* its address */
+	uint64_t offset;
+};
+/* <0, 0, >0 */
+int line_place_compare(const struct line_place *a, const struct line_place *b);
+
+struct line_found {
+	struct line_place place;
+	struct slice text; /* without the end of the line; cut after LINE_FOUND_TEXT_MAX_BYTES */
+	uint64_t bytes;    /* of the line as it was sent */
+};
+enum { LINE_FOUND_TEXT_MAX_BYTES = 64 << 10 };
+/* A copy of what was seen; the address stays the scan's. */
+struct line_found line_found_copy(const struct line_seen *seen);
+void line_found_release(struct line_found *found);
+void line_found_release_all(struct line_found *list, size_t count);
+
 /* What is looked at. */
 struct line_scan_rules {
 	struct slice tenant;

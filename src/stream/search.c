@@ -14,16 +14,6 @@ struct search {
 
 /* ---- Order ----------------------------------------------------------------------------------- */
 
-int line_place_compare(const struct line_place *a, const struct line_place *b)
-{
-	if (a->ms != b->ms)
-		return a->ms < b->ms ? -1 : 1;
-	int order = slice_compare(a->stream, b->stream);
-	if (order)
-		return order;
-	return (a->offset > b->offset) - (a->offset < b->offset);
-}
-
 /* In the order that is asked for. */
 static int search_compare(const struct search *s, const struct line_place *a,
 			  const struct line_place *b)
@@ -84,7 +74,7 @@ static void found_drop_last(struct search *s)
 {
 	found_swap(s, 0, --s->found_count);
 	s->found_bytes -= s->found[s->found_count].text.len;
-	mem_free((char *)s->found[s->found_count].text.data);
+	line_found_release(&s->found[s->found_count]);
 	found_sift_down(s);
 }
 
@@ -93,16 +83,12 @@ static bool found_is_full(const struct search *s)
 	return s->found_count == s->limit;
 }
 
-static void found_add(struct search *s, const struct line_place *place,
-		      const struct line_seen *seen)
+static void found_add(struct search *s, const struct line_seen *seen)
 {
 	if (found_is_full(s))
 		found_drop_last(s);
-	size_t len = smaller_of(seen->text.len, LINE_SEARCH_TEXT_MAX_BYTES);
-	char *copy = mem_alloc(len + 1);
-	memcpy(copy, seen->text.data, len);
-	s->found[s->found_count++] = (struct line_found){*place, {copy, len}, seen->bytes};
-	s->found_bytes += len;
+	s->found[s->found_count++] = line_found_copy(seen);
+	s->found_bytes += s->found[s->found_count - 1].text.len;
 	found_sift_up(s, s->found_count - 1);
 	while (s->found_bytes > SEARCH_FOUND_MAX_BYTES && s->found_count > 1) {
 		found_drop_last(s);
@@ -110,7 +96,7 @@ static void found_add(struct search *s, const struct line_place *place,
 	}
 }
 
-static int search_see(const struct line_seen *seen, void *owner)
+static int search_see_found(const struct line_seen *seen, void *owner)
 {
 	struct search *s = owner;
 	const struct line_search_rules *rules = s->rules;
@@ -120,7 +106,7 @@ static int search_see(const struct line_seen *seen, void *owner)
 	if (found_is_full(s) && search_compare(s, &place, &s->found[0].place) > 0)
 		return 0;
 	if (line_query_fits(rules->scan.query, seen->text))
-		found_add(s, &place, seen);
+		found_add(s, seen);
 	return 0;
 }
 
@@ -156,7 +142,7 @@ static int search_look(struct search *s, struct line_scan *scan)
 		if (search_is_over(s, part))
 			break;
 		if (!search_is_before(s, part))
-			err = line_scan_look(scan, part, search_see, s);
+			err = line_scan_look(scan, part, search_see_found, s);
 	}
 	return err;
 }
@@ -181,8 +167,6 @@ int line_search(const struct stream_site *site, struct task_queue *queue,
 
 void line_search_release(struct line_search_result *result)
 {
-	for (size_t i = 0; i < result->count; i++)
-		mem_free((char *)result->found[i].text.data);
-	mem_free(result->found);
+	line_found_release_all(result->found, result->count);
 	line_scan_close(&result->scan);
 }

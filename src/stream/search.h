@@ -15,21 +15,6 @@
 
 #include "stream/line_scan.h"
 
-/* A place in the order of lines. */
-struct line_place {
-	int64_t ms;
-	struct slice stream; /* its address */
-	uint64_t offset;
-};
-/* <0, 0, >0 */
-int line_place_compare(const struct line_place *a, const struct line_place *b);
-
-struct line_found {
-	struct line_place place;
-	struct slice text; /* without the end of the line; cut after LINE_SEARCH_TEXT_MAX_BYTES */
-	uint64_t bytes;    /* of the line as it was sent */
-};
-
 struct line_search_rules {
 	struct line_scan_rules scan;
 	bool oldest_first;
@@ -48,7 +33,7 @@ struct line_search_result {
 	struct line_scan scan;
 };
 
-enum { LINE_SEARCH_LIMIT_MAX = 10000, LINE_SEARCH_TEXT_MAX_BYTES = 64 << 10 };
+enum { LINE_SEARCH_LIMIT_MAX = 10000 };
 
 /* *result is to be released in any case. Errors as of line_scan_open. */
 int line_search(const struct stream_site *site, struct task_queue *queue,

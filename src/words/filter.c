@@ -127,7 +127,10 @@ static void set_add_word(struct words_set *set, unsigned part, struct slice word
 
 void words_set_add_hash(struct words_set *set, uint64_t hash)
 {
-	(void)table_add(&set->words, hash, 0);
+	table_grow(&set->words);
+	size_t at = table_slot(&set->words, hash);
+	if (!set->words.hashes[at])
+		(void)table_put(&set->words, hash, 1);
 }
 
 void words_set_add(struct words_set *set, unsigned part, struct slice text)

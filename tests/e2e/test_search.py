@@ -1,13 +1,18 @@
 """Searching lines of logs, against the real server. The oracle is Python's `re` over the bytes that
 were sent, and over those that are exported."""
 
+import csv
 import datetime
+import json
 import random
 import re
+import time
+
+import pytest
 
 from chunks import v2
-from server import eventually, long_run, running
-from test_streams import export, post, streams
+from server import eventually, long_run, run, running
+from test_streams import FIRST, export, post, streams
 
 YEAR = datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc)
 WORDS = ["error", "Error", "warning", "timeout", "lock", "wait", "user", "session", "opened",
@@ -170,3 +175,193 @@ def test_search_finds_what_grep_finds(make_server):
         for name, incarnation, lines in streams_sent:
             assert export(server, f"host1/demo/app/{name}@{incarnation:016x}") == \
                 [(0, "".join(line + "\n" for line in lines).encode())]
+
+
+# ---- Times of lines --------------------------------------------------------------------------
+
+
+def times(server, **params):
+    return [one["time"] for one in search(server, order="oldest", **params)]
+
+
+def ms(text):
+    return int(datetime.datetime.fromisoformat(text).timestamp() * 1000)
+
+
+def test_lines_without_a_time_have_that_of_the_line_before(make_server):
+    """Before they are in blocks and after it, over the borders of chunks and blocks. What says no
+    time at all came when its chunk was received."""
+    head = "2026-11-29 14:49:30,123 ERROR it failed"
+    trace = [head, "Traceback:", "  at a", "2026-11-29 14:49:31,000 INFO", ""]
+    expected = [ms("2026-11-29T14:49:30.123+01:00")] * 3 + [ms("2026-11-29T14:49:31+01:00")] * 2
+    plain = ["one", "two"]
+    with running(make_server(options=("--stream.seal_after", "1s"))) as server:
+        data = "".join(line + "\n" for line in trace).encode()
+        cut = data.index(b"  at a")
+        for begin, end in ((0, cut), (cut, len(data))):
+            assert post(server, v2(end, data[begin:end], zone="Europe/Berlin")).status == 200
+        received = []
+        for at in range(2):
+            before = int(time.time() * 1000)
+            assert post(server, v2(4 * at + 4, plain[at].encode() + b"\n", name="/p")).status == 200
+            received.append((before, int(time.time() * 1000)))
+        assert times(server, name="/a") == expected
+        came = times(server, name="/p")
+        assert all(first <= at <= last for at, (first, last) in zip(came, received))
+        eventually(lambda: all_is_in_blocks(server))
+        assert times(server, name="/a") == expected and times(server, name="/p") == came
+        # It goes on from the block before.
+        more = b"  at b\n"
+        end = len(data) + len(more)
+        assert post(server, v2(end, more, zone="Europe/Berlin")).status == 200
+        assert times(server, name="/a") == expected + expected[-1:]
+        eventually(lambda: all_is_in_blocks(server))
+        assert times(server, name="/a") == expected + expected[-1:]
+
+
+def test_records_that_are_no_lines(make_server):
+    """A record of several lines is one; its text is searched as a whole."""
+    data = b"first\nsecond\nthirdfourth"
+    with running(make_server(options=("--stream.seal_after", "1s"))) as server:
+        assert post(server, v2(len(data), data, ends=[13, 18, 24])).status == 200
+        for _ in range(2):
+            assert [one["text"] for one in search(server, order="oldest")] == \
+                ["first\nsecond", "third", "fourth"]
+            assert [one["offset"] for one in search(server, q="second")] == [0]
+            assert [one["offset"] for one in search(server, q="third")] == [13]
+            assert search(server, q="thirdfourth") == []
+            eventually(lambda: all_is_in_blocks(server))
+
+
+# ---- Other questions -------------------------------------------------------------------------
+
+
+def test_lines_around_a_line(make_server):
+    rng = random.Random(7)
+    streams_sent, sent = sent_lines(rng, [14000])
+    name, incarnation, lines = streams_sent[0]
+    address = sent[0][1]
+    with running(make_server(options=("--stream.seal_after", "7d"))) as server:
+        send(server, lines, name=name, incarnation=incarnation)
+        eventually(lambda: some_is_in_blocks(server))
+        border = streams(server)[0]["sealed"][0][1]
+        at_border = next(i for i, one in enumerate(sent) if one[2] == border)
+        for at in [0, 1, 5, at_border - 1, at_border, at_border + 3, len(sent) - 1,
+                   *(rng.randrange(len(sent)) for _ in range(10))]:
+            before, behind = rng.randrange(12), rng.randrange(12)
+            offset = sent[at][2] + rng.randrange(len(sent[at][3].encode()) + 1)
+            answer = server.get("/api/streams/lines", stream=address, offset=offset,
+                                before=before, behind=behind)
+            assert answer.status == 200, answer.text
+            assert [(one["time"], one["stream"], one["offset"], one["text"])
+                    for one in answer.json["lines"]] == sent[max(at - before, 0):at + behind + 1]
+        answer = server.get("/api/streams/lines", stream=address, offset=1 << 40, before=2)
+        assert [one["offset"] for one in answer.json["lines"]] == [one[2] for one in sent[-2:]]
+        gone = server.get("/api/streams/lines", stream=address.replace("@0", "@1"), offset=0)
+        assert gone.status == 404 and "there is no such stream" in gone.text
+
+
+def test_counts(server):
+    rng = random.Random(5)
+    levels = ["error", "info", "warning", "unknown"]
+    sent = []
+    for source in ("a", "b"):
+        for datatype in ("x", "y"):
+            lines = []
+            for number in range(500):
+                second, level = rng.randrange(7200), rng.choice(levels)
+                stamp = YEAR + datetime.timedelta(seconds=second)
+                word = "" if level == "unknown" else level.upper()
+                lines.append(f"{stamp:%Y-%m-%dT%H:%M:%SZ} {word} n{number % 7}\n")
+                sent.append((source, datatype, level, second, number % 7))
+            data = "".join(lines).encode()
+            assert post(server, v2(len(data), data, source=source, datatype=datatype)).status == 200
+
+    def counts(by, seven=None, **params):
+        answer = server.get("/api/streams/counts", step="10m", by=",".join(by),
+                            since="2026-01-01T00:03:00Z", until="2026-01-01T01:59:00Z", **params)
+        assert answer.status == 200, answer.text
+        assert answer.json["since"] == ms("2026-01-01T00:00:00+00:00")
+        assert (answer.json["step"], answer.json["steps"]) == (600_000, 12)
+        found = {}
+        for series in answer.json["series"]:
+            found[tuple(series[name] for name in by)] = series["counts"]
+        expected = {}
+        for source, datatype, level, second, number in sent:
+            if seven is None or number == seven:
+                names = {"source": source, "datatype": datatype, "severity": level}
+                key = tuple(names[name] for name in by)
+                expected.setdefault(key, [0] * 12)[second // 600] += 1
+        assert found == expected
+    counts([])
+    counts(["source"])
+    counts(["datatype", "severity"])
+    counts(["source", "datatype", "severity"], seven=3, q="n3")
+
+
+@pytest.mark.parametrize("route, params, status, sentence", [
+    ("search", {"q": '"a'}, 400, "the search has a quotation mark that is not closed"),
+    ("search", {"q": "~("}, 400, "("),
+    ("search", {"q": "a " * 1100}, 400, "a search has up to 2048 bytes"),
+    ("search", {"limit": 10001}, 400, "limit"),
+    ("search", {"order": "up"}, 400, "order"),
+    ("search", {"token": "x"}, 400, 'token: "x" is none of a search'),
+    ("search", {"token": "1/2/"}, 400, 'token: "1/2/" is none of a search'),
+    ("search", {"since": "2026-01-02", "until": "2026-01-01"}, 400, "since lies after until"),
+    ("search", {"stream": "a/b/c/d@0000000000000001", "name": "d"}, 400,
+     "stream: an address has all names"),
+    ("search", {"stream": "a/b"}, 400, "a/b"),
+    ("counts", {"by": "name"}, 400, 'by: "name" is none of source, datatype and severity'),
+    ("counts", {"step": "0s"}, 400, "step: it is not longer than 0"),
+    ("counts", {"step": "x"}, 400, "step"),
+    ("counts", {"since": "1970-01-01", "step": "1s"}, 400, "more than 10000 steps"),
+    ("lines", {"offset": 1}, 400, "stream"),
+    ("lines", {"stream": "a/b/c/d@0000000000000001"}, 400, "offset"),
+    ("lines", {"stream": "a/b/c/d@0000000000000001", "offset": 1, "before": 1001}, 400, "before"),
+])
+def test_questions_that_are_none(server, route, params, status, sentence):
+    answer = server.get("/api/streams/" + route, **params)
+    assert answer.status == status and sentence in answer.json["error"]["message"], answer.text
+
+
+def test_tenants_see_their_own_lines(server):
+    assert post(server, v2(5, b"mine\n"), v2(7, b"theirs\n", tenant="other")).status == 200
+    assert [one["text"] for one in search(server)] == ["mine"]
+    assert [one["text"] for one in search(server, tenant="other")] == ["theirs"]
+    assert search(server, tenant="none") == []
+
+
+def test_what_is_no_text(server):
+    """Bytes that are no UTF-8 are told as U+FFFD; a long line is cut, and says how long it is."""
+    long = b"long " + b"x" * 200_000
+    data = b"a\xff\x00b\n" + long + b"\n"
+    assert post(server, v2(len(data), data)).status == 200
+    first, second = search(server, order="oldest")
+    assert first["text"] == "a\ufffd\0b" and first["bytes"] == 5
+    assert second["text"] == long[:64 << 10].decode() and second["cut"] is True
+    assert second["bytes"] == len(long) + 1
+    # What is behind the cut is searched all the same.
+    assert [one["offset"] for one in search(server, q="*xx")] == [5]
+
+
+def test_the_commands(server):
+    lines = "".join(f"2026-01-01T00:00:{second:02d}Z {word} here\n"
+                    for second, word in enumerate(["lock wait", "ERROR x", "\x1b[31mred"]))
+    assert post(server, v2(len(lines), lines.encode())).status == 200
+    url = ("--server", server.url)
+    out = run("stream", "search", "lock wait", *url, "-o", "table")
+    assert out.stdout == "2026-01-01T00:00:00Z host1 log: 2026-01-01T00:00:00Z lock wait here\n"
+    out = run("stream", "search", *url, "--limit", "2", "-o", "csv")
+    rows = list(csv.reader(out.stdout.splitlines()))
+    assert [row[0] for row in rows] == ["time", "2026-01-01T00:00:02Z", "2026-01-01T00:00:01Z"]
+    assert "there may be more lines than the 2 of --limit" in out.stderr
+    out = run("stream", "search", *url, "--order", "oldest", "-o", "json", "--", "-error")
+    assert [one["offset"] for one in json.loads(out.stdout)["lines"]] == [0, 70]
+    out = run("stream", "lines", FIRST, "40", *url, "--before", "1", "--behind", "0", "-o",
+                  "csv")
+    assert [row[2] for row in csv.reader(out.stdout.splitlines())] == ["offset", "0", "36"]
+    out = run("stream", "count", *url, "--since", "2026-01-01", "--until",
+                  "2026-01-01T00:01:00Z", "--step", "1m", "--by", "severity", "-o", "csv")
+    assert out.stdout.splitlines() == ["time,source,datatype,severity,lines",
+                                       "2026-01-01T00:00:00Z,,,unknown,2",
+                                       "2026-01-01T00:00:00Z,,,error,1"]

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "api/call.h"
+#include "api/stream/lines.h"
 #include "stream/search.h"
 #include "stream/streams.h"
 #include "wire/number.h"
@@ -14,15 +14,14 @@ enum {
 	SEARCH_ARENA_MAX_BYTES = 1 << 20,
 	/* A byte of a text is six where JSON escapes it. */
 	SEARCH_ANSWER_MAX_BYTES = 64 << 20,
-	SEARCH_TEXT_MAX_BYTES = 2 * STREAM_ADDRESS_MAX_BYTES,
+	SEARCH_TOKEN_MAX_BYTES = 2 * STREAM_ADDRESS_MAX_BYTES,
 };
 
 enum search_order { SEARCH_NEWEST, SEARCH_OLDEST };
 
 struct search_question {
-	struct slice tenant, stream, q, token;
-	struct stream_names names; /* NULL data: any */
-	int64_t since_ms, until_ms;
+	struct lines_question lines;
+	struct slice token;
 	enum search_order order;
 	size_t limit;
 };
@@ -50,7 +49,7 @@ static struct search_call *search_call_of(struct api_call *call)
 static void search_put_token(struct json_writer *json, const struct line_place *place)
 {
 	struct buf token;
-	buf_init(&token, SEARCH_TEXT_MAX_BYTES);
+	buf_init(&token, SEARCH_TOKEN_MAX_BYTES);
 	buf_printf(&token, "%" PRId64 "/%" PRIu64 "/", place->ms, place->offset);
 	buf_append(&token, place->stream.data, place->stream.len);
 	json_put_string(json, "token", buf_slice(&token));
@@ -81,19 +80,6 @@ static int search_read_token(struct slice token, struct line_place *place, struc
 
 /* ---- The answer ------------------------------------------------------------------------------ */
 
-static void search_put_line(struct json_writer *json, const struct line_found *found)
-{
-	json_write_object_begin(json);
-	json_put_i64(json, "time", found->place.ms);
-	json_put_string(json, "stream", found->place.stream);
-	json_put_u64(json, "offset", found->place.offset);
-	json_put_u64(json, "bytes", found->bytes);
-	json_put_string(json, "text", found->text);
-	if (found->text.len == LINE_SEARCH_TEXT_MAX_BYTES)
-		json_put_bool(json, "cut", true);
-	json_write_object_end(json);
-}
-
 static void search_put_all(struct search_call *call)
 {
 	struct json_writer *json = &call->call.json;
@@ -102,33 +88,17 @@ static void search_put_all(struct search_call *call)
 	json_write_key(json, "lines");
 	json_write_array_begin(json);
 	for (size_t i = 0; i < result->count; i++)
-		search_put_line(json, &result->found[i]);
+		lines_put(json, &result->found[i]);
 	json_write_array_end(json);
-	json_write_key(json, "looked_at");
-	json_write_object_begin(json);
-	json_put_u64(json, "streams", result->work.streams);
-	json_put_u64(json, "blocks", result->work.blocks);
-	json_put_u64(json, "excluded_blocks", result->work.excluded_blocks);
-	json_put_u64(json, "bytes", result->work.bytes);
-	json_write_object_end(json);
-	if (result->work.damaged)
-		json_put_u64(json, "damaged", result->work.damaged);
+	lines_put_work(json, &result->work);
 	if (result->more)
 		search_put_token(json, &result->found[result->count - 1].place);
 	json_write_object_end(json);
 }
 
-static int search_check_time(void *owner, struct errbuf *e)
-{
-	struct search_call *call = owner;
-	return api_call_check_time(&call->call, e);
-}
-
 static void search_run(struct api_call *base)
 {
 	struct search_call *call = search_call_of(base);
-	call->rules.scan.may_go_on = search_check_time;
-	call->rules.scan.owner = call;
 	call->searched = true;
 	base->err = line_search(streams_site(base->api->streams), job_queue(base->job),
 				&call->rules, &call->result, &base->error);
@@ -157,18 +127,8 @@ static const char *const search_orders[] = {"newest", "oldest", NULL};
 #define SEARCH_FIELD(field_) offsetof(struct search_question, field_)
 
 const struct param streams_search_params[] = {
-	{"tenant", PARAM_TENANT, SEARCH_FIELD(tenant), .help = "Whose lines."},
-	{"q", PARAM_TEXT, SEARCH_FIELD(q),
-	 .help = "Only lines with these words: word \"some words\" *part* ~regex -word."},
-	{"source", PARAM_TEXT, SEARCH_FIELD(names.source), .help = "Only those of this host."},
-	{"cluster", PARAM_TEXT, SEARCH_FIELD(names.cluster), .help = "Only those of this cluster."},
-	{"datatype", PARAM_TEXT, SEARCH_FIELD(names.datatype),
-	 .help = "Only those of this datatype."},
-	{"name", PARAM_TEXT, SEARCH_FIELD(names.name), .help = "Only those of this name."},
-	{"stream", PARAM_TEXT, SEARCH_FIELD(stream),
-	 .help = "Only those of the stream with this address."},
-	{"since", PARAM_TIME, SEARCH_FIELD(since_ms), .help = "Of this time or later."},
-	{"until", PARAM_TIME, SEARCH_FIELD(until_ms), .help = "Of before this time."},
+	LINES_PARAMS_OF_STREAMS(struct search_question),
+	LINES_PARAMS_OF_TIME(struct search_question),
 	{"order", PARAM_WORD, SEARCH_FIELD(order), .words = search_orders,
 	 .help = "Which lines come first; newest where it is left out."},
 	{"limit", PARAM_NUMBER, SEARCH_FIELD(limit), 1, LINE_SEARCH_LIMIT_MAX,
@@ -177,66 +137,20 @@ const struct param streams_search_params[] = {
 	 .help = "Goes on behind the answer that gave it."},
 	{NULL}};
 
-/* The job reads them when the request may be gone. */
-static int search_keep(struct search_call *call, struct errbuf *e)
-{
-	struct search_question *q = &call->asked;
-	struct {
-		struct slice *text;
-		const char *name;
-	} texts[] = {
-		{&q->tenant, "tenant"},
-		{&q->names.source, "source"},
-		{&q->names.cluster, "cluster"},
-		{&q->names.datatype, "datatype"},
-		{&q->names.name, "name"},
-		{&q->stream, "stream"},
-		{&q->q, "q"},
-		{&q->token, "token"},
-	};
-	int err = 0;
-	for (size_t i = 0; i < ARRAY_LEN(texts) && !err; i++)
-		err = params_keep(&call->call.arena, texts[i].text, texts[i].name,
-				  SEARCH_TEXT_MAX_BYTES, e);
-	return err;
-}
-
-static int search_read_stream(struct search_call *call, struct errbuf *e)
-{
-	struct search_question *q = &call->asked;
-	const struct stream_names *names = &q->names;
-	if (!q->stream.data)
-		return 0;
-	if (names->source.data || names->cluster.data || names->datatype.data || names->name.data)
-		return errbuf_set(e, ERR_INVALID,
-				  "stream: an address has all names, so that source, cluster, "
-				  "datatype and name are not given beside it");
-	return stream_address_parse(q->stream, &call->call.arena, &q->names,
-				    &call->rules.scan.incarnation, e);
-}
-
 static int search_read(const struct http_request *request, struct search_call *call,
 		       struct errbuf *e)
 {
 	struct search_question *q = &call->asked;
 	struct line_search_rules *rules = &call->rules;
-	*q = (struct search_question){
-		.since_ms = INT64_MIN, .until_ms = INT64_MAX, .limit = SEARCH_PRESET};
+	*q = (struct search_question){.lines = {.since_ms = INT64_MIN, .until_ms = INT64_MAX},
+				      .limit = SEARCH_PRESET};
 	int err = params_read_route(request, clock_wall_ms(call->call.api->clock), q, e);
-	err = err ? err : search_keep(call, e);
-	err = err ? err : search_read_stream(call, e);
-	if (!err && q->since_ms > q->until_ms)
-		err = errbuf_set(e, ERR_INVALID, "since lies after until");
+	err = err ? err : lines_read(&call->call, &q->lines, &call->query, &rules->scan, e);
+	err = err ? err
+		  : params_keep(&call->call.arena, &q->token, "token", SEARCH_TOKEN_MAX_BYTES, e);
 	if (!err && q->token.data)
 		err = search_read_token(q->token, &rules->after, e);
-	if (!err)
-		err = line_query_parse(q->q, &call->call.arena, &call->query, e);
 	rules->goes_on = q->token.data != NULL;
-	rules->scan.tenant = q->tenant;
-	rules->scan.names = q->names;
-	rules->scan.from_ms = q->since_ms;
-	rules->scan.to_ms = q->until_ms;
-	rules->scan.query = &call->query;
 	rules->oldest_first = q->order == SEARCH_OLDEST;
 	rules->limit = q->limit;
 	return err;

@@ -31,13 +31,25 @@ extern const struct param streams_list_params[];
 
 /* GET /api/streams/search: lines of all streams of a tenant in the order of their times, newest
  * first unless `order` says otherwise (stream/search.h):
- * {"lines":[{"time":ms,"stream":ADDRESS,"offset":N,"bytes":N,"text":"..."},...],
+ * {"lines":[{"time":ms,"stream":ADDRESS,"offset":N,"bytes":N,"severity":"error","text":"..."},...],
  * "looked_at":{"streams":N,"blocks":N,"excluded_blocks":N,"bytes":N},"token":"..."}. `bytes` are
  * those of the line as it was sent; a text is cut after 64 KiB, and then has `"cut":true`. What is
  * no UTF-8 is U+FFFD in it. `token` is there if there may be more; `damaged`, if so many blocks or
  * ranges cannot be read. 422 the search takes too long, or asks for too much. */
 extern const struct http_handler streams_search;
 extern const struct param streams_search_params[];
+
+/* GET /api/streams/counts: how many lines there are, by time, and by source, datatype or severity
+ * where `by` says so: {"since":ms,"step":ms,"steps":N,"series":[{"source":...,"datatype":...,
+ * "severity":"error","counts":[N,...]},...],"looked_at":{...}}. The first step begins at `since`,
+ * which is a multiple of the step. */
+extern const struct http_handler streams_counts;
+extern const struct param streams_counts_params[];
+
+/* GET /api/streams/lines?stream=ADDRESS&offset=N: the line that has this byte, and lines before and
+ * behind it: {"lines":[as of a search],"looked_at":{...}}. 404 there is no such stream. */
+extern const struct http_handler streams_lines;
+extern const struct param streams_lines_params[];
 
 /* GET /api/streams/export?stream=ADDRESS&from=N&to=N: bytes of a stream as they were sent, from the
  * first one that is held at `from` or behind it to the next hole, or to `limit`. The header

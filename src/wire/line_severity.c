@@ -1,0 +1,108 @@
+#include "wire/line_severity.h"
+
+enum { SEVERITY_WORD_MIN = 3, SEVERITY_WORD_MAX = 13 };
+
+static const char *const severity_texts[LINE_SEVERITIES] = {
+	[LINE_UNKNOWN] = "unknown", [LINE_TRACE] = "trace",      [LINE_DEBUG] = "debug",
+	[LINE_INFO] = "info",       [LINE_NOTICE] = "notice",    [LINE_WARNING] = "warning",
+	[LINE_ERROR] = "error",     [LINE_CRITICAL] = "critical"};
+
+const char *line_severity_text(enum line_severity severity)
+{
+	return severity_texts[severity];
+}
+
+static const struct severity_word {
+	const char *word;
+	enum line_severity severity;
+} severity_words[] = {
+	{"trace", LINE_TRACE},       {"debug", LINE_DEBUG},        {"info", LINE_INFO},
+	{"information", LINE_INFO},  {"informational", LINE_INFO}, {"notice", LINE_NOTICE},
+	{"warn", LINE_WARNING},      {"warning", LINE_WARNING},    {"err", LINE_ERROR},
+	{"error", LINE_ERROR},       {"severe", LINE_ERROR},       {"crit", LINE_CRITICAL},
+	{"critical", LINE_CRITICAL}, {"fatal", LINE_CRITICAL},     {"alert", LINE_CRITICAL},
+	{"emerg", LINE_CRITICAL},    {"emergency", LINE_CRITICAL}, {"panic", LINE_CRITICAL},
+};
+
+static char severity_small(char c)
+{
+	return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
+}
+
+static bool severity_is_letter(char c)
+{
+	return (severity_small(c) >= 'a' && severity_small(c) <= 'z') || c == '_' ||
+	       (c >= '0' && c <= '9') || (uint8_t)c > 0x7f;
+}
+
+static bool severity_equal(struct slice word, const char *wanted)
+{
+	size_t i = 0;
+	while (i < word.len && wanted[i] && severity_small(word.data[i]) == wanted[i])
+		i++;
+	return i == word.len && !wanted[i];
+}
+
+static enum line_severity severity_of_word(struct slice word)
+{
+	if (word.len < SEVERITY_WORD_MIN || word.len > SEVERITY_WORD_MAX)
+		return LINE_UNKNOWN;
+	for (size_t i = 0; i < ARRAY_LEN(severity_words); i++)
+		if (severity_equal(word, severity_words[i].word))
+			return severity_words[i].severity;
+	return LINE_UNKNOWN;
+}
+
+/* `<13>`: the low three bits, from 0, the system is unusable, to 7, debugging (RFC 5424). */
+static enum line_severity severity_of_priority(struct slice line)
+{
+	static const enum line_severity of[] = {LINE_CRITICAL, LINE_CRITICAL, LINE_CRITICAL,
+						LINE_ERROR,    LINE_WARNING,  LINE_NOTICE,
+						LINE_INFO,     LINE_DEBUG};
+	unsigned priority = 0;
+	size_t at = 1;
+	for (; at < line.len && at < 4 && line.data[at] >= '0' && line.data[at] <= '9'; at++)
+		priority = 10 * priority + (unsigned)(line.data[at] - '0');
+	bool good = at > 1 && at < line.len && line.data[at] == '>' && priority <= 191;
+	return good ? of[priority & 7] : LINE_UNKNOWN;
+}
+
+/* `I1129 14:49:30` */
+static enum line_severity severity_of_letter(struct slice line)
+{
+	for (size_t i = 1; i <= 4; i++)
+		if (line.data[i] < '0' || line.data[i] > '9')
+			return LINE_UNKNOWN;
+	if (line.data[5] != ' ')
+		return LINE_UNKNOWN;
+	switch (line.data[0]) {
+	case 'I':
+		return LINE_INFO;
+	case 'W':
+		return LINE_WARNING;
+	case 'E':
+		return LINE_ERROR;
+	case 'F':
+		return LINE_CRITICAL;
+	default:
+		return LINE_UNKNOWN;
+	}
+}
+
+enum line_severity line_severity_of(struct slice line)
+{
+	enum line_severity severity = LINE_UNKNOWN;
+	size_t len = line.len < LINE_SEVERITY_BYTES ? line.len : LINE_SEVERITY_BYTES;
+	if (len && line.data[0] == '<')
+		severity = severity_of_priority(line);
+	else if (len > 5)
+		severity = severity_of_letter(line);
+	for (size_t at = 0; at < len && !severity;) {
+		size_t begin = at;
+		while (at < line.len && severity_is_letter(line.data[at]))
+			at++;
+		severity = severity_of_word((struct slice){line.data + begin, at - begin});
+		at += at == begin;
+	}
+	return severity;
+}
