@@ -322,12 +322,14 @@ static ptrdiff_t followed_find_sibling(const struct siblings *siblings, const st
 	return -1;
 }
 
-/* In front of what is younger. */
+/* In front of what is younger. A segment that was not found tells nothing: its file may be at the
+ * path still, emptied, and another file may have its inode by now. */
 static size_t followed_place_of_next(const struct followed *f, const struct sibling *sibling)
 {
 	const struct siblings *siblings = &f->site->siblings;
 	for (size_t i = 0; i < f->plan_count; i++)
-		if (followed_find_sibling(siblings, &f->plan[i].id) > sibling - siblings->list)
+		if (f->plan[i].content &&
+		    followed_find_sibling(siblings, &f->plan[i].id) > sibling - siblings->list)
 			return i;
 	return f->plan_count;
 }
