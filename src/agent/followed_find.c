@@ -131,9 +131,10 @@ static void followed_lose(struct followed *f)
 	struct segment *segment = &f->plan[0];
 	uint64_t end = segment->end == SEGMENT_OPEN ? segment->bytes : segment->end;
 	uint64_t lost = end > segment->at ? end - segment->at : 0;
-	if (segment->end == SEGMENT_OPEN && followed_is_careful(f))
+	if (segment->end == SEGMENT_OPEN && followed_is_careful(f)) {
 		followed_renew(f);
-	f->careful_until = f->offset;
+		f->careful_until = f->offset;
+	}
 	if (lost) {
 		stat_add(STAT_agent_lost_bytes, (int64_t)lost);
 		log_rated(
