@@ -233,20 +233,22 @@ static bool followed_is_copy(const struct followed *f, const struct segment *log
 }
 
 /* A file that is delivered up to its former end, and was written to after that; it may have been
- * packed then. */
+ * packed then. A packed file that begins as a short one did may be another one with the same
+ * heading, which would not be sent. */
 static void followed_go_on(struct followed *f, struct segment *segment)
 {
+	bool packed = content_is_packed(segment->content);
 	for (size_t i = 0; i < f->past_count; i++) {
 		const struct segment_past *past = &f->past[i];
 		bool same = file_id_equal(&past->id, &segment->id) ||
-			    content_is_packed(segment->content);
-		if (past->end == SEGMENT_OPEN || !same ||
+			    (packed && past->tail.bytes == CONTENT_MARK_MAX_BYTES);
+		if (past->end == SEGMENT_OPEN || past->end < segment->at || !same ||
 		    content_check_head(segment->content, past->head) ||
 		    content_check(segment->content, past->end, past->tail))
 			continue;
 		segment->at = past->end;
 		segment->tail = past->tail;
-		if (!content_is_packed(segment->content)) {
+		if (!packed) {
 			segment->bytes = past->end;
 			segment->last = past->tail;
 		}

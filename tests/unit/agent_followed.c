@@ -12,6 +12,7 @@
 
 #include "agent/followed.h"
 #include "agent_files.h"
+#include "http/coding.h"
 
 #define LOG "/log/app.log"
 
@@ -82,6 +83,20 @@ static void copy_log(struct world *world, const char *to)
 	empty_log(world);
 }
 
+static void pack(struct world *world, const char *name, const char *to)
+{
+	struct gzip *gzip = gzip_new();
+	struct buf packed;
+	buf_init(&packed, 1 << 20);
+	struct slice plain = buf_slice(&sim_find(&world->sim, name)->bytes);
+	assert_int_equal(gzip_write(gzip, plain, true, &packed), 0);
+	clock_virtual_advance(&world->clock, 1000);
+	sim_append(&world->sim, sim_make(&world->sim, to), packed.data, packed.len);
+	sim_unlink(&world->sim, name);
+	gzip_free(gzip);
+	buf_release(&packed);
+}
+
 /* ---- What the agent does --------------------------------------------------------------------- */
 
 /* The collector does not answer: what is found stays in the plan. */
@@ -142,6 +157,25 @@ static void a_copy_comes_behind_a_part_that_is_lost(void **state)
 	assert_int_equal(world->followed->lost_bytes, strlen("second: lost\n"));
 }
 
+/* A file with nothing but a heading is delivered. Another one with the same heading was packed
+ * before it was found: it does not go on where the first one ended. */
+static void a_packed_file_with_the_same_heading_is_another_one(void **state)
+{
+	struct world *world = *state;
+	write_log(world, "# heading\n");
+	look(world);
+	sim_rename(&world->sim, LOG, LOG "-20261101");
+	write_log(world, "# heading\nsecond\n");
+	look(world);
+	deliver(world);
+	sim_rename(&world->sim, LOG, LOG "-20261102");
+	write_log(world, "# heading\nthird\n");
+	sim_rename(&world->sim, LOG, LOG "-20261103");
+	pack(world, LOG "-20261103", LOG "-20261103.gz");
+	write_log(world, "# heading\nfourth\n");
+	assert_sent(world, "# heading\n# heading\nsecond\n# heading\nthird\n# heading\nfourth\n");
+}
+
 /* Two files are gone after a restart. How long the first one was is known; the second one may have
  * been sent further than the checkpoint says, so nothing else may come at its offsets. */
 static void what_is_lost_behind_a_known_end_may_have_been_sent(void **state)
@@ -168,6 +202,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		IN_WORLD(a_copy_comes_behind_a_part_that_is_lost),
+		IN_WORLD(a_packed_file_with_the_same_heading_is_another_one),
 		IN_WORLD(what_is_lost_behind_a_known_end_may_have_been_sent),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
