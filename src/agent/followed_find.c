@@ -13,9 +13,9 @@ enum { FOLLOWED_PATIENCE_MS = 1000, FOLLOWED_UNSURE_PATIENCE_MS = 60000 };
 /* How a file is found for a segment, the surest way first. */
 enum followed_way { BY_FILE, BY_CONTENT, FOLLOWED_WAYS };
 
-/* Whether the file at the path is still that of a segment whose content it has not any more: it was
- * emptied, and most likely copied before. */
-static bool followed_is_emptied(const struct followed *f, const struct segment *segment)
+/* Whether the file at the path is that of a segment. If it has not the segment's content any more,
+ * it was emptied, and most likely copied before. */
+static bool followed_has_path(const struct followed *f, const struct segment *segment)
 {
 	const struct siblings *siblings = &f->site->siblings;
 	const struct sibling *log = siblings->count ? &siblings->list[siblings->count - 1] : NULL;
@@ -27,7 +27,7 @@ static uint64_t followed_least_bytes(const struct followed *f, const struct segm
 {
 	if (segment->end != SEGMENT_OPEN)
 		return segment->end;
-	return followed_is_emptied(f, segment) ? segment->at : segment->bytes;
+	return followed_has_path(f, segment) ? segment->at : segment->bytes;
 }
 
 static bool followed_may_be(const struct followed *f, const struct segment *segment,
@@ -222,13 +222,17 @@ static bool segment_is_copied(const struct segment *segment, const struct siblin
 	       followed_is_copy_of(content, segment->content);
 }
 
-/* Whether a sibling is the copy of a file of the plan, or of the one at the path. */
+/* Whether a sibling is the copy of a file of the plan, or of the one at the path. Files that were
+ * renamed may all begin with the same heading, and one that has no more yet is no copy. */
 static bool followed_is_copy(const struct followed *f, const struct segment *log,
 			     const struct sibling *sibling, struct content *content)
 {
+	bool is_short =
+		sibling->packing == CONTENT_PLAIN && sibling->look.bytes < CONTENT_MARK_MAX_BYTES;
 	bool copy = segment_is_copied(log, sibling, content);
 	for (size_t i = 0; i < f->plan_count && !copy; i++)
-		copy = segment_is_copied(&f->plan[i], sibling, content);
+		copy = (!is_short || followed_has_path(f, &f->plan[i])) &&
+		       segment_is_copied(&f->plan[i], sibling, content);
 	return copy;
 }
 

@@ -157,6 +157,41 @@ static void a_copy_comes_behind_a_part_that_is_lost(void **state)
 	assert_int_equal(world->followed->lost_bytes, strlen("second: lost\n"));
 }
 
+/* A writer has not noticed yet that its log was renamed. All that its file has is the heading that
+ * each file has; what it writes comes later, with no name changed since. */
+static void a_renamed_file_with_a_heading_is_no_copy(void **state)
+{
+	struct world *world = *state;
+	write_log(world, "# heading\nfirst\n");
+	look(world);
+	sim_rename(&world->sim, LOG, LOG "-20261101");
+	look(world);
+	write_log(world, "# heading\n");
+	sim_rename(&world->sim, LOG, LOG "-20261102");
+	look(world);
+	struct sim_file *late = sim_find(&world->sim, LOG "-20261102");
+	clock_virtual_advance(&world->clock, 1000);
+	sim_append(&world->sim, late, "second\n", 7);
+	assert_sent(world, "# heading\nfirst\n# heading\nsecond\n");
+}
+
+/* But a copy is one while it is made, however short it is yet. */
+static void a_short_copy_of_the_log_is_one(void **state)
+{
+	struct world *world = *state;
+	write_log(world, "first\nsecond\n");
+	look(world);
+	struct sim_file *copy = sim_make(&world->sim, LOG "-20261101");
+	sim_append(&world->sim, copy, "first\n", 6);
+	look(world);
+	deliver(world);
+	sim_append(&world->sim, copy, "second\n", 7);
+	look(world);
+	empty_log(world);
+	write_log(world, "third\n");
+	assert_sent(world, "first\nsecond\nthird\n");
+}
+
 /* A file with nothing but a heading is delivered. Another one with the same heading was packed
  * before it was found: it does not go on where the first one ended. */
 static void a_packed_file_with_the_same_heading_is_another_one(void **state)
@@ -202,6 +237,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		IN_WORLD(a_copy_comes_behind_a_part_that_is_lost),
+		IN_WORLD(a_renamed_file_with_a_heading_is_no_copy),
+		IN_WORLD(a_short_copy_of_the_log_is_one),
 		IN_WORLD(a_packed_file_with_the_same_heading_is_another_one),
 		IN_WORLD(what_is_lost_behind_a_known_end_may_have_been_sent),
 	};
