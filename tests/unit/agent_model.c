@@ -204,6 +204,8 @@ static void writer_finish_half(struct world *w)
 	if (!w->half_bytes)
 		return;
 	size_t len = line_of(w->lines - 1, text);
+	/* The file may have been removed meanwhile, when the line could not be read off it. */
+	w->excused[w->lines - 1] |= !w->half_in->name;
 	sim_append(&w->files, w->half_in, text + w->half_bytes, len - w->half_bytes);
 	w->half_bytes = 0;
 }
