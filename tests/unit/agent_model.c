@@ -152,8 +152,8 @@ static void file_put_head(struct world *w, struct sim_file *file)
 	sim_append(&w->files, file, head + sizeof(head) - len, len);
 }
 
-/* The lines of a content that goes, and is nowhere else. */
-static void file_excuse(struct world *w, const struct sim_file *file)
+/* Says of the lines of a content whether they may be missing. */
+static void file_set_excused(struct world *w, const struct sim_file *file, bool excused)
 {
 	const char *at = file->bytes.data, *end = at + file->bytes.len;
 	while (at < end) {
@@ -161,10 +161,16 @@ static void file_excuse(struct world *w, const struct sim_file *file)
 		char digits[LINE_DIGITS + 1] = "";
 		if (end - at >= LINE_DIGITS && *at != '#') {
 			memcpy(digits, at, LINE_DIGITS);
-			w->excused[strtoul(digits, NULL, 16)] = 1;
+			w->excused[strtoul(digits, NULL, 16)] = excused;
 		}
 		at = newline ? newline + 1 : end;
 	}
+}
+
+/* The lines of a content that goes, and is nowhere else. */
+static void file_excuse(struct world *w, const struct sim_file *file)
+{
+	file_set_excused(w, file, true);
 	w->destroyed++;
 }
 
@@ -739,9 +745,26 @@ static void harm_checkpoints(struct world *w)
 	}
 }
 
+/* An agent may be killed before its first checkpoint that names the log could be written. The next
+ * agent begins the log anew: files that were renamed by then are none of its stream, since nothing
+ * on the disk or with a collector says that somebody had followed them. The one that it has found
+ * at the path is demanded. */
+static void excuse_what_came_before(struct world *w, const struct followed *log)
+{
+	const struct sim_file *file = log_file(w);
+	memset(w->excused, 1, w->lines);
+	for (size_t i = 0; i < log->plan_count && file; i++)
+		if (file_id_equal(&file->id, &log->plan[i].id))
+			file_set_excused(w, file, false);
+}
+
 static void turn(struct world *w)
 {
+	const struct followed *log = w->agent->list[0];
+	bool knew = log->begun;
 	int64_t wait_ms = agent_turn(w->agent);
+	if (!knew && log->begun)
+		excuse_what_came_before(w, log);
 	tell_plan(w);
 	w->turns++;
 	if (w->killed) {
@@ -774,9 +797,6 @@ static void step(struct world *w)
 	if (!w->agent) {
 		if (chance(w, 20)) {
 			harm_checkpoints(w);
-			/* Without a checkpoint it begins anew, also where none could be written. */
-			w->forgotten |= !sim_find(&w->files, STATE "/checkpoint.0") &&
-					!sim_find(&w->files, STATE "/checkpoint.1");
 			agent_begin(w);
 		}
 		return;
