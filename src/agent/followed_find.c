@@ -201,11 +201,14 @@ static int followed_find_plan(struct followed *f)
 static bool followed_is_copy_of(struct content *copy, struct content *of)
 {
 	struct file_look all, part;
-	struct content_mark mark;
+	struct content_mark head = {0}, mark;
 	size_t more;
 	char byte;
 	if (content_is_packed(of) || content_look(of, &all) || content_look(copy, &part) ||
 	    !all.bytes || !part.bytes)
+		return false;
+	/* Lines that are filled up with blanks may end alike at the same place. */
+	if (content_note_head(copy, &head) || content_check_head(of, head))
 		return false;
 	if (content_is_packed(copy))
 		return !content_mark_at(of, all.bytes, &mark) &&

@@ -192,6 +192,26 @@ static void a_short_copy_of_the_log_is_one(void **state)
 	assert_sent(world, "first\nsecond\nthird\n");
 }
 
+/* Lines of one length, filled up: the last bytes of two files are the same, but not their first. */
+static void a_file_that_ends_as_another_one_is_no_copy(void **state)
+{
+	struct world *world = *state;
+	char lines[2][2 * CONTENT_MARK_MAX_BYTES + 1], expected[2 * sizeof(lines)];
+	for (size_t i = 0; i < 2; i++) {
+		memset(lines[i], ' ', sizeof(lines[i]));
+		lines[i][0] = (char)('1' + i);
+		memcpy(&lines[i][sizeof(lines[i]) - 2], "\n", 2);
+	}
+	write_log(world, lines[0]);
+	look(world);
+	sim_rename(&world->sim, LOG, LOG "-20261101");
+	write_log(world, lines[1]);
+	sim_rename(&world->sim, LOG, LOG "-20261102");
+	write_log(world, "third\n");
+	snprintf(expected, sizeof(expected), "%s%sthird\n", lines[0], lines[1]);
+	assert_sent(world, expected);
+}
+
 /* A file with nothing but a heading is delivered. Another one with the same heading was packed
  * before it was found: it does not go on where the first one ended. */
 static void a_packed_file_with_the_same_heading_is_another_one(void **state)
@@ -239,6 +259,7 @@ int main(void)
 		IN_WORLD(a_copy_comes_behind_a_part_that_is_lost),
 		IN_WORLD(a_renamed_file_with_a_heading_is_no_copy),
 		IN_WORLD(a_short_copy_of_the_log_is_one),
+		IN_WORLD(a_file_that_ends_as_another_one_is_no_copy),
 		IN_WORLD(a_packed_file_with_the_same_heading_is_another_one),
 		IN_WORLD(what_is_lost_behind_a_known_end_may_have_been_sent),
 	};
