@@ -272,7 +272,8 @@ static int followed_check_plan(struct followed *f, const struct file_look *at_pa
 	for (size_t i = 0; i < f->plan_count; i++) {
 		struct segment *segment = &f->plan[i];
 		int err = segment->content ? segment_check(segment) : ERR_NOT_FOUND;
-		if (err == ERR_NOT_FOUND && at_path && file_id_equal(&at_path->id, &segment->id)) {
+		if (err == ERR_NOT_FOUND && at_path && file_id_equal(&at_path->id, &segment->id) &&
+		    !followed_has_behind(f, segment)) {
 			followed_close_segment(f, segment);
 			err = followed_open_at_path(f, segment);
 			err = err ? err : segment_check(segment);

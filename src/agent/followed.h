@@ -240,6 +240,16 @@ static inline struct segment *followed_last(struct followed *f)
 	return f->plan_count ? &f->plan[f->plan_count - 1] : NULL;
 }
 
+/* Whether more of the stream is known to come behind a segment. Then it is not what is at the path
+ * now: that is the youngest, also if it is in the same file and begins alike. */
+static inline bool followed_has_behind(const struct followed *f, const struct segment *segment)
+{
+	bool bytes = false;
+	for (const struct segment *s = segment + 1; s < f->plan + f->plan_count; s++)
+		bytes |= s->bytes > 0;
+	return bytes;
+}
+
 struct segment *followed_add(struct followed *f, size_t at);
 /* The first one leaves the plan, and is not remembered. */
 void followed_drop_first(struct followed *f);

@@ -35,7 +35,7 @@ static bool followed_may_be(const struct followed *f, const struct segment *segm
 {
 	bool same = file_id_equal(&segment->id, &sibling->look.id);
 	bool plain = sibling->packing == CONTENT_PLAIN;
-	if (sibling->taken)
+	if (sibling->taken || (sibling->is_log && followed_has_behind(f, segment)))
 		return false;
 	if (way == BY_FILE)
 		return same && (!plain || sibling->look.bytes >= segment->bytes);

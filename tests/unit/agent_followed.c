@@ -157,6 +157,23 @@ static void a_copy_comes_behind_a_part_that_is_lost(void **state)
 	assert_int_equal(world->followed->lost_bytes, strlen("second: lost\n"));
 }
 
+/* The same, where the lost part was nothing but the heading that the next contents have, too. */
+static void a_heading_that_is_lost_is_not_found_at_the_path(void **state)
+{
+	struct world *world = *state;
+	write_log(world, "first\n");
+	look(world);
+	copy_log(world, LOG "-20261101");
+	write_log(world, "# heading\n");
+	look(world);
+	empty_log(world);
+	write_log(world, "second\n");
+	look(world);
+	copy_log(world, LOG "-20261102");
+	write_log(world, "# heading\nthird\n");
+	assert_sent(world, "first\nsecond\n# heading\nthird\n");
+}
+
 /* A writer has not noticed yet that its log was renamed. All that its file has is the heading that
  * each file has; what it writes comes later, with no name changed since. */
 static void a_renamed_file_with_a_heading_is_no_copy(void **state)
@@ -257,6 +274,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		IN_WORLD(a_copy_comes_behind_a_part_that_is_lost),
+		IN_WORLD(a_heading_that_is_lost_is_not_found_at_the_path),
 		IN_WORLD(a_renamed_file_with_a_heading_is_no_copy),
 		IN_WORLD(a_short_copy_of_the_log_is_one),
 		IN_WORLD(a_file_that_ends_as_another_one_is_no_copy),
