@@ -34,7 +34,7 @@ enum {
 #else
 	SEEDS = 300,
 #endif
-	SEEDS_LONG = 300,
+	SEEDS_LONG = 2500,
 };
 
 #define DIRECTORY "/log"
