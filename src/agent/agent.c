@@ -476,10 +476,14 @@ static int64_t agent_settle(struct agent *agent, int64_t now_ms)
 	return next_ms;
 }
 
-/* The first ones that are at rest give theirs back. */
+/* While as many are open as may, the first ones that are at rest give theirs back, so that half of
+ * them are free: if it was one, each log that waits would need a turn and a checkpoint of its own.
+ */
 static void agent_close_files(struct agent *agent)
 {
-	for (size_t i = 0; i < agent->count && agent->site.open_count >= agent->options.open_max;
+	bool full = agent->site.open_count >= agent->options.open_max;
+	for (size_t i = 0;
+	     full && i < agent->count && agent->site.open_count > agent->options.open_max / 2;
 	     i++) {
 		struct followed *f = agent->list[i];
 		if (!f->pending_count && !f->active && f->plan_count <= 1 &&

@@ -18,7 +18,7 @@ void followed_site_init(struct followed_site *site, struct files *files, struct 
 {
 	*site = (struct followed_site){.files = files, .clock = clock};
 	random_init(&site->random, seed);
-	siblings_init(&site->siblings);
+	siblings_init(&site->siblings, clock);
 	buf_init(&site->data, CHUNK_DATA_MAX_BYTES);
 	char *room = buf_reserve(&site->data, CHUNK_DATA_MAX_BYTES);
 	ASSERT(room);

@@ -11,9 +11,14 @@
 
 enum {
 	SIBLINGS_ARENA_MAX_BYTES = 8 << 20,
+	SIBLINGS_NAMES_MAX_BYTES = 32 << 20, /* of one directory */
 	SIBLINGS_TRIES = 6,
 	SIBLINGS_NUMBER_DIGITS = 5, /* more are a date: 202611 is a month, 261129 a day */
 };
+
+/* Some file systems note times in steps of two seconds: what changes in the same step as the
+ * listing would not be seen. */
+#define SIBLINGS_STEP_NS INT64_C(3000000000)
 
 /* ---- Names ----------------------------------------------------------------------------------- */
 
@@ -58,6 +63,13 @@ static struct slice siblings_unpacked(struct slice name)
 	return (struct slice){name.data, name.len - strlen(ending)};
 }
 
+/* `app` of `app.log`: with it begins each name that the log may get. */
+static struct slice siblings_stem(struct slice base)
+{
+	const char *dot = base.len ? memrchr(base.data + 1, '.', base.len - 1) : NULL;
+	return (struct slice){base.data, dot ? (size_t)(dot - base.data) : base.len};
+}
+
 static bool siblings_has_turn(struct slice base, struct slice name, struct slice *turn)
 {
 	if (!base.len)
@@ -65,11 +77,10 @@ static bool siblings_has_turn(struct slice base, struct slice name, struct slice
 	name = siblings_unpacked(name);
 	if (siblings_has_form(name, base, SLICE(""), turn))
 		return true;
-	const char *dot = memrchr(base.data + 1, '.', base.len - 1);
-	if (!dot)
-		return false;
-	struct slice stem = {base.data, (size_t)(dot - base.data)};
-	return siblings_has_form(name, stem, (struct slice){dot, base.len - stem.len}, turn);
+	struct slice stem = siblings_stem(base);
+	return stem.len < base.len &&
+	       siblings_has_form(name, stem,
+				 (struct slice){base.data + stem.len, base.len - stem.len}, turn);
 }
 
 bool siblings_is_rotated(struct slice base, struct slice name, uint32_t *number)
@@ -117,19 +128,88 @@ size_t siblings_bases_of(struct slice name, struct slice bases[SIBLINGS_BASES_MA
 	return count;
 }
 
-/* ---- Finding --------------------------------------------------------------------------------- */
+/* ---- The names of a directory ---------------------------------------------------------------- */
 
-void siblings_init(struct siblings *siblings)
+void siblings_init(struct siblings *siblings, struct clock *clock)
 {
-	*siblings = (struct siblings){0};
+	*siblings = (struct siblings){.clock = clock};
 	arena_init(&siblings->arena, SIBLINGS_ARENA_MAX_BYTES);
+	arena_init(&siblings->names.arena, SIBLINGS_NAMES_MAX_BYTES);
 }
 
 void siblings_release(struct siblings *siblings)
 {
 	mem_free(siblings->list);
 	arena_release(&siblings->arena);
+	mem_free(siblings->names.directory);
+	mem_free(siblings->names.list);
+	arena_release(&siblings->names.arena);
 }
+
+static void siblings_keep_name(void *owner, const char *name)
+{
+	struct siblings_names *names = owner;
+	struct slice copy = {NULL, 0};
+	if (!names->full)
+		copy = arena_copy(&names->arena, slice_of(name));
+	names->full = !copy.data;
+	if (names->full)
+		return;
+	GROW(names->list, names->capacity, names->count + 1);
+	names->list[names->count++] = copy;
+}
+
+static int siblings_order_names(const void *left, const void *right)
+{
+	const struct slice *a = left, *b = right;
+	return slice_compare(*a, *b);
+}
+
+static bool siblings_is_same(const struct file_look *a, const struct file_look *b)
+{
+	return file_id_equal(&a->id, &b->id) && a->changed_ns == b->changed_ns;
+}
+
+/* Lists a directory. The names are kept for the next log if it did not change meanwhile, nor just
+ * before. */
+static int siblings_read_names(struct siblings *siblings, struct files *files,
+			       const char *directory, const struct file_look *before)
+{
+	struct siblings_names *names = &siblings->names;
+	struct file_look behind;
+	mem_free(names->directory);
+	names->directory = NULL;
+	names->count = names->full = 0;
+	arena_reset(&names->arena);
+	int err = files->list(files, directory, siblings_keep_name, names);
+	err = err ? err : files->look_at(files, directory, &behind);
+	if (err || names->full)
+		return err;
+	if (names->count)
+		qsort(names->list, names->count, sizeof(*names->list), siblings_order_names);
+	int64_t age_ns = siblings->clock->wall_us(siblings->clock) * 1000 - behind.changed_ns;
+	if (siblings_is_same(before, &behind) && age_ns > SIBLINGS_STEP_NS) {
+		names->directory = mem_copy_text(slice_of(directory));
+		names->look = behind;
+	}
+	return 0;
+}
+
+/* Where the first name stands that is not before a text. */
+static size_t siblings_names_from(const struct siblings_names *names, struct slice text)
+{
+	size_t at = 0, end = names->count;
+	while (at < end) {
+		size_t middle = at + (end - at) / 2;
+		if (slice_compare(names->list[middle], text) < 0)
+			at = middle + 1;
+		else
+			end = middle;
+	}
+	return at;
+}
+
+/* ---- Finding --------------------------------------------------------------------------------- */
 
 struct siblings_search {
 	struct siblings *siblings;
@@ -258,13 +338,35 @@ static int siblings_look(struct siblings *siblings, struct files *files, const c
 	return 0;
 }
 
+/* Names that the log may have got, in any order. */
+static int siblings_list(struct siblings *siblings, struct files *files, const char *directory,
+			 struct siblings_search *search)
+{
+	const struct siblings_names *names = &siblings->names;
+	struct slice stem = siblings_stem(search->base);
+	struct file_look look;
+	int err = files->look_at(files, directory, &look);
+	bool known = !err && names->directory && strcmp(names->directory, directory) == 0 &&
+		     siblings_is_same(&names->look, &look);
+	if (!err && !known)
+		err = siblings_read_names(siblings, files, directory, &look);
+	if (err)
+		return err;
+	if (names->full)
+		return files->list(files, directory, siblings_see, search);
+	for (size_t i = siblings_names_from(names, stem);
+	     i < names->count && slice_starts_with(names->list[i], stem); i++)
+		siblings_see(search, names->list[i].data);
+	return 0;
+}
+
 static int siblings_find_once(struct siblings *siblings, struct files *files, const char *directory,
 			      struct slice base)
 {
 	struct siblings_search search = {siblings, base, 0};
 	siblings->count = siblings->which = 0;
 	arena_reset(&siblings->arena);
-	int err = files->list(files, directory, siblings_see, &search);
+	int err = siblings_list(siblings, files, directory, &search);
 	err = err ? err : search.err;
 	err = err ? err : siblings_look(siblings, files, directory);
 	if (err)

@@ -7,6 +7,7 @@
 #define AGENT_SIBLINGS_H
 
 #include "agent/content.h"
+#include "base/clock.h"
 #include "base/mem.h"
 
 enum { SIBLINGS_MAX = 20000, SIBLINGS_NAME_MAX_BYTES = 255 };
@@ -28,9 +29,22 @@ struct siblings {
 	size_t count, capacity;
 	struct arena arena; /* of names */
 	uint64_t which;     /* hash of names and files */
+
+	/* private: all names of the directory that was listed last, sorted. They are looked through
+	 * again for another log as long as the directory has not changed since: thousands of logs
+	 * may be in one. */
+	struct clock *clock;
+	struct siblings_names {
+		char *directory; /* NULL: they are not to be used again */
+		struct file_look look;
+		struct arena arena;
+		struct slice *list;
+		size_t count, capacity;
+		bool full; /* not all are here */
+	} names;
 };
 
-void siblings_init(struct siblings *siblings);
+void siblings_init(struct siblings *siblings, struct clock *clock);
 void siblings_release(struct siblings *siblings);
 
 /* What is there of the log `base` in a directory. Files that are no regular ones are left out.

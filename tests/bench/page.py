@@ -8,6 +8,7 @@ import subprocess
 
 import faults
 import polling
+import streams
 from servers import ROOT, Granary, Victoria
 
 
@@ -119,13 +120,32 @@ FAULT_ROWS = [
     ("memory after the reports of 5 KB", "RssAnon after reports", "B", False, "", ""),
 ]
 
+# What rsyslog did stands beside; of what is stored, zstd -9 of the whole.
+STREAM_ROWS = [
+    ("lines of 200 B from a file to acknowledged, agent and server, MB per CPU-second",
+     "file to acknowledged, MB per CPU-s", "MB", True, "150", "450"),
+    ("the same until they are in blocks and searched by their words", "file to sealed, MB per CPU-s",
+     "MB", True, "70", "150"),
+    ("stored, all tables, of the lines; beside it `zstd -9`", "stored, % of the lines", "%", False,
+     "1/8", "1/10"),
+    ("a rare word, for each GB", "rare word in 1 GB, CPU-ms", "ms", False, "300 ms", "50 ms"),
+    ("a text that no filter excludes, raw GB per CPU-second",
+     "text that no filter excludes, GB per CPU-s", "GB", True, "0.7", "1.3"),
+    ("the agent at 10 MB/s, share of a core", "agent at 10 MB/s, % of a core", "%", False, "6 %",
+     "3 %"),
+    ("the agent with 10,000 files in which nothing happens",
+     "agent with 10,000 idle files, % of a core", "%", False, "1 %", "0.2 %"),
+    ("memory for that", "memory for that", "B", False, "60 MB", "25 MB"),
+]
+
 
 def tables(bench):
     """Of what was measured."""
     found = bench.found["granary"]
     both = [(title, peer, [row for row in rows if row[1] in found]) for title, peer, rows in
             (("VictoriaMetrics", "victoria-metrics", ROWS), ("net-snmp", "net-snmp", COUNTER_ROWS),
-             ("-", "", ROLLUP_ROWS), (faults.Bugsink.name, faults.Bugsink.name, FAULT_ROWS))]
+             ("-", "", ROLLUP_ROWS), (faults.Bugsink.name, faults.Bugsink.name, FAULT_ROWS),
+             (streams.Rsyslog.name, streams.Rsyslog.name, STREAM_ROWS))]
     return "\n\n".join(table(bench, *part) for part in both if part[2])
 
 
@@ -271,6 +291,16 @@ these with volumes and the longest requests. One connection reads; bugsink close
 answer. All but a few of the searched reports are packed; bugsink has no search in texts.
 
 {table(bench, faults.Bugsink.name, faults.Bugsink.name, FAULT_ROWS)}
+
+## Streams of logs
+
+{streams.MEGABYTES} MB of lines like those of a system's log, of about {streams.LINE_BYTES} bytes, made from
+a seed before the clock starts. Granary's agent reads the file and its server takes it; rsyslog
+{streams.Rsyslog.version()} reads it (imfile) and sends it by TCP to a second one, which writes a file.
+CPU seconds are those of both processes; of "acknowledged" without those of the job that makes
+blocks. Searches find nothing, so that all of it is looked at.
+
+{table(bench, streams.Rsyslog.name, streams.Rsyslog.name, STREAM_ROWS)}
 
 ## Rounds
 

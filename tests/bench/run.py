@@ -32,9 +32,10 @@ from page import keep_rounds, tables, write_page
 from polling import Polling
 from rollups import Rollups
 from servers import FIELDS, INTERVAL_S, ROOT, START_S, Granary, Server, Victoria
+from streams import Streams
 
 PARTS = ["steady", "series", "queries", "restart", "churn", "polling", "fleet",
-         "rollups", "faults", "reports"]
+         "rollups", "faults", "reports", "streams"]
 QUERY_HOURS = 12
 SCAN_WINDOWS = [(3600, "scan"), (300, "scan by 5 min")]
 # Odd, so that the median is one of them. A pass of the scan takes the faster server a few hundred
@@ -87,7 +88,7 @@ class Bench:
         return json.loads(answer.stdout)
 
     def note(self, peer, key, value):
-        self.found[peer.name].setdefault(key, []).append(value)
+        self.found.setdefault(peer.name, {}).setdefault(key, []).append(value)
         print(f"  {peer.name:17} {key:34} {value:,.4g}", flush=True)
 
     # ---- ingest --------------------------------------------------------------------------------
@@ -274,6 +275,8 @@ class Bench:
             Faults(self).run()
         if "reports" in o.parts and Granary in self.peers:
             FaultStore(self).run()
+        if "streams" in o.parts and Granary in self.peers:
+            Streams(self).run()
 
     def close(self):
         for server in list(Server.running):

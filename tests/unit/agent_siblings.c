@@ -228,7 +228,7 @@ static int make_world(void **state)
 	struct world *world = mem_zalloc(sizeof(*world));
 	clock_virtual_init(&world->clock, 1795953600000000);
 	sim_files_init(&world->sim, &world->clock.clock);
-	siblings_init(&world->siblings);
+	siblings_init(&world->siblings, &world->clock.clock);
 	*state = world;
 	return 0;
 }
