@@ -124,8 +124,8 @@ FAULT_ROWS = [
 STREAM_ROWS = [
     ("lines of 200 B from a file to acknowledged, agent and server, MB per CPU-second",
      "file to acknowledged, MB per CPU-s", "MB", True, "150", "450"),
-    ("the same until they are in blocks and searched by their words", "file to sealed, MB per CPU-s",
-     "MB", True, "70", "150"),
+    ("the same until they are in blocks and searched by their words",
+     "file to sealed, MB per CPU-s", "MB", True, "70", "150"),
     ("stored, all tables, of the lines; beside it `zstd -9`", "stored, % of the lines", "%", False,
      "1/8", "1/10"),
     ("a rare word, for each GB", "rare word in 1 GB, CPU-ms", "ms", False, "300 ms", "50 ms"),
@@ -294,10 +294,10 @@ answer. All but a few of the searched reports are packed; bugsink has no search 
 
 ## Streams of logs
 
-{streams.MEGABYTES} MB of lines like those of a system's log, of about {streams.LINE_BYTES} bytes, made from
-a seed before the clock starts. Granary's agent reads the file and its server takes it; rsyslog
-{streams.Rsyslog.version()} reads it (imfile) and sends it by TCP to a second one, which writes a file.
-CPU seconds are those of both processes; of "acknowledged" without those of the job that makes
+{streams.MEGABYTES} MB of lines like those of a system's log, of about {streams.LINE_BYTES} bytes,
+made from a seed before the clock starts. Granary's agent reads the file and its server takes it;
+rsyslog {streams.Rsyslog.version()} reads it (imfile) and sends it by TCP to a second one, which
+writes a file. CPU seconds are those of both processes; of "acknowledged" without those of the job that makes
 blocks. Searches find nothing, so that all of it is looked at.
 
 {table(bench, streams.Rsyslog.name, streams.Rsyslog.name, STREAM_ROWS)}

@@ -41,8 +41,9 @@ def write_lines(path, total_bytes):
             lines = []
             for _ in range(1000):
                 second += pick.random() < 0.2
+                address = f"192.168.{pick.randrange(8)}.{pick.randrange(256)}"
                 text = pick.choice(TEXTS).format(
-                    user=pick.choice(USERS), ip=f"192.168.{pick.randrange(8)}.{pick.randrange(256)}",
+                    user=pick.choice(USERS), ip=address,
                     port=pick.randrange(1024, 65536), uid=pick.randrange(5000),
                     hex=f"{pick.getrandbits(64):016x}")
                 stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(1767225600 + second))
