@@ -297,8 +297,8 @@ answer. All but a few of the searched reports are packed; bugsink has no search 
 {streams.MEGABYTES} MB of lines like those of a system's log, of about {streams.LINE_BYTES} bytes,
 made from a seed before the clock starts. Granary's agent reads the file and its server takes it;
 rsyslog {streams.Rsyslog.version()} reads it (imfile) and sends it by TCP to a second one, which
-writes a file. CPU seconds are those of both processes; of "acknowledged" without those of the job that makes
-blocks. Searches find nothing, so that all of it is looked at.
+writes a file. CPU seconds are those of both processes; of "acknowledged" without those of the job
+that makes blocks. Searches find nothing, so that all of it is looked at.
 
 {table(bench, streams.Rsyslog.name, streams.Rsyslog.name, STREAM_ROWS)}
 
