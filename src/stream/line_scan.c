@@ -162,8 +162,7 @@ static int scan_add_stream(struct line_scan *s, size_t at)
 	struct scan_blocks blocks = {.s = s, .stream = at};
 	if (!err && sealed->count) {
 		blocks.at = sealed->list[0].begin;
-		err = chunk_heads_each(s->site, s->queue, &stream->id, CHUNK_HEAD_LINES,
-				       sealed->list[0].begin, sealed->list[sealed->count - 1].end,
+		err = chunk_heads_each(s->site, s->queue, &stream->id, CHUNK_HEAD_LINES, sealed,
 				       scan_see_lines, &blocks, s->e);
 	}
 	err = err ? err : scan_add_others(s, at, &blocks.seen);
@@ -271,9 +270,8 @@ static int scan_read_head(struct line_scan *s, const struct line_part *part,
 			  int (*see)(const struct chunk_place *, struct slice, void *),
 			  struct scan_head *head)
 {
-	return chunk_heads_each(s->site, s->queue, &s->streams[part->stream].id, kind,
-				part->place.sequence_id - 1, part->place.sequence_id, see, head,
-				s->e);
+	return chunk_heads_at(s->site, s->queue, &s->streams[part->stream].id, kind,
+			      part->place.sequence_id, see, head, s->e);
 }
 
 static int scan_read_block(struct line_scan *s, const struct line_part *part,

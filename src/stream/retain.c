@@ -80,12 +80,10 @@ static int retain_see_head(const struct chunk_place *place, struct slice value, 
 /* Through the heads of blocks, from the first that is kept on. */
 static int retain_look(struct retain *r)
 {
-	const struct offsets *sealed = &r->known.sealed;
 	r->from = r->known.kept_from;
-	if (r->rules->before_ms == INT64_MIN || !sealed->count)
+	if (r->rules->before_ms == INT64_MIN)
 		return 0;
-	int err = chunk_heads_each(r->site, r->queue, r->id, CHUNK_HEAD_RECEIVED,
-				   sealed->list[0].begin, sealed->list[sealed->count - 1].end,
+	int err = chunk_heads_each(r->site, r->queue, r->id, CHUNK_HEAD_RECEIVED, &r->known.sealed,
 				   retain_see_head, r, r->e);
 	return err == RETAIN_ENOUGH ? 0 : err;
 }

@@ -233,6 +233,19 @@ def test_records_that_are_no_lines(make_server):
             eventually(lambda: all_is_in_blocks(server))
 
 
+def test_ranges_that_lie_far_apart(make_server):
+    """Between them are more parts of the table of blocks than can be read one by one."""
+    far = 1 << 62
+    with running(make_server(options=("--stream.seal_after", "1s"))) as server:
+        assert post(server, v2(5, b"near\n"), v2(far + 4, b"far\n")).status == 200
+        eventually(lambda: all_is_in_blocks(server))
+        assert {(one["text"], one["offset"]) for one in search(server)} == \
+            {("near", 0), ("far", far)}
+        assert [one["offset"] for one in search(server, q="far")] == [far]
+        answer = server.get("/api/streams/lines", stream=FIRST, offset=far, before=3)
+        assert [one["text"] for one in answer.json["lines"]] == ["near", "far"]
+
+
 # ---- Other questions -------------------------------------------------------------------------
 
 
