@@ -9,7 +9,10 @@ enum {
 	SCAN_BLOCKS_MAX = 1000000,
 	SCAN_NAMES_MAX_BYTES = 256 << 20,
 	SCAN_BLOCK_MAX_BYTES = 16 << 20,
-	SCAN_LOOK_LINES = 1024, /* between two looks at whether it may go on */
+	/* Between two looks at whether it may go on: lines or heads of blocks, and the work of the
+	 * query's regular expressions, which is some 10 ms. */
+	SCAN_LOOK_LINES = 1024,
+	SCAN_LOOK_WORK = 1 << 22,
 };
 
 /* ---- Lines that were found ------------------------------------------------------------------- */
@@ -43,6 +46,24 @@ void line_found_release_all(struct line_found *list, size_t count)
 	for (size_t i = 0; i < count; i++)
 		line_found_release(&list[i]);
 	mem_free(list);
+}
+
+/* ---- Time ------------------------------------------------------------------------------------ */
+
+static int scan_may_go_on(struct line_scan *s)
+{
+	s->lines = 0;
+	s->query_work = s->rules->query->work;
+	if (task_queue_is_stopped(s->queue))
+		return ERR_CANCELLED;
+	return s->rules->may_go_on ? s->rules->may_go_on(s->rules->owner, s->e) : 0;
+}
+
+/* After each line or head. */
+static int scan_look_at_time(struct line_scan *s)
+{
+	uint64_t work = s->rules->query->work - s->query_work;
+	return ++s->lines >= SCAN_LOOK_LINES || work >= SCAN_LOOK_WORK ? scan_may_go_on(s) : 0;
 }
 
 /* ---- Streams and parts ----------------------------------------------------------------------- */
@@ -125,7 +146,8 @@ static int scan_see_lines(const struct chunk_place *place, struct slice value, v
 				       .last_ms = lines.last_ms};
 	offsets_add(&blocks->seen, begin, place->sequence_id);
 	blocks->at = place->sequence_id;
-	return scan_add_part(s, &part);
+	err = scan_add_part(s, &part);
+	return err ? err : scan_look_at_time(s);
 }
 
 /* What is held of a stream and in no block that was seen. */
@@ -171,14 +193,6 @@ static int scan_add_stream(struct line_scan *s, size_t at)
 }
 
 /* ---- Lines ----------------------------------------------------------------------------------- */
-
-static int scan_may_go_on(struct line_scan *s)
-{
-	s->lines = 0;
-	if (task_queue_is_stopped(s->queue))
-		return ERR_CANCELLED;
-	return s->rules->may_go_on ? s->rules->may_go_on(s->rules->owner, s->e) : 0;
-}
 
 /* Some bytes that lie together, and when they were received. */
 struct scan_bytes {
@@ -227,8 +241,7 @@ static int scan_look_at(struct line_scan *s, struct scan_bytes *bytes, bool all)
 		err = scan_see_line(s, bytes, may_fit);
 		if (may_fit)
 			hit = line_query_seek(s->rules->query, data, bytes->records.end);
-		if (!err && ++s->lines == SCAN_LOOK_LINES)
-			err = scan_may_go_on(s);
+		err = err ? err : scan_look_at_time(s);
 	}
 	return err;
 }

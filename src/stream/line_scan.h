@@ -86,7 +86,9 @@ struct line_scan {
 	struct line_clock clock;
 	struct buf unpacked;
 	struct arena arena; /* of the part that is looked at */
-	unsigned lines;     /* since the last look at whether it may go on */
+	/* When it was last looked whether it may go on: lines since, and the work of the query. */
+	unsigned lines;
+	uint64_t query_work;
 };
 
 /* Lists the streams, and the parts that may have lines of the time that is asked for. To be closed
