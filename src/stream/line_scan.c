@@ -336,8 +336,10 @@ static int scan_look_at_block(struct line_scan *s, const struct line_part *part)
 
 /* ---- Other ranges ---------------------------------------------------------------------------- */
 
+/* *end: behind the piece before. Where a chunk cannot be read there is a hole, and nothing goes
+ * over it from one line to the next, as where blocks are made. */
 static int scan_look_at_piece(struct line_scan *s, const struct line_part *part,
-			      const struct stream_piece *piece)
+			      const struct stream_piece *piece, uint64_t *end)
 {
 	struct scan_bytes bytes = {.part = part,
 				   .begin = piece->begin,
@@ -346,6 +348,9 @@ static int scan_look_at_piece(struct line_scan *s, const struct line_part *part,
 					       .ends = piece->ends,
 					       .end_count = piece->end_count,
 					       .lines = piece->fields.lines}};
+	if (piece->begin != *end)
+		s->clock.carry = (struct line_carry){0, 0};
+	*end = piece->begin + piece->data.len;
 	line_clock_set_zone(&s->clock, piece->fields.zone);
 	return scan_look_at(s, &bytes, true);
 }
@@ -355,6 +360,7 @@ static int scan_look_at_range(struct line_scan *s, const struct line_part *part)
 	const struct line_stream *stream = &s->streams[part->stream];
 	struct chunk_reader reader;
 	struct stream_piece piece;
+	uint64_t end = part->from;
 	int err = chunk_carry_read(s->site, s->queue, &stream->id, &stream->known.sealed,
 				   part->from, &s->clock.carry, s->e);
 	if (err)
@@ -364,7 +370,7 @@ static int scan_look_at_range(struct line_scan *s, const struct line_part *part)
 	do {
 		err = chunk_reader_next_readable(&reader, &piece);
 		if (!err && piece.data.len)
-			err = scan_look_at_piece(s, part, &piece);
+			err = scan_look_at_piece(s, part, &piece, &end);
 	} while (!err && piece.data.len);
 	chunk_reader_release(&reader);
 	return err;
