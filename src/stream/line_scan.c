@@ -32,8 +32,10 @@ struct line_found line_found_copy(const struct line_seen *seen)
 	size_t len = smaller_of(seen->text.len, LINE_FOUND_TEXT_MAX_BYTES);
 	char *text = mem_alloc(len + 1);
 	memcpy(text, seen->text.data, len);
-	return (struct line_found){
-		{seen->ms, seen->stream->address, seen->offset}, {text, len}, seen->bytes};
+	return (struct line_found){.place = {seen->ms, seen->stream->address, seen->offset},
+				   .text = {text, len},
+				   .cut = len < seen->text.len,
+				   .bytes = seen->bytes};
 }
 
 void line_found_release(struct line_found *found)

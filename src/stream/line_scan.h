@@ -42,6 +42,7 @@ int line_place_compare(const struct line_place *a, const struct line_place *b);
 struct line_found {
 	struct line_place place;
 	struct slice text; /* without the end of the line; cut after LINE_FOUND_TEXT_MAX_BYTES */
+	bool cut;          /* the text is */
 	uint64_t bytes;    /* of the line as it was sent */
 };
 enum { LINE_FOUND_TEXT_MAX_BYTES = 64 << 10 };

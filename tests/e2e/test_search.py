@@ -353,6 +353,11 @@ def test_what_is_no_text(server):
     assert first["text"] == "a\ufffd\0b" and first["bytes"] == 5
     assert second["text"] == long[:64 << 10].decode() and second["cut"] is True
     assert second["bytes"] == len(long) + 1
+    # What is just as long as that is not cut.
+    end = len(data) + (64 << 10) + 1
+    assert post(server, v2(end, b"y" * (64 << 10) + b"\n")).status == 200
+    whole = search(server, q="~^y")[0]
+    assert len(whole["text"]) == 64 << 10 and "cut" not in whole
     # What is behind the cut is searched all the same.
     assert [one["offset"] for one in search(server, q="*xx")] == [5]
 

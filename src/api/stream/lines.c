@@ -13,7 +13,7 @@ void lines_put(struct json_writer *json, const struct line_found *found)
 	if (severity)
 		json_put_text(json, "severity", line_severity_text(severity));
 	json_put_string(json, "text", found->text);
-	if (found->text.len == LINE_FOUND_TEXT_MAX_BYTES)
+	if (found->cut)
 		json_put_bool(json, "cut", true);
 	json_write_object_end(json);
 }
