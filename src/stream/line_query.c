@@ -37,10 +37,14 @@ static size_t line_regex_group(struct slice rest)
 	return 0;
 }
 
+/* Where something else stands in braces they are characters, and so may be what is within. */
 static size_t line_regex_repeat(struct slice rest)
 {
-	const char *end = memchr(rest.data, '}', rest.len);
-	return end ? (size_t)(end - rest.data) + 1 : 0;
+	size_t at = 1;
+	while (at < rest.len &&
+	       ((rest.data[at] >= '0' && rest.data[at] <= '9') || rest.data[at] == ','))
+		at++;
+	return at < rest.len && rest.data[at] == '}' ? at + 1 : 0;
 }
 
 static bool line_regex_is_class(char c)

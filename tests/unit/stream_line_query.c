@@ -72,6 +72,10 @@ static void terms(void **state)
 		{"~ab*c", "ac", true},
 		{"~ab{0,2}c", "ac", true},
 		{"~[ab]c\\.d", "bc.d", true},
+		/* These braces repeat nothing: they are characters, and the | divides. */
+		{"~a{b|c}def", "a{b", true},
+		{"~a{b|c}def", "c}def", true},
+		{"~a{,}b", "a{,}b", true},
 		{"~x|y", "y", true},
 		{"~\xc3\xa4?b", "b", true},
 	};
@@ -121,9 +125,9 @@ static void what_is_refused(void **state)
 static void make_pattern(struct random *random, struct buf *pattern)
 {
 	static const char *const pieces[] = {
-		"a",     "b",    "c",    "ab",     "a+",       "b*",     "c?",  ".",
-		"[ab]",  "[^a]", "(ab)", "(a|bc)", "a{2}",     "b{0,1}", "\\.", "\\w",
-		"(?:c)", "^",    "$",    "|",      "(a(b)c)*", "c{1,}",  "\\d"};
+		"a",     "b",    "c",      "ab",   "a+",       "b*",    "c?", ".",   "[ab]",
+		"[^a]",  "(ab)", "(a|bc)", "a{2}", "b{0,1}",   "a{",    "}",  "\\.", "\\w",
+		"(?:c)", "^",    "$",      "|",    "(a(b)c)*", "c{1,}", "\\d"};
 	buf_append_char(pattern, '~');
 	for (uint64_t n = 1 + random_below(random, 6); n; n--)
 		buf_append_text(pattern, pieces[random_below(random, ARRAY_LEN(pieces))]);
