@@ -1,6 +1,12 @@
 #include "wire/line_severity.h"
 
-enum { SEVERITY_WORD_MIN = 3, SEVERITY_WORD_MAX = 13 };
+enum {
+	SEVERITY_WORD_MIN = 3,
+	SEVERITY_WORD_MAX = 13,
+	/* glog writes the month and the day, and may write the year before them. */
+	SEVERITY_GLOG_DIGITS = 4,
+	SEVERITY_GLOG_YEAR_DIGITS = 8,
+};
 
 static const char *const severity_texts[LINE_SEVERITIES] = {
 	[LINE_UNKNOWN] = "unknown", [LINE_TRACE] = "trace",      [LINE_DEBUG] = "debug",
@@ -67,13 +73,14 @@ static enum line_severity severity_of_priority(struct slice line)
 	return good ? of[priority & 7] : LINE_UNKNOWN;
 }
 
-/* `I1129 14:49:30` */
+/* `I1129 14:49:30`, `I20261129 14:49:30` */
 static enum line_severity severity_of_letter(struct slice line)
 {
-	for (size_t i = 1; i <= 4; i++)
-		if (line.data[i] < '0' || line.data[i] > '9')
-			return LINE_UNKNOWN;
-	if (line.data[5] != ' ')
+	size_t at = 1;
+	while (at < line.len && line.data[at] >= '0' && line.data[at] <= '9')
+		at++;
+	if ((at != 1 + SEVERITY_GLOG_DIGITS && at != 1 + SEVERITY_GLOG_YEAR_DIGITS) ||
+	    at == line.len || line.data[at] != ' ')
 		return LINE_UNKNOWN;
 	switch (line.data[0]) {
 	case 'I':
@@ -95,7 +102,7 @@ enum line_severity line_severity_of(struct slice line)
 	size_t len = line.len < LINE_SEVERITY_BYTES ? line.len : LINE_SEVERITY_BYTES;
 	if (len && line.data[0] == '<')
 		severity = severity_of_priority(line);
-	else if (len > 5)
+	else if (len)
 		severity = severity_of_letter(line);
 	for (size_t at = 0; at < len && !severity;) {
 		size_t begin = at;

@@ -37,7 +37,10 @@ static void severities(void **state)
 		{"I1129 14:49:30.1 1 a.go:1] error", LINE_INFO},
 		{"E1129 14:49:30.1 1 a.go:1] x", LINE_ERROR},
 		{"F1129 x", LINE_CRITICAL},
+		{"I20261129 14:49:30.1 1 a.go:1] error", LINE_INFO},
+		{"I202611 an error", LINE_ERROR},
 		{"W1129", LINE_UNKNOWN},
+		{"W20261129", LINE_UNKNOWN},
 		{"E112 14 x", LINE_UNKNOWN},
 	};
 	(void)state;
