@@ -248,10 +248,13 @@ static int client_search_pages(struct client_search *search, struct buf *path)
 	return err;
 }
 
-/* A word with blanks, which the shell has taken out of its quotation marks, is put into them. */
+/* A word with blanks, which the shell has taken out of its quotation marks, is put into them: what
+ * follows its `-`, its `~` or its `*` (stream/line_query.h). */
 static void client_search_add_word(struct buf *words, const char *word)
 {
-	size_t before = strspn(word, "-~*");
+	size_t before = word[0] == '-';
+	bool is_regex = word[before] == '~';
+	before += is_regex || word[before] == '*';
 	buf_append_text(words, words->len ? " " : "");
 	if (strchr(word, '"') || !strpbrk(word, " \t")) {
 		buf_append_text(words, word);
@@ -259,7 +262,7 @@ static void client_search_add_word(struct buf *words, const char *word)
 	}
 	buf_append(words, word, before);
 	size_t len = strlen(word + before);
-	bool star = word[before + len - 1] == '*' && word[0] != '~';
+	bool star = !is_regex && len && word[before + len - 1] == '*';
 	buf_append_char(words, '"');
 	for (const char *c = word + before; c < word + before + len - star; c++) {
 		if (*c == '\\')

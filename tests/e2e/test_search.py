@@ -375,6 +375,12 @@ def test_the_commands(server):
     assert "there may be more lines than the 2 of --limit" in out.stderr
     out = run("stream", "search", *url, "--order", "oldest", "-o", "json", "--", "-error")
     assert [one["offset"] for one in json.loads(out.stdout)["lines"]] == [0, 70]
+    # What stands before the blanks' quotation marks is what the server takes for more than a text.
+    for word, offsets in (("-~lock w.*", [36, 70]), ("~-01T00:00:01Z E.*x", [36]),
+                          ("-*ock wait*", [36, 70]), ("--lock wait", [0, 36, 70]),
+                          ("*R x h*", [36])):
+        out = run("stream", "search", *url, "--order", "oldest", "-o", "json", "--", word)
+        assert [one["offset"] for one in json.loads(out.stdout)["lines"]] == offsets, word
     out = run("stream", "lines", FIRST, "40", *url, "--before", "1", "--behind", "0", "-o",
                   "csv")
     assert [row[2] for row in csv.reader(out.stdout.splitlines())] == ["offset", "0", "36"]
