@@ -327,6 +327,7 @@ def test_counts(server):
     ("counts", {"by": "name"}, 400, 'by: "name" is none of source, datatype and severity'),
     ("counts", {"step": "0s"}, 400, "step: it is not longer than 0"),
     ("counts", {"step": "x"}, 400, "step"),
+    ("counts", {"until": 1 << 62}, 400, "since or until lies too far from now"),
     ("counts", {"since": "1970-01-01", "step": "1s"}, 400, "more than 10000 steps"),
     ("lines", {"offset": 1}, 400, "stream"),
     ("lines", {"stream": "a/b/c/d@0000000000000001"}, 400, "offset"),

@@ -8,6 +8,8 @@
 
 enum { COUNTS_ARENA_MAX_BYTES = 1 << 20, COUNTS_ANSWER_MAX_BYTES = 64 << 20, COUNTS_STEPS = 100 };
 
+#define COUNTS_FAR_MS (INT64_MAX / 4)
+
 struct counts_question {
 	struct lines_question lines;
 	struct slice step, by;
@@ -124,15 +126,14 @@ static int counts_read_by(struct slice by, struct line_counts_rules *rules, stru
 	return 0;
 }
 
-/* The time that is counted is a whole number of steps. */
+/* The time that is counted is a whole number of steps. No sum of these times is too large. */
 static int counts_read_step(struct counts_call *call, struct errbuf *e)
 {
 	struct line_counts_rules *rules = &call->rules;
 	struct line_scan_rules *scan = &rules->scan;
-	uint64_t long_ms = (uint64_t)scan->to_ms - (uint64_t)scan->from_ms;
-	if (long_ms > INT64_MAX / 2)
-		return errbuf_set(e, ERR_INVALID, "since and until are too far apart");
-	rules->step_ms = larger_of((int64_t)long_ms / COUNTS_STEPS, 1);
+	if (scan->from_ms < -COUNTS_FAR_MS || scan->to_ms > COUNTS_FAR_MS)
+		return errbuf_set(e, ERR_INVALID, "since or until lies too far from now");
+	rules->step_ms = larger_of((scan->to_ms - scan->from_ms) / COUNTS_STEPS, 1);
 	if (call->asked.step.data) {
 		int err = duration_parse(call->asked.step, &rules->step_ms, e);
 		if (err)
@@ -140,8 +141,10 @@ static int counts_read_step(struct counts_call *call, struct errbuf *e)
 	}
 	if (rules->step_ms < 1)
 		return errbuf_set(e, ERR_INVALID, "step: it is not longer than 0");
+	if (rules->step_ms > COUNTS_FAR_MS)
+		return errbuf_set(e, ERR_INVALID, "step: it is too long");
 	scan->from_ms = floor_to(scan->from_ms, rules->step_ms);
-	scan->to_ms = floor_to(scan->to_ms + rules->step_ms - 1, rules->step_ms);
+	scan->to_ms = ceil_to(scan->to_ms, rules->step_ms);
 	if ((scan->to_ms - scan->from_ms) / rules->step_ms > LINE_COUNTS_STEPS_MAX)
 		return errbuf_set(e, ERR_INVALID,
 				  "from since to until there are more than %d steps",
