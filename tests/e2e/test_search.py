@@ -324,6 +324,8 @@ def test_counts(server):
     ("search", {"stream": "a/b/c/d@0000000000000001", "name": "d"}, 400,
      "stream: an address has all names"),
     ("search", {"stream": "a/b"}, 400, "a/b"),
+    ("search", {"stream": "a/b/c/d@0000000000000000"}, 400,
+     "stream: no stream has the incarnation 0"),
     ("counts", {"by": "name"}, 400, 'by: "name" is none of source, datatype and severity'),
     ("counts", {"step": "0s"}, 400, "step: it is not longer than 0"),
     ("counts", {"step": "x"}, 400, "step"),

@@ -61,7 +61,10 @@ static int lines_read_stream(struct arena *arena, struct lines_question *q, uint
 		return errbuf_set(e, ERR_INVALID,
 				  "stream: an address has all names, so that source, cluster, "
 				  "datatype and name are not given beside it");
-	return stream_address_parse(q->stream, arena, &q->names, incarnation, e);
+	int err = stream_address_parse(q->stream, arena, &q->names, incarnation, e);
+	if (!err && !*incarnation) /* a scan takes 0 for any */
+		err = errbuf_set(e, ERR_INVALID, "stream: no stream has the incarnation 0");
+	return err;
 }
 
 static int lines_check_time(void *owner, struct errbuf *e)
