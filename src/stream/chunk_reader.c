@@ -300,8 +300,14 @@ static int block_see(const struct store_cell *cell, void *owner)
 	err = err ? err : chunk_frame_unpack(&frame, r->unpacked, r->arena, r->data);
 	if (err)
 		return err;
-	*r->fields = frame.fields;
-	r->fields->zone = arena_copy(r->arena, frame.fields.zone);
+	/* Other texts lie in the store's answer, which goes. */
+	*r->fields = (struct chunk_fields){.sequence_id = frame.fields.sequence_id,
+					   .data_bytes = frame.fields.data_bytes,
+					   .clock_ms = frame.fields.clock_ms,
+					   .zone = arena_copy(r->arena, frame.fields.zone),
+					   .lines = frame.fields.lines,
+					   .continues = frame.fields.continues,
+					   .goes_on = frame.fields.goes_on};
 	r->found = true;
 	return r->fields->zone.data ? 0 : ERR_LIMIT;
 }

@@ -40,8 +40,8 @@ struct chunk_reader {
 	bool of_blocks; /* the cells of the list are blocks */
 };
 
-/* Of the offsets from <= offset < to those that are held. `sealed`: which of them were in blocks
- * when that was read, as far as it is known. What the arguments point to stays until it is
+/* Reads those of the offsets from <= offset < to that are held. `sealed`: which of them were in
+ * blocks when that was read, as far as it is known. What the arguments point to stays until it is
  * released; what is held may grow. Whoever sets `at` and `end` later reads other bytes: fast, where
  * they lie behind the last. */
 void chunk_reader_init(struct chunk_reader *reader, const struct stream_site *site,
@@ -57,9 +57,10 @@ int chunk_reader_next(struct chunk_reader *reader, struct stream_piece *piece) M
  * yet (seal.h). */
 int chunk_reader_next_readable(struct chunk_reader *reader, struct stream_piece *piece) MUST_CHECK;
 
-/* One block: its data lies in `unpacked`, which is cleared before, the ends of its records and its
- * fields in the arena. *received_ms: of its first chunk. ERR_NOT_FOUND: it has gone; ERR_DAMAGED;
- * or the store's error, with a sentence. */
+/* Reads one block. Its data lies in `unpacked`, which is cleared before; the ends of its records
+ * and the zone lie in the arena; the fields have no other texts, and no incarnation. *received_ms:
+ * when its first chunk was received. ERR_NOT_FOUND: it has gone; ERR_DAMAGED or ERR_VERSION: it
+ * cannot be read; ERR_LIMIT: the arena is full; or the store's error, with a sentence. */
 int chunk_block_read(const struct stream_site *site, struct task_queue *queue,
 		     const struct stream_id *id, const struct chunk_place *place,
 		     struct buf *unpacked, struct arena *arena, struct chunk_fields *fields,
