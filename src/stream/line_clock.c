@@ -47,7 +47,7 @@ static void records_set_end(struct line_records *records)
 		if (newline)
 			records->end = (size_t)(newline - data.data) + 1;
 	} else if (records->next < records->end_count) {
-		records->end = records->ends[records->next++];
+		records->end = smaller_of(records->ends[records->next++], data.len);
 	}
 }
 

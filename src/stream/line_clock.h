@@ -37,10 +37,12 @@ int64_t line_clock_next(struct line_clock *clock, struct slice line, int64_t rec
 /* A walk over the records of some bytes. */
 struct line_records {
 	struct slice data;
-	const uint32_t
-		*ends; /* offsets of the first byte behind each; where it is not by newlines */
+	bool lines; /* each newline ends a record; else the ends are listed */
+	/* Offsets of the first byte behind each record, ascending; the data may end before them. */
+	const uint32_t *ends;
 	size_t end_count;
-	bool lines;
+
+	/* private but for begin and end */
 	size_t next;       /* of the ends */
 	size_t begin, end; /* of the record, with its newline */
 };
