@@ -31,7 +31,7 @@ void line_clock_init(struct line_clock *clock);
 void line_clock_release(struct line_clock *clock);
 /* What follows was sent from this zone; UTC where it is not known. */
 void line_clock_set_zone(struct line_clock *clock, struct slice zone);
-/* The time of the next line. */
+/* The time of the next line, in ms since 1970. `line` is without its end. */
 int64_t line_clock_next(struct line_clock *clock, struct slice line, int64_t received_ms);
 
 /* A walk over the records of some bytes. */

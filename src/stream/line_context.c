@@ -91,6 +91,7 @@ int line_context_read(struct line_context *context, const struct stream_site *si
 {
 	struct context_look c = {.rules = rules, .context = context};
 	size_t room = rules->before + rules->behind + 1;
+	ASSERT(rules->before <= LINE_CONTEXT_MAX && rules->behind <= LINE_CONTEXT_MAX);
 	*context = (struct line_context){.list = mem_zalloc(room * sizeof(*context->list))};
 	int err = line_scan_open(&context->scan, site, queue, &rules->scan, e);
 	struct line_scan *scan = &context->scan;

@@ -8,16 +8,16 @@ enum { LINE_CONTEXT_MAX = 1000 }; /* lines before and behind, each */
 
 struct line_context_rules {
 	struct line_scan_rules scan; /* of one stream */
-	uint64_t offset;
-	size_t before, behind;
+	uint64_t offset;             /* of any byte of the line */
+	size_t before, behind;       /* lines, at most LINE_CONTEXT_MAX each */
 };
 
 struct line_context {
-	/* In their order: up to `before` that end before the offset, and up to `behind` + 1 from
-	 * the one that has it on. */
+	/* In their order: up to `before` that end at the offset or before it, and up to `behind` +
+	 * 1 from the one on that has the byte; where none has it, from the next one on. */
 	struct line_found *list;
 	size_t count;
-	struct line_scan scan;
+	struct line_scan scan; /* what was done; the rest is private */
 };
 
 /* *context is to be released in any case. Errors as of line_scan_open; ERR_NOT_FOUND: there is no

@@ -73,8 +73,10 @@ int line_counts_read(struct line_counts *counts, const struct stream_site *site,
 		     struct errbuf *e)
 {
 	struct line_counting c = {rules, counts, e};
+	ASSERT(rules->step_ms > 0);
 	*counts = (struct line_counts){
 		.steps = (size_t)((rules->scan.to_ms - rules->scan.from_ms) / rules->step_ms)};
+	ASSERT(counts->steps <= LINE_COUNTS_STEPS_MAX);
 	int err = line_scan_open(&counts->scan, site, queue, &rules->scan, e);
 	for (size_t i = 0; i < counts->scan.part_count && !err; i++)
 		err = line_scan_look(&counts->scan, &counts->scan.parts[i], counts_see, &c);

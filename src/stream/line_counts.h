@@ -8,8 +8,8 @@
 enum { LINE_COUNTS_STEPS_MAX = 10000, LINE_COUNTS_SERIES_MAX = 1000 };
 
 struct line_counts_rules {
-	struct line_scan_rules scan; /* of a whole number of steps */
-	int64_t step_ms;
+	struct line_scan_rules scan; /* of a whole number of steps, at most LINE_COUNTS_STEPS_MAX */
+	int64_t step_ms;             /* above 0 */
 	bool by_source, by_datatype, by_severity;
 };
 

@@ -23,7 +23,8 @@ enum { LINE_QUERY_TERMS_MAX = 20, LINE_QUERY_MAX_BYTES = 2048 };
 struct line_term {
 	bool negated, is_regex;
 	struct regex regex;
-	/* Of a regular expression: what each line that it fits has; the needle may be empty. */
+	/* The text; where it is a regular expression, the longest text that is known of each line
+	 * which it fits, and which may be empty. */
 	struct lines_literal literal;
 };
 
@@ -36,7 +37,9 @@ struct line_query {
 	uint64_t work; /* of regular expressions, as regex_search counts it */
 };
 
-/* ERR_INVALID, with a sentence; ERR_LIMIT: the arena is full. */
+/* *query is to be released in any case; its texts are in the arena, or in `text`. ERR_INVALID or
+ * ERR_LIMIT, with a sentence: it is no search; or the arena is full, or a regular expression has
+ * more than its limits. */
 int line_query_parse(struct slice text, struct arena *arena, struct line_query *query,
 		     struct errbuf *e) MUST_CHECK;
 void line_query_release(struct line_query *query);
@@ -45,6 +48,7 @@ void line_query_release(struct line_query *query);
 bool line_query_may_fit(const struct line_query *query, struct slice filter);
 /* The next place of a text, from `from` on, whose line may fit; text.len: there is none. */
 size_t line_query_seek(const struct line_query *query, struct slice text, size_t from);
+/* Whether a line, without its end, is one that is searched for. */
 bool line_query_fits(struct line_query *query, struct slice line);
 
 #endif

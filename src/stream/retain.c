@@ -32,7 +32,7 @@ static int retain_submit(struct retain *r)
 
 /* ---- Removing -------------------------------------------------------------------------------- */
 
-/* Of a part, what ends at the offset or before it. */
+/* Removes what ends in a part, at the offset or before it. */
 static int retain_remove_part(struct retain *r, uint64_t part, uint64_t offset)
 {
 	static const struct store_parts begin;

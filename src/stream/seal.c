@@ -92,7 +92,7 @@ static int seal_encode_block(struct seal *s, size_t len)
 		   : chunk_cell_encode(s->receipts[0].received_ms, buf_slice(&s->frame), &s->value);
 }
 
-/* Of the block that was encoded. */
+/* The place of the block that was encoded. */
 static struct chunk_place seal_place_of(const struct seal *s)
 {
 	const char *why;
@@ -212,7 +212,7 @@ static int seal_put_block(struct seal *s, size_t len)
 	return 0;
 }
 
-/* Of what is left of the data when so many bytes have gone. */
+/* What is left are the receipts of the data behind the first `len` bytes. */
 static void seal_cut_receipts(struct seal *s, size_t len)
 {
 	size_t kept = 0;
@@ -318,7 +318,7 @@ static int seal_gather(struct seal *s, const struct stream_piece *piece, struct 
 
 /* ---- A pass ---------------------------------------------------------------------------------- */
 
-/* Of what is held and in no block, the bytes from `begin` to `end`. */
+/* Seals the bytes from `begin` to `end`, which are held and in no block. */
 static int seal_range(struct seal *s, uint64_t begin, uint64_t end)
 {
 	struct chunk_reader reader;

@@ -152,6 +152,7 @@ int line_search(const struct stream_site *site, struct task_queue *queue,
 		struct errbuf *e)
 {
 	struct search s = {.rules = rules, .limit = rules->limit};
+	ASSERT(rules->limit && rules->limit <= LINE_SEARCH_LIMIT_MAX);
 	*result = (struct line_search_result){.found = NULL};
 	s.found = mem_alloc(rules->limit * sizeof(*s.found));
 	int err = line_scan_open(&result->scan, site, queue, &rules->scan, e);

@@ -18,7 +18,7 @@
 struct line_search_rules {
 	struct line_scan_rules scan;
 	bool oldest_first;
-	size_t limit;
+	size_t limit; /* of lines: 1 to LINE_SEARCH_LIMIT_MAX */
 	bool goes_on; /* only lines behind `after`, in the order that is asked for */
 	struct line_place after;
 };

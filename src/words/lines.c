@@ -233,7 +233,8 @@ static lines_vector lines_load(const char *from)
 	return v;
 }
 
-/* Of two halves the bytes that are not 0: the first that begins the needle, or -1. */
+/* The first of the 16 places at which the needle begins, or -1. Only places whose byte in the two
+ * halves is not 0 are looked at. */
 static int lines_first_of(const char *at, uint64_t low, uint64_t high, struct slice needle)
 {
 	for (int half = 0; half < 2; half++) {

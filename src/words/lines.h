@@ -19,27 +19,28 @@ enum { LINES_HASHES_MAX = 100 };
 /* Adds the words and the pairs of a text, which is one line or several. */
 void words_set_add_lines(struct words_set *set, struct slice text);
 
-/* A text that is looked for, as lines have it but for the case of letters. Where it begins with a
- * letter, digit or `_`, none of these stands before it, unless `open_left`; likewise at its end. */
+/* A text that is looked for in lines, in any case. Where it begins with a letter, a digit or `_`,
+ * none of these stands before it in a line, unless `open_left`; the same holds at its end. */
 struct lines_literal {
 	struct slice text; /* in small letters */
 	bool open_left, open_right;
-	/* All but the letters of ASCII stand in it as they do in lines. */
-	bool ascii;
-	/* Of words and pairs that whatever has the text has, too. */
+	bool ascii; /* it has no other characters, so that lines are compared as they are */
+	/* Hashes of words and pairs that each line which has the text has, too. */
 	uint64_t hashes[LINES_HASHES_MAX];
 	size_t hash_count;
 	struct slice needle; /* the longest part of it that is ASCII */
 };
 
-/* ERR_LIMIT: the arena is full. */
+/* The text is copied in small letters. ERR_LIMIT: the arena is full, or the text takes more than 4
+ * KiB in small letters, for which twice its bytes are reckoned. */
 int lines_literal_init(struct lines_literal *literal, struct slice text, bool open_left,
 		       bool open_right, struct arena *arena) MUST_CHECK;
 
 /* Where in a text, from `from` on, a line may have the literal: the offset of the first place that
  * has its needle; text.len: there is none. */
 size_t lines_literal_seek(const struct lines_literal *literal, struct slice text, size_t from);
-/* Whether a line has it. `room` is the caller's, for lines beyond ASCII. */
+/* Whether a line has it. `room` is the caller's: where the text has other characters than those of
+ * ASCII, the line in small letters is put there. A line that has no room there does not have it. */
 bool lines_literal_is_in(const struct lines_literal *literal, struct slice line, struct buf *room);
 
 #endif
