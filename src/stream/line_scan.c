@@ -52,71 +52,72 @@ void line_found_release_all(struct line_found *list, size_t count)
 
 /* ---- Time ------------------------------------------------------------------------------------ */
 
-static int scan_may_go_on(struct line_scan *s)
+static int scan_may_go_on(struct line_scan *scan)
 {
-	s->lines = 0;
-	s->query_work = s->rules->query->work;
-	if (task_queue_is_stopped(s->queue))
+	scan->lines = 0;
+	scan->query_work = scan->rules->query->work;
+	if (task_queue_is_stopped(scan->queue))
 		return ERR_CANCELLED;
-	return s->rules->may_go_on ? s->rules->may_go_on(s->rules->owner, s->e) : 0;
+	return scan->rules->may_go_on ? scan->rules->may_go_on(scan->rules->owner, scan->e) : 0;
 }
 
 /* After each line or head. */
-static int scan_look_at_time(struct line_scan *s)
+static int scan_check_time(struct line_scan *scan)
 {
-	uint64_t work = s->rules->query->work - s->query_work;
-	return ++s->lines >= SCAN_LOOK_LINES || work >= SCAN_LOOK_WORK ? scan_may_go_on(s) : 0;
+	uint64_t work = scan->rules->query->work - scan->query_work;
+	bool due = ++scan->lines >= SCAN_LOOK_LINES || work >= SCAN_LOOK_WORK;
+	return due ? scan_may_go_on(scan) : 0;
 }
 
 /* ---- Streams and parts ----------------------------------------------------------------------- */
 
 static int scan_see_stream(const struct stream_made *made, void *owner)
 {
-	struct line_scan *s = owner;
-	struct arena *arena = &s->names;
+	struct line_scan *scan = owner;
+	struct arena *arena = &scan->names;
 	struct line_stream stream = {.id = made->id};
 	struct buf address;
-	if (!stream_names_fit(&s->rules->names, &made->id.names) ||
-	    (s->rules->incarnation && s->rules->incarnation != made->id.incarnation))
+	if (!stream_names_fit(&scan->rules->names, &made->id.names) ||
+	    (scan->rules->incarnation && scan->rules->incarnation != made->id.incarnation))
 		return 0;
 	buf_init(&address, STREAM_ADDRESS_MAX_BYTES);
 	stream_address_put(&made->id.names, made->id.incarnation, &address);
 	stream.address = arena_copy(arena, buf_slice(&address));
 	buf_release(&address);
 	if (!stream.address.data || stream_id_keep(&stream.id, arena) ||
-	    s->stream_count == SCAN_STREAMS_MAX)
-		return errbuf_set(s->e, ERR_LIMIT,
+	    scan->stream_count == SCAN_STREAMS_MAX)
+		return errbuf_set(scan->e, ERR_LIMIT,
 				  "more than %d streams are asked for; a source, datatype or name "
 				  "makes them fewer",
 				  SCAN_STREAMS_MAX);
-	GROW(s->streams, s->stream_room, s->stream_count + 1);
-	s->streams[s->stream_count++] = stream;
+	GROW(scan->streams, scan->stream_room, scan->stream_count + 1);
+	scan->streams[scan->stream_count++] = stream;
 	return 0;
 }
 
 /* Whether a line with a time in between may be asked for. */
-static bool scan_asks_for(const struct line_scan *s, int64_t first_ms, int64_t last_ms)
+static bool scan_asks_for(const struct line_scan *scan, int64_t first_ms, int64_t last_ms)
 {
-	return last_ms >= s->rules->from_ms && first_ms < s->rules->to_ms;
+	return last_ms >= scan->rules->from_ms && first_ms < scan->rules->to_ms;
 }
 
-static int scan_add_part(struct line_scan *s, const struct line_part *part)
+static int scan_add_part(struct line_scan *scan, const struct line_part *part)
 {
-	if (!scan_asks_for(s, part->first_ms, part->last_ms))
+	if (!scan_asks_for(scan, part->first_ms, part->last_ms))
 		return 0;
-	if (s->part_count == SCAN_BLOCKS_MAX)
-		return errbuf_set(s->e, ERR_LIMIT,
+	if (scan->part_count == SCAN_BLOCKS_MAX)
+		return errbuf_set(scan->e, ERR_LIMIT,
 				  "more than %d blocks are asked for; a time, source, datatype or "
 				  "name makes them fewer",
 				  SCAN_BLOCKS_MAX);
-	GROW(s->parts, s->part_room, s->part_count + 1);
-	s->parts[s->part_count++] = *part;
+	GROW(scan->parts, scan->part_room, scan->part_count + 1);
+	scan->parts[scan->part_count++] = *part;
 	return 0;
 }
 
 /* Blocks of a stream. */
 struct scan_blocks {
-	struct line_scan *s;
+	struct line_scan *scan;
 	size_t stream;
 	struct offsets seen; /* what is in the blocks that have come */
 	uint64_t at;         /* all before is in them, or in none */
@@ -126,16 +127,16 @@ struct scan_blocks {
 static int scan_see_lines(const struct chunk_place *place, struct slice value, void *owner)
 {
 	struct scan_blocks *blocks = owner;
-	struct line_scan *s = blocks->s;
-	const struct stream_known *known = &s->streams[blocks->stream].known;
+	struct line_scan *scan = blocks->scan;
+	const struct stream_known *known = &scan->streams[blocks->stream].known;
 	uint64_t begin = place->sequence_id - place->length;
 	struct chunk_lines lines;
 	begin = begin < blocks->at ? blocks->at : begin;
 	if (begin >= place->sequence_id ||
 	    !offsets_cover(&known->sealed, begin, place->sequence_id))
 		return 0;
-	arena_reset(&s->arena);
-	int err = chunk_lines_decode(value, &s->arena, &lines);
+	arena_reset(&scan->arena);
+	int err = chunk_lines_decode(value, &scan->arena, &lines);
 	if (err == ERR_LIMIT)
 		return err;
 	if (err) /* the block is read as it lies there */
@@ -148,14 +149,14 @@ static int scan_see_lines(const struct chunk_place *place, struct slice value, v
 				       .last_ms = lines.last_ms};
 	offsets_add(&blocks->seen, begin, place->sequence_id);
 	blocks->at = place->sequence_id;
-	err = scan_add_part(s, &part);
-	return err ? err : scan_look_at_time(s);
+	err = scan_add_part(scan, &part);
+	return err ? err : scan_check_time(scan);
 }
 
 /* What is held of a stream and in no block that was seen. */
-static int scan_add_others(struct line_scan *s, size_t stream, const struct offsets *seen)
+static int scan_add_others(struct line_scan *scan, size_t stream, const struct offsets *seen)
 {
-	const struct offsets *held = &s->streams[stream].known.held;
+	const struct offsets *held = &scan->streams[stream].known.held;
 	size_t at = 0;
 	int err = 0;
 	for (size_t i = 0; i < held->count && !err; i++) {
@@ -171,25 +172,26 @@ static int scan_add_others(struct line_scan *s, size_t stream, const struct offs
 						       .first_ms = INT64_MIN,
 						       .last_ms = INT64_MAX};
 			if (from < to)
-				err = scan_add_part(s, &part);
+				err = scan_add_part(scan, &part);
 			from = met ? seen->list[at].end : end;
 		}
 	}
 	return err;
 }
 
-static int scan_add_stream(struct line_scan *s, size_t at)
+static int scan_add_stream(struct line_scan *scan, size_t at)
 {
-	struct line_stream *stream = &s->streams[at];
-	int err = stream_known_read(&stream->known, s->site, s->queue, &stream->id, 0, s->e);
+	struct line_stream *stream = &scan->streams[at];
+	int err =
+		stream_known_read(&stream->known, scan->site, scan->queue, &stream->id, 0, scan->e);
 	const struct offsets *sealed = &stream->known.sealed;
-	struct scan_blocks blocks = {.s = s, .stream = at};
+	struct scan_blocks blocks = {.scan = scan, .stream = at};
 	if (!err && sealed->count) {
 		blocks.at = sealed->list[0].begin;
-		err = chunk_heads_each(s->site, s->queue, &stream->id, CHUNK_HEAD_LINES, sealed,
-				       scan_see_lines, &blocks, s->e);
+		err = chunk_heads_each(scan->site, scan->queue, &stream->id, CHUNK_HEAD_LINES,
+				       sealed, scan_see_lines, &blocks, scan->e);
 	}
-	err = err ? err : scan_add_others(s, at, &blocks.seen);
+	err = err ? err : scan_add_others(scan, at, &blocks.seen);
 	offsets_release(&blocks.seen);
 	return err;
 }
@@ -215,35 +217,36 @@ static int64_t scan_received(struct scan_bytes *bytes)
 }
 
 /* Gives the line on, where it may be one that is asked for. */
-static int scan_see_line(struct line_scan *s, struct scan_bytes *bytes, bool may_fit)
+static int scan_see_line(struct line_scan *scan, struct scan_bytes *bytes, bool may_fit)
 {
-	const struct line_scan_rules *rules = s->rules;
+	const struct line_scan_rules *rules = scan->rules;
 	struct slice text = line_records_text(&bytes->records);
-	const struct line_seen seen = {.stream = &s->streams[bytes->part->stream],
-				       .ms = line_clock_next(&s->clock, text, scan_received(bytes)),
-				       .offset = bytes->begin + bytes->records.begin,
-				       .bytes = bytes->records.end - bytes->records.begin,
-				       .text = text};
+	const struct line_seen seen = {
+		.stream = &scan->streams[bytes->part->stream],
+		.ms = line_clock_next(&scan->clock, text, scan_received(bytes)),
+		.offset = bytes->begin + bytes->records.begin,
+		.bytes = bytes->records.end - bytes->records.begin,
+		.text = text};
 	if (!may_fit || seen.ms < rules->from_ms || seen.ms >= rules->to_ms ||
 	    seen.offset < bytes->part->from || seen.offset >= bytes->part->to)
 		return 0;
-	return s->see(&seen, s->see_owner);
+	return scan->see(&seen, scan->see_owner);
 }
 
 /* The lines of some bytes. `all`: the clock is needed behind them; else they are left when no line
  * that is left may fit. */
-static int scan_look_at(struct line_scan *s, struct scan_bytes *bytes, bool all)
+static int scan_look_at(struct line_scan *scan, struct scan_bytes *bytes, bool all)
 {
 	const struct slice data = bytes->records.data;
-	size_t hit = line_query_seek(s->rules->query, data, 0);
+	size_t hit = line_query_seek(scan->rules->query, data, 0);
 	int err = 0;
-	s->work.bytes += data.len;
+	scan->work.bytes += data.len;
 	while (!err && (all || hit < data.len) && line_records_next(&bytes->records)) {
 		bool may_fit = hit < bytes->records.end;
-		err = scan_see_line(s, bytes, may_fit);
+		err = scan_see_line(scan, bytes, may_fit);
 		if (may_fit)
-			hit = line_query_seek(s->rules->query, data, bytes->records.end);
-		err = err ? err : scan_look_at_time(s);
+			hit = line_query_seek(scan->rules->query, data, bytes->records.end);
+		err = err ? err : scan_check_time(scan);
 	}
 	return err;
 }
@@ -252,7 +255,7 @@ static int scan_look_at(struct line_scan *s, struct scan_bytes *bytes, bool all)
 
 /* What is known of one block. */
 struct scan_head {
-	struct line_scan *s;
+	struct line_scan *scan;
 	const struct chunk_place *place;
 	bool may_fit;
 	struct chunk_lines lines;
@@ -268,7 +271,7 @@ static int scan_see_filter(const struct chunk_place *place, struct slice value, 
 	struct scan_head *head = owner;
 	struct slice filter;
 	if (scan_is_place(head, place) && !chunk_words_decode(value, &filter))
-		head->may_fit = line_query_may_fit(head->s->rules->query, filter);
+		head->may_fit = line_query_may_fit(head->scan->rules->query, filter);
 	return 0;
 }
 
@@ -277,19 +280,19 @@ static int scan_see_head(const struct chunk_place *place, struct slice value, vo
 	struct scan_head *head = owner;
 	if (!scan_is_place(head, place))
 		return 0;
-	return chunk_lines_decode(value, &head->s->arena, &head->lines);
+	return chunk_lines_decode(value, &head->scan->arena, &head->lines);
 }
 
-static int scan_read_head(struct line_scan *s, const struct line_part *part,
+static int scan_read_head(struct line_scan *scan, const struct line_part *part,
 			  enum chunk_head_kind kind,
 			  int (*see)(const struct chunk_place *, struct slice, void *),
 			  struct scan_head *head)
 {
-	return chunk_heads_at(s->site, s->queue, &s->streams[part->stream].id, kind,
-			      part->place.sequence_id, see, head, s->e);
+	return chunk_heads_at(scan->site, scan->queue, &scan->streams[part->stream].id, kind,
+			      part->place.sequence_id, see, head, scan->e);
 }
 
-static int scan_read_block(struct line_scan *s, const struct line_part *part,
+static int scan_read_block(struct line_scan *scan, const struct line_part *part,
 			   const struct scan_head *head)
 {
 	struct chunk_fields fields;
@@ -298,49 +301,49 @@ static int scan_read_block(struct line_scan *s, const struct line_part *part,
 				   .begin = part->place.sequence_id - part->place.length,
 				   .receipts = head->lines.receipts,
 				   .receipt_count = head->lines.receipt_count};
-	int err =
-		chunk_block_read(s->site, s->queue, &s->streams[part->stream].id, &part->place,
-				 &s->unpacked, &s->arena, &fields, &data, &bytes.received_ms, s->e);
+	int err = chunk_block_read(scan->site, scan->queue, &scan->streams[part->stream].id,
+				   &part->place, &scan->unpacked, &scan->arena, &fields, &data,
+				   &bytes.received_ms, scan->e);
 	if (err)
 		return err == ERR_NOT_FOUND ? 0 : err; /* it was too old */
 	bytes.records = (struct line_records){.data = data.data,
 					      .ends = data.ends,
 					      .end_count = data.end_count,
 					      .lines = fields.lines};
-	s->clock.carry = head->lines.before;
-	line_clock_set_zone(&s->clock, fields.zone);
-	s->work.blocks++;
-	return scan_look_at(s, &bytes, false);
+	scan->clock.carry = head->lines.before;
+	line_clock_set_zone(&scan->clock, fields.zone);
+	scan->work.blocks++;
+	return scan_look_at(scan, &bytes, false);
 }
 
-static bool scan_has_words(const struct line_scan *s)
+static bool scan_has_words(const struct line_scan *scan)
 {
-	const struct line_query *query = s->rules->query;
+	const struct line_query *query = scan->rules->query;
 	for (size_t i = 0; i < query->count; i++)
 		if (!query->terms[i].negated && query->terms[i].literal.hash_count)
 			return true;
 	return false;
 }
 
-static int scan_look_at_block(struct line_scan *s, const struct line_part *part)
+static int scan_look_at_block(struct line_scan *scan, const struct line_part *part)
 {
-	struct scan_head head = {.s = s, .place = &part->place, .may_fit = true};
+	struct scan_head head = {.scan = scan, .place = &part->place, .may_fit = true};
 	int err = 0;
-	arena_reset(&s->arena);
-	if (scan_has_words(s))
-		err = scan_read_head(s, part, CHUNK_HEAD_WORDS, scan_see_filter, &head);
-	s->work.excluded_blocks += !err && !head.may_fit;
+	arena_reset(&scan->arena);
+	if (scan_has_words(scan))
+		err = scan_read_head(scan, part, CHUNK_HEAD_WORDS, scan_see_filter, &head);
+	scan->work.excluded_blocks += !err && !head.may_fit;
 	if (err || !head.may_fit)
 		return err;
-	err = scan_read_head(s, part, CHUNK_HEAD_LINES, scan_see_head, &head);
-	return err ? err : scan_read_block(s, part, &head);
+	err = scan_read_head(scan, part, CHUNK_HEAD_LINES, scan_see_head, &head);
+	return err ? err : scan_read_block(scan, part, &head);
 }
 
 /* ---- Other ranges ---------------------------------------------------------------------------- */
 
 /* *end: behind the piece before. Where a chunk cannot be read there is a hole, and nothing goes
  * over it from one line to the next, as where blocks are made. */
-static int scan_look_at_piece(struct line_scan *s, const struct line_part *part,
+static int scan_look_at_piece(struct line_scan *scan, const struct line_part *part,
 			      const struct stream_piece *piece, uint64_t *end)
 {
 	struct scan_bytes bytes = {.part = part,
@@ -351,28 +354,28 @@ static int scan_look_at_piece(struct line_scan *s, const struct line_part *part,
 					       .end_count = piece->end_count,
 					       .lines = piece->fields.lines}};
 	if (piece->begin != *end)
-		s->clock.carry = (struct line_carry){0, 0};
+		scan->clock.carry = (struct line_carry){0, 0};
 	*end = piece->begin + piece->data.len;
-	line_clock_set_zone(&s->clock, piece->fields.zone);
-	return scan_look_at(s, &bytes, true);
+	line_clock_set_zone(&scan->clock, piece->fields.zone);
+	return scan_look_at(scan, &bytes, true);
 }
 
-static int scan_look_at_range(struct line_scan *s, const struct line_part *part)
+static int scan_look_at_range(struct line_scan *scan, const struct line_part *part)
 {
-	const struct line_stream *stream = &s->streams[part->stream];
+	const struct line_stream *stream = &scan->streams[part->stream];
 	struct chunk_reader reader;
 	struct stream_piece piece;
 	uint64_t end = part->from;
-	int err = chunk_carry_read(s->site, s->queue, &stream->id, &stream->known.sealed,
-				   part->from, &s->clock.carry, s->e);
+	int err = chunk_carry_read(scan->site, scan->queue, &stream->id, &stream->known.sealed,
+				   part->from, &scan->clock.carry, scan->e);
 	if (err)
 		return err;
-	chunk_reader_init(&reader, s->site, s->queue, &stream->id, &stream->known.sealed,
-			  &stream->known.held, part->from, part->to, s->e);
+	chunk_reader_init(&reader, scan->site, scan->queue, &stream->id, &stream->known.sealed,
+			  &stream->known.held, part->from, part->to, scan->e);
 	do {
 		err = chunk_reader_next_readable(&reader, &piece);
 		if (!err && piece.data.len)
-			err = scan_look_at_piece(s, part, &piece, &end);
+			err = scan_look_at_piece(scan, part, &piece, &end);
 	} while (!err && piece.data.len);
 	chunk_reader_release(&reader);
 	return err;
@@ -380,46 +383,46 @@ static int scan_look_at_range(struct line_scan *s, const struct line_part *part)
 
 /* ---- All of it ------------------------------------------------------------------------------- */
 
-int line_scan_look(struct line_scan *s, const struct line_part *part,
+int line_scan_look(struct line_scan *scan, const struct line_part *part,
 		   int (*see)(const struct line_seen *seen, void *owner), void *owner)
 {
-	int err = scan_may_go_on(s);
+	int err = scan_may_go_on(scan);
 	if (err)
 		return err;
-	s->see = see;
-	s->see_owner = owner;
-	err = part->place.length ? scan_look_at_block(s, part) : scan_look_at_range(s, part);
+	scan->see = see;
+	scan->see_owner = owner;
+	err = part->place.length ? scan_look_at_block(scan, part) : scan_look_at_range(scan, part);
 	if (err != ERR_DAMAGED && err != ERR_VERSION)
 		return err;
-	s->work.damaged++;
+	scan->work.damaged++;
 	return 0;
 }
 
-int line_scan_open(struct line_scan *s, const struct stream_site *site, struct task_queue *queue,
+int line_scan_open(struct line_scan *scan, const struct stream_site *site, struct task_queue *queue,
 		   const struct line_scan_rules *rules, struct errbuf *e)
 {
-	*s = (struct line_scan){.rules = rules, .site = site, .queue = queue, .e = e};
-	arena_init(&s->names, SCAN_NAMES_MAX_BYTES);
-	arena_init(&s->arena, SCAN_BLOCK_MAX_BYTES);
-	buf_init(&s->unpacked, SCAN_BLOCK_MAX_BYTES);
-	line_clock_init(&s->clock);
-	int err = stream_each(site, queue, rules->tenant, NULL, scan_see_stream, s, e);
-	for (size_t i = 0; i < s->stream_count && !err; i++) {
-		err = scan_may_go_on(s);
-		err = err ? err : scan_add_stream(s, i);
+	*scan = (struct line_scan){.rules = rules, .site = site, .queue = queue, .e = e};
+	arena_init(&scan->names, SCAN_NAMES_MAX_BYTES);
+	arena_init(&scan->arena, SCAN_BLOCK_MAX_BYTES);
+	buf_init(&scan->unpacked, SCAN_BLOCK_MAX_BYTES);
+	line_clock_init(&scan->clock);
+	int err = stream_each(site, queue, rules->tenant, NULL, scan_see_stream, scan, e);
+	for (size_t i = 0; i < scan->stream_count && !err; i++) {
+		err = scan_may_go_on(scan);
+		err = err ? err : scan_add_stream(scan, i);
 	}
-	s->work.streams = s->stream_count;
+	scan->work.streams = scan->stream_count;
 	return err;
 }
 
-void line_scan_close(struct line_scan *s)
+void line_scan_close(struct line_scan *scan)
 {
-	for (size_t i = 0; i < s->stream_count; i++)
-		stream_known_release(&s->streams[i].known);
-	line_clock_release(&s->clock);
-	buf_release(&s->unpacked);
-	arena_release(&s->arena);
-	arena_release(&s->names);
-	mem_free(s->parts);
-	mem_free(s->streams);
+	for (size_t i = 0; i < scan->stream_count; i++)
+		stream_known_release(&scan->streams[i].known);
+	line_clock_release(&scan->clock);
+	buf_release(&scan->unpacked);
+	arena_release(&scan->arena);
+	arena_release(&scan->names);
+	mem_free(scan->parts);
+	mem_free(scan->streams);
 }
