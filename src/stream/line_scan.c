@@ -395,6 +395,7 @@ int line_scan_look(struct line_scan *scan, const struct line_part *part,
 	if (err != ERR_DAMAGED && err != ERR_VERSION)
 		return err;
 	scan->work.damaged++;
+	scan->e->text[0] = 0; /* the scan goes on, and may end for another reason */
 	return 0;
 }
 
