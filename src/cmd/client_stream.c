@@ -7,10 +7,11 @@
 #include "cmd/client_private.h"
 #include "cmd/terminal_escape.h"
 #include "model/stream.h"
+#include "stream/line_counts.h"
 #include "wire/number.h"
 #include "wire/timetext.h"
 
-enum { SEARCH_PAGE_LINES = 1000, CLIENT_COUNT_SERIES_MAX = 1000 };
+enum { SEARCH_PAGE_LINES = 1000 };
 
 struct client_stream_args {
 	struct command_args line;
@@ -335,7 +336,7 @@ static void client_count_add_row(struct text_table *table, const struct json *se
 /* A row for each step of each series that has lines, in the order of time. */
 static void client_count_add_rows(struct text_table *table, const struct json *root)
 {
-	const struct json *list = json_member(root, "series"), *counts[CLIENT_COUNT_SERIES_MAX];
+	const struct json *list = json_member(root, "series"), *counts[LINE_COUNTS_SERIES_MAX];
 	const struct json *one;
 	int64_t ms = client_i64(root, "since"), steps = client_i64(root, "steps");
 	size_t count = 0;
