@@ -37,9 +37,9 @@ struct line_query {
 	uint64_t work; /* of regular expressions, as regex_search counts it */
 };
 
-/* *query is to be released in any case; its texts are in the arena, or in `text`. ERR_INVALID or
- * ERR_LIMIT, with a sentence: it is no search; or the arena is full, or a regular expression has
- * more than its limits. */
+/* `text` is UTF-8. *query is to be released in any case; its texts are in the arena, or in `text`.
+ * ERR_INVALID or ERR_LIMIT, with a sentence: it is no search; or the arena is full, or a regular
+ * expression has more than its limits. */
 int line_query_parse(struct slice text, struct arena *arena, struct line_query *query,
 		     struct errbuf *e) MUST_CHECK;
 void line_query_release(struct line_query *query);

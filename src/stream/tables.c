@@ -370,7 +370,8 @@ void chunk_lines_encode(const struct chunk_lines *lines, struct buf *out)
 	for (size_t i = 0; i < lines->receipt_count; i++) {
 		const struct chunk_receipt *receipt = &lines->receipts[i];
 		buf_put_varint(out, receipt->offset - before.offset);
-		buf_put_varint(out, zigzag_encode(receipt->received_ms - before.received_ms));
+		buf_put_varint(out, zigzag_encode((int64_t)((uint64_t)receipt->received_ms -
+							    (uint64_t)before.received_ms)));
 		before = *receipt;
 	}
 }
@@ -380,7 +381,7 @@ static void lines_take_receipts(struct cursor *c, struct chunk_lines *lines)
 	struct chunk_receipt at = {0, 0};
 	for (size_t i = 0; i < lines->receipt_count && !c->bad; i++) {
 		uint64_t skip = cursor_varint(c);
-		c->bad = c->bad || skip > CHUNK_DATA_MAX_BYTES;
+		c->bad = c->bad || skip > CHUNK_DATA_MAX_BYTES - at.offset;
 		at.offset += (uint32_t)skip;
 		at.received_ms = (int64_t)((uint64_t)at.received_ms +
 					   (uint64_t)zigzag_decode(cursor_varint(c)));

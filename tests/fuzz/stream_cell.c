@@ -41,6 +41,39 @@ static void read_sealed(struct slice value)
 	buf_release(&out);
 }
 
+static void read_lines(struct slice value)
+{
+	struct chunk_lines lines, again;
+	struct arena arena;
+	struct buf out;
+	arena_init(&arena, 1 << 20);
+	buf_init(&out, 1 << 20);
+	if (!chunk_lines_decode(value, &arena, &lines)) {
+		chunk_lines_encode(&lines, &out);
+		ASSERT(!chunk_lines_decode(buf_slice(&out), &arena, &again));
+		ASSERT(lines.count == again.count && lines.first_ms == again.first_ms &&
+		       lines.last_ms == again.last_ms);
+		ASSERT(lines.before.left == again.before.left &&
+		       lines.behind.ms == again.behind.ms);
+		ASSERT(lines.receipt_count == again.receipt_count);
+		for (size_t i = 0; i < lines.receipt_count; i++)
+			ASSERT(lines.receipts[i].offset == again.receipts[i].offset &&
+			       lines.receipts[i].received_ms == again.receipts[i].received_ms);
+	}
+	buf_release(&out);
+	arena_release(&arena);
+}
+
+static void read_words(struct slice value)
+{
+	struct slice filter;
+	const uint64_t hash = 1;
+	if (!chunk_words_decode(value, &filter))
+		(void)words_filter_has(filter, &hash, 1);
+	/* The same as a filter, whatever rules of letters it names. */
+	(void)words_filter_has(value, &hash, 1);
+}
+
 static void read_chunk(struct slice value)
 {
 	const struct store_cell cell = {
@@ -76,6 +109,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	read_made(bytes);
 	read_sealed(bytes);
 	read_chunk(bytes);
+	read_lines(bytes);
+	read_words(bytes);
 	read_address(bytes);
 	return 0;
 }
