@@ -6,6 +6,10 @@
  * records; the blocks are written. When all are durable, it is noted which bytes are in blocks.
  * Only then, when that note has been read back, the chunks go whose bytes all are in blocks.
  *
+ * With a block its heads are written (tables.h): when its chunks were received, the times of its
+ * lines and what goes from the last one to the next block, and a filter of its words. A block has
+ * one zone, since the times of its lines are read in it: where that changes another begins.
+ *
  * A chunk is acknowledged without being unpacked. One that cannot be is taken away, counted, and
  * leaves a hole.
  *
