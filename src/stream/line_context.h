@@ -4,7 +4,7 @@
 
 #include "stream/line_scan.h"
 
-enum { LINE_CONTEXT_MAX = 1000 }; /* lines before and behind, each */
+enum { LINE_CONTEXT_MAX = 100 }; /* lines before and behind, each */
 
 struct line_context_rules {
 	struct line_scan_rules scan; /* of one stream */
