@@ -231,6 +231,15 @@ static int client_search_page(struct client_search *search, const char *path)
 	return err;
 }
 
+/* A parameter of a text that does not end with a 0. One that is too long ends early; it is longer
+ * than any that a server takes. */
+static void client_search_param(struct buf *path, const char *name, struct buf *text)
+{
+	if (buf_append_char(text, 0))
+		text->data[text->len - 1] = 0;
+	client_param(path, name, text->data);
+}
+
 /* A page has as many lines as are still wanted, or as an answer may have. */
 static int client_search_pages(struct client_search *search, struct buf *path)
 {
@@ -243,7 +252,7 @@ static int client_search_pages(struct client_search *search, struct buf *path)
 			 search->left < SEARCH_PAGE_LINES ? search->left : SEARCH_PAGE_LINES);
 		client_param(path, "limit", number);
 		if (search->token.len)
-			client_param(path, "token", search->token.data);
+			client_search_param(path, "token", &search->token);
 		err = client_search_page(search, path->data);
 	} while (!err && search->token.len && search->left > 0);
 	return err;
@@ -286,7 +295,7 @@ static void client_search_begin(struct client_search *search, const struct comma
 		client_search_add_word(&words, a->words.items[i]);
 	client_route(path, args, route);
 	if (words.len)
-		client_param(path, "q", words.data);
+		client_search_param(path, "q", &words);
 	buf_release(&words);
 }
 
