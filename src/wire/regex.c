@@ -5,6 +5,7 @@
 #include "wire/regex.h"
 
 #include "base/mem.h"
+#include "base/utf8.h"
 
 enum step_kind {
 	STEP_CHAR,
@@ -43,30 +44,17 @@ struct regex_class {
 
 enum { NOT_UTF8 = 0x110000 };
 
-/* How long the sequence is that begins with this byte; 0: none does. */
-static unsigned sequence_bytes(unsigned char c)
-{
-	return c < 0x80 ? 1 : c < 0xc2 ? 0 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : c < 0xf5 ? 4 : 0;
-}
-
 /* The character at *p, which moves after it. */
 static uint32_t regex_parse_char(const char **p, const char *end)
 {
-	unsigned char first = (unsigned char)*(*p)++;
-	unsigned bytes = sequence_bytes(first);
-	if (bytes == 1)
-		return first;
-	if (bytes == 0 || (size_t)(end - *p) < bytes - 1)
-		return NOT_UTF8 + first;
-	uint32_t c = first & (0x7fu >> bytes);
-	for (unsigned i = 0; i < bytes - 1; i++) {
-		unsigned char next = (unsigned char)(*p)[i];
-		if ((next & 0xc0) != 0x80)
-			return NOT_UTF8 + first;
-		c = c << 6 | (next & 0x3f);
+	const uint8_t *at = (const uint8_t *)*p;
+	if (*at < 0x80) {
+		++*p;
+		return *at;
 	}
-	*p += bytes - 1;
-	return c;
+	size_t len = utf8_length(at, (size_t)(end - *p));
+	*p += len ? len : 1;
+	return len ? utf8_code(at, len) : NOT_UTF8 + *at;
 }
 
 static bool is_word(uint32_t c)

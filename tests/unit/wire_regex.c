@@ -101,6 +101,11 @@ static void test_matches(void **state)
 		{"^xe-\\d+/\\d+/\\d+$", "xe-0/2/0.1", false},
 		{"^\\.\\*$", ".*", true},
 		{"\\(x\\)", "a(x)", true},
+		/* a surrogate, what is overlong and what is beyond U+10FFFF are bytes */
+		{"^.$", "\xed\xa0\x80", false},
+		{"^.{3}$", "\xed\xa0\x80", true},
+		{"^.{3}$", "\xe0\x80\x80", true},
+		{"^.{4}$", "\xf4\x90\x80\x80", true},
 		/* a character is one, however many bytes it has */
 		{"^.$", "\xc3\xa9", true},
 		{"^..$", "\xc3\xa9", false},
