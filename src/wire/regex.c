@@ -54,7 +54,7 @@ static uint32_t regex_parse_char(const char **p, const char *end)
 	}
 	size_t len = utf8_length(at, (size_t)(end - *p));
 	*p += len ? len : 1;
-	return len ? utf8_code(at, len) : NOT_UTF8 + *at;
+	return len ? utf8_code(at, len) : NOT_UTF8 + (uint32_t)*at;
 }
 
 static bool is_word(uint32_t c)
