@@ -26,9 +26,10 @@ int64_t line_clock_next(struct line_clock *clock, struct slice line, int64_t rec
 {
 	struct line_carry *carry = &clock->carry;
 	clock->context.near_ms = received_ms;
-	clock->of_receipt = false;
+	clock->of_receipt = clock->year_of_receipt = false;
 	int64_t ms;
 	if (line_time_find(line, &clock->context, &ms)) {
+		clock->year_of_receipt = clock->context.of_near;
 		*carry = (struct line_carry){LINE_CARRY_MAX, ms};
 		return ms;
 	}

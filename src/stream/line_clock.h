@@ -24,7 +24,8 @@ struct line_clock {
 	struct zones *zones;
 	struct line_time_context context;
 	struct line_carry carry;
-	bool of_receipt; /* the last line has the time at which it was received */
+	bool of_receipt;      /* the last line has the time at which it was received */
+	bool year_of_receipt; /* its time has the year that is nearest to that */
 };
 
 void line_clock_init(struct line_clock *clock);

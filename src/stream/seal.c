@@ -124,7 +124,22 @@ static void seal_find_received(const struct seal *s, size_t len, struct chunk_re
 	}
 }
 
-/* A line that has the time of its receipt: when that was is noted. */
+/* When a line was received for those who read the block, as far as that is noted. */
+static int64_t seal_noted_ms(const struct seal *s, const struct chunk_lines *lines)
+{
+	size_t count = lines->receipt_count;
+	return count ? lines->receipts[count - 1].received_ms : s->receipts[0].received_ms;
+}
+
+/* Whether the time of the last line is another one for who does not know when it was received. */
+static bool seal_is_of_receipt(const struct seal *s, int64_t ms, const struct chunk_lines *lines)
+{
+	const int64_t surely_ms = LINE_TIME_SURELY_NEAREST_DAYS * 86400000LL;
+	return s->clock.of_receipt ||
+	       (s->clock.year_of_receipt && llabs(ms - seal_noted_ms(s, lines)) >= surely_ms);
+}
+
+/* A line whose time is of its receipt: when that was is noted. */
 static void seal_note_receipt(struct seal *s, size_t at, struct chunk_lines *lines)
 {
 	struct chunk_receipt receipt = s->receipts[at];
@@ -149,8 +164,11 @@ static void seal_look_at_lines(struct seal *s, size_t len, struct chunk_lines *l
 		struct slice text = line_records_text(&records);
 		while (at + 1 < s->receipt_count && s->receipts[at + 1].offset <= records.begin)
 			at++;
-		int64_t ms = line_clock_next(&s->clock, text, s->receipts[at].received_ms);
-		if (s->clock.of_receipt)
+		int64_t received_ms = lines->receipt_count < CHUNK_RECEIPTS_MAX
+					      ? s->receipts[at].received_ms
+					      : seal_noted_ms(s, lines);
+		int64_t ms = line_clock_next(&s->clock, text, received_ms);
+		if (seal_is_of_receipt(s, ms, lines))
 			seal_note_receipt(s, at, lines);
 		lines->first_ms = lines->count ? smaller_of(ms, lines->first_ms) : ms;
 		lines->last_ms = lines->count ? larger_of(ms, lines->last_ms) : ms;

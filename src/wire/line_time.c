@@ -121,14 +121,14 @@ static bool line_time_of_year(const struct line_time_scan *s, int64_t year,
 static bool line_time_of_nearest_year(const struct line_time_scan *s,
 				      struct line_time_context *context, int64_t *ms)
 {
-	enum { SURELY_NEAREST_DAYS = 180, LEAP_YEARS_APART_MAX = 8 };
+	enum { LEAP_YEARS_APART_MAX = 8 };
 	int64_t near_ms = context->near_ms, found_ms, best_ms = INT64_MAX;
 	near_ms = near_ms < 0 ? 0 : near_ms > LINE_TIME_MAX_MS ? LINE_TIME_MAX_MS : near_ms;
 	/* By years of mean length: at the turn of a year perhaps the one beside it, whose
 	 * neighbours have every nearest date too. */
 	int64_t year = LINE_TIME_YEAR_MIN + near_ms / LINE_TIME_MEAN_YEAR_MS;
 	if (line_time_of_year(s, year, context, &found_ms) &&
-	    llabs(found_ms - near_ms) < SURELY_NEAREST_DAYS * LINE_TIME_DAY_MS) {
+	    llabs(found_ms - near_ms) < LINE_TIME_SURELY_NEAREST_DAYS * LINE_TIME_DAY_MS) {
 		*ms = found_ms;
 		return true;
 	}
@@ -150,6 +150,7 @@ static inline bool line_time_try(line_time_form *form, const char *p,
 	struct line_time_scan s = {.p = p, .end = search->end, .year = LINE_TIME_NO_YEAR};
 	if (!form(&s))
 		return false;
+	search->context->of_near = s.year == LINE_TIME_NO_YEAR;
 	if (s.year == LINE_TIME_NO_YEAR)
 		return line_time_of_nearest_year(&s, search->context, search->ms);
 	return line_time_of_year(&s, s.year, search->context, search->ms);

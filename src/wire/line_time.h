@@ -44,12 +44,15 @@ enum {
 	LINE_TIME_CLF_MAX_BYTES = 512, /* before the bracket */
 	LINE_TIME_JSON_MAX_BYTES = 1024,
 	LINE_TIME_LOGFMT_MAX_BYTES = 256, /* before the key */
+	/* A time without a year that is nearer than that to near_ms has the nearest year. */
+	LINE_TIME_SURELY_NEAREST_DAYS = 180,
 };
 
 /* What the text of a time does not say. A zone stays as it is while a context names it. */
 struct line_time_context {
 	int64_t near_ms; /* when the line was received: decides the year where there is none */
 	const struct zone *zone; /* wire/tzif.h: of times without an offset */
+	bool of_near; /* out: the year of the time that was found is the one nearest to near_ms */
 	/* Private: 0 at the beginning, 1: the fields below say for which local times of which zone
 	 * an offset holds, so that the zone is not searched for each line. The result never depends
 	 * on it. */

@@ -11,7 +11,8 @@ import time
 import pytest
 
 from chunks import v2
-from server import eventually, long_run, run, running
+from server import eventually, long_run, run, running, sanitizer
+from test_clock import HOOK as CLOCK_HOOK, ClockServer
 from test_streams import FIRST, export, post, streams
 
 YEAR = datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc)
@@ -217,6 +218,29 @@ def test_lines_without_a_time_have_that_of_the_line_before(make_server):
         assert times(server, name="/a") == expected + expected[-1:]
         eventually(lambda: all_is_in_blocks(server))
         assert times(server, name="/a") == expected + expected[-1:]
+
+
+@pytest.mark.skipif(not CLOCK_HOOK.exists(), reason="without a clock that can be set")
+def test_the_year_of_a_line_is_that_of_its_own_receipt(tmp_path):
+    """A machine without a clock of its own may begin in another year. What was received then and
+    now lies in one block."""
+    server = ClockServer(tmp_path, "stream:\n  seal_after: 1h\n")
+    server.set_wall(-400 * 86400)
+    with running(server):
+        now = datetime.datetime.now(datetime.timezone.utc).replace(microsecond=0)
+        day = now.replace(day=min(now.day, 28)) - datetime.timedelta(days=30)
+        line = f"{day:%b} {day.day:2d} {day:%H:%M:%S} host x\n".encode()
+        assert post(server, v2(len(line), line)).status == 200
+        server.set_wall(0)
+        assert post(server, v2(2 * len(line), line)).status == 200
+        expected = [int(day.replace(year=day.year - 1).timestamp() * 1000),
+                    int(day.timestamp() * 1000)]
+        assert times(server) == expected
+        server.pass_awake(7200)
+        eventually(lambda: all_is_in_blocks(server))
+        assert times(server) == expected
+        assert len(streams(server)[0]["sealed"]) == 1
+        assert times(server, since=day.strftime("%Y-%m-%d")) == expected[1:]
 
 
 def test_records_that_are_no_lines(make_server):
