@@ -112,5 +112,9 @@ int chunk_carry_read(const struct stream_site *site, struct task_queue *queue,
 	int err =
 		chunk_heads_at(site, queue, id, CHUNK_HEAD_LINES, offset, heads_see_carry, &of, e);
 	arena_release(&of.arena);
+	if (err == ERR_DAMAGED || err == ERR_VERSION) { /* nothing is known of the block */
+		*carry = (struct line_carry){0, 0};
+		return 0;
+	}
 	return err;
 }

@@ -181,17 +181,39 @@ static int scan_add_others(struct line_scan *scan, size_t stream, const struct o
 	return err;
 }
 
+static bool scan_is_damage(int err)
+{
+	return err == ERR_DAMAGED || err == ERR_VERSION;
+}
+
+/* What of a stream cannot be read is left out: its chunks, or all of it. */
+static int scan_read_known(struct line_scan *scan, struct line_stream *stream)
+{
+	int err =
+		stream_known_read(&stream->known, scan->site, scan->queue, &stream->id, 0, scan->e);
+	if (!scan_is_damage(err))
+		return err;
+	scan->work.damaged++;
+	err = stream_known_read_blocks(&stream->known, scan->site, scan->queue, &stream->id,
+				       scan->e);
+	if (!scan_is_damage(err))
+		return err;
+	stream_known_release(&stream->known);
+	return 0;
+}
+
 static int scan_add_stream(struct line_scan *scan, size_t at)
 {
 	struct line_stream *stream = &scan->streams[at];
-	int err =
-		stream_known_read(&stream->known, scan->site, scan->queue, &stream->id, 0, scan->e);
+	int err = scan_read_known(scan, stream);
 	const struct offsets *sealed = &stream->known.sealed;
 	struct scan_blocks blocks = {.scan = scan, .stream = at};
 	if (!err && sealed->count) {
 		blocks.at = sealed->list[0].begin;
 		err = chunk_heads_each(scan->site, scan->queue, &stream->id, CHUNK_HEAD_LINES,
 				       sealed, scan_see_lines, &blocks, scan->e);
+		if (scan_is_damage(err)) /* the blocks that are left are read as they lie there */
+			err = 0;
 	}
 	err = err ? err : scan_add_others(scan, at, &blocks.seen);
 	offsets_release(&blocks.seen);
@@ -334,6 +356,10 @@ static int scan_look_at_block(struct line_scan *scan, const struct line_part *pa
 	arena_reset(&scan->arena);
 	if (scan_has_words(scan))
 		err = scan_read_head(scan, part, CHUNK_HEAD_WORDS, scan_see_filter, &head);
+	if (scan_is_damage(err)) { /* nothing is known of the block */
+		head.may_fit = true;
+		err = 0;
+	}
 	scan->work.excluded_blocks += !err && !head.may_fit;
 	if (err || !head.may_fit)
 		return err;
@@ -512,7 +538,7 @@ int line_scan_look(struct line_scan *scan, const struct line_part *part,
 	scan->see = see;
 	scan->see_owner = owner;
 	err = part->place.length ? scan_look_at_block(scan, part) : scan_look_at_range(scan, part);
-	if (err != ERR_DAMAGED && err != ERR_VERSION)
+	if (!scan_is_damage(err))
 		return err;
 	scan->work.damaged++;
 	scan->e->text[0] = 0; /* the scan goes on, and may end for another reason */

@@ -294,6 +294,27 @@ def test_a_record_that_lies_in_several_chunks_is_one(make_server, listed):
             eventually(lambda: all_is_in_blocks(server))
 
 
+def test_chunks_that_cannot_be_read_are_left_out(make_server):
+    """A page of one stream is noise: the lines of the others are found."""
+    server = make_server(options=("--stream.seal_after", "7d"))
+    data = b"2026-01-01T00:00:00Z id77 " + random.Random(1).randbytes(20_000).hex().encode() + b"\n"
+    with running(server):
+        for name in ("/a", "/b", "/c"):
+            assert post(server, v2(len(data), data, name=name)).status == 200
+    file = server.data / "data.mdb"
+    stored = bytearray(file.read_bytes())
+    for page in range(0, len(stored), 4096):
+        if b"Gch2" in (head := stored[page:page + 4096]) and b"/b" in head:
+            stored[page:page + 4096] = random.Random(2).randbytes(4096)
+    file.write_bytes(stored)
+    with running(server):
+        answer = server.get("/api/streams/search", q="id77", order="oldest").json
+        assert [one["stream"].split("@")[0][-2:] for one in answer["lines"]] == ["/a", "/c"]
+        assert answer["damaged"] == 1
+        answer = server.get("/api/streams/counts", since="2026-01-01", until="2026-01-02").json
+        assert sum(answer["series"][0]["counts"]) == 2 and answer["damaged"] == 1
+
+
 # ---- Other questions -------------------------------------------------------------------------
 
 
