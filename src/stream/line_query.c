@@ -202,6 +202,13 @@ static int line_take_literal(struct slice *rest, struct arena *arena, struct lin
 	return lines_literal_init(&term->literal, text, open_left, open_right, arena);
 }
 
+static int line_term_set_regex(struct line_term *term, struct slice pattern, struct arena *arena,
+			       struct errbuf *e)
+{
+	int err = regex_compile(pattern, false, arena, &term->regex, e);
+	return err ? err : line_regex_literal(pattern, arena, &term->literal);
+}
+
 static int line_take_term(struct slice *rest, struct arena *arena, struct line_term *term,
 			  struct errbuf *e)
 {
@@ -211,9 +218,19 @@ static int line_take_term(struct slice *rest, struct arena *arena, struct line_t
 	if (!term->is_regex)
 		return line_take_literal(rest, arena, term, e);
 	int err = line_take_text(rest, arena, &pattern, e);
-	if (!err)
-		err = regex_compile(pattern, false, arena, &term->regex, e);
-	return err ? err : line_regex_literal(pattern, arena, &term->literal);
+	return err ? err : line_term_set_regex(term, pattern, arena, e);
+}
+
+static int line_query_refuse(struct errbuf *e)
+{
+	return errbuf_set(e, ERR_INVALID, "a search has up to %d terms", LINE_QUERY_TERMS_MAX);
+}
+
+static void line_query_note_first(struct line_query *query, const struct line_term *term)
+{
+	if (!term->negated && term->literal.needle.len &&
+	    (!query->first || term->literal.needle.len > query->first->literal.needle.len))
+		query->first = term;
 }
 
 static int line_query_take(struct slice rest, struct arena *arena, struct line_query *query,
@@ -226,8 +243,7 @@ static int line_query_take(struct slice rest, struct arena *arena, struct line_q
 		if (!rest.len)
 			break;
 		if (query->count == LINE_QUERY_TERMS_MAX)
-			return errbuf_set(e, ERR_INVALID, "a search has up to %d terms",
-					  LINE_QUERY_TERMS_MAX);
+			return line_query_refuse(e);
 		struct line_term *term = &query->terms[query->count++];
 		err = line_take_term(&rest, arena, term, e);
 		if (!err && rest.len && !line_is_blank(*rest.data))
@@ -235,9 +251,8 @@ static int line_query_take(struct slice rest, struct arena *arena, struct line_q
 					  "behind a quotation mark of the search stands \"" SHOWN
 					  "\"; a blank stands between terms",
 					  SHOWN_OF(rest));
-		if (!err && !term->negated && term->literal.needle.len &&
-		    (!query->first || term->literal.needle.len > query->first->literal.needle.len))
-			query->first = term;
+		if (!err)
+			line_query_note_first(query, term);
 	}
 	return err;
 }
@@ -253,6 +268,21 @@ int line_query_parse(struct slice text, struct arena *arena, struct line_query *
 				  LINE_QUERY_MAX_BYTES);
 	int err = query->terms ? line_query_take(text, arena, query, e) : ERR_LIMIT;
 	if (err == ERR_LIMIT && !e->text[0])
+		return errbuf_set(e, err, "the search is too long");
+	return err;
+}
+
+int line_query_add_regex(struct line_query *query, struct slice pattern, struct arena *arena,
+			 struct errbuf *e)
+{
+	if (query->count == LINE_QUERY_TERMS_MAX)
+		return line_query_refuse(e);
+	struct line_term *term = &query->terms[query->count++];
+	*term = (struct line_term){.is_regex = true};
+	int err = line_term_set_regex(term, pattern, arena, e);
+	if (!err)
+		line_query_note_first(query, term);
+	else if (err == ERR_LIMIT && !e->text[0])
 		return errbuf_set(e, err, "the search is too long");
 	return err;
 }

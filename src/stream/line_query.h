@@ -42,6 +42,9 @@ struct line_query {
  * expression has more than its limits. */
 int line_query_parse(struct slice text, struct arena *arena, struct line_query *query,
 		     struct errbuf *e) MUST_CHECK;
+/* One more term, `~pattern`. The errors are those of line_query_parse. */
+int line_query_add_regex(struct line_query *query, struct slice pattern, struct arena *arena,
+			 struct errbuf *e) MUST_CHECK;
 void line_query_release(struct line_query *query);
 
 /* Whether a line of a text whose filter this is may fit. */
