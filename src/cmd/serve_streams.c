@@ -62,8 +62,10 @@ void serve_streams_open(struct serve_streams *streams, const struct serve_stream
 
 void serve_streams_tick(struct serve_streams *streams)
 {
-	if (streams->streams)
-		chunks_door_tick(&streams->door);
+	if (!streams->streams)
+		return;
+	chunks_door_tick(&streams->door);
+	streams_tick(streams->streams);
 }
 
 void serve_streams_stop(struct serve_streams *streams)

@@ -278,8 +278,7 @@ static void collector_note_written(struct stream_submission *s)
 		collector_adjust_tail(s->collector, (int64_t)chunk->frame.bytes.len);
 		const struct stream_id id = collector_id_of(chunk->stream, chunk->place);
 		if (options->written)
-			options->written(options->owner, &id, chunk->frame.fields.data_bytes,
-					 chunk->frame.bytes.len);
+			options->written(options->owner, &id, &chunk->frame, s->received_ms);
 	}
 }
 

@@ -86,9 +86,9 @@ struct collector_options {
 	const struct stream_site *site; /* the caller's */
 	struct executor *executor;
 	uint64_t seed; /* of incarnations */
-	/* A chunk of a stream has been written, of so many bytes as stored. May be NULL. */
-	void (*written)(void *owner, const struct stream_id *id, uint64_t data_bytes,
-			uint64_t stored_bytes);
+	/* A chunk of a stream is durable. May be NULL. */
+	void (*written)(void *owner, const struct stream_id *id, const struct chunk_frame *frame,
+			int64_t received_ms);
 	/* Has somebody call collector_examine_now for this submission, where waiting is allowed. 0,
 	 * or an error: nobody will. NULL: a thread of the collector's own does. */
 	int (*examine)(void *owner, struct stream_submission *submission);

@@ -43,6 +43,7 @@ struct streams {
 	struct streams_options options;
 	struct stream_site site;
 	struct collector *collector;
+	struct stream_tail *tail;
 	uint64_t seed;
 	/* Guards the table and its streams, but not their `id` and `partition`, which stay. */
 	pthread_mutex_t lock;
@@ -63,6 +64,11 @@ struct streams {
 struct collector *streams_collector(struct streams *streams)
 {
 	return streams->collector;
+}
+
+struct stream_tail *streams_tail(struct streams *streams)
+{
+	return streams->tail;
 }
 
 const struct stream_site *streams_site(const struct streams *streams)
@@ -121,21 +127,22 @@ static void streams_free_due(struct streams_due *due)
 	mem_free(due);
 }
 
-static void streams_on_written(void *owner, const struct stream_id *id, uint64_t data_bytes,
-			       uint64_t stored_bytes)
+static void streams_on_written(void *owner, const struct stream_id *id,
+			       const struct chunk_frame *frame, int64_t received_ms)
 {
 	struct streams *streams = owner;
 	pthread_mutex_lock(&streams->lock);
 	struct streams_due *due = streams_find_due(streams, id);
 	if (!due)
-		collector_adjust_tail(streams->collector, -(int64_t)stored_bytes);
+		collector_adjust_tail(streams->collector, -(int64_t)frame->bytes.len);
 	if (due) {
-		due->data_bytes += data_bytes;
-		due->stored_bytes += stored_bytes;
+		due->data_bytes += frame->fields.data_bytes;
+		due->stored_bytes += frame->bytes.len;
 		if (!due->since_ms)
 			due->since_ms = clock_mono_ms(streams->site.clock);
 	}
 	pthread_mutex_unlock(&streams->lock);
+	stream_tail_written(streams->tail, id, frame, received_ms);
 }
 
 /* ---- The owner ------------------------------------------------------------------------------- */
@@ -520,6 +527,7 @@ struct streams *streams_open(const struct streams_options *options)
 						    .written = streams_on_written,
 						    .owner = streams};
 	streams->collector = collector_new(&collector);
+	streams->tail = stream_tail_new(options->executor, random_next(&random));
 	const struct leases_options leases = {
 		.session = options->session, .kind = "stream", .share = true};
 	streams->leases = leases_new(&leases);
@@ -535,6 +543,11 @@ void streams_start(struct streams *streams)
 	ASSERT(!err); /* one of the first */
 }
 
+void streams_tick(struct streams *streams)
+{
+	stream_tail_tick(streams->tail);
+}
+
 void streams_stop(struct streams *streams)
 {
 	collector_stop(streams->collector);
@@ -544,13 +557,15 @@ void streams_stop(struct streams *streams)
 
 bool streams_is_over(const struct streams *streams)
 {
-	return !streams->job && collector_is_idle(streams->collector);
+	return !streams->job && collector_is_idle(streams->collector) &&
+	       stream_tail_is_over(streams->tail);
 }
 
 void streams_close(struct streams *streams)
 {
 	ASSERT(streams_is_over(streams));
 	collector_free(streams->collector);
+	stream_tail_free(streams->tail);
 	leases_free(streams->leases);
 	for (size_t at = 0; at < streams->due.slot_count; at++) {
 		struct streams_slot *slot = hash_table_at(&streams->due, at);

@@ -2,8 +2,9 @@
  *
  *     door  --submission-->  collector  --chunks-->  store  --owner: a pass each second-->  blocks
  *
- * This is the whole of it for one process: its collector, and the job that owns streams: it takes
- * the leases of their partitions, seals what is due (seal.h), and removes what is old (retain.h).
+ * This is the whole of it for one process: its collector, those who read lines as they come
+ * (tail.h), and the job that owns streams: it takes the leases of their partitions, seals what is
+ * due (seal.h), and removes what is old (retain.h).
  *
  * Threads: all of it belongs to the thread of the executor. */
 #ifndef STREAM_STREAMS_H
@@ -12,6 +13,7 @@
 #include "lease/session.h"
 #include "retention/keep.h"
 #include "stream/collector.h"
+#include "stream/tail.h"
 
 struct streams_options {
 	struct store *store;
@@ -33,12 +35,14 @@ struct streams;
 struct streams *streams_open(const struct streams_options *options);
 /* Begins to own streams. */
 void streams_start(struct streams *streams);
+void streams_tick(struct streams *streams); /* several times a second */
 /* The owner ends after the stream that is at work. */
 void streams_stop(struct streams *streams);
-bool streams_is_over(const struct streams *streams); /* and no submission is at work */
+bool streams_is_over(const struct streams *streams); /* no submission, and no reader is there */
 void streams_close(struct streams *streams);
 
 struct collector *streams_collector(struct streams *streams);
+struct stream_tail *streams_tail(struct streams *streams);
 const struct stream_site *streams_site(const struct streams *streams);
 /* Of a stream something was deleted: that is carried through soon. */
 void streams_note_deleted(struct streams *streams, const struct stream_id *id);

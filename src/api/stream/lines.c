@@ -31,7 +31,7 @@ void lines_put_work(struct json_writer *json, const struct line_scan_work *work)
 		json_put_u64(json, "damaged", work->damaged);
 }
 
-static int lines_keep(struct arena *arena, struct lines_question *q, struct errbuf *e)
+static int lines_keep_texts(struct arena *arena, struct lines_question *q, struct errbuf *e)
 {
 	struct {
 		struct slice *text;
@@ -67,6 +67,14 @@ static int lines_read_stream(struct arena *arena, struct lines_question *q, uint
 	return err;
 }
 
+int lines_keep(struct arena *arena, struct lines_question *q, uint64_t *incarnation,
+	       struct errbuf *e)
+{
+	*incarnation = 0;
+	int err = lines_keep_texts(arena, q, e);
+	return err ? err : lines_read_stream(arena, q, incarnation, e);
+}
+
 static int lines_check_time(void *owner, struct errbuf *e)
 {
 	return api_call_check_time(owner, e);
@@ -75,9 +83,8 @@ static int lines_check_time(void *owner, struct errbuf *e)
 int lines_read(struct api_call *call, struct lines_question *q, struct line_query *query,
 	       struct line_scan_rules *rules, struct errbuf *e)
 {
-	uint64_t incarnation = 0;
-	int err = lines_keep(&call->arena, q, e);
-	err = err ? err : lines_read_stream(&call->arena, q, &incarnation, e);
+	uint64_t incarnation;
+	int err = lines_keep(&call->arena, q, &incarnation, e);
 	if (!err && q->since_ms > q->until_ms)
 		err = errbuf_set(e, ERR_INVALID, "since lies after until");
 	err = err ? err : line_query_parse(q->q, &call->arena, query, e);

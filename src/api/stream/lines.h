@@ -43,6 +43,11 @@ struct lines_question {
 
 enum { LINES_TEXT_MAX_BYTES = 2 * STREAM_ADDRESS_MAX_BYTES };
 
+/* Copies texts into the arena, so that they stay when the request is gone, and takes an address for
+ * its names and its incarnation (0: any). ERR_INVALID, with a sentence. */
+int lines_keep(struct arena *arena, struct lines_question *question, uint64_t *incarnation,
+	       struct errbuf *e) MUST_CHECK;
+
 /* Fills in what is to be looked at. Texts go into the call's arena, since a job reads them when the
  * request may be gone; the call's time is looked at. ERR_INVALID, with a sentence. */
 int lines_read(struct api_call *call, struct lines_question *question, struct line_query *query,

@@ -51,6 +51,13 @@ extern const struct param streams_counts_params[];
 extern const struct http_handler streams_lines;
 extern const struct param streams_lines_params[];
 
+/* GET /api/streams/tail: lines as they come, once they are durable (stream/tail.h), as server-sent
+ * events: `line`, whose data is that of a line of a search; and `missed`, {"bytes":N}: so many
+ * bytes of the streams that are asked for came before the next line and are not told, whatever
+ * their lines have. 503: there are as many streams without end as may be. */
+extern const struct http_handler streams_tail_handler;
+extern const struct param streams_tail_params[];
+
 /* GET /api/streams/export?stream=ADDRESS&from=N&to=N: bytes of a stream as they were sent, from the
  * first one that is held at `from` or behind it to the next hole, or to `limit`. The header
  * X-Granary-Offset is the offset of the first one. 404 there is no such stream. An answer without
