@@ -151,4 +151,22 @@ void text_table_print(struct text_table *table, enum client_output output);
 void text_table_print_list(const struct json *first, const char *const *members, size_t count,
 			   enum client_output output);
 
+/* ---- Lines of streams ------------------------------------------------------------------------ */
+
+/* Zeroed at the beginning, but for `output`: a line for people where that is a table, else rows of
+ * CSV whose titles stand above the first. */
+struct client_lines {
+	enum client_output output;
+	bool titled;
+	struct terminal_lines printed;
+};
+/* Lines as /api/streams/search has them, from `first` on; NULL: none. */
+void client_lines_print(struct client_lines *lines, const struct json *first);
+/* After the last. */
+void client_lines_end(struct client_lines *lines);
+
+/* `stream tail`, with its route and query: until the server refuses it, or what is printed cannot
+ * be written. The exit status. */
+int client_stream_tail(const struct command_args *args, const char *path);
+
 #endif

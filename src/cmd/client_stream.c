@@ -139,62 +139,8 @@ struct client_search {
 	const struct command_args *args;
 	int64_t left; /* lines that are still to be printed */
 	struct buf token;
-	bool titled;
-	struct terminal_lines printed;
+	struct client_lines printed;
 };
-
-/* `2026-11-29T14:49:30.123Z host1 app: text` */
-static void client_search_print_line(struct client_search *search, const struct json *line)
-{
-	char time[TIME_PRINT_MAX_BYTES];
-	struct stream_names names;
-	struct arena arena;
-	struct buf out;
-	uint64_t incarnation;
-	const struct json *address = json_member(line, "stream"), *text = json_member(line, "text");
-	struct errbuf e;
-	arena_init(&arena, 2 * STREAM_ADDRESS_MAX_BYTES);
-	buf_init(&out, CLIENT_ANSWER_MAX_BYTES);
-	if (address && text &&
-	    !stream_address_parse(address->text, &arena, &names, &incarnation, &e)) {
-		buf_append(&out, time, time_print(time, client_i64(line, "time")));
-		buf_printf(&out, " %.*s %.*s: ", (int)names.source.len, names.source.data,
-			   (int)names.datatype.len, names.datatype.data);
-		buf_append(&out, text->text.data, text->text.len);
-		buf_append_char(&out, '\n');
-		(void)terminal_print(&search->printed, buf_slice(&out), false);
-	}
-	buf_release(&out);
-	arena_release(&arena);
-}
-
-static void client_search_add_row(struct text_table *table, const struct json *line)
-{
-	client_fault_add_time(table, line, "time");
-	text_table_add_member(table, line, "stream");
-	text_table_add_member(table, line, "offset");
-	text_table_add_member(table, line, "text");
-}
-
-static void client_search_print(struct client_search *search, const struct json *lines)
-{
-	static const char *const titles[] = {"time", "stream", "offset", "text"};
-	struct text_table table;
-	const struct json *line = lines ? lines->first : NULL;
-	text_table_init(&table, ARRAY_LEN(titles), titles);
-	table.untitled = search->titled;
-	search->titled = true;
-	for (; line; line = line->next) {
-		search->left--;
-		if (search->args->output == OUTPUT_TABLE)
-			client_search_print_line(search, line);
-		else
-			client_search_add_row(&table, line);
-	}
-	if (search->args->output == OUTPUT_CSV)
-		text_table_print(&table, search->args->output);
-	text_table_release(&table);
-}
 
 static void client_search_say_damaged(const struct command_args *args, const struct json *root)
 {
@@ -215,13 +161,12 @@ static int client_search_page(struct client_search *search, const char *path)
 	const struct json *lines = err ? NULL : json_member(root, "lines");
 	const struct json *token = err ? NULL : json_member(root, "token");
 	buf_clear(&search->token);
-	if (!err && args->output == OUTPUT_JSON) {
+	for (const struct json *one = lines ? lines->first : NULL; one; one = one->next)
+		search->left--;
+	if (!err && args->output == OUTPUT_JSON)
 		client_print_body(&answer);
-		for (const struct json *one = lines ? lines->first : NULL; one; one = one->next)
-			search->left--;
-	} else if (!err) {
-		client_search_print(search, lines);
-	}
+	else if (!err)
+		client_lines_print(&search->printed, lines ? lines->first : NULL);
 	if (!err && client_i64(root, "damaged"))
 		client_search_say_damaged(args, root);
 	if (token)
@@ -282,26 +227,35 @@ static void client_search_add_word(struct buf *words, const char *word)
 	buf_append_text(words, star ? "\"*" : "\"");
 }
 
-/* The route, with what rows name and the words. */
+/* The route, with what rows name, and the words as `q`. */
+static void client_stream_route_words(struct buf *path, const struct command_args *args,
+				      const char *route)
+{
+	const struct command_words *given = &client_stream_args_of(args)->words;
+	struct buf words;
+	buf_init(&words, CLIENT_PATH_MAX_BYTES);
+	for (size_t i = 0; i < given->count; i++)
+		client_search_add_word(&words, given->items[i]);
+	buf_append_char(&words, 0);
+	client_route(path, args, route);
+	if (words.len > 1)
+		client_param(path, "q", words.data);
+	buf_release(&words);
+}
+
 static void client_search_begin(struct client_search *search, const struct command_args *args,
 				const char *route, struct buf *path)
 {
-	const struct client_stream_args *a = client_stream_args_of(args);
-	struct buf words;
-	*search = (struct client_search){.args = args, .left = a->limit};
+	*search = (struct client_search){.args = args,
+					 .left = client_stream_args_of(args)->limit,
+					 .printed = {.output = args->output}};
 	buf_init(&search->token, CLIENT_PATH_MAX_BYTES);
-	buf_init(&words, CLIENT_PATH_MAX_BYTES);
-	for (size_t i = 0; i < a->words.count; i++)
-		client_search_add_word(&words, a->words.items[i]);
-	client_route(path, args, route);
-	if (words.len)
-		client_search_param(path, "q", &words);
-	buf_release(&words);
+	client_stream_route_words(path, args, route);
 }
 
 static int client_search_end(struct client_search *search, struct buf *path, int err)
 {
-	(void)terminal_print(&search->printed, SLICE(""), true);
+	client_lines_end(&search->printed);
 	buf_release(path);
 	buf_release(&search->token);
 	return err ? EXIT_FAILED : EXIT_OK;
@@ -317,6 +271,17 @@ static int client_stream_search_run(const struct command_args *args)
 		command_complain(args, "there may be more lines than the %" PRId64 " of --limit",
 				 client_stream_args_of(args)->limit);
 	return client_search_end(&search, &path, err);
+}
+
+/* ---- tail ------------------------------------------------------------------------------------ */
+
+static int client_stream_tail_run(const struct command_args *args)
+{
+	struct buf path;
+	client_stream_route_words(&path, args, "/api/streams/tail");
+	int status = client_stream_tail(args, path.data);
+	buf_release(&path);
+	return status;
 }
 
 /* ---- lines ----------------------------------------------------------------------------------- */
@@ -481,6 +446,17 @@ static const struct command_option client_stream_count_options[] = {
 		    .otherwise = "a table on a terminal, else csv"),
 };
 
+static const struct command_option client_stream_tail_options[] = {
+	ROW(text, words, NULL, "WORD", "what its lines have; all words have to be there",
+	    .words_max = COMMAND_WORDS_MAX),
+	NAMES_ROWS,
+	ROW(text, stream, "--stream", "STREAM", "only those of the stream with this address",
+	    .param = "stream"),
+	TENANT_ROW,
+	SERVER_ROW,
+	LINES_OUTPUT_ROW,
+};
+
 static const struct command_option client_stream_export_options[] = {
 	ROW(text, stream, NULL, "STREAM", "its address, as `stream list` prints it",
 	    .param = "stream", .required = true),
@@ -530,6 +506,16 @@ static const struct command client_stream_verbs[] = {
 		     "granary stream search --datatype nginx -- 500 -healthcheck\n",
 	 COMMAND_TAKES(client_stream_search_options, client_stream_args),
 	 .run = client_stream_search_run},
+	{.name = "stream tail",
+	 .summary = "print lines as they come",
+	 .about = "Prints lines of all streams of a tenant as they become durable, until it is "
+		  "interrupted. Words are those of `stream search`. A sentence to standard error "
+		  "says how much is left out, where more comes than can be shown.\n",
+	 .examples = "granary stream tail --source web1\n"
+		     "granary stream tail error --datatype syslog -o json\n"
+		     "granary stream tail --datatype nginx -- 500 -healthcheck\n",
+	 COMMAND_TAKES(client_stream_tail_options, client_stream_args),
+	 .run = client_stream_tail_run},
 	{.name = "stream lines",
 	 .summary = "print the lines around a line",
 	 .about = "Prints the line of a stream that has the byte at an offset, and lines before "
@@ -567,6 +553,6 @@ static const struct command client_stream_verbs[] = {
 
 const struct command client_stream = {
 	.name = "stream",
-	.summary = "list, search, count, print and delete streams of logs",
+	.summary = "list, search, count, follow, print and delete streams of logs",
 	COMMAND_VERBS(client_stream_verbs),
 };
