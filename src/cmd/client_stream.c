@@ -236,10 +236,9 @@ static void client_stream_route_words(struct buf *path, const struct command_arg
 	buf_init(&words, CLIENT_PATH_MAX_BYTES);
 	for (size_t i = 0; i < given->count; i++)
 		client_search_add_word(&words, given->items[i]);
-	buf_append_char(&words, 0);
 	client_route(path, args, route);
-	if (words.len > 1)
-		client_param(path, "q", words.data);
+	if (words.len)
+		client_search_param(path, "q", &words);
 	buf_release(&words);
 }
 

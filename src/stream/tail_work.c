@@ -213,7 +213,7 @@ static uint64_t tail_begin_chunk(struct tail_work *work, struct tail_stream *str
 	if (stream->begun && begin <= stream->at)
 		return stream->at;
 	tail_end_open(work, stream);
-	stream->carry = (struct line_carry){.left = 0};
+	work->clock.carry = (struct line_carry){.left = 0};
 	stream->begun = true;
 	stream->at = begin;
 	return begin;

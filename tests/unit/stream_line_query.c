@@ -122,6 +122,51 @@ static void what_is_refused(void **state)
 	line_query_release(&query);
 }
 
+/* As it is, without marks around it. */
+static void one_more_regular_expression(void **state)
+{
+	static const struct {
+		const char *search, *pattern, *line;
+		bool fits;
+	} cases[] = {
+		{"", "a \"b\" \\d", "xa \"b\" 7", true},
+		{"", "a b", "a  b", false},
+		{"lock", "w.it$", "a lock wait", true},
+		{"lock", "w.it$", "a lock waits", false},
+		{"lock", "w.it$", "wait", false},
+		{"~x", "", "x", true},
+		{"1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19", "^1",
+		 "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19", true},
+	};
+	struct line_query query;
+	struct errbuf e = {""};
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		arena_reset(&arena);
+		assert_int_equal(line_query_parse(slice_of(cases[i].search), &arena, &query, &e),
+				 0);
+		assert_int_equal(
+			line_query_add_regex(&query, slice_of(cases[i].pattern), &arena, &e), 0);
+		struct slice line = slice_of(cases[i].line);
+		bool found = line_query_fits(&query, line);
+		if (found != cases[i].fits)
+			fail_msg("`%s` and `%s`", cases[i].pattern, cases[i].line);
+		if (found)
+			assert_true(line_query_seek(&query, line, 0) < line.len);
+		line_query_release(&query);
+	}
+	arena_reset(&arena);
+	assert_int_equal(line_query_parse(SLICE("1 2 3 4 5 6 7 8 9 a b c d e f g h i j k"), &arena,
+					  &query, &e),
+			 0);
+	assert_int_equal(line_query_add_regex(&query, SLICE("x"), &arena, &e), ERR_INVALID);
+	assert_string_equal(e.text, "a search has up to 20 terms");
+	line_query_release(&query);
+	assert_int_equal(line_query_parse(SLICE("x"), &arena, &query, &e), 0);
+	assert_int_equal(line_query_add_regex(&query, SLICE("("), &arena, &e), ERR_INVALID);
+	line_query_release(&query);
+}
+
 static void make_pattern(struct random *random, struct buf *pattern)
 {
 	static const char *const pieces[] = {
@@ -186,6 +231,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(terms),
 		cmocka_unit_test(what_is_refused),
+		cmocka_unit_test(one_more_regular_expression),
 		cmocka_unit_test(the_look_before_regular_expressions_excludes_nothing),
 	};
 	return cmocka_run_group_tests(tests, open_arena, close_arena);
