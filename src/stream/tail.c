@@ -29,7 +29,8 @@ static struct tail_chunk *tail_chunk_new(struct stream_tail *tail, const struct 
 	chunk->data_bytes = frame->fields.data_bytes;
 	chunk->received_ms = received_ms;
 	buf_release(&address);
-	tail->held_bytes += chunk->frame.len;
+	chunk->bytes = sizeof(*chunk) + chunk->address.len + chunk->frame.len;
+	tail->held_bytes += chunk->bytes;
 	return chunk;
 }
 
@@ -38,7 +39,7 @@ static void tail_chunk_let_go(struct stream_tail *tail, struct tail_chunk *chunk
 	ASSERT(chunk->refs);
 	if (--chunk->refs)
 		return;
-	tail->held_bytes -= chunk->frame.len;
+	tail->held_bytes -= chunk->bytes;
 	mem_free_slice(chunk->address);
 	mem_free_slice(chunk->frame);
 	mem_free(chunk);
@@ -52,7 +53,7 @@ static struct tail_chunk *tail_ring_take(struct tail_reader *reader)
 	ASSERT(reader->ring_count);
 	reader->ring_first = (reader->ring_first + 1) % STREAM_TAIL_RING_CHUNKS;
 	reader->ring_count--;
-	reader->ring_bytes -= chunk->frame.len;
+	reader->ring_bytes -= chunk->bytes;
 	return chunk;
 }
 
@@ -71,12 +72,11 @@ static void tail_ring_drop_oldest(struct tail_reader *reader)
 
 static void tail_ring_put(struct tail_reader *reader, struct tail_chunk *chunk)
 {
-	while (reader->ring_count &&
-	       (reader->ring_count == STREAM_TAIL_RING_CHUNKS ||
-		reader->ring_bytes + chunk->frame.len > STREAM_TAIL_RING_BYTES))
+	while (reader->ring_count && (reader->ring_count == STREAM_TAIL_RING_CHUNKS ||
+				      reader->ring_bytes + chunk->bytes > STREAM_TAIL_RING_BYTES))
 		tail_ring_drop_oldest(reader);
 	reader->ring[(reader->ring_first + reader->ring_count++) % STREAM_TAIL_RING_CHUNKS] = chunk;
-	reader->ring_bytes += chunk->frame.len;
+	reader->ring_bytes += chunk->bytes;
 	chunk->refs++;
 }
 

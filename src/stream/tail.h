@@ -29,7 +29,7 @@
 
 enum {
 	STREAM_TAIL_RING_CHUNKS = 1000,
-	STREAM_TAIL_RING_BYTES = 8 << 20, /* as they are stored */
+	STREAM_TAIL_RING_BYTES = 8 << 20, /* of memory: about as they are stored */
 	STREAM_TAIL_ALL_BYTES = 64 << 20,
 };
 

@@ -24,6 +24,7 @@ struct tail_chunk {
 	size_t refs;         /* of rings, and of readers at work */
 	struct hash128 hash; /* of the address */
 	struct slice address, frame;
+	size_t bytes; /* of memory */
 	uint64_t data_bytes;
 	int64_t received_ms;
 };
@@ -85,7 +86,7 @@ struct stream_tail {
 	struct pool *pool;
 	struct tail_reader *readers; /* also those that are closed and at work */
 	size_t reader_count;         /* that are open */
-	size_t held_bytes;           /* of all chunks, as they are stored */
+	size_t held_bytes;           /* of memory, by all chunks */
 };
 
 #endif

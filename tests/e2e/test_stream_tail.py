@@ -200,7 +200,8 @@ def test_times_are_carried_from_line_to_line(server):
 def test_filters_against_re(server):
     rng = random.Random(11)
     texts = [" ".join(rng.choice(WORDS) for _ in range(rng.randrange(1, 10)))
-             + f" 10.0.{rng.randrange(4)}.{rng.randrange(9)}:80 id{number}" for number in range(300)]
+             + f" 10.0.{rng.randrange(4)}.{rng.randrange(9)}:80 id{number}"
+             for number in range(300)]
     texts.append("error the end id4")
     questions = [[random_term(rng, texts) for _ in range(rng.choice([1, 1, 2, 3]))]
                  for _ in range(25)]
