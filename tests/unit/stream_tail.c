@@ -247,6 +247,36 @@ static void a_ring_has_so_many_chunks(void **state)
 	stream_tail_close(&reader);
 }
 
+static void a_ring_has_so_many_bytes(void **state)
+{
+	enum { CHUNKS = 15 };
+	struct tail_reader *reader = open_reader(NULL, "");
+	struct stream_news news;
+	char *data = mem_alloc(BIG_BYTES);
+	uint64_t begin = 0;
+	(void)state;
+	for (unsigned i = 0; i < CHUNKS; i++) {
+		fill_big(data, i);
+		write_chunk("a", (uint64_t)i * BIG_BYTES, (struct slice){data, BIG_BYTES});
+		assert_true(reader->ring_bytes <= STREAM_TAIL_RING_BYTES);
+	}
+	/* zstd makes each an eighth smaller, since its bytes have seven bits. */
+	uint64_t kept = reader->ring_count;
+	assert_int_equal(kept, 10);
+	while (take(reader, &news)) {
+		begin += news.missed_bytes;
+		if (news.line) {
+			assert_int_equal(news.line->place.offset, begin);
+			begin += news.line->bytes;
+		} else { /* all but the first, which a worker had, and those in the ring */
+			assert_int_equal(news.missed_bytes, (CHUNKS - 1 - kept) * BIG_BYTES);
+		}
+	}
+	assert_int_equal(begin, (uint64_t)CHUNKS * BIG_BYTES);
+	stream_tail_close(&reader);
+	mem_free(data);
+}
+
 static void all_rings_have_so_many_bytes(void **state)
 {
 	enum { READERS = 20, CHUNKS = 12 };
@@ -378,6 +408,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(lines_of_chunks_that_are_cut_anywhere, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(a_ring_has_so_many_chunks, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_ring_has_so_many_bytes, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(all_rings_have_so_many_bytes, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(readers_share_chunks, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(many_streams, set_up, tear_down),
