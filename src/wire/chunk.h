@@ -105,6 +105,26 @@ enum chunk_found chunk_frame_next(struct slice *bytes, struct chunk_frame *frame
 int chunk_frame_put(const struct chunk_fields *fields, const struct chunk_data *data, int level,
 		    struct buf *out) MUST_CHECK;
 
+/* A frame that is packed before its place is known: all of it is there but its sequence id, and
+ * what follows from that. In front of what is packed there is room for the rest. */
+struct chunk_unplaced {
+	struct chunk_fields fields; /* the sequence id is 0 */
+	uint32_t ends_bytes;
+	char *room;
+	size_t room_bytes;
+	struct slice packed;
+};
+/* Packs it as chunk_frame_put does, into the arena. The texts of the fields stay the caller's.
+ * ERR_LIMIT: also where the arena is full. */
+int chunk_unplaced_make(const struct chunk_fields *fields, const struct chunk_data *data, int level,
+			struct arena *arena, struct chunk_unplaced *made) MUST_CHECK;
+/* The same as a frame whose fields have no place, to be unpacked. */
+struct chunk_frame chunk_unplaced_frame(const struct chunk_unplaced *chunk);
+/* The frame at its place, in the memory of the chunk. It costs a checksum, as looking at a frame
+ * does. */
+void chunk_unplaced_place(const struct chunk_unplaced *chunk, uint64_t sequence_id,
+			  struct chunk_frame *frame);
+
 /* The data of a frame, in `out`, which is cleared before, and its ends in the arena. ERR_DAMAGED:
  * it unpacks to something else than it says; ERR_LIMIT: the arena is full. */
 int chunk_frame_unpack(const struct chunk_frame *frame, struct buf *out, struct arena *arena,

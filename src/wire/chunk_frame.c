@@ -223,6 +223,23 @@ static void chunk_pack_data(const struct chunk_data *data, struct slice ends, in
 	buf_release(&both);
 }
 
+/* Fills in the length and the checksum of a frame. */
+static void chunk_finish(char *frame, size_t bytes)
+{
+	uint32_t len = (uint32_t)(bytes - CHUNK_HEAD_BYTES);
+	memcpy(frame + 4, &len, 4);
+	uint32_t crc = crc32c(crc32c(0, frame + 4, 4), frame + CHUNK_HEAD_BYTES, len);
+	memcpy(frame + 8, &crc, 4);
+}
+
+static void chunk_put_head(const struct chunk_fields *fields, size_t data_bytes, size_t ends_bytes,
+			   struct buf *out)
+{
+	buf_append(out, chunk_magic, sizeof(chunk_magic));
+	buf_append(out, "\0\0\0\0\0\0\0\0", 8);
+	chunk_put_fields(fields, data_bytes, ends_bytes, out);
+}
+
 int chunk_frame_put(const struct chunk_fields *fields, const struct chunk_data *data, int level,
 		    struct buf *out)
 {
@@ -231,9 +248,7 @@ int chunk_frame_put(const struct chunk_fields *fields, const struct chunk_data *
 	ASSERT(data->data.len && data->data.len <= CHUNK_DATA_MAX_BYTES);
 	buf_init(&ends, CHUNK_ENDS_MAX_BYTES);
 	chunk_put_ends(data, &ends);
-	buf_append(out, chunk_magic, sizeof(chunk_magic));
-	buf_append(out, "\0\0\0\0\0\0\0\0", 8);
-	chunk_put_fields(fields, data->data.len, ends.len, out);
+	chunk_put_head(fields, data->data.len, ends.len, out);
 	chunk_pack_data(data, buf_slice(&ends), level, out);
 	bool fits = !ends.failed && !out->failed && out->len - begin <= CHUNK_FRAME_MAX_BYTES;
 	buf_release(&ends);
@@ -241,10 +256,88 @@ int chunk_frame_put(const struct chunk_fields *fields, const struct chunk_data *
 		out->len = begin;
 		return ERR_LIMIT;
 	}
-	char *head = out->data + begin;
-	uint32_t len = (uint32_t)(out->len - begin - CHUNK_HEAD_BYTES);
-	memcpy(head + 4, &len, 4);
-	uint32_t crc = crc32c(crc32c(0, head + 4, 4), head + CHUNK_HEAD_BYTES, len);
-	memcpy(head + 8, &crc, 4);
+	chunk_finish(out->data + begin, out->len - begin);
 	return 0;
+}
+
+/* ---- Writing before the place is known --------------------------------------------------------
+ */
+
+static bool chunk_texts_fit(const struct chunk_fields *fields)
+{
+	const struct stream_names *names = &fields->names;
+	return fields->tags.len <= CHUNK_TAGS_MAX_BYTES &&
+	       fields->debug.len <= CHUNK_TAGS_MAX_BYTES &&
+	       fields->zone.len <= CHUNK_ZONE_MAX_BYTES &&
+	       names->source.len <= CHUNK_TEXT_MAX_BYTES &&
+	       names->cluster.len <= CHUNK_TEXT_MAX_BYTES &&
+	       names->datatype.len <= CHUNK_TEXT_MAX_BYTES &&
+	       names->name.len <= CHUNK_TEXT_MAX_BYTES;
+}
+
+/* What is packed, behind the room for the longest head. */
+static int chunk_unplaced_keep(struct chunk_unplaced *chunk, struct slice packed,
+			       struct arena *arena)
+{
+	struct chunk_fields longest = chunk->fields;
+	struct buf head;
+	longest.sequence_id = STREAM_OFFSET_MAX;
+	buf_init(&head, CHUNK_FRAME_MAX_BYTES);
+	chunk_put_head(&longest, longest.data_bytes, chunk->ends_bytes, &head);
+	chunk->room_bytes = head.len;
+	bool fits = !head.failed && head.len + packed.len <= CHUNK_FRAME_MAX_BYTES;
+	buf_release(&head);
+	chunk->room = fits ? arena_alloc(arena, chunk->room_bytes + packed.len) : NULL;
+	if (!chunk->room)
+		return ERR_LIMIT;
+	memcpy(chunk->room + chunk->room_bytes, packed.data, packed.len);
+	chunk->packed = (struct slice){chunk->room + chunk->room_bytes, packed.len};
+	return 0;
+}
+
+int chunk_unplaced_make(const struct chunk_fields *fields, const struct chunk_data *data, int level,
+			struct arena *arena, struct chunk_unplaced *made)
+{
+	struct buf ends, packed;
+	ASSERT(data->data.len && data->data.len <= CHUNK_DATA_MAX_BYTES);
+	if (!chunk_texts_fit(fields))
+		return ERR_LIMIT;
+	buf_init(&ends, CHUNK_ENDS_MAX_BYTES);
+	buf_init(&packed, 2 * CHUNK_DATA_MAX_BYTES);
+	chunk_put_ends(data, &ends);
+	chunk_pack_data(data, buf_slice(&ends), level, &packed);
+	*made = (struct chunk_unplaced){.fields = *fields, .ends_bytes = (uint32_t)ends.len};
+	made->fields.sequence_id = 0;
+	made->fields.data_bytes = (uint32_t)data->data.len;
+	int err = ends.failed || packed.failed
+			  ? ERR_LIMIT
+			  : chunk_unplaced_keep(made, buf_slice(&packed), arena);
+	buf_release(&packed);
+	buf_release(&ends);
+	return err;
+}
+
+struct chunk_frame chunk_unplaced_frame(const struct chunk_unplaced *chunk)
+{
+	return (struct chunk_frame){.fields = chunk->fields,
+				    .ends_bytes = chunk->ends_bytes,
+				    .packed = chunk->packed,
+				    .bytes = chunk->packed};
+}
+
+void chunk_unplaced_place(const struct chunk_unplaced *chunk, uint64_t sequence_id,
+			  struct chunk_frame *frame)
+{
+	struct buf head;
+	*frame = chunk_unplaced_frame(chunk);
+	frame->fields.sequence_id = sequence_id;
+	buf_init(&head, CHUNK_FRAME_MAX_BYTES);
+	chunk_put_head(&frame->fields, frame->fields.data_bytes, chunk->ends_bytes, &head);
+	ASSERT(!head.failed && head.len <= chunk->room_bytes);
+	char *begin = chunk->room + chunk->room_bytes - head.len;
+	memcpy(begin, head.data, head.len);
+	frame->bytes = (struct slice){begin, head.len + chunk->packed.len};
+	buf_release(&head);
+	chunk_finish(begin, frame->bytes.len);
+	memcpy(&frame->checksum, begin + 8, sizeof(frame->checksum));
 }

@@ -485,6 +485,44 @@ static void ends_that_are_too_many_are_a_limit(void **state)
 	assert_int_equal(rig->out.len, len);
 }
 
+/* ---- Version 2, before its place is known -----------------------------------------------------
+ */
+
+/* Placed, it is byte for byte what is put at that place at once, wherever that is. */
+static void a_chunk_is_placed_later(void **state)
+{
+	static const uint64_t places[] = {7, 127, 128, 1ull << 20, 1ull << 40, STREAM_OFFSET_MAX,
+					  7};
+	static const uint32_t ends[] = {3, 7};
+	struct rig *rig = *state;
+	struct chunk_fields fields = {.names = {SLICE("h"), SLICE("c"), SLICE("d"), SLICE("/n")},
+				      .clock_ms = -5,
+				      .tags = SLICE("a=\"b\"")};
+	const struct chunk_data data = {SLICE("ab\ncde\n"), ends, 2};
+	struct chunk_unplaced unplaced;
+	struct chunk_frame placed, found;
+	const char *why;
+	assert_int_equal(chunk_unplaced_make(&fields, &data, 1, &rig->arena, &unplaced), 0);
+	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+		fields.sequence_id = places[i];
+		buf_clear(&rig->out);
+		assert_int_equal(chunk_frame_put(&fields, &data, 1, &rig->out), 0);
+		chunk_unplaced_place(&unplaced, places[i], &placed);
+		assert_int_equal(placed.bytes.len, rig->out.len);
+		assert_memory_equal(placed.bytes.data, rig->out.data, rig->out.len);
+		struct slice rest = placed.bytes;
+		assert_int_equal(chunk_frame_next(&rest, &found, &why), CHUNK_FOUND);
+		assert_int_equal(found.checksum, placed.checksum);
+		assert_int_equal(found.fields.sequence_id, places[i]);
+	}
+	placed = chunk_unplaced_frame(&unplaced);
+	assert_int_equal(chunk_frame_unpack(&placed, &rig->unpacked, &rig->arena, &rig->data), 0);
+	assert_text(rig->data.data, "ab\ncde\n");
+	assert_int_equal(rig->data.end_count, 2);
+	fields.tags.len = CHUNK_TAGS_MAX_BYTES + 1;
+	assert_int_equal(chunk_unplaced_make(&fields, &data, 1, &rig->arena, &unplaced), ERR_LIMIT);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, rig_open, rig_close)
 
 int main(void)
@@ -503,6 +541,7 @@ int main(void)
 		TEST(what_does_not_unpack_is_damaged),
 		TEST(noise_of_the_largest_length_fits),
 		TEST(ends_that_are_too_many_are_a_limit),
+		TEST(a_chunk_is_placed_later),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
