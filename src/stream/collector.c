@@ -16,6 +16,7 @@ enum {
 	NEW_BURST_S = 60,
 	EXAMINER_QUEUE_MAX = 4096,
 	ROUND_CHUNKS_MAX = 1000,
+	ROUND_RECORDS_MAX = 1 << 16, /* that are appended; a chunk may go beyond it */
 };
 
 struct collector *collector_new(const struct collector_options *options)
@@ -27,6 +28,7 @@ struct collector *collector_new(const struct collector_options *options)
 	random_init(&collector->random, options->seed);
 	collector->lines.lines_max = 3;
 	collector->seed = random_next(&collector->random);
+	collector->appended_seed = random_next(&collector->random);
 	if (!options->examine)
 		collector->examiner = pool_new(1, EXAMINER_QUEUE_MAX, "chunks");
 	return collector;
@@ -51,6 +53,11 @@ void collector_stop(struct collector *collector)
 	atomic_store(&collector->stops, true);
 }
 
+uint64_t collector_hash_record(const struct collector *collector, struct slice record)
+{
+	return hash64(record.data, record.len, collector->seed);
+}
+
 void collector_adjust_tail(struct collector *collector, int64_t bytes)
 {
 	atomic_fetch_add(&collector->tail_bytes, bytes);
@@ -64,7 +71,7 @@ void collector_doubt(struct collector *collector, const struct stream_id *id)
 		return;
 	stream->doubted = true; /* until the submission that has it ends */
 	if (!stream->busy)
-		collector_settle(stream);
+		collector_settle(collector, stream);
 }
 
 uint64_t collector_tail_bytes(const struct collector *collector)
@@ -123,15 +130,26 @@ static void collector_mark(struct stream_submission *s, bool busy)
 			s->chunks[i].stream->busy = busy;
 }
 
+/* An incarnation that only this process has, from this start on. */
+static void collector_name_appended(const struct collector *collector,
+				    struct collector_stream *stream)
+{
+	if (!stream->appended)
+		stream->appended =
+			hash64(&stream->hash, sizeof(stream->hash), collector->appended_seed) | 1;
+}
+
 /* Which incarnations others have made for senders that know of none is looked for each time. */
 static void collector_doubt_shared(struct stream_submission *s)
 {
 	for (size_t i = 0; i < s->count; i++) {
 		struct collector_stream *stream = s->chunks[i].stream;
-		if (!stream || s->chunks[i].id.incarnation)
+		if (stream && s->chunks[i].append)
+			collector_name_appended(s->collector, stream);
+		if (!stream || s->chunks[i].append || s->chunks[i].id.incarnation)
 			continue;
 		stream->doubted = true;
-		collector_settle(stream);
+		collector_settle(s->collector, stream);
 	}
 }
 
@@ -202,6 +220,8 @@ static void collector_say_held(struct stream_chunk *chunk)
 {
 	const struct chunk_fields *fields = &chunk->frame.fields;
 	chunk->incarnation = chunk->place->incarnation;
+	if (!fields->sequence_id) /* records that were held, nobody asks where */
+		return;
 	chunk->held = offsets_at(&chunk->place->held, fields->sequence_id - 1);
 	if (chunk->stream->doubted || chunk->held.begin == chunk->held.end)
 		chunk->held = (struct offset_range){chunk_begin(fields), fields->sequence_id};
@@ -224,11 +244,12 @@ static void collector_end(struct stream_submission *s)
 	}
 	for (size_t i = 0; i < s->count; i++)
 		if (s->chunks[i].stream)
-			collector_settle(s->chunks[i].stream);
+			collector_settle(collector, s->chunks[i].stream);
 	collector->chunks -= s->count;
 	collector->bytes -= s->bytes;
 	s->done(s);
 	collector_forget_some(collector);
+	collector_forget_records(collector);
 	collector_begin_waiting(collector);
 }
 
@@ -264,6 +285,13 @@ static bool collector_is_to_be_written(const struct stream_chunk *chunk)
 	return chunk->asked && chunk->outcome == STREAM_WAITS;
 }
 
+static void collector_remember_records(struct collector *collector,
+				       const struct stream_chunk *chunk)
+{
+	for (size_t i = 0; chunk->append && i < chunk->append->count; i++)
+		collector_remember(collector, chunk->place, chunk->append->hashes[i]);
+}
+
 static void collector_note_written(struct stream_submission *s)
 {
 	const struct collector_options *options = &s->collector->options;
@@ -275,6 +303,7 @@ static void collector_note_written(struct stream_submission *s)
 		chunk->place->empty = false;
 		chunk->place->put = false;
 		chunk->outcome = STREAM_TAKEN;
+		collector_remember_records(s->collector, chunk);
 		collector_adjust_tail(s->collector, (int64_t)chunk->frame.bytes.len);
 		const struct stream_id id = collector_id_of(chunk->stream, chunk->place);
 		if (options->written)
@@ -282,9 +311,26 @@ static void collector_note_written(struct stream_submission *s)
 	}
 }
 
+/* What was to be appended may be there, or may land at any time: nothing else is put at its
+ * offsets. Also streams that are forgotten now are not found again by the incarnations that they
+ * had. */
+static void collector_leave_appended(struct stream_submission *s)
+{
+	struct collector *collector = s->collector;
+	for (size_t i = s->begin; i < s->end; i++) {
+		struct stream_chunk *chunk = &s->chunks[i];
+		if (!chunk->append || !collector_is_to_be_written(chunk))
+			continue;
+		chunk->stream->appended = random_next(&collector->random) | 1;
+		collector->appended_seed = random_next(&collector->random);
+	}
+}
+
 static void collector_on_written(struct store_write *write, int err)
 {
 	struct stream_submission *s = write->owner;
+	if (err && err != ERR_FULL)
+		collector_leave_appended(s);
 	if (err) {
 		collector_fail(s, err);
 		return;
@@ -302,6 +348,7 @@ static int collector_put_made(struct stream_submission *s, const struct stream_c
 		.id = collector_id_of(chunk->stream, chunk->place),
 		.made_ms = chunk->place->made_ms,
 		.here = chunk->place->here,
+		.appended = chunk->place->appended,
 	};
 	buf_init(&value, STREAM_ADDRESS_MAX_BYTES);
 	stream_made_encode(&made, &value);
@@ -446,6 +493,54 @@ static void collector_place_chunk(struct collector *collector, struct stream_chu
 	offsets_cut(&chunk->place->held, chunk->place->kept_from);
 }
 
+/* The offset behind all that is held, or was. */
+static uint64_t collector_end_of(const struct collector_incarnation *place)
+{
+	uint64_t end = place->held.count ? place->held.list[place->held.count - 1].end : 0;
+	return end > place->kept_from ? end : place->kept_from;
+}
+
+/* The incarnation that the next bytes of a stream go to; one that was not made before is new.
+ * Somebody who sends chunks to it may have put its end where none can follow. */
+static struct collector_incarnation *collector_choose_appended(struct collector *collector,
+							       struct collector_stream *stream)
+{
+	struct collector_incarnation *place = collector_appended(stream);
+	if (place && collector_end_of(place) < STREAM_OFFSET_MAX - CHUNK_DATA_MAX_BYTES)
+		return place;
+	stream->appended = random_next(&collector->random) | 1;
+	place = collector_find_incarnation(stream, stream->appended);
+	place->read = true;
+	return place;
+}
+
+static void collector_place_appended(struct collector *collector, struct stream_chunk *chunk)
+{
+	uint64_t begin = collector_end_of(chunk->place);
+	chunk_unplaced_place(&chunk->append->frame, begin + chunk->append->frame.fields.data_bytes,
+			     &chunk->frame);
+	chunk->place->appended = true;
+	if (!chunk->place->made && !chunk->place->begun)
+		collector_note_begun(collector, chunk);
+	chunk->place->empty = chunk->place->empty || !chunk->place->held.count;
+	offsets_add(&chunk->place->held, begin, chunk->frame.fields.sequence_id);
+}
+
+static void collector_decide_appended(struct collector *collector, struct stream_chunk *chunk)
+{
+	if (chunk->outcome != STREAM_WAITS) {
+		chunk->place = collector_appended(chunk->stream);
+		return;
+	}
+	struct collector_incarnation *place = collector_choose_appended(collector, chunk->stream);
+	if (!place->made && !place->begun)
+		chunk->outcome = collector_judge_new(collector, chunk);
+	if (chunk->outcome != STREAM_WAITS)
+		return;
+	chunk->place = place;
+	collector_place_appended(collector, chunk);
+}
+
 /* What becomes of a chunk of this round, as far as the examiner has not said so. True: its stream
  * has begun anew, and what the examiner said of chunks behind it does not hold. */
 static bool collector_decide(struct collector *collector, struct stream_chunk *chunk)
@@ -478,12 +573,16 @@ static bool collector_decide(struct collector *collector, struct stream_chunk *c
 static void collector_decide_round(struct stream_submission *s)
 {
 	for (size_t i = s->begin; i < s->end; i++) {
+		if (s->chunks[i].asked && s->chunks[i].append) {
+			collector_decide_appended(s->collector, &s->chunks[i]);
+			continue;
+		}
 		if (!s->chunks[i].asked || !collector_decide(s->collector, &s->chunks[i]))
 			continue;
 		for (size_t j = i + 1; j < s->end; j++) {
 			struct stream_chunk *behind = &s->chunks[j];
 			if (!behind->asked || behind->stream != s->chunks[i].stream ||
-			    behind->id.incarnation)
+			    behind->append || behind->id.incarnation)
 				continue;
 			behind->asked = false;
 			behind->outcome = STREAM_WAITS;
@@ -541,17 +640,21 @@ static int collector_ask_examiner(struct stream_submission *s)
  * turn of the loop. False: there are none. */
 static bool collector_choose_round(struct stream_submission *s)
 {
+	size_t records = 0;
 	for (size_t i = s->begin; i < s->end; i++)
 		if (s->chunks[i].stream)
 			s->chunks[i].stream->round.count = 0;
 	while (s->begin < s->count && s->chunks[s->begin].outcome != STREAM_WAITS)
 		s->begin++;
-	for (s->end = s->begin; s->end < s->count && s->end - s->begin < ROUND_CHUNKS_MAX;
+	for (s->end = s->begin; s->end < s->count && s->end - s->begin < ROUND_CHUNKS_MAX &&
+				records < ROUND_RECORDS_MAX;
 	     s->end++) {
 		struct stream_chunk *chunk = &s->chunks[s->end];
 		const struct chunk_fields *fields = &chunk->frame.fields;
 		chunk->asked = chunk->outcome == STREAM_WAITS;
-		if (!chunk->asked)
+		if (chunk->append)
+			records += chunk->append->count;
+		if (!chunk->asked || chunk->append) /* what is appended never overlaps */
 			continue;
 		if (offsets_meet(&chunk->stream->round, chunk_begin(fields), fields->sequence_id))
 			break;
@@ -586,10 +689,19 @@ static void collector_advance(struct stream_submission *s)
 
 /* ---- Submitting ------------------------------------------------------------------------------ */
 
+/* As it is stored, about, where its place is not known yet. */
+static size_t collector_frame_bytes(const struct stream_chunk *chunk)
+{
+	const struct chunk_unplaced *unplaced = chunk->append ? &chunk->append->frame : NULL;
+	return unplaced ? unplaced->room_bytes + unplaced->packed.len : chunk->frame.bytes.len;
+}
+
 static void collector_admit(struct collector *collector, struct stream_chunk *chunk)
 {
 	const struct stream_limits *limits = &collector->site->limits;
 	int64_t now_ms = clock_mono_ms(collector->site->clock);
+	if (chunk->append)
+		chunk->frame = chunk_unplaced_frame(&chunk->append->frame);
 	if (collector_tail_bytes(collector) >= limits->tail_max_bytes) {
 		chunk->outcome = STREAM_TAIL_FULL;
 		return;
@@ -601,7 +713,8 @@ static void collector_admit(struct collector *collector, struct stream_chunk *ch
 	if (!chunk->stream)
 		chunk->outcome = STREAM_MANY_TENANTS;
 	else if (limits->rate_bytes &&
-		 !collector_rate_take(&chunk->stream->tenant->bytes, (double)chunk->frame.bytes.len,
+		 !collector_rate_take(&chunk->stream->tenant->bytes,
+				      (double)collector_frame_bytes(chunk),
 				      (double)limits->rate_bytes, RATE_BURST_S, now_ms))
 		chunk->outcome = STREAM_TOO_FAST;
 }
@@ -610,7 +723,7 @@ static size_t collector_bytes_of(const struct stream_submission *s)
 {
 	size_t bytes = 0;
 	for (size_t i = 0; i < s->count; i++)
-		bytes += s->chunks[i].frame.bytes.len;
+		bytes += collector_frame_bytes(&s->chunks[i]);
 	return bytes;
 }
 

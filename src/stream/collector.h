@@ -16,6 +16,15 @@
  * A write that failed, or whose outcome is not known, is not sent again: whoever sent the chunks
  * sends them again, and what is known of their streams is read anew before that.
  *
+ * A sender that does not know the offsets of its bytes appends records (struct stream_append): the
+ * collector gives them the offsets behind all that it knows to be held of one incarnation, which it
+ * has made for that. Records of which it knows that they are held in it are left out. Where one
+ * process has the store, it goes on with the incarnation after a restart. Where processes share
+ * one, each has incarnations of its own from each start on: if two appended to one incarnation,
+ * they would put different bytes at the same offsets, of which one would never be read. For the
+ * same reason an incarnation is left when a write to it has an outcome that is not known: the write
+ * may land after any look at what is there.
+ *
  * What another process takes of a stream is seen when the stream is read anew. Until then bytes may
  * be stored twice, which does no harm.
  *
@@ -43,17 +52,31 @@ enum stream_outcome {
 	STREAM_FAILED,     /* `err` says why */
 };
 
+/* Whole records, to be appended. */
+struct stream_append {
+	struct chunk_unplaced frame;
+	/* By collector_hash_record. No two records of one stream in a submission are the same. */
+	uint64_t *hashes;
+	size_t count;        /* of records; result: of those that were not held */
+	size_t repeated;     /* result: of those that were */
+	struct arena *arena; /* has the frame; the collector's while it has the submission */
+};
+
 struct stream_chunk {
 	/* What is submitted; stays until the submission is done. The names were checked. */
 	struct stream_id id; /* incarnation 0: its sender knows of none */
 	struct chunk_frame frame;
+	/* NULL: the sender says where the bytes lie. Else there is no frame until the chunk has its
+	 * place, and the id has no incarnation. */
+	struct stream_append *append;
 
 	/* Result. */
 	enum stream_outcome outcome;
 	int err;
 	uint64_t other_at;
-	uint64_t incarnation;     /* that has it */
-	struct offset_range held; /* what that holds around it */
+	uint64_t incarnation; /* that has it */
+	struct offset_range
+		held; /* what that holds around it; nothing, of records that were held */
 
 	/* The collector's. */
 	struct collector_stream *stream;
@@ -105,6 +128,9 @@ void collector_stop(struct collector *collector);
 /* `done` comes in any case, maybe from within this call. ERR_BUSY: too much waits already, and
  * nothing was begun; ERR_LIMIT: more than STREAM_CHUNKS_MAX. */
 int collector_submit(struct collector *collector, struct stream_submission *submission) MUST_CHECK;
+
+/* What a record is known by again, with the newline behind it. Any thread. */
+uint64_t collector_hash_record(const struct collector *collector, struct slice record);
 
 /* Waits on the queue, which is the calling thread's; no other thread has the streams of the
  * submission meanwhile. */

@@ -9,19 +9,22 @@
 #include "base/random.h"
 #include "loop/pool.h"
 #include "stream/collector.h"
+#include "stream/recent.h"
 
 /* One incarnation, as far as it is known. */
 struct collector_incarnation {
 	uint64_t incarnation;
 	bool read;       /* `made` and `held` are known */
 	bool made;       /* it stands in the table of streams */
-	bool here;       /* the collector made it */
+	bool here;       /* the collector made it, for a sender that knows of none */
+	bool appended;   /* the collector made it, to append to it */
 	bool begun;      /* it is new, and may be; the next two are of such */
 	bool put;        /* the write that is under way makes it */
 	bool empty;      /* nothing of it was held before the round */
 	int64_t made_ms; /* when it was made */
 	struct offsets held;
-	uint64_t kept_from; /* what is below counts as held, though it has gone */
+	uint64_t kept_from;   /* what is below counts as held, though it has gone */
+	struct recent recent; /* the last records, where it is appended to */
 	struct collector_incarnation *next;
 };
 
@@ -43,7 +46,8 @@ struct collector_stream {
 	 * it. NULL: there is none. */
 	struct collector_incarnation *present, *previous;
 	bool present_read;    /* whether there are any was looked for */
-	int64_t made_ms;      /* of the last of these */
+	uint64_t appended;    /* the incarnation that is appended to; 0: none is known */
+	int64_t made_ms;      /* of the last of all these */
 	struct offsets round; /* of chunks of the round */
 };
 
@@ -77,6 +81,10 @@ struct collector {
 	size_t chunks, bytes;      /* of all submissions */
 	bool begins, begins_again; /* what waits is looked at, and is to be once more */
 	struct log_rate lines;     /* the examiner's */
+	/* Of incarnations that are appended to, where the store is shared: those that this process
+	 * made for streams that it has forgotten are found again. */
+	uint64_t appended_seed;
+	_Atomic int64_t recent_bytes; /* of hashes of records */
 	_Atomic int64_t tail_bytes;
 	_Atomic bool stops;
 };
@@ -96,7 +104,14 @@ void collector_forget_some(struct collector *collector);
 void collector_forget_all(struct collector *collector);
 /* Forgets the incarnations of a stream, which are read anew when they are asked for, where they are
  * doubted or too many. */
-void collector_settle(struct collector_stream *stream);
+void collector_settle(struct collector *collector, struct collector_stream *stream);
+/* Forgets hashes of records of streams that nobody has had for longest, while they are too many. */
+void collector_forget_records(struct collector *collector);
+/* Remembers the hash of a record that is held. */
+void collector_remember(struct collector *collector, struct collector_incarnation *place,
+			uint64_t hash);
+/* The incarnation that is appended to. NULL: it is not known. */
+struct collector_incarnation *collector_appended(const struct collector_stream *stream);
 /* That incarnation, added where it is not known. */
 struct collector_incarnation *collector_find_incarnation(struct collector_stream *stream,
 							 uint64_t incarnation);

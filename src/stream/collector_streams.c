@@ -5,7 +5,8 @@
 enum {
 	COLLECTOR_STREAMS_MAX = 50000,
 	COLLECTOR_TENANTS_MAX = 10000,
-	COLLECTOR_KNOWN_MAX = 64 /* incarnations of a stream */
+	COLLECTOR_KNOWN_MAX = 64, /* incarnations of a stream */
+	RECENT_MAX_BYTES = 128 << 20,
 };
 
 static struct hash128 collector_hash(const struct collector *collector, const struct stream_id *id)
@@ -36,11 +37,14 @@ static void collector_link(struct collector *collector, struct collector_stream 
 	collector->newest = stream;
 }
 
-static void collector_forget_incarnations(struct collector_stream *stream)
+static void collector_forget_incarnations(struct collector *collector,
+					  struct collector_stream *stream)
 {
 	while (stream->incarnations) {
 		struct collector_incarnation *place = stream->incarnations;
 		stream->incarnations = place->next;
+		atomic_fetch_sub(&collector->recent_bytes, (int64_t)recent_bytes(&place->recent));
+		recent_release(&place->recent);
 		offsets_release(&place->held);
 		mem_free(place);
 	}
@@ -49,10 +53,10 @@ static void collector_forget_incarnations(struct collector_stream *stream)
 	stream->present_read = false;
 }
 
-void collector_settle(struct collector_stream *stream)
+void collector_settle(struct collector *collector, struct collector_stream *stream)
 {
 	if (stream->doubted || stream->incarnation_count > COLLECTOR_KNOWN_MAX)
-		collector_forget_incarnations(stream);
+		collector_forget_incarnations(collector, stream);
 	stream->doubted = false;
 	offsets_release(&stream->round);
 }
@@ -62,7 +66,7 @@ static void collector_forget(struct collector *collector, struct collector_strea
 	collector_unlink(collector, stream);
 	hash_table_remove(&collector->streams, stream->hash);
 	stream->tenant->streams--;
-	collector_forget_incarnations(stream);
+	collector_forget_incarnations(collector, stream);
 	mem_free(stream->texts);
 	mem_free(stream);
 }
@@ -83,6 +87,28 @@ static void collector_forget_idle(struct collector *collector, size_t left)
 void collector_forget_some(struct collector *collector)
 {
 	collector_forget_idle(collector, COLLECTOR_STREAMS_MAX);
+}
+
+/* Incarnations are read anew when they are asked for, with their last records. */
+void collector_forget_records(struct collector *collector)
+{
+	struct collector_stream *stream = collector->oldest;
+	if (atomic_load(&collector->recent_bytes) <= RECENT_MAX_BYTES)
+		return;
+	for (; stream && atomic_load(&collector->recent_bytes) > RECENT_MAX_BYTES / 2;
+	     stream = stream->newer)
+		if (!stream->busy && !stream->waiting)
+			collector_forget_incarnations(collector, stream);
+}
+
+void collector_remember(struct collector *collector, struct collector_incarnation *place,
+			uint64_t hash)
+{
+	size_t before = recent_bytes(&place->recent);
+	recent_add(&place->recent, hash);
+	size_t after = recent_bytes(&place->recent);
+	if (after != before)
+		atomic_fetch_add(&collector->recent_bytes, (int64_t)after - (int64_t)before);
 }
 
 /* ---- Tenants --------------------------------------------------------------------------------- */
@@ -192,6 +218,14 @@ struct collector_stream *collector_find_stream(struct collector *collector,
 	slot->what = made;
 	collector_link(collector, made);
 	return made;
+}
+
+struct collector_incarnation *collector_appended(const struct collector_stream *stream)
+{
+	struct collector_incarnation *place = stream->incarnations;
+	while (place && (!stream->appended || place->incarnation != stream->appended))
+		place = place->next;
+	return place;
 }
 
 struct collector_incarnation *collector_find_incarnation(struct collector_stream *stream,

@@ -5,9 +5,14 @@
 #include "store/wait.h"
 #include "stream/chunk_reader.h"
 
-enum { EXAMINE_ENDS_MAX_BYTES = 1 << 20 /* of the ends of records of one chunk */ };
+enum {
+	EXAMINE_ENDS_MAX_BYTES = 1 << 20, /* of the ends of records of one chunk */
+	/* Of what was appended last, for the records in it. */
+	EXAMINE_RECORDS_MAX_BYTES = 4 << 20,
+};
 
 struct examine {
+	struct collector *collector;
 	const struct stream_site *site;
 	struct task_queue *queue;
 	int64_t now_ms;
@@ -21,6 +26,7 @@ struct examine {
 		uint64_t incarnation;
 		int64_t made_ms;
 	} newest, second;
+	struct examine_here appended; /* the newest of those that are appended to */
 	uint64_t counted;
 
 	struct stream_chunk *chunk;
@@ -43,9 +49,13 @@ static int examine_see_name(const struct store_cell *cell, void *owner)
 	if (!streams_read_property(cell, &property) || property != STREAM_MADE)
 		return 0;
 	int err = stream_made_decode(cell, &made);
-	if (err || !made.here || !stream_names_equal(&made.id.names, &x->stream->names))
+	if (err || !stream_names_equal(&made.id.names, &x->stream->names))
 		return err;
 	const struct examine_here here = {made.id.incarnation, made.made_ms};
+	if (made.appended && (!x->appended.incarnation || here.made_ms > x->appended.made_ms))
+		x->appended = here;
+	if (!made.here)
+		return 0;
 	if (!x->newest.incarnation || here.made_ms > x->newest.made_ms) {
 		x->second = x->newest;
 		x->newest = here;
@@ -55,7 +65,8 @@ static int examine_see_name(const struct store_cell *cell, void *owner)
 	return 0;
 }
 
-/* Which incarnation the chunks of a sender go to that knows of none. */
+/* Which incarnation the chunks of a sender go to that knows of none, and which one is appended to.
+ */
 static int examine_read_present(struct examine *x)
 {
 	struct stream_parts key, from, to;
@@ -64,7 +75,7 @@ static int examine_read_present(struct examine *x)
 	streams_names_bound(&to, &x->stream->names, true);
 	const struct store_cell_scan scan = {
 		.table = TABLE_STREAMS, .key = key.parts, .from = from.parts, .to = to.parts};
-	x->newest = x->second = (struct examine_here){0, 0};
+	x->newest = x->second = x->appended = (struct examine_here){0, 0};
 	int err = store_cells_wait(x->site->store, x->queue, x->now_ms, &scan, examine_see_name, x,
 				   &x->e);
 	if (err)
@@ -73,7 +84,10 @@ static int examine_read_present(struct examine *x)
 		x->stream->present = collector_find_incarnation(x->stream, x->newest.incarnation);
 	if (x->second.incarnation)
 		x->stream->previous = collector_find_incarnation(x->stream, x->second.incarnation);
-	x->stream->made_ms = x->newest.made_ms;
+	if (!x->stream->appended && !store_is_shared(x->site->store))
+		x->stream->appended = x->appended.incarnation;
+	x->stream->made_ms =
+		x->newest.made_ms > x->appended.made_ms ? x->newest.made_ms : x->appended.made_ms;
 	x->stream->present_read = true;
 	return 0;
 }
@@ -86,6 +100,7 @@ static int examine_read_place(struct examine *x)
 	if (!err) {
 		x->place->made = known.made;
 		x->place->here = known.here;
+		x->place->appended = known.appended;
 		x->place->made_ms = known.made_ms;
 		x->place->read = true;
 		x->place->kept_from = known.kept_from;
@@ -228,8 +243,30 @@ static const struct collector_incarnation *examine_place_of(const struct stream_
 	return place;
 }
 
+static bool examine_has_repeated(const struct stream_append *append,
+				 const struct collector_incarnation *place)
+{
+	for (size_t i = 0; i < append->count; i++)
+		if (recent_has(&place->recent, append->hashes[i]))
+			return true;
+	return false;
+}
+
+static bool examine_must_append(const struct stream_chunk *chunk)
+{
+	const struct collector_stream *stream = chunk->stream;
+	const struct collector_incarnation *place = collector_appended(stream);
+	if (stream->appended ? !place || !place->read : !stream->present_read)
+		return true;
+	if ((!place || !place->made) && !atomic_load(&stream->tenant->counted))
+		return true;
+	return place && examine_has_repeated(chunk->append, place);
+}
+
 bool collector_must_examine(const struct stream_chunk *chunk)
 {
+	if (chunk->append)
+		return examine_must_append(chunk);
 	const struct collector_stream *stream = chunk->stream;
 	const struct collector_incarnation *place = examine_place_of(chunk);
 	if (chunk->id.incarnation ? !place : !stream->present_read)
@@ -259,11 +296,185 @@ static int examine_previous(struct examine *x)
 	return err;
 }
 
+/* ---- Appending ------------------------------------------------------------------------------- */
+
+static void examine_see_records(struct examine *x, const struct stream_piece *piece)
+{
+	size_t at = 0, end;
+	bool whole = !piece->continues;
+	for (size_t i = 0; at < piece->data.len; i++, at = end) {
+		const char *from = piece->data.data + at;
+		const char *newline = memchr(from, '\n', piece->data.len - at);
+		if (piece->fields.lines ? !newline : i >= piece->end_count)
+			return;
+		end = piece->fields.lines ? (size_t)(newline + 1 - piece->data.data)
+					  : piece->ends[i];
+		if (whole)
+			collector_remember(x->collector, x->place,
+					   collector_hash_record(x->collector,
+								 (struct slice){from, end - at}));
+		whole = true;
+	}
+}
+
+/* The records at the end of what is held. What cannot be read is only not known again. */
+static int examine_read_records(struct examine *x)
+{
+	static const struct offsets none;
+	const struct offsets *held = &x->place->held;
+	uint64_t end = held->count ? held->list[held->count - 1].end : 0;
+	uint64_t from = end > EXAMINE_RECORDS_MAX_BYTES ? end - EXAMINE_RECORDS_MAX_BYTES : 0;
+	const struct stream_id id = collector_id_of(x->stream, x->place);
+	struct chunk_reader reader;
+	struct stream_piece piece;
+	int err;
+	chunk_reader_init(&reader, x->site, x->queue, &id, &none, held, from, end, &x->e);
+	do {
+		err = chunk_reader_next_readable(&reader, &piece);
+		if (!err && piece.data.len)
+			examine_see_records(x, &piece);
+	} while (!err && piece.data.len);
+	chunk_reader_release(&reader);
+	return err == ERR_DAMAGED || err == ERR_VERSION ? 0 : err;
+}
+
+/* Packs the records that are not held. */
+static int examine_repack(const struct stream_append *append, const bool *held,
+			  const struct chunk_data *data, struct chunk_unplaced *made)
+{
+	struct chunk_fields fields = append->frame.fields;
+	struct chunk_data kept = {.ends = NULL};
+	struct buf bytes;
+	uint32_t *ends = mem_alloc_array(append->count, sizeof(*ends));
+	buf_init(&bytes, CHUNK_DATA_MAX_BYTES);
+	for (size_t i = 0; i < append->count; i++) {
+		uint32_t from = i ? data->ends[i - 1] : 0;
+		if (held[i])
+			continue;
+		buf_append(&bytes, data->data.data + from, data->ends[i] - from);
+		ends[kept.end_count++] = (uint32_t)bytes.len;
+	}
+	kept.data = buf_slice(&bytes);
+	kept.ends = ends;
+	chunk_note_lines(&fields, &kept);
+	int err = chunk_unplaced_make(&fields, &kept, CHUNK_LEVEL_PRESET, append->arena, made);
+	buf_release(&bytes);
+	mem_free(ends);
+	return err;
+}
+
+/* The ends of all records, where they are lines, too. False: there are others than their hashes. */
+static bool examine_find_ends(const struct stream_append *append, struct arena *arena,
+			      struct chunk_data *data)
+{
+	if (!append->frame.fields.lines)
+		return data->end_count == append->count;
+	uint32_t *ends = arena_alloc(arena, append->count * sizeof(*ends) + 1);
+	const char *at = data->data.data, *end = at + data->data.len;
+	for (; ends && data->end_count < append->count; data->end_count++) {
+		const char *newline = memchr(at, '\n', (size_t)(end - at));
+		if (!newline)
+			return false;
+		at = newline + 1;
+		ends[data->end_count] = (uint32_t)(at - data->data.data);
+	}
+	data->ends = ends;
+	return ends && at == end;
+}
+
+/* Of a chunk some of whose records are held: the others alone. Where there is no memory left for
+ * that it stays as it is, and some are there twice. */
+static int examine_drop_repeated(struct examine *x, const bool *held, size_t repeated)
+{
+	struct stream_append *append = x->chunk->append;
+	const struct chunk_frame frame = chunk_unplaced_frame(&append->frame);
+	struct chunk_unplaced made;
+	struct arena arena;
+	size_t kept = 0;
+	arena_init(&arena, EXAMINE_ENDS_MAX_BYTES);
+	int err = chunk_frame_unpack(&frame, &x->new_bytes, &arena, &x->new_data);
+	if (!err && !examine_find_ends(append, &arena, &x->new_data))
+		err = ERR_DAMAGED;
+	err = err ? err : examine_repack(append, held, &x->new_data, &made);
+	arena_release(&arena);
+	if (err)
+		return err == ERR_LIMIT ? 0 : err;
+	append->frame = made;
+	for (size_t i = 0; i < append->count; i++)
+		if (!held[i])
+			append->hashes[kept++] = append->hashes[i];
+	append->count = kept;
+	append->repeated += repeated;
+	return 0;
+}
+
+static int examine_look_for_repeated(struct examine *x)
+{
+	struct stream_append *append = x->chunk->append;
+	size_t repeated = 0;
+	int err = 0;
+	bool *held = mem_zalloc(append->count + 1);
+	for (size_t i = 0; i < append->count; i++) {
+		held[i] = recent_has(&x->place->recent, append->hashes[i]);
+		repeated += held[i];
+	}
+	if (repeated == append->count) {
+		x->chunk->outcome = STREAM_HELD;
+		append->repeated += append->count;
+		append->count = 0;
+	} else if (repeated) {
+		err = examine_drop_repeated(x, held, repeated);
+	}
+	mem_free(held);
+	return err;
+}
+
+/* Where nobody can read what is held of an incarnation, nothing can be put behind it: the next
+ * bytes go to another one. */
+static int examine_read_appended(struct examine *x)
+{
+	int err = examine_read_place(x);
+	if (err == ERR_DAMAGED || err == ERR_VERSION) {
+		log_rated(&x->collector->lines, clock_mono_ms(x->site->clock), LOG_ERROR,
+			  "streams: of `" SHOWN "` of " SHOWN
+			  " the incarnation %016llx is not appended to any more, since what is "
+			  "stored of it cannot be read: %s; the stream goes on in another one",
+			  SHOWN_OF(x->stream->names.name), SHOWN_OF(x->stream->names.source),
+			  (unsigned long long)x->place->incarnation,
+			  x->e.text[0] ? x->e.text : err_text(err));
+		x->e.text[0] = 0;
+		x->stream->appended = 0;
+		x->place = NULL;
+		return 0;
+	}
+	err = err ? err : examine_read_records(x);
+	x->place->read = !err;
+	return err;
+}
+
+static int examine_append(struct examine *x)
+{
+	int err = 0;
+	if (!x->stream->appended && !x->stream->present_read)
+		err = examine_read_present(x);
+	if (err)
+		return err;
+	x->place = x->stream->appended ? collector_find_incarnation(x->stream, x->stream->appended)
+				       : NULL;
+	if (x->place && !x->place->read)
+		err = examine_read_appended(x);
+	if (!err && (!x->place || !x->place->made) && !atomic_load(&x->stream->tenant->counted))
+		err = examine_count_streams(x);
+	return err || !x->place ? err : examine_look_for_repeated(x);
+}
+
 static int examine_chunk(struct examine *x, struct stream_chunk *chunk)
 {
 	int err = 0;
 	x->chunk = chunk;
 	x->stream = chunk->stream;
+	if (chunk->append)
+		return examine_append(x);
 	if (!chunk->id.incarnation && !x->stream->present_read)
 		err = examine_read_present(x);
 	if (err)
@@ -304,7 +515,10 @@ int collector_examine(struct stream_submission *submission, struct task_queue *q
 {
 	struct collector *collector = submission->collector;
 	const struct stream_site *site = collector->site;
-	struct examine x = {.site = site, .queue = queue, .now_ms = clock_wall_ms(site->clock)};
+	struct examine x = {.collector = collector,
+			    .site = site,
+			    .queue = queue,
+			    .now_ms = clock_wall_ms(site->clock)};
 	int err = 0;
 	buf_init(&x.new_bytes, CHUNK_DATA_MAX_BYTES + CHUNK_ENDS_MAX_BYTES);
 	for (size_t i = submission->begin; i < submission->end && !err; i++) {

@@ -21,6 +21,7 @@ static int known_see_made(struct known_reading *r, const struct store_cell *cell
 				  "another stream whose names begin in the same way has its place");
 	r->known->made = true;
 	r->known->here = made.here;
+	r->known->appended = made.appended;
 	r->known->made_ms = made.made_ms;
 	return 0;
 }

@@ -13,7 +13,7 @@ struct stream_waiting {
 };
 
 struct stream_known {
-	bool made, here;
+	bool made, here, appended;
 	int64_t made_ms;
 	struct offsets sealed; /* in blocks */
 	struct offsets held;   /* these, and chunks */

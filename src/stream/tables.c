@@ -12,6 +12,7 @@ enum {
 	NAMES_HASH_BYTES = 17,
 	MADE_VERSION = 1,
 	MADE_HERE = 1,
+	MADE_APPENDED = 2,
 	SEALED_VERSION = 1,
 	KEPT_VERSION = 1,
 	TAIL_VERSION = 1,
@@ -121,7 +122,8 @@ bool streams_read_property(const struct store_cell *cell, enum stream_property *
 void stream_made_encode(const struct stream_made *made, struct buf *out)
 {
 	buf_append_char(out, MADE_VERSION);
-	buf_append_char(out, made->here ? MADE_HERE : 0);
+	buf_append_char(
+		out, (char)((made->here ? MADE_HERE : 0) | (made->appended ? MADE_APPENDED : 0)));
 	buf_put_varint(out, zigzag_encode(made->made_ms));
 	buf_put_text(out, made->id.names.source);
 	buf_put_text(out, made->id.names.cluster);
@@ -135,7 +137,8 @@ int stream_made_decode(const struct store_cell *cell, struct stream_made *made)
 	unsigned version = cursor_u8(&c);
 	if (!c.bad && version != MADE_VERSION)
 		return ERR_VERSION;
-	*made = (struct stream_made){.here = cursor_u8(&c) & MADE_HERE};
+	unsigned flags = cursor_u8(&c);
+	*made = (struct stream_made){.here = flags & MADE_HERE, .appended = flags & MADE_APPENDED};
 	made->made_ms = zigzag_decode(cursor_varint(&c));
 	made->id.incarnation = be64_get((const uint8_t *)cell->column.part[1].data);
 	made->id.names.source = cursor_text(&c, STREAM_SOURCE_MAX_BYTES);

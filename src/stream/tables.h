@@ -49,6 +49,7 @@ struct stream_made {
 	struct stream_id id; /* without a tenant */
 	int64_t made_ms;     /* when its first chunk was received */
 	bool here;           /* the collector made the incarnation: its sender knows of none */
+	bool appended;       /* the same, of one that is appended to (struct stream_append) */
 };
 
 /* Which property a cell is of. False: of none that is known. */

@@ -55,6 +55,7 @@ struct far {
 	struct naive *naive;
 	struct far_faults faults;
 	enum far_bug bug;
+	bool alone;
 	pthread_mutex_t lock; /* guards everything; before the naive engine's */
 	pthread_cond_t changed;
 	struct random random;
@@ -625,12 +626,16 @@ static void far_close(struct store *store)
 	}
 
 static const struct store_engine far_engine = FAR_ENGINE(FAR_CAN);
+static const struct store_engine far_engine_alone =
+	FAR_ENGINE(FAR_CAN & ~(STORE_SHARED | STORE_NEWS));
 static const struct store_engine far_engine_serial = FAR_ENGINE(FAR_CAN | STORE_SERIAL_WRITES);
 
 struct store *far_open(struct far *far, struct clock *clock, int64_t after_us)
 {
 	struct far_store *from = mem_zalloc(sizeof(*from));
-	from->store.engine = far->bug == FAR_BUG_SERIAL ? &far_engine_serial : &far_engine;
+	from->store.engine = far->bug == FAR_BUG_SERIAL ? &far_engine_serial
+			     : far->alone               ? &far_engine_alone
+							: &far_engine;
 	from->far = far;
 	from->clock = clock;
 	from->last_stamp_us = after_us;
@@ -707,6 +712,11 @@ void far_set_faults(struct far *far, const struct far_faults *faults)
 	pthread_mutex_lock(&far->lock);
 	far->faults = *faults;
 	pthread_mutex_unlock(&far->lock);
+}
+
+void far_set_alone(struct far *far)
+{
+	far->alone = true;
 }
 
 void far_plant(struct far *far, enum far_bug bug)

@@ -48,6 +48,8 @@ struct far;
 struct far *far_new(struct clock *clock, uint64_t seed, const struct far_faults *faults);
 void far_set_faults(struct far *far, const struct far_faults *faults);
 void far_plant(struct far *far, enum far_bug bug); /* before far_open */
+/* One process alone has the store, and knows it; before far_open. */
+void far_set_alone(struct far *far);
 /* What has landed. */
 struct store *far_landed(struct far *far);
 /* All processes have closed it. */

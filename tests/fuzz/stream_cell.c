@@ -20,7 +20,8 @@ static void read_made(struct slice value)
 	const struct store_cell written = {.column = cell.column, .value = buf_slice(&out)};
 	ASSERT(!stream_made_decode(&written, &again));
 	ASSERT(stream_names_equal(&made.id.names, &again.id.names));
-	ASSERT(made.made_ms == again.made_ms && made.here == again.here);
+	ASSERT(made.made_ms == again.made_ms && made.here == again.here &&
+	       made.appended == again.appended);
 	buf_release(&out);
 }
 

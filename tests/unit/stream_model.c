@@ -5,6 +5,11 @@
  * of their own. In calm worlds, where one process takes all and nothing of it lands when it is
  * dead, some senders know of no incarnations, as Chukwa's agents.
  *
+ * Other senders append records, and send those again that were not acknowledged, some that were,
+ * and both in one chunk. Which records were acknowledged is there, at the offsets that were said,
+ * in the order of a submission. Where one process alone has the store, which is started again now
+ * and then, each of their records is there once.
+ *
  * What was acknowledged is there when all is at rest, in the incarnation that was said, with the
  * bytes that were sent; whoever reads meanwhile is given all that was acknowledged before, and
  * nothing else. When all is sealed no chunk waits.
@@ -31,6 +36,10 @@ enum {
 	CHUNKS = 4, /* of a submission, at most */
 	STREAM_BYTES = 4000,
 	CHUNK_MAX_BYTES = 400,
+	RECORD_BYTES = 23, /* byte_of has a newline at the end of each of so many */
+	RECORDS = 5,       /* of a chunk that is appended, at most */
+	QUEUE_MAX = 40,    /* records that were not acknowledged */
+	RECORDS_MAX = 1 << 16,
 	ACKS_MAX = 20000,
 	WORKS_MAX = 64, /* examiners and sealers at work */
 	LEASE_MS = 30000,
@@ -62,6 +71,7 @@ struct process {
 struct ack {
 	unsigned stream;
 	uint64_t incarnation, content, begin, end;
+	uint64_t base; /* the offset of the content's first byte */
 };
 
 struct work {
@@ -81,6 +91,15 @@ struct sender {
 	struct process *process; /* it waits for an answer; NULL: it does not */
 	unsigned stream;
 	bool knows; /* of incarnations */
+	bool appends;
+	uint64_t queue[QUEUE_MAX]; /* contents of records that were not acknowledged */
+	size_t queued;
+	uint64_t last; /* content that was acknowledged; 0: none */
+	struct stream_append appended[CHUNKS];
+	uint64_t hashes[CHUNKS][RECORDS]; /* as they were submitted */
+	uint64_t records[CHUNKS][RECORDS];
+	size_t record_counts[CHUNKS];
+	struct arena arena;
 	uint64_t content, incarnation;
 	uint64_t next; /* offset of what was never sent */
 	size_t count;
@@ -95,14 +114,22 @@ struct world {
 	struct clock_virtual clock;
 	struct far *far;
 	int64_t last_stamp_us;
-	bool trace, rests, calm;
+	bool trace, rests, calm, alone;
 	size_t step;
+	struct far_faults faults;
 	struct process processes[PROCESSES_MAX];
 	size_t process_count;
 	struct work *works;
 	size_t work_count;
 	struct sender senders[SENDERS];
 	uint64_t next_content;
+	/* By content, of those that are appended. */
+	struct record {
+		unsigned stream; /* and 1; 0: it is not appended */
+		bool acked;
+		unsigned there; /* how often */
+	} records[RECORDS_MAX];
+	uint64_t appended, repeated;
 	/* Who may seal a stream, until when. */
 	struct process *owner[STREAMS];
 	int64_t owned_until_ms[STREAMS];
@@ -158,6 +185,7 @@ static struct stream_id id_of(unsigned stream, uint64_t incarnation)
 static char byte_of(uint64_t content, uint64_t offset)
 {
 	uint64_t x = (content * 0x9e3779b97f4a7c15 + offset) * 0xd1b54a32d192ed03;
+	x = (x ^ x >> 32) * 0xd1b54a32d192ed03; /* so that no two contents are alike for long */
 	return offset % 23 == 22 ? '\n' : (char)('a' + (x >> 59));
 }
 
@@ -323,6 +351,159 @@ static void sender_make_chunk(struct world *w, struct sender *s, size_t at)
 		s->next = begin + len;
 }
 
+/* ---- Senders that append ----------------------------------------------------------------------
+ */
+
+static uint64_t sender_new_record(struct world *w, struct sender *s)
+{
+	uint64_t content = ++w->next_content;
+	ASSERT(content < RECORDS_MAX);
+	/* Of other streams, too: so a write has several rows, some of which may land much later. */
+	w->records[content].stream = 1 + (chance(w, 30) ? (unsigned)pick(w, STREAMS) : s->stream);
+	return content;
+}
+
+static bool sender_may_follow(const struct world *w, const struct sender *s, size_t at, size_t some,
+			      uint64_t content)
+{
+	return !some || w->records[s->records[at][0]].stream == w->records[content].stream;
+}
+
+/* Which records of one stream go into a chunk: some again, then what waits, each once in the
+ * submission. */
+static void sender_choose_records(struct world *w, struct sender *s, size_t at, size_t *next)
+{
+	size_t count = 1 + pick(w, RECORDS), some = 0;
+	if (!at && s->last && chance(w, 30))
+		s->records[at][some++] = s->last;
+	while (some < count && (*next < s->queued || s->queued < QUEUE_MAX)) {
+		if (*next == s->queued)
+			s->queue[s->queued++] = sender_new_record(w, s);
+		if (!sender_may_follow(w, s, at, some, s->queue[*next]))
+			break;
+		s->records[at][some++] = s->queue[(*next)++];
+	}
+	s->record_counts[at] = some;
+}
+
+static void sender_make_appended(struct world *w, struct sender *s, size_t at)
+{
+	char data[RECORDS * RECORD_BYTES];
+	uint32_t ends[RECORDS];
+	struct stream_append *append = &s->appended[at];
+	size_t count = s->record_counts[at];
+	for (size_t i = 0; i < count; i++) {
+		for (size_t j = 0; j < RECORD_BYTES; j++)
+			data[i * RECORD_BYTES + j] = byte_of(s->records[at][i], j);
+		ends[i] = (uint32_t)((i + 1) * RECORD_BYTES);
+		s->hashes[at][i] = collector_hash_record(
+			s->process->collector,
+			(struct slice){data + i * RECORD_BYTES, RECORD_BYTES});
+	}
+	struct stream_id id = id_of(w->records[s->records[at][0]].stream - 1, 0);
+	struct chunk_fields fields = {.names = id.names};
+	struct chunk_data what = {{data, count * RECORD_BYTES}, ends, count};
+	if (chance(w, 70))
+		chunk_note_lines(&fields, &what);
+	*append = (struct stream_append){.count = count, .arena = &s->arena};
+	append->hashes = arena_alloc(&s->arena, sizeof(s->hashes[at]));
+	ASSERT(append->hashes);
+	memcpy(append->hashes, s->hashes[at], sizeof(s->hashes[at]));
+	int err = chunk_unplaced_make(&fields, &what, 1, &s->arena, &append->frame);
+	ASSERT(!err);
+	s->chunks[at] = (struct stream_chunk){.id = id, .append = append};
+}
+
+static void sender_note_acked(struct world *w, struct sender *s, uint64_t content)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < s->queued; i++)
+		if (s->queue[i] != content)
+			s->queue[kept++] = s->queue[i];
+	s->queued = kept;
+	s->last = content;
+	w->records[content].acked = true;
+}
+
+/* Which of the records lies at which offset. */
+static void sender_ack_record(struct world *w, struct sender *s, size_t at, size_t record)
+{
+	const struct stream_chunk *chunk = &s->chunks[at];
+	const struct stream_append *append = chunk->append;
+	uint64_t base = chunk_begin(&chunk->frame.fields);
+	size_t place = 0;
+	while (place < append->count && append->hashes[place] != s->hashes[at][record])
+		place++;
+	if (place == append->count || w->ack_count == ACKS_MAX)
+		return;
+	base += place * RECORD_BYTES;
+	w->acks[w->ack_count++] = (struct ack){w->records[s->records[at][record]].stream - 1,
+					       chunk->incarnation,
+					       s->records[at][record],
+					       base,
+					       base + RECORD_BYTES,
+					       base};
+}
+
+static void sender_on_appended(struct stream_submission *submission)
+{
+	struct sender *s = submission->owner;
+	struct world *w = s->process->world;
+	uint64_t incarnation = 0, end = 0; /* of the last chunk */
+	for (size_t i = 0; i < s->count; i++) {
+		const struct stream_chunk *chunk = &s->chunks[i];
+		const struct stream_append *append = chunk->append;
+		trace(w,
+		      "sender %zu: %zu records appended to %s@%llx, to %llu, %zu repeated: "
+		      "outcome %d, error %d",
+		      (size_t)(s - w->senders), append->count, chunk->id.names.name.data,
+		      (unsigned long long)chunk->incarnation,
+		      (unsigned long long)chunk->frame.fields.sequence_id, append->repeated,
+		      chunk->outcome, chunk->err);
+		if (chunk->outcome != STREAM_TAKEN && chunk->outcome != STREAM_HELD)
+			continue;
+		if (append->count + append->repeated != s->record_counts[i])
+			differ(w, "of the records of a chunk some are not accounted for");
+		if (chunk->outcome == STREAM_TAKEN && incarnation == chunk->incarnation &&
+		    chunk_begin(&chunk->frame.fields) < end)
+			differ(w, "chunks of a submission are out of order");
+		if (chunk->outcome == STREAM_TAKEN) {
+			incarnation = chunk->incarnation;
+			end = chunk->frame.fields.sequence_id;
+			w->appended += append->count;
+		}
+		w->repeated += append->repeated;
+		for (size_t j = 0; j < s->record_counts[i]; j++) {
+			sender_note_acked(w, s, s->records[i][j]);
+			if (chunk->outcome == STREAM_TAKEN)
+				sender_ack_record(w, s, i, j);
+		}
+	}
+	s->process = NULL;
+}
+
+static void sender_append(struct world *w, struct sender *s)
+{
+	struct process *p = &w->processes[pick(w, w->process_count)];
+	size_t next = 0;
+	arena_reset(&s->arena);
+	if (chance(w, 20))
+		s->queued = 0; /* it dies, and another one has other records */
+	s->process = p;
+	s->count = 0;
+	for (size_t i = 0, count = 1 + pick(w, CHUNKS); i < count; i++) {
+		sender_choose_records(w, s, i, &next);
+		if (!s->record_counts[i])
+			break;
+		sender_make_appended(w, s, i);
+		s->count++;
+	}
+	s->submission = (struct stream_submission){
+		.chunks = s->chunks, .count = s->count, .done = sender_on_appended, .owner = s};
+	if (collector_submit(p->collector, &s->submission))
+		s->process = NULL;
+}
+
 static void sender_on_done(struct stream_submission *submission)
 {
 	struct sender *s = submission->owner;
@@ -343,8 +524,8 @@ static void sender_on_done(struct stream_submission *submission)
 		if (chunk->held.begin > begin || chunk->held.end < end)
 			differ(w, "what was taken is not held");
 		if (w->ack_count < ACKS_MAX)
-			w->acks[w->ack_count++] = (struct ack){s->stream, chunk->incarnation,
-							       s->contents[i], begin, end};
+			w->acks[w->ack_count++] = (struct ack){
+				s->stream, chunk->incarnation, s->contents[i], begin, end, 0};
 	}
 	s->process = NULL;
 }
@@ -353,6 +534,10 @@ static void sender_send(struct world *w, struct sender *s)
 {
 	if (s->process)
 		return;
+	if (s->appends) {
+		sender_append(w, s);
+		return;
+	}
 	if (s->next > STREAM_BYTES || chance(w, 3))
 		sender_begin_content(w, s);
 	struct process *p = &w->processes[pick(w, w->process_count)];
@@ -379,7 +564,7 @@ static void check_piece(struct world *w, const struct ack *ack, const struct str
 {
 	const struct stream_id id = id_of(ack->stream, ack->incarnation);
 	for (size_t i = 0; i < piece->data.len; i++)
-		if (piece->data.data[i] != byte_of(ack->content, piece->begin + i))
+		if (piece->data.data[i] != byte_of(ack->content, piece->begin + i - ack->base))
 			differ(w, "of %s@%llx the byte at %llu is another one", id.names.name.data,
 			       (unsigned long long)id.incarnation,
 			       (unsigned long long)(piece->begin + i));
@@ -436,6 +621,83 @@ static void check_acks(struct world *w, bool sealed)
 			differ(w, "it cannot be read: %s", e.text);
 	}
 	stream_known_release(&known);
+	task_queue_release(&queue);
+}
+
+/* ---- Records that were appended ----------------------------------------------------------------
+ */
+
+struct record_count {
+	struct world *w;
+	unsigned stream;
+	struct task_queue *queue;
+};
+
+static void count_record(struct world *w, unsigned stream, const char *data)
+{
+	for (uint64_t content = 1; content <= w->next_content; content++) {
+		if (w->records[content].stream != stream + 1)
+			continue;
+		size_t at = 0;
+		while (at < RECORD_BYTES && data[at] == byte_of(content, at))
+			at++;
+		if (at == RECORD_BYTES) {
+			w->records[content].there++;
+			return;
+		}
+	}
+	differ(w, "what was appended has bytes that nobody has sent");
+}
+
+static int count_stream(const struct stream_made *made, void *owner)
+{
+	struct record_count *r = owner;
+	struct world *w = r->w;
+	const struct stream_site site = {.store = far_landed(w->far), .clock = &w->clock.clock};
+	struct stream_known known = {.made = false};
+	struct errbuf e = {""};
+	struct chunk_reader reader;
+	struct stream_piece piece;
+	struct buf bytes;
+	const struct stream_id id = id_of(r->stream, made->id.incarnation);
+	if (!made->appended || !slice_equal(made->id.names.name, id.names.name))
+		return 0;
+	buf_init(&bytes, 1 << 24);
+	int err = stream_known_read(&known, &site, r->queue, &id, 0, &e);
+	chunk_reader_init(&reader, &site, r->queue, &id, &known.sealed, &known.held, 0, UINT64_MAX,
+			  &e);
+	while (!err && !(err = chunk_reader_next(&reader, &piece)) && piece.data.len)
+		buf_append(&bytes, piece.data.data, piece.data.len);
+	if (err || bytes.len % RECORD_BYTES)
+		differ(w, "what was appended cannot be read as records: %s", e.text);
+	for (size_t at = 0; at < bytes.len && !w->failure[0]; at += RECORD_BYTES)
+		count_record(w, r->stream, bytes.data + at);
+	chunk_reader_release(&reader);
+	stream_known_release(&known);
+	buf_release(&bytes);
+	return 0;
+}
+
+static void check_records(struct world *w)
+{
+	const struct stream_site site = {.store = far_landed(w->far), .clock = &w->clock.clock};
+	struct task_queue queue;
+	struct errbuf e = {""};
+	task_queue_init(&queue);
+	for (unsigned stream = 0; stream < STREAMS; stream++) {
+		struct record_count count = {w, stream, &queue};
+		if (stream_each(&site, &queue, SLICE("t"), NULL, count_stream, &count, &e))
+			differ(w, "streams cannot be listed: %s", e.text);
+	}
+	for (uint64_t content = 1; content <= w->next_content; content++) {
+		const struct record *record = &w->records[content];
+		if (record->acked && !record->there)
+			differ(w, "record %llu was acknowledged and is not there",
+			       (unsigned long long)content);
+		if (w->alone && record->there > 1)
+			differ(w, "record %llu is there %u times", (unsigned long long)content,
+			       record->there);
+	}
 	task_queue_release(&queue);
 }
 
@@ -547,6 +809,30 @@ static void take_over(struct world *w)
 	}
 }
 
+/* Nobody fails any more, and all that was begun ends. */
+static void come_to_rest(struct world *w)
+{
+	static const struct far_faults none;
+	far_set_faults(w->far, &none);
+	for (size_t i = 0; i < w->process_count; i++)
+		process_freeze(w, &w->processes[i], false);
+	bool any = true;
+	for (int i = 0; any; i++) {
+		if (i == RESTS_MAX) {
+			differ(w, "it does not come to rest");
+			return;
+		}
+		any = false;
+		for (size_t p = 0; p < w->process_count; p++)
+			any |= task_step(&w->processes[p].queue);
+		any |= works_step(w);
+		any |= far_step(w->far);
+	}
+	clock_virtual_advance(&w->clock, LATE_MS * INT64_C(1000));
+	while (far_step(w->far))
+		;
+}
+
 static void run_step(struct world *w)
 {
 	unsigned kind = (unsigned)pick(w, 1000);
@@ -570,6 +856,10 @@ static void run_step(struct world *w)
 		clock_virtual_advance(&w->clock, (int64_t)pick(w, 3000) * 1000);
 	} else if (kind < 990) {
 		clock_virtual_advance(&w->clock, (int64_t)pick(w, 2 * LEASE_MS) * 1000);
+	} else if (w->alone && kind < 992) {
+		come_to_rest(w);
+		process_restart(w, p);
+		far_set_faults(w->far, &w->faults);
 	} else if (w->calm) {
 		return;
 	} else if (kind < 994) {
@@ -579,30 +869,6 @@ static void run_step(struct world *w)
 	} else {
 		process_restart(w, p);
 	}
-}
-
-/* Nobody fails any more, and all that was begun ends. */
-static void come_to_rest(struct world *w)
-{
-	static const struct far_faults none;
-	far_set_faults(w->far, &none);
-	for (size_t i = 0; i < w->process_count; i++)
-		process_freeze(w, &w->processes[i], false);
-	bool any = true;
-	for (int i = 0; any; i++) {
-		if (i == RESTS_MAX) {
-			differ(w, "it does not come to rest");
-			return;
-		}
-		any = false;
-		for (size_t p = 0; p < w->process_count; p++)
-			any |= task_step(&w->processes[p].queue);
-		any |= works_step(w);
-		any |= far_step(w->far);
-	}
-	clock_virtual_advance(&w->clock, LATE_MS * INT64_C(1000));
-	while (far_step(w->far))
-		;
 }
 
 /* Each incarnation by somebody, twice: what a pass leaves, the next one finds. */
@@ -628,7 +894,11 @@ static void world_open(struct world *w, uint64_t seed)
 					  .cut = (unsigned)pick(w, 500),
 					  .full = (unsigned)pick(w, 5)};
 	const struct far_faults calm = {.failed = faults.failed, .cut = faults.cut};
-	w->far = far_new(&w->clock.clock, random_next(&w->random), w->calm ? &calm : &faults);
+	w->faults = w->calm ? calm : faults;
+	w->alone = w->calm && chance(w, 50);
+	w->far = far_new(&w->clock.clock, random_next(&w->random), &w->faults);
+	if (w->alone)
+		far_set_alone(w->far);
 	w->process_count = w->calm ? 1 : 1 + pick(w, PROCESSES_MAX);
 	for (size_t i = 0; i < w->process_count; i++)
 		process_open(w, &w->processes[i]);
@@ -637,6 +907,8 @@ static void world_open(struct world *w, uint64_t seed)
 		s->stream = (unsigned)(i % STREAMS);
 		/* One that knows of none has its stream for itself. */
 		s->knows = !w->calm || i >= STREAMS || i == 0;
+		s->appends = s->knows ? chance(w, 30) : w->alone;
+		arena_init(&s->arena, 1 << 20);
 		buf_init(&s->frames, 1 << 20);
 		sender_begin_content(w, s);
 	}
@@ -647,8 +919,10 @@ static void world_close(struct world *w)
 {
 	for (size_t i = 0; i < w->process_count; i++)
 		process_close(w, &w->processes[i]);
-	for (size_t i = 0; i < SENDERS; i++)
+	for (size_t i = 0; i < SENDERS; i++) {
 		buf_release(&w->senders[i].frames);
+		arena_release(&w->senders[i].arena);
+	}
 	far_free(w->far);
 	mem_free(w->acks);
 }
@@ -662,6 +936,7 @@ static bool run_seed(uint64_t seed, bool tells, struct world *w)
 		if (w->step % 500 == 499) {
 			come_to_rest(w);
 			check_acks(w, false);
+			far_set_faults(w->far, &w->faults);
 		}
 	}
 	if (!w->failure[0])
@@ -670,6 +945,8 @@ static bool run_seed(uint64_t seed, bool tells, struct world *w)
 		seal_all(w);
 	if (!w->failure[0])
 		check_acks(w, w->rests);
+	if (!w->failure[0])
+		check_records(w);
 	world_close(w);
 	if (w->failure[0])
 		printf("GRANARY_SEED=%llu, step %zu: %s\n", (unsigned long long)seed, w->step,
@@ -680,7 +957,7 @@ static bool run_seed(uint64_t seed, bool tells, struct world *w)
 int main(int argc, char **argv)
 {
 	unsigned long long first = 1, last = long_run() ? SEEDS_LONG : SEEDS, wrong = 0;
-	uint64_t acks = 0, sealed = 0, reads = 0;
+	uint64_t acks = 0, sealed = 0, reads = 0, appended = 0, repeated = 0;
 	const char *seed = getenv("GRANARY_SEED");
 	static struct world world;
 	log_set_level(LOG_ERROR);
@@ -694,11 +971,13 @@ int main(int argc, char **argv)
 		acks += world.ack_count;
 		sealed += world.sealed;
 		reads += world.reads;
+		appended += world.appended;
+		repeated += world.repeated;
 	}
 	printf("streams: seeds %llu..%llu, %llu chunks acknowledged, %llu bytes sealed, %llu "
-	       "reads: "
-	       "%llu are wrong\n",
+	       "reads, %llu records appended, %llu known again: %llu are wrong\n",
 	       first, last, (unsigned long long)acks, (unsigned long long)sealed,
-	       (unsigned long long)reads, wrong);
+	       (unsigned long long)reads, (unsigned long long)appended,
+	       (unsigned long long)repeated, wrong);
 	return wrong != 0;
 }

@@ -1,0 +1,27 @@
+/* Hashes of the records that were appended to a stream last, so that what comes again is known. Of
+ * at least RECENT_HALF_MAX records, where there were so many, and of at most twice as many.
+ *
+ * Records in two sets: the younger one is filled, and then takes the place of the older one. Pure;
+ * one thread at a time. Zeroed: empty. */
+#ifndef STREAM_RECENT_H
+#define STREAM_RECENT_H
+
+#include "base/base.h"
+
+enum { RECENT_HALF_MAX = 32768 };
+
+struct recent_half {
+	uint64_t *slots; /* open addressing; 0: free */
+	size_t count, slot_count;
+};
+
+struct recent {
+	struct recent_half young, old;
+};
+
+bool recent_has(const struct recent *recent, uint64_t hash);
+void recent_add(struct recent *recent, uint64_t hash);
+size_t recent_bytes(const struct recent *recent);
+void recent_release(struct recent *recent);
+
+#endif
