@@ -146,6 +146,11 @@ const struct http_route api_routes[] = {
 	{VERB_POST, "/chukwa", false, ROLE_WRITE, BODY_CHUNKS, &streams_take,
 	 "Takes chunks of streams, as Chukwa's agents send them, or of version 2.",
 	 "granary stream list", .params = streams_take_params},
+	{VERB_POST, "/loki/api/v1/push", false, ROLE_WRITE, BODY_CHUNKS, &streams_push,
+	 "Takes lines as clients of Grafana Loki push them, in JSON.",
+	 "curl -d '{\"streams\":[{\"stream\":{\"host\":\"a\",\"job\":\"web\"},\"values\":"
+	 "[[\"1700000000000000000\",\"a line\"]]}]}' http://127.0.0.1:8470/loki/api/v1/push",
+	 .params = streams_push_params},
 	{VERB_GET, "/api/streams", false, ROLE_READ, NO_BODY, &streams_list,
 	 "Which streams there are, and which of their bytes are held.", "/api/streams",
 	 .params = streams_list_params},

@@ -31,7 +31,7 @@ bool chunks_are_frames(struct slice body)
 
 /* ---- Chunks and items ------------------------------------------------------------------------ */
 
-static struct chunks_item *chunks_add_item(struct chunks_batch *batch)
+struct chunks_item *chunks_batch_add_item(struct chunks_batch *batch)
 {
 	GROW(batch->items, batch->item_room, batch->item_count + 1);
 	struct chunks_item *item = &batch->items[batch->item_count++];
@@ -52,21 +52,27 @@ static void chunks_refuse(struct chunks_batch *batch, struct chunks_item *item,
 	stat_add(STAT_chunks_refused, 1);
 }
 
-static int chunks_check(const struct chunk_fields *fields, struct slice tenant, struct errbuf *why)
+int chunks_batch_check(struct slice tenant, const struct stream_names *names, struct errbuf *why)
 {
 	if (!tenant_valid(tenant))
 		return errbuf_set(why, ERR_INVALID, "\"" SHOWN "\" cannot be the name of a tenant",
 				  SHOWN_OF(tenant));
-	return stream_names_check(&fields->names, why);
+	return stream_names_check(names, why);
 }
 
-static void chunks_add(struct chunks_batch *batch, struct chunks_item *item, struct slice tenant,
-		       const struct chunk_frame *frame)
+void chunks_batch_add(struct chunks_batch *batch, const struct stream_chunk *chunk)
 {
 	GROW(batch->chunks, batch->chunk_room, batch->chunk_count + 1);
-	batch->chunks[batch->chunk_count++] = (struct stream_chunk){
+	batch->chunks[batch->chunk_count++] = *chunk;
+	batch->items[batch->item_count - 1].count++;
+}
+
+static void chunks_add(struct chunks_batch *batch, struct slice tenant,
+		       const struct chunk_frame *frame)
+{
+	const struct stream_chunk chunk = {
 		.id = {tenant, frame->fields.names, frame->fields.incarnation}, .frame = *frame};
-	item->count++;
+	chunks_batch_add(batch, &chunk);
 }
 
 static int chunks_too_many(struct errbuf *e)
@@ -82,21 +88,21 @@ static int chunks_too_many(struct errbuf *e)
 static void chunks_add_frame(struct chunks_batch *batch, const struct chunk_frame *frame,
 			     struct slice tenant)
 {
-	struct chunks_item *item = chunks_add_item(batch);
+	struct chunks_item *item = chunks_batch_add_item(batch);
 	struct errbuf why = {""};
 	item->sequence_id = frame->fields.sequence_id;
 	item->data_bytes = frame->fields.data_bytes;
 	if (frame->fields.tenant.len)
 		tenant = frame->fields.tenant;
-	if (chunks_check(&frame->fields, tenant, &why))
+	if (chunks_batch_check(tenant, &frame->fields.names, &why))
 		chunks_refuse(batch, item, &why);
 	else
-		chunks_add(batch, item, tenant, frame);
+		chunks_add(batch, tenant, frame);
 }
 
 static void chunks_add_damaged(struct chunks_batch *batch, size_t bytes, const char *what)
 {
-	struct chunks_item *item = chunks_add_item(batch);
+	struct chunks_item *item = chunks_batch_add_item(batch);
 	item->damaged = true;
 	item->data_bytes = bytes;
 	item->sentence = what;
@@ -170,9 +176,8 @@ static int chunks_pack(struct chunks_batch *batch, const struct chunk_fields *fi
 	return err;
 }
 
-static int chunks_add_parts(struct chunks_batch *batch, struct chunks_item *item,
-			    const struct chunk_fields *whole, struct chunk_data data,
-			    struct slice tenant)
+static int chunks_add_parts(struct chunks_batch *batch, const struct chunk_fields *whole,
+			    struct chunk_data data, struct slice tenant)
 {
 	uint64_t begin = chunk_begin(whole);
 	bool open = false; /* what is in front of the part ends within a record */
@@ -194,7 +199,7 @@ static int chunks_add_parts(struct chunks_batch *batch, struct chunks_item *item
 		fields.goes_on = open;
 		err = chunks_pack(batch, &fields, &part, &frame);
 		if (!err)
-			chunks_add(batch, item, tenant, &frame);
+			chunks_add(batch, tenant, &frame);
 		if (data.ends)
 			data.ends += count;
 		data.end_count -= count;
@@ -206,14 +211,14 @@ static int chunks_add_parts(struct chunks_batch *batch, struct chunks_item *item
 static void chunks_add_v1(struct chunks_batch *batch, const struct chunk_fields *fields,
 			  const struct chunk_data *data, struct slice tenant)
 {
-	struct chunks_item *item = chunks_add_item(batch);
+	struct chunks_item *item = chunks_batch_add_item(batch);
 	struct errbuf why = {""};
 	item->sequence_id = fields->sequence_id;
 	item->data_bytes = data->data.len;
 	if (fields->tenant.len)
 		tenant = fields->tenant;
-	int err = chunks_check(fields, tenant, &why);
-	if (!err && chunks_add_parts(batch, item, fields, *data, tenant))
+	int err = chunks_batch_check(tenant, &fields->names, &why);
+	if (!err && chunks_add_parts(batch, fields, *data, tenant))
 		err = errbuf_set(&why, ERR_LIMIT,
 				 "its tags, what it says for debugging, or its records take more "
 				 "room than a chunk may have");
@@ -227,7 +232,7 @@ static void chunks_add_v1(struct chunks_batch *batch, const struct chunk_fields 
 static void chunks_add_refused(struct chunks_batch *batch, const struct chunk_fields *fields,
 			       const struct chunk_data *data, const struct errbuf *why)
 {
-	struct chunks_item *item = chunks_add_item(batch);
+	struct chunks_item *item = chunks_batch_add_item(batch);
 	item->sequence_id = fields->sequence_id;
 	item->data_bytes = data->data.len;
 	chunks_refuse(batch, item, why);

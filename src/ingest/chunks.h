@@ -26,11 +26,20 @@ struct chunks_batch {
 	size_t item_count, item_room;
 	struct stream_chunk *chunks;
 	size_t chunk_count, chunk_room;
+	size_t unnamed; /* entries that are not to be submitted and have no item (ingest/loki.h) */
 	size_t read_bytes; /* of the body, in front of the chunk that is read */
 };
 
 void chunks_batch_init(struct chunks_batch *batch);
 void chunks_batch_release(struct chunks_batch *batch);
+
+/* A new item behind the others; good until the next one is made. */
+struct chunks_item *chunks_batch_add_item(struct chunks_batch *batch);
+/* Another chunk, of the last item. */
+void chunks_batch_add(struct chunks_batch *batch, const struct stream_chunk *chunk);
+/* Whether a tenant may have a stream of these names. ERR_INVALID with a sentence. */
+int chunks_batch_check(struct slice tenant, const struct stream_names *names,
+		       struct errbuf *why) MUST_CHECK;
 
 /* Whether it takes no time to read: it has frames. A post of version 1 begins with a zero, since
  * its number of chunks does. */

@@ -21,6 +21,14 @@
 extern const struct http_handler streams_take;
 extern const struct param streams_take_params[];
 
+/* POST /loki/api/v1/push: lines, as clients of Grafana Loki push them in JSON; the collector gives
+ * them their offsets. 204 when all that can be stored is durable, and nothing is wrong. Else a text
+ * says what is: 400 some of it cannot be stored, or none (it names what, and where), the rest is;
+ * 413 it is too much; 415 it is protobuf; 429 a limit of the tenant, 503 all others: it may be sent
+ * again, and what was stored of it is known then. */
+extern const struct http_handler streams_push;
+extern const struct param streams_push_params[];
+
 /* GET /api/streams:
  * {"streams":[{"stream":"host1/web/syslog//var/log/messages@00c1...","source":...,
  * "cluster":...,"datatype":...,"name":...,"incarnation":"00c1...","made":ms,"held":[[0,200],...],
