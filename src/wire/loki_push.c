@@ -75,7 +75,7 @@ static const char *loki_add_label(struct loki_labels *labels, struct slice name,
 {
 	struct loki_label *label = loki_find_label(labels, name);
 	if (!label && labels->count == LOKI_LABELS_MAX)
-		return "it has more than 64 labels";
+		return "it has more than 128 labels";
 	if (!label)
 		label = &labels->list[labels->count++];
 	*label = (struct loki_label){name, value};
@@ -93,10 +93,19 @@ static void loki_end_labels(struct loki_labels *labels)
 		qsort(labels->list, kept, sizeof(*labels->list), loki_compare_labels);
 }
 
+static const char *loki_check_metadata(struct slice name, enum json_event event, struct slice value)
+{
+	(void)value;
+	return name.len && event == JSON_STRING ? NULL
+						: "its metadata are no object of texts under names";
+}
+
+typedef const char *loki_check(struct slice name, enum json_event event, struct slice value);
+
 /* The labels of an object that an event has begun, or should have. False: the JSON is broken, or
  * the arena is full. */
 static bool loki_read_labels(struct json_reader *reader, enum json_event event, struct arena *arena,
-			     struct loki_labels *labels, const char **wrong)
+			     struct loki_labels *labels, loki_check *check, const char **wrong)
 {
 	if (event != JSON_OBJECT_BEGIN) {
 		*wrong = "its labels are no object";
@@ -110,7 +119,7 @@ static bool loki_read_labels(struct json_reader *reader, enum json_event event, 
 			return false;
 		event = json_next(reader);
 		struct slice value = reader->text;
-		const char *why = loki_check_label(name, event, value);
+		const char *why = check(name, event, value);
 		if (!loki_pass(reader, event))
 			return false;
 		why = why ? why : loki_add_label(labels, name, value);
@@ -154,7 +163,7 @@ static bool loki_read_stream(struct json_reader *reader, enum json_event event, 
 		if (slice_equal(reader->text, SLICE("stream"))) {
 			labelled = true;
 			good = loki_read_labels(reader, json_next(reader), arena, &stream->labels,
-						&stream->wrong);
+						loki_check_label, &stream->wrong);
 		} else if (slice_equal(reader->text, SLICE("values"))) {
 			good = loki_read_values(reader, stream);
 		} else {
@@ -290,10 +299,11 @@ static bool loki_read_element(struct loki_entries *entries, struct loki_entry *e
 	const char *wrong = NULL;
 	bool good = true;
 	if (at == 2) {
-		good = loki_read_labels(reader, event, entries->arena, &entry->metadata, &wrong);
-		entry->wrong = entry->wrong ? entry->wrong
-			       : wrong      ? "its metadata are no object of texts under names"
-					    : NULL;
+		good = loki_read_labels(reader, event, entries->arena, &entry->metadata,
+					loki_check_metadata, &wrong);
+		if (wrong && event != JSON_OBJECT_BEGIN)
+			wrong = "its metadata are no object of texts under names";
+		entry->wrong = entry->wrong ? entry->wrong : wrong;
 		return good;
 	}
 	if (at == 0)
@@ -352,6 +362,16 @@ static void loki_value_put(struct slice value, struct buf *out)
 	buf_append_char(out, '"');
 }
 
+static void loki_name_put(struct slice name, struct buf *out)
+{
+	for (size_t i = 0; i < name.len; i++) {
+		char c = name.data[i];
+		bool good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+			    (c >= '0' && c <= '9') || c == '_';
+		buf_append_char(out, good ? c : '_');
+	}
+}
+
 static void loki_time_put(int64_t ns, struct buf *out)
 {
 	int64_t s = ns / LOKI_NS_PER_S, of_day = s % LOKI_S_PER_DAY;
@@ -368,8 +388,7 @@ void loki_record_put(const struct loki_entry *entry, struct buf *out)
 	buf_append(out, entry->line.data, entry->line.len);
 	for (size_t i = 0; i < entry->metadata.count; i++) {
 		buf_append_char(out, ' ');
-		buf_append(out, entry->metadata.list[i].name.data,
-			   entry->metadata.list[i].name.len);
+		loki_name_put(entry->metadata.list[i].name, out);
 		buf_append_char(out, '=');
 		loki_value_put(entry->metadata.list[i].value, out);
 	}

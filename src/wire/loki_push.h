@@ -10,9 +10,9 @@
  * is taken. What is wrong with one stream or entry is said of it, with a constant reason, and the
  * others are good. Other members are passed over, as Loki does.
  *
- * As Loki has it: labels and metadata are texts under names of A-Z a-z 0-9 _ that do not begin with
- * a digit; labels with an empty value count as not there; a stream has at least one label. In texts
- * U+FFFD stands for what is no UTF-8.
+ * As Loki has it: labels are texts under names of A-Z a-z 0-9 _ that do not begin with a digit;
+ * those with an empty value count as not there; a stream has at least one. Metadata are texts under
+ * any names, in which `_` stands for other characters. In texts U+FFFD stands for what is no UTF-8.
  *
  * Bytes in, struct out: no I/O, no globals; memory from the caller's arena. */
 #ifndef WIRE_LOKI_PUSH_H
@@ -24,11 +24,11 @@
 
 enum {
 	LOKI_STREAMS_MAX = 10000, /* of a body */
-	LOKI_LABELS_MAX = 64,     /* of a stream; also metadata of an entry */
+	LOKI_LABELS_MAX = 128,    /* of a stream; also metadata of an entry */
 	LOKI_LABEL_NAME_MAX_BYTES = 1024,
-	LOKI_LABEL_VALUE_MAX_BYTES = 2048,
-	LOKI_LINE_MAX_BYTES = 256 << 10, /* as Loki's own limit is */
-	LOKI_TIME_BYTES = 30,            /* 2023-11-14T22:13:20.123456789Z */
+	LOKI_LABEL_VALUE_MAX_BYTES = 2048, /* of a stream's */
+	LOKI_LINE_MAX_BYTES = 256 << 10,   /* as Loki's own limit is */
+	LOKI_TIME_BYTES = 30,              /* 2023-11-14T22:13:20.123456789Z */
 };
 
 struct loki_label {

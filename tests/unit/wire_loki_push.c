@@ -115,7 +115,7 @@ static void texts_are_as_they_were_sent(void **state)
 		"{\"streams\":[{\"stream\":{\"a\":\"\"},\"values\":[]},"
 		"{\"stream\":{\"q\":\"a\\\"b\\\\c\\nd\",\"e\":\"\",\"z\":\"1\",\"z\":\"2\"},"
 		"\"values\":[[\"1\",\"two\\nlines \\u00e5 \\ud800 "
-		"\xff!\",{\"k\":\"v\\\"\\n\\\\\"}],"
+		"\xff!\",{\"k.1\":\"v\\\"\\n\\\\\",\"e\":\"\"}],"
 		"[\"9223372036854775807\",\"last\"]]}]}");
 	assert_string_equal(push.streams[0].wrong, "it has no label; a stream has at least one");
 	assert_labels(&push.streams[1].labels, NULL, "{q=\"a\\\"b\\\\c\\nd\",z=\"2\"}");
@@ -124,7 +124,7 @@ static void texts_are_as_they_were_sent(void **state)
 	assert_int_equal(entries_of(&push.streams[1], entries), 2);
 	assert_record(&entries[0],
 		      "1970-01-01T00:00:00.000000001Z two\nlines \xc3\xa5 \xef\xbf\xbd "
-		      "\xef\xbf\xbd! k=\"v\\\"\\n\\\\\"\n");
+		      "\xef\xbf\xbd! k_1=\"v\\\"\\n\\\\\"\n");
 	assert_record(&entries[1], "2262-04-11T23:47:16.854775807Z last\n");
 }
 
@@ -166,7 +166,7 @@ static void what_is_wrong_with_a_stream(void **state)
 static void labels_have_limits(void **state)
 {
 	(void)state;
-	for (size_t count = 64; count <= 65; count++) {
+	for (size_t count = 128; count <= 129; count++) {
 		buf_clear(&out);
 		buf_append_text(&out, "{\"streams\":[{\"stream\":{");
 		for (size_t i = 0; i < count; i++)
@@ -174,10 +174,10 @@ static void labels_have_limits(void **state)
 		buf_append_text(&out, "},\"values\":[]}]}");
 		buf_append_char(&out, 0);
 		struct loki_push push = read_good(out.data);
-		if (count == 64)
+		if (count == 128)
 			assert_null(push.streams[0].wrong);
 		else
-			assert_string_equal(push.streams[0].wrong, "it has more than 64 labels");
+			assert_string_equal(push.streams[0].wrong, "it has more than 128 labels");
 	}
 	for (int bytes = 2048; bytes <= 2049; bytes++) {
 		buf_clear(&out);
@@ -212,6 +212,8 @@ static void what_is_wrong_with_an_entry(void **state)
 		{"[\"1\",[[]]]", "its line is no text", ""},
 		{"[\"1\",\"x\",[]]", "its metadata are no object of texts under names", ""},
 		{"[\"1\",\"x\",{\"k\":1}]", "its metadata are no object of texts under names", ""},
+		{"[\"1\",\"x\",{\"\":\"v\"}]", "its metadata are no object of texts under names",
+		 ""},
 		{"[\"1\",\"x\",{},{}]", "it has more than three elements", ""},
 	};
 	(void)state;

@@ -102,6 +102,8 @@ static void streams_post_over(struct streams_post *call)
 	if (call->at_work)
 		chunks_door_leave(call->call.api->chunks_door, &call->post);
 	call->at_work = false;
+	if (call->door->count)
+		call->door->count(call);
 	if (api_call_settle(&call->call))
 		call->door->answer(call);
 }

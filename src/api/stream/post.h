@@ -18,6 +18,8 @@ struct streams_post_door {
 	 * An error, with a sentence, is one of the whole body. */
 	int (*read)(struct streams_post *post);
 	bool (*is_quick)(struct slice body); /* NULL: it never is */
+	/* What became of all, also where nobody waits for the answer any more. May be NULL. */
+	void (*count)(const struct streams_post *post);
 	void (*answer)(struct streams_post *post);
 };
 

@@ -39,8 +39,10 @@ static int streams_push_status(const struct stream_chunk *chunk)
 	return 503;
 }
 
+/* Of a body that was turned away no chunk is stored. */
 static void streams_push_count(const struct streams_post *call)
 {
+	stat_add(STAT_chunks_damaged, call->err == ERR_INVALID);
 	for (size_t i = 0; i < call->batch.chunk_count; i++) {
 		const struct stream_chunk *chunk = &call->batch.chunks[i];
 		bool stored = !streams_push_status(chunk);
@@ -79,14 +81,13 @@ static int streams_push_say_all(struct streams_post *call)
 static void streams_push_answer(struct streams_post *call)
 {
 	int status = call->err == ERR_LIMIT ? 413 : call->err ? http_status_of(call->err) : 204;
-	if (!call->err) {
-		streams_push_count(call);
-		int worst = streams_push_say_all(call);
-		status = worst ? worst : status;
-	} else {
-		stat_add(STAT_chunks_damaged, call->err == ERR_INVALID);
+	if (call->err)
 		buf_printf(&call->call.out, "%s\n", call->error.text);
-	}
+	int worst = call->err ? 0 : streams_push_say_all(call);
+	if (worst)
+		status = worst;
+	if (status == 429 || status == 503)
+		http_reply_header(call->call.request, "Retry-After", "1");
 	call->call.status = status;
 	call->call.content_type = status == 204 ? NULL : streams_push_text;
 	api_call_end(&call->call);
@@ -106,8 +107,8 @@ static int streams_push_read(struct streams_post *call)
 			       streams_collector(call->call.api->streams), &call->error);
 }
 
-static const struct streams_post_door streams_push_door = {.read = streams_push_read,
-							   .answer = streams_push_answer};
+static const struct streams_post_door streams_push_door = {
+	.read = streams_push_read, .count = streams_push_count, .answer = streams_push_answer};
 
 const struct param streams_push_params[] = {
 	{"tenant", PARAM_TENANT, 0,
