@@ -74,9 +74,8 @@ struct stream_chunk {
 	enum stream_outcome outcome;
 	int err;
 	uint64_t other_at;
-	uint64_t incarnation; /* that has it */
-	struct offset_range
-		held; /* what that holds around it; nothing, of records that were held */
+	uint64_t incarnation;     /* that has it */
+	struct offset_range held; /* what that holds around it; not said of a held append */
 
 	/* The collector's. */
 	struct collector_stream *stream;

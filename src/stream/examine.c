@@ -335,7 +335,10 @@ static int examine_read_records(struct examine *x)
 			examine_see_records(x, &piece);
 	} while (!err && piece.data.len);
 	chunk_reader_release(&reader);
-	return err == ERR_DAMAGED || err == ERR_VERSION ? 0 : err;
+	if (err != ERR_DAMAGED && err != ERR_VERSION)
+		return err;
+	x->e.text[0] = 0;
+	return 0;
 }
 
 /* Packs the records that are not held. */

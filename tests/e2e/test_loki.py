@@ -86,7 +86,7 @@ def test_lines_have_their_times_and_their_order(server):
     """Entries stay in the order of a body, whatever their times are; a search has that of times."""
     entries = [(BEGIN_NS + 5, "first"), (BEGIN_NS + 2_000_000, "second"),
                (BEGIN_NS - 10**9, "third says an earlier time"),
-               (BEGIN_NS + 3 * 10**9, "größe \t and \"quotes\"", {"trace_id": "a\"b", "k": "1\n2"})]
+               (BEGIN_NS + 3 * 10**9, "größe \t and \"quotes\"", {"id": "a\"b", "k": "1\n2"})]
     answer = push(server, body_of((WEB, entries)))
     assert (answer.status, answer.body) == (204, b"")
     assert held_by_name(server) == {
@@ -177,8 +177,9 @@ def test_what_is_wrong_is_named_and_the_rest_is_kept(server):
         f'entry 1 of stream 0 {shown}: its time is no text with a number of ns since 1970: "x"',
         f"entry 2 of stream 0 {shown}: its line is no text"]
     for number, sentence in enumerate((
-            "has 256 bytes, more than 255", "control character", "at least one", "the name of a label",
-            "chukwa_metadata has boards", "has 1025 bytes, more than 1024", "its values are no array")):
+            "has 256 bytes, more than 255", "control character", "at least one",
+            "the name of a label", "chukwa_metadata has boards", "has 1025 bytes, more than 1024",
+            "its values are no array")):
         assert said[2 + number].startswith(f"stream {number + 1} "), said[2 + number]
         assert sentence in said[2 + number], said[2 + number]
     assert len(said) == 9
@@ -262,7 +263,8 @@ def test_what_is_pushed_again_is_there_once(make_server):
         server.start()
         again(entries + new)
         # Another time, text or metadata is another entry.
-        others = [(BEGIN_NS + 1, "line 2"), (BEGIN_NS + 2, "line 1"), (BEGIN_NS + 1, "line 1", {"k": "v"})]
+        others = [(BEGIN_NS + 1, "line 2"), (BEGIN_NS + 2, "line 1"),
+                  (BEGIN_NS + 1, "line 1", {"k": "v"})]
         expected += records_of(others)
         again(others)
 
@@ -326,8 +328,8 @@ def test_limits(make_server):
         assert len(streams(server)) == 2
     with running(make_server("slow", options=("--stream.rate", "1K"))) as server:
         noise = random.Random(1)
-        statuses = [push(server, body_of((WEB, [(BEGIN_NS + n, noise.randbytes(3000).hex())]))).status
-                    for n in range(20)]
+        bodies = [body_of((WEB, [(BEGIN_NS + n, noise.randbytes(3000).hex())])) for n in range(20)]
+        statuses = [push(server, body).status for body in bodies]
         assert statuses[0] == 204 and 429 in statuses
     with running(make_server("full", options=("--stream.waiting_max", "1M"))) as server:
         def answers(status):
@@ -349,7 +351,7 @@ def test_lines_of_the_greatest_length(server):
 
 
 def test_a_large_body_does_not_stop_the_loop(server):
-    """The fixture looks at the turns of the loop. The second push finds all of its entries there."""
+    """The fixture looks at the turns of the loop. The second push finds all entries there."""
     entries = [(BEGIN_NS + n, f"entry {n}") for n in range(250_000)]
     lists = [({"host": f"h{n}", "job": "j"}, entries[n * 25_000:n * 25_000 + 25_000])
              for n in range(10)]
@@ -398,8 +400,8 @@ def start_pushers(server, count, lists_of, sent, stop):
 
 
 def check_pushed(server, sent, whole):
-    """Each stream has the lines of each client in their order, each once; and of lines that were not
-    answered none but the last that a client had sent."""
+    """Each stream has the lines of each client in their order, each once; behind those that were
+    answered only those that the client was pushing when it ended."""
     found = held_by_name(server)
     for (seed, host), entries in sent.items():
         lines = [line for line in found[host, "j", ""].splitlines(keepends=True)
