@@ -124,12 +124,14 @@ static void tail_see_line(struct tail_work *work, uint64_t offset, struct slice 
 	int64_t ms = line_clock_next(&work->clock, text, received_ms);
 	if (!line_query_fits(&work->query, text))
 		return;
+	bool cut = text.len > LINE_FOUND_TEXT_MAX_BYTES;
 	text.len = smaller_of(text.len, LINE_FOUND_TEXT_MAX_BYTES);
 	GROW(work->lines, work->line_room, work->count + 1);
 	struct line_found *found = &work->lines[work->count++];
 	*found = (struct line_found){
 		.place = {.ms = ms, .stream = work->chunk->address, .offset = offset},
 		.text = arena_copy(&work->texts, text),
+		.cut = cut,
 		.bytes = line.len};
 	ASSERT(found->text.data); /* it is seen before whether it is full */
 }
