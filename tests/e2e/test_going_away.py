@@ -140,6 +140,11 @@ def chunks(world):
     return v2(at + len(data), data, name=world.name()) + v2(len(data), data, name="/same")
 
 
+def loki_push(world):
+    return {"streams": [{"stream": {"host": "a", "job": world.name()},
+                         "values": [[str(time.time_ns()), f"line {world.new()}"]]}]}
+
+
 def event(world):
     return {"event_id": f"{world.random.randrange(50):032x}", "transaction": world.name(),
             "exception": {"values": [{"type": f"E{world.random.randrange(3)}"}]}, "n": world.new()}
@@ -303,6 +308,17 @@ REQUESTS = {
         "/api/streams?stream=host1/demo/log//same@0000000000000001",
         "/api/streams?stream=host1/demo/log/{n}@0000000000000001&dryRun=true"),
     "GET /api/streams": any_of("/api/streams", "/api/streams?source=host1&limit=3"),
+    "GET /api/streams/search": any_of(
+        "/api/streams/search?q=abc", "/api/streams/search?limit=3&order=oldest",
+        "/api/streams/search?q={n}&since=1h-ago"),
+    "GET /api/streams/counts": any_of(
+        "/api/streams/counts", "/api/streams/counts?q=abc&by=source,severity&step=1h"),
+    "GET /api/streams/lines": any_of(
+        "/api/streams/lines?stream=host1/demo/log//same@0000000000000001&offset=0",
+        "/api/streams/lines?stream=host1/demo/log/{n}@0000000000000001&offset=0"),
+    "GET /api/streams/tail": any_of("/api/streams/tail", "/api/streams/tail?q=abc"),
+    "POST /loki/api/v1/push": sends(
+        "/loki/api/v1/push", loki_push, lambda world: {"streams": []}, b"{"),
     "GET /api/streams/export": any_of(
         "/api/streams/export?stream=host1/demo/log//same@0000000000000001",
         "/api/streams/export?stream=host1/demo/log/{n}@0000000000000001"),
@@ -523,7 +539,8 @@ def test_every_route_answers_some(make_server, tmp_path):
         for route in routes_of(server):  # once more those that answered: others need what they do
             path, body = REQUESTS[route](world)
             kind = {"Content-Type": "application/json"} if body[:1] in (b"{", b"[") else {}
-            verb = "HEAD" if route.endswith("/live") else route.split()[0]  # it has no end
+            endless = route.endswith(("/live", "/tail"))
+            verb = "HEAD" if endless else route.split()[0]
             answer = server.request(verb, path, body, kind)
             if 200 <= answer.status < 300:
                 answered.add(route)

@@ -13,7 +13,7 @@ import threading
 import pytest
 
 from chunks import LINE_BYTES, stream_bytes, v1, v1_post, v2
-from server import PATIENCE_S, build_folder, eventually, granary, long_run, run
+from server import PATIENCE_S, build_folder, eventually, granary, run
 from test_fault_live import Viewer
 from test_search import WORDS, fits, random_term, search
 from test_streams import FIRST, export, post
@@ -447,7 +447,6 @@ def test_what_is_wrong_is_said(server):
     assert server.metric("granary_stream_readers") == 0
 
 
-@pytest.mark.skipif(not long_run(), reason="waits for 15 s")
 def test_a_quiet_stream_says_that_the_server_is_there(server):
     with Tail(server) as tail:
         assert [tail.line() for _ in range(3)] == ["retry: 2000", "", ":"]
