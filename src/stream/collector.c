@@ -311,9 +311,9 @@ static void collector_note_written(struct stream_submission *s)
 	}
 }
 
-/* What was to be appended may be there, or may land at any time: nothing else is put at its
- * offsets. Also streams that are forgotten now are not found again by the incarnations that they
- * had. */
+/* The records of a write with an unknown outcome may be there, or may land at any time: nothing
+ * else is put at their offsets. The seed changes, too, so that a stream that is forgotten does not
+ * find such an incarnation again. */
 static void collector_leave_appended(struct stream_submission *s)
 {
 	struct collector *collector = s->collector;
@@ -500,8 +500,8 @@ static uint64_t collector_end_of(const struct collector_incarnation *place)
 	return end > place->kept_from ? end : place->kept_from;
 }
 
-/* The incarnation that the next bytes of a stream go to; one that was not made before is new.
- * Somebody who sends chunks to it may have put its end where none can follow. */
+/* The incarnation that the next bytes of a stream go to. It is a new one where there was none, and
+ * where a sender of chunks has put the end of the old one so far that nothing can follow. */
 static struct collector_incarnation *collector_choose_appended(struct collector *collector,
 							       struct collector_stream *stream)
 {
@@ -689,7 +689,7 @@ static void collector_advance(struct stream_submission *s)
 
 /* ---- Submitting ------------------------------------------------------------------------------ */
 
-/* As it is stored, about, where its place is not known yet. */
+/* The bytes of the frame as it is stored; about so many while its place is not known. */
 static size_t collector_frame_bytes(const struct stream_chunk *chunk)
 {
 	const struct chunk_unplaced *unplaced = chunk->append ? &chunk->append->frame : NULL;

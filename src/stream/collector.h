@@ -16,14 +16,14 @@
  * A write that failed, or whose outcome is not known, is not sent again: whoever sent the chunks
  * sends them again, and what is known of their streams is read anew before that.
  *
- * A sender that does not know the offsets of its bytes appends records (struct stream_append): the
- * collector gives them the offsets behind all that it knows to be held of one incarnation, which it
- * has made for that. Records of which it knows that they are held in it are left out. Where one
- * process has the store, it goes on with the incarnation after a restart. Where processes share
- * one, each has incarnations of its own from each start on: if two appended to one incarnation,
- * they would put different bytes at the same offsets, of which one would never be read. For the
- * same reason an incarnation is left when a write to it has an outcome that is not known: the write
- * may land after any look at what is there.
+ * A sender that does not know the offsets of its bytes appends records (struct stream_append). The
+ * collector has made an incarnation for them, and gives them the offsets behind all that it knows
+ * to be held there. It leaves records out that it knows to be held there. A process that has the
+ * store alone goes on with the same incarnation after a restart. A process that shares the store
+ * makes new incarnations after each start: if two processes appended to one, they would put
+ * different bytes at the same offsets, and one of the two would never be read. For the same reason
+ * the collector leaves an incarnation when the outcome of a write to it is not known: the write may
+ * land after any look at what is there.
  *
  * What another process takes of a stream is seen when the stream is read anew. Until then bytes may
  * be stored twice, which does no harm.
@@ -128,7 +128,8 @@ void collector_stop(struct collector *collector);
  * nothing was begun; ERR_LIMIT: more than STREAM_CHUNKS_MAX. */
 int collector_submit(struct collector *collector, struct stream_submission *submission) MUST_CHECK;
 
-/* What a record is known by again, with the newline behind it. Any thread. */
+/* The hash by which a record, with the newline behind it, is known when it comes again. Any thread.
+ */
 uint64_t collector_hash_record(const struct collector *collector, struct slice record);
 
 /* Waits on the queue, which is the calling thread's; no other thread has the streams of the

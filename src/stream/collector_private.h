@@ -81,8 +81,8 @@ struct collector {
 	size_t chunks, bytes;      /* of all submissions */
 	bool begins, begins_again; /* what waits is looked at, and is to be once more */
 	struct log_rate lines;     /* the examiner's */
-	/* Of incarnations that are appended to, where the store is shared: those that this process
-	 * made for streams that it has forgotten are found again. */
+	/* Names the incarnations that this process appends to where the store is shared: so it
+	 * finds the one of a stream that it has forgotten. */
 	uint64_t appended_seed;
 	_Atomic int64_t recent_bytes; /* of hashes of records */
 	_Atomic int64_t tail_bytes;
@@ -105,7 +105,8 @@ void collector_forget_all(struct collector *collector);
 /* Forgets the incarnations of a stream, which are read anew when they are asked for, where they are
  * doubted or too many. */
 void collector_settle(struct collector *collector, struct collector_stream *stream);
-/* Forgets hashes of records of streams that nobody has had for longest, while they are too many. */
+/* Forgets hashes of records while they are too many, first of the streams that nobody has had for
+ * longest. */
 void collector_forget_records(struct collector *collector);
 /* Remembers the hash of a record that is held. */
 void collector_remember(struct collector *collector, struct collector_incarnation *place,

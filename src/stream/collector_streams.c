@@ -89,7 +89,7 @@ void collector_forget_some(struct collector *collector)
 	collector_forget_idle(collector, COLLECTOR_STREAMS_MAX);
 }
 
-/* Incarnations are read anew when they are asked for, with their last records. */
+/* A stream that is asked for again reads its incarnations anew, and their last records. */
 void collector_forget_records(struct collector *collector)
 {
 	struct collector_stream *stream = collector->oldest;

@@ -6,9 +6,8 @@
 #include "stream/chunk_reader.h"
 
 enum {
-	EXAMINE_ENDS_MAX_BYTES = 1 << 20, /* of the ends of records of one chunk */
-	/* Of what was appended last, for the records in it. */
-	EXAMINE_RECORDS_MAX_BYTES = 4 << 20,
+	EXAMINE_ENDS_MAX_BYTES = 1 << 20,    /* of the ends of records of one chunk */
+	EXAMINE_RECORDS_MAX_BYTES = 4 << 20, /* at the end of a stream, whose records are read */
 };
 
 struct examine {
@@ -317,7 +316,8 @@ static void examine_see_records(struct examine *x, const struct stream_piece *pi
 	}
 }
 
-/* The records at the end of what is held. What cannot be read is only not known again. */
+/* Remembers the records at the end of what is held. A record that cannot be read is not known when
+ * it comes again. */
 static int examine_read_records(struct examine *x)
 {
 	static const struct offsets none;
@@ -385,8 +385,8 @@ static bool examine_find_ends(const struct stream_append *append, struct arena *
 	return ends && at == end;
 }
 
-/* Of a chunk some of whose records are held: the others alone. Where there is no memory left for
- * that it stays as it is, and some are there twice. */
+/* Takes the records that are held out of a chunk. Where there is no memory left for that, the chunk
+ * stays as it is, and some records are stored twice. */
 static int examine_drop_repeated(struct examine *x, const bool *held, size_t repeated)
 {
 	struct stream_append *append = x->chunk->append;
@@ -432,8 +432,7 @@ static int examine_look_for_repeated(struct examine *x)
 	return err;
 }
 
-/* Where nobody can read what is held of an incarnation, nothing can be put behind it: the next
- * bytes go to another one. */
+/* An incarnation that cannot be read has no known end: the next bytes go to another one. */
 static int examine_read_appended(struct examine *x)
 {
 	int err = examine_read_place(x);

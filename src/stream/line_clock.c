@@ -16,7 +16,7 @@ void line_clock_release(struct line_clock *clock)
 void line_clock_set_zone(struct line_clock *clock, struct slice zone)
 {
 	struct errbuf e;
-	/* What was noted of the zone before is forgotten: the next may be where that was. */
+	/* The context forgets the zone before: the next one may lie in the same memory. */
 	clock->context = (struct line_time_context){.zone = &zone_utc};
 	if (!zone.len || zones_get(clock->zones, zone, &clock->context.zone, &e))
 		clock->context.zone = &zone_utc;

@@ -8,8 +8,7 @@ enum {
 	SCAN_STREAMS_MAX = 100000,
 	SCAN_BLOCKS_MAX = 1000000,
 	SCAN_NAMES_MAX_BYTES = 256 << 20,
-	SCAN_OPEN_MAX_BYTES =
-		2 * CHUNK_DATA_MAX_BYTES, /* of a record that is not whole, and a piece */
+	SCAN_OPEN_MAX_BYTES = 2 * CHUNK_DATA_MAX_BYTES, /* a record that is open, and a piece */
 	SCAN_BLOCK_MAX_BYTES = 16 << 20,
 	/* Between two looks at whether it may go on: lines or heads of blocks, and the work of the
 	 * query's regular expressions, which is some 10 ms. */
@@ -155,7 +154,7 @@ static int scan_see_lines(const struct chunk_place *place, struct slice value, v
 	return err ? err : scan_check_time(scan);
 }
 
-/* What is held of a stream and in no block that was seen. */
+/* Adds the bytes of a stream that are held and in no block that was seen. */
 static int scan_add_others(struct line_scan *scan, size_t stream, const struct offsets *seen)
 {
 	const struct offsets *held = &scan->streams[stream].known.held;
@@ -186,7 +185,7 @@ static bool scan_is_damage(int err)
 	return err == ERR_DAMAGED || err == ERR_VERSION;
 }
 
-/* What of a stream cannot be read is left out: its chunks, or all of it. */
+/* Leaves out the chunks of a stream that cannot be read, or all of the stream. */
 static int scan_read_known(struct line_scan *scan, struct line_stream *stream)
 {
 	int err =
@@ -427,7 +426,7 @@ static size_t scan_cut(const struct line_records *records, const struct chunk_fi
 	return records->end_count ? records->ends[records->end_count - 1] : 0;
 }
 
-/* What is open and a piece behind it, as one. */
+/* Joins the record that is open and the piece behind it. */
 static int scan_join(struct scan_range *range, const struct stream_piece *piece,
 		     struct line_records *records)
 {
@@ -449,7 +448,7 @@ static int scan_hold(struct scan_range *range, const struct stream_piece *piece,
 {
 	size_t left = records->data.len - cut;
 	bool joined = records->data.data == range->open.data;
-	/* What goes on over a whole piece began when it did before. */
+	/* A record that goes on over a whole piece began before that. */
 	if (!joined || cut) {
 		range->open_begin = piece->begin + piece->data.len - left;
 		range->open_received_ms = piece->received_ms;

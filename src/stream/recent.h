@@ -1,5 +1,5 @@
-/* Hashes of the records that were appended to a stream last, so that what comes again is known. Of
- * at least RECENT_HALF_MAX records, where there were so many, and of at most twice as many.
+/* Hashes of the records that were appended to a stream last, so that a record that comes again is
+ * known: of the last RECENT_HALF_MAX records at least, and of twice as many at most.
  *
  * Records in two sets: the younger one is filled, and then takes the place of the older one. Pure;
  * one thread at a time. Zeroed: empty. */

@@ -134,8 +134,8 @@ static void tail_reader_end_chunk(struct tail_reader *reader)
 	work->chunk = NULL;
 }
 
-/* Of the chunk that is not at its end, or of the next one. Where no worker takes it, the next tick
- * tries again. */
+/* Has a worker find lines in the chunk that is not at its end, or in the next one. If no worker
+ * takes it, the next tick tries again. */
 static void tail_reader_work(struct tail_reader *reader)
 {
 	struct tail_work *work = &reader->work;

@@ -10,9 +10,10 @@
  * unpacks it, finds its lines and their times, and compares them; it stops after some lines, and
  * goes on when the owner has taken these.
  *
- * Of a stream a reader is told its lines in the order of their offsets, each once. A line is told
- * when its end has come. One whose beginning came before the reader, or was missed, begins where
- * the reader has its first byte. What fills a hole below a line that was told is missed.
+ * A reader is told the lines of a stream in the order of their offsets, each once. It is told a
+ * line when the end of the line has come. A line whose beginning came before the reader, or was
+ * missed, begins with the first byte that the reader has. Bytes that fill a hole below a line that
+ * was told count as missed.
  *
  * Times are those of line_clock.h. After a hole, and at the beginning, it is not known which time
  * goes to the next line: one that says none has the time at which it was received.

@@ -12,9 +12,10 @@ enum {
 	TAIL_ARENA_MAX_BYTES = 1 << 20, /* of what a reader asks for */
 	TAIL_STREAMS_MAX = 1000,        /* that a reader knows; those quiet for longest go */
 	TAIL_RANGES_MAX = 100,          /* of a stream, that were told or missed */
-	/* Of all lines of a reader whose end has not come. A longer one is told as several. */
+	/* Lines of a reader whose end has not come, all together. A longer line is told as several.
+	 */
 	TAIL_OPEN_MAX_BYTES = 256 << 10,
-	/* Of lines that are told together. */
+	/* Lines that are told together. */
 	TAIL_BATCH_LINES = 4096,
 	TAIL_BATCH_BYTES = 256 << 10,
 };

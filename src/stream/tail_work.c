@@ -104,7 +104,7 @@ static void tail_note_seen(struct tail_stream *stream, uint64_t begin, uint64_t 
 	offsets_add(seen, begin, end);
 	if (seen->count <= TAIL_RANGES_MAX)
 		return;
-	/* Of what lies in the hole before the second range nobody will know: it counts as seen. */
+	/* The hole before the second range counts as seen from now on. */
 	offsets_add(seen, seen->list[0].begin, seen->list[1].end);
 }
 

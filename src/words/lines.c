@@ -78,9 +78,9 @@ static uint64_t lines_eight(const char *from, size_t left, size_t room)
 	return eight & ((UINT64_C(1) << 8 * left) - 1);
 }
 
-/* The hash of a word, behind which `room` bytes are in all. Of letters, digits and `_` no two
- * become one when this bit is set, but a capital and its small letter. Filters on disk are made of
- * hashes, so they stay as they are. */
+/* The hash of a word, behind which `room` bytes are in all. Setting this
+ * bit makes a capital its small letter, and no other two letters, digits or `_` equal. Filters on
+ * disk are made of hashes, so they stay as they are. */
 static uint64_t lines_hash(struct slice word, size_t room)
 {
 	const uint64_t small = UINT64_C(0x2020202020202020);

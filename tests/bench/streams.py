@@ -49,7 +49,7 @@ def write_lines(path, total_bytes):
                 stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(1767225600 + second))
                 line = (f"{stamp}.{pick.randrange(1000):03d}Z host{pick.randrange(4)} "
                         f"{pick.choice(PROGRAMS)}[{pick.randrange(32768)}]: {text}")
-                # Of 200 bytes on the average, as they are longer or shorter.
+                # Filled up to 200 bytes, but for some that stay short.
                 lines.append(line + " x" * ((LINE_BYTES - len(line)) // 2 if len(line) % 3 else 0))
             block = "\n".join(lines) + "\n"
             file.write(block)

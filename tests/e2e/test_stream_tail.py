@@ -192,7 +192,7 @@ def test_times_are_carried_from_line_to_line(server):
         times = [line["time"] for line in rest]
         assert times == [1772600767089] * 3 + [1772600768000]
         assert received["time"] > 1772600768000 and hole["time"] >= received["time"]
-        # Of the zone of the sender.
+        # The sender says its zone.
         post(server, v2(20, b"2026-03-04 05:06:07\n", name="/b", zone="Europe/Berlin"))
         assert tail.take(1)[0]["time"] == 1772600767000 - 3600_000
 

@@ -127,8 +127,8 @@ def test_other_bytes_are_no_duplicate(server):
     answer = post(server, v2(350, bytes(other[200:350])), v2(400, data[350:], name="/b"))
     assert answer.status == 409
     assert lines_of(answer) == [
-        "other: 150 bytes ending at offset 349: at offset 250 the stream has another byte; what "
-        "begins anew is another incarnation",
+        "other: 150 bytes ending at offset 349: the stream has another byte at offset 250; a "
+        "stream that begins anew is another incarnation",
         "ok: 50 bytes ending at offset 399", "held: 350 to 400 of 0000000000000001"]
     assert post(server, v2(300, bytes(other[:300]), incarnation=2)).status == 200
     assert export(server) == [(0, data[:300])]

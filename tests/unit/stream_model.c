@@ -358,7 +358,8 @@ static uint64_t sender_new_record(struct world *w, struct sender *s)
 {
 	uint64_t content = ++w->next_content;
 	ASSERT(content < RECORDS_MAX);
-	/* Of other streams, too: so a write has several rows, some of which may land much later. */
+	/* A submission has several streams, so that a write has several rows, of which some may
+	 * land much later. */
 	w->records[content].stream = 1 + (chance(w, 30) ? (unsigned)pick(w, STREAMS) : s->stream);
 	return content;
 }

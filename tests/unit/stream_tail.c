@@ -327,7 +327,7 @@ static void readers_share_chunks(void **state)
 	mem_free(data);
 }
 
-/* Of more streams than a reader knows those that are quiet are forgotten, with their open lines. */
+/* A reader that has more streams than it may know forgets the quietest, with its open line. */
 static void many_streams(void **state)
 {
 	enum { COUNT = TAIL_STREAMS_MAX + 200 };

@@ -36,8 +36,9 @@ void streams_post_say_outcome(const struct streams_post *post, const struct stre
 	switch (chunk->outcome) {
 	case STREAM_OTHER:
 		buf_printf(out,
-			   "at offset %" PRIu64 " the stream has another byte; what begins anew is "
-			   "another incarnation",
+			   "the stream has another byte at offset %" PRIu64
+			   "; a stream that begins "
+			   "anew is another incarnation",
 			   chunk->other_at);
 		return;
 	case STREAM_MANY:

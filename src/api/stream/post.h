@@ -18,7 +18,8 @@ struct streams_post_door {
 	 * An error, with a sentence, is one of the whole body. */
 	int (*read)(struct streams_post *post);
 	bool (*is_quick)(struct slice body); /* NULL: it never is */
-	/* What became of all, also where nobody waits for the answer any more. May be NULL. */
+	/* Counts what became of the chunks, also when nobody waits for the answer any more. May be
+	 * NULL. */
 	void (*count)(const struct streams_post *post);
 	void (*answer)(struct streams_post *post);
 };
@@ -47,7 +48,7 @@ void streams_post_release(struct api_call *call);
 /* For the kind's `late`. */
 void streams_post_late(struct api_call *call);
 
-/* What became of a chunk that was not taken, in a sentence; nothing of one that was. */
+/* Says why a chunk was not taken, in a sentence; says nothing of one that was. */
 void streams_post_say_outcome(const struct streams_post *post, const struct stream_chunk *chunk,
 			      struct buf *out);
 /* Whether there was no room to store one of them. */

@@ -39,7 +39,7 @@ static int streams_push_status(const struct stream_chunk *chunk)
 	return 503;
 }
 
-/* Of a body that was turned away no chunk is stored. */
+/* Counts what became of each record. No chunk of a body that was turned away is stored. */
 static void streams_push_count(const struct streams_post *call)
 {
 	stat_add(STAT_chunks_damaged, call->err == ERR_INVALID);
@@ -52,7 +52,8 @@ static void streams_push_count(const struct streams_post *call)
 	}
 }
 
-/* What cannot be taken, and the first of what may be sent again. */
+/* Names what cannot be taken, and the first stream that is to be sent again. Returns the status; 0:
+ * all is stored. */
 static int streams_push_say_all(struct streams_post *call)
 {
 	struct buf *out = &call->call.out;
@@ -115,7 +116,7 @@ const struct param streams_push_params[] = {
 	 .help = "Whose streams they are, where the header X-Scope-OrgID does not say it."},
 	{NULL}};
 
-/* As Loki has it, else as all doors have it. */
+/* The header of Loki names the tenant; without it, what names it at all doors. */
 static int streams_push_tenant(const struct http_request *request, struct slice *tenant,
 			       struct errbuf *e)
 {
