@@ -38,6 +38,15 @@ int64_t line_clock_next(struct line_clock *clock, struct slice line, int64_t rec
 	return clock->of_receipt ? received_ms : carry->ms;
 }
 
+size_t line_records_ended(const struct line_records *records)
+{
+	const struct slice data = records->data;
+	if (!records->lines)
+		return records->end_count ? records->ends[records->end_count - 1] : 0;
+	const char *newline = data.len ? memrchr(data.data, '\n', data.len) : NULL;
+	return newline ? (size_t)(newline - data.data) + 1 : 0;
+}
+
 static void records_set_end(struct line_records *records)
 {
 	const struct slice data = records->data;

@@ -47,6 +47,8 @@ struct line_records {
 	size_t next;       /* of the ends */
 	size_t begin, end; /* of the record, with its newline */
 };
+/* Behind the last record whose end is in the data; 0: none is. */
+size_t line_records_ended(const struct line_records *records);
 /* The next record, which has at least a byte. What stands behind the last end is one, too. */
 bool line_records_next(struct line_records *records);
 /* Without the end of the line. */

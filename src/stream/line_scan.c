@@ -413,19 +413,6 @@ static bool scan_goes_on(const struct scan_range *range, const struct stream_pie
 	       range->open.len + piece->data.len <= SCAN_OPEN_MAX_BYTES;
 }
 
-/* Behind the last record that ends in the data. */
-static size_t scan_cut(const struct line_records *records, const struct chunk_fields *fields)
-{
-	const struct slice data = records->data;
-	if (records->lines) {
-		const char *newline = memrchr(data.data, '\n', data.len);
-		return newline ? (size_t)(newline - data.data) + 1 : 0;
-	}
-	if (!fields->goes_on)
-		return data.len;
-	return records->end_count ? records->ends[records->end_count - 1] : 0;
-}
-
 /* Joins the record that is open and the piece behind it. */
 static int scan_join(struct scan_range *range, const struct stream_piece *piece,
 		     struct line_records *records)
@@ -482,7 +469,7 @@ static int scan_look_at_piece(struct scan_range *range, const struct stream_piec
 		err = scan_join(range, piece, &records);
 	if (err)
 		return err;
-	size_t cut = scan_cut(&records, &piece->fields);
+	size_t cut = line_records_ended(&records);
 	struct line_records whole = records;
 	whole.data.len = cut;
 	if (cut)

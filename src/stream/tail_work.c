@@ -172,26 +172,18 @@ static void tail_see_record(struct tail_work *work, struct tail_stream *stream, 
 		tail_end_open(work, stream);
 }
 
-static bool tail_is_whole(const struct line_records *records)
-{
-	if (records->end < records->data.len)
-		return true;
-	if (records->lines)
-		return records->data.data[records->end - 1] == '\n';
-	return records->end_count && records->ends[records->end_count - 1] == records->end;
-}
-
 /* True: all were seen. */
 static bool tail_see_records(struct tail_work *work, struct tail_stream *stream,
 			     struct line_records *records)
 {
+	const size_t ended = line_records_ended(records);
 	unsigned lines = 0;
 	while (!tail_is_full(work)) {
 		if (!line_records_next(records))
 			return true;
 		const struct slice record = {records->data.data + records->begin,
 					     records->end - records->begin};
-		tail_see_record(work, stream, record, tail_is_whole(records));
+		tail_see_record(work, stream, record, records->end <= ended);
 		if (++lines % TAIL_LOOK_LINES == 0 && atomic_load(&work->cancelled))
 			return true;
 	}

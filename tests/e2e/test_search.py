@@ -270,15 +270,16 @@ def test_ranges_that_lie_far_apart(make_server):
         assert [one["text"] for one in answer.json["lines"]] == ["near", "far"]
 
 
-@pytest.mark.parametrize("listed", [False, True])
-def test_a_record_that_lies_in_several_chunks_is_one(make_server, listed):
-    """As soon as they are there, and in a block: also where chunks came in the other order."""
+@pytest.mark.parametrize("listed, says", [(False, True), (True, True), (True, False)])
+def test_a_record_that_lies_in_several_chunks_is_one(make_server, listed, says):
+    """As soon as they are there, and in a block: also where chunks came in the other order, and
+    where they list the ends of records and do not say by a flag that the last one goes on."""
     data = b"2026-01-01T00:00:00Z first\n2026-01-01T00:00:01Z lock wait\nlast"
     cuts = [0, 10, 35, 49, 52, 59, len(data)]
     pieces = []
     for begin, end in zip(cuts, cuts[1:]):
         ends = [at + 1 - begin for at in range(begin, end) if data[at] == 10]
-        goes_on = data[end - 1] != 10
+        goes_on = says and data[end - 1] != 10
         pieces.append(v2(end, data[begin:end], ends=ends if listed else None,
                          flags=(not listed) | 4 * goes_on))
     with running(make_server(options=("--stream.seal_after", "1s"))) as server:
