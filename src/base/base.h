@@ -100,6 +100,21 @@ static inline bool slice_equal(struct slice a, struct slice b)
 	return a.len == b.len && (a.len == 0 || memcmp(a.data, b.data, a.len) == 0);
 }
 
+/* Capitals of ASCII as small letters; all else as it is. */
+static inline char ascii_lower(char c)
+{
+	return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
+}
+
+/* Whether a text is another one, which has no capitals of ASCII, in any case. */
+static inline bool slice_equal_lower(struct slice text, struct slice lower)
+{
+	size_t i = 0;
+	while (i < text.len && i < lower.len && ascii_lower(text.data[i]) == lower.data[i])
+		i++;
+	return i == text.len && i == lower.len;
+}
+
 static inline bool slice_starts_with(struct slice text, struct slice start)
 {
 	return text.len >= start.len &&

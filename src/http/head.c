@@ -40,19 +40,9 @@ static bool all_of(struct slice text, uint8_t class)
 	return common == class;
 }
 
-static char http_head_lower(char c)
-{
-	return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
-}
-
 bool head_name_is(struct slice a, const char *b)
 {
-	size_t i = 0;
-	for (; i < a.len && b[i]; i++) {
-		if (http_head_lower(a.data[i]) != b[i])
-			return false;
-	}
-	return i == a.len && !b[i];
+	return slice_equal_lower(a, slice_of(b));
 }
 
 static bool http_head_is_blank(char c)
@@ -84,7 +74,7 @@ static bool weight_is_zero(struct slice parameters)
 {
 	while (parameters.len) {
 		struct slice one = http_head_trim(http_head_split_off(&parameters, ';'));
-		if (one.len < 3 || http_head_lower(one.data[0]) != 'q' || one.data[1] != '=')
+		if (one.len < 3 || ascii_lower(one.data[0]) != 'q' || one.data[1] != '=')
 			continue;
 		for (size_t i = 2; i < one.len; i++) {
 			if (one.data[i] != '0' && one.data[i] != '.')

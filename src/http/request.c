@@ -95,15 +95,10 @@ int http_route_find(const struct http_core *core, enum http_verb verb, struct sl
 
 /* ---- Look-up --------------------------------------------------------------------------------- */
 
-static char http_request_lower(char c)
-{
-	return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
-}
-
 static bool http_request_same_name(struct slice a, const char *b)
 {
 	for (size_t i = 0; i < a.len; i++) {
-		if (!b[i] || http_request_lower(a.data[i]) != http_request_lower(b[i]))
+		if (!b[i] || ascii_lower(a.data[i]) != ascii_lower(b[i]))
 			return false;
 	}
 	return !b[a.len];

@@ -30,23 +30,10 @@ static const struct severity_word {
 	{"emerg", LINE_CRITICAL},    {"emergency", LINE_CRITICAL}, {"panic", LINE_CRITICAL},
 };
 
-static char severity_small(char c)
-{
-	return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
-}
-
 static bool severity_is_letter(char c)
 {
-	return (severity_small(c) >= 'a' && severity_small(c) <= 'z') || c == '_' ||
+	return (ascii_lower(c) >= 'a' && ascii_lower(c) <= 'z') || c == '_' ||
 	       (c >= '0' && c <= '9') || (uint8_t)c > 0x7f;
-}
-
-static bool severity_equal(struct slice word, const char *wanted)
-{
-	size_t i = 0;
-	while (i < word.len && wanted[i] && severity_small(word.data[i]) == wanted[i])
-		i++;
-	return i == word.len && !wanted[i];
 }
 
 static enum line_severity severity_of_word(struct slice word)
@@ -54,7 +41,7 @@ static enum line_severity severity_of_word(struct slice word)
 	if (word.len < SEVERITY_WORD_MIN || word.len > SEVERITY_WORD_MAX)
 		return LINE_UNKNOWN;
 	for (size_t i = 0; i < ARRAY_LEN(severity_words); i++)
-		if (severity_equal(word, severity_words[i].word))
+		if (slice_equal_lower(word, slice_of(severity_words[i].word)))
 			return severity_words[i].severity;
 	return LINE_UNKNOWN;
 }

@@ -202,23 +202,10 @@ int lines_literal_init(struct lines_literal *literal, struct slice text, bool op
 typedef uint8_t lines_vector __attribute__((vector_size(LINES_VECTOR_BYTES)));
 typedef uint64_t lines_halves __attribute__((vector_size(LINES_VECTOR_BYTES)));
 
-static char lines_small(char c)
-{
-	return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
-}
-
 /* What makes a capital of this letter small, and leaves no other character equal to it. */
 static uint8_t lines_fold_bit(char c)
 {
 	return c >= 'a' && c <= 'z' ? 0x20 : 0;
-}
-
-static bool lines_equal(const char *text, struct slice small)
-{
-	for (size_t i = 0; i < small.len; i++)
-		if (lines_small(text[i]) != small.data[i])
-			return false;
-	return true;
 }
 
 static lines_vector lines_vector_of(uint8_t byte)
@@ -241,7 +228,8 @@ static int lines_first_of(const char *at, uint64_t low, uint64_t high, struct sl
 		uint64_t left = half ? high : low;
 		while (left) {
 			int byte = __builtin_ctzll(left) / 8;
-			if (lines_equal(at + 8 * half + byte, needle))
+			if (slice_equal_lower((struct slice){at + 8 * half + byte, needle.len},
+					      needle))
 				return 8 * half + byte;
 			left &= ~(UINT64_C(0xff) << 8 * byte);
 		}
@@ -275,7 +263,7 @@ static size_t lines_find(struct slice text, size_t from, struct slice needle)
 			return at + (size_t)found;
 	}
 	for (; at < end; at++)
-		if (lines_equal(text.data + at, needle))
+		if (slice_equal_lower((struct slice){text.data + at, needle.len}, needle))
 			return at;
 	return text.len;
 }

@@ -145,11 +145,6 @@ int words_query_parse(struct slice text, struct arena *arena, struct words_query
 
 /* ---- Matching -------------------------------------------------------------------------------- */
 
-static char matcher_small(char c)
-{
-	return c >= 'A' && c <= 'Z' ? (char)(c + 'a' - 'A') : c;
-}
-
 static bool matcher_is_ascii(struct slice word)
 {
 	for (size_t i = 0; i < word.len; i++)
@@ -195,8 +190,7 @@ static bool matcher_needle_is_in(const struct words_needle *needle, struct slice
 	size_t last = needle->word.len - 1;
 	for (size_t end = last; end < bytes.len; end += needle->skip[(uint8_t)bytes.data[end]]) {
 		size_t i = 0;
-		while (i <= last &&
-		       matcher_small(bytes.data[end - i]) == needle->word.data[last - i])
+		while (i <= last && ascii_lower(bytes.data[end - i]) == needle->word.data[last - i])
 			i++;
 		if (i > last)
 			return true;

@@ -73,17 +73,12 @@ bool v2_lookup_take(struct slice name, struct slice value, const char *const *fi
 
 /* ---- Matching -------------------------------------------------------------------------------- */
 
-static char lower_of(char c)
-{
-	return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
-}
-
 static bool same_at(const char *a, const char *b, size_t len, bool fold_case)
 {
 	if (!fold_case)
 		return len == 0 || memcmp(a, b, len) == 0;
 	for (size_t i = 0; i < len; i++) {
-		if (lower_of(a[i]) != lower_of(b[i]))
+		if (ascii_lower(a[i]) != ascii_lower(b[i]))
 			return false;
 	}
 	return true;

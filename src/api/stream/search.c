@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "api/stream/lines.h"
-#include "stream/search.h"
+#include "stream/line_search.h"
 #include "stream/streams.h"
 #include "wire/number.h"
 

@@ -38,7 +38,7 @@ extern const struct http_handler streams_list;
 extern const struct param streams_list_params[];
 
 /* GET /api/streams/search: lines of all streams of a tenant in the order of their times, newest
- * first unless `order` says otherwise (stream/search.h):
+ * first unless `order` says otherwise (stream/line_search.h):
  * {"lines":[{"time":ms,"stream":ADDRESS,"offset":N,"bytes":N,"severity":"error","text":"..."},...],
  * "looked_at":{"streams":N,"blocks":N,"excluded_blocks":N,"bytes":N},"token":"..."}. `bytes` are
  * those of the line as it was sent; a text is cut after 64 KiB, and then has `"cut":true`. What is

@@ -1,4 +1,4 @@
-#include "stream/search.h"
+#include "stream/line_search.h"
 
 #include <stdlib.h>
 

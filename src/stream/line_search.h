@@ -10,8 +10,8 @@
  * since nobody has noted the times of their lines.
  *
  * For threads that may wait. */
-#ifndef STREAM_SEARCH_H
-#define STREAM_SEARCH_H
+#ifndef STREAM_LINE_SEARCH_H
+#define STREAM_LINE_SEARCH_H
 
 #include "stream/line_scan.h"
 
