@@ -376,20 +376,12 @@ static int client_stream_delete_run(const struct command_args *args)
 		    .param = "datatype"),                                                          \
 		ROW(text, name, "--name", "NAME", "only those of this name", .param = "name")
 #define ROW(type, field, ...) COMMAND_ROW(command_##type, client_stream_args, field, __VA_ARGS__)
-#define SERVER_ROW                                                                                 \
-	COMMAND_ROW(command_text, client_stream_args, line.server, "--server", "URL",              \
-		    "where the server is", .preset = "http://127.0.0.1:8470")
-#define TENANT_ROW                                                                                 \
-	COMMAND_ROW(client_tenant_type, client_stream_args, line.tenant, "--tenant", "NAME",       \
-		    "whose streams", .preset = "default", .param = "tenant")
 
 static const struct command_option client_stream_list_options[] = {
 	NAMES_ROWS,
-	TENANT_ROW,
-	SERVER_ROW,
-	COMMAND_ROW(client_output_type, client_stream_args, line.output, "--output", "FORMAT",
-		    "table, csv or json", .letter = "-o",
-		    .otherwise = "a table on a terminal, else csv"),
+	CLIENT_TENANT("whose streams"),
+	CLIENT_SERVER,
+	CLIENT_OUTPUT,
 };
 
 #define LINES_ROWS(...)                                                                            \
@@ -403,7 +395,7 @@ static const struct command_option client_stream_list_options[] = {
 		ROW(text, stream, "--stream", "STREAM",                                            \
 		    "only those of the stream with this address", .param = "stream")
 #define LINES_OUTPUT_ROW                                                                           \
-	COMMAND_ROW(client_output_type, client_stream_args, line.output, "--output", "FORMAT",     \
+	COMMAND_ROW(client_output_type, command_args, output, "--output", "FORMAT",                \
 		    "table, csv or json", .letter = "-o",                                          \
 		    .otherwise = "lines for people on a terminal, else csv")
 
@@ -413,8 +405,8 @@ static const struct command_option client_stream_search_options[] = {
 	    .otherwise = "newest"),
 	ROW(number, limit, "--limit", "N", "print at most so many lines", .preset = "100", .min = 1,
 	    .max = INT64_MAX),
-	TENANT_ROW,
-	SERVER_ROW,
+	CLIENT_TENANT("whose streams"),
+	CLIENT_SERVER,
 	LINES_OUTPUT_ROW,
 };
 
@@ -427,8 +419,8 @@ static const struct command_option client_stream_lines_options[] = {
 	    .otherwise = "10"),
 	ROW(text, behind, "--behind", "N", "so many lines behind it, up to 100", .param = "behind",
 	    .otherwise = "10"),
-	TENANT_ROW,
-	SERVER_ROW,
+	CLIENT_TENANT("whose streams"),
+	CLIENT_SERVER,
 	LINES_OUTPUT_ROW,
 };
 
@@ -438,11 +430,9 @@ static const struct command_option client_stream_count_options[] = {
 	    .otherwise = "a hundredth of the time"),
 	ROW(text, by, "--by", "NAMES",
 	    "count apart, of source, datatype and severity, with commas between", .param = "by"),
-	TENANT_ROW,
-	SERVER_ROW,
-	COMMAND_ROW(client_output_type, client_stream_args, line.output, "--output", "FORMAT",
-		    "table, csv or json", .letter = "-o",
-		    .otherwise = "a table on a terminal, else csv"),
+	CLIENT_TENANT("whose streams"),
+	CLIENT_SERVER,
+	CLIENT_OUTPUT,
 };
 
 static const struct command_option client_stream_tail_options[] = {
@@ -451,8 +441,8 @@ static const struct command_option client_stream_tail_options[] = {
 	NAMES_ROWS,
 	ROW(text, stream, "--stream", "STREAM", "only those of the stream with this address",
 	    .param = "stream"),
-	TENANT_ROW,
-	SERVER_ROW,
+	CLIENT_TENANT("whose streams"),
+	CLIENT_SERVER,
 	LINES_OUTPUT_ROW,
 };
 
@@ -463,8 +453,8 @@ static const struct command_option client_stream_export_options[] = {
 	    .max = INT64_MAX),
 	ROW(number, to, "--to", "OFFSET", "the offset behind the last",
 	    .preset = "9223372036854775807", .min = 0, .max = INT64_MAX),
-	TENANT_ROW,
-	SERVER_ROW,
+	CLIENT_TENANT("whose streams"),
+	CLIENT_SERVER,
 };
 
 static const struct command_option client_stream_delete_options[] = {
@@ -472,11 +462,9 @@ static const struct command_option client_stream_delete_options[] = {
 	    .param = "stream", .required = true),
 	ROW(flag, dry_run, "--dry-run", NULL, "only say how many bytes would go",
 	    .param = "dryRun"),
-	TENANT_ROW,
-	SERVER_ROW,
-	COMMAND_ROW(client_output_type, client_stream_args, line.output, "--output", "FORMAT",
-		    "table, csv or json", .letter = "-o",
-		    .otherwise = "a table on a terminal, else csv"),
+	CLIENT_TENANT("whose streams"),
+	CLIENT_SERVER,
+	CLIENT_OUTPUT,
 };
 
 static const struct command client_stream_verbs[] = {
