@@ -384,7 +384,7 @@ def test_counts(server):
 
 @pytest.mark.parametrize("route, params, status, sentence", [
     ("search", {"q": '"a'}, 400, "the search has a quotation mark that is not closed"),
-    ("search", {"q": "~("}, 400, "("),
+    ("search", {"q": "~("}, 400, 'the expression "(" is not understood'),
     ("search", {"q": "a " * 1100}, 400, "a search has up to 2048 bytes"),
     ("search", {"limit": 10001}, 400, "limit"),
     ("search", {"order": "up"}, 400, "order"),

@@ -407,12 +407,12 @@ def test_what_fills_a_block_is_sealed(server):
     other[99_999] ^= 1
     assert post(server, v2(600_000, data[500_000:600_000])).status == 200
     answer = post(server, v2(600_000, bytes(other)))
-    assert answer.status == 409 and "at offset 599999 the stream" in answer.text
+    assert answer.status == 409 and "another byte at offset 599999" in answer.text
     server.stop()
     server.start()
     assert export(server) == [(0, data)]
     answer = post(server, v2(600_000, bytes(other)))
-    assert answer.status == 409 and "at offset 599999 the stream" in answer.text
+    assert answer.status == 409 and "another byte at offset 599999" in answer.text
 
 
 def test_what_waits_for_long_is_sealed(make_server):

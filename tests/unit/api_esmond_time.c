@@ -39,57 +39,6 @@ static const struct zone *zone_of(const char *name)
 	return zone;
 }
 
-/* ---- Names ----------------------------------------------------------------------------------- */
-
-static void refuse(const char *name, const char *sentence)
-{
-	const struct zone *zone;
-	struct errbuf e;
-	assert_int_equal(zones_get(zones, slice_of(name), &zone, &e), ERR_INVALID);
-	assert_string_equal(e.text, sentence);
-}
-
-static void test_zone_names(void **state)
-{
-	(void)state;
-	static const char *const bad[] = {"",
-					  "/",
-					  "/etc/passwd",
-					  "..",
-					  "../zoneinfo/UTC",
-					  "Europe/",
-					  "Europe//Berlin",
-					  "/Europe/Berlin",
-					  "Europe/../UTC",
-					  ".",
-					  "Europe/Berlin\n",
-					  "Europe/ber lin",
-					  "a\\b",
-					  "%2e%2e"};
-	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
-		assert_false(zone_name_valid(slice_of(bad[i])));
-	assert_false(zone_name_valid((struct slice){"UTC\0", 4}));
-	assert_true(zone_name_valid(SLICE("America/Argentina/Buenos_Aires")));
-	assert_true(zone_name_valid(SLICE("Etc/GMT+12")));
-	refuse("../zoneinfo/UTC", "time zone \"../zoneinfo/UTC\" is no name like Europe/Berlin");
-	refuse("Europe/Nowhere", "time zone \"Europe/Nowhere\": this machine knows none of that "
-				 "name");
-	refuse("Europe", "time zone \"Europe\": this machine knows none of that name");
-	refuse("leapseconds", "time zone \"leapseconds\": its file is no time zone");
-	/* A refused one leaves nothing behind, and the seventeenth takes the place of the first. */
-	assert_int_equal(zone_span_at(zone_of("Europe/Berlin"), 1720000000).offset_s, 7200);
-	static const char *const names[] = {
-		"Etc/GMT+1", "Etc/GMT+2", "Etc/GMT+3", "Etc/GMT+4",  "Etc/GMT+5",  "Etc/GMT+6",
-		"Etc/GMT+7", "Etc/GMT+8", "Etc/GMT+9", "Etc/GMT+10", "Etc/GMT+11", "Etc/GMT+12",
-		"Etc/GMT-1", "Etc/GMT-2", "Etc/GMT-3", "Etc/GMT-4",  "Etc/GMT-5",
-	};
-	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-		int east = (names[i][7] == '-' ? 1 : -1) * (int)strtol(names[i] + 8, NULL, 10);
-		assert_int_equal(zone_span_at(zone_of(names[i]), 0).offset_s, east * 3600);
-	}
-	assert_int_equal(zone_span_at(zone_of("Europe/Berlin"), 1720000000).offset_s, 7200);
-}
-
 /* ---- Spans ----------------------------------------------------------------------------------- */
 
 static int64_t edges[V2_SPANS_MAX + 1], days[V2_SPANS_MAX + 1];
@@ -284,10 +233,13 @@ static void test_percentiles_parsed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_zone_names),    TEST(test_spans),
-		TEST(test_spans_bounded), TEST(test_months_parsed),
-		TEST(test_sums),          TEST(test_sums_lose_nothing),
-		TEST(test_percentiles),   TEST(test_percentiles_parsed),
+		TEST(test_spans),
+		TEST(test_spans_bounded),
+		TEST(test_months_parsed),
+		TEST(test_sums),
+		TEST(test_sums_lose_nothing),
+		TEST(test_percentiles),
+		TEST(test_percentiles_parsed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
