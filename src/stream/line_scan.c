@@ -3,12 +3,12 @@
 #include "base/grow.h"
 #include "stream/chunk_reader.h"
 #include "stream/heads.h"
+#include "stream/line_runs.h"
 
 enum {
 	SCAN_STREAMS_MAX = 100000,
 	SCAN_BLOCKS_MAX = 1000000,
 	SCAN_NAMES_MAX_BYTES = 256 << 20,
-	SCAN_OPEN_MAX_BYTES = 2 * CHUNK_DATA_MAX_BYTES, /* a record that is open, and a piece */
 	SCAN_BLOCK_MAX_BYTES = 16 << 20,
 	/* Between two looks at whether it may go on: lines or heads of blocks, and the work of the
 	 * query's regular expressions, which is some 10 ms. */
@@ -368,149 +368,39 @@ static int scan_look_at_block(struct line_scan *scan, const struct line_part *pa
 
 /* ---- Other ranges ---------------------------------------------------------------------------- */
 
-/* A range that is read piece by piece. A record that its piece does not end is held back, and
- * looked at with the next piece, as it is when both are in one block. */
+/* A range that is read run by run. */
 struct scan_range {
 	struct line_scan *scan;
 	const struct line_part *part;
-	uint64_t end; /* behind the piece before */
-	struct buf open;
-	uint64_t open_begin;
-	int64_t open_received_ms;
-	bool open_lines;
-	struct buf zone; /* of what is open */
-	struct arena ends;
 };
-
-static int scan_look_at_records(struct scan_range *range, uint64_t begin, int64_t received_ms,
-				const struct line_records *records,
-				const struct chunk_receipt *receipt)
-{
-	struct scan_bytes bytes = {.part = range->part,
-				   .begin = begin,
-				   .received_ms = received_ms,
-				   .receipts = receipt,
-				   .receipt_count = receipt != NULL,
-				   .records = *records};
-	return scan_look_at(range->scan, &bytes, true);
-}
-
-static int scan_look_at_open(struct scan_range *range)
-{
-	const struct line_records records = {.data = buf_slice(&range->open),
-					     .lines = range->open_lines};
-	int err = records.data.len ? scan_look_at_records(range, range->open_begin,
-							  range->open_received_ms, &records, NULL)
-				   : 0;
-	buf_clear(&range->open);
-	return err;
-}
-
-static bool scan_goes_on(const struct scan_range *range, const struct stream_piece *piece)
-{
-	return piece->begin == range->end && piece->fields.lines == range->open_lines &&
-	       slice_equal(piece->fields.zone, buf_slice(&range->zone)) &&
-	       range->open.len + piece->data.len <= SCAN_OPEN_MAX_BYTES;
-}
-
-/* Joins the record that is open and the piece behind it. */
-static int scan_join(struct scan_range *range, const struct stream_piece *piece,
-		     struct line_records *records)
-{
-	size_t open = range->open.len;
-	arena_reset(&range->ends);
-	uint32_t *ends = arena_alloc(&range->ends, (piece->end_count + 1) * sizeof(*ends));
-	if (!ends || buf_append(&range->open, piece->data.data, piece->data.len))
-		return ERR_LIMIT;
-	for (size_t i = 0; i < piece->end_count; i++)
-		ends[i] = piece->ends[i] + (uint32_t)open;
-	records->data = buf_slice(&range->open);
-	records->ends = ends;
-	return 0;
-}
-
-/* Keeps what is behind the last whole record of some data for the next piece. */
-static int scan_hold(struct scan_range *range, const struct stream_piece *piece,
-		     const struct line_records *records, size_t cut)
-{
-	size_t left = records->data.len - cut;
-	bool joined = records->data.data == range->open.data;
-	/* A record that goes on over a whole piece began before that. */
-	if (!joined || cut) {
-		range->open_begin = piece->begin + piece->data.len - left;
-		range->open_received_ms = piece->received_ms;
-	}
-	range->open_lines = records->lines;
-	buf_clear(&range->zone);
-	int err = buf_append(&range->zone, piece->fields.zone.data, piece->fields.zone.len);
-	if (joined)
-		buf_consume(&range->open, cut);
-	else
-		err = err ? err : buf_append(&range->open, records->data.data + cut, left);
-	return err ? ERR_LIMIT : 0;
-}
 
 /* Where a chunk cannot be read there is a hole, and nothing goes over it from one line to the next,
  * as where blocks are made. */
-static int scan_look_at_piece(struct scan_range *range, const struct stream_piece *piece)
+static int scan_see_run(const struct line_run *run, void *owner)
 {
-	struct line_records records = {.data = piece->data,
-				       .ends = piece->ends,
-				       .end_count = piece->end_count,
-				       .lines = piece->fields.lines};
-	const struct chunk_receipt receipt = {(uint32_t)range->open.len, piece->received_ms};
-	bool goes_on = range->open.len && scan_goes_on(range, piece);
-	int err = goes_on ? 0 : scan_look_at_open(range);
-	if (piece->begin != range->end)
-		range->scan->clock.carry = (struct line_carry){0, 0};
-	range->end = piece->begin + piece->data.len;
-	line_clock_set_zone(&range->scan->clock, piece->fields.zone);
-	if (!err && goes_on)
-		err = scan_join(range, piece, &records);
-	if (err)
-		return err;
-	size_t cut = line_records_ended(&records);
-	struct line_records whole = records;
-	whole.data.len = cut;
-	if (cut)
-		err = scan_look_at_records(range, goes_on ? range->open_begin : piece->begin,
-					   goes_on ? range->open_received_ms : piece->received_ms,
-					   &whole, goes_on ? &receipt : NULL);
-	return err ? err : scan_hold(range, piece, &records, cut);
-}
-
-static int scan_look_at_pieces(struct scan_range *range)
-{
+	const struct scan_range *range = owner;
+	struct scan_bytes bytes = {.part = range->part,
+				   .begin = run->begin,
+				   .received_ms = run->received_ms,
+				   .receipts = run->receipt,
+				   .receipt_count = run->receipt != NULL,
+				   .records = run->records};
 	struct line_scan *scan = range->scan;
-	const struct line_stream *stream = &scan->streams[range->part->stream];
-	struct chunk_reader reader;
-	struct stream_piece piece;
-	int err;
-	chunk_reader_init(&reader, scan->site, scan->queue, &stream->id, &stream->known.sealed,
-			  &stream->known.held, range->part->from, range->part->to, scan->e);
-	do {
-		err = chunk_reader_next_readable(&reader, &piece);
-		if (!err && piece.data.len)
-			err = scan_look_at_piece(range, &piece);
-	} while (!err && piece.data.len);
-	chunk_reader_release(&reader);
-	return err ? err : scan_look_at_open(range);
+	if (run->begins && run->begin != range->part->from)
+		scan->clock.carry = (struct line_carry){0, 0};
+	line_clock_set_zone(&scan->clock, run->zone);
+	return scan_look_at(scan, &bytes, true);
 }
 
 static int scan_look_at_range(struct line_scan *scan, const struct line_part *part)
 {
-	struct scan_range range = {.scan = scan, .part = part, .end = part->from};
-	int err = chunk_carry_read(scan->site, scan->queue, &scan->streams[part->stream].id,
-				   &scan->streams[part->stream].known.sealed, part->from,
-				   &scan->clock.carry, scan->e);
-	buf_init(&range.open, SCAN_OPEN_MAX_BYTES);
-	buf_init(&range.zone, CHUNK_ZONE_MAX_BYTES + 1);
-	arena_init(&range.ends, SCAN_BLOCK_MAX_BYTES);
-	err = err ? err : scan_look_at_pieces(&range);
-	arena_release(&range.ends);
-	buf_release(&range.zone);
-	buf_release(&range.open);
-	return err;
+	struct scan_range range = {scan, part};
+	const struct line_stream *stream = &scan->streams[part->stream];
+	int err = chunk_carry_read(scan->site, scan->queue, &stream->id, &stream->known.sealed,
+				   part->from, &scan->clock.carry, scan->e);
+	return err ? err
+		   : line_runs_read(scan->site, scan->queue, &stream->id, &stream->known,
+				    part->from, part->to, scan_see_run, &range, scan->e);
 }
 
 /* ---- All of it ------------------------------------------------------------------------------- */
