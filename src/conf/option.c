@@ -23,7 +23,7 @@ const struct conf_option conf_options[CONF_OPTIONS] = {
 #undef OPTION
 };
 
-/* What they mean is for those to know who read them (inventory/, agent/). */
+/* What they mean is for those to know who read them (inventory/, agent/, stream/). */
 const struct conf_section_def conf_section_defs[CONF_SECTIONS] = {
 	[CONF_SECTION_OIDS] =
 		{"oids",
@@ -46,6 +46,12 @@ const struct conf_section_def conf_section_defs[CONF_SECTIONS] = {
 		 "What granary agent follows, by name: the path of a file (tail), a directory, or "
 		 "a file that is sent once (file), and its datatype.",
 		 "{messages: {tail: /var/log/messages, datatype: syslog}, ...}", .reloads = true},
+	[CONF_SECTION_DATATYPES] =
+		{"datatypes",
+		 "How lines of streams are read, by their datatype: as a datatype that is shipped "
+		 "(access, df, iostat, sar, top, vmstat, SystemMetrics), or by pattern, columns or "
+		 "format; and whether a line is a sample or an event.",
+		 "{access: access, ...}", .reloads = true},
 };
 
 int conf_section_find(struct slice name)
