@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/stats.h"
 #include "fault/minutes.h"
+#include "ingest/job_write.h"
 #include "loop/job.h"
 
 enum {
@@ -139,99 +140,60 @@ static int fault_series_load(struct fault_series *series, struct fault_series_te
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
-/* Points that are written together. The loop's while the job waits. */
+/* Points that are written together. */
 struct fault_series_write {
 	struct fault_series *series;
 	struct slice tenant;
 	int64_t ms;
 	struct fault_series_point points[SERIES_POINTS_MAX];
 	size_t count;
-	struct executor *back;
-	struct task over;
-	struct task_answer answer;
-	struct errbuf error; /* of the write, or why the first point was refused */
-	size_t refused[SERIES_POINTS_MAX], refused_count; /* of the points */
+	struct job_write write;
+	struct ingest_points written[SERIES_POINTS_MAX];
+	struct value values[SERIES_POINTS_MAX];
 	struct fault_series_tenant *series_of;
 	uint64_t rest[FAULT_METRICS]; /* reports that have no series */
 };
-
-static void fault_series_on_over(struct task *task)
-{
-	CONTAINER_OF(task, struct fault_series_write, over)->answer.there = true;
-}
-
-static void fault_series_on_written(struct ingest_request *r)
-{
-	struct fault_series_write *w = ingest_owner(r);
-	w->answer.err = r->err;
-	w->refused_count = 0;
-	for (size_t i = 0; i < r->error_count && !r->err; i++)
-		w->refused[w->refused_count++] = r->errors[i].place.index;
-	if (r->err)
-		w->error = r->error;
-	else if (r->error_count)
-		errbuf_set(&w->error, 0, "%s", r->errors[0].sentence);
-	ingest_request_free(r);
-	w->back->post(w->back, &w->over);
-}
-
-/* On the loop. */
-static void fault_series_submit(void *owner)
-{
-	struct fault_series_write *w = owner;
-	const struct ingest_door door = {
-		.done = fault_series_on_written, .owner = w, .patient = true};
-	struct ingest_request *r = ingest_request_new(w->series->options.ingest, &door);
-	ingest_piece_begin(r);
-	for (size_t i = 0; i < w->count; i++) {
-		struct fault_series_point *point = &w->points[i];
-		struct value value = value_i64((int64_t)point->reports);
-		struct ingest_points points = {
-			.tenant = w->tenant,
-			.tags = point->tags,
-			.tag_count = point->tag_count,
-			.metrics = &fault_metric_rows[point->metric].name,
-			.values = &value,
-			.count = 1,
-			.ts_ms = w->ms,
-			.place = {.index = i},
-		};
-		ingest_points(r, &points);
-	}
-	ingest_piece_end(r);
-	ingest_request_end(r);
-}
 
 /* What is refused, as by the limits of the catalog, is of the rest. If that is refused, too, its
  * reports are left out. */
 static void fault_series_take_back(struct fault_series_write *w)
 {
 	struct fault_series *series = w->series;
-	for (size_t i = 0; i < w->refused_count; i++) {
-		const struct fault_series_point *point = &w->points[w->refused[i]];
+	for (size_t i = 0; i < w->write.refused_count; i++) {
+		const struct fault_series_point *point = &w->points[w->write.refused[i]];
 		w->rest[point->metric] += point->reports;
 		hash_table_remove(&w->series_of->known[point->metric].table, point->hash);
 	}
-	if (w->refused_count)
+	if (w->write.refused_count)
 		log_rated(&series->logs, fault_series_now_ms(series), LOG_WARN,
 			  "faults: %zu of %zu samples of how many reports tenant " SHOWN
 			  " had in a minute are refused: %s; reports of a name are counted in the "
 			  "series rest=true",
-			  w->refused_count, w->count, SHOWN_OF(w->tenant), w->error.text);
+			  w->write.refused_count, w->count, SHOWN_OF(w->tenant), w->write.why.text);
 }
 
 static int fault_series_flush(struct fault_series_write *w, struct errbuf *e)
 {
-	struct fault_series *series = w->series;
 	if (!w->count)
 		return 0;
-	w->answer = (struct task_answer){false, 0};
-	job_call(series->running, series->options.executor, fault_series_submit, w);
-	int err = task_queue_wait_for(job_queue(series->running), &w->answer);
+	for (size_t i = 0; i < w->count; i++) {
+		struct fault_series_point *point = &w->points[i];
+		w->values[i] = value_i64((int64_t)point->reports);
+		w->written[i] =
+			(struct ingest_points){.tenant = w->tenant,
+					       .tags = point->tags,
+					       .tag_count = point->tag_count,
+					       .metrics = &fault_metric_rows[point->metric].name,
+					       .values = &w->values[i],
+					       .count = 1,
+					       .ts_ms = w->ms};
+	}
+	w->write.count = w->count;
+	int err = job_write_wait(&w->write, e);
 	if (!err)
 		fault_series_take_back(w);
 	w->count = 0;
-	return err ? errbuf_set(e, err, "%s", w->error.text[0] ? w->error.text : err_text(err)) : 0;
+	return err;
 }
 
 /* Whether there is room for one more. Where there is none it is looked again now and then: series
@@ -373,8 +335,10 @@ static int fault_series_take(void *owner, const struct fault_minute *minute, str
 	w->series_of = tenant;
 	w->tenant = fault_book_tenant(turn->book);
 	w->ms = minute->start_us / 1000;
-	w->back = &job_queue(series->running)->executor;
-	w->over = (struct task){.run = fault_series_on_over};
+	w->write = (struct job_write){.ingest = series->options.ingest,
+				      .executor = series->options.executor,
+				      .job = series->running,
+				      .points = w->written};
 	err = fault_series_put_all(w, minute, e);
 	mem_free(w);
 	return err;
