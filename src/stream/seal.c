@@ -61,17 +61,16 @@ static int seal_submit(struct seal *s)
 
 /* ---- Blocks ---------------------------------------------------------------------------------- */
 
-/* Where the first `len` bytes are to be cut: behind their last record, where there is one. */
-static size_t seal_cut_place(const struct seal *s, size_t len)
+/* Behind the last record that ends in the first `len` bytes; 0: none does. */
+static size_t seal_ended(const struct seal *s, size_t len)
 {
-	if (s->fields.lines) {
-		const char *newline = memrchr(s->data.data, '\n', len);
-		return newline ? (size_t)(newline + 1 - s->data.data) : len;
-	}
 	size_t at = s->end_count;
 	while (at && s->ends[at - 1] > len)
 		at--;
-	return at ? s->ends[at - 1] : len;
+	return line_records_ended(&(struct line_records){.data = {s->data.data, len},
+							 .ends = s->ends,
+							 .end_count = at,
+							 .lines = s->fields.lines});
 }
 
 static int seal_encode_block(struct seal *s, size_t len)
@@ -251,8 +250,10 @@ static int seal_write_block(struct seal *s, bool whole)
 	size_t len = s->data.len;
 	if (len > CHUNK_DATA_MAX_BYTES)
 		len = CHUNK_DATA_MAX_BYTES;
-	if (len < s->data.len || !whole)
-		len = seal_cut_place(s, len);
+	if (len < s->data.len || !whole) {
+		size_t ended = seal_ended(s, len);
+		len = ended ? ended : len;
+	}
 	int err = seal_put_block(s, len);
 	if (err)
 		return err;
@@ -272,6 +273,20 @@ static int seal_flush(struct seal *s)
 	int err = 0;
 	while (s->data.len && !err)
 		err = seal_write_block(s, true);
+	return err;
+}
+
+/* The same but for a record whose end may still come. */
+static int seal_flush_ended(struct seal *s)
+{
+	int err = 0;
+	while (s->data.len && !err) {
+		size_t ended = seal_ended(s, s->data.len);
+		bool given_up = s->receipts[0].received_ms < s->rules->open_before_ms;
+		if (!ended && !given_up)
+			break;
+		err = seal_write_block(s, !ended || ended == s->data.len);
+	}
 	return err;
 }
 
@@ -336,25 +351,61 @@ static int seal_gather(struct seal *s, const struct stream_piece *piece, struct 
 
 /* ---- A pass ---------------------------------------------------------------------------------- */
 
+/* Behind a hole: where the record ends that began in the hole, which is to be in one block when
+ * that is filled. SIZE_MAX: not in this piece. */
+static size_t seal_first_end(const struct stream_piece *piece)
+{
+	struct line_records records = {.data = piece->data,
+				       .ends = piece->ends,
+				       .end_count = piece->end_count,
+				       .lines = piece->fields.lines};
+	size_t ended = line_records_ended(&records);
+	return ended && line_records_next(&records) ? records.end : SIZE_MAX;
+}
+
+/* Whether a range begins with a part of such a record. */
+static bool seal_begins_open(const struct seal *s, const struct stream_piece *piece)
+{
+	bool hole =
+		!piece->begin || !offsets_meet(&s->known.sealed, piece->begin - 1, piece->begin);
+	return hole && piece->continues && piece->received_ms >= s->rules->open_before_ms;
+}
+
+/* Moves the reader behind what is left out at the beginning of a range. */
+static int seal_skip_open(struct seal *s, struct chunk_reader *reader)
+{
+	struct stream_piece piece;
+	int err = chunk_reader_next(reader, &piece);
+	bool open = !err && piece.data.len && seal_begins_open(s, &piece);
+	size_t end = open ? seal_first_end(&piece) : 0;
+	while (open && end == SIZE_MAX && !err) {
+		err = chunk_reader_next(reader, &piece);
+		end = err || !piece.data.len ? 0 : seal_first_end(&piece);
+	}
+	if (!err && piece.data.len)
+		reader->at = piece.begin + end;
+	return err;
+}
+
 /* Seals the bytes from `begin` to `end`, which are held and in no block. */
 static int seal_range(struct seal *s, uint64_t begin, uint64_t end)
 {
 	struct chunk_reader reader;
 	struct stream_piece piece;
 	struct arena arena;
-	int err = 0;
 	arena_init(&arena, 1 << 20);
 	chunk_reader_init(&reader, s->site, s->queue, s->id, &s->known.sealed, &s->known.held,
 			  begin, end, s->e);
+	int err = seal_skip_open(s, &reader);
 	do {
-		err = chunk_reader_next(&reader, &piece);
+		err = err ? err : chunk_reader_next(&reader, &piece);
 		if (!err && piece.data.len)
 			err = seal_gather(s, &piece, &arena);
 	} while (!err && piece.data.len);
 	if (err)
 		s->unreadable = reader.unreadable;
 	else if (s->rules->all)
-		err = seal_flush(s);
+		err = seal_flush_ended(s);
 	buf_clear(&s->data);
 	chunk_reader_release(&reader);
 	arena_release(&arena);

@@ -3,7 +3,8 @@
  *
  * Order of events: what is known of the stream is read; bytes that are held and in no block are
  * read in their order, whatever the chunks were that they came in, and go into blocks, cut between
- * records; the blocks are written. When all are durable, it is noted which bytes are in blocks.
+ * records; the blocks are written. A record that is not whole yet stays in chunks, so that it is in
+ * one block when it is. When all are durable, it is noted which bytes are in blocks.
  * Only then, when that note has been read back, the chunks go whose bytes all are in blocks.
  *
  * With a block its heads are written (tables.h): when its chunks were received, the times of its
@@ -23,8 +24,11 @@
 #include "stream/known.h"
 
 struct stream_seal_rules {
-	int level;            /* of zstd */
-	bool all;             /* also what does not fill a block */
+	int level; /* of zstd */
+	bool all;  /* also what does not fill a block */
+	/* A record of which a part has not come waits for that, also then, unless what is there was
+	 * received before. */
+	int64_t open_before_ms;
 	int64_t until_ms;     /* of the owner's lease, by the wall clock */
 	int64_t write_max_ms; /* how long a write may take */
 };

@@ -15,8 +15,9 @@
 #include "stream/seal.h"
 
 enum {
-	PARTITIONS = 64, /* of streams, among processes: on disk, so it stays */
-	LOOK_MS = 60000, /* for streams that others have written to */
+	PARTITIONS = 64,        /* of streams, among processes: on disk, so it stays */
+	LOOK_MS = 60000,        /* for streams that others have written to */
+	OPEN_MAX_MS = 86400000, /* so long the end of a record is awaited */
 	LINES_A_MINUTE = 3,
 	DUE_MAX = 1 << 18, /* streams with chunks that wait; others are found by looking */
 	ADDRESS_ARENA_BYTES = 2 * STREAM_ADDRESS_MAX_BYTES,
@@ -217,10 +218,12 @@ static void streams_say_unreadable(struct streams *streams, const struct streams
 static bool streams_pass(struct streams *streams, struct job *job, struct streams_due *due,
 			 bool all)
 {
-	const struct stream_seal_rules rules = {.level = streams->options.level,
-						.all = all,
-						.until_ms = streams->until_ms,
-						.write_max_ms = streams->options.write_max_ms};
+	const struct stream_seal_rules rules = {
+		.level = streams->options.level,
+		.all = all,
+		.open_before_ms = clock_wall_ms(streams->site.clock) - OPEN_MAX_MS,
+		.until_ms = streams->until_ms,
+		.write_max_ms = streams->options.write_max_ms};
 	struct stream_seal_result sealed;
 	struct errbuf e = {""};
 	pthread_mutex_lock(&streams->lock);
@@ -249,7 +252,7 @@ static bool streams_pass(struct streams *streams, struct job *job, struct stream
 	due->stored_bytes = stored;
 	due->looked = true;
 	due->tried_bytes = sealed.blocks ? 0 : sealed.left_data_bytes;
-	if (sealed.blocks)
+	if (sealed.blocks || all) /* what is left is a record whose end has not come */
 		due->since_ms = now_ms;
 	bool done = !due->data_bytes;
 	pthread_mutex_unlock(&streams->lock);
@@ -262,7 +265,7 @@ static bool streams_is_due(const struct streams *streams, const struct streams_d
 	int64_t now_ms = clock_mono_ms(streams->site.clock);
 	return !due->looked || due->data_bytes >= due->tried_bytes + CHUNK_DATA_MAX_BYTES ||
 	       now_ms - due->since_ms >= streams->options.seal_after_ms ||
-	       streams_is_crowded(streams);
+	       (streams_is_crowded(streams) && due->data_bytes > due->tried_bytes);
 }
 
 static int streams_compare_due(const void *a, const void *b)

@@ -226,6 +226,7 @@ static void work_seal(struct task_queue *queue, void *owner)
 	struct world *w = work->process->world;
 	const struct stream_seal_rules rules = {.level = 1,
 						.all = work->all,
+						.open_before_ms = INT64_MAX,
 						.until_ms = work->until_ms,
 						.write_max_ms = WRITE_MAX_MS};
 	struct stream_seal_result sealed;
