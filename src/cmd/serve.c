@@ -305,6 +305,7 @@ static void serve_take_over(struct serve *s, struct conf *conf,
 	for (size_t i = 0; i < ARRAY_LEN(reloads); i++)
 		reloads[i].take_over(conf);
 	serve_agent_reload(&s->agent, conf);
+	serve_streams_reload(&s->streams, conf);
 	log_info("reload: done%s", fixed.len ? ", but for these" : "");
 	buf_release(&fixed);
 }
@@ -713,6 +714,7 @@ static int serve_start(struct serve *s, struct errbuf *e)
 		return err;
 	s->api.ready = true;
 	serve_faults_start(s->faults, s->ingest, s->catalog);
+	serve_streams_start_demux(&s->streams, s->ingest);
 	serve_print_ready(s);
 	return 0;
 }
@@ -786,7 +788,7 @@ static int serve_run(const struct command_args *args)
 	if (conf_read(s.conf, files_real(), args->conf_argc, args->conf_argv, &e) ||
 	    inventory_conf_read(s.conf, files_real(), &s.inventory_conf, &e) ||
 	    serve_check_hosts(s.conf, &e) || serve_faults_check(s.conf, &e) ||
-	    serve_streams_check(s.conf, &e) || serve_agent_read(&s.agent, s.conf, &e) ||
+	    serve_streams_read(&s.streams, s.conf, &e) || serve_agent_read(&s.agent, s.conf, &e) ||
 	    rollup_site_read(&s.site, s.conf, files_real(), &e) || fault_arm_from_env(&e)) {
 		terminal_complain("granary serve: %s", e.text);
 	} else {
@@ -796,6 +798,7 @@ static int serve_run(const struct command_args *args)
 		status = serve_until_stopped(&s);
 	}
 	serve_agent_close(&s.agent);
+	serve_streams_close(&s.streams);
 	inventory_conf_release(s.inventory_conf);
 	conf_free(s.conf);
 	return status;

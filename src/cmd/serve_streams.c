@@ -1,5 +1,6 @@
 #include "cmd/serve_streams.h"
 
+#include "base/log.h"
 #include "base/random.h"
 #include "conf/conf.h"
 #include "loop/loop.h"
@@ -21,11 +22,13 @@ static int serve_streams_read_rules(const struct conf *conf, struct keep_rules *
 	return keep_rules_parse(items->items, items->count, "DATATYPE", rules, e);
 }
 
-int serve_streams_check(const struct conf *conf, struct errbuf *e)
+int serve_streams_read(struct serve_streams *streams, const struct conf *conf, struct errbuf *e)
 {
 	struct keep_rules rules;
 	int err = serve_streams_read_rules(conf, &rules, e);
-	return err ? conf_refuse_item(conf, CONF_ID_stream_keep_rules, rules.count, e) : 0;
+	if (err)
+		return conf_refuse_item(conf, CONF_ID_stream_keep_rules, rules.count, e);
+	return datatypes_read(conf->sections[CONF_SECTION_DATATYPES], &streams->datatypes, e);
 }
 
 void serve_streams_open(struct serve_streams *streams, const struct serve_streams_options *options)
@@ -33,7 +36,7 @@ void serve_streams_open(struct serve_streams *streams, const struct serve_stream
 	const struct conf *conf = options->conf;
 	struct errbuf e;
 	int err = serve_streams_read_rules(conf, &streams->keep, &e);
-	ASSERT(!err); /* serve_streams_check */
+	ASSERT(!err); /* serve_streams_read */
 	const struct streams_options stream = {
 		.store = options->store,
 		.clock = options->clock,
@@ -51,13 +54,36 @@ void serve_streams_open(struct serve_streams *streams, const struct serve_stream
 		.write_max_ms = conf->query_timeout_ms,
 		.keep = &streams->keep,
 		.retain_every_ms = conf->stream_retain_every_ms,
+		.late_max_ms = conf->stream_late_max_ms,
 		.seed = random_system_seed(),
 	};
 	chunks_door_init(&streams->door, options->clock,
 			 (size_t)conf->ingest_in_flight_max_bytes / 4, conf->ingest_wait_max_ms);
+	streams->options = stream;
 	streams->streams = streams_open(&stream);
 	streams->pool = pool_new(READERS, BODIES_WAITING_MAX, "chunks1");
 	streams_start(streams->streams);
+}
+
+void serve_streams_start_demux(struct serve_streams *streams, struct ingest *ingest)
+{
+	const struct streams_options *options = &streams->options;
+	demux_samples_init(&streams->samples, ingest, options->store, options->clock,
+			   options->executor);
+	streams_start_demux(streams->streams, &streams->datatypes, &streams->samples.sink);
+}
+
+void serve_streams_reload(struct serve_streams *streams, const struct conf *conf)
+{
+	struct errbuf e = {""};
+	struct datatypes *datatypes;
+	struct demux *demux = streams_demux(streams->streams);
+	if (datatypes_read(conf->sections[CONF_SECTION_DATATYPES], &datatypes, &e))
+		log_error("reload: the datatypes stay as they are: %s", e.text);
+	else if (demux)
+		demux_reload(demux, &datatypes);
+	else
+		datatypes_free(datatypes);
 }
 
 void serve_streams_tick(struct serve_streams *streams)
@@ -81,9 +107,12 @@ bool serve_streams_are_over(const struct serve_streams *streams)
 
 void serve_streams_close(struct serve_streams *streams)
 {
+	datatypes_free(streams->datatypes);
+	streams->datatypes = NULL;
 	if (!streams->streams)
 		return;
 	pool_close(streams->pool);
 	streams_close(streams->streams);
+	demux_samples_release(&streams->samples);
 	streams->streams = NULL;
 }

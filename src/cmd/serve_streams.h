@@ -4,7 +4,9 @@
 #define CMD_SERVE_STREAMS_H
 
 #include "ingest/chunks_door.h"
+#include "ingest/demux_samples.h"
 #include "retention/keep.h"
+#include "stream/streams.h"
 
 struct clock;
 struct conf;
@@ -17,8 +19,11 @@ struct streams;
 struct serve_streams {
 	struct streams *streams; /* NULL: not open */
 	struct pool *pool;
+	struct streams_options options;
 	struct keep_rules keep;
 	struct chunks_door door;
+	struct datatypes *datatypes; /* that were read; NULL: they are at work */
+	struct demux_samples samples;
 };
 
 struct serve_streams_options {
@@ -29,9 +34,14 @@ struct serve_streams_options {
 	struct lease_session *session;
 };
 
-/* What of the configuration does not fit, with a sentence. */
-int serve_streams_check(const struct conf *conf, struct errbuf *e) MUST_CHECK;
+/* Reads what the configuration says of streams. With a sentence. */
+int serve_streams_read(struct serve_streams *streams, const struct conf *conf,
+		       struct errbuf *e) MUST_CHECK;
 void serve_streams_open(struct serve_streams *streams, const struct serve_streams_options *options);
+/* From now on samples are made of their lines. */
+void serve_streams_start_demux(struct serve_streams *streams, struct ingest *ingest);
+/* The datatypes of another configuration. */
+void serve_streams_reload(struct serve_streams *streams, const struct conf *conf);
 void serve_streams_tick(struct serve_streams *streams); /* several times a second */
 void serve_streams_stop(struct serve_streams *streams); /* when no request is at work any more */
 bool serve_streams_are_over(const struct serve_streams *streams);

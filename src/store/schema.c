@@ -341,6 +341,13 @@ const struct table_def schema[TABLE_COUNT] = {
 		.column = {{"kind", PART_U64}, {"sequence_id", PART_U64}, {"length", PART_U64},
 			   {"checksum", PART_U64}},
 	},
+	[TABLE_DEMUX] = {
+		.name = "demux", .kind = TABLE_CELLS, .cell_kind = CELL_STAMPED,
+		.place = PLACE_SHARED,
+		.help = "How far the lines of a stream are read into samples.",
+		.key_count = 1, .key = {{"tenant", PART_TEXT}},
+		.column_count = 1, .column = {{"names", PART_TEXT}},
+	},
 };
 /* clang-format on */
 

@@ -43,7 +43,7 @@ static int known_see_property(const struct store_cell *cell, void *owner)
 		err = stream_kept_decode(cell->value, &r->known->kept);
 		break;
 	case STREAM_DELETED:
-		err = stream_deleted_decode(cell->value, &r->known->kept_from);
+		err = stream_deleted_decode(cell->value, &r->known->deleted_to);
 		break;
 	case STREAM_PROPERTIES:
 		break;
@@ -90,8 +90,7 @@ static int known_read_properties(struct known_reading *r, const struct stream_si
 
 static int known_end(struct stream_known *known, int err)
 {
-	if (known->kept.from > known->kept_from)
-		known->kept_from = known->kept.from;
+	known->kept_from = larger_of(known->kept.from, known->deleted_to);
 	for (size_t i = 0; i < known->sealed.count && !err; i++)
 		offsets_add(&known->held, known->sealed.list[i].begin, known->sealed.list[i].end);
 	offsets_cut(&known->sealed, known->kept.from);

@@ -20,6 +20,7 @@ struct stream_known {
 	/* What is below has gone, or is to go: it is in neither of these, and is not taken again.
 	 */
 	uint64_t kept_from;
+	uint64_t deleted_to;     /* somebody said that what is below is to go; 0: nobody did */
 	struct stream_kept kept; /* as it is noted; what was deleted since may go beyond it */
 	struct offsets noted;    /* in blocks, from kept.from on */
 	uint64_t tail_data_bytes, tail_stored_bytes;

@@ -45,6 +45,7 @@ struct streams {
 	struct stream_site site;
 	struct collector *collector;
 	struct stream_tail *tail;
+	struct demux *demux; /* NULL: no samples are made yet */
 	uint64_t seed;
 	/* Guards the table and its streams, but not their `id` and `partition`, which stay. */
 	pthread_mutex_t lock;
@@ -75,6 +76,11 @@ struct stream_tail *streams_tail(struct streams *streams)
 const struct stream_site *streams_site(const struct streams *streams)
 {
 	return &streams->site;
+}
+
+struct demux *streams_demux(struct streams *streams)
+{
+	return streams->demux;
 }
 
 /* ---- Streams that are due ---------------------------------------------------------------------
@@ -144,6 +150,8 @@ static void streams_on_written(void *owner, const struct stream_id *id,
 	}
 	pthread_mutex_unlock(&streams->lock);
 	stream_tail_written(streams->tail, id, frame, received_ms);
+	if (streams->demux)
+		demux_note(streams->demux, id, frame->fields.data_bytes);
 }
 
 /* ---- The owner ------------------------------------------------------------------------------- */
@@ -546,6 +554,22 @@ void streams_start(struct streams *streams)
 	ASSERT(!err); /* one of the first */
 }
 
+void streams_start_demux(struct streams *streams, struct datatypes **datatypes,
+			 struct demux_sink *sink)
+{
+	const struct streams_options *options = &streams->options;
+	streams->demux = demux_open(&(struct demux_options){.site = &streams->site,
+							    .executor = options->executor,
+							    .session = options->session,
+							    .sink = sink,
+							    .every_ms = options->every_ms,
+							    .write_max_ms = options->write_max_ms,
+							    .late_max_ms = options->late_max_ms,
+							    .seed = streams->seed},
+				    datatypes);
+	demux_start(streams->demux);
+}
+
 void streams_tick(struct streams *streams)
 {
 	stream_tail_tick(streams->tail);
@@ -554,19 +578,24 @@ void streams_tick(struct streams *streams)
 void streams_stop(struct streams *streams)
 {
 	collector_stop(streams->collector);
+	if (streams->demux)
+		demux_stop(streams->demux);
 	if (streams->job)
 		job_stop(streams->job);
 }
 
 bool streams_is_over(const struct streams *streams)
 {
-	return !streams->job && collector_is_idle(streams->collector) &&
+	bool demuxes = streams->demux && !demux_is_over(streams->demux);
+	return !streams->job && !demuxes && collector_is_idle(streams->collector) &&
 	       stream_tail_is_over(streams->tail);
 }
 
 void streams_close(struct streams *streams)
 {
 	ASSERT(streams_is_over(streams));
+	if (streams->demux)
+		demux_close(streams->demux);
 	collector_free(streams->collector);
 	stream_tail_free(streams->tail);
 	leases_free(streams->leases);

@@ -3,8 +3,8 @@
  *     door  --submission-->  collector  --chunks-->  store  --owner: a pass each second-->  blocks
  *
  * This is the whole of it for one process: its collector, those who read lines as they come
- * (tail.h), and the job that owns streams: it takes the leases of their partitions, seals what is
- * due (seal.h), and removes what is old (retain.h).
+ * (tail.h), the job that owns streams: it takes the leases of their partitions, seals what is due
+ * (seal.h), and removes what is old (retain.h); and the job that makes samples of lines (demux.h).
  *
  * Threads: all of it belongs to the thread of the executor. */
 #ifndef STREAM_STREAMS_H
@@ -13,6 +13,7 @@
 #include "lease/session.h"
 #include "retention/keep.h"
 #include "stream/collector.h"
+#include "stream/demux.h"
 #include "stream/tail.h"
 
 struct streams_options {
@@ -27,6 +28,7 @@ struct streams_options {
 	int64_t write_max_ms;  /* how long a write may take */
 	const struct keep_rules *keep; /* by datatype; the caller's */
 	int64_t retain_every_ms;       /* between looks for what has expired or was deleted */
+	int64_t late_max_ms;           /* so late a line is counted where it belongs */
 	uint64_t seed;                 /* of incarnations */
 };
 
@@ -35,6 +37,9 @@ struct streams;
 struct streams *streams_open(const struct streams_options *options);
 /* Begins to own streams. */
 void streams_start(struct streams *streams);
+/* Begins to make samples of their lines; takes the datatypes. */
+void streams_start_demux(struct streams *streams, struct datatypes **datatypes,
+			 struct demux_sink *sink);
 void streams_tick(struct streams *streams); /* several times a second */
 /* The owner ends after the stream that is at work. */
 void streams_stop(struct streams *streams);
@@ -44,6 +49,7 @@ void streams_close(struct streams *streams);
 struct collector *streams_collector(struct streams *streams);
 struct stream_tail *streams_tail(struct streams *streams);
 const struct stream_site *streams_site(const struct streams *streams);
+struct demux *streams_demux(struct streams *streams); /* NULL: it has not begun */
 /* Of a stream something was deleted: that is carried through soon. */
 void streams_note_deleted(struct streams *streams, const struct stream_id *id);
 

@@ -109,6 +109,16 @@ void streams_names_bound(struct stream_parts *to, const struct stream_names *nam
 						  SLICE("~")}};
 }
 
+void demux_key(struct stream_parts *to, struct slice tenant)
+{
+	streams_key(to, tenant);
+}
+
+void demux_column(struct stream_parts *to, const struct stream_names *names)
+{
+	streams_names_bound(to, names, false);
+}
+
 bool streams_read_property(const struct store_cell *cell, enum stream_property *property)
 {
 	for (int i = 0; i < STREAM_PROPERTIES; i++) {
@@ -148,7 +158,7 @@ int stream_made_decode(const struct store_cell *cell, struct stream_made *made)
 	return c.bad || cursor_left(&c) ? ERR_DAMAGED : 0;
 }
 
-static void stream_put_offsets(const struct offsets *offsets, struct buf *out)
+void stream_put_offsets(const struct offsets *offsets, struct buf *out)
 {
 	uint64_t at = 0;
 	buf_put_varint(out, offsets->count);
@@ -159,7 +169,7 @@ static void stream_put_offsets(const struct offsets *offsets, struct buf *out)
 	}
 }
 
-static void stream_take_offsets(struct cursor *c, struct offsets *offsets)
+void stream_take_offsets(struct cursor *c, struct offsets *offsets)
 {
 	uint64_t at = 0, count = cursor_varint(c);
 	c->bad = c->bad || count > RANGES_MAX;

@@ -2,6 +2,7 @@
 #ifndef STREAM_TABLES_H
 #define STREAM_TABLES_H
 
+#include "base/cursor.h"
 #include "model/stream.h"
 #include "store/store.h"
 #include "stream/line_clock.h"
@@ -45,6 +46,12 @@ void streams_bound(struct stream_parts *to, const struct stream_id *id, bool aft
 /* The same of all incarnations. */
 void streams_names_bound(struct stream_parts *to, const struct stream_names *names, bool after);
 
+/* ---- demux: key (tenant), column (names), value of demux_state.h ------------------------------
+ */
+
+void demux_key(struct stream_parts *to, struct slice tenant);
+void demux_column(struct stream_parts *to, const struct stream_names *names);
+
 struct stream_made {
 	struct stream_id id; /* without a tenant */
 	int64_t made_ms;     /* when its first chunk was received */
@@ -57,6 +64,9 @@ bool streams_read_property(const struct store_cell *cell, enum stream_property *
 void stream_made_encode(const struct stream_made *made, struct buf *out);
 /* Names point into the value. ERR_DAMAGED; ERR_VERSION. */
 int stream_made_decode(const struct store_cell *cell, struct stream_made *made) MUST_CHECK;
+/* As they are part of a value; offsets that are read are added. */
+void stream_put_offsets(const struct offsets *offsets, struct buf *out);
+void stream_take_offsets(struct cursor *c, struct offsets *offsets);
 void stream_sealed_encode(const struct offsets *sealed, struct buf *out);
 /* Adds them to *sealed. ERR_DAMAGED; ERR_VERSION. */
 int stream_sealed_decode(struct slice value, struct offsets *sealed) MUST_CHECK;

@@ -1,0 +1,140 @@
+#include "ingest/demux_samples.h"
+
+#include "base/grow.h"
+#include "base/stats.h"
+#include "ingest/job_write.h"
+#include "store/wait.h"
+
+enum {
+	DEMUX_DESCRIBED_MAX = 100000,
+	DEMUX_DESCRIBED_AT_ONCE = 100,
+	DEMUX_LOGS_A_MINUTE = 3,
+	DEMUX_UNITS_WRITE_MAX_BYTES = 1 << 20,
+};
+
+/* ---- Units ----------------------------------------------------------------------------------- */
+
+/* Metrics of points that are not described yet. */
+struct demux_units {
+	struct store_write *write;
+	struct hash128 hashes[DEMUX_DESCRIBED_AT_ONCE];
+	size_t count;
+};
+
+static struct hash128 demux_metric_hash(struct slice tenant, struct slice metric)
+{
+	struct hash128 hash = hash128(tenant.data, tenant.len, 0);
+	return hash128(metric.data, metric.len, hash.low ^ hash.high);
+}
+
+static bool demux_units_have(const struct demux_units *units, struct hash128 hash)
+{
+	for (size_t i = 0; i < units->count; i++)
+		if (memcmp(&units->hashes[i], &hash, sizeof(hash)) == 0)
+			return true;
+	return false;
+}
+
+static void demux_add_unit(struct demux_samples *samples, struct demux_units *units,
+			   struct slice tenant, struct slice metric, struct slice unit)
+{
+	struct hash128 hash = demux_metric_hash(tenant, metric);
+	const struct catalog_info info = {.kind = KIND_GAUGE, .unit = unit, .home = TABLE_DATA_RAW};
+	if (units->count == DEMUX_DESCRIBED_AT_ONCE || hash_set_has(&samples->described, hash) ||
+	    demux_units_have(units, hash))
+		return;
+	/* A metric whose name cannot be one has been refused. */
+	if (!catalog_info_put(samples->store, units->write, tenant, metric, &info))
+		units->hashes[units->count++] = hash;
+}
+
+/* Is tried again with the next samples where the store takes nothing now. */
+static void demux_write_units(struct demux_samples *samples, struct job *job, struct slice tenant,
+			      const struct demux_point *points, size_t count)
+{
+	struct demux_units units = {
+		.write = store_write_new(samples->store, DEMUX_UNITS_WRITE_MAX_BYTES)};
+	for (size_t i = 0; i < count; i++)
+		for (size_t j = 0; j < points[i].count; j++)
+			demux_add_unit(samples, &units, tenant, points[i].metrics[j],
+				       points[i].units[j]);
+	if (units.count && !store_write_wait_known(units.write, job_queue(job)))
+		for (size_t i = 0; i < units.count; i++)
+			hash_set_add(&samples->described, units.hashes[i], DEMUX_DESCRIBED_MAX);
+	store_write_free(units.write);
+}
+
+/* ---- Samples --------------------------------------------------------------------------------- */
+
+/* Ingest takes so many metrics at once. */
+static void demux_add_points(const struct demux_point *point, struct slice tenant, struct tag *tags,
+			     struct ingest_points *list, size_t *count)
+{
+	memcpy(tags, point->tags, point->tag_count * sizeof(*tags));
+	for (size_t at = 0; at < point->count; at += INGEST_POINTS_MAX)
+		list[(*count)++] = (struct ingest_points){
+			.tenant = tenant,
+			.tags = tags,
+			.tag_count = point->tag_count,
+			.metrics = point->metrics + at,
+			.values = point->values + at,
+			.count = smaller_of(point->count - at, (size_t)INGEST_POINTS_MAX),
+			.ts_ms = point->ms};
+}
+
+static void demux_say_refused(struct demux_samples *samples, struct slice tenant,
+			      const struct datatype *rule, const struct job_write *write)
+{
+	stat_add(STAT_demux_refused, (int64_t)write->refused_values);
+	log_rated(&samples->lines, clock_mono_ms(samples->clock), LOG_WARN,
+		  "streams: of tenant " SHOWN " %llu samples of datatype " SHOWN
+		  " are not stored: %s",
+		  SHOWN_OF(tenant), (unsigned long long)write->refused_values, SHOWN_OF(rule->name),
+		  write->why.text);
+}
+
+static int demux_write(struct demux_sink *sink, struct job *job, struct slice tenant,
+		       const struct datatype *rule, const struct demux_point *points, size_t count,
+		       struct errbuf *e)
+{
+	struct demux_samples *samples = CONTAINER_OF(sink, struct demux_samples, sink);
+	struct tag *tags = mem_alloc_array(count, DEMUX_TAGS_MAX * sizeof(*tags));
+	struct ingest_points *list = NULL;
+	size_t room = 0, values = 0;
+	struct job_write write = {
+		.ingest = samples->ingest, .executor = samples->executor, .job = job};
+	for (size_t i = 0; i < count; i++) {
+		GROW(list, room, write.count + points[i].count / INGEST_POINTS_MAX + 1);
+		demux_add_points(&points[i], tenant, tags + i * DEMUX_TAGS_MAX, list, &write.count);
+		values += points[i].count;
+	}
+	write.points = list;
+	int err = job_write_wait(&write, e);
+	if (!err) {
+		stat_add(STAT_demux_samples, (int64_t)values);
+		demux_write_units(samples, job, tenant, points, count);
+	}
+	if (!err && write.refused_values)
+		demux_say_refused(samples, tenant, rule, &write);
+	mem_free(list);
+	mem_free(tags);
+	return err;
+}
+
+/* ---- Life ------------------------------------------------------------------------------------ */
+
+void demux_samples_init(struct demux_samples *samples, struct ingest *ingest, struct store *store,
+			struct clock *clock, struct executor *executor)
+{
+	*samples = (struct demux_samples){.sink = {demux_write},
+					  .ingest = ingest,
+					  .store = store,
+					  .clock = clock,
+					  .executor = executor,
+					  .lines = {.lines_max = DEMUX_LOGS_A_MINUTE}};
+}
+
+void demux_samples_release(struct demux_samples *samples)
+{
+	hash_set_release(&samples->described);
+}

@@ -1,0 +1,34 @@
+/* Where samples of streams go (stream/demux_pass.h): into the tagged metrics of the stream's
+ * tenant, as any others.
+ *
+ * A sample that is refused for good, as by a limit of the catalog or as too old, is counted and
+ * said in the log; the others are stored. Units go into the catalog with the first sample of a
+ * metric.
+ *
+ * Threads: the sink is for one job. */
+#ifndef INGEST_DEMUX_SAMPLES_H
+#define INGEST_DEMUX_SAMPLES_H
+
+#include "base/hash_set.h"
+#include "base/log.h"
+#include "ingest/ingest.h"
+#include "stream/demux_pass.h"
+
+struct demux_samples {
+	struct demux_sink sink;
+	struct ingest *ingest;
+	struct store *store;
+	struct clock *clock;
+	struct executor *executor; /* of ingest */
+
+	/* private */
+	struct hash_set described; /* metrics whose units are in the catalog */
+	struct log_rate lines;
+};
+
+/* What it points to outlives it. */
+void demux_samples_init(struct demux_samples *samples, struct ingest *ingest, struct store *store,
+			struct clock *clock, struct executor *executor);
+void demux_samples_release(struct demux_samples *samples);
+
+#endif

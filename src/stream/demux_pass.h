@@ -1,0 +1,110 @@
+/* One stream's lines become samples: what has come of it since the last pass is read, and what it
+ * adds up to is written.
+ *
+ *     known bytes - bytes that are done --line_runs--> fields --+--> samples ---------+--> sink
+ *                                                               +--> bins, by time ---+
+ *
+ * A stream is all incarnations of its names. Its samples are a function of their bytes and of the
+ * rule of its datatype (datatypes.h):
+ *
+ * - Where each record is a sample, it is written at the time of its line.
+ * - Where events are counted, a bin has all of them whose lines have a time in it. The bins of the
+ *   last minutes are in memory, and an event is added there. A bin that is not, since it is older
+ * or was begun before a restart, is *derived anew*: all lines of its time are looked at once more,
+ * by the heads of blocks. So a late line is counted where it belongs, and killing the process, or
+ *   reading a stream again from its beginning, brings about the same samples.
+ *
+ * Samples are written first, and durable; then the state is (demux_state.h). A record is read when
+ * its end has come. Where bytes are missing, what is behind the hole is read from its first whole
+ * record on; what fills the hole later is late.
+ *
+ * Bins whose bytes may have gone, or that are older than `late_max_ms` before the newest line, are
+ * not derived; their lines are counted. So are lines whose time is a day and more after their
+ * receipt: their clock is wrong.
+ *
+ * For threads that may wait; one at a time. */
+#ifndef STREAM_DEMUX_PASS_H
+#define STREAM_DEMUX_PASS_H
+
+#include "model/series.h"
+#include "stream/bins.h"
+#include "stream/datatypes.h"
+#include "stream/demux_state.h"
+#include "stream/known.h"
+
+enum { DEMUX_TAGS_MAX = DATATYPE_TAGS_MAX + 3 };
+
+/* What is written at one time of one series of tags. */
+struct demux_point {
+	int64_t ms;
+	struct tag tags[DEMUX_TAGS_MAX];
+	size_t tag_count;
+	const struct slice *metrics, *units; /* a unit may be empty */
+	const struct value *values;
+	size_t count;
+};
+
+struct job;
+
+/* Where samples go. */
+struct demux_sink {
+	/* Returns when they are durable. Which of them are refused for good is counted there. */
+	int (*write)(struct demux_sink *sink, struct job *job, struct slice tenant,
+		     const struct datatype *rule, const struct demux_point *points, size_t count,
+		     struct errbuf *e);
+};
+
+/* What passes work with. */
+struct demux_work {
+	const struct stream_site *site;
+	struct task_queue *queue;
+	struct job *job; /* for the sink */
+	struct demux_sink *sink;
+	int64_t until_ms;     /* of the owner's lease, by the wall clock */
+	int64_t write_max_ms; /* how long a write may take */
+	int64_t late_max_ms;
+	size_t bins_max_bytes; /* of one stream */
+
+	/* private */
+	struct line_clock clock;
+	struct arena arena; /* of the points that wait */
+	struct demux_point *points;
+	size_t point_count, value_count;
+};
+
+void demux_work_init(struct demux_work *work);
+void demux_work_release(struct demux_work *work);
+
+struct demux_stream {
+	struct slice tenant; /* texts are the caller's */
+	struct stream_names names;
+	const struct datatype *rule;
+
+	/* private */
+	bool loaded;
+	struct demux_state state;
+	struct bins bins;
+	int64_t open_ms;    /* bins from here on are in memory, and whole */
+	int64_t late_at_ms; /* monotonic: when bins may be derived anew */
+	bool changed;       /* the state is to be written */
+};
+
+struct demux_passed {
+	uint64_t bytes; /* that were read */
+	bool more;      /* it has not come to the end */
+	bool waits;     /* bins wait to be derived anew */
+	bool gone;      /* nothing is known of the stream any more */
+};
+
+/* Reads on, some MB. With an error, which has its sentence, nothing has happened but that samples
+ * may have been written which are written again. ERR_CANCELLED: the job is to end, or the lease
+ * ends too soon. */
+int demux_pass(struct demux_work *work, struct demux_stream *stream, struct demux_passed *passed,
+	       struct errbuf *e) MUST_CHECK;
+/* The next pass begins with the first byte that is held. Errors as above. */
+int demux_begin_again(struct demux_work *work, struct demux_stream *stream,
+		      struct errbuf *e) MUST_CHECK;
+/* Its memory goes; the next pass reads its cell. */
+void demux_stream_forget(struct demux_stream *stream);
+
+#endif

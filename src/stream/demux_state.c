@@ -1,0 +1,203 @@
+#include "stream/demux_state.h"
+
+#include "base/grow.h"
+#include "base/put.h"
+
+enum {
+	DEMUX_STATE_VERSION = 1,
+	DEMUX_NAMED = 1,
+	DEMUX_HAS_LAST = 2,
+};
+
+void demux_state_release(struct demux_state *state)
+{
+	for (size_t i = 0; i < state->read_count; i++) {
+		offsets_release(&state->reads[i].done);
+		mem_free_slice(state->reads[i].header);
+	}
+	mem_free(state->reads);
+	mem_free(state->late);
+	hash_set_release(&state->series);
+	*state = (struct demux_state){.rule = 0};
+}
+
+static void demux_state_remove_read(struct demux_state *state, size_t at)
+{
+	offsets_release(&state->reads[at].done);
+	mem_free_slice(state->reads[at].header);
+	memmove(&state->reads[at], &state->reads[at + 1],
+		(--state->read_count - at) * sizeof(*state->reads));
+}
+
+struct demux_read *demux_state_read(struct demux_state *state, uint64_t incarnation)
+{
+	size_t at = 0;
+	while (at < state->read_count && state->reads[at].incarnation < incarnation)
+		at++;
+	if (at < state->read_count && state->reads[at].incarnation == incarnation)
+		return &state->reads[at];
+	GROW(state->reads, state->read_room, state->read_count + 1);
+	memmove(&state->reads[at + 1], &state->reads[at],
+		(state->read_count++ - at) * sizeof(*state->reads));
+	state->reads[at] = (struct demux_read){.incarnation = incarnation};
+	return &state->reads[at];
+}
+
+void demux_state_keep_reads(struct demux_state *state, const uint64_t *incarnations, size_t count)
+{
+	size_t at = 0;
+	for (size_t i = 0; i < state->read_count;) {
+		while (at < count && incarnations[at] < state->reads[i].incarnation)
+			at++;
+		if (at < count && incarnations[at] == state->reads[i].incarnation)
+			i++;
+		else
+			demux_state_remove_read(state, i);
+	}
+}
+
+bool demux_state_add_late(struct demux_state *state, int64_t ms)
+{
+	size_t at = state->late_count;
+	while (at && state->late[at - 1] > ms)
+		at--;
+	if (at && state->late[at - 1] == ms)
+		return true;
+	if (state->late_count == DEMUX_LATE_MAX)
+		return false;
+	GROW(state->late, state->late_room, state->late_count + 1);
+	memmove(&state->late[at + 1], &state->late[at],
+		(state->late_count++ - at) * sizeof(*state->late));
+	state->late[at] = ms;
+	return true;
+}
+
+/* ---- The cell -------------------------------------------------------------------------------- */
+
+static void demux_put_names(const struct stream_names *names, struct buf *out)
+{
+	buf_put_text(out, names->source);
+	buf_put_text(out, names->cluster);
+	buf_put_text(out, names->datatype);
+	buf_put_text(out, names->name);
+}
+
+static void demux_put_read(const struct demux_read *read, struct buf *out)
+{
+	buf_put_varint(out, read->incarnation);
+	stream_put_offsets(&read->done, out);
+	buf_put_varint(out, read->kept_from);
+	buf_put_varint(out, read->carry.left);
+	buf_put_varint(out, zigzag_encode(read->carry.ms));
+	buf_put_text(out, read->header);
+}
+
+int demux_state_encode(const struct demux_state *state, const struct stream_names *names,
+		       struct buf *out)
+{
+	int64_t before = 0;
+	buf_append_char(out, DEMUX_STATE_VERSION);
+	demux_put_names(names, out);
+	buf_put_varint(out, state->rule);
+	buf_append_char(out, (char)((state->named ? DEMUX_NAMED : 0) |
+				    (state->has_last ? DEMUX_HAS_LAST : 0)));
+	buf_put_varint(out, zigzag_encode(state->last_ms));
+	buf_put_varint(out, zigzag_encode(state->floor_ms));
+	buf_put_varint(out, state->counts.lines);
+	buf_put_varint(out, state->counts.passed);
+	buf_put_varint(out, state->counts.unread);
+	buf_put_varint(out, state->counts.late);
+	buf_put_varint(out, state->counts.rest);
+	buf_put_text(out, (struct slice){state->example, state->example_len});
+	buf_put_varint(out, state->late_count);
+	for (size_t i = 0; i < state->late_count; i++) {
+		buf_put_varint(out, zigzag_encode(state->late[i] - before));
+		before = state->late[i];
+	}
+	buf_put_varint(out, state->series.table.count);
+	for (size_t at = 0; at < state->series.table.slot_count; at++) {
+		const struct hash128 *hash = hash_table_at(&state->series.table, at);
+		if (hash)
+			buf_append(out, hash, sizeof(*hash));
+	}
+	buf_put_varint(out, state->read_count);
+	for (size_t i = 0; i < state->read_count; i++)
+		demux_put_read(&state->reads[i], out);
+	return out->failed ? ERR_LIMIT : 0;
+}
+
+static struct stream_names demux_take_names(struct cursor *c)
+{
+	struct stream_names names;
+	names.source = cursor_text(c, STREAM_SOURCE_MAX_BYTES);
+	names.cluster = cursor_text(c, STREAM_CLUSTER_MAX_BYTES);
+	names.datatype = cursor_text(c, STREAM_DATATYPE_MAX_BYTES);
+	names.name = cursor_text(c, STREAM_NAME_MAX_BYTES);
+	return names;
+}
+
+static void demux_take_late(struct cursor *c, struct demux_state *state)
+{
+	uint64_t count = cursor_varint(c);
+	int64_t ms = 0;
+	c->bad = c->bad || count > DEMUX_LATE_MAX;
+	for (uint64_t i = 0; i < count && !c->bad; i++) {
+		int64_t step = zigzag_decode(cursor_varint(c));
+		c->bad = c->bad || (i && step <= 0) || __builtin_add_overflow(ms, step, &ms);
+		if (!c->bad && !demux_state_add_late(state, ms))
+			c->bad = true;
+	}
+}
+
+static void demux_take_series(struct cursor *c, struct demux_state *state)
+{
+	uint64_t count = cursor_varint(c);
+	c->bad = c->bad || count > DEMUX_SERIES_MAX;
+	for (uint64_t i = 0; i < count && !c->bad; i++) {
+		struct hash128 hash;
+		hash.low = cursor_u64(c);
+		hash.high = cursor_u64(c);
+		if (!c->bad)
+			hash_set_add(&state->series, hash, DEMUX_SERIES_MAX);
+	}
+}
+
+static void demux_take_read(struct cursor *c, struct demux_state *state)
+{
+	struct demux_read *read = demux_state_read(state, cursor_varint(c));
+	stream_take_offsets(c, &read->done);
+	read->kept_from = cursor_varint(c);
+	read->carry.left = (uint32_t)smaller_of(cursor_varint(c), LINE_CARRY_MAX);
+	read->carry.ms = zigzag_decode(cursor_varint(c));
+	mem_free_slice(read->header);
+	read->header = mem_copy_slice(cursor_text(c, DEMUX_HEADER_MAX_BYTES));
+}
+
+int demux_state_decode(struct slice value, struct demux_state *state, struct stream_names *names)
+{
+	struct cursor c = cursor_of(value.data, value.len);
+	unsigned version = cursor_u8(&c);
+	if (!c.bad && version != DEMUX_STATE_VERSION)
+		return ERR_VERSION;
+	*names = demux_take_names(&c);
+	state->rule = cursor_varint(&c);
+	unsigned flags = cursor_u8(&c);
+	state->named = flags & DEMUX_NAMED;
+	state->has_last = flags & DEMUX_HAS_LAST;
+	state->last_ms = zigzag_decode(cursor_varint(&c));
+	state->floor_ms = zigzag_decode(cursor_varint(&c));
+	state->counts.lines = cursor_varint(&c);
+	state->counts.passed = cursor_varint(&c);
+	state->counts.unread = cursor_varint(&c);
+	state->counts.late = cursor_varint(&c);
+	state->counts.rest = cursor_varint(&c);
+	struct slice example = cursor_text(&c, DEMUX_EXAMPLE_MAX_BYTES);
+	memcpy(state->example, example.data, example.len);
+	state->example_len = example.len;
+	demux_take_late(&c, state);
+	demux_take_series(&c, state);
+	uint64_t reads = cursor_varint(&c);
+	for (uint64_t i = 0; i < reads && !c.bad; i++)
+		demux_take_read(&c, state);
+	return c.bad || cursor_left(&c) ? ERR_DAMAGED : 0;
+}

@@ -1,0 +1,71 @@
+/* How far the lines of a stream are read into samples (demux.h): a cell of the table `demux`, for
+ * all incarnations of a stream's names. It is written after the samples are durable, so that what
+ * it says is never ahead of them.
+ *
+ * Zeroed: nothing is read. One thread at a time. */
+#ifndef STREAM_DEMUX_STATE_H
+#define STREAM_DEMUX_STATE_H
+
+#include "base/hash_set.h"
+#include "stream/tables.h"
+
+enum {
+	DEMUX_EXAMPLE_MAX_BYTES = 256,
+	DEMUX_HEADER_MAX_BYTES = 4096, /* of line_fields_state_encode() */
+	DEMUX_LATE_MAX = 4096,
+	DEMUX_SERIES_MAX = 100000,
+	DEMUX_STATE_MAX_BYTES = 4 << 20,
+};
+
+/* Of an incarnation. */
+struct demux_read {
+	uint64_t incarnation;
+	struct offsets done;     /* which bytes are read; each range ends where a record does */
+	uint64_t kept_from;      /* what was gone when they were read */
+	struct line_carry carry; /* goes to the line behind the last range */
+	struct slice header;     /* what the lines before say of those behind; owned */
+};
+
+/* How many lines there were. */
+struct demux_counts {
+	uint64_t lines;
+	uint64_t passed; /* of no sample: names of columns, or left out by a condition */
+	uint64_t unread; /* the rule does not read them */
+	uint64_t late; /* so old that their bins are not derived anew, or ahead of their receipt */
+	uint64_t rest; /* of labels of which there were too many */
+};
+
+struct demux_state {
+	uint64_t rule;    /* its hash; another rule begins with other bins */
+	bool named;       /* its series have the tag `name` */
+	bool has_last;    /* a line was read */
+	int64_t last_ms;  /* the greatest time of a line */
+	int64_t floor_ms; /* bins before are not derived anew: bytes of theirs may have gone */
+	struct demux_counts counts;
+	char example[DEMUX_EXAMPLE_MAX_BYTES + 1]; /* the last line that no rule read */
+	size_t example_len;
+	int64_t *late; /* when bins begin that are to be derived anew; sorted */
+	size_t late_count, late_room;
+	struct hash_set series;   /* of labels that have series */
+	struct demux_read *reads; /* by incarnation */
+	size_t read_count, read_room;
+};
+
+void demux_state_release(struct demux_state *state);
+
+/* Of an incarnation; a new one is empty. */
+struct demux_read *demux_state_read(struct demux_state *state, uint64_t incarnation);
+/* Of incarnations that are not among these, sorted, nothing is known any more. */
+void demux_state_keep_reads(struct demux_state *state, const uint64_t *incarnations, size_t count);
+/* A bin is to be derived anew. False: there are too many of them. */
+bool demux_state_add_late(struct demux_state *state, int64_t ms) MUST_CHECK;
+
+/* ERR_LIMIT: it is larger than a cell may be. */
+int demux_state_encode(const struct demux_state *state, const struct stream_names *names,
+		       struct buf *out) MUST_CHECK;
+/* Into a zeroed one, which is to be released in any case. The names point into the value.
+ * ERR_DAMAGED; ERR_VERSION. */
+int demux_state_decode(struct slice value, struct demux_state *state,
+		       struct stream_names *names) MUST_CHECK;
+
+#endif

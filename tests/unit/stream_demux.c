@@ -1,0 +1,599 @@
+/* Lines of streams become samples: whatever the order in which their chunks come, where they are
+ * cut, what is in blocks, and where the process is killed, bins have what the lines say.
+ *
+ * Streams are made of events by lot; what their bins have is added up here, line by line. */
+#include "contract/contract.h"
+#include "contract/engines.h"
+
+#include <stdio.h>
+
+#include "base/random.h"
+#include "conf/conf.h"
+#include "loop/job.h"
+#include "stream/demux_pass.h"
+#include "stream/seal.h"
+#include "tools/long_run.h"
+
+enum {
+	SEEDS = 60,
+	SEEDS_LONG = 2000,
+	LINES_MAX = 400,
+	INCARNATIONS = 2,
+	CHUNKS_MAX = 60,
+	POINTS_MAX = 20000,
+	PASSES_MAX = 400,
+};
+
+static const struct stream_names names = {SLICE("h1"), SLICE("c1"), SLICE("acc"),
+					  SLICE("/var/log/a")};
+
+/* ---- The sink: the last value of each metric, tags and time -----------------------------------
+ */
+
+struct written {
+	char key[200]; /* metric{tags} and ms */
+	double value;
+};
+
+struct sink {
+	struct demux_sink sink;
+	struct demux_work *work;
+	struct random *random;
+	unsigned fails; /* percent */
+	bool cuts;      /* now and then the lease ends when samples are written */
+	struct written *list;
+	size_t count;
+	uint64_t writes;
+};
+
+static struct written *sink_find(struct sink *sink, const char *key)
+{
+	for (size_t i = 0; i < sink->count; i++)
+		if (strcmp(sink->list[i].key, key) == 0)
+			return &sink->list[i];
+	return NULL;
+}
+
+static void sink_put(struct sink *sink, const char *key, double value)
+{
+	struct written *there = sink_find(sink, key);
+	if (!there) {
+		assert_true(sink->count < POINTS_MAX);
+		there = &sink->list[sink->count++];
+		snprintf(there->key, sizeof(there->key), "%s", key);
+	}
+	there->value = value;
+}
+
+static int sink_write(struct demux_sink *base, UNUSED struct job *job, struct slice tenant,
+		      UNUSED const struct datatype *rule, const struct demux_point *points,
+		      size_t count, struct errbuf *e)
+{
+	struct sink *sink = CONTAINER_OF(base, struct sink, sink);
+	assert_slice(tenant, SLICE("t"));
+	sink->writes++;
+	bool fails = sink->fails && random_below(sink->random, 100) < sink->fails;
+	for (size_t i = 0; i < count; i++) {
+		for (size_t j = 0; j < points[i].count; j++) {
+			char key[200];
+			int at = snprintf(key, sizeof(key), "%.*s{", (int)points[i].metrics[j].len,
+					  points[i].metrics[j].data);
+			for (size_t t = 0; t < points[i].tag_count; t++)
+				at += snprintf(key + at, sizeof(key) - (size_t)at, "%s%.*s=%.*s",
+					       t ? "," : "", (int)points[i].tags[t].key.len,
+					       points[i].tags[t].key.data,
+					       (int)points[i].tags[t].value.len,
+					       points[i].tags[t].value.data);
+			snprintf(key + at, sizeof(key) - (size_t)at, "}%lld",
+				 (long long)(points[i].ms - T0));
+			if (!fails || random_below(sink->random, 2)) /* some of it may be there */
+				sink_put(sink, key, value_as_f64(points[i].values[j]));
+		}
+	}
+	if (sink->cuts && random_below(sink->random, 3) == 0)
+		sink->work->until_ms = 0;
+	return fails ? errbuf_set(e, ERR_BUSY, "no room") : 0;
+}
+
+/* ---- A world ----------------------------------------------------------------------------------
+ */
+
+struct world {
+	struct rig rig;
+	struct random random;
+	struct stream_site site;
+	struct datatypes *datatypes;
+	struct demux_work work;
+	struct demux_stream stream;
+	struct sink sink;
+	struct demux_passed passed;
+};
+
+static void world_open(struct world *w, const struct contract_engine *engine, uint64_t seed,
+		       const char *yaml)
+{
+	struct errbuf e = {""};
+	struct conf *conf = conf_new();
+	memset(w, 0, sizeof(*w));
+	rig_open(&w->rig, engine);
+	random_init(&w->random, seed);
+	assert_int_equal(conf_read_yaml(conf, "g.yml", slice_of(yaml), &e), 0);
+	assert_int_equal(datatypes_read(conf->sections[CONF_SECTION_DATATYPES], &w->datatypes, &e),
+			 0);
+	conf_free(conf);
+	w->site = (struct stream_site){.store = w->rig.store, .clock = &w->rig.clock.clock};
+	w->sink = (struct sink){.sink = {sink_write},
+				.work = &w->work,
+				.random = &w->random,
+				.list = mem_zalloc(POINTS_MAX * sizeof(struct written))};
+	w->work = (struct demux_work){.site = &w->site,
+				      .queue = &w->rig.queue,
+				      .sink = &w->sink.sink,
+				      .until_ms = INT64_MAX,
+				      .write_max_ms = 1000,
+				      .late_max_ms = DAY_MS,
+				      .bins_max_bytes = 1 << 20};
+	demux_work_init(&w->work);
+	w->stream = (struct demux_stream){.tenant = SLICE("t"),
+					  .names = names,
+					  .rule = datatypes_find(w->datatypes, SLICE("acc"))};
+	assert_non_null(w->stream.rule);
+}
+
+static void world_close(struct world *w)
+{
+	demux_stream_forget(&w->stream);
+	demux_work_release(&w->work);
+	datatypes_free(w->datatypes);
+	mem_free(w->sink.list);
+	rig_close(&w->rig);
+}
+
+static struct stream_id world_id(uint64_t incarnation)
+{
+	return (struct stream_id){SLICE("t"), names, incarnation};
+}
+
+/* As the collector has it, of a chunk that it has taken. */
+static void world_put_chunk(struct world *w, uint64_t incarnation, uint64_t begin,
+			    struct slice data, bool continues)
+{
+	const struct stream_id id = world_id(incarnation);
+	struct chunk_fields fields = {.tenant = id.tenant,
+				      .names = id.names,
+				      .incarnation = incarnation,
+				      .sequence_id = begin + data.len,
+				      .data_bytes = (uint32_t)data.len,
+				      .lines = true,
+				      .continues = continues,
+				      .goes_on = data.data[data.len - 1] != '\n'};
+	const struct chunk_data chunk = {.data = data};
+	const struct stream_made made = {.id = id, .made_ms = T0};
+	struct stream_parts key, column;
+	struct buf frame, value;
+	const char *why;
+	struct chunk_frame found;
+	buf_init(&frame, 1 << 20);
+	buf_init(&value, 1 << 20);
+	assert_int_equal(chunk_frame_put(&fields, &chunk, 1, &frame), 0);
+	struct slice bytes = buf_slice(&frame);
+	assert_int_equal(chunk_frame_next(&bytes, &found, &why), CHUNK_FOUND);
+	assert_int_equal(chunk_cell_encode(rig_now_ms(&w->rig), found.bytes, &value), 0);
+	const struct chunk_place place = chunk_place_of(&found);
+	chunk_tail_key(&key, &id);
+	chunk_column(&column, &place);
+	rig_log_put(&w->rig, TABLE_CHUNK_TAIL, &key.parts, &column.parts, buf_slice(&value));
+	buf_clear(&value);
+	stream_made_encode(&made, &value);
+	streams_key(&key, id.tenant);
+	streams_column(&column, &id, STREAM_MADE);
+	rig_cell_put(&w->rig, TABLE_STREAMS, &key.parts, &column.parts, buf_slice(&value), 1, 0);
+	buf_release(&value);
+	buf_release(&frame);
+}
+
+static void world_put(struct world *w, uint64_t incarnation, uint64_t begin, const char *text)
+{
+	world_put_chunk(w, incarnation, begin, slice_of(text), false);
+}
+
+static void world_seal(struct world *w, uint64_t incarnation, bool all)
+{
+	const struct stream_id id = world_id(incarnation);
+	const struct stream_seal_rules rules = {.level = 1,
+						.all = all,
+						.open_before_ms = INT64_MIN,
+						.until_ms = INT64_MAX,
+						.write_max_ms = 1000};
+	struct stream_seal_result result;
+	struct errbuf e = {""};
+	int err = stream_seal(&w->site, &w->rig.queue, &id, &rules, &result, &e);
+	assert_string_equal(e.text, "");
+	assert_int_equal(err, 0);
+}
+
+static int world_pass(struct world *w)
+{
+	struct errbuf e = {""};
+	w->work.until_ms = INT64_MAX;
+	return demux_pass(&w->work, &w->stream, &w->passed, &e);
+}
+
+static void world_kill(struct world *w)
+{
+	demux_stream_forget(&w->stream);
+}
+
+/* Until nothing is left to be done. */
+static void world_finish(struct world *w)
+{
+	w->sink.fails = 0;
+	w->sink.cuts = false;
+	for (int i = 0; i < PASSES_MAX; i++) {
+		assert_int_equal(world_pass(w), 0);
+		if (!w->passed.more && !w->passed.waits)
+			return;
+		rig_advance_ms(&w->rig, 20000);
+	}
+	fail_msg("the passes do not end");
+}
+
+static double world_value(struct world *w, const char *key)
+{
+	const struct written *there = sink_find(&w->sink, key);
+	if (!there)
+		fail_msg("%s was not written", key);
+	return there->value;
+}
+
+/* ---- By lot -----------------------------------------------------------------------------------
+ */
+
+static const char events[] = "datatypes:\n"
+			     "  acc:\n"
+			     "    pattern: '<_> <method> <bytes>'\n"
+			     "    events: {tags: [method], values: [bytes]}\n";
+
+struct chunk {
+	uint64_t incarnation, begin;
+	size_t len;
+	bool there;
+};
+
+struct lot {
+	char *text[INCARNATIONS];
+	size_t len[INCARNATIONS];
+	struct chunk chunks[CHUNKS_MAX];
+	size_t chunk_count;
+	uint64_t lines, junk;
+};
+
+/* What the bins of the events that were made have. */
+struct lot_bin {
+	int64_t ms;
+	char method;
+	uint64_t count;
+	int64_t sum, least, greatest;
+};
+
+struct lot_bins {
+	struct lot_bin list[2000];
+	size_t count;
+};
+
+static void lot_add(struct lot_bins *bins, int64_t ms, char method, int64_t bytes)
+{
+	int64_t start = ms / 10000 * 10000;
+	size_t i = 0;
+	while (i < bins->count && (bins->list[i].ms != start || bins->list[i].method != method))
+		i++;
+	if (i == bins->count)
+		bins->list[bins->count++] = (struct lot_bin){start, method, 0, 0, bytes, bytes};
+	struct lot_bin *bin = &bins->list[i];
+	bin->count++;
+	bin->sum += bytes;
+	bin->least = bytes < bin->least ? bytes : bin->least;
+	bin->greatest = bytes > bin->greatest ? bytes : bin->greatest;
+}
+
+static void lot_make_lines(struct world *w, struct lot *lot, struct lot_bins *bins)
+{
+	int64_t ms = T0;
+	size_t room = LINES_MAX * 64, count = 1 + random_below(&w->random, LINES_MAX);
+	for (int i = 0; i < INCARNATIONS; i++)
+		lot->text[i] = mem_zalloc(room);
+	for (size_t i = 0; i < count; i++) {
+		int which = random_below(&w->random, 4) == 0;
+		char *at = lot->text[which] + lot->len[which];
+		size_t left = room - lot->len[which];
+		ms += (int64_t)random_below(&w->random, 4000);
+		int64_t late = random_below(&w->random, 8) == 0
+				       ? (int64_t)random_below(&w->random, 120000)
+				       : 0;
+		int64_t bytes = (int64_t)random_below(&w->random, 1000);
+		char method = "GPD"[random_below(&w->random, 3)];
+		lot->lines++;
+		if (random_below(&w->random, 12) == 0) {
+			lot->junk++;
+			lot->len[which] += (size_t)snprintf(at, left, "nothing\n");
+			continue;
+		}
+		lot_add(bins, ms - late, method, bytes);
+		lot->len[which] += (size_t)snprintf(
+			at, left, "%lld.%03lld %c %lld\n", (long long)((ms - late) / 1000),
+			(long long)((ms - late) % 1000), method, (long long)bytes);
+	}
+}
+
+static void lot_cut(struct world *w, struct lot *lot)
+{
+	for (int i = 0; i < INCARNATIONS; i++) {
+		size_t at = 0;
+		while (at < lot->len[i]) {
+			bool last = lot->chunk_count >= CHUNKS_MAX - INCARNATIONS + (size_t)i;
+			size_t len = 1 + random_below(&w->random, last ? 1 : 800);
+			if (last || len > lot->len[i] - at)
+				len = lot->len[i] - at;
+			lot->chunks[lot->chunk_count++] =
+				(struct chunk){(uint64_t)i + 1, at, len, false};
+			at += len;
+		}
+	}
+}
+
+static void lot_deliver(struct world *w, struct lot *lot, struct chunk *chunk)
+{
+	const char *text = lot->text[chunk->incarnation - 1];
+	if (chunk->there)
+		return;
+	chunk->there = true;
+	world_put_chunk(w, chunk->incarnation, chunk->begin,
+			(struct slice){text + chunk->begin, chunk->len},
+			chunk->begin && text[chunk->begin - 1] != '\n');
+}
+
+/* Mostly in order, sometimes any. */
+static void lot_deliver_some(struct world *w, struct lot *lot)
+{
+	if (random_below(&w->random, 5) == 0) {
+		lot_deliver(w, lot, &lot->chunks[random_below(&w->random, lot->chunk_count)]);
+		return;
+	}
+	for (size_t i = 0; i < lot->chunk_count; i++)
+		if (!lot->chunks[i].there) {
+			lot_deliver(w, lot, &lot->chunks[i]);
+			return;
+		}
+}
+
+static void lot_step(struct world *w, struct lot *lot)
+{
+	switch (random_below(&w->random, 10)) {
+	case 0:
+		world_kill(w);
+		break;
+	case 1:
+		world_seal(w, 1 + random_below(&w->random, INCARNATIONS),
+			   random_below(&w->random, 2));
+		break;
+	case 2:
+	case 3:
+	case 4:
+		(void)!world_pass(w);
+		break;
+	case 5:
+		rig_advance_ms(&w->rig, (int64_t)random_below(&w->random, 15000));
+		break;
+	default:
+		lot_deliver_some(w, lot);
+	}
+}
+
+static void lot_expect(struct world *w, const struct lot_bin *bin, const char *what, double want)
+{
+	char key[200];
+	snprintf(key, sizeof(key), "acc.%s{host=h1,cluster=c1,method=%c}%lld", what, bin->method,
+		 (long long)(bin->ms - T0));
+	double value = world_value(w, key);
+	if (value != want)
+		fail_msg("%s is %g and not %g", key, value, want);
+}
+
+static void lot_compare(struct world *w, const struct lot *lot, const struct lot_bins *bins)
+{
+	for (size_t i = 0; i < bins->count; i++) {
+		const struct lot_bin *bin = &bins->list[i];
+		lot_expect(w, bin, "count", (double)bin->count);
+		lot_expect(w, bin, "bytes.sum", (double)bin->sum);
+		lot_expect(w, bin, "bytes.min", (double)bin->least);
+		lot_expect(w, bin, "bytes.max", (double)bin->greatest);
+	}
+	assert_int_equal(w->sink.count, 4 * bins->count);
+	assert_int_equal(w->stream.state.counts.lines, lot->lines);
+	assert_int_equal(w->stream.state.counts.unread, lot->junk);
+	assert_int_equal(w->stream.state.counts.late, 0);
+}
+
+static void run_seed(const struct contract_engine *engine, uint64_t seed)
+{
+	struct world *w = mem_alloc(sizeof(*w));
+	struct lot lot = {.chunk_count = 0};
+	static struct lot_bins bins;
+	bins.count = 0;
+	world_open(w, engine, seed, events);
+	w->sink.fails = random_below(&w->random, 2) ? 20 : 0;
+	w->sink.cuts = random_below(&w->random, 2);
+	/* In some worlds bins are often dropped from memory. */
+	w->work.bins_max_bytes = random_below(&w->random, 2) ? 1 << 20 : 4000;
+	lot_make_lines(w, &lot, &bins);
+	lot_cut(w, &lot);
+	rig_advance_ms(&w->rig, HOUR_MS);
+	for (size_t i = 0; i < 4 * lot.chunk_count; i++)
+		lot_step(w, &lot);
+	for (size_t i = 0; i < lot.chunk_count; i++)
+		lot_deliver(w, &lot, &lot.chunks[i]);
+	world_finish(w);
+	lot_compare(w, &lot, &bins);
+	/* Read again from its beginning, it comes out the same. */
+	struct errbuf e = {""};
+	assert_int_equal(demux_begin_again(&w->work, &w->stream, &e), 0);
+	w->sink.count = 0;
+	world_finish(w);
+	lot_compare(w, &lot, &bins);
+	for (int i = 0; i < INCARNATIONS; i++)
+		mem_free(lot.text[i]);
+	world_close(w);
+	mem_free(w);
+}
+
+static struct contract_engine engine;
+
+static void bins_have_what_lines_say(void **state)
+{
+	(void)state;
+	const char *one = getenv("GRANARY_SEED");
+	uint64_t last = long_run() ? SEEDS_LONG : SEEDS;
+	for (uint64_t seed = one ? strtoull(one, NULL, 10) : 1; seed <= (one ? seed : last);
+	     seed++) {
+		print_message("seed %llu\n", (unsigned long long)seed);
+		run_seed(&engine, seed);
+		if (one)
+			break;
+	}
+}
+
+/* ---- By hand ----------------------------------------------------------------------------------
+ */
+
+/* A sample is written at the time of its line, with the tags of its stream. */
+static void a_line_is_a_sample(void **state)
+{
+	(void)state;
+	struct world w;
+	world_open(&w, &engine, 1,
+		   "datatypes: {acc: {format: logfmt, samples: {tags: [dev], values: [used]}}}\n");
+	world_put(&w, 1, 0,
+		  "time=1700000000.250 dev=sda used=5\ntime=1700000001.000 dev=sdb used=7.5\n");
+	world_finish(&w);
+	assert_true(world_value(&w, "acc.used{host=h1,cluster=c1,dev=sda}250") == 5);
+	assert_true(world_value(&w, "acc.used{host=h1,cluster=c1,dev=sdb}1000") == 7.5);
+	assert_int_equal(w.sink.count, 2);
+	world_close(&w);
+}
+
+/* A line whose end has not come is not counted; when it has, it is, once. */
+static void a_line_is_counted_when_its_end_has_come(void **state)
+{
+	(void)state;
+	struct world w;
+	world_open(&w, &engine, 1, events);
+	world_put(&w, 1, 0, "1700000000 G 1\n1700000001 G ");
+	world_finish(&w);
+	assert_true(world_value(&w, "acc.count{host=h1,cluster=c1,method=G}0") == 1);
+	world_put_chunk(&w, 1, 28, SLICE("20\n"), true);
+	world_finish(&w);
+	assert_true(world_value(&w, "acc.count{host=h1,cluster=c1,method=G}0") == 2);
+	assert_true(world_value(&w, "acc.bytes.sum{host=h1,cluster=c1,method=G}0") == 21);
+	world_close(&w);
+}
+
+/* Labels beyond the maximum are counted together, and the first ones keep their series, also after
+ * a restart. */
+static void labels_beyond_the_maximum_are_the_rest(void **state)
+{
+	(void)state;
+	struct world w;
+	world_open(&w, &engine, 1,
+		   "datatypes: {acc: {pattern: '<_> <user> <bytes>', series_max: 2, "
+		   "events: {tags: [user], values: [bytes]}}}\n");
+	world_put(&w, 1, 0, "1700000000 a 1\n1700000001 b 2\n1700000002 c 3\n1700000003 d 4\n");
+	world_finish(&w);
+	world_kill(&w);
+	world_put(&w, 1, 60, "1700000010 d 5\n1700000011 a 6\n1700000012 e 7\n");
+	world_finish(&w);
+	assert_true(world_value(&w, "acc.count{host=h1,cluster=c1,user=a}0") == 1);
+	assert_true(world_value(&w, "acc.count{host=h1,cluster=c1,user=b}0") == 1);
+	assert_true(world_value(&w, "acc.bytes.sum{host=h1,cluster=c1,rest=true}0") == 7);
+	assert_true(world_value(&w, "acc.count{host=h1,cluster=c1,user=a}10000") == 1);
+	assert_true(world_value(&w, "acc.bytes.sum{host=h1,cluster=c1,rest=true}10000") == 12);
+	assert_int_equal(w.stream.state.counts.rest, 4);
+	assert_int_equal(w.sink.count, 5 * 4);
+	world_close(&w);
+}
+
+/* One that is too far behind the newest line, or a day ahead of its receipt, is told and not
+ * counted. The clock is at T0. */
+static void lines_out_of_all_time_are_told(void **state)
+{
+	(void)state;
+	struct world w;
+	world_open(&w, &engine, 1, events);
+	world_put(&w, 1, 0, "1700000000 G 1\n");
+	world_finish(&w);
+	world_put(&w, 1, 15, "1699900000 G 1\n1700086400 G 1\n1699913600 G 1\n");
+	world_finish(&w);
+	assert_int_equal(w.stream.state.counts.late, 2);
+	assert_true(world_value(&w, "acc.count{host=h1,cluster=c1,method=G}0") == 1);
+	assert_true(world_value(&w, "acc.count{host=h1,cluster=c1,method=G}-86400000") == 1);
+	assert_int_equal(w.sink.count, 2 * 4);
+	world_close(&w);
+}
+
+/* The second stream of a source that has the datatype says its name. */
+static void the_second_stream_of_a_datatype_says_its_name(void **state)
+{
+	(void)state;
+	struct world w;
+	world_open(&w, &engine, 1, events);
+	world_put(&w, 1, 0, "1700000000 G 1\n");
+	struct stream_id other = world_id(7);
+	other.names.name = SLICE("/var/log/b");
+	const struct stream_made made = {.id = other, .made_ms = T0 - 1};
+	struct stream_parts key, column;
+	struct buf value;
+	buf_init(&value, 4096);
+	stream_made_encode(&made, &value);
+	streams_key(&key, other.tenant);
+	streams_column(&column, &other, STREAM_MADE);
+	rig_cell_put(&w.rig, TABLE_STREAMS, &key.parts, &column.parts, buf_slice(&value), 1, 0);
+	buf_release(&value);
+	world_finish(&w);
+	assert_true(world_value(&w, "acc.count{host=h1,cluster=c1,name=/var/log/a,method=G}0") ==
+		    1);
+	world_close(&w);
+}
+
+/* The example is the last line that the rule does not read; a line that a condition leaves out is
+ * none of these. */
+static void unread_lines_are_counted_and_shown(void **state)
+{
+	(void)state;
+	struct world w;
+	world_open(&w, &engine, 1,
+		   "datatypes: {acc: {pattern: '<_> <method> <bytes>', where: 'method=G', "
+		   "events: {values: [bytes]}}}\n");
+	world_put(&w, 1, 0, "junk\n1700000000 G 1\n1700000000 P 1\n\xff\xfe junk\n");
+	world_finish(&w);
+	const struct demux_counts *counts = &w.stream.state.counts;
+	assert_int_equal(counts->lines, 4);
+	assert_int_equal(counts->unread, 2);
+	assert_int_equal(counts->passed, 1);
+	assert_int_equal(w.stream.state.example_len, 7);
+	assert_memory_equal(w.stream.state.example, "\xff\xfe junk", 7);
+	world_close(&w);
+}
+
+int main(void)
+{
+	engine = engine_lmdb("demux", 0, 0);
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_line_is_a_sample),
+		cmocka_unit_test(a_line_is_counted_when_its_end_has_come),
+		cmocka_unit_test(labels_beyond_the_maximum_are_the_rest),
+		cmocka_unit_test(lines_out_of_all_time_are_told),
+		cmocka_unit_test(the_second_stream_of_a_datatype_says_its_name),
+		cmocka_unit_test(unread_lines_are_counted_and_shown),
+		cmocka_unit_test(bins_have_what_lines_say),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
