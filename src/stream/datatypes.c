@@ -46,7 +46,7 @@ static const char datatypes_shipped[] =
 	"  columns: {header: [r], skip: [procs, --procs--]}\n"
 	"  samples: {values: '*'}\n"
 	"SystemMetrics:\n"
-	"  format: json\n"
+	"  format: SystemMetrics\n"
 	"  samples: {values: '*', except: [timestamp]}\n";
 #undef ACCESS
 
@@ -94,7 +94,9 @@ struct datatypes_nodes {
 static const char *const datatypes_keys[] = {"as",      "format",     "pattern", "columns",
 					     "samples", "events",     "where",   "units",
 					     "prefix",  "series_max", NULL};
-static const char *const datatypes_formats[] = {"json", "logfmt", NULL};
+static const char *const datatypes_formats[] = {"json", "logfmt", "SystemMetrics", NULL};
+static const enum fields_kind datatypes_kinds[] = {FIELDS_JSON, FIELDS_LOGFMT,
+						   FIELDS_SYSTEM_METRICS};
 
 static int datatypes_full(struct datatypes_reader *r)
 {
@@ -222,7 +224,7 @@ static int datatypes_read_format(struct datatypes_reader *r, const struct dataty
 	if (datatypes_is_key(node, "columns"))
 		return datatypes_read_columns(r, node, format);
 	err = conf_node_choice(node, "a format", datatypes_formats, &index, r->e);
-	format->kind = index ? FIELDS_LOGFMT : FIELDS_JSON;
+	format->kind = datatypes_kinds[index];
 	return err;
 }
 

@@ -255,11 +255,16 @@ static bool fields_is_empty(struct slice line)
 
 static enum fields_result fields_read_kind(struct fields_reader *reader, struct slice line)
 {
+	enum fields_result result;
 	switch (reader->format->kind) {
 	case FIELDS_PATTERN:
 		return fields_pattern_read(reader, line) ? FIELDS_READ : FIELDS_NOT;
 	case FIELDS_JSON:
 		return fields_json_read(reader, line);
+	case FIELDS_SYSTEM_METRICS:
+		result = fields_json_read(reader, line);
+		fields_make_totals(reader);
+		return result;
 	case FIELDS_LOGFMT:
 		return fields_logfmt_read(reader, line);
 	default:

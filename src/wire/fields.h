@@ -4,6 +4,7 @@
  *   pattern   literals with fields between them: <ip> - - [<time>] "<method> <path> <_>" <status>
  *   json      one object; members of objects within it have names that are joined by dots, and
  *             places in arrays stand behind the name: {"cpu":[{"user":1}]} has cpu.user.0
+ *   SystemMetrics   what Chukwa's agents send of their hosts: JSON, with totals (fields_system.c)
  *   logfmt    key=value, with blanks between and texts in quotes
  *   columns   a line of names, and below it lines of words: df, iostat, sar, top, vmstat
  *
@@ -30,7 +31,13 @@ enum {
 	FIELDS_MEMORY_MAX_BYTES = 4 << 20, /* of one line: names and texts that are made */
 };
 
-enum fields_kind { FIELDS_PATTERN, FIELDS_JSON, FIELDS_LOGFMT, FIELDS_COLUMNS };
+enum fields_kind {
+	FIELDS_PATTERN,
+	FIELDS_JSON,
+	FIELDS_SYSTEM_METRICS,
+	FIELDS_LOGFMT,
+	FIELDS_COLUMNS,
+};
 
 /* Lists of words of columns. */
 struct fields_words {
@@ -121,6 +128,8 @@ int fields_number(struct slice text, uint64_t scale, struct value *out) MUST_CHE
 /* ---- Private to fields*.c -------------------------------------------------------------------- */
 
 bool fields_pattern_read(struct fields_reader *reader, struct slice line);
+/* Makes the totals of SystemMetrics of the fields that were read. */
+void fields_make_totals(struct fields_reader *reader);
 enum fields_result fields_columns_read(struct fields_reader *reader, struct slice line);
 /* Room for one more, cleared; NULL and cut: the line has too many. */
 struct fields_field *fields_next(struct fields_reader *reader);

@@ -74,7 +74,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!size)
 		return 0;
 	struct slice rest = {(const char *)data + 1, size - 1}, first = take_line(&rest);
-	struct fields_format format = {.kind = data[0] % 4};
+	struct fields_format format = {.kind = data[0] % 5};
 	struct errbuf e = {""};
 	struct arena arena;
 	struct fields_reader reader;

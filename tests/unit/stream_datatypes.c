@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -206,7 +208,8 @@ static void rules_that_are_none(void **state)
 		"sar, top, vmstat, SystemMetrics");
 	refused("[]", ": takes a mapping of as and others");
 	refused("{}", ": needs one of pattern, columns, format and as");
-	refused("{format: xml}", ".format: 'xml' is not a format, which is one of json, logfmt");
+	refused("{format: xml}",
+		".format: 'xml' is not a format, which is one of json, logfmt, SystemMetrics");
 	refused("{format: json}", ": needs samples or events");
 	refused("{format: json, pattern: '<a>'}", ".format: does not go with pattern");
 	refused("{format: json, samples: {values: [b]}, events: {}}",
@@ -340,6 +343,98 @@ static void conditions(void **state)
 	assert_result("{", DATATYPE_NOT);
 }
 
+/* ---- Ten thousand lines, and awk ----------------------------------------------------------------
+ */
+
+enum { GENERATED_LINES = 10000, GENERATED_KINDS = 12 };
+
+static const char *const generated_methods[] = {"GET", "POST", "HEAD"};
+static const char *const generated_statuses[] = {"200", "304", "404", "500"};
+
+/* What awk sees as $6 to $10 is where the columns of an access log are. */
+static void generate(const char *path)
+{
+	uint64_t lot = 88172645463325252u;
+	FILE *file = fopen(path, "w");
+	assert_non_null(file);
+	for (int i = 0; i < GENERATED_LINES; i++) {
+		lot ^= lot << 13;
+		lot ^= lot >> 7;
+		lot ^= lot << 17;
+		fprintf(file,
+			"10.0.%u.%u - - [29/Nov/2026:14:%02u:%02u +0000] \"%s /%x%s HTTP/1.1\" %s ",
+			(unsigned)(lot & 255), (unsigned)(lot >> 8 & 255), i / 60 % 60, i % 60,
+			generated_methods[lot % 3], (unsigned)(lot >> 16 & 0xffff),
+			lot & 64 ? "?a=\\\"b" : "", generated_statuses[lot >> 32 & 3]);
+		if (lot >> 40 & 7)
+			fprintf(file, "%u", (unsigned)(lot >> 40 & 0xfffff));
+		else
+			fprintf(file, "-");
+		fprintf(file,
+			lot & 1 << 20 ? " \"http://a/b c\" \"M/5.0 (X11; \\\"%x\\\")\"\n" : "\n",
+			(unsigned)(lot >> 33));
+	}
+	assert_int_equal(fclose(file), 0);
+}
+
+static size_t place_of(struct slice text, const char *const *words, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (slice_equal(text, slice_of(words[i])))
+			return i;
+	fail_msg("neither: %.*s", (int)text.len, text.data);
+	return 0;
+}
+
+static void count_lines(const char *path, uint64_t counts[GENERATED_KINDS][2])
+{
+	char line[1024];
+	struct datatype_record record;
+	FILE *file = fopen(path, "r");
+	assert_non_null(file);
+	while (fgets(line, sizeof(line), file)) {
+		struct slice text = {line, strlen(line) - 1};
+		assert_int_equal(datatype_read(&reader, text, &record), DATATYPE_READ);
+		uint64_t *count = counts[place_of(record.tags[0], generated_methods, 3) * 4 +
+					 place_of(record.tags[1], generated_statuses, 4)];
+		assert_int_equal(record.refused, 0);
+		count[0]++;
+		count[1] += record.numbers[0].value.bits; /* none is 0 */
+	}
+	fclose(file);
+}
+
+static void counts_and_sums_are_those_of_awk(void **state)
+{
+	char path[] = "/tmp/granary-datatypes-XXXXXX", command[300], said[1000], line[100];
+	uint64_t counts[GENERATED_KINDS][2] = {0}, lines = 0;
+	(void)state;
+	int fd = mkstemp(path);
+	assert_true(fd >= 0);
+	close(fd);
+	generate(path);
+	use("access");
+	count_lines(path, counts);
+	snprintf(command, sizeof(command),
+		 "awk '{k=substr($6,2)\" \"$9; n[k]++; s[k]+=$10} "
+		 "END{for(k in n) printf(\"%%s %%d %%d\\n\", k, n[k], s[k])}' %s",
+		 path);
+	FILE *awk = popen(command, "r");
+	assert_non_null(awk);
+	said[fread(said, 1, sizeof(said) - 1, awk)] = 0;
+	assert_int_equal(pclose(awk), 0);
+	unlink(path);
+	for (size_t i = 0; i < GENERATED_KINDS; i++) {
+		snprintf(line, sizeof(line), "%s %s %llu %llu\n", generated_methods[i / 4],
+			 generated_statuses[i % 4], (unsigned long long)counts[i][0],
+			 (unsigned long long)counts[i][1]);
+		if (!strstr(said, line))
+			fail_msg("%snot among\n%s", line, said);
+		lines += counts[i][0];
+	}
+	assert_int_equal(lines, GENERATED_LINES);
+}
+
 /* ---- Samples --------------------------------------------------------------------------------- */
 
 static void samples_of_json(void **state)
@@ -459,6 +554,7 @@ int main(void)
 		TEST(access_logs),
 		TEST(a_tag_that_the_catalog_refuses_is_not_read),
 		TEST(conditions),
+		TEST(counts_and_sums_are_those_of_awk),
 		TEST(samples_of_json),
 		TEST(all_values),
 		TEST(df),

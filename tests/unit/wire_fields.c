@@ -131,8 +131,17 @@ static void a_quoted_field_ends_at_its_quote(void **state)
 	assert_result("1.2.3.4 - - [t] \"-\" 400 0 \"-\" \"-\"", FIELDS_NOT);
 	assert_result("1.2.3.4 - - [t] \"\\x16\\x03\" 400 0 \"a b c\" \"-\"", FIELDS_NOT);
 	assert_result("1.2.3.4 - - [t] \"GET /a HTTP/1.0 200 5", FIELDS_NOT);
+	assert_result("1.2.3.4 - - [t] \"GET /a HTTP/1.0\"x200 5 \"-\" \"-\"", FIELDS_NOT);
 	/* The quote that ends the agent is behind a backslash. */
 	assert_result("1.2.3.4 - - [t] \"GET / HTTP/1.0\" 200 5 \"-\" \"x\\\"", FIELDS_NOT);
+}
+
+static void a_literal_behind_the_quote_ends_no_quoted_field(void **state)
+{
+	(void)state;
+	use_pattern("\"<a>;<b>\" <c>");
+	assert_fields("\"x;y;z\" w", "a=x|b=y;z|c=w");
+	assert_result("\"x\" y;z\" w", FIELDS_NOT);
 }
 
 static void the_first_pattern_that_fits_counts(void **state)
@@ -280,6 +289,27 @@ static void fields_that_are_too_many_or_too_long_are_left_out(void **state)
 	buf_release(&line);
 }
 
+/* As Chukwa's SystemMetrics makes them; the totals are worked by hand. */
+static void system_metrics(void **state)
+{
+	(void)state;
+	use_kind(FIELDS_SYSTEM_METRICS);
+	assert_fields(
+		"{\"cpu\":[{\"combined\":0.5,\"user\":0.25,\"mhz\":\"2400\"},"
+		"{\"combined\":0.25,\"user\":null}],\"uptime\":4567.5,\"loadavg\":[1.5,1,0.5],"
+		"\"memory\":{\"Total\":\"1000\"},\"swap\":{\"Used\":\"7\"},"
+		"\"network\":[{\"RxBytes\":7,\"TxErrors\":1},{\"RxBytes\":10},{\"RxBytes\":5}],"
+		"\"disk\":[{\"Total\":100,\"Used\":20},{\"Total\":300,\"Used\":80,\"Reads\":4}],"
+		"\"timestamp\":1700000000000}",
+		"cpu.combined.0=0.5|cpu.user.0=0.25|cpu.mhz.0=2400|cpu.combined.1=0.25|"
+		"Uptime=4567.5|LoadAverage.1=1.5|LoadAverage.5=1|LoadAverage.15=0.5|"
+		"memory.Total=1000|swap.Used=7|timestamp=1700000000000|cpu.combined=0.375|"
+		"cpu.user=0.25|network.RxBytes=15.0|disk.Reads=4.0|disk.Total=400.0|"
+		"disk.Used=100.0|disk.PercentUsed=0.25");
+	assert_fields("{\"disk\":[{\"Total\":0,\"Used\":0}]}", "disk.Total=0.0|disk.Used=0.0");
+	assert_result("[]", FIELDS_NOT);
+}
+
 /* ---- key=value ------------------------------------------------------------------------------- */
 
 static void pairs(void **state)
@@ -346,6 +376,7 @@ static void iostat(void **state)
 	/* As sysstat wrote it up to 11: this label is that of a column. */
 	assert_result("Device:  tps  kB_read", FIELDS_NONE);
 	assert_fields("sda     1.00   2", "Device=sda|tps=1.00|kB_read=2");
+	assert_fields("  sdb     1.00   2", "Device=sdb|tps=1.00|kB_read=2");
 	assert_result("sda 1.00", FIELDS_NOT);
 }
 
@@ -404,6 +435,9 @@ static void another_reader_goes_on(void **state)
 				 ERR_DAMAGED);
 		assert_result("          38.16   14.91", FIELDS_NONE);
 	}
+	buf_append_char(&at, 0);
+	assert_int_equal(fields_state_take(&reader, buf_slice(&at)), ERR_DAMAGED);
+	at.len--;
 	at.data[0] = 8;
 	assert_int_equal(fields_state_take(&reader, buf_slice(&at)), ERR_DAMAGED);
 	buf_release(&at);
@@ -515,6 +549,7 @@ int main(void)
 		TEST(the_last_field_goes_to_the_end),
 		TEST(behind_a_last_literal_anything_may_stand),
 		TEST(a_quoted_field_ends_at_its_quote),
+		TEST(a_literal_behind_the_quote_ends_no_quoted_field),
 		TEST(the_first_pattern_that_fits_counts),
 		TEST(a_bracket_that_begins_no_field_is_a_literal),
 		TEST(patterns_that_are_none),
@@ -522,6 +557,7 @@ int main(void)
 		TEST(members_of_objects_and_arrays),
 		TEST(what_is_no_object_of_json),
 		TEST(fields_that_are_too_many_or_too_long_are_left_out),
+		TEST(system_metrics),
 		TEST(pairs),
 		TEST(df),
 		TEST(iostat),
