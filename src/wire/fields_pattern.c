@@ -196,7 +196,7 @@ static const char *fields_seek(const char *at, const char *end, struct slice lit
 		at = memchr(at, literal.data[0], left - literal.len + 1);
 		if (!at)
 			return NULL;
-		if (memcmp(at, literal.data, literal.len) == 0)
+		if (literal.len == 1 || memcmp(at, literal.data, literal.len) == 0)
 			return at;
 		at++;
 		left = (size_t)(end - at);
@@ -219,20 +219,24 @@ static const char *fields_quote_end(const char *begin, const char *end)
 	return at;
 }
 
-static const char *fields_step_end(const struct fields_step *step, const char *at, const char *end)
+/* *quote is where the quotes end that the step is in, NULL: that is not known yet. */
+static const char *fields_step_end(const struct fields_step *step, const char *at, const char *end,
+				   const char **quote)
 {
 	if (!step->literal.len)
 		return end;
 	if (!step->in_quotes)
 		return fields_seek(at, end, step->literal);
-	const char *quote = fields_quote_end(at, end);
-	if (!quote)
+	if (!*quote)
+		*quote = fields_quote_end(at, end);
+	if (!*quote)
 		return NULL;
 	if (step->quote_at == step->literal.len)
-		return fields_seek(at, quote, step->literal);
-	if ((size_t)(quote - at) < step->quote_at)
+		return fields_seek(at, *quote, step->literal);
+	if ((size_t)(*quote - at) < step->quote_at)
 		return NULL;
-	const char *stop = quote - step->quote_at;
+	const char *stop = *quote - step->quote_at;
+	*quote = NULL;
 	return slice_starts_with((struct slice){stop, (size_t)(end - stop)}, step->literal) ? stop
 											    : NULL;
 }
@@ -242,10 +246,10 @@ static bool fields_pattern_fits(const struct fields_pattern *pattern, struct sli
 {
 	if (!slice_starts_with(line, pattern->lead))
 		return false;
-	const char *end = line.data + line.len, *at = line.data + pattern->lead.len;
+	const char *end = line.data + line.len, *at = line.data + pattern->lead.len, *quote = NULL;
 	for (size_t i = 0; i < pattern->count; i++) {
 		const struct fields_step *step = &pattern->steps[i];
-		const char *stop = fields_step_end(step, at, end);
+		const char *stop = fields_step_end(step, at, end, &quote);
 		if (!stop)
 			return false;
 		if (step->field != FIELDS_PASSED)
