@@ -47,7 +47,9 @@ static const char datatypes_shipped[] =
 	"  samples: {values: '*'}\n"
 	"SystemMetrics:\n"
 	"  format: SystemMetrics\n"
-	"  samples: {values: '*', except: [timestamp]}\n";
+	"  samples: {values: '*', except: [timestamp]}\n"
+	/* Ten and more of each processor. */
+	"  series_max: 10000\n";
 #undef ACCESS
 
 /* ---- The list -------------------------------------------------------------------------------- */

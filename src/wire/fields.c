@@ -275,6 +275,7 @@ static enum fields_result fields_read_kind(struct fields_reader *reader, struct 
 enum fields_result fields_read(struct fields_reader *reader, struct slice line)
 {
 	bool remembers = reader->format->kind == FIELDS_COLUMNS;
+	line.len -= slice_ends_with(line, SLICE("\r"));
 	reader->count = 0;
 	reader->cut = false;
 	arena_reset(&reader->arena);

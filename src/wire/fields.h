@@ -107,7 +107,8 @@ size_t fields_format_find(const struct fields_format *format, struct slice name)
 void fields_reader_init(struct fields_reader *reader, const struct fields_format *format);
 void fields_reader_release(struct fields_reader *reader);
 
-/* The line is without its newline. Texts that are read lie in the line and the reader. */
+/* The line is without its newline; a carriage return at its end is left out. Texts that are read
+ * lie in the line and the reader. */
 enum fields_result fields_read(struct fields_reader *reader, struct slice line);
 
 /* The last field with the name; NULL data: there is none. */

@@ -158,6 +158,11 @@ static void hosts_are_read_without_a_section(void **state)
 	(void)state;
 	assert_non_null(taken("", "SystemMetrics"));
 	assert_int_equal(made->count, 1);
+	assert_int_equal(made->list[0].series_max, 10000);
+	datatype_reader_init(&reader, &made->list[0]);
+	assert_record("{\"cpu\":[{\"user\":0.25,\"vendor\":\"x\"}],\"uptime\":7,\"timestamp\":17}",
+		      "SystemMetrics.cpu.user.0=0.25 SystemMetrics.Uptime=7 "
+		      "SystemMetrics.cpu.user=0.25 !0");
 	assert_null(taken("datatypes: {SystemMetrics: none}\n", "SystemMetrics"));
 	assert_int_equal(made->count, 1);
 }

@@ -103,6 +103,8 @@ static void the_last_field_goes_to_the_end(void **state)
 	use_pattern("<a>: <b>");
 	assert_fields("x: y z: w", "a=x|b=y z: w");
 	assert_fields("x: ", "a=x|b=");
+	assert_fields("x: y\r", "a=x|b=y");
+	assert_result("\r", FIELDS_NONE);
 	assert_result("x:", FIELDS_NOT);
 }
 
