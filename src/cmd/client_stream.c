@@ -366,6 +366,47 @@ static int client_stream_delete_run(const struct command_args *args)
 	return client_show_route(args, "DELETE", "/api/streams", client_stream_print_deleted);
 }
 
+/* ---- demux ----------------------------------------------------------------------------------- */
+
+static void client_stream_print_demux(const struct command_args *args, const struct json *root,
+				      bool first)
+{
+	static const char *const members[] = {"source", "datatype", "name", "lines", "passed",
+					      "unread", "late",     "rest", "last",  "example"};
+	struct text_table table;
+	const struct json *list = json_member(root, "streams");
+	text_table_init(&table, ARRAY_LEN(members), members);
+	table.untitled = !first;
+	for (const struct json *one = list ? list->first : NULL; one; one = one->next)
+		for (size_t i = 0; i < ARRAY_LEN(members); i++) {
+			if (strcmp(members[i], "last") == 0)
+				client_fault_add_time(&table, one, members[i]);
+			else
+				text_table_add_member(&table, one, members[i]);
+		}
+	text_table_print(&table, args->output);
+	text_table_release(&table);
+}
+
+static void client_stream_print_again(const struct command_args *args, const struct json *root,
+				      UNUSED struct arena *arena)
+{
+	static const char *const members[] = {"stream", "again"};
+	text_table_print_list(root, members, ARRAY_LEN(members), args->output);
+}
+
+static int client_stream_demux_run(const struct command_args *args)
+{
+	struct buf path;
+	if (client_stream_args_of(args)->stream)
+		return client_show_route(args, "POST", "/api/streams/demux",
+					 client_stream_print_again);
+	client_route(&path, args, "/api/streams/demux");
+	int status = client_show_pages(args, &path, client_stream_print_demux);
+	buf_release(&path);
+	return status;
+}
+
 /* ---- Options --------------------------------------------------------------------------------- */
 
 #define NAMES_ROWS                                                                                 \
@@ -457,6 +498,15 @@ static const struct command_option client_stream_export_options[] = {
 	CLIENT_SERVER,
 };
 
+static const struct command_option client_stream_demux_options[] = {
+	ROW(text, stream, "--again", "STREAM",
+	    "make all samples of the stream with this address again", .param = "stream"),
+	NAMES_ROWS,
+	CLIENT_TENANT("whose streams"),
+	CLIENT_SERVER,
+	CLIENT_OUTPUT,
+};
+
 static const struct command_option client_stream_delete_options[] = {
 	ROW(text, stream, NULL, "STREAM", "its address, as `stream list` prints it",
 	    .param = "stream", .required = true),
@@ -519,6 +569,17 @@ static const struct command client_stream_verbs[] = {
 		     "granary stream count timeout --by source\n",
 	 COMMAND_TAKES(client_stream_count_options, client_stream_args),
 	 .run = client_stream_count_run},
+	{.name = "stream demux",
+	 .summary = "list what is made of the lines of streams",
+	 .about = "Prints how many lines were read of the streams whose datatypes have rules "
+		  "(doc/demux.md), and how many of these the rules do not read, with the last one "
+		  "of them; which were too late to be counted, and which have labels of which "
+		  "there are too many.\n",
+	 .examples = "granary stream demux --datatype access\n"
+		     "granary stream demux --again "
+		     "host1/web/access//var/log/nginx/access.log@00c1d2e3f4a5b6c7\n",
+	 COMMAND_TAKES(client_stream_demux_options, client_stream_args),
+	 .run = client_stream_demux_run},
 	{.name = "stream export",
 	 .summary = "print the bytes of a stream",
 	 .about = "Prints the bytes of a stream as they were sent. Of a hole nothing is printed "

@@ -2,6 +2,7 @@
 
 #include "base/grow.h"
 #include "base/put.h"
+#include "store/wait.h"
 
 enum {
 	DEMUX_STATE_VERSION = 1,
@@ -200,4 +201,46 @@ int demux_state_decode(struct slice value, struct demux_state *state, struct str
 	for (uint64_t i = 0; i < reads && !c.bad; i++)
 		demux_take_read(&c, state);
 	return c.bad || cursor_left(&c) ? ERR_DAMAGED : 0;
+}
+
+/* ---- All of a tenant ------------------------------------------------------------------------- */
+
+struct demux_walk {
+	const struct stream_parts *after; /* NULL: all */
+	int (*each)(const struct stream_names *names, const struct demux_state *state, void *owner);
+	void *owner;
+	struct errbuf *e;
+};
+
+static int demux_see_cell(const struct store_cell *cell, void *owner)
+{
+	struct demux_walk *walk = owner;
+	struct demux_state state = {.rule = 0};
+	struct stream_names names;
+	if (walk->after && slice_equal(cell->column.part[0], walk->after->parts.part[0]))
+		return 0;
+	int err = demux_state_decode(cell->value, &state, &names);
+	err = err ? errbuf_set(walk->e, err, "how far a stream is read cannot be read")
+		  : walk->each(&names, &state, walk->owner);
+	demux_state_release(&state);
+	return err;
+}
+
+int demux_each(const struct stream_site *site, struct task_queue *queue, struct slice tenant,
+	       const struct stream_names *after,
+	       int (*each)(const struct stream_names *names, const struct demux_state *state,
+			   void *owner),
+	       void *owner, struct errbuf *e)
+{
+	struct demux_walk walk = {.each = each, .owner = owner, .e = e};
+	struct stream_parts key, from;
+	demux_key(&key, tenant);
+	struct store_cell_scan scan = {.table = TABLE_DEMUX, .key = key.parts};
+	if (after) {
+		demux_column(&from, after);
+		scan.from = from.parts;
+		walk.after = &from;
+	}
+	return store_cells_wait(site->store, queue, clock_wall_ms(site->clock), &scan,
+				demux_see_cell, &walk, e);
 }

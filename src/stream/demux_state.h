@@ -6,7 +6,9 @@
 #ifndef STREAM_DEMUX_STATE_H
 #define STREAM_DEMUX_STATE_H
 
+#include "base/exec.h"
 #include "base/hash_set.h"
+#include "stream/site.h"
 #include "stream/tables.h"
 
 enum {
@@ -67,5 +69,14 @@ int demux_state_encode(const struct demux_state *state, const struct stream_name
  * ERR_DAMAGED; ERR_VERSION. */
 int demux_state_decode(struct slice value, struct demux_state *state,
 		       struct stream_names *names) MUST_CHECK;
+
+/* Gives what is known of each stream of a tenant to `each`, in the order of names; `after`: only of
+ * those behind these names, or NULL. Stops at the first error of `each`. For threads that may wait.
+ * ERR_DAMAGED; or the store's error, with a sentence. */
+int demux_each(const struct stream_site *site, struct task_queue *queue, struct slice tenant,
+	       const struct stream_names *after,
+	       int (*each)(const struct stream_names *names, const struct demux_state *state,
+			   void *owner),
+	       void *owner, struct errbuf *e) MUST_CHECK;
 
 #endif

@@ -308,6 +308,9 @@ REQUESTS = {
         "/api/streams?stream=host1/demo/log//same@0000000000000001",
         "/api/streams?stream=host1/demo/log/{n}@0000000000000001&dryRun=true"),
     "GET /api/streams": any_of("/api/streams", "/api/streams?source=host1&limit=3"),
+    "GET /api/streams/demux": any_of("/api/streams/demux", "/api/streams/demux?datatype=a&limit=3"),
+    "POST /api/streams/demux": any_of(
+        "/api/streams/demux?stream=host1/demo/log/same@0000000000000001"),
     "GET /api/streams/search": any_of(
         "/api/streams/search?q=abc", "/api/streams/search?limit=3&order=oldest",
         "/api/streams/search?q={n}&since=1h-ago"),

@@ -66,6 +66,19 @@ extern const struct param streams_lines_params[];
 extern const struct http_handler streams_tail_handler;
 extern const struct param streams_tail_params[];
 
+/* GET /api/streams/demux: what is read of the lines of streams whose datatypes have rules
+ * (stream/demux_state.h): {"streams":[{"source":...,"cluster":...,"datatype":...,"name":...,
+ * "named":false,"lines":N,"passed":N,"unread":N,"late":N,"rest":N,"series":N,"bins_waiting":N,
+ * "last":ms,"example":"a line that was not read"},...],"token":"..."}, in the order of names. */
+extern const struct http_handler streams_demux_list;
+extern const struct param streams_demux_params[];
+
+/* POST /api/streams/demux?stream=ADDRESS: all samples of a stream are made again, from the
+ * beginning of what is held: {"stream":ADDRESS,"again":true}. 404 there is no such stream, or its
+ * datatype has no rule. */
+extern const struct http_handler streams_demux_again;
+extern const struct param streams_demux_again_params[];
+
 /* GET /api/streams/export?stream=ADDRESS&from=N&to=N: bytes of a stream as they were sent, from the
  * first one that is held at `from` or behind it to the next hole, or to `limit`. The header
  * X-Granary-Offset is the offset of the first one. 404 there is no such stream. An answer without
