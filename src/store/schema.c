@@ -73,15 +73,15 @@ const struct table_def schema[TABLE_COUNT] = {
 	[TABLE_CHUKWA] = {
 		.name = "chukwa", .kind = TABLE_CELLS, .cell_kind = CELL_STAMPED,
 		.place = PLACE_SHARED,
-		.help = "Metrics under the row key of K: day, metric md5, source md5.",
-		.key_count = 1, .key = {{"day_metric_source", PART_BYTES}},
+		.help = "Texts and notes under the row key of K: day, metric md5, source md5.",
+		.key_count = 2, .key = {{"tenant", PART_TEXT}, {"day_metric_source", PART_BYTES}},
 		.column_count = 2, .column = {{"family", PART_TEXT}, {"qualifier", PART_BYTES}},
 	},
 	[TABLE_CHUKWA_METADATA] = {
 		.name = "chukwa_metadata", .kind = TABLE_CELLS, .cell_kind = CELL_STAMPED,
 		.place = PLACE_SHARED,
 		.help = "What metrics, sources and boards exist (K).",
-		.key_count = 1, .key = {{"group", PART_TEXT}},
+		.key_count = 2, .key = {{"tenant", PART_TEXT}, {"group", PART_TEXT}},
 		.column_count = 2, .column = {{"family", PART_TEXT}, {"name", PART_TEXT}},
 	},
 	[TABLE_CHUNK_SINK] = {

@@ -140,7 +140,7 @@ static void sizes_of_cells_at_their_limits(struct rig *rig)
 			 ERR_LIMIT);
 	/* Two parts, of which the inner one takes two bytes to close and one more for each 00. */
 	struct slice inner = filled(rig, STORE_COLUMN_MAX_BYTES - 2);
-	const struct store_parts *key = PARTS(TEXT("k"));
+	const struct store_parts *key = PARTS(TEXT("t"), TEXT("k"));
 	assert_int_equal(
 		store_cell_put(write, TABLE_CHUKWA, key, PARTS(inner, TEXT("")), TEXT("v"), 1, 0),
 		0);
@@ -182,7 +182,8 @@ static void cells_outside_the_contract(struct rig *rig)
 			 ERR_INVALID);
 	assert_int_equal(store_cell_put(write, TABLE_DEVICES, PARTS(TEXT("")), a, TEXT("v"), 1, 0),
 			 ERR_INVALID);
-	assert_int_equal(store_cell_put(write, TABLE_CHUKWA, a, a, TEXT("v"), 1, 0), ERR_INVALID);
+	assert_int_equal(store_cell_put(write, TABLE_METRIC_INFO, a, a, TEXT("v"), 1, 0),
+			 ERR_INVALID);
 	assert_int_equal(store_cell_put(write, TABLE_REPORT_ARRIVALS,
 					PARTS(TEXT("s"), TEXT("1234567"), TEXT("12345678")),
 					PARTS(TEXT("12345678")), TEXT("v"), 1, 0),

@@ -324,7 +324,7 @@ static void order_is_part_by_part(struct rig *rig)
 		{{TEXT(LAST "\0"), TEXT("")}}, {{TEXT(LAST LAST), TEXT("")}},
 	};
 	enum { COUNT = ARRAY_LEN(columns) };
-	const struct store_parts *key = PARTS(TEXT("k\0ey"));
+	const struct store_parts *key = PARTS(TEXT("t"), TEXT("k\0ey"));
 	/* Written in an order that is not theirs: 7 and 20 have no common divisor. */
 	for (size_t i = 0; i < COUNT; i++)
 		rig_cell_put(rig, TABLE_CHUKWA, key, &columns[i * 7 % COUNT], TEXT("v"), 1, 0);
@@ -392,7 +392,7 @@ static void texts_that_are_not_utf8_are_not_put(struct rig *rig)
 					       PARTS(TEXT("12345678")), v),
 				 ERR_INVALID);
 		/* Bytes may be any; and what is not there may be removed, whatever it is called. */
-		assert_int_equal(store_cell_put(write, TABLE_CHUKWA, parts,
+		assert_int_equal(store_cell_put(write, TABLE_CHUKWA, PARTS(TEXT("t"), bad[i]),
 						PARTS(TEXT("t"), bad[i]), v, 1, 0),
 				 0);
 		assert_int_equal(store_cell_delete(write, TABLE_DEVICES, parts, parts, 1), 0);

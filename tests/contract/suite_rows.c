@@ -66,8 +66,8 @@ static void a_row_goes_up_to_the_stamp(struct rig *rig)
 	put(rig, "c", "above", 11);
 	drop(rig, "d", 8);
 	drop(rig, "e", 12);
-	rig_cell_put(rig, TABLE_CHUKWA, DAY_KEY, PARTS(TEXT("a"), TEXT("")), TEXT("elsewhere"), 1,
-		     0);
+	rig_cell_put(rig, TABLE_CHUKWA, PARTS(TEXT("t"), TEXT("2023-11-14")),
+		     PARTS(TEXT("a"), TEXT("")), TEXT("elsewhere"), 1, 0);
 	rig_cell_put(rig, TABLE_DEVICES, PARTS(TEXT("2023-11-1")), PARTS(TEXT("a")),
 		     TEXT("a shorter key"), 1, 0);
 	drop_row(rig, 10);
@@ -94,7 +94,8 @@ static void a_row_goes_up_to_the_stamp(struct rig *rig)
 	expect_cell(rig, "a", "again", 11);
 	drop(rig, "a", 11);
 	expect_absent(rig, "a");
-	assert_true(rig_cell_get(rig, TABLE_CHUKWA, DAY_KEY, PARTS(TEXT("a"), TEXT("")), &cell));
+	assert_true(rig_cell_get(rig, TABLE_CHUKWA, PARTS(TEXT("t"), TEXT("2023-11-14")),
+				 PARTS(TEXT("a"), TEXT("")), &cell));
 	assert_true(rig_cell_get(rig, TABLE_DEVICES, PARTS(TEXT("2023-11-1")), PARTS(TEXT("a")),
 				 &cell));
 }

@@ -272,7 +272,7 @@ static int put_cells(struct look *look, unsigned from, unsigned to)
 		uint8_t bytes[CELL_LONG_BYTES];
 		struct cell_name name;
 		cell_name(&name, c);
-		err = store_cell_put(write, TABLE_CHUKWA_METADATA, &name.key, &name.column,
+		err = store_cell_put(write, TABLE_METRIC_INFO, &name.key, &name.column,
 				     cell_value(c, bytes), 1, 0);
 	}
 	if (!err)
@@ -299,12 +299,12 @@ static int put_deleted_row(struct look *look)
 		uint8_t bytes[CELL_LONG_BYTES];
 		struct cell_name name;
 		cell_name(&name, c);
-		err = store_cell_put(write, TABLE_CHUKWA_METADATA, &deleted_row, &name.column,
+		err = store_cell_put(write, TABLE_METRIC_INFO, &deleted_row, &name.column,
 				     cell_value(c, bytes), stays_in_deleted_row(c) ? 3 : 1 + c % 2,
 				     FAR_MS + c * INT64_C(100000));
 	}
 	if (!err)
-		err = store_row_delete(write, TABLE_CHUKWA_METADATA, &deleted_row, 2);
+		err = store_row_delete(write, TABLE_METRIC_INFO, &deleted_row, 2);
 	if (!err)
 		err = write_wait(look, write);
 	store_write_free(write);
@@ -514,7 +514,7 @@ static void look_at_cells(struct look *look)
 		struct cell_name name;
 		cell_name(&name, c);
 		r->cell_get = (struct store_cell_get){
-			.table = TABLE_CHUKWA_METADATA, .key = name.key, .column = name.column};
+			.table = TABLE_METRIC_INFO, .key = name.key, .column = name.column};
 		int err = read_wait(look, read);
 		if (err)
 			named(look, "cell", err);
@@ -532,7 +532,7 @@ static void look_at_row(struct look *look, struct store_parts key, size_t expect
 	struct store_request *r;
 	struct store_read *read = read_new(look, STORE_CELL_SCAN, &r);
 	size_t count = 0;
-	r->cell_scan = (struct store_cell_scan){.table = TABLE_CHUKWA_METADATA, .key = key};
+	r->cell_scan = (struct store_cell_scan){.table = TABLE_METRIC_INFO, .key = key};
 	int err = read_wait(look, read);
 	if (err)
 		named(look, "scan", err);

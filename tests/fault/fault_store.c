@@ -299,8 +299,7 @@ static int add_cell(unsigned id, unsigned version, struct store_write *write)
 	struct cell_name name;
 	cell_name(&name, id);
 	struct slice value = {(const char *)bytes, cell_value(id, version, bytes)};
-	return store_cell_put(write, TABLE_CHUKWA_METADATA, &name.key, &name.column, value, version,
-			      0);
+	return store_cell_put(write, TABLE_METRIC_INFO, &name.key, &name.column, value, version, 0);
 }
 
 static struct store_parts row_key(unsigned id, char text[16])
@@ -317,9 +316,9 @@ static int renew_row(unsigned id, unsigned version, struct store_write *write)
 	snprintf(column_text, sizeof(column_text), "%u", version % 3);
 	struct store_parts column = {{SLICE("r"), slice_of(column_text)}};
 	uint8_t byte = (uint8_t)version;
-	int err = store_row_delete(write, TABLE_CHUKWA_METADATA, &key, 2 * version);
+	int err = store_row_delete(write, TABLE_METRIC_INFO, &key, 2 * version);
 	return err ? err
-		   : store_cell_put(write, TABLE_CHUKWA_METADATA, &key, &column,
+		   : store_cell_put(write, TABLE_METRIC_INFO, &key, &column,
 				    (struct slice){(const char *)&byte, 1}, 2 * version + 1,
 				    FAR_MS + version * INT64_C(100000));
 }
@@ -408,7 +407,7 @@ static int read_cell(struct life *life, unsigned id, unsigned *version)
 	ASSERT(request);
 	cell_name(&name, id);
 	request->cell_get = (struct store_cell_get){
-		.table = TABLE_CHUKWA_METADATA, .key = name.key, .column = name.column};
+		.table = TABLE_METRIC_INFO, .key = name.key, .column = name.column};
 	int err = read_wait(life, read, &wait);
 	struct slice value = request->cell_get.cell.value;
 	*version = 0;
@@ -431,7 +430,7 @@ static int check_row(struct life *life, unsigned id, unsigned version)
 	char text[16];
 	ASSERT(request);
 	request->cell_scan =
-		(struct store_cell_scan){.table = TABLE_CHUKWA_METADATA, .key = row_key(id, text)};
+		(struct store_cell_scan){.table = TABLE_METRIC_INFO, .key = row_key(id, text)};
 	int err = read_wait(life, read, &wait);
 	const struct store_cell_scan *scan = &request->cell_scan;
 	if (!err && scan->count != (version > 0))

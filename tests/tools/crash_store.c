@@ -247,7 +247,7 @@ static void send_last(struct crash *crash, struct stream *stream)
 	else
 		add_delete(stream);
 	cell_name(&name, stream);
-	int err = store_cell_put(stream->write, TABLE_CHUKWA_METADATA, &name.key, &name.column,
+	int err = store_cell_put(stream->write, TABLE_METRIC_INFO, &name.key, &name.column,
 				 (struct slice){(const char *)&o->number, sizeof(o->number)},
 				 (int64_t)o->number, 0);
 	if (err)
@@ -398,7 +398,7 @@ static unsigned long read_cell(struct crash *crash, const struct stream *stream)
 	ASSERT(request);
 	cell_name(&name, stream);
 	request->cell_get = (struct store_cell_get){
-		.table = TABLE_CHUKWA_METADATA, .key = name.key, .column = name.column};
+		.table = TABLE_METRIC_INFO, .key = name.key, .column = name.column};
 	store_wait(&crash->waiter, read);
 	if (request->cell_get.found && request->cell_get.cell.value.len == sizeof(number))
 		memcpy(&number, request->cell_get.cell.value.data, sizeof(number));
