@@ -5,6 +5,7 @@
 #include "api/admin/pollers.h"
 #include "api/esmond/esmond.h"
 #include "api/fault/faults.h"
+#include "api/hicc/hicc.h"
 #include "api/influx/influx.h"
 #include "api/metrics/metrics.h"
 #include "api/opentsdb/opentsdb.h"
@@ -25,6 +26,7 @@
 #define BODY_CHUNKS  32 << 20, 0
 /* Read and taken within a turn of the loop. */
 #define BODY_STATES 4 << 20, 0
+#define BODY_NOTE   64 << 10, 0
 const struct http_route api_routes[] = {
 	{VERB_GET, "/", false, ROLE_READ, NO_BODY, &self_page,
 	 "This page: what is collected, how the server is doing, and every route.", "/",
@@ -197,6 +199,28 @@ const struct http_route api_routes[] = {
 	{VERB_DELETE, "/api/agents/", true, ROLE_ADMIN, NO_BODY, &agents_delete,
 	 "Forgets an agent, until it reports again.",
 	 "curl -X DELETE http://127.0.0.1:8470/api/agents/web1"},
+	{VERB_GET, "/hicc/v1/metrics/schema", true, ROLE_READ, NO_BODY, &hicc_schema,
+	 "Groups of metrics, as Chukwa's HICC lists them; /hicc/v1/metrics/schema/GROUP: the "
+	 "metrics of one.",
+	 "/hicc/v1/metrics/schema/SystemMetrics", .params = hicc_names_params},
+	{VERB_GET, "/hicc/v1/metrics/source/", true, ROLE_READ, NO_BODY, &hicc_sources,
+	 "/hicc/v1/metrics/source/GROUP: the sources of a group of metrics.",
+	 "/hicc/v1/metrics/source/SystemMetrics", .params = hicc_names_params},
+	{VERB_GET, "/hicc/v1/metrics/series/", true, ROLE_READ, NO_BODY, &hicc_series,
+	 "/hicc/v1/metrics/series/METRIC/SOURCE: a metric of a source, with texts and notes.",
+	 "/hicc/v1/metrics/series/SystemMetrics.LoadAverage.1/host1", .params = hicc_series_params},
+	{VERB_GET, "/hicc/v1/metrics/notes/", true, ROLE_READ, NO_BODY, &hicc_notes,
+	 "/hicc/v1/metrics/notes/METRIC/SOURCE: the notes at a metric of a source.",
+	 "/hicc/v1/metrics/notes/SystemMetrics.LoadAverage.1/host1?start=1d-ago",
+	 .params = hicc_notes_params},
+	{VERB_POST, "/hicc/v1/metrics/notes/", true, ROLE_WRITE, BODY_NOTE, &hicc_notes_add,
+	 "Adds a note there, of now or of a time.",
+	 "curl -H 'Content-Type: application/json' -d '{\"text\":\"a new disk\"}' "
+	 "http://127.0.0.1:8470/hicc/v1/metrics/notes/SystemMetrics.LoadAverage.1/host1",
+	 .params = hicc_notes_add_params},
+	{VERB_DELETE, "/hicc/v1/metrics/notes/", true, ROLE_WRITE, NO_BODY, &hicc_notes_delete,
+	 "/hicc/v1/metrics/notes/METRIC/SOURCE/ID: deletes a note.", NULL,
+	 .params = hicc_notes_delete_params},
 	{VERB_GET, "/oops", false, ROLE_READ, NO_BODY, &faults_list,
 	 "Fault reports by the time of receipt, newest first; JSON or format=csv.",
 	 "/oops/?since=1h-ago", .params = faults_list_params},

@@ -29,6 +29,7 @@ struct query_engine;
 struct rollup;
 struct rollup_deletions;
 struct rollup_site;
+struct row_site;
 struct queue;
 struct store;
 struct streams;
@@ -60,8 +61,9 @@ struct api {
 	struct streams *streams;
 	struct pool *stream_pool; /* reads their chunks */
 	struct chunks_door *chunks_door;
-	struct zones *zones;    /* of reports about interfaces */
-	struct api_call *calls; /* in flight: none may be when queues, catalog and store end */
+	const struct row_site *rows; /* of texts and notes */
+	struct zones *zones;         /* of reports about interfaces */
+	struct api_call *calls;      /* in flight: none may be when queues, catalog and store end */
 	const struct conf *conf;
 	const char *program; /* calls this one again, as a shell reads it; NULL: granary */
 	int64_t started_ms;  /* wall clock */

@@ -24,6 +24,8 @@
 #include "base/fault.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "board/keys.h"
+#include "board/rows.h"
 #include "catalog/catalog.h"
 #include "cmd/command.h"
 #include "cmd/serve_agent.h"
@@ -88,6 +90,8 @@ struct serve {
 	struct rollup_deletions *deletions;
 	struct serve_faults *faults;
 	struct serve_streams streams;
+	struct board_keys *keys;
+	struct row_site rows;
 	struct serve_agent agent;
 	struct http_route *routes;
 	struct api api;
@@ -194,6 +198,20 @@ static void serve_begin_host(void *owner)
 	s->host = NULL;
 }
 
+/* Nobody notes names any more. */
+static void serve_begin_keys(void *owner)
+{
+	struct serve *s = owner;
+	if (s->keys)
+		board_keys_stop(s->keys);
+}
+
+static bool serve_are_keys_over(const void *owner)
+{
+	const struct serve *s = owner;
+	return !s->keys || board_keys_is_over(s->keys);
+}
+
 static void serve_begin_sums(void *owner)
 {
 	minute_sums_stop(((struct serve *)owner)->sums);
@@ -255,6 +273,7 @@ static const struct stop_phase phases[] = {
 	{"streams", serve_begin_streams, serve_are_streams_over},
 	{"polling", serve_begin_polling, serve_is_polling_over},
 	{"host metrics", serve_begin_host, NULL},
+	{"names of metrics", serve_begin_keys, serve_are_keys_over},
 	{"sums of minutes", serve_begin_sums, serve_are_sums_over},
 	{"writes", NULL, serve_writes_over},
 	{"inventory", NULL, serve_inventory_over},
@@ -490,6 +509,24 @@ static void serve_open_streams(struct serve *s)
 	serve_streams_open(&s->streams, &options);
 }
 
+static void serve_open_rows(struct serve *s)
+{
+	const struct retention_rules *rules = &s->site.retention;
+	const struct board_keys_options options = {
+		.store = s->store,
+		.clock = lmdb_clock(s->store),
+		.executor = loop_executor(s->loop),
+		.keep_ms = retention_longer(retention_longest_raw_ms(rules),
+					    retention_longest_ms(rules, &s->site.granularities)),
+	};
+	s->rows = (struct row_site){.store = s->store,
+				    .clock = lmdb_clock(s->store),
+				    .retention = rules,
+				    .granularities = &s->site.granularities};
+	s->keys = board_keys_new(&options);
+	board_keys_start(s->keys);
+}
+
 static struct http_server *serve_new_http(struct serve *s)
 {
 	const struct conf *c = s->conf;
@@ -527,6 +564,7 @@ static struct http_server *serve_new_http(struct serve *s)
 		.streams = s->streams.streams,
 		.stream_pool = s->streams.pool,
 		.chunks_door = &s->streams.door,
+		.rows = &s->rows,
 		.conf = s->conf,
 		.started_ms = clock_wall_ms(clock_real()),
 		.program = command_program(),
@@ -559,6 +597,7 @@ static void serve_open_host(struct serve *s)
 	const struct host_options options = {
 		.ingest = s->ingest,
 		.store = s->store,
+		.keys = s->keys,
 		.clock = clock_real(),
 		.files = files_real(),
 		.loop = s->loop,
@@ -599,6 +638,14 @@ static int serve_check_hosts(const struct conf *conf, struct errbuf *e)
 				hosts->items[i]);
 	}
 	return 0;
+}
+
+static int serve_check_hicc(const struct conf *conf, struct errbuf *e)
+{
+	if (tenant_valid(slice_of(conf->hicc_tenant)))
+		return 0;
+	errbuf_set(e, ERR_INVALID, "\"%s\" cannot be the name of a tenant", conf->hicc_tenant);
+	return conf_refuse(conf, CONF_ID_hicc_tenant, e);
 }
 
 static int serve_listen_http(struct serve *s, struct errbuf *e)
@@ -668,6 +715,7 @@ static int serve_start(struct serve *s, struct errbuf *e)
 	err = err ? err : serve_open_faults(s, e);
 	if (!err)
 		serve_open_streams(s);
+	serve_open_rows(s);
 	s->pool = pool_new(1, 16, "host");
 	s->filter_pool = pool_new(1, (size_t)s->conf->query_concurrent_max, "filter");
 	s->catalog = serve_new_catalog(s);
@@ -734,6 +782,7 @@ static void serve_release(struct serve *s)
 		rollup_free(s->rollup);
 	serve_faults_free(s->faults);
 	serve_streams_close(&s->streams);
+	board_keys_free(s->keys);
 	rollup_site_close(&s->site);
 	inventory_keeper_free(s->inventory);
 	zones_free(s->zones);
@@ -788,7 +837,8 @@ static int serve_run(const struct command_args *args)
 	if (conf_read(s.conf, files_real(), args->conf_argc, args->conf_argv, &e) ||
 	    inventory_conf_read(s.conf, files_real(), &s.inventory_conf, &e) ||
 	    serve_check_hosts(s.conf, &e) || serve_faults_check(s.conf, &e) ||
-	    serve_streams_read(&s.streams, s.conf, &e) || serve_agent_read(&s.agent, s.conf, &e) ||
+	    serve_streams_read(&s.streams, s.conf, &e) || serve_check_hicc(s.conf, &e) ||
+	    serve_agent_read(&s.agent, s.conf, &e) ||
 	    rollup_site_read(&s.site, s.conf, files_real(), &e) || fault_arm_from_env(&e)) {
 		terminal_complain("granary serve: %s", e.text);
 	} else {

@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/log.h"
 #include "base/stats.h"
+#include "board/keys.h"
 #include "ingest/host_metrics.h"
 
 enum {
@@ -101,6 +102,21 @@ struct host_emission {
 	uint64_t groups;
 };
 
+/* Of the tags one at most is in the name, so their order does not matter. */
+static void host_note_group(const struct host *host, const struct host_group *group,
+			    const struct ingest_points *points)
+{
+	const struct tags tags = {points->tags, points->tag_count};
+	for (size_t i = 0; i < group->count; i++) {
+		const struct host_metric_def *def = &host_metrics[group->first + i];
+		if (group->values[i].type != VALUE_NONE)
+			board_keys_note_series(host->options.keys, host_tenant,
+					       SLICE("SystemMetrics"), points->metrics[i], tags,
+					       slice_of(catalog_kind_text(def->kind)),
+					       slice_of(def->unit));
+	}
+}
+
 static void host_emit_group(void *context, const struct host_group *group)
 {
 	struct host_emission *emission = context;
@@ -121,6 +137,7 @@ static void host_emit_group(void *context, const struct host_group *group)
 		.place = {.index = emission->groups++},
 	};
 	ingest_points(emission->request, &points);
+	host_note_group(emission->host, group, &points);
 }
 
 static void host_round_done(struct ingest_request *r)

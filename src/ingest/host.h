@@ -3,7 +3,7 @@
  * A round reads /proc (on a worker, since a large machine's /proc/stat takes milliseconds),
  * compares it with the round before and hands the values to ingest: one call for the machine, for
  * each core, disk and interface, and for this process. The first round only remembers. Kinds and
- * units go into the catalog with the first values.
+ * units go into the catalog with the first values, and names into the group `SystemMetrics`.
  *
  * Threads: everything here belongs to the loop's thread. While a round runs no other begins: a
  * round that would is left out and counted. */
@@ -19,6 +19,7 @@
 struct host_options {
 	struct ingest *ingest;
 	struct store *store;
+	struct board_keys *keys; /* get the names of metrics; NULL: nobody does */
 	struct clock *clock;
 	struct files *files;
 	struct loop *loop; /* for the timer; NULL: the owner calls host_collect */

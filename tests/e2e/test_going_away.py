@@ -325,6 +325,20 @@ REQUESTS = {
     "GET /api/streams/export": any_of(
         "/api/streams/export?stream=host1/demo/log//same@0000000000000001",
         "/api/streams/export?stream=host1/demo/log/{n}@0000000000000001"),
+    "GET /hicc/v1/metrics/schema…": any_of(
+        "/hicc/v1/metrics/schema", "/hicc/v1/metrics/schema/SystemMetrics",
+        "/hicc/v1/metrics/schema/SystemMetrics?details=true"),
+    "GET /hicc/v1/metrics/source/…": get("/hicc/v1/metrics/source/SystemMetrics"),
+    "GET /hicc/v1/metrics/series/…": any_of(
+        f"/hicc/v1/metrics/series/SystemMetrics.cpu.user.0/{socket.gethostname()}?start={{t}}",
+        "/hicc/v1/metrics/series/a.b.c.d/{n}?tenant=default", "/hicc/v1/metrics/series/{m}/{n}"),
+    "GET /hicc/v1/metrics/notes/…": get("/hicc/v1/metrics/notes/a.b/{n}?start={t}"),
+    "POST /hicc/v1/metrics/notes/…": sends(
+        "/hicc/v1/metrics/notes/a.b/{n}", lambda world: {"text": f"note {world.random.random()}"},
+        {"text": "same", "time": 1700000000000}),
+    "DELETE /hicc/v1/metrics/notes/…": any_of(
+        "/hicc/v1/metrics/notes/a.b/{n}/1700000000000-51037a4a37730f52",
+        "/hicc/v1/metrics/notes/a.b/{n}/x"),
     "GET /oops": any_of("/oops", "/oops?context={n}&limit=5", "/oops?since={t}&format=csv"),
     "GET /oops/live": any_of("/oops/live", "/oops/live?level=error"),
     "POST /oops": sends("/oops", report, lambda world: [report(world) for _ in range(20)], b"{",
