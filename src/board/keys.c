@@ -94,11 +94,8 @@ static bool keys_may_be(struct slice group, const struct board_key *key)
 /* With the lock. Whether it is known from now on. */
 static bool keys_wait(struct board_keys *keys, const struct buf *record)
 {
-	size_t len = keys->waiting.len;
 	if (buf_append(&keys->waiting, record->data, record->len) == 0)
 		return true;
-	keys->waiting.len = len;
-	keys->waiting.failed = false;
 	stat_add(STAT_row_keys_left_out, 1);
 	return false;
 }

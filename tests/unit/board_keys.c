@@ -158,6 +158,7 @@ static void series_have_names(void **state)
 	assert_false(row_name_rest_is(SLICE(".0"), TAGS(TAG("host", "h"))));
 	assert_false(row_name_rest_is(SLICE(".01"), TAGS(TAG("core", "0"))));
 	assert_false(row_name_rest_is(SLICE(""), TAGS(TAG("core", "0"))));
+	assert_false(row_name_rest_is(SLICE(".0-1"), TAGS(TAG("a", "0"), TAG("b", "1"))));
 	assert_false(row_name_rest_is(SLICE("0"), TAGS(TAG("core", "0"))));
 	assert_null(row_name_source(TAGS(TAG("core", "0"))).data);
 }
