@@ -65,11 +65,12 @@ void serve_streams_open(struct serve_streams *streams, const struct serve_stream
 	streams_start(streams->streams);
 }
 
-void serve_streams_start_demux(struct serve_streams *streams, struct ingest *ingest)
+void serve_streams_start_demux(struct serve_streams *streams, struct ingest *ingest,
+			       struct board_keys *keys)
 {
 	const struct streams_options *options = &streams->options;
 	demux_samples_init(&streams->samples, ingest, options->store, options->clock,
-			   options->executor);
+			   options->executor, keys);
 	streams_start_demux(streams->streams, &streams->datatypes, &streams->samples.sink);
 }
 

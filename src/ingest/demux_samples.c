@@ -82,6 +82,16 @@ static void demux_add_points(const struct demux_point *point, struct slice tenan
 			.ts_ms = point->ms};
 }
 
+/* The tags are those that were written, in their order by now. */
+static void demux_note_keys(struct demux_samples *samples, struct slice tenant, struct slice group,
+			    const struct demux_point *point, const struct tag *tags)
+{
+	const struct tags written = {tags, point->tag_count};
+	for (size_t i = 0; i < point->count; i++)
+		board_keys_note_series(samples->keys, tenant, group, point->metrics[i], written,
+				       slice_of(catalog_kind_text(KIND_GAUGE)), point->units[i]);
+}
+
 static void demux_say_refused(struct demux_samples *samples, struct slice tenant,
 			      const struct datatype *rule, const struct job_write *write)
 {
@@ -113,6 +123,9 @@ static int demux_write(struct demux_sink *sink, struct job *job, struct slice te
 	if (!err) {
 		stat_add(STAT_demux_samples, (int64_t)values);
 		demux_write_units(samples, job, tenant, points, count);
+		for (size_t i = 0; i < count; i++)
+			demux_note_keys(samples, tenant, rule->name, &points[i],
+					tags + i * DEMUX_TAGS_MAX);
 	}
 	if (!err && write.refused_values)
 		demux_say_refused(samples, tenant, rule, &write);
@@ -124,13 +137,14 @@ static int demux_write(struct demux_sink *sink, struct job *job, struct slice te
 /* ---- Life ------------------------------------------------------------------------------------ */
 
 void demux_samples_init(struct demux_samples *samples, struct ingest *ingest, struct store *store,
-			struct clock *clock, struct executor *executor)
+			struct clock *clock, struct executor *executor, struct board_keys *keys)
 {
 	*samples = (struct demux_samples){.sink = {demux_write},
 					  .ingest = ingest,
 					  .store = store,
 					  .clock = clock,
 					  .executor = executor,
+					  .keys = keys,
 					  .lines = {.lines_max = DEMUX_LOGS_A_MINUTE}};
 }
 

@@ -3,7 +3,7 @@
  *
  * A sample that is refused for good, as by a limit of the catalog or as too old, is counted and
  * said in the log; the others are stored. Units go into the catalog with the first sample of a
- * metric.
+ * metric, and its name into the group of its datatype (board/keys.h).
  *
  * Threads: the sink is for one job. */
 #ifndef INGEST_DEMUX_SAMPLES_H
@@ -11,6 +11,7 @@
 
 #include "base/hash_set.h"
 #include "base/log.h"
+#include "board/keys.h"
 #include "ingest/ingest.h"
 #include "stream/demux_pass.h"
 
@@ -20,6 +21,7 @@ struct demux_samples {
 	struct store *store;
 	struct clock *clock;
 	struct executor *executor; /* of ingest */
+	struct board_keys *keys;   /* NULL: names are not listed by datatype */
 
 	/* private */
 	struct hash_set described; /* metrics whose units are in the catalog */
@@ -28,7 +30,7 @@ struct demux_samples {
 
 /* What it points to outlives it. */
 void demux_samples_init(struct demux_samples *samples, struct ingest *ingest, struct store *store,
-			struct clock *clock, struct executor *executor);
+			struct clock *clock, struct executor *executor, struct board_keys *keys);
 void demux_samples_release(struct demux_samples *samples);
 
 #endif
