@@ -4,7 +4,6 @@
 #include "base/file.h"
 #include "cmd/client.h"
 #include "cmd/client_fault.h"
-#include "fault/canonical.h"
 #include "wire/timetext.h"
 
 enum {
@@ -26,7 +25,7 @@ static void client_fault_add_value(struct text_table *table, const struct json *
 	}
 	buf_init(&text, CLIENT_FAULT_CELL_MAX_BYTES);
 	json_writer_init(&writer, &text);
-	canonical_write(&writer, value); /* with the digits of numbers */
+	json_write_literally(&writer, value); /* with the digits of numbers */
 	text_table_add(table, buf_slice(&text));
 	buf_release(&text);
 }

@@ -1,7 +1,6 @@
 #include "fault/canonical.h"
 
 #include "base/cursor.h"
-#include "wire/number.h"
 
 /* Up to so many members are sorted by insertion: qsort calls a function for each comparison. */
 enum { CANONICAL_FEW = 16 };
@@ -101,41 +100,4 @@ int canonical_sort(struct json *tree, unsigned levels_max, struct arena *arena)
 	for (struct json *child = tree->first; !err && child; child = child->next)
 		err = canonical_sort(child, levels_max - 1, arena);
 	return err;
-}
-
-/* A literal ends with a digit; NaN and Infinity, which some readers give, do not. */
-static void canonical_write_number(struct json_writer *writer, const struct json *node)
-{
-	if (node->text.len && number_is_digit(node->text.data[node->text.len - 1]))
-		json_write_raw(writer, node->text);
-	else
-		json_write_number(writer, node->number);
-}
-
-void canonical_write(struct json_writer *writer, const struct json *tree)
-{
-	switch (tree->type) {
-	case JSON_T_NUMBER:
-		canonical_write_number(writer, tree);
-		break;
-	case JSON_T_ARRAY:
-		json_write_array_begin(writer);
-		for (const struct json *item = tree->first; item; item = item->next)
-			canonical_write(writer, item);
-		json_write_array_end(writer);
-		break;
-	case JSON_T_OBJECT:
-		json_write_object_begin(writer);
-		for (const struct json *member = tree->first; member; member = member->next) {
-			json_write_key_slice(writer, member->key);
-			canonical_write(writer, member);
-		}
-		json_write_object_end(writer);
-		break;
-	case JSON_T_NULL:
-	case JSON_T_BOOL:
-	case JSON_T_STRING:
-		json_write_tree(writer, tree);
-		break;
-	}
 }

@@ -11,8 +11,4 @@
  * each other. */
 int canonical_sort(struct json *tree, unsigned levels_max, struct arena *arena) MUST_CHECK;
 
-/* As json_write_tree does, but a number stays as it is written: 5 is not 5.0, and one of 40 digits
- * has 40 digits. */
-void canonical_write(struct json_writer *writer, const struct json *tree);
-
 #endif

@@ -770,7 +770,7 @@ static int report_write_body(struct report_reading *r, bool with_refused)
 			with_refused = false;
 		}
 		json_write_key_slice(&writer, a->name);
-		canonical_write(&writer, a->value);
+		json_write_literally(&writer, a->value);
 	}
 	if (with_refused)
 		report_write_refused(r->report, &writer);

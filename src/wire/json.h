@@ -217,6 +217,9 @@ void json_put_strings(struct json_writer *writer, const char *key, const struct 
 void json_write_raw(struct json_writer *writer, struct slice json);
 /* A tree, doubled keys included. */
 void json_write_tree(struct json_writer *writer, const struct json *tree);
+/* The same, but a number stays as it was written: 5 is not 5.0, and one of 40 digits has 40 digits.
+ */
+void json_write_literally(struct json_writer *writer, const struct json *tree);
 
 /* A quoted and escaped string by itself. */
 void json_append_string(struct buf *out, struct slice text);

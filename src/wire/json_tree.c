@@ -3,6 +3,7 @@
 
 #include "wire/json.h"
 #include "wire/json_make.h"
+#include "wire/number.h"
 
 struct builder {
 	struct json_reader reader;
@@ -266,5 +267,42 @@ void json_write_tree(struct json_writer *w, const struct json *tree)
 		if (!level)
 			return;
 		node = node->next;
+	}
+}
+
+/* A literal ends with a digit; NaN and Infinity, which some readers give, do not. */
+static void json_write_literal(struct json_writer *writer, const struct json *node)
+{
+	if (node->text.len && number_is_digit(node->text.data[node->text.len - 1]))
+		json_write_raw(writer, node->text);
+	else
+		json_write_number(writer, node->number);
+}
+
+void json_write_literally(struct json_writer *writer, const struct json *tree)
+{
+	switch (tree->type) {
+	case JSON_T_NUMBER:
+		json_write_literal(writer, tree);
+		break;
+	case JSON_T_ARRAY:
+		json_write_array_begin(writer);
+		for (const struct json *item = tree->first; item; item = item->next)
+			json_write_literally(writer, item);
+		json_write_array_end(writer);
+		break;
+	case JSON_T_OBJECT:
+		json_write_object_begin(writer);
+		for (const struct json *member = tree->first; member; member = member->next) {
+			json_write_key_slice(writer, member->key);
+			json_write_literally(writer, member);
+		}
+		json_write_object_end(writer);
+		break;
+	case JSON_T_NULL:
+	case JSON_T_BOOL:
+	case JSON_T_STRING:
+		json_write_tree(writer, tree);
+		break;
 	}
 }

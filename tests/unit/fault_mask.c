@@ -8,7 +8,6 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
-#include "fault/canonical.h"
 #include "fault/mask.h"
 
 /* `text` is JSON, or with `raw` the one text of a tree. Returns how much was masked. */
@@ -30,7 +29,7 @@ static size_t masked(const char *text, bool raw, const struct fault_masks *masks
 	if (raw)
 		buf_append(out, tree->text.data, tree->text.len);
 	else
-		canonical_write(&writer, tree);
+		json_write_literally(&writer, tree);
 	buf_append_char(out, 0);
 	arena_release(&arena);
 	arena_release(&parsing);
