@@ -158,6 +158,11 @@ struct slice http_param_next(const struct http_request *request, const char *nam
  * not properly percent-encoded, ERR_LIMIT where the arena is full. */
 int http_form_field(struct http_request *request, const char *name, struct slice *value) MUST_CHECK;
 
+/* Whether an entity tag, with its quotes, is in the list of If-Match or If-None-Match (RFC
+ * 9110, 13.1);
+ * `*` is all. Weak tags count as others: a proxy that compresses makes them of ours. */
+bool http_tag_is_listed(struct slice list, struct slice tag) MUST_CHECK;
+
 /* No more `body` calls until resumed (the piece being handled counts as taken), nor `end`. `resume`
  * never calls back from inside. */
 void http_request_pause(struct http_request *request);

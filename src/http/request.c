@@ -113,6 +113,23 @@ struct slice http_header(const struct http_request *request, const char *name)
 	return (struct slice){NULL, 0};
 }
 
+bool http_tag_is_listed(struct slice list, struct slice tag)
+{
+	if (slice_equal(list, SLICE("*")))
+		return true;
+	while (list.len) {
+		const char *end = list.data + list.len;
+		const char *from = memchr(list.data, '"', list.len);
+		const char *to = from ? memchr(from + 1, '"', (size_t)(end - from - 1)) : NULL;
+		if (!to)
+			return false;
+		if (slice_equal((struct slice){from, (size_t)(to + 1 - from)}, tag))
+			return true;
+		list = (struct slice){to + 1, (size_t)(end - to - 1)};
+	}
+	return false;
+}
+
 struct slice http_param_next(const struct http_request *request, const char *name, size_t *at)
 {
 	while (*at < request->param_count) {

@@ -97,7 +97,7 @@ static void pollers_inventory_end(struct http_request *request)
 	snprintf(tag, sizeof(tag), "\"%llx-%llx\"", (unsigned long long)api->started_ms,
 		 (unsigned long long)inventory->number);
 	http_reply_header(request, "ETag", tag);
-	if (slice_equal(http_header(request, "If-None-Match"), slice_of(tag))) {
+	if (http_tag_is_listed(http_header(request, "If-None-Match"), slice_of(tag))) {
 		inventory_release(inventory);
 		http_reply(request, 304, NULL, (struct slice){NULL, 0});
 		return;
