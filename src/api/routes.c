@@ -5,6 +5,7 @@
 #include "api/admin/pollers.h"
 #include "api/esmond/esmond.h"
 #include "api/fault/faults.h"
+#include "api/hicc/boards.h"
 #include "api/hicc/hicc.h"
 #include "api/influx/influx.h"
 #include "api/metrics/metrics.h"
@@ -27,6 +28,26 @@
 /* Read and taken within a turn of the loop. */
 #define BODY_STATES 4 << 20, 0
 #define BODY_NOTE   64 << 10, 0
+#define BODY_BOARD  1 << 20, 0
+/* clang-format off */
+/* What can be done with boards of a kind. */
+#define BOARD_ROUTES(kind_, id_, body_) \
+	{VERB_GET, "/hicc/v1/" kind_ "/", true, ROLE_READ, NO_BODY, &boards_handler, \
+	 "list, search/PREFIX or view/ID of " kind_ "s.", \
+	 "/hicc/v1/" kind_ "/list?brief=true", .params = boards_get_params}, \
+	{VERB_POST, "/hicc/v1/" kind_ "/", true, ROLE_WRITE, BODY_BOARD, &boards_handler, \
+	 "create: makes a " kind_ ".", \
+	 "curl -H 'Content-Type: application/json' -d '" body_ "' " \
+	 "http://127.0.0.1:8470/hicc/v1/" kind_ "/create", .params = boards_change_params}, \
+	{VERB_PUT, "/hicc/v1/" kind_ "/", true, ROLE_WRITE, BODY_BOARD, &boards_handler, \
+	 "update/ID: replaces a " kind_ ", with If-Match only the one that was seen.", \
+	 "curl -X PUT -H 'Content-Type: application/json' -d '" body_ "' " \
+	 "http://127.0.0.1:8470/hicc/v1/" kind_ "/update/" id_, .params = boards_change_params}, \
+	{VERB_DELETE, "/hicc/v1/" kind_ "/", true, ROLE_WRITE, NO_BODY, &boards_handler, \
+	 "delete/ID: deletes a " kind_ "; a shipped one of that id is back.", \
+	 "curl -X DELETE http://127.0.0.1:8470/hicc/v1/" kind_ "/delete/" id_, \
+	 .params = boards_change_params}
+/* clang-format on */
 const struct http_route api_routes[] = {
 	{VERB_GET, "/", false, ROLE_READ, NO_BODY, &self_page,
 	 "This page: what is collected, how the server is doing, and every route.", "/",
@@ -221,6 +242,15 @@ const struct http_route api_routes[] = {
 	{VERB_DELETE, "/hicc/v1/metrics/notes/", true, ROLE_WRITE, NO_BODY, &hicc_notes_delete,
 	 "/hicc/v1/metrics/notes/METRIC/SOURCE/ID: deletes a note.", NULL,
 	 .params = hicc_notes_delete_params},
+	{VERB_POST, "/hicc/v1/dashboard/import", false, ROLE_WRITE, 32 << 20, 0, &boards_handler,
+	 "Takes a dashboard with its widgets and charts, as export/ID of GET gives it: all or "
+	 "nothing.",
+	 "granary board import host.json", .params = boards_import_params},
+	BOARD_ROUTES("chart", "mine", "{\"id\":\"mine\",\"title\":\"Mine\"}"),
+	BOARD_ROUTES("widget", "Mine", "{\"title\":\"Mine\",\"src\":\"/hicc/v1/chart/draw/mine\"}"),
+	BOARD_ROUTES("dashboard", "mine",
+		     "{\"id\":\"mine\",\"grid\":[{\"title\":\"Mine\","
+		     "\"src\":\"/hicc/v1/chart/draw/mine\"}]}"),
 	{VERB_GET, "/oops", false, ROLE_READ, NO_BODY, &faults_list,
 	 "Fault reports by the time of receipt, newest first; JSON or format=csv.",
 	 "/oops/?since=1h-ago", .params = faults_list_params},

@@ -13,6 +13,7 @@
 
 struct agent_book;
 struct api_call;
+struct boards;
 struct catalog;
 struct chunks_door;
 struct conf;
@@ -62,6 +63,7 @@ struct api {
 	struct pool *stream_pool; /* reads their chunks */
 	struct chunks_door *chunks_door;
 	const struct row_site *rows; /* of texts and notes */
+	struct boards *boards;       /* charts, widgets, dashboards */
 	struct zones *zones;         /* of reports about interfaces */
 	struct api_call *calls;      /* in flight: none may be when queues, catalog and store end */
 	const struct conf *conf;

@@ -24,6 +24,7 @@
 #include "base/fault.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "board/boards.h"
 #include "board/keys.h"
 #include "board/rows.h"
 #include "catalog/catalog.h"
@@ -92,6 +93,7 @@ struct serve {
 	struct serve_streams streams;
 	struct board_keys *keys;
 	struct row_site rows;
+	struct boards *boards;
 	struct serve_agent agent;
 	struct http_route *routes;
 	struct api api;
@@ -527,6 +529,12 @@ static void serve_open_rows(struct serve *s)
 	board_keys_start(s->keys);
 }
 
+static void serve_open_boards(struct serve *s)
+{
+	const struct boards_limits limits = {.each_max = (size_t)s->conf->boards_each_max};
+	s->boards = boards_new(s->store, lmdb_clock(s->store), &limits);
+}
+
 static struct http_server *serve_new_http(struct serve *s)
 {
 	const struct conf *c = s->conf;
@@ -565,6 +573,7 @@ static struct http_server *serve_new_http(struct serve *s)
 		.stream_pool = s->streams.pool,
 		.chunks_door = &s->streams.door,
 		.rows = &s->rows,
+		.boards = s->boards,
 		.conf = s->conf,
 		.started_ms = clock_wall_ms(clock_real()),
 		.program = command_program(),
@@ -716,6 +725,7 @@ static int serve_start(struct serve *s, struct errbuf *e)
 	if (!err)
 		serve_open_streams(s);
 	serve_open_rows(s);
+	serve_open_boards(s);
 	s->pool = pool_new(1, 16, "host");
 	s->filter_pool = pool_new(1, (size_t)s->conf->query_concurrent_max, "filter");
 	s->catalog = serve_new_catalog(s);
@@ -783,6 +793,7 @@ static void serve_release(struct serve *s)
 	serve_faults_free(s->faults);
 	serve_streams_close(&s->streams);
 	board_keys_free(s->keys);
+	boards_free(s->boards);
 	rollup_site_close(&s->site);
 	inventory_keeper_free(s->inventory);
 	zones_free(s->zones);

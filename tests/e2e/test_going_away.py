@@ -210,6 +210,24 @@ def says_of_adaptors(world):
                          for number in range(world.random.choice([0, 3, 300]))]}
 
 
+def a_dashboard_with_all(world):
+    name = world.name()
+    return {"dashboard": {"id": name, "n": world.new(), "grid": [{"title": name}]},
+            "widgets": [{"title": name, "src": f"/hicc/v1/chart/draw/{name}"}],
+            "charts": [{"id": name, "n": world.new()}]}
+
+
+def boards(kind):
+    key, path = "title" if kind == "widget" else "id", f"/hicc/v1/{kind}/"
+    yield f"GET {path}…", any_of(path + "list", path + "list?brief=true&limit=2", path + "search/a",
+                                 path + "view/{n}", "/hicc/v1/dashboard/export/{n}")
+    yield f"POST {path}…", sends(path + "create", lambda world: {key: f"n{world.new()}"},
+                                 lambda world: {key: world.name()}, [], b"{")
+    yield f"PUT {path}…", lambda world: (
+        f"{path}update/a", json.dumps({key: "a", "n": world.new()}).encode())
+    yield f"DELETE {path}…", get(path + "delete/{n}")
+
+
 INTERFACE = "/v2/device/{d}/interface/xe-0@2F0@2F1/in"
 
 REQUESTS = {
@@ -339,6 +357,9 @@ REQUESTS = {
     "DELETE /hicc/v1/metrics/notes/…": any_of(
         "/hicc/v1/metrics/notes/a.b/{n}/1700000000000-51037a4a37730f52",
         "/hicc/v1/metrics/notes/a.b/{n}/x"),
+    "POST /hicc/v1/dashboard/import": sends(
+        "/hicc/v1/dashboard/import?overwrite=true", a_dashboard_with_all, {}, b"{"),
+    **{row: make for kind in ("chart", "widget", "dashboard") for row, make in boards(kind)},
     "GET /oops": any_of("/oops", "/oops?context={n}&limit=5", "/oops?since={t}&format=csv"),
     "GET /oops/live": any_of("/oops/live", "/oops/live?level=error"),
     "POST /oops": sends("/oops", report, lambda world: [report(world) for _ in range(20)], b"{",
