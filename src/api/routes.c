@@ -26,9 +26,10 @@
 #define BODY_REPORTS 32 << 20, 0
 #define BODY_CHUNKS  32 << 20, 0
 /* Read and taken within a turn of the loop. */
-#define BODY_STATES 4 << 20, 0
-#define BODY_NOTE   64 << 10, 0
-#define BODY_BOARD  1 << 20, 0
+#define BODY_STATES  4 << 20, 0
+#define BODY_NOTE    64 << 10, 0
+#define BODY_BOARD   1 << 20, 0
+#define BODY_PREVIEW 256 << 10, 0
 /* clang-format off */
 /* What can be done with boards of a kind. */
 #define BOARD_ROUTES(kind_, id_, body_) \
@@ -246,6 +247,12 @@ const struct http_route api_routes[] = {
 	 "Takes a dashboard with its widgets and charts, as export/ID of GET gives it: all or "
 	 "nothing.",
 	 "granary board import host.json", .params = boards_import_params},
+	{VERB_PUT, "/hicc/v1/chart/preview/series", false, ROLE_READ, BODY_PREVIEW, &hicc_preview,
+	 "Takes a list of series, as a chart has it, and gives it back with their data.",
+	 "curl -X PUT -H 'Content-Type: application/json' -d '[{\"query\":{\"tenant\":\"host\","
+	 "\"metricName\":\"SystemMetrics.LoadAverage.1\"}}]' "
+	 "'http://127.0.0.1:8470/hicc/v1/chart/preview/series?start=5m-ago'",
+	 .params = hicc_preview_params},
 	BOARD_ROUTES("chart", "mine", "{\"id\":\"mine\",\"title\":\"Mine\"}"),
 	BOARD_ROUTES("widget", "Mine", "{\"title\":\"Mine\",\"src\":\"/hicc/v1/chart/draw/mine\"}"),
 	BOARD_ROUTES("dashboard", "mine",

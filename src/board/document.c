@@ -149,6 +149,18 @@ const struct board_kind_def board_kinds[BOARD_KINDS] = {
 			     board_dashboard_rules},
 };
 
+int board_series_check(const struct json *list, struct errbuf *e)
+{
+	static const struct board_rule rules[] = {
+		{"series", BOARD_OBJECTS, 0, BOARD_SERIES_MAX, .within = board_series_rules},
+		{NULL}};
+	struct json series = *list;
+	const struct json chart = {.type = JSON_T_OBJECT, .first = &series, .count = 1};
+	series.key = slice_of(rules->name);
+	series.next = NULL;
+	return board_rules_check(rules, &chart, e);
+}
+
 /* Two variables of one name would have one value. */
 static int board_document_check_variables(const struct json *tree, struct errbuf *e)
 {

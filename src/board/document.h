@@ -47,6 +47,9 @@ int board_document_parse(enum board_kind kind, struct slice text, struct slice i
 			 struct arena *arena, struct board_document *made,
 			 struct errbuf *e) MUST_CHECK;
 
+/* A list of series, as a chart has them. ERR_INVALID with a sentence that names the member. */
+int board_series_check(const struct json *list, struct errbuf *e) MUST_CHECK;
+
 /* The id of the chart that a widget shows: its `src` is /hicc/v1/chart/draw/ID, where Chukwa draws
  * charts; or with circles, tile or piechart for chart. NULL data: it shows something else. Memory
  * comes from the arena. */

@@ -351,6 +351,85 @@ def test_an_import_that_may_not_be(server):
     assert ask(server, "GET", "chart/view/a", tenant="refused-import").status == 404
 
 
+# ---- Data ---------------------------------------------------------------------------------------
+
+AT_S = 1700000000 - 1700000000 % 300
+
+
+def series_of(server, asked, tenant="t", **params):
+    params = {"start": "20231114221000", "end": "20231114231000", **params}
+    path = "chart/preview/series?" + "&".join(f"{name}={value}" for name, value in params.items())
+    return ask(server, "PUT", path, asked, tenant)
+
+
+def put_orders(server):
+    """Of two hosts, one with two desks; a value each 10 s: 0, 1, 2 ... of the first one."""
+    points = [{"metric": "shop.orders", "timestamp": AT_S + 10 * i, "value": i,
+               "tags": {"host": "web/1", "tenant": "t"}} for i in range(6)]
+    points += [{"metric": "shop.orders", "timestamp": AT_S + 10 * i, "value": 100,
+                "tags": {"host": "b", "desk": desk, "tenant": "t"}}
+               for i in range(3) for desk in ("x", "y")]
+    assert server.put(points).status == 204
+
+
+def test_series_get_their_data(server):
+    put_orders(server)
+    row = {"url": "/hicc/v1/metrics/series/shop.orders/web%2F1", "label": "L", "x": 10**30,
+           "data": [[1, 2]]}
+    desk = {"url": "/hicc/v1/metrics/series/shop.orders.y/b?start=1"}
+    none = {"url": "/hicc/v1/metrics/series/shop.orders/$host", "lines": {"show": True}}
+    total = {"label": "sum", "query": {"metricName": "shop.orders", "fn": "sum", "window": "1m",
+                                       "agg": "sum"}}
+    each = {"query": {"tenant": "t", "metricName": "shop.orders", "tag": ["host=b", "desk=*"],
+                      "fn": "count", "window": "5m"}, "tags": "not these"}
+    answer = series_of(server, [row, desk, none, total, each])
+    assert answer.status == 200, answer
+    assert answer.json == [
+        {"url": row["url"], "label": "L", "x": 10**30,
+         "data": [[1000 * (AT_S + 10 * i), i] for i in range(6)]},
+        {**desk, "data": [[1000 * (AT_S + 10 * i), 100] for i in range(3)]},
+        {**none, "data": []},
+        {**total, "tags": {}, "data": [[1000 * AT_S, 15 + 600]]},
+        {"query": each["query"], "tags": {"desk": "x", "host": "b"}, "data": [[1000 * AT_S, 3]]},
+        {"query": each["query"], "tags": {"desk": "y", "host": "b"}, "data": [[1000 * AT_S, 3]]}]
+    end = f"{1000 * (AT_S + 20)}"
+    assert [len(one["data"]) for one in series_of(server, [row, total], end=end).json] == [2, 1]
+    assert series_of(server, [row], tenant="u").json[0]["data"] == []
+    assert series_of(server, []).json == []
+
+
+def test_a_row_is_what_metrics_series_gives(server):
+    put_orders(server)
+    for path in ("shop.orders/web%2F1", "shop.orders.x/b", "shop.orders/b", "shop/web%2F1"):
+        row = ask(server, "GET", f"metrics/series/{path}?start=20231114221000&end=20231114231000")
+        previewed = series_of(server, [{"url": f"/hicc/v1/metrics/series/{path}"}])
+        assert previewed.json[0]["data"] == row.json["data"], path
+
+
+def test_series_that_have_no_data(server):
+    row = {"url": "/hicc/v1/metrics/series/a/b"}
+    for asked, said in (
+            ("{}", "series is not a list of at most 200 objects"), ("", "line 1, column 1"),
+            ([row] * 201, "series is not a list of at most 200 objects"),
+            ([row, {}], "series[1]: url is not /hicc/v1/metrics/series/METRIC/SOURCE, and"),
+            ([{"url": "/hicc/v1/metrics/series/a"}], "series[0]: url is not"),
+            ([{"url": "/hicc/v1/metrics/series/a/b/c"}], "series[0]: url is not"),
+            ([{"url": "/hicc/v1/metrics/series/%zz/b"}], "series[0]: url is not"),
+            ([{"query": {"metricName": "m", "taag": "a=b"}}],
+             'series[0]: query: unknown parameter "taag"'),
+            ([row, {"query": {"metricName": "m", "start": "0"}}],
+             "series[1]: query: start is given twice"),
+            ([{"query": {"metricName": "m", "fn": "sum"}}],
+             "series[0]: query: fn is given without window or points"),
+            ([{"query": {"tenant": "snmp", "metricName": "m", "tag": "alias=x"}}],
+             "series[0]: query: alias is found by GET /api/query only"),
+            ([{"query": {"metricName": "m", "tag": [f"a{n}=b" for n in range(254)]}}],
+             "series[0]: query has more than 253 parameters")):
+        answer = series_of(server, asked)
+        assert answer.status == 400 and said in sentence(answer), answer
+    assert series_of(server, [row], start="20231115").status == 400
+
+
 # ---- Kills, the command line --------------------------------------------------------------------
 
 

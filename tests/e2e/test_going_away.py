@@ -357,6 +357,10 @@ REQUESTS = {
     "DELETE /hicc/v1/metrics/notes/…": any_of(
         "/hicc/v1/metrics/notes/a.b/{n}/1700000000000-51037a4a37730f52",
         "/hicc/v1/metrics/notes/a.b/{n}/x"),
+    "PUT /hicc/v1/chart/preview/series": sends(
+        "/hicc/v1/chart/preview/series?tenant=default&start={t}", lambda world: [
+            {"query": {"metricName": world.metric(), "fn": "avg", "window": "1s"}},
+            {"url": f"/hicc/v1/metrics/series/{world.metric()}/a"}] * 5, {}, b"["),
     "POST /hicc/v1/dashboard/import": sends(
         "/hicc/v1/dashboard/import?overwrite=true", a_dashboard_with_all, {}, b"{"),
     **{row: make for kind in ("chart", "widget", "dashboard") for row, make in boards(kind)},

@@ -239,6 +239,34 @@ static void what_may_not_be_is_named(void **state)
 		"variables has the name a twice");
 }
 
+static void texts_and_lists_have_bounds(void **state)
+{
+	(void)state;
+	struct buf json;
+	struct board_document made;
+	static const struct {
+		const char *begin, *item, *end;
+		size_t most;
+	} cases[] = {{"{\"id\":\"", "x", "x\"}", 200},
+		     {"{\"title\":\"", "x", "x\"}", 1000},
+		     {"{\"series\":[", "{},", "{}]}", 200},
+		     {"{\"xLabelRange\":[", "\"\",", "\"\"]}", 1000}};
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		for (size_t more = 0; more < 2; more++) {
+			buf_init(&json, 1 << 20);
+			buf_append_text(&json, cases[i].begin);
+			for (size_t n = 1; n < cases[i].most + more; n++)
+				buf_append_text(&json, cases[i].item);
+			buf_append_text(&json, cases[i].end);
+			assert_int_equal(board_document_parse(BOARD_CHART, buf_slice(&json),
+							      (struct slice){NULL, 0}, &arena,
+							      &made, &error),
+					 more ? ERR_INVALID : 0);
+			buf_release(&json);
+		}
+	}
+}
+
 static void a_board_of_the_largest_size(void **state)
 {
 	(void)state;
@@ -388,6 +416,7 @@ static void lists_are_in_order_and_in_pages(void **state)
 	lists(BOARD_CHART, "", 6, 3, "5* 6* ");
 	lists(BOARD_CHART, "", 8, 3, "");
 	lists(BOARD_CHART, "3", 0, 100, "3 3a ");
+	lists(BOARD_CHART, "", 4, 1, "3a ");
 	lists(BOARD_CHART, "3", 1, 100, "3a ");
 	lists(BOARD_CHART, "4", 0, 100, "4* ");
 	lists(BOARD_CHART, "x", 0, 100, "");
@@ -611,6 +640,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(unknown_members_stay_as_they_are, start, end),
 		cmocka_unit_test_setup_teardown(an_id_is_own_given_or_by_lot, start, end),
 		cmocka_unit_test_setup_teardown(what_may_not_be_is_named, start, end),
+		cmocka_unit_test_setup_teardown(texts_and_lists_have_bounds, start, end),
 		cmocka_unit_test_setup_teardown(a_board_of_the_largest_size, start, end),
 		cmocka_unit_test_setup_teardown(a_widget_names_its_chart, start, end),
 		cmocka_unit_test_setup_teardown(a_chart_lies_where_document_k_says, start, end),

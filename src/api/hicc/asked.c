@@ -56,6 +56,12 @@ static int hicc_read_times(struct hicc_asked *asked, int64_t now_ms, struct errb
 	return 0;
 }
 
+void hicc_presume_tenant(const struct http_request *request, struct slice *tenant)
+{
+	if (!http_param(request, "tenant").data && !http_header(request, "x-tenant").data)
+		*tenant = slice_of(api_of(request)->conf->hicc_tenant);
+}
+
 int hicc_read(const struct http_request *request, struct api_call *call, struct hicc_asked *asked,
 	      struct errbuf *e)
 {
@@ -64,8 +70,7 @@ int hicc_read(const struct http_request *request, struct api_call *call, struct 
 	err = err ? err : hicc_read_times(asked, now_ms, e);
 	if (err)
 		return err;
-	if (!http_param(request, "tenant").data && !http_header(request, "x-tenant").data)
-		asked->tenant = slice_of(call->api->conf->hicc_tenant);
+	hicc_presume_tenant(request, &asked->tenant);
 	asked->tenant = arena_copy(&call->arena, asked->tenant);
 	ASSERT(asked->tenant.data); /* at most TENANT_MAX_BYTES */
 	return 0;

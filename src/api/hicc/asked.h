@@ -35,6 +35,8 @@ struct hicc_asked {
 /* A time as Chukwa writes it, 14 digits, in UTC; or as time_parse has it. */
 int hicc_time_parse(struct slice text, int64_t now_ms, int64_t *ms, struct errbuf *e) MUST_CHECK;
 
+/* Where a request names no tenant, it is that of hicc.tenant. */
+void hicc_presume_tenant(const struct http_request *request, struct slice *tenant);
 /* Reads the route's parameters; the tenant is in the call's arena. ERR_INVALID with a sentence. */
 int hicc_read(const struct http_request *request, struct api_call *call, struct hicc_asked *asked,
 	      struct errbuf *e) MUST_CHECK;

@@ -2,10 +2,9 @@
  * it, since it waits for the store. */
 #include "api/hicc/boards.h"
 
-#include "api/call.h"
+#include "api/hicc/asked.h"
 #include "base/stats.h"
 #include "board/boards.h"
-#include "conf/conf.h"
 
 enum {
 	BOARDS_ARENA_MAX_BYTES = 256 << 20,
@@ -371,8 +370,7 @@ static void boards_end(struct http_request *request)
 		http_reply_error(request, 400, "%s", e.text);
 		return;
 	}
-	if (!http_param(request, "tenant").data && !http_header(request, "X-Tenant").data)
-		asked.tenant = slice_of(api_of(request)->conf->hicc_tenant);
+	hicc_presume_tenant(request, &asked.tenant);
 	struct boards_call *call = mem_zalloc(sizeof(*call));
 	api_call_init(&call->call, request, &boards_call_kind);
 	arena_init(&call->scratch, BOARDS_ARENA_MAX_BYTES);

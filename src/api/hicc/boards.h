@@ -21,4 +21,11 @@
 extern const struct http_handler boards_handler;
 extern const struct param boards_get_params[], boards_change_params[], boards_import_params[];
 
+/* PUT /hicc/v1/chart/preview/series: a list of series, as charts have them, becomes the same list
+ * with `data`, [[ms,v],...], in each, from `start` to `end`. Where a `query` gives several series,
+ * each stands there, with its `tags`. What a chart may have is taken; 400 names what cannot be
+ * answered. */
+extern const struct http_handler hicc_preview;
+extern const struct param hicc_preview_params[];
+
 #endif

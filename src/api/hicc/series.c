@@ -1,17 +1,13 @@
 /* GET /hicc/v1/metrics/series/METRIC/SOURCE: a row as a series.
  *
- * A job reads the texts and the notes of the time. Then the numbers are asked for: which series has
- * the metric's name in a row follows from the name only up to where its dots are (row_name.h), so
- * one split after the other is a query, until one has found a series. Several series that a split
- * stands for are one, of which averages are made together. */
+ * A job reads the texts and the notes of the time. Then the numbers are asked for (numbers.h). */
 #include <stdlib.h>
 
 #include "api/hicc/asked.h"
 #include "api/hicc/hicc.h"
+#include "api/hicc/numbers.h"
 #include "base/grow.h"
 #include "base/stats.h"
-#include "board/row_name.h"
-#include "query/query.h"
 
 enum {
 	SERIES_TEXTS_MAX = 10000,
@@ -22,10 +18,8 @@ enum {
 	SERIES_OUT_MAX_BYTES = 64 << 20,
 	SERIES_CHUNK_POINTS = 1024,
 	SERIES_TURN_POINTS = 8192, /* encoded before other work of the loop gets its turn */
-	SERIES_TAGS_MAX_BYTES = 256 << 10,
-	SERIES_ENOUGH = 1, /* stops a walk, without an error */
+	SERIES_ENOUGH = 1,         /* stops a walk, without an error */
 };
-#define SERIES_MINUTE_MS INT64_C(60000)
 
 struct hicc_cells {
 	struct series_cell {
@@ -42,14 +36,10 @@ struct hicc_series_call {
 	struct hicc_cells texts, notes;
 	struct hicc_cells *reading; /* the job's: of these two, and of which metric */
 	struct slice reading_metric;
-	struct row_name_split splits[ROW_NAME_SPLITS_MAX];
-	size_t split_count, split; /* split: that is asked for */
+	struct hicc_numbers numbers;
 	struct query *query;
-	struct catalog_selector selector;
-	struct catalog_pattern pattern;
-	struct arena tags; /* of one series */
-	bool begun;        /* the answer is */
-	size_t text;       /* that is next in it */
+	bool begun;  /* the answer is */
+	size_t text; /* that is next in it */
 };
 
 static const struct api_call_kind hicc_series_kind;
@@ -155,18 +145,12 @@ static void hicc_series_put_texts(struct hicc_series_call *call, int64_t before_
 	}
 }
 
-/* The first step may begin before the time does. */
 static void hicc_series_put_chunk(struct hicc_series_call *call, const struct query_chunk *chunk)
 {
 	struct json_writer *json = &call->call.json;
 	for (size_t i = 0; i < chunk->count; i++) {
-		int64_t ts_ms = larger_of(chunk->ts_ms[i], call->asked.start_ms);
-		hicc_series_put_texts(call, ts_ms);
-		json_write_array_begin(json);
-		json_write_i64(json, ts_ms);
-		json_write_number(json, (struct value){.type = (enum value_type)chunk->types[i],
-						       .bits = chunk->bits[i]});
-		json_write_array_end(json);
+		hicc_series_put_texts(call, larger_of(chunk->ts_ms[i], call->asked.start_ms));
+		hicc_numbers_put(json, chunk, i, call->asked.start_ms);
 	}
 }
 
@@ -199,27 +183,6 @@ static void hicc_series_fail(struct hicc_series_call *call, int err)
 	api_call_fail_with(&call->call, err, e.text);
 }
 
-static bool hicc_series_keep(void *owner, struct slice tags_text)
-{
-	struct hicc_series_call *call = owner;
-	struct tags tags;
-	arena_reset(&call->tags);
-	return tags_decode(tags_text, &call->tags, &tags) == 0 &&
-	       row_name_rest_is(call->splits[call->split].rest, tags);
-}
-
-/* Widths that roll-ups serve, as many as a chart needs. */
-static int64_t hicc_series_step_ms(const struct hicc_asked *asked)
-{
-	static const struct {
-		int64_t minutes, step_ms;
-	} steps[] = {{60, 5000}, {24 * 60, 300000}, {30 * 24 * 60, 7200000}};
-	for (size_t i = 0; i < ARRAY_LEN(steps); i++)
-		if (asked->end_ms - asked->start_ms <= steps[i].minutes * SERIES_MINUTE_MS)
-			return steps[i].step_ms;
-	return 86400000;
-}
-
 static void hicc_series_ready(void *owner)
 {
 	struct hicc_series_call *call = hicc_series_call_of(api_call_from(owner));
@@ -231,19 +194,8 @@ static void hicc_series_ask(struct hicc_series_call *call)
 {
 	query_free(call->query);
 	call->query = query_new(call->call.api->queries, hicc_series_ready, call);
-	call->query->spec = (struct query_spec){
-		.tenant = call->row.tenant,
-		.metric = call->splits[call->split].metric,
-		.selectors = &call->selector,
-		.selector_count = 1,
-		.filter = hicc_series_keep,
-		.filter_owner = call,
-		.start_ms = call->asked.start_ms,
-		.end_ms = call->asked.end_ms,
-		.fn = FN_AVG,
-		.window_ms = hicc_series_step_ms(&call->asked),
-		.agg = AGG_AVG,
-	};
+	call->query->spec = hicc_numbers_spec(&call->numbers, call->row.tenant,
+					      call->asked.start_ms, call->asked.end_ms);
 	stat_add(STAT_queries, 1);
 	int err = query_start(call->query);
 	if (err)
@@ -273,12 +225,10 @@ static void hicc_series_advance(struct api_call *base)
 		return;
 	if (call->query->err)
 		hicc_series_fail(call, call->query->err);
-	else if (!call->query->series_read && call->split + 1 < call->split_count) {
-		call->split++;
+	else if (hicc_numbers_go_on(&call->numbers, call->query))
 		hicc_series_ask(call);
-	} else {
+	else
 		hicc_series_end_answer(call);
-	}
 }
 
 static void hicc_series_over(struct api_call *base)
@@ -306,7 +256,7 @@ static void hicc_series_release(struct api_call *base)
 	struct hicc_series_call *call = hicc_series_call_of(base);
 	mem_free(call->texts.list);
 	mem_free(call->notes.list);
-	arena_release(&call->tags);
+	hicc_numbers_release(&call->numbers);
 }
 
 /* The engine looks after a query's time. */
@@ -328,15 +278,8 @@ static int hicc_series_read(const struct http_request *request, struct hicc_seri
 {
 	int err = hicc_read(request, &call->call, &call->asked, e);
 	err = err ? err : hicc_read_row(request, &call->call, &call->asked, 2, &call->row, e);
-	if (err)
-		return err;
-	call->split_count = row_name_split(call->row.metric, call->splits);
-	if (!call->split_count)
-		return errbuf_set(e, ERR_INVALID, "no metric has a name as long as \"" SHOWN "\"",
-				  SHOWN_OF(call->row.metric));
-	call->pattern = (struct catalog_pattern){&call->row.source, 1};
-	call->selector = (struct catalog_selector){SLICE("host"), &call->pattern, 1};
-	return 0;
+	return err ? err
+		   : hicc_numbers_begin(&call->numbers, call->row.metric, call->row.source, e);
 }
 
 static void hicc_series_end(struct http_request *request)
@@ -347,7 +290,7 @@ static void hicc_series_end(struct http_request *request)
 	call->call.advance = hicc_series_advance;
 	call->texts.max = SERIES_TEXTS_MAX;
 	call->notes.max = SERIES_NOTES_MAX;
-	arena_init(&call->tags, SERIES_TAGS_MAX_BYTES);
+	hicc_numbers_init(&call->numbers);
 	int err = hicc_series_read(request, call, &e);
 	if (err)
 		api_call_fail(&call->call, http_status_of(err), "%s", e.text);
