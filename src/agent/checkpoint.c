@@ -74,6 +74,8 @@ static void checkpoint_put_segment(struct json_writer *json, const struct segmen
 	json_put_i64(json, "changed", segment->changed_ns);
 	if (segment->within)
 		json_put_bool(json, "within", true);
+	if (segment->bytes && !segment->begun)
+		json_put_bool(json, "unsent", true);
 	json_write_object_end(json);
 }
 
@@ -227,16 +229,19 @@ static bool checkpoint_get_end(const struct json *object, uint64_t *end)
 static bool checkpoint_get_segment(const struct json *node, struct segment *segment)
 {
 	const struct json *within = json_member(node, "within");
+	const struct json *unsent = json_member(node, "unsent");
 	*segment = (struct segment){.within = within && within->boolean};
-	return checkpoint_get_id(node, &segment->id) &&
-	       checkpoint_get_mark(node, "head", &segment->head) &&
-	       checkpoint_get_u64(json_member(node, "at"), &segment->at) &&
-	       checkpoint_get_mark(node, "tail", &segment->tail) &&
-	       segment->tail.bytes <= segment->at && checkpoint_get_end(node, &segment->end) &&
-	       segment->at <= segment->end &&
-	       checkpoint_get_u64(json_member(node, "bytes"), &segment->bytes) &&
-	       checkpoint_get_mark(node, "last", &segment->last) &&
-	       !json_get_i64(node, "changed", &segment->changed_ns, NULL);
+	bool ok = checkpoint_get_id(node, &segment->id) &&
+		  checkpoint_get_mark(node, "head", &segment->head) &&
+		  checkpoint_get_u64(json_member(node, "at"), &segment->at) &&
+		  checkpoint_get_mark(node, "tail", &segment->tail) &&
+		  segment->tail.bytes <= segment->at && checkpoint_get_end(node, &segment->end) &&
+		  segment->at <= segment->end &&
+		  checkpoint_get_u64(json_member(node, "bytes"), &segment->bytes) &&
+		  checkpoint_get_mark(node, "last", &segment->last) &&
+		  !json_get_i64(node, "changed", &segment->changed_ns, NULL);
+	segment->begun = segment->bytes && !(unsent && unsent->boolean);
+	return ok;
 }
 
 static bool checkpoint_get_past(const struct json *node, struct segment_past *past)
@@ -262,7 +267,6 @@ static bool checkpoint_get_lists(const struct json *root, struct followed *f)
 		struct segment *segment = followed_add(f, f->plan_count);
 		if (!checkpoint_get_segment(node, segment))
 			return false;
-		segment->begun = segment->bytes > 0;
 	}
 	GROW(f->past, f->past_capacity, past->count);
 	for (const struct json *node = past->first; node; node = node->next)
@@ -283,12 +287,13 @@ static bool checkpoint_get_followed(const struct json *root, struct followed *f)
 	     json_get_i64(root, "unwanted", &f->unwanted_ms, NULL)))
 		return false;
 	f->begun = true;
+	/* A search may have been under way, and names that it was for are not new any more. */
+	f->search = true;
 	if (done && done->boolean)
 		f->state = FOLLOWED_DONE;
 	if (!checkpoint_get_lists(root, f))
 		return false;
-	/* While a checkpoint says that a file is empty, nothing of it was sent. */
-	if (f->plan_count && f->plan[0].bytes)
+	if (f->plan_count && f->plan[0].begun)
 		f->careful_until = f->offset + FOLLOWED_CAREFUL_BYTES;
 	return true;
 }

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "agent/followed.h"
+#include "agent/agent_private.h"
 #include "agent_files.h"
 #include "http/coding.h"
 
@@ -21,28 +21,47 @@ enum { LOOKS_TO_REST = 40, LOOK_US = 200000 };
 struct world {
 	struct sim_files sim;
 	struct clock_virtual clock;
-	struct followed_site site;
+	struct agent *agent; /* its checkpoints are real, and nobody calls its turns */
 	struct followed *followed;
 	struct buf sent; /* holes are left out */
+	unsigned renamed;
 };
 
 static const struct followed_rule rule = {.records.kind = RECORDS_LINES, .rest_ms = 1000};
 
+static void begin_agent(struct world *world)
+{
+	static const char *const collectors[] = {"one"};
+	struct errbuf e = {""};
+	world->agent = agent_new(&(struct agent_options){
+		.files = &world->sim.files,
+		.clock = &world->clock.clock,
+		.directory = "/state",
+		.source = SLICE("host1"),
+		.cluster = SLICE("demo"),
+		.collectors = collectors,
+		.collector_count = 1,
+		.seed = 1,
+	});
+	assert_int_equal(agent_start(world->agent, &e), 0);
+	if (!world->agent->had_checkpoint) {
+		world->agent->had_checkpoint = true; /* nobody is asked */
+		assert_int_equal(
+			agent_add(world->agent, &rule, SLICE("app"), SLICE(LOG), &world->followed),
+			0);
+	}
+	world->followed = world->agent->list[0];
+	world->followed->rule = &rule;
+}
+
 static int make_world(void **state)
 {
 	struct world *world = mem_zalloc(sizeof(*world));
-	struct stream_names names = {
-		.source = SLICE("host1"),
-		.cluster = SLICE("demo"),
-		.datatype = SLICE("app"),
-		.name = SLICE(LOG),
-	};
 	log_set_level(LOG_ERROR);
 	clock_virtual_init(&world->clock, 1795953600000000);
 	sim_files_init(&world->sim, &world->clock.clock);
 	world->sim.has_births = true;
-	followed_site_init(&world->site, &world->sim.files, &world->clock.clock, 1);
-	world->followed = followed_new(&world->site, &rule, &names);
+	begin_agent(world);
 	buf_init(&world->sent, 1 << 20);
 	*state = world;
 	return 0;
@@ -51,8 +70,7 @@ static int make_world(void **state)
 static int free_world(void **state)
 {
 	struct world *world = *state;
-	followed_free(world->followed);
-	followed_site_release(&world->site);
+	agent_free(world->agent);
 	assert_int_equal(world->sim.open_count, 0);
 	sim_files_release(&world->sim);
 	buf_release(&world->sent);
@@ -104,24 +122,55 @@ static void look(struct world *world)
 {
 	clock_virtual_advance(&world->clock, LOOK_US);
 	followed_look(world->followed);
-	world->site.saved_version = world->site.version;
+	struct errbuf e = {""};
+	assert_int_equal(checkpoint_save(world->agent, &e), 0);
+}
+
+/* There is another name in the directory whenever it is read, so that nothing is known of it. */
+static void rename_something(void *owner)
+{
+	struct world *world = owner;
+	char from[64], to[64];
+	snprintf(from, sizeof(from), LOG "-2026%05u", world->renamed);
+	snprintf(to, sizeof(to), LOG "-2026%05u", ++world->renamed);
+	sim_rename(&world->sim, from, to);
+}
+
+static void look_in_vain(struct world *world)
+{
+	char name[64];
+	world->renamed = 90000;
+	sim_make(&world->sim, LOG "-202690000");
+	world->sim.owner = world;
+	world->sim.meanwhile = rename_something;
+	look(world);
+	world->sim.meanwhile = NULL;
+	snprintf(name, sizeof(name), LOG "-2026%05u", world->renamed);
+	sim_unlink(&world->sim, name);
+}
+
+static bool deliver_one(struct world *world)
+{
+	struct followed_chunk chunk;
+	int64_t wait_ms;
+	if (!followed_read(world->followed, &chunk, &wait_ms))
+		return false;
+	buf_append(&world->sent, chunk.data.data.data, chunk.data.data.len);
+	followed_acknowledge(world->followed, &chunk.after);
+	return true;
 }
 
 static void deliver(struct world *world)
 {
-	struct followed_chunk chunk;
-	int64_t wait_ms;
-	while (followed_read(world->followed, &chunk, &wait_ms)) {
-		buf_append(&world->sent, chunk.data.data.data, chunk.data.data.len);
-		followed_acknowledge(world->followed, &chunk.after);
-	}
+	while (deliver_one(world))
+		;
 }
 
 /* What it knows is what the checkpoint said. More may have been sent. */
 static void restart(struct world *world)
 {
-	followed_rest(world->followed);
-	world->followed->careful_until = world->followed->offset + FOLLOWED_CAREFUL_BYTES;
+	agent_free(world->agent);
+	begin_agent(world);
 }
 
 static void assert_sent(struct world *world, const char *expected)
@@ -268,6 +317,52 @@ static void what_is_lost_behind_a_known_end_may_have_been_sent(void **state)
 	assert_true(world->followed->incarnation != incarnation);
 }
 
+/* A log is copied and emptied twice while no agent is there. The next one sees what the log has,
+ * and not yet what is beside it, before it is killed, too: nothing of that was sent, so the one
+ * after it puts the copy in front. */
+static void a_copy_comes_in_front_of_what_was_not_sent(void **state)
+{
+	struct world *world = *state;
+	write_log(world, "first\n");
+	look(world);
+	sim_rename(&world->sim, LOG, LOG "-20261101");
+	sim_make(&world->sim, LOG);
+	look(world);
+	write_log(world, "second\n");
+	copy_log(world, LOG "-20261102");
+	write_log(world, "third\n");
+	restart(world);
+	look_in_vain(world);
+	restart(world);
+	assert_sent(world, "first\nsecond\nthird\n");
+}
+
+/* A line that came late to a renamed file waits, since the line behind it may have been sent before
+ * a kill. It waits on after the next kill, while no name changes. */
+static void what_waits_to_be_put_in_front_waits_after_a_restart(void **state)
+{
+	struct world *world = *state;
+	write_log(world, "first\n");
+	look(world);
+	sim_rename(&world->sim, LOG, LOG "-20261101");
+	write_log(world, "second\n");
+	look(world);
+	deliver(world);
+	look(world);
+	restart(world);
+	write_log(world, "third\n");
+	struct sim_file *late = sim_find(&world->sim, LOG "-20261101");
+	clock_virtual_advance(&world->clock, 1000);
+	sim_append(&world->sim, late, "late\n", 5);
+	sim_rename(&world->sim, LOG, LOG "-20261102");
+	write_log(world, "fourth\n");
+	look(world);
+	deliver_one(world);
+	look(world);
+	restart(world);
+	assert_sent(world, "first\nsecond\nthird\nfourth\nlate\n");
+}
+
 #define IN_WORLD(f) cmocka_unit_test_setup_teardown(f, make_world, free_world)
 
 int main(void)
@@ -280,6 +375,8 @@ int main(void)
 		IN_WORLD(a_file_that_ends_as_another_one_is_no_copy),
 		IN_WORLD(a_packed_file_with_the_same_heading_is_another_one),
 		IN_WORLD(what_is_lost_behind_a_known_end_may_have_been_sent),
+		IN_WORLD(a_copy_comes_in_front_of_what_was_not_sent),
+		IN_WORLD(what_waits_to_be_put_in_front_waits_after_a_restart),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
