@@ -58,6 +58,13 @@ struct agent *agent_new(const struct agent_options *options)
 	return agent;
 }
 
+static void agent_free_directory(struct agent_directory *directory)
+{
+	mem_free(directory->path);
+	mem_free(directory->list);
+	mem_free(directory);
+}
+
 void agent_free(struct agent *agent)
 {
 	if (!agent)
@@ -66,11 +73,8 @@ void agent_free(struct agent *agent)
 		delivery_drop(agent, agent->list[i]);
 		followed_free(agent->list[i]);
 	}
-	for (size_t i = 0; i < agent->directory_count; i++) {
-		mem_free(agent->directories[i]->path);
-		mem_free(agent->directories[i]->list);
-		mem_free(agent->directories[i]);
-	}
+	for (size_t i = 0; i < agent->directory_count; i++)
+		agent_free_directory(agent->directories[i]);
 	adaptors_free(agent->adaptors);
 	followed_site_release(&agent->site);
 	hash_table_release(&agent->by_names);
@@ -118,14 +122,33 @@ void agent_watch_directory(struct agent *agent, const char *path)
 	bool added;
 	struct agent_directory_slot *slot = hash_table_add(
 		&agent->by_directory, hash128(path, strlen(path), 0), sizeof(*slot), &added);
-	if (!added)
+	if (!added) {
+		slot->directory->seen = true;
 		return;
+	}
 	slot->directory = mem_zalloc(sizeof(*slot->directory));
 	slot->directory->path = mem_copy_text(slice_of(path));
+	slot->directory->seen = true;
 	GROW(agent->directories, agent->directory_capacity, agent->directory_count + 1);
 	agent->directories[agent->directory_count++] = slot->directory;
 	if (agent->options.watch)
 		agent->options.watch->add(agent->options.watch, path);
+}
+
+/* Those with nothing that is followed, and which no adaptor leads to (any more). */
+static void agent_drop_directories(struct agent *agent)
+{
+	for (size_t i = 0; i < agent->directory_count; i++) {
+		struct agent_directory *directory = agent->directories[i];
+		if (directory->count || directory->seen)
+			continue;
+		if (agent->options.watch)
+			agent->options.watch->remove(agent->options.watch, directory->path);
+		hash_table_remove(&agent->by_directory,
+				  hash128(directory->path, strlen(directory->path), 0));
+		agent_free_directory(directory);
+		agent->directories[i--] = agent->directories[--agent->directory_count];
+	}
 }
 
 /* Who watches is told again and again, since a directory may come later than its name. */
@@ -333,6 +356,7 @@ static void agent_scan_directories(struct agent *agent, int64_t now_ms)
 		return;
 	directory_scan(agent);
 	agent_forget(agent);
+	agent_drop_directories(agent);
 	agent_watch_all(agent);
 	agent->directories_done_ms = now_ms;
 	agent->directories_ms = now_ms + AGENT_SCAN_MS;

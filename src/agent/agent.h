@@ -43,6 +43,8 @@ struct agent_net {
 struct agent_watch {
 	/* Changes in it are to be told by agent_notice(). */
 	void (*add)(struct agent_watch *watch, const char *directory);
+	/* They need not be told any more. */
+	void (*remove)(struct agent_watch *watch, const char *directory);
 };
 
 struct agent_options {

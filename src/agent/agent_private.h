@@ -33,6 +33,7 @@ struct agent_directory {
 	char *path;
 	struct followed **list;
 	size_t count, capacity;
+	bool seen; /* by the present scan of directories */
 };
 
 struct agent {

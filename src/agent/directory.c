@@ -186,6 +186,8 @@ bool directory_wants(struct agent *agent, struct followed *f)
 
 void directory_scan(struct agent *agent)
 {
+	for (size_t i = 0; i < agent->directory_count; i++)
+		agent->directories[i]->seen = false;
 	for (size_t i = 0; agent->adaptors && i < agent->adaptors->count; i++) {
 		struct directory_walk walk = {.agent = agent, .adaptor = &agent->adaptors->list[i]};
 		if (walk.adaptor->kind != ADAPTOR_DIRECTORY)

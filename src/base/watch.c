@@ -117,6 +117,15 @@ int watch_add(struct watch *watch, const char *directory)
 	return 0;
 }
 
+void watch_remove(struct watch *watch, const char *directory)
+{
+	ASSERT(!watch->telling);
+	struct watch_slot *slot =
+		hash_table_find(&watch->paths, hash128(directory, strlen(directory), 0));
+	if (slot)
+		watch_forget(watch, slot->path);
+}
+
 size_t watch_count(const struct watch *watch)
 {
 	return watch->paths.count;

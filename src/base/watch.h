@@ -34,6 +34,9 @@ void watch_close(struct watch *watch); /* NULL is allowed */
  * WATCH_PATHS_MAX are there; or -errno. After an error this path is not watched any more. */
 int watch_add(struct watch *watch, const char *directory) MUST_CHECK;
 
+/* A directory that is not watched is fine. */
+void watch_remove(struct watch *watch, const char *directory);
+
 /* How many paths are watched, a directory with several of them counted for each. */
 size_t watch_count(const struct watch *watch);
 

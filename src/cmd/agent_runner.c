@@ -136,6 +136,13 @@ static void agent_runner_watch(struct agent_watch *watching, const char *directo
 	}
 }
 
+static void agent_runner_unwatch(struct agent_watch *watching, const char *directory)
+{
+	struct agent_runner *runner = CONTAINER_OF(watching, struct agent_runner, watching);
+	if (runner->watch)
+		watch_remove(runner->watch, directory);
+}
+
 static void agent_runner_on_event(void *owner, const char *directory, const char *name)
 {
 	struct agent_runner *runner = owner;
@@ -253,6 +260,7 @@ int agent_runner_open(const struct agent_runner_options *options, struct adaptor
 	runner->lock_fd = -1;
 	runner->net.call = agent_runner_call;
 	runner->watching.add = agent_runner_watch;
+	runner->watching.remove = agent_runner_unwatch;
 	runner->collectors =
 		options->collector ? &runner->options.collector : conf->agent_collectors.items;
 	runner->collector_count = options->collector ? 1 : conf->agent_collectors.count;

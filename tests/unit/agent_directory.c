@@ -177,6 +177,91 @@ static void regular_expressions_of_chukwa_see_the_name(UNUSED void **state)
 	}
 }
 
+/* ---- Directories come and go ----------------------------------------------------------------- */
+
+struct watched {
+	struct agent_watch watch;
+	size_t added, removed; /* how often the directory of the test was */
+};
+
+static bool is_new_directory(const char *directory)
+{
+	size_t len = strlen(dir);
+	return strncmp(directory, dir, len) == 0 && strcmp(directory + len, "/new") == 0;
+}
+
+static void note_added(struct agent_watch *watch, const char *directory)
+{
+	CONTAINER_OF(watch, struct watched, watch)->added += is_new_directory(directory);
+}
+
+static void note_removed(struct agent_watch *watch, const char *directory)
+{
+	assert_true(is_new_directory(directory)); /* no other one is gone */
+	CONTAINER_OF(watch, struct watched, watch)->removed++;
+}
+
+static int nobody_answers(UNUSED struct agent_net *net, UNUSED const char *collector,
+			  UNUSED struct http_call *call, struct errbuf *e)
+{
+	return errbuf_set(e, ERR_TIMEOUT, "no answer");
+}
+
+static void a_directory_that_is_gone_is_forgotten(UNUSED void **state)
+{
+	static const char *const collectors[] = {"nobody"};
+	struct agent_net net = {.call = nobody_answers};
+	struct watched watched = {.watch = {.add = note_added, .remove = note_removed}};
+	struct clock_virtual clock;
+	struct errbuf e = {""};
+	char text[256], path[128], state_dir[] = "/tmp/granary-tree-XXXXXX";
+	struct conf *conf = conf_new();
+	struct adaptors *adaptors = NULL;
+	assert_non_null(mkdtemp(state_dir));
+	/* No directory leads to the one of a single file, which is wanted all the same. */
+	snprintf(text, sizeof(text),
+		 "adaptors: {a: {datatype: t, directory: '%s'}, b: {datatype: t, tail: '%s/x'}}\n",
+		 dir, state_dir);
+	assert_int_equal(conf_read_yaml(conf, "g.yml", slice_of(text), &e), 0);
+	assert_int_equal(adaptors_read(conf->sections[CONF_SECTION_ADAPTORS], &adaptors, &e), 0);
+	conf_free(conf);
+	clock_virtual_init(&clock, 1795953600000000);
+	struct agent *agent = agent_new(&(struct agent_options){
+		.files = files_real(),
+		.clock = &clock.clock,
+		.net = &net,
+		.watch = &watched.watch,
+		.directory = state_dir,
+		.source = SLICE("host1"),
+		.cluster = SLICE("demo"),
+		.collectors = collectors,
+		.collector_count = 1,
+		.open_max = 20,
+	});
+	log_set_level(LOG_ERROR);
+	agent_configure(agent, &adaptors);
+	size_t before = agent->directory_count;
+	path_of("new", path);
+	assert_int_equal(mkdir(path, 0700), 0);
+	agent_turn(agent);
+	assert_int_equal(agent->directory_count, before + 1);
+	clock_virtual_advance(&clock, AGENT_SCAN_MS * INT64_C(1000));
+	agent_turn(agent);
+	assert_true(watched.added > 0 && !watched.removed);
+	assert_int_equal(rmdir(path), 0);
+	clock_virtual_advance(&clock, AGENT_SCAN_MS * INT64_C(1000));
+	agent_turn(agent);
+	assert_int_equal(agent->directory_count, before);
+	assert_int_equal(watched.removed, 1);
+	agent_notice(agent, path, NULL); /* is of none by now */
+	agent_free(agent);
+	for (char name = '0'; name <= '1'; name++) {
+		snprintf(path, sizeof(path), "%s/checkpoint.%c", state_dir, name);
+		unlink(path);
+	}
+	assert_int_equal(rmdir(state_dir), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -185,6 +270,7 @@ int main(void)
 		cmocka_unit_test(patterns_of_names),
 		cmocka_unit_test(regular_expressions_see_the_path),
 		cmocka_unit_test(regular_expressions_of_chukwa_see_the_name),
+		cmocka_unit_test(a_directory_that_is_gone_is_forgotten),
 	};
 	return cmocka_run_group_tests(tests, make_files, remove_files);
 }

@@ -210,6 +210,23 @@ static void note_and_change(void *owner, const char *directory, const char *name
 		write_to(owner, "more");
 }
 
+static void a_directory_that_is_not_wanted_any_more(UNUSED void **state)
+{
+	assert_int_equal(watch_add(watch, inner), 0);
+	assert_int_equal(watch_add(watch, outer), 0);
+	make_file(in(inner, "a"));
+	make_file(in(outer, "a"));
+	watch_remove(watch, inner); /* what happened before is not told either */
+	watch_remove(watch, inner);
+	EXPECT("outer|a");
+	expect_watched(1);
+	make_file(in(inner, "b"));
+	expect(NULL, 0);
+	assert_int_equal(watch_add(watch, inner), 0);
+	make_file(in(inner, "c"));
+	EXPECT("inner|c");
+}
+
 /* Whoever reads a file when it is told of it would not read what came after. */
 static void what_changes_while_it_is_told_is_told_again(UNUSED void **state)
 {
@@ -649,6 +666,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		IN_DIR(made_written_renamed_removed),
 		IN_DIR(a_name_that_follows_itself_is_told_once),
+		IN_DIR(a_directory_that_is_not_wanted_any_more),
 		IN_DIR(what_changes_while_it_is_told_is_told_again),
 		IN_DIR(names_as_long_as_they_may_be),
 		IN_DIR(what_is_no_directory_is_not_watched),
