@@ -33,27 +33,21 @@ struct ask_stream {
 
 static bool ask_read_stream(const struct json *node, struct ask_stream *stream)
 {
-	const struct json *held;
+	const struct json *held_to = json_member(node, "held_to");
 	struct slice incarnation;
 	char digits[STREAM_INCARNATION_DIGITS + 1], *end;
 	if (json_get_text(node, "datatype", &stream->datatype, NULL) ||
 	    json_get_text(node, "name", &stream->name, NULL) ||
 	    json_get_text(node, "incarnation", &incarnation, NULL) ||
-	    json_get_i64(node, "made", &stream->made_ms, NULL) ||
-	    json_get_array(node, "held", &held, NULL) ||
-	    incarnation.len != STREAM_INCARNATION_DIGITS || json_member(node, "more_ranges"))
+	    json_get_i64(node, "made", &stream->made_ms, NULL) || !held_to ||
+	    held_to->type != JSON_T_NUMBER ||
+	    number_parse_u64(held_to->text.data, held_to->text.data + held_to->text.len,
+			     &stream->end) ||
+	    stream->end > STREAM_OFFSET_MAX || incarnation.len != STREAM_INCARNATION_DIGITS)
 		return false;
 	memcpy(digits, incarnation.data, STREAM_INCARNATION_DIGITS);
 	digits[STREAM_INCARNATION_DIGITS] = 0;
 	stream->incarnation = strtoull(digits, &end, 16);
-	stream->end = 0;
-	for (const struct json *range = held->first; range; range = range->next) {
-		const struct json *to = range->first ? range->first->next : NULL;
-		if (!to || to->type != JSON_T_NUMBER ||
-		    number_parse_u64(to->text.data, to->text.data + to->text.len, &stream->end) ||
-		    stream->end > STREAM_OFFSET_MAX)
-			return false;
-	}
 	return !*end && stream->incarnation;
 }
 

@@ -78,7 +78,10 @@ void delivery_trouble(struct agent *agent, int64_t retry_after_ms, const char *w
 	ms = larger_of(ms, retry_after_ms);
 	agent->rest_ms = smaller_of(ms, AGENT_REST_MAX_MS);
 	agent->rest_until_ms = now_ms + agent->rest_ms;
-	agent->collector = (agent->collector + 1) % agent->options.collector_count;
+	size_t next = (agent->collector + 1) % agent->options.collector_count;
+	if (next != agent->collector)
+		agent->report_ms = 0;
+	agent->collector = next;
 }
 
 static void delivery_all_is_well(struct agent *agent)

@@ -11,11 +11,13 @@
 
 enum {
 	REPORT_EVERY_MS = 5000,
+	REPORT_REST_MS = 600000,    /* the collector takes no reports at all */
 	REPORT_MAX_BYTES = 3 << 20, /* of one; what is left over goes with the next one */
 	REPORT_ROOM_BYTES = 8 << 20,
 	REPORT_NAME_MAX_BYTES = 1024,
 	REPORT_GONE_MAX = 1000,
 	REPORT_UNKNOWN = 409, /* the collector wants to be told all */
+	REPORT_NOT_TAKEN = 404,
 };
 
 static const char *report_state(const struct agent *agent, const struct followed *f)
@@ -148,7 +150,8 @@ static bool report_take_answer(UNUSED void *owner, UNUSED long status, UNUSED st
 	return true;
 }
 
-static void report_send(struct agent *agent, struct slice body)
+/* Gives when there is to be another one. */
+static int64_t report_send(struct agent *agent, struct slice body)
 {
 	struct errbuf e = {""};
 	struct buf path;
@@ -177,6 +180,10 @@ static void report_send(struct agent *agent, struct slice body)
 	buf_clear(&agent->report_gone);
 	agent->report_gone_count = 0;
 	buf_release(&path);
+	if (!err && call.status == REPORT_NOT_TAKEN)
+		return agent_now_ms(agent) + REPORT_REST_MS;
+	bool more = agent->report_left && !agent->report_all;
+	return agent_now_ms(agent) + (more ? 0 : REPORT_EVERY_MS);
 }
 
 void report_if_due(struct agent *agent)
@@ -187,9 +194,6 @@ void report_if_due(struct agent *agent)
 		return;
 	buf_init(&body, REPORT_ROOM_BYTES);
 	report_make(agent, &body);
-	report_send(agent, buf_slice(&body));
+	agent->report_ms = report_send(agent, buf_slice(&body));
 	buf_release(&body);
-	agent->report_ms = agent->report_left && !agent->report_all
-				   ? now_ms
-				   : agent_now_ms(agent) + REPORT_EVERY_MS;
 }

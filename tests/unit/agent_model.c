@@ -589,7 +589,7 @@ static void collector_list(struct collector_of_sim *c, struct buf *answer)
 		const struct incarnation *in = &c->list[i];
 		buf_printf(answer,
 			   "%s{\"datatype\":\"app\",\"name\":\"" LOG
-			   "\",\"incarnation\":\"%016" PRIx64 "\",\"made\":%zu,\"held\":[[0,%zu]]}",
+			   "\",\"incarnation\":\"%016" PRIx64 "\",\"made\":%zu,\"held_to\":%zu}",
 			   i ? "," : "", in->id, i + 1, in->bytes.len);
 	}
 	buf_append_text(answer, "]}");

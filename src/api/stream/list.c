@@ -75,8 +75,16 @@ static void streams_list_put_ranges(struct json_writer *json, const char *key,
 		json_write_array_end(json);
 	}
 	json_write_array_end(json);
-	if (offsets->count > STREAMS_RANGES_MAX)
+}
+
+static void streams_list_put_held(struct json_writer *json, const struct stream_known *known)
+{
+	const struct offsets *held = &known->held;
+	streams_list_put_ranges(json, "held", held);
+	streams_list_put_ranges(json, "sealed", &known->sealed);
+	if (held->count > STREAMS_RANGES_MAX || known->sealed.count > STREAMS_RANGES_MAX)
 		json_put_bool(json, "more_ranges", true);
+	json_put_u64(json, "held_to", held->count ? held->list[held->count - 1].end : 0);
 }
 
 static void streams_list_put_address(struct json_writer *json, const char *key,
@@ -102,8 +110,7 @@ static void streams_list_put(struct json_writer *json, const struct stream_made 
 	json_put_string(json, "name", made->id.names.name);
 	json_put_text(json, "incarnation", digits);
 	json_put_i64(json, "made", made->made_ms);
-	streams_list_put_ranges(json, "held", &known->held);
-	streams_list_put_ranges(json, "sealed", &known->sealed);
+	streams_list_put_held(json, known);
 	if (known->kept_from)
 		json_put_u64(json, "kept_from", known->kept_from);
 	if (known->tail_data_bytes) {

@@ -32,8 +32,10 @@ extern const struct param streams_push_params[];
 /* GET /api/streams:
  * {"streams":[{"stream":"host1/web/syslog//var/log/messages@00c1...","source":...,
  * "cluster":...,"datatype":...,"name":...,"incarnation":"00c1...","made":ms,"held":[[0,200],...],
- * "sealed":[[0,100],...],"kept_from":N,"waiting":{"bytes":N,"stored":N,"oldest":ms}},
- * ...],"token":"..."}, in the order of names; `token` is there if there are more. */
+ * "sealed":[[0,100],...],"held_to":200,"kept_from":N,"waiting":{"bytes":N,"stored":N,"oldest":ms}},
+ * ...],"token":"..."}, in the order of names; `token` is there if there are more. Where a stream
+ * has more than 100 ranges the first ones are there, and `"more_ranges":true`; nothing is held from
+ * `held_to` on. */
 extern const struct http_handler streams_list;
 extern const struct param streams_list_params[];
 
