@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/grow.h"
+#include "base/stats.h"
 
 enum {
 	FOLLOWED_LINES_A_MINUTE = 20,
@@ -396,18 +397,25 @@ static void followed_note_begun(struct followed *f)
 }
 
 /* The marks of a short file do not tell whether it only grew, or was copied and emptied meanwhile,
- * and begun in the same way. But a copy is a new name in the directory. */
+ * and begun in the same way. But a copy is a new name in the directory: what is there by now is to
+ * be compared. */
 static bool followed_may_be_copied(struct followed *f, const struct file_look *look)
 {
 	const struct segment *last = followed_last(f);
 	return last && last->bytes < CONTENT_MARK_MAX_BYTES &&
-	       look->changed_ns != last->changed_ns && followed_directory_changed(f);
+	       look->changed_ns != last->changed_ns && (f->search || followed_directory_changed(f));
 }
 
 static void followed_look_on(struct followed *f, const struct file_look *look)
 {
-	bool moved = look ? !followed_is_at_path(f, look) || followed_may_be_copied(f, look)
-			  : followed_directory_changed(f);
+	bool moved = look ? !followed_is_at_path(f, look) : followed_directory_changed(f);
+	if (!moved && look && followed_may_be_copied(f, look)) {
+		moved = true;
+		if (segment_is_short(followed_last(f))) {
+			followed_close_segment(f, followed_last(f));
+			look = NULL;
+		}
+	}
 	int err = followed_check_plan(f, look);
 	f->search |= moved || err == ERR_NOT_FOUND;
 	if (f->search && (!err || err == ERR_NOT_FOUND)) {
@@ -465,6 +473,12 @@ uint64_t followed_behind_bytes(const struct followed *f)
 	return bytes;
 }
 
+void followed_skip(struct followed *f, uint64_t bytes)
+{
+	bool fits = bytes <= STREAM_OFFSET_MAX - f->offset;
+	f->offset = fits ? f->offset + bytes : STREAM_OFFSET_MAX;
+}
+
 /* ---- Beginning ------------------------------------------------------------------------------- */
 
 static int followed_begin_segment(struct followed *f)
@@ -490,30 +504,48 @@ static int followed_begin_segment(struct followed *f)
 		followed_close(f, &content);
 		return err;
 	}
-	f->offset = f->rule->from_end
-			    ? f->rule->first + segment.at
-			    : (uint64_t)larger_of((int64_t)f->rule->from, (int64_t)f->rule->first);
+	if (f->rule->from_end)
+		followed_skip(f, segment.at);
 	*followed_add(f, 0) = segment;
 	return 0;
+}
+
+/* Who has not noticed yet that the log was renamed writes to the youngest one of before. */
+static void followed_begin_late(struct followed *f)
+{
+	const struct siblings *siblings = &f->site->siblings;
+	size_t count = siblings->count;
+	count -= count && siblings->list[count - 1].is_log;
+	const struct segment_past *past = f->past_count ? &f->past[f->past_count - 1] : NULL;
+	if (!count || !past || past->end == SEGMENT_OPEN ||
+	    !file_id_equal(&past->id, &siblings->list[count - 1].look.id) ||
+	    followed_open_sibling(f, &siblings->list[count - 1], &f->late))
+		return;
+	f->late_past = *past;
+	f->late_until_ms = clock_mono_ms(f->site->clock) + FOLLOWED_LATE_MS;
 }
 
 void followed_begin(struct followed *f)
 {
 	int err = followed_note_past(f);
-	if (err && err != ERR_NOT_FOUND) {
-		f->look_again = err == ERR_RETRY;
-		if (!f->look_again)
-			followed_trouble(f, err);
+	err = err == ERR_NOT_FOUND ? 0 : err;
+	f->offset = f->rule->from > f->rule->first ? f->rule->from : f->rule->first;
+	err = err ? err : followed_begin_segment(f);
+	err = err == ERR_NOT_FOUND ? 0 : err;
+	/* What was at the path when the others were noted may be one of them by now. */
+	if (!err)
+		err = siblings_check(&f->site->siblings, f->site->files, f->directory, f->base);
+	if (!err) {
+		followed_begin_late(f);
+		f->begun = true;
+		followed_changed(f);
 		return;
 	}
-	f->offset = (uint64_t)larger_of((int64_t)f->rule->from, (int64_t)f->rule->first);
-	err = followed_begin_segment(f);
-	if (err && err != ERR_NOT_FOUND) {
+	if (f->plan_count)
+		followed_drop_first(f);
+	f->look_again = err == ERR_RETRY;
+	if (!f->look_again)
 		followed_trouble(f, err);
-		return;
-	}
-	f->begun = true;
-	followed_changed(f);
 }
 
 void followed_rule_changed(struct followed *f)
@@ -693,9 +725,21 @@ static void followed_read_failed(struct followed *f, struct segment *segment, in
 	followed_trouble(f, err);
 	if (err == ERR_DAMAGED && segment != followed_last(f) &&
 	    clock_wall_ms(f->site->clock) - segment->changed_ns / 1000000 > FOLLOWED_STILL_MS) {
+		stat_add(STAT_agent_damaged_files, 1);
 		segment->end = f->read.at;
 		followed_changed(f);
 	}
+}
+
+/* What is on its way is awaited: its delivery says that all is well. */
+static void followed_use_up(struct followed *f)
+{
+	if (f->read.offset != f->offset)
+		return;
+	f->state = FOLLOWED_STOPPED;
+	stat_add(STAT_agent_stopped, 1);
+	followed_set_problem(f, "it is not sent any more: its stream would have bytes beyond "
+				"offset 2^63");
 }
 
 bool followed_read(struct followed *f, struct followed_chunk *chunk, int64_t *wait_ms)
@@ -732,6 +776,10 @@ bool followed_read(struct followed *f, struct followed_chunk *chunk, int64_t *wa
 					? FOLLOWED_STILL_MS
 					: larger_of(1, f->unfinished_since_ms + f->rule->rest_ms -
 							       clock_mono_ms(f->site->clock));
+			return false;
+		}
+		if (cut.bytes > STREAM_OFFSET_MAX - f->read.offset) {
+			followed_use_up(f);
 			return false;
 		}
 		followed_fill(f, data, &cut, chunk);

@@ -106,7 +106,7 @@ struct followed_rule {
 enum followed_state {
 	FOLLOWED_READING,
 	FOLLOWED_MISSING, /* nothing is at the path, and all is sent */
-	FOLLOWED_STOPPED, /* refused by the collector */
+	FOLLOWED_STOPPED, /* refused by the collector, or its offsets are used up */
 	FOLLOWED_DONE,    /* a whole file that is delivered */
 };
 
@@ -127,7 +127,8 @@ struct followed {
 	uint64_t plan_first;       /* the number of the first one, from one look to the next */
 	struct segment_past *past; /* the oldest first */
 	size_t past_count, past_capacity;
-	struct content *late; /* of the one that was delivered last; NULL: it is not open */
+	struct content *late; /* of the one that was delivered last, or was the last one of before
+				 the log was begun; NULL: it is not open */
 	struct segment_past late_past;
 	int64_t late_until_ms;
 	int64_t floor_ns; /* what was last written to before is past, too; 0: all that is is listed
@@ -240,6 +241,12 @@ static inline struct segment *followed_last(struct followed *f)
 	return f->plan_count ? &f->plan[f->plan_count - 1] : NULL;
 }
 
+/* Whether the marks of a segment do not tell it from another content that begins alike. */
+static inline bool segment_is_short(const struct segment *segment)
+{
+	return segment->bytes > 0 && segment->bytes < CONTENT_MARK_MAX_BYTES;
+}
+
 /* Whether more of the stream is known to come behind a segment. Then it is not what is at the path
  * now: that is the youngest, also if it is in the same file and begins alike. */
 static inline bool followed_has_behind(const struct followed *f, const struct segment *segment)
@@ -251,6 +258,8 @@ static inline bool followed_has_behind(const struct followed *f, const struct se
 }
 
 struct segment *followed_add(struct followed *f, size_t at);
+/* The stream goes on behind so many bytes that are not sent; its offsets have an end. */
+void followed_skip(struct followed *f, uint64_t bytes);
 /* The first one leaves the plan, and is not remembered. */
 void followed_drop_first(struct followed *f);
 void followed_close_segment(struct followed *f, struct segment *segment);

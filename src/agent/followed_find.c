@@ -10,8 +10,10 @@ enum { FOLLOWED_PATIENCE_MS = 1000, FOLLOWED_UNSURE_PATIENCE_MS = 60000 };
 
 /* ---- Segments of the plan -------------------------------------------------------------------- */
 
-/* How a file is found for a segment, the surest way first. */
-enum followed_way { BY_FILE, BY_CONTENT, FOLLOWED_WAYS };
+/* How a file is found for a segment, the surest way first. BY_SHORT_FILE: it is at the path still,
+ * but its marks would not tell if it was copied and emptied. BY_OLDER_CONTENT: a copy is not older
+ * than what it has, unless a clock has jumped; another content may begin alike. */
+enum followed_way { BY_FILE, BY_CONTENT, BY_SHORT_FILE, BY_OLDER_CONTENT, FOLLOWED_WAYS };
 
 /* Whether the file at the path is that of a segment. If it has not the segment's content any more,
  * it was emptied, and most likely copied before. */
@@ -37,8 +39,13 @@ static bool followed_may_be(const struct followed *f, const struct segment *segm
 	bool plain = sibling->packing == CONTENT_PLAIN;
 	if (sibling->taken || (sibling->is_log && followed_has_behind(f, segment)))
 		return false;
-	if (way == BY_FILE)
-		return same && (!plain || sibling->look.bytes >= segment->bytes);
+	if (way == BY_FILE || way == BY_SHORT_FILE)
+		return same && (!plain || sibling->look.bytes >= segment->bytes) &&
+		       (sibling->is_log && segment_is_short(segment)) == (way == BY_SHORT_FILE);
+	bool older = sibling->look.changed_ns < segment->changed_ns ||
+		     file_id_is_older(&sibling->look.id, &segment->id);
+	if (older != (way == BY_OLDER_CONTENT))
+		return false;
 	if (same || !segment->head.bytes || followed_knows(f, sibling, false) ||
 	    (plain && sibling->look.bytes < followed_least_bytes(f, segment)))
 		return false;
@@ -75,6 +82,41 @@ static void followed_bind(struct followed *f, struct segment *segment, struct si
 	sibling->taken = true;
 }
 
+/* Whether the content of a sibling is the beginning of another one: it is a copy, perhaps not all
+ * of it yet. The length of a packed one is not known: it counts if it is the whole of the other. */
+static bool followed_is_copy_of(struct content *copy, struct content *of)
+{
+	struct file_look all, part;
+	struct content_mark head = {0}, mark;
+	size_t more;
+	char byte;
+	if (content_is_packed(of) || content_look(of, &all) || content_look(copy, &part) ||
+	    !all.bytes || !part.bytes)
+		return false;
+	/* Lines that are filled up with blanks may end alike at the same place. */
+	if (content_note_head(copy, &head) || content_check_head(of, head))
+		return false;
+	if (content_is_packed(copy))
+		return !content_mark_at(of, all.bytes, &mark) &&
+		       !content_check(copy, all.bytes, mark) &&
+		       !content_read(copy, all.bytes, &byte, 1, &more) && !more;
+	return part.bytes <= all.bytes && !content_mark_at(copy, part.bytes, &mark) &&
+	       !content_check(of, part.bytes, mark);
+}
+
+/* ERR_NOT_FOUND: what is at the path has all that a copy has, and so it is the segment. */
+static int followed_check_emptied(struct followed *f, struct content *copy)
+{
+	const struct siblings *siblings = &f->site->siblings;
+	struct content *log;
+	int err = followed_open_sibling(f, &siblings->list[siblings->count - 1], &log);
+	if (err)
+		return err;
+	bool same = followed_is_copy_of(copy, log);
+	followed_close(f, &log);
+	return same ? ERR_NOT_FOUND : 0;
+}
+
 /* ERR_NOT_FOUND: it is not this one; ERR_RETRY: not now. */
 static int followed_try(struct followed *f, struct segment *segment, struct sibling *sibling)
 {
@@ -87,6 +129,8 @@ static int followed_try(struct followed *f, struct segment *segment, struct sibl
 	if (!err && !file_id_equal(&segment->id, &sibling->look.id)) {
 		err = followed_is_past(f, sibling, content, &past);
 		err = !err && past ? ERR_NOT_FOUND : err;
+		if (!err && segment_is_short(segment) && followed_has_path(f, segment))
+			err = followed_check_emptied(f, content);
 	}
 	if (err)
 		followed_close(f, &content);
@@ -144,7 +188,7 @@ static void followed_lose(struct followed *f)
 			f->path, lost, f->offset);
 	}
 	f->lost_bytes += lost;
-	f->offset += lost;
+	followed_skip(f, lost);
 	followed_drop_first(f);
 	f->lost_since_ms = 0;
 	followed_changed(f);
@@ -196,28 +240,6 @@ static int followed_find_plan(struct followed *f)
 
 /* ---- What comes behind the plan -------------------------------------------------------------- */
 
-/* Whether the content of a sibling is the beginning of another one: it is a copy, perhaps not all
- * of it yet. The length of a packed one is not known: it counts if it is the whole of the other. */
-static bool followed_is_copy_of(struct content *copy, struct content *of)
-{
-	struct file_look all, part;
-	struct content_mark head = {0}, mark;
-	size_t more;
-	char byte;
-	if (content_is_packed(of) || content_look(of, &all) || content_look(copy, &part) ||
-	    !all.bytes || !part.bytes)
-		return false;
-	/* Lines that are filled up with blanks may end alike at the same place. */
-	if (content_note_head(copy, &head) || content_check_head(of, head))
-		return false;
-	if (content_is_packed(copy))
-		return !content_mark_at(of, all.bytes, &mark) &&
-		       !content_check(copy, all.bytes, mark) &&
-		       !content_read(copy, all.bytes, &byte, 1, &more) && !more;
-	return part.bytes <= all.bytes && !content_mark_at(copy, part.bytes, &mark) &&
-	       !content_check(of, part.bytes, mark);
-}
-
 static bool segment_is_copied(const struct segment *segment, const struct sibling *sibling,
 			      struct content *content)
 {
@@ -262,15 +284,18 @@ static void followed_go_on(struct followed *f, struct segment *segment)
 	}
 }
 
-/* A packed file that is not whole is being written, or stays so and is passed over. */
+/* A packed file that is not whole is being written, or stays so and is passed over: it is looked at
+ * again when it is longer or shorter. */
 static int followed_judge_damaged(struct followed *f, const struct sibling *sibling)
 {
-	char text[400];
 	if (clock_wall_ms(f->site->clock) - sibling->look.changed_ns / 1000000 < FOLLOWED_STILL_MS)
 		return ERR_RETRY;
-	snprintf(text, sizeof(text), "%s/%s is damaged, and passed over", f->directory,
-		 sibling->name.data);
-	followed_set_problem(f, text);
+	log_rated(&f->site->losses, clock_mono_ms(f->site->clock), LOG_ERROR,
+		  "%s/%s is damaged, and passed over: what of it was not sent before is not sent",
+		  f->directory, sibling->name.data);
+	stat_add(STAT_agent_damaged_files, 1);
+	followed_note_file(f, sibling, false);
+	followed_changed(f);
 	return 0;
 }
 
@@ -333,14 +358,19 @@ static ptrdiff_t followed_find_sibling(const struct siblings *siblings, const st
 }
 
 /* In front of what is younger. A segment that was not found tells nothing: its file may be at the
- * path still, emptied, and another file may have its inode by now. */
+ * path still, emptied, and another file may have its inode by now. One that is open and has no name
+ * has had all of its content since the last look if nothing of it was sent. */
 static size_t followed_place_of_next(const struct followed *f, const struct sibling *sibling)
 {
 	const struct siblings *siblings = &f->site->siblings;
-	for (size_t i = 0; i < f->plan_count; i++)
-		if (f->plan[i].content &&
-		    followed_find_sibling(siblings, &f->plan[i].id) > sibling - siblings->list)
+	for (size_t i = 0; i < f->plan_count; i++) {
+		const struct segment *segment = &f->plan[i];
+		ptrdiff_t at = followed_find_sibling(siblings, &segment->id);
+		bool later =
+			at < 0 && !segment->begun && segment->changed_ns > sibling->look.changed_ns;
+		if (segment->content && (at > sibling - siblings->list || later))
 			return i;
+	}
 	return f->plan_count;
 }
 
@@ -357,14 +387,13 @@ static int followed_take_next(struct followed *f, const struct segment *log,
 		past = true;
 		followed_note_file(f, sibling, true);
 	}
-	if (err || past) {
-		followed_close(f, &content);
-		return err == ERR_DAMAGED ? followed_judge_damaged(f, sibling) : err;
-	}
 	struct segment segment = {.end = SEGMENT_OPEN};
-	err = followed_begin_next(f, &segment, sibling, content);
-	if (err)
-		return err;
+	if (err || past)
+		followed_close(f, &content);
+	else
+		err = followed_begin_next(f, &segment, sibling, content);
+	if (err || past)
+		return err == ERR_DAMAGED ? followed_judge_damaged(f, sibling) : err;
 	size_t at = segment.at ? followed_fresh_in_front(f) : followed_place_of_next(f, sibling);
 	if (!followed_may_insert(f, at)) {
 		followed_close_segment(f, &segment);
@@ -420,6 +449,16 @@ static int followed_check_again(struct followed *f)
 	return err == ERR_NOT_FOUND ? ERR_RETRY : err;
 }
 
+/* What is a copy of the log is known by that one, once it is in the plan. */
+static void followed_forget_copies(struct followed *f, size_t from)
+{
+	size_t kept = from;
+	for (size_t i = from; i < f->past_count; i++)
+		if (!f->past[i].copy)
+			f->past[kept++] = f->past[i];
+	f->past_count = kept;
+}
+
 /* The new ones stay in the plan, or leave it again. */
 static void followed_keep_fresh(struct followed *f, bool keep)
 {
@@ -453,9 +492,8 @@ static int followed_find_next(struct followed *f)
 	bool full = log.content != NULL;
 	followed_close(f, &log.content);
 	err = err ? err : followed_check_again(f);
-	/* What is a copy of the log is known by that one, once it is in the plan. */
 	if ((err || full) && f->past_count > past_before)
-		f->past_count = past_before;
+		followed_forget_copies(f, past_before);
 	followed_keep_fresh(f, !err);
 	return err;
 }

@@ -62,8 +62,10 @@ void followed_remove_past(struct followed *f, const struct file_id *id)
 
 /* ---- Knowing again --------------------------------------------------------------------------- */
 
-/* Whether a sibling was delivered before, as far as it can be told without reading it: if it is
- * packed or its birth is known, its size tells. */
+/* Whether a sibling was delivered before, as far as it can be told without reading it: if its birth
+ * is known, its size tells. Where births are not known another file may have the inode and the size
+ * by now, but not the time of its last change, which whoever packs a file keeps. By that time alone
+ * a file is known that could not be read and was packed since. */
 bool followed_knows(const struct followed *f, const struct sibling *sibling, bool or_copy)
 {
 	bool packed = sibling->packing != CONTENT_PLAIN;
@@ -71,8 +73,11 @@ bool followed_knows(const struct followed *f, const struct sibling *sibling, boo
 		return true;
 	for (size_t i = 0; i < f->past_count; i++) {
 		const struct segment_past *past = &f->past[i];
-		if ((or_copy || !past->copy) && file_id_equal(&past->id, &sibling->look.id) &&
-		    past->file_bytes == sibling->look.bytes && (packed || past->id.born_ns))
+		bool timed = packed && past->changed_ns == sibling->look.changed_ns;
+		bool same = file_id_equal(&past->id, &sibling->look.id) &&
+			    past->file_bytes == sibling->look.bytes;
+		if ((or_copy || !past->copy) &&
+		    (same ? past->id.born_ns || timed : timed && past->end == SEGMENT_OPEN))
 			return true;
 	}
 	return false;

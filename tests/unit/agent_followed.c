@@ -12,22 +12,30 @@
 
 #include "agent/agent_private.h"
 #include "agent_files.h"
+#include "base/stats.h"
 #include "http/coding.h"
 
 #define LOG "/log/app.log"
 
-enum { LOOKS_TO_REST = 40, LOOK_US = 200000 };
+enum { LOOKS_TO_REST = 40, LOOK_US = 200000, SENT_MAX_BYTES = 1 << 20 };
 
 struct world {
 	struct sim_files sim;
 	struct clock_virtual clock;
 	struct agent *agent; /* its checkpoints are real, and nobody calls its turns */
 	struct followed *followed;
-	struct buf sent; /* holes are left out */
+	char *sent; /* by offset; zeros are holes */
+	size_t sent_bytes;
 	unsigned renamed;
+	const struct followed_rule *rule;
 };
 
 static const struct followed_rule rule = {.records.kind = RECORDS_LINES, .rest_ms = 1000};
+/* The file begins so that six bytes of it have an offset. */
+static const struct followed_rule rule_at_the_end = {.records.kind = RECORDS_LINES,
+						     .rest_ms = 1000,
+						     .from = INT64_MAX - 6,
+						     .first = INT64_MAX - 6};
 
 static void begin_agent(struct world *world)
 {
@@ -46,12 +54,12 @@ static void begin_agent(struct world *world)
 	assert_int_equal(agent_start(world->agent, &e), 0);
 	if (!world->agent->had_checkpoint) {
 		world->agent->had_checkpoint = true; /* nobody is asked */
-		assert_int_equal(
-			agent_add(world->agent, &rule, SLICE("app"), SLICE(LOG), &world->followed),
-			0);
+		assert_int_equal(agent_add(world->agent, world->rule, SLICE("app"), SLICE(LOG),
+					   &world->followed),
+				 0);
 	}
 	world->followed = world->agent->list[0];
-	world->followed->rule = &rule;
+	world->followed->rule = world->rule;
 }
 
 static int make_world(void **state)
@@ -61,8 +69,9 @@ static int make_world(void **state)
 	clock_virtual_init(&world->clock, 1795953600000000);
 	sim_files_init(&world->sim, &world->clock.clock);
 	world->sim.has_births = true;
+	world->rule = &rule;
 	begin_agent(world);
-	buf_init(&world->sent, 1 << 20);
+	world->sent = mem_zalloc(SENT_MAX_BYTES);
 	*state = world;
 	return 0;
 }
@@ -73,7 +82,7 @@ static int free_world(void **state)
 	agent_free(world->agent);
 	assert_int_equal(world->sim.open_count, 0);
 	sim_files_release(&world->sim);
-	buf_release(&world->sent);
+	mem_free(world->sent);
 	mem_free(world);
 	return 0;
 }
@@ -101,15 +110,23 @@ static void copy_log(struct world *world, const char *to)
 	empty_log(world);
 }
 
+static void rename_log(struct world *world, const char *to)
+{
+	clock_virtual_advance(&world->clock, 1000);
+	sim_rename(&world->sim, LOG, to);
+}
+
+/* The time of the last change stays, as it does by gzip. */
 static void pack(struct world *world, const char *name, const char *to)
 {
 	struct gzip *gzip = gzip_new();
 	struct buf packed;
 	buf_init(&packed, 1 << 20);
-	struct slice plain = buf_slice(&sim_find(&world->sim, name)->bytes);
-	assert_int_equal(gzip_write(gzip, plain, true, &packed), 0);
-	clock_virtual_advance(&world->clock, 1000);
-	sim_append(&world->sim, sim_make(&world->sim, to), packed.data, packed.len);
+	const struct sim_file *from = sim_find(&world->sim, name);
+	struct sim_file *file = sim_make(&world->sim, to);
+	assert_int_equal(gzip_write(gzip, buf_slice(&from->bytes), true, &packed), 0);
+	sim_append(&world->sim, file, packed.data, packed.len);
+	file->changed_ns = from->changed_ns;
 	sim_unlink(&world->sim, name);
 	gzip_free(gzip);
 	buf_release(&packed);
@@ -155,7 +172,14 @@ static bool deliver_one(struct world *world)
 	int64_t wait_ms;
 	if (!followed_read(world->followed, &chunk, &wait_ms))
 		return false;
-	buf_append(&world->sent, chunk.data.data.data, chunk.data.data.len);
+	size_t begin = (size_t)chunk_begin(&chunk.fields), end = (size_t)chunk.after.offset;
+	assert_true(end <= SENT_MAX_BYTES);
+	for (size_t i = begin; i < end; i++) {
+		char byte = chunk.data.data.data[i - begin];
+		assert_true(!world->sent[i] || world->sent[i] == byte);
+		world->sent[i] = byte;
+	}
+	world->sent_bytes = end > world->sent_bytes ? end : world->sent_bytes;
 	followed_acknowledge(world->followed, &chunk.after);
 	return true;
 }
@@ -173,14 +197,24 @@ static void restart(struct world *world)
 	begin_agent(world);
 }
 
-static void assert_sent(struct world *world, const char *expected)
+/* All that is sent until nothing is left. */
+static const char *all_sent(struct world *world)
 {
+	size_t kept = 0;
 	for (int i = 0; i < LOOKS_TO_REST; i++) {
 		look(world);
 		deliver(world);
 	}
-	buf_append_char(&world->sent, 0);
-	assert_string_equal(world->sent.data, expected);
+	for (size_t i = 0; i < world->sent_bytes; i++)
+		if (world->sent[i])
+			world->sent[kept++] = world->sent[i];
+	world->sent[kept] = 0;
+	return world->sent;
+}
+
+static void assert_sent(struct world *world, const char *expected)
+{
+	assert_string_equal(all_sent(world), expected);
 }
 
 /* ---- What went wrong ------------------------------------------------------------------------- */
@@ -363,6 +397,262 @@ static void what_waits_to_be_put_in_front_waits_after_a_restart(void **state)
 	assert_sent(world, "first\nsecond\nthird\nfourth\nlate\n");
 }
 
+/* What is known of a file is its first three bytes. It grew, was copied and emptied, and begins
+ * again with these bytes; at first it cannot be read. */
+static void a_short_file_is_looked_for_in_its_copy(void **state)
+{
+	struct world *world = *state;
+	write_log(world, "log");
+	look(world);
+	look(world); /* both files of the checkpoint are there: no names change by them */
+	restart(world);
+	write_log(world, " one\n");
+	copy_log(world, LOG "-20261101");
+	write_log(world, "log two\n");
+	sim_find(&world->sim, LOG)->unreadable = true;
+	look(world);
+	sim_find(&world->sim, LOG)->unreadable = false;
+	assert_sent(world, "log one\nlog two\n");
+}
+
+/* But while the copy has nothing that the file at the path has not, that file was not emptied. */
+static void a_short_file_that_was_copied_is_not_emptied_yet(void **state)
+{
+	struct world *world = *state;
+	write_log(world, "log");
+	look(world);
+	restart(world);
+	write_log(world, " one\n");
+	struct sim_file *copy = sim_make(&world->sim, LOG "-20261101");
+	sim_append(&world->sim, copy, "log one\n", 8);
+	write_log(world, "two\n");
+	look(world);
+	deliver(world);
+	sim_append(&world->sim, copy, "two\n", 4);
+	empty_log(world);
+	write_log(world, "three\n");
+	assert_sent(world, "log one\ntwo\nthree\n");
+}
+
+/* The first content was nothing but the heading, and so was its copy. The second one, with the same
+ * heading, was sent further than the checkpoint says, and is in a copy, too, by now. */
+static void a_copy_of_a_heading_is_none_of_what_came_later(void **state)
+{
+	struct world *world = *state;
+	write_log(world, "# heading\n");
+	look(world);
+	deliver(world);
+	sim_append(&world->sim, sim_make(&world->sim, LOG "-20261101"), "# heading\n", 10);
+	look(world);
+	empty_log(world);
+	write_log(world, "# heading\n");
+	look(world);
+	write_log(world, "second\n");
+	deliver(world);
+	copy_log(world, LOG "-20261102");
+	write_log(world, "third\n");
+	restart(world);
+	assert_sent(world, "# heading\nsecond\nthird\n");
+}
+
+/* A line came to a renamed file with the heading of the log. It is older than the log, and so no
+ * copy of it. */
+static void a_renamed_file_that_grows_is_no_copy_of_a_heading(void **state)
+{
+	struct world *world = *state;
+	write_log(world, "# heading\nfirst\n");
+	look(world);
+	rename_log(world, LOG "-20261101");
+	write_log(world, "# heading\n");
+	look(world);
+	deliver(world);
+	look(world);
+	restart(world);
+	struct sim_file *late = sim_find(&world->sim, LOG "-20261101");
+	write_log(world, "second\n");
+	sim_append(&world->sim, late, "late\n", 5);
+	assert_sent(world, "# heading\nfirst\n# heading\nsecond\nlate\n");
+}
+
+/* Births of files are not known. A delivered file was removed; a packed one has got its inode, and
+ * is as long as that one was. */
+static void a_packed_file_with_the_inode_of_a_delivered_one_is_another(void **state)
+{
+	struct world *world = *state;
+	char first[100], expected[sizeof(first) + 20];
+	world->sim.has_births = false;
+	sim_append(&world->sim, sim_make(&world->sim, "/other/plain"), "second\n", 7);
+	pack(world, "/other/plain", "/other/packed");
+	size_t len = sim_find(&world->sim, "/other/packed")->bytes.len;
+	assert_in_range(len, 2, sizeof(first) - 1);
+	memset(first, '1', len);
+	memcpy(first + len - 1, "\n", 2);
+	write_log(world, first);
+	uint64_t inode = sim_find(&world->sim, LOG)->id.inode;
+	look(world);
+	deliver(world);
+	rename_log(world, LOG "-20261101");
+	write_log(world, "second\n");
+	look(world);
+	restart(world); /* it is open no more */
+	sim_unlink(&world->sim, LOG "-20261101");
+	rename_log(world, LOG "-20261102");
+	pack(world, LOG "-20261102", LOG "-20261102.gz");
+	assert_int_equal(sim_find(&world->sim, LOG "-20261102.gz")->id.inode, inode);
+	write_log(world, "third\n");
+	snprintf(expected, sizeof(expected), "%ssecond\nthird\n", first);
+	assert_sent(world, expected);
+}
+
+/* A rotated file could not be read when the log was begun, so that only its time and length are
+ * known. Packed, it is a new file with that time. */
+static void a_file_that_could_not_be_read_is_known_when_it_is_packed(void **state)
+{
+	struct world *world = *state;
+	write_log(world, "of before\n");
+	rename_log(world, LOG "-20261101");
+	sim_find(&world->sim, LOG "-20261101")->unreadable = true;
+	write_log(world, "first\n");
+	look(world);
+	deliver(world);
+	pack(world, LOG "-20261101", LOG "-20261101.gz");
+	rename_log(world, LOG "-20261102");
+	write_log(world, "second\n");
+	assert_sent(world, "first\nsecond\n");
+}
+
+/* Nothing waits for a packed file that stays damaged. It is counted once. */
+static void a_damaged_packed_file_is_passed_over(void **state)
+{
+	struct world *world = *state;
+	int64_t before = stat_get(STAT_agent_damaged_files);
+	write_log(world, "first\n");
+	look(world);
+	deliver(world);
+	sim_append(&world->sim, sim_make(&world->sim, LOG "-20261031.gz"), "\x1f\x8b\x08", 3);
+	rename_log(world, LOG "-20261101");
+	write_log(world, "second\n");
+	look(world); /* it may not be written whole yet */
+	assert_false(deliver_one(world));
+	clock_virtual_advance(&world->clock, FOLLOWED_STILL_MS * INT64_C(1000));
+	look(world);
+	deliver(world);
+	restart(world);
+	rename_log(world, LOG "-20261102");
+	write_log(world, "third\n");
+	assert_sent(world, "first\nsecond\nthird\n");
+	assert_int_equal(stat_get(STAT_agent_damaged_files) - before, 1);
+}
+
+/* The log was empty when it was looked at last. Since then it was copied, emptied, and removed;
+ * what the open file has is younger than the copy. */
+static void a_removed_file_comes_behind_its_copy(void **state)
+{
+	struct world *world = *state;
+	sim_make(&world->sim, LOG);
+	look(world);
+	write_log(world, "first\n");
+	copy_log(world, LOG "-20261101");
+	write_log(world, "second\n");
+	sim_unlink(&world->sim, LOG);
+	write_log(world, "third\n");
+	assert_sent(world, "first\nsecond\nthird\n");
+}
+
+/* A writer has not noticed that its log was renamed before anybody followed it. */
+static void a_line_comes_late_to_a_file_of_before(void **state)
+{
+	struct world *world = *state;
+	write_log(world, "of before\n");
+	rename_log(world, LOG "-20261101");
+	sim_make(&world->sim, LOG);
+	look(world);
+	look(world); /* both files of the checkpoint are there: no names change by them */
+	write_log(world, "first\n");
+	look(world);
+	deliver(world);
+	sim_append(&world->sim, sim_find(&world->sim, LOG "-20261101"), "second\n", 7);
+	write_log(world, "third\n");
+	assert_sent(world, "first\nsecond\nthird\n");
+}
+
+static void rotate_when_it_is_time(void *owner)
+{
+	struct world *world = owner;
+	if (world->renamed-- != 1)
+		return;
+	rename_log(world, LOG "-20261101");
+	write_log(world, "second\n");
+}
+
+/* What is there at the first look is not sent, and the log is rotated between any two steps of that
+ * look. So the second file is sent, or was there, too, and never the first one. */
+static void a_log_is_rotated_while_it_is_begun_at_its_end(UNUSED void **state)
+{
+	static const struct followed_rule from_end = {
+		.records.kind = RECORDS_LINES, .rest_ms = 1000, .from_end = true};
+	enum { STEPS = 60 };
+	size_t second = 0;
+	for (unsigned step = 1; step <= STEPS; step++) {
+		void *made;
+		make_world(&made);
+		struct world *world = made;
+		world->followed->rule = world->rule = &from_end;
+		write_log(world, "first\n");
+		world->renamed = step;
+		world->sim.owner = world;
+		world->sim.meanwhile = rotate_when_it_is_time;
+		look(world);
+		world->sim.meanwhile = NULL;
+		look(world);
+		rename_log(world, LOG "-20261102");
+		write_log(world, "third\n");
+		const char *sent = all_sent(world);
+		second += *sent == 's';
+		assert_string_equal(sent, *sent == 's' ? "second\nthird\n" : "third\n");
+		free_world(&made);
+	}
+	assert_in_range(second, 1, STEPS - 1);
+}
+
+/* Offsets end at 2^63 - 1. What would have one beyond is not sent, and said. */
+static void a_stream_ends_where_offsets_do(void **state)
+{
+	struct world *world = *state;
+	struct followed_chunk chunk;
+	int64_t wait_ms;
+	world->followed->rule = world->rule = &rule_at_the_end;
+	write_log(world, "first\n");
+	look(world);
+	assert_true(followed_read(world->followed, &chunk, &wait_ms));
+	assert_true(chunk.fields.sequence_id == INT64_MAX);
+	write_log(world, "second\n");
+	assert_false(followed_read(world->followed, &chunk, &wait_ms));
+	assert_int_equal(world->followed->state, FOLLOWED_READING); /* the first one is awaited */
+	followed_acknowledge(world->followed, &chunk.after);
+	look(world);
+	assert_false(followed_read(world->followed, &chunk, &wait_ms));
+	assert_int_equal(world->followed->state, FOLLOWED_STOPPED);
+	assert_non_null(strstr(world->followed->problem, "2^63"));
+	restart(world); /* such a checkpoint can be read */
+	assert_true(world->followed->offset == INT64_MAX);
+}
+
+static void what_is_lost_goes_no_further_than_offsets_do(void **state)
+{
+	struct world *world = *state;
+	world->followed->rule = world->rule = &rule_at_the_end;
+	write_log(world, "first\nsecond\n");
+	look(world);
+	followed_rest(world->followed);
+	sim_unlink(&world->sim, LOG);
+	for (int i = 0; i < LOOKS_TO_REST; i++)
+		look(world);
+	restart(world);
+	assert_true(world->followed->offset == INT64_MAX);
+	assert_false(world->followed->asks);
+}
+
 #define IN_WORLD(f) cmocka_unit_test_setup_teardown(f, make_world, free_world)
 
 int main(void)
@@ -377,6 +667,18 @@ int main(void)
 		IN_WORLD(what_is_lost_behind_a_known_end_may_have_been_sent),
 		IN_WORLD(a_copy_comes_in_front_of_what_was_not_sent),
 		IN_WORLD(what_waits_to_be_put_in_front_waits_after_a_restart),
+		IN_WORLD(a_short_file_is_looked_for_in_its_copy),
+		IN_WORLD(a_short_file_that_was_copied_is_not_emptied_yet),
+		IN_WORLD(a_copy_of_a_heading_is_none_of_what_came_later),
+		IN_WORLD(a_renamed_file_that_grows_is_no_copy_of_a_heading),
+		IN_WORLD(a_packed_file_with_the_inode_of_a_delivered_one_is_another),
+		IN_WORLD(a_file_that_could_not_be_read_is_known_when_it_is_packed),
+		IN_WORLD(a_damaged_packed_file_is_passed_over),
+		IN_WORLD(a_removed_file_comes_behind_its_copy),
+		IN_WORLD(a_line_comes_late_to_a_file_of_before),
+		cmocka_unit_test(a_log_is_rotated_while_it_is_begun_at_its_end),
+		IN_WORLD(a_stream_ends_where_offsets_do),
+		IN_WORLD(what_is_lost_goes_no_further_than_offsets_do),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
