@@ -31,6 +31,7 @@ struct sim_files {
 	struct files files;
 	struct clock *clock;
 	struct sim_file list[SIM_FILES_MAX];
+	size_t list_end;                /* no file was ever behind it */
 	uint64_t inodes[SIM_FILES_MAX]; /* that are free */
 	size_t inode_count;
 	uint64_t next_inode;
@@ -51,7 +52,7 @@ static inline int64_t sim_now_ns(const struct sim_files *sim)
 
 static inline struct sim_file *sim_find(struct sim_files *sim, const char *name)
 {
-	for (size_t i = 0; i < SIM_FILES_MAX; i++)
+	for (size_t i = 0; i < sim->list_end; i++)
 		if (sim->list[i].used && sim->list[i].name && strcmp(sim->list[i].name, name) == 0)
 			return &sim->list[i];
 	return NULL;
@@ -84,6 +85,8 @@ static inline struct sim_file *sim_make(struct sim_files *sim, const char *name)
 	while (file->used)
 		file++;
 	ASSERT(file < sim->list + SIM_FILES_MAX);
+	if (file == sim->list + sim->list_end)
+		sim->list_end++;
 	*file = (struct sim_file){.used = true, .name = mem_copy_text(slice_of(name))};
 	buf_init(&file->bytes, SIM_FILE_MAX_BYTES);
 	file->id.device = 1;

@@ -553,13 +553,14 @@ static void collector_answer_chunk(struct world *w, struct collector_of_sim *c,
 		   : taken ? "ok"
 			   : "other",
 		   fields->data_bytes, fields->sequence_id - 1, taken ? "" : ": why");
-	size_t from = (size_t)chunk_begin(fields), to = (size_t)fields->sequence_id;
-	while (taken && from && in->have.data[from - 1])
-		from--;
-	while (taken && to < in->have.len && in->have.data[to])
-		to++;
-	if (taken)
-		buf_printf(answer, "held: %zu to %zu of %016" PRIx64 "\n", from, to, in->id);
+	if (taken) {
+		size_t begin = (size_t)chunk_begin(fields), end = (size_t)fields->sequence_id;
+		const char *have = in->have.data, *before = memrchr(have, 0, begin),
+			   *behind_all = memchr(have + end, 0, in->have.len - end);
+		buf_printf(answer, "held: %zu to %zu of %016" PRIx64 "\n",
+			   before ? (size_t)(before + 1 - have) : 0,
+			   behind_all ? (size_t)(behind_all - have) : in->have.len, in->id);
+	}
 	buf_release(&data);
 	arena_release(&arena);
 }
