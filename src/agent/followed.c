@@ -767,6 +767,11 @@ bool followed_read(struct followed *f, struct followed_chunk *chunk, int64_t *wa
 				continue;
 			return false;
 		}
+		if (!segment->begun) { /* for the checkpoint it is empty */
+			f->look_again = true;
+			*wait_ms = FOLLOWED_RETRY_MS;
+			return false;
+		}
 		bool last = segment->end - f->read.at == data.len;
 		bool full = data.len == CHUNK_DATA_MAX_BYTES - CONTENT_MARK_MAX_BYTES;
 		followed_cut(f, data, last, full, &cut);

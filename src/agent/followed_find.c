@@ -367,7 +367,7 @@ static size_t followed_place_of_next(const struct followed *f, const struct sibl
 		const struct segment *segment = &f->plan[i];
 		ptrdiff_t at = followed_find_sibling(siblings, &segment->id);
 		bool later =
-			at < 0 && !segment->begun && segment->changed_ns > sibling->look.changed_ns;
+			at < 0 && !segment->begun && segment->changed_ns >= sibling->look.changed_ns;
 		if (segment->content && (at > sibling - siblings->list || later))
 			return i;
 	}

@@ -544,6 +544,20 @@ static void a_damaged_packed_file_is_passed_over(void **state)
 	assert_int_equal(stat_get(STAT_agent_damaged_files) - before, 1);
 }
 
+/* A line comes to an empty log between looking and reading. The log is copied and emptied before it
+ * is looked at again, and its copy is not sent a second time. */
+static void what_comes_to_an_empty_log_is_looked_at_first(void **state)
+{
+	struct world *world = *state;
+	sim_make(&world->sim, LOG);
+	look(world);
+	write_log(world, "first\n");
+	assert_false(deliver_one(world));
+	copy_log(world, LOG "-20261101");
+	write_log(world, "second\n");
+	assert_sent(world, "first\nsecond\n");
+}
+
 /* The log was empty when it was looked at last. Since then it was copied, emptied, and removed;
  * what the open file has is younger than the copy. */
 static void a_removed_file_comes_behind_its_copy(void **state)
@@ -674,6 +688,7 @@ int main(void)
 		IN_WORLD(a_packed_file_with_the_inode_of_a_delivered_one_is_another),
 		IN_WORLD(a_file_that_could_not_be_read_is_known_when_it_is_packed),
 		IN_WORLD(a_damaged_packed_file_is_passed_over),
+		IN_WORLD(what_comes_to_an_empty_log_is_looked_at_first),
 		IN_WORLD(a_removed_file_comes_behind_its_copy),
 		IN_WORLD(a_line_comes_late_to_a_file_of_before),
 		cmocka_unit_test(a_log_is_rotated_while_it_is_begun_at_its_end),
