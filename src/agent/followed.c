@@ -510,7 +510,8 @@ static int followed_begin_segment(struct followed *f)
 	return 0;
 }
 
-/* Who has not noticed yet that the log was renamed writes to the youngest one of before. */
+/* Who has not noticed yet that the log was renamed writes to the youngest one of before; unless
+ * that is the log's copy, which is being made. */
 static void followed_begin_late(struct followed *f)
 {
 	const struct siblings *siblings = &f->site->siblings;
@@ -523,6 +524,8 @@ static void followed_begin_late(struct followed *f)
 		return;
 	f->late_past = *past;
 	f->late_until_ms = clock_mono_ms(f->site->clock) + FOLLOWED_LATE_MS;
+	if (f->plan_count && followed_is_copy_of(f->late, f->plan[0].content))
+		followed_close(f, &f->late);
 }
 
 void followed_begin(struct followed *f)

@@ -274,6 +274,9 @@ int segment_check(struct segment *segment) MUST_CHECK;
 /* Finds the files of the plan by what is in the directory, and what comes behind them. ERR_RETRY:
  * not now. */
 int followed_find(struct followed *f) MUST_CHECK;
+/* Whether the content of a sibling is the beginning of another one: it is a copy, perhaps not all
+ * of it yet. The length of a packed one is not known: it counts if it is the whole of the other. */
+bool followed_is_copy_of(struct content *copy, struct content *of);
 /* Whether no more files get into the plan at present. */
 bool followed_is_full(const struct followed *f);
 /* Opens a sibling. ERR_RETRY: another file has its name by now. */

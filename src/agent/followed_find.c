@@ -82,9 +82,7 @@ static void followed_bind(struct followed *f, struct segment *segment, struct si
 	sibling->taken = true;
 }
 
-/* Whether the content of a sibling is the beginning of another one: it is a copy, perhaps not all
- * of it yet. The length of a packed one is not known: it counts if it is the whole of the other. */
-static bool followed_is_copy_of(struct content *copy, struct content *of)
+bool followed_is_copy_of(struct content *copy, struct content *of)
 {
 	struct file_look all, part;
 	struct content_mark head = {0}, mark;
@@ -366,8 +364,8 @@ static size_t followed_place_of_next(const struct followed *f, const struct sibl
 	for (size_t i = 0; i < f->plan_count; i++) {
 		const struct segment *segment = &f->plan[i];
 		ptrdiff_t at = followed_find_sibling(siblings, &segment->id);
-		bool later =
-			at < 0 && !segment->begun && segment->changed_ns >= sibling->look.changed_ns;
+		bool later = at < 0 && !segment->begun &&
+			     segment->changed_ns >= sibling->look.changed_ns;
 		if (segment->content && (at > sibling - siblings->list || later))
 			return i;
 	}

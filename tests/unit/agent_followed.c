@@ -590,6 +590,22 @@ static void a_line_comes_late_to_a_file_of_before(void **state)
 	assert_sent(world, "first\nsecond\nthird\n");
 }
 
+/* But a copy of the log that is being made when it is begun is no such file. */
+static void a_log_is_begun_while_it_is_copied(void **state)
+{
+	struct world *world = *state;
+	write_log(world, "first\nsecond\n");
+	struct sim_file *copy = sim_make(&world->sim, LOG "-20261101");
+	sim_append(&world->sim, copy, "first\n", 6);
+	look(world);
+	deliver(world);
+	clock_virtual_advance(&world->clock, 1000);
+	sim_append(&world->sim, copy, "second\n", 7);
+	empty_log(world);
+	write_log(world, "third\n");
+	assert_sent(world, "first\nsecond\nthird\n");
+}
+
 static void rotate_when_it_is_time(void *owner)
 {
 	struct world *world = owner;
@@ -691,6 +707,7 @@ int main(void)
 		IN_WORLD(what_comes_to_an_empty_log_is_looked_at_first),
 		IN_WORLD(a_removed_file_comes_behind_its_copy),
 		IN_WORLD(a_line_comes_late_to_a_file_of_before),
+		IN_WORLD(a_log_is_begun_while_it_is_copied),
 		cmocka_unit_test(a_log_is_rotated_while_it_is_begun_at_its_end),
 		IN_WORLD(a_stream_ends_where_offsets_do),
 		IN_WORLD(what_is_lost_goes_no_further_than_offsets_do),
