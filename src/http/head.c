@@ -350,3 +350,36 @@ int head_parse(struct slice bytes, struct arena *arena, unsigned headers_max,
 		err = ask_parser(bytes, head);
 	return err;
 }
+
+/* ---- In front of other doors ----------------------------------------------------------------- */
+
+/* `METHOD target HTTP/1.1` (RFC 9112 3). No line of a door looks so: the last word is no tag
+ * and no number, and a text that goes on in the next line has begun with a quote, which targets
+ * do not have. A line without its end is too long for one: its begin decides. */
+static bool head_is_request_line(struct slice line, bool whole)
+{
+	size_t method = 0;
+	while (method < line.len && line.data[method] >= 'A' && line.data[method] <= 'Z')
+		method++;
+	if (!method || method + 1 >= line.len || line.data[method] != ' ')
+		return false;
+	struct slice rest = {line.data + method + 1, line.len - method - 1};
+	if (!whole)
+		return rest.data[0] == '/';
+	const char *blank = memchr(rest.data, ' ', rest.len);
+	size_t target = blank ? (size_t)(blank - rest.data) : 0;
+	return target && !memchr(rest.data, '"', target) && rest.len - target > 5 &&
+	       memcmp(blank, " HTTP/", 6) == 0;
+}
+
+bool http_begins(struct slice bytes, size_t line_max_bytes)
+{
+	const char *newline = bytes.len ? memchr(bytes.data, '\n', bytes.len) : NULL;
+	if (!bytes.len)
+		return false;
+	if ((uint8_t)bytes.data[0] < ' ' && !memchr("\t\r\n", bytes.data[0], 3))
+		return true;
+	if (newline)
+		bytes.len = (size_t)(newline - bytes.data);
+	return (newline || bytes.len > line_max_bytes) && head_is_request_line(bytes, newline);
+}

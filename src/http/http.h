@@ -264,6 +264,12 @@ extern const struct http_limits http_limits_default;
 /* A name or an address, perhaps with a port, as Host has it. */
 bool http_host_valid(struct slice text);
 
+/* For doors of other protocols, whose first bytes these are: whether they are HTTP, or no text.
+ * Browsers send what pages of other sites want sent, also to such a port: the body of a request is
+ * not to be taken for lines. So are the first bytes of TLS, which a page may have a say in. False
+ * also while the first line is not whole and has no more than line_max_bytes. */
+bool http_begins(struct slice bytes, size_t line_max_bytes);
+
 struct http_server;
 
 /* The routes are the caller's and outlive the server. `context` is what requests carry. */

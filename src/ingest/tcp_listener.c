@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "base/stats.h"
+#include "http/http.h"
 #include "ingest/listener_stop.h"
 
 enum {
@@ -300,41 +301,6 @@ static void tcp_listener_begin(struct tcp_listener_conn *conn, enum tcp_listener
 
 /* ---- The first line ------------------------------------------------------------------------- */
 
-/* `METHOD target HTTP/1.1` (RFC 9112 3). No line that could be kept looks so: the last word is no
- * tag and no number, and a text that goes on in the next line has begun with a quote, which targets
- * do not have. A line without its end is too long for one of ours: its begin decides. */
-static bool tcp_listener_is_request_line(struct slice line, bool whole)
-{
-	size_t method = 0;
-	while (method < line.len && line.data[method] >= 'A' && line.data[method] <= 'Z')
-		method++;
-	if (!method || method + 1 >= line.len || line.data[method] != ' ')
-		return false;
-	struct slice rest = {line.data + method + 1, line.len - method - 1};
-	if (!whole)
-		return rest.data[0] == '/';
-	const char *blank = memchr(rest.data, ' ', rest.len);
-	size_t target = blank ? (size_t)(blank - rest.data) : 0;
-	return target && !memchr(rest.data, '"', target) && rest.len - target > 5 &&
-	       memcmp(blank, " HTTP/", 6) == 0;
-}
-
-/* Browsers send what pages of other sites want sent, also to this port: the body of a request is
- * not to be taken for lines. So are the first bytes of TLS, which a page may have a say in. */
-static bool tcp_listener_is_stranger(const struct tcp_listener_conn *conn)
-{
-	struct slice line = buf_slice(&conn->in);
-	const char *newline = line.len ? memchr(line.data, '\n', line.len) : NULL;
-	if (!line.len)
-		return false;
-	if ((uint8_t)line.data[0] < ' ' && !memchr("\t\r\n", line.data[0], 3))
-		return true;
-	if (newline)
-		line.len = (size_t)(newline - line.data);
-	return (newline || line.len > conn->listener->options.line_max_bytes) &&
-	       tcp_listener_is_request_line(line, newline);
-}
-
 static void tcp_listener_refuse_stranger(struct tcp_listener_conn *conn)
 {
 	struct tcp_listener *listener = conn->listener;
@@ -391,7 +357,7 @@ static void tcp_listener_step(struct tcp_listener_conn *conn)
 	const struct tcp_listener_options *options = &conn->listener->options;
 	if (conn->phase != TCP_GATHER)
 		return;
-	if (!conn->known && tcp_listener_is_stranger(conn)) {
+	if (!conn->known && http_begins(buf_slice(&conn->in), options->line_max_bytes)) {
 		tcp_listener_refuse_stranger(conn);
 		return;
 	}

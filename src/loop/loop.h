@@ -97,6 +97,12 @@ typedef void loop_accept_fn(void *owner, struct loop_conn *conn);
  * descriptors, accepting rests for 100 ms at a time (counted). */
 int loop_listen(struct loop *loop, const struct loop_address *address, loop_accept_fn *accept,
 		void *owner, struct loop_listener **listener, struct errbuf *e) MUST_CHECK;
+enum { LOOP_PATH_MAX_BYTES = 108 }; /* of a socket, with its zero */
+/* The same on a socket of this machine (unix(7)), which its owner alone may open (0600). What is at
+ * the path is removed before; whoever calls knows that nobody serves it. Closing removes it, too.
+ */
+int loop_listen_path(struct loop *loop, const char *path, loop_accept_fn *accept, void *owner,
+		     struct loop_listener **listener, struct errbuf *e) MUST_CHECK;
 /* What is really bound, with the port that was chosen. */
 struct loop_address loop_listener_address(const struct loop_listener *listener);
 void loop_listener_close(struct loop_listener *listener); /* NULL is allowed */

@@ -8,6 +8,8 @@
 #include <netinet/tcp.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/fault.h"
@@ -47,6 +49,7 @@ struct loop_listener {
 	struct loop *loop;
 	int fd;
 	struct loop_address address;
+	char *path; /* of a socket of the machine; NULL: of the network */
 	loop_accept_fn *accept;
 	void *owner;
 	struct loop_timer *rest, *calm;
@@ -112,6 +115,12 @@ static int loop_net_open_socket(struct loop_address *address)
 	return fd;
 }
 
+static const char *loop_listener_name(const struct loop_listener *listener,
+				      char text[LOOP_ADDRESS_TEXT_BYTES])
+{
+	return listener->path ? listener->path : loop_address_text(&listener->address, text);
+}
+
 static void on_acceptable(uv_poll_t *poll, int status, int events);
 
 static void rest_over(void *owner)
@@ -132,7 +141,7 @@ static void tell_rest(struct loop_listener *listener, int err)
 	log_warn("%s takes no new connections: %s; tried every %d ms, %llu times so far (the "
 		 "process "
 		 "may have `ulimit -n` descriptors)",
-		 loop_address_text(&listener->address, text), err_text(err), ACCEPT_REST_MS,
+		 loop_listener_name(listener, text), err_text(err), ACCEPT_REST_MS,
 		 (unsigned long long)listener->rests);
 }
 
@@ -142,8 +151,7 @@ static void calm_again(void *owner)
 	char text[LOOP_ADDRESS_TEXT_BYTES];
 	if (listener->rests_told)
 		log_info("connections to %s are accepted again, after %llu tries",
-			 loop_address_text(&listener->address, text),
-			 (unsigned long long)listener->rests);
+			 loop_listener_name(listener, text), (unsigned long long)listener->rests);
 	listener->rests = 0;
 	listener->rests_told = false;
 }
@@ -186,15 +194,17 @@ static void loop_net_hand_over(struct loop_listener *listener, int fd, struct lo
 	conn->loop = listener->loop;
 	conn->peer = peer;
 	uv_tcp_init(&listener->loop->uv, &conn->tcp);
-	bound_kernel_buffer(fd);
-	int err = uv_tcp_open(&conn->tcp, fd);
+	if (!listener->path)
+		bound_kernel_buffer(fd);
+	int err = uv_tcp_open(&conn->tcp, fd); /* takes any stream's socket */
 	if (err) {
 		log_warn("a new connection was closed: %s", err_text(err));
 		close(fd);
 		loop_conn_close(conn);
 		return;
 	}
-	uv_tcp_nodelay(&conn->tcp, 1);
+	if (!listener->path)
+		uv_tcp_nodelay(&conn->tcp, 1);
 	listener->accept(listener->owner, conn);
 }
 
@@ -230,27 +240,18 @@ int loop_check_loopback(const struct loop_address *address, struct errbuf *e)
 		loop_address_text(address, text));
 }
 
-int loop_listen(struct loop *loop, const struct loop_address *address, loop_accept_fn *accept,
-		void *owner, struct loop_listener **out, struct errbuf *e)
+static int loop_net_serve(struct loop *loop, int fd, loop_accept_fn *accept, void *owner,
+			  struct loop_listener **out)
 {
-	char text[LOOP_ADDRESS_TEXT_BYTES];
-	loop_address_text(address, text);
-	if (loop_check_loopback(address, e))
-		return ERR_INVALID;
-	struct loop_address bound = *address;
-	int fd = loop_net_open_socket(&bound);
-	if (fd < 0)
-		return errbuf_set(e, fd, "cannot listen on %s: %s", text, err_text(fd));
 	struct loop_listener *listener = mem_zalloc(sizeof(*listener));
 	int err = uv_poll_init(&loop->uv, &listener->poll, fd);
 	if (err) {
 		close(fd);
 		mem_free(listener);
-		return errbuf_set(e, err, "cannot listen on %s: %s", text, err_text(err));
+		return err;
 	}
 	listener->loop = loop;
 	listener->fd = fd;
-	listener->address = bound;
 	listener->accept = accept;
 	listener->owner = owner;
 	listener->rest = loop_timer_new(loop, rest_over, listener);
@@ -261,6 +262,54 @@ int loop_listen(struct loop *loop, const struct loop_address *address, loop_acce
 	return 0;
 }
 
+int loop_listen(struct loop *loop, const struct loop_address *address, loop_accept_fn *accept,
+		void *owner, struct loop_listener **out, struct errbuf *e)
+{
+	char text[LOOP_ADDRESS_TEXT_BYTES];
+	loop_address_text(address, text);
+	if (loop_check_loopback(address, e))
+		return ERR_INVALID;
+	struct loop_address bound = *address;
+	int fd = loop_net_open_socket(&bound);
+	int err = fd < 0 ? fd : loop_net_serve(loop, fd, accept, owner, out);
+	if (err)
+		return errbuf_set(e, err, "cannot listen on %s: %s", text, err_text(err));
+	(*out)->address = bound;
+	return 0;
+}
+
+/* The listening socket, or a negative error. Its mode is set before anybody can connect. */
+static int loop_net_open_path(const char *path)
+{
+	struct sockaddr_un to = {.sun_family = AF_UNIX};
+	_Static_assert(sizeof(to.sun_path) == LOOP_PATH_MAX_BYTES, "as unix(7) has it");
+	if (strlen(path) >= sizeof(to.sun_path))
+		return -ENAMETOOLONG;
+	memcpy(to.sun_path, path, strlen(path));
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	unlink(path);
+	if (bind(fd, (struct sockaddr *)&to, sizeof(to)) || chmod(path, S_IRUSR | S_IWUSR) ||
+	    listen(fd, LISTEN_BACKLOG)) {
+		int err = -errno;
+		close(fd);
+		return err;
+	}
+	return fd;
+}
+
+int loop_listen_path(struct loop *loop, const char *path, loop_accept_fn *accept, void *owner,
+		     struct loop_listener **out, struct errbuf *e)
+{
+	int fd = loop_net_open_path(path);
+	int err = fd < 0 ? fd : loop_net_serve(loop, fd, accept, owner, out);
+	if (err)
+		return errbuf_set(e, err, "cannot listen on %s: %s", path, err_text(err));
+	(*out)->path = mem_copy_text(slice_of(path));
+	return 0;
+}
+
 struct loop_address loop_listener_address(const struct loop_listener *listener)
 {
 	return listener->address;
@@ -268,7 +317,10 @@ struct loop_address loop_listener_address(const struct loop_listener *listener)
 
 static void on_listener_closed(uv_handle_t *handle)
 {
-	mem_free(CONTAINER_OF((uv_poll_t *)handle, struct loop_listener, poll));
+	struct loop_listener *listener =
+		CONTAINER_OF((uv_poll_t *)handle, struct loop_listener, poll);
+	mem_free(listener->path);
+	mem_free(listener);
 }
 
 void loop_listener_close(struct loop_listener *listener)
@@ -279,6 +331,8 @@ void loop_listener_close(struct loop_listener *listener)
 	loop_timer_close(listener->calm);
 	uv_close((uv_handle_t *)&listener->poll, on_listener_closed);
 	close(listener->fd); /* libuv has stopped polling it */
+	if (listener->path)
+		unlink(listener->path);
 }
 
 /* ---- Reading --------------------------------------------------------------------------------- */

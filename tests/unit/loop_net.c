@@ -7,7 +7,11 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -204,6 +208,60 @@ static void test_a_taken_port_is_a_sentence(void **state)
 	server_close(&server);
 }
 
+static void test_a_socket_of_the_machine(void **state)
+{
+	char directory[] = "/tmp/loop_net.XXXXXX", path[64];
+	struct sockaddr_un to = {.sun_family = AF_UNIX};
+	struct server server = {.loop = loop_new(), .stop_at_bytes = 5};
+	struct errbuf e = {""};
+	struct stat seen;
+	(void)state;
+	assert_non_null(mkdtemp(directory));
+	snprintf(path, sizeof(path), "%s/door", directory);
+	memcpy(to.sun_path, path, strlen(path));
+	buf_init(&server.got, 64);
+	/* What a process left that was killed is in the way. */
+	int left = socket(AF_UNIX, SOCK_STREAM, 0), fd = socket(AF_UNIX, SOCK_STREAM, 0);
+	assert_int_equal(bind(left, (struct sockaddr *)&to, sizeof(to)), 0);
+	close(left);
+	umask(0);
+	assert_int_equal(
+		loop_listen_path(server.loop, path, on_accept, &server, &server.listener, &e), 0);
+	assert_int_equal(stat(path, &seen), 0);
+	assert_int_equal(seen.st_mode, S_IFSOCK | 0600);
+	assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
+	assert_int_equal(write(fd, "hello", 5), 5);
+	loop_run(server.loop);
+	assert_memory_equal(server.got.data, "hello", 5);
+	loop_conn_write(server.conn, (struct slice[]){SLICE("yes")}, 1);
+	char answer[4];
+	assert_int_equal(read(fd, answer, sizeof(answer)), 3);
+	assert_memory_equal(answer, "yes", 3);
+	loop_conn_close(server.conn);
+	server_close(&server);
+	assert_int_equal(stat(path, &seen), -1);
+	close(fd);
+	assert_int_equal(rmdir(directory), 0);
+}
+
+static void test_a_path_that_no_socket_can_have(void **state)
+{
+	char path[LOOP_PATH_MAX_BYTES + 1];
+	struct loop *loop = loop_new();
+	struct loop_listener *listener = NULL;
+	struct errbuf e = {""};
+	(void)state;
+	memset(path, 'a', sizeof(path));
+	path[LOOP_PATH_MAX_BYTES] = 0;
+	assert_int_equal(loop_listen_path(loop, path, on_accept, NULL, &listener, &e),
+			 -ENAMETOOLONG);
+	assert_int_equal(loop_listen_path(loop, "/nowhere/at/all", on_accept, NULL, &listener, &e),
+			 -ENOENT);
+	assert_non_null(strstr(e.text, "/nowhere/at/all"));
+	assert_null(listener);
+	loop_free(loop);
+}
+
 static void test_reading_to_the_end(void **state)
 {
 	struct server server;
@@ -375,6 +433,8 @@ int main(void)
 		cmocka_unit_test(test_addresses),
 		cmocka_unit_test(test_only_loopback_is_bound),
 		cmocka_unit_test(test_a_taken_port_is_a_sentence),
+		cmocka_unit_test(test_a_socket_of_the_machine),
+		cmocka_unit_test(test_a_path_that_no_socket_can_have),
 		cmocka_unit_test(test_reading_to_the_end),
 		cmocka_unit_test(test_writing_more_than_the_kernel_takes),
 		cmocka_unit_test(test_a_resting_reader_reads_nothing),
