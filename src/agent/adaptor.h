@@ -2,6 +2,8 @@
 #ifndef AGENT_ADAPTOR_H
 #define AGENT_ADAPTOR_H
 
+#include <stdatomic.h>
+
 #include "agent/followed.h"
 
 enum adaptor_kind {
@@ -28,9 +30,11 @@ struct adaptor {
 	struct followed_rule rule;
 };
 
-/* A configuration, which owns its texts. */
+/* A configuration, which owns its texts, but for those of another one that it was made of. */
 struct adaptors {
 	struct arena arena;
+	struct adaptors *base; /* NULL: none */
+	atomic_uint users;
 	struct adaptor *list; /* in the arena */
 	size_t count, capacity;
 };

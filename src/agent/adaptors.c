@@ -18,13 +18,23 @@ struct adaptors *adaptors_new(void)
 {
 	struct adaptors *adaptors = mem_zalloc(sizeof(*adaptors));
 	arena_init(&adaptors->arena, ADAPTORS_MAX_BYTES);
+	atomic_init(&adaptors->users, 1);
+	return adaptors;
+}
+
+struct adaptors *adaptors_new_of(struct adaptors *base)
+{
+	struct adaptors *adaptors = adaptors_new();
+	adaptors->base = base;
+	atomic_fetch_add(&base->users, 1);
 	return adaptors;
 }
 
 void adaptors_free(struct adaptors *adaptors)
 {
-	if (!adaptors)
+	if (!adaptors || atomic_fetch_sub(&adaptors->users, 1) > 1)
 		return;
+	adaptors_free(adaptors->base);
 	arena_release(&adaptors->arena);
 	mem_free(adaptors);
 }

@@ -8,6 +8,7 @@
 
 #include "agent/adaptor.h"
 
+struct chukwa_add;
 struct conf_node;
 
 enum {
@@ -22,7 +23,11 @@ enum {
 extern const char *const adaptor_kind_words[ADAPTOR_KINDS + 1];
 
 struct adaptors *adaptors_new(void);
-void adaptors_free(struct adaptors *adaptors); /* NULL: nothing happens */
+/* An empty one whose adaptors may be those of `base`, which stays for as long as this one does and
+ * is not changed any more. */
+struct adaptors *adaptors_new_of(struct adaptors *base);
+/* NULL: nothing happens. From any thread, since several may have one that others are made of. */
+void adaptors_free(struct adaptors *adaptors);
 
 /* Reads the section `adaptors`, NULL: none is given. The section may go then. ERR_INVALID, or
  * ERR_LIMIT where it is too large, with a sentence. */
@@ -35,6 +40,15 @@ int adaptors_read(const struct conf_node *section, struct adaptors **adaptors,
  * in *skipped. ERR_LIMIT with a sentence: there are too many; some are added. */
 int adaptors_add_chukwa(struct adaptors *adaptors, const char *file_name, struct slice text,
 			size_t *skipped, struct errbuf *e) MUST_CHECK;
+
+/* The same for one line that was read. 0 also where an adaptor of this name and with the same files
+ * is there; ERR_EXISTS: one has its name or its files; ERR_INVALID: it cannot be followed; with a
+ * sentence. Its texts lie in `adaptors` then. */
+int adaptors_add_chukwa_one(struct adaptors *adaptors, const struct chukwa_add *add,
+			    struct errbuf *e) MUST_CHECK;
+/* Its texts are in the arena, or in that of the base. */
+int adaptors_add(struct adaptors *adaptors, const struct adaptor *adaptor,
+		 struct errbuf *e) MUST_CHECK;
 
 /* ---- Private to adaptors*.c ------------------------------------------------------------------ */
 
@@ -50,8 +64,4 @@ int adaptors_check_names(struct slice datatype, struct slice path, struct errbuf
  * none. */
 size_t adaptors_find_name(const struct adaptors *adaptors, struct slice name);
 size_t adaptors_find_same(const struct adaptors *adaptors, const struct adaptor *adaptor);
-/* Its texts are in the arena. */
-int adaptors_add(struct adaptors *adaptors, const struct adaptor *adaptor,
-		 struct errbuf *e) MUST_CHECK;
-
 #endif

@@ -147,16 +147,11 @@ static int adaptors_chukwa_make(struct adaptors *adaptors, const struct chukwa_a
 		       : adaptors_chukwa_file(add, &line, adaptor, e);
 }
 
-/* One that is there already, by this name and with the same files, is not said in the log: at
- * Chukwa each start reads initial_adaptors again, of which the checkpoint has most. */
-static int adaptors_chukwa_take(struct adaptors *adaptors, struct slice text, struct errbuf *e)
+int adaptors_add_chukwa_one(struct adaptors *adaptors, const struct chukwa_add *add,
+			    struct errbuf *e)
 {
-	struct chukwa_add add;
 	struct adaptor adaptor = {.kind = ADAPTOR_TAIL};
-	int err = chukwa_add_parse(text, &adaptors->arena, &add, e);
-	if (err)
-		return err == ERR_NOT_FOUND ? 0 : err;
-	err = adaptors_chukwa_make(adaptors, &add, &adaptor, e);
+	int err = adaptors_chukwa_make(adaptors, add, &adaptor, e);
 	if (err)
 		return err;
 	size_t named = adaptors_find_name(adaptors, adaptor.name);
@@ -172,6 +167,17 @@ static int adaptors_chukwa_take(struct adaptors *adaptors, struct slice text, st
 				  "the adaptor " SHOWN " follows the same with the same datatype",
 				  SHOWN_OF(adaptors->list[same].name));
 	return adaptors_add(adaptors, &adaptor, e);
+}
+
+/* One that is there already, by this name and with the same files, is not said in the log: at
+ * Chukwa each start reads initial_adaptors again, of which the checkpoint has most. */
+static int adaptors_chukwa_take(struct adaptors *adaptors, struct slice text, struct errbuf *e)
+{
+	struct chukwa_add add;
+	int err = chukwa_add_parse(text, &adaptors->arena, &add, e);
+	if (err)
+		return err == ERR_NOT_FOUND ? 0 : err;
+	return adaptors_add_chukwa_one(adaptors, &add, e);
 }
 
 int adaptors_add_chukwa(struct adaptors *adaptors, const char *file_name, struct slice text,

@@ -552,6 +552,34 @@ int64_t agent_turn(struct agent *agent)
 	return agent_wait_ms(agent, next_ms, agent_now_ms(agent));
 }
 
+void agent_put_progress(const struct agent *agent, struct buf *out)
+{
+	size_t count = agent->adaptors ? agent->adaptors->count : 0;
+	struct agent_progress *list = mem_alloc_array(count, sizeof(*list));
+	for (size_t i = 0; i < count; i++) {
+		struct slice name = agent->adaptors->list[i].name;
+		list[i] = (struct agent_progress){.name_hash = hash64(name.data, name.len, 0)};
+	}
+	for (size_t i = 0; i < agent->count; i++) {
+		const struct followed *f = agent->list[i];
+		if (!f->wanted || !f->begun)
+			continue;
+		const struct adaptor *of = CONTAINER_OF(f->rule, struct adaptor, rule);
+		struct agent_progress *progress = &list[of - agent->adaptors->list];
+		progress->offset += f->offset;
+		progress->end += f->offset + followed_behind_bytes(f);
+		progress->known = true;
+	}
+	buf_append(out, list, count * sizeof(*list));
+	mem_free(list);
+}
+
+void agent_try_again(struct agent *agent)
+{
+	agent->collector = 0;
+	agent->rest_ms = agent->rest_until_ms = 0;
+}
+
 int agent_save(struct agent *agent, struct errbuf *e)
 {
 	if (!agent->unsaved_bytes && agent->site.version == agent->site.saved_version)

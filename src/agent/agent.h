@@ -79,6 +79,18 @@ void agent_notice(struct agent *agent, const char *directory, const char *name);
 /* Gives how long there is nothing to do, in ms. */
 int64_t agent_turn(struct agent *agent);
 
+/* How far an adaptor is. Of a directory: all its files together. */
+struct agent_progress {
+	uint64_t name_hash; /* hash64() of the adaptor's name */
+	uint64_t offset;    /* of the stream: up to here it is delivered */
+	uint64_t end;       /* up to here it is known to be there */
+	bool known;         /* a file of it has been looked at */
+};
+/* Appends one for each adaptor, in their order. */
+void agent_put_progress(const struct agent *agent, struct buf *out);
+/* Collectors are tried again from the first one on, at once. */
+void agent_try_again(struct agent *agent);
+
 /* Writes the checkpoint for the last time. */
 int agent_save(struct agent *agent, struct errbuf *e) MUST_CHECK;
 

@@ -745,6 +745,16 @@ static void followed_use_up(struct followed *f)
 				"offset 2^63");
 }
 
+/* What is behind the end of a stream is not read. True: the end is there. */
+static bool followed_read_end(const struct followed *f, struct slice *data)
+{
+	uint64_t left = f->rule->ends ? f->rule->until - f->read.offset : UINT64_MAX;
+	if (data->len < left)
+		return false;
+	data->len = (size_t)left;
+	return true;
+}
+
 bool followed_read(struct followed *f, struct followed_chunk *chunk, int64_t *wait_ms)
 {
 	struct segment *segment;
@@ -754,7 +764,7 @@ bool followed_read(struct followed *f, struct followed_chunk *chunk, int64_t *wa
 	if (f->look_again)
 		*wait_ms = FOLLOWED_RETRY_MS;
 	if (f->state == FOLLOWED_STOPPED || f->state == FOLLOWED_DONE || f->look_again ||
-	    !followed_is_saved(f))
+	    !followed_is_saved(f) || (f->rule->ends && f->read.offset >= f->rule->until))
 		return false;
 	while ((segment = followed_reading(f)) && segment->content) {
 		if (f->rule->whole && segment->end == SEGMENT_OPEN)
@@ -776,6 +786,7 @@ bool followed_read(struct followed *f, struct followed_chunk *chunk, int64_t *wa
 			return false;
 		}
 		bool last = segment->end - f->read.at == data.len;
+		last |= followed_read_end(f, &data);
 		bool full = data.len == CHUNK_DATA_MAX_BYTES - CONTENT_MARK_MAX_BYTES;
 		followed_cut(f, data, last, full, &cut);
 		if (!cut.bytes) {

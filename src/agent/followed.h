@@ -101,6 +101,8 @@ struct followed_rule {
 	uint64_t first;  /* the offset of the stream that the first byte of the file has */
 	bool whole;      /* the file is one record, and sent once it is written no more */
 	bool passes;     /* it is forgotten when it is gone: it came with a directory */
+	bool ends;       /* nothing is sent behind this offset of the stream: */
+	uint64_t until;
 };
 
 enum followed_state {

@@ -7,6 +7,7 @@
 #include "base/fault.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "cmd/agent_control.h"
 #include "cmd/agent_runner.h"
 #include "cmd/command.h"
 #include "cmd/stop_phases.h"
@@ -92,6 +93,7 @@ static int agent_process_start(struct agent_process *p, struct adaptors **adapto
 		.collector = server,
 		.executor = loop_executor(p->loop),
 		.stopped = agent_process_stopped,
+		.owns_process = true,
 		.owner = p,
 	};
 	size_t count = (*adaptors)->count;
@@ -143,10 +145,11 @@ int agent_process_run(const struct command_args *args)
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
 	int err = agent_process_read(p.conf, p.argc, p.argv, &adaptors, &e);
-	if (!err && !adaptors->count)
+	if (!err && !adaptors->count && !agent_control_is_wanted(p.conf))
 		err = errbuf_set(&e, ERR_INVALID,
 				 "there is nothing to follow: --config names a file with a section "
-				 "`adaptors`, or --agent.chukwa a directory");
+				 "`adaptors`, --agent.chukwa a directory, or "
+				 "--agent.control_port a port that takes commands");
 	err = err ? err : fault_arm_from_env(&e);
 	if (err)
 		(void)command_usage(args, "%s", e.text);

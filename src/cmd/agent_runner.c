@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -17,6 +18,7 @@
 #include "base/mem.h"
 #include "base/random.h"
 #include "base/watch.h"
+#include "cmd/agent_control.h"
 #include "loop/job.h"
 
 enum {
@@ -25,6 +27,8 @@ enum {
 	AGENT_RUNNER_REST_MS = 100,
 	AGENT_RUNNER_SOURCE_MAX_BYTES = 256,
 	AGENT_RUNNER_DIRECTORY_MODE = 0700,
+	AGENT_RUNNER_LOOK_MS = 300, /* the agent is waited for; then what it said last counts */
+	AGENT_RUNNER_SEEN_MAX_BYTES = 4 << 20,
 };
 
 struct agent_runner {
@@ -40,10 +44,21 @@ struct agent_runner {
 	int lock_fd;
 	char directory[PATH_MAX], zone[PATH_MAX], source[AGENT_RUNNER_SOURCE_MAX_BYTES];
 	atomic_bool cancelled, stopping;
-	bool told;            /* events came since the last turn */
-	bool no_watches;      /* it was said that the system gives no more */
-	pthread_mutex_t lock; /* guards next */
+	bool told;       /* events came since the last turn */
+	bool no_watches; /* it was said that the system gives no more */
+	struct agent_control *control;
+	struct control_agent controlled;
+	struct task stop_task; /* a command stops the process */
+	atomic_bool stop_asked;
+	pthread_mutex_t lock; /* guards all that follows */
 	struct adaptors *next;
+	bool try_again;
+	/* How far the adaptors are, for the control: what the agent said last, and whether it was
+	 * asked since. A turn answers that began after it was asked, and after a look at what has
+	 * changed in files. */
+	bool look_asked, look_taken;
+	struct buf seen;
+	pthread_cond_t looked;
 };
 
 /* ---- What the configuration says ------------------------------------------------------------- */
@@ -152,13 +167,34 @@ static void agent_runner_on_event(void *owner, const char *directory, const char
 
 /* ---- The thread ------------------------------------------------------------------------------ */
 
-static struct adaptors *agent_runner_take_next(struct agent_runner *runner)
+/* What the control wants. */
+static void agent_runner_take_wishes(struct agent_runner *runner)
 {
 	pthread_mutex_lock(&runner->lock);
 	struct adaptors *next = runner->next;
+	bool try_again = runner->try_again;
 	runner->next = NULL;
+	runner->try_again = false;
 	pthread_mutex_unlock(&runner->lock);
-	return next;
+	if (next)
+		agent_configure(runner->agent, &next);
+	if (try_again)
+		agent_try_again(runner->agent);
+}
+
+/* Tells how far the adaptors are, where that was asked before the turn. True: it is asked now. */
+static bool agent_runner_tell(struct agent_runner *runner)
+{
+	pthread_mutex_lock(&runner->lock);
+	if (runner->look_taken) {
+		buf_clear(&runner->seen);
+		agent_put_progress(runner->agent, &runner->seen);
+		runner->look_asked = false;
+		pthread_cond_signal(&runner->looked);
+	}
+	bool taken = runner->look_taken = runner->look_asked;
+	pthread_mutex_unlock(&runner->lock);
+	return taken;
 }
 
 static void agent_runner_wait(struct agent_runner *runner, int64_t wait_ms)
@@ -174,10 +210,9 @@ static void agent_runner_run(UNUSED struct job *job, void *owner)
 	struct agent_runner *runner = owner;
 	struct errbuf e = {""};
 	while (!atomic_load(&runner->stopping)) {
-		struct adaptors *next = agent_runner_take_next(runner);
-		if (next)
-			agent_configure(runner->agent, &next);
-		agent_runner_wait(runner, agent_turn(runner->agent));
+		agent_runner_take_wishes(runner);
+		int64_t wait_ms = agent_turn(runner->agent);
+		agent_runner_wait(runner, agent_runner_tell(runner) ? 0 : wait_ms);
 	}
 	if (agent_save(runner->agent, &e))
 		log_error("the agent stops without its last checkpoint, and will send again what "
@@ -189,6 +224,69 @@ static void agent_runner_done(void *owner)
 {
 	struct agent_runner *runner = owner;
 	runner->options.stopped(runner->options.owner);
+}
+
+/* ---- For the control, on its thread ---------------------------------------------------------- */
+
+static void agent_runner_configure(struct control_agent *controlled, struct adaptors **adaptors)
+{
+	struct agent_runner *runner = CONTAINER_OF(controlled, struct agent_runner, controlled);
+	pthread_mutex_lock(&runner->lock);
+	struct adaptors *before = runner->next;
+	runner->next = *adaptors;
+	*adaptors = NULL;
+	pthread_mutex_unlock(&runner->lock);
+	adaptors_free(before);
+	watch_wake(runner->watch);
+}
+
+static void agent_runner_look(struct control_agent *controlled, struct buf *out)
+{
+	struct agent_runner *runner = CONTAINER_OF(controlled, struct agent_runner, controlled);
+	int64_t until_ms = clock_mono_ms(clock_real()) + AGENT_RUNNER_LOOK_MS, left_ms;
+	pthread_mutex_lock(&runner->lock);
+	/* An agent that was asked before, and has not answered yet, waits for a collector. */
+	if (!runner->look_asked) {
+		runner->look_asked = true;
+		watch_wake(runner->watch);
+		while (runner->look_asked && (left_ms = until_ms - clock_mono_ms(clock_real())) > 0)
+			cond_wait_ms(&runner->looked, &runner->lock, (int)left_ms);
+	}
+	buf_append(out, runner->seen.data, runner->seen.len);
+	pthread_mutex_unlock(&runner->lock);
+}
+
+static void agent_runner_try_again(struct control_agent *controlled)
+{
+	struct agent_runner *runner = CONTAINER_OF(controlled, struct agent_runner, controlled);
+	pthread_mutex_lock(&runner->lock);
+	runner->try_again = true;
+	pthread_mutex_unlock(&runner->lock);
+	watch_wake(runner->watch);
+}
+
+/* As whoever stops it from outside. */
+static void agent_runner_stop_process(UNUSED struct control_agent *controlled)
+{
+	kill(getpid(), SIGTERM);
+}
+
+static int agent_runner_open_control(struct agent_runner *runner, struct adaptors **adaptors,
+				     struct errbuf *e)
+{
+	runner->controlled = (struct control_agent){
+		.configure = agent_runner_configure,
+		.look = agent_runner_look,
+		.try_again = agent_runner_try_again,
+		.stop = runner->options.owns_process ? agent_runner_stop_process : NULL,
+	};
+	const struct agent_control_options options = {
+		.conf = runner->options.conf,
+		.directory = runner->directory,
+		.host = slice_of(runner->source),
+		.agent = &runner->controlled,
+	};
+	return agent_control_open(&options, adaptors, &runner->control, e);
 }
 
 /* ---- Life ------------------------------------------------------------------------------------ */
@@ -265,15 +363,16 @@ int agent_runner_open(const struct agent_runner_options *options, struct adaptor
 		options->collector ? &runner->options.collector : conf->agent_collectors.items;
 	runner->collector_count = options->collector ? 1 : conf->agent_collectors.count;
 	pthread_mutex_init(&runner->lock, NULL);
+	pthread_cond_init(&runner->looked, NULL);
+	buf_init(&runner->seen, AGENT_RUNNER_SEEN_MAX_BYTES);
 	agent_runner_find_source(runner);
 	agent_runner_find_zone(runner);
 	agent_runner_open_clients(runner);
 	int err = agent_runner_take_directory(runner, e);
 	err = err ? err : watch_open(&runner->watch, e);
 	err = err ? err : agent_runner_open_agent(runner, e);
+	err = err ? err : agent_runner_open_control(runner, adaptors, e);
 	if (!err) {
-		runner->next = *adaptors;
-		*adaptors = NULL;
 		err = job_start("agent", agent_runner_run, agent_runner_done, runner,
 				options->executor, &runner->job);
 		if (err)
@@ -288,13 +387,7 @@ int agent_runner_open(const struct agent_runner_options *options, struct adaptor
 
 void agent_runner_reload(struct agent_runner *runner, struct adaptors **adaptors)
 {
-	struct adaptors *before = agent_runner_take_next(runner);
-	pthread_mutex_lock(&runner->lock);
-	runner->next = *adaptors;
-	*adaptors = NULL;
-	pthread_mutex_unlock(&runner->lock);
-	adaptors_free(before);
-	watch_wake(runner->watch);
+	agent_control_reload(runner->control, adaptors);
 }
 
 void agent_runner_stop(struct agent_runner *runner)
@@ -312,6 +405,7 @@ void agent_runner_close(struct agent_runner *runner)
 {
 	if (!runner)
 		return;
+	agent_control_close(runner->control);
 	job_free(runner->job);
 	agent_free(runner->agent);
 	adaptors_free(runner->next);
@@ -322,5 +416,7 @@ void agent_runner_close(struct agent_runner *runner)
 	if (runner->lock_fd >= 0)
 		file_unlock(runner->lock_fd);
 	pthread_mutex_destroy(&runner->lock);
+	pthread_cond_destroy(&runner->looked);
+	buf_release(&runner->seen);
 	mem_free(runner);
 }

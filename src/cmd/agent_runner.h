@@ -1,5 +1,6 @@
 /* The agent (agent/agent.h) on a thread of its own, with what it needs of the machine: files,
- * inotify, an HTTP client for each collector, and a directory for its checkpoint, which is locked.
+ * inotify, an HTTP client for each collector, and a directory for its checkpoint, which is locked;
+ * and its control (agent_control.h), through which all that is to be followed comes.
  *
  * Threads: one of its own; the functions here are the owner's. */
 #ifndef CMD_AGENT_RUNNER_H
@@ -16,6 +17,7 @@ struct agent_runner_options {
 	const char *collector;   /* in place of those that the configuration names; or NULL */
 	struct executor *executor;
 	void (*stopped)(void *owner); /* follows agent_runner_stop() on the executor */
+	bool owns_process;            /* a command may end it, as SIGTERM does */
 	void *owner;
 };
 

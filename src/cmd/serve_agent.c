@@ -4,6 +4,7 @@
 
 #include "agent/adaptors.h"
 #include "base/log.h"
+#include "cmd/agent_control.h"
 
 static void serve_agent_hurry(void *owner)
 {
@@ -28,7 +29,7 @@ int serve_agent_open(struct serve_agent *agent, const struct conf *conf, struct 
 		     const struct loop_address *address, struct errbuf *e)
 {
 	char text[LOOP_ADDRESS_TEXT_BYTES];
-	if (!agent->adaptors->count)
+	if (!agent->adaptors->count && !agent_control_is_wanted(conf))
 		return 0;
 	snprintf(agent->collector, sizeof(agent->collector), "http://%s",
 		 loop_address_text(address, text));

@@ -105,7 +105,7 @@ static int chukwa_take_name(struct slice *rest, struct slice *name, struct errbu
 	return 0;
 }
 
-static const struct slice chukwa_id_prefix = SLICE("adaptor_");
+static const struct slice chukwa_id_prefix = SLICE(CHUKWA_ID_PREFIX);
 
 static int chukwa_make_id(struct slice name, struct arena *arena, struct chukwa_add *add,
 			  struct errbuf *e)
@@ -182,8 +182,7 @@ int chukwa_add_parse(struct slice line, struct arena *arena, struct chukwa_add *
 
 /* ---- Classes --------------------------------------------------------------------------------- */
 
-static const struct slice chukwa_package =
-	SLICE("org.apache.hadoop.chukwa.datacollection.adaptor.");
+static const struct slice chukwa_package = SLICE(CHUKWA_PACKAGE);
 
 #define TAILER(name) SLICE("filetailer." name)
 static const struct chukwa_class chukwa_classes[] = {

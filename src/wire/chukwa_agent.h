@@ -25,6 +25,11 @@ enum {
 	CHUKWA_ID_MAX_BYTES = 255, /* of an adaptor, with its prefix */
 };
 
+/* What the names of all classes begin with at Chukwa; it may be left out. */
+#define CHUKWA_PACKAGE "org.apache.hadoop.chukwa.datacollection.adaptor."
+/* What ids begin with. */
+#define CHUKWA_ID_PREFIX "adaptor_"
+
 /* What offsets are at most: they are signed numbers of 64 bits at Chukwa. */
 #define CHUKWA_OFFSET_MAX ((uint64_t)INT64_MAX)
 
