@@ -188,6 +188,7 @@ static void followed_pass(struct followed *f)
 		f->search = true;
 	followed_close(f, &f->late);
 	f->late_past = segment_become_past(first);
+	followed_remove_copy(f, &first->id);
 	followed_add_past(f, &f->late_past);
 	if (first->content && !content_is_packed(first->content)) {
 		f->late = first->content;
@@ -397,13 +398,14 @@ static void followed_note_begun(struct followed *f)
 }
 
 /* The marks of a short file do not tell whether it only grew, or was copied and emptied meanwhile,
- * and begun in the same way. But a copy is a new name in the directory: what is there by now is to
- * be compared. */
+ * and begun in the same way. But a copy is a new name in the directory, or was one when it was
+ * begun: what is there by now is to be compared. */
 static bool followed_may_be_copied(struct followed *f, const struct file_look *look)
 {
 	const struct segment *last = followed_last(f);
 	return last && last->bytes < CONTENT_MARK_MAX_BYTES &&
-	       look->changed_ns != last->changed_ns && (f->search || followed_directory_changed(f));
+	       look->changed_ns != last->changed_ns &&
+	       (f->search || followed_has_copy(f) || followed_directory_changed(f));
 }
 
 static void followed_look_on(struct followed *f, const struct file_look *look)

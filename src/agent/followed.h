@@ -293,6 +293,9 @@ void followed_note_file(struct followed *f, const struct sibling *sibling, bool 
 /* Remembers one; where there are too many, one that is there no more is forgotten. */
 void followed_add_past(struct followed *f, const struct segment_past *past);
 void followed_remove_past(struct followed *f, const struct file_id *id);
+/* Whether a file is remembered as a copy of one of the plan; it is none any more. */
+bool followed_has_copy(const struct followed *f);
+void followed_remove_copy(struct followed *f, const struct file_id *id);
 /* Whether a sibling is past by what is known without opening it; or by its content, which is
  * remembered then. */
 bool followed_knows(const struct followed *f, const struct sibling *sibling, bool or_copy);

@@ -32,6 +32,28 @@ static uint64_t followed_least_bytes(const struct followed *f, const struct segm
 	return followed_has_path(f, segment) ? segment->at : segment->bytes;
 }
 
+static ptrdiff_t followed_find_sibling(const struct siblings *siblings, const struct file_id *id)
+{
+	for (size_t i = 0; i < siblings->count; i++)
+		if (file_id_equal(&siblings->list[i].look.id, id))
+			return (ptrdiff_t)i;
+	return -1;
+}
+
+/* Whether a sibling is younger than what comes behind a segment: then it is not the segment, though
+ * it may begin alike. */
+static bool followed_is_behind(const struct followed *f, const struct segment *segment,
+			       const struct sibling *sibling)
+{
+	const struct siblings *siblings = &f->site->siblings;
+	for (const struct segment *s = segment + 1; s < f->plan + f->plan_count; s++) {
+		ptrdiff_t at = s->content ? followed_find_sibling(siblings, &s->id) : -1;
+		if (at >= 0 && at < sibling - siblings->list)
+			return true;
+	}
+	return false;
+}
+
 static bool followed_may_be(const struct followed *f, const struct segment *segment,
 			    const struct sibling *sibling, enum followed_way way)
 {
@@ -47,6 +69,7 @@ static bool followed_may_be(const struct followed *f, const struct segment *segm
 	if (older != (way == BY_OLDER_CONTENT))
 		return false;
 	if (same || !segment->head.bytes || followed_knows(f, sibling, false) ||
+	    followed_is_behind(f, segment, sibling) ||
 	    (plain && sibling->look.bytes < followed_least_bytes(f, segment)))
 		return false;
 	/* Another file at the path may begin as this one did. */
@@ -345,14 +368,6 @@ static size_t followed_fresh_in_front(const struct followed *f)
 	while (count < f->plan_count && f->plan[count].fresh)
 		count++;
 	return count == f->plan_count ? 0 : count;
-}
-
-static ptrdiff_t followed_find_sibling(const struct siblings *siblings, const struct file_id *id)
-{
-	for (size_t i = 0; i < siblings->count; i++)
-		if (file_id_equal(&siblings->list[i].look.id, id))
-			return (ptrdiff_t)i;
-	return -1;
 }
 
 /* In front of what is younger. A segment that was not found tells nothing: its file may be at the

@@ -60,6 +60,23 @@ void followed_remove_past(struct followed *f, const struct file_id *id)
 	f->past_count = kept;
 }
 
+bool followed_has_copy(const struct followed *f)
+{
+	bool copy = false;
+	for (size_t i = 0; i < f->past_count; i++)
+		copy |= f->past[i].copy;
+	return copy;
+}
+
+void followed_remove_copy(struct followed *f, const struct file_id *id)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < f->past_count; i++)
+		if (!f->past[i].copy || !file_id_equal(&f->past[i].id, id))
+			f->past[kept++] = f->past[i];
+	f->past_count = kept;
+}
+
 /* ---- Knowing again --------------------------------------------------------------------------- */
 
 /* Whether a sibling was delivered before, as far as it can be told without reading it: if its birth

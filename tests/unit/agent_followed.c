@@ -455,6 +455,48 @@ static void a_copy_of_a_heading_is_none_of_what_came_later(void **state)
 	assert_sent(world, "# heading\nsecond\nthird\n");
 }
 
+/* The copy was begun when the log was looked at last. It was finished since, the log was emptied,
+ * and has the same heading again: no name has changed. */
+static void a_copy_is_finished_between_two_looks(void **state)
+{
+	struct world *world = *state;
+	write_log(world, "# heading\n");
+	look(world);
+	deliver(world);
+	look(world); /* both files of the checkpoint are there: no names change by them */
+	struct sim_file *copy = sim_make(&world->sim, LOG "-20261101");
+	sim_append(&world->sim, copy, "# head", 6);
+	write_log(world, "one\n");
+	look(world);
+	deliver(world);
+	look(world);
+	write_log(world, "two\n");
+	clock_virtual_advance(&world->clock, 1000);
+	sim_append(&world->sim, copy, "ing\none\ntwo\n", 12);
+	empty_log(world);
+	write_log(world, "# heading\none\n");
+	assert_sent(world, "# heading\none\ntwo\n# heading\none\n");
+}
+
+/* The first bytes of a line were lost, and are the first ones of a younger file, too. */
+static void what_is_lost_is_not_found_in_what_comes_later(void **state)
+{
+	struct world *world = *state;
+	write_log(world, "first\n");
+	look(world);
+	rename_log(world, LOG "-20261101");
+	write_log(world, "log");
+	look(world);
+	empty_log(world);
+	write_log(world, "second\n");
+	look(world);
+	rename_log(world, LOG "-20261102");
+	write_log(world, "log third\n");
+	rename_log(world, LOG "-20261103");
+	write_log(world, "fourth\n");
+	assert_sent(world, "first\nsecond\nlog third\nfourth\n");
+}
+
 /* A line came to a renamed file with the heading of the log. It is older than the log, and so no
  * copy of it. */
 static void a_renamed_file_that_grows_is_no_copy_of_a_heading(void **state)
@@ -700,6 +742,8 @@ int main(void)
 		IN_WORLD(a_short_file_is_looked_for_in_its_copy),
 		IN_WORLD(a_short_file_that_was_copied_is_not_emptied_yet),
 		IN_WORLD(a_copy_of_a_heading_is_none_of_what_came_later),
+		IN_WORLD(a_copy_is_finished_between_two_looks),
+		IN_WORLD(what_is_lost_is_not_found_in_what_comes_later),
 		IN_WORLD(a_renamed_file_that_grows_is_no_copy_of_a_heading),
 		IN_WORLD(a_packed_file_with_the_inode_of_a_delivered_one_is_another),
 		IN_WORLD(a_file_that_could_not_be_read_is_known_when_it_is_packed),
