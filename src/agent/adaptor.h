@@ -10,8 +10,15 @@ enum adaptor_kind {
 	ADAPTOR_TAIL,      /* what is written to a file */
 	ADAPTOR_DIRECTORY, /* what is written to files whose paths have a pattern */
 	ADAPTOR_FILE,      /* a file, once, when it is written no more */
+	/* Inlets (inlet.h), which are no files: */
+	ADAPTOR_EXEC, /* what a command prints, run again and again */
 	ADAPTOR_KINDS
 };
+
+static inline bool adaptor_is_inlet(enum adaptor_kind kind)
+{
+	return kind >= ADAPTOR_EXEC;
+}
 
 enum adaptor_pattern {
 	ADAPTOR_GLOB,       /* of the whole path: `/var/log/app/?.log`; `*` goes over no `/` */
@@ -23,11 +30,14 @@ enum adaptor_pattern {
 struct adaptor {
 	enum adaptor_kind kind;
 	struct slice name, datatype;
-	struct slice path; /* absolute, zero-terminated; of ADAPTOR_DIRECTORY where to begin */
+	/* Zero-terminated. Of files absolute, of ADAPTOR_DIRECTORY where to begin; of an inlet what
+	 * it is: a command. */
+	struct slice path;
 	enum adaptor_pattern pattern;
 	const char *glob; /* of the regular expressions their texts */
 	struct regex regex;
-	struct followed_rule rule;
+	struct followed_rule rule;    /* of inlets, the kind of records alone */
+	int64_t every_ms, timeout_ms; /* of inlets that ask again and again */
 };
 
 /* A configuration, which owns its texts, but for those of another one that it was made of. */

@@ -1,15 +1,21 @@
 /* The section `adaptors`: a mapping by name, each a mapping of what to follow and how. */
 #include "agent/adaptors.h"
 
+#include <stdio.h>
+
+#include "agent/inlet.h"
 #include "base/grow.h"
 #include "conf/tree.h"
 #include "model/stream.h"
 #include "wire/number.h"
 
+enum { ADAPTORS_KINDS_TEXT_BYTES = 200 };
+
 const char *const adaptor_kind_words[ADAPTOR_KINDS + 1] = {
 	[ADAPTOR_TAIL] = "tail",
 	[ADAPTOR_DIRECTORY] = "directory",
 	[ADAPTOR_FILE] = "file",
+	[ADAPTOR_EXEC] = "exec",
 };
 
 /* ---- The list -------------------------------------------------------------------------------- */
@@ -59,6 +65,8 @@ static bool adaptors_are_same(const struct adaptor *a, const struct adaptor *b)
 	if (!slice_equal(a->path, b->path) || !slice_equal(a->datatype, b->datatype) ||
 	    many != (b->kind == ADAPTOR_DIRECTORY))
 		return false;
+	if (adaptor_is_inlet(a->kind) || adaptor_is_inlet(b->kind))
+		return a->kind == b->kind;
 	return !many || (a->pattern == b->pattern && strcmp(a->glob, b->glob) == 0);
 }
 
@@ -111,11 +119,15 @@ int adaptors_take_path(struct adaptors *adaptors, struct slice text, struct slic
 	return path->data ? 0 : adaptors_full(e);
 }
 
-int adaptors_check_names(struct slice datatype, struct slice path, struct errbuf *e)
+int adaptors_check_names(const struct adaptor *adaptor, struct errbuf *e)
 {
 	/* Source and cluster are options of their own. */
-	const struct stream_names names = {SLICE("source"), SLICE("cluster"), datatype, path};
-	return stream_names_check(&names, e);
+	const struct stream_names names = {SLICE("source"), SLICE("cluster"), adaptor->datatype,
+					   adaptor->path};
+	char name[INLET_STREAM_NAME_MAX_BYTES];
+	return adaptor_is_inlet(adaptor->kind)
+		       ? spool_check_names(adaptor->datatype, inlet_stream_name(adaptor, name), e)
+		       : stream_names_check(&names, e);
 }
 
 /* Where the brackets that begin at `at` end; 0: they do not. */
@@ -149,28 +161,24 @@ static const char *adaptors_glob_fault(struct slice glob)
 
 /* ---- Keys ------------------------------------------------------------------------------------ */
 
-struct adaptors_reader {
-	struct adaptors *made;
-	const struct conf_node *section; /* in the arena of what is made */
-	struct errbuf *e;
-};
+static const char *const adaptors_keys[] = {"tail",  "directory", "file",    "exec",    "files",
+					    "regex", "datatype",  "records", "begins",  "wait",
+					    "from",  "first",     "every",   "timeout", NULL};
 
-static const char *const adaptors_keys[] = {"tail",  "directory", "file",    "files",
-					    "regex", "datatype",  "records", "begins",
-					    "wait",  "from",      "first",   NULL};
-
-/* Which keys go only with some of tail, directory and file. */
+/* Which keys go only with adaptors of some kinds. */
 static const struct adaptors_key {
 	const char *word;
 	bool kinds[ADAPTOR_KINDS];
 } adaptors_fits[] = {
 	{"files", {[ADAPTOR_DIRECTORY] = true}},
 	{"regex", {[ADAPTOR_DIRECTORY] = true}},
-	{"records", {[ADAPTOR_TAIL] = true, [ADAPTOR_DIRECTORY] = true}},
+	{"records", {[ADAPTOR_TAIL] = true, [ADAPTOR_DIRECTORY] = true, [ADAPTOR_EXEC] = true}},
 	{"begins", {[ADAPTOR_TAIL] = true, [ADAPTOR_DIRECTORY] = true}},
 	{"wait", {[ADAPTOR_TAIL] = true, [ADAPTOR_DIRECTORY] = true}},
 	{"from", {[ADAPTOR_TAIL] = true, [ADAPTOR_DIRECTORY] = true}},
 	{"first", {[ADAPTOR_TAIL] = true}},
+	{"every", {[ADAPTOR_EXEC] = true}},
+	{"timeout", {[ADAPTOR_EXEC] = true}},
 };
 
 static int adaptors_check_fits(struct adaptors_reader *r, const struct conf_node *node,
@@ -185,25 +193,38 @@ static int adaptors_check_fits(struct adaptors_reader *r, const struct conf_node
 	return 0;
 }
 
+/* `tail, directory, file and exec` */
+static const char *adaptors_kinds_text(char text[ADAPTORS_KINDS_TEXT_BYTES])
+{
+	size_t len = 0;
+	for (int i = 0; i < ADAPTOR_KINDS; i++)
+		len += (size_t)snprintf(text + len, ADAPTORS_KINDS_TEXT_BYTES - len, "%s%s",
+					!i                       ? ""
+					: i == ADAPTOR_KINDS - 1 ? " and "
+								 : ", ",
+					adaptor_kind_words[i]);
+	return text;
+}
+
 /* Takes the key that says what is followed: it is there once. */
 static int adaptors_read_kind(struct adaptors_reader *r, const struct conf_node *node,
 			      struct adaptor *adaptor, const struct conf_node **place)
 {
+	char kinds[ADAPTORS_KINDS_TEXT_BYTES];
 	*place = NULL;
 	for (int i = 0; i < ADAPTOR_KINDS; i++) {
 		const struct conf_node *member = conf_node_member(node, adaptor_kind_words[i]);
 		if (member && *place)
 			return conf_node_refuse(member, r->e,
-						"does not go with %s: an adaptor has one of tail, "
-						"directory and file",
-						(*place)->key.data);
+						"does not go with %s: an adaptor has one of %s",
+						(*place)->key.data, adaptors_kinds_text(kinds));
 		if (member) {
 			*place = member;
 			adaptor->kind = (enum adaptor_kind)i;
 		}
 	}
 	if (!*place)
-		return conf_node_refuse(node, r->e, "needs one of tail, directory and file");
+		return conf_node_refuse(node, r->e, "needs one of %s", adaptors_kinds_text(kinds));
 	return adaptors_check_fits(r, node, adaptor->kind);
 }
 
@@ -291,8 +312,8 @@ static int adaptors_read_pattern(struct adaptors_reader *r, const struct conf_no
 	return fault ? conf_node_refuse(files, r->e, "'" SHOWN "' %s", SHOWN_OF(text), fault) : 0;
 }
 
-static int adaptors_read_datatype(struct adaptors_reader *r, const struct conf_node *node,
-				  struct adaptor *adaptor)
+int adaptors_read_datatype(struct adaptors_reader *r, const struct conf_node *node,
+			   struct adaptor *adaptor)
 {
 	const struct conf_node *member = conf_node_member(node, "datatype");
 	struct errbuf why = {""};
@@ -301,7 +322,7 @@ static int adaptors_read_datatype(struct adaptors_reader *r, const struct conf_n
 	int err = conf_node_text(member, 1, STREAM_DATATYPE_MAX_BYTES, &adaptor->datatype, r->e);
 	if (err)
 		return err;
-	err = adaptors_check_names(adaptor->datatype, adaptor->path, &why);
+	err = adaptors_check_names(adaptor, &why);
 	return err ? conf_node_refuse(member, r->e, "%s", why.text) : 0;
 }
 
@@ -400,6 +421,16 @@ static int adaptors_read_rule(struct adaptors_reader *r, const struct conf_node 
 	return err ? err : adaptors_read_begin(r, node, adaptor);
 }
 
+static int adaptors_read_file(struct adaptors_reader *r, const struct conf_node *node,
+			      const struct conf_node *place, struct adaptor *adaptor)
+{
+	int err = adaptors_read_place(r, place, adaptor);
+	if (!err && adaptor->kind == ADAPTOR_DIRECTORY && !adaptor->glob)
+		err = adaptors_read_pattern(r, node, adaptor);
+	err = err ? err : adaptors_read_datatype(r, node, adaptor);
+	return err ? err : adaptors_read_rule(r, node, adaptor);
+}
+
 /* ---- The section ----------------------------------------------------------------------------- */
 
 /* Each member of the section was an adaptor. */
@@ -434,11 +465,9 @@ static int adaptors_read_one(struct adaptors_reader *r, const struct conf_node *
 					ADAPTOR_NAME_MAX_BYTES);
 	int err = conf_node_check_map(node, adaptors_keys, r->e);
 	err = err ? err : adaptors_read_kind(r, node, &adaptor, &place);
-	err = err ? err : adaptors_read_place(r, place, &adaptor);
-	if (!err && adaptor.kind == ADAPTOR_DIRECTORY && !adaptor.glob)
-		err = adaptors_read_pattern(r, node, &adaptor);
-	err = err ? err : adaptors_read_datatype(r, node, &adaptor);
-	err = err ? err : adaptors_read_rule(r, node, &adaptor);
+	if (!err)
+		err = adaptor_is_inlet(adaptor.kind) ? adaptors_read_inlet(r, node, place, &adaptor)
+						     : adaptors_read_file(r, node, place, &adaptor);
 	err = err ? err : adaptors_check_once(r, place, &adaptor);
 	return err ? err : adaptors_add(r->made, &adaptor, r->e);
 }

@@ -17,6 +17,12 @@ enum {
 	ADAPTOR_NAME_MAX_BYTES = 255,
 	ADAPTOR_WAIT_MS = 1000,
 	ADAPTOR_WAIT_MAX_MS = 10 * 60 * 1000,
+	ADAPTOR_COMMAND_MAX_BYTES = 8192,
+	ADAPTOR_EVERY_MIN_MS = 1000,
+	ADAPTOR_EVERY_MS = 60000,
+	ADAPTOR_EVERY_MAX_MS = 7 * 24 * 3600 * 1000,
+	ADAPTOR_TIMEOUT_MS = 30000,
+	ADAPTOR_TIMEOUT_MIN_MS = 100,
 };
 
 /* As they are written in a configuration; ended by NULL. */
@@ -58,10 +64,21 @@ int adaptors_full(struct errbuf *e);
  * may be named by. */
 int adaptors_take_path(struct adaptors *adaptors, struct slice text, struct slice *path,
 		       struct errbuf *e) MUST_CHECK;
-/* ERR_INVALID with a sentence: no stream may have them. */
-int adaptors_check_names(struct slice datatype, struct slice path, struct errbuf *e) MUST_CHECK;
+/* ERR_INVALID with a sentence: no stream may have its datatype and name. */
+int adaptors_check_names(const struct adaptor *adaptor, struct errbuf *e) MUST_CHECK;
 /* The place of the adaptor that has the name, or that follows the same files. The count: there is
  * none. */
 size_t adaptors_find_name(const struct adaptors *adaptors, struct slice name);
 size_t adaptors_find_same(const struct adaptors *adaptors, const struct adaptor *adaptor);
+struct adaptors_reader {
+	struct adaptors *made;
+	const struct conf_node *section; /* in the arena of what is made */
+	struct errbuf *e;
+};
+int adaptors_read_datatype(struct adaptors_reader *r, const struct conf_node *node,
+			   struct adaptor *adaptor) MUST_CHECK;
+/* Reads an adaptor that is an inlet; `place` has the key of its kind. */
+int adaptors_read_inlet(struct adaptors_reader *r, const struct conf_node *node,
+			const struct conf_node *place, struct adaptor *adaptor) MUST_CHECK;
+
 #endif

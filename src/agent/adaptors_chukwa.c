@@ -17,9 +17,8 @@ static const char *adaptors_chukwa_fault(enum chukwa_kind kind)
 	case CHUKWA_TAIL:
 	case CHUKWA_FILE:
 	case CHUKWA_DIRECTORY:
-		return NULL;
 	case CHUKWA_EXEC:
-		return "this agent runs no commands";
+		return NULL;
 	case CHUKWA_UDP:
 	case CHUKWA_SYSLOG:
 		return "this agent takes no packets";
@@ -123,6 +122,17 @@ static int adaptors_chukwa_file(const struct chukwa_add *add, const struct chukw
 	return 0;
 }
 
+static int adaptors_chukwa_exec(struct adaptors *adaptors, const struct chukwa_adaptor *line,
+				struct adaptor *adaptor, struct errbuf *e)
+{
+	adaptor->kind = ADAPTOR_EXEC;
+	adaptor->rule.records.kind = RECORDS_LINES;
+	adaptor->every_ms = (int64_t)line->seconds * 1000;
+	adaptor->timeout_ms = ADAPTOR_TIMEOUT_MS;
+	adaptor->path = arena_copy(&adaptors->arena, line->command);
+	return adaptor->path.data ? adaptors_check_names(adaptor, e) : adaptors_full(e);
+}
+
 static int adaptors_chukwa_make(struct adaptors *adaptors, const struct chukwa_add *add,
 				struct adaptor *adaptor, struct errbuf *e)
 {
@@ -137,9 +147,11 @@ static int adaptors_chukwa_make(struct adaptors *adaptors, const struct chukwa_a
 	adaptor->datatype = arena_copy(&adaptors->arena, add->datatype);
 	if (!adaptor->name.data || !adaptor->datatype.data)
 		return adaptors_full(e);
+	if (line.class->kind == CHUKWA_EXEC)
+		return adaptors_chukwa_exec(adaptors, &line, adaptor, e);
 	err = adaptors_take_path(adaptors, line.path, &adaptor->path, e);
 	if (!err)
-		err = adaptors_check_names(adaptor->datatype, adaptor->path, e);
+		err = adaptors_check_names(adaptor, e);
 	if (err)
 		return err;
 	return line.class->kind == CHUKWA_DIRECTORY

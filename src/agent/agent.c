@@ -98,15 +98,15 @@ void agent_set_problem(struct agent *agent, const char *text)
 
 /* ---- Logs ------------------------------------------------------------------------------------ */
 
-static struct hash128 agent_hash(struct slice datatype, struct slice path)
+static struct hash128 agent_hash(struct slice datatype, struct slice name)
 {
-	return hash128(path.data, path.len, hash64(datatype.data, datatype.len, 0));
+	return hash128(name.data, name.len, hash64(datatype.data, datatype.len, 0));
 }
 
-struct followed *agent_find(const struct agent *agent, struct slice datatype, struct slice path)
+struct followed *agent_find(const struct agent *agent, struct slice datatype, struct slice name)
 {
 	const struct agent_slot *slot =
-		hash_table_find(&agent->by_names, agent_hash(datatype, path));
+		hash_table_find(&agent->by_names, agent_hash(datatype, name));
 	return slot ? slot->f : NULL;
 }
 
@@ -168,24 +168,47 @@ static void agent_list_in_directory(struct agent *agent, struct followed *f)
 	directory->list[directory->count++] = f;
 }
 
-int agent_add(struct agent *agent, const struct followed_rule *rule, struct slice datatype,
-	      struct slice path, struct followed **f)
+bool agent_is_file(struct slice name)
 {
-	struct stream_names names = {agent->options.source, agent->options.cluster, datatype, path};
+	return name.len && name.data[0] == '/';
+}
+
+static struct followed *agent_new_followed(struct agent *agent, const struct followed_rule *rule,
+					   const struct stream_names *names)
+{
+	char directory[PATH_MAX];
+	struct buf path;
+	if (agent_is_file(names->name))
+		return followed_new(&agent->site, rule, names, names->name);
+	snprintf(directory, sizeof(directory), "%s/spool", agent->options.directory);
+	buf_init(&path, AGENT_PATH_MAX_BYTES);
+	spool_path(directory, names->datatype, names->name, &path);
+	struct followed *f = followed_new(&agent->site, rule, names, buf_slice(&path));
+	buf_release(&path);
+	return f;
+}
+
+int agent_add(struct agent *agent, const struct followed_rule *rule, struct slice datatype,
+	      struct slice name, struct followed **f)
+{
+	struct stream_names names = {agent->options.source, agent->options.cluster, datatype, name};
 	struct errbuf e = {""};
 	bool added;
 	if (agent->count >= AGENT_FOLLOWED_MAX)
 		return ERR_LIMIT;
-	if (stream_names_check(&names, &e)) {
+	int err = stream_names_check(&names, &e);
+	if (!err && !agent_is_file(name))
+		err = spool_check_names(datatype, name, &e);
+	if (err) {
 		log_rated(&agent->troubles, agent_now_ms(agent), LOG_WARN,
-			  SHOWN " is not followed: %s", SHOWN_OF(path), e.text);
+			  SHOWN " is not followed: %s", SHOWN_OF(name), e.text);
 		return ERR_INVALID;
 	}
 	struct agent_slot *slot =
-		hash_table_add(&agent->by_names, agent_hash(datatype, path), sizeof(*slot), &added);
+		hash_table_add(&agent->by_names, agent_hash(datatype, name), sizeof(*slot), &added);
 	if (!added)
 		return ERR_EXISTS;
-	*f = slot->f = followed_new(&agent->site, rule, &names);
+	*f = slot->f = agent_new_followed(agent, rule, &names);
 	GROW(agent->list, agent->capacity, agent->count + 1);
 	agent->list[agent->count++] = *f;
 	agent_list_in_directory(agent, *f);
@@ -293,14 +316,18 @@ void agent_configure(struct agent *agent, struct adaptors **adaptors)
 			f->state = FOLLOWED_READING;
 	}
 	for (size_t i = 0; i < agent->adaptors->count; i++)
-		if (agent->adaptors->list[i].kind != ADAPTOR_DIRECTORY)
+		if (agent->adaptors->list[i].kind != ADAPTOR_DIRECTORY &&
+		    !adaptor_is_inlet(agent->adaptors->list[i].kind))
 			agent_want(agent, &agent->adaptors->list[i]);
 	directory_scan(agent);
+	spooled_scan(agent);
 	for (size_t i = 0; i < agent->count; i++)
 		if (!agent->list[i]->wanted && !directory_wants(agent, agent->list[i]))
 			agent_unwant(agent, agent->list[i]);
 	agent->had_checkpoint = true; /* what comes from now on is new */
 	agent->site.version++;
+	if (agent->options.inlets) /* some of which may be gone */
+		report_begin_anew(agent);
 	adaptors_free(before);
 	agent_watch_all(agent);
 }
@@ -355,6 +382,9 @@ static void agent_scan_directories(struct agent *agent, int64_t now_ms)
 	if (now_ms < agent->directories_ms)
 		return;
 	directory_scan(agent);
+	spooled_scan(agent);
+	if (!agent->unsaved_bytes && agent->site.version == agent->site.saved_version)
+		spooled_remove(agent);
 	agent_forget(agent);
 	agent_drop_directories(agent);
 	agent_watch_all(agent);
@@ -407,6 +437,7 @@ static bool agent_checkpoint(struct agent *agent, struct errbuf *e)
 	}
 	if (agent->checkpoint_rest_ms)
 		log_info("the checkpoint can be written again");
+	spooled_remove(agent);
 	agent->checkpoint_rest_ms = 0;
 	agent->checkpoint_ms =
 		now_ms + AGENT_CHECKPOINT_MS +
@@ -562,7 +593,7 @@ void agent_put_progress(const struct agent *agent, struct buf *out)
 	}
 	for (size_t i = 0; i < agent->count; i++) {
 		const struct followed *f = agent->list[i];
-		if (!f->wanted || !f->begun)
+		if (!f->wanted || !f->begun || f->rule->own) /* that rule is of no adaptor */
 			continue;
 		const struct adaptor *of = CONTAINER_OF(f->rule, struct adaptor, rule);
 		struct agent_progress *progress = &list[of - agent->adaptors->list];

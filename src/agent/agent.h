@@ -21,6 +21,7 @@
 #define AGENT_AGENT_H
 
 #include "agent/adaptor.h"
+#include "agent/inlet.h"
 #include "http/client.h"
 
 enum {
@@ -52,6 +53,8 @@ struct agent_options {
 	struct clock *clock;
 	struct agent_net *net;
 	struct agent_watch *watch; /* NULL: nobody watches, so files are seen by scans alone */
+	struct spool *spool;       /* in `spool` of the directory; NULL: there is none */
+	struct inlets *inlets;     /* of which it reports; NULL: there are none */
 	const char *directory;     /* of the checkpoint; it is there */
 	struct slice source, cluster, tenant, zone;
 	struct slice name; /* under which it reports; len 0: it does not */

@@ -43,7 +43,7 @@ struct agent {
 
 	struct followed **list;
 	size_t count, capacity;
-	struct hash_table by_names; /* struct agent_slot: of datatype and path */
+	struct hash_table by_names; /* struct agent_slot: of datatype and name */
 	struct agent_directory **directories;
 	size_t directory_count, directory_capacity;
 	struct hash_table by_directory; /* struct agent_directory_slot */
@@ -80,11 +80,13 @@ int64_t agent_now_ms(const struct agent *agent);
 /* It is looked at when the time comes; an earlier time counts. */
 void agent_activate(struct agent *agent, struct followed *f, int64_t due_ms);
 /* The one of these names; NULL: there is none. */
-struct followed *agent_find(const struct agent *agent, struct slice datatype, struct slice path);
-/* One more; the rule may be given later. ERR_LIMIT: there are AGENT_FOLLOWED_MAX; ERR_INVALID: no
- * stream has such names, which is said in the log; ERR_EXISTS. */
+struct followed *agent_find(const struct agent *agent, struct slice datatype, struct slice name);
+/* One more; the rule may be given later. The name is the path of its file, or else that of a stream
+ * of the spool. ERR_LIMIT: there are AGENT_FOLLOWED_MAX; ERR_INVALID: no stream has such names,
+ * which is said in the log; ERR_EXISTS. */
 int agent_add(struct agent *agent, const struct followed_rule *rule, struct slice datatype,
-	      struct slice path, struct followed **f) MUST_CHECK;
+	      struct slice name, struct followed **f) MUST_CHECK;
+bool agent_is_file(struct slice name);
 /* What happens in it matters. */
 void agent_watch_directory(struct agent *agent, const char *path);
 void agent_set_problem(struct agent *agent, const char *text);
@@ -117,8 +119,18 @@ void ask_collector(struct agent *agent);
 
 /* Tells the collector how the files are followed. */
 void report_if_due(struct agent *agent);
+/* What was told is as good as not told. */
+void report_begin_anew(struct agent *agent);
 /* One that is followed no more is to be told as gone. */
 void report_forget(struct agent *agent, const struct followed *f);
+
+/* ---- spooled.c ------------------------------------------------------------------------------- */
+
+/* Follows what is in the spool. */
+void spooled_scan(struct agent *agent);
+/* A checkpoint has just been written, or nothing has changed since: removes what it says to be
+ * delivered. */
+void spooled_remove(struct agent *agent);
 
 /* ---- directory.c ----------------------------------------------------------------------------- */
 

@@ -93,13 +93,18 @@ static void checkpoint_put_past(struct json_writer *json, const struct segment_p
 	json_write_object_end(json);
 }
 
+static void checkpoint_put_names(struct json_writer *json, const struct followed *f)
+{
+	json_put_string(json, "datatype", f->names.datatype);
+	json_put_string(json, agent_is_file(f->names.name) ? "path" : "name", f->names.name);
+}
+
 static void checkpoint_put(const struct followed *f, struct buf *out)
 {
 	struct json_writer json;
 	json_writer_init(&json, out);
 	json_write_object_begin(&json);
-	json_put_string(&json, "datatype", f->names.datatype);
-	json_put_text(&json, "path", f->path);
+	checkpoint_put_names(&json, f);
 	checkpoint_put_hex(&json, "incarnation", f->incarnation);
 	json_put_u64(&json, "offset", f->offset);
 	if (f->unwanted_ms)
@@ -127,8 +132,7 @@ static void checkpoint_put_asking(const struct followed *f, struct buf *out)
 	struct json_writer json;
 	json_writer_init(&json, out);
 	json_write_object_begin(&json);
-	json_put_string(&json, "datatype", f->names.datatype);
-	json_put_text(&json, "path", f->path);
+	checkpoint_put_names(&json, f);
 	json_put_bool(&json, "asks", true);
 	json_write_object_end(&json);
 	buf_append_char(out, '\n');
@@ -147,6 +151,16 @@ int checkpoint_save(struct agent *agent, struct errbuf *e)
 	struct files *files = agent->options.files;
 	struct buf *out = &agent->checkpoint;
 	uint64_t version = agent->site.version;
+	/* What is said to be delivered cannot be lost any more, or other bytes would get its place.
+	 */
+	int err = agent->options.spool ? spool_sync(agent->options.spool) : 0;
+	if (err) {
+		stat_add(STAT_agent_checkpoint_failures, 1);
+		return errbuf_set(e, err,
+				  "the checkpoint is not written: the spool cannot be "
+				  "synced: %s",
+				  err_text(err));
+	}
 	buf_clear(out);
 	/* The first line has always as many bytes. */
 	int len = snprintf(head, sizeof(head), CHECKPOINT_TITLE "%d %020" PRIu64 " %012zu %08x\n",
@@ -167,7 +181,7 @@ int checkpoint_save(struct agent *agent, struct errbuf *e)
 		 crc32c(0, lines.data, lines.len));
 	memcpy(out->data, head, (size_t)len);
 	checkpoint_path(agent, agent->generation + 1, path);
-	int err = files->replace(files, path, buf_slice(out), CHECKPOINT_MODE);
+	err = files->replace(files, path, buf_slice(out), CHECKPOINT_MODE);
 	if (err) {
 		stat_add(STAT_agent_checkpoint_failures, 1);
 		return errbuf_set(e, err, "%s cannot be written: %s", path, err_text(err));
@@ -301,12 +315,14 @@ static bool checkpoint_get_followed(const struct json *root, struct followed *f)
 /* What cannot be used is as if it were not there. */
 static int checkpoint_get(struct agent *agent, const struct json *root)
 {
-	struct slice datatype, path;
+	bool is_file = json_member(root, "path") != NULL;
+	struct slice datatype, name;
 	struct followed *f;
 	if (json_get_text(root, "datatype", &datatype, NULL) ||
-	    json_get_text(root, "path", &path, NULL) || !path.len || path.data[0] != '/')
+	    json_get_text(root, is_file ? "path" : "name", &name, NULL) ||
+	    agent_is_file(name) != is_file)
 		return ERR_INVALID;
-	int err = agent_add(agent, NULL, datatype, path, &f);
+	int err = agent_add(agent, NULL, datatype, name, &f);
 	if (err)
 		return err;
 	const struct json *asks = json_member(root, "asks");

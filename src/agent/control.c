@@ -117,6 +117,8 @@ static struct slice control_class(const struct adaptor *adaptor)
 		return adaptor->pattern == ADAPTOR_REGEX || adaptor->pattern == ADAPTOR_NAME_REGEX
 			       ? SLICE("RegExDirTailingAdaptor")
 			       : SLICE("DirTailingAdaptor");
+	case ADAPTOR_EXEC:
+		return SLICE("ExecAdaptor");
 	case ADAPTOR_TAIL:
 	case ADAPTOR_KINDS:
 		break;
@@ -128,6 +130,8 @@ static void control_params(const struct adaptor *adaptor, struct buf *out)
 {
 	if (adaptor->rule.first)
 		buf_printf(out, "%" PRIu64 " ", adaptor->rule.first);
+	if (adaptor->kind == ADAPTOR_EXEC)
+		buf_printf(out, "%" PRId64 " ", adaptor->every_ms / 1000);
 	buf_append(out, adaptor->path.data, adaptor->path.len);
 	if (adaptor->kind == ADAPTOR_DIRECTORY)
 		buf_printf(out, " %s %s", adaptor->glob, control_tailer(&adaptor->rule).data);

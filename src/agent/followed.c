@@ -34,18 +34,18 @@ void followed_site_release(struct followed_site *site)
 }
 
 struct followed *followed_new(struct followed_site *site, const struct followed_rule *rule,
-			      const struct stream_names *names)
+			      const struct stream_names *names, struct slice path)
 {
 	struct followed *f = mem_zalloc(sizeof(*f));
 	f->site = site;
 	f->rule = rule;
 	f->incarnation = random_next(&site->random);
-	f->path = mem_copy_text(names->name);
+	f->path = mem_copy_text(path);
 	f->names = (struct stream_names){
 		.source = mem_copy_slice(names->source),
 		.cluster = mem_copy_slice(names->cluster),
 		.datatype = mem_copy_slice(names->datatype),
-		.name = slice_of(f->path),
+		.name = mem_copy_slice(names->name),
 	};
 	const char *slash = strrchr(f->path, '/');
 	ASSERT(slash);
@@ -65,6 +65,7 @@ void followed_free(struct followed *f)
 	mem_free_slice(f->names.source);
 	mem_free_slice(f->names.cluster);
 	mem_free_slice(f->names.datatype);
+	mem_free_slice(f->names.name);
 	mem_free(f->path);
 	mem_free(f->directory);
 	mem_free(f->problem);
@@ -403,7 +404,7 @@ static void followed_note_begun(struct followed *f)
 static bool followed_may_be_copied(struct followed *f, const struct file_look *look)
 {
 	const struct segment *last = followed_last(f);
-	return last && last->bytes < CONTENT_MARK_MAX_BYTES &&
+	return last && !f->rule->own && last->bytes < CONTENT_MARK_MAX_BYTES &&
 	       look->changed_ns != last->changed_ns &&
 	       (f->search || followed_has_copy(f) || followed_directory_changed(f));
 }
@@ -532,6 +533,11 @@ static void followed_begin_late(struct followed *f)
 
 void followed_begin(struct followed *f)
 {
+	if (f->rule->own) { /* all that is there is found as what comes next */
+		f->begun = true;
+		followed_changed(f);
+		return;
+	}
 	int err = followed_note_past(f);
 	err = err == ERR_NOT_FOUND ? 0 : err;
 	f->offset = f->rule->from > f->rule->first ? f->rule->from : f->rule->first;
@@ -561,6 +567,28 @@ void followed_rule_changed(struct followed *f)
 	if (f->plan_count)
 		followed_last(f)->end = SEGMENT_OPEN;
 	followed_changed(f);
+}
+
+bool followed_has_delivered(const struct followed *f, const struct file_look *look)
+{
+	const struct segment *only = f->plan_count == 1 ? &f->plan[0] : NULL;
+	if (only && file_id_equal(&only->id, &look->id))
+		return only->at == look->bytes;
+	for (size_t i = 0; i < f->past_count; i++)
+		if (file_id_equal(&f->past[i].id, &look->id) && f->past[i].end == look->bytes)
+			return true;
+	return false;
+}
+
+void followed_removed(struct followed *f, const struct file_id *id)
+{
+	followed_remove_past(f, id);
+	if (f->late && file_id_equal(&f->late_past.id, id))
+		followed_close(f, &f->late);
+	if (f->plan_count == 1 && file_id_equal(&f->plan[0].id, id))
+		followed_drop_first(f);
+	followed_changed(f);
+	followed_read_again(f);
 }
 
 bool followed_is_open(const struct followed *f)

@@ -103,6 +103,9 @@ struct followed_rule {
 	bool passes;     /* it is forgotten when it is gone: it came with a directory */
 	bool ends;       /* nothing is sent behind this offset of the stream: */
 	uint64_t until;
+	/* This program alone writes, renames and removes what is at the path and beside it: there
+	 * are no copies, and what is there when it is first looked at is sent, too. */
+	bool own;
 };
 
 enum followed_state {
@@ -115,7 +118,7 @@ enum followed_state {
 struct followed {
 	struct followed_site *site;
 	const struct followed_rule *rule;
-	struct stream_names names; /* the name is the path */
+	struct stream_names names;
 	char *path, *directory;
 	struct slice base; /* in the path */
 	uint64_t incarnation;
@@ -181,9 +184,9 @@ void followed_site_init(struct followed_site *site, struct files *files, struct 
 			uint64_t seed);
 void followed_site_release(struct followed_site *site);
 
-/* The rule outlives it; names and path are copied, and the name is the path. */
+/* The rule outlives it; names and path are copied. */
 struct followed *followed_new(struct followed_site *site, const struct followed_rule *rule,
-			      const struct stream_names *names);
+			      const struct stream_names *names, struct slice path);
 void followed_free(struct followed *f);
 
 /* Looks which files are there, and brings the plan up to date. Not between reading and
@@ -225,6 +228,10 @@ uint64_t followed_behind_bytes(const struct followed *f);
 bool followed_is_open(const struct followed *f);
 /* It has another rule: what was a whole file may be followed now. */
 void followed_rule_changed(struct followed *f);
+/* Whether a file is delivered, as long as it is. */
+bool followed_has_delivered(const struct followed *f, const struct file_look *look);
+/* A file of which that is so is removed. Nothing is on its way. */
+void followed_removed(struct followed *f, const struct file_id *id);
 /* Closes its files: they are opened when they are needed. */
 void followed_rest(struct followed *f);
 

@@ -273,6 +273,8 @@ static bool segment_is_copied(const struct segment *segment, const struct siblin
 static bool followed_is_copy(const struct followed *f, const struct segment *log,
 			     const struct sibling *sibling, struct content *content)
 {
+	if (f->rule->own)
+		return false;
 	bool is_short =
 		sibling->packing == CONTENT_PLAIN && sibling->look.bytes < CONTENT_MARK_MAX_BYTES;
 	bool copy = segment_is_copied(log, sibling, content);

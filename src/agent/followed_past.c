@@ -123,6 +123,8 @@ int followed_is_past(struct followed *f, const struct sibling *sibling, struct c
 {
 	*past = false;
 	for (size_t i = 0; i < f->past_count; i++) {
+		if (f->rule->own && !file_id_equal(&f->past[i].id, &sibling->look.id))
+			continue;
 		int err = segment_past_check(&f->past[i], sibling, content);
 		if (err && err != ERR_NOT_FOUND)
 			return err;

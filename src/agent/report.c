@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "agent/adaptors.h"
 #include "agent/agent_private.h"
 #include "base/hash.h"
 #include "wire/json.h"
@@ -13,6 +14,7 @@ enum {
 	REPORT_EVERY_MS = 5000,
 	REPORT_REST_MS = 600000,    /* the collector takes no reports at all */
 	REPORT_MAX_BYTES = 3 << 20, /* of one; what is left over goes with the next one */
+	REPORT_INLETS_MAX_BYTES = 1 << 20,
 	REPORT_ROOM_BYTES = 8 << 20,
 	REPORT_NAME_MAX_BYTES = 1024,
 	REPORT_GONE_MAX = 1000,
@@ -29,7 +31,7 @@ static const char *report_state(const struct agent *agent, const struct followed
 	case FOLLOWED_DONE:
 		return "done";
 	case FOLLOWED_MISSING:
-		return "missing";
+		return f->rule->own ? "following" : "missing";
 	case FOLLOWED_READING:
 		break;
 	}
@@ -42,39 +44,90 @@ static const char *report_state(const struct agent *agent, const struct followed
 
 static const char *report_kind(const struct followed *f)
 {
-	return f->rule->whole ? "file" : f->rule->passes ? "directory" : "tail";
+	return f->rule->whole    ? "file"
+	       : f->rule->passes ? "directory"
+	       : f->rule->own    ? "spool"
+				 : "tail";
 }
 
 static int report_name(const struct followed *f, char name[REPORT_NAME_MAX_BYTES + 1])
 {
-	int len = snprintf(name, REPORT_NAME_MAX_BYTES + 1, "%.*s:%s", (int)f->names.datatype.len,
-			   f->names.datatype.data, f->path);
+	int len = snprintf(name, REPORT_NAME_MAX_BYTES + 1, "%.*s:%.*s", (int)f->names.datatype.len,
+			   f->names.datatype.data, (int)f->names.name.len, f->names.name.data);
 	return len > REPORT_NAME_MAX_BYTES ? ERR_LIMIT : 0;
+}
+
+struct report_row {
+	const char *name, *kind, *state, *error;
+	struct slice datatype, path;
+	uint64_t offset, behind;
+	int64_t last_ms;
+};
+
+static void report_put_row(const struct report_row *row, struct buf *out)
+{
+	struct json_writer json;
+	json_writer_init(&json, out);
+	json_write_object_begin(&json);
+	json_put_text(&json, "name", row->name);
+	json_put_text(&json, "kind", row->kind);
+	json_put_string(&json, "datatype", row->datatype);
+	json_put_string(&json, "path", row->path);
+	json_put_text(&json, "state", row->state);
+	json_put_u64(&json, "offset", row->offset);
+	json_put_u64(&json, "behind", row->behind);
+	json_put_i64(&json, "lastLine", larger_of(0, row->last_ms));
+	json_put_text(&json, "error", row->error);
+	json_write_object_end(&json);
 }
 
 static void report_put(const struct agent *agent, const struct followed *f, const char *name,
 		       struct buf *out)
 {
-	struct json_writer json;
-	json_writer_init(&json, out);
-	json_write_object_begin(&json);
-	json_put_text(&json, "name", name);
-	json_put_text(&json, "kind", report_kind(f));
-	json_put_string(&json, "datatype", f->names.datatype);
-	json_put_text(&json, "path", f->path);
-	json_put_text(&json, "state", report_state(agent, f));
-	json_put_u64(&json, "offset", f->offset);
-	json_put_u64(&json, "behind", followed_behind_bytes(f));
-	json_put_i64(&json, "lastLine", larger_of(0, f->last_line_ms));
-	json_put_text(&json, "error", f->problem ? f->problem : "");
-	json_write_object_end(&json);
+	const struct report_row row = {
+		.name = name,
+		.kind = report_kind(f),
+		.state = report_state(agent, f),
+		.error = f->problem ? f->problem : "",
+		.datatype = f->names.datatype,
+		.path = f->names.name,
+		.offset = f->offset,
+		.behind = followed_behind_bytes(f),
+		.last_ms = f->last_line_ms,
+	};
+	report_put_row(&row, out);
+}
+
+/* All inlets, each time: they are few. */
+static bool report_put_inlets(const struct agent *agent, struct buf *out)
+{
+	struct inlet_said said;
+	bool any = false;
+	for (size_t i = 0; agent->options.inlets && inlets_said(agent->options.inlets, i, &said) &&
+			   out->len < REPORT_INLETS_MAX_BYTES;
+	     i++) {
+		const struct report_row row = {
+			.name = said.name.data,
+			.kind = adaptor_kind_words[said.kind],
+			.state = said.state,
+			.error = said.problem,
+			.datatype = said.datatype,
+			.path = said.place,
+			.last_ms = said.last_ms,
+		};
+		if (any)
+			buf_append_char(out, ',');
+		report_put_row(&row, out);
+		any = true;
+	}
+	return any;
 }
 
 /* Those that are other than when they were last told. False: some are left over. */
 static bool report_put_changed(struct agent *agent, struct buf *out)
 {
 	struct buf one;
-	bool first = true, all = true;
+	bool first = !report_put_inlets(agent, out), all = true;
 	buf_init(&one, REPORT_ROOM_BYTES);
 	for (size_t i = 0; i < agent->count && all; i++) {
 		struct followed *f = agent->list[i];
@@ -113,8 +166,7 @@ void report_forget(struct agent *agent, const struct followed *f)
 	json_append_string(&agent->report_gone, slice_of(name));
 }
 
-/* What was told is as good as not told. */
-static void report_begin_anew(struct agent *agent)
+void report_begin_anew(struct agent *agent)
 {
 	for (size_t i = 0; i < agent->count; i++)
 		agent->list[i]->reported_hash = 0;

@@ -51,28 +51,29 @@ static int real_read(UNUSED struct files *files, const char *path, size_t max_by
 	return err;
 }
 
-static int file_write_all(int fd, struct slice bytes)
+static int file_write_all(int fd, struct slice bytes, size_t *done)
 {
-	while (bytes.len) {
-		ssize_t n = write(fd, bytes.data, bytes.len);
+	*done = 0;
+	while (*done < bytes.len) {
+		ssize_t n = write(fd, bytes.data + *done, bytes.len - *done);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
 			return -errno;
-		bytes.data += n;
-		bytes.len -= (size_t)n;
+		*done += (size_t)n;
 	}
 	return 0;
 }
 
 static int write_synced(const char *path, struct slice bytes, unsigned mode)
 {
+	size_t done;
 	int fd = open_retry(path, O_WRONLY | O_CREAT | O_TRUNC, mode);
 	if (fd < 0)
 		return fd;
 	int err = fault("file.write");
 	if (!err)
-		err = file_write_all(fd, bytes);
+		err = file_write_all(fd, bytes, &done);
 	if (!err)
 		err = fault("file.fsync");
 	if (!err && fsync(fd))
@@ -308,6 +309,25 @@ static int real_resolve(UNUSED struct files *files, const char *path, char *out,
 	return 0;
 }
 
+static int real_open_end(UNUSED struct files *files, const char *path, unsigned mode, int *handle)
+{
+	int fd = open_retry(path, O_WRONLY | O_APPEND | O_CREAT, mode);
+	if (fd < 0)
+		return fd;
+	*handle = fd;
+	return 0;
+}
+
+static int real_append(UNUSED struct files *files, int handle, struct slice data, size_t *bytes)
+{
+	return file_write_all(handle, data, bytes);
+}
+
+static int real_sync(UNUSED struct files *files, int handle)
+{
+	return fdatasync(handle) ? -errno : 0;
+}
+
 struct files *files_real(void)
 {
 	static struct files real = {
@@ -328,6 +348,9 @@ struct files *files_real(void)
 		.look_at = real_look_at,
 		.list = real_list,
 		.resolve = real_resolve,
+		.open_end = real_open_end,
+		.append = real_append,
+		.sync = real_sync,
 	};
 	return &real;
 }
@@ -377,8 +400,10 @@ int file_lock(const char *path, int *fd_out, struct errbuf *e)
 	if (err)
 		return err;
 	char pid[32];
+	size_t done;
 	int len = snprintf(pid, sizeof(pid), "%ld\n", (long)getpid());
-	err = ftruncate(fd, 0) ? -errno : file_write_all(fd, (struct slice){pid, (size_t)len});
+	err = ftruncate(fd, 0) ? -errno
+			       : file_write_all(fd, (struct slice){pid, (size_t)len}, &done);
 	if (err) {
 		close(fd);
 		return errbuf_set(e, err, "cannot write %s: %s", path, err_text(err));

@@ -70,6 +70,14 @@ struct files {
 	/* The path without links, at most max_bytes with its zero. ERR_NOT_FOUND; ERR_LIMIT: it is
 	 * longer. */
 	int (*resolve)(struct files *files, const char *path, char *out, size_t max_bytes);
+
+	/* Opens a file for writing at its end, and makes it if it is absent: with the mode, and
+	 * without fsync of the directory. `handle` is closed by close(). */
+	int (*open_end)(struct files *files, const char *path, unsigned mode, int *handle);
+	/* Writes at the end. After an error *bytes, which is less, are there all the same. */
+	int (*append)(struct files *files, int handle, struct slice data, size_t *bytes);
+	/* What was written survives a power cut, if the name does. */
+	int (*sync)(struct files *files, int handle);
 };
 
 static inline bool file_id_equal(const struct file_id *a, const struct file_id *b)

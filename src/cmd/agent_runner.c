@@ -34,6 +34,8 @@ enum {
 struct agent_runner {
 	struct agent_runner_options options;
 	struct agent *agent;
+	struct spool *spool;
+	struct inlets *inlets;
 	struct watch *watch;
 	struct agent_net net;
 	struct agent_watch watching;
@@ -176,8 +178,10 @@ static void agent_runner_take_wishes(struct agent_runner *runner)
 	runner->next = NULL;
 	runner->try_again = false;
 	pthread_mutex_unlock(&runner->lock);
-	if (next)
+	if (next) {
+		inlets_configure(runner->inlets, next);
 		agent_configure(runner->agent, &next);
+	}
 	if (try_again)
 		agent_try_again(runner->agent);
 }
@@ -214,6 +218,9 @@ static void agent_runner_run(UNUSED struct job *job, void *owner)
 		int64_t wait_ms = agent_turn(runner->agent);
 		agent_runner_wait(runner, agent_runner_tell(runner) ? 0 : wait_ms);
 	}
+	/* The spool keeps what it has for the next start. */
+	inlets_free(runner->inlets);
+	runner->inlets = NULL;
 	if (agent_save(runner->agent, &e))
 		log_error("the agent stops without its last checkpoint, and will send again what "
 			  "it has delivered since the one before: %s",
@@ -325,6 +332,23 @@ static void agent_runner_open_clients(struct agent_runner *runner)
 		});
 }
 
+static int agent_runner_open_spool(struct agent_runner *runner, struct errbuf *e)
+{
+	char directory[PATH_MAX + 8];
+	snprintf(directory, sizeof(directory), "%s/spool", runner->directory);
+	int err = spool_open(
+		&(struct spool_options){
+			.files = files_real(),
+			.clock = clock_real(),
+			.directory = directory,
+			.max_bytes = (uint64_t)runner->options.conf->agent_spool_max_bytes},
+		&runner->spool, e);
+	if (!err)
+		runner->inlets = inlets_new(
+			&(struct inlets_options){.spool = runner->spool, .clock = clock_real()});
+	return err;
+}
+
 static int agent_runner_open_agent(struct agent_runner *runner, struct errbuf *e)
 {
 	const struct conf *conf = runner->options.conf;
@@ -334,6 +358,8 @@ static int agent_runner_open_agent(struct agent_runner *runner, struct errbuf *e
 		.clock = clock_real(),
 		.net = &runner->net,
 		.watch = &runner->watching,
+		.spool = runner->spool,
+		.inlets = runner->inlets,
 		.directory = runner->directory,
 		.source = slice_of(runner->source),
 		.cluster = slice_of(conf->agent_cluster),
@@ -370,6 +396,7 @@ int agent_runner_open(const struct agent_runner_options *options, struct adaptor
 	agent_runner_open_clients(runner);
 	int err = agent_runner_take_directory(runner, e);
 	err = err ? err : watch_open(&runner->watch, e);
+	err = err ? err : agent_runner_open_spool(runner, e);
 	err = err ? err : agent_runner_open_agent(runner, e);
 	err = err ? err : agent_runner_open_control(runner, adaptors, e);
 	if (!err) {
@@ -407,7 +434,9 @@ void agent_runner_close(struct agent_runner *runner)
 		return;
 	agent_control_close(runner->control);
 	job_free(runner->job);
+	inlets_free(runner->inlets);
 	agent_free(runner->agent);
+	spool_close(runner->spool);
 	adaptors_free(runner->next);
 	watch_close(runner->watch);
 	for (size_t i = 0; i < runner->collector_count; i++)

@@ -7,6 +7,8 @@
 #include "wire/number.h"
 #include "wire/put_line.h"
 
+enum { CHUKWA_EXEC_SECONDS = 5, CHUKWA_EXEC_SECONDS_MAX = 604800 };
+
 /* ---- Words ----------------------------------------------------------------------------------- */
 
 static bool chukwa_is_blank(char c)
@@ -314,6 +316,25 @@ static int chukwa_read_directory(const struct chukwa_add *add, struct chukwa_ada
 	return 0;
 }
 
+/* [seconds] command. A number alone is a command. */
+static int chukwa_read_exec(const struct chukwa_add *add, struct chukwa_adaptor *adaptor,
+			    struct errbuf *e)
+{
+	struct slice behind, word = chukwa_front(add->params, &behind);
+	uint64_t seconds = CHUKWA_EXEC_SECONDS;
+	bool said = chukwa_is_digits(word);
+	adaptor->command = said ? behind : add->params;
+	if (!add->params.len)
+		return errbuf_set(e, ERR_INVALID, "it has no command");
+	if (said && (number_parse_u64(word.data, word.data + word.len, &seconds) || !seconds ||
+		     seconds > CHUKWA_EXEC_SECONDS_MAX))
+		return errbuf_set(e, ERR_INVALID,
+				  "it is to be run each " SHOWN " seconds, which is not 1 to %d",
+				  SHOWN_OF(word), CHUKWA_EXEC_SECONDS_MAX);
+	adaptor->seconds = (uint32_t)seconds;
+	return 0;
+}
+
 int chukwa_adaptor_read(const struct chukwa_add *add, struct chukwa_adaptor *adaptor,
 			struct errbuf *e)
 {
@@ -326,5 +347,7 @@ int chukwa_adaptor_read(const struct chukwa_add *add, struct chukwa_adaptor *ada
 		return chukwa_read_file(add, adaptor, e);
 	if (adaptor->class->kind == CHUKWA_DIRECTORY)
 		return chukwa_read_directory(add, adaptor, e);
+	if (adaptor->class->kind == CHUKWA_EXEC)
+		return chukwa_read_exec(add, adaptor, e);
 	return 0;
 }

@@ -55,7 +55,7 @@ enum chukwa_kind {
 	CHUKWA_TAIL,      /* follows a file: [first] path */
 	CHUKWA_FILE,      /* sends a file when it is complete: [first] path [delete] */
 	CHUKWA_DIRECTORY, /* starts an adaptor for each file: directory [pattern] class */
-	CHUKWA_EXEC,
+	CHUKWA_EXEC,      /* runs a command again and again: [seconds] command */
 	CHUKWA_UDP,
 	CHUKWA_SYSLOG,
 	CHUKWA_REST,
@@ -86,8 +86,8 @@ struct chukwa_class {
  * it. NULL: it is none of Chukwa's. */
 const struct chukwa_class *chukwa_class_find(struct slice name);
 
-/* What a line says. Lines of kinds other than tail, file and directory have the class alone. Texts
- * lie in the line. Paths may be relative, and hold blanks. */
+/* What a line says. Lines of kinds other than tail, file, directory and exec have the class alone.
+ * Texts lie in the line. Paths may be relative, and hold blanks. */
 struct chukwa_adaptor {
 	const struct chukwa_class *class;
 	uint64_t first;    /* of a tail and a file: the offset of the file's first byte */
@@ -97,6 +97,9 @@ struct chukwa_adaptor {
 	struct slice pattern; /* of the files' names; len 0: all of them */
 	struct slice child_name;
 	const struct chukwa_class *child; /* a tail or a file */
+	/* Of exec. */
+	uint32_t seconds; /* between two runs */
+	struct slice command;
 };
 
 /* ERR_INVALID with a sentence: there is no such class, or its parameters are wrong. What RCheck's

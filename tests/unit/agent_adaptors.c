@@ -191,6 +191,28 @@ static void every_form_of_records(void **state)
 	}
 }
 
+static void commands(void **state)
+{
+	(void)state;
+	const struct adaptor *a = taken("exec: 'df -k | tail -n +2', datatype: df");
+	assert_int_equal(a->kind, ADAPTOR_EXEC);
+	assert_string_equal(a->path.data, "df -k | tail -n +2");
+	assert_int_equal(a->rule.records.kind, RECORDS_LINES);
+	assert_true(a->every_ms == 60000 && a->timeout_ms == 30000);
+	a = taken("exec: x, datatype: t, every: 1s, timeout: 7d, records: escaped");
+	assert_int_equal(a->rule.records.kind, RECORDS_ESCAPED);
+	assert_true(a->every_ms == 1000 && a->timeout_ms == 7 * 86400000);
+	assert_taken("adaptors: {a: {exec: /x, datatype: t}, b: {exec: /x, datatype: u}, "
+		     "c: {tail: /x, datatype: t}}\n");
+	refused("exec: '', datatype: t", ".exec: must not be empty");
+	refused("exec: x", ": needs a datatype");
+	refused("exec: x, datatype: t, files: '*'", ".files: does not go with exec");
+	refused("exec: x, datatype: t, from: 1", ".from: does not go with exec");
+	refused("tail: /x, datatype: t, every: 5s", ".every: does not go with tail");
+	refused("exec: x, datatype: t, records: raw",
+		".records: 'raw' is not a kind of records, which is one of lines, escaped");
+}
+
 static void limits_that_are_just_kept(void **state)
 {
 	(void)state;
@@ -213,13 +235,13 @@ static void keys_that_are_wrong(void **state)
 {
 	(void)state;
 	refused("tial: /x, datatype: t", ".tial: is not a known key; did you mean tail?");
-	refused("datatype: t", ": needs one of tail, directory and file");
+	refused("datatype: t", ": needs one of tail, directory, file and exec");
 	refused("tail: /x", ": needs a datatype");
-	refused("tail: /x, file: /y, datatype: t",
-		".file: does not go with tail: an adaptor has one of tail, directory and file");
+	refused("tail: /x, file: /y, datatype: t", ".file: does not go with tail: an adaptor has "
+						   "one of tail, directory, file and exec");
 	refused("directory: /x, tail: /y, datatype: t",
-		".directory: does not go with tail: an adaptor has one of tail, directory and "
-		"file");
+		".directory: does not go with tail: an adaptor has one of tail, directory, file "
+		"and exec");
 	refused("tail: /x, files: '*', datatype: t", ".files: does not go with tail");
 	refused("tail: '/x*', regex: x, datatype: t", ".regex: does not go with tail");
 	refused("file: /x, records: lines, datatype: t", ".records: does not go with file");
@@ -393,6 +415,7 @@ int main(void)
 		cmocka_unit_test_teardown(wildcards_make_a_directory, stop),
 		cmocka_unit_test_teardown(patterns_of_directories, stop),
 		cmocka_unit_test_teardown(every_form_of_records, stop),
+		cmocka_unit_test_teardown(commands, stop),
 		cmocka_unit_test_teardown(limits_that_are_just_kept, stop),
 		cmocka_unit_test_teardown(keys_that_are_wrong, stop),
 		cmocka_unit_test_teardown(a_name_has_a_limit, stop),

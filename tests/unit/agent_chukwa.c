@@ -265,12 +265,25 @@ static void a_regular_expression_matches_whole_names(void **state)
 	assert_false(regex_search(&a->regex, SLICE(""), &work));
 }
 
+static void a_command_is_run(void **state)
+{
+	(void)state;
+	const struct adaptor *a = taken("add ExecAdaptor Df 60 df -k /home 0");
+	assert_int_equal(a->kind, ADAPTOR_EXEC);
+	assert_string_equal(a->path.data, "df -k /home");
+	assert_int_equal(a->every_ms, 60000);
+	assert_int_equal(a->rule.records.kind, RECORDS_LINES);
+	a = taken("add ExecAdaptor Top top -b -n 1 0");
+	assert_string_equal(a->path.data, "top -b -n 1");
+	assert_int_equal(a->every_ms, 5000);
+}
+
 static void what_is_not_taken_is_passed_over(void **state)
 {
 	(void)state;
 	passed_over("add SocketAdaptor t 9095 0", "SocketAdaptor: what it reads needs Java");
 	passed_over("add jms.JMSAdaptor t x -t y 0", "jms.JMSAdaptor: what it reads needs Java");
-	passed_over("add ExecAdaptor t 60 df 0", "ExecAdaptor: this agent runs no commands");
+	passed_over("add ExecAdaptor t 0", "it has no command");
 	passed_over("add UDPAdaptor t 5 0", "UDPAdaptor: this agent takes no packets");
 	passed_over("add SyslogAdaptor t 5 0", "SyslogAdaptor: this agent takes no packets");
 	passed_over("add MemBuffered t UDPAdaptor raw 9 0",
@@ -591,6 +604,7 @@ int main(void)
 		TEST(a_file_is_sent_whole),
 		TEST(a_directory_has_a_pattern_of_names),
 		TEST(a_regular_expression_matches_whole_names),
+		TEST(a_command_is_run),
 		TEST(what_is_not_taken_is_passed_over),
 		TEST(comments_and_empty_lines_are_nothing),
 		TEST(one_file_is_followed_once),

@@ -37,8 +37,11 @@ struct sim_files {
 	uint64_t next_inode;
 	bool has_births; /* the file system says when a file was made */
 	int64_t names_changed_ns;
-	int64_t tick_ns; /* times of files are multiples of this */
-	bool full, down; /* nothing can be replaced; the process is dead, and nothing works */
+	int64_t tick_ns;     /* times of files are multiples of this */
+	bool full, down;     /* nothing can be replaced; the process is dead, and nothing works */
+	uint64_t room_bytes; /* what can be appended before the disk is full */
+	unsigned sync_count;
+	bool sync_fails;
 	size_t open_count;
 	/* Between any two operations. */
 	void (*meanwhile)(void *owner);
@@ -238,6 +241,61 @@ static inline int sim_list(struct files *files, const char *path, file_name_fn *
 	return 0;
 }
 
+/* ---- What only those use that write ---------------------------------------------------------- */
+
+static inline int sim_open_end(struct files *files, const char *path, UNUSED unsigned mode,
+			       int *handle)
+{
+	struct sim_files *sim = sim_of(files);
+	if (!sim_find(sim, path))
+		sim_make(sim, path);
+	return sim_open(files, path, handle);
+}
+
+static inline int sim_append_at_end(struct files *files, int handle, struct slice data,
+				    size_t *bytes)
+{
+	struct sim_files *sim = sim_of(files);
+	*bytes = data.len < sim->room_bytes ? data.len : (size_t)sim->room_bytes;
+	sim->room_bytes -= *bytes;
+	if (*bytes)
+		sim_append(sim, &sim->list[handle], data.data, *bytes);
+	return *bytes < data.len ? -ENOSPC : 0;
+}
+
+static inline int sim_sync(struct files *files, UNUSED int handle)
+{
+	struct sim_files *sim = sim_of(files);
+	sim->sync_count++;
+	return sim->sync_fails ? -EIO : 0;
+}
+
+static inline int sim_sync_dir(UNUSED struct files *files, UNUSED const char *path)
+{
+	return 0;
+}
+
+static inline int sim_make_dir(UNUSED struct files *files, UNUSED const char *path,
+			       UNUSED unsigned mode)
+{
+	return 0;
+}
+
+static inline int sim_remove(struct files *files, const char *path)
+{
+	struct sim_files *sim = sim_of(files);
+	if (!sim_find(sim, path))
+		return ERR_NOT_FOUND;
+	sim_unlink(sim, path);
+	return 0;
+}
+
+static inline int sim_rename_over(struct files *files, const char *from, const char *to)
+{
+	sim_rename(sim_of(files), from, to);
+	return 0;
+}
+
 static inline void sim_files_init(struct sim_files *sim, struct clock *clock)
 {
 	*sim = (struct sim_files){
@@ -248,7 +306,15 @@ static inline void sim_files_init(struct sim_files *sim, struct clock *clock)
 			  .look = sim_look,
 			  .close = sim_close,
 			  .look_at = sim_look_at,
-			  .list = sim_list},
+			  .list = sim_list,
+			  .open_end = sim_open_end,
+			  .append = sim_append_at_end,
+			  .sync = sim_sync,
+			  .sync_dir = sim_sync_dir,
+			  .make_dir = sim_make_dir,
+			  .remove = sim_remove,
+			  .rename = sim_rename_over},
+		.room_bytes = UINT64_MAX,
 		.clock = clock,
 		.tick_ns = 1,
 	};

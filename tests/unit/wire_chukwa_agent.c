@@ -459,6 +459,10 @@ static void params_that_are_refused(void **state)
 		 "it needs a regular expression behind its directory /var/log"},
 		{"RegExDirTailingAdaptor", "FileAdaptor",
 		 "it needs a directory, and the class of its files' adaptors"},
+		{"ExecAdaptor", "", "it has no command"},
+		{"ExecAdaptor", "0 df", "it is to be run each 0 seconds, which is not 1 to 604800"},
+		{"ExecAdaptor", "604801 df",
+		 "it is to be run each 604801 seconds, which is not 1 to 604800"},
 	};
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		assert_int_equal(
@@ -474,6 +478,12 @@ static void params_at_the_edge(void **state)
 	struct rig *rig = *state;
 	assert_int_equal(read_adaptor(rig, "filetailer.LWFTAdaptor", "100 /x", 100), 0);
 	assert_int_equal(read_adaptor(rig, "FileAdaptor", "100 /x", 0), 0);
+	assert_int_equal(read_adaptor(rig, "ExecAdaptor", "604800 df -k", 0), 0);
+	assert_int_equal(rig->adaptor.seconds, 604800);
+	assert_true(slice_equal(rig->adaptor.command, SLICE("df -k")));
+	assert_int_equal(read_adaptor(rig, "ExecAdaptor", "7", 0), 0);
+	assert_int_equal(rig->adaptor.seconds, 5);
+	assert_true(slice_equal(rig->adaptor.command, SLICE("7")));
 	assert_int_equal(read_adaptor(rig, "UDPAdaptor", "", 0), 0);
 	assert_int_equal(rig->adaptor.class->kind, CHUKWA_UDP);
 	assert_int_equal(rig->adaptor.path.len, 0);

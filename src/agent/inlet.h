@@ -1,0 +1,96 @@
+/* Inlets: adaptors that read no files but take in what cannot be asked again, and put it into the
+ * spool (spool.h), from which the agent delivers it.
+ *
+ * An inlet has one of two forms. One that waits is a function that loops on a thread of its own
+ * (a job). One with sockets lives on the loop that all of them share. Which one, its kind says
+ * (struct inlet_kind); inlets.c has the list of kinds.
+ *
+ * What an inlet says of itself, its state and what is wrong with it, the agent reports
+ * (`granary agent list`).
+ *
+ * Threads: inlets_*() and inlets_said() are for one thread, the agent's. The others are for the
+ * thread of the inlet. */
+#ifndef AGENT_INLET_H
+#define AGENT_INLET_H
+
+#include "agent/adaptor.h"
+#include "agent/spool.h"
+#include "loop/job.h"
+#include "loop/loop.h"
+
+enum {
+	INLET_RECORD_MAX_BYTES = 256 << 10, /* a longer one is cut */
+	INLET_ROOM_MS = 200,                /* who waits for room looks again after so long */
+	INLET_STREAM_NAME_MAX_BYTES = 300,
+	INLET_PROBLEM_MAX_BYTES = 512,
+};
+
+struct inlet;
+struct inlets;
+
+struct inlet_kind {
+	/* Until job_is_stopping(). NULL: it lives on the loop. */
+	void (*run)(struct inlet *inlet, struct job *job);
+	/* On the loop's thread. With a sentence, which is reported; it is tried again from time to
+	 * time. */
+	int (*open)(struct inlet *inlet, struct errbuf *e);
+	/* Afterwards nothing of it is on the loop but what goes by itself; inlet_closed() follows,
+	 * also at once. */
+	void (*close)(struct inlet *inlet);
+	size_t bytes; /* of its state, which is zero at first: inlet_state() */
+};
+
+extern const struct inlet_kind inlet_exec;
+
+/* ---- For inlets ----------------------------------------------------------------------------- */
+
+const struct adaptor *inlet_adaptor(const struct inlet *inlet);
+void *inlet_state(struct inlet *inlet);
+struct spool *inlet_spool(struct inlet *inlet);
+struct clock *inlet_clock(struct inlet *inlet);
+struct loop *inlet_loop(struct inlet *inlet);
+/* The stream of its datatype under a name. */
+int inlet_stream(struct inlet *inlet, struct slice datatype, struct slice name,
+		 struct spool_stream **stream, struct errbuf *e) MUST_CHECK;
+
+/* Adds records, and counts them. An error that is said in the report until all is well again. */
+int inlet_append(struct inlet *inlet, struct spool_stream *stream, const struct slice *records,
+		 size_t count) MUST_CHECK;
+/* The same for one on a thread of its own: waits for room. ERR_CANCELLED: it is to end, and the
+ * records are counted as lost. */
+int inlet_append_patiently(struct inlet *inlet, struct job *job, struct spool_stream *stream,
+			   const struct slice *records, size_t count) MUST_CHECK;
+/* What is wrong, or NULL; it is said in the log, too. */
+void inlet_set_problem(struct inlet *inlet, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* Everything of it is gone. On the loop's thread. */
+void inlet_closed(struct inlet *inlet);
+
+/* ---- For the agent --------------------------------------------------------------------------- */
+
+struct inlets_options {
+	struct spool *spool;
+	struct clock *clock;
+};
+
+struct inlets *inlets_new(const struct inlets_options *options);
+/* From now on there are the inlets of these adaptors; those that are the same stay as they are. */
+void inlets_configure(struct inlets *inlets, const struct adaptors *adaptors);
+/* Ends all of them. NULL is allowed. */
+void inlets_free(struct inlets *inlets);
+
+/* What an inlet says of itself. */
+struct inlet_said {
+	struct slice name, datatype, place; /* until the next inlets_configure() */
+	enum adaptor_kind kind;
+	const char *state; /* following, waiting (for room), stopped (until it can be opened) */
+	char problem[INLET_PROBLEM_MAX_BYTES]; /* empty: none */
+	int64_t last_ms;                       /* when it has had its last record; 0: never */
+};
+/* False: there are no more. */
+bool inlets_said(struct inlets *inlets, size_t place, struct inlet_said *said);
+
+/* The name of the stream of an inlet that has one alone: `exec:NAME`, `udp:PORT`. */
+struct slice inlet_stream_name(const struct adaptor *adaptor,
+			       char name[INLET_STREAM_NAME_MAX_BYTES]);
+
+#endif

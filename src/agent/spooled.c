@@ -1,0 +1,55 @@
+/* The streams of the spool, which are followed as other logs are. */
+#include "agent/adaptors.h"
+#include "agent/agent_private.h"
+
+static const struct followed_rule spooled_rule = {
+	.records.kind = RECORDS_ESCAPED,
+	.rest_ms = ADAPTOR_WAIT_MS,
+	.own = true,
+};
+
+static void spooled_want(struct agent *agent, const struct spool_stream *stream)
+{
+	const struct slice datatype = spool_stream_datatype(stream);
+	const struct slice name = spool_stream_name(stream);
+	struct followed *f = agent_find(agent, datatype, name);
+	if (!f && agent_add(agent, &spooled_rule, datatype, name, &f))
+		return; /* there are too many, or it is said in the log */
+	f->unwanted_ms = 0;
+	if (f->wanted)
+		return;
+	f->rule = &spooled_rule;
+	f->wanted = true;
+	agent_activate(agent, f, agent_now_ms(agent));
+}
+
+void spooled_scan(struct agent *agent)
+{
+	struct spool *spool = agent->options.spool;
+	const size_t count = spool ? spool_stream_count(spool) : 0;
+	for (size_t i = 0; i < count; i++)
+		spooled_want(agent, spool_stream_at(spool, i));
+}
+
+static bool spooled_is_delivered(void *owner, const struct file_look *look)
+{
+	return followed_has_delivered(owner, look);
+}
+
+static void spooled_removed(void *owner, const struct file_look *look)
+{
+	followed_removed(owner, &look->id);
+}
+
+void spooled_remove(struct agent *agent)
+{
+	struct spool *spool = agent->options.spool;
+	const size_t count = spool ? spool_stream_count(spool) : 0;
+	for (size_t i = 0; i < count; i++) {
+		struct spool_stream *stream = spool_stream_at(spool, i);
+		struct followed *f =
+			agent_find(agent, spool_stream_datatype(stream), spool_stream_name(stream));
+		if (f && f->wanted && !f->pending_count && !f->asks)
+			spool_remove_delivered(stream, spooled_is_delivered, spooled_removed, f);
+	}
+}

@@ -1,0 +1,435 @@
+/* The spool on simulated files: what is in which file, to the byte; its bound; a disk that is full;
+ * an end of the process after any of its steps. And that the agent's part of it removes a file only
+ * when all of it is delivered. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "agent/followed.h"
+#include "agent/spool.h"
+#include "agent_files.h"
+#include "base/log.h"
+
+#define DIRECTORY   "/spool"
+#define FILE_OF_UDP DIRECTORY "/raw:udp%3A9095"
+
+enum { MAX_BYTES = 16 << 20, FILE_BYTES = MAX_BYTES / 16 };
+
+struct world {
+	struct sim_files sim;
+	struct clock_virtual clock;
+	struct spool *spool;
+	struct spool_stream *stream;
+};
+
+static struct spool_stream *stream_of(struct world *world, const char *datatype, const char *name)
+{
+	struct spool_stream *stream;
+	struct errbuf e = {""};
+	assert_int_equal(
+		spool_stream(world->spool, slice_of(datatype), slice_of(name), &stream, &e), 0);
+	return stream;
+}
+
+static void start(struct world *world)
+{
+	struct errbuf e = {""};
+	const struct spool_options options = {&world->sim.files, &world->clock.clock, DIRECTORY,
+					      MAX_BYTES};
+	assert_int_equal(spool_open(&options, &world->spool, &e), 0);
+	world->stream = stream_of(world, "raw", "udp:9095");
+}
+
+/* As the end of the process by a kill: what is in memory is lost, the files are as they are. */
+static void kill_and_start(struct world *world)
+{
+	uint64_t room_bytes = world->sim.room_bytes;
+	world->sim.room_bytes = 0;
+	spool_close(world->spool);
+	world->sim.room_bytes = room_bytes;
+	start(world);
+}
+
+static int make_world(void **state)
+{
+	struct world *world = mem_zalloc(sizeof(*world));
+	log_set_level(LOG_ERROR);
+	clock_virtual_init(&world->clock, 1795953600000000);
+	sim_files_init(&world->sim, &world->clock.clock);
+	world->sim.has_births = true;
+	start(world);
+	*state = world;
+	return 0;
+}
+
+static int free_world(void **state)
+{
+	struct world *world = *state;
+	spool_close(world->spool);
+	assert_int_equal(world->sim.open_count, 0);
+	sim_files_release(&world->sim);
+	mem_free(world);
+	return 0;
+}
+
+static int append(struct world *world, struct slice record)
+{
+	return spool_append(world->stream, &record, 1);
+}
+
+static void assert_file(struct world *world, const char *path, const char *text)
+{
+	struct sim_file *file = sim_find(&world->sim, path);
+	assert_non_null(file);
+	assert_int_equal(file->bytes.len, strlen(text));
+	assert_memory_equal(file->bytes.data, text, strlen(text));
+}
+
+static uint64_t bytes_of_files(struct world *world)
+{
+	uint64_t bytes = 0;
+	for (size_t i = 0; i < SIM_FILES_MAX; i++)
+		if (world->sim.list[i].used && world->sim.list[i].name)
+			bytes += world->sim.list[i].bytes.len;
+	return bytes;
+}
+
+/* ---- Records --------------------------------------------------------------------------------- */
+
+static void a_record_is_a_line(void **state)
+{
+	struct world *world = *state;
+	const struct slice records[] = {SLICE("first"), SLICE(""), SLICE("with \0 zero")};
+	assert_int_equal(spool_append(world->stream, records, 3), 0);
+	struct sim_file *file = sim_find(&world->sim, FILE_OF_UDP);
+	assert_non_null(file);
+	assert_int_equal(file->bytes.len, 6 + 1 + 12);
+	assert_memory_equal(file->bytes.data, "first\n\nwith \0 zero\n", 19);
+	assert_int_equal(spool_bytes(world->spool), 19);
+}
+
+/* As Chukwa's appenders write it: a newline behind a byte 4 ends no record. */
+static void newlines_within_a_record_are_escaped(void **state)
+{
+	struct world *world = *state;
+	assert_int_equal(append(world, SLICE("a\nb\n\nc")), 0);
+	assert_int_equal(append(world, SLICE("ends with it\4")), 0);
+	assert_int_equal(append(world, SLICE("\n")), 0);
+	assert_file(world, FILE_OF_UDP, "a\4\nb\4\n\4\nc\nends with it\4\n\n\4\n\n");
+}
+
+static void names_of_files(void **state)
+{
+	struct world *world = *state;
+	struct errbuf e = {""};
+	struct spool_stream *stream;
+	char name[SPOOL_NAME_MAX_BYTES + 1];
+	const struct slice record = SLICE("x");
+	/* By hand: '.' is 2E, '-' is 2D, '_' is 5F, ' ' is 20, U+00FC is C3 BC. */
+	stream = stream_of(world, "sys-log_1", "10.0.0.1 \xc3\xbc");
+	assert_int_equal(spool_append(stream, &record, 1), 0);
+	assert_file(world, DIRECTORY "/sys%2Dlog%5F1:10%2E0%2E0%2E1%20%C3%BC", "x\n");
+	/* The one behind is as long as a name may be: "raw:" and 236. */
+	memset(name, 'n', sizeof(name));
+	name[237] = 0;
+	assert_int_equal(spool_stream(world->spool, SLICE("raw"), slice_of(name), &stream, &e),
+			 ERR_INVALID);
+	assert_non_null(strstr(e.text, "have together more than 240 bytes"));
+	name[236] = 0;
+	stream_of(world, "raw", name);
+	assert_int_equal(spool_check_names(SLICE("raw"), SLICE("/var/log/x"), &e), ERR_INVALID);
+	assert_int_equal(spool_check_names(SLICE("raw"), SLICE(""), &e), ERR_INVALID);
+	assert_int_equal(spool_check_names(SLICE(""), SLICE("x"), &e), ERR_INVALID);
+	assert_int_equal(spool_check_names(SLICE("raw"), SLICE("a\nb"), &e), ERR_INVALID);
+}
+
+static void streams_are_found_again(void **state)
+{
+	struct world *world = *state;
+	const struct slice record = SLICE("x");
+	struct spool_stream *stream = stream_of(world, "sys.log", "[::1]");
+	assert_int_equal(spool_append(stream, &record, 1), 0);
+	assert_ptr_equal(stream_of(world, "sys.log", "[::1]"), stream);
+	spool_close(world->spool);
+	/* Left alone: no colon; no such number; a name that is spelt otherwise. */
+	sim_make(&world->sim, DIRECTORY "/core");
+	sim_make(&world->sim, DIRECTORY "/raw:x.1");
+	sim_make(&world->sim, DIRECTORY "/r%61w:y");
+	start(world);
+	assert_int_equal(spool_stream_count(world->spool), 2); /* and that of start() */
+	stream = spool_stream_at(world->spool, 0);
+	assert_true(slice_equal(spool_stream_datatype(stream), SLICE("sys.log")));
+	assert_true(slice_equal(spool_stream_name(stream), SLICE("[::1]")));
+	assert_int_equal(spool_bytes(world->spool), 2);
+}
+
+/* ---- The bound ------------------------------------------------------------------------------- */
+
+/* Each record is 1,000 bytes with its newline: 16,777 of them are 16,777,000 bytes, and 216 are
+ * left of 16 MiB, which a record of 215 fills to the last one. */
+static void the_bound_is_exact(void **state)
+{
+	struct world *world = *state;
+	char text[999];
+	const struct slice record = {text, sizeof(text)};
+	memset(text, 'x', sizeof(text));
+	for (int i = 0; i < 16777; i++)
+		assert_int_equal(append(world, record), 0);
+	assert_int_equal(append(world, record), ERR_FULL);
+	assert_int_equal(append(world, (struct slice){text, 216}), ERR_FULL);
+	assert_int_equal(append(world, (struct slice){text, 215}), 0);
+	assert_int_equal(append(world, SLICE("")), ERR_FULL);
+	assert_int_equal(spool_bytes(world->spool), MAX_BYTES);
+	assert_int_equal(bytes_of_files(world), MAX_BYTES);
+	assert_false(spool_has_room(world->spool));
+	kill_and_start(world);
+	assert_int_equal(append(world, SLICE("")), ERR_FULL);
+}
+
+static void records_of_one_call_are_all_there_or_none(void **state)
+{
+	struct world *world = *state;
+	static char text[SPOOL_RECORDS_MAX_BYTES];
+	const struct slice records[] = {SLICE("first"), {text, sizeof(text) - 9}, SLICE("last")};
+	memset(text, '\n', sizeof(text));
+	assert_int_equal(spool_append(world->stream, records, 3), ERR_LIMIT);
+	assert_null(sim_find(&world->sim, FILE_OF_UDP));
+	/* 5 + 2 and n + 2 are the maximum; escaped, it is 6 bytes and 2n + 1. */
+	const struct slice two[] = {SLICE("first"), {text, sizeof(text) - 9}};
+	assert_int_equal(spool_append(world->stream, two, 2), 0);
+	assert_int_equal(spool_bytes(world->spool), 6 + 2 * (sizeof(text) - 9) + 1);
+}
+
+/* ---- Long files ------------------------------------------------------------------------------ */
+
+static void fill_file(struct world *world, char with)
+{
+	static char text[FILE_BYTES - 1];
+	memset(text, with, sizeof(text));
+	assert_int_equal(append(world, (struct slice){text, sizeof(text)}), 0);
+}
+
+static void long_files_are_renamed(void **state)
+{
+	struct world *world = *state;
+	fill_file(world, 'a');
+	assert_int_equal(append(world, SLICE("b")), 0);
+	assert_file(world, FILE_OF_UDP, "b\n");
+	assert_int_equal(sim_find(&world->sim, FILE_OF_UDP ".0000000001")->bytes.len, FILE_BYTES);
+	assert_int_equal(world->sim.sync_count, 1); /* before it was renamed */
+	kill_and_start(world);
+	fill_file(world, 'c');
+	assert_int_equal(append(world, SLICE("d")), 0);
+	assert_int_equal(sim_find(&world->sim, FILE_OF_UDP ".0000000002")->bytes.len,
+			 FILE_BYTES + 2);
+	assert_file(world, FILE_OF_UDP, "d\n");
+	assert_int_equal(spool_bytes(world->spool), bytes_of_files(world));
+}
+
+/* ---- The agent's part ------------------------------------------------------------------------ */
+
+struct delivered {
+	const char *names[8]; /* NULL: no more */
+	struct world *world;
+	size_t removed;
+};
+
+static bool is_delivered(void *owner, const struct file_look *look)
+{
+	struct delivered *delivered = owner;
+	for (size_t i = 0; delivered->names[i]; i++) {
+		const struct sim_file *file = sim_find(&delivered->world->sim, delivered->names[i]);
+		if (file && file->id.inode == look->id.inode)
+			return true;
+	}
+	return false;
+}
+
+static void note_removed(void *owner, UNUSED const struct file_look *look)
+{
+	((struct delivered *)owner)->removed++;
+}
+
+static void only_delivered_files_are_removed(void **state)
+{
+	struct world *world = *state;
+	struct delivered delivered = {.world = world};
+	fill_file(world, 'a');
+	fill_file(world, 'b');
+	assert_int_equal(append(world, SLICE("c")), 0);
+	spool_remove_delivered(world->stream, is_delivered, note_removed, &delivered);
+	assert_int_equal(delivered.removed, 0);
+	delivered.names[0] = FILE_OF_UDP ".0000000002";
+	spool_remove_delivered(world->stream, is_delivered, note_removed, &delivered);
+	assert_int_equal(delivered.removed, 1);
+	assert_null(sim_find(&world->sim, FILE_OF_UDP ".0000000002"));
+	assert_non_null(sim_find(&world->sim, FILE_OF_UDP ".0000000001"));
+	assert_int_equal(spool_bytes(world->spool), FILE_BYTES + 2);
+	/* A short file at the path stays, while there is room. */
+	delivered.names[0] = FILE_OF_UDP;
+	spool_remove_delivered(world->stream, is_delivered, note_removed, &delivered);
+	assert_int_equal(delivered.removed, 1);
+	/* A long one goes, and the next record makes a new one. */
+	fill_file(world, 'd');
+	spool_remove_delivered(world->stream, is_delivered, note_removed, &delivered);
+	assert_int_equal(delivered.removed, 2);
+	assert_int_equal(append(world, SLICE("e")), 0);
+	assert_file(world, FILE_OF_UDP, "e\n");
+	assert_int_equal(spool_bytes(world->spool), bytes_of_files(world));
+}
+
+/* Many short files may fill the spool, too: 9 streams of less than a file's length each. */
+static void short_files_go_when_the_spool_is_half_full(void **state)
+{
+	struct world *world = *state;
+	struct delivered delivered = {.world = world, .names = {DIRECTORY "/raw:s0"}};
+	static char text[FILE_BYTES - 2];
+	const struct slice record = {text, sizeof(text)};
+	struct spool_stream *first = NULL;
+	for (char name[] = "s0"; name[1] < '8'; name[1]++) {
+		struct spool_stream *stream = stream_of(world, "raw", name);
+		first = first ? first : stream;
+		assert_int_equal(spool_append(stream, &record, 1), 0);
+	}
+	spool_remove_delivered(first, is_delivered, note_removed, &delivered);
+	assert_int_equal(delivered.removed, 0); /* 8 bytes are missing to the half */
+	assert_int_equal(append(world, SLICE("123456789")), 0);
+	spool_remove_delivered(first, is_delivered, note_removed, &delivered);
+	assert_int_equal(delivered.removed, 1);
+	assert_int_equal(spool_bytes(world->spool), bytes_of_files(world));
+}
+
+/* ---- Faults ---------------------------------------------------------------------------------- */
+
+static void a_full_disk_refuses_a_record(void **state)
+{
+	struct world *world = *state;
+	assert_int_equal(append(world, SLICE("kept")), 0);
+	world->sim.room_bytes = 0;
+	assert_int_equal(append(world, SLICE("lost")), -ENOSPC);
+	assert_int_equal(spool_bytes(world->spool), 5);
+	world->sim.room_bytes = 100;
+	assert_int_equal(append(world, SLICE("again")), 0);
+	assert_file(world, FILE_OF_UDP, "kept\nagain\n");
+}
+
+/* A part that is there cannot be taken back. So the record is taken, and its rest comes first. */
+static void a_disk_that_fills_within_a_record(void **state)
+{
+	struct world *world = *state;
+	world->sim.room_bytes = 3;
+	assert_int_equal(append(world, SLICE("whole")), 0);
+	assert_file(world, FILE_OF_UDP, "who");
+	assert_int_equal(append(world, SLICE("next")), -ENOSPC);
+	world->sim.room_bytes = 100;
+	assert_int_equal(append(world, SLICE("next")), 0);
+	assert_file(world, FILE_OF_UDP, "whole\nnext\n");
+	assert_int_equal(spool_bytes(world->spool), 11);
+}
+
+static void a_file_that_ends_within_a_record_is_mended(void **state)
+{
+	static const struct {
+		const char *left, *mended;
+	} cases[] = {
+		{"whole\n", "whole\n"}, {"whole\npart", "whole\npart\n"},
+		{"a\4", "a\4\n\n"},   /* in front of the newline */
+		{"a\4\n", "a\4\n\n"}, /* behind it */
+		{"a\4\nb", "a\4\nb\n"}, {"\4", "\4\n\n"},
+		{"\n", "\n"},           {"a\4\n\n", "a\4\n\n"},
+	};
+	struct world *world = *state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		spool_close(world->spool);
+		sim_unlink(&world->sim, FILE_OF_UDP);
+		sim_append(&world->sim, sim_make(&world->sim, FILE_OF_UDP), cases[i].left,
+			   strlen(cases[i].left));
+		start(world);
+		assert_file(world, FILE_OF_UDP, cases[i].mended);
+		assert_int_equal(spool_bytes(world->spool), strlen(cases[i].mended));
+	}
+}
+
+/* The process ends with the disk full at each byte of a record: after the next start each record is
+ * there as a whole, or cut and ended; and the next one is whole. */
+static void an_end_at_each_byte(void **state)
+{
+	struct world *world = *state;
+	static const char written[] = "one\4\ntwo\n";
+	for (size_t room = 0; room < sizeof(written); room++) {
+		char expected[64];
+		sim_unlink(&world->sim, FILE_OF_UDP);
+		kill_and_start(world);
+		world->sim.room_bytes = room;
+		int err = append(world, SLICE("one\ntwo"));
+		assert_int_equal(err, room ? 0 : -ENOSPC);
+		world->sim.room_bytes = 0;
+		spool_close(world->spool);
+		world->sim.room_bytes = UINT64_MAX;
+		start(world);
+		assert_int_equal(append(world, SLICE("behind")), 0);
+		bool ended = !room || room == sizeof(written) - 1;
+		snprintf(expected, sizeof(expected), "%.*s%sbehind\n", (int)room, written,
+			 ended       ? ""
+			 : room == 4 ? "\n\n"
+				     : "\n");
+		assert_file(world, FILE_OF_UDP, expected);
+	}
+}
+
+static void what_cannot_be_synced_is_tried_again(void **state)
+{
+	struct world *world = *state;
+	assert_int_equal(append(world, SLICE("x")), 0);
+	world->sim.sync_fails = true;
+	assert_int_equal(spool_sync(world->spool), -EIO);
+	world->sim.sync_fails = false;
+	assert_int_equal(spool_sync(world->spool), 0);
+	assert_int_equal(world->sim.sync_count, 2);
+	assert_int_equal(spool_sync(world->spool), 0);
+	assert_int_equal(world->sim.sync_count, 2); /* nothing has come since */
+}
+
+/* More streams than files may be open. */
+static void many_streams(void **state)
+{
+	struct world *world = *state;
+	const struct slice record = SLICE("x");
+	for (int round = 0; round < 2; round++)
+		for (int i = 0; i < 300; i++) {
+			char name[16];
+			snprintf(name, sizeof(name), "n%d", i);
+			assert_int_equal(spool_append(stream_of(world, "raw", name), &record, 1),
+					 0);
+			assert_true(world->sim.open_count <= 128);
+		}
+	assert_file(world, DIRECTORY "/raw:n0", "x\nx\n");
+	assert_file(world, DIRECTORY "/raw:n299", "x\nx\n");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, make_world, free_world)
+		TEST(a_record_is_a_line),
+		TEST(newlines_within_a_record_are_escaped),
+		TEST(names_of_files),
+		TEST(streams_are_found_again),
+		TEST(the_bound_is_exact),
+		TEST(records_of_one_call_are_all_there_or_none),
+		TEST(long_files_are_renamed),
+		TEST(only_delivered_files_are_removed),
+		TEST(short_files_go_when_the_spool_is_half_full),
+		TEST(a_full_disk_refuses_a_record),
+		TEST(a_disk_that_fills_within_a_record),
+		TEST(a_file_that_ends_within_a_record_is_mended),
+		TEST(an_end_at_each_byte),
+		TEST(what_cannot_be_synced_is_tried_again),
+		TEST(many_streams),
+#undef TEST
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
