@@ -11,7 +11,10 @@ enum adaptor_kind {
 	ADAPTOR_DIRECTORY, /* what is written to files whose paths have a pattern */
 	ADAPTOR_FILE,      /* a file, once, when it is written no more */
 	/* Inlets (inlet.h), which are no files: */
-	ADAPTOR_EXEC, /* what a command prints, run again and again */
+	ADAPTOR_EXEC,   /* what a command prints, run again and again */
+	ADAPTOR_UDP,    /* datagrams, each a record */
+	ADAPTOR_TCP,    /* lines of connections */
+	ADAPTOR_SYSLOG, /* messages, by both */
 	ADAPTOR_KINDS
 };
 
@@ -31,13 +34,16 @@ struct adaptor {
 	enum adaptor_kind kind;
 	struct slice name, datatype;
 	/* Zero-terminated. Of files absolute, of ADAPTOR_DIRECTORY where to begin; of an inlet what
-	 * it is: a command. */
+	 * it is: a command, or an address and a port. */
 	struct slice path;
 	enum adaptor_pattern pattern;
 	const char *glob; /* of the regular expressions their texts */
 	struct regex regex;
 	struct followed_rule rule;    /* of inlets, the kind of records alone */
 	int64_t every_ms, timeout_ms; /* of inlets that ask again and again */
+	bool datagrams, connections;  /* how what comes over the network is taken */
+	/* Of syslog, by facility (wire/syslog.h); len 0: the adaptor's. NULL: none has one. */
+	const struct slice *datatypes;
 };
 
 /* A configuration, which owns its texts, but for those of another one that it was made of. */

@@ -12,10 +12,10 @@
 enum { ADAPTORS_KINDS_TEXT_BYTES = 200 };
 
 const char *const adaptor_kind_words[ADAPTOR_KINDS + 1] = {
-	[ADAPTOR_TAIL] = "tail",
-	[ADAPTOR_DIRECTORY] = "directory",
-	[ADAPTOR_FILE] = "file",
-	[ADAPTOR_EXEC] = "exec",
+	[ADAPTOR_TAIL] = "tail",     [ADAPTOR_DIRECTORY] = "directory",
+	[ADAPTOR_FILE] = "file",     [ADAPTOR_EXEC] = "exec",
+	[ADAPTOR_UDP] = "udp",       [ADAPTOR_TCP] = "tcp",
+	[ADAPTOR_SYSLOG] = "syslog",
 };
 
 /* ---- The list -------------------------------------------------------------------------------- */
@@ -161,9 +161,10 @@ static const char *adaptors_glob_fault(struct slice glob)
 
 /* ---- Keys ------------------------------------------------------------------------------------ */
 
-static const char *const adaptors_keys[] = {"tail",  "directory", "file",    "exec",    "files",
-					    "regex", "datatype",  "records", "begins",  "wait",
-					    "from",  "first",     "every",   "timeout", NULL};
+static const char *const adaptors_keys[] = {
+	"tail",     "directory", "file",    "exec",      "udp",       "tcp",  "syslog",
+	"datatype", "files",     "regex",   "records",   "begins",    "wait", "from",
+	"first",    "every",     "timeout", "datatypes", "transport", NULL};
 
 /* Which keys go only with adaptors of some kinds. */
 static const struct adaptors_key {
@@ -179,6 +180,8 @@ static const struct adaptors_key {
 	{"first", {[ADAPTOR_TAIL] = true}},
 	{"every", {[ADAPTOR_EXEC] = true}},
 	{"timeout", {[ADAPTOR_EXEC] = true}},
+	{"datatypes", {[ADAPTOR_SYSLOG] = true}},
+	{"transport", {[ADAPTOR_SYSLOG] = true}},
 };
 
 static int adaptors_check_fits(struct adaptors_reader *r, const struct conf_node *node,

@@ -80,5 +80,8 @@ int adaptors_read_datatype(struct adaptors_reader *r, const struct conf_node *no
 /* Reads an adaptor that is an inlet; `place` has the key of its kind. */
 int adaptors_read_inlet(struct adaptors_reader *r, const struct conf_node *node,
 			const struct conf_node *place, struct adaptor *adaptor) MUST_CHECK;
+/* `PORT`, which is one of 127.0.0.1, or `ADDRESS:PORT`. ERR_INVALID with a sentence. */
+int adaptors_take_address(struct adaptors *adaptors, struct slice text, struct slice *place,
+			  struct errbuf *e) MUST_CHECK;
 
 #endif

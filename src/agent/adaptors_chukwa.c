@@ -18,10 +18,9 @@ static const char *adaptors_chukwa_fault(enum chukwa_kind kind)
 	case CHUKWA_FILE:
 	case CHUKWA_DIRECTORY:
 	case CHUKWA_EXEC:
-		return NULL;
 	case CHUKWA_UDP:
 	case CHUKWA_SYSLOG:
-		return "this agent takes no packets";
+		return NULL;
 	case CHUKWA_REST:
 		return "this agent asks no other servers";
 	case CHUKWA_HEARTBEAT:
@@ -133,6 +132,16 @@ static int adaptors_chukwa_exec(struct adaptors *adaptors, const struct chukwa_a
 	return adaptor->path.data ? adaptors_check_names(adaptor, e) : adaptors_full(e);
 }
 
+/* At Chukwa they are bound to all addresses of the machine. */
+static int adaptors_chukwa_port(struct adaptors *adaptors, const struct chukwa_adaptor *line,
+				struct adaptor *adaptor, struct errbuf *e)
+{
+	adaptor->kind = line->class->kind == CHUKWA_UDP ? ADAPTOR_UDP : ADAPTOR_SYSLOG;
+	adaptor->datagrams = true;
+	int err = adaptors_take_address(adaptors, line->port, &adaptor->path, e);
+	return err ? err : adaptors_check_names(adaptor, e);
+}
+
 static int adaptors_chukwa_make(struct adaptors *adaptors, const struct chukwa_add *add,
 				struct adaptor *adaptor, struct errbuf *e)
 {
@@ -149,6 +158,8 @@ static int adaptors_chukwa_make(struct adaptors *adaptors, const struct chukwa_a
 		return adaptors_full(e);
 	if (line.class->kind == CHUKWA_EXEC)
 		return adaptors_chukwa_exec(adaptors, &line, adaptor, e);
+	if (line.class->kind == CHUKWA_UDP || line.class->kind == CHUKWA_SYSLOG)
+		return adaptors_chukwa_port(adaptors, &line, adaptor, e);
 	err = adaptors_take_path(adaptors, line.path, &adaptor->path, e);
 	if (!err)
 		err = adaptors_check_names(adaptor, e);

@@ -119,6 +119,12 @@ static struct slice control_class(const struct adaptor *adaptor)
 			       : SLICE("DirTailingAdaptor");
 	case ADAPTOR_EXEC:
 		return SLICE("ExecAdaptor");
+	case ADAPTOR_UDP:
+		return SLICE("UDPAdaptor");
+	case ADAPTOR_TCP:
+		return SLICE("SocketAdaptor");
+	case ADAPTOR_SYSLOG:
+		return SLICE("SyslogAdaptor");
 	case ADAPTOR_TAIL:
 	case ADAPTOR_KINDS:
 		break;

@@ -19,8 +19,8 @@
 #include "loop/loop.h"
 
 enum {
-	INLET_RECORD_MAX_BYTES = 256 << 10, /* a longer one is cut */
-	INLET_ROOM_MS = 200,                /* who waits for room looks again after so long */
+	INLET_RECORD_MAX_BYTES = 64 << 10, /* of a connection; a longer one is cut */
+	INLET_ROOM_MS = 200,               /* who waits for room looks again after so long */
 	INLET_STREAM_NAME_MAX_BYTES = 300,
 	INLET_PROBLEM_MAX_BYTES = 512,
 };
@@ -40,7 +40,7 @@ struct inlet_kind {
 	size_t bytes; /* of its state, which is zero at first: inlet_state() */
 };
 
-extern const struct inlet_kind inlet_exec;
+extern const struct inlet_kind inlet_exec, inlet_net;
 
 /* ---- For inlets ----------------------------------------------------------------------------- */
 

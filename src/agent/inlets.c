@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/stats.h"
 #include "loop/thread.h"
+#include "wire/syslog.h"
 
 enum {
 	INLET_AGAIN_MS = 5000, /* one that could not be opened is tried again */
@@ -17,6 +18,9 @@ enum {
 
 static const struct inlet_kind *const inlet_kinds[ADAPTOR_KINDS] = {
 	[ADAPTOR_EXEC] = &inlet_exec,
+	[ADAPTOR_UDP] = &inlet_net,
+	[ADAPTOR_TCP] = &inlet_net,
+	[ADAPTOR_SYSLOG] = &inlet_net,
 };
 
 struct inlet {
@@ -134,8 +138,9 @@ int inlet_append_patiently(struct inlet *inlet, struct job *job, struct spool_st
 struct slice inlet_stream_name(const struct adaptor *adaptor,
 			       char name[INLET_STREAM_NAME_MAX_BYTES])
 {
-	snprintf(name, INLET_STREAM_NAME_MAX_BYTES, "%s:%.*s", adaptor_kind_words[adaptor->kind],
-		 (int)adaptor->name.len, adaptor->name.data);
+	const char *port = adaptor->kind == ADAPTOR_EXEC ? NULL : strrchr(adaptor->path.data, ':');
+	snprintf(name, INLET_STREAM_NAME_MAX_BYTES, "%s:%s", adaptor_kind_words[adaptor->kind],
+		 port ? port + 1 : adaptor->name.data);
 	return slice_of(name);
 }
 
@@ -282,6 +287,16 @@ static struct slice inlet_copy_text(struct inlet *inlet, struct slice text)
 	return copy;
 }
 
+static void inlet_copy_datatypes(struct inlet *inlet, const struct slice *datatypes)
+{
+	struct slice *copy =
+		arena_alloc(&inlet->arena, SYSLOG_FACILITIES * sizeof(*inlet->adaptor.datatypes));
+	ASSERT(copy);
+	for (size_t i = 0; i < SYSLOG_FACILITIES; i++)
+		copy[i] = inlet_copy_text(inlet, datatypes[i]);
+	inlet->adaptor.datatypes = copy;
+}
+
 static struct inlet *inlet_new(struct inlets *inlets, const struct adaptor *adaptor)
 {
 	struct inlet *inlet = mem_zalloc(sizeof(*inlet));
@@ -293,8 +308,20 @@ static struct inlet *inlet_new(struct inlets *inlets, const struct adaptor *adap
 	inlet->adaptor.name = inlet_copy_text(inlet, adaptor->name);
 	inlet->adaptor.datatype = inlet_copy_text(inlet, adaptor->datatype);
 	inlet->adaptor.path = inlet_copy_text(inlet, adaptor->path);
+	if (adaptor->datatypes)
+		inlet_copy_datatypes(inlet, adaptor->datatypes);
 	inlet->state = inlet->kind->bytes ? mem_zalloc(inlet->kind->bytes) : NULL;
 	return inlet;
+}
+
+static bool inlet_has_datatypes(const struct adaptor *a, const struct adaptor *b)
+{
+	if (!a->datatypes || !b->datatypes)
+		return a->datatypes == b->datatypes;
+	for (size_t i = 0; i < SYSLOG_FACILITIES; i++)
+		if (!slice_equal(a->datatypes[i], b->datatypes[i]))
+			return false;
+	return true;
 }
 
 static bool inlet_is_same(const struct adaptor *a, const struct adaptor *b)
@@ -302,7 +329,8 @@ static bool inlet_is_same(const struct adaptor *a, const struct adaptor *b)
 	return a->kind == b->kind && slice_equal(a->name, b->name) &&
 	       slice_equal(a->datatype, b->datatype) && slice_equal(a->path, b->path) &&
 	       a->rule.records.kind == b->rule.records.kind && a->every_ms == b->every_ms &&
-	       a->timeout_ms == b->timeout_ms;
+	       a->timeout_ms == b->timeout_ms && a->datagrams == b->datagrams &&
+	       a->connections == b->connections && inlet_has_datatypes(a, b);
 }
 
 static struct inlet *inlets_find(const struct inlets *inlets, const struct adaptor *adaptor)

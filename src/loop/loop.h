@@ -152,7 +152,7 @@ struct loop_udp;
 struct loop_datagram {
 	struct slice bytes;       /* of the shared read buffer: valid until the call returns */
 	bool cut;                 /* it was longer than datagram_max_bytes */
-	struct loop_address from; /* of clients only */
+	struct loop_address from; /* where it is known: of clients, and by `senders` */
 };
 
 /* Some datagrams, in the order in which they came. */
@@ -160,7 +160,8 @@ typedef void loop_datagrams_fn(void *owner, const struct loop_datagram *datagram
 
 struct loop_udp_options {
 	struct loop_address address; /* port 0 takes a free one; only loopback, see loop_listen */
-	bool client; /* asks others: bound to any address, sends, and knows who answers */
+	bool client;  /* asks others: bound to any address, sends, and knows who answers */
+	bool senders; /* who sends is known, as it is of clients */
 	size_t datagram_max_bytes; /* at most LOOP_DATAGRAM_MAX_BYTES */
 	size_t buffer_bytes;       /* asked of the kernel; 0: as it likes */
 	loop_datagrams_fn *received;

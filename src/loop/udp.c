@@ -69,6 +69,7 @@ static size_t read_some(struct loop_udp *udp, bool *more)
 	struct loop_datagram datagrams[AT_ONCE_MAX];
 	struct sockaddr_storage from[AT_ONCE_MAX];
 	size_t max_bytes = udp->options.datagram_max_bytes;
+	bool named = udp->options.client || udp->options.senders;
 	size_t places = LOOP_READ_BYTES / max_bytes;
 	if (places > AT_ONCE_MAX)
 		places = AT_ONCE_MAX;
@@ -77,7 +78,7 @@ static size_t read_some(struct loop_udp *udp, bool *more)
 		pieces[i] = (struct iovec){udp->loop->read_buffer + i * max_bytes, max_bytes};
 		messages[i].msg_hdr.msg_iov = &pieces[i];
 		messages[i].msg_hdr.msg_iovlen = 1;
-		if (udp->options.client) {
+		if (named) {
 			messages[i].msg_hdr.msg_name = &from[i];
 			messages[i].msg_hdr.msg_namelen = sizeof(from[i]);
 		}
@@ -92,7 +93,7 @@ static size_t read_some(struct loop_udp *udp, bool *more)
 		datagrams[i] =
 			(struct loop_datagram){.bytes = {pieces[i].iov_base, messages[i].msg_len},
 					       .cut = messages[i].msg_hdr.msg_flags & MSG_TRUNC};
-	for (int i = 0; i < count && udp->options.client; i++)
+	for (int i = 0; i < count && named; i++)
 		datagrams[i].from = loop_address_of((const struct sockaddr *)&from[i]);
 	udp->options.received(udp->options.owner, datagrams, (size_t)count);
 	return (size_t)count;

@@ -335,6 +335,18 @@ static int chukwa_read_exec(const struct chukwa_add *add, struct chukwa_adaptor 
 	return 0;
 }
 
+static int chukwa_read_port(const struct chukwa_add *add, struct chukwa_adaptor *adaptor,
+			    struct errbuf *e)
+{
+	uint64_t port;
+	adaptor->port = add->params;
+	if (number_parse_u64(add->params.data, add->params.data + add->params.len, &port) ||
+	    !port || port > UINT16_MAX)
+		return errbuf_set(e, ERR_INVALID, "its port '" SHOWN "' is not 1 to %d",
+				  SHOWN_OF(add->params), UINT16_MAX);
+	return 0;
+}
+
 int chukwa_adaptor_read(const struct chukwa_add *add, struct chukwa_adaptor *adaptor,
 			struct errbuf *e)
 {
@@ -349,5 +361,7 @@ int chukwa_adaptor_read(const struct chukwa_add *add, struct chukwa_adaptor *ada
 		return chukwa_read_directory(add, adaptor, e);
 	if (adaptor->class->kind == CHUKWA_EXEC)
 		return chukwa_read_exec(add, adaptor, e);
+	if (adaptor->class->kind == CHUKWA_UDP || adaptor->class->kind == CHUKWA_SYSLOG)
+		return chukwa_read_port(add, adaptor, e);
 	return 0;
 }

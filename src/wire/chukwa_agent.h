@@ -56,8 +56,8 @@ enum chukwa_kind {
 	CHUKWA_FILE,      /* sends a file when it is complete: [first] path [delete] */
 	CHUKWA_DIRECTORY, /* starts an adaptor for each file: directory [pattern] class */
 	CHUKWA_EXEC,      /* runs a command again and again: [seconds] command */
-	CHUKWA_UDP,
-	CHUKWA_SYSLOG,
+	CHUKWA_UDP,       /* takes datagrams: port */
+	CHUKWA_SYSLOG,    /* the same of syslog */
 	CHUKWA_REST,
 	CHUKWA_HEARTBEAT,
 	CHUKWA_HOST_METRICS,
@@ -86,8 +86,8 @@ struct chukwa_class {
  * it. NULL: it is none of Chukwa's. */
 const struct chukwa_class *chukwa_class_find(struct slice name);
 
-/* What a line says. Lines of kinds other than tail, file, directory and exec have the class alone.
- * Texts lie in the line. Paths may be relative, and hold blanks. */
+/* What a line says. Lines of kinds other than tail, file, directory, exec, udp and syslog have the
+ * class alone. Texts lie in the line. Paths may be relative, and hold blanks. */
 struct chukwa_adaptor {
 	const struct chukwa_class *class;
 	uint64_t first;    /* of a tail and a file: the offset of the file's first byte */
@@ -100,6 +100,7 @@ struct chukwa_adaptor {
 	/* Of exec. */
 	uint32_t seconds; /* between two runs */
 	struct slice command;
+	struct slice port; /* of udp and syslog: a number, 1 to 65535 */
 };
 
 /* ERR_INVALID with a sentence: there is no such class, or its parameters are wrong. What RCheck's

@@ -117,7 +117,8 @@ class Follower:
             said = said if isinstance(said, dict) else {"tail": said}
             text += f"  {name}:\n"
             for key, value in {"datatype": "app", **said}.items():
-                text += f"    {key}: '{value}'\n"
+                value = json.dumps(value) if isinstance(value, dict) else f"'{value}'"
+                text += f"    {key}: {value}\n"
         self.config.write_text(text)
 
     def command(self):
@@ -164,7 +165,7 @@ class Follower:
             with contextlib.suppress(OSError, ValueError):
                 title, *rest = (self.data / "agent" / f"checkpoint.{which}").read_text().split("\n")
                 found[int(title.split()[-3])] = [json.loads(one) for one in rest if one]
-        return {one["path"]: one for one in found[max(found)]} if found else {}
+        return {one.get("path") or one["name"]: one for one in found[max(found)]} if found else {}
 
     def await_saved(self, log):
         def saved():

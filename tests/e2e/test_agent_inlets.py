@@ -1,14 +1,20 @@
 """What an agent takes in besides files, such as what commands print. What the server holds is
 compared with what was sent."""
 
+import contextlib
 import os
 import re
+import shutil
 import signal
+import socket
+import subprocess
+import threading
+import time
 
 import pytest
 
-from followed import Follower, await_held, export, incarnations
-from server import eventually
+from followed import Follower, await_held, export, held_bytes, incarnations
+from server import eventually, free_port
 
 TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3})?Z"
 
@@ -133,4 +139,312 @@ def test_a_configuration_that_changes(server, follow):
     before = held(server, "exec:a")
     await_lines(server, follower, "exec:b", 6)
     assert held(server, "exec:a") == before
+    follower.stop()
+
+
+# ---- Datagrams
+
+
+def datagrams(port, payloads, source="127.0.0.1"):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        sender.bind((source, 0))
+        for payload in payloads:
+            sender.sendto(payload, ("127.0.0.1", port))
+
+
+def await_bound(follower, port, kind=socket.SOCK_STREAM):
+    """Until a port is taken: nothing is sent before."""
+    def taken():
+        assert follower.running(), follower.log_tail()
+        with socket.socket(socket.AF_INET, kind) as probe:
+            try:
+                if kind == socket.SOCK_STREAM:
+                    probe.connect(("127.0.0.1", port))
+                else:
+                    probe.bind(("127.0.0.1", port))
+            except OSError:
+                return kind != socket.SOCK_STREAM
+        return kind == socket.SOCK_STREAM
+    eventually(taken, follower.log_tail)
+
+
+def test_datagrams(server, follow):
+    port = free_port()
+    follower = follow({"net": {"udp": port, "datatype": "raw"}})
+    await_bound(follower, port, socket.SOCK_DGRAM)
+    sent = [b"one", b"", b"two\nlines", b"ended\n", b"\xff\x00\x04", b"x" * 60000, b"last"]
+    datagrams(port, sent)
+    # Ctrl-D in front of a newline that ends no record, and a newline more behind one at the end.
+    await_held(server, f"udp:{port}", b"one\n\ntwo\4\nlines\nended\n\xff\0\4\n\n" + b"x" * 60000 +
+               b"\nlast\n", follower)
+    follower.stop()
+
+
+def lost(said):
+    found = re.match(r"(\d+) datagrams are lost since the spool took none, and (\d+) ",
+                     said.get("error", ""))
+    return int(found[1]) + int(found[2]) if found else 0
+
+
+def test_datagrams_are_stored_or_counted(server, follow, tmp_path):
+    """The spool takes 8 MiB while the collector is away; 16 MB are sent."""
+    port = free_port()
+    server.kill()
+    follower = follow({"net": {"udp": port, "datatype": "raw"}},
+                      options=["--agent.spool_max", "8M"])
+    await_bound(follower, port, socket.SOCK_DGRAM)
+    spool = follower.data / "agent" / "spool"
+    for at in range(0, 16000, 100):
+        datagrams(port, [f"{number:06d} {'x' * 992}".encode() for number in range(at, at + 100)])
+    def size():
+        return sum(one.stat().st_size for one in spool.iterdir())
+    eventually(lambda: "datagrams are lost" in follower.log_text(), follower.log_tail)
+    assert 8 * 2**20 - 4 * 1000 - 65536 < size() <= 8 * 2**20
+    server.start()
+    eventually(lambda: size() < 2**20, "what is delivered is removed")
+    datagrams(port, [b"last"])
+    text = await_until_line(server, follower, f"udp:{port}", "last")
+    numbers = [int(line[:6]) for line in text.splitlines()[:-1]]
+    assert numbers == sorted(set(numbers))
+    assert all(line[6:] == " " + "x" * 992 for line in text.splitlines()[:-1])
+    eventually(lambda: lost(told(server, "net")) == 16000 - len(numbers),
+               lambda: (told(server, "net"), len(numbers)))
+    assert len(incarnations(server, f"udp:{port}")) == 1
+    follower.stop()
+
+
+def await_until_line(server, follower, name, last):
+    def there():
+        assert follower.running(), follower.log_tail()
+        return held(server, name).endswith(f"{last}\n".encode())
+    eventually(there, lambda: f"{held(server, name)[-200:]}\n{follower.log_tail()}")
+    return held(server, name).decode()
+
+
+# ---- Connections
+
+
+def connect(port):
+    return socket.create_connection(("127.0.0.1", port), timeout=60)
+
+
+def send_all(port, data):
+    with connect(port) as connection:
+        connection.sendall(data)
+
+
+def test_lines_of_connections(server, follow):
+    port = free_port()
+    follower = follow({"net": {"tcp": port, "datatype": "raw"}})
+    await_bound(follower, port)
+    with connect(port) as one, connect(port) as other:
+        one.sendall(b"begun ")
+        other.sendall(b"of another\r\n\n")
+        await_held(server, f"tcp:{port}", b"of another\n\n", follower)
+        one.sendall(b"and ended\n" + b"y" * 70000 + b"\nwithout its end")
+    await_held(server, f"tcp:{port}",
+               b"of another\n\nbegun and ended\n" + b"y" * 65536 + b"\nwithout its end\n", follower)
+    follower.stop()
+
+
+def test_a_connection_waits_while_the_spool_is_full(server, follow):
+    """24 MB are sent by two connections; the spool takes 8 MiB, and no collector is there."""
+    port = free_port()
+    server.kill()
+    follower = follow({"net": {"tcp": port, "datatype": "raw"}},
+                      options=["--agent.spool_max", "8M"])
+    await_bound(follower, port)
+    spool = follower.data / "agent" / "spool"
+    sent = [b"".join(f"{which} {number:06d} {'z' * 990}\n".encode() for number in range(12000))
+            for which in "ab"]
+    senders = [threading.Thread(target=lambda data=data: send_all(port, data)) for data in sent]
+    for sender in senders:
+        sender.start()
+    def size():
+        return sum(one.stat().st_size for one in spool.iterdir())
+    eventually(lambda: "cannot be kept at present" in follower.log_text(), follower.log_tail)
+    assert size() <= 8 * 2**20 and all(sender.is_alive() for sender in senders)
+    assert size() > 8 * 2**20 - 2**20 - 65536
+    server.start()
+    for sender in senders:
+        sender.join(120)
+        assert not sender.is_alive(), follower.log_tail()
+    eventually(lambda: held_bytes(server, f"tcp:{port}") >= 24000000, follower.log_tail)
+    got = held(server, f"tcp:{port}")
+    for which, data in zip("ab", sent):
+        assert b"".join(line + b"\n" for line in got.splitlines()
+                        if line.startswith(which.encode())) == data
+    assert len(got) == 24000000
+    assert len(incarnations(server, f"tcp:{port}")) == 1
+    follower.stop()
+
+
+def test_an_agent_that_is_killed(server, follow):
+    """Whoever sends lines by TCP is told nothing. What it has sent and the agent has not read is
+    lost with a kill; what the agent has read is delivered once, and in order."""
+    port = free_port()
+    follower = follow({"net": {"tcp": port, "datatype": "raw"}})
+    await_bound(follower, port)
+    number, kills = 0, []
+    for _ in range(5):
+        with connect(port) as connection:
+            until = time.monotonic() + 1
+            while time.monotonic() < until:
+                connection.sendall(b"".join(b"%08d %s\n" % (n, b"k" * 90)
+                                            for n in range(number, number + 20)))
+                number += 20
+            follower.kill()
+        kills.append(number)
+        follower.start()
+        await_bound(follower, port)
+    send_all(port, b"99999999 last\n")
+    text = await_until_line(server, follower, f"tcp:{port}", "99999999 last")
+    # A line that was being written is cut.
+    numbers = [int(line[:8]) for line in text.splitlines() if len(line) == 99][:]
+    assert numbers == sorted(set(numbers)), "in order and once"
+    missing = sorted(set(range(number)) - set(numbers))
+    for at in missing:  # they were under way: 4 MB is more than the kernel's buffers have
+        assert any(0 < kill - at < 4 * 2**20 // 100 for kill in kills), (at, kills)
+    assert len(text.splitlines()) - len(numbers) <= 1 + len(kills)
+    follower.stop()
+
+
+# ---- syslog
+
+
+def test_syslog(server, follow):
+    port = free_port()
+    follower = follow({"log": {"syslog": port, "datatype": "syslog",
+                               "datatypes": {"local1": "HADOOP", "kern": "kernel"}}})
+    await_bound(follower, port)
+    datagrams(port, [b"<142>Syslog formatted message.", b"<0>of the kernel", b"<13>of a user",
+                     b"without one"])
+    datagrams(port, [b"<13>of another"], source="127.0.0.9")
+    with connect(port) as connection:
+        connection.sendall(b"<142>a line\n13 <142>with\nine<13>last\n")
+    def stream(datatype, name):
+        return b"".join(export(server, one["stream"]) for one in incarnations(server, name)
+                        if one["datatype"] == datatype)
+    wanted = {("HADOOP", "127.0.0.1"): [b"<142>Syslog formatted message.", b"<142>a line",
+                                        b"<142>with\4", b"ine"],
+              ("kernel", "127.0.0.1"): [b"<0>of the kernel"],
+              ("syslog", "127.0.0.1"): [b"<13>of a user", b"without one", b"<13>last"],
+              ("syslog", "127.0.0.9"): [b"<13>of another"]}
+    def all_there():
+        return all(sorted(stream(*names).splitlines()) == sorted(records)
+                   for names, records in wanted.items())
+    eventually(all_there, lambda: {names: stream(*names) for names in wanted})
+    follower.stop()
+
+
+LOGGER = shutil.which("logger")
+
+
+@pytest.mark.skipif(not LOGGER, reason="logger is not there")
+@pytest.mark.parametrize("options", [["--udp"], ["--tcp"], ["--tcp", "--octet-count"],
+                                     ["--udp", "--rfc3164"], ["--tcp", "--rfc3164"],
+                                     ["--tcp", "--rfc5424", "--octet-count"]],
+                         ids=" ".join)
+def test_logger(server, follow, options):
+    port = free_port()
+    follower = follow({"log": {"syslog": port, "datatype": "syslog"}})
+    await_bound(follower, port)
+    lines = [f"line {number} of many" for number in range(50)]
+    subprocess.run([LOGGER, "--server", "127.0.0.1", "--port", str(port), *options, "-p",
+                    "local1.info", "-t", "tag"], input="\n".join(lines) + "\n", text=True,
+                   check=True)
+    text = await_lines(server, follower, "127.0.0.1", 50)
+    records = text.splitlines()
+    assert len(records) == 50
+    assert [record[record.index("line"):] for record in records] == lines
+    assert all(record.startswith("<142>") for record in records)
+    follower.stop()
+
+
+def test_a_port_that_is_taken(server, follow):
+    port = free_port()
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", port))
+        taken.listen()
+        follower = follow({"net": {"tcp": port, "datatype": "raw"}})
+        eventually(lambda: told(server, "net").get("state") == "stopped" and
+                   f"127.0.0.1:{port}" in told(server, "net")["error"],
+                   lambda: (told(server, "net"), follower.log_tail()))
+    await_bound(follower, port)
+    send_all(port, b"taken at last\n")
+    await_held(server, f"tcp:{port}", b"taken at last\n", follower)
+    follower.stop()
+
+
+RSYSLOGD = shutil.which("rsyslogd", path=os.environ.get("PATH", "") + ":/usr/sbin")
+
+
+@pytest.mark.skipif(not RSYSLOGD, reason="rsyslogd is not there")
+@pytest.mark.parametrize("action", ['protocol="tcp"', 'protocol="tcp" TCP_Framing="octet-counted"',
+                                    'protocol="udp"'], ids=["lines", "lengths", "udp"])
+def test_rsyslog(server, follow, tmp_path, action):
+    """5,000 lines of a file; the collector is away at first."""
+    port = free_port()
+    server.kill()
+    follower = follow({"log": {"syslog": port, "datatype": "syslog"}})
+    await_bound(follower, port)
+    log, config = tmp_path / "in.log", tmp_path / "rsyslog.conf"
+    log.write_text("".join(f"line {number:05d} of the file\n" for number in range(5000)))
+    config.write_text(f"""
+        global(workDirectory="{tmp_path}")
+        module(load="imfile")
+        input(type="imfile" File="{log}" Tag="t:" facility="local3" severity="warning")
+        action(type="omfwd" Target="127.0.0.1" Port="{port}" {action})
+    """)
+    with subprocess.Popen([RSYSLOGD, "-n", "-f", config, "-i", tmp_path / "pid"],
+                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as peer:
+        spool = follower.data / "agent" / "spool" / "syslog:127%2E0%2E0%2E1"
+        eventually(lambda: spool.exists() and spool.stat().st_size > 1000, follower.log_tail)
+        server.start()
+        def done():
+            return (held(server, "127.0.0.1").count(b"\n") + lost(told(server, "log")) >= 5000)
+        eventually(done, follower.log_tail)
+        peer.terminate()
+    text = held(server, "127.0.0.1").decode()
+    numbers = [int(one) for one in re.findall(r"^<156>.* line (\d{5}) of the file$", text, re.M)]
+    assert len(numbers) + lost(told(server, "log")) == 5000
+    assert numbers == sorted(set(numbers))
+    follower.stop()
+
+
+def test_a_connection_of_a_browser(server, follow):
+    """A page of another site may have a browser send any body to a port of this machine."""
+    port = free_port()
+    follower = follow({"net": {"tcp": port, "datatype": "raw"}})
+    await_bound(follower, port)
+    with connect(port) as connection:
+        connection.sendall(b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\nforged\n")
+        with contextlib.suppress(ConnectionResetError):
+            assert connection.recv(1) == b""
+    send_all(port, b"of somebody else\n")
+    await_held(server, f"tcp:{port}", b"of somebody else\n", follower)
+    follower.stop()
+
+
+def test_connections_stay_when_the_configuration_is_read_again(server, follow):
+    port, other = free_port(), free_port()
+    follower = follow({"net": {"tcp": port, "datatype": "raw"}})
+    await_bound(follower, port)
+    with connect(port) as connection:
+        connection.sendall(b"before\n")
+        await_held(server, f"tcp:{port}", b"before\n", follower)
+        follower.configure({"net": {"tcp": port, "datatype": "raw"},
+                            "more": {"tcp": other, "datatype": "raw"}})
+        follower.signal(signal.SIGHUP)
+        await_bound(follower, other)
+        connection.sendall(b"behind\n")
+        await_held(server, f"tcp:{port}", b"before\nbehind\n", follower)
+    follower.configure({"more": {"tcp": other, "datatype": "raw"}})
+    follower.signal(signal.SIGHUP)
+    def refused():
+        with contextlib.suppress(ConnectionRefusedError):
+            connect(port).close()
+            return False
+        return True
+    eventually(refused, follower.log_tail)
     follower.stop()

@@ -29,6 +29,9 @@ static void check_adaptor(const struct chukwa_add *add)
 	ASSERT((adaptor.path.len > 0) ==
 	       (kind == CHUKWA_TAIL || kind == CHUKWA_FILE || kind == CHUKWA_DIRECTORY));
 	ASSERT((adaptor.child != NULL) == (kind == CHUKWA_DIRECTORY));
+	check_within(adaptor.command, add->params);
+	check_within(adaptor.port, add->params);
+	ASSERT((adaptor.command.len > 0) == (kind == CHUKWA_EXEC));
 }
 
 /* As a checkpoint has it. */

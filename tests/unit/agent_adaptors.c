@@ -213,6 +213,47 @@ static void commands(void **state)
 		".records: 'raw' is not a kind of records, which is one of lines, escaped");
 }
 
+static void addresses(void **state)
+{
+	(void)state;
+	const struct adaptor *a = taken("udp: 9095, datatype: t");
+	assert_int_equal(a->kind, ADAPTOR_UDP);
+	assert_string_equal(a->path.data, "127.0.0.1:9095");
+	assert_true(a->datagrams && !a->connections);
+	a = taken("tcp: '[::1]:65535', datatype: t");
+	assert_string_equal(a->path.data, "[::1]:65535");
+	assert_true(!a->datagrams && a->connections);
+	a = taken("syslog: 'localhost:5140', datatype: t");
+	assert_string_equal(a->path.data, "127.0.0.1:5140");
+	assert_true(a->datagrams && a->connections && !a->datatypes);
+	a = taken("syslog: 1, datatype: t, transport: tcp");
+	assert_true(!a->datagrams && a->connections);
+	a = taken("syslog: 1, datatype: t, transport: udp, datatypes: {kern: kernel, LOCAL1: "
+		  "HADOOP}");
+	assert_true(a->datagrams && !a->connections);
+	/* RFC 5424, table 1: kern is 0, mail is 2, local1 is 17. */
+	assert_string_equal(a->datatypes[0].data, "kernel");
+	assert_string_equal(a->datatypes[17].data, "HADOOP");
+	assert_int_equal(a->datatypes[2].len, 0);
+	refused("udp: 0, datatype: t", ".udp: '0' has no port");
+	refused("udp: 65536, datatype: t",
+		".udp: address '65536' has no port: write it as 127.0.0.1:8470");
+	refused("tcp: '0.0.0.0:514', datatype: t",
+		".tcp: '0.0.0.0:514' is no loopback address, as 127.0.0.1 and [::1] are; at others "
+		"nothing is taken, since senders do not say who they are");
+	refused("syslog: 1, datatype: t, datatypes: {local8: x}",
+		".datatypes.local8: is no facility of syslog, such as kern, mail or local0");
+	refused("syslog: 1, datatype: t, datatypes: kern",
+		".datatypes: takes a mapping of datatypes by facility");
+	refused("syslog: 1, datatype: t, datatypes: {kern: chart_meta}",
+		".datatypes.kern: the datatype cannot be called chart_meta: that row of "
+		"chukwa_metadata has boards");
+	refused("syslog: 1, datatype: t, transport: tls",
+		".transport: 'tls' is not a transport; did you mean tcp?");
+	refused("udp: 1, datatype: t, transport: udp", ".transport: does not go with udp");
+	refused("tcp: 1, datatype: t, records: lines", ".records: does not go with tcp");
+}
+
 static void limits_that_are_just_kept(void **state)
 {
 	(void)state;
@@ -235,13 +276,14 @@ static void keys_that_are_wrong(void **state)
 {
 	(void)state;
 	refused("tial: /x, datatype: t", ".tial: is not a known key; did you mean tail?");
-	refused("datatype: t", ": needs one of tail, directory, file and exec");
+	refused("datatype: t", ": needs one of tail, directory, file, exec, udp, tcp and syslog");
 	refused("tail: /x", ": needs a datatype");
-	refused("tail: /x, file: /y, datatype: t", ".file: does not go with tail: an adaptor has "
-						   "one of tail, directory, file and exec");
+	refused("tail: /x, file: /y, datatype: t",
+		".file: does not go with tail: an adaptor has "
+		"one of tail, directory, file, exec, udp, tcp and syslog");
 	refused("directory: /x, tail: /y, datatype: t",
-		".directory: does not go with tail: an adaptor has one of tail, directory, file "
-		"and exec");
+		".directory: does not go with tail: an adaptor has one of tail, directory, file, "
+		"exec, udp, tcp and syslog");
 	refused("tail: /x, files: '*', datatype: t", ".files: does not go with tail");
 	refused("tail: '/x*', regex: x, datatype: t", ".regex: does not go with tail");
 	refused("file: /x, records: lines, datatype: t", ".records: does not go with file");
@@ -416,6 +458,7 @@ int main(void)
 		cmocka_unit_test_teardown(patterns_of_directories, stop),
 		cmocka_unit_test_teardown(every_form_of_records, stop),
 		cmocka_unit_test_teardown(commands, stop),
+		cmocka_unit_test_teardown(addresses, stop),
 		cmocka_unit_test_teardown(limits_that_are_just_kept, stop),
 		cmocka_unit_test_teardown(keys_that_are_wrong, stop),
 		cmocka_unit_test_teardown(a_name_has_a_limit, stop),

@@ -278,14 +278,25 @@ static void a_command_is_run(void **state)
 	assert_int_equal(a->every_ms, 5000);
 }
 
+static void packets_are_taken(void **state)
+{
+	(void)state;
+	const struct adaptor *a = taken("add UDPAdaptor Raw 9095 0");
+	assert_int_equal(a->kind, ADAPTOR_UDP);
+	assert_string_equal(a->path.data, "127.0.0.1:9095");
+	a = taken("add SyslogAdaptor Syslog 514 0");
+	assert_int_equal(a->kind, ADAPTOR_SYSLOG);
+	assert_true(a->datagrams && !a->connections);
+}
+
 static void what_is_not_taken_is_passed_over(void **state)
 {
 	(void)state;
 	passed_over("add SocketAdaptor t 9095 0", "SocketAdaptor: what it reads needs Java");
 	passed_over("add jms.JMSAdaptor t x -t y 0", "jms.JMSAdaptor: what it reads needs Java");
 	passed_over("add ExecAdaptor t 0", "it has no command");
-	passed_over("add UDPAdaptor t 5 0", "UDPAdaptor: this agent takes no packets");
-	passed_over("add SyslogAdaptor t 5 0", "SyslogAdaptor: this agent takes no packets");
+	passed_over("add UDPAdaptor t 65536 0", "its port '65536' is not 1 to 65535");
+	passed_over("add SyslogAdaptor t 0", "its port '' is not 1 to 65535");
 	passed_over("add MemBuffered t UDPAdaptor raw 9 0",
 		    "MemBuffered: this agent keeps nothing for sending again but files, which are "
 		    "there");
@@ -605,6 +616,7 @@ int main(void)
 		TEST(a_directory_has_a_pattern_of_names),
 		TEST(a_regular_expression_matches_whole_names),
 		TEST(a_command_is_run),
+		TEST(packets_are_taken),
 		TEST(what_is_not_taken_is_passed_over),
 		TEST(comments_and_empty_lines_are_nothing),
 		TEST(one_file_is_followed_once),

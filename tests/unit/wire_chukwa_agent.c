@@ -459,6 +459,9 @@ static void params_that_are_refused(void **state)
 		 "it needs a regular expression behind its directory /var/log"},
 		{"RegExDirTailingAdaptor", "FileAdaptor",
 		 "it needs a directory, and the class of its files' adaptors"},
+		{"UDPAdaptor", "", "its port '' is not 1 to 65535"},
+		{"UDPAdaptor", "0", "its port '0' is not 1 to 65535"},
+		{"SyslogAdaptor", "5 6", "its port '5 6' is not 1 to 65535"},
 		{"ExecAdaptor", "", "it has no command"},
 		{"ExecAdaptor", "0 df", "it is to be run each 0 seconds, which is not 1 to 604800"},
 		{"ExecAdaptor", "604801 df",
@@ -484,8 +487,10 @@ static void params_at_the_edge(void **state)
 	assert_int_equal(read_adaptor(rig, "ExecAdaptor", "7", 0), 0);
 	assert_int_equal(rig->adaptor.seconds, 5);
 	assert_true(slice_equal(rig->adaptor.command, SLICE("7")));
-	assert_int_equal(read_adaptor(rig, "UDPAdaptor", "", 0), 0);
-	assert_int_equal(rig->adaptor.class->kind, CHUKWA_UDP);
+	assert_int_equal(read_adaptor(rig, "UDPAdaptor", "65535", 0), 0);
+	assert_true(slice_equal(rig->adaptor.port, SLICE("65535")));
+	assert_int_equal(read_adaptor(rig, "RestAdaptor", "", 0), 0);
+	assert_int_equal(rig->adaptor.class->kind, CHUKWA_REST);
 	assert_int_equal(rig->adaptor.path.len, 0);
 	assert_int_equal(read_adaptor(rig, "JMXAdaptor", "localhost 9 60 *", 0), 0);
 	assert_int_equal(rig->adaptor.class->kind, CHUKWA_NEEDS_JAVA);
