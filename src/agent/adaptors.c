@@ -121,13 +121,16 @@ int adaptors_take_path(struct adaptors *adaptors, struct slice text, struct slic
 
 int adaptors_check_names(const struct adaptor *adaptor, struct errbuf *e)
 {
-	/* Source and cluster are options of their own. */
+	/* Source and cluster are options of their own. An inlet is reported by its own name, which
+	 * has the same rules. */
+	bool is_inlet = adaptor_is_inlet(adaptor->kind);
 	const struct stream_names names = {SLICE("source"), SLICE("cluster"), adaptor->datatype,
-					   adaptor->path};
+					   is_inlet ? adaptor->name : adaptor->path};
 	char name[INLET_STREAM_NAME_MAX_BYTES];
-	return adaptor_is_inlet(adaptor->kind)
-		       ? spool_check_names(adaptor->datatype, inlet_stream_name(adaptor, name), e)
-		       : stream_names_check(&names, e);
+	int err = stream_names_check(&names, e);
+	if (!err && is_inlet)
+		err = spool_check_names(adaptor->datatype, inlet_stream_name(adaptor, name), e);
+	return err;
 }
 
 /* Where the brackets that begin at `at` end; 0: they do not. */

@@ -128,6 +128,9 @@ static int adaptors_chukwa_exec(struct adaptors *adaptors, const struct chukwa_a
 	adaptor->rule.records.kind = RECORDS_LINES;
 	adaptor->every_ms = (int64_t)line->seconds * 1000;
 	adaptor->timeout_ms = ADAPTOR_TIMEOUT_MS;
+	if (line->command.len > ADAPTOR_COMMAND_MAX_BYTES)
+		return errbuf_set(e, ERR_INVALID, "its command has more than %d bytes",
+				  ADAPTOR_COMMAND_MAX_BYTES);
 	adaptor->path = arena_copy(&adaptors->arena, line->command);
 	return adaptor->path.data ? adaptors_check_names(adaptor, e) : adaptors_full(e);
 }

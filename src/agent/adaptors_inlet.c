@@ -1,6 +1,4 @@
 /* Adaptors of the section that are inlets (inlet.h). */
-#include <strings.h>
-
 #include "agent/adaptors.h"
 #include "conf/tree.h"
 #include "loop/loop.h"
@@ -91,16 +89,13 @@ static int adaptors_read_facility(struct adaptors_reader *r, const struct conf_n
 {
 	struct adaptor checked = *adaptor;
 	struct errbuf why = {""};
-	size_t facility = 0;
+	unsigned facility;
 	int err = conf_node_text(member, 1, STREAM_DATATYPE_MAX_BYTES, &checked.datatype, r->e);
-	while (facility < SYSLOG_FACILITIES &&
-	       strcasecmp(member->key.data, syslog_facility_words[facility]) != 0)
-		facility++;
-	if (err || facility == SYSLOG_FACILITIES)
-		return err ? err
-			   : conf_node_refuse(member, r->e,
-					      "is no facility of syslog, such "
-					      "as kern, mail or local0");
+	if (err)
+		return err;
+	if (!syslog_facility_find(member->key, &facility))
+		return conf_node_refuse(member, r->e,
+					"is no facility of syslog, such as kern, mail or local0");
 	if (adaptors_check_names(&checked, &why))
 		return conf_node_refuse(member, r->e, "%s", why.text);
 	datatypes[facility] = checked.datatype;

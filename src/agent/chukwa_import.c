@@ -10,8 +10,8 @@
 #include "model/stream.h"
 #include "wire/chukwa_agent.h"
 #include "wire/chunk.h"
-#include "wire/hadoop_conf.h"
 #include "wire/number.h"
+#include "wire/syslog.h"
 
 enum {
 	CHUKWA_IMPORT_CHECKPOINTS_MAX = 16, /* that are tried */
@@ -157,14 +157,14 @@ static void chukwa_import_log_unknown(const struct hadoop_conf *conf, const char
 int chukwa_import_conf(struct chukwa_import *import, const char *file_name, struct slice text,
 		       struct errbuf *e)
 {
-	struct hadoop_conf conf;
-	int err = hadoop_conf_parse(text, &import->arena, &conf, e);
+	int err = hadoop_conf_parse(text, &import->arena, &import->conf, e);
 	if (err)
 		return errbuf_prefix(e, err, "%s", file_name);
 	for (size_t i = 0; i < ARRAY_LEN(chukwa_import_properties) && !err; i++)
-		err = chukwa_import_take(import, &conf, &chukwa_import_properties[i], file_name, e);
+		err = chukwa_import_take(import, &import->conf, &chukwa_import_properties[i],
+					 file_name, e);
 	if (!err)
-		chukwa_import_log_unknown(&conf, file_name);
+		chukwa_import_log_unknown(&import->conf, file_name);
 	return err;
 }
 
@@ -321,6 +321,68 @@ static int chukwa_import_read_checkpoint(struct chukwa_import_reader *r)
 	return 0;
 }
 
+/* ---- Facilities of syslog -------------------------------------------------------------------- */
+
+/* `syslog.adaptor.port.PORT.facility.NAME` */
+static bool chukwa_import_is_facility(struct slice name, struct slice *port, unsigned *facility)
+{
+	static const struct slice front = SLICE("syslog.adaptor.port."),
+				  middle = SLICE(".facility.");
+	if (!slice_starts_with(name, front))
+		return false;
+	*port = (struct slice){name.data + front.len, name.len - front.len};
+	const char *at = memmem(port->data, port->len, middle.data, middle.len);
+	if (!at)
+		return false;
+	struct slice word = {at + middle.len, (size_t)(port->data + port->len - at) - middle.len};
+	port->len = (size_t)(at - port->data);
+	return syslog_facility_find(word, facility);
+}
+
+/* The adaptor's messages of a facility get a datatype of their own. */
+static int chukwa_import_set_datatype(struct adaptors *adaptors, struct adaptor *adaptor,
+				      unsigned facility, struct slice datatype, struct errbuf *e)
+{
+	struct adaptor checked = *adaptor;
+	struct slice *datatypes =
+		arena_zalloc(&adaptors->arena, SYSLOG_FACILITIES * sizeof(*datatypes));
+	checked.datatype = arena_copy(&adaptors->arena, datatype);
+	if (!datatypes || !checked.datatype.data)
+		return adaptors_full(e);
+	int err = adaptors_check_names(&checked, e);
+	if (err)
+		return err;
+	if (adaptor->datatypes)
+		memcpy(datatypes, adaptor->datatypes, SYSLOG_FACILITIES * sizeof(*datatypes));
+	datatypes[facility] = checked.datatype;
+	adaptor->datatypes = datatypes;
+	return 0;
+}
+
+/* Of the adaptors from the first one on, which came from Chukwa's files. */
+static int chukwa_import_set_datatypes(struct chukwa_import_reader *r, size_t first)
+{
+	for (const struct hadoop_property *p = r->import->conf.first; p; p = p->next) {
+		struct slice port;
+		unsigned facility;
+		if (!chukwa_import_is_facility(p->name, &port, &facility))
+			continue;
+		for (size_t i = first; i < r->adaptors->count; i++) {
+			struct adaptor *adaptor = &r->adaptors->list[i];
+			const char *colon = strrchr(adaptor->path.data, ':');
+			if (adaptor->kind != ADAPTOR_SYSLOG ||
+			    !slice_equal(slice_of(colon + 1), port))
+				continue;
+			int err = chukwa_import_set_datatype(r->adaptors, adaptor, facility,
+							     p->value, r->e);
+			if (err)
+				return errbuf_prefix(r->e, err, CHUKWA_IMPORT_CONF ":%u: " SHOWN,
+						     p->line, SHOWN_OF(p->name));
+		}
+	}
+	return 0;
+}
+
 int chukwa_import(struct files *files, const char *directory, struct adaptors *adaptors,
 		  struct chukwa_import *import, struct errbuf *e)
 {
@@ -332,10 +394,12 @@ int chukwa_import(struct files *files, const char *directory, struct adaptors *a
 		.import = import,
 		.e = e ? e : &own,
 	};
+	const size_t first = adaptors->count;
 	buf_init(&r.text, CHUKWA_IMPORT_FILE_MAX_BYTES);
 	int err = chukwa_import_read_conf(&r);
 	err = err ? err : chukwa_import_read_checkpoint(&r);
 	err = err ? err : chukwa_import_read_initial(&r);
+	err = err ? err : chukwa_import_set_datatypes(&r, first);
 	buf_release(&r.text);
 	if (!err && !r.any)
 		return errbuf_set(r.e, ERR_NOT_FOUND,

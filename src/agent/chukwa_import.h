@@ -8,6 +8,7 @@
 
 #include "agent/adaptors.h"
 #include "base/file.h"
+#include "wire/hadoop_conf.h"
 
 enum {
 	CHUKWA_IMPORT_FILE_MAX_BYTES = 16 << 20, /* of initial_adaptors, and of a checkpoint */
@@ -21,6 +22,7 @@ struct chukwa_import {
 	const char *checkpoint_directory;
 	const char *checkpoint_name; /* what the names of checkpoints begin with */
 	const char *initial_adaptors;
+	struct hadoop_conf conf; /* all of it */
 	/* What the import came to. */
 	const char *checkpoint; /* the file that was read; NULL: none is there */
 	size_t added, skipped;  /* adaptors; lines that are none here */

@@ -25,8 +25,9 @@ enum {
 	EXEC_OUTPUT_MAX_BYTES = 512 << 10,
 	EXEC_COMPLAINT_MAX_BYTES = 1024, /* of standard error, which goes to the log */
 	EXEC_LOOK_MS = 100,              /* whether the command has ended, and the job is to */
-	EXEC_LOOK_SOON_MS = 2,           /* it has closed its output */
-	EXEC_HEAD_MAX_BYTES = 256,       /* without the command */
+	EXEC_LOOK_SOON_MS = 2,           /* it has closed its output, or was killed */
+	EXEC_KILL_MS = 5000,
+	EXEC_HEAD_MAX_BYTES = 256, /* without the command */
 	EXEC_COMPLAINTS_A_MINUTE = 6,
 };
 
@@ -145,8 +146,12 @@ static void exec_wait(struct exec_run *run)
 	run->timed_out = left_ms <= 0;
 	if (run->timed_out || !run->ended || run->out.fd >= 0 || run->complaint.fd >= 0)
 		kill(-run->pid, SIGKILL);
-	while (!run->ended)
-		run->ended = waitpid(run->pid, &run->status, 0) == run->pid || errno != EINTR;
+	/* One that hangs in the kernel cannot be killed; nobody waits for it. */
+	for (int i = 0; i < EXEC_KILL_MS / EXEC_LOOK_SOON_MS && !run->ended; i++) {
+		poll(NULL, 0, EXEC_LOOK_SOON_MS);
+		run->ended = waitpid(run->pid, &run->status, WNOHANG) == run->pid;
+	}
+	run->timed_out |= !run->ended;
 	exec_close(&run->out);
 	exec_close(&run->complaint);
 }

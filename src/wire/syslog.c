@@ -1,5 +1,7 @@
 #include "wire/syslog.h"
 
+#include <strings.h>
+
 #include "wire/number.h"
 
 enum { SYSLOG_PRIORITY_MAX = 191, SYSLOG_USER = 1, SYSLOG_NOTICE = 5 };
@@ -10,6 +12,16 @@ const char *const syslog_facility_words[SYSLOG_FACILITIES + 1] = {
 	"uucp",   "cron",   "authpriv", "ftp",    "ntp",    "audit",  "alert",  "clock",
 	"local0", "local1", "local2",   "local3", "local4", "local5", "local6", "local7",
 };
+
+bool syslog_facility_find(struct slice word, unsigned *facility)
+{
+	for (*facility = 0; *facility < SYSLOG_FACILITIES; ++*facility) {
+		const char *known = syslog_facility_words[*facility];
+		if (word.len == strlen(known) && strncasecmp(word.data, known, word.len) == 0)
+			return true;
+	}
+	return false;
+}
 
 /* "The PRI part MUST have three, four, or five characters and will be bound with angle brackets"
  * (RFC 3164, 4.1.1); a zero in front of other digits makes none. */

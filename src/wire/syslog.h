@@ -15,6 +15,9 @@ enum {
 /* By number, in lower case: `kern`, `user`, ..., `local7`; ended by NULL. */
 extern const char *const syslog_facility_words[SYSLOG_FACILITIES + 1];
 
+/* In either case. False: there is none of this name. */
+bool syslog_facility_find(struct slice word, unsigned *facility);
+
 /* The number between < and > at the beginning of a message, at most 191: the facility times 8 and
  * the severity. False: it has none; it counts as one of `user` then, as RFC 3164, 4.3.3 has it. */
 bool syslog_priority(struct slice message, unsigned *facility, unsigned *severity);

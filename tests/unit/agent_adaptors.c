@@ -205,6 +205,7 @@ static void commands(void **state)
 	assert_taken("adaptors: {a: {exec: /x, datatype: t}, b: {exec: /x, datatype: u}, "
 		     "c: {tail: /x, datatype: t}}\n");
 	refused("exec: '', datatype: t", ".exec: must not be empty");
+	assert_int_equal(read_text("adaptors: {\"a\\n\": {udp: 1, datatype: t}}\n"), ERR_INVALID);
 	refused("exec: x", ": needs a datatype");
 	refused("exec: x, datatype: t, files: '*'", ".files: does not go with exec");
 	refused("exec: x, datatype: t, from: 1", ".from: does not go with exec");

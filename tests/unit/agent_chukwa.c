@@ -605,6 +605,37 @@ static void an_adaptor_of_the_section_stays(void **state)
 	assert_int_equal(made->list[0].rule.rest_ms, 7);
 }
 
+/* Chukwa's own test has HADOOP for messages of local1. */
+static void facilities_have_datatypes(void **state)
+{
+	(void)state;
+	struct adaptor own = {.kind = ADAPTOR_SYSLOG,
+			      .name = SLICE("own"),
+			      .datatype = SLICE("u"),
+			      .path = SLICE("[::1]:9095")};
+	assert_int_equal(adaptors_add(made, &own, &e), 0);
+	put_file(CONF_FILE, "<configuration>"
+			    "<property><name>syslog.adaptor.port.9095.facility.LOCAL1</name>"
+			    "<value>HADOOP</value></property>"
+			    "<property><name>syslog.adaptor.port.9095.facility.KERN</name>"
+			    "<value>kernel</value></property>"
+			    "<property><name>syslog.adaptor.port.9096.facility.MAIL</name>"
+			    "<value>other</value></property>"
+			    "<property><name>syslog.adaptor.port.9095.facility.LOCAL8</name>"
+			    "<value>none</value></property></configuration>");
+	put_file(INITIAL, "add SyslogAdaptor t 9095 0\nadd UDPAdaptor t 9096 0\n");
+	assert_int_equal(take_all(), 0);
+	assert_int_equal(made->count, 3);
+	assert_null(made->list[0].datatypes);
+	assert_null(made->list[2].datatypes);
+	const struct slice *datatypes = made->list[1].datatypes;
+	assert_non_null(datatypes);
+	for (int i = 0; i < 24; i++)
+		assert_int_equal(datatypes[i].len, i == 0 || i == 17 ? 6 : 0);
+	assert_string_equal(datatypes[0].data, "kernel");
+	assert_string_equal(datatypes[17].data, "HADOOP");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
 
 int main(void)
@@ -632,6 +663,7 @@ int main(void)
 		TEST(a_directory_that_is_wrong),
 		TEST(files_that_are_wrong),
 		TEST(an_adaptor_of_the_section_stays),
+		TEST(facilities_have_datatypes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
