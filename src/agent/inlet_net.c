@@ -244,10 +244,10 @@ static bool net_is_stranger(struct net_conn *conn)
 static void net_refuse_stranger(struct net_conn *conn)
 {
 	stat_add(STAT_inlet_refused, 1);
-	log_rated(
-		&conn->net->strangers, clock_mono_ms(inlet_clock(conn->net->inlet)), LOG_WARN,
-		"adaptor %s: a connection is closed: it begins with HTTP, as those of browsers do",
-		inlet_adaptor(conn->net->inlet)->name.data);
+	log_rated(&conn->net->strangers, clock_mono_ms(inlet_clock(conn->net->inlet)), LOG_WARN,
+		  "adaptor %s: a connection is closed: it begins with HTTP or TLS, as those of "
+		  "browsers do",
+		  inlet_adaptor(conn->net->inlet)->name.data);
 	buf_clear(&conn->in);
 	net_close_conn(conn);
 }
