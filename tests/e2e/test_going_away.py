@@ -382,7 +382,7 @@ REQUESTS = {
     "POST /api/#/store": sentry("store", lambda world: json.dumps(event(world)).encode()),
     "GET /oops/…": any_of(*(f"/oops/OOPS-{n}" for n in range(5)), "/oops/OOPS-1/why"),
     "POST /oops/…": says_of_a_report,
-    "PUT /oops/…": sends("/oops/OOPS-1", report, {"context": "a"}),
+    "PUT /oops/…": sends("/oops/OOPS-put", report, {"context": "a"}),
     "GET /oops/days/…": any_of("/oops/days/today", "/oops/days/today?from=00:00",
                                "/oops/days/today/oops?limit=7", "/oops/days/yesterday",
                                "/oops/days/today/report", "/oops/days/today/report?format=html"),
