@@ -1,10 +1,7 @@
 /* A dashboard with all that it names, as one document: export and import. */
 #include "board/private.h"
 
-enum {
-	TRANSFER_NAMED_MAX = 2 * BOARD_GRID_MAX, /* of one kind */
-	TRANSFER_ARENA_MAX_BYTES = 64 << 20,
-};
+enum { TRANSFER_NAMED_MAX = 2 * BOARD_GRID_MAX /* of one kind */ };
 
 static const char *const transfer_lists[BOARD_KINDS] = {
 	[BOARD_CHART] = "charts", [BOARD_WIDGET] = "widgets", [BOARD_DASHBOARD] = NULL};
@@ -25,6 +22,14 @@ struct transfer_export {
 	size_t count[BOARD_KINDS];
 	const struct transfer_named *last; /* that was named */
 };
+
+static int transfer_parse(struct slice text, struct arena *arena, struct json **root,
+			  struct errbuf *e)
+{
+	int err = json_parse(text, arena, root, e);
+	return err == ERR_INVALID ? errbuf_prefix(e, ERR_DAMAGED, "what is stored cannot be read")
+				  : err;
+}
 
 /* Reads what is named, if it is named for the first time. */
 static int transfer_name(struct transfer_export *x, enum board_kind kind, struct slice id,
@@ -65,7 +70,7 @@ static int transfer_name_widget(struct transfer_export *x, const struct json *wi
 	err = transfer_name(x, BOARD_WIDGET, title->text, e);
 	if (err || !x->last || !x->last->text.data)
 		return err;
-	err = json_parse(x->last->text, x->arena, &made, e);
+	err = transfer_parse(x->last->text, x->arena, &made, e);
 	return err ? err : transfer_name_chart(x, made, e);
 }
 
@@ -103,7 +108,7 @@ int boards_export(struct boards *boards, struct task_queue *queue, struct slice 
 		return errbuf_set(e, ERR_LIMIT, "the export takes more memory than is allowed for");
 	*x = (struct transfer_export){boards, queue, tenant, arena, .count = {0}};
 	int err = boards_get(boards, queue, tenant, BOARD_DASHBOARD, id, arena, &board, e);
-	err = err ? err : json_parse(board.text, arena, &root, e);
+	err = err ? err : transfer_parse(board.text, arena, &root, e);
 	const struct json *grid = err ? NULL : json_member(root, "grid");
 	for (const struct json *one = grid ? grid->first : NULL; one && !err; one = one->next)
 		err = transfer_name_widget(x, one, e);

@@ -567,6 +567,25 @@ static void what_cannot_be_imported_is_named(void **state)
 	}
 }
 
+static void what_is_stored_and_is_no_json(void **state)
+{
+	(void)state;
+	const struct store_parts row = {{TEXT("t"), TEXT("dashboard_meta")}};
+	const struct store_parts column = {{TEXT("c"), TEXT("d")}};
+	struct json_writer json;
+	struct store_write *write = store_write_new(store, 1 << 20);
+	assert_int_equal(store_cell_put(write, TABLE_CHUKWA_METADATA, &row, &column, TEXT("{"),
+					store_stamp(store), 0),
+			 0);
+	assert_int_equal(store_write_wait(write, &queue), 0);
+	store_write_free(write);
+	json_writer_init(&json, &out);
+	assert_int_equal(boards_export(boards, &queue, TEXT("t"), TEXT("d"), &arena, &json, &error),
+			 ERR_DAMAGED);
+	assert_string_equal(error.text, "what is stored cannot be read: line 1, column 2: the text "
+					"ends within an object");
+}
+
 /* Those that are not changed are not stored. */
 static void shipped_ones_leave_but_are_not_stored(void **state)
 {
@@ -654,6 +673,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_dashboard_leaves_with_what_it_names, start, end),
 		cmocka_unit_test_setup_teardown(an_import_is_whole_or_nothing, start, end),
 		cmocka_unit_test_setup_teardown(what_cannot_be_imported_is_named, start, end),
+		cmocka_unit_test_setup_teardown(what_is_stored_and_is_no_json, start, end),
 		cmocka_unit_test_setup_teardown(shipped_ones_leave_but_are_not_stored, start, end),
 		cmocka_unit_test_setup_teardown(shipped_charts_show_metrics_of_hosts, start, end),
 		cmocka_unit_test_setup_teardown(the_host_dashboard_is_whole, start, end),
