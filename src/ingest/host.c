@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "base/stats.h"
 #include "board/keys.h"
-#include "ingest/host_metrics.h"
+#include "host/host_metrics.h"
 
 enum {
 	/* Rates need two rounds: the second follows soon, so that a fresh server has values. */
@@ -241,6 +241,7 @@ int host_open(const struct host_options *options, struct host **out, struct errb
 		.interfaces = {options->ignore_interfaces, options->ignore_interface_count},
 		.disks = {options->ignore_disks, options->ignore_disk_count},
 		.ticks_per_second = (double)sysconf(_SC_CLK_TCK),
+		.process = SLICE("granary"),
 	};
 	host->read_task.run = host_read_round;
 	host->compare_task.run = host_compare_round;

@@ -1,7 +1,8 @@
-#include "ingest/host_metrics.h"
+#include "host/host_metrics.h"
 
-#include "base/buf.h"
 #include "base/stats.h"
+#include "wire/json.h"
+#include "wire/timetext.h"
 
 #define PREFIX "SystemMetrics."
 
@@ -484,7 +485,7 @@ static void host_compare_process(struct host_comparison *c)
 		v[HOST_PROCESS_WRITE_BYTES] =
 			host_rate(c, before->io.write_bytes, after->io.write_bytes);
 	}
-	host_emit(c, "process", SLICE("granary"), PROCESS_FIRST, PROCESS_COUNT, &v[PROCESS_FIRST]);
+	host_emit(c, "process", c->rules->process, PROCESS_FIRST, PROCESS_COUNT, &v[PROCESS_FIRST]);
 }
 
 void host_compare(const struct host_snapshot *before, const struct host_snapshot *after,
@@ -508,4 +509,23 @@ void host_compare(const struct host_snapshot *before, const struct host_snapshot
 	host_compare_disks(&c);
 	host_compare_process(&c);
 	host_emit(&c, NULL, (struct slice){NULL, 0}, WHOLE_FIRST, WHOLE_COUNT, c.whole);
+}
+
+/* ---- As JSON --------------------------------------------------------------------------------- */
+
+void host_group_put(const struct host_group *group, int64_t wall_ms, struct buf *out)
+{
+	struct json_writer json;
+	char time[TIME_PRINT_MAX_BYTES];
+	json_writer_init(&json, out);
+	json_write_object_begin(&json);
+	json_put_string(&json, "time", (struct slice){time, time_print(time, wall_ms)});
+	if (group->tag_key)
+		json_put_string(&json, group->tag_key, group->tag_value);
+	for (size_t i = 0; i < group->count; i++)
+		if (group->values[i].type != VALUE_NONE)
+			json_put_number(&json,
+					host_metrics[group->first + i].name + sizeof(PREFIX) - 1,
+					group->values[i]);
+	json_write_object_end(&json);
 }

@@ -9,7 +9,7 @@
 
 #include "base/buf.h"
 #include "base/stats.h"
-#include "ingest/host_metrics.h"
+#include "host/host_metrics.h"
 
 /* ---- A /proc of our own --------------------------------------------------------------------- */
 
@@ -66,7 +66,7 @@ static void snapshot(struct host_snapshot *s, int64_t at_us, const struct proc_t
 
 /* ---- What came out -------------------------------------------------------------------------- */
 
-enum { GROUPS_MAX = 32 };
+enum { GROUPS_MAX = 32, CPU_VALUES = 4 };
 
 struct found {
 	size_t count;
@@ -111,6 +111,7 @@ static const struct host_rules rules = {
 	.interfaces = {ignore_interfaces, 1},
 	.disks = {ignore_disks, 2},
 	.ticks_per_second = 100,
+	.process = SLICE("granary"),
 };
 
 static void compare(const struct proc_text *before, size_t before_count,
@@ -320,6 +321,24 @@ static void own_process(void **state)
 	assert_near(v[HOST_PROCESS_WRITE_BYTES], 4096);
 }
 
+static void a_line_of_json(void **state)
+{
+	(void)state;
+	const struct value values[CPU_VALUES] = {
+		value_f64(1.5), value_u64(1), {0, VALUE_NONE}, value_f64(97.25)};
+	const struct host_group group = {"core", SLICE("0"), HOST_CPU_COMBINED, CPU_VALUES, values};
+	const struct host_group whole = {NULL, {NULL, 0}, HOST_UPTIME, 1, values};
+	struct buf out;
+	buf_init(&out, 4096);
+	host_group_put(&group, 1764410400123, &out);
+	host_group_put(&whole, 1764410400000, &out);
+	buf_append_char(&out, 0);
+	assert_string_equal(out.data, "{\"time\":\"2025-11-29T10:00:00.123Z\",\"core\":\"0\","
+				      "\"cpu.combined\":1.5,\"cpu.user\":1,\"cpu.idle\":97.25}"
+				      "{\"time\":\"2025-11-29T10:00:00Z\",\"Uptime\":1.5}");
+	buf_release(&out);
+}
+
 static void no_time_between_snapshots_gives_nothing(void **state)
 {
 	(void)state;
@@ -431,6 +450,7 @@ int main(void)
 		cmocka_unit_test(room_of_what_is_mounted_from_disks),
 		cmocka_unit_test(room_of_other_roots),
 		cmocka_unit_test(own_process),
+		cmocka_unit_test(a_line_of_json),
 		cmocka_unit_test(no_time_between_snapshots_gives_nothing),
 		cmocka_unit_test(unreadable_files_are_counted_and_cost_only_themselves),
 		cmocka_unit_test(names_and_units_are_complete),

@@ -1,11 +1,13 @@
-/* Private to the host adaptor: a snapshot of /proc, and the metrics that two of them make.
+/* This machine's numbers: a snapshot of Linux's /proc, and the metrics that two of them make. A
+ * server keeps them of its own machine (ingest/host.h), an agent sends them (agent/inlet_system.c).
  *
  * Names are Chukwa's (SystemMetrics, which had them from Sigar), with these differences: cores,
  * disks and interfaces are tags instead of parts of the name; counters are rates per second instead
  * of differences per period; a total over all of them has no such tag. */
-#ifndef INGEST_HOST_METRICS_H
-#define INGEST_HOST_METRICS_H
+#ifndef HOST_HOST_METRICS_H
+#define HOST_HOST_METRICS_H
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
@@ -128,6 +130,7 @@ typedef void host_group_fn(void *context, const struct host_group *group);
 struct host_rules {
 	struct host_ignore interfaces, disks;
 	double ticks_per_second;
+	struct slice process; /* what this process is called */
 };
 
 /* Calls `each` for every group that has a value. Percentages and rates are those between the two
@@ -135,5 +138,12 @@ struct host_rules {
  * none rather than a negative or a wild one. */
 void host_compare(const struct host_snapshot *before, const struct host_snapshot *after,
 		  const struct host_rules *rules, host_group_fn *each, void *context);
+
+/* The group as a line of JSON, without a newline: the time of its snapshot, its tag, and its values
+ * by their names without `SystemMetrics.`:
+ *
+ *     {"time":"2026-11-29T10:00:00Z","core":"0","cpu.combined":1.5,"cpu.user":1}
+ */
+void host_group_put(const struct host_group *group, int64_t wall_ms, struct buf *out);
 
 #endif
