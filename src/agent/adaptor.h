@@ -11,10 +11,13 @@ enum adaptor_kind {
 	ADAPTOR_DIRECTORY, /* what is written to files whose paths have a pattern */
 	ADAPTOR_FILE,      /* a file, once, when it is written no more */
 	/* Inlets (inlet.h), which are no files: */
-	ADAPTOR_EXEC,   /* what a command prints, run again and again */
-	ADAPTOR_UDP,    /* datagrams, each a record */
-	ADAPTOR_TCP,    /* lines of connections */
-	ADAPTOR_SYSLOG, /* messages, by both */
+	ADAPTOR_EXEC,      /* what a command prints, run again and again */
+	ADAPTOR_UDP,       /* datagrams, each a record */
+	ADAPTOR_TCP,       /* lines of connections */
+	ADAPTOR_SYSLOG,    /* messages, by both */
+	ADAPTOR_HTTP,      /* what is behind a URL, asked for again and again */
+	ADAPTOR_SYSTEM,    /* this machine's metrics */
+	ADAPTOR_HEARTBEAT, /* who runs */
 	ADAPTOR_KINDS
 };
 
@@ -34,7 +37,8 @@ struct adaptor {
 	enum adaptor_kind kind;
 	struct slice name, datatype;
 	/* Zero-terminated. Of files absolute, of ADAPTOR_DIRECTORY where to begin; of an inlet what
-	 * it is: a command, or an address and a port. */
+	 * it is: a command, an address and a port, a URL, a tenant (of ADAPTOR_SYSTEM), components
+	 * with a blank between. */
 	struct slice path;
 	enum adaptor_pattern pattern;
 	const char *glob; /* of the regular expressions their texts */

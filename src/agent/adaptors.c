@@ -15,7 +15,8 @@ const char *const adaptor_kind_words[ADAPTOR_KINDS + 1] = {
 	[ADAPTOR_TAIL] = "tail",     [ADAPTOR_DIRECTORY] = "directory",
 	[ADAPTOR_FILE] = "file",     [ADAPTOR_EXEC] = "exec",
 	[ADAPTOR_UDP] = "udp",       [ADAPTOR_TCP] = "tcp",
-	[ADAPTOR_SYSLOG] = "syslog",
+	[ADAPTOR_SYSLOG] = "syslog", [ADAPTOR_HTTP] = "http",
+	[ADAPTOR_SYSTEM] = "system", [ADAPTOR_HEARTBEAT] = "heartbeat",
 };
 
 /* ---- The list -------------------------------------------------------------------------------- */
@@ -165,9 +166,9 @@ static const char *adaptors_glob_fault(struct slice glob)
 /* ---- Keys ------------------------------------------------------------------------------------ */
 
 static const char *const adaptors_keys[] = {
-	"tail",     "directory", "file",    "exec",      "udp",       "tcp",  "syslog",
-	"datatype", "files",     "regex",   "records",   "begins",    "wait", "from",
-	"first",    "every",     "timeout", "datatypes", "transport", NULL};
+	"tail",   "directory", "file",     "exec",    "udp",       "tcp",       "syslog", "http",
+	"system", "heartbeat", "datatype", "files",   "regex",     "records",   "begins", "wait",
+	"from",   "first",     "every",    "timeout", "datatypes", "transport", NULL};
 
 /* Which keys go only with adaptors of some kinds. */
 static const struct adaptors_key {
@@ -181,8 +182,12 @@ static const struct adaptors_key {
 	{"wait", {[ADAPTOR_TAIL] = true, [ADAPTOR_DIRECTORY] = true}},
 	{"from", {[ADAPTOR_TAIL] = true, [ADAPTOR_DIRECTORY] = true}},
 	{"first", {[ADAPTOR_TAIL] = true}},
-	{"every", {[ADAPTOR_EXEC] = true}},
-	{"timeout", {[ADAPTOR_EXEC] = true}},
+	{"every",
+	 {[ADAPTOR_EXEC] = true,
+	  [ADAPTOR_HTTP] = true,
+	  [ADAPTOR_SYSTEM] = true,
+	  [ADAPTOR_HEARTBEAT] = true}},
+	{"timeout", {[ADAPTOR_EXEC] = true, [ADAPTOR_HTTP] = true, [ADAPTOR_HEARTBEAT] = true}},
 	{"datatypes", {[ADAPTOR_SYSLOG] = true}},
 	{"transport", {[ADAPTOR_SYSLOG] = true}},
 };

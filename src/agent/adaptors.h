@@ -23,7 +23,17 @@ enum {
 	ADAPTOR_EVERY_MAX_MS = 7 * 24 * 3600 * 1000,
 	ADAPTOR_TIMEOUT_MS = 30000,
 	ADAPTOR_TIMEOUT_MIN_MS = 100,
+	ADAPTOR_URL_MAX_BYTES = 2048,
+	ADAPTOR_SYSTEM_EVERY_MS = 10000,
+	ADAPTOR_COMPONENTS_MAX = 32, /* of a heartbeat */
 };
+
+/* The tenant that a server keeps its own machine's metrics in, and the datatype of what an agent
+ * sends of its machine. */
+#define ADAPTOR_SYSTEM_TENANT   "host"
+#define ADAPTOR_SYSTEM_DATATYPE "HostMetrics"
+/* The component of a heartbeat that is the agent itself; others are URLs. */
+#define ADAPTOR_COMPONENT_AGENT "agent"
 
 /* As they are written in a configuration; ended by NULL. */
 extern const char *const adaptor_kind_words[ADAPTOR_KINDS + 1];
@@ -55,6 +65,8 @@ int adaptors_add_chukwa_one(struct adaptors *adaptors, const struct chukwa_add *
 /* Its texts are in the arena, or in that of the base. */
 int adaptors_add(struct adaptors *adaptors, const struct adaptor *adaptor,
 		 struct errbuf *e) MUST_CHECK;
+/* The next component of a heartbeat. False: there is none. */
+bool adaptors_take_component(struct slice *components, struct slice *component);
 
 /* ---- Private to adaptors*.c ------------------------------------------------------------------ */
 
@@ -83,5 +95,11 @@ int adaptors_read_inlet(struct adaptors_reader *r, const struct conf_node *node,
 /* `PORT`, which is one of 127.0.0.1, or `ADDRESS:PORT`. ERR_INVALID with a sentence. */
 int adaptors_take_address(struct adaptors *adaptors, struct slice text, struct slice *place,
 			  struct errbuf *e) MUST_CHECK;
+/* http://HOST or https://HOST, and what may follow. ERR_INVALID with a sentence. */
+int adaptors_take_url(struct adaptors *adaptors, struct slice text, struct slice *url,
+		      struct errbuf *e) MUST_CHECK;
+/* Adds a component to those of a heartbeat. Likewise. */
+int adaptors_add_component(struct adaptors *adaptors, struct slice component,
+			   struct adaptor *adaptor, struct errbuf *e) MUST_CHECK;
 
 #endif

@@ -20,14 +20,10 @@ static const char *adaptors_chukwa_fault(enum chukwa_kind kind)
 	case CHUKWA_EXEC:
 	case CHUKWA_UDP:
 	case CHUKWA_SYSLOG:
-		return NULL;
 	case CHUKWA_REST:
-		return "this agent asks no other servers";
 	case CHUKWA_HEARTBEAT:
-		return "this agent reports how it is by itself, and checks no others";
 	case CHUKWA_HOST_METRICS:
-		return "this agent sends no metrics of the machine; granary serve has those of its "
-		       "own, by host.enabled";
+		return NULL;
 	case CHUKWA_BUFFERED:
 		return "this agent keeps nothing for sending again but files, which are there";
 	case CHUKWA_TEST:
@@ -145,6 +141,62 @@ static int adaptors_chukwa_port(struct adaptors *adaptors, const struct chukwa_a
 	return err ? err : adaptors_check_names(adaptor, e);
 }
 
+/* At Chukwa the datatype of these metrics is that of Sigar's, whose lines are other ones. */
+static int adaptors_chukwa_system(struct adaptors *adaptors, struct adaptor *adaptor,
+				  struct errbuf *e)
+{
+	adaptor->kind = ADAPTOR_SYSTEM;
+	adaptor->datatype = SLICE(ADAPTOR_SYSTEM_DATATYPE);
+	adaptor->path = arena_copy(&adaptors->arena, SLICE(ADAPTOR_SYSTEM_TENANT));
+	return adaptor->path.data ? 0 : adaptors_full(e);
+}
+
+static int adaptors_chukwa_heartbeat(struct adaptors *adaptors, const struct chukwa_adaptor *line,
+				     struct adaptor *adaptor, struct errbuf *e)
+{
+	struct slice checkers = line->checkers, uri;
+	int err;
+	adaptor->kind = ADAPTOR_HEARTBEAT;
+	while (!(err = chukwa_take_checker(&checkers, &uri, e))) {
+		err = adaptors_add_component(
+			adaptors, uri.len ? uri : SLICE(ADAPTOR_COMPONENT_AGENT), adaptor, e);
+		if (err)
+			return err;
+	}
+	return err == ERR_NOT_FOUND ? 0 : err;
+}
+
+/* What asks again and again. */
+static int adaptors_chukwa_asks(struct adaptors *adaptors, const struct chukwa_adaptor *line,
+				struct adaptor *adaptor, struct errbuf *e)
+{
+	int err;
+	adaptor->every_ms = (int64_t)line->seconds * 1000;
+	adaptor->timeout_ms = ADAPTOR_TIMEOUT_MS;
+	if (line->class->kind == CHUKWA_HOST_METRICS) {
+		err = adaptors_chukwa_system(adaptors, adaptor, e);
+	} else if (line->class->kind == CHUKWA_HEARTBEAT) {
+		err = adaptors_chukwa_heartbeat(adaptors, line, adaptor, e);
+	} else {
+		adaptor->kind = ADAPTOR_HTTP;
+		err = adaptors_take_url(adaptors, line->uri, &adaptor->path, e);
+	}
+	return err ? err : adaptors_check_names(adaptor, e);
+}
+
+static int adaptors_chukwa_path(struct adaptors *adaptors, const struct chukwa_add *add,
+				const struct chukwa_adaptor *line, struct adaptor *adaptor,
+				struct errbuf *e)
+{
+	int err = adaptors_take_path(adaptors, line->path, &adaptor->path, e);
+	err = err ? err : adaptors_check_names(adaptor, e);
+	if (err)
+		return err;
+	return line->class->kind == CHUKWA_DIRECTORY
+		       ? adaptors_chukwa_directory(adaptors, line, adaptor, e)
+		       : adaptors_chukwa_file(add, line, adaptor, e);
+}
+
 static int adaptors_chukwa_make(struct adaptors *adaptors, const struct chukwa_add *add,
 				struct adaptor *adaptor, struct errbuf *e)
 {
@@ -159,18 +211,19 @@ static int adaptors_chukwa_make(struct adaptors *adaptors, const struct chukwa_a
 	adaptor->datatype = arena_copy(&adaptors->arena, add->datatype);
 	if (!adaptor->name.data || !adaptor->datatype.data)
 		return adaptors_full(e);
-	if (line.class->kind == CHUKWA_EXEC)
+	switch (line.class->kind) {
+	case CHUKWA_EXEC:
 		return adaptors_chukwa_exec(adaptors, &line, adaptor, e);
-	if (line.class->kind == CHUKWA_UDP || line.class->kind == CHUKWA_SYSLOG)
+	case CHUKWA_UDP:
+	case CHUKWA_SYSLOG:
 		return adaptors_chukwa_port(adaptors, &line, adaptor, e);
-	err = adaptors_take_path(adaptors, line.path, &adaptor->path, e);
-	if (!err)
-		err = adaptors_check_names(adaptor, e);
-	if (err)
-		return err;
-	return line.class->kind == CHUKWA_DIRECTORY
-		       ? adaptors_chukwa_directory(adaptors, &line, adaptor, e)
-		       : adaptors_chukwa_file(add, &line, adaptor, e);
+	case CHUKWA_REST:
+	case CHUKWA_HEARTBEAT:
+	case CHUKWA_HOST_METRICS:
+		return adaptors_chukwa_asks(adaptors, &line, adaptor, e);
+	default:
+		return adaptors_chukwa_path(adaptors, add, &line, adaptor, e);
+	}
 }
 
 int adaptors_add_chukwa_one(struct adaptors *adaptors, const struct chukwa_add *add,

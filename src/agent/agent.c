@@ -173,6 +173,12 @@ bool agent_is_file(struct slice name)
 	return name.len && name.data[0] == '/';
 }
 
+struct slice agent_tenant(const struct agent *agent, const struct followed *f)
+{
+	struct slice own = inlet_stream_tenant(f->names.name);
+	return own.len ? own : agent->options.tenant;
+}
+
 static struct followed *agent_new_followed(struct agent *agent, const struct followed_rule *rule,
 					   const struct stream_names *names)
 {

@@ -17,10 +17,10 @@ static void ask_param(struct buf *path, const char *name, struct slice value)
 	percent_encode(value, path);
 }
 
-static void ask_tenant(const struct agent *agent, struct buf *path)
+static void ask_tenant(struct slice tenant, struct buf *path)
 {
-	if (agent->options.tenant.len)
-		ask_param(path, "tenant", agent->options.tenant);
+	if (tenant.len)
+		ask_param(path, "tenant", tenant);
 }
 
 /* ---- What is held ---------------------------------------------------------------------------- */
@@ -51,10 +51,10 @@ static bool ask_read_stream(const struct json *node, struct ask_stream *stream)
 	return !*end && stream->incarnation;
 }
 
-static void ask_see(struct agent *agent, const struct ask_stream *stream)
+static void ask_see(struct agent *agent, struct slice tenant, const struct ask_stream *stream)
 {
 	struct followed *f = agent_find(agent, stream->datatype, stream->name);
-	if (!f)
+	if (!f || !slice_equal(agent_tenant(agent, f), tenant))
 		return;
 	if (f->asks && stream->made_ms >= f->held_made_ms) {
 		f->held_made_ms = stream->made_ms;
@@ -64,7 +64,8 @@ static void ask_see(struct agent *agent, const struct ask_stream *stream)
 }
 
 /* *token: where the next page begins; len 0: there is none. */
-static int ask_page(struct agent *agent, const char *path, struct arena *arena, struct slice *token)
+static int ask_page(struct agent *agent, struct slice tenant, const char *path, struct arena *arena,
+		    struct slice *token)
 {
 	struct http_call call;
 	struct json *root;
@@ -85,15 +86,15 @@ static int ask_page(struct agent *agent, const char *path, struct arena *arena, 
 	for (const struct json *node = streams->first; node; node = node->next) {
 		struct ask_stream stream;
 		if (ask_read_stream(node, &stream))
-			ask_see(agent, &stream);
+			ask_see(agent, tenant, &stream);
 	}
 	if (json_get_text(root, "token", token, NULL))
 		*token = (struct slice){NULL, 0};
 	return 0;
 }
 
-/* All pages of the list of this agent's streams. */
-static int ask_streams(struct agent *agent)
+/* All pages of the list of this agent's streams in a tenant. */
+static int ask_streams(struct agent *agent, struct slice tenant)
 {
 	struct arena arena;
 	struct buf path;
@@ -104,7 +105,7 @@ static int ask_streams(struct agent *agent)
 	do {
 		buf_clear(&path);
 		buf_printf(&path, "/api/streams?limit=%d", ASK_PAGE);
-		ask_tenant(agent, &path);
+		ask_tenant(tenant, &path);
 		ask_param(&path, "source", agent->options.source);
 		ask_param(&path, "cluster", agent->options.cluster);
 		if (token.len)
@@ -112,7 +113,7 @@ static int ask_streams(struct agent *agent)
 		if (buf_append_char(&path, 0))
 			err = ERR_LIMIT;
 		arena_reset(&arena);
-		err = err ? err : ask_page(agent, path.data, &arena, &token);
+		err = err ? err : ask_page(agent, tenant, path.data, &arena, &token);
 	} while (!err && token.len && ++pages < ASK_PAGES_MAX);
 	buf_release(&path);
 	arena_release(&arena);
@@ -132,7 +133,7 @@ static int ask_last_bytes(struct agent *agent, const struct followed *f)
 	buf_init(&address, STREAM_ADDRESS_MAX_BYTES);
 	stream_address_put(&f->names, f->held_incarnation, &address);
 	buf_printf(&path, "/api/streams/export?from=%" PRIu64 "&to=%" PRIu64, from, f->held_end);
-	ask_tenant(agent, &path);
+	ask_tenant(agent_tenant(agent, f), &path);
 	ask_param(&path, "stream", buf_slice(&address));
 	buf_append_char(&path, 0);
 	int err = path.failed ? ERR_LIMIT : delivery_get(agent, path.data, &call);
@@ -181,11 +182,13 @@ void ask_collector(struct agent *agent)
 		struct followed *f = agent->list[i];
 		if (!f->asks || !f->wanted || f->later_ms > now_ms)
 			continue;
-		if (!asked && ask_streams(agent)) {
+		const struct slice tenant = agent_tenant(agent, f);
+		bool own = slice_equal(tenant, agent->options.tenant);
+		if (!(own && asked) && ask_streams(agent, tenant)) {
 			agent->asks_again_ms = now_ms + ASK_AGAIN_MS;
 			return;
 		}
-		asked = true;
+		asked |= own;
 		if (!ask_go_on(agent, f))
 			agent_activate(agent, f, now_ms);
 	}

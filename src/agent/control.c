@@ -125,6 +125,12 @@ static struct slice control_class(const struct adaptor *adaptor)
 		return SLICE("SocketAdaptor");
 	case ADAPTOR_SYSLOG:
 		return SLICE("SyslogAdaptor");
+	case ADAPTOR_HTTP:
+		return SLICE("RestAdaptor");
+	case ADAPTOR_SYSTEM:
+		return SLICE("sigar.SystemMetrics");
+	case ADAPTOR_HEARTBEAT:
+		return SLICE("HeartbeatAdaptor");
 	case ADAPTOR_TAIL:
 	case ADAPTOR_KINDS:
 		break;
@@ -139,6 +145,9 @@ static void control_params(const struct adaptor *adaptor, struct buf *out)
 	if (adaptor->kind == ADAPTOR_EXEC)
 		buf_printf(out, "%" PRId64 " ", adaptor->every_ms / 1000);
 	buf_append(out, adaptor->path.data, adaptor->path.len);
+	if (adaptor->kind == ADAPTOR_HTTP || adaptor->kind == ADAPTOR_HEARTBEAT ||
+	    adaptor->kind == ADAPTOR_SYSTEM)
+		buf_printf(out, " %" PRId64, adaptor->every_ms / 1000);
 	if (adaptor->kind == ADAPTOR_DIRECTORY)
 		buf_printf(out, " %s %s", adaptor->glob, control_tailer(&adaptor->rule).data);
 }

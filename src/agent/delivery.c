@@ -16,7 +16,7 @@ void delivery_add(struct agent *agent, struct followed *f, const struct followed
 {
 	struct agent_chunk *added = mem_zalloc(sizeof(*added));
 	struct chunk_fields fields = chunk->fields;
-	fields.tenant = agent->options.tenant;
+	fields.tenant = agent_tenant(agent, f);
 	fields.zone = agent->options.zone;
 	added->f = f;
 	added->after = chunk->after;

@@ -15,6 +15,7 @@
 
 #include "agent/adaptor.h"
 #include "agent/spool.h"
+#include "host/host_metrics.h"
 #include "loop/job.h"
 #include "loop/loop.h"
 
@@ -40,7 +41,7 @@ struct inlet_kind {
 	size_t bytes; /* of its state, which is zero at first: inlet_state() */
 };
 
-extern const struct inlet_kind inlet_exec, inlet_net;
+extern const struct inlet_kind inlet_exec, inlet_net, inlet_http, inlet_system, inlet_heartbeat;
 
 /* ---- For inlets ----------------------------------------------------------------------------- */
 
@@ -53,6 +54,13 @@ struct loop *inlet_loop(struct inlet *inlet);
 int inlet_stream(struct inlet *inlet, struct slice datatype, struct slice name,
 		 struct spool_stream **stream, struct errbuf *e) MUST_CHECK;
 
+/* The stream of an inlet that has one alone (inlet_stream_name). An error is said in its report. */
+int inlet_own_stream(struct inlet *inlet, struct spool_stream **stream) MUST_CHECK;
+const struct host_rules *inlet_host_rules(const struct inlet *inlet);
+/* For one on a thread of its own: calls `once` every so often as its adaptor says, until the job is
+ * to end. What it would have done while it waited is not made up for. */
+void inlet_repeat(struct inlet *inlet, struct job *job, void (*once)(void *owner), void *owner);
+
 /* Adds records, and counts them. An error that is said in the report until all is well again. */
 int inlet_append(struct inlet *inlet, struct spool_stream *stream, const struct slice *records,
 		 size_t count) MUST_CHECK;
@@ -60,6 +68,9 @@ int inlet_append(struct inlet *inlet, struct spool_stream *stream, const struct 
  * records are counted as lost. */
 int inlet_append_patiently(struct inlet *inlet, struct job *job, struct spool_stream *stream,
 			   const struct slice *records, size_t count) MUST_CHECK;
+/* The same where nothing is to be done for records that are lost. */
+void inlet_keep(struct inlet *inlet, struct job *job, struct spool_stream *stream,
+		const struct slice *records, size_t count);
 /* What is wrong, or NULL; it is said in the log, too. */
 void inlet_set_problem(struct inlet *inlet, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* Everything of it is gone. On the loop's thread. */
@@ -70,6 +81,7 @@ void inlet_closed(struct inlet *inlet);
 struct inlets_options {
 	struct spool *spool;
 	struct clock *clock;
+	struct host_rules host; /* what is left out of this machine's metrics; texts outlive it */
 };
 
 struct inlets *inlets_new(const struct inlets_options *options);
@@ -89,8 +101,12 @@ struct inlet_said {
 /* False: there are no more. */
 bool inlets_said(struct inlets *inlets, size_t place, struct inlet_said *said);
 
-/* The name of the stream of an inlet that has one alone: `exec:NAME`, `udp:PORT`. */
+/* The name of the stream of an inlet that has one alone: `exec:NAME`, `udp:PORT`,
+ * `system:TENANT`. */
 struct slice inlet_stream_name(const struct adaptor *adaptor,
 			       char name[INLET_STREAM_NAME_MAX_BYTES]);
+/* The tenant of a stream that has one other than the agent's, which its name says: `system:TENANT`.
+ * len 0: the agent's. */
+struct slice inlet_stream_tenant(struct slice name);
 
 #endif

@@ -246,24 +246,31 @@ static void exec_judge(struct exec_run *run, struct log_rate *complaints)
 
 /* ---- Again and again ------------------------------------------------------------------------- */
 
-static void exec_once(struct inlet *inlet, struct job *job, struct spool_stream *stream,
-		      struct log_rate *complaints)
+struct exec_inlet {
+	struct inlet *inlet;
+	struct job *job;
+	struct spool_stream *stream;
+	struct log_rate complaints;
+};
+
+static void exec_once(void *owner)
 {
-	struct exec_run run = {.inlet = inlet, .job = job, .out.fd = -1, .complaint.fd = -1};
-	run.begun_ms = clock_wall_ms(inlet_clock(inlet));
+	struct exec_inlet *x = owner;
+	struct exec_run run = {.inlet = x->inlet, .job = x->job, .out.fd = -1, .complaint.fd = -1};
+	run.begun_ms = clock_wall_ms(inlet_clock(x->inlet));
 	buf_init(&run.out.text, EXEC_OUTPUT_MAX_BYTES);
 	buf_init(&run.complaint.text, EXEC_COMPLAINT_MAX_BYTES);
 	int err = exec_spawn(&run);
 	if (err) {
 		stat_add(STAT_exec_killed, 1);
-		inlet_set_problem(inlet, "its command cannot be run: %s", err_text(err));
+		inlet_set_problem(x->inlet, "its command cannot be run: %s", err_text(err));
 	} else {
 		exec_wait(&run);
-		if (job_is_stopping(job)) {
+		if (job_is_stopping(x->job)) {
 			stat_add(STAT_exec_killed, 1);
 		} else {
-			exec_judge(&run, complaints);
-			(void)exec_append(&run, stream); /* counted where it is lost */
+			exec_judge(&run, &x->complaints);
+			(void)exec_append(&run, x->stream); /* counted where it is lost */
 		}
 	}
 	exec_close(&run.out);
@@ -272,25 +279,12 @@ static void exec_once(struct inlet *inlet, struct job *job, struct spool_stream 
 	buf_release(&run.complaint.text);
 }
 
-/* What it would have done while it waited is not made up for. */
 static void inlet_exec_run(struct inlet *inlet, struct job *job)
 {
-	const struct adaptor *adaptor = inlet_adaptor(inlet);
-	struct log_rate complaints = {.lines_max = EXEC_COMPLAINTS_A_MINUTE};
-	char name[INLET_STREAM_NAME_MAX_BYTES];
-	struct spool_stream *stream;
-	struct errbuf e = {""};
-	if (spool_stream(inlet_spool(inlet), adaptor->datatype, inlet_stream_name(adaptor, name),
-			 &stream, &e)) {
-		inlet_set_problem(inlet, "%s", e.text);
-		return;
-	}
-	int64_t due_ms = clock_mono_ms(inlet_clock(inlet)), now_ms;
-	do {
-		exec_once(inlet, job, stream, &complaints);
-		now_ms = clock_mono_ms(inlet_clock(inlet));
-		due_ms = larger_of(due_ms + adaptor->every_ms, now_ms);
-	} while (!job_sleep(job, due_ms - now_ms));
+	struct exec_inlet x = {
+		.inlet = inlet, .job = job, .complaints.lines_max = EXEC_COMPLAINTS_A_MINUTE};
+	if (!inlet_own_stream(inlet, &x.stream))
+		inlet_repeat(inlet, job, exec_once, &x);
 }
 
 const struct inlet_kind inlet_exec = {.run = inlet_exec_run};

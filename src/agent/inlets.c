@@ -21,6 +21,9 @@ static const struct inlet_kind *const inlet_kinds[ADAPTOR_KINDS] = {
 	[ADAPTOR_UDP] = &inlet_net,
 	[ADAPTOR_TCP] = &inlet_net,
 	[ADAPTOR_SYSLOG] = &inlet_net,
+	[ADAPTOR_HTTP] = &inlet_http,
+	[ADAPTOR_SYSTEM] = &inlet_system,
+	[ADAPTOR_HEARTBEAT] = &inlet_heartbeat,
 };
 
 struct inlet {
@@ -135,13 +138,70 @@ int inlet_append_patiently(struct inlet *inlet, struct job *job, struct spool_st
 	return err;
 }
 
+void inlet_keep(struct inlet *inlet, struct job *job, struct spool_stream *stream,
+		const struct slice *records, size_t count)
+{
+	int err = inlet_append_patiently(inlet, job, stream, records, count);
+	ASSERT(!err || err == ERR_CANCELLED); /* who has records that are too long cuts them */
+}
+
+int inlet_own_stream(struct inlet *inlet, struct spool_stream **stream)
+{
+	char name[INLET_STREAM_NAME_MAX_BYTES];
+	struct errbuf e = {""};
+	int err = spool_stream(inlet_spool(inlet), inlet->adaptor.datatype,
+			       inlet_stream_name(&inlet->adaptor, name), stream, &e);
+	if (err)
+		inlet_set_problem(inlet, "%s", e.text);
+	return err;
+}
+
+const struct host_rules *inlet_host_rules(const struct inlet *inlet)
+{
+	return &inlet->inlets->options.host;
+}
+
+void inlet_repeat(struct inlet *inlet, struct job *job, void (*once)(void *owner), void *owner)
+{
+	int64_t due_ms = clock_mono_ms(inlet_clock(inlet)), now_ms;
+	do {
+		once(owner);
+		now_ms = clock_mono_ms(inlet_clock(inlet));
+		due_ms = larger_of(due_ms + inlet->adaptor.every_ms, now_ms);
+	} while (!job_sleep(job, due_ms - now_ms));
+}
+
+/* ---- Names ----------------------------------------------------------------------------------- */
+
+/* What tells the streams of a kind apart. */
+static const char *inlet_own_name(const struct adaptor *adaptor)
+{
+	switch (adaptor->kind) {
+	case ADAPTOR_UDP:
+	case ADAPTOR_TCP:
+	case ADAPTOR_SYSLOG:
+		return strrchr(adaptor->path.data, ':') + 1;
+	case ADAPTOR_SYSTEM:
+		return adaptor->path.data;
+	default:
+		return adaptor->name.data;
+	}
+}
+
 struct slice inlet_stream_name(const struct adaptor *adaptor,
 			       char name[INLET_STREAM_NAME_MAX_BYTES])
 {
-	const char *port = adaptor->kind == ADAPTOR_EXEC ? NULL : strrchr(adaptor->path.data, ':');
 	snprintf(name, INLET_STREAM_NAME_MAX_BYTES, "%s:%s", adaptor_kind_words[adaptor->kind],
-		 port ? port + 1 : adaptor->name.data);
+		 inlet_own_name(adaptor));
 	return slice_of(name);
+}
+
+struct slice inlet_stream_tenant(struct slice name)
+{
+	const struct slice prefix = SLICE("system:");
+	return slice_starts_with(name, prefix)
+		       ? (struct slice){name.data + prefix.len, name.len - prefix.len}
+		       : (struct slice){NULL, 0};
 }
 
 /* ---- Beginning and ending -------------------------------------------------------------------- */

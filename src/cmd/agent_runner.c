@@ -334,18 +334,25 @@ static void agent_runner_open_clients(struct agent_runner *runner)
 
 static int agent_runner_open_spool(struct agent_runner *runner, struct errbuf *e)
 {
+	const struct conf *conf = runner->options.conf;
 	char directory[PATH_MAX + 8];
 	snprintf(directory, sizeof(directory), "%s/spool", runner->directory);
 	int err = spool_open(
-		&(struct spool_options){
-			.files = files_real(),
-			.clock = clock_real(),
-			.directory = directory,
-			.max_bytes = (uint64_t)runner->options.conf->agent_spool_max_bytes},
+		&(struct spool_options){.files = files_real(),
+					.clock = clock_real(),
+					.directory = directory,
+					.max_bytes = (uint64_t)conf->agent_spool_max_bytes},
 		&runner->spool, e);
 	if (!err)
-		runner->inlets = inlets_new(
-			&(struct inlets_options){.spool = runner->spool, .clock = clock_real()});
+		runner->inlets = inlets_new(&(struct inlets_options){
+			.spool = runner->spool,
+			.clock = clock_real(),
+			.host = {.interfaces = {conf->host_ignore_interfaces.items,
+						conf->host_ignore_interfaces.count},
+				 .disks = {conf->host_ignore_disks.items,
+					   conf->host_ignore_disks.count},
+				 .ticks_per_second = (double)sysconf(_SC_CLK_TCK),
+				 .process = SLICE("granary-agent")}});
 	return err;
 }
 

@@ -49,6 +49,11 @@ static const char datatypes_shipped[] =
 	"  format: SystemMetrics\n"
 	"  samples: {values: '*', except: [timestamp]}\n"
 	/* Ten and more of each processor. */
+	"  series_max: 10000\n"
+	"HostMetrics:\n"
+	"  format: json\n"
+	"  prefix: SystemMetrics\n"
+	"  samples: {tags: [core, interface, mount, disk, process], values: '*'}\n"
 	"  series_max: 10000\n";
 #undef ACCESS
 
@@ -609,13 +614,16 @@ static int datatypes_read_section(struct datatypes_reader *r, const struct conf_
 	return err;
 }
 
-/* Metrics of hosts are there without a configuration, those that agents of Chukwa send, too. */
+/* Metrics of hosts are there without a configuration: those that agents of Chukwa send, and those
+ * that ours do. */
 static int datatypes_add_hosts(struct datatypes_reader *r)
 {
-	struct slice name = SLICE("SystemMetrics");
-	return datatypes_get(r->made, name)
-		       ? 0
-		       : datatypes_read_one(r, conf_node_member(r->shipped, name.data));
+	static const char *const names[] = {"SystemMetrics", "HostMetrics"};
+	int err = 0;
+	for (size_t i = 0; i < ARRAY_LEN(names) && !err; i++)
+		if (!datatypes_get(r->made, slice_of(names[i])))
+			err = datatypes_read_one(r, conf_node_member(r->shipped, names[i]));
+	return err;
 }
 
 int datatypes_read(const struct conf_node *section, struct datatypes **datatypes, struct errbuf *e)

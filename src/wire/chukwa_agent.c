@@ -7,7 +7,7 @@
 #include "wire/number.h"
 #include "wire/put_line.h"
 
-enum { CHUKWA_EXEC_SECONDS = 5, CHUKWA_EXEC_SECONDS_MAX = 604800 };
+enum { CHUKWA_EVERY_SECONDS = 5, CHUKWA_EVERY_SECONDS_MAX = 604800 };
 
 /* ---- Words ----------------------------------------------------------------------------------- */
 
@@ -316,23 +316,81 @@ static int chukwa_read_directory(const struct chukwa_add *add, struct chukwa_ada
 	return 0;
 }
 
+static int chukwa_read_seconds(struct slice word, struct chukwa_adaptor *adaptor, struct errbuf *e)
+{
+	uint64_t seconds;
+	if (!chukwa_is_digits(word) ||
+	    number_parse_u64(word.data, word.data + word.len, &seconds) || !seconds ||
+	    seconds > CHUKWA_EVERY_SECONDS_MAX)
+		return errbuf_set(e, ERR_INVALID,
+				  "it is to be run each " SHOWN " seconds, which is not 1 to %d",
+				  SHOWN_OF(word), CHUKWA_EVERY_SECONDS_MAX);
+	adaptor->seconds = (uint32_t)seconds;
+	return 0;
+}
+
 /* [seconds] command. A number alone is a command. */
 static int chukwa_read_exec(const struct chukwa_add *add, struct chukwa_adaptor *adaptor,
 			    struct errbuf *e)
 {
 	struct slice behind, word = chukwa_front(add->params, &behind);
-	uint64_t seconds = CHUKWA_EXEC_SECONDS;
 	bool said = chukwa_is_digits(word);
 	adaptor->command = said ? behind : add->params;
+	adaptor->seconds = CHUKWA_EVERY_SECONDS;
 	if (!add->params.len)
 		return errbuf_set(e, ERR_INVALID, "it has no command");
-	if (said && (number_parse_u64(word.data, word.data + word.len, &seconds) || !seconds ||
-		     seconds > CHUKWA_EXEC_SECONDS_MAX))
+	return said ? chukwa_read_seconds(word, adaptor, e) : 0;
+}
+
+static int chukwa_read_rest(const struct chukwa_add *add, struct chukwa_adaptor *adaptor,
+			    struct errbuf *e)
+{
+	struct slice uri = add->params, word = chukwa_take_last(&uri);
+	if (!uri.len)
+		return errbuf_set(e, ERR_INVALID, "it needs a URI, and how often it is asked for");
+	adaptor->uri = uri;
+	return chukwa_read_seconds(word, adaptor, e);
+}
+
+static int chukwa_read_host_metrics(const struct chukwa_add *add, struct chukwa_adaptor *adaptor,
+				    struct errbuf *e)
+{
+	adaptor->seconds = CHUKWA_EVERY_SECONDS;
+	return add->params.len ? chukwa_read_seconds(add->params, adaptor, e) : 0;
+}
+
+static int chukwa_read_heartbeat(const struct chukwa_add *add, struct chukwa_adaptor *adaptor,
+				 struct errbuf *e)
+{
+	struct slice checkers = add->params, word = chukwa_take_last(&checkers);
+	if (checkers.len < 3 || checkers.data[0] != '(' || checkers.data[checkers.len - 1] != ')')
 		return errbuf_set(e, ERR_INVALID,
-				  "it is to be run each " SHOWN " seconds, which is not 1 to %d",
-				  SHOWN_OF(word), CHUKWA_EXEC_SECONDS_MAX);
-	adaptor->seconds = (uint32_t)seconds;
-	return 0;
+				  "it needs checkers in brackets, and how often they are asked");
+	adaptor->checkers = (struct slice){checkers.data + 1, checkers.len - 2};
+	return chukwa_read_seconds(word, adaptor, e);
+}
+
+int chukwa_take_checker(struct slice *checkers, struct slice *uri, struct errbuf *e)
+{
+	if (!checkers->len)
+		return ERR_NOT_FOUND;
+	const char *comma = memchr(checkers->data, ',', checkers->len);
+	size_t len = comma ? (size_t)(comma - checkers->data) : checkers->len;
+	struct slice checker = chukwa_trim((struct slice){checkers->data, len}), class = checker;
+	len += comma != NULL;
+	*checkers = (struct slice){checkers->data + len, checkers->len - len};
+	*uri = chukwa_take_last(&class);
+	if (!class.len && slice_ends_with(*uri, SLICE("ChukwaStatusChecker"))) {
+		uri->len = 0;
+		return 0;
+	}
+	struct slice behind, word = chukwa_front(class, &behind);
+	return slice_ends_with(word, SLICE("HttpStatusChecker"))
+		       ? 0
+		       : errbuf_set(e, ERR_INVALID,
+				    "its checker '" SHOWN "' is neither ChukwaStatusChecker nor "
+				    "HttpStatusChecker NAME URI",
+				    SHOWN_OF(checker));
 }
 
 static int chukwa_read_port(const struct chukwa_add *add, struct chukwa_adaptor *adaptor,
@@ -353,15 +411,28 @@ int chukwa_adaptor_read(const struct chukwa_add *add, struct chukwa_adaptor *ada
 	*adaptor = (struct chukwa_adaptor){.class = chukwa_class_find(add->class)};
 	if (!adaptor->class)
 		return chukwa_no_class(add->class, e);
-	if (adaptor->class->kind == CHUKWA_TAIL)
+	switch (adaptor->class->kind) {
+	case CHUKWA_TAIL:
 		return chukwa_read_tail(add, adaptor, e);
-	if (adaptor->class->kind == CHUKWA_FILE)
+	case CHUKWA_FILE:
 		return chukwa_read_file(add, adaptor, e);
-	if (adaptor->class->kind == CHUKWA_DIRECTORY)
+	case CHUKWA_DIRECTORY:
 		return chukwa_read_directory(add, adaptor, e);
-	if (adaptor->class->kind == CHUKWA_EXEC)
+	case CHUKWA_EXEC:
 		return chukwa_read_exec(add, adaptor, e);
-	if (adaptor->class->kind == CHUKWA_UDP || adaptor->class->kind == CHUKWA_SYSLOG)
+	case CHUKWA_UDP:
+	case CHUKWA_SYSLOG:
 		return chukwa_read_port(add, adaptor, e);
+	case CHUKWA_REST:
+		return chukwa_read_rest(add, adaptor, e);
+	case CHUKWA_HEARTBEAT:
+		return chukwa_read_heartbeat(add, adaptor, e);
+	case CHUKWA_HOST_METRICS:
+		return chukwa_read_host_metrics(add, adaptor, e);
+	case CHUKWA_BUFFERED:
+	case CHUKWA_TEST:
+	case CHUKWA_NEEDS_JAVA:
+		break;
+	}
 	return 0;
 }

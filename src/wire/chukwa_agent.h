@@ -52,18 +52,18 @@ int chukwa_add_parse(struct slice line, struct arena *arena, struct chukwa_add *
 /* ---- Classes of adaptors --------------------------------------------------------------------- */
 
 enum chukwa_kind {
-	CHUKWA_TAIL,      /* follows a file: [first] path */
-	CHUKWA_FILE,      /* sends a file when it is complete: [first] path [delete] */
-	CHUKWA_DIRECTORY, /* starts an adaptor for each file: directory [pattern] class */
-	CHUKWA_EXEC,      /* runs a command again and again: [seconds] command */
-	CHUKWA_UDP,       /* takes datagrams: port */
-	CHUKWA_SYSLOG,    /* the same of syslog */
-	CHUKWA_REST,
-	CHUKWA_HEARTBEAT,
-	CHUKWA_HOST_METRICS,
-	CHUKWA_BUFFERED,   /* keeps for sending again what another adaptor says */
-	CHUKWA_TEST,       /* makes data of its own */
-	CHUKWA_NEEDS_JAVA, /* what it reads is objects or interfaces of Java */
+	CHUKWA_TAIL,         /* follows a file: [first] path */
+	CHUKWA_FILE,         /* sends a file when it is complete: [first] path [delete] */
+	CHUKWA_DIRECTORY,    /* starts an adaptor for each file: directory [pattern] class */
+	CHUKWA_EXEC,         /* runs a command again and again: [seconds] command */
+	CHUKWA_UDP,          /* takes datagrams: port */
+	CHUKWA_SYSLOG,       /* the same of syslog */
+	CHUKWA_REST,         /* asks a server again and again: uri seconds */
+	CHUKWA_HEARTBEAT,    /* asks who runs: (checker, ...) seconds */
+	CHUKWA_HOST_METRICS, /* metrics of its machine: [seconds] */
+	CHUKWA_BUFFERED,     /* keeps for sending again what another adaptor says */
+	CHUKWA_TEST,         /* makes data of its own */
+	CHUKWA_NEEDS_JAVA,   /* what it reads is objects or interfaces of Java */
 };
 
 /* Where the records of a chunk end. */
@@ -86,8 +86,8 @@ struct chukwa_class {
  * it. NULL: it is none of Chukwa's. */
 const struct chukwa_class *chukwa_class_find(struct slice name);
 
-/* What a line says. Lines of kinds other than tail, file, directory, exec, udp and syslog have the
- * class alone. Texts lie in the line. Paths may be relative, and hold blanks. */
+/* What a line says. Lines of the kinds from buffered on have the class alone. Texts lie in the
+ * line. Paths may be relative, and hold blanks. */
 struct chukwa_adaptor {
 	const struct chukwa_class *class;
 	uint64_t first;    /* of a tail and a file: the offset of the file's first byte */
@@ -97,15 +97,21 @@ struct chukwa_adaptor {
 	struct slice pattern; /* of the files' names; len 0: all of them */
 	struct slice child_name;
 	const struct chukwa_class *child; /* a tail or a file */
-	/* Of exec. */
-	uint32_t seconds; /* between two runs */
+	uint32_t seconds; /* of exec, rest, heartbeat and host metrics: between two runs */
 	struct slice command;
-	struct slice port; /* of udp and syslog: a number, 1 to 65535 */
+	struct slice uri;
+	struct slice checkers; /* of a heartbeat: those left (chukwa_take_checker) */
+	struct slice port;     /* of udp and syslog: a number, 1 to 65535 */
 };
 
 /* ERR_INVALID with a sentence: there is no such class, or its parameters are wrong. What RCheck's
  * parameters say of the time of a file (d:MTIME) is passed over. */
 int chukwa_adaptor_read(const struct chukwa_add *add, struct chukwa_adaptor *adaptor,
 			struct errbuf *e) MUST_CHECK;
+
+/* Takes the next checker of a heartbeat: `ChukwaStatusChecker`, which is the agent itself, or
+ * `HttpStatusChecker NAME URI`. *uri len 0: the agent. ERR_NOT_FOUND: there is none left.
+ * ERR_INVALID with a sentence. */
+int chukwa_take_checker(struct slice *checkers, struct slice *uri, struct errbuf *e) MUST_CHECK;
 
 #endif

@@ -117,7 +117,7 @@ class Follower:
             said = said if isinstance(said, dict) else {"tail": said}
             text += f"  {name}:\n"
             for key, value in {"datatype": "app", **said}.items():
-                value = json.dumps(value) if isinstance(value, dict) else f"'{value}'"
+                value = json.dumps(value) if isinstance(value, (dict, list)) else f"'{value}'"
                 text += f"    {key}: {value}\n"
         self.config.write_text(text)
 

@@ -31,7 +31,14 @@ static void check_adaptor(const struct chukwa_add *add)
 	ASSERT((adaptor.child != NULL) == (kind == CHUKWA_DIRECTORY));
 	check_within(adaptor.command, add->params);
 	check_within(adaptor.port, add->params);
+	check_within(adaptor.uri, add->params);
+	check_within(adaptor.checkers, add->params);
 	ASSERT((adaptor.command.len > 0) == (kind == CHUKWA_EXEC));
+	ASSERT((adaptor.uri.len > 0) == (kind == CHUKWA_REST));
+	ASSERT((adaptor.checkers.len > 0) == (kind == CHUKWA_HEARTBEAT));
+	struct slice left = adaptor.checkers, uri;
+	while (!chukwa_take_checker(&left, &uri, NULL))
+		check_within(uri, add->params);
 }
 
 /* As a checkpoint has it. */

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "agent/adaptors.h"
+#include "agent/inlet.h"
 #include "base/buf.h"
 #include "conf/conf.h"
 
@@ -271,20 +272,108 @@ static void limits_that_are_just_kept(void **state)
 	assert_int_equal(taken(inside)->path.len, 1024);
 }
 
+static void servers(void **state)
+{
+	(void)state;
+	const struct adaptor *a = taken("http: 'https://[::1]:8443/a?b=@c', datatype: t");
+	char name[INLET_STREAM_NAME_MAX_BYTES], inside[3000], url[ADAPTOR_URL_MAX_BYTES + 2] = "";
+	assert_int_equal(a->kind, ADAPTOR_HTTP);
+	assert_string_equal(a->path.data, "https://[::1]:8443/a?b=@c");
+	assert_true(a->every_ms == 60000 && a->timeout_ms == 30000);
+	assert_string_equal(inlet_stream_name(a, name).data, "http:a");
+	a = taken("http: 'http://h', datatype: t, every: 1s, timeout: 100ms");
+	assert_true(a->every_ms == 1000 && a->timeout_ms == 100);
+	refused("http: h, datatype: t", ".http: 'h' is no http://HOST or https://HOST");
+	refused("http: 'ftp://h/', datatype: t",
+		".http: 'ftp://h/' is no http://HOST or https://HOST");
+	refused("http: 'file:///etc/passwd', datatype: t",
+		".http: 'file:///etc/passwd' is no http://HOST or https://HOST");
+	refused("http: 'http://', datatype: t",
+		".http: 'http://' is no http://HOST or https://HOST");
+	refused("http: 'http:///a', datatype: t", ".http: 'http:///a' names no host");
+	refused("http: 'http://?a', datatype: t", ".http: 'http://?a' names no host");
+	refused("http: 'http://h/a b', datatype: t",
+		".http: 'http://h/a b' has a character that no URL has; write %XX for it");
+	refused("http: 'http://h/a#b', datatype: t",
+		".http: 'http://h/a#b' has a character that no URL has; write %XX for it");
+	refused("http: 'http://u:p@h/', datatype: t", ".http: the URL has a user's name in front "
+						      "of its host, which would be shown to all "
+						      "who see the adaptor");
+	refused("http: 'http://h', datatype: t, records: lines", ".records: does not go with http");
+	refused("http: 'http://h'", ": needs a datatype");
+	snprintf(url, sizeof(url), "http://h/%0*d", ADAPTOR_URL_MAX_BYTES - 9, 0);
+	snprintf(inside, sizeof(inside), "http: '%s', datatype: t", url);
+	assert_int_equal(taken(inside)->path.len, 2048);
+	snprintf(inside, sizeof(inside), "http: '%s0', datatype: t", url);
+	refused(inside, ".http: the URL has 2049 bytes, and at most 2048 may be");
+}
+
+static void this_machine(void **state)
+{
+	(void)state;
+	char name[INLET_STREAM_NAME_MAX_BYTES];
+	const struct adaptor *a = taken("system: host");
+	assert_int_equal(a->kind, ADAPTOR_SYSTEM);
+	assert_string_equal(a->datatype.data, "HostMetrics");
+	assert_int_equal(a->every_ms, 10000);
+	assert_string_equal(inlet_stream_name(a, name).data, "system:host");
+	assert_true(slice_equal(inlet_stream_tenant(slice_of(name)), SLICE("host")));
+	assert_int_equal(inlet_stream_tenant(SLICE("exec:host")).len, 0);
+	assert_int_equal(inlet_stream_tenant(SLICE("/system:host")).len, 0);
+	a = taken("system: other, datatype: t, every: 5s");
+	assert_string_equal(a->datatype.data, "t");
+	assert_int_equal(a->every_ms, 5000);
+	refused("system: 'a b'", ".system: 'a b' cannot be the name of a tenant");
+	refused("system: host, timeout: 1s", ".timeout: does not go with system");
+	assert_refused("adaptors: {a: {system: host}, b: {system: host}}\n",
+		       "g.yml:1: adaptors.b.system: the adaptor a follows the same with the same "
+		       "datatype, in g.yml:1");
+}
+
+static void heartbeats(void **state)
+{
+	(void)state;
+	char many[4096] = "heartbeat: [agent", name[INLET_STREAM_NAME_MAX_BYTES];
+	const struct adaptor *a = taken("heartbeat: agent, datatype: t");
+	assert_int_equal(a->kind, ADAPTOR_HEARTBEAT);
+	assert_string_equal(a->path.data, "agent");
+	assert_string_equal(inlet_stream_name(a, name).data, "heartbeat:a");
+	a = taken("heartbeat: ['http://h/a', agent], datatype: t, every: 5s, timeout: 1s");
+	struct slice left = a->path, component;
+	assert_true(a->every_ms == 5000 && a->timeout_ms == 1000);
+	assert_true(adaptors_take_component(&left, &component));
+	assert_true(slice_equal(component, SLICE("http://h/a")));
+	assert_true(adaptors_take_component(&left, &component));
+	assert_true(slice_equal(component, SLICE("agent")));
+	assert_false(adaptors_take_component(&left, &component));
+	refused("heartbeat: [], datatype: t", ".heartbeat: needs a component: a URL, or agent");
+	refused("heartbeat: [agent, agent], datatype: t", ".heartbeat[1]: 'agent' is there twice");
+	refused("heartbeat: [h], datatype: t",
+		".heartbeat[0]: 'h' is no http://HOST or https://HOST");
+	size_t len = strlen(many);
+	for (int i = 1; i < ADAPTOR_COMPONENTS_MAX; i++)
+		len += (size_t)snprintf(many + len, sizeof(many) - len, ", 'http://h/%d'", i);
+	snprintf(many + len, sizeof(many) - len, "], datatype: t");
+	assert_non_null(taken(many));
+	snprintf(many + len, sizeof(many) - len, ", 'http://h'], datatype: t");
+	refused(many, ".heartbeat[32]: a heartbeat has at most 32 components");
+}
+
 /* ---- What is wrong --------------------------------------------------------------------------- */
 
 static void keys_that_are_wrong(void **state)
 {
 	(void)state;
 	refused("tial: /x, datatype: t", ".tial: is not a known key; did you mean tail?");
-	refused("datatype: t", ": needs one of tail, directory, file, exec, udp, tcp and syslog");
+	refused("datatype: t", ": needs one of tail, directory, file, exec, udp, tcp, syslog, "
+			       "http, system and heartbeat");
 	refused("tail: /x", ": needs a datatype");
 	refused("tail: /x, file: /y, datatype: t",
 		".file: does not go with tail: an adaptor has "
-		"one of tail, directory, file, exec, udp, tcp and syslog");
+		"one of tail, directory, file, exec, udp, tcp, syslog, http, system and heartbeat");
 	refused("directory: /x, tail: /y, datatype: t",
 		".directory: does not go with tail: an adaptor has one of tail, directory, file, "
-		"exec, udp, tcp and syslog");
+		"exec, udp, tcp, syslog, http, system and heartbeat");
 	refused("tail: /x, files: '*', datatype: t", ".files: does not go with tail");
 	refused("tail: '/x*', regex: x, datatype: t", ".regex: does not go with tail");
 	refused("file: /x, records: lines, datatype: t", ".records: does not go with file");
@@ -459,6 +548,9 @@ int main(void)
 		cmocka_unit_test_teardown(patterns_of_directories, stop),
 		cmocka_unit_test_teardown(every_form_of_records, stop),
 		cmocka_unit_test_teardown(commands, stop),
+		cmocka_unit_test_teardown(servers, stop),
+		cmocka_unit_test_teardown(this_machine, stop),
+		cmocka_unit_test_teardown(heartbeats, stop),
 		cmocka_unit_test_teardown(addresses, stop),
 		cmocka_unit_test_teardown(limits_that_are_just_kept, stop),
 		cmocka_unit_test_teardown(keys_that_are_wrong, stop),

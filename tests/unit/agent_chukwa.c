@@ -289,6 +289,40 @@ static void packets_are_taken(void **state)
 	assert_true(a->datagrams && !a->connections);
 }
 
+static void servers_are_asked(void **state)
+{
+	(void)state;
+	const struct adaptor *a = taken("add RestAdaptor Rest http://h:8080/jmx?q=a 30 0");
+	assert_int_equal(a->kind, ADAPTOR_HTTP);
+	assert_string_equal(a->path.data, "http://h:8080/jmx?q=a");
+	assert_string_equal(a->datatype.data, "Rest");
+	assert_true(a->every_ms == 30000 && a->timeout_ms == 30000);
+	a = taken("add HeartbeatAdaptor Beat (ChukwaStatusChecker, HttpStatusChecker Invoker "
+		  "http://h/x) 20 0");
+	assert_int_equal(a->kind, ADAPTOR_HEARTBEAT);
+	assert_string_equal(a->path.data, "agent http://h/x");
+	assert_int_equal(a->every_ms, 20000);
+	passed_over("add RestAdaptor t ftp://h 30 0",
+		    "'ftp://h' is no http://HOST or https://HOST");
+	passed_over("add RestAdaptor t http://h 0",
+		    "it needs a URI, and how often it is asked for");
+	passed_over(
+		"add HeartbeatAdaptor t (x) 20 0",
+		"its checker 'x' is neither ChukwaStatusChecker nor HttpStatusChecker NAME URI");
+}
+
+/* What is sent is not Sigar's, so that its datatype is another one, too. */
+static void metrics_of_a_machine(void **state)
+{
+	(void)state;
+	const struct adaptor *a = taken("add sigar.SystemMetrics SystemMetrics 60 0");
+	assert_int_equal(a->kind, ADAPTOR_SYSTEM);
+	assert_string_equal(a->path.data, "host");
+	assert_string_equal(a->datatype.data, "HostMetrics");
+	assert_int_equal(a->every_ms, 60000);
+	assert_int_equal(taken("add sigar.SystemMetrics SystemMetrics 0")->every_ms, 5000);
+}
+
 static void what_is_not_taken_is_passed_over(void **state)
 {
 	(void)state;
@@ -648,6 +682,8 @@ int main(void)
 		TEST(a_regular_expression_matches_whole_names),
 		TEST(a_command_is_run),
 		TEST(packets_are_taken),
+		TEST(servers_are_asked),
+		TEST(metrics_of_a_machine),
 		TEST(what_is_not_taken_is_passed_over),
 		TEST(comments_and_empty_lines_are_nothing),
 		TEST(one_file_is_followed_once),

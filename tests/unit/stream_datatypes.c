@@ -125,7 +125,7 @@ static void the_documents_example(void **state)
 					 "    series_max: 50\n"
 					 "  df: none\n",
 					 "access");
-	assert_int_equal(made->count, 4);
+	assert_int_equal(made->count, 5);
 	assert_int_equal(a->kind, DATATYPE_EVENTS);
 	assert_int_equal(a->format.pattern_count, 4);
 	assert_int_equal(a->tag_count, 2);
@@ -157,14 +157,30 @@ static void hosts_are_read_without_a_section(void **state)
 {
 	(void)state;
 	assert_non_null(taken("", "SystemMetrics"));
-	assert_int_equal(made->count, 1);
+	assert_int_equal(made->count, 2);
 	assert_int_equal(made->list[0].series_max, 10000);
 	datatype_reader_init(&reader, &made->list[0]);
 	assert_record("{\"cpu\":[{\"user\":0.25,\"vendor\":\"x\"}],\"uptime\":7,\"timestamp\":17}",
 		      "SystemMetrics.cpu.user.0=0.25 SystemMetrics.Uptime=7 "
 		      "SystemMetrics.cpu.user=0.25 !0");
 	assert_null(taken("datatypes: {SystemMetrics: none}\n", "SystemMetrics"));
-	assert_int_equal(made->count, 1);
+	assert_int_equal(made->count, 2);
+}
+
+/* They become the metrics that a server has of its own machine. */
+static void hosts_of_our_agents(void **state)
+{
+	(void)state;
+	const struct datatype *rule = taken("", "HostMetrics");
+	assert_int_equal(rule->series_max, 10000);
+	datatype_reader_init(&reader, rule);
+	assert_record("{\"time\":\"2026-11-29T10:00:00Z\",\"core\":\"7\",\"cpu.user\":0.25}",
+		      "core=7 SystemMetrics.cpu.user=0.25 !0");
+	assert_record("{\"time\":\"2026-11-29T10:00:00Z\",\"mount\":\"/\",\"disk.Used\":5}",
+		      "mount=/ SystemMetrics.disk.Used=5 !0");
+	assert_record("{\"time\":\"2026-11-29T10:00:00Z\",\"LoadAverage.1\":0.5,\"Uptime\":7}",
+		      "SystemMetrics.LoadAverage.1=0.5 SystemMetrics.Uptime=7 !0");
+	assert_null(taken("datatypes: {HostMetrics: none}\n", "HostMetrics"));
 }
 
 static void what_is_shipped_may_be_changed(void **state)
@@ -210,7 +226,7 @@ static void rules_that_are_none(void **state)
 	refused("{as: something, samples: {values: [b]}}",
 		".as: 'something' is not a datatype that is shipped, which is one of access, df, "
 		"iostat, "
-		"sar, top, vmstat, SystemMetrics");
+		"sar, top, vmstat, SystemMetrics, HostMetrics");
 	refused("[]", ": takes a mapping of as and others");
 	refused("{}", ": needs one of pattern, columns, format and as");
 	refused("{format: xml}",
@@ -552,6 +568,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(the_documents_example),
 		TEST(hosts_are_read_without_a_section),
+		TEST(hosts_of_our_agents),
 		TEST(what_is_shipped_may_be_changed),
 		TEST(a_changed_rule_has_another_hash),
 		TEST(rules_that_are_none),

@@ -466,6 +466,20 @@ static void params_that_are_refused(void **state)
 		{"ExecAdaptor", "0 df", "it is to be run each 0 seconds, which is not 1 to 604800"},
 		{"ExecAdaptor", "604801 df",
 		 "it is to be run each 604801 seconds, which is not 1 to 604800"},
+		{"RestAdaptor", "", "it needs a URI, and how often it is asked for"},
+		{"RestAdaptor", "60", "it needs a URI, and how often it is asked for"},
+		{"RestAdaptor", "http://h x",
+		 "it is to be run each x seconds, which is not 1 to 604800"},
+		{"sigar.SystemMetrics", "0",
+		 "it is to be run each 0 seconds, which is not 1 to 604800"},
+		{"sigar.SystemMetrics", "1 2",
+		 "it is to be run each 1 2 seconds, which is not 1 to 604800"},
+		{"HeartbeatAdaptor", "60",
+		 "it needs checkers in brackets, and how often they are asked"},
+		{"HeartbeatAdaptor", "() 60",
+		 "it needs checkers in brackets, and how often they are asked"},
+		{"HeartbeatAdaptor", "(a)",
+		 "it needs checkers in brackets, and how often they are asked"},
 	};
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		assert_int_equal(
@@ -489,11 +503,39 @@ static void params_at_the_edge(void **state)
 	assert_true(slice_equal(rig->adaptor.command, SLICE("7")));
 	assert_int_equal(read_adaptor(rig, "UDPAdaptor", "65535", 0), 0);
 	assert_true(slice_equal(rig->adaptor.port, SLICE("65535")));
-	assert_int_equal(read_adaptor(rig, "RestAdaptor", "", 0), 0);
-	assert_int_equal(rig->adaptor.class->kind, CHUKWA_REST);
-	assert_int_equal(rig->adaptor.path.len, 0);
+	assert_int_equal(read_adaptor(rig, "RestAdaptor", "http://h/a 604800", 0), 0);
+	assert_int_equal(rig->adaptor.seconds, 604800);
+	assert_true(slice_equal(rig->adaptor.uri, SLICE("http://h/a")));
+	assert_int_equal(read_adaptor(rig, "sigar.SystemMetrics", "", 0), 0);
+	assert_int_equal(rig->adaptor.seconds, 5);
+	assert_int_equal(read_adaptor(rig, "sigar.SystemMetrics", "1", 0), 0);
+	assert_int_equal(rig->adaptor.seconds, 1);
 	assert_int_equal(read_adaptor(rig, "JMXAdaptor", "localhost 9 60 *", 0), 0);
+	assert_int_equal(rig->adaptor.path.len, 0);
 	assert_int_equal(rig->adaptor.class->kind, CHUKWA_NEEDS_JAVA);
+}
+
+static void heartbeats(void **state)
+{
+	struct rig *rig = *state;
+	struct slice left, uri;
+	assert_int_equal(read_adaptor(rig, "HeartbeatAdaptor",
+				      "(ChukwaStatusChecker ,a.b.HttpStatusChecker n http://h/) 60",
+				      0),
+			 0);
+	assert_int_equal(rig->adaptor.seconds, 60);
+	left = rig->adaptor.checkers;
+	assert_int_equal(chukwa_take_checker(&left, &uri, NULL), 0);
+	assert_int_equal(uri.len, 0);
+	assert_int_equal(chukwa_take_checker(&left, &uri, NULL), 0);
+	assert_true(slice_equal(uri, SLICE("http://h/")));
+	assert_int_equal(chukwa_take_checker(&left, &uri, NULL), ERR_NOT_FOUND);
+	static const char *const bad[] = {"x", "HttpStatusChecker http://h/", "a http://h/",
+					  "ChukwaStatusChecker x", ",ChukwaStatusChecker"};
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+		left = slice_of(bad[i]);
+		assert_int_equal(chukwa_take_checker(&left, &uri, NULL), ERR_INVALID);
+	}
 }
 
 int main(void)
@@ -512,6 +554,7 @@ int main(void)
 		cmocka_unit_test(params_of_directories),
 		cmocka_unit_test(params_that_are_refused),
 		cmocka_unit_test(params_at_the_edge),
+		cmocka_unit_test(heartbeats),
 	};
 	return cmocka_run_group_tests(tests, rig_open, rig_close);
 }
