@@ -328,7 +328,8 @@ REQUESTS = {
     "GET /api/streams": any_of("/api/streams", "/api/streams?source=host1&limit=3"),
     "GET /api/streams/demux": any_of("/api/streams/demux", "/api/streams/demux?datatype=a&limit=3"),
     "POST /api/streams/demux": any_of(
-        "/api/streams/demux?stream=host1/demo/log/same@0000000000000001"),
+        "/api/streams/demux?stream=host1/demo/log//same@0000000000000001",
+        "/api/streams/demux?stream=host1/demo/log/{n}@0000000000000001"),
     "GET /api/streams/search": any_of(
         "/api/streams/search?q=abc", "/api/streams/search?limit=3&order=oldest",
         "/api/streams/search?q={n}&since=1h-ago"),
@@ -537,6 +538,13 @@ class Clients:
             thread.join()
 
 
+CONFIG = """snmp:
+  secrets_file: {}
+datatypes:
+  log: {{pattern: '<word>', events: {{tags: [word]}}}}
+"""
+
+
 @pytest.fixture(params=["asan", "tsan"])
 def make_sanitized(request, make_server, tmp_path, monkeypatch):
     monkeypatch.setenv("GRANARY", sanitized_build(request.param))
@@ -545,7 +553,7 @@ def make_sanitized(request, make_server, tmp_path, monkeypatch):
     secrets.chmod(0o600)
 
     def make(name="main"):
-        server = make_server(name, config=f"snmp:\n  secrets_file: {secrets}\n", options=OPTIONS,
+        server = make_server(name, config=CONFIG.format(secrets), options=OPTIONS,
                              host_metrics=True)
         server.start()
         for number in range(3):
@@ -572,7 +580,7 @@ def test_every_route_answers_some(make_server, tmp_path):
     secrets = tmp_path / "secrets.yml"
     secrets.write_text(SECRETS)
     secrets.chmod(0o600)
-    server, world = make_server(config=f"snmp:\n  secrets_file: {secrets}\n", options=OPTIONS,
+    server, world = make_server(config=CONFIG.format(secrets), options=OPTIONS,
                                 host_metrics=True), World(1)
     server.start()
     routes, answered = {}, set()

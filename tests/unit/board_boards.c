@@ -8,7 +8,7 @@
 
 #include "board/boards.h"
 #include "contract/naive.h"
-#include "ingest/host_metrics.h"
+#include "host/host_metrics.h"
 #include "store/wait.h"
 
 #define TEXT(t) ((struct slice){(t), sizeof(t) - 1})
