@@ -20,6 +20,7 @@ PACED_BYTES_S = 10_000_000
 WATCHED_S = 20
 PATIENCE_S = 300
 SEARCHES = 5
+ACCESS_LINES = 2000000
 PROGRAMS = ["sshd", "kernel", "systemd", "cron", "postfix/smtpd", "nginx", "dhclient", "sudo"]
 TEXTS = ["Accepted publickey for {user} from {ip} port {port} ssh2: RSA SHA256:{hex}",
          "Failed password for invalid user {user} from {ip} port {port} ssh2",
@@ -55,6 +56,29 @@ def write_lines(path, total_bytes):
             file.write(block)
             written += len(block)
     return written
+
+
+def write_access(path, count):
+    """Lines of an access log in the combined form. The same every time."""
+    pick = random.Random(2)
+    ms = 1767225600000
+    with open(path, "w", encoding="ascii") as file:
+        for _ in range(count):
+            ms += pick.randrange(20)
+            stamp = time.strftime("%d/%b/%Y:%H:%M:%S +0000", time.gmtime(ms // 1000))
+            file.write(f'10.0.{pick.randrange(256)}.{pick.randrange(256)} - - [{stamp}] '
+                       f'"{pick.choice(["GET", "GET", "GET", "POST", "HEAD"])} '
+                       f'/items/{pick.randrange(10000)}?page={pick.randrange(50)} HTTP/1.1" '
+                       f'{pick.choice([200, 200, 200, 304, 404, 500])} {pick.randrange(50000)} '
+                       f'"https://example.org/" "Mozilla/5.0 (X11; Linux x86_64)"\n')
+
+
+def command_cpu_s(*command):
+    before = os.times()
+    subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
+    after = os.times()
+    return (after.children_user - before.children_user +
+            after.children_system - before.children_system)
 
 
 class Agent(Server):
@@ -200,6 +224,51 @@ class Streams:
         answer = subprocess.run(["zstd", "-9", "-c", self.file], capture_output=True, check=True)
         self.note("stored, % of the lines", 100 * len(answer.stdout) / self.bytes, Rsyslog)
 
+    def demux(self):
+        """An access log becomes counts by method and status. awk makes these of the file, in
+        whole, and not by time."""
+        path, config = os.path.join(self.work, "access.log"), os.path.join(self.work, "demux.yml")
+        count = ACCESS_LINES // (20 if self.quick else 1)
+        write_access(path, count)
+        with open(config, "w", encoding="ascii") as file:
+            file.write("datatypes: {access: access}\n")
+        server = Granary(self.work, [f"--config={config}"])
+        agent = Agent(self.work, server, f"  a:\n    tail: {path}\n    datatype: access\n")
+        until(lambda: server.metric('granary_demux_lines_total{result="read"}') >= count,
+              "not all lines were read")
+        self.note("access lines demuxed, M per CPU-s",
+                  count / 1e6 / thread_cpu_s(server, "demux"))
+        agent.stop()
+        server.stop()
+        program = '{gsub(/"/, "", $6); n[$6 " " $9]++; b[$6 " " $9] += $10} END {print length(n)}'
+        self.note("access lines demuxed, M per CPU-s",
+                  count / 1e6 / command_cpu_s("awk", program, path), Rsyslog)
+        os.remove(path)
+
+    def slow(self):
+        """A line a second of each of 1,000 files."""
+        folder = os.path.join(self.work, "slow")
+        os.mkdir(folder)
+        files = [open(f"{folder}/{number}.log", "w", encoding="ascii")
+                 for number in range(SLOW_STREAMS)]
+        server = Granary(self.work)
+        agent = Agent(self.work, server, f"  a:\n    directory: {folder}\n    datatype: log\n")
+        for second in range(WATCHED_S + 5):
+            begun = time.monotonic()
+            if second == 5:
+                before = server.cpu_s()
+            for number, file in enumerate(files):
+                file.write(f"2026-01-01T00:00:{second:02d}Z line of {number}\n")
+                file.flush()
+            time.sleep(max(begun + 1 - time.monotonic(), 0))
+        self.note("server with 1,000 streams of a line a second, % of a core",
+                  100 * (server.cpu_s() - before) / WATCHED_S)
+        agent.stop()
+        server.stop()
+        for file in files:
+            file.close()
+        shutil.rmtree(folder)
+
     def paced(self):
         """The agent while a file grows by 10 MB a second."""
         path = os.path.join(self.work, "paced.log")
@@ -244,6 +313,8 @@ class Streams:
             self.through()
             self.peer()
         self.zstd()
+        self.demux()
+        self.slow()
         self.paced()
         self.idle()
         shutil.rmtree(self.work)
