@@ -284,7 +284,7 @@ static const struct http_route *find_asked(struct http_conn *conn)
 	const struct http_route *route = NULL;
 	struct buf allow;
 	buf_init(&allow, ALLOW_MAX_BYTES);
-	int status = http_route_find(conn->core, site_preflight_verb(request), request->path,
+	int status = http_route_find(conn->core, site_preflight_verb(request), request->route_path,
 				     &route, &allow);
 	buf_release(&allow);
 	return !status && route->any_origin ? route : NULL;
@@ -307,7 +307,8 @@ static const struct http_route *find_route(struct http_conn *conn)
 	const struct http_route *route = NULL;
 	struct buf allow;
 	buf_init(&allow, ALLOW_MAX_BYTES);
-	int status = http_route_find(conn->core, request->verb, request->path, &route, &allow);
+	int status =
+		http_route_find(conn->core, request->verb, request->route_path, &route, &allow);
 	buf_append_char(&allow, 0);
 	request->route = request->verb == VERB_OPTIONS ? find_asked(conn) : route;
 	if (site_is_foreign(&conn->core->site, request)) {

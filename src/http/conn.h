@@ -217,7 +217,8 @@ void http_conn_answered(struct http_conn *conn);
 /* Flushes and adjusts reading, unless a step is running, which then does it. */
 void http_conn_settle(struct http_conn *conn);
 
-/* The route of a verb and path. 0, or 404, or 405 with the verbs of that path in `allow`. */
+/* The route of a verb and a route_path. 0, or 404, or 405 with the verbs of that path in `allow`.
+ */
 int http_route_find(const struct http_core *core, enum http_verb verb, struct slice path,
 		    const struct http_route **route, struct buf *allow);
 /* Frees what the request holds. */

@@ -118,6 +118,9 @@ struct http_request {
 	 */
 	struct slice authority;
 	struct slice path; /* percent-decoded once */
+	/* The path by which its route is found: a slash within a part is 0xff in it, which no route
+	 * has. So the parts that a route names are those that the handler sees. */
+	struct slice route_path;
 	/* The path between its slashes, each part decoded by itself, so that `%2F` is a slash
 	 * within a part: `/a/b%2Fc/` has the parts `a`, `b/c` and ``. */
 	struct slice segments[HTTP_SEGMENTS_MAX];

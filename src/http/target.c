@@ -34,6 +34,22 @@ static int parse_segments(struct http_request *request, struct slice path, const
 	return 0;
 }
 
+static int set_route_path(struct http_request *request, const char **reason)
+{
+	char *copy = arena_alloc(&request->arena, request->path.len + 1);
+	if (!copy) {
+		*reason = "the path is too long";
+		return ERR_INVALID;
+	}
+	memcpy(copy, request->path.data, request->path.len);
+	for (size_t i = 0, at = 1; i < request->segment_count; i++, at++)
+		for (size_t end = at + request->segments[i].len; at < end; at++)
+			if (copy[at] == '/')
+				copy[at] = (char)0xff;
+	request->route_path = (struct slice){copy, request->path.len};
+	return 0;
+}
+
 static size_t count_params(struct slice query)
 {
 	size_t count = 0;
@@ -103,6 +119,7 @@ int target_parse(struct http_request *request, unsigned params_max, const char *
 		return ERR_INVALID;
 	}
 	int err = parse_segments(request, path, reason);
+	err = err ? err : set_route_path(request, reason);
 	return err ? err : parse_params(request, rest, params_max, reason);
 }
 

@@ -182,7 +182,27 @@ static void test_targets(void **state)
 			assert_true(slice_equal(request.path, slice_of(cases[i].path)));
 			assert_int_equal(request.segment_count, cases[i].segments);
 			assert_int_equal(request.param_count, cases[i].params);
+			assert_int_equal(request.route_path.len, request.path.len);
 		}
+		arena_release(&request.arena);
+	}
+}
+
+/* A slash within a part is none of a route's. */
+static void test_the_path_of_a_route(void **state)
+{
+	static const char *const cases[][2] = {{"/a/b", "/a/b"},
+					       {"/a%2Fb", "/a\xff"
+							  "b"},
+					       {"/%2F/b%2f", "/\xff/b\xff"},
+					       {"/%61//", "/a//"}};
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct http_request request = {.target = slice_of(cases[i][0])};
+		const char *reason = NULL;
+		arena_init(&request.arena, 1000);
+		assert_int_equal(target_parse(&request, 3, &reason), 0);
+		assert_true(slice_equal(request.route_path, slice_of(cases[i][1])));
 		arena_release(&request.arena);
 	}
 }
@@ -196,6 +216,7 @@ int main(void)
 		cmocka_unit_test(test_who_keeps_the_connection),
 		cmocka_unit_test(test_lists_and_weights),
 		cmocka_unit_test(test_targets),
+		cmocka_unit_test(test_the_path_of_a_route),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
