@@ -271,7 +271,6 @@ struct rows_reading {
 	enum row_family family;
 	int (*each)(const struct row_cell *cell, void *owner);
 	void *owner;
-	struct errbuf *e;
 };
 
 static int rows_see(const struct store_cell *stored, void *owner)
@@ -281,9 +280,10 @@ static int rows_see(const struct store_cell *stored, void *owner)
 	bool note = reading->family == ROW_NOTES;
 	struct row_cell cell = {.text = stored->value};
 	uint64_t big;
-	if (qualifier.len != sizeof(big) + (note ? ROWS_HASH_BYTES : 0))
-		return errbuf_set(reading->e, ERR_DAMAGED,
-				  "a row of texts and notes has a column that cannot be read");
+	if (qualifier.len != sizeof(big) + (note ? ROWS_HASH_BYTES : 0)) {
+		stat_add(STAT_row_cells_unread, 1); /* of another program's form */
+		return 0;
+	}
 	memcpy(&big, qualifier.data, sizeof(big));
 	cell.ts_ms = (int64_t)__builtin_bswap64(big);
 	if (note)
@@ -295,7 +295,7 @@ int row_each(const struct row_site *site, struct task_queue *queue, const struct
 	     enum row_family family, int64_t start_ms, int64_t end_ms,
 	     int (*each)(const struct row_cell *cell, void *owner), void *owner, struct errbuf *e)
 {
-	struct rows_reading reading = {.family = family, .each = each, .owner = owner, .e = e};
+	struct rows_reading reading = {.family = family, .each = each, .owner = owner};
 	struct rows_place place, end;
 	int err = 0;
 	start_ms = larger_of(start_ms, 0);

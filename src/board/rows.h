@@ -64,7 +64,8 @@ struct row_cell {
 };
 
 /* Gives the texts or the notes of start <= time < end to `each`, in the order of their times; stops
- * at the first error of `each`. ERR_DAMAGED; or the store's error, with a sentence. */
+ * at the first error of `each`. A cell of another form is passed over, and counted. The store's
+ * error has a sentence. */
 int row_each(const struct row_site *site, struct task_queue *queue, const struct row *row,
 	     enum row_family family, int64_t start_ms, int64_t end_ms,
 	     int (*each)(const struct row_cell *cell, void *owner), void *owner,

@@ -45,7 +45,9 @@ static int transfer_name(struct transfer_export *x, enum board_kind kind, struct
 	int err = boards_find(x->boards, x->queue, x->tenant, kind, id, x->arena, &board, e);
 	if (err)
 		return err;
-	ASSERT(x->count[kind] < TRANSFER_NAMED_MAX);
+	if (x->count[kind] == TRANSFER_NAMED_MAX)
+		return errbuf_set(e, ERR_DAMAGED, "the dashboard names more than %d boards",
+				  TRANSFER_NAMED_MAX);
 	x->last = &named[x->count[kind]];
 	named[x->count[kind]++] = (struct transfer_named){id, board.text};
 	return 0;

@@ -136,14 +136,15 @@ int client_request(const struct command_args *args, const char *method, const ch
 	const struct http_client_options how = {.server = args->server, .compressed = true};
 	struct http_client *http = http_client_new(&how);
 	char tenant[256], type[256], sentence[ERROR_TEXT_BYTES + 1];
+	const char *of_tenant = args->tenant ? tenant : NULL, *of_body = body.data ? type : NULL;
 	struct errbuf e;
 
-	snprintf(tenant, sizeof(tenant), "X-Tenant: %s", args->tenant ? args->tenant : "default");
+	snprintf(tenant, sizeof(tenant), "X-Tenant: %s", args->tenant ? args->tenant : "");
 	snprintf(type, sizeof(type), "Content-Type: %s", content_type ? content_type : "");
 	struct http_call call = {
 		.path = path,
 		.method = method,
-		.headers = {tenant, body.data ? type : NULL},
+		.headers = {of_tenant ? of_tenant : of_body, of_tenant ? of_body : NULL},
 		.body = body,
 		.take = client_take_body,
 		.owner = answer,

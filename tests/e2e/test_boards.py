@@ -131,6 +131,17 @@ def test_paths_that_are_none(server):
 # ---- Editors who meet ---------------------------------------------------------------------------
 
 
+def test_a_slash_that_is_part_of_a_word(server):
+    """The words of a path stand between its slashes; an encoded one does not part them."""
+    for method in ("GET", "POST", "PUT", "DELETE"):
+        for path in ("/hicc%2Fv1/chart/list", "/hicc/v1%2Fchart/list", "/hicc/v1/chart%2Flist",
+                     "/hicc%2Fv1/metrics/notes/a/m/s"):
+            answer = server.request(method, path, "{}" if method[0] == "P" else None,
+                                    {"Content-Type": "application/json"})
+            assert answer.status == 404, (method, path)
+    assert ask(server, "GET", "chart/list").status == 200
+
+
 def test_two_editors(server):
     for kind, key in KINDS.items():
         seen = make(server, kind, {key: "both"}, "editors").headers["etag"]
@@ -458,6 +469,8 @@ def test_the_command_line(server, tmp_path):
         assert done.returncode == status, done
         return done
 
+    make(server, "dashboard", {**DASHBOARD, "id": "unsaid"}, "host")
+    assert "unsaid" in board("list", "dashboard").stdout, "the tenant is that of hicc.tenant"
     make(server, "dashboard", DASHBOARD, "cli")
     rows = board("list", "dashboard", "--tenant", "cli").stdout.splitlines()
     assert rows[0] == "id,title,type,bytes,shipped"

@@ -90,8 +90,11 @@ struct slice hicc_path_part(const struct http_request *request, struct api_call 
 {
 	if (at >= hicc_path_parts(request))
 		return (struct slice){NULL, 0};
-	struct slice part = arena_copy(&call->arena, request->segments[HICC_PATH_BEFORE + at]);
-	ASSERT(part.data); /* a part of a head */
+	struct slice part = request->segments[HICC_PATH_BEFORE + at];
+	if (part.len > HICC_PART_MAX_BYTES) /* nothing has such a name */
+		return (struct slice){NULL, 0};
+	part = arena_copy(&call->arena, part);
+	ASSERT(part.data); /* some of them in an empty arena */
 	return part;
 }
 

@@ -6,7 +6,10 @@
 #include "api/params.h"
 #include "board/rows.h"
 
-enum { HICC_RANGE_DAYS_MAX = 3660 };
+enum {
+	HICC_RANGE_DAYS_MAX = 3660,
+	HICC_PART_MAX_BYTES = ROW_METRIC_MAX_BYTES, /* of a path: no name is longer */
+};
 
 struct hicc_asked {
 	struct slice tenant, start, end;
@@ -42,7 +45,7 @@ int hicc_read(const struct http_request *request, struct api_call *call, struct 
 	      struct errbuf *e) MUST_CHECK;
 
 /* The part of the path that is `at` behind /hicc/v1/metrics/WORD, in the call's arena; NULL data:
- * there is none. */
+ * there is none, or it is longer than any name. */
 struct slice hicc_path_part(const struct http_request *request, struct api_call *call, size_t at);
 /* How many there are. */
 size_t hicc_path_parts(const struct http_request *request);

@@ -104,8 +104,8 @@ static int hicc_names_read(const struct http_request *request, struct hicc_names
 	size_t parts = hicc_path_parts(request);
 	int err = hicc_read(request, &call->call, &call->asked, e);
 	call->group = hicc_path_part(request, &call->call, 0);
-	if (!err && (parts > 1 || (call->group.data && !call->group.len) ||
-		     (call->type == BOARD_SOURCE && !parts)))
+	if (!err &&
+	    (parts > 1 || (parts && !call->group.len) || (call->type == BOARD_SOURCE && !parts)))
 		err = hicc_nothing_there(request, e);
 	return err;
 }

@@ -37,14 +37,15 @@ static bool hicc_numbers_keep(void *owner, struct slice tags_text)
 	       row_name_rest_is(numbers->splits[numbers->split].rest, tags);
 }
 
-/* Widths that roll-ups serve, as many as a chart needs. */
+/* Widths that roll-ups serve, as many as a chart needs. A range up to now has some milliseconds
+ * more than was meant. */
 static int64_t hicc_numbers_step_ms(int64_t range_ms)
 {
 	static const struct {
 		int64_t minutes, step_ms;
 	} steps[] = {{60, 5000}, {24 * 60, 300000}, {30 * 24 * 60, 7200000}};
 	for (size_t i = 0; i < ARRAY_LEN(steps); i++)
-		if (range_ms <= steps[i].minutes * NUMBERS_MINUTE_MS)
+		if (range_ms - range_ms % 1000 <= steps[i].minutes * NUMBERS_MINUTE_MS)
 			return steps[i].step_ms;
 	return 86400000;
 }
