@@ -26,6 +26,12 @@ static inline bool adaptor_is_inlet(enum adaptor_kind kind)
 	return kind >= ADAPTOR_EXEC;
 }
 
+/* Whether it is an inlet that needs a thread of its own. */
+static inline bool adaptor_runs(enum adaptor_kind kind)
+{
+	return kind == ADAPTOR_EXEC || kind >= ADAPTOR_HTTP;
+}
+
 enum adaptor_pattern {
 	ADAPTOR_GLOB,       /* of the whole path: `/var/log/app/?.log`; `*` goes over no `/` */
 	ADAPTOR_NAMES,      /* of the file's name, in the directory and those below it */

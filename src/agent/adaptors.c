@@ -79,10 +79,23 @@ size_t adaptors_find_same(const struct adaptors *adaptors, const struct adaptor 
 	return i;
 }
 
+static size_t adaptors_count_run(const struct adaptors *adaptors)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < adaptors->count; i++)
+		count += adaptor_runs(adaptors->list[i].kind);
+	return count;
+}
+
 int adaptors_add(struct adaptors *adaptors, const struct adaptor *adaptor, struct errbuf *e)
 {
 	if (adaptors->count >= ADAPTORS_MAX)
 		return errbuf_set(e, ERR_LIMIT, "there are more than %d adaptors", ADAPTORS_MAX);
+	if (adaptor_runs(adaptor->kind) && adaptors_count_run(adaptors) >= ADAPTORS_RUN_MAX)
+		return errbuf_set(
+			e, ERR_LIMIT,
+			"there are more than %d adaptors exec, http, system and heartbeat",
+			ADAPTORS_RUN_MAX);
 	if (!GROW_IN_ARENA(&adaptors->arena, adaptors->list, adaptors->capacity,
 			   adaptors->count + 1))
 		return adaptors_full(e);

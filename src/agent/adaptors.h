@@ -14,6 +14,7 @@ struct conf_node;
 enum {
 	ADAPTORS_MAX = 10000,
 	ADAPTORS_MAX_BYTES = 64 << 20,
+	ADAPTORS_RUN_MAX = 16, /* that have a thread each, of which a process has few */
 	ADAPTOR_NAME_MAX_BYTES = 255,
 	ADAPTOR_WAIT_MS = 1000,
 	ADAPTOR_WAIT_MAX_MS = 10 * 60 * 1000,

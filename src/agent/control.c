@@ -404,6 +404,11 @@ static int control_take(struct control *control, const struct chukwa_add *add,
 	if (there)
 		return errbuf_set(e, ERR_EXISTS, "there is another adaptor " SHOWN,
 				  SHOWN_OF(add->id));
+	const struct chukwa_class *class = chukwa_class_find(add->class);
+	if (control->by_port && class && class->kind == CHUKWA_EXEC)
+		return errbuf_set(e, ERR_INVALID,
+				  "commands are taken by the socket in the agent's folder only, "
+				  "since every user of the machine reaches a port");
 	if (bytes + CONTROL_LINE_ROOM_BYTES > CHUKWA_LINE_MAX_BYTES)
 		return errbuf_set(e, ERR_INVALID, "with its id, the line has more than %d bytes",
 				  CHUKWA_LINE_MAX_BYTES);

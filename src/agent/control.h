@@ -69,6 +69,9 @@ struct control_item {
 
 struct control {
 	struct control_options options;
+	/* Who speaks came by a port, which every user of the machine reaches: no command is run for
+	 * him. Set before each line. */
+	bool by_port;
 	struct adaptors *base;      /* what is configured */
 	struct control_item **list; /* what is configured, then what was added */
 	size_t count, capacity;

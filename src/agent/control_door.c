@@ -14,6 +14,7 @@ struct control_conn {
 	struct loop_conn *loop;
 	struct buf in;
 	int64_t active_ms; /* when a line came last */
+	bool by_port;      /* not by the socket that is the agent's user's */
 	bool known;        /* its first line has been looked at */
 	bool ended;        /* nothing more comes */
 	bool closing;      /* nothing more is done; it is closed when what it was told has gone */
@@ -84,6 +85,7 @@ static void control_conn_answer(struct control_conn *conn, struct slice line)
 	struct buf out;
 	buf_init(&out, CONTROL_REPLY_MAX_BYTES);
 	conn->active_ms = loop_now_ms(conn->door->options.loop);
+	conn->door->options.control->by_port = conn->by_port;
 	conn->closing = !control_answer(conn->door->options.control, line, &out);
 	if (out.failed)
 		control_conn_say(conn, SLICE("FAIL: the reply is too long\n"));
@@ -172,9 +174,8 @@ static const struct loop_conn_events control_conn_events = {
 	control_conn_on_read, control_conn_on_eof, control_conn_on_broken, control_conn_on_sent,
 	control_conn_on_closed};
 
-static void control_door_on_accept(void *owner, struct loop_conn *loop)
+static void control_door_accept(struct control_door *door, struct loop_conn *loop, bool by_port)
 {
-	struct control_door *door = owner;
 	if (door->conn_count >= CONTROL_DOOR_CONNS_MAX) {
 		stat_add(STAT_agent_control_full, 1);
 		control_door_tell(door, "as many are open as may be");
@@ -184,6 +185,7 @@ static void control_door_on_accept(void *owner, struct loop_conn *loop)
 	struct control_conn *conn = mem_zalloc(sizeof(*conn));
 	conn->door = door;
 	conn->loop = loop;
+	conn->by_port = by_port;
 	conn->active_ms = loop_now_ms(door->options.loop);
 	buf_init(&conn->in, CONTROL_DOOR_IN_MAX_BYTES);
 	conn->next = door->conns;
@@ -193,6 +195,16 @@ static void control_door_on_accept(void *owner, struct loop_conn *loop)
 	door->conns = conn;
 	door->conn_count++;
 	loop_conn_start(loop, &control_conn_events, conn);
+}
+
+static void control_door_on_socket(void *owner, struct loop_conn *loop)
+{
+	control_door_accept(owner, loop, false);
+}
+
+static void control_door_on_port(void *owner, struct loop_conn *loop)
+{
+	control_door_accept(owner, loop, true);
 }
 
 static void control_door_on_tick(void *owner)
@@ -214,7 +226,7 @@ static int control_door_listen(struct control_door *door, struct errbuf *e)
 	const struct control_door_options *options = &door->options;
 	const struct loop_address address = {.bytes = {127, 0, 0, 1}, .port = options->port};
 	if (options->path) {
-		int err = loop_listen_path(options->loop, options->path, control_door_on_accept,
+		int err = loop_listen_path(options->loop, options->path, control_door_on_socket,
 					   door, &door->listeners[0], e);
 		if (err)
 			return err;
@@ -222,7 +234,7 @@ static int control_door_listen(struct control_door *door, struct errbuf *e)
 	}
 	if (!options->port)
 		return 0;
-	int err = loop_listen(options->loop, &address, control_door_on_accept, door,
+	int err = loop_listen(options->loop, &address, control_door_on_port, door,
 			      &door->listeners[door->listener_count], e);
 	door->listener_count += !err;
 	return err ? errbuf_prefix(e, err, "agent.control_port") : 0;

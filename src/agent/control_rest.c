@@ -170,6 +170,13 @@ static int control_rest_line(struct http_request *request, struct buf *line, str
 	return line->failed ? errbuf_set(e, ERR_LIMIT, "the adaptor has too many bytes") : 0;
 }
 
+static int control_rest_add_line(struct control *control, struct slice line,
+				 struct control_item **item, struct errbuf *e)
+{
+	control->by_port = true;
+	return control_add(control, line, item, e);
+}
+
 static void control_rest_on_add(struct http_request *request)
 {
 	struct errbuf e = {""};
@@ -181,7 +188,7 @@ static void control_rest_on_add(struct http_request *request)
 	if (control_rest_line(request, &line, &e)) {
 		errbuf_prefix(&e, ERR_INVALID, "Bad adaptor config");
 		control_rest_fail(request, 400, e.text);
-	} else if (control_add(request->context, buf_slice(&line), &item, &e)) {
+	} else if (control_rest_add_line(request->context, buf_slice(&line), &item, &e)) {
 		errbuf_prefix(&e, ERR_INVALID, "Could not add adaptor");
 		control_rest_fail(request, 400, e.text);
 	} else {

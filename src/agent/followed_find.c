@@ -64,6 +64,8 @@ static bool followed_may_be(const struct followed *f, const struct segment *segm
 	if (way == BY_FILE || way == BY_SHORT_FILE)
 		return same && (!plain || sibling->look.bytes >= segment->bytes) &&
 		       (sibling->is_log && segment_is_short(segment)) == (way == BY_SHORT_FILE);
+	if (f->rule->own) /* has no copies */
+		return false;
 	bool older = sibling->look.changed_ns < segment->changed_ns ||
 		     file_id_is_older(&sibling->look.id, &segment->id);
 	if (older != (way == BY_OLDER_CONTENT))

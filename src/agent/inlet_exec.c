@@ -62,8 +62,10 @@ static int exec_spawn_by(struct exec_run *run, int out, int complaint,
 	posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
 	posix_spawn_file_actions_adddup2(actions, out, STDOUT_FILENO);
 	posix_spawn_file_actions_adddup2(actions, complaint, STDERR_FILENO);
-	/* A group of its own, so that all of it can be killed; what this process ignores, it does
-	 * not. */
+	/* Also what libraries have opened. */
+	posix_spawn_file_actions_addclosefrom_np(actions, STDERR_FILENO + 1);
+	/* A group of its own, so that all of it can be killed. Signals that this process ignores
+	 * are not ignored by the command. */
 	posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF |
 						     POSIX_SPAWN_SETSIGMASK);
 	posix_spawnattr_setsigdefault(attributes, &all);
@@ -143,8 +145,9 @@ static void exec_wait(struct exec_run *run)
 	while ((left_ms = until_ms - clock_mono_ms(clock)) > 0 && !job_is_stopping(run->job) &&
 	       (!run->ended || run->out.fd >= 0 || run->complaint.fd >= 0))
 		exec_wait_once(run, left_ms);
-	run->timed_out = left_ms <= 0;
-	if (run->timed_out || !run->ended || run->out.fd >= 0 || run->complaint.fd >= 0)
+	/* One that has ended may have left others that have its output open. */
+	run->timed_out = left_ms <= 0 && !run->ended;
+	if (left_ms <= 0 || !run->ended || run->out.fd >= 0 || run->complaint.fd >= 0)
 		kill(-run->pid, SIGKILL);
 	/* One that hangs in the kernel cannot be killed; nobody waits for it. */
 	for (int i = 0; i < EXEC_KILL_MS / EXEC_LOOK_SOON_MS && !run->ended; i++) {

@@ -17,6 +17,7 @@
 
 enum {
 	NET_STREAMS_MAX = 1000,
+	NET_ESCAPE = 0x1b,
 	NET_CONNS_MAX = 500,
 	NET_RECORDS_MAX = 256, /* of one call of the spool; so many datagrams do not come at once */
 	NET_READ_BYTES = 64 << 10,
@@ -238,7 +239,8 @@ static bool net_is_stranger(struct net_conn *conn)
 		return false;
 	conn->known =
 		conn->ended || in.len > INLET_RECORD_MAX_BYTES || memchr(in.data, '\n', in.len);
-	return http_begins(in, INLET_RECORD_MAX_BYTES);
+	/* Lines may begin with the colours of a terminal. */
+	return in.data[0] != NET_ESCAPE && http_begins(in, INLET_RECORD_MAX_BYTES);
 }
 
 static void net_refuse_stranger(struct net_conn *conn)

@@ -404,9 +404,10 @@ static struct inlet *inlets_find(const struct inlets *inlets, const struct adapt
 static void inlets_sync_run(struct job *job, void *owner)
 {
 	const struct inlets *inlets = owner;
+	/* What cannot be synced is said in the log, and tried again. */
 	while (!job_sleep(job, SPOOL_SYNC_MS))
-		if (spool_sync(inlets->options.spool))
-			continue; /* it was said in the log, and is tried again */
+		(void)!spool_sync(inlets->options.spool);
+	(void)!spool_sync(inlets->options.spool);
 }
 
 static void inlets_sync_done(void *owner)

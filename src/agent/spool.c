@@ -317,26 +317,6 @@ static int spool_open_file(struct spool *spool, struct spool_stream *s)
 	return 0;
 }
 
-int spool_sync(struct spool *spool)
-{
-	struct files *files = spool->options.files;
-	int err = 0;
-	pthread_mutex_lock(&spool->lock);
-	bool names = spool->names_unsynced;
-	spool->names_unsynced = false;
-	for (size_t i = 0; i < spool->count; i++) {
-		int why = spool_sync_stream(spool, spool->list[i]);
-		err = err ? err : why;
-	}
-	if (names) {
-		int why = files->sync_dir(files, spool->directory);
-		spool->names_unsynced |= why != 0;
-		err = err ? err : why;
-	}
-	pthread_mutex_unlock(&spool->lock);
-	return err;
-}
-
 /* ---- Writing --------------------------------------------------------------------------------- */
 
 static void spool_put_record(struct slice record, struct buf *out)
@@ -353,7 +333,7 @@ static void spool_put_record(struct slice record, struct buf *out)
 	buf_append_char(out, '\n');
 }
 
-/* What a full disk has left over. */
+/* The rest of records of which a part could be written. */
 static int spool_write_rest(struct spool *spool, struct spool_stream *s)
 {
 	struct files *files = spool->options.files;
@@ -373,23 +353,48 @@ static int spool_write_rest(struct spool *spool, struct spool_stream *s)
 	return 0;
 }
 
+int spool_sync(struct spool *spool)
+{
+	struct files *files = spool->options.files;
+	int err = 0;
+	pthread_mutex_lock(&spool->lock);
+	bool names = spool->names_unsynced;
+	spool->names_unsynced = false;
+	for (size_t i = 0; i < spool->count; i++) {
+		int why = spool_write_rest(spool, spool->list[i]);
+		why = why ? why : spool_sync_stream(spool, spool->list[i]);
+		err = err ? err : why;
+	}
+	if (names) {
+		int why = files->sync_dir(files, spool->directory);
+		spool->names_unsynced |= why != 0;
+		err = err ? err : why;
+	}
+	pthread_mutex_unlock(&spool->lock);
+	return err;
+}
+
 /* The file becomes one that is only read. If that cannot be, it grows on. */
 static void spool_rotate(struct spool *spool, struct spool_stream *s)
 {
 	struct files *files = spool->options.files;
 	char to[PATH_MAX];
+	struct file_look look;
 	int err = spool_sync_stream(spool, s);
 	if (err || s->syncing || s->bytes < spool->file_bytes)
 		return;
-	spool_rotated_path(s, spool->number + 1, to);
+	uint32_t number = ++spool->number; /* no other file gets it, whatever happens */
+	spool_rotated_path(s, number, to);
 	err = files->rename(files, s->path, to);
 	if (err) {
 		(void)spool_trouble(spool, s->path, "cannot be renamed", err);
-		return;
+		if (files->look_at(files, to, &look))
+			return;
+		spool->names_unsynced = true; /* it was, and only syncing failed */
 	}
 	spool_close_file(spool, s);
 	GROW(s->rotated, s->rotated_capacity, s->rotated_count + 1);
-	s->rotated[s->rotated_count++] = ++spool->number;
+	s->rotated[s->rotated_count++] = number;
 	s->bytes = 0;
 }
 
@@ -428,7 +433,8 @@ static int spool_append_locked(struct spool *spool, struct spool_stream *s,
 	for (size_t i = 0; i < count; i++)
 		spool_put_record(records[i], &spool->out);
 	ASSERT(!spool->out.failed);
-	if (spool->out.len > spool->options.max_bytes - spool->bytes)
+	/* More is there than may be, where the bound has become smaller since the last start. */
+	if (spool->bytes + spool->out.len > spool->options.max_bytes)
 		return ERR_FULL;
 	return spool_write(spool, s);
 }
@@ -537,12 +543,16 @@ static int spool_mend(struct spool *spool, struct spool_stream *s)
 	if (err)
 		return err;
 	struct slice end = last[1] == SPOOL_ESCAPE ? SLICE("\n\n") : SLICE("\n");
-	err = files->append(files, s->handle, end, &done);
-	s->bytes += done;
-	spool_count(spool, (int64_t)done);
 	log_warn("%s ends within a record: the rest of it was not written when the agent ended",
 		 s->path);
-	return err;
+	err = files->append(files, s->handle, end, &done);
+	if (err) /* the disk may be full; what is there is delivered all the same */
+		(void)spool_trouble(spool, s->path, "cannot be written", err);
+	buf_append(&s->rest, end.data + done, end.len - done);
+	s->unsynced = true;
+	s->bytes += end.len;
+	spool_count(spool, (int64_t)end.len);
+	return 0;
 }
 
 struct spool_found {

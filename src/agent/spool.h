@@ -1,5 +1,5 @@
 /* The spool: what an agent takes in that cannot be asked again, such as datagrams, lines of
- * connections and what commands print, until it is delivered .
+ * connections and what commands print, until it is delivered.
  *
  *   inlet --records--> DATA/agent/spool/DATATYPE:NAME --followed--> chunks --> collector
  *
@@ -14,10 +14,11 @@
  * (`records: escaped`); a record that ends with a byte 4 gets a newline more.
  *
  * Invariants:
- *  - All files together have never more than max_bytes.
- *  - A record is in its file when spool_append() has returned 0: it survives the end of the
- * process. It survives a power cut when spool_sync() has returned 0, and no checkpoint says that
- * more is delivered.
+ *  - Nothing is added that would make all files together longer than max_bytes.
+ *  - When spool_append() has returned 0 the records are in their file, and survive the end of the
+ *    process; but where the disk became full within them, their rest is in memory until there is
+ *    room. They survive a power cut when spool_sync() has returned 0, and no checkpoint says that
+ *    more is delivered.
  *  - What is in a file never changes. A file that ends within a record, since the process ended
  *    while it was written or the disk was full, gets a newline at the next start.
  *

@@ -1,6 +1,7 @@
 /* The streams of the spool, which are followed as other logs are. */
 #include "agent/adaptors.h"
 #include "agent/agent_private.h"
+#include "base/log.h"
 
 static const struct followed_rule spooled_rule = {
 	.records.kind = RECORDS_ESCAPED,
@@ -13,8 +14,14 @@ static void spooled_want(struct agent *agent, const struct spool_stream *stream)
 	const struct slice datatype = spool_stream_datatype(stream);
 	const struct slice name = spool_stream_name(stream);
 	struct followed *f = agent_find(agent, datatype, name);
-	if (!f && agent_add(agent, &spooled_rule, datatype, name, &f))
-		return; /* there are too many, or it is said in the log */
+	int err = f ? 0 : agent_add(agent, &spooled_rule, datatype, name, &f);
+	if (err == ERR_LIMIT)
+		log_rated(&agent->troubles, agent_now_ms(agent), LOG_ERROR,
+			  "the stream `" SHOWN "` of the spool is not delivered: more files are "
+			  "followed than may be",
+			  SHOWN_OF(name));
+	if (err) /* another one is said in the log */
+		return;
 	f->unwanted_ms = 0;
 	if (f->wanted)
 		return;

@@ -573,6 +573,19 @@ static void test_rates(void **state)
 	assert_true(control_rate(one, 600) == 20);
 }
 
+/* Every user of the machine reaches a port; a command would be run as the agent's user. */
+static void test_no_command_is_taken_by_a_port(void **state)
+{
+	(void)state;
+	control.by_port = true;
+	expect("add ExecAdaptor df 60 df 0", "failed to start adaptor...check logs for details\n");
+	assert_int_equal(control_count(&control), 0);
+	control.by_port = false;
+	assert_true(say("add ExecAdaptor df 60 df 0"));
+	assert_int_equal(strncmp(reply.data, "OK add completed", 16), 0);
+	assert_int_equal(control_count(&control), 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -609,6 +622,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_shutdown_of_what_has_nothing_to_deliver,
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_rates, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_no_command_is_taken_by_a_port, set_up,
+						tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

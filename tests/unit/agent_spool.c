@@ -189,6 +189,25 @@ static void the_bound_is_exact(void **state)
 	assert_int_equal(append(world, SLICE("")), ERR_FULL);
 }
 
+/* The bound has become smaller, and more is there than may be. */
+static void nothing_is_added_where_too_much_is_there(void **state)
+{
+	struct world *world = *state;
+	struct errbuf e = {""};
+	char text[999];
+	const struct slice record = {text, sizeof(text)};
+	memset(text, 'x', sizeof(text));
+	for (int i = 0; i < 12000; i++)
+		assert_int_equal(append(world, record), 0);
+	spool_close(world->spool);
+	const struct spool_options options = {&world->sim.files, &world->clock.clock, DIRECTORY,
+					      MAX_BYTES / 2};
+	assert_int_equal(spool_open(&options, &world->spool, &e), 0);
+	world->stream = stream_of(world, "raw", "udp:9095");
+	assert_int_equal(append(world, SLICE("a")), ERR_FULL);
+	assert_int_equal(spool_bytes(world->spool), 12000 * 1000);
+}
+
 static void records_of_one_call_are_all_there_or_none(void **state)
 {
 	struct world *world = *state;
@@ -330,6 +349,34 @@ static void a_disk_that_fills_within_a_record(void **state)
 	assert_int_equal(spool_bytes(world->spool), 11);
 }
 
+/* The rest of a record is written when there is room, though nothing more comes. */
+static void the_rest_is_written_when_there_is_room(void **state)
+{
+	struct world *world = *state;
+	world->sim.room_bytes = 3;
+	assert_int_equal(append(world, SLICE("whole")), 0);
+	assert_int_equal(spool_sync(world->spool), -ENOSPC);
+	world->sim.room_bytes = 100;
+	assert_int_equal(spool_sync(world->spool), 0);
+	assert_file(world, FILE_OF_UDP, "whole\n");
+}
+
+/* What is there is delivered all the same. */
+static void a_start_with_a_full_disk(void **state)
+{
+	struct world *world = *state;
+	spool_close(world->spool);
+	sim_append(&world->sim, sim_make(&world->sim, FILE_OF_UDP), "part", 4);
+	world->sim.room_bytes = 0;
+	start(world);
+	assert_file(world, FILE_OF_UDP, "part");
+	assert_int_equal(append(world, SLICE("next")), -ENOSPC);
+	world->sim.room_bytes = 100;
+	assert_int_equal(append(world, SLICE("next")), 0);
+	assert_file(world, FILE_OF_UDP, "part\nnext\n");
+	assert_int_equal(spool_bytes(world->spool), 10);
+}
+
 static void a_file_that_ends_within_a_record_is_mended(void **state)
 {
 	static const struct {
@@ -419,6 +466,9 @@ int main(void)
 		TEST(names_of_files),
 		TEST(streams_are_found_again),
 		TEST(the_bound_is_exact),
+		TEST(nothing_is_added_where_too_much_is_there),
+		TEST(the_rest_is_written_when_there_is_room),
+		TEST(a_start_with_a_full_disk),
 		TEST(records_of_one_call_are_all_there_or_none),
 		TEST(long_files_are_renamed),
 		TEST(only_delivered_files_are_removed),
