@@ -21,10 +21,11 @@ struct demux_units {
 	size_t count;
 };
 
-static struct hash128 demux_metric_hash(struct slice tenant, struct slice metric)
+static struct hash128 demux_metric_hash(struct slice tenant, struct slice metric, struct slice unit)
 {
 	struct hash128 hash = hash128(tenant.data, tenant.len, 0);
-	return hash128(metric.data, metric.len, hash.low ^ hash.high);
+	hash = hash128(metric.data, metric.len, hash.low ^ hash.high);
+	return hash128(unit.data, unit.len, hash.low ^ hash.high);
 }
 
 static bool demux_units_have(const struct demux_units *units, struct hash128 hash)
@@ -38,7 +39,7 @@ static bool demux_units_have(const struct demux_units *units, struct hash128 has
 static void demux_add_unit(struct demux_samples *samples, struct demux_units *units,
 			   struct slice tenant, struct slice metric, struct slice unit)
 {
-	struct hash128 hash = demux_metric_hash(tenant, metric);
+	struct hash128 hash = demux_metric_hash(tenant, metric, unit);
 	const struct catalog_info info = {.kind = KIND_GAUGE, .unit = unit, .home = TABLE_DATA_RAW};
 	if (units->count == DEMUX_DESCRIBED_AT_ONCE || hash_set_has(&samples->described, hash) ||
 	    demux_units_have(units, hash))

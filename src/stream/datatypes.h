@@ -20,7 +20,7 @@ enum {
 	DATATYPE_CONDITIONS_MAX = 8,
 	DATATYPE_WORDS_MAX = 64, /* of a list of words */
 	DATATYPE_UNIT_MAX_BYTES = 64,
-	DATATYPE_SERIES_MAX = 100000,
+	DATATYPE_SERIES_MAX = 50000, /* so that demux_state.h can name them in a cell */
 	DATATYPE_SERIES = 1000,
 };
 

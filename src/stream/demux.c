@@ -19,8 +19,9 @@ enum {
 	DEMUX_LOADED_MAX = 4096,
 	DEMUX_STREAM_BINS_BYTES = 8 << 20,
 	DEMUX_ALL_BINS_BYTES = 64 << 20,
+	DEMUX_TRIM_UNITS = 64,
+	DEMUX_BREATH_MS = 10, /* where there is more to do at once */
 	DEMUX_LINES_A_MINUTE = 3,
-	DEMUX_ARENA_MAX_BYTES = 256 << 20, /* of the names of a tenant's streams */
 };
 
 /* A stream: all incarnations of its names. */
@@ -122,6 +123,8 @@ static struct demux_unit *demux_find_unit(struct demux *demux, const struct stre
 		slot = hash_table_add(&demux->units, hash, sizeof(*slot), &added);
 		slot->unit = demux_make_unit(id, rule);
 	}
+	if (slot && !slot->unit->stream.rule) /* the job does not look at it */
+		slot->unit->stream.rule = rule;
 	return slot ? slot->unit : NULL;
 }
 
@@ -176,42 +179,54 @@ static int demux_see_stream(const struct stream_made *made, void *owner)
 
 struct demux_look {
 	struct demux *demux;
-	struct errbuf *e;
+	bool failed; /* for a tenant; the others are looked at all the same */
 };
+
+static void demux_say(struct demux *demux, int err, const struct errbuf *e)
+{
+	if (err != ERR_CANCELLED)
+		log_rated(&demux->lines, demux_now_ms(demux), LOG_WARN,
+			  "streams: it is not known of all of them whether lines are to be made "
+			  "into samples: %s; the server tries again",
+			  e->text[0] ? e->text : err_text(err));
+}
 
 static int demux_look_at_tenant(const struct store_row *row, void *owner)
 {
 	struct demux_look *look = owner;
 	struct demux *demux = look->demux;
+	struct errbuf e = {""};
 	struct slice tenant = mem_copy_slice(row->key.part[0]);
 	int err = stream_each(demux->options.site, demux->work.queue, tenant, NULL,
-			      demux_see_stream, demux, look->e);
+			      demux_see_stream, demux, &e);
+	if (err)
+		demux_say(demux, err, &e);
+	look->failed = look->failed || err;
 	mem_free_slice(tenant);
-	return err;
+	return err == ERR_CANCELLED ? err : 0;
 }
 
 /* All streams that are there may have bytes that are not read. */
-static int demux_look(struct demux *demux, struct errbuf *e)
+static void demux_look(struct demux *demux)
 {
 	const struct stream_site *site = demux->options.site;
-	struct demux_look look = {demux, e};
+	struct demux_look look = {.demux = demux};
+	struct errbuf e = {""};
 	int64_t now_ms = demux_now_ms(demux);
-	bool shared = store_is_shared(site->store);
 	pthread_mutex_lock(&demux->lock);
-	bool due = !demux->looked || (shared && now_ms >= demux->look_ms);
-	demux->looked = true;
+	bool due = (!demux->looked || store_is_shared(site->store)) && now_ms >= demux->look_ms;
+	demux->looked = demux->looked || due;
 	pthread_mutex_unlock(&demux->lock);
 	if (!due)
-		return 0;
+		return;
 	demux->look_ms = now_ms + DEMUX_LOOK_MS;
 	int err = store_rows_wait(site->store, demux->work.queue, clock_wall_ms(site->clock),
-				  TABLE_STREAMS, demux_look_at_tenant, &look, e);
-	if (err) {
-		pthread_mutex_lock(&demux->lock);
-		demux->looked = false;
-		pthread_mutex_unlock(&demux->lock);
-	}
-	return err;
+				  TABLE_STREAMS, demux_look_at_tenant, &look, &e);
+	if (err)
+		demux_say(demux, err, &e);
+	pthread_mutex_lock(&demux->lock);
+	demux->looked = demux->looked && !err && !look.failed;
+	pthread_mutex_unlock(&demux->lock);
 }
 
 static int demux_take_leases(struct demux *demux)
@@ -241,8 +256,9 @@ static struct demux_unit **demux_list_due(struct demux *demux, size_t *count)
 		struct demux_unit *unit = slot ? slot->unit : NULL;
 		if (!unit)
 			continue;
-		if (!partitions_has(&demux->held, unit->partition)) {
+		if (!unit->stream.rule || !partitions_has(&demux->held, unit->partition)) {
 			unit->due_ms = INT64_MAX;
+			unit->again = false;
 			demux_stream_forget(&unit->stream);
 		} else if (unit->due_ms <= now_ms) {
 			GROW(list, room, *count + 1);
@@ -290,6 +306,12 @@ static void demux_pass_unit(struct demux *demux, struct demux_unit *unit)
 	again = again && err;
 	err = err ? err : demux_pass(&demux->work, &unit->stream, &passed, &e);
 	demux_end_pass(demux, unit, err, again, &passed);
+	if (passed.damaged)
+		log_rated(&demux->lines, demux_now_ms(demux), LOG_WARN,
+			  "streams: %llu blocks of `" SHOWN "` of " SHOWN
+			  " cannot be read; late events of their times are not counted",
+			  (unsigned long long)passed.damaged, SHOWN_OF(unit->stream.names.name),
+			  SHOWN_OF(unit->stream.names.source));
 	if (err && err != ERR_CANCELLED)
 		log_rated(&demux->lines, demux_now_ms(demux), LOG_WARN,
 			  "streams: lines of `" SHOWN "` of " SHOWN
@@ -336,6 +358,12 @@ static void demux_remove_idle(struct demux *demux)
 	mem_free(list);
 }
 
+static size_t demux_unit_bytes(const struct demux_unit *unit)
+{
+	const struct hash_table *series = &unit->stream.state.series.table;
+	return unit->stream.bins.used_bytes + series->slot_count * series->slot_bytes;
+}
+
 static struct demux_unit **demux_list_loaded(struct demux *demux, size_t *count, size_t *bytes)
 {
 	struct demux_unit **list = NULL;
@@ -348,7 +376,7 @@ static struct demux_unit **demux_list_loaded(struct demux *demux, size_t *count,
 			continue;
 		GROW(list, room, *count + 1);
 		list[(*count)++] = slot->unit;
-		*bytes += slot->unit->stream.bins.used_bytes;
+		*bytes += demux_unit_bytes(slot->unit);
 	}
 	pthread_mutex_unlock(&demux->lock);
 	return list;
@@ -363,26 +391,39 @@ static void demux_trim(struct demux *demux)
 		qsort(list, count, sizeof(struct demux_unit *), demux_compare_passed);
 	for (size_t i = 0;
 	     i < count && (bytes > DEMUX_ALL_BINS_BYTES || count - i > DEMUX_LOADED_MAX); i++) {
-		bytes -= list[i]->stream.bins.used_bytes;
+		bytes -= demux_unit_bytes(list[i]);
 		demux_stream_forget(&list[i]->stream);
 	}
 	mem_free(list);
-	if (demux->units.count > DEMUX_UNITS_MAX / 2)
-		demux_remove_idle(demux);
 }
 
 /* ---- Rules ----------------------------------------------------------------------------------- */
 
-/* What is known of streams goes, and they are looked for anew: another rule may read them. */
+/* Streams whose rule is the same go on; the others are looked for anew. With the lock. */
+static void demux_change_rules(struct demux *demux)
+{
+	for (size_t at = 0; at < demux->units.slot_count; at++) {
+		const struct demux_slot *slot = hash_table_at(&demux->units, at);
+		struct demux_stream *stream = slot ? &slot->unit->stream : NULL;
+		if (!stream)
+			continue;
+		const struct datatype *rule = datatypes_find(demux->next, stream->names.datatype);
+		if (!rule || !stream->rule || rule->hash != stream->rule->hash)
+			demux_stream_forget(stream);
+		stream->rule = rule;
+	}
+}
+
 static void demux_take_next(struct demux *demux)
 {
 	pthread_mutex_lock(&demux->lock);
 	if (demux->next) {
-		demux_free_units(demux);
+		demux_change_rules(demux);
 		datatypes_free(demux->datatypes);
 		demux->datatypes = demux->next;
 		demux->next = NULL;
 		demux->looked = false;
+		demux->look_ms = 0;
 	}
 	pthread_mutex_unlock(&demux->lock);
 }
@@ -400,22 +441,21 @@ void demux_reload(struct demux *demux, struct datatypes **datatypes)
 
 static void demux_turn(struct demux *demux, struct job *job)
 {
-	struct errbuf e = {""};
 	size_t count = 0;
 	demux_take_next(demux);
-	int err = demux_take_leases(demux);
-	err = err ? err : demux_look(demux, &e);
-	if (err && err != ERR_CANCELLED)
-		log_rated(&demux->lines, demux_now_ms(demux), LOG_WARN,
-			  "streams: lines are not made into samples: %s; the server tries again",
-			  e.text[0] ? e.text : err_text(err));
-	if (err)
-		return;
+	if (demux_take_leases(demux))
+		return; /* it is said by whoever renews them */
+	demux_look(demux);
 	struct demux_unit **list = demux_list_due(demux, &count);
-	for (size_t i = 0; i < count && !job_is_stopping(job); i++)
+	for (size_t i = 0; i < count && !job_is_stopping(job); i++) {
 		demux_pass_unit(demux, list[i]);
+		if (i % DEMUX_TRIM_UNITS == DEMUX_TRIM_UNITS - 1)
+			demux_trim(demux);
+	}
 	mem_free(list);
 	demux_trim(demux);
+	if (demux->units.count > DEMUX_UNITS_MAX / 2)
+		demux_remove_idle(demux);
 }
 
 static bool demux_has_due(struct demux *demux)
@@ -432,7 +472,7 @@ static void demux_run(struct job *job, void *owner)
 	demux->work.job = job;
 	do
 		demux_turn(demux, job);
-	while (!job_sleep(job, demux_has_due(demux) ? 0 : demux->options.every_ms));
+	while (!job_sleep(job, demux_has_due(demux) ? DEMUX_BREATH_MS : demux->options.every_ms));
 }
 
 static void demux_over(void *owner)

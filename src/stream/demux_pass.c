@@ -19,6 +19,7 @@ enum {
 	PASS_POINTS_MAX_BYTES = 16 << 20,
 	PASS_OPEN_MS = 600000, /* so far before the newest line bins stay in memory */
 	PASS_AHEAD_MS = 86400000,
+	PASS_DERIVED_MAX_BYTES = 32 << 20,
 	PASS_LATE_REST_MS = 10000, /* between derivations; or so many times what one took */
 	PASS_LATE_REST_TIMES = 20,
 	PASS_RECORD_MAX_BYTES = 2 * CHUNK_DATA_MAX_BYTES,
@@ -47,7 +48,8 @@ struct pass {
 	bool after_done; /* the byte in front of it is done */
 	bool after_hole; /* that byte is not held, and no record was read since */
 
-	struct bins derived; /* while bins are derived anew */
+	struct bins derived;  /* while bins are derived anew */
+	size_t derived_count; /* the first so many that wait for that */
 
 	/* The numbers of a point that is made. */
 	struct slice metrics[PASS_NUMBERS], units[PASS_NUMBERS];
@@ -80,7 +82,7 @@ static int pass_flush_points(struct pass *p)
 {
 	struct demux_work *work = p->work;
 	int err = 0;
-	if (work->point_count && !pass_may_write(work))
+	if (work->point_count && (!pass_may_write(work) || task_queue_is_stopped(work->queue)))
 		err = ERR_CANCELLED;
 	else if (work->point_count)
 		err = work->sink->write(work->sink, work->job, p->stream->tenant, p->stream->rule,
@@ -206,19 +208,21 @@ static void pass_note_unread(struct pass *p, struct slice line)
 	memcpy(state->example, line.data, state->example_len);
 }
 
-static void pass_note_time(struct demux_state *state, int64_t ms)
+/* A clock that is ahead does not make the lines of others late. */
+static void pass_note_time(struct demux_state *state, int64_t ms, int64_t received_ms)
 {
+	ms = smaller_of(ms, received_ms);
 	if (!state->has_last || ms > state->last_ms)
 		state->last_ms = ms;
 	state->has_last = true;
 }
 
-static int pass_take_sample(struct pass *p, int64_t ms)
+static int pass_take_sample(struct pass *p, int64_t ms, int64_t received_ms)
 {
 	const struct datatype_record *record = &p->record;
 	struct demux_state *state = &p->stream->state;
 	struct demux_point point = {.ms = ms};
-	pass_note_time(state, ms);
+	pass_note_time(state, ms, received_ms);
 	if (!pass_has_series(p, bins_hash(record->tags, p->stream->rule->tag_count))) {
 		state->counts.rest++;
 		return 0;
@@ -246,7 +250,7 @@ static void pass_add_to_bin(struct pass *p, struct bins *bins, int64_t bin_ms, s
 }
 
 /* False: its bin is to be derived anew, and there are too many of these already. */
-static bool pass_take_event(struct pass *p, int64_t ms)
+static bool pass_take_event(struct pass *p, int64_t ms, int64_t received_ms)
 {
 	struct demux_stream *stream = p->stream;
 	struct demux_state *state = &stream->state;
@@ -261,7 +265,7 @@ static bool pass_take_event(struct pass *p, int64_t ms)
 	} else if (!demux_state_add_late(state, bin_ms)) {
 		return false;
 	}
-	pass_note_time(state, ms);
+	pass_note_time(state, ms, received_ms);
 	return true;
 }
 
@@ -274,8 +278,8 @@ static int pass_take(struct pass *p, struct slice line, int64_t ms, int64_t rece
 	if (result == DATATYPE_READ && ms >= received_ms + PASS_AHEAD_MS)
 		counts->late++;
 	else if (result == DATATYPE_READ && p->stream->rule->kind == DATATYPE_SAMPLES)
-		err = pass_take_sample(p, ms);
-	else if (result == DATATYPE_READ && !pass_take_event(p, ms))
+		err = pass_take_sample(p, ms, received_ms);
+	else if (result == DATATYPE_READ && !pass_take_event(p, ms, received_ms))
 		return PASS_ENOUGH;
 	else if (result == DATATYPE_NOT)
 		pass_note_unread(p, line);
@@ -285,11 +289,10 @@ static int pass_take(struct pass *p, struct slice line, int64_t ms, int64_t rece
 	return err;
 }
 
-static int64_t pass_received_ms(const struct line_run *run)
+static int64_t pass_received_ms(const struct line_run *run, size_t offset)
 {
-	return run->receipt && run->records.begin >= run->receipt->offset
-		       ? run->receipt->received_ms
-		       : run->received_ms;
+	return run->receipt && offset >= run->receipt->offset ? run->receipt->received_ms
+							      : run->received_ms;
 }
 
 /* A pass ends where its bins take too much memory, or it has read enough. */
@@ -311,7 +314,7 @@ static int pass_see_records(struct pass *p, const struct line_run *run,
 		if (pass_is_full(p))
 			return PASS_ENOUGH;
 		struct line_carry carry = clock->carry;
-		int64_t received_ms = pass_received_ms(run);
+		int64_t received_ms = pass_received_ms(run, records->begin);
 		int64_t ms = line_clock_next(clock, line, received_ms);
 		int err = pass_take(p, line, ms, received_ms);
 		if (err) {
@@ -436,6 +439,14 @@ static void pass_list_ranges(const struct stream_known *known, const struct demu
 	}
 }
 
+/* No bin of before is derived anew. */
+static void pass_raise_floor(struct demux_state *state)
+{
+	state->floor_ms = bin_start_ms(state->last_ms) + BIN_MS;
+	state->counts.late += state->late_count; /* of each at least one line */
+	state->late_count = 0;
+}
+
 /* Of bytes that somebody deleted nobody can count the events again. What is too old went a long
  * time after its bins were open. */
 static void pass_note_gone(struct pass *p, const struct stream_known *known)
@@ -444,7 +455,7 @@ static void pass_note_gone(struct pass *p, const struct stream_known *known)
 	if (known->kept_from <= p->read->kept_from)
 		return;
 	if (known->deleted_to > p->read->kept_from && state->has_last)
-		state->floor_ms = bin_start_ms(state->last_ms) + BIN_MS;
+		pass_raise_floor(state);
 	p->read->kept_from = known->kept_from;
 	offsets_cut(&p->read->done, known->kept_from);
 	p->stream->changed = true;
@@ -468,12 +479,24 @@ static int pass_read_incarnation(struct pass *p, uint64_t incarnation)
 	return err;
 }
 
+struct pass_incarnation {
+	uint64_t incarnation;
+	int64_t made_ms;
+};
+
 struct pass_incarnations {
 	const struct stream_names *names;
-	uint64_t *list;
+	struct pass_incarnation *list; /* in the order in which they were made */
 	size_t count, room;
-	int64_t made_ms; /* the first of them */
 };
+
+static int pass_compare_made(const void *a, const void *b)
+{
+	const struct pass_incarnation *x = a, *y = b;
+	if (x->made_ms != y->made_ms)
+		return x->made_ms < y->made_ms ? -1 : 1;
+	return (x->incarnation > y->incarnation) - (x->incarnation < y->incarnation);
+}
 
 static int pass_see_incarnation(const struct store_cell *cell, void *owner)
 {
@@ -485,10 +508,8 @@ static int pass_see_incarnation(const struct store_cell *cell, void *owner)
 	int err = stream_made_decode(cell, &made);
 	if (err || !stream_names_equal(&made.id.names, found->names))
 		return err;
-	if (!found->count || made.made_ms < found->made_ms)
-		found->made_ms = made.made_ms;
 	GROW(found->list, found->room, found->count + 1);
-	found->list[found->count++] = made.id.incarnation;
+	found->list[found->count++] = (struct pass_incarnation){made.id.incarnation, made.made_ms};
 	return 0;
 }
 
@@ -500,9 +521,12 @@ static int pass_list_incarnations(struct pass *p, struct pass_incarnations *foun
 	streams_names_bound(&to, &p->stream->names, true);
 	const struct store_cell_scan scan = {
 		.table = TABLE_STREAMS, .key = key.parts, .from = from.parts, .to = to.parts};
-	return store_cells_wait(p->work->site->store, p->work->queue,
-				clock_wall_ms(p->work->site->clock), &scan, pass_see_incarnation,
-				found, p->e);
+	int err = store_cells_wait(p->work->site->store, p->work->queue,
+				   clock_wall_ms(p->work->site->clock), &scan, pass_see_incarnation,
+				   found, p->e);
+	if (found->count)
+		qsort(found->list, found->count, sizeof(*found->list), pass_compare_made);
+	return err;
 }
 
 /* ---- Bins ------------------------------------------------------------------------------------ */
@@ -561,9 +585,11 @@ static int pass_compare_ms(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static bool pass_is_late(const struct demux_state *state, int64_t bin_ms)
+/* Whether a bin is among those that are derived. */
+static bool pass_is_derived(const struct pass *p, int64_t bin_ms)
 {
-	return bsearch(&bin_ms, state->late, state->late_count, sizeof(bin_ms), pass_compare_ms);
+	return bsearch(&bin_ms, p->stream->state.late, p->derived_count, sizeof(bin_ms),
+		       pass_compare_ms);
 }
 
 static int pass_see_line(const struct line_seen *seen, void *owner)
@@ -571,19 +597,28 @@ static int pass_see_line(const struct line_seen *seen, void *owner)
 	struct pass *p = owner;
 	int64_t bin_ms = bin_start_ms(seen->ms);
 	bool is_rest;
-	if (pass_is_late(&p->stream->state, bin_ms) &&
+	if (pass_is_derived(p, bin_ms) &&
 	    datatype_read(&p->reader, seen->text, &p->record) == DATATYPE_READ)
 		pass_add_to_bin(p, &p->derived, bin_ms, pass_series(p, &p->derived, &is_rest));
 	return 0;
 }
 
 /* Whether one of the bins may have lines of a part. */
-static bool pass_needs_part(const struct demux_state *state, const struct line_part *part)
+static bool pass_needs_part(const struct pass *p, const struct line_part *part)
 {
-	for (size_t i = 0; i < state->late_count; i++)
-		if (state->late[i] <= part->last_ms && part->first_ms < state->late[i] + BIN_MS)
+	const int64_t *late = p->stream->state.late;
+	for (size_t i = 0; i < p->derived_count; i++)
+		if (late[i] <= part->last_ms && part->first_ms < late[i] + BIN_MS)
 			return true;
 	return false;
+}
+
+/* Names of columns are those of the part. */
+static int pass_look_at_part(struct pass *p, struct line_scan *scan, const struct line_part *part)
+{
+	int err = fields_state_take(&p->reader.fields, SLICE(""));
+	ASSERT(!err); /* nothing is a state */
+	return line_scan_look(scan, part, pass_see_line, p);
 }
 
 static int pass_scan(struct pass *p)
@@ -593,20 +628,40 @@ static int pass_scan(struct pass *p)
 	const struct line_scan_rules rules = {.tenant = p->stream->tenant,
 					      .names = p->stream->names,
 					      .from_ms = state->late[0],
-					      .to_ms = state->late[state->late_count - 1] + BIN_MS,
+					      .to_ms = state->late[p->derived_count - 1] + BIN_MS,
 					      .query = &query};
 	struct line_scan scan;
 	int err = line_scan_open(&scan, p->work->site, p->work->queue, &rules, p->e);
 	for (size_t i = 0; i < scan.part_count && !err; i++)
-		if (pass_needs_part(state, &scan.parts[i]))
-			err = line_scan_look(&scan, &scan.parts[i], pass_see_line, p);
-	if (!err && scan.work.damaged)
-		err = errbuf_set(p->e, ERR_DAMAGED,
-				 "bins cannot be derived anew: %llu blocks "
-				 "cannot be read",
-				 (unsigned long long)scan.work.damaged);
+		if (pass_needs_part(p, &scan.parts[i]))
+			err = pass_look_at_part(p, &scan, &scan.parts[i]);
+	p->passed->damaged += err ? 0 : scan.work.damaged;
 	line_scan_close(&scan);
 	return err;
+}
+
+/* So many of the bins that wait are derived at once: a few MB of them. */
+static size_t pass_count_derived(const struct pass *p)
+{
+	const struct demux_state *state = &p->stream->state;
+	size_t bin_bytes =
+		sizeof(struct bin) + p->stream->rule->value_count * sizeof(struct bin_number);
+	size_t count = PASS_DERIVED_MAX_BYTES / (bin_bytes * (state->series.table.count + 2));
+	return smaller_of(larger_of(count, (size_t)1), state->late_count);
+}
+
+/* What was written of bins that cannot be read whole stays as it is. */
+static void pass_forget_derived(struct pass *p, bool damaged)
+{
+	struct demux_state *state = &p->stream->state;
+	if (damaged)
+		state->counts.late += p->derived_count; /* of each at least one line */
+	else
+		stat_add(STAT_demux_derived, (int64_t)p->derived_count);
+	state->late_count -= p->derived_count;
+	memmove(state->late, state->late + p->derived_count,
+		state->late_count * sizeof(*state->late));
+	p->stream->changed = true;
 }
 
 /* Bins of which a part is in no memory are made of all lines of their time. */
@@ -618,15 +673,16 @@ static int pass_derive(struct pass *p)
 	if (!stream->state.late_count ||
 	    (begun_ms < stream->late_at_ms && stream->state.late_count < DEMUX_LATE_MAX))
 		return 0;
+	const uint64_t damaged = p->passed->damaged;
+	p->derived_count = pass_count_derived(p);
 	bins_init(&p->derived, stream->rule->tag_count, stream->rule->value_count);
 	int err = pass_scan(p);
-	err = err ? err : bins_each_changed(&p->derived, pass_write_bin, p);
+	if (!err && p->passed->damaged == damaged)
+		err = bins_each_changed(&p->derived, pass_write_bin, p);
 	bins_release(&p->derived);
 	if (err)
 		return err;
-	stat_add(STAT_demux_derived, (int64_t)stream->state.late_count);
-	stream->state.late_count = 0;
-	stream->changed = true;
+	pass_forget_derived(p, p->passed->damaged > damaged);
 	int64_t took_ms = clock_mono_ms(clock) - begun_ms;
 	stream->late_at_ms =
 		begun_ms + larger_of(PASS_LATE_REST_TIMES * took_ms, (int64_t)PASS_LATE_REST_MS);
@@ -717,7 +773,7 @@ static int pass_load(struct pass *p, const struct pass_incarnations *incarnation
 				  err_text(err));
 	if (!err && !of.found) {
 		stream->state.floor_ms = INT64_MIN;
-		err = pass_find_named(p, incarnations->made_ms);
+		err = pass_find_named(p, incarnations->list[0].made_ms);
 	}
 	if (err)
 		return err;
@@ -771,7 +827,7 @@ static int pass_read_all(struct pass *p, const struct pass_incarnations *incarna
 {
 	int err = 0;
 	for (size_t i = 0; i < incarnations->count && !err; i++)
-		err = pass_read_incarnation(p, incarnations->list[i]);
+		err = pass_read_incarnation(p, incarnations->list[i].incarnation);
 	p->passed->more = err == PASS_ENOUGH;
 	return err == PASS_ENOUGH ? 0 : err;
 }
@@ -789,6 +845,15 @@ static void pass_count(const struct demux_counts *before, const struct demux_cou
 	stat_add(STAT_demux_rest, (int64_t)rest);
 }
 
+static void pass_forget_incarnations(struct pass *p, const struct pass_incarnations *there)
+{
+	uint64_t *list = mem_alloc_array(there->count, sizeof(*list));
+	for (size_t i = 0; i < there->count; i++)
+		list[i] = there->list[i].incarnation;
+	demux_state_keep_reads(&p->stream->state, list, there->count);
+	mem_free(list);
+}
+
 static int pass_run(struct pass *p, const struct pass_incarnations *incarnations)
 {
 	struct demux_stream *stream = p->stream;
@@ -797,7 +862,7 @@ static int pass_run(struct pass *p, const struct pass_incarnations *incarnations
 		return err;
 	const struct demux_counts before = stream->state.counts;
 	pass_set_fixed(p);
-	demux_state_keep_reads(&stream->state, incarnations->list, incarnations->count);
+	pass_forget_incarnations(p, incarnations);
 	err = pass_read_all(p, incarnations);
 	err = err ? err : bins_each_changed(&stream->bins, pass_write_bin, p);
 	err = err ? err : pass_derive(p);
@@ -832,7 +897,6 @@ int demux_pass(struct demux_work *work, struct demux_stream *stream, struct demu
 		err = pass_write_cell(&p, true);
 	if (err || !incarnations.count)
 		demux_stream_forget(stream);
-	passed->gone = !err && !incarnations.count;
 	work->point_count = work->value_count = 0;
 	arena_reset(&work->arena);
 	mem_free(incarnations.list);

@@ -90,10 +90,10 @@ struct demux_stream {
 };
 
 struct demux_passed {
-	uint64_t bytes; /* that were read */
-	bool more;      /* it has not come to the end */
-	bool waits;     /* bins wait to be derived anew */
-	bool gone;      /* nothing is known of the stream any more */
+	uint64_t bytes;   /* that were read */
+	bool more;        /* it has not come to the end */
+	bool waits;       /* bins wait to be derived anew */
+	uint64_t damaged; /* blocks that cannot be read, so that bins are not derived */
 };
 
 /* Reads on, some MB. With an error, which has its sentence, nothing has happened but that samples

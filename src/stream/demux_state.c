@@ -44,17 +44,19 @@ struct demux_read *demux_state_read(struct demux_state *state, uint64_t incarnat
 	return &state->reads[at];
 }
 
+static bool demux_state_is_among(const uint64_t *incarnations, size_t count, uint64_t one)
+{
+	for (size_t i = 0; i < count; i++)
+		if (incarnations[i] == one)
+			return true;
+	return false;
+}
+
 void demux_state_keep_reads(struct demux_state *state, const uint64_t *incarnations, size_t count)
 {
-	size_t at = 0;
-	for (size_t i = 0; i < state->read_count;) {
-		while (at < count && incarnations[at] < state->reads[i].incarnation)
-			at++;
-		if (at < count && incarnations[at] == state->reads[i].incarnation)
-			i++;
-		else
+	for (size_t i = state->read_count; i-- > 0;)
+		if (!demux_state_is_among(incarnations, count, state->reads[i].incarnation))
 			demux_state_remove_read(state, i);
-	}
 }
 
 bool demux_state_add_late(struct demux_state *state, int64_t ms)

@@ -8,6 +8,7 @@
 
 #include "base/exec.h"
 #include "base/hash_set.h"
+#include "stream/datatypes.h"
 #include "stream/site.h"
 #include "stream/tables.h"
 
@@ -15,8 +16,8 @@ enum {
 	DEMUX_EXAMPLE_MAX_BYTES = 256,
 	DEMUX_HEADER_MAX_BYTES = 4096, /* of line_fields_state_encode() */
 	DEMUX_LATE_MAX = 4096,
-	DEMUX_SERIES_MAX = 100000,
-	DEMUX_STATE_MAX_BYTES = 4 << 20,
+	DEMUX_SERIES_MAX = DATATYPE_SERIES_MAX,
+	DEMUX_STATE_MAX_BYTES = TABLE_SHARED_VALUE_MAX_BYTES,
 };
 
 /* Of an incarnation. */
@@ -57,7 +58,7 @@ void demux_state_release(struct demux_state *state);
 
 /* Of an incarnation; a new one is empty. */
 struct demux_read *demux_state_read(struct demux_state *state, uint64_t incarnation);
-/* Of incarnations that are not among these, sorted, nothing is known any more. */
+/* Of incarnations that are not among these nothing is known any more. */
 void demux_state_keep_reads(struct demux_state *state, const uint64_t *incarnations, size_t count);
 /* A bin is to be derived anew. False: there are too many of them. */
 bool demux_state_add_late(struct demux_state *state, int64_t ms) MUST_CHECK;

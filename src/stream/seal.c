@@ -290,11 +290,16 @@ static int seal_flush_ended(struct seal *s)
 	return err;
 }
 
-static bool seal_goes_on(const struct seal *s, const struct stream_piece *piece)
+/* Whether a piece lies behind what is gathered, and is of the same kind. */
+static bool seal_is_next(const struct seal *s, const struct stream_piece *piece)
 {
 	return piece->begin == s->begin + s->data.len && piece->fields.lines == s->fields.lines &&
-	       slice_equal(piece->fields.zone, s->fields.zone) &&
-	       s->end_count + piece->end_count <= SEAL_ENDS_MAX;
+	       slice_equal(piece->fields.zone, s->fields.zone);
+}
+
+static bool seal_goes_on(const struct seal *s, const struct stream_piece *piece)
+{
+	return seal_is_next(s, piece) && s->end_count + piece->end_count <= SEAL_ENDS_MAX;
 }
 
 /* The first line of a block goes on from the last one before it. */
@@ -330,7 +335,9 @@ static int seal_begin_block(struct seal *s, const struct stream_piece *piece, st
 static int seal_gather(struct seal *s, const struct stream_piece *piece, struct arena *arena)
 {
 	int err = 0;
-	if (s->data.len && !seal_goes_on(s, piece))
+	if (s->data.len && seal_is_next(s, piece) && !seal_goes_on(s, piece))
+		err = seal_write_block(s, false); /* its ends are too many; a record stays whole */
+	if (!err && s->data.len && !seal_goes_on(s, piece))
 		err = seal_flush(s);
 	if (!err && !s->data.len)
 		err = seal_begin_block(s, piece, arena);

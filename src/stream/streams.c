@@ -15,9 +15,10 @@
 #include "stream/seal.h"
 
 enum {
-	PARTITIONS = 64,        /* of streams, among processes: on disk, so it stays */
-	LOOK_MS = 60000,        /* for streams that others have written to */
-	OPEN_MAX_MS = 86400000, /* so long the end of a record is awaited */
+	PARTITIONS = 64,         /* of streams, among processes: on disk, so it stays */
+	LOOK_MS = 60000,         /* for streams that others have written to */
+	OPEN_MAX_MS = 86400000,  /* so long the end of a record is awaited */
+	OPEN_CROWDED_MS = 60000, /* the same where too much waits */
 	LINES_A_MINUTE = 3,
 	DUE_MAX = 1 << 18, /* streams with chunks that wait; others are found by looking */
 	ADDRESS_ARENA_BYTES = 2 * STREAM_ADDRESS_MAX_BYTES,
@@ -229,7 +230,8 @@ static bool streams_pass(struct streams *streams, struct job *job, struct stream
 	const struct stream_seal_rules rules = {
 		.level = streams->options.level,
 		.all = all,
-		.open_before_ms = clock_wall_ms(streams->site.clock) - OPEN_MAX_MS,
+		.open_before_ms = clock_wall_ms(streams->site.clock) -
+				  (streams_is_crowded(streams) ? OPEN_CROWDED_MS : OPEN_MAX_MS),
 		.until_ms = streams->until_ms,
 		.write_max_ms = streams->options.write_max_ms};
 	struct stream_seal_result sealed;

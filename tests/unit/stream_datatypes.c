@@ -271,7 +271,7 @@ static void rules_that_are_none(void **state)
 	refused("{format: json, events: {}, units: [b]}",
 		".units: takes a mapping of fields to units");
 	refused("{format: json, events: {}, series_max: 0}",
-		".series_max: '0' is not in the range of 1 to 100000");
+		".series_max: '0' is not in the range of 1 to 50000");
 	at += snprintf(at, 100, "{format: json, events: {tags: [");
 	for (int i = 0; i <= DATATYPE_TAGS_MAX; i++)
 		at += snprintf(at, 10, "t%d,", i);

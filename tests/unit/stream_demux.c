@@ -107,6 +107,7 @@ struct world {
 	struct demux_stream stream;
 	struct sink sink;
 	struct demux_passed passed;
+	uint64_t made; /* cells that say so; the first has the greatest stamp */
 };
 
 static void world_open(struct world *w, const struct contract_engine *engine, uint64_t seed,
@@ -154,6 +155,22 @@ static struct stream_id world_id(uint64_t incarnation)
 	return (struct stream_id){SLICE("t"), names, incarnation};
 }
 
+/* The first time counts. */
+static void world_put_made(struct world *w, uint64_t incarnation, int64_t made_ms)
+{
+	const struct stream_id id = world_id(incarnation);
+	const struct stream_made made = {.id = id, .made_ms = made_ms};
+	struct stream_parts key, column;
+	struct buf value;
+	buf_init(&value, 4096);
+	stream_made_encode(&made, &value);
+	streams_key(&key, id.tenant);
+	streams_column(&column, &id, STREAM_MADE);
+	rig_cell_put(&w->rig, TABLE_STREAMS, &key.parts, &column.parts, buf_slice(&value),
+		     INT64_MAX / 2 - (int64_t)++w->made, 0);
+	buf_release(&value);
+}
+
 /* As the collector has it, of a chunk that it has taken. */
 static void world_put_chunk(struct world *w, uint64_t incarnation, uint64_t begin,
 			    struct slice data, bool continues)
@@ -168,7 +185,6 @@ static void world_put_chunk(struct world *w, uint64_t incarnation, uint64_t begi
 				      .continues = continues,
 				      .goes_on = data.data[data.len - 1] != '\n'};
 	const struct chunk_data chunk = {.data = data};
-	const struct stream_made made = {.id = id, .made_ms = T0};
 	struct stream_parts key, column;
 	struct buf frame, value;
 	const char *why;
@@ -183,11 +199,7 @@ static void world_put_chunk(struct world *w, uint64_t incarnation, uint64_t begi
 	chunk_tail_key(&key, &id);
 	chunk_column(&column, &place);
 	rig_log_put(&w->rig, TABLE_CHUNK_TAIL, &key.parts, &column.parts, buf_slice(&value));
-	buf_clear(&value);
-	stream_made_encode(&made, &value);
-	streams_key(&key, id.tenant);
-	streams_column(&column, &id, STREAM_MADE);
-	rig_cell_put(&w->rig, TABLE_STREAMS, &key.parts, &column.parts, buf_slice(&value), 1, 0);
+	world_put_made(w, incarnation, T0);
 	buf_release(&value);
 	buf_release(&frame);
 }
@@ -539,6 +551,44 @@ static void lines_out_of_all_time_are_told(void **state)
 	world_close(&w);
 }
 
+/* A line that says no time has that of its receipt; of a line that lies in two chunks it is that of
+ * the first of them. The chunks are received 30 s one after the other. */
+static void lines_without_a_time_have_that_of_their_receipt(void **state)
+{
+	(void)state;
+	struct world w;
+	world_open(&w, &engine, 1,
+		   "datatypes: {acc: {pattern: '<method> <bytes>', events: {tags: [method], "
+		   "values: [bytes]}}}\n");
+	world_put(&w, 1, 0, "A 1\nB");
+	rig_advance_ms(&w.rig, 30000);
+	world_put_chunk(&w, 1, 5, SLICE(" 2\nC 3\n"), true);
+	world_finish(&w);
+	assert_true(world_value(&w, "acc.count{host=h1,cluster=c1,method=A}0") == 1);
+	assert_true(world_value(&w, "acc.count{host=h1,cluster=c1,method=B}0") == 1);
+	assert_true(world_value(&w, "acc.count{host=h1,cluster=c1,method=C}30000") == 1);
+	assert_int_equal(w.sink.count, 3 * 4);
+	world_close(&w);
+}
+
+/* The younger incarnation has the lower number, and lines of two days later. */
+static void incarnations_are_read_in_the_order_in_which_they_were_made(void **state)
+{
+	(void)state;
+	struct world w;
+	world_open(&w, &engine, 1, events);
+	rig_advance_ms(&w.rig, 3 * (int64_t)DAY_MS);
+	world_put_made(&w, 2, T0);
+	world_put_made(&w, 1, T0 + 2 * (int64_t)DAY_MS);
+	world_put(&w, 2, 0, "1700000000 G 1\n");
+	world_put(&w, 1, 0, "1700172800 G 1\n");
+	world_finish(&w);
+	assert_true(world_value(&w, "acc.count{host=h1,cluster=c1,method=G}0") == 1);
+	assert_true(world_value(&w, "acc.count{host=h1,cluster=c1,method=G}172800000") == 1);
+	assert_int_equal(w.stream.state.counts.late, 0);
+	world_close(&w);
+}
+
 /* The second stream of a source that has the datatype says its name. */
 static void the_second_stream_of_a_datatype_says_its_name(void **state)
 {
@@ -593,6 +643,8 @@ int main(void)
 		cmocka_unit_test(lines_out_of_all_time_are_told),
 		cmocka_unit_test(the_second_stream_of_a_datatype_says_its_name),
 		cmocka_unit_test(unread_lines_are_counted_and_shown),
+		cmocka_unit_test(lines_without_a_time_have_that_of_their_receipt),
+		cmocka_unit_test(incarnations_are_read_in_the_order_in_which_they_were_made),
 		cmocka_unit_test(bins_have_what_lines_say),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
