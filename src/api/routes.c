@@ -242,8 +242,7 @@ const struct http_route api_routes[] = {
 	 .params = hicc_notes_add_params},
 	{VERB_DELETE, "/hicc/v1/metrics/notes/", true, ROLE_WRITE, NO_BODY, &hicc_notes_delete,
 	 "/hicc/v1/metrics/notes/METRIC/SOURCE/ID: deletes a note.",
-	 "curl -X DELETE http://127.0.0.1:8470/hicc/v1/metrics/notes/SystemMetrics.LoadAverage.1/"
-	 "host1/ID",
+	 "/hicc/v1/metrics/notes/SystemMetrics.LoadAverage.1/host1",
 	 .params = hicc_notes_delete_params},
 	{VERB_POST, "/hicc/v1/dashboard/import", false, ROLE_WRITE, 32 << 20, 0, &boards_handler,
 	 "Takes a dashboard with its widgets and charts, as export/ID of GET gives it: all or "

@@ -274,7 +274,7 @@ def test_ranges_that_lie_far_apart(make_server):
 def test_a_record_that_lies_in_several_chunks_is_one(make_server, listed, says):
     """As soon as they are there, and in a block: also where chunks came in the other order, and
     where they list the ends of records and do not say by a flag that the last one goes on."""
-    data = b"2026-01-01T00:00:00Z first\n2026-01-01T00:00:01Z lock wait\nlast"
+    data = b"2026-01-01T00:00:00Z first\n2026-01-01T00:00:01Z lock wait\nlast\n"
     cuts = [0, 10, 35, 49, 52, 59, len(data)]
     pieces = []
     for begin, end in zip(cuts, cuts[1:]):
