@@ -52,7 +52,8 @@ struct adaptor {
 	struct followed_rule rule;    /* of inlets, the kind of records alone */
 	int64_t every_ms, timeout_ms; /* of inlets that ask again and again */
 	bool datagrams, connections;  /* how what comes over the network is taken */
-	/* Of syslog, by facility (wire/syslog.h); len 0: the adaptor's. NULL: none has one. */
+	/* A syslog adaptor's datatypes, by facility (wire/syslog.h). An empty one: messages of the
+	 * facility have the adaptor's datatype. NULL: all messages have. */
 	const struct slice *datatypes;
 };
 

@@ -95,8 +95,10 @@ static int adaptors_read_facility(struct adaptors_reader *r, const struct conf_n
 	if (err)
 		return err;
 	if (!syslog_facility_find(member->key, &facility))
-		return conf_node_refuse(member, r->e,
-					"is no facility of syslog, such as kern, mail or local0");
+		return conf_node_refuse(
+			member, r->e,
+			"is not the name of a syslog facility; such names are kern, "
+			"mail and local0");
 	if (adaptors_check_names(&checked, &why))
 		return conf_node_refuse(member, r->e, "%s", why.text);
 	datatypes[facility] = checked.datatype;

@@ -87,7 +87,8 @@ struct followed *agent_find(const struct agent *agent, struct slice datatype, st
 int agent_add(struct agent *agent, const struct followed_rule *rule, struct slice datatype,
 	      struct slice name, struct followed **f) MUST_CHECK;
 bool agent_is_file(struct slice name);
-/* Of its stream; len 0: the one that the server presumes. */
+/* The tenant of a log's stream. An empty one: no tenant is sent, and the server takes its preset.
+ */
 struct slice agent_tenant(const struct agent *agent, const struct followed *f);
 /* What happens in it matters. */
 void agent_watch_directory(struct agent *agent, const char *path);

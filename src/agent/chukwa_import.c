@@ -359,7 +359,8 @@ static int chukwa_import_set_datatype(struct adaptors *adaptors, struct adaptor 
 	return 0;
 }
 
-/* Of the adaptors from the first one on, which came from Chukwa's files. */
+/* Sets the datatypes of syslog adaptors by the properties of the configuration. Only adaptors from
+ * place `first` on came from Chukwa's files. */
 static int chukwa_import_set_datatypes(struct chukwa_import_reader *r, size_t first)
 {
 	for (const struct hadoop_property *p = r->import->conf.first; p; p = p->next) {

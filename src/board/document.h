@@ -36,7 +36,7 @@ struct board_document {
 	struct slice id, text; /* in the arena */
 };
 
-/* The document of a tree. Its id is its own member, else `id`, else one by lot (`id` with NULL
+/* The document of a tree. Its id is its own member, else `id`, else a random one (`id` with NULL
  * data); a widget must have its title. What it does not say gets the presets of its kind. Memory
  * comes from the arena. ERR_INVALID, ERR_LIMIT with a sentence that names the member. */
 int board_document_make(enum board_kind kind, const struct json *tree, struct slice id,

@@ -207,14 +207,15 @@ static const struct command client_board_verbs[] = {
 	{.name = "board import",
 	 .summary = "save all of what was exported, or nothing",
 	 .about = "Saves a dashboard with its widgets and charts. If one of them is there and is "
-		  "another one, nothing is saved, but with --overwrite.\n",
+		  "another one, nothing is saved unless --overwrite is given.\n",
 	 .examples = "granary board import host.json --tenant web\n",
 	 COMMAND_TAKES(client_board_import_options, client_board_args),
 	 .run = client_board_import},
 	{.name = "board delete",
 	 .summary = "delete a chart, widget or dashboard",
-	 .about = "Deletes one of a kind. What is part of the program stays; one that was saved "
-		  "under its id goes, and it is back.\n",
+	 .about = "Deletes one of a kind. What is part of the program stays. If one was saved "
+		  "under the id of such a one, the saved one is deleted, and the other is "
+		  "seen again.\n",
 	 .examples = "granary board delete chart 1\n",
 	 COMMAND_TAKES(client_board_show_options, client_board_args),
 	 .run = client_board_delete},

@@ -505,8 +505,7 @@ static int datatypes_read_series_max(struct datatypes_reader *r,
 
 /* ---- A rule ---------------------------------------------------------------------------------- */
 
-/* Both nodes as a tree is written: without comments, and the same however they
- * was indented. */
+/* The hash is of both nodes as a tree is written again: comments and indentation do not count. */
 static void datatypes_hash(const struct datatypes_nodes *nodes, struct datatype *rule)
 {
 	struct buf text;

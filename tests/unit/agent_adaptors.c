@@ -244,7 +244,9 @@ static void addresses(void **state)
 		".tcp: '0.0.0.0:514' is no loopback address, as 127.0.0.1 and [::1] are; at others "
 		"nothing is taken, since senders do not say who they are");
 	refused("syslog: 1, datatype: t, datatypes: {local8: x}",
-		".datatypes.local8: is no facility of syslog, such as kern, mail or local0");
+		".datatypes.local8: is not the name of a syslog facility; such names are kern, "
+		"mail "
+		"and local0");
 	refused("syslog: 1, datatype: t, datatypes: kern",
 		".datatypes: takes a mapping of datatypes by facility");
 	refused("syslog: 1, datatype: t, datatypes: {kern: chart_meta}",

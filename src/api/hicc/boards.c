@@ -293,7 +293,7 @@ const struct param boards_get_params[] = {
 	{"limit", PARAM_NUMBER, BOARDS_FIELD(limit), 1, BOARDS_LIST_MAX,
 	 .help = "A list has at most so many; 1000 where it is left out."},
 	{"offset", PARAM_NUMBER, BOARDS_FIELD(offset), 0, BOARDS_OFFSET_MAX,
-	 .help = "A list leaves out the first ones."},
+	 .help = "So many are left out at the beginning."},
 	{"brief", PARAM_FLAG, BOARDS_FIELD(brief),
 	 .help = "A list has the id, title and size of each."},
 	{NULL}};

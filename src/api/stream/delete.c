@@ -2,13 +2,14 @@
 #include "api/stream/streams.h"
 
 #include "api/call.h"
+#include "api/stream/which.h"
 #include "stream/retain.h"
 #include "stream/streams.h"
 
 enum { DELETE_ARENA_MAX_BYTES = 64 << 10, DELETE_ANSWER_MAX_BYTES = 64 << 10 };
 
 struct streams_delete_question {
-	struct slice tenant, stream;
+	struct which_stream which;
 	bool dry_run;
 };
 
@@ -47,7 +48,7 @@ static void streams_delete_over(struct api_call *base)
 		return;
 	}
 	json_write_object_begin(json);
-	json_put_string(json, "stream", call->asked.stream);
+	json_put_string(json, "stream", call->asked.which.stream);
 	json_put_u64(json, "bytes", call->bytes);
 	json_put_bool(json, "dry_run", call->asked.dry_run);
 	json_write_object_end(json);
@@ -60,27 +61,11 @@ static const struct api_call_kind streams_delete_kind = {.arena_max_bytes = DELE
 							 .run = streams_delete_run,
 							 .over = streams_delete_over};
 
-#define DELETE_FIELD(field_) offsetof(struct streams_delete_question, field_)
-
-const struct param streams_delete_params[] = {
-	{"tenant", PARAM_TENANT, DELETE_FIELD(tenant), .help = "Whose stream."},
-	{"stream", PARAM_TEXT, DELETE_FIELD(stream), .missing = "GET /api/streams lists them",
-	 .help = "Its address."},
-	{"dryRun", PARAM_FLAG, DELETE_FIELD(dry_run), .help = "Only says how many bytes would go."},
-	{NULL}};
-
-static int streams_delete_keep(struct streams_delete_call *call, struct errbuf *e)
-{
-	struct streams_delete_question *q = &call->asked;
-	struct arena *arena = &call->call.arena;
-	int err = params_keep(arena, &q->stream, "stream", 2 * STREAM_ADDRESS_MAX_BYTES, e);
-	if (err)
-		return err;
-	q->tenant = arena_copy(arena, q->tenant);
-	ASSERT(q->tenant.data); /* at most TENANT_MAX_BYTES */
-	call->id.tenant = q->tenant;
-	return stream_address_parse(q->stream, arena, &call->id.names, &call->id.incarnation, e);
-}
+const struct param streams_delete_params[] = {WHICH_STREAM(struct streams_delete_question),
+					      {"dryRun", PARAM_FLAG,
+					       offsetof(struct streams_delete_question, dry_run),
+					       .help = "Only says how many bytes would go."},
+					      {NULL}};
 
 static void streams_delete_end(struct http_request *request)
 {
@@ -89,7 +74,7 @@ static void streams_delete_end(struct http_request *request)
 	api_call_init(&call->call, request, &streams_delete_kind);
 	call->call.carried_through = true;
 	int err = params_read_route(request, 0, &call->asked, &e);
-	err = err ? err : streams_delete_keep(call, &e);
+	err = err ? err : which_stream_keep(&call->asked.which, &call->call.arena, &call->id, &e);
 	if (err)
 		api_call_fail(&call->call, http_status_of(err), "%s", e.text);
 	else

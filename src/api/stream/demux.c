@@ -2,13 +2,11 @@
 #include "api/stream/streams.h"
 
 #include "api/call.h"
+#include "api/stream/which.h"
 #include "stream/known.h"
 #include "stream/streams.h"
 
 enum {
-	DEMUX_LIMIT = 100,
-	DEMUX_LIMIT_MAX = 1000,
-	DEMUX_TEXT_MAX_BYTES = 2 * STREAM_ADDRESS_MAX_BYTES,
 	DEMUX_ARENA_MAX_BYTES = 1 << 20,
 	DEMUX_ANSWER_MAX_BYTES = 16 << 20,
 	DEMUX_ENOUGH = 1, /* stops the walk, without an error */
@@ -17,15 +15,13 @@ enum {
 /* ---- GET: how each does ---------------------------------------------------------------------- */
 
 struct demux_list_question {
-	struct slice tenant, token;
-	struct stream_names names; /* NULL data: any */
-	size_t limit;
+	struct which_streams which;
 };
 
 struct demux_list_call {
 	struct api_call call;
 	struct demux_list_question asked; /* texts in the call's arena */
-	struct stream_names after;
+	struct stream_id after;
 	struct buf last; /* the address of the last one that is told */
 	size_t count;
 	bool more;
@@ -67,9 +63,9 @@ static int demux_list_see(const struct stream_names *names, const struct demux_s
 			  void *owner)
 {
 	struct demux_list_call *call = owner;
-	if (!stream_names_fit(&call->asked.names, names))
+	if (!stream_names_fit(&call->asked.which.names, names))
 		return 0;
-	call->more = call->count == call->asked.limit;
+	call->more = call->count == call->asked.which.limit;
 	if (call->more)
 		return DEMUX_ENOUGH;
 	demux_put_state(&call->call.json, names, state);
@@ -87,7 +83,8 @@ static void demux_list_run(struct api_call *base)
 	json_write_key(json, "streams");
 	json_write_array_begin(json);
 	int err = demux_each(streams_site(base->api->streams), job_queue(base->job),
-			     call->asked.tenant, call->asked.token.data ? &call->after : NULL,
+			     call->asked.which.tenant,
+			     call->asked.which.token.data ? &call->after.names : NULL,
 			     demux_list_see, call, &base->error);
 	base->err = err == DEMUX_ENOUGH ? 0 : err;
 	json_write_array_end(json);
@@ -107,43 +104,7 @@ static const struct api_call_kind demux_list_kind = {.arena_max_bytes = DEMUX_AR
 						     .run = demux_list_run,
 						     .release = demux_list_release};
 
-#define DEMUX_FIELD(field_) offsetof(struct demux_list_question, field_)
-
-const struct param streams_demux_params[] = {
-	{"tenant", PARAM_TENANT, DEMUX_FIELD(tenant), .help = "Whose streams."},
-	{"source", PARAM_TEXT, DEMUX_FIELD(names.source), .help = "Only those of this host."},
-	{"cluster", PARAM_TEXT, DEMUX_FIELD(names.cluster), .help = "Only those of this cluster."},
-	{"datatype", PARAM_TEXT, DEMUX_FIELD(names.datatype),
-	 .help = "Only those of this datatype."},
-	{"name", PARAM_TEXT, DEMUX_FIELD(names.name), .help = "Only those of this name."},
-	{"limit", PARAM_NUMBER, DEMUX_FIELD(limit), 1, DEMUX_LIMIT_MAX,
-	 .help = "At most so many; 100."},
-	{"token", PARAM_TEXT, DEMUX_FIELD(token), .help = "Goes on where the last answer ended."},
-	{NULL}};
-
-static int demux_list_keep(struct demux_list_call *call, struct errbuf *e)
-{
-	struct demux_list_question *q = &call->asked;
-	struct arena *arena = &call->call.arena;
-	uint64_t incarnation;
-	int err = params_keep(arena, &q->names.source, "source", DEMUX_TEXT_MAX_BYTES, e);
-	if (!err)
-		err = params_keep(arena, &q->names.cluster, "cluster", DEMUX_TEXT_MAX_BYTES, e);
-	if (!err)
-		err = params_keep(arena, &q->names.datatype, "datatype", DEMUX_TEXT_MAX_BYTES, e);
-	if (!err)
-		err = params_keep(arena, &q->names.name, "name", DEMUX_TEXT_MAX_BYTES, e);
-	if (!err)
-		err = params_keep(arena, &q->token, "token", DEMUX_TEXT_MAX_BYTES, e);
-	if (err)
-		return err;
-	q->tenant = arena_copy(arena, q->tenant);
-	ASSERT(q->tenant.data); /* at most TENANT_MAX_BYTES */
-	if (!q->token.data)
-		return 0;
-	err = stream_address_parse(q->token, arena, &call->after, &incarnation, e);
-	return err ? errbuf_prefix(e, err, "token") : 0;
-}
+const struct param streams_demux_params[] = {WHICH_STREAMS(struct demux_list_question), {NULL}};
 
 static void demux_list_end(struct http_request *request)
 {
@@ -152,9 +113,10 @@ static void demux_list_end(struct http_request *request)
 	api_call_init(&call->call, request, &demux_list_kind);
 	api_call_set_deadline(&call->call);
 	buf_init(&call->last, STREAM_ADDRESS_MAX_BYTES);
-	call->asked.limit = DEMUX_LIMIT;
+	call->asked.which.limit = WHICH_STREAMS_LIMIT;
 	int err = params_read_route(request, 0, &call->asked, &e);
-	err = err ? err : demux_list_keep(call, &e);
+	err = err ? err
+		  : which_streams_keep(&call->asked.which, &call->call.arena, &call->after, &e);
 	if (err)
 		api_call_fail(&call->call, http_status_of(err), "%s", e.text);
 	else
@@ -167,7 +129,7 @@ const struct http_handler streams_demux_list = API_CALL_HANDLER(demux_list_end);
  */
 
 struct demux_again_question {
-	struct slice tenant, stream;
+	struct which_stream which;
 };
 
 struct demux_again_call {
@@ -220,7 +182,7 @@ static void demux_again_over(struct api_call *base)
 		return;
 	}
 	json_write_object_begin(json);
-	json_put_string(json, "stream", call->asked.stream);
+	json_put_string(json, "stream", call->asked.which.stream);
 	json_put_bool(json, "again", true);
 	json_write_object_end(json);
 	api_call_end(base);
@@ -232,26 +194,8 @@ static const struct api_call_kind demux_again_kind = {.arena_max_bytes = DEMUX_A
 						      .run = demux_again_run,
 						      .over = demux_again_over};
 
-const struct param streams_demux_again_params[] = {
-	{"tenant", PARAM_TENANT, offsetof(struct demux_again_question, tenant),
-	 .help = "Whose stream."},
-	{"stream", PARAM_TEXT, offsetof(struct demux_again_question, stream),
-	 .missing = "GET /api/streams lists them",
-	 .help = "Its address; all incarnations of its names are read."},
-	{NULL}};
-
-static int demux_again_keep(struct demux_again_call *call, struct errbuf *e)
-{
-	struct demux_again_question *q = &call->asked;
-	struct arena *arena = &call->call.arena;
-	int err = params_keep(arena, &q->stream, "stream", DEMUX_TEXT_MAX_BYTES, e);
-	if (err)
-		return err;
-	q->tenant = arena_copy(arena, q->tenant);
-	ASSERT(q->tenant.data); /* at most TENANT_MAX_BYTES */
-	call->id.tenant = q->tenant;
-	return stream_address_parse(q->stream, arena, &call->id.names, &call->id.incarnation, e);
-}
+const struct param streams_demux_again_params[] = {WHICH_STREAM(struct demux_again_question),
+						   {NULL}};
 
 static void demux_again_end(struct http_request *request)
 {
@@ -260,7 +204,7 @@ static void demux_again_end(struct http_request *request)
 	api_call_init(&call->call, request, &demux_again_kind);
 	api_call_set_deadline(&call->call);
 	int err = params_read_route(request, 0, &call->asked, &e);
-	err = err ? err : demux_again_keep(call, &e);
+	err = err ? err : which_stream_keep(&call->asked.which, &call->call.arena, &call->id, &e);
 	if (err)
 		api_call_fail(&call->call, http_status_of(err), "%s", e.text);
 	else

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "api/call.h"
+#include "api/stream/which.h"
 #include "stream/chunk_reader.h"
 #include "stream/streams.h"
 
@@ -16,7 +17,7 @@ enum {
 };
 
 struct export_question {
-	struct slice tenant, stream;
+	struct which_stream which;
 	uint64_t from, to, limit;
 };
 
@@ -74,7 +75,7 @@ static void export_run(struct api_call *base)
 	if (!base->err && !known.made)
 		base->err =
 			errbuf_set(&base->error, ERR_NOT_FOUND, "there is no stream `" SHOWN "`",
-				   SHOWN_OF(call->asked.stream));
+				   SHOWN_OF(call->asked.which.stream));
 	if (!base->err)
 		base->err = export_read(call, &known);
 	stream_known_release(&known);
@@ -108,9 +109,7 @@ static const struct api_call_kind export_kind = {.arena_max_bytes = EXPORT_ARENA
 #define EXPORT_FIELD(field_) offsetof(struct export_question, field_)
 
 const struct param streams_export_params[] = {
-	{"tenant", PARAM_TENANT, EXPORT_FIELD(tenant), .help = "Whose stream."},
-	{"stream", PARAM_TEXT, EXPORT_FIELD(stream), .missing = "GET /api/streams lists them",
-	 .help = "Its address."},
+	WHICH_STREAM(struct export_question),
 	{"from", PARAM_NUMBER, EXPORT_FIELD(from), 0, INT64_MAX,
 	 .help = "The first offset; the first that is held."},
 	{"to", PARAM_NUMBER, EXPORT_FIELD(to), 0, INT64_MAX,
@@ -118,19 +117,6 @@ const struct param streams_export_params[] = {
 	{"limit", PARAM_NUMBER, EXPORT_FIELD(limit), 1, EXPORT_LIMIT_MAX,
 	 .help = "At most so many bytes; 4 MiB."},
 	{NULL}};
-
-static int export_keep(struct export_call *call, struct errbuf *e)
-{
-	struct export_question *q = &call->asked;
-	struct arena *arena = &call->call.arena;
-	int err = params_keep(arena, &q->stream, "stream", 2 * STREAM_ADDRESS_MAX_BYTES, e);
-	if (err)
-		return err;
-	q->tenant = arena_copy(arena, q->tenant);
-	ASSERT(q->tenant.data); /* at most TENANT_MAX_BYTES */
-	call->id.tenant = q->tenant;
-	return stream_address_parse(q->stream, arena, &call->id.names, &call->id.incarnation, e);
-}
 
 static void export_end(struct http_request *request)
 {
@@ -140,7 +126,7 @@ static void export_end(struct http_request *request)
 	api_call_set_deadline(&call->call);
 	call->asked = (struct export_question){.to = INT64_MAX, .limit = EXPORT_LIMIT};
 	int err = params_read_route(request, 0, &call->asked, &e);
-	err = err ? err : export_keep(call, &e);
+	err = err ? err : which_stream_keep(&call->asked.which, &call->call.arena, &call->id, &e);
 	if (err)
 		api_call_fail(&call->call, http_status_of(err), "%s", e.text);
 	else

@@ -5,23 +5,19 @@
 #include <stdio.h>
 
 #include "api/call.h"
+#include "api/stream/which.h"
 #include "stream/known.h"
 #include "stream/streams.h"
 
 enum {
-	STREAMS_LIMIT = 100,
-	STREAMS_LIMIT_MAX = 1000,
 	STREAMS_RANGES_MAX = 100, /* of one stream that are listed */
-	STREAMS_TEXT_MAX_BYTES = 2 * STREAM_ADDRESS_MAX_BYTES,
 	STREAMS_ARENA_MAX_BYTES = 16 << 20,
 	STREAMS_ANSWER_MAX_BYTES = 16 << 20,
 	STREAMS_ENOUGH = 1, /* stops the walk, without an error */
 };
 
 struct streams_list_question {
-	struct slice tenant, token;
-	struct stream_names names; /* NULL data: any */
-	size_t limit;
+	struct which_streams which;
 };
 
 struct streams_list_call {
@@ -48,14 +44,14 @@ static int streams_list_see(const struct stream_made *made, void *owner)
 {
 	struct streams_list_call *call = owner;
 	struct arena *arena = &call->call.arena;
-	if (!stream_names_fit(&call->asked.names, &made->id.names))
+	if (!stream_names_fit(&call->asked.which.names, &made->id.names))
 		return 0;
-	call->more = call->count == call->asked.limit;
+	call->more = call->count == call->asked.which.limit;
 	if (call->more)
 		return STREAMS_ENOUGH;
 	struct stream_made *kept = &call->found[call->count];
 	*kept = *made;
-	kept->id.tenant = call->asked.tenant;
+	kept->id.tenant = call->asked.which.tenant;
 	int err = stream_id_keep(&kept->id, arena);
 	call->count += !err;
 	return err;
@@ -151,7 +147,7 @@ static void streams_list_run(struct api_call *base)
 {
 	struct streams_list_call *call = streams_list_call_of(base);
 	int err = stream_each(streams_site(base->api->streams), job_queue(base->job),
-			      call->asked.tenant, call->begins_after ? &call->after : NULL,
+			      call->asked.which.tenant, call->begins_after ? &call->after : NULL,
 			      streams_list_see, call, &base->error);
 	base->err = err && err != STREAMS_ENOUGH ? err : streams_list_put_all(call);
 }
@@ -163,44 +159,19 @@ static const struct api_call_kind streams_list_kind = {.arena_max_bytes = STREAM
 
 /* ---- What is asked --------------------------------------------------------------------------- */
 
-#define LIST_FIELD(field_) offsetof(struct streams_list_question, field_)
-
-const struct param streams_list_params[] = {
-	{"tenant", PARAM_TENANT, LIST_FIELD(tenant), .help = "Whose streams."},
-	{"source", PARAM_TEXT, LIST_FIELD(names.source), .help = "Only those of this host."},
-	{"cluster", PARAM_TEXT, LIST_FIELD(names.cluster), .help = "Only those of this cluster."},
-	{"datatype", PARAM_TEXT, LIST_FIELD(names.datatype),
-	 .help = "Only those of this datatype."},
-	{"name", PARAM_TEXT, LIST_FIELD(names.name), .help = "Only those of this name."},
-	{"limit", PARAM_NUMBER, LIST_FIELD(limit), 1, STREAMS_LIMIT_MAX,
-	 .help = "At most so many; 100."},
-	{"token", PARAM_TEXT, LIST_FIELD(token), .help = "Goes on where the last answer ended."},
-	{NULL}};
+const struct param streams_list_params[] = {WHICH_STREAMS(struct streams_list_question), {NULL}};
 
 static int streams_list_keep(struct streams_list_call *call, struct errbuf *e)
 {
-	struct streams_list_question *q = &call->asked;
+	struct which_streams *which = &call->asked.which;
 	struct arena *arena = &call->call.arena;
-	int err = params_keep(arena, &q->names.source, "source", STREAMS_TEXT_MAX_BYTES, e);
-	if (!err)
-		err = params_keep(arena, &q->names.cluster, "cluster", STREAMS_TEXT_MAX_BYTES, e);
-	if (!err)
-		err = params_keep(arena, &q->names.datatype, "datatype", STREAMS_TEXT_MAX_BYTES, e);
-	if (!err)
-		err = params_keep(arena, &q->names.name, "name", STREAMS_TEXT_MAX_BYTES, e);
-	if (!err)
-		err = params_keep(arena, &q->token, "token", STREAMS_TEXT_MAX_BYTES, e);
+	int err = which_streams_keep(which, arena, &call->after, e);
 	if (err)
 		return err;
-	q->tenant = arena_copy(arena, q->tenant);
-	call->found = arena_alloc(arena, q->limit * sizeof(*call->found));
-	ASSERT(q->tenant.data && call->found); /* at most TENANT_MAX_BYTES; some of MB */
-	call->begins_after = q->token.data != NULL;
-	if (!call->begins_after)
-		return 0;
-	err = stream_address_parse(q->token, arena, &call->after.names, &call->after.incarnation,
-				   e);
-	return err ? errbuf_prefix(e, err, "token") : 0;
+	call->begins_after = which->token.data != NULL;
+	call->found = arena_alloc(arena, which->limit * sizeof(*call->found));
+	ASSERT(call->found); /* some of MB */
+	return 0;
 }
 
 static void streams_list_end(struct http_request *request)
@@ -209,7 +180,7 @@ static void streams_list_end(struct http_request *request)
 	struct errbuf e = {""};
 	api_call_init(&call->call, request, &streams_list_kind);
 	api_call_set_deadline(&call->call);
-	call->asked.limit = STREAMS_LIMIT;
+	call->asked.which.limit = WHICH_STREAMS_LIMIT;
 	int err = params_read_route(request, 0, &call->asked, &e);
 	err = err ? err : streams_list_keep(call, &e);
 	if (err)
