@@ -223,17 +223,25 @@ static void streams_say_unreadable(struct streams *streams, const struct streams
 		  (unsigned long long)place->sequence_id);
 }
 
+/* How long the end of a record is awaited: not longer than its bytes are kept. */
+static int64_t streams_open_max_ms(const struct streams *streams, const struct stream_id *id)
+{
+	int64_t keep_ms = keep_rules_ms(streams->options.keep, id->tenant, id->names.datatype);
+	int64_t open_ms = streams_is_crowded(streams) ? OPEN_CROWDED_MS : OPEN_MAX_MS;
+	return keep_ms ? smaller_of(open_ms, keep_ms) : open_ms;
+}
+
 /* Seals what is due of a stream. True: nothing of it waits. */
 static bool streams_pass(struct streams *streams, struct job *job, struct streams_due *due,
 			 bool all)
 {
-	const struct stream_seal_rules rules = {
-		.level = streams->options.level,
-		.all = all,
-		.open_before_ms = clock_wall_ms(streams->site.clock) -
-				  (streams_is_crowded(streams) ? OPEN_CROWDED_MS : OPEN_MAX_MS),
-		.until_ms = streams->until_ms,
-		.write_max_ms = streams->options.write_max_ms};
+	const struct stream_seal_rules rules = {.level = streams->options.level,
+						.all = all,
+						.open_before_ms =
+							clock_wall_ms(streams->site.clock) -
+							streams_open_max_ms(streams, &due->id),
+						.until_ms = streams->until_ms,
+						.write_max_ms = streams->options.write_max_ms};
 	struct stream_seal_result sealed;
 	struct errbuf e = {""};
 	pthread_mutex_lock(&streams->lock);

@@ -417,15 +417,29 @@ def test_what_fills_a_block_is_sealed(server):
 
 def test_what_waits_for_long_is_sealed(make_server):
     with running(make_server(options=("--stream.seal_after", "1s"))) as server:
-        data = stream_bytes(13, 0, 3000)
-        for begin, end in ((0, 1000), (2000, 3000)):
+        data = stream_bytes(13, 0, 2880)
+        for begin, end in ((0, 960), (1920, 2880)):
             post(server, v2(end, data[begin:end]))
-        eventually(lambda: sealed(server) == [[0, 1000], [2000, 3000]])
+        eventually(lambda: sealed(server) == [[0, 960], [1920, 2880]])
         eventually(lambda: metric(server, "granary_chunks_tail_bytes") == 0)
         assert "waiting" not in streams(server)[0]
         # What comes late fills its hole.
-        post(server, v2(2000, data[1000:2000]))
-        eventually(lambda: sealed(server) == [[0, 3000]])
+        post(server, v2(1920, data[960:1920]))
+        eventually(lambda: sealed(server) == [[0, 2880]])
+        assert export(server) == [(0, data)]
+
+
+def test_a_record_waits_for_its_end(make_server):
+    """At the end of what is there, and behind a hole: it goes into one block when it is whole. All
+    lines have 64 bytes."""
+    with running(make_server(options=("--stream.seal_after", "1s"))) as server:
+        data = stream_bytes(13, 0, 3072)
+        post(server, v2(1000, data[:1000]), v2(3072, data[2000:], flags=1 | 2))
+        eventually(lambda: sealed(server) == [[0, 960], [2048, 3072]])
+        assert held(server) == [[0, 1000], [2000, 3072]]
+        post(server, v2(2000, data[1000:2000], flags=1 | 2 | 4))
+        eventually(lambda: sealed(server) == [[0, 3072]])
+        eventually(lambda: metric(server, "granary_chunks_tail_bytes") == 0)
         assert export(server) == [(0, data)]
 
 
@@ -445,23 +459,23 @@ def test_many_chunks_with_the_longest_names_are_sealed(make_server):
 
 def test_a_chunk_that_does_not_unpack_leaves_a_hole(make_server):
     """It is acknowledged without being unpacked; what comes again takes its place."""
-    data = stream_bytes(14, 0, 300)
+    data = stream_bytes(14, 0, 384)
     with running(make_server(options=("--stream.seal_after", "1s"))) as server:
-        lie = v2(200, data[100:200], packed=chunks.zstd_lie(100))
-        assert post(server, v2(100, data[:100]), lie, v2(300, data[200:])).status == 200
-        eventually(lambda: sealed(server) == [[0, 100], [200, 300]])
-        assert held(server) == [[0, 100], [200, 300]]
+        lie = v2(256, data[128:256], packed=chunks.zstd_lie(128))
+        assert post(server, v2(128, data[:128]), lie, v2(384, data[256:])).status == 200
+        eventually(lambda: sealed(server) == [[0, 128], [256, 384]])
+        assert held(server) == [[0, 128], [256, 384]]
         assert metric(server, "granary_chunks_unreadable_total") == 1
-        assert "the last one had the bytes 100 to 200" in server.log_text()
-        assert post(server, v2(200, data[100:200])).status == 200
-        eventually(lambda: sealed(server) == [[0, 300]])
+        assert "the last one had the bytes 128 to 256" in server.log_text()
+        assert post(server, v2(256, data[128:256])).status == 200
+        eventually(lambda: sealed(server) == [[0, 384]])
         assert export(server) == [(0, data)]
         # Also where it comes again at once.
-        lie = v2(400, bytes(100), packed=chunks.zstd_lie(100))
-        more = stream_bytes(14, 300, 400)
+        lie = v2(512, bytes(128), packed=chunks.zstd_lie(128))
+        more = stream_bytes(14, 384, 512)
         assert post(server, lie).status == 200
-        assert post(server, v2(400, more)).status == 200
-        eventually(lambda: sealed(server) == [[0, 400]])
+        assert post(server, v2(512, more)).status == 200
+        eventually(lambda: sealed(server) == [[0, 512]])
         assert export(server) == [(0, data + more)]
 
 
@@ -501,7 +515,7 @@ def test_a_stream_is_deleted(make_server):
     with running(make_server(options=KEEPING)) as server:
         for begin in range(0, 2_000_000, 500_000):
             post(server, v2(begin + 500_000, data[begin:begin + 500_000]))
-        post(server, v2(100, b"x" * 100, name="/b"))
+        post(server, v2(100, b"x" * 99 + b"\n", name="/b"))
         eventually(lambda: sealed(server))
         answer = server.request("DELETE", "/api/streams", stream=FIRST, dryRun="true")
         assert answer.json == {"stream": FIRST, "bytes": 2_000_000, "dry_run": True}
@@ -516,7 +530,7 @@ def test_a_stream_is_deleted(make_server):
         eventually(lambda: "waiting" not in streams(server, name="/b")[0])
         eventually(lambda: sealed(server) == [[2_100_000, 3_000_000]])
         assert export(server) == [(2_100_000, data[2_100_000:])]
-        assert export(server, FIRST.replace("/a@", "/b@")) == [(0, b"x" * 100)]
+        assert export(server, FIRST.replace("/a@", "/b@")) == [(0, b"x" * 99 + b"\n")]
         eventually(lambda: stored_cells(server, "chunk_sink") == 2)
         assert stored_cells(server, "chunk_heads") == 3 * 2
         assert stored_cells(server, "chunk_tail") == 0
