@@ -423,7 +423,7 @@ int chunk_lines_decode(struct slice value, struct arena *arena, struct chunk_lin
 	return c.bad || cursor_left(&c) ? ERR_DAMAGED : 0;
 }
 
-void chunk_words_encode(const struct words_set *words, struct buf *out)
+void chunk_words_encode(struct words_set *words, struct buf *out)
 {
 	const uint64_t rules = words_rules();
 	buf_append_char(out, WORDS_VERSION);

@@ -162,7 +162,7 @@ void chunk_lines_encode(const struct chunk_lines *lines, struct buf *out);
 int chunk_lines_decode(struct slice value, struct arena *arena,
 		       struct chunk_lines *lines) MUST_CHECK;
 
-void chunk_words_encode(const struct words_set *words, struct buf *out);
+void chunk_words_encode(struct words_set *words, struct buf *out);
 /* The filter, of which words_filter_has knows nothing where it is of other rules of letters.
  * ERR_DAMAGED; ERR_VERSION. */
 int chunk_words_decode(struct slice value, struct slice *filter) MUST_CHECK;

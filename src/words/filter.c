@@ -70,9 +70,9 @@ static uint8_t table_put(struct words_table *table, uint64_t hash, uint8_t parts
 /* At most half of the slots are used. */
 static void table_grow(struct words_table *table)
 {
-	struct words_table grown = {.room = table->room ? 2 * table->room : SET_ROOM_MIN};
 	if (2 * (table->count + 1) <= table->room)
 		return;
+	struct words_table grown = {.room = table->room ? 2 * table->room : SET_ROOM_MIN};
 	grown.hashes = mem_zalloc(grown.room * sizeof(*grown.hashes));
 	grown.parts = mem_zalloc(grown.room * sizeof(*grown.parts));
 	for (size_t i = 0; i < table->room; i++)
@@ -99,12 +99,16 @@ void words_set_release(struct words_set *set)
 	table_release(&set->words);
 	table_release(&set->texts);
 	buf_release(&set->word);
+	mem_free(set->recent);
 }
 
 void words_set_clear(struct words_set *set)
 {
 	table_clear(&set->words);
 	table_clear(&set->texts);
+	set->waiting_count = 0;
+	if (set->recent)
+		memset(set->recent, 0, WORDS_RECENT * sizeof(*set->recent));
 }
 
 /* Whether more parts have it than a filter distinguishes. */
@@ -125,12 +129,36 @@ static void set_add_word(struct words_set *set, unsigned part, struct slice word
 	set_add_folded(set, part, buf_slice(&set->word));
 }
 
-void words_set_add_hash(struct words_set *set, uint64_t hash)
+void words_set_begin_lines(struct words_set *set)
 {
-	table_grow(&set->words);
-	size_t at = table_slot(&set->words, hash);
-	if (!set->words.hashes[at])
-		(void)table_put(&set->words, hash, 1);
+	if (!set->recent)
+		set->recent = mem_zalloc(WORDS_RECENT * sizeof(*set->recent));
+}
+
+static void set_add_waiting(struct words_set *set)
+{
+	struct words_table *words = &set->words;
+	for (size_t i = 0; i < set->waiting_count; i++) {
+		table_grow(words);
+		size_t at = table_slot(words, set->waiting[i]);
+		if (words->hashes[at])
+			continue;
+		words->hashes[at] = set->waiting[i];
+		words->parts[at] = 1;
+		words->count++;
+	}
+	set->waiting_count = 0;
+}
+
+void words_set_add_new(struct words_set *set, uint64_t hash)
+{
+	if (set->waiting_count == ARRAY_LEN(set->waiting))
+		set_add_waiting(set);
+	set->waiting[set->waiting_count++] = hash;
+	if (set->words.room) {
+		size_t at = hash & (set->words.room - 1);
+		__builtin_prefetch(set->words.hashes + at);
+	}
 }
 
 void words_set_add(struct words_set *set, unsigned part, struct slice text)
@@ -241,8 +269,9 @@ void words_filter_put(const struct words_set *set, struct buf *out)
 	}
 }
 
-void words_filter_put_alone(const struct words_set *set, struct buf *out)
+void words_filter_put_alone(struct words_set *set, struct buf *out)
 {
+	set_add_waiting(set);
 	const struct words_table *words = &set->words;
 	struct filter_made made = {.count = words->count};
 	buf_append_char(out, 0);

@@ -15,7 +15,12 @@
 
 #include "words/query.h"
 
-enum { WORDS_PARTS_MAX = 8, WORDS_PARTS_ALL = (1 << WORDS_PARTS_MAX) - 1 };
+enum {
+	WORDS_PARTS_MAX = 8,
+	WORDS_PARTS_ALL = (1 << WORDS_PARTS_MAX) - 1,
+	WORDS_RECENT = 4096,
+	WORDS_WAITING = 32,
+};
 
 /* Hashes, and of each the parts that have what it is of. */
 struct words_table {
@@ -30,6 +35,11 @@ struct words_set {
 	struct words_table words, texts;
 	uint64_t seed; /* of the hashes of texts */
 	struct buf word;
+	/* Of words of lines: WORDS_RECENT of those that were added, or NULL; and those that are to
+	 * be added, whose slots come from memory meanwhile. */
+	uint64_t *recent;
+	uint64_t waiting[WORDS_WAITING];
+	size_t waiting_count;
 };
 /* `seed` is what senders of texts do not know: a text whose hash is that of another one is left
  * out. */
@@ -39,14 +49,26 @@ void words_set_clear(struct words_set *set);
 /* part: below WORDS_PARTS_MAX */
 void words_set_add(struct words_set *set, unsigned part, struct slice text);
 
-/* Words of other kinds (lines.h) are added by their hash, which is not 0, and are in no part. */
-void words_set_add_hash(struct words_set *set, uint64_t hash);
+/* Before words of lines are added. */
+void words_set_begin_lines(struct words_set *set);
+/* Adds a hash that words_set_add_hash does not find among the recent ones. */
+void words_set_add_new(struct words_set *set, uint64_t hash);
+/* Words of lines (lines.h) are added by their hash, which is not 0, and are in no part. Most of
+ * them were added just before. */
+static inline void words_set_add_hash(struct words_set *set, uint64_t hash)
+{
+	uint64_t *recent = &set->recent[hash % WORDS_RECENT];
+	if (*recent == hash)
+		return;
+	*recent = hash;
+	words_set_add_new(set, hash);
+}
 
 /* Appends the filter of a set: bytes that stay as they are on disk. */
 void words_filter_put(const struct words_set *set, struct buf *out);
 /* The same of a set without parts: one Bloom filter of 10 bits and 8 probes a word, by which one
  * word in about 120 is answered with maybe. */
-void words_filter_put_alone(const struct words_set *set, struct buf *out);
+void words_filter_put_alone(struct words_set *set, struct buf *out);
 /* The parts of which a text may have all words of the terms that have to hold: 1 << part. Values of
  * keys count as texts: their words have to be in the set, too. A filter of no bytes, and one that
  * nobody has written, know nothing: all parts. */

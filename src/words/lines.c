@@ -5,6 +5,7 @@
 enum {
 	LINES_LITERAL_MAX_BYTES = 1 << 12,
 	LINES_VECTOR_BYTES = 16,
+	LINES_AT_ONCE = 64,
 };
 
 enum lines_class { LINES_OTHER, LINES_JOINER, LINES_WORD, LINES_BEYOND_ASCII };
@@ -21,61 +22,67 @@ static enum lines_class lines_class_of(char c)
 	return (enum lines_class)lines_classes[(uint8_t)c];
 }
 
+typedef uint8_t lines_vector __attribute__((vector_size(LINES_VECTOR_BYTES)));
+typedef uint64_t lines_halves __attribute__((vector_size(LINES_VECTOR_BYTES)));
+
+static lines_vector lines_vector_of(uint8_t byte)
+{
+	return (lines_vector){0} + byte;
+}
+
+static lines_vector lines_load(const char *from)
+{
+	lines_vector v;
+	memcpy(&v, from, sizeof(v));
+	return v;
+}
+
 /* ---- Words ----------------------------------------------------------------------------------- */
 
-/* A walk over the words of a text. */
-struct lines_walk {
-	struct slice text;
-	size_t at;    /* behind the word */
-	size_t begin; /* of the word */
-	uint64_t word;
-	uint64_t pair; /* with the word before; 0: no joiner stands between them */
-	struct buf folded;
+/* A bit for each byte of a text from some place on. */
+struct lines_bits {
+	uint64_t run; /* a letter, a digit or `_`, or beyond ASCII */
+	uint64_t beyond;
 };
 
-static void lines_walk_init(struct lines_walk *walk, struct slice text)
+/* A bit for each byte, all of whose bits are equal. */
+static uint64_t lines_bits_of(lines_vector bytes)
 {
-	*walk = (struct lines_walk){.text = text};
-	buf_init(&walk->folded, 2 * text.len + 1);
+	const uint64_t ones = UINT64_C(0x0101010101010101), gather = UINT64_C(0x0102040810204080);
+	lines_halves halves = (lines_halves)bytes;
+	return ((halves[0] & ones) * gather >> 56) | ((halves[1] & ones) * gather >> 56) << 8;
 }
 
-/* Where the next word begins. */
-static size_t lines_word_begin(struct slice text, size_t at)
+static struct lines_bits lines_bits_at(struct slice text, size_t at)
 {
-	for (size_t len; at < text.len; at += len) {
-		while (at < text.len && lines_class_of(text.data[at]) <= LINES_JOINER)
-			at++;
-		if (at == text.len || lines_class_of(text.data[at]) != LINES_BEYOND_ASCII ||
-		    words_is_letter(text, at, &len))
-			break;
+	struct lines_bits bits = {0, 0};
+	char last[LINES_AT_ONCE] = {0};
+	const char *from = text.data + at;
+	if (at < text.len && text.len - at < LINES_AT_ONCE)
+		from = memcpy(last, from, text.len - at);
+	for (unsigned i = 0; i < LINES_AT_ONCE && at < text.len; i += LINES_VECTOR_BYTES) {
+		lines_vector v = lines_load(from + i), small = v | lines_vector_of(0x20);
+		lines_vector beyond = (lines_vector)(v >= lines_vector_of(0x80));
+		lines_vector run =
+			(lines_vector)(small - lines_vector_of('a') < lines_vector_of(26)) |
+			(lines_vector)(v - lines_vector_of('0') < lines_vector_of(10)) |
+			(lines_vector)(v == lines_vector_of('_')) | beyond;
+		bits.run |= lines_bits_of(run) << i;
+		bits.beyond |= lines_bits_of(beyond) << i;
 	}
-	return at;
-}
-
-static size_t lines_word_end(struct slice text, size_t at, bool *ascii)
-{
-	*ascii = true;
-	for (size_t len; at < text.len; at += len) {
-		while (at < text.len && lines_class_of(text.data[at]) == LINES_WORD)
-			at++;
-		if (at == text.len || lines_class_of(text.data[at]) != LINES_BEYOND_ASCII ||
-		    !words_is_letter(text, at, &len))
-			break;
-		*ascii = false;
-	}
-	return at;
+	return bits;
 }
 
 /* Eight bytes of a word, or those that are left, the others 0. `room`: how many may be read. */
 static uint64_t lines_eight(const char *from, size_t left, size_t room)
 {
 	uint64_t eight = 0;
-	if (left >= sizeof(eight) || room < sizeof(eight)) {
-		memcpy(&eight, from, left < sizeof(eight) ? left : sizeof(eight));
+	if (room < sizeof(eight)) {
+		memcpy(&eight, from, smaller_of((int64_t)left, (int64_t)room));
 		return eight;
 	}
 	memcpy(&eight, from, sizeof(eight));
-	return eight & ((UINT64_C(1) << 8 * left) - 1);
+	return left < sizeof(eight) ? eight & ((UINT64_C(1) << 8 * left) - 1) : eight;
 }
 
 /* The hash of a word, behind which `room` bytes are in all. Setting this
@@ -103,39 +110,104 @@ static uint64_t lines_hash_pair(uint64_t before, char joiner, uint64_t word)
 	return both ? both : 1;
 }
 
-static bool lines_walk_next(struct lines_walk *walk)
+struct lines_word {
+	size_t begin, end;
+	uint64_t hash;
+	uint64_t pair; /* with the word before; 0: no joiner stands between them */
+};
+typedef void (*lines_see)(const struct lines_word *word, void *owner);
+
+/* The word behind `before`, whose hash it has. */
+static inline struct lines_word lines_word_behind(const struct lines_word *before,
+						  struct slice text, size_t begin, size_t end,
+						  uint64_t hash)
 {
-	const struct slice text = walk->text;
-	size_t before_end = walk->at, begin = lines_word_begin(text, before_end);
-	bool ascii;
-	if (begin >= text.len)
-		return false;
-	walk->begin = begin;
-	walk->at = lines_word_end(text, begin, &ascii);
-	uint64_t before = walk->word;
-	struct slice word = {text.data + begin, walk->at - begin};
-	if (!ascii) {
-		buf_clear(&walk->folded);
-		words_fold(word, &walk->folded);
-		word = buf_slice(&walk->folded);
+	struct lines_word word = {begin, end, hash, 0};
+	if (before->end && begin == before->end + 1 &&
+	    lines_class_of(text.data[before->end]) == LINES_JOINER)
+		word.pair = lines_hash_pair(before->hash, text.data[before->end], hash);
+	return word;
+}
+
+/* Where a word of a run begins, from `at` on. */
+static size_t lines_word_begin(struct slice run, size_t at)
+{
+	size_t len;
+	for (; at < run.len; at += len)
+		if (lines_class_of(run.data[at]) != LINES_BEYOND_ASCII ||
+		    words_is_letter(run, at, &len))
+			break;
+	return at;
+}
+
+static size_t lines_word_end(struct slice run, size_t at)
+{
+	for (size_t len = 1; at < run.len; at += len, len = 1)
+		if (lines_class_of(run.data[at]) == LINES_BEYOND_ASCII &&
+		    !words_is_letter(run, at, &len))
+			break;
+	return at;
+}
+
+/* Gives the words of a run of letters, digits, `_` and bytes beyond ASCII. */
+static struct lines_word lines_walk_beyond(const struct lines_word *before, struct slice text,
+					   size_t begin, size_t end, lines_see see, void *owner)
+{
+	const struct slice run = {text.data, end};
+	struct lines_word last = *before;
+	struct buf folded;
+	buf_init(&folded, 2 * (end - begin) + 1);
+	while ((begin = lines_word_begin(run, begin)) < end) {
+		size_t behind = lines_word_end(run, begin);
+		buf_clear(&folded);
+		words_fold((struct slice){text.data + begin, behind - begin}, &folded);
+		last = lines_word_behind(&last, text, begin, behind,
+					 lines_hash(buf_slice(&folded), folded.len));
+		see(&last, owner);
+		begin = behind;
 	}
-	walk->word = lines_hash(word, ascii ? text.len - begin : word.len);
-	bool joined = before && begin == before_end + 1 &&
-		      lines_class_of(text.data[before_end]) == LINES_JOINER;
-	walk->pair = joined ? lines_hash_pair(before, text.data[before_end], walk->word) : 0;
-	return true;
+	buf_release(&folded);
+	return last;
+}
+
+/* Gives all words of a text. Inlined, so that for each `see` there is a loop without calls. */
+static inline __attribute__((always_inline)) void lines_walk(struct slice text, lines_see see,
+							     void *owner)
+{
+	struct lines_word last = {0};
+	size_t begin = 0;
+	bool inside = false, beyond = false;
+	for (size_t base = 0; base <= text.len; base += LINES_AT_ONCE) {
+		struct lines_bits bits = lines_bits_at(text, base);
+		uint64_t edges = bits.run ^ (bits.run << 1 | inside);
+		beyond = (inside && beyond) || bits.beyond;
+		for (; edges; edges &= edges - 1) {
+			size_t at = base + (unsigned)__builtin_ctzll(edges);
+			if (inside && beyond) {
+				last = lines_walk_beyond(&last, text, begin, at, see, owner);
+			} else if (inside) {
+				struct slice word = {text.data + begin, at - begin};
+				last = lines_word_behind(&last, text, begin, at,
+							 lines_hash(word, text.len - begin));
+				see(&last, owner);
+			}
+			begin = at;
+			inside = !inside;
+		}
+	}
+}
+
+static inline void lines_see_for_set(const struct lines_word *word, void *owner)
+{
+	words_set_add_hash(owner, word->hash);
+	if (word->pair)
+		words_set_add_hash(owner, word->pair);
 }
 
 void words_set_add_lines(struct words_set *set, struct slice text)
 {
-	struct lines_walk walk;
-	lines_walk_init(&walk, text);
-	while (lines_walk_next(&walk)) {
-		words_set_add_hash(set, walk.word);
-		if (walk.pair)
-			words_set_add_hash(set, walk.pair);
-	}
-	buf_release(&walk.folded);
+	words_set_begin_lines(set);
+	lines_walk(text, lines_see_for_set, set);
 }
 
 /* ---- Literals -------------------------------------------------------------------------------- */
@@ -146,22 +218,23 @@ static void literal_add_hash(struct lines_literal *literal, uint64_t hash)
 		literal->hashes[literal->hash_count++] = hash;
 }
 
+struct literal_words {
+	struct lines_literal *literal;
+	bool whole_before;
+};
+
 /* A word at an open end may be a part of one of the line. */
-static void literal_hash(struct lines_literal *literal)
+static inline void lines_see_for_literal(const struct lines_word *word, void *owner)
 {
-	struct lines_walk walk;
-	bool whole_before = false;
-	lines_walk_init(&walk, literal->text);
-	while (lines_walk_next(&walk)) {
-		bool whole = (walk.begin > 0 || !literal->open_left) &&
-			     (walk.at < literal->text.len || !literal->open_right);
-		if (whole)
-			literal_add_hash(literal, walk.word);
-		if (whole && walk.pair && whole_before)
-			literal_add_hash(literal, walk.pair);
-		whole_before = whole;
-	}
-	buf_release(&walk.folded);
+	struct literal_words *words = owner;
+	struct lines_literal *literal = words->literal;
+	bool whole = (word->begin > 0 || !literal->open_left) &&
+		     (word->end < literal->text.len || !literal->open_right);
+	if (whole)
+		literal_add_hash(literal, word->hash);
+	if (whole && word->pair && words->whole_before)
+		literal_add_hash(literal, word->pair);
+	words->whole_before = whole;
 }
 
 static void literal_find_needle(struct lines_literal *literal)
@@ -193,31 +266,17 @@ int lines_literal_init(struct lines_literal *literal, struct slice text, bool op
 	if (failed)
 		return ERR_LIMIT;
 	literal_find_needle(literal);
-	literal_hash(literal);
+	lines_walk(literal->text, lines_see_for_literal,
+		   &(struct literal_words){.literal = literal});
 	return 0;
 }
 
 /* ---- Finding --------------------------------------------------------------------------------- */
 
-typedef uint8_t lines_vector __attribute__((vector_size(LINES_VECTOR_BYTES)));
-typedef uint64_t lines_halves __attribute__((vector_size(LINES_VECTOR_BYTES)));
-
 /* What makes a capital of this letter small, and leaves no other character equal to it. */
 static uint8_t lines_fold_bit(char c)
 {
 	return c >= 'a' && c <= 'z' ? 0x20 : 0;
-}
-
-static lines_vector lines_vector_of(uint8_t byte)
-{
-	return (lines_vector){0} + byte;
-}
-
-static lines_vector lines_load(const char *from)
-{
-	lines_vector v;
-	memcpy(&v, from, sizeof(v));
-	return v;
 }
 
 /* The first of the 16 places at which the needle begins, or -1. Only places whose byte in the two
