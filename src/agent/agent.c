@@ -117,14 +117,14 @@ static struct agent_directory *agent_directory(struct agent *agent, const char *
 	return slot ? slot->directory : NULL;
 }
 
-void agent_watch_directory(struct agent *agent, const char *path)
+struct agent_directory *agent_watch_directory(struct agent *agent, const char *path)
 {
 	bool added;
 	struct agent_directory_slot *slot = hash_table_add(
 		&agent->by_directory, hash128(path, strlen(path), 0), sizeof(*slot), &added);
 	if (!added) {
 		slot->directory->seen = true;
-		return;
+		return slot->directory;
 	}
 	slot->directory = mem_zalloc(sizeof(*slot->directory));
 	slot->directory->path = mem_copy_text(slice_of(path));
@@ -133,6 +133,7 @@ void agent_watch_directory(struct agent *agent, const char *path)
 	agent->directories[agent->directory_count++] = slot->directory;
 	if (agent->options.watch)
 		agent->options.watch->add(agent->options.watch, path);
+	return slot->directory;
 }
 
 /* Those with nothing that is followed, and which no adaptor leads to (any more). */
@@ -162,8 +163,7 @@ static void agent_watch_all(struct agent *agent)
 
 static void agent_list_in_directory(struct agent *agent, struct followed *f)
 {
-	agent_watch_directory(agent, f->directory);
-	struct agent_directory *directory = agent_directory(agent, f->directory);
+	struct agent_directory *directory = agent_watch_directory(agent, f->directory);
 	GROW(directory->list, directory->capacity, directory->count + 1);
 	directory->list[directory->count++] = f;
 }
@@ -227,6 +227,7 @@ static void agent_remove(struct agent *agent, size_t at)
 {
 	struct followed *f = agent->list[at];
 	struct agent_directory *directory = agent_directory(agent, f->directory);
+	directory->listed_by = NULL; /* what rotation made of it may be followed now */
 	delivery_drop(agent, f);
 	report_forget(agent, f);
 	hash_table_remove(&agent->by_names, agent_hash(f->names.datatype, f->names.name));
@@ -325,6 +326,8 @@ void agent_configure(struct agent *agent, struct adaptors **adaptors)
 		if (agent->adaptors->list[i].kind != ADAPTOR_DIRECTORY &&
 		    !adaptor_is_inlet(agent->adaptors->list[i].kind))
 			agent_want(agent, &agent->adaptors->list[i]);
+	for (size_t i = 0; i < agent->directory_count; i++)
+		agent->directories[i]->listed_by = NULL;
 	directory_scan(agent);
 	spooled_scan(agent);
 	for (size_t i = 0; i < agent->count; i++)

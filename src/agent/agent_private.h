@@ -34,6 +34,10 @@ struct agent_directory {
 	struct followed **list;
 	size_t count, capacity;
 	bool seen; /* by the present scan of directories */
+	/* It was listed whole by this adaptor when it had last changed then, and has no directories
+	 * in it. NULL: it is to be listed. */
+	const struct adaptor *listed_by;
+	int64_t listed_ns;
 };
 
 struct agent {
@@ -91,7 +95,7 @@ bool agent_is_file(struct slice name);
  */
 struct slice agent_tenant(const struct agent *agent, const struct followed *f);
 /* What happens in it matters. */
-void agent_watch_directory(struct agent *agent, const char *path);
+struct agent_directory *agent_watch_directory(struct agent *agent, const char *path);
 void agent_set_problem(struct agent *agent, const char *text);
 
 /* ---- checkpoint.c ---------------------------------------------------------------------------- */

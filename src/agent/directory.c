@@ -122,8 +122,13 @@ static void directory_walk(struct directory_walk *walk, const char *directory, u
 	size_t first = walk->count;
 	if (walk->err)
 		return;
-	agent_watch_directory(walk->agent, directory);
-	int err = files->list(files, directory, directory_see, walk);
+	struct agent_directory *known = agent_watch_directory(walk->agent, directory);
+	struct file_look self;
+	int err = files->look_at(files, directory, &self);
+	if (!err && known->listed_by == walk->adaptor && known->listed_ns == self.changed_ns)
+		return; /* no name has come or gone */
+	bool only_files = !err && !followed_is_young(&walk->agent->site, self.changed_ns);
+	err = files->list(files, directory, directory_see, walk);
 	if (err && !depth)
 		log_rated(&walk->agent->troubles, agent_now_ms(walk->agent), LOG_WARN,
 			  "adaptor %s: %s cannot be read: %s", walk->adaptor->name.data, directory,
@@ -140,7 +145,11 @@ static void directory_walk(struct directory_walk *walk, const char *directory, u
 		struct file_look look;
 		int len = snprintf(path, sizeof(path), "%s/%s", directory[1] ? directory : "",
 				   name.data);
-		if (len >= (int)sizeof(path) || files->look_at(files, path, &look))
+		if (len >= (int)sizeof(path))
+			continue;
+		err = files->look_at(files, path, &look);
+		only_files = only_files && !err && look.type != FILE_DIRECTORY;
+		if (err)
 			continue;
 		if (look.type == FILE_DIRECTORY && depth < walk->depth_max &&
 		    !directory_is_above(walk, &look.id, depth)) {
@@ -153,6 +162,8 @@ static void directory_walk(struct directory_walk *walk, const char *directory, u
 		}
 	}
 	walk->count = first;
+	known->listed_by = only_files && !walk->err ? walk->adaptor : NULL;
+	known->listed_ns = self.changed_ns;
 }
 
 /* A glob of the whole path goes as deep as it has slashes. */

@@ -268,10 +268,29 @@ static int followed_open_at_path(struct followed *f, struct segment *segment)
 	return file_id_equal(&look.id, &segment->id) ? 0 : ERR_NOT_FOUND;
 }
 
+bool followed_is_young(const struct followed_site *site, int64_t changed_ns)
+{
+	int64_t age_ns = site->clock->wall_us(site->clock) * 1000 - changed_ns;
+	return age_ns >= 0 && age_ns < FOLLOWED_TICK_NS;
+}
+
+/* Whether a file of which all was sent needs not be opened again: it is the one that it was when it
+ * was closed. An open one is not read again then, either. */
+static bool followed_is_at_rest(const struct followed *f, const struct file_look *at_path)
+{
+	const struct segment *only = &f->plan[0];
+	return f->plan_count == 1 && at_path && !f->rule->whole && !f->search && only->still &&
+	       !only->content && only->end == SEGMENT_OPEN && only->at == only->bytes &&
+	       file_id_equal(&at_path->id, &only->id) && at_path->bytes == only->bytes &&
+	       at_path->changed_ns == only->changed_ns;
+}
+
 /* ERR_NOT_FOUND: a content is not where it was, or not the same. */
 static int followed_check_plan(struct followed *f, const struct file_look *at_path)
 {
 	bool all = true;
+	if (followed_is_at_rest(f, at_path))
+		return 0;
 	for (size_t i = 0; i < f->plan_count; i++) {
 		struct segment *segment = &f->plan[i];
 		int err = segment->content ? segment_check(segment) : ERR_NOT_FOUND;
@@ -285,6 +304,7 @@ static int followed_check_plan(struct followed *f, const struct file_look *at_pa
 			followed_close_segment(f, segment);
 		if (err && err != ERR_NOT_FOUND)
 			return err;
+		segment->still = !err && !followed_is_young(f->site, segment->changed_ns);
 		all &= !err;
 	}
 	return all ? 0 : ERR_NOT_FOUND;
@@ -363,17 +383,14 @@ static void followed_trouble(struct followed *f, int err)
 	followed_set_problem(f, text);
 }
 
-/* Whether names have come or gone since the last search. If the last change is younger than the
- * clock's tick, another one may follow with the same time. */
+/* Whether names have come or gone since the last search. */
 static bool followed_directory_changed(struct followed *f)
 {
 	struct file_look look;
 	if (f->site->files->look_at(f->site->files, f->directory, &look))
 		return false;
 	bool changed = look.changed_ns != f->directory_ns;
-	int64_t age_ns = f->site->clock->wall_us(f->site->clock) * 1000 - look.changed_ns;
-	bool young = age_ns >= 0 && age_ns < FOLLOWED_TICK_NS;
-	f->directory_ns = young ? 0 : look.changed_ns;
+	f->directory_ns = followed_is_young(f->site, look.changed_ns) ? 0 : look.changed_ns;
 	return changed;
 }
 

@@ -52,10 +52,11 @@ struct segment {
 	uint64_t bytes;           /* how long it was when it was last looked at */
 	struct content_mark last; /* of the bytes in front of that */
 	int64_t changed_ns;
-	bool within;             /* a record goes on at `at` */
-	bool unchecked;          /* the content was opened, and its marks not looked at yet */
-	bool fresh;              /* it was found by the present search */
-	bool begun;              /* it is not empty, and the next checkpoint says so */
+	bool within;    /* a record goes on at `at` */
+	bool unchecked; /* the content was opened, and its marks not looked at yet */
+	bool still;     /* it was right when it was last looked at, and had not just changed */
+	bool fresh;     /* it was found by the present search */
+	bool begun;     /* it is not empty, and the next checkpoint says so */
 	struct content *content; /* NULL: it is not open */
 };
 
@@ -91,6 +92,9 @@ struct followed_site {
 	struct random random; /* of incarnations */
 	struct log_rate losses, troubles;
 };
+
+/* Whether a change is younger than the clock's tick: another one may follow with the same time. */
+bool followed_is_young(const struct followed_site *site, int64_t changed_ns);
 
 /* How the file of an adaptor is read. */
 struct followed_rule {

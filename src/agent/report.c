@@ -81,11 +81,10 @@ static void report_put_row(const struct report_row *row, struct buf *out)
 	json_write_object_end(&json);
 }
 
-static void report_put(const struct agent *agent, const struct followed *f, const char *name,
-		       struct buf *out)
+/* What is told of a log, but for its name. */
+static struct report_row report_row_of(const struct agent *agent, const struct followed *f)
 {
-	const struct report_row row = {
-		.name = name,
+	return (struct report_row){
 		.kind = report_kind(f),
 		.state = report_state(agent, f),
 		.error = f->problem ? f->problem : "",
@@ -95,7 +94,15 @@ static void report_put(const struct agent *agent, const struct followed *f, cons
 		.behind = followed_behind_bytes(f),
 		.last_ms = f->last_line_ms,
 	};
-	report_put_row(&row, out);
+}
+
+/* Of all that changes while a log is followed. */
+static uint64_t report_hash(const struct report_row *row, uint64_t seed)
+{
+	const uint64_t numbers[] = {row->offset, row->behind, (uint64_t)row->last_ms,
+				    (uint64_t)(uintptr_t)row->kind,
+				    (uint64_t)(uintptr_t)row->state};
+	return hash64(row->error, strlen(row->error), hash64(numbers, sizeof(numbers), seed));
 }
 
 /* All inlets, each time: they are few. */
@@ -132,13 +139,15 @@ static bool report_put_changed(struct agent *agent, struct buf *out)
 	for (size_t i = 0; i < agent->count && all; i++) {
 		struct followed *f = agent->list[i];
 		char name[REPORT_NAME_MAX_BYTES + 1];
-		if (!f->wanted || report_name(f, name))
+		if (!f->wanted)
 			continue;
+		struct report_row row = report_row_of(agent, f);
+		uint64_t hash = report_hash(&row, agent->report_boot);
+		if (hash == f->reported_hash || report_name(f, name))
+			continue;
+		row.name = name;
 		buf_clear(&one);
-		report_put(agent, f, name, &one);
-		uint64_t hash = hash64(one.data, one.len, agent->report_boot);
-		if (hash == f->reported_hash)
-			continue;
+		report_put_row(&row, &one);
 		all = out->len + one.len < REPORT_MAX_BYTES;
 		if (!all)
 			break;
