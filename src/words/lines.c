@@ -113,20 +113,48 @@ static uint64_t lines_hash_pair(uint64_t before, char joiner, uint64_t word)
 struct lines_word {
 	size_t begin, end;
 	uint64_t hash;
-	uint64_t pair; /* with the word before; 0: no joiner stands between them */
+	uint64_t pair;    /* with the word before; 0: no joiner stands between them */
+	bool is_fraction; /* of a second: it does not count itself */
 };
 typedef void (*lines_see)(const struct lines_word *word, void *owner);
 
-/* The word behind `before`, whose hash it has. */
-static inline struct lines_word lines_word_behind(const struct lines_word *before,
-						  struct slice text, size_t begin, size_t end,
-						  uint64_t hash)
+/* Whether a text has so many digits or more, and nothing else. */
+static bool lines_are_digits(const char *text, size_t len, size_t least)
 {
-	struct lines_word word = {begin, end, hash, 0};
-	if (before->end && begin == before->end + 1 &&
-	    lines_class_of(text.data[before->end]) == LINES_JOINER)
-		word.pair = lines_hash_pair(before->hash, text.data[before->end], hash);
-	return word;
+	size_t at = 0;
+	while (at < len && (uint8_t)(text[at] - '0') < 10)
+		at++;
+	return at == len && len >= least;
+}
+
+/* Whether a word is a fraction of a second, in UTC. */
+static bool lines_is_fraction(struct slice word)
+{
+	return lines_are_digits(word.data, word.len - 1, 3);
+}
+
+/* Whether the word behind two digits and a point is one. */
+static bool lines_are_seconds(const char *second, struct slice word)
+{
+	bool utc = (word.data[word.len - 1] | 0x20) == 'z';
+	return lines_are_digits(second, 2, 2) && lines_are_digits(word.data, word.len - utc, 3);
+}
+
+/* Sets `word` to the one behind it, whose hash is given. Each line has another fraction of a
+ * second, so these would be half of all words, and nobody looks for them. */
+static inline __attribute__((always_inline)) void
+lines_word_next(struct lines_word *word, struct slice text, size_t begin, size_t end, uint64_t hash)
+{
+	const struct slice now = {text.data + begin, end - begin};
+	const char *joiner = text.data + word->end;
+	word->pair = 0;
+	if (word->end && begin == word->end + 1 && lines_class_of(*joiner) == LINES_JOINER &&
+	    !(*joiner == '.' && word->end - word->begin == 2 && lines_are_seconds(joiner - 2, now)))
+		word->pair = lines_hash_pair(word->hash, *joiner, hash);
+	word->is_fraction = (now.data[now.len - 1] | 0x20) == 'z' && lines_is_fraction(now);
+	word->begin = begin;
+	word->end = end;
+	word->hash = hash;
 }
 
 /* Where a word of a run begins, from `at` on. */
@@ -150,19 +178,18 @@ static size_t lines_word_end(struct slice run, size_t at)
 }
 
 /* Gives the words of a run of letters, digits, `_` and bytes beyond ASCII. */
-static struct lines_word lines_walk_beyond(const struct lines_word *before, struct slice text,
-					   size_t begin, size_t end, lines_see see, void *owner)
+static struct lines_word lines_walk_beyond(struct lines_word last, struct slice text, size_t begin,
+					   size_t end, lines_see see, void *owner)
 {
 	const struct slice run = {text.data, end};
-	struct lines_word last = *before;
 	struct buf folded;
 	buf_init(&folded, 2 * (end - begin) + 1);
 	while ((begin = lines_word_begin(run, begin)) < end) {
 		size_t behind = lines_word_end(run, begin);
 		buf_clear(&folded);
 		words_fold((struct slice){text.data + begin, behind - begin}, &folded);
-		last = lines_word_behind(&last, text, begin, behind,
-					 lines_hash(buf_slice(&folded), folded.len));
+		lines_word_next(&last, text, begin, behind,
+				lines_hash(buf_slice(&folded), folded.len));
 		see(&last, owner);
 		begin = behind;
 	}
@@ -184,11 +211,11 @@ static inline __attribute__((always_inline)) void lines_walk(struct slice text, 
 		for (; edges; edges &= edges - 1) {
 			size_t at = base + (unsigned)__builtin_ctzll(edges);
 			if (inside && beyond) {
-				last = lines_walk_beyond(&last, text, begin, at, see, owner);
+				last = lines_walk_beyond(last, text, begin, at, see, owner);
 			} else if (inside) {
 				struct slice word = {text.data + begin, at - begin};
-				last = lines_word_behind(&last, text, begin, at,
-							 lines_hash(word, text.len - begin));
+				lines_word_next(&last, text, begin, at,
+						lines_hash(word, text.len - begin));
 				see(&last, owner);
 			}
 			begin = at;
@@ -199,7 +226,8 @@ static inline __attribute__((always_inline)) void lines_walk(struct slice text, 
 
 static inline void lines_see_for_set(const struct lines_word *word, void *owner)
 {
-	words_set_add_hash(owner, word->hash);
+	if (!word->is_fraction)
+		words_set_add_hash(owner, word->hash);
 	if (word->pair)
 		words_set_add_hash(owner, word->pair);
 }
@@ -230,7 +258,7 @@ static inline void lines_see_for_literal(const struct lines_word *word, void *ow
 	struct lines_literal *literal = words->literal;
 	bool whole = (word->begin > 0 || !literal->open_left) &&
 		     (word->end < literal->text.len || !literal->open_right);
-	if (whole)
+	if (whole && !word->is_fraction)
 		literal_add_hash(literal, word->hash);
 	if (whole && word->pair && words->whole_before)
 		literal_add_hash(literal, word->pair);

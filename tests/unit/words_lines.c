@@ -94,6 +94,26 @@ static void words_are_the_same_wherever_they_stand(void **state)
 	buf_release(&first);
 }
 
+/* 01T12, 03, 07, 5 and 168 and 5 pairs (12:03 has no 12 of its own: 01T12:03, 03:07; 5.168,
+ * 168.07, 07:5) are in it, and neither 206Z nor 07.206Z: 10 times 10 bits are 13 bytes. */
+static void fractions_of_seconds_do_not_count(void **state)
+{
+	(void)state;
+	filter_of(SLICE("01T12:03:07.206Z 5.168.07:5"));
+	assert_int_equal(rig.filter.len, 13 + 2);
+	assert_true(filter_has(SLICE("03:07.206Z"), false, false));
+	assert_true(filter_has(SLICE("999Z"), false, false));
+	/* Less is no fraction; nor is what stands behind more than two digits. */
+	assert_false(filter_has(SLICE("99Z"), false, false));
+	assert_false(filter_has(SLICE("7.168"), false, false));
+	assert_false(filter_has(SLICE("03.5"), false, false));
+	assert_false(filter_has(SLICE("07:168"), false, false));
+	/* Its words count also where the pair does not. */
+	assert_false(filter_has(SLICE("07.206"), false, false));
+	assert_true(filter_has(SLICE("03.168"), false, false));
+	assert_true(filter_has(SLICE("5.168"), false, false));
+}
+
 /* What stands at an open end says nothing of words. */
 static void open_ends_ask_for_less(void **state)
 {
@@ -263,6 +283,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(words_and_pairs_are_in_filters),
 		cmocka_unit_test(words_are_the_same_wherever_they_stand),
+		cmocka_unit_test(fractions_of_seconds_do_not_count),
 		cmocka_unit_test(open_ends_ask_for_less),
 		cmocka_unit_test(few_words_are_there_by_chance),
 		cmocka_unit_test(an_empty_text_has_no_words),
