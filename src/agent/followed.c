@@ -394,13 +394,18 @@ static bool followed_directory_changed(struct followed *f)
 	return changed;
 }
 
-/* If a file has nothing more to send, nothing behind its place was sent before. */
+/* If the first file has nothing more to send, and nothing of the files behind it was sent, nothing
+ * behind its place was sent before. */
 static void followed_note_all_sent(struct followed *f)
 {
-	const struct segment *first = &f->plan[0];
-	if (f->plan_count == 1 && first->content && !content_is_packed(first->content) &&
-	    first->bytes == first->at)
-		f->careful_until = f->offset;
+	const struct segment *first = f->plan_count ? &f->plan[0] : NULL;
+	if (!first || !first->content || content_is_packed(first->content) ||
+	    first->bytes != first->at)
+		return;
+	for (size_t i = 1; i < f->plan_count; i++)
+		if (f->plan[i].begun)
+			return;
+	f->careful_until = f->offset;
 }
 
 /* While a checkpoint says that a file is empty, nothing of it was sent. */

@@ -397,6 +397,26 @@ static void what_waits_to_be_put_in_front_waits_after_a_restart(void **state)
 	assert_sent(world, "first\nsecond\nthird\nfourth\nlate\n");
 }
 
+/* After a restart a line comes late to a delivered file, and the log is renamed again. All is sent
+ * by then, though the plan has another file: the new log, which is empty. */
+static void what_comes_late_does_not_wait_for_an_empty_log(void **state)
+{
+	struct world *world = *state;
+	write_log(world, "first\n");
+	look(world);
+	deliver(world);
+	rename_log(world, LOG "-20261101");
+	write_log(world, "second\n");
+	look(world);
+	deliver(world);
+	look(world);
+	restart(world);
+	rename_log(world, LOG "-20261102");
+	sim_make(&world->sim, LOG);
+	sim_append(&world->sim, sim_find(&world->sim, LOG "-20261101"), "late\n", 5);
+	assert_sent(world, "first\nsecond\nlate\n");
+}
+
 /* What is known of a file is its first three bytes. It grew, was copied and emptied, and begins
  * again with these bytes; at first it cannot be read. */
 static void a_short_file_is_looked_for_in_its_copy(void **state)
@@ -739,6 +759,7 @@ int main(void)
 		IN_WORLD(what_is_lost_behind_a_known_end_may_have_been_sent),
 		IN_WORLD(a_copy_comes_in_front_of_what_was_not_sent),
 		IN_WORLD(what_waits_to_be_put_in_front_waits_after_a_restart),
+		IN_WORLD(what_comes_late_does_not_wait_for_an_empty_log),
 		IN_WORLD(a_short_file_is_looked_for_in_its_copy),
 		IN_WORLD(a_short_file_that_was_copied_is_not_emptied_yet),
 		IN_WORLD(a_copy_of_a_heading_is_none_of_what_came_later),
