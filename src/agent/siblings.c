@@ -240,6 +240,7 @@ static void siblings_see(void *owner, const char *text)
 		.is_dated = is_dated,
 		.is_log = is_log,
 		.packing = is_log ? CONTENT_PLAIN : content_packing_of(name),
+		.unpacked = siblings_unpacked(name).len,
 	};
 }
 
@@ -271,7 +272,8 @@ static int siblings_compare_names(struct slice left, struct slice right)
 		if (a_digits && b_digits && a_digits != b_digits)
 			return a_digits < b_digits ? -1 : 1;
 		size_t len = a_digits && b_digits ? a_digits : 1;
-		int order = memcmp(a.data, b.data, len);
+		int order = len == 1 ? (uint8_t)*a.data - (uint8_t)*b.data
+				     : memcmp(a.data, b.data, len);
 		if (order)
 			return order;
 		a = (struct slice){a.data + len, a.len - len};
@@ -293,7 +295,8 @@ static int siblings_compare(const void *left, const void *right)
 		return a->number > b->number ? -1 : 1;
 	if (kind == 0 && a->look.changed_ns != b->look.changed_ns)
 		return a->look.changed_ns < b->look.changed_ns ? -1 : 1;
-	return siblings_compare_names(siblings_unpacked(a->name), siblings_unpacked(b->name));
+	return siblings_compare_names((struct slice){a->name.data, a->unpacked},
+				      (struct slice){b->name.data, b->unpacked});
 }
 
 /* A file that is being packed is there twice: the packed one counts when the other one is gone. */

@@ -19,6 +19,7 @@ struct sibling {
 	uint32_t number; /* one more than in its name: `app.log.0` has 1; 0: none */
 	bool is_dated;   /* its name has digits that are no such number */
 	bool is_log;     /* it is the one at the path */
+	size_t unpacked; /* the length of the name without what says that it is packed */
 	bool taken;      /* a note of who looks through them */
 };
 

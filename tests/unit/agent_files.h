@@ -14,12 +14,14 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/mem.h"
 
 enum { SIM_FILES_MAX = 800, SIM_FILE_MAX_BYTES = 64 << 20 };
 
 struct sim_file {
 	char *name; /* with its directory; NULL: it has none any more */
+	uint64_t name_hash;
 	struct buf bytes;
 	struct file_id id;
 	int64_t changed_ns;
@@ -40,6 +42,7 @@ struct sim_files {
 	int64_t tick_ns;     /* times of files are multiples of this */
 	bool full, down;     /* nothing can be replaced; the process is dead, and nothing works */
 	uint64_t room_bytes; /* what can be appended before the disk is full */
+	uint64_t free_bytes; /* what the disk says of that */
 	unsigned sync_count;
 	bool sync_fails;
 	size_t open_count;
@@ -55,10 +58,17 @@ static inline int64_t sim_now_ns(const struct sim_files *sim)
 
 static inline struct sim_file *sim_find(struct sim_files *sim, const char *name)
 {
+	uint64_t hash = hash64(name, strlen(name), 0);
 	for (size_t i = 0; i < sim->list_end; i++)
-		if (sim->list[i].used && sim->list[i].name && strcmp(sim->list[i].name, name) == 0)
+		if (sim->list[i].name_hash == hash && sim->list[i].name)
 			return &sim->list[i];
 	return NULL;
+}
+
+static inline void sim_set_name(struct sim_file *file, const char *name)
+{
+	file->name = mem_copy_text(slice_of(name));
+	file->name_hash = hash64(name, strlen(name), 0);
 }
 
 static inline void sim_release(struct sim_files *sim, struct sim_file *file)
@@ -90,7 +100,8 @@ static inline struct sim_file *sim_make(struct sim_files *sim, const char *name)
 	ASSERT(file < sim->list + SIM_FILES_MAX);
 	if (file == sim->list + sim->list_end)
 		sim->list_end++;
-	*file = (struct sim_file){.used = true, .name = mem_copy_text(slice_of(name))};
+	*file = (struct sim_file){.used = true};
+	sim_set_name(file, name);
 	buf_init(&file->bytes, SIM_FILE_MAX_BYTES);
 	file->id.device = 1;
 	file->id.inode = sim->inode_count ? sim->inodes[--sim->inode_count] : ++sim->next_inode;
@@ -110,7 +121,7 @@ static inline void sim_rename(struct sim_files *sim, const char *from, const cha
 	sim_unlink(sim, to);
 	sim->names_changed_ns = sim_now_ns(sim);
 	mem_free(file->name);
-	file->name = mem_copy_text(slice_of(to));
+	sim_set_name(file, to);
 }
 
 static inline void sim_append(struct sim_files *sim, struct sim_file *file, const void *bytes,
@@ -230,9 +241,9 @@ static inline int sim_list(struct files *files, const char *path, file_name_fn *
 {
 	struct sim_files *sim = sim_of(files);
 	size_t len = strlen(path);
-	for (size_t i = 0; i < SIM_FILES_MAX; i++) {
+	for (size_t i = 0; i < sim->list_end; i++) {
 		const struct sim_file *file = &sim->list[i];
-		if (i % 64 == 0)
+		if (i % 16 == 0)
 			sim_of(files);
 		if (file->used && file->name && strncmp(file->name, path, len) == 0 &&
 		    file->name[len] == '/' && !strchr(file->name + len + 1, '/'))
@@ -275,6 +286,12 @@ static inline int sim_sync_dir(UNUSED struct files *files, UNUSED const char *pa
 	return 0;
 }
 
+static inline int sim_free_bytes(struct files *files, UNUSED const char *path, uint64_t *bytes)
+{
+	*bytes = sim_of(files)->free_bytes;
+	return 0;
+}
+
 static inline int sim_make_dir(UNUSED struct files *files, UNUSED const char *path,
 			       UNUSED unsigned mode)
 {
@@ -311,10 +328,12 @@ static inline void sim_files_init(struct sim_files *sim, struct clock *clock)
 			  .append = sim_append_at_end,
 			  .sync = sim_sync,
 			  .sync_dir = sim_sync_dir,
+			  .free_bytes = sim_free_bytes,
 			  .make_dir = sim_make_dir,
 			  .remove = sim_remove,
 			  .rename = sim_rename_over},
 		.room_bytes = UINT64_MAX,
+		.free_bytes = UINT64_MAX,
 		.clock = clock,
 		.tick_ns = 1,
 	};
