@@ -79,6 +79,7 @@ void agent_free(struct agent *agent)
 	followed_site_release(&agent->site);
 	hash_table_release(&agent->by_names);
 	hash_table_release(&agent->by_directory);
+	hash_table_release(&agent->walked);
 	mem_free(agent->directories);
 	mem_free(agent->list);
 	mem_free(agent->active);

@@ -51,7 +51,8 @@ struct agent {
 	struct agent_directory **directories;
 	size_t directory_count, directory_capacity;
 	struct hash_table by_directory; /* struct agent_directory_slot */
-	struct followed **active;       /* those with a time at which to look at them */
+	struct hash_table walked; /* hashes alone: directory_hash() of adaptors with from_end */
+	struct followed **active; /* those with a time at which to look at them */
 	size_t active_count, active_capacity;
 	size_t scan_at;
 	int64_t scan_ms, directories_ms; /* the next scans */
@@ -143,6 +144,11 @@ void spooled_remove(struct agent *agent);
 
 /* Follows what is there of the adaptors that are directories. */
 void directory_scan(struct agent *agent);
+/* What tells an adaptor from others: where it looks, and for what. */
+struct hash128 directory_hash(const struct adaptor *adaptor);
+/* Whether all of a directory whose files are followed from their ends was looked at before, so that
+ * what is new there has come later. */
+bool directory_is_walked(const struct agent *agent, const struct adaptor *adaptor);
 /* Whether one of them would follow a log if its file were there; then it is wanted. */
 bool directory_wants(struct agent *agent, struct followed *f);
 

@@ -27,17 +27,25 @@ enum {
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
+/* Thousands of logs have dozens of these each. */
+static void checkpoint_print_hex(uint64_t number, char digits[17])
+{
+	for (size_t i = 0; i < 16; i++)
+		digits[i] = "0123456789abcdef"[number >> (60 - 4 * i) & 15];
+	digits[16] = 0;
+}
+
 static void checkpoint_put_hex(struct json_writer *json, const char *key, uint64_t number)
 {
 	char digits[17];
-	snprintf(digits, sizeof(digits), "%016" PRIx64, number);
+	checkpoint_print_hex(number, digits);
 	json_put_text(json, key, digits);
 }
 
 static void checkpoint_put_mark(struct json_writer *json, const char *key, struct content_mark mark)
 {
 	char digits[17];
-	snprintf(digits, sizeof(digits), "%016" PRIx64, mark.hash);
+	checkpoint_print_hex(mark.hash, digits);
 	json_write_key(json, key);
 	json_write_array_begin(json);
 	json_write_u64(json, mark.bytes);
@@ -126,16 +134,38 @@ static void checkpoint_put(const struct followed *f, struct buf *out)
 	buf_append_char(out, '\n');
 }
 
-/* The collector has not said yet what it holds of it. */
-static void checkpoint_put_asking(const struct followed *f, struct buf *out)
+/* Nothing is known of it yet, for this reason. */
+static void checkpoint_put_unknown(const struct followed *f, const char *why, struct buf *out)
 {
 	struct json_writer json;
 	json_writer_init(&json, out);
 	json_write_object_begin(&json);
 	checkpoint_put_names(&json, f);
-	json_put_bool(&json, "asks", true);
+	json_put_bool(&json, why, true);
 	json_write_object_end(&json);
 	buf_append_char(out, '\n');
+}
+
+static void checkpoint_put_walked(const struct adaptor *adaptor, struct buf *out)
+{
+	const struct hash128 hash = directory_hash(adaptor);
+	buf_printf(out, "{\"walked\":\"%016" PRIx64 "%016" PRIx64 "\"}\n", hash.high, hash.low);
+}
+
+static void checkpoint_put_all(const struct agent *agent, struct buf *out)
+{
+	for (size_t i = 0; i < agent->count; i++) {
+		const struct followed *f = agent->list[i];
+		if (f->begun)
+			checkpoint_put(f, out);
+		else if (f->asks)
+			checkpoint_put_unknown(f, "asks", out);
+		else if (f->rule && f->rule->from_end && !f->came_later)
+			checkpoint_put_unknown(f, "from_end", out);
+	}
+	for (size_t i = 0; agent->adaptors && i < agent->adaptors->count; i++)
+		if (directory_is_walked(agent, &agent->adaptors->list[i]))
+			checkpoint_put_walked(&agent->adaptors->list[i], out);
 }
 
 static void checkpoint_path(const struct agent *agent, uint64_t generation,
@@ -166,12 +196,7 @@ int checkpoint_save(struct agent *agent, struct errbuf *e)
 	int len = snprintf(head, sizeof(head), CHECKPOINT_TITLE "%d %020" PRIu64 " %012zu %08x\n",
 			   CHECKPOINT_VERSION, agent->generation + 1, (size_t)0, 0);
 	buf_append(out, head, (size_t)len);
-	for (size_t i = 0; i < agent->count; i++) {
-		if (agent->list[i]->begun)
-			checkpoint_put(agent->list[i], out);
-		else if (agent->list[i]->asks)
-			checkpoint_put_asking(agent->list[i], out);
-	}
+	checkpoint_put_all(agent, out);
 	if (out->failed)
 		return errbuf_set(e, ERR_LIMIT, "the checkpoint would have more than %d bytes",
 				  AGENT_CHECKPOINT_MAX_BYTES);
@@ -312,9 +337,23 @@ static bool checkpoint_get_followed(const struct json *root, struct followed *f)
 	return true;
 }
 
+static int checkpoint_get_walked(struct agent *agent, struct slice text)
+{
+	struct hash128 hash;
+	bool added;
+	if (text.len != 32 || !checkpoint_get_hex((struct slice){text.data, 16}, &hash.high) ||
+	    !checkpoint_get_hex((struct slice){text.data + 16, 16}, &hash.low))
+		return ERR_INVALID;
+	hash_table_add(&agent->walked, hash, sizeof(hash), &added);
+	return 0;
+}
+
 /* What cannot be used is as if it were not there. */
 static int checkpoint_get(struct agent *agent, const struct json *root)
 {
+	struct slice walked;
+	if (json_member(root, "walked") && !json_get_text(root, "walked", &walked, NULL))
+		return checkpoint_get_walked(agent, walked);
 	bool is_file = json_member(root, "path") != NULL;
 	struct slice datatype, name;
 	struct followed *f;
@@ -326,8 +365,9 @@ static int checkpoint_get(struct agent *agent, const struct json *root)
 	if (err)
 		return err;
 	const struct json *asks = json_member(root, "asks");
+	const struct json *from_end = json_member(root, "from_end");
 	f->asks = asks && asks->boolean;
-	if (f->asks || checkpoint_get_followed(root, f))
+	if (f->asks || (from_end && from_end->boolean) || checkpoint_get_followed(root, f))
 		return 0;
 	followed_forget(f);
 	f->asks = true;

@@ -22,6 +22,7 @@ struct directory_walk {
 	size_t count, capacity;
 	size_t seen;
 	unsigned depth_max;
+	bool walked;                                   /* directory_is_walked() */
 	struct file_id above[DIRECTORY_DEPTH_MAX + 1]; /* the directories that one is in */
 	int err;
 };
@@ -94,6 +95,8 @@ static void directory_follow(struct directory_walk *walk, const char *path)
 		walk->err = agent_add(agent, &adaptor->rule, adaptor->datatype, slice_of(path), &f);
 		if (walk->err == ERR_INVALID)
 			walk->err = 0; /* said in the log */
+		if (f)
+			f->came_later = walk->walked;
 	}
 	if (!f)
 		return;
@@ -195,6 +198,28 @@ bool directory_wants(struct agent *agent, struct followed *f)
 	return false;
 }
 
+struct hash128 directory_hash(const struct adaptor *adaptor)
+{
+	struct hash128 hash = hash128(adaptor->datatype.data, adaptor->datatype.len, 0);
+	hash = hash128(adaptor->path.data, adaptor->path.len, hash.low ^ hash.high);
+	return hash128(adaptor->glob, strlen(adaptor->glob),
+		       hash.low ^ hash.high ^ (uint64_t)adaptor->pattern);
+}
+
+bool directory_is_walked(const struct agent *agent, const struct adaptor *adaptor)
+{
+	return adaptor->kind == ADAPTOR_DIRECTORY && adaptor->rule.from_end &&
+	       hash_table_find(&agent->walked, directory_hash(adaptor));
+}
+
+/* The checkpoint says so, too, and what was there and is not begun yet. */
+static void directory_note_walked(struct agent *agent, const struct adaptor *adaptor)
+{
+	bool added;
+	hash_table_add(&agent->walked, directory_hash(adaptor), sizeof(struct hash128), &added);
+	agent->site.version += added;
+}
+
 void directory_scan(struct agent *agent)
 {
 	for (size_t i = 0; i < agent->directory_count; i++)
@@ -204,6 +229,7 @@ void directory_scan(struct agent *agent)
 		if (walk.adaptor->kind != ADAPTOR_DIRECTORY)
 			continue;
 		walk.depth_max = directory_depth(walk.adaptor);
+		walk.walked = directory_is_walked(agent, walk.adaptor);
 		arena_init(&walk.arena, DIRECTORY_ARENA_MAX_BYTES);
 		directory_walk(&walk, walk.adaptor->path.data, 0);
 		if (walk.err)
@@ -211,6 +237,8 @@ void directory_scan(struct agent *agent)
 				  "adaptor %s: there are too many files below %s; some are not "
 				  "followed",
 				  walk.adaptor->name.data, walk.adaptor->path.data);
+		else if (walk.adaptor->rule.from_end)
+			directory_note_walked(agent, walk.adaptor);
 		mem_free(walk.names);
 		arena_release(&walk.arena);
 	}

@@ -520,8 +520,9 @@ static int followed_begin_segment(struct followed *f)
 		.content = content,
 		.unchecked = true,
 	};
+	bool at_end = f->rule->from_end && !f->came_later;
 	/* A file that is shorter than what was sent of it is another one. */
-	segment.at = f->rule->from_end ? look.bytes : skipped <= look.bytes ? skipped : 0;
+	segment.at = at_end ? look.bytes : skipped <= look.bytes ? skipped : 0;
 	err = content_mark_at(content, segment.at, &segment.tail);
 	segment.bytes = segment.at;
 	segment.last = segment.tail;
@@ -529,7 +530,7 @@ static int followed_begin_segment(struct followed *f)
 		followed_close(f, &content);
 		return err;
 	}
-	if (f->rule->from_end)
+	if (at_end)
 		followed_skip(f, segment.at);
 	*followed_add(f, 0) = segment;
 	return 0;

@@ -100,7 +100,7 @@ bool followed_is_young(const struct followed_site *site, int64_t changed_ns);
 struct followed_rule {
 	struct records_rule records;
 	int64_t rest_ms; /* a record that is not whole is sent in parts after so long */
-	bool from_end;   /* what is there at the first look is not sent */
+	bool from_end;   /* what is there at the first look is not sent, unless it came later */
 	uint64_t from;   /* the offset of the stream where sending begins */
 	uint64_t first;  /* the offset of the stream that the first byte of the file has */
 	bool whole;      /* the file is one record, and sent once it is written no more */
@@ -129,7 +129,8 @@ struct followed {
 	uint64_t offset; /* of the stream: up to here it is delivered; where the first segment is
 			    at */
 	uint64_t version;
-	bool begun; /* it has been looked at, now or before a restart */
+	bool begun;      /* it has been looked at, now or before a restart */
+	bool came_later; /* it was not there when its directory was looked at first */
 
 	struct segment *plan;
 	size_t plan_count, plan_capacity;

@@ -165,7 +165,8 @@ class Follower:
             with contextlib.suppress(OSError, ValueError):
                 title, *rest = (self.data / "agent" / f"checkpoint.{which}").read_text().split("\n")
                 found[int(title.split()[-3])] = [json.loads(one) for one in rest if one]
-        return {one.get("path") or one["name"]: one for one in found[max(found)]} if found else {}
+        return {one.get("path") or one["name"]: one for one in found[max(found)]
+                if "datatype" in one} if found else {}
 
     def await_saved(self, log):
         def saved():

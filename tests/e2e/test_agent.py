@@ -479,6 +479,41 @@ def test_a_directory(server, follow, tmp_path):
     follower.stop()
 
 
+def test_what_comes_to_a_directory_later_is_sent_whole(server, follow, tmp_path):
+    """`from: end` leaves out what is there when the agent first looks, and nothing else: not a file
+    that comes while it runs, nor one that comes while it is down."""
+    folder = tmp_path / "logs"
+    adaptor = {"all": {"directory": folder, "files": "*.log", "from": "end"},
+               "none": {"directory": tmp_path / "empty", "files": "*.log", "from": "end"}}
+    first, second, third, fourth = (Log(folder / f"{name}.log") for name in
+                                    ("first", "second", "third", "fourth"))
+    fifth = Log(tmp_path / "empty" / "fifth.log")
+    first.append(50)
+    follower = follow(adaptor)
+    follower.await_saved(first)
+    second.append(50)
+    await_log(server, second, follower)
+    follower.stop()
+    third.append(50)
+    fifth.append(50)
+    follower.start()
+    await_log(server, third, follower)
+    await_log(server, fifth, follower)
+    before = len(first.written)
+    first.append(7)
+    await_held(server, first.path, first.written[before:], follower)
+    follower.stop()
+    # Another adaptor has not seen the directory before.
+    fourth.append(50)
+    follower.configure({"all": {"directory": folder, "files": "f*.log", "from": "end"}})
+    follower.start()
+    follower.await_saved(fourth)
+    before = len(fourth.written)
+    fourth.append(7)
+    await_held(server, fourth.path, fourth.written[before:], follower)
+    follower.stop()
+
+
 def test_a_path_with_wildcards(server, follow, tmp_path):
     folder = tmp_path / "logs"
     logs = [Log(folder / name / "current.log") for name in ("a", "b", "late")]
