@@ -7,6 +7,7 @@ enum {
 	CONTROL_DOOR_IN_MAX_BYTES = CHUKWA_LINE_MAX_BYTES + LOOP_READ_BYTES,
 	CONTROL_DOOR_TICK_MS = 1000,
 	CONTROL_DOOR_LOGS_A_MINUTE = 6,
+	CONTROL_DOOR_UNSENT_MAX_BYTES = 16 << 20, /* of all connections, before a reply */
 };
 
 struct control_conn {
@@ -80,9 +81,26 @@ static void control_conn_say(struct control_conn *conn, struct slice text)
 	loop_conn_write(conn->loop, &text, 1);
 }
 
+/* True: so many replies wait for those who asked for them that nothing more is done. */
+static bool control_conn_is_too_much(struct control_conn *conn)
+{
+	size_t unsent = 0;
+	for (const struct control_conn *c = conn->door->conns; c; c = c->next)
+		unsent += c->closed ? 0 : loop_conn_unsent(c->loop);
+	if (unsent < CONTROL_DOOR_UNSENT_MAX_BYTES)
+		return false;
+	stat_add(STAT_agent_control_unsent, 1);
+	control_door_tell(conn->door, "replies to others have not been taken yet");
+	control_conn_say(conn, SLICE("FAIL: replies to others have not been taken yet\n"));
+	conn->closing = true;
+	return true;
+}
+
 static void control_conn_answer(struct control_conn *conn, struct slice line)
 {
 	struct buf out;
+	if (control_conn_is_too_much(conn))
+		return;
 	buf_init(&out, CONTROL_REPLY_MAX_BYTES);
 	conn->active_ms = loop_now_ms(conn->door->options.loop);
 	conn->door->options.control->by_port = conn->by_port;

@@ -6,8 +6,8 @@
 
 enum {
 	CONTROL_REST_BODY_MAX_BYTES = 64 << 10,
-	CONTROL_REST_REPLY_MAX_BYTES = 128 << 20, /* escaped, and with the rates */
-	CONTROL_REST_ID_SEGMENT = 3,              /* of /rest/v2/adaptor/ID */
+	CONTROL_REST_ONE_MAX_BYTES = 400 << 10, /* escaped, and with the rates */
+	CONTROL_REST_ID_SEGMENT = 3,            /* of /rest/v2/adaptor/ID */
 };
 
 static const unsigned control_rest_intervals_s[] = {60, 300, 600};
@@ -44,41 +44,54 @@ static void control_rest_put(struct json_writer *json, const struct control_item
 	buf_release(&class);
 }
 
-static void control_rest_reply(struct http_request *request, const struct buf *out)
-{
-	if (out->failed)
-		control_rest_fail(request, 500, "the answer is too long");
-	else
-		http_reply(request, 200, "application/json", buf_slice(out));
-}
-
 static void control_rest_reply_one(struct http_request *request, const struct control_item *item)
 {
 	struct buf out;
 	struct json_writer json;
-	buf_init(&out, CONTROL_REST_REPLY_MAX_BYTES);
+	buf_init(&out, CONTROL_REST_ONE_MAX_BYTES);
 	json_writer_init(&json, &out);
 	control_rest_put(&json, item);
-	control_rest_reply(request, &out);
+	if (out.failed)
+		control_rest_fail(request, 500, "the answer is too long");
+	else
+		http_reply(request, 200, "application/json", buf_slice(&out));
 	buf_release(&out);
 }
 
-static void control_rest_reply_all(struct http_request *request, const struct control *control)
+/* How far a list has been written: it is no longer in memory than its client leaves it. */
+struct control_rest_list {
+	size_t at;
+	bool any;
+};
+
+/* Those from a place on. An adaptor that comes or goes meanwhile may move others past it. */
+static void control_rest_write_list(struct http_request *request)
 {
+	const struct control *control = request->context;
+	struct control_rest_list *list = request->owner;
 	struct buf out;
 	struct json_writer json;
-	buf_init(&out, CONTROL_REST_REPLY_MAX_BYTES);
-	json_writer_init(&json, &out);
-	json_write_object_begin(&json);
-	json_write_key(&json, "adaptorInfo");
-	json_write_array_begin(&json);
-	for (size_t i = 0; i < control->count; i++)
-		if (control->list[i]->runs)
-			control_rest_put(&json, control->list[i]);
-	json_write_array_end(&json);
-	json_put_u64(&json, "adaptorCount", control_count(control));
-	json_write_object_end(&json);
-	control_rest_reply(request, &out);
+	int err = 0;
+	buf_init(&out, CONTROL_REST_ONE_MAX_BYTES);
+	while (!err && list->at < control->count) {
+		const struct control_item *item = control->list[list->at++];
+		if (!item->runs)
+			continue;
+		buf_clear(&out);
+		buf_append_text(&out, list->any ? "," : "");
+		json_writer_init(&json, &out);
+		control_rest_put(&json, item);
+		list->any = true;
+		err = out.failed ? ERR_LIMIT : http_stream_write(request, buf_slice(&out));
+	}
+	if (err && err != ERR_BUSY) {
+		http_stream_break(request);
+	} else if (!err) {
+		buf_clear(&out);
+		buf_printf(&out, "],\"adaptorCount\":%zu}", control_count(control));
+		(void)!http_stream_write(request, buf_slice(&out)); /* it has room for that */
+		http_stream_end(request);
+	}
 	buf_release(&out);
 }
 
@@ -115,10 +128,14 @@ static struct control_item *control_rest_find(struct http_request *request, int 
 
 static void control_rest_on_list(struct http_request *request)
 {
-	if (!control_rest_accepts(request))
+	if (!control_rest_accepts(request) || http_reply_head(request, "application/json"))
 		return;
 	control_look(request->context);
-	control_rest_reply_all(request, request->context);
+	request->owner = arena_zalloc(&request->arena, sizeof(struct control_rest_list));
+	ASSERT(request->owner); /* nothing else is in the arena */
+	http_stream_begin(request, 200, "application/json");
+	(void)!http_stream_write(request, SLICE("{\"adaptorInfo\":["));
+	control_rest_write_list(request);
 }
 
 static void control_rest_on_get(struct http_request *request)
@@ -143,6 +160,13 @@ static void control_rest_on_delete(struct http_request *request)
 		http_reply(request, 200, "text/plain; charset=utf-8", (struct slice){"", 0});
 }
 
+/* With a blank it would be two words of the command, and behind a = the one in front is a name. */
+static bool control_rest_is_word(struct slice text)
+{
+	return text.len && text.data[0] != '=' && !memchr(text.data, ' ', text.len) &&
+	       !memchr(text.data, '\t', text.len);
+}
+
 /* The command that the body stands for. */
 static int control_rest_line(struct http_request *request, struct buf *line, struct errbuf *e)
 {
@@ -161,6 +185,10 @@ static int control_rest_line(struct http_request *request, struct buf *line, str
 		err = json_get_text(root, "adaptorParams", &words, e);
 	if (!err && json_member(root, "offset"))
 		err = json_get_i64(root, "offset", &offset, e);
+	if (!err && !(control_rest_is_word(class) && control_rest_is_word(datatype)))
+		err = errbuf_set(e, ERR_INVALID,
+				 "adaptorClass and dataType are a word each, with no blank in it "
+				 "and no = in front");
 	if (err)
 		return err;
 	const struct slice said[] = {SLICE("add "), class, SLICE(" "), datatype, SLICE(" "), words};
@@ -199,7 +227,8 @@ static void control_rest_on_add(struct http_request *request)
 
 /* ---- The table ------------------------------------------------------------------------------- */
 
-static const struct http_handler control_rest_list = {.end = control_rest_on_list};
+static const struct http_handler control_rest_list = {.end = control_rest_on_list,
+						      .drained = control_rest_write_list};
 static const struct http_handler control_rest_get = {.end = control_rest_on_get};
 static const struct http_handler control_rest_add = {.end = control_rest_on_add};
 static const struct http_handler control_rest_delete = {.end = control_rest_on_delete};

@@ -121,6 +121,15 @@ static void exec_read(struct exec_pipe *from)
 	from->cut_bytes += (uint64_t)got - kept;
 }
 
+/* One that has ended stays a zombie, so that no stranger gets its number, which is that of its
+ * group, too. */
+static void exec_look(struct exec_run *run)
+{
+	siginfo_t info = {.si_pid = 0};
+	if (!run->ended && !waitid(P_PID, (id_t)run->pid, &info, WEXITED | WNOHANG | WNOWAIT))
+		run->ended = info.si_pid == run->pid;
+}
+
 static void exec_wait_once(struct exec_run *run, int64_t left_ms)
 {
 	struct exec_pipe *const pipes[] = {&run->out, &run->complaint};
@@ -133,8 +142,7 @@ static void exec_wait_once(struct exec_run *run, int64_t left_ms)
 		for (size_t i = 0; i < 2; i++)
 			if (polled[i].revents)
 				exec_read(pipes[i]);
-	if (!run->ended)
-		run->ended = waitpid(run->pid, &run->status, WNOHANG) == run->pid;
+	exec_look(run);
 }
 
 /* Until the command has ended and nobody has its output open any more, or its time is over. */
@@ -145,15 +153,16 @@ static void exec_wait(struct exec_run *run)
 	while ((left_ms = until_ms - clock_mono_ms(clock)) > 0 && !job_is_stopping(run->job) &&
 	       (!run->ended || run->out.fd >= 0 || run->complaint.fd >= 0))
 		exec_wait_once(run, left_ms);
-	/* One that has ended may have left others that have its output open. */
 	run->timed_out = left_ms <= 0 && !run->ended;
-	if (left_ms <= 0 || !run->ended || run->out.fd >= 0 || run->complaint.fd >= 0)
-		kill(-run->pid, SIGKILL);
+	/* One that has ended may have left others: each run would leave more of them. */
+	kill(-run->pid, SIGKILL);
 	/* One that hangs in the kernel cannot be killed; nobody waits for it. */
 	for (int i = 0; i < EXEC_KILL_MS / EXEC_LOOK_SOON_MS && !run->ended; i++) {
 		poll(NULL, 0, EXEC_LOOK_SOON_MS);
-		run->ended = waitpid(run->pid, &run->status, WNOHANG) == run->pid;
+		exec_look(run);
 	}
+	if (run->ended)
+		waitpid(run->pid, &run->status, 0);
 	run->timed_out |= !run->ended;
 	exec_close(&run->out);
 	exec_close(&run->complaint);

@@ -24,7 +24,10 @@ enum {
 	NET_IN_MAX_BYTES = INLET_RECORD_MAX_BYTES + SYSLOG_COUNT_DIGITS_MAX + 2 + NET_READ_BYTES,
 	NET_IN_KEPT_BYTES = 16 << 10,  /* a buffer that is empty and larger is given back */
 	NET_DATAGRAMS_BYTES = 4 << 20, /* of the kernel */
-	NET_LAST_READS = 10000,        /* before its socket is closed */
+	NET_IDLE_MS = 600000, /* a connection that was silent for so long gives its place away */
+	NET_LAST_MS = 1000,   /* at the end, what has come is read for so long at most; */
+	NET_DRY_MS = 20,      /* it is all when nothing came in two such times */
+	NET_DRY_TIMES = 2,    /* between which the loop has looked at each socket */
 	NET_LINES_A_MINUTE = 6,
 };
 
@@ -37,6 +40,7 @@ struct net_conn {
 	bool ended; /* no more bytes come */
 	bool known; /* its first line is none of HTTP */
 	bool waiting, closed;
+	int64_t active_ms; /* when bytes came last */
 	struct net_conn *next, **link;
 };
 
@@ -55,6 +59,8 @@ struct net_inlet {
 	size_t conn_count;
 	struct hash_table streams; /* struct net_slot, by datatype and name */
 	bool closing;
+	int64_t last_ms;                 /* reading ends then; 0: it goes on */
+	unsigned dry_times;              /* since something came */
 	uint64_t lost_full, lost_kernel; /* datagrams */
 	struct log_rate strangers;
 	/* Of the next call of the spool, all of one stream. */
@@ -152,6 +158,7 @@ static void net_ask_kernel(struct net_inlet *net)
 static void net_received(void *owner, const struct loop_datagram *datagrams, size_t count)
 {
 	struct net_inlet *net = owner;
+	net->dry_times = 0;
 	for (size_t i = 0; i < count; i++) {
 		struct slice record = datagrams[i].bytes;
 		struct spool_stream *stream = net_stream(net, &datagrams[i].from, record);
@@ -292,6 +299,8 @@ static void net_conn_step(struct net_conn *conn)
 static void net_conn_read(void *owner, struct slice bytes)
 {
 	struct net_conn *conn = owner;
+	conn->net->dry_times = 0;
+	conn->active_ms = clock_mono_ms(inlet_clock(conn->net->inlet));
 	int err = buf_append(&conn->in, bytes.data, bytes.len);
 	ASSERT(!err); /* `in` has less than a message before a read */
 	net_conn_step(conn);
@@ -309,6 +318,39 @@ static void net_conn_broken(void *owner, UNUSED int err)
 	net_conn_eof(owner);
 }
 
+/* Puts what is there of it into the spool; a record without its end is one, too. */
+static void net_end_conn(struct net_conn *conn)
+{
+	struct slice left;
+	if (conn->closed)
+		return;
+	conn->ended = true;
+	net_conn_step(conn);
+	left = buf_slice(&conn->in);
+	while (conn->waiting) {
+		net_gather(conn, &conn->framing, &left);
+		stat_add(STAT_inlet_dropped_ended, (int64_t)conn->net->count);
+		conn->waiting = conn->net->count > 0;
+	}
+	net_close_conn(conn);
+}
+
+/* The one that was silent for the longest time gives its place to a new one. Others are not closed
+ * for their silence: whoever sends would learn of it by the loss of its next record. */
+static bool net_make_place(struct net_inlet *net)
+{
+	struct net_conn *oldest = NULL;
+	for (struct net_conn *conn = net->conns; conn; conn = conn->next)
+		if (!conn->closed && !conn->waiting &&
+		    (!oldest || conn->active_ms < oldest->active_ms))
+			oldest = conn;
+	if (!oldest || clock_mono_ms(inlet_clock(net->inlet)) - oldest->active_ms < NET_IDLE_MS)
+		return false;
+	stat_add(STAT_inlet_idle, 1);
+	net_end_conn(oldest);
+	return true;
+}
+
 static void net_accept(void *owner, struct loop_conn *loop)
 {
 	static const struct loop_conn_events events = {.read = net_conn_read,
@@ -316,7 +358,8 @@ static void net_accept(void *owner, struct loop_conn *loop)
 						       .broken = net_conn_broken,
 						       .closed = net_conn_closed};
 	struct net_inlet *net = owner;
-	if (net->conn_count >= NET_CONNS_MAX) {
+	net->dry_times = 0;
+	if (net->conn_count >= NET_CONNS_MAX && !net_make_place(net)) {
 		stat_add(STAT_inlet_refused, 1);
 		inlet_set_problem(net->inlet, "a connection is refused, since there are %d already",
 				  NET_CONNS_MAX);
@@ -327,6 +370,7 @@ static void net_accept(void *owner, struct loop_conn *loop)
 	conn->net = net;
 	conn->loop = loop;
 	conn->from = loop_conn_peer(loop);
+	conn->active_ms = clock_mono_ms(inlet_clock(net->inlet));
 	conn->framing.max_bytes = INLET_RECORD_MAX_BYTES;
 	conn->framing.lines = !net->is_syslog;
 	buf_init(&conn->in, NET_IN_MAX_BYTES);
@@ -343,17 +387,43 @@ static void net_accept(void *owner, struct loop_conn *loop)
 
 /* ---- Life ------------------------------------------------------------------------------------ */
 
+/* What nobody reads any more is lost. */
+static void net_shut(struct net_inlet *net)
+{
+	uint64_t unread = 0;
+	net->closing = true;
+	loop_udp_close(net->udp);
+	loop_listener_close(net->listener);
+	loop_timer_close(net->tick);
+	for (struct net_conn *conn = net->conns, *next; conn; conn = next) {
+		next = conn->next;
+		unread += conn->closed ? 0 : loop_conn_unread(conn->loop);
+		net_end_conn(conn);
+	}
+	stat_add(STAT_inlet_unread_bytes, (int64_t)unread);
+	if (unread)
+		log_warn("adaptor %s: %llu bytes of its connections are lost: they had come and "
+			 "were not read when it ended",
+			 inlet_adaptor(net->inlet)->name.data, (unsigned long long)unread);
+	net_consider_closed(net);
+}
+
 static void net_tick(void *owner)
 {
 	struct net_inlet *net = owner;
 	net_ask_kernel(net);
-	if (!spool_has_room(inlet_spool(net->inlet)))
-		return;
-	for (struct net_conn *conn = net->conns, *next; conn; conn = next) {
+	bool room = spool_has_room(inlet_spool(net->inlet));
+	for (struct net_conn *conn = net->conns, *next; conn && room; conn = next) {
 		next = conn->next;
-		if (conn->waiting)
-			net_conn_step(conn);
+		if (!conn->waiting)
+			continue;
+		net_conn_step(conn);
+		if (!conn->waiting)
+			net->dry_times = 0; /* it is read on */
 	}
+	if (net->last_ms && (++net->dry_times > NET_DRY_TIMES ||
+			     clock_mono_ms(inlet_clock(net->inlet)) >= net->last_ms))
+		net_shut(net);
 }
 
 static int net_open_sockets(struct net_inlet *net, struct errbuf *e)
@@ -400,25 +470,9 @@ static int net_open(struct inlet *inlet, struct errbuf *e)
 static void net_close(struct inlet *inlet)
 {
 	struct net_inlet *net = inlet_state(inlet);
-	for (int i = 0; i < NET_LAST_READS && net->udp && loop_udp_read_now(net->udp); i++)
-		continue;
-	net_tick(net);
-	net->closing = true;
-	loop_udp_close(net->udp);
-	loop_listener_close(net->listener);
-	loop_timer_close(net->tick);
-	for (struct net_conn *conn = net->conns, *next; conn; conn = next) {
-		next = conn->next;
-		if (conn->waiting) {
-			struct slice left = buf_slice(&conn->in);
-			do {
-				net_gather(conn, &conn->framing, &left);
-				stat_add(STAT_inlet_dropped_ended, (int64_t)net->count);
-			} while (net->count);
-		}
-		net_close_conn(conn);
-	}
-	net_consider_closed(net);
+	net->dry_times = 0;
+	net->last_ms = clock_mono_ms(inlet_clock(inlet)) + NET_LAST_MS;
+	loop_timer_start(net->tick, NET_DRY_MS, NET_DRY_MS);
 }
 
 const struct inlet_kind inlet_net = {

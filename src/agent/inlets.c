@@ -14,6 +14,7 @@ enum {
 	INLET_AGAIN_MS = 5000, /* one that could not be opened is tried again */
 	INLET_LINES_A_MINUTE = 6,
 	INLET_TEXTS_MAX_BYTES = 256 << 10,
+	INLETS_ENDING_MAX = 16, /* that nobody waits for */
 };
 
 static const struct inlet_kind *const inlet_kinds[ADAPTOR_KINDS] = {
@@ -52,6 +53,8 @@ struct inlets {
 	struct job *sync;
 	struct inlet **list;
 	size_t count, capacity;
+	struct inlet **ending; /* with threads of their own, which were asked to end */
+	size_t ending_count, ending_capacity;
 	pthread_mutex_t lock; /* guards what inlets say of themselves, and `ended` of all */
 	pthread_cond_t changed;
 	bool sync_ended;
@@ -433,7 +436,30 @@ static void inlets_begin(struct inlets *inlets)
 	}
 }
 
-/* All are asked to end before any of them is waited for. */
+static bool inlet_has_ended(struct inlet *inlet)
+{
+	pthread_mutex_lock(&inlet->inlets->lock);
+	bool ended = inlet->ended;
+	pthread_mutex_unlock(&inlet->inlets->lock);
+	return ended;
+}
+
+/* Frees those that have ended; with more than so many others, it waits for the oldest ones. */
+static void inlets_free_ended(struct inlets *inlets, size_t others_max)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < inlets->ending_count; i++) {
+		struct inlet *inlet = inlets->ending[i];
+		if (kept + inlets->ending_count - i > others_max || inlet_has_ended(inlet))
+			inlet_free(inlet);
+		else
+			inlets->ending[kept++] = inlet;
+	}
+	inlets->ending_count = kept;
+}
+
+/* All are asked to end before any of them is waited for. A command may need seconds to end, and the
+ * agent delivers meanwhile; what has a port is waited for, since another one may want it. */
 static void inlets_end_unwanted(struct inlets *inlets)
 {
 	size_t kept = 0;
@@ -441,12 +467,18 @@ static void inlets_end_unwanted(struct inlets *inlets)
 		if (!inlets->list[i]->wanted)
 			inlet_stop(inlets->list[i]);
 	for (size_t i = 0; i < inlets->count; i++) {
-		if (inlets->list[i]->wanted)
-			inlets->list[kept++] = inlets->list[i];
-		else
-			inlet_free(inlets->list[i]);
+		struct inlet *inlet = inlets->list[i];
+		if (inlet->wanted) {
+			inlets->list[kept++] = inlet;
+		} else if (inlet->kind->run) {
+			GROW(inlets->ending, inlets->ending_capacity, inlets->ending_count + 1);
+			inlets->ending[inlets->ending_count++] = inlet;
+		} else {
+			inlet_free(inlet);
+		}
 	}
 	inlets->count = kept;
+	inlets_free_ended(inlets, INLETS_ENDING_MAX);
 }
 
 static void inlets_want(struct inlets *inlets, const struct adaptor *adaptor)
@@ -468,7 +500,7 @@ void inlets_configure(struct inlets *inlets, const struct adaptors *adaptors)
 		if (same)
 			same->wanted = true;
 	}
-	inlets_end_unwanted(inlets); /* their ports may be wanted by others */
+	inlets_end_unwanted(inlets);
 	for (size_t i = 0; i < adaptors->count; i++)
 		if (adaptor_is_inlet(adaptors->list[i].kind) &&
 		    !inlets_find(inlets, &adaptors->list[i]))
@@ -492,6 +524,7 @@ void inlets_free(struct inlets *inlets)
 	if (!inlets)
 		return;
 	inlets_configure(inlets, &none);
+	inlets_free_ended(inlets, 0);
 	if (inlets->sync) {
 		job_stop(inlets->sync);
 		inlets_wait(inlets, &inlets->sync_ended);
@@ -500,6 +533,7 @@ void inlets_free(struct inlets *inlets)
 	if (inlets->thread)
 		loop_thread_free(inlets->thread);
 	mem_free(inlets->list);
+	mem_free(inlets->ending);
 	pthread_cond_destroy(&inlets->changed);
 	pthread_mutex_destroy(&inlets->lock);
 	mem_free(inlets);

@@ -24,6 +24,10 @@ enum {
 	SPOOL_ROTATED_DIGITS = 10, /* more than a number has that counts backwards (siblings.c) */
 	SPOOL_LINES_A_MINUTE = 6,
 	SPOOL_ROOM_BYTES = 2 * SPOOL_RECORDS_MAX_BYTES, /* all of it newlines */
+	SPOOL_IDLE_MS = 60000, /* a file to which nothing came for so long need not stay */
+	/* What the disk keeps free: such a part of all the room, at most so many bytes. */
+	SPOOL_FREE_PARTS = 8,
+	SPOOL_FREE_MAX_BYTES = 64 << 20,
 };
 
 struct spool_stream {
@@ -34,6 +38,7 @@ struct spool_stream {
 	uint64_t bytes;  /* of the file at the path, with what is in `rest` */
 	struct buf rest; /* of records of which a part could be written */
 	bool unsynced, syncing;
+	int64_t used_ms;   /* when it had its last record */
 	uint32_t *rotated; /* their numbers, the oldest first */
 	size_t rotated_count, rotated_capacity;
 };
@@ -47,6 +52,7 @@ struct spool {
 	struct spool_options options;
 	char *directory;
 	uint64_t file_bytes; /* a file that has so many is renamed */
+	uint64_t free_bytes; /* so many stay free on the disk */
 
 	pthread_mutex_t lock; /* guards all that follows */
 	pthread_cond_t synced;
@@ -56,7 +62,7 @@ struct spool {
 	uint64_t bytes;             /* of all files */
 	uint32_t number;            /* the greatest that a renamed file has got */
 	size_t open_count, evict_at;
-	bool names_unsynced;
+	bool names_unsynced, names_syncing;
 	struct buf out;
 	struct log_rate troubles;
 };
@@ -192,6 +198,7 @@ static struct spool_stream *spool_make(struct spool *spool, struct slice datatyp
 	s->datatype = mem_copy_slice(datatype);
 	s->name = mem_copy_slice(name);
 	s->handle = -1;
+	s->used_ms = clock_mono_ms(spool->options.clock);
 	buf_init(&path, PATH_MAX);
 	spool_path(spool->directory, datatype, name, &path);
 	s->path = mem_copy_text(buf_slice(&path));
@@ -353,28 +360,40 @@ static int spool_write_rest(struct spool *spool, struct spool_stream *s)
 	return 0;
 }
 
-int spool_sync(struct spool *spool)
+static int spool_sync_names(struct spool *spool)
 {
 	struct files *files = spool->options.files;
+	while (spool->names_syncing)
+		pthread_cond_wait(&spool->synced, &spool->lock);
+	if (!spool->names_unsynced)
+		return 0;
+	spool->names_syncing = true;
+	spool->names_unsynced = false;
+	pthread_mutex_unlock(&spool->lock);
+	int err = files->sync_dir(files, spool->directory);
+	pthread_mutex_lock(&spool->lock);
+	spool->names_syncing = false;
+	spool->names_unsynced |= err != 0;
+	pthread_cond_broadcast(&spool->synced);
+	return err ? spool_trouble(spool, spool->directory, "cannot be synced", err) : 0;
+}
+
+int spool_sync(struct spool *spool)
+{
 	int err = 0;
 	pthread_mutex_lock(&spool->lock);
-	bool names = spool->names_unsynced;
-	spool->names_unsynced = false;
 	for (size_t i = 0; i < spool->count; i++) {
 		int why = spool_write_rest(spool, spool->list[i]);
 		why = why ? why : spool_sync_stream(spool, spool->list[i]);
 		err = err ? err : why;
 	}
-	if (names) {
-		int why = files->sync_dir(files, spool->directory);
-		spool->names_unsynced |= why != 0;
-		err = err ? err : why;
-	}
+	int why = spool_sync_names(spool);
 	pthread_mutex_unlock(&spool->lock);
-	return err;
+	return err ? err : why;
 }
 
-/* The file becomes one that is only read. If that cannot be, it grows on. */
+/* The file becomes one that is only read. If that cannot be, it grows on. Renaming waits for the
+ * disk: meanwhile the other streams go on, and who adds to this one waits for its turn above. */
 static void spool_rotate(struct spool *spool, struct spool_stream *s)
 {
 	struct files *files = spool->options.files;
@@ -385,10 +404,16 @@ static void spool_rotate(struct spool *spool, struct spool_stream *s)
 		return;
 	uint32_t number = ++spool->number; /* no other file gets it, whatever happens */
 	spool_rotated_path(s, number, to);
+	s->syncing = true;
+	pthread_mutex_unlock(&spool->lock);
 	err = files->rename(files, s->path, to);
+	bool moved = !err || !files->look_at(files, to, &look);
+	pthread_mutex_lock(&spool->lock);
+	s->syncing = false;
+	pthread_cond_broadcast(&spool->synced);
 	if (err) {
 		(void)spool_trouble(spool, s->path, "cannot be renamed", err);
-		if (files->look_at(files, to, &look))
+		if (!moved)
 			return;
 		spool->names_unsynced = true; /* it was, and only syncing failed */
 	}
@@ -412,8 +437,26 @@ static int spool_write(struct spool *spool, struct spool_stream *s)
 	buf_append(&s->rest, data.data + done, data.len - done);
 	s->unsynced = true;
 	s->bytes += data.len;
+	s->used_ms = clock_mono_ms(spool->options.clock);
 	spool_count(spool, (int64_t)data.len);
 	return 0;
+}
+
+/* What the disk keeps free is for the checkpoint: were there no room for that, nothing of the spool
+ * could be removed, and the disk would stay full. */
+static bool spool_fits(struct spool *spool, uint64_t bytes)
+{
+	struct files *files = spool->options.files;
+	uint64_t free_bytes;
+	/* More is there than may be, where the bound has become smaller since the last start. */
+	if (spool->bytes + bytes > spool->options.max_bytes)
+		return false;
+	if (files->free_bytes(files, spool->directory, &free_bytes) ||
+	    free_bytes >= spool->free_bytes + bytes)
+		return true;
+	(void)spool_trouble(spool, spool->directory, "takes nothing, so that its disk keeps room",
+			    ERR_FULL);
+	return false;
 }
 
 static int spool_append_locked(struct spool *spool, struct spool_stream *s,
@@ -433,8 +476,7 @@ static int spool_append_locked(struct spool *spool, struct spool_stream *s,
 	for (size_t i = 0; i < count; i++)
 		spool_put_record(records[i], &spool->out);
 	ASSERT(!spool->out.failed);
-	/* More is there than may be, where the bound has become smaller since the last start. */
-	if (spool->bytes + spool->out.len > spool->options.max_bytes)
+	if (!spool_fits(spool, spool->out.len))
 		return ERR_FULL;
 	return spool_write(spool, s);
 }
@@ -456,7 +498,10 @@ int spool_append(struct spool_stream *stream, const struct slice *records, size_
 
 bool spool_has_room(struct spool *spool)
 {
-	return spool_bytes(spool) + SPOOL_ROOM_BYTES <= spool->options.max_bytes;
+	pthread_mutex_lock(&spool->lock);
+	bool fits = spool_fits(spool, SPOOL_ROOM_BYTES);
+	pthread_mutex_unlock(&spool->lock);
+	return fits;
 }
 
 uint64_t spool_bytes(struct spool *spool)
@@ -514,8 +559,10 @@ void spool_remove_delivered(struct spool_stream *s,
 	const struct spool_removal removal = {is_delivered, removed, owner};
 	pthread_mutex_lock(&spool->lock);
 	spool_remove_rotated(spool, s, &removal);
+	bool idle = clock_mono_ms(spool->options.clock) - s->used_ms >= SPOOL_IDLE_MS;
 	bool due = s->bytes && !s->rest.len && !s->syncing &&
-		   (s->bytes >= spool->file_bytes || spool->bytes > spool->options.max_bytes / 2);
+		   (idle || s->bytes >= spool->file_bytes ||
+		    spool->bytes > spool->options.max_bytes / 2);
 	if (due && spool_remove(spool, s->path, &removal)) {
 		spool_close_file(spool, s);
 		s->bytes = 0;
@@ -632,6 +679,9 @@ int spool_open(const struct spool_options *options, struct spool **out, struct e
 	spool->file_bytes = options->max_bytes / SPOOL_PARTS;
 	if (spool->file_bytes > SPOOL_FILE_MAX_BYTES)
 		spool->file_bytes = SPOOL_FILE_MAX_BYTES;
+	spool->free_bytes = options->max_bytes / SPOOL_FREE_PARTS;
+	if (spool->free_bytes > SPOOL_FREE_MAX_BYTES)
+		spool->free_bytes = SPOOL_FREE_MAX_BYTES;
 	spool->troubles.lines_max = SPOOL_LINES_A_MINUTE;
 	pthread_mutex_init(&spool->lock, NULL);
 	pthread_cond_init(&spool->synced, NULL);

@@ -8,13 +8,15 @@
  * file of its own; letters and digits of its names stand in the file's name, other bytes as %XX,
  * so none of them is taken for the rotated form of another one. A file that is long is renamed to
  * DATATYPE:NAME.0000000001 and so on, and removed when a checkpoint says that it is delivered; so
- * is the last one where it is long, or the spool is more than half full.
+ * is the last one where it is long, nothing has come to it for a minute, or the spool is more than
+ * half full.
  *
  * A record is a line. A newline within it is written behind a byte 4, as Chukwa's appenders do
  * (`records: escaped`); a record that ends with a byte 4 gets a newline more.
  *
  * Invariants:
- *  - Nothing is added that would make all files together longer than max_bytes.
+ *  - Nothing is added that would make all files together longer than max_bytes, or leave less of
+ *    the disk free than an eighth of that (at most 64 MiB), which the checkpoint may need.
  *  - When spool_append() has returned 0 the records are in their file, and survive the end of the
  *    process; but where the disk became full within them, their rest is in memory until there is
  *    room. They survive a power cut when spool_sync() has returned 0, and no checkpoint says that
@@ -22,7 +24,8 @@
  *  - What is in a file never changes. A file that ends within a record, since the process ended
  *    while it was written or the disk was full, gets a newline at the next start.
  *
- * Threads: any; a lock inside. Each call may write to the disk, and spool_sync() waits for it. */
+ * Threads: any; a lock inside. Each call may write to the disk. While spool_sync() or the renaming
+ * of a file waits for the disk, nobody waits for the lock. */
 #ifndef AGENT_SPOOL_H
 #define AGENT_SPOOL_H
 

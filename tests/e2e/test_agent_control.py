@@ -1,9 +1,12 @@
 """The control of `granary agent`: lines on its socket and port as Chukwa's agent takes them, and
 `/rest/v2/adaptor`. What the agent says is followed is compared with what the server holds."""
 
+import contextlib
 import http.client
 import json
 import os
+import pathlib
+import re
 import signal
 import socket
 import stat
@@ -315,6 +318,10 @@ def test_rest_refuses(control):
     bad = [{**fits, "adaptorClass": "NoSuchAdaptor"}, {**fits, "adaptorParams": "x"},
            {**fits, "adaptorParams": "/x\0"}, {**fits, "adaptorClass": ""},
            {**fits, "offset": -1}, {**fits, "offset": "0"}, {**fits, "more": 1},
+           # Each of these would be another command than it says.
+           {**fits, "dataType": "app /y"}, {**fits, "dataType": " app"}, {**fits, "dataType": ""},
+           {**fits, "dataType": "app\t/y"}, {**fits, "dataType": "=" + TAIL},
+           {**fits, "adaptorClass": TAIL + " app"},
            {**fits, "adaptorParams": "/x 0\nadd y = " + TAIL + " app /y"},
            {"dataType": "app"}, {"adaptorClass": TAIL}, [1]]
     for body in bad:
@@ -333,6 +340,37 @@ def test_rest_refuses(control):
         assert agent.rest("GET", "/rest/v2/adaptor", **headers)[0] == 403
     assert agent.rest("POST", "/rest/v2/adaptor", fits, Host="example.com")[0] == 421
     assert agent.listed() == {}
+
+
+def test_replies_that_nobody_takes(control, tmp_path):
+    """Some clients ask for lists of thousands of adaptors again and again, and read nothing: what
+    waits for all of them together is bounded, and others are told."""
+    files = {f"a{n:04d}": {"tail": tmp_path / ("x" * 200) / ("y" * 200) / ("z" * 200) / str(n)}
+             for n in range(1400)}
+    agent = control(files)
+    length = len(agent.say("list"))
+    assert length > 1400 * 700
+    def peak():
+        return int(re.search(r"VmHWM:\s+(\d+) kB",
+                             (pathlib.Path(f"/proc/{agent.process.pid}/status")
+                              .read_text()))[1]) << 10
+    before = peak()
+    with contextlib.ExitStack() as stack:
+        for _ in range(28):
+            deaf = stack.enter_context(socket.socket())
+            deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            deaf.connect(("127.0.0.1", agent.port))
+            deaf.sendall(b"list\n" * 10)
+        eventually(lambda: agent.say("") == "FAIL: replies to others have not been taken yet\n",
+                   lambda: agent.say(""))
+        assert 28 * length > 26 << 20
+        assert peak() - before < 22 << 20  # 16 MiB, one reply more, and its copy
+        assert "replies to others have not been taken yet" in agent.log_text()
+    eventually(agent.answers, agent.log_tail)
+    status, text = agent.rest("GET", "/rest/v2/adaptor")
+    assert status == 200 and json.loads(text)["adaptorCount"] == 1400
+    listed = json.loads(text)["adaptorInfo"]
+    assert [one["id"] for one in listed] == [f"adaptor_a{n:04d}" for n in range(1400)]
 
 
 # ---- Within the server

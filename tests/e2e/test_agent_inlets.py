@@ -112,6 +112,26 @@ def test_a_command_ends_with_the_agent(server, follow, tmp_path):
     eventually(lambda: not os.path.exists(f"/proc/{pid.read_text().strip()}"), "it is gone")
 
 
+def is_running(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            return stat.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_what_a_command_leaves_behind_ends_with_its_run(server, follow, tmp_path):
+    """It has not the output of the command, so the run does not wait for it."""
+    pid = tmp_path / "pid"
+    follower = follow({"leaves": {
+        "exec": f"sleep 1000 >/dev/null 2>&1 & echo $! > {pid}; echo done; exit 7",
+        "datatype": "x", "every": "7d"}})
+    text = await_lines(server, follower, "exec:leaves", 2)
+    assert " exec status=7 " in text and text.endswith("\ndone\n")
+    eventually(lambda: not is_running(pid.read_text().strip()), "it is gone")
+    follower.stop()
+
+
 def test_what_was_printed_is_delivered_when_the_collector_is_there(server, follow, tmp_path):
     """The runs of an agent that was killed are in its spool, and are delivered when their adaptor
     is not there any more."""
@@ -143,6 +163,15 @@ def test_a_configuration_that_changes(server, follow):
 
 
 # ---- Datagrams
+
+
+def folder_bytes(folder):
+    """Files may be renamed and removed meanwhile."""
+    total = 0
+    for one in folder.iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            total += one.stat().st_size
+    return total
 
 
 def datagrams(port, payloads, source="127.0.0.1"):
@@ -195,7 +224,7 @@ def test_datagrams_are_stored_or_counted(server, follow):
     await_bound(follower, port, socket.SOCK_DGRAM)
     spool, sent = follower.data / "agent" / "spool", 0
     def size():
-        return sum(one.stat().st_size for one in spool.iterdir())
+        return folder_bytes(spool)
     def send(count):
         nonlocal sent
         datagrams(port, [f"{number:06d} {'x' * 992}".encode()
@@ -269,7 +298,7 @@ def test_a_connection_waits_while_the_spool_is_full(server, follow):
     for sender in senders:
         sender.start()
     def size():
-        return sum(one.stat().st_size for one in spool.iterdir())
+        return folder_bytes(spool)
     eventually(lambda: "cannot be kept at present" in follower.log_text(), follower.log_tail)
     assert size() <= 8 * 2**20 and all(sender.is_alive() for sender in senders)
     assert size() > 8 * 2**20 - 2**20 - 65536
@@ -285,6 +314,15 @@ def test_a_connection_waits_while_the_spool_is_full(server, follow):
     assert len(got) == 24000000
     assert len(incarnations(server, f"tcp:{port}")) == 1
     follower.stop()
+
+
+def kernel_bytes():
+    """As much as one connection may have under way."""
+    total = 0
+    for which in "rw":
+        with open(f"/proc/sys/net/ipv4/tcp_{which}mem") as setting:
+            total += int(setting.read().split()[2])
+    return total
 
 
 def test_an_agent_that_is_killed(server, follow):
@@ -311,10 +349,57 @@ def test_an_agent_that_is_killed(server, follow):
     numbers = [int(line[:8]) for line in text.splitlines() if len(line) == 99][:]
     assert numbers == sorted(set(numbers)), "in order and once"
     missing = sorted(set(range(number)) - set(numbers))
-    for at in missing:  # they were under way: 4 MB is more than the kernel's buffers have
-        assert any(0 < kill - at < 4 * 2**20 // 100 for kill in kills), (at, kills)
+    for at in missing:  # they were under way, in the kernel's buffers
+        assert any(0 < kill - at < kernel_bytes() // 99 for kill in kills), (at, kills)
     assert len(text.splitlines()) - len(numbers) <= 1 + len(kills)
     follower.stop()
+
+
+def test_what_has_come_by_a_stop_is_taken(server, follow):
+    """The agent hangs while lines come by a connection that it has, and by one that it has not
+    accepted yet; then it is stopped. All that was sent is there after the next start, also a line
+    without its end."""
+    port = free_port()
+    follower = follow({"net": {"tcp": port, "datatype": "raw"}})
+    await_bound(follower, port)
+    with connect(port) as one:
+        one.sendall(b"one begins\n")
+        await_held(server, f"tcp:{port}", b"one begins\n", follower)
+        follower.signal(signal.SIGSTOP)
+        sent = b"".join(b"one %06d %s\n" % (n, b"s" * 90) for n in range(20000))
+        one.setblocking(False)
+        one_sent = one.send(sent)
+        assert one_sent > 65536
+        with connect(port) as two:
+            two.sendall(b"two\nwithout its end")
+            follower.signal(signal.SIGTERM)
+            follower.signal(signal.SIGCONT)
+            assert follower.process.wait(60) == 0, follower.log_text()
+    assert "bytes of its connections are lost" not in follower.log_text()
+    follower.start()
+    wanted = sorted([b"one begins", b"two", b"without its end", *sent[:one_sent].splitlines()])
+    def there():
+        assert follower.running(), follower.log_tail()
+        return sorted(held(server, f"tcp:{port}").splitlines()) == wanted
+    eventually(there, lambda: (len(held(server, f"tcp:{port}").splitlines()), len(wanted)))
+    follower.stop()
+
+
+def test_a_sender_that_does_not_end_holds_up_no_stop(server, follow):
+    port = free_port()
+    follower = follow({"net": {"tcp": port, "datatype": "raw"}})
+    await_bound(follower, port)
+    over = threading.Event()
+    def send():
+        with contextlib.suppress(OSError), connect(port) as connection:
+            while not over.is_set():
+                connection.sendall(b"again and again\n" * 100)
+    sender = threading.Thread(target=send)
+    sender.start()
+    eventually(lambda: held_bytes(server, f"tcp:{port}") > 100000, follower.log_tail)
+    follower.stop()  # which waits for it
+    over.set()
+    sender.join()
 
 
 # ---- syslog

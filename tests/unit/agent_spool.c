@@ -1,7 +1,9 @@
 /* The spool on simulated files: what is in which file, to the byte; its bound; a disk that is full;
  * an end of the process after any of its steps. And that the agent's part of it removes a file only
  * when all of it is delivered. */
+#include <pthread.h>
 #include <setjmp.h>
+#include <stdatomic.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -321,6 +323,101 @@ static void short_files_go_when_the_spool_is_half_full(void **state)
 	assert_int_equal(spool_bytes(world->spool), bytes_of_files(world));
 }
 
+/* One that is idle for a minute need not stay for ever, though it is short and there is room. */
+static void a_short_file_goes_when_nothing_comes_any_more(void **state)
+{
+	struct world *world = *state;
+	struct delivered delivered = {.world = world, .names = {FILE_OF_UDP}};
+	assert_int_equal(append(world, SLICE("a")), 0);
+	clock_virtual_advance(&world->clock, 59999000);
+	spool_remove_delivered(world->stream, is_delivered, note_removed, &delivered);
+	assert_int_equal(delivered.removed, 0);
+	assert_int_equal(append(world, SLICE("b")), 0); /* the minute begins anew */
+	clock_virtual_advance(&world->clock, 59999000);
+	spool_remove_delivered(world->stream, is_delivered, note_removed, &delivered);
+	assert_int_equal(delivered.removed, 0);
+	kill_and_start(world); /* as for one that was left there */
+	clock_virtual_advance(&world->clock, 59999000);
+	spool_remove_delivered(world->stream, is_delivered, note_removed, &delivered);
+	assert_int_equal(delivered.removed, 0);
+	clock_virtual_advance(&world->clock, 1000);
+	spool_remove_delivered(world->stream, is_delivered, note_removed, &delivered);
+	assert_int_equal(delivered.removed, 1);
+	assert_int_equal(bytes_of_files(world), 0);
+	assert_int_equal(spool_bytes(world->spool), 0);
+}
+
+/* Renaming a file and syncing the directory may take long. Meanwhile others get the lock: another
+ * stream takes a record, and who asks for a sync is not told that it is done. */
+static struct {
+	struct world *world;
+	struct spool_stream *other;
+	pthread_t thread;
+	atomic_uint appended, synced;
+	unsigned calls;
+} beside;
+
+static void *append_beside(void *argument)
+{
+	const struct slice record = SLICE("beside");
+	assert_int_equal(spool_append(beside.other, &record, 1), 0);
+	atomic_store(&beside.appended, 1);
+	return argument;
+}
+
+static void *sync_beside(void *argument)
+{
+	assert_int_equal(spool_sync(beside.world->spool), 0);
+	atomic_store(&beside.synced, 1);
+	return argument;
+}
+
+/* The disk is done when the other thread has its turn. */
+static int rename_slowly(struct files *files, const char *from, const char *to)
+{
+	beside.calls++;
+	assert_int_equal(pthread_create(&beside.thread, NULL, append_beside, NULL), 0);
+	pthread_join(beside.thread, NULL);
+	return sim_rename_over(files, from, to);
+}
+
+static int sync_dir_slowly(UNUSED struct files *files, UNUSED const char *path)
+{
+	pthread_t appends;
+	if (beside.calls++)
+		return 0;
+	assert_int_equal(pthread_create(&beside.thread, NULL, sync_beside, NULL), 0);
+	assert_int_equal(pthread_create(&appends, NULL, append_beside, NULL), 0);
+	pthread_join(appends, NULL);
+	assert_int_equal(atomic_load(&beside.synced), 0);
+	return 0;
+}
+
+static void a_slow_disk_keeps_no_other_stream_waiting(void **state)
+{
+	struct world *world = *state;
+	memset(&beside, 0, sizeof(beside));
+	beside.world = world;
+	beside.other = stream_of(world, "raw", "other");
+	fill_file(world, 'a');
+	world->sim.files.rename = rename_slowly;
+	assert_int_equal(append(world, SLICE("b")), 0);
+	world->sim.files.rename = sim_rename_over;
+	assert_int_equal(beside.calls, 1);
+	assert_int_equal(atomic_load(&beside.appended), 1);
+	assert_file(world, FILE_OF_UDP, "b\n");
+	assert_file(world, DIRECTORY "/raw:other", "beside\n");
+
+	beside.calls = 0;
+	atomic_store(&beside.appended, 0);
+	world->sim.files.sync_dir = sync_dir_slowly;
+	assert_int_equal(spool_sync(world->spool), 0);
+	pthread_join(beside.thread, NULL);
+	assert_int_equal(atomic_load(&beside.synced), 1);
+	world->sim.files.sync_dir = sim_sync_dir;
+	assert_file(world, DIRECTORY "/raw:other", "beside\nbeside\n");
+}
+
 /* ---- Faults ---------------------------------------------------------------------------------- */
 
 static void a_full_disk_refuses_a_record(void **state)
@@ -333,6 +430,24 @@ static void a_full_disk_refuses_a_record(void **state)
 	world->sim.room_bytes = 100;
 	assert_int_equal(append(world, SLICE("again")), 0);
 	assert_file(world, FILE_OF_UDP, "kept\nagain\n");
+}
+
+/* The checkpoint needs room, too: the disk keeps an eighth of 16 MiB. "x" and its newline are two
+ * bytes. */
+static void the_spool_does_not_fill_the_disk(void **state)
+{
+	struct world *world = *state;
+	world->sim.free_bytes = (2 << 20) + 2;
+	assert_int_equal(append(world, SLICE("x")), 0);
+	assert_int_equal(append(world, SLICE("xy")), ERR_FULL);
+	world->sim.free_bytes--;
+	assert_int_equal(append(world, SLICE("x")), ERR_FULL);
+	assert_file(world, FILE_OF_UDP, "x\n");
+	assert_false(spool_has_room(world->spool));
+	world->sim.free_bytes = 6 << 20;
+	assert_true(spool_has_room(world->spool));
+	world->sim.free_bytes--;
+	assert_false(spool_has_room(world->spool));
 }
 
 /* A part that is there cannot be taken back. So the record is taken, and its rest comes first. */
@@ -473,6 +588,9 @@ int main(void)
 		TEST(long_files_are_renamed),
 		TEST(only_delivered_files_are_removed),
 		TEST(short_files_go_when_the_spool_is_half_full),
+		TEST(a_short_file_goes_when_nothing_comes_any_more),
+		TEST(a_slow_disk_keeps_no_other_stream_waiting),
+		TEST(the_spool_does_not_fill_the_disk),
 		TEST(a_full_disk_refuses_a_record),
 		TEST(a_disk_that_fills_within_a_record),
 		TEST(a_file_that_ends_within_a_record_is_mended),
