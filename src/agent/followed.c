@@ -442,6 +442,9 @@ static void followed_look_on(struct followed *f, const struct file_look *look)
 		}
 	}
 	int err = followed_check_plan(f, look);
+	/* The next look is to see what has happened to it since it was looked at by its path. */
+	if (!err && !moved && look)
+		followed_last(f)->changed_ns = look->changed_ns;
 	f->search |= moved || err == ERR_NOT_FOUND;
 	if (f->search && (!err || err == ERR_NOT_FOUND)) {
 		f->search_again = false;

@@ -456,13 +456,15 @@ static int followed_take_all_next(struct followed *f, const struct segment *log)
 }
 
 /* What a file is, a copy or one that comes next, was judged by what the others had then. Whoever
- * empties the log has made its copy before: while no name has changed, nothing is missing. */
+ * empties the log has made its copy before: so names are looked at last, and while none has
+ * changed, nothing is missing. What is emptied later is seen by the next look. */
 static int followed_check_again(struct followed *f)
 {
-	int err = siblings_check(&f->site->siblings, f->site->files, f->directory, f->base);
+	int err = 0;
 	for (size_t i = 0; i < f->plan_count && !err; i++)
 		if (f->plan[i].content)
 			err = segment_check(&f->plan[i]);
+	err = err ? err : siblings_check(&f->site->siblings, f->site->files, f->directory, f->base);
 	return err == ERR_NOT_FOUND ? ERR_RETRY : err;
 }
 

@@ -707,6 +707,43 @@ static void a_log_is_rotated_while_it_is_begun_at_its_end(UNUSED void **state)
 	assert_in_range(second, 1, STEPS - 1);
 }
 
+static void copy_when_it_is_time(void *owner)
+{
+	struct world *world = owner;
+	if (world->renamed-- != 1)
+		return;
+	write_log(world, "second\n");
+	copy_log(world, LOG "-20261102");
+}
+
+/* A line is written to an empty log, which is copied and emptied again, between any two steps of a
+ * search. What the log has now was seen before or after that; the copy is found in any case. */
+static void a_log_is_copied_and_emptied_while_it_is_looked_for(UNUSED void **state)
+{
+	bool done = false;
+	unsigned step = 0;
+	for (; !done; step++) {
+		void *made;
+		make_world(&made);
+		struct world *world = made;
+		write_log(world, "first\n");
+		look(world);
+		deliver(world);
+		copy_log(world, LOG "-20261101");
+		restart(world);
+		world->renamed = step + 1;
+		world->sim.owner = world;
+		world->sim.meanwhile = copy_when_it_is_time;
+		look(world);
+		look(world);
+		world->sim.meanwhile = NULL;
+		done = world->renamed > 0 && world->renamed <= step; /* there was no such step */
+		assert_sent(world, done ? "first\n" : "first\nsecond\n");
+		free_world(&made);
+	}
+	assert_true(step > 20);
+}
+
 /* Offsets end at 2^63 - 1. What would have one beyond is not sent, and said. */
 static void a_stream_ends_where_offsets_do(void **state)
 {
@@ -774,6 +811,7 @@ int main(void)
 		IN_WORLD(a_line_comes_late_to_a_file_of_before),
 		IN_WORLD(a_log_is_begun_while_it_is_copied),
 		cmocka_unit_test(a_log_is_rotated_while_it_is_begun_at_its_end),
+		cmocka_unit_test(a_log_is_copied_and_emptied_while_it_is_looked_for),
 		IN_WORLD(a_stream_ends_where_offsets_do),
 		IN_WORLD(what_is_lost_goes_no_further_than_offsets_do),
 	};
