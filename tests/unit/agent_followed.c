@@ -331,6 +331,30 @@ static void a_packed_file_with_the_same_heading_is_another_one(void **state)
 	assert_sent(world, "# heading\n# heading\nsecond\n# heading\nthird\n# heading\nfourth\n");
 }
 
+/* The log was packed while no agent was there. Its heading was delivered, and it has nothing more,
+ * as a file before it had. It is not taken for that one, nor looked for in a younger file with the
+ * heading, which would come before its turn. */
+static void a_packed_heading_is_known_by_its_time(void **state)
+{
+	struct world *world = *state;
+	for (int i = 0; i < 2; i++) {
+		rename_log(world, LOG "-20261101");
+		write_log(world, "# heading\n");
+		look(world);
+		deliver(world);
+	}
+	look(world);
+	restart(world);
+	rename_log(world, LOG "-20261102");
+	pack(world, LOG "-20261102", LOG "-20261102.gz");
+	write_log(world, "second\n");
+	rename_log(world, LOG "-20261103");
+	write_log(world, "# heading\nthird\n");
+	rename_log(world, LOG "-20261104");
+	write_log(world, "fourth\n");
+	assert_sent(world, "# heading\n# heading\nsecond\n# heading\nthird\nfourth\n");
+}
+
 /* Two files are gone after a restart. How long the first one was is known; the second one may have
  * been sent further than the checkpoint says, so nothing else may come at its offsets. */
 static void what_is_lost_behind_a_known_end_may_have_been_sent(void **state)
@@ -793,6 +817,7 @@ int main(void)
 		IN_WORLD(a_short_copy_of_the_log_is_one),
 		IN_WORLD(a_file_that_ends_as_another_one_is_no_copy),
 		IN_WORLD(a_packed_file_with_the_same_heading_is_another_one),
+		IN_WORLD(a_packed_heading_is_known_by_its_time),
 		IN_WORLD(what_is_lost_behind_a_known_end_may_have_been_sent),
 		IN_WORLD(a_copy_comes_in_front_of_what_was_not_sent),
 		IN_WORLD(what_waits_to_be_put_in_front_waits_after_a_restart),
