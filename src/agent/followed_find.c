@@ -15,13 +15,19 @@ enum { FOLLOWED_PATIENCE_MS = 1000, FOLLOWED_UNSURE_PATIENCE_MS = 60000 };
  * than what it has, unless a clock has jumped; another content may begin alike. */
 enum followed_way { BY_FILE, BY_CONTENT, BY_SHORT_FILE, BY_OLDER_CONTENT, FOLLOWED_WAYS };
 
+static const struct sibling *followed_at_path(const struct followed *f)
+{
+	const struct siblings *siblings = &f->site->siblings;
+	const struct sibling *log = siblings->count ? &siblings->list[siblings->count - 1] : NULL;
+	return log && log->is_log ? log : NULL;
+}
+
 /* Whether the file at the path is that of a segment. If it has not the segment's content any more,
  * it was emptied, and most likely copied before. */
 static bool followed_has_path(const struct followed *f, const struct segment *segment)
 {
-	const struct siblings *siblings = &f->site->siblings;
-	const struct sibling *log = siblings->count ? &siblings->list[siblings->count - 1] : NULL;
-	return log && log->is_log && file_id_equal(&log->look.id, &segment->id);
+	const struct sibling *log = followed_at_path(f);
+	return log && file_id_equal(&log->look.id, &segment->id);
 }
 
 /* A copy that was made before the last look may lack what was written after it. */
@@ -127,12 +133,18 @@ bool followed_is_copy_of(struct content *copy, struct content *of)
 	       !content_check(of, part.bytes, mark);
 }
 
-/* ERR_NOT_FOUND: what is at the path has all that a copy has, and so it is the segment. */
-static int followed_check_emptied(struct followed *f, struct content *copy)
+/* ERR_NOT_FOUND: what is at the path has all that a sibling has, which is its copy, perhaps not all
+ * of it yet, and not that of another content that begins alike. */
+static int followed_check_emptied(struct followed *f, const struct segment *segment,
+				  const struct sibling *sibling, struct content *copy)
 {
-	const struct siblings *siblings = &f->site->siblings;
+	const struct sibling *at_path = followed_at_path(f);
 	struct content *log;
-	int err = followed_open_sibling(f, &siblings->list[siblings->count - 1], &log);
+	if (!at_path || at_path == sibling ||
+	    (file_id_is_older(&sibling->look.id, &at_path->look.id) &&
+	     !followed_has_path(f, segment)))
+		return 0;
+	int err = followed_open_sibling(f, at_path, &log);
 	if (err)
 		return err;
 	bool same = followed_is_copy_of(copy, log);
@@ -156,8 +168,8 @@ static int followed_try(struct followed *f, struct segment *segment, struct sibl
 	if (!err && !file_id_equal(&segment->id, &sibling->look.id)) {
 		err = packed ? 0 : followed_is_past(f, sibling, content, &past);
 		err = !err && past ? ERR_NOT_FOUND : err;
-		if (!err && segment_is_short(segment) && followed_has_path(f, segment))
-			err = followed_check_emptied(f, content);
+		if (!err && segment_is_short(segment) && !packed)
+			err = followed_check_emptied(f, segment, sibling, content);
 	}
 	if (err)
 		followed_close(f, &content);

@@ -478,6 +478,30 @@ static void a_short_file_that_was_copied_is_not_emptied_yet(void **state)
 	assert_sent(world, "log one\ntwo\nthree\n");
 }
 
+/* The file is gone, and nothing is known of it but its heading. Another one has it, too, and is
+ * being copied: the copy is not what is gone. */
+static void a_copy_that_is_being_made_is_none_of_a_file_that_is_gone(void **state)
+{
+	struct world *world = *state;
+	write_log(world, "# heading\n");
+	look(world);
+	restart(world);
+	sim_unlink(&world->sim, LOG);
+	write_log(world, "# heading\nfirst\n");
+	struct sim_file *copy = sim_make(&world->sim, LOG "-20261101");
+	sim_append(&world->sim, copy, "# heading\nfi", 12);
+	for (int i = 0; i < 10; i++) { /* what is gone is looked for for a while */
+		look(world);
+		deliver(world);
+	}
+	clock_virtual_advance(&world->clock, 1000);
+	sim_append(&world->sim, copy, "rst\n", 4);
+	empty_log(world);
+	write_log(world, "second\n");
+	assert_sent(world, "# heading\nfirst\nsecond\n");
+	assert_int_equal(world->followed->lost_bytes, strlen("# heading\n"));
+}
+
 /* The first content was nothing but the heading, and so was its copy. The second one, with the same
  * heading, was sent further than the checkpoint says, and is in a copy, too, by now. */
 static void a_copy_of_a_heading_is_none_of_what_came_later(void **state)
@@ -824,6 +848,7 @@ int main(void)
 		IN_WORLD(what_comes_late_does_not_wait_for_an_empty_log),
 		IN_WORLD(a_short_file_is_looked_for_in_its_copy),
 		IN_WORLD(a_short_file_that_was_copied_is_not_emptied_yet),
+		IN_WORLD(a_copy_that_is_being_made_is_none_of_a_file_that_is_gone),
 		IN_WORLD(a_copy_of_a_heading_is_none_of_what_came_later),
 		IN_WORLD(a_copy_is_finished_between_two_looks),
 		IN_WORLD(what_is_lost_is_not_found_in_what_comes_later),
