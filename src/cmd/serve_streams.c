@@ -55,6 +55,7 @@ void serve_streams_open(struct serve_streams *streams, const struct serve_stream
 		.keep = &streams->keep,
 		.retain_every_ms = conf->stream_retain_every_ms,
 		.late_max_ms = conf->stream_late_max_ms,
+		.owns_none = !conf->stream_own,
 		.seed = random_system_seed(),
 	};
 	chunks_door_init(&streams->door, options->clock,

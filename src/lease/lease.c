@@ -34,6 +34,8 @@ struct leases *leases_new(const struct leases_options *options)
 	struct leases *l = mem_zalloc(sizeof(*l));
 	struct store *store = lease_session_options_of(options->session)->store;
 	l->options = *options;
+	if (!options->sharing)
+		l->options.sharing = SESSION_SHARES;
 	l->holder = lease_session_options_of(options->session)->holder;
 	l->write = store_write_new(store, WRITE_MAX_BYTES);
 	l->read = store_read_new(store, READ_MAX_BYTES);
@@ -187,7 +189,7 @@ static bool leases_note_claim(struct leases *l, const struct store_cell *cell, u
 	if (!unread && !(seen && seen->alive))
 		return false;
 	partitions_add(&l->taken, p);
-	return unread || !(seen->cell.roles & SESSION_SHARES);
+	return unread || !(seen->cell.roles & l->options.sharing);
 }
 
 /* Who has what. Returns how many of the wanted partitions strangers have. */
@@ -222,7 +224,7 @@ static size_t leases_members(const struct leases *l, size_t *own_place)
 	*own_place = 0;
 	for (size_t i = 0; i < l->sessions.count; i++) {
 		const struct session_seen *seen = &l->sessions.list[i];
-		if (!seen->alive || !(seen->cell.roles & SESSION_SHARES))
+		if (!seen->alive || !(seen->cell.roles & l->options.sharing))
 			continue;
 		if (slice_equal(seen->cell.holder, l->holder))
 			*own_place = members;

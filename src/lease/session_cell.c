@@ -4,7 +4,7 @@
 
 enum { SESSION_CELL_VERSION = 1 };
 
-static const char *const session_cell_roles[] = {"rollup", "share"};
+static const char *const session_cell_roles[] = {"rollup", "share", "stream"};
 
 void session_cell_put(const struct session_cell *cell, struct buf *out)
 {

@@ -14,6 +14,7 @@
 enum session_role {
 	SESSION_ROLLS_UP = 1 << 0,
 	SESSION_SHARES = 1 << 1, /* and takes no more partitions than others that share */
+	SESSION_OWNS_STREAMS = 1 << 2,
 };
 
 struct session_cell {

@@ -139,6 +139,7 @@ int rollup_site_read(struct rollup_site *site, const struct conf *conf, struct f
 	err = err ? err : site_check_lease(conf, e);
 	if (err || !site->granularities.count)
 		return err;
+	site->owns_streams = conf->stream_own;
 	err = owners_configured(conf, files, slice_of(site->name), &site->own, &site->share, e);
 	err = err ? err : site_read_tracking(site, conf, e);
 	err = err ? err : site_check_quiet(conf, e);
@@ -190,7 +191,8 @@ static int site_open_session(struct rollup_site *site, struct errbuf *e)
 		.name = {site->name, site->name_given_len},
 		.address = slice_of(site->address),
 		.roles = (site->own.count ? SESSION_ROLLS_UP : 0) |
-			 (site->own.count && site->share ? SESSION_SHARES : 0),
+			 (site->own.count && site->share ? SESSION_SHARES : 0) |
+			 (site->owns_streams ? SESSION_OWNS_STREAMS : 0),
 		.lease_ms = site->lease_ms,
 		.skew_max_ms = site->skew_max_ms,
 	});

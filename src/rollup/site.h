@@ -58,6 +58,7 @@ struct rollup_site {
 	struct job_claims *claims;
 	struct partitions own; /* by configuration, or all that may be taken */
 	bool share;            /* these are shared with others that share */
+	bool owns_streams;     /* the session says so */
 	int64_t every_ms, lease_ms;
 	struct errbuf unshared; /* why it may not share its store; empty: it may */
 	struct redis_url redis; /* that has the marks; no host: the store has them */

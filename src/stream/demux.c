@@ -52,7 +52,9 @@ struct demux {
 	/* The job's. */
 	struct demux_work work;
 	struct leases *leases;
-	struct partitions all, held;
+	struct partitions all, taken;
+	struct partitions held;             /* of these, whose streams may have passes */
+	int64_t taken_ms[DEMUX_PARTITIONS]; /* monotonic */
 	struct log_rate lines;
 	int64_t look_ms;
 	bool looked;
@@ -89,8 +91,10 @@ static struct demux_unit *demux_make_unit(const struct stream_id *id, const stru
 		texts[i]->data = at;
 		at += texts[i]->len;
 	}
-	unit->partition =
-		consistent_hash(demux_hash(id->tenant, &id->names, 0).low, DEMUX_PARTITIONS);
+	/* Streams of a source and datatype have one owner, who says which of them needs no name. */
+	struct stream_names group = id->names;
+	group.name = SLICE("");
+	unit->partition = consistent_hash(demux_hash(id->tenant, &group, 0).low, DEMUX_PARTITIONS);
 	unit->due_ms = INT64_MAX;
 	return unit;
 }
@@ -229,15 +233,42 @@ static void demux_look(struct demux *demux)
 	pthread_mutex_unlock(&demux->lock);
 }
 
+/* Of a partition that was given back the owner before may have written with stamps that are ahead
+ * of this process' clock, by as much as clocks may differ: samples with lower ones would be lost.
+ * So one that is new rests for so long. Nothing that is known of its streams is used. */
+static void demux_note_taken(struct demux *demux, const struct partitions *taken)
+{
+	int64_t now_ms = demux_now_ms(demux);
+	int64_t rest_ms = lease_session_options_of(demux->options.session)->skew_max_ms;
+	struct partitions held = {.count = 0};
+	for (uint32_t i = 0; i < DEMUX_PARTITIONS; i++) {
+		if (!partitions_has(&demux->taken, i))
+			demux->taken_ms[i] = now_ms;
+		if (partitions_has(taken, i) && now_ms - demux->taken_ms[i] > rest_ms)
+			partitions_add(&held, i);
+		if (partitions_has(&held, i) && !partitions_has(&demux->held, i))
+			demux->look_ms = 0;
+	}
+	demux->taken = *taken;
+	demux->held = held;
+}
+
+/* What was held until a time that has passed is new: others may have had it since. */
 static int demux_take_leases(struct demux *demux)
 {
-	if (!store_is_shared(demux->options.site->store)) {
+	const struct stream_site *site = demux->options.site;
+	struct partitions taken;
+	if (!store_is_shared(site->store)) {
 		demux->held = demux->all;
 		demux->work.until_ms = INT64_MAX;
 		return 0;
 	}
-	return leases_take(demux->leases, demux->work.queue, &demux->all, &demux->held,
-			   &demux->work.until_ms);
+	if (clock_wall_ms(site->clock) >= demux->work.until_ms)
+		demux->taken = (struct partitions){.count = 0};
+	int err = leases_take(demux->leases, demux->work.queue, &demux->all, &taken,
+			      &demux->work.until_ms);
+	demux_note_taken(demux, &taken);
+	return err;
 }
 
 /* ---- Passes ---------------------------------------------------------------------------------- */
@@ -498,8 +529,10 @@ struct demux *demux_open(const struct demux_options *options, struct datatypes *
 					  .late_max_ms = options->late_max_ms,
 					  .bins_max_bytes = DEMUX_STREAM_BINS_BYTES};
 	demux_work_init(&demux->work);
-	const struct leases_options leases = {
-		.session = options->session, .kind = "demux", .share = true};
+	const struct leases_options leases = {.session = options->session,
+					      .kind = "demux",
+					      .share = true,
+					      .sharing = SESSION_OWNS_STREAMS};
 	demux->leases = leases_new(&leases);
 	for (uint32_t i = 0; i < DEMUX_PARTITIONS; i++)
 		partitions_add(&demux->all, i);

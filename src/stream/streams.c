@@ -84,6 +84,12 @@ struct demux *streams_demux(struct streams *streams)
 	return streams->demux;
 }
 
+/* A store that is not shared has no other owners. */
+static bool streams_owns_none(const struct streams *streams)
+{
+	return streams->options.owns_none && store_is_shared(streams->site.store);
+}
+
 /* ---- Streams that are due ---------------------------------------------------------------------
  */
 
@@ -140,7 +146,7 @@ static void streams_on_written(void *owner, const struct stream_id *id,
 {
 	struct streams *streams = owner;
 	pthread_mutex_lock(&streams->lock);
-	struct streams_due *due = streams_find_due(streams, id);
+	struct streams_due *due = streams_owns_none(streams) ? NULL : streams_find_due(streams, id);
 	if (!due)
 		collector_adjust_tail(streams->collector, -(int64_t)frame->bytes.len);
 	if (due) {
@@ -549,8 +555,10 @@ struct streams *streams_open(const struct streams_options *options)
 						    .owner = streams};
 	streams->collector = collector_new(&collector);
 	streams->tail = stream_tail_new(options->executor, random_next(&random));
-	const struct leases_options leases = {
-		.session = options->session, .kind = "stream", .share = true};
+	const struct leases_options leases = {.session = options->session,
+					      .kind = "stream",
+					      .share = true,
+					      .sharing = SESSION_OWNS_STREAMS};
 	streams->leases = leases_new(&leases);
 	for (uint32_t i = 0; i < PARTITIONS; i++)
 		partitions_add(&streams->all, i);
@@ -559,6 +567,8 @@ struct streams *streams_open(const struct streams_options *options)
 
 void streams_start(struct streams *streams)
 {
+	if (streams_owns_none(streams))
+		return;
 	int err = job_start("streams", streams_run, streams_over, streams,
 			    streams->options.executor, &streams->job);
 	ASSERT(!err); /* one of the first */
@@ -568,6 +578,8 @@ void streams_start_demux(struct streams *streams, struct datatypes **datatypes,
 			 struct demux_sink *sink)
 {
 	const struct streams_options *options = &streams->options;
+	if (streams_owns_none(streams))
+		return;
 	streams->demux = demux_open(&(struct demux_options){.site = &streams->site,
 							    .executor = options->executor,
 							    .session = options->session,

@@ -29,15 +29,17 @@ struct streams_options {
 	const struct keep_rules *keep; /* by datatype; the caller's */
 	int64_t retain_every_ms;       /* between looks for what has expired or was deleted */
 	int64_t late_max_ms;           /* so late a line is counted where it belongs */
-	uint64_t seed;                 /* of incarnations */
+	/* This process owns no streams: others that share the store do. */
+	bool owns_none;
+	uint64_t seed; /* of incarnations */
 };
 
 struct streams;
 
 struct streams *streams_open(const struct streams_options *options);
-/* Begins to own streams. */
+/* Begins to own streams, unless it is to own none. */
 void streams_start(struct streams *streams);
-/* Begins to make samples of their lines; takes the datatypes. */
+/* Begins to make samples of their lines, likewise; takes the datatypes then. */
 void streams_start_demux(struct streams *streams, struct datatypes **datatypes,
 			 struct demux_sink *sink);
 void streams_tick(struct streams *streams); /* several times a second */
@@ -49,7 +51,8 @@ void streams_close(struct streams *streams);
 struct collector *streams_collector(struct streams *streams);
 struct stream_tail *streams_tail(struct streams *streams);
 const struct stream_site *streams_site(const struct streams *streams);
-struct demux *streams_demux(struct streams *streams); /* NULL: it has not begun */
+/* NULL: it has not begun, or never will. */
+struct demux *streams_demux(struct streams *streams);
 /* Of a stream something was deleted: that is carried through soon. */
 void streams_note_deleted(struct streams *streams, const struct stream_id *id);
 

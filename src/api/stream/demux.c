@@ -163,7 +163,9 @@ static int demux_again_ask(struct demux_again_call *call, struct errbuf *e)
 	struct demux *demux = streams_demux(call->call.api->streams);
 	if (!call->made)
 		return errbuf_set(e, ERR_NOT_FOUND, "there is no such stream");
-	int err = demux ? demux_again(demux, &call->id) : ERR_BUSY;
+	if (!demux)
+		return errbuf_set(e, ERR_BUSY, "this process makes no samples, or not yet");
+	int err = demux_again(demux, &call->id);
 	if (err == ERR_NOT_FOUND)
 		return errbuf_set(e, err, "the datatype \"" SHOWN "\" has no rule",
 				  SHOWN_OF(call->id.names.datatype));
