@@ -106,14 +106,16 @@ static void demux_say_refused(struct demux_samples *samples, struct slice tenant
 
 static int demux_write(struct demux_sink *sink, struct job *job, struct slice tenant,
 		       const struct datatype *rule, const struct demux_point *points, size_t count,
-		       struct errbuf *e)
+		       int64_t stamp_us, struct errbuf *e)
 {
 	struct demux_samples *samples = CONTAINER_OF(sink, struct demux_samples, sink);
 	struct tag *tags = mem_alloc_array(count, DEMUX_TAGS_MAX * sizeof(*tags));
 	struct ingest_points *list = NULL;
 	size_t room = 0, values = 0;
-	struct job_write write = {
-		.ingest = samples->ingest, .executor = samples->executor, .job = job};
+	struct job_write write = {.ingest = samples->ingest,
+				  .executor = samples->executor,
+				  .job = job,
+				  .stamp_us = stamp_us};
 	for (size_t i = 0; i < count; i++) {
 		GROW(list, room, write.count + points[i].count / INGEST_POINTS_MAX + 1);
 		demux_add_points(&points[i], tenant, tags + i * DEMUX_TAGS_MAX, list, &write.count);

@@ -207,6 +207,7 @@ struct pending_write *request_pending(struct request *q)
 	pending->write->executor = q->r.ingest->options.executor;
 	pending->write->done = ingest_on_written;
 	pending->write->owner = pending;
+	pending->write->stamp_us = q->r.door.stamp_us;
 	q->filling = pending;
 	return pending;
 }
@@ -293,6 +294,8 @@ void request_submit(struct request *q)
 		return;
 	}
 	q->filling = NULL;
+	if (q->r.door.stamp_us) /* of two values of one sample the later wins */
+		q->r.door.stamp_us += (int64_t)pending->write->samples;
 	q->pending_count++;
 	q->pending_bytes += pending->bytes;
 }

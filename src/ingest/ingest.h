@@ -153,6 +153,9 @@ struct ingest_door {
 	void *owner; /* the door's, see ingest_owner */
 	bool keep_source;
 	bool patient; /* may pause for ever: nobody waits for an answer */
+	/* Of its samples (struct store_write), taken before what they are made of was read; 0: none
+	 * was. */
+	int64_t stamp_us;
 };
 
 /* The door may read this. */

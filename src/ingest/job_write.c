@@ -26,8 +26,10 @@ static void job_write_on_done(struct ingest_request *r)
 static void job_write_submit(void *owner)
 {
 	struct job_write *write = owner;
-	const struct ingest_door door = {
-		.done = job_write_on_done, .owner = write, .patient = true};
+	const struct ingest_door door = {.done = job_write_on_done,
+					 .owner = write,
+					 .patient = true,
+					 .stamp_us = write->stamp_us};
 	struct ingest_request *r = ingest_request_new(write->ingest, &door);
 	ingest_piece_begin(r);
 	for (size_t i = 0; i < write->count; i++) {

@@ -91,7 +91,7 @@ static int pass_see_line(const struct line_seen *seen, void *owner)
 	struct pass *p = owner;
 	int64_t bin_ms = bin_start_ms(seen->ms);
 	bool is_rest;
-	if (pass_is_derived(p, bin_ms) &&
+	if (!seen->partial && pass_is_derived(p, bin_ms) &&
 	    datatype_read(&p->reader, seen->text, &p->record) == DATATYPE_READ)
 		pass_add_to_bin(p, &p->derived, bin_ms, pass_series(p, &p->derived, &is_rest));
 	return 0;

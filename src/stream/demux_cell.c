@@ -22,17 +22,27 @@ static int pass_see_cell(const struct store_cell *cell, void *owner)
 
 struct pass_named {
 	const struct stream_names *names;
+	struct stream_names group;
 	int64_t made_ms;
 	bool named;
 };
+
+/* One that was made before may be seen only now, when another is without a name already. */
+static int pass_see_read(const struct stream_names *names, const struct demux_state *state,
+			 void *owner)
+{
+	struct pass_named *of = owner;
+	if (!stream_names_fit(&of->group, names))
+		return PASS_ENOUGH;
+	of->named = !state->named && !slice_equal(names->name, of->names->name);
+	return of->named ? PASS_ENOUGH : 0;
+}
 
 /* The first of the streams of a source that have one datatype needs no name in its series. */
 static int pass_see_other(const struct stream_made *made, void *owner)
 {
 	struct pass_named *of = owner;
-	const struct stream_names group = {
-		of->names->source, of->names->cluster, of->names->datatype, {NULL, 0}};
-	if (!stream_names_fit(&group, &made->id.names))
+	if (!stream_names_fit(&of->group, &made->id.names))
 		return PASS_ENOUGH;
 	if (slice_equal(made->id.names.name, of->names->name))
 		return 0;
@@ -44,11 +54,16 @@ static int pass_see_other(const struct stream_made *made, void *owner)
 
 static int pass_find_named(struct pass *p, int64_t made_ms)
 {
-	struct pass_named of = {&p->stream->names, made_ms, false};
-	struct stream_id before = {.tenant = p->stream->tenant, .names = p->stream->names};
+	const struct demux_stream *stream = p->stream;
+	struct pass_named of = {&stream->names, stream->names, made_ms, false};
+	struct stream_id before = {.tenant = stream->tenant, .names = stream->names};
 	before.names.name = SLICE("");
-	int err = stream_each(p->work->site, p->work->queue, p->stream->tenant, &before,
-			      pass_see_other, &of, p->e);
+	of.group.name = (struct slice){NULL, 0};
+	int err = demux_each(p->work->site, p->work->queue, stream->tenant, &before.names,
+			     pass_see_read, &of, p->e);
+	if (!err || (err == PASS_ENOUGH && !of.named))
+		err = stream_each(p->work->site, p->work->queue, stream->tenant, &before,
+				  pass_see_other, &of, p->e);
 	p->stream->state.named = of.named;
 	return err == PASS_ENOUGH ? 0 : err;
 }
@@ -63,7 +78,7 @@ static void pass_take_rule(struct demux_stream *stream)
 	state->late_count = 0;
 	hash_set_release(&state->series);
 	if (state->has_last)
-		state->floor_ms = bin_start_ms(state->last_ms) + BIN_MS;
+		state->floor_ms = bin_start_ms(state->top_ms) + BIN_MS;
 	stream->changed = true;
 }
 
@@ -91,10 +106,11 @@ int pass_load(struct pass *p, int64_t made_ms)
 	bins_init(&stream->bins, stream->rule->tag_count, stream->rule->value_count);
 	pass_take_rule(stream);
 	stream->open_ms =
-		stream->state.has_last ? bin_start_ms(stream->state.last_ms) + BIN_MS : INT64_MIN;
+		stream->state.has_last ? bin_start_ms(stream->state.top_ms) + BIN_MS : INT64_MIN;
 	stream->late_at_ms = 0;
 	stream->loaded = true;
-	return 0;
+	/* Whether it has a name is there before its samples are. */
+	return of.found || !store_is_shared(p->work->site->store) ? 0 : pass_write_cell(p, false);
 }
 
 int pass_write_cell(struct pass *p, bool gone)

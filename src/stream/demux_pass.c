@@ -29,6 +29,8 @@ static void pass_note_unread(struct pass *p, struct slice line)
 /* A clock that is ahead does not make the lines of others late. */
 static void pass_note_time(struct demux_state *state, int64_t ms, int64_t received_ms)
 {
+	if (!state->has_last || ms > state->top_ms)
+		state->top_ms = ms;
 	ms = smaller_of(ms, received_ms);
 	if (!state->has_last || ms > state->last_ms)
 		state->last_ms = ms;
@@ -253,7 +255,7 @@ static void pass_list_ranges(const struct stream_known *known, const struct demu
 /* No bin of before is derived anew. */
 static void pass_raise_floor(struct demux_state *state)
 {
-	state->floor_ms = bin_start_ms(state->last_ms) + BIN_MS;
+	state->floor_ms = bin_start_ms(state->top_ms) + BIN_MS;
 	state->counts.late += state->late_count; /* of each at least one line */
 	state->late_count = 0;
 }

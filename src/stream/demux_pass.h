@@ -48,10 +48,11 @@ struct job;
 
 /* Where samples go. */
 struct demux_sink {
-	/* Returns when they are durable. Which of them are refused for good is counted there. */
+	/* Returns when they are durable. Which of them are refused for good is counted there. The
+	 * stamp was taken before their lines were read; each value takes one µs of it. */
 	int (*write)(struct demux_sink *sink, struct job *job, struct slice tenant,
 		     const struct datatype *rule, const struct demux_point *points, size_t count,
-		     struct errbuf *e);
+		     int64_t stamp_us, struct errbuf *e);
 };
 
 /* What passes work with. */

@@ -37,7 +37,9 @@ int pass_flush_points(struct pass *p)
 		err = ERR_CANCELLED;
 	else if (work->point_count)
 		err = work->sink->write(work->sink, work->job, p->stream->tenant, p->stream->rule,
-					work->points, work->point_count, p->e);
+					work->points, work->point_count, p->stamp_us + p->written,
+					p->e);
+	p->written += (int64_t)work->value_count;
 	work->point_count = work->value_count = 0;
 	arena_reset(&work->arena);
 	return err;

@@ -18,6 +18,7 @@ struct pass {
 	struct demux_passed *passed;
 	struct errbuf *e;
 	int64_t stamp_us; /* of the cell; taken before anything is read */
+	int64_t written;  /* values; those that follow have a stamp above theirs */
 	struct datatype_reader reader;
 	struct datatype_record record;
 	struct tag fixed[3]; /* host, cluster, name */

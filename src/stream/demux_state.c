@@ -5,7 +5,8 @@
 #include "store/wait.h"
 
 enum {
-	DEMUX_STATE_VERSION = 1,
+	DEMUX_STATE_VERSION = 2,
+	DEMUX_STATE_TOPLESS = 1, /* earlier programs wrote no greatest time */
 	DEMUX_NAMED = 1,
 	DEMUX_HAS_LAST = 2,
 };
@@ -105,6 +106,7 @@ int demux_state_encode(const struct demux_state *state, const struct stream_name
 	buf_append_char(out, (char)((state->named ? DEMUX_NAMED : 0) |
 				    (state->has_last ? DEMUX_HAS_LAST : 0)));
 	buf_put_varint(out, zigzag_encode(state->last_ms));
+	buf_put_varint(out, zigzag_encode(state->top_ms));
 	buf_put_varint(out, zigzag_encode(state->floor_ms));
 	buf_put_varint(out, state->counts.lines);
 	buf_put_varint(out, state->counts.passed);
@@ -180,14 +182,16 @@ int demux_state_decode(struct slice value, struct demux_state *state, struct str
 {
 	struct cursor c = cursor_of(value.data, value.len);
 	unsigned version = cursor_u8(&c);
-	if (!c.bad && version != DEMUX_STATE_VERSION)
+	if (!c.bad && version != DEMUX_STATE_VERSION && version != DEMUX_STATE_TOPLESS)
 		return ERR_VERSION;
 	*names = demux_take_names(&c);
 	state->rule = cursor_varint(&c);
 	unsigned flags = cursor_u8(&c);
 	state->named = flags & DEMUX_NAMED;
 	state->has_last = flags & DEMUX_HAS_LAST;
-	state->last_ms = zigzag_decode(cursor_varint(&c));
+	state->last_ms = state->top_ms = zigzag_decode(cursor_varint(&c));
+	if (version != DEMUX_STATE_TOPLESS)
+		state->top_ms = zigzag_decode(cursor_varint(&c));
 	state->floor_ms = zigzag_decode(cursor_varint(&c));
 	state->counts.lines = cursor_varint(&c);
 	state->counts.passed = cursor_varint(&c);

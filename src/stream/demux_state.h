@@ -42,7 +42,9 @@ struct demux_state {
 	uint64_t rule;    /* its hash; another rule begins with other bins */
 	bool named;       /* its series have the tag `name` */
 	bool has_last;    /* a line was read */
-	int64_t last_ms;  /* the greatest time of a line */
+	int64_t last_ms;  /* the greatest time of a line, its receipt where the line is ahead of it
+			   */
+	int64_t top_ms;   /* the greatest time of a line: bins behind it have not begun */
 	int64_t floor_ms; /* bins before are not derived anew: bytes of theirs may have gone */
 	struct demux_counts counts;
 	char example[DEMUX_EXAMPLE_MAX_BYTES + 1]; /* the last line that no rule read */

@@ -44,6 +44,7 @@ static int known_see_property(const struct store_cell *cell, void *owner)
 		break;
 	case STREAM_DELETED:
 		err = stream_deleted_decode(cell->value, &r->known->deleted_to);
+		r->known->deleted_us = cell->stamp_us;
 		break;
 	case STREAM_PROPERTIES:
 		break;

@@ -21,6 +21,7 @@ struct stream_known {
 	 */
 	uint64_t kept_from;
 	uint64_t deleted_to;     /* somebody said that what is below is to go; 0: nobody did */
+	int64_t deleted_us;      /* the stamp under which he said so */
 	struct stream_kept kept; /* as it is noted; what was deleted since may go beyond it */
 	struct offsets noted;    /* in blocks, from kept.from on */
 	uint64_t tail_data_bytes, tail_stored_bytes;

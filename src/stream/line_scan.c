@@ -226,6 +226,7 @@ struct scan_bytes {
 	const struct line_part *part;
 	uint64_t begin;
 	struct line_records records;
+	bool continues, goes_on; /* the first record began before; the last one has no end */
 	int64_t received_ms;
 	const struct chunk_receipt *receipts; /* may be none: then received_ms holds for all */
 	size_t receipt_count, receipt;
@@ -249,7 +250,9 @@ static int scan_see_line(struct line_scan *scan, struct scan_bytes *bytes, bool 
 		.ms = line_clock_next(&scan->clock, text, scan_received(bytes)),
 		.offset = bytes->begin + bytes->records.begin,
 		.bytes = bytes->records.end - bytes->records.begin,
-		.text = text};
+		.text = text,
+		.partial = (bytes->continues && !bytes->records.begin) ||
+			   (bytes->goes_on && bytes->records.end == bytes->records.data.len)};
 	if (!may_fit || seen.ms < rules->from_ms || seen.ms >= rules->to_ms ||
 	    seen.offset < bytes->part->from || seen.offset >= bytes->part->to)
 		return 0;
@@ -333,6 +336,8 @@ static int scan_read_block(struct line_scan *scan, const struct line_part *part,
 					      .ends = data.ends,
 					      .end_count = data.end_count,
 					      .lines = fields.lines};
+	bytes.continues = fields.continues;
+	bytes.goes_on = fields.goes_on;
 	scan->clock.carry = head->lines.before;
 	line_clock_set_zone(&scan->clock, fields.zone);
 	scan->work.blocks++;
@@ -381,6 +386,8 @@ static int scan_see_run(const struct line_run *run, void *owner)
 	const struct scan_range *range = owner;
 	struct scan_bytes bytes = {.part = range->part,
 				   .begin = run->begin,
+				   .continues = run->begins && run->continues,
+				   .goes_on = run->open && !run->cut,
 				   .received_ms = run->received_ms,
 				   .receipts = run->receipt,
 				   .receipt_count = run->receipt != NULL,

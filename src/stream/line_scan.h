@@ -29,6 +29,7 @@ struct line_seen {
 	int64_t ms;             /* its time, in ms since 1970 */
 	uint64_t offset, bytes; /* of the line as it was sent */
 	struct slice text;      /* without the end of the line */
+	bool partial;           /* it began before these bytes, or its end may still come */
 };
 
 /* A place in the order of lines. */
@@ -76,7 +77,8 @@ struct line_scan_work {
 struct line_scan {
 	const struct line_scan_rules *rules;
 	struct line_stream *streams;
-	struct line_part *parts; /* of each stream in the order of offsets */
+	/* Of each stream its blocks, then what is in none; both in the order of offsets. */
+	struct line_part *parts;
 	size_t stream_count, part_count;
 	struct line_scan_work work;
 

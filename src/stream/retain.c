@@ -7,6 +7,7 @@ enum {
 	RETAIN_WRITE_MAX_BYTES = 1 << 20,
 	RETAIN_ENOUGH = 1, /* stops a scan, without an error */
 	RETAIN_EMPTY_MS = 86400000,
+	RETAIN_TRIES = 3,
 };
 
 struct retain {
@@ -195,8 +196,9 @@ static uint64_t retain_bytes(const struct offsets *held)
 	return bytes;
 }
 
-static int retain_note_deleted(const struct stream_site *site, struct task_queue *queue,
-			       const struct stream_id *id, uint64_t offset, struct errbuf *e)
+static int retain_put_deleted(const struct stream_site *site, struct task_queue *queue,
+			      const struct stream_id *id, uint64_t offset, int64_t stamp_us,
+			      struct errbuf *e)
 {
 	struct store_write *write = store_write_new(site->store, RETAIN_WRITE_MAX_BYTES);
 	struct stream_parts key, column;
@@ -206,13 +208,29 @@ static int retain_note_deleted(const struct stream_site *site, struct task_queue
 	streams_key(&key, id->tenant);
 	streams_column(&column, id, STREAM_DELETED);
 	int err = store_cell_put(write, TABLE_STREAMS, &key.parts, &column.parts, buf_slice(&value),
-				 store_stamp(site->store), 0);
+				 stamp_us, 0);
 	ASSERT(!err); /* some bytes */
 	err = store_write_wait_known(write, queue);
 	buf_release(&value);
 	store_write_free(write);
 	return err ? errbuf_set(e, err, "it is not known whether this is stored: %s", err_text(err))
 		   : 0;
+}
+
+/* Another process may have said less, by a clock that is ahead. */
+static int retain_note_deleted(const struct stream_site *site, struct task_queue *queue,
+			       const struct stream_id *id, uint64_t offset,
+			       struct stream_known *known, struct errbuf *e)
+{
+	int err = 0;
+	for (int i = 0; i < RETAIN_TRIES && !err && known->deleted_to < offset; i++) {
+		int64_t stamp_us = larger_of(store_stamp(site->store), known->deleted_us + 1);
+		err = retain_put_deleted(site, queue, id, offset, stamp_us, e);
+		err = err ? err : stream_known_read_blocks(known, site, queue, id, e);
+	}
+	return err || known->deleted_to >= offset
+		       ? err
+		       : errbuf_set(e, ERR_RETRY, "somebody else deletes it at the same time");
 }
 
 int stream_delete(const struct stream_site *site, struct task_queue *queue,
@@ -225,7 +243,7 @@ int stream_delete(const struct stream_site *site, struct task_queue *queue,
 	*bytes = retain_bytes(&known.held);
 	if (!err && !dry_run && known.held.count)
 		err = retain_note_deleted(site, queue, id,
-					  known.held.list[known.held.count - 1].end, e);
+					  known.held.list[known.held.count - 1].end, &known, e);
 	stream_known_release(&known);
 	return err;
 }

@@ -45,14 +45,16 @@ struct seal {
 	struct words_set words;
 };
 
-static bool seal_may_write(const struct seal *s)
+/* Whether so many writes, one after the other, end before the lease does. */
+static bool seal_may_write(const struct seal *s, int writes)
 {
-	return clock_wall_ms(s->site->clock) + s->rules->write_max_ms < s->rules->until_ms;
+	int64_t took_ms = writes * s->rules->write_max_ms;
+	return clock_wall_ms(s->site->clock) + took_ms < s->rules->until_ms;
 }
 
 static int seal_submit(struct seal *s)
 {
-	if (!seal_may_write(s))
+	if (!seal_may_write(s, 1))
 		return ERR_CANCELLED;
 	int err = store_write_wait_known(s->write, s->queue);
 	store_write_reset(s->write);
@@ -215,7 +217,7 @@ static int seal_put_block(struct seal *s, size_t len)
 			    buf_slice(&s->value));
 	ASSERT(!err); /* one block in an empty write */
 	seal_put_heads(s, &key, &place);
-	err = seal_submit(s);
+	err = seal_may_write(s, 2) ? seal_submit(s) : ERR_CANCELLED; /* and the note */
 	if (err)
 		return err;
 	offsets_add(&s->known.sealed, s->begin, sequence_id);
@@ -276,13 +278,15 @@ static int seal_flush(struct seal *s)
 	return err;
 }
 
-/* The same but for a record whose end may still come. */
+/* The same but for a record whose end may still come, and is not in a block already. */
 static int seal_flush_ended(struct seal *s)
 {
 	int err = 0;
 	while (s->data.len && !err) {
 		size_t ended = seal_ended(s, s->data.len);
-		bool given_up = s->receipts[0].received_ms < s->rules->open_before_ms;
+		uint64_t next = s->begin + s->data.len;
+		bool given_up = s->receipts[0].received_ms < s->rules->open_before_ms ||
+				offsets_meet(&s->known.sealed, next, next + 1);
 		if (!ended && !given_up)
 			break;
 		err = seal_write_block(s, !ended || ended == s->data.len);
@@ -370,11 +374,11 @@ static size_t seal_first_end(const struct stream_piece *piece)
 	return ended && line_records_next(&records) ? records.end : SIZE_MAX;
 }
 
-/* Whether a range begins with a part of such a record. */
+/* Whether a range begins with a part of such a record. What has gone leaves no hole. */
 static bool seal_begins_open(const struct seal *s, const struct stream_piece *piece)
 {
-	bool hole =
-		!piece->begin || !offsets_meet(&s->known.sealed, piece->begin - 1, piece->begin);
+	bool hole = piece->begin > s->known.kept_from &&
+		    !offsets_meet(&s->known.sealed, piece->begin - 1, piece->begin);
 	return hole && piece->continues && piece->received_ms >= s->rules->open_before_ms;
 }
 

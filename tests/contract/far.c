@@ -213,12 +213,15 @@ static bool far_is_log(const struct far_row *row)
 	return request->kind == REQUEST_CELL && schema[request->cell.table].cell_kind == CELL_LOG;
 }
 
-/* Rows of a log land in the order of their numbers, but for those that nobody waits for. */
+/* What one process puts into a row of a log lands in its order, but for that which nobody waits
+ * for.
+ */
 static bool far_is_first_of_log(const struct far *far, const struct far_row *row)
 {
 	for (size_t i = 0; i < far->row_count && far_is_log(row); i++) {
 		const struct far_row *other = far->rows[i];
-		if (other != row && other->batch->write && far_is_log(other) &&
+		if (other != row && other->batch->write && other->batch->from == row->batch->from &&
+		    far_is_log(other) &&
 		    far_same_row(&other->first->request, &row->first->request) &&
 		    other->number < row->number)
 			return false;

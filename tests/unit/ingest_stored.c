@@ -34,6 +34,33 @@ static void points_are_stored_whatever_the_order_of_tags(void **state)
 	harness_close(&h);
 }
 
+/* The writes of the first request are so small that each has one value. */
+static void the_higher_stamp_stays_whoever_writes_last(void **state)
+{
+	static const int64_t stamps_us[] = {1000, 900, 1001, 1002};
+	static const double values[] = {1, 2, 3, 4};
+	(void)state;
+	struct harness h = {0};
+	const struct ingest_options options = {.write_bytes = 1};
+	harness_open(&h, &options);
+	for (size_t i = 0; i < ARRAY_LEN(stamps_us); i++) {
+		const struct ingest_door door = {
+			.done = harness_done, .owner = &h, .stamp_us = stamps_us[i]};
+		struct ingest_request *r = ingest_request_new(h.ingest, &door);
+		h.done = false;
+		add(r, "k=v", "m", values[i], 1);
+		if (!i) { /* of one sample the later value wins; its stamp is 1,002 */
+			add(r, "k=v", "m", 7, 1);
+			add(r, "k=v", "m", 5, 1);
+		}
+		harness_finish(&h, r);
+		ingest_request_free(r);
+		/* 4 has the stamp of 5, and is less. */
+		harness_expect(&h, "t:m,k=v 1=5.0f\n");
+	}
+	harness_close(&h);
+}
+
 static void tenants_do_not_share_series(void **state)
 {
 	(void)state;
@@ -167,6 +194,7 @@ static void a_limit_hides_nothing_that_exists(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_higher_stamp_stays_whoever_writes_last),
 		cmocka_unit_test(points_are_stored_whatever_the_order_of_tags),
 		cmocka_unit_test(tenants_do_not_share_series),
 		cmocka_unit_test(what_may_not_be_stored_is_refused_with_its_place),

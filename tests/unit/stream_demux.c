@@ -11,6 +11,7 @@
 #include "conf/conf.h"
 #include "loop/job.h"
 #include "stream/demux_pass.h"
+#include "stream/retain.h"
 #include "stream/seal.h"
 #include "tools/long_run.h"
 
@@ -67,7 +68,7 @@ static void sink_put(struct sink *sink, const char *key, double value)
 
 static int sink_write(struct demux_sink *base, UNUSED struct job *job, struct slice tenant,
 		      UNUSED const struct datatype *rule, const struct demux_point *points,
-		      size_t count, struct errbuf *e)
+		      size_t count, UNUSED int64_t stamp_us, struct errbuf *e)
 {
 	struct sink *sink = CONTAINER_OF(base, struct sink, sink);
 	assert_slice(tenant, SLICE("t"));
@@ -571,6 +572,71 @@ static void lines_without_a_time_have_that_of_their_receipt(void **state)
 	world_close(&w);
 }
 
+/* A line that is ahead of its receipt, which is at T0, and then one more: the bin has both, though
+ * the process was killed in between, and nothing is late. */
+static void a_bin_that_is_ahead_of_its_receipt_outlives_the_process(void **state)
+{
+	(void)state;
+	struct world w;
+	world_open(&w, &engine, 1, events);
+	world_put(&w, 1, 0, "1700005000 G 1\n");
+	world_finish(&w);
+	world_kill(&w);
+	world_put(&w, 1, 15, "1700005001 G 2\n1700000000 G 4\n");
+	world_finish(&w);
+	assert_true(world_value(&w, "acc.count{host=h1,cluster=c1,method=G}5000000") == 2);
+	assert_true(world_value(&w, "acc.bytes.sum{host=h1,cluster=c1,method=G}5000000") == 3);
+	assert_true(world_value(&w, "acc.count{host=h1,cluster=c1,method=G}0") == 1);
+	assert_int_equal(w.stream.state.counts.late, 0);
+	world_close(&w);
+}
+
+/* Parts of lines before and behind a hole could be read as events of the bin at T0, which a late
+ * line has derived anew. */
+static void a_part_of_a_line_is_no_event_of_a_bin_that_is_derived(void **state)
+{
+	(void)state;
+	struct world w;
+	world_open(&w, &engine, 1, events);
+	world_put(&w, 1, 0, "1700000000 G 1\n1700000020 G 1\n1700000001 G 2");
+	world_put_chunk(&w, 1, 100, SLICE("00000003 G 5\n1700000004 G 1\n"), true);
+	world_finish(&w);
+	world_kill(&w);
+	world_put(&w, 1, 128, "1700000005 G 1\n");
+	world_finish(&w);
+	assert_true(world_value(&w, "acc.count{host=h1,cluster=c1,method=G}0") == 3);
+	assert_true(world_value(&w, "acc.bytes.sum{host=h1,cluster=c1,method=G}0") == 3);
+	world_close(&w);
+}
+
+/* Somebody whose clock is ahead has deleted the first 15 bytes; then more is deleted. */
+static void a_deletion_is_above_that_of_a_clock_that_is_ahead(void **state)
+{
+	(void)state;
+	struct world w;
+	struct stream_parts key, column;
+	struct stream_known known = {.made = false};
+	struct errbuf e = {""};
+	struct buf value;
+	uint64_t bytes;
+	const struct stream_id id = world_id(1);
+	world_open(&w, &engine, 1, events);
+	world_put(&w, 1, 0, "1700000000 G 1\n1700000001 G 2\n");
+	buf_init(&value, 100);
+	stream_deleted_encode(15, &value);
+	streams_key(&key, id.tenant);
+	streams_column(&column, &id, STREAM_DELETED);
+	rig_cell_put(&w.rig, TABLE_STREAMS, &key.parts, &column.parts, buf_slice(&value),
+		     (T0 + HOUR_MS) * 1000, 0);
+	buf_release(&value);
+	assert_int_equal(stream_delete(&w.site, &w.rig.queue, &id, false, &bytes, &e), 0);
+	assert_int_equal(bytes, 15);
+	assert_int_equal(stream_known_read(&known, &w.site, &w.rig.queue, &id, 0, &e), 0);
+	assert_int_equal(known.deleted_to, 30);
+	stream_known_release(&known);
+	world_close(&w);
+}
+
 /* The younger incarnation has the lower number, and lines of two days later. */
 static void incarnations_are_read_in_the_order_in_which_they_were_made(void **state)
 {
@@ -645,6 +711,9 @@ int main(void)
 		cmocka_unit_test(unread_lines_are_counted_and_shown),
 		cmocka_unit_test(lines_without_a_time_have_that_of_their_receipt),
 		cmocka_unit_test(incarnations_are_read_in_the_order_in_which_they_were_made),
+		cmocka_unit_test(a_bin_that_is_ahead_of_its_receipt_outlives_the_process),
+		cmocka_unit_test(a_part_of_a_line_is_no_event_of_a_bin_that_is_derived),
+		cmocka_unit_test(a_deletion_is_above_that_of_a_clock_that_is_ahead),
 		cmocka_unit_test(bins_have_what_lines_say),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
