@@ -153,8 +153,8 @@ struct ingest_door {
 	void *owner; /* the door's, see ingest_owner */
 	bool keep_source;
 	bool patient; /* may pause for ever: nobody waits for an answer */
-	/* Of its samples (struct store_write), taken before what they are made of was read; 0: none
-	 * was. */
+	/* The stamp of its samples (struct store_write), taken before what they are made of was
+	 * read; 0: they are made of nothing that is stored. */
 	int64_t stamp_us;
 };
 

@@ -13,7 +13,7 @@ struct job_write {
 	/* Each has the place {its index}. In number they are few: none of them waits for room. */
 	struct ingest_points *points;
 	size_t count;
-	int64_t stamp_us; /* of struct ingest_door */
+	int64_t stamp_us; /* as of struct ingest_door */
 
 	/* Result: those that were refused for good, the first INGEST_ERRORS_MAX; and why the first
 	 * of them was. */

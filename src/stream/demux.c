@@ -233,9 +233,9 @@ static void demux_look(struct demux *demux)
 	pthread_mutex_unlock(&demux->lock);
 }
 
-/* Of a partition that was given back the owner before may have written with stamps that are ahead
+/* The owner before may have given a partition back, and may have written with stamps that are ahead
  * of this process' clock, by as much as clocks may differ: samples with lower ones would be lost.
- * So one that is new rests for so long. Nothing that is known of its streams is used. */
+ * So a partition that is new rests for so long, and what was known of its streams is forgotten. */
 static void demux_note_taken(struct demux *demux, const struct partitions *taken)
 {
 	int64_t now_ms = demux_now_ms(demux);

@@ -11,6 +11,7 @@ enum {
 	SEAL_REMOVALS_MAX = 1000,  /* in one write: with the longest names they have room */
 	SEAL_WRITE_MAX_BYTES = 8 << 20,
 	SEAL_NOTE_MAX_BYTES = 1 << 20,
+	SEAL_NOTE_PART = 4, /* of the time of a write that is left for the note after the blocks */
 	SEAL_ENDS_MAX = CHUNK_ENDS_MAX_BYTES / 4, /* so that they fit, however long records are */
 	SEAL_UNREADABLE_MAX = 100,                /* of one pass */
 };
@@ -45,16 +46,16 @@ struct seal {
 	struct words_set words;
 };
 
-/* Whether so many writes, one after the other, end before the lease does. */
-static bool seal_may_write(const struct seal *s, int writes)
+/* Whether a write ends so long before the lease does. */
+static bool seal_may_write(const struct seal *s, int64_t left_ms)
 {
-	int64_t took_ms = writes * s->rules->write_max_ms;
-	return clock_wall_ms(s->site->clock) + took_ms < s->rules->until_ms;
+	int64_t now_ms = clock_wall_ms(s->site->clock);
+	return now_ms + s->rules->write_max_ms + left_ms < s->rules->until_ms;
 }
 
 static int seal_submit(struct seal *s)
 {
-	if (!seal_may_write(s, 1))
+	if (!seal_may_write(s, 0))
 		return ERR_CANCELLED;
 	int err = store_write_wait_known(s->write, s->queue);
 	store_write_reset(s->write);
@@ -217,7 +218,8 @@ static int seal_put_block(struct seal *s, size_t len)
 			    buf_slice(&s->value));
 	ASSERT(!err); /* one block in an empty write */
 	seal_put_heads(s, &key, &place);
-	err = seal_may_write(s, 2) ? seal_submit(s) : ERR_CANCELLED; /* and the note */
+	bool may = seal_may_write(s, s->rules->write_max_ms / SEAL_NOTE_PART);
+	err = may ? seal_submit(s) : ERR_CANCELLED;
 	if (err)
 		return err;
 	offsets_add(&s->known.sealed, s->begin, sequence_id);

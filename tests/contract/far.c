@@ -733,6 +733,31 @@ struct store *far_landed(struct far *far)
 	return &far->naive->store;
 }
 
+/* The n-th, or how many there are. */
+static size_t far_bring_back_one(const struct naive_table *table, size_t n)
+{
+	size_t seen = 0;
+	for (size_t i = 0; i < table->count; i++) {
+		for (size_t j = 0; j < table->rows[i].count; j++) {
+			struct naive_cell *cell = &table->rows[i].cells[j];
+			if (cell->deleted && seen++ == n)
+				cell->deleted = false;
+		}
+	}
+	return seen;
+}
+
+void far_bring_back(struct far *far, enum table table)
+{
+	const struct naive_table *cells = &far->naive->tables[table];
+	ASSERT(schema[table].cell_kind == CELL_LOG);
+	pthread_mutex_lock(&far->naive->lock);
+	size_t count = far_bring_back_one(cells, SIZE_MAX);
+	if (count)
+		far_bring_back_one(cells, (size_t)random_below(&far->random, count));
+	pthread_mutex_unlock(&far->naive->lock);
+}
+
 void far_forget_news(struct far *far)
 {
 	pthread_mutex_lock(&far->naive->lock);

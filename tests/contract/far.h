@@ -56,6 +56,8 @@ struct store *far_landed(struct far *far);
 void far_free(struct far *far);
 /* Removes what has been expired for longer than the longest query. */
 void far_settle(struct far *far);
+/* One of the cells that were removed from a log is there again, as on a replica that was away. */
+void far_bring_back(struct far *far, enum table table);
 /* As if STORE_NEWS_MS had passed: the news that there are have gone. */
 void far_forget_news(struct far *far);
 

@@ -262,6 +262,37 @@ static void what_a_stranger_has_is_not_shared(void **state)
 	close_all(&s);
 }
 
+/* Two sessions, of which each has the role of what it shares. */
+static void who_has_another_role_is_not_counted(void **state)
+{
+	(void)state;
+	struct shared s;
+	struct partitions held;
+	int64_t until_ms;
+	open_all(&s, 4);
+	begin(&s, 0, true);
+	take_of(&s, 0, &s.wanted);
+	struct lease_session *session =
+		lease_session_new(&(struct lease_session_options){.store = s.h.store,
+								  .clock = &s.h.clock.clock,
+								  .holder = SLICE("c"),
+								  .name = SLICE("c"),
+								  .roles = SESSION_OWNS_STREAMS,
+								  .lease_ms = LEASE_MS});
+	struct leases *leases =
+		leases_new(&(struct leases_options){.session = session,
+						    .kind = "stream",
+						    .share = true,
+						    .sharing = SESSION_OWNS_STREAMS});
+	assert_int_equal(leases_take(leases, &s.h.queue, &s.wanted, &held, &until_ms), 0);
+	assert_int_equal(held.count, 4);
+	take_of(&s, 0, &s.wanted);
+	assert_int_equal(s.holders[0].held.count, 4);
+	leases_free(leases);
+	lease_session_free(session);
+	close_all(&s);
+}
+
 /* A list is not shared: the first has all of it until it ends. */
 static void a_list_is_taken_whole(void **state)
 {
@@ -340,6 +371,7 @@ int main(void)
 		cmocka_unit_test(after_a_restart_its_own_are_its_own),
 		cmocka_unit_test(who_ends_gives_back_at_once),
 		cmocka_unit_test(what_a_stranger_has_is_not_shared),
+		cmocka_unit_test(who_has_another_role_is_not_counted),
 		cmocka_unit_test(a_list_is_taken_whole),
 		cmocka_unit_test(who_has_nothing_gives_nothing_back),
 		cmocka_unit_test(a_lease_lasts_until_its_end),

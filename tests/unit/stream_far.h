@@ -129,7 +129,7 @@ struct world {
 	bool trace, rests, calm;
 	size_t step;
 	enum removing removes;
-	bool one_owns_none;
+	bool one_owns_none, removed_come_back;
 	bool same_source; /* all streams are of one, so that most of them say their names */
 	struct process processes[PROCESSES_MAX];
 	size_t process_count;
@@ -207,7 +207,7 @@ struct work *process_begin(struct process *p, void (*run)(struct task_queue *que
 void work_read(struct task_queue *queue, void *owner);
 void work_search(struct task_queue *queue, void *owner);
 void work_delete(struct task_queue *queue, void *owner);
-/* Of the work what is so now. */
+/* Notes in the work what is so now. */
 void work_note(struct work *work);
 /* When nobody does anything any more: what has landed is right. */
 void check_landed(struct world *w);

@@ -2,7 +2,7 @@
  * or three processes, as `granary serve` has them: each takes chunks, owns streams by lease, seals,
  * removes, and makes samples. A seed decides who does what next, what fails, whose clock is off,
  * who freezes while he is at work, so that another takes over before he wakes, dies and is started
- * again.
+ * again, and which of the chunks and blocks that were removed come back.
  *
  * Senders send the lines of their streams to one process or another: again, in pieces that overlap,
  * with holes, two of them those of one incarnation. In some worlds streams are deleted, in others
@@ -282,6 +282,10 @@ static void run_step(struct world *w)
 		process_freeze(p, true);
 	} else if (kind < 987) {
 		restart(w, p);
+	} else if (kind < 992 && w->removed_come_back) {
+		static const enum table logs[] = {TABLE_CHUNK_TAIL, TABLE_CHUNK_SINK,
+						  TABLE_CHUNK_HEADS};
+		far_bring_back(w->far, logs[pick(w, ARRAY_LEN(logs))]);
 	}
 }
 
@@ -324,6 +328,7 @@ static void world_open(struct world *w, uint64_t seed)
 	w->far = far_new(&w->clock.clock, random_next(&w->random), &w->faults);
 	w->process_count = 2 + pick(w, PROCESSES_MAX - 1);
 	w->one_owns_none = chance(w, 30);
+	w->removed_come_back = chance(w, 50);
 	for (size_t i = 0; i < w->process_count; i++)
 		process_open(w, &w->processes[i], i);
 	for (size_t i = 0; i < SENDERS; i++) {

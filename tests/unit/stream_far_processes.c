@@ -1,5 +1,5 @@
-/* Of the model of streams on a far store: processes, and their threads. Jobs and pools are not
- * those of loop/, but functions that the model lets go on a step at a time. */
+/* Processes of the model of streams on a far store, and their threads. Jobs and pools are not those
+ * of loop/, but functions that the model lets go on a step at a time. */
 #include "stream_far.h"
 
 #include "conf/conf.h"

@@ -16,8 +16,8 @@ PLANTS = {
          "\t\tif (!err && s->known.noted.count)\n\t\t\terr = seal_note(s);\n\t}\n"
          "\terr = err ? err : seal_try(s);\n\tfor")]),
     "note_late": ("a note has the stamp of its writing, whoever owns the stream by then", [
-        (S + "seal.c", "\treturn clock_wall_ms(s->site->clock) + took_ms <",
-         "\treturn PLANTED(note_late) || clock_wall_ms(s->site->clock) + took_ms <"),
+        (S + "seal.c", "\treturn now_ms + s->rules->write_max_ms +",
+         "\treturn PLANTED(note_late) || now_ms + s->rules->write_max_ms +"),
         (S + "seal.c", "\tstreams_key(&key, s->id->tenant);\n",
          "\tif (PLANTED(note_late))\n\t\ts->stamp_us = store_stamp(s->site->store);\n"
          "\tstreams_key(&key, s->id->tenant);\n")]),
