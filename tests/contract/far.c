@@ -680,6 +680,11 @@ void far_kill(struct store *store)
 	pthread_mutex_unlock(&far->lock);
 }
 
+bool far_has_writes(const struct store *store)
+{
+	return far_store_of(store)->batches > 0;
+}
+
 int64_t far_last_stamp_us(const struct store *store)
 {
 	return far_store_of(store)->last_stamp_us;

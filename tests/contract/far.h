@@ -77,6 +77,8 @@ void far_freeze(struct store *store, bool frozen);
 /* The process is dead. Batches and reads end with ERR_CANCELLED, so that their memory can be given
  * back; nothing that it does any more has an effect. */
 void far_kill(struct store *store);
+/* Whether some of what it handed over to be written has not ended. */
+bool far_has_writes(const struct store *store);
 /* The highest stamp that it took. */
 int64_t far_last_stamp_us(const struct store *store);
 

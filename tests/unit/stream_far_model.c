@@ -213,6 +213,12 @@ static void take_over(struct world *w, struct process *p)
 	advance(w, LEASE_MS + 2 * SKEW_MS);
 }
 
+/* It has made samples, whose series it looks for before it writes them. */
+static bool ingest_is_opening(const struct process *p)
+{
+	return !ingest_idle(p->ingest) && !far_has_writes(p->store);
+}
+
 static void restart(struct world *w, struct process *p)
 {
 	trace(w, "%s dies", p->name);
@@ -256,8 +262,8 @@ static void run_step(struct world *w)
 	struct process *p = &w->processes[pick(w, w->process_count)];
 	if (kind < 400) {
 		for (uint64_t n = 1 + pick(w, 8); n && !p->frozen && process_step(p); n--)
-			if (!w->calm && !ingest_idle(p->ingest) && chance(w, 10))
-				take_over(w, p); /* and it writes samples */
+			if (!w->calm && ingest_is_opening(p) && chance(w, 20))
+				take_over(w, p);
 	} else if (kind < 750) {
 		for (uint64_t n = pick(w, 20); n; n--)
 			(void)far_step(w->far);
@@ -273,7 +279,8 @@ static void run_step(struct world *w)
 		if (w->removes == REMOVES_DELETED)
 			begin_work(w, p, work_delete);
 	} else if (p->frozen) {
-		process_freeze(p, false);
+		if (w->calm || chance(w, 30))
+			process_freeze(p, false);
 	} else if (w->calm) {
 		return;
 	} else if (kind < 980) {
