@@ -64,3 +64,5 @@ PLANTS = {
         (S + "demux_bins.c", "!seen->partial &&",
          "(PLANTED(partial_counted) || !seen->partial) &&")]),
 }
+
+SOON = set(PLANTS) - {"note_late"}
