@@ -162,6 +162,10 @@ struct client_lines {
 };
 /* Lines as /api/streams/search has them, from `first` on; NULL: none. */
 void client_lines_print(struct client_lines *lines, const struct json *first);
+/* What is to be said of so many streams, "%" PRId64. */
+#define CLIENT_WITHOUT_RULE                                                                        \
+	"of %" PRId64 " streams no rule of their datatype knows a field of the search, so that "   \
+	"their lines do not fit it; a text stands in quotation marks"
 /* After the last. */
 void client_lines_end(struct client_lines *lines);
 

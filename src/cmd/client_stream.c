@@ -140,13 +140,18 @@ struct client_search {
 	int64_t left; /* lines that are still to be printed */
 	struct buf token;
 	struct client_lines printed;
+	bool said; /* what is left out */
 };
 
-static void client_search_say_damaged(const struct command_args *args, const struct json *root)
+/* What is left out of an answer. */
+static void client_search_say(const struct command_args *args, const struct json *root)
 {
-	command_complain(args,
-			 "%" PRId64 " blocks of the streams cannot be read, and were left out",
-			 client_i64(root, "damaged"));
+	if (client_i64(root, "damaged"))
+		command_complain(
+			args, "%" PRId64 " blocks of the streams cannot be read, and were left out",
+			client_i64(root, "damaged"));
+	if (client_i64(root, "without_rule"))
+		command_complain(args, CLIENT_WITHOUT_RULE, client_i64(root, "without_rule"));
 }
 
 static int client_search_page(struct client_search *search, const char *path)
@@ -167,8 +172,9 @@ static int client_search_page(struct client_search *search, const char *path)
 		client_print_body(&answer);
 	else if (!err)
 		client_lines_print(&search->printed, lines ? lines->first : NULL);
-	if (!err && client_i64(root, "damaged"))
-		client_search_say_damaged(args, root);
+	if (!err && !search->said)
+		client_search_say(args, root);
+	search->said = true;
 	if (token)
 		buf_append(&search->token, token->text.data, token->text.len);
 	arena_release(&arena);
@@ -337,8 +343,7 @@ static void client_count_print(const struct command_args *args, const struct jso
 	client_count_add_rows(&table, root);
 	text_table_print(&table, args->output);
 	text_table_release(&table);
-	if (client_i64(root, "damaged"))
-		client_search_say_damaged(args, root);
+	client_search_say(args, root);
 }
 
 static int client_stream_count_run(const struct command_args *args)
@@ -536,11 +541,15 @@ static const struct command client_stream_verbs[] = {
 		  "\"some words\"\tthe same with blanks\n"
 		  "*part*\tit may be a part of a word; also part* and *part\n"
 		  "~regex\tlines that a regular expression fits, in which case counts\n"
+		  "status>=500\tlines that have such a field, by the rule of their datatype: with "
+		  "= != < <= > >=\n"
+		  "path=*items*\tlikewise a text; also path=\"a b\" and path=~regex\n"
 		  "-word\tlines that do not have it; so of all of these; a shell's command "
 		  "line needs -- before it\n",
 	 .examples = "granary stream search timeout --since 1h-ago\n"
 		     "granary stream search 'lock wait' 10.1.2.3 --source db1 -o json\n"
-		     "granary stream search --datatype nginx -- 500 -healthcheck\n",
+		     "granary stream search --datatype nginx -- 500 -healthcheck\n"
+		     "granary stream search 'status>=500' 'path=~^/api/' --datatype access\n",
 	 COMMAND_TAKES(client_stream_search_options, client_stream_args),
 	 .run = client_stream_search_run},
 	{.name = "stream tail",

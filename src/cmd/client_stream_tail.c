@@ -36,6 +36,8 @@ static void client_stream_tail_take(void *owner, const char *event, struct slice
 		terminal_complain("%" PRId64 " bytes of streams are left out, more than can be "
 				  "shown as they come; `granary stream search` has their lines",
 				  client_i64(root, "bytes"));
+	else if (strcmp(event, "without_rule") == 0)
+		terminal_complain(CLIENT_WITHOUT_RULE, client_i64(root, "streams"));
 	arena_release(&arena);
 }
 

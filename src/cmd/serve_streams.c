@@ -79,13 +79,10 @@ void serve_streams_reload(struct serve_streams *streams, const struct conf *conf
 {
 	struct errbuf e = {""};
 	struct datatypes *datatypes;
-	struct demux *demux = streams_demux(streams->streams);
 	if (datatypes_read(conf->sections[CONF_SECTION_DATATYPES], &datatypes, &e))
 		log_error("reload: the datatypes stay as they are: %s", e.text);
-	else if (demux)
-		demux_reload(demux, &datatypes);
 	else
-		datatypes_free(datatypes);
+		streams_reload(streams->streams, &datatypes);
 }
 
 void serve_streams_tick(struct serve_streams *streams)

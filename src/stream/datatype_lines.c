@@ -30,7 +30,7 @@ static struct slice datatype_text(const struct fields_reader *fields,
 
 /* ---- Conditions ------------------------------------------------------------------------------ */
 
-static enum datatype_relation datatype_take_relation(struct slice *rest)
+bool datatype_take_relation(struct slice *rest, enum datatype_relation *relation)
 {
 	static const struct {
 		struct slice text;
@@ -40,12 +40,33 @@ static enum datatype_relation datatype_take_relation(struct slice *rest)
 		{SLICE(">="), DATATYPE_AT_LEAST},  {SLICE("="), DATATYPE_EQUAL},
 		{SLICE("<"), DATATYPE_LESS},       {SLICE(">"), DATATYPE_MORE},
 	};
-	size_t i = 0;
-	while (!slice_starts_with(*rest, relations[i].text))
-		i++;
-	*rest = (struct slice){rest->data + relations[i].text.len,
-			       rest->len - relations[i].text.len};
-	return relations[i].relation;
+	for (size_t i = 0; i < ARRAY_LEN(relations); i++) {
+		size_t len = relations[i].text.len;
+		if (!slice_starts_with(*rest, relations[i].text))
+			continue;
+		*relation = relations[i].relation;
+		*rest = (struct slice){rest->data + len, rest->len - len};
+		return true;
+	}
+	return false;
+}
+
+bool datatype_relation_holds(enum datatype_relation relation, int order)
+{
+	switch (relation) {
+	case DATATYPE_EQUAL:
+		return order == 0;
+	case DATATYPE_NOT_EQUAL:
+		return order != 0;
+	case DATATYPE_LESS:
+		return order < 0;
+	case DATATYPE_AT_MOST:
+		return order <= 0;
+	case DATATYPE_MORE:
+		return order > 0;
+	default:
+		return order >= 0;
+	}
 }
 
 static struct slice datatype_trim(struct slice text)
@@ -69,12 +90,11 @@ int datatype_condition_parse(const struct datatype *rule, struct slice text, str
 		at++;
 	struct slice name = datatype_trim((struct slice){text.data, at});
 	struct slice rest = {text.data + at, text.len - at};
-	if (!rest.len || !name.len)
+	*condition = (struct datatype_condition){.field = {name, SIZE_MAX}};
+	if (!name.len || !datatype_take_relation(&rest, &condition->relation))
 		return errbuf_set(e, ERR_INVALID,
 				  "'" SHOWN "' is no condition, as status>=400 is one",
 				  SHOWN_OF(text));
-	*condition = (struct datatype_condition){.field = {name, SIZE_MAX}};
-	condition->relation = datatype_take_relation(&rest);
 	condition->text = datatype_trim(rest);
 	if (fields_number(condition->text, 0, &condition->number))
 		condition->number = (struct value){.type = VALUE_NONE};
@@ -102,20 +122,7 @@ bool datatype_condition_fits(const struct datatype_condition *condition,
 		return false;
 	int order = numbers ? value_compare(number, condition->number)
 			    : !slice_equal(text, condition->text);
-	switch (condition->relation) {
-	case DATATYPE_EQUAL:
-		return order == 0;
-	case DATATYPE_NOT_EQUAL:
-		return order != 0;
-	case DATATYPE_LESS:
-		return order < 0;
-	case DATATYPE_AT_MOST:
-		return order <= 0;
-	case DATATYPE_MORE:
-		return order > 0;
-	default:
-		return order >= 0;
-	}
+	return datatype_relation_holds(condition->relation, order);
 }
 
 /* ---- A record -------------------------------------------------------------------------------- */

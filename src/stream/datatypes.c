@@ -59,9 +59,16 @@ static const char datatypes_shipped[] =
 
 /* ---- The list -------------------------------------------------------------------------------- */
 
+struct datatypes *datatypes_share(struct datatypes *datatypes)
+{
+	if (datatypes)
+		atomic_fetch_add(&datatypes->shares, 1);
+	return datatypes;
+}
+
 void datatypes_free(struct datatypes *datatypes)
 {
-	if (!datatypes)
+	if (!datatypes || atomic_fetch_sub(&datatypes->shares, 1) > 1)
 		return;
 	arena_release(&datatypes->arena);
 	mem_free(datatypes);
@@ -77,7 +84,7 @@ static struct datatype *datatypes_get(const struct datatypes *datatypes, struct 
 
 const struct datatype *datatypes_find(const struct datatypes *datatypes, struct slice name)
 {
-	const struct datatype *found = datatypes_get(datatypes, name);
+	const struct datatype *found = datatypes ? datatypes_get(datatypes, name) : NULL;
 	return found && found->kind != DATATYPE_UNREAD ? found : NULL;
 }
 
@@ -629,6 +636,7 @@ int datatypes_read(const struct conf_node *section, struct datatypes **datatypes
 {
 	struct datatypes_reader r = {.made = mem_zalloc(sizeof(*r.made)), .e = e};
 	arena_init(&r.made->arena, DATATYPES_MAX_BYTES);
+	r.made->shares = 1;
 	int err = datatypes_read_shipped(&r);
 	err = err ? err : datatypes_read_section(&r, section);
 	err = err ? err : datatypes_add_hosts(&r);

@@ -4,9 +4,12 @@
  * Datatypes that are shipped (access, df, iostat, sar, top, vmstat, SystemMetrics) are texts of the
  * same form; who names one gets it, or what differs from it.
  *
- * Rules are immutable, and live until datatypes_free(). A reader belongs to one thread. */
+ * Rules are immutable, and live until all who share them have let them go. A reader belongs to one
+ * thread. */
 #ifndef STREAM_DATATYPES_H
 #define STREAM_DATATYPES_H
+
+#include <stdatomic.h>
 
 #include "wire/fields.h"
 
@@ -94,6 +97,7 @@ struct datatypes {
 	/* Private. */
 	size_t capacity;
 	struct arena arena;
+	_Atomic unsigned shares;
 };
 
 /* Reads the section, NULL: none is given. The section may go then. SystemMetrics is among them
@@ -101,9 +105,12 @@ struct datatypes {
  * section is too large. */
 int datatypes_read(const struct conf_node *section, struct datatypes **datatypes,
 		   struct errbuf *e) MUST_CHECK;
-void datatypes_free(struct datatypes *datatypes); /* NULL: nothing happens */
+/* The same rules for one more, who lets them go by datatypes_free. NULL: NULL. Any thread. */
+struct datatypes *datatypes_share(struct datatypes *datatypes);
+/* The last one who lets them go frees them. NULL: nothing happens. */
+void datatypes_free(struct datatypes *datatypes);
 
-/* NULL: lines of this datatype are not read. */
+/* NULL: lines of this datatype are not read. Of NULL none are. */
 const struct datatype *datatypes_find(const struct datatypes *datatypes, struct slice name);
 
 /* ---- Lines ----------------------------------------------------------------------------------- */
@@ -149,6 +156,10 @@ void datatype_reader_release(struct datatype_reader *reader);
 enum datatype_result datatype_read(struct datatype_reader *reader, struct slice line,
 				   struct datatype_record *record);
 
+/* Takes = != < <= > or >= off a text. False: it begins with none. */
+bool datatype_take_relation(struct slice *rest, enum datatype_relation *relation);
+/* Whether it holds between two that are in this order: <0, 0, >0. */
+bool datatype_relation_holds(enum datatype_relation relation, int order);
 /* `FIELD>=TEXT`; = != < <= > and >= compare numbers where both are some, and else = and != texts.
  * The text is copied. ERR_INVALID with a sentence; ERR_LIMIT: the arena is full. */
 int datatype_condition_parse(const struct datatype *rule, struct slice text, struct arena *arena,

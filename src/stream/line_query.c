@@ -181,25 +181,42 @@ static int line_take_text(struct slice *rest, struct arena *arena, struct slice 
 	return 0;
 }
 
+/* A text, which may have a star at its sides. */
+struct line_starred {
+	struct slice text;
+	bool open_left, open_right;
+};
+
+static int line_take_starred(struct slice *rest, struct arena *arena, struct line_starred *taken,
+			     struct errbuf *e)
+{
+	taken->open_left = line_take_char(rest, '*');
+	int err = line_take_text(rest, arena, &taken->text, e);
+	if (err)
+		return err;
+	struct slice *text = &taken->text;
+	taken->open_right = line_take_char(rest, '*');
+	if (!taken->open_right && text->len && text->data[text->len - 1] == '*' &&
+	    text->data + text->len == rest->data) {
+		taken->open_right = true;
+		text->len--;
+	}
+	return memchr(text->data, '\n', text->len)
+		       ? errbuf_set(e, ERR_INVALID, "the search has a text of more than one line")
+		       : 0;
+}
+
 static int line_take_literal(struct slice *rest, struct arena *arena, struct line_term *term,
 			     struct errbuf *e)
 {
-	struct slice text;
-	bool open_left = line_take_char(rest, '*');
-	int err = line_take_text(rest, arena, &text, e);
-	bool open_right = !err && line_take_char(rest, '*');
+	struct line_starred taken;
+	int err = line_take_starred(rest, arena, &taken, e);
 	if (err)
 		return err;
-	if (!open_right && text.len && text.data[text.len - 1] == '*' &&
-	    text.data + text.len == rest->data) {
-		open_right = true;
-		text.len--;
-	}
-	if (!text.len)
+	if (!taken.text.len)
 		return errbuf_set(e, ERR_INVALID, "the search has a term without a text");
-	if (memchr(text.data, '\n', text.len))
-		return errbuf_set(e, ERR_INVALID, "the search has a text of more than one line");
-	return lines_literal_init(&term->literal, text, open_left, open_right, arena);
+	return lines_literal_init(&term->literal, taken.text, taken.open_left, taken.open_right,
+				  arena);
 }
 
 static int line_term_set_regex(struct line_term *term, struct slice pattern, struct arena *arena,
@@ -209,11 +226,51 @@ static int line_term_set_regex(struct line_term *term, struct slice pattern, str
 	return err ? err : line_regex_literal(pattern, arena, &term->literal);
 }
 
+/* The term as a text, which begins at `begin`. */
+static int line_field_set_plain(struct line_field *field, const char *begin,
+				const struct slice *rest, struct arena *arena)
+{
+	size_t len = (size_t)(rest->data - begin);
+	bool open_right = begin[len - 1] == '*';
+	return lines_literal_init(&field->plain, (struct slice){begin, len - open_right}, false,
+				  open_right, arena);
+}
+
+/* What follows the relation of a field; its name begins at `begin`. */
+static int line_take_field(struct slice *rest, const char *begin, struct arena *arena,
+			   struct line_field *field, struct errbuf *e)
+{
+	struct line_starred taken;
+	struct slice pattern;
+	field->is_regex = field->relation <= DATATYPE_NOT_EQUAL && line_take_char(rest, '~');
+	if (field->is_regex) {
+		int err = line_take_text(rest, arena, &pattern, e);
+		return err ? err : regex_compile(pattern, false, arena, &field->regex, e);
+	}
+	int err = line_take_starred(rest, arena, &taken, e);
+	err = err ? err
+		  : line_field_set_text(field, taken.text, taken.open_left, taken.open_right, arena,
+					e);
+	return err || field->relation != DATATYPE_EQUAL
+		       ? err
+		       : line_field_set_plain(field, begin, rest, arena);
+}
+
 static int line_take_term(struct slice *rest, struct arena *arena, struct line_term *term,
 			  struct errbuf *e)
 {
 	struct slice pattern;
+	struct line_field field = {.is_regex = false};
 	*term = (struct line_term){.negated = line_take_char(rest, '-')};
+	const char *begin = rest->data;
+	term->is_field = line_field_take(rest, &field);
+	if (term->is_field) {
+		term->field = arena_alloc(arena, sizeof(*term->field));
+		if (!term->field)
+			return ERR_LIMIT;
+		*term->field = field;
+		return line_take_field(rest, begin, arena, term->field, e);
+	}
 	term->is_regex = line_take_char(rest, '~');
 	if (!term->is_regex)
 		return line_take_literal(rest, arena, term, e);
@@ -224,13 +281,6 @@ static int line_take_term(struct slice *rest, struct arena *arena, struct line_t
 static int line_query_refuse(struct errbuf *e)
 {
 	return errbuf_set(e, ERR_INVALID, "a search has up to %d terms", LINE_QUERY_TERMS_MAX);
-}
-
-static void line_query_note_first(struct line_query *query, const struct line_term *term)
-{
-	if (!term->negated && term->literal.needle.len &&
-	    (!query->first || term->literal.needle.len > query->first->literal.needle.len))
-		query->first = term;
 }
 
 static int line_query_take(struct slice rest, struct arena *arena, struct line_query *query,
@@ -251,11 +301,57 @@ static int line_query_take(struct slice rest, struct arena *arena, struct line_q
 					  "behind a quotation mark of the search stands \"" SHOWN
 					  "\"; a blank stands between terms",
 					  SHOWN_OF(rest));
-		if (!err)
-			line_query_note_first(query, term);
 	}
 	return err;
 }
+
+/* ---- Rules ----------------------------------------------------------------------------------- */
+
+static void line_term_set_rule(struct line_term *term, const struct datatype *rule)
+{
+	term->needed = &term->literal;
+	if (!term->is_field)
+		return;
+	term->how = line_field_how(term->field, rule);
+	term->needed = term->how == LINE_FIELD_READ    ? line_field_needed(term->field, rule)
+		       : term->how == LINE_FIELD_PLAIN ? &term->field->plain
+						       : NULL;
+}
+
+static void line_query_set_rule(struct line_query *query, const struct datatype *rule)
+{
+	query->rule = rule;
+	query->without_rule = query->never = query->has_words = false;
+	query->first = NULL;
+	for (size_t i = 0; i < query->count; i++) {
+		struct line_term *term = &query->terms[i];
+		line_term_set_rule(term, rule);
+		bool unknown = term->is_field && term->how == LINE_FIELD_NONE;
+		query->without_rule |= unknown;
+		query->never |= unknown && !term->negated;
+		query->has_words |= !term->negated && term->needed && term->needed->hash_count;
+		if (!term->negated && term->needed && term->needed->needle.len &&
+		    (!query->first || term->needed->needle.len > query->first->needle.len))
+			query->first = term->needed;
+	}
+}
+
+static void line_query_end_reading(struct line_query *query)
+{
+	if (query->reads)
+		fields_reader_release(&query->fields);
+	query->reads = false;
+}
+
+void line_query_begin(struct line_query *query, const struct datatype *rule)
+{
+	if (rule == query->rule)
+		return;
+	line_query_end_reading(query);
+	line_query_set_rule(query, rule);
+}
+
+/* ---- A search -------------------------------------------------------------------------------- */
 
 int line_query_parse(struct slice text, struct arena *arena, struct line_query *query,
 		     struct errbuf *e)
@@ -269,6 +365,8 @@ int line_query_parse(struct slice text, struct arena *arena, struct line_query *
 	int err = query->terms ? line_query_take(text, arena, query, e) : ERR_LIMIT;
 	if (err == ERR_LIMIT && !e->text[0])
 		return errbuf_set(e, err, "the search is too long");
+	if (!err)
+		line_query_set_rule(query, NULL);
 	return err;
 }
 
@@ -281,7 +379,7 @@ int line_query_add_regex(struct line_query *query, struct slice pattern, struct 
 	*term = (struct line_term){.is_regex = true};
 	int err = line_term_set_regex(term, pattern, arena, e);
 	if (!err)
-		line_query_note_first(query, term);
+		line_query_set_rule(query, query->rule);
 	else if (err == ERR_LIMIT && !e->text[0])
 		return errbuf_set(e, err, "the search is too long");
 	return err;
@@ -289,6 +387,8 @@ int line_query_add_regex(struct line_query *query, struct slice pattern, struct 
 
 void line_query_release(struct line_query *query)
 {
+	line_query_end_reading(query);
+	datatypes_free(query->datatypes);
 	buf_release(&query->room);
 }
 
@@ -298,31 +398,94 @@ bool line_query_may_fit(const struct line_query *query, struct slice filter)
 {
 	for (size_t i = 0; i < query->count; i++) {
 		const struct line_term *term = &query->terms[i];
-		if (!term->negated &&
-		    !words_filter_has(filter, term->literal.hashes, term->literal.hash_count))
+		const struct lines_literal *needed = term->needed;
+		if (!term->negated && needed &&
+		    !words_filter_has(filter, needed->hashes, needed->hash_count))
 			return false;
 	}
-	return true;
+	return !query->never;
 }
 
 size_t line_query_seek(const struct line_query *query, struct slice text, size_t from)
 {
-	return query->first ? lines_literal_seek(&query->first->literal, text, from) : from;
+	return query->first ? lines_literal_seek(query->first, text, from) : from;
+}
+
+static bool line_query_stops(void *owner)
+{
+	struct line_query *query = owner;
+	query->stopped = query->may_go_on ? query->may_go_on(query->owner) : 0;
+	return query->stopped;
+}
+
+static bool line_query_finds(struct line_query *query, const struct regex *regex, struct slice text)
+{
+	return regex_search_pausing(regex, text, &query->work, line_query_stops, query);
 }
 
 static bool line_term_fits(struct line_query *query, const struct line_term *term,
 			   struct slice line)
 {
+	if (term->is_field)
+		return term->how == LINE_FIELD_PLAIN &&
+		       lines_literal_is_in(&term->field->plain, line, &query->room);
 	if (!term->is_regex)
 		return lines_literal_is_in(&term->literal, line, &query->room);
 	return lines_literal_seek(&term->literal, line, 0) < line.len + !term->literal.needle.len &&
-	       regex_search(&term->regex, line, &query->work);
+	       line_query_finds(query, &term->regex, line);
+}
+
+/* Whether a line may fit a term of a field, which is known without its fields. */
+static bool line_term_may_fit(struct line_query *query, const struct line_term *term,
+			      struct slice line)
+{
+	return !term->needed || lines_literal_is_in(term->needed, line, &query->room);
+}
+
+static bool line_field_is_so(struct line_query *query, const struct line_field *field)
+{
+	struct slice text = fields_find(&query->fields, field->name);
+	if (!field->is_regex)
+		return line_field_fits(field, text, &query->room);
+	return text.data &&
+	       line_query_finds(query, &field->regex, text) == (field->relation == DATATYPE_EQUAL);
+}
+
+/* Whether the terms of fields hold, of a line for which all others do. */
+static bool line_query_fits_fields(struct line_query *query, struct slice line)
+{
+	bool read = false;
+	for (size_t i = 0; i < query->count; i++) {
+		const struct line_term *term = &query->terms[i];
+		if (!term->is_field || term->how != LINE_FIELD_READ)
+			continue;
+		bool fits = line_term_may_fit(query, term, line);
+		if (fits && !read) {
+			/* A line that the rule does not read has no fields. */
+			if (!query->reads)
+				fields_reader_init(&query->fields, &query->rule->format);
+			query->reads = true;
+			if (fields_read(&query->fields, line) != FIELDS_READ)
+				query->fields.count = 0;
+			read = true;
+		}
+		if ((fits && line_field_is_so(query, term->field)) == term->negated)
+			return false;
+	}
+	return true;
 }
 
 bool line_query_fits(struct line_query *query, struct slice line)
 {
-	for (size_t i = 0; i < query->count; i++)
-		if (line_term_fits(query, &query->terms[i], line) == query->terms[i].negated)
+	if (query->never || query->stopped)
+		return false;
+	for (size_t i = 0; i < query->count; i++) {
+		const struct line_term *term = &query->terms[i];
+		bool waits = term->is_field && term->how == LINE_FIELD_READ;
+		bool fails = waits ? !term->negated && !line_term_may_fit(query, term, line)
+				   : line_term_fits(query, term, line) == term->negated;
+		if (fails)
 			return false;
-	return true;
+	}
+	return line_query_fits_fields(query, line) && !query->stopped;
 }

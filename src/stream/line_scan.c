@@ -62,9 +62,16 @@ static int scan_may_go_on(struct line_scan *scan)
 	return scan->rules->may_go_on ? scan->rules->may_go_on(scan->rules->owner, scan->e) : 0;
 }
 
+static int scan_query_may_go_on(void *owner)
+{
+	return scan_may_go_on(owner);
+}
+
 /* After each line or head. */
 static int scan_check_time(struct line_scan *scan)
 {
+	if (scan->rules->query->stopped)
+		return scan->rules->query->stopped;
 	uint64_t work = scan->rules->query->work - scan->query_work;
 	bool due = ++scan->lines >= SCAN_LOOK_LINES || work >= SCAN_LOOK_WORK;
 	return due ? scan_may_go_on(scan) : 0;
@@ -204,6 +211,12 @@ static int scan_read_known(struct line_scan *scan, struct line_stream *stream)
 static int scan_add_stream(struct line_scan *scan, size_t at)
 {
 	struct line_stream *stream = &scan->streams[at];
+	struct line_query *query = scan->rules->query;
+	stream->rule = datatypes_find(query->datatypes, stream->id.names.datatype);
+	line_query_begin(query, stream->rule);
+	scan->work.without_rule += query->without_rule;
+	if (query->never)
+		return 0;
 	int err = scan_read_known(scan, stream);
 	const struct offsets *sealed = &stream->known.sealed;
 	struct scan_blocks blocks = {.scan = scan, .stream = at};
@@ -344,21 +357,12 @@ static int scan_read_block(struct line_scan *scan, const struct line_part *part,
 	return scan_look_at(scan, &bytes, false);
 }
 
-static bool scan_has_words(const struct line_scan *scan)
-{
-	const struct line_query *query = scan->rules->query;
-	for (size_t i = 0; i < query->count; i++)
-		if (!query->terms[i].negated && query->terms[i].literal.hash_count)
-			return true;
-	return false;
-}
-
 static int scan_look_at_block(struct line_scan *scan, const struct line_part *part)
 {
 	struct scan_head head = {.scan = scan, .place = &part->place, .may_fit = true};
 	int err = 0;
 	arena_reset(&scan->arena);
-	if (scan_has_words(scan))
+	if (scan->rules->query->has_words)
 		err = scan_read_head(scan, part, CHUNK_HEAD_WORDS, scan_see_filter, &head);
 	if (scan_is_damage(err)) { /* nothing is known of the block */
 		head.may_fit = true;
@@ -420,6 +424,7 @@ int line_scan_look(struct line_scan *scan, const struct line_part *part,
 		return err;
 	scan->see = see;
 	scan->see_owner = owner;
+	line_query_begin(scan->rules->query, scan->streams[part->stream].rule);
 	err = part->place.length ? scan_look_at_block(scan, part) : scan_look_at_range(scan, part);
 	if (!scan_is_damage(err))
 		return err;
@@ -436,6 +441,8 @@ int line_scan_open(struct line_scan *scan, const struct stream_site *site, struc
 	arena_init(&scan->arena, SCAN_BLOCK_MAX_BYTES);
 	buf_init(&scan->unpacked, SCAN_BLOCK_MAX_BYTES);
 	line_clock_init(&scan->clock);
+	rules->query->may_go_on = scan_query_may_go_on;
+	rules->query->owner = scan;
 	int err = stream_each(site, queue, rules->tenant, NULL, scan_see_stream, scan, e);
 	for (size_t i = 0; i < scan->stream_count && !err; i++) {
 		err = scan_may_go_on(scan);

@@ -2,7 +2,9 @@
 
 #include <stdlib.h>
 
-enum { SEARCH_FOUND_MAX_BYTES = 8 << 20 }; /* of all texts; fewer lines are given then */
+/* Of all texts and addresses; fewer lines are given then. So an answer has some 50 MiB at most,
+ * where JSON escapes each byte. */
+enum { SEARCH_FOUND_MAX_BYTES = 8 << 20 };
 
 struct search {
 	const struct line_search_rules *rules;
@@ -70,10 +72,15 @@ static void found_sift_down(struct search *s)
 	}
 }
 
+static size_t found_bytes(const struct line_found *found)
+{
+	return found->text.len + found->place.stream.len;
+}
+
 static void found_drop_last(struct search *s)
 {
 	found_swap(s, 0, --s->found_count);
-	s->found_bytes -= s->found[s->found_count].text.len;
+	s->found_bytes -= found_bytes(&s->found[s->found_count]);
 	line_found_release(&s->found[s->found_count]);
 	found_sift_down(s);
 }
@@ -88,7 +95,7 @@ static void found_add(struct search *s, const struct line_seen *seen)
 	if (found_is_full(s))
 		found_drop_last(s);
 	s->found[s->found_count++] = line_found_copy(seen);
-	s->found_bytes += s->found[s->found_count - 1].text.len;
+	s->found_bytes += found_bytes(&s->found[s->found_count - 1]);
 	found_sift_up(s, s->found_count - 1);
 	while (s->found_bytes > SEARCH_FOUND_MAX_BYTES && s->found_count > 1) {
 		found_drop_last(s);

@@ -47,6 +47,7 @@ struct streams {
 	struct collector *collector;
 	struct stream_tail *tail;
 	struct demux *demux; /* NULL: no samples are made yet */
+	struct datatypes *datatypes;
 	uint64_t seed;
 	/* Guards the table and its streams, but not their `id` and `partition`, which stay. */
 	pthread_mutex_t lock;
@@ -82,6 +83,11 @@ const struct stream_site *streams_site(const struct streams *streams)
 struct demux *streams_demux(struct streams *streams)
 {
 	return streams->demux;
+}
+
+struct datatypes *streams_datatypes(const struct streams *streams)
+{
+	return datatypes_share(streams->datatypes);
 }
 
 /* A store that is not shared has no other owners. */
@@ -578,6 +584,8 @@ void streams_start_demux(struct streams *streams, struct datatypes **datatypes,
 			 struct demux_sink *sink)
 {
 	const struct streams_options *options = &streams->options;
+	datatypes_free(streams->datatypes);
+	streams->datatypes = datatypes_share(*datatypes);
 	if (streams_owns_none(streams))
 		return;
 	streams->demux = demux_open(&(struct demux_options){.site = &streams->site,
@@ -590,6 +598,16 @@ void streams_start_demux(struct streams *streams, struct datatypes **datatypes,
 							    .seed = streams->seed},
 				    datatypes);
 	demux_start(streams->demux);
+}
+
+void streams_reload(struct streams *streams, struct datatypes **datatypes)
+{
+	datatypes_free(streams->datatypes);
+	streams->datatypes = datatypes_share(*datatypes);
+	if (streams->demux)
+		demux_reload(streams->demux, datatypes);
+	datatypes_free(*datatypes);
+	*datatypes = NULL;
 }
 
 void streams_tick(struct streams *streams)
@@ -618,6 +636,7 @@ void streams_close(struct streams *streams)
 	ASSERT(streams_is_over(streams));
 	if (streams->demux)
 		demux_close(streams->demux);
+	datatypes_free(streams->datatypes);
 	collector_free(streams->collector);
 	stream_tail_free(streams->tail);
 	leases_free(streams->leases);

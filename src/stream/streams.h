@@ -39,9 +39,11 @@ struct streams;
 struct streams *streams_open(const struct streams_options *options);
 /* Begins to own streams, unless it is to own none. */
 void streams_start(struct streams *streams);
-/* Begins to make samples of their lines, likewise; takes the datatypes then. */
+/* Begins to know fields of their lines; and to make samples, likewise: takes the datatypes then. */
 void streams_start_demux(struct streams *streams, struct datatypes **datatypes,
 			 struct demux_sink *sink);
+/* The rules are others; they are taken. What has begun goes on by those of before. */
+void streams_reload(struct streams *streams, struct datatypes **datatypes);
 void streams_tick(struct streams *streams); /* several times a second */
 /* The owner ends after the stream that is at work. */
 void streams_stop(struct streams *streams);
@@ -51,6 +53,8 @@ void streams_close(struct streams *streams);
 struct collector *streams_collector(struct streams *streams);
 struct stream_tail *streams_tail(struct streams *streams);
 const struct stream_site *streams_site(const struct streams *streams);
+/* A share of the rules of datatypes, which whoever asks lets go; NULL: there are none yet. */
+struct datatypes *streams_datatypes(const struct streams *streams);
 /* NULL: it has not begun, or never will. */
 struct demux *streams_demux(struct streams *streams);
 /* Of a stream something was deleted: that is carried through soon. */

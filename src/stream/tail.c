@@ -161,6 +161,10 @@ bool stream_tail_next(struct tail_reader *reader, struct stream_news *news)
 	}
 	tail_reader_end_chunk(reader);
 	reader->taken = 0;
+	news->without_rule = work->without_rule;
+	work->without_rule = 0;
+	if (news->without_rule)
+		return true;
 	if (reader->missed_bytes && !work->chunk) {
 		news->missed_bytes = reader->missed_bytes;
 		reader->missed_bytes = 0;
@@ -183,7 +187,8 @@ static bool tail_reader_asks_for(const struct tail_reader *reader, const struct 
 /* It has told all, so that its owner does not ask for more. */
 static bool tail_reader_rests(const struct tail_reader *reader)
 {
-	return !reader->working && !reader->work.chunk && !reader->missed_bytes;
+	return !reader->working && !reader->work.chunk && !reader->missed_bytes &&
+	       !reader->work.without_rule;
 }
 
 void stream_tail_written(struct stream_tail *tail, const struct stream_id *id,
@@ -228,6 +233,7 @@ static int tail_reader_keep_rules(struct tail_reader *reader, struct errbuf *e)
 	for (size_t i = 0; i < ARRAY_LEN(texts) && !err; i++)
 		err = tail_reader_keep(arena, texts[i], e);
 	err = err ? err : line_query_parse(rules->q, arena, &reader->work.query, e);
+	reader->work.query.datatypes = datatypes_share(rules->datatypes);
 	if (!err && rules->content.data)
 		err = line_query_add_regex(&reader->work.query, rules->content, arena, e);
 	return err;

@@ -39,20 +39,23 @@ struct tail_reader;
 
 struct stream_tail_rules {
 	struct slice tenant;
-	struct stream_names names; /* NULL data: any */
-	uint64_t incarnation;      /* 0: any */
-	struct slice q;            /* as of line_query.h */
-	struct slice content;      /* a regular expression that lines fit; NULL data: none */
+	struct stream_names names;   /* NULL data: any */
+	uint64_t incarnation;        /* 0: any */
+	struct slice q;              /* as of line_query.h */
+	struct slice content;        /* a regular expression that lines fit; NULL data: none */
+	struct datatypes *datatypes; /* by which fields are read; the reader shares them */
 	/* There may be something to take. Also when there is nothing, several times a second. The
 	 * reader may be closed within. */
 	void (*ready)(void *owner);
 	void *owner;
 };
 
-/* Either a line, or so many bytes that were missed before the next line. */
+/* One of these. */
 struct stream_news {
 	const struct line_found *line; /* valid until the next call; NULL: what follows */
-	uint64_t missed_bytes; /* of streams that are asked for, whatever their lines have */
+	uint64_t missed_bytes;         /* before the next line, of streams that are asked for,
+					  whatever their lines have */
+	uint64_t without_rule; /* more streams of which no rule knows a field that is asked for */
 };
 
 struct stream_tail *stream_tail_new(struct executor *executor, uint64_t seed);

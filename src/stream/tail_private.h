@@ -33,6 +33,7 @@ struct tail_chunk {
 /* What a reader knows of a stream. */
 struct tail_stream {
 	uint64_t used;       /* greater: later */
+	bool without_rule;   /* that is told */
 	bool begun;          /* `at` is known */
 	uint64_t at;         /* what is below was told, or is missed */
 	struct offsets seen; /* which of these bytes have come */
@@ -51,7 +52,7 @@ struct tail_work {
 	/* Result; valid until it is cleared. */
 	struct line_found *lines;
 	size_t count, line_room;
-	uint64_t missed_bytes;
+	uint64_t missed_bytes, without_rule;
 	struct arena texts;
 	/* private */
 	struct hash_table streams;

@@ -9,6 +9,12 @@ enum {
 	TAIL_ENDS_MAX_BYTES = 1 << 20,
 };
 
+static int tail_may_go_on(void *owner)
+{
+	const struct tail_work *work = owner;
+	return atomic_load(&work->cancelled) ? ERR_CANCELLED : 0;
+}
+
 void tail_work_init(struct tail_work *work)
 {
 	arena_init(&work->texts, TAIL_TEXTS_MAX_BYTES);
@@ -217,6 +223,12 @@ static bool tail_see_chunk(struct tail_work *work, const struct chunk_fields *fi
 			   const struct chunk_data *data)
 {
 	struct tail_stream *stream = tail_find_stream(work, work->chunk->hash);
+	struct line_query *query = &work->query;
+	query->may_go_on = tail_may_go_on;
+	query->owner = work;
+	line_query_begin(query, datatypes_find(query->datatypes, fields->names.datatype));
+	work->without_rule += query->without_rule && !stream->without_rule;
+	stream->without_rule = query->without_rule;
 	line_clock_set_zone(&work->clock, fields->zone);
 	work->clock.carry = stream->carry;
 	uint64_t from = tail_begin_chunk(work, stream, fields);

@@ -103,6 +103,9 @@ int fields_format_add(struct fields_format *format, struct slice pattern, struct
 
 /* Which field of the patterns has the name; the count of names: none. */
 size_t fields_format_find(const struct fields_format *format, struct slice name);
+/* Whether no letter, digit or _ of the patterns stands beside a field, so that words of its text
+ * are words of the line: of <ms>ms it is not. */
+bool fields_format_is_apart(const struct fields_format *format, size_t place);
 
 void fields_reader_init(struct fields_reader *reader, const struct fields_format *format);
 void fields_reader_release(struct fields_reader *reader);

@@ -186,6 +186,28 @@ size_t fields_format_find(const struct fields_format *format, struct slice name)
 	return place;
 }
 
+static bool fields_is_beside(char c)
+{
+	return fields_is_name_byte(c, false) ? !strchr("@.-", c) : (uint8_t)c > 0x7f;
+}
+
+bool fields_format_is_apart(const struct fields_format *format, size_t place)
+{
+	for (size_t i = 0; i < format->pattern_count; i++) {
+		struct slice before = format->patterns[i].lead;
+		for (size_t k = 0; k < format->patterns[i].count; k++) {
+			const struct fields_step *step = &format->patterns[i].steps[k];
+			struct slice behind = step->literal;
+			if (step->field == (int)place &&
+			    ((before.len && fields_is_beside(before.data[before.len - 1])) ||
+			     (behind.len && fields_is_beside(behind.data[0]))))
+				return false;
+			before = behind;
+		}
+	}
+	return true;
+}
+
 /* ---- Reading --------------------------------------------------------------------------------- */
 
 /* Literals are short and their first bytes rare, so that memmem() would cost more. */

@@ -576,8 +576,10 @@ static bool word_at(const char *p, const char *end)
 	return p < end && is_word((unsigned char)*p);
 }
 
-bool regex_search(const struct regex *regex, struct slice text, uint64_t *work)
+bool regex_search_pausing(const struct regex *regex, struct slice text, uint64_t *work,
+			  bool (*stops)(void *owner), void *owner)
 {
+	uint64_t pause = *work + REGEX_PAUSE_WORK;
 	struct places sets[2];
 	const char *p = text.data, *end = p + text.len;
 	bool word_before = false;
@@ -593,6 +595,11 @@ bool regex_search(const struct regex *regex, struct slice text, uint64_t *work)
 		*work += here->count;
 		if (found || p == end)
 			return found;
+		if (*work >= pause) {
+			if (stops && stops(owner))
+				return false;
+			pause = *work + REGEX_PAUSE_WORK;
+		}
 		uint32_t c = regex_parse_char(&p, end);
 		word_before = is_word(c);
 		next->count = 0;
@@ -601,4 +608,9 @@ bool regex_search(const struct regex *regex, struct slice text, uint64_t *work)
 				add_place(next, here->place[i] + 1u);
 		}
 	}
+}
+
+bool regex_search(const struct regex *regex, struct slice text, uint64_t *work)
+{
+	return regex_search_pausing(regex, text, work, NULL, NULL);
 }

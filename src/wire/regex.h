@@ -17,11 +17,12 @@
 struct arena;
 
 enum {
-	REGEX_MAX_BYTES = 256,   /* of a pattern */
-	REGEX_STEPS_MAX = 1000,  /* of its program */
-	REGEX_RANGES_MAX = 500,  /* of all its classes together */
-	REGEX_DEPTH_MAX = 32,    /* groups within each other */
-	REGEX_REPEATS_MAX = 255, /* in {m,n} */
+	REGEX_MAX_BYTES = 256,      /* of a pattern */
+	REGEX_STEPS_MAX = 1000,     /* of its program */
+	REGEX_RANGES_MAX = 500,     /* of all its classes together */
+	REGEX_DEPTH_MAX = 32,       /* groups within each other */
+	REGEX_REPEATS_MAX = 255,    /* in {m,n} */
+	REGEX_PAUSE_WORK = 1 << 22, /* some 10 ms */
 };
 
 struct regex_step;
@@ -44,5 +45,10 @@ int regex_compile(struct slice pattern, bool fold_case, struct arena *arena, str
 /* Whether it matches somewhere in the text. Adds what it cost, in steps and ranges that were looked
  * at, to *work. */
 bool regex_search(const struct regex *regex, struct slice text, uint64_t *work);
+/* The same of texts that may be long: `stops` is asked after each REGEX_PAUSE_WORK of work, and
+ * ends the search where it says so; then it is said that there is no match. NULL: nobody is asked.
+ */
+bool regex_search_pausing(const struct regex *regex, struct slice text, uint64_t *work,
+			  bool (*stops)(void *owner), void *owner);
 
 #endif

@@ -435,6 +435,19 @@ def test_what_is_no_text(server):
     assert [one["offset"] for one in search(server, q="*xx")] == [5]
 
 
+def test_answers_have_a_maximum(server):
+    """What JSON makes six times as long, at a long address: it comes in several answers."""
+    line, name, end = b"\1" * 790 + b"\n", '"' * 1000, 0
+    for _ in range(100):
+        end += 100 * len(line)
+        assert post(server, v2(end, line * 100, name=name, lines=True)).status == 200
+    answer = server.get("/api/streams/search", limit=10000, order="oldest")
+    assert answer.status == 200 and "token" in answer.json
+    assert 4000 < len(answer.json["lines"]) < 8_388_608 / 1790
+    found = [one["offset"] for one in search(server, limit=10000, order="oldest")]
+    assert found == list(range(0, end, len(line)))
+
+
 def test_the_commands(server):
     lines = "".join(f"2026-01-01T00:00:{second:02d}Z {word} here\n"
                     for second, word in enumerate(["lock wait", "ERROR x", "\x1b[31mred"]))

@@ -1,5 +1,6 @@
 #include "api/stream/lines.h"
 
+#include "stream/streams.h"
 #include "wire/line_severity.h"
 
 void lines_put(struct json_writer *json, const struct line_found *found)
@@ -29,6 +30,8 @@ void lines_put_work(struct json_writer *json, const struct line_scan_work *work)
 	json_write_object_end(json);
 	if (work->damaged)
 		json_put_u64(json, "damaged", work->damaged);
+	if (work->without_rule)
+		json_put_u64(json, "without_rule", work->without_rule);
 }
 
 static int lines_keep_texts(struct arena *arena, struct lines_question *q, struct errbuf *e)
@@ -88,6 +91,8 @@ int lines_read(struct api_call *call, struct lines_question *q, struct line_quer
 	if (!err && q->since_ms > q->until_ms)
 		err = errbuf_set(e, ERR_INVALID, "since lies after until");
 	err = err ? err : line_query_parse(q->q, &call->arena, query, e);
+	if (!err)
+		query->datatypes = streams_datatypes(call->api->streams);
 	*rules = (struct line_scan_rules){.tenant = q->tenant,
 					  .names = q->names,
 					  .incarnation = incarnation,

@@ -32,7 +32,7 @@ struct lines_question {
 	{                                                                                          \
 		"q", PARAM_TEXT, LINES_PARAM(question_, q),                                        \
 			.help = "Only lines with these words: word \"some words\" *part* ~regex "  \
-				"-word."                                                           \
+				"-word, and these fields: status>=500 method=GET path=~^/a."       \
 	}
 #define LINES_PARAMS_OF_TIME(question_)                                                            \
 	{"since", PARAM_TIME, LINES_PARAM(question_, since_ms), .help = "Of this time or later."}, \
@@ -56,7 +56,7 @@ int lines_read(struct api_call *call, struct lines_question *question, struct li
 /* Writes `{"time":ms,"stream":ADDRESS,"offset":N,"bytes":N,"severity":"error","text":"..."}`; there
  * is no severity where the line names none, and `"cut":true` where the text is cut. */
 void lines_put(struct json_writer *json, const struct line_found *found);
-/* Writes `looked_at`, and `damaged` where something is. */
+/* Writes `looked_at`; and `damaged`, and `without_rule`, where something is. */
 void lines_put_work(struct json_writer *json, const struct line_scan_work *work);
 
 #endif

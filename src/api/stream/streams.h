@@ -45,7 +45,8 @@ extern const struct param streams_list_params[];
  * "looked_at":{"streams":N,"blocks":N,"excluded_blocks":N,"bytes":N},"token":"..."}. `bytes` are
  * those of the line as it was sent; a text is cut after 64 KiB, and then has `"cut":true`. What is
  * no UTF-8 is U+FFFD in it. `token` is there if there may be more; `damaged`, if so many blocks or
- * ranges cannot be read. 422 the search takes too long, or asks for too much. */
+ * ranges cannot be read; `without_rule`, if so many streams are of a datatype of which no rule
+ * knows a field that is asked for. 422 the search takes too long, or asks for too much. */
 extern const struct http_handler streams_search;
 extern const struct param streams_search_params[];
 
@@ -64,7 +65,9 @@ extern const struct param streams_lines_params[];
 /* GET /api/streams/tail: lines as they come, once they are durable (stream/tail.h), as server-sent
  * events: `line`, whose data is that of a line of a search; and `missed`, {"bytes":N}: so many
  * bytes of the streams that are asked for came before the next line and are not told, whatever
- * their lines have. 503: there are as many streams without end as may be. */
+ * their lines have; and `without_rule`, {"streams":N}: so many more streams have come of whose
+ * datatype no rule knows a field that is asked for. 503: there are as many streams without end as
+ * may be. */
 extern const struct http_handler streams_tail_handler;
 extern const struct param streams_tail_params[];
 

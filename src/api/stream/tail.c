@@ -45,6 +45,9 @@ static void tail_send(struct tail_call *call, const struct stream_news *news)
 		json_writer_init(&call->call.json, out);
 		lines_put(&call->call.json, news->line);
 		buf_append_text(out, "\n\n");
+	} else if (news->without_rule) {
+		buf_printf(out, "event: without_rule\ndata: {\"streams\":%llu}\n\n",
+			   (unsigned long long)news->without_rule);
 	} else {
 		buf_printf(out, "event: missed\ndata: {\"bytes\":%llu}\n\n",
 			   (unsigned long long)news->missed_bytes);
@@ -106,14 +109,18 @@ static int tail_read(const struct http_request *request, struct tail_call *call,
 		err = params_keep(arena, &q->content, "content", LINES_TEXT_MAX_BYTES, e);
 	if (err)
 		return err;
+	struct datatypes *datatypes = streams_datatypes(call->call.api->streams);
 	const struct stream_tail_rules rules = {.tenant = lines->tenant,
 						.names = lines->names,
 						.incarnation = incarnation,
 						.q = lines->q,
 						.content = q->content,
+						.datatypes = datatypes,
 						.ready = tail_ready,
 						.owner = &call->call};
-	return stream_tail_open(streams_tail(call->call.api->streams), &rules, &call->reader, e);
+	err = stream_tail_open(streams_tail(call->call.api->streams), &rules, &call->reader, e);
+	datatypes_free(datatypes);
+	return err;
 }
 
 static void tail_end(struct http_request *request)
