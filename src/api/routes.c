@@ -11,6 +11,7 @@
 #include "api/metrics/metrics.h"
 #include "api/opentsdb/opentsdb.h"
 #include "api/stream/streams.h"
+#include "board/document.h"
 #include "ingest/line.h"
 #include "ingest/put.h"
 
@@ -244,7 +245,8 @@ const struct http_route api_routes[] = {
 	 "/hicc/v1/metrics/notes/METRIC/SOURCE/ID: deletes a note.",
 	 "/hicc/v1/metrics/notes/SystemMetrics.LoadAverage.1/host1",
 	 .params = hicc_notes_delete_params},
-	{VERB_POST, "/hicc/v1/dashboard/import", false, ROLE_WRITE, 32 << 20, 0, &boards_handler,
+	{VERB_POST, "/hicc/v1/dashboard/import", false, ROLE_WRITE, BOARD_IMPORT_MAX_BYTES, 0,
+	 &boards_handler,
 	 "Takes a dashboard with its widgets and charts, as export/ID of GET gives it: all or "
 	 "nothing.",
 	 "granary board import host.json", .params = boards_import_params},

@@ -1,5 +1,6 @@
 #include "board/boards.h"
 
+#include "base/hash.h"
 #include "board/private.h"
 #include "http/http.h"
 #include "store/wait.h"
@@ -14,7 +15,8 @@ struct boards *boards_new(struct store *store, struct clock *clock,
 	boards->clock = clock;
 	boards->limits = *limits;
 	board_shipped_init(&boards->shipped);
-	pthread_mutex_init(&boards->changing, NULL);
+	for (size_t i = 0; i < BOARD_LOCKS; i++)
+		pthread_mutex_init(&boards->changing[i], NULL);
 	return boards;
 }
 
@@ -22,9 +24,15 @@ void boards_free(struct boards *boards)
 {
 	if (!boards)
 		return;
-	pthread_mutex_destroy(&boards->changing);
+	for (size_t i = 0; i < BOARD_LOCKS; i++)
+		pthread_mutex_destroy(&boards->changing[i]);
 	board_shipped_release(&boards->shipped);
 	mem_free(boards);
+}
+
+pthread_mutex_t *boards_lock(struct boards *boards, struct slice tenant)
+{
+	return &boards->changing[hash64(tenant.data, tenant.len, 0) % BOARD_LOCKS];
 }
 
 static struct store_parts boards_row(struct slice tenant, enum board_kind kind)
@@ -193,8 +201,7 @@ int boards_check_room(struct boards *boards, struct task_queue *queue, struct sl
 
 /* ---- Changes --------------------------------------------------------------------------------- */
 
-static int boards_check_conditions(struct board_change *change, const struct board *now,
-				   struct errbuf *e)
+int boards_check_conditions(struct board_change *change, const struct board *now, struct errbuf *e)
 {
 	char tag[BOARD_TAG_BYTES] = "";
 	bool is_there = now->text.data;
@@ -308,9 +315,9 @@ int boards_put(struct boards *boards, struct task_queue *queue, struct board_cha
 	struct arena arena;
 	ASSERT(document->kind == change->kind);
 	arena_init(&arena, BOARDS_READ_MAX_BYTES);
-	pthread_mutex_lock(&boards->changing);
+	pthread_mutex_lock(boards_lock(boards, change->tenant));
 	int err = boards_put_changing(boards, queue, change, document, &arena, e);
-	pthread_mutex_unlock(&boards->changing);
+	pthread_mutex_unlock(boards_lock(boards, change->tenant));
 	arena_release(&arena);
 	return err;
 }
@@ -340,9 +347,9 @@ int boards_delete(struct boards *boards, struct task_queue *queue, struct board_
 {
 	struct arena arena;
 	arena_init(&arena, BOARDS_READ_MAX_BYTES);
-	pthread_mutex_lock(&boards->changing);
+	pthread_mutex_lock(boards_lock(boards, change->tenant));
 	int err = boards_delete_changing(boards, queue, change, &arena, e);
-	pthread_mutex_unlock(&boards->changing);
+	pthread_mutex_unlock(boards_lock(boards, change->tenant));
 	arena_release(&arena);
 	change->is_back = board_shipped_find(&boards->shipped, change->kind, change->id);
 	return err;

@@ -6,10 +6,10 @@
  * deleted the shipped one is back.
  *
  * Nobody overwrites what he has not seen: who saves may name the entity tag of what he has read,
- * and is refused if it has changed since. Changes of one process come one after the other, so that
- * of two who have read the same only one saves. Cells of this table have no conditions of the
- * store's: where processes share a store, one that saves between another's reading and writing goes
- * unnoticed. So it is with how many there may be.
+ * and is refused if it has changed since. Changes that one process makes for a tenant come one
+ * after the other, so that of two who have read the same only one saves. Cells of this table have
+ * no conditions of the store's: where processes share a store, one that saves between another's
+ * reading and writing goes unnoticed. So it is with how many there may be.
  *
  * Threads: any that may wait. */
 #ifndef BOARD_BOARDS_H
@@ -89,8 +89,10 @@ int boards_export(struct boards *boards, struct task_queue *queue, struct slice 
 struct boards_import {
 	struct slice tenant;
 	bool overwrite;
-	struct slice id;                     /* result: of the dashboard, in the arena */
-	size_t created, replaced, unchanged; /* results */
+	struct slice if_match, if_none_match; /* of the dashboard, as of a board_change */
+	bool is_stale;                        /* result, of an error: they do not hold */
+	struct slice id;                      /* result: of the dashboard, in the arena */
+	size_t created, replaced, unchanged;  /* results */
 };
 int boards_import(struct boards *boards, struct task_queue *queue, struct boards_import *import,
 		  const struct json *root, struct arena *arena, struct errbuf *e) MUST_CHECK;

@@ -177,6 +177,17 @@ static int board_document_check_variables(const struct json *tree, struct errbuf
 	return 0;
 }
 
+/* How deep arrays and objects lie within each other. */
+static size_t board_document_depth(const struct json *tree)
+{
+	size_t deepest = 0;
+	if (tree->type != JSON_T_OBJECT && tree->type != JSON_T_ARRAY)
+		return 0;
+	for (const struct json *one = tree->first; one; one = one->next)
+		deepest = larger_of(deepest, board_document_depth(one));
+	return deepest + 1;
+}
+
 static int board_document_check(enum board_kind kind, const struct json *tree, struct slice id,
 				struct errbuf *e)
 {
@@ -189,6 +200,9 @@ static int board_document_check(enum board_kind kind, const struct json *tree, s
 	ASSERT(strcmp(rules->name, board_kinds[kind].id_member) == 0);
 	if (tree->type != JSON_T_OBJECT)
 		return errbuf_set(e, ERR_INVALID, "a %s is a JSON object", board_kinds[kind].name);
+	if (board_document_depth(tree) > BOARD_DEPTH_MAX)
+		return errbuf_set(e, ERR_INVALID, "arrays and objects nest more than %d deep",
+				  BOARD_DEPTH_MAX);
 	int err = board_rules_check(rules, tree, e);
 	if (!err && id.data)
 		err = board_rules_check(id_rules, &path, e);

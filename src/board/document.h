@@ -15,8 +15,12 @@ enum board_kind { BOARD_CHART, BOARD_WIDGET, BOARD_DASHBOARD, BOARD_KINDS };
 
 enum {
 	BOARD_ID_MAX_BYTES = 200,
-	BOARD_GRID_MAX = 500,             /* widgets of a dashboard */
-	BOARD_TEXT_MAX_BYTES = 256 << 10, /* of any kind */
+	BOARD_GRID_MAX = 500,                 /* widgets of a dashboard */
+	BOARD_TEXT_MAX_BYTES = 256 << 10,     /* of any kind */
+	BOARD_DEPTH_MAX = JSON_DEPTH_MAX - 2, /* so that it may stand in a list of an export */
+	/* Of a dashboard with all that it names. Some blanks may be added before it is imported. */
+	BOARD_EXPORT_MAX_BYTES = 31 << 20,
+	BOARD_IMPORT_MAX_BYTES = 32 << 20,
 };
 
 struct board_rule;

@@ -13,7 +13,9 @@
 #include "wire/json.h"
 
 enum {
-	KEYS_KNOWN_MAX = 1 << 17,
+	KEYS_KNOWN_PRESET = 1 << 17,
+	KEYS_TURNS = 60,
+	KEYS_TURN_MS = 60000,
 	KEYS_WAITING_PRESET_BYTES = 4 << 20,
 	KEYS_RECORD_MAX_BYTES = 8 << 10, /* longer than any name that may be written */
 	KEYS_VALUE_MAX_BYTES = 2 << 10,
@@ -100,6 +102,26 @@ static bool keys_wait(struct board_keys *keys, const struct buf *record)
 	return false;
 }
 
+/* With the lock. A name that is not known is looked up in the store each time it is noted. */
+static bool keys_is_due(const struct board_keys *keys, struct hash128 hash)
+{
+	int64_t turn = clock_mono_ms(keys->options.clock) / KEYS_TURN_MS;
+	return keys->known.table.count < keys->options.known_max ||
+	       hash.low % KEYS_TURNS == (uint64_t)turn % KEYS_TURNS;
+}
+
+/* With the lock. */
+static void keys_note_new(struct board_keys *keys, struct slice group, const struct board_key *key,
+			  const struct buf *record, struct hash128 hash)
+{
+	bool may_be = !record->failed && keys_may_be(group, key);
+	if (!may_be)
+		stat_add(STAT_row_keys_refused, 1);
+	if ((!may_be || keys_wait(keys, record)) &&
+	    keys->known.table.count < keys->options.known_max)
+		hash_set_add(&keys->known, hash, keys->options.known_max);
+}
+
 void board_keys_note(struct board_keys *keys, struct slice tenant, struct slice group,
 		     const struct board_key *key)
 {
@@ -110,13 +132,8 @@ void board_keys_note(struct board_keys *keys, struct slice tenant, struct slice 
 	keys_put_record(tenant, group, key, &record);
 	struct hash128 hash = hash128(record.data, record.len, 0);
 	pthread_mutex_lock(&keys->lock);
-	if (!hash_set_has(&keys->known, hash)) {
-		bool may_be = !record.failed && keys_may_be(group, key);
-		if (!may_be)
-			stat_add(STAT_row_keys_refused, 1);
-		if (!may_be || keys_wait(keys, &record))
-			hash_set_add(&keys->known, hash, KEYS_KNOWN_MAX);
-	}
+	if (!hash_set_has(&keys->known, hash) && keys_is_due(keys, hash))
+		keys_note_new(keys, group, key, &record, hash);
 	pthread_mutex_unlock(&keys->lock);
 	buf_release(&record);
 }
@@ -368,6 +385,8 @@ struct board_keys *board_keys_new(const struct board_keys_options *options)
 {
 	struct board_keys *keys = mem_zalloc(sizeof(*keys));
 	keys->options = *options;
+	if (!keys->options.known_max)
+		keys->options.known_max = KEYS_KNOWN_PRESET;
 	size_t max_bytes =
 		options->waiting_max_bytes ? options->waiting_max_bytes : KEYS_WAITING_PRESET_BYTES;
 	pthread_mutex_init(&keys->lock, NULL);
@@ -428,7 +447,6 @@ struct keys_reading {
 	int (*each_group)(struct slice group, void *owner);
 	void *owner;
 	struct arena arena;
-	struct errbuf *e;
 };
 
 /* Which family; -1: none that is known. */
@@ -452,6 +470,7 @@ static int keys_see(const struct store_cell *cell, void *owner)
 	int type = keys_type_of(cell->column.part[0]);
 	struct json *value;
 	struct slice sig = SLICE("");
+	struct errbuf e;
 	if (type < 0)
 		return 0;
 	struct board_key key = {.type = (enum board_key_type)type,
@@ -459,12 +478,11 @@ static int keys_see(const struct store_cell *cell, void *owner)
 				.unit = SLICE(""),
 				.kind = SLICE("")};
 	arena_reset(&reading->arena);
-	int err = json_parse(cell->value, &reading->arena, &value, reading->e);
-	err = err ? err : json_get_text(value, "sig", &sig, reading->e);
-	if (err)
-		return errbuf_prefix(reading->e, ERR_DAMAGED,
-				     "what is stored of " SHOWN " cannot be read",
-				     SHOWN_OF(key.name));
+	if (json_parse(cell->value, &reading->arena, &value, &e) ||
+	    json_get_text(value, "sig", &sig, &e)) {
+		stat_add(STAT_row_cells_unread, 1);
+		return 0;
+	}
 	key.unit = keys_text_of(value, "unit");
 	key.kind = keys_text_of(value, "kind");
 	return reading->each(&key, sig, reading->owner);
@@ -475,7 +493,7 @@ int board_keys_each(struct store *store, struct task_queue *queue, int64_t now_m
 		    int (*each)(const struct board_key *key, struct slice sig, void *owner),
 		    void *owner, struct errbuf *e)
 {
-	struct keys_reading reading = {.each = each, .owner = owner, .e = e};
+	struct keys_reading reading = {.each = each, .owner = owner};
 	const struct store_cell_scan scan = {.table = TABLE_CHUKWA_METADATA,
 					     .key = keys_group_key(tenant, group),
 					     .from = {{SLICE("k")}},
@@ -496,7 +514,7 @@ int board_groups_each(struct store *store, struct task_queue *queue, int64_t now
 		      struct slice tenant, int (*each)(struct slice group, void *owner),
 		      void *owner, struct errbuf *e)
 {
-	struct keys_reading reading = {.each_group = each, .owner = owner, .e = e};
+	struct keys_reading reading = {.each_group = each, .owner = owner};
 	const struct store_cell_scan scan = {.table = TABLE_CHUKWA_METADATA,
 					     .key = keys_group_key(tenant, SLICE("")),
 					     .from = {{SLICE("group")}},

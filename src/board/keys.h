@@ -3,10 +3,11 @@
  * of.
  *
  * Whoever stores samples notes their names with each. What was noted lately is known, and costs a
- * look into a hash set; the rest waits in a bounded list, from which a job writes it. A name that
- * the store did not take, or that found no room in the list, is noted again with the next sample.
- * Where series leave, cells expire some days after the longest retention, and are written again
- * once a day as long as their names are noted.
+ * look into a hash set; the rest waits in a bounded list, from which a job writes it. Of names that
+ * the set has no room for some are taken in each minute, so that each has its turn within an hour.
+ * A name that the store did not take, or that found no room in the list, is noted again with the
+ * next sample. Where series leave, cells expire some days after the longest retention, and are
+ * written again once a day as long as their names are noted.
  *
  * Two names with the same sig would share rows of `chukwa`. The first one has a cell that says so;
  * the second one is counted and logged with both names, and is kept all the same.
@@ -42,6 +43,7 @@ struct board_keys_options {
 	struct executor *executor;
 	int64_t keep_ms;          /* the longest that samples are kept; 0: for ever */
 	size_t waiting_max_bytes; /* of names that wait; 0 = 4 MB */
+	size_t known_max;         /* names that are known; 0 = 131,072 */
 };
 
 struct board_keys;
@@ -70,7 +72,8 @@ void board_keys_note_series(struct board_keys *keys, struct slice tenant, struct
 /* ---- Reading, for threads that may wait ------------------------------------------------------ */
 
 /* Gives each key of a group to `each`, metrics before sources, each by name; stops at the first
- * error of `each`. ERR_DAMAGED; or the store's error, with a sentence. */
+ * error of `each`. One that cannot be read is passed over, and counted. The store's error has a
+ * sentence. */
 int board_keys_each(struct store *store, struct task_queue *queue, int64_t now_ms,
 		    struct slice tenant, struct slice group,
 		    int (*each)(const struct board_key *key, struct slice sig, void *owner),

@@ -8,16 +8,26 @@
 #include "board/boards.h"
 #include "board/shipped.h"
 
-enum { BOARD_CELL_MAX_BYTES = 4 << 10 /* beside its value */ };
+enum {
+	BOARD_CELL_MAX_BYTES = 4 << 10, /* beside its value */
+	BOARD_LOCKS = 64,
+};
 
 struct boards {
 	struct store *store;
 	struct clock *clock;
 	struct boards_limits limits;
 	struct board_shipped shipped;
-	/* Held from reading what a change depends on until the change is durable. */
-	pthread_mutex_t changing;
+	/* One for the boards of a tenant (boards_lock), held from reading what a change depends on
+	 * until the change is durable. */
+	pthread_mutex_t changing[BOARD_LOCKS];
 };
+
+pthread_mutex_t *boards_lock(struct boards *boards, struct slice tenant);
+
+/* ERR_EXISTS with a sentence, and is_stale: the conditions do not hold for what is there now. */
+int boards_check_conditions(struct board_change *change, const struct board *now,
+			    struct errbuf *e) MUST_CHECK;
 
 /* What is there, the user's before the shipped one. text.data NULL: neither. */
 int boards_find(struct boards *boards, struct task_queue *queue, struct slice tenant,

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "base/stats.h"
+#include "board/row_name.h"
 #include "store/wait.h"
 #include "wire/chukwa_key.h"
 #include "wire/md5.h"
@@ -103,16 +104,37 @@ static int rows_check(const struct row *row, int64_t ms, struct slice text, stru
 	return 0;
 }
 
+/* How long samples of a metric are kept; 0: for ever. */
+static int64_t rows_metric_keep_ms(const struct row_site *site, struct slice tenant,
+				   struct slice metric, enum row_family family)
+{
+	const struct retention_rules *rules = site->retention;
+	const struct retention_fit fit = retention_match(rules, tenant, metric);
+	int64_t keep_ms = retention_keep_ms(rules, fit.raw, rules->levels_ms[0]);
+	return family == ROW_TEXTS
+		       ? keep_ms
+		       : retention_longer(keep_ms, retention_longest_of_ms(rules, &fit,
+									   site->granularities));
+}
+
+/* Behind the metric of a series there may be values of its tags. */
+static int64_t rows_keep_ms(const struct row_site *site, const struct row *row,
+			    enum row_family family)
+{
+	struct row_name_split splits[ROW_NAME_SPLITS_MAX];
+	size_t count = row_name_split(row->metric, splits);
+	int64_t keep_ms = rows_metric_keep_ms(site, row->tenant, row->metric, family);
+	for (size_t i = 0; i < count; i++)
+		keep_ms = retention_longer(
+			keep_ms, rows_metric_keep_ms(site, row->tenant, splits[i].metric, family));
+	return keep_ms;
+}
+
 /* When it leaves; 0: never. */
 static int rows_expiry(const struct row_site *site, const struct row *row, enum row_family family,
 		       int64_t ms, int64_t *expires_ms, struct errbuf *e)
 {
-	const struct retention_rules *rules = site->retention;
-	const struct retention_fit fit = retention_match(rules, row->tenant, row->metric);
-	int64_t keep_ms = retention_keep_ms(rules, fit.raw, rules->levels_ms[0]);
-	if (family == ROW_NOTES)
-		keep_ms = retention_longer(
-			keep_ms, retention_longest_of_ms(rules, &fit, site->granularities));
+	int64_t keep_ms = rows_keep_ms(site, row, family);
 	*expires_ms = keep_ms ? ms + keep_ms : 0;
 	if (!keep_ms || *expires_ms > clock_wall_ms(site->clock))
 		return 0;
@@ -291,27 +313,35 @@ static int rows_see(const struct store_cell *stored, void *owner)
 	return reading->each(&cell, reading->owner);
 }
 
+static int rows_read_day(const struct row_site *site, struct task_queue *queue,
+			 const struct row *row, int64_t day, struct store_cell_scan *scan,
+			 struct rows_reading *reading, struct errbuf *e)
+{
+	struct rows_place place;
+	int err = rows_set_key(&place, row, day, e);
+	if (err)
+		return err;
+	scan->key = place.key;
+	return store_cells_wait(site->store, queue, clock_wall_ms(site->clock), scan, rows_see,
+				reading, e);
+}
+
 int row_each(const struct row_site *site, struct task_queue *queue, const struct row *row,
-	     enum row_family family, int64_t start_ms, int64_t end_ms,
+	     enum row_family family, const struct row_span *span,
 	     int (*each)(const struct row_cell *cell, void *owner), void *owner, struct errbuf *e)
 {
 	struct rows_reading reading = {.family = family, .each = each, .owner = owner};
-	struct rows_place place, end;
+	struct rows_place start, end;
+	int64_t start_ms = larger_of(span->start_ms, 0),
+		end_ms = smaller_of(span->end_ms, (CHUKWA_DAY_MAX + 1) * ROWS_DAY_MS);
 	int err = 0;
-	start_ms = larger_of(start_ms, 0);
-	end_ms = smaller_of(end_ms, (CHUKWA_DAY_MAX + 1) * ROWS_DAY_MS);
-	rows_set_column(&place, family, start_ms, 0);
+	rows_set_column(&start, family, start_ms, 0);
 	rows_set_column(&end, family, end_ms, 0);
+	struct store_cell_scan scan = {
+		.table = TABLE_CHUKWA, .from = start.column, .to = end.column};
 	for (int64_t day = start_ms / ROWS_DAY_MS; day * ROWS_DAY_MS < end_ms && !err; day++) {
-		err = rows_set_key(&place, row, day, e);
-		if (err)
-			break;
-		const struct store_cell_scan scan = {.table = TABLE_CHUKWA,
-						     .key = place.key,
-						     .from = place.column,
-						     .to = end.column};
-		err = store_cells_wait(site->store, queue, clock_wall_ms(site->clock), &scan,
-				       rows_see, &reading, e);
+		err = span->may_go_on ? span->may_go_on(owner, e) : 0;
+		err = err ? err : rows_read_day(site, queue, row, day, &scan, &reading, e);
 	}
 	return err;
 }

@@ -3,7 +3,9 @@
  * and no cells.
  *
  * A cell leaves when samples of its metric and time do: a text as raw samples, a note as the
- * longest of their roll-ups. A text or a note that is written again is there once.
+ * longest of their roll-ups. The name of a row says of several metrics that they may be its own
+ * (row_name_split): the longest retention of these holds. A text or a note that is written again is
+ * there once.
  *
  * For threads that may wait. */
 #ifndef BOARD_ROWS_H
@@ -63,11 +65,17 @@ struct row_cell {
 	struct row_note_id id; /* of a note */
 };
 
-/* Gives the texts or the notes of start <= time < end to `each`, in the order of their times; stops
- * at the first error of `each`. A cell of another form is passed over, and counted. The store's
- * error has a sentence. */
+struct row_span {
+	int64_t start_ms, end_ms; /* start <= time < end */
+	/* Asked before each day is read: 0, or the error with which it ends. May be NULL. */
+	int (*may_go_on)(void *owner, struct errbuf *e);
+};
+
+/* Gives the texts or the notes of a time to `each`, in the order of their times; stops at the first
+ * error of `each`. A cell of another form is passed over, and counted. The store's error has a
+ * sentence. */
 int row_each(const struct row_site *site, struct task_queue *queue, const struct row *row,
-	     enum row_family family, int64_t start_ms, int64_t end_ms,
+	     enum row_family family, const struct row_span *span,
 	     int (*each)(const struct row_cell *cell, void *owner), void *owner,
 	     struct errbuf *e) MUST_CHECK;
 

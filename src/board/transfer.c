@@ -248,10 +248,25 @@ static int transfer_write(struct transfer_import *x, struct errbuf *e)
 	return boards_write_wait(x->queue, write, err, e);
 }
 
+/* The conditions are about the dashboard. */
+static int transfer_check_conditions(struct transfer_import *x, struct errbuf *e)
+{
+	struct boards_import *import = x->import;
+	struct board_change change = {.kind = BOARD_DASHBOARD,
+				      .if_match = import->if_match,
+				      .if_none_match = import->if_none_match};
+	struct board now;
+	int err = boards_find(x->boards, x->queue, import->tenant, BOARD_DASHBOARD, import->id,
+			      x->arena, &now, e);
+	err = err ? err : boards_check_conditions(&change, &now, e);
+	import->is_stale = change.is_stale;
+	return err;
+}
+
 /* With the lock. */
 static int transfer_change(struct transfer_import *x, struct errbuf *e)
 {
-	int err = 0;
+	int err = transfer_check_conditions(x, e);
 	for (size_t i = 0; i < x->count && !err; i++)
 		err = transfer_compare(x, &x->items[i], e);
 	for (enum board_kind kind = 0; kind < BOARD_KINDS && !err; kind++) {
@@ -269,8 +284,8 @@ int boards_import(struct boards *boards, struct task_queue *queue, struct boards
 	int err = transfer_read(&x, root, e);
 	if (err)
 		return err;
-	pthread_mutex_lock(&boards->changing);
+	pthread_mutex_lock(boards_lock(boards, import->tenant));
 	err = transfer_change(&x, e);
-	pthread_mutex_unlock(&boards->changing);
+	pthread_mutex_unlock(boards_lock(boards, import->tenant));
 	return err;
 }

@@ -2,10 +2,14 @@
 #include <stdio.h>
 
 #include "base/file.h"
+#include "board/document.h"
 #include "cmd/client.h"
 #include "cmd/client_private.h"
 
-enum { CLIENT_BOARD_MAX_BYTES = 32 << 20, CLIENT_BOARD_ARENA_MAX_BYTES = 512 << 20 };
+enum {
+	CLIENT_BOARD_MAX_BYTES = BOARD_IMPORT_MAX_BYTES,
+	CLIENT_BOARD_ARENA_MAX_BYTES = 512 << 20,
+};
 
 struct client_board_args {
 	struct command_args line;

@@ -461,13 +461,11 @@ static bool line_query_fits_fields(struct line_query *query, struct slice line)
 			continue;
 		bool fits = line_term_may_fit(query, term, line);
 		if (fits && !read) {
-			/* A line that the rule does not read has no fields. */
 			if (!query->reads)
 				fields_reader_init(&query->fields, &query->rule->format);
-			query->reads = true;
-			if (fields_read(&query->fields, line) != FIELDS_READ)
-				query->fields.count = 0;
-			read = true;
+			query->reads = read = true;
+			/* A line that the rule does not read has no fields then. */
+			(void)fields_read(&query->fields, line);
 		}
 		if ((fits && line_field_is_so(query, term->field)) == term->negated)
 			return false;

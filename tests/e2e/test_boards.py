@@ -111,6 +111,16 @@ def test_pages_of_a_list(server):
     assert [len(page) for page in pages] == [7, 7, 7, 7, 3, 0]
 
 
+def test_a_list_says_that_there_are_more(server):
+    for at in range(5):
+        make(server, "chart", {"id": f"m{at}"})
+    ids = [f"m{at}" for at in range(5)]
+    for limit, offset in ((4, 0), (5, 0), (6, 0), (2, 2), (3, 2)):
+        answer = ask(server, "GET", f"chart/search/m?limit={limit}&offset={offset}")
+        assert [one["id"] for one in answer.json] == ids[offset:offset + limit]
+        assert answer.headers["X-Granary-Cut"] == ("limit" if offset + limit < 5 else None)
+
+
 def test_paths_that_are_none(server):
     get = "list, search/ID, view/ID, describe/ID, load/ID"
     for method, path, words in (
@@ -442,6 +452,59 @@ def test_series_that_have_no_data(server):
 
 
 # ---- Kills, the command line --------------------------------------------------------------------
+
+
+def test_an_answer_that_has_begun_says_why_it_ends(server):
+    """The second series cannot be answered; the first one has left by then."""
+    points = [{"metric": "long", "timestamp": AT_S + at, "value": at + 0.123456789,
+               "tags": {"host": "h", "tenant": "t"}} for at in range(3000)]
+    assert server.put(points).status == 204
+    long = {"query": {"metricName": "long"}}
+    wrong = {"query": {"metricName": "long", "fn": "none_such"}, "label": "wrong", "error": "mine"}
+    alone = series_of(server, [wrong])
+    assert alone.status == 400 and "none_such" in alone.text
+    answer = series_of(server, [long, wrong, long])
+    assert answer.status == 200 and len(answer.text) > 65536
+    first, second = answer.json
+    assert len(first["data"]) == 3000 and second["label"] == "wrong"
+    assert second["error"] == sentence(alone).replace("series[0]", "series[1]")
+    assert "data" not in second
+    # It is said behind the answer, too.
+    body = json.dumps([long, wrong]).encode()
+    raw = server.raw(b"PUT /hicc/v1/chart/preview/series?start=20231114221000&end=20231114231000 "
+                     b"HTTP/1.1\r\nHost: localhost\r\nX-Tenant: t\r\nConnection: close\r\n"
+                     b"Content-Length: %d\r\n\r\n" % len(body) + body)
+    assert b"X-Granary-Cut: error" in raw[-100:]
+
+
+def test_an_import_over_another_edit(server):
+    tag = make(server, "dashboard", {"id": "mine"}).headers["ETag"]
+
+    def put(value, **headers):
+        return ask(server, "POST", "dashboard/import?overwrite=true",
+                   {"dashboard": {"id": "mine", "n": value}}, **headers)
+
+    assert put(1, If_Match=tag).status == 200
+    stale = put(2, If_Match=tag)
+    assert stale.status == 412 and "somebody else has saved it meanwhile" in sentence(stale)
+    assert put(2, If_None_Match="*").status == 412
+    assert ask(server, "GET", "dashboard/view/mine").json["n"] == 1
+    assert put(3).status == 200
+
+
+def test_what_no_import_takes_is_not_exported(server):
+    for at in range(550):
+        make(server, "chart", {"id": f"c{at}", "pad": "x" * 60_000})
+    grid = [{"title": f"w{at}", "src": f"/hicc/v1/chart/draw/c{at}"} for at in range(500)]
+    make(server, "dashboard", {"id": "d", "grid": grid})
+    answer = ask(server, "GET", "dashboard/export/d")
+    assert answer.status == 200 and 30_000_000 < len(answer.text) < 31 << 20
+    again = ask(server, "POST", "dashboard/import", answer.text, tenant="other")
+    assert again.status == 200 and again.json["created"] == 501
+    for at in range(500, 550):
+        make(server, "widget", {"title": f"w{at - 500}", "src": f"/hicc/v1/chart/draw/c{at}"})
+    answer = ask(server, "GET", "dashboard/export/d")
+    assert answer.status == 422 and "more than 31 MB, which no import takes" in sentence(answer)
 
 
 def test_what_was_answered_survives_a_kill(make_server):

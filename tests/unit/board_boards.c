@@ -3,10 +3,11 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 
-#include "board/boards.h"
+#include "board/private.h"
 #include "contract/naive.h"
 #include "host/host_metrics.h"
 #include "store/wait.h"
@@ -543,6 +544,70 @@ static void an_import_is_whole_or_nothing(void **state)
 	assert_null(get_of("u", BOARD_CHART, "a").text.data);
 }
 
+/* If-Match and If-None-Match of an import are about its dashboard. */
+static void an_import_overwrites_what_was_seen_only(void **state)
+{
+	static const struct {
+		const char *if_match, *if_none_match;
+		int err;
+	} cases[] = {{"*", NULL, ERR_EXISTS},     {NULL, "*", 0}, {NULL, "*", ERR_EXISTS},
+		     {"\"x\"", NULL, ERR_EXISTS}, {"*", NULL, 0}, {NULL, NULL, 0}};
+	struct json *root;
+	char tag[BOARD_TAG_BYTES];
+	(void)state;
+	assert_int_equal(json_parse(SLICE("{\"dashboard\":{\"id\":\"d\"}}"), &arena, &root, &error),
+			 0);
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct boards_import import = {.tenant = TEXT("t")};
+		if (cases[i].if_match)
+			import.if_match = slice_of(cases[i].if_match);
+		if (cases[i].if_none_match)
+			import.if_none_match = slice_of(cases[i].if_none_match);
+		assert_int_equal(boards_import(boards, &queue, &import, root, &arena, &error),
+				 cases[i].err);
+		assert_int_equal(import.is_stale, cases[i].err != 0);
+	}
+	board_tag(get_of("t", BOARD_DASHBOARD, "d").text, tag);
+	struct boards_import import = {.tenant = TEXT("t"), .if_match = slice_of(tag)};
+	assert_int_equal(boards_import(boards, &queue, &import, root, &arena, &error), 0);
+}
+
+/* What may be saved may be exported and imported. */
+static void documents_nest_as_deep_as_an_export_may(void **state)
+{
+	struct board_document made;
+	struct boards_import done;
+	char json[200];
+	(void)state;
+	for (int depth = 62; depth >= 61; depth--) {
+		int len = snprintf(json, sizeof(json), "{\"id\":\"a\",\"deep\":");
+		memset(json + len, '[', (size_t)depth);
+		memset(json + len + depth, ']', (size_t)depth);
+		snprintf(json + len + 2 * depth, 2, "}");
+		assert_int_equal(make(BOARD_CHART, json, &made), depth == 61 ? 0 : ERR_INVALID);
+		assert_string_equal(error.text, "arrays and objects nest more than 62 deep");
+	}
+	assert_int_equal(put(BOARD_CHART, NULL, json), 0);
+	assert_int_equal(put(BOARD_DASHBOARD, NULL, DASHBOARD), 0);
+	assert_int_equal(import("u", export("t", "d"), false, &done), 0);
+	assert_int_equal(done.created, 2);
+}
+
+/* Who changes boards of another tenant does not wait for that. */
+static void tenants_change_by_themselves(void **state)
+{
+	struct board_document made;
+	struct board_change change = {.tenant = TEXT("u"), .kind = BOARD_CHART};
+	pthread_mutex_t *lock = boards_lock(boards, TEXT("t"));
+	(void)state;
+	assert_ptr_equal(lock, boards_lock(boards, TEXT("t")));
+	assert_ptr_not_equal(lock, boards_lock(boards, TEXT("u")));
+	assert_int_equal(make(BOARD_CHART, "{\"id\":\"a\"}", &made), 0);
+	pthread_mutex_lock(lock);
+	assert_int_equal(boards_put(boards, &queue, &change, &made, &error), 0);
+	pthread_mutex_unlock(lock);
+}
+
 static void what_cannot_be_imported_is_named(void **state)
 {
 	(void)state;
@@ -672,6 +737,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_store_that_takes_no_writes, start, end),
 		cmocka_unit_test_setup_teardown(a_dashboard_leaves_with_what_it_names, start, end),
 		cmocka_unit_test_setup_teardown(an_import_is_whole_or_nothing, start, end),
+		cmocka_unit_test_setup_teardown(an_import_overwrites_what_was_seen_only, start,
+						end),
+		cmocka_unit_test_setup_teardown(documents_nest_as_deep_as_an_export_may, start,
+						end),
+		cmocka_unit_test_setup_teardown(tenants_change_by_themselves, start, end),
 		cmocka_unit_test_setup_teardown(what_cannot_be_imported_is_named, start, end),
 		cmocka_unit_test_setup_teardown(what_is_stored_and_is_no_json, start, end),
 		cmocka_unit_test_setup_teardown(shipped_ones_leave_but_are_not_stored, start, end),

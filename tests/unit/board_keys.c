@@ -366,6 +366,68 @@ static void what_is_not_stored_is_noted_again(void **state)
 	rig_close(&rig);
 }
 
+/* Of twenty names two are known; of the others some are written in each minute, all in an hour. */
+static void names_that_are_too_many_have_their_turns(void **state)
+{
+	enum { NAMES = 20 };
+	unsigned stored = 0, minutes = 0;
+	char name[8];
+	struct rig rig;
+	(void)state;
+	rig_open(&rig, 0);
+	board_keys_free(rig.keys);
+	rig.keys = board_keys_new(&(struct board_keys_options){.store = rig.store,
+							       .clock = &rig.clock.clock,
+							       .executor = &rig.queue.executor,
+							       .known_max = 2});
+	for (; stored < NAMES; minutes++) {
+		unsigned before = stored;
+		assert_true(minutes < 60);
+		for (unsigned i = 0; i < NAMES; i++) {
+			snprintf(name, sizeof(name), "n%02u", i);
+			note(&rig, "g", BOARD_METRIC, name);
+		}
+		write_all(&rig);
+		stored = 0;
+		for (unsigned i = 0; i < NAMES; i++) {
+			snprintf(name, sizeof(name), "n%02u", i);
+			stored += stamp_of(&rig, "g", name) > 0;
+		}
+		assert_true(stored >= 2 && stored < before + 12);
+		clock_virtual_advance(&rig.clock, INT64_C(60000000));
+	}
+	assert_true(minutes > 5);
+	rig_close(&rig);
+}
+
+static void a_key_that_cannot_be_read_is_passed_over(void **state)
+{
+	static const char *const values[] = {"no JSON", "{\"type\":\"metric\"}", "[]"};
+	int64_t unread = stat_get(STAT_row_cells_unread);
+	char name[8];
+	struct rig rig;
+	(void)state;
+	rig_open(&rig, 0);
+	note(&rig, "g", BOARD_METRIC, "m");
+	note(&rig, "g", BOARD_METRIC, "z");
+	write_all(&rig);
+	struct store_write *write = store_write_new(rig.store, 64 << 10);
+	for (size_t i = 0; i < ARRAY_LEN(values); i++) {
+		snprintf(name, sizeof(name), "n%zu", i);
+		const struct store_parts key = {{SLICE("t"), SLICE("g")}};
+		const struct store_parts column = {{SLICE("k"), slice_of(name)}};
+		assert_int_equal(store_cell_put(write, TABLE_CHUKWA_METADATA, &key, &column,
+						slice_of(values[i]), store_stamp(rig.store), 0),
+				 0);
+	}
+	assert_int_equal(store_write_wait(write, &rig.queue), 0);
+	store_write_free(write);
+	/* By md5sum. */
+	expect_keys(&rig, "t", "g", "m m 6f8f57715090\nm z fbade9e36a3f\n");
+	assert_int_equal(stat_get(STAT_row_cells_unread), unread + 3);
+	rig_close(&rig);
+}
+
 /* Samples are kept for ten days: names that nobody notes stay for twelve. */
 static void names_leave_with_their_samples(void **state)
 {
@@ -409,6 +471,8 @@ int main(void)
 		cmocka_unit_test(what_finds_no_room_is_noted_again),
 		cmocka_unit_test(what_is_not_stored_is_noted_again),
 		cmocka_unit_test(names_leave_with_their_samples),
+		cmocka_unit_test(names_that_are_too_many_have_their_turns),
+		cmocka_unit_test(a_key_that_cannot_be_read_is_passed_over),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

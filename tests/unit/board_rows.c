@@ -75,9 +75,9 @@ static void expect(struct rig *rig, enum row_family family, int64_t start_ms, in
 	struct buf out;
 	struct errbuf e;
 	buf_init(&out, 64 << 10);
-	assert_int_equal(row_each(&rig->site, &rig->queue, &load, family, start_ms, end_ms,
-				  print_cell, &out, &e),
-			 0);
+	const struct row_span span = {start_ms, end_ms, NULL};
+	assert_int_equal(
+		row_each(&rig->site, &rig->queue, &load, family, &span, print_cell, &out, &e), 0);
 	buf_append_char(&out, '\0');
 	assert_string_equal(out.data, expected);
 	buf_release(&out);
@@ -275,6 +275,64 @@ static void cells_leave_with_their_samples(void **state)
 	rig_close(&rig);
 }
 
+/* The row is of metric m.b, whose series have a tag with one value, or of m with two: it stays as
+ * long as the longest of their samples. */
+static void retention_is_that_of_the_metric(void **state)
+{
+	static const struct row row = {{"t", 1}, {"m.b.c", 5}, {"h", 1}};
+	struct row_note_id id;
+	struct errbuf e;
+	struct rig rig;
+	(void)state;
+	rig_open(&rig);
+	rig.rules.levels_ms[0] = 2 * DAY_MS;
+	rig.rules.list[0] = (struct retention_rule){.tenant = SLICE("*"),
+						    .metric = SLICE("m.b"),
+						    .granularity = RETENTION_RAW,
+						    .keep_ms = 5 * DAY_MS};
+	rig.rules.list[1] = rig.rules.list[0];
+	rig.rules.list[1].metric = SLICE("m");
+	rig.rules.list[1].keep_ms = 3 * DAY_MS;
+	rig.rules.count = 2;
+	assert_int_equal(row_note_add(&rig.site, &rig.queue, &row, T0_MS - 5 * DAY_MS + 1,
+				      SLICE("x"), &id, &e),
+			 0);
+	assert_int_equal(
+		row_note_add(&rig.site, &rig.queue, &row, T0_MS - 5 * DAY_MS, SLICE("x"), &id, &e),
+		ERR_INVALID);
+	assert_int_equal(add_note(&rig, T0_MS - 2 * DAY_MS, "x", &id, &e), ERR_INVALID);
+	rig_close(&rig);
+}
+
+static int stop_at_third_day(void *owner, struct errbuf *e)
+{
+	return ++*(unsigned *)owner == 3 ? errbuf_set(e, ERR_TIMEOUT, "late") : 0;
+}
+
+static int see_nothing(const struct row_cell *cell, void *owner)
+{
+	(void)cell;
+	(void)owner;
+	return 0;
+}
+
+/* Ten years are 3,660 reads. */
+static void reading_ends_when_its_time_is_over(void **state)
+{
+	const struct row_span span = {T0_MS - 3660 * DAY_MS, T0_MS, stop_at_third_day};
+	struct errbuf e = {""};
+	unsigned asked = 0;
+	struct rig rig;
+	(void)state;
+	rig_open(&rig);
+	assert_int_equal(
+		row_each(&rig.site, &rig.queue, &load, ROW_NOTES, &span, see_nothing, &asked, &e),
+		ERR_TIMEOUT);
+	assert_int_equal(asked, 3);
+	assert_string_equal(e.text, "late");
+	rig_close(&rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -285,6 +343,8 @@ int main(void)
 		cmocka_unit_test(a_row_has_so_many_notes),
 		cmocka_unit_test(what_cannot_be_is_refused),
 		cmocka_unit_test(cells_leave_with_their_samples),
+		cmocka_unit_test(retention_is_that_of_the_metric),
+		cmocka_unit_test(reading_ends_when_its_time_is_over),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -318,6 +318,12 @@ static void fields(void **state)
 		{"kv", "x=-5", "x=-5", true},
 		{"kv", "x=-5", "x=5", false},
 		{"kv", "x=0.5", "x=.50", true},
+		/* A word of the text is none of the line. */
+		{"app", "t=a<bb", "{\"t\":\"a\\u003cbb\"}", true},
+		{"app", "t=gr\xc3\xb6_long", "{\"t\":\"gr\\u00f6_long\"}", true},
+		{"app", "t=*ab", "{\"t\":\"xab\"}", true},
+		{"SystemMetrics", "disk.Total=30", "{\"disk\":[{\"Total\":10},{\"Total\":20}]}",
+		 true},
 		/* No rule reads these lines, and what stands below a line of names is not known. */
 		{"syslog", "uid=0", "su: uid=0 tty", true},
 		{"syslog", "uid=0", "su: uid=01", false},
@@ -381,6 +387,7 @@ static void what_fields_exclude(void **state)
 		line_query_parse(SLICE("status=500 -method=PUT bytes<7"), &arena, &query, &e), 0);
 	line_query_begin(&query, datatypes_find(datatypes, SLICE("access")));
 	assert_false(line_query_may_fit(&query, buf_slice(&filter)));
+	assert_true(query.has_words);
 	assert_false(query.never);
 	assert_false(query.without_rule);
 	line_query_begin(&query, datatypes_find(datatypes, SLICE("df")));

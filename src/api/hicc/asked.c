@@ -114,6 +114,11 @@ int hicc_read_row(const struct http_request *request, struct api_call *call,
 	return 0;
 }
 
+int hicc_may_go_on(void *owner, struct errbuf *e)
+{
+	return api_call_check_time(api_call_from(owner), e);
+}
+
 void hicc_put_note(struct json_writer *json, struct slice metric, const struct row_cell *note)
 {
 	json_write_object_begin(json);

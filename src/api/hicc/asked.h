@@ -57,6 +57,9 @@ int hicc_read_row(const struct http_request *request, struct api_call *call,
 		  const struct hicc_asked *asked, size_t parts, struct row *row,
 		  struct errbuf *e) MUST_CHECK;
 
+/* For struct row_span, where the owner is the call: whether query.timeout has not passed. */
+int hicc_may_go_on(void *owner, struct errbuf *e) MUST_CHECK;
+
 /* {"id":...,"time":ms,"metric":...,"text":...} */
 void hicc_put_note(struct json_writer *json, struct slice metric, const struct row_cell *note);
 

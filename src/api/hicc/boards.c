@@ -12,6 +12,7 @@ enum {
 	BOARDS_LIST_PRESET = 1000,
 	BOARDS_LIST_MAX = 10000,
 	BOARDS_OFFSET_MAX = 1000000,
+	BOARDS_ENOUGH = 1, /* stops a list, without an error */
 };
 
 /* Where a path has the kind, the word of what is to be done, and the id. */
@@ -30,7 +31,7 @@ struct boards_call {
 	struct board_change change; /* texts in the call's arena */
 	char tag[BOARD_TAG_BYTES];  /* of what is answered; empty: it has none */
 	struct arena scratch;       /* of one of a list */
-	size_t saved;
+	size_t saved, listed;
 };
 
 struct boards_act {
@@ -84,6 +85,10 @@ static void boards_write_brief(struct boards_call *call, const struct board *boa
 static int boards_write_one(const struct board *board, void *owner)
 {
 	struct boards_call *call = owner;
+	if (call->listed++ == call->asked.limit) {
+		call->call.cut = "limit";
+		return BOARDS_ENOUGH;
+	}
 	if (call->asked.brief)
 		boards_write_brief(call, board);
 	else
@@ -98,7 +103,7 @@ static int boards_run_list(struct boards_call *call, struct errbuf *e)
 					       .prefix = call->change.id.data ? call->change.id
 									      : SLICE(""),
 					       .offset = call->asked.offset,
-					       .limit = call->asked.limit};
+					       .limit = call->asked.limit + 1};
 	json_write_array_begin(&call->call.json);
 	int err = boards_list(call->call.api->boards, boards_queue(call), &listing,
 			      boards_write_one, call, e);
@@ -107,7 +112,7 @@ static int boards_run_list(struct boards_call *call, struct errbuf *e)
 				  "the list has more than %d MB: ask for a smaller limit",
 				  BOARDS_ANSWER_MAX_BYTES >> 20);
 	json_write_array_end(&call->call.json);
-	return err;
+	return err == BOARDS_ENOUGH ? 0 : err;
 }
 
 static int boards_run_get(struct boards_call *call, struct errbuf *e)
@@ -124,8 +129,14 @@ static int boards_run_get(struct boards_call *call, struct errbuf *e)
 
 static int boards_run_export(struct boards_call *call, struct errbuf *e)
 {
-	return boards_export(call->call.api->boards, boards_queue(call), call->change.tenant,
-			     call->change.id, &call->call.arena, &call->call.json, e);
+	int err = boards_export(call->call.api->boards, boards_queue(call), call->change.tenant,
+				call->change.id, &call->call.arena, &call->call.json, e);
+	if (!err && (call->call.out.failed || call->call.out.len > BOARD_EXPORT_MAX_BYTES))
+		return errbuf_set(e, ERR_LIMIT,
+				  "the dashboard and all that it names have more than %d MB, which "
+				  "no import takes",
+				  BOARD_EXPORT_MAX_BYTES >> 20);
+	return err;
 }
 
 /* ---- Changing -------------------------------------------------------------------------------- */
@@ -190,13 +201,16 @@ static int boards_run_delete(struct boards_call *call, struct errbuf *e)
 static int boards_run_import(struct boards_call *call, struct errbuf *e)
 {
 	struct boards_import import = {.tenant = call->change.tenant,
-				       .overwrite = call->asked.overwrite};
+				       .overwrite = call->asked.overwrite,
+				       .if_match = call->change.if_match,
+				       .if_none_match = call->change.if_none_match};
 	struct json_writer *json = &call->call.json;
 	struct json *root;
 	int err = json_parse(buf_slice(&call->call.body), &call->call.arena, &root, e);
 	err = err ? err
 		  : boards_import(call->call.api->boards, boards_queue(call), &import, root,
 				  &call->call.arena, e);
+	call->change.is_stale = import.is_stale;
 	if (err)
 		return err;
 	call->saved = import.created + import.replaced;

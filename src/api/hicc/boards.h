@@ -6,7 +6,8 @@
 
 #include "api/params.h"
 
-/* GET /hicc/v1/KIND/: `list` and `search/PREFIX` give an array, with brief=true of
+/* GET /hicc/v1/KIND/: `list` and `search/PREFIX` give an array (with X-Granary-Cut: limit, where
+ * there are more), with brief=true of
  * {"id":...,"title":...,"type":...,"bytes":N,"shipped":true,"etag":"\"...\""}; `view/ID`,
  * `describe/ID` and `load/ID` one, with its ETag; of dashboards `export/ID`
  * {"dashboard":{...},"widgets":[...],"charts":[...],"missing":["id",...]}.

@@ -47,9 +47,9 @@ static int hicc_notes_run_list(struct hicc_notes_call *call)
 	json_write_object_begin(&base->json);
 	json_write_key(&base->json, "notes");
 	json_write_array_begin(&base->json);
-	int err = row_each(base->api->rows, job_queue(base->job), &call->row, ROW_NOTES,
-			   call->asked.start_ms, call->asked.end_ms, hicc_notes_see, call,
-			   &base->error);
+	const struct row_span span = {call->asked.start_ms, call->asked.end_ms, hicc_may_go_on};
+	int err = row_each(base->api->rows, job_queue(base->job), &call->row, ROW_NOTES, &span,
+			   hicc_notes_see, call, &base->error);
 	json_write_array_end(&base->json);
 	json_write_object_end(&base->json);
 	return err == NOTES_ENOUGH ? 0 : err;
@@ -141,6 +141,7 @@ static void hicc_notes_begin(struct http_request *request, int doing)
 	struct errbuf e = {""};
 	api_call_init(&call->call, request, &hicc_notes_kind);
 	call->doing = doing;
+	api_call_set_deadline(&call->call);
 	call->call.carried_through = doing != NOTES_LIST;
 	int err = hicc_notes_read(request, call, &e);
 	if (err)

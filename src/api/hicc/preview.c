@@ -42,12 +42,28 @@ static struct preview_call *preview_call_of(struct api_call *call)
 	return CONTAINER_OF(call, struct preview_call, call);
 }
 
+static void preview_open(struct preview_call *call);
+
+/* Where a part of the answer has left, the series says why there is no more. */
 static void preview_fail(struct preview_call *call, int err, const struct errbuf *error)
 {
+	struct json_writer *json = &call->call.json;
 	struct errbuf e = *error;
 	errbuf_prefix(&e, err, "series[%zu]", call->place);
 	stat_add(STAT_queries_refused, 1);
-	api_call_fail_with(&call->call, err, e.text);
+	if (!call->call.streaming) {
+		api_call_fail_with(&call->call, err, e.text);
+		return;
+	}
+	if (call->written)
+		json_write_array_end(json);
+	else
+		preview_open(call);
+	json_put_text(json, "error", e.text);
+	json_write_object_end(json);
+	json_write_array_end(json);
+	call->call.cut = "error";
+	api_call_end(&call->call);
 }
 
 /* ---- By url ---------------------------------------------------------------------------------- */
@@ -195,7 +211,8 @@ static void preview_open(struct preview_call *call)
 	call->written++;
 	json_write_object_begin(json);
 	for (const struct json *one = call->series->first; one; one = one->next) {
-		if (slice_equal(one->key, SLICE("data")) || slice_equal(one->key, SLICE("tags")))
+		if (slice_equal(one->key, SLICE("data")) || slice_equal(one->key, SLICE("tags")) ||
+		    slice_equal(one->key, SLICE("error")))
 			continue;
 		json_write_key_slice(json, one->key);
 		json_write_literally(json, one);
@@ -262,7 +279,12 @@ static void preview_advance(struct api_call *base)
 {
 	struct preview_call *call = preview_call_of(base);
 	struct query_chunk chunk;
+	struct errbuf e;
 	size_t turn = 0;
+	if (call->series && api_call_check_time(base, &e)) {
+		preview_fail(call, ERR_TIMEOUT, &e);
+		return;
+	}
 	while (call->series) {
 		if (!api_call_room(base) || (!call->query && !preview_start(call)))
 			return;
@@ -296,7 +318,6 @@ static void preview_release(struct api_call *base)
 static const struct api_call_kind preview_kind = {.arena_max_bytes = PREVIEW_ARENA_MAX_BYTES,
 						  .out_max_bytes = PREVIEW_OUT_MAX_BYTES,
 						  .flush_bytes = PREVIEW_FLUSH_BYTES,
-						  .timed = true,
 						  .ended = preview_ended,
 						  .release = preview_release};
 
@@ -310,6 +331,7 @@ static void preview_end(struct http_request *request)
 	struct json *root = NULL;
 	struct errbuf e = {""};
 	api_call_init(&call->call, request, &preview_kind);
+	api_call_set_deadline(&call->call);
 	call->call.advance = preview_advance;
 	hicc_numbers_init(&call->numbers);
 	int err = hicc_read(request, &call->call, &call->asked, &e);

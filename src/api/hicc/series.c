@@ -74,13 +74,13 @@ static int hicc_series_see(const struct row_cell *cell, void *owner)
 static int hicc_series_read_cells(struct hicc_series_call *call, struct hicc_cells *cells,
 				  enum row_family family, struct slice metric)
 {
+	const struct row_span span = {call->asked.start_ms, call->asked.end_ms, hicc_may_go_on};
 	struct row row = call->row;
 	row.metric = metric;
 	call->reading = cells;
 	call->reading_metric = metric;
-	int err = row_each(call->call.api->rows, job_queue(call->call.job), &row, family,
-			   call->asked.start_ms, call->asked.end_ms, hicc_series_see, call,
-			   &call->call.error);
+	int err = row_each(call->call.api->rows, job_queue(call->call.job), &row, family, &span,
+			   hicc_series_see, call, &call->call.error);
 	return err == SERIES_ENOUGH ? 0 : err;
 }
 
@@ -287,6 +287,7 @@ static void hicc_series_end(struct http_request *request)
 	struct hicc_series_call *call = mem_zalloc(sizeof(*call));
 	struct errbuf e = {""};
 	api_call_init(&call->call, request, &hicc_series_kind);
+	api_call_set_deadline(&call->call);
 	call->call.advance = hicc_series_advance;
 	call->texts.max = SERIES_TEXTS_MAX;
 	call->notes.max = SERIES_NOTES_MAX;
