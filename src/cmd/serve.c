@@ -772,7 +772,7 @@ static int serve_start(struct serve *s, struct errbuf *e)
 		return err;
 	s->api.ready = true;
 	serve_faults_start(s->faults, s->ingest, s->catalog);
-	serve_streams_start_demux(&s->streams, s->ingest, s->keys);
+	serve_streams_start_demux(&s->streams, s->ingest, s->keys, &s->rows);
 	serve_print_ready(s);
 	return 0;
 }

@@ -67,11 +67,11 @@ void serve_streams_open(struct serve_streams *streams, const struct serve_stream
 }
 
 void serve_streams_start_demux(struct serve_streams *streams, struct ingest *ingest,
-			       struct board_keys *keys)
+			       struct board_keys *keys, const struct row_site *rows)
 {
 	const struct streams_options *options = &streams->options;
 	demux_samples_init(&streams->samples, ingest, options->store, options->clock,
-			   options->executor, keys);
+			   options->executor, keys, rows);
 	streams_start_demux(streams->streams, &streams->datatypes, &streams->samples.sink);
 }
 

@@ -40,7 +40,7 @@ int serve_streams_read(struct serve_streams *streams, const struct conf *conf,
 void serve_streams_open(struct serve_streams *streams, const struct serve_streams_options *options);
 /* From now on samples are made of their lines. */
 void serve_streams_start_demux(struct serve_streams *streams, struct ingest *ingest,
-			       struct board_keys *keys);
+			       struct board_keys *keys, const struct row_site *rows);
 /* The datatypes of another configuration. */
 void serve_streams_reload(struct serve_streams *streams, const struct conf *conf);
 void serve_streams_tick(struct serve_streams *streams); /* several times a second */

@@ -1,7 +1,10 @@
 #include "ingest/demux_samples.h"
 
+#include <stdlib.h>
+
 #include "base/grow.h"
 #include "base/stats.h"
+#include "board/row_name.h"
 #include "ingest/job_write.h"
 #include "store/wait.h"
 
@@ -10,6 +13,8 @@ enum {
 	DEMUX_DESCRIBED_AT_ONCE = 100,
 	DEMUX_LOGS_A_MINUTE = 3,
 	DEMUX_UNITS_WRITE_MAX_BYTES = 1 << 20,
+	/* More than the texts of a write may have (demux_texts.c). */
+	DEMUX_TEXTS_WRITE_MAX_BYTES = 16 << 20,
 };
 
 /* ---- Units ----------------------------------------------------------------------------------- */
@@ -137,17 +142,112 @@ static int demux_write(struct demux_sink *sink, struct job *job, struct slice te
 	return err;
 }
 
+/* ---- Texts and notes ------------------------------------------------------------------------- */
+
+/* Some texts that are written at once. */
+struct demux_rows {
+	struct demux_samples *samples;
+	struct job *job;
+	struct slice tenant;
+	int64_t stamp_us;
+	struct store_write *write;
+	size_t put, refused; /* `put`: in the write */
+	struct errbuf why;   /* of one that was refused */
+};
+
+static int demux_compare_tags(const void *a, const void *b)
+{
+	return slice_compare(((const struct tag *)a)->key, ((const struct tag *)b)->key);
+}
+
+/* In the order of their keys, as series have them. */
+static struct tags demux_sort_tags(const struct demux_text *text, struct tag list[DEMUX_TAGS_MAX])
+{
+	memcpy(list, text->tags, text->tag_count * sizeof(*list));
+	qsort(list, text->tag_count, sizeof(*list), demux_compare_tags);
+	return (struct tags){list, text->tag_count};
+}
+
+/* 0, or an error after which all of them are written again. */
+static int demux_put_text(struct demux_rows *rows, const struct demux_text *text)
+{
+	const struct row_site *site = rows->samples->rows;
+	struct tag list[DEMUX_TAGS_MAX];
+	const struct tags tags = demux_sort_tags(text, list);
+	struct row_note_id id;
+	struct buf name;
+	buf_init(&name, METRIC_MAX_BYTES + TAGS_TEXT_MAX_BYTES);
+	row_name_put(text->metric, tags, &name);
+	const struct row row = {rows->tenant, buf_slice(&name), row_name_source(tags)};
+	int err = text->is_note ? row_note_add(site, job_queue(rows->job), &row, text->ms,
+					       text->text, &id, &rows->why)
+				: row_text_put(site, rows->write, &row, text->ms, text->text,
+					       rows->stamp_us, &rows->why);
+	buf_release(&name);
+	rows->put += !err && !text->is_note;
+	if (err != ERR_INVALID && err != ERR_LIMIT)
+		return err;
+	rows->refused++;
+	return 0;
+}
+
+static void demux_say_refused_texts(struct demux_rows *rows, const struct datatype *rule)
+{
+	struct demux_samples *samples = rows->samples;
+	stat_add(STAT_demux_texts_refused, (int64_t)rows->refused);
+	log_rated(&samples->lines, clock_mono_ms(samples->clock), LOG_WARN,
+		  "streams: of tenant " SHOWN " %zu texts of datatype " SHOWN " are not stored: %s",
+		  SHOWN_OF(rows->tenant), rows->refused, SHOWN_OF(rule->name), rows->why.text);
+}
+
+static void demux_note_text_keys(struct demux_rows *rows, struct slice group,
+				 const struct demux_text *text)
+{
+	struct tag list[DEMUX_TAGS_MAX];
+	if (!text->is_note)
+		board_keys_note_series(rows->samples->keys, rows->tenant, group, text->metric,
+				       demux_sort_tags(text, list), SLICE("text"), SLICE(""));
+}
+
+static int demux_write_texts(struct demux_sink *sink, struct job *job, struct slice tenant,
+			     const struct datatype *rule, const struct demux_text *texts,
+			     size_t count, int64_t stamp_us, struct errbuf *e)
+{
+	struct demux_samples *samples = CONTAINER_OF(sink, struct demux_samples, sink);
+	struct demux_rows rows = {
+		.samples = samples,
+		.job = job,
+		.tenant = tenant,
+		.stamp_us = stamp_us,
+		.write = store_write_new(samples->store, DEMUX_TEXTS_WRITE_MAX_BYTES)};
+	int err = 0;
+	for (size_t i = 0; i < count && !err; i++)
+		err = demux_put_text(&rows, &texts[i]);
+	if (err)
+		errbuf_set(e, err, "%s", rows.why.text);
+	else if (rows.put && (err = store_write_wait_known(rows.write, job_queue(job))) != 0)
+		errbuf_set(e, err, "%s", err_text(err));
+	store_write_free(rows.write);
+	for (size_t i = 0; i < count && !err; i++)
+		demux_note_text_keys(&rows, rule->name, &texts[i]);
+	if (!err && rows.refused)
+		demux_say_refused_texts(&rows, rule);
+	return err;
+}
+
 /* ---- Life ------------------------------------------------------------------------------------ */
 
 void demux_samples_init(struct demux_samples *samples, struct ingest *ingest, struct store *store,
-			struct clock *clock, struct executor *executor, struct board_keys *keys)
+			struct clock *clock, struct executor *executor, struct board_keys *keys,
+			const struct row_site *rows)
 {
-	*samples = (struct demux_samples){.sink = {demux_write},
+	*samples = (struct demux_samples){.sink = {demux_write, rows ? demux_write_texts : NULL},
 					  .ingest = ingest,
 					  .store = store,
 					  .clock = clock,
 					  .executor = executor,
 					  .keys = keys,
+					  .rows = rows,
 					  .lines = {.lines_max = DEMUX_LOGS_A_MINUTE}};
 }
 

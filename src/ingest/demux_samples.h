@@ -3,7 +3,8 @@
  *
  * A sample that is refused for good, as by a limit of the catalog or as too old, is counted and
  * said in the log; the others are stored. Units go into the catalog with the first sample of a
- * metric, and its name into the group of its datatype (board/keys.h).
+ * metric, and its name into the group of its datatype (board/keys.h). Texts and tags of chunks go
+ * into rows (board/rows.h).
  *
  * Threads: the sink is for one job. */
 #ifndef INGEST_DEMUX_SAMPLES_H
@@ -12,6 +13,7 @@
 #include "base/hash_set.h"
 #include "base/log.h"
 #include "board/keys.h"
+#include "board/rows.h"
 #include "ingest/ingest.h"
 #include "stream/demux_pass.h"
 
@@ -20,8 +22,9 @@ struct demux_samples {
 	struct ingest *ingest;
 	struct store *store;
 	struct clock *clock;
-	struct executor *executor; /* of ingest */
-	struct board_keys *keys;   /* NULL: names are not listed by datatype */
+	struct executor *executor;   /* of ingest */
+	struct board_keys *keys;     /* NULL: names are not listed by datatype */
+	const struct row_site *rows; /* NULL: texts are not kept */
 
 	/* private */
 	struct hash_set described; /* metrics whose units are in the catalog */
@@ -30,7 +33,8 @@ struct demux_samples {
 
 /* What it points to outlives it. */
 void demux_samples_init(struct demux_samples *samples, struct ingest *ingest, struct store *store,
-			struct clock *clock, struct executor *executor, struct board_keys *keys);
+			struct clock *clock, struct executor *executor, struct board_keys *keys,
+			const struct row_site *rows);
 void demux_samples_release(struct demux_samples *samples);
 
 #endif

@@ -10,7 +10,7 @@ void datatype_reader_init(struct datatype_reader *reader, const struct datatype 
 	*reader = (struct datatype_reader){.rule = rule};
 	fields_reader_init(&reader->fields, &rule->format);
 	arena_init_small(&reader->arena, FIELDS_MEMORY_MAX_BYTES);
-	GROW(reader->numbers, reader->capacity, DATATYPE_VALUES_MAX);
+	GROW(reader->numbers, reader->capacity, DATATYPE_VALUES_MAX + DATATYPE_TEXTS_MAX);
 }
 
 void datatype_reader_release(struct datatype_reader *reader)
@@ -176,8 +176,34 @@ static bool datatype_take_values(struct datatype_reader *reader, struct datatype
 	return some;
 }
 
+/* Behind the values; whether there are some. */
+static bool datatype_take_texts(struct datatype_reader *reader, struct datatype_record *record)
+{
+	const struct datatype *rule = reader->rule;
+	size_t before = record->count;
+	GROW(reader->numbers, reader->capacity, record->count + rule->text_count);
+	for (size_t i = 0; i < rule->text_count; i++) {
+		const struct datatype_value *from = &rule->texts[i];
+		struct datatype_number *number = &reader->numbers[record->count];
+		struct slice text = datatype_text(&reader->fields, &from->field);
+		*number = (struct datatype_number){.metric = from->metric, .unit = from->unit.unit};
+		if (!text.len || slice_equal(text, SLICE("-")))
+			continue;
+		if (fields_number(text, from->unit.scale, &number->value) == 0)
+			record->count++;
+		else
+			reader->texts[record->text_count++] =
+				(struct datatype_text){from->metric, text};
+	}
+	record->texts = reader->texts;
+	return record->count > before || record->text_count;
+}
+
 static bool datatype_is_left_out(const struct datatype *rule, struct slice field)
 {
+	for (size_t i = 0; i < rule->text_count; i++)
+		if (slice_equal(rule->texts[i].field.name, field))
+			return true;
 	for (size_t i = 0; i < rule->tag_count; i++)
 		if (slice_equal(rule->tags[i].field.name, field))
 			return true;
@@ -249,6 +275,7 @@ enum datatype_result datatype_read(struct datatype_reader *reader, struct slice 
 		return DATATYPE_NOT;
 	bool some = rule->all_values ? datatype_take_all(reader, record)
 				     : datatype_take_values(reader, record);
+	some |= datatype_take_texts(reader, record);
 	record->numbers = reader->numbers;
 	return some || rule->kind == DATATYPE_EVENTS ? DATATYPE_READ : DATATYPE_NOT;
 }

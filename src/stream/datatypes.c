@@ -97,7 +97,7 @@ struct datatypes_reader {
 	struct errbuf *e;
 	/* They are given to the rule in hand, one after the other. */
 	struct datatype_tag *tags;
-	struct datatype_value *values;
+	struct datatype_value *values, *texts;
 };
 
 /* A rule: what is said of it, and what is shipped where nothing is. */
@@ -105,9 +105,9 @@ struct datatypes_nodes {
 	const struct conf_node *own, *base; /* base may be NULL */
 };
 
-static const char *const datatypes_keys[] = {"as",      "format",     "pattern", "columns",
-					     "samples", "events",     "where",   "units",
-					     "prefix",  "series_max", NULL};
+static const char *const datatypes_keys[] = {"as",      "format",     "pattern",   "columns",
+					     "samples", "events",     "where",     "units",
+					     "prefix",  "series_max", "texts_max", NULL};
 static const char *const datatypes_formats[] = {"json", "logfmt", "SystemMetrics", NULL};
 static const enum fields_kind datatypes_kinds[] = {FIELDS_JSON, FIELDS_LOGFMT,
 						   FIELDS_SYSTEM_METRICS};
@@ -321,6 +321,17 @@ static int datatypes_metric(struct datatypes_reader *r, const struct conf_node *
 	return err ? datatypes_refuse(r, node, err, &why) : 0;
 }
 
+static int datatypes_check_metric(struct datatypes_reader *r, const struct conf_node *node,
+				  const struct datatype_value *list, size_t count,
+				  struct slice metric, struct slice name)
+{
+	for (size_t i = 0; i < count; i++)
+		if (slice_equal(list[i].metric, metric))
+			return conf_node_refuse(node, r->e, "two values are called " SHOWN,
+						SHOWN_OF(name));
+	return 0;
+}
+
 static int datatypes_take_value(struct datatypes_reader *r, const struct conf_node *node,
 				struct datatype *rule, struct slice name,
 				struct datatype_field field)
@@ -335,12 +346,30 @@ static int datatypes_take_value(struct datatypes_reader *r, const struct conf_no
 		err = err ? err : datatypes_metric(r, node, rule, name, ".min", &value.min);
 		err = err ? err : datatypes_metric(r, node, rule, name, ".max", &value.max);
 	}
-	for (size_t i = 0; !err && i < rule->value_count; i++)
-		if (slice_equal(r->values[i].metric, value.metric))
-			return conf_node_refuse(node, r->e, "two values are called " SHOWN,
-						SHOWN_OF(name));
+	err = err ? err
+		  : datatypes_check_metric(r, node, r->values, rule->value_count, value.metric,
+					   name);
 	if (!err)
 		r->values[rule->value_count++] = value;
+	return err;
+}
+
+static int datatypes_take_text(struct datatypes_reader *r, const struct conf_node *node,
+			       struct datatype *rule, struct slice name,
+			       struct datatype_field field)
+{
+	struct datatype_value text = {.field = field};
+	for (size_t i = 0; i < rule->unit_count; i++)
+		if (slice_equal(rule->units[i].field, field.name))
+			text.unit = rule->units[i];
+	int err = datatypes_metric(r, node, rule, name, "", &text.metric);
+	err = err ? err
+		  : datatypes_check_metric(r, node, r->values, rule->value_count, text.metric,
+					   name);
+	err = err ? err
+		  : datatypes_check_metric(r, node, r->texts, rule->text_count, text.metric, name);
+	if (!err)
+		r->texts[rule->text_count++] = text;
 	return err;
 }
 
@@ -374,6 +403,20 @@ static int datatypes_read_tags(struct datatypes_reader *r, const struct conf_nod
 	return r->tags ? datatypes_each(r, node, rule, datatypes_take_tag) : datatypes_full(r);
 }
 
+static int datatypes_read_texts(struct datatypes_reader *r, const struct conf_node *node,
+				struct datatype *rule)
+{
+	if (!node)
+		return 0;
+	if (rule->kind != DATATYPE_SAMPLES)
+		return conf_node_refuse(node, r->e, "goes only with samples");
+	int err = datatypes_check_fields(r, node, DATATYPE_TEXTS_MAX);
+	if (err)
+		return err;
+	rule->texts = r->texts = arena_alloc(&r->made->arena, node->count * sizeof(*r->texts));
+	return r->texts ? datatypes_each(r, node, rule, datatypes_take_text) : datatypes_full(r);
+}
+
 static int datatypes_read_excepted(struct datatypes_reader *r, const struct conf_node *node,
 				   struct datatype *rule)
 {
@@ -386,7 +429,7 @@ static int datatypes_read_becomes(struct datatypes_reader *r, const struct datat
 				  struct datatype *rule)
 {
 	static const char *const kinds[] = {"samples", "events", NULL};
-	static const char *const keys[] = {"values", "tags", "except", NULL};
+	static const char *const keys[] = {"values", "tags", "except", "texts", NULL};
 	const struct conf_node *node;
 	int err = datatypes_member(r, nodes, kinds, &node);
 	if (err)
@@ -397,9 +440,11 @@ static int datatypes_read_becomes(struct datatypes_reader *r, const struct datat
 	err = conf_node_check_map(node, keys, r->e);
 	err = err ? err : datatypes_read_tags(r, conf_node_member(node, "tags"), rule);
 	err = err ? err : datatypes_read_values(r, conf_node_member(node, "values"), rule);
+	err = err ? err : datatypes_read_texts(r, conf_node_member(node, "texts"), rule);
 	err = err ? err : datatypes_read_excepted(r, conf_node_member(node, "except"), rule);
-	if (!err && rule->kind == DATATYPE_SAMPLES && !rule->value_count && !rule->all_values)
-		return conf_node_refuse(node, r->e, "needs values");
+	if (!err && rule->kind == DATATYPE_SAMPLES && !rule->value_count && !rule->all_values &&
+	    !rule->text_count)
+		return conf_node_refuse(node, r->e, "needs values or texts");
 	return err || rule->kind == DATATYPE_SAMPLES
 		       ? err
 		       : datatypes_metric(r, node, rule, SLICE("count"), "", &rule->count);
@@ -500,13 +545,13 @@ static int datatypes_read_conditions(struct datatypes_reader *r,
 	return 0;
 }
 
-static int datatypes_read_series_max(struct datatypes_reader *r,
-				     const struct datatypes_nodes *nodes, struct datatype *rule)
+static int datatypes_read_max(struct datatypes_reader *r, const struct datatypes_nodes *nodes,
+			      const char *key, int64_t most, size_t preset, size_t *max)
 {
-	const struct conf_node *node = datatypes_only(nodes, "series_max");
-	int64_t number = DATATYPE_SERIES;
-	int err = node ? conf_node_int(node, 1, DATATYPE_SERIES_MAX, &number, r->e) : 0;
-	rule->series_max = (size_t)number;
+	const struct conf_node *node = datatypes_only(nodes, key);
+	int64_t number = (int64_t)preset;
+	int err = node ? conf_node_int(node, 1, most, &number, r->e) : 0;
+	*max = (size_t)number;
 	return err;
 }
 
@@ -543,7 +588,12 @@ static int datatypes_read_rule(struct datatypes_reader *r, const struct datatype
 	err = err ? err : datatypes_read_units(r, nodes, rule);
 	err = err ? err : datatypes_read_becomes(r, nodes, rule);
 	err = err ? err : datatypes_read_conditions(r, nodes, rule);
-	return err ? err : datatypes_read_series_max(r, nodes, rule);
+	err = err ? err
+		  : datatypes_read_max(r, nodes, "series_max", DATATYPE_SERIES_MAX, DATATYPE_SERIES,
+				       &rule->series_max);
+	return err ? err
+		   : datatypes_read_max(r, nodes, "texts_max", DATATYPE_MINUTE_TEXTS_MAX,
+					DATATYPE_MINUTE_TEXTS, &rule->texts_max);
 }
 
 static int datatypes_add(struct datatypes_reader *r, const struct datatype *rule)

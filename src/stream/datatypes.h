@@ -20,11 +20,14 @@ enum {
 	DATATYPES_MAX_BYTES = 16 << 20,
 	DATATYPE_TAGS_MAX = 16,
 	DATATYPE_VALUES_MAX = 64,
+	DATATYPE_TEXTS_MAX = 16,
 	DATATYPE_CONDITIONS_MAX = 8,
 	DATATYPE_WORDS_MAX = 64, /* of a list of words */
 	DATATYPE_UNIT_MAX_BYTES = 64,
 	DATATYPE_SERIES_MAX = 50000, /* so that demux_state.h can name them in a cell */
 	DATATYPE_SERIES = 1000,
+	DATATYPE_MINUTE_TEXTS_MAX = 100000,
+	DATATYPE_MINUTE_TEXTS = 600,
 };
 
 /* DATATYPE_UNREAD: `none` was said. */
@@ -81,6 +84,9 @@ struct datatype {
 	bool all_values; /* of samples: each field that is a number, no tag and not among `excepted`
 			  */
 	struct fields_words excepted;
+	/* Of samples: fields that may be no numbers; where they are some, they are values. */
+	const struct datatype_value *texts;
+	size_t text_count;
 	const struct datatype_unit *units;
 	size_t unit_count;
 	const struct datatype_condition *conditions; /* all must hold */
@@ -88,6 +94,7 @@ struct datatype {
 	struct slice prefix; /* of metrics, with its dot */
 	struct slice count;  /* the metric of the number of events */
 	size_t series_max;   /* of one stream */
+	size_t texts_max;    /* of one stream, in a minute of its lines' time */
 	uint64_t hash;       /* of all that is said of it: another one where a rule has changed */
 };
 
@@ -127,12 +134,19 @@ struct datatype_number {
 	struct slice unit;
 };
 
+struct datatype_text {
+	struct slice metric, text;
+};
+
 /* All of it is valid until the next line. */
 struct datatype_record {
 	const struct slice *tags; /* as rule->tags; empty: the line has no such field */
-	/* As rule->values; where these are all, as many as there are. */
+	/* As rule->values, and numbers of rule->texts behind them; where all values are taken, as
+	 * many as there are. */
 	const struct datatype_number *numbers;
 	size_t count;
+	const struct datatype_text *texts; /* that are no numbers */
+	size_t text_count;
 	size_t refused; /* values that are there and no numbers, and what the line has too much of
 			 */
 };
@@ -144,6 +158,7 @@ struct datatype_reader {
 	struct slice tags[DATATYPE_TAGS_MAX];
 	struct datatype_number *numbers;
 	size_t capacity;
+	struct datatype_text texts[DATATYPE_TEXTS_MAX];
 	struct arena arena; /* metrics of all values */
 };
 

@@ -59,7 +59,8 @@ static int pass_take_sample(struct pass *p, int64_t ms, int64_t received_ms)
 		if (point.count == ARRAY_LEN(p->values))
 			err = pass_add_numbers(p, &point);
 	}
-	return err ? err : pass_add_numbers(p, &point);
+	err = err ? err : pass_add_numbers(p, &point);
+	return err ? err : pass_take_texts(p, &point);
 }
 
 /* False: its bin is to be derived anew, and there are too many of these already. */
@@ -119,6 +120,7 @@ static int pass_see_records(struct pass *p, const struct line_run *run,
 			    struct line_records *records)
 {
 	struct line_clock *clock = &p->work->clock;
+	struct slice tags = run->tags;
 	while (line_records_next(records)) {
 		uint64_t begin = run->begin + records->begin;
 		struct slice line = line_records_text(records);
@@ -130,6 +132,9 @@ static int pass_see_records(struct pass *p, const struct line_run *run,
 		int64_t received_ms = pass_received_ms(run, records->begin);
 		int64_t ms = line_clock_next(clock, line, received_ms);
 		int err = pass_take(p, line, ms, received_ms);
+		if (!err && tags.len)
+			err = pass_take_chunk_tags(p, tags, ms);
+		tags.len = 0;
 		if (err) {
 			clock->carry = carry;
 			return err;
@@ -398,6 +403,7 @@ static int pass_run(struct pass *p, const struct pass_incarnations *incarnations
 	err = err ? err : pass_write_bins(p, &stream->bins);
 	err = err ? err : pass_derive(p);
 	err = err ? err : pass_flush_points(p);
+	err = err ? err : pass_flush_texts(p);
 	if (err)
 		return err;
 	pass_trim_bins(p);
@@ -430,6 +436,7 @@ int demux_pass(struct demux_work *work, struct demux_stream *stream, struct demu
 		demux_stream_forget(stream);
 	work->point_count = work->value_count = 0;
 	arena_reset(&work->arena);
+	demux_texts_clear(work);
 	mem_free(incarnations.list);
 	datatype_reader_release(&p.reader);
 	return err && !e->text[0] ? errbuf_set(e, err, "%s", err_text(err)) : err;
@@ -449,4 +456,6 @@ void demux_stream_forget(struct demux_stream *stream)
 		bins_release(&stream->bins);
 	demux_state_release(&stream->state);
 	stream->loaded = stream->changed = false;
+	stream->texts_minute = stream->tags_ms = 0;
+	stream->minute_texts = 0;
 }

@@ -14,6 +14,11 @@
  * by the heads of blocks. So a late line is counted where it belongs, and killing the process, or
  *   reading a stream again from its beginning, brings about the same samples.
  *
+ * Values that are no numbers, where the rule names them, go the same way into rows, at most
+ * `texts_max` in a minute of the lines' time. So do tags of chunks, as notes of the datatype's name
+ * at the source: each hour in which there are some, once. What their lines had in chunks that lie
+ * in a block is not known but of the first one.
+ *
  * Samples are written first, and durable; then the state is (demux_state.h). A record is read when
  * its end has come. Where bytes are missing, what is behind the hole is read from its first whole
  * record on; what fills the hole later is late.
@@ -44,6 +49,15 @@ struct demux_point {
 	size_t count;
 };
 
+/* What is no number: a text of a row, or a note (board/rows.h). */
+struct demux_text {
+	int64_t ms;
+	bool is_note;
+	struct slice metric, text;
+	struct tag tags[DEMUX_TAGS_MAX];
+	size_t tag_count;
+};
+
 struct job;
 
 /* Where samples go. */
@@ -53,6 +67,10 @@ struct demux_sink {
 	int (*write)(struct demux_sink *sink, struct job *job, struct slice tenant,
 		     const struct datatype *rule, const struct demux_point *points, size_t count,
 		     int64_t stamp_us, struct errbuf *e);
+	/* Likewise. What is written again is there once. NULL: nobody wants them. */
+	int (*write_texts)(struct demux_sink *sink, struct job *job, struct slice tenant,
+			   const struct datatype *rule, const struct demux_text *texts,
+			   size_t count, int64_t stamp_us, struct errbuf *e);
 };
 
 /* What passes work with. */
@@ -71,6 +89,9 @@ struct demux_work {
 	struct arena arena; /* of the points that wait */
 	struct demux_point *points;
 	size_t point_count, value_count;
+	struct arena text_arena;
+	struct demux_text *texts; /* that wait */
+	size_t text_count;
 };
 
 void demux_work_init(struct demux_work *work);
@@ -85,9 +106,13 @@ struct demux_stream {
 	bool loaded;
 	struct demux_state state;
 	struct bins bins;
-	int64_t open_ms;    /* bins from here on are in memory, and whole */
-	int64_t late_at_ms; /* monotonic: when bins may be derived anew */
-	bool changed;       /* the state is to be written */
+	int64_t open_ms;          /* bins from here on are in memory, and whole */
+	int64_t late_at_ms;       /* monotonic: when bins may be derived anew */
+	bool changed;             /* the state is to be written */
+	int64_t texts_minute;     /* of the line that had the last text */
+	size_t minute_texts;      /* of that minute */
+	int64_t tags_ms;          /* the hour of which chunks' tags were noted last, and their */
+	struct hash128 tags_hash; /* hash */
 };
 
 struct demux_passed {

@@ -15,10 +15,12 @@ void demux_work_init(struct demux_work *work)
 	arena_init(&work->arena, PASS_POINTS_MAX_BYTES);
 	work->points = mem_alloc_array(PASS_POINTS, sizeof(*work->points));
 	work->point_count = work->value_count = 0;
+	demux_texts_init(work);
 }
 
 void demux_work_release(struct demux_work *work)
 {
+	demux_texts_release(work);
 	mem_free(work->points);
 	arena_release(&work->arena);
 	line_clock_release(&work->clock);

@@ -56,6 +56,19 @@ bool pass_has_series(struct pass *p, struct hash128 hash);
 /* The series of the record's labels. */
 size_t pass_series(struct pass *p, struct bins *bins, bool *is_rest);
 
+/* ---- demux_texts.c: what is no number ------------------------------------------------------- */
+
+void demux_texts_init(struct demux_work *work);
+void demux_texts_release(struct demux_work *work);
+/* Those that wait are forgotten. */
+void demux_texts_clear(struct demux_work *work);
+/* Takes the texts of the record, which has the tags of this point. */
+int pass_take_texts(struct pass *p, const struct demux_point *point) MUST_CHECK;
+/* Takes the tags of a chunk that has a line of this time. */
+int pass_take_chunk_tags(struct pass *p, struct slice tags, int64_t ms) MUST_CHECK;
+/* Writes the texts that wait. */
+int pass_flush_texts(struct pass *p) MUST_CHECK;
+
 /* ---- demux_bins.c ---------------------------------------------------------------------------- */
 
 void pass_add_to_bin(struct pass *p, struct bins *bins, int64_t bin_ms, size_t series);

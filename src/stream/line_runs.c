@@ -92,6 +92,7 @@ static struct line_run runs_make(const struct line_runs *runs, const struct stre
 					   .end_count = piece->end_count,
 					   .lines = piece->fields.lines},
 			       .received_ms = piece->received_ms,
+			       .tags = piece->fields.tags,
 			       .zone = piece->fields.zone,
 			       .begins = piece->begin != runs->end,
 			       .continues = piece->continues};

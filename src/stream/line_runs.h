@@ -14,6 +14,7 @@ struct line_run {
 	int64_t received_ms;
 	/* From its offset in the data on, bytes were received then. NULL: all at received_ms. */
 	const struct chunk_receipt *receipt;
+	struct slice tags; /* of the chunk that ends it; of a block: of its first one */
 	struct slice zone;
 	bool begins;    /* bytes in front of it are not held, or not of the range */
 	bool continues; /* its first record began before it */

@@ -235,8 +235,17 @@ static void rules_that_are_none(void **state)
 	refused("{format: json, pattern: '<a>'}", ".format: does not go with pattern");
 	refused("{format: json, samples: {values: [b]}, events: {}}",
 		".events: does not go with samples");
-	refused("{format: json, samples: {}}", ".samples: needs values");
-	refused("{format: json, samples: {values: []}}", ".samples: needs values");
+	refused("{format: json, samples: {}}", ".samples: needs values or texts");
+	refused("{format: json, samples: {values: []}}", ".samples: needs values or texts");
+	refused("{format: json, events: {texts: [a]}}", ".events.texts: goes only with samples");
+	refused("{format: json, samples: {values: [a], texts: {a: b}}}",
+		".samples.texts.a: two values are called a");
+	refused("{format: json, samples: {texts: [a, a]}}",
+		".samples.texts[1]: two values are called a");
+	refused("{pattern: '<a>', samples: {texts: [b]}}",
+		".samples.texts[0]: the pattern has no field <b>");
+	refused("{format: json, texts_max: 0, samples: {texts: [a]}}",
+		".texts_max: '0' is not in the range of 1 to 100000");
 	refused("{format: json, samples: {values: b}}",
 		".samples.values: takes a list of fields, or a mapping of names to fields");
 	refused("{format: json, events: {values: '*'}}", ".events.values: goes only with samples");
@@ -245,7 +254,7 @@ static void rules_that_are_none(void **state)
 	refused("{format: json, samples: {values: [b, b]}}",
 		".samples.values[1]: two values are called b");
 	refused("{format: json, samples: {values: [b], tags: {c: d, e: d, c2: d}, x: 1}}",
-		".samples.x: is not a known key, which is one of values, tags, except");
+		".samples.x: is not a known key, which is one of values, tags, except, texts");
 	refused("{format: json, events: {tags: [b, host]}}",
 		".events.tags[1]: the tag host is that of the stream; {KEY: host} gives this one "
 		"another key");
@@ -289,6 +298,49 @@ static void a_mistake_is_named_with_its_line(void **state)
 			 ERR_INVALID);
 	assert_string_equal(e.text,
 			    "g.yml:7: datatypes.a.events.values[1]: two values are called b");
+}
+
+static void assert_text(const struct datatype_record *record, size_t at, const char *metric,
+			const char *text)
+{
+	assert_true(at < record->text_count);
+	assert_true(slice_equal(record->texts[at].metric, slice_of(metric)));
+	assert_true(slice_equal(record->texts[at].text, slice_of(text)));
+}
+
+/* What is a number is a value, in its unit; what is none is a text. */
+static void texts_beside_values(void **state)
+{
+	static const char *const rules[] = {
+		"{format: json, units: {size: KiB}, "
+		"samples: {values: [n], texts: {state: state, how: size}}}",
+		"{format: json, units: {size: KiB}, "
+		"samples: {values: '*', texts: {state: state, how: size}}}"};
+	struct datatype_record record;
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rules); i++) {
+		assert_non_null(use(rules[i]));
+		assert_record("{\"n\":1,\"state\":2,\"size\":\"3\"}",
+			      "a.n=1 a.state=2 a.how=3072:bytes !0");
+		assert_int_equal(datatype_read(&reader,
+					       SLICE("{\"n\":1,\"state\":\"up\",\"size\":\"x K\"}"),
+					       &record),
+				 DATATYPE_READ);
+		assert_int_equal(record.count, 1);
+		assert_int_equal(record.text_count, 2);
+		assert_text(&record, 0, "a.state", "up");
+		assert_text(&record, 1, "a.how", "x K");
+		assert_int_equal(record.refused, 0);
+		assert_int_equal(datatype_read(&reader, SLICE("{\"state\":\"down\"}"), &record),
+				 DATATYPE_READ);
+		assert_text(&record, 0, "a.state", "down");
+		assert_int_equal(record.text_count, 1);
+		assert_result("{\"state\":\"-\",\"size\":\"\"}", DATATYPE_NOT);
+	}
+	assert_non_null(use("{format: json, samples: {texts: [state]}}"));
+	assert_int_equal(datatype_read(&reader, SLICE("{\"state\":\"up\"}"), &record),
+			 DATATYPE_READ);
+	assert_text(&record, 0, "a.state", "up");
 }
 
 /* ---- Access logs ----------------------------------------------------------------------------- */
@@ -573,6 +625,7 @@ int main(void)
 		TEST(a_changed_rule_has_another_hash),
 		TEST(rules_that_are_none),
 		TEST(a_mistake_is_named_with_its_line),
+		TEST(texts_beside_values),
 		TEST(access_logs),
 		TEST(a_tag_that_the_catalog_refuses_is_not_read),
 		TEST(conditions),

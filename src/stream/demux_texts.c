@@ -1,0 +1,127 @@
+/* What is no number: texts that the rule names, and tags of chunks. */
+#include "stream/demux_private.h"
+
+#include "base/stats.h"
+
+enum {
+	TEXTS_WAITING = 500, /* that are written at once */
+	TEXTS_MAX_BYTES = 4 << 20,
+	TEXTS_MINUTE_MS = 60000,
+	TEXTS_HOUR_MS = 3600000,
+};
+
+void demux_texts_init(struct demux_work *work)
+{
+	arena_init(&work->text_arena, TEXTS_MAX_BYTES);
+	work->texts = mem_alloc_array(TEXTS_WAITING, sizeof(*work->texts));
+	work->text_count = 0;
+}
+
+void demux_texts_release(struct demux_work *work)
+{
+	mem_free(work->texts);
+	arena_release(&work->text_arena);
+}
+
+void demux_texts_clear(struct demux_work *work)
+{
+	work->text_count = 0;
+	arena_reset(&work->text_arena);
+}
+
+int pass_flush_texts(struct pass *p)
+{
+	struct demux_work *work = p->work;
+	struct demux_sink *sink = work->sink;
+	int err = 0;
+	if (work->text_count && (!pass_may_write(work) || task_queue_is_stopped(work->queue)))
+		err = ERR_CANCELLED;
+	else if (work->text_count)
+		err = sink->write_texts(sink, work->job, p->stream->tenant, p->stream->rule,
+					work->texts, work->text_count, p->stamp_us, p->e);
+	demux_texts_clear(work);
+	return err;
+}
+
+/* Copies what lies in the line. */
+static int pass_keep_text(struct pass *p, struct demux_text *text)
+{
+	struct arena *arena = &p->work->text_arena;
+	text->metric = arena_copy(arena, text->metric);
+	text->text = arena_copy(arena, text->text);
+	for (size_t i = p->fixed_count; i < text->tag_count; i++) {
+		text->tags[i].value = arena_copy(arena, text->tags[i].value);
+		if (!text->tags[i].value.data)
+			return ERR_LIMIT;
+	}
+	return text->metric.data && text->text.data ? 0 : ERR_LIMIT;
+}
+
+/* Where there is no room what waits is written first. */
+static int pass_add_text(struct pass *p, const struct demux_text *text)
+{
+	struct demux_work *work = p->work;
+	struct demux_text copy = *text;
+	int err = pass_keep_text(p, &copy);
+	if (err) {
+		err = pass_flush_texts(p);
+		copy = *text;
+		err = err ? err : pass_keep_text(p, &copy);
+	}
+	if (err)
+		return err == ERR_LIMIT ? errbuf_set(p->e, err, "a text is too large") : err;
+	work->texts[work->text_count++] = copy;
+	return work->text_count == TEXTS_WAITING ? pass_flush_texts(p) : 0;
+}
+
+/* Whether the minute has room for one more. */
+static bool pass_has_text_room(struct pass *p, int64_t ms)
+{
+	struct demux_stream *stream = p->stream;
+	int64_t minute = floor_div(ms, TEXTS_MINUTE_MS);
+	if (minute != stream->texts_minute)
+		stream->minute_texts = 0;
+	stream->texts_minute = minute;
+	if (stream->minute_texts == stream->rule->texts_max)
+		return false;
+	stream->minute_texts++;
+	return true;
+}
+
+int pass_take_texts(struct pass *p, const struct demux_point *point)
+{
+	struct demux_text text = {.ms = point->ms, .tag_count = point->tag_count};
+	int err = 0;
+	if (!p->record.text_count || !p->work->sink->write_texts)
+		return 0;
+	memcpy(text.tags, point->tags, point->tag_count * sizeof(*point->tags));
+	for (size_t i = 0; i < p->record.text_count && !err; i++) {
+		text.metric = p->record.texts[i].metric;
+		text.text = p->record.texts[i].text;
+		if (pass_has_text_room(p, point->ms))
+			err = pass_add_text(p, &text);
+		else
+			stat_add(STAT_demux_texts_refused, 1);
+	}
+	return err;
+}
+
+/* The same tags of an hour are one note, so that they stand in each range of an hour, whoever reads
+ * the stream once more. */
+int pass_take_chunk_tags(struct pass *p, struct slice tags, int64_t ms)
+{
+	struct demux_stream *stream = p->stream;
+	struct hash128 hash = hash128(tags.data, tags.len, 0);
+	struct demux_text note = {.ms = floor_to(ms, TEXTS_HOUR_MS),
+				  .is_note = true,
+				  .metric = stream->rule->name,
+				  .text = tags,
+				  .tags = {p->fixed[0]},
+				  .tag_count = 1};
+	if (!p->work->sink->write_texts ||
+	    (note.ms == stream->tags_ms && memcmp(&hash, &stream->tags_hash, sizeof(hash)) == 0))
+		return 0;
+	stream->tags_ms = note.ms;
+	stream->tags_hash = hash;
+	return pass_add_text(p, &note);
+}
