@@ -12,7 +12,7 @@ from server import eventually, running
 from test_streams import post
 
 CONFIG = """datatypes:
-  app: {format: json, texts_max: 3, samples: {tags: [queue], values: [n], texts: [state]}}
+  app: {format: json, texts_max: 3, samples: {tags: [queue, area], values: [n], texts: [state]}}
 """
 START = datetime.datetime(2026, 11, 20, 10, 20, tzinfo=datetime.timezone.utc)
 TENANT = {"X-Tenant": "default"}
@@ -91,9 +91,12 @@ def test_texts_stand_between_numbers(texts_server):
 
 def test_texts_that_are_too_long(texts_server):
     server = texts_server
-    send(server, 0, [line(0, state="x" * 4096, queue="a"), line(1, state="x" * 4097, queue="a")])
+    send(server, 0, [line(0, state="x" * 4096, queue="a"), line(1, state="x" * 4097, queue="a"),
+                     line(2, state="two tags", queue="a", area="z")])
     eventually(lambda: server.metric("granary_demux_texts_refused_total") == 1)
     assert series(server, "app.state.a")["data"] == [[ms_of(0), "x" * 4096]]
+    # Tags by their keys.
+    assert series(server, "app.state.z.a")["data"] == [[ms_of(2), "two tags"]]
     assert "1 texts of datatype app are not stored" in server.log_text()
 
 
