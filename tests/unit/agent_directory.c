@@ -13,6 +13,7 @@
 
 #include "agent/adaptors.h"
 #include "agent/agent_private.h"
+#include "agent_files.h"
 #include "base/buf.h"
 #include "conf/conf.h"
 
@@ -262,6 +263,84 @@ static void a_directory_that_is_gone_is_forgotten(UNUSED void **state)
 	assert_int_equal(rmdir(state_dir), 0);
 }
 
+/* ---- Where files begin ------------------------------------------------------------------------
+ */
+
+static struct agent *begin_on(struct sim_files *sim, struct agent_net *net)
+{
+	static const char *const collectors[] = {"nobody"};
+	struct errbuf e = {""};
+	struct adaptors *adaptors = NULL;
+	struct conf *conf = conf_new();
+	const char *text = "adaptors: {a: {datatype: t, directory: /log, from: end}}\n";
+	assert_int_equal(conf_read_yaml(conf, "g.yml", slice_of(text), &e), 0);
+	assert_int_equal(adaptors_read(conf->sections[CONF_SECTION_ADAPTORS], &adaptors, &e), 0);
+	conf_free(conf);
+	struct agent *agent = agent_new(&(struct agent_options){
+		.files = &sim->files,
+		.clock = sim->clock,
+		.net = net,
+		.directory = "/state",
+		.source = SLICE("host1"),
+		.cluster = SLICE("demo"),
+		.collectors = collectors,
+		.collector_count = 1,
+		.open_max = 20,
+	});
+	assert_int_equal(agent_start(agent, &e), 0);
+	agent->had_checkpoint = true; /* nobody is asked what he holds */
+	agent_configure(agent, &adaptors);
+	agent_turn(agent);
+	return agent;
+}
+
+static void end_agent(struct agent *agent)
+{
+	struct errbuf e = {""};
+	assert_int_equal(agent_save(agent, &e), 0);
+	agent_free(agent);
+}
+
+static void assert_behind(struct agent *agent, const char *path, uint64_t bytes)
+{
+	const struct followed *f = agent_find(agent, SLICE("t"), slice_of(path));
+	assert_non_null(f);
+	assert_true(f->begun);
+	assert_int_equal(followed_behind_bytes(f), bytes);
+}
+
+/* A file was there at the first look, and could not be read before the agent ended: it is not one
+ * that came later. */
+static void what_was_there_at_first_is_known_by_the_checkpoint(UNUSED void **state)
+{
+	struct agent_net net = {.call = nobody_answers};
+	struct clock_virtual clock;
+	struct sim_files sim;
+	log_set_level(LOG_ERROR);
+	clock_virtual_init(&clock, 1795953600000000);
+	sim_files_init(&sim, &clock.clock);
+	sim_append(&sim, sim_make(&sim, "/log/first"), "of before\n", 10);
+	sim_append(&sim, sim_make(&sim, "/log/closed"), "of before\n", 10);
+	sim_find(&sim, "/log/closed")->unreadable = true;
+	struct agent *agent = begin_on(&sim, &net);
+	assert_behind(agent, "/log/first", 0);
+	clock_virtual_advance(&clock, AGENT_SCAN_MS * INT64_C(1000));
+	sim_append(&sim, sim_make(&sim, "/log/second"), "new\n", 4);
+	agent_turn(agent);
+	agent_turn(agent);
+	assert_behind(agent, "/log/second", 4);
+	end_agent(agent);
+	sim_find(&sim, "/log/closed")->unreadable = false;
+	sim_append(&sim, sim_make(&sim, "/log/third"), "newer\n", 6);
+	agent = begin_on(&sim, &net);
+	assert_behind(agent, "/log/first", 0);
+	assert_behind(agent, "/log/closed", 0);
+	assert_behind(agent, "/log/second", 4);
+	assert_behind(agent, "/log/third", 6);
+	end_agent(agent);
+	sim_files_release(&sim);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -271,6 +350,7 @@ int main(void)
 		cmocka_unit_test(regular_expressions_see_the_path),
 		cmocka_unit_test(regular_expressions_of_chukwa_see_the_name),
 		cmocka_unit_test(a_directory_that_is_gone_is_forgotten),
+		cmocka_unit_test(what_was_there_at_first_is_known_by_the_checkpoint),
 	};
 	return cmocka_run_group_tests(tests, make_files, remove_files);
 }
