@@ -269,6 +269,29 @@ static void what_has_come_is_read_at_the_end(void **state)
 	assert_int_equal(spool_bytes(world->spool), sent + (sent % 1000 != 0));
 }
 
+/* Commands need a moment to end, and nobody waits for them; but more of them than may be at once
+ * wait for those of before. */
+static void commands_come_and_go(void **state)
+{
+	struct world *world = *state;
+	const struct adaptors none = {.count = 0};
+	struct inlet_said said;
+	*world->adaptors->list = (struct adaptor){.kind = ADAPTOR_EXEC,
+						  .name = SLICE("exec"),
+						  .datatype = SLICE("raw"),
+						  .path = SLICE("echo x; sleep 1000"),
+						  .every_ms = 60000,
+						  .timeout_ms = 60000};
+	for (unsigned i = 0; i < 2 * JOBS_MAX; i++) {
+		inlets_configure(world->inlets, world->adaptors);
+		assert_true(inlets_said(world->inlets, 0, &said));
+		assert_string_equal(said.state, "following");
+		assert_string_equal(said.problem, "");
+		inlets_configure(world->inlets, &none);
+		assert_false(inlets_said(world->inlets, 0, &said));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -277,6 +300,7 @@ int main(void)
 		TEST(what_a_silent_one_had_sent_is_kept),
 		TEST(what_nobody_reads_any_more_is_counted),
 		TEST(what_has_come_is_read_at_the_end),
+		TEST(commands_come_and_go),
 #undef TEST
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
