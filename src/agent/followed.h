@@ -293,7 +293,7 @@ int followed_find(struct followed *f) MUST_CHECK;
 bool followed_is_copy_of(struct content *copy, struct content *of);
 /* Whether no more files get into the plan at present. */
 bool followed_is_full(const struct followed *f);
-/* Opens a sibling. ERR_RETRY: another file has its name by now. */
+/* Opens a sibling. ERR_RETRY: another file has its name by now, or it was emptied. */
 int followed_open_sibling(struct followed *f, const struct sibling *sibling,
 			  struct content **content) MUST_CHECK;
 /* What is older than a sibling is none of the stream. */

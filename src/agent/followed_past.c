@@ -10,7 +10,10 @@ int followed_open_sibling(struct followed *f, const struct sibling *sibling,
 	int err = followed_open(f, sibling->name.data, sibling->packing, content, &look);
 	if (err == ERR_NOT_FOUND)
 		return ERR_RETRY;
-	if (!err && !file_id_equal(&look.id, &sibling->look.id)) {
+	/* One that is shorter than when the names were read was emptied since, and may begin as it
+	 * did. */
+	if (!err &&
+	    (!file_id_equal(&look.id, &sibling->look.id) || look.bytes < sibling->look.bytes)) {
 		followed_close(f, content);
 		return ERR_RETRY;
 	}

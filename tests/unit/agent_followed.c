@@ -792,6 +792,45 @@ static void a_log_is_copied_and_emptied_while_it_is_looked_for(UNUSED void **sta
 	assert_true(step > 20);
 }
 
+static void finish_copy_when_it_is_time(void *owner)
+{
+	struct world *world = owner;
+	if (world->renamed-- != 1)
+		return;
+	struct sim_file *copy = sim_find(&world->sim, LOG "-20261101");
+	clock_virtual_advance(&world->clock, 1000);
+	sim_append(&world->sim, copy, "ding\nsecond\n", 12);
+	empty_log(world);
+	write_log(world, "# heading\n");
+}
+
+/* A copy that was begun before is finished, and the log emptied and begun again with its heading,
+ * between any two of the steps of a search by which the log is opened. It has less then than when
+ * the names were read. */
+static void a_log_begins_alike_while_it_is_looked_for(UNUSED void **state)
+{
+	enum { STEPS = 16 };
+	for (unsigned step = 1; step <= STEPS; step++) {
+		void *made;
+		make_world(&made);
+		struct world *world = made;
+		write_log(world, "# heading\n");
+		look(world);
+		deliver(world);
+		look(world);
+		sim_append(&world->sim, sim_make(&world->sim, LOG "-20261101"), "# hea", 5);
+		look(world);
+		write_log(world, "second\n");
+		world->renamed = step;
+		world->sim.owner = world;
+		world->sim.meanwhile = finish_copy_when_it_is_time;
+		look(world);
+		world->sim.meanwhile = NULL;
+		assert_sent(world, "# heading\nsecond\n# heading\n");
+		free_world(&made);
+	}
+}
+
 /* Offsets end at 2^63 - 1. What would have one beyond is not sent, and said. */
 static void a_stream_ends_where_offsets_do(void **state)
 {
@@ -862,6 +901,7 @@ int main(void)
 		IN_WORLD(a_log_is_begun_while_it_is_copied),
 		cmocka_unit_test(a_log_is_rotated_while_it_is_begun_at_its_end),
 		cmocka_unit_test(a_log_is_copied_and_emptied_while_it_is_looked_for),
+		cmocka_unit_test(a_log_begins_alike_while_it_is_looked_for),
 		IN_WORLD(a_stream_ends_where_offsets_do),
 		IN_WORLD(what_is_lost_goes_no_further_than_offsets_do),
 	};
