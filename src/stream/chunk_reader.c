@@ -2,6 +2,7 @@
 
 #include "base/grow.h"
 #include "store/wait.h"
+#include "stream/heads.h"
 
 enum {
 	READER_CELLS_MAX = 64, /* read at once */
@@ -101,6 +102,8 @@ static int reader_scan(struct chunk_reader *reader, enum table table,
 		       const struct stream_parts *key)
 {
 	int err = reader_scan_some(reader, table, key, READER_CELLS_MAX);
+	if (err == ERR_DAMAGED || err == ERR_VERSION) /* it may be one behind that is asked for */
+		err = reader_scan_some(reader, table, key, 1);
 	if (!err && !reader->found && reader->seen == READER_CELLS_MAX)
 		err = reader_scan_some(reader, table, key, 0);
 	return err;
@@ -245,6 +248,7 @@ static int reader_cut(struct chunk_reader *reader, const struct reader_cell *cel
 		.received_ms = cell->received_ms,
 		.data = {reader->data.data.data + skip, len},
 		.fields = *fields,
+		.block = reader->of_blocks ? cell->place : (struct chunk_place){0, 0, 0},
 		.continues =
 			skip ? !reader_ends_at(fields, &reader->data, skip) : fields->continues,
 	};
@@ -279,6 +283,36 @@ int chunk_reader_next_readable(struct chunk_reader *reader, struct stream_piece 
 		err = chunk_reader_next(reader, piece);
 	}
 	return err;
+}
+
+/* Heads say where the block ends that has the reader's place, or where the next one begins. */
+static int reader_see_head(const struct chunk_place *place, UNUSED struct slice value, void *owner)
+{
+	struct offset_range *lost = owner;
+	uint64_t begin = place->sequence_id - place->length;
+	if (place->sequence_id <= lost->begin)
+		return 0;
+	lost->end = smaller_of(lost->end, begin > lost->begin ? begin : place->sequence_id);
+	return READER_FULL;
+}
+
+int chunk_reader_skip_lost(struct chunk_reader *reader, struct offset_range *lost)
+{
+	*lost = (struct offset_range){0, 0};
+	struct offset_range range = offsets_at(reader->sealed, reader->at);
+	if (range.begin == range.end)
+		return 0;
+	range.begin = reader->at;
+	range.end = smaller_of(range.end, reader->end);
+	struct offsets left = {.list = &range, .count = 1};
+	*lost = range;
+	int err = chunk_heads_each(reader->site, reader->queue, reader->id, CHUNK_HEAD_RECEIVED,
+				   &left, reader_see_head, lost, reader->e);
+	if (err && err != READER_FULL && err != ERR_DAMAGED && err != ERR_VERSION)
+		return err;
+	reader->at = lost->end;
+	reader->count = 0;
+	return 0;
 }
 
 /* ---- One block ------------------------------------------------------------------------------- */

@@ -14,6 +14,7 @@ struct stream_piece {
 	const uint32_t *ends;
 	size_t end_count;
 	struct chunk_fields fields; /* of the chunk or block that they lie in */
+	struct chunk_place block;   /* that they lie in; length 0: it is a chunk */
 	bool continues;             /* the first record began before the piece */
 };
 
@@ -56,6 +57,10 @@ int chunk_reader_next(struct chunk_reader *reader, struct stream_piece *piece) M
 /* The same; a chunk that cannot be unpacked is a hole already, which its owner has only not seen
  * yet (seal.h). */
 int chunk_reader_next_readable(struct chunk_reader *reader, struct stream_piece *piece) MUST_CHECK;
+
+/* After ERR_DAMAGED, where bytes of a block are not there or cannot be read: moves behind them;
+ * they are *lost. Else they are none, and nothing is moved. */
+int chunk_reader_skip_lost(struct chunk_reader *reader, struct offset_range *lost) MUST_CHECK;
 
 /* Reads one block. Its data lies in `unpacked`, which is cleared before; the ends of its records
  * and the zone lie in the arena; the fields have no other texts, and no incarnation. *received_ms:

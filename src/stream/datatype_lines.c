@@ -96,6 +96,10 @@ int datatype_condition_parse(const struct datatype *rule, struct slice text, str
 				  "'" SHOWN "' is no condition, as status>=400 is one",
 				  SHOWN_OF(text));
 	condition->text = datatype_trim(rest);
+	if (condition->text.len && memchr("=<>", *condition->text.data, 3))
+		return errbuf_set(e, ERR_INVALID,
+				  "'" SHOWN "' is no condition: the relations are = != < <= > >=",
+				  SHOWN_OF(text));
 	if (fields_number(condition->text, 0, &condition->number))
 		condition->number = (struct value){.type = VALUE_NONE};
 	if (condition->number.type == VALUE_NONE && condition->relation > DATATYPE_NOT_EQUAL)

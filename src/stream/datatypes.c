@@ -289,16 +289,21 @@ datatypes_each(struct datatypes_reader *r, const struct conf_node *node, struct 
 static int datatypes_take_tag(struct datatypes_reader *r, const struct conf_node *node,
 			      struct datatype *rule, struct slice name, struct datatype_field field)
 {
-	static const char *const taken[] = {"host", "cluster", "name"};
+	static const struct {
+		const char *key, *whose;
+	} taken[] = {{"host", "the stream"},
+		     {"cluster", "the stream"},
+		     {"name", "the stream"},
+		     {"rest", "the labels of which there are too many"}};
 	if (!name.len || name.len > TAG_KEY_MAX_BYTES)
 		return conf_node_refuse(node, r->e, "the key of a tag has 1 to %d bytes",
 					TAG_KEY_MAX_BYTES);
 	for (size_t i = 0; i < ARRAY_LEN(taken); i++)
-		if (slice_equal(name, slice_of(taken[i])))
+		if (slice_equal(name, slice_of(taken[i].key)))
 			return conf_node_refuse(node, r->e,
-						"the tag %s is that of the stream; {KEY: " SHOWN
+						"the tag %s is that of %s; {KEY: " SHOWN
 						"} gives this one another key",
-						taken[i], SHOWN_OF(field.name));
+						taken[i].key, taken[i].whose, SHOWN_OF(field.name));
 	for (size_t i = 0; i < rule->tag_count; i++)
 		if (slice_equal(r->tags[i].key, name))
 			return conf_node_refuse(node, r->e, "two tags have the key " SHOWN,

@@ -343,6 +343,12 @@ static void demux_pass_unit(struct demux *demux, struct demux_unit *unit)
 			  " cannot be read; late events of their times are not counted",
 			  (unsigned long long)passed.damaged, SHOWN_OF(unit->stream.names.name),
 			  SHOWN_OF(unit->stream.names.source));
+	if (passed.lost)
+		log_rated(&demux->lines, demux_now_ms(demux), LOG_WARN,
+			  "streams: %llu bytes in blocks of `" SHOWN "` of " SHOWN
+			  " cannot be read and are passed over; granary verify says which",
+			  (unsigned long long)passed.lost, SHOWN_OF(unit->stream.names.name),
+			  SHOWN_OF(unit->stream.names.source));
 	if (err && err != ERR_CANCELLED)
 		log_rated(&demux->lines, demux_now_ms(demux), LOG_WARN,
 			  "streams: lines of `" SHOWN "` of " SHOWN

@@ -3,6 +3,8 @@
 
 #include "base/stats.h"
 #include "stream/demux_private.h"
+#include "stream/heads.h"
+#include "stream/line_runs.h"
 #include "stream/line_scan.h"
 
 enum {
@@ -86,15 +88,125 @@ static bool pass_is_derived(const struct pass *p, int64_t bin_ms)
 		       pass_compare_ms);
 }
 
-static int pass_see_line(const struct line_seen *seen, void *owner)
+/* A part that is looked at: as a pass has read it, with the rest of its last record, and with what
+ * stands in front of its first one. */
+struct pass_part {
+	struct pass *p;
+	const struct line_scan *scan;
+	const struct line_part *part;
+	uint64_t begin;           /* reading begins there, in front of the part or at it */
+	struct line_carry before; /* goes to its first line */
+	bool has_before;          /* that is known */
+	bool looks_back;          /* what stands in front of the part is read, too */
+	bool begun;               /* a line of the part was read */
+};
+
+static const struct line_stream *pass_stream_of(const struct pass_part *of)
 {
-	struct pass *p = owner;
-	int64_t bin_ms = bin_start_ms(seen->ms);
+	return &of->scan->streams[of->part->stream];
+}
+
+static int pass_see_before(const struct chunk_place *place, struct slice value, void *owner)
+{
+	struct pass_part *of = owner;
+	struct chunk_lines lines;
+	if (memcmp(place, &of->part->place, sizeof(*place)))
+		return 0;
+	arena_reset(&of->p->work->heads);
+	int err = chunk_lines_decode(value, &of->p->work->heads, &lines);
+	if (!err)
+		of->before = lines.before;
+	of->has_before = !err && place->sequence_id - place->length == of->part->from;
+	return err == ERR_LIMIT ? err : 0;
+}
+
+/* What goes to the first line of a block is noted beside it; to another one what was noted of the
+ * block before. */
+static int pass_read_before(struct pass_part *of)
+{
+	struct pass *p = of->p;
+	const struct line_stream *stream = pass_stream_of(of);
+	const struct chunk_place *place = &of->part->place;
+	int err = 0;
+	if (place->length)
+		err = chunk_heads_at(p->work->site, p->work->queue, &stream->id, CHUNK_HEAD_LINES,
+				     place->sequence_id, pass_see_before, of, p->e);
+	if ((err && err != ERR_DAMAGED) || of->has_before)
+		return err;
+	of->has_before = true;
+	return chunk_carry_read(p->work->site, p->work->queue, &stream->id, &stream->known.sealed,
+				of->part->from, &of->before, p->e);
+}
+
+static void pass_take_derived(struct pass *p, struct slice line, int64_t ms, int64_t received_ms)
+{
+	int64_t bin_ms = bin_start_ms(ms);
 	bool is_rest;
-	if (!seen->partial && pass_is_derived(p, bin_ms) &&
-	    datatype_read(&p->reader, seen->text, &p->record) == DATATYPE_READ)
+	if (pass_is_derived(p, bin_ms) && ms < received_ms + PASS_AHEAD_MS &&
+	    datatype_read(&p->reader, line, &p->record) == DATATYPE_READ)
 		pass_add_to_bin(p, &p->derived, bin_ms, pass_series(p, &p->derived, &is_rest));
+}
+
+static int pass_see_part_records(struct pass_part *of, const struct line_run *run,
+				 struct line_records *records)
+{
+	struct line_clock *clock = &of->p->work->clock;
+	struct receipt_walk receipts = run->receipts;
+	while (line_records_next(records)) {
+		uint64_t begin = run->begin + records->begin;
+		struct slice line = line_records_text(records);
+		if (begin >= of->part->to)
+			return PASS_END;
+		if (begin >= of->part->from && !of->begun)
+			clock->carry = of->before;
+		of->begun = of->begun || begin >= of->part->from;
+		int64_t received_ms = receipt_walk_to(&receipts, records->begin);
+		int64_t ms = line_clock_next(clock, line, received_ms);
+		if (of->begun)
+			pass_take_derived(of->p, line, ms, received_ms);
+		else if (of->p->stream->rule->format.kind == FIELDS_COLUMNS) /* of names */
+			(void)!datatype_read(&of->p->reader, line, &of->p->record);
+	}
 	return 0;
+}
+
+/* The first record may have begun in front of the part. */
+static int pass_see_part_run(const struct line_run *run, void *owner)
+{
+	struct pass_part *of = owner;
+	struct line_clock *clock = &of->p->work->clock;
+	struct line_records records = run->records;
+	if (run->lost && run->begin < of->part->to && run->begin + run->lost > of->part->from)
+		of->p->passed->damaged++;
+	if (run->lost || (run->open && !run->cut))
+		return 0;
+	if (run->begins && run->begin == of->part->from && run->continues && !of->looks_back)
+		return PASS_BACK;
+	if (run->begins && run->begin != of->begin)
+		clock->carry = (struct line_carry){0, 0};
+	line_clock_set_zone(clock, run->zone);
+	if (run->begins && run->continues && run->begin >= of->part->from)
+		(void)!line_records_next(&records);
+	return pass_see_part_records(of, run, &records);
+}
+
+static int pass_read_part(struct pass_part *of)
+{
+	struct pass *p = of->p;
+	const struct line_stream *stream = pass_stream_of(of);
+	const struct offset_range held = offsets_at(&stream->known.held, of->part->from);
+	uint64_t begin = of->part->from;
+	if (of->looks_back)
+		begin = begin - held.begin > LINE_RECORD_MAX_BYTES ? begin - LINE_RECORD_MAX_BYTES
+								   : held.begin;
+	int err = fields_state_take(&p->reader.fields, SLICE(""));
+	ASSERT(!err); /* nothing is a state */
+	of->begin = begin;
+	of->begun = false;
+	p->work->clock.carry = (struct line_carry){0, 0};
+	return line_runs_read(p->work->site, p->work->queue, &stream->id, &stream->known, begin,
+			      smaller_of(held.end, of->part->to + PASS_RECORD_MAX_BYTES),
+			      pass_see_part_run, of, p->e);
 }
 
 /* Whether one of the bins may have lines of a part. */
@@ -107,15 +219,39 @@ static bool pass_needs_part(const struct pass *p, const struct line_part *part)
 	return false;
 }
 
-/* Names of columns are those of the part. */
+/* Names of columns are those of the part, and of what stands in front of it. */
 static int pass_look_at_part(struct pass *p, struct line_scan *scan, const struct line_part *part)
 {
-	int err = fields_state_take(&p->reader.fields, SLICE(""));
-	ASSERT(!err); /* nothing is a state */
-	return line_scan_look(scan, part, pass_see_line, p);
+	struct pass_part of = {.p = p,
+			       .scan = scan,
+			       .part = part,
+			       .looks_back = p->stream->rule->format.kind == FIELDS_COLUMNS};
+	int err = pass_read_before(&of);
+	err = err ? err : pass_read_part(&of);
+	if (err == PASS_BACK) {
+		of.looks_back = true;
+		err = pass_read_part(&of);
+	}
+	if (err == ERR_DAMAGED || err == ERR_VERSION) {
+		p->passed->damaged++;
+		err = 0;
+	}
+	return err == PASS_END ? 0 : err;
 }
 
-static int pass_scan(struct pass *p)
+/* Whether bytes have gone that are not noted yet: then the next pass notes it. */
+static bool pass_has_gone(struct pass *p, const struct line_scan *scan)
+{
+	for (size_t i = 0; i < scan->stream_count; i++) {
+		const struct line_stream *stream = &scan->streams[i];
+		if (demux_state_read(&p->stream->state, stream->id.incarnation)->kept_from <
+		    stream->known.kept_from)
+			return true;
+	}
+	return false;
+}
+
+static int pass_scan(struct pass *p, bool *gone)
 {
 	const struct demux_state *state = &p->stream->state;
 	struct line_query query = {.terms = NULL};
@@ -126,7 +262,8 @@ static int pass_scan(struct pass *p)
 					      .query = &query};
 	struct line_scan scan;
 	int err = line_scan_open(&scan, p->work->site, p->work->queue, &rules, p->e);
-	for (size_t i = 0; i < scan.part_count && !err; i++)
+	*gone = !err && pass_has_gone(p, &scan);
+	for (size_t i = 0; i < scan.part_count && !err && !*gone; i++)
 		if (pass_needs_part(p, &scan.parts[i]))
 			err = pass_look_at_part(p, &scan, &scan.parts[i]);
 	p->passed->damaged += err ? 0 : scan.work.damaged;
@@ -152,9 +289,7 @@ static void pass_forget_derived(struct pass *p, bool damaged)
 		state->counts.late += p->derived_count; /* of each at least one line */
 	else
 		stat_add(STAT_demux_derived, (int64_t)p->derived_count);
-	state->late_count -= p->derived_count;
-	memmove(state->late, state->late + p->derived_count,
-		state->late_count * sizeof(*state->late));
+	demux_state_remove_late(state, p->derived_count);
 	p->stream->changed = true;
 }
 
@@ -169,13 +304,15 @@ int pass_derive(struct pass *p)
 	const uint64_t damaged = p->passed->damaged;
 	p->derived_count = pass_count_derived(p);
 	bins_init(&p->derived, stream->rule->tag_count, stream->rule->value_count);
-	int err = pass_scan(p);
-	if (!err && p->passed->damaged == damaged)
+	bool gone;
+	int err = pass_scan(p, &gone);
+	if (!err && !gone && p->passed->damaged == damaged)
 		err = pass_write_bins(p, &p->derived);
 	bins_release(&p->derived);
 	if (err)
 		return err;
-	pass_forget_derived(p, p->passed->damaged > damaged);
+	if (!gone)
+		pass_forget_derived(p, p->passed->damaged > damaged);
 	int64_t took_ms = clock_mono_ms(clock) - begun_ms;
 	stream->late_at_ms =
 		begun_ms + larger_of(PASS_LATE_REST_TIMES * took_ms, (int64_t)PASS_LATE_REST_MS);

@@ -82,11 +82,12 @@ static void pass_take_rule(struct demux_stream *stream)
 	stream->changed = true;
 }
 
-int pass_load(struct pass *p, int64_t made_ms)
+int pass_read_cell(struct pass *p, bool *found)
 {
 	struct demux_stream *stream = p->stream;
 	struct pass_cell of = {.stream = stream};
 	struct stream_parts key, column;
+	stream->state.floor_ms = stream->state.gone_ms = INT64_MIN;
 	demux_key(&key, stream->tenant);
 	demux_column(&column, &stream->names);
 	const struct store_cell_scan scan = {
@@ -94,23 +95,29 @@ int pass_load(struct pass *p, int64_t made_ms)
 	int err = store_cells_wait(p->work->site->store, p->work->queue,
 				   clock_wall_ms(p->work->site->clock), &scan, pass_see_cell, &of,
 				   p->e);
+	*found = of.found;
 	if (err == ERR_DAMAGED || err == ERR_VERSION)
-		return errbuf_set(p->e, err, "how far it is read cannot be read: %s",
-				  err_text(err));
-	if (!err && !of.found) {
-		stream->state.floor_ms = INT64_MIN;
+		errbuf_set(p->e, err, "how far it is read cannot be read: %s", err_text(err));
+	return err;
+}
+
+int pass_load(struct pass *p, int64_t made_ms)
+{
+	struct demux_stream *stream = p->stream;
+	bool found;
+	int err = pass_read_cell(p, &found);
+	if (!err && !found)
 		err = pass_find_named(p, made_ms);
-	}
 	if (err)
 		return err;
 	bins_init(&stream->bins, stream->rule->tag_count, stream->rule->value_count);
 	pass_take_rule(stream);
-	stream->open_ms =
-		stream->state.has_last ? bin_start_ms(stream->state.top_ms) + BIN_MS : INT64_MIN;
+	stream->open_ms = stream->state.has_last ? bin_start_ms(stream->state.top_ms) + BIN_MS
+						 : stream->state.gone_ms;
 	stream->late_at_ms = 0;
 	stream->loaded = true;
 	/* Whether it has a name is there before its samples are. */
-	return of.found || !store_is_shared(p->work->site->store) ? 0 : pass_write_cell(p, false);
+	return found || !store_is_shared(p->work->site->store) ? 0 : pass_write_cell(p, false);
 }
 
 int pass_write_cell(struct pass *p, bool gone)

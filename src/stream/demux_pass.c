@@ -12,8 +12,6 @@
 
 enum {
 	PASS_BYTES = 16 << 20,
-	PASS_AHEAD_MS = 86400000,
-	PASS_RECORD_MAX_BYTES = 2 * CHUNK_DATA_MAX_BYTES,
 };
 
 /* ---- Records --------------------------------------------------------------------------------- */
@@ -29,6 +27,7 @@ static void pass_note_unread(struct pass *p, struct slice line)
 /* A clock that is ahead does not make the lines of others late. */
 static void pass_note_time(struct demux_state *state, int64_t ms, int64_t received_ms)
 {
+	state->ahead_ms = larger_of(state->ahead_ms, ms - received_ms);
 	if (!state->has_last || ms > state->top_ms)
 		state->top_ms = ms;
 	ms = smaller_of(ms, received_ms);
@@ -103,12 +102,6 @@ static int pass_take(struct pass *p, struct slice line, int64_t ms, int64_t rece
 	return err;
 }
 
-static int64_t pass_received_ms(const struct line_run *run, size_t offset)
-{
-	return run->receipt && offset >= run->receipt->offset ? run->receipt->received_ms
-							      : run->received_ms;
-}
-
 /* A pass ends where its bins take too much memory, or it has read enough. */
 static bool pass_is_full(const struct pass *p)
 {
@@ -121,6 +114,7 @@ static int pass_see_records(struct pass *p, const struct line_run *run,
 {
 	struct line_clock *clock = &p->work->clock;
 	struct slice tags = run->tags;
+	struct receipt_walk receipts = run->receipts;
 	while (line_records_next(records)) {
 		uint64_t begin = run->begin + records->begin;
 		struct slice line = line_records_text(records);
@@ -129,7 +123,7 @@ static int pass_see_records(struct pass *p, const struct line_run *run,
 		if (pass_is_full(p))
 			return PASS_ENOUGH;
 		struct line_carry carry = clock->carry;
-		int64_t received_ms = pass_received_ms(run, records->begin);
+		int64_t received_ms = receipt_walk_to(&receipts, records->begin);
 		int64_t ms = line_clock_next(clock, line, received_ms);
 		int err = pass_take(p, line, ms, received_ms);
 		if (!err && tags.len)
@@ -145,14 +139,41 @@ static int pass_see_records(struct pass *p, const struct line_run *run,
 	return 0;
 }
 
+/* Behind a range that is done stands the next line, which may come later. */
+static void pass_note_end(struct pass *p, uint64_t at)
+{
+	const struct offsets *done = &p->read->done;
+	struct demux_end end = {.at = at, .carry = p->work->clock.carry};
+	struct buf header;
+	if (!at || !offsets_meet(done, at - 1, at) || offsets_meet(done, at, at + 1))
+		return;
+	buf_init(&header, FIELDS_STATE_MAX_BYTES);
+	fields_state_put(&p->reader.fields, &header);
+	end.header = mem_copy_slice(buf_slice(&header));
+	demux_read_put_end(p->read, &end);
+	buf_release(&header);
+}
+
 /* The range that was read is done; another one begins. */
 static void pass_end_range(struct pass *p, uint64_t next)
 {
 	if (p->done > p->from) {
 		offsets_add(&p->read->done, p->from, p->done);
+		pass_note_end(p, p->done);
 		p->stream->changed = true;
 	}
 	p->from = p->done = next;
+}
+
+/* It is not looked at again. What is behind is read as behind a hole. */
+static int pass_see_lost(struct pass *p, const struct line_run *run)
+{
+	if (run->begin >= p->end)
+		return PASS_END;
+	p->done = run->begin + run->lost;
+	p->lost += run->lost;
+	p->work->clock.carry = (struct line_carry){0, 0};
+	return 0;
 }
 
 /* What stands in front of the first whole record behind a hole belongs to a record that began in
@@ -169,6 +190,8 @@ static int pass_see_run(const struct line_run *run, void *owner)
 			clock->carry = (struct line_carry){0, 0};
 		p->after_hole = !first || !p->after_done;
 	}
+	if (run->lost)
+		return pass_see_lost(p, run);
 	if (run->open && !run->cut)
 		return 0;
 	line_clock_set_zone(clock, run->zone);
@@ -185,14 +208,13 @@ static int pass_see_run(const struct line_run *run, void *owner)
 static int pass_begin_range(struct pass *p, const struct stream_id *id,
 			    const struct stream_known *known, uint64_t from)
 {
-	const struct offsets *done = &p->read->done;
-	struct slice header = SLICE("");
+	const struct demux_end *end = demux_read_end_at(p->read, from);
+	struct slice header = end ? end->header : SLICE("");
 	int err = 0;
-	p->after_done = from && offsets_meet(done, from - 1, from);
+	p->after_done = from && offsets_meet(&p->read->done, from - 1, from);
 	p->from = p->done = UINT64_MAX;
-	if (done->count && done->list[done->count - 1].end == from) {
-		p->work->clock.carry = p->read->carry;
-		header = p->read->header;
+	if (end) {
+		p->work->clock.carry = end->carry;
 	} else {
 		err = chunk_carry_read(p->work->site, p->work->queue, id, &known->sealed, from,
 				       &p->work->clock.carry, p->e);
@@ -201,21 +223,6 @@ static int pass_begin_range(struct pass *p, const struct stream_id *id,
 		log_debug("streams: names of columns of `" SHOWN "` are read anew",
 			  SHOWN_OF(id->names.name));
 	return err;
-}
-
-/* Behind the last byte that is done stands the next line. */
-static void pass_note_carry(struct pass *p, uint64_t end)
-{
-	const struct offsets *done = &p->read->done;
-	struct buf header;
-	if (!done->count || done->list[done->count - 1].end != end)
-		return;
-	buf_init(&header, FIELDS_STATE_MAX_BYTES);
-	fields_state_put(&p->reader.fields, &header);
-	mem_free_slice(p->read->header);
-	p->read->header = mem_copy_slice(buf_slice(&header));
-	p->read->carry = p->work->clock.carry;
-	buf_release(&header);
 }
 
 /* Reads the records that begin in a range of which nothing is done. */
@@ -231,9 +238,7 @@ static int pass_read_range(struct pass *p, const struct stream_id *id,
 	p->end = range->end;
 	err = line_runs_read(p->work->site, p->work->queue, id, known, range->begin, to,
 			     pass_see_run, p, p->e);
-	uint64_t end = p->done;
 	pass_end_range(p, UINT64_MAX);
-	pass_note_carry(p, end);
 	return err == PASS_END ? 0 : err;
 }
 
@@ -257,26 +262,46 @@ static void pass_list_ranges(const struct stream_known *known, const struct demu
 	}
 }
 
-/* No bin of before is derived anew. */
-static void pass_raise_floor(struct demux_state *state)
+/* Of bytes that have gone nobody can count the events again: no bin is derived anew, or made, that
+ * may have had lines of them, whose times were so great at most. */
+static void pass_raise_floor(struct demux_stream *stream, int64_t ms)
 {
-	state->floor_ms = bin_start_ms(state->top_ms) + BIN_MS;
-	state->counts.late += state->late_count; /* of each at least one line */
-	state->late_count = 0;
+	struct demux_state *state = &stream->state;
+	size_t count = 0;
+	state->gone_ms = larger_of(state->gone_ms, bin_start_ms(ms) + BIN_MS);
+	state->floor_ms = larger_of(state->floor_ms, state->gone_ms);
+	while (count < state->late_count && state->late[count] < state->floor_ms)
+		count++;
+	state->counts.late += count; /* of each at least one line */
+	demux_state_remove_late(state, count);
+	if (!state->has_last) /* nothing is in memory */
+		stream->open_ms = larger_of(stream->open_ms, state->gone_ms);
+	stream->changed = true;
 }
 
-/* Of bytes that somebody deleted nobody can count the events again. What is too old went a long
- * time after its bins were open. */
 static void pass_note_gone(struct pass *p, const struct stream_known *known)
 {
 	struct demux_state *state = &p->stream->state;
 	if (known->kept_from <= p->read->kept_from)
 		return;
 	if (known->deleted_to > p->read->kept_from && state->has_last)
-		pass_raise_floor(state);
+		pass_raise_floor(p->stream, state->top_ms);
+	if (known->kept.before_ms)
+		pass_raise_floor(p->stream, known->kept.before_ms + state->ahead_ms);
 	p->read->kept_from = known->kept_from;
 	offsets_cut(&p->read->done, known->kept_from);
 	p->stream->changed = true;
+}
+
+/* Without the chunks, where one of them cannot be read: it keeps the blocks from nobody. */
+static int pass_read_known(struct pass *p, const struct stream_id *id, struct stream_known *known)
+{
+	const struct demux_work *work = p->work;
+	int err = stream_known_read(known, work->site, work->queue, id, 0, p->e);
+	if (err != ERR_DAMAGED && err != ERR_VERSION)
+		return err;
+	p->passed->damaged++;
+	return stream_known_read_blocks(known, work->site, work->queue, id, p->e);
 }
 
 static int pass_read_incarnation(struct pass *p, uint64_t incarnation)
@@ -284,7 +309,7 @@ static int pass_read_incarnation(struct pass *p, uint64_t incarnation)
 	const struct stream_id id = {p->stream->tenant, p->stream->names, incarnation};
 	struct stream_known known = {.made = false};
 	struct offsets ranges = {.list = NULL};
-	int err = stream_known_read(&known, p->work->site, p->work->queue, &id, 0, p->e);
+	int err = pass_read_known(p, &id, &known);
 	p->read = demux_state_read(&p->stream->state, incarnation);
 	if (!err) {
 		pass_note_gone(p, &known);
@@ -386,7 +411,9 @@ static void pass_forget_incarnations(struct pass *p, const struct pass_incarnati
 	uint64_t *list = mem_alloc_array(there->count, sizeof(*list));
 	for (size_t i = 0; i < there->count; i++)
 		list[i] = there->list[i].incarnation;
-	demux_state_keep_reads(&p->stream->state, list, there->count);
+	struct demux_state *state = &p->stream->state;
+	if (demux_state_keep_reads(state, list, there->count) && state->has_last)
+		pass_raise_floor(p->stream, state->top_ms);
 	mem_free(list);
 }
 
@@ -407,6 +434,8 @@ static int pass_run(struct pass *p, const struct pass_incarnations *incarnations
 	if (err)
 		return err;
 	pass_trim_bins(p);
+	p->passed->lost = p->lost;
+	stat_add(STAT_demux_lost_bytes, (int64_t)p->lost);
 	p->passed->waits = stream->state.late_count > 0;
 	err = stream->changed ? pass_write_cell(p, false) : 0;
 	if (err)
@@ -446,8 +475,21 @@ int demux_begin_again(struct demux_work *work, struct demux_stream *stream, stru
 {
 	struct pass p = {
 		.work = work, .stream = stream, .e = e, .stamp_us = store_stamp(work->site->store)};
+	bool found;
 	demux_stream_forget(stream);
-	return pass_write_cell(&p, true);
+	int err = pass_read_cell(&p, &found);
+	const struct demux_state was = stream->state;
+	demux_stream_forget(stream);
+	if (err && err != ERR_DAMAGED && err != ERR_VERSION)
+		return err;
+	/* What is stored of bins whose bytes have gone stays. */
+	stream->state = (struct demux_state){.named = was.named,
+					     .floor_ms = was.gone_ms,
+					     .gone_ms = was.gone_ms,
+					     .ahead_ms = was.ahead_ms};
+	err = pass_write_cell(&p, err || !found);
+	demux_stream_forget(stream);
+	return err;
 }
 
 void demux_stream_forget(struct demux_stream *stream)

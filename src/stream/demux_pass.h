@@ -24,8 +24,10 @@
  * record on; what fills the hole later is late.
  *
  * Bins whose bytes may have gone, or that are older than `late_max_ms` before the newest line, are
- * not derived; their lines are counted. So are lines whose time is a day and more after their
- * receipt: their clock is wrong.
+ * not derived, and also reading a stream again from its beginning leaves them; their lines are
+ * counted. So are lines whose time is a day and more after their receipt: their clock is wrong.
+ *
+ * A block that cannot be read is passed over, and counted, as where lines are searched for.
  *
  * For threads that may wait; one at a time. */
 #ifndef STREAM_DEMUX_PASS_H
@@ -87,6 +89,7 @@ struct demux_work {
 	/* private */
 	struct line_clock clock;
 	struct arena arena; /* of the points that wait */
+	struct arena heads; /* of the block that is looked at */
 	struct demux_point *points;
 	size_t point_count, value_count;
 	struct arena text_arena;
@@ -120,6 +123,7 @@ struct demux_passed {
 	bool more;        /* it has not come to the end */
 	bool waits;       /* bins wait to be derived anew */
 	uint64_t damaged; /* blocks that cannot be read, so that bins are not derived */
+	uint64_t lost;    /* bytes of blocks that cannot be read, and are passed over for good */
 };
 
 /* Reads on, some MB. With an error, which has its sentence, nothing has happened but that samples

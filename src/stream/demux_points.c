@@ -5,6 +5,7 @@ enum {
 	PASS_POINTS = 1000, /* that are written at once */
 	PASS_VALUES = 4000,
 	PASS_POINTS_MAX_BYTES = 16 << 20,
+	PASS_HEADS_MAX_BYTES = 1 << 20,
 };
 
 /* ---- Points ---------------------------------------------------------------------------------- */
@@ -13,6 +14,7 @@ void demux_work_init(struct demux_work *work)
 {
 	line_clock_init(&work->clock);
 	arena_init(&work->arena, PASS_POINTS_MAX_BYTES);
+	arena_init(&work->heads, PASS_HEADS_MAX_BYTES);
 	work->points = mem_alloc_array(PASS_POINTS, sizeof(*work->points));
 	work->point_count = work->value_count = 0;
 	demux_texts_init(work);
@@ -22,6 +24,7 @@ void demux_work_release(struct demux_work *work)
 {
 	demux_texts_release(work);
 	mem_free(work->points);
+	arena_release(&work->heads);
 	arena_release(&work->arena);
 	line_clock_release(&work->clock);
 }

@@ -9,6 +9,9 @@ enum {
 	/* Stop a walk, without an error. */
 	PASS_ENOUGH = 1,
 	PASS_END = 2,
+	PASS_BACK = 3,            /* what stands in front is needed, too */
+	PASS_AHEAD_MS = 86400000, /* a line so far after its receipt has a wrong clock */
+	PASS_RECORD_MAX_BYTES = 2 * CHUNK_DATA_MAX_BYTES,
 };
 
 /* A pass over a stream. */
@@ -29,6 +32,7 @@ struct pass {
 	uint64_t end;    /* a record that begins there, or behind, is read already */
 	uint64_t done;   /* behind the last record that was read */
 	uint64_t from;   /* where the range begins that is read */
+	uint64_t lost;   /* bytes that cannot be read, of all incarnations */
 	bool after_done; /* the byte in front of it is done */
 	bool after_hole; /* that byte is not held, and no record was read since */
 
@@ -81,6 +85,9 @@ int pass_derive(struct pass *p) MUST_CHECK;
 
 /* ---- demux_cell.c ---------------------------------------------------------------------------- */
 
+/* Reads the state, without more. ERR_DAMAGED and ERR_VERSION, with a sentence: the cell has none.
+ */
+int pass_read_cell(struct pass *p, bool *found) MUST_CHECK;
 /* Reads what is known of the stream, whose first incarnation was made then. */
 int pass_load(struct pass *p, int64_t made_ms) MUST_CHECK;
 /* Writes it; `gone`: nothing is known any more. */

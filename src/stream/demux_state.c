@@ -5,18 +5,29 @@
 #include "store/wait.h"
 
 enum {
-	DEMUX_STATE_VERSION = 2,
-	DEMUX_STATE_TOPLESS = 1, /* earlier programs wrote no greatest time */
+	DEMUX_STATE_VERSION = 3,
 	DEMUX_NAMED = 1,
 	DEMUX_HAS_LAST = 2,
 };
 
+static void demux_read_remove_end(struct demux_read *read, size_t at)
+{
+	mem_free_slice(read->ends[at].header);
+	memmove(&read->ends[at], &read->ends[at + 1],
+		(--read->end_count - at) * sizeof(*read->ends));
+}
+
+static void demux_read_release(struct demux_read *read)
+{
+	while (read->end_count)
+		demux_read_remove_end(read, 0);
+	offsets_release(&read->done);
+}
+
 void demux_state_release(struct demux_state *state)
 {
-	for (size_t i = 0; i < state->read_count; i++) {
-		offsets_release(&state->reads[i].done);
-		mem_free_slice(state->reads[i].header);
-	}
+	for (size_t i = 0; i < state->read_count; i++)
+		demux_read_release(&state->reads[i]);
 	mem_free(state->reads);
 	mem_free(state->late);
 	hash_set_release(&state->series);
@@ -25,8 +36,7 @@ void demux_state_release(struct demux_state *state)
 
 static void demux_state_remove_read(struct demux_state *state, size_t at)
 {
-	offsets_release(&state->reads[at].done);
-	mem_free_slice(state->reads[at].header);
+	demux_read_release(&state->reads[at]);
 	memmove(&state->reads[at], &state->reads[at + 1],
 		(--state->read_count - at) * sizeof(*state->reads));
 }
@@ -53,11 +63,48 @@ static bool demux_state_is_among(const uint64_t *incarnations, size_t count, uin
 	return false;
 }
 
-void demux_state_keep_reads(struct demux_state *state, const uint64_t *incarnations, size_t count)
+size_t demux_state_keep_reads(struct demux_state *state, const uint64_t *incarnations, size_t count)
 {
+	size_t before = state->read_count;
 	for (size_t i = state->read_count; i-- > 0;)
 		if (!demux_state_is_among(incarnations, count, state->reads[i].incarnation))
 			demux_state_remove_read(state, i);
+	return before - state->read_count;
+}
+
+const struct demux_end *demux_read_end_at(const struct demux_read *read, uint64_t offset)
+{
+	for (size_t i = 0; i < read->end_count; i++)
+		if (read->ends[i].at == offset)
+			return &read->ends[i];
+	return NULL;
+}
+
+/* Where no range ends any more, another line was read behind. */
+static void demux_read_keep_ends(struct demux_read *read)
+{
+	for (size_t i = read->end_count; i-- > 0;) {
+		uint64_t at = read->ends[i].at;
+		if (!offsets_meet(&read->done, at - 1, at) || offsets_meet(&read->done, at, at + 1))
+			demux_read_remove_end(read, i);
+	}
+}
+
+void demux_read_put_end(struct demux_read *read, const struct demux_end *end)
+{
+	size_t at = 0;
+	demux_read_keep_ends(read);
+	while (at < read->end_count && read->ends[at].at < end->at)
+		at++;
+	if (at < read->end_count && read->ends[at].at == end->at) {
+		demux_read_remove_end(read, at);
+	} else if (read->end_count == DEMUX_ENDS_MAX) {
+		demux_read_remove_end(read, 0);
+		at -= at > 0;
+	}
+	memmove(&read->ends[at + 1], &read->ends[at],
+		(read->end_count++ - at) * sizeof(*read->ends));
+	read->ends[at] = *end;
 }
 
 bool demux_state_add_late(struct demux_state *state, int64_t ms)
@@ -76,6 +123,12 @@ bool demux_state_add_late(struct demux_state *state, int64_t ms)
 	return true;
 }
 
+void demux_state_remove_late(struct demux_state *state, size_t count)
+{
+	state->late_count -= count;
+	memmove(state->late, state->late + count, state->late_count * sizeof(*state->late));
+}
+
 /* ---- The cell -------------------------------------------------------------------------------- */
 
 static void demux_put_names(const struct stream_names *names, struct buf *out)
@@ -91,9 +144,13 @@ static void demux_put_read(const struct demux_read *read, struct buf *out)
 	buf_put_varint(out, read->incarnation);
 	stream_put_offsets(&read->done, out);
 	buf_put_varint(out, read->kept_from);
-	buf_put_varint(out, read->carry.left);
-	buf_put_varint(out, zigzag_encode(read->carry.ms));
-	buf_put_text(out, read->header);
+	buf_put_varint(out, read->end_count);
+	for (size_t i = 0; i < read->end_count; i++) {
+		buf_put_varint(out, read->ends[i].at);
+		buf_put_varint(out, read->ends[i].carry.left);
+		buf_put_varint(out, zigzag_encode(read->ends[i].carry.ms));
+		buf_put_text(out, read->ends[i].header);
+	}
 }
 
 int demux_state_encode(const struct demux_state *state, const struct stream_names *names,
@@ -108,6 +165,8 @@ int demux_state_encode(const struct demux_state *state, const struct stream_name
 	buf_put_varint(out, zigzag_encode(state->last_ms));
 	buf_put_varint(out, zigzag_encode(state->top_ms));
 	buf_put_varint(out, zigzag_encode(state->floor_ms));
+	buf_put_varint(out, zigzag_encode(state->gone_ms));
+	buf_put_varint(out, zigzag_encode(state->ahead_ms));
 	buf_put_varint(out, state->counts.lines);
 	buf_put_varint(out, state->counts.passed);
 	buf_put_varint(out, state->counts.unread);
@@ -167,22 +226,34 @@ static void demux_take_series(struct cursor *c, struct demux_state *state)
 	}
 }
 
-static void demux_take_read(struct cursor *c, struct demux_state *state)
+/* Versions before 3 have the end of the last range alone. */
+static void demux_take_read(struct cursor *c, struct demux_state *state, unsigned version)
 {
 	struct demux_read *read = demux_state_read(state, cursor_varint(c));
 	stream_take_offsets(c, &read->done);
 	read->kept_from = cursor_varint(c);
-	read->carry.left = (uint32_t)smaller_of(cursor_varint(c), LINE_CARRY_MAX);
-	read->carry.ms = zigzag_decode(cursor_varint(c));
-	mem_free_slice(read->header);
-	read->header = mem_copy_slice(cursor_text(c, DEMUX_HEADER_MAX_BYTES));
+	uint64_t count = version < 3 ? 1 : cursor_varint(c);
+	c->bad = c->bad || count > DEMUX_ENDS_MAX;
+	for (uint64_t i = 0; i < count && !c->bad; i++) {
+		const struct offsets *done = &read->done;
+		uint64_t last = done->count ? done->list[done->count - 1].end : 0;
+		struct demux_end end = {.at = version < 3 ? last : cursor_varint(c)};
+		end.carry.left = (uint32_t)smaller_of(cursor_varint(c), LINE_CARRY_MAX);
+		end.carry.ms = zigzag_decode(cursor_varint(c));
+		struct slice header = cursor_text(c, DEMUX_HEADER_MAX_BYTES);
+		c->bad = c->bad || (!end.at && version >= 3);
+		if (c->bad || !end.at)
+			continue;
+		end.header = mem_copy_slice(header);
+		demux_read_put_end(read, &end);
+	}
 }
 
 int demux_state_decode(struct slice value, struct demux_state *state, struct stream_names *names)
 {
 	struct cursor c = cursor_of(value.data, value.len);
 	unsigned version = cursor_u8(&c);
-	if (!c.bad && version != DEMUX_STATE_VERSION && version != DEMUX_STATE_TOPLESS)
+	if (!c.bad && (!version || version > DEMUX_STATE_VERSION))
 		return ERR_VERSION;
 	*names = demux_take_names(&c);
 	state->rule = cursor_varint(&c);
@@ -190,9 +261,11 @@ int demux_state_decode(struct slice value, struct demux_state *state, struct str
 	state->named = flags & DEMUX_NAMED;
 	state->has_last = flags & DEMUX_HAS_LAST;
 	state->last_ms = state->top_ms = zigzag_decode(cursor_varint(&c));
-	if (version != DEMUX_STATE_TOPLESS)
+	if (version >= 2)
 		state->top_ms = zigzag_decode(cursor_varint(&c));
 	state->floor_ms = zigzag_decode(cursor_varint(&c));
+	state->gone_ms = version < 3 ? INT64_MIN : zigzag_decode(cursor_varint(&c));
+	state->ahead_ms = version < 3 ? 0 : zigzag_decode(cursor_varint(&c));
 	state->counts.lines = cursor_varint(&c);
 	state->counts.passed = cursor_varint(&c);
 	state->counts.unread = cursor_varint(&c);
@@ -205,7 +278,7 @@ int demux_state_decode(struct slice value, struct demux_state *state, struct str
 	demux_take_series(&c, state);
 	uint64_t reads = cursor_varint(&c);
 	for (uint64_t i = 0; i < reads && !c.bad; i++)
-		demux_take_read(&c, state);
+		demux_take_read(&c, state, version);
 	return c.bad || cursor_left(&c) ? ERR_DAMAGED : 0;
 }
 

@@ -16,17 +16,25 @@ enum {
 	DEMUX_EXAMPLE_MAX_BYTES = 256,
 	DEMUX_HEADER_MAX_BYTES = 4096, /* of line_fields_state_encode() */
 	DEMUX_LATE_MAX = 4096,
+	DEMUX_ENDS_MAX = 8, /* of ranges, of an incarnation */
 	DEMUX_SERIES_MAX = DATATYPE_SERIES_MAX,
 	DEMUX_STATE_MAX_BYTES = TABLE_SHARED_VALUE_MAX_BYTES,
+};
+
+/* Where a range of lines that are read ends. */
+struct demux_end {
+	uint64_t at;
+	struct line_carry carry; /* goes to the line behind */
+	struct slice header;     /* what the lines before say of those behind; owned */
 };
 
 /* Of an incarnation. */
 struct demux_read {
 	uint64_t incarnation;
-	struct offsets done;     /* which bytes are read; each range ends where a record does */
-	uint64_t kept_from;      /* what was gone when they were read */
-	struct line_carry carry; /* goes to the line behind the last range */
-	struct slice header;     /* what the lines before say of those behind; owned */
+	struct offsets done; /* which bytes are read; each range ends where a record does */
+	uint64_t kept_from;  /* what was gone when they were read */
+	struct demux_end ends[DEMUX_ENDS_MAX]; /* of the last ranges, ascending */
+	size_t end_count;
 };
 
 /* How many lines there were. */
@@ -45,7 +53,9 @@ struct demux_state {
 	int64_t last_ms;  /* the greatest time of a line, its receipt where the line is ahead of it
 			   */
 	int64_t top_ms;   /* the greatest time of a line: bins behind it have not begun */
-	int64_t floor_ms; /* bins before are not derived anew: bytes of theirs may have gone */
+	int64_t floor_ms; /* bins before are not derived anew */
+	int64_t gone_ms;  /* bytes of bins before may have gone: what is stored of them stays */
+	int64_t ahead_ms; /* so much at most times of lines were after their receipt */
 	struct demux_counts counts;
 	char example[DEMUX_EXAMPLE_MAX_BYTES + 1]; /* the last line that no rule read */
 	size_t example_len;
@@ -60,10 +70,19 @@ void demux_state_release(struct demux_state *state);
 
 /* Of an incarnation; a new one is empty. */
 struct demux_read *demux_state_read(struct demux_state *state, uint64_t incarnation);
-/* Of incarnations that are not among these nothing is known any more. */
-void demux_state_keep_reads(struct demux_state *state, const uint64_t *incarnations, size_t count);
+/* Of incarnations that are not among these nothing is known any more. How many these were. */
+size_t demux_state_keep_reads(struct demux_state *state, const uint64_t *incarnations,
+			      size_t count);
+/* What is known of the line at an offset, behind a range; NULL: nothing is. */
+const struct demux_end *demux_read_end_at(const struct demux_read *read, uint64_t offset);
+/* Notes it; takes the header. Where there are too many ranges those that begin first are forgotten.
+ */
+void demux_read_put_end(struct demux_read *read, const struct demux_end *end);
 /* A bin is to be derived anew. False: there are too many of them. */
 bool demux_state_add_late(struct demux_state *state, int64_t ms) MUST_CHECK;
+
+/* The first `count` of them wait no more. */
+void demux_state_remove_late(struct demux_state *state, size_t count);
 
 /* ERR_LIMIT: it is larger than a cell may be. */
 int demux_state_encode(const struct demux_state *state, const struct stream_names *names,

@@ -57,8 +57,9 @@ static void records_set_end(struct line_records *records)
 		if (newline)
 			records->end = (size_t)(newline - data.data) + 1;
 	} else if (records->next < records->end_count) {
-		records->end = smaller_of(records->ends[records->next++], data.len);
+		records->end = smaller_of(records->ends[records->next], data.len);
 	}
+	records->end = smaller_of(records->end, records->begin + LINE_RECORD_MAX_BYTES);
 }
 
 bool line_records_next(struct line_records *records)

@@ -9,10 +9,15 @@
 #ifndef STREAM_LINE_CLOCK_H
 #define STREAM_LINE_CLOCK_H
 
+#include "wire/chunk.h"
 #include "wire/line_time.h"
 #include "wire/zones.h"
 
-enum { LINE_CARRY_MAX = 1000 };
+enum {
+	LINE_CARRY_MAX = 1000,
+	/* A longer record is several, each of so many bytes but the last: so it lies in blocks. */
+	LINE_RECORD_MAX_BYTES = CHUNK_DATA_MAX_BYTES,
+};
 
 /* What goes from one line to the next. */
 struct line_carry {

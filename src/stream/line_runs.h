@@ -11,22 +11,23 @@
 struct line_run {
 	uint64_t begin; /* the offset of the records' data */
 	struct line_records records;
-	int64_t received_ms;
-	/* From its offset in the data on, bytes were received then. NULL: all at received_ms. */
-	const struct chunk_receipt *receipt;
-	struct slice tags; /* of the chunk that ends it; of a block: of its first one */
+	struct receipt_walk receipts; /* at its beginning; by offsets in the data */
+	struct slice tags;            /* of the chunk that ends it; of a block: of its first one */
 	struct slice zone;
 	bool begins;    /* bytes in front of it are not held, or not of the range */
 	bool continues; /* its first record began before it */
 	/* Its only record has no end. */
 	bool open;
 	bool cut; /* of one that is open: bytes lie behind it that cannot be joined to it */
+	/* So many bytes from `begin` on, which are in a block, are not there or cannot be read; of
+	 * them there are no records. 0: it is none of these. */
+	uint64_t lost;
 };
 
 /* Gives the lines of the bytes from <= offset < to that are held to `see`, in their order. Chunks
  * that cannot be unpacked are holes. Ends when `see` returns something else than 0, and returns
- * that. ERR_DAMAGED: what is held is not there, or cannot be unpacked; ERR_LIMIT; or the store's
- * error, with a sentence. */
+ * that. ERR_DAMAGED: what is held and in no block is not there, or cannot be read; ERR_LIMIT; or
+ * the store's error, with a sentence. */
 int line_runs_read(const struct stream_site *site, struct task_queue *queue,
 		   const struct stream_id *id, const struct stream_known *known, uint64_t from,
 		   uint64_t to, int (*see)(const struct line_run *run, void *owner), void *owner,

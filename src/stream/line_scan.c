@@ -239,19 +239,8 @@ struct scan_bytes {
 	const struct line_part *part;
 	uint64_t begin;
 	struct line_records records;
-	bool continues, goes_on; /* the first record began before; the last one has no end */
-	int64_t received_ms;
-	const struct chunk_receipt *receipts; /* may be none: then received_ms holds for all */
-	size_t receipt_count, receipt;
+	struct receipt_walk receipts;
 };
-
-static int64_t scan_received(struct scan_bytes *bytes)
-{
-	while (bytes->receipt < bytes->receipt_count &&
-	       bytes->receipts[bytes->receipt].offset <= bytes->records.begin)
-		bytes->received_ms = bytes->receipts[bytes->receipt++].received_ms;
-	return bytes->received_ms;
-}
 
 /* Gives the line on, where it may be one that is asked for. */
 static int scan_see_line(struct line_scan *scan, struct scan_bytes *bytes, bool may_fit)
@@ -260,12 +249,11 @@ static int scan_see_line(struct line_scan *scan, struct scan_bytes *bytes, bool 
 	struct slice text = line_records_text(&bytes->records);
 	const struct line_seen seen = {
 		.stream = &scan->streams[bytes->part->stream],
-		.ms = line_clock_next(&scan->clock, text, scan_received(bytes)),
+		.ms = line_clock_next(&scan->clock, text,
+				      receipt_walk_to(&bytes->receipts, bytes->records.begin)),
 		.offset = bytes->begin + bytes->records.begin,
 		.bytes = bytes->records.end - bytes->records.begin,
-		.text = text,
-		.partial = (bytes->continues && !bytes->records.begin) ||
-			   (bytes->goes_on && bytes->records.end == bytes->records.data.len)};
+		.text = text};
 	if (!may_fit || seen.ms < rules->from_ms || seen.ms >= rules->to_ms ||
 	    seen.offset < bytes->part->from || seen.offset >= bytes->part->to)
 		return 0;
@@ -336,21 +324,19 @@ static int scan_read_block(struct line_scan *scan, const struct line_part *part,
 {
 	struct chunk_fields fields;
 	struct chunk_data data;
-	struct scan_bytes bytes = {.part = part,
-				   .begin = part->place.sequence_id - part->place.length,
-				   .receipts = head->lines.receipts,
-				   .receipt_count = head->lines.receipt_count};
+	struct scan_bytes bytes = {
+		.part = part,
+		.begin = part->place.sequence_id - part->place.length,
+		.receipts = {.list = head->lines.receipts, .count = head->lines.receipt_count}};
 	int err = chunk_block_read(scan->site, scan->queue, &scan->streams[part->stream].id,
 				   &part->place, &scan->unpacked, &scan->arena, &fields, &data,
-				   &bytes.received_ms, scan->e);
+				   &bytes.receipts.received_ms, scan->e);
 	if (err)
 		return err == ERR_NOT_FOUND ? 0 : err; /* it was too old */
 	bytes.records = (struct line_records){.data = data.data,
 					      .ends = data.ends,
 					      .end_count = data.end_count,
 					      .lines = fields.lines};
-	bytes.continues = fields.continues;
-	bytes.goes_on = fields.goes_on;
 	scan->clock.carry = head->lines.before;
 	line_clock_set_zone(&scan->clock, fields.zone);
 	scan->work.blocks++;
@@ -390,13 +376,13 @@ static int scan_see_run(const struct line_run *run, void *owner)
 	const struct scan_range *range = owner;
 	struct scan_bytes bytes = {.part = range->part,
 				   .begin = run->begin,
-				   .continues = run->begins && run->continues,
-				   .goes_on = run->open && !run->cut,
-				   .received_ms = run->received_ms,
-				   .receipts = run->receipt,
-				   .receipt_count = run->receipt != NULL,
+				   .receipts = run->receipts,
 				   .records = run->records};
 	struct line_scan *scan = range->scan;
+	if (run->lost) {
+		scan->work.damaged++;
+		return 0;
+	}
 	if (run->begins && run->begin != range->part->from)
 		scan->clock.carry = (struct line_carry){0, 0};
 	line_clock_set_zone(&scan->clock, run->zone);

@@ -30,7 +30,6 @@ struct line_seen {
 	int64_t ms;             /* its time, in ms since 1970 */
 	uint64_t offset, bytes; /* of the line as it was sent */
 	struct slice text;      /* without the end of the line */
-	bool partial;           /* it began before these bytes, or its end may still come */
 };
 
 /* A place in the order of lines. */

@@ -138,6 +138,13 @@ static bool retain_is_over(const struct retain *r, const struct stream_kept *kep
 	       clock_wall_ms(r->site->clock) - kept->empty_ms >= RETAIN_EMPTY_MS;
 }
 
+/* What is deleted was received at any time. */
+static int64_t retain_before_ms(const struct retain *r)
+{
+	return r->known.deleted_to > r->known.kept.from ? clock_wall_ms(r->site->clock)
+							: r->rules->before_ms;
+}
+
 static int retain_settle(struct retain *r, struct stream_kept *kept,
 			 struct stream_retained *retained)
 {
@@ -147,6 +154,8 @@ static int retain_settle(struct retain *r, struct stream_kept *kept,
 	if (!r->known.held.count)
 		kept->empty_ms = noted->empty_ms ? noted->empty_ms : clock_wall_ms(r->site->clock);
 	retained->raised = kept->from > noted->from;
+	if (retained->raised)
+		kept->before_ms = larger_of(kept->before_ms, retain_before_ms(r));
 	retained->waits = retained->raised && r->known.tail_data_bytes;
 	retained->forgotten = retain_is_over(r, kept);
 	if (retained->forgotten)
@@ -162,7 +171,7 @@ static int retain_pass(struct retain *r, struct stream_retained *retained)
 	err = err ? err : retain_look(r);
 	if (err)
 		return err;
-	struct stream_kept kept = {.from = r->from};
+	struct stream_kept kept = {.from = r->from, .before_ms = r->known.kept.before_ms};
 	err = retain_settle(r, &kept, retained);
 	offsets_release(&kept.going);
 	return err;

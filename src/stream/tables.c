@@ -14,7 +14,8 @@ enum {
 	MADE_HERE = 1,
 	MADE_APPENDED = 2,
 	SEALED_VERSION = 1,
-	KEPT_VERSION = 1,
+	KEPT_VERSION = 2, /* 1 does not say when what is below was received */
+	DELETED_VERSION = 1,
 	TAIL_VERSION = 1,
 	RECEIVED_VERSION = 1,
 	LINES_VERSION = 1,
@@ -206,6 +207,7 @@ void stream_kept_encode(const struct stream_kept *kept, struct buf *out)
 	buf_append_char(out, KEPT_VERSION);
 	buf_put_varint(out, kept->from);
 	buf_put_varint(out, zigzag_encode(kept->empty_ms));
+	buf_put_varint(out, zigzag_encode(kept->before_ms));
 	stream_put_offsets(&kept->going, out);
 }
 
@@ -213,17 +215,18 @@ int stream_kept_decode(struct slice value, struct stream_kept *kept)
 {
 	struct cursor c = cursor_of(value.data, value.len);
 	unsigned version = cursor_u8(&c);
-	if (!c.bad && version != KEPT_VERSION)
+	if (!c.bad && version != 1 && version != KEPT_VERSION)
 		return ERR_VERSION;
 	kept->from = cursor_varint(&c);
 	kept->empty_ms = zigzag_decode(cursor_varint(&c));
+	kept->before_ms = version == 1 ? 0 : zigzag_decode(cursor_varint(&c));
 	stream_take_offsets(&c, &kept->going);
 	return c.bad || cursor_left(&c) || kept->from > STREAM_OFFSET_MAX ? ERR_DAMAGED : 0;
 }
 
 void stream_deleted_encode(uint64_t offset, struct buf *out)
 {
-	buf_append_char(out, KEPT_VERSION);
+	buf_append_char(out, DELETED_VERSION);
 	buf_put_varint(out, offset);
 }
 
@@ -231,7 +234,7 @@ int stream_deleted_decode(struct slice value, uint64_t *offset)
 {
 	struct cursor c = cursor_of(value.data, value.len);
 	unsigned version = cursor_u8(&c);
-	if (!c.bad && version != KEPT_VERSION)
+	if (!c.bad && version != DELETED_VERSION)
 		return ERR_VERSION;
 	*offset = cursor_varint(&c);
 	return c.bad || cursor_left(&c) || *offset > STREAM_OFFSET_MAX ? ERR_DAMAGED : 0;

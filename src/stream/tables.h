@@ -73,8 +73,9 @@ int stream_sealed_decode(struct slice value, struct offsets *sealed) MUST_CHECK;
 
 /* What has gone of a stream, or is to go. */
 struct stream_kept {
-	uint64_t from;    /* what is below is not shown any more */
-	int64_t empty_ms; /* since when nothing of it was there; 0: something is */
+	uint64_t from;     /* what is below is not shown any more */
+	int64_t empty_ms;  /* since when nothing of it was there; 0: something is */
+	int64_t before_ms; /* what is below was received before then; 0: that is not known */
 	/* What is in blocks below, and is to be removed. */
 	struct offsets going;
 };
@@ -157,6 +158,20 @@ struct chunk_lines {
 	size_t receipt_count;
 };
 enum { CHUNK_RECEIPTS_MAX = 10000 }; /* of a block; behind them the last one holds */
+
+/* When bytes were received, by offsets that do not descend. */
+struct receipt_walk {
+	int64_t received_ms; /* at first */
+	const struct chunk_receipt *list;
+	size_t count, next;
+};
+static inline int64_t receipt_walk_to(struct receipt_walk *walk, size_t offset)
+{
+	while (walk->next < walk->count && walk->list[walk->next].offset <= offset)
+		walk->received_ms = walk->list[walk->next++].received_ms;
+	return walk->received_ms;
+}
+
 void chunk_lines_encode(const struct chunk_lines *lines, struct buf *out);
 /* Receipts are in the arena. ERR_DAMAGED; ERR_VERSION; ERR_LIMIT: the arena is full. */
 int chunk_lines_decode(struct slice value, struct arena *arena,

@@ -258,6 +258,9 @@ static void rules_that_are_none(void **state)
 	refused("{format: json, events: {tags: [b, host]}}",
 		".events.tags[1]: the tag host is that of the stream; {KEY: host} gives this one "
 		"another key");
+	refused("{format: json, events: {tags: [rest]}}",
+		".events.tags[0]: the tag rest is that of the labels of which there are too many; "
+		"{KEY: rest} gives this one another key");
 	refused("{format: json, events: {tags: [b, b]}}",
 		".events.tags[1]: two tags have the key b");
 	refused("{pattern: '<b> <c', events: {tags: [c]}}",
@@ -274,6 +277,10 @@ static void rules_that_are_none(void **state)
 		".where[1]: 'x' is no number to compare with");
 	refused("{pattern: '<b>', events: {}, where: b}",
 		".where: 'b' is no condition, as status>=400 is one");
+	refused("{format: json, events: {}, where: status==200}",
+		".where: 'status==200' is no condition: the relations are = != < <= > >=");
+	refused("{format: json, events: {}, where: status=>200}",
+		".where: 'status=>200' is no condition: the relations are = != < <= > >=");
 	refused("{columns: {head: x}, events: {}}",
 		".columns.head: is not a known key; did you mean header?");
 	refused("{columns: {header: {}}, events: {}}", ".columns.header: takes a list of words");

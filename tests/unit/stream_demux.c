@@ -2,7 +2,6 @@
  * cut, what is in blocks, and where the process is killed, bins have what the lines say.
  *
  * Streams are made of events by lot; what their bins have is added up here, line by line. */
-#include "contract/contract.h"
 #include "contract/engines.h"
 
 #include <stdio.h>
@@ -11,7 +10,7 @@
 #include "conf/conf.h"
 #include "loop/job.h"
 #include "stream/demux_pass.h"
-#include "stream/seal.h"
+#include "stream_rig.h"
 #include "tools/long_run.h"
 
 enum {
@@ -162,16 +161,7 @@ static struct stream_id world_id(uint64_t incarnation)
 static void world_put_made(struct world *w, uint64_t incarnation, int64_t made_ms)
 {
 	const struct stream_id id = world_id(incarnation);
-	const struct stream_made made = {.id = id, .made_ms = made_ms};
-	struct stream_parts key, column;
-	struct buf value;
-	buf_init(&value, 4096);
-	stream_made_encode(&made, &value);
-	streams_key(&key, id.tenant);
-	streams_column(&column, &id, STREAM_MADE);
-	rig_cell_put(&w->rig, TABLE_STREAMS, &key.parts, &column.parts, buf_slice(&value),
-		     INT64_MAX / 2 - (int64_t)++w->made, 0);
-	buf_release(&value);
+	stream_rig_put_made(&w->rig, &id, made_ms, INT64_MAX / 2 - (int64_t)++w->made);
 }
 
 /* As the collector has it, of a chunk that it has taken. */
@@ -179,32 +169,8 @@ static void world_put_chunk(struct world *w, uint64_t incarnation, uint64_t begi
 			    struct slice data, bool continues)
 {
 	const struct stream_id id = world_id(incarnation);
-	struct chunk_fields fields = {.tenant = id.tenant,
-				      .names = id.names,
-				      .incarnation = incarnation,
-				      .sequence_id = begin + data.len,
-				      .data_bytes = (uint32_t)data.len,
-				      .lines = true,
-				      .continues = continues,
-				      .goes_on = data.data[data.len - 1] != '\n'};
-	const struct chunk_data chunk = {.data = data};
-	struct stream_parts key, column;
-	struct buf frame, value;
-	const char *why;
-	struct chunk_frame found;
-	buf_init(&frame, 1 << 20);
-	buf_init(&value, 1 << 20);
-	assert_int_equal(chunk_frame_put(&fields, &chunk, 1, &frame), 0);
-	struct slice bytes = buf_slice(&frame);
-	assert_int_equal(chunk_frame_next(&bytes, &found, &why), CHUNK_FOUND);
-	assert_int_equal(chunk_cell_encode(rig_now_ms(&w->rig), found.bytes, &value), 0);
-	const struct chunk_place place = chunk_place_of(&found);
-	chunk_tail_key(&key, &id);
-	chunk_column(&column, &place);
-	rig_log_put(&w->rig, TABLE_CHUNK_TAIL, &key.parts, &column.parts, buf_slice(&value));
+	stream_rig_put_chunk(&w->rig, &id, begin, data, continues);
 	world_put_made(w, incarnation, T0);
-	buf_release(&value);
-	buf_release(&frame);
 }
 
 static void world_put(struct world *w, uint64_t incarnation, uint64_t begin, const char *text)
@@ -215,16 +181,7 @@ static void world_put(struct world *w, uint64_t incarnation, uint64_t begin, con
 static void world_seal(struct world *w, uint64_t incarnation, bool all)
 {
 	const struct stream_id id = world_id(incarnation);
-	const struct stream_seal_rules rules = {.level = 1,
-						.all = all,
-						.open_before_ms = INT64_MIN,
-						.until_ms = INT64_MAX,
-						.write_max_ms = 1000};
-	struct stream_seal_result result;
-	struct errbuf e = {""};
-	int err = stream_seal(&w->site, &w->rig.queue, &id, &rules, &result, &e);
-	assert_string_equal(e.text, "");
-	assert_int_equal(err, 0);
+	stream_rig_seal(&w->rig, &id, all, INT64_MIN);
 }
 
 static int world_pass(struct world *w)
@@ -383,6 +340,14 @@ static void lot_deliver_some(struct world *w, struct lot *lot)
 		}
 }
 
+/* Sometimes also records whose end, or beginning, is not there. */
+static void lot_seal(struct world *w)
+{
+	const struct stream_id id = world_id(1 + random_below(&w->random, INCARNATIONS));
+	stream_rig_seal(&w->rig, &id, random_below(&w->random, 2),
+			random_below(&w->random, 3) ? INT64_MIN : INT64_MAX);
+}
+
 static void lot_step(struct world *w, struct lot *lot)
 {
 	switch (random_below(&w->random, 10)) {
@@ -390,8 +355,7 @@ static void lot_step(struct world *w, struct lot *lot)
 		world_kill(w);
 		break;
 	case 1:
-		world_seal(w, 1 + random_below(&w->random, INCARNATIONS),
-			   random_below(&w->random, 2));
+		lot_seal(w);
 		break;
 	case 2:
 	case 3:
@@ -638,6 +602,393 @@ static void a_part_of_a_line_is_no_event_of_a_bin_that_is_derived(void **state)
 	world_close(&w);
 }
 
+static const char untimed[] = "datatypes: {acc: {pattern: '<method> <bytes>', events: {tags: "
+			      "[method], values: [bytes]}}}\n";
+
+/* The same of lines that are in one block when they are read. */
+static void lines_in_a_block_have_the_time_of_their_own_receipt(void **state)
+{
+	(void)state;
+	struct world w;
+	world_open(&w, &engine, 1, untimed);
+	world_put(&w, 1, 0, "A 1\nB");
+	rig_advance_ms(&w.rig, 30000);
+	world_put_chunk(&w, 1, 5, SLICE(" 2\nC 3\n"), true);
+	rig_advance_ms(&w.rig, 30000);
+	world_put(&w, 1, 12, "D 4\n");
+	world_seal(&w, 1, true);
+	world_finish(&w);
+	assert_true(world_value(&w, "acc.count{host=h1,cluster=c1,method=A}0") == 1);
+	assert_true(world_value(&w, "acc.count{host=h1,cluster=c1,method=B}0") == 1);
+	assert_true(world_value(&w, "acc.count{host=h1,cluster=c1,method=C}30000") == 1);
+	assert_true(world_value(&w, "acc.count{host=h1,cluster=c1,method=D}60000") == 1);
+	assert_int_equal(w.sink.count, 4 * 4);
+	world_close(&w);
+}
+
+/* A record that is open when a block ends, and lies in it from another chunk than its first
+ * one. */
+static void a_line_of_two_blocks_has_the_time_of_its_own_receipt(void **state)
+{
+	(void)state;
+	struct world w;
+	struct stream_id id = world_id(1);
+	world_open(&w, &engine, 1, untimed);
+	world_put(&w, 1, 0, "A 1\n");
+	rig_advance_ms(&w.rig, 30000);
+	world_put(&w, 1, 4, "B");
+	stream_rig_seal(&w.rig, &id, true, INT64_MAX);
+	rig_advance_ms(&w.rig, 30000);
+	world_put_chunk(&w, 1, 5, SLICE(" 2\n"), true);
+	stream_rig_seal(&w.rig, &id, true, INT64_MAX);
+	world_finish(&w);
+	assert_true(world_value(&w, "acc.count{host=h1,cluster=c1,method=A}0") == 1);
+	assert_true(world_value(&w, "acc.count{host=h1,cluster=c1,method=B}30000") == 1);
+	assert_int_equal(w.sink.count, 2 * 4);
+	/* Bins that are derived anew have the same. */
+	world_kill(&w);
+	world_put(&w, 1, 8, "1700000031 1\n");
+	world_finish(&w);
+	assert_true(world_value(&w, "acc.count{host=h1,cluster=c1,method=B}30000") == 1);
+	assert_true(world_value(&w, "acc.bytes.sum{host=h1,cluster=c1,method=B}30000") == 2);
+	assert_int_equal(w.sink.count, 3 * 4);
+	world_close(&w);
+}
+
+/* The rest of it is a line of its own, wherever it lies. */
+static void a_record_that_is_too_long_is_several(void **state)
+{
+	(void)state;
+	enum { CUT = 960 << 10, END = 2 * CUT + 30, CHUNK = 300000 };
+	char *text = mem_alloc(END);
+	memset(text, 'x', END);
+	memcpy(text, "1700000000 G 5", 14);
+	memcpy(text + CUT, "1700000003 P 7", 14);
+	memcpy(text + 2 * CUT, "1700000004 P 7\n1700000004 G 1\n", 30);
+	for (int sealed = 0; sealed < 2; sealed++) {
+		struct world w;
+		world_open(&w, &engine, 1, events);
+		for (size_t at = 0; at < END; at += CHUNK) {
+			size_t len = smaller_of(CHUNK, END - at);
+			world_put_chunk(&w, 1, at, (struct slice){text + at, len}, at > 0);
+		}
+		if (sealed)
+			world_seal(&w, 1, true);
+		world_finish(&w);
+		assert_true(world_value(&w, "acc.count{host=h1,cluster=c1,method=G}0") == 2);
+		assert_true(world_value(&w, "acc.bytes.sum{host=h1,cluster=c1,method=G}0") == 1);
+		assert_true(world_value(&w, "acc.bytes.sum{host=h1,cluster=c1,method=P}0") == 7);
+		/* And where its bin is derived anew. */
+		world_kill(&w);
+		world_put(&w, 1, END, "1700000009 P 1\n");
+		world_finish(&w);
+		assert_true(world_value(&w, "acc.count{host=h1,cluster=c1,method=G}0") == 2);
+		assert_true(world_value(&w, "acc.count{host=h1,cluster=c1,method=P}0") == 3);
+		assert_true(world_value(&w, "acc.bytes.sum{host=h1,cluster=c1,method=P}0") == 8);
+		world_close(&w);
+	}
+	mem_free(text);
+}
+
+/* What fills a hole goes on from the lines in front of it: by their time, and by names of
+ * columns.
+ */
+static void what_fills_a_hole_goes_on_from_what_is_in_front(void **state)
+{
+	(void)state;
+	struct world w;
+	world_open(&w, &engine, 1,
+		   "datatypes: {acc: {format: logfmt, samples: {tags: [dev], values: "
+		   "[used]}}}\n");
+	world_put(&w, 1, 0, "time=1700000010 dev=a used=1\n");
+	world_put(&w, 1, 42, "time=1700000020 dev=c used=3\n");
+	world_finish(&w);
+	world_kill(&w);
+	world_put(&w, 1, 29, "dev=b used=2\n");
+	world_finish(&w);
+	assert_true(world_value(&w, "acc.used{host=h1,cluster=c1,dev=b}10000") == 2);
+	assert_int_equal(w.sink.count, 3);
+	world_close(&w);
+
+	world_open(&w, &engine, 1,
+		   "datatypes: {acc: {columns: {header: [PID]}, samples: {tags: [USER], "
+		   "values: "
+		   "[CPU]}}}\n");
+	world_put(&w, 1, 0, "PID USER CPU\n1 a 5\n");
+	world_put(&w, 1, 25, "PID CPU USER\n3 7 c\n");
+	world_finish(&w);
+	world_kill(&w);
+	world_put(&w, 1, 19, "2 b 6\n");
+	world_put(&w, 1, 44, "4 8 d\n");
+	world_finish(&w);
+	assert_true(world_value(&w, "acc.CPU{host=h1,cluster=c1,USER=a}0") == 5);
+	assert_true(world_value(&w, "acc.CPU{host=h1,cluster=c1,USER=b}0") == 6);
+	assert_true(world_value(&w, "acc.CPU{host=h1,cluster=c1,USER=d}0") == 8);
+	assert_int_equal(w.sink.count, 4);
+	world_close(&w);
+}
+
+/* Names of columns are looked for in front of a block that has none. */
+static void names_of_columns_are_those_in_front_of_a_block(void **state)
+{
+	(void)state;
+	struct world w;
+	world_open(&w, &engine, 1,
+		   "datatypes: {acc: {columns: {header: [PID]}, events: {tags: [USER], "
+		   "values: "
+		   "[CPU]}}}\n");
+	world_put(&w, 1, 0, "PID USER CPU\n1 a 5\n");
+	world_seal(&w, 1, true);
+	world_put(&w, 1, 19, "2 a 6\n");
+	world_seal(&w, 1, true);
+	world_finish(&w);
+	assert_true(world_value(&w, "acc.CPU.sum{host=h1,cluster=c1,USER=a}0") == 11);
+	world_kill(&w);
+	world_put(&w, 1, 25, "3 a 7\n");
+	world_finish(&w);
+	assert_true(world_value(&w, "acc.CPU.sum{host=h1,cluster=c1,USER=a}0") == 18);
+	world_close(&w);
+}
+
+/* The block that ends at an offset; a cell of it with one bit changed takes its place, or
+ * none. */
+static void world_damage(struct world *w, uint64_t end, bool removes)
+{
+	const struct stream_id id = world_id(1);
+	struct stream_parts key, from, to;
+	char bytes[4096];
+	chunk_sink_key(&key, &id, 0);
+	chunk_bound(&from, end - 1);
+	chunk_bound(&to, end);
+	const struct store_cell_scan scan = {
+		.table = TABLE_CHUNK_SINK, .key = key.parts, .from = from.parts, .to = to.parts};
+	struct cells cells = rig_scan(&w->rig, &scan, 0);
+	assert_int_equal(cells.count, 1);
+	const struct slice was = cells.list[0].value;
+	assert_true(was.len <= sizeof(bytes));
+	memcpy(bytes, was.data, was.len);
+	bytes[was.len - 1] ^= 1;
+	if (removes)
+		rig_log_remove(&w->rig, TABLE_CHUNK_SINK, &key.parts, &from.parts, &to.parts);
+	else
+		rig_log_put(&w->rig, TABLE_CHUNK_SINK, &key.parts, &cells.list[0].column,
+			    (struct slice){bytes, was.len});
+}
+
+/* Of three blocks one; what the others have is counted, and the damage is told once. */
+static void a_damaged_block_is_passed_over(void **state)
+{
+	(void)state;
+	for (unsigned lot = 0; lot < 6; lot++) {
+		struct world w;
+		world_open(&w, &engine, 1, events);
+		world_put(&w, 1, 0, "1700000000 G 1\n");
+		world_seal(&w, 1, true);
+		world_put(&w, 1, 15, "1700000010 G 1\n");
+		world_seal(&w, 1, true);
+		world_put(&w, 1, 30, "1700000020 G 1\n");
+		world_seal(&w, 1, true);
+		world_put(&w, 1, 45, "1700000030 G 1\n");
+		world_damage(&w, 15 + lot % 3 * 15, lot >= 3);
+		assert_int_equal(world_pass(&w), 0);
+		assert_int_equal(w.passed.lost, 15);
+		assert_int_equal(w.stream.state.counts.lines, 3);
+		assert_int_equal(w.sink.count, 3 * 4);
+		assert_int_equal(world_pass(&w), 0);
+		assert_int_equal(w.passed.lost, 0);
+		world_kill(&w);
+		world_put(&w, 1, 60, "1700000040 G 1\n");
+		assert_int_equal(world_pass(&w), 0);
+		assert_int_equal(w.passed.lost, 0);
+		assert_int_equal(w.stream.state.counts.lines, 4);
+		world_close(&w);
+	}
+}
+
+/* Of bytes that were received before then the first so many have gone. */
+static void world_expire(struct world *w, uint64_t from, int64_t before_ms)
+{
+	const struct stream_id id = world_id(1);
+	const struct stream_kept kept = {.from = from, .before_ms = before_ms};
+	struct buf value;
+	buf_init(&value, 100);
+	stream_kept_encode(&kept, &value);
+	stream_rig_put(&w->rig, &id, STREAM_KEPT, buf_slice(&value), store_stamp(w->rig.store));
+	buf_release(&value);
+	world_damage(w, from, true);
+}
+
+/* What is stored of a bin whose bytes have gone in part stays as it is: where a late line
+ * belongs to it, and where the stream is read from its beginning again. The lines that have
+ * gone were 12 s ahead of their receipt. */
+static void bins_whose_bytes_have_gone_stay(void **state)
+{
+	(void)state;
+	for (int restarts = 0; restarts < 2; restarts++) {
+		struct world w;
+		struct errbuf e = {""};
+		world_open(&w, &engine, 1, events);
+		world_put(&w, 1, 0, "1700000012 G 1\n1700000012 G 2\n");
+		world_seal(&w, 1, true);
+		rig_advance_ms(&w.rig, 90000);
+		world_put(&w, 1, 30, "1700000013 G 3\n1700000070 G 4\n");
+		world_finish(&w);
+		assert_true(world_value(&w, "acc.count{host=h1,cluster=c1,method=G}10000") == 3);
+		world_expire(&w, 30, T0 + 1);
+		world_kill(&w);
+		world_put(&w, 1, 60, "1700000014 G 5\n1700000071 G 6\n");
+		world_finish(&w);
+		assert_true(world_value(&w, "acc.count{host=h1,cluster=c1,method=G}10000") == 3);
+		assert_true(world_value(&w, "acc.bytes.sum{host=h1,cluster=c1,method=G}10000") ==
+			    6);
+		assert_true(world_value(&w, "acc.count{host=h1,cluster=c1,method=G}70000") == 2);
+		if (restarts)
+			world_kill(&w);
+		assert_int_equal(demux_begin_again(&w.work, &w.stream, &e), 0);
+		world_finish(&w);
+		assert_true(world_value(&w, "acc.count{host=h1,cluster=c1,method=G}10000") == 3);
+		assert_true(world_value(&w, "acc.count{host=h1,cluster=c1,method=G}70000") == 2);
+		assert_int_equal(w.stream.state.counts.lines, 4);
+		assert_int_equal(w.stream.state.counts.late, 2);
+		world_close(&w);
+	}
+}
+
+/* The same of what somebody has deleted, before and after that is carried through. */
+static void bins_of_what_was_deleted_stay(void **state)
+{
+	(void)state;
+	for (int forgotten = 0; forgotten < 2; forgotten++) {
+		struct world w;
+		struct buf value;
+		struct errbuf e = {""};
+		const struct stream_id id = world_id(1);
+		world_open(&w, &engine, 1, events);
+		world_put(&w, 1, 0, "1700000000 G 1\n1700000001 G 2\n");
+		world_finish(&w);
+		buf_init(&value, 100);
+		stream_deleted_encode(30, &value);
+		stream_rig_put(&w.rig, &id, STREAM_DELETED, buf_slice(&value),
+			       store_stamp(w.rig.store));
+		buf_release(&value);
+		world_put(&w, 1, 30, "1700000020 G 3\n");
+		world_finish(&w);
+		if (forgotten) { /* all of it, and another incarnation is there */
+			struct stream_parts key, from, to;
+			streams_key(&key, id.tenant);
+			streams_column(&from, &id, STREAM_MADE);
+			rig_cell_delete(&w.rig, TABLE_STREAMS, &key.parts, &from.parts,
+					INT64_MAX / 2);
+			chunk_tail_key(&key, &id);
+			chunk_bound(&from, 0);
+			chunk_bound(&to, 1000);
+			rig_log_remove(&w.rig, TABLE_CHUNK_TAIL, &key.parts, &from.parts,
+				       &to.parts);
+		}
+		world_put(&w, 2, 0, "1700000002 G 4\n1700000030 G 5\n");
+		world_kill(&w);
+		world_finish(&w);
+		assert_int_equal(demux_begin_again(&w.work, &w.stream, &e), 0);
+		world_finish(&w);
+		assert_true(world_value(&w, "acc.count{host=h1,cluster=c1,method=G}0") == 2);
+		assert_true(world_value(&w, "acc.count{host=h1,cluster=c1,method=G}20000") == 1);
+		assert_true(world_value(&w, "acc.count{host=h1,cluster=c1,method=G}30000") == 1);
+		world_close(&w);
+	}
+}
+
+/* The times of lines are those of their receipt, so that none is ahead of it. */
+static void bins_behind_what_has_gone_are_derived(void **state)
+{
+	(void)state;
+	struct world w;
+	struct errbuf e = {""};
+	world_open(&w, &engine, 1, events);
+	rig_advance_ms(&w.rig, 20000);
+	world_put(&w, 1, 0, "1700000000 G 1\n");
+	world_seal(&w, 1, true);
+	rig_advance_ms(&w.rig, 100000);
+	world_put(&w, 1, 15, "1700000030 G 2\n1700000100 G 3\n");
+	world_finish(&w);
+	world_expire(&w, 15, T0 + 20001);
+	world_kill(&w);
+	world_put(&w, 1, 45, "1700000031 G 4\n1700000029 G 5\n");
+	world_finish(&w);
+	/* Bins before T0 + 30 s may have had lines that have gone. */
+	assert_true(world_value(&w, "acc.count{host=h1,cluster=c1,method=G}30000") == 2);
+	assert_int_equal(w.stream.state.counts.late, 1);
+	assert_int_equal(demux_begin_again(&w.work, &w.stream, &e), 0);
+	w.sink.count = 0;
+	world_finish(&w);
+	assert_true(world_value(&w, "acc.count{host=h1,cluster=c1,method=G}30000") == 2);
+	assert_true(world_value(&w, "acc.count{host=h1,cluster=c1,method=G}100000") == 1);
+	assert_int_equal(w.sink.count, 2 * 4);
+	world_close(&w);
+}
+
+/* What a program of before has noted, by doc/format-chunks.md. */
+static void a_state_of_version_1_is_read(void **state)
+{
+	(void)state;
+	static const char value[] = "\x01\x01h\x01" /* names: h, c, d, n */
+				    "c\x01"
+				    "d\x01n"
+				    "\x07"                     /* the rule */
+				    "\x02"                     /* a line was read */
+				    "\x90\x4e"                 /* at 5,000 ms */
+				    "\x01"                     /* bins before -1 ms */
+				    "\x05\x00\x00\x00\x00\x00" /* lines; no example */
+				    "\x00\x00\x01"             /* no late bins, no series */
+				    "\x09\x02\x00\x0f\x05\x0a" /* 0 to 15, 20 to 30 */
+				    "\x00\x03\x90\x4e\x02"
+				    "ab"; /* 3 lines have 5,000 ms */
+	struct demux_state read = {.rule = 0};
+	struct stream_names found;
+	assert_int_equal(
+		demux_state_decode((struct slice){value, sizeof(value) - 1}, &read, &found), 0);
+	assert_int_equal(read.last_ms, 5000);
+	assert_int_equal(read.top_ms, 5000);
+	assert_int_equal(read.floor_ms, -1);
+	assert_true(read.gone_ms == INT64_MIN && !read.ahead_ms);
+	assert_int_equal(read.read_count, 1);
+	assert_int_equal(read.reads[0].incarnation, 9);
+	assert_int_equal(read.reads[0].end_count, 1);
+	const struct demux_end *end = demux_read_end_at(&read.reads[0], 30);
+	assert_non_null(end);
+	assert_int_equal(end->carry.left, 3);
+	assert_int_equal(end->carry.ms, 5000);
+	assert_slice(end->header, SLICE("ab"));
+	demux_state_release(&read);
+	struct stream_kept kept = {.from = 0};
+	assert_int_equal(stream_kept_decode(SLICE("\x01\x1e\x00\x00"), &kept), 0);
+	assert_int_equal(kept.from, 30);
+	assert_int_equal(kept.before_ms, 0);
+}
+
+/* Of more ranges than are noted those that begin first are forgotten. */
+static void ends_of_ranges_are_bounded(void **state)
+{
+	(void)state;
+	struct demux_state all = {.rule = 0};
+	struct demux_read *read = demux_state_read(&all, 1);
+	for (uint64_t i = 1; i <= DEMUX_ENDS_MAX + 2; i++) {
+		offsets_add(&read->done, 100 * i, 100 * i + 10);
+		demux_read_put_end(read, &(struct demux_end){.at = 100 * i + 10,
+							     .header = mem_copy_slice(SLICE("h"))});
+	}
+	assert_int_equal(read->end_count, DEMUX_ENDS_MAX);
+	assert_null(demux_read_end_at(read, 210));
+	assert_non_null(demux_read_end_at(read, 310));
+	/* A hole is filled: its beginning is no end any more. */
+	offsets_add(&read->done, 310, 500);
+	demux_read_put_end(read, &(struct demux_end){.at = 510});
+	assert_null(demux_read_end_at(read, 310));
+	assert_null(demux_read_end_at(read, 410));
+	assert_non_null(demux_read_end_at(read, 510));
+	assert_int_equal(read->end_count, DEMUX_ENDS_MAX - 2);
+	demux_state_release(&all);
+}
+
 /* The younger incarnation has the lower number, and lines of two days later. */
 static void incarnations_are_read_in_the_order_in_which_they_were_made(void **state)
 {
@@ -665,23 +1016,15 @@ static void the_second_stream_of_a_datatype_says_its_name(void **state)
 	world_put(&w, 1, 0, "1700000000 G 1\n");
 	struct stream_id other = world_id(7);
 	other.names.name = SLICE("/var/log/b");
-	const struct stream_made made = {.id = other, .made_ms = T0 - 1};
-	struct stream_parts key, column;
-	struct buf value;
-	buf_init(&value, 4096);
-	stream_made_encode(&made, &value);
-	streams_key(&key, other.tenant);
-	streams_column(&column, &other, STREAM_MADE);
-	rig_cell_put(&w.rig, TABLE_STREAMS, &key.parts, &column.parts, buf_slice(&value), 1, 0);
-	buf_release(&value);
+	stream_rig_put_made(&w.rig, &other, T0 - 1, 1);
 	world_finish(&w);
 	assert_true(world_value(&w, "acc.count{host=h1,cluster=c1,name=/var/log/a,method=G}0") ==
 		    1);
 	world_close(&w);
 }
 
-/* The example is the last line that the rule does not read; a line that a condition leaves out is
- * none of these. */
+/* The example is the last line that the rule does not read; a line that a condition leaves
+ * out is none of these. */
 static void unread_lines_are_counted_and_shown(void **state)
 {
 	(void)state;
@@ -712,6 +1055,17 @@ int main(void)
 		cmocka_unit_test(a_stream_says_its_name_where_another_says_none),
 		cmocka_unit_test(unread_lines_are_counted_and_shown),
 		cmocka_unit_test(lines_without_a_time_have_that_of_their_receipt),
+		cmocka_unit_test(lines_in_a_block_have_the_time_of_their_own_receipt),
+		cmocka_unit_test(a_line_of_two_blocks_has_the_time_of_its_own_receipt),
+		cmocka_unit_test(a_record_that_is_too_long_is_several),
+		cmocka_unit_test(what_fills_a_hole_goes_on_from_what_is_in_front),
+		cmocka_unit_test(names_of_columns_are_those_in_front_of_a_block),
+		cmocka_unit_test(a_damaged_block_is_passed_over),
+		cmocka_unit_test(bins_whose_bytes_have_gone_stay),
+		cmocka_unit_test(bins_of_what_was_deleted_stay),
+		cmocka_unit_test(bins_behind_what_has_gone_are_derived),
+		cmocka_unit_test(a_state_of_version_1_is_read),
+		cmocka_unit_test(ends_of_ranges_are_bounded),
 		cmocka_unit_test(incarnations_are_read_in_the_order_in_which_they_were_made),
 		cmocka_unit_test(a_bin_that_is_ahead_of_its_receipt_outlives_the_process),
 		cmocka_unit_test(a_part_of_a_line_is_no_event_of_a_bin_that_is_derived),

@@ -61,8 +61,11 @@ PLANTS = {
          "bin_start_ms(PLANTED(top_forgotten) ? stream->state.last_ms\n"
          "\t\t\t\t\t\t      : stream->state.top_ms) + BIN_MS")]),
     "partial_counted": ("parts of lines are events of bins that are derived anew", [
-        (S + "demux_bins.c", "!seen->partial &&",
-         "(PLANTED(partial_counted) || !seen->partial) &&")]),
+        (S + "demux_bins.c", "(run->open && !run->cut)",
+         "(run->open && !run->cut && !PLANTED(partial_counted))"),
+        (S + "demux_bins.c", "\tif (run->begins && run->continues && run->begin >=",
+         "\tif (!PLANTED(partial_counted) && run->begins && run->continues &&\n"
+         "\t    run->begin >=")]),
 }
 
 SOON = set(PLANTS) - {"note_late"}
