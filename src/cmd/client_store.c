@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "api/admin/store_json.h"
+#include "api/admin/store_verify.h"
 #include "base/clock.h"
 #include "base/exec.h"
 #include "cmd/client.h"
@@ -22,6 +23,7 @@ enum { SLICE_MAX_BYTES = 64 << 20, SENTENCES_MAX = 1000 };
 struct client_store_args {
 	struct command_args line;
 	const char *data; /* NULL: of a server */
+	bool words;
 };
 
 /* ---- A directory ---------------------------------------------------------------------------- */
@@ -32,8 +34,9 @@ struct client_store_local {
 	struct task_queue queue;
 	struct store_read *read;
 	struct store_stats stats;
-	uint64_t checked, problems;
+	uint64_t checked, problems, orphans;
 	bool is_silent;                       /* its child, which was ended for that */
+	int found_fd;                         /* of a child: to which it writes what it finds */
 	const char *sentences[SENTENCES_MAX]; /* in `arena` */
 	size_t sentence_count;
 	struct arena arena;
@@ -128,6 +131,34 @@ static void client_store_write_all(int fd, const void *bytes, size_t len)
 	}
 }
 
+static void client_store_write_sentence(void *owner, const char *sentence)
+{
+	const struct client_store_local *local = owner;
+	client_store_write_all(local->found_fd, sentence, strlen(sentence) + 1);
+}
+
+static void client_store_write_going_on(void *owner)
+{
+	client_store_write_sentence(owner, "");
+}
+
+static int client_store_verify_tables(const struct client_store_args *args,
+				      struct client_store_local *local)
+{
+	struct tables_verify tables = {.store = local->store,
+				       .clock = clock_real(),
+				       .queue = &local->queue,
+				       .all_words = args->words,
+				       .tell = client_store_write_sentence,
+				       .goes_on = client_store_write_going_on,
+				       .owner = local};
+	int err = store_verify_tables(&tables);
+	local->checked += tables.checked;
+	local->problems += tables.problems;
+	local->orphans = tables.orphans;
+	return err;
+}
+
 static NORETURN void client_store_child_main(const struct client_store_args *args,
 					     struct client_store_local *local, enum store_op op,
 					     int fd)
@@ -138,14 +169,16 @@ static NORETURN void client_store_child_main(const struct client_store_args *arg
 	int err = client_store_open(args, local);
 	if (err)
 		_exit(EXIT_FAILED);
+	local->found_fd = fd;
 	while (more && !err) {
 		size_t before = local->sentence_count;
-		client_store_write_all(fd, "", 1);
+		client_store_write_going_on(local);
 		err = client_store_read_slice(local, op, &token, &more);
 		for (size_t i = before; i < local->sentence_count; i++)
-			client_store_write_all(fd, local->sentences[i],
-					       strlen(local->sentences[i]) + 1);
+			client_store_write_sentence(local, local->sentences[i]);
 	}
+	if (!err && op == STORE_VERIFY)
+		err = client_store_verify_tables(args, local);
 	if (err) {
 		command_complain(&args->line, "%s: %s", args->data, err_text(err));
 		_exit(EXIT_FAILED);
@@ -154,6 +187,7 @@ static NORETURN void client_store_child_main(const struct client_store_args *arg
 	client_store_write_all(fd, &local->stats, sizeof(local->stats));
 	client_store_write_all(fd, &local->checked, sizeof(local->checked));
 	client_store_write_all(fd, &local->problems, sizeof(local->problems));
+	client_store_write_all(fd, &local->orphans, sizeof(local->orphans));
 	client_store_close(local);
 	_exit(EXIT_OK);
 }
@@ -193,13 +227,15 @@ static void client_store_take_found(struct client_store_local *local, struct sli
 		bytes.len -= (size_t)(end + 1 - bytes.data);
 		bytes.data = end + 1;
 	}
-	if (bytes.len != 1 + sizeof(local->stats) + 2 * sizeof(checked))
+	if (bytes.len != 1 + sizeof(local->stats) + 3 * sizeof(checked))
 		return;
 	memcpy(&local->stats, bytes.data + 1, sizeof(local->stats));
 	memcpy(&checked, bytes.data + 1 + sizeof(local->stats), sizeof(checked));
 	local->checked = pages + checked;
 	memcpy(&checked, bytes.data + 1 + sizeof(local->stats) + sizeof(checked), sizeof(checked));
 	local->problems += checked > problems ? checked - problems : 0;
+	memcpy(&local->orphans, bytes.data + 1 + sizeof(local->stats) + 2 * sizeof(checked),
+	       sizeof(local->orphans));
 }
 
 /* An end that nothing else has explained. */
@@ -305,8 +341,10 @@ static int client_store_local_json(const struct client_store_args *args, enum st
 		if (op == STORE_STATS)
 			store_stats_json(&local->stats, NULL, &writer);
 		else
-			store_verify_json(local->checked, local->problems, local->sentences,
-					  local->sentence_count, &writer);
+			store_verify_json(&(struct store_verified){local->checked, local->problems,
+								   local->orphans, local->sentences,
+								   local->sentence_count},
+					  &writer);
 	}
 	arena_release(&local->arena);
 	mem_free(local);
@@ -319,7 +357,9 @@ static int client_store_get_json(const struct client_store_args *args, enum stor
 				 struct client_answer *answer, struct arena *arena,
 				 struct json **root)
 {
-	const char *path = op == STORE_STATS ? "/api/stats" : "/api/verify";
+	const char *path = op == STORE_STATS ? "/api/stats"
+			   : args->words     ? "/api/verify?words=true"
+					     : "/api/verify";
 	int err;
 
 	if (!args->data)
@@ -439,6 +479,9 @@ static void client_store_print_verify(const struct json *root, enum client_outpu
 		"%.0f stored values checked, %.0f problems%s\n", client_f64(root, "checked"),
 		client_f64(root, "problems"),
 		client_f64(root, "problems") == 0 ? ": nothing is wrong" : "");
+	if (output == OUTPUT_TABLE && client_f64(root, "orphans") > 0)
+		printf("%.0f cells of streams are left over, which harm nobody\n",
+		       client_f64(root, "orphans"));
 	if (output == OUTPUT_TABLE && client_f64(root, "problems") == 0)
 		return;
 	text_table_init(&table, ARRAY_LEN(titles), titles);
@@ -502,6 +545,14 @@ static const struct command_option client_store_options[] = {
 	CLIENT_OUTPUT,
 };
 
+static const struct command_option client_verify_options[] = {
+	ROW(text, data, "--data", "DIR", "look into a directory that no server has open"),
+	ROW(flag, words, "--words", NULL,
+	    "look for all words of each block of streams in its filter, not of one in 16"),
+	CLIENT_SERVER,
+	CLIENT_OUTPUT,
+};
+
 const struct command client_stats = {
 	.name = "stats",
 	.summary = "print how much is stored",
@@ -520,12 +571,15 @@ const struct command client_verify = {
 	.about = "Reads everything that is stored and checks each checksum, the order of keys and "
 		 "what refers to what; in a directory first every page of the data file: each is "
 		 "part of one tree, or free, once. It says which page is damaged and what of the "
-		 "stored data that concerns. `granary repair` then copies what is whole; a copy "
+		 "stored data that concerns. Of streams it looks, too, whether the bytes that are "
+		 "said to be held are there, unpack, and have the lines and words that are noted "
+		 "of them; of rows and boards, whether keys, sigs and documents are right. "
+		 "`granary repair` then copies what is whole; a copy "
 		 "of the directory from before it was damaged has all that was stored by then.\n"
 		 "Exit status: 0 all is whole, 1 something is not, and a line says what, or it "
 		 "could not be looked at, 2 wrong command line.\n",
 	.examples = "granary verify\n"
 		    "granary verify --data ./var\n",
-	COMMAND_TAKES(client_store_options, client_store_args),
+	COMMAND_TAKES(client_verify_options, client_store_args),
 	.run = client_verify_run,
 };

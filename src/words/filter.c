@@ -390,3 +390,14 @@ bool words_filter_has(struct slice filter, const uint64_t *hashes, size_t count)
 		parts = filter_parts_of(&read, parts, hashes[i]);
 	return parts != 0;
 }
+
+size_t words_filter_count_lacking(struct slice filter, struct words_set *set)
+{
+	size_t count = 0;
+	set_add_waiting(set);
+	for (size_t i = 0; i < set->words.room; i++) {
+		const uint64_t *hash = &set->words.hashes[i];
+		count += *hash && !words_filter_has(filter, hash, 1);
+	}
+	return count;
+}

@@ -76,5 +76,7 @@ unsigned words_filter_parts(struct slice filter, const struct words_query *query
 
 /* Whether a text may have all of these words. */
 bool words_filter_has(struct slice filter, const uint64_t *hashes, size_t count);
+/* How many words of a set the filter answers with no: of its own set none. */
+size_t words_filter_count_lacking(struct slice filter, struct words_set *set);
 
 #endif

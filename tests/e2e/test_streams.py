@@ -675,3 +675,25 @@ def test_kills_under_load(make_server):
             assert begin == 0 and len(body) >= held_bytes
             assert body == stream_bytes(ord(name), 0, len(body))
         assert metric(server, "granary_chunks_damaged_total") == 0
+
+
+def test_verify_names_what_is_wrong_with_a_stream(make_server):
+    """Of the server and of its directory; a chunk that lies waits for its block."""
+    data = stream_bytes(17, 0, 256)
+    with running(make_server(options=("--stream.seal_after", "1h"))) as server:
+        assert post(server, v2(128, data[:128])).status == 200
+        command = ("verify", "--server", server.url, "-o", "json")
+        assert run(*command).returncode == 0
+        assert post(server, v2(256, data[128:], packed=chunks.zstd_lie(128))).status == 200
+        for found in (run(*command), run(*command, "--words")):
+            assert found.returncode == 1
+            said = json.loads(found.stdout)
+            assert said["problems"] == 1 and said["orphans"] == 0
+            assert said["sentences"][0].startswith(
+                f"chunk_tail: tenant default stream {FIRST}, sequence_id 256 length 128 checksum ")
+            assert said["sentences"][0].endswith(
+                ": the chunk does not unpack to the bytes and ends of records that it says")
+        server.stop()
+        of_directory = run("verify", "--data", server.data, "-o", "json")
+        assert of_directory.returncode == 1
+        assert json.loads(of_directory.stdout)["sentences"] == said["sentences"]

@@ -21,8 +21,10 @@ enum { CLOCK_SENTENCE_MAX_BYTES = 400 };
 void clock_sentence(const struct clock_judgement *judgement, char to[CLOCK_SENTENCE_MAX_BYTES]);
 
 /* What the store says of itself: `/api/stats`, `/api/verify`. Both are read slice by slice, so
- * that no other request waits for them; the shapes are those of store_json.h. */
+ * that no other request waits for them; what tables say is looked at by a job. The shapes are those
+ * of store_json.h. */
 extern const struct http_handler store_admin_stats, store_admin_verify;
+extern const struct param verify_params[];
 
 /* The inventory: /api/devices, /api/oidsets, /api/interfaces (doc/inventory.md). */
 extern const struct http_handler devices_handler, device_handler;           /* GET */

@@ -73,17 +73,17 @@ void store_stats_json(const struct store_stats *stats, void (*memory)(struct jso
 	json_write_object_end(writer);
 }
 
-/* {"checked": N, "problems": N, "sentences": ["...", ...]} */
-void store_verify_json(uint64_t checked, uint64_t problems, const char *const *sentences,
-		       size_t sentence_count, struct json_writer *writer)
+/* {"checked": N, "problems": N, "orphans": N, "sentences": ["...", ...]} */
+void store_verify_json(const struct store_verified *found, struct json_writer *writer)
 {
 	json_write_object_begin(writer);
-	json_put_u64(writer, "checked", checked);
-	json_put_u64(writer, "problems", problems);
+	json_put_u64(writer, "checked", found->checked);
+	json_put_u64(writer, "problems", found->problems);
+	json_put_u64(writer, "orphans", found->orphans);
 	json_write_key(writer, "sentences");
 	json_write_array_begin(writer);
-	for (size_t i = 0; i < sentence_count; i++)
-		json_write_text(writer, sentences[i]);
+	for (size_t i = 0; i < found->sentence_count; i++)
+		json_write_text(writer, found->sentences[i]);
 	json_write_array_end(writer);
 	json_write_object_end(writer);
 }

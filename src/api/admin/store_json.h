@@ -11,8 +11,12 @@
 void store_stats_json(const struct store_stats *stats, void (*memory)(struct json_writer *writer),
 		      struct json_writer *writer);
 
-/* `sentences` are those kept of all slices. */
-void store_verify_json(uint64_t checked, uint64_t problems, const char *const *sentences,
-		       size_t sentence_count, struct json_writer *writer);
+/* What was found of all slices and all tables (store/tables_verify.h). */
+struct store_verified {
+	uint64_t checked, problems, orphans;
+	const char *const *sentences; /* those that were kept */
+	size_t sentence_count;
+};
+void store_verify_json(const struct store_verified *found, struct json_writer *writer);
 
 #endif
