@@ -116,12 +116,16 @@ static int real_replace(struct files *files, const char *path, struct slice byte
 	int err = parent_of(path, parent);
 	if (!err)
 		err = write_synced(temporary, bytes, mode);
+	if (!err)
+		err = fault("file.rename");
 	if (!err && rename(temporary, path))
 		err = -errno;
 	if (err) {
 		unlink(temporary);
 		return err;
 	}
+	/* Only for a kill behind it: it is done, whatever comes. */
+	(void)fault("file.renamed");
 	return real_sync_dir(files, parent);
 }
 

@@ -82,7 +82,7 @@ static void replaced_as_a_whole(UNUSED void **state)
 /* Whichever step fails, the old content stands and no temporary is left. */
 static void failed_replacement_leaves_the_old(UNUSED void **state)
 {
-	static const char *const points[] = {"file.write", "file.fsync"};
+	static const char *const points[] = {"file.write", "file.fsync", "file.rename"};
 	struct files *files = files_real();
 	assert_int_equal(files->replace(files, path, SLICE("old"), 0600), 0);
 	for (size_t i = 0; i < ARRAY_LEN(points); i++) {
