@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -13,6 +14,13 @@
 #include "model/stream.h"
 #include "wire/number.h"
 #include "wire/percent.h"
+
+/*     granary spool note 1 DEVICE INODE BORN AT NOTE_BYTES CRC32C
+ *
+ * and a newline; behind it the note, and the records as they are in the file from AT on. The
+ * checksum is that of both. */
+#define SPOOL_NOTE_TITLE  "granary spool note 1 "
+#define SPOOL_NOTE_ENDING ".note"
 
 enum {
 	SPOOL_ESCAPE = 4, /* Ctrl-D: the record goes on behind the newline that follows */
@@ -28,6 +36,9 @@ enum {
 	/* What the disk keeps free: such a part of all the room, at most so many bytes. */
 	SPOOL_FREE_PARTS = 8,
 	SPOOL_FREE_MAX_BYTES = 64 << 20,
+	SPOOL_NOTE_HEAD_MAX_BYTES = 192,
+	SPOOL_NOTE_FILE_MAX_BYTES =
+		SPOOL_NOTE_HEAD_MAX_BYTES + SPOOL_NOTE_MAX_BYTES + SPOOL_ROOM_BYTES,
 };
 
 struct spool_stream {
@@ -38,7 +49,9 @@ struct spool_stream {
 	uint64_t bytes;  /* of the file at the path, with what is in `rest` */
 	struct buf rest; /* of records of which a part could be written */
 	bool unsynced, syncing;
-	int64_t used_ms;   /* when it had its last record */
+	int64_t used_ms; /* when it had its last record */
+	struct buf note;
+	bool noted;
 	uint32_t *rotated; /* their numbers, the oldest first */
 	size_t rotated_count, rotated_capacity;
 };
@@ -204,6 +217,7 @@ static struct spool_stream *spool_make(struct spool *spool, struct slice datatyp
 	s->path = mem_copy_text(buf_slice(&path));
 	buf_release(&path);
 	buf_init(&s->rest, SPOOL_ROOM_BYTES);
+	buf_init(&s->note, SPOOL_NOTE_MAX_BYTES);
 	struct spool_slot *slot =
 		hash_table_add(&spool->by_names, spool_hash(datatype, name), sizeof(*slot), &added);
 	slot->stream = s;
@@ -423,15 +437,15 @@ static void spool_rotate(struct spool *spool, struct spool_stream *s)
 	s->bytes = 0;
 }
 
-static int spool_write(struct spool *spool, struct spool_stream *s)
+static int spool_write(struct spool *spool, struct spool_stream *s, bool noted)
 {
 	struct files *files = spool->options.files;
 	struct slice data = buf_slice(&spool->out);
 	size_t done = 0;
-	int err = files->append(files, s->handle, data, &done);
+	int err = data.len ? files->append(files, s->handle, data, &done) : 0;
 	if (err)
 		(void)spool_trouble(spool, s->path, "cannot be written", err);
-	if (err && !done)
+	if (err && !done && !noted)
 		return err;
 	/* A part is there, and cannot be taken back: the agent may have read it. */
 	buf_append(&s->rest, data.data + done, data.len - done);
@@ -459,10 +473,51 @@ static bool spool_fits(struct spool *spool, uint64_t bytes)
 	return false;
 }
 
+static void spool_note_path(const struct spool_stream *s, char path[PATH_MAX])
+{
+	snprintf(path, PATH_MAX, "%s" SPOOL_NOTE_ENDING, s->path);
+}
+
+/* What is in `out` is to follow the file's end, with a note. When this has succeeded, both are sure
+ * to be there. */
+static int spool_put_note(struct spool *spool, struct spool_stream *s, struct slice note)
+{
+	struct files *files = spool->options.files;
+	char path[PATH_MAX];
+	struct file_look look;
+	struct buf text;
+	int err = files->look(files, s->handle, &look);
+	if (err)
+		return spool_trouble(spool, s->path, "cannot be looked at", err);
+	uint32_t sum = crc32c(0, note.data, note.len);
+	sum = crc32c(sum, spool->out.data, spool->out.len);
+	buf_init(&text, SPOOL_NOTE_FILE_MAX_BYTES);
+	buf_printf(&text,
+		   SPOOL_NOTE_TITLE "%" PRIu64 " %" PRIu64 " %" PRId64 " %" PRIu64 " %zu %" PRIu32
+				    "\n",
+		   look.id.device, look.id.inode, look.id.born_ns, s->bytes, note.len, sum);
+	buf_append(&text, note.data, note.len);
+	buf_append(&text, spool->out.data, spool->out.len);
+	ASSERT(!text.failed);
+	spool_note_path(s, path);
+	err = files->replace(files, path, buf_slice(&text), SPOOL_MODE);
+	buf_release(&text);
+	if (err)
+		return spool_trouble(spool, path, "cannot be written", err);
+	buf_clear(&s->note);
+	buf_append(&s->note, note.data, note.len);
+	s->noted = true;
+	return 0;
+}
+
+/* `note` may be NULL. */
 static int spool_append_locked(struct spool *spool, struct spool_stream *s,
-			       const struct slice *records, size_t count)
+			       const struct slice *records, size_t count, const struct slice *note)
 {
 	int err = spool_write_rest(spool, s);
+	/* The records of the note before are not in the next one any more. */
+	if (!err && note)
+		err = spool_sync_stream(spool, s);
 	if (err)
 		return err;
 	if (s->bytes >= spool->file_bytes)
@@ -478,10 +533,12 @@ static int spool_append_locked(struct spool *spool, struct spool_stream *s,
 	ASSERT(!spool->out.failed);
 	if (!spool_fits(spool, spool->out.len))
 		return ERR_FULL;
-	return spool_write(spool, s);
+	err = note ? spool_put_note(spool, s, *note) : 0;
+	return err ? err : spool_write(spool, s, note != NULL);
 }
 
-int spool_append(struct spool_stream *stream, const struct slice *records, size_t count)
+static int spool_append_with(struct spool_stream *stream, const struct slice *records, size_t count,
+			     const struct slice *note)
 {
 	struct spool *spool = stream->spool;
 	size_t bytes = 0;
@@ -491,9 +548,32 @@ int spool_append(struct spool_stream *stream, const struct slice *records, size_
 			return ERR_LIMIT;
 	}
 	pthread_mutex_lock(&spool->lock);
-	int err = spool_append_locked(spool, stream, records, count);
+	int err = spool_append_locked(spool, stream, records, count, note);
 	pthread_mutex_unlock(&spool->lock);
 	return err;
+}
+
+int spool_append(struct spool_stream *stream, const struct slice *records, size_t count)
+{
+	return spool_append_with(stream, records, count, NULL);
+}
+
+int spool_append_noted(struct spool_stream *stream, const struct slice *records, size_t count,
+		       struct slice note)
+{
+	ASSERT(note.len <= SPOOL_NOTE_MAX_BYTES);
+	return spool_append_with(stream, records, count, &note);
+}
+
+bool spool_note(struct spool_stream *stream, struct buf *note)
+{
+	struct spool *spool = stream->spool;
+	pthread_mutex_lock(&spool->lock);
+	bool noted = stream->noted;
+	if (noted)
+		buf_append(note, stream->note.data, stream->note.len);
+	pthread_mutex_unlock(&spool->lock);
+	return noted;
 }
 
 bool spool_has_room(struct spool *spool)
@@ -572,6 +652,85 @@ void spool_remove_delivered(struct spool_stream *s,
 
 /* ---- Life ------------------------------------------------------------------------------------ */
 
+/* The numbers of the first line of a note, in their order there. */
+enum { NOTE_DEVICE, NOTE_INODE, NOTE_BORN, NOTE_AT, NOTE_BYTES, NOTE_SUM, NOTE_NUMBERS };
+
+static bool spool_read_numbers(struct slice line, uint64_t numbers[NOTE_NUMBERS])
+{
+	const char *at = line.data, *const end = line.data + line.len;
+	for (size_t i = 0; i < NOTE_NUMBERS; i++) {
+		const char *blank = memchr(at, ' ', (size_t)(end - at));
+		const char *behind = i + 1 < NOTE_NUMBERS ? blank : end;
+		if (!behind || number_parse_u64(at, behind, &numbers[i]))
+			return false;
+		at = behind + 1;
+	}
+	return true;
+}
+
+/* Takes a note apart. False: it is damaged. */
+static bool spool_read_note(struct slice text, uint64_t numbers[NOTE_NUMBERS], struct slice *note,
+			    struct slice *records)
+{
+	const struct slice title = SLICE(SPOOL_NOTE_TITLE);
+	const char *newline = text.len ? memchr(text.data, '\n', text.len) : NULL;
+	if (!newline || !slice_starts_with(text, title))
+		return false;
+	const char *begin = text.data + title.len;
+	if (!spool_read_numbers((struct slice){begin, (size_t)(newline - begin)}, numbers))
+		return false;
+	size_t left = (size_t)(text.data + text.len - newline) - 1;
+	if (numbers[NOTE_BYTES] > left || numbers[NOTE_BYTES] > SPOOL_NOTE_MAX_BYTES ||
+	    crc32c(0, newline + 1, left) != numbers[NOTE_SUM])
+		return false;
+	*note = (struct slice){newline + 1, (size_t)numbers[NOTE_BYTES]};
+	*records = (struct slice){note->data + note->len, left - note->len};
+	return true;
+}
+
+/* The rest of the records that have the note. They are whole where another file is at the path: it
+ * was renamed or removed behind them. */
+static void spool_complete(struct spool *spool, struct spool_stream *s,
+			   const uint64_t numbers[NOTE_NUMBERS], struct slice records)
+{
+	const struct file_id id = {numbers[NOTE_DEVICE], numbers[NOTE_INODE],
+				   (int64_t)numbers[NOTE_BORN]};
+	const uint64_t at = numbers[NOTE_AT];
+	struct files *files = spool->options.files;
+	struct file_look look;
+	if (files->look_at(files, s->path, &look) || !file_id_equal(&look.id, &id) ||
+	    look.bytes < at || look.bytes >= at + records.len)
+		return;
+	const size_t there = (size_t)(look.bytes - at);
+	buf_append(&s->rest, records.data + there, records.len - there);
+	s->bytes += records.len - there;
+	spool_count(spool, (int64_t)(records.len - there));
+	(void)spool_write_rest(spool, s); /* else when there is room */
+}
+
+static int spool_find_note(struct spool *spool, struct spool_stream *s)
+{
+	struct files *files = spool->options.files;
+	uint64_t numbers[NOTE_NUMBERS];
+	struct slice note, records;
+	char path[PATH_MAX];
+	struct buf text;
+	spool_note_path(s, path);
+	buf_init(&text, SPOOL_NOTE_FILE_MAX_BYTES);
+	int err = files->read(files, path, SPOOL_NOTE_FILE_MAX_BYTES, &text);
+	if (!err && spool_read_note(buf_slice(&text), numbers, &note, &records)) {
+		buf_append(&s->note, note.data, note.len);
+		s->noted = true;
+		spool_complete(spool, s, numbers, records);
+	} else if (!err || err == ERR_LIMIT) {
+		log_error("%s is damaged: what the stream is made of is read from where its "
+			  "adaptor says, as if it were new, and may be sent twice",
+			  path);
+	}
+	buf_release(&text);
+	return err == ERR_NOT_FOUND || err == ERR_LIMIT ? 0 : err;
+}
+
 /* A file that ends within a record. */
 static int spool_mend(struct spool *spool, struct spool_stream *s)
 {
@@ -579,6 +738,8 @@ static int spool_mend(struct spool *spool, struct spool_stream *s)
 	char last[2] = "";
 	int handle;
 	size_t got, front = s->bytes < 2 ? (size_t)s->bytes : 2, done;
+	if (s->rest.len)
+		return 0;
 	int err = front ? files->open(files, s->path, &handle) : ERR_NOT_FOUND;
 	if (err)
 		return err == ERR_NOT_FOUND ? 0 : err;
@@ -618,13 +779,19 @@ static int spool_take_file(struct spool_found *found, struct slice file)
 	struct file_look look;
 	uint32_t number;
 	char path[PATH_MAX];
-	if (!spool_read_name(file, &found->arena, &datatype, &name, &number)) {
+	bool is_note = slice_ends_with(file, SLICE(SPOOL_NOTE_ENDING));
+	if (slice_ends_with(file, SLICE(SPOOL_NOTE_ENDING ".tmp")))
+		return 0; /* it is written anew */
+	if (is_note)
+		file.len -= strlen(SPOOL_NOTE_ENDING);
+	if (!spool_read_name(file, &found->arena, &datatype, &name, &number) ||
+	    (is_note && number)) {
 		log_warn("%s/%s is none of the spool's files, and left alone", spool->directory,
 			 file.data);
 		return 0;
 	}
 	int err = spool_find_or_make(spool, datatype, name, &s, found->e);
-	if (err)
+	if (err || is_note)
 		return err;
 	if (number)
 		spool_rotated_path(s, number, path);
@@ -664,8 +831,10 @@ static int spool_find_files(struct spool *spool, struct errbuf *e)
 	arena_release(&found.arena);
 	if (found.err)
 		return found.err;
-	for (size_t i = 0; i < spool->count && !err; i++)
-		err = spool_mend(spool, spool->list[i]);
+	for (size_t i = 0; i < spool->count && !err; i++) {
+		err = spool_find_note(spool, spool->list[i]);
+		err = err ? err : spool_mend(spool, spool->list[i]);
+	}
 	return err ? errbuf_set(e, err, "%s cannot be read: %s", spool->directory, err_text(err))
 		   : 0;
 }
@@ -702,6 +871,7 @@ void spool_close(struct spool *spool)
 		(void)spool_write_rest(spool, s);
 		spool_close_file(spool, s);
 		buf_release(&s->rest);
+		buf_release(&s->note);
 		mem_free_slice(s->datatype);
 		mem_free_slice(s->name);
 		mem_free(s->path);

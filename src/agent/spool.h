@@ -14,15 +14,23 @@
  * A record is a line. A newline within it is written behind a byte 4, as Chukwa's appenders do
  * (`records: escaped`); a record that ends with a byte 4 gets a newline more.
  *
+ * What can be asked again has a *note* with its records, which says where the next ones begin. The
+ * note of a stream lies in DATATYPE:NAME.note, with the records that were added last: it is
+ * replaced before they are written, so that whatever ends the process, the next start finds both,
+ * or neither (doc/format-checkpoint.md).
+ *
  * Invariants:
- *  - Nothing is added that would make all files together longer than max_bytes, or leave less of
+ *  - Nothing is added that would make all files together, without the
+ *    notes, longer than max_bytes, or leave less of
  *    the disk free than an eighth of that (at most 64 MiB), which the checkpoint may need.
  *  - When spool_append() has returned 0 the records are in their file, and survive the end of the
  *    process; but where the disk became full within them, their rest is in memory until there is
  *    room. They survive a power cut when spool_sync() has returned 0, and no checkpoint says that
  *    more is delivered.
+ *  - Records with a note survive a power cut at once, together with it.
  *  - What is in a file never changes. A file that ends within a record, since the process ended
- *    while it was written or the disk was full, gets a newline at the next start.
+ *    while it was written or the disk was full, gets the rest of it at the next start where the
+ *    record has a note, else a newline.
  *
  * Threads: any; a lock inside. Each call may write to the disk. While spool_sync() or the renaming
  * of a file waits for the disk, nobody waits for the lock. */
@@ -36,7 +44,8 @@ enum {
 	SPOOL_STREAMS_MAX = 10000,
 	SPOOL_RECORDS_MAX_BYTES = 2 << 20, /* of one spool_append() */
 	SPOOL_NAME_MAX_BYTES = 240,        /* of a file, without its number */
-	SPOOL_SYNC_MS = 1000,              /* inlets call spool_sync() so often */
+	SPOOL_NOTE_MAX_BYTES = 4096,
+	SPOOL_SYNC_MS = 1000, /* inlets call spool_sync() so often */
 };
 
 struct spool;
@@ -66,6 +75,12 @@ int spool_check_names(struct slice datatype, struct slice name, struct errbuf *e
  * spool_has_room(), or counts them as dropped. ERR_LIMIT: they have more than
  * SPOOL_RECORDS_MAX_BYTES; or why nothing can be written at present, which is said in the log. */
 int spool_append(struct spool_stream *stream, const struct slice *records, size_t count) MUST_CHECK;
+/* The same with a note, which takes the place of the one before; all records of the stream have one
+ * then, and one inlet adds them. There may be no record. */
+int spool_append_noted(struct spool_stream *stream, const struct slice *records, size_t count,
+		       struct slice note) MUST_CHECK;
+/* The note of the last records. False: there is none. */
+bool spool_note(struct spool_stream *stream, struct buf *note);
 /* Whether as much fits as one spool_append() may have. */
 bool spool_has_room(struct spool *spool);
 /* What was appended survives a power cut. */

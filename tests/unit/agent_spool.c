@@ -542,6 +542,154 @@ static void an_end_at_each_byte(void **state)
 	}
 }
 
+/* ---- Notes ----------------------------------------------------------------------------------- */
+
+static int append_noted(struct world *world, struct slice record, const char *note)
+{
+	return spool_append_noted(world->stream, &record, 1, slice_of(note));
+}
+
+static void assert_note(struct world *world, const char *text)
+{
+	struct buf note;
+	buf_init(&note, SPOOL_NOTE_MAX_BYTES);
+	assert_true(spool_note(world->stream, &note));
+	assert_int_equal(note.len, strlen(text));
+	assert_memory_equal(note.data, text, note.len);
+	buf_release(&note);
+}
+
+static bool has_note(struct world *world)
+{
+	struct buf note;
+	buf_init(&note, SPOOL_NOTE_MAX_BYTES);
+	bool has = spool_note(world->stream, &note);
+	buf_release(&note);
+	return has;
+}
+
+static void a_note_is_found_again(void **state)
+{
+	struct world *world = *state;
+	assert_false(has_note(world));
+	assert_int_equal(append_noted(world, SLICE("one"), "1"), 0);
+	assert_int_equal(append_noted(world, SLICE("two\nlines"), "a cursor\nof two"), 0);
+	assert_note(world, "a cursor\nof two");
+	kill_and_start(world);
+	assert_note(world, "a cursor\nof two");
+	assert_int_equal(spool_append_noted(world->stream, NULL, 0, SLICE("")), 0);
+	kill_and_start(world);
+	assert_note(world, "");
+	assert_file(world, FILE_OF_UDP, "one\ntwo\4\nlines\n");
+	assert_int_equal(spool_bytes(world->spool), 15);
+	assert_int_equal(spool_stream_count(world->spool), 1);
+}
+
+/* The disk is full at each byte of a record, and the process ends: the record is there as a whole
+ * after the next start, since its note was. */
+static void an_end_at_each_byte_of_a_noted_record(void **state)
+{
+	struct world *world = *state;
+	static const char whole[] = "first\none\4\ntwo\n";
+	for (size_t room = 0; room < sizeof(whole) - 6; room++) {
+		sim_unlink(&world->sim, FILE_OF_UDP);
+		sim_unlink(&world->sim, FILE_OF_UDP ".note");
+		kill_and_start(world);
+		assert_int_equal(append_noted(world, SLICE("first"), "1"), 0);
+		world->sim.room_bytes = room;
+		assert_int_equal(append_noted(world, SLICE("one\ntwo"), "2"), 0);
+		world->sim.room_bytes = UINT64_MAX;
+		kill_and_start(world);
+		assert_file(world, FILE_OF_UDP, whole);
+		assert_note(world, "2");
+		assert_int_equal(spool_bytes(world->spool), strlen(whole));
+		kill_and_start(world); /* nor is it added once more */
+		assert_file(world, FILE_OF_UDP, whole);
+	}
+}
+
+/* The same with the disk still full at the start. */
+static void the_rest_of_a_noted_record_waits_for_room(void **state)
+{
+	struct world *world = *state;
+	world->sim.room_bytes = 2;
+	assert_int_equal(append_noted(world, SLICE("whole"), "1"), 0);
+	kill_and_start(world);
+	assert_file(world, FILE_OF_UDP, "wh");
+	assert_int_equal(append_noted(world, SLICE("next"), "2"), -ENOSPC);
+	assert_note(world, "1");
+	world->sim.room_bytes = 100;
+	assert_int_equal(append_noted(world, SLICE("next"), "2"), 0);
+	assert_file(world, FILE_OF_UDP, "whole\nnext\n");
+	assert_int_equal(spool_bytes(world->spool), 11);
+}
+
+static void without_its_note_no_record_is_added(void **state)
+{
+	struct world *world = *state;
+	assert_int_equal(append_noted(world, SLICE("a"), "1"), 0);
+	world->sim.full = true;
+	assert_int_equal(append_noted(world, SLICE("b"), "2"), -ENOSPC);
+	world->sim.full = false;
+	assert_note(world, "1");
+	assert_file(world, FILE_OF_UDP, "a\n");
+	assert_int_equal(append_noted(world, SLICE("b"), "2"), 0);
+	world->sim.sync_fails = true;
+	assert_int_equal(append_noted(world, SLICE("c"), "3"), -EIO); /* that of `b` */
+	world->sim.sync_fails = false;
+	kill_and_start(world);
+	assert_note(world, "2");
+	assert_file(world, FILE_OF_UDP, "a\nb\n");
+}
+
+/* Records that were delivered, and whose file is gone or has another name, do not come again. */
+static void noted_records_of_a_file_that_is_gone(void **state)
+{
+	struct world *world = *state;
+	struct delivered delivered = {.world = world, .names = {FILE_OF_UDP}};
+	static char text[FILE_BYTES - 1];
+	memset(text, 'x', sizeof(text));
+	const struct slice large = {text, sizeof(text)};
+	assert_int_equal(spool_append_noted(world->stream, &large, 1, SLICE("1")), 0);
+	spool_remove_delivered(world->stream, is_delivered, note_removed, &delivered);
+	assert_int_equal(delivered.removed, 1);
+	kill_and_start(world);
+	assert_null(sim_find(&world->sim, FILE_OF_UDP));
+	assert_note(world, "1");
+	assert_int_equal(spool_append_noted(world->stream, &large, 1, SLICE("2")), 0);
+	sim_rename(&world->sim, FILE_OF_UDP, FILE_OF_UDP ".0000000001");
+	sim_make(&world->sim, FILE_OF_UDP);
+	kill_and_start(world);
+	assert_file(world, FILE_OF_UDP, "");
+	assert_note(world, "2");
+	assert_int_equal(append_noted(world, SLICE("b"), "3"), 0);
+	assert_file(world, FILE_OF_UDP, "b\n");
+	assert_int_equal(spool_bytes(world->spool), FILE_BYTES + 2);
+}
+
+static void a_note_that_is_damaged(void **state)
+{
+	struct world *world = *state;
+	assert_int_equal(append_noted(world, SLICE("a"), "cursor"), 0);
+	struct sim_file *file = sim_find(&world->sim, FILE_OF_UDP ".note");
+	assert_non_null(file);
+	for (size_t at = 0; at < file->bytes.len; at++) {
+		/* What stands in the head of where the records begin is checked by nothing. */
+		bool checked = at < sizeof("granary spool note ") - 1 ||
+			       at >= file->bytes.len - sizeof("cursora\n") + 1;
+		file->bytes.data[at] ^= 1;
+		kill_and_start(world);
+		if (checked)
+			assert_false(has_note(world));
+		file = sim_find(&world->sim, FILE_OF_UDP ".note");
+		file->bytes.data[at] ^= 1;
+	}
+	sim_truncate(&world->sim, file);
+	kill_and_start(world);
+	assert_false(has_note(world));
+	assert_int_equal(append(world, SLICE("b")), 0);
+}
+
 static void what_cannot_be_synced_is_tried_again(void **state)
 {
 	struct world *world = *state;
@@ -595,6 +743,12 @@ int main(void)
 		TEST(a_disk_that_fills_within_a_record),
 		TEST(a_file_that_ends_within_a_record_is_mended),
 		TEST(an_end_at_each_byte),
+		TEST(a_note_is_found_again),
+		TEST(an_end_at_each_byte_of_a_noted_record),
+		TEST(the_rest_of_a_noted_record_waits_for_room),
+		TEST(without_its_note_no_record_is_added),
+		TEST(noted_records_of_a_file_that_is_gone),
+		TEST(a_note_that_is_damaged),
 		TEST(what_cannot_be_synced_is_tried_again),
 		TEST(many_streams),
 #undef TEST
