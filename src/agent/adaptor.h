@@ -18,6 +18,7 @@ enum adaptor_kind {
 	ADAPTOR_HTTP,      /* what is behind a URL, asked for again and again */
 	ADAPTOR_SYSTEM,    /* this machine's metrics */
 	ADAPTOR_HEARTBEAT, /* who runs */
+	ADAPTOR_JOURNAL,   /* entries of systemd's journal */
 	ADAPTOR_KINDS
 };
 
@@ -44,12 +45,12 @@ struct adaptor {
 	struct slice name, datatype;
 	/* Zero-terminated. Of files absolute, of ADAPTOR_DIRECTORY where to begin; of an inlet what
 	 * it is: a command, an address and a port, a URL, a tenant (of ADAPTOR_SYSTEM), components
-	 * with a blank between. */
+	 * with a blank between, a path or ADAPTOR_JOURNAL_LOCAL. */
 	struct slice path;
 	enum adaptor_pattern pattern;
 	const char *glob; /* of the regular expressions their texts */
 	struct regex regex;
-	struct followed_rule rule;    /* of inlets, the kind of records alone */
+	struct followed_rule rule;    /* of inlets, the kind of records and from_end alone */
 	int64_t every_ms, timeout_ms; /* of inlets that ask again and again */
 	bool datagrams, connections;  /* how what comes over the network is taken */
 	/* A syslog adaptor's datatypes, by facility (wire/syslog.h). An empty one: messages of the

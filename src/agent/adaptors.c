@@ -12,11 +12,12 @@
 enum { ADAPTORS_KINDS_TEXT_BYTES = 200 };
 
 const char *const adaptor_kind_words[ADAPTOR_KINDS + 1] = {
-	[ADAPTOR_TAIL] = "tail",     [ADAPTOR_DIRECTORY] = "directory",
-	[ADAPTOR_FILE] = "file",     [ADAPTOR_EXEC] = "exec",
-	[ADAPTOR_UDP] = "udp",       [ADAPTOR_TCP] = "tcp",
-	[ADAPTOR_SYSLOG] = "syslog", [ADAPTOR_HTTP] = "http",
-	[ADAPTOR_SYSTEM] = "system", [ADAPTOR_HEARTBEAT] = "heartbeat",
+	[ADAPTOR_TAIL] = "tail",       [ADAPTOR_DIRECTORY] = "directory",
+	[ADAPTOR_FILE] = "file",       [ADAPTOR_EXEC] = "exec",
+	[ADAPTOR_UDP] = "udp",         [ADAPTOR_TCP] = "tcp",
+	[ADAPTOR_SYSLOG] = "syslog",   [ADAPTOR_HTTP] = "http",
+	[ADAPTOR_SYSTEM] = "system",   [ADAPTOR_HEARTBEAT] = "heartbeat",
+	[ADAPTOR_JOURNAL] = "journal",
 };
 
 /* ---- The list -------------------------------------------------------------------------------- */
@@ -94,7 +95,7 @@ int adaptors_add(struct adaptors *adaptors, const struct adaptor *adaptor, struc
 	if (adaptor_runs(adaptor->kind) && adaptors_count_run(adaptors) >= ADAPTORS_RUN_MAX)
 		return errbuf_set(
 			e, ERR_LIMIT,
-			"there are more than %d adaptors exec, http, system and heartbeat",
+			"there are more than %d adaptors exec, http, system, heartbeat and journal",
 			ADAPTORS_RUN_MAX);
 	if (!GROW_IN_ARENA(&adaptors->arena, adaptors->list, adaptors->capacity,
 			   adaptors->count + 1))
@@ -179,9 +180,9 @@ static const char *adaptors_glob_fault(struct slice glob)
 /* ---- Keys ------------------------------------------------------------------------------------ */
 
 static const char *const adaptors_keys[] = {
-	"tail",   "directory", "file",     "exec",    "udp",       "tcp",       "syslog", "http",
-	"system", "heartbeat", "datatype", "files",   "regex",     "records",   "begins", "wait",
-	"from",   "first",     "every",    "timeout", "datatypes", "transport", NULL};
+	"tail",   "directory", "file",    "exec",     "udp",     "tcp",       "syslog",    "http",
+	"system", "heartbeat", "journal", "datatype", "files",   "regex",     "records",   "begins",
+	"wait",   "from",      "first",   "every",    "timeout", "datatypes", "transport", NULL};
 
 /* Which keys go only with adaptors of some kinds. */
 static const struct adaptors_key {
@@ -193,7 +194,7 @@ static const struct adaptors_key {
 	{"records", {[ADAPTOR_TAIL] = true, [ADAPTOR_DIRECTORY] = true, [ADAPTOR_EXEC] = true}},
 	{"begins", {[ADAPTOR_TAIL] = true, [ADAPTOR_DIRECTORY] = true}},
 	{"wait", {[ADAPTOR_TAIL] = true, [ADAPTOR_DIRECTORY] = true}},
-	{"from", {[ADAPTOR_TAIL] = true, [ADAPTOR_DIRECTORY] = true}},
+	{"from", {[ADAPTOR_TAIL] = true, [ADAPTOR_DIRECTORY] = true, [ADAPTOR_JOURNAL] = true}},
 	{"first", {[ADAPTOR_TAIL] = true}},
 	{"every",
 	 {[ADAPTOR_EXEC] = true,

@@ -33,6 +33,10 @@ enum {
  * sends of its machine. */
 #define ADAPTOR_SYSTEM_TENANT   "host"
 #define ADAPTOR_SYSTEM_DATATYPE "HostMetrics"
+/* The journals of this machine. */
+#define ADAPTOR_JOURNAL_LOCAL "local"
+/* The datatype of the log of this program. */
+#define ADAPTOR_OWN_LOG "granary"
 /* The component of a heartbeat that is the agent itself; others are URLs. */
 #define ADAPTOR_COMPONENT_AGENT "agent"
 
@@ -50,6 +54,12 @@ void adaptors_free(struct adaptors *adaptors);
  * ERR_LIMIT where it is too large, with a sentence. */
 int adaptors_read(const struct conf_node *section, struct adaptors **adaptors,
 		  struct errbuf *e) MUST_CHECK;
+
+/* Adds adaptors of the logs of this machine, where they follow nothing that is followed already: of
+ * files below /var/log, of the journal where the machine has one, and of the log of this program,
+ * an absolute path; empty: there is none. The adaptors may have no base. With a sentence. */
+int adaptors_add_local(struct adaptors *adaptors, bool has_journal, struct slice own_log,
+		       struct errbuf *e) MUST_CHECK;
 
 /* Lines of Chukwa's initial_adaptors, or of a checkpoint (wire/chukwa_agent.h), become adaptors of
  * the same meaning, each named by the line's id. One of that id that is there already stays as it

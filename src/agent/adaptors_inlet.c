@@ -275,6 +275,29 @@ static int adaptors_read_system(struct adaptors_reader *r, const struct conf_nod
 	return err;
 }
 
+/* ---- Journals -------------------------------------------------------------------------------- */
+
+static int adaptors_read_journal(struct adaptors_reader *r, const struct conf_node *node,
+				 const struct conf_node *place, struct adaptor *adaptor)
+{
+	static const char *const words[] = {"begin", "end", NULL};
+	const struct conf_node *from = conf_node_member(node, "from");
+	struct errbuf why = {""};
+	size_t index = 0;
+	int err = conf_node_text(place, 1, STREAM_NAME_MAX_BYTES, &adaptor->path, r->e);
+	if (!err && from)
+		err = conf_node_choice(from, "a place where reading begins", words, &index, r->e);
+	if (err)
+		return err;
+	adaptor->rule.from_end = index != 0;
+	if (!slice_equal(adaptor->path, SLICE(ADAPTOR_JOURNAL_LOCAL)) &&
+	    adaptors_take_path(r->made, adaptor->path, &adaptor->path, &why))
+		return conf_node_refuse(place, r->e,
+					"is neither " ADAPTOR_JOURNAL_LOCAL " nor a path: %s",
+					why.text);
+	return adaptors_read_datatype(r, node, adaptor);
+}
+
 int adaptors_read_inlet(struct adaptors_reader *r, const struct conf_node *node,
 			const struct conf_node *place, struct adaptor *adaptor)
 {
@@ -287,6 +310,8 @@ int adaptors_read_inlet(struct adaptors_reader *r, const struct conf_node *node,
 		return adaptors_read_system(r, node, place, adaptor);
 	case ADAPTOR_HEARTBEAT:
 		return adaptors_read_heartbeat(r, node, place, adaptor);
+	case ADAPTOR_JOURNAL:
+		return adaptors_read_journal(r, node, place, adaptor);
 	default:
 		return adaptors_read_address(r, node, place, adaptor);
 	}

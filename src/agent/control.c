@@ -131,6 +131,8 @@ static struct slice control_class(const struct adaptor *adaptor)
 		return SLICE("sigar.SystemMetrics");
 	case ADAPTOR_HEARTBEAT:
 		return SLICE("HeartbeatAdaptor");
+	case ADAPTOR_JOURNAL: /* Chukwa has none */
+		return SLICE("JournalAdaptor");
 	case ADAPTOR_TAIL:
 	case ADAPTOR_KINDS:
 		break;

@@ -41,7 +41,8 @@ struct inlet_kind {
 	size_t bytes; /* of its state, which is zero at first: inlet_state() */
 };
 
-extern const struct inlet_kind inlet_exec, inlet_net, inlet_http, inlet_system, inlet_heartbeat;
+extern const struct inlet_kind inlet_exec, inlet_net, inlet_http, inlet_system, inlet_heartbeat,
+	inlet_journal;
 
 /* ---- For inlets ----------------------------------------------------------------------------- */
 
@@ -64,7 +65,10 @@ void inlet_repeat(struct inlet *inlet, struct job *job, void (*once)(void *owner
 /* Adds records, and counts them. An error that is said in the report until all is well again. */
 int inlet_append(struct inlet *inlet, struct spool_stream *stream, const struct slice *records,
 		 size_t count) MUST_CHECK;
-/* The same for one on a thread of its own: waits for room. ERR_CANCELLED: it is to end, and the
+/* The same with a note (spool.h). */
+int inlet_append_noted(struct inlet *inlet, struct spool_stream *stream,
+		       const struct slice *records, size_t count, struct slice note) MUST_CHECK;
+/* For one on a thread of its own: waits for room. ERR_CANCELLED: it is to end, and the
  * records are counted as lost. */
 int inlet_append_patiently(struct inlet *inlet, struct job *job, struct spool_stream *stream,
 			   const struct slice *records, size_t count) MUST_CHECK;
@@ -75,6 +79,9 @@ void inlet_keep(struct inlet *inlet, struct job *job, struct spool_stream *strea
 void inlet_set_problem(struct inlet *inlet, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* Everything of it is gone. On the loop's thread. */
 void inlet_closed(struct inlet *inlet);
+
+/* Whether this machine has a journal (inlet_journal.c). */
+bool inlet_journal_is_there(void);
 
 /* ---- For the agent --------------------------------------------------------------------------- */
 

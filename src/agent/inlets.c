@@ -25,6 +25,7 @@ static const struct inlet_kind *const inlet_kinds[ADAPTOR_KINDS] = {
 	[ADAPTOR_HTTP] = &inlet_http,
 	[ADAPTOR_SYSTEM] = &inlet_system,
 	[ADAPTOR_HEARTBEAT] = &inlet_heartbeat,
+	[ADAPTOR_JOURNAL] = &inlet_journal,
 };
 
 struct inlet {
@@ -114,7 +115,7 @@ static void inlet_note_append(struct inlet *inlet, size_t count, int err)
 			  "adaptor %s: its records cannot be kept at present: %s",
 			  inlet->adaptor.name.data, err_text(err));
 	inlet->waiting = err != 0;
-	if (!err)
+	if (!err && count)
 		inlet->last_ms = clock_wall_ms(inlets->options.clock);
 	pthread_mutex_unlock(&inlets->lock);
 	if (!err)
@@ -125,6 +126,14 @@ int inlet_append(struct inlet *inlet, struct spool_stream *stream, const struct 
 		 size_t count)
 {
 	int err = spool_append(stream, records, count);
+	inlet_note_append(inlet, count, err);
+	return err;
+}
+
+int inlet_append_noted(struct inlet *inlet, struct spool_stream *stream,
+		       const struct slice *records, size_t count, struct slice note)
+{
+	int err = spool_append_noted(stream, records, count, note);
 	inlet_note_append(inlet, count, err);
 	return err;
 }
@@ -391,7 +400,8 @@ static bool inlet_is_same(const struct adaptor *a, const struct adaptor *b)
 {
 	return a->kind == b->kind && slice_equal(a->name, b->name) &&
 	       slice_equal(a->datatype, b->datatype) && slice_equal(a->path, b->path) &&
-	       a->rule.records.kind == b->rule.records.kind && a->every_ms == b->every_ms &&
+	       a->rule.records.kind == b->rule.records.kind &&
+	       a->rule.from_end == b->rule.from_end && a->every_ms == b->every_ms &&
 	       a->timeout_ms == b->timeout_ms && a->datagrams == b->datagrams &&
 	       a->connections == b->connections && inlet_has_datatypes(a, b);
 }

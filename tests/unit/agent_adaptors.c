@@ -361,6 +361,72 @@ static void heartbeats(void **state)
 	refused(many, ".heartbeat[32]: a heartbeat has at most 32 components");
 }
 
+static void journals(void **state)
+{
+	(void)state;
+	char name[INLET_STREAM_NAME_MAX_BYTES];
+	const struct adaptor *a = taken("journal: local, datatype: t");
+	assert_int_equal(a->kind, ADAPTOR_JOURNAL);
+	assert_string_equal(a->path.data, "local");
+	assert_false(a->rule.from_end);
+	assert_string_equal(inlet_stream_name(a, name).data, "journal:a");
+	a = taken("journal: /var/log/journal/, datatype: t, from: end");
+	assert_string_equal(a->path.data, "/var/log/journal");
+	assert_true(a->rule.from_end);
+	assert_false(taken("journal: local, datatype: t, from: begin")->rule.from_end);
+	refused("journal: local", ": needs a datatype");
+	refused("journal: locl, datatype: t",
+		".journal: is neither local nor a path: 'locl' is not an absolute path");
+	refused("journal: local, datatype: t, from: 5",
+		".from: '5' is not a place where reading begins, which is one of begin, end");
+	refused("journal: local, datatype: t, first: 5", ".first: does not go with journal");
+	refused("journal: local, datatype: t, every: 5s", ".every: does not go with journal");
+}
+
+/* What is configured takes the place of one that has its name or its files. */
+static void logs_of_this_machine(void **state)
+{
+	(void)state;
+	taken("journal: local, datatype: journal");
+	assert_int_equal(adaptors_add_local(made, true, SLICE("/d/granary.log"), &e), 0);
+	static const char *const names[] = {"a", "system", "access", "servers", "granary"};
+	assert_int_equal(made->count, ARRAY_LEN(names));
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		assert_string_equal(made->list[i].name.data, names[i]);
+	static const struct {
+		const char *path, *adaptor;
+	} cases[] = {
+		{"/dpkg.log", "system"},
+		{"/syslog", "system"},
+		{"/syslog.1", NULL},
+		{"/wtmp", NULL},
+		{"/lastlog", NULL},
+		{"/nginx/access.log", "access"},
+		{"/nginx/error.log", "servers"},
+		{"/httpd/access_log", "access"},
+		{"/apt/term.log", "servers"},
+		{"/redis/redis-server.log", "servers"},
+		{"/journal/x.log", NULL},
+		{"/apache2/other_vhosts_access.log", "access"},
+		{"/debugger", NULL},
+		{"/a/nginx/access.log", NULL},
+	};
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		const char *found = NULL;
+		uint64_t work = 0;
+		for (size_t at = 1; at < 4; at++)
+			if (regex_search(&made->list[at].regex, slice_of(cases[i].path), &work)) {
+				assert_null(found);
+				found = made->list[at].name.data;
+			}
+		assert_true(found ? cases[i].adaptor && strcmp(found, cases[i].adaptor) == 0
+				  : !cases[i].adaptor);
+	}
+	taken("journal: /x, datatype: journal");
+	assert_int_equal(adaptors_add_local(made, false, SLICE(""), &e), 0);
+	assert_int_equal(made->count, 4); /* no journal, no own log */
+}
+
 /* ---- What is wrong --------------------------------------------------------------------------- */
 
 static void keys_that_are_wrong(void **state)
@@ -368,14 +434,15 @@ static void keys_that_are_wrong(void **state)
 	(void)state;
 	refused("tial: /x, datatype: t", ".tial: is not a known key; did you mean tail?");
 	refused("datatype: t", ": needs one of tail, directory, file, exec, udp, tcp, syslog, "
-			       "http, system and heartbeat");
+			       "http, system, heartbeat and journal");
 	refused("tail: /x", ": needs a datatype");
 	refused("tail: /x, file: /y, datatype: t",
 		".file: does not go with tail: an adaptor has "
-		"one of tail, directory, file, exec, udp, tcp, syslog, http, system and heartbeat");
+		"one of tail, directory, file, exec, udp, tcp, syslog, http, system, heartbeat "
+		"and journal");
 	refused("directory: /x, tail: /y, datatype: t",
 		".directory: does not go with tail: an adaptor has one of tail, directory, file, "
-		"exec, udp, tcp, syslog, http, system and heartbeat");
+		"exec, udp, tcp, syslog, http, system, heartbeat and journal");
 	refused("tail: /x, files: '*', datatype: t", ".files: does not go with tail");
 	refused("tail: '/x*', regex: x, datatype: t", ".regex: does not go with tail");
 	refused("file: /x, records: lines, datatype: t", ".records: does not go with file");
@@ -553,6 +620,8 @@ int main(void)
 		cmocka_unit_test_teardown(servers, stop),
 		cmocka_unit_test_teardown(this_machine, stop),
 		cmocka_unit_test_teardown(heartbeats, stop),
+		cmocka_unit_test_teardown(journals, stop),
+		cmocka_unit_test_teardown(logs_of_this_machine, stop),
 		cmocka_unit_test_teardown(addresses, stop),
 		cmocka_unit_test_teardown(limits_that_are_just_kept, stop),
 		cmocka_unit_test_teardown(keys_that_are_wrong, stop),
