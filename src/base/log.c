@@ -1,12 +1,19 @@
 #include "base/log.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/stats.h"
 #include "base/visible.h"
 
-enum { LINE_MAX_BYTES = 2048, RATE_MS = 60000 };
+enum { LINE_MAX_BYTES = 2048, RATE_MS = 60000, LOG_FILE_MODE = 0640 };
 
 static _Atomic int threshold = LOG_INFO;
 static const char *const level_names[] = {"error", "warn", "info", "debug"};
@@ -37,6 +44,60 @@ static size_t escape(char *to, size_t cap, const char *message)
 	return n;
 }
 
+static struct {
+	pthread_mutex_t lock;
+	char path[PATH_MAX]; /* empty: there is none */
+	int fd;
+	uint64_t bytes;
+} log_file = {.lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1};
+
+static int log_file_open(void)
+{
+	struct stat st;
+	log_file.fd = open(log_file.path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, LOG_FILE_MODE);
+	if (log_file.fd < 0 || fstat(log_file.fd, &st))
+		return -errno;
+	log_file.bytes = (uint64_t)st.st_size;
+	return 0;
+}
+
+int log_open(const char *path)
+{
+	pthread_mutex_lock(&log_file.lock);
+	ASSERT(!log_file.path[0]);
+	snprintf(log_file.path, sizeof(log_file.path), "%s", path);
+	int err = log_file_open();
+	pthread_mutex_unlock(&log_file.lock);
+	return err;
+}
+
+static void log_file_rotate(void)
+{
+	char to[PATH_MAX + 2];
+	snprintf(to, sizeof(to), "%s.1", log_file.path);
+	if (log_file.fd >= 0)
+		close(log_file.fd);
+	log_file.fd = -1;
+	if (rename(log_file.path, to) == 0)
+		(void)log_file_open(); /* else with the next line */
+}
+
+static void log_file_put(const char *line, size_t len)
+{
+	pthread_mutex_lock(&log_file.lock);
+	if (log_file.path[0]) {
+		if (log_file.fd < 0)
+			(void)log_file_open();
+		if (log_file.fd >= 0 && log_file.bytes + len > LOG_FILE_MAX_BYTES)
+			log_file_rotate();
+		ssize_t put = log_file.fd < 0 ? -1 : write(log_file.fd, line, len);
+		log_file.bytes += put > 0 ? (uint64_t)put : 0;
+		if (put < (ssize_t)len)
+			stat_add(STAT_log_lost, 1);
+	}
+	pthread_mutex_unlock(&log_file.lock);
+}
+
 void log_line(enum log_level level, const char *fmt, ...)
 {
 	if ((int)level > threshold)
@@ -56,6 +117,7 @@ void log_line(enum log_level level, const char *fmt, ...)
 			      (int)(now_ms - seconds * 1000), level_names[level]);
 	n += escape(line + n, sizeof(line) - n - 1, message);
 	line[n++] = '\n';
+	log_file_put(line, n);
 	/* One write, so that lines of several threads do not mix; a full pipe loses log lines
 	 * rather than stopping the server. */
 	if (write(STDERR_FILENO, line, n) < 0)

@@ -59,6 +59,13 @@ static int agent_process_read(struct conf *conf, int argc, char *const *argv,
 	enum log_level level;
 	int err = conf_read(conf, files_real(), argc, argv, e);
 	err = err ? err : agent_runner_read(conf, adaptors, e);
+	if (!err) {
+		err = agent_runner_add_local(conf, SLICE(""), *adaptors, e);
+		if (err) {
+			adaptors_free(*adaptors);
+			*adaptors = NULL;
+		}
+	}
 	if (!err && log_level_parse(conf->log_level, &level))
 		log_set_level(level);
 	return err;
@@ -148,7 +155,8 @@ int agent_process_run(const struct command_args *args)
 	if (!err && !adaptors->count && !agent_control_is_wanted(p.conf))
 		err = errbuf_set(&e, ERR_INVALID,
 				 "there is nothing to follow: --config names a file with a section "
-				 "`adaptors`, --agent.chukwa a directory, or "
+				 "`adaptors`, --agent.chukwa a directory, "
+				 "--agent.local_logs=true the logs of this machine, or "
 				 "--agent.control_port a port that takes commands");
 	err = err ? err : fault_arm_from_env(&e);
 	if (err)

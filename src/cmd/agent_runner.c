@@ -95,6 +95,14 @@ int agent_runner_read(struct conf *conf, struct adaptors **adaptors, struct errb
 	return err;
 }
 
+int agent_runner_add_local(const struct conf *conf, struct slice own_log, struct adaptors *adaptors,
+			   struct errbuf *e)
+{
+	return conf->agent_local_logs
+		       ? adaptors_add_local(adaptors, inlet_journal_is_there(), own_log, e)
+		       : 0;
+}
+
 static void agent_runner_find_source(struct agent_runner *runner)
 {
 	const char *told = runner->options.conf->agent_source;

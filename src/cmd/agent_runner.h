@@ -25,6 +25,11 @@ struct agent_runner_options {
  * cluster counts, too, where the configuration has its preset. With a sentence. */
 int agent_runner_read(struct conf *conf, struct adaptors **adaptors, struct errbuf *e) MUST_CHECK;
 
+/* Adds the logs of this machine, where the configuration wants them; own_log: this program's, an
+ * absolute path, or empty. With a sentence. */
+int agent_runner_add_local(const struct conf *conf, struct slice own_log, struct adaptors *adaptors,
+			   struct errbuf *e) MUST_CHECK;
+
 /* Begins to follow; takes the adaptors. ERR_LOCKED: another agent has the directory; with a
  * sentence. */
 int agent_runner_open(const struct agent_runner_options *options, struct adaptors **adaptors,

@@ -701,6 +701,8 @@ static void serve_print_ready(struct serve *s)
 	loop_address_text(&address, text);
 	printf("granary " GRANARY_VERSION " is ready at http://%s/ with the data in %s\n", text,
 	       s->conf->data);
+	if (s->conf->log_file[0]) /* which has nothing of standard output */
+		log_info("granary " GRANARY_VERSION " is ready at http://%s/", text);
 	if (s->conf->welcome)
 		printf("\n"
 		       "Try, in another terminal:\n"
@@ -824,7 +826,7 @@ static int serve_until_stopped(struct serve *s)
 		return EXIT_FAILED;
 	}
 	s->status = EXIT_OK;
-	if (serve_start(s, &e)) {
+	if (serve_agent_open_log(s->conf, &e) || serve_start(s, &e)) {
 		terminal_complain("granary serve: %s", e.text);
 		s->status = EXIT_FAILED;
 		stop_phases_begin(&s->stopping);

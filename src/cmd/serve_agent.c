@@ -1,5 +1,6 @@
 #include "cmd/serve_agent.h"
 
+#include <limits.h>
 #include <stdio.h>
 
 #include "agent/adaptors.h"
@@ -25,10 +26,42 @@ int serve_agent_read(struct serve_agent *agent, struct conf *conf, struct errbuf
 	return agent_runner_read(conf, &agent->adaptors, e);
 }
 
+/* False: there is none. */
+static bool serve_agent_log_path(const struct conf *conf, char path[PATH_MAX])
+{
+	bool absolute = conf->log_file[0] == '/';
+	snprintf(path, PATH_MAX, "%s%s%s", absolute ? "" : conf->data, absolute ? "" : "/",
+		 conf->log_file);
+	return conf->log_file[0] != 0;
+}
+
+int serve_agent_open_log(const struct conf *conf, struct errbuf *e)
+{
+	char path[PATH_MAX];
+	int err = serve_agent_log_path(conf, path) ? log_open(path) : 0;
+	if (!err)
+		return 0;
+	errbuf_set(e, err, "%s cannot be opened: %s", path, err_text(err));
+	return conf_refuse(conf, CONF_ID_log_file, e);
+}
+
+static int serve_agent_add_local(const struct conf *conf, struct adaptors *adaptors,
+				 struct errbuf *e)
+{
+	struct files *files = files_real();
+	char path[PATH_MAX], resolved[PATH_MAX];
+	bool has_log = serve_agent_log_path(conf, path) &&
+		       !files->resolve(files, path, resolved, sizeof(resolved));
+	return agent_runner_add_local(conf, has_log ? slice_of(resolved) : SLICE(""), adaptors, e);
+}
+
 int serve_agent_open(struct serve_agent *agent, const struct conf *conf, struct loop *loop,
 		     const struct loop_address *address, struct errbuf *e)
 {
 	char text[LOOP_ADDRESS_TEXT_BYTES];
+	int err = serve_agent_add_local(conf, agent->adaptors, e);
+	if (err)
+		return err;
 	if (!agent->adaptors->count && !agent_control_is_wanted(conf))
 		return 0;
 	snprintf(agent->collector, sizeof(agent->collector), "http://%s",
@@ -48,7 +81,7 @@ void serve_agent_reload(struct serve_agent *agent, struct conf *conf)
 {
 	struct adaptors *adaptors = NULL;
 	struct errbuf e = {""};
-	if (agent_runner_read(conf, &adaptors, &e))
+	if (agent_runner_read(conf, &adaptors, &e) || serve_agent_add_local(conf, adaptors, &e))
 		log_error("reload: the adaptors stay as they are: %s", e.text);
 	else if (agent->runner)
 		agent_runner_reload(agent->runner, &adaptors);

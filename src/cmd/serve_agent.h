@@ -17,6 +17,9 @@ struct serve_agent {
 
 /* Reads what is to be followed. With a sentence. */
 int serve_agent_read(struct serve_agent *agent, struct conf *conf, struct errbuf *e) MUST_CHECK;
+/* Lines of the log go to the file of the configuration from now on. When the data directory is
+ * there. */
+int serve_agent_open_log(const struct conf *conf, struct errbuf *e) MUST_CHECK;
 /* When the address is bound. */
 int serve_agent_open(struct serve_agent *agent, const struct conf *conf, struct loop *loop,
 		     const struct loop_address *address, struct errbuf *e) MUST_CHECK;

@@ -1,7 +1,10 @@
 """Starting and stopping: ./run, host metrics, one process a directory, configuration errors, the
 format's version, own metrics, the pages for people."""
 
+import contextlib
+import json
 import os
+import pathlib
 import re
 import shutil
 import signal
@@ -14,6 +17,7 @@ import pytest
 
 from server import PATIENCE_S, ROOT, Server, build_folder, eventually, free_port, run
 from test_fault_live import Viewer
+from test_stream_tail import Command
 
 pytestmark = pytest.mark.not_sanitized("./run starts the released program")
 
@@ -21,15 +25,15 @@ pytestmark = pytest.mark.not_sanitized("./run starts the released program")
 # ---- ./run and host metrics
 
 
-@pytest.fixture
-def run_script(tmp_path):
-    """./run with a data directory of its own; its server, to talk to, and what it printed."""
+@contextlib.contextmanager
+def started_script(tmp_path, *options):
     if not os.access(ROOT / "build" / "granary", os.X_OK):
         pytest.skip("build/granary is not there: ./run would build it first")
     server = Server(tmp_path / "run")
     log = open(server.log_path, "w")
     server.process = subprocess.Popen(
-        [str(ROOT / "run"), "--listen", f"127.0.0.1:{server.port}", "--data", str(server.data)],
+        [str(ROOT / "run"), "--listen", f"127.0.0.1:{server.port}", "--data", str(server.data),
+         *options],
         stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=tmp_path)
     try:
         server.wait_ready()
@@ -37,6 +41,13 @@ def run_script(tmp_path):
     finally:
         server.kill()
         log.close()
+
+
+@pytest.fixture
+def run_script(tmp_path):
+    """./run with a data directory of its own; its server, to talk to, and what it printed."""
+    with started_script(tmp_path) as server:
+        yield server
 
 
 def test_run_prints_where_it_is_and_three_commands_that_work(run_script):
@@ -89,6 +100,64 @@ def test_host_metrics_appear_and_move(run_script):
         with open("/proc/meminfo") as file:
             kib = int(file.readline().split()[1])
         assert found in (kib, kib * 1024)
+
+
+def searched(server, *words):
+    answer = run("stream", "search", *words, "--server", server.url, "-o", "json")
+    assert answer.returncode == 0, answer.stderr
+    return json.loads(answer.stdout)["lines"]
+
+
+def test_logs_of_this_machine_are_followed(run_script):
+    """What any program writes below /var/log, and the server itself."""
+    server, word = run_script, f"granarytest{os.getpid()}"
+    path = pathlib.Path(f"/var/log/{word}.log")
+    if not os.access(path.parent, os.W_OK):
+        pytest.skip(f"{path.parent} is not ours to write to")
+    try:
+        with Command(server, word) as tail:
+            with open(path, "a") as log:
+                log.write(f"2026-11-29T10:00:00Z host9 prog[1]: {word} was here\n")
+            line, = map(json.loads, tail.lines(1))
+        assert line["text"].endswith(f"prog[1]: {word} was here")
+        eventually(lambda: searched(server, word))
+        found, = searched(server, word, "--datatype", "system")
+        assert found["text"] == line["text"] and str(path) in found["stream"]
+    finally:
+        path.unlink(missing_ok=True)
+    own, = eventually(lambda: searched(server, "is ready at", "--datatype", "granary"))
+    assert own["text"].endswith(f"is ready at {server.url}/")
+    assert (server.data / "granary.log").read_text().splitlines()[0] == own["text"]
+
+
+def test_logs_of_this_machine_are_not_followed_where_that_is_said(tmp_path):
+    with started_script(tmp_path, "--agent.local_logs=false", "--log.file", "other.log") as server:
+        eventually(lambda: "is ready at" in (server.data / "other.log").read_text())
+        assert server.get("/api/agents").json == {"agents": []}
+        assert not (server.data / "granary.log").exists()
+        assert not (server.data / "agent").exists()
+
+
+def test_the_host_dashboard_shows_this_machine(run_script):
+    """The data that its charts are drawn from, as a page asks for it, beside /proc."""
+    server, host = run_script, socket.gethostname()
+    charts = server.get("/hicc/v1/dashboard/export/host").json["charts"]
+    urls = {series["url"].replace("$host", host) for chart in charts for series in chart["series"]}
+    assert len(urls) == 13
+
+    def newest(url):
+        data = server.get(url).json["data"]
+        return data[-1][1] if data else None
+
+    for url in urls:
+        eventually(lambda: newest(url) is not None, lambda: server.get(url))
+
+    def same(name, path, pattern, scale=1):
+        said = float(re.search(pattern, pathlib.Path(path).read_text(), re.M)[1]) * scale
+        return newest(f"/hicc/v1/metrics/series/SystemMetrics.{name}/{host}") == said
+
+    eventually(lambda: same("LoadAverage.1", "/proc/loadavg", r"^(\S+)"))
+    assert same("swap.Total", "/proc/meminfo", r"^SwapTotal:\s+(\d+)", 1024)
 
 
 @pytest.mark.parametrize("built", [False, True])

@@ -3,11 +3,17 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "base/buf.h"
+#include "base/file.h"
 #include "base/log.h"
+#include "base/stats.h"
 
 static char logged[8192];
 
@@ -49,6 +55,54 @@ static void line_has_time_level_and_message(UNUSED void **state)
 	assert_int_equal(logged[10], 'T');
 	assert_int_equal(logged[23], 'Z');
 	assert_string_equal(logged + 24, " info  store opened\n");
+}
+
+/* Once in a process: this comes last. */
+static void a_file_of_the_log(UNUSED void **state)
+{
+	char directory[] = "/tmp/granary-log-XXXXXX", path[64], old[64], missing[64];
+	char message[2000];
+	struct buf text;
+	struct files *files = files_real();
+	uint64_t bytes, old_bytes = 0;
+	assert_non_null(mkdtemp(directory));
+	snprintf(path, sizeof(path), "%s/log", directory);
+	snprintf(old, sizeof(old), "%s/log.1", directory);
+	assert_int_equal(log_open(path), 0);
+	capture(LOG_INFO, "first\nline");
+	buf_init(&text, 1000);
+	assert_int_equal(files->read(files, path, 1000, &text), 0);
+	assert_int_equal(text.len, strlen(logged));
+	assert_memory_equal(text.data, logged, text.len);
+	buf_release(&text);
+	/* A line is 31 bytes and the message: time, level, newline. 16 MiB and a line more. */
+	memset(message, 'x', sizeof(message));
+	message[1968] = 0;
+	int saved_error = dup(STDERR_FILENO), nowhere = open("/dev/null", O_WRONLY);
+	assert_true(dup2(nowhere, STDERR_FILENO) >= 0);
+	for (size_t i = 0; i < LOG_FILE_MAX_BYTES / 2000; i++)
+		log_line(LOG_WARN, "%s", message);
+	assert_int_equal(files->length(files, old, &old_bytes), ERR_NOT_FOUND);
+	log_line(LOG_WARN, "%s", message);
+	assert_int_equal(files->length(files, old, &old_bytes), 0);
+	assert_int_equal(files->length(files, path, &bytes), 0);
+	assert_int_equal(bytes, 2000);
+	assert_int_equal(old_bytes, strlen(logged) + LOG_FILE_MAX_BYTES / 2000 * 2000);
+	/* A line that cannot be written there is counted; the next one is there again. */
+	for (size_t i = 0; i < LOG_FILE_MAX_BYTES / 2000 - 1; i++)
+		log_line(LOG_WARN, "%s", message);
+	snprintf(missing, sizeof(missing), "%s-moved", directory);
+	assert_int_equal(rename(directory, missing), 0);
+	int64_t lost = stat_get(STAT_log_lost);
+	log_line(LOG_WARN, "%s", message);
+	assert_int_equal(stat_get(STAT_log_lost), lost + 1);
+	assert_int_equal(rename(missing, directory), 0);
+	log_line(LOG_WARN, "%s", message);
+	assert_int_equal(stat_get(STAT_log_lost), lost + 1);
+	assert_true(dup2(saved_error, STDERR_FILENO) >= 0);
+	close(saved_error);
+	close(nowhere);
+	assert_int_equal(unlink(path) | unlink(old) | rmdir(directory), 0);
 }
 
 static void control_characters_are_escaped(UNUSED void **state)
@@ -144,6 +198,7 @@ int main(void)
 		cmocka_unit_test(levels_below_the_threshold_are_silent),
 		cmocka_unit_test(a_flood_is_counted),
 		cmocka_unit_test(a_line_says_what_was_left_out_before_it),
+		cmocka_unit_test(a_file_of_the_log),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
