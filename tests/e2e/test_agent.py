@@ -10,6 +10,7 @@ import os
 import random
 import shutil
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -18,7 +19,7 @@ import pytest
 
 from followed import (Follower, Log, Writer, await_held, await_log, export, held_bytes,
                       incarnations, lines)
-from mounts import Mount, need_mounts
+from mounts import Mount, need_mounts, why_not
 from server import eventually, free_port, run
 
 @pytest.fixture
@@ -242,31 +243,112 @@ def test_logrotate(server, follow, tmp_path, options):
 # ---- A storm
 
 
+class Network:
+    """Between an agent and a server: connections that can all be cut at once, wherever a request
+    or its answer is."""
+
+    def __init__(self, server):
+        self.server, self.lock, self.open, self.cuts = server, threading.Lock(), set(), 0
+        self.listener = socket.create_server(("127.0.0.1", 0), backlog=50)
+        self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+        self.thread = threading.Thread(target=self.accept)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.thread.join()
+        self.listener.close()
+        self.cut()
+
+    def accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                near, _ = self.listener.accept()
+                try:
+                    far = socket.create_connection(("127.0.0.1", self.server.port))
+                except OSError:
+                    near.close()
+                    continue
+                with self.lock:
+                    self.open |= {near, far}
+                for pair in ((near, far), (far, near)):
+                    threading.Thread(target=self.pass_on, args=pair, daemon=True).start()
+
+    def pass_on(self, source, sink):
+        with contextlib.suppress(OSError):
+            while data := source.recv(1000):
+                sink.sendall(data)
+        self.close([source, sink])
+
+    def close(self, sockets):
+        with self.lock:
+            for one in self.open.intersection(sockets):
+                with contextlib.suppress(OSError):
+                    one.shutdown(socket.SHUT_RDWR)
+                one.close()
+                self.open.remove(one)
+
+    def cut(self):
+        self.cuts += len(self.open) > 0
+        self.close(set(self.open))
+
+
+@contextlib.contextmanager
+def small_disk(folder):
+    """A tmpfs for an agent's directory, and how it is filled; without mounts nothing is filled."""
+    if why_not():
+        yield lambda: None, lambda: None
+        return
+    mount, filler = Mount(folder, "tmpfs", "none", "size=2m"), folder / "filler"
+    def fill():
+        with open(filler, "wb", buffering=0) as file, contextlib.suppress(OSError):
+            while file.write(bytes(4096)):
+                pass
+    mount.mount()
+    try:
+        yield fill, lambda: filler.unlink(missing_ok=True)
+    finally:
+        subprocess.run(["umount", "-l", mount.folder], check=False)
+
+
 def test_a_storm(server, follow, tmp_path):
-    """A hundred renames a second for 5 s, five kills of the agent and two of the server."""
+    """A hundred renames a second for 6 s, five kills of the agent and two of the server; the
+    network is cut ten times a second, and the agent's disk is full three times."""
     number = itertools.count(1)
-    with Writer(tmp_path / "logs" / "app.log", rest_s=0.0002) as log:
-        follower = follow({"app": log.path})
+    with Network(server) as network, Writer(tmp_path / "logs" / "app.log", rest_s=0.0002) as log, \
+            small_disk(tmp_path / "follower" / "data" / "agent") as (fill, free):
+        follower = follow({"app": log.path}, collectors=network.url)
         eventually(lambda: held_bytes(server, log.path) > 0, "it is followed")
-        begun, kills = time.monotonic(), [0.5, 1.2, 2.0, 2.9, 4.2]
-        server_kills = [1.5, 3.3]
-        while (now := time.monotonic() - begun) < 5:
+        def restart():
+            follower.kill()
+            follower.start()
+        def restart_server():
+            server.kill()
+            server.spawn()
+        events = sorted([(at, restart) for at in (0.5, 1.2, 2.0, 2.9, 4.2)] +
+                        [(at, restart_server) for at in (1.5, 3.3)] +
+                        [(at / 10, network.cut) for at in range(60)] +
+                        [(at, what) for begin in (0.7, 2.2, 4.4)
+                         for at, what in ((begin, fill), (begin + 0.6, free))],
+                        key=lambda event: event[0])
+        begun = time.monotonic()
+        while (now := time.monotonic() - begun) < 6 or events:
             log.over.wait(0.01)
             with contextlib.suppress(FileNotFoundError):
                 log.rename(f".{10**12 + next(number)}")
-            if kills and now > kills[0]:
-                kills.pop(0)
-                follower.kill()
-                follower.start()
-            if server_kills and now > server_kills[0]:
-                server_kills.pop(0)
-                server.kill()
-                server.spawn()
-    assert not kills and not server_kills
-    server.wait_ready()
-    await_log(server, log, follower, seconds=100)
+            while events and events[0][0] < now:
+                events.pop(0)[1]()
+        log.over.set()
+        log.thread.join()
+        server.wait_ready()
+        await_log(server, log, follower, seconds=100)
+        follower.stop()
     assert len(list(log.path.parent.iterdir())) > 100
-    follower.stop()
+    assert network.cuts > 2
+    assert why_not() or "No space left on device" in follower.log_text()
 
 
 # ---- What is sent again
