@@ -336,7 +336,12 @@ static void followed_look_late(struct followed *f)
 		return;
 	const struct segment_past past = f->late_past;
 	bool same = !content_look(f->late, &look) && look.bytes >= past.end;
-	if (same && look.bytes > past.end && !content_check(f->late, past.end, past.tail)) {
+	if (same && look.bytes > past.end && followed_late_may_be_copy(f)) {
+		/* It is judged as others are, by what it has now. */
+		followed_close(f, &f->late);
+		followed_remove_past(f, &past.id);
+		f->search = f->look_again = true;
+	} else if (same && look.bytes > past.end && !content_check(f->late, past.end, past.tail)) {
 		*followed_add(f, 0) = (struct segment){
 			.id = past.id,
 			.head = past.head,

@@ -291,6 +291,9 @@ int followed_find(struct followed *f) MUST_CHECK;
 /* Whether the content of a sibling is the beginning of another one: it is a copy, perhaps not all
  * of it yet. The length of a packed one is not known: it counts if it is the whole of the other. */
 bool followed_is_copy_of(struct content *copy, struct content *of);
+/* Whether what is written late may be a copy that was being made: it was empty when it was passed,
+ * and is not known to be older than the log. */
+bool followed_late_may_be_copy(struct followed *f);
 /* Whether no more files get into the plan at present. */
 bool followed_is_full(const struct followed *f);
 /* Opens a sibling. ERR_RETRY: another file has its name by now, or it was emptied. */

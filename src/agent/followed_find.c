@@ -106,6 +106,8 @@ static void followed_bind(struct followed *f, struct segment *segment, struct si
 {
 	if (!file_id_equal(&segment->id, &sibling->look.id))
 		followed_changed(f);
+	if (f->late && file_id_equal(&f->late_past.id, &sibling->look.id))
+		followed_close(f, &f->late);
 	segment->id = sibling->look.id;
 	segment->content = content;
 	segment->changed_ns = sibling->look.changed_ns;
@@ -195,13 +197,21 @@ static int followed_find_segment(struct followed *f, struct segment *segment, bo
 	return ERR_NOT_FOUND;
 }
 
+bool followed_late_may_be_copy(struct followed *f)
+{
+	const struct segment *last = followed_last(f);
+	return !f->late_past.end && last && !f->rule->own &&
+	       !file_id_is_older(&f->late_past.id, &last->id);
+}
+
 static void followed_take_held(struct followed *f)
 {
 	struct siblings *siblings = &f->site->siblings;
 	for (size_t i = 0; i < siblings->count; i++) {
 		struct sibling *sibling = &siblings->list[i];
 		/* What is written to this one yet is looked after by itself. */
-		sibling->taken = f->late && file_id_equal(&f->late_past.id, &sibling->look.id);
+		sibling->taken = f->late && !followed_late_may_be_copy(f) &&
+				 file_id_equal(&f->late_past.id, &sibling->look.id);
 		for (size_t j = 0; j < f->plan_count; j++)
 			sibling->taken |= f->plan[j].content &&
 					  file_id_equal(&f->plan[j].id, &sibling->look.id);

@@ -265,6 +265,26 @@ def test_the_entry_of_the_cursor_is_gone(server, follow, journal):
     follower.stop()
 
 
+def test_the_journal_comes_back_after_the_agent(server, follow, journal):
+    """At the start there is nothing; then the journal is there as it was, and goes on."""
+    journal.append(100)
+    follower = follow(adaptors(journal))
+    await_held(server, NAME, journal.written, follower)
+    follower.stop()
+    path = journal.folder / "system.journal"
+    path.rename(journal.folder.parent / "away")
+    follower.start()
+    def watches():
+        """The agent's own, and the library's once it has looked for the entry of the cursor."""
+        fds = f"/proc/{follower.process.pid}/fd"
+        return [os.readlink(f"{fds}/{fd}") for fd in os.listdir(fds)].count("anon_inode:inotify")
+    eventually(lambda: watches() == 2, follower.log_tail)
+    (journal.folder.parent / "away").rename(path)
+    journal.append(100)
+    await_held(server, NAME, journal.written, follower)
+    follower.stop()
+
+
 def test_one_file(server, follow, journal):
     """It is read, and when another one is at its path, that one."""
     journal.append(100)
