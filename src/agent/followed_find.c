@@ -6,7 +6,11 @@
 #include "base/stats.h"
 
 /* A file that is being packed, or was renamed while it was looked for, may be found then. */
-enum { FOLLOWED_PATIENCE_MS = 1000, FOLLOWED_UNSURE_PATIENCE_MS = 60000 };
+enum {
+	FOLLOWED_PATIENCE_MS = 1000,
+	FOLLOWED_UNSURE_PATIENCE_MS = 60000,
+	FOLLOWED_COMPARE_BYTES = 64 << 10,
+};
 
 /* ---- Segments of the plan -------------------------------------------------------------------- */
 
@@ -115,6 +119,24 @@ static void followed_bind(struct followed *f, struct segment *segment, struct si
 	sibling->taken = true;
 }
 
+/* Whether all of a packed content is the beginning of another one: whoever packed that one has not
+ * seen what came to it meanwhile. A short one may be that of another file. */
+static bool content_is_beginning(struct content *packed, struct content *of)
+{
+	char *room = mem_alloc(2 * FOLLOWED_COMPARE_BYTES), *other = room + FOLLOWED_COMPARE_BYTES;
+	uint64_t at = 0;
+	size_t got = 0, there = 0;
+	bool same;
+	do {
+		at += got;
+		same = !content_read(packed, at, room, FOLLOWED_COMPARE_BYTES, &got) &&
+		       !content_read(of, at, other, got, &there) && there == got &&
+		       memcmp(room, other, got) == 0;
+	} while (same && got);
+	mem_free(room);
+	return same && at >= CONTENT_MARK_MAX_BYTES;
+}
+
 bool followed_is_copy_of(struct content *copy, struct content *of)
 {
 	struct file_look all, part;
@@ -127,10 +149,12 @@ bool followed_is_copy_of(struct content *copy, struct content *of)
 	/* Lines that are filled up with blanks may end alike at the same place. */
 	if (content_note_head(copy, &head) || content_check_head(of, head))
 		return false;
+	if (content_is_packed(copy) && !content_mark_at(of, all.bytes, &mark) &&
+	    !content_check(copy, all.bytes, mark) &&
+	    !content_read(copy, all.bytes, &byte, 1, &more) && !more)
+		return true;
 	if (content_is_packed(copy))
-		return !content_mark_at(of, all.bytes, &mark) &&
-		       !content_check(copy, all.bytes, mark) &&
-		       !content_read(copy, all.bytes, &byte, 1, &more) && !more;
+		return content_is_beginning(copy, of);
 	return part.bytes <= all.bytes && !content_mark_at(copy, part.bytes, &mark) &&
 	       !content_check(of, part.bytes, mark);
 }
@@ -312,6 +336,15 @@ static bool followed_is_copy(const struct followed *f, const struct segment *log
 	return copy;
 }
 
+/* Whether a sibling is the file that was delivered last, packed before its last lines came. */
+static bool followed_is_packed_late(const struct followed *f, const struct sibling *sibling,
+				    struct content *content)
+{
+	return f->late && !f->rule->own && content_is_packed(content) &&
+	       !file_id_is_older(&sibling->look.id, &f->late_past.id) &&
+	       followed_is_copy_of(content, f->late);
+}
+
 /* A file that is delivered up to its former end, and was written to after that; it may have been
  * packed then. A packed file that begins as a short one did may be another one with the same
  * heading, which would not be sent. */
@@ -429,6 +462,9 @@ static int followed_take_next(struct followed *f, const struct segment *log,
 	if (!err && !past && followed_is_copy(f, log, sibling, content)) {
 		past = true;
 		followed_note_file(f, sibling, true);
+	} else if (!err && !past && followed_is_packed_late(f, sibling, content)) {
+		past = true;
+		followed_note_file(f, sibling, false);
 	}
 	struct segment segment = {.end = SEGMENT_OPEN};
 	if (err || past)

@@ -355,6 +355,37 @@ static void a_packed_heading_is_known_by_its_time(void **state)
 	assert_sent(world, "# heading\n# heading\nsecond\n# heading\nthird\nfourth\n");
 }
 
+/* Whoever packs a file that was renamed has read it before its last line came, which the agent has.
+ * The packed file is not sent again as another one. */
+static void a_line_comes_while_its_file_is_packed(void **state)
+{
+	struct world *world = *state;
+	char text[1500], expected[1600];
+	memset(text, 'x', sizeof(text));
+	text[1498] = '\n';
+	text[1499] = 0;
+	write_log(world, text);
+	look(world);
+	deliver(world);
+	rename_log(world, LOG "-20261101");
+	write_log(world, "second\n");
+	look(world);
+	deliver(world);
+	struct sim_file *renamed = sim_find(&world->sim, LOG "-20261101");
+	sim_append(&world->sim, sim_make(&world->sim, "/other/plain"), renamed->bytes.data,
+		   renamed->bytes.len);
+	pack(world, "/other/plain", "/other/packed");
+	sim_append(&world->sim, renamed, "late\n", 5);
+	look(world);
+	deliver(world);
+	sim_unlink(&world->sim, LOG "-20261101");
+	sim_rename(&world->sim, "/other/packed", LOG "-20261101.gz");
+	rename_log(world, LOG "-20261102");
+	write_log(world, "third\n");
+	snprintf(expected, sizeof(expected), "%ssecond\nlate\nthird\n", text);
+	assert_sent(world, expected);
+}
+
 /* Two files are gone after a restart. How long the first one was is known; the second one may have
  * been sent further than the checkpoint says, so nothing else may come at its offsets. */
 static void what_is_lost_behind_a_known_end_may_have_been_sent(void **state)
@@ -881,6 +912,7 @@ int main(void)
 		IN_WORLD(a_file_that_ends_as_another_one_is_no_copy),
 		IN_WORLD(a_packed_file_with_the_same_heading_is_another_one),
 		IN_WORLD(a_packed_heading_is_known_by_its_time),
+		IN_WORLD(a_line_comes_while_its_file_is_packed),
 		IN_WORLD(what_is_lost_behind_a_known_end_may_have_been_sent),
 		IN_WORLD(a_copy_comes_in_front_of_what_was_not_sent),
 		IN_WORLD(what_waits_to_be_put_in_front_waits_after_a_restart),
