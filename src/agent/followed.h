@@ -292,7 +292,7 @@ int followed_find(struct followed *f) MUST_CHECK;
  * of it yet. The length of a packed one is not known: it counts if it is the whole of the other. */
 bool followed_is_copy_of(struct content *copy, struct content *of);
 /* Whether what is written late may be a copy that was being made: it was empty when it was passed,
- * and is not known to be older than the log. */
+ * and is younger than the log, which a renamed one is not. */
 bool followed_late_may_be_copy(struct followed *f);
 /* Whether no more files get into the plan at present. */
 bool followed_is_full(const struct followed *f);

@@ -224,8 +224,7 @@ static int followed_find_segment(struct followed *f, struct segment *segment, bo
 bool followed_late_may_be_copy(struct followed *f)
 {
 	const struct segment *last = followed_last(f);
-	return !f->late_past.end && last && !f->rule->own &&
-	       !file_id_is_older(&f->late_past.id, &last->id);
+	return !f->late_past.end && last && file_id_is_older(&last->id, &f->late_past.id);
 }
 
 static void followed_take_held(struct followed *f)

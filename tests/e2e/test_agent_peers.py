@@ -40,7 +40,8 @@ log {{ source(s); destination(d); }};
     def __enter__(self):
         self.process = subprocess.Popen(
             [SYSLOG_NG, "-F", "--no-caps", "-f", self.folder / "syslog-ng.conf",
-             "-R", self.folder / "persist", "-p", self.folder / "pid", "-c", self.folder / "control"],
+             "-R", self.folder / "persist", "-p", self.folder / "pid",
+             "-c", self.folder / "control"],
             stdout=subprocess.DEVNULL, stderr=open(self.folder / "said", "w"))
         return self
 
