@@ -20,9 +20,9 @@
  * or neither (doc/format-checkpoint.md).
  *
  * Invariants:
- *  - Nothing is added that would make all files together, without the
- *    notes, longer than max_bytes, or leave less of
- *    the disk free than an eighth of that (at most 64 MiB), which the checkpoint may need.
+ *  - Nothing is added that would make all files together, without the notes, longer than
+ *    max_bytes, or leave less of the disk free than an eighth of that (at most 64 MiB), which the
+ *    checkpoint may need.
  *  - When spool_append() has returned 0 the records are in their file, and survive the end of the
  *    process; but where the disk became full within them, their rest is in memory until there is
  *    room. They survive a power cut when spool_sync() has returned 0, and no checkpoint says that
