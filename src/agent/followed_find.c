@@ -149,12 +149,10 @@ bool followed_is_copy_of(struct content *copy, struct content *of)
 	/* Lines that are filled up with blanks may end alike at the same place. */
 	if (content_note_head(copy, &head) || content_check_head(of, head))
 		return false;
-	if (content_is_packed(copy) && !content_mark_at(of, all.bytes, &mark) &&
-	    !content_check(copy, all.bytes, mark) &&
-	    !content_read(copy, all.bytes, &byte, 1, &more) && !more)
-		return true;
 	if (content_is_packed(copy))
-		return content_is_beginning(copy, of);
+		return !content_mark_at(of, all.bytes, &mark) &&
+		       !content_check(copy, all.bytes, mark) &&
+		       !content_read(copy, all.bytes, &byte, 1, &more) && !more;
 	return part.bytes <= all.bytes && !content_mark_at(copy, part.bytes, &mark) &&
 	       !content_check(of, part.bytes, mark);
 }
@@ -339,9 +337,9 @@ static bool followed_is_copy(const struct followed *f, const struct segment *log
 static bool followed_is_packed_late(const struct followed *f, const struct sibling *sibling,
 				    struct content *content)
 {
-	return f->late && !f->rule->own && content_is_packed(content) &&
-	       !file_id_is_older(&sibling->look.id, &f->late_past.id) &&
-	       followed_is_copy_of(content, f->late);
+	return f->late && content_is_packed(content) &&
+	       file_id_is_older(&f->late_past.id, &sibling->look.id) &&
+	       content_is_beginning(content, f->late);
 }
 
 /* A file that is delivered up to its former end, and was written to after that; it may have been
