@@ -355,6 +355,25 @@ static void a_packed_heading_is_known_by_its_time(void **state)
 	assert_sent(world, "# heading\n# heading\nsecond\n# heading\nthird\nfourth\n");
 }
 
+/* The copy is empty when the agent sees it. It is no renamed log that is written late. */
+static void a_copy_is_empty_at_first(void **state)
+{
+	struct world *world = *state;
+	world->sim.has_births = true;
+	write_log(world, "first\n");
+	look(world);
+	deliver(world);
+	struct sim_file *copy = sim_make(&world->sim, LOG "-20261101");
+	write_log(world, "second\n");
+	look(world);
+	deliver(world);
+	const struct sim_file *log = sim_find(&world->sim, LOG);
+	sim_append(&world->sim, copy, log->bytes.data, log->bytes.len);
+	empty_log(world);
+	write_log(world, "third\n");
+	assert_sent(world, "first\nsecond\nthird\n");
+}
+
 /* Whoever packs a file that was renamed has read it before its last line came, which the agent has.
  * The packed file is not sent again as another one. */
 static void a_line_comes_while_its_file_is_packed(void **state)
@@ -912,6 +931,7 @@ int main(void)
 		IN_WORLD(a_file_that_ends_as_another_one_is_no_copy),
 		IN_WORLD(a_packed_file_with_the_same_heading_is_another_one),
 		IN_WORLD(a_packed_heading_is_known_by_its_time),
+		IN_WORLD(a_copy_is_empty_at_first),
 		IN_WORLD(a_line_comes_while_its_file_is_packed),
 		IN_WORLD(what_is_lost_behind_a_known_end_may_have_been_sent),
 		IN_WORLD(a_copy_comes_in_front_of_what_was_not_sent),

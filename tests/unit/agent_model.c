@@ -360,10 +360,7 @@ static void copy_step(struct world *w)
 			rotated_name(name, 1, "");
 		}
 		w->copy = sim_make(&w->files, name);
-		/* Else it is empty at first. Without births, or by an agent that begins meanwhile,
-		 * it would be taken for a renamed log. */
-		if (!w->files.has_births || w->kinds.kills || chance(w, 50))
-			sim_append(&w->files, w->copy, file->bytes.data, file->bytes.len / 2);
+		sim_append(&w->files, w->copy, file->bytes.data, file->bytes.len / 2);
 		tell(w, "begins to copy to %s (%" PRIu64 ")", name, w->copy->id.inode);
 		return;
 	}
