@@ -125,6 +125,8 @@ bool demux_state_add_late(struct demux_state *state, int64_t ms)
 
 void demux_state_remove_late(struct demux_state *state, size_t count)
 {
+	if (!count) /* of none there may be no list */
+		return;
 	state->late_count -= count;
 	memmove(state->late, state->late + count, state->late_count * sizeof(*state->late));
 }
