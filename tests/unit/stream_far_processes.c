@@ -344,7 +344,7 @@ static void process_open_streams(struct world *w, struct process *p)
 	p->streams = streams_open(&options);
 	streams_start(p->streams);
 	demux_samples_init(&p->samples, p->ingest, p->store, &p->clock.clock, &p->queue.executor,
-			   NULL);
+			   NULL, NULL);
 	streams_start_demux(p->streams, &datatypes, &p->samples.sink);
 	datatypes_free(datatypes);
 }
