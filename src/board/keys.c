@@ -105,9 +105,11 @@ static bool keys_wait(struct board_keys *keys, const struct buf *record)
 /* With the lock. A name that is not known is looked up in the store each time it is noted. */
 static bool keys_is_due(const struct board_keys *keys, struct hash128 hash)
 {
-	int64_t turn = clock_mono_ms(keys->options.clock) / KEYS_TURN_MS;
+	/* Each time round a name has another minute of the hour, so that it meets the samples of
+	 * who sends them every ten minutes. */
+	uint64_t turn = (uint64_t)(clock_mono_ms(keys->options.clock) / KEYS_TURN_MS);
 	return keys->known.table.count < keys->options.known_max ||
-	       hash.low % KEYS_TURNS == (uint64_t)turn % KEYS_TURNS;
+	       (hash.low + turn / KEYS_TURNS) % KEYS_TURNS == turn % KEYS_TURNS;
 }
 
 /* With the lock. */

@@ -3,11 +3,11 @@
  * of.
  *
  * Whoever stores samples notes their names with each. What was noted lately is known, and costs a
- * look into a hash set; the rest waits in a bounded list, from which a job writes it. Of names that
- * the set has no room for some are taken in each minute, so that each has its turn within an hour.
- * A name that the store did not take, or that found no room in the list, is noted again with the
- * next sample. Where series leave, cells expire some days after the longest retention, and are
- * written again once a day as long as their names are noted.
+ * look into a hash set; the rest waits in a bounded list, from which a job writes it. Names that
+ * the set has no room for take turns of a minute, so that each is written within a day. A name that
+ * the store did not take, or that found no room in the list, is noted again with the next sample.
+ * Where series leave, cells expire some days after the longest retention, and are written again
+ * once a day as long as their names are noted.
  *
  * Two names with the same sig would share rows of `chukwa`. The first one has a cell that says so;
  * the second one is counted and logged with both names, and is kept all the same.

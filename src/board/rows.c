@@ -198,19 +198,19 @@ static int rows_submit(struct store_write *write, struct task_queue *queue, stru
 }
 
 static int rows_add(const struct row_site *site, struct task_queue *queue,
-		    const struct rows_place *place, struct slice text, int64_t stamp_us,
-		    int64_t expires_ms, struct errbuf *e)
+		    const struct rows_place *place, struct slice text, size_t most,
+		    int64_t stamp_us, int64_t expires_ms, struct errbuf *e)
 {
 	struct rows_count count;
 	int err = rows_count_notes(site, queue, place, &count, e);
 	if (err || count.found)
 		return err;
-	if (count.count >= ROW_NOTES_MAX) {
+	if (count.count >= most) {
 		stat_add(STAT_row_notes_refused, 1);
 		return errbuf_set(e, ERR_LIMIT,
-				  "the metric and the source have %d notes on that day, which is "
+				  "the metric and the source have %zu notes on that day, which is "
 				  "the most",
-				  ROW_NOTES_MAX);
+				  most);
 	}
 	struct store_write *write = store_write_new(site->store, ROWS_WRITE_MAX_BYTES);
 	err = store_cell_put(write, TABLE_CHUKWA, &place->key, &place->column, text, stamp_us,
@@ -224,7 +224,8 @@ static int rows_add(const struct row_site *site, struct task_queue *queue,
 }
 
 int row_note_add(const struct row_site *site, struct task_queue *queue, const struct row *row,
-		 int64_t ts_ms, struct slice text, struct row_note_id *id, struct errbuf *e)
+		 int64_t ts_ms, struct slice text, size_t most, struct row_note_id *id,
+		 struct errbuf *e)
 {
 	struct rows_place place;
 	int64_t expires_ms, stamp_us = store_stamp(site->store);
@@ -237,7 +238,7 @@ int row_note_add(const struct row_site *site, struct task_queue *queue, const st
 	if (err)
 		return err;
 	rows_print_id(place.qualifier, ts_ms, id);
-	return rows_add(site, queue, &place, text, stamp_us, expires_ms, e);
+	return rows_add(site, queue, &place, text, most, stamp_us, expires_ms, e);
 }
 
 /* ---- Deleting -------------------------------------------------------------------------------- */

@@ -20,7 +20,8 @@ enum {
 	ROW_TEXT_MAX_BYTES = 4096,
 	ROW_SOURCE_MAX_BYTES = 1024,
 	ROW_METRIC_MAX_BYTES = 4096,
-	ROW_NOTES_MAX = 1000, /* of a metric and a source on one day */
+	ROW_NOTES_MAX = 1000,                    /* of a metric and a source on one day */
+	ROW_NOTES_OF_CHUNKS = ROW_NOTES_MAX / 2, /* tags of chunks leave room for those of users */
 	ROW_NOTE_ID_MAX_BYTES = 40,
 };
 
@@ -48,10 +49,10 @@ struct row_note_id {
 	char text[ROW_NOTE_ID_MAX_BYTES];
 };
 
-/* Durable when it returns. Errors as those of row_text_put; ERR_LIMIT, too, where the row is full;
- * or the store's, with a sentence. */
+/* Durable when it returns. Errors as those of row_text_put; ERR_LIMIT, too, where the row has
+ * `most` notes on that day already; or the store's, with a sentence. */
 int row_note_add(const struct row_site *site, struct task_queue *queue, const struct row *row,
-		 int64_t ts_ms, struct slice text, struct row_note_id *id,
+		 int64_t ts_ms, struct slice text, size_t most, struct row_note_id *id,
 		 struct errbuf *e) MUST_CHECK;
 /* ERR_NOT_FOUND with a sentence: there is none. */
 int row_note_delete(const struct row_site *site, struct task_queue *queue, const struct row *row,

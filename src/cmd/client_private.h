@@ -164,8 +164,8 @@ struct client_lines {
 void client_lines_print(struct client_lines *lines, const struct json *first);
 /* What is to be said of so many streams, "%" PRId64. */
 #define CLIENT_WITHOUT_RULE                                                                        \
-	"of %" PRId64 " streams no rule of their datatype knows a field of the search, so that "   \
-	"their lines do not fit it; a text stands in quotation marks"
+	"no rule knows a field of the search for the lines of %" PRId64 " streams: there no "      \
+	"relation holds, and each negated one does; a text stands in quotation marks"
 /* After the last. */
 void client_lines_end(struct client_lines *lines);
 

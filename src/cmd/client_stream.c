@@ -8,6 +8,7 @@
 #include "cmd/terminal_escape.h"
 #include "model/stream.h"
 #include "stream/line_counts.h"
+#include "stream/line_field.h"
 #include "wire/number.h"
 #include "wire/timetext.h"
 
@@ -140,18 +141,23 @@ struct client_search {
 	int64_t left; /* lines that are still to be printed */
 	struct buf token;
 	struct client_lines printed;
-	bool said; /* what is left out */
+	bool said_damaged, said_without_rule;
 };
 
-/* What is left out of an answer. */
-static void client_search_say(const struct command_args *args, const struct json *root)
+/* Says once what is left out of answers. */
+static void client_search_say(struct client_search *search, const struct json *root)
 {
-	if (client_i64(root, "damaged"))
-		command_complain(
-			args, "%" PRId64 " blocks of the streams cannot be read, and were left out",
-			client_i64(root, "damaged"));
-	if (client_i64(root, "without_rule"))
-		command_complain(args, CLIENT_WITHOUT_RULE, client_i64(root, "without_rule"));
+	int64_t damaged = client_i64(root, "damaged"),
+		without_rule = client_i64(root, "without_rule");
+	if (damaged && !search->said_damaged)
+		command_complain(search->args,
+				 "%" PRId64
+				 " blocks of the streams cannot be read, and were left out",
+				 damaged);
+	if (without_rule && !search->said_without_rule)
+		command_complain(search->args, CLIENT_WITHOUT_RULE, without_rule);
+	search->said_damaged |= damaged > 0;
+	search->said_without_rule |= without_rule > 0;
 }
 
 static int client_search_page(struct client_search *search, const char *path)
@@ -172,9 +178,8 @@ static int client_search_page(struct client_search *search, const char *path)
 		client_print_body(&answer);
 	else if (!err)
 		client_lines_print(&search->printed, lines ? lines->first : NULL);
-	if (!err && !search->said)
-		client_search_say(args, root);
-	search->said = true;
+	if (!err)
+		client_search_say(search, root);
 	if (token)
 		buf_append(&search->token, token->text.data, token->text.len);
 	arena_release(&arena);
@@ -209,11 +214,20 @@ static int client_search_pages(struct client_search *search, struct buf *path)
 	return err;
 }
 
+/* Behind a field and its relation, where a word begins with these. */
+static size_t client_search_behind_field(const char *word)
+{
+	struct slice rest = slice_of(word);
+	struct line_field field;
+	return line_field_take(&rest, &field) ? (size_t)(rest.data - word) : 0;
+}
+
 /* A word with blanks, which the shell has taken out of its quotation marks, is put into them: what
- * follows its `-`, its `~` or its `*` (stream/line_query.h). */
+ * follows its `-`, its field, its `~` or its `*` (stream/line_query.h). */
 static void client_search_add_word(struct buf *words, const char *word)
 {
 	size_t before = word[0] == '-';
+	before += client_search_behind_field(word + before);
 	bool is_regex = word[before] == '~';
 	before += is_regex || word[before] == '*';
 	buf_append_text(words, words->len ? " " : "");
@@ -343,7 +357,7 @@ static void client_count_print(const struct command_args *args, const struct jso
 	client_count_add_rows(&table, root);
 	text_table_print(&table, args->output);
 	text_table_release(&table);
-	client_search_say(args, root);
+	client_search_say(&(struct client_search){.args = args}, root);
 }
 
 static int client_stream_count_run(const struct command_args *args)

@@ -179,10 +179,11 @@ static int demux_put_text(struct demux_rows *rows, const struct demux_text *text
 	buf_init(&name, METRIC_MAX_BYTES + TAGS_TEXT_MAX_BYTES);
 	row_name_put(text->metric, tags, &name);
 	const struct row row = {rows->tenant, buf_slice(&name), row_name_source(tags)};
-	int err = text->is_note ? row_note_add(site, job_queue(rows->job), &row, text->ms,
-					       text->text, &id, &rows->why)
-				: row_text_put(site, rows->write, &row, text->ms, text->text,
-					       rows->stamp_us, &rows->why);
+	int err = name.failed ? errbuf_set(&rows->why, ERR_LIMIT, "the name of a row is too long")
+		  : text->is_note ? row_note_add(site, job_queue(rows->job), &row, text->ms,
+						 text->text, ROW_NOTES_OF_CHUNKS, &id, &rows->why)
+				  : row_text_put(site, rows->write, &row, text->ms, text->text,
+						 rows->stamp_us, &rows->why);
 	buf_release(&name);
 	rows->put += !err && !text->is_note;
 	if (err != ERR_INVALID && err != ERR_LIMIT)
@@ -221,7 +222,7 @@ static int demux_write_texts(struct demux_sink *sink, struct job *job, struct sl
 		.stamp_us = stamp_us,
 		.write = store_write_new(samples->store, DEMUX_TEXTS_WRITE_MAX_BYTES)};
 	int err = 0;
-	for (size_t i = 0; i < count && !err; i++)
+	for (size_t i = 0; i < count && !err; i++, rows.stamp_us++)
 		err = demux_put_text(&rows, &texts[i]);
 	if (err)
 		errbuf_set(e, err, "%s", rows.why.text);

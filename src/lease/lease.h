@@ -27,7 +27,7 @@ struct leases_options {
 	struct lease_session *session; /* the caller's; its roles say the same */
 	const char *kind;              /* a constant: "rollup", "fault" */
 	bool share;                    /* take no more than others that share */
-	enum session_role sharing;     /* of those: what their sessions say; 0: SESSION_SHARES */
+	enum session_role sharing;     /* the role of sessions that share; 0: SESSION_SHARES */
 };
 
 struct leases *leases_new(const struct leases_options *options);

@@ -203,10 +203,17 @@ static bool datatype_take_texts(struct datatype_reader *reader, struct datatype_
 	return record->count > before || record->text_count;
 }
 
+/* Whether a metric is that of a field, behind the rule's prefix. */
+static bool datatype_is_metric(const struct datatype *rule, struct slice metric, struct slice field)
+{
+	return metric.len == rule->prefix.len + field.len && slice_ends_with(metric, field);
+}
+
 static bool datatype_is_left_out(const struct datatype *rule, struct slice field)
 {
 	for (size_t i = 0; i < rule->text_count; i++)
-		if (slice_equal(rule->texts[i].field.name, field))
+		if (slice_equal(rule->texts[i].field.name, field) ||
+		    datatype_is_metric(rule, rule->texts[i].metric, field))
 			return true;
 	for (size_t i = 0; i < rule->tag_count; i++)
 		if (slice_equal(rule->tags[i].field.name, field))

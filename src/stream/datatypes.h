@@ -117,7 +117,7 @@ struct datatypes *datatypes_share(struct datatypes *datatypes);
 /* The last one who lets them go frees them. NULL: nothing happens. */
 void datatypes_free(struct datatypes *datatypes);
 
-/* NULL: lines of this datatype are not read. Of NULL none are. */
+/* NULL: lines of this datatype are not read, or there are no rules (NULL). */
 const struct datatype *datatypes_find(const struct datatypes *datatypes, struct slice name);
 
 /* ---- Lines ----------------------------------------------------------------------------------- */

@@ -253,7 +253,7 @@ static void demux_note_taken(struct demux *demux, const struct partitions *taken
 	demux->held = held;
 }
 
-/* What was held until a time that has passed is new: others may have had it since. */
+/* Partitions whose lease has ended meanwhile are new: others may have had them since. */
 static int demux_take_leases(struct demux *demux)
 {
 	const struct stream_site *site = demux->options.site;

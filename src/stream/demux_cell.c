@@ -61,6 +61,8 @@ static int pass_find_named(struct pass *p, int64_t made_ms)
 	of.group.name = (struct slice){NULL, 0};
 	int err = demux_each(p->work->site, p->work->queue, stream->tenant, &before.names,
 			     pass_see_read, &of, p->e);
+	if (err == ERR_DAMAGED || err == ERR_VERSION)
+		err = 0; /* what another's cell says is not known */
 	if (!err || (err == PASS_ENOUGH && !of.named))
 		err = stream_each(p->work->site, p->work->queue, stream->tenant, &before,
 				  pass_see_other, &of, p->e);
@@ -77,8 +79,10 @@ static void pass_take_rule(struct demux_stream *stream)
 	state->rule = stream->rule->hash;
 	state->late_count = 0;
 	hash_set_release(&state->series);
+	/* Not behind the greatest time: one line of a clock that is ahead would keep all others of
+	 * that time from being counted. */
 	if (state->has_last)
-		state->floor_ms = bin_start_ms(state->top_ms) + BIN_MS;
+		state->floor_ms = larger_of(state->floor_ms, bin_start_ms(state->last_ms) + BIN_MS);
 	stream->changed = true;
 }
 

@@ -113,7 +113,7 @@ static int pass_see_records(struct pass *p, const struct line_run *run,
 			    struct line_records *records)
 {
 	struct line_clock *clock = &p->work->clock;
-	struct slice tags = run->tags;
+	int64_t tags_ms = INT64_MAX; /* the hour of which its tags were taken last */
 	struct receipt_walk receipts = run->receipts;
 	while (line_records_next(records)) {
 		uint64_t begin = run->begin + records->begin;
@@ -126,9 +126,11 @@ static int pass_see_records(struct pass *p, const struct line_run *run,
 		int64_t received_ms = receipt_walk_to(&receipts, records->begin);
 		int64_t ms = line_clock_next(clock, line, received_ms);
 		int err = pass_take(p, line, ms, received_ms);
-		if (!err && tags.len)
-			err = pass_take_chunk_tags(p, tags, ms);
-		tags.len = 0;
+		if (!err && run->tags.len && ms < received_ms + PASS_AHEAD_MS &&
+		    floor_to(ms, PASS_HOUR_MS) != tags_ms) {
+			tags_ms = floor_to(ms, PASS_HOUR_MS);
+			err = pass_take_chunk_tags(p, run->tags, tags_ms);
+		}
 		if (err) {
 			clock->carry = carry;
 			return err;
@@ -498,6 +500,6 @@ void demux_stream_forget(struct demux_stream *stream)
 		bins_release(&stream->bins);
 	demux_state_release(&stream->state);
 	stream->loaded = stream->changed = false;
-	stream->texts_minute = stream->tags_ms = 0;
-	stream->minute_texts = 0;
+	memset(stream->minutes, 0, sizeof(stream->minutes));
+	memset(stream->noted, 0, sizeof(stream->noted));
 }

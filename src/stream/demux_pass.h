@@ -15,9 +15,9 @@
  *   reading a stream again from its beginning, brings about the same samples.
  *
  * Values that are no numbers, where the rule names them, go the same way into rows, at most
- * `texts_max` in a minute of the lines' time. So do tags of chunks, as notes of the datatype's name
- * at the source: each hour in which there are some, once. What their lines had in chunks that lie
- * in a block is not known but of the first one.
+ * `texts_max` in a minute of the lines' time. So do tags of chunks, as notes at the source of the
+ * first part of the names of metrics: each hour in which lines have them, once. A block knows the
+ * tags of its first chunk, and not those of the others.
  *
  * Samples are written first, and durable; then the state is (demux_state.h). A record is read when
  * its end has come. Where bytes are missing, what is behind the hole is read from its first whole
@@ -39,7 +39,11 @@
 #include "stream/demux_state.h"
 #include "stream/known.h"
 
-enum { DEMUX_TAGS_MAX = DATATYPE_TAGS_MAX + 3 };
+enum {
+	DEMUX_TAGS_MAX = DATATYPE_TAGS_MAX + 3,
+	DEMUX_TEXTS_MINUTES = 16, /* of a stream, whose texts are counted; a power of two */
+	DEMUX_TAGS_NOTED = 16,    /* of a stream, that are known to be noted */
+};
 
 /* What is written at one time of one series of tags. */
 struct demux_point {
@@ -69,7 +73,8 @@ struct demux_sink {
 	int (*write)(struct demux_sink *sink, struct job *job, struct slice tenant,
 		     const struct datatype *rule, const struct demux_point *points, size_t count,
 		     int64_t stamp_us, struct errbuf *e);
-	/* Likewise. What is written again is there once. NULL: nobody wants them. */
+	/* Likewise; each text takes one µs of the stamp. A text that is written again is there
+	 * once; of two of one series and time the later one stays. NULL: nobody wants them. */
 	int (*write_texts)(struct demux_sink *sink, struct job *job, struct slice tenant,
 			   const struct datatype *rule, const struct demux_text *texts,
 			   size_t count, int64_t stamp_us, struct errbuf *e);
@@ -109,13 +114,16 @@ struct demux_stream {
 	bool loaded;
 	struct demux_state state;
 	struct bins bins;
-	int64_t open_ms;          /* bins from here on are in memory, and whole */
-	int64_t late_at_ms;       /* monotonic: when bins may be derived anew */
-	bool changed;             /* the state is to be written */
-	int64_t texts_minute;     /* of the line that had the last text */
-	size_t minute_texts;      /* of that minute */
-	int64_t tags_ms;          /* the hour of which chunks' tags were noted last, and their */
-	struct hash128 tags_hash; /* hash */
+	int64_t open_ms;    /* bins from here on are in memory, and whole */
+	int64_t late_at_ms; /* monotonic: when bins may be derived anew */
+	bool changed;       /* the state is to be written */
+	/* How many texts lines of the last minutes had. */
+	struct demux_texts_minute {
+		int64_t minute;
+		size_t texts;
+	} minutes[DEMUX_TEXTS_MINUTES];
+	uint64_t noted[DEMUX_TAGS_NOTED]; /* hashes of tags of chunks and their hours */
+	size_t noted_next;
 };
 
 struct demux_passed {

@@ -11,6 +11,7 @@ enum {
 	PASS_END = 2,
 	PASS_BACK = 3,            /* what stands in front is needed, too */
 	PASS_AHEAD_MS = 86400000, /* a line so far after its receipt has a wrong clock */
+	PASS_HOUR_MS = 3600000,
 	PASS_RECORD_MAX_BYTES = 2 * CHUNK_DATA_MAX_BYTES,
 };
 
@@ -20,8 +21,9 @@ struct pass {
 	struct demux_stream *stream;
 	struct demux_passed *passed;
 	struct errbuf *e;
-	int64_t stamp_us; /* of the cell; taken before anything is read */
-	int64_t written;  /* values; those that follow have a stamp above theirs */
+	int64_t stamp_us;      /* of the cell; taken before anything is read */
+	int64_t written;       /* values; those that follow have a stamp above theirs */
+	int64_t written_texts; /* likewise */
 	struct datatype_reader reader;
 	struct datatype_record record;
 	struct tag fixed[3]; /* host, cluster, name */
@@ -68,8 +70,8 @@ void demux_texts_release(struct demux_work *work);
 void demux_texts_clear(struct demux_work *work);
 /* Takes the texts of the record, which has the tags of this point. */
 int pass_take_texts(struct pass *p, const struct demux_point *point) MUST_CHECK;
-/* Takes the tags of a chunk that has a line of this time. */
-int pass_take_chunk_tags(struct pass *p, struct slice tags, int64_t ms) MUST_CHECK;
+/* Takes the tags of a chunk that has a line in this hour. */
+int pass_take_chunk_tags(struct pass *p, struct slice tags, int64_t hour_ms) MUST_CHECK;
 /* Writes the texts that wait. */
 int pass_flush_texts(struct pass *p) MUST_CHECK;
 

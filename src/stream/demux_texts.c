@@ -7,7 +7,6 @@ enum {
 	TEXTS_WAITING = 500, /* that are written at once */
 	TEXTS_MAX_BYTES = 4 << 20,
 	TEXTS_MINUTE_MS = 60000,
-	TEXTS_HOUR_MS = 3600000,
 };
 
 void demux_texts_init(struct demux_work *work)
@@ -38,7 +37,9 @@ int pass_flush_texts(struct pass *p)
 		err = ERR_CANCELLED;
 	else if (work->text_count)
 		err = sink->write_texts(sink, work->job, p->stream->tenant, p->stream->rule,
-					work->texts, work->text_count, p->stamp_us, p->e);
+					work->texts, work->text_count,
+					p->stamp_us + p->written_texts, p->e);
+	p->written_texts += (int64_t)work->text_count;
 	demux_texts_clear(work);
 	return err;
 }
@@ -74,17 +75,17 @@ static int pass_add_text(struct pass *p, const struct demux_text *text)
 	return work->text_count == TEXTS_WAITING ? pass_flush_texts(p) : 0;
 }
 
-/* Whether the minute has room for one more. */
+/* Whether the minute has room for one more. One that is so much before others that their counts are
+ * known has the room of one of these. */
 static bool pass_has_text_room(struct pass *p, int64_t ms)
 {
-	struct demux_stream *stream = p->stream;
 	int64_t minute = floor_div(ms, TEXTS_MINUTE_MS);
-	if (minute != stream->texts_minute)
-		stream->minute_texts = 0;
-	stream->texts_minute = minute;
-	if (stream->minute_texts == stream->rule->texts_max)
+	struct demux_texts_minute *count = &p->stream->minutes[minute & (DEMUX_TEXTS_MINUTES - 1)];
+	if (minute > count->minute)
+		*count = (struct demux_texts_minute){minute, 0};
+	if (count->texts == p->stream->rule->texts_max)
 		return false;
-	stream->minute_texts++;
+	count->texts++;
 	return true;
 }
 
@@ -108,20 +109,25 @@ int pass_take_texts(struct pass *p, const struct demux_point *point)
 
 /* The same tags of an hour are one note, so that they stand in each range of an hour, whoever reads
  * the stream once more. */
-int pass_take_chunk_tags(struct pass *p, struct slice tags, int64_t ms)
+int pass_take_chunk_tags(struct pass *p, struct slice tags, int64_t hour_ms)
 {
 	struct demux_stream *stream = p->stream;
-	struct hash128 hash = hash128(tags.data, tags.len, 0);
-	struct demux_text note = {.ms = floor_to(ms, TEXTS_HOUR_MS),
-				  .is_note = true,
-				  .metric = stream->rule->name,
-				  .text = tags,
-				  .tags = {p->fixed[0]},
-				  .tag_count = 1};
-	if (!p->work->sink->write_texts ||
-	    (note.ms == stream->tags_ms && memcmp(&hash, &stream->tags_hash, sizeof(hash)) == 0))
+	const struct slice prefix = stream->rule->prefix;
+	const char *dot = prefix.len ? memchr(prefix.data, '.', prefix.len) : NULL;
+	struct demux_text note = {
+		.ms = hour_ms,
+		.is_note = true,
+		.metric = dot ? (struct slice){prefix.data, (size_t)(dot - prefix.data)}
+			      : stream->rule->name,
+		.text = tags,
+		.tags = {p->fixed[0]},
+		.tag_count = 1};
+	uint64_t hash = hash64(tags.data, tags.len, (uint64_t)hour_ms);
+	if (!p->work->sink->write_texts)
 		return 0;
-	stream->tags_ms = note.ms;
-	stream->tags_hash = hash;
+	for (size_t i = 0; i < DEMUX_TAGS_NOTED; i++)
+		if (stream->noted[i] == hash)
+			return 0;
+	stream->noted[stream->noted_next++ % DEMUX_TAGS_NOTED] = hash;
 	return pass_add_text(p, &note);
 }

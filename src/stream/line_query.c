@@ -464,6 +464,7 @@ static bool line_query_fits_fields(struct line_query *query, struct slice line)
 			if (!query->reads)
 				fields_reader_init(&query->fields, &query->rule->format);
 			query->reads = read = true;
+			query->work += line.len;
 			/* A line that the rule does not read has no fields then. */
 			(void)fields_read(&query->fields, line);
 		}

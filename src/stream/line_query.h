@@ -70,7 +70,7 @@ int line_query_add_regex(struct line_query *query, struct slice pattern, struct 
 			 struct errbuf *e) MUST_CHECK;
 void line_query_release(struct line_query *query);
 
-/* What follows is about lines of this rule, NULL: of none; so it is at first. */
+/* From now on lines are read by this rule; NULL: by none, as at first. */
 void line_query_begin(struct line_query *query, const struct datatype *rule);
 
 /* Whether a line of a text whose filter this is may fit. */

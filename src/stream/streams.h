@@ -42,7 +42,7 @@ void streams_start(struct streams *streams);
 /* Begins to know fields of their lines; and to make samples, likewise: takes the datatypes then. */
 void streams_start_demux(struct streams *streams, struct datatypes **datatypes,
 			 struct demux_sink *sink);
-/* The rules are others; they are taken. What has begun goes on by those of before. */
+/* Takes other rules. Searches and passes that have begun go on by the rules of before. */
 void streams_reload(struct streams *streams, struct datatypes **datatypes);
 void streams_tick(struct streams *streams); /* several times a second */
 /* The owner ends after the stream that is at work. */

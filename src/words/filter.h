@@ -35,7 +35,7 @@ struct words_set {
 	struct words_table words, texts;
 	uint64_t seed; /* of the hashes of texts */
 	struct buf word;
-	/* Of words of lines: WORDS_RECENT of those that were added, or NULL; and those that are to
+	/* Words of lines: WORDS_RECENT of those that were added, or NULL; and those that are to
 	 * be added, whose slots come from memory meanwhile. */
 	uint64_t *recent;
 	uint64_t waiting[WORDS_WAITING];

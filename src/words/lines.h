@@ -3,9 +3,9 @@
  * A word is a run of letters, digits and `_`, in small letters. So that 10.1.2.3, a path or a
  * version is found fast, too, pairs of words count beside them: two words with one of . : / @ -
  * between them. 10.1.2.3 has the words 10, 1, 2 and 3, and the pairs 10.1, 1.2 and 2.3. Pairs, and
- * not 10.1.2.3 as a whole, so that it is found in 10.1.2.3:80 as well. Neither counts what each
- * line has another of: a word of three digits or more and Z (206Z), and a pair of two digits and
- * three or more, with or without Z (07.206): fractions of seconds.
+ * not 10.1.2.3 as a whole, so that it is found in 10.1.2.3:80 as well. Fractions of seconds do not
+ * count, since each line has another one: a word of three digits or more and Z (206Z), and a pair
+ * of two digits, a point, and three digits or more, with or without Z (07.206).
  *
  * Letters and small letters are those of words.h.
  *

@@ -333,6 +333,18 @@ def test_rules_that_change(make_server):
         assert "without_rule" not in server.get("/api/streams/search", q="took>5").json
 
 
+def test_commands_with_blanks(make_server):
+    """A shell takes quotation marks away: path="a b" comes as path=a b."""
+    config = "datatypes: {kv: {format: logfmt, events: {}}}\n"
+    with running(make_server(config=config)) as server:
+        data = b'who="lock wait" n=1\nwho="wait lock" n=2\n'
+        assert post(server, v2(len(data), data, datatype="kv", lines=True)).status == 200
+        for word, found in (("who=lock wait", "1"), ("-who=lock wait", "2"),
+                            ("who=~^wait l", "2"), ("who=*t lock", "2"), ("lock wait", "1")):
+            done = run("stream", "search", "-o", "json", "--server", server.url, "--", word)
+            assert [one["text"][-1] for one in json.loads(done.stdout)["lines"]] == [found], word
+
+
 def test_tail_by_fields(fields_server):
     """Of each stream without a rule for the field it is told once."""
     query = urllib.parse.urlencode({"q": "status>=500 -user=bob"})
@@ -360,7 +372,7 @@ def test_the_command_says_what_has_no_rule(fields_server):
     out = run("stream", "search", "status>=503", *url)
     assert {json.loads(one["text"])["status"] if one["text"].startswith("{") else 503
             for one in json.loads(out.stdout)["lines"]} >= {503}
-    assert out.stderr.count("of 2 streams no rule of their datatype knows a field") == 1
+    assert out.stderr.count("no rule knows a field of the search for the lines of 2 streams") == 1
     assert "no rule" not in run("stream", "search", "user=bob", *url).stderr
     out = run("stream", "search", "status>=high", *url)
     assert out.returncode == 1 and "which is no number to compare the field status" in out.stderr

@@ -89,6 +89,25 @@ def test_texts_stand_between_numbers(texts_server):
     eventually(lambda: server.metric(refused) > before)
 
 
+def test_of_two_texts_at_a_time_the_later_stays(texts_server):
+    """However often the stream is read, and though minutes take turns: each has room for three."""
+    server = texts_server
+    lines = [line(0, state="zzz", queue="a"), line(0, state="aaa", queue="a")]
+    for minute in (60, 120, 60, 120, 60, 120, 60, 120):
+        lines.append(line(minute + len(lines), state="x", queue="b"))
+    send(server, 0, lines)
+    refused = "granary_demux_texts_refused_total"
+    for _ in range(2):
+        read_to(server, len(lines))
+        eventually(lambda: server.metric(refused) == 2)
+        assert series(server, "app.state.a")["data"] == [[ms_of(0), "aaa"]]
+        assert len(series(server, "app.state.b")["data"]) == 6
+        server.kill()
+        server.start()
+        assert server.request("POST", "/api/streams/demux?" + urllib.parse.urlencode(
+            {"stream": f"host1/demo/app//a@{1:016x}"})).status == 200
+
+
 def test_texts_that_are_too_long(texts_server):
     server = texts_server
     send(server, 0, [line(0, state="x" * 4096, queue="a"), line(1, state="x" * 4097, queue="a"),
@@ -107,7 +126,7 @@ def test_tags_of_chunks_are_notes(texts_server):
     at = send(server, at, [line(10, n=2, queue="q")], tags=TAGS)
     at = send(server, at, [line(20, n=3, queue="q")], tags='env="test"')
     at = send(server, at, [line(30, n=3, queue="q")])
-    at = send(server, at, [line(3600, n=4, queue="q")], tags=TAGS)
+    at = send(server, at, [line(3600, n=4, queue="q"), line(7200, n=5, queue="q")], tags=TAGS)
     send(server, 0, [line(0, n=1, queue="q")], source="host2", incarnation=2, tags='env="dev"')
     hour = START.replace(minute=0)
     hour_ms = int(hour.timestamp() * 1000)
@@ -122,9 +141,10 @@ def test_tags_of_chunks_are_notes(texts_server):
                    len(notes(hour, "host2")) == 1)
         assert sorted(notes(hour)) == [(hour_ms, "app", TAGS), (hour_ms, "app", 'env="test"')]
         assert notes(later) == [(hour_ms + 3_600_000, "app", TAGS)]
+        assert notes(later + datetime.timedelta(hours=1)) == [(hour_ms + 7_200_000, "app", TAGS)]
         assert notes(hour, "host2") == [(hour_ms, "app", 'env="dev"')]
         server.kill()
         server.start()
         assert server.request("POST", "/api/streams/demux?" + urllib.parse.urlencode(
             {"stream": f"host1/demo/app//a@{1:016x}"})).status == 200
-        read_to(server, 6)
+        read_to(server, 7)

@@ -57,7 +57,9 @@ static void add_note(const char *metric, const char *source, int64_t ts_ms, cons
 	struct row_note_id id;
 	struct errbuf e;
 	task_queue_init(&queue);
-	assert_int_equal(row_note_add(&rows, &queue, &row, ts_ms, slice_of(text), &id, &e), 0);
+	assert_int_equal(
+		row_note_add(&rows, &queue, &row, ts_ms, slice_of(text), ROW_NOTES_MAX, &id, &e),
+		0);
 	task_queue_release(&queue);
 }
 

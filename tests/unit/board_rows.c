@@ -60,7 +60,8 @@ static int put_text(struct rig *rig, int64_t ts_ms, const char *text, struct err
 static int add_note(struct rig *rig, int64_t ts_ms, const char *text, struct row_note_id *id,
 		    struct errbuf *e)
 {
-	return row_note_add(&rig->site, &rig->queue, &load, ts_ms, slice_of(text), id, e);
+	return row_note_add(&rig->site, &rig->queue, &load, ts_ms, slice_of(text), ROW_NOTES_MAX,
+			    id, e);
 }
 
 static int print_cell(const struct row_cell *cell, void *owner)
@@ -238,7 +239,8 @@ static void what_cannot_be_is_refused(void **state)
 	assert_int_equal(add_note(&rig, 65536 * DAY_MS, "x", &id, &e), ERR_INVALID);
 	assert_int_equal(add_note(&rig, 65536 * DAY_MS - 1, "x", &id, &e), 0);
 	const struct row nowhere = {SLICE("t"), SLICE("m"), SLICE("")};
-	assert_int_equal(row_note_add(&rig.site, &rig.queue, &nowhere, T0_MS, SLICE("x"), &id, &e),
+	assert_int_equal(row_note_add(&rig.site, &rig.queue, &nowhere, T0_MS, SLICE("x"),
+				      ROW_NOTES_MAX, &id, &e),
 			 ERR_INVALID);
 	/* Times without bounds end. */
 	expect(&rig, ROW_NOTES, 65535 * DAY_MS, INT64_MAX,
@@ -295,11 +297,11 @@ static void retention_is_that_of_the_metric(void **state)
 	rig.rules.list[1].keep_ms = 3 * DAY_MS;
 	rig.rules.count = 2;
 	assert_int_equal(row_note_add(&rig.site, &rig.queue, &row, T0_MS - 5 * DAY_MS + 1,
-				      SLICE("x"), &id, &e),
+				      SLICE("x"), ROW_NOTES_MAX, &id, &e),
 			 0);
-	assert_int_equal(
-		row_note_add(&rig.site, &rig.queue, &row, T0_MS - 5 * DAY_MS, SLICE("x"), &id, &e),
-		ERR_INVALID);
+	assert_int_equal(row_note_add(&rig.site, &rig.queue, &row, T0_MS - 5 * DAY_MS, SLICE("x"),
+				      ROW_NOTES_MAX, &id, &e),
+			 ERR_INVALID);
 	assert_int_equal(add_note(&rig, T0_MS - 2 * DAY_MS, "x", &id, &e), ERR_INVALID);
 	rig_close(&rig);
 }

@@ -59,7 +59,7 @@ static int hicc_notes_run_add(struct hicc_notes_call *call)
 {
 	struct api_call *base = &call->call;
 	int err = row_note_add(base->api->rows, job_queue(base->job), &call->row, call->note.ts_ms,
-			       call->note.text, &call->note.id, &base->error);
+			       call->note.text, ROW_NOTES_MAX, &call->note.id, &base->error);
 	base->status = 201;
 	if (!err)
 		hicc_put_note(&base->json, call->row.metric, &call->note);
