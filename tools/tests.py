@@ -38,7 +38,7 @@ NOT_UNDER_ASAN = {"sim_planted", "rollup_planted", "fault_planted"}
 # All fuzz targets together, on two cores.
 FUZZ_SECONDS, FUZZ_SECONDS_LONG = 100, 3600
 # End-to-end tests: all, and one of them. The one that hangs is named, and the rest goes on.
-E2E_SECONDS, E2E_CASE_SECONDS = 2700, 400
+E2E_SECONDS, E2E_CASE_SECONDS = 3600, 400
 LONG_FACTOR = 20
 WORKERS = max(1, min(4, os.cpu_count() or 1))
 # End-to-end tests wait a lot, so the other parts run beside them, and give way to them.

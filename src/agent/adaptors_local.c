@@ -17,8 +17,9 @@ static const char adaptors_local[] =
 	"servers:\n"
 	"  directory: /var/log\n"
 	"  regex: '^/((apache2|httpd|lighttpd|nginx)/[^/]*error[^/]*[._]log|"
-	"(apt|cups|exim4|mariadb|mongodb|mysql|postgresql|rabbitmq|redis|samba|squid|"
-	"unattended-upgrades)/[^/]+[.]log)$'\n"
+	"(apt|mariadb|mongodb|mysql|postgresql|rabbitmq|redis|squid|unattended-upgrades)/[^/"
+	"]+[.]log|"
+	"cups/[^/]+_log|exim4/[a-z]+log|samba/log[.][^/]+)$'\n"
 	"  datatype: server\n";
 
 static const char adaptors_local_journal[] = "journal:\n"
@@ -35,6 +36,10 @@ static int adaptors_read_local(bool has_journal, struct adaptors **local, struct
 	ASSERT(text);
 	int err = conf_tree_parse("agent.local_logs", slice_of(text), &arena, &section, e);
 	err = err ? err : adaptors_read(section, local, e);
+	/* Servers write to their directories: a link there leads to nothing that they may not read.
+	 */
+	for (size_t i = 0; !err && i < (*local)->count; i++)
+		(*local)->list[i].rule.no_links = true;
 	arena_release(&arena);
 	return err;
 }

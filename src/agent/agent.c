@@ -279,6 +279,8 @@ void agent_notice(struct agent *agent, const char *directory, const char *name)
 			agent_activate(agent, found->list[i], now_ms);
 			known = true;
 		}
+	if (!known)
+		found->listed_by = NULL;
 	if (!known) /* a new one, or none of ours: not more often than so */
 		agent->directories_ms = smaller_of(agent->directories_ms,
 						   agent->directories_done_ms + AGENT_TURN_MAX_MS);
@@ -371,6 +373,8 @@ static void agent_forget(struct agent *agent)
 	for (size_t i = 0; i < agent->count; i++) {
 		struct followed *f = agent->list[i];
 		bool gone = f->wanted && f->rule->passes && f->state == FOLLOWED_MISSING;
+		if (!gone && f->wanted)
+			f->unwanted_ms = 0;
 		if (gone && !f->unwanted_ms)
 			f->unwanted_ms = now_ms;
 		if (f->unwanted_ms > now_ms)

@@ -21,6 +21,7 @@ struct directory_walk {
 	struct slice *names; /* of the directory being read */
 	size_t count, capacity;
 	size_t seen;
+	bool unread; /* a directory cannot be read */
 	unsigned depth_max;
 	bool walked;                                   /* directory_is_walked() */
 	struct file_id above[DIRECTORY_DEPTH_MAX + 1]; /* the directories that one is in */
@@ -137,6 +138,7 @@ static void directory_walk(struct directory_walk *walk, const char *directory, u
 			  "adaptor %s: %s cannot be read: %s", walk->adaptor->name.data, directory,
 			  err_text(err));
 	if (err) {
+		walk->unread |= err != ERR_NOT_FOUND;
 		walk->count = first;
 		return;
 	}
@@ -237,7 +239,7 @@ void directory_scan(struct agent *agent)
 				  "adaptor %s: there are too many files below %s; some are not "
 				  "followed",
 				  walk.adaptor->name.data, walk.adaptor->path.data);
-		else if (walk.adaptor->rule.from_end)
+		else if (walk.adaptor->rule.from_end && !walk.unread)
 			directory_note_walked(agent, walk.adaptor);
 		mem_free(walk.names);
 		arena_release(&walk.arena);

@@ -9,7 +9,6 @@
 enum {
 	FOLLOWED_LINES_A_MINUTE = 20,
 	FOLLOWED_RETRY_MS = 200, /* files were being renamed, or are not written whole */
-	FOLLOWED_TICK_NS = 100000000,
 };
 
 /* ---- Life ------------------------------------------------------------------------------------ */
@@ -97,6 +96,15 @@ void followed_forget(struct followed *f)
 
 /* ---- Segments -------------------------------------------------------------------------------- */
 
+/* Whether what was opened is what the name says, and nothing that it leads to. */
+static bool followed_is_no_link(struct followed *f, const char *path,
+				const struct file_look *opened)
+{
+	struct files *files = f->site->files;
+	struct file_look look;
+	return !files->look_link(files, path, &look) && file_id_equal(&look.id, &opened->id);
+}
+
 int followed_open(struct followed *f, const char *name, enum content_packing packing,
 		  struct content **content, struct file_look *look)
 {
@@ -105,6 +113,11 @@ int followed_open(struct followed *f, const char *name, enum content_packing pac
 	if (len >= (int)sizeof(path))
 		return ERR_NOT_FOUND;
 	int err = content_open(f->site->files, path, packing, content, look);
+	if (!err && f->rule->no_links && !followed_is_no_link(f, path, look)) {
+		content_close(*content);
+		*content = NULL;
+		err = ERR_NOT_FOUND;
+	}
 	f->site->open_count += !err;
 	return err;
 }
@@ -271,7 +284,7 @@ static int followed_open_at_path(struct followed *f, struct segment *segment)
 bool followed_is_young(const struct followed_site *site, int64_t changed_ns)
 {
 	int64_t age_ns = site->clock->wall_us(site->clock) * 1000 - changed_ns;
-	return age_ns >= 0 && age_ns < FOLLOWED_TICK_NS;
+	return age_ns >= 0 && age_ns < SIBLINGS_STEP_NS;
 }
 
 /* Whether a file of which all was sent needs not be opened again: it is the one that it was when it

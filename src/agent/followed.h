@@ -93,7 +93,7 @@ struct followed_site {
 	struct log_rate losses, troubles;
 };
 
-/* Whether a change is younger than the clock's tick: another one may follow with the same time. */
+/* Whether a change is so young that another one may follow with the same time. */
 bool followed_is_young(const struct followed_site *site, int64_t changed_ns);
 
 /* How the file of an adaptor is read. */
@@ -110,6 +110,7 @@ struct followed_rule {
 	/* This program alone writes, renames and removes what is at the path and beside it: there
 	 * are no copies, and what is there when it is first looked at is sent, too. */
 	bool own;
+	bool no_links; /* others may write to the directory, who may not read all that we may */
 };
 
 enum followed_state {

@@ -58,7 +58,8 @@ struct journal_inlet {
 	bool begun;        /* there is a note, which may be an empty one */
 	/* The library was told to go to the cursor, and has given no entry since. */
 	bool sought;
-	bool gap_said, unreadable;
+	bool gap_said, damaged; /* the entry that is being taken */
+	int failed;             /* or why it cannot be read now */
 
 	/* Of the next call of the spool. */
 	struct buf text;
@@ -68,6 +69,15 @@ struct journal_inlet {
 
 /* ---- Entries --------------------------------------------------------------------------------- */
 
+/* An entry that is damaged stays so. Whatever else is wrong may pass: it is read again. */
+static void journal_note_failed(struct journal_inlet *j, int r)
+{
+	if (r == -EBADMSG || r == -EPROTONOSUPPORT || r == -E2BIG)
+		j->damaged = true;
+	else
+		j->failed = r;
+}
+
 /* A field of the entry, until the next one is asked for. False: it has none. */
 static bool journal_field(struct journal_inlet *j, const char *name, struct slice *value)
 {
@@ -75,7 +85,7 @@ static bool journal_field(struct journal_inlet *j, const char *name, struct slic
 	size_t len, front = strlen(name) + 1;
 	int r = sd_journal_get_data(j->journal, name, &data, &len);
 	if (r < 0 && r != -ENOENT)
-		j->unreadable = true;
+		journal_note_failed(j, r);
 	if (r < 0 || len < front)
 		return false;
 	*value = (struct slice){(const char *)data + front, len - front};
@@ -124,9 +134,11 @@ static void journal_put_time(struct journal_inlet *j)
 	uint64_t us = 0;
 	struct tm utc;
 	char text[64];
-	if (!journal_number(j, "_SOURCE_REALTIME_TIMESTAMP", INT64_MAX, &us) &&
-	    sd_journal_get_realtime_usec(j->journal, &us) < 0)
-		j->unreadable = true;
+	int r = 0;
+	if (!journal_number(j, "_SOURCE_REALTIME_TIMESTAMP", INT64_MAX, &us))
+		r = sd_journal_get_realtime_usec(j->journal, &us);
+	if (r < 0)
+		journal_note_failed(j, r);
 	time_t seconds = (time_t)(us / 1000000);
 	gmtime_r(&seconds, &utc);
 	size_t len = strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &utc);
@@ -148,20 +160,24 @@ static void journal_put_source(struct journal_inlet *j)
 }
 
 /* Adds the entry that the library is at. */
-static void journal_take_entry(struct journal_inlet *j)
+static int journal_take_entry(struct journal_inlet *j)
 {
 	struct slice message = {NULL, 0};
 	const size_t begin = j->text.len;
-	j->unreadable = false;
+	j->damaged = false;
+	j->failed = 0;
 	journal_put_priority(j);
 	journal_put_time(j);
 	journal_put_source(j);
 	(void)journal_field(j, "MESSAGE", &message);
-	if (j->unreadable) {
+	if (j->damaged || j->failed)
 		j->text.len = begin;
+	if (j->failed)
+		return j->failed;
+	if (j->damaged) {
 		stat_add(STAT_journal_unreadable, 1);
 		inlet_set_problem(j->inlet, "an entry of the journal is damaged, and left out");
-		return;
+		return 0;
 	}
 	if (message.len > JOURNAL_MESSAGE_MAX_BYTES) {
 		stat_add(STAT_inlet_cut_bytes, (int64_t)(message.len - JOURNAL_MESSAGE_MAX_BYTES));
@@ -169,6 +185,7 @@ static void journal_take_entry(struct journal_inlet *j)
 	}
 	buf_append(&j->text, message.data, message.len);
 	j->ends[j->count++] = j->text.len;
+	return 0;
 }
 
 /* ---- Cursors --------------------------------------------------------------------------------- */
@@ -273,9 +290,11 @@ static int journal_take(struct journal_inlet *j, bool *taken)
 	*taken = false;
 	while (j->count < JOURNAL_RECORDS_MAX && j->text.len < JOURNAL_BATCH_BYTES &&
 	       (r = journal_next(j)) > 0) {
+		r = journal_take_entry(j);
+		if (r < 0)
+			break;
 		*taken = true;
 		journal_note_gap(j);
-		journal_take_entry(j);
 		buf_clear(&j->cursor);
 		buf_append(&j->cursor, j->found.data, j->found.len + 1);
 		j->cursor.len--;
@@ -345,19 +364,23 @@ static int journal_open_place(struct journal_inlet *j, const struct file_look *l
 	return sd_journal_open_files(&j->journal, (const char **)(uintptr_t)files, 0);
 }
 
-/* Where reading begins that has no note. */
+/* Where reading begins if there is no note. */
 static int journal_seek_begin(struct journal_inlet *j)
 {
 	int r;
 	if (!inlet_adaptor(j->inlet)->rule.from_end)
 		return sd_journal_seek_head(j->journal);
+	buf_clear(&j->found);
 	r = sd_journal_seek_tail(j->journal);
 	r = r < 0 ? r : sd_journal_previous(j->journal);
 	if (r > 0)
 		r = journal_find_cursor(j);
 	if (r < 0)
 		return r;
-	buf_append(&j->cursor, j->found.data, j->found.len);
+	if (j->found.len) { /* with its zero, as journal_find_cursor has it */
+		buf_append(&j->cursor, j->found.data, j->found.len + 1);
+		j->cursor.len--;
+	}
 	return journal_flush(j);
 }
 

@@ -81,7 +81,7 @@ static void report_put_row(const struct report_row *row, struct buf *out)
 	json_write_object_end(&json);
 }
 
-/* What is told of a log, but for its name. */
+/* The row of a log, without its name. */
 static struct report_row report_row_of(const struct agent *agent, const struct followed *f)
 {
 	return (struct report_row){
@@ -96,7 +96,7 @@ static struct report_row report_row_of(const struct agent *agent, const struct f
 	};
 }
 
-/* Of all that changes while a log is followed. */
+/* A hash of all that changes while a log is followed. */
 static uint64_t report_hash(const struct report_row *row, uint64_t seed)
 {
 	const uint64_t numbers[] = {row->offset, row->behind, (uint64_t)row->last_ms,

@@ -16,10 +16,6 @@ enum {
 	SIBLINGS_NUMBER_DIGITS = 5, /* more are a date: 202611 is a month, 261129 a day */
 };
 
-/* Some file systems note times in steps of two seconds: what changes in the same step as the
- * listing would not be seen. */
-#define SIBLINGS_STEP_NS INT64_C(3000000000)
-
 /* ---- Names ----------------------------------------------------------------------------------- */
 
 /* `1`, `20261129`, `2026-11-29T10:00`, `old`: what stands behind the dot. */

@@ -10,6 +10,10 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
+/* Some file systems note times in steps of two seconds: what changes in the same step as a look
+ * would not be seen. */
+#define SIBLINGS_STEP_NS INT64_C(3000000000)
+
 enum { SIBLINGS_MAX = 20000, SIBLINGS_NAME_MAX_BYTES = 255 };
 
 struct sibling {

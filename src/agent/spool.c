@@ -458,17 +458,19 @@ static int spool_write(struct spool *spool, struct spool_stream *s, bool noted)
 
 /* What the disk keeps free is for the checkpoint: were there no room for that, nothing of the spool
  * could be removed, and the disk would stay full. */
-static bool spool_fits(struct spool *spool, uint64_t bytes)
+static bool spool_fits(struct spool *spool, uint64_t bytes, bool noted)
 {
 	struct files *files = spool->options.files;
-	uint64_t free_bytes;
-	/* More is there than may be, where the bound has become smaller since the last start. */
-	if (spool->bytes + bytes > spool->options.max_bytes)
+	uint64_t free_bytes, max_bytes = spool->options.max_bytes;
+	/* What can be asked again leaves room for what cannot. More is there than may be, where the
+	 * bound has become smaller since the last start. */
+	if (spool->bytes + bytes > (noted ? max_bytes / 2 : max_bytes))
 		return false;
 	if (files->free_bytes(files, spool->directory, &free_bytes) ||
 	    free_bytes >= spool->free_bytes + bytes)
 		return true;
-	(void)spool_trouble(spool, spool->directory, "takes nothing, so that its disk keeps room",
+	(void)spool_trouble(spool, spool->directory,
+			    "takes no more, so that its disk keeps room for the checkpoint",
 			    ERR_FULL);
 	return false;
 }
@@ -531,7 +533,7 @@ static int spool_append_locked(struct spool *spool, struct spool_stream *s,
 	for (size_t i = 0; i < count; i++)
 		spool_put_record(records[i], &spool->out);
 	ASSERT(!spool->out.failed);
-	if (!spool_fits(spool, spool->out.len))
+	if (!spool_fits(spool, spool->out.len, note != NULL))
 		return ERR_FULL;
 	err = note ? spool_put_note(spool, s, *note) : 0;
 	return err ? err : spool_write(spool, s, note != NULL);
@@ -579,7 +581,7 @@ bool spool_note(struct spool_stream *stream, struct buf *note)
 bool spool_has_room(struct spool *spool)
 {
 	pthread_mutex_lock(&spool->lock);
-	bool fits = spool_fits(spool, SPOOL_ROOM_BYTES);
+	bool fits = spool_fits(spool, SPOOL_ROOM_BYTES, false);
 	pthread_mutex_unlock(&spool->lock);
 	return fits;
 }

@@ -286,6 +286,11 @@ static int real_look_at(UNUSED struct files *files, const char *path, struct fil
 	return file_look_by(AT_FDCWD, path, 0, look);
 }
 
+static int real_look_link(UNUSED struct files *files, const char *path, struct file_look *look)
+{
+	return file_look_by(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, look);
+}
+
 static int real_list(UNUSED struct files *files, const char *path, file_name_fn *each, void *owner)
 {
 	DIR *dir = opendir(path);
@@ -350,6 +355,7 @@ struct files *files_real(void)
 		.look = real_look,
 		.close = real_close,
 		.look_at = real_look_at,
+		.look_link = real_look_link,
 		.list = real_list,
 		.resolve = real_resolve,
 		.open_end = real_open_end,

@@ -65,6 +65,8 @@ struct files {
 	void (*close)(struct files *files, int handle);
 	/* Links are followed. ERR_NOT_FOUND. */
 	int (*look_at)(struct files *files, const char *path, struct file_look *look);
+	/* The same of a link itself. */
+	int (*look_link)(struct files *files, const char *path, struct file_look *look);
 	/* ERR_NOT_FOUND. A directory that changes meanwhile gives names of before and after. */
 	int (*list)(struct files *files, const char *path, file_name_fn *each, void *owner);
 	/* The path without links, at most max_bytes with its zero. ERR_NOT_FOUND; ERR_LIMIT: it is

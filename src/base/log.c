@@ -78,8 +78,9 @@ static void log_file_rotate(void)
 	if (log_file.fd >= 0)
 		close(log_file.fd);
 	log_file.fd = -1;
-	if (rename(log_file.path, to) == 0)
-		(void)log_file_open(); /* else with the next line */
+	bool renamed = rename(log_file.path, to) == 0;
+	if (log_file_open() == 0 && !renamed)
+		log_file.bytes = 0; /* it is tried again when as much has come */
 }
 
 static void log_file_put(const char *line, size_t len)

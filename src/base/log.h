@@ -13,8 +13,9 @@ void log_set_level(enum log_level level);
 /* "error", "warn", "info" or "debug"; false for anything else. */
 bool log_level_parse(const char *text, enum log_level *level) MUST_CHECK;
 
-/* From now on lines go to this file, too, once. A file of LOG_FILE_MAX_BYTES is renamed to PATH.1,
- * in place of the one before. A line that cannot be written there is counted. -errno. */
+/* From now on lines go to this file, too. May be called once. A file of LOG_FILE_MAX_BYTES is
+ * renamed to PATH.1, in place of the one before. A line that cannot be written there is counted.
+ * -errno. */
 int log_open(const char *path) MUST_CHECK;
 
 void log_line(enum log_level level, const char *fmt, ...) PRINTF_LIKE(2, 3);

@@ -50,8 +50,17 @@ static int serve_agent_add_local(const struct conf *conf, struct adaptors *adapt
 {
 	struct files *files = files_real();
 	char path[PATH_MAX], resolved[PATH_MAX];
-	bool has_log = serve_agent_log_path(conf, path) &&
-		       !files->resolve(files, path, resolved, sizeof(resolved));
+	bool has_log = serve_agent_log_path(conf, path);
+	char *base = has_log ? strrchr(path, '/') : NULL;
+	/* The file may be a link, in whose place another file comes. */
+	if (base)
+		*base = 0;
+	has_log = base &&
+		  !files->resolve(files, path[0] ? path : "/", resolved, sizeof(resolved)) &&
+		  strlen(resolved) + strlen(base + 1) + 2 <= sizeof(resolved);
+	if (has_log)
+		snprintf(resolved + strlen(resolved), sizeof(resolved) - strlen(resolved), "/%s",
+			 base + 1);
 	return agent_runner_add_local(conf, has_log ? slice_of(resolved) : SLICE(""), adaptors, e);
 }
 
@@ -59,6 +68,7 @@ int serve_agent_open(struct serve_agent *agent, const struct conf *conf, struct 
 		     const struct loop_address *address, struct errbuf *e)
 {
 	char text[LOOP_ADDRESS_TEXT_BYTES];
+	agent->started_with = conf;
 	int err = serve_agent_add_local(conf, agent->adaptors, e);
 	if (err)
 		return err;
@@ -81,7 +91,8 @@ void serve_agent_reload(struct serve_agent *agent, struct conf *conf)
 {
 	struct adaptors *adaptors = NULL;
 	struct errbuf e = {""};
-	if (agent_runner_read(conf, &adaptors, &e) || serve_agent_add_local(conf, adaptors, &e))
+	if (agent_runner_read(conf, &adaptors, &e) ||
+	    serve_agent_add_local(agent->started_with, adaptors, &e))
 		log_error("reload: the adaptors stay as they are: %s", e.text);
 	else if (agent->runner)
 		agent_runner_reload(agent->runner, &adaptors);

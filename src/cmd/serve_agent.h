@@ -7,6 +7,7 @@
 #include "loop/loop.h"
 
 struct serve_agent {
+	const struct conf *started_with;
 	struct adaptors *adaptors;   /* until it is open */
 	struct agent_runner *runner; /* NULL: nothing is to be followed */
 	struct loop_timer *hurry;
@@ -17,8 +18,7 @@ struct serve_agent {
 
 /* Reads what is to be followed. With a sentence. */
 int serve_agent_read(struct serve_agent *agent, struct conf *conf, struct errbuf *e) MUST_CHECK;
-/* Lines of the log go to the file of the configuration from now on. When the data directory is
- * there. */
+/* Lines of the log go to the file of the configuration from now on. The data directory exists. */
 int serve_agent_open_log(const struct conf *conf, struct errbuf *e) MUST_CHECK;
 /* When the address is bound. */
 int serve_agent_open(struct serve_agent *agent, const struct conf *conf, struct loop *loop,

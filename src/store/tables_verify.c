@@ -40,6 +40,12 @@ void tables_verify_count(struct tables_verify *v)
 	v->checked++;
 }
 
+void tables_verify_goes_on(struct tables_verify *v)
+{
+	if (v->goes_on)
+		v->goes_on(v->owner);
+}
+
 void tables_verify_tell(struct tables_verify *v, enum table table, const struct store_parts *key,
 			const struct store_parts *column, const char *fmt, ...)
 {
@@ -59,19 +65,21 @@ void tables_verify_tell(struct tables_verify *v, enum table table, const struct 
 	}
 	buf_printf(&out, ": %s", why);
 	buf_append_char(&out, 0);
+	if (out.failed) /* the last byte is the zero all the same */
+		out.data[out.len - 1] = 0;
 	v->problems++;
 	v->tell(v->owner, out.data);
 	buf_release(&out);
 }
 
-/* What is damaged is a problem, and no error. */
+/* Damage is a problem, and no error. */
 static int tables_verify_end_read(struct tables_verify *v, enum table table,
 				  const struct store_parts *key, int err, const struct errbuf *e)
 {
 	static const struct store_parts none;
 	if (err != ERR_DAMAGED && err != ERR_VERSION)
 		return err;
-	tables_verify_tell(v, table, key ? key : &none, NULL, "it cannot be read whole: %s",
+	tables_verify_tell(v, table, key ? key : &none, NULL, "the row cannot be read whole: %s",
 			   e->text);
 	return 0;
 }

@@ -28,6 +28,8 @@ struct tables_verify {
 
 /* A cell is looked at. */
 void tables_verify_count(struct tables_verify *v);
+/* Tells that it goes on, where nothing is counted for long. */
+void tables_verify_goes_on(struct tables_verify *v);
 /* `column`: NULL: it is the row. */
 void tables_verify_tell(struct tables_verify *v, enum table table, const struct store_parts *key,
 			const struct store_parts *column, const char *fmt, ...) PRINTF_LIKE(5, 6);

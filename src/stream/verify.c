@@ -10,6 +10,8 @@ enum {
 	VERIFY_WORDS_OF = 16, /* of so many blocks one is compared with its filter */
 };
 
+enum { STREAM_VERIFY_PARTS_MAX = 1 << 20 };
+
 struct stream_verify {
 	struct tables_verify *v;
 	struct stream_site site;
@@ -23,6 +25,7 @@ struct stream_verify {
 	const struct stream_id *id;
 	struct stream_known known;
 	struct offsets there; /* in blocks that can be read */
+	bool unknown;         /* notes of its blocks cannot be read */
 	const struct store_parts *row;
 	uint64_t head_count; /* of blocks of the row */
 
@@ -35,17 +38,15 @@ struct stream_verify {
 	bool found; /* the head */
 };
 
-/* What is known of a stream's blocks. What cannot be read of it is told elsewhere, and then nothing
- * is known. */
+/* The blocks of a stream. Notes that cannot be read are told elsewhere; then `unknown` is set. */
 static int stream_verify_read_blocks(struct stream_verify *s, const struct stream_id *id,
 				     struct stream_known *known)
 {
 	int err = stream_known_read_blocks(known, &s->site, s->v->queue, id, &s->e);
-	if (err == ERR_DAMAGED || err == ERR_VERSION) {
+	s->unknown = err == ERR_DAMAGED || err == ERR_VERSION;
+	if (s->unknown)
 		stream_known_release(known);
-		err = 0;
-	}
-	return err;
+	return s->unknown ? 0 : err;
 }
 
 /* ---- Chunks ---------------------------------------------------------------------------------- */
@@ -87,7 +88,7 @@ static int stream_verify_see_chunk(const struct store_cell *cell, void *owner)
 
 /* ---- Heads of blocks ------------------------------------------------------------------------- */
 
-/* Of the block that is looked at: it has its own head of the kind, and others may end there. */
+/* The block that is looked at has its own head of the kind, and others may end there. */
 static void stream_verify_tell_head(struct stream_verify *s, enum chunk_head_kind kind,
 				    const char *what)
 {
@@ -248,7 +249,7 @@ static int stream_verify_heads(struct stream_verify *s)
 
 /* ---- Blocks ---------------------------------------------------------------------------------- */
 
-/* What is about to go, or has no note, nobody reads. */
+/* Nobody reads blocks that are about to go or have no note. */
 static int stream_verify_see_block(const struct store_cell *cell, void *owner)
 {
 	struct stream_verify *s = owner;
@@ -303,6 +304,19 @@ static bool stream_verify_has_part(const struct offsets *ranges, uint64_t part)
 	return false;
 }
 
+/* No stream is so long; without a bound a damaged range would take years. */
+static void stream_verify_tell_range(struct stream_verify *s, const struct offset_range *range)
+{
+	struct stream_parts key, column;
+	streams_key(&key, s->id->tenant);
+	streams_column(&column, s->id, STREAM_SEALED);
+	tables_verify_tell(
+		s->v, TABLE_STREAMS, &key.parts, &column.parts,
+		"the bytes from %llu to %llu are said to be in blocks, which is too many "
+		"to look at",
+		(unsigned long long)range->begin, (unsigned long long)range->end);
+}
+
 static int stream_verify_parts(struct stream_verify *s)
 {
 	const struct offsets *noted = &s->known.noted;
@@ -310,10 +324,16 @@ static int stream_verify_parts(struct stream_verify *s)
 	int err = 0;
 	for (size_t i = 0; i < noted->count && !err; i++) {
 		const struct offset_range *range = &noted->list[i];
-		uint64_t part = (range->begin + 1) >> CHUNK_SINK_PART_BITS;
-		for (part = larger_of(part, next);
-		     part <= range->end >> CHUNK_SINK_PART_BITS && !err; next = ++part)
+		uint64_t part = (range->begin + 1) >> CHUNK_SINK_PART_BITS,
+			 last = range->end >> CHUNK_SINK_PART_BITS;
+		if (last - part > STREAM_VERIFY_PARTS_MAX) {
+			stream_verify_tell_range(s, range);
+			last = part + STREAM_VERIFY_PARTS_MAX;
+		}
+		for (part = larger_of(part, next); part <= last && !err; next = ++part) {
+			tables_verify_goes_on(s->v);
 			err = stream_verify_part(s, part);
+		}
 	}
 	return err;
 }
@@ -361,7 +381,7 @@ static int stream_verify_stream(struct stream_verify *s, const struct stream_id 
 
 /* ---- The table of streams -------------------------------------------------------------------- */
 
-/* Of a stream, of which only its column is known. */
+/* A stream of which only the column is known. */
 struct stream_verify_there {
 	bool made, sealed;
 };
@@ -529,11 +549,12 @@ static int stream_verify_see_row(const struct store_row *row, void *owner)
 		return 0;
 	}
 	int err = stream_verify_read_blocks(s, &id, &known);
+	tables_verify_goes_on(s->v);
 	bool looked_at = known.made &&
 			 (of->table == TABLE_CHUNK_TAIL ||
 			  stream_verify_has_part(&known.noted,
 						 be64_get((const uint8_t *)row->key.part[2].data)));
-	err = err || looked_at ? err : stream_verify_lost_row(of, &row->key, &known);
+	err = err || looked_at || s->unknown ? err : stream_verify_lost_row(of, &row->key, &known);
 	stream_known_release(&known);
 	return err;
 }

@@ -1,6 +1,7 @@
 """Journals of systemd, written by systemd-journal-remote, which needs no systemd that runs. What
 the server holds is compared with what was written and with what journalctl shows."""
 
+import contextlib
 import itertools
 import os
 import re
@@ -276,8 +277,11 @@ def test_the_journal_comes_back_after_the_agent(server, follow, journal):
     follower.start()
     def watches():
         """The agent's own, and the library's once it has looked for the entry of the cursor."""
-        fds = f"/proc/{follower.process.pid}/fd"
-        return [os.readlink(f"{fds}/{fd}") for fd in os.listdir(fds)].count("anon_inode:inotify")
+        fds, found = f"/proc/{follower.process.pid}/fd", 0
+        for fd in os.listdir(fds):
+            with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+                found += os.readlink(f"{fds}/{fd}") == "anon_inode:inotify"
+        return found
     eventually(lambda: watches() == 2, follower.log_tail)
     (journal.folder.parent / "away").rename(path)
     journal.append(100)

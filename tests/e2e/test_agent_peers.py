@@ -15,6 +15,7 @@ from test_agent_inlets import await_bound, follow, held, lost, told  # noqa: F40
 PEERS = pathlib.Path(__file__).resolve().parents[2] / "build-peers"
 SYSLOG_NG = PEERS / "usr/sbin/syslog-ng"
 MODULES = PEERS / "usr/lib/syslog-ng"
+LIBRARIES = ":".join(map(str, [MODULES, *PEERS.glob("**/*-linux-gnu")]))
 LINES = 5000
 
 # RFC 5424 with the length in front, by TCP; the same without, by UDP; RFC 3164 in lines.
@@ -46,7 +47,7 @@ log {{ source(s); destination(d); }};
              "--module-path", MODULES / "3.38",
              "-R", self.folder / "persist", "-p", self.folder / "pid",
              "-c", self.folder / "control"],
-            env={**os.environ, "LD_LIBRARY_PATH": str(MODULES)},
+            env={**os.environ, "LD_LIBRARY_PATH": LIBRARIES},
             stdout=subprocess.DEVNULL, stderr=open(self.folder / "said", "w"))
         return self
 

@@ -108,13 +108,17 @@ def searched(server, *words):
     return json.loads(answer.stdout)["lines"]
 
 
-def test_logs_of_this_machine_are_followed(run_script):
-    """What any program writes below /var/log, and the server itself."""
+def test_logs_of_this_machine_are_followed(run_script, tmp_path):
+    """What any program writes below /var/log, and the server itself; but for what links there lead
+    to, which who made the link may not be allowed to read."""
     server, word = run_script, f"granarytest{os.getpid()}"
     path = pathlib.Path(f"/var/log/{word}.log")
     if not os.access(path.parent, os.W_OK):
         pytest.skip(f"{path.parent} is not ours to write to")
+    link, secret = path.with_name(f"{word}-link.log"), tmp_path / "secret"
+    secret.write_text(f"2026-11-29T10:00:00Z {word} is secret\n")
     try:
+        link.symlink_to(secret)
         with Command(server, word) as tail:
             with open(path, "a") as log:
                 log.write(f"2026-11-29T10:00:00Z host9 prog[1]: {word} was here\n")
@@ -123,8 +127,15 @@ def test_logs_of_this_machine_are_followed(run_script):
         eventually(lambda: searched(server, word))
         found, = searched(server, word, "--datatype", "system")
         assert found["text"] == line["text"] and str(path) in found["stream"]
+        states = {one["path"]: (one["state"], one["offset"]) for one in eventually(
+            lambda: [one for agent in server.get("/api/agents").json["agents"] for one in
+                     server.get(f"/api/agents/{agent['name']}").json["adaptors"]
+                     if one["path"] in (str(path), str(link))])}
+        assert states.get(str(link), ("", 0))[1] == 0
+        assert len(searched(server, word)) == 1
     finally:
         path.unlink(missing_ok=True)
+        link.unlink(missing_ok=True)
     own, = eventually(lambda: searched(server, "is ready at", "--datatype", "granary"))
     assert own["text"].endswith(f"is ready at {server.url}/")
     assert (server.data / "granary.log").read_text().splitlines()[0] == own["text"]

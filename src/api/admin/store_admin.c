@@ -95,7 +95,7 @@ static const struct api_call_kind admin_kind = {.arena_max_bytes = SENTENCES_MAX
 						.run = verify_tables_run,
 						.over = verify_tables_over};
 
-/* Of verify the tables are left, at which a job looks. */
+/* Verify still has to look at the tables; a job does that. */
 static void store_admin_answer(struct admin *admin)
 {
 	if (admin->op == STORE_VERIFY) {
