@@ -1,6 +1,7 @@
 /* What `agent.local_logs` follows: logs of this machine, whose places are those of Debian and its
  * like, and of widespread servers. Binary files (wtmp, btmp, lastlog) are not among them. */
 #include "agent/adaptors.h"
+#include "base/log.h"
 #include "conf/tree.h"
 
 enum { ADAPTORS_LOCAL_MAX_BYTES = 64 << 10 };
@@ -66,8 +67,9 @@ int adaptors_add_local(struct adaptors *adaptors, bool has_journal, struct slice
 	for (size_t i = 0; !err && i < local->count; i++) {
 		const struct adaptor *adaptor = &local->list[i];
 		if (adaptors_find_name(adaptors, adaptor->name) == adaptors->count &&
-		    adaptors_find_same(adaptors, adaptor) == adaptors->count)
-			err = adaptors_add(adaptors, adaptor, e);
+		    adaptors_find_same(adaptors, adaptor) == adaptors->count &&
+		    adaptors_add(adaptors, adaptor, e))
+			log_warn("agent.local_logs: %s", e->text);
 	}
 	if (err) {
 		adaptors_free(local);

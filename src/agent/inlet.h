@@ -39,6 +39,7 @@ struct inlet_kind {
 	 * also at once. */
 	void (*close)(struct inlet *inlet);
 	size_t bytes; /* of its state, which is zero at first: inlet_state() */
+	bool goes_on; /* where the one before it stopped; so that one is waited for */
 };
 
 extern const struct inlet_kind inlet_exec, inlet_net, inlet_http, inlet_system, inlet_heartbeat,

@@ -404,6 +404,11 @@ static int journal_open(struct journal_inlet *j)
 		j->places[i] = looks[i].id;
 	j->moved = j->gap_said = false;
 	int r = journal_open_place(j, looks);
+	/* All of a journal that comes later is behind its end of now. */
+	if (r == -ENOENT && inlet_adaptor(j->inlet)->rule.from_end && !j->begun) {
+		int err = journal_flush(j);
+		return err ? err : r;
+	}
 	r = r < 0 ? r : journal_seek(j);
 	return r < 0 ? r : 0;
 }
@@ -480,5 +485,6 @@ static void journal_run(struct inlet *inlet, struct job *job)
 
 const struct inlet_kind inlet_journal = {
 	.run = journal_run,
+	.goes_on = true,
 	.bytes = sizeof(struct journal_inlet),
 };

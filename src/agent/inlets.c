@@ -469,7 +469,8 @@ static void inlets_free_ended(struct inlets *inlets, size_t others_max)
 }
 
 /* All are asked to end before any of them is waited for. A command may need seconds to end, and the
- * agent delivers meanwhile; what has a port is waited for, since another one may want it. */
+ * agent delivers meanwhile. What has a port is waited for, since another one may want it, and what
+ * goes on from a note, since another one would go on from the same. */
 static void inlets_end_unwanted(struct inlets *inlets)
 {
 	size_t kept = 0;
@@ -480,7 +481,7 @@ static void inlets_end_unwanted(struct inlets *inlets)
 		struct inlet *inlet = inlets->list[i];
 		if (inlet->wanted) {
 			inlets->list[kept++] = inlet;
-		} else if (inlet->kind->run) {
+		} else if (inlet->kind->run && !inlet->kind->goes_on) {
 			GROW(inlets->ending, inlets->ending_capacity, inlets->ending_count + 1);
 			inlets->ending[inlets->ending_count++] = inlet;
 		} else {

@@ -48,6 +48,7 @@ static struct {
 	pthread_mutex_t lock;
 	char path[PATH_MAX]; /* empty: there is none */
 	int fd;
+	bool cut; /* the last line is there in part */
 	uint64_t bytes;
 } log_file = {.lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1};
 
@@ -91,8 +92,11 @@ static void log_file_put(const char *line, size_t len)
 			(void)log_file_open();
 		if (log_file.fd >= 0 && log_file.bytes + len > LOG_FILE_MAX_BYTES)
 			log_file_rotate();
+		if (log_file.cut && log_file.fd >= 0) /* a part of a line is a line */
+			log_file.cut = write(log_file.fd, "\n", 1) != 1;
 		ssize_t put = log_file.fd < 0 ? -1 : write(log_file.fd, line, len);
 		log_file.bytes += put > 0 ? (uint64_t)put : 0;
+		log_file.cut |= put > 0 && put < (ssize_t)len;
 		if (put < (ssize_t)len)
 			stat_add(STAT_log_lost, 1);
 	}

@@ -201,6 +201,18 @@ def test_from_its_end(server, follow, journal):
     follower.stop()
 
 
+def test_all_of_a_journal_that_comes_later_is_behind_its_end(server, follow, tmp_path):
+    journal = Journal(tmp_path / "later")
+    follower = follow(adaptors(journal, **{"from": "end"}))
+    note = follower.data / "agent" / "spool" / "journal:journal%3Aj.note"
+    eventually(note.exists, follower.log_tail)
+    journal.open()
+    journal.append(10)
+    journal.close()
+    await_held(server, NAME, journal.written, follower)
+    follower.stop()
+
+
 def test_a_damaged_entry(server, follow, journal):
     """Its place says so; all others are delivered, and the log says which number is missing."""
     journal.append(3)
