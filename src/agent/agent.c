@@ -180,6 +180,11 @@ struct slice agent_tenant(const struct agent *agent, const struct followed *f)
 	return own.len ? own : agent->options.tenant;
 }
 
+void agent_spool_directory(const struct agent *agent, char path[PATH_MAX])
+{
+	snprintf(path, PATH_MAX, "%s/spool", agent->options.directory);
+}
+
 static struct followed *agent_new_followed(struct agent *agent, const struct followed_rule *rule,
 					   const struct stream_names *names)
 {
@@ -187,7 +192,7 @@ static struct followed *agent_new_followed(struct agent *agent, const struct fol
 	struct buf path;
 	if (agent_is_file(names->name))
 		return followed_new(&agent->site, rule, names, names->name);
-	snprintf(directory, sizeof(directory), "%s/spool", agent->options.directory);
+	agent_spool_directory(agent, directory);
 	buf_init(&path, AGENT_PATH_MAX_BYTES);
 	spool_path(directory, names->datatype, names->name, &path);
 	struct followed *f = followed_new(&agent->site, rule, names, buf_slice(&path));

@@ -2,6 +2,8 @@
 #ifndef AGENT_AGENT_PRIVATE_H
 #define AGENT_AGENT_PRIVATE_H
 
+#include <limits.h>
+
 #include "agent/agent.h"
 #include "base/hash_table.h"
 
@@ -96,6 +98,7 @@ bool agent_is_file(struct slice name);
  */
 struct slice agent_tenant(const struct agent *agent, const struct followed *f);
 /* What happens in it matters. */
+void agent_spool_directory(const struct agent *agent, char path[PATH_MAX]);
 struct agent_directory *agent_watch_directory(struct agent *agent, const char *path);
 void agent_set_problem(struct agent *agent, const char *text);
 

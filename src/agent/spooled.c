@@ -1,4 +1,6 @@
 /* The streams of the spool, which are followed as other logs are. */
+#include <limits.h>
+
 #include "agent/adaptors.h"
 #include "agent/agent_private.h"
 #include "base/log.h"
@@ -32,8 +34,13 @@ static void spooled_want(struct agent *agent, const struct spool_stream *stream)
 
 void spooled_scan(struct agent *agent)
 {
+	char directory[PATH_MAX];
 	struct spool *spool = agent->options.spool;
 	const size_t count = spool ? spool_stream_count(spool) : 0;
+	if (spool) { /* where streams begin */
+		agent_spool_directory(agent, directory);
+		agent_watch_directory(agent, directory);
+	}
 	for (size_t i = 0; i < count; i++)
 		spooled_want(agent, spool_stream_at(spool, i));
 }
