@@ -284,11 +284,12 @@ void agent_notice(struct agent *agent, const char *directory, const char *name)
 			agent_activate(agent, found->list[i], now_ms);
 			known = true;
 		}
-	if (!known)
-		found->listed_by = NULL;
-	if (!known) /* a new one, or none of ours: not more often than so */
-		agent->directories_ms = smaller_of(agent->directories_ms,
-						   agent->directories_done_ms + AGENT_TURN_MAX_MS);
+	if (known)
+		return;
+	/* A new one, or none of ours: not more often than so. */
+	found->listed_by = NULL;
+	agent->directories_ms =
+		smaller_of(agent->directories_ms, agent->directories_done_ms + AGENT_TURN_MAX_MS);
 }
 
 /* ---- Configuration --------------------------------------------------------------------------- */

@@ -184,8 +184,9 @@ static int followed_try(struct followed *f, struct segment *segment, struct sibl
 	if (err)
 		return err;
 	bool past = false;
-	/* Whoever packs a file keeps its time. So this is the segment, though a delivered file had
-	 * the same bytes, such as a heading. */
+	/* A program that packs a file keeps the file's time. A packed file with the time of the
+	 * segment is the segment, even if a delivered file had the same bytes, such as a heading.
+	 */
 	bool packed = sibling->packing != CONTENT_PLAIN &&
 		      sibling->look.changed_ns == segment->changed_ns;
 	err = followed_check_copy(segment, sibling, content);

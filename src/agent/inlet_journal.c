@@ -10,8 +10,8 @@
  * one. So each entry is in the spool once, whatever ends the process. Entries that went before they
  * were read are a hole: numbers of entries are missing, which is counted.
  *
- * The library watches what it has opened, but no directory that comes later, or takes another's
- * place. So where a directory is another one than it was, all is opened anew at the cursor. */
+ * The library watches the directories that were there when it opened them. When a directory comes
+ * later, or another one takes its place, the journals are opened again at the cursor. */
 #include <errno.h>
 #include <stdlib.h>
 #include <systemd/sd-journal.h>
@@ -61,7 +61,7 @@ struct journal_inlet {
 	bool gap_said, damaged; /* the entry that is being taken */
 	int failed;             /* or why it cannot be read now */
 
-	/* Of the next call of the spool. */
+	/* For the next call of the spool. */
 	struct buf text;
 	size_t ends[JOURNAL_RECORDS_MAX];
 	size_t count;

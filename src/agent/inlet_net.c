@@ -63,7 +63,7 @@ struct net_inlet {
 	unsigned dry_times;              /* since something came */
 	uint64_t lost_full, lost_kernel; /* datagrams */
 	struct log_rate strangers;
-	/* Of the next call of the spool, all of one stream. */
+	/* For the next call of the spool, all of one stream. */
 	struct slice records[NET_RECORDS_MAX];
 	size_t count;
 	struct spool_stream *stream;

@@ -783,7 +783,7 @@ static int spool_take_file(struct spool_found *found, struct slice file)
 	char path[PATH_MAX];
 	bool is_note = slice_ends_with(file, SLICE(SPOOL_NOTE_ENDING));
 	if (slice_ends_with(file, SLICE(SPOOL_NOTE_ENDING ".tmp")))
-		return 0; /* it is written anew */
+		return 0; /* a note that was never finished */
 	if (is_note)
 		file.len -= strlen(SPOOL_NOTE_ENDING);
 	if (!spool_read_name(file, &found->arena, &datatype, &name, &number) ||

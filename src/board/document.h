@@ -18,7 +18,7 @@ enum {
 	BOARD_GRID_MAX = 500,                 /* widgets of a dashboard */
 	BOARD_TEXT_MAX_BYTES = 256 << 10,     /* of any kind */
 	BOARD_DEPTH_MAX = JSON_DEPTH_MAX - 2, /* so that it may stand in a list of an export */
-	/* Of a dashboard with all that it names. Some blanks may be added before it is imported. */
+	/* A dashboard with all that it names. It can be imported with some blanks more. */
 	BOARD_EXPORT_MAX_BYTES = 31 << 20,
 	BOARD_IMPORT_MAX_BYTES = 32 << 20,
 };

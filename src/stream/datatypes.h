@@ -84,7 +84,7 @@ struct datatype {
 	bool all_values; /* of samples: each field that is a number, no tag and not among `excepted`
 			  */
 	struct fields_words excepted;
-	/* Of samples: fields that may be no numbers; where they are some, they are values. */
+	/* Fields of samples that may be texts. A number in such a field is a value. */
 	const struct datatype_value *texts;
 	size_t text_count;
 	const struct datatype_unit *units;

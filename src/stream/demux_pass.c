@@ -264,8 +264,8 @@ static void pass_list_ranges(const struct stream_known *known, const struct demu
 	}
 }
 
-/* Of bytes that have gone nobody can count the events again: no bin is derived anew, or made, that
- * may have had lines of them, whose times were so great at most. */
+/* Events of bytes that have gone cannot be counted again. Their lines had times up to `ms`: bins up
+ * to there are not derived any more, and none is made. */
 static void pass_raise_floor(struct demux_stream *stream, int64_t ms)
 {
 	struct demux_state *state = &stream->state;

@@ -53,7 +53,7 @@ struct demux_state {
 	int64_t last_ms;  /* the greatest time of a line, its receipt where the line is ahead of it
 			   */
 	int64_t top_ms;   /* the greatest time of a line: bins behind it have not begun */
-	int64_t floor_ms; /* bins before are not derived anew */
+	int64_t floor_ms; /* bins in front of it are never derived */
 	int64_t gone_ms;  /* bytes of bins before may have gone: what is stored of them stays */
 	int64_t ahead_ms; /* so much at most times of lines were after their receipt */
 	struct demux_counts counts;
