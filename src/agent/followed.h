@@ -273,6 +273,12 @@ static inline bool followed_has_behind(const struct followed *f, const struct se
 }
 
 struct segment *followed_add(struct followed *f, size_t at);
+/* The first segment is delivered and leaves the plan. */
+void followed_pass(struct followed *f);
+/* The same of all that have something behind them. */
+void followed_pass_delivered(struct followed *f);
+/* The error is said in the report. */
+void followed_trouble(struct followed *f, int err);
 /* The stream goes on behind so many bytes that are not sent; its offsets have an end. */
 void followed_skip(struct followed *f, uint64_t bytes);
 /* The first one leaves the plan, and is not remembered. */

@@ -1,4 +1,4 @@
-#include "agent/spool.h"
+#include "agent/spool_noted.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -15,11 +15,6 @@
 #include "wire/number.h"
 #include "wire/percent.h"
 
-/*     granary spool note 1 DEVICE INODE BORN AT NOTE_BYTES CRC32C
- *
- * and a newline; behind it the note, and the records as they are in the file from AT on. The
- * checksum is that of both. */
-#define SPOOL_NOTE_TITLE  "granary spool note 1 "
 #define SPOOL_NOTE_ENDING ".note"
 
 enum {
@@ -31,14 +26,10 @@ enum {
 	SPOOL_DIRECTORY_MODE = 0700,
 	SPOOL_ROTATED_DIGITS = 10, /* more than a number has that counts backwards (siblings.c) */
 	SPOOL_LINES_A_MINUTE = 6,
-	SPOOL_ROOM_BYTES = 2 * SPOOL_RECORDS_MAX_BYTES, /* all of it newlines */
 	SPOOL_IDLE_MS = 60000, /* a file to which nothing came for so long need not stay */
 	/* What the disk keeps free: such a part of all the room, at most so many bytes. */
 	SPOOL_FREE_PARTS = 8,
 	SPOOL_FREE_MAX_BYTES = 64 << 20,
-	SPOOL_NOTE_HEAD_MAX_BYTES = 192,
-	SPOOL_NOTE_FILE_MAX_BYTES =
-		SPOOL_NOTE_HEAD_MAX_BYTES + SPOOL_NOTE_MAX_BYTES + SPOOL_ROOM_BYTES,
 };
 
 struct spool_stream {
@@ -480,29 +471,36 @@ static void spool_note_path(const struct spool_stream *s, char path[PATH_MAX])
 	snprintf(path, PATH_MAX, "%s" SPOOL_NOTE_ENDING, s->path);
 }
 
-/* What is in `out` is to follow the file's end, with a note. When this has succeeded, both are sure
- * to be there. */
+/* The records in `out` are to follow the file's end, with a note. After success both survive
+ * whatever comes. Replacing the note waits for the disk: meanwhile the other streams go on, and the
+ * records count already. */
 static int spool_put_note(struct spool *spool, struct spool_stream *s, struct slice note)
 {
 	struct files *files = spool->options.files;
+	struct spool_noted noted = {
+		.at = s->bytes, .note = note, .records = buf_slice(&spool->out)};
+	const int64_t bytes = (int64_t)noted.records.len;
 	char path[PATH_MAX];
 	struct file_look look;
 	struct buf text;
 	int err = files->look(files, s->handle, &look);
 	if (err)
 		return spool_trouble(spool, s->path, "cannot be looked at", err);
-	uint32_t sum = crc32c(0, note.data, note.len);
-	sum = crc32c(sum, spool->out.data, spool->out.len);
-	buf_init(&text, SPOOL_NOTE_FILE_MAX_BYTES);
-	buf_printf(&text,
-		   SPOOL_NOTE_TITLE "%" PRIu64 " %" PRIu64 " %" PRId64 " %" PRIu64 " %zu %" PRIu32
-				    "\n",
-		   look.id.device, look.id.inode, look.id.born_ns, s->bytes, note.len, sum);
-	buf_append(&text, note.data, note.len);
-	buf_append(&text, spool->out.data, spool->out.len);
+	noted.file = look.id;
+	buf_init(&text, SPOOL_NOTED_MAX_BYTES);
+	spool_noted_encode(&noted, &text);
 	ASSERT(!text.failed);
 	spool_note_path(s, path);
+	s->syncing = true;
+	spool_count(spool, bytes);
+	pthread_mutex_unlock(&spool->lock);
 	err = files->replace(files, path, buf_slice(&text), SPOOL_MODE);
+	pthread_mutex_lock(&spool->lock);
+	s->syncing = false;
+	spool_count(spool, -bytes);
+	pthread_cond_broadcast(&spool->synced);
+	buf_clear(&spool->out); /* others have used it */
+	buf_append(&spool->out, text.data + text.len - bytes, (size_t)bytes);
 	buf_release(&text);
 	if (err)
 		return spool_trouble(spool, path, "cannot be written", err);
@@ -652,58 +650,20 @@ void spool_remove_delivered(struct spool_stream *s,
 	pthread_mutex_unlock(&spool->lock);
 }
 
-/* ---- Life ------------------------------------------------------------------------------------ */
-
-/* The numbers of the first line of a note, in their order there. */
-enum { NOTE_DEVICE, NOTE_INODE, NOTE_BORN, NOTE_AT, NOTE_BYTES, NOTE_SUM, NOTE_NUMBERS };
-
-static bool spool_read_numbers(struct slice line, uint64_t numbers[NOTE_NUMBERS])
-{
-	const char *at = line.data, *const end = line.data + line.len;
-	for (size_t i = 0; i < NOTE_NUMBERS; i++) {
-		const char *blank = memchr(at, ' ', (size_t)(end - at));
-		const char *behind = i + 1 < NOTE_NUMBERS ? blank : end;
-		if (!behind || number_parse_u64(at, behind, &numbers[i]))
-			return false;
-		at = behind + 1;
-	}
-	return true;
-}
-
-/* Takes a note apart. False: it is damaged. */
-static bool spool_read_note(struct slice text, uint64_t numbers[NOTE_NUMBERS], struct slice *note,
-			    struct slice *records)
-{
-	const struct slice title = SLICE(SPOOL_NOTE_TITLE);
-	const char *newline = text.len ? memchr(text.data, '\n', text.len) : NULL;
-	if (!newline || !slice_starts_with(text, title))
-		return false;
-	const char *begin = text.data + title.len;
-	if (!spool_read_numbers((struct slice){begin, (size_t)(newline - begin)}, numbers))
-		return false;
-	size_t left = (size_t)(text.data + text.len - newline) - 1;
-	if (numbers[NOTE_BYTES] > left || numbers[NOTE_BYTES] > SPOOL_NOTE_MAX_BYTES ||
-	    crc32c(0, newline + 1, left) != numbers[NOTE_SUM])
-		return false;
-	*note = (struct slice){newline + 1, (size_t)numbers[NOTE_BYTES]};
-	*records = (struct slice){note->data + note->len, left - note->len};
-	return true;
-}
+/* ---- Starting -------------------------------------------------------------------------------- */
 
 /* The rest of the records that have the note. They are whole where another file is at the path: it
  * was renamed or removed behind them. */
 static void spool_complete(struct spool *spool, struct spool_stream *s,
-			   const uint64_t numbers[NOTE_NUMBERS], struct slice records)
+			   const struct spool_noted *noted)
 {
-	const struct file_id id = {numbers[NOTE_DEVICE], numbers[NOTE_INODE],
-				   (int64_t)numbers[NOTE_BORN]};
-	const uint64_t at = numbers[NOTE_AT];
+	const struct slice records = noted->records;
 	struct files *files = spool->options.files;
 	struct file_look look;
-	if (files->look_at(files, s->path, &look) || !file_id_equal(&look.id, &id) ||
-	    look.bytes < at || look.bytes >= at + records.len)
+	if (files->look_at(files, s->path, &look) || !file_id_equal(&look.id, &noted->file) ||
+	    look.bytes < noted->at || look.bytes >= noted->at + records.len)
 		return;
-	const size_t there = (size_t)(look.bytes - at);
+	const size_t there = (size_t)(look.bytes - noted->at);
 	buf_append(&s->rest, records.data + there, records.len - there);
 	s->bytes += records.len - there;
 	spool_count(spool, (int64_t)(records.len - there));
@@ -713,17 +673,16 @@ static void spool_complete(struct spool *spool, struct spool_stream *s,
 static int spool_find_note(struct spool *spool, struct spool_stream *s)
 {
 	struct files *files = spool->options.files;
-	uint64_t numbers[NOTE_NUMBERS];
-	struct slice note, records;
+	struct spool_noted noted;
 	char path[PATH_MAX];
 	struct buf text;
 	spool_note_path(s, path);
-	buf_init(&text, SPOOL_NOTE_FILE_MAX_BYTES);
-	int err = files->read(files, path, SPOOL_NOTE_FILE_MAX_BYTES, &text);
-	if (!err && spool_read_note(buf_slice(&text), numbers, &note, &records)) {
-		buf_append(&s->note, note.data, note.len);
+	buf_init(&text, SPOOL_NOTED_MAX_BYTES);
+	int err = files->read(files, path, SPOOL_NOTED_MAX_BYTES, &text);
+	if (!err && spool_noted_decode(buf_slice(&text), &noted)) {
+		buf_append(&s->note, noted.note.data, noted.note.len);
 		s->noted = true;
-		spool_complete(spool, s, numbers, records);
+		spool_complete(spool, s, &noted);
 	} else if (!err || err == ERR_LIMIT) {
 		log_error("%s is damaged: what the stream is made of is read from where its "
 			  "adaptor says, as if it were new, and may be sent twice",
@@ -840,6 +799,8 @@ static int spool_find_files(struct spool *spool, struct errbuf *e)
 	return err ? errbuf_set(e, err, "%s cannot be read: %s", spool->directory, err_text(err))
 		   : 0;
 }
+
+/* ---- Life ------------------------------------------------------------------------------------ */
 
 int spool_open(const struct spool_options *options, struct spool **out, struct errbuf *e)
 {

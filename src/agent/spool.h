@@ -32,8 +32,8 @@
  *    while it was written or the disk was full, gets the rest of it at the next start where the
  *    record has a note, else a newline.
  *
- * Threads: any; a lock inside. Each call may write to the disk. While spool_sync() or the renaming
- * of a file waits for the disk, nobody waits for the lock. */
+ * Threads: any; a lock inside. Each call may write to the disk. While spool_sync(), a note or the
+ * renaming of a file waits for the disk, nobody waits for the lock. */
 #ifndef AGENT_SPOOL_H
 #define AGENT_SPOOL_H
 
@@ -42,8 +42,9 @@
 
 enum {
 	SPOOL_STREAMS_MAX = 10000,
-	SPOOL_RECORDS_MAX_BYTES = 2 << 20, /* of one spool_append() */
-	SPOOL_NAME_MAX_BYTES = 240,        /* of a file, without its number */
+	SPOOL_RECORDS_MAX_BYTES = 2 << 20,              /* of one spool_append() */
+	SPOOL_ROOM_BYTES = 2 * SPOOL_RECORDS_MAX_BYTES, /* they may be all newlines */
+	SPOOL_NAME_MAX_BYTES = 240,                     /* of a file, without its number */
 	SPOOL_NOTE_MAX_BYTES = 4096,
 	SPOOL_SYNC_MS = 1000, /* inlets call spool_sync() so often */
 };
