@@ -642,6 +642,32 @@ static void without_its_note_no_record_is_added(void **state)
 	assert_file(world, FILE_OF_UDP, "a\nb\n");
 }
 
+static struct world *replacing; /* a note, which takes its time */
+
+/* Another stream gets a record meanwhile. The one that has the note counts already. */
+static int replace_slowly(struct files *files, const char *path, struct slice content,
+			  unsigned mode)
+{
+	const struct slice record = SLICE("theirs");
+	assert_int_equal(spool_bytes(replacing->spool), 5);
+	assert_int_equal(spool_append(stream_of(replacing, "raw", "another"), &record, 1), 0);
+	return sim_replace(files, path, content, mode);
+}
+
+static void others_go_on_while_a_note_is_written(void **state)
+{
+	replacing = *state;
+	replacing->sim.files.replace = replace_slowly;
+	assert_int_equal(append_noted(replacing, SLICE("mine"), "1"), 0);
+	replacing->sim.files.replace = sim_replace;
+	assert_file(replacing, FILE_OF_UDP, "mine\n");
+	assert_file(replacing, DIRECTORY "/raw:another", "theirs\n");
+	assert_int_equal(spool_bytes(replacing->spool), 12);
+	kill_and_start(replacing);
+	assert_note(replacing, "1");
+	assert_file(replacing, FILE_OF_UDP, "mine\n");
+}
+
 /* Records that were delivered, and whose file is gone or has another name, do not come again. */
 static void noted_records_of_a_file_that_is_gone(void **state)
 {
@@ -747,6 +773,7 @@ int main(void)
 		TEST(an_end_at_each_byte_of_a_noted_record),
 		TEST(the_rest_of_a_noted_record_waits_for_room),
 		TEST(without_its_note_no_record_is_added),
+		TEST(others_go_on_while_a_note_is_written),
 		TEST(noted_records_of_a_file_that_is_gone),
 		TEST(a_note_that_is_damaged),
 		TEST(what_cannot_be_synced_is_tried_again),
