@@ -1,4 +1,4 @@
-/* What `agent.local_logs` follows: logs of this machine, whose places are those of Debian and its
+/* Logs of this machine, which `agent.local_logs` follows. Their places are those of Debian and its
  * like, and of widespread servers. Binary files (wtmp, btmp, lastlog) are not among them. */
 #include "agent/adaptors.h"
 #include "base/log.h"

@@ -36,8 +36,8 @@ struct agent_directory {
 	struct followed **list;
 	size_t count, capacity;
 	bool seen; /* by the present scan of directories */
-	/* It was listed whole by this adaptor when it had last changed then, and has no directories
-	 * in it. NULL: it is to be listed. */
+	/* The adaptor that has listed the directory whole, and when that had changed before; it has
+	 * only files. NULL: it is to be listed. */
 	const struct adaptor *listed_by;
 	int64_t listed_ns;
 };
@@ -147,7 +147,7 @@ void spooled_remove(struct agent *agent);
 
 /* Follows what is there of the adaptors that are directories. */
 void directory_scan(struct agent *agent);
-/* What tells an adaptor from others: where it looks, and for what. */
+/* A hash of where an adaptor looks, and for what. */
 struct hash128 directory_hash(const struct adaptor *adaptor);
 /* Whether all of a directory whose files are followed from their ends was looked at before, so that
  * what is new there has come later. */

@@ -64,7 +64,7 @@ struct control_rest_list {
 	bool any;
 };
 
-/* Those from a place on. An adaptor that comes or goes meanwhile may move others past it. */
+/* Writes adaptors from a place on. One that comes or goes meanwhile may move others past it. */
 static void control_rest_write_list(struct http_request *request)
 {
 	const struct control *control = request->context;

@@ -346,7 +346,7 @@ static void followed_look_late(struct followed *f)
 	const struct segment_past past = f->late_past;
 	bool same = !content_look(f->late, &look) && look.bytes >= past.end;
 	if (same && look.bytes > past.end && followed_late_may_be_copy(f)) {
-		/* It is judged as others are, by what it has now. */
+		/* The file is judged as others are, by what it has now. */
 		followed_close(f, &f->late);
 		followed_remove_past(f, &past.id);
 		f->search = f->look_again = true;

@@ -5,7 +5,7 @@
 
 enum { FOLLOWED_RETRY_MS = 200 }; /* files were being renamed, or are not written whole */
 
-/* What the bytes of a chunk are to be: `data` lies at the place where reading stands, `last` says
+/* The bytes that a chunk is to have: `data` lies at the place where reading stands, `last` says
  * that the content ends behind it. */
 struct followed_cut {
 	size_t bytes;     /* 0: nothing is to be sent yet */
@@ -95,7 +95,7 @@ static void followed_fill(struct followed *f, struct slice data, const struct fo
 	};
 }
 
-/* What lies in the site's buffer: up to CONTENT_MARK_MAX_BYTES in front of the place, and what is
+/* Fills the site's buffer: up to CONTENT_MARK_MAX_BYTES in front of the place, and what is
  * behind it. After they were read the marks must still be right: a content that was cut off and
  * written again meanwhile is another one. */
 static int followed_read_data(struct followed *f, struct segment *segment, struct slice *data)
@@ -146,7 +146,7 @@ static bool followed_read_over(struct followed *f, struct segment *segment)
 	return true;
 }
 
-/* What is damaged may not be written whole yet. */
+/* A damaged file may not be written whole yet. */
 static void followed_read_failed(struct followed *f, struct segment *segment, int err)
 {
 	f->look_again = true;
@@ -161,7 +161,7 @@ static void followed_read_failed(struct followed *f, struct segment *segment, in
 	}
 }
 
-/* What is on its way is awaited: its delivery says that all is well. */
+/* Chunks that are on their way are awaited: their delivery says that all is well. */
 static void followed_use_up(struct followed *f)
 {
 	if (f->read.offset != f->offset)
@@ -172,7 +172,7 @@ static void followed_use_up(struct followed *f)
 				"offset 2^63");
 }
 
-/* What is behind the end of a stream is not read. True: the end is there. */
+/* Bytes behind the end of a stream are not read. True: the end is there. */
 static bool followed_read_end(const struct followed *f, struct slice *data)
 {
 	uint64_t left = f->rule->ends ? f->rule->until - f->read.offset : UINT64_MAX;

@@ -240,8 +240,8 @@ static int journal_find_cursor(struct journal_inlet *j)
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
-/* What was taken goes into the spool, with the cursor. ERR_CANCELLED: it is taken again after the
- * next start. */
+/* Entries that were taken go into the spool, with the cursor. ERR_CANCELLED: they are taken again
+ * after the next start. */
 static int journal_flush(struct journal_inlet *j)
 {
 	struct slice records[JOURNAL_RECORDS_MAX];
@@ -283,7 +283,7 @@ static int journal_next(struct journal_inlet *j)
 	return again ? journal_step(j) : r;
 }
 
-/* As many entries as go together. *taken: there was one. */
+/* Takes as many entries as go together. *taken: there was one. */
 static int journal_take(struct journal_inlet *j, bool *taken)
 {
 	int r = 0;
@@ -309,7 +309,7 @@ static bool journal_is_machine(const struct journal_inlet *j)
 	return slice_equal(inlet_adaptor(j->inlet)->path, SLICE(ADAPTOR_JOURNAL_LOCAL));
 }
 
-/* What is there now of the places that are watched. */
+/* Looks at the places that are watched. */
 static void journal_look(const struct journal_inlet *j, struct file_look looks[JOURNAL_PLACES])
 {
 	struct files *files = files_real();

@@ -387,7 +387,7 @@ static void net_accept(void *owner, struct loop_conn *loop)
 
 /* ---- Life ------------------------------------------------------------------------------------ */
 
-/* What nobody reads any more is lost. */
+/* Bytes that nobody reads any more are lost. */
 static void net_shut(struct net_inlet *net)
 {
 	uint64_t unread = 0;

@@ -27,7 +27,7 @@ enum {
 	SPOOL_ROTATED_DIGITS = 10, /* more than a number has that counts backwards (siblings.c) */
 	SPOOL_LINES_A_MINUTE = 6,
 	SPOOL_IDLE_MS = 60000, /* a file to which nothing came for so long need not stay */
-	/* What the disk keeps free: such a part of all the room, at most so many bytes. */
+	/* The disk keeps such a part of all the room free, at most so many bytes. */
 	SPOOL_FREE_PARTS = 8,
 	SPOOL_FREE_MAX_BYTES = 64 << 20,
 };
@@ -447,14 +447,14 @@ static int spool_write(struct spool *spool, struct spool_stream *s, bool noted)
 	return 0;
 }
 
-/* What the disk keeps free is for the checkpoint: were there no room for that, nothing of the spool
- * could be removed, and the disk would stay full. */
+/* The disk keeps room free for the checkpoint: without that nothing of the spool could be removed,
+ * and the disk would stay full. */
 static bool spool_fits(struct spool *spool, uint64_t bytes, bool noted)
 {
 	struct files *files = spool->options.files;
 	uint64_t free_bytes, max_bytes = spool->options.max_bytes;
-	/* What can be asked again leaves room for what cannot. More is there than may be, where the
-	 * bound has become smaller since the last start. */
+	/* Records that can be asked again leave room for others. More may be there than the bound
+	 * allows, if it has become smaller since the last start. */
 	if (spool->bytes + bytes > (noted ? max_bytes / 2 : max_bytes))
 		return false;
 	if (files->free_bytes(files, spool->directory, &free_bytes) ||

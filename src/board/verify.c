@@ -17,7 +17,7 @@ struct board_verify {
 	struct arena arena; /* of the cell that is looked at */
 };
 
-/* Those that look at a cell say what is wrong with it, or NULL. */
+/* Functions that look at a cell say what is wrong with it, or NULL. */
 
 /* ---- chukwa ---------------------------------------------------------------------------------- */
 

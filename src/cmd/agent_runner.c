@@ -226,7 +226,7 @@ static void agent_runner_run(UNUSED struct job *job, void *owner)
 		int64_t wait_ms = agent_turn(runner->agent);
 		agent_runner_wait(runner, agent_runner_tell(runner) ? 0 : wait_ms);
 	}
-	/* It waits for no inlet, whose command may take seconds to end. */
+	/* The checkpoint waits for no inlet, whose command may take seconds to end. */
 	if (agent_save(runner->agent, &e))
 		log_error("the agent stops without its last checkpoint, and will send again what "
 			  "it has delivered since the one before: %s",

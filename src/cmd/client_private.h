@@ -162,7 +162,7 @@ struct client_lines {
 };
 /* Lines as /api/streams/search has them, from `first` on; NULL: none. */
 void client_lines_print(struct client_lines *lines, const struct json *first);
-/* What is to be said of so many streams, "%" PRId64. */
+/* The sentence on so many streams, "%" PRId64. */
 #define CLIENT_WITHOUT_RULE                                                                        \
 	"no rule knows a field of the search for the lines of %" PRId64 " streams: there no "      \
 	"relation holds, and each negated one does; a text stands in quotation marks"

@@ -141,7 +141,7 @@ struct datatype_text {
 /* All of it is valid until the next line. */
 struct datatype_record {
 	const struct slice *tags; /* as rule->tags; empty: the line has no such field */
-	/* As rule->values, and numbers of rule->texts behind them; where all values are taken, as
+	/* Numbers as in rule->values, then those of rule->texts; where all values are taken, as
 	 * many as there are. */
 	const struct datatype_number *numbers;
 	size_t count;

@@ -120,8 +120,8 @@ static int pass_see_before(const struct chunk_place *place, struct slice value, 
 	return err == ERR_LIMIT ? err : 0;
 }
 
-/* What goes to the first line of a block is noted beside it; to another one what was noted of the
- * block before. */
+/* The time that goes on to the first line of a block is noted beside the block; for a later line it
+ * is noted with the block before. */
 static int pass_read_before(struct pass_part *of)
 {
 	struct pass *p = of->p;

@@ -167,7 +167,7 @@ static void pass_end_range(struct pass *p, uint64_t next)
 	p->from = p->done = next;
 }
 
-/* It is not looked at again. What is behind is read as behind a hole. */
+/* Lost bytes are not looked at again. Lines behind them are read as behind a hole. */
 static int pass_see_lost(struct pass *p, const struct line_run *run)
 {
 	if (run->begin >= p->end)
@@ -484,7 +484,7 @@ int demux_begin_again(struct demux_work *work, struct demux_stream *stream, stru
 	demux_stream_forget(stream);
 	if (err && err != ERR_DAMAGED && err != ERR_VERSION)
 		return err;
-	/* What is stored of bins whose bytes have gone stays. */
+	/* Bins whose bytes have gone stay as they are stored. */
 	stream->state = (struct demux_state){.named = was.named,
 					     .floor_ms = was.gone_ms,
 					     .gone_ms = was.gone_ms,

@@ -55,7 +55,7 @@ struct demux_point {
 	size_t count;
 };
 
-/* What is no number: a text of a row, or a note (board/rows.h). */
+/* A text of a row, or a note (board/rows.h): a value that is no number. */
 struct demux_text {
 	int64_t ms;
 	bool is_note;
@@ -73,7 +73,7 @@ struct demux_sink {
 	int (*write)(struct demux_sink *sink, struct job *job, struct slice tenant,
 		     const struct datatype *rule, const struct demux_point *points, size_t count,
 		     int64_t stamp_us, struct errbuf *e);
-	/* Likewise; each text takes one µs of the stamp. A text that is written again is there
+	/* The same of texts; each takes one µs of the stamp. A text that is written again is there
 	 * once; of two of one series and time the later one stays. NULL: nobody wants them. */
 	int (*write_texts)(struct demux_sink *sink, struct job *job, struct slice tenant,
 			   const struct datatype *rule, const struct demux_text *texts,

@@ -62,7 +62,7 @@ static bool pass_keep_texts(struct arena *arena, const struct slice **list, size
 	return copies != NULL;
 }
 
-/* Copies what lies in the line. */
+/* Copies the parts that lie in the line. */
 static int pass_keep_point(struct pass *p, struct demux_point *point)
 {
 	struct arena *arena = &p->work->arena;
@@ -80,7 +80,7 @@ static int pass_keep_point(struct pass *p, struct demux_point *point)
 	return 0;
 }
 
-/* Where there is no room what waits is written first. */
+/* Without room the texts that wait are written first. */
 static int pass_add_point(struct pass *p, const struct demux_point *point)
 {
 	struct demux_work *work = p->work;

@@ -66,7 +66,7 @@ size_t pass_series(struct pass *p, struct bins *bins, bool *is_rest);
 
 void demux_texts_init(struct demux_work *work);
 void demux_texts_release(struct demux_work *work);
-/* Those that wait are forgotten. */
+/* Forgets the texts that wait. */
 void demux_texts_clear(struct demux_work *work);
 /* Takes the texts of the record, which has the tags of this point. */
 int pass_take_texts(struct pass *p, const struct demux_point *point) MUST_CHECK;

@@ -70,18 +70,17 @@ void demux_state_release(struct demux_state *state);
 
 /* Of an incarnation; a new one is empty. */
 struct demux_read *demux_state_read(struct demux_state *state, uint64_t incarnation);
-/* Of incarnations that are not among these nothing is known any more. How many these were. */
+/* Forgets the incarnations that are not among these, and gives how many. */
 size_t demux_state_keep_reads(struct demux_state *state, const uint64_t *incarnations,
 			      size_t count);
-/* What is known of the line at an offset, behind a range; NULL: nothing is. */
+/* The end of a range at an offset; NULL: nothing is known of it. */
 const struct demux_end *demux_read_end_at(const struct demux_read *read, uint64_t offset);
-/* Notes it; takes the header. Where there are too many ranges those that begin first are forgotten.
- */
+/* Notes an end, and takes its header. With too many ranges the first ones are forgotten. */
 void demux_read_put_end(struct demux_read *read, const struct demux_end *end);
 /* A bin is to be derived anew. False: there are too many of them. */
 bool demux_state_add_late(struct demux_state *state, int64_t ms) MUST_CHECK;
 
-/* The first `count` of them wait no more. */
+/* The first `count` late bins wait no more. */
 void demux_state_remove_late(struct demux_state *state, size_t count);
 
 /* ERR_LIMIT: it is larger than a cell may be. */

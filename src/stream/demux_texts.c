@@ -1,4 +1,4 @@
-/* What is no number: texts that the rule names, and tags of chunks. */
+/* Texts that the rule names, and tags of chunks: values that are no numbers. */
 #include "stream/demux_private.h"
 
 #include "base/stats.h"
@@ -44,7 +44,7 @@ int pass_flush_texts(struct pass *p)
 	return err;
 }
 
-/* Copies what lies in the line. */
+/* Copies the parts that lie in the line. */
 static int pass_keep_text(struct pass *p, struct demux_text *text)
 {
 	struct arena *arena = &p->work->text_arena;
@@ -58,7 +58,7 @@ static int pass_keep_text(struct pass *p, struct demux_text *text)
 	return text->metric.data && text->text.data ? 0 : ERR_LIMIT;
 }
 
-/* Where there is no room what waits is written first. */
+/* Without room the texts that wait are written first. */
 static int pass_add_text(struct pass *p, const struct demux_text *text)
 {
 	struct demux_work *work = p->work;
@@ -75,8 +75,8 @@ static int pass_add_text(struct pass *p, const struct demux_text *text)
 	return work->text_count == TEXTS_WAITING ? pass_flush_texts(p) : 0;
 }
 
-/* Whether the minute has room for one more. One that is so much before others that their counts are
- * known has the room of one of these. */
+/* Whether the minute has room for one more text. The newest minutes are counted; an older one
+ * shares the room of one of these. */
 static bool pass_has_text_room(struct pass *p, int64_t ms)
 {
 	int64_t minute = floor_div(ms, TEXTS_MINUTE_MS);
@@ -107,8 +107,8 @@ int pass_take_texts(struct pass *p, const struct demux_point *point)
 	return err;
 }
 
-/* The same tags of an hour are one note, so that they stand in each range of an hour, whoever reads
- * the stream once more. */
+/* Tags are noted once for each hour that has them, at its beginning. So each range of an hour shows
+ * them, and reading the stream again adds nothing. */
 int pass_take_chunk_tags(struct pass *p, struct slice tags, int64_t hour_ms)
 {
 	struct demux_stream *stream = p->stream;

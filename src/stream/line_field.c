@@ -11,7 +11,7 @@ static bool line_field_is_name(char c, bool first)
 	       (!first && ((c >= '0' && c <= '9') || c == '.' || c == '-'));
 }
 
-/* What is `a->b`, `a==b`, `a=>b` or `a=` is a text. */
+/* `a->b`, `a==b`, `a=>b` and `a=` are texts. */
 bool line_field_take(struct slice *rest, struct line_field *field)
 {
 	struct slice left = *rest;

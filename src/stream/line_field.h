@@ -40,7 +40,7 @@ enum line_field_how {
 /* `rule` may be NULL. What stands below a line of names is not known by itself: the rule of columns
  * reads no fields here. */
 enum line_field_how line_field_how(const struct line_field *field, const struct datatype *rule);
-/* What each line that fits has, where the rule reads it; NULL: nothing that is known. */
+/* A text that each fitting line has, where the rule reads it; NULL: none is known. */
 const struct lines_literal *line_field_needed(const struct line_field *field,
 					      const struct datatype *rule);
 

@@ -236,7 +236,7 @@ static int line_field_set_plain(struct line_field *field, const char *begin,
 				  open_right, arena);
 }
 
-/* What follows the relation of a field; its name begins at `begin`. */
+/* Reads what follows the relation of a field, whose name begins at `begin`. */
 static int line_take_field(struct slice *rest, const char *begin, struct arena *arena,
 			   struct line_field *field, struct errbuf *e)
 {

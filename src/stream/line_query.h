@@ -46,12 +46,12 @@ struct line_query {
 	int stopped;   /* that error: from then on no line fits */
 	uint64_t work; /* of regular expressions, as regex_search counts it */
 
-	/* Of the lines that are looked at now: */
+	/* For the lines that are looked at now: */
 	const struct datatype *rule;
 	bool without_rule; /* a field is asked for that their rule does not know */
 	bool never;        /* so that none of them fits */
 	bool has_words;    /* that each of them which fits has */
-	/* What is looked for first; NULL: there is nothing that must be there. */
+	/* The text that is looked for first; NULL: no text must be there. */
 	const struct lines_literal *first;
 
 	/* private */

@@ -23,7 +23,7 @@ struct line_runs {
 	bool open_lines, open_begins, open_continues;
 	struct buf zone; /* of what is open */
 	struct arena ends;
-	/* What is known of the block that was read last. */
+	/* Heads of the block that was read last. */
 	struct chunk_place block;
 	struct chunk_lines head;
 	struct arena head_arena;
@@ -195,7 +195,7 @@ static int runs_see_piece(struct line_runs *runs, const struct stream_piece *pie
 	return err ? err : runs_hold(runs, piece, &run, cut, cut > ended);
 }
 
-/* What cannot be read of blocks: nothing goes over it from one line to the next. */
+/* Bytes of blocks that cannot be read: nothing goes over them from one line to the next. */
 static int runs_see_lost(struct line_runs *runs, struct chunk_reader *reader, int damage)
 {
 	struct offset_range lost;

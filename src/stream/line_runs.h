@@ -19,8 +19,8 @@ struct line_run {
 	/* Its only record has no end. */
 	bool open;
 	bool cut; /* of one that is open: bytes lie behind it that cannot be joined to it */
-	/* So many bytes from `begin` on, which are in a block, are not there or cannot be read; of
-	 * them there are no records. 0: it is none of these. */
+	/* So many bytes of a block, from `begin` on, are not there or cannot be read: the run has
+	 * no records. 0: the run has all its bytes. */
 	uint64_t lost;
 };
 

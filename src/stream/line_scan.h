@@ -78,7 +78,7 @@ struct line_scan_work {
 struct line_scan {
 	const struct line_scan_rules *rules;
 	struct line_stream *streams;
-	/* Of each stream its blocks, then what is in none; both in the order of offsets. */
+	/* The blocks of each stream, then its bytes in none; both in the order of offsets. */
 	struct line_part *parts;
 	size_t stream_count, part_count;
 	struct line_scan_work work;

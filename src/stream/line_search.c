@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-/* Of all texts and addresses; fewer lines are given then. So an answer has some 50 MiB at most,
+/* Texts and addresses together; fewer lines are given then. So an answer has some 50 MiB at most,
  * where JSON escapes each byte. */
 enum { SEARCH_FOUND_MAX_BYTES = 8 << 20 };
 

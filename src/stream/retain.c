@@ -138,7 +138,7 @@ static bool retain_is_over(const struct retain *r, const struct stream_kept *kep
 	       clock_wall_ms(r->site->clock) - kept->empty_ms >= RETAIN_EMPTY_MS;
 }
 
-/* What is deleted was received at any time. */
+/* Deleted bytes may have been received at any time. */
 static int64_t retain_before_ms(const struct retain *r)
 {
 	return r->known.deleted_to > r->known.kept.from ? clock_wall_ms(r->site->clock)

@@ -7,10 +7,9 @@
 
 enum {
 	VERIFY_ARENA_MAX_BYTES = 16 << 20,
-	VERIFY_WORDS_OF = 16, /* of so many blocks one is compared with its filter */
+	VERIFY_WORDS_OF = 16,       /* one of so many blocks is compared with its filter */
+	VERIFY_PARTS_MAX = 1 << 20, /* of a range */
 };
-
-enum { STREAM_VERIFY_PARTS_MAX = 1 << 20 };
 
 struct stream_verify {
 	struct tables_verify *v;
@@ -175,7 +174,7 @@ static int stream_verify_see_lines(const struct chunk_place *place, struct slice
 	return 0;
 }
 
-/* As where blocks are made. */
+/* Words are gathered as where blocks are made. */
 static void stream_verify_gather_words(struct stream_verify *s)
 {
 	struct line_records records = stream_verify_records(s);
@@ -326,9 +325,9 @@ static int stream_verify_parts(struct stream_verify *s)
 		const struct offset_range *range = &noted->list[i];
 		uint64_t part = (range->begin + 1) >> CHUNK_SINK_PART_BITS,
 			 last = range->end >> CHUNK_SINK_PART_BITS;
-		if (last - part > STREAM_VERIFY_PARTS_MAX) {
+		if (last - part > VERIFY_PARTS_MAX) {
 			stream_verify_tell_range(s, range);
-			last = part + STREAM_VERIFY_PARTS_MAX;
+			last = part + VERIFY_PARTS_MAX;
 		}
 		for (part = larger_of(part, next); part <= last && !err; next = ++part) {
 			tables_verify_goes_on(s->v);
@@ -396,7 +395,7 @@ static int stream_verify_see_there(const struct store_cell *cell, void *owner)
 	return 0;
 }
 
-/* What is there now: a stream may have been forgotten since its cell was read. */
+/* The cell as it is now: a stream may have been forgotten since it was read. */
 static int stream_verify_look(struct stream_verify *s, const struct store_parts *column,
 			      struct stream_verify_there *there)
 {
@@ -441,7 +440,7 @@ static int stream_verify_made(struct stream_verify *s, const struct store_cell *
 	return err;
 }
 
-/* What is said of a stream that was forgotten meanwhile stays, and nobody reads it; but bytes that
+/* Cells of a stream that was forgotten meanwhile stay, and nobody reads them; but bytes that
  * are in blocks are of one that is there. */
 static int stream_verify_said(struct stream_verify *s, const struct store_cell *cell,
 			      enum stream_property property, int err, bool any)

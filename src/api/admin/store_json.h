@@ -11,7 +11,7 @@
 void store_stats_json(const struct store_stats *stats, void (*memory)(struct json_writer *writer),
 		      struct json_writer *writer);
 
-/* What was found of all slices and all tables (store/tables_verify.h). */
+/* Problems of all slices and all tables (store/tables_verify.h). */
 struct store_verified {
 	uint64_t checked, problems, orphans;
 	const char *const *sentences; /* those that were kept */
