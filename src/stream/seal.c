@@ -196,6 +196,10 @@ static void seal_put_heads(struct seal *s, const struct stream_parts *key,
 	chunk_received_encode(&received, &s->value);
 	seal_put_head(s, key, CHUNK_HEAD_RECEIVED, place);
 	seal_look_at_lines(s, place->length, &lines);
+	if (s->continues) { /* the next block does, with the rest of a record */
+		lines.first_ms = INT64_MIN;
+		lines.last_ms = INT64_MAX;
+	}
 	chunk_lines_encode(&lines, &s->value);
 	seal_put_head(s, key, CHUNK_HEAD_LINES, place);
 	chunk_words_encode(&s->words, &s->value);

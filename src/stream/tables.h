@@ -151,7 +151,9 @@ struct chunk_receipt {
 /* The lines of a block. */
 struct chunk_lines {
 	uint64_t count;
-	int64_t first_ms, last_ms;        /* the least and the greatest of their times */
+	/* The least and the greatest of their times. All times, if the last record ends in another
+	 * block: what time the whole of it says is not known. */
+	int64_t first_ms, last_ms;
 	struct line_carry before, behind; /* what goes to its first line, and from its last one */
 	/* Where lines have the time at which they were received: when that was, by offset. */
 	struct chunk_receipt *receipts;

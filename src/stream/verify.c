@@ -144,6 +144,10 @@ static struct chunk_lines stream_verify_count_lines(struct stream_verify *s,
 		is.last_ms = is.count ? larger_of(ms, is.last_ms) : ms;
 		is.count++;
 	}
+	if (s->frame.fields.goes_on) {
+		is.first_ms = INT64_MIN;
+		is.last_ms = INT64_MAX;
+	}
 	is.behind = s->clock.carry;
 	return is;
 }

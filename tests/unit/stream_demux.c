@@ -214,6 +214,27 @@ static void a_line_of_two_blocks_has_the_time_of_its_own_receipt(void **state)
 	world_close(&w);
 }
 
+/* Half of its time is none: alone, its first half has the time of the line before. */
+static void a_line_of_two_blocks_is_an_event_of_a_bin_that_is_derived(void **state)
+{
+	(void)state;
+	struct world w;
+	struct stream_id id = world_id(1);
+	world_open(&w, &engine, 1, events);
+	world_put(&w, 1, 0, "1699990000 G 1\n17000");
+	stream_rig_seal(&w.rig, &id, true, INT64_MAX);
+	world_put_chunk(&w, 1, 20, SLICE("00001 G 2\n"), true);
+	stream_rig_seal(&w.rig, &id, true, INT64_MAX);
+	world_finish(&w);
+	assert_true(world_value(&w, "acc.count{host=h1,cluster=c1,method=G}0") == 1);
+	world_kill(&w);
+	world_put(&w, 1, 30, "1700000005 G 3\n");
+	world_finish(&w);
+	assert_true(world_value(&w, "acc.count{host=h1,cluster=c1,method=G}0") == 2);
+	assert_true(world_value(&w, "acc.bytes.sum{host=h1,cluster=c1,method=G}0") == 5);
+	world_close(&w);
+}
+
 /* The rest of it is a line of its own, wherever it lies. */
 static void a_record_that_is_too_long_is_several(void **state)
 {
@@ -615,6 +636,7 @@ int main(void)
 		cmocka_unit_test(lines_without_a_time_have_that_of_their_receipt),
 		cmocka_unit_test(lines_in_a_block_have_the_time_of_their_own_receipt),
 		cmocka_unit_test(a_line_of_two_blocks_has_the_time_of_its_own_receipt),
+		cmocka_unit_test(a_line_of_two_blocks_is_an_event_of_a_bin_that_is_derived),
 		cmocka_unit_test(a_record_that_is_too_long_is_several),
 		cmocka_unit_test(what_fills_a_hole_goes_on_from_what_is_in_front),
 		cmocka_unit_test(names_of_columns_are_those_in_front_of_a_block),
