@@ -319,9 +319,9 @@ void followed_remove_past(struct followed *f, const struct file_id *id);
 bool followed_has_copy(const struct followed *f);
 void followed_remove_copy(struct followed *f, const struct file_id *id);
 /* Whether a sibling is past by what is known without opening it; or by its content, which is
- * remembered then. */
+ * remembered then. `timed`: only what had these bytes at the same time counts. */
 bool followed_knows(const struct followed *f, const struct sibling *sibling, bool or_copy);
 int followed_is_past(struct followed *f, const struct sibling *sibling, struct content *content,
-		     bool *past) MUST_CHECK;
+		     bool timed, bool *past) MUST_CHECK;
 
 #endif

@@ -185,13 +185,13 @@ static int followed_try(struct followed *f, struct segment *segment, struct sibl
 		return err;
 	bool past = false;
 	/* A program that packs a file keeps the file's time. A packed file with the time of the
-	 * segment is the segment, even if a delivered file had the same bytes, such as a heading.
-	 */
+	 * segment is the segment, even if a delivered file had the same bytes, such as a heading;
+	 * but for one that had them at that time, when the segment was begun with its heading. */
 	bool packed = sibling->packing != CONTENT_PLAIN &&
 		      sibling->look.changed_ns == segment->changed_ns;
 	err = followed_check_copy(segment, sibling, content);
 	if (!err && !file_id_equal(&segment->id, &sibling->look.id)) {
-		err = packed ? 0 : followed_is_past(f, sibling, content, &past);
+		err = followed_is_past(f, sibling, content, packed, &past);
 		err = !err && past ? ERR_NOT_FOUND : err;
 		if (!err && segment_is_short(segment) && !packed)
 			err = followed_check_emptied(f, segment, sibling, content);
@@ -456,7 +456,7 @@ static int followed_take_next(struct followed *f, const struct segment *log,
 	int err = followed_open_next(f, sibling, &content);
 	if (err)
 		return err;
-	err = followed_is_past(f, sibling, content, &past);
+	err = followed_is_past(f, sibling, content, false, &past);
 	if (!err && !past && followed_is_copy(f, log, sibling, content)) {
 		past = true;
 		followed_note_file(f, sibling, true);

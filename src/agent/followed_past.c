@@ -122,11 +122,12 @@ static int segment_past_check(const struct segment_past *past, const struct sibl
 }
 
 int followed_is_past(struct followed *f, const struct sibling *sibling, struct content *content,
-		     bool *past)
+		     bool timed, bool *past)
 {
 	*past = false;
 	for (size_t i = 0; i < f->past_count; i++) {
-		if (f->rule->own && !file_id_equal(&f->past[i].id, &sibling->look.id))
+		if ((f->rule->own && !file_id_equal(&f->past[i].id, &sibling->look.id)) ||
+		    (timed && f->past[i].changed_ns != sibling->look.changed_ns))
 			continue;
 		int err = segment_past_check(&f->past[i], sibling, content);
 		if (err && err != ERR_NOT_FOUND)

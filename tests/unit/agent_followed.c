@@ -355,6 +355,32 @@ static void a_packed_heading_is_known_by_its_time(void **state)
 	assert_sent(world, "# heading\n# heading\nsecond\n# heading\nthird\nfourth\n");
 }
 
+/* The log was begun with its heading at the time of the last line of the file before it. Both are
+ * packed while no agent is there: the log is not looked for in the one before. */
+static void a_packed_file_with_the_time_of_a_heading_is_the_one_before(void **state)
+{
+	struct world *world = *state;
+	write_log(world, "# heading\nfirst\n");
+	look(world);
+	deliver(world);
+	struct sim_file *before = sim_find(&world->sim, LOG);
+	write_log(world, "second\n");
+	sim_rename(&world->sim, LOG, LOG "-20261101");
+	struct sim_file *log = sim_make(&world->sim, LOG);
+	sim_append(&world->sim, log, "# heading\n", 10);
+	assert_int_equal(log->changed_ns, before->changed_ns);
+	for (int i = 0; i < 3; i++) {
+		look(world);
+		deliver(world);
+	}
+	restart(world);
+	write_log(world, "third\n");
+	rename_log(world, LOG "-20261102");
+	pack(world, LOG "-20261101", LOG "-20261101.gz");
+	pack(world, LOG "-20261102", LOG "-20261102.gz");
+	assert_sent(world, "# heading\nfirst\nsecond\n# heading\nthird\n");
+}
+
 /* The copy is empty when the agent sees it. It is no renamed log that is written late. */
 static void a_copy_is_empty_at_first(void **state)
 {
@@ -931,6 +957,7 @@ int main(void)
 		IN_WORLD(a_file_that_ends_as_another_one_is_no_copy),
 		IN_WORLD(a_packed_file_with_the_same_heading_is_another_one),
 		IN_WORLD(a_packed_heading_is_known_by_its_time),
+		IN_WORLD(a_packed_file_with_the_time_of_a_heading_is_the_one_before),
 		IN_WORLD(a_copy_is_empty_at_first),
 		IN_WORLD(a_line_comes_while_its_file_is_packed),
 		IN_WORLD(what_is_lost_behind_a_known_end_may_have_been_sent),
