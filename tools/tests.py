@@ -40,6 +40,7 @@ FUZZ_SECONDS, FUZZ_SECONDS_LONG = 100, 3600
 # End-to-end tests: all, and one of them. The one that hangs is named, and the rest goes on.
 E2E_SECONDS, E2E_CASE_SECONDS = 3600, 400
 LONG_FACTOR = 20
+SLOWEST, SLOW_SECONDS = 40, 20  # what is named at the end: at most so many, from so long
 WORKERS = max(1, min(4, os.cpu_count() or 1))
 # End-to-end tests wait a lot, so the other parts run beside them, and give way to them.
 NICE = 5
@@ -69,6 +70,7 @@ class Results:
 
     def __init__(self):
         self.passed, self.failed, self.skipped = 0, [], []
+        self.took = []  # seconds and name, of programs and end-to-end tests
         self.lock = threading.Lock()
 
     def add(self, name, status, reason=""):
@@ -85,7 +87,10 @@ class Results:
                 say(f"skipped {name}: {reason or 'no reason given'}")
 
     def finish(self):
-        """The list of what was not well, the count, and the exit status."""
+        """The slowest, the list of what was not well, the count, and the exit status."""
+        for seconds, name in sorted(self.took, reverse=True)[:SLOWEST]:
+            if seconds >= SLOW_SECONDS:
+                say(f"{name} took {seconds:.0f} s")
         if self.failed or self.skipped:
             say("")
         for name, reason in self.skipped:
@@ -194,6 +199,14 @@ def run(command, timeout_s, env=None, cwd=ROOT, part=None):
 
 def gives_way():
     return ["nice", "-n", str(NICE)]
+
+
+def run_program(results, label, command, timeout_s, env):
+    """As run(), beside the end-to-end tests."""
+    begun = time.monotonic()
+    status, output = run([*gives_way(), *command], timeout_s, env)
+    results.took.append((time.monotonic() - begun, label))
+    return status, output
 
 
 def tail(text, lines=40):
@@ -323,13 +336,13 @@ def run_programs(results, suites, names, long, flavours):
         env = SANITIZER_ENV if flavour == "asan" else {}
         factor = (LONG_FACTOR if long else 1) * (4 if flavour == "asan" else 1)
         with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
-            jobs = {pool.submit(run, [*gives_way(), *t["command"]], t["timeout_s"] * factor,
-                                {**t["env"], **env}): t for t in longest_first(tests)}
+            jobs = {}
+            for t in longest_first(tests):
+                label = f"{t['suite']}/{t['name']}" + (" (asan)" if flavour == "asan" else "")
+                jobs[pool.submit(run_program, results, label, t["command"], t["timeout_s"] * factor,
+                                 {**t["env"], **env})] = label
             for job in concurrent.futures.as_completed(jobs):
-                status, output = job.result()
-                label = f"{jobs[job]['suite']}/{jobs[job]['name']}"
-                count_program(results, label if flavour == "release" else label + " (asan)",
-                              status, output, long)
+                count_program(results, jobs[job], *job.result(), long)
 
 
 def run_valgrind(results, long):
@@ -343,11 +356,11 @@ def run_valgrind(results, long):
         results.add(f"valgrind/{name}", "failed", "there is no such test")
     factor = VALGRIND_FACTOR * (LONG_FACTOR if long else 1)
     with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
-        jobs = {pool.submit(run, [*gives_way(), *VALGRIND, *t["command"]],
-                            t["timeout_s"] * factor, t["env"]): t for t in tests}
+        jobs = {pool.submit(run_program, results, f"valgrind/{t['name']}",
+                            [*VALGRIND, *t["command"]], t["timeout_s"] * factor, t["env"]): t
+                for t in tests}
         for job in concurrent.futures.as_completed(jobs):
-            status, output = job.result()
-            count_program(results, f"valgrind/{jobs[job]['name']}", status, output, False)
+            count_program(results, f"valgrind/{jobs[job]['name']}", *job.result(), False)
 
 
 # ---- lint --------------------------------------------------------------------------------------
@@ -461,8 +474,11 @@ def go_program(source, program):
 
 
 def pytest_args(python, long, sanitizer=""):
+    """Files go to processes whole: what the cases of one share is made once. What a sanitizer
+    leaves out is told by one process only."""
     folder = BUILD_DIRS[sanitizer or "release"]
-    return [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o",
+    beside = [] if sanitizer else ["-n", str(WORKERS), "--dist", "loadfile"]
+    return [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *beside, "-o",
             "junit_logging=system-out"], {
         "GRANARY": os.path.join(ROOT, folder, "granary"), "PYTHONDONTWRITEBYTECODE": "1",
         "GRANARY_SANITIZED": sanitizer,
@@ -513,6 +529,7 @@ def count_pytest(results, cases, status, output, long, sanitizer=""):
     any_bad = False
     for case in cases:
         name = f"{label}/{case.get('classname', '').split('.')[-1]}:{case.get('name')}"
+        results.took.append((float(case.get("time", 0)), name))
         bad = case.find("failure")
         bad = case.find("error") if bad is None else bad
         skip = case.find("skipped")

@@ -1,12 +1,14 @@
 """What streams of logs cost: a file of lines of 200 bytes to Granary by its agent, and to a file by
 two rsyslogs over TCP, in turns. Both are told of the file when all of it is there."""
 
+import http.client
 import os
 import random
 import re
 import shutil
 import subprocess
 import tempfile
+import threading
 import time
 import urllib.parse
 
@@ -16,7 +18,7 @@ MEGABYTES = 400
 IDLE_FILES = 10000
 SLOW_STREAMS = 1000
 PACED_BYTES_S = 10_000_000
-WATCHED_S = 20
+WATCHED_S, SEEN_S = 20, 10
 PATIENCE_S = 300
 SEARCHES = 5
 LOOK_EVERY_S = 0.2  # what the server does to answer counts as its own
@@ -220,6 +222,25 @@ def thread_cpu_s(server, name):
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
+def write_slowly(files, seconds):
+    """A line a second to each. It says when it is written."""
+    for _ in range(seconds):
+        begun = time.monotonic()
+        for number, file in enumerate(files):
+            file.write(f"line of {number}, written at {time.monotonic_ns()}\n")
+            file.flush()
+        time.sleep(max(begun + 1 - time.monotonic(), 0))
+
+
+def read_tail(answer, count, took):
+    """How many ms each of so many lines took."""
+    for line in answer:
+        if written := re.search(rb"written at (\d+)", line):
+            took.append((time.monotonic_ns() - int(written[1])) / 1e6)
+            if len(took) == count:
+                break
+
+
 class Streams:
     def __init__(self, bench):
         self.bench = bench
@@ -304,21 +325,32 @@ class Streams:
                  for number in range(SLOW_STREAMS)]
         server = Granary(self.work)
         agent = Agent(self.work, server, f"  a:\n    directory: {folder}\n    datatype: log\n")
-        for second in range(WATCHED_S + 5):
-            begun = time.monotonic()
-            if second == 5:
-                before = server.cpu_s()
-            for number, file in enumerate(files):
-                file.write(f"2026-01-01T00:00:{second:02d}Z line of {number}\n")
-                file.flush()
-            time.sleep(max(begun + 1 - time.monotonic(), 0))
+        write_slowly(files, 5)
+        before = server.cpu_s()
+        write_slowly(files, WATCHED_S)
         self.note("server with 1,000 streams of a line a second, % of a core",
                   100 * (server.cpu_s() - before) / WATCHED_S)
+        self.tail(server, files)
         agent.stop()
         server.stop()
         for file in files:
             file.close()
         shutil.rmtree(folder)
+
+    def tail(self, server, files):
+        """From when a line is written to when a reader of all lines has it."""
+        took = []
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE_S)
+        connection.request("GET", "/api/streams/tail")
+        answer = connection.getresponse()
+        viewer = threading.Thread(target=read_tail, args=(answer, SEEN_S * len(files), took))
+        viewer.start()
+        write_slowly(files, SEEN_S)
+        viewer.join()
+        connection.close()
+        took.sort()
+        self.note("written to seen, p50 ms", took[len(took) // 2])
+        self.note("written to seen, p99 ms", took[len(took) * 99 // 100])
 
     def paced(self):
         """The agent while a file grows by 10 MB a second."""

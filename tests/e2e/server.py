@@ -7,6 +7,7 @@ import http.client
 import json
 import os
 import pathlib
+import random
 import re
 import select
 import signal
@@ -113,9 +114,11 @@ def eventually(look, what="what the test waits for", seconds=PATIENCE_S):
 
 
 def free_port():
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return sock.getsockname()[1]
+    """None that the kernel gives to connections, so that it stays free while its server is down."""
+    while True:
+        with socket.socket() as sock, contextlib.suppress(OSError):
+            sock.bind(("127.0.0.1", random.randrange(10000, 32768)))
+            return sock.getsockname()[1]
 
 
 @contextlib.contextmanager
