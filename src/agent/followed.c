@@ -266,6 +266,54 @@ int segment_check(struct segment *segment)
 	return content_note_head(segment->content, &segment->head);
 }
 
+void followed_doubt_log(struct followed *f)
+{
+	struct segment *last = followed_last(f);
+	if (last && segment_is_short(last))
+		last->changed_ns = 0;
+	f->search = true;
+}
+
+/* Whether a file of the plan that was empty has bytes by now. */
+static bool followed_any_is_filled(const struct followed *f)
+{
+	bool any = false;
+	for (size_t i = 0; i + 1 < f->plan_count && !any; i++) {
+		struct content *content = f->plan[i].content;
+		struct file_look look;
+		any = content && !f->plan[i].bytes && !content_is_packed(content) &&
+		      !content_look(content, &look) && look.bytes;
+	}
+	return any;
+}
+
+/* Whoever empties a log has made its copy before. So it is the same log while its copy, which is
+ * looked at after it, is empty. */
+static int followed_check_log(struct followed *f, struct segment *log)
+{
+	const struct segment before = *log;
+	int err = segment_check(log);
+	if (err || !segment_is_short(&before) || !followed_any_is_filled(f))
+		return err;
+	*log = before;
+	followed_doubt_log(f);
+	return ERR_RETRY;
+}
+
+int followed_check(struct followed *f, struct segment *segment)
+{
+	bool was_empty = !segment->bytes;
+	if (segment == followed_last(f) && !f->rule->own)
+		return followed_check_log(f, segment);
+	int err = segment_check(segment);
+	if (err || !was_empty || !segment->bytes || f->rule->own)
+		return err;
+	followed_close_segment(f, segment);
+	*segment = (struct segment){.id = segment->id, .end = SEGMENT_OPEN};
+	followed_doubt_log(f);
+	return ERR_NOT_FOUND;
+}
+
 /* Opens what is at the path, if it is the segment's. */
 static int followed_open_at_path(struct followed *f, struct segment *segment)
 {
@@ -302,7 +350,7 @@ static int followed_check_plan(struct followed *f, const struct file_look *at_pa
 		return 0;
 	for (size_t i = 0; i < f->plan_count; i++) {
 		struct segment *segment = &f->plan[i];
-		int err = segment->content ? segment_check(segment) : ERR_NOT_FOUND;
+		int err = segment->content ? followed_check(f, segment) : ERR_NOT_FOUND;
 		if (err == ERR_NOT_FOUND && at_path && file_id_equal(&at_path->id, &segment->id) &&
 		    !followed_has_behind(f, segment)) {
 			followed_close_segment(f, segment);
@@ -326,11 +374,14 @@ static void followed_settle(struct followed *f)
 	bool behind_has_bytes = false;
 	for (size_t i = f->plan_count; i-- > 0;) {
 		struct segment *segment = &f->plan[i];
-		if (behind_has_bytes && segment->end == SEGMENT_OPEN && segment->content &&
-		    !content_is_packed(segment->content) && !segment_check(segment)) {
+		bool ends = behind_has_bytes && segment->end == SEGMENT_OPEN && segment->content &&
+			    !content_is_packed(segment->content);
+		int err = ends ? followed_check(f, segment) : ERR_NOT_FOUND;
+		if (!err) {
 			segment->end = segment->bytes;
 			followed_changed(f);
 		}
+		f->look_again |= ends && err == ERR_NOT_FOUND;
 		behind_has_bytes |= segment->bytes > 0;
 	}
 	followed_pass_delivered(f);
@@ -442,7 +493,8 @@ static bool followed_may_be_copied(struct followed *f, const struct file_look *l
 	const struct segment *last = followed_last(f);
 	return last && !f->rule->own && last->bytes < CONTENT_MARK_MAX_BYTES &&
 	       look->changed_ns != last->changed_ns &&
-	       (f->search || followed_has_copy(f) || followed_directory_changed(f));
+	       (f->search || followed_has_copy(f) || followed_late_may_be_copy(f) ||
+		followed_directory_changed(f));
 }
 
 static void followed_look_on(struct followed *f, const struct file_look *look)

@@ -292,6 +292,13 @@ int segment_check_marks(const struct segment *segment, struct content *content) 
 /* Looks at the open content, and notes what is new. ERR_NOT_FOUND: it is another one. What is
  * packed does not change. */
 int segment_check(struct segment *segment) MUST_CHECK;
+/* A file that was empty has bytes: it may be a copy of the log, which may have been begun alike
+ * since it was looked for. The next look searches for both. */
+void followed_doubt_log(struct followed *f);
+/* As segment_check(), of one of the plan. Of an empty file nothing could be judged: one that is not
+ * at the path and has its first bytes may be a copy that is made. It is closed and looks empty
+ * until a search has found it as a new one: ERR_NOT_FOUND. */
+int followed_check(struct followed *f, struct segment *segment) MUST_CHECK;
 /* Finds the files of the plan by what is in the directory, and what comes behind them. ERR_RETRY:
  * not now. */
 int followed_find(struct followed *f) MUST_CHECK;
@@ -299,7 +306,7 @@ int followed_find(struct followed *f) MUST_CHECK;
  * of it yet. The length of a packed one is not known: it counts if it is the whole of the other. */
 bool followed_is_copy_of(struct content *copy, struct content *of);
 /* Whether what is written late may be a copy that was being made: it was empty when it was passed,
- * and is younger than the log, which a renamed one is not. */
+ * and is not known to be older than the log, as a renamed one is. */
 bool followed_late_may_be_copy(struct followed *f);
 /* Whether no more files get into the plan at present. */
 bool followed_is_full(const struct followed *f);

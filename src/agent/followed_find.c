@@ -223,7 +223,8 @@ static int followed_find_segment(struct followed *f, struct segment *segment, bo
 bool followed_late_may_be_copy(struct followed *f)
 {
 	const struct segment *last = followed_last(f);
-	return !f->late_past.end && last && file_id_is_older(&last->id, &f->late_past.id);
+	return f->late && !f->late_past.end && last &&
+	       !file_id_is_older(&f->late_past.id, &last->id);
 }
 
 static void followed_take_held(struct followed *f)
@@ -471,6 +472,11 @@ static int followed_take_next(struct followed *f, const struct segment *log,
 		err = followed_begin_next(f, &segment, sibling, content);
 	if (err || past)
 		return err == ERR_DAMAGED ? followed_judge_damaged(f, sibling) : err;
+	if (segment.bytes && !sibling->look.bytes && !f->rule->own) {
+		followed_close_segment(f, &segment);
+		followed_doubt_log(f);
+		return ERR_RETRY;
+	}
 	size_t at = segment.at ? followed_fresh_in_front(f) : followed_place_of_next(f, sibling);
 	if (!followed_may_insert(f, at)) {
 		followed_close_segment(f, &segment);
@@ -523,7 +529,7 @@ static int followed_check_again(struct followed *f)
 	int err = 0;
 	for (size_t i = 0; i < f->plan_count && !err; i++)
 		if (f->plan[i].content)
-			err = segment_check(&f->plan[i]);
+			err = followed_check(f, &f->plan[i]);
 	err = err ? err : siblings_check(&f->site->siblings, f->site->files, f->directory, f->base);
 	return err == ERR_NOT_FOUND ? ERR_RETRY : err;
 }

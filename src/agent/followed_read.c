@@ -95,6 +95,21 @@ static void followed_fill(struct followed *f, struct slice data, const struct fo
 	};
 }
 
+/* Another content may begin as a short one does, at the same path, after a copy was made and the
+ * file emptied. So a short one is read as it was when it was looked at, and no further. */
+static bool followed_reads_as_looked_at(const struct followed *f, const struct segment *segment)
+{
+	return segment_is_short(segment) && !f->rule->own && !content_is_packed(segment->content);
+}
+
+static int segment_check_unchanged(const struct segment *segment)
+{
+	struct file_look look;
+	int err = content_look(segment->content, &look);
+	bool same = !err && look.bytes == segment->bytes && look.changed_ns == segment->changed_ns;
+	return err ? err : same ? 0 : ERR_RETRY;
+}
+
 /* Fills the site's buffer: up to CONTENT_MARK_MAX_BYTES in front of the place, and what is
  * behind it. After they were read the marks must still be right: a content that was cut off and
  * written again meanwhile is another one. */
@@ -102,7 +117,10 @@ static int followed_read_data(struct followed *f, struct segment *segment, struc
 {
 	size_t front =
 		f->read.at < CONTENT_MARK_MAX_BYTES ? (size_t)f->read.at : CONTENT_MARK_MAX_BYTES;
-	uint64_t left = segment->end - f->read.at;
+	bool as_looked_at = followed_reads_as_looked_at(f, segment);
+	uint64_t end =
+		as_looked_at && segment->bytes < segment->end ? segment->bytes : segment->end;
+	uint64_t left = end > f->read.at ? end - f->read.at : 0;
 	size_t most = CHUNK_DATA_MAX_BYTES - CONTENT_MARK_MAX_BYTES, got;
 	most = front + (left < most ? (size_t)left : most);
 	char *to = f->site->data.data;
@@ -115,6 +133,8 @@ static int followed_read_data(struct followed *f, struct segment *segment, struc
 		return ERR_RETRY;
 	if (!content_is_packed(segment->content))
 		err = segment_check_marks(segment, segment->content);
+	if (!err && as_looked_at)
+		err = segment_check_unchanged(segment);
 	*data = (struct slice){to + front, got - front};
 	return err == ERR_NOT_FOUND ? ERR_RETRY : err;
 }

@@ -907,6 +907,54 @@ static void a_log_begins_alike_while_it_is_looked_for(UNUSED void **state)
 	}
 }
 
+static void make_copy_when_it_is_time(void *owner)
+{
+	struct world *world = owner;
+	if (world->renamed-- != 1)
+		return;
+	const struct sim_file *log = sim_find(&world->sim, LOG);
+	struct sim_file *copy = sim_find(&world->sim, LOG "-20261101");
+	clock_virtual_advance(&world->clock, 1000);
+	sim_append(&world->sim, copy, log->bytes.data, log->bytes.len);
+	empty_log(world);
+	write_log(world, "# heading\nthe third\n");
+}
+
+/* A copy of which there is but the name is made, and the log emptied and begun alike, between any
+ * two steps of a look and of what is read after it. */
+static void a_log_is_copied_and_begins_alike(UNUSED void **state)
+{
+	for (int births = 0; births < 2; births++) {
+		bool done = false;
+		unsigned step = 0;
+		for (; !done; step++) {
+			void *made;
+			make_world(&made);
+			struct world *world = made;
+			world->sim.has_births = births;
+			write_log(world, "# heading\n");
+			look(world);
+			deliver(world);
+			sim_make(&world->sim, LOG "-20261101");
+			look(world);
+			write_log(world, "second\n");
+			world->renamed = step + 1;
+			world->sim.owner = world;
+			world->sim.meanwhile = make_copy_when_it_is_time;
+			look(world);
+			deliver(world);
+			look(world);
+			deliver(world);
+			world->sim.meanwhile = NULL;
+			done = world->renamed > 0 && world->renamed <= step;
+			assert_sent(world, done ? "# heading\nsecond\n"
+						: "# heading\nsecond\n# heading\nthe third\n");
+			free_world(&made);
+		}
+		assert_true(step > 20);
+	}
+}
+
 /* Offsets end at 2^63 - 1. What would have one beyond is not sent, and said. */
 static void a_stream_ends_where_offsets_do(void **state)
 {
@@ -981,6 +1029,7 @@ int main(void)
 		cmocka_unit_test(a_log_is_rotated_while_it_is_begun_at_its_end),
 		cmocka_unit_test(a_log_is_copied_and_emptied_while_it_is_looked_for),
 		cmocka_unit_test(a_log_begins_alike_while_it_is_looked_for),
+		cmocka_unit_test(a_log_is_copied_and_begins_alike),
 		IN_WORLD(a_stream_ends_where_offsets_do),
 		IN_WORLD(what_is_lost_goes_no_further_than_offsets_do),
 	};

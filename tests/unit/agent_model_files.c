@@ -238,7 +238,8 @@ void model_copy_step(struct world *w)
 			rotated_name(name, 1, "");
 		}
 		w->copy = sim_make(&w->files, name);
-		sim_append(&w->files, w->copy, file->bytes.data, file->bytes.len / 2);
+		if (chance(w, 50)) /* it is empty until then */
+			sim_append(&w->files, w->copy, file->bytes.data, file->bytes.len / 2);
 		tell(w, "begins to copy to %s (%" PRIu64 ")", name, w->copy->id.inode);
 		return;
 	}
