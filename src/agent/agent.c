@@ -414,7 +414,7 @@ static void agent_scan_directories(struct agent *agent, int64_t now_ms)
 
 static bool agent_is_due(const struct followed *f, int64_t now_ms)
 {
-	return f->wanted && f->due_ms <= now_ms && !f->pending_count && !f->asks;
+	return f->wanted && f->due_ms <= now_ms && !f->asks;
 }
 
 /* While as many files are open as may be, those that have nothing to send are closed again, and the
@@ -437,6 +437,11 @@ static bool agent_look(struct agent *agent, int64_t now_ms, bool *asks)
 			if (!behind && f->plan_count <= 1 &&
 			    agent->site.open_count >= agent->options.open_max)
 				followed_rest(f);
+		}
+		/* What is on its way brings it back. */
+		if (f->looked && f->pending_count) {
+			f->looked = false;
+			f->due_ms = f->look_again ? now_ms + FOLLOWED_RETRY_MS : INT64_MAX;
 		}
 		*asks |= f->asks;
 	}
@@ -485,7 +490,7 @@ static int64_t agent_due_ms(const struct agent *agent, const struct followed *f,
 			    int64_t now_ms)
 {
 	if (f->pending_count)
-		return INT64_MAX; /* what is on its way brings it back */
+		return INT64_MAX;
 	if (!followed_is_saved(f) && followed_behind_bytes(f))
 		return agent->checkpoint_rest_ms ? agent->checkpoint_ms : now_ms;
 	return wait_ms >= 0 ? now_ms + wait_ms : INT64_MAX;
@@ -540,7 +545,7 @@ static int64_t agent_settle(struct agent *agent, int64_t now_ms)
 		if (f->asks)
 			f->due_ms = larger_of(larger_of(f->later_ms, agent->asks_again_ms),
 					      agent->rest_ms ? agent->rest_until_ms : now_ms);
-		f->active = f->wanted && !f->pending_count && f->due_ms != INT64_MAX;
+		f->active = f->wanted && f->due_ms != INT64_MAX;
 		if (!f->active)
 			continue;
 		agent->active[kept++] = f;

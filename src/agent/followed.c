@@ -222,10 +222,16 @@ void followed_pass_delivered(struct followed *f)
 		followed_pass(f);
 }
 
-/* So do empty ones in the middle. Nothing is being read. */
+size_t followed_pinned(const struct followed *f)
+{
+	return f->pending_count ? (size_t)(f->read.segment - f->plan_first) + 1 : 0;
+}
+
+/* So do empty ones in the middle. */
 static void followed_pass_empty(struct followed *f)
 {
-	for (size_t i = 1; i + 1 < f->plan_count; i++) {
+	size_t pinned = followed_pinned(f);
+	for (size_t i = pinned ? pinned : 1; i + 1 < f->plan_count; i++) {
 		if (!segment_is_delivered(&f->plan[i]))
 			continue;
 		struct segment_past past = segment_become_past(&f->plan[i]);
@@ -516,6 +522,11 @@ static void followed_look_on(struct followed *f, const struct file_look *look)
 		f->search_again = false;
 		err = followed_find(f);
 		f->search = err || f->search_again || followed_is_full(f);
+		if (followed_is_full(f))
+			log_rated(&f->site->troubles, clock_mono_ms(f->site->clock), LOG_WARN,
+				  "%s: so many of its files wait to be delivered that others are "
+				  "looked for later: one that is removed before that is not known",
+				  f->path);
 	}
 	f->look_again = err == ERR_RETRY;
 	if (err && err != ERR_RETRY)
@@ -549,11 +560,15 @@ void followed_look(struct followed *f)
 	if (!f->begun)
 		followed_begin(f);
 	f->state = FOLLOWED_READING;
+	/* The collector may have what is on its way. */
+	if (f->pending_count && f->careful_until < f->read.offset)
+		f->careful_until = f->read.offset;
 	if (f->begun)
 		followed_look_on(f, err ? NULL : &look);
 	if (err && !followed_behind_bytes(f))
 		f->state = FOLLOWED_MISSING;
-	followed_read_again(f);
+	if (!f->pending_count)
+		followed_read_again(f);
 }
 
 uint64_t followed_behind_bytes(const struct followed *f)

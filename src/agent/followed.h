@@ -39,6 +39,7 @@ enum {
 	FOLLOWED_SEGMENTS_MAX = 1024,
 	FOLLOWED_CAREFUL_BYTES = 80 << 20, /* more than is sent without a checkpoint */
 	FOLLOWED_PAST_MAX = 512,           /* contents that are remembered as delivered */
+	FOLLOWED_RETRY_MS = 200,           /* files were being renamed, or are not written whole */
 	FOLLOWED_LATE_MS = 60000,  /* a delivered file that was renamed stays open for so long */
 	FOLLOWED_STILL_MS = 60000, /* who has not written to a file for so long writes no more */
 };
@@ -195,8 +196,8 @@ struct followed *followed_new(struct followed_site *site, const struct followed_
 			      const struct stream_names *names, struct slice path);
 void followed_free(struct followed *f);
 
-/* Looks which files are there, and brings the plan up to date. Not between reading and
- * acknowledging. */
+/* Looks which files are there, and brings the plan up to date. What is on its way stays as it was
+ * read. */
 void followed_look(struct followed *f);
 
 static inline bool followed_is_careful(const struct followed *f)
@@ -272,6 +273,8 @@ static inline bool followed_has_behind(const struct followed *f, const struct se
 	return bytes;
 }
 
+/* So many segments in front keep their places in the plan: chunks of them are on their way. */
+size_t followed_pinned(const struct followed *f);
 struct segment *followed_add(struct followed *f, size_t at);
 /* The first segment is delivered and leaves the plan. */
 void followed_pass(struct followed *f);

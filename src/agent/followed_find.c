@@ -270,8 +270,8 @@ static void followed_lose(struct followed *f)
  * files leave the plan, and are found as new ones if they are there. */
 static void followed_drop_empty(struct followed *f)
 {
-	size_t kept = 0;
-	for (size_t i = 0; i < f->plan_count; i++)
+	size_t kept = followed_pinned(f);
+	for (size_t i = kept; i < f->plan_count; i++)
 		if (f->plan[i].content || f->plan[i].bytes)
 			f->plan[kept++] = f->plan[i];
 	if (kept < f->plan_count)
@@ -300,8 +300,9 @@ static int followed_find_plan(struct followed *f)
 	}
 	if (!f->lost_since_ms)
 		f->lost_since_ms = now_ms;
-	if (now_ms - f->lost_since_ms <
-	    (unsure ? FOLLOWED_UNSURE_PATIENCE_MS : FOLLOWED_PATIENCE_MS))
+	if (followed_pinned(f) || /* what is on its way is not lost */
+	    now_ms - f->lost_since_ms <
+		    (unsure ? FOLLOWED_UNSURE_PATIENCE_MS : FOLLOWED_PATIENCE_MS))
 		return ERR_RETRY;
 	int err = siblings_check(siblings, f->site->files, f->directory, f->base);
 	if (err)

@@ -3,8 +3,6 @@
 #include "agent/followed.h"
 #include "base/stats.h"
 
-enum { FOLLOWED_RETRY_MS = 200 }; /* files were being renamed, or are not written whole */
-
 /* The bytes that a chunk is to have: `data` lies at the place where reading stands, `last` says
  * that the content ends behind it. */
 struct followed_cut {

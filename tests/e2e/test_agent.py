@@ -623,6 +623,33 @@ def test_a_collector_that_is_dead(server, follow, log):
     follower.stop()
 
 
+def holds_open(follower, path):
+    folder = f"/proc/{follower.process.pid}/fd"
+    there = path.stat()
+    with contextlib.suppress(FileNotFoundError):  # one was closed meanwhile
+        return any(os.path.samestat(there, os.stat(f"{folder}/{name}"))
+                   for name in os.listdir(folder))
+    return False
+
+
+def test_rotated_and_removed_while_no_collector_answers(server, follow, log):
+    log.append()
+    follower = follow({"app": log.path})
+    await_log(server, log, follower)
+    server.kill()
+    log.append()
+    eventually(lambda: "nothing is delivered" in follower.log_path.read_text(), "it is said")
+    for turn in range(3):
+        log.rename(f".{3 - turn}")
+        log.append()
+        eventually(lambda: holds_open(follower, log.path), "the new file is open")
+    for number in (1, 2, 3):
+        log.beside(f".{number}").unlink()
+    server.start()
+    await_log(server, log, follower)
+    follower.stop()
+
+
 class Page(http.server.BaseHTTPRequestHandler):
     """Any web server that is not the collector."""
     seen = 0

@@ -166,7 +166,8 @@ static void look_in_vain(struct world *world)
 	sim_unlink(&world->sim, name);
 }
 
-static bool deliver_one(struct world *world)
+/* It is on its way, and will be there. */
+static bool send_one(struct world *world, struct followed_place *after)
 {
 	struct followed_chunk chunk;
 	int64_t wait_ms;
@@ -180,7 +181,16 @@ static bool deliver_one(struct world *world)
 		world->sent[i] = byte;
 	}
 	world->sent_bytes = end > world->sent_bytes ? end : world->sent_bytes;
-	followed_acknowledge(world->followed, &chunk.after);
+	*after = chunk.after;
+	return true;
+}
+
+static bool deliver_one(struct world *world)
+{
+	struct followed_place after;
+	if (!send_one(world, &after))
+		return false;
+	followed_acknowledge(world->followed, &after);
 	return true;
 }
 
@@ -955,6 +965,39 @@ static void a_log_is_copied_and_begins_alike(UNUSED void **state)
 	}
 }
 
+/* Nobody takes a chunk for long. The log is renamed meanwhile, again and again, emptied at last,
+ * and what was renamed is removed. */
+static void what_comes_while_a_chunk_is_on_its_way_is_held(void **state)
+{
+	struct world *world = *state;
+	struct followed_place after;
+	write_log(world, "first\n");
+	look(world);
+	assert_true(send_one(world, &after));
+	world->followed->pending_count = 1;
+	write_log(world, "second\n");
+	rename_log(world, LOG "-20261101");
+	sim_make(&world->sim, LOG);
+	look(world);
+	rename_log(world, LOG "-20261102");
+	write_log(world, "third\n");
+	look(world);
+	rename_log(world, LOG "-20261103");
+	write_log(world, "fourth\n");
+	look(world);
+	copy_log(world, LOG "-20261104");
+	write_log(world, "fifth\n");
+	look(world);
+	for (int i = 1; i <= 4; i++) {
+		char name[64];
+		snprintf(name, sizeof(name), LOG "-2026110%d", i);
+		sim_unlink(&world->sim, name);
+	}
+	world->followed->pending_count = 0;
+	followed_acknowledge(world->followed, &after);
+	assert_sent(world, "first\nsecond\nthird\nfourth\nfifth\n");
+}
+
 /* Offsets end at 2^63 - 1. What would have one beyond is not sent, and said. */
 static void a_stream_ends_where_offsets_do(void **state)
 {
@@ -1030,6 +1073,7 @@ int main(void)
 		cmocka_unit_test(a_log_is_copied_and_emptied_while_it_is_looked_for),
 		cmocka_unit_test(a_log_begins_alike_while_it_is_looked_for),
 		cmocka_unit_test(a_log_is_copied_and_begins_alike),
+		IN_WORLD(what_comes_while_a_chunk_is_on_its_way_is_held),
 		IN_WORLD(a_stream_ends_where_offsets_do),
 		IN_WORLD(what_is_lost_goes_no_further_than_offsets_do),
 	};
