@@ -21,7 +21,6 @@ enum {
 	/* A checkpoint is written less often the longer it is: once a second for each so many
 	 * bytes. */
 	AGENT_CHECKPOINT_BYTES_A_SECOND = 1 << 20,
-	AGENT_NAMES_IN_DIRECTORY_MAX = 256, /* that are compared with the name of a rotated file */
 };
 
 struct agent_slot {

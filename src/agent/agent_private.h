@@ -10,6 +10,7 @@
 enum {
 	AGENT_POST_RAW_MAX_BYTES = 4 << 20, /* of what is sent at once, before it is packed */
 	AGENT_POST_CHUNKS_MAX = 4000,
+	AGENT_NAMES_IN_DIRECTORY_MAX = 256, /* that are compared with the name of a rotated file */
 	AGENT_CHECKPOINT_MAX_BYTES = 512 << 20,
 	/* What was read and is not acknowledged. */
 	AGENT_PENDING_RAW_MAX_BYTES = 8 << 20,
@@ -42,6 +43,13 @@ struct agent_directory {
 	int64_t listed_ns;
 };
 
+/* Of an adaptor that is a directory. */
+struct agent_walked {
+	struct hash128 hash; /* directory_hash() */
+	int64_t since_ms;    /* when it was looked at first: what is younger has come later */
+	bool all;            /* all directories in it could be read once */
+};
+
 struct agent {
 	struct agent_options options;
 	struct followed_site site;
@@ -53,8 +61,8 @@ struct agent {
 	struct agent_directory **directories;
 	size_t directory_count, directory_capacity;
 	struct hash_table by_directory; /* struct agent_directory_slot */
-	struct hash_table walked; /* hashes alone: directory_hash() of adaptors with from_end */
-	struct followed **active; /* those with a time at which to look at them */
+	struct hash_table walked;       /* struct agent_walked */
+	struct followed **active;       /* those with a time at which to look at them */
 	size_t active_count, active_capacity;
 	size_t scan_at;
 	int64_t scan_ms, directories_ms; /* the next scans */
@@ -149,9 +157,9 @@ void spooled_remove(struct agent *agent);
 void directory_scan(struct agent *agent);
 /* A hash of where an adaptor looks, and for what. */
 struct hash128 directory_hash(const struct adaptor *adaptor);
-/* Whether all of a directory whose files are followed from their ends was looked at before, so that
- * what is new there has come later. */
-bool directory_is_walked(const struct agent *agent, const struct adaptor *adaptor);
+/* NULL: it was not looked at yet, or is no directory. */
+const struct agent_walked *directory_walked(const struct agent *agent,
+					    const struct adaptor *adaptor);
 /* Whether one of them would follow a log if its file were there; then it is wanted. */
 bool directory_wants(struct agent *agent, struct followed *f);
 

@@ -146,10 +146,11 @@ static void checkpoint_put_unknown(const struct followed *f, const char *why, st
 	buf_append_char(out, '\n');
 }
 
-static void checkpoint_put_walked(const struct adaptor *adaptor, struct buf *out)
+static void checkpoint_put_walked(const struct agent_walked *walked, struct buf *out)
 {
-	const struct hash128 hash = directory_hash(adaptor);
-	buf_printf(out, "{\"walked\":\"%016" PRIx64 "%016" PRIx64 "\"}\n", hash.high, hash.low);
+	buf_printf(out, "{\"walked\":\"%016" PRIx64 "%016" PRIx64 "\",\"since\":%" PRId64 "%s}\n",
+		   walked->hash.high, walked->hash.low, walked->since_ms,
+		   walked->all ? "" : ",\"unread\":true");
 }
 
 static void checkpoint_put_all(const struct agent *agent, struct buf *out)
@@ -163,9 +164,12 @@ static void checkpoint_put_all(const struct agent *agent, struct buf *out)
 		else if (f->rule && f->rule->from_end && !f->came_later)
 			checkpoint_put_unknown(f, "from_end", out);
 	}
-	for (size_t i = 0; agent->adaptors && i < agent->adaptors->count; i++)
-		if (directory_is_walked(agent, &agent->adaptors->list[i]))
-			checkpoint_put_walked(&agent->adaptors->list[i], out);
+	for (size_t i = 0; agent->adaptors && i < agent->adaptors->count; i++) {
+		const struct agent_walked *walked =
+			directory_walked(agent, &agent->adaptors->list[i]);
+		if (walked)
+			checkpoint_put_walked(walked, out);
+	}
 }
 
 static void checkpoint_path(const struct agent *agent, uint64_t generation,
@@ -337,14 +341,19 @@ static bool checkpoint_get_followed(const struct json *root, struct followed *f)
 	return true;
 }
 
-static int checkpoint_get_walked(struct agent *agent, struct slice text)
+static int checkpoint_get_walked(struct agent *agent, const struct json *root, struct slice text)
 {
+	const struct json *unread = json_member(root, "unread");
 	struct hash128 hash;
+	int64_t since_ms;
 	bool added;
-	if (text.len != 32 || !checkpoint_get_hex((struct slice){text.data, 16}, &hash.high) ||
+	if (text.len != 32 || json_get_i64(root, "since", &since_ms, NULL) ||
+	    !checkpoint_get_hex((struct slice){text.data, 16}, &hash.high) ||
 	    !checkpoint_get_hex((struct slice){text.data + 16, 16}, &hash.low))
 		return ERR_INVALID;
-	hash_table_add(&agent->walked, hash, sizeof(hash), &added);
+	struct agent_walked *walked = hash_table_add(&agent->walked, hash, sizeof(*walked), &added);
+	walked->since_ms = since_ms;
+	walked->all = !(unread && unread->boolean);
 	return 0;
 }
 
@@ -353,7 +362,7 @@ static int checkpoint_get(struct agent *agent, const struct json *root)
 {
 	struct slice walked;
 	if (json_member(root, "walked") && !json_get_text(root, "walked", &walked, NULL))
-		return checkpoint_get_walked(agent, walked);
+		return checkpoint_get_walked(agent, root, walked);
 	bool is_file = json_member(root, "path") != NULL;
 	struct slice datatype, name;
 	struct followed *f;

@@ -23,7 +23,7 @@ struct directory_walk {
 	size_t seen;
 	bool unread; /* a directory cannot be read */
 	unsigned depth_max;
-	bool walked;                                   /* directory_is_walked() */
+	const struct agent_walked *walked;
 	struct file_id above[DIRECTORY_DEPTH_MAX + 1]; /* the directories that one is in */
 	int err;
 };
@@ -87,6 +87,17 @@ static bool directory_is_rotated(const struct directory_walk *walk, size_t first
 	return false;
 }
 
+/* Whether no file that rotation may have made of a log is followed as a log of its own. */
+static bool directory_is_new(struct agent *agent, const struct followed *f)
+{
+	const struct agent_directory *found = agent_watch_directory(agent, f->directory);
+	bool new = true;
+	uint32_t number;
+	for (size_t i = 0; i < found->count && i < AGENT_NAMES_IN_DIRECTORY_MAX; i++)
+		new &= !siblings_is_rotated(f->base, found->list[i]->base, &number);
+	return new;
+}
+
 static void directory_follow(struct directory_walk *walk, const char *path)
 {
 	struct agent *agent = walk->agent;
@@ -96,8 +107,11 @@ static void directory_follow(struct directory_walk *walk, const char *path)
 		walk->err = agent_add(agent, &adaptor->rule, adaptor->datatype, slice_of(path), &f);
 		if (walk->err == ERR_INVALID)
 			walk->err = 0; /* said in the log */
-		if (f)
-			f->came_later = walk->walked;
+		if (f && walk->walked) {
+			f->came_later = walk->walked->all;
+			f->since_ns =
+				directory_is_new(agent, f) ? walk->walked->since_ms * 1000000 : 0;
+		}
 	}
 	if (!f)
 		return;
@@ -208,18 +222,25 @@ struct hash128 directory_hash(const struct adaptor *adaptor)
 		       hash.low ^ hash.high ^ (uint64_t)adaptor->pattern);
 }
 
-bool directory_is_walked(const struct agent *agent, const struct adaptor *adaptor)
+const struct agent_walked *directory_walked(const struct agent *agent,
+					    const struct adaptor *adaptor)
 {
-	return adaptor->kind == ADAPTOR_DIRECTORY && adaptor->rule.from_end &&
-	       hash_table_find(&agent->walked, directory_hash(adaptor));
+	return adaptor->kind == ADAPTOR_DIRECTORY
+		       ? hash_table_find(&agent->walked, directory_hash(adaptor))
+		       : NULL;
 }
 
 /* The checkpoint says so, too, and what was there and is not begun yet. */
-static void directory_note_walked(struct agent *agent, const struct adaptor *adaptor)
+static void directory_note_walked(struct agent *agent, const struct adaptor *adaptor, bool all,
+				  int64_t since_ms)
 {
 	bool added;
-	hash_table_add(&agent->walked, directory_hash(adaptor), sizeof(struct hash128), &added);
-	agent->site.version += added;
+	struct agent_walked *walked = hash_table_add(&agent->walked, directory_hash(adaptor),
+						     sizeof(struct agent_walked), &added);
+	if (added)
+		walked->since_ms = since_ms;
+	agent->site.version += added || all != walked->all;
+	walked->all |= all;
 }
 
 void directory_scan(struct agent *agent)
@@ -231,7 +252,8 @@ void directory_scan(struct agent *agent)
 		if (walk.adaptor->kind != ADAPTOR_DIRECTORY)
 			continue;
 		walk.depth_max = directory_depth(walk.adaptor);
-		walk.walked = directory_is_walked(agent, walk.adaptor);
+		walk.walked = directory_walked(agent, walk.adaptor);
+		int64_t begun_ms = clock_wall_ms(agent->options.clock);
 		arena_init(&walk.arena, DIRECTORY_ARENA_MAX_BYTES);
 		directory_walk(&walk, walk.adaptor->path.data, 0);
 		if (walk.err)
@@ -239,8 +261,8 @@ void directory_scan(struct agent *agent)
 				  "adaptor %s: there are too many files below %s; some are not "
 				  "followed",
 				  walk.adaptor->name.data, walk.adaptor->path.data);
-		else if (walk.adaptor->rule.from_end && !walk.unread)
-			directory_note_walked(agent, walk.adaptor);
+		else
+			directory_note_walked(agent, walk.adaptor, !walk.unread, begun_ms);
 		mem_free(walk.names);
 		arena_release(&walk.arena);
 	}

@@ -640,7 +640,10 @@ static void followed_begin_late(struct followed *f)
 
 void followed_begin(struct followed *f)
 {
-	if (f->rule->own) { /* all that is there is found as what comes next */
+	/* What is there is found as what comes next. */
+	if (f->rule->own || (f->since_ns && f->rule->from <= f->rule->first)) {
+		f->offset = f->rule->own ? f->offset : f->rule->first;
+		f->floor_ns = f->since_ns;
 		f->begun = true;
 		followed_changed(f);
 		return;

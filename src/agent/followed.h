@@ -133,6 +133,8 @@ struct followed {
 	uint64_t version;
 	bool begun;      /* it has been looked at, now or before a restart */
 	bool came_later; /* it was not there when its directory was looked at first */
+	int64_t since_ns; /* rotated files that are younger than this are of it; 0: none that is
+			   * there when it is begun */
 
 	struct segment *plan;
 	size_t plan_count, plan_capacity;

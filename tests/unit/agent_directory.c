@@ -341,6 +341,53 @@ static void what_was_there_at_first_is_known_by_the_checkpoint(UNUSED void **sta
 	sim_files_release(&sim);
 }
 
+static void write_and_rotate(struct sim_files *sim, struct clock_virtual *clock, const char *path)
+{
+	static const char *const texts[] = {"one\n", "two\n", "three\n"};
+	char from[64], to[64];
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+		for (int n = (int)i; n > 0; n--) {
+			snprintf(from, sizeof(from), n > 1 ? "%s.%d" : "%s", path, n - 1);
+			snprintf(to, sizeof(to), "%s.%d", path, n);
+			sim_rename(sim, from, to);
+		}
+		clock_virtual_advance(clock, 1000000);
+		sim_append(sim, sim_make(sim, path), texts[i], strlen(texts[i]));
+	}
+}
+
+/* A log comes to a directory, and is rotated before the agent has looked at it: all of it came
+ * later. What was rotated before the directory was looked at first is not sent. */
+static void a_log_is_rotated_before_it_is_looked_at(UNUSED void **state)
+{
+	struct agent_net net = {.call = nobody_answers};
+	struct clock_virtual clock;
+	struct sim_files sim;
+	log_set_level(LOG_ERROR);
+	clock_virtual_init(&clock, 1795953600000000);
+	sim_files_init(&sim, &clock.clock);
+	sim_append(&sim, sim_make(&sim, "/log/old.1"), "of before\n", 10);
+	sim_append(&sim, sim_make(&sim, "/log/gone.1.gz"), "of before\n", 10);
+	clock_virtual_advance(&clock, 1000000);
+	struct agent *agent = begin_on(&sim, &net);
+	clock_virtual_advance(&clock, AGENT_SCAN_MS * INT64_C(1000));
+	write_and_rotate(&sim, &clock, "/log/new");
+	agent_turn(agent);
+	agent_turn(agent);
+	assert_behind(agent, "/log/new", 4 + 4 + 6);
+	end_agent(agent);
+	write_and_rotate(&sim, &clock, "/log/newer");
+	sim_append(&sim, sim_make(&sim, "/log/old"), "new\n", 4);
+	sim_append(&sim, sim_make(&sim, "/log/gone"), "new\n", 4);
+	agent = begin_on(&sim, &net);
+	agent_turn(agent);
+	assert_behind(agent, "/log/newer", 4 + 4 + 6);
+	assert_behind(agent, "/log/old", 4);
+	assert_behind(agent, "/log/gone", 4);
+	end_agent(agent);
+	sim_files_release(&sim);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -351,6 +398,7 @@ int main(void)
 		cmocka_unit_test(regular_expressions_of_chukwa_see_the_name),
 		cmocka_unit_test(a_directory_that_is_gone_is_forgotten),
 		cmocka_unit_test(what_was_there_at_first_is_known_by_the_checkpoint),
+		cmocka_unit_test(a_log_is_rotated_before_it_is_looked_at),
 	};
 	return cmocka_run_group_tests(tests, make_files, remove_files);
 }
