@@ -53,11 +53,12 @@ struct segment {
 	uint64_t bytes;           /* how long it was when it was last looked at */
 	struct content_mark last; /* of the bytes in front of that */
 	int64_t changed_ns;
-	bool within;    /* a record goes on at `at` */
-	bool unchecked; /* the content was opened, and its marks not looked at yet */
-	bool still;     /* it was right when it was last looked at, and had not just changed */
-	bool fresh;     /* it was found by the present search */
-	bool begun;     /* it is not empty, and the next checkpoint says so */
+	bool within;        /* a record goes on at `at` */
+	bool unchecked;     /* the content was opened, and its marks not looked at yet */
+	bool still;         /* it was right when it was last looked at, and had not just changed */
+	bool fresh;         /* it was found by the present search */
+	bool begun;         /* it is not empty, and the next checkpoint says so */
+	int64_t missing_ms; /* it cannot be found since; 0: it was found */
 	struct content *content; /* NULL: it is not open */
 };
 
@@ -131,8 +132,8 @@ struct followed {
 	uint64_t offset; /* of the stream: up to here it is delivered; where the first segment is
 			    at */
 	uint64_t version;
-	bool begun;      /* it has been looked at, now or before a restart */
-	bool came_later; /* it was not there when its directory was looked at first */
+	bool begun;       /* it has been looked at, now or before a restart */
+	bool came_later;  /* it was not there when its directory was looked at first */
 	int64_t since_ns; /* rotated files that are younger than this are of it; 0: none that is
 			   * there when it is begun */
 
@@ -150,7 +151,6 @@ struct followed {
 
 	struct followed_place read;
 	int64_t unfinished_since_ms; /* the end of a record is awaited; 0: none is */
-	int64_t lost_since_ms;       /* the first segment cannot be found; 0: it is there */
 	int64_t directory_ns;        /* when the directory changed, as of the last look */
 	bool search;                 /* the directory is to be searched */
 	bool search_again;           /* what a search has found cannot be used yet */

@@ -247,22 +247,24 @@ static void followed_lose(struct followed *f)
 	struct segment *segment = &f->plan[0];
 	uint64_t end = segment->end == SEGMENT_OPEN ? segment->bytes : segment->end;
 	uint64_t lost = end > segment->at ? end - segment->at : 0;
-	if (segment->end == SEGMENT_OPEN && followed_is_careful(f)) {
+	bool careful = followed_is_careful(f);
+	if (segment->end == SEGMENT_OPEN && careful) {
 		followed_renew(f);
 		f->careful_until = f->offset;
 	}
 	if (lost) {
 		stat_add(STAT_agent_lost_bytes, (int64_t)lost);
-		log_rated(
-			&f->site->losses, clock_mono_ms(f->site->clock), LOG_WARN,
-			"%s: a file that was followed is gone before all of it was delivered; the "
-			"stream goes on %" PRIu64 " bytes behind offset %" PRIu64,
-			f->path, lost, f->offset);
+		log_rated(&f->site->losses, clock_mono_ms(f->site->clock), LOG_WARN,
+			  "%s: a file that was followed is gone before %s; the stream goes on "
+			  "%" PRIu64 " bytes behind offset %" PRIu64,
+			  f->path,
+			  careful ? "it was noted whether all of it was delivered"
+				  : "all of it was delivered",
+			  lost, f->offset);
 	}
 	f->lost_bytes += lost;
 	followed_skip(f, lost);
 	followed_drop_first(f);
-	f->lost_since_ms = 0;
 	followed_changed(f);
 }
 
@@ -285,30 +287,27 @@ static int followed_find_plan(struct followed *f)
 {
 	struct siblings *siblings = &f->site->siblings;
 	int64_t now_ms = clock_mono_ms(f->site->clock);
-	bool missing = false, unsure = false;
+	bool unsure = false;
 	followed_drop_empty(f);
 	followed_take_held(f);
 	for (size_t i = 0; i < f->plan_count; i++) {
-		int err = f->plan[i].content ? 0 : followed_find_segment(f, &f->plan[i], &unsure);
+		struct segment *segment = &f->plan[i];
+		int err = segment->content ? 0 : followed_find_segment(f, segment, &unsure);
 		if (err && err != ERR_NOT_FOUND)
 			return err;
-		missing |= err && i == 0;
+		segment->missing_ms = !err ? 0 : segment->missing_ms ? segment->missing_ms : now_ms;
 	}
-	if (!missing) {
-		f->lost_since_ms = 0;
+	if (!f->plan_count || !f->plan[0].missing_ms)
 		return 0;
-	}
-	if (!f->lost_since_ms)
-		f->lost_since_ms = now_ms;
-	if (followed_pinned(f) || /* what is on its way is not lost */
-	    now_ms - f->lost_since_ms <
-		    (unsure ? FOLLOWED_UNSURE_PATIENCE_MS : FOLLOWED_PATIENCE_MS))
-		return ERR_RETRY;
+	int64_t before_ms = now_ms - (unsure ? FOLLOWED_UNSURE_PATIENCE_MS : FOLLOWED_PATIENCE_MS);
+	if (followed_pinned(f) || f->plan[0].missing_ms > before_ms)
+		return ERR_RETRY; /* what is on its way is not lost */
 	int err = siblings_check(siblings, f->site->files, f->directory, f->base);
 	if (err)
 		return err;
-	followed_lose(f);
-	return ERR_RETRY; /* the next one may be gone, too */
+	while (f->plan_count && f->plan[0].missing_ms && f->plan[0].missing_ms <= before_ms)
+		followed_lose(f);
+	return ERR_RETRY; /* what comes next is found without them */
 }
 
 /* ---- What comes behind the plan -------------------------------------------------------------- */

@@ -965,6 +965,36 @@ static void a_log_is_copied_and_begins_alike(UNUSED void **state)
 	}
 }
 
+/* Files that wait are removed while no agent is there. They are given up together, not one after
+ * the other. */
+static void files_that_are_gone_are_given_up_together(void **state)
+{
+	struct world *world = *state;
+	char name[64];
+	for (int i = 1; i <= 8; i++) {
+		write_log(world, "a line\n");
+		look(world);
+		snprintf(name, sizeof(name), LOG "-2026110%d", i);
+		rename_log(world, name);
+	}
+	write_log(world, "the last\n");
+	look(world);
+	restart(world);
+	for (int i = 1; i <= 8; i++) {
+		snprintf(name, sizeof(name), LOG "-2026110%d", i);
+		sim_unlink(&world->sim, name);
+	}
+	look(world);
+	assert_int_equal(world->followed->plan_count, 9);
+	clock_virtual_advance(&world->clock, 1000000);
+	look(world);
+	look(world);
+	assert_int_equal(world->followed->plan_count, 1);
+	assert_true(world->followed->offset == 8 * 7);
+	assert_int_equal(world->followed->lost_bytes, 8 * 7);
+	assert_sent(world, "the last\n");
+}
+
 /* Nobody takes a chunk for long. The log is renamed meanwhile, again and again, emptied at last,
  * and what was renamed is removed. */
 static void what_comes_while_a_chunk_is_on_its_way_is_held(void **state)
@@ -1073,6 +1103,7 @@ int main(void)
 		cmocka_unit_test(a_log_is_copied_and_emptied_while_it_is_looked_for),
 		cmocka_unit_test(a_log_begins_alike_while_it_is_looked_for),
 		cmocka_unit_test(a_log_is_copied_and_begins_alike),
+		IN_WORLD(files_that_are_gone_are_given_up_together),
 		IN_WORLD(what_comes_while_a_chunk_is_on_its_way_is_held),
 		IN_WORLD(a_stream_ends_where_offsets_do),
 		IN_WORLD(what_is_lost_goes_no_further_than_offsets_do),
