@@ -156,6 +156,7 @@ int client_request(const struct command_args *args, const char *method, const ch
 	memcpy(answer->granularities, call.granularities, sizeof(answer->granularities));
 	memcpy(answer->note, call.note, sizeof(answer->note));
 	answer->offset = call.offset;
+	answer->lost = call.lost;
 	if (err)
 		return client_refuse(args, answer, e.text);
 	if (answer->status < 400)

@@ -54,6 +54,7 @@ struct client_answer {
 			   1];                /* which data answered a query; empty: none did */
 	char note[CLIENT_NOTE_MAX_BYTES + 1]; /* why it has less than one may think */
 	int64_t offset; /* of the first byte, where the answer is of a stream */
+	int64_t lost;   /* bytes in front of it that cannot be read */
 	bool quiet;     /* in: complaints go to `error` instead */
 	struct errbuf error;
 };

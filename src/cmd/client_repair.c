@@ -1,9 +1,11 @@
 /* repair: of a directory that no server has open, to a new one. */
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "cmd/client.h"
 #include "cmd/client_private.h"
 #include "store/lmdb/lmdb.h"
+#include "stream/mend.h"
 #include "wire/timetext.h"
 
 struct client_repair_args {
@@ -11,12 +13,17 @@ struct client_repair_args {
 	const char *data, *to;
 };
 
-enum { NO_COPY = 3 };
+enum { NO_COPY = 3, REPAIR_WHY_BYTES = 100 };
 
 struct client_repair_report {
 	struct text_table table;
 	struct buf json;
 	struct json_writer writer;
+};
+
+struct client_repair_mend {
+	struct client_repair_report *report;
+	struct lmdb_repaired *done;
 };
 
 static void client_repair_add_time(struct json_writer *writer, struct text_table *table,
@@ -83,6 +90,45 @@ static void client_repair_print(struct client_repair_report *report,
 		text_table_print(&report->table, args->output);
 }
 
+static void client_repair_on_lost_bytes(void *context, const struct stream_id *id,
+					const struct offset_range *lost)
+{
+	struct client_repair_mend *mend = context;
+	struct buf address;
+	char why[REPAIR_WHY_BYTES];
+	buf_init(&address, STREAM_ADDRESS_MAX_BYTES + 1);
+	stream_address_put(&id->names, id->incarnation, &address);
+	buf_append_char(&address, 0);
+	snprintf(why, sizeof(why), "the bytes %" PRIu64 " to %" PRIu64 " are a hole now",
+		 lost->begin, lost->end);
+	const struct lmdb_lost line = {.what = address.data,
+				       .table = schema[TABLE_CHUNK_SINK].name,
+				       .from_ms = INT64_MIN,
+				       .to_ms = INT64_MAX,
+				       .why = why};
+	mend->done->lost++;
+	client_repair_on_lost(mend->report, &line);
+	buf_release(&address);
+}
+
+/* What tables say of each other is not known to the store: streams that have lost blocks. */
+static int client_repair_mend_streams(struct client_repair_report *report, const char *to,
+				      struct lmdb_repaired *done, struct errbuf *e)
+{
+	struct lmdb_options options = {.path = to, .must_exist = true};
+	struct client_repair_mend mend = {report, done};
+	struct stream_site site = {.clock = clock_real()};
+	struct task_queue queue;
+	int err = lmdb_open(&options, &site.store, e);
+	if (err)
+		return err;
+	task_queue_init(&queue);
+	err = stream_mend(&site, &queue, client_repair_on_lost_bytes, &mend, e);
+	store_close(site.store);
+	task_queue_release(&queue);
+	return err;
+}
+
 static int client_repair_run(const struct command_args *args)
 {
 	const struct client_repair_args *repair =
@@ -90,17 +136,25 @@ static int client_repair_run(const struct command_args *args)
 	struct lmdb_options options = {.path = repair->data};
 	struct lmdb_repaired done;
 	struct client_repair_report report;
-	struct errbuf e;
+	struct errbuf e = {""};
+	int mended = 0;
 
 	client_repair_begin(&report);
 	int err = lmdb_repair(&options, repair->to, client_repair_on_lost, &report, &done, &e);
-	if (err)
+	if (err) {
 		command_complain(args, "%s", e.text);
-	else
+	} else {
+		mended = client_repair_mend_streams(&report, repair->to, &done, &e);
+		if (mended)
+			command_complain(args,
+					 "%s: which bytes of streams are lost is not known: "
+					 "%s",
+					 repair->to, e.text);
 		client_repair_print(&report, args, repair->to, &done);
+	}
 	text_table_release(&report.table);
 	buf_release(&report.json);
-	return err ? NO_COPY : done.lost ? EXIT_FAILED : EXIT_OK;
+	return err ? NO_COPY : done.lost || mended ? EXIT_FAILED : EXIT_OK;
 }
 
 #define ROW(type, field, ...) COMMAND_ROW(command_##type, client_repair_args, field, __VA_ARGS__)
@@ -116,7 +170,8 @@ const struct command client_repair = {
 	.about = "Copies what is whole in a damaged directory that no server has open to a new "
 		 "one, and prints, by table, series and time, what is not in the copy or may have "
 		 "been there. What cannot be verified is left out, so no number in the copy is "
-		 "wrong. The first directory is not changed. NEWDIR must not be there; it appears "
+		 "wrong. Bytes of streams whose blocks are lost are a hole in the copy. The first "
+		 "directory is not changed. NEWDIR must not be there; it appears "
 		 "when all of it is on disk.\n"
 		 "Exit status: 0 everything was copied, 1 something is not in the copy, and a "
 		 "line says what, 2 wrong command line, 3 there is no copy.\n",

@@ -498,7 +498,10 @@ static void client_store_say_help(const struct client_store_args *args)
 	fprintf(stderr,
 		"What helps: a copy of %s from before the damage, or, with the server stopped,\n"
 		"granary repair --data %s --to NEWDIR, which copies what is whole and says what is "
-		"not.\n",
+		"not.\n"
+		"A problem that the copy still has is of one stream, row or board. The server "
+		"passes "
+		"over it;\nwhen that stream, row or board is deleted, the problem goes with it.\n",
 		data, data);
 }
 

@@ -84,9 +84,34 @@ static int client_stream_list_run(const struct command_args *args)
 
 /* ---- export ---------------------------------------------------------------------------------- */
 
-/* One answer to standard output. *at moves behind it; *begin: where it began. */
-static int client_stream_export_some(const struct command_args *args, int64_t *at, int64_t *begin,
-				     bool *any)
+/* What is printed of a stream. */
+struct client_export {
+	int64_t at;    /* what is below is printed, or was said not to be there */
+	bool any;      /* the last answer had bytes */
+	bool damaged;  /* some bytes cannot be read */
+	uint64_t asks; /* answers that came */
+};
+
+/* What stands in front of the first byte that is held is no hole. */
+static void client_export_say(const struct command_args *args, struct client_export *export,
+			      const struct client_answer *answer)
+{
+	int64_t begin = answer->offset;
+	if (answer->lost)
+		command_complain(args,
+				 "the bytes from offset %" PRId64 " to %" PRId64
+				 " are left out: %" PRId64
+				 " of them are damaged; `granary verify` says where",
+				 export->at, begin, answer->lost);
+	else if (export->any && export->asks && begin != export->at)
+		command_complain(args,
+				 "the bytes from offset %" PRId64 " to %" PRId64 " are not there",
+				 export->at, begin);
+	export->damaged |= answer->lost > 0;
+}
+
+/* One answer to standard output. */
+static int client_export_some(const struct command_args *args, struct client_export *export)
 {
 	const struct client_stream_args *a = client_stream_args_of(args);
 	struct client_answer answer;
@@ -95,16 +120,18 @@ static int client_stream_export_some(const struct command_args *args, int64_t *a
 	buf_init(&path, CLIENT_PATH_MAX_BYTES);
 	client_answer_init(&answer);
 	client_route(&path, args, "/api/streams/export");
-	snprintf(number, sizeof(number), "%" PRId64, *at);
+	snprintf(number, sizeof(number), "%" PRId64, export->at);
 	client_param(&path, "from", number);
 	snprintf(number, sizeof(number), "%" PRId64, a->to);
 	client_param(&path, "to", number);
 	int err = client_request(args, NULL, path.data, NULL, (struct slice){NULL, 0}, &answer);
-	*any = !err && answer.body.len;
-	*begin = answer.offset;
-	if (*any) {
+	export->any = !err && answer.body.len;
+	if (!err)
+		client_export_say(args, export, &answer);
+	if (export->any) {
 		size_t written = fwrite(answer.body.data, 1, answer.body.len, stdout);
-		*at = *begin + (int64_t)answer.body.len;
+		export->at = answer.offset + (int64_t)answer.body.len;
+		export->asks++;
 		if (written != answer.body.len) {
 			command_complain(args, "standard output cannot be written");
 			err = ERR_INVALID;
@@ -117,20 +144,11 @@ static int client_stream_export_some(const struct command_args *args, int64_t *a
 
 static int client_stream_export_run(const struct command_args *args)
 {
-	int64_t at = client_stream_args_of(args)->from, begin;
-	bool any = true, first = true;
+	struct client_export export = {.at = client_stream_args_of(args)->from, .any = true};
 	int err = 0;
-	while (!err && any) {
-		int64_t expected = at;
-		err = client_stream_export_some(args, &at, &begin, &any);
-		if (!err && any && !first && begin != expected)
-			command_complain(args,
-					 "the bytes from offset %" PRId64 " to %" PRId64
-					 " are not there",
-					 expected, begin);
-		first = false;
-	}
-	return err || fflush(stdout) ? EXIT_FAILED : EXIT_OK;
+	while (!err && export.any)
+		err = client_export_some(args, &export);
+	return err || export.damaged || fflush(stdout) ? EXIT_FAILED : EXIT_OK;
 }
 
 /* ---- search --------------------------------------------------------------------------------- */
@@ -605,9 +623,11 @@ static const struct command client_stream_verbs[] = {
 	 .run = client_stream_demux_run},
 	{.name = "stream export",
 	 .summary = "print the bytes of a stream",
-	 .about = "Prints the bytes of a stream as they were sent. Of a hole nothing is printed "
-		  "but a "
-		  "sentence to standard error.\n",
+	 .about = "Prints the bytes of a stream as they were sent. For a hole, and for bytes that "
+		  "are damaged, a sentence to standard error says from where to where they are; "
+		  "what is behind them is printed.\n"
+		  "Exit status: 0 printed, 1 some bytes are damaged, or the server refused it, "
+		  "2 wrong use.\n",
 	 .examples = "granary stream export "
 		     "host1/web/syslog//var/log/messages@00c1d2e3f4a5b6c7 > messages\n",
 	 COMMAND_TAKES(client_stream_export_options, client_stream_args),

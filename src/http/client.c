@@ -141,9 +141,11 @@ static void http_client_take_headers(CURL *curl, struct http_call *call)
 	call->note[0] = 0;
 	if (curl_easy_header(curl, "X-Granary-Note", 0, CURLH_HEADER, -1, &header) == CURLHE_OK)
 		snprintf(call->note, sizeof(call->note), "%s", header->value);
-	call->offset = 0;
+	call->offset = call->lost = 0;
 	if (curl_easy_header(curl, "X-Granary-Offset", 0, CURLH_HEADER, -1, &header) == CURLHE_OK)
 		call->offset = strtoll(header->value, NULL, 10);
+	if (curl_easy_header(curl, "X-Granary-Lost", 0, CURLH_HEADER, -1, &header) == CURLHE_OK)
+		call->lost = strtoll(header->value, NULL, 10);
 }
 
 int http_client_call(struct http_client *http, struct http_call *call, struct errbuf *e)

@@ -46,6 +46,7 @@ struct http_call {
 			   1];                /* X-Granary-Grain; longer ones are cut */
 	char note[CLIENT_NOTE_MAX_BYTES + 1]; /* X-Granary-Note; likewise */
 	int64_t offset;                       /* X-Granary-Offset; 0: none */
+	int64_t lost;                         /* X-Granary-Lost; likewise */
 };
 
 /* The options' texts outlive it. */

@@ -58,17 +58,39 @@ void offsets_add(struct offsets *offsets, uint64_t begin, uint64_t end)
 	offsets->count = offsets->count - (last - first) + 1;
 }
 
+static void offsets_erase(struct offsets *offsets, size_t first, size_t last)
+{
+	if (first < last)
+		memmove(&offsets->list[first], &offsets->list[last],
+			(offsets->count - last) * sizeof(*offsets->list));
+	offsets->count -= last - first;
+}
+
 void offsets_cut(struct offsets *offsets, uint64_t below)
 {
 	size_t gone = 0;
 	while (gone < offsets->count && offsets->list[gone].end <= below)
 		gone++;
-	if (gone)
-		memmove(offsets->list, offsets->list + gone,
-			(offsets->count - gone) * sizeof(*offsets->list));
-	offsets->count -= gone;
+	offsets_erase(offsets, 0, gone);
 	if (offsets->count && offsets->list[0].begin < below)
 		offsets->list[0].begin = below;
+}
+
+void offsets_remove(struct offsets *offsets, uint64_t begin, uint64_t end)
+{
+	ASSERT(begin < end);
+	size_t first = offsets_find(offsets, begin + 1), last = first;
+	while (last < offsets->count && offsets->list[last].begin < end)
+		last++;
+	if (first == last)
+		return;
+	struct offset_range left = {offsets->list[first].begin, begin},
+			    right = {end, offsets->list[last - 1].end};
+	offsets_erase(offsets, first, last);
+	if (left.begin < left.end)
+		offsets_add(offsets, left.begin, left.end);
+	if (right.begin < right.end)
+		offsets_add(offsets, right.begin, right.end);
 }
 
 size_t offsets_count_with(const struct offsets *offsets, uint64_t begin, uint64_t end)

@@ -23,6 +23,8 @@ void offsets_move(struct offsets *to, struct offsets *from);
 void offsets_add(struct offsets *offsets, uint64_t begin, uint64_t end);
 /* What is below an offset goes. */
 void offsets_cut(struct offsets *offsets, uint64_t below);
+/* What is in between goes. begin < end */
+void offsets_remove(struct offsets *offsets, uint64_t begin, uint64_t end);
 /* Whether all of it is there; whether any of it is. */
 bool offsets_cover(const struct offsets *offsets, uint64_t begin, uint64_t end);
 bool offsets_meet(const struct offsets *offsets, uint64_t begin, uint64_t end);

@@ -9,6 +9,7 @@ enum {
 	VERIFY_ARENA_MAX_BYTES = 16 << 20,
 	VERIFY_WORDS_OF = 16,       /* one of so many blocks is compared with its filter */
 	VERIFY_PARTS_MAX = 1 << 20, /* of a range */
+	VERIFY_ENOUGH = 1,          /* stops a walk, without an error */
 };
 
 struct stream_verify {
@@ -35,6 +36,8 @@ struct stream_verify {
 	struct chunk_data data;
 	int64_t received_ms;
 	bool found; /* the head */
+
+	struct chunk_place next; /* of the row: all blocks before are looked at */
 };
 
 /* The blocks of a stream. Notes that cannot be read are told elsewhere; then `unknown` is set. */
@@ -256,7 +259,10 @@ static int stream_verify_heads(struct stream_verify *s)
 static int stream_verify_see_block(const struct store_cell *cell, void *owner)
 {
 	struct stream_verify *s = owner;
-	if (!chunk_column_read(cell, &s->place)) {
+	bool good = !chunk_column_read(cell, &s->place);
+	s->next = s->place;
+	s->next.checksum++;
+	if (good) {
 		uint64_t begin = s->place.sequence_id - s->place.length;
 		if (!offsets_meet(&s->known.noted, begin, s->place.sequence_id)) {
 			tables_verify_count(s->v);
@@ -268,6 +274,89 @@ static int stream_verify_see_block(const struct store_cell *cell, void *owner)
 		return 0;
 	offsets_add(&s->there, s->place.sequence_id - s->place.length, s->place.sequence_id);
 	return stream_verify_heads(s);
+}
+
+static bool stream_verify_is_damage(int err)
+{
+	return err == ERR_DAMAGED || err == ERR_VERSION;
+}
+
+/* Reads blocks from s->next on up to one, or to the end of the row; `limit`: 0, or how many. */
+static int stream_verify_scan(struct stream_verify *s, const struct chunk_place *to, size_t limit,
+			      int (*see)(const struct store_cell *cell, void *owner))
+{
+	struct stream_parts from, behind;
+	chunk_column(&from, &s->next);
+	struct store_cell_scan scan = {
+		.table = TABLE_CHUNK_SINK, .key = *s->row, .from = from.parts, .limit = limit};
+	if (to) {
+		chunk_column(&behind, to);
+		scan.to = behind.parts;
+	}
+	return store_cells_wait(s->v->store, s->v->queue, clock_wall_ms(s->v->clock), &scan, see, s,
+				&s->e);
+}
+
+/* The first block whose head stands at s->next or behind it. */
+static int stream_verify_see_place(const struct chunk_place *place, UNUSED struct slice value,
+				   void *owner)
+{
+	struct stream_verify *s = owner;
+	const uint64_t at[] = {place->sequence_id, place->length, place->checksum},
+		       next[] = {s->next.sequence_id, s->next.length, s->next.checksum};
+	size_t i = 0;
+	while (i < 2 && at[i] == next[i])
+		i++;
+	if (at[i] < next[i])
+		return 0;
+	s->place = *place;
+	return VERIFY_ENOUGH;
+}
+
+static int stream_verify_pass_over(UNUSED const struct store_cell *cell, UNUSED void *owner)
+{
+	return 0;
+}
+
+/* Tells the block at s->next, which the store cannot read, and moves behind it: heads say which
+ * block it is. False: no head is left, and the row is not read further. */
+static bool stream_verify_skip_block(struct stream_verify *s, uint64_t part)
+{
+	const struct errbuf why = s->e;
+	struct stream_parts column;
+	struct offset_range range = {part << CHUNK_SINK_PART_BITS,
+				     ((part + 1) << CHUNK_SINK_PART_BITS) - 1};
+	const struct offsets all = {.list = &range, .count = 1};
+	range.begin -= part > 0;
+	bool known = chunk_heads_each(&s->site, s->v->queue, s->id, CHUNK_HEAD_RECEIVED, &all,
+				      stream_verify_see_place, s, &s->e) == VERIFY_ENOUGH;
+	/* Not one in front of it, whose head is not there. */
+	bool here = known && !stream_verify_scan(s, &s->place, 1, stream_verify_pass_over);
+	chunk_column(&column, &s->place);
+	tables_verify_tell(s->v, TABLE_CHUNK_SINK, s->row, here ? &column.parts : NULL,
+			   "%s cannot be read: %s", here ? "the block" : "one of its blocks",
+			   why.text);
+	s->next = s->place;
+	s->next.checksum += here;
+	return known;
+}
+
+/* The blocks of a row, whatever the store cannot read of them: then they are read one by one. */
+static int stream_verify_blocks(struct stream_verify *s, uint64_t part)
+{
+	size_t limit = 0;
+	int err;
+	s->next = (struct chunk_place){0, 0, 0};
+	for (;;) {
+		const struct chunk_place at = s->next;
+		err = stream_verify_scan(s, NULL, limit, stream_verify_see_block);
+		if (!stream_verify_is_damage(err) &&
+		    (err || !limit || memcmp(&at, &s->next, sizeof(at)) == 0))
+			return err;
+		if (stream_verify_is_damage(err) && limit && !stream_verify_skip_block(s, part))
+			return 0;
+		limit = 1;
+	}
 }
 
 static int stream_verify_see_head(const struct store_cell *cell, void *owner)
@@ -292,7 +381,7 @@ static int stream_verify_part(struct stream_verify *s, uint64_t part)
 	chunk_sink_key(&key, s->id, part);
 	s->row = &key.parts;
 	s->head_count = 0;
-	int err = tables_verify_row(s->v, TABLE_CHUNK_SINK, s->row, stream_verify_see_block, s);
+	int err = stream_verify_blocks(s, part);
 	return err ? err
 		   : tables_verify_row(s->v, TABLE_CHUNK_HEADS, s->row, stream_verify_see_head, s);
 }
@@ -347,22 +436,19 @@ static int stream_verify_ranges(struct stream_verify *s)
 {
 	struct stream_known now = {.made = false};
 	struct stream_parts key, column;
+	struct offsets *lost = &s->known.noted;
 	int err = stream_verify_read_blocks(s, s->id, &now);
 	streams_key(&key, s->id->tenant);
 	streams_column(&column, s->id, STREAM_SEALED);
-	offsets_cut(&s->known.noted, now.kept.from);
-	for (size_t i = 0; i < s->known.noted.count && !err; i++) {
-		uint64_t at = s->known.noted.list[i].begin, end = s->known.noted.list[i].end;
-		for (size_t j = 0; j <= s->there.count && at < end; j++) {
-			bool last = j == s->there.count || s->there.list[j].begin >= end;
-			uint64_t to = last ? end : s->there.list[j].begin;
-			if (at < to && offsets_meet(&now.noted, at, to))
-				tables_verify_tell(s->v, TABLE_STREAMS, &key.parts, &column.parts,
-						   "the bytes %llu to %llu are in no block",
-						   (unsigned long long)at, (unsigned long long)to);
-			at = last ? end : s->there.list[j].end > at ? s->there.list[j].end : at;
-		}
-	}
+	offsets_cut(lost, now.kept.from);
+	for (size_t i = 0; i < s->there.count; i++)
+		offsets_remove(lost, s->there.list[i].begin, s->there.list[i].end);
+	for (size_t i = 0; i < lost->count && !err; i++)
+		if (offsets_meet(&now.noted, lost->list[i].begin, lost->list[i].end))
+			tables_verify_tell(s->v, TABLE_STREAMS, &key.parts, &column.parts,
+					   "the bytes %llu to %llu are in no block",
+					   (unsigned long long)lost->list[i].begin,
+					   (unsigned long long)lost->list[i].end);
 	stream_known_release(&now);
 	return err;
 }

@@ -87,6 +87,24 @@ static void what_is_cut_is_gone(void **state)
 	}
 }
 
+static void what_is_removed_is_gone(void **state)
+{
+	(void)state;
+	for (uint64_t begin = 0; begin < 110; begin++) {
+		for (uint64_t end = begin + 1; end <= 111; end++) {
+			struct offsets offsets = {.list = NULL};
+			bool there[OFFSETS] = {false};
+			for (uint64_t at = 10; at < 100; at += 20)
+				offsets_add(&offsets, at, at + 10);
+			for (uint64_t at = 10; at < 100; at++)
+				there[at] = at / 10 % 2 && (at < begin || at >= end);
+			offsets_remove(&offsets, begin, end);
+			check_all(&offsets, there);
+			offsets_release(&offsets);
+		}
+	}
+}
+
 static void the_ends_of_numbers_are_no_trap(void **state)
 {
 	struct offsets offsets = {.list = NULL}, other = {.list = NULL};
@@ -109,6 +127,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(they_are_as_an_array_of_bytes),
 		cmocka_unit_test(what_is_cut_is_gone),
+		cmocka_unit_test(what_is_removed_is_gone),
 		cmocka_unit_test(the_ends_of_numbers_are_no_trap),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

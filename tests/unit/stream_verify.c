@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "stream/demux_state.h"
+#include "stream/mend.h"
 #include "stream/verify.h"
 #include "stream_rig.h"
 
@@ -204,6 +205,46 @@ static void a_block_that_is_gone(void **state)
 	EXPECT(&w, 3,
 	       "streams: tenant t, names h1/c1/acc//var/log/a incarnation 1 property sealed: the "
 	       "bytes 0 to 37 are in no block");
+}
+
+struct lost {
+	uint64_t begin, end;
+	int count;
+};
+
+static void lost_tell(void *owner, const struct stream_id *id, const struct offset_range *range)
+{
+	struct lost *lost = owner;
+	assert_true(stream_names_equal(&id->names, &stream.names));
+	*lost = (struct lost){range->begin, range->end, lost->count + 1};
+}
+
+static struct lost world_mend(struct world *w)
+{
+	const struct stream_site site = {.store = w->rig.store, .clock = &w->rig.clock.clock};
+	struct errbuf e = {""};
+	struct lost lost = {.count = 0};
+	assert_int_equal(stream_mend(&site, &w->rig.queue, lost_tell, &lost, &e), 0);
+	return lost;
+}
+
+/* What is left over are the heads of the block. Its lines count as not read. */
+static void a_block_that_is_gone_is_a_hole(void **state)
+{
+	(void)state;
+	struct world w;
+	world_open(&w);
+	assert_int_equal(world_mend(&w).count, 0);
+	world_remove_log(&w, TABLE_CHUNK_SINK, &w.sink.parts, &w.block.column);
+	const struct lost lost = world_mend(&w);
+	assert_int_equal(lost.count, 1);
+	assert_int_equal(lost.begin, 0);
+	assert_int_equal(lost.end, BLOCK_BYTES);
+	assert_int_equal(world_mend(&w).count, 0);
+	world_verify(&w);
+	assert_string_equal(w.told.data, "");
+	assert_int_equal(w.verify.orphans, 3);
+	world_close(&w);
 }
 
 /* Its checksum is right; the packed bytes are not. */
@@ -524,6 +565,7 @@ int main(void)
 		cmocka_unit_test(a_chunk_with_a_flipped_bit),
 		cmocka_unit_test(a_block_with_a_flipped_bit),
 		cmocka_unit_test(a_block_that_is_gone),
+		cmocka_unit_test(a_block_that_is_gone_is_a_hole),
 		cmocka_unit_test(a_chunk_that_does_not_unpack),
 		cmocka_unit_test(a_block_of_no_range_is_left_over),
 		cmocka_unit_test(rows_of_streams_that_are_not_there),
