@@ -219,6 +219,16 @@ static int line_take_literal(struct slice *rest, struct arena *arena, struct lin
 				  arena);
 }
 
+/* A regular expression behind its ~. */
+static int line_take_pattern(struct slice *rest, struct arena *arena, struct slice *pattern,
+			     struct errbuf *e)
+{
+	int err = line_take_text(rest, arena, pattern, e);
+	return err || pattern->len
+		       ? err
+		       : errbuf_set(e, ERR_INVALID, "the search has a ~ without an expression");
+}
+
 static int line_term_set_regex(struct line_term *term, struct slice pattern, struct arena *arena,
 			       struct errbuf *e)
 {
@@ -244,7 +254,7 @@ static int line_take_field(struct slice *rest, const char *begin, struct arena *
 	struct slice pattern;
 	field->is_regex = field->relation <= DATATYPE_NOT_EQUAL && line_take_char(rest, '~');
 	if (field->is_regex) {
-		int err = line_take_text(rest, arena, &pattern, e);
+		int err = line_take_pattern(rest, arena, &pattern, e);
 		return err ? err : regex_compile(pattern, false, arena, &field->regex, e);
 	}
 	int err = line_take_starred(rest, arena, &taken, e);
@@ -274,7 +284,7 @@ static int line_take_term(struct slice *rest, struct arena *arena, struct line_t
 	term->is_regex = line_take_char(rest, '~');
 	if (!term->is_regex)
 		return line_take_literal(rest, arena, term, e);
-	int err = line_take_text(rest, arena, &pattern, e);
+	int err = line_take_pattern(rest, arena, &pattern, e);
 	return err ? err : line_term_set_regex(term, pattern, arena, e);
 }
 

@@ -4,9 +4,10 @@
  *
  * Taken is what Python's `re` and POSIX's extended expressions have in common: literals, `.`,
  * [classes] with ranges and ^, \d \w \s \D \W \S \b \B, ^ $ \A \Z, groups ( ) and (?: ), | , * + ?
- * {m} {m,} {m,n}, and the lazy forms, which match the same texts. A backslash before anything else
- * that is no letter or digit stands for that character. Texts are UTF-8 and matched by character; a
- * byte that is not UTF-8 is a character of its own.
+ * {m} {m,} {m,n}, and the lazy forms, which match the same texts. Within a class [: is refused,
+ * which POSIX takes for the beginning of [:digit:] and Python for characters. A backslash before
+ * anything else that is no letter or digit stands for that character. Texts are UTF-8 and matched
+ * by character; a byte that is not UTF-8 is a character of its own.
  *
  * No state; memory: the caller's arena. */
 #ifndef WIRE_REGEX_H

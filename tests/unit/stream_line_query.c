@@ -94,6 +94,12 @@ static void what_is_refused(void **state)
 		{"\"lock", "the search has a quotation mark that is not closed"},
 		{"a *", "the search has a term without a text"},
 		{"\"\"", "the search has a term without a text"},
+		{"a ~", "the search has a ~ without an expression"},
+		{"-~\"\" a", "the search has a ~ without an expression"},
+		{"path=~ a", "the search has a ~ without an expression"},
+		{"~[[:digit:]]",
+		 "the expression \"[[:digit:]]\" is not understood: [: is no beginning of a class "
+		 "within a class: \\d \\w \\s \\D \\W \\S are, and \\[: are characters"},
 		{"-", "the search has a term without a text"},
 		{"**", "the search has a term without a text"},
 		{"\"a\"b", "behind a quotation mark of the search stands \"b\"; a blank stands "

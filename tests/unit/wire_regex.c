@@ -79,6 +79,8 @@ static void test_matches(void **state)
 		{"^[a-c]+$", "abcabc", true},
 		{"^[a-c]+$", "abd", false},
 		{"[]]", "]", true},
+		{"^[\\[:]$", "[", true},
+		{"^[[a:]$", "[", true},
 		{"[^]]", "]", false},
 		{"^[a-]+$", "a-a", true},
 		{"^[\\]\\-]+$", "-]", true},
@@ -160,6 +162,8 @@ static void test_refusals(void **state)
 	refuse("[]", ERR_INVALID, "a [ has no ]");
 	refuse("[z-a]", ERR_INVALID, "upside down");
 	refuse("[a-\\d]", ERR_INVALID, "ends with a class");
+	refuse("[[:digit:]]", ERR_INVALID, "\\d");
+	refuse("^x[^a[:space:]]+", ERR_INVALID, "[: is no beginning of a class");
 	refuse("*a", ERR_INVALID, "nothing to repeat");
 	refuse("a|+", ERR_INVALID, "nothing to repeat");
 	refuse("a**", ERR_INVALID, "a repetition is repeated");
