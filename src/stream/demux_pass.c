@@ -74,7 +74,7 @@ static bool pass_take_event(struct pass *p, int64_t ms, int64_t received_ms)
 		state->counts.rest += is_rest;
 		pass_add_to_bin(p, &stream->bins, bin_ms, series);
 	} else if (bin_ms < state->floor_ms || bin_ms < state->last_ms - p->work->late_max_ms) {
-		state->counts.late++;
+		p->late++;
 	} else if (!demux_state_add_late(state, bin_ms)) {
 		return false;
 	}
@@ -89,7 +89,7 @@ static int pass_take(struct pass *p, struct slice line, int64_t ms, int64_t rece
 	enum datatype_result result = datatype_read(&p->reader, line, &p->record);
 	int err = 0;
 	if (result == DATATYPE_READ && ms >= received_ms + PASS_AHEAD_MS)
-		counts->late++;
+		p->late++;
 	else if (result == DATATYPE_READ && p->stream->rule->kind == DATATYPE_SAMPLES)
 		err = pass_take_sample(p, ms, received_ms);
 	else if (result == DATATYPE_READ && !pass_take_event(p, ms, received_ms))
@@ -395,16 +395,17 @@ static int pass_read_all(struct pass *p, const struct pass_incarnations *incarna
 	return err == PASS_ENOUGH ? 0 : err;
 }
 
-/* What a pass that is written has read. */
-static void pass_count(const struct demux_counts *before, const struct demux_counts *now)
+/* What a pass that is written has read. Lines of bins that it has given up were read before. */
+static void pass_count(const struct pass *p, const struct demux_counts *before)
 {
+	const struct demux_counts *now = &p->stream->state.counts;
 	uint64_t passed = now->passed - before->passed, unread = now->unread - before->unread,
-		 late = now->late - before->late, rest = now->rest - before->rest;
+		 rest = now->rest - before->rest;
 	stat_add(STAT_demux_read,
-		 (int64_t)(now->lines - before->lines - passed - unread - late - rest));
+		 (int64_t)(now->lines - before->lines - passed - unread - p->late - rest));
 	stat_add(STAT_demux_passed, (int64_t)passed);
 	stat_add(STAT_demux_unread, (int64_t)unread);
-	stat_add(STAT_demux_late, (int64_t)late);
+	stat_add(STAT_demux_late, (int64_t)(now->late - before->late));
 	stat_add(STAT_demux_rest, (int64_t)rest);
 }
 
@@ -429,6 +430,7 @@ static int pass_run(struct pass *p, const struct pass_incarnations *incarnations
 	pass_set_fixed(p);
 	pass_forget_incarnations(p, incarnations);
 	err = pass_read_all(p, incarnations);
+	stream->state.counts.late += p->late;
 	err = err ? err : pass_write_bins(p, &stream->bins);
 	err = err ? err : pass_derive(p);
 	err = err ? err : pass_flush_points(p);
@@ -443,7 +445,7 @@ static int pass_run(struct pass *p, const struct pass_incarnations *incarnations
 	if (err)
 		return err;
 	stream->changed = false;
-	pass_count(&before, &stream->state.counts);
+	pass_count(p, &before);
 	return 0;
 }
 

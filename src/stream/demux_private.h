@@ -22,6 +22,7 @@ struct pass {
 	struct demux_passed *passed;
 	struct errbuf *e;
 	int64_t stamp_us;      /* of the cell; taken before anything is read */
+	uint64_t late;         /* of the lines that it reads: they are in no bin */
 	int64_t written;       /* values; those that follow have a stamp above theirs */
 	int64_t written_texts; /* likewise */
 	struct datatype_reader reader;

@@ -3,6 +3,8 @@
  * streams by lot. */
 #include "stream_demux_world.h"
 
+#include "base/stats.h"
+
 static struct contract_engine engine;
 
 /* A sample is written at the time of its line, with the tags of its stream. */
@@ -476,6 +478,35 @@ static void bins_of_what_was_deleted_stay(void **state)
 	}
 }
 
+/* A line that was read waits for its bin to be derived, and the bytes go meanwhile. */
+static void a_counter_never_falls(void **state)
+{
+	(void)state;
+	struct world w;
+	struct buf value;
+	const struct stream_id id = world_id(1);
+	const int64_t read = stat_get(STAT_demux_read), late = stat_get(STAT_demux_late);
+	world_open(&w, &engine, 1, events);
+	world_put(&w, 1, 0, "1700000000 G 1\n");
+	world_finish(&w);
+	world_kill(&w);
+	world_put(&w, 1, 15, "1700000001 G 2\n");
+	assert_int_equal(world_pass(&w), 0);
+	world_put(&w, 1, 30, "1700000002 G 3\n");
+	assert_int_equal(world_pass(&w), 0);
+	assert_true(w.passed.waits);
+	assert_int_equal(stat_get(STAT_demux_read) - read, 3);
+	buf_init(&value, 100);
+	stream_deleted_encode(45, &value);
+	stream_rig_put(&w.rig, &id, STREAM_DELETED, buf_slice(&value), store_stamp(w.rig.store));
+	buf_release(&value);
+	assert_int_equal(world_pass(&w), 0);
+	assert_int_equal(w.stream.state.counts.late, 1);
+	assert_int_equal(stat_get(STAT_demux_late) - late, 1);
+	assert_int_equal(stat_get(STAT_demux_read) - read, 3);
+	world_close(&w);
+}
+
 /* The times of lines are those of their receipt, so that none is ahead of it. */
 static void bins_behind_what_has_gone_are_derived(void **state)
 {
@@ -644,6 +675,7 @@ int main(void)
 		cmocka_unit_test(bins_whose_bytes_have_gone_stay),
 		cmocka_unit_test(bins_of_what_was_deleted_stay),
 		cmocka_unit_test(bins_behind_what_has_gone_are_derived),
+		cmocka_unit_test(a_counter_never_falls),
 		cmocka_unit_test(a_state_of_version_1_is_read),
 		cmocka_unit_test(ends_of_ranges_are_bounded),
 		cmocka_unit_test(incarnations_are_read_in_the_order_in_which_they_were_made),
