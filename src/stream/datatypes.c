@@ -675,11 +675,11 @@ static int datatypes_read_section(struct datatypes_reader *r, const struct conf_
 	return err;
 }
 
-/* Metrics of hosts are there without a configuration: those that agents of Chukwa send, and those
- * that ours do. */
-static int datatypes_add_hosts(struct datatypes_reader *r)
+/* These rules are there without a configuration: of metrics of hosts, which agents of Chukwa send,
+ * and ours; and of access logs, which `agent.local_logs` follows. */
+static int datatypes_add_preset(struct datatypes_reader *r)
 {
-	static const char *const names[] = {"SystemMetrics", "HostMetrics"};
+	static const char *const names[] = {"SystemMetrics", "HostMetrics", "access"};
 	int err = 0;
 	for (size_t i = 0; i < ARRAY_LEN(names) && !err; i++)
 		if (!datatypes_get(r->made, slice_of(names[i])))
@@ -694,7 +694,7 @@ int datatypes_read(const struct conf_node *section, struct datatypes **datatypes
 	r.made->shares = 1;
 	int err = datatypes_read_shipped(&r);
 	err = err ? err : datatypes_read_section(&r, section);
-	err = err ? err : datatypes_add_hosts(&r);
+	err = err ? err : datatypes_add_preset(&r);
 	if (err)
 		datatypes_free(r.made);
 	*datatypes = err ? NULL : r.made;

@@ -107,9 +107,9 @@ struct datatypes {
 	_Atomic unsigned shares;
 };
 
-/* Reads the section, NULL: none is given. The section may go then. SystemMetrics is among them
- * unless the section has it. ERR_INVALID with a sentence that names file and line; ERR_LIMIT: the
- * section is too large. */
+/* Reads the section, NULL: none is given. The section may go then. SystemMetrics, HostMetrics and
+ * access are among them unless the section has them. ERR_INVALID with a sentence that names file
+ * and line; ERR_LIMIT: the section is too large. */
 int datatypes_read(const struct conf_node *section, struct datatypes **datatypes,
 		   struct errbuf *e) MUST_CHECK;
 /* The same rules for one more, who lets them go by datatypes_free. NULL: NULL. Any thread. */

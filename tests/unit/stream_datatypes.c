@@ -157,14 +157,28 @@ static void hosts_are_read_without_a_section(void **state)
 {
 	(void)state;
 	assert_non_null(taken("", "SystemMetrics"));
-	assert_int_equal(made->count, 2);
+	assert_int_equal(made->count, 3);
 	assert_int_equal(made->list[0].series_max, 10000);
 	datatype_reader_init(&reader, &made->list[0]);
 	assert_record("{\"cpu\":[{\"user\":0.25,\"vendor\":\"x\"}],\"uptime\":7,\"timestamp\":17}",
 		      "SystemMetrics.cpu.user.0=0.25 SystemMetrics.Uptime=7 "
 		      "SystemMetrics.cpu.user=0.25 !0");
 	assert_null(taken("datatypes: {SystemMetrics: none}\n", "SystemMetrics"));
-	assert_int_equal(made->count, 2);
+	assert_int_equal(made->count, 3);
+}
+
+static void access_logs_are_read_without_a_section(void **state)
+{
+	(void)state;
+	const struct datatype *access = taken("", "access");
+	assert_non_null(access);
+	assert_int_equal(access->kind, DATATYPE_EVENTS);
+	assert_string_equal(access->count.data, "access.count");
+	assert_null(datatypes_find(made, SLICE("df")));
+	assert_null(taken("datatypes: {access: none}\n", "access"));
+	access = taken("datatypes: {access: {as: access, prefix: web}}\n", "access");
+	assert_string_equal(access->count.data, "web.count");
+	assert_int_equal(made->count, 3);
 }
 
 /* They become the metrics that a server has of its own machine. */
@@ -627,6 +641,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(the_documents_example),
 		TEST(hosts_are_read_without_a_section),
+		TEST(access_logs_are_read_without_a_section),
 		TEST(hosts_of_our_agents),
 		TEST(what_is_shipped_may_be_changed),
 		TEST(a_changed_rule_has_another_hash),
