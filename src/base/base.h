@@ -160,6 +160,12 @@ static inline int64_t larger_of(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
+/* The end of a noun behind a number, as of `%zu adaptor%s`. */
+static inline const char *plural_end(uint64_t count)
+{
+	return count == 1 ? "" : "s";
+}
+
 static inline int64_t smaller_of(int64_t a, int64_t b)
 {
 	return a < b ? a : b;

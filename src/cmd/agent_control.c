@@ -176,9 +176,9 @@ int agent_control_open(const struct agent_control_options *options, struct adapt
 		size_t configured = (*base)->count;
 		control_set_base(&c->control, base);
 		if (c->control.count > configured)
-			log_info("%zu adaptors are followed, with those that were added by "
-				 "commands",
-				 control_count(&c->control));
+			log_info("%zu adaptor%s followed, with those that were added by commands",
+				 control_count(&c->control),
+				 plural_end(control_count(&c->control)));
 		c->thread = loop_thread_new("agent-control");
 		err = agent_control_call(c, agent_control_run_open);
 		if (err)

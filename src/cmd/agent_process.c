@@ -84,7 +84,7 @@ static void agent_process_on_reload_signal(void *owner, UNUSED int signum)
 	if (agent_process_read(conf, p->argc, p->argv, &adaptors, &e)) {
 		log_error("reload: nothing is changed: %s", e.text);
 	} else {
-		log_info("reload: %zu adaptors", adaptors->count);
+		log_info("reload: %zu adaptor%s", adaptors->count, plural_end(adaptors->count));
 		agent_runner_reload(p->runner, &adaptors);
 	}
 	conf_free(conf);
@@ -109,8 +109,9 @@ static int agent_process_start(struct agent_process *p, struct adaptors **adapto
 	if (err)
 		return err;
 	printf("granary " GRANARY_VERSION
-	       " follows %zu adaptors for %s, with its checkpoint in %s/agent\n",
-	       count, server ? server : p->conf->agent_collectors.items[0], p->conf->data);
+	       " follows %zu adaptor%s for %s, with its checkpoint in %s/agent\n",
+	       count, plural_end(count), server ? server : p->conf->agent_collectors.items[0],
+	       p->conf->data);
 	fflush(stdout);
 	return 0;
 }

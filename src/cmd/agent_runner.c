@@ -73,8 +73,9 @@ static int agent_runner_read_chukwa(struct conf *conf, struct adaptors *adaptors
 	chukwa_import_init(&import);
 	int err = chukwa_import(files_real(), conf->agent_chukwa, adaptors, &import, e);
 	if (!err)
-		log_info("%s: %zu adaptors are followed, %zu lines are passed over",
-			 conf->agent_chukwa, import.added, import.skipped);
+		log_info("%s: %zu adaptor%s followed, %zu line%s passed over", conf->agent_chukwa,
+			 import.added, plural_end(import.added), import.skipped,
+			 plural_end(import.skipped));
 	if (!err && import.cluster.data && !conf->origins[CONF_ID_agent_cluster].file)
 		err = conf_set(conf, CONF_ID_agent_cluster, import.cluster,
 			       (struct conf_origin){"chukwa-agent-conf.xml", 0}, e);

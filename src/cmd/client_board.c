@@ -140,10 +140,13 @@ static int client_board_import(const struct command_args *args)
 	if (a->overwrite)
 		client_param(&path, "overwrite", "true");
 	client_answer_init(&answer);
+	answer.quiet = true;
 	err = client_request(args, NULL, path.data, "application/json",
 			     text.len ? buf_slice(&text) : SLICE(""), &answer);
 	if (!err)
 		client_print_body(&answer);
+	else
+		command_complain(args, "%s: %s", a->file, answer.error.text);
 	client_answer_release(&answer);
 	buf_release(&path);
 	buf_release(&text);

@@ -1,4 +1,6 @@
 /* Lines of streams, as commands print them. */
+#include <inttypes.h>
+
 #include "cmd/client_private.h"
 #include "model/stream.h"
 #include "wire/timetext.h"
@@ -52,6 +54,22 @@ void client_lines_print(struct client_lines *lines, const struct json *first)
 	if (lines->output == OUTPUT_CSV)
 		text_table_print(&table, lines->output);
 	text_table_release(&table);
+}
+
+void client_lines_unknown(int64_t streams, const struct json *answer, struct errbuf *sentence)
+{
+	const struct json *first = json_member(answer, "unknown_field");
+	const struct json *field = first ? json_member(first, "field") : NULL,
+			  *datatype = first ? json_member(first, "datatype") : NULL;
+	const struct slice none = SLICE("");
+	errbuf_set(
+		sentence, 0,
+		"no rule knows the field `" SHOWN "` of %" PRId64
+		" stream%s, the first of the datatype `" SHOWN
+		"`: no relation holds for their lines, and each negated one does; a text stands in "
+		"quotation marks",
+		SHOWN_OF(field ? field->text : none), streams, plural_end((uint64_t)streams),
+		SHOWN_OF(datatype ? datatype->text : none));
 }
 
 void client_lines_end(struct client_lines *lines)

@@ -163,10 +163,9 @@ struct client_lines {
 };
 /* Lines as /api/streams/search has them, from `first` on; NULL: none. */
 void client_lines_print(struct client_lines *lines, const struct json *first);
-/* The sentence on so many streams, "%" PRId64. */
-#define CLIENT_WITHOUT_RULE                                                                        \
-	"no rule knows a field of the search for the lines of %" PRId64 " streams: there no "      \
-	"relation holds, and each negated one does; a text stands in quotation marks"
+/* The sentence on so many streams of which no rule knows a field, which `unknown_field` of an
+ * answer names. */
+void client_lines_unknown(int64_t streams, const struct json *answer, struct errbuf *sentence);
 /* After the last. */
 void client_lines_end(struct client_lines *lines);
 

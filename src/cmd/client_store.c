@@ -2,6 +2,7 @@
  * give the same JSON (api/admin/store_json.h), from which the tables are made. */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -473,16 +474,18 @@ static void client_store_print_verify(const struct json *root, enum client_outpu
 	static const char *const titles[] = {"problem"};
 	const struct json *sentences = json_member(root, "sentences");
 	struct text_table table;
+	int64_t checked = client_i64(root, "checked"), problems = client_i64(root, "problems"),
+		orphans = client_i64(root, "orphans");
 
 	/* For people, also where the list of problems goes to a program. */
 	fprintf(output == OUTPUT_TABLE ? stdout : stderr,
-		"%.0f stored values checked, %.0f problems%s\n", client_f64(root, "checked"),
-		client_f64(root, "problems"),
-		client_f64(root, "problems") == 0 ? ": nothing is wrong" : "");
-	if (output == OUTPUT_TABLE && client_f64(root, "orphans") > 0)
-		printf("%.0f cells of streams are left over, which harm nobody\n",
-		       client_f64(root, "orphans"));
-	if (output == OUTPUT_TABLE && client_f64(root, "problems") == 0)
+		"%" PRId64 " stored value%s checked, %" PRId64 " problem%s%s\n", checked,
+		plural_end((uint64_t)checked), problems, plural_end((uint64_t)problems),
+		problems == 0 ? ": nothing is wrong" : "");
+	if (output == OUTPUT_TABLE && orphans > 0)
+		printf("%" PRId64 " cell%s of streams left over: that harms nobody\n", orphans,
+		       plural_end((uint64_t)orphans));
+	if (output == OUTPUT_TABLE && problems == 0)
 		return;
 	text_table_init(&table, ARRAY_LEN(titles), titles);
 	for (const struct json *s = sentences ? sentences->first : NULL; s; s = s->next)

@@ -160,6 +160,7 @@ struct client_search {
 	struct buf token;
 	struct client_lines printed;
 	bool said_damaged, said_without_rule;
+	bool not_held; /* the byte around which lines were asked for */
 };
 
 /* Says once what is left out of answers. */
@@ -167,13 +168,16 @@ static void client_search_say(struct client_search *search, const struct json *r
 {
 	int64_t damaged = client_i64(root, "damaged"),
 		without_rule = client_i64(root, "without_rule");
+	struct errbuf sentence;
 	if (damaged && !search->said_damaged)
 		command_complain(search->args,
 				 "%" PRId64
-				 " blocks of the streams cannot be read, and were left out",
-				 damaged);
-	if (without_rule && !search->said_without_rule)
-		command_complain(search->args, CLIENT_WITHOUT_RULE, without_rule);
+				 " block%s of the streams left out, which cannot be read",
+				 damaged, plural_end((uint64_t)damaged));
+	if (without_rule && !search->said_without_rule) {
+		client_lines_unknown(without_rule, root, &sentence);
+		command_complain(search->args, "%s", sentence.text);
+	}
 	search->said_damaged |= damaged > 0;
 	search->said_without_rule |= without_rule > 0;
 }
@@ -189,6 +193,8 @@ static int client_search_page(struct client_search *search, const char *path)
 	int err = client_ask_json(args, NULL, path, &arena, &answer, &root);
 	const struct json *lines = err ? NULL : json_member(root, "lines");
 	const struct json *token = err ? NULL : json_member(root, "token");
+	const struct json *held = err ? NULL : json_member(root, "held");
+	search->not_held = held && !held->boolean;
 	buf_clear(&search->token);
 	for (const struct json *one = lines ? lines->first : NULL; one; one = one->next)
 		search->left--;
@@ -328,7 +334,13 @@ static int client_stream_lines_run(const struct command_args *args)
 	struct client_search search;
 	struct buf path;
 	client_search_begin(&search, args, "/api/streams/lines", &path);
-	return client_search_end(&search, &path, client_search_page(&search, path.data));
+	int err = client_search_page(&search, path.data);
+	if (search.not_held)
+		command_complain(
+			args,
+			"the byte at offset %s is not there: the lines are the ones next to it",
+			client_stream_args_of(args)->offset);
+	return client_search_end(&search, &path, err);
 }
 
 /* ---- count ----------------------------------------------------------------------------------- */

@@ -27,6 +27,7 @@ static void client_stream_tail_take(void *owner, const char *event, struct slice
 	struct client_stream_tail *tail = owner;
 	struct arena arena;
 	struct json *root;
+	struct errbuf sentence;
 	arena_init(&arena, TAIL_ARENA_MAX_BYTES);
 	if (json_parse(data, &arena, &root, NULL))
 		terminal_complain("an event came that cannot be read");
@@ -36,8 +37,10 @@ static void client_stream_tail_take(void *owner, const char *event, struct slice
 		terminal_complain("%" PRId64 " bytes of streams are left out, more than can be "
 				  "shown as they come; `granary stream search` has their lines",
 				  client_i64(root, "bytes"));
-	else if (strcmp(event, "without_rule") == 0)
-		terminal_complain(CLIENT_WITHOUT_RULE, client_i64(root, "streams"));
+	else if (strcmp(event, "without_rule") == 0) {
+		client_lines_unknown(client_i64(root, "streams"), root, &sentence);
+		terminal_complain("%s", sentence.text);
+	}
 	arena_release(&arena);
 }
 

@@ -99,6 +99,8 @@ int line_context_read(struct line_context *context, const struct stream_site *si
 		return errbuf_set(e, ERR_NOT_FOUND, "there is no such stream");
 	if (err || !scan->part_count)
 		return err;
+	struct offset_range held = offsets_at(&scan->streams[0].known.held, rules->offset);
+	context->held = held.begin < held.end;
 	qsort(scan->parts, scan->part_count, sizeof(*scan->parts), context_compare_parts);
 	c.ring = mem_zalloc((rules->before + 1) * sizeof(*c.ring));
 	err = context_look_all(&c);

@@ -17,6 +17,7 @@ struct line_context {
 	 * 1 from the one on that has the byte; where none has it, from the next one on. */
 	struct line_found *list;
 	size_t count;
+	bool held;             /* the byte at the offset is there */
 	struct line_scan scan; /* what was done; the rest is private */
 };
 

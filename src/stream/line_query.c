@@ -1,5 +1,7 @@
 #include "stream/line_query.h"
 
+#include <stdio.h>
+
 enum { LINE_ROOM_MAX_BYTES = 4 << 20 };
 
 /* ---- What a regular expression needs --------------------------------------------------------- */
@@ -337,6 +339,8 @@ static void line_query_set_rule(struct line_query *query, const struct datatype 
 		struct line_term *term = &query->terms[i];
 		line_term_set_rule(term, rule);
 		bool unknown = term->is_field && term->how == LINE_FIELD_NONE;
+		if (unknown && !query->without_rule)
+			query->unknown = term->field->name;
 		query->without_rule |= unknown;
 		query->never |= unknown && !term->negated;
 		query->has_words |= !term->negated && term->needed && term->needed->hash_count;
@@ -359,6 +363,16 @@ void line_query_begin(struct line_query *query, const struct datatype *rule)
 		return;
 	line_query_end_reading(query);
 	line_query_set_rule(query, rule);
+}
+
+void line_without_add(struct line_without *without, const struct line_query *query,
+		      struct slice datatype)
+{
+	if (!without->streams++) {
+		without->field = query->unknown;
+		snprintf(without->datatype, sizeof(without->datatype), "%.*s", (int)datatype.len,
+			 datatype.data);
+	}
 }
 
 /* ---- A search -------------------------------------------------------------------------------- */

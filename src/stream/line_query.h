@@ -20,6 +20,7 @@
 #ifndef STREAM_LINE_QUERY_H
 #define STREAM_LINE_QUERY_H
 
+#include "model/stream.h"
 #include "stream/line_field.h"
 
 enum { LINE_QUERY_TERMS_MAX = 20, LINE_QUERY_MAX_BYTES = 2048 };
@@ -48,9 +49,10 @@ struct line_query {
 
 	/* For the lines that are looked at now: */
 	const struct datatype *rule;
-	bool without_rule; /* a field is asked for that their rule does not know */
-	bool never;        /* so that none of them fits */
-	bool has_words;    /* that each of them which fits has */
+	bool without_rule;    /* a field is asked for that their rule does not know */
+	struct slice unknown; /* the first such field */
+	bool never;           /* so that none of them fits */
+	bool has_words;       /* that each of them which fits has */
 	/* The text that is looked for first; NULL: no text must be there. */
 	const struct lines_literal *first;
 
@@ -59,6 +61,17 @@ struct line_query {
 	bool reads; /* `fields` is there */
 	struct fields_reader fields;
 };
+
+/* Streams of which no rule knows a field that is asked for. */
+struct line_without {
+	uint64_t streams;
+	/* Of the first of them. The field is valid as long as the query's terms. */
+	struct slice field;
+	char datatype[STREAM_DATATYPE_MAX_BYTES + 1];
+};
+/* Counts one whose lines a query is to read. */
+void line_without_add(struct line_without *without, const struct line_query *query,
+		      struct slice datatype);
 
 /* `text` is UTF-8. *query is to be released in any case; its texts are in the arena, or in `text`.
  * ERR_INVALID or ERR_LIMIT, with a sentence: it is no search; or the arena is full, or a regular

@@ -214,7 +214,8 @@ static int scan_add_stream(struct line_scan *scan, size_t at)
 	struct line_query *query = scan->rules->query;
 	stream->rule = datatypes_find(query->datatypes, stream->id.names.datatype);
 	line_query_begin(query, stream->rule);
-	scan->work.without_rule += query->without_rule;
+	if (query->without_rule)
+		line_without_add(&scan->work.without_rule, query, stream->id.names.datatype);
 	if (query->never)
 		return 0;
 	int err = scan_read_known(scan, stream);

@@ -71,8 +71,8 @@ struct line_scan_work {
 	uint64_t blocks;          /* that were read */
 	uint64_t excluded_blocks; /* that were not read, because of their filters of words */
 	uint64_t bytes;           /* that were looked at, in blocks or in none */
-	uint64_t without_rule;    /* streams of which no rule knows a field that is asked for */
 	uint64_t damaged;         /* blocks and ranges that cannot be read, and were left out */
+	struct line_without without_rule;
 };
 
 struct line_scan {

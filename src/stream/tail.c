@@ -162,8 +162,8 @@ bool stream_tail_next(struct tail_reader *reader, struct stream_news *news)
 	tail_reader_end_chunk(reader);
 	reader->taken = 0;
 	news->without_rule = work->without_rule;
-	work->without_rule = 0;
-	if (news->without_rule)
+	work->without_rule.streams = 0;
+	if (news->without_rule.streams)
 		return true;
 	if (reader->missed_bytes && !work->chunk) {
 		news->missed_bytes = reader->missed_bytes;
@@ -188,7 +188,7 @@ static bool tail_reader_asks_for(const struct tail_reader *reader, const struct 
 static bool tail_reader_rests(const struct tail_reader *reader)
 {
 	return !reader->working && !reader->work.chunk && !reader->missed_bytes &&
-	       !reader->work.without_rule;
+	       !reader->work.without_rule.streams;
 }
 
 void stream_tail_written(struct stream_tail *tail, const struct stream_id *id,

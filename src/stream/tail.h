@@ -52,10 +52,10 @@ struct stream_tail_rules {
 
 /* One of these. */
 struct stream_news {
-	const struct line_found *line; /* valid until the next call; NULL: what follows */
-	uint64_t missed_bytes;         /* before the next line, of streams that are asked for,
-					  whatever their lines have */
-	uint64_t without_rule; /* more streams of which no rule knows a field that is asked for */
+	const struct line_found *line;    /* valid until the next call; NULL: what follows */
+	uint64_t missed_bytes;            /* before the next line, of streams that are asked for,
+					     whatever their lines have */
+	struct line_without without_rule; /* more streams */
 };
 
 struct stream_tail *stream_tail_new(struct executor *executor, uint64_t seed);

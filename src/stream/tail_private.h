@@ -52,7 +52,8 @@ struct tail_work {
 	/* Result; valid until it is cleared. */
 	struct line_found *lines;
 	size_t count, line_room;
-	uint64_t missed_bytes, without_rule;
+	uint64_t missed_bytes;
+	struct line_without without_rule;
 	struct arena texts;
 	/* private */
 	struct hash_table streams;

@@ -227,7 +227,8 @@ static bool tail_see_chunk(struct tail_work *work, const struct chunk_fields *fi
 	query->may_go_on = tail_may_go_on;
 	query->owner = work;
 	line_query_begin(query, datatypes_find(query->datatypes, fields->names.datatype));
-	work->without_rule += query->without_rule && !stream->without_rule;
+	if (query->without_rule && !stream->without_rule)
+		line_without_add(&work->without_rule, query, fields->names.datatype);
 	stream->without_rule = query->without_rule;
 	line_clock_set_zone(&work->clock, fields->zone);
 	work->clock.carry = stream->carry;

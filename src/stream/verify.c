@@ -616,8 +616,9 @@ static int stream_verify_lost_row(struct stream_verify_row *of, const struct sto
 		return err;
 	if (of->table == TABLE_CHUNK_TAIL)
 		tables_verify_tell(s->v, of->table, key, NULL,
-				   "the stream is not there whose %llu chunks wait",
-				   (unsigned long long)of->count);
+				   "the stream is not there whose %llu chunk%s wait%s",
+				   (unsigned long long)of->count, plural_end(of->count),
+				   of->count == 1 ? "s" : "");
 	else if (!known->made ||
 		 !stream_verify_has_part(&known->kept.going,
 					 be64_get((const uint8_t *)key->part[2].data)))

@@ -713,7 +713,7 @@ def test_chukwas_files(server, follow, log, tmp_path):
     await_held(server, log.path, log.written[len(sent):], follower)
     assert incarnations(server, log.path)[0]["held"] == [[len(sent), len(log.written)]]
     await_log(server, other, follower)
-    follower.await_said("2 adaptors are followed, 1 lines are passed over")
+    follower.await_said("2 adaptors followed, 1 line passed over")
     log.rename(".1")
     log.append()
     await_held(server, log.path, log.written[len(sent):], follower)

@@ -549,7 +549,10 @@ def test_the_command_line(server, tmp_path):
     assert board("export", "d", "--tenant", "cli-to").stdout == exported
     (tmp_path / "d.json").write_text(exported.replace('"title": "D"', '"title": "E"'))
     refused = board("import", str(tmp_path / "d.json"), "--tenant", "cli-to", status=1)
-    assert 'there is another dashboard "d" already' in refused.stderr
+    assert f'{tmp_path}/d.json: there is another dashboard "d" already' in refused.stderr
+    (tmp_path / "none.json").write_text("root:x:0")
+    refused = board("import", str(tmp_path / "none.json"), "--tenant", "cli-to", status=1)
+    assert f"{tmp_path}/none.json: line 1, column 1: " in refused.stderr
     board("import", str(tmp_path / "d.json"), "--overwrite", "--tenant", "cli-to")
     assert json.loads(board("show", "dashboard", "d", "--tenant", "cli-to").stdout)["title"] == "E"
     board("delete", "dashboard", "d", "--tenant", "cli-to")

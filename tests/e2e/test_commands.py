@@ -298,7 +298,7 @@ def test_a_damaged_journal_is_named_by_verify_and_by_the_start(make_server):
     answer = run("verify", "--data", server.data, "-o", "csv")
     assert answer.returncode == 1
     page = named.search(answer.stdout).group(1)
-    assert "1 problems" in answer.stderr
+    assert "1 problem\n" in answer.stderr
     assert run("stats", "--data", server.data).returncode == 0
     start = run("serve", "--listen", "127.0.0.1:0", "--data", server.data)
     assert start.returncode == 1

@@ -335,11 +335,16 @@ def test_lines_around_a_line(make_server):
             offset = sent[at][2] + rng.randrange(len(sent[at][3].encode()) + 1)
             answer = server.get("/api/streams/lines", stream=address, offset=offset,
                                 before=before, behind=behind)
-            assert answer.status == 200, answer.text
+            assert answer.status == 200 and answer.json["held"], answer.text
             assert [(one["time"], one["stream"], one["offset"], one["text"])
                     for one in answer.json["lines"]] == sent[max(at - before, 0):at + behind + 1]
         answer = server.get("/api/streams/lines", stream=address, offset=1 << 40, before=2)
         assert [one["offset"] for one in answer.json["lines"]] == [one[2] for one in sent[-2:]]
+        assert answer.json["held"] is False
+        said = run("stream", "lines", address, 1 << 40, "--server", server.url)
+        assert said.returncode == 0 and said.stderr == (
+            "granary stream lines: the byte at offset 1099511627776 is not there: the lines are "
+            "the ones next to it\n")
         gone = server.get("/api/streams/lines", stream=address.replace("@0", "@1"), offset=0)
         assert gone.status == 404 and "there is no such stream" in gone.text
 

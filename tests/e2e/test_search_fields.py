@@ -326,6 +326,7 @@ def test_rules_that_change(make_server):
         assert post(server, v2(14, b"took=7 x=took\n", datatype="kv")).status == 200
         answer = server.get("/api/streams/search", q="took>5").json
         assert answer["lines"] == [] and answer["without_rule"] == 1
+        assert answer["unknown_field"] == {"field": "took", "datatype": "kv"}
         server.config.write_text(server.config.read_text().replace(
             "{kv: none}", "{kv: {format: logfmt, events: {}}}"))
         server.process.send_signal(signal.SIGHUP)
@@ -372,7 +373,8 @@ def test_the_command_says_what_has_no_rule(fields_server):
     out = run("stream", "search", "status>=503", *url)
     assert {json.loads(one["text"])["status"] if one["text"].startswith("{") else 503
             for one in json.loads(out.stdout)["lines"]} >= {503}
-    assert out.stderr.count("no rule knows a field of the search for the lines of 2 streams") == 1
+    assert out.stderr.count("no rule knows the field `status` of 2 streams, the first of the "
+                            "datatype `plain`: ") == 1
     assert "no rule" not in run("stream", "search", "user=bob", *url).stderr
     out = run("stream", "search", "status>=high", *url)
     assert out.returncode == 1 and "which is no number to compare the field status" in out.stderr

@@ -326,8 +326,8 @@ def test_lists_are_in_order_and_go_on(server):
 
 
 @pytest.mark.parametrize("option, word, sentence", [
-    (("--stream.streams_max", "3"), "refused", "as many as it may have (stream.streams_max)"),
-    (("--stream.new_per_minute", "3"), "later", "(stream.new_per_minute)"),
+    (("--stream.streams_max", "3"), "refused", "stream.streams_max: the tenant has 3 streams"),
+    (("--stream.new_per_minute", "3"), "later", "stream.new_per_minute: "),
 ])
 def test_too_many_streams(make_server, option, word, sentence):
     with running(make_server(options=option)) as server:

@@ -194,7 +194,8 @@ static void test_refused(void **state)
 	refuse("/api/query?metricName=m&start=1h-ago&fn=max&window=0s", 400, "window is zero");
 	refuse("/api/query?metricName=m&start=1h-ago&agg=last", 400,
 	       "agg \\\"last\\\" is none of min, max, sum, avg, count");
-	refuse("/api/query?metricName=m&start=1h-ago&by=host", 400, "by is given without agg");
+	refuse("/api/query?metricName=m&start=1h-ago&by=host", 400,
+	       "by goes only with agg, which says how the series of a group become one");
 	refuse("/api/query?metricName=m&start=1h-ago&agg=sum&by=", 400,
 	       "by: a tag key has 1 to 256 bytes");
 	refuse("/api/query?metricName=m&start=1h-ago&agg=sum&by=host&by=os&by=host", 400,

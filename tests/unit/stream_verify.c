@@ -304,7 +304,7 @@ static void rows_of_streams_that_are_not_there(void **state)
 		    &w.block.column, w.block.value);
 	EXPECT(&w, 1,
 	       "chunk_tail: tenant t stream h1/c1/acc//var/log/a@0000000000000002: the stream is "
-	       "not there whose 1 chunks wait",
+	       "not there whose 1 chunk waits",
 	       "chunk_sink: tenant t stream none part 0: it is of no stream: ");
 }
 
@@ -466,8 +466,8 @@ static void a_stream_that_is_gone(void **state)
 	rig_cell_delete(&w.rig, TABLE_STREAMS, &w.streams.parts, &column.parts,
 			store_stamp(w.rig.store));
 	EXPECT(&w, 4, STREAM "1 property sealed: the stream is not there whose bytes are in blocks",
-	       "chunk_tail: tenant t stream " ADDRESS ": the stream is not there whose 1 chunks "
-	       "wait");
+	       "chunk_tail: tenant t stream " ADDRESS ": the stream is not there whose 1 chunk "
+	       "waits");
 }
 
 static void names_of_another_stream(void **state)

@@ -383,7 +383,7 @@ static void put_tenant(struct page *page, int err)
 	html_put_text(out, list->tenant);
 	if (!err)
 		buf_printf(out, " <small>%s%zu metric%s, the last ten minutes of each</small>",
-			   list->cut ? "the first " : "", list->count, list->count == 1 ? "" : "s");
+			   list->cut ? "the first " : "", list->count, plural_end(list->count));
 	buf_append_text(out, "</h3>\n");
 	if (err) {
 		buf_append_text(out, "<p>could not be listed: ");

@@ -115,7 +115,10 @@ static int read_agg(const struct http_request *request, struct arena *arena,
 	if (err)
 		return err;
 	if (!agg.data)
-		return spec->by_count ? errbuf_set(e, ERR_INVALID, "by is given without agg") : 0;
+		return spec->by_count ? errbuf_set(e, ERR_INVALID,
+						   "by goes only with agg, which says how the "
+						   "series of a group become one")
+				      : 0;
 	if (query_agg_parse(agg, &spec->agg))
 		return errbuf_set(e, ERR_INVALID,
 				  "agg \"" SHOWN "\" is none of min, max, sum, avg, count",

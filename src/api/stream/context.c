@@ -49,6 +49,7 @@ static void context_run(struct api_call *base)
 	for (size_t i = 0; i < call->context.count; i++)
 		lines_put(json, &call->context.list[i]);
 	json_write_array_end(json);
+	json_put_bool(json, "held", call->context.held);
 	lines_put_work(json, &call->context.scan.work);
 	json_write_object_end(json);
 }

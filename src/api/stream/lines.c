@@ -19,6 +19,15 @@ void lines_put(struct json_writer *json, const struct line_found *found)
 	json_write_object_end(json);
 }
 
+void lines_put_unknown(struct json_writer *json, const struct line_without *without)
+{
+	json_write_key(json, "unknown_field");
+	json_write_object_begin(json);
+	json_put_string(json, "field", without->field);
+	json_put_text(json, "datatype", without->datatype);
+	json_write_object_end(json);
+}
+
 void lines_put_work(struct json_writer *json, const struct line_scan_work *work)
 {
 	json_write_key(json, "looked_at");
@@ -30,8 +39,10 @@ void lines_put_work(struct json_writer *json, const struct line_scan_work *work)
 	json_write_object_end(json);
 	if (work->damaged)
 		json_put_u64(json, "damaged", work->damaged);
-	if (work->without_rule)
-		json_put_u64(json, "without_rule", work->without_rule);
+	if (work->without_rule.streams) {
+		json_put_u64(json, "without_rule", work->without_rule.streams);
+		lines_put_unknown(json, &work->without_rule);
+	}
 }
 
 static int lines_keep_texts(struct arena *arena, struct lines_question *q, struct errbuf *e)

@@ -56,7 +56,10 @@ int lines_read(struct api_call *call, struct lines_question *question, struct li
 /* Writes `{"time":ms,"stream":ADDRESS,"offset":N,"bytes":N,"severity":"error","text":"..."}`; there
  * is no severity where the line names none, and `"cut":true` where the text is cut. */
 void lines_put(struct json_writer *json, const struct line_found *found);
-/* Writes `looked_at`; and `damaged`, and `without_rule`, where something is. */
+/* Writes `"unknown_field":{"field":"took","datatype":"app"}`. */
+void lines_put_unknown(struct json_writer *json, const struct line_without *without);
+/* Writes `looked_at`; and `damaged`, and `without_rule` with `unknown_field`, where something is.
+ */
 void lines_put_work(struct json_writer *json, const struct line_scan_work *work);
 
 #endif

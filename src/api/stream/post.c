@@ -29,6 +29,8 @@ void streams_post_late(struct api_call *base)
 /* ---- What became of a chunk -------------------------------------------------------------------
  */
 
+/* The option stands first: an agent may show the beginning of the sentence only. */
+
 void streams_post_say_outcome(const struct streams_post *post, const struct stream_chunk *chunk,
 			      struct buf *out)
 {
@@ -43,8 +45,8 @@ void streams_post_say_outcome(const struct streams_post *post, const struct stre
 		return;
 	case STREAM_MANY:
 		buf_printf(out,
-			   "the tenant has %" PRIu64 " streams already, as many as it may have "
-			   "(stream.streams_max)",
+			   "stream.streams_max: the tenant has %" PRIu64
+			   " streams, as many as it may have",
 			   limits->streams_max);
 		return;
 	case STREAM_MANY_TENANTS:
@@ -52,25 +54,25 @@ void streams_post_say_outcome(const struct streams_post *post, const struct stre
 		return;
 	case STREAM_MANY_HOLES:
 		buf_printf(out,
-			   "the stream has %" PRIu64 " holes already, as many as it may have "
-			   "(stream.holes_max)",
+			   "stream.holes_max: the stream has %" PRIu64
+			   " holes, as many as it may have",
 			   limits->holes_max);
 		return;
 	case STREAM_MANY_NEW:
 		buf_printf(out,
-			   "too many streams of the tenant are new: %" PRIu64 " in a minute may be "
-			   "(stream.new_per_minute)",
+			   "stream.new_per_minute: too many streams of the tenant are new, more "
+			   "than %" PRIu64 " in a minute",
 			   limits->new_a_minute);
 		return;
 	case STREAM_TOO_FAST:
 		buf_printf(out,
-			   "the tenant sends more than %" PRIu64 " bytes a second (stream.rate)",
+			   "stream.rate: the tenant sends more than %" PRIu64 " bytes a second",
 			   limits->rate_bytes);
 		return;
 	case STREAM_TAIL_FULL:
 		buf_printf(out,
-			   "%" PRIu64 " bytes of chunks wait to be put into blocks, as many as may "
-			   "(stream.waiting_max)",
+			   "stream.waiting_max: %" PRIu64
+			   " bytes of chunks wait to be put into blocks, as many as may",
 			   limits->tail_max_bytes);
 		return;
 	case STREAM_UNREADABLE:

@@ -46,7 +46,8 @@ extern const struct param streams_list_params[];
  * those of the line as it was sent; a text is cut after 64 KiB, and then has `"cut":true`. What is
  * no UTF-8 is U+FFFD in it. `token` is there if there may be more; `damaged`, if so many blocks or
  * ranges cannot be read; `without_rule`, if so many streams are of a datatype of which no rule
- * knows a field that is asked for. 422 the search takes too long, or asks for too much. */
+ * knows a field that is asked for, with `unknown_field`, {"field":...,"datatype":...} of the first
+ * of them. 422 the search takes too long, or asks for too much. */
 extern const struct http_handler streams_search;
 extern const struct param streams_search_params[];
 
@@ -58,16 +59,17 @@ extern const struct http_handler streams_counts;
 extern const struct param streams_counts_params[];
 
 /* GET /api/streams/lines?stream=ADDRESS&offset=N: the line that has this byte, and lines before and
- * behind it: {"lines":[as of a search],"looked_at":{...}}. 404 there is no such stream. */
+ * behind it: {"lines":[as of a search],"held":true,"looked_at":{...}}; `held` false: there is no
+ * such byte, and the lines are the ones next to it. 404 there is no such stream. */
 extern const struct http_handler streams_lines;
 extern const struct param streams_lines_params[];
 
 /* GET /api/streams/tail: lines as they come, once they are durable (stream/tail.h), as server-sent
  * events: `line`, whose data is that of a line of a search; and `missed`, {"bytes":N}: so many
  * bytes of the streams that are asked for came before the next line and are not told, whatever
- * their lines have; and `without_rule`, {"streams":N}: so many more streams have come of whose
- * datatype no rule knows a field that is asked for. 503: there are as many streams without end as
- * may be. */
+ * their lines have; and `without_rule`, {"streams":N,"unknown_field":{...}}: so many more streams
+ * have come of whose datatype no rule knows a field that is asked for. 503: there are as many
+ * streams without end as may be. */
 extern const struct http_handler streams_tail_handler;
 extern const struct param streams_tail_params[];
 

@@ -45,9 +45,15 @@ static void tail_send(struct tail_call *call, const struct stream_news *news)
 		json_writer_init(&call->call.json, out);
 		lines_put(&call->call.json, news->line);
 		buf_append_text(out, "\n\n");
-	} else if (news->without_rule) {
-		buf_printf(out, "event: without_rule\ndata: {\"streams\":%llu}\n\n",
-			   (unsigned long long)news->without_rule);
+	} else if (news->without_rule.streams) {
+		struct json_writer *json = &call->call.json;
+		buf_append_text(out, "event: without_rule\ndata: ");
+		json_writer_init(json, out);
+		json_write_object_begin(json);
+		json_put_u64(json, "streams", news->without_rule.streams);
+		lines_put_unknown(json, &news->without_rule);
+		json_write_object_end(json);
+		buf_append_text(out, "\n\n");
 	} else {
 		buf_printf(out, "event: missed\ndata: {\"bytes\":%llu}\n\n",
 			   (unsigned long long)news->missed_bytes);
