@@ -8,6 +8,7 @@ struct known_reading {
 	const struct stream_id *id;
 	size_t waiting_max;
 	struct errbuf *e;
+	bool peeks; /* frames of chunks are not looked at */
 };
 
 static int known_see_made(struct known_reading *r, const struct store_cell *cell)
@@ -59,20 +60,23 @@ static int known_see_chunk(const struct store_cell *cell, void *owner)
 	struct stream_known *known = r->known;
 	struct chunk_place place;
 	int64_t received_ms;
+	size_t frame_bytes;
 	struct chunk_frame frame;
 	int err = chunk_column_read(cell, &place);
-	err = err ? err : chunk_cell_decode(cell, &received_ms, &frame);
+	err = err ? err : chunk_cell_peek(cell, &received_ms, &frame_bytes);
+	if (!err && !r->peeks)
+		err = chunk_cell_decode(cell, &received_ms, &frame);
 	if (err)
 		return errbuf_set(r->e, err, "a chunk that waits cannot be read");
 	offsets_add(&known->held, place.sequence_id - place.length, place.sequence_id);
 	known->tail_data_bytes += place.length;
-	known->tail_stored_bytes += frame.bytes.len;
+	known->tail_stored_bytes += frame_bytes;
 	if (!known->oldest_ms || received_ms < known->oldest_ms)
 		known->oldest_ms = received_ms;
 	if (known->waiting_count == r->waiting_max)
 		return 0;
 	GROW(known->waiting, known->waiting_room, known->waiting_count + 1);
-	known->waiting[known->waiting_count++] = (struct stream_waiting){place, frame.bytes.len};
+	known->waiting[known->waiting_count++] = (struct stream_waiting){place, frame_bytes};
 	return 0;
 }
 
@@ -103,24 +107,35 @@ static int known_end(struct stream_known *known, int err)
 }
 
 /* Chunks first: what goes from them into blocks meanwhile is then in both, and never in neither. */
+static int known_read(struct known_reading *r, const struct stream_site *site,
+		      struct task_queue *queue)
+{
+	struct stream_parts key;
+	stream_known_release(r->known);
+	chunk_tail_key(&key, r->id);
+	int err = store_row_wait(site->store, queue, clock_wall_ms(site->clock), TABLE_CHUNK_TAIL,
+				 &key.parts, known_see_chunk, r, r->e);
+	err = err ? err : known_read_properties(r, site, queue);
+	return known_end(r->known, err);
+}
+
 int stream_known_read(struct stream_known *known, const struct stream_site *site,
 		      struct task_queue *queue, const struct stream_id *id, size_t waiting_max,
 		      struct errbuf *e)
 {
-	struct known_reading r = {known, id, waiting_max, e};
-	struct stream_parts key;
-	stream_known_release(known);
-	chunk_tail_key(&key, id);
-	int err = store_row_wait(site->store, queue, clock_wall_ms(site->clock), TABLE_CHUNK_TAIL,
-				 &key.parts, known_see_chunk, &r, e);
-	err = err ? err : known_read_properties(&r, site, queue);
-	return known_end(known, err);
+	return known_read(&(struct known_reading){known, id, waiting_max, e, false}, site, queue);
+}
+
+int stream_known_list(struct stream_known *known, const struct stream_site *site,
+		      struct task_queue *queue, const struct stream_id *id, struct errbuf *e)
+{
+	return known_read(&(struct known_reading){known, id, 0, e, true}, site, queue);
 }
 
 int stream_known_read_blocks(struct stream_known *known, const struct stream_site *site,
 			     struct task_queue *queue, const struct stream_id *id, struct errbuf *e)
 {
-	struct known_reading r = {known, id, 0, e};
+	struct known_reading r = {known, id, 0, e, false};
 	stream_known_release(known);
 	return known_end(known, known_read_properties(&r, site, queue));
 }

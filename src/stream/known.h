@@ -35,6 +35,10 @@ struct stream_known {
 int stream_known_read(struct stream_known *known, const struct stream_site *site,
 		      struct task_queue *queue, const struct stream_id *id, size_t waiting_max,
 		      struct errbuf *e) MUST_CHECK;
+/* The same for lists: chunks are not looked at, and may be damaged. */
+int stream_known_list(struct stream_known *known, const struct stream_site *site,
+		      struct task_queue *queue, const struct stream_id *id,
+		      struct errbuf *e) MUST_CHECK;
 /* The same without chunks. */
 int stream_known_read_blocks(struct stream_known *known, const struct stream_site *site,
 			     struct task_queue *queue, const struct stream_id *id,

@@ -297,18 +297,28 @@ int chunk_cell_encode(int64_t received_ms, struct slice frame, struct buf *out)
 	return out->failed ? ERR_LIMIT : 0;
 }
 
-int chunk_cell_decode(const struct store_cell *cell, int64_t *received_ms,
-		      struct chunk_frame *frame)
+int chunk_cell_peek(const struct store_cell *cell, int64_t *received_ms, size_t *frame_bytes)
 {
-	struct chunk_place place;
-	const char *why;
 	struct cursor c = cursor_of(cell->value.data, cell->value.len);
 	unsigned version = cursor_u8(&c);
 	if (!c.bad && version != TAIL_VERSION)
 		return ERR_VERSION;
 	*received_ms = zigzag_decode(cursor_varint(&c));
-	struct slice rest = {(const char *)c.at, cursor_left(&c)};
-	if (c.bad || chunk_column_read(cell, &place) ||
+	*frame_bytes = cursor_left(&c);
+	return c.bad ? ERR_DAMAGED : 0;
+}
+
+int chunk_cell_decode(const struct store_cell *cell, int64_t *received_ms,
+		      struct chunk_frame *frame)
+{
+	struct chunk_place place;
+	const char *why;
+	size_t frame_bytes;
+	int err = chunk_cell_peek(cell, received_ms, &frame_bytes);
+	if (err)
+		return err;
+	struct slice rest = {cell->value.data + cell->value.len - frame_bytes, frame_bytes};
+	if (chunk_column_read(cell, &place) ||
 	    chunk_frame_next(&rest, frame, &why) != CHUNK_FOUND || rest.len)
 		return ERR_DAMAGED;
 	const struct chunk_place inside = chunk_place_of(frame);

@@ -111,6 +111,10 @@ int chunk_cell_encode(int64_t received_ms, struct slice frame, struct buf *out) 
 int chunk_cell_decode(const struct store_cell *cell, int64_t *received_ms,
 		      struct chunk_frame *frame) MUST_CHECK;
 
+/* The same without a look at the frame, which may be damaged: how long it is. */
+int chunk_cell_peek(const struct store_cell *cell, int64_t *received_ms,
+		    size_t *frame_bytes) MUST_CHECK;
+
 /* ---- chunk_sink: key (tenant, stream, sequence id >> 30), column as of chunk_tail -------------
  */
 

@@ -184,6 +184,30 @@ static void a_chunk_with_a_flipped_bit(void **state)
 	       "chunk_tail: tenant t stream " ADDRESS ", sequence_id 54 length 17 checksum ");
 }
 
+/* A list has its bytes; whoever reads them looks at the frame. */
+static void a_damaged_chunk_is_listed(void **state)
+{
+	(void)state;
+	struct world w;
+	struct errbuf e = {""};
+	struct stream_known known = {.made = false};
+	world_open(&w);
+	const struct stream_site site = {.store = w.rig.store, .clock = &w.rig.clock.clock};
+	assert_int_equal(stream_known_read(&known, &site, &w.rig.queue, &stream, 0, &e), 0);
+	const uint64_t stored = known.tail_stored_bytes;
+	const int64_t oldest_ms = known.oldest_ms;
+	world_flip(&w, TABLE_CHUNK_TAIL, &w.tail.parts, &w.chunk.column, w.chunk.value.len - 1);
+	assert_int_equal(stream_known_read(&known, &site, &w.rig.queue, &stream, 0, &e),
+			 ERR_DAMAGED);
+	assert_int_equal(stream_known_list(&known, &site, &w.rig.queue, &stream, &e), 0);
+	assert_true(offsets_cover(&known.held, 0, ALL_BYTES));
+	assert_int_equal(known.tail_data_bytes, ALL_BYTES - BLOCK_BYTES);
+	assert_int_equal(known.tail_stored_bytes, stored);
+	assert_int_equal(known.oldest_ms, oldest_ms);
+	stream_known_release(&known);
+	world_close(&w);
+}
+
 static void a_block_with_a_flipped_bit(void **state)
 {
 	(void)state;
@@ -563,6 +587,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nothing_is_wrong),
 		cmocka_unit_test(a_chunk_with_a_flipped_bit),
+		cmocka_unit_test(a_damaged_chunk_is_listed),
 		cmocka_unit_test(a_block_with_a_flipped_bit),
 		cmocka_unit_test(a_block_that_is_gone),
 		cmocka_unit_test(a_block_that_is_gone_is_a_hole),

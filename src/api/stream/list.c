@@ -130,8 +130,8 @@ static int streams_list_put_all(struct streams_list_call *call)
 	json_write_key(json, "streams");
 	json_write_array_begin(json);
 	for (size_t i = 0; i < call->count && !err; i++) {
-		err = stream_known_read(&known, site, job_queue(call->call.job), &call->found[i].id,
-					0, &call->call.error);
+		err = stream_known_list(&known, site, job_queue(call->call.job), &call->found[i].id,
+					&call->call.error);
 		if (!err)
 			streams_list_put(json, &call->found[i], &known);
 	}
