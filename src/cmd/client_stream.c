@@ -624,10 +624,15 @@ static const struct command client_stream_verbs[] = {
 	 .run = client_stream_count_run},
 	{.name = "stream demux",
 	 .summary = "list what is made of the lines of streams",
-	 .about = "Prints how many lines were read of the streams whose datatypes have rules "
-		  "(doc/demux.md), and how many of these the rules do not read, with the last one "
-		  "of them; which were too late to be counted, and which have labels of which "
-		  "there are too many.\n",
+	 .about = "Prints the streams whose datatypes have rules (doc/demux.md), and counts of "
+		  "their lines.\n"
+		  "lines\tlines that were read\n"
+		  "passed\tof these, lines of no sample: names of columns, or what a condition "
+		  "leaves "
+		  "out\n"
+		  "unread\tof these, lines that the rule does not read; `example` is the last one\n"
+		  "late\tof these, lines that came too late to be counted\n"
+		  "rest\tof these, lines with labels of which there are too many\n",
 	 .examples = "granary stream demux --datatype access\n"
 		     "granary stream demux --again "
 		     "host1/web/access//var/log/nginx/access.log@00c1d2e3f4a5b6c7\n",

@@ -186,13 +186,13 @@ struct demux_look {
 	bool failed; /* for a tenant; the others are looked at all the same */
 };
 
-static void demux_say(struct demux *demux, int err, const struct errbuf *e)
+static void demux_say(struct demux *demux, struct slice tenant, int err, const struct errbuf *e)
 {
 	if (err != ERR_CANCELLED)
 		log_rated(&demux->lines, demux_now_ms(demux), LOG_WARN,
-			  "streams: it is not known of all of them whether lines are to be made "
-			  "into samples: %s; the server tries again",
-			  e->text[0] ? e->text : err_text(err));
+			  "streams of tenant " SHOWN ": not all could be listed, so some of their "
+			  "lines may not be made into samples: %s; the server tries again",
+			  SHOWN_OF(tenant), e->text[0] ? e->text : err_text(err));
 }
 
 static int demux_look_at_tenant(const struct store_row *row, void *owner)
@@ -204,7 +204,7 @@ static int demux_look_at_tenant(const struct store_row *row, void *owner)
 	int err = stream_each(demux->options.site, demux->work.queue, tenant, NULL,
 			      demux_see_stream, demux, &e);
 	if (err)
-		demux_say(demux, err, &e);
+		demux_say(demux, tenant, err, &e);
 	look->failed = look->failed || err;
 	mem_free_slice(tenant);
 	return err == ERR_CANCELLED ? err : 0;
@@ -227,7 +227,7 @@ static void demux_look(struct demux *demux)
 	int err = store_rows_wait(site->store, demux->work.queue, clock_wall_ms(site->clock),
 				  TABLE_STREAMS, demux_look_at_tenant, &look, &e);
 	if (err)
-		demux_say(demux, err, &e);
+		demux_say(demux, SLICE("*"), err, &e);
 	pthread_mutex_lock(&demux->lock);
 	demux->looked = demux->looked && !err && !look.failed;
 	pthread_mutex_unlock(&demux->lock);
@@ -273,28 +273,48 @@ static int demux_take_leases(struct demux *demux)
 
 /* ---- Passes ---------------------------------------------------------------------------------- */
 
-/* Those that are held and due. The job has them without the lock, since it alone frees any. What
- * is known of those that are not held is another process's by now. */
-static struct demux_unit **demux_list_due(struct demux *demux, size_t *count)
+static bool demux_may_pass(const struct demux *demux, const struct demux_unit *unit)
 {
-	struct demux_unit **list = NULL;
-	size_t room = 0;
-	int64_t now_ms = demux_now_ms(demux);
-	*count = 0;
+	return unit->stream.rule && partitions_has(&demux->held, unit->partition);
+}
+
+/* What is known of streams that are not held is another process's by now. */
+static void demux_forget_others(struct demux *demux)
+{
 	pthread_mutex_lock(&demux->lock);
 	for (size_t at = 0; at < demux->units.slot_count; at++) {
 		const struct demux_slot *slot = hash_table_at(&demux->units, at);
-		struct demux_unit *unit = slot ? slot->unit : NULL;
-		if (!unit)
+		if (!slot || demux_may_pass(demux, slot->unit))
 			continue;
-		if (!unit->stream.rule || !partitions_has(&demux->held, unit->partition)) {
-			unit->due_ms = INT64_MAX;
-			unit->again = false;
-			demux_stream_forget(&unit->stream);
-		} else if (unit->due_ms <= now_ms) {
-			GROW(list, room, *count + 1);
-			list[(*count)++] = unit;
-		}
+		slot->unit->due_ms = INT64_MAX;
+		slot->unit->again = false;
+		demux_stream_forget(&slot->unit->stream);
+	}
+	pthread_mutex_unlock(&demux->lock);
+}
+
+/* The first that is held and due from *at on, which moves behind it. With the lock. */
+static struct demux_unit *demux_next_due(struct demux *demux, int64_t now_ms, size_t *at)
+{
+	while (*at < demux->units.slot_count) {
+		const struct demux_slot *slot = hash_table_at(&demux->units, (*at)++);
+		if (slot && slot->unit->due_ms <= now_ms && demux_may_pass(demux, slot->unit))
+			return slot->unit;
+	}
+	return NULL;
+}
+
+/* The job has them without the lock, since it alone frees any. */
+static struct demux_unit **demux_list_due(struct demux *demux, size_t *count)
+{
+	struct demux_unit **list = NULL, *unit;
+	size_t room = 0, at = 0;
+	int64_t now_ms = demux_now_ms(demux);
+	*count = 0;
+	pthread_mutex_lock(&demux->lock);
+	while ((unit = demux_next_due(demux, now_ms, &at)) != NULL) {
+		GROW(list, room, *count + 1);
+		list[(*count)++] = unit;
 	}
 	pthread_mutex_unlock(&demux->lock);
 	return list;
@@ -483,6 +503,7 @@ static void demux_turn(struct demux *demux, struct job *job)
 	if (demux_take_leases(demux))
 		return; /* it is said by whoever renews them */
 	demux_look(demux);
+	demux_forget_others(demux);
 	struct demux_unit **list = demux_list_due(demux, &count);
 	for (size_t i = 0; i < count && !job_is_stopping(job); i++) {
 		demux_pass_unit(demux, list[i]);
@@ -497,9 +518,12 @@ static void demux_turn(struct demux *demux, struct job *job)
 
 static bool demux_has_due(struct demux *demux)
 {
-	size_t count;
-	mem_free(demux_list_due(demux, &count));
-	return count > 0;
+	size_t at = 0;
+	int64_t now_ms = demux_now_ms(demux);
+	pthread_mutex_lock(&demux->lock);
+	bool due = demux_next_due(demux, now_ms, &at) != NULL;
+	pthread_mutex_unlock(&demux->lock);
+	return due;
 }
 
 static void demux_run(struct job *job, void *owner)

@@ -80,7 +80,7 @@ static int pass_keep_point(struct pass *p, struct demux_point *point)
 	return 0;
 }
 
-/* Without room the texts that wait are written first. */
+/* Without room in the arena the points that wait are written first. */
 static int pass_add_point(struct pass *p, const struct demux_point *point)
 {
 	struct demux_work *work = p->work;

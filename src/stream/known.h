@@ -17,11 +17,11 @@ struct stream_known {
 	int64_t made_ms;
 	struct offsets sealed; /* in blocks */
 	struct offsets held;   /* these, and chunks */
-	/* What is below has gone, or is to go: it is in neither of these, and is not taken again.
-	 */
+	/* Bytes below have gone, or are to go: they are neither in `sealed` nor in `held`, and are
+	 * not taken again. */
 	uint64_t kept_from;
-	uint64_t deleted_to;     /* somebody said that what is below is to go; 0: nobody did */
-	int64_t deleted_us;      /* the stamp under which he said so */
+	uint64_t deleted_to;     /* somebody deleted the bytes below; 0: nobody did */
+	int64_t deleted_us;      /* the stamp of that deletion */
 	struct stream_kept kept; /* as it is noted; what was deleted since may go beyond it */
 	struct offsets noted;    /* in blocks, from kept.from on */
 	uint64_t tail_data_bytes, tail_stored_bytes;

@@ -461,15 +461,19 @@ static bool streams_owns(const struct streams *streams, const struct stream_id *
 	return partitions_has(&streams->held, partition);
 }
 
-static void streams_say_not_removed(struct streams *streams, struct slice tenant, int err,
+/* `names`: NULL: it is not known of which stream. */
+static void streams_say_not_removed(struct streams *streams, struct slice tenant,
+				    const struct stream_names *names, int err,
 				    const struct errbuf *e)
 {
 	if (!err || err == ERR_CANCELLED)
 		return;
 	log_rated(&streams->lines, clock_mono_ms(streams->site.clock), LOG_WARN,
-		  "streams: of tenant " SHOWN
-		  " something old is not removed: %s; the server tries again",
-		  SHOWN_OF(tenant), e->text[0] ? e->text : err_text(err));
+		  "streams: something old of `" SHOWN "` of " SHOWN " of tenant " SHOWN
+		  " is not removed: %s; the server tries again",
+		  SHOWN_OF(names ? names->name : SLICE("*")),
+		  SHOWN_OF(names ? names->source : SLICE("*")), SHOWN_OF(tenant),
+		  e->text[0] ? e->text : err_text(err));
 }
 
 /* What is wrong with one stream does not keep the others. */
@@ -485,7 +489,7 @@ static int streams_retain_tenant(const struct store_row *row, void *owner)
 		return ERR_LIMIT;
 	int err = stream_each(&streams->site, job_queue(of->job), tenant, NULL, streams_keep_id, of,
 			      &e);
-	streams_say_not_removed(streams, tenant, err, &e);
+	streams_say_not_removed(streams, tenant, NULL, err, &e);
 	for (size_t i = 0; i < of->count && err != ERR_CANCELLED; i++) {
 		if (job_is_stopping(of->job))
 			return ERR_CANCELLED;
@@ -493,7 +497,7 @@ static int streams_retain_tenant(const struct store_row *row, void *owner)
 			continue;
 		e.text[0] = 0;
 		err = streams_retain(streams, of->job, &of->list[i], &e);
-		streams_say_not_removed(streams, tenant, err, &e);
+		streams_say_not_removed(streams, tenant, &of->list[i].names, err, &e);
 	}
 	return err == ERR_CANCELLED ? err : 0;
 }

@@ -39,7 +39,8 @@ struct streams;
 struct streams *streams_open(const struct streams_options *options);
 /* Begins to own streams, unless it is to own none. */
 void streams_start(struct streams *streams);
-/* Begins to know fields of their lines; and to make samples, likewise: takes the datatypes then. */
+/* Takes the datatypes: searches know fields of lines from then on, and samples are made, unless
+ * this process is to own no streams. */
 void streams_start_demux(struct streams *streams, struct datatypes **datatypes,
 			 struct demux_sink *sink);
 /* Takes other rules. Searches and passes that have begun go on by the rules of before. */

@@ -85,9 +85,9 @@ static uint64_t lines_eight(const char *from, size_t left, size_t room)
 	return left < sizeof(eight) ? eight & ((UINT64_C(1) << 8 * left) - 1) : eight;
 }
 
-/* The hash of a word, behind which `room` bytes are in all. Setting this
- * bit makes a capital its small letter, and no other two letters, digits or `_` equal. Filters on
- * disk are made of hashes, so they stay as they are. */
+/* The hash of a word; `room`: bytes from its beginning that may be read. The bits of `small` make a
+ * capital its small letter, and no other two letters, digits or `_` equal. Filters on disk are made
+ * of hashes, so hashes stay as they are. */
 static uint64_t lines_hash(struct slice word, size_t room)
 {
 	const uint64_t small = UINT64_C(0x2020202020202020);
