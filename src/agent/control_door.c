@@ -29,7 +29,7 @@ struct control_door {
 	size_t listener_count;
 	struct loop_timer *tick;
 	struct control_conn *conns;
-	size_t conn_count;
+	size_t conn_counts[2]; /* by the socket, by the port: nobody takes those of the other */
 	struct log_rate refusals;
 	void (*done)(void *owner); /* NULL: it is open */
 	void *owner;
@@ -62,7 +62,7 @@ static void control_conn_on_closed(void *owner)
 	*conn->link = conn->next;
 	if (conn->next)
 		conn->next->link = conn->link;
-	door->conn_count--;
+	door->conn_counts[conn->by_port]--;
 	buf_release(&conn->in);
 	mem_free(conn);
 	control_door_consider_closed(door);
@@ -194,7 +194,7 @@ static const struct loop_conn_events control_conn_events = {
 
 static void control_door_accept(struct control_door *door, struct loop_conn *loop, bool by_port)
 {
-	if (door->conn_count >= CONTROL_DOOR_CONNS_MAX) {
+	if (door->conn_counts[by_port] >= CONTROL_DOOR_CONNS_MAX) {
 		stat_add(STAT_agent_control_full, 1);
 		control_door_tell(door, "as many are open as may be");
 		loop_conn_close(loop);
@@ -211,7 +211,7 @@ static void control_door_accept(struct control_door *door, struct loop_conn *loo
 	if (conn->next)
 		conn->next->link = &conn->next;
 	door->conns = conn;
-	door->conn_count++;
+	door->conn_counts[by_port]++;
 	loop_conn_start(loop, &control_conn_events, conn);
 }
 

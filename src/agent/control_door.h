@@ -5,8 +5,8 @@
  * begins with HTTP or another protocol is closed and nothing of it done, since browsers send what
  * pages of other sites want sent.
  *
- * Bounds: CONTROL_DOOR_CONNS_MAX connections, a line of CHUKWA_LINE_MAX_BYTES, a minute without a
- * line. Threads: the loop's, which is the control's. */
+ * Bounds: CONTROL_DOOR_CONNS_MAX connections by the socket and as many by the port, a line of
+ * CHUKWA_LINE_MAX_BYTES, a minute without a line. Threads: the loop's, which is the control's. */
 #ifndef AGENT_CONTROL_DOOR_H
 #define AGENT_CONTROL_DOOR_H
 

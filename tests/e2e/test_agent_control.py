@@ -264,6 +264,9 @@ def test_too_long_a_line_and_too_many_connections(control):
         assert connection.recv(100) == b"\n"
     with connect(agent.port) as connection:
         assert read_all(connection) == ""
+    with connect(agent.socket) as connection:  # nobody takes those of the agent's user
+        connection.sendall(b"list\n")
+        assert connection.recv(100) == b"\n"
     for connection in many:
         connection.close()
     eventually(agent.answers)
