@@ -5,7 +5,8 @@
  * If some are there, the same, the chunk is stored as it is; the overlap is cut when the chunk goes
  * into a block. If a byte is another one, the stream has begun anew, and its sender is told: the
  * sender makes a new incarnation. For a sender that knows of no incarnations (version 1) the
- * collector makes the new one, and the chunk goes there.
+ * collector makes the new one, and the chunk goes there. So it does where the chunk begins below
+ * what is kept, since bytes that have gone cannot be compared.
  *
  * Order of events, of one submission: its chunks are taken in rounds, so that no two chunks of a
  * stream in a round overlap. The examiner, a thread that may wait, reads what the round needs to

@@ -23,7 +23,9 @@ struct collector_incarnation {
 	bool empty;      /* nothing of it was held before the round */
 	int64_t made_ms; /* when it was made */
 	struct offsets held;
-	uint64_t kept_from;   /* what is below counts as held, though it has gone */
+	/* What is below has gone. If its sender says the incarnation it counts as held; else what
+	 * comes there is the beginning of another one. */
+	uint64_t kept_from;
 	struct recent recent; /* the last records, where it is appended to */
 	struct collector_incarnation *next;
 };

@@ -187,12 +187,25 @@ static int examine_compare_all(struct examine *x)
 	return err;
 }
 
+/* Bytes that have gone cannot be compared. A sender that says its incarnation has sent the same
+ * again. Any other has most likely begun anew: bytes that come twice do less harm than bytes that
+ * are lost. */
+static bool examine_begins_anew(const struct examine *x)
+{
+	return !x->chunk->id.incarnation &&
+	       chunk_begin(&x->chunk->frame.fields) < x->place->kept_from;
+}
+
 /* A chunk that overlaps what is held in x->place, or was once. It is held if all of its bytes were
  * compared, or have gone. */
 static int examine_overlap(struct examine *x, enum stream_outcome *outcome)
 {
 	const struct chunk_fields *fields = &x->chunk->frame.fields;
 	struct arena arena;
+	if (examine_begins_anew(x)) {
+		*outcome = STREAM_OTHER;
+		return 0;
+	}
 	arena_init(&arena, EXAMINE_ENDS_MAX_BYTES);
 	offsets_release(&x->same);
 	int err = chunk_frame_unpack(&x->chunk->frame, &x->new_bytes, &arena, &x->new_data);

@@ -157,6 +157,46 @@ def test_a_sender_that_knows_no_incarnations_begins_anew(server):
     assert len(streams(server)) == 3
 
 
+def test_below_what_has_gone_a_sender_that_knows_no_incarnations_begins_anew(server):
+    """What was deleted cannot be compared: what comes from below is another file, and not lost."""
+    def delete(incarnation):
+        answer = server.request("DELETE", "/api/streams", stream=f"host1/demo/log//a@{incarnation}")
+        assert answer.status == 200
+
+    def send(data, begin, end):
+        answer = post(server, v1_post(v1(end, data[begin:end], ends=[end - begin])))
+        assert answer.status == 200
+        return lines_of(answer)[1]
+
+    def whole():
+        return sorted((export(server, one["stream"]) for one in streams(server)), key=str)
+
+    old, new, last = (stream_bytes(seed, 0, 6000) for seed in (32, 33, 34))
+    first = send(old, 0, 3000).split()[-1]
+    delete(first)
+    # The next file is shorter at first than what has gone, and then longer.
+    second = send(new, 0, 1000).split()[-1]
+    assert second != first
+    assert send(new, 1000, 4000) == f"held: 0 to 4000 of {second}"
+    assert send(new, 0, 500) == f"held: 0 to 4000 of {second}"
+    assert whole() == [[(0, new[:4000])], []]
+    assert metric(server, 'granary_chunks_total{result="other_bytes"}') == 1
+    # It goes on behind what has gone, in the same incarnation.
+    delete(second)
+    assert send(new, 4000, 4500) == f"held: 4000 to 4500 of {second}"
+    assert whole() == [[(4000, new[4000:4500])], []]
+    # Another file reaches from below what has gone to behind what is held.
+    third = send(last, 3999, 5000).split()[-1]
+    assert third != second
+    assert send(last, 3999, 4001) == f"held: 3999 to 5000 of {third}"
+    assert whole() == [[(3999, last[3999:5000])], [(4000, new[4000:4500])], []]
+    assert metric(server, 'granary_chunks_total{result="other_bytes"}') == 2
+    # Of the incarnation before what is held is known, and nothing else.
+    assert send(new, 4100, 4200) == f"held: 4000 to 4500 of {second}"
+    fourth = send(new, 3900, 4100).split()[-1]
+    assert fourth not in (first, second, third)
+
+
 def test_records_that_are_no_lines(server):
     """Also binary, and records of a chunk that is longer than a chunk of ours may be."""
     chance = random.Random(9)
@@ -508,6 +548,19 @@ def test_what_is_old_goes(make_server):
         eventually(lambda: stored_cells(server, "chunk_sink") == 1)
         kept = "host1/demo/kept//a@0000000000000001"
         assert export(server, kept) == [(0, data[:1000])]
+
+
+def test_what_comes_anew_after_what_is_old_has_gone_is_stored(make_server):
+    """A sender that knows no incarnations begins anew: its file is shorter than what has gone."""
+    old, new = stream_bytes(35, 0, 1500), stream_bytes(36, 0, 3000)
+    with running(make_server(options=KEEPING + ("--stream.keep", "4s"))) as server:
+        assert post(server, v1_post(v1(1500, old, ends=[1500]))).status == 200
+        eventually(lambda: streams(server)[0]["held"] == [])
+        answer = post(server, v1_post(*(v1(end, new[end - 750:end], ends=[750])
+                                        for end in range(750, 3001, 750))))
+        assert [line.split(" of ")[0] for line in lines_of(answer)[1::2]] == 4 * ["held: 0 to 3000"]
+        stream, = (one["stream"] for one in streams(server) if one["held"])
+        assert export(server, stream) == [(0, new)]
 
 
 def test_a_stream_is_deleted(make_server):

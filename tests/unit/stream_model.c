@@ -3,7 +3,9 @@
  * freezes, dies and is started again. Senders send their streams to one process or another: again,
  * in another order, in pieces that overlap, with holes; some begin anew at 0, with an incarnation
  * of their own. In calm worlds, where one process takes all and nothing of it lands when it is
- * dead, some senders know of no incarnations, as Chukwa's agents.
+ * dead, some senders know of no incarnations, as Chukwa's agents, and streams are deleted now and
+ * then. What comes after a deletion is there; only a sender that knows of incarnations, and sends
+ * again what was deleted, is told that it was there.
  *
  * Other senders append records, and send those again that were not acknowledged, some that were,
  * and both in one chunk. Which records were acknowledged is there, at the offsets that were said,
@@ -25,6 +27,7 @@
 #include "stepped.h"
 #include "stream/chunk_reader.h"
 #include "stream/collector.h"
+#include "stream/retain.h"
 #include "stream/seal.h"
 #include "task_step.h"
 #include "tools/long_run.h"
@@ -42,6 +45,7 @@ enum {
 	RECORDS_MAX = 1 << 16,
 	ACKS_MAX = 20000,
 	WORKS_MAX = 64, /* examiners and sealers at work */
+	DELETIONS_MAX = 1000,
 	LEASE_MS = 30000,
 	SKEW_MS = 3000,
 	WRITE_MAX_MS = 8000,
@@ -71,7 +75,16 @@ struct process {
 struct ack {
 	unsigned stream;
 	uint64_t incarnation, content, begin, end;
-	uint64_t base; /* the offset of the content's first byte */
+	uint64_t base;     /* the offset of the content's first byte */
+	size_t asked_step; /* when it was sent */
+	bool placed;       /* its sender said where it lies, and this: */
+	bool knows;        /* he knows of incarnations */
+};
+
+struct deletion {
+	unsigned stream;
+	uint64_t incarnation;
+	size_t ended_step; /* SIZE_MAX: it has not */
 };
 
 struct work {
@@ -79,7 +92,8 @@ struct work {
 	struct process *process;
 	struct stream_submission *submission; /* of an examiner */
 	bool seals;
-	struct ack ack; /* that is read, or whose incarnation is sealed */
+	struct deletion *deletion; /* NULL: it deletes nothing */
+	struct ack ack;            /* that is read, or whose incarnation is sealed */
 	struct stream_id id;
 	int64_t until_ms;
 	bool all;
@@ -102,6 +116,7 @@ struct sender {
 	struct arena arena;
 	uint64_t content, incarnation;
 	uint64_t next; /* offset of what was never sent */
+	size_t asked_step;
 	size_t count;
 	struct stream_chunk chunks[CHUNKS];
 	uint64_t contents[CHUNKS];
@@ -135,6 +150,8 @@ struct world {
 	int64_t owned_until_ms[STREAMS];
 	struct ack *acks;
 	size_t ack_count;
+	struct deletion deletions[DELETIONS_MAX];
+	size_t deletion_count;
 	uint64_t sealed, others, reads;
 	char failure[400];
 };
@@ -244,6 +261,8 @@ static void work_seal(struct task_queue *queue, void *owner)
 static int check_ack(struct world *w, const struct ack *ack, struct task_queue *queue,
 		     const struct stream_site *site, const struct stream_known *known,
 		     struct errbuf *e);
+static struct ack ack_left(struct world *w, const struct ack *ack,
+			   const struct stream_known *known);
 
 /* What was acknowledged before it began is there, whatever is at work. */
 static void work_read(struct task_queue *queue, void *owner)
@@ -253,10 +272,13 @@ static void work_read(struct task_queue *queue, void *owner)
 	struct stream_known known = {.made = false};
 	struct errbuf e = {""};
 	int err = stream_known_read(&known, &work->process->site, queue, &work->id, 0, &e);
-	if (!err && !offsets_cover(&known.held, work->ack.begin, work->ack.end))
+	const struct ack left = ack_left(w, &work->ack, &known);
+	if (!err && left.begin < left.end && !offsets_cover(&known.held, left.begin, left.end))
 		differ(w, "what was acknowledged is not held for who reads meanwhile");
-	else if (!err)
-		err = check_ack(w, &work->ack, queue, &work->process->site, &known, &e);
+	else if (!err && left.begin < left.end)
+		err = check_ack(w, &left, queue, &work->process->site, &known, &e);
+	if (err == ERR_DAMAGED && w->deletion_count) /* it may have gone meanwhile */
+		err = 0;
 	if (err == ERR_DAMAGED || err == ERR_VERSION || err == ERR_LIMIT)
 		differ(w, "reading ends with error %d: %s", err, e.text);
 	stream_known_release(&known);
@@ -284,6 +306,36 @@ static void process_seal(struct world *w, struct process *p, const struct ack *a
 	work->all = chance(w, 70) || w->rests;
 	p->seals = true;
 	stepped_start(&work->stepped, work_seal, work);
+}
+
+static void work_delete(struct task_queue *queue, void *owner)
+{
+	struct work *work = owner;
+	struct process *p = work->process;
+	struct world *w = p->world;
+	struct errbuf e = {""};
+	uint64_t bytes;
+	int err = stream_delete(&p->site, queue, &work->id, false, &bytes, &e);
+	collector_doubt(p->collector, &work->id);
+	work->deletion->ended_step = w->step;
+	trace(w, "%s@%llx is deleted: error %d %s, %llu bytes", work->id.names.name.data,
+	      (unsigned long long)work->id.incarnation, err, e.text, (unsigned long long)bytes);
+}
+
+static void process_delete(struct world *w, struct process *p)
+{
+	if (w->work_count == WORKS_MAX || !w->ack_count || w->deletion_count == DELETIONS_MAX)
+		return;
+	/* Mostly one that is being sent. */
+	size_t back = 1 + pick(w, chance(w, 70) && w->ack_count > 10 ? 10 : w->ack_count);
+	if (!w->acks[w->ack_count - back].placed)
+		return;
+	struct work *work = work_add(w, p);
+	work->ack = w->acks[w->ack_count - back];
+	work->id = id_of(work->ack.stream, work->ack.incarnation);
+	work->deletion = &w->deletions[w->deletion_count++];
+	*work->deletion = (struct deletion){work->ack.stream, work->ack.incarnation, SIZE_MAX};
+	stepped_start(&work->stepped, work_delete, work);
 }
 
 /* False: there is nothing to do. */
@@ -506,6 +558,21 @@ static void sender_append(struct world *w, struct sender *s)
 		s->process = NULL;
 }
 
+/* Whatever has gone: at one offset of an incarnation no two bytes were acknowledged. */
+static void check_same(struct world *w, const struct ack *ack)
+{
+	for (size_t i = 0; i < w->ack_count; i++) {
+		const struct ack *other = &w->acks[i];
+		if (other->stream != ack->stream || other->incarnation != ack->incarnation ||
+		    other->content == ack->content)
+			continue;
+		for (uint64_t at = larger_of(ack->begin, other->begin);
+		     at < ack->end && at < other->end; at++)
+			if (byte_of(ack->content, at) != byte_of(other->content, at))
+				differ(w, "other bytes are said to be in the same incarnation");
+	}
+}
+
 static void sender_on_done(struct stream_submission *submission)
 {
 	struct sender *s = submission->owner;
@@ -523,11 +590,14 @@ static void sender_on_done(struct stream_submission *submission)
 			differ(w, "the bytes of an incarnation, sent again, are said to be others");
 		if (chunk->outcome != STREAM_TAKEN && chunk->outcome != STREAM_HELD)
 			continue;
-		if (chunk->held.begin > begin || chunk->held.end < end)
+		bool gone = s->knows && w->deletion_count; /* some of it may have */
+		if ((chunk->held.begin > begin && !gone) || chunk->held.end < end)
 			differ(w, "what was taken is not held");
+		const struct ack ack = {s->stream, chunk->incarnation, s->contents[i], begin,   end,
+					0,         s->asked_step,      true,           s->knows};
+		check_same(w, &ack);
 		if (w->ack_count < ACKS_MAX)
-			w->acks[w->ack_count++] = (struct ack){
-				s->stream, chunk->incarnation, s->contents[i], begin, end, 0};
+			w->acks[w->ack_count++] = ack;
 	}
 	s->process = NULL;
 }
@@ -556,6 +626,7 @@ static void sender_send(struct world *w, struct sender *s)
 	s->submission = (struct stream_submission){
 		.chunks = s->chunks, .count = s->count, .done = sender_on_done, .owner = s};
 	s->process = p;
+	s->asked_step = w->step;
 	if (collector_submit(p->collector, &s->submission))
 		s->process = NULL;
 }
@@ -600,6 +671,24 @@ static int check_ack(struct world *w, const struct ack *ack, struct task_queue *
 	return err;
 }
 
+/* The part of it that no deletion has taken. All of it is there if it was sent after the last
+ * deletion, but for bytes that a sender has sent again who knows of incarnations. */
+static struct ack ack_left(struct world *w, const struct ack *ack, const struct stream_known *known)
+{
+	struct ack left = *ack;
+	bool deleted = false, last = false;
+	for (size_t i = 0; i < w->deletion_count; i++) {
+		const struct deletion *deletion = &w->deletions[i];
+		if (deletion->stream != ack->stream || deletion->incarnation != ack->incarnation)
+			continue;
+		deleted = true;
+		last = last || deletion->ended_step >= ack->asked_step;
+	}
+	if (deleted && (last || ack->knows))
+		left.begin = larger_of(left.begin, known->kept_from);
+	return left;
+}
+
 static void check_acks(struct world *w, bool sealed)
 {
 	const struct stream_site site = {.store = far_landed(w->far), .clock = &w->clock.clock};
@@ -608,11 +697,13 @@ static void check_acks(struct world *w, bool sealed)
 	struct errbuf e = {""};
 	task_queue_init(&queue);
 	for (size_t i = 0; i < w->ack_count && !w->failure[0]; i++) {
-		const struct ack *ack = &w->acks[i];
-		const struct stream_id id = id_of(ack->stream, ack->incarnation);
+		const struct stream_id id = id_of(w->acks[i].stream, w->acks[i].incarnation);
 		int err = stream_known_read(&known, &site, &queue, &id, 0, &e);
+		const struct ack left = ack_left(w, &w->acks[i], &known), *ack = &left;
 		if (err || !known.made)
 			differ(w, "what is known cannot be read: error %d, %s", err, e.text);
+		else if (ack->begin >= ack->end)
+			continue;
 		else if (!offsets_cover(&known.held, ack->begin, ack->end))
 			differ(w, "of %s@%llx %llu to %llu is not held", id.names.name.data,
 			       (unsigned long long)id.incarnation, (unsigned long long)ack->begin,
@@ -863,7 +954,8 @@ static void run_step(struct world *w)
 		process_restart(w, p);
 		far_set_faults(w->far, &w->faults);
 	} else if (w->calm) {
-		return;
+		if (kind < 995)
+			process_delete(w, p);
 	} else if (kind < 994) {
 		take_over(w);
 	} else if (kind < 998) {
