@@ -66,7 +66,7 @@ void collector_adjust_tail(struct collector *collector, int64_t bytes)
 
 void collector_doubt(struct collector *collector, const struct stream_id *id)
 {
-	struct collector_stream *stream = collector_find_stream(collector, id);
+	struct collector_stream *stream = collector_known_stream(collector, id);
 	if (!stream)
 		return;
 	stream->doubted = true; /* until the submission that has it ends */
@@ -273,7 +273,7 @@ static void collector_fail(struct stream_submission *s, int err)
 		if (!chunk->stream)
 			continue;
 		chunk->stream->doubted = true;
-		atomic_store(&chunk->stream->tenant->counted, false); /* some of it may be new */
+		atomic_store(&chunk->stream->tenant->counted_ms, 0); /* some of it may be new */
 	}
 	collector_end(s);
 }
@@ -666,7 +666,7 @@ static bool collector_choose_round(struct stream_submission *s)
 static bool collector_round_needs_examiner(const struct stream_submission *s)
 {
 	for (size_t i = s->begin; i < s->end; i++)
-		if (s->chunks[i].asked && collector_must_examine(&s->chunks[i]))
+		if (s->chunks[i].asked && collector_must_examine(s->collector, &s->chunks[i]))
 			return true;
 	return false;
 }

@@ -66,8 +66,8 @@ struct collector_tenant {
 	char *text;
 	struct slice tenant;
 	size_t streams;         /* in memory */
-	_Atomic int64_t stored; /* incarnations in the store, about */
-	_Atomic bool counted;   /* they were */
+	_Atomic int64_t stored; /* incarnations in the store, about; some may have been forgotten */
+	_Atomic int64_t counted_ms; /* monotonic: when they were counted; 0: they are to be */
 	struct collector_rate fresh, bytes;
 };
 
@@ -98,7 +98,10 @@ struct collector_slot {
 
 /* ---- collector_streams.c --------------------------------------------------------------------- */
 
-/* The stream of these names, made where there is none. NULL: of a tenant more than there may be. */
+/* The stream of these names. NULL: it is not in memory. */
+struct collector_stream *collector_known_stream(struct collector *collector,
+						const struct stream_id *id);
+/* The same, made where there is none. NULL: of a tenant more than there may be. */
 struct collector_stream *collector_find_stream(struct collector *collector,
 					       const struct stream_id *id);
 /* Forgets streams that nobody has had for longest, while there are too many. */
@@ -129,7 +132,7 @@ bool collector_rate_take(struct collector_rate *rate, double units, double a_sec
  */
 
 /* Whether a chunk of this round needs the examiner. */
-bool collector_must_examine(const struct stream_chunk *chunk);
+bool collector_must_examine(const struct collector *collector, const struct stream_chunk *chunk);
 /* Reads what the chunks of the round need, and says of those that overlap what is held whether the
  * bytes are the same: STREAM_HELD, STREAM_OTHER, or STREAM_WAITS: it is to be written. */
 int collector_examine(struct stream_submission *submission, struct task_queue *queue);

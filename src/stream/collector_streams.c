@@ -194,14 +194,20 @@ static void collector_keep_names(struct collector_stream *stream, const struct s
 	stream->names.name = collector_take_text(&at, names->name);
 }
 
+struct collector_stream *collector_known_stream(struct collector *collector,
+						const struct stream_id *id)
+{
+	struct collector_slot *slot =
+		hash_table_find(&collector->streams, collector_hash(collector, id));
+	return slot ? slot->what : NULL;
+}
+
 struct collector_stream *collector_find_stream(struct collector *collector,
 					       const struct stream_id *id)
 {
 	bool added;
-	struct hash128 hash = collector_hash(collector, id);
-	struct collector_slot *slot = hash_table_find(&collector->streams, hash);
-	if (slot) {
-		struct collector_stream *stream = slot->what;
+	struct collector_stream *stream = collector_known_stream(collector, id);
+	if (stream) {
 		collector_unlink(collector, stream);
 		collector_link(collector, stream);
 		return stream;
@@ -210,11 +216,12 @@ struct collector_stream *collector_find_stream(struct collector *collector,
 	if (!tenant)
 		return NULL;
 	struct collector_stream *made = mem_zalloc(sizeof(*made));
-	made->hash = hash;
+	made->hash = collector_hash(collector, id);
 	made->tenant = tenant;
 	tenant->streams++;
 	collector_keep_names(made, &id->names);
-	slot = hash_table_add(&collector->streams, hash, sizeof(*slot), &added);
+	struct collector_slot *slot =
+		hash_table_add(&collector->streams, made->hash, sizeof(*slot), &added);
 	slot->what = made;
 	collector_link(collector, made);
 	return made;

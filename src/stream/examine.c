@@ -8,6 +8,7 @@
 enum {
 	EXAMINE_ENDS_MAX_BYTES = 1 << 20,    /* of the ends of records of one chunk */
 	EXAMINE_RECORDS_MAX_BYTES = 4 << 20, /* at the end of a stream, whose records are read */
+	EXAMINE_COUNTED_MS = 60000, /* so long a tenant that has too many streams is not counted */
 };
 
 struct examine {
@@ -128,8 +129,23 @@ static int examine_count_streams(struct examine *x)
 	if (err)
 		return err;
 	atomic_store(&tenant->stored, (int64_t)x->counted);
-	atomic_store(&tenant->counted, true);
+	atomic_store(&tenant->counted_ms, clock_mono_ms(x->site->clock));
 	return 0;
+}
+
+/* Before a stream becomes one more of its tenant, or is refused: some may have been forgotten since
+ * they were counted, by whichever process owns them. */
+static bool examine_must_count(const struct collector *collector, const struct stream_chunk *chunk,
+			       const struct collector_incarnation *place)
+{
+	const struct collector_tenant *tenant = chunk->stream->tenant;
+	int64_t counted_ms = atomic_load(&tenant->counted_ms);
+	int64_t streams_max = (int64_t)collector->site->limits.streams_max;
+	if (place && place->made)
+		return false;
+	return !counted_ms ||
+	       (atomic_load(&tenant->stored) >= streams_max &&
+		clock_mono_ms(collector->site->clock) - counted_ms >= EXAMINE_COUNTED_MS);
 }
 
 /* ---- Comparing ------------------------------------------------------------------------------- */
@@ -264,28 +280,28 @@ static bool examine_has_repeated(const struct stream_append *append,
 	return false;
 }
 
-static bool examine_must_append(const struct stream_chunk *chunk)
+static bool examine_must_append(const struct collector *collector, const struct stream_chunk *chunk)
 {
 	const struct collector_stream *stream = chunk->stream;
 	const struct collector_incarnation *place = collector_appended(stream);
 	if (stream->appended ? !place || !place->read : !stream->present_read)
 		return true;
-	if ((!place || !place->made) && !atomic_load(&stream->tenant->counted))
+	if (examine_must_count(collector, chunk, place))
 		return true;
 	return place && examine_has_repeated(chunk->append, place);
 }
 
-bool collector_must_examine(const struct stream_chunk *chunk)
+bool collector_must_examine(const struct collector *collector, const struct stream_chunk *chunk)
 {
 	if (chunk->append)
-		return examine_must_append(chunk);
+		return examine_must_append(collector, chunk);
 	const struct collector_stream *stream = chunk->stream;
 	const struct collector_incarnation *place = examine_place_of(chunk);
 	if (chunk->id.incarnation ? !place : !stream->present_read)
 		return true;
 	if (place && !place->read)
 		return true;
-	if ((!place || !place->made) && !atomic_load(&stream->tenant->counted))
+	if (examine_must_count(collector, chunk, place))
 		return true;
 	if (!place)
 		return false;
@@ -478,7 +494,7 @@ static int examine_append(struct examine *x)
 				       : NULL;
 	if (x->place && !x->place->read)
 		err = examine_read_appended(x);
-	if (!err && (!x->place || !x->place->made) && !atomic_load(&x->stream->tenant->counted))
+	if (!err && examine_must_count(x->collector, x->chunk, x->place))
 		err = examine_count_streams(x);
 	return err || !x->place ? err : examine_look_for_repeated(x);
 }
@@ -499,7 +515,7 @@ static int examine_chunk(struct examine *x, struct stream_chunk *chunk)
 			   : x->stream->present;
 	if (x->place && !x->place->read)
 		err = examine_read_place(x);
-	if (!err && (!x->place || !x->place->made) && !atomic_load(&x->stream->tenant->counted))
+	if (!err && examine_must_count(x->collector, chunk, x->place))
 		err = examine_count_streams(x);
 	if (err || !x->place)
 		return err;

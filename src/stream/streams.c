@@ -443,7 +443,7 @@ static int streams_retain(struct streams *streams, struct job *job, const struct
 	struct stream_retained retained;
 	struct streams_doubt doubt = {streams, id};
 	int err = stream_retain(&streams->site, job_queue(job), id, &rules, &retained, e);
-	if (retained.raised)
+	if (retained.raised || retained.forgotten)
 		job_call(job, streams->options.executor, streams_doubt, &doubt);
 	if (retained.waits)
 		streams_make_due_soon(streams, id);

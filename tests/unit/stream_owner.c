@@ -1,0 +1,213 @@
+/* What the owner of streams does with what has expired, or was deleted, and what the collector
+ * knows of it then. The owner's job takes a turn when a test says so. */
+#include "contract/engines.h"
+
+#include "loop/job.h"
+#include "stream/retain.h"
+#include "stream/streams.h"
+
+static struct contract_engine engine;
+
+/* ---- The job --------------------------------------------------------------------------------- */
+
+struct job {
+	struct task_queue *queue;
+	void (*run)(struct job *job, void *owner);
+	void (*done)(void *owner);
+	void *owner;
+};
+
+static struct job job; /* there is one at a time */
+
+int job_start(UNUSED const char *name, void (*run)(struct job *job, void *owner),
+	      void (*done)(void *owner), void *owner, UNUSED struct executor *executor,
+	      struct job **started)
+{
+	job.run = run;
+	job.done = done;
+	job.owner = owner;
+	*started = &job;
+	return 0;
+}
+
+void job_free(UNUSED struct job *of)
+{
+}
+
+void job_stop(struct job *of)
+{
+	of->done(of->owner);
+}
+
+void jobs_run_all(UNUSED const char *name,
+		  UNUSED void (*run)(struct task_queue *queue, void *owner),
+		  UNUSED void *const *owners, UNUSED size_t count)
+{
+	ASSERT(false); /* the job has no parts */
+}
+
+bool job_is_stopping(UNUSED const struct job *of)
+{
+	return false;
+}
+
+struct task_queue *job_queue(struct job *of)
+{
+	return of->queue;
+}
+
+int job_sleep(UNUSED struct job *of, UNUSED int64_t ms)
+{
+	return ERR_CANCELLED; /* the turn is over */
+}
+
+void job_call(UNUSED struct job *of, UNUSED struct executor *executor, void (*fn)(void *argument),
+	      void *argument)
+{
+	fn(argument);
+}
+
+/* ---- A server's streams ---------------------------------------------------------------------- */
+
+struct owner {
+	struct rig rig;
+	struct lease_session *session;
+	struct keep_rules keep;
+	struct streams *streams;
+};
+
+static void owner_open(struct owner *owner, uint64_t streams_max, int64_t keep_ms)
+{
+	rig_open(&owner->rig, &engine);
+	job.queue = &owner->rig.queue;
+	owner->keep = (struct keep_rules){.preset_ms = keep_ms};
+	owner->session =
+		lease_session_new(&(struct lease_session_options){.store = owner->rig.store,
+								  .clock = &owner->rig.clock.clock,
+								  .holder = SLICE("p-1"),
+								  .name = SLICE("p"),
+								  .lease_ms = 30 * SECOND_MS});
+	const struct streams_options options = {.store = owner->rig.store,
+						.clock = &owner->rig.clock.clock,
+						.executor = &owner->rig.queue.executor,
+						.session = owner->session,
+						.limits = {.streams_max = streams_max,
+							   .new_a_minute = 1000000,
+							   .tail_max_bytes = UINT64_MAX,
+							   .holes_max = 10},
+						.level = 1,
+						.every_ms = SECOND_MS,
+						.seal_after_ms = 10 * SECOND_MS,
+						.write_max_ms = SECOND_MS,
+						.keep = &owner->keep,
+						.retain_every_ms = SECOND_MS,
+						.seed = 1};
+	owner->streams = streams_open(&options);
+	streams_start(owner->streams);
+}
+
+static void owner_close(struct owner *owner)
+{
+	streams_stop(owner->streams);
+	streams_close(owner->streams);
+	lease_session_free(owner->session);
+	rig_close(&owner->rig);
+}
+
+/* So much later the owner has a turn. */
+static void turn(struct owner *owner, int64_t later_ms)
+{
+	rig_advance_ms(&owner->rig, later_ms);
+	job.run(&job, job.owner);
+}
+
+static struct stream_id id_of(uint64_t incarnation)
+{
+	return (struct stream_id){
+		SLICE("t"), {SLICE("h"), SLICE("c"), SLICE("d"), SLICE("/a")}, incarnation};
+}
+
+static void on_done(struct stream_submission *submission)
+{
+	*(bool *)submission->owner = true;
+}
+
+/* A chunk of 100 bytes. */
+static enum stream_outcome put(struct owner *owner, uint64_t incarnation, uint64_t begin)
+{
+	char text[100];
+	struct stream_chunk chunk = {.id = id_of(incarnation)};
+	const struct chunk_fields fields = {.tenant = chunk.id.tenant,
+					    .names = chunk.id.names,
+					    .incarnation = incarnation,
+					    .sequence_id = begin + sizeof(text),
+					    .lines = true};
+	const struct chunk_data data = {.data = {text, sizeof(text)}};
+	struct buf bytes;
+	const char *why;
+	bool done = false;
+	memset(text, 'x', sizeof(text));
+	text[sizeof(text) - 1] = '\n';
+	buf_init(&bytes, 4096);
+	assert_int_equal(chunk_frame_put(&fields, &data, 1, &bytes), 0);
+	struct slice rest = buf_slice(&bytes);
+	assert_int_equal(chunk_frame_next(&rest, &chunk.frame, &why), CHUNK_FOUND);
+	struct stream_submission submission = {
+		.chunks = &chunk, .count = 1, .done = on_done, .owner = &done};
+	assert_int_equal(collector_submit(streams_collector(owner->streams), &submission), 0);
+	while (!done)
+		task_queue_wait(&owner->rig.queue);
+	buf_release(&bytes);
+	return chunk.outcome;
+}
+
+static void delete (struct owner *owner, uint64_t incarnation)
+{
+	const struct stream_id id = id_of(incarnation);
+	struct errbuf e = {""};
+	uint64_t bytes;
+	assert_int_equal(stream_delete(streams_site(owner->streams), &owner->rig.queue, &id, false,
+				       &bytes, &e),
+			 0);
+	streams_note_deleted(owner->streams, &id);
+}
+
+/* ---- Cases ----------------------------------------------------------------------------------- */
+
+static void a_stream_that_is_forgotten_gives_its_place_to_another(void **state)
+{
+	(void)state;
+	static struct owner owner;
+	owner_open(&owner, 2, 0);
+	assert_int_equal(put(&owner, 1, 0), STREAM_TAKEN);
+	assert_int_equal(put(&owner, 2, 0), STREAM_TAKEN);
+	assert_int_equal(put(&owner, 3, 0), STREAM_MANY);
+	delete (&owner, 1);
+	turn(&owner, SECOND_MS); /* it is empty from now on */
+	turn(&owner, SECOND_MS); /* its chunk goes */
+	turn(&owner, DAY_MS - 3 * SECOND_MS);
+	assert_int_equal(put(&owner, 1, 0), STREAM_HELD);
+	assert_int_equal(put(&owner, 3, 0), STREAM_MANY);
+	turn(&owner, 3 * SECOND_MS);
+	/* They are counted once a minute. */
+	rig_advance_ms(&owner.rig, 57 * SECOND_MS - 1);
+	assert_int_equal(put(&owner, 3, 0), STREAM_MANY);
+	rig_advance_ms(&owner.rig, 1);
+	assert_int_equal(put(&owner, 3, 0), STREAM_TAKEN);
+	/* Nothing is known of the first one any more: it is new. */
+	assert_int_equal(put(&owner, 1, 0), STREAM_MANY);
+	assert_int_equal(put(&owner, 1, 100), STREAM_MANY);
+	assert_int_equal(put(&owner, 2, 0), STREAM_HELD);
+	rig_advance_ms(&owner.rig, 60 * SECOND_MS);
+	assert_int_equal(put(&owner, 4, 0), STREAM_MANY);
+	owner_close(&owner);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_stream_that_is_forgotten_gives_its_place_to_another),
+	};
+	engine = engine_lmdb("stream-owner", 0, 0);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
