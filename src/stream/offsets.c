@@ -93,6 +93,24 @@ void offsets_remove(struct offsets *offsets, uint64_t begin, uint64_t end)
 		offsets_add(offsets, right.begin, right.end);
 }
 
+void offsets_subtract(const struct offsets *all, const struct offsets *without,
+		      struct offsets *left)
+{
+	size_t at = 0;
+	for (size_t i = 0; i < all->count; i++) {
+		uint64_t begin = all->list[i].begin, end = all->list[i].end;
+		while (begin < end) {
+			while (at < without->count && without->list[at].end <= begin)
+				at++;
+			bool met = at < without->count && without->list[at].begin < end;
+			uint64_t to = met ? without->list[at].begin : end;
+			if (begin < to)
+				offsets_add(left, begin, to);
+			begin = met ? without->list[at].end : end;
+		}
+	}
+}
+
 size_t offsets_count_with(const struct offsets *offsets, uint64_t begin, uint64_t end)
 {
 	size_t first, last;

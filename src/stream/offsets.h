@@ -25,6 +25,9 @@ void offsets_add(struct offsets *offsets, uint64_t begin, uint64_t end);
 void offsets_cut(struct offsets *offsets, uint64_t below);
 /* What is in between goes. begin < end */
 void offsets_remove(struct offsets *offsets, uint64_t begin, uint64_t end);
+/* Adds to `left` what is in `all` and not in `without`. It is neither of these. */
+void offsets_subtract(const struct offsets *all, const struct offsets *without,
+		      struct offsets *left);
 /* Whether all of it is there; whether any of it is. */
 bool offsets_cover(const struct offsets *offsets, uint64_t begin, uint64_t end);
 bool offsets_meet(const struct offsets *offsets, uint64_t begin, uint64_t end);

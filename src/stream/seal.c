@@ -432,20 +432,9 @@ static int seal_range(struct seal *s, uint64_t begin, uint64_t end)
 /* The ranges are listed before, since sealing changes what is in blocks. */
 static int seal_ranges(struct seal *s)
 {
-	const struct offsets *held = &s->known.held, *sealed = &s->known.sealed;
 	struct offsets open = {.list = NULL};
-	size_t at = 0;
 	int err = 0;
-	for (size_t i = 0; i < held->count; i++) {
-		uint64_t begin = held->list[i].begin, end = held->list[i].end;
-		for (; at < sealed->count && sealed->list[at].end <= end; at++) {
-			if (begin < sealed->list[at].begin)
-				offsets_add(&open, begin, sealed->list[at].begin);
-			begin = sealed->list[at].end;
-		}
-		if (begin < end)
-			offsets_add(&open, begin, end);
-	}
+	offsets_subtract(&s->known.held, &s->known.sealed, &open);
 	for (size_t i = 0; i < open.count && !err; i++)
 		if (s->rules->all || open.list[i].end - open.list[i].begin >= CHUNK_DATA_MAX_BYTES)
 			err = seal_range(s, open.list[i].begin, open.list[i].end);

@@ -105,6 +105,38 @@ static void what_is_removed_is_gone(void **state)
 	}
 }
 
+static void add_by_lot(struct random *random, struct offsets *offsets, bool *there)
+{
+	for (uint64_t ranges = random_below(random, 30); ranges; ranges--) {
+		size_t begin = random_below(random, OFFSETS - 1);
+		size_t end = begin + 1 + random_below(random, ranges % 5 ? 4 : 40);
+		end = end > OFFSETS ? OFFSETS : end;
+		offsets_add(offsets, begin, end);
+		memset(there + begin, true, end - begin);
+	}
+}
+
+static void what_is_subtracted_is_not_left(void **state)
+{
+	struct random random;
+	(void)state;
+	random_init(&random, 8);
+	for (int round = 0; round < 3000; round++) {
+		struct offsets all = {.list = NULL}, without = {.list = NULL},
+			       left = {.list = NULL};
+		bool there[OFFSETS] = {false}, gone[OFFSETS] = {false};
+		add_by_lot(&random, &all, there);
+		add_by_lot(&random, &without, gone);
+		offsets_subtract(&all, &without, &left);
+		for (size_t i = 0; i < OFFSETS; i++)
+			there[i] = there[i] && !gone[i];
+		check_all(&left, there);
+		offsets_release(&all);
+		offsets_release(&without);
+		offsets_release(&left);
+	}
+}
+
 static void the_ends_of_numbers_are_no_trap(void **state)
 {
 	struct offsets offsets = {.list = NULL}, other = {.list = NULL};
@@ -128,6 +160,7 @@ int main(void)
 		cmocka_unit_test(they_are_as_an_array_of_bytes),
 		cmocka_unit_test(what_is_cut_is_gone),
 		cmocka_unit_test(what_is_removed_is_gone),
+		cmocka_unit_test(what_is_subtracted_is_not_left),
 		cmocka_unit_test(the_ends_of_numbers_are_no_trap),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
