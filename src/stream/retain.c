@@ -19,7 +19,8 @@ struct retain {
 	int64_t stamp_us; /* taken before anything is read */
 	struct stream_known known;
 	struct store_write *write;
-	uint64_t from; /* the new offset */
+	uint64_t from;      /* the new offset */
+	struct offsets old; /* what is in blocks that are too old */
 };
 
 static int retain_submit(struct retain *r)
@@ -73,9 +74,21 @@ static int retain_see_head(const struct chunk_place *place, struct slice value, 
 		return errbuf_set(r->e, err, "the head of a block cannot be read");
 	if (received.last_ms >= r->rules->before_ms)
 		return RETAIN_ENOUGH;
-	if (place->sequence_id > r->from)
-		r->from = place->sequence_id;
+	offsets_add(&r->old, place->sequence_id - place->length, place->sequence_id);
 	return 0;
+}
+
+/* To the end of the last block that is too old and before which nothing else is held. Between two
+ * such blocks a hole may have been filled: by a chunk that waits, or by a block that goes on behind
+ * the second one, which an owner has written who knew less. */
+static void retain_raise(struct retain *r)
+{
+	struct offsets kept = {.list = NULL};
+	offsets_subtract(&r->known.held, &r->old, &kept);
+	for (size_t i = 0; i < r->old.count; i++)
+		if (!kept.count || r->old.list[i].end <= kept.list[0].begin)
+			r->from = larger_of(r->from, r->old.list[i].end);
+	offsets_release(&kept);
 }
 
 /* Through the heads of blocks, from the first that is kept on. */
@@ -86,7 +99,10 @@ static int retain_look(struct retain *r)
 		return 0;
 	int err = chunk_heads_each(r->site, r->queue, r->id, CHUNK_HEAD_RECEIVED, &r->known.sealed,
 				   retain_see_head, r, r->e);
-	return err == RETAIN_ENOUGH ? 0 : err;
+	if (err && err != RETAIN_ENOUGH)
+		return err;
+	retain_raise(r);
+	return 0;
 }
 
 static int retain_note(struct retain *r, const struct stream_kept *kept)
@@ -191,6 +207,7 @@ int stream_retain(const struct stream_site *site, struct task_queue *queue,
 	r.write = store_write_new(site->store, RETAIN_WRITE_MAX_BYTES);
 	int err = retain_pass(&r, retained);
 	store_write_free(r.write);
+	offsets_release(&r.old);
 	stream_known_release(&r.known);
 	return err;
 }

@@ -3,10 +3,11 @@
  *
  * Both are one thing: an offset below which nothing is shown any more (struct stream_kept). For
  * retention it is the end of the last block, of those one behind the other from the beginning, all
- * of whose chunks were received too long ago; for a deletion it is the end of all that was held. A
- * pass removes what was below the offset that the pass before had noted, so that whoever is reading
- * it then can end; then it notes the new one. What comes again from below it is not taken again, if
- * its sender says the incarnation; else it begins another one (collector.h).
+ * of whose chunks were received too long ago, and before which no younger byte is held; for a
+ * deletion it is the end of all that was held. A pass removes what was below the offset that the
+ * pass before had noted, so that whoever is reading it then can end; then it notes the new one.
+ * What comes again from below it is not taken again, if its sender says the incarnation; else it
+ * begins another one (collector.h).
  *
  * A stream of which nothing is left is forgotten after a day. */
 #ifndef STREAM_RETAIN_H

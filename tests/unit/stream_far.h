@@ -54,10 +54,12 @@ struct content {
 	char text[CONTENT_MAX_BYTES];
 	size_t len, line_count;
 	struct far_line lines[LINES];
-	int64_t sent_ms[CONTENT_MAX_BYTES]; /* when each byte was sent for the first time; 0: never
-					     */
-	size_t sent;                        /* behind the last byte that was sent */
+	int64_t sent_ms[CONTENT_MAX_BYTES];  /* when each byte was sent for the first time; 0: never
+					      */
+	int64_t acked_ms[CONTENT_MAX_BYTES]; /* when each byte was first acknowledged; 0: never */
+	size_t sent;                         /* behind the last byte that was sent */
 	struct offsets acked;
+	uint64_t kept_from; /* what is below has gone, as it has landed */
 	uint64_t deletable; /* what a deletion may have seen ends there */
 	uint64_t deleted;   /* what is below was held when one began that was acknowledged */
 	uint64_t gone;      /* somebody saw that what is below has gone */
@@ -209,6 +211,8 @@ void work_search(struct task_queue *queue, void *owner);
 void work_delete(struct task_queue *queue, void *owner);
 /* Notes in the work what is so now. */
 void work_note(struct work *work);
+/* After each step, where what is old goes: each byte that has gone was old. */
+void check_gone_is_old(struct world *w);
 /* When nobody does anything any more: what has landed is right. */
 void check_landed(struct world *w);
 /* When all was sent and nothing was removed: the samples are those of all lines. */

@@ -131,6 +131,15 @@ static void sender_make_chunk(struct sender *s, size_t at)
 	s->next = larger_of(s->next, begin + len);
 }
 
+static void content_note_acked(struct world *w, size_t at, uint64_t begin, uint64_t end)
+{
+	struct content *content = &w->contents[at];
+	offsets_add(&content->acked, begin, end);
+	for (uint64_t offset = begin; offset < end; offset++)
+		if (!content->acked_ms[offset])
+			content->acked_ms[offset] = now_ms(w);
+}
+
 static void sender_on_done(struct stream_submission *submission)
 {
 	struct sender *s = submission->owner;
@@ -149,7 +158,7 @@ static void sender_on_done(struct stream_submission *submission)
 			       "of content %zu the bytes from %llu to %llu are said to be others",
 			       at, (unsigned long long)begin, (unsigned long long)f->sequence_id);
 		if (acked)
-			offsets_add(&w->contents[at].acked, begin, f->sequence_id);
+			content_note_acked(w, at, begin, f->sequence_id);
 		else if (s->all)
 			s->next = smaller_of(s->next, (size_t)begin);
 		w->acks += acked;
@@ -251,8 +260,10 @@ static void come_to_rest(struct world *w, int64_t ms)
 		ASSERT(i < RESTS_MAX);
 		bool any = step_anybody(w);
 		any |= far_step(w->far);
-		if (!any)
-			clock_virtual_advance(&w->clock, EVERY_MS * INT64_C(1000));
+		if (any)
+			continue;
+		check_gone_is_old(w);
+		clock_virtual_advance(&w->clock, EVERY_MS * INT64_C(1000));
 	}
 }
 
@@ -367,9 +378,13 @@ static void run_world(struct world *w)
 			far_set_faults(w->far, w->calm ? &none : &w->faults);
 		}
 		run_step(w);
+		check_gone_is_old(w);
 	}
 	/* What died lands, or never will. */
 	come_to_rest(w, LATE_MS + QUIET_MS);
+	/* Holes are filled when what is beside them is about to go. */
+	if (w->removes == REMOVES_OLD)
+		come_to_rest(w, (int64_t)pick(w, KEEP_MS));
 	send_all(w);
 	come_to_rest(w, QUIET_MS);
 	if (!w->failure[0])

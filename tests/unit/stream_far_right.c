@@ -483,6 +483,50 @@ void check_samples(struct world *w)
 
 /* ---- What is old ----------------------------------------------------------------------------- */
 
+/* A pass that begins now, by the clock of whoever removes, sees all that was acknowledged before,
+ * and what is younger than it may be stays, also where it fills a hole. */
+static void check_gone_byte(struct world *w, size_t at, uint64_t offset, int64_t begun_ms)
+{
+	const struct content *content = &w->contents[at];
+	int64_t acked_ms = content->acked_ms[offset];
+	if (acked_ms && acked_ms + 2 * SKEW_MS < begun_ms &&
+	    content->sent_ms[offset] > begun_ms - KEEP_MS + SKEW_MS)
+		differ(w, "of content %zu the byte at %llu has gone though it is not old", at,
+		       (unsigned long long)offset);
+}
+
+static int kept_see(const struct store_cell *cell, void *owner)
+{
+	struct world *w = owner;
+	enum stream_property property;
+	struct stream_kept kept = {.from = 0};
+	size_t at = (size_t)be64_get((const uint8_t *)cell->column.part[1].data) - 1;
+	if (!streams_read_property(cell, &property) || property != STREAM_KEPT)
+		return 0;
+	int err = stream_kept_decode(cell->value, &kept);
+	ASSERT(!err && at < w->content_count);
+	struct content *content = &w->contents[at];
+	for (; content->kept_from < kept.from; content->kept_from++)
+		check_gone_byte(w, at, content->kept_from, cell->stamp_us / 1000);
+	offsets_release(&kept.going);
+	return 0;
+}
+
+void check_gone_is_old(struct world *w)
+{
+	struct stream_parts key;
+	struct task_queue queue;
+	struct errbuf e = {""};
+	if (w->removes != REMOVES_OLD)
+		return;
+	task_queue_init(&queue);
+	streams_key(&key, SLICE("t"));
+	int err = store_row_wait(far_landed(w->far), &queue, now_ms(w), TABLE_STREAMS, &key.parts,
+				 kept_see, w, &e);
+	ASSERT(!err);
+	task_queue_release(&queue);
+}
+
 static int gone_see(UNUSED const struct store_row *row, void *owner)
 {
 	differ(owner, "blocks are there though all is old");

@@ -203,10 +203,51 @@ static void a_stream_that_is_forgotten_gives_its_place_to_another(void **state)
 	owner_close(&owner);
 }
 
+static void expect_held(struct owner *owner, uint64_t kept_from, uint64_t begin, uint64_t end)
+{
+	const struct stream_id id = id_of(1);
+	struct stream_known known = {.made = false};
+	struct errbuf e = {""};
+	assert_int_equal(stream_known_read(&known, streams_site(owner->streams), &owner->rig.queue,
+					   &id, 0, &e),
+			 0);
+	assert_int_equal(known.kept_from, kept_from);
+	assert_int_equal(known.held.count, begin < end);
+	if (begin < end) {
+		assert_int_equal(known.held.list[0].begin, begin);
+		assert_int_equal(known.held.list[0].end, end);
+	}
+	stream_known_release(&known);
+}
+
+/* Kept for 25 s. What fills the hole is put into a block 10 s after it has come. */
+static void what_fills_a_hole_between_old_blocks_is_kept(void **state)
+{
+	(void)state;
+	static struct owner owner;
+	owner_open(&owner, 10, 25 * SECOND_MS);
+	assert_int_equal(put(&owner, 1, 0), STREAM_TAKEN);
+	assert_int_equal(put(&owner, 1, 200), STREAM_TAKEN);
+	turn(&owner, SECOND_MS);
+	turn(&owner, 11 * SECOND_MS); /* both are in blocks */
+	turn(&owner, 10 * SECOND_MS);
+	assert_int_equal(put(&owner, 1, 100), STREAM_TAKEN); /* at 22 s */
+	turn(&owner, 4 * SECOND_MS);                         /* at 26 s */
+	expect_held(&owner, 100, 100, 300);
+	turn(&owner, 11 * SECOND_MS); /* at 37 s it is in a block */
+	expect_held(&owner, 100, 100, 300);
+	turn(&owner, 10 * SECOND_MS); /* at 47 s: 25 s after it came it is not yet old */
+	expect_held(&owner, 100, 100, 300);
+	turn(&owner, SECOND_MS);
+	expect_held(&owner, 300, 0, 0);
+	owner_close(&owner);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_stream_that_is_forgotten_gives_its_place_to_another),
+		cmocka_unit_test(what_fills_a_hole_between_old_blocks_is_kept),
 	};
 	engine = engine_lmdb("stream-owner", 0, 0);
 	return cmocka_run_group_tests(tests, NULL, NULL);
