@@ -376,7 +376,8 @@ static int collector_put_chunk(struct stream_submission *s, const struct stream_
 }
 
 /* New streams first: a row of chunks is never there without its stream. One of which nothing was
- * held may just be forgotten by its owner (retain.h): it is made again. */
+ * held may just be forgotten by its owner: it is made again, under a stamp that is above the one of
+ * the deletion (retain.c). */
 static int collector_put_streams(struct stream_submission *s)
 {
 	int64_t stamp_us = store_stamp(s->collector->site->store);

@@ -122,16 +122,22 @@ static int retain_note(struct retain *r, const struct stream_kept *kept)
 
 /* ---- Forgetting ------------------------------------------------------------------------------ */
 
-/* What a collector makes of it meanwhile has a higher stamp, and stays (collector.c). */
+/* A collector may have begun to write to it before this pass, and its write may land behind what
+ * the pass has read, or behind this deletion (collector.c). So the note that the stream is there
+ * goes under a stamp in the middle of the time for which it was empty: one that was put before is
+ * gone, and one that is put now stays, however far two clocks are apart. */
 static int retain_forget(struct retain *r)
 {
 	struct stream_parts key, column;
 	int err = 0;
 	streams_key(&key, r->id->tenant);
 	for (int property = 0; property < STREAM_PROPERTIES && !err; property++) {
+		int64_t stamp_us = r->stamp_us;
+		if (property == STREAM_MADE)
+			stamp_us -= RETAIN_EMPTY_MS / 2 * INT64_C(1000);
 		streams_column(&column, r->id, (enum stream_property)property);
 		err = store_cell_delete(r->write, TABLE_STREAMS, &key.parts, &column.parts,
-					r->stamp_us);
+					stamp_us);
 	}
 	ASSERT(!err); /* some cells */
 	return retain_submit(r);

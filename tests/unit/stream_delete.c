@@ -1,5 +1,5 @@
-/* Deletion of a stream by two processes that share a far store (contract/far.h), and whose clocks
- * differ. */
+/* A stream that is deleted, or forgotten, by processes that share a far store (contract/far.h), and
+ * whose clocks differ. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,7 +26,8 @@ struct rig {
 };
 
 /* A chunk of 10 bytes that begins at an offset, as the collector has it. */
-static void put_chunk(struct rig *rig, struct task_queue *queue, uint64_t begin)
+static void put_chunk(struct store *store, struct task_queue *queue, uint64_t begin,
+		      int64_t stamp_us)
 {
 	const struct chunk_fields fields = {.names = id.names,
 					    .incarnation = id.incarnation,
@@ -34,7 +35,7 @@ static void put_chunk(struct rig *rig, struct task_queue *queue, uint64_t begin)
 					    .lines = true};
 	const struct chunk_data data = {.data = SLICE("123456789\n")};
 	const struct stream_made made = {.id = id, .made_ms = 1};
-	struct store_write *write = store_write_new(rig->site.store, 1 << 20);
+	struct store_write *write = store_write_new(store, 1 << 20);
 	struct stream_parts key, column;
 	struct chunk_frame frame;
 	struct buf bytes, value;
@@ -56,7 +57,7 @@ static void put_chunk(struct rig *rig, struct task_queue *queue, uint64_t begin)
 	streams_key(&key, id.tenant);
 	streams_column(&column, &id, STREAM_MADE);
 	assert_int_equal(store_cell_put(write, TABLE_STREAMS, &key.parts, &column.parts,
-					buf_slice(&value), 1, 0),
+					buf_slice(&value), stamp_us, 0),
 			 0);
 	assert_int_equal(store_write_wait(write, queue), 0);
 	store_write_free(write);
@@ -68,30 +69,43 @@ static void delete_twice(struct task_queue *queue, void *owner)
 {
 	struct rig *rig = owner;
 	struct errbuf e = {""};
-	put_chunk(rig, queue, 0);
+	put_chunk(rig->site.store, queue, 0, 1);
 	rig->err = stream_delete(&rig->other, queue, &id, false, &rig->bytes, &e);
 	assert_int_equal(rig->bytes, 10);
-	put_chunk(rig, queue, 10);
+	put_chunk(rig->site.store, queue, 10, 1);
 	if (!rig->err)
 		rig->err = stream_delete(&rig->site, queue, &id, false, &rig->bytes, &e);
+}
+
+static void rig_open(struct rig *rig, int64_t ahead_us)
+{
+	*rig = (struct rig){.err = 1};
+	clock_virtual_init(&rig->clock, T0);
+	clock_virtual_init(&rig->ahead, T0 + ahead_us);
+	rig->far = far_new(&rig->clock.clock, 1, &(struct far_faults){0});
+	rig->site = (struct stream_site){.store = far_open(rig->far, &rig->clock.clock, 0),
+					 .clock = &rig->clock.clock};
+	rig->other = (struct stream_site){.store = far_open(rig->far, &rig->ahead.clock, 0),
+					  .clock = &rig->ahead.clock};
+}
+
+static void rig_close(struct rig *rig)
+{
+	store_close(rig->site.store);
+	store_close(rig->other.store);
+	far_free(rig->far);
 }
 
 /* Whoever is the second to delete has a clock that is 3 s behind, and deletes more. */
 static void who_deletes_more_wins_though_his_clock_is_behind(void **state)
 {
 	(void)state;
-	struct rig rig = {.err = 1};
+	struct rig rig;
 	struct stepped work;
 	struct stream_known known = {.made = false};
 	struct task_queue queue;
 	struct errbuf e = {""};
-	clock_virtual_init(&rig.clock, T0);
-	clock_virtual_init(&rig.ahead, T0 + 3000000);
-	rig.far = far_new(&rig.clock.clock, 1, &(struct far_faults){0});
-	rig.site = (struct stream_site){.store = far_open(rig.far, &rig.clock.clock, 0),
-					.clock = &rig.clock.clock};
-	rig.other = (struct stream_site){.store = far_open(rig.far, &rig.ahead.clock, 0),
-					 .clock = &rig.ahead.clock};
+	rig_open(&rig, 3000000);
 	stepped_start(&work, delete_twice, &rig);
 	while (!stepped_over(&work))
 		if (!stepped_ready(&work) || !stepped_step(&work))
@@ -105,15 +119,99 @@ static void who_deletes_more_wins_though_his_clock_is_behind(void **state)
 	assert_int_equal(known.deleted_to, 20);
 	stream_known_release(&known);
 	task_queue_release(&queue);
-	store_close(rig.site.store);
-	store_close(rig.other.store);
-	far_free(rig.far);
+	rig_close(&rig);
+}
+
+static void forget(struct task_queue *queue, void *owner)
+{
+	struct rig *rig = owner;
+	const struct stream_retain_rules rules = {INT64_MIN, INT64_MAX, 1000};
+	struct stream_retained retained;
+	struct errbuf e = {""};
+	rig->err = stream_retain(&rig->site, queue, &id, &rules, &retained, &e);
+}
+
+/* The stream was made at T0, and then nothing of it was left. */
+static void put_empty(struct store *store, struct task_queue *queue)
+{
+	const struct stream_kept kept = {.from = 10, .empty_ms = T0 / 1000};
+	struct store_write *write = store_write_new(store, 1 << 20);
+	struct stream_parts key, column, behind;
+	struct buf value;
+	buf_init(&value, 4096);
+	put_chunk(store, queue, 0, T0);
+	chunk_tail_key(&key, &id);
+	chunk_bound(&column, 0);
+	chunk_bound(&behind, 10);
+	assert_int_equal(
+		store_log_remove(write, TABLE_CHUNK_TAIL, &key.parts, &column.parts, &behind.parts),
+		0);
+	stream_kept_encode(&kept, &value);
+	streams_key(&key, id.tenant);
+	streams_column(&column, &id, STREAM_KEPT);
+	assert_int_equal(store_cell_put(write, TABLE_STREAMS, &key.parts, &column.parts,
+					buf_slice(&value), T0, 0),
+			 0);
+	assert_int_equal(store_write_wait(write, queue), 0);
+	store_write_free(write);
+	buf_release(&value);
+}
+
+/* The stream is forgotten a day later. A collector took its stamp before that, by a clock that is
+ * `behind_us` behind. Its chunk lands after so many steps. False: all was over before. */
+static bool forget_while_it_goes_on(int steps, int64_t behind_us, bool lands)
+{
+	struct rig rig;
+	struct stepped work;
+	struct stream_known known = {.made = false};
+	struct task_queue queue;
+	struct errbuf e = {""};
+	int step = 0;
+	task_queue_init(&queue);
+	rig_open(&rig, -behind_us);
+	struct store *landed = far_landed(rig.far);
+	put_empty(landed, &queue);
+	clock_virtual_advance(&rig.clock, 86400000000);
+	clock_virtual_advance(&rig.ahead, 86400000000);
+	int64_t stamp_us = store_stamp(rig.other.store);
+	stepped_start(&work, forget, &rig);
+	for (; !stepped_over(&work); step++) {
+		if (step == steps && lands)
+			put_chunk(landed, &queue, 10, stamp_us);
+		if (!stepped_ready(&work) || !stepped_step(&work))
+			assert_true(far_step(rig.far));
+	}
+	if (step <= steps && lands)
+		put_chunk(landed, &queue, 10, stamp_us);
+	stepped_release(&work);
+	assert_int_equal(rig.err, 0);
+	const struct stream_site site = {.store = landed, .clock = &rig.clock.clock};
+	assert_int_equal(stream_known_read(&known, &site, &queue, &id, 0, &e), 0);
+	assert_int_equal(known.made, lands);
+	assert_int_equal(known.held.count, lands);
+	stream_known_release(&known);
+	task_queue_release(&queue);
+	rig_close(&rig);
+	return step > steps;
+}
+
+static void a_stream_that_goes_on_while_it_is_forgotten_stays(void **state)
+{
+	(void)state;
+	(void)forget_while_it_goes_on(0, 0, false);
+	for (int64_t behind_us = -3000000; behind_us <= 3000000; behind_us += 3000000) {
+		int steps = 0;
+		while (forget_while_it_goes_on(steps, behind_us, true))
+			steps++;
+		assert_true(steps > 3); /* two reads, and the deletion */
+	}
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(who_deletes_more_wins_though_his_clock_is_behind),
+		cmocka_unit_test(a_stream_that_goes_on_while_it_is_forgotten_stays),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
