@@ -15,6 +15,7 @@ enum {
 	RATE_BURST_S = 10,
 	NEW_BURST_S = 60,
 	EXAMINER_QUEUE_MAX = 4096,
+	COLLECTOR_SURE_MS = 6 * 3600000, /* so long a stream is there that was */
 	ROUND_CHUNKS_MAX = 1000,
 	ROUND_RECORDS_MAX = 1 << 16, /* that are appended; a chunk may go beyond it */
 };
@@ -299,6 +300,8 @@ static void collector_note_written(struct stream_submission *s)
 		struct stream_chunk *chunk = &s->chunks[i];
 		if (!collector_is_to_be_written(chunk))
 			continue;
+		if (chunk->place->put)
+			chunk->place->sure_ms = clock_mono_ms(s->collector->site->clock);
 		chunk->place->made = true;
 		chunk->place->empty = false;
 		chunk->place->put = false;
@@ -375,9 +378,18 @@ static int collector_put_chunk(struct stream_submission *s, const struct stream_
 				   buf_slice(value));
 }
 
+/* The owner may be another process, which does not say what it forgets; it forgets what has been
+ * empty for a day, by stamps that are half a day old (retain.c). */
+static bool collector_is_surely_made(const struct collector *collector,
+				     const struct collector_incarnation *place)
+{
+	int64_t now_ms = clock_mono_ms(collector->site->clock);
+	return place->made && !place->empty && now_ms - place->sure_ms < COLLECTOR_SURE_MS;
+}
+
 /* New streams first: a row of chunks is never there without its stream. One of which nothing was
  * held may just be forgotten by its owner: it is made again, under a stamp that is above the one of
- * the deletion (retain.c). */
+ * the deletion. */
 static int collector_put_streams(struct stream_submission *s)
 {
 	int64_t stamp_us = store_stamp(s->collector->site->store);
@@ -385,7 +397,7 @@ static int collector_put_streams(struct stream_submission *s)
 	for (size_t i = s->begin; i < s->end && !err; i++) {
 		const struct stream_chunk *chunk = &s->chunks[i];
 		if (!collector_is_to_be_written(chunk) || chunk->place->put ||
-		    (chunk->place->made && !chunk->place->empty))
+		    collector_is_surely_made(s->collector, chunk->place))
 			continue;
 		err = collector_put_made(s, chunk, stamp_us);
 		chunk->place->put = true;

@@ -21,6 +21,7 @@ struct collector_incarnation {
 	bool begun;      /* it is new, and may be; the next two are of such */
 	bool put;        /* the write that is under way makes it */
 	bool empty;      /* nothing of it was held before the round */
+	int64_t sure_ms; /* monotonic: when it was seen in that table, or put there */
 	int64_t made_ms; /* when it was made */
 	struct offsets held;
 	/* What is below has gone. If its sender says the incarnation it counts as held; else what

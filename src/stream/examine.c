@@ -99,6 +99,7 @@ static int examine_read_place(struct examine *x)
 	int err = stream_known_read(&known, x->site, x->queue, &id, 0, &x->e);
 	if (!err) {
 		x->place->made = known.made;
+		x->place->sure_ms = clock_mono_ms(x->site->clock);
 		x->place->here = known.here;
 		x->place->appended = known.appended;
 		x->place->made_ms = known.made_ms;

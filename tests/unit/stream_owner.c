@@ -243,11 +243,51 @@ static void what_fills_a_hole_between_old_blocks_is_kept(void **state)
 	owner_close(&owner);
 }
 
+static void retain_elsewhere(struct owner *owner)
+{
+	const struct stream_retain_rules rules = {rig_now_ms(&owner->rig) - SECOND_MS, INT64_MAX,
+						  SECOND_MS};
+	const struct stream_id id = id_of(1);
+	struct stream_retained retained;
+	struct errbuf e = {""};
+	assert_int_equal(stream_retain(streams_site(owner->streams), &owner->rig.queue, &id, &rules,
+				       &retained, &e),
+			 0);
+}
+
+/* The owner is another process, and the collector does not hear of it. */
+static void a_stream_that_another_process_has_forgotten_is_made_again(void **state)
+{
+	(void)state;
+	static struct owner owner;
+	owner_open(&owner, 10, 0);
+	assert_int_equal(put(&owner, 1, 0), STREAM_TAKEN);
+	turn(&owner, SECOND_MS);
+	turn(&owner, 11 * SECOND_MS); /* it is in a block */
+	retain_elsewhere(&owner);
+	retain_elsewhere(&owner);
+	rig_advance_ms(&owner.rig, DAY_MS);
+	retain_elsewhere(&owner);
+	expect_held(&owner, 0, 0, 0);
+	assert_int_equal(put(&owner, 1, 100), STREAM_TAKEN);
+	expect_held(&owner, 0, 100, 200);
+	const struct stream_id id = id_of(1);
+	struct stream_known known = {.made = false};
+	struct errbuf e = {""};
+	assert_int_equal(stream_known_read(&known, streams_site(owner.streams), &owner.rig.queue,
+					   &id, 0, &e),
+			 0);
+	assert_true(known.made);
+	stream_known_release(&known);
+	owner_close(&owner);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_stream_that_is_forgotten_gives_its_place_to_another),
 		cmocka_unit_test(what_fills_a_hole_between_old_blocks_is_kept),
+		cmocka_unit_test(a_stream_that_another_process_has_forgotten_is_made_again),
 	};
 	engine = engine_lmdb("stream-owner", 0, 0);
 	return cmocka_run_group_tests(tests, NULL, NULL);
