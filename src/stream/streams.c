@@ -169,6 +169,17 @@ static void streams_on_written(void *owner, const struct stream_id *id,
 
 /* ---- The owner ------------------------------------------------------------------------------- */
 
+static bool streams_owns(const struct streams *streams, const struct stream_id *id)
+{
+	struct buf address;
+	buf_init(&address, STREAM_ADDRESS_MAX_BYTES);
+	stream_address_put(&id->names, id->incarnation, &address);
+	uint32_t partition =
+		consistent_hash(streams_hash(id->tenant, buf_slice(&address), 0).low, PARTITIONS);
+	buf_release(&address);
+	return partitions_has(&streams->held, partition);
+}
+
 static int streams_see_row(const struct store_row *row, void *owner)
 {
 	struct streams *streams = owner;
@@ -180,7 +191,7 @@ static int streams_see_row(const struct store_row *row, void *owner)
 	if (err) {
 		log_rated(&streams->lines, clock_mono_ms(streams->site.clock), LOG_WARN,
 			  "streams: a row of chunk_tail is not read: %s", e.text);
-	} else {
+	} else if (streams_owns(streams, &id)) {
 		pthread_mutex_lock(&streams->lock);
 		struct streams_due *due = streams_find_due(streams, &id);
 		if (due && !due->since_ms) {
@@ -305,23 +316,36 @@ static int streams_compare_due(const void *a, const void *b)
 	return (x->stored_bytes < y->stored_bytes) - (x->stored_bytes > y->stored_bytes);
 }
 
-/* Those that are held and due at this moment, the largest first. The job has them without the lock,
- * since it alone frees any. Others own those that are not held. */
+/* With the lock. Others own those that are not held; what waits of them is theirs to count. Slots
+ * move when one is removed: each place is looked at until its stream stays. */
+static void streams_let_go(struct streams *streams)
+{
+	for (size_t at = 0; at < streams->due.slot_count;) {
+		struct streams_slot *slot = hash_table_at(&streams->due, at);
+		struct streams_due *due = slot ? slot->due : NULL;
+		if (!due || partitions_has(&streams->held, due->partition)) {
+			at++;
+			continue;
+		}
+		collector_adjust_tail(streams->collector, -(int64_t)due->stored_bytes);
+		hash_table_remove(&streams->due, slot->hash);
+		streams_free_due(due);
+	}
+}
+
+/* Those that are due at this moment, the largest first. The job has them without the lock, since it
+ * alone frees any. */
 static struct streams_due **streams_list_due(struct streams *streams, size_t *count)
 {
 	size_t room = 0;
 	struct streams_due **list = NULL;
 	*count = 0;
 	pthread_mutex_lock(&streams->lock);
+	streams_let_go(streams);
 	for (size_t at = 0; at < streams->due.slot_count; at++) {
 		const struct streams_slot *slot = hash_table_at(&streams->due, at);
 		struct streams_due *due = slot ? slot->due : NULL;
-		if (!due)
-			continue;
-		if (!partitions_has(&streams->held, due->partition)) {
-			collector_adjust_tail(streams->collector, -(int64_t)due->stored_bytes);
-			due->data_bytes = due->stored_bytes = 0;
-		} else if (streams_is_due(streams, due)) {
+		if (due && streams_is_due(streams, due)) {
 			GROW(list, room, *count + 1);
 			list[(*count)++] = due;
 		}
@@ -379,8 +403,11 @@ static void streams_turn(struct streams *streams, struct job *job)
 {
 	int64_t now_ms = clock_mono_ms(streams->site.clock);
 	struct errbuf e = {""};
-	bool look = !streams->looked || now_ms >= streams->look_ms;
+	const struct partitions before = streams->held;
 	int err = streams_take_leases(streams, job);
+	if (memcmp(&before, &streams->held, sizeof(before)) != 0)
+		streams->looked = false; /* for what waits of streams that others owned */
+	bool look = !streams->looked || now_ms >= streams->look_ms;
 	if (!err && look)
 		err = store_rows_wait(streams->site.store, job_queue(job),
 				      clock_wall_ms(streams->site.clock), TABLE_CHUNK_TAIL,
@@ -448,17 +475,6 @@ static int streams_retain(struct streams *streams, struct job *job, const struct
 	if (retained.waits)
 		streams_make_due_soon(streams, id);
 	return err;
-}
-
-static bool streams_owns(const struct streams *streams, const struct stream_id *id)
-{
-	struct buf address;
-	buf_init(&address, STREAM_ADDRESS_MAX_BYTES);
-	stream_address_put(&id->names, id->incarnation, &address);
-	uint32_t partition =
-		consistent_hash(streams_hash(id->tenant, buf_slice(&address), 0).low, PARTITIONS);
-	buf_release(&address);
-	return partitions_has(&streams->held, partition);
 }
 
 /* `names`: NULL: it is not known of which stream. */
