@@ -244,26 +244,6 @@ static int pass_read_range(struct pass *p, const struct stream_id *id,
 	return err == PASS_END ? 0 : err;
 }
 
-/* The bytes that are held and not done. */
-static void pass_list_ranges(const struct stream_known *known, const struct demux_read *read,
-			     struct offsets *ranges)
-{
-	const struct offsets *held = &known->held, *done = &read->done;
-	size_t at = 0;
-	for (size_t i = 0; i < held->count; i++) {
-		uint64_t begin = held->list[i].begin, end = held->list[i].end;
-		for (; at < done->count && done->list[at].end <= end; at++) {
-			if (begin < done->list[at].begin)
-				offsets_add(ranges, begin, done->list[at].begin);
-			begin = larger_of(begin, done->list[at].end);
-		}
-		if (at < done->count && done->list[at].begin < end)
-			end = done->list[at].begin;
-		if (begin < end)
-			offsets_add(ranges, begin, end);
-	}
-}
-
 /* Events of bytes that have gone cannot be counted again. Their lines had times up to `ms`: bins up
  * to there are not derived any more, and none is made. */
 static void pass_raise_floor(struct demux_stream *stream, int64_t ms)
@@ -315,7 +295,7 @@ static int pass_read_incarnation(struct pass *p, uint64_t incarnation)
 	p->read = demux_state_read(&p->stream->state, incarnation);
 	if (!err) {
 		pass_note_gone(p, &known);
-		pass_list_ranges(&known, p->read, &ranges);
+		offsets_subtract(&known.held, &p->read->done, &ranges);
 	}
 	for (size_t i = 0; i < ranges.count && !err; i++)
 		err = pass_read_range(p, &id, &known, &ranges.list[i]);

@@ -164,26 +164,18 @@ static int scan_see_lines(const struct chunk_place *place, struct slice value, v
 /* Adds the bytes of a stream that are held and in no block that was seen. */
 static int scan_add_others(struct line_scan *scan, size_t stream, const struct offsets *seen)
 {
-	const struct offsets *held = &scan->streams[stream].known.held;
-	size_t at = 0;
+	struct offsets others = {.list = NULL};
 	int err = 0;
-	for (size_t i = 0; i < held->count && !err; i++) {
-		uint64_t from = held->list[i].begin, end = held->list[i].end;
-		while (from < end && !err) {
-			while (at < seen->count && seen->list[at].end <= from)
-				at++;
-			bool met = at < seen->count && seen->list[at].begin < end;
-			uint64_t to = met ? seen->list[at].begin : end;
-			const struct line_part part = {.stream = stream,
-						       .from = from,
-						       .to = to,
-						       .first_ms = INT64_MIN,
-						       .last_ms = INT64_MAX};
-			if (from < to)
-				err = scan_add_part(scan, &part);
-			from = met ? seen->list[at].end : end;
-		}
+	offsets_subtract(&scan->streams[stream].known.held, seen, &others);
+	for (size_t i = 0; i < others.count && !err; i++) {
+		const struct line_part part = {.stream = stream,
+					       .from = others.list[i].begin,
+					       .to = others.list[i].end,
+					       .first_ms = INT64_MIN,
+					       .last_ms = INT64_MAX};
+		err = scan_add_part(scan, &part);
 	}
+	offsets_release(&others);
 	return err;
 }
 
