@@ -24,8 +24,14 @@ struct directory_walk {
 	bool unread; /* a directory cannot be read */
 	unsigned depth_max;
 	const struct agent_walked *walked;
-	struct file_id above[DIRECTORY_DEPTH_MAX + 1]; /* the directories that one is in */
 	int err;
+};
+
+/* A directory that is being walked, and the one it was found in. */
+struct directory_place {
+	const struct directory_place *above; /* NULL: the adaptor's own */
+	unsigned depth;
+	struct file_id id;
 };
 
 static void directory_see(void *owner, const char *name)
@@ -123,31 +129,34 @@ static void directory_follow(struct directory_walk *walk, const char *path)
 	}
 }
 
-/* A link to a directory above leads nowhere new. */
-static bool directory_is_above(const struct directory_walk *walk, const struct file_id *id,
-			       unsigned depth)
+/* A link to the directory that it lies in, or to one above that up to the adaptor's own, leads
+ * nowhere new. */
+static bool directory_is_above(const struct directory_place *place, const struct file_id *id)
 {
-	for (unsigned i = 0; i < depth; i++)
-		if (file_id_equal(&walk->above[i], id))
+	for (; place; place = place->above)
+		if (file_id_equal(&place->id, id))
 			return true;
 	return false;
 }
 
-static void directory_walk(struct directory_walk *walk, const char *directory, unsigned depth)
+static void directory_walk(struct directory_walk *walk, const char *directory,
+			   const struct directory_place *above)
 {
 	struct files *files = walk->agent->options.files;
+	struct directory_place here = {.above = above, .depth = above ? above->depth + 1 : 0};
 	char path[PATH_MAX];
 	size_t first = walk->count;
 	if (walk->err)
 		return;
 	struct agent_directory *known = agent_watch_directory(walk->agent, directory);
-	struct file_look self;
+	struct file_look self = {.changed_ns = 0};
 	int err = files->look_at(files, directory, &self);
+	here.id = self.id;
 	if (!err && known->listed_by == walk->adaptor && known->listed_ns == self.changed_ns)
 		return; /* no name has come or gone */
 	bool only_files = !err && !followed_is_young(&walk->agent->site, self.changed_ns);
 	err = files->list(files, directory, directory_see, walk);
-	if (err && !depth)
+	if (err && !above)
 		log_rated(&walk->agent->troubles, agent_now_ms(walk->agent), LOG_WARN,
 			  "adaptor %s: %s cannot be read: %s", walk->adaptor->name.data, directory,
 			  err_text(err));
@@ -170,10 +179,9 @@ static void directory_walk(struct directory_walk *walk, const char *directory, u
 		only_files = only_files && !err && look.type != FILE_DIRECTORY;
 		if (err)
 			continue;
-		if (look.type == FILE_DIRECTORY && depth < walk->depth_max &&
-		    !directory_is_above(walk, &look.id, depth)) {
-			walk->above[depth] = look.id;
-			directory_walk(walk, path, depth + 1);
+		if (look.type == FILE_DIRECTORY && here.depth < walk->depth_max &&
+		    !directory_is_above(&here, &look.id)) {
+			directory_walk(walk, path, &here);
 		} else if (look.type == FILE_REGULAR && content_packing_of(name) == CONTENT_PLAIN &&
 			   directory_has_pattern(walk->adaptor, path, name) &&
 			   !directory_is_rotated(walk, first, directory, name)) {
@@ -255,7 +263,7 @@ void directory_scan(struct agent *agent)
 		walk.walked = directory_walked(agent, walk.adaptor);
 		int64_t begun_ms = clock_wall_ms(agent->options.clock);
 		arena_init(&walk.arena, DIRECTORY_ARENA_MAX_BYTES);
-		directory_walk(&walk, walk.adaptor->path.data, 0);
+		directory_walk(&walk, walk.adaptor->path.data, NULL);
 		if (walk.err)
 			log_rated(&agent->troubles, agent_now_ms(agent), LOG_WARN,
 				  "adaptor %s: there are too many files below %s; some are not "

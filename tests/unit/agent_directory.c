@@ -148,6 +148,55 @@ static void patterns_of_names(UNUSED void **state)
 	follows("directory", "', files: '.*'", ".h.log");
 }
 
+static void link_to(const char *to, const char *name, char path[static 128])
+{
+	path_of(name, path);
+	assert_int_equal(symlink(to, path), 0);
+}
+
+/* Each of their files would be followed twice, under two names. */
+static void links_to_the_directories_that_they_are_in(UNUSED void **state)
+{
+	static const char *const links[][2] = {
+		{".", "current"}, {"..", "sub/up"}, {"..", "sub/deep/up"}};
+	char paths[ARRAY_LEN(links)][128];
+	for (size_t i = 0; i < ARRAY_LEN(links); i++)
+		link_to(links[i][0], links[i][1], paths[i]);
+	follows("directory", "', files: '*.log'",
+		".dot/f.log a.log sub/d.log sub/deep/e.log x[1].log");
+	follows("tail", "/*/?.log'", "sub/d.log");
+	/* The link to what is above the adaptor's own directory leads to other files. */
+	follows("directory", "/sub/deep', files: 'd.log'", "sub/deep/up/d.log");
+	for (size_t i = 0; i < ARRAY_LEN(links); i++)
+		assert_int_equal(unlink(paths[i]), 0);
+}
+
+/* A path with wildcards may go deeper than a directory is looked at. */
+static void wildcards_far_below(UNUSED void **state)
+{
+	enum { LEVELS = 24 };
+	char path[128], pattern[128], expected[128];
+	int below = 0, in = 0;
+	for (int level = 0; level < LEVELS; level++) {
+		below += snprintf(expected + below, sizeof(expected) - (size_t)below, "d/");
+		in += snprintf(pattern + in, sizeof(pattern) - (size_t)in, "/*");
+		path_of(expected, path);
+		assert_int_equal(mkdir(path, 0700), 0);
+	}
+	snprintf(expected + below, sizeof(expected) - (size_t)below, "z");
+	snprintf(pattern + in, sizeof(pattern) - (size_t)in, "/z'");
+	path_of(expected, path);
+	FILE *file = fopen(path, "w");
+	assert_non_null(file);
+	fclose(file);
+	follows("tail", pattern, expected);
+	assert_int_equal(unlink(path), 0);
+	for (int level = 0; level < LEVELS; level++) {
+		*strrchr(path, '/') = 0;
+		assert_int_equal(rmdir(path), 0);
+	}
+}
+
 static void regular_expressions_see_the_path(UNUSED void **state)
 {
 	follows("directory", "', regex: '^/sub/[^/]*$'", "sub/a.txt sub/d.log");
@@ -394,6 +443,8 @@ int main(void)
 		cmocka_unit_test(names_below_a_directory),
 		cmocka_unit_test(wildcards_of_a_path),
 		cmocka_unit_test(patterns_of_names),
+		cmocka_unit_test(links_to_the_directories_that_they_are_in),
+		cmocka_unit_test(wildcards_far_below),
 		cmocka_unit_test(regular_expressions_see_the_path),
 		cmocka_unit_test(regular_expressions_of_chukwa_see_the_name),
 		cmocka_unit_test(a_directory_that_is_gone_is_forgotten),
