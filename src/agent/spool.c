@@ -26,7 +26,8 @@ enum {
 	SPOOL_DIRECTORY_MODE = 0700,
 	SPOOL_ROTATED_DIGITS = 10, /* more than a number has that counts backwards (siblings.c) */
 	SPOOL_LINES_A_MINUTE = 6,
-	SPOOL_IDLE_MS = 60000, /* a file to which nothing came for so long need not stay */
+	SPOOL_IDLE_MS = 60000,          /* a file to which nothing came for so long need not stay */
+	SPOOL_KEPT_MAX_BYTES = 8 << 20, /* written and not synced: more is synced at once */
 	/* The disk keeps such a part of all the room free, at most so many bytes. */
 	SPOOL_FREE_PARTS = 8,
 	SPOOL_FREE_MAX_BYTES = 64 << 20,
@@ -39,7 +40,11 @@ struct spool_stream {
 	int handle;      /* -1: the file is not open */
 	uint64_t bytes;  /* of the file at the path, with what is in `rest` */
 	struct buf rest; /* of records of which a part could be written */
-	bool unsynced, syncing;
+	/* What was written since the file was last synced. It may be lost when syncing fails, also
+	 * if a second attempt says that all is well: so it is written again before. */
+	struct buf kept;
+	bool again; /* `kept` is to be written again */
+	bool syncing;
 	int64_t used_ms; /* when it had its last record */
 	struct buf note;
 	bool noted;
@@ -66,6 +71,7 @@ struct spool {
 	uint64_t bytes;             /* of all files */
 	uint32_t number;            /* the greatest that a renamed file has got */
 	size_t open_count, evict_at;
+	uint64_t kept_bytes; /* of all streams */
 	bool names_unsynced, names_syncing;
 	struct buf out;
 	struct log_rate troubles;
@@ -208,6 +214,7 @@ static struct spool_stream *spool_make(struct spool *spool, struct slice datatyp
 	s->path = mem_copy_text(buf_slice(&path));
 	buf_release(&path);
 	buf_init(&s->rest, SPOOL_ROOM_BYTES);
+	buf_init(&s->kept, spool->options.max_bytes + SPOOL_ROOM_BYTES);
 	buf_init(&s->note, SPOOL_NOTE_MAX_BYTES);
 	struct spool_slot *slot =
 		hash_table_add(&spool->by_names, spool_hash(datatype, name), sizeof(*slot), &added);
@@ -269,21 +276,45 @@ struct slice spool_stream_name(const struct spool_stream *stream)
 
 /* ---- Open files ------------------------------------------------------------------------------ */
 
-/* It may be closed then. */
+static void spool_keep(struct spool *spool, struct spool_stream *s, struct slice written)
+{
+	buf_append(&s->kept, written.data, written.len);
+	ASSERT(!s->kept.failed); /* it is no more than the spool has */
+	spool->kept_bytes += written.len;
+}
+
+static void spool_keep_no_more(struct spool *spool, struct spool_stream *s, size_t bytes)
+{
+	spool->kept_bytes -= bytes;
+	buf_consume(&s->kept, bytes);
+	if (s->kept.len)
+		return;
+	buf_release(&s->kept);
+	buf_init(&s->kept, spool->options.max_bytes + SPOOL_ROOM_BYTES);
+}
+
+/* It may be closed then, if nothing came meanwhile. */
 static int spool_sync_stream(struct spool *spool, struct spool_stream *s)
 {
 	struct files *files = spool->options.files;
 	while (s->syncing)
 		pthread_cond_wait(&spool->synced, &spool->lock);
-	if (!s->unsynced)
+	const size_t bytes = s->kept.len;
+	if (!bytes)
 		return 0;
+	int err = s->again ? files->write_over(files, s->handle, s->bytes - s->rest.len - bytes,
+					       buf_slice(&s->kept))
+			   : 0;
+	if (err)
+		return spool_trouble(spool, s->path, "cannot be written", err);
 	s->syncing = true;
-	s->unsynced = false;
 	pthread_mutex_unlock(&spool->lock);
-	int err = files->sync(files, s->handle);
+	err = files->sync(files, s->handle);
 	pthread_mutex_lock(&spool->lock);
 	s->syncing = false;
-	s->unsynced |= err != 0;
+	s->again = err != 0;
+	if (!err)
+		spool_keep_no_more(spool, s, bytes);
 	pthread_cond_broadcast(&spool->synced);
 	return err ? spool_trouble(spool, s->path, "cannot be synced", err) : 0;
 }
@@ -294,7 +325,8 @@ static void spool_close_file(struct spool *spool, struct spool_stream *s)
 		return;
 	spool->options.files->close(spool->options.files, s->handle);
 	s->handle = -1;
-	s->unsynced = false;
+	s->again = false;
+	spool_keep_no_more(spool, s, s->kept.len);
 	spool->open_count--;
 }
 
@@ -306,7 +338,7 @@ static int spool_evict(struct spool *spool)
 		if (s->handle < 0 || s->syncing)
 			continue;
 		int err = spool_sync_stream(spool, s);
-		if (!err && !s->unsynced && !s->syncing)
+		if (!err && !s->kept.len && !s->syncing)
 			spool_close_file(spool, s);
 		return err;
 	}
@@ -356,7 +388,7 @@ static int spool_write_rest(struct spool *spool, struct spool_stream *s)
 	if (err)
 		return err;
 	err = files->append(files, s->handle, buf_slice(&s->rest), &done);
-	s->unsynced |= done > 0;
+	spool_keep(spool, s, (struct slice){s->rest.data, done});
 	buf_consume(&s->rest, done);
 	if (err)
 		return spool_trouble(spool, s->path, "cannot be written", err);
@@ -383,15 +415,21 @@ static int spool_sync_names(struct spool *spool)
 	return err ? spool_trouble(spool, spool->directory, "cannot be synced", err) : 0;
 }
 
-int spool_sync(struct spool *spool)
+static int spool_sync_files(struct spool *spool)
 {
 	int err = 0;
-	pthread_mutex_lock(&spool->lock);
 	for (size_t i = 0; i < spool->count; i++) {
 		int why = spool_write_rest(spool, spool->list[i]);
 		why = why ? why : spool_sync_stream(spool, spool->list[i]);
 		err = err ? err : why;
 	}
+	return err;
+}
+
+int spool_sync(struct spool *spool)
+{
+	pthread_mutex_lock(&spool->lock);
+	int err = spool_sync_files(spool);
 	int why = spool_sync_names(spool);
 	pthread_mutex_unlock(&spool->lock);
 	return err ? err : why;
@@ -405,7 +443,7 @@ static void spool_rotate(struct spool *spool, struct spool_stream *s)
 	char to[PATH_MAX];
 	struct file_look look;
 	int err = spool_sync_stream(spool, s);
-	if (err || s->syncing || s->bytes < spool->file_bytes)
+	if (err || s->syncing || s->kept.len || s->bytes < spool->file_bytes)
 		return;
 	uint32_t number = ++spool->number; /* no other file gets it, whatever happens */
 	spool_rotated_path(s, number, to);
@@ -440,7 +478,7 @@ static int spool_write(struct spool *spool, struct spool_stream *s, bool noted)
 		return err;
 	/* A part is there, and cannot be taken back: the agent may have read it. */
 	buf_append(&s->rest, data.data + done, data.len - done);
-	s->unsynced = true;
+	spool_keep(spool, s, (struct slice){data.data, done});
 	s->bytes += data.len;
 	s->used_ms = clock_mono_ms(spool->options.clock);
 	spool_count(spool, (int64_t)data.len);
@@ -514,7 +552,8 @@ static int spool_put_note(struct spool *spool, struct spool_stream *s, struct sl
 static int spool_append_locked(struct spool *spool, struct spool_stream *s,
 			       const struct slice *records, size_t count, const struct slice *note)
 {
-	int err = spool_write_rest(spool, s);
+	int err = spool->kept_bytes >= SPOOL_KEPT_MAX_BYTES ? spool_sync_files(spool) : 0;
+	err = err ? err : spool_write_rest(spool, s);
 	/* The records of the note before are not in the next one any more. */
 	if (!err && note)
 		err = spool_sync_stream(spool, s);
@@ -692,7 +731,7 @@ static int spool_find_note(struct spool *spool, struct spool_stream *s)
 	return err == ERR_NOT_FOUND || err == ERR_LIMIT ? 0 : err;
 }
 
-/* A file that ends within a record. */
+/* A file that ends within a record. And nobody knows whether it was synced before. */
 static int spool_mend(struct spool *spool, struct spool_stream *s)
 {
 	struct files *files = spool->options.files;
@@ -705,6 +744,7 @@ static int spool_mend(struct spool *spool, struct spool_stream *s)
 	if (err)
 		return err == ERR_NOT_FOUND ? 0 : err;
 	err = files->read_at(files, handle, s->bytes - front, last + 2 - front, front, &got);
+	err = err ? err : files->sync(files, handle);
 	files->close(files, handle);
 	if (err || (last[1] == '\n' && last[0] != SPOOL_ESCAPE))
 		return err;
@@ -718,7 +758,7 @@ static int spool_mend(struct spool *spool, struct spool_stream *s)
 	if (err) /* the disk may be full; what is there is delivered all the same */
 		(void)spool_trouble(spool, s->path, "cannot be written", err);
 	buf_append(&s->rest, end.data + done, end.len - done);
-	s->unsynced = true;
+	spool_keep(spool, s, (struct slice){end.data, done});
 	s->bytes += end.len;
 	spool_count(spool, (int64_t)end.len);
 	return 0;
@@ -834,6 +874,7 @@ void spool_close(struct spool *spool)
 		(void)spool_write_rest(spool, s);
 		spool_close_file(spool, s);
 		buf_release(&s->rest);
+		buf_release(&s->kept);
 		buf_release(&s->note);
 		mem_free_slice(s->datatype);
 		mem_free_slice(s->name);

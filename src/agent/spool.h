@@ -27,6 +27,9 @@
  *    process; but where the disk became full within them, their rest is in memory until there is
  *    room. They survive a power cut when spool_sync() has returned 0, and no checkpoint says that
  *    more is delivered.
+ *  - What was not synced is in memory, too, at most 8 MiB in all before all files are synced. When
+ *    syncing fails it is written again in its place before the next attempt, since the system takes
+ *    it for written from then on. At a start all files are synced.
  *  - Records with a note survive a power cut at once, together with it.
  *  - What is in a file never changes. A file that ends within a record, since the process ended
  *    while it was written or the disk was full, gets the rest of it at the next start where the

@@ -332,6 +332,26 @@ static int real_append(UNUSED struct files *files, int handle, struct slice data
 	return file_write_all(handle, data, bytes);
 }
 
+/* pwrite() appends where a file was opened for that, whatever the offset. */
+static int real_write_over(UNUSED struct files *files, int handle, uint64_t offset,
+			   struct slice data)
+{
+	int flags = fcntl(handle, F_GETFL), err = 0;
+	if (flags < 0 || fcntl(handle, F_SETFL, flags & ~O_APPEND))
+		return -errno;
+	for (size_t done = 0; done < data.len && !err;) {
+		ssize_t n =
+			pwrite(handle, data.data + done, data.len - done, (off_t)(offset + done));
+		if (n >= 0)
+			done += (size_t)n;
+		else if (errno != EINTR)
+			err = -errno;
+	}
+	if (fcntl(handle, F_SETFL, flags) && !err)
+		err = -errno;
+	return err;
+}
+
 static int real_sync(UNUSED struct files *files, int handle)
 {
 	return fdatasync(handle) ? -errno : 0;
@@ -360,6 +380,7 @@ struct files *files_real(void)
 		.resolve = real_resolve,
 		.open_end = real_open_end,
 		.append = real_append,
+		.write_over = real_write_over,
 		.sync = real_sync,
 	};
 	return &real;

@@ -78,7 +78,12 @@ struct files {
 	int (*open_end)(struct files *files, const char *path, unsigned mode, int *handle);
 	/* Writes at the end. After an error *bytes, which is less, are there all the same. */
 	int (*append)(struct files *files, int handle, struct slice data, size_t *bytes);
-	/* What was written survives a power cut, if the name does. */
+	/* The same handle: writes over what is there from an offset on. Nobody appends by this
+	 * handle meanwhile. */
+	int (*write_over)(struct files *files, int handle, uint64_t offset, struct slice data);
+	/* What was written survives a power cut, if the name does. After an error it may be lost,
+	 * also when a second call gives 0: the system tells an error of the disk once, and takes
+	 * what it could not write for written. */
 	int (*sync)(struct files *files, int handle);
 };
 

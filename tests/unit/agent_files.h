@@ -27,6 +27,9 @@ struct sim_file {
 	int64_t changed_ns;
 	unsigned handles;
 	bool used, unreadable;
+	/* A power cut leaves so many bytes; the next sync writes those from dirty_from to dirty_to.
+	 */
+	size_t durable, dirty_from, dirty_to;
 };
 
 struct sim_files {
@@ -127,15 +130,29 @@ static inline void sim_rename(struct sim_files *sim, const char *from, const cha
 static inline void sim_append(struct sim_files *sim, struct sim_file *file, const void *bytes,
 			      size_t len)
 {
+	if (file->dirty_from == file->dirty_to)
+		file->dirty_from = file->bytes.len;
 	buf_append(&file->bytes, bytes, len);
 	ASSERT(!file->bytes.failed);
+	file->dirty_to = file->bytes.len;
 	file->changed_ns = sim_now_ns(sim);
 }
 
 static inline void sim_truncate(struct sim_files *sim, struct sim_file *file)
 {
 	buf_clear(&file->bytes);
+	file->durable = file->dirty_from = file->dirty_to = 0;
 	file->changed_ns = sim_now_ns(sim);
+}
+
+/* Names survive. */
+static inline void sim_power_cut(struct sim_files *sim)
+{
+	for (struct sim_file *file = sim->list; file < sim->list + sim->list_end; file++) {
+		if (file->bytes.len > file->durable)
+			file->bytes.len = file->durable;
+		file->dirty_from = file->dirty_to = file->bytes.len;
+	}
 }
 
 /* ---- As the agent sees them ------------------------------------------------------------------ */
@@ -167,6 +184,7 @@ static inline int sim_replace(struct files *files, const char *path, struct slic
 	file = file ? file : sim_make(sim, path);
 	sim_truncate(sim, file);
 	sim_append(sim, file, content.data, content.len);
+	file->durable = file->dirty_from = file->dirty_to;
 	return 0;
 }
 
@@ -274,10 +292,28 @@ static inline int sim_append_at_end(struct files *files, int handle, struct slic
 	return *bytes < data.len ? -ENOSPC : 0;
 }
 
-static inline int sim_sync(struct files *files, UNUSED int handle)
+static inline int sim_write_over(struct files *files, int handle, uint64_t offset,
+				 struct slice data)
+{
+	struct sim_file *file = &sim_of(files)->list[handle];
+	ASSERT(file->handles && offset + data.len <= file->bytes.len);
+	memcpy(file->bytes.data + offset, data.data, data.len);
+	if (file->dirty_from == file->dirty_to || offset < file->dirty_from)
+		file->dirty_from = (size_t)offset;
+	if (offset + data.len > file->dirty_to)
+		file->dirty_to = (size_t)offset + data.len;
+	return 0;
+}
+
+/* As Linux does: what could not be written is not tried again by the next sync. */
+static inline int sim_sync(struct files *files, int handle)
 {
 	struct sim_files *sim = sim_of(files);
+	struct sim_file *file = &sim->list[handle];
 	sim->sync_count++;
+	if (!sim->sync_fails && file->dirty_from <= file->durable && file->dirty_to > file->durable)
+		file->durable = file->dirty_to;
+	file->dirty_from = file->dirty_to;
 	return sim->sync_fails ? -EIO : 0;
 }
 
@@ -326,6 +362,7 @@ static inline void sim_files_init(struct sim_files *sim, struct clock *clock)
 			  .list = sim_list,
 			  .open_end = sim_open_end,
 			  .append = sim_append_at_end,
+			  .write_over = sim_write_over,
 			  .sync = sim_sync,
 			  .sync_dir = sim_sync_dir,
 			  .free_bytes = sim_free_bytes,

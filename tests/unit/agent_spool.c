@@ -716,17 +716,107 @@ static void a_note_that_is_damaged(void **state)
 	assert_int_equal(append(world, SLICE("b")), 0);
 }
 
-static void what_cannot_be_synced_is_tried_again(void **state)
+static void lose_power(struct world *world)
+{
+	spool_close(world->spool);
+	sim_power_cut(&world->sim);
+	start(world);
+}
+
+/* After a sync that failed the next one may say that all is well, and the bytes are not there. */
+static void what_could_not_be_synced_is_written_again(void **state)
 {
 	struct world *world = *state;
+	assert_int_equal(append(world, SLICE("before")), 0);
+	assert_int_equal(spool_sync(world->spool), 0);
 	assert_int_equal(append(world, SLICE("x")), 0);
 	world->sim.sync_fails = true;
 	assert_int_equal(spool_sync(world->spool), -EIO);
+	assert_int_equal(append(world, SLICE("y")), 0);
+	assert_int_equal(spool_sync(world->spool), -EIO);
+	assert_file(world, FILE_OF_UDP, "before\nx\ny\n");
+	assert_int_equal(world->sim.sync_count, 3);
+	world->sim.sync_fails = false;
+	assert_int_equal(append(world, SLICE("z")), 0);
+	assert_int_equal(spool_sync(world->spool), 0);
+	assert_int_equal(world->sim.sync_count, 4);
+	assert_int_equal(spool_sync(world->spool), 0);
+	assert_int_equal(world->sim.sync_count, 4); /* nothing has come since */
+	assert_int_equal(append(world, SLICE("never synced")), 0);
+	lose_power(world);
+	assert_file(world, FILE_OF_UDP, "before\nx\ny\nz\n");
+}
+
+static struct world *syncing;
+
+/* A record comes after the disk has what was there. */
+static int sync_slowly(struct files *files, int handle)
+{
+	int err = sim_sync(files, handle);
+	assert_int_equal(append(syncing, SLICE("meanwhile")), 0);
+	return err;
+}
+
+static void what_comes_meanwhile_is_synced_the_next_time(void **state)
+{
+	syncing = *state;
+	for (int i = 0; i < 2; i++) {
+		syncing->sim.sync_fails = i == 1;
+		syncing->sim.files.sync = sync_slowly;
+		assert_int_equal(append(syncing, SLICE("x")), 0);
+		assert_int_equal(spool_sync(syncing->spool), i ? -EIO : 0);
+		syncing->sim.files.sync = sim_sync;
+		syncing->sim.sync_fails = false;
+		assert_int_equal(spool_sync(syncing->spool), 0);
+	}
+	lose_power(syncing);
+	assert_file(syncing, FILE_OF_UDP, "x\nmeanwhile\nx\nmeanwhile\n");
+}
+
+/* The disk was full within the records, too. */
+static void what_could_not_be_synced_has_a_rest(void **state)
+{
+	struct world *world = *state;
+	world->sim.room_bytes = 4;
+	assert_int_equal(append(world, SLICE("abcdef")), 0);
+	world->sim.sync_fails = true;
+	world->sim.room_bytes = 1;
+	assert_int_equal(spool_sync(world->spool), -ENOSPC);
+	assert_file(world, FILE_OF_UDP, "abcde");
+	world->sim.room_bytes = UINT64_MAX;
+	assert_int_equal(spool_sync(world->spool), -EIO);
 	world->sim.sync_fails = false;
 	assert_int_equal(spool_sync(world->spool), 0);
-	assert_int_equal(world->sim.sync_count, 2);
+	lose_power(world);
+	assert_file(world, FILE_OF_UDP, "abcdef\n");
+}
+
+/* Whether the process that was killed had synced it, nobody knows. */
+static void what_is_found_at_a_start_is_synced(void **state)
+{
+	struct world *world = *state;
+	assert_int_equal(append(world, SLICE("x")), 0);
+	kill_and_start(world);
 	assert_int_equal(spool_sync(world->spool), 0);
-	assert_int_equal(world->sim.sync_count, 2); /* nothing has come since */
+	lose_power(world);
+	assert_file(world, FILE_OF_UDP, "x\n");
+}
+
+/* What is written and not synced is in memory, which has a bound: 8 MiB. */
+static void while_nothing_can_be_synced_little_is_taken(void **state)
+{
+	struct world *world = *state;
+	static char text[(1 << 20) - 1];
+	memset(text, 'x', sizeof(text));
+	const struct slice large = {text, sizeof(text)};
+	world->sim.sync_fails = true;
+	for (int i = 0; i < 8; i++)
+		assert_int_equal(append(world, large), 0);
+	assert_int_equal(append(world, SLICE("x")), -EIO);
+	world->sim.sync_fails = false;
+	assert_int_equal(append(world, SLICE("x")), 0);
+	lose_power(world);
+	assert_int_equal(spool_bytes(world->spool), 8 << 20);
 }
 
 /* More streams than files may be open. */
@@ -776,7 +866,11 @@ int main(void)
 		TEST(others_go_on_while_a_note_is_written),
 		TEST(noted_records_of_a_file_that_is_gone),
 		TEST(a_note_that_is_damaged),
-		TEST(what_cannot_be_synced_is_tried_again),
+		TEST(what_could_not_be_synced_is_written_again),
+		TEST(what_comes_meanwhile_is_synced_the_next_time),
+		TEST(what_could_not_be_synced_has_a_rest),
+		TEST(what_is_found_at_a_start_is_synced),
+		TEST(while_nothing_can_be_synced_little_is_taken),
 		TEST(many_streams),
 #undef TEST
 	};

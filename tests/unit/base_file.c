@@ -58,6 +58,25 @@ static void an_old_errno_is_no_reason(UNUSED void **state)
 	expect_content("whole");
 }
 
+static void written_over(UNUSED void **state)
+{
+	struct files *files = files_real();
+	size_t bytes;
+	int handle;
+	assert_int_equal(files->open_end(files, path, 0600, &handle), 0);
+	assert_int_equal(files->append(files, handle, SLICE("abcdef"), &bytes), 0);
+	assert_int_equal(files->write_over(files, handle, 2, SLICE("CD")), 0);
+	expect_content("abCDef");
+	assert_int_equal(files->append(files, handle, SLICE("g"), &bytes), 0);
+	expect_content("abCDefg");
+	assert_int_equal(files->sync(files, handle), 0);
+	files->close(files, handle);
+	assert_int_equal(files->open(files, path, &handle), 0);
+	assert_int_equal(files->write_over(files, handle, 0, SLICE("x")), -EBADF);
+	files->close(files, handle);
+	assert_int_equal(files->remove(files, path), 0);
+}
+
 static void replaced_as_a_whole(UNUSED void **state)
 {
 	struct files *files = files_real();
@@ -508,6 +527,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		IN_DIR(replaced_as_a_whole),
+		IN_DIR(written_over),
 		IN_DIR(failed_replacement_leaves_the_old),
 		IN_DIR(an_old_errno_is_no_reason),
 		IN_DIR(read_stops_at_its_limit),
