@@ -10,6 +10,8 @@
  * Errors are a sentence of plain text. Different from Chukwa: there is no XML, the offset is filled
  * in, and an id that is not known is 404 where that one fails.
  *
+ * Beside them there is /metrics (cmd/agent_control.c).
+ *
  * For a server of http/ whose context is the control. */
 #ifndef AGENT_CONTROL_REST_H
 #define AGENT_CONTROL_REST_H

@@ -5,6 +5,7 @@
 #include "agent/adaptors.h"
 #include "agent/control_door.h"
 #include "agent/control_rest.h"
+#include "api/admin/admin.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "loop/thread.h"
@@ -19,6 +20,8 @@ struct agent_control {
 	/* The thread's. */
 	struct control_door *door;
 	struct http_server *http;
+	struct http_route routes[CONTROL_REST_ROUTES + 1];
+	int64_t started_ms;
 	struct loop_timer *sample;
 	/* The owner waits for a call of the thread. */
 	struct task call, answered;
@@ -61,6 +64,15 @@ static void agent_control_on_sample(void *owner)
 	control_tick(&c->control);
 }
 
+static void agent_control_on_metrics(struct http_request *request)
+{
+	struct control *control = request->context;
+	self_metrics_reply(request,
+			   CONTAINER_OF(control, struct agent_control, control)->started_ms);
+}
+
+static const struct http_handler agent_control_metrics = {.end = agent_control_on_metrics};
+
 static int agent_control_open_rest(struct agent_control *c, struct loop *loop)
 {
 	struct http_limits limits = http_limits_default;
@@ -68,9 +80,18 @@ static int agent_control_open_rest(struct agent_control *c, struct loop *loop)
 					     .port = (uint16_t)c->options.conf->agent_rest_port};
 	if (!address.port)
 		return 0;
+	memcpy(c->routes, control_rest_routes, sizeof(control_rest_routes));
+	c->routes[CONTROL_REST_ROUTES] = (struct http_route){
+		.verb = VERB_GET,
+		.path = "/metrics",
+		.role = ROLE_READ,
+		.handler = &agent_control_metrics,
+		.help = "Counters and gauges of this process, as Prometheus reads them.",
+		.always = true,
+	};
 	limits.connections_max = AGENT_CONTROL_REST_CONNS_MAX;
-	c->http = http_server_new(loop, clock_real(), &limits, control_rest_routes,
-				  CONTROL_REST_ROUTES, &c->control);
+	c->http = http_server_new(loop, clock_real(), &limits, c->routes, ARRAY_LEN(c->routes),
+				  &c->control);
 	int err = http_server_listen(c->http, &address, &c->why);
 	return err ? errbuf_prefix(&c->why, err, "agent.rest_port") : 0;
 }
@@ -161,6 +182,7 @@ int agent_control_open(const struct agent_control_options *options, struct adapt
 {
 	struct agent_control *c = mem_zalloc(sizeof(*c));
 	c->options = *options;
+	c->started_ms = clock_wall_ms(clock_real());
 	task_queue_init(&c->queue);
 	agent_control_find_paths(c);
 	const struct control_options of = {

@@ -315,6 +315,25 @@ def test_rest(server, control, log):
     assert agent.listed() == {}
 
 
+def test_counters_of_an_agent_by_itself(server, control, log):
+    log.append()
+    agent = control()
+    agent.add(log.path)
+    await_log(server, log, agent)
+
+    def metrics(text):
+        return dict(line.rpartition(" ")[::2] for line in text.splitlines() if line[0] != "#")
+
+    status, text = agent.rest("GET", "/metrics", Accept="text/plain;version=0.0.4")
+    told = metrics(text)
+    assert status == 200
+    assert told["granary_agent_lost_bytes_total"] == "0"
+    assert told["granary_agent_delivered_bytes_total"] == str(len(log.written))
+    assert float(told["process_start_time_seconds"]) > 1.5e9
+    assert told.keys() == metrics(server.get("/metrics").text).keys()
+    assert agent.rest("GET", "/metrics", Host="example.com")[0] == 421
+
+
 def test_rest_refuses(control):
     agent = control()
     fits = {"dataType": "app", "adaptorClass": TAIL, "adaptorParams": "/x", "offset": 0}

@@ -10,6 +10,8 @@ extern const struct http_handler self_page, self_style, self_metrics, self_healt
 
 /* All counters and gauges, and those of the process, in the Prometheus text format 0.0.4. */
 void self_metrics_text(struct buf *out);
+/* Answers with them, and with when the process was started. */
+void self_metrics_reply(struct http_request *request, int64_t started_ms);
 
 /* What is thought of the wall clock, by which stored data expires: GET /api/clock; and that what it
  * shows is right: POST /api/clock/accept. */

@@ -108,18 +108,22 @@ void self_metrics_text(struct buf *out)
 	buf_release(&text);
 }
 
-static void metrics_end(struct http_request *request)
+void self_metrics_reply(struct http_request *request, int64_t started_ms)
 {
-	struct api *api = api_of(request);
 	struct buf out;
 	buf_init(&out, METRICS_MAX_BYTES);
 	self_metrics_text(&out);
 	metrics_text_put_name(&out, "process_start_time_seconds",
 			      "Start of the process since the epoch.", "gauge");
-	buf_printf(&out, "process_start_time_seconds %.3f\n", (double)api->started_ms / 1000);
+	buf_printf(&out, "process_start_time_seconds %.3f\n", (double)started_ms / 1000);
 	ASSERT(!out.failed);
 	http_reply(request, 200, "text/plain; version=0.0.4; charset=utf-8", buf_slice(&out));
 	buf_release(&out);
+}
+
+static void metrics_end(struct http_request *request)
+{
+	self_metrics_reply(request, api_of(request)->started_ms);
 }
 
 const struct http_handler self_metrics = {.end = metrics_end};
