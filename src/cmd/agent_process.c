@@ -1,6 +1,5 @@
 #include "cmd/agent_process.h"
 
-#include <signal.h>
 #include <unistd.h>
 
 #include "agent/adaptors.h"
@@ -150,8 +149,7 @@ int agent_process_run(const struct command_args *args)
 	struct agent_process p = {
 		.conf = conf_new(), .argv = args->conf_argv, .argc = args->conf_argc};
 	int status = EXIT_WRONG_USE;
-	signal(SIGPIPE, SIG_IGN);
-	signal(SIGXFSZ, SIG_IGN);
+	stop_phases_begin_process();
 	int err = agent_process_read(p.conf, p.argc, p.argv, &adaptors, &e);
 	if (!err && !adaptors->count && !agent_control_is_wanted(p.conf))
 		err = errbuf_set(&e, ERR_INVALID,

@@ -11,7 +11,6 @@
  * then the poller starts with the inventory of the last time, and the two threads that talk to the
  * server. On the main loop remain the signals, the completions of the spool, and the status page.
  * Stopping is the list `phases`: who gives work ends before who takes it, and the store last. */
-#include <signal.h>
 #include <stdatomic.h>
 #include <unistd.h>
 
@@ -380,8 +379,7 @@ static int remote_poller_run(const struct command_args *args)
 {
 	struct errbuf e = {""};
 	struct remote_poller p = {.conf = conf_new()};
-	signal(SIGPIPE, SIG_IGN);
-	signal(SIGXFSZ, SIG_IGN);
+	stop_phases_begin_process();
 	int status = EXIT_WRONG_USE;
 	if (remote_poller_read_words(&p, CONTAINER_OF(args, const struct remote_poller_args, line),
 				     &e))

@@ -12,7 +12,6 @@
  * A failed commit stops the server with status 74: the waiting requests are answered with an
  * error, and what the disk holds is known again after a restart. */
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -842,10 +841,7 @@ static int serve_run(const struct command_args *args)
 {
 	struct errbuf e = {""};
 	struct serve s = {.conf = conf_new(), .args = args};
-	/* A client that has gone is an error of a write, not the end; so is a file that may not
-	 * grow. */
-	signal(SIGPIPE, SIG_IGN);
-	signal(SIGXFSZ, SIG_IGN);
+	stop_phases_begin_process();
 	int status = EXIT_WRONG_USE;
 	if (conf_read(s.conf, files_real(), args->conf_argc, args->conf_argv, &e) ||
 	    inventory_conf_read(s.conf, files_real(), &s.inventory_conf, &e) ||

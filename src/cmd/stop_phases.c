@@ -73,6 +73,22 @@ static void stop_phases_on_signal(void *owner, int signum)
 	}
 }
 
+/* Gives SIG_BLOCK or SIG_UNBLOCK to this thread, and to those that it starts. */
+static void stop_phases_mask_reload(int how)
+{
+	sigset_t hangup;
+	sigemptyset(&hangup);
+	sigaddset(&hangup, SIGHUP);
+	pthread_sigmask(how, &hangup, NULL);
+}
+
+void stop_phases_begin_process(void)
+{
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
+	stop_phases_mask_reload(SIG_BLOCK);
+}
+
 int stop_phases_open_signals(struct stop_phases *s, loop_signal_fn *reload, struct errbuf *e)
 {
 	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
@@ -84,6 +100,7 @@ int stop_phases_open_signals(struct stop_phases *s, loop_signal_fn *reload, stru
 		if (err)
 			return errbuf_set(e, err, "signal %d: %s", numbers[i], err_text(err));
 	}
+	stop_phases_mask_reload(SIG_UNBLOCK);
 	return 0;
 }
 

@@ -38,6 +38,9 @@ struct stop_phases {
 	bool phase_over;
 };
 
+/* Before anything is read: SIGHUP waits until it has a handler. A client that has gone, and a file
+ * that may not grow, are errors of a write and not the end. */
+void stop_phases_begin_process(void);
 /* SIGINT and SIGTERM stop; SIGHUP is the owner's. */
 int stop_phases_open_signals(struct stop_phases *stop, loop_signal_fn *reload,
 			     struct errbuf *e) MUST_CHECK;

@@ -2,6 +2,7 @@
 the table of options."""
 
 import contextlib
+import os
 import re
 import signal
 import socket
@@ -9,7 +10,7 @@ import subprocess
 
 import pytest
 
-from server import PATIENCE_S, eventually, granary, run
+from server import PATIENCE_S, eventually, free_port, granary, run
 from test_doors import standing_still
 
 
@@ -67,6 +68,33 @@ def test_hangup_reads_the_configuration_again(make_server):
     server.process.send_signal(signal.SIGHUP)
     wait_for_log(server, "reload: done\n")
     assert server.get("/-/ready").status == 200
+
+
+@pytest.mark.parametrize("command", ["serve", "agent run"])
+def test_a_hangup_while_the_configuration_is_read_is_a_reload(command, tmp_path):
+    """The file is a pipe, which is read for as long as the test likes."""
+    pipe, text = tmp_path / "granary.yml", f"adaptors: {{a: {{tail: {tmp_path}/x, datatype: t}}}}\n"
+    os.mkfifo(pipe)
+
+    def opened():
+        with contextlib.suppress(OSError):  # nobody reads it
+            return os.fdopen(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK), "w")
+
+    words = [granary(), *command.split(), "--data", tmp_path / "data", "--config", pipe,
+             *(["--listen", "127.0.0.1:0"] if command == "serve" else
+               ["--agent.collectors", f"http://127.0.0.1:{free_port()}"])]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True) as process:
+        try:
+            with eventually(opened, "the configuration is read") as written:
+                process.send_signal(signal.SIGHUP)
+                written.write(text)
+            assert process.stdout.readline().startswith("granary ")
+            with eventually(opened, "the configuration is read again") as written:
+                written.write(text)
+            eventually(lambda: "reload: " in process.stdout.readline())
+        finally:
+            process.kill()
 
 
 def test_hangup_names_files_that_it_does_not_take_over(make_server, tmp_path):
