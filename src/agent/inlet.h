@@ -30,7 +30,8 @@ struct inlet;
 struct inlets;
 
 struct inlet_kind {
-	/* Until job_is_stopping(). NULL: it lives on the loop. */
+	/* Until job_is_stopping(). Where no thread is to be had, that is tried again, too. NULL: it
+	 * lives on the loop. */
 	void (*run)(struct inlet *inlet, struct job *job);
 	/* On the loop's thread. With a sentence, which is reported; it is tried again from time to
 	 * time. */
@@ -52,10 +53,6 @@ void *inlet_state(struct inlet *inlet);
 struct spool *inlet_spool(struct inlet *inlet);
 struct clock *inlet_clock(struct inlet *inlet);
 struct loop *inlet_loop(struct inlet *inlet);
-/* The stream of its datatype under a name. */
-int inlet_stream(struct inlet *inlet, struct slice datatype, struct slice name,
-		 struct spool_stream **stream, struct errbuf *e) MUST_CHECK;
-
 /* The stream of an inlet that has one alone (inlet_stream_name). An error is said in its report. */
 int inlet_own_stream(struct inlet *inlet, struct spool_stream **stream) MUST_CHECK;
 const struct host_rules *inlet_host_rules(const struct inlet *inlet);

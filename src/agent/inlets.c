@@ -34,10 +34,10 @@ struct inlet {
 	struct arena arena; /* of the adaptor's texts */
 	struct adaptor adaptor;
 	void *state;
-	struct job *job;
 	bool wanted; /* the agent's */
 
 	/* The thread's of the loop. */
+	struct job *job; /* freed when it has ended */
 	struct loop_timer *again;
 	bool is_open;
 
@@ -231,12 +231,6 @@ static void inlet_job_done(void *owner)
 	inlet_note_ended(owner);
 }
 
-static void inlet_job_run(struct job *job, void *owner)
-{
-	struct inlet *inlet = owner;
-	inlet->kind->run(inlet, job);
-}
-
 void inlet_closed(struct inlet *inlet)
 {
 	inlet_note_ended(inlet);
@@ -249,11 +243,30 @@ static void inlet_set_stopped(struct inlet *inlet, bool stopped)
 	pthread_mutex_unlock(&inlet->inlets->lock);
 }
 
+static void inlet_job_run(struct job *job, void *owner)
+{
+	struct inlet *inlet = owner;
+	inlet_set_stopped(inlet, false);
+	inlet_set_problem(inlet, NULL);
+	inlet->kind->run(inlet, job);
+}
+
+static int inlet_open(struct inlet *inlet, struct errbuf *e)
+{
+	if (!inlet->kind->run)
+		return inlet->kind->open(inlet, e);
+	int err = job_start("inlet", inlet_job_run, inlet_job_done, inlet,
+			    loop_executor(inlet_loop(inlet)), &inlet->job);
+	return err ? errbuf_set(e, err, "there are too many threads; it is not followed yet") : 0;
+}
+
 static void inlet_try(void *owner)
 {
 	struct inlet *inlet = owner;
 	struct errbuf e = {""};
-	inlet->is_open = inlet->kind->open(inlet, &e) == 0;
+	inlet->is_open = inlet_open(inlet, &e) == 0;
+	if (inlet->is_open && inlet->kind->run)
+		return; /* its thread says how it does */
 	inlet_set_stopped(inlet, !inlet->is_open);
 	inlet_set_problem(inlet, inlet->is_open ? NULL : "%s", e.text);
 	if (!inlet->is_open)
@@ -269,10 +282,12 @@ static void inlet_begin_on_loop(struct inlet *inlet)
 static void inlet_end_on_loop(struct inlet *inlet)
 {
 	loop_timer_close(inlet->again);
-	if (inlet->is_open)
-		inlet->kind->close(inlet);
-	else
+	if (!inlet->is_open)
 		inlet_closed(inlet);
+	else if (inlet->kind->run)
+		job_stop(inlet->job);
+	else
+		inlet->kind->close(inlet);
 }
 
 struct inlet_call {
@@ -312,32 +327,6 @@ static void inlets_wait(struct inlets *inlets, const bool *ended)
 	while (!*ended)
 		pthread_cond_wait(&inlets->changed, &inlets->lock);
 	pthread_mutex_unlock(&inlets->lock);
-}
-
-static int inlet_start_job(struct inlet *inlet)
-{
-	return job_start("inlet", inlet_job_run, inlet_job_done, inlet,
-			 loop_executor(inlet_loop(inlet)), &inlet->job);
-}
-
-static void inlet_start(struct inlet *inlet)
-{
-	if (!inlet->kind->run) {
-		inlet_call_on_loop(inlet, inlet_begin_on_loop);
-	} else if (inlet_start_job(inlet)) {
-		inlet_set_stopped(inlet, true);
-		inlet_set_problem(inlet, "there are too many threads; it is not followed");
-	}
-}
-
-static void inlet_stop(struct inlet *inlet)
-{
-	if (!inlet->kind->run)
-		inlet_call_on_loop(inlet, inlet_end_on_loop);
-	else if (inlet->job)
-		job_stop(inlet->job);
-	else
-		inlet_closed(inlet);
 }
 
 /* It has ended. */
@@ -476,7 +465,7 @@ static void inlets_end_unwanted(struct inlets *inlets)
 	size_t kept = 0;
 	for (size_t i = 0; i < inlets->count; i++)
 		if (!inlets->list[i]->wanted)
-			inlet_stop(inlets->list[i]);
+			inlet_call_on_loop(inlets->list[i], inlet_end_on_loop);
 	for (size_t i = 0; i < inlets->count; i++) {
 		struct inlet *inlet = inlets->list[i];
 		if (inlet->wanted) {
@@ -499,7 +488,7 @@ static void inlets_want(struct inlets *inlets, const struct adaptor *adaptor)
 	inlet->wanted = true;
 	GROW(inlets->list, inlets->capacity, inlets->count + 1);
 	inlets->list[inlets->count++] = inlet;
-	inlet_start(inlet);
+	inlet_call_on_loop(inlet, inlet_begin_on_loop);
 }
 
 void inlets_configure(struct inlets *inlets, const struct adaptors *adaptors)

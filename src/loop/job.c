@@ -5,9 +5,12 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
+enum { JOB_NAME_BYTES = 16 }; /* as many as the kernel keeps */
+
 struct job {
 	struct task_queue queue;
-	pthread_t thread;
+	char name[JOB_NAME_BYTES];
+	pthread_t thread; /* its own, which says so before `over` is posted */
 	void (*run)(struct job *job, void *owner);
 	void (*done)(void *owner);
 	void *owner;
@@ -17,15 +20,17 @@ struct job {
 
 static _Atomic int jobs_running;
 
-static pthread_t job_thread(const char *name, void *(*run)(void *argument), void *argument)
+static pthread_t job_thread(void *(*run)(void *argument), void *argument)
 {
-	char shown[16]; /* what the kernel keeps */
 	pthread_t thread;
 	/* Fails only when the system has no room for a thread: as good as no memory. */
 	ASSERT(pthread_create(&thread, NULL, run, argument) == 0);
-	snprintf(shown, sizeof(shown), "%.15s", name);
-	pthread_setname_np(thread, shown);
 	return thread;
+}
+
+static void job_set_name(char to[JOB_NAME_BYTES], const char *name)
+{
+	snprintf(to, JOB_NAME_BYTES, "%.*s", JOB_NAME_BYTES - 1, name);
 }
 
 static void job_over(struct task *task)
@@ -39,6 +44,8 @@ static void job_over(struct task *task)
 static void *job_main(void *argument)
 {
 	struct job *job = argument;
+	job->thread = pthread_self();
+	pthread_setname_np(job->thread, job->name);
 	job->run(job, job->owner);
 	job->executor->post(job->executor, &job->over);
 	return NULL;
@@ -58,9 +65,11 @@ int job_start(const char *name, void (*run)(struct job *job, void *owner),
 			    .owner = owner,
 			    .executor = executor,
 			    .over = {.run = job_over}};
+	job_set_name(job->name, name);
 	task_queue_init(&job->queue);
 	*started = job;
-	job->thread = job_thread(name, job_main, job);
+	/* The job may be over, and freed, before this returns. */
+	(void)job_thread(job_main, job);
 	return 0;
 }
 
@@ -128,6 +137,7 @@ void job_call(struct job *job, struct executor *executor, void (*fn)(void *argum
 /* ---- At once --------------------------------------------------------------------------------- */
 
 struct job_part {
+	char name[JOB_NAME_BYTES];
 	void (*run)(struct task_queue *queue, void *owner);
 	void *owner;
 };
@@ -136,6 +146,8 @@ static void *job_part_main(void *argument)
 {
 	const struct job_part *part = argument;
 	struct task_queue queue;
+	if (part->name[0])
+		pthread_setname_np(pthread_self(), part->name);
 	task_queue_init(&queue);
 	part->run(&queue, part->owner);
 	task_queue_release(&queue);
@@ -149,9 +161,11 @@ void jobs_run_all(const char *name, void (*run)(struct task_queue *queue, void *
 	pthread_t threads[JOBS_ALL_OF_MAX];
 	ASSERT(count && count <= JOBS_ALL_OF_MAX);
 	for (size_t i = 0; i < count; i++)
-		parts[i] = (struct job_part){run, owners[i]};
-	for (size_t i = 1; i < count; i++)
-		threads[i] = job_thread(name, job_part_main, &parts[i]);
+		parts[i] = (struct job_part){.run = run, .owner = owners[i]};
+	for (size_t i = 1; i < count; i++) {
+		job_set_name(parts[i].name, name);
+		threads[i] = job_thread(job_part_main, &parts[i]);
+	}
 	job_part_main(&parts[0]);
 	for (size_t i = 1; i < count; i++)
 		pthread_join(threads[i], NULL);

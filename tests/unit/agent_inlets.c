@@ -213,8 +213,18 @@ static void what_a_silent_one_had_sent_is_kept(void **state)
 	await_bytes(world, 1000 + 4 * 499 + 5);
 }
 
-/* Lines of 1,000 bytes, until the kernel takes no more for a while, since the spool takes nothing;
- * at most half of the spool. Gives their bytes. */
+static void await_state(struct world *world, const char *state)
+{
+	int64_t until_us = clock_real()->mono_us(clock_real()) + PATIENCE_S * INT64_C(1000000);
+	struct inlet_said said;
+	while (inlets_said(world->inlets, 0, &said) && strcmp(said.state, state) != 0) {
+		assert_true(clock_real()->mono_us(clock_real()) < until_us);
+		usleep(1000);
+	}
+}
+
+/* Lines of 1,000 bytes, until the kernel takes no more, since the spool takes nothing and the inlet
+ * does not read; at most half of the spool. Gives their bytes. */
 static uint64_t say_much(struct world *world)
 {
 	static char text[1 << 20];
@@ -223,12 +233,13 @@ static uint64_t say_much(struct world *world)
 	for (size_t i = 999; i < sizeof(text); i += 1000)
 		text[i] = '\n';
 	world->sim.free_bytes = 0;
-	for (int idle = 0; idle < 100 && sent < SPOOL_BYTES / 2;) {
-		ssize_t got = send(world->clients[0], text + sent % 1000, sizeof(text) - 1000,
-				   MSG_DONTWAIT | MSG_NOSIGNAL);
-		idle = got > 0 ? 0 : idle + 1;
+	for (ssize_t got = 1; got > 0 && sent < SPOOL_BYTES / 2;) {
+		got = send(world->clients[0], text + sent % 1000, sent ? sizeof(text) - 1000 : 1000,
+			   MSG_DONTWAIT | MSG_NOSIGNAL);
+		assert_true(got > 0 || errno == EAGAIN);
+		if (!sent)
+			await_state(world, "waiting");
 		sent += got > 0 ? (uint64_t)got : 0;
-		usleep(got > 0 ? 0 : 2000);
 	}
 	return sent;
 }
@@ -292,6 +303,57 @@ static void commands_come_and_go(void **state)
 	}
 }
 
+static void sleep_until_stopped(struct job *job, UNUSED void *owner)
+{
+	while (!job_sleep(job, 1000000))
+		;
+}
+
+static void note_end(void *owner)
+{
+	++*(size_t *)owner;
+}
+
+/* There is no thread to be had at first. */
+static void a_command_waits_for_its_thread(void **state)
+{
+	struct world *world = *state;
+	const struct adaptors none = {.count = 0};
+	struct inlet_said said;
+	struct task_queue queue;
+	struct job *jobs[JOBS_MAX];
+	size_t count = 0, ended = 0;
+	task_queue_init(&queue);
+	inlets_configure(world->inlets, &none);
+	while (count < JOBS_MAX && !job_start("idle", sleep_until_stopped, note_end, &ended,
+					      &queue.executor, &jobs[count]))
+		count++;
+	*world->adaptors->list = (struct adaptor){.kind = ADAPTOR_EXEC,
+						  .name = SLICE("exec"),
+						  .datatype = SLICE("raw"),
+						  .path = SLICE("echo x"),
+						  .every_ms = 60000,
+						  .timeout_ms = 60000};
+	for (int i = 0; i < 2; i++) { /* the first one ends without having had one */
+		inlets_configure(world->inlets, &none);
+		inlets_configure(world->inlets, world->adaptors);
+		assert_true(inlets_said(world->inlets, 0, &said));
+		assert_string_equal(said.state, "stopped");
+		assert_string_equal(said.problem,
+				    "there are too many threads; it is not followed yet");
+	}
+	for (size_t i = 0; i < count; i++)
+		job_stop(jobs[i]);
+	while (ended < count)
+		task_queue_wait(&queue);
+	await_state(world, "following");
+	assert_true(inlets_said(world->inlets, 0, &said));
+	assert_string_equal(said.problem, "");
+	for (size_t i = 0; i < count; i++)
+		job_free(jobs[i]);
+	task_queue_release(&queue);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -301,6 +363,7 @@ int main(void)
 		TEST(what_nobody_reads_any_more_is_counted),
 		TEST(what_has_come_is_read_at_the_end),
 		TEST(commands_come_and_go),
+		TEST(a_command_waits_for_its_thread),
 #undef TEST
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

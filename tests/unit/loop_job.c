@@ -1,13 +1,17 @@
 /* Jobs: where they run and where they end, what a stop ends, how many there may be. */
+#include <dlfcn.h>
+#include <pthread.h>
 #include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <cmocka.h>
 
 #include "loop/job.h"
+#include "loop/thread.h"
 
 struct rig {
 	struct task_queue queue; /* the thread that starts jobs */
@@ -171,6 +175,64 @@ static void there_are_only_so_many(UNUSED void **state)
 	}
 }
 
+/* ---- Over before its start has returned ------------------------------------------------------ */
+
+static sem_t *slow_start; /* NULL: starting a thread is as quick as ever */
+
+/* In place of the C library's. */
+int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
+		   void *argument)
+{
+	int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+	*(void **)&real = dlsym(RTLD_NEXT, "pthread_create");
+	int err = real(thread, attributes, run, argument);
+	if (slow_start)
+		sem_wait(slow_start);
+	return err;
+}
+
+static atomic_uint joins_failed;
+
+int pthread_join(pthread_t thread, void **result)
+{
+	int (*real)(pthread_t, void **);
+	*(void **)&real = dlsym(RTLD_NEXT, "pthread_join");
+	int err = real(thread, result);
+	atomic_fetch_add(&joins_failed, err != 0);
+	return err;
+}
+
+static void run_short(UNUSED struct job *job, UNUSED void *owner)
+{
+}
+
+struct over {
+	struct job *job;
+	sem_t sem;
+};
+
+static void note_over(void *owner)
+{
+	struct over *over = owner;
+	job_free(over->job);
+	sem_post(&over->sem);
+}
+
+static void one_that_is_over_while_it_is_started(UNUSED void **state)
+{
+	struct over over;
+	struct loop_thread *thread = loop_thread_new("elsewhere");
+	sem_init(&over.sem, 0, 0);
+	slow_start = &over.sem;
+	assert_int_equal(job_start("short", run_short, note_over, &over,
+				   loop_executor(loop_thread_loop(thread)), &over.job),
+			 0);
+	slow_start = NULL;
+	assert_int_equal(joins_failed, 0);
+	loop_thread_free(thread);
+	sem_destroy(&over.sem);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -179,6 +241,7 @@ int main(void)
 		cmocka_unit_test(a_sleep_ends_by_itself),
 		cmocka_unit_test(it_calls_what_belongs_to_another_thread),
 		cmocka_unit_test(there_are_only_so_many),
+		cmocka_unit_test(one_that_is_over_while_it_is_started),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
