@@ -15,7 +15,7 @@
 
 enum {
 	CHUKWA_IMPORT_CHECKPOINTS_MAX = 16, /* that are tried */
-	CHUKWA_IMPORT_NAMED_MAX = 10,       /* of properties that are not known */
+	CHUKWA_IMPORT_NAMED_MAX = 10,       /* properties that are not known, in a line */
 	CHUKWA_IMPORT_LINE_MAX_BYTES = 4096,
 };
 
@@ -128,29 +128,52 @@ static bool chukwa_import_knows(struct slice name)
 	return false;
 }
 
-/* Whether a property is Chukwa's, and not one that is known here. */
-static bool chukwa_import_is_unknown(const struct hadoop_property *property)
+/* `syslog.adaptor.port.PORT.facility.NAME` */
+static bool chukwa_import_is_facility(struct slice name, struct slice *port, unsigned *facility)
 {
-	return (slice_starts_with(property->name, SLICE("chukwaAgent.")) ||
-		slice_starts_with(property->name, SLICE("chukwa."))) &&
-	       !chukwa_import_knows(property->name);
+	static const struct slice front = SLICE("syslog.adaptor.port."),
+				  middle = SLICE(".facility.");
+	if (!slice_starts_with(name, front))
+		return false;
+	*port = (struct slice){name.data + front.len, name.len - front.len};
+	const char *at = memmem(port->data, port->len, middle.data, middle.len);
+	if (!at)
+		return false;
+	struct slice word = {at + middle.len, (size_t)(port->data + port->len - at) - middle.len};
+	port->len = (size_t)(at - port->data);
+	return syslog_facility_find(word, facility);
 }
 
+static bool chukwa_import_is_unknown(const struct hadoop_property *property)
+{
+	struct slice port;
+	unsigned facility;
+	return !chukwa_import_knows(property->name) &&
+	       !chukwa_import_is_facility(property->name, &port, &facility);
+}
+
+static void chukwa_import_log_names(struct buf *names, const char *file_name)
+{
+	if (names->len)
+		log_warn("%s: these properties change nothing here: %.*s", file_name,
+			 (int)names->len, names->data);
+	buf_clear(names);
+}
+
+/* All of them, so many in a line. */
 static void chukwa_import_log_unknown(const struct hadoop_conf *conf, const char *file_name)
 {
 	struct buf names;
 	size_t count = 0;
 	buf_init(&names, CHUKWA_IMPORT_LINE_MAX_BYTES);
 	for (const struct hadoop_property *p = conf->first; p; p = p->next) {
-		if (!chukwa_import_is_unknown(p) || count++ >= CHUKWA_IMPORT_NAMED_MAX)
+		if (!chukwa_import_is_unknown(p))
 			continue;
 		buf_printf(&names, "%s" SHOWN, names.len ? ", " : "", SHOWN_OF(p->name));
+		if (++count % CHUKWA_IMPORT_NAMED_MAX == 0)
+			chukwa_import_log_names(&names, file_name);
 	}
-	if (count > CHUKWA_IMPORT_NAMED_MAX)
-		buf_printf(&names, " and %zu others", count - CHUKWA_IMPORT_NAMED_MAX);
-	if (count)
-		log_warn("%s: these properties change nothing here: %.*s", file_name,
-			 (int)names.len, names.data);
+	chukwa_import_log_names(&names, file_name);
 	buf_release(&names);
 }
 
@@ -322,22 +345,6 @@ static int chukwa_import_read_checkpoint(struct chukwa_import_reader *r)
 }
 
 /* ---- Facilities of syslog -------------------------------------------------------------------- */
-
-/* `syslog.adaptor.port.PORT.facility.NAME` */
-static bool chukwa_import_is_facility(struct slice name, struct slice *port, unsigned *facility)
-{
-	static const struct slice front = SLICE("syslog.adaptor.port."),
-				  middle = SLICE(".facility.");
-	if (!slice_starts_with(name, front))
-		return false;
-	*port = (struct slice){name.data + front.len, name.len - front.len};
-	const char *at = memmem(port->data, port->len, middle.data, middle.len);
-	if (!at)
-		return false;
-	struct slice word = {at + middle.len, (size_t)(port->data + port->len - at) - middle.len};
-	port->len = (size_t)(at - port->data);
-	return syslog_facility_find(word, facility);
-}
 
 /* The adaptor's messages of a facility get a datatype of their own. */
 static int chukwa_import_set_datatype(struct adaptors *adaptors, struct adaptor *adaptor,
