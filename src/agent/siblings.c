@@ -7,6 +7,7 @@
 
 #include "base/grow.h"
 #include "base/hash.h"
+#include "base/hash_table.h"
 #include "wire/number.h"
 
 enum {
@@ -298,19 +299,27 @@ static int siblings_compare(const void *left, const void *right)
 /* A file that is being packed is there twice: the packed one counts when the other one is gone. */
 static void siblings_drop_unfinished(struct siblings *siblings)
 {
+	struct hash_table plain = {.count = 0}; /* hashes of names alone */
 	size_t kept = 0;
+	bool added;
 	for (size_t i = 0; i < siblings->count; i++) {
-		struct sibling *sibling = &siblings->list[i];
-		bool twice = false;
-		for (size_t j = 0; j < siblings->count && sibling->packing != CONTENT_PLAIN; j++)
-			twice |= siblings->list[j].packing == CONTENT_PLAIN &&
-				 slice_starts_with(sibling->name, siblings->list[j].name) &&
-				 memrchr(sibling->name.data, '.', sibling->name.len) ==
-					 sibling->name.data + siblings->list[j].name.len;
+		const struct slice name = siblings->list[i].name;
+		if (siblings->list[i].packing == CONTENT_PLAIN)
+			hash_table_add(&plain, hash128(name.data, name.len, 0),
+				       sizeof(struct hash128), &added);
+	}
+	for (size_t i = 0; i < siblings->count; i++) {
+		const struct sibling *sibling = &siblings->list[i];
+		const char *dot = memrchr(sibling->name.data, '.', sibling->name.len);
+		bool twice =
+			sibling->packing != CONTENT_PLAIN &&
+			hash_table_find(&plain, hash128(sibling->name.data,
+							(size_t)(dot - sibling->name.data), 0));
 		if (!twice)
 			siblings->list[kept++] = *sibling;
 	}
 	siblings->count = kept;
+	hash_table_release(&plain);
 }
 
 static int siblings_look(struct siblings *siblings, struct files *files, const char *directory)
