@@ -18,6 +18,7 @@ enum {
 	REPORT_ROOM_BYTES = 8 << 20,
 	REPORT_NAME_MAX_BYTES = 1024,
 	REPORT_GONE_MAX = 1000,
+	REPORT_ANSWER_MAX_BYTES = 64 << 10,
 	REPORT_UNKNOWN = 409, /* the collector wants to be told all */
 	REPORT_NOT_TAKEN = 404,
 };
@@ -206,21 +207,37 @@ static void report_make(struct agent *agent, struct buf *out)
 	buf_append_text(out, "]}");
 }
 
-static bool report_take_answer(UNUSED void *owner, UNUSED long status, UNUSED struct slice piece)
+static bool report_take_answer(void *owner, UNUSED long status, struct slice piece)
 {
+	buf_append(owner, piece.data, piece.len); /* the beginning is enough */
 	return true;
+}
+
+/* That reports of another agent have come meanwhile, or that the collector was started anew, is no
+ * fault of its own; the collector's sentence says which. */
+static void report_say_refused(struct agent *agent, const struct http_call *call,
+			       struct slice answer)
+{
+	char sentence[256];
+	http_client_sentence(answer, sentence, sizeof(sentence));
+	log_rated(&agent->troubles, agent_now_ms(agent),
+		  call->status == REPORT_UNKNOWN ? LOG_INFO : LOG_WARN,
+		  "%s does not take a report: status %ld: %s",
+		  agent->options.collectors[agent->collector], call->status, sentence);
 }
 
 /* Gives when there is to be another one. */
 static int64_t report_send(struct agent *agent, struct slice body)
 {
 	struct errbuf e = {""};
-	struct buf path;
+	struct buf path, answer;
 	struct http_call call = {
 		.headers = {"Content-Type: application/json"},
 		.body = body,
 		.take = report_take_answer,
+		.owner = &answer,
 	};
+	buf_init(&answer, REPORT_ANSWER_MAX_BYTES);
 	buf_init(&path, AGENT_PATH_MAX_BYTES);
 	buf_append_text(&path, "/api/agents/");
 	percent_encode(agent->options.name, &path);
@@ -233,14 +250,16 @@ static int64_t report_send(struct agent *agent, struct slice body)
 		agent->report_all = false;
 	} else {
 		report_begin_anew(agent);
-		if (err || call.status != REPORT_UNKNOWN)
+		if (err)
 			log_rated(&agent->troubles, agent_now_ms(agent), LOG_WARN,
-				  "%s does not take reports: %s, status %ld",
-				  agent->options.collectors[agent->collector], e.text, call.status);
+				  "a report has no answer: %s", e.text);
+		else
+			report_say_refused(agent, &call, buf_slice(&answer));
 	}
 	buf_clear(&agent->report_gone);
 	agent->report_gone_count = 0;
 	buf_release(&path);
+	buf_release(&answer);
 	if (!err && call.status == REPORT_NOT_TAKEN)
 		return agent_now_ms(agent) + REPORT_REST_MS;
 	bool more = agent->report_left && !agent->report_all;

@@ -31,6 +31,20 @@ static void client_agent_add_states(struct text_table *table, const struct json 
 	buf_release(&text);
 }
 
+static bool client_agent_is(const struct json *agent, const char *what)
+{
+	const struct json *node = json_member(agent, what);
+	return node && node->boolean;
+}
+
+static void client_agent_add_problem(struct text_table *table, const struct json *agent)
+{
+	if (client_agent_is(agent, "shared"))
+		text_table_add(table, SLICE("several agents report under this name"));
+	else
+		text_table_add_member(table, agent, "problem");
+}
+
 static void client_agent_print_agents(const struct command_args *args, const struct json *root,
 				      bool first)
 {
@@ -47,7 +61,7 @@ static void client_agent_print_agents(const struct command_args *args, const str
 		text_table_add_member(&table, agent, "adaptors");
 		text_table_add_member(&table, agent, "behind");
 		client_agent_add_states(&table, agent);
-		text_table_add_member(&table, agent, "problem");
+		client_agent_add_problem(&table, agent);
 		text_table_add_member(&table, agent, "version");
 	}
 	text_table_print(&table, args->output);
@@ -76,9 +90,12 @@ static void client_agent_print_adaptors(const struct command_args *args, const s
 	}
 	text_table_print(&table, args->output);
 	text_table_release(&table);
-	if (first && json_member(root, "silent") && json_member(root, "silent")->boolean)
+	if (first && client_agent_is(root, "silent"))
 		terminal_complain("the agent has been silent for more than 30 s: this is what it "
 				  "said last");
+	if (first && client_agent_is(root, "shared"))
+		terminal_complain("several agents report under this name, and this is what one of "
+				  "them said: give each an agent.name of its own");
 }
 
 static int client_agent_list(const struct command_args *args)

@@ -85,7 +85,7 @@ def test_what_is_reported_is_told(server):
     assert before - 1000 < told.pop("heard") < time.time() * 1000 + 1000
     assert told == {
         "name": "web1", "version": "0.x", "collector": "http://127.0.0.1:8470", "silent": False,
-        "problem": "the collector is not reached", "boot": BOOT, "behind": 789,
+        "shared": False, "problem": "the collector is not reached", "boot": BOOT, "behind": 789,
         "states": {**dict.fromkeys(STATES, 0), "following": 1, "stopped": 1, "done": 1},
         "adaptors": [said[1], said[2], said[0]]}
     take(server, name="a b/c".replace("/", "%2F").replace(" ", "%20"), version="1")
@@ -93,8 +93,8 @@ def test_what_is_reported_is_told(server):
     assert list(told) == ["agents"]
     assert [(one["name"], one["adaptors"], one["behind"]) for one in told["agents"]] == [
         ("a b/c", 0, 0), ("web1", 3, 789)]
-    assert set(told["agents"][1]) == {"name", "version", "collector", "heard", "silent", "problem",
-                                      "adaptors", "behind", "states"}
+    assert set(told["agents"][1]) == {"name", "version", "collector", "heard", "silent", "shared",
+                                      "problem", "adaptors", "behind", "states"}
     assert server.metric("granary_agents_known") == 2
     assert reports(server, "taken") == 2
 
@@ -129,6 +129,29 @@ def test_a_report_of_changes_needs_one_of_all(server):
     assert reports(server, "unknown") == 1
     take(server, adaptor("d"), boot=OTHER_BOOT)
     assert names(server) == ["d"]
+
+
+def test_two_agents_of_one_name(tmp_path):
+    with clock_server(tmp_path) as server:
+        take(server, adaptor("a"))
+        take(server, adaptor("b"), boot=OTHER_BOOT)  # as after another start
+        assert shown(server)["shared"] is False
+        change = report(adaptor("a"), all=False)
+        assert "each needs an agent.name of its own" in refused(post(server, change), 409)
+        assert shown(server)["shared"] is True
+        take(server, adaptor("a"))
+        assert server.get("/api/agents").json["agents"][0]["shared"] is True
+        told = 'several agents report under the name "web1"'
+        assert server.log_text().count(told) == 1
+        listed = run("agent", "list", "--server", server.url, "-o", "csv").stdout
+        assert "several agents report under this name" in listed
+        listed = run("agent", "list", "web1", "--server", server.url, "-o", "csv")
+        assert "this is what one of them said" in listed.stderr
+        server.pass_awake(40)
+        assert shown(server)["shared"] is False
+        server.pass_awake(600)
+        take(server, adaptor("b"), boot=OTHER_BOOT)
+        assert shown(server)["shared"] is True and server.log_text().count(told) == 2
 
 
 def test_an_agent_that_is_not_heard_of_is_silent(tmp_path):

@@ -87,6 +87,54 @@ static void reports_change_what_they_name(UNUSED void **state)
 	agent_book_free(book);
 }
 
+static bool is_told(struct agent_book *book, int64_t now_ms)
+{
+	return agent_book_tells_shared(book, SLICE("web"), now_ms);
+}
+
+/* A start of an agent that comes back when another one has come is that of a second agent. */
+static void two_agents_of_one_name(UNUSED void **state)
+{
+	struct agent_book *book = agent_book_new();
+	assert_false(is_told(book, NOW_MS));
+	assert_int_equal(say(book, "web", 1, true, "a", ""), 0);
+	assert_int_equal(say(book, "web", 0, true, "a", ""), 0);
+	assert_int_equal(agent_book_find(book, SLICE("web"))->shared_ms, 0);
+	/* However often one is started. */
+	for (uint64_t boot = 2; boot < 20; boot++) {
+		assert_int_equal(say(book, "web", boot, true, "a", ""), 0);
+		assert_int_equal(say(book, "web", boot, false, "b", ""), 0);
+		assert_int_equal(agent_book_find(book, SLICE("web"))->shared_ms, 0);
+	}
+	assert_int_equal(say(book, "web", 25, false, "a", ""), ERR_RETRY);
+	assert_false(is_told(book, NOW_MS));
+	assert_int_equal(say(book, "web", 18, false, "a", ""), ERR_RETRY);
+	assert_int_equal(agent_book_find(book, SLICE("web"))->shared_ms, NOW_MS);
+	assert_true(is_told(book, NOW_MS));
+	assert_false(is_told(book, NOW_MS));
+	assert_int_equal(say(book, "web", 18, true, "a", ""), 0);
+	assert_false(is_told(book, NOW_MS));
+	agent_book_free(book);
+}
+
+/* Four take turns. A fifth is found by none of them. */
+static void some_agents_of_one_name(UNUSED void **state)
+{
+	for (uint64_t agents = 2; agents <= 4; agents++) {
+		struct agent_book *book = agent_book_new();
+		for (uint64_t boot = 1; boot <= agents; boot++) {
+			assert_int_equal(say(book, "web", boot, true, "a", ""), 0);
+			assert_int_equal(say(book, "web", boot, false, "b", ""), 0);
+		}
+		assert_int_equal(agent_book_find(book, SLICE("web"))->shared_ms, 0);
+		assert_int_equal(say(book, "web", 1, true, "a", ""), 0);
+		assert_int_equal(agent_book_find(book, SLICE("web"))->shared_ms, NOW_MS);
+		assert_int_equal(say(book, "web", 2, true, "a", ""), 0);
+		assert_true(is_told(book, NOW_MS));
+		agent_book_free(book);
+	}
+}
+
 static void agents_are_in_order_and_can_be_forgotten(UNUSED void **state)
 {
 	struct agent_book *book = agent_book_new();
@@ -198,6 +246,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reports_change_what_they_name),
+		cmocka_unit_test(two_agents_of_one_name),
+		cmocka_unit_test(some_agents_of_one_name),
 		cmocka_unit_test(agents_are_in_order_and_can_be_forgotten),
 		cmocka_unit_test(an_agent_has_so_many_adaptors_at_most),
 		cmocka_unit_test(agents_not_heard_of_make_room_for_others),

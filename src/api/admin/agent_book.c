@@ -275,6 +275,34 @@ static bool agent_book_has_room(const struct agent_book *book, const struct agen
 	       others_bytes + plan->next.held_bytes <= AGENT_BOOK_MAX_BYTES;
 }
 
+/* Notes it if this boot was there before the present one. */
+static void agent_seen_note_boot(struct agent_seen *agent, uint64_t boot, int64_t now_ms)
+{
+	for (size_t i = 0; i < AGENT_BOOTS_BEFORE; i++)
+		if (boot && boot != agent->boot && boot == agent->boots_before[i])
+			agent->shared_ms = now_ms;
+}
+
+static void agent_seen_keep_boots(const struct agent_seen *agent, struct agent_seen *next)
+{
+	size_t count = 0;
+	next->shared_ms = agent->shared_ms;
+	next->told_ms = agent->told_ms;
+	if (next->boot != agent->boot)
+		next->boots_before[count++] = agent->boot;
+	for (size_t i = 0; count < AGENT_BOOTS_BEFORE; i++)
+		next->boots_before[count++] = agent->boots_before[i];
+}
+
+bool agent_book_tells_shared(struct agent_book *book, struct slice name, int64_t now_ms)
+{
+	struct agent_seen *agent = agent_book_get(book, name);
+	if (!agent || agent->shared_ms != now_ms || now_ms - agent->told_ms < AGENT_TELL_MS)
+		return false;
+	agent->told_ms = now_ms;
+	return true;
+}
+
 /* The agent's place in the book, made where it has none. */
 static struct agent_seen *agent_book_add(struct agent_book *book, struct slice name)
 {
@@ -298,6 +326,7 @@ static void agent_book_carry_out(struct agent_book *book, struct agent_seen *age
 	next.collector = mem_copy_slice(next.collector);
 	next.problem = mem_copy_slice(next.problem);
 	next.heard_ms = now_ms;
+	agent_seen_keep_boots(agent, &next);
 	next.adaptors = mem_alloc_array(next.count, sizeof(struct adaptor_seen *));
 	for (size_t i = 0; i < next.count; i++) {
 		struct agent_plan_row *row = &plan->rows[i];
@@ -316,6 +345,13 @@ int agent_book_take(struct agent_book *book, struct slice name, struct agent_sai
 {
 	struct agent_seen *agent = agent_book_get(book, name);
 	struct agent_plan plan = {.rows = NULL};
+	if (agent)
+		agent_seen_note_boot(agent, said->boot, now_ms);
+	if (!said->all && agent && agent->shared_ms == now_ms && agent->boot != said->boot)
+		return errbuf_set(e, ERR_RETRY,
+				  "another agent reports under the name \"" SHOWN
+				  "\", too: each needs an agent.name of its own; report all",
+				  SHOWN_OF(name));
 	if (!said->all && (!agent || agent->boot != said->boot))
 		return errbuf_set(e, ERR_RETRY,
 				  "the server knows nothing of this start of the agent \"" SHOWN

@@ -2,11 +2,14 @@
  *
  * An agent begins with a report of all its adaptors, and goes on with reports of what has changed.
  * Both carry its boot, a number by lot of each start of the agent: so what the book has is never
- * put together of two starts of an agent, or of what was before a start of the server.
+ * put together of two starts of an agent, or of what was before a start of the server. A boot that
+ * comes back when another one has come after it is that of a second agent: two report under one
+ * name, and take the place of each other.
  *
  * Invariants: agents, and the adaptors of each, are in order of name, each name once; there are at
  * most AGENTS_MAX agents, AGENT_ADAPTORS_MAX adaptors of each, and AGENT_BOOK_MAX_BYTES altogether,
- * what the heap needs besides included. A report that is refused changes nothing.
+ * what the heap needs besides included. A report that is refused changes nothing but what is known
+ * of the boots.
  *
  * No I/O, no clock. One thread. */
 #ifndef API_ADMIN_AGENT_BOOK_H
@@ -21,6 +24,8 @@ enum {
 	AGENT_BOOK_MAX_BYTES = 64 << 20,
 	/* Not heard of for so long: an agent is forgotten when others need its room. */
 	AGENT_KEEP_MS = 7 * 86400 * 1000,
+	AGENT_BOOTS_BEFORE = 3, /* that are remembered of each */
+	AGENT_TELL_MS = 600000,
 };
 
 enum adaptor_state {
@@ -55,8 +60,10 @@ struct agent_said {
 
 struct agent_seen {
 	struct slice name, version, collector, problem;
-	uint64_t boot;
+	uint64_t boot, boots_before[AGENT_BOOTS_BEFORE]; /* the last one first; 0: none */
 	int64_t heard_ms;
+	int64_t shared_ms; /* when a boot came back; 0: never */
+	int64_t told_ms;   /* when that was last to be told */
 	struct adaptor_seen **adaptors;
 	size_t count;
 	size_t states[ADAPTOR_STATES]; /* how many are in each */
@@ -78,6 +85,10 @@ void agent_book_free(struct agent_book *book); /* NULL is allowed */
  * twice; ERR_LIMIT, the agent has too many adaptors; ERR_FULL, there is no room. */
 int agent_book_take(struct agent_book *book, struct slice name, struct agent_said *said,
 		    struct arena *arena, int64_t now_ms, struct errbuf *e) MUST_CHECK;
+
+/* Whether it is to be told that several agents report under this name: once in AGENT_TELL_MS while
+ * they do. */
+bool agent_book_tells_shared(struct agent_book *book, struct slice name, int64_t now_ms) MUST_CHECK;
 
 /* NULL: there is none of that name. Until the book changes. */
 const struct agent_seen *agent_book_find(const struct agent_book *book, struct slice name);

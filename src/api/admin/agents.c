@@ -7,6 +7,7 @@
 #include "api/admin/reporter.h"
 #include "api/json_reply.h"
 #include "api/routes.h"
+#include "base/log.h"
 #include "base/stats.h"
 #include "model/stream.h"
 #include "wire/number.h"
@@ -171,7 +172,13 @@ static int agents_take(struct http_request *request, struct slice name, struct a
 	err = err ? err : agents_read_report(root, arena, &said, e);
 	if (err)
 		return err == ERR_LIMIT ? http_status_of(err) : 400;
-	err = agent_book_take(api->agents, name, &said, arena, clock_wall_ms(api->clock), e);
+	const int64_t now_ms = clock_wall_ms(api->clock);
+	err = agent_book_take(api->agents, name, &said, arena, now_ms, e);
+	if (agent_book_tells_shared(api->agents, name, now_ms))
+		log_warn("several agents report under the name \"" SHOWN
+			 "\", and each report of one replaces that of another one: give each an "
+			 "agent.name of its own",
+			 SHOWN_OF(name));
 	return !err ? 0 : err == ERR_RETRY ? 409 : http_status_of(err);
 }
 
@@ -254,6 +261,7 @@ static void agents_put_own(struct json_writer *json, const struct agent_seen *ag
 	json_put_string(json, "collector", agent->collector);
 	json_put_i64(json, "heard", agent->heard_ms);
 	json_put_bool(json, "silent", reporter_is_silent(agent->heard_ms, now_ms));
+	json_put_bool(json, "shared", !reporter_is_silent(agent->shared_ms, now_ms));
 	json_put_string(json, "problem", agent->problem);
 	json_put_i64(json, "behind", agent->behind_bytes);
 	agents_put_states(json, agent);

@@ -25,7 +25,7 @@ extern const struct http_handler agents_report;
 
 /* GET /api/agents: in order of names,
  * {"agents":[{"name":"web1","version":"0.1.0","collector":"http://...","heard":ms,"silent":false,
- * "problem":"","adaptors":N,"behind":BYTES,"states":{"following":3,...}},...],"token":"..."};
+ * "shared":false,"problem":"","adaptors":N,"behind":BYTES,"states":{"following":3,...}},...],"token":"..."};
  * `token` is there if there are more. */
 extern const struct http_handler agents_list;
 extern const struct param agents_list_params[];
