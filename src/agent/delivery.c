@@ -116,8 +116,14 @@ static void delivery_status(struct agent *agent, const struct http_call *call)
 	char sentence[256];
 	struct errbuf why = {""};
 	http_client_sentence(buf_slice(&agent->answer), sentence, sizeof(sentence));
-	errbuf_set(&why, ERR_BUSY, "%s: status %ld: %s",
-		   agent->options.collectors[agent->collector], call->status, sentence);
+	const char *collector = agent->options.collectors[agent->collector];
+	if (call->status == 200)
+		errbuf_set(&why, ERR_BUSY,
+			   "%s: status 200, and the answer (%zu bytes) does not say of each chunk "
+			   "what has become of it",
+			   collector, agent->answer.len);
+	else
+		errbuf_set(&why, ERR_BUSY, "%s: status %ld: %s", collector, call->status, sentence);
 	delivery_trouble(agent, call->retry_after_ms, why.text);
 }
 
@@ -202,7 +208,8 @@ static void delivery_refused(struct agent *agent, struct followed *f, struct sli
 	log_error("%s: %s", f->path, text);
 	stat_add(STAT_agent_stopped, 1);
 	f->state = FOLLOWED_STOPPED;
-	followed_set_problem(f, text);
+	mem_free(f->problem); /* followed_set_problem() would say it in the log once more */
+	f->problem = mem_copy_text(slice_of(text));
 	delivery_drop(agent, f);
 }
 

@@ -42,7 +42,8 @@ struct inlet {
 	bool is_open;
 
 	/* Guarded by the lock of all. */
-	bool ended, waiting, stopped;
+	bool ended, stopped;
+	int append_err; /* of its last records; 0: they were taken */
 	char problem[INLET_PROBLEM_MAX_BYTES];
 	struct log_rate troubles;
 	int64_t last_ms;
@@ -110,11 +111,11 @@ static void inlet_note_append(struct inlet *inlet, size_t count, int err)
 {
 	struct inlets *inlets = inlet->inlets;
 	pthread_mutex_lock(&inlets->lock);
-	if (err && !inlet->waiting)
+	if (err && !inlet->append_err)
 		log_rated(&inlet->troubles, clock_mono_ms(inlets->options.clock), LOG_WARN,
 			  "adaptor %s: its records cannot be kept at present: %s",
 			  inlet->adaptor.name.data, err_text(err));
-	inlet->waiting = err != 0;
+	inlet->append_err = err;
 	if (!err && count)
 		inlet->last_ms = clock_wall_ms(inlets->options.clock);
 	pthread_mutex_unlock(&inlets->lock);
@@ -551,9 +552,14 @@ bool inlets_said(struct inlets *inlets, size_t place, struct inlet_said *said)
 		.kind = inlet->adaptor.kind,
 	};
 	pthread_mutex_lock(&inlets->lock);
-	said->state = inlet->stopped ? "stopped" : inlet->waiting ? "waiting" : "following";
+	bool stopped = inlet->stopped;
+	int append_err = inlet->append_err;
 	said->last_ms = inlet->last_ms;
 	memcpy(said->problem, inlet->problem, sizeof(said->problem));
 	pthread_mutex_unlock(&inlets->lock);
+	/* One that loses what the spool does not take tries nothing again when there is room. */
+	bool waits =
+		append_err && !(append_err == ERR_FULL && spool_has_room(inlets->options.spool));
+	said->state = stopped ? "stopped" : waits ? "waiting" : "following";
 	return true;
 }

@@ -685,6 +685,7 @@ def test_a_collector_that_is_none(server, follow, log):
     thread = threading.Thread(target=page.serve_forever)
     thread.start()
     eventually(lambda: Page.seen > 1, "the agent posts again")
+    follower.await_said("status 200, and the answer (39 bytes) does not say of each chunk what has")
     page.shutdown()
     page.server_close()
     thread.join()
@@ -692,6 +693,38 @@ def test_a_collector_that_is_none(server, follow, log):
     log.append()
     await_log(server, log, follower)
     follower.stop()
+
+
+def test_a_stream_that_is_refused_is_told_once(make_server, follow, log, tmp_path):
+    server = make_server("small", options=["--stream.streams_max", "1", "--stream.own", "false"])
+    server.start()
+    other = Log(tmp_path / "logs" / "other.log")
+    log.append()
+    follower = follow({"app": log.path}, collectors=server.url)
+    await_log(server, log, follower)
+    other.append()
+    follower.configure({"app": log.path, "other": other.path})
+    follower.signal(signal.SIGHUP)
+    follower.await_said("it is not sent any more")
+    log.append()
+    await_log(server, log, follower)
+    assert follower.log_text().count("it is not sent any more") == 1
+    assert " error " in [line for line in follower.log_text().splitlines()
+                         if "it is not sent any more" in line][0]
+
+
+def test_another_agent_of_this_name(server, follow, log):
+    log.append()
+    follower = follow({"app": log.path})
+    await_log(server, log, follower)
+    eventually(lambda: server.get("/api/agents").json["agents"], "the agent reports")
+    report = {"boot": "0" * 15 + "1", "all": True, "version": "0.x", "collector": server.url,
+              "problem": "", "adaptors": [], "gone": []}
+    [name] = [agent["name"] for agent in server.get("/api/agents").json["agents"]]
+    assert server.request("POST", f"/api/agents/{name}/report", json.dumps(report)).status == 204
+    follower.await_said(f'status 409: another agent reports under the name "{name}", too')
+    eventually(lambda: server.get(f"/api/agents/{name}").json["adaptors"], "the agent is back")
+    assert server.get(f"/api/agents/{name}").json["shared"] is True
 
 
 # ---- Chukwa's agent

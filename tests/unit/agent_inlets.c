@@ -280,6 +280,33 @@ static void what_has_come_is_read_at_the_end(void **state)
 	assert_int_equal(spool_bytes(world->spool), sent + (sent % 1000 != 0));
 }
 
+/* One that loses datagrams waits for none that come later. */
+static void who_lost_datagrams_waits_while_the_spool_is_full(void **state)
+{
+	struct world *world = *state;
+	const struct adaptors none = {.count = 0};
+	struct sockaddr_in address = {.sin_family = AF_INET,
+				      .sin_port = htons(world->port),
+				      .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct inlet_said said;
+	inlets_configure(world->inlets, &none);
+	world->adaptors->list->kind = ADAPTOR_UDP;
+	world->adaptors->list->datagrams = true;
+	world->adaptors->list->connections = false;
+	world->sim.free_bytes = 0;
+	inlets_configure(world->inlets, world->adaptors);
+	world->clients[0] = socket(AF_INET, SOCK_DGRAM, 0);
+	assert_int_equal(
+		sendto(world->clients[0], "x", 1, 0, (struct sockaddr *)&address, sizeof(address)),
+		1);
+	await_state(world, "waiting");
+	world->sim.free_bytes = UINT64_MAX;
+	await_state(world, "following");
+	assert_true(inlets_said(world->inlets, 0, &said));
+	assert_string_equal(said.problem, "1 datagrams are lost since the spool took none, and 0 "
+					  "since the kernel had no room for them");
+}
+
 /* Commands need a moment to end, and nobody waits for them; but more of them than may be at once
  * wait for those of before. */
 static void commands_come_and_go(void **state)
@@ -362,6 +389,7 @@ int main(void)
 		TEST(what_a_silent_one_had_sent_is_kept),
 		TEST(what_nobody_reads_any_more_is_counted),
 		TEST(what_has_come_is_read_at_the_end),
+		TEST(who_lost_datagrams_waits_while_the_spool_is_full),
 		TEST(commands_come_and_go),
 		TEST(a_command_waits_for_its_thread),
 #undef TEST

@@ -25,8 +25,9 @@ extern const struct http_handler agents_report;
 
 /* GET /api/agents: in order of names,
  * {"agents":[{"name":"web1","version":"0.1.0","collector":"http://...","heard":ms,"silent":false,
- * "shared":false,"problem":"","adaptors":N,"behind":BYTES,"states":{"following":3,...}},...],"token":"..."};
- * `token` is there if there are more. */
+ * "shared":false,"problem":"","adaptors":N,"behind":BYTES,"states":{"following":3,...}},...],
+ * "token":"..."}; `token` is there if there are more. shared: other agents report under this name,
+ * too, and each report of one takes the place of that of another one. */
 extern const struct http_handler agents_list;
 extern const struct param agents_list_params[];
 
