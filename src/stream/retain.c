@@ -1,5 +1,6 @@
 #include "stream/retain.h"
 
+#include "base/stats.h"
 #include "store/wait.h"
 #include "stream/heads.h"
 
@@ -157,7 +158,7 @@ static bool retain_is_over(const struct retain *r, const struct stream_kept *kep
 {
 	return kept->empty_ms && !kept->going.count && !r->known.kept.going.count &&
 	       !r->known.tail_data_bytes &&
-	       clock_wall_ms(r->site->clock) - kept->empty_ms >= RETAIN_EMPTY_MS;
+	       clock_age_ms(r->site->clock) - kept->empty_ms >= RETAIN_EMPTY_MS;
 }
 
 /* Deleted bytes may have been received at any time. */
@@ -165,6 +166,13 @@ static int64_t retain_before_ms(const struct retain *r)
 {
 	return r->known.deleted_to > r->known.kept.from ? clock_wall_ms(r->site->clock)
 							: r->rules->before_ms;
+}
+
+static void retain_count(const struct offsets *going)
+{
+	for (size_t i = 0; i < going->count; i++)
+		stat_add(STAT_chunks_removed_bytes,
+			 (int64_t)(going->list[i].end - going->list[i].begin));
 }
 
 static int retain_settle(struct retain *r, struct stream_kept *kept,
@@ -183,7 +191,10 @@ static int retain_settle(struct retain *r, struct stream_kept *kept,
 	if (retained->forgotten)
 		return retain_forget(r);
 	bool same = !retained->raised && kept->empty_ms == noted->empty_ms && !noted->going.count;
-	return same ? 0 : retain_note(r, kept);
+	int err = same ? 0 : retain_note(r, kept);
+	if (!err && retained->raised)
+		retain_count(&kept->going);
+	return err;
 }
 
 static int retain_pass(struct retain *r, struct stream_retained *retained)

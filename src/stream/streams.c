@@ -463,8 +463,10 @@ static int streams_retain(struct streams *streams, struct job *job, const struct
 			  struct errbuf *e)
 {
 	int64_t keep_ms = keep_rules_ms(streams->options.keep, id->tenant, id->names.datatype);
+	/* What goes by a wrong clock does not come back. */
+	bool expires = keep_ms && !clock_is_doubted(streams->site.clock);
 	const struct stream_retain_rules rules = {
-		.before_ms = keep_ms ? clock_wall_ms(streams->site.clock) - keep_ms : INT64_MIN,
+		.before_ms = expires ? clock_age_ms(streams->site.clock) - keep_ms : INT64_MIN,
 		.until_ms = streams->until_ms,
 		.write_max_ms = streams->options.write_max_ms};
 	struct stream_retained retained;

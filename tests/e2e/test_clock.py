@@ -10,7 +10,9 @@ import time
 
 import pytest
 
+from chunks import v2
 from server import Server, build_folder, eventually, run
+from test_streams import export, post
 
 DAY_S = 86400
 AHEAD_S = 400 * DAY_S
@@ -236,3 +238,28 @@ def test_what_can_be_said_to_the_clock(server):
     assert server.get("/api/clock/accept").status == 405
     assert server.get("/api/clock", when="now").status == 400
     assert server.get("/api/clock").json["standsMs"] == DAY_S * 1000
+
+
+def test_streams_stay(tmp_path):
+    """What is deleted goes in the same pass as what is old: then that pass is over."""
+    if not HOOK.exists():
+        pytest.skip("a sanitizer has its own idea of preloaded calls")
+    server = ClockServer(tmp_path, "stream:\n  keep: 30d\n  seal_after: 1s\n  retain_every: 1h\n")
+    server.start()
+    try:
+        for name in ("a", "b"):
+            assert post(server, v2(7, b"a line\n", name=f"/{name}")).status == 200
+        eventually(lambda: server.metric("granary_chunks_blocks_total") == 2, "both are in blocks")
+        first, second = (row["stream"] for row in server.get("/api/streams").json["streams"])
+        server.set_wall(60 * DAY_S)
+        server.upkeep()
+        eventually(server.is_doubted, "the clock is doubted")
+        assert server.request("DELETE", "/api/streams", stream=second).status == 200
+        eventually(lambda: server.metric("granary_chunks_removed_bytes_total") == 7, "one is gone")
+        server.set_wall(0)
+        server.upkeep()
+        eventually(lambda: not server.is_doubted(), "the clock is believed")
+        assert export(server, first) == [(0, b"a line\n")]
+        assert server.metric("granary_chunks_removed_bytes_total") == 7
+    finally:
+        server.kill()
